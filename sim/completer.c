@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The completer: what answers do to the sends that wait for them, and what their lack does.
+ */
+#include "sim/psn.h"
+#include "sim/timing.h"
+#include "sim/world.h"
+
+static uint32_t distance(uint32_t psn, uint32_t from)
+{
+	return (psn - from) & SIM_PSN_MASK;
+}
+
+static bool unanswered(const struct sim_send_wqe *wqe)
+{
+	return (wqe->info_flags & SIM_WR_RESPONSE) && wqe->answered < wqe->packets;
+}
+
+void sim_completer_rewatch(struct sim_qp *qp, bool progress)
+{
+	struct sim_completer *comp = &qp->comp;
+
+	if (qp->req.sent_psn == comp->psn || qp->timeout == 0 || qp->req.waits_rnr)
+		sim_timer_disarm(&comp->ack_timer);
+	else if (progress || comp->ack_timer.deadline_ns == SIM_NEVER)
+		sim_timer_arm(&qp->world->clock, &comp->ack_timer,
+			      qp->world->clock.now_ns + sim_ack_timeout_ns(qp->timeout));
+}
+
+/* The oldest send fails for good. */
+static void give_up(struct sim_qp *qp, enum ibv_wc_status status)
+{
+	if (qp->sq.tail != qp->sq.head)
+		sim_requester_give_up(qp, status);
+}
+
+/* Counts the attempt and goes back to the oldest PSN that is not acknowledged. */
+static void repeat(struct sim_qp *qp)
+{
+	struct sim_completer *comp = &qp->comp;
+
+	if (qp->state == IBV_QPS_ERR)
+		return;
+	/* Several signs of one loss cost one retry: what is under way must first have its time. */
+	if (comp->repeating)
+		return;
+	if (comp->retries_left == 0) {
+		give_up(qp, IBV_WC_RETRY_EXC_ERR);
+		return;
+	}
+	comp->retries_left--;
+	comp->repeating = true;
+	sim_requester_rewind(qp, comp->psn);
+	sim_completer_watch(qp, true);
+}
+
+static void progress(struct sim_qp *qp)
+{
+	qp->comp.repeating = false;
+	qp->comp.retries_left = qp->retry_cnt;
+	qp->comp.rnr_retries_left = qp->rnr_retry;
+}
+
+/* The oldest send has all its answers. */
+static void finish(struct sim_qp *qp, struct sim_send_wqe *wqe)
+{
+	qp->comp.psn = sim_psn_add(wqe->first_psn, wqe->packets);
+	sim_qp_complete_send(qp, IBV_WC_SUCCESS);
+}
+
+/* What the requester would send again and the peer has meanwhile, it need not. */
+static void skip(struct sim_qp *qp)
+{
+	struct sim_requester *req = &qp->req;
+	struct sim_send_wqe *wqe;
+
+	if (req->next != qp->sq.tail || req->next == qp->sq.head)
+		return;
+	wqe = sim_qp_send_wqe(qp, req->next);
+	if (wqe->started && distance(qp->comp.psn, wqe->first_psn) > req->offset)
+		req->offset = distance(qp->comp.psn, wqe->first_psn);
+}
+
+/*
+ * Everything before a PSN is acknowledged. False where a READ or atomic among it has not had its
+ * response: that response was lost.
+ */
+static bool acknowledge(struct sim_qp *qp, uint32_t before)
+{
+	struct sim_completer *comp = &qp->comp;
+	uint32_t start = comp->psn;
+
+	while (comp->psn != before) {
+		struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
+		uint32_t end = sim_psn_add(wqe->first_psn, wqe->packets);
+
+		if (unanswered(wqe))
+			break;
+		if (distance(end, comp->psn) > distance(before, comp->psn)) {
+			comp->psn = before;
+			break;
+		}
+		finish(qp, wqe);
+	}
+	if (comp->psn != start) {
+		progress(qp);
+		skip(qp);
+	}
+	return comp->psn == before;
+}
+
+static void receive_rnr_nak(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	struct sim_completer *comp = &qp->comp;
+
+	qp->device->counters.rnr_naks_received++;
+	if (qp->req.waits_rnr)
+		return;
+	if (qp->rnr_retry != 7) {
+		if (comp->rnr_retries_left == 0) {
+			give_up(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+			return;
+		}
+		comp->rnr_retries_left--;
+	}
+	qp->req.waits_rnr = true;
+	sim_timer_disarm(&comp->ack_timer);
+	sim_timer_arm(&qp->world->clock, &qp->req.rnr_timer,
+		      qp->world->clock.now_ns +
+			      sim_rnr_timer_ns(packet->syndrome & SIM_AETH_VALUE));
+	sim_requester_rewind(qp, comp->psn);
+}
+
+/* NAK codes that end the QP, and what its send is told. */
+static enum ibv_wc_status nak_status(uint8_t syndrome)
+{
+	switch (syndrome) {
+	case SIM_NAK_INVALID_REQUEST:
+		return IBV_WC_REM_INV_REQ_ERR;
+	case SIM_NAK_REMOTE_ACCESS:
+		return IBV_WC_REM_ACCESS_ERR;
+	case SIM_NAK_REMOTE_OPERATION:
+		return IBV_WC_REM_OP_ERR;
+	case SIM_NAK_INVALID_RD:
+		return IBV_WC_REM_INV_RD_REQ_ERR;
+	default:
+		return IBV_WC_SUCCESS;
+	}
+}
+
+static void receive_nak(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	enum ibv_wc_status status;
+
+	if (packet->syndrome == SIM_NAK_PSN_SEQUENCE) {
+		qp->device->counters.sequence_naks_received++;
+		repeat(qp);
+		return;
+	}
+	status = nak_status(packet->syndrome);
+	if (status != IBV_WC_SUCCESS)
+		give_up(qp, status);
+}
+
+/* An AETH: an ACK covers its PSN, a NAK what stands before it. */
+static void receive_ack(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	uint8_t type = packet->syndrome & SIM_AETH_TYPE;
+	uint32_t before = type == SIM_AETH_ACK ? sim_psn_add(packet->psn, 1) : packet->psn;
+
+	if (!acknowledge(qp, before)) {
+		repeat(qp);
+		return;
+	}
+	/* A completion may have killed the CQ, and with it the QP. */
+	if (qp->state == IBV_QPS_ERR)
+		return;
+	if (type == SIM_AETH_RNR_NAK)
+		receive_rnr_nak(qp, packet);
+	else if (type == SIM_AETH_NAK)
+		receive_nak(qp, packet);
+}
+
+/* Where bytes of an answer go; false where they may not. */
+static bool store(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t offset,
+		  const struct sim_span *from, unsigned int from_count, uint32_t bytes)
+{
+	struct sim_span to[SIM_SPANS_MAX];
+	int count = sim_gather(qp, &qp->sq_memo, wqe->sge, wqe->num_sge, offset, bytes,
+			       IBV_ACCESS_LOCAL_WRITE, to);
+
+	return count >= 0 && (bytes == 0 || sim_copy_spans(qp->device, from, from_count, to,
+							   (unsigned int)count) == 0);
+}
+
+static void answered(struct sim_qp *qp, struct sim_send_wqe *wqe)
+{
+	wqe->answered++;
+	qp->comp.psn = sim_psn_add(qp->comp.psn, 1);
+	progress(qp);
+	if (wqe->answered == wqe->packets)
+		finish(qp, wqe);
+	else
+		skip(qp);
+}
+
+static void receive_read_response(struct sim_qp *qp, struct sim_send_wqe *wqe,
+				  const struct sim_packet *packet)
+{
+	const struct sim_opcode_info *info = &sim_opcodes[packet->opcode];
+	uint32_t done = wqe->answered * qp->mtu_bytes;
+	bool last = wqe->answered + 1 == wqe->packets;
+	uint32_t bytes = last ? wqe->length - done : qp->mtu_bytes;
+
+	if (wqe->opcode != IBV_WR_RDMA_READ || packet->payload_bytes != bytes ||
+	    !(info->flags & SIM_OP_END) == last)
+		give_up(qp, IBV_WC_BAD_RESP_ERR);
+	else if (!store(qp, wqe, done, packet->spans, packet->span_count, bytes))
+		give_up(qp, IBV_WC_LOC_PROT_ERR);
+	else
+		answered(qp, wqe);
+}
+
+static void receive_atomic_ack(struct sim_qp *qp, struct sim_send_wqe *wqe,
+			       const struct sim_packet *packet)
+{
+	const struct sim_span from = {&packet->original, sizeof(packet->original)};
+
+	if (!(wqe->info_flags & SIM_WR_ATOMIC))
+		give_up(qp, IBV_WC_BAD_RESP_ERR);
+	else if (!store(qp, wqe, 0, &from, 1, sizeof(packet->original)))
+		give_up(qp, IBV_WC_LOC_PROT_ERR);
+	else
+		answered(qp, wqe);
+}
+
+/* A response covers what stands before it, and must be the next of the oldest send. */
+static void receive_response(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	struct sim_send_wqe *wqe;
+
+	if (!acknowledge(qp, packet->psn)) {
+		repeat(qp);
+		return;
+	}
+	if (qp->sq.tail == qp->sq.head || qp->state == IBV_QPS_ERR)
+		return;
+	wqe = sim_qp_send_wqe(qp, qp->sq.tail);
+	if (!unanswered(wqe))
+		give_up(qp, IBV_WC_BAD_RESP_ERR);
+	else if (flags & SIM_OP_ATOMIC_ACK)
+		receive_atomic_ack(qp, wqe, packet);
+	else
+		receive_read_response(qp, wqe, packet);
+}
+
+void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	struct sim_completer *comp = &qp->comp;
+	uint32_t flags = sim_opcodes[packet->opcode].flags;
+	uint32_t before = comp->psn;
+
+	/* Neither an answer to anything sent, nor one that is still waited for. */
+	if (distance(packet->psn, comp->psn) >= distance(qp->req.sent_psn, comp->psn))
+		return;
+	if (flags & SIM_OP_ACK)
+		receive_ack(qp, packet);
+	else if (flags & (SIM_OP_READ_RESPONSE | SIM_OP_ATOMIC_ACK))
+		receive_response(qp, packet, flags);
+	if (qp->state == IBV_QPS_ERR)
+		return;
+	if (comp->psn != before && qp->req.waits_rnr && comp->psn == qp->req.sent_psn)
+		qp->req.waits_rnr = false;
+	if (comp->psn != before)
+		sim_completer_rewatch(qp, true);
+	/* A WQE in error waited for those before it; others may have waited for credit. */
+	if (qp->req.stopped && qp->sq.tail == qp->req.next) {
+		qp->req.stopped = false;
+		give_up(qp, sim_qp_send_wqe(qp, qp->sq.tail)->status);
+	} else if (qp->req.next != qp->sq.head || qp->sq_draining) {
+		sim_qp_wake_requester(qp);
+	}
+}
+
+void sim_completer_timeout(struct sim_timer *timer)
+{
+	struct sim_qp *qp =
+		(struct sim_qp *)((char *)timer - offsetof(struct sim_qp, comp.ack_timer));
+
+	qp->device->counters.ack_timeouts++;
+	qp->comp.repeating = false;
+	repeat(qp);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/cq.h"
+
+#include "sim/world.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct sim_cqe *ring_of(unsigned int entries, uint32_t *mask)
+{
+	uint32_t capacity = 1;
+
+	while (capacity < entries)
+		capacity *= 2;
+	*mask = capacity - 1;
+	return malloc(capacity * sizeof(struct sim_cqe));
+}
+
+static bool size_fits(const struct sim_device *device, unsigned int entries)
+{
+	return entries >= 1 && entries <= (unsigned int)device->profile->limits.max_cqe;
+}
+
+int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, struct sim_cq **out)
+{
+	struct sim_cq *cq;
+
+	if (!size_fits(device, entries))
+		return EINVAL;
+	if (device->cq_count >= (uint32_t)device->profile->limits.max_cq)
+		return ENOMEM;
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return ENOMEM;
+	cq->ring = ring_of(entries, &cq->mask);
+	if (!cq->ring) {
+		free(cq);
+		return ENOMEM;
+	}
+	cq->device = device;
+	cq->user = user;
+	cq->size = entries;
+	device->cq_count++;
+	*out = cq;
+	return 0;
+}
+
+int sim_cq_destroy(struct sim_cq *cq)
+{
+	if (cq->users)
+		return EBUSY;
+	cq->device->cq_count--;
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+int sim_cq_resize(struct sim_cq *cq, unsigned int entries)
+{
+	uint32_t count = sim_cq_count(cq);
+	struct sim_cqe *ring;
+	uint32_t mask;
+
+	if (!size_fits(cq->device, entries) || entries < count)
+		return EINVAL;
+	ring = ring_of(entries, &mask);
+	if (!ring)
+		return ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		ring[i] = cq->ring[(cq->tail + i) & cq->mask];
+	free(cq->ring);
+	cq->ring = ring;
+	cq->mask = mask;
+	cq->size = entries;
+	cq->tail = 0;
+	cq->head = count;
+	return 0;
+}
+
+/* The slots of a work queue are the program's again once it has polled the completion. */
+static void retire(const struct sim_cqe *cqe)
+{
+	if (cqe->retires)
+		cqe->retires->freed = cqe->retire_to;
+}
+
+void sim_cq_forget(struct sim_cq *cq, const struct sim_queue *queue)
+{
+	for (uint32_t i = cq->tail; i != cq->head; i++)
+		if (cq->ring[i & cq->mask].retires == queue)
+			cq->ring[i & cq->mask].retires = NULL;
+}
+
+int sim_cq_poll(struct sim_cq *cq, int count, struct ibv_wc *wc)
+{
+	int taken = 0;
+
+	for (; taken < count && cq->tail != cq->head; taken++) {
+		const struct sim_cqe *cqe = &cq->ring[cq->tail & cq->mask];
+
+		wc[taken] = cqe->wc;
+		retire(cqe);
+		cq->tail++;
+	}
+	return taken == 0 && cq->overrun && count > 0 ? -1 : taken;
+}
+
+const struct sim_cqe *sim_cq_peek(const struct sim_cq *cq)
+{
+	return cq->tail == cq->head ? NULL : &cq->ring[cq->tail & cq->mask];
+}
+
+void sim_cq_pop(struct sim_cq *cq)
+{
+	retire(&cq->ring[cq->tail & cq->mask]);
+	cq->tail++;
+}
+
+void sim_cq_arm(struct sim_cq *cq, bool solicited_only)
+{
+	if (!solicited_only)
+		cq->armed = SIM_CQ_ARMED_ALL;
+	else if (cq->armed == SIM_CQ_UNARMED)
+		cq->armed = SIM_CQ_ARMED_SOLICITED;
+}
+
+void sim_cq_notify(struct sim_cq *cq)
+{
+	const struct sim_host *host = &cq->device->world->host;
+
+	cq->armed = SIM_CQ_UNARMED;
+	host->cq_event(host->arg, cq);
+}
+
+bool sim_cq_overflow(struct sim_cq *cq)
+{
+	const struct sim_host *host = &cq->device->world->host;
+	const struct sim_event event = {.type = IBV_EVENT_CQ_ERR, .element = cq->user};
+
+	if (cq->overrun)
+		return false;
+	if (cq->ignore_overrun) {
+		sim_cq_pop(cq);
+		return true;
+	}
+	cq->overrun = true;
+	host->async_event(host->arg, cq->device, &event);
+	return false;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Unreliable datagrams: no connection, no answer, one packet a message. */
+#include "sim/psn.h"
+#include "sim/world.h"
+
+#define GRH_BYTES 40u
+/* A Q_Key with this bit stands for the sending QP's own. */
+#define QKEY_CONTROLLED 0x80000000u
+
+enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe)
+{
+	const struct sim_path *path = &wqe->ah->path;
+	struct sim_span spans[SIM_SPANS_MAX];
+	struct sim_packet packet = {
+		.opcode = sim_opcode_request(SIM_TRANSPORT_UD, wqe->opcode, true, true),
+		.flags = SIM_PACKET_MIGRATED,
+		.pkey = path->source->pkeys[qp->pkey_index],
+		.dest_qpn = wqe->remote_qpn,
+		.source_qpn = qp->number,
+		.psn = wqe->first_psn,
+		.payload_bytes = wqe->length,
+		.spans = spans,
+		.imm_data = wqe->imm_data,
+		.qkey = wqe->remote_qkey & QKEY_CONTROLLED ? qp->qkey : wqe->remote_qkey,
+	};
+	int count = 1;
+
+	if (wqe->length > sim_mtu_bytes(path->source->mtu))
+		return IBV_WC_LOC_LEN_ERR;
+	if (wqe->send_flags & IBV_SEND_INLINE)
+		spans[0] = (struct sim_span){wqe->sge, wqe->length};
+	else
+		count = sim_gather(qp, &qp->sq_memo, wqe->sge, wqe->num_sge, 0, wqe->length, 0,
+				   spans);
+	if (count < 0)
+		return IBV_WC_LOC_PROT_ERR;
+	packet.span_count = wqe->length ? (uint8_t)count : 0;
+	if (wqe->send_flags & IBV_SEND_SOLICITED)
+		packet.flags |= SIM_PACKET_SOLICITED;
+	qp->req.sent_psn = qp->req.psn;
+	qp->req.next++;
+	sim_fabric_send(qp->world, path, &packet);
+	return IBV_WC_SUCCESS;
+}
+
+/* The GRH and the payload into the receive WR's memory; nonzero where that may not be written. */
+static int store(struct sim_qp *qp, const struct sim_recv_wqe *wqe, const struct sim_packet *packet,
+		 const struct sim_route *route)
+{
+	uint8_t grh[GRH_BYTES];
+	struct sim_span from[SIM_SPANS_MAX + 1] = {{grh, sizeof(grh)}};
+	struct sim_span to[SIM_SPANS_MAX];
+	int count = sim_gather(qp, &qp->rq_memo, wqe->sge, wqe->num_sge, 0,
+			       GRH_BYTES + packet->payload_bytes, IBV_ACCESS_LOCAL_WRITE, to);
+
+	if (count < 0)
+		return -1;
+	sim_packet_grh(packet, route, grh);
+	for (unsigned int i = 0; i < packet->span_count; i++)
+		from[i + 1] = packet->spans[i];
+	return sim_copy_spans(qp->device, from, packet->span_count + 1u, to, (unsigned int)count);
+}
+
+void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
+			  const struct sim_route *route)
+{
+	const struct sim_recv_wqe *wqe = sim_qp_recv_wqe(qp, qp->rq.tail);
+	uint32_t flags = sim_opcodes[packet->opcode].flags;
+	struct sim_recv_done done = {
+		.packet = packet,
+		.status = IBV_WC_SUCCESS,
+		.opcode = IBV_WC_RECV,
+		.byte_len = GRH_BYTES + packet->payload_bytes,
+		.wc_flags = IBV_WC_GRH | (flags & SIM_OP_IMMDT ? IBV_WC_WITH_IMM : 0),
+	};
+
+	if (packet->qkey != qp->qkey || qp->rq.tail == qp->rq.head || wqe->length < done.byte_len) {
+		qp->device->counters.dropped_packets++;
+		return;
+	}
+	if (!qp->resp.established) {
+		qp->resp.established = true;
+		if (qp->state == IBV_QPS_RTR)
+			sim_qp_event(qp, IBV_EVENT_COMM_EST);
+	}
+	if (store(qp, wqe, packet, route) == 0) {
+		sim_qp_complete_recv(qp, &done);
+		return;
+	}
+	done = (struct sim_recv_done){.status = IBV_WC_LOC_PROT_ERR, .opcode = IBV_WC_RECV};
+	sim_qp_complete_recv(qp, &done);
+	sim_qp_fail(qp);
+}

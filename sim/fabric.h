@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Links, and the way of a packet from a port to a port.
+ *
+ * A packet on a link without delay that nobody looks at is handed over as a descriptor. One that is
+ * traced, offered to fault rules or delayed becomes bytes first.
+ */
+#ifndef SIM_FABRIC_H
+#define SIM_FABRIC_H
+
+#include "sim/clock.h"
+#include "sim/device.h"
+#include "sim/fault.h"
+#include "sim/trace.h"
+
+struct sim_flight;
+
+struct sim_link {
+	struct sim_link *next;
+	struct sim_port *a;
+	struct sim_port *b;
+	uint64_t delay_ns;
+	uint64_t bits_per_second;  /* 0: unlimited */
+	uint64_t busy_until_ns[2]; /* each way */
+};
+
+struct sim_fabric {
+	struct sim_link *links;		/* given ones */
+	bool meshed;			/* no link was given: all ports are joined by `direct` */
+	struct sim_link direct;		/* no delay: a port to itself, and the mesh */
+	bool observed;			/* something must see bytes: a sink or a rule */
+	struct sim_trace_sink sinks[2]; /* the file, the watcher; frame NULL for none */
+	struct sim_faults faults;
+	struct sim_flight *flights; /* all buffers for what is on its way */
+	struct sim_flight *spare;   /* those that are free */
+	uint8_t frame[SIM_FRAME_BYTES_MAX];
+};
+
+struct sim_world;
+struct sim_qp;
+
+void sim_fabric_init(struct sim_world *world);
+void sim_fabric_destroy(struct sim_world *world);
+
+/* Joins port 1 of two devices. ENOMEM, EEXIST. */
+int sim_fabric_join(struct sim_world *world, struct sim_device *a, struct sim_device *b,
+		    uint64_t delay_ns, uint64_t bits_per_second);
+
+/* Sets a sink (0: the trace file, 1: the watcher); NULL ends it. lost frames carry
+ * sim_trace_lost_mac as their destination. */
+void sim_fabric_sink(struct sim_world *world, unsigned int which,
+		     const struct sim_trace_sink *sink);
+
+/* Notes whether anything must see bytes, after a change of sinks or rules. */
+void sim_fabric_observe(struct sim_world *world);
+
+/* What joins two ports; NULL for nothing. */
+struct sim_link *sim_fabric_link(struct sim_world *world, struct sim_port *a, struct sim_port *b);
+
+/* The port with a GID; NULL for none. */
+struct sim_port *sim_fabric_find(struct sim_world *world, const union ibv_gid *gid);
+
+/* Sends a packet. Its spans are read now, at once or into a buffer. */
+void sim_fabric_send(struct sim_world *world, const struct sim_path *path,
+		     struct sim_packet *packet);
+
+/* Finds a connected QP's peer again where nothing but its admission stands between them, and
+ * notes the world's epoch; false where the packet has to go the whole way. */
+bool sim_fabric_reach(struct sim_qp *qp, uint64_t *epoch, const struct sim_packet *packet);
+
+#endif

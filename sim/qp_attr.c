@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* ibv_modify_qp and ibv_query_qp. */
+#include "sim/qp_state.h"
+#include "sim/world.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define REMOTE_ACCESS                                                                \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+
+struct change {
+	struct sim_qp *qp;
+	const struct ibv_qp_attr *attr;
+	int mask;
+	struct sim_path path;
+	struct sim_resource *resources;
+};
+
+typedef bool check_fn(struct change *change);
+
+static const struct sim_port *port_of(const struct change *change)
+{
+	unsigned int number =
+		change->mask & IBV_QP_PORT ? change->attr->port_num : change->qp->port_num;
+
+	return sim_device_port(change->qp->device, number);
+}
+
+static bool port_fits(struct change *change)
+{
+	return port_of(change) != NULL;
+}
+
+static bool pkey_fits(struct change *change)
+{
+	const struct sim_port *port = port_of(change);
+
+	return port && change->attr->pkey_index < port->pkey_count;
+}
+
+static bool access_fits(struct change *change)
+{
+	return !(change->attr->qp_access_flags & ~REMOTE_ACCESS);
+}
+
+static bool av_fits(struct change *change)
+{
+	const struct sim_port *port = port_of(change);
+
+	return port && change->attr->ah_attr.port_num == port->number &&
+	       sim_path_resolve(change->qp->device, &change->attr->ah_attr, &change->path) == 0;
+}
+
+static bool mtu_fits(struct change *change)
+{
+	const struct sim_port *port = port_of(change);
+
+	return port && change->attr->path_mtu >= IBV_MTU_256 &&
+	       change->attr->path_mtu <= (enum ibv_mtu)port->mtu;
+}
+
+static bool timeout_fits(struct change *change)
+{
+	return change->attr->timeout < 32;
+}
+
+static bool retry_cnt_fits(struct change *change)
+{
+	return change->attr->retry_cnt < 8;
+}
+
+static bool rnr_retry_fits(struct change *change)
+{
+	return change->attr->rnr_retry < 8;
+}
+
+static bool min_rnr_timer_fits(struct change *change)
+{
+	return change->attr->min_rnr_timer < 32;
+}
+
+static bool rd_atomic_fits(struct change *change)
+{
+	return change->attr->max_rd_atomic <=
+	       change->qp->device->profile->limits.max_qp_init_rd_atom;
+}
+
+static bool dest_rd_atomic_fits(struct change *change)
+{
+	return change->attr->max_dest_rd_atomic <=
+	       change->qp->device->profile->limits.max_qp_rd_atom;
+}
+
+static const struct {
+	int bit;
+	check_fn *fits;
+} checks[] = {
+	{IBV_QP_PORT, port_fits},
+	{IBV_QP_PKEY_INDEX, pkey_fits},
+	{IBV_QP_ACCESS_FLAGS, access_fits},
+	{IBV_QP_AV, av_fits},
+	{IBV_QP_PATH_MTU, mtu_fits},
+	{IBV_QP_TIMEOUT, timeout_fits},
+	{IBV_QP_RETRY_CNT, retry_cnt_fits},
+	{IBV_QP_RNR_RETRY, rnr_retry_fits},
+	{IBV_QP_MIN_RNR_TIMER, min_rnr_timer_fits},
+	{IBV_QP_MAX_QP_RD_ATOMIC, rd_atomic_fits},
+	{IBV_QP_MAX_DEST_RD_ATOMIC, dest_rd_atomic_fits},
+};
+
+static int check(struct change *change, enum ibv_qp_state to)
+{
+	struct sim_qp *qp = change->qp;
+
+	if ((change->mask & IBV_QP_CUR_STATE) && (uint8_t)change->attr->cur_qp_state != qp->state)
+		return EINVAL;
+	if (!sim_transition_allowed(qp->type, qp->state, to, change->mask))
+		return EINVAL;
+	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
+		if ((change->mask & checks[i].bit) && !checks[i].fits(change))
+			return EINVAL;
+	return 0;
+}
+
+/* Memory for the READs and atomics that the responder may hold. */
+static int reserve(struct change *change)
+{
+	if (!(change->mask & IBV_QP_MAX_DEST_RD_ATOMIC) || !change->attr->max_dest_rd_atomic)
+		return 0;
+	change->resources = calloc(change->attr->max_dest_rd_atomic, sizeof(*change->resources));
+	return change->resources ? 0 : ENOMEM;
+}
+
+static void apply_path(struct sim_qp *qp, const struct change *change)
+{
+	const struct ibv_qp_attr *attr = change->attr;
+
+	if (change->mask & IBV_QP_AV) {
+		qp->ah_attr = attr->ah_attr;
+		qp->path = change->path;
+	}
+	if (change->mask & IBV_QP_PATH_MTU) {
+		qp->mtu = (uint8_t)attr->path_mtu;
+		qp->mtu_bytes = sim_mtu_bytes(attr->path_mtu);
+	}
+	if (change->mask & IBV_QP_DEST_QPN)
+		qp->dest_qpn = attr->dest_qp_num & 0xffffff;
+	if (change->mask & IBV_QP_PKEY_INDEX)
+		qp->pkey_index = attr->pkey_index;
+	if (change->mask & IBV_QP_PORT)
+		qp->port_num = attr->port_num;
+	if (change->mask & IBV_QP_QKEY)
+		qp->qkey = attr->qkey;
+	if (change->mask & IBV_QP_ACCESS_FLAGS)
+		qp->access = attr->qp_access_flags;
+}
+
+static void apply_reliability(struct sim_qp *qp, const struct change *change)
+{
+	const struct ibv_qp_attr *attr = change->attr;
+
+	if (change->mask & IBV_QP_TIMEOUT)
+		qp->timeout = attr->timeout;
+	if (change->mask & IBV_QP_RETRY_CNT)
+		qp->retry_cnt = qp->comp.retries_left = attr->retry_cnt;
+	if (change->mask & IBV_QP_RNR_RETRY)
+		qp->rnr_retry = qp->comp.rnr_retries_left = attr->rnr_retry;
+	if (change->mask & IBV_QP_MIN_RNR_TIMER)
+		qp->min_rnr_timer = attr->min_rnr_timer;
+	if (change->mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		qp->max_rd_atomic = attr->max_rd_atomic;
+	if (change->mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
+		qp->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+		free(qp->resp.resources);
+		qp->resp.resources = change->resources;
+		qp->resp.resource_size = attr->max_dest_rd_atomic;
+		qp->resp.resource_head = 0;
+		qp->resp.resource_count = 0;
+		qp->resp.resources_pending = 0;
+	}
+}
+
+static void apply_psn(struct sim_qp *qp, const struct change *change)
+{
+	if (change->mask & IBV_QP_RQ_PSN) {
+		qp->rq_psn = change->attr->rq_psn & 0xffffff;
+		qp->resp.psn = qp->rq_psn;
+		qp->resp.ack_psn = (qp->rq_psn - 1) & 0xffffff;
+	}
+	if (change->mask & IBV_QP_SQ_PSN) {
+		qp->sq_psn = change->attr->sq_psn & 0xffffff;
+		qp->req.psn = qp->req.sent_psn = qp->comp.psn = qp->sq_psn;
+	}
+}
+
+static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *change)
+{
+	enum ibv_qp_state from = qp->state;
+
+	if (to == IBV_QPS_RESET) {
+		sim_qp_reset(qp);
+	} else if (to == IBV_QPS_ERR) {
+		sim_qp_fail(qp);
+	} else if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
+		qp->sq_draining = true;
+		qp->drain_event = (change->mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
+				  change->attr->en_sqd_async_notify;
+	} else if (to == IBV_QPS_RTS) {
+		qp->sq_draining = false;
+		qp->req.stopped = false;
+	}
+	qp->state = (uint8_t)to;
+	if (sim_device_port(qp->device, qp->port_num))
+		qp->pkey = qp->device->ports[qp->port_num - 1].pkeys[qp->pkey_index];
+	sim_world_changed(qp->world);
+	if (to == IBV_QPS_RTS || to == IBV_QPS_SQD)
+		sim_qp_wake_requester(qp);
+}
+
+int sim_qp_modify(struct sim_qp *qp, const struct ibv_qp_attr *attr, int attr_mask)
+{
+	struct change change = {.qp = qp, .attr = attr, .mask = attr_mask};
+	enum ibv_qp_state to = attr_mask & IBV_QP_STATE ? attr->qp_state : qp->state;
+	int err = check(&change, to);
+
+	if (!err)
+		err = reserve(&change);
+	if (err)
+		return err;
+	apply_path(qp, &change);
+	apply_reliability(qp, &change);
+	apply_psn(qp, &change);
+	enter(qp, to, &change);
+	return 0;
+}
+
+void sim_qp_query(const struct sim_qp *qp, struct ibv_qp_attr *attr)
+{
+	*attr = (struct ibv_qp_attr){
+		.qp_state = qp->state,
+		.cur_qp_state = qp->state,
+		.path_mtu = qp->mtu,
+		.path_mig_state = IBV_MIG_MIGRATED,
+		.qkey = qp->qkey,
+		.rq_psn = qp->rq_psn,
+		.sq_psn = qp->sq_psn,
+		.dest_qp_num = qp->dest_qpn,
+		.qp_access_flags = qp->access,
+		.cap = {.max_send_wr = qp->sq.max_wr,
+			.max_recv_wr = qp->rq.max_wr,
+			.max_send_sge = qp->sq.max_sge,
+			.max_recv_sge = qp->rq.max_sge,
+			.max_inline_data = qp->max_inline},
+		.ah_attr = qp->ah_attr,
+		.pkey_index = qp->pkey_index,
+		.sq_draining = qp->sq_draining,
+		.max_rd_atomic = qp->max_rd_atomic,
+		.max_dest_rd_atomic = qp->max_dest_rd_atomic,
+		.min_rnr_timer = qp->min_rnr_timer,
+		.port_num = qp->port_num,
+		.timeout = qp->timeout,
+		.retry_cnt = qp->retry_cnt,
+		.rnr_retry = qp->rnr_retry,
+	};
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The transitions of ibv_modify_qp as data: for a type and a pair of states, the attributes that
+ * must be given and those that may be.
+ */
+#ifndef SIM_QP_STATE_H
+#define SIM_QP_STATE_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+
+#define SIM_QP_STATES 7 /* RESET, INIT, RTR, RTS, SQD, SQE, ERR */
+
+struct sim_transition {
+	bool valid;
+	int required; /* enum ibv_qp_attr_mask */
+	int optional;
+};
+
+/* The cell; never NULL. IBV_QP_STATE and IBV_QP_CUR_STATE are not in its masks. */
+const struct sim_transition *sim_transition(enum ibv_qp_type type, enum ibv_qp_state from,
+					    enum ibv_qp_state to);
+
+/* True where attr_mask may take a QP of the type from one state to the other. */
+bool sim_transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
+			    int attr_mask);
+
+const char *sim_qp_state_str(enum ibv_qp_state state);
+
+#endif

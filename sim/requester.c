@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The requester: takes WQEs in order, cuts them into packets, and stops where it has to wait.
+ */
+#include "sim/psn.h"
+#include "sim/timing.h"
+#include "sim/world.h"
+
+/* What keeps the next packet back. */
+enum gate {
+	GATE_OPEN,
+	GATE_EMPTY,  /* no work */
+	GATE_RNR,    /* the peer had no receive WR */
+	GATE_ERROR,  /* a WQE in error waits for those before it */
+	GATE_DRAIN,  /* SQD starts nothing new */
+	GATE_FENCE,  /* IBV_SEND_FENCE behind READs and atomics */
+	GATE_READS,  /* max_rd_atomic are outstanding */
+	GATE_WINDOW, /* too much is unacknowledged */
+};
+
+static uint32_t distance(uint32_t psn, uint32_t from)
+{
+	return (psn - from) & SIM_PSN_MASK;
+}
+
+static enum gate gate_start(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	const struct sim_requester *req = &qp->req;
+
+	if (qp->state == IBV_QPS_SQD)
+		return GATE_DRAIN;
+	if ((wqe->send_flags & IBV_SEND_FENCE) && req->reads_outstanding)
+		return GATE_FENCE;
+	if ((wqe->info_flags & SIM_WR_RESPONSE) && req->reads_outstanding &&
+	    req->reads_outstanding >= qp->max_rd_atomic)
+		return GATE_READS;
+	return GATE_OPEN;
+}
+
+static enum gate gate(const struct sim_qp *qp)
+{
+	const struct sim_requester *req = &qp->req;
+	const struct sim_send_wqe *wqe;
+	uint32_t psn;
+
+	if (req->next == qp->sq.head)
+		return GATE_EMPTY;
+	if (req->waits_rnr || req->stopped)
+		return req->stopped ? GATE_ERROR : GATE_RNR;
+	wqe = sim_qp_send_wqe(qp, req->next);
+	psn = wqe->started ? wqe->first_psn + req->offset : req->psn;
+	if (qp->type == IBV_QPT_RC && distance(psn, qp->comp.psn) >= SIM_WINDOW_PACKETS)
+		return GATE_WINDOW;
+	return wqe->started ? GATE_OPEN : gate_start(qp, wqe);
+}
+
+/* PSNs of a message: a READ takes one for each packet of its response. */
+static uint32_t packets_of(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	if (qp->type == IBV_QPT_UD || (wqe->info_flags & SIM_WR_ATOMIC) ||
+	    wqe->length <= qp->mtu_bytes)
+		return 1;
+	return (wqe->length - 1) / qp->mtu_bytes + 1;
+}
+
+/* All memory of a message in several packets, before the first is sent. */
+static enum ibv_wc_status check_memory(struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	struct sim_span spans[SIM_SPANS_MAX];
+
+	if (sim_gather(qp, &qp->sq_memo, wqe->sge, wqe->num_sge, 0, wqe->length, 0, spans) < 0)
+		return IBV_WC_LOC_PROT_ERR;
+	return IBV_WC_SUCCESS;
+}
+
+/* The local error of a WQE that is about to start; SUCCESS for none. */
+static enum ibv_wc_status fault_of(struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	if (wqe->status)
+		return wqe->status;
+	/* Lkeys of READs and atomics are checked when the response comes. */
+	if (wqe->info_flags & SIM_WR_RESPONSE)
+		return qp->max_rd_atomic ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
+	/* One packet's memory is checked as it is sent. */
+	if (wqe->packets == 1 || (wqe->send_flags & IBV_SEND_INLINE))
+		return IBV_WC_SUCCESS;
+	return check_memory(qp, wqe);
+}
+
+void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status)
+{
+	sim_qp_complete_send(qp, status);
+	if (qp->type == IBV_QPT_RC) {
+		sim_qp_fail(qp);
+	} else if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) {
+		/* Only the send queue of an unreliable QP is in error. */
+		qp->state = IBV_QPS_SQE;
+		qp->sq_draining = false;
+		sim_world_changed(qp->world);
+		sim_qp_wake_requester(qp);
+	}
+}
+
+static void fail(struct sim_qp *qp, struct sim_send_wqe *wqe, enum ibv_wc_status status)
+{
+	wqe->status = (uint8_t)status;
+	if (qp->sq.tail == qp->req.next)
+		sim_requester_give_up(qp, status);
+	else
+		qp->req.stopped = true;
+}
+
+static bool start(struct sim_qp *qp, struct sim_send_wqe *wqe)
+{
+	enum ibv_wc_status status;
+
+	wqe->packets = packets_of(qp, wqe);
+	status = fault_of(qp, wqe);
+	if (status != IBV_WC_SUCCESS) {
+		fail(qp, wqe, status);
+		return false;
+	}
+	wqe->started = true;
+	wqe->first_psn = qp->req.psn;
+	qp->req.psn = sim_psn_add(qp->req.psn, wqe->packets);
+	if (wqe->info_flags & SIM_WR_RESPONSE) {
+		wqe->credited = true;
+		qp->req.reads_outstanding++;
+	}
+	return true;
+}
+
+static void set_remote(struct sim_packet *packet, const struct sim_send_wqe *wqe, uint32_t done)
+{
+	packet->remote_addr = wqe->remote_addr + done;
+	packet->rkey = wqe->rkey;
+	packet->dma_bytes = wqe->length - done;
+	if (wqe->info_flags & SIM_WR_ATOMIC) {
+		bool swaps = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+
+		packet->swap_add = swaps ? wqe->swap : wqe->compare_add;
+		packet->compare = swaps ? wqe->compare_add : 0;
+	}
+}
+
+/* The payload [done, done + bytes) of the message; false where its memory may not be read. */
+static bool set_payload(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t done,
+			uint32_t bytes, struct sim_packet *packet, struct sim_span *spans)
+{
+	int count;
+
+	packet->payload_bytes = bytes;
+	packet->spans = spans;
+	if (wqe->send_flags & IBV_SEND_INLINE) {
+		spans[0] = (struct sim_span){(const uint8_t *)wqe->sge + done, bytes};
+		packet->span_count = bytes ? 1 : 0;
+		return true;
+	}
+	count = sim_gather(qp, &qp->sq_memo, wqe->sge, wqe->num_sge, done, bytes, 0, spans);
+	packet->span_count = (uint8_t)count;
+	return count >= 0;
+}
+
+static uint8_t flags_of(struct sim_qp *qp, const struct sim_send_wqe *wqe,
+			const struct sim_opcode_info *info)
+{
+	uint8_t flags = SIM_PACKET_MIGRATED;
+
+	if ((info->flags & SIM_OP_COMPLETES) && (wqe->send_flags & IBV_SEND_SOLICITED))
+		flags |= SIM_PACKET_SOLICITED;
+	if (qp->type != IBV_QPT_RC)
+		return flags;
+	if ((info->flags & SIM_OP_END) || ++qp->req.since_ack_request >= SIM_ACK_REQUEST_EVERY) {
+		flags |= SIM_PACKET_ACK_REQUEST;
+		qp->req.since_ack_request = 0;
+	}
+	return flags;
+}
+
+/* Counts what is sent with a PSN, and moves on to the next WQE behind the last packet. */
+static inline void sent(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t psn,
+			uint32_t packets)
+{
+	struct sim_requester *req = &qp->req;
+
+	if (psn == req->sent_psn)
+		req->sent_psn = sim_psn_add(psn, packets);
+	else
+		qp->device->counters.retransmitted_packets++;
+	req->offset += packets;
+	if (req->offset >= wqe->packets) {
+		req->next++;
+		req->offset = 0;
+	}
+}
+
+static void address(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t offset,
+		    struct sim_packet *packet)
+{
+	packet->pkey = qp->pkey;
+	packet->dest_qpn = qp->dest_qpn;
+	packet->source_qpn = qp->number;
+	packet->psn = sim_psn_add(wqe->first_psn, offset);
+	packet->imm_data = wqe->imm_data;
+}
+
+/* The request of a READ, from where its response has come to, or of an atomic. */
+static void send_response_request(struct sim_qp *qp, struct sim_send_wqe *wqe)
+{
+	struct sim_packet packet = {
+		.opcode = sim_opcode_request(qp->transport, wqe->opcode, true, true)};
+
+	address(qp, wqe, wqe->answered, &packet);
+	set_remote(&packet, wqe, wqe->answered * qp->mtu_bytes);
+	packet.flags = flags_of(qp, wqe, &sim_opcodes[packet.opcode]);
+	qp->req.offset = wqe->answered;
+	sent(qp, wqe, packet.psn, wqe->packets - wqe->answered);
+	sim_completer_watch(qp, false);
+	sim_fabric_send_request(qp, &packet);
+}
+
+/* The next packet of a message that carries data. */
+static void send_data(struct sim_qp *qp, struct sim_send_wqe *wqe)
+{
+	uint32_t offset = qp->req.offset;
+	uint32_t done = offset * qp->mtu_bytes;
+	bool last = offset + 1 == wqe->packets;
+	uint8_t opcode = sim_opcode_request(qp->transport, wqe->opcode, offset == 0, last);
+	const struct sim_opcode_info *info = &sim_opcodes[opcode];
+	struct sim_span spans[SIM_SPANS_MAX];
+	struct sim_packet packet;
+
+	packet.opcode = opcode;
+	address(qp, wqe, offset, &packet);
+	if (info->flags & SIM_OP_RETH)
+		set_remote(&packet, wqe, done);
+	if (info->flags & SIM_OP_IETH)
+		packet.rkey = wqe->invalidate_rkey;
+	if (!set_payload(qp, wqe, done, last ? wqe->length - done : qp->mtu_bytes, &packet,
+			 spans)) {
+		fail(qp, wqe, IBV_WC_LOC_PROT_ERR);
+		return;
+	}
+	packet.flags = flags_of(qp, wqe, info);
+	sent(qp, wqe, packet.psn, 1);
+	if (qp->type == IBV_QPT_RC)
+		sim_completer_watch(qp, false);
+	sim_fabric_send_request(qp, &packet);
+	/* Nobody answers on an unreliable connection: the message is done when it is sent. */
+	if (qp->type == IBV_QPT_UC && last && qp->sq.tail != qp->sq.head)
+		sim_qp_complete_send(qp, IBV_WC_SUCCESS);
+}
+
+/* All sends before the first unstarted one have ended. */
+static void check_drained(struct sim_qp *qp)
+{
+	if (qp->state != IBV_QPS_SQD || !qp->sq_draining || qp->sq.tail != qp->req.next)
+		return;
+	if (qp->sq.tail != qp->sq.head && sim_qp_send_wqe(qp, qp->sq.tail)->started)
+		return;
+	qp->sq_draining = false;
+	if (qp->drain_event)
+		sim_qp_event(qp, IBV_EVENT_SQ_DRAINED);
+}
+
+static void send_one(struct sim_qp *qp)
+{
+	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->req.next);
+
+	if (!wqe->started && !start(qp, wqe))
+		return;
+	if (wqe->info_flags & SIM_WR_RESPONSE) {
+		send_response_request(qp, wqe);
+	} else if (qp->type != IBV_QPT_UD) {
+		send_data(qp, wqe);
+	} else {
+		enum ibv_wc_status status = sim_datagram_send(qp, wqe);
+
+		if (status != IBV_WC_SUCCESS) {
+			fail(qp, wqe, status);
+			return;
+		}
+		sim_qp_complete_send(qp, IBV_WC_SUCCESS);
+	}
+}
+
+bool sim_requester_run(struct sim_qp *qp)
+{
+	unsigned int budget = SIM_BURST_PACKETS;
+
+	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) {
+		sim_qp_flush_sends(qp);
+		if (qp->state == IBV_QPS_ERR)
+			sim_qp_flush_recvs(qp);
+		return false;
+	}
+	while ((qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) && gate(qp) == GATE_OPEN) {
+		if (budget-- == 0)
+			return true;
+		send_one(qp);
+	}
+	check_drained(qp);
+	return false;
+}
+
+void sim_requester_rewind(struct sim_qp *qp, uint32_t psn)
+{
+	struct sim_requester *req = &qp->req;
+
+	req->since_ack_request = 0;
+	for (uint32_t i = qp->sq.tail; i != qp->sq.head; i++) {
+		const struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, i);
+
+		if (!wqe->started)
+			return;
+		if (distance(psn, wqe->first_psn) < wqe->packets) {
+			req->next = i;
+			req->offset = distance(psn, wqe->first_psn);
+			/* A WQE in error behind it is come to again. */
+			req->stopped = false;
+			break;
+		}
+	}
+	sim_qp_wake_requester(qp);
+}
+
+void sim_requester_rnr_over(struct sim_timer *timer)
+{
+	struct sim_qp *qp =
+		(struct sim_qp *)((char *)timer - offsetof(struct sim_qp, req.rnr_timer));
+
+	qp->req.waits_rnr = false;
+	sim_qp_wake_requester(qp);
+}

@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The responder: takes requests in PSN order, checks them, does them, and answers.
+ *
+ * Checks stand in the order in which they are made. Each gives a verdict; what a verdict means is
+ * one row of a table.
+ */
+#include "sim/psn.h"
+#include "sim/world.h"
+
+#include <string.h>
+
+#define MESSAGE_BYTES_MAX (UINT32_C(1) << 31)
+
+enum verdict {
+	ACCEPT,
+	DROP, /* without a word */
+	DUPLICATE,
+	OUT_OF_SEQUENCE,
+	NO_RECEIVE,
+	INVALID_REQUEST,
+	ACCESS_DENIED,
+	TOO_LONG,    /* for the receive WR */
+	BAD_RECEIVE, /* its memory may not be written */
+};
+
+struct consequence {
+	uint8_t syndrome;		/* of the NAK */
+	enum ibv_wc_status recv_status; /* of a receive WR in progress */
+	enum ibv_event_type event;	/* with none in progress */
+};
+
+/* The verdicts that move the QP to ERR. */
+static const struct consequence consequences[] = {
+	[INVALID_REQUEST] = {SIM_NAK_INVALID_REQUEST, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR},
+	[ACCESS_DENIED] = {SIM_NAK_REMOTE_ACCESS, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR},
+	[TOO_LONG] = {SIM_NAK_INVALID_REQUEST, IBV_WC_LOC_LEN_ERR, IBV_EVENT_QP_REQ_ERR},
+	[BAD_RECEIVE] = {SIM_NAK_REMOTE_OPERATION, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_ACCESS_ERR},
+};
+
+static void *remote(struct sim_qp *qp, uint32_t rkey, uint64_t addr, uint64_t length, int access)
+{
+	return sim_memory_at(qp->device, qp->device->memory_epoch, &qp->remote_memo, SIM_KEY_REMOTE,
+			     qp->pd, rkey, addr, length, access);
+}
+
+static void send_nak(struct sim_qp *qp, uint8_t syndrome)
+{
+	qp->resp.nak_pending = true;
+	qp->resp.nak_outstanding = true;
+	qp->resp.nak_syndrome = syndrome;
+	qp->resp.nak_psn = qp->resp.psn;
+	sim_qp_wake_responder(qp);
+}
+
+/* Forgets the message in progress; its receive WQE is the next message's. */
+static void abandon(struct sim_qp *qp)
+{
+	qp->resp.in_message = 0;
+	qp->resp.received = 0;
+	qp->resp.recv_taken = false;
+}
+
+static enum verdict check_psn_rc(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	int32_t ahead = sim_psn_diff(packet->psn, qp->resp.psn);
+
+	if (ahead < 0)
+		return DUPLICATE;
+	if (ahead > 0)
+		return OUT_OF_SEQUENCE;
+	qp->resp.nak_outstanding = false;
+	return ACCEPT;
+}
+
+/* UC has no retransmission: a gap costs the message that it is in. */
+static enum verdict check_psn_uc(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	struct sim_responder *resp = &qp->resp;
+
+	if (packet->psn != resp->psn) {
+		abandon(qp);
+		resp->dropping = true;
+	}
+	resp->psn = sim_psn_add(packet->psn, 1);
+	if (flags & SIM_OP_START)
+		resp->dropping = false;
+	return resp->dropping ? DROP : ACCEPT;
+}
+
+/* A message's packets are FIRST, MIDDLE..., LAST of one kind, or ONLY. */
+static bool in_sequence(const struct sim_responder *resp, uint32_t flags)
+{
+	return flags & SIM_OP_START ? !resp->in_message : resp->in_message == (flags & SIM_OP_KIND);
+}
+
+static bool grants(const struct sim_qp *qp, unsigned int access)
+{
+	return qp->access & access;
+}
+
+/* The packets of a message before its last are full, and a last one carries at least a byte. */
+static bool payload_fits(const struct sim_qp *qp, uint32_t bytes, uint32_t flags)
+{
+	if (!(flags & SIM_OP_END))
+		return bytes == qp->mtu_bytes;
+	return bytes <= qp->mtu_bytes && (bytes || (flags & SIM_OP_START));
+}
+
+static bool take_receive(struct sim_qp *qp)
+{
+	qp->resp.recv_taken = qp->rq.tail != qp->rq.head;
+	return qp->resp.recv_taken;
+}
+
+static enum verdict check_send(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	uint64_t total = (uint64_t)qp->resp.received + packet->payload_bytes;
+
+	if ((flags & SIM_OP_RECV) && !take_receive(qp))
+		return NO_RECEIVE;
+	if (!payload_fits(qp, packet->payload_bytes, flags))
+		return INVALID_REQUEST;
+	/* Only windows can be invalidated by a peer, and there are none. */
+	if (flags & SIM_OP_IETH)
+		return ACCESS_DENIED;
+	return total > sim_qp_recv_wqe(qp, qp->rq.tail)->length ? TOO_LONG : ACCEPT;
+}
+
+/* Remote memory is checked whole, when its address comes; nothing at all where no byte is. */
+static enum verdict check_write(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	uint32_t announced = flags & SIM_OP_RETH ? packet->dma_bytes : qp->resp.length;
+	uint64_t total = (uint64_t)qp->resp.received + packet->payload_bytes;
+	bool whole = total == announced;
+
+	if (!grants(qp, IBV_ACCESS_REMOTE_WRITE))
+		return INVALID_REQUEST;
+	if ((flags & SIM_OP_RECV) && !take_receive(qp))
+		return NO_RECEIVE;
+	if (announced > MESSAGE_BYTES_MAX || total > announced || whole != !!(flags & SIM_OP_END) ||
+	    !payload_fits(qp, packet->payload_bytes, flags))
+		return INVALID_REQUEST;
+	if (!(flags & SIM_OP_RETH) || announced == 0)
+		return ACCEPT;
+	return remote(qp, packet->rkey, packet->remote_addr, announced, IBV_ACCESS_REMOTE_WRITE)
+		       ? ACCEPT
+		       : ACCESS_DENIED;
+}
+
+static enum verdict check_read(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	if (!grants(qp, IBV_ACCESS_REMOTE_READ) ||
+	    qp->resp.resources_new >= qp->resp.resource_size ||
+	    packet->dma_bytes > MESSAGE_BYTES_MAX || packet->payload_bytes)
+		return INVALID_REQUEST;
+	if (packet->dma_bytes == 0)
+		return ACCEPT;
+	return remote(qp, packet->rkey, packet->remote_addr, packet->dma_bytes,
+		      IBV_ACCESS_REMOTE_READ)
+		       ? ACCEPT
+		       : ACCESS_DENIED;
+}
+
+static enum verdict check_atomic(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	if (!grants(qp, IBV_ACCESS_REMOTE_ATOMIC) ||
+	    qp->resp.resources_new >= qp->resp.resource_size || packet->payload_bytes ||
+	    packet->remote_addr % sizeof(uint64_t))
+		return INVALID_REQUEST;
+	return remote(qp, packet->rkey, packet->remote_addr, sizeof(uint64_t),
+		      IBV_ACCESS_REMOTE_ATOMIC)
+		       ? ACCEPT
+		       : ACCESS_DENIED;
+}
+
+static enum verdict do_send(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	const struct sim_recv_wqe *wqe = sim_qp_recv_wqe(qp, qp->rq.tail);
+	struct sim_span to[SIM_SPANS_MAX];
+	int count;
+
+	if (packet->payload_bytes == 0)
+		return ACCEPT;
+	count = sim_gather(qp, &qp->rq_memo, wqe->sge, wqe->num_sge, qp->resp.received,
+			   packet->payload_bytes, IBV_ACCESS_LOCAL_WRITE, to);
+	if (count < 0 ||
+	    sim_copy_spans(qp->device, packet->spans, packet->span_count, to, (unsigned int)count))
+		return BAD_RECEIVE;
+	return ACCEPT;
+}
+
+static enum verdict do_write(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	struct sim_responder *resp = &qp->resp;
+	struct sim_span to;
+
+	if (flags & SIM_OP_RETH) {
+		resp->remote_addr = packet->remote_addr;
+		resp->rkey = packet->rkey;
+		resp->length = packet->dma_bytes;
+	}
+	if (packet->payload_bytes == 0)
+		return ACCEPT;
+	to.base = remote(qp, resp->rkey, resp->remote_addr + resp->received, packet->payload_bytes,
+			 IBV_ACCESS_REMOTE_WRITE);
+	to.length_bytes = packet->payload_bytes;
+	if (!to.base || sim_copy_spans(qp->device, packet->spans, packet->span_count, &to, 1))
+		return ACCESS_DENIED;
+	return ACCEPT;
+}
+
+static struct sim_resource *push_resource(struct sim_qp *qp, const struct sim_packet *packet,
+					  uint32_t packets)
+{
+	struct sim_responder *resp = &qp->resp;
+	struct sim_resource *resource = &resp->resources[resp->resource_head];
+
+	if (++resp->resource_head == resp->resource_size)
+		resp->resource_head = 0;
+	if (resp->resource_count < resp->resource_size)
+		resp->resource_count++;
+	/* Only a repeated answer can still stand there, and its asker has gone on. */
+	if (resource->pending)
+		resp->resources_pending--;
+	resp->resources_pending++;
+	resp->resources_new++;
+	*resource = (struct sim_resource){
+		.remote_addr = packet->remote_addr,
+		.rkey = packet->rkey,
+		.length = packet->dma_bytes,
+		.first_psn = packet->psn,
+		.packets = packets,
+		.end = packets,
+		.limit = packet->dma_bytes,
+		.msn = (resp->msn + 1) & 0xffffff,
+		.opcode = packet->opcode,
+		.pending = true,
+	};
+	sim_qp_wake_responder(qp);
+	return resource;
+}
+
+static uint32_t response_packets(const struct sim_qp *qp, uint32_t bytes)
+{
+	return bytes ? (bytes - 1) / qp->mtu_bytes + 1 : 1;
+}
+
+static enum verdict do_atomic(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	const struct sim_memory_ops *memory = &qp->world->host.memory;
+	void *target = remote(qp, packet->rkey, packet->remote_addr, sizeof(uint64_t),
+			      IBV_ACCESS_REMOTE_ATOMIC);
+	uint64_t original;
+	uint64_t value;
+
+	if (!target || memory->copy(&original, target, sizeof(original)))
+		return ACCESS_DENIED;
+	if (sim_opcodes[packet->opcode].flags & SIM_OP_ADD)
+		value = original + packet->swap_add;
+	else
+		value = original == packet->compare ? packet->swap_add : original;
+	if (memory->copy(target, &value, sizeof(value)))
+		return ACCESS_DENIED;
+	push_resource(qp, packet, 1)->original = original;
+	return ACCEPT;
+}
+
+static void finish_message(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	struct sim_responder *resp = &qp->resp;
+	struct sim_recv_done done = {
+		.packet = packet,
+		.status = IBV_WC_SUCCESS,
+		.opcode = flags & SIM_OP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+		.byte_len = flags & SIM_OP_WRITE ? resp->length : resp->received,
+	};
+
+	if (flags & SIM_OP_IMMDT)
+		done.wc_flags |= IBV_WC_WITH_IMM;
+	if (flags & SIM_OP_IETH)
+		done.wc_flags |= IBV_WC_WITH_INV;
+	if (flags & SIM_OP_COMPLETES)
+		sim_qp_complete_recv(qp, &done);
+	resp->msn = (resp->msn + 1) & 0xffffff;
+	abandon(qp);
+}
+
+/* A SEND or WRITE packet has been done. */
+static void move_on(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	struct sim_responder *resp = &qp->resp;
+
+	resp->received += packet->payload_bytes;
+	resp->in_message = flags & SIM_OP_KIND;
+	if (flags & SIM_OP_END)
+		finish_message(qp, packet, flags);
+	if (qp->type != IBV_QPT_RC)
+		return;
+	resp->ack_psn = packet->psn;
+	resp->psn = sim_psn_add(resp->psn, 1);
+	if (packet->flags & SIM_PACKET_ACK_REQUEST) {
+		resp->ack_pending = true;
+		sim_qp_wake_responder(qp);
+	}
+}
+
+static enum verdict execute(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	struct sim_responder *resp = &qp->resp;
+	enum verdict verdict = ACCEPT;
+	uint32_t packets = 1;
+
+	if (flags & (SIM_OP_SEND | SIM_OP_WRITE)) {
+		verdict = flags & SIM_OP_SEND ? do_send(qp, packet) : do_write(qp, packet, flags);
+		if (verdict == ACCEPT)
+			move_on(qp, packet, flags);
+		return verdict;
+	}
+	if (flags & SIM_OP_READ) {
+		packets = response_packets(qp, packet->dma_bytes);
+		push_resource(qp, packet, packets);
+	} else {
+		verdict = do_atomic(qp, packet);
+	}
+	if (verdict == ACCEPT) {
+		resp->psn = sim_psn_add(resp->psn, packets);
+		resp->msn = (resp->msn + 1) & 0xffffff;
+	}
+	return verdict;
+}
+
+static enum verdict judge(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	enum verdict verdict =
+		qp->type == IBV_QPT_RC ? check_psn_rc(qp, packet) : check_psn_uc(qp, packet, flags);
+
+	if (verdict != ACCEPT)
+		return verdict;
+	if (!in_sequence(&qp->resp, flags))
+		return INVALID_REQUEST;
+	if (flags & SIM_OP_SEND)
+		return check_send(qp, packet, flags);
+	if (flags & SIM_OP_WRITE)
+		return check_write(qp, packet, flags);
+	if (flags & SIM_OP_READ)
+		return check_read(qp, packet);
+	return flags & SIM_OP_ATOMIC ? check_atomic(qp, packet) : INVALID_REQUEST;
+}
+
+static struct sim_resource *find_resource(struct sim_qp *qp, uint32_t psn)
+{
+	struct sim_responder *resp = &qp->resp;
+
+	for (unsigned int i = 0; i < resp->resource_count; i++) {
+		struct sim_resource *resource = &resp->resources[i];
+
+		if (((psn - resource->first_psn) & SIM_PSN_MASK) < resource->packets)
+			return resource;
+	}
+	return NULL;
+}
+
+/* A READ may come again from its middle; it must ask for what it asked for at first. */
+static bool same_request(const struct sim_qp *qp, const struct sim_resource *resource,
+			 const struct sim_packet *packet, uint32_t offset)
+{
+	uint64_t done = (uint64_t)offset * qp->mtu_bytes;
+
+	if (resource->opcode != packet->opcode || resource->rkey != packet->rkey)
+		return false;
+	if (sim_opcodes[packet->opcode].flags & SIM_OP_ATOMIC)
+		return resource->remote_addr == packet->remote_addr;
+	return resource->remote_addr + done == packet->remote_addr &&
+	       packet->dma_bytes <= resource->length - done;
+}
+
+static void replay(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	struct sim_resource *resource = find_resource(qp, packet->psn);
+	uint32_t offset;
+
+	if (!resource)
+		return;
+	offset = (packet->psn - resource->first_psn) & SIM_PSN_MASK;
+	if (!same_request(qp, resource, packet, offset))
+		return;
+	resource->next = offset;
+	resource->restarted = true;
+	resource->limit = offset * qp->mtu_bytes + packet->dma_bytes;
+	resource->end =
+		offset + (flags & SIM_OP_READ ? response_packets(qp, packet->dma_bytes) : 1);
+	if (!resource->pending)
+		qp->resp.resources_pending++;
+	else if (!resource->replayed)
+		qp->resp.resources_new--;
+	resource->pending = true;
+	resource->replayed = true;
+	sim_qp_wake_responder(qp);
+}
+
+/* Done before: acknowledged or answered again, never executed again. */
+static void repeat(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	qp->device->counters.duplicate_requests++;
+	if (flags & (SIM_OP_READ | SIM_OP_ATOMIC)) {
+		replay(qp, packet, flags);
+	} else {
+		qp->resp.ack_pending = true;
+		sim_qp_wake_responder(qp);
+	}
+}
+
+/* The receive in progress, or an event, tells the program; the NAK tells the peer. */
+static void refuse(struct sim_qp *qp, enum verdict verdict)
+{
+	const struct consequence *consequence = &consequences[verdict];
+	const struct sim_recv_done done = {.status = consequence->recv_status,
+					   .opcode = IBV_WC_RECV};
+	bool taken = qp->resp.recv_taken;
+
+	if (qp->type == IBV_QPT_RC)
+		send_nak(qp, consequence->syndrome);
+	if (taken)
+		sim_qp_complete_recv(qp, &done);
+	abandon(qp);
+	if (qp->state == IBV_QPS_ERR)
+		return;
+	sim_qp_fail(qp);
+	if (!taken)
+		sim_qp_event(qp, consequence->event);
+}
+
+/* What an unreliable connection does not accept costs the message and nothing else; its own
+ * receive WR's fault is its own. */
+static void refuse_uc(struct sim_qp *qp, enum verdict verdict)
+{
+	if (verdict == TOO_LONG || verdict == BAD_RECEIVE) {
+		refuse(qp, verdict);
+		return;
+	}
+	qp->device->counters.dropped_packets++;
+	abandon(qp);
+	qp->resp.dropping = true;
+}
+
+static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,
+		      enum verdict verdict)
+{
+	struct sim_counters *counters = &qp->device->counters;
+
+	switch (verdict) {
+	case DUPLICATE:
+		repeat(qp, packet, flags);
+		break;
+	case OUT_OF_SEQUENCE:
+		counters->out_of_sequence_requests++;
+		if (qp->resp.nak_outstanding)
+			break;
+		counters->sequence_naks_sent++;
+		send_nak(qp, SIM_NAK_PSN_SEQUENCE);
+		break;
+	case NO_RECEIVE:
+		counters->rnr_naks_sent++;
+		send_nak(qp, (uint8_t)(SIM_AETH_RNR_NAK | qp->min_rnr_timer));
+		break;
+	default:
+		refuse(qp, verdict);
+	}
+}
+
+void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	uint32_t flags = sim_opcodes[packet->opcode].flags;
+	enum verdict verdict;
+
+	if (!qp->resp.established) {
+		qp->resp.established = true;
+		if (qp->state == IBV_QPS_RTR)
+			sim_qp_event(qp, IBV_EVENT_COMM_EST);
+	}
+	verdict = judge(qp, packet, flags);
+	if (verdict == ACCEPT)
+		verdict = execute(qp, packet, flags);
+	if (verdict == ACCEPT)
+		return;
+	if (qp->type == IBV_QPT_RC)
+		refuse_rc(qp, packet, flags, verdict);
+	else
+		refuse_uc(qp, verdict);
+}
+
+static void answer(struct sim_qp *qp, struct sim_packet *packet)
+{
+	packet->flags = SIM_PACKET_MIGRATED;
+	packet->pkey = qp->pkey;
+	packet->dest_qpn = qp->dest_qpn;
+	packet->source_qpn = qp->number;
+	sim_fabric_send_response(qp, packet);
+}
+
+static void answer_aeth(struct sim_qp *qp, uint8_t syndrome, uint32_t psn)
+{
+	struct sim_packet packet;
+
+	packet.opcode = (uint8_t)(SIM_RC_ACK | qp->transport);
+	packet.span_count = 0;
+	packet.payload_bytes = 0;
+	packet.spans = NULL;
+	packet.syndrome = syndrome;
+	packet.psn = psn;
+	packet.msn = qp->resp.msn;
+	answer(qp, &packet);
+}
+
+static void answer_atomic(struct sim_qp *qp, const struct sim_resource *resource)
+{
+	struct sim_packet packet = {
+		.opcode = (uint8_t)(SIM_RC_ATOMIC_ACK | qp->transport),
+		.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE,
+		.psn = resource->first_psn,
+		.msn = resource->msn,
+		.original = resource->original,
+	};
+
+	answer(qp, &packet);
+}
+
+/* One packet of a read response; false where the memory is no longer to be read. */
+static bool answer_read(struct sim_qp *qp, struct sim_resource *resource, bool first)
+{
+	uint32_t done = resource->next * qp->mtu_bytes;
+	bool last = resource->next + 1 == resource->end;
+	uint32_t bytes = resource->limit - done;
+	struct sim_span span;
+	struct sim_packet packet = {
+		.opcode = sim_opcode_read_response(qp->transport, first, last),
+		.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE,
+		.psn = sim_psn_add(resource->first_psn, resource->next),
+		.msn = resource->msn,
+		.spans = &span,
+	};
+
+	if (bytes > qp->mtu_bytes)
+		bytes = qp->mtu_bytes;
+	if (bytes) {
+		span.base = remote(qp, resource->rkey, resource->remote_addr + done, bytes,
+				   IBV_ACCESS_REMOTE_READ);
+		span.length_bytes = bytes;
+		if (!span.base)
+			return false;
+		packet.span_count = 1;
+		packet.payload_bytes = bytes;
+	}
+	resource->next++;
+	answer(qp, &packet);
+	return true;
+}
+
+static void settle(struct sim_qp *qp, struct sim_resource *resource)
+{
+	resource->pending = false;
+	qp->resp.resources_pending--;
+	if (!resource->replayed)
+		qp->resp.resources_new--;
+}
+
+/* The memory of a READ is gone: neither it nor what came after it is answered. */
+static void cannot_serve(struct sim_qp *qp, const struct sim_resource *resource)
+{
+	struct sim_responder *resp = &qp->resp;
+
+	for (unsigned int i = 0; i < resp->resource_count; i++)
+		resp->resources[i].pending = false;
+	resp->resources_pending = 0;
+	resp->resources_new = 0;
+	resp->psn = sim_psn_add(resource->first_psn, resource->next);
+	refuse(qp, ACCESS_DENIED);
+}
+
+/* Answers one READ or atomic as far as the budget goes. */
+static void serve(struct sim_qp *qp, struct sim_resource *resource, unsigned int *budget)
+{
+	bool first = resource->next == 0 || resource->restarted;
+
+	if (sim_opcodes[resource->opcode].flags & SIM_OP_ATOMIC) {
+		settle(qp, resource);
+		answer_atomic(qp, resource);
+		--*budget;
+		return;
+	}
+	for (; resource->next < resource->end && *budget; --*budget) {
+		if (!answer_read(qp, resource, first)) {
+			cannot_serve(qp, resource);
+			return;
+		}
+		first = false;
+		resource->restarted = false;
+	}
+	if (resource->next >= resource->end)
+		settle(qp, resource);
+}
+
+/* READs and atomics in the order in which they came. */
+static void serve_all(struct sim_qp *qp, unsigned int *budget)
+{
+	struct sim_responder *resp = &qp->resp;
+	unsigned int at = resp->resource_count < resp->resource_size ? 0 : resp->resource_head;
+
+	for (unsigned int i = 0; i < resp->resource_count && resp->resources_pending; i++) {
+		struct sim_resource *resource = &resp->resources[at];
+
+		if (++at == resp->resource_size)
+			at = 0;
+		if (!resource->pending)
+			continue;
+		if (*budget == 0)
+			return;
+		/* A response acknowledges what came before it. */
+		if (sim_psn_diff(resource->first_psn, resp->ack_psn) > 0)
+			resp->ack_pending = false;
+		serve(qp, resource, budget);
+		if (resource->pending)
+			return;
+	}
+}
+
+bool sim_responder_run(struct sim_qp *qp)
+{
+	struct sim_responder *resp = &qp->resp;
+	unsigned int budget = SIM_BURST_PACKETS;
+
+	if (resp->resources_pending)
+		serve_all(qp, &budget);
+	if (resp->resources_pending)
+		return true;
+	/* A NAK acknowledges what stands before its PSN. */
+	if (resp->ack_pending && !resp->nak_pending)
+		answer_aeth(qp, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
+	resp->ack_pending = false;
+	if (resp->nak_pending)
+		answer_aeth(qp, resp->nak_syndrome, resp->nak_psn);
+	resp->nak_pending = false;
+	return false;
+}
