@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#include "backend.h"
+#include "say.h"
+#include "world.h"
+
+#include <errno.h>
+#include <string.h>
+
+int vb_sim_configure(const struct vb_sim_config *config)
+{
+	return world_replace_default(config);
+}
+
+struct vb_sim *vb_sim_open(const struct vb_sim_config *config)
+{
+	return world_create(config);
+}
+
+int vb_sim_close(struct vb_sim *sim)
+{
+	bool locked, used;
+
+	if (!sim || sim == world_default())
+		return say(EINVAL, "vb_sim_close: not a world of vb_sim_open()");
+	locked = world_lock(sim);
+	used = sim->contexts.live > 0;
+	world_unlock(sim, locked);
+	if (used)
+		return say(EBUSY, "vb_sim_close: a device of the world is open");
+	world_retire(sim);
+	return 0;
+}
+
+struct vb_sim *vb_sim_of(struct ibv_context *context)
+{
+	return context && vb_backend_sim.owns_context(context) ? context_of(context)->world : NULL;
+}
+
+struct ibv_device **vb_sim_device_list(struct vb_sim *sim, int *num_devices)
+{
+	struct vb_sim *world = world_or_default(sim);
+
+	return world ? world_list(world, num_devices) : NULL;
+}
+
+uint64_t vb_sim_now_ns(struct vb_sim *sim)
+{
+	struct vb_sim *world = world_or_default(sim);
+	uint64_t now_ns;
+	bool locked;
+
+	if (!world)
+		return 0;
+	locked = world_lock(world);
+	driver_catch_up(world);
+	now_ns = sim_world_now_ns(world->engine);
+	world_unlock(world, locked);
+	return now_ns;
+}
+
+uint64_t vb_sim_next_ns(struct vb_sim *sim)
+{
+	struct vb_sim *world = world_or_default(sim);
+	uint64_t next_ns;
+	bool locked;
+
+	if (!world)
+		return VB_SIM_NEVER;
+	locked = world_lock(world);
+	next_ns = sim_world_next_ns(world->engine);
+	world_unlock(world, locked);
+	return next_ns;
+}
+
+int vb_sim_run(struct vb_sim *sim, uint64_t duration_ns)
+{
+	struct vb_sim *world = world_or_default(sim);
+	bool locked;
+	int err;
+
+	if (!world)
+		return errno;
+	locked = world_lock(world);
+	err = driver_run(world, duration_ns);
+	world_unlock(world, locked);
+	return err;
+}
+
+void vb_sim_thread_enter(struct vb_sim *sim)
+{
+	struct vb_sim *world = world_or_default(sim);
+	bool locked;
+
+	if (!world)
+		return;
+	locked = world_lock(world);
+	if (driver_enter(world))
+		say(ENOMEM, "vb_sim_thread_enter: out of memory");
+	world_unlock(world, locked);
+}
+
+void vb_sim_thread_leave(struct vb_sim *sim)
+{
+	struct vb_sim *world = world_or_default(sim);
+	bool locked;
+
+	if (!world)
+		return;
+	locked = world_lock(world);
+	driver_leave(world);
+	world_unlock(world, locked);
+}
+
+int vb_sim_trace_open(struct vb_sim *sim, const char *path)
+{
+	struct vb_sim *world = world_or_default(sim);
+	bool locked;
+	int err;
+
+	if (!world)
+		return errno;
+	locked = world_lock(world);
+	err = world_trace_open(world, path);
+	world_unlock(world, locked);
+	return err;
+}
+
+int vb_sim_trace_close(struct vb_sim *sim)
+{
+	struct vb_sim *world = world_or_default(sim);
+	bool locked;
+	int err;
+
+	if (!world)
+		return errno;
+	locked = world_lock(world);
+	err = world_trace_close(world);
+	world_unlock(world, locked);
+	return err;
+}
+
+void vb_sim_watch(struct vb_sim *sim, vb_sim_frame_fn *fn, void *arg)
+{
+	struct vb_sim *world = world_or_default(sim);
+	bool locked;
+
+	if (!world)
+		return;
+	locked = world_lock(world);
+	world_watch(world, fn, arg);
+	world_unlock(world, locked);
+}
+
+int vb_sim_counters(struct ibv_context *ibv, struct vb_sim_counters *counters)
+{
+	struct vb_sim *world = vb_sim_of(ibv);
+	const struct sim_counters *from;
+	bool locked, live;
+
+	if (!world)
+		return say(EINVAL, "vb_sim_counters: not a simulated device");
+	locked = world_lock(world);
+	live = context_live(context_of(ibv));
+	if (live) {
+		from = &context_of(ibv)->device->engine->counters;
+		*counters = (struct vb_sim_counters){
+			.sent_packets = from->sent_packets,
+			.received_packets = from->received_packets,
+			.lost_packets = from->lost_packets,
+			.dropped_packets = from->dropped_packets,
+			.duplicate_requests = from->duplicate_requests,
+			.out_of_sequence_requests = from->out_of_sequence_requests,
+			.rnr_naks_sent = from->rnr_naks_sent,
+			.rnr_naks_received = from->rnr_naks_received,
+			.sequence_naks_sent = from->sequence_naks_sent,
+			.sequence_naks_received = from->sequence_naks_received,
+			.ack_timeouts = from->ack_timeouts,
+			.retransmitted_packets = from->retransmitted_packets,
+			.guarded_faults = from->guarded_faults,
+		};
+	}
+	world_unlock(world, locked);
+	return live ? 0 : say(EINVAL, "vb_sim_counters: the context is closed");
+}
+
+void vb_sim_count_objects(struct vb_sim *sim, struct vb_sim_objects *objects)
+{
+	struct vb_sim *world = world_or_default(sim);
+	bool locked;
+
+	memset(objects, 0, sizeof(*objects));
+	if (!world)
+		return;
+	locked = world_lock(world);
+	*objects = (struct vb_sim_objects){
+		.contexts = world->live[KIND_CONTEXT],
+		.pds = world->live[KIND_PD],
+		.cqs = world->live[KIND_CQ],
+		.qps = world->live[KIND_QP],
+		.mrs = world->live[KIND_MR],
+		.ahs = world->live[KIND_AH],
+		.channels = world->live[KIND_CHANNEL],
+	};
+	world_unlock(world, locked);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The simulated world: its devices and links, its clock, its seed.
+ *
+ * A process has one default world, made when the backend `sim` is first used; it is what
+ * ibv_get_device_list() lists there. Functions that take a `struct vb_sim *` take NULL for it.
+ * All functions may be called from any thread unless they say otherwise. Those that return int
+ * return 0 or an errno value; vb_last_error() has the sentence.
+ */
+#ifndef VERBENA_SIM_H
+#define VERBENA_SIM_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VB_SIM_NAME_MAX     32
+#define VB_SIM_DEVICES_MAX  64
+#define VB_SIM_LINKS_MAX    256
+#define VB_SIM_PORTS_MAX    4
+#define VB_SIM_GIDS_MAX     16
+#define VB_SIM_PKEYS_MAX    16
+
+/* No time: what vb_sim_next_ns() answers when nothing is to come. */
+#define VB_SIM_NEVER UINT64_MAX
+
+struct vb_sim;
+
+enum vb_sim_clock {
+	/*
+	 * Posting queues work and waiting runs it; nothing sleeps. What waits is a verb: a blocking
+	 * get of an event, an empty poll, a query that repeats its answer, or vb_sim_run(). poll(2),
+	 * epoll or a sleep on a descriptor moves no time: a program that sleeps there before it
+	 * calls the verb sleeps for ever, unless the event is queued already.
+	 */
+	VB_SIM_CLOCK_VIRTUAL,
+	/* Time is CLOCK_MONOTONIC. */
+	VB_SIM_CLOCK_REAL,
+};
+
+/* One simulated device. Zeroed fields other than the name take the defaults in brackets. */
+struct vb_sim_device_config {
+	char name[VB_SIM_NAME_MAX]; /* "sim0" */
+	char profile[VB_SIM_NAME_MAX]; /* which behaviour where adapters differ ["spec"] */
+	unsigned int ports; /* [1] */
+	int link_layer; /* IBV_LINK_LAYER_ETHERNET [this] or IBV_LINK_LAYER_INFINIBAND */
+	enum ibv_mtu mtu; /* largest path MTU of the ports, active at once [IBV_MTU_4096] */
+	/* Addresses of port 1, each a GID of type RoCE v2: an IPv4 address is ::ffff:a.b.c.d.
+	 * [10.0.0.N and fd00::N for the Nth device, from 1.] A link-local GID made from the MAC
+	 * always stands before them at index 0. */
+	unsigned int gid_count;
+	union ibv_gid gids[VB_SIM_GIDS_MAX];
+	unsigned int pkey_count; /* [1: 0xffff] */
+	uint16_t pkeys[VB_SIM_PKEYS_MAX]; /* host order */
+};
+
+/* A cable between port 1 of two devices. */
+struct vb_sim_link_config {
+	char a[VB_SIM_NAME_MAX];
+	char b[VB_SIM_NAME_MAX];
+	uint64_t delay_ns; /* from one end to the other [0] */
+	uint64_t bits_per_second; /* serialisation of each packet; 0 is unlimited [0] */
+};
+
+/*
+ * A world. With device_count 0 it is two devices, sim0 and sim1. With link_count 0 every port
+ * reaches every other without delay; with links given, only what they join is joined. A device
+ * always reaches itself.
+ */
+struct vb_sim_config {
+	enum vb_sim_clock clock;
+	bool seed_given; /* else 1 on the virtual clock, the system's randomness on the real one */
+	uint64_t seed;
+	const char *trace; /* a pcap file to write from the start; NULL for none */
+	unsigned int device_count;
+	struct vb_sim_device_config devices[VB_SIM_DEVICES_MAX];
+	unsigned int link_count;
+	struct vb_sim_link_config links[VB_SIM_LINKS_MAX];
+};
+
+/*
+ * Makes the default world anew from a configuration (NULL: the defaults above).
+ *
+ * EBUSY while a device of the default world is open. EINVAL for a name that is empty or given
+ * twice, a link to no device, a profile or value that does not exist. config is copied.
+ */
+int vb_sim_configure(const struct vb_sim_config *config);
+
+/*
+ * Makes a world beside the default one. NULL with errno as vb_sim_configure().
+ * The caller ends it with vb_sim_close().
+ */
+struct vb_sim *vb_sim_open(const struct vb_sim_config *config);
+
+/* Ends a world of vb_sim_open(). EBUSY while a device of it is open. */
+int vb_sim_close(struct vb_sim *sim);
+
+/* The world that an open device belongs to; NULL for a context of another backend. */
+struct vb_sim *vb_sim_of(struct ibv_context *context);
+
+/*
+ * The devices of a world, as ibv_get_device_list(): the caller frees the list with
+ * vb_free_device_list(). NULL with errno ENOMEM.
+ */
+struct ibv_device **vb_sim_device_list(struct vb_sim *sim, int *num_devices);
+
+/* The world's time in nanoseconds since it was made. */
+uint64_t vb_sim_now_ns(struct vb_sim *sim);
+
+/* When the next thing happens of itself (a timer, a packet's arrival); VB_SIM_NEVER for nothing. */
+uint64_t vb_sim_next_ns(struct vb_sim *sim);
+
+/*
+ * Runs the present instant to its end, then everything due within duration_ns, and leaves the
+ * clock that much later. With duration_ns 0 only the present instant runs.
+ * EINVAL on the real clock.
+ */
+int vb_sim_run(struct vb_sim *sim, uint64_t duration_ns);
+
+/*
+ * A thread that uses a world with a virtual clock beside other threads registers: time then moves
+ * only while all registered threads wait. A world in which nobody registered has one user.
+ */
+void vb_sim_thread_enter(struct vb_sim *sim);
+void vb_sim_thread_leave(struct vb_sim *sim);
+
+/*
+ * Writes every packet from now on to a pcap file (Ethernet, nanoseconds of the world's clock).
+ * A trace that is already open is closed first. ENOTSUP where the world has a port of another
+ * link layer; the errno of open(2) where the file cannot be made.
+ */
+int vb_sim_trace_open(struct vb_sim *sim, const char *path);
+
+/* Writes out and closes the trace. EIO where some of it could not be written; 0 if none is open. */
+int vb_sim_trace_close(struct vb_sim *sim);
+
+/* Sees each frame as the trace does; frame is valid during the call only. */
+typedef void vb_sim_frame_fn(void *arg, uint64_t now_ns, const uint8_t *frame,
+			     size_t length_bytes, bool lost);
+
+/*
+ * Calls fn for every frame, beside the pcap file; fn NULL ends it. fn must call nothing of
+ * Verbena: the world's lock is held.
+ */
+void vb_sim_watch(struct vb_sim *sim, vb_sim_frame_fn *fn, void *arg);
+
+/* What a device's ports counted since it was made. */
+struct vb_sim_counters {
+	uint64_t sent_packets;
+	uint64_t received_packets;
+	uint64_t lost_packets; /* sent here and lost on the way: faults, no such address */
+	uint64_t dropped_packets; /* received here and dropped: QP, state, key, ICRC, sequence */
+	uint64_t duplicate_requests;
+	uint64_t out_of_sequence_requests;
+	uint64_t rnr_naks_sent;
+	uint64_t rnr_naks_received;
+	uint64_t sequence_naks_sent;
+	uint64_t sequence_naks_received;
+	uint64_t ack_timeouts;
+	uint64_t retransmitted_packets;
+	uint64_t guarded_faults; /* application memory that could not be read or written */
+};
+
+/* EINVAL for a context that is not of a simulated device. */
+int vb_sim_counters(struct ibv_context *context, struct vb_sim_counters *counters);
+
+/* Live objects of the default world or another, by kind; all zero when nothing leaks. */
+struct vb_sim_objects {
+	uint32_t contexts, pds, cqs, qps, srqs, mrs, ahs, channels;
+};
+
+void vb_sim_count_objects(struct vb_sim *sim, struct vb_sim_objects *objects);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/cli/cli.h"
+#include "src/project.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <verbena/error.h>
+#include <verbena/verbs.h>
+
+#define ROW "%-10s %-19s  %-10s  %4s  %-8s  %-10s  %4s  %s\n"
+
+static const char usage[] =
+	"Usage: verbena devices [--backend B] [--project FILE]\n\n"
+	"Lists a backend's devices, one line a port.\n\n"
+	"Options:\n"
+	"      --backend B     sim or ibverbs [VERBENA_BACKEND, else sim]\n"
+	"      --project FILE  the simulated devices [VERBENA_PROJECT, else ./project.yml\n"
+	"                      if it exists, else sim0 and sim1]\n"
+	"  -h, --help          print this\n";
+
+enum { OPTION_BACKEND = 1000, OPTION_PROJECT };
+
+static const struct option options[] = {
+	{"backend", required_argument, NULL, OPTION_BACKEND},
+	{"project", required_argument, NULL, OPTION_PROJECT},
+	{NULL, 0, NULL, 0},
+};
+
+static const char *transport_name(enum ibv_transport_type transport)
+{
+	switch (transport) {
+	case IBV_TRANSPORT_IB:
+		return "InfiniBand";
+	case IBV_TRANSPORT_IWARP:
+		return "iWARP";
+	case IBV_TRANSPORT_USNIC:
+		return "usNIC";
+	case IBV_TRANSPORT_USNIC_UDP:
+		return "usNIC UDP";
+	default:
+		return "other";
+	}
+}
+
+static const char *state_name(enum ibv_port_state state)
+{
+	static const char *const names[] = {
+		[IBV_PORT_NOP] = "none",      [IBV_PORT_DOWN] = "down",
+		[IBV_PORT_INIT] = "init",     [IBV_PORT_ARMED] = "armed",
+		[IBV_PORT_ACTIVE] = "active", [IBV_PORT_ACTIVE_DEFER] = "deferred",
+	};
+
+	return state <= IBV_PORT_ACTIVE_DEFER ? names[state] : "unknown";
+}
+
+static const char *link_layer_name(uint8_t link_layer)
+{
+	switch (link_layer) {
+	case IBV_LINK_LAYER_INFINIBAND:
+		return "infiniband";
+	case IBV_LINK_LAYER_ETHERNET:
+		return "ethernet";
+	default:
+		return "unknown";
+	}
+}
+
+/* The first entry that is not empty, as people write addresses. */
+static void first_gid(struct ibv_context *context, uint8_t port, int length, char *text,
+		      size_t size_bytes)
+{
+	static const union ibv_gid none;
+	union ibv_gid gid;
+
+	snprintf(text, size_bytes, "-");
+	for (int i = 0; i < length; i++) {
+		if (vb_query_gid(context, port, i, &gid) || !memcmp(&gid, &none, sizeof(gid)))
+			continue;
+		if (IN6_IS_ADDR_V4MAPPED((struct in6_addr *)gid.raw))
+			inet_ntop(AF_INET, gid.raw + 12, text, size_bytes);
+		else
+			inet_ntop(AF_INET6, gid.raw, text, size_bytes);
+		return;
+	}
+}
+
+static void print_port(struct ibv_device *device, struct ibv_context *context, uint8_t port)
+{
+	uint64_t guid = be64toh(vb_get_device_guid(device));
+	char guid_text[24], gid[INET6_ADDRSTRLEN], port_text[8], mtu[8];
+	struct ibv_port_attr attr;
+	int rc = vb_query_port(context, port, &attr, sizeof(attr));
+
+	if (rc) {
+		fprintf(stderr, "verbena devices: %s port %u: %s\n", vb_get_device_name(device),
+			port, strerror(rc));
+		return;
+	}
+	snprintf(guid_text, sizeof(guid_text), "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48),
+		 (unsigned int)(guid >> 32 & 0xffff), (unsigned int)(guid >> 16 & 0xffff),
+		 (unsigned int)(guid & 0xffff));
+	snprintf(port_text, sizeof(port_text), "%u", port);
+	snprintf(mtu, sizeof(mtu), "%u", 128u << attr.active_mtu);
+	first_gid(context, port, attr.gid_tbl_len, gid, sizeof(gid));
+	printf(ROW, vb_get_device_name(device), guid_text, transport_name(device->transport_type),
+	       port_text, state_name(attr.state), link_layer_name(attr.link_layer), mtu, gid);
+}
+
+static bool print_device(struct ibv_device *device)
+{
+	struct ibv_context *context = vb_open_device(device);
+	struct ibv_device_attr attr;
+	int rc;
+
+	if (!context) {
+		fprintf(stderr, "verbena devices: %s cannot be opened: %s\n",
+			vb_get_device_name(device), strerror(errno));
+		return false;
+	}
+	rc = vb_query_device(context, &attr);
+	if (rc)
+		fprintf(stderr, "verbena devices: %s: %s\n", vb_get_device_name(device),
+			strerror(rc));
+	for (unsigned int port = 1; !rc && port <= attr.phys_port_cnt; port++)
+		print_port(device, context, port);
+	vb_close_device(context);
+	return !rc;
+}
+
+/* The library's sentence, or errno's. */
+static const char *why(void)
+{
+	int error = errno;
+	const char *sentence = vb_last_error();
+
+	return sentence[0] ? sentence : strerror(error);
+}
+
+static int list_devices(const char *backend)
+{
+	struct ibv_device **list;
+	int count = 0, status = CLI_EXIT_OK;
+
+	list = vb_get_device_list(backend, &count);
+	if (!list || !count) {
+		fprintf(stderr,
+			"verbena devices: backend %s has no device%s%s: load an adapter's driver, "
+			"make a SoftRoCE device (rdma link add rxe0 type rxe netdev NAME), or use "
+			"--backend sim\n",
+			backend, list ? "" : ": ", list ? "" : why());
+		if (list)
+			vb_free_device_list(list);
+		return CLI_EXIT_NO_DEVICE;
+	}
+	printf(ROW, "DEVICE", "NODE GUID", "TRANSPORT", "PORT", "STATE", "LINK LAYER", "MTU",
+	       "FIRST GID");
+	for (int i = 0; i < count; i++)
+		if (!print_device(list[i]))
+			status = CLI_EXIT_FAILED;
+	vb_free_device_list(list);
+	return status;
+}
+
+/* Listing devices writes no trace: it would empty the one of the last run. */
+static int configure(struct vb_sim_config *config)
+{
+	const char *trace = config->trace;
+	int rc;
+
+	config->trace = NULL;
+	rc = vb_sim_configure(config);
+	config->trace = trace;
+	if (!rc)
+		return CLI_EXIT_OK;
+	fprintf(stderr, "verbena devices: the simulated devices cannot be made: %s%s%s\n",
+		strerror(rc), vb_last_error()[0] ? ": " : "", vb_last_error());
+	return CLI_EXIT_USAGE;
+}
+
+static int run(int argc, char **argv)
+{
+	const char *backend = NULL, *path = NULL;
+	struct vb_project *project;
+	int option, status;
+
+	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		switch (option) {
+		case OPTION_BACKEND:
+			backend = optarg;
+			break;
+		case OPTION_PROJECT:
+			path = optarg;
+			break;
+		default:
+			return cli_bad_option(&cli_devices, option, argv);
+		}
+	}
+	if (optind < argc)
+		return cli_bad_usage(&cli_devices, "'%s' is one argument too many", argv[optind]);
+	backend = cli_find_backend(&cli_devices, backend);
+	if (!backend)
+		return CLI_EXIT_USAGE;
+	project = cli_load_project(path);
+	if (!project)
+		return CLI_EXIT_USAGE;
+	status = configure(&project->sim);
+	if (!status)
+		status = list_devices(backend);
+	vb_project_free(project);
+	return status;
+}
+
+const struct cli_command cli_devices = {
+	.name = "devices",
+	.summary = "list the devices of a backend",
+	.usage = usage,
+	.run = run,
+};
