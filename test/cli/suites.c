@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* Tests that end in every way a test can, to see what the runner makes of them. */
+#include "test/conformance/conformance.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <verbena/verbs.h>
+
+static void passes(struct vt *t)
+{
+	VT_CHECK(t, t->a.ctx && t->b.ctx && t->a.ctx != t->b.ctx);
+	VT_EQ(t, t->a.port_attr.state, IBV_PORT_ACTIVE);
+	VT_OK(t, 0);
+	VT_ERRNO(t, EINVAL, EINVAL);
+	VT_MINUS_ERRNO(t, (errno = EBUSY, -1), EBUSY);
+	VT_NULL_ERRNO(t, (errno = EBUSY, NULL), EBUSY);
+	VT_EQ_STR(t, "same", "same");
+	VT_EQ_MEM(t, "same", "same", 4);
+	VT_STATUS(t, IBV_WC_SUCCESS, IBV_WC_SUCCESS);
+}
+
+static void says(void *arg)
+{
+	puts(arg);
+}
+
+static void fails_in_cleaning(void *arg)
+{
+	struct vt *t = arg;
+
+	VT_EQ(t, 6, 7);
+	puts("not reached");
+}
+
+static void fails(struct vt *t)
+{
+	vt_defer(t, says, (void *)"first deferred");
+	vt_defer(t, fails_in_cleaning, t);
+	vt_defer(t, says, (void *)"last deferred");
+	vt_row(t, "row %d <&\">", 3);
+	VT_EXPECT_STATUS(t, IBV_WC_RETRY_EXC_ERR, IBV_WC_SUCCESS);
+	VT_EXPECT_ERRNO(t, ENOMEM, EINVAL);
+	VT_EXPECT_STATE(t, IBV_QPS_ERR, IBV_QPS_RTS);
+	VT_EXPECT_EVENT(t, IBV_EVENT_CQ_ERR, IBV_EVENT_QP_FATAL);
+	VT_EXPECT_EQ_MEM(t, "abcd", "abXY", 4);
+	VT_NULL_ERRNO(t, (errno = ENOMEM, NULL), EINVAL);
+	puts("not reached");
+}
+
+static void has_many_failures(struct vt *t)
+{
+	for (int i = 0; i < 1000; i++)
+		VT_EXPECT_EQ(t, i, -1);
+}
+
+static void skips(struct vt *t)
+{
+	VT_SKIP(t, "for a reason & <no> \"other\"");
+}
+
+static void crashes(struct vt *t)
+{
+	vt_row(t, "the fatal row");
+	signal(SIGSEGV, SIG_DFL);
+	raise(SIGSEGV);
+}
+
+static void hangs(struct vt *t)
+{
+	for (;;)
+		pause();
+}
+
+/* Neither the runner nor the next test may wait for what a test started. */
+static void leaves_a_process(struct vt *t)
+{
+	pid_t pid = fork();
+
+	VT_CHECK(t, pid >= 0);
+	if (!pid)
+		hangs(t);
+}
+
+static void exits(struct vt *t)
+{
+	exit(3);
+}
+
+static void leaks(struct vt *t)
+{
+	VT_PTR(t, vb_alloc_pd(t->a.ctx));
+}
+
+static void has_random_numbers(struct vt *t)
+{
+	printf("random %llx\n", (unsigned long long)vt_random(t));
+	VT_FAIL(t, "to be shown");
+}
+
+static void writes_control_characters(struct vt *t)
+{
+	fputs("\001\033[31m\377]]>\n", stdout);
+	VT_FAIL(t, "to be shown");
+}
+
+static const struct vt_test good_tests[] = {
+	{"passes", "unsourced", 0, passes},
+	{"skips", "unsourced", 0, skips},
+	{"needs", "unsourced", VT_NEEDS_INFINIBAND, passes},
+	{"leaves_a_process", "unsourced", 0, leaves_a_process},
+	{NULL},
+};
+
+static const struct vt_test bad_tests[] = {
+	{"fails", "unsourced", 0, fails},
+	{"has_many_failures", "unsourced", 0, has_many_failures},
+	{"crashes", "unsourced", 0, crashes},
+	{"hangs", "unsourced", 0, hangs},
+	{"exits", "unsourced", 0, exits},
+	{"leaks", "unsourced", VT_NEEDS_SIM, leaks},
+	{"has_random_numbers", "unsourced", 0, has_random_numbers},
+	{"writes_control_characters", "unsourced", 0, writes_control_characters},
+	{NULL},
+};
+
+static const struct vt_suite good = {"good", "tests that do not fail", good_tests};
+static const struct vt_suite bad = {"bad", "tests that fail", bad_tests};
+
+const struct vt_suite *const vt_suites[] = {&good, &bad, NULL};

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner.h"
+
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+const struct vt_suite *vt_find_suite(const char *name)
+{
+	for (const struct vt_suite *const *suite = vt_suites; *suite; suite++)
+		if (!strcmp((*suite)->name, name))
+			return *suite;
+	return NULL;
+}
+
+static bool suite_chosen(const struct vt_options *options, const struct vt_suite *suite)
+{
+	for (unsigned int i = 0; i < options->suite_count; i++)
+		if (!strcmp(options->suites[i], suite->name))
+			return true;
+	return !options->suite_count;
+}
+
+static bool test_chosen(const struct vt_options *options, const struct vt_suite *suite,
+			const struct vt_test *test)
+{
+	char name[256];
+
+	snprintf(name, sizeof(name), "%s.%s", suite->name, test->name);
+	return !options->filter || !fnmatch(options->filter, name, 0);
+}
+
+/* Fills records unless it is NULL. Returns how many tests the options choose. */
+static unsigned int choose(const struct vt_options *options, struct vt_record *records)
+{
+	unsigned int count = 0;
+
+	for (const struct vt_suite *const *suite = vt_suites; *suite; suite++) {
+		if (!suite_chosen(options, *suite))
+			continue;
+		for (const struct vt_test *test = (*suite)->tests; test->name; test++) {
+			if (!test_chosen(options, *suite, test))
+				continue;
+			if (records)
+				records[count] = (struct vt_record){.suite = *suite, .test = test};
+			count++;
+		}
+	}
+	return count;
+}
+
+/* The traces' directory, made if need be, but not its parents. */
+static bool make_trace_dir(const char *path)
+{
+	struct stat st;
+
+	if (!mkdir(path, 0777) || (errno == EEXIST && !stat(path, &st) && S_ISDIR(st.st_mode)))
+		return true;
+	fprintf(stderr, "verbena test: --trace %s: %s\n", path,
+		strerror(errno == EEXIST ? ENOTDIR : errno));
+	return false;
+}
+
+static void free_records(struct vt_record *records, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		free(records[i].text);
+		free(records[i].output);
+	}
+	free(records);
+}
+
+/* Traces that cannot be written are told once: the same cause would fill the screen. */
+static void tell_trace_error(const struct vt_result *result, bool *told)
+{
+	if (!result->trace_error[0] || *told)
+		return;
+	*told = true;
+	fprintf(stderr, "verbena test: a trace could not be written: %s (the tests go on)\n",
+		result->trace_error);
+}
+
+static int run_chosen(const struct vt_options *options, struct vt_record *records,
+		      unsigned int count)
+{
+	struct vt_place place;
+	struct vt_report *report;
+	struct vt_result *shared = vt_shared(sizeof(*shared));
+	bool trace_told = false;
+	unsigned int i = 0;
+
+	vt_find_place(options, &place);
+	if (place.error[0]) {
+		fprintf(stderr, "verbena test: %s\n", place.error);
+		return VT_EXIT_NO_DEVICE;
+	}
+	report = shared ? vt_report_open(options, &place, count) : NULL;
+	if (!report)
+		return VT_EXIT_USAGE;
+	for (i = 0; i < count; i++) {
+		vt_report_start(report, records[i].suite, records[i].test);
+		if (!vt_run_one(options, &place, &records[i], shared))
+			break;
+		tell_trace_error(shared, &trace_told);
+		vt_report_test(report, &records[i]);
+	}
+	munmap(shared, sizeof(*shared));
+	if (i == count)
+		return vt_report_close(report, records, count);
+	fprintf(stderr, "verbena test: no memory\n");
+	vt_report_close(report, records, i);
+	return VT_EXIT_FAILED;
+}
+
+/* The chosen tests, at least one; the caller frees the records. VT_EXIT_PASSED or a message. */
+static int choose_all(const struct vt_options *options, struct vt_record **records,
+		      unsigned int *count)
+{
+	*count = choose(options, NULL);
+	if (!*count) {
+		fprintf(stderr, "verbena test: no test is chosen: 'verbena test --list' names "
+				"them all\n");
+		return VT_EXIT_USAGE;
+	}
+	*records = calloc(*count, sizeof(**records));
+	if (!*records) {
+		fprintf(stderr, "verbena test: no memory\n");
+		return VT_EXIT_FAILED;
+	}
+	*count = choose(options, *records);
+	return VT_EXIT_PASSED;
+}
+
+int vt_run_all(const struct vt_options *options)
+{
+	struct vt_record *records;
+	unsigned int count;
+	int status = choose_all(options, &records, &count);
+
+	if (status)
+		return status;
+	if (options->trace_dir && !make_trace_dir(options->trace_dir))
+		status = VT_EXIT_USAGE;
+	else
+		status = run_chosen(options, records, count);
+	free_records(records, count);
+	return status;
+}
+
+static unsigned int name_length(const struct vt_record *record)
+{
+	return strlen(record->suite->name) + 1 + strlen(record->test->name);
+}
+
+static void print_list(const struct vt_record *records, unsigned int count)
+{
+	unsigned int width = 0, length;
+
+	for (unsigned int i = 0; i < count; i++) {
+		length = name_length(&records[i]);
+		width = length > width ? length : width;
+	}
+	for (unsigned int i = 0; i < count; i++)
+		printf("%s.%s%*s  %s\n", records[i].suite->name, records[i].test->name,
+		       (int)(width - name_length(&records[i])), "", records[i].test->source);
+}
+
+int vt_list_all(const struct vt_options *options)
+{
+	struct vt_record *records;
+	unsigned int count;
+	int status = choose_all(options, &records, &count);
+
+	if (status)
+		return status;
+	print_list(records, count);
+	free_records(records, count);
+	return VT_EXIT_PASSED;
+}

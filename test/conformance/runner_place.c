@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <verbena/error.h>
+#include <verbena/verbs.h>
+
+bool vt_simulated(const struct vt_options *options)
+{
+	const struct vb_backend *backend = vb_find_backend(options->backend);
+
+	return backend && backend->capabilities & VB_BACKEND_SIMULATED;
+}
+
+struct ibv_device *vt_device_named(struct ibv_device **list, const char *name)
+{
+	for (; *list; list++)
+		if (!strcmp(vb_get_device_name(*list), name))
+			return *list;
+	return NULL;
+}
+
+/* The first active port; 0 for none. */
+static uint8_t active_port(struct ibv_context *ctx)
+{
+	struct ibv_device_attr device_attr;
+	struct ibv_port_attr port_attr;
+
+	if (vb_query_device(ctx, &device_attr))
+		return 0;
+	for (unsigned int port = 1; port <= device_attr.phys_port_cnt; port++)
+		if (!vb_query_port(ctx, port, &port_attr, sizeof(port_attr)) &&
+		    port_attr.state == IBV_PORT_ACTIVE)
+			return port;
+	return 0;
+}
+
+/* Opens the device to see whether a test could; the active port, or 0 with an error. */
+static uint8_t try_device(struct ibv_device *device, char *error)
+{
+	struct ibv_context *ctx = vb_open_device(device);
+	uint8_t port;
+
+	if (!ctx) {
+		snprintf(error, VT_LINE_MAX, "device %s cannot be opened: %s%s%s",
+			 vb_get_device_name(device), strerror(errno),
+			 vb_last_error()[0] ? ": " : "", vb_last_error());
+		return 0;
+	}
+	port = active_port(ctx);
+	if (!port)
+		snprintf(error, VT_LINE_MAX,
+			 "device %s has no active port: bring its network interface or subnet "
+			 "manager up",
+			 vb_get_device_name(device));
+	vb_close_device(ctx);
+	return port;
+}
+
+static void no_device(const struct vt_options *options, char *error)
+{
+	snprintf(error, VT_LINE_MAX,
+		 "backend %s has no device: load an adapter's driver, make a SoftRoCE device "
+		 "(rdma link add rxe0 type rxe netdev NAME), or use --backend sim",
+		 options->backend);
+}
+
+static void choose(const struct vt_options *options, struct ibv_device **list, int count,
+		   struct vt_place *place)
+{
+	const char *a = options->device, *b = options->peer_device;
+	struct ibv_device *devices[2];
+
+	if (!count) {
+		no_device(options, place->error);
+		return;
+	}
+	if (!a)
+		a = vb_get_device_name(list[0]);
+	if (!b)
+		b = !options->device && count > 1 && vt_simulated(options)
+			    ? vb_get_device_name(list[1])
+			    : a;
+	snprintf(place->device, sizeof(place->device), "%s", a);
+	snprintf(place->peer_device, sizeof(place->peer_device), "%s", b);
+	devices[0] = vt_device_named(list, a);
+	devices[1] = vt_device_named(list, b);
+	if (!devices[0] || !devices[1]) {
+		snprintf(place->error, sizeof(place->error),
+			 "backend %s has no device '%s': 'verbena devices --backend %s' lists them",
+			 options->backend, devices[0] ? b : a, options->backend);
+		return;
+	}
+	place->port = try_device(devices[0], place->error);
+	if (place->port)
+		place->peer_port = try_device(devices[1], place->error);
+}
+
+bool vt_make_world(const struct vt_options *options, char *error)
+{
+	struct vb_sim_config config;
+	int rc;
+
+	if (!vt_simulated(options))
+		return true;
+	config = *options->sim;
+	config.trace = NULL;
+	config.seed = options->seed;
+	config.seed_given = true;
+	rc = vb_sim_configure(&config);
+	if (rc)
+		snprintf(error, VT_LINE_MAX, "the simulated world cannot be made: %s%s%s",
+			 strerror(rc), vb_last_error()[0] ? ": " : "", vb_last_error());
+	return !rc;
+}
+
+/* The library's sentence, or errno's. */
+static const char *why(void)
+{
+	int error = errno;
+	const char *sentence = vb_last_error();
+
+	return sentence[0] ? sentence : strerror(error);
+}
+
+struct search {
+	const struct vt_options *options;
+	struct vt_place *place;
+};
+
+static void search_devices(void *arg)
+{
+	const struct search *s = arg;
+	struct ibv_device **list;
+	int count = 0;
+
+	if (!vt_make_world(s->options, s->place->error))
+		return;
+	list = vb_get_device_list(s->options->backend, &count);
+	if (!list) {
+		snprintf(s->place->error, sizeof(s->place->error),
+			 "backend %s cannot list devices: %s; use --backend sim",
+			 s->options->backend, why());
+		return;
+	}
+	choose(s->options, list, count, s->place);
+	vb_free_device_list(list);
+}
+
+void vt_find_place(const struct vt_options *options, struct vt_place *place)
+{
+	struct vt_place *shared = vt_shared(sizeof(*shared));
+	struct search search = {options, shared};
+	struct vt_ending ending;
+
+	memset(place, 0, sizeof(*place));
+	if (!shared) {
+		snprintf(place->error, sizeof(place->error), "no memory");
+		return;
+	}
+	if (options->no_fork)
+		search_devices(&search);
+	else if (!vt_in_child(search_devices, &search, -1, options->timeout_s, &ending))
+		snprintf(shared->error, sizeof(shared->error), "no process for the tests: %s",
+			 strerror(errno));
+	else if (ending.timed_out || ending.status)
+		snprintf(shared->error, sizeof(shared->error),
+			 "opening the devices of backend %s %s", options->backend,
+			 ending.timed_out ? "takes too long" : "crashes");
+	*place = *shared;
+	munmap(shared, sizeof(*shared));
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <verbena/verbs.h>
+
+enum colour { PLAIN, RED, GREEN, YELLOW, COLOURS };
+
+struct vt_report {
+	const struct vt_options *options;
+	FILE *junit;
+	bool progress; /* a line that is overwritten, on a terminal */
+	bool colour;
+	unsigned int tests, done;
+	unsigned int counts[VT_OUTCOMES];
+	/* The suite whose line is being gathered. */
+	const struct vt_suite *suite;
+	unsigned int suite_counts[VT_OUTCOMES];
+	double suite_seconds;
+	const struct vt_record *first_failure;
+};
+
+static const char *coloured(const struct vt_report *report, enum colour colour)
+{
+	static const char *const codes[COLOURS] = {"\033[0m", "\033[31m", "\033[32m", "\033[33m"};
+
+	return report->colour ? codes[colour] : "";
+}
+
+static void clear_progress(const struct vt_report *report)
+{
+	if (report->progress)
+		printf("\r\033[K");
+}
+
+/* Each line of text behind a prefix. */
+static void print_lines(const char *prefix, const char *text)
+{
+	while (*text) {
+		int length = strcspn(text, "\n");
+
+		printf("%s%.*s\n", prefix, length, text);
+		text += length + (text[length] == '\n');
+	}
+}
+
+static void print_head(const struct vt_report *report, const struct vt_place *place)
+{
+	const char *mark = report->options->tap ? "# " : "";
+
+	printf("%sseed %llu\n", mark, (unsigned long long)report->options->seed);
+	printf("%sbackend %s, A is %s port %u, B is %s port %u\n", mark, report->options->backend,
+	       place->device, place->port, place->peer_device, place->peer_port);
+}
+
+static void tell_no_trace(const struct vt_options *options)
+{
+	const struct vb_backend *backend = vb_find_backend(options->backend);
+
+	if (options->trace_dir && !(backend->capabilities & VB_BACKEND_SIMULATED))
+		fprintf(stderr, "verbena test: backend %s writes no traces: --trace is ignored\n",
+			options->backend);
+}
+
+struct vt_report *vt_report_open(const struct vt_options *options, const struct vt_place *place,
+				 unsigned int tests)
+{
+	struct vt_report *report = calloc(1, sizeof(*report));
+	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+	bool terminal = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
+
+	if (!report)
+		return NULL;
+	*report = (struct vt_report){.options = options, .tests = tests};
+	report->progress = terminal && !options->tap;
+	report->colour = report->progress && !(no_colour && *no_colour);
+	if (options->junit) {
+		report->junit = fopen(options->junit, "we");
+		if (!report->junit) {
+			fprintf(stderr, "verbena test: --junit %s: %s\n", options->junit,
+				strerror(errno));
+			free(report);
+			return NULL;
+		}
+	}
+	tell_no_trace(options);
+	if (options->tap)
+		printf("TAP version 13\n1..%u\n", tests);
+	print_head(report, place);
+	return report;
+}
+
+void vt_report_start(struct vt_report *report, const struct vt_suite *suite,
+		     const struct vt_test *test)
+{
+	if (report->progress)
+		printf("\r\033[K[%u/%u] %s.%s", report->done + 1, report->tests, suite->name,
+		       test->name);
+	fflush(stdout);
+}
+
+static void report_tap(const struct vt_report *report, const struct vt_record *record)
+{
+	printf("%sok %u - %s.%s%s%s\n", record->outcome == VT_FAILED ? "not " : "", report->done,
+	       record->suite->name, record->test->name,
+	       record->outcome == VT_SKIPPED ? " # SKIP " : "",
+	       record->outcome == VT_SKIPPED ? record->text : "");
+	if (record->outcome != VT_FAILED)
+		return;
+	print_lines("#   ", record->text);
+	print_lines("#   | ", record->output);
+}
+
+static void print_failure(const struct vt_report *report, const struct vt_record *record)
+{
+	printf("%sFAILED%s %s.%s (%s)\n", coloured(report, RED), coloured(report, PLAIN),
+	       record->suite->name, record->test->name, record->test->source);
+	print_lines("  ", record->text);
+	if (record->output[0]) {
+		printf("  it wrote:\n");
+		print_lines("    | ", record->output);
+	}
+}
+
+static void report_human(const struct vt_report *report, const struct vt_record *record)
+{
+	bool verbose = report->options->verbose;
+
+	if (record->outcome == VT_FAILED || record->outcome == VT_SKIPPED || verbose)
+		clear_progress(report);
+	if (record->outcome == VT_FAILED)
+		print_failure(report, record);
+	else if (record->outcome == VT_SKIPPED)
+		printf("%sskipped%s %s.%s: %s\n", coloured(report, YELLOW), coloured(report, PLAIN),
+		       record->suite->name, record->test->name, record->text);
+	else if (verbose)
+		printf("%spassed%s  %s.%s (%.3f s)\n", coloured(report, GREEN),
+		       coloured(report, PLAIN), record->suite->name, record->test->name,
+		       record->seconds);
+}
+
+/* The line of a suite that is over. */
+static void end_suite(struct vt_report *report)
+{
+	const unsigned int *counts = report->suite_counts;
+
+	if (report->suite && !report->options->tap) {
+		clear_progress(report);
+		printf("%-10s %4u passed", report->suite->name, counts[VT_PASSED]);
+		if (counts[VT_FAILED])
+			printf(", %s%u failed%s", coloured(report, RED), counts[VT_FAILED],
+			       coloured(report, PLAIN));
+		if (counts[VT_SKIPPED])
+			printf(", %u skipped", counts[VT_SKIPPED]);
+		printf("  (%s, %.2f s)\n", report->suite->about, report->suite_seconds);
+	}
+	report->suite = NULL;
+	report->suite_seconds = 0;
+	memset(report->suite_counts, 0, sizeof(report->suite_counts));
+}
+
+void vt_report_test(struct vt_report *report, const struct vt_record *record)
+{
+	if (record->suite != report->suite) {
+		end_suite(report);
+		report->suite = record->suite;
+	}
+	report->done++;
+	report->counts[record->outcome]++;
+	report->suite_counts[record->outcome]++;
+	report->suite_seconds += record->seconds;
+	if (record->outcome == VT_FAILED && !report->first_failure)
+		report->first_failure = record;
+	if (report->options->tap)
+		report_tap(report, record);
+	else
+		report_human(report, record);
+	fflush(stdout);
+}
+
+/* XML 1.0 has no control characters, and what a test writes need not be UTF-8. */
+static void put_xml(FILE *file, const char *text)
+{
+	for (; *text; text++) {
+		unsigned char c = *text;
+
+		if (c == '<')
+			fputs("&lt;", file);
+		else if (c == '>')
+			fputs("&gt;", file);
+		else if (c == '&')
+			fputs("&amp;", file);
+		else if (c == '"')
+			fputs("&quot;", file);
+		else if (c == '\n')
+			fputs("&#10;", file);
+		else if (c == '\t')
+			fputs("&#9;", file);
+		else
+			fputc(isprint(c) && isascii(c) ? c : '?', file);
+	}
+}
+
+static void put_element(FILE *file, const char *name, const char *text)
+{
+	fprintf(file, "      <%s>", name);
+	put_xml(file, text);
+	fprintf(file, "</%s>\n", name);
+}
+
+static void put_case(FILE *file, const struct vt_record *record)
+{
+	char first[VT_LINE_MAX];
+
+	fprintf(file, "    <testcase classname=\"%s\" name=\"%s\" time=\"%.6f\">\n",
+		record->suite->name, record->test->name, record->seconds);
+	if (record->outcome == VT_SKIPPED) {
+		fprintf(file, "      <skipped message=\"");
+		put_xml(file, record->text);
+		fprintf(file, "\"/>\n");
+	} else if (record->outcome == VT_FAILED) {
+		snprintf(first, sizeof(first), "%.*s", (int)strcspn(record->text, "\n"),
+			 record->text);
+		fprintf(file, "      <failure message=\"");
+		put_xml(file, first);
+		fprintf(file, "\">");
+		put_xml(file, record->text);
+		fprintf(file, "</failure>\n");
+	}
+	if (record->output[0])
+		put_element(file, "system-out", record->output);
+	fprintf(file, "    </testcase>\n");
+}
+
+static void put_counts(FILE *file, const struct vt_record *records, unsigned int count)
+{
+	unsigned int failed = 0, skipped = 0;
+	double seconds = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		failed += records[i].outcome == VT_FAILED;
+		skipped += records[i].outcome == VT_SKIPPED;
+		seconds += records[i].seconds;
+	}
+	fprintf(file, "tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"%u\" time=\"%.6f\"",
+		count, failed, skipped, seconds);
+}
+
+static void put_suites(struct vt_report *report, const struct vt_record *records,
+		       unsigned int count)
+{
+	FILE *file = report->junit;
+	unsigned int first = 0, end;
+
+	fprintf(file, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"verbena\" ");
+	put_counts(file, records, count);
+	fprintf(file, ">\n");
+	for (; first < count; first = end) {
+		for (end = first; end < count && records[end].suite == records[first].suite; end++)
+			;
+		fprintf(file, "  <testsuite name=\"%s\" ", records[first].suite->name);
+		put_counts(file, records + first, end - first);
+		fprintf(file,
+			">\n    <properties>\n      <property name=\"seed\" value=\"%llu\"/>\n"
+			"      <property name=\"backend\" value=\"%s\"/>\n    </properties>\n",
+			(unsigned long long)report->options->seed, report->options->backend);
+		for (unsigned int i = first; i < end; i++)
+			put_case(file, &records[i]);
+		fprintf(file, "  </testsuite>\n");
+	}
+	fprintf(file, "</testsuites>\n");
+}
+
+static bool write_junit(struct vt_report *report, const struct vt_record *records,
+			unsigned int count)
+{
+	bool failed;
+
+	if (!report->junit)
+		return true;
+	errno = 0;
+	put_suites(report, records, count);
+	failed = ferror(report->junit);
+	failed |= fclose(report->junit) != 0;
+	if (failed)
+		fprintf(stderr, "verbena test: --junit %s: %s\n", report->options->junit,
+			strerror(errno ? errno : EIO));
+	return !failed;
+}
+
+static void print_end(const struct vt_report *report)
+{
+	const struct vt_record *failure = report->first_failure;
+	const char *mark = report->options->tap ? "# " : "";
+
+	if (failure)
+		printf("%sagain: verbena test%s --seed %llu --filter %s.%s\n", mark,
+		       report->options->again, (unsigned long long)report->options->seed,
+		       failure->suite->name, failure->test->name);
+	printf("%s%u passed, %u failed, %u skipped\n", mark, report->counts[VT_PASSED],
+	       report->counts[VT_FAILED], report->counts[VT_SKIPPED]);
+}
+
+int vt_report_close(struct vt_report *report, const struct vt_record *records, unsigned int count)
+{
+	bool written;
+	int status;
+
+	end_suite(report);
+	written = write_junit(report, records, count);
+	print_end(report);
+	status = report->counts[VT_FAILED] ? VT_EXIT_FAILED : VT_EXIT_PASSED;
+	if (!written || fflush(stdout))
+		status = VT_EXIT_FAILED;
+	free(report);
+	return status;
+}

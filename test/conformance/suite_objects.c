@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Devices, ports and the making and unmaking of objects: limits, bad arguments, what is busy.
+ */
+#include "test/support/support.h"
+
+#include <arpa/inet.h>
+
+static void device_list_ends_with_null(struct vt *t)
+{
+	struct ibv_device **list;
+	const char *name;
+	int count = -1, i;
+
+	list = VT_PTR(t, vb_get_device_list(t->backend, &count));
+	VT_CHECK(t, count >= 1);
+	for (i = 0; i < count; i++) {
+		VT_CHECK(t, list[i] != NULL);
+		name = vb_get_device_name(list[i]);
+		VT_CHECK(t, name && *name);
+	}
+	VT_CHECK(t, list[count] == NULL);
+	vb_free_device_list(list);
+}
+
+static void device_list_without_a_count(struct vt *t)
+{
+	struct ibv_device **list = VT_PTR(t, vb_get_device_list(t->backend, NULL));
+
+	VT_CHECK(t, list[0] != NULL);
+	vb_free_device_list(list);
+}
+
+static void open_device_outlives_the_list(struct vt *t)
+{
+	struct ibv_device **list = VT_PTR(t, vb_get_device_list(t->backend, NULL));
+	struct ibv_context *context = VT_PTR(t, vb_open_device(list[0]));
+	struct ibv_device_attr attr;
+
+	vb_free_device_list(list);
+	VT_CHECK(t, *vb_get_device_name(context->device));
+	VT_OK(t, vb_query_device(context, &attr));
+	VT_OK(t, vb_close_device(context));
+}
+
+static void device_tells_its_limits(struct vt *t)
+{
+	struct ibv_device_attr attr;
+
+	memset(&attr, 0xff, sizeof(attr));
+	VT_OK(t, vb_query_device(t->a.ctx, &attr));
+	VT_CHECK(t, attr.phys_port_cnt >= 1);
+	VT_CHECK(t, attr.max_qp > 0 && attr.max_qp_wr > 0 && attr.max_sge > 0);
+	VT_CHECK(t, attr.max_cq > 0 && attr.max_cqe > 0 && attr.max_mr > 0 && attr.max_pd > 0);
+	VT_CHECK(t, attr.max_qp_rd_atom > 0 && attr.max_qp_init_rd_atom > 0);
+	VT_CHECK(t, attr.max_pkeys >= 1);
+	VT_EQ(t, attr.node_guid, vb_get_device_guid(t->a.ctx->device));
+}
+
+static void query_device_ex_agrees(struct vt *t)
+{
+	struct ibv_query_device_ex_input input = {.comp_mask = 1};
+	struct ibv_device_attr_ex attr;
+
+	VT_OK(t, vb_query_device_ex(t->a.ctx, NULL, &attr, sizeof(attr)));
+	VT_EQ(t, attr.orig_attr.max_qp, t->a.device_attr.max_qp);
+	VT_EQ(t, attr.orig_attr.max_cqe, t->a.device_attr.max_cqe);
+	VT_ERRNO(t, vb_query_device_ex(t->a.ctx, &input, &attr, sizeof(attr)), EINVAL);
+}
+
+static void port_tells_what_it_is(struct vt *t)
+{
+	struct ibv_port_attr attr;
+
+	memset(&attr, 0xff, sizeof(attr));
+	VT_OK(t, vb_query_port(t->a.ctx, t->a.port, &attr, sizeof(attr)));
+	VT_EQ(t, attr.state, IBV_PORT_ACTIVE);
+	VT_CHECK(t, attr.active_mtu >= IBV_MTU_256 && attr.active_mtu <= attr.max_mtu);
+	VT_CHECK(t, attr.max_mtu <= IBV_MTU_4096);
+	VT_CHECK(t, attr.gid_tbl_len >= 1 && attr.pkey_tbl_len >= 1);
+	VT_CHECK(t, attr.max_msg_sz >= 1024 * 1024);
+	VT_CHECK(t, attr.link_layer == IBV_LINK_LAYER_ETHERNET ||
+			    attr.link_layer == IBV_LINK_LAYER_INFINIBAND);
+}
+
+static void no_such_port_is_einval(struct vt *t)
+{
+	uint8_t past = t->a.device_attr.phys_port_cnt + 1;
+	struct ibv_port_attr attr;
+
+	VT_ERRNO(t, vb_query_port(t->a.ctx, 0, &attr, sizeof(attr)), EINVAL);
+	VT_ERRNO(t, vb_query_port(t->a.ctx, past, &attr, sizeof(attr)), EINVAL);
+}
+
+static void gid_table(struct vt *t)
+{
+	struct ibv_gid_entry entry;
+	union ibv_gid gid;
+
+	VT_OK(t, vb_query_gid(t->a.ctx, t->a.port, t->a.gid_index, &gid));
+	VT_EQ_MEM(t, &gid, &t->a.gid, sizeof(gid));
+	VT_OK(t, vb_query_gid_ex(t->a.ctx, t->a.port, (uint32_t)t->a.gid_index, &entry, 0,
+				 sizeof(entry)));
+	VT_EQ_MEM(t, &entry.gid, &t->a.gid, sizeof(gid));
+	VT_EQ(t, entry.gid_index, t->a.gid_index);
+	VT_EQ(t, entry.port_num, t->a.port);
+}
+
+static void gid_outside_the_table(struct vt *t)
+{
+	int past = t->a.port_attr.gid_tbl_len;
+	struct ibv_gid_entry entry;
+	union ibv_gid gid;
+
+	VT_CHECK(t, vb_query_gid(t->a.ctx, t->a.port, past, &gid) == -1);
+	VT_CHECK(t, vb_query_gid(t->a.ctx, t->a.port, -1, &gid) == -1);
+	VT_CHECK(t, vb_query_gid(t->a.ctx, 0, 0, &gid) == -1);
+	VT_ERRNO(t, vb_query_gid_ex(t->a.ctx, t->a.port, (uint32_t)past, &entry, 0, sizeof(entry)),
+		 EINVAL);
+	VT_ERRNO(t, vb_query_gid_ex(t->a.ctx, t->a.port, 0, &entry, 1, sizeof(entry)), EINVAL);
+}
+
+static void gid_table_lists_the_valid_ones(struct vt *t)
+{
+	struct ibv_gid_entry entries[64];
+	ssize_t count, i;
+	bool found = false;
+
+	count = vb_query_gid_table(t->a.ctx, entries, 64, 0, sizeof(*entries));
+	VT_CHECK(t, count >= 1);
+	for (i = 0; i < count; i++)
+		found |= entries[i].port_num == t->a.port &&
+			 (int)entries[i].gid_index == t->a.gid_index &&
+			 !memcmp(&entries[i].gid, &t->a.gid, sizeof(t->a.gid));
+	VT_CHECK(t, found);
+	VT_EQ(t, vb_query_gid_table(t->a.ctx, entries, 64, 1, sizeof(*entries)), -EINVAL);
+}
+
+static void pkey_table(struct vt *t)
+{
+	int past = t->a.port_attr.pkey_tbl_len;
+	__be16 pkey;
+
+	VT_OK(t, vb_query_pkey(t->a.ctx, t->a.port, 0, &pkey));
+	VT_EQ(t, ntohs(pkey) & 0x7fff, 0x7fff);
+	VT_EQ(t, vb_get_pkey_index(t->a.ctx, t->a.port, pkey), 0);
+	VT_CHECK(t, vb_query_pkey(t->a.ctx, t->a.port, past, &pkey) == -1);
+	VT_CHECK(t, vb_query_pkey(t->a.ctx, t->a.port, -1, &pkey) == -1);
+	VT_CHECK(t, vb_get_pkey_index(t->a.ctx, t->a.port, htons(0x1234)) == -1);
+}
+
+/* --- queue pairs --- */
+
+static struct ibv_qp_init_attr good_init(struct ibv_cq *cq)
+{
+	return (struct ibv_qp_init_attr){
+		.send_cq = cq,
+		.recv_cq = cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+}
+
+static void qp_begins_in_reset(struct vt *t)
+{
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_cq *cq = ts_cq(t, &t->a, 4);
+	struct ibv_qp *qp = ts_qp(t, pd, cq, IBV_QPT_RC);
+
+	VT_STATE(t, qp->state, IBV_QPS_RESET);
+	VT_STATE(t, ts_query_state(t, qp), IBV_QPS_RESET);
+	VT_EQ(t, qp->qp_type, IBV_QPT_RC);
+	VT_CHECK(t, qp->pd == pd && qp->send_cq == cq && qp->recv_cq == cq && !qp->srq);
+	VT_CHECK(t, qp->context == t->a.ctx);
+	VT_CHECK(t, qp->qp_num > 1 && qp->qp_num < 0xffffff);
+}
+
+static void qp_numbers_differ(struct vt *t)
+{
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_cq *cq = ts_cq(t, &t->a, 4);
+	uint32_t numbers[50];
+	int i, j;
+
+	for (i = 0; i < 50; i++) {
+		numbers[i] = ts_qp(t, pd, cq, IBV_QPT_RC)->qp_num;
+		for (j = 0; j < i; j++)
+			VT_CHECK(t, numbers[i] != numbers[j]);
+	}
+}
+
+static void qp_gets_what_it_asked_for(struct vt *t)
+{
+	static const uint32_t wrs[] = {1, 2, 3, 7, 10, 100};
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_cq *cq = ts_cq(t, &t->a, 4);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp *qp;
+	size_t i;
+
+	for (i = 0; i < sizeof(wrs) / sizeof(*wrs); i++) {
+		vt_row(t, "%u", wrs[i]);
+		init = good_init(cq);
+		init.cap = (struct ibv_qp_cap){wrs[i], wrs[i], 2, 3, 40};
+		qp = VT_PTR(t, vb_create_qp(pd, &init));
+		VT_EXPECT(t, init.cap.max_send_wr >= wrs[i] && init.cap.max_recv_wr >= wrs[i]);
+		VT_EXPECT(t, init.cap.max_send_sge >= 2 && init.cap.max_recv_sge >= 3);
+		VT_EXPECT(t, init.cap.max_inline_data >= 40);
+		VT_EXPECT_OK(t, vb_destroy_qp(qp));
+	}
+}
+
+static void qp_above_the_limits_is_einval(struct vt *t)
+{
+	uint32_t wr = (uint32_t)t->a.device_attr.max_qp_wr + 1;
+	uint32_t sge = (uint32_t)t->a.device_attr.max_sge + 1;
+	const struct {
+		const char *name;
+		struct ibv_qp_cap cap;
+	} rows[] = {
+		{"max_send_wr", {wr, 1, 1, 1, 0}},	    {"max_recv_wr", {1, wr, 1, 1, 0}},
+		{"max_send_sge", {1, 1, sge, 1, 0}},	    {"max_recv_sge", {1, 1, 1, sge, 0}},
+		{"max_inline_data", {1, 1, 1, 1, 1 << 30}},
+	};
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_qp_init_attr init;
+	size_t i;
+
+	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		vt_row(t, "%s", rows[i].name);
+		init = good_init(ts_cq(t, &t->a, 4));
+		init.cap = rows[i].cap;
+		VT_EXPECT_NULL_ERRNO(t, vb_create_qp(pd, &init), EINVAL);
+	}
+}
+
+static void qp_at_the_limits(struct vt *t)
+{
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_qp_init_attr init = good_init(ts_cq(t, &t->a, 4));
+	struct ibv_qp *qp;
+
+	init.cap.max_send_sge = (uint32_t)t->a.device_attr.max_sge;
+	init.cap.max_recv_sge = (uint32_t)t->a.device_attr.max_sge;
+	qp = VT_PTR(t, vb_create_qp(pd, &init));
+	VT_OK(t, vb_destroy_qp(qp));
+}
+
+static void qp_without_a_cq_is_einval(struct vt *t)
+{
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_qp_init_attr init = good_init(ts_cq(t, &t->a, 4));
+
+	init.recv_cq = NULL;
+	VT_NULL_ERRNO(t, vb_create_qp(pd, &init), EINVAL);
+	init = good_init(init.send_cq);
+	init.send_cq = NULL;
+	VT_NULL_ERRNO(t, vb_create_qp(pd, &init), EINVAL);
+}
+
+static void qp_of_an_unknown_type(struct vt *t)
+{
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_qp_init_attr init = good_init(ts_cq(t, &t->a, 4));
+
+	init.qp_type = 77;
+	VT_CHECK(t, !vb_create_qp(pd, &init));
+	VT_CHECK(t, errno == EINVAL || errno == EOPNOTSUPP);
+}
+
+static void qp_number_is_taken_up_again_only_later(struct vt *t)
+{
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp *qp;
+	uint32_t last = 0;
+	int i;
+
+	for (i = 0; i < 10; i++) {
+		init = good_init(ts_cq(t, &t->a, 4));
+		qp = VT_PTR(t, vb_create_qp(pd, &init));
+		VT_CHECK(t, qp->qp_num != last);
+		last = qp->qp_num;
+		VT_OK(t, vb_destroy_qp(qp));
+	}
+}
+
+/* --- what is busy --- */
+
+static void pd_with_a_region_is_ebusy(struct vt *t)
+{
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_mr *mr = ts_mr(t, pd, ts_memory(t, 4096), 4096, 0);
+
+	VT_ERRNO(t, vb_dealloc_pd(pd), EBUSY);
+	VT_OK(t, vb_dereg_mr(mr));
+	ts_gone(t, mr);
+	VT_OK(t, vb_dealloc_pd(pd));
+	ts_gone(t, pd);
+}
+
+static void pd_with_a_qp_is_ebusy(struct vt *t)
+{
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_qp *qp = ts_qp(t, pd, ts_cq(t, &t->a, 4), IBV_QPT_RC);
+
+	VT_ERRNO(t, vb_dealloc_pd(pd), EBUSY);
+	VT_OK(t, vb_destroy_qp(qp));
+	ts_gone(t, qp);
+	VT_OK(t, vb_dealloc_pd(pd));
+	ts_gone(t, pd);
+}
+
+/* Adapters differ: an AH may be a thing of user space alone. */
+static void pd_with_an_ah_is_busy_or_goes(struct vt *t)
+{
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_ah *ah = ts_ah(t, pd, &t->a, &t->b);
+	int error = vb_dealloc_pd(pd);
+
+	VT_CHECK(t, error == 0 || error == EBUSY);
+	VT_OK(t, vb_destroy_ah(ah));
+	ts_gone(t, ah);
+	if (error)
+		VT_OK(t, vb_dealloc_pd(pd));
+	ts_gone(t, pd);
+}
+
+static void busy_destroy_changes_nothing(struct vt *t)
+{
+	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+
+	VT_ERRNO(t, vb_dealloc_pd(pair->a.pd), EBUSY);
+	VT_ERRNO(t, vb_destroy_cq(pair->a.send_cq), EBUSY);
+	ts_transfer(pair, IBV_WR_SEND, 5000);
+	ts_transfer(pair, IBV_WR_RDMA_READ, 5000);
+}
+
+/* --- address handles --- */
+
+static void ah_with_bad_attributes_is_einval(struct vt *t)
+{
+	static const char *const rows[] = {"port 0", "port past the last", "GID index", "no GRH"};
+	struct ibv_pd *pd = ts_pd(t, &t->a);
+	struct ibv_ah_attr attr;
+	int row;
+
+	for (row = 0; row < 4; row++) {
+		vt_row(t, "%s", rows[row]);
+		attr = ts_av(&t->a, &t->b);
+		if (row == 0)
+			attr.port_num = 0;
+		if (row == 1)
+			attr.port_num = t->a.device_attr.phys_port_cnt + 1;
+		if (row == 2)
+			attr.grh.sgid_index = (uint8_t)t->a.port_attr.gid_tbl_len;
+		if (row == 3)
+			attr.is_global = 0;
+		if (row == 2 && t->a.port_attr.gid_tbl_len > 255)
+			continue;
+		VT_EXPECT_NULL_ERRNO(t, vb_create_ah(pd, &attr), EINVAL);
+	}
+}
+
+static void many_objects_come_and_go(struct vt *t)
+{
+	struct ibv_pd *pds[20];
+	struct ibv_cq *cqs[20];
+	struct ibv_comp_channel *channels[20];
+	int round, i;
+
+	for (round = 0; round < 20; round++) {
+		for (i = 0; i < 20; i++) {
+			pds[i] = VT_PTR(t, vb_alloc_pd(t->a.ctx));
+			channels[i] = VT_PTR(t, vb_create_comp_channel(t->a.ctx));
+			cqs[i] = VT_PTR(t, vb_create_cq(t->a.ctx, 10, NULL, channels[i], 0));
+		}
+		for (i = 0; i < 20; i++) {
+			VT_OK(t, vb_destroy_cq(cqs[i]));
+			VT_OK(t, vb_destroy_comp_channel(channels[i]));
+			VT_OK(t, vb_dealloc_pd(pds[i]));
+		}
+	}
+}
+
+static const struct vt_test tests[] = {
+	{"device_list_ends_with_null", "ibv_get_device_list(3)", 0, device_list_ends_with_null},
+	{"device_list_without_a_count", "ibv_get_device_list(3)", 0, device_list_without_a_count},
+	{"open_device_outlives_the_list", "ibv_get_device_list(3), Notes", 0,
+	 open_device_outlives_the_list},
+	{"device_tells_its_limits", "ibv_query_device(3)", 0, device_tells_its_limits},
+	{"query_device_ex_agrees", "ibv_query_device_ex(3)", 0, query_device_ex_agrees},
+	{"port_tells_what_it_is", "ibv_query_port(3)", 0, port_tells_what_it_is},
+	{"no_such_port_is_einval", "ibv_query_port(3); the errno: unsourced", 0,
+	 no_such_port_is_einval},
+	{"gid_table", "ibv_query_gid(3), ibv_query_gid_ex(3)", 0, gid_table},
+	{"gid_outside_the_table", "ibv_query_gid(3); ibv_query_gid_ex(3)", 0,
+	 gid_outside_the_table},
+	{"gid_table_lists_the_valid_ones", "ibv_query_gid_table(3)", 0,
+	 gid_table_lists_the_valid_ones},
+	{"pkey_table", "ibv_query_pkey(3), ibv_get_pkey_index(3)", 0, pkey_table},
+	{"qp_begins_in_reset", "ibv_create_qp(3)", 0, qp_begins_in_reset},
+	{"qp_numbers_differ", "ibv_create_qp(3)", 0, qp_numbers_differ},
+	{"qp_gets_what_it_asked_for",
+	 "ibv_create_qp(3): greater than or equal to the values requested", 0,
+	 qp_gets_what_it_asked_for},
+	{"qp_above_the_limits_is_einval",
+	 "ibv_query_device(3); EINVAL: Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_cap", 0,
+	 qp_above_the_limits_is_einval},
+	{"qp_at_the_limits", "ibv_query_device(3): max_sge", 0, qp_at_the_limits},
+	{"qp_without_a_cq_is_einval",
+	 "Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_init: missing cq", VT_NEEDS_SIM,
+	 qp_without_a_cq_is_einval},
+	{"qp_of_an_unknown_type", "ibv_create_qp(3): qp_type", 0, qp_of_an_unknown_type},
+	{"qp_number_is_taken_up_again_only_later", "unsourced", 0,
+	 qp_number_is_taken_up_again_only_later},
+	{"pd_with_a_region_is_ebusy", "ibv_alloc_pd(3), Notes; EBUSY: unsourced", 0,
+	 pd_with_a_region_is_ebusy},
+	{"pd_with_a_qp_is_ebusy", "ibv_alloc_pd(3), Notes; EBUSY: unsourced", 0,
+	 pd_with_a_qp_is_ebusy},
+	{"pd_with_an_ah_is_busy_or_goes", "ibv_alloc_pd(3), Notes: may fail; EBUSY: unsourced", 0,
+	 pd_with_an_ah_is_busy_or_goes},
+	{"busy_destroy_changes_nothing", "unsourced", 0, busy_destroy_changes_nothing},
+	{"ah_with_bad_attributes_is_einval",
+	 "ibv_create_ah(3), Notes: GRH required; the errno: unsourced", VT_NEEDS_ETHERNET,
+	 ah_with_bad_attributes_is_einval},
+	{"many_objects_come_and_go", "unsourced", 0, many_objects_come_and_go},
+	{NULL},
+};
+
+const struct vt_suite vt_suite_objects = {"objects", "devices, ports and their objects", tests};

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* The suites, in the order in which they run: what later ones build on comes first. */
+#include "conformance.h"
+
+extern const struct vt_suite vt_suite_objects, vt_suite_memory, vt_suite_states, vt_suite_post,
+	vt_suite_cq, vt_suite_events, vt_suite_rc, vt_suite_uc, vt_suite_ud, vt_suite_rnr,
+	vt_suite_timeout, vt_suite_errors, vt_suite_flush, vt_suite_faults, vt_suite_trace;
+
+const struct vt_suite *const vt_suites[] = {
+	&vt_suite_objects, &vt_suite_memory, &vt_suite_states,	&vt_suite_post,
+	&vt_suite_cq,	   &vt_suite_events, &vt_suite_rc,	&vt_suite_uc,
+	&vt_suite_ud,	   &vt_suite_rnr,    &vt_suite_timeout, &vt_suite_errors,
+	&vt_suite_flush,   &vt_suite_faults, &vt_suite_trace,	NULL,
+};

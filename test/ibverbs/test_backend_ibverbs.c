@@ -1,0 +1,605 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The backend ibverbs against stand-ins for the library.
+ *
+ * usage: test_backend_ibverbs full|bare|dropin|absent|other
+ *
+ * The library is loaded once in a process, so each kind of it is a run of its own, with
+ * VERBENA_LIBIBVERBS naming the file.
+ */
+#include "cases.h"
+
+#include <verbena/error.h>
+#include <verbena/verbs.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* An errno that nothing on the way makes by itself. */
+#define ERR EDQUOT
+
+static struct {
+	void (*script)(uint64_t answer, int err);
+	const struct standin_call *(*last)(void);
+	unsigned int (*calls)(void);
+	void (*fill_context)(struct verbs_context *vctx);
+} standin;
+
+/* What successful verbs return a pointer to; create_wq writes to it. */
+static union {
+	struct ibv_wq wq;
+	struct ibv_qp qp;
+	char bytes[4096];
+} answer_space;
+
+static void find(void *handle, const char *name, void *place)
+{
+	void *found = dlsym(handle, name);
+
+	assert_non_null(found);
+	memcpy(place, &found, sizeof(found));
+}
+
+static int load_standin(void **state)
+{
+	void *handle = dlopen(getenv("VERBENA_LIBIBVERBS"), RTLD_NOW | RTLD_LOCAL);
+
+	if (!handle) {
+		print_error("%s\n", dlerror());
+		return -1;
+	}
+	find(handle, "standin_script", &standin.script);
+	find(handle, "standin_last", &standin.last);
+	find(handle, "standin_calls", &standin.calls);
+	find(handle, "standin_fill_context", &standin.fill_context);
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	cases_set_up();
+	standin.fill_context(&a_vctx);
+	return 0;
+}
+
+/* The bare library has no such functions, and contexts are without any operation. */
+static int set_up_bare(void **state)
+{
+	cases_set_up();
+	memset(&a_vctx, 0, sizeof(a_vctx));
+	a_vctx.sz = sizeof(a_vctx);
+	a_vctx.context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	return 0;
+}
+
+/* --- each verb, by the table --- */
+
+struct outcome {
+	uint64_t answer;
+	int err; /* what is left in errno */
+};
+
+static struct outcome succeeds(enum convention convention)
+{
+	switch (convention) {
+	case POINTER:
+		return (struct outcome){(uintptr_t)&answer_space, 0};
+	case MINUS_ONE:
+	case NEGATED:
+		return (struct outcome){5, 0};
+	case NUMBER:
+		return (struct outcome){1, 0};
+	default:
+		return (struct outcome){0, 0};
+	}
+}
+
+static struct outcome fails(enum convention convention, int err)
+{
+	switch (convention) {
+	case ERRNO:
+		return (struct outcome){(uint64_t)err, 0};
+	case POINTER:
+		return (struct outcome){0, err};
+	case MINUS_ONE:
+		return (struct outcome){(uint64_t)-1, err};
+	case NEGATED:
+		return (struct outcome){(uint64_t)-err, 0};
+	case REREG:
+		return (struct outcome){(uint64_t)IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW, err};
+	default:
+		return (struct outcome){0, 0};
+	}
+}
+
+static void check_outcome(const struct verb_case *c, struct outcome expected, uint64_t answer,
+			  int err)
+{
+	if (answer != expected.answer || err != expected.err) {
+		print_error("%s answers %#llx with errno %d, not %#llx with %d\n", c->verb,
+			    (unsigned long long)answer, err, (unsigned long long)expected.answer,
+			    expected.err);
+		fail();
+	}
+}
+
+static void check_call(const struct verb_case *c)
+{
+	const struct standin_call *call = standin.last();
+
+	if (standin.calls() != 1 || strcmp(call->target, c->target) != 0 ||
+	    call->count != c->count) {
+		print_error("%s made %u calls, the last to %s with %u arguments\n", c->verb,
+			    standin.calls(), call->target ? call->target : "nothing", call->count);
+		fail();
+	}
+	for (unsigned int i = 0; i < c->count; i++) {
+		if (call->args[i] != c->args[i]) {
+			print_error("%s: argument %u is %#llx, not %#llx\n", c->verb, i,
+				    (unsigned long long)call->args[i],
+				    (unsigned long long)c->args[i]);
+			fail();
+		}
+	}
+}
+
+static void run_case(const struct verb_case *c, struct outcome scripted)
+{
+	uint64_t answer;
+
+	standin.script(scripted.answer, scripted.err);
+	errno = 0;
+	answer = c->call();
+	check_outcome(c, scripted, answer, errno);
+	check_call(c);
+}
+
+static void every_verb_passes_call_and_success(void **state)
+{
+	for (size_t i = 0; i < case_count; i++)
+		run_case(&cases[i], succeeds(cases[i].convention));
+}
+
+static void every_verb_passes_failure_unchanged(void **state)
+{
+	for (size_t i = 0; i < case_count; i++)
+		run_case(&cases[i], fails(cases[i].convention, ERR));
+}
+
+/* All codes come through, not just one. */
+static void rereg_mr_passes_each_code(void **state)
+{
+	for (int code = IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW; code <= 0; code++) {
+		standin.script((uint64_t)code, code ? ERR : 0);
+		errno = 0;
+		assert_int_equal(backend->rereg_mr(&(struct ibv_mr){0}, 0, NULL, NULL, 0, 0), code);
+		assert_int_equal(errno, code ? ERR : 0);
+	}
+}
+
+/* The table has every verb of struct vb_backend once, and the backend lacks none. */
+static void the_table_is_complete(void **state)
+{
+	size_t verbs = (sizeof(*backend) - offsetof(struct vb_backend, get_device_list)) /
+		       sizeof(void (*)(void));
+	const void *const *place = (const void *const *)(const void *)&backend->get_device_list;
+
+	assert_int_equal(case_count, verbs);
+	for (size_t i = 0; i < verbs; i++)
+		assert_non_null(place[i]);
+	for (size_t i = 0; i < case_count; i++)
+		for (size_t j = 0; j < i; j++)
+			assert_string_not_equal(cases[i].verb, cases[j].verb);
+}
+
+/* --- a context that lacks operations --- */
+
+static bool is_export(const struct verb_case *c)
+{
+	return !strncmp(c->target, "ibv_", 4) || !strncmp(c->target, "_ibv_", 5);
+}
+
+/* EOPNOTSUPP in each convention; rereg's code for "nothing has changed". */
+static void check_unsupported(const struct verb_case *c)
+{
+	struct outcome expected = fails(c->convention, EOPNOTSUPP);
+	uint64_t answer;
+
+	if (c->convention == REREG)
+		expected.answer = (uint64_t)IBV_REREG_MR_ERR_INPUT;
+	errno = 0;
+	answer = c->call();
+	check_outcome(c, expected, answer, errno);
+}
+
+static void check_all_unsupported(const char *group)
+{
+	unsigned int checked = 0;
+
+	for (size_t i = 0; i < case_count; i++) {
+		const struct verb_case *c = &cases[i];
+
+		if (strncmp(c->target, group, strlen(group)) != 0 || c->flags & FALLS_BACK)
+			continue;
+		standin.script(0, 0);
+		check_unsupported(c);
+		assert_int_equal(standin.calls(), 0);
+		checked++;
+	}
+	assert_true(checked > 0);
+}
+
+static void null_operations_are_unsupported(void **state)
+{
+	memset(&a_vctx, 0, offsetof(struct verbs_context, sz));
+	check_all_unsupported("verbs_context.");
+	memset(&a_vctx.context.ops, 0, sizeof(a_vctx.context.ops));
+	check_all_unsupported("ops.");
+}
+
+/* verbs_context grows at its beginning: sz says how much of its end is there. */
+static void operations_beyond_sz_are_unsupported(void **state)
+{
+	a_vctx.sz = sizeof(struct ibv_context);
+	check_all_unsupported("verbs_context.");
+}
+
+static void sz_is_honoured_to_the_pointer(void **state)
+{
+	struct ibv_td td = {.context = &a_vctx.context};
+
+	a_vctx.sz = sizeof(a_vctx) - offsetof(struct verbs_context, dealloc_td);
+	standin.script(0, 0);
+	assert_int_equal(backend->dealloc_td(&td), 0);
+	assert_int_equal(standin.calls(), 1);
+	a_vctx.sz -= 1;
+	assert_int_equal(backend->dealloc_td(&td), EOPNOTSUPP);
+	assert_int_equal(standin.calls(), 1);
+}
+
+static void a_plain_context_has_no_extended_verbs(void **state)
+{
+	a_vctx.context.abi_compat = NULL;
+	check_all_unsupported("verbs_context.");
+}
+
+static void post_srq_ops_names_the_first_when_unsupported(void **state)
+{
+	a_vctx.post_srq_ops = NULL;
+	a_ops_wr_p = NULL;
+	assert_int_equal(backend->post_srq_ops(&a_srq, &a_ops_wr, &a_ops_wr_p), EOPNOTSUPP);
+	assert_ptr_equal(a_ops_wr_p, &a_ops_wr);
+}
+
+/* --- where the header's wrappers do more than pass on --- */
+
+static void expect_call(const char *target, unsigned int count)
+{
+	assert_int_equal(standin.calls(), 1);
+	assert_string_equal(standin.last()->target, target);
+	assert_int_equal(standin.last()->count, count);
+}
+
+/* The export is given whole space of its own, and what it does not fill reads as zeros. */
+static void query_port_falls_back_on_the_export(void **state)
+{
+	struct {
+		struct ibv_port_attr attr;
+		uint64_t guard;
+	} space;
+	const size_t short_size = offsetof(struct ibv_port_attr, port_cap_flags2);
+
+	a_vctx.query_port = NULL;
+	memset(&space, 0xee, sizeof(space));
+	standin.script(0, 0);
+	assert_int_equal(backend->query_port(&a_vctx.context, 3, &space.attr, short_size), 0);
+	expect_call("ibv_query_port", 3);
+	assert_ptr_equal(standin.last()->args[0], &a_vctx.context);
+	assert_int_equal(standin.last()->args[1], 3);
+	assert_int_equal(space.attr.lid, 0);
+	assert_int_equal(space.attr.port_cap_flags2, 0xeeee);
+	assert_int_equal(space.guard, 0xeeeeeeeeeeeeeeee);
+
+	standin.script(ERR, 0);
+	assert_int_equal(backend->query_port(&a_vctx.context, 3, &space.attr, sizeof(space.attr)),
+			 ERR);
+}
+
+static void query_device_ex_falls_back_on_query_device(void **state)
+{
+	struct ibv_device_attr_ex attr;
+
+	a_vctx.query_device_ex = NULL;
+	memset(&attr, 0xee, sizeof(attr));
+	standin.script(0, 0);
+	assert_int_equal(backend->query_device_ex(&a_vctx.context, NULL, &attr, sizeof(attr)), 0);
+	expect_call("ibv_query_device", 2);
+	assert_ptr_equal(standin.last()->args[1], &attr.orig_attr);
+	assert_int_equal(attr.comp_mask, 0);
+	assert_int_equal(attr.max_dm_size, 0);
+
+	standin.script(0, 0);
+	assert_int_equal(backend->query_device_ex(&a_vctx.context, NULL, &attr, 8), EINVAL);
+	assert_int_equal(standin.calls(), 0);
+}
+
+/* A provider without the verb answers EOPNOTSUPP or, when old, ENOSYS. */
+static void query_device_ex_falls_back_on_those_errors(void **state)
+{
+	static const int errors[] = {EOPNOTSUPP, ENOSYS};
+	struct ibv_device_attr_ex attr;
+
+	for (size_t i = 0; i < COUNT(errors); i++) {
+		standin.script((uint64_t)errors[i], 0);
+		assert_int_equal(
+			backend->query_device_ex(&a_vctx.context, NULL, &attr, sizeof(attr)),
+			errors[i]);
+		assert_int_equal(standin.calls(), 2);
+		assert_string_equal(standin.last()->target, "ibv_query_device");
+	}
+}
+
+static void query_device_ex_refuses_input_bits(void **state)
+{
+	struct ibv_query_device_ex_input input = {.comp_mask = 1};
+	struct ibv_device_attr_ex attr;
+
+	standin.script(0, 0);
+	assert_int_equal(backend->query_device_ex(&a_vctx.context, &input, &attr, sizeof(attr)),
+			 EINVAL);
+	assert_int_equal(standin.calls(), 0);
+}
+
+static void create_qp_ex_with_only_a_pd_is_create_qp(void **state)
+{
+	a_qp_init_attr_ex.comp_mask = IBV_QP_INIT_ATTR_PD;
+	a_qp_init_attr_ex.pd = &a_pd;
+	standin.script((uintptr_t)&answer_space, 0);
+	assert_ptr_equal(backend->create_qp_ex(&a_vctx.context, &a_qp_init_attr_ex), &answer_space);
+	expect_call("ibv_create_qp", 2);
+	assert_ptr_equal(standin.last()->args[0], &a_pd);
+	assert_ptr_equal(standin.last()->args[1], &a_qp_init_attr_ex);
+}
+
+static void create_srq_ex_of_a_basic_one_is_create_srq(void **state)
+{
+	static const struct {
+		uint32_t comp_mask;
+		enum ibv_srq_type type;
+		bool plain;
+	} rows[] = {
+		{IBV_SRQ_INIT_ATTR_PD, IBV_SRQT_XRC, true},
+		{IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE, IBV_SRQT_BASIC, true},
+		{IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE, IBV_SRQT_XRC, false},
+		{IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ, IBV_SRQT_BASIC, false},
+		{IBV_SRQ_INIT_ATTR_TYPE, IBV_SRQT_BASIC, false},
+		{0, IBV_SRQT_BASIC, false},
+	};
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		a_srq_init_attr_ex.comp_mask = rows[i].comp_mask;
+		a_srq_init_attr_ex.srq_type = rows[i].type;
+		a_srq_init_attr_ex.pd = &a_pd;
+		standin.script((uintptr_t)&answer_space, 0);
+		assert_ptr_equal(backend->create_srq_ex(&a_vctx.context, &a_srq_init_attr_ex),
+				 &answer_space);
+		expect_call(rows[i].plain ? "ibv_create_srq" : "verbs_context.create_srq_ex", 2);
+		assert_ptr_equal(standin.last()->args[0],
+				 rows[i].plain ? (void *)&a_pd : (void *)&a_vctx.context);
+	}
+}
+
+/* As the header's macro does, for flags that the old exports do not know. */
+static void optional_access_flags_go_to_iova2(void **state)
+{
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING;
+	char buffer[8];
+
+	standin.script((uintptr_t)&answer_space, 0);
+	assert_ptr_equal(backend->reg_mr(&a_pd, buffer, 8, access), &answer_space);
+	expect_call("ibv_reg_mr_iova2", 5);
+	assert_ptr_equal(standin.last()->args[1], buffer);
+	assert_int_equal(standin.last()->args[2], 8);
+	assert_int_equal(standin.last()->args[3], (uintptr_t)buffer);
+	assert_int_equal(standin.last()->args[4], access);
+
+	standin.script(0, ERR);
+	errno = 0;
+	assert_null(backend->reg_mr_iova(&a_pd, buffer, 8, 0x1234, access));
+	assert_int_equal(errno, ERR);
+	expect_call("ibv_reg_mr_iova2", 5);
+	assert_int_equal(standin.last()->args[3], 0x1234);
+	assert_int_equal(standin.last()->args[4], access);
+}
+
+static void bind_mw_refuses_what_the_wrapper_refuses(void **state)
+{
+	struct ibv_pd other_pd = {.context = &a_vctx.context};
+	struct ibv_mr mr = {.context = &a_vctx.context, .pd = &other_pd};
+
+	standin.script(0, 0);
+	a_mw.type = IBV_MW_TYPE_2;
+	assert_int_equal(backend->bind_mw(&a_qp, &a_mw, &a_mw_bind), EINVAL);
+	a_mw.type = IBV_MW_TYPE_1;
+	a_mw_bind.bind_info.length = 1;
+	assert_int_equal(backend->bind_mw(&a_qp, &a_mw, &a_mw_bind), EINVAL);
+	a_mw_bind.bind_info.length = 0;
+	a_mw_bind.bind_info.addr = 1;
+	assert_int_equal(backend->bind_mw(&a_qp, &a_mw, &a_mw_bind), EINVAL);
+	a_mw_bind.bind_info.mr = &mr;
+	a_mw.pd = &a_pd;
+	assert_int_equal(backend->bind_mw(&a_qp, &a_mw, &a_mw_bind), EPERM);
+	assert_int_equal(standin.calls(), 0);
+
+	mr.pd = &a_pd;
+	assert_int_equal(backend->bind_mw(&a_qp, &a_mw, &a_mw_bind), 0);
+	expect_call("ops.bind_mw", 3);
+	a_mw.pd = NULL;
+}
+
+/* Providers leave these fields to the wrapper. */
+static void create_wq_fills_the_callers_fields(void **state)
+{
+	memset(&answer_space, 0xee, sizeof(answer_space));
+	a_wq_init_attr.wq_context = &a_pd;
+	standin.script((uintptr_t)&answer_space, 0);
+	assert_ptr_equal(backend->create_wq(&a_vctx.context, &a_wq_init_attr), &answer_space);
+	assert_ptr_equal(answer_space.wq.wq_context, &a_pd);
+	assert_int_equal(answer_space.wq.events_completed, 0);
+	assert_int_equal(pthread_mutex_trylock(&answer_space.wq.mutex), 0);
+	assert_int_equal(pthread_mutex_unlock(&answer_space.wq.mutex), 0);
+}
+
+static void there_is_no_sentence_when_it_is_loaded(void **state)
+{
+	standin.script(0, ERR);
+	assert_null(backend->get_device_list(NULL));
+	assert_string_equal(backend->last_error(), "");
+}
+
+/* ENOSYS of a loaded library: man ibv_get_device_list(3), "No kernel support for RDMA". */
+static void a_kernel_without_support_is_said(void **state)
+{
+	standin.script(0, ENOSYS);
+	assert_null(backend->get_device_list(NULL));
+	assert_int_equal(errno, ENOSYS);
+	assert_non_null(strstr(backend->last_error(), "kernel"));
+
+	standin.script((uintptr_t)&answer_space, 0);
+	assert_non_null(backend->get_device_list(NULL));
+	assert_string_equal(backend->last_error(), "");
+}
+
+/* --- other libraries --- */
+
+/* What the release does not export is EOPNOTSUPP, and never a call through NULL. */
+static void missing_exports_are_unsupported(void **state)
+{
+	unsigned int checked = 0;
+	int num_devices = -1;
+
+	for (size_t i = 0; i < case_count; i++) {
+		if (!strcmp(cases[i].verb, "get_device_list"))
+			continue;
+		if (!is_export(&cases[i]) && !(cases[i].flags & FALLS_BACK))
+			continue;
+		/* Its size is a number that no memory has; the fall-back needs a true one. */
+		if (!strcmp(cases[i].verb, "query_device_ex"))
+			continue;
+		check_unsupported(&cases[i]);
+		checked++;
+	}
+	assert_true(checked > 50);
+	assert_non_null(backend->get_device_list(&num_devices));
+	assert_int_equal(num_devices, 0);
+}
+
+/* Refused in one sentence that has the word, as libibverbs refuses without the kernel's support. */
+static void refuses_with(const char *word)
+{
+	const char *file = getenv("VERBENA_LIBIBVERBS");
+	int num_devices = -1;
+
+	if (!file) {
+		fail();
+		return;
+	}
+	errno = 0;
+	assert_null(backend->get_device_list(&num_devices));
+	assert_int_equal(errno, ENOSYS);
+	errno = 0;
+	assert_null(backend->import_device(0));
+	assert_int_equal(errno, ENOSYS);
+	assert_int_equal(backend->fork_init(), ENOSYS);
+	assert_int_equal(backend->is_fork_initialized(), IBV_FORK_DISABLED);
+
+	assert_non_null(backend->last_error());
+	print_message("%s\n", backend->last_error());
+	assert_non_null(strstr(backend->last_error(), file));
+	assert_non_null(strstr(backend->last_error(), word));
+	assert_null(strchr(backend->last_error(), '\n'));
+}
+
+static void the_dropin_is_refused(void **state)
+{
+	refuses_with("drop-in");
+}
+
+static void an_absent_library_names_the_package(void **state)
+{
+	refuses_with("libibverbs1");
+}
+
+static void another_library_is_refused(void **state)
+{
+	refuses_with("ibv_get_device_list");
+}
+
+static int run_full(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(every_verb_passes_call_and_success, set_up),
+		cmocka_unit_test_setup(every_verb_passes_failure_unchanged, set_up),
+		cmocka_unit_test_setup(rereg_mr_passes_each_code, set_up),
+		cmocka_unit_test_setup(the_table_is_complete, set_up),
+		cmocka_unit_test_setup(null_operations_are_unsupported, set_up),
+		cmocka_unit_test_setup(operations_beyond_sz_are_unsupported, set_up),
+		cmocka_unit_test_setup(sz_is_honoured_to_the_pointer, set_up),
+		cmocka_unit_test_setup(a_plain_context_has_no_extended_verbs, set_up),
+		cmocka_unit_test_setup(post_srq_ops_names_the_first_when_unsupported, set_up),
+		cmocka_unit_test_setup(query_port_falls_back_on_the_export, set_up),
+		cmocka_unit_test_setup(query_device_ex_falls_back_on_query_device, set_up),
+		cmocka_unit_test_setup(query_device_ex_falls_back_on_those_errors, set_up),
+		cmocka_unit_test_setup(query_device_ex_refuses_input_bits, set_up),
+		cmocka_unit_test_setup(create_qp_ex_with_only_a_pd_is_create_qp, set_up),
+		cmocka_unit_test_setup(create_srq_ex_of_a_basic_one_is_create_srq, set_up),
+		cmocka_unit_test_setup(optional_access_flags_go_to_iova2, set_up),
+		cmocka_unit_test_setup(bind_mw_refuses_what_the_wrapper_refuses, set_up),
+		cmocka_unit_test_setup(create_wq_fills_the_callers_fields, set_up),
+		cmocka_unit_test_setup(there_is_no_sentence_when_it_is_loaded, set_up),
+		cmocka_unit_test_setup(a_kernel_without_support_is_said, set_up),
+	};
+
+	return cmocka_run_group_tests(tests, load_standin, NULL);
+}
+
+static int run_one(const char *kind)
+{
+	const struct CMUnitTest bare[] = {
+		cmocka_unit_test_setup(missing_exports_are_unsupported, set_up_bare),
+	};
+	const struct CMUnitTest dropin[] = {cmocka_unit_test(the_dropin_is_refused)};
+	const struct CMUnitTest absent[] = {cmocka_unit_test(an_absent_library_names_the_package)};
+	const struct CMUnitTest other[] = {cmocka_unit_test(another_library_is_refused)};
+
+	if (!strcmp(kind, "bare"))
+		return cmocka_run_group_tests(bare, NULL, NULL);
+	if (!strcmp(kind, "dropin"))
+		return cmocka_run_group_tests(dropin, NULL, NULL);
+	if (!strcmp(kind, "absent"))
+		return cmocka_run_group_tests(absent, NULL, NULL);
+	if (!strcmp(kind, "other"))
+		return cmocka_run_group_tests(other, NULL, NULL);
+	return -1;
+}
+
+int main(int argc, char **argv)
+{
+	int status = -1;
+
+	if (argc == 2 && getenv("VERBENA_LIBIBVERBS"))
+		status = !strcmp(argv[1], "full") ? run_full() : run_one(argv[1]);
+	if (status < 0)
+		fprintf(stderr, "usage: VERBENA_LIBIBVERBS=FILE %s full|bare|dropin|absent|other\n",
+			argv[0]);
+	return status ? 1 : 0;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The steps from RESET to RTS.
+ */
+#include "test/support/support.h"
+
+struct ibv_ah_attr ts_av(struct vt_node *from, struct vt_node *to)
+{
+	struct ibv_ah_attr av = {.port_num = from->port};
+
+	if (from->port_attr.link_layer == IBV_LINK_LAYER_ETHERNET) {
+		av.is_global = 1;
+		av.grh.dgid = to->gid;
+		av.grh.sgid_index = (uint8_t)from->gid_index;
+		av.grh.hop_limit = 64;
+	} else {
+		av.dlid = to->port_attr.lid;
+	}
+	return av;
+}
+
+int ts_init_attr(struct ts_end *end, struct ibv_qp_attr *attr)
+{
+	*attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_INIT,
+		.pkey_index = 0,
+		.port_num = end->node->port,
+		.qkey = TS_QKEY,
+		.qp_access_flags = (unsigned int)end->options.qp_access,
+	};
+	return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+	       (end->options.type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
+}
+
+int ts_rtr_attr(struct ts_end *end, struct ibv_qp_attr *attr)
+{
+	int mask = IBV_QP_STATE;
+
+	*attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.ah_attr = ts_av(end->node, end->peer->node),
+		.path_mtu = end->options.mtu,
+		.dest_qp_num = end->peer->qp->qp_num,
+		.rq_psn = end->recv_psn,
+		.max_dest_rd_atomic = end->options.max_dest_rd_atomic,
+		.min_rnr_timer = end->options.min_rnr_timer,
+	};
+	if (end->options.type != IBV_QPT_UD)
+		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (end->options.type == IBV_QPT_RC)
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	return mask;
+}
+
+int ts_rts_attr(struct ts_end *end, struct ibv_qp_attr *attr)
+{
+	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+
+	*attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS,
+		.sq_psn = end->send_psn,
+		.timeout = end->options.timeout,
+		.retry_cnt = end->options.retry_cnt,
+		.rnr_retry = end->options.rnr_retry,
+		.max_rd_atomic = end->options.max_rd_atomic,
+	};
+	if (end->options.type == IBV_QPT_RC)
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
+	return mask;
+}
+
+void ts_to_init(struct ts_end *end)
+{
+	struct ibv_qp_attr attr;
+	int mask = ts_init_attr(end, &attr);
+
+	VT_OK(end->t, vb_modify_qp(end->qp, &attr, mask));
+}
+
+void ts_to_rtr(struct ts_end *end)
+{
+	struct ibv_qp_attr attr;
+	int mask = ts_rtr_attr(end, &attr);
+
+	VT_OK(end->t, vb_modify_qp(end->qp, &attr, mask));
+}
+
+void ts_to_rts(struct ts_end *end)
+{
+	struct ibv_qp_attr attr;
+	int mask = ts_rts_attr(end, &attr);
+
+	VT_OK(end->t, vb_modify_qp(end->qp, &attr, mask));
+}
+
+int ts_to(struct ts_end *end, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = {.qp_state = state};
+
+	return vb_modify_qp(end->qp, &attr, IBV_QP_STATE);
+}
+
+enum ibv_qp_state ts_query_state(struct vt *t, struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	VT_OK(t, vb_query_qp(qp, &attr, IBV_QP_STATE, &init));
+	return attr.qp_state;
+}

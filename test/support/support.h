@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fixtures for the conformance tests: a connected pair of queue pairs in one call, posting, waiting.
+ *
+ * What a ts_* function makes is given back when the test ends. A function that checks ends the test
+ * when the check fails and names the line of the test that called it.
+ */
+#ifndef TEST_SUPPORT_SUPPORT_H
+#define TEST_SUPPORT_SUPPORT_H
+
+#include <string.h>
+
+#include "test/conformance/conformance.h"
+#include <verbena/verbs.h>
+
+#define TS_ACCESS_ALL                                                                \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+#define TS_QKEY	    0x11111111
+#define TS_BLANK    0xa5 /* every byte of B's buffer before the test */
+#define TS_GRH	    40	 /* bytes in front of a datagram */
+#define TS_PSN_MASK 0xffffff
+
+/* --- a pair --- */
+
+struct ts_options {
+	enum ibv_qp_type type;
+	size_t buffer_bytes; /* of each end */
+	uint32_t send_wr, recv_wr, send_sge, recv_sge, inline_bytes;
+	int send_cqe, recv_cqe;
+	bool one_cq;	 /* both queues of an end complete to one CQ */
+	bool channels;	 /* each CQ has a completion channel, non-blocking */
+	bool signal_all; /* sq_sig_all */
+	int mr_access;
+	int qp_access;
+	enum ibv_mtu mtu;
+	uint32_t a_psn, b_psn; /* the first PSN that each end sends */
+	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer;
+	uint8_t max_rd_atomic, max_dest_rd_atomic;
+};
+
+struct ts_end {
+	struct vt *t;
+	struct vt_node *node;
+	struct ts_end *peer; /* where its work goes; itself for a QP connected to itself */
+	struct ts_options options;
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *send_channel, *recv_channel;
+	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_qp *qp;
+	uint8_t *buffer;
+	struct ibv_mr *mr;
+	struct ibv_ah *ah; /* UD: to the peer */
+	uint32_t send_psn, recv_psn;
+	struct ibv_qp_cap cap; /* what create_qp answered */
+};
+
+struct ts_pair {
+	struct ts_end a, b;
+};
+
+/*
+ * What a pair is when the test says nothing: 64 KiB each, queues of 16, one CQ of 64 per queue, all
+ * rights, the largest MTU that both ports have, timeout 14 (67 ms), 7 retries, rnr_retry 7.
+ */
+struct ts_options ts_defaults(struct vt *t, enum ibv_qp_type type);
+
+/* Two QPs in RTS, each connected to the other. */
+struct ts_pair *ts_pair(struct vt *t, const struct ts_options *options);
+
+/* As ts_pair() with both QPs left in RESET. */
+struct ts_pair *ts_pair_reset(struct vt *t, const struct ts_options *options);
+
+/* One end in RESET, its peer being itself. */
+struct ts_end *ts_end(struct vt *t, struct vt_node *node, const struct ts_options *options);
+
+/* ts_defaults() and ts_pair() in one. */
+struct ts_pair *ts_connected(struct vt *t, enum ibv_qp_type type);
+
+/* Takes an end from RESET to RTS towards its peer. */
+void ts_connect(struct ts_end *end);
+
+/* --- objects of their own --- */
+
+struct ibv_pd *ts_pd(struct vt *t, struct vt_node *node);
+struct ibv_cq *ts_cq(struct vt *t, struct vt_node *node, int cqe);
+/* Non-blocking. */
+struct ibv_comp_channel *ts_channel(struct vt *t, struct vt_node *node);
+struct ibv_cq *ts_cq_on(struct vt *t, struct vt_node *node, int cqe,
+			struct ibv_comp_channel *channel);
+struct ibv_mr *ts_mr(struct vt *t, struct ibv_pd *pd, void *address, size_t length_bytes,
+		     int access);
+struct ibv_ah *ts_ah(struct vt *t, struct ibv_pd *pd, struct vt_node *from, struct vt_node *to);
+struct ibv_qp *ts_qp(struct vt *t, struct ibv_pd *pd, struct ibv_cq *cq, enum ibv_qp_type type);
+/* Memory of whole pages, zeroed. */
+void *ts_memory(struct vt *t, size_t length_bytes);
+
+/* For objects of the above that a test destroys itself: once gone, not again at its end. */
+void ts_gone(struct vt *t, void *object);
+void ts_destroy_qp(struct ts_end *end);
+
+/* --- states --- */
+
+/* The address vector from one node to another. */
+struct ibv_ah_attr ts_av(struct vt_node *from, struct vt_node *to);
+
+/* The attributes of a step towards RTS and their mask, IBV_QP_STATE in it. */
+int ts_init_attr(struct ts_end *end, struct ibv_qp_attr *attr);
+int ts_rtr_attr(struct ts_end *end, struct ibv_qp_attr *attr);
+int ts_rts_attr(struct ts_end *end, struct ibv_qp_attr *attr);
+
+void ts_to_init(struct ts_end *end);
+void ts_to_rtr(struct ts_end *end);
+void ts_to_rts(struct ts_end *end);
+/* Moves with IBV_QP_STATE alone: to RESET, ERR, SQD, or back to RTS. */
+int ts_to(struct ts_end *end, enum ibv_qp_state state);
+enum ibv_qp_state ts_query_state(struct vt *t, struct ibv_qp *qp);
+
+/* --- posting --- */
+
+/*
+ * A send work request to the peer. Zeroed fields: the end's buffer from its start under its lkey,
+ * the peer's buffer from its start under its rkey, signalled.
+ */
+struct ts_wr {
+	uint64_t wr_id;
+	enum ibv_wr_opcode opcode;
+	size_t offset;
+	uint32_t length;
+	unsigned int flags; /* beside IBV_SEND_SIGNALED */
+	bool unsignalled;
+	uint32_t imm; /* host order */
+	size_t remote_offset;
+	uint64_t remote_address; /* instead of remote_offset */
+	uint32_t rkey;
+	uint64_t address; /* instead of offset */
+	uint32_t lkey;
+	struct ibv_sge *sge; /* instead of all that; with num_sge */
+	int num_sge;
+	uint64_t compare_add, swap;
+	uint32_t remote_qpn, remote_qkey; /* UD: instead of the peer's */
+};
+
+struct ts_rr {
+	uint64_t wr_id;
+	size_t offset;
+	uint32_t length;
+	uint64_t address;
+	uint32_t lkey;
+	struct ibv_sge *sge;
+	int num_sge;
+};
+
+/* Returns what ibv_post_send() and ibv_post_recv() return. */
+int ts_post(struct ts_end *end, const struct ts_wr *wr);
+int ts_post_rr(struct ts_end *end, const struct ts_rr *rr);
+
+/* Fills a work request for a list; sge is the caller's room for one. */
+void ts_fill_wr(struct ts_end *end, const struct ts_wr *wr, struct ibv_sge *sge,
+		struct ibv_send_wr *out);
+
+#define TS_POST(e, op, ...)                                          \
+	((void)VT_OK_SAID((e)->t, VT_HERE, "posting " #op " to " #e, \
+			  ts_post(e, &(struct ts_wr){.opcode = (op), __VA_ARGS__})))
+#define ts_send(e, ...)	     TS_POST(e, IBV_WR_SEND, __VA_ARGS__)
+#define ts_send_imm(e, ...)  TS_POST(e, IBV_WR_SEND_WITH_IMM, __VA_ARGS__)
+#define ts_write(e, ...)     TS_POST(e, IBV_WR_RDMA_WRITE, __VA_ARGS__)
+#define ts_write_imm(e, ...) TS_POST(e, IBV_WR_RDMA_WRITE_WITH_IMM, __VA_ARGS__)
+#define ts_read(e, ...)	     TS_POST(e, IBV_WR_RDMA_READ, __VA_ARGS__)
+#define ts_swap(e, ...)	     TS_POST(e, IBV_WR_ATOMIC_CMP_AND_SWP, .length = 8, __VA_ARGS__)
+#define ts_fetch_add(e, ...) TS_POST(e, IBV_WR_ATOMIC_FETCH_AND_ADD, .length = 8, __VA_ARGS__)
+#define ts_recv(e, ...)                                                \
+	((void)VT_OK_SAID((e)->t, VT_HERE, "posting a receive to " #e, \
+			  ts_post_rr(e, &(struct ts_rr){__VA_ARGS__})))
+
+/* --- waiting --- */
+
+/*
+ * Polls until there are want completions, nothing can come any more, or the time is up: two minutes
+ * of a virtual clock, three seconds of a real one. Returns how many came.
+ */
+int ts_wait(struct vt *t, struct ibv_cq *cq, int want, struct ibv_wc *wc);
+
+/* Lets everything happen that happens of itself; on a real clock, in 30 ms. */
+void ts_settle(struct vt *t);
+
+/* Lets that much time pass, whatever happens in it. */
+void ts_pause(struct vt *t, uint64_t duration_ns);
+
+/* The next completion, checked. The opcode is compared only if it succeeded. */
+struct ibv_wc ts_expect_at(struct vt *t, struct vt_at at, struct ibv_cq *cq, uint64_t wr_id,
+			   enum ibv_wc_status status, enum ibv_wc_opcode opcode);
+/* A successful receive of byte_len bytes. */
+struct ibv_wc ts_received_at(struct vt *t, struct vt_at at, struct ibv_cq *cq, uint64_t wr_id,
+			     enum ibv_wc_opcode opcode, uint32_t byte_len);
+/* The CQ is empty and stays so. */
+void ts_no_more_at(struct vt *t, struct vt_at at, struct ibv_cq *cq);
+/* The state that ibv_query_qp() tells. */
+void ts_state_at(struct ts_end *end, struct vt_at at, enum ibv_qp_state state);
+
+#define ts_done(t, cq, wr_id, opcode)	ts_expect_at(t, VT_HERE, cq, wr_id, IBV_WC_SUCCESS, opcode)
+#define ts_failed(t, cq, wr_id, status) ts_expect_at(t, VT_HERE, cq, wr_id, status, 0)
+#define ts_flushed(t, cq, wr_id)	ts_failed(t, cq, wr_id, IBV_WC_WR_FLUSH_ERR)
+#define ts_received(t, cq, wr_id, byte_len) \
+	ts_received_at(t, VT_HERE, cq, wr_id, IBV_WC_RECV, byte_len)
+#define ts_written(t, cq, wr_id, byte_len) \
+	ts_received_at(t, VT_HERE, cq, wr_id, IBV_WC_RECV_RDMA_WITH_IMM, byte_len)
+#define ts_no_more(t, cq)     ts_no_more_at(t, VT_HERE, cq)
+#define ts_state(e, expected) ts_state_at(e, VT_HERE, expected)
+
+/* --- events --- */
+
+/* The next asynchronous event, acknowledged; element is the QP or CQ that it names. */
+void ts_event_at(struct vt *t, struct vt_at at, struct vt_node *node, enum ibv_event_type type,
+		 const void *element);
+void ts_no_event_at(struct vt *t, struct vt_at at, struct vt_node *node);
+/* Takes and acknowledges what is there. */
+void ts_drain_events(struct vt_node *node);
+/* Whether a completion event is there; takes and acknowledges it. */
+bool ts_cq_event(struct vt *t, struct ibv_comp_channel *channel, struct ibv_cq **cq);
+
+#define ts_event(t, node, type, element) ts_event_at(t, VT_HERE, node, type, element)
+#define ts_no_event(t, node)		 ts_no_event_at(t, VT_HERE, node)
+
+/* --- data --- */
+
+/* A pattern in which every offset and seed has bytes of its own. */
+void ts_fill(void *buffer, size_t length_bytes, uint32_t seed);
+void ts_verify_at(struct vt *t, struct vt_at at, const void *buffer, size_t length_bytes,
+		  uint32_t seed);
+/* Every byte is TS_BLANK still. */
+void ts_blank_at(struct vt *t, struct vt_at at, const void *buffer, size_t length_bytes);
+#define ts_verify(t, buffer, length_bytes, seed) \
+	ts_verify_at(t, VT_HERE, buffer, length_bytes, seed)
+#define ts_blank(t, buffer, length_bytes) ts_blank_at(t, VT_HERE, buffer, length_bytes)
+
+uint32_t ts_mtu_bytes(enum ibv_mtu mtu);
+
+/*
+ * One operation from A to B, checked whole: completions on both sides, the data, and that nothing
+ * beside it was touched. size_bytes + 128 must fit into both buffers. On UD the GRH is allowed for.
+ */
+void ts_transfer(struct ts_pair *pair, enum ibv_wr_opcode opcode, uint32_t size_bytes);
+
+/* --- the simulator --- */
+
+struct vb_sim;
+struct vb_sim *ts_sim(struct vt *t);
+/* Nanoseconds of the simulated clock. */
+uint64_t ts_now_ns(struct vt *t);
+bool ts_virtual(struct vt *t);
+
+/* A packet that crossed the wire. */
+struct ts_frame {
+	uint64_t now_ns;
+	uint8_t opcode; /* of the BTH */
+	uint32_t dest_qpn;
+	uint32_t psn;
+	uint8_t syndrome; /* of the AETH, where there is one at the head of the packet */
+	bool lost;
+};
+
+#define TS_FRAMES_MAX 65536
+
+/* What crossed since ts_watch(). Needs VT_NEEDS_SIM and VT_NEEDS_ETHERNET. */
+struct ts_log {
+	struct vt *t;
+	unsigned int count;
+	struct ts_frame frames[TS_FRAMES_MAX];
+};
+
+struct ts_log *ts_watch(struct vt *t);
+/* How many packets of an opcode; of any to a QPN with 0xff. dest_qpn 0 is any. */
+unsigned int ts_count(const struct ts_log *log, uint8_t opcode, uint32_t dest_qpn);
+
+struct vb_fault_rule;
+/* Adds a rule until the test ends; answers its id. */
+unsigned int ts_fault(struct vt *t, const struct vb_fault_rule *rule);
+
+/* BTH opcodes of RC; UC's and UD's lie 0x20 and 0x60 above. */
+enum {
+	TS_SEND_FIRST = 0x00,
+	TS_SEND_MIDDLE = 0x01,
+	TS_SEND_LAST = 0x02,
+	TS_SEND_ONLY = 0x04,
+	TS_WRITE_FIRST = 0x06,
+	TS_WRITE_MIDDLE = 0x07,
+	TS_WRITE_LAST = 0x08,
+	TS_WRITE_ONLY = 0x0a,
+	TS_READ_REQUEST = 0x0c,
+	TS_READ_FIRST = 0x0d,
+	TS_READ_MIDDLE = 0x0e,
+	TS_READ_LAST = 0x0f,
+	TS_READ_ONLY = 0x10,
+	TS_ACK = 0x11,
+	TS_ATOMIC_ACK = 0x12,
+	TS_COMPARE_SWAP = 0x13,
+	TS_FETCH_ADD = 0x14,
+	TS_UC = 0x20,
+};
+
+#endif

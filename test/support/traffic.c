@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Work requests to a peer, and what they carry.
+ */
+#include "test/support/support.h"
+
+#include <arpa/inet.h>
+
+static bool is_atomic(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static uint64_t remote_address(struct ts_end *end, const struct ts_wr *wr)
+{
+	if (wr->remote_address)
+		return wr->remote_address;
+	return (uintptr_t)end->peer->buffer + wr->remote_offset;
+}
+
+static void fill_remote(struct ts_end *end, const struct ts_wr *wr, struct ibv_send_wr *out)
+{
+	uint32_t rkey = wr->rkey ? wr->rkey : end->peer->mr->rkey;
+
+	if (end->options.type == IBV_QPT_UD) {
+		out->wr.ud.ah = end->ah;
+		out->wr.ud.remote_qpn = wr->remote_qpn ? wr->remote_qpn : end->peer->qp->qp_num;
+		out->wr.ud.remote_qkey = wr->remote_qkey ? wr->remote_qkey : TS_QKEY;
+	} else if (is_atomic(wr->opcode)) {
+		out->wr.atomic.remote_addr = remote_address(end, wr);
+		out->wr.atomic.rkey = rkey;
+		out->wr.atomic.compare_add = wr->compare_add;
+		out->wr.atomic.swap = wr->swap;
+	} else {
+		out->wr.rdma.remote_addr = remote_address(end, wr);
+		out->wr.rdma.rkey = rkey;
+	}
+}
+
+void ts_fill_wr(struct ts_end *end, const struct ts_wr *wr, struct ibv_sge *sge,
+		struct ibv_send_wr *out)
+{
+	*sge = (struct ibv_sge){
+		.addr = wr->address ? wr->address : (uintptr_t)end->buffer + wr->offset,
+		.length = wr->length,
+		.lkey = wr->lkey ? wr->lkey : end->mr->lkey,
+	};
+	*out = (struct ibv_send_wr){
+		.wr_id = wr->wr_id,
+		.sg_list = wr->sge ? wr->sge : sge,
+		.num_sge = wr->sge ? wr->num_sge : 1,
+		.opcode = wr->opcode,
+		.send_flags = wr->flags | (wr->unsignalled ? 0 : IBV_SEND_SIGNALED),
+		.imm_data = htonl(wr->imm),
+	};
+	fill_remote(end, wr, out);
+}
+
+int ts_post(struct ts_end *end, const struct ts_wr *wr)
+{
+	struct ibv_send_wr out, *bad;
+	struct ibv_sge sge;
+
+	ts_fill_wr(end, wr, &sge, &out);
+	return ibv_post_send(end->qp, &out, &bad);
+}
+
+int ts_post_rr(struct ts_end *end, const struct ts_rr *rr)
+{
+	struct ibv_sge sge = {
+		.addr = rr->address ? rr->address : (uintptr_t)end->buffer + rr->offset,
+		.length = rr->length,
+		.lkey = rr->lkey ? rr->lkey : end->mr->lkey,
+	};
+	struct ibv_recv_wr out = {
+		.wr_id = rr->wr_id,
+		.sg_list = rr->sge ? rr->sge : &sge,
+		.num_sge = rr->sge ? rr->num_sge : 1,
+	};
+	struct ibv_recv_wr *bad;
+
+	return ibv_post_recv(end->qp, &out, &bad);
+}
+
+static uint8_t pattern(size_t offset, uint32_t seed)
+{
+	uint64_t x = (offset + 1) * 0x9e3779b97f4a7c15ull + seed * 0xd1b54a32d192ed03ull;
+
+	return (uint8_t)((x ^ (x >> 29)) >> 17);
+}
+
+void ts_fill(void *buffer, size_t length_bytes, uint32_t seed)
+{
+	uint8_t *bytes = buffer;
+	size_t i;
+
+	for (i = 0; i < length_bytes; i++)
+		bytes[i] = pattern(i, seed);
+}
+
+static void bad_byte(struct vt *t, struct vt_at at, size_t offset, uint8_t got, uint8_t want)
+{
+	vt_fail(t, at, "byte %zu is 0x%02x, not 0x%02x", offset, got, want);
+}
+
+void ts_verify_at(struct vt *t, struct vt_at at, const void *buffer, size_t length_bytes,
+		  uint32_t seed)
+{
+	const uint8_t *bytes = buffer;
+	size_t i;
+
+	for (i = 0; i < length_bytes; i++)
+		if (bytes[i] != pattern(i, seed))
+			bad_byte(t, at, i, bytes[i], pattern(i, seed));
+}
+
+void ts_blank_at(struct vt *t, struct vt_at at, const void *buffer, size_t length_bytes)
+{
+	const uint8_t *bytes = buffer;
+	size_t i;
+
+	for (i = 0; i < length_bytes; i++)
+		if (bytes[i] != TS_BLANK)
+			bad_byte(t, at, i, bytes[i], TS_BLANK);
+}
+
+uint32_t ts_mtu_bytes(enum ibv_mtu mtu)
+{
+	return 128u << mtu;
+}

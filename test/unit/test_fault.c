@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "test/support/engine.h"
+#include "unity.h"
+
+#include <errno.h>
+
+static struct engine engine;
+
+void setUp(void)
+{
+	engine_open(&engine, &(struct engine_config){.seed = 7});
+}
+
+void tearDown(void)
+{
+	engine_close(&engine);
+}
+
+static unsigned int add(const struct sim_fault_rule *rule)
+{
+	unsigned int id = 0;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_fault_add(engine.world, rule, &id));
+	TEST_ASSERT_NOT_EQUAL(0, id);
+	return id;
+}
+
+static enum sim_fault_action offer(uint8_t opcode, uint32_t psn)
+{
+	struct sim_packet packet = engine_packet(&engine, opcode, psn);
+	const struct sim_fault_rule *rule =
+		sim_fault_offer(engine.world, engine.sides[0].device, &packet);
+
+	return rule ? rule->action : SIM_FAULT_NONE;
+}
+
+static void write_bytes(uint32_t bytes)
+{
+	const struct engine_send send = {.opcode = IBV_WR_RDMA_WRITE, .bytes = bytes};
+
+	memset(engine.sides[0].memory, 0x5a, bytes);
+	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
+	sim_world_run(engine.world);
+}
+
+static bool done(void)
+{
+	struct ibv_wc wc;
+
+	if (!engine_poll(engine.sides[0].send_cq, &wc))
+		return false;
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+	return true;
+}
+
+void test_conditions(void)
+{
+	static const struct {
+		struct sim_fault_rule rule;
+		unsigned int opcode;
+		uint32_t psn;
+		bool fires;
+	} rows[] = {
+		{{.action = SIM_FAULT_DROP}, 4, 1, true},
+		{{.action = SIM_FAULT_DROP, .opcode_given = true, .opcode = 4}, 4, 1, true},
+		{{.action = SIM_FAULT_DROP, .opcode_given = true, .opcode = 4}, 0, 1, false},
+		{{.action = SIM_FAULT_DROP, .opcode_given = true, .opcode = 0}, 0, 1, true},
+		{{.action = SIM_FAULT_DROP, .opcode_given = true, .opcode = 0}, 4, 1, false},
+		{{.action = SIM_FAULT_DROP, .psn_given = true, .psn = 0}, 4, 0, true},
+		{{.action = SIM_FAULT_DROP, .psn_given = true, .psn = 0}, 4, 1, false},
+		{{.action = SIM_FAULT_DROP, .dest_qpn = 5}, 4, 1, false},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		add(&rows[i].rule);
+		TEST_ASSERT_EQUAL_INT(rows[i].fires ? SIM_FAULT_DROP : SIM_FAULT_NONE,
+				      offer((uint8_t)rows[i].opcode, rows[i].psn));
+		sim_fault_clear(engine.world);
+	}
+	add(&(struct sim_fault_rule){.action = SIM_FAULT_DROP, .from = engine.sides[1].device});
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_NONE, offer(4, 0));
+}
+
+void test_skip_and_count(void)
+{
+	unsigned int id = add(
+		&(struct sim_fault_rule){.action = SIM_FAULT_DROP, .skip = 2, .count = 3});
+
+	for (unsigned int i = 0; i < 10; i++)
+		TEST_ASSERT_EQUAL_INT(i >= 2 && i < 5 ? SIM_FAULT_DROP : SIM_FAULT_NONE,
+				      offer(4, i));
+	TEST_ASSERT_EQUAL_UINT64(3, sim_fault_hits(engine.world, id));
+}
+
+/* What does not match is not counted. */
+void test_skip_counts_matches_only(void)
+{
+	add(&(struct sim_fault_rule){
+		.action = SIM_FAULT_DROP, .opcode_given = true, .opcode = 4, .skip = 1});
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_NONE, offer(5, 0));
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_NONE, offer(4, 0));
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_DROP, offer(4, 0));
+}
+
+void test_chance_is_about_what_it_says_and_the_seeds(void)
+{
+	uint8_t outcomes[2][4000];
+	unsigned int hits = 0;
+
+	for (unsigned int run = 0; run < 2; run++) {
+		tearDown();
+		setUp();
+		add(&(struct sim_fault_rule){.action = SIM_FAULT_DROP, .chance = UINT32_MAX / 4});
+		for (unsigned int i = 0; i < 4000; i++)
+			outcomes[run][i] = (uint8_t)offer(4, i);
+	}
+	TEST_ASSERT_EQUAL_MEMORY(outcomes[0], outcomes[1], sizeof(outcomes[0]));
+	for (unsigned int i = 0; i < 4000; i++)
+		hits += outcomes[0][i] == SIM_FAULT_DROP;
+	TEST_ASSERT_TRUE(hits > 850 && hits < 1150);
+	tearDown();
+	engine_open(&engine, &(struct engine_config){.seed = 8});
+	add(&(struct sim_fault_rule){.action = SIM_FAULT_DROP, .chance = UINT32_MAX / 4});
+	for (unsigned int i = 0; i < 4000; i++)
+		outcomes[1][i] = (uint8_t)offer(4, i);
+	TEST_ASSERT_TRUE(memcmp(outcomes[0], outcomes[1], sizeof(outcomes[0])) != 0);
+}
+
+/* The first in order that fires; one that has had its count leaves the packet to the next. */
+void test_order(void)
+{
+	unsigned int first = add(&(struct sim_fault_rule){.action = SIM_FAULT_DELAY, .count = 1});
+	unsigned int second = add(&(struct sim_fault_rule){.action = SIM_FAULT_CORRUPT, .count = 1});
+	unsigned int third = add(&(struct sim_fault_rule){.action = SIM_FAULT_DROP});
+
+	TEST_ASSERT_TRUE(first != second && second != third && first != third);
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_DELAY, offer(4, 0));
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_CORRUPT, offer(4, 0));
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_DROP, offer(4, 0));
+}
+
+void test_remove_keeps_the_others(void)
+{
+	unsigned int first = add(&(struct sim_fault_rule){.action = SIM_FAULT_DELAY, .count = 1});
+	unsigned int second = add(&(struct sim_fault_rule){.action = SIM_FAULT_CORRUPT, .skip = 1});
+	unsigned int third = add(&(struct sim_fault_rule){.action = SIM_FAULT_DROP});
+	unsigned int fourth;
+
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_DELAY, offer(4, 0));
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_DROP, offer(4, 0));
+	TEST_ASSERT_EQUAL_INT(0, sim_fault_remove(engine.world, first));
+	TEST_ASSERT_EQUAL_INT(ENOENT, sim_fault_remove(engine.world, first));
+	TEST_ASSERT_EQUAL_INT(ENOENT, sim_fault_remove(engine.world, 0));
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_CORRUPT, offer(4, 0));
+	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.world, third));
+	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.world, second));
+	fourth = add(&(struct sim_fault_rule){.action = SIM_FAULT_DROP});
+	TEST_ASSERT_NOT_EQUAL(first, fourth);
+}
+
+void test_places_end(void)
+{
+	const struct sim_fault_rule rule = {.action = SIM_FAULT_DROP};
+	unsigned int id;
+
+	for (unsigned int i = 0; i < SIM_FAULT_RULES_MAX; i++)
+		add(&rule);
+	TEST_ASSERT_EQUAL_INT(ENOSPC, sim_fault_add(engine.world, &rule, &id));
+	sim_fault_clear(engine.world);
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_NONE, offer(4, 0));
+	add(&rule);
+}
+
+void test_dropped_packet_is_sent_again(void)
+{
+	add(&(struct sim_fault_rule){
+		.action = SIM_FAULT_DROP, .psn_given = true, .psn = ENGINE_PSN + 1, .count = 1});
+	write_bytes(1000);
+	TEST_ASSERT_TRUE(done());
+	TEST_ASSERT_EQUAL_HEX8(0x5a, engine.sides[1].memory[999]);
+	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[0].device->counters.lost_packets);
+	TEST_ASSERT_TRUE(engine.frames[1].lost);
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, engine.frames[1].decoded);
+	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[0].device->counters.sequence_naks_received);
+}
+
+/* Spoilt frames are in the trace as they were on the wire, and are dropped by their ICRC. */
+void test_corrupted_packet_fails_its_icrc(void)
+{
+	for (unsigned int i = 0; i < 200; i++) {
+		tearDown();
+		engine_open(&engine, &(struct engine_config){.seed = i});
+		add(&(struct sim_fault_rule){.action = SIM_FAULT_CORRUPT,
+					     .psn_given = true,
+					     .psn = ENGINE_PSN,
+					     .count = 1});
+		write_bytes(30);
+		TEST_ASSERT_FALSE(done());
+		TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_ICRC, engine.frames[0].decoded);
+		TEST_ASSERT_EQUAL_UINT64(1, engine.sides[1].device->counters.dropped_packets);
+		engine_settle(&engine, SIM_NEVER - 1);
+		TEST_ASSERT_TRUE(done());
+	}
+}
+
+void test_duplicated_packet_is_executed_once(void)
+{
+	const struct engine_send send = {
+		.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .bytes = 8, .compare_add = 3};
+	uint64_t value;
+
+	add(&(struct sim_fault_rule){.action = SIM_FAULT_DUPLICATE});
+	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
+	sim_world_run(engine.world);
+	TEST_ASSERT_TRUE(done());
+	memcpy(&value, engine.sides[1].memory, 8);
+	TEST_ASSERT_EQUAL_UINT64(3, value);
+	TEST_ASSERT_EQUAL_UINT(2, engine_count(&engine, SIM_RC_FETCH_ADD));
+	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[1].device->counters.duplicate_requests);
+}
+
+void test_delayed_packet_comes_later(void)
+{
+	add(&(struct sim_fault_rule){.action = SIM_FAULT_DELAY, .delay_ns = 5000, .count = 1});
+	write_bytes(30);
+	TEST_ASSERT_FALSE(done());
+	TEST_ASSERT_EQUAL_UINT64(5000, sim_world_next_ns(engine.world));
+	sim_world_advance(engine.world, 4999);
+	TEST_ASSERT_EQUAL_HEX8(0, engine.sides[1].memory[0]);
+	sim_world_advance(engine.world, 5000);
+	TEST_ASSERT_TRUE(done());
+	TEST_ASSERT_EQUAL_HEX8(0x5a, engine.sides[1].memory[0]);
+}
+
+/* The bytes of a delayed packet are those of when it was sent. */
+void test_delayed_packet_owns_its_bytes(void)
+{
+	add(&(struct sim_fault_rule){.action = SIM_FAULT_DELAY, .delay_ns = 5000, .count = 1});
+	write_bytes(30);
+	memset(engine.sides[0].memory, 0, 30);
+	sim_world_advance(engine.world, 5000);
+	TEST_ASSERT_EQUAL_HEX8(0x5a, engine.sides[1].memory[29]);
+}

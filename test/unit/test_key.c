@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/key.h"
+#include "unity.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct sim_table table;
+static char objects[4096];
+
+void setUp(void)
+{
+	sim_table_init(&table, 12, 4, 16, 4000);
+}
+
+void tearDown(void)
+{
+	sim_table_destroy(&table);
+}
+
+static uint32_t insert(void *object)
+{
+	uint32_t number;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_table_insert(&table, object, &number));
+	return number;
+}
+
+void test_numbers_lead_to_their_objects(void)
+{
+	uint32_t numbers[1000];
+
+	for (unsigned int i = 0; i < 1000; i++)
+		numbers[i] = insert(&objects[i]);
+	for (unsigned int i = 0; i < 1000; i++)
+		TEST_ASSERT_EQUAL_PTR(&objects[i], sim_table_find(&table, numbers[i]));
+	TEST_ASSERT_EQUAL_UINT32(1000, table.live);
+}
+
+void test_numbers_begin_at_the_first(void)
+{
+	TEST_ASSERT_EQUAL_UINT32(16, insert(objects));
+	for (uint32_t i = 0; i < 16; i++)
+		TEST_ASSERT_NULL(sim_table_find(&table, i));
+}
+
+void test_numbers_of_nothing(void)
+{
+	uint32_t number = insert(objects);
+
+	TEST_ASSERT_NULL(sim_table_find(&table, number + 1));
+	TEST_ASSERT_NULL(sim_table_find(&table, number | 1u << 12));
+	TEST_ASSERT_NULL(sim_table_find(&table, number | 1u << 16)); /* beyond all generations */
+	TEST_ASSERT_NULL(sim_table_find(&table, number | 1u << 31));
+	TEST_ASSERT_NULL(sim_table_find(&table, UINT32_MAX));
+}
+
+void test_an_empty_table_has_nothing(void)
+{
+	uint32_t place = 0;
+
+	TEST_ASSERT_NULL(sim_table_find(&table, 0));
+	TEST_ASSERT_NULL(sim_table_find(&table, 16));
+	TEST_ASSERT_NULL(sim_table_next(&table, &place));
+}
+
+void test_limit(void)
+{
+	uint32_t number;
+
+	sim_table_destroy(&table);
+	sim_table_init(&table, 12, 4, 16, 3);
+	insert(objects);
+	number = insert(objects);
+	insert(objects);
+	TEST_ASSERT_EQUAL_INT(ENOMEM, sim_table_insert(&table, objects, &number));
+	sim_table_remove(&table, number);
+	insert(objects);
+	TEST_ASSERT_EQUAL_INT(ENOMEM, sim_table_insert(&table, objects, &number));
+}
+
+/* All places, and no more, even where the limit would allow it. */
+void test_every_place_can_be_used(void)
+{
+	uint32_t number;
+
+	sim_table_destroy(&table);
+	sim_table_init(&table, 9, 4, 1, UINT32_MAX);
+	for (unsigned int i = 1; i < 512; i++)
+		TEST_ASSERT_EQUAL_UINT32(i, insert(&objects[i]));
+	TEST_ASSERT_EQUAL_INT(ENOMEM, sim_table_insert(&table, objects, &number));
+	sim_table_remove(&table, 7);
+	number = insert(&objects[7]);
+	TEST_ASSERT_EQUAL_UINT32(7 | 1u << 9, number);
+	TEST_ASSERT_NULL(sim_table_find(&table, 7));
+	TEST_ASSERT_EQUAL_PTR(&objects[7], sim_table_find(&table, number));
+}
+
+/* Freed places wait in a line, so that a stale number stays stale long. */
+void test_places_come_back_in_the_order_they_went(void)
+{
+	uint32_t numbers[600];
+	uint32_t seen[300];
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < 600; i++)
+		numbers[i] = insert(&objects[i]);
+	for (unsigned int i = 0; i < 600; i += 2)
+		sim_table_remove(&table, numbers[i]);
+	for (unsigned int i = 0; i < 300; i++) {
+		uint32_t number = insert(objects);
+
+		if ((number & 0xfff) < 616)
+			seen[count++] = number;
+	}
+	TEST_ASSERT_GREATER_THAN(10u, count);
+	for (unsigned int i = 0; i < count; i++) {
+		TEST_ASSERT_EQUAL_UINT32(numbers[2 * i] | 1u << 12, seen[i]);
+		TEST_ASSERT_NULL(sim_table_find(&table, numbers[2 * i]));
+	}
+}
+
+/* One object made and ended over and over: its number comes back only after all generations. */
+void test_a_stale_number_stays_stale_for_all_generations(void)
+{
+	uint32_t old = insert(objects);
+	uint32_t rounds = 0;
+
+	sim_table_remove(&table, old);
+	for (;;) {
+		uint32_t number = insert(objects);
+
+		if (number == old)
+			break;
+		TEST_ASSERT_NULL(sim_table_find(&table, old));
+		sim_table_remove(&table, number);
+		rounds++;
+		TEST_ASSERT_LESS_THAN(1000000u, rounds);
+	}
+	/* 16 generations of at least the 256 places that wait. */
+	TEST_ASSERT_GREATER_OR_EQUAL(16u * 256u, rounds + 1);
+}
+
+void test_next_visits_every_live_object_once(void)
+{
+	uint32_t numbers[100];
+	unsigned int visits[100] = {0};
+	uint32_t place = 0;
+	char *object;
+
+	for (unsigned int i = 0; i < 100; i++)
+		numbers[i] = insert(&objects[i]);
+	for (unsigned int i = 0; i < 100; i += 3)
+		sim_table_remove(&table, numbers[i]);
+	while ((object = sim_table_next(&table, &place)))
+		visits[object - objects]++;
+	for (unsigned int i = 0; i < 100; i++)
+		TEST_ASSERT_EQUAL_UINT(i % 3 ? 1 : 0, visits[i]);
+}
+
+static void roundtrip(uint32_t number)
+{
+	enum sim_key_kind kind;
+	uint32_t local = sim_key_make(number, SIM_KEY_LOCAL);
+	uint32_t remote = sim_key_make(number, SIM_KEY_REMOTE);
+
+	TEST_ASSERT_NOT_EQUAL(local, remote);
+	TEST_ASSERT_EQUAL_HEX32(number, sim_key_number(local, &kind));
+	TEST_ASSERT_EQUAL_INT(SIM_KEY_LOCAL, kind);
+	TEST_ASSERT_EQUAL_HEX32(number, sim_key_number(remote, &kind));
+	TEST_ASSERT_EQUAL_INT(SIM_KEY_REMOTE, kind);
+}
+
+void test_keys_lead_back_to_numbers(void)
+{
+	for (uint32_t place = 0; place < 1u << SIM_KEY_PLACE_BITS; place += 13)
+		roundtrip(place | place % 4096 << SIM_KEY_PLACE_BITS);
+	for (uint32_t generation = 0; generation < 1u << SIM_KEY_GENERATION_BITS; generation++)
+		roundtrip(5 | generation << SIM_KEY_PLACE_BITS);
+	roundtrip(UINT32_MAX >> (32 - SIM_KEY_PLACE_BITS - SIM_KEY_GENERATION_BITS));
+}
+
+/* Every key is a number's: the way back and forth is one to one over samples of all 2^32. */
+void test_keys_are_one_to_one(void)
+{
+	for (uint64_t key = 0; key < UINT64_C(1) << 32; key += 40009) {
+		enum sim_key_kind kind;
+		uint32_t number = sim_key_number((uint32_t)key, &kind);
+
+		TEST_ASSERT_EQUAL_HEX32((uint32_t)key, sim_key_make(number, kind));
+	}
+}
+
+/* fidelity.md: MR keys are not consecutive. */
+void test_keys_in_a_row_look_unlike(void)
+{
+	for (uint32_t place = 1; place < 1000; place++) {
+		uint32_t key = sim_key_make(place, SIM_KEY_REMOTE);
+		uint32_t next = sim_key_make(place + 1, SIM_KEY_REMOTE);
+
+		TEST_ASSERT_GREATER_THAN(1u << 12, next > key ? next - key : key - next);
+	}
+}

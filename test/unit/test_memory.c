@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* What is expected: ibv_reg_mr(3); ../shared/design/fidelity.md, memory. */
+#include "test/support/engine.h"
+#include "unity.h"
+
+#include <errno.h>
+
+#define LENGTH 1000u
+#define ALL                                                                        \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+static struct engine engine;
+static struct sim_device *device;
+static struct sim_mr *mr;
+static uint8_t buffer[LENGTH + 100];
+
+void setUp(void)
+{
+	engine_open_bare(&engine, 1);
+	device = engine_add_device(&engine, "one", 1, NULL);
+	mr = NULL;
+}
+
+void tearDown(void)
+{
+	if (mr)
+		sim_mr_destroy(mr);
+	engine_close(&engine);
+}
+
+static struct sim_mr_init plain(int access)
+{
+	return (struct sim_mr_init){.pd = 3,
+				    .addr = buffer,
+				    .length = LENGTH,
+				    .iova = (uintptr_t)buffer,
+				    .access = access};
+}
+
+static void create(int access)
+{
+	const struct sim_mr_init init = plain(access);
+
+	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(device, &init, &mr));
+}
+
+static void *local(uint64_t offset, uint64_t length, int access)
+{
+	return sim_memory_local(device, 3, mr->lkey, (uintptr_t)buffer + offset, length, access);
+}
+
+static void *remote(uint64_t offset, uint64_t length, int access)
+{
+	return sim_memory_remote(device, 3, mr->rkey, (uintptr_t)buffer + offset, length, access);
+}
+
+void test_bounds(void)
+{
+	create(ALL);
+	TEST_ASSERT_EQUAL_PTR(buffer, local(0, LENGTH, 0));
+	TEST_ASSERT_EQUAL_PTR(buffer + LENGTH - 1, local(LENGTH - 1, 1, IBV_ACCESS_LOCAL_WRITE));
+	TEST_ASSERT_NULL(local(LENGTH, 1, 0));
+	TEST_ASSERT_NULL(local(0, LENGTH + 1, 0));
+	TEST_ASSERT_NULL(local((uint64_t)-1, 1, 0));
+	TEST_ASSERT_NULL(local(1, UINT64_MAX, 0)); /* the end wraps to where it began */
+	TEST_ASSERT_NULL(local(0, UINT64_MAX, 0));
+	TEST_ASSERT_EQUAL_PTR(buffer + 8, remote(8, 8, IBV_ACCESS_REMOTE_ATOMIC));
+	TEST_ASSERT_NULL(remote(LENGTH - 7, 8, IBV_ACCESS_REMOTE_READ));
+}
+
+void test_keys_have_their_own_use(void)
+{
+	create(ALL);
+	TEST_ASSERT_NOT_EQUAL(mr->lkey, mr->rkey);
+	TEST_ASSERT_NULL(sim_memory_local(device, 3, mr->rkey, (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(sim_memory_remote(device, 3, mr->lkey, (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(sim_memory_local(device, 3, mr->lkey ^ 1, (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(sim_memory_local(device, 3, 0, (uintptr_t)buffer, 1, 0));
+}
+
+void test_pd_is_checked(void)
+{
+	create(ALL);
+	TEST_ASSERT_NULL(sim_memory_local(device, 4, mr->lkey, (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(sim_memory_remote(device, 4, mr->rkey, (uintptr_t)buffer, 1,
+					   IBV_ACCESS_REMOTE_READ));
+}
+
+void test_rights_are_checked_one_by_one(void)
+{
+	static const int rights[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ,
+				     IBV_ACCESS_REMOTE_ATOMIC};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		create(rights[i] | IBV_ACCESS_LOCAL_WRITE);
+		for (unsigned int j = 0; j < 3; j++)
+			TEST_ASSERT_EQUAL_INT(i == j, remote(0, 8, rights[j]) != NULL);
+		sim_mr_destroy(mr);
+	}
+	create(0);
+	TEST_ASSERT_NOT_NULL_MESSAGE(local(0, 1, 0), "local read is always granted");
+	TEST_ASSERT_NULL(local(0, 1, IBV_ACCESS_LOCAL_WRITE));
+}
+
+/* ibv_reg_mr(3): remote write and remote atomic need local write. */
+void test_flags_that_do_not_fit(void)
+{
+	static const int flags[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_ATOMIC,
+				    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, 1 << 19,
+				    1 << 30};
+
+	for (unsigned int i = 0; i < 5; i++) {
+		const struct sim_mr_init init = plain(flags[i]);
+
+		TEST_ASSERT_EQUAL_INT(EINVAL, sim_mr_create(device, &init, &mr));
+	}
+	TEST_ASSERT_NULL(mr);
+	TEST_ASSERT_EQUAL_UINT32(0, device->regions.live);
+}
+
+void test_ranges_that_cannot_be(void)
+{
+	struct sim_mr_init init = plain(IBV_ACCESS_LOCAL_WRITE);
+
+	init.addr = (void *)(uintptr_t)(UINTPTR_MAX - 10);
+	TEST_ASSERT_EQUAL_INT(EFAULT, sim_mr_create(device, &init, &mr));
+	init = plain(IBV_ACCESS_LOCAL_WRITE);
+	init.iova = UINT64_MAX - 10;
+	TEST_ASSERT_NOT_EQUAL(0, sim_mr_create(device, &init, &mr));
+	init = plain(IBV_ACCESS_LOCAL_WRITE);
+	engine_poison(buffer + 500, 1);
+	TEST_ASSERT_EQUAL_INT(EFAULT, sim_mr_create(device, &init, &mr));
+	TEST_ASSERT_EQUAL_UINT32(0, device->regions.live);
+}
+
+void test_iova(void)
+{
+	struct sim_mr_init init = plain(ALL);
+
+	init.iova = UINT64_C(0x123456789000);
+	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(device, &init, &mr));
+	TEST_ASSERT_EQUAL_PTR(buffer + 5, sim_memory_local(device, 3, mr->lkey, init.iova + 5, 1, 0));
+	TEST_ASSERT_NULL(local(0, 1, 0));
+}
+
+void test_zero_based(void)
+{
+	create(ALL | IBV_ACCESS_ZERO_BASED);
+	TEST_ASSERT_EQUAL_PTR(buffer, sim_memory_local(device, 3, mr->lkey, 0, LENGTH, 0));
+	TEST_ASSERT_NULL(local(0, 1, 0));
+}
+
+void test_zero_length_covers_no_byte(void)
+{
+	struct sim_mr_init init = plain(ALL);
+
+	init.length = 0;
+	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(device, &init, &mr));
+	TEST_ASSERT_NULL(local(0, 1, 0));
+}
+
+/* fidelity.md: an old key does not work again before the key space wraps. */
+void test_old_keys_stay_dead(void)
+{
+	uint32_t lkey;
+
+	create(ALL);
+	lkey = mr->lkey;
+	for (unsigned int i = 0; i < 5000; i++) {
+		sim_mr_destroy(mr);
+		create(ALL);
+		TEST_ASSERT_NOT_EQUAL(lkey, mr->lkey);
+		TEST_ASSERT_NULL(sim_memory_local(device, 3, lkey, (uintptr_t)buffer, 1, 0));
+	}
+}
+
+/* Several MRs over the same memory have their own keys and rights. */
+void test_overlapping_regions(void)
+{
+	struct sim_mr_init init = plain(0);
+	struct sim_mr *other;
+
+	create(ALL);
+	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(device, &init, &other));
+	TEST_ASSERT_NOT_EQUAL(mr->lkey, other->lkey);
+	TEST_ASSERT_NULL(sim_memory_local(device, 3, other->lkey, (uintptr_t)buffer, 1,
+					  IBV_ACCESS_LOCAL_WRITE));
+	sim_mr_destroy(other);
+	TEST_ASSERT_NOT_NULL(local(0, 1, IBV_ACCESS_LOCAL_WRITE));
+}

@@ -1,0 +1,565 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/icrc.h" /* Ceedling links what the includes name */
+#include "sim/opcode.h"
+#include "sim/packet.h"
+#include "unity.h"
+
+#include <pcap/pcap.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SEED 20261121u
+
+static uint64_t random_state;
+static uint8_t frame[SIM_FRAME_BYTES_MAX];
+static uint8_t again[SIM_FRAME_BYTES_MAX];
+static uint8_t payload[SIM_PATH_MTU_MAX];
+static struct sim_packet packet;
+static struct sim_route route;
+
+/* splitmix64: the same numbers on every machine. */
+static uint64_t random_u64(void)
+{
+	uint64_t z = random_state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+static void random_bytes(void *at, size_t length_bytes)
+{
+	uint8_t *bytes = at;
+
+	while (length_bytes--)
+		*bytes++ = (uint8_t)random_u64();
+}
+
+static int copy(void *dst, const void *src, size_t length_bytes)
+{
+	memcpy(dst, src, length_bytes);
+	return 0;
+}
+
+static int copy_faults(void *dst, const void *src, size_t length_bytes)
+{
+	(void)src;
+	memset(dst, 0x5a, length_bytes); /* a copy that got somewhere before it failed */
+	return 1;
+}
+
+static void random_route(bool ipv4)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	random_bytes(&route, offsetof(struct sim_route, traffic_class));
+	if (ipv4) {
+		memcpy(route.source_gid, mapped, sizeof(mapped));
+		memcpy(route.dest_gid, mapped, sizeof(mapped));
+	}
+	route.traffic_class = (uint8_t)random_u64();
+	route.hop_limit = (uint8_t)random_u64();
+	route.udp_source_port = (uint16_t)random_u64();
+	route.ip_id = ipv4 ? (uint16_t)random_u64() : 0;
+	route.ip_fragment = ipv4 ? 0x4000 : 0;
+	route.flow_label = ipv4 ? 0 : random_u64() & 0xfffff;
+	route.udp_checksum = 0;
+	route.udp_checksum_given = false;
+}
+
+/* Every field that the opcode has is random, the others 0, as a decoder leaves them. */
+static void random_packet(uint8_t opcode)
+{
+	const uint32_t flags = sim_opcodes[opcode].flags;
+
+	memset(&packet, 0, sizeof(packet));
+	packet.opcode = opcode;
+	packet.flags = random_u64() & 0x1f;
+	packet.pkey = (uint16_t)random_u64();
+	packet.dest_qpn = random_u64() & 0xffffff;
+	packet.psn = random_u64() & 0xffffff;
+	if (flags & (SIM_OP_RETH | SIM_OP_ATOMICETH))
+		packet.remote_addr = random_u64();
+	if (flags & (SIM_OP_RETH | SIM_OP_ATOMICETH | SIM_OP_IETH))
+		packet.rkey = (uint32_t)random_u64();
+	packet.dma_bytes = flags & SIM_OP_RETH ? (uint32_t)random_u64() : 0;
+	packet.swap_add = flags & SIM_OP_ATOMICETH ? random_u64() : 0;
+	packet.compare = flags & SIM_OP_ATOMICETH ? random_u64() : 0;
+	packet.original = flags & SIM_OP_ATOMICACKETH ? random_u64() : 0;
+	packet.syndrome = flags & SIM_OP_AETH ? (uint8_t)random_u64() : 0;
+	packet.msn = flags & SIM_OP_AETH ? random_u64() & 0xffffff : 0;
+	packet.imm_data = flags & SIM_OP_IMMDT ? (uint32_t)random_u64() : 0;
+	packet.qkey = flags & SIM_OP_DETH ? (uint32_t)random_u64() : 0;
+	packet.source_qpn = flags & SIM_OP_DETH ? random_u64() & 0xffffff : 0;
+	packet.xrc_srqn = flags & SIM_OP_XRCETH ? random_u64() & 0xffffff : 0;
+	packet.ee_context = flags & SIM_OP_RDETH ? random_u64() & 0xffffff : 0;
+}
+
+void setUp(void)
+{
+	random_state = SEED;
+	random_bytes(payload, sizeof(payload));
+	memset(frame, 0xee, sizeof(frame));
+	memset(again, 0xdd, sizeof(again));
+}
+
+void tearDown(void)
+{
+}
+
+static void check_same_packet(const struct sim_packet *want, const struct sim_packet *got,
+			      const char *where)
+{
+	struct sim_packet left = *want;
+	struct sim_packet right = *got;
+
+	left.spans = right.spans = NULL;
+	left.span_count = right.span_count = 0;
+	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(&left, &right, sizeof(left), where);
+}
+
+static void check_same_route(const struct sim_route *want, const struct sim_route *got,
+			     const char *where)
+{
+	struct sim_route right = *got;
+
+	right.udp_checksum = want->udp_checksum;
+	right.udp_checksum_given = want->udp_checksum_given;
+	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(want, &right, sizeof(right), where);
+}
+
+/* Encodes, decodes, compares all, encodes what was decoded, compares the bytes. */
+static void check_round_trip(uint8_t opcode, bool ipv4, uint32_t payload_bytes)
+{
+	const struct sim_span spans[2] = {
+		{payload, payload_bytes / 3},
+		{payload + payload_bytes / 3, payload_bytes - payload_bytes / 3}};
+	struct sim_packet got;
+	struct sim_route got_route;
+	struct sim_span got_span;
+	char where[96];
+	size_t length_bytes;
+
+	random_packet(opcode);
+	random_route(ipv4);
+	packet.payload_bytes = payload_bytes;
+	packet.spans = spans;
+	packet.span_count = payload_bytes ? 2 : 0;
+	snprintf(where, sizeof(where), "seed %u, %s, IPv%d, %u bytes", SEED,
+		 sim_opcodes[opcode].name, ipv4 ? 4 : 6, payload_bytes);
+
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(14 + (ipv4 ? 20 : 40) + 8 +
+					       sim_opcodes[opcode].header_bytes + payload_bytes +
+					       (4 - payload_bytes % 4) % 4 + 4,
+				       length_bytes, where);
+	TEST_ASSERT_EQUAL_STRING_MESSAGE(
+		"ok",
+		sim_decode_str(sim_packet_decode(frame, length_bytes, &got, &got_span, &got_route)),
+		where);
+	check_same_packet(&packet, &got, where);
+	check_same_route(&route, &got_route, where);
+	if (payload_bytes) {
+		TEST_ASSERT_EQUAL_UINT_MESSAGE(1, got.span_count, where);
+		TEST_ASSERT_EQUAL_PTR_MESSAGE(&got_span, got.spans, where);
+		TEST_ASSERT_EQUAL_UINT_MESSAGE(payload_bytes, got_span.length_bytes, where);
+		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(payload, got_span.base, payload_bytes, where);
+	}
+
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(length_bytes,
+				       sim_packet_encode(&got, &got_route, copy, again), where);
+	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(frame, again, length_bytes, where);
+}
+
+void test_packet_round_trip_of_every_opcode_and_pad(void)
+{
+	static const uint32_t sizes[] = {0, 1, 2, 3, 4, 255, 256, 1021, 1022, 1023, 4095, 4096};
+
+	for (unsigned int opcode = 0; opcode < 256; opcode++) {
+		if (!(sim_opcodes[opcode].flags & SIM_OP_VALID))
+			continue;
+		for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			if (sizes[i] && !(sim_opcodes[opcode].flags & SIM_OP_PAYLOAD))
+				continue;
+			check_round_trip((uint8_t)opcode, true, sizes[i]);
+			check_round_trip((uint8_t)opcode, false, sizes[i]);
+		}
+	}
+}
+
+/* An RC SEND Only of 5 bytes over IPv4 or IPv6; the base of the tests of bad input. */
+static size_t small_frame(bool ipv4)
+{
+	static struct sim_span span;
+
+	span = (struct sim_span){payload, 5};
+	random_packet(SIM_RC_SEND_ONLY);
+	random_route(ipv4);
+	packet.payload_bytes = 5;
+	packet.spans = &span;
+	packet.span_count = 1;
+	return sim_packet_encode(&packet, &route, copy, frame);
+}
+
+static enum sim_decode decode(size_t length_bytes)
+{
+	struct sim_span span;
+
+	return sim_packet_decode(frame, length_bytes, &packet, &span, &route);
+}
+
+/* The layout by hand: RFC 791, RFC 768 and the BTH, once, against offsets written here. */
+void test_packet_layout_of_a_write(void)
+{
+	static const uint8_t want[] = {
+		0x02, 0x0b, 0,	  0,	0,    2,    0x02, 0x0a, 0,    0,    0,	  1,	0x08,
+		0x00, 0x45, 0x03, 0x00, 0x40, 0x12, 0x34, 0x40, 0x00, 0x40, 0x11, 0x14, 0x74,
+		10,   0,    0,	  1,	10,   0,    0,	  2,	0xc0, 0x11, 0x12, 0xb7, 0x00,
+		0x2c, 0x00, 0x00, 0x0a, 0xf0, 0xff, 0xff, 0xc0, 0x01, 0x02, 0x03, 0x80, 0xaa,
+		0xbb, 0xcc, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0xde, 0xad, 0xbe,
+		0xef, 0x00, 0x00, 0x00, 0x01, 0x7e, 0x00, 0x00, 0x00,
+	};
+	static const uint8_t byte = 0x7e;
+	const struct sim_span span = {&byte, 1};
+	const struct sim_packet write = {
+		.opcode = SIM_RC_WRITE_ONLY,
+		.flags = 0x1f,
+		.span_count = 1,
+		.spans = &span,
+		.payload_bytes = 1,
+		.pkey = 0xffff,
+		.dest_qpn = 0x010203,
+		.psn = 0xaabbcc,
+		.remote_addr = 0x1122334455667788,
+		.rkey = 0xdeadbeef,
+		.dma_bytes = 1,
+	};
+	const struct sim_route path = {
+		.dest_mac = {0x02, 0x0b, 0, 0, 0, 2},
+		.source_mac = {0x02, 0x0a, 0, 0, 0, 1},
+		.source_gid = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1},
+		.dest_gid = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2},
+		.traffic_class = 3,
+		.hop_limit = 64,
+		.udp_source_port = 0xc011,
+		.ip_id = 0x1234,
+		.ip_fragment = 0x4000,
+	};
+
+	TEST_ASSERT_EQUAL_UINT(sizeof(want) + 4, sim_packet_encode(&write, &path, copy, frame));
+	TEST_ASSERT_EQUAL_HEX8_ARRAY(want, frame, sizeof(want));
+}
+
+/* Every length shorter than the whole, in a buffer of exactly that length (for ASan). */
+void test_packet_truncated_anywhere(void)
+{
+	for (int ipv4 = 0; ipv4 < 2; ipv4++) {
+		const size_t length_bytes = small_frame(ipv4);
+
+		for (size_t cut = 0; cut < length_bytes; cut++) {
+			uint8_t *exact = malloc(cut ? cut : 1);
+			struct sim_span span;
+			enum sim_decode result;
+
+			memcpy(exact, frame, cut);
+			result = sim_packet_decode(exact, cut, &packet, &span, &route);
+			free(exact);
+			TEST_ASSERT_EQUAL_INT(SIM_DECODE_TRUNCATED, result);
+		}
+		TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode(length_bytes));
+	}
+}
+
+/* The IP header is whole and honest, but too short for what the opcode says. */
+void test_packet_truncated_extension_headers(void)
+{
+	for (unsigned int opcode = 0; opcode < 256; opcode++) {
+		size_t length_bytes;
+
+		if (!(sim_opcodes[opcode].flags & SIM_OP_VALID))
+			continue;
+		random_packet((uint8_t)opcode);
+		random_route(false);
+		length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+		frame[14 + 5] -= 4;	 /* IPv6 payload length */
+		frame[14 + 40 + 5] -= 4; /* UDP length */
+		TEST_ASSERT_EQUAL_INT_MESSAGE(SIM_DECODE_TRUNCATED, decode(length_bytes - 4),
+					      sim_opcodes[opcode].name);
+	}
+}
+
+void test_packet_not_roce(void)
+{
+	static const struct {
+		bool ipv4;
+		uint8_t offset;
+		const char *what;
+	} rows[] = {
+		{true, 12, "ethertype"},
+		{true, 14, "IPv4 version"},
+		{true, 14 + 9, "IPv4 protocol"},
+		{true, 14 + 10, "IPv4 header checksum"},
+		{true, 14 + 8, "IPv4 TTL without its checksum"},
+		{true, 14 + 20 + 2, "UDP port"},
+		{false, 14 + 6, "IPv6 next header"},
+		{false, 14, "IPv6 version"},
+		{false, 14 + 40 + 3, "UDP port"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const size_t length_bytes = small_frame(rows[i].ipv4);
+
+		frame[rows[i].offset] ^= 0x10;
+		TEST_ASSERT_EQUAL_INT_MESSAGE(SIM_DECODE_NOT_ROCE, decode(length_bytes),
+					      rows[i].what);
+	}
+}
+
+void test_packet_fragments_are_not_roce(void)
+{
+	size_t length_bytes;
+
+	small_frame(true);
+	route.ip_fragment = 0x2000;
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_NOT_ROCE, decode(length_bytes));
+	small_frame(true);
+	route.ip_fragment = 0x0001;
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_NOT_ROCE, decode(length_bytes));
+}
+
+void test_packet_udp_length_must_fit(void)
+{
+	size_t length_bytes = small_frame(true);
+
+	frame[14 + 20 + 5] += 4;
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_TRUNCATED, decode(length_bytes));
+	frame[14 + 20 + 5] -= 8;
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_NOT_ROCE, decode(length_bytes));
+}
+
+void test_packet_bad_version(void)
+{
+	const size_t length_bytes = small_frame(true);
+
+	frame[14 + 20 + 8 + 1] |= 0x01;
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_VERSION, decode(length_bytes));
+}
+
+void test_packet_bad_opcode(void)
+{
+	const size_t length_bytes = small_frame(true);
+
+	for (unsigned int opcode = 0; opcode < 256; opcode++) {
+		frame[14 + 20 + 8] = (uint8_t)opcode;
+		TEST_ASSERT_EQUAL_INT(!(sim_opcodes[opcode].flags & SIM_OP_VALID),
+				      decode(length_bytes) == SIM_DECODE_BAD_OPCODE);
+	}
+}
+
+/* 5 bytes and 3 of pad: 8 on the wire. A pad count of 3 is right; with less the bytes are more. */
+void test_packet_bad_pad(void)
+{
+	const size_t length_bytes = small_frame(true);
+	struct sim_span none = {payload, 0};
+	size_t empty_bytes;
+
+	/* Not a multiple of four behind the headers: one byte less everywhere. */
+	frame[14 + 3] -= 1;
+	frame[14 + 20 + 5] -= 1;
+	frame[14 + 11] += 1; /* the checksum of the header goes the other way */
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_PAD, decode(length_bytes - 1));
+
+	small_frame(true);
+	packet.payload_bytes = 0;
+	packet.spans = &none;
+	empty_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	frame[14 + 20 + 8 + 1] |= 0x10;
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_PAD, decode(empty_bytes));
+}
+
+/* All of it can be read after a bad ICRC, and every bit of it matters. */
+void test_packet_bad_icrc(void)
+{
+	const size_t length_bytes = small_frame(false);
+	const struct sim_packet want = packet;
+
+	for (unsigned int bit = 0; bit < 32; bit++) {
+		frame[length_bytes - 4 + bit / 8] ^= (uint8_t)(1 << bit % 8);
+		TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_ICRC, decode(length_bytes));
+		check_same_packet(&want, &packet, "after a bad ICRC");
+		frame[length_bytes - 4 + bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+	frame[length_bytes - 9] ^= 1; /* payload */
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_ICRC, decode(length_bytes));
+}
+
+/* A short frame comes with Ethernet's padding behind the datagram. */
+void test_packet_ethernet_padding_is_no_part_of_it(void)
+{
+	struct sim_span span;
+	size_t length_bytes;
+
+	random_packet(SIM_RC_SEND_ONLY);
+	random_route(true);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	TEST_ASSERT_EQUAL_UINT(58, length_bytes);
+	memset(frame + length_bytes, 0, 2);
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, sim_packet_decode(frame, 60, &packet, &span, &route));
+	TEST_ASSERT_EQUAL_UINT(0, packet.payload_bytes);
+	TEST_ASSERT_EQUAL_UINT(0, packet.span_count);
+}
+
+/* Random bytes, and right frames with random damage, are refused without harm. */
+void test_packet_survives_noise(void)
+{
+	for (unsigned int round = 0; round < 20000; round++) {
+		const size_t length_bytes = small_frame(round & 1);
+		const size_t cut = random_u64() % (length_bytes + 1);
+		uint8_t *exact = malloc(cut ? cut : 1);
+		struct sim_span span;
+
+		for (unsigned int i = 0; i < round % 4 + 1; i++)
+			frame[random_u64() % length_bytes] = (uint8_t)random_u64();
+		memcpy(exact, frame, cut);
+		sim_packet_decode(exact, cut, &packet, &span, &route);
+		TEST_ASSERT_TRUE(
+			packet.span_count == 0 ||
+			((const uint8_t *)span.base >= exact &&
+			 (const uint8_t *)span.base + span.length_bytes + 4 <= exact + cut));
+		free(exact);
+	}
+}
+
+void test_packet_unreadable_payload_becomes_zero(void)
+{
+	static const uint8_t zeros[8];
+	size_t length_bytes;
+
+	small_frame(true);
+	length_bytes = sim_packet_encode(&packet, &route, copy_faults, frame);
+	TEST_ASSERT_EQUAL_HEX8_ARRAY(zeros, frame + length_bytes - 12, 8);
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode(length_bytes));
+}
+
+/* The sum of RFC 1071 over big-endian words; 0xffff for a datagram whose checksum is right. */
+static uint32_t rfc1071(uint32_t sum, const uint8_t *bytes, size_t length_bytes)
+{
+	for (size_t i = 0; i < length_bytes; i++)
+		sum += i % 2 ? bytes[i] : (uint32_t)bytes[i] << 8;
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	return sum;
+}
+
+void test_packet_checksums(void)
+{
+	size_t length_bytes;
+	uint32_t sum;
+
+	small_frame(true);
+	TEST_ASSERT_EQUAL_HEX32(0xffff, rfc1071(0, frame + 14, 20));
+	TEST_ASSERT_EQUAL_HEX8(0, frame[14 + 20 + 6]);
+	TEST_ASSERT_EQUAL_HEX8(0, frame[14 + 20 + 7]);
+
+	for (unsigned int round = 0; round < 100; round++) {
+		length_bytes = small_frame(false);
+		sum = rfc1071(17 + (uint32_t)(length_bytes - 54), frame + 14 + 8, 32);
+		sum = rfc1071(sum, frame + 54, length_bytes - 54);
+		TEST_ASSERT_EQUAL_HEX32(0xffff, sum);
+	}
+
+	/* As a capture had it, even 0. */
+	route.udp_checksum_given = true;
+	route.udp_checksum = 0;
+	sim_packet_encode(&packet, &route, copy, frame);
+	TEST_ASSERT_EQUAL_HEX8(0, frame[54 + 6] | frame[54 + 7]);
+	route.udp_checksum = 0xabcd;
+	sim_packet_encode(&packet, &route, copy, frame);
+	TEST_ASSERT_EQUAL_HEX8(0xab, frame[54 + 6]);
+	TEST_ASSERT_EQUAL_HEX8(0xcd, frame[54 + 7]);
+}
+
+void test_packet_grh(void)
+{
+	uint8_t grh[40];
+
+	small_frame(false);
+	sim_packet_grh(&packet, &route, grh);
+	TEST_ASSERT_EQUAL_HEX8_ARRAY(frame + 14, grh, 40);
+
+	small_frame(true);
+	sim_packet_grh(&packet, &route, grh);
+	for (unsigned int i = 0; i < 20; i++)
+		TEST_ASSERT_EQUAL_HEX8(0xcc, grh[i]);
+	TEST_ASSERT_EQUAL_HEX8_ARRAY(frame + 14, grh + 20, 20);
+}
+
+void test_packet_source_port_is_symmetric(void)
+{
+	unsigned int different = 0;
+
+	for (uint32_t a = 16; a < 80; a++) {
+		for (uint32_t b = 16; b < 80; b++) {
+			TEST_ASSERT_EQUAL_HEX16(sim_udp_source_port(a, b),
+						sim_udp_source_port(b, a));
+			TEST_ASSERT_TRUE(sim_udp_source_port(a, b) >= 0xc000);
+		}
+	}
+	for (uint32_t qpn = 16; qpn < 1016; qpn++)
+		different +=
+			sim_udp_source_port(qpn, qpn + 1) != sim_udp_source_port(qpn + 1, qpn + 2);
+	TEST_ASSERT_TRUE(different > 990);
+	TEST_ASSERT_TRUE(sim_udp_source_port(0xffffff, 0xfffffe) >= 0xc000);
+}
+
+/*
+ * Packets between Linux's rxe and a user-space peer, both directions, as tcpdump saw them; the
+ * second has a wrong ICRC on purpose.
+ */
+static void check_capture(const char *path)
+{
+	char error[PCAP_ERRBUF_SIZE];
+	pcap_t *capture = pcap_open_offline(path, error);
+	struct pcap_pkthdr *header;
+	const u_char *bytes;
+	struct sim_span span;
+	unsigned int number = 0;
+	char where[32];
+
+	TEST_ASSERT_NOT_NULL_MESSAGE(capture, error);
+	while (pcap_next_ex(capture, &header, &bytes) == 1) {
+		enum sim_decode result =
+			sim_packet_decode(bytes, header->caplen, &packet, &span, &route);
+		const size_t same_bytes = header->caplen - (number == 1 ? 4 : 0);
+
+		number++;
+		snprintf(where, sizeof(where), "frame %u", number);
+		TEST_ASSERT_EQUAL_STRING_MESSAGE(number == 2 ? "bad ICRC" : "ok",
+						 sim_decode_str(result), where);
+		TEST_ASSERT_EQUAL_UINT_MESSAGE(
+			header->caplen, sim_packet_encode(&packet, &route, copy, frame), where);
+		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(bytes, frame, same_bytes, where);
+		if (number == 2)
+			TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode(header->caplen));
+	}
+	pcap_close(capture);
+	TEST_ASSERT_EQUAL_UINT(23, number);
+}
+
+void test_packet_kernel_capture_ipv4(void)
+{
+	check_capture("test/data/rxe-capture-ipv4.pcap");
+}
+
+void test_packet_kernel_capture_ipv6(void)
+{
+	check_capture("test/data/rxe-capture-ipv6.pcap");
+}
+
+void test_packet_decode_names(void)
+{
+	TEST_ASSERT_EQUAL_STRING("truncated", sim_decode_str(SIM_DECODE_TRUNCATED));
+	TEST_ASSERT_EQUAL_STRING("unknown", sim_decode_str((enum sim_decode)99));
+}
