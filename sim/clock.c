@@ -8,7 +8,7 @@
 
 static bool before(const struct sim_timer *a, const struct sim_timer *b)
 {
-	return a->heap_ns != b->heap_ns ? a->heap_ns < b->heap_ns : a->order < b->order;
+	return a->heap_ns != b->heap_ns ? a->heap_ns < b->heap_ns : a->heap_order < b->heap_order;
 }
 
 static void put(struct sim_clock *clock, uint32_t place, struct sim_timer *timer)
@@ -97,9 +97,9 @@ void sim_timer_init(struct sim_timer *timer, sim_timer_fn *fire)
 void sim_timer_place(struct sim_clock *clock, struct sim_timer *timer)
 {
 	timer->heap_ns = timer->deadline_ns;
+	timer->heap_order = timer->order;
 	if (timer->place == 0) {
 		assert(clock->count < clock->reserved);
-		timer->order = clock->order++;
 		timer->place = ++clock->count;
 	}
 	sift_up(clock, timer);
@@ -113,9 +113,9 @@ static struct sim_timer *settle(struct sim_clock *clock)
 
 		if (top->deadline_ns == SIM_NEVER) {
 			take_out(clock, top);
-		} else if (top->deadline_ns != top->heap_ns) {
+		} else if (top->deadline_ns != top->heap_ns || top->order != top->heap_order) {
 			top->heap_ns = top->deadline_ns;
-			top->order = clock->order++;
+			top->heap_order = top->order;
 			sift_down(clock, top);
 		} else {
 			return top;

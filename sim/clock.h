@@ -20,8 +20,9 @@ typedef void sim_timer_fn(struct sim_timer *timer);
  */
 struct sim_timer {
 	uint64_t deadline_ns; /* SIM_NEVER while disarmed */
-	uint64_t heap_ns;     /* what the heap is ordered by */
 	uint64_t order;	      /* of arming, between equal times */
+	uint64_t heap_ns;     /* what the heap is ordered by */
+	uint64_t heap_order;
 	sim_timer_fn *fire;
 	uint32_t place; /* in the heap, from 1; 0 for none */
 };
@@ -50,6 +51,7 @@ static inline void sim_timer_arm(struct sim_clock *clock, struct sim_timer *time
 				 uint64_t deadline_ns)
 {
 	timer->deadline_ns = deadline_ns;
+	timer->order = clock->order++;
 	if (timer->place == 0 || timer->heap_ns > deadline_ns)
 		sim_timer_place(clock, timer);
 }

@@ -38,7 +38,9 @@ static void init_port(struct sim_port *port, struct sim_device *device, unsigned
 	};
 	set_link_local(&port->gids[0], port->mac);
 	if (number == 1) {
-		memcpy(&port->gids[1], config->gids, config->gid_count * sizeof(port->gids[0]));
+		if (config->gid_count)
+			memcpy(&port->gids[1], config->gids,
+			       config->gid_count * sizeof(port->gids[0]));
 		port->gid_count = (uint16_t)(config->gid_count + 1);
 	}
 	if (config->pkey_count) {

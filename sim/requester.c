@@ -95,6 +95,8 @@ void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status)
 	} else if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) {
 		/* Only the send queue of an unreliable QP is in error. */
 		qp->state = IBV_QPS_SQE;
+		/* What was not sent has used no PSN. */
+		qp->req.psn = qp->req.sent_psn;
 		qp->sq_draining = false;
 		sim_world_changed(qp->world);
 		sim_qp_wake_requester(qp);
