@@ -20,8 +20,7 @@ static bool touches_poison(const void *at, size_t length_bytes)
 {
 	const uint8_t *base = at;
 
-	return poisoned_bytes && base < poisoned + poisoned_bytes &&
-	       base + length_bytes > poisoned;
+	return poisoned_bytes && base < poisoned + poisoned_bytes && base + length_bytes > poisoned;
 }
 
 void engine_poison(const void *base, size_t length_bytes)
@@ -87,7 +86,8 @@ static void record(void *arg, uint64_t now_ns, const uint8_t *bytes, size_t leng
 	frame = &engine->frames[engine->frame_count++];
 	frame->now_ns = now_ns;
 	frame->frame_bytes = length_bytes;
-	frame->decoded = sim_packet_decode(bytes, length_bytes, &frame->packet, &span, &frame->route);
+	frame->decoded =
+		sim_packet_decode(bytes, length_bytes, &frame->packet, &span, &frame->route);
 	frame->packet.spans = NULL;
 	frame->lost = memcmp(bytes, sim_trace_lost_mac, 6) == 0;
 	/* FNV-1a */
@@ -131,6 +131,7 @@ void engine_open_bare(struct engine *engine, uint64_t seed)
 struct sim_device *engine_add_device(struct engine *engine, const char *name, unsigned int ports,
 				     const union ibv_gid *gid)
 {
+	static const union ibv_gid none;
 	const struct sim_device_config config = {
 		.name = name,
 		.profile = sim_profile_find("spec"),
@@ -138,7 +139,7 @@ struct sim_device *engine_add_device(struct engine *engine, const char *name, un
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 		.mtu = IBV_MTU_4096,
 		.gid_count = gid ? 1 : 0,
-		.gids = gid,
+		.gids = gid ? gid : &none,
 	};
 	struct sim_device *device;
 

@@ -11,29 +11,29 @@
 #define ENGINE_MEMORY_BYTES (256u * 1024)
 #define ENGINE_EVENTS_MAX   64
 /* The QPN of the hand-made peer. */
-#define ENGINE_PEER_QPN	    0x123456u
-#define ENGINE_PSN	    100u
-#define ENGINE_QKEY	    0x11111111u
+#define ENGINE_PEER_QPN 0x123456u
+#define ENGINE_PSN	100u
+#define ENGINE_QKEY	0x11111111u
 
 struct engine_config {
 	enum ibv_qp_type type; /* default RC */
-	enum ibv_mtu mtu; /* default 256 */
+	enum ibv_mtu mtu;      /* default 256 */
 	uint64_t seed;
-	uint32_t max_wr; /* default 64 */
+	uint32_t max_wr;  /* default 64 */
 	uint32_t max_sge; /* default 4 */
 	uint32_t max_inline;
 	uint32_t cq_entries; /* default 256 */
-	uint32_t psn[2]; /* first PSN that each side sends; default ENGINE_PSN */
-	uint8_t timeout; /* default 14: 67 ms */
-	uint8_t retry_cnt; /* default 7 */
+	uint32_t psn[2];     /* first PSN that each side sends; default ENGINE_PSN */
+	uint8_t timeout;     /* default 14: 67 ms */
+	uint8_t retry_cnt;   /* default 7 */
 	uint8_t rnr_retry;
 	uint8_t min_rnr_timer; /* default 1: 10 us */
-	uint8_t reads; /* max_rd_atomic and max_dest_rd_atomic; default 4 */
-	uint8_t reads_in; /* max_dest_rd_atomic where it differs */
-	bool no_retry; /* retry_cnt is 0 */
-	bool no_timeout; /* timeout is 0 */
-	bool peer; /* side 1 has no QP: the test is the peer */
-	bool rtr_only; /* stop in RTR */
+	uint8_t reads;	       /* max_rd_atomic and max_dest_rd_atomic; default 4 */
+	uint8_t reads_in;      /* max_dest_rd_atomic where it differs */
+	bool no_retry;	       /* retry_cnt is 0 */
+	bool no_timeout;       /* timeout is 0 */
+	bool peer;	       /* side 1 has no QP: the test is the peer */
+	bool rtr_only;	       /* stop in RTR */
 	bool sig_all;
 	bool quiet; /* record no frames: the engine keeps to descriptors */
 	uint64_t delay_ns;
@@ -56,7 +56,7 @@ struct engine_side {
 	struct sim_qp *qp;
 	struct sim_mr *mr;
 	struct sim_ah *ah; /* to the other side */
-	uint8_t *memory; /* ENGINE_MEMORY_BYTES, all of it in mr */
+	uint8_t *memory;   /* ENGINE_MEMORY_BYTES, all of it in mr */
 	union ibv_gid gid; /* index 1 of port 1 */
 	unsigned int cq_events;
 };
@@ -103,8 +103,8 @@ struct engine_send {
 	uint32_t offset; /* of the side's memory */
 	uint32_t bytes;
 	uint32_t remote_offset; /* of the other side's memory */
-	uint32_t lkey; /* 0: the side's */
-	uint32_t rkey; /* 0: the other side's */
+	uint32_t lkey;		/* 0: the side's */
+	uint32_t rkey;		/* 0: the other side's */
 	uint32_t imm;
 	uint64_t compare_add;
 	uint64_t swap;

@@ -168,7 +168,7 @@ void test_release_takes_the_timer_out(void)
 struct many {
 	struct sim_timer timer;
 	uint64_t deadline_ns; /* the model's */
-	uint64_t armed; /* the model's order; counts for ties where armed_once */
+	uint64_t armed;	      /* the model's order; counts for ties where armed_once */
 	bool armed_once;
 };
 

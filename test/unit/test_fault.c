@@ -83,8 +83,8 @@ void test_conditions(void)
 
 void test_skip_and_count(void)
 {
-	unsigned int id = add(
-		&(struct sim_fault_rule){.action = SIM_FAULT_DROP, .skip = 2, .count = 3});
+	unsigned int id =
+		add(&(struct sim_fault_rule){.action = SIM_FAULT_DROP, .skip = 2, .count = 3});
 
 	for (unsigned int i = 0; i < 10; i++)
 		TEST_ASSERT_EQUAL_INT(i >= 2 && i < 5 ? SIM_FAULT_DROP : SIM_FAULT_NONE,
@@ -130,7 +130,8 @@ void test_chance_is_about_what_it_says_and_the_seeds(void)
 void test_order(void)
 {
 	unsigned int first = add(&(struct sim_fault_rule){.action = SIM_FAULT_DELAY, .count = 1});
-	unsigned int second = add(&(struct sim_fault_rule){.action = SIM_FAULT_CORRUPT, .count = 1});
+	unsigned int second =
+		add(&(struct sim_fault_rule){.action = SIM_FAULT_CORRUPT, .count = 1});
 	unsigned int third = add(&(struct sim_fault_rule){.action = SIM_FAULT_DROP});
 
 	TEST_ASSERT_TRUE(first != second && second != third && first != third);

@@ -105,7 +105,8 @@ static void decode(const uint8_t *frame, size_t frame_bytes)
 	if (result == SIM_DECODE_OK && packet.span_count) {
 		const uint8_t *base = span.base;
 
-		TEST_ASSERT_TRUE(base >= block && base + span.length_bytes + 4 <= block + frame_bytes);
+		TEST_ASSERT_TRUE(base >= block &&
+				 base + span.length_bytes + 4 <= block + frame_bytes);
 		TEST_ASSERT_EQUAL_UINT32(packet.payload_bytes, span.length_bytes);
 	}
 	free(block);
@@ -159,8 +160,8 @@ static uint32_t pick_psn(uint32_t expected)
 
 static uint32_t pick_length(void)
 {
-	static const uint32_t edges[] = {0, 1, 8, 255, 256, 257, 512, 4096, 0x80000000, 0x80000001,
-					 UINT32_MAX};
+	static const uint32_t edges[] = {0,   1,    8,		255,	    256,       257,
+					 512, 4096, 0x80000000, 0x80000001, UINT32_MAX};
 
 	return pick(2) ? edges[pick(11)] : pick(2000);
 }
@@ -173,8 +174,7 @@ static struct sim_packet any_packet(struct sim_span *spans)
 	uint8_t opcode = (uint8_t)(qp->transport | pick(24));
 	struct sim_packet packet;
 
-	packet = engine_packet(&engine, opcode,
-			       pick_psn(request ? qp->resp.psn : qp->comp.psn));
+	packet = engine_packet(&engine, opcode, pick_psn(request ? qp->resp.psn : qp->comp.psn));
 	packet.flags = (uint8_t)pick(32);
 	/* A reserved value gets no further than sim_packet_decode. */
 	if (pick(20) == 0 || !(sim_opcodes[packet.opcode].flags & SIM_OP_VALID))
@@ -235,9 +235,12 @@ struct tally {
 static void post_something(struct tally *tally)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
-		IBV_WR_SEND,		   IBV_WR_RDMA_WRITE,
-		IBV_WR_RDMA_READ,	   IBV_WR_ATOMIC_FETCH_AND_ADD,
-		IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_SEND_WITH_IMM,
+		IBV_WR_SEND,
+		IBV_WR_RDMA_WRITE,
+		IBV_WR_RDMA_READ,
+		IBV_WR_ATOMIC_FETCH_AND_ADD,
+		IBV_WR_ATOMIC_CMP_AND_SWP,
+		IBV_WR_SEND_WITH_IMM,
 		IBV_WR_LOCAL_INV,
 	};
 	struct engine_send send = {.opcode = opcodes[pick(7)],

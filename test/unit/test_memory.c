@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What is expected: ibv_reg_mr(3); ../shared/design/fidelity.md, memory. */
+/* What is expected: ibv_reg_mr(3); design/fidelity.md, memory. */
 #include "test/support/engine.h"
 #include "unity.h"
 
 #include <errno.h>
 
 #define LENGTH 1000u
-#define ALL                                                                        \
+#define ALL                                                                          \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
@@ -45,14 +45,24 @@ static void create(int access)
 	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(device, &init, &mr));
 }
 
+/* Without a memory of what was asked before. */
+static void *reach(enum sim_key_kind kind, uint32_t pd, uint32_t key, uint64_t addr,
+		   uint64_t length, int access)
+{
+	struct sim_mr_memo memo = {0};
+
+	return sim_memory_at(device, device->memory_epoch, &memo, kind, pd, key, addr, length,
+			     access);
+}
+
 static void *local(uint64_t offset, uint64_t length, int access)
 {
-	return sim_memory_local(device, 3, mr->lkey, (uintptr_t)buffer + offset, length, access);
+	return reach(SIM_KEY_LOCAL, 3, mr->lkey, (uintptr_t)buffer + offset, length, access);
 }
 
 static void *remote(uint64_t offset, uint64_t length, int access)
 {
-	return sim_memory_remote(device, 3, mr->rkey, (uintptr_t)buffer + offset, length, access);
+	return reach(SIM_KEY_REMOTE, 3, mr->rkey, (uintptr_t)buffer + offset, length, access);
 }
 
 void test_bounds(void)
@@ -73,18 +83,18 @@ void test_keys_have_their_own_use(void)
 {
 	create(ALL);
 	TEST_ASSERT_NOT_EQUAL(mr->lkey, mr->rkey);
-	TEST_ASSERT_NULL(sim_memory_local(device, 3, mr->rkey, (uintptr_t)buffer, 1, 0));
-	TEST_ASSERT_NULL(sim_memory_remote(device, 3, mr->lkey, (uintptr_t)buffer, 1, 0));
-	TEST_ASSERT_NULL(sim_memory_local(device, 3, mr->lkey ^ 1, (uintptr_t)buffer, 1, 0));
-	TEST_ASSERT_NULL(sim_memory_local(device, 3, 0, (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(reach(SIM_KEY_LOCAL, 3, mr->rkey, (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(reach(SIM_KEY_REMOTE, 3, mr->lkey, (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(reach(SIM_KEY_LOCAL, 3, mr->lkey ^ 1, (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(reach(SIM_KEY_LOCAL, 3, 0, (uintptr_t)buffer, 1, 0));
 }
 
 void test_pd_is_checked(void)
 {
 	create(ALL);
-	TEST_ASSERT_NULL(sim_memory_local(device, 4, mr->lkey, (uintptr_t)buffer, 1, 0));
-	TEST_ASSERT_NULL(sim_memory_remote(device, 4, mr->rkey, (uintptr_t)buffer, 1,
-					   IBV_ACCESS_REMOTE_READ));
+	TEST_ASSERT_NULL(reach(SIM_KEY_LOCAL, 4, mr->lkey, (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(
+		reach(SIM_KEY_REMOTE, 4, mr->rkey, (uintptr_t)buffer, 1, IBV_ACCESS_REMOTE_READ));
 }
 
 void test_rights_are_checked_one_by_one(void)
@@ -140,14 +150,14 @@ void test_iova(void)
 
 	init.iova = UINT64_C(0x123456789000);
 	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(device, &init, &mr));
-	TEST_ASSERT_EQUAL_PTR(buffer + 5, sim_memory_local(device, 3, mr->lkey, init.iova + 5, 1, 0));
+	TEST_ASSERT_EQUAL_PTR(buffer + 5, reach(SIM_KEY_LOCAL, 3, mr->lkey, init.iova + 5, 1, 0));
 	TEST_ASSERT_NULL(local(0, 1, 0));
 }
 
 void test_zero_based(void)
 {
 	create(ALL | IBV_ACCESS_ZERO_BASED);
-	TEST_ASSERT_EQUAL_PTR(buffer, sim_memory_local(device, 3, mr->lkey, 0, LENGTH, 0));
+	TEST_ASSERT_EQUAL_PTR(buffer, reach(SIM_KEY_LOCAL, 3, mr->lkey, 0, LENGTH, 0));
 	TEST_ASSERT_NULL(local(0, 1, 0));
 }
 
@@ -171,7 +181,7 @@ void test_old_keys_stay_dead(void)
 		sim_mr_destroy(mr);
 		create(ALL);
 		TEST_ASSERT_NOT_EQUAL(lkey, mr->lkey);
-		TEST_ASSERT_NULL(sim_memory_local(device, 3, lkey, (uintptr_t)buffer, 1, 0));
+		TEST_ASSERT_NULL(reach(SIM_KEY_LOCAL, 3, lkey, (uintptr_t)buffer, 1, 0));
 	}
 }
 
@@ -184,8 +194,31 @@ void test_overlapping_regions(void)
 	create(ALL);
 	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(device, &init, &other));
 	TEST_ASSERT_NOT_EQUAL(mr->lkey, other->lkey);
-	TEST_ASSERT_NULL(sim_memory_local(device, 3, other->lkey, (uintptr_t)buffer, 1,
-					  IBV_ACCESS_LOCAL_WRITE));
+	TEST_ASSERT_NULL(
+		reach(SIM_KEY_LOCAL, 3, other->lkey, (uintptr_t)buffer, 1, IBV_ACCESS_LOCAL_WRITE));
 	sim_mr_destroy(other);
 	TEST_ASSERT_NOT_NULL(local(0, 1, IBV_ACCESS_LOCAL_WRITE));
+}
+
+/* What a queue remembers of an MR ends with the MR, even where its place is used again. */
+void test_what_is_remembered_ends_with_the_mr(void)
+{
+	struct sim_mr_memo memo = {0};
+	uint32_t lkey;
+
+	create(ALL);
+	lkey = mr->lkey;
+	for (unsigned int i = 0; i < 3; i++)
+		TEST_ASSERT_EQUAL_PTR(buffer, sim_memory_at(device, device->memory_epoch, &memo,
+							    SIM_KEY_LOCAL, 3, lkey,
+							    (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(sim_memory_at(device, device->memory_epoch, &memo, SIM_KEY_LOCAL, 3,
+				       lkey ^ 0x100, (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_EQUAL_PTR(buffer,
+			      sim_memory_at(device, device->memory_epoch, &memo, SIM_KEY_LOCAL, 3,
+					    lkey, (uintptr_t)buffer, 1, 0));
+	sim_mr_destroy(mr);
+	create(ALL);
+	TEST_ASSERT_NULL(sim_memory_at(device, device->memory_epoch, &memo, SIM_KEY_LOCAL, 3, lkey,
+				       (uintptr_t)buffer, 1, 0));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The requester, watched on the wire. What is expected: ../shared/design/fidelity.md, RC. */
+/* The requester, watched on the wire. What is expected: design/fidelity.md, RC. */
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -71,7 +71,8 @@ void test_messages_are_cut_by_the_path_mtu(void)
 		uint32_t bytes;
 		unsigned int packets;
 		uint32_t last_bytes;
-	} rows[] = {{0, 1, 0}, {1, 1, 1}, {255, 1, 255}, {256, 1, 256}, {257, 2, 1}, {1024, 4, 256}};
+	} rows[] = {{0, 1, 0},	   {1, 1, 1},	{255, 1, 255},
+		    {256, 1, 256}, {257, 2, 1}, {1024, 4, 256}};
 
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		again(&(struct engine_config){.peer = true});
@@ -114,8 +115,10 @@ void test_ack_is_asked_for_every_32nd_and_last(void)
 
 void test_write_names_its_target_once(void)
 {
-	post_and_run(&(struct engine_send){
-		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .bytes = 600, .remote_offset = 40, .imm = 77});
+	post_and_run(&(struct engine_send){.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+					   .bytes = 600,
+					   .remote_offset = 40,
+					   .imm = 77});
 	TEST_ASSERT_EQUAL_HEX8(SIM_RC_WRITE_FIRST, sent(0)->opcode);
 	TEST_ASSERT_EQUAL_UINT64((uintptr_t)engine.sides[1].memory + 40, sent(0)->remote_addr);
 	TEST_ASSERT_EQUAL_HEX32(0x4711, sent(0)->rkey);
@@ -182,12 +185,11 @@ void test_fence_holds_behind_reads_only(void)
 	struct sim_span span;
 
 	post(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 8});
-	post(&(struct engine_send){
-		.opcode = IBV_WR_SEND, .bytes = 8, .flags = IBV_SEND_FENCE});
+	post(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 8, .flags = IBV_SEND_FENCE});
 	post(&(struct engine_send){.opcode = IBV_WR_RDMA_READ, .bytes = 8});
 	post(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 8});
-	post_and_run(&(struct engine_send){
-		.opcode = IBV_WR_SEND, .bytes = 8, .flags = IBV_SEND_FENCE});
+	post_and_run(
+		&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 8, .flags = IBV_SEND_FENCE});
 	TEST_ASSERT_EQUAL_UINT(4, engine.frame_count);
 	packet = engine_packet(&engine, SIM_RC_READ_RESPONSE_ONLY, ENGINE_PSN + 2);
 	packet.syndrome = ACK;
@@ -202,8 +204,7 @@ void test_window_holds_and_opens(void)
 	for (unsigned int i = 0; i < 9; i++)
 		post(&(struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 512 * 256});
 	sim_world_run(engine.world);
-	TEST_ASSERT_EQUAL_UINT64(SIM_WINDOW_PACKETS,
-				 engine.sides[0].device->counters.sent_packets);
+	TEST_ASSERT_EQUAL_UINT64(SIM_WINDOW_PACKETS, engine.sides[0].device->counters.sent_packets);
 	engine_inject_ack(&engine, ENGINE_PSN + 9, ACK);
 	TEST_ASSERT_EQUAL_UINT64(SIM_WINDOW_PACKETS + 10,
 				 engine.sides[0].device->counters.sent_packets);
@@ -212,8 +213,8 @@ void test_window_holds_and_opens(void)
 /* Each local error that is known when the WR starts; nothing of it reaches the wire. */
 void test_local_errors(void)
 {
-	post_and_run(&(struct engine_send){
-		.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 8, .lkey = 0x99});
+	post_and_run(
+		&(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 8, .lkey = 0x99});
 	expect(1, IBV_WC_LOC_PROT_ERR);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
 
@@ -223,10 +224,8 @@ void test_local_errors(void)
 	expect(1, IBV_WC_LOC_PROT_ERR);
 
 	again(&(struct engine_config){.peer = true});
-	post_and_run(&(struct engine_send){.opcode = IBV_WR_SEND,
-					   .wr_id = 1,
-					   .offset = ENGINE_MEMORY_BYTES - 7,
-					   .bytes = 8});
+	post_and_run(&(struct engine_send){
+		.opcode = IBV_WR_SEND, .wr_id = 1, .offset = ENGINE_MEMORY_BYTES - 7, .bytes = 8});
 	expect(1, IBV_WC_LOC_PROT_ERR);
 
 	again(&(struct engine_config){.peer = true});
@@ -279,8 +278,8 @@ void test_lost_message_before_a_local_error_is_repeated(void)
 void test_rnr_before_a_local_error_waits_and_repeats(void)
 {
 	post(&(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 8});
-	post_and_run(&(struct engine_send){
-		.opcode = IBV_WR_SEND, .wr_id = 2, .bytes = 8, .lkey = 0x99});
+	post_and_run(
+		&(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = 2, .bytes = 8, .lkey = 0x99});
 	engine_inject_ack(&engine, ENGINE_PSN, SIM_AETH_RNR_NAK | 1);
 	expect_none();
 	engine_settle(&engine, 10000);
@@ -293,8 +292,8 @@ void test_rnr_before_a_local_error_waits_and_repeats(void)
 void test_timeout_before_a_local_error_repeats(void)
 {
 	post(&(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 8});
-	post_and_run(&(struct engine_send){
-		.opcode = IBV_WR_SEND, .wr_id = 2, .bytes = 8, .lkey = 0x99});
+	post_and_run(
+		&(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = 2, .bytes = 8, .lkey = 0x99});
 	sim_world_advance(engine.world, UINT64_C(4096) << 14);
 	TEST_ASSERT_EQUAL_UINT(2, engine.frame_count);
 	engine_inject_ack(&engine, ENGINE_PSN, ACK);
@@ -321,7 +320,6 @@ void test_mr_that_ends_under_a_posted_send(void)
 	TEST_ASSERT_EQUAL_UINT(3, engine.frame_count);
 }
 
-/* Memory that is gone under a live MR is sent as zeros, and the fault is counted or the WR fails. */
 void test_inline_data_is_taken_at_post(void)
 {
 	again(&(struct engine_config){.max_inline = 64});
@@ -342,8 +340,8 @@ static void to_sqd(bool notify)
 {
 	const struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = notify};
 
-	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(qp(), &attr,
-					       IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	TEST_ASSERT_EQUAL_INT(
+		0, sim_qp_modify(qp(), &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
 }
 
 void test_sqd_ends_what_is_started_and_holds_the_rest(void)

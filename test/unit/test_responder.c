@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The responder, fed by a hand-made peer that sends PSNs from ENGINE_PSN up. What is expected:
- * ../shared/design/fidelity.md, RC and its error table.
+ * design/fidelity.md, RC and its error table.
  */
 #include "sim/psn.h"
 #include "test/support/engine.h"
 #include "unity.h"
 
-#define ACK (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE)
+#define ACK	   (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE)
 #define ALL_REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 static struct engine engine;
@@ -571,11 +571,11 @@ static void refuse_one(const struct refusal *row)
 
 	attr.qp_state = IBV_QPS_RTS;
 	attr.timeout = 14;
-	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(qp(), &attr,
-					       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-						       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						       IBV_QP_MAX_QP_RD_ATOMIC |
-						       IBV_QP_ACCESS_FLAGS));
+	TEST_ASSERT_EQUAL_INT(0,
+			      sim_qp_modify(qp(), &attr,
+					    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+						    IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+						    IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_ACCESS_FLAGS));
 	if (row->recv_bytes)
 		post(1, row->recv_bytes);
 	packet.rkey ^= row->rkey_change << 12;

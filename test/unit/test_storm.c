@@ -11,10 +11,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
-#define SEEDS	    200u
+#define SEEDS	    500u
 #define OPERATIONS  40u /* of each side */
 #define OUTSTANDING 14u
 #define SLOT_BYTES  4096u
@@ -40,15 +39,16 @@ struct sender {
 	struct operation operations[OPERATIONS];
 	unsigned int posted;
 	unsigned int ended;
-	uint64_t atomics; /* posted */
+	uint64_t atomics;		   /* posted */
 	unsigned int messages[OPERATIONS]; /* operations that take a receive, in order */
 	unsigned int message_count;
-	unsigned int messages_seen; /* by the other side */
+	unsigned int messages_seen;   /* by the other side */
 	unsigned int receives_posted; /* by this side */
 };
 
 static struct engine engine;
 static struct sender senders[2];
+static struct sim_counters total; /* of what is asserted to have happened at all */
 static uint64_t random_state;
 static uint64_t running_seed;
 static char failure[256];
@@ -82,14 +82,14 @@ static uint32_t pick(uint32_t below)
 	return (uint32_t)(engine_random(&random_state) % below);
 }
 
-#define CHECK(condition, ...)                                                            \
-	do {                                                                             \
-		if (!(condition)) {                                                      \
-			int at = snprintf(failure, sizeof(failure), "seed %llu: ",       \
-					  (unsigned long long)running_seed);             \
-			snprintf(failure + at, sizeof(failure) - (size_t)at, __VA_ARGS__); \
-			TEST_FAIL_MESSAGE(failure);                                      \
-		}                                                                        \
+#define CHECK(condition, ...)                                                               \
+	do {                                                                                \
+		if (!(condition)) {                                                         \
+			int at = snprintf(failure, sizeof(failure),                         \
+					  "seed %llu: ", (unsigned long long)running_seed); \
+			snprintf(failure + at, sizeof(failure) - (size_t)at, __VA_ARGS__);  \
+			TEST_FAIL_MESSAGE(failure);                                         \
+		}                                                                           \
 	} while (0)
 
 static void add_rule(enum sim_fault_action action, uint32_t percent_max, uint64_t delay_ns)
@@ -176,10 +176,10 @@ static uint32_t pick_bytes(void)
 static void post_operation(unsigned int side)
 {
 	static const enum ibv_wr_opcode opcodes[] = {
-		IBV_WR_SEND,	      IBV_WR_SEND_WITH_IMM,
-		IBV_WR_RDMA_WRITE,    IBV_WR_RDMA_WRITE_WITH_IMM,
-		IBV_WR_RDMA_READ,     IBV_WR_ATOMIC_CMP_AND_SWP,
-		IBV_WR_RDMA_READ,     IBV_WR_ATOMIC_FETCH_AND_ADD,
+		IBV_WR_SEND,	   IBV_WR_SEND_WITH_IMM,
+		IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+		IBV_WR_RDMA_READ,  IBV_WR_ATOMIC_CMP_AND_SWP,
+		IBV_WR_RDMA_READ,  IBV_WR_ATOMIC_FETCH_AND_ADD,
 	};
 	struct sender *sender = &senders[side];
 	uint32_t n = sender->posted++;
@@ -205,9 +205,8 @@ static void post_operation(unsigned int side)
 		send.offset = FOUND + n % OUTSTANDING * 8;
 		send.remote_offset = COUNTER;
 		operation->found = sender->atomics++;
-		send.compare_add = operation->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD
-					   ? 1
-					   : operation->found;
+		send.compare_add =
+			operation->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? 1 : operation->found;
 		send.swap = operation->found + 1;
 	}
 	if (takes_receive(operation->opcode))
@@ -314,9 +313,9 @@ static void check_rest(void)
 		struct ibv_wc wc;
 
 		memcpy(&counter, engine.sides[!side].memory + COUNTER, 8);
-		CHECK(counter == senders[side].atomics, "side %u: %llu atomics were executed as %llu",
-		      side, (unsigned long long)senders[side].atomics,
-		      (unsigned long long)counter);
+		CHECK(counter == senders[side].atomics,
+		      "side %u: %llu atomics were executed as %llu", side,
+		      (unsigned long long)senders[side].atomics, (unsigned long long)counter);
 		CHECK(engine.sides[side].qp->state == IBV_QPS_RTS, "side %u is in state %u", side,
 		      engine.sides[side].qp->state);
 		CHECK(!engine_poll(engine.sides[side].send_cq, &wc) &&
@@ -325,8 +324,8 @@ static void check_rest(void)
 		CHECK(engine.sides[side].qp->resp.resources_pending == 0,
 		      "side %u: a response is pending", side);
 	}
-	CHECK(engine.event_count == 0 || engine_events(&engine, IBV_EVENT_COMM_EST) ==
-						 engine.event_count,
+	CHECK(engine.event_count == 0 ||
+		      engine_events(&engine, IBV_EVENT_COMM_EST) == engine.event_count,
 	      "an event");
 }
 
@@ -365,6 +364,16 @@ static void storm(uint64_t seed)
 	}
 	sim_fault_clear(engine.world);
 	check_rest();
+	for (unsigned int side = 0; side < 2; side++) {
+		const struct sim_counters *counters = &engine.sides[side].device->counters;
+
+		total.lost_packets += counters->lost_packets;
+		total.dropped_packets += counters->dropped_packets;
+		total.duplicate_requests += counters->duplicate_requests;
+		total.rnr_naks_received += counters->rnr_naks_received;
+		total.sequence_naks_received += counters->sequence_naks_received;
+		total.ack_timeouts += counters->ack_timeouts;
+	}
 	engine_close(&engine);
 }
 
@@ -384,4 +393,13 @@ void test_storm(void)
 	       (unsigned long long)(first + count - 1));
 	for (uint64_t seed = first; seed < first + count; seed++)
 		storm(seed);
+	if (count < 100)
+		return;
+	/* It was a storm. */
+	TEST_ASSERT_GREATER_THAN(100u, total.lost_packets);
+	TEST_ASSERT_GREATER_THAN(100u, total.dropped_packets);
+	TEST_ASSERT_GREATER_THAN(100u, total.duplicate_requests);
+	TEST_ASSERT_GREATER_THAN(100u, total.rnr_naks_received);
+	TEST_ASSERT_GREATER_THAN(100u, total.sequence_naks_received);
+	TEST_ASSERT_GREATER_THAN(100u, total.ack_timeouts);
 }

@@ -1,0 +1,701 @@
+/* SPDX-License-Identifier: MIT */
+#include "test/support/trace_check.h"
+
+#include <pcap/pcap.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	ETHERNET_BYTES = 14,
+	IPV4_BYTES = 20,
+	IPV6_BYTES = 40,
+	UDP_BYTES = 8,
+	BTH_BYTES = 12,
+	ICRC_BYTES = 4,
+	ROCE_PORT = 4791,
+	GAP_MAX = 1 << 16, /* a wider one begins a new numbering */
+	MTU_UNKNOWN = 4096,
+};
+
+/* What an opcode is: its low five bits, on RC, UC and UD. */
+enum {
+	REQUEST = 1 << 0,
+	FIRST = 1 << 1, /* of a message or a response */
+	LAST = 1 << 2,
+	SEND = 1 << 3,
+	WRITE = 1 << 4,
+	READ = 1 << 5, /* the request */
+	ATOMIC = 1 << 6,
+	READ_RESPONSE = 1 << 7,
+	ATOMIC_RESPONSE = 1 << 8,
+	ACK = 1 << 9,
+	AETH = 1 << 10,
+	RETH = 1 << 11,
+	ONLY = FIRST | LAST,
+};
+
+struct kind {
+	uint16_t flags;
+	uint8_t header_bytes; /* behind the BTH */
+};
+
+/* Order and headers as in Linux include/rdma/ib_pack.h and drivers/infiniband/sw/rxe. */
+static const struct kind kinds[32] = {
+	[0x00] = {REQUEST | SEND | FIRST, 0},
+	[0x01] = {REQUEST | SEND, 0},
+	[0x02] = {REQUEST | SEND | LAST, 0},
+	[0x03] = {REQUEST | SEND | LAST, 4},
+	[0x04] = {REQUEST | SEND | ONLY, 0},
+	[0x05] = {REQUEST | SEND | ONLY, 4},
+	[0x06] = {REQUEST | WRITE | FIRST | RETH, 16},
+	[0x07] = {REQUEST | WRITE, 0},
+	[0x08] = {REQUEST | WRITE | LAST, 0},
+	[0x09] = {REQUEST | WRITE | LAST, 4},
+	[0x0a] = {REQUEST | WRITE | ONLY | RETH, 16},
+	[0x0b] = {REQUEST | WRITE | ONLY | RETH, 20},
+	[0x0c] = {REQUEST | READ | ONLY | RETH, 16},
+	[0x0d] = {READ_RESPONSE | FIRST | AETH, 4},
+	[0x0e] = {READ_RESPONSE, 0},
+	[0x0f] = {READ_RESPONSE | LAST | AETH, 4},
+	[0x10] = {READ_RESPONSE | ONLY | AETH, 4},
+	[0x11] = {ACK | AETH, 4},
+	[0x12] = {ATOMIC_RESPONSE | AETH, 12},
+	[0x13] = {REQUEST | ATOMIC | ONLY, 28},
+	[0x14] = {REQUEST | ATOMIC | ONLY, 28},
+	[0x16] = {REQUEST | SEND | LAST, 4},
+	[0x17] = {REQUEST | SEND | ONLY, 4},
+};
+
+enum transport { RC = 0, UC = 1, UD = 3 };
+
+struct packet {
+	uint32_t number; /* as Wireshark counts, from 1 */
+	uint8_t source_mac[6];
+	uint8_t source[16], dest[16];
+	uint16_t port;
+	bool arrives; /* not marked as lost, and its ICRC is right */
+	bool sound;   /* its ICRC is right */
+	uint8_t transport;
+	uint16_t flags;
+	uint8_t *bth; /* to the ICRC, without it */
+	size_t bth_bytes;
+	uint32_t payload_bytes;
+	uint32_t dest_qpn, source_qpn, psn;
+	uint8_t syndrome;
+	uint32_t msn;
+	uint64_t address;
+	uint32_t rkey, length;
+};
+
+/* A PSN of an RC connection in one direction. */
+struct slot {
+	const struct packet *request; /* NULL: not known */
+	const struct packet *answer;
+	uint32_t messages; /* that have ended here and before */
+	bool delivered, asked, due, answered;
+};
+
+/* The requests that go one way; of UC and UD `last` only. */
+struct stream {
+	struct stream *next;
+	uint8_t transport;
+	uint8_t source[16], dest[16], source_mac[6];
+	uint16_t port;
+	uint32_t dest_qpn, source_qpn; /* source_qpn 0: no answer has told it */
+	uint32_t first_psn, mtu;
+	struct slot *slots;
+	uint32_t count, room, delivered; /* delivered: that many slots from the first */
+	const struct packet *last;
+	const struct packet *last_response;
+	int64_t last_response_at;
+	uint16_t in_message; /* SEND or WRITE, else 0 */
+	uint32_t announced, got;
+	bool dead;
+};
+
+struct check {
+	FILE *report;
+	int violations;
+	struct packet *packets;
+	size_t count, room;
+	struct stream *streams;
+	uint64_t last_ns;
+	uint32_t crc_table[256];
+};
+
+static void violate(struct check *c, uint32_t number, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void violate(struct check *c, uint32_t number, const char *fmt, ...)
+{
+	va_list args;
+
+	c->violations++;
+	if (!c->report)
+		return;
+	va_start(args, fmt);
+	fprintf(c->report, "packet %u: ", number);
+	vfprintf(c->report, fmt, args);
+	fputc('\n', c->report);
+	va_end(args);
+}
+
+static void *more(void *old, size_t bytes)
+{
+	void *memory = realloc(old, bytes);
+
+	if (!memory)
+		abort(); /* a test without memory has nothing to say */
+	return memory;
+}
+
+static uint32_t get(const uint8_t *at, unsigned int bytes)
+{
+	uint32_t value = 0;
+
+	while (bytes--)
+		value = value << 8 | *at++;
+	return value;
+}
+
+/* --- bytes --- */
+
+static void make_crc_table(uint32_t *table)
+{
+	for (uint32_t i = 0; i < 256; i++) {
+		uint32_t value = i;
+
+		for (int bit = 0; bit < 8; bit++)
+			value = value & 1 ? value >> 1 ^ 0xedb88320 : value >> 1;
+		table[i] = value;
+	}
+}
+
+/* The Ethernet CRC over 8 bytes of ones, the IP datagram, what routers may change as ones. */
+static uint32_t icrc(const struct check *c, const uint8_t *ip, size_t ip_bytes, size_t bytes)
+{
+	static const uint8_t ipv4_changes[] = {1, 8, 10, 11};
+	static const uint8_t ipv6_changes[] = {1, 2, 3, 7};
+	const uint8_t *changes = ip_bytes == IPV4_BYTES ? ipv4_changes : ipv6_changes;
+	uint32_t crc = 0xffffffff;
+
+	for (size_t i = 0; i < 8; i++)
+		crc = crc >> 8 ^ c->crc_table[(crc ^ 0xff) & 0xff];
+	for (size_t i = 0; i < bytes; i++) {
+		uint8_t byte = ip[i];
+
+		if ((i < ip_bytes && memchr(changes, (int)i, 4)) || i == ip_bytes + 6 ||
+		    i == ip_bytes + 7 || i == ip_bytes + UDP_BYTES + 4)
+			byte = 0xff;
+		else if (i == 0 && ip_bytes == IPV6_BYTES)
+			byte |= 0x0f;
+		crc = crc >> 8 ^ c->crc_table[(crc ^ byte) & 0xff];
+	}
+	return ~crc;
+}
+
+/* The addresses; returns the bytes of the IP header, 0 where a length or the checksum is wrong. */
+static size_t parse_ip(struct packet *p, const uint8_t *ip, size_t bytes, uint32_t ethertype)
+{
+	uint32_t sum = 0;
+
+	if (ethertype == 0x86dd && bytes > IPV6_BYTES && get(ip + 4, 2) == bytes - IPV6_BYTES &&
+	    ip[0] >> 4 == 6 && ip[6] == 17) {
+		memcpy(p->source, ip + 8, 16);
+		memcpy(p->dest, ip + 24, 16);
+		return IPV6_BYTES;
+	}
+	if (ethertype != 0x0800 || bytes <= IPV4_BYTES || ip[0] != 0x45 || ip[9] != 17 ||
+	    get(ip + 2, 2) != bytes)
+		return 0;
+	for (unsigned int i = 0; i < IPV4_BYTES; i += 2)
+		sum += get(ip + i, 2);
+	sum = (sum & 0xffff) + (sum >> 16);
+	if (sum != 0xffff)
+		return 0;
+	memcpy(p->source, ip + 12, 4);
+	memcpy(p->dest, ip + 16, 4);
+	return IPV4_BYTES;
+}
+
+static void parse_headers(struct packet *p, const uint8_t *at)
+{
+	if (p->transport == UD) {
+		p->source_qpn = get(at + 5, 3);
+		return;
+	}
+	if (p->flags & (RETH | ATOMIC)) {
+		p->address = (uint64_t)get(at, 4) << 32 | get(at + 4, 4);
+		p->rkey = get(at + 8, 4);
+		p->length = p->flags & RETH ? get(at + 12, 4) : 8;
+	}
+	if (p->flags & AETH) {
+		p->syndrome = at[0];
+		p->msn = get(at + 1, 3);
+	}
+}
+
+/* The BTH and behind; at is where it begins, bytes without the ICRC. */
+static bool parse_bth(struct packet *p, const uint8_t *at, size_t bytes)
+{
+	const struct kind *kind = &kinds[at[0] & 0x1f];
+	unsigned int pad = at[1] >> 4 & 3;
+	size_t head;
+
+	p->transport = at[0] >> 5;
+	p->flags = kind->flags;
+	if ((p->transport != RC && p->transport != UC && p->transport != UD) || !p->flags ||
+	    (p->transport != RC && !(p->flags & REQUEST)) || at[1] & 0x0f)
+		return false;
+	head = BTH_BYTES + kind->header_bytes + (p->transport == UD ? 8 : 0);
+	if (bytes < head + pad || bytes % 4)
+		return false;
+	p->payload_bytes = (uint32_t)(bytes - head - pad);
+	p->dest_qpn = get(at + 5, 3);
+	p->psn = get(at + 9, 3);
+	p->bth = memcpy(more(NULL, bytes), at, bytes);
+	p->bth_bytes = bytes;
+	parse_headers(p, at + BTH_BYTES);
+	return true;
+}
+
+/* False where the frame is none of RoCEv2. */
+static bool parse(const struct check *c, struct packet *p, const uint8_t *frame, size_t bytes)
+{
+	static const uint8_t lost_mac[6] = {0x02, 0, 0, 0, 0xde, 0xad};
+	const uint8_t *ip = frame + ETHERNET_BYTES, *udp, *crc;
+	size_t ip_bytes;
+
+	if (bytes < ETHERNET_BYTES)
+		return false;
+	memcpy(p->source_mac, frame + 6, 6);
+	bytes -= ETHERNET_BYTES;
+	ip_bytes = parse_ip(p, ip, bytes, get(frame + 12, 2));
+	if (!ip_bytes || bytes < ip_bytes + UDP_BYTES + BTH_BYTES + ICRC_BYTES)
+		return false;
+	udp = ip + ip_bytes;
+	p->port = (uint16_t)get(udp, 2);
+	if (get(udp + 2, 2) != ROCE_PORT || get(udp + 4, 2) != bytes - ip_bytes)
+		return false;
+	if (!parse_bth(p, udp + UDP_BYTES, bytes - ip_bytes - UDP_BYTES - ICRC_BYTES))
+		return false;
+	crc = ip + bytes - ICRC_BYTES;
+	p->sound =
+		icrc(c, ip, ip_bytes, bytes - ICRC_BYTES) ==
+		((uint32_t)crc[3] << 24 | (uint32_t)crc[2] << 16 | (uint32_t)crc[1] << 8 | crc[0]);
+	p->arrives = p->sound && memcmp(frame, lost_mac, 6) != 0;
+	return true;
+}
+
+/* --- streams --- */
+
+static bool goes(const struct packet *p, const uint8_t *source, const uint8_t *dest, uint16_t port)
+{
+	return p->port == port && !memcmp(p->source, source, 16) && !memcmp(p->dest, dest, 16);
+}
+
+static bool belongs(const struct stream *s, const struct packet *p)
+{
+	if (s->transport != p->transport)
+		return false;
+	if (s->transport == UD)
+		return s->source_qpn == p->source_qpn && !memcmp(s->source_mac, p->source_mac, 6);
+	return s->dest_qpn == p->dest_qpn && goes(p, s->source, s->dest, s->port);
+}
+
+/* Of a connection the payload of any packet that is not the last of its message is the path MTU. */
+static uint32_t find_mtu(const struct check *c, const struct packet *p)
+{
+	for (size_t i = 0; i < c->count; i++) {
+		const struct packet *other = &c->packets[i];
+
+		if (other->transport == RC && !(other->flags & LAST) && !(other->flags & ACK) &&
+		    !(other->flags & ATOMIC_RESPONSE) &&
+		    (goes(other, p->source, p->dest, p->port) ||
+		     goes(other, p->dest, p->source, p->port)))
+			return other->payload_bytes;
+	}
+	return MTU_UNKNOWN;
+}
+
+static struct stream *stream_of(struct check *c, const struct packet *p)
+{
+	struct stream *s;
+
+	for (s = c->streams; s; s = s->next)
+		if (belongs(s, p))
+			return s;
+	s = more(NULL, sizeof(*s));
+	*s = (struct stream){
+		.next = c->streams,
+		.transport = p->transport,
+		.port = p->port,
+		.dest_qpn = p->dest_qpn,
+		.source_qpn = p->source_qpn,
+		.first_psn = p->psn,
+		.mtu = p->transport == RC ? find_mtu(c, p) : 0,
+		.last_response_at = -1,
+	};
+	memcpy(s->source, p->source, 16);
+	memcpy(s->dest, p->dest, 16);
+	memcpy(s->source_mac, p->source_mac, 6);
+	c->streams = s;
+	return s;
+}
+
+static int32_t psn_ahead(uint32_t psn, uint32_t of)
+{
+	return (int32_t)((psn - of) << 8) >> 8;
+}
+
+/* Where a PSN stands in its stream; may be negative, or at the end and beyond. */
+static int64_t place(const struct stream *s, uint32_t psn)
+{
+	return (int64_t)s->count + psn_ahead(psn, s->first_psn + s->count);
+}
+
+static uint32_t messages_before(const struct stream *s, int64_t at)
+{
+	return at > 0 ? s->slots[at - 1].messages : 0;
+}
+
+static uint32_t psns_of(const struct stream *s, const struct packet *p)
+{
+	if (!(p->flags & READ) || p->length <= s->mtu)
+		return 1;
+	return (p->length - 1) / s->mtu + 1;
+}
+
+static void append(struct stream *s, const struct packet *request, uint32_t count)
+{
+	uint32_t ended = messages_before(s, s->count);
+
+	if (s->count + count > s->room) {
+		s->room = 2 * (s->count + count);
+		s->slots = more(s->slots, s->room * sizeof(*s->slots));
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		bool last = request && request->flags & LAST && i + 1 == count;
+
+		s->slots[s->count++] = (struct slot){
+			.request = request,
+			.messages = ended + last,
+			.due = request && request->flags & (READ | ATOMIC),
+			.delivered = !request, /* not known: not held against anything */
+		};
+	}
+}
+
+/* --- requests of RC --- */
+
+/* FIRST MIDDLE... LAST or ONLY, of one kind, as long as announced. */
+static void check_message(struct check *c, struct stream *s, const struct packet *p)
+{
+	uint16_t what = p->flags & (SEND | WRITE | READ | ATOMIC);
+
+	if (p->flags & FIRST ? s->in_message : s->in_message != what)
+		violate(c, p->number, "message: opcode 0x%02x does not follow", p->bth[0]);
+	if (p->flags & FIRST) {
+		s->announced = p->length;
+		s->got = 0;
+	}
+	s->got += p->payload_bytes;
+	if (!(p->flags & LAST) && p->payload_bytes != s->mtu)
+		violate(c, p->number, "message: %u bytes, the path MTU is %u", p->payload_bytes,
+			s->mtu);
+	if (p->flags & LAST && what == WRITE && s->got != s->announced)
+		violate(c, p->number, "message: %u bytes, announced were %u", s->got, s->announced);
+	s->in_message = p->flags & LAST ? 0 : what;
+}
+
+/* The same bytes but for AckReq; a READ may begin in its middle. */
+static bool same(const struct stream *s, const struct packet *old, const struct packet *new)
+{
+	uint64_t done;
+
+	if (old->flags & READ) {
+		done = (uint64_t)((new->psn - old->psn) & 0xffffff) * s->mtu;
+		return new->flags == old->flags &&new->rkey == old->rkey &&new->address ==
+		       old->address + done &&new->length + done == old->length;
+	}
+	return old->bth_bytes == new->bth_bytes && !memcmp(old->bth, new->bth, 8) &&
+	       !((old->bth[8] ^ new->bth[8]) & 0x7f) &&
+	       !memcmp(old->bth + 9, new->bth + 9, old->bth_bytes - 9);
+}
+
+static void take_new(struct check *c, struct stream *s, const struct packet *p, int64_t at)
+{
+	if (at > s->count) {
+		violate(c, p->number, "psn: 0x%06x, the next is 0x%06x", p->psn,
+			(s->first_psn + s->count) & 0xffffff);
+		append(s, NULL, (uint32_t)(at - s->count));
+		s->in_message = p->flags & FIRST ? 0 : p->flags & (SEND | WRITE);
+	}
+	check_message(c, s, p);
+	append(s, p, psns_of(s, p));
+}
+
+static void take_again(struct check *c, struct stream *s, const struct packet *p, int64_t at)
+{
+	struct slot *slot = &s->slots[at];
+
+	if (!slot->request)
+		slot->request = p;
+	else if (!same(s, slot->request, p))
+		violate(c, p->number, "repeat: PSN 0x%06x is not what packet %u was", p->psn,
+			slot->request->number);
+}
+
+static void take_request(struct check *c, const struct packet *p)
+{
+	struct stream *s = stream_of(c, p);
+	int64_t at = place(s, p->psn);
+
+	if (s->dead)
+		violate(c, p->number, "dead: a request behind a NAK that ended the connection");
+	if (at < 0 || at > (int64_t)s->count + GAP_MAX) {
+		violate(c, p->number, "psn: 0x%06x, the first was 0x%06x, the next is 0x%06x",
+			p->psn, s->first_psn, (s->first_psn + s->count) & 0xffffff);
+		return;
+	}
+	if (at < s->count)
+		take_again(c, s, p, at);
+	else
+		take_new(c, s, p, at);
+	s->slots[at].asked = true;
+	for (uint32_t i = 0; p->arrives && i < psns_of(s, p) && at + i < s->count; i++)
+		s->slots[at + i].delivered = true;
+	while (s->delivered < s->count && s->slots[s->delivered].delivered)
+		s->delivered++;
+}
+
+/* --- answers --- */
+
+static struct stream *asked_by(struct check *c, const struct packet *p)
+{
+	for (struct stream *s = c->streams; s; s = s->next) {
+		int64_t at = place(s, p->psn);
+
+		if (s->transport != RC || !goes(p, s->dest, s->source, s->port) ||
+		    (s->source_qpn && s->source_qpn != p->dest_qpn))
+			continue;
+		/* Between two ports of one address only the PSN tells the two ways apart. */
+		if (!s->source_qpn && (at < 0 || at >= s->count))
+			continue;
+		s->source_qpn = p->dest_qpn;
+		return s;
+	}
+	return NULL;
+}
+
+static void check_msn(struct check *c, const struct packet *p, uint32_t least, uint32_t most)
+{
+	if (p->msn < (least & 0xffffff) || p->msn > (most & 0xffffff))
+		violate(c, p->number, "msn: %u, %u to %u messages were done", p->msn, least, most);
+}
+
+/* Whether nothing that was asked before still lacks its response: then a NAK is heeded. */
+static bool all_answered(const struct stream *s, int64_t at)
+{
+	while (at-- > 0)
+		if (s->slots[at].due && !s->slots[at].answered)
+			return false;
+	return true;
+}
+
+static void take_ack(struct check *c, struct stream *s, const struct packet *p, int64_t at)
+{
+	bool ack = !(p->syndrome & 0x60), rnr = (p->syndrome & 0x60) == 0x20;
+	bool gap = p->syndrome == 0x60;
+	int64_t needed = gap ? at : at + 1;
+
+	if (p->syndrome >> 7 || (p->syndrome & 0x60) == 0x40 ||
+	    (!ack && !rnr && p->syndrome > 0x64))
+		violate(c, p->number, "answer: syndrome 0x%02x does not exist", p->syndrome);
+	if (s->delivered < needed) {
+		violate(c, p->number, "answer: to PSN 0x%06x, but 0x%06x has not arrived", p->psn,
+			(s->first_psn + s->delivered) & 0xffffff);
+		return;
+	}
+	check_msn(c, p, messages_before(s, ack ? at + 1 : at), messages_before(s, s->delivered));
+	if (!ack && !rnr && !gap && p->arrives && all_answered(s, at))
+		s->dead = true;
+}
+
+static void check_read_size(struct check *c, struct stream *s, const struct packet *p, int64_t at)
+{
+	const struct packet *read = s->slots[at].request;
+	uint32_t offset = (p->psn - read->psn) & 0xffffff;
+	uint32_t rest = read->length - offset * s->mtu;
+	bool last = offset + 1 == psns_of(s, read);
+
+	if (!(p->flags & LAST) == last || p->payload_bytes != (last ? rest : s->mtu))
+		violate(c, p->number, "response: %u bytes as opcode 0x%02x, packet %u has %u left",
+			p->payload_bytes, p->bth[0], read->number, rest);
+	if (p->flags & AETH) {
+		int64_t end = at - offset + psns_of(s, read);
+		uint32_t done = messages_before(s, end <= s->count ? end : s->count);
+
+		check_msn(c, p, done, done);
+	}
+}
+
+static void take_read_response(struct check *c, struct stream *s, const struct packet *p,
+			       int64_t at)
+{
+	struct slot *slot = &s->slots[at];
+	const struct packet *before = s->last_response;
+	bool again; /* a wire that delivers twice shows it twice */
+
+	if (!slot->request || !(slot->request->flags & READ) || !slot->delivered) {
+		violate(c, p->number, "response: no READ of PSN 0x%06x has arrived", p->psn);
+		return;
+	}
+	if (p->flags & FIRST && !slot->asked)
+		violate(c, p->number, "response: begins at PSN 0x%06x, which none asked for",
+			p->psn);
+	again = before && s->last_response_at == at && before->bth_bytes == p->bth_bytes &&
+		!memcmp(before->bth, p->bth, p->bth_bytes);
+	if (!(p->flags & FIRST) && !again &&
+	    (!before || before->flags & LAST || s->last_response_at != at - 1))
+		violate(c, p->number, "response: 0x%06x does not follow", p->psn);
+	s->last_response = p;
+	s->last_response_at = at;
+	check_read_size(c, s, p, at);
+	if (p->arrives)
+		slot->answered = true;
+}
+
+static void take_atomic_response(struct check *c, struct stream *s, const struct packet *p,
+				 int64_t at)
+{
+	struct slot *slot = &s->slots[at];
+
+	if (!slot->request || !(slot->request->flags & ATOMIC) || !slot->delivered) {
+		violate(c, p->number, "response: no atomic of PSN 0x%06x has arrived", p->psn);
+		return;
+	}
+	check_msn(c, p, slot->messages, slot->messages);
+	if (slot->answer && memcmp(slot->answer->bth + BTH_BYTES + 4, p->bth + BTH_BYTES + 4, 8))
+		violate(c, p->number, "response: another value than packet %u's",
+			slot->answer->number);
+	slot->answer = p;
+	if (p->arrives)
+		slot->answered = true;
+}
+
+static void take_answer(struct check *c, const struct packet *p)
+{
+	struct stream *s = asked_by(c, p);
+	int64_t at = s ? place(s, p->psn) : -1;
+
+	if (at < 0 || at >= s->count) {
+		violate(c, p->number, "answer: nothing was sent with PSN 0x%06x", p->psn);
+		return;
+	}
+	if (p->flags & ACK)
+		take_ack(c, s, p, at);
+	else if (p->flags & READ_RESPONSE)
+		take_read_response(c, s, p, at);
+	else
+		take_atomic_response(c, s, p, at);
+}
+
+/* --- the others --- */
+
+/* UC and UD count on; the same packet may come twice in a row. */
+static void take_unreliable(struct check *c, const struct packet *p)
+{
+	struct stream *s = stream_of(c, p);
+	const struct packet *last = s->last;
+	bool again =
+		last && last->bth_bytes == p->bth_bytes && !memcmp(last->bth, p->bth, p->bth_bytes);
+
+	if (last && !again && p->psn != ((last->psn + 1) & 0xffffff))
+		violate(c, p->number, "psn: 0x%06x behind 0x%06x", p->psn, last->psn);
+	if (p->transport == UC && !again &&
+	    (p->flags & FIRST ? s->in_message : s->in_message != (p->flags & (SEND | WRITE))))
+		violate(c, p->number, "message: opcode 0x%02x does not follow", p->bth[0]);
+	s->in_message = p->flags & LAST ? 0 : p->flags & (SEND | WRITE);
+	s->last = p;
+}
+
+static void take(struct check *c, const struct packet *p)
+{
+	if (!p->sound) {
+		violate(c, p->number, "icrc: wrong");
+		return;
+	}
+	if (p->transport != RC)
+		take_unreliable(c, p);
+	else if (p->flags & REQUEST)
+		take_request(c, p);
+	else
+		take_answer(c, p);
+}
+
+static void read_packet(struct check *c, uint32_t number, const struct pcap_pkthdr *header,
+			const u_char *frame)
+{
+	/* With nanoseconds asked for, tv_usec counts nanoseconds. */
+	uint64_t now_ns = (uint64_t)header->ts.tv_sec * 1000000000u + (uint64_t)header->ts.tv_usec;
+	struct packet p = {.number = number};
+
+	if (now_ns < c->last_ns)
+		violate(c, number, "time: goes back");
+	c->last_ns = now_ns;
+	if (header->caplen != header->len || !parse(c, &p, frame, header->caplen)) {
+		violate(c, number, "frame: not a sound one of RoCEv2");
+		return;
+	}
+	if (c->count == c->room) {
+		c->room = c->room ? 2 * c->room : 1024;
+		c->packets = more(c->packets, c->room * sizeof(*c->packets));
+	}
+	c->packets[c->count++] = p;
+}
+
+static void end(struct check *c)
+{
+	while (c->streams) {
+		struct stream *s = c->streams;
+
+		c->streams = s->next;
+		free(s->slots);
+		free(s);
+	}
+	for (size_t i = 0; i < c->count; i++)
+		free(c->packets[i].bth);
+	free(c->packets);
+}
+
+int trace_check(const char *path, FILE *report)
+{
+	char error[PCAP_ERRBUF_SIZE] = "";
+	struct check c = {.report = report};
+	struct pcap_pkthdr *header;
+	const u_char *frame;
+	uint32_t number = 0;
+	pcap_t *pcap;
+	int rc;
+
+	pcap = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, error);
+	if (!pcap) {
+		if (report)
+			fprintf(report, "%s\n", error);
+		return -1;
+	}
+	make_crc_table(c.crc_table);
+	while ((rc = pcap_next_ex(pcap, &header, &frame)) == 1)
+		read_packet(&c, ++number, header, frame);
+	if (rc != PCAP_ERROR_BREAK)
+		violate(&c, number, "frame: %s", pcap_geterr(pcap));
+	pcap_close(pcap);
+	for (size_t i = 0; i < c.count; i++)
+		take(&c, &c.packets[i]);
+	end(&c);
+	return c.violations;
+}

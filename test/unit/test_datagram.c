@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* What is expected: design/fidelity.md, unreliable datagrams. */
+#include "test/support/engine.h"
+#include "unity.h"
+
+#include <errno.h>
+
+static struct engine engine;
+
+void setUp(void)
+{
+	engine_open(&engine, &(struct engine_config){.type = IBV_QPT_UD, .max_inline = 64});
+}
+
+void tearDown(void)
+{
+	engine_close(&engine);
+}
+
+static struct ibv_wc deliver(const struct engine_send *send)
+{
+	struct ibv_wc wc;
+
+	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, send));
+	sim_world_run(engine.world);
+	TEST_ASSERT_TRUE_MESSAGE(engine_poll(engine.sides[0].send_cq, &wc), "no completion");
+	return wc;
+}
+
+static void expect_delivered(const struct engine_send *send)
+{
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, deliver(send).status);
+}
+
+static void expect_dropped(void)
+{
+	struct ibv_wc wc;
+
+	TEST_ASSERT_FALSE(engine_poll(engine.sides[1].recv_cq, &wc));
+	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[1].device->counters.dropped_packets);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, engine.sides[1].qp->state);
+}
+
+void test_message_stands_behind_its_grh(void)
+{
+	const uint8_t *to = engine.sides[1].memory;
+	struct ibv_wc wc;
+	uint32_t sum = 0;
+
+	memcpy(engine.sides[0].memory, "datagram", 9);
+	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 5, 0, 100));
+	expect_delivered(
+		&(struct engine_send){.opcode = IBV_WR_SEND_WITH_IMM, .bytes = 9, .imm = 0x1234});
+	TEST_ASSERT_TRUE(engine_poll(engine.sides[1].recv_cq, &wc));
+	TEST_ASSERT_EQUAL_UINT64(5, wc.wr_id);
+	TEST_ASSERT_EQUAL_UINT32(49, wc.byte_len);
+	TEST_ASSERT_EQUAL_HEX32(engine.sides[0].qp->number, wc.src_qp);
+	TEST_ASSERT_EQUAL_HEX(IBV_WC_GRH | IBV_WC_WITH_IMM, wc.wc_flags);
+	TEST_ASSERT_EQUAL_HEX32(htobe32(0x1234), wc.imm_data);
+	TEST_ASSERT_EQUAL_STRING("datagram", (const char *)to + 40);
+	/* The IPv4 header is in the last 20 bytes, with a valid checksum (RFC 1071). */
+	TEST_ASSERT_EQUAL_HEX8(0x45, to[20]);
+	for (unsigned int i = 20; i < 40; i += 2)
+		sum += (uint32_t)to[i] << 8 | to[i + 1];
+	TEST_ASSERT_EQUAL_HEX32(0xffff, (sum & 0xffff) + (sum >> 16));
+	TEST_ASSERT_EQUAL_MEMORY(engine.sides[0].gid.raw + 12, to + 32, 4);
+	TEST_ASSERT_EQUAL_MEMORY(engine.sides[1].gid.raw + 12, to + 36, 4);
+}
+
+void test_wrong_qkey_is_dropped(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 5, 0, 100));
+	expect_delivered(&(struct engine_send){
+		.opcode = IBV_WR_SEND, .bytes = 9, .remote_qkey = ENGINE_QKEY + 1});
+	expect_dropped();
+	TEST_ASSERT_EQUAL_UINT32(0, engine.sides[1].qp->rq.tail);
+}
+
+/* A Q_Key with its high bit set takes the QP's own. */
+void test_controlled_qkey_takes_the_qps_own(void)
+{
+	struct ibv_wc wc;
+
+	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 5, 0, 100));
+	expect_delivered(&(struct engine_send){
+		.opcode = IBV_WR_SEND, .bytes = 9, .remote_qkey = 0x80000001});
+	TEST_ASSERT_TRUE(engine_poll(engine.sides[1].recv_cq, &wc));
+}
+
+void test_no_receive_is_dropped(void)
+{
+	expect_delivered(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 9});
+	expect_dropped();
+}
+
+/* The WQE is not consumed: the next message that fits takes it. */
+void test_small_receive_is_kept(void)
+{
+	struct ibv_wc wc;
+
+	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 5, 0, 48));
+	expect_delivered(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 9});
+	expect_dropped();
+	expect_delivered(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 8});
+	TEST_ASSERT_TRUE(engine_poll(engine.sides[1].recv_cq, &wc));
+	TEST_ASSERT_EQUAL_UINT64(5, wc.wr_id);
+	TEST_ASSERT_EQUAL_UINT32(48, wc.byte_len);
+}
+
+void test_unknown_qp_is_dropped(void)
+{
+	expect_delivered(
+		&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 9, .remote_qpn = 0x765432});
+	expect_dropped();
+}
+
+/* The limit of a message is the port's active MTU; a local error moves the QP to SQE. */
+void test_message_longer_than_the_mtu(void)
+{
+	struct ibv_wc wc;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+
+	expect_delivered(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 4096});
+	wc = deliver(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 4097});
+	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_LEN_ERR, wc.status);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_SQE, engine.sides[0].qp->state);
+	/* In SQE, sends flush and receives work. */
+	wc = deliver(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 1});
+	TEST_ASSERT_EQUAL_INT(IBV_WC_WR_FLUSH_ERR, wc.status);
+	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 0, 3, 0, 100));
+	TEST_ASSERT_EQUAL_INT(
+		0,
+		engine_send(&engine, 1, &(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 1}));
+	sim_world_run(engine.world);
+	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].recv_cq, &wc));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(engine.sides[0].qp, &attr, IBV_QP_STATE));
+	expect_delivered(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 1});
+}
+
+void test_bad_lkey_and_forbidden_opcode(void)
+{
+	struct ibv_wc wc;
+
+	wc = deliver(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 9, .lkey = 0x99});
+	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_PROT_ERR, wc.status);
+	engine_close(&engine);
+	setUp();
+	wc = deliver(&(struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 9});
+	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_QP_OP_ERR, wc.status);
+	TEST_ASSERT_EQUAL_UINT(0, engine.frame_count);
+}
+
+/* AHs: of another PD or none is refused at post; one that is released serves what is posted. */
+void test_address_handles(void)
+{
+	struct sim_ah *ah = engine.sides[0].ah;
+	struct ibv_wc wc;
+
+	engine.sides[0].ah = NULL;
+	TEST_ASSERT_EQUAL_INT(
+		EINVAL, engine_send(&engine, 0, &(struct engine_send){.opcode = IBV_WR_SEND}));
+	ah->pd = 2;
+	engine.sides[0].ah = ah;
+	TEST_ASSERT_EQUAL_INT(
+		EINVAL, engine_send(&engine, 0, &(struct engine_send){.opcode = IBV_WR_SEND}));
+	ah->pd = 1;
+	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 5, 0, 100));
+	TEST_ASSERT_EQUAL_INT(
+		0, engine_send(&engine, 0, &(struct engine_send){.opcode = IBV_WR_SEND}));
+	sim_ah_release(ah);
+	engine.sides[0].ah = NULL;
+	sim_world_run(engine.world);
+	TEST_ASSERT_TRUE(engine_poll(engine.sides[1].recv_cq, &wc));
+	TEST_ASSERT_EQUAL_UINT32(0, engine.sides[0].device->ah_count);
+}
+
+/* What is reset or flushed gives its hold back too. */
+void test_posted_sends_let_go_of_their_ah(void)
+{
+	struct sim_ah *ah = engine.sides[0].ah;
+
+	for (unsigned int i = 0; i < 3; i++)
+		TEST_ASSERT_EQUAL_INT(
+			0, engine_send(&engine, 0, &(struct engine_send){.opcode = IBV_WR_SEND}));
+	TEST_ASSERT_EQUAL_UINT32(4, ah->holders);
+	sim_qp_fail(engine.sides[0].qp);
+	sim_world_run(engine.world);
+	TEST_ASSERT_EQUAL_UINT32(1, ah->holders);
+	TEST_ASSERT_EQUAL_INT(
+		0, engine_send(&engine, 0, &(struct engine_send){.opcode = IBV_WR_SEND}));
+	sim_qp_reset(engine.sides[0].qp);
+	TEST_ASSERT_EQUAL_UINT32(1, ah->holders);
+}
+
+void test_receive_memory_that_may_not_be_written(void)
+{
+	struct ibv_wc wc;
+
+	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 5, 0, 100));
+	engine_poison(engine.sides[1].memory + 44, 1);
+	expect_delivered(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 9});
+	TEST_ASSERT_TRUE(engine_poll(engine.sides[1].recv_cq, &wc));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_PROT_ERR, wc.status);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, engine.sides[1].qp->state);
+}

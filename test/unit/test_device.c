@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "test/support/engine.h"
+#include "unity.h"
+
+#include <errno.h>
+
+static struct engine engine;
+
+void setUp(void)
+{
+	engine_open_bare(&engine, 1);
+}
+
+void tearDown(void)
+{
+	engine_close(&engine);
+}
+
+static struct sim_device_config good(const union ibv_gid *gids)
+{
+	return (struct sim_device_config){
+		.name = "one",
+		.profile = sim_profile_find("spec"),
+		.port_count = 1,
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+		.mtu = IBV_MTU_1024,
+		.gid_count = 1,
+		.gids = gids,
+	};
+}
+
+void test_configurations_that_cannot_be(void)
+{
+	const union ibv_gid gid = engine_gid(1);
+	struct sim_device_config config;
+	struct sim_device *device;
+
+	for (unsigned int i = 0; i < 7; i++) {
+		config = good(&gid);
+		switch (i) {
+		case 0:
+			config.port_count = 0;
+			break;
+		case 1:
+			config.port_count = SIM_PORTS_MAX + 1;
+			break;
+		case 2:
+			config.mtu = 0;
+			break;
+		case 3:
+			config.mtu = IBV_MTU_4096 + 1;
+			break;
+		case 4:
+			config.gid_count = SIM_GIDS_MAX;
+			break;
+		case 5:
+			config.pkey_count = SIM_PKEYS_MAX + 1;
+			break;
+		default:
+			config.name = "a-name-that-is-too-long-to-be-one";
+			break;
+		}
+		TEST_ASSERT_EQUAL_INT(EINVAL,
+				      sim_device_create(engine.world, &config, NULL, &device));
+	}
+	TEST_ASSERT_NULL(engine.world->devices);
+}
+
+/* RFC 4291: fe80::/64 and the MAC with ff:fe in its middle; the configured GIDs come behind it. */
+void test_gids(void)
+{
+	const union ibv_gid gid = engine_gid(7);
+	struct sim_device *device = engine_add_device(&engine, "one", 2, &gid);
+	const struct sim_port *port = sim_device_port(device, 1);
+	const uint8_t *local = port->gids[0].raw;
+
+	TEST_ASSERT_EQUAL_UINT(2, port->gid_count);
+	TEST_ASSERT_EQUAL_HEX8(0xfe, local[0]);
+	TEST_ASSERT_EQUAL_HEX8(0x80, local[1]);
+	TEST_ASSERT_EQUAL_HEX8(port->mac[0] ^ 2, local[8]);
+	TEST_ASSERT_EQUAL_HEX8(0xff, local[11]);
+	TEST_ASSERT_EQUAL_HEX8(0xfe, local[12]);
+	TEST_ASSERT_EQUAL_HEX8(port->mac[5], local[15]);
+	TEST_ASSERT_EQUAL_MEMORY(&gid, &port->gids[1], 16);
+	TEST_ASSERT_EQUAL_UINT(1, sim_device_port(device, 2)->gid_count);
+	TEST_ASSERT_TRUE(memcmp(local, &sim_device_port(device, 2)->gids[0], 16) != 0);
+}
+
+void test_device_without_gids_of_its_own(void)
+{
+	struct sim_device_config config = good(NULL);
+	struct sim_device *device;
+
+	config.gid_count = 0;
+	TEST_ASSERT_EQUAL_INT(0, sim_device_create(engine.world, &config, NULL, &device));
+	TEST_ASSERT_EQUAL_UINT(1, device->ports[0].gid_count);
+}
+
+/* Every port of many devices has a MAC of its own, that is not a group's and not the lost one. */
+void test_macs_are_unique(void)
+{
+	static struct sim_device *devices[300];
+
+	for (unsigned int i = 0; i < 300; i++) {
+		devices[i] = engine_add_device(&engine, "many", 2, NULL);
+		for (unsigned int p = 0; p < 2; p++) {
+			const uint8_t *mac = devices[i]->ports[p].mac;
+
+			TEST_ASSERT_EQUAL_HEX8(2, mac[0] & 3);
+			TEST_ASSERT_TRUE(memcmp(mac, sim_trace_lost_mac, 6) != 0);
+			for (unsigned int j = 0; j < 2 * i + p; j++)
+				TEST_ASSERT_TRUE(memcmp(mac, devices[j / 2]->ports[j % 2].mac, 6) !=
+						 0);
+		}
+	}
+}
+
+void test_ports(void)
+{
+	struct sim_device *device = engine_add_device(&engine, "one", 2, NULL);
+	struct ibv_port_attr port;
+	struct ibv_device_attr attr;
+
+	TEST_ASSERT_NULL(sim_device_port(device, 0));
+	TEST_ASSERT_NOT_NULL(sim_device_port(device, 2));
+	TEST_ASSERT_NULL(sim_device_port(device, 3));
+	sim_port_query(sim_device_port(device, 2), &port);
+	TEST_ASSERT_EQUAL_INT(IBV_PORT_ACTIVE, port.state);
+	TEST_ASSERT_EQUAL_INT(IBV_LINK_LAYER_ETHERNET, port.link_layer);
+	TEST_ASSERT_EQUAL_INT(IBV_MTU_4096, port.active_mtu);
+	sim_device_query(device, &attr);
+	TEST_ASSERT_EQUAL_UINT8(2, attr.phys_port_cnt);
+	TEST_ASSERT_NOT_EQUAL(0, attr.node_guid);
+}
+
+void test_paths(void)
+{
+	const union ibv_gid gids[] = {engine_gid(1), engine_gid(2), engine_gid(3)};
+	struct sim_device *one = engine_add_device(&engine, "one", 1, &gids[0]);
+	struct sim_device *two = engine_add_device(&engine, "two", 1, &gids[1]);
+	struct ibv_ah_attr attr = engine_ah_attr(&gids[1]);
+	struct sim_path path;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_EQUAL_PTR(&one->ports[0], path.source);
+	TEST_ASSERT_EQUAL_PTR(&two->ports[0], path.dest);
+	TEST_ASSERT_NOT_NULL(path.link);
+	TEST_ASSERT_EQUAL_MEMORY(two->ports[0].mac, path.route.dest_mac, 6);
+	TEST_ASSERT_EQUAL_MEMORY(&gids[0], path.route.source_gid, 16);
+
+	attr = engine_ah_attr(&gids[2]); /* nobody's: no error */
+	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_NULL(path.dest);
+	attr = engine_ah_attr(&gids[0]); /* its own */
+	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_EQUAL_PTR(&one->ports[0], path.dest);
+}
+
+/* RoCE needs a GRH (fidelity.md); ports and GIDs must be there. */
+void test_address_vectors_that_cannot_be(void)
+{
+	const union ibv_gid gid = engine_gid(1);
+	struct sim_device *device = engine_add_device(&engine, "one", 1, &gid);
+	struct ibv_ah_attr attr;
+	struct sim_path path;
+
+	attr = engine_ah_attr(&gid);
+	attr.is_global = 0;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
+	attr = engine_ah_attr(&gid);
+	attr.port_num = 2;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
+	attr.port_num = 0;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
+	attr = engine_ah_attr(&gid);
+	attr.grh.sgid_index = 2;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
+	attr = engine_ah_attr(&gid);
+	attr.grh.sgid_index = 0; /* IPv6 to IPv4 */
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
+	attr = engine_ah_attr(&gid);
+	memset(&attr.grh.dgid, 0, 16);
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
+}
+
+void test_ah_lives_as_long_as_it_is_held(void)
+{
+	const union ibv_gid gid = engine_gid(1);
+	struct sim_device *device = engine_add_device(&engine, "one", 1, &gid);
+	struct ibv_ah_attr attr = engine_ah_attr(&gid);
+	struct sim_ah *ah = NULL;
+
+	attr.port_num = 9;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_ah_create(device, 1, &attr, &ah));
+	TEST_ASSERT_NULL(ah);
+	TEST_ASSERT_EQUAL_UINT32(0, device->ah_count);
+	attr.port_num = 1;
+	TEST_ASSERT_EQUAL_INT(0, sim_ah_create(device, 1, &attr, &ah));
+	ah->holders++;
+	sim_ah_release(ah);
+	TEST_ASSERT_EQUAL_UINT32(1, device->ah_count);
+	sim_ah_release(ah);
+	TEST_ASSERT_EQUAL_UINT32(0, device->ah_count);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/* Making, flushing and ending QPs. ibv_create_qp(3); design/fidelity.md, QP states. */
+#include "test/support/engine.h"
+#include "unity.h"
+
+#include <errno.h>
+
+static struct engine engine;
+
+void setUp(void)
+{
+	engine_open(&engine, &(struct engine_config){0});
+}
+
+void tearDown(void)
+{
+	engine_close(&engine);
+}
+
+static struct sim_qp_init good(void)
+{
+	return (struct sim_qp_init){.type = IBV_QPT_RC,
+				    .pd = 1,
+				    .send_cq = engine.sides[0].send_cq,
+				    .recv_cq = engine.sides[0].recv_cq,
+				    .cap = {4, 4, 1, 1, 0}};
+}
+
+void test_create_and_destroy_leave_nothing(void)
+{
+	struct sim_device *device = engine.sides[0].device;
+	const uint32_t live = device->qps.live;
+	const uint32_t reserved = engine.world->clock.reserved;
+	const uint32_t users = engine.sides[0].send_cq->users;
+
+	for (unsigned int i = 0; i < 1000; i++) {
+		struct sim_qp_init init = good();
+		struct sim_qp *qp;
+
+		TEST_ASSERT_EQUAL_INT(0, sim_qp_create(device, &init, &qp));
+		TEST_ASSERT_EQUAL_INT(IBV_QPS_RESET, qp->state);
+		TEST_ASSERT_GREATER_OR_EQUAL(16u, qp->number);
+		TEST_ASSERT_LESS_THAN(1u << 24, qp->number);
+		TEST_ASSERT_GREATER_OR_EQUAL(4u, init.cap.max_send_wr);
+		sim_qp_destroy(qp);
+	}
+	TEST_ASSERT_EQUAL_UINT32(live, device->qps.live);
+	TEST_ASSERT_EQUAL_UINT32(reserved, engine.world->clock.reserved);
+	TEST_ASSERT_EQUAL_UINT32(users, engine.sides[0].send_cq->users);
+}
+
+void test_caps_beyond_the_device(void)
+{
+	struct sim_device *device = engine.sides[0].device;
+	const struct ibv_device_attr *limits = &device->profile->limits;
+
+	for (unsigned int i = 0; i < 5; i++) {
+		struct sim_qp_init init = good();
+		struct sim_qp *qp = NULL;
+
+		if (i == 0)
+			init.cap.max_send_wr = (uint32_t)limits->max_qp_wr + 1;
+		else if (i == 1)
+			init.cap.max_recv_wr = UINT32_MAX;
+		else if (i == 2)
+			init.cap.max_send_sge = (uint32_t)limits->max_sge + 1;
+		else if (i == 3)
+			init.cap.max_recv_sge = (uint32_t)limits->max_sge + 1;
+		else
+			init.cap.max_inline_data = device->profile->max_inline_bytes + 1;
+		TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_create(device, &init, &qp));
+		TEST_ASSERT_NULL(qp);
+	}
+}
+
+void test_types(void)
+{
+	struct sim_qp_init init = good();
+	struct sim_qp *qp;
+
+	init.type = IBV_QPT_RAW_PACKET;
+	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, sim_qp_create(engine.sides[0].device, &init, &qp));
+	init.type = 77;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_create(engine.sides[0].device, &init, &qp));
+}
+
+/* A QP without a receive queue, or without any. */
+void test_queues_of_no_work(void)
+{
+	struct sim_qp_init init = good();
+	struct ibv_recv_wr recv = {0}, *bad_recv;
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send;
+	struct sim_qp *qp;
+
+	init.cap = (struct ibv_qp_cap){0};
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_create(engine.sides[0].device, &init, &qp));
+	engine_connect_qp(&engine, qp, 99, &engine.sides[1].gid, 0, 0);
+	TEST_ASSERT_EQUAL_INT(ENOMEM, sim_qp_post_recv(qp, &recv, &bad_recv));
+	TEST_ASSERT_EQUAL_INT(ENOMEM, sim_qp_post_send(qp, &send, &bad_send));
+	sim_qp_destroy(qp);
+}
+
+static void post(unsigned int sends, unsigned int recvs)
+{
+	for (unsigned int i = 0; i < sends; i++)
+		TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0,
+						     &(struct engine_send){.opcode = IBV_WR_SEND,
+									   .wr_id = i,
+									   .bytes = 8,
+									   .unsignalled = true}));
+	for (unsigned int i = 0; i < recvs; i++)
+		TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 0, i, 0, 8));
+}
+
+static void expect_flushed(struct sim_cq *cq, unsigned int count)
+{
+	struct ibv_wc wc;
+
+	for (unsigned int i = 0; i < count; i++) {
+		TEST_ASSERT_TRUE(engine_poll(cq, &wc));
+		TEST_ASSERT_EQUAL_UINT64(i, wc.wr_id);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_WR_FLUSH_ERR, wc.status);
+		TEST_ASSERT_EQUAL_UINT32(engine.sides[0].qp->number, wc.qp_num);
+	}
+	TEST_ASSERT_FALSE(engine_poll(cq, &wc));
+}
+
+static void to_state(enum ibv_qp_state state)
+{
+	const struct ibv_qp_attr attr = {.qp_state = state};
+
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(engine.sides[0].qp, &attr, IBV_QP_STATE));
+}
+
+/* Every outstanding WR ends in order with WR_FLUSH_ERR, signalled or not. */
+void test_error_flushes_in_order(void)
+{
+	post(5, 6);
+	to_state(IBV_QPS_ERR);
+	sim_world_run(engine.world);
+	expect_flushed(engine.sides[0].send_cq, 5);
+	expect_flushed(engine.sides[0].recv_cq, 6);
+	post(2, 3); /* taken and flushed */
+	sim_world_run(engine.world);
+	expect_flushed(engine.sides[0].send_cq, 2);
+	expect_flushed(engine.sides[0].recv_cq, 3);
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+	TEST_ASSERT_EQUAL_UINT(0, engine.event_count);
+}
+
+/* RESET ends all WRs without completions; what is in the CQ stays. */
+void test_reset_is_silent(void)
+{
+	struct ibv_wc wc;
+
+	post(1, 0);
+	to_state(IBV_QPS_ERR);
+	sim_world_run(engine.world);
+	post(5, 5);
+	to_state(IBV_QPS_RESET);
+	sim_world_run(engine.world);
+	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
+	TEST_ASSERT_FALSE(engine_poll(engine.sides[0].send_cq, &wc));
+	TEST_ASSERT_FALSE(engine_poll(engine.sides[0].recv_cq, &wc));
+	engine_connect_qp(&engine, engine.sides[0].qp, engine.sides[1].qp->number,
+			  &engine.sides[1].gid, ENGINE_PSN, ENGINE_PSN);
+	TEST_ASSERT_EQUAL_INT(
+		0, engine_send(&engine, 0,
+			       &(struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 8}));
+	sim_world_run(engine.world);
+	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+}
+
+/* A QP that waits for its turn, first, middle and last of the list, ends. */
+void test_destroyed_while_listed(void)
+{
+	for (unsigned int victim = 0; victim < 3; victim++) {
+		struct sim_qp *qps[3];
+		struct ibv_recv_wr wr = {.wr_id = 7}, *bad;
+		struct ibv_wc wc;
+
+		sim_world_run(engine.world);
+		for (unsigned int i = 0; i < 3; i++) {
+			struct sim_qp_init init = good();
+
+			TEST_ASSERT_EQUAL_INT(
+				0, sim_qp_create(engine.sides[0].device, &init, &qps[i]));
+			engine_connect_qp(&engine, qps[i], 99, &engine.sides[1].gid, 0, 0);
+		}
+		sim_world_run(engine.world);
+		for (unsigned int i = 0; i < 3; i++) {
+			TEST_ASSERT_EQUAL_INT(0, sim_qp_post_recv(qps[i], &wr, &bad));
+			sim_qp_fail(qps[i]);
+			sim_qp_wake_responder(qps[i]);
+		}
+		sim_qp_destroy(qps[victim]);
+		/* The list's end is still its end. */
+		sim_qp_wake_requester(engine.sides[0].qp);
+		sim_qp_wake_responder(engine.sides[0].qp);
+		sim_world_run(engine.world);
+		for (unsigned int i = 0; i < 2; i++)
+			TEST_ASSERT_TRUE(engine_poll(engine.sides[0].recv_cq, &wc));
+		TEST_ASSERT_FALSE(engine_poll(engine.sides[0].recv_cq, &wc));
+		for (unsigned int i = 0; i < 3; i++)
+			if (i != victim)
+				sim_qp_destroy(qps[i]);
+		TEST_ASSERT_TRUE(sim_world_quiet(engine.world));
+	}
+}
+
+/* With timers armed: none fires for a QP that is gone. */
+void test_destroyed_with_timers_armed(void)
+{
+	engine_close(&engine);
+	engine_open(&engine, &(struct engine_config){.rnr_retry = 7});
+	post(1, 0);
+	sim_world_run(engine.world); /* the peer has no receive: RNR NAK */
+	TEST_ASSERT_NOT_EQUAL(SIM_NEVER, sim_world_next_ns(engine.world));
+	sim_qp_destroy(engine.sides[0].qp);
+	engine.sides[0].qp = NULL;
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+	engine_settle(&engine, SIM_NEVER - 1);
+}
+
+/* A completion of a QP that is gone can still be polled. */
+void test_completions_outlive_their_qp(void)
+{
+	struct ibv_wc wc;
+
+	post(3, 3);
+	to_state(IBV_QPS_ERR);
+	sim_world_run(engine.world);
+	sim_qp_destroy(engine.sides[0].qp);
+	engine.sides[0].qp = NULL;
+	for (unsigned int i = 0; i < 3; i++) {
+		TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
+		TEST_ASSERT_TRUE(engine_poll(engine.sides[0].recv_cq, &wc));
+	}
+}
+
+void test_completions_carry_the_worlds_time(void)
+{
+	sim_world_advance(engine.world, 4711);
+	TEST_ASSERT_EQUAL_INT(
+		0, engine_send(&engine, 0,
+			       &(struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 8}));
+	sim_world_run(engine.world);
+	TEST_ASSERT_EQUAL_UINT64(4711, sim_cq_peek(engine.sides[0].send_cq)->timestamp_ns);
+}
