@@ -163,8 +163,7 @@ struct ibv_qp *bench_qp(struct bench_node *node, uint32_t depth)
 	return need("QP", vb_create_qp(node->pd, &init));
 }
 
-void bench_connect(struct bench_node *node, struct ibv_qp *qp, const struct bench_node *peer,
-		   uint32_t qpn)
+void bench_connect(struct ibv_qp *qp, const struct bench_node *peer, uint32_t qpn)
 {
 	struct ibv_qp_attr init = {
 		.qp_state = IBV_QPS_INIT,
@@ -206,8 +205,8 @@ void bench_join(struct bench_pair *pair, uint32_t depth)
 {
 	pair->a.qp = bench_qp(&pair->a, depth);
 	pair->b.qp = bench_qp(&pair->b, depth);
-	bench_connect(&pair->a, pair->a.qp, &pair->b, pair->b.qp->qp_num);
-	bench_connect(&pair->b, pair->b.qp, &pair->a, pair->a.qp->qp_num);
+	bench_connect(pair->a.qp, &pair->b, pair->b.qp->qp_num);
+	bench_connect(pair->b.qp, &pair->a, pair->a.qp->qp_num);
 }
 
 void bench_print_packets(const struct bench_pair *pair)

@@ -53,9 +53,8 @@ void bench_close(struct bench_pair *pair);
 /* An RC QP of the node, in state RESET. */
 struct ibv_qp *bench_qp(struct bench_node *node, uint32_t depth);
 
-/* Brings a QP of a node to RTS, towards the QP qpn of the peer. */
-void bench_connect(struct bench_node *node, struct ibv_qp *qp, const struct bench_node *peer,
-		   uint32_t qpn);
+/* Brings a QP to RTS, towards the QP qpn of the peer. */
+void bench_connect(struct ibv_qp *qp, const struct bench_node *peer, uint32_t qpn);
 
 /* Both nodes' QPs made and joined. */
 void bench_join(struct bench_pair *pair, uint32_t depth);

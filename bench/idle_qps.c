@@ -49,8 +49,8 @@ static void make_qps(struct bench_pair *pair, struct ibv_qp **qps, uint64_t coun
 	for (uint64_t i = 0; i < count; i += 2) {
 		qps[i] = bench_qp(&pair->a, depth);
 		qps[i + 1] = bench_qp(&pair->b, depth);
-		bench_connect(&pair->a, qps[i], &pair->b, qps[i + 1]->qp_num);
-		bench_connect(&pair->b, qps[i + 1], &pair->a, qps[i]->qp_num);
+		bench_connect(qps[i], &pair->b, qps[i + 1]->qp_num);
+		bench_connect(qps[i + 1], &pair->a, qps[i]->qp_num);
 	}
 }
 

@@ -23,6 +23,7 @@
 struct story {
 	struct ladder ladder;
 	struct node a, b;
+	unsigned int awaited_a, awaited_b; /* completions of a chapter's end */
 };
 
 /* --- time --- */
@@ -48,18 +49,15 @@ static void run_until(struct story *story, until_fn *until)
 	}
 }
 
-/* Both nodes have seen the completions of the chapter. */
-static unsigned int awaited_a, awaited_b;
-
 static bool all_done(const struct story *story)
 {
-	return story->a.completions >= awaited_a && story->b.completions >= awaited_b;
+	return story->a.completions >= story->awaited_a && story->b.completions >= story->awaited_b;
 }
 
 static void run_to_completions(struct story *story, unsigned int a, unsigned int b)
 {
-	awaited_a = story->a.completions + a;
-	awaited_b = story->b.completions + b;
+	story->awaited_a = story->a.completions + a;
+	story->awaited_b = story->b.completions + b;
 	run_until(story, all_done);
 }
 
@@ -79,7 +77,7 @@ static void connect_nodes(struct story *story, int b_cqe)
 
 static void tell_sends(struct story *story)
 {
-	strcpy((char *)story->a.buffer, "good morning");
+	memcpy(story->a.buffer, "good morning", 12);
 	node_post_recv(&story->b, 1, 0, 1024);
 	node_post(&story->a, IBV_WR_SEND, 1, 0, 12, NULL);
 	run_to_completions(story, 1, 1);
