@@ -169,6 +169,8 @@ int objects_add_list(struct ibv_device **list, const struct vb_backend *slot)
 	size_t count = 0;
 	int err;
 
+	if (slot->owns_list && slot->owns_device)
+		return 0;
 	while (list[count] && !slot->owns_device)
 		count++;
 	pthread_rwlock_wrlock(&lock);
@@ -192,7 +194,12 @@ int objects_add_context(struct ibv_context *context, const struct vb_backend *sl
 
 const struct vb_backend *objects_take_list(struct ibv_device **list)
 {
-	return take_holder(list, LIST);
+	const struct vb_backend *slot = take_holder(list, LIST);
+
+	for (unsigned int i = 0; !slot && registry_at(i); i++)
+		if (registry_at(i)->owns_list && registry_at(i)->owns_list(list))
+			slot = registry_at(i);
+	return slot;
 }
 
 void objects_forget_context(struct ibv_context *context)

@@ -2,9 +2,9 @@
 /*
  * Which backend a device list, device or context is of.
  *
- * Some backends tell their own devices and contexts. What others handed out is remembered in a
- * table, with the number of lists and contexts that hold a device. The table is looked at first, so
- * that a backend is shown another's object only where a program uses one that is gone. All
+ * Some backends tell their own lists, devices and contexts. What others handed out is remembered in
+ * a table, with the number of lists and contexts that hold a device. The table is looked at first,
+ * so that a backend is shown another's object only where a program uses one that is gone. All
  * functions are for any thread.
  */
 #ifndef SRC_OBJECTS_H
@@ -21,8 +21,9 @@ int objects_add_list(struct ibv_device **list, const struct vb_backend *slot);
 int objects_add_context(struct ibv_context *context, const struct vb_backend *slot);
 
 /*
- * Forgets them. To be called before the backend frees them, since another thread may be handed the
- * same address at once. The slot of a list is told, or NULL if it is not known.
+ * Forgets them, where they are remembered. To be called before the backend frees them, since
+ * another thread may be handed the same address at once. The slot of a list is told, or NULL if it
+ * is nobody's.
  */
 const struct vb_backend *objects_take_list(struct ibv_device **list);
 void objects_forget_context(struct ibv_context *context);

@@ -59,6 +59,7 @@ const struct vb_backend vb_backend_sim = {
 	.last_error = said,
 	.owns_device = owns_device,
 	.owns_context = owns_context,
+	.owns_list = world_owns_list,
 
 	.get_device_list = get_device_list,
 	.free_device_list = world_free_list,

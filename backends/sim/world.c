@@ -261,9 +261,56 @@ void world_retire(struct vb_sim *world)
 
 /* The program's array, and before it whose devices it lists. */
 struct list {
+	struct list *next;
 	struct vb_sim *world;
 	struct ibv_device *devices[];
 };
+
+/* All that are not freed. */
+static pthread_mutex_t lists_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct list *lists;
+
+/* The link to a list, or to the NULL at the end. The caller holds the mutex. */
+static struct list **find_list(struct ibv_device *const *devices)
+{
+	struct list **link = &lists;
+
+	while (*link && (*link)->devices != devices)
+		link = &(*link)->next;
+	return link;
+}
+
+static void remember_list(struct list *list)
+{
+	pthread_mutex_lock(&lists_mutex);
+	list->next = lists;
+	lists = list;
+	pthread_mutex_unlock(&lists_mutex);
+}
+
+/* NULL where there is none. */
+static struct list *forget_list(struct ibv_device *const *devices)
+{
+	struct list **link, *list;
+
+	pthread_mutex_lock(&lists_mutex);
+	link = find_list(devices);
+	list = *link;
+	if (list)
+		*link = list->next;
+	pthread_mutex_unlock(&lists_mutex);
+	return list;
+}
+
+bool world_owns_list(struct ibv_device *const *devices)
+{
+	bool found;
+
+	pthread_mutex_lock(&lists_mutex);
+	found = *find_list(devices) != NULL;
+	pthread_mutex_unlock(&lists_mutex);
+	return found;
+}
 
 struct ibv_device **world_list(struct vb_sim *world, int *num_devices)
 {
@@ -279,6 +326,7 @@ struct ibv_device **world_list(struct vb_sim *world, int *num_devices)
 	locked = world_lock(world);
 	world->lists++;
 	world_unlock(world, locked);
+	remember_list(list);
 	if (num_devices)
 		*num_devices = (int)world->device_count;
 	return list->devices;
@@ -286,12 +334,11 @@ struct ibv_device **world_list(struct vb_sim *world, int *num_devices)
 
 void world_free_list(struct ibv_device **devices)
 {
-	struct list *list;
+	struct list *list = forget_list(devices);
 	bool locked, last;
 
-	if (!devices)
+	if (!list)
 		return;
-	list = (struct list *)((char *)devices - offsetof(struct list, devices));
 	locked = world_lock(list->world);
 	last = --list->world->lists == 0 && list->world->retired;
 	world_unlock(list->world, locked);

@@ -72,6 +72,9 @@ int world_replace_default(const struct vb_sim_config *config);
 struct ibv_device **world_list(struct vb_sim *world, int *num_devices);
 void world_free_list(struct ibv_device **list);
 
+/* Whether it is a list of any world's devices that is not freed; the pointer is not followed. */
+bool world_owns_list(struct ibv_device *const *list);
+
 /* The trace file and the watcher. */
 int world_trace_open(struct vb_sim *world, const char *path);
 int world_trace_close(struct vb_sim *world);

@@ -74,6 +74,13 @@ struct vb_backend {
 	bool (*owns_device)(const struct ibv_device *device);
 	bool (*owns_context)(const struct ibv_context *context);
 
+	/*
+	 * Whether an array is one that the backend handed out, by get_device_list or otherwise, and
+	 * that is not freed. It may be anything: the answer may compare the pointer and not follow
+	 * it. Without it, the verbs layer remembers what get_device_list handed out.
+	 */
+	bool (*owns_list)(struct ibv_device *const *list);
+
 	/* --- devices --- */
 
 	/*

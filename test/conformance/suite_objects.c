@@ -5,6 +5,8 @@
 #include "test/support/support.h"
 
 #include <arpa/inet.h>
+#include <verbena/error.h>
+#include <verbena/sim.h>
 
 static void device_list_ends_with_null(struct vt *t)
 {
@@ -383,6 +385,29 @@ static void many_objects_come_and_go(struct vt *t)
 	}
 }
 
+/* What the library says of it: freeing has no answer. */
+static bool freed_before(struct ibv_device **list)
+{
+	vb_free_device_list(list);
+	return strstr(vb_last_error(), "freed already") != NULL;
+}
+
+static void list_of_a_world_is_freed_once(struct vt *t)
+{
+	struct vb_sim *sim = VT_PTR(t, vb_sim_open(NULL));
+	struct ibv_device **first = VT_PTR(t, vb_sim_device_list(sim, NULL));
+	struct ibv_device **second = VT_PTR(t, vb_sim_device_list(sim, NULL));
+	struct ibv_context *context = VT_PTR(t, vb_open_device(first[0]));
+
+	VT_CHECK(t, !freed_before(first));
+	VT_OK(t, vb_close_device(context));
+	VT_OK(t, vb_sim_close(sim));
+	/* It outlives its world's close. */
+	VT_CHECK(t, second[0] != NULL);
+	VT_CHECK(t, !freed_before(second));
+	VT_CHECK(t, freed_before(second));
+}
+
 static const struct vt_test tests[] = {
 	{"device_list_ends_with_null", "ibv_get_device_list(3)", 0, device_list_ends_with_null},
 	{"device_list_without_a_count", "ibv_get_device_list(3)", 0, device_list_without_a_count},
@@ -425,6 +450,8 @@ static const struct vt_test tests[] = {
 	 "ibv_create_ah(3), Notes: GRH required; the errno: unsourced", VT_NEEDS_ETHERNET,
 	 ah_with_bad_attributes_is_einval},
 	{"many_objects_come_and_go", "unsourced", 0, many_objects_come_and_go},
+	{"list_of_a_world_is_freed_once", "verbena/sim.h, vb_sim_device_list", VT_NEEDS_SIM,
+	 list_of_a_world_is_freed_once},
 	{NULL},
 };
 

@@ -133,7 +133,10 @@ void test_a_world_beside_the_default_one(void)
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(sim, 1000));
 	TEST_ASSERT_EQUAL_UINT64(1000, vb_sim_now_ns(sim));
 	TEST_ASSERT_EQUAL_UINT64(0, vb_sim_now_ns(NULL));
+	TEST_ASSERT_TRUE(B.owns_list(list));
+	TEST_ASSERT_FALSE(B.owns_list(list + 1));
 	B.free_device_list(list);
+	TEST_ASSERT_FALSE(B.owns_list(list));
 	TEST_ASSERT_EQUAL_INT(EBUSY, vb_sim_close(sim));
 	TEST_ASSERT_EQUAL_INT(0, B.close_device(there));
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_close(sim));
