@@ -461,6 +461,49 @@ static void unsignalled_error_completes(struct vt *t)
 	ts_flushed(t, pair->a.send_cq, 3);
 }
 
+/* --- invalidation --- */
+
+/* As run_row(), the bad request being a SEND with Invalidate of a key that it may not. */
+static void invalidate(struct ts_pair *pair, uint32_t length, uint32_t key)
+{
+	static const struct row row = {.requester = IBV_WC_REM_ACCESS_ERR};
+	const struct ts_wr wr = {.wr_id = 2, .opcode = IBV_WR_SEND_WITH_INV, .length = length};
+	struct vt *t = pair->a.t;
+	struct ibv_send_wr out, *bad;
+	struct ibv_sge sge;
+
+	post_receives(pair, &row);
+	ts_write(&pair->a, .wr_id = 1);
+	ts_fill_wr(&pair->a, &wr, &sge, &out);
+	out.invalidate_rkey = key;
+	VT_OK(t, ibv_post_send(pair->a.qp, &out, &bad));
+	ts_write(&pair->a, .wr_id = 3);
+	check_requester(pair, &row);
+	check_responder(pair, IBV_WC_LOC_ACCESS_ERR);
+	ts_no_event(t, &t->b);
+}
+
+static void invalidation_of_what_is_no_window(struct vt *t)
+{
+	static const uint32_t lengths[] = {0, 100, 9000}; /* the last in several packets */
+	struct ts_pair *pair;
+	size_t i;
+
+	for (i = 0; i < ROWS(lengths); i++) {
+		vt_row(t, "%u bytes, a key that is none", lengths[i]);
+		pair = ts_connected(t, IBV_QPT_RC);
+		invalidate(pair, lengths[i], pair->b.mr->rkey ^ 0xffff00);
+
+		vt_row(t, "%u bytes, a region's key", lengths[i]);
+		pair = ts_connected(t, IBV_QPT_RC);
+		invalidate(pair, lengths[i], pair->b.mr->rkey);
+		VT_OK(t, vb_dereg_mr(pair->b.mr));
+		ts_gone(t, pair->b.mr);
+	}
+}
+
+/* --- beside it --- */
+
 static void other_connections_live_on(struct vt *t)
 {
 	struct ts_pair *bad = ts_connected(t, IBV_QPT_RC);
@@ -506,6 +549,11 @@ static const struct vt_test tests[] = {
 	 "Linux drivers/infiniband/sw/rxe/rxe_comp.c, quoting: \"if a completion error occurs, a "
 	 "Work Completion will always be generated\"",
 	 0, unsignalled_error_completes},
+	{"invalidation_of_what_is_no_window",
+	 "the refusal: Linux drivers/infiniband/sw/rxe/rxe_mr.c, rxe_invalidate_mr; the statuses: "
+	 "unsourced (" RESP "ERR_INVALIDATE_RKEY sends no NAK and ends the receive with "
+	 "REM_INV_REQ_ERR)",
+	 0, invalidation_of_what_is_no_window},
 	{"other_connections_live_on", "unsourced", 0, other_connections_live_on},
 	{NULL},
 };
