@@ -15,8 +15,8 @@ extern "C" {
 #endif
 
 enum vb_fault_action {
-	VB_FAULT_DROP, /* lost on the way */
-	VB_FAULT_CORRUPT, /* one bit changed, so that its ICRC is wrong */
+	VB_FAULT_DROP,	    /* lost on the way */
+	VB_FAULT_CORRUPT,   /* one bit changed, so that its ICRC is wrong */
 	VB_FAULT_DUPLICATE, /* delivered twice */
 	VB_FAULT_DELAY, /* delivered delay_ns later than it would be: overtaken by what follows */
 };
@@ -29,11 +29,11 @@ struct vb_fault_rule {
 	uint8_t opcode; /* BTH opcode */
 	bool psn_given;
 	uint32_t psn;
-	uint32_t dest_qpn; /* 0 for any */
-	uint64_t skip; /* let this many matching packets pass first */
-	uint64_t count; /* then fire this many times; 0 for ever */
+	uint32_t dest_qpn;  /* 0 for any */
+	uint64_t skip;	    /* let this many matching packets pass first */
+	uint64_t count;	    /* then fire this many times; 0 for ever */
 	double probability; /* of firing on a match that is not skipped; 0 means always */
-	uint64_t delay_ns; /* of VB_FAULT_DELAY */
+	uint64_t delay_ns;  /* of VB_FAULT_DELAY */
 };
 
 /*

@@ -18,12 +18,12 @@
 extern "C" {
 #endif
 
-#define VB_SIM_NAME_MAX     32
-#define VB_SIM_DEVICES_MAX  64
-#define VB_SIM_LINKS_MAX    256
-#define VB_SIM_PORTS_MAX    4
-#define VB_SIM_GIDS_MAX     16
-#define VB_SIM_PKEYS_MAX    16
+#define VB_SIM_NAME_MAX	   32
+#define VB_SIM_DEVICES_MAX 64
+#define VB_SIM_LINKS_MAX   256
+#define VB_SIM_PORTS_MAX   4
+#define VB_SIM_GIDS_MAX	   16
+#define VB_SIM_PKEYS_MAX   16
 
 /* No time: what vb_sim_next_ns() answers when nothing is to come. */
 #define VB_SIM_NEVER UINT64_MAX
@@ -44,17 +44,17 @@ enum vb_sim_clock {
 
 /* One simulated device. Zeroed fields other than the name take the defaults in brackets. */
 struct vb_sim_device_config {
-	char name[VB_SIM_NAME_MAX]; /* "sim0" */
+	char name[VB_SIM_NAME_MAX];    /* "sim0" */
 	char profile[VB_SIM_NAME_MAX]; /* which behaviour where adapters differ ["spec"] */
-	unsigned int ports; /* [1] */
-	int link_layer; /* IBV_LINK_LAYER_ETHERNET [this] or IBV_LINK_LAYER_INFINIBAND */
+	unsigned int ports;	       /* [1] */
+	int link_layer;	  /* IBV_LINK_LAYER_ETHERNET [this] or IBV_LINK_LAYER_INFINIBAND */
 	enum ibv_mtu mtu; /* largest path MTU of the ports, active at once [IBV_MTU_4096] */
 	/* Addresses of port 1, each a GID of type RoCE v2: an IPv4 address is ::ffff:a.b.c.d.
 	 * [10.0.0.N and fd00::N for the Nth device, from 1.] A link-local GID made from the MAC
 	 * always stands before them at index 0. */
 	unsigned int gid_count;
 	union ibv_gid gids[VB_SIM_GIDS_MAX];
-	unsigned int pkey_count; /* [1: 0xffff] */
+	unsigned int pkey_count;	  /* [1: 0xffff] */
 	uint16_t pkeys[VB_SIM_PKEYS_MAX]; /* host order */
 };
 
@@ -62,7 +62,7 @@ struct vb_sim_device_config {
 struct vb_sim_link_config {
 	char a[VB_SIM_NAME_MAX];
 	char b[VB_SIM_NAME_MAX];
-	uint64_t delay_ns; /* from one end to the other [0] */
+	uint64_t delay_ns;	  /* from one end to the other [0] */
 	uint64_t bits_per_second; /* serialisation of each packet; 0 is unlimited [0] */
 };
 
@@ -139,8 +139,8 @@ int vb_sim_trace_open(struct vb_sim *sim, const char *path);
 int vb_sim_trace_close(struct vb_sim *sim);
 
 /* Sees each frame as the trace does; frame is valid during the call only. */
-typedef void vb_sim_frame_fn(void *arg, uint64_t now_ns, const uint8_t *frame,
-			     size_t length_bytes, bool lost);
+typedef void vb_sim_frame_fn(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
+			     bool lost);
 
 /*
  * Calls fn for every frame, beside the pcap file; fn NULL ends it. fn must call nothing of
@@ -152,7 +152,7 @@ void vb_sim_watch(struct vb_sim *sim, vb_sim_frame_fn *fn, void *arg);
 struct vb_sim_counters {
 	uint64_t sent_packets;
 	uint64_t received_packets;
-	uint64_t lost_packets; /* sent here and lost on the way: faults, no such address */
+	uint64_t lost_packets;	  /* sent here and lost on the way: faults, no such address */
 	uint64_t dropped_packets; /* received here and dropped: QP, state, key, ICRC, sequence */
 	uint64_t duplicate_requests;
 	uint64_t out_of_sequence_requests;
