@@ -234,7 +234,7 @@ static void read_resumes_in_its_middle(struct vt *t)
 	struct ts_log *log = ts_watch(t);
 	struct ts_pair *pair = narrow(t);
 	uint32_t psn = pair->a.options.a_psn;
-	uint32_t asked[2];
+	uint32_t asked[2] = {0};
 	unsigned int i, n = 0;
 
 	ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DROP,

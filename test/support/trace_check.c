@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/support/trace_check.h"
 
+#include <assert.h>
 #include <pcap/pcap.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -465,6 +466,7 @@ static void take_request(struct check *c, const struct packet *p)
 		take_again(c, s, p, at);
 	else
 		take_new(c, s, p, at);
+	assert(s->slots && at < s->count);
 	s->slots[at].asked = true;
 	for (uint32_t i = 0; p->arrives && i < psns_of(s, p) && at + i < s->count; i++)
 		s->slots[at + i].delivered = true;
@@ -579,7 +581,8 @@ static void take_atomic_response(struct check *c, struct stream *s, const struct
 		return;
 	}
 	check_msn(c, p, slot->messages, slot->messages);
-	if (slot->answer && memcmp(slot->answer->bth + BTH_BYTES + 4, p->bth + BTH_BYTES + 4, 8))
+	if (slot->answer &&
+	    memcmp(slot->answer->bth + BTH_BYTES + 4, p->bth + BTH_BYTES + 4, 8) != 0)
 		violate(c, p->number, "response: another value than packet %u's",
 			slot->answer->number);
 	slot->answer = p;

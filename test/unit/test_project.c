@@ -518,14 +518,16 @@ void test_every_beginning_of_a_file(void)
 
 static void refuse_nested(const char *piece, size_t count)
 {
-	size_t length = strlen(piece);
-	char *text = malloc(strlen(HEAD) + length * count + 32);
+	char *text = NULL;
+	size_t length;
+	FILE *file = open_memstream(&text, &length);
 
-	TEST_ASSERT_NOT_NULL(text);
-	strcpy(text, ":verbena:\n  seed: ");
+	TEST_ASSERT_NOT_NULL(file);
+	fputs(HEAD "  seed: ", file);
 	for (size_t i = 0; i < count; i++)
-		memcpy(text + strlen(":verbena:\n  seed: ") + i * length, piece, length);
-	refuse_somehow(text, strlen(":verbena:\n  seed: ") + count * length, "p.yml:");
+		fputs(piece, file);
+	TEST_ASSERT_EQUAL_INT(0, fclose(file));
+	refuse_somehow(text, length, "p.yml:");
 	free(text);
 }
 

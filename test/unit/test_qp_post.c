@@ -137,8 +137,8 @@ void test_longest_message(void)
 /* Pieces that do not end where packets end, with empty ones between. */
 void test_scatter_and_gather(void)
 {
-	uint8_t *from = engine.sides[0].memory;
 	struct ibv_sge pieces[4];
+	uint8_t *from;
 	struct ibv_recv_wr recv = {.sg_list = pieces, .num_sge = 4};
 	uint32_t lkey;
 

@@ -22,11 +22,17 @@
 void setUp(void);
 void tearDown(void);
 
-/* Fails the running test with what CMocka prints at its end. */
-#define UNITY_FAIL(line, ...)             \
-	do {                              \
-		print_error(__VA_ARGS__); \
-		_fail(__FILE__, (line));  \
+/* Fails the running test. CMocka's _fail() does not return and does not say so. */
+static inline _Noreturn void unity_fail(const char *file, int line)
+{
+	_fail(file, line);
+	__builtin_unreachable();
+}
+
+#define UNITY_FAIL(...)                         \
+	do {                                    \
+		print_error(__VA_ARGS__);       \
+		unity_fail(__FILE__, __LINE__); \
 	} while (0)
 
 /* message, or nothing where there is none. */
@@ -56,7 +62,7 @@ static inline void unity_number(uint64_t expected, uint64_t actual, enum unity_s
 			    unity_text(message));
 		break;
 	}
-	_fail(file, line);
+	unity_fail(file, line);
 }
 
 static inline void unity_bytes(const void *expected, const void *actual, size_t length_bytes,
@@ -69,7 +75,7 @@ static inline void unity_bytes(const void *expected, const void *actual, size_t 
 		if (left[i] != right[i]) {
 			print_error("Byte %zu Expected 0x%02X Was 0x%02X. %s\n", i, left[i],
 				    right[i], unity_text(message));
-			_fail(file, line);
+			unity_fail(file, line);
 		}
 	}
 }
@@ -81,7 +87,7 @@ static inline void unity_string(const char *expected, const char *actual, const 
 		return;
 	print_error("Expected '%s' Was '%s'. %s\n", expected ? expected : "NULL",
 		    actual ? actual : "NULL", unity_text(message));
-	_fail(file, line);
+	unity_fail(file, line);
 }
 
 static inline void unity_true(int condition, const char *text, const char *message,
@@ -90,7 +96,7 @@ static inline void unity_true(int condition, const char *text, const char *messa
 	if (condition)
 		return;
 	print_error("%s. %s\n", text, unity_text(message));
-	_fail(file, line);
+	unity_fail(file, line);
 }
 
 #define UNITY_NUMBER(expected, actual, style, message) \
@@ -98,8 +104,8 @@ static inline void unity_true(int condition, const char *text, const char *messa
 #define UNITY_TRUE(condition, text, message) \
 	unity_true(!!(condition), text, message, __FILE__, __LINE__)
 
-#define TEST_FAIL_MESSAGE(message) UNITY_FAIL(__LINE__, "%s\n", message)
-#define TEST_FAIL()		   UNITY_FAIL(__LINE__, "failed\n")
+#define TEST_FAIL_MESSAGE(message) UNITY_FAIL("%s\n", message)
+#define TEST_FAIL()		   UNITY_FAIL("failed\n")
 #define TEST_IGNORE()		   skip()
 #define TEST_MESSAGE(message)	   print_message("%s\n", message)
 #define TEST_IGNORE_MESSAGE(message)                     \
