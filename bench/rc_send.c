@@ -46,25 +46,25 @@ static void prepare(struct run *run)
 					 .send_flags = IBV_SEND_SIGNALED};
 }
 
-static void post_recv(struct run *run, uint64_t i)
+static void post_recv(struct run *run, uint64_t i, uint64_t at)
 {
 	struct ibv_recv_wr *bad;
 	int err;
 
 	run->recv.wr_id = i;
-	run->recv_sge.addr = (uintptr_t)run->pair.b.buffer + place(run, i);
+	run->recv_sge.addr = (uintptr_t)run->pair.b.buffer + at;
 	err = ibv_post_recv(run->pair.b.qp, &run->recv, &bad);
 	if (err)
 		bench_fail("post_recv", err);
 }
 
-static void post_send(struct run *run, uint64_t i)
+static void post_send(struct run *run, uint64_t i, uint64_t at)
 {
 	struct ibv_send_wr *bad;
 	int err;
 
 	run->send.wr_id = i;
-	run->send_sge.addr = (uintptr_t)run->pair.a.buffer + place(run, i);
+	run->send_sge.addr = (uintptr_t)run->pair.a.buffer + at;
 	err = ibv_post_send(run->pair.a.qp, &run->send, &bad);
 	if (err)
 		bench_fail("post_send", err);
@@ -93,8 +93,10 @@ static void send_all(struct run *run)
 		uint64_t end = i + run->depth < run->count ? i + run->depth : run->count;
 
 		for (; i < end; i++) {
-			post_recv(run, i);
-			post_send(run, i);
+			uint64_t at = place(run, i);
+
+			post_recv(run, i, at);
+			post_send(run, i, at);
 		}
 		while (run->sent < end)
 			poll(run->pair.a.cq, &run->sent);

@@ -4,6 +4,7 @@
  */
 #include "sim/psn.h"
 #include "sim/timing.h"
+#include "sim/verdict.h"
 #include "sim/world.h"
 
 static uint32_t distance(uint32_t psn, uint32_t from)
@@ -44,6 +45,8 @@ static void repeat(struct sim_qp *qp)
 	/* Several signs of one loss cost one retry: what is under way must first have its time. */
 	if (comp->repeating)
 		return;
+	if (qp->retry_cnt == 7 && qp->device->quirks.retry_7_is_endless)
+		comp->retries_left = 7;
 	if (comp->retries_left == 0) {
 		give_up(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
@@ -66,6 +69,18 @@ static void finish(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
 	qp->comp.psn = sim_psn_add(wqe->first_psn, wqe->packets);
 	sim_qp_complete_send(qp, IBV_WC_SUCCESS);
+}
+
+/* Local operations that waited for the sends before them. */
+static void finish_locals(struct sim_qp *qp)
+{
+	while (qp->sq.tail != qp->sq.head) {
+		const struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
+
+		if (!(wqe->info_flags & SIM_WR_LOCAL) || !wqe->done)
+			return;
+		sim_qp_complete_send(qp, IBV_WC_SUCCESS);
+	}
 }
 
 /* What the requester would send again and the peer has meanwhile, it need not. */
@@ -104,6 +119,7 @@ static bool acknowledge(struct sim_qp *qp, uint32_t before)
 	}
 	if (comp->psn != start) {
 		progress(qp);
+		finish_locals(qp);
 		skip(qp);
 	}
 	return comp->psn == before;
@@ -131,23 +147,6 @@ static void receive_rnr_nak(struct sim_qp *qp, const struct sim_packet *packet)
 	sim_requester_rewind(qp, comp->psn);
 }
 
-/* NAK codes that end the QP, and what its send is told. */
-static enum ibv_wc_status nak_status(uint8_t syndrome)
-{
-	switch (syndrome) {
-	case SIM_NAK_INVALID_REQUEST:
-		return IBV_WC_REM_INV_REQ_ERR;
-	case SIM_NAK_REMOTE_ACCESS:
-		return IBV_WC_REM_ACCESS_ERR;
-	case SIM_NAK_REMOTE_OPERATION:
-		return IBV_WC_REM_OP_ERR;
-	case SIM_NAK_INVALID_RD:
-		return IBV_WC_REM_INV_RD_REQ_ERR;
-	default:
-		return IBV_WC_SUCCESS;
-	}
-}
-
 static void receive_nak(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	enum ibv_wc_status status;
@@ -157,7 +156,7 @@ static void receive_nak(struct sim_qp *qp, const struct sim_packet *packet)
 		repeat(qp);
 		return;
 	}
-	status = nak_status(packet->syndrome);
+	status = sim_nak_status(packet->syndrome);
 	if (status != IBV_WC_SUCCESS)
 		give_up(qp, status);
 }
@@ -186,7 +185,7 @@ static bool store(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t of
 		  const struct sim_span *from, unsigned int from_count, uint32_t bytes)
 {
 	struct sim_span to[SIM_SPANS_MAX];
-	int count = sim_gather(qp, &qp->sq_memo, wqe->sge, wqe->num_sge, offset, bytes,
+	int count = sim_gather(&qp->sq_reach, wqe->sge, wqe->num_sge, offset, bytes,
 			       IBV_ACCESS_LOCAL_WRITE, to);
 
 	return count >= 0 && (bytes == 0 || sim_copy_spans(qp->device, from, from_count, to,
@@ -198,10 +197,12 @@ static void answered(struct sim_qp *qp, struct sim_send_wqe *wqe)
 	wqe->answered++;
 	qp->comp.psn = sim_psn_add(qp->comp.psn, 1);
 	progress(qp);
-	if (wqe->answered == wqe->packets)
+	if (wqe->answered == wqe->packets) {
 		finish(qp, wqe);
-	else
+		finish_locals(qp);
+	} else {
 		skip(qp);
+	}
 }
 
 static void receive_read_response(struct sim_qp *qp, struct sim_send_wqe *wqe,

@@ -49,6 +49,9 @@ int sim_cq_destroy(struct sim_cq *cq)
 {
 	if (cq->users)
 		return EBUSY;
+	/* Slots of an SRQ outlive the CQ. */
+	while (sim_cq_count(cq))
+		sim_cq_pop(cq);
 	cq->device->cq_count--;
 	free(cq->ring);
 	free(cq);
@@ -78,10 +81,14 @@ int sim_cq_resize(struct sim_cq *cq, unsigned int entries)
 }
 
 /* The slots of a work queue are the program's again once it has polled the completion. */
-static void retire(const struct sim_cqe *cqe)
+__attribute__((always_inline)) static inline void retire(const struct sim_cqe *cqe)
 {
-	if (cqe->retires)
+	if (!cqe->retires)
+		return;
+	if (!cqe->retires->shared)
 		cqe->retires->freed = cqe->retire_to;
+	else
+		sim_srq_retire((struct sim_srq *)cqe->retires, cqe->retire_to);
 }
 
 void sim_cq_forget(struct sim_cq *cq, const struct sim_queue *queue)
@@ -94,6 +101,9 @@ void sim_cq_forget(struct sim_cq *cq, const struct sim_queue *queue)
 int sim_cq_poll(struct sim_cq *cq, int count, struct ibv_wc *wc)
 {
 	int taken = 0;
+
+	if (cq->overrun && cq->device->quirks.overrun_ends_polling)
+		return count > 0 ? -1 : 0;
 
 	for (; taken < count && cq->tail != cq->head; taken++) {
 		const struct sim_cqe *cqe = &cq->ring[cq->tail & cq->mask];
@@ -122,6 +132,28 @@ void sim_cq_arm(struct sim_cq *cq, bool solicited_only)
 		cq->armed = SIM_CQ_ARMED_ALL;
 	else if (cq->armed == SIM_CQ_UNARMED)
 		cq->armed = SIM_CQ_ARMED_SOLICITED;
+	if (cq->device->quirks.pending_completions_notify && sim_cq_count(cq))
+		sim_cq_notify(cq);
+}
+
+bool sim_cq_counts_as_solicited(const struct sim_cq *cq, const struct sim_cqe *cqe)
+{
+	return cqe->wc.status != IBV_WC_SUCCESS && !cq->device->quirks.errors_are_not_solicited;
+}
+
+void sim_cq_purge(struct sim_cq *cq, uint32_t qpn)
+{
+	uint32_t kept = cq->tail;
+
+	for (uint32_t i = cq->tail; i != cq->head; i++) {
+		const struct sim_cqe *cqe = &cq->ring[i & cq->mask];
+
+		if (cqe->wc.qp_num == qpn)
+			retire(cqe);
+		else
+			cq->ring[kept++ & cq->mask] = *cqe;
+	}
+	cq->head = kept;
 }
 
 void sim_cq_notify(struct sim_cq *cq)
@@ -143,7 +175,7 @@ bool sim_cq_overflow(struct sim_cq *cq)
 		sim_cq_pop(cq);
 		return true;
 	}
-	cq->overrun = true;
+	cq->overrun = !cq->device->quirks.overrun_loses_completions;
 	host->async_event(host->arg, cq->device, &event);
 	return false;
 }

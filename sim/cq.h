@@ -69,10 +69,16 @@ static inline uint32_t sim_cq_count(const struct sim_cq *cq)
 /* Entries of a work queue that is reset or ends give nothing back any more. */
 void sim_cq_forget(struct sim_cq *cq, const struct sim_queue *queue);
 
+/* Takes a QP's entries out (a quirk). */
+void sim_cq_purge(struct sim_cq *cq, uint32_t qpn);
+
 /* One more than fits: the CQ dies (false), or loses its oldest entry. */
 bool sim_cq_overflow(struct sim_cq *cq);
 
 void sim_cq_notify(struct sim_cq *cq);
+
+/* Errors count as solicited (but for a quirk). */
+bool sim_cq_counts_as_solicited(const struct sim_cq *cq, const struct sim_cqe *cqe);
 
 /* The next entry to fill, or NULL where the CQ is dead or dies by this one (overrun). */
 static inline struct sim_cqe *sim_cq_begin(struct sim_cq *cq)
@@ -86,8 +92,9 @@ static inline struct sim_cqe *sim_cq_begin(struct sim_cq *cq)
 static inline void sim_cq_commit(struct sim_cq *cq, const struct sim_cqe *cqe)
 {
 	cq->head++;
-	if (cq->armed == SIM_CQ_ARMED_ALL || (cq->armed == SIM_CQ_ARMED_SOLICITED &&
-					      (cqe->solicited || cqe->wc.status != IBV_WC_SUCCESS)))
+	if (cq->armed == SIM_CQ_ARMED_ALL ||
+	    (cq->armed == SIM_CQ_ARMED_SOLICITED &&
+	     (cqe->solicited || sim_cq_counts_as_solicited(cq, cqe))))
 		sim_cq_notify(cq);
 }
 

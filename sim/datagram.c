@@ -9,7 +9,7 @@
 
 enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
-	const struct sim_path *path = &wqe->ah->path;
+	struct sim_path *path = &wqe->ah->path;
 	struct sim_span spans[SIM_SPANS_MAX];
 	struct sim_packet packet = {
 		.opcode = sim_opcode_request(SIM_TRANSPORT_UD, wqe->opcode, true, true),
@@ -21,6 +21,8 @@ enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe
 		.payload_bytes = wqe->length,
 		.spans = spans,
 		.imm_data = wqe->imm_data,
+		.slid = path->route.infiniband ? path->source->lid : 0,
+		.sl = path->route.sl,
 		.qkey = wqe->remote_qkey & QKEY_CONTROLLED ? qp->qkey : wqe->remote_qkey,
 	};
 	int count = 1;
@@ -30,8 +32,7 @@ enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe
 	if (wqe->send_flags & IBV_SEND_INLINE)
 		spans[0] = (struct sim_span){wqe->sge, wqe->length};
 	else
-		count = sim_gather(qp, &qp->sq_memo, wqe->sge, wqe->num_sge, 0, wqe->length, 0,
-				   spans);
+		count = sim_gather(&qp->sq_reach, wqe->sge, wqe->num_sge, 0, wqe->length, 0, spans);
 	if (count < 0)
 		return IBV_WC_LOC_PROT_ERR;
 	packet.span_count = wqe->length ? (uint8_t)count : 0;
@@ -50,8 +51,7 @@ static int store(struct sim_qp *qp, const struct sim_recv_wqe *wqe, const struct
 	uint8_t grh[GRH_BYTES];
 	struct sim_span from[SIM_SPANS_MAX + 1] = {{grh, sizeof(grh)}};
 	struct sim_span to[SIM_SPANS_MAX];
-	int count = sim_gather(qp, &qp->rq_memo, wqe->sge, wqe->num_sge, 0,
-			       GRH_BYTES + packet->payload_bytes, IBV_ACCESS_LOCAL_WRITE, to);
+	int count = sim_qp_scatter(qp, wqe, 0, GRH_BYTES + packet->payload_bytes, to);
 
 	if (count < 0)
 		return -1;
@@ -61,20 +61,30 @@ static int store(struct sim_qp *qp, const struct sim_recv_wqe *wqe, const struct
 	return sim_copy_spans(qp->device, from, packet->span_count + 1u, to, (unsigned int)count);
 }
 
+static void fail_receive(struct sim_qp *qp, enum ibv_wc_status status)
+{
+	sim_qp_take_recv(qp);
+	sim_qp_complete_recv(qp, NULL, status, IBV_WC_RECV, 0, 0);
+	sim_qp_fail(qp);
+}
+
 void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 			  const struct sim_route *route)
 {
-	const struct sim_recv_wqe *wqe = sim_qp_recv_wqe(qp, qp->rq.tail);
+	const struct sim_recv_wqe *wqe = sim_qp_peek_recv(qp);
 	uint32_t flags = sim_opcodes[packet->opcode].flags;
-	struct sim_recv_done done = {
-		.packet = packet,
-		.status = IBV_WC_SUCCESS,
-		.opcode = IBV_WC_RECV,
-		.byte_len = GRH_BYTES + packet->payload_bytes,
-		.wc_flags = IBV_WC_GRH | (flags & SIM_OP_IMMDT ? IBV_WC_WITH_IMM : 0),
-	};
+	uint32_t byte_len = GRH_BYTES + packet->payload_bytes;
+	unsigned int wc_flags = flags & SIM_OP_IMMDT ? IBV_WC_WITH_IMM : 0;
 
-	if (packet->qkey != qp->qkey || qp->rq.tail == qp->rq.head || wqe->length < done.byte_len) {
+	/* Without one its 40 bytes are there all the same, and mean nothing: ibv_poll_cq(3). */
+	if (!route->infiniband || route->has_grh)
+		wc_flags |= IBV_WC_GRH;
+	if (packet->qkey == qp->qkey && wqe && wqe->length < byte_len &&
+	    qp->device->quirks.short_datagram_receive_fails) {
+		fail_receive(qp, IBV_WC_LOC_QP_OP_ERR);
+		return;
+	}
+	if (packet->qkey != qp->qkey || !wqe || wqe->length < byte_len) {
 		qp->device->counters.dropped_packets++;
 		return;
 	}
@@ -83,11 +93,10 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 		if (qp->state == IBV_QPS_RTR)
 			sim_qp_event(qp, IBV_EVENT_COMM_EST);
 	}
+	sim_qp_take_recv(qp);
 	if (store(qp, wqe, packet, route) == 0) {
-		sim_qp_complete_recv(qp, &done);
+		sim_qp_complete_recv(qp, packet, IBV_WC_SUCCESS, IBV_WC_RECV, byte_len, wc_flags);
 		return;
 	}
-	done = (struct sim_recv_done){.status = IBV_WC_LOC_PROT_ERR, .opcode = IBV_WC_RECV};
-	sim_qp_complete_recv(qp, &done);
-	sim_qp_fail(qp);
+	fail_receive(qp, IBV_WC_LOC_PROT_ERR);
 }

@@ -8,9 +8,11 @@
 #include <string.h>
 
 /* QPNs 0 and 1 are management's; Wireshark reads them so. */
-#define FIRST_QPN	    16
-#define QPN_PLACE_BITS	    18
-#define QPN_GENERATION_BITS 6
+#define FIRST_QPN	     16
+#define QPN_PLACE_BITS	     18
+#define SRQN_PLACE_BITS	     18
+#define SRQN_GENERATION_BITS 6
+#define QPN_GENERATION_BITS  6
 
 static void set_link_local(union ibv_gid *gid, const uint8_t mac[6])
 {
@@ -19,6 +21,17 @@ static void set_link_local(union ibv_gid *gid, const uint8_t mac[6])
 				 mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
 
 	memcpy(gid->raw, raw, sizeof(raw));
+}
+
+/* One more than the ports of InfiniBand that there are. */
+static uint16_t next_lid(const struct sim_world *world)
+{
+	unsigned int count = 0;
+
+	for (const struct sim_device *device = world->devices; device; device = device->next)
+		if (sim_port_is_infiniband(&device->ports[0]))
+			count += device->port_count;
+	return (uint16_t)(count + 1);
 }
 
 static void init_port(struct sim_port *port, struct sim_device *device, unsigned int number,
@@ -37,6 +50,10 @@ static void init_port(struct sim_port *port, struct sim_device *device, unsigned
 		.pkeys = {0xffff},
 	};
 	set_link_local(&port->gids[0], port->mac);
+	if (sim_port_is_infiniband(port)) {
+		port->lid = (uint16_t)(next_lid(device->world) + number - 1);
+		port->sm_lid = 1;
+	}
 	if (number == 1) {
 		if (config->gid_count)
 			memcpy(&port->gids[1], config->gids,
@@ -52,6 +69,8 @@ static void init_port(struct sim_port *port, struct sim_device *device, unsigned
 static bool config_fits(const struct sim_device_config *config)
 {
 	return config->port_count >= 1 && config->port_count <= SIM_PORTS_MAX &&
+	       (config->link_layer == IBV_LINK_LAYER_ETHERNET ||
+		config->link_layer == IBV_LINK_LAYER_INFINIBAND) &&
 	       config->mtu >= IBV_MTU_256 && config->mtu <= IBV_MTU_4096 &&
 	       config->gid_count < SIM_GIDS_MAX && config->pkey_count <= SIM_PKEYS_MAX &&
 	       strlen(config->name) < SIM_NAME_MAX;
@@ -65,13 +84,12 @@ int sim_device_create(struct sim_world *world, const struct sim_device_config *c
 
 	if (!config_fits(config))
 		return EINVAL;
-	if (config->link_layer != IBV_LINK_LAYER_ETHERNET)
-		return ENOTSUP;
 	device = calloc(1, sizeof(*device));
 	if (!device)
 		return ENOMEM;
 	device->world = world;
 	device->profile = config->profile;
+	device->quirks = config->profile->quirks;
 	device->user = user;
 	device->index = world->device_count++;
 	device->port_count = config->port_count;
@@ -79,6 +97,8 @@ int sim_device_create(struct sim_world *world, const struct sim_device_config *c
 	strcpy(device->name, config->name);
 	sim_table_init(&device->qps, QPN_PLACE_BITS, QPN_GENERATION_BITS, FIRST_QPN,
 		       (uint32_t)config->profile->limits.max_qp);
+	sim_table_init(&device->srqs, SRQN_PLACE_BITS, SRQN_GENERATION_BITS, 1,
+		       (uint32_t)config->profile->limits.max_srq);
 	sim_table_init(&device->regions, SIM_KEY_PLACE_BITS, SIM_KEY_GENERATION_BITS, 1,
 		       (uint32_t)config->profile->limits.max_mr);
 	for (unsigned int i = 0; i < config->port_count; i++)
@@ -106,25 +126,41 @@ void sim_device_query(const struct sim_device *device, struct ibv_device_attr *a
 
 void sim_port_query(const struct sim_port *port, struct ibv_port_attr *attr)
 {
+	const bool infiniband = sim_port_is_infiniband(port);
+
 	*attr = (struct ibv_port_attr){
 		.state = port->state,
 		.max_mtu = port->mtu,
 		.active_mtu = port->mtu,
 		.gid_tbl_len = SIM_GIDS_MAX,
-		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
+		.port_cap_flags = IBV_PORT_CM_SUP |
+				  (infiniband ? IBV_PORT_CLIENT_REG_SUP : IBV_PORT_IP_BASED_GIDS),
 		.max_msg_sz = port->device->profile->max_message_bytes,
 		.pkey_tbl_len = port->pkey_count,
 		.lid = port->lid,
+		.sm_lid = port->sm_lid,
 		.max_vl_num = 1,
 		.active_width = 2,  /* 4X */
 		.active_speed = 32, /* EDR: 25 Gbit/s a lane, 100 in all */
 		.phys_state = port->state == IBV_PORT_ACTIVE ? 5 /* LinkUp */ : 3 /* Disabled */,
 		.link_layer = port->link_layer,
+		.flags = infiniband ? 0 : IBV_QPF_GRH_REQUIRED,
 	};
 }
 
-static void fill_route(struct sim_route *route, const struct sim_path *path,
-		       const union ibv_gid *sgid, const struct ibv_global_route *grh)
+/* The MAC of a group: RFC 1112 for IPv4, RFC 2464 for IPv6. */
+static void set_group_mac(uint8_t mac[6], const union ibv_gid *sgid, const union ibv_gid *dgid)
+{
+	const uint8_t ipv4[6] = {0x01,		0x00,	      0x5e, dgid->raw[13] & 0x7f,
+				 dgid->raw[14], dgid->raw[15]};
+	const uint8_t ipv6[6] = {0x33,		0x33,	       dgid->raw[12],
+				 dgid->raw[13], dgid->raw[14], dgid->raw[15]};
+
+	memcpy(mac, sim_gid_is_ipv4(sgid->raw) ? ipv4 : ipv6, 6);
+}
+
+static void fill_ethernet(struct sim_route *route, const struct sim_path *path,
+			  const union ibv_gid *sgid, const struct ibv_global_route *grh)
 {
 	*route = (struct sim_route){
 		.traffic_class = grh->traffic_class,
@@ -135,32 +171,89 @@ static void fill_route(struct sim_route *route, const struct sim_path *path,
 	if (route->flow_label)
 		route->udp_source_port = ibv_flow_label_to_udp_sport(route->flow_label);
 	memcpy(route->source_mac, path->source->mac, sizeof(route->source_mac));
-	if (path->dest)
+	if (path->multicast)
+		set_group_mac(route->dest_mac, sgid, &grh->dgid);
+	else if (path->dest)
 		memcpy(route->dest_mac, path->dest->mac, sizeof(route->dest_mac));
 	memcpy(route->source_gid, sgid->raw, sizeof(route->source_gid));
 	memcpy(route->dest_gid, grh->dgid.raw, sizeof(route->dest_gid));
 }
 
-int sim_path_resolve(struct sim_device *device, const struct ibv_ah_attr *attr,
-		     struct sim_path *path)
+static bool gids_fit(const struct sim_port *port, const struct ibv_global_route *grh)
 {
 	static const union ibv_gid zero;
-	struct sim_port *port = sim_device_port(device, attr->port_num);
+
+	return grh->sgid_index < port->gid_count &&
+	       memcmp(&port->gids[grh->sgid_index], &zero, sizeof(zero)) != 0 &&
+	       memcmp(&grh->dgid, &zero, sizeof(zero)) != 0;
+}
+
+static int resolve_ethernet(struct sim_port *port, const struct ibv_ah_attr *attr,
+			    struct sim_path *path)
+{
+	const struct ibv_global_route *grh = &attr->grh;
 	const union ibv_gid *sgid;
 
 	/* RoCE has no LIDs: without a GRH there is no address. */
-	if (!port || !attr->is_global || attr->grh.sgid_index >= port->gid_count)
+	if (!attr->is_global || !gids_fit(port, grh))
 		return EINVAL;
-	sgid = &port->gids[attr->grh.sgid_index];
-	if (memcmp(&attr->grh.dgid, &zero, sizeof(zero)) == 0 ||
-	    sim_gid_is_ipv4(sgid->raw) != sim_gid_is_ipv4(attr->grh.dgid.raw))
+	sgid = &port->gids[grh->sgid_index];
+	path->multicast = sim_gid_is_multicast(grh->dgid.raw);
+	if (!path->multicast && sim_gid_is_ipv4(sgid->raw) != sim_gid_is_ipv4(grh->dgid.raw))
+		return EINVAL;
+	path->dest = sim_fabric_find(port->device->world, &grh->dgid);
+	fill_ethernet(&path->route, path, sgid, grh);
+	return 0;
+}
+
+/*
+ * The checks are those of qib_check_ah in Linux drivers/infiniband/hw/qib/qib_verbs.c; that a
+ * multicast LID wants a multicast GID besides the GRH is unsourced.
+ */
+static int resolve_infiniband(struct sim_port *port, const struct ibv_ah_attr *attr,
+			      struct sim_path *path)
+{
+	const struct ibv_global_route *grh = &attr->grh;
+
+	path->multicast = sim_lid_is_multicast(attr->dlid);
+	if (attr->dlid == 0 || attr->sl > 15 || (attr->is_global && !gids_fit(port, grh)) ||
+	    (path->multicast && !(attr->is_global && sim_gid_is_multicast(grh->dgid.raw))))
+		return EINVAL;
+	path->dest = sim_fabric_find_lid(port->device->world, attr->dlid);
+	path->route = (struct sim_route){
+		.infiniband = true,
+		.has_grh = attr->is_global,
+		.sl = attr->sl,
+		.slid = port->lid,
+		.dlid = attr->dlid,
+	};
+	if (!attr->is_global)
+		return 0;
+	path->route.traffic_class = grh->traffic_class;
+	path->route.hop_limit = grh->hop_limit;
+	path->route.flow_label = grh->flow_label & 0xfffff;
+	memcpy(path->route.source_gid, port->gids[grh->sgid_index].raw, 16);
+	memcpy(path->route.dest_gid, grh->dgid.raw, 16);
+	return 0;
+}
+
+int sim_path_resolve(struct sim_device *device, const struct ibv_ah_attr *attr,
+		     struct sim_path *path)
+{
+	struct sim_port *port = sim_device_port(device, attr->port_num);
+	int err;
+
+	if (!port)
 		return EINVAL;
 	path->source = port;
-	path->dest = sim_fabric_find(device->world, &attr->grh.dgid);
-	path->link = path->dest ? sim_fabric_link(device->world, port, path->dest) : NULL;
-	path->sgid_index = attr->grh.sgid_index;
+	path->sgid_index = attr->is_global ? attr->grh.sgid_index : 0;
 	path->service_level = attr->sl;
-	fill_route(&path->route, path, sgid, &attr->grh);
+	path->address_epoch = device->world->fabric.address_epoch;
+	err = sim_port_is_infiniband(port) ? resolve_infiniband(port, attr, path)
+					   : resolve_ethernet(port, attr, path);
+	if (err)
+		return err;
+	path->link = path->dest ? sim_fabric_link(device->world, port, path->dest) : NULL;
 	return 0;
 }
 
@@ -195,4 +288,102 @@ void sim_ah_release(struct sim_ah *ah)
 		return;
 	ah->device->ah_count--;
 	free(ah);
+}
+
+int sim_xrcd_create(struct sim_device *device, struct sim_xrcd **out)
+{
+	struct sim_xrcd *xrcd = calloc(1, sizeof(*xrcd));
+
+	if (!xrcd)
+		return ENOMEM;
+	xrcd->device = device;
+	device->xrcd_count++;
+	*out = xrcd;
+	return 0;
+}
+
+int sim_xrcd_destroy(struct sim_xrcd *xrcd)
+{
+	if (xrcd->users)
+		return EBUSY;
+	xrcd->device->xrcd_count--;
+	free(xrcd);
+	return 0;
+}
+
+void sim_port_event(struct sim_port *port, enum ibv_event_type type)
+{
+	const struct sim_host *host = &port->device->world->host;
+	const struct sim_event event = {.type = type, .port_num = port->number};
+
+	host->async_event(host->arg, port->device, &event);
+}
+
+/* Addresses have moved: paths look again. */
+static void moved(struct sim_port *port, enum ibv_event_type type)
+{
+	port->device->world->fabric.address_epoch++;
+	sim_world_changed(port->device->world);
+	sim_port_event(port, type);
+}
+
+void sim_port_set_state(struct sim_port *port, enum ibv_port_state state)
+{
+	bool was_active = port->state == IBV_PORT_ACTIVE;
+	bool is_active = state == IBV_PORT_ACTIVE;
+
+	port->state = (uint8_t)state;
+	sim_world_changed(port->device->world);
+	if (was_active != is_active)
+		sim_port_event(port, is_active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+void sim_port_set_lid(struct sim_port *port, uint16_t lid)
+{
+	port->lid = lid;
+	moved(port, IBV_EVENT_LID_CHANGE);
+}
+
+int sim_port_set_gid(struct sim_port *port, unsigned int index, const union ibv_gid *gid)
+{
+	if (index >= SIM_GIDS_MAX)
+		return EINVAL;
+	port->gids[index] = *gid;
+	if (index >= port->gid_count)
+		port->gid_count = (uint16_t)(index + 1);
+	moved(port, IBV_EVENT_GID_CHANGE);
+	return 0;
+}
+
+int sim_port_set_pkey(struct sim_port *port, unsigned int index, uint16_t pkey)
+{
+	struct sim_qp *qp;
+	uint32_t place = 0;
+
+	if (index >= port->pkey_count)
+		return EINVAL;
+	port->pkeys[index] = pkey;
+	while ((qp = sim_table_next(&port->device->qps, &place)))
+		if (qp->port_num == port->number && qp->pkey_index == index)
+			qp->pkey = pkey;
+	sim_world_changed(port->device->world);
+	sim_port_event(port, IBV_EVENT_PKEY_CHANGE);
+	return 0;
+}
+
+void sim_device_kill(struct sim_device *device)
+{
+	const struct sim_host *host = &device->world->host;
+	const struct sim_event event = {.type = IBV_EVENT_DEVICE_FATAL};
+	struct sim_qp *qp;
+	uint32_t place = 0;
+
+	if (device->dead)
+		return;
+	device->dead = true;
+	sim_world_changed(device->world);
+	while ((qp = sim_table_next(&device->qps, &place)))
+		if (qp->state != IBV_QPS_RESET)
+			sim_qp_fail(qp);
+	host->async_event(host->arg, device, &event);
 }

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/fabric.h"
 
+#include "sim/icrc.h"
+#include "sim/wire.h"
 #include "sim/world.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define MULTICAST_QPN 0xffffffu
 
 /* A packet under way on a link with delay; it owns its bytes. */
 struct sim_flight {
@@ -35,6 +39,12 @@ void sim_fabric_destroy(struct sim_world *world)
 		fabric->flights = flight->next_made;
 		free(flight);
 	}
+	while (fabric->members) {
+		struct sim_member *member = fabric->members;
+
+		fabric->members = member->next;
+		free(member);
+	}
 	while (fabric->links) {
 		struct sim_link *link = fabric->links;
 
@@ -49,6 +59,8 @@ int sim_fabric_join(struct sim_world *world, struct sim_device *a, struct sim_de
 	struct sim_fabric *fabric = &world->fabric;
 	struct sim_link *link;
 
+	if (a->ports[0].link_layer != b->ports[0].link_layer)
+		return EINVAL;
 	if (!fabric->meshed && sim_fabric_link(world, &a->ports[0], &b->ports[0]))
 		return EEXIST;
 	link = malloc(sizeof(*link));
@@ -84,6 +96,8 @@ struct sim_link *sim_fabric_link(struct sim_world *world, struct sim_port *a, st
 {
 	struct sim_fabric *fabric = &world->fabric;
 
+	if (a->link_layer != b->link_layer)
+		return NULL;
 	if (fabric->meshed || a->device == b->device)
 		return &fabric->direct;
 	for (struct sim_link *link = fabric->links; link; link = link->next)
@@ -104,9 +118,87 @@ struct sim_port *sim_fabric_find(struct sim_world *world, const union ibv_gid *g
 {
 	for (struct sim_device *device = world->devices; device; device = device->next)
 		for (unsigned int i = 0; i < device->port_count; i++)
-			if (has_gid(&device->ports[i], gid))
+			if (!sim_port_is_infiniband(&device->ports[i]) &&
+			    has_gid(&device->ports[i], gid))
 				return &device->ports[i];
 	return NULL;
+}
+
+struct sim_port *sim_fabric_find_lid(struct sim_world *world, uint16_t lid)
+{
+	for (struct sim_device *device = world->devices; device; device = device->next)
+		for (unsigned int i = 0; i < device->port_count; i++)
+			if (sim_port_is_infiniband(&device->ports[i]) &&
+			    device->ports[i].lid == lid)
+				return &device->ports[i];
+	return NULL;
+}
+
+/* The LID that a group has besides its GID: RoCE has none. */
+static uint16_t group_lid(const struct sim_qp *qp, uint16_t lid)
+{
+	return sim_port_is_infiniband(&qp->device->ports[0]) ? lid : 0;
+}
+
+/* The membership in a group; in any with gid NULL. */
+static struct sim_member **find_member(struct sim_world *world, const struct sim_qp *qp,
+				       const union ibv_gid *gid, uint16_t lid)
+{
+	struct sim_member **at = &world->fabric.members;
+
+	while (*at && ((*at)->qp != qp ||
+		       (gid && ((*at)->lid != lid || memcmp(&(*at)->gid, gid, sizeof(*gid)) != 0))))
+		at = &(*at)->next;
+	return at;
+}
+
+int sim_qp_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	struct sim_member **at = find_member(qp->world, qp, gid, group_lid(qp, lid));
+
+	if (qp->type != IBV_QPT_UD || !sim_gid_is_multicast(gid->raw))
+		return EINVAL;
+	/* As is_valid_mcast_lid in Linux drivers/infiniband/core/verbs.c. */
+	if (sim_port_is_infiniband(&qp->device->ports[0]) && !sim_lid_is_multicast(lid))
+		return EINVAL;
+	if (*at)
+		return 0;
+	*at = calloc(1, sizeof(**at));
+	if (!*at)
+		return ENOMEM;
+	(*at)->qp = qp;
+	(*at)->gid = *gid;
+	(*at)->lid = group_lid(qp, lid);
+	qp->attachments++;
+	return 0;
+}
+
+static void remove_member(struct sim_member **at)
+{
+	struct sim_member *member = *at;
+
+	member->qp->attachments--;
+	*at = member->next;
+	free(member);
+}
+
+int sim_qp_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	struct sim_member **at = find_member(qp->world, qp, gid, group_lid(qp, lid));
+
+	if (!*at)
+		return EINVAL;
+	remove_member(at);
+	return 0;
+}
+
+void sim_fabric_forget(struct sim_qp *qp)
+{
+	struct sim_member **at;
+
+	for (at = find_member(qp->world, qp, NULL, 0); *at;
+	     at = find_member(qp->world, qp, NULL, 0))
+		remove_member(at);
 }
 
 /* Same partition, and not both of them limited members. */
@@ -125,12 +217,34 @@ static bool takes_responses(const struct sim_qp *qp)
 	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD;
 }
 
-/* Whether a connected QP's packet is from the other end of its connection. */
+/*
+ * Whether a connected QP's packet is from the other end of its connection. On InfiniBand as
+ * qib_ruc_check_hdr in Linux drivers/infiniband/hw/qib/qib_ruc.c: both sides have a GRH or none,
+ * its GIDs are the connection's, and the source LID is the peer's.
+ */
 static bool from_peer(const struct sim_qp *qp, const struct sim_packet *packet,
 		      const struct sim_route *route)
 {
-	return packet->source_qpn == qp->dest_qpn &&
-	       memcmp(route->source_gid, qp->path.route.dest_gid, sizeof(route->source_gid)) == 0;
+	const struct sim_route *own = &qp->path.route;
+
+	if (packet->source_qpn != qp->dest_qpn && !qp->device->quirks.foreign_requests_accepted)
+		return false;
+	if (route->infiniband && (route->slid != own->dlid || route->has_grh != own->has_grh))
+		return false;
+	if (route->infiniband && !route->has_grh)
+		return true;
+	return memcmp(route->source_gid, own->dest_gid, sizeof(route->source_gid)) == 0;
+}
+
+/* A switch looks at LIDs only: a GRH may be for another than the port that the packet came to. */
+static bool misrouted(const struct sim_port *port, const struct sim_route *route)
+{
+	union ibv_gid dgid;
+
+	if (!route->infiniband || !route->has_grh)
+		return false;
+	memcpy(dgid.raw, route->dest_gid, sizeof(dgid));
+	return !has_gid(port, &dgid);
 }
 
 /* Whether the QP is there and admits the packet. */
@@ -143,7 +257,34 @@ static bool admits(const struct sim_port *port, const struct sim_qp *qp,
 		return false;
 	if (info->flags & SIM_OP_REQUEST ? !takes_requests(qp) : !takes_responses(qp))
 		return false;
-	return qp->type == IBV_QPT_UD || from_peer(qp, packet, route);
+	/* An XRC connection has its requester on one side and its responder on the other. */
+	if (qp->transport == SIM_TRANSPORT_XRC &&
+	    !(info->flags & SIM_OP_REQUEST) != (qp->type == IBV_QPT_XRC_SEND))
+		return false;
+	if (qp->type == IBV_QPT_UD)
+		return true;
+	return from_peer(qp, packet, route);
+}
+
+static bool in_group(const struct sim_member *member, const struct sim_port *port,
+		     const struct sim_route *route)
+{
+	return member->qp->device == port->device &&
+	       member->lid == (route->infiniband ? route->dlid : 0) &&
+	       memcmp(&member->gid, route->dest_gid, sizeof(member->gid)) == 0;
+}
+
+static void arrive_multicast(struct sim_port *port, const struct sim_packet *packet,
+			     const struct sim_route *route, const struct sim_opcode_info *info)
+{
+	struct sim_member *next;
+
+	for (struct sim_member *member = port->device->world->fabric.members; member;
+	     member = next) {
+		next = member->next;
+		if (in_group(member, port, route) && admits(port, member->qp, packet, route, info))
+			sim_datagram_receive(member->qp, packet, route);
+	}
 }
 
 /* A packet whose ICRC is right has come to a port. */
@@ -155,7 +296,11 @@ static void arrive(struct sim_port *port, const struct sim_packet *packet,
 	struct sim_qp *qp = sim_table_find(&device->qps, packet->dest_qpn);
 
 	device->counters.received_packets++;
-	if (!admits(port, qp, packet, route, info))
+	if (packet->dest_qpn == MULTICAST_QPN) {
+		arrive_multicast(port, packet, route, info);
+		return;
+	}
+	if (misrouted(port, route) || !admits(port, qp, packet, route, info))
 		device->counters.dropped_packets++;
 	else if (qp->type == IBV_QPT_UD)
 		sim_datagram_receive(qp, packet, route);
@@ -218,15 +363,6 @@ static bool take_off(struct sim_world *world, const struct sim_path *path,
 	return true;
 }
 
-/* Header bytes below the BTH, and the ICRC, of a RoCEv2 frame. */
-static uint64_t wire_bytes(const struct sim_path *path, const struct sim_packet *packet)
-{
-	unsigned int ip = sim_gid_is_ipv4(path->route.dest_gid) ? 20 : 40;
-
-	return 14 + ip + 8 + sim_opcodes[packet->opcode].header_bytes + packet->payload_bytes +
-	       sim_pad_bytes(packet->payload_bytes) + 4;
-}
-
 /* When a packet that is sent now comes out at the other end. */
 static uint64_t arrival(struct sim_world *world, const struct sim_path *path,
 			const struct sim_packet *packet)
@@ -236,7 +372,7 @@ static uint64_t arrival(struct sim_world *world, const struct sim_path *path,
 
 	if (link->bits_per_second) {
 		uint64_t *busy_ns = &link->busy_until_ns[path->source == link->b];
-		uint64_t bits = wire_bytes(path, packet) * 8;
+		uint64_t bits = sim_frame_bytes(packet, &path->route) * 8;
 
 		if (*busy_ns > start_ns)
 			start_ns = *busy_ns;
@@ -257,14 +393,14 @@ static bool deliver(struct sim_world *world, const struct sim_path *path,
 	return true;
 }
 
-static void show(struct sim_world *world, size_t frame_bytes)
+static void show(struct sim_world *world, size_t frame_bytes, unsigned int flags)
 {
 	struct sim_fabric *fabric = &world->fabric;
 
 	for (unsigned int i = 0; i < 2; i++)
 		if (fabric->sinks[i].frame)
 			fabric->sinks[i].frame(fabric->sinks[i].arg, world->clock.now_ns,
-					       fabric->frame, frame_bytes);
+					       fabric->frame, frame_bytes, flags);
 }
 
 /* One bit behind the first words of the BTH, where each is covered by the ICRC. */
@@ -275,13 +411,24 @@ static void spoil(struct sim_world *world, size_t frame_bytes, size_t bth)
 	world->fabric.frame[bth + 8 + bit / 8] ^= (uint8_t)(1u << bit % 8);
 }
 
+/* As in the memory of a switch, which sends the packet on with a VCRC that is right. */
+static void spoil_infiniband(struct sim_world *world, size_t frame_bytes, size_t bth)
+{
+	uint8_t *frame = world->fabric.frame;
+	size_t length_bytes = frame_bytes - 2;
+
+	spoil(world, length_bytes, bth);
+	sim_store_le16(frame + length_bytes, sim_vcrc(frame, length_bytes));
+}
+
 /* Serialises a packet that somebody looks at, and shows it. */
 static void expose(struct sim_world *world, const struct sim_path *path,
 		   const struct sim_packet *packet, bool lost, bool spoilt)
 {
 	struct sim_fabric *fabric = &world->fabric;
 	struct sim_route route = path->route;
-	size_t bth = 14 + (sim_gid_is_ipv4(route.dest_gid) ? 20 : 40) + 8;
+	unsigned int flags = lost ? SIM_FRAME_LOST : 0;
+	size_t bth = sim_route_bytes(&route);
 	size_t frame_bytes;
 
 	if (!route.udp_source_port)
@@ -289,9 +436,13 @@ static void expose(struct sim_world *world, const struct sim_path *path,
 	if (lost)
 		memcpy(route.dest_mac, sim_trace_lost_mac, sizeof(route.dest_mac));
 	frame_bytes = sim_packet_encode(packet, &route, world->host.memory.copy, fabric->frame);
-	if (spoilt)
+	if (route.infiniband)
+		flags |= SIM_FRAME_INFINIBAND;
+	if (spoilt && route.infiniband)
+		spoil_infiniband(world, frame_bytes, bth);
+	else if (spoilt)
 		spoil(world, frame_bytes, bth);
-	show(world, frame_bytes);
+	show(world, frame_bytes, flags);
 }
 
 /* What comes of the bytes of a spoilt frame: nothing, by its ICRC. */
@@ -301,48 +452,119 @@ static void arrive_spoilt(struct sim_port *port)
 	port->device->counters.dropped_packets++;
 }
 
+/* Addresses may have moved since the path was found. */
+static void refresh(struct sim_world *world, struct sim_path *path)
+{
+	const union ibv_gid *sgid = &path->source->gids[path->sgid_index];
+	union ibv_gid dgid;
+
+	if (path->address_epoch == world->fabric.address_epoch)
+		return;
+	path->address_epoch = world->fabric.address_epoch;
+	if (!path->route.infiniband || path->route.has_grh)
+		memcpy(path->route.source_gid, sgid->raw, sizeof(path->route.source_gid));
+	memcpy(dgid.raw, path->route.dest_gid, sizeof(dgid));
+	if (path->route.infiniband) {
+		path->route.slid = path->source->lid;
+		path->dest = sim_fabric_find_lid(world, path->route.dlid);
+	} else {
+		path->dest = sim_fabric_find(world, &dgid);
+	}
+	path->link = path->dest ? sim_fabric_link(world, path->source, path->dest) : NULL;
+}
+
+static bool alive(const struct sim_port *port)
+{
+	return port && port->state == IBV_PORT_ACTIVE && !port->device->dead;
+}
+
+static bool passable(const struct sim_path *path)
+{
+	return alive(path->source) && alive(path->dest) && path->link;
+}
+
+static bool has_members(const struct sim_port *port, const struct sim_path *path)
+{
+	const struct sim_member *member = port->device->world->fabric.members;
+
+	while (member && !in_group(member, port, &path->route))
+		member = member->next;
+	return member;
+}
+
+/* One copy to each port that has members of the group; the sender's own port too. */
+static bool deliver_multicast(struct sim_world *world, const struct sim_path *path,
+			      const struct sim_packet *packet, uint64_t extra_ns)
+{
+	struct sim_path branch = *path;
+	bool sent = false;
+
+	for (struct sim_device *device = world->devices; device; device = device->next) {
+		for (unsigned int i = 0; i < device->port_count; i++) {
+			branch.dest = &device->ports[i];
+			branch.link = sim_fabric_link(world, path->source, branch.dest);
+			if (passable(&branch) && has_members(branch.dest, path))
+				sent |= deliver(world, &branch, packet, extra_ns);
+		}
+	}
+	return sent;
+}
+
+static bool forward(struct sim_world *world, const struct sim_path *path,
+		    const struct sim_packet *packet, uint64_t extra_ns)
+{
+	if (path->multicast)
+		return alive(path->source) && deliver_multicast(world, path, packet, extra_ns);
+	return passable(path) && deliver(world, path, packet, extra_ns);
+}
+
 static void send_observed(struct sim_world *world, const struct sim_path *path,
 			  const struct sim_packet *packet)
 {
 	const struct sim_fault_rule *rule = sim_fault_offer(world, path->source->device, packet);
 	enum sim_fault_action action = rule ? rule->action : SIM_FAULT_NONE;
-	bool lost = action == SIM_FAULT_DROP || !path->dest || !path->link;
+	bool lost = action == SIM_FAULT_DROP || !(path->multicast || passable(path));
 	bool spoilt = action == SIM_FAULT_CORRUPT && !lost;
+	uint64_t extra_ns = action == SIM_FAULT_DELAY ? rule->delay_ns : 0;
 
 	if (spoilt || world->fabric.sinks[0].frame || world->fabric.sinks[1].frame)
 		expose(world, path, packet, lost, spoilt);
-	if (spoilt)
-		arrive_spoilt(path->dest);
-	else if (lost ||
-		 !deliver(world, path, packet, action == SIM_FAULT_DELAY ? rule->delay_ns : 0))
+	if (spoilt) {
+		if (path->dest)
+			arrive_spoilt(path->dest);
+	} else if (lost || !forward(world, path, packet, extra_ns)) {
 		path->source->device->counters.lost_packets++;
+	}
 	if (action == SIM_FAULT_DUPLICATE && !lost) {
 		expose(world, path, packet, false, false);
-		deliver(world, path, packet, 0);
+		forward(world, path, packet, 0);
 	}
 }
 
-void sim_fabric_send(struct sim_world *world, const struct sim_path *path,
-		     struct sim_packet *packet)
+void sim_fabric_send(struct sim_world *world, struct sim_path *path, struct sim_packet *packet)
 {
 	path->source->device->counters.sent_packets++;
+	refresh(world, path);
 	if (world->fabric.observed)
 		send_observed(world, path, packet);
-	else if (!path->dest || !path->link || !deliver(world, path, packet, 0))
+	else if (!forward(world, path, packet, 0))
 		path->source->device->counters.lost_packets++;
 }
 
 /* Whether nothing but the peer's admission stands between a packet and the peer. */
 static struct sim_qp *find_peer(struct sim_qp *qp, const struct sim_packet *packet)
 {
-	const struct sim_path *path = &qp->path;
+	struct sim_path *path = &qp->path;
 	struct sim_qp *peer;
 
-	if (!path->dest || !path->link || path->link->delay_ns || path->link->bits_per_second)
+	refresh(qp->world, path);
+	if (!passable(path) || path->link->delay_ns || path->link->bits_per_second)
 		return NULL;
 	peer = sim_table_find(&path->dest->device->qps, packet->dest_qpn);
-	return admits(path->dest, peer, packet, &path->route, &sim_opcodes[packet->opcode]) ? peer
-											    : NULL;
+	if (misrouted(path->dest, &path->route) ||
+	    !admits(path->dest, peer, packet, &path->route, &sim_opcodes[packet->opcode]))
+		return NULL;
+	return peer;
 }
 
 bool sim_fabric_reach(struct sim_qp *qp, uint64_t *epoch, const struct sim_packet *packet)

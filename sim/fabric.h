@@ -14,6 +14,15 @@
 #include "sim/trace.h"
 
 struct sim_flight;
+struct sim_qp;
+
+/* A QP in a multicast group. */
+struct sim_member {
+	struct sim_member *next;
+	struct sim_qp *qp;
+	union ibv_gid gid;
+	uint16_t lid; /* InfiniBand; else 0 */
+};
 
 struct sim_link {
 	struct sim_link *next;
@@ -31,38 +40,42 @@ struct sim_fabric {
 	bool observed;			/* something must see bytes: a sink or a rule */
 	struct sim_trace_sink sinks[2]; /* the file, the watcher; frame NULL for none */
 	struct sim_faults faults;
+	struct sim_member *members;
+	uint64_t address_epoch;	    /* changes with the ports' addresses */
 	struct sim_flight *flights; /* all buffers for what is on its way */
 	struct sim_flight *spare;   /* those that are free */
 	uint8_t frame[SIM_FRAME_BYTES_MAX];
 };
 
 struct sim_world;
-struct sim_qp;
 
 void sim_fabric_init(struct sim_world *world);
 void sim_fabric_destroy(struct sim_world *world);
 
-/* Joins port 1 of two devices. ENOMEM, EEXIST. */
+/* Joins port 1 of two devices. ENOMEM, EEXIST; EINVAL for two link layers. */
 int sim_fabric_join(struct sim_world *world, struct sim_device *a, struct sim_device *b,
 		    uint64_t delay_ns, uint64_t bits_per_second);
 
-/* Sets a sink (0: the trace file, 1: the watcher); NULL ends it. lost frames carry
- * sim_trace_lost_mac as their destination. */
+/* Sets a sink (0: the trace file, 1: the watcher); NULL ends it. Lost frames are flagged, and on
+ * Ethernet carry sim_trace_lost_mac as their destination. */
 void sim_fabric_sink(struct sim_world *world, unsigned int which,
 		     const struct sim_trace_sink *sink);
 
 /* Notes whether anything must see bytes, after a change of sinks or rules. */
 void sim_fabric_observe(struct sim_world *world);
 
-/* What joins two ports; NULL for nothing. */
+/* What joins two ports; NULL for nothing. Ethernet and InfiniBand are never joined. */
 struct sim_link *sim_fabric_link(struct sim_world *world, struct sim_port *a, struct sim_port *b);
 
-/* The port with a GID; NULL for none. */
+/* The port of Ethernet with a GID, or of InfiniBand with a LID; NULL for none. */
 struct sim_port *sim_fabric_find(struct sim_world *world, const union ibv_gid *gid);
+struct sim_port *sim_fabric_find_lid(struct sim_world *world, uint16_t lid);
 
 /* Sends a packet. Its spans are read now, at once or into a buffer. */
-void sim_fabric_send(struct sim_world *world, const struct sim_path *path,
-		     struct sim_packet *packet);
+void sim_fabric_send(struct sim_world *world, struct sim_path *path, struct sim_packet *packet);
+
+/* A QP ends: it leaves its multicast groups. */
+void sim_fabric_forget(struct sim_qp *qp);
 
 /* Finds a connected QP's peer again where nothing but its admission stands between them, and
  * notes the world's epoch; false where the packet has to go the whole way. */

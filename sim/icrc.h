@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The invariant CRC of RoCEv2: CRC-32 over the packet from the IP header, with eight bytes of
- * ones before it and every field that a router may change replaced by ones.
+ * The invariant CRC: CRC-32 over a packet with every field that switches and routers may change
+ * replaced by ones. And the variant CRC of InfiniBand's links.
  */
 #ifndef SIM_ICRC_H
 #define SIM_ICRC_H
@@ -9,8 +9,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The ICRC of an IP datagram (IPv4 or IPv6 by its version) whose last four bytes are the ICRC's
- * own; the value is as it stands on the wire read little-endian. */
+/* RoCEv2: the ICRC of an IP datagram (IPv4 or IPv6 by its version) whose last four bytes are the
+ * ICRC's own; the value is as it stands on the wire read little-endian. Eight bytes of ones go
+ * before the datagram. */
 uint32_t sim_icrc(const uint8_t *datagram, size_t length_bytes);
+
+/* InfiniBand: the ICRC of a packet from the LRH to the ICRC itself, whose four bytes are the last;
+ * read little-endian. With a GRH the whole LRH counts as ones. */
+uint32_t sim_icrc_infiniband(const uint8_t *packet, size_t length_bytes);
+
+/* The VCRC of the bytes from the LRH to the ICRC; on the wire it stands little-endian. */
+uint16_t sim_vcrc(const uint8_t *packet, size_t length_bytes);
 
 #endif

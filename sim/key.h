@@ -45,6 +45,14 @@ static inline void *sim_table_find(const struct sim_table *table, uint32_t numbe
 	return table->places[place].object;
 }
 
+/* The object of a number's place, whatever the generation. */
+static inline void *sim_table_at(const struct sim_table *table, uint32_t number)
+{
+	uint32_t place = number & ((1u << table->place_bits) - 1);
+
+	return place < table->count ? table->places[place].object : NULL;
+}
+
 /* Every live object in turn; start with *place = 0; NULL at the end. */
 void *sim_table_next(const struct sim_table *table, uint32_t *place);
 

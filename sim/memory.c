@@ -6,82 +6,282 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The flags that ibv_reg_mr(3) knows and that this engine acts on or may ignore. */
+/* The flags that ibv_reg_mr(3) knows; ordering, huge pages and paging on demand ask for nothing
+ * that is not so here anyway. */
 #define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
-	 IBV_ACCESS_OPTIONAL_RANGE)
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
 
-static bool access_fits(int access)
+#define REMOTE_CHANGE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* What a window may grant. */
+#define WINDOW_ACCESS                                                                  \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 IBV_ACCESS_ZERO_BASED)
+
+/* A null region: zeros to read, then somewhere to write. No packet carries more. */
+#define NULL_BYTES 8192u
+
+static bool access_fits(const struct sim_device *device, int access)
 {
 	/* ibv_reg_mr(3): remote write and remote atomic need local write. */
-	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
-	    !(access & IBV_ACCESS_LOCAL_WRITE))
+	if ((access & REMOTE_CHANGE) && !(access & IBV_ACCESS_LOCAL_WRITE) &&
+	    !device->quirks.local_write_not_required)
 		return false;
 	return !(access & ~KNOWN_ACCESS);
 }
 
-int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, struct sim_mr **out)
+/* ibv_reg_mr(3): address 0 and SIZE_MAX with ON_DEMAND reach everything. */
+static bool is_implicit(const struct sim_mr_init *init)
+{
+	return (init->access & IBV_ACCESS_ON_DEMAND) && !init->addr && init->length == SIZE_MAX;
+}
+
+static int check_range(const struct sim_device *device, const struct sim_mr_init *init)
 {
 	const struct sim_memory_ops *memory = &device->world->host.memory;
 	uintptr_t base = (uintptr_t)init->addr;
+
+	if (init->length == 0 && !init->null && device->quirks.empty_regions_refused)
+		return EINVAL;
+	if (init->null || init->trusted || is_implicit(init) || init->length == 0)
+		return 0;
+	if (init->length > device->profile->limits.max_mr_size)
+		return EINVAL;
+	if (base + init->length - 1 < base)
+		return EFAULT;
+	if (!(init->access & IBV_ACCESS_ZERO_BASED) && init->iova + init->length - 1 < init->iova)
+		return EINVAL;
+	/* What is paged on demand need not be there yet. */
+	if (init->access & IBV_ACCESS_ON_DEMAND)
+		return 0;
+	return memory->probe(init->addr, init->length, init->access & IBV_ACCESS_LOCAL_WRITE)
+		       ? EFAULT
+		       : 0;
+}
+
+static void set_range(struct sim_mr *mr, const struct sim_mr_init *init)
+{
+	mr->base = (uintptr_t)init->addr;
+	mr->length = init->null || is_implicit(init) ? UINT64_MAX : init->length;
+	mr->iova = init->access & IBV_ACCESS_ZERO_BASED || init->null ? 0 : init->iova;
+}
+
+/* A place in the table, and keys that lead to it. */
+static int enlist(struct sim_mr *mr)
+{
+	int err = sim_table_insert(&mr->device->regions, mr, &mr->number);
+
+	if (err)
+		return err;
+	mr->lkey = sim_key_make(mr->number, SIM_KEY_LOCAL);
+	mr->rkey = sim_key_make(mr->number, SIM_KEY_REMOTE);
+	return 0;
+}
+
+int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, struct sim_mr **out)
+{
 	struct sim_mr *mr;
 	int err;
 
-	if (!access_fits(init->access) || init->length > device->profile->limits.max_mr_size)
+	if (!access_fits(device, init->access))
 		return EINVAL;
-	if (init->length && base + init->length - 1 < base)
-		return EFAULT;
-	if (init->length && init->iova + init->length - 1 < init->iova)
-		return EINVAL;
-	if (init->length &&
-	    memory->probe(init->addr, init->length, init->access & IBV_ACCESS_LOCAL_WRITE))
-		return EFAULT;
-	mr = malloc(sizeof(*mr));
+	err = check_range(device, init);
+	if (err)
+		return err;
+	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
-	*mr = (struct sim_mr){
-		.device = device,
-		.pd = init->pd,
-		.access = init->access,
-		.iova = init->access & IBV_ACCESS_ZERO_BASED ? 0 : init->iova,
-		.length = init->length,
-		.base = base,
-	};
-	err = sim_table_insert(&device->regions, mr, &mr->number);
+	mr->device = device;
+	mr->kind = init->null ? SIM_MR_NULL : SIM_MR_REGION;
+	mr->pd = init->pd;
+	mr->access = init->access;
+	set_range(mr, init);
+	mr->scratch = init->null ? calloc(2, NULL_BYTES) : NULL;
+	err = init->null && !mr->scratch ? ENOMEM : enlist(mr);
 	if (err) {
+		free(mr->scratch);
 		free(mr);
 		return err;
 	}
-	mr->lkey = sim_key_make(mr->number, SIM_KEY_LOCAL);
-	mr->rkey = sim_key_make(mr->number, SIM_KEY_REMOTE);
 	*out = mr;
 	return 0;
 }
 
-void sim_mr_destroy(struct sim_mr *mr)
+int sim_mr_destroy(struct sim_mr *mr)
 {
+	if (mr->windows)
+		return EBUSY;
 	mr->device->memory_epoch++;
 	sim_table_remove(&mr->device->regions, mr->number);
+	free(mr->scratch);
 	free(mr);
+	return 0;
 }
 
+int sim_mr_change(struct sim_mr *mr, int flags, const struct sim_mr_init *init)
+{
+	struct sim_mr_init next = {
+		.pd = flags & IBV_REREG_MR_CHANGE_PD ? init->pd : mr->pd,
+		.access = flags & IBV_REREG_MR_CHANGE_ACCESS ? init->access : mr->access,
+		.addr = (void *)mr->base,
+		.length = mr->length,
+		.iova = mr->iova,
+	};
+	int err;
+
+	if (mr->windows)
+		return EBUSY;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		next.addr = init->addr;
+		next.length = init->length;
+		next.iova = init->iova;
+	}
+	if (mr->kind != SIM_MR_REGION || !access_fits(mr->device, next.access))
+		return EINVAL;
+	err = check_range(mr->device, &next);
+	if (err)
+		return err;
+	mr->pd = next.pd;
+	mr->access = next.access;
+	if (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS))
+		set_range(mr, &next);
+	mr->device->memory_epoch++;
+	return 0;
+}
+
+void *sim_mr_null(const struct sim_mr *mr, int access)
+{
+	return access & IBV_ACCESS_LOCAL_WRITE ? mr->scratch + NULL_BYTES : mr->scratch;
+}
+
+/* The low byte of a window's key is its owner's, so the table's generation does not decide. */
 const struct sim_mr *sim_mr_find(const struct sim_device *device, enum sim_key_kind kind,
 				 uint32_t key)
 {
 	enum sim_key_kind found;
-	const struct sim_mr *mr = sim_table_find(&device->regions, sim_key_number(key, &found));
+	const struct sim_mr *mr = sim_table_at(&device->regions, sim_key_number(key, &found));
 
-	return mr && found == kind ? mr : NULL;
+	if (!mr || found != kind)
+		return NULL;
+	return key == (kind == SIM_KEY_LOCAL ? mr->lkey : mr->rkey) ? mr : NULL;
 }
 
-bool sim_mr_recall(const struct sim_device *device, struct sim_mr_memo *memo,
-		   enum sim_key_kind kind, uint32_t pd, uint32_t key)
+bool sim_reach_find(struct sim_reach *reach, enum sim_key_kind kind, uint32_t key)
 {
-	const struct sim_mr *mr = sim_mr_find(device, kind, key);
+	const struct sim_mr *mr = sim_mr_find(reach->device, kind, key);
 
-	if (!mr || mr->pd != pd)
+	if (!mr || mr->pd != reach->pd || (mr->owner_qpn && mr->owner_qpn != reach->qpn))
 		return false;
-	*memo = (struct sim_mr_memo){.mr = mr, .key = key, .epoch = device->memory_epoch};
+	reach->mr = mr;
+	reach->key = key;
+	reach->epoch = reach->device->memory_epoch;
+	return true;
+}
+
+int sim_mw_create(struct sim_device *device, uint32_t pd, enum ibv_mw_type type,
+		  struct sim_mr **out)
+{
+	struct sim_mr *mw = calloc(1, sizeof(*mw));
+	int err;
+
+	if (!mw)
+		return ENOMEM;
+	mw->device = device;
+	mw->kind = type == IBV_MW_TYPE_1 ? SIM_MR_WINDOW_1 : SIM_MR_WINDOW_2;
+	mw->pd = pd;
+	err = enlist(mw);
+	if (err) {
+		free(mw);
+		return err;
+	}
+	mw->lkey = 0;
+	mw->promised_rkey = mw->rkey;
+	*out = mw;
+	return 0;
+}
+
+static void unbind(struct sim_mr *mw)
+{
+	if (mw->region)
+		mw->region->windows--;
+	mw->region = NULL;
+	mw->access = 0;
+	mw->length = 0;
+	mw->owner_qpn = 0;
+	mw->device->memory_epoch++;
+}
+
+void sim_mw_destroy(struct sim_mr *mw)
+{
+	unbind(mw);
+	sim_table_remove(&mw->device->regions, mw->number);
+	free(mw);
+}
+
+uint32_t sim_mw_next_rkey(const struct sim_mr *mw)
+{
+	return (mw->rkey & 0xffffff00) | ((mw->promised_rkey + 1) & 0xff);
+}
+
+/* Whether a region lets itself be seen through such a window. */
+static bool region_allows(const struct sim_mr *region, uint32_t pd, const struct sim_mw_bind *bind)
+{
+	uint64_t offset = bind->addr - region->iova;
+
+	if (region->kind != SIM_MR_REGION || region->pd != pd ||
+	    !(region->access & IBV_ACCESS_MW_BIND) || (bind->access & ~WINDOW_ACCESS))
+		return false;
+	if ((bind->access & REMOTE_CHANGE) && !(region->access & IBV_ACCESS_LOCAL_WRITE))
+		return false;
+	return offset <= region->length && bind->length <= region->length - offset;
+}
+
+bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t mw_number,
+		 const struct sim_mw_bind *bind)
+{
+	struct sim_mr *mw = sim_table_find(&device->regions, mw_number);
+	struct sim_mr *region;
+
+	if (!mw || mw->kind < SIM_MR_WINDOW_1 || mw->pd != pd ||
+	    (bind->new_rkey ^ mw->rkey) & 0xffffff00)
+		return false;
+	/* A bound window of type 2 is first invalidated, and not by a binding of no bytes. */
+	if (mw->kind == SIM_MR_WINDOW_2 && (mw->region || bind->length == 0))
+		return false;
+	if (bind->length == 0) {
+		unbind(mw);
+		mw->rkey = bind->new_rkey;
+		return true;
+	}
+	region = (struct sim_mr *)sim_mr_find(device, SIM_KEY_LOCAL, bind->region_lkey);
+	if (!region || !region_allows(region, pd, bind))
+		return false;
+	unbind(mw);
+	mw->region = region;
+	region->windows++;
+	mw->rkey = bind->new_rkey;
+	mw->access = bind->access;
+	mw->length = bind->length;
+	mw->base = region->base + (bind->addr - region->iova);
+	mw->iova = bind->access & IBV_ACCESS_ZERO_BASED ? 0 : bind->addr;
+	mw->owner_qpn = mw->kind == SIM_MR_WINDOW_2 ? qpn : 0;
+	if (device->quirks.window_bounds_unchecked) {
+		mw->base = region->base;
+		mw->iova = region->iova;
+		mw->length = region->length;
+	}
+	return true;
+}
+
+bool sim_mw_invalidate(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t rkey)
+{
+	struct sim_mr *mw = (struct sim_mr *)sim_mr_find(device, SIM_KEY_REMOTE, rkey);
+
+	if (!mw || mw->kind != SIM_MR_WINDOW_2 || !mw->region || mw->pd != pd ||
+	    mw->owner_qpn != qpn)
+		return false;
+	unbind(mw);
 	return true;
 }

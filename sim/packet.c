@@ -8,7 +8,8 @@
 
 /*
  * Layouts: Ethernet, IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC 768); the BTH and its extension
- * headers as in Linux drivers/infiniband/sw/rxe/rxe_hdr.h and Wireshark packet-infiniband.c.
+ * headers as in Linux drivers/infiniband/sw/rxe/rxe_hdr.h and Wireshark packet-infiniband.c; the
+ * LRH and GRH as in Linux drivers/infiniband/core/ud_header.c.
  */
 enum {
 	ETHERNET_BYTES = 14,
@@ -17,6 +18,18 @@ enum {
 	UDP_BYTES = 8,
 	BTH_BYTES = 12,
 	ICRC_BYTES = 4,
+	LRH_BYTES = 8,
+	GRH_BYTES = 40,
+	VCRC_BYTES = 2,
+
+	LRH_VERSION = 0x0f,
+	LRH_SL_SHIFT = 4,
+	LRH_NEXT = 0x3,
+	LRH_NEXT_LOCAL = 2,  /* a BTH */
+	LRH_NEXT_GLOBAL = 3, /* a GRH, then a BTH */
+	LRH_LENGTH = 0x7ff,
+	LRH_WORD_BYTES = 4,
+	GRH_NEXT_BTH = 0x1b,
 
 	ETHERTYPE_IPV4 = 0x0800,
 	ETHERTYPE_IPV6 = 0x86dd,
@@ -41,6 +54,11 @@ static const uint8_t ipv4_mapped[12] = {[10] = 0xff, [11] = 0xff};
 bool sim_gid_is_ipv4(const uint8_t gid[16])
 {
 	return !memcmp(gid, ipv4_mapped, sizeof(ipv4_mapped));
+}
+
+bool sim_gid_is_multicast(const uint8_t gid[16])
+{
+	return gid[0] == 0xff || (sim_gid_is_ipv4(gid) && (gid[12] & 0xf0) == 0xe0);
 }
 
 /*
@@ -110,12 +128,14 @@ static uint8_t *put_ipv4(uint8_t *at, const struct sim_route *route, size_t data
 	return at + IPV4_BYTES;
 }
 
-static uint8_t *put_ipv6(uint8_t *at, const struct sim_route *route, size_t datagram_bytes)
+/* IPv6, or a GRH, which has the same form. */
+static uint8_t *put_ipv6(uint8_t *at, const struct sim_route *route, uint8_t next_header,
+			 size_t payload_bytes)
 {
 	sim_store_be32(at, 6u << 28 | (uint32_t)route->traffic_class << 20 |
 				   (route->flow_label & 0xfffff));
-	sim_store_be16(at + 4, (uint16_t)(datagram_bytes - IPV6_BYTES));
-	at[6] = PROTOCOL_UDP;
+	sim_store_be16(at + 4, (uint16_t)payload_bytes);
+	at[6] = next_header;
 	at[7] = route->hop_limit;
 	memcpy(at + 8, route->source_gid, 16);
 	memcpy(at + 24, route->dest_gid, 16);
@@ -235,33 +255,84 @@ static uint8_t *put_payload(uint8_t *at, const struct sim_packet *packet, sim_co
 	return at + pad_bytes;
 }
 
-/* From the UDP header to the ICRC. */
-static size_t udp_bytes_of(const struct sim_packet *packet)
+/* From the BTH to the ICRC. */
+static size_t transport_bytes_of(const struct sim_packet *packet)
 {
-	return UDP_BYTES + sim_opcodes[packet->opcode].header_bytes + packet->payload_bytes +
+	return sim_opcodes[packet->opcode].header_bytes + packet->payload_bytes +
 	       sim_pad_bytes(packet->payload_bytes) + ICRC_BYTES;
+}
+
+size_t sim_route_bytes(const struct sim_route *route)
+{
+	if (route->infiniband)
+		return LRH_BYTES + (route->has_grh ? GRH_BYTES : 0);
+	return ETHERNET_BYTES + (sim_gid_is_ipv4(route->source_gid) ? IPV4_BYTES : IPV6_BYTES) +
+	       UDP_BYTES;
+}
+
+size_t sim_frame_bytes(const struct sim_packet *packet, const struct sim_route *route)
+{
+	return sim_route_bytes(route) + transport_bytes_of(packet) +
+	       (route->infiniband ? VCRC_BYTES : 0);
+}
+
+/* All that the link layers have in common, but for the ICRC. */
+static uint8_t *put_transport(uint8_t *at, const struct sim_packet *packet, sim_copy_fn *copy)
+{
+	const struct sim_opcode_info *info = &sim_opcodes[packet->opcode];
+	const uint32_t pad_bytes = sim_pad_bytes(packet->payload_bytes);
+
+	assert(info->flags & SIM_OP_VALID);
+	assert(packet->payload_bytes <= SIM_PATH_MTU_MAX);
+
+	at = put_bth(at, packet, pad_bytes);
+	at = put_extensions(at, packet, info->flags);
+	return put_payload(at, packet, copy, pad_bytes);
+}
+
+/* The length is in words, from the LRH to the ICRC. */
+static uint8_t *put_lrh(uint8_t *at, const struct sim_route *route, size_t length_bytes)
+{
+	at[0] = 0; /* virtual lane 0, version 0 */
+	at[1] = (uint8_t)(route->sl << LRH_SL_SHIFT |
+			  (route->has_grh ? LRH_NEXT_GLOBAL : LRH_NEXT_LOCAL));
+	sim_store_be16(at + 2, route->dlid);
+	sim_store_be16(at + 4, (uint16_t)(length_bytes / LRH_WORD_BYTES));
+	sim_store_be16(at + 6, route->slid);
+	return at + LRH_BYTES;
+}
+
+static size_t encode_infiniband(const struct sim_packet *packet, const struct sim_route *route,
+				sim_copy_fn *copy, uint8_t *frame)
+{
+	const size_t transport_bytes = transport_bytes_of(packet);
+	const size_t length_bytes = sim_route_bytes(route) + transport_bytes;
+	uint8_t *at = put_lrh(frame, route, length_bytes);
+
+	if (route->has_grh)
+		at = put_ipv6(at, route, GRH_NEXT_BTH, transport_bytes);
+	at = put_transport(at, packet, copy);
+	sim_store_le32(at, sim_icrc_infiniband(frame, length_bytes));
+	at += ICRC_BYTES;
+	sim_store_le16(at, sim_vcrc(frame, length_bytes));
+	return length_bytes + VCRC_BYTES;
 }
 
 size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route *route,
 			 sim_copy_fn *copy, uint8_t *frame)
 {
-	const struct sim_opcode_info *info = &sim_opcodes[packet->opcode];
-	const uint32_t pad_bytes = sim_pad_bytes(packet->payload_bytes);
 	const bool ipv4 = sim_gid_is_ipv4(route->source_gid);
-	const size_t udp_bytes = udp_bytes_of(packet);
+	const size_t udp_bytes = UDP_BYTES + transport_bytes_of(packet);
 	uint8_t *ip = frame + ETHERNET_BYTES;
 	uint8_t *at;
 
-	assert(info->flags & SIM_OP_VALID);
-	assert(packet->payload_bytes <= SIM_PATH_MTU_MAX);
-
+	if (route->infiniband)
+		return encode_infiniband(packet, route, copy, frame);
 	put_ethernet(frame, route, ipv4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6);
 	at = ipv4 ? put_ipv4(ip, route, IPV4_BYTES + udp_bytes)
-		  : put_ipv6(ip, route, IPV6_BYTES + udp_bytes);
+		  : put_ipv6(ip, route, PROTOCOL_UDP, udp_bytes);
 	at = put_udp(at, route, udp_bytes);
-	at = put_bth(at, packet, pad_bytes);
-	at = put_extensions(at, packet, info->flags);
-	at = put_payload(at, packet, copy, pad_bytes);
+	at = put_transport(at, packet, copy);
 	sim_store_le32(at, sim_icrc(ip, (size_t)(at + ICRC_BYTES - ip)));
 	at += ICRC_BYTES;
 	/* After the ICRC: the checksum covers it, and the ICRC takes the checksum as ones. */
@@ -322,6 +393,15 @@ static enum sim_decode get_ipv4(struct reader *reader, struct sim_route *route)
 	return limit(reader, sim_load_be16(ip + 2) - IPV4_BYTES);
 }
 
+static void get_ipv6_fields(const uint8_t *ip, struct sim_route *route)
+{
+	route->traffic_class = (uint8_t)(sim_load_be32(ip) >> 20);
+	route->flow_label = sim_load_be32(ip) & 0xfffff;
+	route->hop_limit = ip[7];
+	memcpy(route->source_gid, ip + 8, 16);
+	memcpy(route->dest_gid, ip + 24, 16);
+}
+
 static enum sim_decode get_ipv6(struct reader *reader, struct sim_route *route)
 {
 	const uint8_t *ip = take(reader, IPV6_BYTES);
@@ -330,13 +410,49 @@ static enum sim_decode get_ipv6(struct reader *reader, struct sim_route *route)
 		return SIM_DECODE_TRUNCATED;
 	if (ip[0] >> 4 != 6 || ip[6] != PROTOCOL_UDP)
 		return SIM_DECODE_NOT_ROCE;
-
-	route->traffic_class = (uint8_t)(sim_load_be32(ip) >> 20);
-	route->flow_label = sim_load_be32(ip) & 0xfffff;
-	route->hop_limit = ip[7];
-	memcpy(route->source_gid, ip + 8, 16);
-	memcpy(route->dest_gid, ip + 24, 16);
+	get_ipv6_fields(ip, route);
 	return limit(reader, sim_load_be16(ip + 4));
+}
+
+/* Leaves in the reader what stands between the LRH and the VCRC. */
+static enum sim_decode get_lrh(struct reader *reader, struct sim_route *route)
+{
+	const size_t frame_bytes = reader->left_bytes;
+	const uint8_t *lrh = take(reader, LRH_BYTES);
+	size_t length_bytes;
+
+	route->infiniband = true;
+	if (!lrh)
+		return SIM_DECODE_TRUNCATED;
+	route->sl = lrh[1] >> LRH_SL_SHIFT;
+	route->dlid = sim_load_be16(lrh + 2);
+	route->slid = sim_load_be16(lrh + 6);
+	route->has_grh = (lrh[1] & LRH_NEXT) == LRH_NEXT_GLOBAL;
+	if (lrh[0] & LRH_VERSION || (lrh[1] & LRH_NEXT) < LRH_NEXT_LOCAL)
+		return SIM_DECODE_NOT_INFINIBAND;
+	length_bytes = (sim_load_be16(lrh + 4) & LRH_LENGTH) * (size_t)LRH_WORD_BYTES;
+	if (frame_bytes < length_bytes + VCRC_BYTES)
+		return SIM_DECODE_TRUNCATED;
+	if (frame_bytes > length_bytes + VCRC_BYTES || length_bytes < LRH_BYTES)
+		return SIM_DECODE_NOT_INFINIBAND;
+	reader->left_bytes = length_bytes - LRH_BYTES;
+	return SIM_DECODE_OK;
+}
+
+static enum sim_decode get_grh(struct reader *reader, struct sim_route *route)
+{
+	const uint8_t *grh = take(reader, GRH_BYTES);
+
+	if (!grh)
+		return SIM_DECODE_TRUNCATED;
+	get_ipv6_fields(grh, route);
+	if (grh[0] >> 4 != 6 || grh[6] != GRH_NEXT_BTH)
+		return SIM_DECODE_NOT_INFINIBAND;
+	if (sim_load_be16(grh + 4) > reader->left_bytes)
+		return SIM_DECODE_TRUNCATED;
+	if (sim_load_be16(grh + 4) < reader->left_bytes)
+		return SIM_DECODE_NOT_INFINIBAND;
+	return SIM_DECODE_OK;
 }
 
 static enum sim_decode get_network(struct reader *reader, struct sim_route *route)
@@ -467,14 +583,30 @@ static enum sim_decode get_payload(struct reader *reader, struct sim_packet *pac
 	return SIM_DECODE_OK;
 }
 
+/* From the BTH on; leaves the reader at the ICRC. */
+static enum sim_decode get_transport(struct reader *reader, struct sim_packet *packet,
+				     struct sim_span *span)
+{
+	const uint8_t *extensions;
+	enum sim_decode result;
+	uint32_t pad_bytes = 0;
+
+	result = get_bth(reader, packet, &pad_bytes);
+	if (result != SIM_DECODE_OK)
+		return result;
+	extensions = take(reader, sim_opcodes[packet->opcode].header_bytes - BTH_BYTES);
+	if (!extensions)
+		return SIM_DECODE_TRUNCATED;
+	get_extensions(extensions, packet, sim_opcodes[packet->opcode].flags);
+	return get_payload(reader, packet, span, pad_bytes);
+}
+
 enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
 				  struct sim_packet *packet, struct sim_span *span,
 				  struct sim_route *route)
 {
 	struct reader reader = {frame, frame_bytes};
-	const uint8_t *extensions;
 	enum sim_decode result;
-	uint32_t pad_bytes = 0;
 	size_t datagram_bytes;
 
 	memset(packet, 0, sizeof(*packet));
@@ -485,15 +617,7 @@ enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
 	if (result == SIM_DECODE_OK)
 		result = get_udp(&reader, route);
 	if (result == SIM_DECODE_OK)
-		result = get_bth(&reader, packet, &pad_bytes);
-	if (result != SIM_DECODE_OK)
-		return result;
-
-	extensions = take(&reader, sim_opcodes[packet->opcode].header_bytes - BTH_BYTES);
-	if (!extensions)
-		return SIM_DECODE_TRUNCATED;
-	get_extensions(extensions, packet, sim_opcodes[packet->opcode].flags);
-	result = get_payload(&reader, packet, span, pad_bytes);
+		result = get_transport(&reader, packet, span);
 	if (result != SIM_DECODE_OK)
 		return result;
 
@@ -503,16 +627,46 @@ enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
 	return SIM_DECODE_OK;
 }
 
+enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_bytes,
+					     struct sim_packet *packet, struct sim_span *span,
+					     struct sim_route *route)
+{
+	struct reader reader = {frame, frame_bytes};
+	enum sim_decode result;
+	size_t length_bytes;
+
+	memset(packet, 0, sizeof(*packet));
+	memset(span, 0, sizeof(*span));
+	memset(route, 0, sizeof(*route));
+
+	result = get_lrh(&reader, route);
+	if (result == SIM_DECODE_OK && route->has_grh)
+		result = get_grh(&reader, route);
+	if (result == SIM_DECODE_OK)
+		result = get_transport(&reader, packet, span);
+	if (result != SIM_DECODE_OK)
+		return result;
+
+	length_bytes = frame_bytes - VCRC_BYTES;
+	if (sim_icrc_infiniband(frame, length_bytes) != sim_load_le32(reader.at))
+		return SIM_DECODE_BAD_ICRC;
+	if (sim_vcrc(frame, length_bytes) != sim_load_le16(frame + length_bytes))
+		return SIM_DECODE_BAD_VCRC;
+	return SIM_DECODE_OK;
+}
+
 const char *sim_decode_str(enum sim_decode result)
 {
 	static const char *const names[] = {
 		[SIM_DECODE_OK] = "ok",
 		[SIM_DECODE_TRUNCATED] = "truncated",
 		[SIM_DECODE_NOT_ROCE] = "not RoCEv2",
+		[SIM_DECODE_NOT_INFINIBAND] = "not InfiniBand transport",
 		[SIM_DECODE_BAD_VERSION] = "bad transport header version",
 		[SIM_DECODE_BAD_OPCODE] = "reserved opcode",
 		[SIM_DECODE_BAD_PAD] = "bad pad count",
 		[SIM_DECODE_BAD_ICRC] = "bad ICRC",
+		[SIM_DECODE_BAD_VCRC] = "bad VCRC",
 	};
 
 	return (size_t)result < sizeof(names) / sizeof(names[0]) ? names[result] : "unknown";
@@ -520,10 +674,16 @@ const char *sim_decode_str(enum sim_decode result)
 
 void sim_packet_grh(const struct sim_packet *packet, const struct sim_route *route, uint8_t grh[40])
 {
-	const size_t udp_bytes = udp_bytes_of(packet);
+	const size_t udp_bytes = UDP_BYTES + transport_bytes_of(packet);
 
+	if (route->infiniband) {
+		memset(grh, GRH_UNDEFINED, GRH_BYTES);
+		if (route->has_grh)
+			put_ipv6(grh, route, GRH_NEXT_BTH, transport_bytes_of(packet));
+		return;
+	}
 	if (!sim_gid_is_ipv4(route->source_gid)) {
-		put_ipv6(grh, route, IPV6_BYTES + udp_bytes);
+		put_ipv6(grh, route, PROTOCOL_UDP, udp_bytes);
 		return;
 	}
 	memset(grh, GRH_UNDEFINED, IPV6_BYTES - IPV4_BYTES);

@@ -12,7 +12,8 @@
 #define SIM_UDP_PORT	 4791
 #define SIM_PATH_MTU_MAX 4096
 #define SIM_SPANS_MAX	 32
-/* Ethernet, IPv6, UDP, the longest transport headers, a path MTU of payload, pad, ICRC. */
+/* Ethernet, IPv6, UDP, the longest transport headers, a path MTU of payload, pad, ICRC; LRH, GRH
+ * and VCRC are shorter than the first three. */
 #define SIM_FRAME_BYTES_MAX (14 + 40 + 8 + 12 + 56 + SIM_PATH_MTU_MAX + 4 + 4)
 
 /* A piece of memory that a payload comes from; already checked against its MR. */
@@ -21,7 +22,11 @@ struct sim_span {
 	uint32_t length_bytes;
 };
 
-/* Everything below the BTH. Multi-byte fields are in host order, addresses as on the wire. */
+/*
+ * Everything below the BTH: Ethernet, IP and UDP, or an LRH and perhaps a GRH. Multi-byte fields
+ * are in host order, addresses as on the wire. The GIDs, traffic class, hop limit and flow label
+ * are those of the IP header or of the GRH.
+ */
 struct sim_route {
 	uint8_t source_mac[6];
 	uint8_t dest_mac[6];
@@ -34,7 +39,12 @@ struct sim_route {
 	uint16_t ip_fragment;	 /* IPv4 flags and offset, as in the header: 0x4000 is DF */
 	uint16_t udp_checksum;	 /* with udp_checksum_given only */
 	bool udp_checksum_given; /* as it is, for captures; else none on IPv4, computed on IPv6 */
-	uint32_t flow_label;	 /* IPv6 only */
+	uint32_t flow_label;	 /* IPv6 and GRH only */
+	bool infiniband;	 /* the fields below, not those of Ethernet, IPv4 and UDP */
+	bool has_grh;
+	uint8_t sl; /* service level; the virtual lane is 0 */
+	uint16_t slid;
+	uint16_t dlid;
 };
 
 enum sim_packet_flag {
@@ -67,8 +77,10 @@ struct sim_packet {
 	__be32 imm_data;      /* ImmDt, as the application gave it */
 	uint32_t qkey;	      /* DETH */
 	uint32_t source_qpn;  /* DETH */
-	uint32_t xrc_srqn;    /* XRCETH */
-	uint32_t ee_context;  /* RDETH */
+	uint16_t slid;	      /* UD on InfiniBand, of the LRH; not decoded into here */
+	uint8_t sl;
+	uint32_t xrc_srqn;   /* XRCETH */
+	uint32_t ee_context; /* RDETH */
 };
 
 /* The AETH syndrome: an ACK with its credits, an RNR NAK with its timer, a NAK with its code. */
@@ -91,10 +103,12 @@ enum sim_decode {
 	SIM_DECODE_OK,
 	SIM_DECODE_TRUNCATED, /* shorter than its headers say */
 	SIM_DECODE_NOT_ROCE,  /* not Ethernet/IP/UDP 4791, or an IP header checksum that is wrong */
-	SIM_DECODE_BAD_VERSION, /* BTH transport header version is not 0 */
+	SIM_DECODE_NOT_INFINIBAND, /* LRH or GRH of another version, of raw packets, or too short */
+	SIM_DECODE_BAD_VERSION,	   /* BTH transport header version is not 0 */
 	SIM_DECODE_BAD_OPCODE,
 	SIM_DECODE_BAD_PAD, /* pad without payload, or more pad than payload */
 	SIM_DECODE_BAD_ICRC,
+	SIM_DECODE_BAD_VCRC, /* InfiniBand; the ICRC is right */
 };
 
 /* Bytes of pad behind a payload: what makes it a multiple of four. */
@@ -106,8 +120,15 @@ static inline uint32_t sim_pad_bytes(uint32_t payload_bytes)
 /* How a payload is copied out of the application's memory; 0, or nonzero for a fault. */
 typedef int sim_copy_fn(void *dst, const void *src, size_t length_bytes);
 
+/* Where the BTH begins in a frame. */
+size_t sim_route_bytes(const struct sim_route *route);
+
+/* How long a packet's frame is, all of it. */
+size_t sim_frame_bytes(const struct sim_packet *packet, const struct sim_route *route);
+
 /*
- * Writes a whole frame: Ethernet, IP, UDP, BTH, extension headers, payload, pad, ICRC.
+ * Writes a whole frame: Ethernet, IP, UDP, BTH, extension headers, payload, pad, ICRC; or LRH, GRH
+ * (with has_grh), BTH, extension headers, payload, pad, ICRC, VCRC.
  *
  * frame has room for SIM_FRAME_BYTES_MAX. copy reads the spans; bytes that it cannot read become
  * 0. Returns the length.
@@ -123,14 +144,32 @@ enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
 				  struct sim_packet *packet, struct sim_span *span,
 				  struct sim_route *route);
 
+/* The same of a frame that begins with an LRH and ends with a VCRC. After BAD_VCRC, too, the
+ * outputs hold all of it. */
+enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_bytes,
+					     struct sim_packet *packet, struct sim_span *span,
+					     struct sim_route *route);
+
 const char *sim_decode_str(enum sim_decode result);
 
-/* The 40 bytes that UD puts before a payload: IPv6, or 20 bytes 0xCC (undefined) and IPv4. */
+/* The 40 bytes that UD puts before a payload: IPv6 or a GRH, or 20 bytes 0xCC (undefined) and
+ * IPv4; of a packet without a GRH 40 bytes 0xCC. */
 void sim_packet_grh(const struct sim_packet *packet, const struct sim_route *route,
 		    uint8_t grh[40]);
 
+/* The LIDs of groups: Linux include/rdma/ib_mad.h and ib_verbs.h, IB_MULTICAST_LID_BASE and
+ * IB_LID_PERMISSIVE. */
+static inline bool sim_lid_is_multicast(uint16_t lid)
+{
+	return lid >= 0xc000 && lid != 0xffff;
+}
+
 /* True where the GID stands for an IPv4 address. */
 bool sim_gid_is_ipv4(const uint8_t gid[16]);
+
+/* True for a group: ff00::/8, or an IPv4 address of 224.0.0.0/4 (Linux include/rdma/ib_addr.h,
+ * rdma_is_multicast_addr). */
+bool sim_gid_is_multicast(const uint8_t gid[16]);
 
 /*
  * A source port from the dynamic range that both directions of a connection can be told by;

@@ -4,11 +4,9 @@
 
 #include <assert.h>
 
-int sim_gather_pieces(const struct sim_qp *qp, struct sim_mr_memo *memo, const struct ibv_sge *sge,
-		      unsigned int n, uint32_t offset, uint32_t bytes, int access,
-		      struct sim_span *spans)
+int sim_gather_pieces(struct sim_reach *reach, const struct ibv_sge *sge, unsigned int n,
+		      uint32_t offset, uint32_t bytes, int access, struct sim_span *spans)
 {
-	const struct sim_device *device = qp->device;
 	unsigned int count = 0;
 
 	for (unsigned int i = 0; i < n && bytes; i++) {
@@ -22,8 +20,8 @@ int sim_gather_pieces(const struct sim_qp *qp, struct sim_mr_memo *memo, const s
 		length -= offset;
 		if (length > bytes)
 			length = bytes;
-		base = sim_memory_at(device, device->memory_epoch, memo, SIM_KEY_LOCAL, qp->pd,
-				     sge[i].lkey, sge[i].addr + offset, length, access);
+		base = sim_memory_at(reach, SIM_KEY_LOCAL, sge[i].lkey, sge[i].addr + offset,
+				     length, access);
 		if (!base)
 			return -1;
 		spans[count++] = (struct sim_span){base, length};

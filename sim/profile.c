@@ -3,6 +3,103 @@
 
 #include <string.h>
 
+#define QUIRK(field, text)                                       \
+	{                                                        \
+#field, text, offsetof(struct sim_quirks, field) \
+	}
+
+const struct sim_quirk_info sim_quirk_info[] = {
+	QUIRK(posts_ignored_in_wrong_state,
+	      "posting to a QP whose state forbids it is taken and ignored, not EINVAL"),
+	QUIRK(slots_free_when_completed,
+	      "the slot of a WR is free when it has completed, polled or not"),
+	QUIRK(wide_numbers_refused, "PSNs and QPNs of more than 24 bits are EINVAL, not masked"),
+	QUIRK(retry_ranges_unchecked,
+	      "retry_cnt, rnr_retry and min_rnr_timer out of range are taken (and masked)"),
+	QUIRK(pkey_index_unchecked, "a P_Key index beyond the table is taken as index 0"),
+	QUIRK(path_mtu_unchecked, "a path MTU above the port's is taken"),
+	QUIRK(retry_7_is_endless, "retry_cnt 7 repeats for ever"),
+	QUIRK(overrun_loses_completions,
+	      "a completion that does not fit is lost with IBV_EVENT_CQ_ERR each time; the CQ and "
+	      "the sender live on, a responder goes to ERR"),
+	QUIRK(overrun_ends_polling, "nothing can be polled from a CQ that has overrun"),
+	QUIRK(reset_removes_completions,
+	      "RESET and destroy take the QP's completions out of its CQs"),
+	QUIRK(no_affiliated_events,
+	      "QP_FATAL, QP_REQ_ERR, QP_ACCESS_ERR and COMM_EST are never raised"),
+	QUIRK(no_last_wqe_event, "QP_LAST_WQE_REACHED is never raised"),
+	QUIRK(send_errors_end_qp, "a local send error moves UC and UD to ERR, not SQE"),
+	QUIRK(short_receive_is_operation_error,
+	      "a message longer than its receive: REM_OP_ERR there, LOC_QP_OP_ERR here"),
+	QUIRK(bad_receive_is_operation_error,
+	      "a receive whose memory may not be written ends LOC_QP_OP_ERR"),
+	QUIRK(bad_lkey_is_operation_error,
+	      "a wrong lkey of a send ends LOC_QP_OP_ERR, not LOC_PROT_ERR"),
+	QUIRK(bad_lkey_is_flush, "a send with a local error ends WR_FLUSH_ERR"),
+	QUIRK(packet_sizes_unchecked, "packets of another path MTU are taken"),
+	QUIRK(window_bounds_unchecked, "a window reaches all of its region"),
+	QUIRK(short_datagram_receive_fails,
+	      "a datagram longer than its receive ends it LOC_QP_OP_ERR and the QP in ERR"),
+	QUIRK(foreign_requests_accepted,
+	      "requests of a QP that is not the one connected to are taken"),
+	QUIRK(grh_flag_on_connections, "receives of RC and UC have IBV_WC_GRH"),
+	QUIRK(pending_completions_notify,
+	      "arming a CQ that has completions gives an event at once"),
+	QUIRK(errors_are_not_solicited,
+	      "completions in error do not fire a CQ armed for solicited ones"),
+	QUIRK(imm_write_receive_is_remote_error,
+	      "the receive of a WRITE with immediate that is denied ends REM_ACCESS_ERR, not "
+	      "LOC_ACCESS_ERR"),
+	QUIRK(ah_keeps_pd_busy, "a PD with an AH is EBUSY"),
+	QUIRK(empty_regions_refused, "an MR of no bytes is EINVAL"),
+	QUIRK(local_write_not_required, "remote write and atomic rights do not need local write"),
+	QUIRK(forbidden_opcodes_refused,
+	      "a WR that the QP type forbids is EINVAL when posted, not LOC_QP_OP_ERR"),
+	QUIRK(empty_accesses_checked, "remote accesses of no bytes are checked as others are"),
+	QUIRK(receives_flush_first, "ERR flushes the receives, then the sends"),
+	QUIRK(errored_receives_wait,
+	      "receives posted in ERR are flushed by the next modify to ERR only"),
+	{0},
+};
+
+bool *sim_quirk_find(struct sim_quirks *quirks, const char *name)
+{
+	for (const struct sim_quirk_info *info = sim_quirk_info; info->name; info++)
+		if (strcmp(info->name, name) == 0)
+			return (bool *)((char *)quirks + info->offset);
+	return NULL;
+}
+
+#define SPEC_CAPS                                                                                  \
+	(IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
+	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |               \
+	 IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC)
+
+/* As `ibv_devinfo -v` prints them on rxe. */
+#define RXE_LIMITS                                                                               \
+	{                                                                                        \
+		.fw_ver = "0.0.0", .max_mr_size = UINT64_MAX, .page_size_cap = 0xfffff000,       \
+		.vendor_id = 0xffffff, .max_qp = 262128, .max_qp_wr = 1048576,                   \
+		.device_cap_flags = 0x01223c76, .max_sge = 32, .max_sge_rd = 32,                 \
+		.max_cq = 1048576, .max_cqe = 32767, .max_mr = 524287, .max_pd = 1048576,        \
+		.max_qp_rd_atom = 128, .max_res_rd_atom = 258048, .max_qp_init_rd_atom = 128,    \
+		.atomic_cap = IBV_ATOMIC_HCA, .max_mw = 524287, .max_mcast_grp = 8192,           \
+		.max_mcast_qp_attach = 56, .max_total_mcast_qp_attach = 458752, .max_ah = 32767, \
+		.max_srq = 262143, .max_srq_wr = 1048576, .max_srq_sge = 27, .max_pkeys = 64,    \
+		.local_ca_ack_delay = 15,                                                        \
+	}
+
+/* Measured on Linux 6.1 and 6.12 with a probe of libibverbs. */
+#define RXE_QUIRKS                                                               \
+	.slots_free_when_completed = true, .retry_ranges_unchecked = true,       \
+	.pkey_index_unchecked = true, .retry_7_is_endless = true,                \
+	.overrun_loses_completions = true, .no_affiliated_events = true,         \
+	.send_errors_end_qp = true, .short_receive_is_operation_error = true,    \
+	.bad_receive_is_operation_error = true, .window_bounds_unchecked = true, \
+	.foreign_requests_accepted = true, .grh_flag_on_connections = true,      \
+	.imm_write_receive_is_remote_error = true, .ah_keeps_pd_busy = true,     \
+	.empty_regions_refused = true, .path_mtu_unchecked = true
+
 static const struct sim_profile profiles[] = {
 	{
 		.name = "spec",
@@ -15,10 +112,12 @@ static const struct sim_profile profiles[] = {
 				.vendor_id = 0xffffff,
 				.max_qp = 262128,
 				.max_qp_wr = 32768,
-				.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD |
-						    IBV_DEVICE_PORT_ACTIVE_EVENT |
-						    IBV_DEVICE_SYS_IMAGE_GUID |
-						    IBV_DEVICE_RC_RNR_NAK_GEN,
+				.device_cap_flags =
+					IBV_DEVICE_CURR_QP_STATE_MOD |
+					IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
+					IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |
+					IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+					IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC,
 				.max_sge = 32,
 				.max_sge_rd = 32,
 				.max_cq = 262144,
@@ -29,12 +128,78 @@ static const struct sim_profile profiles[] = {
 				.max_res_rd_atom = 16 * 262128,
 				.max_qp_init_rd_atom = 16,
 				.atomic_cap = IBV_ATOMIC_HCA,
+				.max_mw = 524287,
+				.max_mcast_grp = 8192,
+				.max_mcast_qp_attach = 262128,
+				.max_total_mcast_qp_attach = 262128,
+				.max_srq = 262143,
+				.max_srq_wr = 32768,
+				.max_srq_sge = 32,
 				.max_ah = 262144,
 				.max_pkeys = 16,
 				.local_ca_ack_delay = 0,
 			},
 		.max_inline_bytes = 1024,
 		.max_message_bytes = UINT32_C(1) << 31,
+	},
+	{
+		.name = "rxe-6.1",
+		.about = "SoftRoCE of Linux 6.1",
+		.limits = RXE_LIMITS,
+		.max_inline_bytes = 512,
+		.max_message_bytes = UINT32_C(1) << 31,
+		.quirks = {RXE_QUIRKS, .bad_lkey_is_operation_error = true,
+			   .no_last_wqe_event = true, .packet_sizes_unchecked = true,
+			   .short_datagram_receive_fails = true, .receives_flush_first = true,
+			   .errored_receives_wait = true},
+	},
+	{
+		.name = "rxe-6.12",
+		.about = "SoftRoCE of Linux 6.12",
+		.limits = RXE_LIMITS,
+		.max_inline_bytes = 512,
+		.max_message_bytes = UINT32_C(1) << 31,
+		.quirks = {RXE_QUIRKS, .bad_lkey_is_flush = true, .errors_are_not_solicited = true},
+	},
+	{
+		.name = "mlx5",
+		.about = "as ConnectX adapters are said to behave (not measured)",
+		.limits =
+			{
+				.fw_ver = "16.35.1012",
+				.max_mr_size = UINT64_MAX,
+				.page_size_cap = 0xfffffffffffff000,
+				.vendor_id = 0x02c9,
+				.vendor_part_id = 4119,
+				.max_qp = 131072,
+				.max_qp_wr = 32768,
+				.device_cap_flags = SPEC_CAPS,
+				.max_sge = 30,
+				.max_sge_rd = 30,
+				.max_cq = 262144,
+				.max_cqe = 4194303,
+				.max_mr = 524287,
+				.max_pd = 262144,
+				.max_qp_rd_atom = 16,
+				.max_res_rd_atom = 2097152,
+				.max_qp_init_rd_atom = 16,
+				.atomic_cap = IBV_ATOMIC_HCA,
+				.max_mw = 524287,
+				.max_mcast_grp = 8192,
+				.max_mcast_qp_attach = 240,
+				.max_total_mcast_qp_attach = 503808,
+				.max_ah = 262144,
+				.max_srq = 262143,
+				.max_srq_wr = 32767,
+				.max_srq_sge = 31,
+				.max_pkeys = 128,
+				.local_ca_ack_delay = 16,
+			},
+		.max_inline_bytes = 1024,
+		.max_message_bytes = UINT32_C(1) << 30,
+		.quirks = {.reset_removes_completions = true,
+			   .posts_ignored_in_wrong_state = true,
+			   .overrun_ends_polling = true},
 	},
 };
 

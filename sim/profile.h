@@ -7,6 +7,58 @@
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Where adapters differ: each is a question that the engine asks where the behaviour is decided.
+ * All false is what the specification says.
+ */
+struct sim_quirks {
+	bool posts_ignored_in_wrong_state;
+	bool slots_free_when_completed;
+	bool wide_numbers_refused;
+	bool retry_ranges_unchecked;
+	bool pkey_index_unchecked;
+	bool path_mtu_unchecked;
+	bool retry_7_is_endless;
+	bool overrun_loses_completions;
+	bool overrun_ends_polling;
+	bool reset_removes_completions;
+	bool no_affiliated_events;
+	bool no_last_wqe_event;
+	bool send_errors_end_qp;
+	bool short_receive_is_operation_error;
+	bool bad_receive_is_operation_error;
+	bool bad_lkey_is_operation_error;
+	bool bad_lkey_is_flush;
+	bool packet_sizes_unchecked;
+	bool window_bounds_unchecked;
+	bool short_datagram_receive_fails;
+	bool foreign_requests_accepted;
+	bool grh_flag_on_connections;
+	bool pending_completions_notify;
+	bool errors_are_not_solicited;
+	bool imm_write_receive_is_remote_error;
+	bool ah_keeps_pd_busy;
+	bool empty_regions_refused;
+	bool local_write_not_required;
+	bool forbidden_opcodes_refused;
+	bool empty_accesses_checked;
+	bool receives_flush_first;
+	bool errored_receives_wait;
+};
+
+struct sim_quirk_info {
+	const char *name;
+	const char *about; /* what is so where it holds */
+	size_t offset;	   /* in struct sim_quirks */
+};
+
+/* One row for each; a NULL name ends it. */
+extern const struct sim_quirk_info sim_quirk_info[];
+
+/* The place of a quirk by its name; NULL for a name that there is none of. */
+bool *sim_quirk_find(struct sim_quirks *quirks, const char *name);
 
 struct sim_profile {
 	const char *name;
@@ -14,6 +66,7 @@ struct sim_profile {
 	struct ibv_device_attr limits; /* GUIDs are the device's own */
 	uint32_t max_inline_bytes;
 	uint32_t max_message_bytes;
+	struct sim_quirks quirks;
 };
 
 /* NULL for a name that there is none of. */

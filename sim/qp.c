@@ -7,34 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SLOT_ALIGN 16u
-
-static uint32_t round_up(uint32_t value, uint32_t unit)
-{
-	return (value + unit - 1) / unit * unit;
-}
-
-static int queue_init(struct sim_queue *queue, uint32_t header_bytes, uint32_t room_bytes,
-		      uint32_t max_wr, uint32_t max_sge)
-{
-	uint32_t capacity = 1;
-
-	if (room_bytes < max_sge * sizeof(struct ibv_sge))
-		room_bytes = (uint32_t)(max_sge * sizeof(struct ibv_sge));
-	while (capacity < max_wr)
-		capacity *= 2;
-	*queue = (struct sim_queue){
-		.stride = round_up(header_bytes + room_bytes, SLOT_ALIGN),
-		.mask = capacity - 1,
-		.max_wr = max_wr,
-		.max_sge = max_sge,
-	};
-	if (max_wr == 0)
-		return 0;
-	queue->slots = malloc((size_t)capacity * queue->stride);
-	return queue->slots ? 0 : ENOMEM;
-}
-
 static bool cap_fits(const struct sim_profile *profile, const struct ibv_qp_cap *cap)
 {
 	const struct ibv_device_attr *limits = &profile->limits;
@@ -52,15 +24,32 @@ static int check_type(enum ibv_qp_type type)
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
-		return 0;
-	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
+		return 0;
+	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_DRIVER:
 		return EOPNOTSUPP;
 	default:
 		return EINVAL;
 	}
+}
+
+/* What a QP of its type does not have, it does not have room for. */
+static void trim_cap(struct sim_qp_init *init)
+{
+	if (init->type == IBV_QPT_XRC_RECV)
+		init->cap = (struct ibv_qp_cap){0};
+	if (init->type == IBV_QPT_XRC_SEND || init->srq)
+		init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
+}
+
+static void start_responder(struct sim_qp *qp)
+{
+	qp->resp = (struct sim_responder){
+		.srq = qp->srq,
+		.recv_reach = qp->srq ? &qp->srq->reach : &qp->rq_reach,
+	};
 }
 
 static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct sim_qp_init *init)
@@ -74,25 +63,49 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 	qp->pd = init->pd;
 	qp->type = (uint8_t)init->type;
 	qp->transport = (uint8_t)sim_transport_of(init->type);
+	qp->reliable = init->type != IBV_QPT_UC && init->type != IBV_QPT_UD;
 	qp->state = IBV_QPS_RESET;
+	qp->srq = init->srq;
+	qp->xrcd = init->xrcd;
+	start_responder(qp);
+	if (!device->quirks.slots_free_when_completed) {
+		qp->sq_retires = &qp->sq;
+		qp->rq_retires = &qp->rq;
+	}
+	qp->sq_reach = qp->rq_reach = qp->remote_reach =
+		(struct sim_reach){.device = device, .pd = init->pd};
 	qp->sig_all = init->sig_all ? IBV_SEND_SIGNALED : 0;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	qp->max_inline = cap->max_inline_data;
 	sim_timer_init(&qp->req.rnr_timer, sim_requester_rnr_over);
 	sim_timer_init(&qp->comp.ack_timer, sim_completer_timeout);
-	err = queue_init(&qp->sq, sizeof(struct sim_send_wqe), cap->max_inline_data,
-			 cap->max_send_wr, cap->max_send_sge);
+	err = sim_queue_init(&qp->sq, sizeof(struct sim_send_wqe), cap->max_inline_data,
+			     cap->max_send_wr, cap->max_send_sge);
 	if (!err)
-		err = queue_init(&qp->rq, sizeof(struct sim_recv_wqe), 0, cap->max_recv_wr,
-				 cap->max_recv_sge);
+		err = sim_queue_init(&qp->rq, sizeof(struct sim_recv_wqe), 0, cap->max_recv_wr,
+				     cap->max_recv_sge);
 	if (!err)
 		err = sim_clock_reserve(&device->world->clock);
 	if (!err)
 		err = sim_clock_reserve(&device->world->clock);
 	if (!err)
 		err = sim_table_insert(&device->qps, qp, &qp->number);
+	qp->remote_reach.qpn = qp->number;
 	return err;
+}
+
+/* What the QP stands on is kept while it stands. */
+static void count_users(struct sim_qp *qp, int by)
+{
+	if (qp->send_cq)
+		qp->send_cq->users += (uint32_t)by;
+	if (qp->recv_cq && !qp->xrcd)
+		qp->recv_cq->users += (uint32_t)by;
+	if (qp->srq)
+		qp->srq->users += (uint32_t)by;
+	if (qp->xrcd)
+		qp->xrcd->users += (uint32_t)by;
 }
 
 int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct sim_qp **out)
@@ -102,6 +115,10 @@ int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct si
 
 	if (err)
 		return err;
+	/* ibv_create_qp(3): only these take an SRQ. */
+	if (init->srq && init->type != IBV_QPT_RC && init->type != IBV_QPT_UD)
+		return EINVAL;
+	trim_cap(init);
 	if (!cap_fits(device->profile, &init->cap))
 		return EINVAL;
 	qp = calloc(1, sizeof(*qp));
@@ -114,8 +131,7 @@ int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct si
 		free(qp);
 		return err;
 	}
-	qp->send_cq->users++;
-	qp->recv_cq->users++;
+	count_users(qp, 1);
 	*out = qp;
 	return 0;
 }
@@ -156,8 +172,19 @@ static void drop_work(struct sim_qp *qp)
 	}
 	sim_timer_disarm(&qp->req.rnr_timer);
 	sim_timer_disarm(&qp->comp.ack_timer);
-	sim_cq_forget(qp->send_cq, &qp->sq);
-	sim_cq_forget(qp->recv_cq, &qp->rq);
+	if (qp->send_cq)
+		sim_cq_forget(qp->send_cq, &qp->sq);
+	if (qp->recv_cq && !qp->xrcd)
+		sim_cq_forget(qp->recv_cq, &qp->rq);
+	if (qp->device->quirks.reset_removes_completions) {
+		if (qp->send_cq)
+			sim_cq_purge(qp->send_cq, qp->number);
+		if (qp->recv_cq)
+			sim_cq_purge(qp->recv_cq, qp->number);
+	}
+	if (qp->resp.recv_held)
+		sim_srq_release(qp->resp.srq, qp->resp.recv_slot);
+	qp->resp.recv_held = false;
 	unlist(qp);
 	sim_world_changed(qp->world);
 }
@@ -165,11 +192,12 @@ static void drop_work(struct sim_qp *qp)
 void sim_qp_destroy(struct sim_qp *qp)
 {
 	drop_work(qp);
+	if (qp->attachments)
+		sim_fabric_forget(qp);
 	sim_clock_release(&qp->world->clock, &qp->req.rnr_timer);
 	sim_clock_release(&qp->world->clock, &qp->comp.ack_timer);
 	sim_table_remove(&qp->device->qps, qp->number);
-	qp->send_cq->users--;
-	qp->recv_cq->users--;
+	count_users(qp, -1);
 	free(qp->resp.resources);
 	free(qp->sq.slots);
 	free(qp->rq.slots);
@@ -186,7 +214,7 @@ void sim_qp_reset(struct sim_qp *qp)
 	free(qp->resp.resources);
 	qp->req = (struct sim_requester){.rnr_timer = qp->req.rnr_timer};
 	qp->comp = (struct sim_completer){.ack_timer = qp->comp.ack_timer};
-	qp->resp = (struct sim_responder){0};
+	start_responder(qp);
 }
 
 void sim_qp_list_requester(struct sim_qp *qp)
@@ -215,19 +243,38 @@ void sim_qp_list_responder(struct sim_qp *qp)
 	list->tail = qp;
 }
 
+static bool event_withheld(const struct sim_quirks *quirks, enum ibv_event_type type)
+{
+	switch (type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+		return quirks->no_affiliated_events;
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return quirks->no_last_wqe_event;
+	default:
+		return false;
+	}
+}
+
 void sim_qp_event(struct sim_qp *qp, enum ibv_event_type type)
 {
 	const struct sim_host *host = &qp->world->host;
 	const struct sim_event event = {
 		.type = type, .element = qp->user, .port_num = qp->port_num};
 
-	host->async_event(host->arg, qp->device, &event);
+	if (!event_withheld(&qp->device->quirks, type))
+		host->async_event(host->arg, qp->device, &event);
 }
 
 void sim_qp_fail(struct sim_qp *qp)
 {
-	if (qp->state == IBV_QPS_ERR)
+	qp->flush_recvs = true;
+	if (qp->state == IBV_QPS_ERR) {
+		sim_qp_wake_requester(qp);
 		return;
+	}
 	qp->state = IBV_QPS_ERR;
 	qp->sq_draining = false;
 	sim_world_changed(qp->world);
@@ -250,7 +297,8 @@ static void push_send(struct sim_qp *qp, const struct sim_send_wqe *wqe, enum ib
 	struct sim_cqe *cqe = sim_cq_begin(qp->send_cq);
 
 	if (!cqe) {
-		cq_refused(qp);
+		if (!qp->device->quirks.overrun_loses_completions)
+			cq_refused(qp);
 		return;
 	}
 	cqe->wc = (struct ibv_wc){
@@ -261,7 +309,7 @@ static void push_send(struct sim_qp *qp, const struct sim_send_wqe *wqe, enum ib
 		.qp_num = qp->number,
 	};
 	cqe->timestamp_ns = qp->world->clock.now_ns;
-	cqe->retires = &qp->sq;
+	cqe->retires = qp->sq_retires;
 	cqe->retire_to = qp->sq.tail;
 	cqe->solicited = false;
 	sim_cq_commit(qp->send_cq, cqe);
@@ -276,6 +324,8 @@ void sim_qp_complete_send(struct sim_qp *qp, enum ibv_wc_status status)
 	if (qp->type == IBV_QPT_UD && wqe->ah)
 		sim_ah_release(wqe->ah);
 	qp->sq.tail++;
+	if (!qp->sq_retires)
+		qp->sq.freed = qp->sq.tail;
 	/* What is acknowledged needs not be sent again. */
 	if ((int32_t)(qp->sq.tail - qp->req.next) > 0) {
 		qp->req.next = qp->sq.tail;
@@ -285,40 +335,100 @@ void sim_qp_complete_send(struct sim_qp *qp, enum ibv_wc_status status)
 		push_send(qp, wqe, status);
 }
 
-void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_recv_done *done)
+struct sim_recv_wqe *sim_qp_peek_recv(const struct sim_qp *qp)
 {
-	const struct sim_recv_wqe *wqe = sim_qp_recv_wqe(qp, qp->rq.tail);
+	if (!qp->resp.srq)
+		return qp->rq.tail == qp->rq.head ? NULL : sim_qp_recv_wqe(qp, qp->rq.tail);
+	return qp->resp.recv_held ? qp->resp.recv : sim_srq_peek(qp->resp.srq);
+}
+
+bool sim_qp_take_shared(struct sim_qp *qp)
+{
+	struct sim_responder *resp = &qp->resp;
+
+	if (!resp->recv_held) {
+		if (sim_srq_count(resp->srq) == 0)
+			return false;
+		resp->recv_slot = sim_srq_take(resp->srq);
+		resp->recv = sim_queue_slot(&resp->srq->queue, resp->recv_slot);
+		resp->recv_held = true;
+	}
+	resp->recv_taken = true;
+	return true;
+}
+
+/* An SRQ's slot that no completion will give back. */
+static void drop_recv(struct sim_qp *qp)
+{
+	if (qp->resp.recv_held)
+		sim_srq_release(qp->resp.srq, qp->resp.recv_slot);
+	else if (!qp->resp.srq)
+		qp->rq.tail++;
+	qp->resp.recv_held = false;
+}
+
+/* The completion gives the slot back once it is polled, or the slot is free at once. */
+static void retire_shared(struct sim_qp *qp, struct sim_cqe *cqe)
+{
+	struct sim_srq *srq = qp->resp.srq;
+
+	qp->resp.recv_held = false;
+	cqe->retires = qp->rq_retires ? &srq->queue : NULL;
+	cqe->retire_to = qp->resp.recv_slot;
+	if (qp->rq_retires)
+		srq->unpolled++;
+	else
+		sim_srq_release(srq, qp->resp.recv_slot);
+}
+
+static inline void retire_recv(struct sim_qp *qp, struct sim_cqe *cqe)
+{
+	if (qp->resp.srq) {
+		retire_shared(qp, cqe);
+		return;
+	}
+	qp->rq.tail++;
+	cqe->retires = qp->rq_retires;
+	cqe->retire_to = qp->rq.tail;
+	if (!qp->rq_retires)
+		qp->rq.freed = qp->rq.tail;
+}
+
+void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_packet *packet,
+			  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len,
+			  unsigned int wc_flags)
+{
+	const struct sim_recv_wqe *wqe = qp->resp.recv;
 	struct sim_cqe *cqe = sim_cq_begin(qp->recv_cq);
 
-	qp->rq.tail++;
 	qp->resp.recv_taken = false;
 	if (!cqe) {
+		drop_recv(qp);
 		cq_refused(qp);
 		return;
 	}
 	cqe->wc = (struct ibv_wc){
 		.wr_id = wqe->wr_id,
-		.status = done->status,
-		.opcode = done->opcode,
-		.byte_len = done->byte_len,
+		.status = status,
+		.opcode = opcode,
+		.byte_len = byte_len,
 		.qp_num = qp->number,
-		.wc_flags = done->wc_flags,
+		.wc_flags = wc_flags,
 	};
 	cqe->solicited = false;
-	if (done->packet) {
-		const struct sim_packet *packet = done->packet;
-
+	if (packet) {
 		cqe->wc.src_qp = packet->source_qpn;
-		if (done->wc_flags & IBV_WC_WITH_IMM)
+		if (wc_flags & IBV_WC_WITH_IMM)
 			cqe->wc.imm_data = packet->imm_data;
-		else if (done->wc_flags & IBV_WC_WITH_INV)
+		else if (wc_flags & IBV_WC_WITH_INV)
 			cqe->wc.invalidated_rkey = packet->rkey;
 		cqe->wc.pkey_index = qp->pkey_index;
+		cqe->wc.slid = packet->slid;
+		cqe->wc.sl = packet->sl;
 		cqe->solicited = packet->flags & SIM_PACKET_SOLICITED;
 	}
 	cqe->timestamp_ns = qp->world->clock.now_ns;
-	cqe->retires = &qp->rq;
-	cqe->retire_to = qp->rq.tail;
+	retire_recv(qp, cqe);
 	sim_cq_commit(qp->recv_cq, cqe);
 }
 
@@ -330,9 +440,12 @@ void sim_qp_flush_sends(struct sim_qp *qp)
 
 void sim_qp_flush_recvs(struct sim_qp *qp)
 {
-	static const struct sim_recv_done flushed = {.status = IBV_WC_WR_FLUSH_ERR,
-						     .opcode = IBV_WC_RECV};
-
-	while (qp->rq.tail != qp->rq.head)
-		sim_qp_complete_recv(qp, &flushed);
+	qp->flush_recvs = false;
+	while (qp->resp.recv_held || (!qp->resp.srq && sim_qp_take_recv(qp)))
+		sim_qp_complete_recv(qp, NULL, IBV_WC_WR_FLUSH_ERR, IBV_WC_RECV, 0, 0);
+	/* Those on an SRQ stay for the other QPs. */
+	if (qp->srq && !qp->resp.last_wqe_told) {
+		qp->resp.last_wqe_told = true;
+		sim_qp_event(qp, IBV_EVENT_QP_LAST_WQE_REACHED);
+	}
 }

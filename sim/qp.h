@@ -10,6 +10,8 @@
 #include "sim/device.h"
 #include "sim/memory.h"
 #include "sim/opcode.h"
+#include "sim/queue.h"
+#include "sim/srq.h"
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
@@ -38,13 +40,20 @@ struct sim_send_wqe {
 			uint32_t remote_qpn;
 			uint32_t remote_qkey;
 		};
+		struct {
+			uint64_t bind_length;
+			uint32_t bind_mw;   /* its number */
+			uint32_t bind_lkey; /* of the region */
+		};
 	};
 	uint32_t rkey;
 	uint32_t length; /* of the message */
 	union {
 		__be32 imm_data;
 		uint32_t invalidate_rkey;
+		int bind_access;
 	};
+	uint32_t xrc_srqn;
 	uint32_t first_psn;
 	uint32_t packets;   /* PSNs that the message takes */
 	uint32_t answered;  /* PSNs of a READ whose response has come */
@@ -55,38 +64,10 @@ struct sim_send_wqe {
 	uint8_t status;	    /* enum ibv_wc_status, once it is not SUCCESS */
 	uint8_t num_sge;
 	bool started;
+	bool done;	      /* a local operation, while sends before it are unanswered */
 	bool credited;	      /* counted in reads_outstanding */
 	struct ibv_sge sge[]; /* or the inline data */
 };
-
-struct sim_recv_wqe {
-	uint64_t wr_id;
-	uint32_t num_sge;
-	uint32_t length; /* of all SGEs, at most UINT32_MAX */
-	struct ibv_sge sge[];
-};
-
-/* A ring of slots of one size; the counts run on and wrap at 2^32. */
-struct sim_queue {
-	uint8_t *slots;
-	uint32_t stride;
-	uint32_t mask;
-	uint32_t max_wr;
-	uint32_t max_sge;
-	uint32_t head;	/* posted */
-	uint32_t tail;	/* oldest that has not ended (send), next to be taken (receive) */
-	uint32_t freed; /* what the program has polled: slots before it may be used again */
-};
-
-static inline void *sim_queue_slot(const struct sim_queue *queue, uint32_t count)
-{
-	return queue->slots + (size_t)(count & queue->mask) * queue->stride;
-}
-
-static inline bool sim_queue_full(const struct sim_queue *queue)
-{
-	return queue->head - queue->freed >= queue->max_wr;
-}
 
 struct sim_requester {
 	uint32_t psn;	   /* of the next message that starts */
@@ -120,6 +101,7 @@ struct sim_resource {
 	uint32_t end;	/* the packets up to which it is sent */
 	uint32_t limit; /* the bytes up to which it was asked for */
 	uint32_t msn;
+	uint32_t pd;
 	uint8_t opcode; /* of the request */
 	bool pending;
 	bool replayed;	/* not for the first time */
@@ -136,7 +118,13 @@ struct sim_responder {
 	bool nak_outstanding; /* one was sent; silent until the expected PSN comes */
 	bool dropping;	      /* UC: the rest of this message is lost */
 	bool established;     /* a packet has come */
-	bool recv_taken;      /* the receive WQE at rq.tail belongs to the message in progress */
+	bool recv_taken;      /* the receive WQE belongs to the message in progress */
+	bool recv_held;	      /* recv_slot has been taken from the SRQ */
+	bool last_wqe_told;   /* IBV_EVENT_QP_LAST_WQE_REACHED */
+	struct sim_srq *srq;  /* that receives come from: the QP's own, or (XRC) the message's */
+	uint32_t recv_slot;
+	struct sim_recv_wqe *recv; /* while recv_taken or recv_held */
+	struct sim_reach *recv_reach;
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 	/* The message in progress. */
@@ -173,12 +161,17 @@ struct sim_qp {
 	uint8_t state;	   /* enum ibv_qp_state */
 	uint8_t transport; /* enum sim_transport */
 	uint8_t sig_all;   /* IBV_SEND_SIGNALED, for every send, or 0 */
+	bool reliable;	   /* RC and XRC: requests are answered */
 	bool sq_draining;
 	bool drain_event; /* IBV_EVENT_SQ_DRAINED is asked for */
+	bool flush_recvs; /* in ERR, receives are to be flushed */
 	bool requester_listed;
 	bool responder_listed;
-	struct sim_cq *send_cq;
-	struct sim_cq *recv_cq;
+	struct sim_cq *send_cq; /* none: XRC_RECV */
+	struct sim_cq *recv_cq; /* none: XRC_SEND, XRC_RECV */
+	struct sim_srq *srq;
+	struct sim_xrcd *xrcd; /* XRC_RECV */
+	uint32_t attachments;  /* multicast groups */
 	struct sim_qp *next_requester;
 	struct sim_qp *next_responder;
 
@@ -204,10 +197,14 @@ struct sim_qp {
 
 	struct sim_peer peer;
 
+	/* What completions give back: the queues; NULL where slots are free at once (a quirk). */
+	struct sim_queue *sq_retires;
+	struct sim_queue *rq_retires;
+
 	uint32_t max_inline;
-	struct sim_mr_memo sq_memo;
-	struct sim_mr_memo rq_memo;
-	struct sim_mr_memo remote_memo;
+	struct sim_reach sq_reach;
+	struct sim_reach rq_reach;
+	struct sim_reach remote_reach; /* in the PD that remote keys are checked against */
 	struct sim_queue sq;
 	struct sim_queue rq;
 	struct sim_requester req;
@@ -216,7 +213,10 @@ struct sim_qp {
 };
 
 struct sim_qp_init {
-	enum ibv_qp_type type;
+	enum ibv_qp_type
+		type; /* RC, UC, UD, XRC_SEND (no recv_cq), XRC_RECV (an xrcd, no CQ, no PD) */
+	struct sim_srq *srq; /* receives come from there, or NULL */
+	struct sim_xrcd *xrcd;
 	uint32_t pd;
 	struct sim_cq *send_cq;
 	struct sim_cq *recv_cq;
@@ -243,6 +243,18 @@ void sim_qp_query(const struct sim_qp *qp, struct ibv_qp_attr *attr);
 int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int sim_qp_post_recv(struct sim_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
+/*
+ * ibv_bind_mw(3) on a type 1 window: posts the binding (IBV_WR_BIND_MW is for type 2). *new_rkey
+ * is the window's key from then on. EINVAL, ENOMEM.
+ */
+int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_bind *bind,
+		     uint32_t region_lkey, uint32_t *new_rkey);
+
+/* ibv_attach_mcast(3): UD only. EINVAL for another type or a GID that is not multicast. Attaching
+ * twice is once. Detaching what is not attached: EINVAL. */
+int sim_qp_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid);
+int sim_qp_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid);
+
 static inline struct sim_send_wqe *sim_qp_send_wqe(const struct sim_qp *qp, uint32_t count)
 {
 	return sim_queue_slot(&qp->sq, count);
@@ -251,6 +263,26 @@ static inline struct sim_send_wqe *sim_qp_send_wqe(const struct sim_qp *qp, uint
 static inline struct sim_recv_wqe *sim_qp_recv_wqe(const struct sim_qp *qp, uint32_t count)
 {
 	return sim_queue_slot(&qp->rq, count);
+}
+
+/* The next receive WQE without taking it; NULL for none. */
+struct sim_recv_wqe *sim_qp_peek_recv(const struct sim_qp *qp);
+
+/* From the SRQ: one that a lost message left, or the oldest. */
+bool sim_qp_take_shared(struct sim_qp *qp);
+
+/* Takes it, from the SRQ if there is one, for the message in progress; false for none. */
+static inline bool sim_qp_take_recv(struct sim_qp *qp)
+{
+	struct sim_responder *resp = &qp->resp;
+
+	if (resp->srq)
+		return sim_qp_take_shared(qp);
+	if (qp->rq.tail == qp->rq.head)
+		return false;
+	resp->recv = sim_qp_recv_wqe(qp, qp->rq.tail);
+	resp->recv_taken = true;
+	return true;
 }
 
 /* Puts the QP on the world's list, for sim_world_run(). */
@@ -312,44 +344,62 @@ static inline void sim_completer_watch(struct sim_qp *qp, bool progress)
 void sim_requester_rnr_over(struct sim_timer *timer);
 void sim_completer_timeout(struct sim_timer *timer);
 
+/*
+ * Host memory behind a local or remote range, checked: key, PD, rights (all of access), bounds.
+ * NULL where it may not be touched. A range of 0 bytes is not to be asked for.
+ */
+static inline void *sim_memory_at(struct sim_reach *reach, enum sim_key_kind kind, uint32_t key,
+				  uint64_t addr, uint64_t length, int access)
+{
+	if ((reach->key != key || reach->epoch != reach->device->memory_epoch) &&
+	    !sim_reach_find(reach, kind, key))
+		return NULL;
+	return sim_mr_at(reach->mr, addr, length, access);
+}
+
 /* sim_gather() in its general form. */
-int sim_gather_pieces(const struct sim_qp *qp, struct sim_mr_memo *memo, const struct ibv_sge *sge,
-		      unsigned int n, uint32_t offset, uint32_t bytes, int access,
-		      struct sim_span *spans);
+int sim_gather_pieces(struct sim_reach *reach, const struct ibv_sge *sge, unsigned int n,
+		      uint32_t offset, uint32_t bytes, int access, struct sim_span *spans);
 
 /*
  * Checks SGEs [0, n) of a work request for its local access (0: read) and fills spans for
  * [offset, offset + bytes) of the message. Returns the number of spans; -1 for a protection error.
  */
-static inline int sim_gather(const struct sim_qp *qp, struct sim_mr_memo *memo,
-			     const struct ibv_sge *sge, unsigned int n, uint32_t offset,
-			     uint32_t bytes, int access, struct sim_span *spans)
+__attribute__((always_inline)) static inline int sim_gather(struct sim_reach *reach,
+							    const struct ibv_sge *sge,
+							    unsigned int n, uint32_t offset,
+							    uint32_t bytes, int access,
+							    struct sim_span *spans)
 {
 	/* Mostly one SGE has it all. */
 	if (n == 1 && bytes && (uint64_t)offset + bytes <= sge->length) {
-		spans->base =
-			sim_memory_at(qp->device, qp->device->memory_epoch, memo, SIM_KEY_LOCAL,
-				      qp->pd, sge->lkey, sge->addr + offset, bytes, access);
+		spans->base = sim_memory_at(reach, SIM_KEY_LOCAL, sge->lkey, sge->addr + offset,
+					    bytes, access);
 		spans->length_bytes = bytes;
 		return spans->base ? 1 : -1;
 	}
-	return sim_gather_pieces(qp, memo, sge, n, offset, bytes, access, spans);
+	return sim_gather_pieces(reach, sge, n, offset, bytes, access, spans);
+}
+
+/* Fills spans for [offset, offset + bytes) of a receive WQE; -1 where it may not be written. */
+static inline int sim_qp_scatter(struct sim_qp *qp, const struct sim_recv_wqe *wqe, uint32_t offset,
+				 uint32_t bytes, struct sim_span *spans)
+{
+	return sim_gather(qp->resp.recv_reach, wqe->sge, wqe->num_sge, offset, bytes,
+			  IBV_ACCESS_LOCAL_WRITE, spans);
 }
 
 /* sim_copy_spans() in its general form. */
 int sim_copy_pieces(struct sim_device *device, const struct sim_span *from, unsigned int from_count,
 		    const struct sim_span *to, unsigned int to_count);
 
-/* Ends the receive WQE at rq.tail. */
-struct sim_recv_done {
-	const struct sim_packet *packet; /* immediate data, solicited; NULL for none */
-	enum ibv_wc_status status;
-	enum ibv_wc_opcode opcode;
-	uint32_t byte_len;
-	unsigned int wc_flags;
-};
-
-void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_recv_done *done);
+/*
+ * Ends the receive WQE of the message in progress. packet has the immediate data or the key, and
+ * whether it is solicited; NULL for none.
+ */
+void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_packet *packet,
+			  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len,
+			  unsigned int wc_flags);
 
 /* The send WQE at sq.tail is in error and nothing stands before it: ends it, and stops the QP. */
 void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status);

@@ -37,7 +37,8 @@ static bool pkey_fits(struct change *change)
 {
 	const struct sim_port *port = port_of(change);
 
-	return port && change->attr->pkey_index < port->pkey_count;
+	return port && (change->attr->pkey_index < port->pkey_count ||
+			change->qp->device->quirks.pkey_index_unchecked);
 }
 
 static bool access_fits(struct change *change)
@@ -58,7 +59,14 @@ static bool mtu_fits(struct change *change)
 	const struct sim_port *port = port_of(change);
 
 	return port && change->attr->path_mtu >= IBV_MTU_256 &&
-	       change->attr->path_mtu <= (enum ibv_mtu)port->mtu;
+	       change->attr->path_mtu <= (change->qp->device->quirks.path_mtu_unchecked
+						  ? IBV_MTU_4096
+						  : (enum ibv_mtu)port->mtu);
+}
+
+static bool ranges_unchecked(const struct change *change)
+{
+	return change->qp->device->quirks.retry_ranges_unchecked;
 }
 
 static bool timeout_fits(struct change *change)
@@ -68,17 +76,17 @@ static bool timeout_fits(struct change *change)
 
 static bool retry_cnt_fits(struct change *change)
 {
-	return change->attr->retry_cnt < 8;
+	return change->attr->retry_cnt < 8 || ranges_unchecked(change);
 }
 
 static bool rnr_retry_fits(struct change *change)
 {
-	return change->attr->rnr_retry < 8;
+	return change->attr->rnr_retry < 8 || ranges_unchecked(change);
 }
 
 static bool min_rnr_timer_fits(struct change *change)
 {
-	return change->attr->min_rnr_timer < 32;
+	return change->attr->min_rnr_timer < 32 || ranges_unchecked(change);
 }
 
 static bool rd_atomic_fits(struct change *change)
@@ -91,6 +99,17 @@ static bool dest_rd_atomic_fits(struct change *change)
 {
 	return change->attr->max_dest_rd_atomic <=
 	       change->qp->device->profile->limits.max_qp_rd_atom;
+}
+
+static bool numbers_fit(struct change *change)
+{
+	const struct ibv_qp_attr *attr = change->attr;
+
+	if (!change->qp->device->quirks.wide_numbers_refused)
+		return true;
+	return !(change->mask & IBV_QP_DEST_QPN && attr->dest_qp_num >> 24) &&
+	       !(change->mask & IBV_QP_RQ_PSN && attr->rq_psn >> 24) &&
+	       !(change->mask & IBV_QP_SQ_PSN && attr->sq_psn >> 24);
 }
 
 static const struct {
@@ -108,6 +127,7 @@ static const struct {
 	{IBV_QP_MIN_RNR_TIMER, min_rnr_timer_fits},
 	{IBV_QP_MAX_QP_RD_ATOMIC, rd_atomic_fits},
 	{IBV_QP_MAX_DEST_RD_ATOMIC, dest_rd_atomic_fits},
+	{IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, numbers_fit},
 };
 
 static int check(struct change *change, enum ibv_qp_state to)
@@ -148,7 +168,13 @@ static void apply_path(struct sim_qp *qp, const struct change *change)
 	if (change->mask & IBV_QP_DEST_QPN)
 		qp->dest_qpn = attr->dest_qp_num & 0xffffff;
 	if (change->mask & IBV_QP_PKEY_INDEX)
-		qp->pkey_index = attr->pkey_index;
+		qp->pkey_index =
+			attr->pkey_index < sim_device_port(qp->device, change->mask & IBV_QP_PORT
+									       ? attr->port_num
+									       : qp->port_num)
+						   ->pkey_count
+				? attr->pkey_index
+				: 0;
 	if (change->mask & IBV_QP_PORT)
 		qp->port_num = attr->port_num;
 	if (change->mask & IBV_QP_QKEY)
@@ -164,11 +190,11 @@ static void apply_reliability(struct sim_qp *qp, const struct change *change)
 	if (change->mask & IBV_QP_TIMEOUT)
 		qp->timeout = attr->timeout;
 	if (change->mask & IBV_QP_RETRY_CNT)
-		qp->retry_cnt = qp->comp.retries_left = attr->retry_cnt;
+		qp->retry_cnt = qp->comp.retries_left = attr->retry_cnt & 7;
 	if (change->mask & IBV_QP_RNR_RETRY)
-		qp->rnr_retry = qp->comp.rnr_retries_left = attr->rnr_retry;
+		qp->rnr_retry = qp->comp.rnr_retries_left = attr->rnr_retry & 7;
 	if (change->mask & IBV_QP_MIN_RNR_TIMER)
-		qp->min_rnr_timer = attr->min_rnr_timer;
+		qp->min_rnr_timer = attr->min_rnr_timer & 31;
 	if (change->mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		qp->max_rd_atomic = attr->max_rd_atomic;
 	if (change->mask & IBV_QP_MAX_DEST_RD_ATOMIC) {

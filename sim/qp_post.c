@@ -4,7 +4,8 @@
 
 #include <errno.h>
 
-static int copy_inline(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_send_wqe *wqe)
+__attribute__((noinline)) static int copy_inline(struct sim_qp *qp, const struct ibv_send_wr *wr,
+						 struct sim_send_wqe *wqe)
 {
 	const struct sim_memory_ops *memory = &qp->world->host.memory;
 	uint8_t *to = (uint8_t *)wqe->sge;
@@ -20,37 +21,18 @@ static int copy_inline(struct sim_qp *qp, const struct ibv_send_wr *wr, struct s
 	return 0;
 }
 
-/* Keeps the SGEs, if `to` is given; their lengths added up. */
-static inline uint64_t take_sges(struct ibv_sge *to, const struct ibv_sge *sge, int num_sge)
-{
-	uint64_t length;
-
-	if (num_sge == 0)
-		return 0;
-	/* Mostly there is one. */
-	if (to)
-		to[0] = sge[0];
-	length = sge[0].length;
-	for (int i = 1; i < num_sge; i++) {
-		if (to)
-			to[i] = sge[i];
-		length += sge[i].length;
-	}
-	return length;
-}
-
 static int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_send_wqe *wqe)
 {
 	uint64_t length;
 
 	if (wr->send_flags & IBV_SEND_INLINE) {
-		length = take_sges(NULL, wr->sg_list, wr->num_sge);
+		length = sim_take_sges(NULL, wr->sg_list, wr->num_sge);
 		if (!(wqe->info_flags & SIM_WR_INLINE) || length > qp->max_inline)
 			return EINVAL;
 		wqe->length = (uint32_t)length;
 		return copy_inline(qp, wr, wqe);
 	}
-	length = take_sges(wqe->sge, wr->sg_list, wr->num_sge);
+	length = sim_take_sges(wqe->sge, wr->sg_list, wr->num_sge);
 	if (length > qp->device->profile->max_message_bytes) {
 		wqe->status = IBV_WC_LOC_LEN_ERR;
 		length = 0;
@@ -59,7 +41,8 @@ static int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_
 	return 0;
 }
 
-static void set_remote(const struct ibv_send_wr *wr, struct sim_send_wqe *wqe)
+__attribute__((noinline)) static void set_remote(const struct ibv_send_wr *wr,
+						 struct sim_send_wqe *wqe)
 {
 	if (!(wqe->info_flags & SIM_WR_ATOMIC)) {
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
@@ -76,7 +59,8 @@ static void set_remote(const struct ibv_send_wr *wr, struct sim_send_wqe *wqe)
 	wqe->length = sizeof(uint64_t);
 }
 
-static int set_address(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_send_wqe *wqe)
+__attribute__((noinline)) static int set_address(struct sim_qp *qp, const struct ibv_send_wr *wr,
+						 struct sim_send_wqe *wqe)
 {
 	const struct sim_host *host = &qp->world->host;
 
@@ -89,7 +73,29 @@ static int set_address(struct sim_qp *qp, const struct ibv_send_wr *wr, struct s
 	return 0;
 }
 
-static int post_one(struct sim_qp *qp, const struct ibv_send_wr *wr)
+__attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct ibv_send_wr *wr,
+					       struct sim_send_wqe *wqe)
+{
+	const struct sim_host *host = &qp->world->host;
+	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
+
+	if (wr->opcode == IBV_WR_LOCAL_INV) {
+		wqe->invalidate_rkey = wr->invalidate_rkey;
+		return 0;
+	}
+	/* ibv_post_send(3): windows of type 2 only; ibv_bind_mw(3) has the others. */
+	if (!wr->bind_mw.mw || wr->bind_mw.mw->type != IBV_MW_TYPE_2 ||
+	    !host->find_mw(host->arg, qp, wr->bind_mw.mw, info->mr, &wqe->bind_mw, &wqe->bind_lkey))
+		return EINVAL;
+	wqe->rkey = wr->bind_mw.rkey;
+	wqe->remote_addr = info->addr;
+	wqe->bind_length = info->length;
+	wqe->bind_access = (int)info->mw_access_flags;
+	return 0;
+}
+
+__attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
+							  const struct ibv_send_wr *wr)
 {
 	const struct sim_wr_info *info = sim_wr_info(qp->type, wr->opcode);
 	struct sim_send_wqe *wqe;
@@ -104,6 +110,7 @@ static int post_one(struct sim_qp *qp, const struct ibv_send_wr *wr)
 	wqe->ah = NULL;
 	wqe->length = 0;
 	wqe->imm_data = wr->imm_data;
+	wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
 	wqe->answered = 0;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->info_flags = (uint8_t)info->flags;
@@ -113,10 +120,19 @@ static int post_one(struct sim_qp *qp, const struct ibv_send_wr *wr)
 	wqe->num_sge = (uint8_t)wr->num_sge;
 	wqe->started = false;
 	wqe->credited = false;
-	if (!(info->flags & SIM_WR_LEGAL) || (info->flags & SIM_WR_LOCAL)) {
+	wqe->done = false;
+	if (!(info->flags & SIM_WR_LEGAL)) {
+		if (qp->device->quirks.forbidden_opcodes_refused)
+			return EINVAL;
 		wqe->status = IBV_WC_LOC_QP_OP_ERR;
 		qp->sq.head++;
 		return 0;
+	}
+	if (info->flags & SIM_WR_LOCAL) {
+		err = set_local(qp, wr, wqe);
+		if (!err)
+			qp->sq.head++;
+		return err;
 	}
 	err = set_data(qp, wr, wqe);
 	if (!err && qp->type == IBV_QPT_UD)
@@ -129,9 +145,45 @@ static int post_one(struct sim_qp *qp, const struct ibv_send_wr *wr)
 	return 0;
 }
 
+int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_bind *bind,
+		     uint32_t region_lkey, uint32_t *new_rkey)
+{
+	struct sim_send_wqe *wqe;
+
+	if (qp->state < IBV_QPS_RTS || mw->kind != SIM_MR_WINDOW_1 ||
+	    !(sim_wr_info(qp->type, IBV_WR_BIND_MW)->flags & SIM_WR_LEGAL))
+		return EINVAL;
+	if (sim_queue_full(&qp->sq))
+		return ENOMEM;
+	wqe = sim_qp_send_wqe(qp, qp->sq.head++);
+	*wqe = (struct sim_send_wqe){
+		.wr_id = bind->wr_id,
+		.remote_addr = bind->bind_info.addr,
+		.bind_length = bind->bind_info.length,
+		.bind_mw = mw->number,
+		.bind_lkey = region_lkey,
+		.bind_access = (int)bind->bind_info.mw_access_flags,
+		.rkey = sim_mw_next_rkey(mw),
+		.opcode = IBV_WR_BIND_MW,
+		.info_flags = SIM_WR_LEGAL | SIM_WR_LOCAL,
+		.wc_opcode = IBV_WC_BIND_MW,
+		.send_flags = (uint8_t)(bind->send_flags | qp->sig_all),
+	};
+	mw->promised_rkey = wqe->rkey;
+	*new_rkey = wqe->rkey;
+	sim_qp_wake_requester(qp);
+	return 0;
+}
+
 int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	int err = qp->state < IBV_QPS_RTS ? EINVAL : 0;
+	int err = qp->type == IBV_QPT_XRC_RECV ? EINVAL : 0;
+
+	if (qp->state < IBV_QPS_RTS) {
+		if (qp->device->quirks.posts_ignored_in_wrong_state)
+			return 0;
+		err = EINVAL;
+	}
 
 	for (; wr; wr = wr->next) {
 		if (!err)
@@ -146,27 +198,27 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return err;
 }
 
-static int post_recv_one(struct sim_qp *qp, const struct ibv_recv_wr *wr)
+__attribute__((always_inline)) static inline int post_recv_one(struct sim_qp *qp,
+							       const struct ibv_recv_wr *wr)
 {
-	struct sim_recv_wqe *wqe;
-	uint64_t length;
-
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.max_sge)
 		return EINVAL;
 	if (sim_queue_full(&qp->rq))
 		return ENOMEM;
-	wqe = sim_qp_recv_wqe(qp, qp->rq.head);
-	length = take_sges(wqe->sge, wr->sg_list, wr->num_sge);
-	wqe->wr_id = wr->wr_id;
-	wqe->num_sge = (uint32_t)wr->num_sge;
-	wqe->length = length > UINT32_MAX ? UINT32_MAX : (uint32_t)length;
+	sim_recv_wqe_fill(sim_qp_recv_wqe(qp, qp->rq.head), wr);
 	qp->rq.head++;
 	return 0;
 }
 
 int sim_qp_post_recv(struct sim_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	int err = qp->state == IBV_QPS_RESET ? EINVAL : 0;
+	int err = qp->srq || qp->xrcd || !qp->recv_cq ? EINVAL : 0;
+
+	if (qp->state == IBV_QPS_RESET) {
+		if (qp->device->quirks.posts_ignored_in_wrong_state)
+			return 0;
+		err = EINVAL;
+	}
 
 	for (; wr; wr = wr->next) {
 		if (!err)
@@ -176,7 +228,9 @@ int sim_qp_post_recv(struct sim_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 			break;
 		}
 	}
-	if (qp->state == IBV_QPS_ERR)
+	if (qp->state == IBV_QPS_ERR && !qp->device->quirks.errored_receives_wait) {
+		qp->flush_recvs = true;
 		sim_qp_wake_requester(qp);
+	}
 	return err;
 }

@@ -37,7 +37,7 @@ static enum gate gate_start(const struct sim_qp *qp, const struct sim_send_wqe *
 	return GATE_OPEN;
 }
 
-static enum gate gate(const struct sim_qp *qp)
+__attribute__((always_inline)) static inline enum gate gate(const struct sim_qp *qp)
 {
 	const struct sim_requester *req = &qp->req;
 	const struct sim_send_wqe *wqe;
@@ -49,7 +49,7 @@ static enum gate gate(const struct sim_qp *qp)
 		return req->stopped ? GATE_ERROR : GATE_RNR;
 	wqe = sim_qp_send_wqe(qp, req->next);
 	psn = wqe->started ? wqe->first_psn + req->offset : req->psn;
-	if (qp->type == IBV_QPT_RC && distance(psn, qp->comp.psn) >= SIM_WINDOW_PACKETS)
+	if (qp->reliable && distance(psn, qp->comp.psn) >= SIM_WINDOW_PACKETS)
 		return GATE_WINDOW;
 	return wqe->started ? GATE_OPEN : gate_start(qp, wqe);
 }
@@ -57,6 +57,8 @@ static enum gate gate(const struct sim_qp *qp)
 /* PSNs of a message: a READ takes one for each packet of its response. */
 static uint32_t packets_of(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
+	if (wqe->info_flags & SIM_WR_LOCAL)
+		return 0;
 	if (qp->type == IBV_QPT_UD || (wqe->info_flags & SIM_WR_ATOMIC) ||
 	    wqe->length <= qp->mtu_bytes)
 		return 1;
@@ -64,11 +66,12 @@ static uint32_t packets_of(const struct sim_qp *qp, const struct sim_send_wqe *w
 }
 
 /* All memory of a message in several packets, before the first is sent. */
-static enum ibv_wc_status check_memory(struct sim_qp *qp, const struct sim_send_wqe *wqe)
+__attribute__((noinline)) static enum ibv_wc_status check_memory(struct sim_qp *qp,
+								 const struct sim_send_wqe *wqe)
 {
 	struct sim_span spans[SIM_SPANS_MAX];
 
-	if (sim_gather(qp, &qp->sq_memo, wqe->sge, wqe->num_sge, 0, wqe->length, 0, spans) < 0)
+	if (sim_gather(&qp->sq_reach, wqe->sge, wqe->num_sge, 0, wqe->length, 0, spans) < 0)
 		return IBV_WC_LOC_PROT_ERR;
 	return IBV_WC_SUCCESS;
 }
@@ -82,7 +85,7 @@ static enum ibv_wc_status fault_of(struct sim_qp *qp, const struct sim_send_wqe 
 	if (wqe->info_flags & SIM_WR_RESPONSE)
 		return qp->max_rd_atomic ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
 	/* One packet's memory is checked as it is sent. */
-	if (wqe->packets == 1 || (wqe->send_flags & IBV_SEND_INLINE))
+	if (wqe->packets <= 1 || (wqe->send_flags & IBV_SEND_INLINE))
 		return IBV_WC_SUCCESS;
 	return check_memory(qp, wqe);
 }
@@ -90,7 +93,7 @@ static enum ibv_wc_status fault_of(struct sim_qp *qp, const struct sim_send_wqe 
 void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status)
 {
 	sim_qp_complete_send(qp, status);
-	if (qp->type == IBV_QPT_RC) {
+	if (qp->reliable || qp->device->quirks.send_errors_end_qp) {
 		sim_qp_fail(qp);
 	} else if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) {
 		/* Only the send queue of an unreliable QP is in error. */
@@ -103,8 +106,36 @@ void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status)
 	}
 }
 
-static void fail(struct sim_qp *qp, struct sim_send_wqe *wqe, enum ibv_wc_status status)
+/* Whether each SGE's key is one, whatever its range. */
+static bool keys_fit(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
+	for (unsigned int i = 0; i < wqe->num_sge; i++) {
+		const struct sim_mr *mr = sim_mr_find(qp->device, SIM_KEY_LOCAL, wqe->sge[i].lkey);
+
+		if (!mr || mr->pd != qp->pd)
+			return false;
+	}
+	return true;
+}
+
+/* What a local error is called. */
+static enum ibv_wc_status quirky(const struct sim_qp *qp, const struct sim_send_wqe *wqe,
+				 enum ibv_wc_status status)
+{
+	const struct sim_quirks *quirks = &qp->device->quirks;
+
+	if (quirks->bad_lkey_is_flush)
+		return IBV_WC_WR_FLUSH_ERR;
+	if (quirks->bad_lkey_is_operation_error && status == IBV_WC_LOC_PROT_ERR &&
+	    !keys_fit(qp, wqe))
+		return IBV_WC_LOC_QP_OP_ERR;
+	return status;
+}
+
+__attribute__((noinline)) static void fail(struct sim_qp *qp, struct sim_send_wqe *wqe,
+					   enum ibv_wc_status status)
+{
+	status = quirky(qp, wqe, status);
 	wqe->status = (uint8_t)status;
 	if (qp->sq.tail == qp->req.next)
 		sim_requester_give_up(qp, status);
@@ -132,7 +163,8 @@ static bool start(struct sim_qp *qp, struct sim_send_wqe *wqe)
 	return true;
 }
 
-static void set_remote(struct sim_packet *packet, const struct sim_send_wqe *wqe, uint32_t done)
+__attribute__((noinline)) static void set_remote(struct sim_packet *packet,
+						 const struct sim_send_wqe *wqe, uint32_t done)
 {
 	packet->remote_addr = wqe->remote_addr + done;
 	packet->rkey = wqe->rkey;
@@ -158,7 +190,7 @@ static bool set_payload(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint3
 		packet->span_count = bytes ? 1 : 0;
 		return true;
 	}
-	count = sim_gather(qp, &qp->sq_memo, wqe->sge, wqe->num_sge, done, bytes, 0, spans);
+	count = sim_gather(&qp->sq_reach, wqe->sge, wqe->num_sge, done, bytes, 0, spans);
 	packet->span_count = (uint8_t)count;
 	return count >= 0;
 }
@@ -170,7 +202,7 @@ static uint8_t flags_of(struct sim_qp *qp, const struct sim_send_wqe *wqe,
 
 	if ((info->flags & SIM_OP_COMPLETES) && (wqe->send_flags & IBV_SEND_SOLICITED))
 		flags |= SIM_PACKET_SOLICITED;
-	if (qp->type != IBV_QPT_RC)
+	if (!qp->reliable)
 		return flags;
 	if ((info->flags & SIM_OP_END) || ++qp->req.since_ack_request >= SIM_ACK_REQUEST_EVERY) {
 		flags |= SIM_PACKET_ACK_REQUEST;
@@ -204,10 +236,12 @@ static void address(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t 
 	packet->source_qpn = qp->number;
 	packet->psn = sim_psn_add(wqe->first_psn, offset);
 	packet->imm_data = wqe->imm_data;
+	packet->xrc_srqn = wqe->xrc_srqn;
 }
 
 /* The request of a READ, from where its response has come to, or of an atomic. */
-static void send_response_request(struct sim_qp *qp, struct sim_send_wqe *wqe)
+__attribute__((noinline)) static void send_response_request(struct sim_qp *qp,
+							    struct sim_send_wqe *wqe)
 {
 	struct sim_packet packet = {
 		.opcode = sim_opcode_request(qp->transport, wqe->opcode, true, true)};
@@ -222,7 +256,8 @@ static void send_response_request(struct sim_qp *qp, struct sim_send_wqe *wqe)
 }
 
 /* The next packet of a message that carries data. */
-static void send_data(struct sim_qp *qp, struct sim_send_wqe *wqe)
+__attribute__((always_inline)) static inline void send_data(struct sim_qp *qp,
+							    struct sim_send_wqe *wqe)
 {
 	uint32_t offset = qp->req.offset;
 	uint32_t done = offset * qp->mtu_bytes;
@@ -245,7 +280,7 @@ static void send_data(struct sim_qp *qp, struct sim_send_wqe *wqe)
 	}
 	packet.flags = flags_of(qp, wqe, info);
 	sent(qp, wqe, packet.psn, 1);
-	if (qp->type == IBV_QPT_RC)
+	if (qp->reliable)
 		sim_completer_watch(qp, false);
 	sim_fabric_send_request(qp, &packet);
 	/* Nobody answers on an unreliable connection: the message is done when it is sent. */
@@ -265,12 +300,50 @@ static void check_drained(struct sim_qp *qp)
 		sim_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
-static void send_one(struct sim_qp *qp)
+static bool bind_window(struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	const struct sim_mw_bind bind = {
+		.new_rkey = wqe->rkey,
+		.region_lkey = wqe->bind_lkey,
+		.addr = wqe->remote_addr,
+		.length = wqe->bind_length,
+		.access = wqe->bind_access,
+	};
+
+	return sim_mw_bind(qp->device, qp->pd, qp->number, wqe->bind_mw, &bind);
+}
+
+/* What sends nothing is done in its turn, once, and ends when all before it has. */
+__attribute__((noinline)) static void do_local(struct sim_qp *qp, struct sim_send_wqe *wqe)
+{
+	bool done =
+		wqe->opcode == IBV_WR_BIND_MW
+			? bind_window(qp, wqe)
+			: sim_mw_invalidate(qp->device, qp->pd, qp->number, wqe->invalidate_rkey);
+
+	if (!done) {
+		fail(qp, wqe, IBV_WC_MW_BIND_ERR);
+		return;
+	}
+	wqe->done = true;
+	qp->req.next++;
+	if (qp->sq.tail + 1 == qp->req.next)
+		sim_qp_complete_send(qp, IBV_WC_SUCCESS);
+}
+
+__attribute__((always_inline)) static inline void send_one(struct sim_qp *qp)
 {
 	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->req.next);
 
 	if (!wqe->started && !start(qp, wqe))
 		return;
+	if (wqe->info_flags & SIM_WR_LOCAL) {
+		if (wqe->done)
+			qp->req.next++;
+		else
+			do_local(qp, wqe);
+		return;
+	}
 	if (wqe->info_flags & SIM_WR_RESPONSE) {
 		send_response_request(qp, wqe);
 	} else if (qp->type != IBV_QPT_UD) {
@@ -286,14 +359,23 @@ static void send_one(struct sim_qp *qp)
 	}
 }
 
+static void flush(struct sim_qp *qp)
+{
+	bool recvs = qp->state == IBV_QPS_ERR && qp->flush_recvs;
+
+	if (recvs && qp->device->quirks.receives_flush_first)
+		sim_qp_flush_recvs(qp);
+	sim_qp_flush_sends(qp);
+	if (recvs && !qp->device->quirks.receives_flush_first)
+		sim_qp_flush_recvs(qp);
+}
+
 bool sim_requester_run(struct sim_qp *qp)
 {
 	unsigned int budget = SIM_BURST_PACKETS;
 
 	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) {
-		sim_qp_flush_sends(qp);
-		if (qp->state == IBV_QPS_ERR)
-			sim_qp_flush_recvs(qp);
+		flush(qp);
 		return false;
 	}
 	while ((qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) && gate(qp) == GATE_OPEN) {

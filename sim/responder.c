@@ -3,45 +3,27 @@
  * The responder: takes requests in PSN order, checks them, does them, and answers.
  *
  * Checks stand in the order in which they are made. Each gives a verdict; what a verdict means is
- * one row of a table.
+ * one row of sim_consequences.
  */
 #include "sim/psn.h"
+#include "sim/verdict.h"
 #include "sim/world.h"
 
 #include <string.h>
 
 #define MESSAGE_BYTES_MAX (UINT32_C(1) << 31)
 
-enum verdict {
-	ACCEPT,
-	DROP, /* without a word */
-	DUPLICATE,
-	OUT_OF_SEQUENCE,
-	NO_RECEIVE,
-	INVALID_REQUEST,
-	ACCESS_DENIED,
-	TOO_LONG,    /* for the receive WR */
-	BAD_RECEIVE, /* its memory may not be written */
-};
-
-struct consequence {
-	uint8_t syndrome;		/* of the NAK */
-	enum ibv_wc_status recv_status; /* of a receive WR in progress */
-	enum ibv_event_type event;	/* with none in progress */
-};
-
-/* The verdicts that move the QP to ERR. */
-static const struct consequence consequences[] = {
-	[INVALID_REQUEST] = {SIM_NAK_INVALID_REQUEST, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR},
-	[ACCESS_DENIED] = {SIM_NAK_REMOTE_ACCESS, IBV_WC_LOC_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR},
-	[TOO_LONG] = {SIM_NAK_INVALID_REQUEST, IBV_WC_LOC_LEN_ERR, IBV_EVENT_QP_REQ_ERR},
-	[BAD_RECEIVE] = {SIM_NAK_REMOTE_OPERATION, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_ACCESS_ERR},
-};
-
 static void *remote(struct sim_qp *qp, uint32_t rkey, uint64_t addr, uint64_t length, int access)
 {
-	return sim_memory_at(qp->device, qp->device->memory_epoch, &qp->remote_memo, SIM_KEY_REMOTE,
-			     qp->pd, rkey, addr, length, access);
+	return sim_memory_at(&qp->remote_reach, SIM_KEY_REMOTE, rkey, addr, length, access);
+}
+
+static void use_pd(struct sim_qp *qp, uint32_t pd)
+{
+	if (qp->remote_reach.pd == pd)
+		return;
+	qp->remote_reach.pd = pd;
+	qp->remote_reach.epoch = 0;
 }
 
 static void send_nak(struct sim_qp *qp, uint8_t syndrome)
@@ -61,20 +43,21 @@ static void abandon(struct sim_qp *qp)
 	qp->resp.recv_taken = false;
 }
 
-static enum verdict check_psn_rc(struct sim_qp *qp, const struct sim_packet *packet)
+static enum sim_verdict check_psn_rc(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	int32_t ahead = sim_psn_diff(packet->psn, qp->resp.psn);
 
 	if (ahead < 0)
-		return DUPLICATE;
+		return SIM_DUPLICATE;
 	if (ahead > 0)
-		return OUT_OF_SEQUENCE;
+		return SIM_OUT_OF_SEQUENCE;
 	qp->resp.nak_outstanding = false;
-	return ACCEPT;
+	return SIM_ACCEPT;
 }
 
 /* UC has no retransmission: a gap costs the message that it is in. */
-static enum verdict check_psn_uc(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+static enum sim_verdict check_psn_uc(struct sim_qp *qp, const struct sim_packet *packet,
+				     uint32_t flags)
 {
 	struct sim_responder *resp = &qp->resp;
 
@@ -85,7 +68,7 @@ static enum verdict check_psn_uc(struct sim_qp *qp, const struct sim_packet *pac
 	resp->psn = sim_psn_add(packet->psn, 1);
 	if (flags & SIM_OP_START)
 		resp->dropping = false;
-	return resp->dropping ? DROP : ACCEPT;
+	return resp->dropping ? SIM_DROP : SIM_ACCEPT;
 }
 
 /* A message's packets are FIRST, MIDDLE..., LAST of one kind, or ONLY. */
@@ -102,95 +85,100 @@ static bool grants(const struct sim_qp *qp, unsigned int access)
 /* The packets of a message before its last are full, and a last one carries at least a byte. */
 static bool payload_fits(const struct sim_qp *qp, uint32_t bytes, uint32_t flags)
 {
+	if (qp->device->quirks.packet_sizes_unchecked)
+		return true;
 	if (!(flags & SIM_OP_END))
 		return bytes == qp->mtu_bytes;
 	return bytes <= qp->mtu_bytes && (bytes || (flags & SIM_OP_START));
 }
 
-static bool take_receive(struct sim_qp *qp)
+/* Where no byte is touched, nothing is checked. */
+static bool needs_no_memory(const struct sim_qp *qp, uint32_t bytes)
 {
-	qp->resp.recv_taken = qp->rq.tail != qp->rq.head;
-	return qp->resp.recv_taken;
+	return bytes == 0 && !qp->device->quirks.empty_accesses_checked;
 }
 
-static enum verdict check_send(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+static enum sim_verdict check_send(struct sim_qp *qp, const struct sim_packet *packet,
+				   uint32_t flags)
 {
 	uint64_t total = (uint64_t)qp->resp.received + packet->payload_bytes;
 
-	if ((flags & SIM_OP_RECV) && !take_receive(qp))
-		return NO_RECEIVE;
+	if ((flags & SIM_OP_RECV) && !sim_qp_take_recv(qp))
+		return SIM_NO_RECEIVE;
 	if (!payload_fits(qp, packet->payload_bytes, flags))
-		return INVALID_REQUEST;
-	/* Only windows can be invalidated by a peer, and there are none. */
-	if (flags & SIM_OP_IETH)
-		return ACCESS_DENIED;
-	return total > sim_qp_recv_wqe(qp, qp->rq.tail)->length ? TOO_LONG : ACCEPT;
+		return SIM_INVALID_REQUEST;
+	return total > qp->resp.recv->length ? SIM_TOO_LONG : SIM_ACCEPT;
 }
 
 /* Remote memory is checked whole, when its address comes; nothing at all where no byte is. */
-static enum verdict check_write(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+__attribute__((noinline)) static enum sim_verdict check_write(struct sim_qp *qp,
+							      const struct sim_packet *packet,
+							      uint32_t flags)
 {
 	uint32_t announced = flags & SIM_OP_RETH ? packet->dma_bytes : qp->resp.length;
 	uint64_t total = (uint64_t)qp->resp.received + packet->payload_bytes;
 	bool whole = total == announced;
 
 	if (!grants(qp, IBV_ACCESS_REMOTE_WRITE))
-		return INVALID_REQUEST;
-	if ((flags & SIM_OP_RECV) && !take_receive(qp))
-		return NO_RECEIVE;
+		return SIM_INVALID_REQUEST;
+	if ((flags & SIM_OP_RECV) && !sim_qp_take_recv(qp))
+		return SIM_NO_RECEIVE;
 	if (announced > MESSAGE_BYTES_MAX || total > announced || whole != !!(flags & SIM_OP_END) ||
 	    !payload_fits(qp, packet->payload_bytes, flags))
-		return INVALID_REQUEST;
-	if (!(flags & SIM_OP_RETH) || announced == 0)
-		return ACCEPT;
+		return SIM_INVALID_REQUEST;
+	if (!(flags & SIM_OP_RETH) || needs_no_memory(qp, announced))
+		return SIM_ACCEPT;
 	return remote(qp, packet->rkey, packet->remote_addr, announced, IBV_ACCESS_REMOTE_WRITE)
-		       ? ACCEPT
-		       : ACCESS_DENIED;
+		       ? SIM_ACCEPT
+		       : SIM_ACCESS_DENIED;
 }
 
-static enum verdict check_read(struct sim_qp *qp, const struct sim_packet *packet)
+__attribute__((noinline)) static enum sim_verdict check_read(struct sim_qp *qp,
+							     const struct sim_packet *packet)
 {
 	if (!grants(qp, IBV_ACCESS_REMOTE_READ) ||
 	    qp->resp.resources_new >= qp->resp.resource_size ||
 	    packet->dma_bytes > MESSAGE_BYTES_MAX || packet->payload_bytes)
-		return INVALID_REQUEST;
-	if (packet->dma_bytes == 0)
-		return ACCEPT;
+		return SIM_INVALID_REQUEST;
+	if (needs_no_memory(qp, packet->dma_bytes))
+		return SIM_ACCEPT;
 	return remote(qp, packet->rkey, packet->remote_addr, packet->dma_bytes,
 		      IBV_ACCESS_REMOTE_READ)
-		       ? ACCEPT
-		       : ACCESS_DENIED;
+		       ? SIM_ACCEPT
+		       : SIM_ACCESS_DENIED;
 }
 
-static enum verdict check_atomic(struct sim_qp *qp, const struct sim_packet *packet)
+__attribute__((noinline)) static enum sim_verdict check_atomic(struct sim_qp *qp,
+							       const struct sim_packet *packet)
 {
 	if (!grants(qp, IBV_ACCESS_REMOTE_ATOMIC) ||
 	    qp->resp.resources_new >= qp->resp.resource_size || packet->payload_bytes ||
 	    packet->remote_addr % sizeof(uint64_t))
-		return INVALID_REQUEST;
+		return SIM_INVALID_REQUEST;
 	return remote(qp, packet->rkey, packet->remote_addr, sizeof(uint64_t),
 		      IBV_ACCESS_REMOTE_ATOMIC)
-		       ? ACCEPT
-		       : ACCESS_DENIED;
+		       ? SIM_ACCEPT
+		       : SIM_ACCESS_DENIED;
 }
 
-static enum verdict do_send(struct sim_qp *qp, const struct sim_packet *packet)
+__attribute__((always_inline)) static inline enum sim_verdict do_send(
+	struct sim_qp *qp, const struct sim_packet *packet)
 {
-	const struct sim_recv_wqe *wqe = sim_qp_recv_wqe(qp, qp->rq.tail);
 	struct sim_span to[SIM_SPANS_MAX];
 	int count;
 
 	if (packet->payload_bytes == 0)
-		return ACCEPT;
-	count = sim_gather(qp, &qp->rq_memo, wqe->sge, wqe->num_sge, qp->resp.received,
-			   packet->payload_bytes, IBV_ACCESS_LOCAL_WRITE, to);
+		return SIM_ACCEPT;
+	count = sim_qp_scatter(qp, qp->resp.recv, qp->resp.received, packet->payload_bytes, to);
 	if (count < 0 ||
 	    sim_copy_spans(qp->device, packet->spans, packet->span_count, to, (unsigned int)count))
-		return BAD_RECEIVE;
-	return ACCEPT;
+		return SIM_BAD_RECEIVE;
+	return SIM_ACCEPT;
 }
 
-static enum verdict do_write(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+__attribute__((noinline)) static enum sim_verdict do_write(struct sim_qp *qp,
+							   const struct sim_packet *packet,
+							   uint32_t flags)
 {
 	struct sim_responder *resp = &qp->resp;
 	struct sim_span to;
@@ -201,13 +189,13 @@ static enum verdict do_write(struct sim_qp *qp, const struct sim_packet *packet,
 		resp->length = packet->dma_bytes;
 	}
 	if (packet->payload_bytes == 0)
-		return ACCEPT;
+		return SIM_ACCEPT;
 	to.base = remote(qp, resp->rkey, resp->remote_addr + resp->received, packet->payload_bytes,
 			 IBV_ACCESS_REMOTE_WRITE);
 	to.length_bytes = packet->payload_bytes;
 	if (!to.base || sim_copy_spans(qp->device, packet->spans, packet->span_count, &to, 1))
-		return ACCESS_DENIED;
-	return ACCEPT;
+		return SIM_ACCESS_DENIED;
+	return SIM_ACCEPT;
 }
 
 static struct sim_resource *push_resource(struct sim_qp *qp, const struct sim_packet *packet,
@@ -234,6 +222,7 @@ static struct sim_resource *push_resource(struct sim_qp *qp, const struct sim_pa
 		.end = packets,
 		.limit = packet->dma_bytes,
 		.msn = (resp->msn + 1) & 0xffffff,
+		.pd = qp->remote_reach.pd,
 		.opcode = packet->opcode,
 		.pending = true,
 	};
@@ -246,7 +235,8 @@ static uint32_t response_packets(const struct sim_qp *qp, uint32_t bytes)
 	return bytes ? (bytes - 1) / qp->mtu_bytes + 1 : 1;
 }
 
-static enum verdict do_atomic(struct sim_qp *qp, const struct sim_packet *packet)
+__attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
+							    const struct sim_packet *packet)
 {
 	const struct sim_memory_ops *memory = &qp->world->host.memory;
 	void *target = remote(qp, packet->rkey, packet->remote_addr, sizeof(uint64_t),
@@ -255,33 +245,31 @@ static enum verdict do_atomic(struct sim_qp *qp, const struct sim_packet *packet
 	uint64_t value;
 
 	if (!target || memory->copy(&original, target, sizeof(original)))
-		return ACCESS_DENIED;
+		return SIM_ACCESS_DENIED;
 	if (sim_opcodes[packet->opcode].flags & SIM_OP_ADD)
 		value = original + packet->swap_add;
 	else
 		value = original == packet->compare ? packet->swap_add : original;
 	if (memory->copy(target, &value, sizeof(value)))
-		return ACCESS_DENIED;
+		return SIM_ACCESS_DENIED;
 	push_resource(qp, packet, 1)->original = original;
-	return ACCEPT;
+	return SIM_ACCEPT;
 }
 
 static void finish_message(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
 {
 	struct sim_responder *resp = &qp->resp;
-	struct sim_recv_done done = {
-		.packet = packet,
-		.status = IBV_WC_SUCCESS,
-		.opcode = flags & SIM_OP_WRITE ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-		.byte_len = flags & SIM_OP_WRITE ? resp->length : resp->received,
-	};
+	bool write = flags & SIM_OP_WRITE;
+	unsigned int wc_flags = qp->device->quirks.grh_flag_on_connections ? IBV_WC_GRH : 0;
 
 	if (flags & SIM_OP_IMMDT)
-		done.wc_flags |= IBV_WC_WITH_IMM;
+		wc_flags |= IBV_WC_WITH_IMM;
 	if (flags & SIM_OP_IETH)
-		done.wc_flags |= IBV_WC_WITH_INV;
+		wc_flags |= IBV_WC_WITH_INV;
 	if (flags & SIM_OP_COMPLETES)
-		sim_qp_complete_recv(qp, &done);
+		sim_qp_complete_recv(qp, packet, IBV_WC_SUCCESS,
+				     write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+				     write ? resp->length : resp->received, wc_flags);
 	resp->msn = (resp->msn + 1) & 0xffffff;
 	abandon(qp);
 }
@@ -295,7 +283,9 @@ static void move_on(struct sim_qp *qp, const struct sim_packet *packet, uint32_t
 	resp->in_message = flags & SIM_OP_KIND;
 	if (flags & SIM_OP_END)
 		finish_message(qp, packet, flags);
-	if (qp->type != IBV_QPT_RC)
+	/* A completion that was lost has ended the QP, and the message is not acknowledged: Linux
+	 * drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_CQ_OVERFLOW. */
+	if (!qp->reliable || qp->state == IBV_QPS_ERR)
 		return;
 	resp->ack_psn = packet->psn;
 	resp->psn = sim_psn_add(resp->psn, 1);
@@ -305,15 +295,19 @@ static void move_on(struct sim_qp *qp, const struct sim_packet *packet, uint32_t
 	}
 }
 
-static enum verdict execute(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+__attribute__((always_inline)) static inline enum sim_verdict execute(
+	struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
 {
 	struct sim_responder *resp = &qp->resp;
-	enum verdict verdict = ACCEPT;
+	enum sim_verdict verdict = SIM_ACCEPT;
 	uint32_t packets = 1;
 
 	if (flags & (SIM_OP_SEND | SIM_OP_WRITE)) {
 		verdict = flags & SIM_OP_SEND ? do_send(qp, packet) : do_write(qp, packet, flags);
-		if (verdict == ACCEPT)
+		if (verdict == SIM_ACCEPT && (flags & SIM_OP_IETH) &&
+		    !sim_mw_invalidate(qp->device, qp->remote_reach.pd, qp->number, packet->rkey))
+			verdict = SIM_ACCESS_DENIED;
+		if (verdict == SIM_ACCEPT)
 			move_on(qp, packet, flags);
 		return verdict;
 	}
@@ -323,29 +317,45 @@ static enum verdict execute(struct sim_qp *qp, const struct sim_packet *packet, 
 	} else {
 		verdict = do_atomic(qp, packet);
 	}
-	if (verdict == ACCEPT) {
+	if (verdict == SIM_ACCEPT) {
 		resp->psn = sim_psn_add(resp->psn, packets);
 		resp->msn = (resp->msn + 1) & 0xffffff;
 	}
 	return verdict;
 }
 
-static enum verdict judge(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+/* The SRQ of an XRC message, and the PD that comes with it. */
+__attribute__((noinline)) static bool enter_srq(struct sim_qp *qp, uint32_t number)
 {
-	enum verdict verdict =
-		qp->type == IBV_QPT_RC ? check_psn_rc(qp, packet) : check_psn_uc(qp, packet, flags);
+	struct sim_srq *srq = sim_table_find(&qp->device->srqs, number);
 
-	if (verdict != ACCEPT)
+	if (!srq || srq->xrcd != qp->xrcd)
+		return false;
+	qp->resp.srq = srq;
+	qp->resp.recv_reach = &srq->reach;
+	qp->recv_cq = srq->cq;
+	use_pd(qp, srq->pd);
+	return true;
+}
+
+static enum sim_verdict judge(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	enum sim_verdict verdict =
+		qp->reliable ? check_psn_rc(qp, packet) : check_psn_uc(qp, packet, flags);
+
+	if (verdict != SIM_ACCEPT)
 		return verdict;
 	if (!in_sequence(&qp->resp, flags))
-		return INVALID_REQUEST;
+		return SIM_INVALID_REQUEST;
+	if (qp->xrcd && !qp->resp.recv_held && !enter_srq(qp, packet->xrc_srqn))
+		return SIM_INVALID_REQUEST;
 	if (flags & SIM_OP_SEND)
 		return check_send(qp, packet, flags);
 	if (flags & SIM_OP_WRITE)
 		return check_write(qp, packet, flags);
 	if (flags & SIM_OP_READ)
 		return check_read(qp, packet);
-	return flags & SIM_OP_ATOMIC ? check_atomic(qp, packet) : INVALID_REQUEST;
+	return flags & SIM_OP_ATOMIC ? check_atomic(qp, packet) : SIM_INVALID_REQUEST;
 }
 
 static struct sim_resource *find_resource(struct sim_qp *qp, uint32_t psn)
@@ -412,30 +422,28 @@ static void repeat(struct sim_qp *qp, const struct sim_packet *packet, uint32_t 
 }
 
 /* The receive in progress, or an event, tells the program; the NAK tells the peer. */
-static void refuse(struct sim_qp *qp, enum verdict verdict)
+static void refuse(struct sim_qp *qp, enum sim_verdict verdict)
 {
-	const struct consequence *consequence = &consequences[verdict];
-	const struct sim_recv_done done = {.status = consequence->recv_status,
-					   .opcode = IBV_WC_RECV};
+	const struct sim_consequence consequence = sim_consequence_of(verdict, &qp->device->quirks);
 	bool taken = qp->resp.recv_taken;
 
-	if (qp->type == IBV_QPT_RC)
-		send_nak(qp, consequence->syndrome);
+	if (qp->reliable)
+		send_nak(qp, consequence.syndrome);
 	if (taken)
-		sim_qp_complete_recv(qp, &done);
+		sim_qp_complete_recv(qp, NULL, consequence.recv_status, IBV_WC_RECV, 0, 0);
 	abandon(qp);
 	if (qp->state == IBV_QPS_ERR)
 		return;
 	sim_qp_fail(qp);
 	if (!taken)
-		sim_qp_event(qp, consequence->event);
+		sim_qp_event(qp, consequence.event);
 }
 
 /* What an unreliable connection does not accept costs the message and nothing else; its own
  * receive WR's fault is its own. */
-static void refuse_uc(struct sim_qp *qp, enum verdict verdict)
+static void refuse_uc(struct sim_qp *qp, enum sim_verdict verdict)
 {
-	if (verdict == TOO_LONG || verdict == BAD_RECEIVE) {
+	if (sim_consequences[verdict].fatal_on_uc) {
 		refuse(qp, verdict);
 		return;
 	}
@@ -445,24 +453,24 @@ static void refuse_uc(struct sim_qp *qp, enum verdict verdict)
 }
 
 static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,
-		      enum verdict verdict)
+		      enum sim_verdict verdict)
 {
 	struct sim_counters *counters = &qp->device->counters;
 
 	switch (verdict) {
-	case DUPLICATE:
+	case SIM_DUPLICATE:
 		repeat(qp, packet, flags);
 		break;
-	case OUT_OF_SEQUENCE:
+	case SIM_OUT_OF_SEQUENCE:
 		counters->out_of_sequence_requests++;
 		if (qp->resp.nak_outstanding)
 			break;
 		counters->sequence_naks_sent++;
-		send_nak(qp, SIM_NAK_PSN_SEQUENCE);
+		send_nak(qp, sim_consequences[verdict].syndrome);
 		break;
-	case NO_RECEIVE:
+	case SIM_NO_RECEIVE:
 		counters->rnr_naks_sent++;
-		send_nak(qp, (uint8_t)(SIM_AETH_RNR_NAK | qp->min_rnr_timer));
+		send_nak(qp, (uint8_t)(sim_consequences[verdict].syndrome | qp->min_rnr_timer));
 		break;
 	default:
 		refuse(qp, verdict);
@@ -472,7 +480,7 @@ static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, uint32
 void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	uint32_t flags = sim_opcodes[packet->opcode].flags;
-	enum verdict verdict;
+	enum sim_verdict verdict;
 
 	if (!qp->resp.established) {
 		qp->resp.established = true;
@@ -480,11 +488,11 @@ void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
 			sim_qp_event(qp, IBV_EVENT_COMM_EST);
 	}
 	verdict = judge(qp, packet, flags);
-	if (verdict == ACCEPT)
+	if (verdict == SIM_ACCEPT)
 		verdict = execute(qp, packet, flags);
-	if (verdict == ACCEPT)
+	if (verdict == SIM_ACCEPT)
 		return;
-	if (qp->type == IBV_QPT_RC)
+	if (qp->reliable)
 		refuse_rc(qp, packet, flags, verdict);
 	else
 		refuse_uc(qp, verdict);
@@ -544,6 +552,7 @@ static bool answer_read(struct sim_qp *qp, struct sim_resource *resource, bool f
 	if (bytes > qp->mtu_bytes)
 		bytes = qp->mtu_bytes;
 	if (bytes) {
+		use_pd(qp, resource->pd);
 		span.base = remote(qp, resource->rkey, resource->remote_addr + done, bytes,
 				   IBV_ACCESS_REMOTE_READ);
 		span.length_bytes = bytes;
@@ -575,7 +584,7 @@ static void cannot_serve(struct sim_qp *qp, const struct sim_resource *resource)
 	resp->resources_pending = 0;
 	resp->resources_new = 0;
 	resp->psn = sim_psn_add(resource->first_psn, resource->next);
-	refuse(qp, ACCESS_DENIED);
+	refuse(qp, SIM_ACCESS_DENIED);
 }
 
 /* Answers one READ or atomic as far as the budget goes. */

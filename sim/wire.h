@@ -71,6 +71,17 @@ static inline void sim_store_be64(uint8_t *at, uint64_t value)
 	memcpy(at, &value, sizeof(value));
 }
 
+static inline uint16_t sim_load_le16(const uint8_t *at)
+{
+	return (uint16_t)(at[0] | at[1] << 8);
+}
+
+static inline void sim_store_le16(uint8_t *at, uint16_t value)
+{
+	at[0] = (uint8_t)value;
+	at[1] = (uint8_t)(value >> 8);
+}
+
 static inline void sim_store_le32(uint8_t *at, uint32_t value)
 {
 	value = htole32(value);

@@ -28,6 +28,7 @@ void sim_world_destroy(struct sim_world *world)
 		world->devices = device->next;
 		sim_table_destroy(&device->qps);
 		sim_table_destroy(&device->regions);
+		sim_table_destroy(&device->srqs);
 		free(device);
 	}
 	sim_fabric_destroy(world);

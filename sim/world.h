@@ -24,6 +24,10 @@ struct sim_host {
 	void (*cq_event)(void *arg, struct sim_cq *cq);
 	/* An asynchronous event of a device. */
 	void (*async_event)(void *arg, struct sim_device *device, const struct sim_event *event);
+	/* The number of the program's window, for a posted binding, and the lkey of its region; false
+	 * where either may not be used. */
+	bool (*find_mw)(void *arg, const struct sim_qp *qp, struct ibv_mw *mw, struct ibv_mr *mr,
+			uint32_t *mw_number, uint32_t *region_lkey);
 	/* The engine's AH behind the program's, for a QP's UD send; NULL for one that may not be used. */
 	struct sim_ah *(*find_ah)(void *arg, const struct sim_qp *qp, struct ibv_ah *ah);
 	struct sim_memory_ops memory;

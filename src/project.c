@@ -63,8 +63,7 @@ static const struct config_word mtus[] = {
 
 /* The simulator's; its own table is not for this layer to see. */
 static const struct config_word profiles[] = {
-	{"spec", 0},
-	{NULL, 0},
+	{"spec", 0}, {"rxe-6.1", 1}, {"rxe-6.12", 2}, {"mlx5", 3}, {NULL, 0},
 };
 
 static bool read_gid(const struct config *config, const struct config_value *value,

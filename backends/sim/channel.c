@@ -165,9 +165,24 @@ static enum kind element_kind(enum ibv_event_type type)
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		return KIND_QP;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return KIND_SRQ;
 	default:
 		return KINDS;
 	}
+}
+
+/* Each handle of a shared QP gets the event (Linux drivers/infiniband/core/verbs.c). */
+static void push_to_handles(struct qp *first, struct queued_event queued)
+{
+	struct qp *qp = first;
+
+	do {
+		queued.object = qp;
+		push(&context_of(qp->ibv.context)->async, &queued);
+		qp = qp->next_handle;
+	} while (qp != first);
 }
 
 void channel_async_event(void *arg, struct sim_device *device, const struct sim_event *event)
@@ -186,9 +201,12 @@ void channel_async_event(void *arg, struct sim_device *device, const struct sim_
 		context = context_of(((struct cq *)event->element)->ibv.context);
 		push(&context->async, &queued);
 		break;
-	case KIND_QP:
-		context = context_of(((struct qp *)event->element)->ibv.context);
+	case KIND_SRQ:
+		context = context_of(((struct srq *)event->element)->ibv.context);
 		push(&context->async, &queued);
+		break;
+	case KIND_QP:
+		push_to_handles(event->element, queued);
 		break;
 	default:
 		while ((context = handles_next(&world->contexts, &at)))
@@ -332,6 +350,10 @@ static void hand_over(const struct queued_event *queued, struct ibv_async_event 
 		((struct qp *)queued->object)->async_events_read++;
 		event->element.qp = queued->object;
 		break;
+	case KIND_SRQ:
+		((struct srq *)queued->object)->async_events_read++;
+		event->element.srq = queued->object;
+		break;
 	default:
 		event->element.port_num = queued->port_num;
 		break;
@@ -365,6 +387,18 @@ int channel_get_async_event(struct ibv_context *ibv, struct ibv_async_event *eve
 	return err ? -1 : 0;
 }
 
+static struct ibv_context *context_of_element(enum kind kind, const struct ibv_async_event *event)
+{
+	switch (kind) {
+	case KIND_CQ:
+		return event->element.cq->context;
+	case KIND_QP:
+		return event->element.qp->context;
+	default:
+		return event->element.srq->context;
+	}
+}
+
 void channel_ack_async_event(struct ibv_async_event *event)
 {
 	enum kind kind = element_kind(event->event_type);
@@ -374,13 +408,15 @@ void channel_ack_async_event(struct ibv_async_event *event)
 
 	if (kind == KINDS)
 		return;
-	ibv = kind == KIND_CQ ? event->element.cq->context : event->element.qp->context;
+	ibv = context_of_element(kind, event);
 	world = context_of(ibv)->world;
 	locked = world_lock(world);
 	if (kind == KIND_CQ && cq_of(event->element.cq))
 		event->element.cq->async_events_completed++;
 	else if (kind == KIND_QP && qp_of(event->element.qp))
 		event->element.qp->events_completed++;
+	else if (kind == KIND_SRQ && srq_of(event->element.srq))
+		event->element.srq->events_completed++;
 	driver_changed(world);
 	world_unlock(world, locked);
 }

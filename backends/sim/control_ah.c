@@ -24,11 +24,12 @@ static struct ah *new_ah(struct ibv_pd *ibv_pd, const struct ibv_ah_attr *attr)
 	err = sim_ah_create(context->device->engine, pd->number, attr, &ah->engine);
 	if (err) {
 		object_end(context, KIND_AH, handle, ah);
-		return say_null(err, "create_ah: port %u, GID index %u%s", attr->port_num,
-				attr->grh.sgid_index,
+		return say_null(err, "create_ah: port %u, GID index %u, LID %u, service level %u%s",
+				attr->port_num, attr->grh.sgid_index, attr->dlid, attr->sl,
 				attr->is_global ? "" : ": is_global is not set");
 	}
 	ah->ibv = (struct ibv_ah){.context = ibv_pd->context, .pd = ibv_pd, .handle = handle};
+	pd->ahs++;
 	return ah;
 }
 
@@ -42,16 +43,25 @@ struct ibv_ah *control_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	return ah ? &ah->ibv : NULL;
 }
 
+void control_end_ah(struct context *context, struct ah *ah)
+{
+	struct pd *pd = pd_of(ah->ibv.pd);
+
+	/* The PD may have gone before, and another have its place. */
+	if (pd && pd->number == ah->engine->pd && pd->ahs)
+		pd->ahs--;
+	sim_ah_release(ah->engine);
+	object_end(context, KIND_AH, ah->ibv.handle, ah);
+}
+
 int control_destroy_ah(struct ibv_ah *ibv)
 {
 	struct context *context = context_of(ibv->context);
 	bool locked = world_lock(context->world);
 	struct ah *ah = ah_of(ibv);
 
-	if (ah) {
-		sim_ah_release(ah->engine);
-		object_end(context, KIND_AH, ibv->handle, ah);
-	}
+	if (ah)
+		control_end_ah(context, ah);
 	world_unlock(context->world, locked);
 	return ah ? 0 : say(EINVAL, "destroy_ah: no such AH");
 }
@@ -123,7 +133,7 @@ static int fill_route(const struct sim_port *port, const struct ibv_grh *grh,
 		      struct ibv_global_route *route)
 {
 	union ibv_gid ours;
-	int version = header_version(grh);
+	int version = sim_port_is_infiniband(port) ? 6 : header_version(grh);
 	int err = EPROTONOSUPPORT;
 	int index;
 

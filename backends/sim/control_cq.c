@@ -6,6 +6,16 @@
 
 #include <errno.h>
 
+static bool is_parent_domain(const struct context *context, struct ibv_pd *ibv)
+{
+	struct pd *pd;
+
+	if (!ibv || ibv->context != &context->verbs.context)
+		return false;
+	pd = pd_of(ibv);
+	return pd && pd->extends;
+}
+
 static bool attr_fits(const struct context *context, const struct ibv_cq_init_attr_ex *attr)
 {
 	const struct ibv_device_attr *limits = &context->device->engine->profile->limits;
@@ -18,6 +28,11 @@ static bool attr_fits(const struct context *context, const struct ibv_cq_init_at
 	if (attr->comp_vector >= (uint32_t)context->verbs.context.num_comp_vectors) {
 		say(EINVAL, "create_cq: completion vector %u: there are %d", attr->comp_vector,
 		    context->verbs.context.num_comp_vectors);
+		return false;
+	}
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
+	    !is_parent_domain(context, attr->parent_domain)) {
+		say(EINVAL, "create_cq: parent_domain is not one of this context");
 		return false;
 	}
 	if (attr->channel &&
@@ -57,8 +72,15 @@ static struct cq *new_cq(struct context *context, const struct ibv_cq_init_attr_
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	pthread_mutex_init(&cq->poll_mutex, NULL);
 	extended_fill_cq(cq, attr->wc_flags);
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS)
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) {
 		cq->engine->ignore_overrun = attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+		cq->single_threaded = attr->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+	}
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		cq->parent = (struct pd *)attr->parent_domain;
+		cq->parent->users++;
+		cq->single_threaded |= cq->parent->td != NULL;
+	}
 	if (attr->channel) {
 		((struct channel *)attr->channel)->users++;
 		attr->channel->refcnt++;
@@ -100,7 +122,6 @@ struct ibv_cq_ex *control_create_cq_ex(struct ibv_context *ibv, struct ibv_cq_in
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
 		return say_null(EINVAL, "create_cq_ex: comp_mask 0x%x", attr->comp_mask);
 	if (attr->wc_flags & ~(uint64_t)EXTENDED_WC_FLAGS ||
-	    attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ||
 	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~flags))
 		return say_null(EOPNOTSUPP, "create_cq_ex: wc_flags 0x%llx, flags 0x%x",
 				(unsigned long long)attr->wc_flags, attr->flags);
@@ -126,6 +147,19 @@ int control_resize_cq(struct ibv_cq *ibv, int cqe)
 	return err;
 }
 
+/* Moderation may merge events; one event for each arming is what it allows. */
+int control_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
+{
+	struct vb_sim *world = context_of(ibv->context)->world;
+	bool locked = world_lock(world);
+	struct cq *cq = cq_of(ibv);
+
+	world_unlock(world, locked);
+	if (!cq || attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+		return say(EINVAL, "modify_cq: no such CQ, or attr_mask 0x%x", attr->attr_mask);
+	return 0;
+}
+
 void control_end_cq(struct context *context, struct cq *cq)
 {
 	struct channel *channel = (struct channel *)cq->ibv.channel;
@@ -136,6 +170,8 @@ void control_end_cq(struct context *context, struct cq *cq)
 		channel->ibv.refcnt--;
 	}
 	event_queue_forget(&context->async, cq);
+	if (cq->parent)
+		cq->parent->users--;
 	sim_cq_destroy(cq->engine);
 	object_end(context, KIND_CQ, cq->ibv.handle, cq);
 }
@@ -151,12 +187,8 @@ static bool all_acknowledged(const void *arg)
 /* ibv_get_cq_event(3): destroying waits for the acknowledgement of every event that was read. */
 static int wait_for_acks(struct vb_sim *world, const struct cq *cq)
 {
-	if (all_acknowledged(cq))
+	if (!driver_wait_for_others(world, all_acknowledged, cq))
 		return 0;
-	if (world->driver.real || driver_has_others(world)) {
-		if (!driver_wait(world, all_acknowledged, cq))
-			return 0;
-	}
 	return say(EDEADLK,
 		   "destroy_cq: CQ %u: %u completion and %u asynchronous events are read and not "
 		   "acknowledged",

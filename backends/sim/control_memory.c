@@ -23,6 +23,7 @@ static struct pd *new_pd(struct context *context)
 		return say_null(ENOMEM, "alloc_pd: out of memory");
 	pd->ibv.context = &context->verbs.context;
 	pd->ibv.handle = handle;
+	pd->slot = handle;
 	pd->number = ++world->last_pd;
 	return pd;
 }
@@ -37,6 +38,27 @@ struct ibv_pd *control_alloc_pd(struct ibv_context *ibv)
 	return pd ? &pd->ibv : NULL;
 }
 
+/* With those that were made in imports of it. */
+static uint32_t count_users(const struct pd *pd)
+{
+	const struct pd *root = pd->root ? pd->root : pd;
+	uint32_t users = root->users;
+
+	for (const struct pd *view = root->views; view; view = view->next_view)
+		users += view->users;
+	return users;
+}
+
+/* What ends is the PD; of its imports, the one that was given ends with it. */
+static void end_pd_and_root(struct context *context, struct pd *pd)
+{
+	struct pd *root = pd->root;
+
+	control_end_pd(context, pd);
+	if (root)
+		control_end_pd(context_of(root->ibv.context), root);
+}
+
 int control_dealloc_pd(struct ibv_pd *ibv)
 {
 	struct context *context = context_of(ibv->context);
@@ -46,18 +68,21 @@ int control_dealloc_pd(struct ibv_pd *ibv)
 
 	if (!pd)
 		err = say(EINVAL, "dealloc_pd: no such PD");
-	else if (pd->users)
-		err = say(EBUSY, "dealloc_pd: PD %u: %u MRs and QPs are in it", ibv->handle,
-			  pd->users);
+	else if (count_users(pd))
+		err = say(EBUSY, "dealloc_pd: PD %u: %u objects are in it", ibv->handle,
+			  count_users(pd));
+	else if (pd->ahs && context->device->engine->quirks.ah_keeps_pd_busy)
+		err = say(EBUSY, "dealloc_pd: PD %u: %u AHs are in it", ibv->handle, pd->ahs);
 	else
-		object_end(context, KIND_PD, ibv->handle, pd);
+		end_pd_and_root(context, pd);
 	world_unlock(context->world, locked);
 	return err;
 }
 
 /* --- memory regions --- */
 
-static struct mr *new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked)
+struct mr *control_new_mr_locked(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked,
+				 const char *verb)
 {
 	struct context *context = context_of(ibv_pd->context);
 	struct sim_mr_init init = *asked;
@@ -67,20 +92,21 @@ static struct mr *new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked)
 	int err;
 
 	if (!pd)
-		return say_null(EINVAL, "reg_mr: no such PD");
+		return say_null(EINVAL, "%s: no such PD", verb);
 	mr = object_new(context, KIND_MR, &handle);
 	if (!mr)
-		return say_null(ENOMEM, "reg_mr: out of memory");
+		return say_null(ENOMEM, "%s: out of memory", verb);
 	init.pd = pd->number;
 	err = sim_mr_create(context->device->engine, &init, &mr->engine);
 	if (err) {
 		object_end(context, KIND_MR, handle, mr);
-		return say_null(err, "reg_mr: %zu bytes at %p with access 0x%x: %s", init.length,
+		return say_null(err, "%s: %zu bytes at %p with access 0x%x: %s", verb, init.length,
 				init.addr, (unsigned int)init.access,
 				err == EFAULT ? "not mapped, or read-only and LOCAL_WRITE"
 					      : "refused");
 	}
 	mr->engine->user = mr;
+	mr->slot = handle;
 	mr->ibv = (struct ibv_mr){
 		.context = ibv_pd->context,
 		.pd = ibv_pd,
@@ -94,6 +120,16 @@ static struct mr *new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked)
 	return mr;
 }
 
+struct mr *control_new_mr(struct ibv_pd *pd, const struct sim_mr_init *init, const char *verb)
+{
+	struct vb_sim *world = context_of(pd->context)->world;
+	bool locked = world_lock(world);
+	struct mr *mr = control_new_mr_locked(pd, init, verb);
+
+	world_unlock(world, locked);
+	return mr;
+}
+
 struct ibv_mr *control_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				    unsigned int access)
 {
@@ -103,11 +139,8 @@ struct ibv_mr *control_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length
 		.iova = iova,
 		.access = (int)access,
 	};
-	struct vb_sim *world = context_of(pd->context)->world;
-	bool locked = world_lock(world);
-	struct mr *mr = new_mr(pd, &init);
+	struct mr *mr = control_new_mr(pd, &init, "reg_mr");
 
-	world_unlock(world, locked);
 	return mr ? &mr->ibv : NULL;
 }
 
@@ -122,17 +155,63 @@ struct ibv_mr *control_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length,
 	return control_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
 }
 
+static void forget_mr(struct context *context, struct mr *mr)
+{
+	if (!mr->root) {
+		((struct pd *)mr->ibv.pd)->users--;
+		if (mr->dm)
+			mr->dm->users--;
+	}
+	object_end(context, KIND_MR, mr->slot, mr);
+}
+
+/* EBUSY while a window is bound to it; then nothing is changed. An import's root ends as well. */
+int control_end_mr(struct context *context, struct mr *mr)
+{
+	struct mr *root = mr->root;
+	int err = sim_mr_destroy(mr->engine);
+
+	if (err)
+		return err;
+	forget_mr(context, mr);
+	if (root)
+		forget_mr(context_of(root->ibv.context), root);
+	return 0;
+}
+
+void control_leave_mr(struct context *context, struct mr *mr)
+{
+	if (mr->root)
+		forget_mr(context, mr);
+	else
+		control_end_mr(context, mr);
+}
+
+void control_unimport_mr(struct ibv_mr *ibv)
+{
+	struct context *context = context_of(ibv->context);
+	bool locked = world_lock(context->world);
+	struct mr *mr = (struct mr *)ibv;
+
+	if (mr->root && handles_has(&context->handles[KIND_MR], mr->slot, mr))
+		forget_mr(context, mr);
+	world_unlock(context->world, locked);
+}
+
 int control_dereg_mr(struct ibv_mr *ibv)
 {
 	struct context *context = context_of(ibv->context);
 	bool locked = world_lock(context->world);
 	struct mr *mr = mr_of(ibv);
+	int err = EINVAL;
 
 	if (mr) {
-		sim_mr_destroy(mr->engine);
-		((struct pd *)ibv->pd)->users--;
-		object_end(context, KIND_MR, ibv->handle, mr);
+		/* A window that was posted to be unbound is, by now. */
+		driver_catch_up(context->world);
+		err = control_end_mr(context, mr);
 	}
 	world_unlock(context->world, locked);
-	return mr ? 0 : say(EINVAL, "dereg_mr: no such MR");
+	if (err)
+		say(err, "dereg_mr: %s", mr ? "windows are bound to it" : "no such MR");
+	return err;
 }

@@ -2,97 +2,242 @@
 #include "control.h"
 #include "say.h"
 #include "world.h"
+#include "wr_api.h"
 
 #include "sim/qp_state.h"
 
 #include <errno.h>
 #include <string.h>
 
-static struct cq *cq_in(const struct context *context, struct ibv_cq *ibv)
+/* What a QP is made of, looked up. */
+struct parts {
+	struct pd *pd;	   /* NULL for a target QP */
+	struct xrcd *xrcd; /* of a target QP only */
+	struct cq *send_cq;
+	struct cq *recv_cq;
+	struct srq *srq;
+};
+
+static bool is_target(const struct ibv_qp_init_attr_ex *attr)
 {
-	return ibv && ibv->context == &context->verbs.context ? cq_of(ibv) : NULL;
+	return attr->qp_type == IBV_QPT_XRC_RECV;
 }
 
-static void fill_qp(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr *attr,
-		    uint32_t handle)
+void control_fill_qp(struct qp *qp, struct ibv_context *context, void *qp_context,
+		     enum ibv_qp_type type, uint32_t handle)
 {
 	qp->ibv = (struct ibv_qp){
-		.context = pd->context,
-		.qp_context = attr->qp_context,
-		.pd = pd,
-		.send_cq = attr->send_cq,
-		.recv_cq = attr->recv_cq,
+		.context = context,
+		.qp_context = qp_context,
 		.handle = handle,
 		.qp_num = qp->engine->number,
 		.state = IBV_QPS_RESET,
-		.qp_type = attr->qp_type,
+		.qp_type = type,
 	};
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 }
 
-static struct qp *new_qp(struct ibv_pd *ibv_pd, struct ibv_qp_init_attr *attr)
+/* Not in this context is as wrong as not there. */
+static struct cq *cq_in(const struct ibv_context *context, struct ibv_cq *ibv)
 {
-	struct context *context = context_of(ibv_pd->context);
-	struct pd *pd = pd_of(ibv_pd);
-	struct cq *send_cq = cq_in(context, attr->send_cq);
-	struct cq *recv_cq = cq_in(context, attr->recv_cq);
-	struct sim_qp_init init;
-	struct qp *qp;
-	uint32_t handle;
+	return ibv && ibv->context == context ? cq_of(ibv) : NULL;
+}
+
+static int find_domain(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
+		       struct parts *parts)
+{
+	struct ibv_pd *pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
+	struct ibv_xrcd *xrcd = attr->comp_mask & IBV_QP_INIT_ATTR_XRCD ? attr->xrcd : NULL;
+
+	if (is_target(attr)) {
+		parts->xrcd = xrcd && xrcd->context == context ? xrcd_of(xrcd) : NULL;
+		return parts->xrcd ? 0
+				   : say(EINVAL, "create_qp: no such XRC domain in this context");
+	}
+	parts->pd = pd && pd->context == context ? pd_of(pd) : NULL;
+	return parts->pd ? 0 : say(EINVAL, "create_qp: no such PD in this context");
+}
+
+/* A target QP has no CQs; an XRC send QP has one, and no receive queue. */
+static int find_parts(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
+		      struct parts *parts)
+{
 	int err;
 
-	if (!pd || !send_cq || !recv_cq)
-		return say_null(EINVAL, "create_qp: no such %s in this context",
-				!pd	   ? "PD"
-				: !send_cq ? "send CQ"
-					   : "receive CQ");
-	if (attr->srq)
-		return say_null(EOPNOTSUPP, "create_qp: shared receive queues are not built yet");
-	qp = object_new(context, KIND_QP, &handle);
-	if (!qp)
-		return say_null(ENOMEM, "create_qp: out of memory");
-	init = (struct sim_qp_init){
+	*parts = (struct parts){0};
+	err = find_domain(context, attr, parts);
+	if (err || is_target(attr))
+		return err;
+	parts->send_cq = cq_in(context, attr->send_cq);
+	if (!parts->send_cq)
+		return say(EINVAL, "create_qp: no such send CQ in this context");
+	if (attr->qp_type == IBV_QPT_XRC_SEND)
+		return attr->srq ? say(EINVAL, "create_qp: an XRC send QP takes no SRQ") : 0;
+	parts->recv_cq = cq_in(context, attr->recv_cq);
+	if (!parts->recv_cq)
+		return say(EINVAL, "create_qp: no such receive CQ in this context");
+	if (attr->srq) {
+		/* ibv_create_qp(3), Notes: RC and UD. */
+		if (attr->qp_type == IBV_QPT_UC)
+			return say(EINVAL, "create_qp: a UC QP takes no SRQ");
+		parts->srq = attr->srq->context == context ? srq_of(attr->srq) : NULL;
+		if (!parts->srq || parts->srq->xrcd)
+			return say(EINVAL, "create_qp: no such SRQ in this context, or an XRC one");
+	}
+	return 0;
+}
+
+static int create_engine(struct context *context, const struct parts *parts,
+			 struct ibv_qp_init_attr_ex *attr, struct qp *qp)
+{
+	struct sim_qp_init init = {
 		.type = attr->qp_type,
-		.pd = pd->number,
-		.send_cq = send_cq->engine,
-		.recv_cq = recv_cq->engine,
+		.srq = parts->srq ? parts->srq->engine : NULL,
+		.xrcd = parts->xrcd ? parts->xrcd->domain->engine : NULL,
+		.pd = parts->pd ? parts->pd->number : 0,
+		.send_cq = parts->send_cq ? parts->send_cq->engine : NULL,
+		.recv_cq = parts->recv_cq ? parts->recv_cq->engine : NULL,
 		.cap = attr->cap,
 		.sig_all = attr->sq_sig_all,
 		.user = qp,
 	};
+	int err;
+
+	/* ibv_create_qp(3): ignored with an SRQ; Linux core: and on XRC send QPs. */
+	if (parts->srq || !parts->recv_cq)
+		init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
+	if (is_target(attr))
+		init.cap = (struct ibv_qp_cap){0};
+	/* Inline data of the calls goes to the engine as one piece. */
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !init.cap.max_send_sge)
+		init.cap.max_send_sge = 1;
 	err = sim_qp_create(context->device->engine, &init, &qp->engine);
+	if (err)
+		return say(err, "create_qp: type %d with %u+%u WRs, %u+%u SGEs, %u inline",
+			   (int)attr->qp_type, attr->cap.max_send_wr, attr->cap.max_recv_wr,
+			   attr->cap.max_send_sge, attr->cap.max_recv_sge,
+			   attr->cap.max_inline_data);
+	attr->cap = init.cap;
+	return 0;
+}
+
+static int extend(struct qp *qp, const struct parts *parts, const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return 0;
+	/* With a thread domain the program keeps to one thread (ibv_wr_post(3)). */
+	if (wr_api_fill(qp, attr->send_ops_flags, !parts->pd->td))
+		return say(ENOMEM, "create_qp_ex: out of memory");
+	qp->extended = QP_IS_EXTENDED;
+	return 0;
+}
+
+static int new_qp(struct context *context, struct ibv_qp_init_attr_ex *attr, struct qp **out)
+{
+	struct parts parts;
+	struct qp *qp;
+	uint32_t handle;
+	int err = find_parts(&context->verbs.context, attr, &parts);
+
+	if (err)
+		return err;
+	qp = object_new(context, KIND_QP, &handle);
+	if (!qp)
+		return say(ENOMEM, "create_qp: out of memory");
+	qp->next_handle = qp;
+	err = create_engine(context, &parts, attr, qp);
 	if (err) {
 		object_end(context, KIND_QP, handle, qp);
-		return say_null(err, "create_qp: type %d with %u+%u WRs, %u+%u SGEs, %u inline",
-				attr->qp_type, attr->cap.max_send_wr, attr->cap.max_recv_wr,
-				attr->cap.max_send_sge, attr->cap.max_recv_sge,
-				attr->cap.max_inline_data);
+		return err;
 	}
-	fill_qp(qp, ibv_pd, attr, handle);
-	attr->cap = init.cap;
-	pd->users++;
-	return qp;
+	control_fill_qp(qp, &context->verbs.context, attr->qp_context, attr->qp_type, handle);
+	err = extend(qp, &parts, attr);
+	if (err) {
+		sim_qp_destroy(qp->engine);
+		object_end(context, KIND_QP, handle, qp);
+		return err;
+	}
+	qp->ibv.pd = parts.pd ? &parts.pd->ibv : NULL;
+	qp->ibv.send_cq = parts.send_cq ? &parts.send_cq->ibv : NULL;
+	qp->ibv.recv_cq = parts.recv_cq ? &parts.recv_cq->ibv : NULL;
+	qp->ibv.srq = parts.srq ? &parts.srq->ibv : NULL;
+	qp->xrcd = parts.xrcd;
+	if (parts.pd)
+		parts.pd->users++;
+	if (parts.xrcd)
+		parts.xrcd->users++;
+	*out = qp;
+	return 0;
+}
+
+/* What create_qp_ex can be asked for and this device does not do. */
+static int check_extras(const struct ibv_qp_init_attr_ex *attr)
+{
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER |
+			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+
+	if (attr->comp_mask & ~known)
+		return say(EOPNOTSUPP, "create_qp_ex: comp_mask 0x%x", attr->comp_mask);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
+		return say(EOPNOTSUPP, "create_qp_ex: create_flags 0x%x", attr->create_flags);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && attr->max_tso_header)
+		return say(EOPNOTSUPP, "create_qp_ex: no segmentation offload");
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return 0;
+	if (is_target(attr))
+		return say(EINVAL, "create_qp_ex: a target QP sends nothing");
+	if (!wr_api_supports(attr->qp_type, attr->send_ops_flags))
+		return say(EOPNOTSUPP, "create_qp_ex: send_ops_flags 0x%llx on type %d",
+			   (unsigned long long)attr->send_ops_flags, (int)attr->qp_type);
+	return 0;
+}
+
+struct ibv_qp *control_create_qp_ex(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr)
+{
+	struct context *context = context_of(ibv);
+	bool locked = world_lock(context->world);
+	struct qp *qp = NULL;
+	int err = check_extras(attr);
+
+	if (!err)
+		err = new_qp(context, attr, &qp);
+	world_unlock(context->world, locked);
+	if (err)
+		errno = err;
+	return err ? NULL : &qp->ibv;
 }
 
 struct ibv_qp *control_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct vb_sim *world = context_of(pd->context)->world;
-	bool locked = world_lock(world);
-	struct qp *qp = new_qp(pd, attr);
+	struct ibv_qp_init_attr_ex all = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = control_create_qp_ex(pd->context, &all);
 
-	world_unlock(world, locked);
-	return qp ? &qp->ibv : NULL;
+	if (qp)
+		attr->cap = all.cap;
+	return qp;
 }
 
-/* The first fields of ibv_qp_init_attr_ex are ibv_qp_init_attr's, which libibverbs relies on too. */
-struct ibv_qp *control_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+struct ibv_qp_ex *control_qp_to_qp_ex(struct ibv_qp *ibv)
 {
-	if (attr->comp_mask & ~(uint32_t)IBV_QP_INIT_ATTR_PD)
-		return say_null(EOPNOTSUPP, "create_qp_ex: comp_mask 0x%x", attr->comp_mask);
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
-		return say_null(EINVAL, "create_qp_ex: no PD of this context");
-	return control_create_qp(attr->pd, (struct ibv_qp_init_attr *)attr);
+	struct vb_sim *world = context_of(ibv->context)->world;
+	bool locked = world_lock(world);
+	struct qp *qp = qp_of(ibv);
+	bool extended = qp && qp->extended;
+
+	world_unlock(world, locked);
+	return extended ? &qp->ex : NULL;
 }
 
 int control_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
@@ -179,8 +324,14 @@ int control_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask
 void control_end_qp(struct context *context, struct qp *qp)
 {
 	event_queue_forget(&context->async, qp);
-	sim_qp_destroy(qp->engine);
-	((struct pd *)qp->ibv.pd)->users--;
+	control_leave_groups(qp);
+	if (control_leave_ring(qp))
+		sim_qp_destroy(qp->engine);
+	if (qp->ibv.pd)
+		((struct pd *)qp->ibv.pd)->users--;
+	if (qp->xrcd)
+		qp->xrcd->users--;
+	wr_api_end(qp);
 	object_end(context, KIND_QP, qp->ibv.handle, qp);
 }
 
@@ -194,12 +345,8 @@ static bool all_acknowledged(const void *arg)
 /* ibv_get_async_event(3): destroying waits for the acknowledgement of every event that was read. */
 static int wait_for_acks(struct vb_sim *world, const struct qp *qp)
 {
-	if (all_acknowledged(qp))
+	if (!driver_wait_for_others(world, all_acknowledged, qp))
 		return 0;
-	if (world->driver.real || driver_has_others(world)) {
-		if (!driver_wait(world, all_acknowledged, qp))
-			return 0;
-	}
 	return say(EDEADLK, "destroy_qp: QP 0x%x: %u events are read and not acknowledged",
 		   qp->ibv.qp_num, qp->async_events_read - qp->ibv.events_completed);
 }
@@ -211,7 +358,12 @@ int control_destroy_qp(struct ibv_qp *ibv)
 	struct qp *qp = qp_of(ibv);
 	int err;
 
-	err = qp ? wait_for_acks(context->world, qp) : say(EINVAL, "destroy_qp: no such QP");
+	if (!qp)
+		err = say(EINVAL, "destroy_qp: no such QP");
+	else if (qp->groups)
+		err = say(EBUSY, "destroy_qp: QP 0x%x is in a multicast group", ibv->qp_num);
+	else
+		err = wait_for_acks(context->world, qp);
 	if (!err)
 		control_end_qp(context, qp);
 	world_unlock(context->world, locked);

@@ -12,6 +12,7 @@ struct vb_sim;
 
 int data_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 int data_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int data_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int data_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int data_req_notify_cq(struct ibv_cq *cq, int solicited_only);
 

@@ -316,3 +316,12 @@ int driver_wait(struct vb_sim *world, driver_ready *ready, const void *arg)
 			return EDEADLK;
 	}
 }
+
+int driver_wait_for_others(struct vb_sim *world, driver_ready *ready, const void *arg)
+{
+	if (ready(arg))
+		return 0;
+	if (!world->driver.real && !driver_has_others(world))
+		return EDEADLK;
+	return driver_wait(world, ready, arg);
+}

@@ -55,6 +55,9 @@ void driver_step(struct vb_sim *world, driver_ready *ready, const void *arg);
 /* Waits until ready; EDEADLK where nothing can come (virtual clock). */
 int driver_wait(struct vb_sim *world, driver_ready *ready, const void *arg);
 
+/* As driver_wait(), for what only another thread can do: EDEADLK at once where there is none. */
+int driver_wait_for_others(struct vb_sim *world, driver_ready *ready, const void *arg);
+
 /* True where a thread other than this one may still act on a virtual world. */
 bool driver_has_others(struct vb_sim *world);
 

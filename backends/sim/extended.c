@@ -40,7 +40,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 	if (!cq || attr->comp_mask)
 		return say(EINVAL, "start_poll: no such CQ, or a comp_mask");
-	poll_locked = !__libc_single_threaded;
+	poll_locked = !__libc_single_threaded && !cq->single_threaded;
 	if (poll_locked)
 		pthread_mutex_lock(&cq->poll_mutex);
 	locked = world_lock(world);

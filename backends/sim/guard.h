@@ -11,8 +11,8 @@
 
 /*
  * Installs the handlers for SIGSEGV and SIGBUS, or puts them on top again if the program has
- * installed its own since. Worlds, devices and registrations do so when they begin: a handler that
- * is installed later gets the faults under a copy until then, unless it passes them on.
+ * installed its own since. Worlds, devices, registrations, device memory and QPs of ibv_wr_* do so
+ * when they begin: a handler that is installed later gets the faults under a copy until then, unless it passes them on.
  */
 void guard_install(void);
 

@@ -57,6 +57,13 @@ void handles_remove(struct handles *handles, uint32_t handle)
 	handles->live--;
 }
 
+void *handles_at(const struct handles *handles, uint32_t handle)
+{
+	if (handle >= handles->count || is_free(handles->slots[handle]))
+		return NULL;
+	return handles->slots[handle];
+}
+
 void *handles_next(const struct handles *handles, uint32_t *handle)
 {
 	while (*handle < handles->count) {

@@ -29,6 +29,9 @@ static inline bool handles_has(const struct handles *handles, uint32_t handle, c
 	return handle < handles->count && handles->slots[handle] == object;
 }
 
+/* The live object of a handle; NULL for none. */
+void *handles_at(const struct handles *handles, uint32_t handle);
+
 /* Every live object in turn; start with *handle = 0; NULL at the end. */
 void *handles_next(const struct handles *handles, uint32_t *handle);
 

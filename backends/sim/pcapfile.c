@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/pcapfile.h"
 
+#include "sim/trace.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +25,16 @@ enum {
 	RECORD_HEADER_BYTES = 16, /* pcap-savefile(5) */
 	RECORD_CAPLEN_OFFSET = 8,
 	SNAPLEN_BYTES = 65535,
+	NS_PER_S = 1000000000,
 	STACK_BYTES = 16 * 1024,
+};
+
+/* The header of a record: the Extensible Record Format, as wiretap/erf_record.h of Wireshark. */
+enum {
+	ERF_HEADER_BYTES = 16,
+	ERF_TYPE_INFINIBAND = 21,
+	ERF_VARYING_LENGTH = 0x04,
+	ERF_RECEIVE_ERROR = 0x10,
 };
 
 /*
@@ -36,6 +47,7 @@ enum {
 struct pcapfile {
 	int fd;
 	pid_t owner;
+	bool infiniband;
 	char *path;
 	atomic_bool failed;
 	_Atomic off_t base_bytes;
@@ -316,8 +328,8 @@ static bool open_dumper(struct pcapfile *file)
 {
 	const cookie_io_functions_t functions = {.write = append};
 
-	file->pcap = pcap_open_dead_with_tstamp_precision(DLT_EN10MB, SNAPLEN_BYTES,
-							  PCAP_TSTAMP_PRECISION_NANO);
+	file->pcap = pcap_open_dead_with_tstamp_precision(
+		file->infiniband ? DLT_ERF : DLT_EN10MB, SNAPLEN_BYTES, PCAP_TSTAMP_PRECISION_NANO);
 	file->stream = fopencookie(file, "w", functions);
 	if (!file->pcap || !file->stream) {
 		errno = ENOMEM;
@@ -372,7 +384,7 @@ static void release(struct pcapfile *file)
 	free(file);
 }
 
-struct pcapfile *pcapfile_open(const char *path, char *error, size_t error_bytes)
+struct pcapfile *pcapfile_open(const char *path, bool infiniband, char *error, size_t error_bytes)
 {
 	static pthread_once_t installed = PTHREAD_ONCE_INIT;
 	struct pcapfile *file = calloc(1, sizeof(*file));
@@ -381,6 +393,7 @@ struct pcapfile *pcapfile_open(const char *path, char *error, size_t error_bytes
 	if (file) {
 		file->fd = -1;
 		file->owner = getpid();
+		file->infiniband = infiniband;
 		file->path = strdup(path);
 	}
 	if (file && file->path && open_fd(file) && open_dumper(file) && write_header(file) &&
@@ -397,19 +410,44 @@ struct pcapfile *pcapfile_open(const char *path, char *error, size_t error_bytes
 	return NULL;
 }
 
-void pcapfile_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes)
+/* Seconds and a binary fraction of them, low byte first; then lengths, high byte first. */
+static void put_erf(uint8_t erf[ERF_HEADER_BYTES], uint64_t now_ns, size_t length_bytes, bool lost)
+{
+	const uint64_t fraction = ((now_ns % NS_PER_S << 32) + NS_PER_S / 2) / NS_PER_S;
+	const uint64_t time = (now_ns / NS_PER_S << 32) + fraction;
+	const size_t record_bytes = ERF_HEADER_BYTES + length_bytes;
+
+	for (unsigned int i = 0; i < 8; i++)
+		erf[i] = (uint8_t)(time >> 8 * i);
+	erf[8] = ERF_TYPE_INFINIBAND;
+	erf[9] = (uint8_t)(ERF_VARYING_LENGTH | (lost ? ERF_RECEIVE_ERROR : 0));
+	erf[10] = (uint8_t)(record_bytes >> 8);
+	erf[11] = (uint8_t)record_bytes;
+	erf[12] = erf[13] = 0; /* records lost by the card */
+	erf[14] = (uint8_t)(length_bytes >> 8);
+	erf[15] = (uint8_t)length_bytes;
+}
+
+void pcapfile_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
+		    unsigned int flags)
 {
 	struct pcapfile *file = arg;
-	const struct pcap_pkthdr header = {
-		.ts = {.tv_sec = (time_t)(now_ns / 1000000000),
-		       .tv_usec = (suseconds_t)(now_ns % 1000000000)},
-		.caplen = (bpf_u_int32)length_bytes,
-		.len = (bpf_u_int32)length_bytes,
+	struct pcap_pkthdr header = {
+		.ts = {.tv_sec = (time_t)(now_ns / NS_PER_S),
+		       .tv_usec = (suseconds_t)(now_ns % NS_PER_S)},
 	};
+	uint8_t record[ERF_HEADER_BYTES + PCAPFILE_FRAME_BYTES_MAX];
 
 	assert(length_bytes <= PCAPFILE_FRAME_BYTES_MAX);
-	if (file->failed)
+	if (file->failed || file->infiniband != !!(flags & SIM_FRAME_INFINIBAND))
 		return;
+	if (file->infiniband) {
+		put_erf(record, now_ns, length_bytes, flags & SIM_FRAME_LOST);
+		memcpy(record + ERF_HEADER_BYTES, frame, length_bytes);
+		frame = record;
+		length_bytes += ERF_HEADER_BYTES;
+	}
+	header.caplen = header.len = (bpf_u_int32)length_bytes;
 	if (RECORD_HEADER_BYTES + length_bytes > BUFFER_BYTES - file->buffered_bytes)
 		pcapfile_flush(file);
 	pcap_dump((u_char *)file->dumper, &header, frame);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace on disk: frames into a pcap file (nanoseconds, link type Ethernet).
+ * A trace on disk: frames into a pcap file (nanoseconds) of one link type: Ethernet, or for frames
+ * of InfiniBand ERF, which is what Wireshark reads them from. There each frame follows a header of
+ * 16 bytes whose type is 21; the flag "receive error" (0x10) marks a frame that was lost.
  *
  * The file grows by whole records. Up to 64 KiB of them wait in memory; exit(), abort() and the
  * signals that end a process (SEGV, BUS, ILL, FPE, ABRT, and TERM, INT, HUP, QUIT where they are
@@ -28,19 +30,21 @@
 struct pcapfile;
 
 /*
- * Creates or empties the file at path and writes its header.
+ * Creates or empties the file at path and writes its header; infiniband chooses the link type.
  *
  * Returns NULL with a sentence in error (path and reason; not changed on success), and errno:
  * what open(2) or write(2) gave, ESPIPE for a pipe or a socket, EMFILE for more than 64 files
  * open at a time, ENOMEM.
  */
-struct pcapfile *pcapfile_open(const char *path, char *error, size_t error_bytes);
+struct pcapfile *pcapfile_open(const char *path, bool infiniband, char *error, size_t error_bytes);
 
 /*
  * Adds a frame, of at most PCAPFILE_FRAME_BYTES_MAX bytes, with the time now_ns since 1970. file
- * is a struct pcapfile; the form is that of struct sim_trace_sink.
+ * is a struct pcapfile; the form, and flags, are those of struct sim_trace_sink. A frame of the
+ * other link layer is left out.
  */
-void pcapfile_frame(void *file, uint64_t now_ns, const uint8_t *frame, size_t length_bytes);
+void pcapfile_frame(void *file, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
+		    unsigned int flags);
 
 /* Hands everything added so far to the kernel. */
 void pcapfile_flush(struct pcapfile *file);

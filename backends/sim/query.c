@@ -41,6 +41,29 @@ int query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
 	return context ? 0 : say(EINVAL, "query_device: the context is closed");
 }
 
+/*
+ * Beyond ibv_device_attr. Nothing of offloads, receive side scaling, pacing and tag matching. All
+ * memory is on demand here, whatever it was registered with; atomics are of 8 bytes.
+ */
+static void fill_capabilities(struct ibv_device_attr_ex *all)
+{
+	const uint32_t datagram =
+		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+	const uint32_t unreliable = datagram | IBV_ODP_SUPPORT_WRITE;
+	const uint32_t reliable = unreliable | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+
+	all->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	all->odp_caps.per_transport_caps.rc_odp_caps = reliable;
+	all->odp_caps.per_transport_caps.uc_odp_caps = unreliable;
+	all->odp_caps.per_transport_caps.ud_odp_caps = datagram;
+	if (all->orig_attr.device_cap_flags & IBV_DEVICE_XRC)
+		all->xrc_odp_caps = reliable;
+	all->cq_mod_caps.max_cq_count = UINT16_MAX;
+	all->cq_mod_caps.max_cq_period = UINT16_MAX;
+	all->max_dm_size = DEVICE_MEMORY_BYTES;
+	/* Those over PCI, which a device asks of another: none. */
+}
+
 int query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
 		    struct ibv_device_attr_ex *attr, size_t attr_size)
 {
@@ -56,6 +79,7 @@ int query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_ex_in
 		return err;
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
+	fill_capabilities(&all);
 	memset(attr, 0, attr_size);
 	memcpy(attr, &all, smaller(attr_size, sizeof(all)));
 	return 0;
@@ -158,6 +182,14 @@ static void fill_entry(const struct sim_port *port, unsigned int index, void *en
 	memcpy(entry, &all, smaller(entry_size, sizeof(all)));
 }
 
+/* Behind the table's end, or emptied by vb_sim_set_gid(). */
+static bool is_empty(const struct sim_port *port, unsigned int index)
+{
+	static const union ibv_gid zeros;
+
+	return index >= port->gid_count || memcmp(&port->gids[index], &zeros, sizeof(zeros)) == 0;
+}
+
 int query_gid_ex(struct ibv_context *ibv, uint32_t port_num, uint32_t gid_index,
 		 struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
@@ -168,7 +200,7 @@ int query_gid_ex(struct ibv_context *ibv, uint32_t port_num, uint32_t gid_index,
 	if (!port || flags || gid_index >= SIM_GIDS_MAX)
 		err = say(EINVAL, "query_gid_ex: no port %u with index %u, or flags", port_num,
 			  gid_index);
-	else if (gid_index >= port->gid_count)
+	else if (is_empty(port, gid_index))
 		err = say(ENODATA, "query_gid_ex: index %u of port %u is empty", gid_index,
 			  port_num);
 	else
@@ -186,10 +218,14 @@ ssize_t query_gid_table(struct ibv_context *ibv, struct ibv_gid_entry *entries, 
 	size_t count = 0;
 
 	for (unsigned int p = 0; device && p < device->port_count; p++)
-		for (unsigned int i = 0; i < device->ports[p].gid_count; i++, count++)
+		for (unsigned int i = 0; i < device->ports[p].gid_count; i++) {
+			if (is_empty(&device->ports[p], i))
+				continue;
 			if (count < max_entries && !flags)
 				fill_entry(&device->ports[p], i,
 					   (char *)entries + count * entry_size, entry_size);
+			count++;
+		}
 	leave(ibv, locked);
 	if (!device || flags || count > max_entries)
 		return -say(EINVAL, "query_gid_table: flags, or less room than %zu entries", count);
@@ -272,6 +308,8 @@ int query_eth_l2(struct ibv_context *ibv, struct ibv_ah_attr *attr,
 	struct sim_path path;
 	int err = context ? sim_path_resolve(context->device->engine, attr, &path) : EINVAL;
 
+	if (!err && path.route.infiniband)
+		err = EINVAL;
 	if (!err && !path.dest)
 		err = EHOSTUNREACH;
 	if (!err) {

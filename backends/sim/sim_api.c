@@ -200,6 +200,11 @@ void vb_sim_count_objects(struct vb_sim *sim, struct vb_sim_objects *objects)
 		.mrs = world->live[KIND_MR],
 		.ahs = world->live[KIND_AH],
 		.channels = world->live[KIND_CHANNEL],
+		.srqs = world->live[KIND_SRQ],
+		.mws = world->live[KIND_MW],
+		.dms = world->live[KIND_DM],
+		.tds = world->live[KIND_TD],
+		.xrcds = world->live[KIND_XRCD],
 	};
 	world_unlock(world, locked);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "world.h"
 
+#include "control.h"
 #include "guard.h"
 #include "pcapfile.h"
 #include "say.h"
@@ -33,6 +34,7 @@ static int create_engine(struct vb_sim *world, uint64_t seed)
 		.cq_event = channel_cq_event,
 		.async_event = channel_async_event,
 		.find_ah = find_ah,
+		.find_mw = control_find_mw,
 		.memory = {.copy = guard_copy, .probe = guard_probe},
 	};
 
@@ -111,7 +113,7 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 
 	if (!device_fits(world, &config))
 		return EINVAL;
-	if (!config.gid_count)
+	if (!config.gid_count && config.link_layer != IBV_LINK_LAYER_INFINIBAND)
 		give_default_gids(&config, world->device_count + 1);
 	engine = (struct sim_device_config){
 		.name = config.name,
@@ -151,7 +153,8 @@ static int add_link(struct vb_sim *world, const struct vb_sim_link_config *confi
 	err = sim_fabric_join(world->engine, a->engine, b->engine, config->delay_ns,
 			      config->bits_per_second);
 	if (err)
-		say(err, "link %s - %s: given twice, or out of memory", config->a, config->b);
+		say(err, "link %s - %s: given twice, between two link layers, or out of memory",
+		    config->a, config->b);
 	return err == EEXIST ? EINVAL : err;
 }
 
@@ -364,19 +367,23 @@ int world_trace_close(struct vb_sim *world)
 	return failed ? say(EIO, "some of the trace could not be written") : 0;
 }
 
+static bool is_infiniband(const struct device *device)
+{
+	return sim_port_is_infiniband(&device->engine->ports[0]);
+}
+
 int world_trace_open(struct vb_sim *world, const char *path)
 {
 	struct sim_trace_sink sink = {.frame = pcapfile_frame};
+	bool infiniband = is_infiniband(&world->devices[0]);
 	char error[256];
 
 	world_trace_close(world);
-	for (unsigned int i = 0; i < world->device_count; i++)
-		for (unsigned int p = 0; p < world->devices[i].engine->port_count; p++)
-			if (world->devices[i].engine->ports[p].link_layer !=
-			    IBV_LINK_LAYER_ETHERNET)
-				return say(ENOTSUP, "%s has a port that is not Ethernet",
-					   world->devices[i].ibv.name);
-	world->trace = pcapfile_open(path, error, sizeof(error));
+	for (unsigned int i = 1; i < world->device_count; i++)
+		if (is_infiniband(&world->devices[i]) != infiniband)
+			return say(ENOTSUP, "%s and %s are of two link layers: a trace has one",
+				   world->devices[0].ibv.name, world->devices[i].ibv.name);
+	world->trace = pcapfile_open(path, infiniband, error, sizeof(error));
 	if (!world->trace) {
 		int err = errno ? errno : EIO;
 
@@ -387,12 +394,12 @@ int world_trace_open(struct vb_sim *world, const char *path)
 	return 0;
 }
 
-static void watch_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes)
+static void watch_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
+			unsigned int flags)
 {
 	const struct vb_sim *world = arg;
-	bool lost = length_bytes >= 6 && memcmp(frame, sim_trace_lost_mac, 6) == 0;
 
-	world->watch(world->watch_arg, now_ns, frame, length_bytes, lost);
+	world->watch(world->watch_arg, now_ns, frame, length_bytes, flags & SIM_FRAME_LOST);
 }
 
 void world_watch(struct vb_sim *world, vb_sim_frame_fn *fn, void *arg)

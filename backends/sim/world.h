@@ -25,8 +25,9 @@ struct vb_sim {
 	struct handles contexts;
 	uint32_t live[KINDS];
 	uint32_t last_pd;
-	unsigned int lists; /* device lists that are not freed yet */
-	bool retired;	    /* replaced: it lasts as long as its lists */
+	struct domain *domains; /* of XRC */
+	unsigned int lists;	/* device lists that are not freed yet */
+	bool retired;		/* replaced: it lasts as long as its lists */
 	struct pcapfile *trace;
 	vb_sim_frame_fn *watch;
 	void *watch_arg;

@@ -49,9 +49,11 @@ struct vb_sim_device_config {
 	unsigned int ports;	       /* [1] */
 	int link_layer;	  /* IBV_LINK_LAYER_ETHERNET [this] or IBV_LINK_LAYER_INFINIBAND */
 	enum ibv_mtu mtu; /* largest path MTU of the ports, active at once [IBV_MTU_4096] */
-	/* Addresses of port 1, each a GID of type RoCE v2: an IPv4 address is ::ffff:a.b.c.d.
-	 * [10.0.0.N and fd00::N for the Nth device, from 1.] A link-local GID made from the MAC
-	 * always stands before them at index 0. */
+	/* Addresses of port 1. On Ethernet each is a GID of type RoCE v2: an IPv4 address is
+	 * ::ffff:a.b.c.d. [10.0.0.N and fd00::N for the Nth device, from 1.] On InfiniBand they
+	 * are GIDs beside the port's own. [None.] A link-local GID, made from the MAC or the port
+	 * GUID, always stands before them at index 0. The ports of InfiniBand have the LIDs 1, 2,
+	 * 3 and so on, in the order of the devices, with LMC 0. */
 	unsigned int gid_count;
 	union ibv_gid gids[VB_SIM_GIDS_MAX];
 	unsigned int pkey_count;	  /* [1: 0xffff] */
@@ -69,7 +71,7 @@ struct vb_sim_link_config {
 /*
  * A world. With device_count 0 it is two devices, sim0 and sim1. With link_count 0 every port
  * reaches every other without delay; with links given, only what they join is joined. A device
- * always reaches itself.
+ * always reaches itself. Ethernet and InfiniBand never reach one another.
  */
 struct vb_sim_config {
 	enum vb_sim_clock clock;
@@ -129,16 +131,19 @@ void vb_sim_thread_enter(struct vb_sim *sim);
 void vb_sim_thread_leave(struct vb_sim *sim);
 
 /*
- * Writes every packet from now on to a pcap file (Ethernet, nanoseconds of the world's clock).
- * A trace that is already open is closed first. ENOTSUP where the world has a port of another
- * link layer; the errno of open(2) where the file cannot be made.
+ * Writes every packet from now on to a pcap file, in nanoseconds of the world's clock: as Ethernet,
+ * or in a world of InfiniBand as ERF (link type 197, type 21), each frame from its LRH to its VCRC.
+ * A packet that is lost has the destination MAC 02:00:00:00:de:ad, or in ERF the flag of a receive
+ * error. A trace that is already open is closed first. ENOTSUP where the world has devices of both
+ * link layers, since a file has one; the errno of open(2) where the file cannot be made.
  */
 int vb_sim_trace_open(struct vb_sim *sim, const char *path);
 
 /* Writes out and closes the trace. EIO where some of it could not be written; 0 if none is open. */
 int vb_sim_trace_close(struct vb_sim *sim);
 
-/* Sees each frame as the trace does; frame is valid during the call only. */
+/* Sees each frame as its port sends it, from the Ethernet header or the LRH on, without an ERF
+ * header; frame is valid during the call only. */
 typedef void vb_sim_frame_fn(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
 			     bool lost);
 
@@ -168,9 +173,53 @@ struct vb_sim_counters {
 /* EINVAL for a context that is not of a simulated device. */
 int vb_sim_counters(struct ibv_context *context, struct vb_sim_counters *counters);
 
+/*
+ * Acting on the world, as a person at the rack or the subnet manager would. Each function takes an
+ * open context of the device, counts ports from 1, and raises the asynchronous event that programs
+ * know (ibv_get_async_event(3)) in every context of that device. EINVAL for a context that is
+ * closed or not of a simulated device, and for a port that does not exist.
+ */
+
+/* Pulls the cable (IBV_EVENT_PORT_ERR) or puts it in again (IBV_EVENT_PORT_ACTIVE). What is sent
+ * through a port that is down is lost. A state that the port has already changes nothing. */
+int vb_sim_port_state(struct ibv_context *context, unsigned int port_num, bool up);
+
+/* Gives the port another LID: IBV_EVENT_LID_CHANGE. */
+int vb_sim_set_lid(struct ibv_context *context, unsigned int port_num, uint16_t lid);
+
+/* Changes an entry of the GID table, which may be one behind its end: IBV_EVENT_GID_CHANGE. A GID
+ * of zeros empties the entry. EINVAL for an index that the table cannot have. gid is copied. */
+int vb_sim_set_gid(struct ibv_context *context, unsigned int port_num, unsigned int index,
+		   const union ibv_gid *gid);
+
+/* Changes an entry of the P_Key table (host order): IBV_EVENT_PKEY_CHANGE. EINVAL for an index
+ * that the table cannot have. */
+int vb_sim_set_pkey(struct ibv_context *context, unsigned int port_num, unsigned int index,
+		    uint16_t pkey);
+
+/* Raises an event that nothing else here causes: IBV_EVENT_CLIENT_REREGISTER or
+ * IBV_EVENT_SM_CHANGE; EINVAL for any other. */
+int vb_sim_port_event(struct ibv_context *context, unsigned int port_num, enum ibv_event_type type);
+
+/* The device dies: IBV_EVENT_DEVICE_FATAL, its QPs go to ERR, and nothing moves in or out of it
+ * any more. Its objects can still be destroyed and its contexts closed. */
+int vb_sim_kill_device(struct ibv_context *context);
+
+/*
+ * A quirk is a behaviour in which adapters differ; false is what the specification says. Profiles
+ * set them, and a test may set one of a device, before it makes the objects that it concerns.
+ * EINVAL for a name that there is none of.
+ */
+int vb_sim_set_quirk(struct ibv_context *context, const char *name, bool on);
+int vb_sim_quirk(struct ibv_context *context, const char *name, bool *on);
+
+/* The name of a quirk and what is so where it holds, from index 0 up; NULL at the end. about may be
+ * NULL. The strings are constant. */
+const char *vb_sim_quirk_name(unsigned int index, const char **about);
+
 /* Live objects of the default world or another, by kind; all zero when nothing leaks. */
 struct vb_sim_objects {
-	uint32_t contexts, pds, cqs, qps, srqs, mrs, ahs, channels;
+	uint32_t contexts, pds, cqs, qps, srqs, mrs, ahs, channels, mws, dms, tds, xrcds;
 };
 
 void vb_sim_count_objects(struct vb_sim *sim, struct vb_sim_objects *objects);

@@ -12,7 +12,7 @@
 #include <verbena/error.h>
 #include <verbena/verbs.h>
 
-#define ROW "%-10s %-19s  %-10s  %4s  %-8s  %-10s  %4s  %s\n"
+#define ROW "%-10s %-19s  %-10s  %4s  %-8s  %-10s  %5s  %4s  %s\n"
 
 static const char usage[] =
 	"Usage: verbena devices [--backend B] [--project FILE]\n\n"
@@ -92,7 +92,7 @@ static void first_gid(struct ibv_context *context, uint8_t port, int length, cha
 static void print_port(struct ibv_device *device, struct ibv_context *context, uint8_t port)
 {
 	uint64_t guid = be64toh(vb_get_device_guid(device));
-	char guid_text[24], gid[INET6_ADDRSTRLEN], port_text[8], mtu[8];
+	char guid_text[24], gid[INET6_ADDRSTRLEN], port_text[8], lid[8] = "-", mtu[8];
 	struct ibv_port_attr attr;
 	int rc = vb_query_port(context, port, &attr, sizeof(attr));
 
@@ -105,10 +105,12 @@ static void print_port(struct ibv_device *device, struct ibv_context *context, u
 		 (unsigned int)(guid >> 32 & 0xffff), (unsigned int)(guid >> 16 & 0xffff),
 		 (unsigned int)(guid & 0xffff));
 	snprintf(port_text, sizeof(port_text), "%u", port);
+	if (attr.link_layer == IBV_LINK_LAYER_INFINIBAND)
+		snprintf(lid, sizeof(lid), "%u", attr.lid);
 	snprintf(mtu, sizeof(mtu), "%u", 128u << attr.active_mtu);
 	first_gid(context, port, attr.gid_tbl_len, gid, sizeof(gid));
 	printf(ROW, vb_get_device_name(device), guid_text, transport_name(device->transport_type),
-	       port_text, state_name(attr.state), link_layer_name(attr.link_layer), mtu, gid);
+	       port_text, state_name(attr.state), link_layer_name(attr.link_layer), lid, mtu, gid);
 }
 
 static bool print_device(struct ibv_device *device)
@@ -157,7 +159,7 @@ static int list_devices(const char *backend)
 			vb_free_device_list(list);
 		return CLI_EXIT_NO_DEVICE;
 	}
-	printf(ROW, "DEVICE", "NODE GUID", "TRANSPORT", "PORT", "STATE", "LINK LAYER", "MTU",
+	printf(ROW, "DEVICE", "NODE GUID", "TRANSPORT", "PORT", "STATE", "LINK LAYER", "LID", "MTU",
 	       "FIRST GID");
 	for (int i = 0; i < count; i++)
 		if (!print_device(list[i]))

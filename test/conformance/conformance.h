@@ -47,6 +47,20 @@ enum vt_need {
 	VT_NEEDS_MTU_1024 = 1 << 8, /* both ports' active MTU is 1024 at least */
 };
 
+/*
+ * Every test runs under two checkers that know nothing of the engine: test/support's
+ * completion_check.h, and on the simulator trace_check.h over what crossed the wire. A test that
+ * breaks a rule of the wire with intent says so in its row.
+ */
+enum vt_may {
+	VT_MAY_CORRUPT = 1 << 0,     /* packets are damaged on their way */
+	VT_MAY_CHANGE_DATA = 1 << 1, /* a buffer changes under a WR that is sent again */
+	VT_MAY_MISTAKE_PSN = 1 << 2, /* the ends do not agree on the first PSN */
+	VT_MAY_RECONNECT = 1 << 3,   /* a QP is connected twice: the checker sees one connection */
+	VT_MAY_LOOP = 1 << 4,	     /* chains of WRs lead into themselves: no one can count them */
+	VT_MAY_MISADDRESS = 1 << 5,  /* answers go to another QP than the one that asked */
+};
+
 /* One end of a connection. */
 struct vt_node {
 	struct ibv_context *ctx; /* A's and B's differ even on one device; do not close it */
@@ -74,6 +88,7 @@ struct vt_test {
 	const char *source; /* a man page, a kernel file, a quotation, or "unsourced" */
 	unsigned needs;	    /* enum vt_need */
 	void (*run)(struct vt *t);
+	unsigned may; /* enum vt_may; most have none */
 };
 
 struct vt_suite {

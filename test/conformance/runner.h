@@ -7,6 +7,7 @@
  *	runner_child.c	one test: its nodes, its end, its trace
  *	runner_process.c	processes that may crash or hang
  *	runner_check.c	the checks of conformance.h
+ *	runner_verify.c	the checkers of completions and traces that every test runs under
  *	runner_report.c	what people and machines read
  */
 #ifndef TEST_CONFORMANCE_RUNNER_H
@@ -152,6 +153,20 @@ double vt_now_s(void);
 /* Adds a line to the result's text; nothing when it is full. */
 void vt_result_line(struct vt_result *result, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* --- runner_verify.c --- */
+
+/* Every completion from now on is judged: test/support/completion_check.h. */
+void vt_watch_completions(const char *backend, struct vt_result *result);
+/* The test is over and its objects are there: if it passed, nothing may be owed to it. */
+void vt_settle_completions(const struct vt_result *result);
+void vt_end_completions(void);
+
+/* Judges a trace that is closed: test/support/trace_check.h. may is the test's. */
+void vt_check_trace(const char *path, unsigned int may, struct vt_result *result);
+
+/* Makes an empty file in $TMPDIR. False with errno, and path "". */
+bool vt_temporary_trace(char *path, size_t size_bytes);
 
 /* --- runner_report.c --- */
 

@@ -17,6 +17,7 @@ struct job {
 	const struct vt_suite *suite;
 	const struct vt_test *test;
 	struct vt_result *result;
+	char *trace; /* the path; "" for none */
 };
 
 static const struct {
@@ -167,27 +168,24 @@ static void trace_failed(struct vt_result *result, const char *path, int error)
 		 strerror(error));
 }
 
-static void open_trace(const struct job *job, char *path, size_t size_bytes)
+/* Whether it is written. */
+static bool open_trace(const struct job *job)
 {
-	int rc;
+	int rc = job->trace[0] ? vb_sim_trace_open(NULL, job->trace) : ENOENT;
 
-	if (!job->options->trace_dir || !vt_simulated(job->options))
-		return;
-	snprintf(path, size_bytes, "%s/%s.%s.pcap", job->options->trace_dir, job->suite->name,
-		 job->test->name);
-	rc = vb_sim_trace_open(NULL, path);
-	if (!rc)
-		return;
-	trace_failed(job->result, path, rc);
-	path[0] = '\0';
+	if (rc && job->trace[0])
+		trace_failed(job->result, job->trace, rc);
+	return !rc;
 }
 
-static void close_trace(const struct job *job, const char *path)
+static void close_trace(const struct job *job, bool ethernet)
 {
-	int rc = path[0] ? vb_sim_trace_close(NULL) : 0;
+	int rc = vb_sim_trace_close(NULL);
 
 	if (rc)
-		trace_failed(job->result, path, rc);
+		trace_failed(job->result, job->trace, rc);
+	else if (ethernet)
+		vt_check_trace(job->trace, job->test->may, job->result);
 }
 
 /* FNV-1a, so that a test's random numbers do not depend on which tests are chosen. */
@@ -218,14 +216,23 @@ static void run_job(void *arg)
 			       job->test->name),
 	};
 	struct vt t = {.backend = job->options->backend, .seed = job->options->seed, .run = &run};
-	char error[VT_LINE_MAX], path[4096] = "";
+	char error[VT_LINE_MAX];
+	bool watched = !(job->test->may & VT_MAY_LOOP);
+	bool traced;
 
 	if (vt_make_world(job->options, error)) {
-		open_trace(job, path, sizeof(path));
+		traced = open_trace(job);
+		if (watched)
+			vt_watch_completions(t.backend, run.result);
 		run_in_world(&t, job);
+		if (watched)
+			vt_settle_completions(run.result);
 		run_deferred(&t);
 		close_nodes(&t, job);
-		close_trace(job, path);
+		if (watched)
+			vt_end_completions();
+		if (traced)
+			close_trace(job, t.a.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET);
 	} else {
 		run.result->failures++;
 		vt_result_line(run.result, "%s", error);
@@ -290,18 +297,45 @@ static void run_forked(const struct job *job, int output)
 	vt_result_line(job->result, "no process for the test: %s", strerror(errno));
 }
 
+/* Where the test's packets go. Without --trace they go into a file that a passing test deletes. */
+static void choose_trace(const struct job *job, size_t size_bytes)
+{
+	const struct vt_options *options = job->options;
+
+	if (!vt_simulated(options))
+		return;
+	if (options->trace_dir)
+		snprintf(job->trace, size_bytes, "%s/%s.%s.pcap", options->trace_dir,
+			 job->suite->name, job->test->name);
+	else if (!vt_temporary_trace(job->trace, size_bytes))
+		trace_failed(job->result, "a file in $TMPDIR", errno);
+}
+
+static void drop_trace(const struct job *job)
+{
+	if (!job->trace[0] || job->options->trace_dir)
+		return;
+	if (job->result->outcome == VT_FAILED)
+		vt_result_line(job->result, "its packets: %s", job->trace);
+	else
+		unlink(job->trace);
+}
+
 bool vt_run_one(const struct vt_options *options, const struct vt_place *place,
 		struct vt_record *record, struct vt_result *shared)
 {
-	struct job job = {options, place, record->suite, record->test, shared};
+	char trace[4096] = "";
+	struct job job = {options, place, record->suite, record->test, shared, trace};
 	double start_s = vt_now_s();
 	int output = options->no_fork ? -1 : memfd_create("output", MFD_CLOEXEC);
 
 	memset(shared, 0, sizeof(*shared));
+	choose_trace(&job, sizeof(trace));
 	if (options->no_fork)
 		run_job(&job);
 	else
 		run_forked(&job, output);
+	drop_trace(&job);
 	record->outcome = shared->outcome;
 	record->seconds = vt_now_s() - start_s;
 	record->text = strdup(shared->outcome == VT_SKIPPED ? shared->reason : shared->text);

@@ -10,7 +10,7 @@
 #define RESP "Linux drivers/infiniband/sw/rxe/rxe_resp.c, "
 
 #define WIRE (VT_NEEDS_FAULTS | VT_NEEDS_SIM)
-#define SEEN (WIRE | VT_NEEDS_ETHERNET)
+#define SEEN WIRE
 
 /* Path MTU 256: a message of 1000 bytes is four packets, all of whose opcodes occur. */
 static struct ts_pair *narrow(struct vt *t)
@@ -463,11 +463,11 @@ static void wire_that_comes_back(struct vt *t)
 static const struct vt_test tests[] = {
 	{"lost_packet_is_sent_again", "unsourced", WIRE, lost_packet_is_sent_again},
 	{"corrupt_packet_is_as_lost", "Linux drivers/infiniband/sw/rxe/rxe_icrc.c", WIRE,
-	 corrupt_packet_is_as_lost},
+	 corrupt_packet_is_as_lost, VT_MAY_CORRUPT},
 	{"packet_delivered_twice_counts_once", RESP "duplicate_request", WIRE,
 	 packet_delivered_twice_counts_once},
 	{"corrupt_packet_is_counted_as_dropped", "unsourced", WIRE,
-	 corrupt_packet_is_counted_as_dropped},
+	 corrupt_packet_is_counted_as_dropped, VT_MAY_CORRUPT},
 	{"lost_packet_is_counted", "unsourced", WIRE, lost_packet_is_counted},
 	{"lost_atomic_answer_is_given_again", RESP "duplicate_request: saved results",
 	 WIRE | VT_NEEDS_ATOMICS, lost_atomic_answer_is_given_again},
@@ -492,7 +492,7 @@ static const struct vt_test tests[] = {
 	{"late_ack_does_no_harm", "unsourced", WIRE | VT_NEEDS_VIRTUAL_CLOCK,
 	 late_ack_does_no_harm},
 	{"one_in_ten_lost", "unsourced", WIRE, one_in_ten_lost},
-	{"one_in_ten_corrupt", "unsourced", WIRE, one_in_ten_corrupt},
+	{"one_in_ten_corrupt", "unsourced", WIRE, one_in_ten_corrupt, VT_MAY_CORRUPT},
 	{"one_in_three_twice", "unsourced", WIRE, one_in_three_twice},
 	{"one_in_ten_late", "unsourced", WIRE | VT_NEEDS_VIRTUAL_CLOCK, one_in_ten_late},
 	{"atomics_under_loss_add_up", "unsourced", WIRE | VT_NEEDS_ATOMICS,

@@ -184,8 +184,8 @@ static const struct vt_test tests[] = {
 	{"completions_stay_through_reset", "unsourced", 0, completions_stay_through_reset},
 	{"destroy_ends_work_without_completions", "unsourced", 0,
 	 destroy_ends_work_without_completions},
-	{"flushed_pair_can_be_connected_again", "unsourced", 0,
-	 flushed_pair_can_be_connected_again},
+	{"flushed_pair_can_be_connected_again", "unsourced", 0, flushed_pair_can_be_connected_again,
+	 VT_MAY_RECONNECT},
 	{"flush_frees_the_queue", "unsourced", 0, flush_frees_the_queue},
 	{NULL},
 };

@@ -543,7 +543,7 @@ static const struct vt_test tests[] = {
 	{"reads_beyond_max_rd_atomic_wait", "ibv_query_qp(3): max_rd_atomic", 0,
 	 reads_beyond_max_rd_atomic_wait},
 	{"max_rd_atomic_bounds_what_is_outstanding", "ibv_query_qp(3): max_rd_atomic",
-	 VT_NEEDS_SIM | VT_NEEDS_ETHERNET, max_rd_atomic_bounds_what_is_outstanding},
+	 VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK, max_rd_atomic_bounds_what_is_outstanding},
 	{"no_grh_flag", "ibv_poll_cq(3): IBV_WC_GRH is valid only for UD QPs", 0, no_grh_flag},
 	{"read_reports_its_length", "ibv_poll_cq(3): byte_len", 0, read_reports_its_length},
 	{NULL},

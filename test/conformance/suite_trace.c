@@ -14,13 +14,19 @@
 #include <verbena/fault.h>
 #include <verbena/sim.h>
 
-#define WIRE	(VT_NEEDS_SIM | VT_NEEDS_ETHERNET)
+#define WIRE	VT_NEEDS_SIM
 #define VIRTUAL (WIRE | VT_NEEDS_VIRTUAL_CLOCK)
+#define IP	(WIRE | VT_NEEDS_ETHERNET)
 #define FAULTS	(VIRTUAL | VT_NEEDS_FAULTS)
 
 #define RNR_NAK 0x20 /* syndromes; an RNR NAK has its timer in the low bits */
 #define NAK	0x60
 #define NO_ACK	0xff
+
+#define ERF_BYTES	  16 /* before each frame of InfiniBand */
+#define ERF_INFINIBAND	  21
+#define ERF_RECEIVE_ERROR 0x10
+#define VCRC_BYTES	  2
 
 /* --- reading --- */
 
@@ -28,7 +34,7 @@ struct seen {
 	uint64_t now_ns;
 	bool lost;
 	bool ipv4;
-	const uint8_t *ip, *udp, *bth; /* in the frame */
+	const uint8_t *ip, *udp, *bth; /* in the frame; of InfiniBand bth only */
 	uint8_t opcode, pad, syndrome; /* NO_ACK where there is no AETH */
 	bool ack_request;
 	uint32_t dest_qpn, psn, msn;
@@ -84,19 +90,47 @@ static bool has_aeth(uint8_t opcode)
 	return opcode >= TS_READ_FIRST && opcode <= TS_ATOMIC_ACK && opcode != TS_READ_MIDDLE;
 }
 
-static struct seen look(struct vt *t, uint64_t now_ns, const uint8_t *frame, size_t length_bytes)
+static bool on_infiniband(const struct vt *t)
+{
+	return t->a.port_attr.link_layer == IBV_LINK_LAYER_INFINIBAND;
+}
+
+static void look_below(struct vt *t, struct seen *seen, const uint8_t *frame)
 {
 	static const uint8_t lost_mac[6] = {0x02, 0, 0, 0, 0xde, 0xad};
+
+	VT_CHECK(t, seen->length_bytes >= 14 + 20 + 8 + 12 + 4);
+	seen->frame = memcpy(vt_alloc(t, seen->length_bytes), frame, seen->length_bytes);
+	seen->lost = !memcmp(frame, lost_mac, 6);
+	seen->ipv4 = get(frame + 12, 2) == 0x0800;
+	VT_CHECK(t, seen->ipv4 || get(frame + 12, 2) == 0x86dd);
+	seen->ip = seen->frame + 14;
+	seen->udp = seen->ip + (seen->ipv4 ? 20 : 40);
+	seen->bth = seen->udp + 8;
+}
+
+/* The header of the Extensible Record Format, the LRH, perhaps a GRH. */
+static void look_below_infiniband(struct vt *t, struct seen *seen, const uint8_t *record)
+{
+	VT_CHECK(t, seen->length_bytes >= ERF_BYTES + 8 + 12 + 4 + VCRC_BYTES);
+	VT_EQ(t, record[8], ERF_INFINIBAND);
+	VT_EQ(t, get(record + 10, 2), seen->length_bytes);
+	seen->length_bytes -= ERF_BYTES;
+	VT_EQ(t, get(record + 14, 2), seen->length_bytes);
+	seen->frame =
+		memcpy(vt_alloc(t, seen->length_bytes), record + ERF_BYTES, seen->length_bytes);
+	seen->lost = record[9] & ERF_RECEIVE_ERROR;
+	seen->bth = seen->frame + 8 + ((seen->frame[1] & 3) == 3 ? 40 : 0);
+}
+
+static struct seen look(struct vt *t, uint64_t now_ns, const uint8_t *frame, size_t length_bytes)
+{
 	struct seen seen = {.now_ns = now_ns, .length_bytes = length_bytes};
 
-	VT_CHECK(t, length_bytes >= 14 + 20 + 8 + 12 + 4);
-	seen.frame = memcpy(vt_alloc(t, length_bytes), frame, length_bytes);
-	seen.lost = !memcmp(frame, lost_mac, 6);
-	seen.ipv4 = get(frame + 12, 2) == 0x0800;
-	VT_CHECK(t, seen.ipv4 || get(frame + 12, 2) == 0x86dd);
-	seen.ip = seen.frame + 14;
-	seen.udp = seen.ip + (seen.ipv4 ? 20 : 40);
-	seen.bth = seen.udp + 8;
+	if (on_infiniband(t))
+		look_below_infiniband(t, &seen, frame);
+	else
+		look_below(t, &seen, frame);
 	seen.opcode = seen.bth[0];
 	seen.pad = seen.bth[1] >> 4 & 3;
 	seen.dest_qpn = get(seen.bth + 5, 3);
@@ -122,7 +156,7 @@ static void read_file(struct trace *trace)
 						       error);
 	if (!pcap)
 		VT_FAIL(t, "%s", error);
-	VT_EXPECT_EQ(t, pcap_datalink(pcap), DLT_EN10MB);
+	VT_EXPECT_EQ(t, pcap_datalink(pcap), on_infiniband(t) ? DLT_ERF : DLT_EN10MB);
 	while ((rc = pcap_next_ex(pcap, &header, &frame)) == 1) {
 		VT_EXPECT_EQ(t, header->caplen, header->len);
 		if (trace->count == room) {
@@ -454,6 +488,7 @@ static void packet_without_a_receiver_is_marked(struct vt *t)
 	struct ts_pair *pair;
 
 	t->b.gid.raw[15] ^= 0x55; /* nobody's */
+	t->b.port_attr.lid ^= 0x5500;
 	pair = ts_pair(t, &options);
 	ts_write(&pair->a, .wr_id = 1, .length = 100);
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
@@ -500,7 +535,8 @@ static void corrupt_packet_is_there_as_it_arrives(struct vt *t)
 	one = find(trace, TS_WRITE_ONLY, 0);
 	two = find(trace, TS_WRITE_ONLY, 1);
 	VT_EQ(t, one->length_bytes, two->length_bytes);
-	for (i = 0; i < one->length_bytes; i++)
+	/* The VCRC is that of the bytes as they are. */
+	for (i = 0; i < one->length_bytes - (on_infiniband(t) ? VCRC_BYTES : 0); i++)
 		bits += (unsigned int)__builtin_popcount(one->frame[i] ^ two->frame[i]);
 	VT_EQ(t, bits, 1);
 	VT_CHECK(t, trace_check(trace->path, NULL) > 0);
@@ -761,7 +797,15 @@ static void end_world(void *arg)
 /* A world of two devices beside the test's; the test's nodes stand in it until leave_world(). */
 static struct other_world *enter_world(struct vt *t, uint64_t seed, const char *path)
 {
-	const struct vb_sim_config config = {.seed_given = true, .seed = seed, .trace = path};
+	const int link_layer = t->a.port_attr.link_layer;
+	const struct vb_sim_config config = {
+		.seed_given = true,
+		.seed = seed,
+		.trace = path,
+		.device_count = 2,
+		.devices = {{.name = "sim0", .link_layer = link_layer},
+			    {.name = "sim1", .link_layer = link_layer}},
+	};
 	struct other_world *world = vt_alloc(t, sizeof(*world));
 	struct ibv_device **list;
 	int count = 0;
@@ -961,7 +1005,7 @@ static void full_disk_disturbs_no_completion(struct vt *t)
 
 /* The file and the callback see the same. */
 struct watched {
-	struct trace *trace;
+	struct vt *t;
 	unsigned int count;
 	uint64_t now_ns[4096];
 	uint32_t psn[4096];
@@ -977,6 +1021,8 @@ static void note(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length
 
 	if (i >= 4096)
 		return;
+	if (on_infiniband(watched->t))
+		bth = frame + 8 + ((frame[1] & 3) == 3 ? 40 : 0);
 	watched->now_ns[i] = now_ns;
 	watched->psn[i] = get(bth + 9, 3);
 	watched->length_bytes[i] = length_bytes;
@@ -996,6 +1042,7 @@ static void watcher_sees_what_the_file_has(struct vt *t)
 	struct trace *trace = begin(t);
 	unsigned int i;
 
+	watched->t = t;
 	vb_sim_watch(ts_sim(t), note, watched);
 	vt_defer(t, stop_watching, t);
 	ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DROP, .probability = 0.05});
@@ -1020,10 +1067,10 @@ static const struct vt_test tests[] = {
 	{"times_never_go_back", "verbena/sim.h", FAULTS, times_never_go_back},
 	{"retransmission_comes_a_timeout_later", "ibv_modify_qp(3): timeout", FAULTS,
 	 retransmission_comes_a_timeout_later},
-	{"both_directions_over_ipv4", "unsourced", WIRE, both_directions_over_ipv4},
-	{"both_directions_over_ipv6", "unsourced", WIRE, both_directions_over_ipv6},
+	{"both_directions_over_ipv4", "unsourced", IP, both_directions_over_ipv4},
+	{"both_directions_over_ipv6", "unsourced", IP, both_directions_over_ipv6},
 	{"source_port_is_one_and_dynamic",
-	 "Linux include/rdma/ib_verbs.h, rdma_flow_label_to_udp_sport", WIRE,
+	 "Linux include/rdma/ib_verbs.h, rdma_flow_label_to_udp_sport", IP,
 	 source_port_is_one_and_dynamic},
 	{"lost_packet_is_marked", "unsourced", FAULTS, lost_packet_is_marked},
 	{"packet_without_a_receiver_is_marked", "unsourced", WIRE,

@@ -18,9 +18,9 @@ static void must(int err, const char *what)
 
 static bool touches_poison(const void *at, size_t length_bytes)
 {
-	const uint8_t *base = at;
+	uintptr_t base = (uintptr_t)at, bad = (uintptr_t)poisoned;
 
-	return poisoned_bytes && base < poisoned + poisoned_bytes && base + length_bytes > poisoned;
+	return poisoned_bytes && base < bad + poisoned_bytes && base + length_bytes > bad;
 }
 
 void engine_poison(const void *base, size_t length_bytes)
@@ -71,7 +71,8 @@ static struct sim_ah *find_ah(void *arg, const struct sim_qp *qp, struct ibv_ah 
 	return found && found->pd == qp->pd ? found : NULL;
 }
 
-static void record(void *arg, uint64_t now_ns, const uint8_t *bytes, size_t length_bytes)
+static void record(void *arg, uint64_t now_ns, const uint8_t *bytes, size_t length_bytes,
+		   unsigned int flags)
 {
 	struct engine *engine = arg;
 	struct engine_frame *frame;
@@ -87,9 +88,10 @@ static void record(void *arg, uint64_t now_ns, const uint8_t *bytes, size_t leng
 	frame->now_ns = now_ns;
 	frame->frame_bytes = length_bytes;
 	frame->decoded =
-		sim_packet_decode(bytes, length_bytes, &frame->packet, &span, &frame->route);
+		(flags & SIM_FRAME_INFINIBAND ? sim_packet_decode_infiniband : sim_packet_decode)(
+			bytes, length_bytes, &frame->packet, &span, &frame->route);
 	frame->packet.spans = NULL;
-	frame->lost = memcmp(bytes, sim_trace_lost_mac, 6) == 0;
+	frame->lost = flags & SIM_FRAME_LOST;
 	/* FNV-1a */
 	for (size_t i = 0; i < length_bytes; i++)
 		engine->bytes_hash = (engine->bytes_hash ^ bytes[i]) * UINT64_C(0x100000001b3);
@@ -128,15 +130,15 @@ void engine_open_bare(struct engine *engine, uint64_t seed)
 	must(sim_world_create(&host, seed, &engine->world), "world");
 }
 
-struct sim_device *engine_add_device(struct engine *engine, const char *name, unsigned int ports,
-				     const union ibv_gid *gid)
+static struct sim_device *add_device(struct engine *engine, const char *name, unsigned int ports,
+				     const union ibv_gid *gid, uint8_t link_layer)
 {
 	static const union ibv_gid none;
 	const struct sim_device_config config = {
 		.name = name,
 		.profile = sim_profile_find("spec"),
 		.port_count = ports,
-		.link_layer = IBV_LINK_LAYER_ETHERNET,
+		.link_layer = link_layer,
 		.mtu = IBV_MTU_4096,
 		.gid_count = gid ? 1 : 0,
 		.gids = gid ? gid : &none,
@@ -145,6 +147,30 @@ struct sim_device *engine_add_device(struct engine *engine, const char *name, un
 
 	must(sim_device_create(engine->world, &config, NULL, &device), "device");
 	return device;
+}
+
+struct sim_device *engine_add_device(struct engine *engine, const char *name, unsigned int ports,
+				     const union ibv_gid *gid)
+{
+	return add_device(engine, name, ports, gid, IBV_LINK_LAYER_ETHERNET);
+}
+
+struct sim_device *engine_add_infiniband(struct engine *engine, const char *name,
+					 unsigned int ports, const union ibv_gid *gid)
+{
+	return add_device(engine, name, ports, gid, IBV_LINK_LAYER_INFINIBAND);
+}
+
+/* To the port with a GID; on InfiniBand the sides have the LIDs 1 and 2. */
+static struct ibv_ah_attr address_of(const struct engine *engine, const union ibv_gid *gid)
+{
+	struct ibv_ah_attr attr = engine_ah_attr(gid);
+
+	if (engine->config.infiniband) {
+		attr.is_global = engine->config.grh;
+		attr.dlid = memcmp(gid, &engine->sides[0].gid, sizeof(*gid)) == 0 ? 1 : 2;
+	}
+	return attr;
 }
 
 static void set_defaults(struct engine_config *config)
@@ -189,7 +215,8 @@ static void make_side(struct engine *engine, unsigned int index)
 	};
 
 	side->gid = engine_gid(index + 1);
-	side->device = engine_add_device(engine, names[index], 1, &side->gid);
+	side->device = (config->infiniband ? engine_add_infiniband : engine_add_device)(
+		engine, names[index], 1, &side->gid);
 	side->memory = aligned_alloc(64, ENGINE_MEMORY_BYTES);
 	must(!side->memory, "memory");
 	memset(side->memory, 0, ENGINE_MEMORY_BYTES);
@@ -251,7 +278,7 @@ void engine_connect_qp(struct engine *engine, struct sim_qp *qp, uint32_t dest_q
 		.timeout = config->timeout,
 		.retry_cnt = config->retry_cnt,
 		.rnr_retry = config->rnr_retry,
-		.ah_attr = engine_ah_attr(dgid),
+		.ah_attr = address_of(engine, dgid),
 	};
 	int mask;
 
@@ -291,7 +318,7 @@ void engine_open(struct engine *engine, const struct engine_config *config)
 	if (!config->quiet)
 		sim_fabric_sink(engine->world, 0, &sink);
 	for (unsigned int i = 0; i < 2; i++) {
-		const struct ibv_ah_attr attr = engine_ah_attr(&sides[!i].gid);
+		const struct ibv_ah_attr attr = address_of(engine, &sides[!i].gid);
 
 		must(sim_ah_create(sides[i].device, 1, &attr, &sides[i].ah), "ah");
 		if (i == 0 || !config->peer)

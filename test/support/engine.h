@@ -35,7 +35,9 @@ struct engine_config {
 	bool peer;	       /* side 1 has no QP: the test is the peer */
 	bool rtr_only;	       /* stop in RTR */
 	bool sig_all;
-	bool quiet; /* record no frames: the engine keeps to descriptors */
+	bool infiniband; /* the ports' link layer; LIDs 1 and 2 */
+	bool grh;	 /* of InfiniBand: a GRH besides the LIDs */
+	bool quiet;	 /* record no frames: the engine keeps to descriptors */
 	uint64_t delay_ns;
 	uint64_t bits_per_second;
 };
@@ -86,6 +88,8 @@ struct sim_device *engine_add_device(struct engine *engine, const char *name, un
 /* ::ffff:10.0.0.last */
 union ibv_gid engine_gid(unsigned int last);
 struct ibv_ah_attr engine_ah_attr(const union ibv_gid *dgid);
+struct sim_device *engine_add_infiniband(struct engine *engine, const char *name,
+					 unsigned int ports, const union ibv_gid *gid);
 
 /* RESET -> INIT -> RTR (-> RTS) of a QP. */
 void engine_connect_qp(struct engine *engine, struct sim_qp *qp, uint32_t dest_qpn,

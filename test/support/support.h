@@ -263,7 +263,7 @@ struct ts_frame {
 
 #define TS_FRAMES_MAX 65536
 
-/* What crossed since ts_watch(). Needs VT_NEEDS_SIM and VT_NEEDS_ETHERNET. */
+/* What crossed since ts_watch(). Needs VT_NEEDS_SIM. */
 struct ts_log {
 	struct vt *t;
 	unsigned int count;

@@ -15,13 +15,21 @@ enum {
 	IPV6_BYTES = 40,
 	UDP_BYTES = 8,
 	BTH_BYTES = 12,
+	XRCETH_BYTES = 4, /* in front of a request's other headers */
+	DETH_BYTES = 8,
 	ICRC_BYTES = 4,
+	ERF_BYTES = 16, /* before each frame of InfiniBand: wiretap/erf_record.h of Wireshark */
+	ERF_INFINIBAND = 21,
+	ERF_RECEIVE_ERROR = 0x10,
+	LRH_BYTES = 8,
+	GRH_BYTES = 40,
+	VCRC_BYTES = 2,
 	ROCE_PORT = 4791,
 	GAP_MAX = 1 << 16, /* a wider one begins a new numbering */
 	MTU_UNKNOWN = 4096,
 };
 
-/* What an opcode is: its low five bits, on RC, UC and UD. */
+/* What an opcode is: its low five bits, on RC, UC, UD and XRC. */
 enum {
 	REQUEST = 1 << 0,
 	FIRST = 1 << 1, /* of a message or a response */
@@ -70,15 +78,15 @@ static const struct kind kinds[32] = {
 	[0x17] = {REQUEST | SEND | ONLY, 4},
 };
 
-enum transport { RC = 0, UC = 1, UD = 3 };
+enum transport { RC = 0, UC = 1, UD = 3, XRC = 5 };
 
 struct packet {
 	uint32_t number; /* as Wireshark counts, from 1 */
 	uint8_t source_mac[6];
-	uint8_t source[16], dest[16];
-	uint16_t port;
-	bool arrives; /* not marked as lost, and its ICRC is right */
-	bool sound;   /* its ICRC is right */
+	uint8_t source[16], dest[16]; /* GIDs, IPv4 addresses or LIDs */
+	uint16_t port;		      /* 0 on InfiniBand */
+	bool arrives;		      /* not marked as lost, and its ICRC is right */
+	bool sound;		      /* its ICRC is right */
 	uint8_t transport;
 	uint16_t flags;
 	uint8_t *bth; /* to the ICRC, without it */
@@ -91,7 +99,7 @@ struct packet {
 	uint32_t rkey, length;
 };
 
-/* A PSN of an RC connection in one direction. */
+/* A PSN of an RC or XRC connection in one direction. */
 struct slot {
 	const struct packet *request; /* NULL: not known */
 	const struct packet *answer;
@@ -124,6 +132,7 @@ struct check {
 	size_t count, room;
 	struct stream *streams;
 	uint64_t last_ns;
+	bool infiniband;
 	uint32_t crc_table[256];
 };
 
@@ -222,6 +231,20 @@ static size_t parse_ip(struct packet *p, const uint8_t *ip, size_t bytes, uint32
 	return IPV4_BYTES;
 }
 
+/* RC and XRC: with acknowledgements. */
+static bool reliable(const struct packet *p)
+{
+	return p->transport == RC || p->transport == XRC;
+}
+
+/* What stands between the BTH and the headers of the opcode. */
+static size_t transport_bytes(const struct packet *p)
+{
+	if (p->transport == UD)
+		return DETH_BYTES;
+	return p->transport == XRC && p->flags & REQUEST ? XRCETH_BYTES : 0;
+}
+
 static void parse_headers(struct packet *p, const uint8_t *at)
 {
 	if (p->transport == UD) {
@@ -248,10 +271,10 @@ static bool parse_bth(struct packet *p, const uint8_t *at, size_t bytes)
 
 	p->transport = at[0] >> 5;
 	p->flags = kind->flags;
-	if ((p->transport != RC && p->transport != UC && p->transport != UD) || !p->flags ||
-	    (p->transport != RC && !(p->flags & REQUEST)) || at[1] & 0x0f)
+	if ((!reliable(p) && p->transport != UC && p->transport != UD) || !p->flags ||
+	    (!reliable(p) && !(p->flags & REQUEST)) || at[1] & 0x0f)
 		return false;
-	head = BTH_BYTES + kind->header_bytes + (p->transport == UD ? 8 : 0);
+	head = BTH_BYTES + transport_bytes(p) + kind->header_bytes;
 	if (bytes < head + pad || bytes % 4)
 		return false;
 	p->payload_bytes = (uint32_t)(bytes - head - pad);
@@ -259,7 +282,7 @@ static bool parse_bth(struct packet *p, const uint8_t *at, size_t bytes)
 	p->psn = get(at + 9, 3);
 	p->bth = memcpy(more(NULL, bytes), at, bytes);
 	p->bth_bytes = bytes;
-	parse_headers(p, at + BTH_BYTES);
+	parse_headers(p, at + BTH_BYTES + (p->transport == XRC ? transport_bytes(p) : 0));
 	return true;
 }
 
@@ -291,6 +314,74 @@ static bool parse(const struct check *c, struct packet *p, const uint8_t *frame,
 	return true;
 }
 
+/* The same CRC; without a GRH only the virtual lane of the LRH counts as ones. */
+static uint32_t icrc_infiniband(const struct check *c, const uint8_t *lrh, size_t bth, size_t bytes)
+{
+	const bool global = bth > LRH_BYTES;
+	uint32_t crc = 0xffffffff;
+
+	for (size_t i = 0; i < bytes; i++) {
+		uint8_t byte = lrh[i];
+
+		if (i == bth + 4 || (global && i < LRH_BYTES) ||
+		    (global && (i == LRH_BYTES + 1 || i == LRH_BYTES + 2 || i == LRH_BYTES + 3 ||
+				i == LRH_BYTES + 7)))
+			byte = 0xff;
+		else if (i == 0)
+			byte |= 0xf0;
+		else if (global && i == LRH_BYTES)
+			byte |= 0x0f;
+		crc = crc >> 8 ^ c->crc_table[(crc ^ byte) & 0xff];
+	}
+	return ~crc;
+}
+
+/* Polynomial 0x100b, low bit first. */
+static bool vcrc_is_right(const uint8_t *lrh, size_t bytes)
+{
+	uint16_t crc = 0xffff;
+
+	for (size_t i = 0; i < bytes; i++) {
+		crc ^= lrh[i];
+		for (unsigned int bit = 0; bit < 8; bit++)
+			crc = (uint16_t)(crc & 1 ? crc >> 1 ^ 0xd008 : crc >> 1);
+	}
+	return (lrh[bytes] | lrh[bytes + 1] << 8) == (uint16_t)~crc;
+}
+
+/* False where the record is no frame of InfiniBand from LRH to VCRC. */
+static bool parse_infiniband(const struct check *c, struct packet *p, const uint8_t *record,
+			     size_t record_bytes)
+{
+	const uint8_t *lrh = record + ERF_BYTES, *crc;
+	size_t bth = LRH_BYTES, bytes;
+
+	if (record_bytes < ERF_BYTES + LRH_BYTES + BTH_BYTES + ICRC_BYTES + VCRC_BYTES ||
+	    record[8] != ERF_INFINIBAND || get(record + 10, 2) != record_bytes)
+		return false;
+	bytes = record_bytes - ERF_BYTES - VCRC_BYTES;
+	if (get(record + 14, 2) != bytes + VCRC_BYTES || (lrh[1] & 3) < 2 || lrh[0] & 0x0f ||
+	    4 * (get(lrh + 4, 2) & 0x7ff) != bytes || !vcrc_is_right(lrh, bytes))
+		return false;
+	if ((lrh[1] & 3) == 3) {
+		bth += GRH_BYTES;
+		if (bytes < bth + BTH_BYTES + ICRC_BYTES || lrh[LRH_BYTES] >> 4 != 6 ||
+		    get(lrh + LRH_BYTES + 4, 2) != bytes - bth)
+			return false;
+	}
+	memcpy(p->source, lrh + 6, 2);
+	memcpy(p->dest, lrh + 2, 2);
+	memcpy(p->source_mac, lrh + 6, 2);
+	if (!parse_bth(p, lrh + bth, bytes - bth - ICRC_BYTES))
+		return false;
+	crc = lrh + bytes - ICRC_BYTES;
+	p->sound =
+		icrc_infiniband(c, lrh, bth, bytes - ICRC_BYTES) ==
+		((uint32_t)crc[3] << 24 | (uint32_t)crc[2] << 16 | (uint32_t)crc[1] << 8 | crc[0]);
+	p->arrives = p->sound && !(record[9] & ERF_RECEIVE_ERROR);
+	return true;
+}
+
 /* --- streams --- */
 
 static bool goes(const struct packet *p, const uint8_t *source, const uint8_t *dest, uint16_t port)
@@ -313,8 +404,8 @@ static uint32_t find_mtu(const struct check *c, const struct packet *p)
 	for (size_t i = 0; i < c->count; i++) {
 		const struct packet *other = &c->packets[i];
 
-		if (other->transport == RC && !(other->flags & LAST) && !(other->flags & ACK) &&
-		    !(other->flags & ATOMIC_RESPONSE) &&
+		if (other->transport == p->transport && !(other->flags & LAST) &&
+		    !(other->flags & ACK) && !(other->flags & ATOMIC_RESPONSE) &&
 		    (goes(other, p->source, p->dest, p->port) ||
 		     goes(other, p->dest, p->source, p->port)))
 			return other->payload_bytes;
@@ -337,7 +428,7 @@ static struct stream *stream_of(struct check *c, const struct packet *p)
 		.dest_qpn = p->dest_qpn,
 		.source_qpn = p->source_qpn,
 		.first_psn = p->psn,
-		.mtu = p->transport == RC ? find_mtu(c, p) : 0,
+		.mtu = reliable(p) ? find_mtu(c, p) : 0,
 		.last_response_at = -1,
 	};
 	memcpy(s->source, p->source, 16);
@@ -390,7 +481,7 @@ static void append(struct stream *s, const struct packet *request, uint32_t coun
 	}
 }
 
-/* --- requests of RC --- */
+/* --- requests of RC and XRC --- */
 
 /* FIRST MIDDLE... LAST or ONLY, of one kind, as long as announced. */
 static void check_message(struct check *c, struct stream *s, const struct packet *p)
@@ -481,7 +572,7 @@ static struct stream *asked_by(struct check *c, const struct packet *p)
 	for (struct stream *s = c->streams; s; s = s->next) {
 		int64_t at = place(s, p->psn);
 
-		if (s->transport != RC || !goes(p, s->dest, s->source, s->port) ||
+		if (s->transport != p->transport || !goes(p, s->dest, s->source, s->port) ||
 		    (s->source_qpn && s->source_qpn != p->dest_qpn))
 			continue;
 		/* Between two ports of one address only the PSN tells the two ways apart. */
@@ -632,7 +723,7 @@ static void take(struct check *c, const struct packet *p)
 		violate(c, p->number, "icrc: wrong");
 		return;
 	}
-	if (p->transport != RC)
+	if (!reliable(p))
 		take_unreliable(c, p);
 	else if (p->flags & REQUEST)
 		take_request(c, p);
@@ -646,12 +737,16 @@ static void read_packet(struct check *c, uint32_t number, const struct pcap_pkth
 	/* With nanoseconds asked for, tv_usec counts nanoseconds. */
 	uint64_t now_ns = (uint64_t)header->ts.tv_sec * 1000000000u + (uint64_t)header->ts.tv_usec;
 	struct packet p = {.number = number};
+	bool parsed;
 
 	if (now_ns < c->last_ns)
 		violate(c, number, "time: goes back");
 	c->last_ns = now_ns;
-	if (header->caplen != header->len || !parse(c, &p, frame, header->caplen)) {
-		violate(c, number, "frame: not a sound one of RoCEv2");
+	parsed = c->infiniband ? parse_infiniband(c, &p, frame, header->caplen)
+			       : parse(c, &p, frame, header->caplen);
+	if (header->caplen != header->len || !parsed) {
+		violate(c, number, "frame: not a sound one of %s",
+			c->infiniband ? "InfiniBand" : "RoCEv2");
 		return;
 	}
 	if (c->count == c->room) {
@@ -691,6 +786,7 @@ int trace_check(const char *path, FILE *report)
 			fprintf(report, "%s\n", error);
 		return -1;
 	}
+	c.infiniband = pcap_datalink(pcap) == DLT_ERF;
 	make_crc_table(c.crc_table);
 	while ((rc = pcap_next_ex(pcap, &header, &frame)) == 1)
 		read_packet(&c, ++number, header, frame);

@@ -12,6 +12,8 @@
 #define IPV4_BYTES     20
 #define IPV6_BYTES     40
 #define UDP_BYTES      8
+#define LRH_BYTES      8
+#define GRH_BYTES      40
 #define BTH_BYTES      12
 
 static uint32_t get24(const uint8_t *bytes)
@@ -19,11 +21,18 @@ static uint32_t get24(const uint8_t *bytes)
 	return (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
 }
 
+/* Where the BTH begins: the frame says nothing of its link layer, the port does. */
+static size_t bth_offset(const struct vt *t, const uint8_t *frame)
+{
+	if (t->a.port_attr.link_layer == IBV_LINK_LAYER_INFINIBAND)
+		return LRH_BYTES + ((frame[1] & 3) == 3 ? GRH_BYTES : 0);
+	return ETHERNET_BYTES + (frame[12] == 0x08 ? IPV4_BYTES : IPV6_BYTES) + UDP_BYTES;
+}
+
 static void saw(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes, bool lost)
 {
 	struct ts_log *log = arg;
-	size_t ip_bytes = frame[12] == 0x08 ? IPV4_BYTES : IPV6_BYTES;
-	size_t at = ETHERNET_BYTES + ip_bytes + UDP_BYTES;
+	size_t at = bth_offset(log->t, frame);
 	const uint8_t *bth = frame + at;
 
 	if (length_bytes < at + BTH_BYTES + 4 || log->count == TS_FRAMES_MAX)

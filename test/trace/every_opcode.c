@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes a trace with one frame of every opcode (all but those of RD) at each pad it can have,
- * over IPv4 and over IPv6, for check-trace to judge: every_opcode FILE.
+ * for check-trace to judge. every_opcode FILE: over IPv4 and over IPv6; every_opcode --infiniband
+ * FILE: over InfiniBand without a GRH and with one. The last frame of InfiniBand is marked as lost.
  */
 #include "backends/sim/pcapfile.h"
 #include "sim/packet.h"
+#include "sim/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,25 +14,45 @@
 
 enum { CNP_RESERVED_BYTES = 16, PAYLOAD_BYTES = 32, PADS = 4 };
 
-static const struct sim_route routes[] = {
+static const struct sim_route routes[2][2] = {
 	{
-		.source_mac = {0x02, 0, 0, 0, 0, 1},
-		.dest_mac = {0x02, 0, 0, 0, 0, 2},
-		.source_gid = {[10] = 0xff, 0xff, 10, 0, 0, 1},
-		.dest_gid = {[10] = 0xff, 0xff, 10, 0, 0, 2},
-		.hop_limit = 64,
-		.ip_fragment = 0x4000,
+		{
+			.source_mac = {0x02, 0, 0, 0, 0, 1},
+			.dest_mac = {0x02, 0, 0, 0, 0, 2},
+			.source_gid = {[10] = 0xff, 0xff, 10, 0, 0, 1},
+			.dest_gid = {[10] = 0xff, 0xff, 10, 0, 0, 2},
+			.hop_limit = 64,
+			.ip_fragment = 0x4000,
+		},
+		{
+			.source_mac = {0x02, 0, 0, 0, 0, 1},
+			.dest_mac = {0x02, 0, 0, 0, 0, 2},
+			.source_gid = {0xfd, [15] = 1},
+			.dest_gid = {0xfd, [15] = 2},
+			.hop_limit = 64,
+			.traffic_class = 0x60,
+			.flow_label = 0xabcde,
+		},
 	},
 	{
-		.source_mac = {0x02, 0, 0, 0, 0, 1},
-		.dest_mac = {0x02, 0, 0, 0, 0, 2},
-		.source_gid = {0xfd, [15] = 1},
-		.dest_gid = {0xfd, [15] = 2},
-		.hop_limit = 64,
-		.traffic_class = 0x60,
-		.flow_label = 0xabcde,
-	},
-};
+		{
+			.infiniband = true,
+			.sl = 3,
+			.slid = 1,
+			.dlid = 2,
+		},
+		{
+			.infiniband = true,
+			.has_grh = true,
+			.source_gid = {0xfe, 0x80, [15] = 1},
+			.dest_gid = {0xfe, 0x80, [15] = 2},
+			.hop_limit = 1,
+			.traffic_class = 0x60,
+			.flow_label = 0xabcde,
+			.slid = 0xbffe,
+			.dlid = 0xbfff,
+		},
+	}};
 
 static int copy(void *dst, const void *src, size_t length_bytes)
 {
@@ -39,76 +61,87 @@ static int copy(void *dst, const void *src, size_t length_bytes)
 }
 
 /* The payload: letters, which no heuristic dissector takes for its own; zeros for a CNP. */
-static void add_frame(struct pcapfile *file, const struct sim_route *to, uint8_t opcode,
-		      uint32_t payload_bytes)
+static struct sim_packet make_packet(uint8_t opcode, uint64_t now_ns, const struct sim_span *span)
 {
-	static const uint8_t letters[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
-	static const uint8_t zeros[CNP_RESERVED_BYTES];
-	static uint64_t now_ns = 1000;
-	const struct sim_span span = {opcode == SIM_CNP ? zeros : letters, payload_bytes};
-	const struct sim_packet packet = {
+	return (struct sim_packet){
 		.opcode = opcode,
 		.flags = SIM_PACKET_ACK_REQUEST | SIM_PACKET_MIGRATED,
 		.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE,
-		.span_count = payload_bytes > 0,
+		.span_count = span->length_bytes > 0,
 		.pkey = 0xffff,
 		.dest_qpn = 0x12,
 		.psn = (uint32_t)(now_ns / 1000),
-		.payload_bytes = payload_bytes,
-		.spans = &span,
+		.payload_bytes = span->length_bytes,
+		.spans = span,
 		.remote_addr = 0x123456789abc,
 		.rkey = 0x1234,
-		.dma_bytes = payload_bytes,
+		.dma_bytes = span->length_bytes,
 		.msn = 1,
 		.imm_data = 0x01020304,
 		.qkey = 0x11111111,
 		.source_qpn = 0x13,
 		.xrc_srqn = 0x14,
 	};
+}
+
+static void add_frame(struct pcapfile *file, const struct sim_route *to, uint8_t opcode,
+		      uint32_t payload_bytes, unsigned int flags)
+{
+	static const uint8_t letters[] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
+	static const uint8_t zeros[CNP_RESERVED_BYTES];
+	static uint64_t now_ns = 1000;
+	const struct sim_span span = {opcode == SIM_CNP ? zeros : letters, payload_bytes};
+	const struct sim_packet packet = make_packet(opcode, now_ns, &span);
 	struct sim_route route = *to;
 	uint8_t frame[SIM_FRAME_BYTES_MAX];
 
-	route.udp_source_port = sim_udp_source_port(0x12, 0x13);
-	pcapfile_frame(file, now_ns, frame, sim_packet_encode(&packet, &route, copy, frame));
+	if (route.infiniband)
+		flags |= SIM_FRAME_INFINIBAND;
+	else
+		route.udp_source_port = sim_udp_source_port(0x12, 0x13);
+	pcapfile_frame(file, now_ns, frame, sim_packet_encode(&packet, &route, copy, frame), flags);
 	now_ns += 1000;
 }
 
 static void add_opcode(struct pcapfile *file, const struct sim_route *to, uint8_t opcode)
 {
 	if (opcode == SIM_CNP) {
-		add_frame(file, to, opcode, CNP_RESERVED_BYTES);
+		add_frame(file, to, opcode, CNP_RESERVED_BYTES, 0);
 		return;
 	}
 	if (!(sim_opcodes[opcode].flags & SIM_OP_PAYLOAD)) {
-		add_frame(file, to, opcode, 0);
+		add_frame(file, to, opcode, 0, 0);
 		return;
 	}
 	for (uint32_t pad = 0; pad < PADS; pad++)
-		add_frame(file, to, opcode, PAYLOAD_BYTES - pad);
+		add_frame(file, to, opcode, PAYLOAD_BYTES - pad, 0);
 }
 
 int main(int argc, char **argv)
 {
+	const bool infiniband = argc == 3 && !strcmp(argv[1], "--infiniband");
 	struct pcapfile *file;
 	char error[256];
 	bool failed;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: every_opcode FILE\n");
+	if (argc != 2 && !infiniband) {
+		fprintf(stderr, "usage: every_opcode [--infiniband] FILE\n");
 		return 2;
 	}
-	file = pcapfile_open(argv[1], error, sizeof(error));
+	file = pcapfile_open(argv[argc - 1], infiniband, error, sizeof(error));
 	if (!file) {
 		fprintf(stderr, "every_opcode: %s\n", error);
 		return 1;
 	}
-	for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
+	for (unsigned int i = 0; i < 2; i++) {
 		for (unsigned int opcode = 0; opcode < 256; opcode++) {
 			if (sim_opcodes[opcode].flags & SIM_OP_VALID &&
 			    !(sim_opcodes[opcode].flags & SIM_OP_RDETH))
-				add_opcode(file, &routes[i], (uint8_t)opcode);
+				add_opcode(file, &routes[infiniband][i], (uint8_t)opcode);
 		}
 	}
+	if (infiniband)
+		add_frame(file, &routes[1][0], SIM_RC_SEND_ONLY, PAYLOAD_BYTES, SIM_FRAME_LOST);
 	pcapfile_flush(file);
 	failed = pcapfile_failed(file);
 	pcapfile_close(file);

@@ -514,3 +514,51 @@ void test_overrun_on_a_nak_leaves_nothing_running(void)
 		TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
 	}
 }
+
+/* What is stored may no longer be wanted once the CQ has killed the QP. */
+void test_overrun_before_a_response_stores_nothing(void)
+{
+	uint8_t *memory;
+
+	again(&(struct engine_config){.peer = true, .cq_entries = 1});
+	memory = engine.sides[0].memory;
+	for (uint64_t i = 0; i < 2; i++)
+		post(IBV_WR_SEND, i, 8);
+	post(IBV_WR_RDMA_READ, 2, 64);
+	memset(memory, 0x55, 64);
+	respond(SIM_RC_READ_RESPONSE_ONLY, ENGINE_PSN + 2, 64);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
+	for (unsigned int i = 0; i < 64; i++)
+		TEST_ASSERT_EQUAL_HEX8(0x55, memory[i]);
+}
+
+/* Reserved NAK codes say nothing; the one of RD ends the send all the same. */
+void test_strange_nak_codes(void)
+{
+	post(IBV_WR_SEND, 1, 8);
+	engine_inject_ack(&engine, ENGINE_PSN, SIM_AETH_NAK | 9);
+	expect_none();
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, qp()->state);
+	engine_inject_ack(&engine, ENGINE_PSN, SIM_NAK_INVALID_RD);
+	expect(1, IBV_WC_REM_INV_RD_REQ_ERR);
+}
+
+/* A quirk: retry_cnt 7 is for ever, and no other is. */
+void test_seven_retries_without_end(void)
+{
+	engine.sides[0].device->quirks.retry_7_is_endless = true;
+	post(IBV_WR_SEND, 1, 8);
+	for (unsigned int i = 0; i < 20; i++)
+		let_it_time_out();
+	expect_none();
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, qp()->state);
+	engine_inject_ack(&engine, ENGINE_PSN, ACK);
+	expect(1, IBV_WC_SUCCESS);
+
+	again(&(struct engine_config){.peer = true, .retry_cnt = 6});
+	engine.sides[0].device->quirks.retry_7_is_endless = true;
+	post(IBV_WR_SEND, 1, 8);
+	for (unsigned int i = 0; i < 7; i++)
+		let_it_time_out();
+	expect(1, IBV_WC_RETRY_EXC_ERR);
+}

@@ -281,3 +281,56 @@ void test_overrun_takes_its_qp_with_it(void)
 	TEST_ASSERT_EQUAL_UINT32(2, sim_cq_count(engine.sides[0].send_cq));
 	TEST_ASSERT_EQUAL_UINT32(engine.sides[0].qp->sq.head, engine.sides[0].qp->sq.tail);
 }
+
+/* Limits that a test reaches. */
+static struct sim_profile small;
+
+static void limit(int max_cq, int max_cqe)
+{
+	small = *device->profile;
+	small.limits.max_cq = max_cq;
+	small.limits.max_cqe = max_cqe;
+	device->profile = &small;
+}
+
+void test_max_cqe_is_still_allowed(void)
+{
+	struct sim_cq *other = NULL;
+
+	limit(10, 4);
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_cq_create(device, 5, NULL, &other));
+	create(4);
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_cq_resize(cq, 5));
+	TEST_ASSERT_EQUAL_INT(0, sim_cq_resize(cq, 4));
+}
+
+void test_max_cq_is_still_allowed(void)
+{
+	struct sim_cq *first, *other = NULL;
+
+	limit(2, 4);
+	TEST_ASSERT_EQUAL_INT(0, sim_cq_create(device, 1, NULL, &first));
+	create(1);
+	TEST_ASSERT_EQUAL_INT(ENOMEM, sim_cq_create(device, 1, NULL, &other));
+	TEST_ASSERT_NULL(other);
+	TEST_ASSERT_EQUAL_INT(0, sim_cq_destroy(first));
+	TEST_ASSERT_EQUAL_INT(0, sim_cq_create(device, 1, NULL, &first));
+	TEST_ASSERT_EQUAL_INT(0, sim_cq_destroy(first));
+}
+
+/* Asking a dead CQ for nothing is no error; with the quirk it gives nothing at all. */
+void test_poll_of_a_dead_cq(void)
+{
+	struct ibv_wc wc;
+
+	create(1);
+	fill(1);
+	TEST_ASSERT_FALSE(push(1, IBV_WC_SUCCESS, false));
+	device->quirks.overrun_ends_polling = true;
+	TEST_ASSERT_EQUAL_INT(-1, sim_cq_poll(cq, 1, &wc));
+	TEST_ASSERT_EQUAL_INT(0, sim_cq_poll(cq, 0, &wc));
+	device->quirks.overrun_ends_polling = false;
+	expect(0);
+	TEST_ASSERT_EQUAL_INT(0, sim_cq_poll(cq, 0, &wc));
+	TEST_ASSERT_EQUAL_INT(-1, sim_cq_poll(cq, 1, &wc));
+}

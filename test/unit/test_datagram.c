@@ -204,3 +204,67 @@ void test_receive_memory_that_may_not_be_written(void)
 	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_PROT_ERR, wc.status);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, engine.sides[1].qp->state);
 }
+
+/* A quirk: the datagram ends the receive that it does not fit, and the QP. */
+void test_small_receive_may_end_the_qp(void)
+{
+	for (unsigned int room = 100; room <= 101; room++) {
+		struct ibv_wc wc;
+
+		engine_close(&engine);
+		engine_open(&engine, &(struct engine_config){.type = IBV_QPT_UD});
+		engine.sides[1].device->quirks.short_datagram_receive_fails = true;
+		TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 7, 0, room));
+		TEST_ASSERT_EQUAL_INT(
+			0, engine_send(&engine, 0,
+				       &(struct engine_send){.opcode = IBV_WR_SEND,
+							     .bytes = 61,
+							     .remote_qkey = ENGINE_QKEY}));
+		sim_world_run(engine.world);
+		TEST_ASSERT_TRUE(engine_poll(engine.sides[1].recv_cq, &wc));
+		TEST_ASSERT_EQUAL_INT(room == 100 ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_SUCCESS,
+				      wc.status);
+		TEST_ASSERT_EQUAL_INT(room == 100 ? IBV_QPS_ERR : IBV_QPS_RTS,
+				      engine.sides[1].qp->state);
+	}
+}
+
+/* The quirk is of datagrams that would have been taken: a wrong Q_Key is dropped as ever. */
+void test_small_receive_and_wrong_qkey(void)
+{
+	engine.sides[1].device->quirks.short_datagram_receive_fails = true;
+	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 7, 0, 100));
+	TEST_ASSERT_EQUAL_INT(0,
+			      engine_send(&engine, 0,
+					  &(struct engine_send){.opcode = IBV_WR_SEND,
+								.bytes = 61,
+								.remote_qkey = ENGINE_QKEY ^ 1}));
+	sim_world_run(engine.world);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, engine.sides[1].qp->state);
+	expect_dropped();
+}
+
+/* ibv_get_async_event(3), COMM_EST: the first packet in RTR; once, and not in RTS. */
+void test_first_datagram_in_rtr_raises_comm_est(void)
+{
+	for (unsigned int rtr_only = 0; rtr_only < 2; rtr_only++) {
+		struct sim_packet packet;
+		struct sim_span span;
+		uint8_t byte = 1;
+
+		engine_close(&engine);
+		engine_open(&engine, &(struct engine_config){.type = IBV_QPT_UD,
+							     .peer = true,
+							     .rtr_only = rtr_only});
+		for (uint64_t i = 0; i < 2; i++) {
+			TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 0, i, 0, 100));
+			packet = engine_packet(&engine, SIM_UD_SEND_ONLY, ENGINE_PSN);
+			packet.qkey = ENGINE_QKEY;
+			engine_payload(&packet, &span, &byte, 1);
+			sim_datagram_receive(engine.sides[0].qp, &packet,
+					     &engine.sides[0].ah->path.route);
+		}
+		TEST_ASSERT_EQUAL_UINT(rtr_only, engine_events(&engine, IBV_EVENT_COMM_EST));
+		TEST_ASSERT_EQUAL_UINT(rtr_only, engine.event_count);
+	}
+}

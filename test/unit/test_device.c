@@ -3,6 +3,7 @@
 #include "unity.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 static struct engine engine;
 
@@ -201,4 +202,132 @@ void test_ah_lives_as_long_as_it_is_held(void)
 	TEST_ASSERT_EQUAL_UINT32(1, device->ah_count);
 	sim_ah_release(ah);
 	TEST_ASSERT_EQUAL_UINT32(0, device->ah_count);
+}
+
+void test_lids(void)
+{
+	struct sim_device *one = engine_add_infiniband(&engine, "one", 2, NULL);
+	struct sim_device *between = engine_add_device(&engine, "between", 1, NULL);
+	struct sim_device *two = engine_add_infiniband(&engine, "two", 1, NULL);
+	struct ibv_port_attr port;
+
+	TEST_ASSERT_EQUAL_UINT16(1, one->ports[0].lid);
+	TEST_ASSERT_EQUAL_UINT16(2, one->ports[1].lid);
+	TEST_ASSERT_EQUAL_UINT16(0, between->ports[0].lid);
+	TEST_ASSERT_EQUAL_UINT16(3, two->ports[0].lid);
+	TEST_ASSERT_EQUAL_PTR(&one->ports[1], sim_fabric_find_lid(engine.world, 2));
+	TEST_ASSERT_NULL(sim_fabric_find_lid(engine.world, 0));
+	TEST_ASSERT_NULL(sim_fabric_find_lid(engine.world, 4));
+
+	sim_port_query(&two->ports[0], &port);
+	TEST_ASSERT_EQUAL_INT(IBV_LINK_LAYER_INFINIBAND, port.link_layer);
+	TEST_ASSERT_EQUAL_UINT16(3, port.lid);
+	TEST_ASSERT_EQUAL_UINT16(1, port.sm_lid);
+	TEST_ASSERT_EQUAL_UINT8(0, port.lmc);
+	TEST_ASSERT_EQUAL_UINT8(0, port.flags & IBV_QPF_GRH_REQUIRED);
+	TEST_ASSERT_EQUAL_UINT32(0, port.port_cap_flags & IBV_PORT_IP_BASED_GIDS);
+	TEST_ASSERT_EQUAL_HEX64(two->node_guid, be64toh(two->ports[0].gids[0].global.interface_id));
+	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0xfe80000000000000),
+				be64toh(two->ports[0].gids[0].global.subnet_prefix));
+	sim_port_query(&between->ports[0], &port);
+	TEST_ASSERT_EQUAL_UINT16(0, port.lid);
+	TEST_ASSERT_EQUAL_UINT16(0, port.sm_lid);
+	TEST_ASSERT_NOT_EQUAL(0, port.flags & IBV_QPF_GRH_REQUIRED);
+}
+
+void test_link_layers_that_cannot_be(void)
+{
+	struct sim_device_config config = good(NULL);
+	struct sim_device *device;
+
+	config.gid_count = 0;
+	config.link_layer = IBV_LINK_LAYER_UNSPECIFIED;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_create(engine.world, &config, NULL, &device));
+	config.link_layer = 3;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_create(engine.world, &config, NULL, &device));
+}
+
+/* Linux drivers/infiniband/hw/qib/qib_verbs.c, qib_check_ah. */
+void test_address_vectors_of_infiniband(void)
+{
+	const union ibv_gid nobody = engine_gid(77), group = {.raw = {0xff, 0x12, [15] = 9}},
+			    zero = {0};
+	struct sim_device *one = engine_add_infiniband(&engine, "one", 1, NULL);
+	struct sim_device *two = engine_add_infiniband(&engine, "two", 1, NULL);
+	const struct {
+		struct ibv_ah_attr attr;
+		int err;
+		const struct sim_port *dest;
+		bool multicast;
+	} rows[] = {
+		{{.dlid = 2, .port_num = 1}, 0, &two->ports[0], false},
+		{{.dlid = 2, .port_num = 1, .sl = 15}, 0, &two->ports[0], false},
+		{{.dlid = 1, .port_num = 1}, 0, &one->ports[0], false},
+		{{.dlid = 9, .port_num = 1}, 0, NULL, false},
+		{{.dlid = 0xffff, .port_num = 1}, 0, NULL, false},
+		{{.dlid = 2, .port_num = 1, .is_global = 1, .grh = {.dgid = nobody}},
+		 0,
+		 &two->ports[0],
+		 false},
+		{{.dlid = 0xc000, .port_num = 1, .is_global = 1, .grh = {.dgid = group}},
+		 0,
+		 NULL,
+		 true},
+		{{.dlid = 0, .port_num = 1}, EINVAL, NULL, false},
+		{{.dlid = 2, .port_num = 0}, EINVAL, NULL, false},
+		{{.dlid = 2, .port_num = 2}, EINVAL, NULL, false},
+		{{.dlid = 2, .port_num = 1, .sl = 16}, EINVAL, NULL, false},
+		{{.dlid = 0xc000, .port_num = 1}, EINVAL, NULL, false},
+		{{.dlid = 0xc000, .port_num = 1, .is_global = 1, .grh = {.dgid = nobody}},
+		 EINVAL,
+		 NULL,
+		 false},
+		{{.dlid = 2, .port_num = 1, .is_global = 1, .grh = {.dgid = zero}},
+		 EINVAL,
+		 NULL,
+		 false},
+		{{.dlid = 2,
+		  .port_num = 1,
+		  .is_global = 1,
+		  .grh = {.dgid = nobody, .sgid_index = 1}},
+		 EINVAL,
+		 NULL,
+		 false},
+	};
+	char where[16];
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct sim_path path;
+
+		snprintf(where, sizeof(where), "row %u", i);
+		TEST_ASSERT_EQUAL_INT_MESSAGE(rows[i].err,
+					      sim_path_resolve(one, &rows[i].attr, &path), where);
+		if (rows[i].err)
+			continue;
+		TEST_ASSERT_EQUAL_PTR_MESSAGE(rows[i].dest, path.dest, where);
+		TEST_ASSERT_EQUAL_INT_MESSAGE(rows[i].multicast, path.multicast, where);
+		TEST_ASSERT_TRUE_MESSAGE(path.route.infiniband, where);
+		TEST_ASSERT_EQUAL_UINT16_MESSAGE(1, path.route.slid, where);
+		TEST_ASSERT_EQUAL_UINT16_MESSAGE(rows[i].attr.dlid, path.route.dlid, where);
+		TEST_ASSERT_EQUAL_UINT8_MESSAGE(rows[i].attr.sl, path.route.sl, where);
+		TEST_ASSERT_EQUAL_INT_MESSAGE(rows[i].attr.is_global, path.route.has_grh, where);
+	}
+}
+
+/* A GID of the other link layer is nobody's; no link joins the two. */
+void test_link_layers_do_not_meet(void)
+{
+	const union ibv_gid gids[] = {engine_gid(1), engine_gid(2)};
+	struct sim_device *ethernet = engine_add_device(&engine, "ethernet", 1, &gids[0]);
+	struct sim_device *infiniband = engine_add_infiniband(&engine, "infiniband", 1, &gids[1]);
+	struct ibv_ah_attr attr = engine_ah_attr(&gids[1]);
+	struct sim_path path;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(ethernet, &attr, &path));
+	TEST_ASSERT_NULL(path.dest);
+	attr.dlid = 7;
+	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(infiniband, &attr, &path));
+	TEST_ASSERT_NULL(path.dest);
+	TEST_ASSERT_NULL(sim_fabric_link(engine.world, &ethernet->ports[0], &infiniband->ports[0]));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_fabric_join(engine.world, ethernet, infiniband, 0, 0));
 }

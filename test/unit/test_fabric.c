@@ -175,12 +175,14 @@ struct tap {
 	size_t bytes;
 };
 
-static void count_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes)
+static void count_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
+			unsigned int flags)
 {
 	struct tap *tap = arg;
 
 	(void)now_ns;
 	(void)frame;
+	(void)flags;
 	tap->frames++;
 	tap->bytes += length_bytes;
 }
@@ -309,4 +311,219 @@ void test_strangers_are_dropped(void)
 	packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN);
 	sim_fabric_send(engine.world, &engine.sides[1].ah->path, &packet);
 	TEST_ASSERT_EQUAL_HEX32(ENGINE_PSN + 1, engine.sides[0].qp->resp.psn);
+}
+
+/* --- InfiniBand --- */
+
+static void again_on_infiniband(bool grh, enum ibv_qp_type type, bool quiet)
+{
+	again(&(struct engine_config){
+		.infiniband = true, .grh = grh, .type = type, .quiet = quiet, .no_retry = true});
+}
+
+void test_infiniband_frames(void)
+{
+	for (unsigned int grh = 0; grh < 2; grh++) {
+		again_on_infiniband(grh, IBV_QPT_RC, false);
+		write_bytes(300);
+		expect(IBV_WC_SUCCESS);
+		TEST_ASSERT_EQUAL_UINT(3, engine.frame_count);
+		for (unsigned int i = 0; i < 3; i++) {
+			const struct engine_frame *frame = &engine.frames[i];
+
+			TEST_ASSERT_EQUAL_STRING("ok", sim_decode_str(frame->decoded));
+			TEST_ASSERT_TRUE(frame->route.infiniband);
+			TEST_ASSERT_EQUAL_INT(grh, frame->route.has_grh);
+			TEST_ASSERT_EQUAL_UINT16(i < 2 ? 1 : 2, frame->route.slid);
+			TEST_ASSERT_EQUAL_UINT16(i < 2 ? 2 : 1, frame->route.dlid);
+		}
+		/* LRH, GRH, BTH, RETH, payload, ICRC, VCRC */
+		TEST_ASSERT_EQUAL_size_t(8 + (grh ? 40 : 0) + 12 + 16 + 256 + 4 + 2,
+					 engine.frames[0].frame_bytes);
+	}
+}
+
+void test_infiniband_rate_is_that_of_the_frames(void)
+{
+	again(&(struct engine_config){.infiniband = true, .bits_per_second = UINT64_C(8000000000)});
+	write_bytes(256);
+	TEST_ASSERT_EQUAL_UINT64(8 + 12 + 16 + 256 + 4 + 2, sim_world_next_ns(engine.world));
+}
+
+void test_watching_changes_nothing_on_infiniband(void)
+{
+	for (unsigned int grh = 0; grh < 2; grh++) {
+		struct sim_counters counters[2];
+
+		for (unsigned int quiet = 0; quiet < 2; quiet++) {
+			again_on_infiniband(grh, IBV_QPT_RC, quiet);
+			write_bytes(1000);
+			expect(IBV_WC_SUCCESS);
+			counters[quiet] = engine.sides[1].device->counters;
+		}
+		TEST_ASSERT_EQUAL_MEMORY(&counters[0], &counters[1], sizeof(counters[0]));
+		TEST_ASSERT_EQUAL_UINT64(4, counters[0].received_packets);
+	}
+}
+
+/*
+ * What a connection on InfiniBand is held to, as qib_ruc_check_hdr of Linux
+ * drivers/infiniband/hw/qib/qib_ruc.c: the peer's LID, and a GRH on both sides or on none.
+ */
+void test_infiniband_admits_only_its_peer(void)
+{
+	for (unsigned int quiet = 0; quiet < 2; quiet++) {
+		for (unsigned int row = 0; row < 5; row++) {
+			struct sim_route *route;
+
+			again_on_infiniband(row >= 2, IBV_QPT_UC, quiet);
+			route = &engine.sides[0].qp->path.route;
+			if (row == 0)
+				engine.sides[1].qp->path.route.dlid = 9; /* waits for another */
+			else if (row == 1)
+				route->has_grh = true;
+			else if (row == 2)
+				route->has_grh = false;
+			else if (row == 3)
+				route->dest_gid[15] ^= 0x55; /* another port's, perhaps */
+			else
+				route->source_gid[15] ^= 0x55;
+			write_bytes(10);
+			TEST_ASSERT_EQUAL_UINT64(1,
+						 engine.sides[1].device->counters.dropped_packets);
+		}
+	}
+}
+
+/* The LID moves away with the port; connections to the old one reach nobody. */
+void test_lid_that_changes(void)
+{
+	for (unsigned int quiet = 0; quiet < 2; quiet++) {
+		again_on_infiniband(false, IBV_QPT_RC, quiet);
+		write_bytes(10);
+		expect(IBV_WC_SUCCESS);
+		sim_port_set_lid(&engine.sides[1].device->ports[0], 7);
+		TEST_ASSERT_EQUAL_UINT(1, engine_events(&engine, IBV_EVENT_LID_CHANGE));
+		write_bytes(10);
+		engine_settle(&engine, SIM_NEVER - 1);
+		expect(IBV_WC_RETRY_EXC_ERR);
+		TEST_ASSERT_EQUAL_UINT64(1, engine.sides[0].device->counters.lost_packets);
+	}
+}
+
+/* Every bit that is turned is one that the ICRC covers, and the VCRC is made anew. */
+void test_spoilt_packets_on_infiniband(void)
+{
+	const struct sim_fault_rule rule = {.action = SIM_FAULT_CORRUPT, .count = 1};
+	unsigned int id;
+
+	for (unsigned int seed = 0; seed < 200; seed++) {
+		again(&(struct engine_config){
+			.infiniband = true, .grh = seed & 1, .seed = seed, .type = IBV_QPT_UC});
+		TEST_ASSERT_EQUAL_INT(0, sim_fault_add(engine.world, &rule, &id));
+		write_bytes(20);
+		TEST_ASSERT_EQUAL_UINT64(1, engine.sides[1].device->counters.dropped_packets);
+		TEST_ASSERT_EQUAL_STRING("bad ICRC", sim_decode_str(engine.frames[0].decoded));
+		TEST_ASSERT_FALSE(engine.frames[0].lost);
+	}
+}
+
+static void check_each(uint8_t want, const uint8_t *bytes, size_t length_bytes)
+{
+	while (length_bytes--)
+		TEST_ASSERT_EQUAL_HEX8(want, *bytes++);
+}
+
+static void send_datagram(uint16_t dlid, const union ibv_gid *dgid, uint32_t qpn, uint8_t sl)
+{
+	struct ibv_ah_attr attr = {.dlid = dlid, .port_num = 1, .sl = sl};
+
+	if (dgid) {
+		attr.is_global = 1;
+		attr.grh.dgid = *dgid;
+		attr.grh.hop_limit = 3;
+	}
+	sim_ah_release(engine.sides[0].ah);
+	TEST_ASSERT_EQUAL_INT(0,
+			      sim_ah_create(engine.sides[0].device, 1, &attr, &engine.sides[0].ah));
+	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0,
+					     &(struct engine_send){.opcode = IBV_WR_SEND,
+								   .bytes = 10,
+								   .remote_qpn = qpn}));
+	sim_world_run(engine.world);
+}
+
+/* 40 bytes stand before the data whether there was a GRH or not (ibv_poll_cq(3), byte_len). */
+void test_datagrams_of_infiniband(void)
+{
+	struct ibv_wc wc;
+
+	again_on_infiniband(false, IBV_QPT_UD, false);
+	for (unsigned int grh = 0; grh < 2; grh++) {
+		const uint8_t *area = engine.sides[1].memory + 1000 * grh;
+
+		memset(engine.sides[0].memory, 0x66, 10);
+		TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, grh, 1000 * grh, 100));
+		send_datagram(2, grh ? &engine.sides[1].gid : NULL, 0, 5);
+		TEST_ASSERT_TRUE(engine_poll(engine.sides[1].recv_cq, &wc));
+		TEST_ASSERT_EQUAL_UINT32(50, wc.byte_len);
+		TEST_ASSERT_EQUAL_UINT(grh ? IBV_WC_GRH : 0, wc.wc_flags);
+		TEST_ASSERT_EQUAL_UINT16(1, wc.slid);
+		TEST_ASSERT_EQUAL_UINT8(5, wc.sl);
+		TEST_ASSERT_EQUAL_UINT8(0, wc.dlid_path_bits);
+		check_each(0x66, area + 40, 10);
+		if (!grh) {
+			check_each(0xcc, area, 40);
+			continue;
+		}
+		TEST_ASSERT_EQUAL_HEX8(0x60, area[0]);
+		TEST_ASSERT_EQUAL_HEX8(0x1b, area[6]);
+		TEST_ASSERT_EQUAL_HEX8(3, area[7]);
+		TEST_ASSERT_EQUAL_MEMORY(engine.sides[0].device->ports[0].gids, area + 8, 16);
+		TEST_ASSERT_EQUAL_MEMORY(&engine.sides[1].gid, area + 24, 16);
+	}
+}
+
+/* The LID leads to the port; a GRH for somebody else is dropped there (unsourced for UD). */
+void test_datagram_whose_grh_is_for_another(void)
+{
+	const union ibv_gid nobody = engine_gid(77);
+
+	again_on_infiniband(false, IBV_QPT_UD, false);
+	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 1, 0, 100));
+	send_datagram(2, &nobody, 0, 0);
+	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[1].device->counters.dropped_packets);
+	TEST_ASSERT_EQUAL_UINT64(0, engine.sides[0].device->counters.lost_packets);
+	TEST_ASSERT_FALSE(engine.frames[0].lost);
+}
+
+/* A group is a LID and a GID: Linux drivers/infiniband/core/verbs.c, is_valid_mcast_lid. */
+void test_groups_of_infiniband(void)
+{
+	const union ibv_gid group = {.raw = {0xff, 0x12, [15] = 1}};
+	const union ibv_gid other = {.raw = {0xff, 0x12, [15] = 2}};
+	const struct {
+		uint16_t lid;
+		const union ibv_gid *gid;
+		bool comes;
+	} rows[] = {{0xc001, &group, true}, {0xc002, &group, false}, {0xc001, &other, false}};
+	struct ibv_wc wc;
+	struct sim_qp *qp;
+
+	again_on_infiniband(false, IBV_QPT_UD, false);
+	qp = engine.sides[1].qp;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_attach(qp, &group, 0));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_attach(qp, &group, 0xbfff));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_attach(qp, &group, 0xffff));
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_attach(qp, &group, 0xc001));
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_attach(qp, &group, 0xc001));
+	TEST_ASSERT_EQUAL_UINT32(1, qp->attachments);
+	for (unsigned int i = 0; i < 3; i++) {
+		TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, i, 0, 100));
+		send_datagram(rows[i].lid, rows[i].gid, 0xffffff, 0);
+		TEST_ASSERT_EQUAL_INT(rows[i].comes, engine_poll(engine.sides[1].recv_cq, &wc));
+	}
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_detach(qp, &group, 0xc002));
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_detach(qp, &group, 0xc001));
+	TEST_ASSERT_EQUAL_UINT32(0, qp->attachments);
 }

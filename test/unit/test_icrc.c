@@ -103,3 +103,103 @@ void test_icrc_ipv6_covers_what_routers_keep(void)
 
 	check_bits(ipv6_ack, sizeof(ipv6_ack), mask);
 }
+
+/*
+ * The sample packet of the specification, from the LRH to the ICRC, as quoted on linux-rdma
+ * (Message-ID 20250129185115.GA2619178@google.com, with its ICRC) and in Mellanox VAPI's mpga.
+ */
+static const uint8_t local_write[] = {
+	0x70, 0x12, 0x37, 0x5c, 0x00, 0x0e, 0x17, 0xd2, 0x0a, 0x20, 0x24, 0x87, 0x00, 0x87,
+	0xb1, 0xb3, 0x00, 0x0d, 0xec, 0x2a, 0x01, 0x71, 0x0a, 0x1c, 0x01, 0x5d, 0x40, 0x02,
+	0x38, 0xf2, 0x7a, 0x05, 0x00, 0x00, 0x00, 0x0e, 0xbb, 0x88, 0x4d, 0x85, 0xfd, 0x5c,
+	0xfb, 0xa4, 0x72, 0x8b, 0xc0, 0x69, 0x0e, 0xd4, 0x00, 0x00, 0x96, 0x25, 0xb7, 0x5a,
+};
+
+/* The same with a GRH (mpga has it without its ICRC; payload length 0x30 is ours, from BTH to ICRC). */
+static const uint8_t global_write[] = {
+	0x70, 0x13, 0x37, 0x5c, 0x00, 0x18, 0x17, 0xd2, 0x60, 0x00, 0x00, 0x00, 0x00, 0x30,
+	0x1b, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x25, 0x00, 0x00, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x26, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x17, 0x00, 0x00,
+	0x00, 0x00, 0x00, 0x00, 0x00, 0x96, 0x0a, 0x20, 0x24, 0x87, 0x00, 0x87, 0xb1, 0xb3,
+	0x00, 0x0d, 0xec, 0x2a, 0x01, 0x71, 0x0a, 0x1c, 0x01, 0x5d, 0x40, 0x02, 0x38, 0xf2,
+	0x7a, 0x05, 0x00, 0x00, 0x00, 0x0e, 0xbb, 0x88, 0x4d, 0x85, 0xfd, 0x5c, 0xfb, 0xa4,
+	0x72, 0x8b, 0xc0, 0x69, 0x0e, 0xd4, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,
+};
+
+void test_icrc_infiniband_is_the_specifications(void)
+{
+	TEST_ASSERT_EQUAL_HEX32(stored(local_write, sizeof(local_write)),
+				sim_icrc_infiniband(local_write, sizeof(local_write)));
+}
+
+/* Which bits count; form: those that say whether there is a GRH are not turned. */
+static void check_infiniband_bits(const uint8_t *bytes, size_t length_bytes, const uint8_t *mask)
+{
+	const uint32_t right = sim_icrc_infiniband(bytes, length_bytes);
+
+	for (size_t bit = 0; bit < 8 * (length_bytes - 4); bit++) {
+		const uint8_t one = (uint8_t)(1 << bit % 8);
+		char where[32];
+		uint32_t now;
+
+		if (bit / 8 == 1 && one <= 2)
+			continue; /* the next header */
+		snprintf(where, sizeof(where), "byte %zu bit %zu", bit / 8, bit % 8);
+		memcpy(datagram, bytes, length_bytes);
+		datagram[bit / 8] ^= one;
+		now = sim_icrc_infiniband(datagram, length_bytes);
+		TEST_ASSERT_EQUAL_INT_MESSAGE(!(mask[bit / 8] & one), now != right, where);
+	}
+}
+
+void test_icrc_infiniband_covers_what_switches_keep(void)
+{
+	static const uint8_t mask[sizeof(local_write)] = {
+		[0] = 0xf0,	/* virtual lane */
+		[8 + 4] = 0xff, /* BTH: FECN, BECN, reserved */
+	};
+
+	check_infiniband_bits(local_write, sizeof(local_write), mask);
+}
+
+void test_icrc_infiniband_covers_what_routers_keep(void)
+{
+	static const uint8_t
+		mask[sizeof(global_write)] =
+			{
+				[0] = 0xff,	 [1] = 0xff,	 [2] = 0xff,
+				[3] = 0xff,	 [4] = 0xff,	 [5] = 0xff,
+				[6] = 0xff,	 [7] = 0xff, /* all of the LRH */
+				[8] = 0x0f,	 [8 + 1] = 0xff, [8 + 2] = 0xff,
+				[8 + 3] = 0xff,	 /* traffic class, flow label */
+				[8 + 7] = 0xff,	 /* hop limit */
+				[48 + 4] = 0xff, /* BTH: FECN, BECN, reserved */
+			};
+
+	check_infiniband_bits(global_write, sizeof(global_write), mask);
+}
+
+/* A table from nothing but the polynomial, 0x100b with its low bit first. */
+static uint16_t slow_vcrc(const uint8_t *bytes, size_t length_bytes)
+{
+	uint16_t crc = 0xffff;
+
+	for (size_t i = 0; i < length_bytes; i++) {
+		crc ^= bytes[i];
+		for (unsigned int bit = 0; bit < 8; bit++)
+			crc = (uint16_t)(crc & 1 ? crc >> 1 ^ 0xd008 : crc >> 1);
+	}
+	return (uint16_t)~crc;
+}
+
+void test_vcrc_of_every_byte_and_length(void)
+{
+	for (size_t length = 0; length < sizeof(datagram); length++)
+		TEST_ASSERT_EQUAL_HEX16(slow_vcrc(datagram, length), sim_vcrc(datagram, length));
+	for (unsigned int byte = 0; byte < 256; byte++) {
+		datagram[0] = (uint8_t)byte;
+		TEST_ASSERT_EQUAL_HEX16(slow_vcrc(datagram, 9), sim_vcrc(datagram, 9));
+	}
+	TEST_ASSERT_EQUAL_HEX16(slow_vcrc(local_write, sizeof(local_write)),
+				sim_vcrc(local_write, sizeof(local_write)));
+}

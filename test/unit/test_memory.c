@@ -49,10 +49,9 @@ static void create(int access)
 static void *reach(enum sim_key_kind kind, uint32_t pd, uint32_t key, uint64_t addr,
 		   uint64_t length, int access)
 {
-	struct sim_mr_memo memo = {0};
+	struct sim_reach anew = {.device = device, .pd = pd};
 
-	return sim_memory_at(device, device->memory_epoch, &memo, kind, pd, key, addr, length,
-			     access);
+	return sim_memory_at(&anew, kind, key, addr, length, access);
 }
 
 static void *local(uint64_t offset, uint64_t length, int access)
@@ -203,22 +202,175 @@ void test_overlapping_regions(void)
 /* What a queue remembers of an MR ends with the MR, even where its place is used again. */
 void test_what_is_remembered_ends_with_the_mr(void)
 {
-	struct sim_mr_memo memo = {0};
+	struct sim_reach memo = {.device = device, .pd = 3};
 	uint32_t lkey;
 
 	create(ALL);
 	lkey = mr->lkey;
 	for (unsigned int i = 0; i < 3; i++)
-		TEST_ASSERT_EQUAL_PTR(buffer, sim_memory_at(device, device->memory_epoch, &memo,
-							    SIM_KEY_LOCAL, 3, lkey,
-							    (uintptr_t)buffer, 1, 0));
-	TEST_ASSERT_NULL(sim_memory_at(device, device->memory_epoch, &memo, SIM_KEY_LOCAL, 3,
-				       lkey ^ 0x100, (uintptr_t)buffer, 1, 0));
+		TEST_ASSERT_EQUAL_PTR(
+			buffer, sim_memory_at(&memo, SIM_KEY_LOCAL, lkey, (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(
+		sim_memory_at(&memo, SIM_KEY_LOCAL, lkey ^ 0x100, (uintptr_t)buffer, 1, 0));
 	TEST_ASSERT_EQUAL_PTR(buffer,
-			      sim_memory_at(device, device->memory_epoch, &memo, SIM_KEY_LOCAL, 3,
-					    lkey, (uintptr_t)buffer, 1, 0));
+			      sim_memory_at(&memo, SIM_KEY_LOCAL, lkey, (uintptr_t)buffer, 1, 0));
 	sim_mr_destroy(mr);
 	create(ALL);
-	TEST_ASSERT_NULL(sim_memory_at(device, device->memory_epoch, &memo, SIM_KEY_LOCAL, 3, lkey,
-				       (uintptr_t)buffer, 1, 0));
+	TEST_ASSERT_NULL(sim_memory_at(&memo, SIM_KEY_LOCAL, lkey, (uintptr_t)buffer, 1, 0));
+}
+
+static int try_create(const struct sim_mr_init *init)
+{
+	int err = sim_mr_create(device, init, &mr);
+
+	if (!err) {
+		sim_mr_destroy(mr);
+		mr = NULL;
+	}
+	return err;
+}
+
+/* The last byte of the address space, and of the I/O virtual addresses, belongs to both. */
+void test_ranges_at_the_end_of_the_addresses(void)
+{
+	struct sim_mr_init init = plain(0);
+
+	init.trusted = true;
+	init.iova = UINT64_MAX - LENGTH + 1;
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
+	init = plain(0);
+	init.iova = UINT64_MAX - LENGTH + 1;
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
+	init.iova++;
+	TEST_ASSERT_EQUAL_INT(EINVAL, try_create(&init));
+	init.access = IBV_ACCESS_ZERO_BASED; /* which takes no notice of it */
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
+	init = plain(IBV_ACCESS_ON_DEMAND);
+	init.addr = (void *)(UINTPTR_MAX - LENGTH + 1);
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
+	init.length++;
+	TEST_ASSERT_EQUAL_INT(EFAULT, try_create(&init));
+}
+
+void test_max_mr_size(void)
+{
+	struct sim_profile small = *device->profile;
+	struct sim_mr_init init = plain(0);
+
+	small.limits.max_mr_size = LENGTH;
+	device->profile = &small;
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
+	init.length++;
+	TEST_ASSERT_EQUAL_INT(EINVAL, try_create(&init));
+}
+
+/* A quirk; the null region is none that is empty. */
+void test_empty_regions_refused(void)
+{
+	struct sim_mr_init init = plain(0);
+
+	init.length = 0;
+	device->quirks.empty_regions_refused = true;
+	TEST_ASSERT_EQUAL_INT(EINVAL, try_create(&init));
+	init.null = true;
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
+	init = plain(0);
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
+}
+
+/* ibv_reg_mr(3), on demand: what is not there yet may be registered. */
+void test_on_demand(void)
+{
+	struct sim_mr_init init = plain(IBV_ACCESS_ON_DEMAND);
+
+	engine_poison(buffer, LENGTH);
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
+	init.access = 0;
+	TEST_ASSERT_EQUAL_INT(EFAULT, try_create(&init));
+}
+
+/* Address 0 and SIZE_MAX, on demand, reach everything; any other three do not. */
+void test_implicit_on_demand(void)
+{
+	struct sim_mr_init init = {.pd = 3, .length = SIZE_MAX, .access = IBV_ACCESS_ON_DEMAND};
+
+	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(device, &init, &mr));
+	TEST_ASSERT_EQUAL_PTR(buffer, local(0, LENGTH, 0));
+	TEST_ASSERT_EQUAL_PTR(buffer, local(0, SIZE_MAX - (uintptr_t)buffer, 0));
+	sim_mr_destroy(mr);
+	init.length--;
+	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(device, &init, &mr));
+	TEST_ASSERT_NULL(local(0, SIZE_MAX - (uintptr_t)buffer, 0));
+	sim_mr_destroy(mr);
+	mr = NULL;
+	init.length = SIZE_MAX;
+	init.addr = buffer;
+	TEST_ASSERT_EQUAL_INT(EFAULT, try_create(&init));
+	init.addr = NULL;
+	init.access = IBV_ACCESS_REMOTE_READ;
+	engine_poison(buffer, 1);
+	TEST_ASSERT_EQUAL_INT(EFAULT, try_create(&init));
+}
+
+/* Zeros to read, and writes that go nowhere, wherever and however long. */
+void test_null_region(void)
+{
+	const struct sim_mr_init init = {.pd = 3, .null = true, .access = IBV_ACCESS_LOCAL_WRITE};
+	const uint8_t *zeros;
+	uint8_t *nowhere;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(device, &init, &mr));
+	zeros = reach(SIM_KEY_LOCAL, 3, mr->lkey, UINT64_MAX - 9, 9, 0);
+	nowhere = reach(SIM_KEY_LOCAL, 3, mr->lkey, 12345, 4096, IBV_ACCESS_LOCAL_WRITE);
+	TEST_ASSERT_NOT_NULL(zeros);
+	TEST_ASSERT_NOT_NULL(nowhere);
+	for (unsigned int i = 0; i < 4096; i++)
+		nowhere[i] = 1;
+	for (unsigned int i = 0; i < 4096; i++)
+		TEST_ASSERT_EQUAL_UINT(0, zeros[i]);
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_mr_change(mr, IBV_REREG_MR_CHANGE_ACCESS, &init));
+}
+
+/* ibv_rereg_mr(3): each of the three, and nothing on an error. */
+void test_change(void)
+{
+	struct sim_mr_init next = {.pd = 4,
+				   .addr = buffer + 8,
+				   .length = 16,
+				   .iova = 0x1000,
+				   .access = IBV_ACCESS_LOCAL_WRITE};
+	uint32_t lkey;
+
+	create(0);
+	lkey = mr->lkey;
+	TEST_ASSERT_EQUAL_INT(0, sim_mr_change(mr, IBV_REREG_MR_CHANGE_ACCESS, &next));
+	TEST_ASSERT_EQUAL_PTR(buffer, local(0, LENGTH, IBV_ACCESS_LOCAL_WRITE));
+	TEST_ASSERT_EQUAL_INT(0, sim_mr_change(mr, IBV_REREG_MR_CHANGE_TRANSLATION, &next));
+	TEST_ASSERT_NULL(local(0, 1, 0));
+	TEST_ASSERT_EQUAL_PTR(buffer + 8, reach(SIM_KEY_LOCAL, 3, lkey, 0x1000, 16, 0));
+	TEST_ASSERT_EQUAL_INT(0, sim_mr_change(mr, IBV_REREG_MR_CHANGE_PD, &next));
+	TEST_ASSERT_NULL(reach(SIM_KEY_LOCAL, 3, lkey, 0x1000, 1, 0));
+	TEST_ASSERT_NOT_NULL(reach(SIM_KEY_LOCAL, 4, lkey, 0x1000, 1, 0));
+	next = plain(IBV_ACCESS_REMOTE_WRITE);
+	TEST_ASSERT_EQUAL_INT(
+		EINVAL,
+		sim_mr_change(mr, IBV_REREG_MR_CHANGE_ACCESS | IBV_REREG_MR_CHANGE_TRANSLATION,
+			      &next));
+	TEST_ASSERT_NOT_NULL(reach(SIM_KEY_LOCAL, 4, lkey, 0x1000, 16, IBV_ACCESS_LOCAL_WRITE));
+	TEST_ASSERT_EQUAL_HEX32(lkey, mr->lkey);
+}
+
+/* The smallest range, and those that nobody looks at. */
+void test_ranges_that_are_not_looked_at(void)
+{
+	struct sim_mr_init init = plain(0);
+
+	init.length = 1;
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
+	init = (struct sim_mr_init){.pd = 3, .addr = buffer, .length = SIZE_MAX, .null = true};
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
+	init = plain(0);
+	init.trusted = true;
+	engine_poison(buffer, LENGTH);
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
 }

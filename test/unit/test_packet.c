@@ -52,6 +52,7 @@ static void random_route(bool ipv4)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
+	memset(&route, 0, sizeof(route));
 	random_bytes(&route, offsetof(struct sim_route, traffic_class));
 	if (ipv4) {
 		memcpy(route.source_gid, mapped, sizeof(mapped));
@@ -185,6 +186,267 @@ void test_packet_round_trip_of_every_opcode_and_pad(void)
 			check_round_trip((uint8_t)opcode, false, sizes[i]);
 		}
 	}
+}
+
+/* All that an LRH and, with grh, a GRH say; the rest 0, as a decoder leaves it. */
+static void random_infiniband_route(bool grh)
+{
+	memset(&route, 0, sizeof(route));
+	route.infiniband = true;
+	route.has_grh = grh;
+	route.sl = random_u64() & 0xf;
+	route.slid = (uint16_t)random_u64();
+	route.dlid = (uint16_t)random_u64();
+	if (!grh)
+		return;
+	random_bytes(route.source_gid, 16);
+	random_bytes(route.dest_gid, 16);
+	route.traffic_class = (uint8_t)random_u64();
+	route.hop_limit = (uint8_t)random_u64();
+	route.flow_label = random_u64() & 0xfffff;
+}
+
+static void check_infiniband_round_trip(uint8_t opcode, bool grh, uint32_t payload_bytes)
+{
+	const struct sim_span in = {payload, payload_bytes};
+	struct sim_packet got;
+	struct sim_route got_route;
+	struct sim_span got_span;
+	char where[96];
+	size_t length_bytes;
+
+	random_packet(opcode);
+	random_infiniband_route(grh);
+	packet.payload_bytes = payload_bytes;
+	packet.spans = &in;
+	packet.span_count = payload_bytes > 0;
+	snprintf(where, sizeof(where), "seed %u, %s, GRH %d, %u bytes", SEED,
+		 sim_opcodes[opcode].name, grh, payload_bytes);
+
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(8 + (grh ? 40 : 0) + sim_opcodes[opcode].header_bytes +
+					       payload_bytes + (4 - payload_bytes % 4) % 4 + 4 + 2,
+				       length_bytes, where);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(length_bytes, sim_frame_bytes(&packet, &route), where);
+	TEST_ASSERT_EQUAL_STRING_MESSAGE("ok",
+					 sim_decode_str(sim_packet_decode_infiniband(
+						 frame, length_bytes, &got, &got_span, &got_route)),
+					 where);
+	check_same_packet(&packet, &got, where);
+	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(&route, &got_route, sizeof(route), where);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(payload_bytes, got_span.length_bytes, where);
+	if (payload_bytes)
+		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(payload, got_span.base, payload_bytes, where);
+}
+
+void test_packet_infiniband_round_trip_of_every_opcode_and_pad(void)
+{
+	static const uint32_t sizes[] = {0, 1, 2, 3, 4, 255, 4093, 4096};
+
+	for (unsigned int opcode = 0; opcode < 256; opcode++) {
+		if (!(sim_opcodes[opcode].flags & SIM_OP_VALID))
+			continue;
+		for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			if (sizes[i] && !(sim_opcodes[opcode].flags & SIM_OP_PAYLOAD))
+				continue;
+			check_infiniband_round_trip((uint8_t)opcode, false, sizes[i]);
+			check_infiniband_round_trip((uint8_t)opcode, true, sizes[i]);
+		}
+	}
+}
+
+static enum sim_decode decode_infiniband(size_t length_bytes)
+{
+	struct sim_span span;
+
+	return sim_packet_decode_infiniband(frame, length_bytes, &packet, &span, &route);
+}
+
+/*
+ * The sample packet of the specification (test_icrc.c says where it is quoted), all but the VCRC,
+ * which is ours. It has virtual lane 7; we send on lane 0.
+ */
+void test_packet_of_the_specification(void)
+{
+	static const uint8_t sample[] = {0x70, 0x12, 0x37, 0x5c, 0x00, 0x0e, 0x17, 0xd2, 0x0a, 0x20,
+					 0x24, 0x87, 0x00, 0x87, 0xb1, 0xb3, 0x00, 0x0d, 0xec, 0x2a,
+					 0x01, 0x71, 0x0a, 0x1c, 0x01, 0x5d, 0x40, 0x02, 0x38, 0xf2,
+					 0x7a, 0x05, 0x00, 0x00, 0x00, 0x0e, 0xbb, 0x88, 0x4d, 0x85,
+					 0xfd, 0x5c, 0xfb, 0xa4, 0x72, 0x8b, 0xc0, 0x69, 0x0e, 0xd4,
+					 0x00, 0x00, 0x96, 0x25, 0xb7, 0x5a, 0x45, 0xfa};
+
+	struct sim_span span;
+
+	memcpy(frame, sample, sizeof(sample));
+	TEST_ASSERT_EQUAL_STRING("ok", sim_decode_str(sim_packet_decode_infiniband(
+					       frame, sizeof(sample), &packet, &span, &route)));
+	TEST_ASSERT_EQUAL_HEX8(SIM_RC_WRITE_ONLY, packet.opcode);
+	TEST_ASSERT_EQUAL_UINT8(1, route.sl);
+	TEST_ASSERT_EQUAL_HEX16(0x375c, route.dlid);
+	TEST_ASSERT_EQUAL_HEX16(0x17d2, route.slid);
+	TEST_ASSERT_FALSE(route.has_grh);
+	TEST_ASSERT_EQUAL_HEX16(0x2487, packet.pkey);
+	TEST_ASSERT_EQUAL_HEX32(0x87b1b3, packet.dest_qpn);
+	TEST_ASSERT_EQUAL_HEX32(0x0dec2a, packet.psn);
+	TEST_ASSERT_EQUAL_HEX64(0x01710a1c015d4002, packet.remote_addr);
+	TEST_ASSERT_EQUAL_HEX32(0x38f27a05, packet.rkey);
+	TEST_ASSERT_EQUAL_UINT32(14, packet.dma_bytes);
+	TEST_ASSERT_EQUAL_UINT32(14, packet.payload_bytes);
+	TEST_ASSERT_EQUAL_UINT(sizeof(sample), sim_packet_encode(&packet, &route, copy, again));
+	again[0] |= 0x70;
+	TEST_ASSERT_EQUAL_HEX8_ARRAY(sample, again, sizeof(sample) - 2);
+}
+
+static size_t small_infiniband_frame(bool grh)
+{
+	static struct sim_span span;
+
+	span = (struct sim_span){payload, 5};
+	random_packet(SIM_RC_SEND_ONLY);
+	random_infiniband_route(grh);
+	packet.payload_bytes = 5;
+	packet.spans = &span;
+	packet.span_count = 1;
+	return sim_packet_encode(&packet, &route, copy, frame);
+}
+
+void test_packet_infiniband_truncated_anywhere(void)
+{
+	for (int grh = 0; grh < 2; grh++) {
+		const size_t length_bytes = small_infiniband_frame(grh);
+
+		for (size_t cut = 0; cut < length_bytes; cut++) {
+			uint8_t *exact = malloc(cut ? cut : 1);
+			struct sim_span span;
+			enum sim_decode result;
+
+			memcpy(exact, frame, cut);
+			result = sim_packet_decode_infiniband(exact, cut, &packet, &span, &route);
+			free(exact);
+			TEST_ASSERT_EQUAL_INT(SIM_DECODE_TRUNCATED, result);
+		}
+		TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode_infiniband(length_bytes));
+	}
+}
+
+/* The LRH and GRH are honest, but the packet ends inside the headers of its opcode. */
+void test_packet_infiniband_truncated_extension_headers(void)
+{
+	for (unsigned int opcode = 0; opcode < 256; opcode++) {
+		size_t length_bytes;
+
+		if (!(sim_opcodes[opcode].flags & SIM_OP_VALID))
+			continue;
+		random_packet((uint8_t)opcode);
+		random_infiniband_route(true);
+		length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+		frame[5]--;
+		frame[8 + 5] -= 4;
+		TEST_ASSERT_EQUAL_INT_MESSAGE(SIM_DECODE_TRUNCATED,
+					      decode_infiniband(length_bytes - 4),
+					      sim_opcodes[opcode].name);
+	}
+}
+
+void test_packet_not_infiniband(void)
+{
+	static const struct {
+		bool grh;
+		uint8_t offset, bits;
+		enum sim_decode want;
+		const char *what;
+	} rows[] = {
+		{false, 0, 0x01, SIM_DECODE_NOT_INFINIBAND, "link version"},
+		{false, 1, 0x02, SIM_DECODE_NOT_INFINIBAND, "raw, no next header"},
+		{true, 1, 0x02, SIM_DECODE_NOT_INFINIBAND, "raw, IPv6"},
+		{false, 5, 0x01, SIM_DECODE_TRUNCATED, "a word more than there is"},
+		{false, 5, 0x08, SIM_DECODE_NOT_INFINIBAND, "less than there is"},
+		{true, 8, 0x20, SIM_DECODE_NOT_INFINIBAND, "GRH version"},
+		{true, 8 + 6, 0x01, SIM_DECODE_NOT_INFINIBAND, "GRH next header"},
+		{true, 8 + 4, 0x01, SIM_DECODE_TRUNCATED, "GRH payload length, more"},
+		{true, 8 + 5, 0x08, SIM_DECODE_NOT_INFINIBAND, "GRH payload length, less"},
+		{false, 8 + 1, 0x01, SIM_DECODE_BAD_VERSION, "BTH version"},
+		{false, 8, 0xc0, SIM_DECODE_BAD_OPCODE, "opcode"},
+		{false, 1, 0x10, SIM_DECODE_BAD_ICRC, "service level"},
+		{false, 0, 0x10, SIM_DECODE_BAD_VCRC, "virtual lane"},
+		{true, 2, 0x10, SIM_DECODE_BAD_VCRC, "DLID, with a GRH"},
+		{true, 8 + 7, 0x10, SIM_DECODE_BAD_VCRC, "hop limit"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const size_t length_bytes = small_infiniband_frame(rows[i].grh);
+
+		frame[rows[i].offset] ^= rows[i].bits;
+		TEST_ASSERT_EQUAL_STRING_MESSAGE(sim_decode_str(rows[i].want),
+						 sim_decode_str(decode_infiniband(length_bytes)),
+						 rows[i].what);
+	}
+}
+
+void test_packet_infiniband_bad_pad(void)
+{
+	struct sim_span none = {payload, 0};
+	size_t length_bytes;
+
+	small_infiniband_frame(false);
+	packet.payload_bytes = 0;
+	packet.spans = &none;
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	frame[8 + 1] |= 0x10;
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_PAD, decode_infiniband(length_bytes));
+}
+
+/* All of it can be read after either, and every bit matters. */
+void test_packet_bad_vcrc_and_icrc(void)
+{
+	const size_t length_bytes = small_infiniband_frame(true);
+	const struct sim_packet want = packet;
+
+	for (unsigned int bit = 0; bit < 48; bit++) {
+		frame[length_bytes - 6 + bit / 8] ^= (uint8_t)(1 << bit % 8);
+		TEST_ASSERT_EQUAL_INT(bit < 32 ? SIM_DECODE_BAD_ICRC : SIM_DECODE_BAD_VCRC,
+				      decode_infiniband(length_bytes));
+		check_same_packet(&want, &packet, "after a bad CRC");
+		frame[length_bytes - 6 + bit / 8] ^= (uint8_t)(1 << bit % 8);
+	}
+}
+
+void test_packet_infiniband_survives_noise(void)
+{
+	for (unsigned int round = 0; round < 20000; round++) {
+		const size_t length_bytes = small_infiniband_frame(round & 1);
+		const size_t cut = random_u64() % (length_bytes + 1);
+		uint8_t *exact = malloc(cut ? cut : 1);
+		struct sim_span span;
+
+		for (unsigned int i = 0; i < round % 4 + 1; i++)
+			frame[random_u64() % length_bytes] = (uint8_t)random_u64();
+		memcpy(exact, frame, cut);
+		sim_packet_decode_infiniband(exact, cut, &packet, &span, &route);
+		TEST_ASSERT_TRUE(
+			packet.span_count == 0 ||
+			((const uint8_t *)span.base >= exact &&
+			 (const uint8_t *)span.base + span.length_bytes + 6 <= exact + cut));
+		free(exact);
+	}
+}
+
+static void check_each(uint8_t want, const uint8_t *bytes, size_t length_bytes)
+{
+	while (length_bytes--)
+		TEST_ASSERT_EQUAL_HEX8(want, *bytes++);
+}
+
+void test_packet_grh_of_infiniband(void)
+{
+	uint8_t grh[40];
+
+	small_infiniband_frame(true);
+	sim_packet_grh(&packet, &route, grh);
+	TEST_ASSERT_EQUAL_HEX8_ARRAY(frame + 8, grh, 40);
+	small_infiniband_frame(false);
+	sim_packet_grh(&packet, &route, grh);
+	check_each(0xcc, grh, 40);
 }
 
 /* An RC SEND Only of 5 bytes over IPv4 or IPv6; the base of the tests of bad input. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/pcapfile.h"
+#include "sim/trace.h"
 #include "unity.h"
 
 #include <errno.h>
@@ -49,7 +50,7 @@ static void add(struct pcapfile *file, unsigned int first, unsigned int count)
 
 	for (unsigned int i = first; i < first + count; i++) {
 		memset(frame, (int)(i & 0xff), sizeof(frame));
-		pcapfile_frame(file, frame_ns(i), frame, frame_bytes(i));
+		pcapfile_frame(file, frame_ns(i), frame, frame_bytes(i), 0);
 	}
 }
 
@@ -90,7 +91,7 @@ static off_t size_of(const char *name)
 
 void test_pcapfile_empty_file_is_a_capture(void)
 {
-	pcapfile_close(pcapfile_open(path, error, sizeof(error)));
+	pcapfile_close(pcapfile_open(path, false, error, sizeof(error)));
 	TEST_ASSERT_EQUAL_UINT(0, read_back());
 	TEST_ASSERT_EQUAL_INT(HEADER_BYTES, size_of(path));
 	TEST_ASSERT_EQUAL_STRING("", error);
@@ -98,7 +99,7 @@ void test_pcapfile_empty_file_is_a_capture(void)
 
 void test_pcapfile_read_back(void)
 {
-	struct pcapfile *file = pcapfile_open(path, error, sizeof(error));
+	struct pcapfile *file = pcapfile_open(path, false, error, sizeof(error));
 
 	add(file, 0, 1000);
 	TEST_ASSERT_FALSE(pcapfile_failed(file));
@@ -109,7 +110,7 @@ void test_pcapfile_read_back(void)
 /* At any moment the file is a whole capture, at most 64 KiB behind. */
 void test_pcapfile_grows_by_whole_records(void)
 {
-	struct pcapfile *file = pcapfile_open(path, error, sizeof(error));
+	struct pcapfile *file = pcapfile_open(path, false, error, sizeof(error));
 	off_t given_bytes = HEADER_BYTES;
 
 	for (unsigned int i = 0; i < 300; i++) {
@@ -128,10 +129,10 @@ void test_pcapfile_grows_by_whole_records(void)
 void test_pcapfile_largest_frame(void)
 {
 	static uint8_t frame[PCAPFILE_FRAME_BYTES_MAX];
-	struct pcapfile *file = pcapfile_open(path, error, sizeof(error));
+	struct pcapfile *file = pcapfile_open(path, false, error, sizeof(error));
 
 	for (unsigned int i = 0; i < 20; i++)
-		pcapfile_frame(file, i, frame, sizeof(frame));
+		pcapfile_frame(file, i, frame, sizeof(frame), 0);
 	pcapfile_close(file);
 	TEST_ASSERT_EQUAL_INT(HEADER_BYTES + 20 * (RECORD_BYTES + PCAPFILE_FRAME_BYTES_MAX),
 			      size_of(path));
@@ -143,8 +144,8 @@ void test_pcapfile_two_files_at_once(void)
 	struct pcapfile *one, *two;
 
 	snprintf(other, sizeof(other), "%s.two", path);
-	one = pcapfile_open(path, error, sizeof(error));
-	two = pcapfile_open(other, error, sizeof(error));
+	one = pcapfile_open(path, false, error, sizeof(error));
+	two = pcapfile_open(other, false, error, sizeof(error));
 	add(two, 0, 7);
 	add(one, 0, 100);
 	pcapfile_close(one);
@@ -157,12 +158,12 @@ void test_pcapfile_two_files_at_once(void)
 void test_pcapfile_unwritable_path(void)
 {
 	errno = 0;
-	TEST_ASSERT_NULL(pcapfile_open("/nonexistent/x.pcap", error, sizeof(error)));
+	TEST_ASSERT_NULL(pcapfile_open("/nonexistent/x.pcap", false, error, sizeof(error)));
 	TEST_ASSERT_EQUAL_INT(ENOENT, errno);
 	TEST_ASSERT_EQUAL_STRING("/nonexistent/x.pcap: No such file or directory", error);
-	TEST_ASSERT_NULL(pcapfile_open("/", error, sizeof(error)));
+	TEST_ASSERT_NULL(pcapfile_open("/", false, error, sizeof(error)));
 	TEST_ASSERT_EQUAL_INT(EISDIR, errno);
-	TEST_ASSERT_NULL(pcapfile_open("/dev/full", error, sizeof(error)));
+	TEST_ASSERT_NULL(pcapfile_open("/dev/full", false, error, sizeof(error)));
 	TEST_ASSERT_EQUAL_INT(ENOSPC, errno);
 	TEST_ASSERT_EQUAL_STRING("/dev/full: No space left on device", error);
 }
@@ -174,10 +175,10 @@ void test_pcapfile_pipe_is_refused(void)
 
 	unlink(path);
 	TEST_ASSERT_EQUAL_INT(0, mkfifo(path, 0600));
-	TEST_ASSERT_NULL(pcapfile_open(path, error, sizeof(error)));
+	TEST_ASSERT_NULL(pcapfile_open(path, false, error, sizeof(error)));
 	TEST_ASSERT_EQUAL_INT(ENXIO, errno);
 	reader = open(path, O_RDONLY | O_NONBLOCK);
-	TEST_ASSERT_NULL(pcapfile_open(path, error, sizeof(error)));
+	TEST_ASSERT_NULL(pcapfile_open(path, false, error, sizeof(error)));
 	TEST_ASSERT_EQUAL_INT(ESPIPE, errno);
 	close(reader);
 }
@@ -189,15 +190,72 @@ void test_pcapfile_64_files_at_most(void)
 
 	for (unsigned int i = 0; i < 64; i++) {
 		snprintf(name, sizeof(name), "%s.%u", path, i);
-		files[i] = pcapfile_open(name, error, sizeof(error));
+		files[i] = pcapfile_open(name, false, error, sizeof(error));
 		unlink(name);
 		TEST_ASSERT_NOT_NULL_MESSAGE(files[i], error);
 	}
-	TEST_ASSERT_NULL(pcapfile_open(path, error, sizeof(error)));
+	TEST_ASSERT_NULL(pcapfile_open(path, false, error, sizeof(error)));
 	TEST_ASSERT_EQUAL_INT(EMFILE, errno);
 	for (unsigned int i = 0; i < 64; i++)
 		pcapfile_close(files[i]);
-	files[0] = pcapfile_open(path, error, sizeof(error));
+	files[0] = pcapfile_open(path, false, error, sizeof(error));
 	TEST_ASSERT_NOT_NULL(files[0]);
 	pcapfile_close(files[0]);
+}
+
+/* Wireshark's wiretap/erf_record.h: time, type, flags, lengths, then the frame. */
+void test_pcapfile_infiniband_is_erf(void)
+{
+	struct pcapfile *file = pcapfile_open(path, true, error, sizeof(error));
+	static const uint64_t times_ns[] = {0, 1, 999999999, 1500000000, 7000000123};
+	char why[PCAP_ERRBUF_SIZE] = "";
+	struct pcap_pkthdr *header;
+	uint8_t frame[100];
+	const u_char *bytes;
+	pcap_t *pcap;
+
+	TEST_ASSERT_NOT_NULL_MESSAGE(file, error);
+	memset(frame, 0x5a, sizeof(frame));
+	for (unsigned int i = 0; i < 5; i++)
+		pcapfile_frame(file, times_ns[i], frame, sizeof(frame) - i,
+			       SIM_FRAME_INFINIBAND | (i == 3 ? SIM_FRAME_LOST : 0));
+	pcapfile_frame(file, 8000000000, frame, sizeof(frame), 0); /* Ethernet: not in this file */
+	pcapfile_close(file);
+
+	pcap = pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, why);
+	TEST_ASSERT_NOT_NULL_MESSAGE(pcap, why);
+	TEST_ASSERT_EQUAL_INT(DLT_ERF, pcap_datalink(pcap));
+	for (unsigned int i = 0; i < 5; i++) {
+		uint64_t time = 0, ns;
+
+		TEST_ASSERT_EQUAL_INT(1, pcap_next_ex(pcap, &header, &bytes));
+		TEST_ASSERT_EQUAL_UINT(16 + sizeof(frame) - i, header->caplen);
+		TEST_ASSERT_EQUAL_UINT(16 + sizeof(frame) - i, header->len);
+		TEST_ASSERT_EQUAL_UINT64(times_ns[i], (uint64_t)header->ts.tv_sec * 1000000000u +
+							      (uint64_t)header->ts.tv_usec);
+		for (unsigned int b = 8; b-- > 0;)
+			time = time << 8 | bytes[b];
+		ns = (time >> 32) * 1000000000 +
+		     (((time & 0xffffffff) * 1000000000 + (UINT64_C(1) << 31)) >> 32);
+		TEST_ASSERT_EQUAL_UINT64(times_ns[i], ns);
+		TEST_ASSERT_EQUAL_HEX8(21, bytes[8]);
+		TEST_ASSERT_EQUAL_HEX8(i == 3 ? 0x14 : 0x04, bytes[9]);
+		TEST_ASSERT_EQUAL_UINT(16 + sizeof(frame) - i, bytes[10] << 8 | bytes[11]);
+		TEST_ASSERT_EQUAL_UINT(0, bytes[12] | bytes[13]);
+		TEST_ASSERT_EQUAL_UINT(sizeof(frame) - i, bytes[14] << 8 | bytes[15]);
+		TEST_ASSERT_EQUAL_MEMORY(frame, bytes + 16, sizeof(frame) - i);
+	}
+	TEST_ASSERT_EQUAL_INT(PCAP_ERROR_BREAK, pcap_next_ex(pcap, &header, &bytes));
+	pcap_close(pcap);
+}
+
+void test_pcapfile_ethernet_leaves_infiniband_out(void)
+{
+	struct pcapfile *file = pcapfile_open(path, false, error, sizeof(error));
+	const uint8_t frame[60] = {0};
+
+	pcapfile_frame(file, 5, frame, sizeof(frame), SIM_FRAME_INFINIBAND);
+	add(file, 0, 2);
+	pcapfile_close(file);
+	TEST_ASSERT_EQUAL_UINT(2, read_back());
 }

@@ -57,7 +57,7 @@ static void add(struct pcapfile *file, unsigned int first, unsigned int count)
 
 	for (unsigned int i = first; i < first + count; i++) {
 		memset(frame, (int)(i & 0xff), sizeof(frame));
-		pcapfile_frame(file, frame_ns(i), frame, frame_bytes(i));
+		pcapfile_frame(file, frame_ns(i), frame, frame_bytes(i), 0);
 	}
 }
 
@@ -101,7 +101,7 @@ static int in_child(void (*end)(struct pcapfile *file))
 		setrlimit(RLIMIT_CORE, &no_core);
 		/* The runner has handlers of its own for these. */
 		signal(SIGSEGV, SIG_DFL);
-		file = pcapfile_open(path, error, sizeof(error));
+		file = pcapfile_open(path, false, error, sizeof(error));
 		if (!file)
 			_exit(99);
 		add(file, 0, FRAMES);
@@ -219,7 +219,7 @@ static void kill_while_it_writes(off_t at_bytes)
 	TEST_ASSERT_EQUAL_INT(0, pipe(alive));
 	child = fork();
 	if (child == 0) {
-		struct pcapfile *file = pcapfile_open(path, error, sizeof(error));
+		struct pcapfile *file = pcapfile_open(path, false, error, sizeof(error));
 
 		for (unsigned int i = 0;; i++)
 			add(file, i, 1);
@@ -267,7 +267,7 @@ void test_pcapfile_end_earlier_handlers_are_called(void)
 
 		signal(SIGTERM, on_term);
 		signal(SIGSEGV, on_guarded_fault);
-		file = pcapfile_open(path, error, sizeof(error));
+		file = pcapfile_open(path, false, error, sizeof(error));
 		for (volatile unsigned int i = 0; i < FRAMES; i += 100) {
 			add(file, i, 100);
 			if (!sigsetjmp(guard, 1))
@@ -324,7 +324,7 @@ void test_pcapfile_end_full_disk_keeps_whole_records(void)
 
 		if (!freopen(said, "w", stderr) || setrlimit(RLIMIT_FSIZE, &limit))
 			_exit(97);
-		file = pcapfile_open(path, error, sizeof(error));
+		file = pcapfile_open(path, false, error, sizeof(error));
 		add(file, 0, 3 * FRAMES);
 		if (!pcapfile_failed(file))
 			_exit(96);

@@ -248,3 +248,47 @@ void test_completions_carry_the_worlds_time(void)
 	sim_world_run(engine.world);
 	TEST_ASSERT_EQUAL_UINT64(4711, sim_cq_peek(engine.sides[0].send_cq)->timestamp_ns);
 }
+
+/* The limits themselves are allowed, all at once. */
+void test_caps_of_the_device(void)
+{
+	struct sim_device *device = engine.sides[0].device;
+	struct sim_profile small = *device->profile;
+	struct sim_qp_init init = good();
+	struct sim_qp *qp;
+
+	small.limits.max_qp_wr = 8;
+	small.limits.max_sge = 3;
+	small.max_inline_bytes = 33;
+	device->profile = &small;
+	init.cap = (struct ibv_qp_cap){8, 8, 3, 3, 33};
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_create(device, &init, &qp));
+	sim_qp_destroy(qp);
+}
+
+/* A QP with an SRQ, and the sending end of XRC, have no receive queue. */
+void test_qps_without_a_receive_queue(void)
+{
+	struct sim_device *device = engine.sides[0].device;
+	struct sim_srq_init srq_init = {.pd = 1, .attr = {.max_wr = 1, .max_sge = 1}};
+	struct sim_qp_init init = good();
+	struct sim_srq *srq;
+	struct sim_qp *qp;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_srq_create(device, &srq_init, &srq));
+	init.srq = srq;
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_create(device, &init, &qp));
+	TEST_ASSERT_EQUAL_UINT32(0, init.cap.max_recv_wr);
+	TEST_ASSERT_EQUAL_UINT32(0, qp->rq.max_wr);
+	TEST_ASSERT_EQUAL_UINT32(4, qp->sq.max_wr);
+	TEST_ASSERT_EQUAL_INT(EBUSY, sim_srq_destroy(srq));
+	sim_qp_destroy(qp);
+	TEST_ASSERT_EQUAL_INT(0, sim_srq_destroy(srq));
+	init = good();
+	init.type = IBV_QPT_XRC_SEND;
+	init.recv_cq = NULL;
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_create(device, &init, &qp));
+	TEST_ASSERT_EQUAL_UINT32(0, qp->rq.max_wr);
+	TEST_ASSERT_EQUAL_UINT32(0, init.cap.max_recv_sge);
+	sim_qp_destroy(qp);
+}

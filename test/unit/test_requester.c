@@ -414,3 +414,45 @@ void test_bursts_take_turns(void)
 	}
 	sim_qp_destroy(other);
 }
+
+/* max_rd_atomic 0: no READ can ever start. */
+void test_read_without_max_rd_atomic(void)
+{
+	const struct ibv_qp_attr attr = {.max_rd_atomic = 0, .qp_state = IBV_QPS_SQD};
+
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(qp(), &attr, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0,
+			      sim_qp_modify(qp(), &attr, IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC));
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(qp(), &(struct ibv_qp_attr){.qp_state = IBV_QPS_RTS},
+					       IBV_QP_STATE));
+	post_and_run(&(struct engine_send){.opcode = IBV_WR_RDMA_READ, .wr_id = 1, .bytes = 8});
+	expect(1, IBV_WC_LOC_QP_OP_ERR);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
+}
+
+/* Inline data of several packets has no memory to be checked. */
+void test_inline_data_in_many_packets(void)
+{
+	again(&(struct engine_config){.peer = true, .max_inline = 600});
+	post_and_run(&(struct engine_send){
+		.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 600, .flags = IBV_SEND_INLINE});
+	TEST_ASSERT_EQUAL_UINT(3, engine.frame_count);
+	expect_none();
+}
+
+/* In SQD what has been started goes on; its local error ends the send queue as it does in RTS. */
+void test_local_error_of_uc_in_sqd(void)
+{
+	struct engine_side *side = &engine.sides[0];
+
+	again(&(struct engine_config){.peer = true, .type = IBV_QPT_UC});
+	post(&(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 200 * 256});
+	TEST_ASSERT_TRUE(sim_requester_run(qp()));
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(qp(), &(struct ibv_qp_attr){.qp_state = IBV_QPS_SQD},
+					       IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0, sim_mr_destroy(side->mr));
+	side->mr = NULL;
+	sim_world_run(engine.world);
+	expect(1, IBV_WC_LOC_PROT_ERR);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_SQE, qp()->state);
+}

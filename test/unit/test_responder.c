@@ -557,6 +557,14 @@ static const struct refusal refusals[] = {
 	 0, IBV_EVENT_QP_REQ_ERR},
 	{"above 2 GiB", SIM_RC_READ_REQUEST, 0, 0x80000001, 0, 0, 0, 0, SIM_NAK_INVALID_REQUEST, 0,
 	 IBV_EVENT_QP_REQ_ERR},
+	{"write above 2 GiB", SIM_RC_WRITE_FIRST, 256, 0x80000001, 0, 0, 0, 0,
+	 SIM_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR},
+	{"write of 2 GiB", SIM_RC_WRITE_FIRST, 256, 0x80000000, 0, 0, 0, 0, SIM_NAK_REMOTE_ACCESS,
+	 0, IBV_EVENT_QP_ACCESS_ERR},
+	{"read of 2 GiB", SIM_RC_READ_REQUEST, 0, 0x80000000, 0, 0, 0, 0, SIM_NAK_REMOTE_ACCESS, 0,
+	 IBV_EVENT_QP_ACCESS_ERR},
+	{"atomic with a payload", SIM_RC_FETCH_ADD, 8, 0, 0, 0, 0, 0, SIM_NAK_INVALID_REQUEST, 0,
+	 IBV_EVENT_QP_REQ_ERR},
 	{"send too long", SIM_RC_SEND_ONLY, 101, 0, 0, 0, 0, 100, SIM_NAK_INVALID_REQUEST,
 	 IBV_WC_LOC_LEN_ERR, 0},
 	{"short first of a send", SIM_RC_SEND_FIRST, 255, 0, 0, 0, 0, 1000, SIM_NAK_INVALID_REQUEST,
@@ -763,4 +771,84 @@ void test_uc_drops_what_it_does_not_accept(void)
 	inject_uc(SIM_RC_SEND_ONLY, 3, 6, 0);
 	expect(1, IBV_WC_SUCCESS, NULL);
 	TEST_ASSERT_EQUAL_UINT(0, engine.frame_count);
+}
+
+/* The receive of a WRITE with immediate that is denied tells it; REM_ACCESS_ERR is a quirk. */
+void test_denied_write_with_immediate_ends_its_receive(void)
+{
+	static const enum ibv_wc_status statuses[] = {IBV_WC_LOC_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct sim_packet packet;
+		struct sim_span span;
+
+		fresh();
+		engine.sides[0].device->quirks.imm_write_receive_is_remote_error = i;
+		post(1, 100);
+		packet = engine_packet(&engine, SIM_RC_WRITE_ONLY_IMM, ENGINE_PSN);
+		packet.rkey ^= 0x1000;
+		packet.dma_bytes = 8;
+		engine_payload(&packet, &span, data, 8);
+		engine_inject(&engine, &packet);
+		expect(1, statuses[i], NULL);
+		expect_aeth(0, SIM_NAK_REMOTE_ACCESS, 0);
+		TEST_ASSERT_EQUAL_UINT(0, engine_events(&engine, IBV_EVENT_QP_ACCESS_ERR));
+		TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
+	}
+}
+
+void test_more_atomics_than_max_dest_rd_atomic(void)
+{
+	again(&(struct engine_config){.peer = true, .rtr_only = true, .reads = 2});
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct sim_packet packet = fetch_add(i, 1);
+
+		sim_responder_receive(qp(), &packet);
+	}
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
+	TEST_ASSERT_EQUAL_UINT(1, engine_events(&engine, IBV_EVENT_QP_REQ_ERR));
+	TEST_ASSERT_EQUAL_UINT64(2, counter());
+}
+
+/* What a receive WR cannot hold is its program's fault on UC too. */
+void test_uc_ends_with_the_fault_of_its_own_receive(void)
+{
+	open_uc();
+	post(1, 100);
+	inject_uc(SIM_RC_SEND_ONLY, 0, 101, 0);
+	expect(1, IBV_WC_LOC_LEN_ERR, NULL);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
+
+	open_uc();
+	post(1, 100);
+	engine_poison(memory() + 50, 1);
+	inject_uc(SIM_RC_SEND_ONLY, 0, 60, 0);
+	expect(1, IBV_WC_LOC_PROT_ERR, NULL);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
+	TEST_ASSERT_EQUAL_UINT(0, engine.frame_count);
+}
+
+/* Quirks: what a peer of another path MTU sends, and a message longer than its receive. */
+void test_quirks_of_a_receive(void)
+{
+	engine.sides[0].device->quirks.packet_sizes_unchecked = true;
+	post(1, 1000);
+	inject(SIM_RC_SEND_FIRST, 0, 200, 0);
+	inject(SIM_RC_SEND_LAST, 1, 300, 0);
+	expect(1, IBV_WC_SUCCESS, NULL);
+
+	fresh();
+	engine.sides[0].device->quirks.short_receive_is_operation_error = true;
+	post(1, 100);
+	inject(SIM_RC_SEND_ONLY, 0, 101, 0);
+	expect(1, IBV_WC_LOC_QP_OP_ERR, NULL);
+	expect_aeth(0, SIM_NAK_REMOTE_OPERATION, 0);
+
+	fresh();
+	engine.sides[0].device->quirks.bad_receive_is_operation_error = true;
+	post(1, 100);
+	engine_poison(memory() + 50, 1);
+	inject(SIM_RC_SEND_ONLY, 0, 60, 0);
+	expect(1, IBV_WC_LOC_QP_OP_ERR, NULL);
+	expect_aeth(0, SIM_NAK_REMOTE_OPERATION, 0);
 }

@@ -343,11 +343,12 @@ void test_memory_that_cannot_be_registered(void)
 
 void test_verbs_that_are_not_there_answer_in_their_convention(void)
 {
-	struct ibv_td_init_attr attr = {0};
+	struct ibv_counters_init_attr counters = {0};
+	struct ibv_wq_init_attr wq = {0};
 
-	expect_null(EOPNOTSUPP, ibv_alloc_mw(pd, IBV_MW_TYPE_1));
-	expect_null(EOPNOTSUPP, ibv_alloc_td(context, &attr));
-	expect_null(EOPNOTSUPP, ibv_alloc_null_mr(pd));
+	expect_null(EOPNOTSUPP, ibv_create_counters(context, &counters));
+	expect_null(EOPNOTSUPP, ibv_create_wq(context, &wq));
+	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, ibv_destroy_flow(&(struct ibv_flow){.context = context}));
 }
 
 void test_fault_rules_that_cannot_be(void)

@@ -118,7 +118,13 @@ static uint8_t *put_ip(uint8_t *at, const struct frame *f, size_t bytes)
 
 static uint8_t *put_headers(uint8_t *at, const struct frame *f)
 {
-	switch (f->opcode) {
+	bool xrc = f->opcode >> 5 == 5;
+	uint8_t opcode = xrc ? f->opcode & 0x1f : f->opcode;
+
+	/* XRCETH, of requests: all but 0x0d to 0x12 */
+	if (xrc && (opcode < 0x0d || opcode > 0x12))
+		at = put(at, 5, 4);
+	switch (opcode) {
 	case 0x06: /* RETH */
 	case 0x0a:
 	case 0x0c:
@@ -132,7 +138,7 @@ static uint8_t *put_headers(uint8_t *at, const struct frame *f)
 	case 0x12:
 		at = put(at, f->syndrome, 1);
 		at = put(at, f->msn, 3);
-		return f->opcode == 0x12 ? put(at, f->value, 8) : at;
+		return opcode == 0x12 ? put(at, f->value, 8) : at;
 	case 0x13: /* AtomicETH */
 	case 0x14:
 		memset(at, 0, 28);
@@ -257,6 +263,26 @@ void test_every_kind_of_message_is_good(void)
 	SEND(6);
 	ACK(6, 5);
 	is_good();
+}
+
+void test_xrc_is_as_rc_with_a_header_more(void)
+{
+	REQUEST(0xa4, 0, .bytes = 3);
+	REQUEST(0xaa, 1, .length = 5, .bytes = 5);
+	REQUEST(0xac, 2, .length = 8);
+	REQUEST(0xb4, 3);
+	ANSWER(0xb0, 2, 3, .bytes = 8);
+	ANSWER(0xb2, 3, 4, .value = 9);
+	REQUEST(0xa4, 4);
+	ANSWER(0xb1, 4, 5);
+	is_good();
+}
+
+void test_xrc_gap_is_found(void)
+{
+	REQUEST(0xa4, 0);
+	REQUEST(0xa4, 2);
+	is_bad(1, "packet 2: psn: 0x000002, the next is 0x000001");
 }
 
 void test_loss_and_repair_are_good(void)

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "names.h"
+
+#include "sim/opcode.h"
+#include "sim/packet.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+const struct bit_name attr_names[] = {
+	{IBV_QP_CUR_STATE, "CUR_STATE"},
+	{IBV_QP_PORT, "PORT"},
+	{IBV_QP_PKEY_INDEX, "PKEY_INDEX"},
+	{IBV_QP_QKEY, "QKEY"},
+	{IBV_QP_ACCESS_FLAGS, "ACCESS_FLAGS"},
+	{IBV_QP_AV, "AV"},
+	{IBV_QP_PATH_MTU, "PATH_MTU"},
+	{IBV_QP_DEST_QPN, "DEST_QPN"},
+	{IBV_QP_RQ_PSN, "RQ_PSN"},
+	{IBV_QP_SQ_PSN, "SQ_PSN"},
+	{IBV_QP_TIMEOUT, "TIMEOUT"},
+	{IBV_QP_RETRY_CNT, "RETRY_CNT"},
+	{IBV_QP_RNR_RETRY, "RNR_RETRY"},
+	{IBV_QP_MIN_RNR_TIMER, "MIN_RNR_TIMER"},
+	{IBV_QP_MAX_QP_RD_ATOMIC, "MAX_QP_RD_ATOMIC"},
+	{IBV_QP_MAX_DEST_RD_ATOMIC, "MAX_DEST_RD_ATOMIC"},
+	{IBV_QP_EN_SQD_ASYNC_NOTIFY, "EN_SQD_ASYNC_NOTIFY"},
+	{IBV_QP_ALT_PATH, "ALT_PATH"},
+	{IBV_QP_PATH_MIG_STATE, "PATH_MIG_STATE"},
+	{0},
+};
+
+const struct bit_name caps_names[] = {
+	{IBV_DEVICE_RESIZE_MAX_WR, "RESIZE_MAX_WR"},
+	{IBV_DEVICE_BAD_PKEY_CNTR, "BAD_PKEY_CNTR"},
+	{IBV_DEVICE_BAD_QKEY_CNTR, "BAD_QKEY_CNTR"},
+	{IBV_DEVICE_RAW_MULTI, "RAW_MULTI"},
+	{IBV_DEVICE_AUTO_PATH_MIG, "AUTO_PATH_MIG"},
+	{IBV_DEVICE_CHANGE_PHY_PORT, "CHANGE_PHY_PORT"},
+	{IBV_DEVICE_UD_AV_PORT_ENFORCE, "UD_AV_PORT_ENFORCE"},
+	{IBV_DEVICE_CURR_QP_STATE_MOD, "CURR_QP_STATE_MOD"},
+	{IBV_DEVICE_SHUTDOWN_PORT, "SHUTDOWN_PORT"},
+	{IBV_DEVICE_INIT_TYPE, "INIT_TYPE"},
+	{IBV_DEVICE_PORT_ACTIVE_EVENT, "PORT_ACTIVE_EVENT"},
+	{IBV_DEVICE_SYS_IMAGE_GUID, "SYS_IMAGE_GUID"},
+	{IBV_DEVICE_RC_RNR_NAK_GEN, "RC_RNR_NAK_GEN"},
+	{IBV_DEVICE_SRQ_RESIZE, "SRQ_RESIZE"},
+	{IBV_DEVICE_N_NOTIFY_CQ, "N_NOTIFY_CQ"},
+	{IBV_DEVICE_MEM_WINDOW, "MEM_WINDOW"},
+	{IBV_DEVICE_UD_IP_CSUM, "UD_IP_CSUM"},
+	{IBV_DEVICE_XRC, "XRC"},
+	{IBV_DEVICE_MEM_MGT_EXTENSIONS, "MEM_MGT_EXTENSIONS"},
+	{IBV_DEVICE_MEM_WINDOW_TYPE_2A, "MEM_WINDOW_TYPE_2A"},
+	{IBV_DEVICE_MEM_WINDOW_TYPE_2B, "MEM_WINDOW_TYPE_2B"},
+	{IBV_DEVICE_RC_IP_CSUM, "RC_IP_CSUM"},
+	{IBV_DEVICE_RAW_IP_CSUM, "RAW_IP_CSUM"},
+	{IBV_DEVICE_MANAGED_FLOW_STEERING, "MANAGED_FLOW_STEERING"},
+	{0},
+};
+
+const struct bit_name header_names[] = {
+	{SIM_OP_RDETH, "RDETH"},
+	{SIM_OP_DETH, "DETH"},
+	{SIM_OP_XRCETH, "XRCETH"},
+	{SIM_OP_RETH, "RETH"},
+	{SIM_OP_ATOMICETH, "AtomicETH"},
+	{SIM_OP_AETH, "AETH"},
+	{SIM_OP_ATOMICACKETH, "AtomicAckETH"},
+	{SIM_OP_IMMDT, "ImmDt"},
+	{SIM_OP_IETH, "IETH"},
+	{0},
+};
+
+const struct bit_name kind_names[] = {
+	{SIM_OP_SEND, "send"},
+	{SIM_OP_WRITE, "write"},
+	{SIM_OP_READ, "read"},
+	{SIM_OP_ATOMIC, "atomic"},
+	{SIM_OP_READ_RESPONSE, "read response"},
+	{SIM_OP_ATOMIC_ACK, "atomic response"},
+	{SIM_OP_ACK, "acknowledge"},
+	{SIM_OP_RESYNC, "resync"},
+	{SIM_OP_CNP, "congestion"},
+	{0},
+};
+
+static const char *const wr_names[] = {
+	[IBV_WR_RDMA_WRITE] = "RDMA_WRITE",
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
+	[IBV_WR_SEND] = "SEND",
+	[IBV_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
+	[IBV_WR_RDMA_READ] = "RDMA_READ",
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
+	[IBV_WR_LOCAL_INV] = "LOCAL_INV",
+	[IBV_WR_BIND_MW] = "BIND_MW",
+	[IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
+	[IBV_WR_TSO] = "TSO",
+	[IBV_WR_DRIVER1] = "DRIVER1",
+};
+
+static const char *const wc_opcode_names[] = {
+	[IBV_WC_SEND] = "SEND",		  [IBV_WC_RDMA_WRITE] = "RDMA_WRITE",
+	[IBV_WC_RDMA_READ] = "RDMA_READ", [IBV_WC_COMP_SWAP] = "COMP_SWAP",
+	[IBV_WC_FETCH_ADD] = "FETCH_ADD", [IBV_WC_BIND_MW] = "BIND_MW",
+	[IBV_WC_LOCAL_INV] = "LOCAL_INV",
+};
+
+static const char *const status_names[] = {
+	[IBV_WC_SUCCESS] = "SUCCESS",
+	[IBV_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
+	[IBV_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
+	[IBV_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
+	[IBV_WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR",
+	[IBV_WC_BAD_RESP_ERR] = "BAD_RESP_ERR",
+	[IBV_WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR",
+	[IBV_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
+	[IBV_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
+	[IBV_WC_REM_OP_ERR] = "REM_OP_ERR",
+	[IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
+	[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR",
+	[IBV_WC_REM_INV_RD_REQ_ERR] = "REM_INV_RD_REQ_ERR",
+};
+
+static const char *const event_names[] = {
+	[IBV_EVENT_QP_FATAL] = "QP_FATAL",
+	[IBV_EVENT_QP_REQ_ERR] = "QP_REQ_ERR",
+	[IBV_EVENT_QP_ACCESS_ERR] = "QP_ACCESS_ERR",
+};
+
+static const struct bit_name nak_names[] = {
+	{SIM_AETH_RNR_NAK, "RNR"},
+	{SIM_NAK_PSN_SEQUENCE, "PSN sequence error"},
+	{SIM_NAK_INVALID_REQUEST, "invalid request"},
+	{SIM_NAK_REMOTE_ACCESS, "remote access error"},
+	{SIM_NAK_REMOTE_OPERATION, "remote operational error"},
+	{SIM_NAK_INVALID_RD, "invalid RD request"},
+	{0},
+};
+
+/* A value that the engine's tables have and these have not is a mistake of these. */
+static const char *at(const char *const *names, size_t count, unsigned int value)
+{
+	assert(value < count && names[value]);
+	return names[value];
+}
+
+const char *wr_name(unsigned int wr_opcode)
+{
+	return at(wr_names, sizeof(wr_names) / sizeof(wr_names[0]), wr_opcode);
+}
+
+const char *wc_opcode_name(unsigned int wc_opcode)
+{
+	return at(wc_opcode_names, sizeof(wc_opcode_names) / sizeof(wc_opcode_names[0]), wc_opcode);
+}
+
+const char *status_name(enum ibv_wc_status status)
+{
+	return at(status_names, sizeof(status_names) / sizeof(status_names[0]), status);
+}
+
+const char *event_name(enum ibv_event_type event)
+{
+	return at(event_names, sizeof(event_names) / sizeof(event_names[0]), event);
+}
+
+const char *nak_name(unsigned int syndrome)
+{
+	const struct bit_name *row = nak_names;
+
+	while (row->name && row->bit != syndrome)
+		row++;
+	assert(row->name);
+	return row->name;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of values in <infiniband/verbs.h>, without their prefixes.
+ */
+#ifndef DOCS_GEN_NAMES_H
+#define DOCS_GEN_NAMES_H
+
+#include <infiniband/verbs.h>
+
+struct bit_name {
+	unsigned int bit;
+	const char *name;
+};
+
+/* Rows in the order in which they are shown; a NULL name ends each. */
+extern const struct bit_name attr_names[];   /* enum ibv_qp_attr_mask */
+extern const struct bit_name caps_names[];   /* enum ibv_device_cap_flags */
+extern const struct bit_name header_names[]; /* enum sim_opcode_flag: extension headers */
+extern const struct bit_name kind_names[];   /* enum sim_opcode_flag: kinds */
+
+const char *wr_name(unsigned int wr_opcode);
+const char *wc_opcode_name(unsigned int wc_opcode);
+const char *status_name(enum ibv_wc_status status);
+const char *event_name(enum ibv_event_type event);
+const char *nak_name(unsigned int syndrome);
+
+#endif

@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Prints docs/semantics.md from the engine's own tables; with --check FILE, whether FILE is that.
+ */
+#include "names.h"
+#include "table.h"
+
+#include "sim/opcode.h"
+#include "sim/packet.h"
+#include "sim/profile.h"
+#include "sim/qp_state.h"
+#include "sim/timing.h"
+#include "sim/verdict.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+static const struct {
+	enum ibv_qp_type type;
+	const char *name;
+	const char *about;
+} types[] = {
+	{IBV_QPT_RC, "RC", "reliable connection"},
+	{IBV_QPT_UC, "UC", "unreliable connection"},
+	{IBV_QPT_UD, "UD", "unreliable datagram"},
+	{IBV_QPT_XRC_SEND, "XRC_SEND", "the sending end of an XRC connection"},
+	{IBV_QPT_XRC_RECV, "XRC_RECV", "the receiving end of an XRC connection"},
+};
+
+static void add_bits(struct table *table, unsigned int column, unsigned int bits,
+		     const struct bit_name *names)
+{
+	for (; names->name; names++)
+		if (bits & names->bit)
+			table_add(table, column, "%s", names->name);
+}
+
+static void intro(FILE *out)
+{
+	fputs("# What the simulator does\n"
+	      "\n"
+	      "Printed by `docs/gen/semantics.c` from the tables that the engine itself\n"
+	      "follows; `scripts/docs` renews it, and a test fails when it is stale. Prefixes\n"
+	      "are left out: `RTS` is `IBV_QPS_RTS`, `PORT` is `IBV_QP_PORT`, `SEND` is\n"
+	      "`IBV_WR_SEND`. A cell that is too wide goes on in the row below it.\n"
+	      "\n"
+	      "- [QP transitions](#qp-transitions): what `ibv_modify_qp` takes\n"
+	      "- [Work requests](#work-requests): which QP type may send what\n"
+	      "- [Packets](#packets): the opcodes on the wire\n"
+	      "- [Requests that are refused](#requests-that-are-refused): what each side sees\n"
+	      "- [Timers](#timers): what the codes of a QP's attributes stand for\n"
+	      "- [Limits](#limits): of each device profile\n"
+	      "- [Quirks](#quirks): where adapters differ\n",
+	      out);
+}
+
+/* RESET and ERR without attributes are said once, not in each table. */
+static bool is_way_out(const struct sim_transition *cell, int to)
+{
+	return !cell->required && !cell->optional && (to == IBV_QPS_RESET || to == IBV_QPS_ERR);
+}
+
+static void transition_row(struct table *table, enum ibv_qp_type type, int from, int to)
+{
+	const struct sim_transition *cell = sim_transition(type, from, to);
+	unsigned int optional = (unsigned int)cell->optional;
+
+	if (!cell->valid || is_way_out(cell, to))
+		return;
+	if (sim_transition_allowed(type, from, to,
+				   cell->required | IBV_QP_STATE | IBV_QP_CUR_STATE))
+		optional |= IBV_QP_CUR_STATE;
+	table_row(table);
+	table_add(table, 0, "%s", sim_qp_state_str(from));
+	table_add(table, 1, "%s", sim_qp_state_str(to));
+	add_bits(table, 2, (unsigned int)cell->required, attr_names);
+	add_bits(table, 3, optional, attr_names);
+}
+
+/* The states from which a type can go to RESET or ERR with no attributes. */
+static void ways_out(FILE *out, enum ibv_qp_type type, int to)
+{
+	const char *between = "";
+
+	fprintf(out, "To %s, with no attributes, from ", sim_qp_state_str(to));
+	for (int from = 0; from < SIM_QP_STATES; from++) {
+		const struct sim_transition *cell = sim_transition(type, from, to);
+
+		if (!cell->valid || !is_way_out(cell, to))
+			continue;
+		fprintf(out, "%s%s", between, sim_qp_state_str(from));
+		between = ", ";
+	}
+	fputs(".\n", out);
+}
+
+static void transitions(FILE *out, struct table *table)
+{
+	static const char *const headings[] = {"from", "to", "required", "optional"};
+	static const unsigned int widest[] = {0, 0, 38, 38};
+
+	fputs("\n"
+	      "## QP transitions\n"
+	      "\n"
+	      "`STATE` is left out: it is always allowed. A transition that is not here, a\n"
+	      "required attribute that is missing, and one that is neither required nor\n"
+	      "optional are EINVAL and change nothing. There is no automatic path migration.\n",
+	      out);
+	for (unsigned int i = 0; i < COUNT_OF(types); i++) {
+		fprintf(out, "\n### %s\n\n%c%s.\n", types[i].name, types[i].about[0] - 'a' + 'A',
+			types[i].about + 1);
+		ways_out(out, types[i].type, IBV_QPS_RESET);
+		ways_out(out, types[i].type, IBV_QPS_ERR);
+		fputc('\n', out);
+		table_begin(table, COUNT_OF(headings), headings, widest);
+		for (int from = 0; from < SIM_QP_STATES; from++)
+			for (int to = 0; to < SIM_QP_STATES; to++)
+				transition_row(table, types[i].type, from, to);
+		table_print(table, out);
+	}
+}
+
+static void work_request_row(struct table *table, unsigned int wr_opcode)
+{
+	const struct sim_wr_info *info = &sim_wr_rows[wr_opcode].info;
+
+	table_row(table);
+	table_add(table, 0, "%s", wr_name(wr_opcode));
+	for (unsigned int i = 0; i < COUNT_OF(types); i++)
+		if (sim_wr_info(types[i].type, wr_opcode)->flags & SIM_WR_LEGAL)
+			table_add(table, 1, "%s", types[i].name);
+	table_add(table, 2, "%s", wc_opcode_name(info->wc_opcode));
+	table_add(table, 3, "%s", info->flags & SIM_WR_INLINE ? "yes" : "no");
+	table_add(table, 4, "%s",
+		  info->flags & SIM_WR_LOCAL	  ? "locally"
+		  : info->flags & SIM_WR_RESPONSE ? "response"
+						  : "acknowledged");
+}
+
+static int by_wr_name(const void *a, const void *b)
+{
+	return strcmp(wr_name(*(const unsigned int *)a), wr_name(*(const unsigned int *)b));
+}
+
+static void work_requests(FILE *out, struct table *table)
+{
+	static const char *const headings[] = {"work request", "legal on", "completes as", "inline",
+					       "completes when"};
+	static const unsigned int widest[TABLE_COLUMNS_MAX] = {0};
+	unsigned int rows[32];
+	size_t count = 0;
+
+	fputs("\n"
+	      "## Work requests\n"
+	      "\n"
+	      "What is not legal on a type completes with LOC_QP_OP_ERR (a quirk: EINVAL when\n"
+	      "posted). Inline: whether `IBV_SEND_INLINE` may be asked for; it is EINVAL\n"
+	      "elsewhere. A work request completes when it is acknowledged (on UC and UD:\n"
+	      "sent), when its response has come, or locally in its turn.\n"
+	      "\n",
+	      out);
+	for (unsigned int i = 0; i < sim_wr_row_count; i++)
+		if (sim_wr_rows[i].types)
+			rows[count++] = i;
+	qsort(rows, count, sizeof(rows[0]), by_wr_name);
+	table_begin(table, COUNT_OF(headings), headings, widest);
+	for (size_t i = 0; i < count; i++)
+		work_request_row(table, rows[i]);
+	table_print(table, out);
+}
+
+static const char *position(uint32_t flags)
+{
+	if (flags & SIM_OP_MIDDLE)
+		return "middle";
+	if (flags & SIM_OP_START)
+		return flags & SIM_OP_END ? "only" : "first";
+	return "last";
+}
+
+static void packets(FILE *out, struct table *table)
+{
+	static const char *const headings[] = {"value",	  "name",  "kind",   "position",
+					       "headers", "bytes", "receive"};
+	static const unsigned int widest[] = {0, 0, 0, 0, 14, 0, 0};
+
+	fputs("\n"
+	      "## Packets\n"
+	      "\n"
+	      "Headers: those behind the BTH, in their order; bytes: they and the BTH. Receive:\n"
+	      "whether the packet takes a receive WR, ends (completes) the one that its message\n"
+	      "has taken, or both. Packets of RD are known by name only; they, and values that\n"
+	      "are not here, are dropped and counted.\n"
+	      "\n",
+	      out);
+	table_begin(table, COUNT_OF(headings), headings, widest);
+	for (unsigned int i = 0; i < COUNT_OF(sim_opcodes); i++) {
+		uint32_t flags = sim_opcodes[i].flags;
+
+		if (!(flags & SIM_OP_VALID))
+			continue;
+		table_row(table);
+		table_add(table, 0, "0x%02x", i);
+		table_add(table, 1, "%s", sim_opcodes[i].name);
+		add_bits(table, 2, flags & SIM_OP_KIND, kind_names);
+		table_add(table, 3, "%s", position(flags));
+		add_bits(table, 4, flags, header_names);
+		table_add(table, 5, "%u", sim_opcodes[i].header_bytes);
+		if (flags & (SIM_OP_RECV | SIM_OP_COMPLETES))
+			table_add(table, 6, "%s",
+				  !(flags & SIM_OP_COMPLETES) ? "takes"
+				  : flags & SIM_OP_RECV	      ? "both"
+							      : "ends");
+	}
+	table_print(table, out);
+}
+
+static const char *const verdict_headings[] = {"profile",  "verdict",	 "NAK",
+					       "its send", "receive WR", "else event"};
+
+/* From a column on: what a verdict is called and what follows. */
+static void verdict_row(struct table *table, unsigned int column, const struct sim_consequence *row)
+{
+	enum ibv_wc_status status = sim_nak_status(row->syndrome);
+
+	table_add(table, column, "%s", row->name);
+	table_add(table, column + 1, "%s", row->syndrome ? nak_name(row->syndrome) : "none");
+	if (status != IBV_WC_SUCCESS)
+		table_add(table, column + 2, "%s", status_name(status));
+	else
+		table_add(table, column + 2, "%s", row->syndrome ? "is repeated" : "goes on");
+	if (row->recv_status == IBV_WC_SUCCESS)
+		return;
+	table_add(table, column + 3, "%s", status_name(row->recv_status));
+	table_add(table, column + 4, "%s", event_name(row->event));
+}
+
+static bool same(const struct sim_consequence *a, const struct sim_consequence *b)
+{
+	return a->syndrome == b->syndrome && a->recv_status == b->recv_status &&
+	       a->event == b->event;
+}
+
+static void profile_verdicts(FILE *out, struct table *table)
+{
+	static const unsigned int widest[] = {0, 0, 18, 0, 0, 0};
+	const struct sim_profile *profile;
+
+	fputs("\n"
+	      "Profiles that do otherwise:\n"
+	      "\n",
+	      out);
+	table_begin(table, COUNT_OF(verdict_headings), verdict_headings, widest);
+	for (unsigned int i = 0; (profile = sim_profile_at(i)); i++) {
+		for (unsigned int verdict = 0; verdict < SIM_VERDICTS; verdict++) {
+			struct sim_consequence row = sim_consequence_of(verdict, &profile->quirks);
+
+			if (same(&row, &sim_consequences[verdict]))
+				continue;
+			table_row(table);
+			table_add(table, 0, "%s", profile->name);
+			verdict_row(table, 1, &row);
+		}
+	}
+	table_print(table, out);
+}
+
+static void verdict_list(FILE *out, bool on_uc)
+{
+	for (unsigned int i = SIM_DUPLICATE; i < SIM_VERDICTS; i++)
+		if (!on_uc || sim_consequences[i].fatal_on_uc)
+			fprintf(out, "- %s: %s\n", sim_consequences[i].name,
+				sim_consequences[i].about);
+}
+
+static void verdict_table(FILE *out, struct table *table)
+{
+	static const unsigned int widest[] = {0, 18, 0, 0, 0};
+
+	table_begin(table, COUNT_OF(verdict_headings) - 1, verdict_headings + 1, widest);
+	for (unsigned int i = SIM_DUPLICATE; i < SIM_VERDICTS; i++) {
+		table_row(table);
+		verdict_row(table, 0, &sim_consequences[i]);
+	}
+	table_print(table, out);
+}
+
+static void verdicts(FILE *out, struct table *table)
+{
+	fputs("\n"
+	      "## Requests that are refused\n"
+	      "\n"
+	      "What a responder may find in a request:\n"
+	      "\n",
+	      out);
+	verdict_list(out, false);
+	fputs("\n"
+	      "What follows on RC and XRC: the NAK, what it does to the peer's send, and at the\n"
+	      "responder the status of the receive WR that the message has taken or, where it\n"
+	      "has taken none, the asynchronous event. Where there is a status, both QPs are in\n"
+	      "ERR.\n"
+	      "\n",
+	      out);
+	verdict_table(out, table);
+	fputs("\n"
+	      "A duplicate is not done again: it is acknowledged again, a READ reads again, an\n"
+	      "atomic is answered with its first result. A sequence error is answered once\n"
+	      "until what is missing has come. After RNR the requester waits as long as the NAK\n"
+	      "says.\n"
+	      "\n"
+	      "On UC nobody is told: the message is dropped and counted. Only these end the\n"
+	      "receive WR with its status, and move the responder to ERR:\n"
+	      "\n",
+	      out);
+	verdict_list(out, true);
+	profile_verdicts(out, table);
+}
+
+static void add_time(struct table *table, unsigned int column, uint64_t time_ns)
+{
+	if (time_ns >= UINT64_C(1000000000))
+		table_add(table, column, "%.6g s", (double)time_ns / 1e9);
+	else if (time_ns >= 1000000)
+		table_add(table, column, "%.6g ms", (double)time_ns / 1e6);
+	else
+		table_add(table, column, "%.6g us", (double)time_ns / 1e3);
+}
+
+static void timers(FILE *out, struct table *table)
+{
+	static const char *const headings[] = {"code", "min_rnr_timer", "timeout",
+					       "code", "min_rnr_timer", "timeout"};
+	static const unsigned int widest[TABLE_COLUMNS_MAX] = {0};
+
+	fputs("\n"
+	      "## Timers\n"
+	      "\n"
+	      "`min_rnr_timer` is how long a peer waits that was told RNR; `timeout` is how\n"
+	      "long a request waits for its acknowledgement before it is repeated. `retry_cnt`\n"
+	      "7 is seven times; `rnr_retry` 7 is for ever.\n"
+	      "\n",
+	      out);
+	table_begin(table, COUNT_OF(headings), headings, widest);
+	for (unsigned int row = 0; row < 16; row++) {
+		table_row(table);
+		for (unsigned int half = 0; half < 2; half++) {
+			unsigned int code = row + 16 * half;
+
+			table_add(table, 3 * half, "%u", code);
+			add_time(table, 3 * half + 1, sim_rnr_timer_ns(code));
+			if (sim_ack_timeout_ns(code))
+				add_time(table, 3 * half + 2, sim_ack_timeout_ns(code));
+			else
+				table_add(table, 3 * half + 2, "never");
+		}
+	}
+	table_print(table, out);
+}
+
+static const struct {
+	const char *name;
+	size_t offset;
+} limit_fields[] = {
+	{"max_ah", offsetof(struct ibv_device_attr, max_ah)},
+	{"max_cq", offsetof(struct ibv_device_attr, max_cq)},
+	{"max_cqe", offsetof(struct ibv_device_attr, max_cqe)},
+	{"max_mcast_grp", offsetof(struct ibv_device_attr, max_mcast_grp)},
+	{"max_mcast_qp_attach", offsetof(struct ibv_device_attr, max_mcast_qp_attach)},
+	{"max_mr", offsetof(struct ibv_device_attr, max_mr)},
+	{"max_mw", offsetof(struct ibv_device_attr, max_mw)},
+	{"max_pd", offsetof(struct ibv_device_attr, max_pd)},
+	{"max_qp", offsetof(struct ibv_device_attr, max_qp)},
+	{"max_qp_init_rd_atom", offsetof(struct ibv_device_attr, max_qp_init_rd_atom)},
+	{"max_qp_rd_atom", offsetof(struct ibv_device_attr, max_qp_rd_atom)},
+	{"max_qp_wr", offsetof(struct ibv_device_attr, max_qp_wr)},
+	{"max_res_rd_atom", offsetof(struct ibv_device_attr, max_res_rd_atom)},
+	{"max_sge", offsetof(struct ibv_device_attr, max_sge)},
+	{"max_sge_rd", offsetof(struct ibv_device_attr, max_sge_rd)},
+	{"max_srq", offsetof(struct ibv_device_attr, max_srq)},
+	{"max_srq_sge", offsetof(struct ibv_device_attr, max_srq_sge)},
+	{"max_srq_wr", offsetof(struct ibv_device_attr, max_srq_wr)},
+	{"max_total_mcast_qp_attach", offsetof(struct ibv_device_attr, max_total_mcast_qp_attach)},
+};
+
+/* A heading, and a column for each profile; how many columns. */
+static unsigned int profile_columns(struct table *table, const char *first)
+{
+	static const unsigned int widest[TABLE_COLUMNS_MAX] = {0};
+	const char *headings[TABLE_COLUMNS_MAX] = {first};
+	const struct sim_profile *profile;
+	unsigned int count = 1;
+
+	while (count < TABLE_COLUMNS_MAX && (profile = sim_profile_at(count - 1)))
+		headings[count++] = profile->name;
+	table_begin(table, count, headings, widest);
+	return count;
+}
+
+static void limit_rows(struct table *table, unsigned int columns)
+{
+	for (unsigned int i = 0; i < COUNT_OF(limit_fields); i++) {
+		table_row(table);
+		table_add(table, 0, "%s", limit_fields[i].name);
+		for (unsigned int c = 1; c < columns; c++) {
+			const char *limits = (const char *)&sim_profile_at(c - 1)->limits;
+			int value;
+
+			memcpy(&value, limits + limit_fields[i].offset, sizeof(value));
+			table_add(table, c, "%d", value);
+		}
+	}
+}
+
+static void add_size(struct table *table, unsigned int column, uint64_t bytes)
+{
+	if (bytes == UINT64_MAX)
+		table_add(table, column, "2^64 - 1");
+	else
+		table_add(table, column, "%" PRIu64, bytes);
+}
+
+static void wide_limit_rows(struct table *table, unsigned int columns)
+{
+	table_row(table);
+	table_add(table, 0, "max_inline_data");
+	for (unsigned int c = 1; c < columns; c++)
+		table_add(table, c, "%" PRIu32, sim_profile_at(c - 1)->max_inline_bytes);
+	table_row(table);
+	table_add(table, 0, "max_mr_size");
+	for (unsigned int c = 1; c < columns; c++)
+		add_size(table, c, sim_profile_at(c - 1)->limits.max_mr_size);
+	table_row(table);
+	table_add(table, 0, "max_msg_sz");
+	for (unsigned int c = 1; c < columns; c++)
+		table_add(table, c, "%" PRIu32, sim_profile_at(c - 1)->max_message_bytes);
+	table_row(table);
+	table_add(table, 0, "page_size_cap");
+	for (unsigned int c = 1; c < columns; c++)
+		table_add(table, c, "0x%" PRIx64, sim_profile_at(c - 1)->limits.page_size_cap);
+}
+
+static void limits(FILE *out, struct table *table)
+{
+	const struct sim_profile *profile;
+	unsigned int columns;
+
+	fputs("\n"
+	      "## Limits\n"
+	      "\n"
+	      "A device has one of these profiles:\n"
+	      "\n",
+	      out);
+	for (unsigned int i = 0; (profile = sim_profile_at(i)); i++)
+		fprintf(out, "- `%s`: %s\n", profile->name, profile->about);
+	fputs("\n"
+	      "A request beyond a limit is EINVAL, or ENOMEM where it is the number of objects.\n"
+	      "\n",
+	      out);
+	columns = profile_columns(table, "limit");
+	limit_rows(table, columns);
+	wide_limit_rows(table, columns);
+	table_print(table, out);
+	fputs("\n"
+	      "Capability flags, `IBV_DEVICE_*`:\n"
+	      "\n",
+	      out);
+	profile_columns(table, "flag");
+	for (const struct bit_name *row = caps_names; row->name; row++) {
+		bool any = false;
+
+		for (unsigned int i = 0; (profile = sim_profile_at(i)); i++)
+			any |= !!(profile->limits.device_cap_flags & row->bit);
+		if (!any)
+			continue;
+		table_row(table);
+		table_add(table, 0, "%s", row->name);
+		for (unsigned int i = 0; (profile = sim_profile_at(i)); i++)
+			if (profile->limits.device_cap_flags & row->bit)
+				table_add(table, i + 1, "yes");
+	}
+	table_print(table, out);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct sim_quirk_info *left = a, *right = b;
+
+	return strcmp(left->name, right->name);
+}
+
+static void quirks(FILE *out, struct table *table)
+{
+	static const char *const headings[] = {"quirk", "what is so where it holds", "holds in"};
+	static const unsigned int widest[] = {0, 43, 12};
+	struct sim_quirk_info rows[TABLE_ROWS_MAX];
+	const struct sim_profile *profile;
+	size_t count = 0;
+
+	fputs("\n"
+	      "## Quirks\n"
+	      "\n"
+	      "Where adapters differ the engine asks a quirk. None holds in `spec`, which does\n"
+	      "as the specification says.\n"
+	      "\n",
+	      out);
+	while (sim_quirk_info[count].name && count < COUNT_OF(rows)) {
+		rows[count] = sim_quirk_info[count];
+		count++;
+	}
+	qsort(rows, count, sizeof(rows[0]), by_name);
+	table_begin(table, COUNT_OF(headings), headings, widest);
+	for (size_t i = 0; i < count; i++) {
+		table_row(table);
+		table_add(table, 0, "%s", rows[i].name);
+		table_add(table, 1, "%s", rows[i].about);
+		for (unsigned int p = 0; (profile = sim_profile_at(p)); p++)
+			if (*((const bool *)((const char *)&profile->quirks + rows[i].offset)))
+				table_add(table, 2, "%s", profile->name);
+	}
+	table_print(table, out);
+}
+
+static char *make(void)
+{
+	static struct table table;
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+
+	if (!out)
+		return NULL;
+	intro(out);
+	transitions(out, &table);
+	work_requests(out, &table);
+	packets(out, &table);
+	verdicts(out, &table);
+	timers(out, &table);
+	limits(out, &table);
+	quirks(out, &table);
+	return fclose(out) ? NULL : text;
+}
+
+/* The first line that is not as it should be; 0 for none. */
+static unsigned int first_difference(const char *text, FILE *file)
+{
+	unsigned int line = 1;
+	int c;
+
+	while ((c = getc(file)) != EOF && c == *text) {
+		line += c == '\n';
+		text++;
+	}
+	return c == EOF && *text == '\0' ? 0 : line;
+}
+
+static int check(const char *text, const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned int line;
+
+	if (!file) {
+		fprintf(stderr, "%s: %s; scripts/docs writes it\n", path, strerror(errno));
+		return EXIT_FAILURE;
+	}
+	line = first_difference(text, file);
+	fclose(file);
+	if (!line)
+		return EXIT_SUCCESS;
+	fprintf(stderr, "%s:%u: the engine's tables say otherwise; run scripts/docs to renew it\n",
+		path, line);
+	return EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+	char *text = make();
+	int status = EXIT_SUCCESS;
+
+	if (!text)
+		return EXIT_FAILURE;
+	if (argc == 3 && strcmp(argv[1], "--check") == 0)
+		status = check(text, argv[2]);
+	else if (argc == 1)
+		status = fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
+	else {
+		fprintf(stderr, "usage: %s [--check FILE]\n", argv[0]);
+		status = 2;
+	}
+	free(text);
+	return status;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "runner.h"
+
+#include "test/support/completion_watch.h"
+#include "test/support/trace_check.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <verbena/verbs.h>
+
+/* How long WRs of a QP in ERR may take to be flushed, in real time. */
+#define FLUSH_MS 200
+
+/* What a test may break on the wire, and the rules of trace_check.h that go with it. */
+static const struct {
+	unsigned int may;
+	const char *rules; /* each between blanks */
+} allowed[] = {
+	/* A packet that is damaged is not looked at: what stood in it is missing. */
+	{VT_MAY_CORRUPT, " frame icrc psn message repeat answer response msn dead "},
+	{VT_MAY_CHANGE_DATA, " repeat "},
+	/* The answer names the PSN that was awaited, and none has sent it. */
+	{VT_MAY_MISTAKE_PSN, " answer "},
+	{VT_MAY_MISADDRESS, " answer "},
+	{VT_MAY_RECONNECT, " psn message repeat answer response msn dead "},
+};
+
+static void fault(struct vt_result *result, const char *checker, const char *sentence)
+{
+	result->failures++;
+	if (result->failures > VT_FAILURES_SHOWN_MAX)
+		return;
+	vt_result_line(result, "%s: %s", checker, sentence);
+	if (result->row[0] && !result->ending)
+		vt_result_line(result, "    row:    %s", result->row);
+}
+
+static void completion_fault(void *arg, const char *sentence)
+{
+	fault(arg, "completions", sentence);
+}
+
+void vt_watch_completions(const char *backend, struct vt_result *result)
+{
+	/* The slot that the verbs go through is no constant: src/registry.h. */
+	struct vb_backend *slot = (struct vb_backend *)vb_find_backend(backend);
+
+	completion_watch_begin(slot, completion_fault, result);
+}
+
+void vt_settle_completions(const struct vt_result *result)
+{
+	if (!result->failures && result->outcome == VT_RUNNING)
+		completion_watch_settle(FLUSH_MS);
+}
+
+void vt_end_completions(void)
+{
+	completion_watch_end();
+}
+
+/* A line of the trace checker is "packet N: rule: ...". */
+static bool is_allowed(unsigned int may, const char *line)
+{
+	char number[16], rule[16], word[20];
+
+	if (sscanf(line, "packet %15[0-9]: %15[a-z]:", number, rule) != 2)
+		return false;
+	snprintf(word, sizeof(word), " %s ", rule);
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+		if (may & allowed[i].may && strstr(allowed[i].rules, word))
+			return true;
+	return false;
+}
+
+void vt_check_trace(const char *path, unsigned int may, struct vt_result *result)
+{
+	char *text = NULL, *line, *rest = NULL;
+	size_t text_bytes;
+	FILE *report = open_memstream(&text, &text_bytes);
+
+	if (!report) {
+		fault(result, "trace", strerror(errno));
+		return;
+	}
+	trace_check(path, report);
+	fclose(report);
+	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+		if (!is_allowed(may, line))
+			fault(result, "trace", line);
+	free(text);
+}
+
+bool vt_temporary_trace(char *path, size_t size_bytes)
+{
+	const char *folder = getenv("TMPDIR");
+	int fd;
+
+	snprintf(path, size_bytes, "%s/verbena-test-XXXXXX.pcap",
+		 folder && *folder ? folder : "/tmp");
+	fd = mkstemps(path, strlen(".pcap"));
+	if (fd < 0) {
+		path[0] = '\0';
+		return false;
+	}
+	close(fd);
+	return true;
+}

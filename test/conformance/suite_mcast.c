@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Multicast groups of datagram queue pairs.
+ */
+#include "test/support/keep.h"
+
+#define MEMBERS	      4
+#define MULTICAST_QPN 0xffffff
+#define MLID	      0xc001
+
+static void need_groups(struct vt *t)
+{
+	if (!t->a.device_attr.max_mcast_grp || !t->b.device_attr.max_mcast_grp)
+		VT_SKIP(t, "no multicast groups");
+}
+
+static bool is_ipv4(const union ibv_gid *gid)
+{
+	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
+
+	return !memcmp(gid->raw, prefix, sizeof(prefix));
+}
+
+/* The group of a number, in the address family that the node speaks. */
+static union ibv_gid group(struct vt *t, uint8_t number)
+{
+	union ibv_gid gid = {.raw = {0xff, 0x0e, [15] = number}};
+
+	if (t->a.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET && is_ipv4(&t->a.gid)) {
+		memset(gid.raw, 0, 10);
+		memset(gid.raw + 10, 0xff, 2);
+		gid.raw[12] = 239;
+		gid.raw[13] = 1;
+		gid.raw[14] = 2;
+	}
+	return gid;
+}
+
+static uint16_t mlid(struct vt *t)
+{
+	return t->a.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : MLID;
+}
+
+static struct ts_end *end_on(struct vt *t, struct vt_node *node)
+{
+	const struct ts_options options = ts_defaults(t, IBV_QPT_UD);
+	struct ts_end *end = ts_end(t, node, &options);
+
+	ts_connect(end);
+	memset(end->buffer, TS_BLANK, 1000);
+	return end;
+}
+
+static void leave(void *arg)
+{
+	struct ts_end *end = arg;
+	unsigned int i;
+
+	for (i = 1; end->qp && i <= 2; i++) {
+		union ibv_gid gid = group(end->t, (uint8_t)i);
+
+		vb_detach_mcast(end->qp, &gid, mlid(end->t));
+	}
+}
+
+static void join(struct ts_end *end, uint8_t number)
+{
+	union ibv_gid gid = group(end->t, number);
+
+	VT_OK(end->t, vb_attach_mcast(end->qp, &gid, mlid(end->t)));
+	vt_defer(end->t, leave, end);
+}
+
+/* Sends 100 bytes of A's pattern to a group. */
+static void send_to(struct ts_end *from, uint8_t number, uint32_t qkey)
+{
+	struct vt *t = from->t;
+	struct ibv_ah_attr attr = ts_av(from->node, from->node);
+	struct ibv_ah *own = from->ah;
+
+	attr.is_global = 1;
+	attr.grh.dgid = group(t, number);
+	attr.grh.sgid_index = (uint8_t)from->node->gid_index;
+	attr.grh.hop_limit = 64;
+	attr.dlid = mlid(t);
+	from->ah = VT_PTR(t, vb_create_ah(from->pd, &attr));
+	ts_fill(from->buffer + 2000, 100, 5);
+	ts_send(from, .wr_id = 1, .offset = 2000, .length = 100, .remote_qpn = MULTICAST_QPN,
+		.remote_qkey = qkey);
+	ts_done(t, from->send_cq, 1, IBV_WC_SEND);
+	VT_OK(t, vb_destroy_ah(from->ah));
+	from->ah = own;
+}
+
+static struct ibv_wc got(struct ts_end *end, uint64_t wr_id)
+{
+	struct ibv_wc wc = ts_received(end->t, end->recv_cq, wr_id, 100 + TS_GRH);
+
+	ts_verify(end->t, end->buffer + TS_GRH, 100, 5);
+	return wc;
+}
+
+static void reaches_every_member(struct vt *t)
+{
+	struct ts_end *from, *members[MEMBERS];
+	int i;
+
+	need_groups(t);
+	from = end_on(t, &t->a);
+	for (i = 0; i < MEMBERS; i++) {
+		members[i] = end_on(t, i % 2 ? &t->a : &t->b);
+		join(members[i], 1);
+		ts_recv(members[i], .wr_id = 50, .length = 1000);
+	}
+	send_to(from, 1, TS_QKEY);
+	for (i = 0; i < MEMBERS; i++) {
+		vt_row(t, "member %d", i);
+		VT_EQ(t, got(members[i], 50).src_qp, from->qp->qp_num);
+	}
+}
+
+/* The index of a RoCE v2 address that is neither IPv4 nor link-local; -1 for none. */
+static int find_ipv6(struct vt_node *node, union ibv_gid *gid)
+{
+	struct ibv_gid_entry entry;
+	int i;
+
+	for (i = 0; i < node->port_attr.gid_tbl_len && i < 64; i++) {
+		if (vb_query_gid_ex(node->ctx, node->port, (uint32_t)i, &entry, 0, sizeof(entry)))
+			continue;
+		if (entry.gid_type != IBV_GID_TYPE_ROCE_V2 || is_ipv4(&entry.gid) ||
+		    entry.gid.raw[0] == 0xfe)
+			continue;
+		*gid = entry.gid;
+		return i;
+	}
+	return -1;
+}
+
+static void use_ipv6(struct vt *t)
+{
+	t->a.gid_index = find_ipv6(&t->a, &t->a.gid);
+	t->b.gid_index = find_ipv6(&t->b, &t->b.gid);
+	if (t->a.gid_index < 0 || t->b.gid_index < 0)
+		VT_SKIP(t, "the nodes have no IPv6 addresses");
+}
+
+static void reaches_members_over_ipv6(struct vt *t)
+{
+	use_ipv6(t);
+	reaches_every_member(t);
+}
+
+static void reaches_nobody_else(struct vt *t)
+{
+	struct ts_end *from, *member, *other, *none;
+
+	need_groups(t);
+	from = end_on(t, &t->a);
+	member = end_on(t, &t->b);
+	other = end_on(t, &t->b);
+	none = end_on(t, &t->b);
+	join(member, 1);
+	join(other, 2);
+	ts_recv(member, .wr_id = 50, .length = 1000);
+	ts_recv(other, .wr_id = 51, .length = 1000);
+	ts_recv(none, .wr_id = 52, .length = 1000);
+	send_to(from, 1, TS_QKEY);
+	got(member, 50);
+	ts_no_more(t, other->recv_cq);
+	ts_no_more(t, none->recv_cq);
+	send_to(from, 2, TS_QKEY);
+	got(other, 51);
+}
+
+static void without_members_it_is_sent_all_the_same(struct vt *t)
+{
+	need_groups(t);
+	send_to(end_on(t, &t->a), 1, TS_QKEY);
+}
+
+static void attached_twice_receives_once(struct vt *t)
+{
+	struct ts_end *from, *member;
+
+	need_groups(t);
+	from = end_on(t, &t->a);
+	member = end_on(t, &t->b);
+	join(member, 1);
+	join(member, 1);
+	ts_recv(member, .wr_id = 50, .length = 1000);
+	ts_recv(member, .wr_id = 51, .length = 1000);
+	send_to(from, 1, TS_QKEY);
+	got(member, 50);
+	ts_no_more(t, member->recv_cq);
+}
+
+static void detached_receives_no_more(struct vt *t)
+{
+	struct ts_end *from, *member;
+	union ibv_gid gid = group(t, 1);
+
+	need_groups(t);
+	from = end_on(t, &t->a);
+	member = end_on(t, &t->b);
+	join(member, 1);
+	ts_recv(member, .wr_id = 50, .length = 1000);
+	VT_OK(t, vb_detach_mcast(member->qp, &gid, mlid(t)));
+	send_to(from, 1, TS_QKEY);
+	ts_no_more(t, member->recv_cq);
+	join(member, 1);
+	send_to(from, 1, TS_QKEY);
+	got(member, 50);
+}
+
+static void detach_of_a_stranger_is_einval(struct vt *t)
+{
+	union ibv_gid gid = group(t, 1);
+	struct ts_end *end;
+
+	need_groups(t);
+	end = end_on(t, &t->a);
+	VT_ERRNO(t, vb_detach_mcast(end->qp, &gid, mlid(t)), EINVAL);
+}
+
+static void wrong_qkey_is_dropped(struct vt *t)
+{
+	struct ts_end *from, *member;
+
+	need_groups(t);
+	from = end_on(t, &t->a);
+	member = end_on(t, &t->b);
+	join(member, 1);
+	ts_recv(member, .wr_id = 50, .length = 1000);
+	send_to(from, 1, TS_QKEY + 1);
+	ts_no_more(t, member->recv_cq);
+	send_to(from, 1, TS_QKEY);
+	got(member, 50);
+}
+
+static void member_without_receive_costs_the_others_nothing(struct vt *t)
+{
+	struct ts_end *from, *dry, *member;
+
+	need_groups(t);
+	from = end_on(t, &t->a);
+	dry = end_on(t, &t->b);
+	member = end_on(t, &t->b);
+	join(dry, 1);
+	join(member, 1);
+	ts_recv(member, .wr_id = 50, .length = 1000);
+	send_to(from, 1, TS_QKEY);
+	got(member, 50);
+	ts_no_more(t, dry->recv_cq);
+	ts_state(dry, IBV_QPS_RTS);
+}
+
+static void sender_that_is_a_member_receives_too(struct vt *t)
+{
+	struct ts_end *end;
+
+	need_groups(t);
+	end = end_on(t, &t->a);
+	join(end, 1);
+	ts_recv(end, .wr_id = 50, .length = 1000);
+	send_to(end, 1, TS_QKEY);
+	VT_EQ(t, got(end, 50).src_qp, end->qp->qp_num);
+}
+
+static void grh_names_the_group(struct vt *t)
+{
+	union ibv_gid gid = group(t, 1);
+	struct ts_end *from, *member;
+	struct ibv_wc wc;
+
+	need_groups(t);
+	from = end_on(t, &t->a);
+	member = end_on(t, &t->b);
+	join(member, 1);
+	ts_recv(member, .wr_id = 50, .length = 1000);
+	send_to(from, 1, TS_QKEY);
+	wc = got(member, 50);
+	VT_CHECK(t, wc.wc_flags & IBV_WC_GRH);
+	if (is_ipv4(&gid))
+		VT_EQ_MEM(t, member->buffer + 36, gid.raw + 12, 4);
+	else
+		VT_EQ_MEM(t, member->buffer + 24, gid.raw, 16);
+}
+
+static void grh_names_the_group_over_ipv6(struct vt *t)
+{
+	use_ipv6(t);
+	grh_names_the_group(t);
+}
+
+static void member_still_has_its_own_address(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	need_groups(t);
+	pair = ts_connected(t, IBV_QPT_UD);
+	join(&pair->b, 1);
+	ts_transfer(pair, IBV_WR_SEND, 500);
+}
+
+static void connected_qps_are_refused(struct vt *t)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC};
+	union ibv_gid gid = group(t, 1);
+	struct ts_pair *pair;
+	int i;
+
+	need_groups(t);
+	for (i = 0; i < 2; i++) {
+		vt_row(t, "type %d", types[i]);
+		pair = ts_connected(t, types[i]);
+		VT_EXPECT_ERRNO(t, vb_attach_mcast(pair->b.qp, &gid, mlid(t)), EINVAL);
+		VT_EXPECT_ERRNO(t, vb_detach_mcast(pair->b.qp, &gid, mlid(t)), EINVAL);
+	}
+}
+
+static void unicast_gid_is_refused(struct vt *t)
+{
+	struct ts_end *end;
+
+	need_groups(t);
+	end = end_on(t, &t->b);
+	VT_ERRNO(t, vb_attach_mcast(end->qp, &t->b.gid, mlid(t)), EINVAL);
+}
+
+static void attached_qp_is_ebusy(struct vt *t)
+{
+	union ibv_gid gid = group(t, 1);
+	struct ts_end *end;
+
+	need_groups(t);
+	end = end_on(t, &t->b);
+	join(end, 1);
+	VT_ERRNO(t, vb_destroy_qp(end->qp), EBUSY);
+	ts_state(end, IBV_QPS_RTS);
+	VT_OK(t, vb_detach_mcast(end->qp, &gid, mlid(t)));
+	ts_destroy_qp(end);
+}
+
+#define MAN  "ibv_attach_mcast(3)"
+#define CORE "Linux drivers/infiniband/core/verbs.c, ib_attach_mcast"
+
+static const struct vt_test tests[] = {
+	{"reaches_every_member", MAN, 0, reaches_every_member},
+	{"reaches_members_over_ipv6", MAN, VT_NEEDS_ETHERNET, reaches_members_over_ipv6},
+	{"grh_names_the_group_over_ipv6", "ibv_post_recv(3), Notes", VT_NEEDS_ETHERNET,
+	 grh_names_the_group_over_ipv6},
+	{"reaches_nobody_else", MAN, 0, reaches_nobody_else},
+	{"without_members_it_is_sent_all_the_same", "unsourced", 0,
+	 without_members_it_is_sent_all_the_same},
+	{"attached_twice_receives_once", MAN ", Notes: a single copy", 0,
+	 attached_twice_receives_once},
+	{"detached_receives_no_more", MAN, 0, detached_receives_no_more},
+	{"detach_of_a_stranger_is_einval",
+	 "Linux drivers/infiniband/sw/rxe/rxe_mcast.c, rxe_detach_mcast; errno: unsourced", 0,
+	 detach_of_a_stranger_is_einval},
+	{"wrong_qkey_is_dropped", "Linux drivers/infiniband/sw/rxe/rxe_recv.c, rxe_rcv_mcast_pkt",
+	 0, wrong_qkey_is_dropped},
+	{"member_without_receive_costs_the_others_nothing", "unsourced", 0,
+	 member_without_receive_costs_the_others_nothing},
+	{"sender_that_is_a_member_receives_too",
+	 "ibv_create_qp_ex(3): IBV_QP_CREATE_BLOCK_SELF_MCAST_LB prevents it", 0,
+	 sender_that_is_a_member_receives_too},
+	{"grh_names_the_group", "ibv_post_recv(3), Notes", 0, grh_names_the_group},
+	{"member_still_has_its_own_address", "unsourced", 0, member_still_has_its_own_address},
+	{"connected_qps_are_refused", MAN ", Notes: only IBV_QPT_UD; " CORE, 0,
+	 connected_qps_are_refused},
+	{"unicast_gid_is_refused", CORE, VT_NEEDS_ETHERNET, unicast_gid_is_refused},
+	{"attached_qp_is_ebusy", "ibv_create_qp(3), Notes; EBUSY: unsourced", 0,
+	 attached_qp_is_ebusy},
+	{NULL},
+};
+
+const struct vt_suite vt_suite_mcast = {"mcast", "multicast groups", tests};
