@@ -75,7 +75,8 @@ bool *sim_quirk_find(struct sim_quirks *quirks, const char *name)
 	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |               \
 	 IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC)
 
-/* As `ibv_devinfo -v` prints them on rxe. */
+/* As `ibv_devinfo -v` prints them on rxe, but for max_qp and max_srq, which our tables bound. The
+ * 8 MiB that it prints as max_msg_sz are not what rxe holds to: it sends more. */
 #define RXE_LIMITS                                                                               \
 	{                                                                                        \
 		.fw_ver = "0.0.0", .max_mr_size = UINT64_MAX, .page_size_cap = 0xfffff000,       \

@@ -70,6 +70,8 @@ void test_bounds(void)
 	TEST_ASSERT_EQUAL_PTR(buffer, local(0, LENGTH, 0));
 	TEST_ASSERT_EQUAL_PTR(buffer + LENGTH - 1, local(LENGTH - 1, 1, IBV_ACCESS_LOCAL_WRITE));
 	TEST_ASSERT_NULL(local(LENGTH, 1, 0));
+	TEST_ASSERT_EQUAL_PTR(buffer + LENGTH, local(LENGTH, 0, 0)); /* no byte, and still inside */
+	TEST_ASSERT_NULL(local(LENGTH + 1, 0, 0));
 	TEST_ASSERT_NULL(local(0, LENGTH + 1, 0));
 	TEST_ASSERT_NULL(local((uint64_t)-1, 1, 0));
 	TEST_ASSERT_NULL(local(1, UINT64_MAX, 0)); /* the end wraps to where it began */

@@ -204,3 +204,56 @@ void test_round_and_round(void)
 		TEST_ASSERT_EQUAL_INT(0, move(good(), IBV_QPS_RESET, IBV_QP_STATE));
 	}
 }
+
+/* The device's own limits are allowed, and no more. */
+void test_limits_of_reads_and_atomics(void)
+{
+	struct sim_device *device = engine.sides[0].device;
+	struct sim_profile small = *device->profile;
+	struct ibv_qp_attr attr = good();
+
+	small.limits.max_qp_rd_atom = 3;
+	small.limits.max_qp_init_rd_atom = 2;
+	device->profile = &small;
+	connect();
+	TEST_ASSERT_EQUAL_INT(0, move(good(), IBV_QPS_SQD, IBV_QP_STATE));
+	attr.max_rd_atomic = 2;
+	attr.max_dest_rd_atomic = 3;
+	TEST_ASSERT_EQUAL_INT(
+		0, sim_qp_modify(qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC));
+	attr.max_rd_atomic = 3;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_modify(qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC));
+	attr.max_dest_rd_atomic = 4;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_modify(qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC));
+}
+
+/* ibv_modify_qp(3), SQD: draining begins with the state and ends with it, or with the last send. */
+void test_draining(void)
+{
+	struct ibv_qp_attr attr = good();
+
+	connect();
+	TEST_ASSERT_EQUAL_INT(0, move(good(), IBV_QPS_RTS, IBV_QP_STATE));
+	sim_qp_query(qp, &attr);
+	TEST_ASSERT_EQUAL_UINT8_MESSAGE(0, attr.sq_draining, "RTS to RTS drains nothing");
+	attr = good();
+	attr.en_sqd_async_notify = 1;
+	TEST_ASSERT_EQUAL_INT(0,
+			      move(attr, IBV_QPS_SQD, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	sim_qp_query(qp, &attr);
+	TEST_ASSERT_EQUAL_UINT8(1, attr.sq_draining);
+	TEST_ASSERT_EQUAL_INT(0, move(good(), IBV_QPS_RTS, IBV_QP_STATE));
+	sim_qp_query(qp, &attr);
+	TEST_ASSERT_EQUAL_UINT8_MESSAGE(0, attr.sq_draining, "RTS ends it");
+	sim_world_run(engine.world);
+	TEST_ASSERT_EQUAL_UINT(0, engine_events(&engine, IBV_EVENT_SQ_DRAINED));
+	attr = good();
+	attr.en_sqd_async_notify = 1;
+	TEST_ASSERT_EQUAL_INT(0,
+			      move(attr, IBV_QPS_SQD, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	sim_world_run(engine.world);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(1, engine_events(&engine, IBV_EVENT_SQ_DRAINED),
+				       "an idle queue is drained at once");
+	sim_qp_query(qp, &attr);
+	TEST_ASSERT_EQUAL_UINT8(0, attr.sq_draining);
+}

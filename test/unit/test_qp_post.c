@@ -181,3 +181,58 @@ void test_sig_all_signals_everything(void)
 	sim_world_run(engine.world);
 	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
 }
+
+/* The longest message that the profile allows is one; a byte more ends with LOC_LEN_ERR. */
+void test_longest_message_of_the_profile(void)
+{
+	struct sim_device *device = engine.sides[0].device;
+	struct sim_profile small = *device->profile;
+
+	small.max_message_bytes = 64;
+	device->profile = &small;
+	for (uint32_t bytes = 64; bytes <= 65; bytes++) {
+		struct ibv_wc wc;
+
+		TEST_ASSERT_EQUAL_INT(0,
+				      engine_send(&engine, 0,
+						  &(struct engine_send){.opcode = IBV_WR_RDMA_WRITE,
+									.bytes = bytes}));
+		sim_world_run(engine.world);
+		TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
+		TEST_ASSERT_EQUAL_INT(bytes == 64 ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR, wc.status);
+	}
+}
+
+/* ibv_post_send(3): windows of type 2 only, and one there must be. */
+void test_binding_needs_a_window_of_type_2(void)
+{
+	struct ibv_mw window = {.type = IBV_MW_TYPE_1};
+
+	sends[0].next = NULL;
+	sends[0].num_sge = 0;
+	sends[0].opcode = IBV_WR_BIND_MW;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_post_send(qp(), sends, &bad_send));
+	sends[0].bind_mw.mw = &window;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_post_send(qp(), sends, &bad_send));
+	TEST_ASSERT_EQUAL_PTR(sends, bad_send);
+	TEST_ASSERT_EQUAL_UINT32(0, qp()->sq.head);
+}
+
+/* ibv_bind_mw(3): windows of type 1, from RTS on, where the type of the QP has windows. */
+void test_post_bind_refusals(void)
+{
+	const struct ibv_mw_bind bind = {.wr_id = 1};
+	struct sim_mr *one, *two;
+	uint32_t rkey;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_mw_create(engine.sides[0].device, 1, IBV_MW_TYPE_1, &one));
+	TEST_ASSERT_EQUAL_INT(0, sim_mw_create(engine.sides[0].device, 1, IBV_MW_TYPE_2, &two));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_post_bind(qp(), two, &bind, 0, &rkey));
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_post_bind(qp(), one, &bind, 0, &rkey));
+	TEST_ASSERT_EQUAL_INT(0,
+			      sim_qp_modify(qp(), &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET},
+					    IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_post_bind(qp(), one, &bind, 0, &rkey));
+	sim_mw_destroy(one);
+	sim_mw_destroy(two);
+}

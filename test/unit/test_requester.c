@@ -3,6 +3,8 @@
 #include "test/support/engine.h"
 #include "unity.h"
 
+#include <string.h>
+
 #define ACK (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE)
 
 static struct engine engine;
@@ -434,6 +436,7 @@ void test_read_without_max_rd_atomic(void)
 void test_inline_data_in_many_packets(void)
 {
 	again(&(struct engine_config){.peer = true, .max_inline = 600});
+	memset(engine.sides[0].memory, 0xa5, 600); /* taken for SGEs, it would be bad ones */
 	post_and_run(&(struct engine_send){
 		.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 600, .flags = IBV_SEND_INLINE});
 	TEST_ASSERT_EQUAL_UINT(3, engine.frame_count);

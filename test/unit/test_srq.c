@@ -160,6 +160,8 @@ void test_resize_keeps_what_is_posted(void)
 	TEST_ASSERT_EQUAL_INT(0, post(10, 1));
 	take(8);
 	take(9);
+	TEST_ASSERT_EQUAL_INT(0, modify(1, 0, IBV_SRQ_MAX_WR));
+	TEST_ASSERT_EQUAL_INT(ENOMEM, post(11, 1));
 	take(10);
 }
 
