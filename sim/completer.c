@@ -7,11 +7,6 @@
 #include "sim/verdict.h"
 #include "sim/world.h"
 
-static uint32_t distance(uint32_t psn, uint32_t from)
-{
-	return (psn - from) & SIM_PSN_MASK;
-}
-
 static bool unanswered(const struct sim_send_wqe *wqe)
 {
 	return (wqe->info_flags & SIM_WR_RESPONSE) && wqe->answered < wqe->packets;
@@ -92,8 +87,8 @@ static void skip(struct sim_qp *qp)
 	if (req->next != qp->sq.tail || req->next == qp->sq.head)
 		return;
 	wqe = sim_qp_send_wqe(qp, req->next);
-	if (wqe->started && distance(qp->comp.psn, wqe->first_psn) > req->offset)
-		req->offset = distance(qp->comp.psn, wqe->first_psn);
+	if (wqe->started && sim_psn_distance(qp->comp.psn, wqe->first_psn) > req->offset)
+		req->offset = sim_psn_distance(qp->comp.psn, wqe->first_psn);
 }
 
 /*
@@ -111,7 +106,7 @@ static bool acknowledge(struct sim_qp *qp, uint32_t before)
 
 		if (unanswered(wqe))
 			break;
-		if (distance(end, comp->psn) > distance(before, comp->psn)) {
+		if (sim_psn_distance(end, comp->psn) > sim_psn_distance(before, comp->psn)) {
 			comp->psn = before;
 			break;
 		}
@@ -262,7 +257,8 @@ void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
 	uint32_t before = comp->psn;
 
 	/* Neither an answer to anything sent, nor one that is still waited for. */
-	if (distance(packet->psn, comp->psn) >= distance(qp->req.sent_psn, comp->psn))
+	if (sim_psn_distance(packet->psn, comp->psn) >=
+	    sim_psn_distance(qp->req.sent_psn, comp->psn))
 		return;
 	if (flags & SIM_OP_ACK)
 		receive_ack(qp, packet);

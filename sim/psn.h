@@ -21,4 +21,10 @@ static inline int32_t sim_psn_diff(uint32_t a, uint32_t b)
 	return (int32_t)((a - b) << 8) >> 8;
 }
 
+/* How far behind `from` a PSN lies, from 0 to 2^24 - 1. */
+static inline uint32_t sim_psn_distance(uint32_t psn, uint32_t from)
+{
+	return (psn - from) & SIM_PSN_MASK;
+}
+
 #endif

@@ -18,11 +18,6 @@ enum gate {
 	GATE_WINDOW, /* too much is unacknowledged */
 };
 
-static uint32_t distance(uint32_t psn, uint32_t from)
-{
-	return (psn - from) & SIM_PSN_MASK;
-}
-
 static enum gate gate_start(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
 	const struct sim_requester *req = &qp->req;
@@ -49,7 +44,7 @@ __attribute__((always_inline)) static inline enum gate gate(const struct sim_qp 
 		return req->stopped ? GATE_ERROR : GATE_RNR;
 	wqe = sim_qp_send_wqe(qp, req->next);
 	psn = wqe->started ? wqe->first_psn + req->offset : req->psn;
-	if (qp->reliable && distance(psn, qp->comp.psn) >= SIM_WINDOW_PACKETS)
+	if (qp->reliable && sim_psn_distance(psn, qp->comp.psn) >= SIM_WINDOW_PACKETS)
 		return GATE_WINDOW;
 	return wqe->started ? GATE_OPEN : gate_start(qp, wqe);
 }
@@ -397,9 +392,9 @@ void sim_requester_rewind(struct sim_qp *qp, uint32_t psn)
 
 		if (!wqe->started)
 			return;
-		if (distance(psn, wqe->first_psn) < wqe->packets) {
+		if (sim_psn_distance(psn, wqe->first_psn) < wqe->packets) {
 			req->next = i;
-			req->offset = distance(psn, wqe->first_psn);
+			req->offset = sim_psn_distance(psn, wqe->first_psn);
 			/* A WQE in error behind it is come to again. */
 			req->stopped = false;
 			break;
