@@ -2,6 +2,7 @@
 /*
  * Completion queues: order, size, overrun, and events.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <fcntl.h>
@@ -511,9 +512,11 @@ static void unread_event_goes_with_its_cq(struct vt *t)
 
 static const struct vt_test tests[] = {
 	{"holds_at_least_what_was_asked", "ibv_create_cq(3)", 0, holds_at_least_what_was_asked},
-	{"bad_sizes_are_einval", "Linux drivers/infiniband/sw/rxe/rxe_cq.c, rxe_cq_chk_attr", 0,
-	 bad_sizes_are_einval},
-	{"comp_vector_is_checked", "ibv_create_cq(3): comp_vector", 0, comp_vector_is_checked},
+	{"bad_sizes_are_einval", SRC_RXE "rxe_cq.c, rxe_cq_chk_attr", 0, bad_sizes_are_einval},
+	{"comp_vector_is_checked",
+	 "ibv_create_cq(3): comp_vector; EINVAL: " SRC_CORE
+	 "uverbs_std_types.c, uverbs_create_cq_handler",
+	 0, comp_vector_is_checked},
 	{"context_pointer_is_kept", "ibv_create_cq(3): cq_context", 0, context_pointer_is_kept},
 	{"poll_takes_as_many_as_asked", "ibv_poll_cq(3)", 0, poll_takes_as_many_as_asked},
 	{"one_queue_for_sends_and_receives", "ibv_create_qp(3): send_cq, recv_cq", 0,
@@ -526,16 +529,19 @@ static const struct vt_test tests[] = {
 	 overrun_leaves_what_was_there},
 	{"overrun_is_told_once", "unsourced", 0, overrun_is_told_once},
 	{"receive_cq_overruns_too", "ibv_poll_cq(3), Notes: CQ_ERR", 0, receive_cq_overruns_too},
-	{"overrun_takes_whoever_completes_there", "unsourced", 0,
+	{"overrun_takes_whoever_completes_there",
+	 "receives: " SRC_RXE "rxe_resp.c, rxe_responder: ERR_CQ_OVERFLOW; sends: unsourced", 0,
 	 overrun_takes_whoever_completes_there},
 	{"resize_keeps_what_is_there", "ibv_resize_cq(3)", 0, resize_keeps_what_is_there},
 	{"resize_below_what_is_there_is_einval",
-	 "ibv_resize_cq(3): at least the number of unpolled entries; EINVAL: rxe_cq.c", 0,
-	 resize_below_what_is_there_is_einval},
+	 "ibv_resize_cq(3): at least the number of unpolled entries; EINVAL: " SRC_RXE
+	 "rxe_cq.c, rxe_cq_chk_attr",
+	 0, resize_below_what_is_there_is_einval},
 	{"unarmed_tells_nothing", "ibv_req_notify_cq(3)", 0, unarmed_tells_nothing},
 	{"one_event_for_one_arming", "ibv_req_notify_cq(3), Notes: one shot", 0,
 	 one_event_for_one_arming},
-	{"arming_twice_is_arming_once", "unsourced", 0, arming_twice_is_arming_once},
+	{"arming_twice_is_arming_once", SRC_RVT "cq.c, rvt_req_notify_cq: cq->notify is a state", 0,
+	 arming_twice_is_arming_once},
 	{"what_is_there_gives_no_event",
 	 "ibv_req_notify_cq(3): upon the addition of a new CQ entry", 0,
 	 what_is_there_gives_no_event},
@@ -548,22 +554,25 @@ static const struct vt_test tests[] = {
 	{"successful_send_is_not_solicited",
 	 "ibv_req_notify_cq(3): any successful send completion is unsolicited", 0,
 	 successful_send_is_not_solicited},
-	{"arming_for_all_widens", "unsourced", 0, arming_for_all_widens},
-	{"arming_for_solicited_does_not_narrow", "unsourced", 0,
+	{"arming_for_all_widens", SRC_RVT "cq.c, rvt_req_notify_cq", 0, arming_for_all_widens},
+	{"arming_for_solicited_does_not_narrow",
+	 SRC_RVT "cq.c, rvt_req_notify_cq: \"Don't change IB_CQ_NEXT_COMP to IB_CQ_SOLICITED\"", 0,
 	 arming_for_solicited_does_not_narrow},
 	{"two_cqs_on_one_channel", "ibv_create_comp_channel(3)", 0, two_cqs_on_one_channel},
 	{"empty_channel_is_eagain", "ibv_get_cq_event(3), Examples", 0, empty_channel_is_eagain},
 	{"blocking_get_waits_for_the_message", "ibv_get_cq_event(3)", 0,
 	 blocking_get_waits_for_the_message},
-	{"cq_in_use_is_ebusy",
-	 "ibv_create_cq(3), Notes; EBUSY: Linux drivers/infiniband/core/verbs.c, ib_destroy_cq", 0,
-	 cq_in_use_is_ebusy},
+	{"cq_in_use_is_ebusy", "ibv_create_cq(3), Notes; EBUSY: " SRC_CORE "verbs.c, ib_destroy_cq",
+	 0, cq_in_use_is_ebusy},
 	{"channel_in_use_is_ebusy",
-	 "ibv_create_comp_channel(3), Notes; EBUSY: rdma-core libibverbs/verbs.c", 0,
-	 channel_in_use_is_ebusy},
-	{"cq_with_completions_can_be_destroyed", "unsourced", 0,
+	 "ibv_create_comp_channel(3), Notes; EBUSY: " SRC_RDMA_CORE
+	 "libibverbs/verbs.c, ibv_destroy_comp_channel",
+	 0, channel_in_use_is_ebusy},
+	{"cq_with_completions_can_be_destroyed",
+	 SRC_CORE "verbs.c, ib_destroy_cq: usecnt is all that holds it", 0,
 	 cq_with_completions_can_be_destroyed},
-	{"unread_event_goes_with_its_cq", "unsourced", 0, unread_event_goes_with_its_cq},
+	{"unread_event_goes_with_its_cq", SRC_CORE "uverbs_main.c, ib_uverbs_release_ucq", 0,
+	 unread_event_goes_with_its_cq},
 	{NULL},
 };
 

@@ -2,6 +2,7 @@
 /*
  * Extended completion queues.
  */
+#include "test/conformance/sources.h"
 #include "test/support/window.h"
 
 #include <arpa/inet.h>
@@ -433,8 +434,10 @@ static void modify_moderates(struct vt *t)
 
 static const struct vt_test tests[] = {
 	{"create_tells_what_it_is", MAN, 0, create_tells_what_it_is},
-	{"bad_attributes_are_refused", MAN "; the errnos: unsourced", 0,
-	 bad_attributes_are_refused},
+	{"bad_attributes_are_refused",
+	 "ibv_create_cq_ex(3); sizes: " SRC_RXE "rxe_cq.c, rxe_cq_chk_attr; comp_vector: " SRC_CORE
+	 "uverbs_std_types.c, uverbs_create_cq_handler; the rest: unsourced",
+	 0, bad_attributes_are_refused},
 	{"empty_is_enoent", MAN ": ibv_start_poll, ibv_next_poll", 0, empty_is_enoent},
 	{"batch_comes_in_order", MAN ": ibv_next_poll", 0, batch_comes_in_order},
 	{"batch_may_end_early", MAN ": ibv_end_poll", 0, batch_may_end_early},

@@ -5,9 +5,10 @@
  * Each row posts a good write (wr_id 1), the bad request (2) and a write behind it (3) on A, where a
  * receive waits (60); B has two receives (50, 51). The first completes well, the rest flushes.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
-#define RESP "Linux drivers/infiniband/sw/rxe/rxe_resp.c, rxe_responder: "
+#define RESP SRC_RXE "rxe_resp.c, rxe_responder: "
 
 enum spoil {
 	NOTHING,
@@ -523,7 +524,8 @@ static const struct vt_test tests[] = {
 	 access_violation_by_atomics},
 	{"nothing_is_written_by_a_refused_write", RESP "check_rkey of the whole length", 0,
 	 nothing_is_written_by_a_refused_write},
-	{"write_imm_in_error_ends_its_receive", "unsourced", 0,
+	{"write_imm_in_error_ends_its_receive",
+	 SRC_RXE "rxe_resp.c: check_resource takes it, do_complete ends it", 0,
 	 write_imm_in_error_ends_its_receive},
 	{"read_not_enabled_on_the_qp", RESP "ERR_UNSUPPORTED_OPCODE", 0,
 	 read_not_enabled_on_the_qp},
@@ -534,23 +536,32 @@ static const struct vt_test tests[] = {
 	{"misaligned_atomic", RESP "ERR_MISALIGNED_ATOMIC", VT_NEEDS_ATOMICS, misaligned_atomic},
 	{"read_without_responder_resources", RESP "ERR_TOO_MANY_RDMA_ATM_REQ", 0,
 	 read_without_responder_resources},
-	{"message_longer_than_the_receive", "unsourced", 0, message_longer_than_the_receive},
-	{"receive_that_cannot_be_written", "unsourced", 0, receive_that_cannot_be_written},
+	{"message_longer_than_the_receive",
+	 "the NAK: " SRC_QIB "qib_rc.c, qib_rc_rcv: nack_inv; the receive's status: unsourced", 0,
+	 message_longer_than_the_receive},
+	{"receive_that_cannot_be_written",
+	 SRC_RVT "qp.c, init_sge: LOC_PROT_ERR; " SRC_QIB "qib_rc.c, qib_rc_rcv: nack_op_err", 0,
+	 receive_that_cannot_be_written},
 	{"requesters_own_memory", "unsourced", 0, requesters_own_memory},
-	{"atomic_with_a_bad_lkey_is_executed", "unsourced", VT_NEEDS_ATOMICS,
+	{"atomic_with_a_bad_lkey_is_executed",
+	 SRC_RXE "rxe_comp.c, do_atomic: after the answer; the status: unsourced", VT_NEEDS_ATOMICS,
 	 atomic_with_a_bad_lkey_is_executed},
 	{"no_byte_needs_no_rkey",
-	 "Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_rkey: \"A zero-byte op is not required "
-	 "to set an addr or rkey\"",
+	 SRC_RXE "rxe_resp.c, check_rkey: \"A zero-byte op is not required "
+		 "to set an addr or rkey\"",
 	 0, no_byte_needs_no_rkey},
-	{"no_byte_needs_no_lkey", "unsourced", 0, no_byte_needs_no_lkey},
-	{"second_piece_is_checked_too", "unsourced", 0, second_piece_is_checked_too},
+	{"no_byte_needs_no_lkey",
+	 SRC_RVT "qp.c, rvt_post_one_wr and init_sge: length 0 is passed over", 0,
+	 no_byte_needs_no_lkey},
+	{"second_piece_is_checked_too",
+	 SRC_RXE "rxe_mr.c, copy_data: each SGE; the status: unsourced", 0,
+	 second_piece_is_checked_too},
 	{"unsignalled_error_completes",
-	 "Linux drivers/infiniband/sw/rxe/rxe_comp.c, quoting: \"if a completion error occurs, a "
-	 "Work Completion will always be generated\"",
+	 SRC_RXE "rxe_comp.c, quoting: \"if a completion error occurs, a "
+		 "Work Completion will always be generated\"",
 	 0, unsignalled_error_completes},
 	{"invalidation_of_what_is_no_window",
-	 "the refusal: Linux drivers/infiniband/sw/rxe/rxe_mr.c, rxe_invalidate_mr; the statuses: "
+	 "the refusal: " SRC_RXE "rxe_mr.c, rxe_invalidate_mr; the statuses: "
 	 "unsourced (" RESP "ERR_INVALIDATE_RKEY sends no NAK and ends the receive with "
 	 "REM_INV_REQ_ERR)",
 	 0, invalidation_of_what_is_no_window},

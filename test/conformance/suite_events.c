@@ -2,6 +2,7 @@
 /*
  * Asynchronous events: which come, whom they name, and what holds up a destroy.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <fcntl.h>
@@ -192,15 +193,18 @@ static void unacknowledged_event_holds_up_the_cq(struct vt *t)
 static const struct vt_test tests[] = {
 	{"first_packet_in_rtr_is_comm_est", "ibv_get_async_event(3): COMM_EST", 0,
 	 first_packet_in_rtr_is_comm_est},
-	{"none_for_a_qp_in_rts", "unsourced", 0, none_for_a_qp_in_rts},
-	{"modify_to_err_tells_nothing", "unsourced", 0, modify_to_err_tells_nothing},
+	{"none_for_a_qp_in_rts", SRC_QIB "qib_rc.c, qib_rc_rcv: COMM_EST in RTR only", 0,
+	 none_for_a_qp_in_rts},
+	{"modify_to_err_tells_nothing", SRC_RVT "qp.c, rvt_modify_qp: lastwqe, with an SRQ only", 0,
+	 modify_to_err_tells_nothing},
 	{"event_goes_to_its_own_context", "ibv_get_async_event(3)", 0,
 	 event_goes_to_its_own_context},
 	{"events_come_in_order", "unsourced", 0, events_come_in_order},
 	{"descriptor_is_readable_when_there_is_one", "ibv_get_async_event(3), Examples", 0,
 	 descriptor_is_readable_when_there_is_one},
 	{"no_event_is_eagain", "ibv_get_async_event(3), Examples", 0, no_event_is_eagain},
-	{"unread_event_goes_with_its_qp", "unsourced", 0, unread_event_goes_with_its_qp},
+	{"unread_event_goes_with_its_qp", SRC_CORE "uverbs_main.c, ib_uverbs_release_uevent", 0,
+	 unread_event_goes_with_its_qp},
 	{"hopeless_wait_for_a_completion", "unsourced", VT_NEEDS_VIRTUAL_CLOCK,
 	 hopeless_wait_for_a_completion},
 	{"hopeless_wait_for_an_event", "unsourced", VT_NEEDS_VIRTUAL_CLOCK,

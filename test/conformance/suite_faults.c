@@ -2,12 +2,13 @@
 /*
  * A wire that loses, spoils, repeats and reorders: everything arrives once all the same.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <verbena/fault.h>
 #include <verbena/sim.h>
 
-#define RESP "Linux drivers/infiniband/sw/rxe/rxe_resp.c, "
+#define RESP SRC_RXE "rxe_resp.c, "
 
 #define WIRE (VT_NEEDS_FAULTS | VT_NEEDS_SIM)
 #define SEEN WIRE
@@ -461,8 +462,9 @@ static void wire_that_comes_back(struct vt *t)
 }
 
 static const struct vt_test tests[] = {
-	{"lost_packet_is_sent_again", "unsourced", WIRE, lost_packet_is_sent_again},
-	{"corrupt_packet_is_as_lost", "Linux drivers/infiniband/sw/rxe/rxe_icrc.c", WIRE,
+	{"lost_packet_is_sent_again", SRC_RXE "rxe_comp.c, rxe_completer: ERROR_RETRY", WIRE,
+	 lost_packet_is_sent_again},
+	{"corrupt_packet_is_as_lost", SRC_RXE "rxe_icrc.c, rxe_icrc_check", WIRE,
 	 corrupt_packet_is_as_lost, VT_MAY_CORRUPT},
 	{"packet_delivered_twice_counts_once", RESP "duplicate_request", WIRE,
 	 packet_delivered_twice_counts_once},
@@ -479,18 +481,22 @@ static const struct vt_test tests[] = {
 	 repeated_send_takes_no_second_receive},
 	{"gap_draws_one_sequence_nak", RESP "check_psn: sent_psn_nak", WIRE,
 	 gap_draws_one_sequence_nak},
-	{"gap_is_repaired_without_a_timeout", "unsourced", WIRE | VT_NEEDS_VIRTUAL_CLOCK,
+	{"gap_is_repaired_without_a_timeout",
+	 SRC_RXE "rxe_comp.c, check_ack: AETH_NAK_PSN_SEQ_ERROR", WIRE | VT_NEEDS_VIRTUAL_CLOCK,
 	 gap_is_repaired_without_a_timeout},
-	{"lost_nak_is_repaired_by_the_timeout", "unsourced", WIRE,
+	{"lost_nak_is_repaired_by_the_timeout", SRC_RXE "rxe_comp.c, retransmit_timer", WIRE,
 	 lost_nak_is_repaired_by_the_timeout},
-	{"read_resumes_in_its_middle", "unsourced", SEEN, read_resumes_in_its_middle},
-	{"loss_on_a_long_wire_costs_one_retry",
-	 "Linux drivers/infiniband/sw/rxe/rxe_comp.c, ERROR_RETRY: started_retry",
+	{"read_resumes_in_its_middle", SRC_RXE "rxe_req.c, req_retry: WR_READ_MASK", SEEN,
+	 read_resumes_in_its_middle},
+	{"loss_on_a_long_wire_costs_one_retry", SRC_RXE "rxe_comp.c, ERROR_RETRY: started_retry",
 	 SEEN | VT_NEEDS_VIRTUAL_CLOCK, loss_on_a_long_wire_costs_one_retry},
-	{"requester_goes_back_to_the_oldest", "unsourced", SEEN, requester_goes_back_to_the_oldest},
-	{"overtaken_packet", "unsourced", WIRE | VT_NEEDS_VIRTUAL_CLOCK, overtaken_packet},
-	{"late_ack_does_no_harm", "unsourced", WIRE | VT_NEEDS_VIRTUAL_CLOCK,
-	 late_ack_does_no_harm},
+	{"requester_goes_back_to_the_oldest", SRC_RXE "rxe_req.c, req_retry: comp.psn", SEEN,
+	 requester_goes_back_to_the_oldest},
+	{"overtaken_packet", SRC_RXE "rxe_resp.c, check_psn", WIRE | VT_NEEDS_VIRTUAL_CLOCK,
+	 overtaken_packet},
+	{"late_ack_does_no_harm",
+	 SRC_QIB "qib_rc.c, qib_rc_rcv_resp: \"Ignore duplicate responses\"",
+	 WIRE | VT_NEEDS_VIRTUAL_CLOCK, late_ack_does_no_harm},
 	{"one_in_ten_lost", "unsourced", WIRE, one_in_ten_lost},
 	{"one_in_ten_corrupt", "unsourced", WIRE, one_in_ten_corrupt, VT_MAY_CORRUPT},
 	{"one_in_three_twice", "unsourced", WIRE, one_in_three_twice},

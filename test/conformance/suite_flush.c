@@ -2,6 +2,7 @@
 /*
  * What becomes of posted work when a queue pair is stopped.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
@@ -170,23 +171,33 @@ static void flush_frees_the_queue(struct vt *t)
 }
 
 static const struct vt_test tests[] = {
-	{"err_flushes_receives_in_order", "unsourced", 0, err_flushes_receives_in_order},
+	{"err_flushes_receives_in_order", SRC_RVT "qp.c, rvt_error_qp", 0,
+	 err_flushes_receives_in_order},
 	{"err_flushes_sends_in_order",
-	 "Linux drivers/infiniband/sw/rxe/rxe_comp.c, quoting: \"a Work Completion will always be "
-	 "generated\"",
+	 SRC_RXE "rxe_comp.c, quoting: \"a Work Completion will always be "
+		 "generated\"",
 	 0, err_flushes_sends_in_order},
-	{"err_before_anything_was_sent", "unsourced", 0, err_before_anything_was_sent},
-	{"first_bad_one_has_the_real_status", "unsourced", 0, first_bad_one_has_the_real_status},
+	{"err_before_anything_was_sent", SRC_RXE "rxe_comp.c, rxe_drain_resp_pkts: WR_FLUSH_ERR", 0,
+	 err_before_anything_was_sent},
+	{"first_bad_one_has_the_real_status",
+	 SRC_RXE "rxe_comp.c, rxe_completer: COMPST_ERROR, then rxe_drain_resp_pkts", 0,
+	 first_bad_one_has_the_real_status},
 	{"completions_stay_through_err", "unsourced", 0, completions_stay_through_err},
-	{"reset_ends_work_without_completions", "unsourced", 0,
-	 reset_ends_work_without_completions},
-	{"reset_in_the_middle_of_sending", "unsourced", 0, reset_in_the_middle_of_sending},
+	{"reset_ends_work_without_completions",
+	 SRC_RXE "rxe_comp.c, rxe_drain_resp_pkts, and " SRC_RXE
+		 "rxe_resp.c, rxe_drain_req_pkts: notify in ERR only",
+	 0, reset_ends_work_without_completions},
+	{"reset_in_the_middle_of_sending",
+	 SRC_RXE "rxe_comp.c, rxe_drain_resp_pkts: notify in ERR only", 0,
+	 reset_in_the_middle_of_sending},
 	{"completions_stay_through_reset", "unsourced", 0, completions_stay_through_reset},
-	{"destroy_ends_work_without_completions", "unsourced", 0,
+	{"destroy_ends_work_without_completions",
+	 SRC_RXE "rxe_comp.c, rxe_completer: no notify for a QP that is not valid", 0,
 	 destroy_ends_work_without_completions},
-	{"flushed_pair_can_be_connected_again", "unsourced", 0, flushed_pair_can_be_connected_again,
-	 VT_MAY_RECONNECT},
-	{"flush_frees_the_queue", "unsourced", 0, flush_frees_the_queue},
+	{"flushed_pair_can_be_connected_again", SRC_CORE "verbs.c, qp_state_table: ERR to RESET", 0,
+	 flushed_pair_can_be_connected_again, VT_MAY_RECONNECT},
+	{"flush_frees_the_queue", SRC_RVT "qp.c, rvt_init_qp: s_head, s_last", 0,
+	 flush_frees_the_queue},
 	{NULL},
 };
 

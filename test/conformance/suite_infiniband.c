@@ -2,6 +2,7 @@
 /*
  * Ports whose link layer is InfiniBand: LIDs, and a GRH only where one is asked for.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <stdlib.h>
@@ -15,7 +16,6 @@
 #define MULTICAST_QPN 0xffffff
 #define NOBODYS_LID   0xbf00
 #define NEXT_BTH      0x1b /* next header of a GRH */
-#define QIB	      "Linux drivers/infiniband/hw/qib/"
 
 /* --- ports --- */
 
@@ -420,9 +420,9 @@ static const struct vt_test tests[] = {
 	{"ports_have_lids", "ibv_query_port(3)", IB, ports_have_lids},
 	{"gid_0_is_the_subnet_and_the_port", "ibv_query_gid_ex(3)", IB,
 	 gid_0_is_the_subnet_and_the_port},
-	{"bad_address_vectors_are_refused", QIB "qib_verbs.c, qib_check_ah", WIRE,
+	{"bad_address_vectors_are_refused", SRC_QIB "qib_verbs.c, qib_check_ah", WIRE,
 	 bad_address_vectors_are_refused},
-	{"grh_and_lids_must_be_the_connections", QIB "qib_ruc.c, qib_ruc_check_hdr", IB_TWO,
+	{"grh_and_lids_must_be_the_connections", SRC_QIB "qib_ruc.c, qib_ruc_check_hdr", IB_TWO,
 	 grh_and_lids_must_be_the_connections},
 	{"every_operation_with_a_grh", "ibv_modify_qp(3): ah_attr.is_global", IB,
 	 every_operation_with_a_grh},
@@ -436,8 +436,8 @@ static const struct vt_test tests[] = {
 	 datagram_with_a_grh},
 	{"datagram_whose_grh_is_for_another", "unsourced", WIRE, datagram_whose_grh_is_for_another},
 	{"group_is_a_lid_and_a_gid", "ibv_attach_mcast(3)", IB, group_is_a_lid_and_a_gid},
-	{"group_needs_a_lid_of_groups", "Linux drivers/infiniband/core/verbs.c, is_valid_mcast_lid",
-	 IB, group_needs_a_lid_of_groups},
+	{"group_needs_a_lid_of_groups", SRC_CORE "verbs.c, is_valid_mcast_lid", IB,
+	 group_needs_a_lid_of_groups},
 	{"frame_begins_with_the_lrh", "verbena/sim.h, vb_sim_watch", WIRE,
 	 frame_begins_with_the_lrh},
 	{"one_file_has_one_link_layer", "verbena/sim.h, vb_sim_trace_open", VT_NEEDS_SIM,

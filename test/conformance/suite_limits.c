@@ -2,6 +2,7 @@
 /*
  * What a device says it can do is what it does, and no more.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 static void srq_limits(struct vt *t)
@@ -168,16 +169,24 @@ static void zero_of_everything(struct vt *t)
 #define MAN "ibv_query_device(3): "
 
 static const struct vt_test tests[] = {
-	{"srq_limits", MAN "max_srq_wr, max_srq_sge; EINVAL: Linux rxe_srq.c, rxe_srq_chk_init",
+	{"srq_limits",
+	 "ibv_query_device(3): max_srq_wr, max_srq_sge; EINVAL: " SRC_RXE
+	 "rxe_srq.c, rxe_srq_chk_init",
 	 VT_NEEDS_SRQ, srq_limits},
-	{"cq_resize_limit", MAN "max_cqe; ibv_resize_cq(3); EINVAL: unsourced", 0, cq_resize_limit},
+	{"cq_resize_limit",
+	 "ibv_query_device(3): max_cqe; ibv_resize_cq(3); EINVAL: " SRC_RXE
+	 "rxe_cq.c, rxe_cq_chk_attr",
+	 0, cq_resize_limit},
 	{"most_sges_of_a_read", MAN "max_sge_rd", 0, most_sges_of_a_read},
 	{"message_above_the_ports_limit", "ibv_query_port(3): max_msg_sz; the status: unsourced", 0,
 	 message_above_the_ports_limit},
-	{"number_of_pds", MAN "max_pd; ENOMEM: unsourced", VT_NEEDS_SIM, number_of_pds},
-	{"number_of_ahs", MAN "max_ah; ENOMEM: unsourced", VT_NEEDS_SIM, number_of_ahs},
+	{"number_of_pds", "ibv_query_device(3): max_pd; ENOMEM: " SRC_RVT "pd.c, rvt_alloc_pd",
+	 VT_NEEDS_SIM, number_of_pds},
+	{"number_of_ahs", "ibv_query_device(3): max_ah; ENOMEM: " SRC_RVT "ah.c, rvt_create_ah",
+	 VT_NEEDS_SIM, number_of_ahs},
 	{"number_of_windows", MAN "max_mw; ENOMEM: unsourced", VT_NEEDS_SIM, number_of_windows},
-	{"zero_of_everything", "ibv_create_qp(3): greater than or equal; ENOMEM: unsourced", 0,
+	{"zero_of_everything",
+	 "ibv_create_qp(3): greater than or equal; ENOMEM: " SRC_RVT "qp.c, rvt_post_recv", 0,
 	 zero_of_everything},
 	{NULL},
 };

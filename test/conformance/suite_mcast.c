@@ -2,6 +2,7 @@
 /*
  * Multicast groups of datagram queue pairs.
  */
+#include "test/conformance/sources.h"
 #include "test/support/keep.h"
 
 #define MEMBERS	      4
@@ -343,7 +344,7 @@ static void attached_qp_is_ebusy(struct vt *t)
 }
 
 #define MAN  "ibv_attach_mcast(3)"
-#define CORE "Linux drivers/infiniband/core/verbs.c, ib_attach_mcast"
+#define CORE SRC_CORE "verbs.c, ib_attach_mcast"
 
 static const struct vt_test tests[] = {
 	{"reaches_every_member", MAN, 0, reaches_every_member},
@@ -356,13 +357,14 @@ static const struct vt_test tests[] = {
 	{"attached_twice_receives_once", MAN ", Notes: a single copy", 0,
 	 attached_twice_receives_once},
 	{"detached_receives_no_more", MAN, 0, detached_receives_no_more},
-	{"detach_of_a_stranger_is_einval",
-	 "Linux drivers/infiniband/sw/rxe/rxe_mcast.c, rxe_detach_mcast; errno: unsourced", 0,
+	{"detach_of_a_stranger_is_einval", SRC_RXE "rxe_mcast.c, rxe_detach_mcast", 0,
 	 detach_of_a_stranger_is_einval},
-	{"wrong_qkey_is_dropped", "Linux drivers/infiniband/sw/rxe/rxe_recv.c, rxe_rcv_mcast_pkt",
-	 0, wrong_qkey_is_dropped},
-	{"member_without_receive_costs_the_others_nothing", "unsourced", 0,
-	 member_without_receive_costs_the_others_nothing},
+	{"wrong_qkey_is_dropped", SRC_RXE "rxe_recv.c, rxe_rcv_mcast_pkt", 0,
+	 wrong_qkey_is_dropped},
+	{"member_without_receive_costs_the_others_nothing",
+	 SRC_RXE "rxe_recv.c, rxe_rcv_mcast_pkt; " SRC_RXE
+		 "rxe_resp.c, rxe_responder: ERR_RNR on UD",
+	 0, member_without_receive_costs_the_others_nothing},
 	{"sender_that_is_a_member_receives_too",
 	 "ibv_create_qp_ex(3): IBV_QP_CREATE_BLOCK_SELF_MCAST_LB prevents it", 0,
 	 sender_that_is_a_member_receives_too},
@@ -371,7 +373,8 @@ static const struct vt_test tests[] = {
 	{"connected_qps_are_refused", MAN ", Notes: only IBV_QPT_UD; " CORE, 0,
 	 connected_qps_are_refused},
 	{"unicast_gid_is_refused", CORE, VT_NEEDS_ETHERNET, unicast_gid_is_refused},
-	{"attached_qp_is_ebusy", "ibv_create_qp(3), Notes; EBUSY: unsourced", 0,
+	{"attached_qp_is_ebusy",
+	 "ibv_create_qp(3), Notes; EBUSY: " SRC_CORE "uverbs_std_types.c, uverbs_free_qp", 0,
 	 attached_qp_is_ebusy},
 	{NULL},
 };

@@ -2,6 +2,7 @@
 /*
  * Memory regions: what registering takes, and what a key then lets happen.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <sys/mman.h>
@@ -276,16 +277,18 @@ static const struct vt_test tests[] = {
 	{"every_combination_of_rights",
 	 "ibv_reg_mr(3): REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE", 0,
 	 every_combination_of_rights},
-	{"unknown_right_is_refused", "unsourced", VT_NEEDS_SIM, unknown_right_is_refused},
-	{"optional_right_is_dropped", "rdma-core libibverbs/verbs.h: IBV_ACCESS_OPTIONAL_RANGE", 0,
-	 optional_right_is_dropped},
-	{"unmapped_range_is_efault", "Linux drivers/infiniband/core/umem.c: pinning fails", 0,
+	{"unknown_right_is_refused",
+	 "Linux include/rdma/ib_verbs.h, ib_check_mr_access: IB_ACCESS_SUPPORTED", VT_NEEDS_SIM,
+	 unknown_right_is_refused},
+	{"optional_right_is_dropped", SRC_RDMA_CORE "libibverbs/verbs.h: IBV_ACCESS_OPTIONAL_RANGE",
+	 0, optional_right_is_dropped},
+	{"unmapped_range_is_efault",
+	 SRC_CORE "umem.c, ib_umem_get: returns why pinning failed; EFAULT: unsourced", 0,
 	 unmapped_range_is_efault},
-	{"overflowing_range_is_refused",
-	 "Linux drivers/infiniband/core/umem.c, ib_umem_get: overflow is EINVAL", 0,
+	{"overflowing_range_is_refused", SRC_CORE "umem.c, ib_umem_get: overflow is EINVAL", 0,
 	 overflowing_range_is_refused},
 	{"read_only_page_with_local_write_is_efault",
-	 "Linux drivers/infiniband/core/umem.c: pinning for writing", 0,
+	 SRC_CORE "umem.c, ib_umem_get: pins for writing; EFAULT: unsourced", 0,
 	 read_only_page_with_local_write_is_efault},
 	{"zero_length_is_allowed", "unsourced", 0, zero_length_is_allowed},
 	{"keys_differ", "unsourced", 0, keys_differ},
@@ -298,7 +301,9 @@ static const struct vt_test tests[] = {
 	 overlapping_regions_have_rights_of_their_own},
 	{"local_read_is_always_allowed", "ibv_reg_mr(3): local read access is always enabled", 0,
 	 local_read_is_always_allowed},
-	{"dereg_under_a_posted_receive", "unsourced", 0, dereg_under_a_posted_receive},
+	{"dereg_under_a_posted_receive",
+	 SRC_RVT "qp.c, init_sge: LOC_PROT_ERR; " SRC_QIB "qib_rc.c, qib_rc_rcv: nack_op_err", 0,
+	 dereg_under_a_posted_receive},
 	{"dereg_under_a_posted_send", "unsourced", 0, dereg_under_a_posted_send},
 	{"dereg_ends_remote_access", "ibv_reg_mr(3)", 0, dereg_ends_remote_access},
 	{"memory_unmapped_under_a_region", "unsourced", VT_NEEDS_SIM,

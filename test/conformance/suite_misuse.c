@@ -2,6 +2,7 @@
 /*
  * Programs that are wrong: an errno, never a crash.
  */
+#include "test/conformance/sources.h"
 #include "test/support/srq.h"
 #include "test/support/window.h"
 
@@ -372,20 +373,30 @@ static void qp_without_a_pd(struct vt *t)
 #define SIM VT_NEEDS_SIM
 
 static const struct vt_test tests[] = {
-	{"looping_chain_of_sends", "ibv_post_send(3): stops at the first failure; unsourced",
+	{"looping_chain_of_sends",
+	 "ibv_post_send(3): stops at the first failure; ENOMEM: " SRC_RXE
+	 "rxe_verbs.c, post_one_send",
 	 VT_NEEDS_ATOMICS, looping_chain_of_sends, VT_MAY_LOOP},
-	{"looping_chain_of_receives", "ibv_post_recv(3): stops at the first failure; unsourced", 0,
-	 looping_chain_of_receives, VT_MAY_LOOP},
-	{"looping_chain_to_an_srq", "ibv_post_srq_recv(3): stops at the first failure; unsourced",
+	{"looping_chain_of_receives",
+	 "ibv_post_recv(3): stops at the first failure; ENOMEM: " SRC_RXE
+	 "rxe_verbs.c, post_one_recv",
+	 0, looping_chain_of_receives, VT_MAY_LOOP},
+	{"looping_chain_to_an_srq",
+	 "ibv_post_srq_recv(3): stops at the first failure; ENOMEM: " SRC_RXE
+	 "rxe_verbs.c, post_one_recv",
 	 VT_NEEDS_SRQ, looping_chain_to_an_srq, VT_MAY_LOOP},
-	{"negative_number_of_sges", "unsourced", VT_NEEDS_SRQ | SIM, negative_number_of_sges},
+	{"negative_number_of_sges",
+	 "receives: " SRC_RVT
+	 "qp.c, rvt_post_recv and rvt_post_srq_recv: unsigned; sends: unsourced",
+	 VT_NEEDS_SRQ | SIM, negative_number_of_sges},
 	{"lengths_that_overflow", "unsourced", 0, lengths_that_overflow},
 	{"receive_whose_lengths_overflow", "unsourced", SIM, receive_whose_lengths_overflow},
-	{"addresses_that_overflow", "unsourced", 0, addresses_that_overflow},
+	{"addresses_that_overflow", SRC_RXE "rxe_mr.c, mr_check_range", 0, addresses_that_overflow},
 	{"qp_of_parts_from_two_contexts", "unsourced", SIM | VT_NEEDS_SRQ,
 	 qp_of_parts_from_two_contexts},
 	{"rereg_to_a_pd_of_another_context", "unsourced", SIM, rereg_to_a_pd_of_another_context},
-	{"ah_of_another_pd_or_device", "unsourced", SIM, ah_of_another_pd_or_device},
+	{"ah_of_another_pd_or_device", SRC_RVT "qp.c, rvt_qp_valid_operation: ah->pd", SIM,
+	 ah_of_another_pd_or_device},
 	{"window_of_another_context", "unsourced", SIM, window_of_another_context},
 	{"destroyed_qp_used_again", "unsourced", SIM, destroyed_qp_used_again},
 	{"destroyed_cq_used_again", "unsourced", SIM, destroyed_cq_used_again},

@@ -2,6 +2,7 @@
 /*
  * Devices, ports and the making and unmaking of objects: limits, bad arguments, what is busy.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <arpa/inet.h>
@@ -416,8 +417,8 @@ static const struct vt_test tests[] = {
 	{"device_tells_its_limits", "ibv_query_device(3)", 0, device_tells_its_limits},
 	{"query_device_ex_agrees", "ibv_query_device_ex(3)", 0, query_device_ex_agrees},
 	{"port_tells_what_it_is", "ibv_query_port(3)", 0, port_tells_what_it_is},
-	{"no_such_port_is_einval", "ibv_query_port(3); the errno: unsourced", 0,
-	 no_such_port_is_einval},
+	{"no_such_port_is_einval", "ibv_query_port(3); EINVAL: " SRC_CORE "device.c, ib_query_port",
+	 0, no_such_port_is_einval},
 	{"gid_table", "ibv_query_gid(3), ibv_query_gid_ex(3)", 0, gid_table},
 	{"gid_outside_the_table", "ibv_query_gid(3); ibv_query_gid_ex(3)", 0,
 	 gid_outside_the_table},
@@ -430,25 +431,27 @@ static const struct vt_test tests[] = {
 	 "ibv_create_qp(3): greater than or equal to the values requested", 0,
 	 qp_gets_what_it_asked_for},
 	{"qp_above_the_limits_is_einval",
-	 "ibv_query_device(3); EINVAL: Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_cap", 0,
+	 "ibv_query_device(3); EINVAL: " SRC_RXE "rxe_qp.c, rxe_qp_chk_cap", 0,
 	 qp_above_the_limits_is_einval},
 	{"qp_at_the_limits", "ibv_query_device(3): max_sge", 0, qp_at_the_limits},
-	{"qp_without_a_cq_is_einval",
-	 "Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_init: missing cq", VT_NEEDS_SIM,
+	{"qp_without_a_cq_is_einval", SRC_RXE "rxe_qp.c, rxe_qp_chk_init: missing cq", VT_NEEDS_SIM,
 	 qp_without_a_cq_is_einval},
 	{"qp_of_an_unknown_type", "ibv_create_qp(3): qp_type", 0, qp_of_an_unknown_type},
-	{"qp_number_is_taken_up_again_only_later", "unsourced", 0,
-	 qp_number_is_taken_up_again_only_later},
-	{"pd_with_a_region_is_ebusy", "ibv_alloc_pd(3), Notes; EBUSY: unsourced", 0,
+	{"qp_number_is_taken_up_again_only_later", SRC_RVT "qp.c, alloc_qpn: on from the last one",
+	 0, qp_number_is_taken_up_again_only_later},
+	{"pd_with_a_region_is_ebusy", "ibv_alloc_pd(3), Notes; EBUSY: " SRC_FREE_PD, 0,
 	 pd_with_a_region_is_ebusy},
-	{"pd_with_a_qp_is_ebusy", "ibv_alloc_pd(3), Notes; EBUSY: unsourced", 0,
+	{"pd_with_a_qp_is_ebusy", "ibv_alloc_pd(3), Notes; EBUSY: " SRC_FREE_PD, 0,
 	 pd_with_a_qp_is_ebusy},
-	{"pd_with_an_ah_is_busy_or_goes", "ibv_alloc_pd(3), Notes: may fail; EBUSY: unsourced", 0,
-	 pd_with_an_ah_is_busy_or_goes},
-	{"busy_destroy_changes_nothing", "unsourced", 0, busy_destroy_changes_nothing},
+	{"pd_with_an_ah_is_busy_or_goes", "ibv_alloc_pd(3), Notes: may fail; EBUSY: " SRC_FREE_PD,
+	 0, pd_with_an_ah_is_busy_or_goes},
+	{"busy_destroy_changes_nothing",
+	 SRC_FREE_PD "; " SRC_CORE "verbs.c, ib_destroy_cq: they return first", 0,
+	 busy_destroy_changes_nothing},
 	{"ah_with_bad_attributes_is_einval",
-	 "ibv_create_ah(3), Notes: GRH required; the errno: unsourced", VT_NEEDS_ETHERNET,
-	 ah_with_bad_attributes_is_einval},
+	 "ibv_create_ah(3), Notes: GRH required; EINVAL: " SRC_CORE
+	 "verbs.c, rdma_check_ah_attr, and " SRC_RVT "ah.c, rvt_check_ah",
+	 VT_NEEDS_ETHERNET, ah_with_bad_attributes_is_einval},
 	{"many_objects_come_and_go", "unsourced", 0, many_objects_come_and_go},
 	{"list_of_a_world_is_freed_once", "verbena/sim.h, vb_sim_device_list", VT_NEEDS_SIM,
 	 list_of_a_world_is_freed_once},

@@ -2,6 +2,7 @@
 /*
  * What happens to ports and devices: cables, tables, the subnet manager, the end of a device.
  */
+#include "test/conformance/sources.h"
 #include "test/support/keep.h"
 
 #include <arpa/inet.h>
@@ -328,11 +329,9 @@ static const struct vt_test tests[] = {
 	 emptied_gid_cannot_be_used},
 	{"pkey_change_is_told_and_found", MAN "PKEY_CHANGE; ibv_get_pkey_index(3)", SIM,
 	 pkey_change_is_told_and_found},
-	{"partitions_part_connections",
-	 "Linux drivers/infiniband/sw/rxe/rxe_recv.c, check_keys: pkey_match", TWO,
+	{"partitions_part_connections", SRC_RXE "rxe_recv.c, check_keys: pkey_match", TWO,
 	 partitions_part_connections},
-	{"partitions_part_datagrams",
-	 "Linux drivers/infiniband/sw/rxe/rxe_recv.c, check_keys: pkey_match", TWO,
+	{"partitions_part_datagrams", SRC_RXE "rxe_recv.c, check_keys: pkey_match", TWO,
 	 partitions_part_datagrams},
 	{"subnet_managers_events", MAN "CLIENT_REREGISTER, SM_CHANGE", SIM, subnet_managers_events},
 	{"lid_change_is_told", MAN "LID_CHANGE", SIM | VT_NEEDS_INFINIBAND, lid_change_is_told},

@@ -2,6 +2,7 @@
 /*
  * What posting takes, what it refuses, and what a queue holds.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
@@ -367,30 +368,44 @@ static void sq_sig_all_signals_all(struct vt *t)
 }
 
 static const struct vt_test tests[] = {
-	{"send_before_rts_is_einval", "ibv_post_send(3): bad_wr; which states: unsourced", 0,
+	{"send_before_rts_is_einval",
+	 "ibv_post_send(3): bad_wr; EINVAL: " SRC_RXE "rxe_verbs.c, rxe_post_send", 0,
 	 send_before_rts_is_einval},
-	{"recv_in_reset_is_einval", "ibv_post_recv(3): bad_wr; which states: unsourced", 0,
+	{"recv_in_reset_is_einval",
+	 "ibv_post_recv(3): bad_wr; EINVAL: " SRC_RXE "rxe_verbs.c, rxe_post_recv", 0,
 	 recv_in_reset_is_einval},
-	{"recv_in_init_is_kept", "unsourced", 0, recv_in_init_is_kept},
+	{"recv_in_init_is_kept", SRC_STATE_OPS ": INIT", 0, recv_in_init_is_kept},
 	{"send_list_stops_at_the_bad_one", "ibv_post_send(3)", 0, send_list_stops_at_the_bad_one},
 	{"recv_list_stops_at_the_bad_one", "ibv_post_recv(3)", 0, recv_list_stops_at_the_bad_one},
 	{"list_is_posted_in_order", "ibv_post_send(3)", 0, list_is_posted_in_order},
 	{"most_sges_are_taken", "ibv_create_qp(3): max_send_sge", 0, most_sges_are_taken},
-	{"no_sge_is_an_empty_message", "unsourced", 0, no_sge_is_an_empty_message},
-	{"full_send_queue_is_enomem", "ibv_create_qp(3): max_send_wr; the errno: unsourced", 0,
+	{"no_sge_is_an_empty_message",
+	 SRC_RVT "qp.c, rvt_post_one_wr: \"IB spec says that num_sge == 0 is OK\"", 0,
+	 no_sge_is_an_empty_message},
+	{"full_send_queue_is_enomem",
+	 "ibv_create_qp(3): max_send_wr; ENOMEM: " SRC_RXE "rxe_verbs.c, post_one_send", 0,
 	 full_send_queue_is_enomem},
 	{"slots_come_back_by_polling", "unsourced", 0, slots_come_back_by_polling},
-	{"full_recv_queue_is_enomem", "ibv_create_qp(3): max_recv_wr; the errno: unsourced", 0,
+	{"full_recv_queue_is_enomem",
+	 "ibv_create_qp(3): max_recv_wr; ENOMEM: " SRC_RXE "rxe_verbs.c, post_one_recv", 0,
 	 full_recv_queue_is_enomem},
-	{"inline_too_long_is_einval", "ibv_create_qp(3): max_inline_data; the errno: unsourced", 0,
+	{"inline_too_long_is_einval",
+	 "ibv_create_qp(3): max_inline_data; EINVAL: " SRC_RXE "rxe_verbs.c, validate_send_wr", 0,
 	 inline_too_long_is_einval},
 	{"inline_buffer_is_free_at_once", "ibv_post_send(3), Notes", 0,
 	 inline_buffer_is_free_at_once},
 	{"inline_checks_no_lkey", "ibv_post_send(3): IBV_SEND_INLINE", 0, inline_checks_no_lkey},
-	{"unknown_opcode_does_not_pass", "unsourced", 0, unknown_opcode_does_not_pass},
-	{"opcode_of_each_type", "ibv_post_send(3), the table; LOC_QP_OP_ERR: unsourced",
+	{"unknown_opcode_does_not_pass",
+	 "EINVAL: " SRC_RVT "qp.c, rvt_qp_valid_operation; LOC_QP_OP_ERR: " SRC_RXE
+	 "rxe_req.c, rxe_requester",
+	 0, unknown_opcode_does_not_pass},
+	{"opcode_of_each_type",
+	 "ibv_post_send(3), the table; LOC_QP_OP_ERR: " SRC_RXE
+	 "rxe_req.c, rxe_requester: next_opcode fails",
 	 VT_NEEDS_ATOMICS, opcode_of_each_type},
-	{"work_posted_in_err_flushes", "unsourced", 0, work_posted_in_err_flushes},
+	{"work_posted_in_err_flushes",
+	 SRC_STATE_OPS ": ERR; " SRC_RVT "qp.c, rvt_post_recv: qp_err_flush", 0,
+	 work_posted_in_err_flushes},
 	{"sq_sig_all_signals_all", "ibv_create_qp(3): sq_sig_all", 0, sq_sig_all_signals_all},
 	{NULL},
 };

@@ -2,6 +2,7 @@
 /*
  * Memory regions beyond ibv_reg_mr(): changed, paged on demand, null, of device memory.
  */
+#include "test/conformance/sources.h"
 #include "test/support/keep.h"
 
 #include <sys/mman.h>
@@ -606,7 +607,7 @@ static void device_memory_runs_out(struct vt *t)
 	VT_CHECK(t, !vb_alloc_dm(t->a.ctx, &attr));
 }
 
-#define REREG "rdma-core libibverbs/verbs.c, ibv_rereg_mr"
+#define REREG SRC_RDMA_CORE "libibverbs/verbs.c, ibv_rereg_mr"
 
 static const struct vt_test tests[] = {
 	{"rereg_moves_it", "ibv_rereg_mr(3): CHANGE_TRANSLATION", 0, rereg_moves_it},
@@ -644,14 +645,16 @@ static const struct vt_test tests[] = {
 	{"device_memory_is_copied", "ibv_alloc_dm(3)", 0, device_memory_is_copied},
 	{"device_memory_has_bounds", "ibv_alloc_dm(3): dm_offset, length", 0,
 	 device_memory_has_bounds},
-	{"device_memory_is_zero_based", "ibv_reg_dm_mr(3); EINVAL: unsourced", 0,
+	{"device_memory_is_zero_based",
+	 "ibv_reg_dm_mr(3); EINVAL: " SRC_CORE "uverbs_std_types_mr.c, UVERBS_METHOD_DM_MR_REG", 0,
 	 device_memory_is_zero_based},
 	{"device_memory_serves_peers", "ibv_alloc_dm(3): Device memory registration", 0,
 	 device_memory_serves_peers},
 	{"device_memory_counts", "ibv_alloc_dm(3): atomic operations", VT_NEEDS_ATOMICS,
 	 device_memory_counts},
 	{"device_memory_in_sges", "ibv_alloc_dm(3): lkey inside sge", 0, device_memory_in_sges},
-	{"device_memory_in_use_is_ebusy", "ibv_alloc_dm(3), Notes; EBUSY: unsourced", 0,
+	{"device_memory_in_use_is_ebusy",
+	 "ibv_alloc_dm(3), Notes; EBUSY: " SRC_CORE "uverbs_std_types_dm.c, uverbs_free_dm", 0,
 	 device_memory_in_use_is_ebusy},
 	{"device_memory_runs_out", "ibv_alloc_dm(3), Notes: max_dm_size", 0,
 	 device_memory_runs_out},

@@ -2,6 +2,7 @@
 /*
  * Receiver not ready: how often and when a send is repeated, and what it ends in.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <verbena/sim.h>
@@ -251,32 +252,33 @@ static void waiting_is_no_ack_timeout(struct vt *t)
 }
 
 static const struct vt_test tests[] = {
-	{"gives_up_after_its_retries", "Linux drivers/infiniband/sw/rxe/rxe_comp.c, RNR_RETRY", 0,
+	{"gives_up_after_its_retries", SRC_RXE "rxe_comp.c, RNR_RETRY", 0,
 	 gives_up_after_its_retries},
-	{"repeats_exactly_as_often", "Linux drivers/infiniband/sw/rxe/rxe_comp.c, RNR_RETRY",
-	 VT_NEEDS_SIM, repeats_exactly_as_often},
-	{"nak_carries_the_timer", "Linux drivers/infiniband/sw/rxe/rxe_hdr.h, AETH_RNR_NAK",
-	 VT_NEEDS_SIM, nak_carries_the_timer},
+	{"repeats_exactly_as_often", SRC_RXE "rxe_comp.c, RNR_RETRY", VT_NEEDS_SIM,
+	 repeats_exactly_as_often},
+	{"nak_carries_the_timer", SRC_RXE "rxe_hdr.h, AETH_RNR_NAK", VT_NEEDS_SIM,
+	 nak_carries_the_timer},
 	{"waits_as_long_as_the_timer_says", "Linux include/rdma/ib_verbs.h, enum ib_rnr_timeout",
 	 VT_NEEDS_VIRTUAL_CLOCK, waits_as_long_as_the_timer_says},
-	{"seven_is_for_ever", "Linux drivers/infiniband/sw/rxe/rxe_comp.c, RNR_RETRY: 7", 0,
-	 seven_is_for_ever},
-	{"late_receive_saves_the_send", "unsourced", 0, late_receive_saves_the_send},
-	{"long_message_is_repeated_whole", "unsourced", 0, long_message_is_repeated_whole},
-	{"write_needs_no_receive", "Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_resource", 0,
-	 write_needs_no_receive},
-	{"write_with_imm_needs_one", "Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_resource",
-	 0, write_with_imm_needs_one},
-	{"send_of_no_byte_needs_one", "Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_resource",
-	 0, send_of_no_byte_needs_one},
-	{"what_follows_waits_behind", "unsourced", 0, what_follows_waits_behind},
-	{"followers_draw_no_sequence_nak", "unsourced", VT_NEEDS_SIM,
+	{"seven_is_for_ever", SRC_RXE "rxe_comp.c, RNR_RETRY: 7", 0, seven_is_for_ever},
+	{"late_receive_saves_the_send", SRC_RXE "rxe_comp.c, rxe_completer: RNR_RETRY", 0,
+	 late_receive_saves_the_send},
+	{"long_message_is_repeated_whole", SRC_QIB "qib_rc.c, do_rc_ack: RNR NAK, reset_psn", 0,
+	 long_message_is_repeated_whole},
+	{"write_needs_no_receive", SRC_RXE "rxe_resp.c, check_resource", 0, write_needs_no_receive},
+	{"write_with_imm_needs_one", SRC_RXE "rxe_resp.c, check_resource", 0,
+	 write_with_imm_needs_one},
+	{"send_of_no_byte_needs_one", SRC_RXE "rxe_resp.c, check_resource", 0,
+	 send_of_no_byte_needs_one},
+	{"what_follows_waits_behind", SRC_QIB "qib_rc.c, qib_make_rc_req: RVT_S_WAIT_RNR", 0,
+	 what_follows_waits_behind},
+	{"followers_draw_no_sequence_nak",
+	 SRC_QIB "qib_rc.c, qib_rc_rcv_error: none while r_nak_state", VT_NEEDS_SIM,
 	 followers_draw_no_sequence_nak},
-	{"progress_restores_the_retries",
-	 "Linux drivers/infiniband/sw/rxe/rxe_comp.c, reset_retry_counters", VT_NEEDS_VIRTUAL_CLOCK,
-	 progress_restores_the_retries},
-	{"waiting_is_no_ack_timeout", "unsourced", VT_NEEDS_VIRTUAL_CLOCK,
-	 waiting_is_no_ack_timeout},
+	{"progress_restores_the_retries", SRC_RXE "rxe_comp.c, reset_retry_counters",
+	 VT_NEEDS_VIRTUAL_CLOCK, progress_restores_the_retries},
+	{"waiting_is_no_ack_timeout", SRC_QIB "qib_rc.c, do_rc_ack: RNR NAK, rvt_stop_rc_timers",
+	 VT_NEEDS_VIRTUAL_CLOCK, waiting_is_no_ack_timeout},
 	{NULL},
 };
 

@@ -5,9 +5,10 @@
  * The table is that of the Linux core (qp_state_table of drivers/infiniband/core/verbs.c) for RC, UC
  * and UD, written down by hand, without the alternate path.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
-#define KERNEL_TABLE "Linux drivers/infiniband/core/verbs.c, qp_state_table and ib_modify_qp_is_ok"
+#define KERNEL_TABLE SRC_CORE "verbs.c, qp_state_table and ib_modify_qp_is_ok"
 
 enum { RC, UC, UD, TYPES };
 
@@ -740,19 +741,23 @@ static const struct vt_test tests[] = {
 	{"optional_attribute_is_taken", KERNEL_TABLE, 0, optional_attribute_is_taken},
 	{"alternate_path_needs_the_capability", "ibv_modify_qp(3), Notes", 0,
 	 alternate_path_needs_the_capability},
-	{"without_state_bit_the_state_stays", "Linux drivers/infiniband/sw/rxe/rxe_qp.c", 0,
+	{"without_state_bit_the_state_stays", SRC_RXE "rxe_qp.c, rxe_qp_chk_attr: new_state", 0,
 	 without_state_bit_the_state_stays},
 	{"unknown_state_is_refused", KERNEL_TABLE, 0, unknown_state_is_refused},
-	{"value_out_of_range_is_refused", "ibv_modify_qp(3), Notes; which values: unsourced", 0,
-	 value_out_of_range_is_refused},
-	{"wide_numbers_are_masked", "unsourced", 0, wide_numbers_are_masked},
+	{"value_out_of_range_is_refused",
+	 "ibv_modify_qp(3), Notes; which values: " SRC_RVT "qp.c, rvt_modify_qp, " SRC_RXE
+	 "rxe_qp.c, rxe_qp_chk_attr, and " SRC_CORE "verbs.c, rdma_check_ah_attr",
+	 0, value_out_of_range_is_refused},
+	{"wide_numbers_are_masked",
+	 "PSNs: " SRC_RXE "rxe_qp.c, rxe_qp_from_attr: BTH_PSN_MASK; the QPN: unsourced", 0,
+	 wide_numbers_are_masked},
 	{"query_gives_what_was_set", "ibv_query_qp(3)", 0, query_gives_what_was_set},
 	{"query_gives_what_the_qp_was_made_with", "ibv_query_qp(3)", 0,
 	 query_gives_what_the_qp_was_made_with},
 	{"refused_modify_changes_no_attribute", "ibv_modify_qp(3), Notes", 0,
 	 refused_modify_changes_no_attribute},
-	{"state_is_cached_in_the_qp", "rdma-core libibverbs/cmd.c and verbs.c: qp->state", 0,
-	 state_is_cached_in_the_qp},
+	{"state_is_cached_in_the_qp", SRC_RDMA_CORE "libibverbs/verbs.c, ibv_modify_qp: qp->state",
+	 0, state_is_cached_in_the_qp},
 	{"reset_starts_again", KERNEL_TABLE, 0, reset_starts_again},
 	{"sqd_of_an_idle_queue_drains_at_once", "ibv_get_async_event(3): SQ_DRAINED", 0,
 	 sqd_of_an_idle_queue_drains_at_once},
@@ -761,10 +766,12 @@ static const struct vt_test tests[] = {
 	 sqd_finishes_what_is_under_way_then_tells},
 	{"sqd_without_asking_tells_nothing", "ibv_modify_qp(3): en_sqd_async_notify", 0,
 	 sqd_without_asking_tells_nothing},
-	{"sends_wait_in_sqd", "unsourced", 0, sends_wait_in_sqd},
-	{"sqd_still_receives", "unsourced", 0, sqd_still_receives},
-	{"sqe_after_a_local_error", "unsourced", 0, sqe_after_a_local_error},
-	{"sqe_flushes_sends_and_receives", "unsourced", 0, sqe_flushes_sends_and_receives},
+	{"sends_wait_in_sqd", SRC_STATE_OPS ": SQD starts no next send", 0, sends_wait_in_sqd},
+	{"sqd_still_receives", SRC_STATE_OPS ": SQD", 0, sqd_still_receives},
+	{"sqe_after_a_local_error", "flushed in SQE: " SRC_STATE_OPS "; the step to SQE: unsourced",
+	 0, sqe_after_a_local_error},
+	{"sqe_flushes_sends_and_receives", SRC_STATE_OPS ": SQE", 0,
+	 sqe_flushes_sends_and_receives},
 	{"sqe_goes_back_to_rts", KERNEL_TABLE, 0, sqe_goes_back_to_rts},
 	{NULL},
 };

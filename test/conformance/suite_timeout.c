@@ -2,6 +2,7 @@
 /*
  * The ack timeout: how often, how long, and which peers do not answer.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <verbena/fault.h>
@@ -303,28 +304,31 @@ static void sequence_nak_costs_a_retry(struct vt *t)
 }
 
 static const struct vt_test tests[] = {
-	{"gives_up_after_its_retries", "ibv_query_qp(3): retry_cnt, timeout", 0,
+	{"gives_up_after_its_retries",
+	 "ibv_query_qp(3): retry_cnt, timeout; " SRC_QIB "qib_rc.c, qib_restart_rc", 0,
 	 gives_up_after_its_retries},
-	{"seven_is_seven", "unsourced", 0, seven_is_seven},
-	{"repeats_exactly_as_often", "unsourced", VT_NEEDS_SIM, repeats_exactly_as_often},
-	{"interval_is_4096_ns_shifted",
-	 "Linux drivers/infiniband/sw/rxe/rxe_qp.c, qp_timeout_jiffies: 4096 ns << timeout",
+	{"seven_is_seven", SRC_QIB "qib_rc.c, qib_restart_rc: counts s_retry down from any value",
+	 0, seven_is_seven},
+	{"repeats_exactly_as_often", SRC_QIB "qib_rc.c, qib_restart_rc: s_retry", VT_NEEDS_SIM,
+	 repeats_exactly_as_often},
+	{"interval_is_4096_ns_shifted", SRC_RXE "rxe_qp.c, rxe_qp_from_attr: 4096 ns << timeout",
 	 VT_NEEDS_VIRTUAL_CLOCK, interval_is_4096_ns_shifted},
-	{"zero_waits_for_ever", "Linux drivers/infiniband/sw/rxe/rxe_qp.c: timeout 0, no timer", 0,
+	{"zero_waits_for_ever", SRC_RXE "rxe_qp.c, rxe_qp_from_attr: timeout 0, no timer", 0,
 	 zero_waits_for_ever},
-	{"silent_peer_ends_in_retry_exceeded", "unsourced", 0, silent_peer_ends_in_retry_exceeded},
-	{"every_operation_times_out", "unsourced", VT_NEEDS_ATOMICS, every_operation_times_out},
-	{"peer_in_rtr_answers", "unsourced", 0, peer_in_rtr_answers},
-	{"late_peer_is_found_by_a_retry", "unsourced", 0, late_peer_is_found_by_a_retry},
-	{"unexpected_first_psn",
-	 "Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn: PSN_OUT_OF_SEQ", 0,
+	{"silent_peer_ends_in_retry_exceeded", SRC_QIB "qib_rc.c, qib_restart_rc: RETRY_EXC_ERR", 0,
+	 silent_peer_ends_in_retry_exceeded},
+	{"every_operation_times_out", SRC_QIB "qib_rc.c, qib_restart_rc: RETRY_EXC_ERR",
+	 VT_NEEDS_ATOMICS, every_operation_times_out},
+	{"peer_in_rtr_answers", SRC_STATE_OPS ": RTR", 0, peer_in_rtr_answers},
+	{"late_peer_is_found_by_a_retry", SRC_QIB "qib_rc.c, qib_restart_rc: reset_psn", 0,
+	 late_peer_is_found_by_a_retry},
+	{"unexpected_first_psn", SRC_RXE "rxe_resp.c, check_psn: PSN_OUT_OF_SEQ", 0,
 	 unexpected_first_psn, VT_MAY_MISTAKE_PSN},
-	{"progress_restores_the_retries",
-	 "Linux drivers/infiniband/sw/rxe/rxe_comp.c, reset_retry_counters", VT_NEEDS_FAULTS,
-	 progress_restores_the_retries},
+	{"progress_restores_the_retries", SRC_RXE "rxe_comp.c, reset_retry_counters",
+	 VT_NEEDS_FAULTS, progress_restores_the_retries},
 	{"one_loss_too_many", "ibv_query_qp(3): retry_cnt", VT_NEEDS_FAULTS, one_loss_too_many},
-	{"sequence_nak_costs_a_retry", "Linux drivers/infiniband/sw/rxe/rxe_comp.c, ERROR_RETRY",
-	 VT_NEEDS_FAULTS, sequence_nak_costs_a_retry},
+	{"sequence_nak_costs_a_retry", SRC_RXE "rxe_comp.c, ERROR_RETRY", VT_NEEDS_FAULTS,
+	 sequence_nak_costs_a_retry},
 	{NULL},
 };
 

@@ -2,6 +2,7 @@
 /*
  * The trace as a reader of the file sees it, with libpcap and a parser of its own.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 #include "test/support/trace_check.h"
 
@@ -1083,8 +1084,8 @@ static const struct vt_test tests[] = {
 	 ack_is_asked_for_on_the_last_and_every_32nd},
 	{"acks_of_an_instant_are_one", "unsourced", VIRTUAL, acks_of_an_instant_are_one},
 	{"each_instant_has_its_ack", "unsourced", VIRTUAL, each_instant_has_its_ack},
-	{"acks_carry_no_credits", "Linux drivers/infiniband/sw/rxe/rxe_hdr.h, AETH_ACK_UNLIMITED",
-	 WIRE | VT_NEEDS_ATOMICS, acks_carry_no_credits},
+	{"acks_carry_no_credits", SRC_RXE "rxe_hdr.h, AETH_ACK_UNLIMITED", WIRE | VT_NEEDS_ATOMICS,
+	 acks_carry_no_credits},
 	{"every_form_of_packet", "Linux include/rdma/ib_pack.h", FAULTS | VT_NEEDS_ATOMICS,
 	 every_form_of_packet},
 	{"same_seed_gives_the_same_bytes", "verbena/sim.h", FAULTS, same_seed_gives_the_same_bytes},

@@ -2,6 +2,7 @@
 /*
  * Unreliable connection: what it carries, and what it loses without a word.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <verbena/fault.h>
@@ -168,25 +169,22 @@ static void peer_gone_makes_no_difference(struct vt *t)
 static const struct vt_test tests[] = {
 	{"each_operation_of_each_size", "ibv_post_send(3), ibv_poll_cq(3)", 0,
 	 each_operation_of_each_size},
-	{"psn_wraps", "Linux drivers/infiniband/sw/rxe/rxe_loc.h, psn_compare: 24 bits", 0,
-	 psn_wraps},
-	{"send_without_receive_is_lost",
-	 "Linux drivers/infiniband/sw/rxe/rxe_resp.c, ERR_RNR on UC", 0,
+	{"psn_wraps", SRC_PSN, 0, psn_wraps},
+	{"send_without_receive_is_lost", SRC_RXE "rxe_resp.c, ERR_RNR on UC", 0,
 	 send_without_receive_is_lost},
-	{"write_with_bad_rkey_is_lost",
-	 "Linux drivers/infiniband/sw/rxe/rxe_resp.c, ERR_RKEY on UC", 0,
+	{"write_with_bad_rkey_is_lost", SRC_RXE "rxe_resp.c, ERR_RKEY on UC", 0,
 	 write_with_bad_rkey_is_lost},
-	{"write_past_the_region_is_lost",
-	 "Linux drivers/infiniband/sw/rxe/rxe_resp.c, ERR_RKEY on UC", 0,
+	{"write_past_the_region_is_lost", SRC_RXE "rxe_resp.c, ERR_RKEY on UC", 0,
 	 write_past_the_region_is_lost},
 	{"write_without_the_right_is_lost",
-	 "Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_op_valid: UC drops the message", 0,
+	 SRC_RXE "rxe_resp.c, check_op_valid: UC drops the message", 0,
 	 write_without_the_right_is_lost},
-	{"lost_packet_loses_the_message",
-	 "Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn: UC drops the message",
+	{"lost_packet_loses_the_message", SRC_RXE "rxe_resp.c, check_psn: UC drops the message",
 	 VT_NEEDS_FAULTS, lost_packet_loses_the_message},
-	{"nothing_is_acknowledged", "unsourced", VT_NEEDS_SIM, nothing_is_acknowledged},
-	{"peer_gone_makes_no_difference", "unsourced", 0, peer_gone_makes_no_difference},
+	{"nothing_is_acknowledged", SRC_RXE "rxe_resp.c, acknowledge: RC only", VT_NEEDS_SIM,
+	 nothing_is_acknowledged},
+	{"peer_gone_makes_no_difference", SRC_RVT "qp.c, loopback_qp_drop: SUCCESS unless RC", 0,
+	 peer_gone_makes_no_difference},
 	{NULL},
 };
 

@@ -2,6 +2,7 @@
 /*
  * Unreliable datagrams: the 40 bytes in front, whom they come from, and what is dropped.
  */
+#include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <arpa/inet.h>
@@ -321,15 +322,15 @@ static void to_itself(struct vt *t)
 
 static const struct vt_test tests[] = {
 	{"each_size", "ibv_post_recv(3), Notes: 40 bytes in front", 0, each_size},
-	{"longer_than_the_mtu_is_a_local_error", "unsourced", 0,
-	 longer_than_the_mtu_is_a_local_error},
+	{"longer_than_the_mtu_is_a_local_error",
+	 "unsourced (" SRC_RXE "rxe_req.c, rxe_requester sends nothing and completes with success)",
+	 0, longer_than_the_mtu_is_a_local_error},
 	{"pieces_on_both_sides", "ibv_post_recv(3), Notes: the first 40 bytes of the buffer(s)", 0,
 	 pieces_on_both_sides},
 	{"completion_names_the_sender", "ibv_poll_cq(3): src_qp, IBV_WC_GRH, slid", 0,
 	 completion_names_the_sender},
-	{"ipv4_header_is_in_the_last_20",
-	 "Linux drivers/infiniband/core/verbs.c, ib_get_rdma_header_version", VT_NEEDS_ETHERNET,
-	 ipv4_header_is_in_the_last_20},
+	{"ipv4_header_is_in_the_last_20", SRC_CORE "verbs.c, ib_get_rdma_header_version",
+	 VT_NEEDS_ETHERNET, ipv4_header_is_in_the_last_20},
 	{"ipv6_header_is_the_grh", "ibv_post_recv(3), Notes", VT_NEEDS_ETHERNET,
 	 ipv6_header_is_the_grh},
 	{"ah_from_a_completion_reaches_the_sender", "ibv_create_ah_from_wc(3)", 0,
@@ -338,15 +339,18 @@ static const struct vt_test tests[] = {
 	 ah_from_a_completion_over_ipv6},
 	{"ah_attributes_from_a_completion", "ibv_init_ah_from_wc(3)", VT_NEEDS_ETHERNET,
 	 ah_attributes_from_a_completion},
-	{"wrong_qkey_is_dropped", "Linux drivers/infiniband/sw/rxe/rxe_recv.c, check_keys", 0,
-	 wrong_qkey_is_dropped},
+	{"wrong_qkey_is_dropped", SRC_RXE "rxe_recv.c, check_keys", 0, wrong_qkey_is_dropped},
 	{"without_receive_it_is_dropped",
-	 "Linux drivers/infiniband/sw/rxe/rxe_resp.c, ERR_RNR on UD: class D", 0,
+	 SRC_RXE "rxe_resp.c, rxe_responder: ERR_RNR on UD, class D", 0,
 	 without_receive_it_is_dropped},
-	{"too_small_a_receive_is_kept", "unsourced", 0, too_small_a_receive_is_kept},
-	{"no_such_qp_is_dropped", "unsourced", 0, no_such_qp_is_dropped},
-	{"high_qkey_stands_for_the_qps_own", "unsourced", 0, high_qkey_stands_for_the_qps_own},
-	{"qp_in_rtr_receives", "unsourced", 0, qp_in_rtr_receives},
+	{"too_small_a_receive_is_kept", SRC_QIB "qib_ud.c, qib_ud_rcv: RVT_R_REUSE_SGE", 0,
+	 too_small_a_receive_is_kept},
+	{"no_such_qp_is_dropped", SRC_QIB "qib_ud.c, qib_ud_loopback: drop", 0,
+	 no_such_qp_is_dropped},
+	{"high_qkey_stands_for_the_qps_own",
+	 SRC_QIB "qib_ud.c, qib_make_ud_req: \"Qkeys with the high order bit set\"", 0,
+	 high_qkey_stands_for_the_qps_own},
+	{"qp_in_rtr_receives", SRC_STATE_OPS ": RTR", 0, qp_in_rtr_receives},
 	{"many_senders_one_receiver", "ibv_poll_cq(3): src_qp", 0, many_senders_one_receiver},
 	{"to_itself", "unsourced", 0, to_itself},
 	{NULL},

@@ -2,6 +2,7 @@
 /*
  * Memory windows of type 1 and 2: binding, what they allow, and their end.
  */
+#include "test/conformance/sources.h"
 #include "test/support/window.h"
 
 static const enum ibv_mw_type types[] = {IBV_MW_TYPE_1, IBV_MW_TYPE_2};
@@ -662,8 +663,8 @@ static void bad_remote_invalidate_is_an_error(struct vt *t)
 	ts_state(&pair->b, IBV_QPS_ERR);
 }
 
-#define BIND  "Linux drivers/infiniband/sw/rxe/rxe_mw.c, rxe_check_bind_mw"
-#define ERROR BIND "; the status: unsourced"
+#define BIND  SRC_RXE "rxe_mw.c, rxe_check_bind_mw"
+#define ERROR BIND "; MW_BIND_ERR: " SRC_RXE "rxe_req.c, rxe_do_local_ops"
 
 static const struct vt_test tests[] = {
 	{"binding_gives_access", "ibv_bind_mw(3), ibv_post_send(3): bind_mw", 0,
@@ -682,11 +683,12 @@ static const struct vt_test tests[] = {
 	 "ibv_bind_mw(3): requires local write access to the MR; " ERROR, 0,
 	 writing_needs_local_write_of_the_region},
 	{"range_outside_the_region", ERROR, 0, range_outside_the_region},
-	{"failed_binding_flushes_what_follows", "unsourced", 0,
+	{"failed_binding_flushes_what_follows",
+	 SRC_RXE "rxe_req.c, rxe_do_local_ops; " SRC_RXE "rxe_comp.c, rxe_drain_resp_pkts", 0,
 	 failed_binding_flushes_what_follows},
 	{"region_with_a_window_is_ebusy", "ibv_dereg_mr(3), Notes; EBUSY: unsourced", 0,
 	 region_with_a_window_is_ebusy},
-	{"pd_with_a_window_is_ebusy", "ibv_alloc_pd(3), Notes; EBUSY: unsourced", 0,
+	{"pd_with_a_window_is_ebusy", "ibv_alloc_pd(3), Notes; EBUSY: " SRC_FREE_PD, 0,
 	 pd_with_a_window_is_ebusy},
 	{"dealloc_ends_access", "ibv_dealloc_mw(3): unbinds", 0, dealloc_ends_access},
 	{"unsignalled_binding_completes_nothing", "ibv_bind_mw(3): IBV_SEND_SIGNALED", 0,
@@ -694,7 +696,8 @@ static const struct vt_test tests[] = {
 	{"send_behind_a_binding_finds_it_bound",
 	 "ibv_bind_mw(3), Notes: a send after a bind is ordered", 0,
 	 send_behind_a_binding_finds_it_bound},
-	{"bindings_complete_in_order_with_sends", "unsourced", 0,
+	{"bindings_complete_in_order_with_sends",
+	 SRC_RXE "rxe_comp.c, get_wqe: the head of the queue", 0,
 	 bindings_complete_in_order_with_sends},
 	{"type_1_binding_changes_the_key", "ibv_bind_mw(3), ibv_alloc_mw(3)", 0,
 	 type_1_binding_changes_the_key},
@@ -707,8 +710,9 @@ static const struct vt_test tests[] = {
 	{"serves_no_other_pd", "ibv_alloc_mw(3): associated with the protection domain", 0,
 	 serves_no_other_pd},
 	{"bind_mw_refuses",
-	 "ibv_bind_mw(3), Notes: type 2; the errnos: rdma-core providers/mlx5, mlx5_bind_mw", 0,
-	 bind_mw_refuses},
+	 "ibv_bind_mw(3), Notes: type 2; the errnos: " SRC_RDMA_CORE
+	 "providers/mlx5/qp.c, mlx5_bind_mw",
+	 0, bind_mw_refuses},
 	{"type_2_low_byte_is_the_consumers", "ibv_inc_rkey(3); ibv_post_send(3): desired new rkey",
 	 0, type_2_low_byte_is_the_consumers},
 	{"type_2_other_bits_are_not", "unsourced", 0, type_2_other_bits_are_not},
@@ -718,9 +722,11 @@ static const struct vt_test tests[] = {
 	{"local_invalidate_ends_access", "ibv_alloc_mw(3): until invalidated", 0,
 	 local_invalidate_ends_access},
 	{"bad_local_invalidate_is_an_error",
-	 "Linux drivers/infiniband/sw/rxe/rxe_mw.c, rxe_invalidate_mw; the status: unsourced", 0,
-	 bad_local_invalidate_is_an_error},
-	{"type_2b_serves_its_qp_only", "unsourced", 0, type_2b_serves_its_qp_only},
+	 SRC_RXE "rxe_mw.c, rxe_invalidate_mw; " SRC_RXE
+		 "rxe_mr.c, rxe_invalidate_mr; an unbound window: unsourced",
+	 0, bad_local_invalidate_is_an_error},
+	{"type_2b_serves_its_qp_only", SRC_RXE "rxe_mw.c, rxe_lookup_mw: mw->qp", 0,
+	 type_2b_serves_its_qp_only},
 	{"type_2_of_another_pd_is_not_bound", ERROR, 0, type_2_of_another_pd_is_not_bound},
 	{"type_2_with_a_region_of_another_pd", "unsourced", 0, type_2_with_a_region_of_another_pd},
 	{"type_2_zero_based", "ibv_bind_mw(3): IBV_ACCESS_ZERO_BASED", 0, type_2_zero_based},
@@ -728,10 +734,11 @@ static const struct vt_test tests[] = {
 	 "ibv_alloc_mw(3): IBV_WR_SEND_WITH_INV; "
 	 "ibv_poll_cq(3): invalidated_rkey",
 	 0, send_with_invalidate_ends_access},
-	{"send_with_invalidate_lets_it_be_bound_again", "unsourced", 0,
+	{"send_with_invalidate_lets_it_be_bound_again",
+	 SRC_RXE "rxe_mw.c, rxe_do_invalidate_mw and rxe_check_bind_mw: RXE_MW_STATE_FREE", 0,
 	 send_with_invalidate_lets_it_be_bound_again},
 	{"bad_remote_invalidate_is_an_error",
-	 "Linux drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_INVALIDATE_RKEY", 0,
+	 SRC_RXE "rxe_resp.c, rxe_responder: ERR_INVALIDATE_RKEY", 0,
 	 bad_remote_invalidate_is_an_error},
 	{NULL},
 };

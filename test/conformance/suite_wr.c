@@ -2,6 +2,7 @@
 /*
  * Posting by calls: ibv_wr_start() to ibv_wr_complete().
  */
+#include "test/conformance/sources.h"
 #include "test/support/window.h"
 #include "test/support/xrc.h"
 
@@ -489,9 +490,12 @@ static const struct vt_test tests[] = {
 	 too_much_inline_aborts_the_batch},
 	{"more_than_fits_aborts_the_batch", MAN ", Return value; ENOMEM: unsourced", 0,
 	 more_than_fits_aborts_the_batch},
-	{"mixes_with_post_send", "unsourced", 0, mixes_with_post_send},
-	{"operation_that_the_type_lacks", MAN ", table of operations; the errno: unsourced", 0,
-	 operation_that_the_type_lacks},
+	{"mixes_with_post_send", "ibv_wr_post(3), Description: batches can interleave", 0,
+	 mixes_with_post_send},
+	{"operation_that_the_type_lacks",
+	 "ibv_wr_post(3), table of operations; the errno: " SRC_RDMA_CORE
+	 "providers/mlx5/qp.c, mlx5_qp_fill_wr_pfns",
+	 0, operation_that_the_type_lacks},
 	{NULL},
 };
 

@@ -2,6 +2,7 @@
 /*
  * Extended reliable connections: many SRQs behind one target QP.
  */
+#include "test/conformance/sources.h"
 #include "test/support/xrc.h"
 
 #include <arpa/inet.h>
@@ -473,18 +474,23 @@ static void what_cannot_be_opened(struct vt *t)
 	VT_EXPECT(t, !try_open_qp(xrc->xrcd, number, IBV_QPT_RC));
 }
 
-#define CORE "Linux drivers/infiniband/core/verbs.c, qp_state_table"
+#define CORE SRC_CORE "verbs.c, qp_state_table"
 
 static const struct vt_test tests[] = {
 	{"domain_without_a_file", "ibv_open_xrcd(3): fd -1", 0, domain_without_a_file},
 	{"domain_is_shared_by_its_file", "ibv_open_xrcd(3): O_CREAT, O_EXCL", 0,
 	 domain_is_shared_by_its_file},
-	{"domain_in_use_is_ebusy", "ibv_open_xrcd(3), Notes; EBUSY: unsourced", 0,
+	{"domain_in_use_is_ebusy",
+	 "ibv_open_xrcd(3), Notes; EBUSY: " SRC_CORE "uverbs_std_types.c, uverbs_free_xrcd", 0,
 	 domain_in_use_is_ebusy},
-	{"bad_domain_attributes", "ibv_open_xrcd(3)", 0, bad_domain_attributes},
+	{"bad_domain_attributes",
+	 "ibv_open_xrcd(3); the errnos: " SRC_CORE "uverbs_cmd.c, ib_uverbs_open_xrcd", 0,
+	 bad_domain_attributes},
 	{"srqs_have_numbers", "ibv_get_srq_num(3)", VT_NEEDS_SRQ, srqs_have_numbers},
-	{"cq_of_an_srq_is_ebusy", "ibv_create_srq_ex(3): cq; EBUSY: unsourced", 0,
-	 cq_of_an_srq_is_ebusy},
+	{"cq_of_an_srq_is_ebusy",
+	 "ibv_create_srq_ex(3): cq; EBUSY: " SRC_CORE
+	 "verbs.c, ib_create_srq and ib_destroy_cq: usecnt",
+	 0, cq_of_an_srq_is_ebusy},
 	{"srq_needs_its_domain_and_cq", "ibv_create_srq_ex(3); EINVAL: unsourced", 0,
 	 srq_needs_its_domain_and_cq},
 	{"target_needs_a_domain", "ibv_create_qp_ex(3): xrcd; EINVAL: unsourced", 0,

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the sources of the tests are: the folders that many rows name a file of. */
+#ifndef TEST_CONFORMANCE_SOURCES_H
+#define TEST_CONFORMANCE_SOURCES_H
+
+#define SRC_CORE      "Linux drivers/infiniband/core/"
+#define SRC_RXE	      "Linux drivers/infiniband/sw/rxe/"
+#define SRC_RVT	      "Linux drivers/infiniband/sw/rdmavt/"
+#define SRC_QIB	      "Linux drivers/infiniband/hw/qib/"
+#define SRC_RDMA_CORE "rdma-core "
+
+/* What several suites find in one place. */
+#define SRC_FREE_PD   SRC_CORE "uverbs_std_types.c, uverbs_free_pd"
+#define SRC_STATE_OPS SRC_RVT "qp.c, ib_rvt_state_ops"
+#define SRC_PSN	      SRC_RXE "rxe_verbs.h, psn_compare: 24 bits"
+
+#endif
