@@ -157,8 +157,7 @@ const char *sim_decode_str(enum sim_decode result);
 void sim_packet_grh(const struct sim_packet *packet, const struct sim_route *route,
 		    uint8_t grh[40]);
 
-/* The LIDs of groups: Linux include/rdma/ib_mad.h and ib_verbs.h, IB_MULTICAST_LID_BASE and
- * IB_LID_PERMISSIVE. */
+/* The LIDs of groups: Linux include/rdma/ib_verbs.h, IB_MULTICAST_LID_BASE and IB_LID_PERMISSIVE. */
 static inline bool sim_lid_is_multicast(uint16_t lid)
 {
 	return lid >= 0xc000 && lid != 0xffff;

@@ -173,7 +173,10 @@ static enum kind element_kind(enum ibv_event_type type)
 	}
 }
 
-/* Each handle of a shared QP gets the event (Linux drivers/infiniband/core/verbs.c). */
+/*
+ * Each handle of a shared QP gets the event: Linux drivers/infiniband/core/verbs.c,
+ * __ib_shared_qp_event_handler.
+ */
 static void push_to_handles(struct qp *first, struct queued_event queued)
 {
 	struct qp *qp = first;

@@ -104,7 +104,8 @@ static int create_engine(struct context *context, const struct parts *parts,
 	};
 	int err;
 
-	/* ibv_create_qp(3): ignored with an SRQ; Linux core: and on XRC send QPs. */
+	/* Ignored with an SRQ: ibv_create_qp(3); and on XRC send QPs: Linux
+	 * drivers/infiniband/core/uverbs_cmd.c, create_qp. */
 	if (parts->srq || !parts->recv_cq)
 		init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
 	if (is_target(attr))

@@ -58,7 +58,8 @@ static void release_domain(struct vb_sim *world, struct domain *domain)
 
 /*
  * The domain that is there, or is to be made (NULL). The errors are those of Linux
- * drivers/infiniband/core/uverbs_cmd.c: EBADF, EAGAIN without O_CREAT, EINVAL for O_EXCL.
+ * drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_open_xrcd: EBADF, EAGAIN without O_CREAT, EINVAL
+ * for O_EXCL.
  */
 static int look_up(const struct context *context, const struct ibv_xrcd_init_attr *attr,
 		   struct stat *inode, struct domain **domain)

@@ -17,7 +17,10 @@ static bool inside(const struct dm *dm, uint64_t offset, size_t length_bytes)
 	return offset <= dm->length_bytes && length_bytes <= dm->length_bytes - offset;
 }
 
-/* EFAULT outside of it, as mlx5 answers; also where the program's memory cannot be touched. */
+/*
+ * EFAULT outside of it: rdma-core providers/mlx5/verbs.c, mlx5_access_dm; also where the program's
+ * memory cannot be touched.
+ */
 static int copy_to(struct ibv_dm *ibv, uint64_t dm_offset, const void *host_addr, size_t length)
 {
 	struct vb_sim *world = context_of(ibv->context)->world;

@@ -275,7 +275,9 @@ static bool clock_moved(const void *arg)
 	return sim_world_now_ns(question->world->engine) != question->last_ns;
 }
 
-/* The clock in nanoseconds all in tv_nsec, as mlx5 gives its ticks. */
+/*
+ * The clock in nanoseconds all in tv_nsec: rdma-core providers/mlx5/verbs.c, mlx5_query_rt_values.
+ */
 int query_rt_values(struct ibv_context *ibv, struct ibv_values_ex *values)
 {
 	bool locked;
