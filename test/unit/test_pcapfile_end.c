@@ -3,11 +3,10 @@
  * How processes end that have a trace open. pcapfile installs its handlers at a process' first
  * open; so only children open files here, and each of them is the first.
  */
-#include "backends/sim/pcapfile.h"
+#include "test/support/capture.h"
 #include "unity.h"
 
 #include <fcntl.h>
-#include <pcap/pcap.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,71 +20,14 @@
 #define FRAMES	     500
 #define BEHIND_BYTES 65536
 
-static char path[64];
-static char error[256];
-
 void setUp(void)
 {
-	int fd;
-
-	strcpy(path, "/tmp/verbena-test-pcapfile-XXXXXX");
-	fd = mkstemp(path);
-	TEST_ASSERT_TRUE(fd >= 0);
-	close(fd);
-	memset(error, 0, sizeof(error));
+	capture_begin();
 }
 
 void tearDown(void)
 {
-	unlink(path);
-}
-
-/* Frame number i: its length, time and bytes can be told from i. */
-static size_t frame_bytes(unsigned int i)
-{
-	return 60 + i * 37 % 4000;
-}
-
-static uint64_t frame_ns(unsigned int i)
-{
-	return 1000000007u * (uint64_t)i + 999999999u;
-}
-
-static void add(struct pcapfile *file, unsigned int first, unsigned int count)
-{
-	uint8_t frame[4200];
-
-	for (unsigned int i = first; i < first + count; i++) {
-		memset(frame, (int)(i & 0xff), sizeof(frame));
-		pcapfile_frame(file, frame_ns(i), frame, frame_bytes(i), 0);
-	}
-}
-
-/* Reads all frames back with libpcap, checks each, and that the file ends with a whole one. */
-static unsigned int read_back(void)
-{
-	char why[PCAP_ERRBUF_SIZE] = "";
-	pcap_t *pcap =
-		pcap_open_offline_with_tstamp_precision(path, PCAP_TSTAMP_PRECISION_NANO, why);
-	struct pcap_pkthdr *header;
-	const u_char *bytes;
-	unsigned int count = 0;
-	int result;
-
-	TEST_ASSERT_NOT_NULL_MESSAGE(pcap, why);
-	TEST_ASSERT_EQUAL_INT(DLT_EN10MB, pcap_datalink(pcap));
-	while ((result = pcap_next_ex(pcap, &header, &bytes)) == 1) {
-		TEST_ASSERT_EQUAL_UINT(frame_bytes(count), header->caplen);
-		TEST_ASSERT_EQUAL_UINT(frame_bytes(count), header->len);
-		TEST_ASSERT_EQUAL_UINT64(frame_ns(count) / 1000000000, header->ts.tv_sec);
-		TEST_ASSERT_EQUAL_UINT64(frame_ns(count) % 1000000000, header->ts.tv_usec);
-		TEST_ASSERT_EQUAL_HEX8(count & 0xff, bytes[0]);
-		TEST_ASSERT_EQUAL_HEX8(count & 0xff, bytes[header->caplen - 1]);
-		count++;
-	}
-	TEST_ASSERT_EQUAL_INT_MESSAGE(PCAP_ERROR_BREAK, result, pcap_geterr(pcap));
-	pcap_close(pcap);
-	return count;
+	capture_end();
 }
 
 /* Runs end in a child that has opened the file and added FRAMES frames; its wait status. */
@@ -101,10 +43,10 @@ static int in_child(void (*end)(struct pcapfile *file))
 		setrlimit(RLIMIT_CORE, &no_core);
 		/* The runner has handlers of its own for these. */
 		signal(SIGSEGV, SIG_DFL);
-		file = pcapfile_open(path, false, error, sizeof(error));
+		file = capture_open();
 		if (!file)
 			_exit(99);
-		add(file, 0, FRAMES);
+		capture_add(file, 0, FRAMES);
 		end(file);
 		_exit(98);
 	}
@@ -161,7 +103,7 @@ static void check_signal(void (*end)(struct pcapfile *), int number)
 
 	TEST_ASSERT_TRUE(WIFSIGNALED(status));
 	TEST_ASSERT_EQUAL_INT(number, WTERMSIG(status));
-	TEST_ASSERT_EQUAL_UINT(FRAMES, read_back());
+	TEST_ASSERT_EQUAL_UINT(FRAMES, capture_read_back());
 }
 
 void test_pcapfile_end_exit_loses_nothing(void)
@@ -169,7 +111,7 @@ void test_pcapfile_end_exit_loses_nothing(void)
 	const int status = in_child(end_exit);
 
 	TEST_ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	TEST_ASSERT_EQUAL_UINT(FRAMES, read_back());
+	TEST_ASSERT_EQUAL_UINT(FRAMES, capture_read_back());
 }
 
 void test_pcapfile_end_abort_loses_nothing(void)
@@ -198,8 +140,8 @@ void test_pcapfile_end_sigkill_loses_at_most_64_kib(void)
 	size_t lost_bytes = 0;
 
 	TEST_ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	for (unsigned int i = read_back(); i < FRAMES; i++)
-		lost_bytes += 16 + frame_bytes(i);
+	for (unsigned int i = capture_read_back(); i < FRAMES; i++)
+		lost_bytes += 16 + capture_frame_bytes(i);
 	TEST_ASSERT_TRUE(lost_bytes > 0);
 	TEST_ASSERT_TRUE(lost_bytes <= BEHIND_BYTES);
 }
@@ -215,23 +157,23 @@ static void kill_while_it_writes(off_t at_bytes)
 	char byte;
 	pid_t child;
 
-	TEST_ASSERT_EQUAL_INT(0, truncate(path, 0));
+	TEST_ASSERT_EQUAL_INT(0, truncate(capture_path, 0));
 	TEST_ASSERT_EQUAL_INT(0, pipe(alive));
 	child = fork();
 	if (child == 0) {
-		struct pcapfile *file = pcapfile_open(path, false, error, sizeof(error));
+		struct pcapfile *file = capture_open();
 
 		for (unsigned int i = 0;; i++)
-			add(file, i, 1);
+			capture_add(file, i, 1);
 	}
 	close(alive[1]);
 	while (size.st_size < at_bytes)
-		TEST_ASSERT_EQUAL_INT(0, stat(path, &size));
+		TEST_ASSERT_EQUAL_INT(0, stat(capture_path, &size));
 	kill(child, SIGKILL);
 	TEST_ASSERT_EQUAL_INT(child, waitpid(child, NULL, 0));
 	TEST_ASSERT_EQUAL_INT(0, read(alive[0], &byte, 1));
 	close(alive[0]);
-	TEST_ASSERT_TRUE(read_back() > 0);
+	TEST_ASSERT_TRUE(capture_read_back() > 0);
 }
 
 void test_pcapfile_end_sigkill_at_any_moment_cuts_no_record(void)
@@ -267,9 +209,9 @@ void test_pcapfile_end_earlier_handlers_are_called(void)
 
 		signal(SIGTERM, on_term);
 		signal(SIGSEGV, on_guarded_fault);
-		file = pcapfile_open(path, false, error, sizeof(error));
+		file = capture_open();
 		for (volatile unsigned int i = 0; i < FRAMES; i += 100) {
-			add(file, i, 100);
+			capture_add(file, i, 100);
 			if (!sigsetjmp(guard, 1))
 				*nowhere = 1;
 		}
@@ -280,7 +222,7 @@ void test_pcapfile_end_earlier_handlers_are_called(void)
 	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
 	TEST_ASSERT_TRUE(WIFEXITED(status));
 	TEST_ASSERT_EQUAL_INT(42, WEXITSTATUS(status));
-	TEST_ASSERT_EQUAL_UINT(FRAMES, read_back());
+	TEST_ASSERT_EQUAL_UINT(FRAMES, capture_read_back());
 }
 
 /* A grandchild that exits with its parent's trace open leaves it alone. */
@@ -289,7 +231,7 @@ static void end_after_fork(struct pcapfile *file)
 	pid_t child = fork();
 
 	if (child == 0) {
-		add(file, 7, 100);
+		capture_add(file, 7, 100);
 		pcapfile_close(file);
 		exit(0);
 	}
@@ -300,7 +242,7 @@ static void end_after_fork(struct pcapfile *file)
 void test_pcapfile_end_fork_writes_nothing(void)
 {
 	in_child(end_after_fork);
-	TEST_ASSERT_EQUAL_UINT(FRAMES, read_back());
+	TEST_ASSERT_EQUAL_UINT(FRAMES, capture_read_back());
 }
 
 /*
@@ -309,14 +251,14 @@ void test_pcapfile_end_fork_writes_nothing(void)
  */
 void test_pcapfile_end_full_disk_keeps_whole_records(void)
 {
-	char said[sizeof(path) + 8];
+	char said[sizeof(capture_path) + 8];
 	char text[512] = "";
 	struct stat size;
 	pid_t child;
 	FILE *stream;
 	int status;
 
-	snprintf(said, sizeof(said), "%s.said", path);
+	snprintf(said, sizeof(said), "%s.said", capture_path);
 	child = fork();
 	if (child == 0) {
 		const struct rlimit limit = {100000, 100000};
@@ -324,8 +266,8 @@ void test_pcapfile_end_full_disk_keeps_whole_records(void)
 
 		if (!freopen(said, "w", stderr) || setrlimit(RLIMIT_FSIZE, &limit))
 			_exit(97);
-		file = pcapfile_open(path, false, error, sizeof(error));
-		add(file, 0, 3 * FRAMES);
+		file = capture_open();
+		capture_add(file, 0, 3 * FRAMES);
 		if (!pcapfile_failed(file))
 			_exit(96);
 		pcapfile_close(file);
@@ -340,10 +282,10 @@ void test_pcapfile_end_full_disk_keeps_whole_records(void)
 
 	TEST_ASSERT_TRUE(WIFEXITED(status));
 	TEST_ASSERT_EQUAL_INT(0, WEXITSTATUS(status));
-	TEST_ASSERT_NOT_NULL(strstr(text, path));
+	TEST_ASSERT_NOT_NULL(strstr(text, capture_path));
 	TEST_ASSERT_NOT_NULL(strstr(text, "File too large"));
 	TEST_ASSERT_EQUAL_PTR(text + strlen(text) - 1, strchr(text, '\n')); /* one line */
-	TEST_ASSERT_TRUE(read_back() > 0);
-	TEST_ASSERT_EQUAL_INT(0, stat(path, &size));
+	TEST_ASSERT_TRUE(capture_read_back() > 0);
+	TEST_ASSERT_EQUAL_INT(0, stat(capture_path, &size));
 	TEST_ASSERT_TRUE(size.st_size > 100000 - 4200 && size.st_size <= 100000);
 }
