@@ -53,7 +53,8 @@ static int detach(struct qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return 0;
 }
 
-int control_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+static int change(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid,
+		  int (*how)(struct qp *qp, const union ibv_gid *gid, uint16_t lid))
 {
 	struct vb_sim *world = context_of(ibv->context)->world;
 	bool locked = world_lock(world);
@@ -62,24 +63,23 @@ int control_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t 
 
 	if (qp) {
 		driver_catch_up(world);
-		err = attach(qp, gid, lid);
+		err = how(qp, gid, lid);
 	}
 	world_unlock(world, locked);
+	return err;
+}
+
+int control_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
+{
+	int err = change(ibv, gid, lid, attach);
+
 	return err ? say(err, "attach_mcast: no such QP, not a UD QP, or not a multicast GID") : 0;
 }
 
 int control_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid)
 {
-	struct vb_sim *world = context_of(ibv->context)->world;
-	bool locked = world_lock(world);
-	struct qp *qp = qp_of(ibv);
-	int err = EINVAL;
+	int err = change(ibv, gid, lid, detach);
 
-	if (qp) {
-		driver_catch_up(world);
-		err = detach(qp, gid, lid);
-	}
-	world_unlock(world, locked);
 	return err ? say(err, "detach_mcast: no such QP, or it is not in that group") : 0;
 }
 
