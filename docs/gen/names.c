@@ -6,6 +6,8 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
+#include <verbena/verbs.h>
 
 const struct bit_name attr_names[] = {
 	{IBV_QP_CUR_STATE, "CUR_STATE"},
@@ -84,28 +86,6 @@ const struct bit_name kind_names[] = {
 	{0},
 };
 
-static const char *const wr_names[] = {
-	[IBV_WR_RDMA_WRITE] = "RDMA_WRITE",
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
-	[IBV_WR_SEND] = "SEND",
-	[IBV_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
-	[IBV_WR_RDMA_READ] = "RDMA_READ",
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
-	[IBV_WR_LOCAL_INV] = "LOCAL_INV",
-	[IBV_WR_BIND_MW] = "BIND_MW",
-	[IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
-	[IBV_WR_TSO] = "TSO",
-	[IBV_WR_DRIVER1] = "DRIVER1",
-};
-
-static const char *const wc_opcode_names[] = {
-	[IBV_WC_SEND] = "SEND",		  [IBV_WC_RDMA_WRITE] = "RDMA_WRITE",
-	[IBV_WC_RDMA_READ] = "RDMA_READ", [IBV_WC_COMP_SWAP] = "COMP_SWAP",
-	[IBV_WC_FETCH_ADD] = "FETCH_ADD", [IBV_WC_BIND_MW] = "BIND_MW",
-	[IBV_WC_LOCAL_INV] = "LOCAL_INV",
-};
-
 static const char *const status_names[] = {
 	[IBV_WC_SUCCESS] = "SUCCESS",
 	[IBV_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
@@ -145,14 +125,21 @@ static const char *at(const char *const *names, size_t count, unsigned int value
 	return names[value];
 }
 
+/* As at(), for a name of <verbena/verbs.h>. */
+static const char *known(const char *name)
+{
+	assert(strcmp(name, "unknown") != 0);
+	return name;
+}
+
 const char *wr_name(unsigned int wr_opcode)
 {
-	return at(wr_names, sizeof(wr_names) / sizeof(wr_names[0]), wr_opcode);
+	return known(vb_wr_opcode_str((enum ibv_wr_opcode)wr_opcode));
 }
 
 const char *wc_opcode_name(unsigned int wc_opcode)
 {
-	return at(wc_opcode_names, sizeof(wc_opcode_names) / sizeof(wc_opcode_names[0]), wc_opcode);
+	return known(vb_wc_opcode_str((enum ibv_wc_opcode)wc_opcode));
 }
 
 const char *status_name(enum ibv_wc_status status)
