@@ -464,53 +464,55 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init
 	return qp;
 }
 
-static struct ibv_qp *made_qp_ex(struct ibv_qp *qp, const struct ibv_qp_init_attr_ex *init)
+/*
+ * create_qp_ex, open_qp, create_cq_ex and create_srq_ex stand in the backend's table and in struct
+ * verbs_context: what both hooks do is in one function, which is given the call that was there.
+ */
+static struct ibv_qp *see_qp_ex(struct ibv_qp *(*call)(struct ibv_context *,
+						       struct ibv_qp_init_attr_ex *),
+				struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
-	made_qp(qp, init && init->sq_sig_all);
+	struct ibv_qp *qp;
+
+	enter();
+	qp = made_qp(call(context, init), init && init->sq_sig_all);
 	if (qp && init && watch.check && init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		shadow_qp_ex(qp_of(qp), watch.was.qp_to_qp_ex(qp));
+	leave();
 	return qp;
 }
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
-	struct ibv_qp *qp;
-
-	enter();
-	qp = made_qp_ex(watch.was.create_qp_ex(context, init), init);
-	leave();
-	return qp;
+	return see_qp_ex(watch.was.create_qp_ex, context, init);
 }
 
 static struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
 					 struct ibv_qp_init_attr_ex *init)
 {
+	return see_qp_ex(note_of(context)->verbs.create_qp_ex, context, init);
+}
+
+static struct ibv_qp *see_open_qp(struct ibv_qp *(*call)(struct ibv_context *,
+							 struct ibv_qp_open_attr *),
+				  struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
 	struct ibv_qp *qp;
 
 	enter();
-	qp = made_qp_ex(note_of(context)->verbs.create_qp_ex(context, init), init);
+	qp = made_qp(call(context, attr), false);
 	leave();
 	return qp;
 }
 
 static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 {
-	struct ibv_qp *qp;
-
-	enter();
-	qp = made_qp(watch.was.open_qp(context, attr), false);
-	leave();
-	return qp;
+	return see_open_qp(watch.was.open_qp, context, attr);
 }
 
 static struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 {
-	struct ibv_qp *qp;
-
-	enter();
-	qp = made_qp(note_of(context)->verbs.open_qp(context, attr), false);
-	leave();
-	return qp;
+	return see_open_qp(note_of(context)->verbs.open_qp, context, attr);
 }
 
 static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
@@ -569,12 +571,12 @@ static struct ibv_cq *create_cq(struct ibv_context *context, int cqe, void *cq_c
 	return cq;
 }
 
-static struct ibv_cq_ex *made_cq_ex(struct ibv_cq_ex *ex, const struct ibv_cq_init_attr_ex *init)
+static void made_cq_ex(struct ibv_cq_ex *ex, const struct ibv_cq_init_attr_ex *init)
 {
 	struct ibv_cq *cq = (struct ibv_cq *)ex;
 
 	if (!ex || !watch.check || is_watched_cq(cq))
-		return ex;
+		return;
 	made_cq(cq);
 	cq_of(ex)->start_poll = ex->start_poll;
 	cq_of(ex)->next_poll = ex->next_poll;
@@ -584,28 +586,30 @@ static struct ibv_cq_ex *made_cq_ex(struct ibv_cq_ex *ex, const struct ibv_cq_in
 	if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 	    init->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 		completion_check_overrun(watch.check, cq);
+}
+
+static struct ibv_cq_ex *see_cq_ex(struct ibv_cq_ex *(*call)(struct ibv_context *,
+							     struct ibv_cq_init_attr_ex *),
+				   struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
+{
+	struct ibv_cq_ex *ex;
+
+	enter();
+	ex = call(context, init);
+	made_cq_ex(ex, init);
+	leave();
 	return ex;
 }
 
 static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
 {
-	struct ibv_cq_ex *ex;
-
-	enter();
-	ex = made_cq_ex(watch.was.create_cq_ex(context, init), init);
-	leave();
-	return ex;
+	return see_cq_ex(watch.was.create_cq_ex, context, init);
 }
 
 static struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
 					    struct ibv_cq_init_attr_ex *init)
 {
-	struct ibv_cq_ex *ex;
-
-	enter();
-	ex = made_cq_ex(note_of(context)->verbs.create_cq_ex(context, init), init);
-	leave();
-	return ex;
+	return see_cq_ex(note_of(context)->verbs.create_cq_ex, context, init);
 }
 
 static int destroy_cq(struct ibv_cq *cq)
@@ -635,34 +639,30 @@ static struct ibv_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *i
 	return srq;
 }
 
-static void made_srq_ex(const struct ibv_srq *srq, const struct ibv_srq_init_attr_ex *init)
-{
-	if (srq && watch.check)
-		completion_check_srq(watch.check, srq,
-				     init->comp_mask & IBV_SRQ_INIT_ATTR_CQ ? init->cq : NULL);
-}
-
-static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
+static struct ibv_srq *see_srq_ex(struct ibv_srq *(*call)(struct ibv_context *,
+							  struct ibv_srq_init_attr_ex *),
+				  struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
 {
 	struct ibv_srq *srq;
 
 	enter();
-	srq = watch.was.create_srq_ex(context, init);
-	made_srq_ex(srq, init);
+	srq = call(context, init);
+	if (srq && watch.check)
+		completion_check_srq(watch.check, srq,
+				     init->comp_mask & IBV_SRQ_INIT_ATTR_CQ ? init->cq : NULL);
 	leave();
 	return srq;
+}
+
+static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
+{
+	return see_srq_ex(watch.was.create_srq_ex, context, init);
 }
 
 static struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context,
 					   struct ibv_srq_init_attr_ex *init)
 {
-	struct ibv_srq *srq;
-
-	enter();
-	srq = note_of(context)->verbs.create_srq_ex(context, init);
-	made_srq_ex(srq, init);
-	leave();
-	return srq;
+	return see_srq_ex(note_of(context)->verbs.create_srq_ex, context, init);
 }
 
 static int destroy_srq(struct ibv_srq *srq)
