@@ -201,6 +201,11 @@ const struct vb_backend *vb_find_backend(const char *name)
 	return NULL;
 }
 
+struct vb_backend *vb_backend_slot(const char *name)
+{
+	return vb_find_backend(name) ? registry_slot(name) : NULL;
+}
+
 const struct vb_backend *vb_backend_at(unsigned int index)
 {
 	return registry_at(index);

@@ -17,11 +17,11 @@ static const struct vb_backend *const built_in[] = {
 };
 
 static struct vb_backend slots[REGISTRY_MAX];
-static atomic_uint slot_count; /* slots below it are complete and never change again */
+static atomic_uint slot_count; /* slots below it are complete; only layers change them */
 static pthread_mutex_t add_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t built_in_once = PTHREAD_ONCE_INIT;
 
-static const struct vb_backend *find_added(const char *name)
+static struct vb_backend *find_added(const char *name)
 {
 	unsigned int count = atomic_load(&slot_count);
 
@@ -74,10 +74,15 @@ const char *registry_resolve(const char *name)
 	return name && *name ? name : REGISTRY_DEFAULT;
 }
 
-const struct vb_backend *registry_find(const char *name)
+struct vb_backend *registry_slot(const char *name)
 {
 	pthread_once(&built_in_once, add_built_in);
 	return find_added(registry_resolve(name));
+}
+
+const struct vb_backend *registry_find(const char *name)
+{
+	return registry_slot(name);
 }
 
 const struct vb_backend *registry_at(unsigned int index)

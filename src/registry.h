@@ -24,6 +24,9 @@ int registry_add(const struct vb_backend *backend);
 /* The slot of a name (NULL or "": the default one), or NULL. It leaves errno alone. */
 const struct vb_backend *registry_find(const char *name);
 
+/* The same for a layer that stacks on the backend: see vb_backend_slot(). */
+struct vb_backend *registry_slot(const char *name);
+
 /* The name that registry_find() looks for when it is given @name. */
 const char *registry_resolve(const char *name);
 

@@ -448,6 +448,14 @@ struct vb_backend {
 			     uint32_t ncounters, uint32_t flags);
 };
 
+/*
+ * For layers that stack on a backend: what vb_find_backend() answers, to be written to. The verbs
+ * call through it, whichever thread they are called on. A layer keeps a copy, puts functions of its
+ * own in place of some while no verb is being called, and later puts the old ones back in the same
+ * way. The data and the questions are not to be changed. NULL and errno EINVAL as vb_find_backend().
+ */
+struct vb_backend *vb_backend_slot(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

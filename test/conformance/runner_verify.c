@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <verbena/verbs.h>
 
 /* How long WRs of a QP in ERR may take to be flushed, in real time. */
 #define FLUSH_MS 200
@@ -43,10 +42,7 @@ static void completion_fault(void *arg, const char *sentence)
 
 void vt_watch_completions(const char *backend, struct vt_result *result)
 {
-	/* The slot that the verbs go through is no constant: src/registry.h. */
-	struct vb_backend *slot = (struct vb_backend *)vb_find_backend(backend);
-
-	completion_watch_begin(slot, completion_fault, result);
+	completion_watch_begin(vb_backend_slot(backend), completion_fault, result);
 }
 
 void vt_settle_completions(const struct vt_result *result)

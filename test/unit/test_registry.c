@@ -269,6 +269,34 @@ void test_registry_unknown_name_lists_the_known(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
 }
 
+static int shadow_query(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	int err = alpha_query(context, attr);
+
+	attr->vendor_id += 100;
+	return err;
+}
+
+void test_registry_layer_stacks_on_a_backend(void)
+{
+	struct vb_backend *slot = vb_backend_slot("alpha");
+	struct ibv_context *context = open_first("alpha");
+	struct ibv_device_attr attr = {0};
+
+	TEST_ASSERT_EQUAL_PTR(vb_find_backend("alpha"), slot);
+	slot->query_device = shadow_query;
+	TEST_ASSERT_EQUAL_INT(0, vb_query_device(context, &attr));
+	TEST_ASSERT_EQUAL_UINT(alpha.vendor_id + 100, attr.vendor_id);
+	slot->query_device = alpha_query;
+	TEST_ASSERT_EQUAL_INT(0, vb_query_device(context, &attr));
+	TEST_ASSERT_EQUAL_UINT(alpha.vendor_id, attr.vendor_id);
+	vb_close_device(context);
+
+	errno = 0;
+	TEST_ASSERT_NULL(vb_backend_slot("nosuch"));
+	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
+}
+
 /* A name of any length is quoted in part, not copied past an end. */
 void test_registry_long_name_is_cut(void)
 {
