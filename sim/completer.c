@@ -43,9 +43,11 @@ static void repeat(struct sim_qp *qp)
 	if (qp->retry_cnt == 7 && qp->device->quirks.retry_7_is_endless)
 		comp->retries_left = 7;
 	if (comp->retries_left == 0) {
+		qp->device->counters.retries_exceeded++;
 		give_up(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
+	qp->device->counters.retries++;
 	comp->retries_left--;
 	comp->repeating = true;
 	sim_requester_rewind(qp, comp->psn);
@@ -129,6 +131,7 @@ static void receive_rnr_nak(struct sim_qp *qp, const struct sim_packet *packet)
 		return;
 	if (qp->rnr_retry != 7) {
 		if (comp->rnr_retries_left == 0) {
+			qp->device->counters.rnr_retries_exceeded++;
 			give_up(qp, IBV_WC_RNR_RETRY_EXC_ERR);
 			return;
 		}
@@ -142,12 +145,22 @@ static void receive_rnr_nak(struct sim_qp *qp, const struct sim_packet *packet)
 	sim_requester_rewind(qp, comp->psn);
 }
 
-static void receive_nak(struct sim_qp *qp, const struct sim_packet *packet)
+/* Whether a NAK that says what is missing acknowledged the first part of a message, too: what Linux
+ * drivers/infiniband/sw/rxe/rxe_comp.c, check_ack, counts as rcvd_seq_err. */
+static bool tells_progress(const struct sim_qp *qp, uint32_t psn, uint32_t before)
+{
+	return psn != before && psn != sim_qp_send_wqe(qp, qp->sq.tail)->first_psn;
+}
+
+/* before: what was acknowledged when it came. */
+static void receive_nak(struct sim_qp *qp, const struct sim_packet *packet, uint32_t before)
 {
 	enum ibv_wc_status status;
 
 	if (packet->syndrome == SIM_NAK_PSN_SEQUENCE) {
 		qp->device->counters.sequence_naks_received++;
+		if (tells_progress(qp, packet->psn, before))
+			qp->device->counters.advancing_naks_received++;
 		repeat(qp);
 		return;
 	}
@@ -157,7 +170,7 @@ static void receive_nak(struct sim_qp *qp, const struct sim_packet *packet)
 }
 
 /* An AETH: an ACK covers its PSN, a NAK what stands before it. */
-static void receive_ack(struct sim_qp *qp, const struct sim_packet *packet)
+static void receive_ack(struct sim_qp *qp, const struct sim_packet *packet, uint32_t from)
 {
 	uint8_t type = packet->syndrome & SIM_AETH_TYPE;
 	uint32_t before = type == SIM_AETH_ACK ? sim_psn_add(packet->psn, 1) : packet->psn;
@@ -172,7 +185,7 @@ static void receive_ack(struct sim_qp *qp, const struct sim_packet *packet)
 	if (type == SIM_AETH_RNR_NAK)
 		receive_rnr_nak(qp, packet);
 	else if (type == SIM_AETH_NAK)
-		receive_nak(qp, packet);
+		receive_nak(qp, packet, from);
 }
 
 /* Where bytes of an answer go; false where they may not. */
@@ -261,7 +274,7 @@ void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
 	    sim_psn_distance(qp->req.sent_psn, comp->psn))
 		return;
 	if (flags & SIM_OP_ACK)
-		receive_ack(qp, packet);
+		receive_ack(qp, packet, before);
 	else if (flags & (SIM_OP_READ_RESPONSE | SIM_OP_ATOMIC_ACK))
 		receive_response(qp, packet, flags);
 	if (qp->state == IBV_QPS_ERR)

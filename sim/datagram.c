@@ -86,6 +86,9 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 	}
 	if (packet->qkey != qp->qkey || !wqe || wqe->length < byte_len) {
 		qp->device->counters.dropped_packets++;
+		/* Of a packet to a group each member decides for itself. */
+		if (packet->qkey != qp->qkey && packet->dest_qpn == qp->number)
+			qp->device->counters.refused_packets++;
 		return;
 	}
 	if (!qp->resp.established) {
@@ -95,6 +98,7 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 	}
 	sim_qp_take_recv(qp);
 	if (store(qp, wqe, packet, route) == 0) {
+		qp->device->counters.receives_completed++;
 		sim_qp_complete_recv(qp, packet, IBV_WC_SUCCESS, IBV_WC_RECV, byte_len, wc_flags);
 		return;
 	}

@@ -23,6 +23,22 @@ static void set_link_local(union ibv_gid *gid, const uint8_t mac[6])
 	memcpy(gid->raw, raw, sizeof(raw));
 }
 
+/* All that have an entry are of the port's own type; with RoCE v1, each again of that type. */
+static void set_gid_types(struct sim_port *port, const struct sim_profile *profile)
+{
+	const unsigned int count = port->gid_count;
+
+	for (unsigned int i = 0; i < count; i++)
+		port->gid_types[i] = (uint8_t)sim_port_gid_type(port);
+	if (sim_port_is_infiniband(port) || !profile->roce_v1)
+		return;
+	for (unsigned int i = 0; i < count; i++) {
+		port->gids[count + i] = port->gids[i];
+		port->gid_types[count + i] = IBV_GID_TYPE_ROCE_V1;
+	}
+	port->gid_count = (uint16_t)(2 * count);
+}
+
 /* One more than the ports of InfiniBand that there are. */
 static uint16_t next_lid(const struct sim_world *world)
 {
@@ -60,6 +76,7 @@ static void init_port(struct sim_port *port, struct sim_device *device, unsigned
 			       config->gid_count * sizeof(port->gids[0]));
 		port->gid_count = (uint16_t)(config->gid_count + 1);
 	}
+	set_gid_types(port, config->profile);
 	if (config->pkey_count) {
 		memcpy(port->pkeys, config->pkeys, config->pkey_count * sizeof(port->pkeys[0]));
 		port->pkey_count = (uint16_t)config->pkey_count;
@@ -72,7 +89,7 @@ static bool config_fits(const struct sim_device_config *config)
 	       (config->link_layer == IBV_LINK_LAYER_ETHERNET ||
 		config->link_layer == IBV_LINK_LAYER_INFINIBAND) &&
 	       config->mtu >= IBV_MTU_256 && config->mtu <= IBV_MTU_4096 &&
-	       config->gid_count < SIM_GIDS_MAX && config->pkey_count <= SIM_PKEYS_MAX &&
+	       config->gid_count < SIM_GIDS_MAX / 2 && config->pkey_count <= SIM_PKEYS_MAX &&
 	       strlen(config->name) < SIM_NAME_MAX;
 }
 
@@ -148,21 +165,36 @@ void sim_port_query(const struct sim_port *port, struct ibv_port_attr *attr)
 	};
 }
 
-/* The MAC of a group: RFC 1112 for IPv4, RFC 2464 for IPv6. */
-static void set_group_mac(uint8_t mac[6], const union ibv_gid *sgid, const union ibv_gid *dgid)
+int sim_port_find_gid(const struct sim_port *port, const union ibv_gid *gid, enum ibv_gid_type type)
 {
+	for (int i = 0; i < port->gid_count; i++)
+		if (port->gid_types[i] == type && memcmp(&port->gids[i], gid, sizeof(*gid)) == 0)
+			return i;
+	return -1;
+}
+
+/*
+ * The MAC of a group: RFC 1112 for IPv4, RFC 2464 for IPv6. A GRH has no address family of its own:
+ * the group's GID decides, as in Linux drivers/infiniband/core/verbs.c, ib_resolve_eth_dmac.
+ */
+static void set_group_mac(uint8_t mac[6], const union ibv_gid *sgid, const union ibv_gid *dgid,
+			  bool roce_v1)
+{
+	const uint8_t *family = roce_v1 ? dgid->raw : sgid->raw;
 	const uint8_t ipv4[6] = {0x01,		0x00,	      0x5e, dgid->raw[13] & 0x7f,
 				 dgid->raw[14], dgid->raw[15]};
 	const uint8_t ipv6[6] = {0x33,		0x33,	       dgid->raw[12],
 				 dgid->raw[13], dgid->raw[14], dgid->raw[15]};
 
-	memcpy(mac, sim_gid_is_ipv4(sgid->raw) ? ipv4 : ipv6, 6);
+	memcpy(mac, sim_gid_is_ipv4(family) ? ipv4 : ipv6, 6);
 }
 
 static void fill_ethernet(struct sim_route *route, const struct sim_path *path,
-			  const union ibv_gid *sgid, const struct ibv_global_route *grh)
+			  const union ibv_gid *sgid, const struct ibv_global_route *grh,
+			  bool roce_v1)
 {
 	*route = (struct sim_route){
+		.roce_v1 = roce_v1,
 		.traffic_class = grh->traffic_class,
 		.hop_limit = grh->hop_limit ? grh->hop_limit : 64,
 		.ip_fragment = 0x4000, /* DF, and the identification 0: the ICRC covers both */
@@ -172,7 +204,7 @@ static void fill_ethernet(struct sim_route *route, const struct sim_path *path,
 		route->udp_source_port = ibv_flow_label_to_udp_sport(route->flow_label);
 	memcpy(route->source_mac, path->source->mac, sizeof(route->source_mac));
 	if (path->multicast)
-		set_group_mac(route->dest_mac, sgid, &grh->dgid);
+		set_group_mac(route->dest_mac, sgid, &grh->dgid, roce_v1);
 	else if (path->dest)
 		memcpy(route->dest_mac, path->dest->mac, sizeof(route->dest_mac));
 	memcpy(route->source_gid, sgid->raw, sizeof(route->source_gid));
@@ -193,16 +225,19 @@ static int resolve_ethernet(struct sim_port *port, const struct ibv_ah_attr *att
 {
 	const struct ibv_global_route *grh = &attr->grh;
 	const union ibv_gid *sgid;
+	enum ibv_gid_type type;
 
 	/* RoCE has no LIDs: without a GRH there is no address. */
 	if (!attr->is_global || !gids_fit(port, grh))
 		return EINVAL;
 	sgid = &port->gids[grh->sgid_index];
+	type = port->gid_types[grh->sgid_index];
 	path->multicast = sim_gid_is_multicast(grh->dgid.raw);
-	if (!path->multicast && sim_gid_is_ipv4(sgid->raw) != sim_gid_is_ipv4(grh->dgid.raw))
+	if (type == IBV_GID_TYPE_ROCE_V2 && !path->multicast &&
+	    sim_gid_is_ipv4(sgid->raw) != sim_gid_is_ipv4(grh->dgid.raw))
 		return EINVAL;
-	path->dest = sim_fabric_find(port->device->world, &grh->dgid);
-	fill_ethernet(&path->route, path, sgid, grh);
+	path->dest = sim_fabric_find(port->device->world, &grh->dgid, type);
+	fill_ethernet(&path->route, path, sgid, grh, type == IBV_GID_TYPE_ROCE_V1);
 	return 0;
 }
 
@@ -334,6 +369,8 @@ void sim_port_set_state(struct sim_port *port, enum ibv_port_state state)
 
 	port->state = (uint8_t)state;
 	sim_world_changed(port->device->world);
+	if (was_active && !is_active)
+		port->device->counters.links_downed++;
 	if (was_active != is_active)
 		sim_port_event(port, is_active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
@@ -344,11 +381,20 @@ void sim_port_set_lid(struct sim_port *port, uint16_t lid)
 	moved(port, IBV_EVENT_LID_CHANGE);
 }
 
-int sim_port_set_gid(struct sim_port *port, unsigned int index, const union ibv_gid *gid)
+static bool speaks(const struct sim_port *port, enum ibv_gid_type type)
 {
-	if (index >= SIM_GIDS_MAX)
+	return type == sim_port_gid_type(port) ||
+	       (type == IBV_GID_TYPE_ROCE_V1 && !sim_port_is_infiniband(port) &&
+		port->device->profile->roce_v1);
+}
+
+int sim_port_set_gid(struct sim_port *port, unsigned int index, const union ibv_gid *gid,
+		     enum ibv_gid_type type)
+{
+	if (index >= SIM_GIDS_MAX || !speaks(port, type))
 		return EINVAL;
 	port->gids[index] = *gid;
+	port->gid_types[index] = (uint8_t)type;
 	if (index >= port->gid_count)
 		port->gid_count = (uint16_t)(index + 1);
 	moved(port, IBV_EVENT_GID_CHANGE);

@@ -5,6 +5,7 @@
 #ifndef SIM_DEVICE_H
 #define SIM_DEVICE_H
 
+#include "sim/counter.h"
 #include "sim/key.h"
 #include "sim/packet.h"
 #include "sim/profile.h"
@@ -12,29 +13,13 @@
 #include <infiniband/verbs.h>
 
 #define SIM_PORTS_MAX 4
-#define SIM_GIDS_MAX  32
+#define SIM_GIDS_MAX  64
 #define SIM_PKEYS_MAX 16
 #define SIM_NAME_MAX  32
 
 struct sim_world;
 struct sim_device;
 struct sim_link;
-
-struct sim_counters {
-	uint64_t sent_packets;
-	uint64_t received_packets;
-	uint64_t lost_packets;
-	uint64_t dropped_packets;
-	uint64_t duplicate_requests;
-	uint64_t out_of_sequence_requests;
-	uint64_t rnr_naks_sent;
-	uint64_t rnr_naks_received;
-	uint64_t sequence_naks_sent;
-	uint64_t sequence_naks_received;
-	uint64_t ack_timeouts;
-	uint64_t retransmitted_packets;
-	uint64_t guarded_faults;
-};
 
 struct sim_port {
 	struct sim_device *device;
@@ -48,6 +33,7 @@ struct sim_port {
 	uint16_t gid_count;
 	uint16_t pkey_count;
 	union ibv_gid gids[SIM_GIDS_MAX];
+	uint8_t gid_types[SIM_GIDS_MAX]; /* enum ibv_gid_type; of a GID of zeros: nothing */
 	uint16_t pkeys[SIM_PKEYS_MAX];
 };
 
@@ -77,7 +63,7 @@ struct sim_device_config {
 	unsigned int port_count;
 	uint8_t link_layer;
 	enum ibv_mtu mtu;
-	unsigned int gid_count; /* of port 1, behind the link-local one */
+	unsigned int gid_count; /* of port 1, behind the link-local one; with roce_v1 all twice */
 	const union ibv_gid *gids;
 	unsigned int pkey_count;
 	const uint16_t *pkeys;
@@ -93,6 +79,16 @@ static inline bool sim_port_is_infiniband(const struct sim_port *port)
 	return port->link_layer == IBV_LINK_LAYER_INFINIBAND;
 }
 
+/* The type that a port's GIDs have where nothing else is said. */
+static inline enum ibv_gid_type sim_port_gid_type(const struct sim_port *port)
+{
+	return sim_port_is_infiniband(port) ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2;
+}
+
+/* The place of a GID of a type in a port's table; -1 for none. */
+int sim_port_find_gid(const struct sim_port *port, const union ibv_gid *gid,
+		      enum ibv_gid_type type);
+
 /* NULL for a number that the device has no port of. */
 struct sim_port *sim_device_port(struct sim_device *device, unsigned int number);
 
@@ -106,12 +102,13 @@ static inline uint32_t sim_mtu_bytes(unsigned int mtu)
 
 /*
  * The world acts on a port. Each raises the event that programs know (PORT_ACTIVE, PORT_ERR,
- * LID_CHANGE, GID_CHANGE, PKEY_CHANGE, SM_CHANGE, CLIENT_REREGISTER). EINVAL for an index that
- * cannot be.
+ * LID_CHANGE, GID_CHANGE, PKEY_CHANGE, SM_CHANGE, CLIENT_REREGISTER). EINVAL for an index, or a
+ * GID type of this port, that cannot be.
  */
 void sim_port_set_state(struct sim_port *port, enum ibv_port_state state);
 void sim_port_set_lid(struct sim_port *port, uint16_t lid);
-int sim_port_set_gid(struct sim_port *port, unsigned int index, const union ibv_gid *gid);
+int sim_port_set_gid(struct sim_port *port, unsigned int index, const union ibv_gid *gid,
+		     enum ibv_gid_type type);
 int sim_port_set_pkey(struct sim_port *port, unsigned int index, uint16_t pkey);
 void sim_port_event(struct sim_port *port, enum ibv_event_type type);
 

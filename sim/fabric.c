@@ -84,6 +84,8 @@ void sim_fabric_observe(struct sim_world *world)
 	struct sim_fabric *fabric = &world->fabric;
 
 	fabric->observed = fabric->faults.count || fabric->sinks[0].frame || fabric->sinks[1].frame;
+	/* sim_hand_over() does not ask: nothing is handed over that was reached before. */
+	sim_world_changed(world);
 }
 
 void sim_fabric_sink(struct sim_world *world, unsigned int which, const struct sim_trace_sink *sink)
@@ -106,20 +108,13 @@ struct sim_link *sim_fabric_link(struct sim_world *world, struct sim_port *a, st
 	return NULL;
 }
 
-static bool has_gid(const struct sim_port *port, const union ibv_gid *gid)
-{
-	for (unsigned int i = 0; i < port->gid_count; i++)
-		if (memcmp(&port->gids[i], gid, sizeof(*gid)) == 0)
-			return true;
-	return false;
-}
-
-struct sim_port *sim_fabric_find(struct sim_world *world, const union ibv_gid *gid)
+struct sim_port *sim_fabric_find(struct sim_world *world, const union ibv_gid *gid,
+				 enum ibv_gid_type type)
 {
 	for (struct sim_device *device = world->devices; device; device = device->next)
 		for (unsigned int i = 0; i < device->port_count; i++)
 			if (!sim_port_is_infiniband(&device->ports[i]) &&
-			    has_gid(&device->ports[i], gid))
+			    sim_port_find_gid(&device->ports[i], gid, type) >= 0)
 				return &device->ports[i];
 	return NULL;
 }
@@ -132,73 +127,6 @@ struct sim_port *sim_fabric_find_lid(struct sim_world *world, uint16_t lid)
 			    device->ports[i].lid == lid)
 				return &device->ports[i];
 	return NULL;
-}
-
-/* The LID that a group has besides its GID: RoCE has none. */
-static uint16_t group_lid(const struct sim_qp *qp, uint16_t lid)
-{
-	return sim_port_is_infiniband(&qp->device->ports[0]) ? lid : 0;
-}
-
-/* The membership in a group; in any with gid NULL. */
-static struct sim_member **find_member(struct sim_world *world, const struct sim_qp *qp,
-				       const union ibv_gid *gid, uint16_t lid)
-{
-	struct sim_member **at = &world->fabric.members;
-
-	while (*at && ((*at)->qp != qp ||
-		       (gid && ((*at)->lid != lid || memcmp(&(*at)->gid, gid, sizeof(*gid)) != 0))))
-		at = &(*at)->next;
-	return at;
-}
-
-int sim_qp_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	struct sim_member **at = find_member(qp->world, qp, gid, group_lid(qp, lid));
-
-	if (qp->type != IBV_QPT_UD || !sim_gid_is_multicast(gid->raw))
-		return EINVAL;
-	/* As is_valid_mcast_lid in Linux drivers/infiniband/core/verbs.c. */
-	if (sim_port_is_infiniband(&qp->device->ports[0]) && !sim_lid_is_multicast(lid))
-		return EINVAL;
-	if (*at)
-		return 0;
-	*at = calloc(1, sizeof(**at));
-	if (!*at)
-		return ENOMEM;
-	(*at)->qp = qp;
-	(*at)->gid = *gid;
-	(*at)->lid = group_lid(qp, lid);
-	qp->attachments++;
-	return 0;
-}
-
-static void remove_member(struct sim_member **at)
-{
-	struct sim_member *member = *at;
-
-	member->qp->attachments--;
-	*at = member->next;
-	free(member);
-}
-
-int sim_qp_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	struct sim_member **at = find_member(qp->world, qp, gid, group_lid(qp, lid));
-
-	if (!*at)
-		return EINVAL;
-	remove_member(at);
-	return 0;
-}
-
-void sim_fabric_forget(struct sim_qp *qp)
-{
-	struct sim_member **at;
-
-	for (at = find_member(qp->world, qp, NULL, 0); *at;
-	     at = find_member(qp->world, qp, NULL, 0))
-		remove_member(at);
 }
 
 /* Same partition, and not both of them limited members. */
@@ -217,10 +145,17 @@ static bool takes_responses(const struct sim_qp *qp)
 	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD;
 }
 
+/* The type of the source GID as it is now. */
+static bool is_roce_v1(const struct sim_path *path)
+{
+	return path->source->gid_types[path->sgid_index] == IBV_GID_TYPE_ROCE_V1;
+}
+
 /*
  * Whether a connected QP's packet is from the other end of its connection. On InfiniBand as
  * qib_ruc_check_hdr in Linux drivers/infiniband/hw/qib/qib_ruc.c: both sides have a GRH or none,
- * its GIDs are the connection's, and the source LID is the peer's.
+ * its GIDs are the connection's, and the source LID is the peer's. On Ethernet both sides' GIDs
+ * are of one type: what comes to the connection's GID comes to a GID of its type.
  */
 static bool from_peer(const struct sim_qp *qp, const struct sim_packet *packet,
 		      const struct sim_route *route)
@@ -233,6 +168,8 @@ static bool from_peer(const struct sim_qp *qp, const struct sim_packet *packet,
 		return false;
 	if (route->infiniband && !route->has_grh)
 		return true;
+	if (route->roce_v1 != is_roce_v1(&qp->path))
+		return false;
 	return memcmp(route->source_gid, own->dest_gid, sizeof(route->source_gid)) == 0;
 }
 
@@ -244,7 +181,7 @@ static bool misrouted(const struct sim_port *port, const struct sim_route *route
 	if (!route->infiniband || !route->has_grh)
 		return false;
 	memcpy(dgid.raw, route->dest_gid, sizeof(dgid));
-	return !has_gid(port, &dgid);
+	return sim_port_find_gid(port, &dgid, IBV_GID_TYPE_IB) < 0;
 }
 
 /* Whether the QP is there and admits the packet. */
@@ -287,6 +224,13 @@ static void arrive_multicast(struct sim_port *port, const struct sim_packet *pac
 	}
 }
 
+/* Nobody here takes it. */
+static void refuse(struct sim_device *device)
+{
+	device->counters.dropped_packets++;
+	device->counters.refused_packets++;
+}
+
 /* A packet whose ICRC is right has come to a port. */
 static void arrive(struct sim_port *port, const struct sim_packet *packet,
 		   const struct sim_route *route)
@@ -301,7 +245,7 @@ static void arrive(struct sim_port *port, const struct sim_packet *packet,
 		return;
 	}
 	if (misrouted(port, route) || !admits(port, qp, packet, route, info))
-		device->counters.dropped_packets++;
+		refuse(device);
 	else if (qp->type == IBV_QPT_UD)
 		sim_datagram_receive(qp, packet, route);
 	else if (info->flags & SIM_OP_REQUEST)
@@ -449,7 +393,7 @@ static void expose(struct sim_world *world, const struct sim_path *path,
 static void arrive_spoilt(struct sim_port *port)
 {
 	port->device->counters.received_packets++;
-	port->device->counters.dropped_packets++;
+	refuse(port->device);
 }
 
 /* Addresses may have moved since the path was found. */
@@ -468,7 +412,11 @@ static void refresh(struct sim_world *world, struct sim_path *path)
 		path->route.slid = path->source->lid;
 		path->dest = sim_fabric_find_lid(world, path->route.dlid);
 	} else {
-		path->dest = sim_fabric_find(world, &dgid);
+		path->route.roce_v1 = is_roce_v1(path);
+		path->dest =
+			sim_fabric_find(world, &dgid, path->source->gid_types[path->sgid_index]);
+		if (path->dest)
+			memcpy(path->route.dest_mac, path->dest->mac, sizeof(path->dest->mac));
 	}
 	path->link = path->dest ? sim_fabric_link(world, path->source, path->dest) : NULL;
 }
@@ -483,10 +431,24 @@ static bool passable(const struct sim_path *path)
 	return alive(path->source) && alive(path->dest) && path->link;
 }
 
+/* Nothing of RoCE v1 comes to a port that has no GID of that type; likewise v2. */
+static bool hears(const struct sim_port *port, const struct sim_route *route)
+{
+	const enum ibv_gid_type type = route->roce_v1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
+	static const union ibv_gid zero;
+
+	for (unsigned int i = 0; i < port->gid_count; i++)
+		if (port->gid_types[i] == type && memcmp(&port->gids[i], &zero, sizeof(zero)) != 0)
+			return true;
+	return route->infiniband;
+}
+
 static bool has_members(const struct sim_port *port, const struct sim_path *path)
 {
 	const struct sim_member *member = port->device->world->fabric.members;
 
+	if (!hears(port, &path->route))
+		return false;
 	while (member && !in_group(member, port, &path->route))
 		member = member->next;
 	return member;
@@ -518,6 +480,16 @@ static bool forward(struct sim_world *world, const struct sim_path *path,
 	return passable(path) && deliver(world, path, packet, extra_ns);
 }
 
+/* A packet that was not delivered: what did not get out was not even sent. */
+static void lose(const struct sim_path *path)
+{
+	struct sim_counters *counters = &path->source->device->counters;
+
+	counters->lost_packets++;
+	if (!alive(path->source))
+		counters->unsent_packets++;
+}
+
 static void send_observed(struct sim_world *world, const struct sim_path *path,
 			  const struct sim_packet *packet)
 {
@@ -533,7 +505,7 @@ static void send_observed(struct sim_world *world, const struct sim_path *path,
 		if (path->dest)
 			arrive_spoilt(path->dest);
 	} else if (lost || !forward(world, path, packet, extra_ns)) {
-		path->source->device->counters.lost_packets++;
+		lose(path);
 	}
 	if (action == SIM_FAULT_DUPLICATE && !lost) {
 		expose(world, path, packet, false, false);
@@ -548,7 +520,7 @@ void sim_fabric_send(struct sim_world *world, struct sim_path *path, struct sim_
 	if (world->fabric.observed)
 		send_observed(world, path, packet);
 	else if (!forward(world, path, packet, 0))
-		path->source->device->counters.lost_packets++;
+		lose(path);
 }
 
 /* Whether nothing but the peer's admission stands between a packet and the peer. */

@@ -67,8 +67,9 @@ void sim_fabric_observe(struct sim_world *world);
 /* What joins two ports; NULL for nothing. Ethernet and InfiniBand are never joined. */
 struct sim_link *sim_fabric_link(struct sim_world *world, struct sim_port *a, struct sim_port *b);
 
-/* The port of Ethernet with a GID, or of InfiniBand with a LID; NULL for none. */
-struct sim_port *sim_fabric_find(struct sim_world *world, const union ibv_gid *gid);
+/* The port of Ethernet with a GID of a type, or of InfiniBand with a LID; NULL for none. */
+struct sim_port *sim_fabric_find(struct sim_world *world, const union ibv_gid *gid,
+				 enum ibv_gid_type type);
 struct sim_port *sim_fabric_find_lid(struct sim_world *world, uint16_t lid);
 
 /* Sends a packet. Its spans are read now, at once or into a buffer. */

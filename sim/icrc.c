@@ -66,6 +66,32 @@ uint32_t sim_icrc(const uint8_t *datagram, size_t length_bytes)
 	return libdeflate_crc32(crc, datagram + head_bytes, length_bytes - head_bytes - ICRC_BYTES);
 }
 
+/* The CRC of a packet whose first bytes, masked, end with the BTH; rest is what follows them. */
+static uint32_t finish(uint8_t *masked, size_t head_bytes, const uint8_t *rest, size_t rest_bytes)
+{
+	masked[head_bytes - BTH_BYTES + 4] = 0xff; /* FECN, BECN and six reserved bits */
+	return libdeflate_crc32(libdeflate_crc32(0, masked, head_bytes), rest, rest_bytes);
+}
+
+/*
+ * What an InfiniBand packet with a GRH has, whose LRH counts as ones (below): that these ones go
+ * before RoCE v1's GRH, too, as Linux drivers/infiniband/sw/rxe/rxe_icrc.c puts them before RoCE
+ * v2's IP header, is unsourced.
+ */
+uint32_t sim_icrc_roce_v1(const uint8_t *packet, size_t length_bytes)
+{
+	uint8_t masked[ONES_BYTES + IPV6_BYTES + BTH_BYTES];
+	const size_t head_bytes = IPV6_BYTES + BTH_BYTES;
+
+	assert(length_bytes >= head_bytes + ICRC_BYTES);
+
+	memset(masked, 0xff, ONES_BYTES);
+	memcpy(masked + ONES_BYTES, packet, head_bytes);
+	mask_ipv6(masked + ONES_BYTES);
+	return finish(masked, sizeof(masked), packet + head_bytes,
+		      length_bytes - head_bytes - ICRC_BYTES);
+}
+
 /*
  * As the specification's sample packet has it, quoted on linux-rdma (Message-ID
  * 20250129185115.GA2619178@google.com) and in Mellanox VAPI's packet generator (mpga), which also
@@ -75,9 +101,7 @@ uint32_t sim_icrc_infiniband(const uint8_t *packet, size_t length_bytes)
 {
 	uint8_t masked[LRH_BYTES + IPV6_BYTES + BTH_BYTES];
 	const bool global = (packet[1] & LRH_NEXT) == LRH_NEXT_GLOBAL;
-	const size_t bth = LRH_BYTES + (global ? IPV6_BYTES : 0);
-	const size_t head_bytes = bth + BTH_BYTES;
-	uint32_t crc;
+	const size_t head_bytes = LRH_BYTES + (global ? IPV6_BYTES : 0) + BTH_BYTES;
 
 	assert(length_bytes >= head_bytes + ICRC_BYTES);
 
@@ -87,10 +111,8 @@ uint32_t sim_icrc_infiniband(const uint8_t *packet, size_t length_bytes)
 		memset(masked, 0xff, LRH_BYTES);
 		mask_ipv6(masked + LRH_BYTES);
 	}
-	masked[bth + 4] = 0xff; /* FECN, BECN and six reserved bits */
-
-	crc = libdeflate_crc32(0, masked, head_bytes);
-	return libdeflate_crc32(crc, packet + head_bytes, length_bytes - head_bytes - ICRC_BYTES);
+	return finish(masked, head_bytes, packet + head_bytes,
+		      length_bytes - head_bytes - ICRC_BYTES);
 }
 
 /* CRC-16 of polynomial 0x100b, low bit first: 0xd008. As in Mellanox VAPI's mpga and Endace's

@@ -14,6 +14,10 @@
  * before the datagram. */
 uint32_t sim_icrc(const uint8_t *datagram, size_t length_bytes);
 
+/* RoCE v1: the ICRC of a packet from the GRH to the ICRC itself, whose four bytes are the last; read
+ * little-endian. Eight bytes of ones go before it, as if they were an LRH. */
+uint32_t sim_icrc_roce_v1(const uint8_t *packet, size_t length_bytes);
+
 /* InfiniBand: the ICRC of a packet from the LRH to the ICRC itself, whose four bytes are the last;
  * read little-endian. With a GRH the whole LRH counts as ones. */
 uint32_t sim_icrc_infiniband(const uint8_t *packet, size_t length_bytes);

@@ -159,7 +159,8 @@ extern const size_t sim_wr_row_count;
 /* The row for a WR on a QP; flags is 0 where the combination is not legal or not known. */
 static inline const struct sim_wr_info *sim_wr_info(enum ibv_qp_type type, unsigned int wr_opcode)
 {
-	static const struct sim_wr_info none = {0};
+	/* It ends in error, when an opcode means nothing; no work of ours completes as TSO. */
+	static const struct sim_wr_info none = {.wc_opcode = IBV_WC_TSO};
 
 	if (wr_opcode >= sim_wr_row_count || (unsigned int)type >= 32 ||
 	    !(sim_wr_rows[wr_opcode].types & 1u << type))

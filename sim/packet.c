@@ -9,7 +9,8 @@
 /*
  * Layouts: Ethernet, IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC 768); the BTH and its extension
  * headers as in Linux drivers/infiniband/sw/rxe/rxe_hdr.h and Wireshark packet-infiniband.c; the
- * LRH and GRH as in Linux drivers/infiniband/core/ud_header.c.
+ * LRH and GRH as in Linux drivers/infiniband/core/ud_header.c; the Ethernet type of RoCE v1 as
+ * ETH_P_IBOE in Linux include/uapi/linux/if_ether.h.
  */
 enum {
 	ETHERNET_BYTES = 14,
@@ -33,6 +34,7 @@ enum {
 
 	ETHERTYPE_IPV4 = 0x0800,
 	ETHERTYPE_IPV6 = 0x86dd,
+	ETHERTYPE_ROCE_V1 = 0x8915,
 	PROTOCOL_UDP = 17,
 	IPV4_FRAGMENTED = 0x3fff, /* more fragments, or an offset */
 
@@ -266,6 +268,8 @@ size_t sim_route_bytes(const struct sim_route *route)
 {
 	if (route->infiniband)
 		return LRH_BYTES + (route->has_grh ? GRH_BYTES : 0);
+	if (route->roce_v1)
+		return ETHERNET_BYTES + GRH_BYTES;
 	return ETHERNET_BYTES + (sim_gid_is_ipv4(route->source_gid) ? IPV4_BYTES : IPV6_BYTES) +
 	       UDP_BYTES;
 }
@@ -318,16 +322,26 @@ static size_t encode_infiniband(const struct sim_packet *packet, const struct si
 	return length_bytes + VCRC_BYTES;
 }
 
-size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route *route,
-			 sim_copy_fn *copy, uint8_t *frame)
+static size_t encode_roce_v1(const struct sim_packet *packet, const struct sim_route *route,
+			     sim_copy_fn *copy, uint8_t *frame)
+{
+	const size_t transport_bytes = transport_bytes_of(packet);
+	uint8_t *grh = put_ethernet(frame, route, ETHERTYPE_ROCE_V1);
+	uint8_t *at = put_ipv6(grh, route, GRH_NEXT_BTH, transport_bytes);
+
+	at = put_transport(at, packet, copy);
+	sim_store_le32(at, sim_icrc_roce_v1(grh, GRH_BYTES + transport_bytes));
+	return (size_t)(at + ICRC_BYTES - frame);
+}
+
+static size_t encode_roce_v2(const struct sim_packet *packet, const struct sim_route *route,
+			     sim_copy_fn *copy, uint8_t *frame)
 {
 	const bool ipv4 = sim_gid_is_ipv4(route->source_gid);
 	const size_t udp_bytes = UDP_BYTES + transport_bytes_of(packet);
 	uint8_t *ip = frame + ETHERNET_BYTES;
 	uint8_t *at;
 
-	if (route->infiniband)
-		return encode_infiniband(packet, route, copy, frame);
 	put_ethernet(frame, route, ipv4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6);
 	at = ipv4 ? put_ipv4(ip, route, IPV4_BYTES + udp_bytes)
 		  : put_ipv6(ip, route, PROTOCOL_UDP, udp_bytes);
@@ -339,6 +353,16 @@ size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route
 	if (!ipv4 && !route->udp_checksum_given)
 		put_udp_checksum_ipv6(ip, udp_bytes);
 	return (size_t)(at - frame);
+}
+
+size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route *route,
+			 sim_copy_fn *copy, uint8_t *frame)
+{
+	if (route->infiniband)
+		return encode_infiniband(packet, route, copy, frame);
+	if (route->roce_v1)
+		return encode_roce_v1(packet, route, copy, frame);
+	return encode_roce_v2(packet, route, copy, frame);
 }
 
 /* What is left to read. */
@@ -455,24 +479,6 @@ static enum sim_decode get_grh(struct reader *reader, struct sim_route *route)
 	return SIM_DECODE_OK;
 }
 
-static enum sim_decode get_network(struct reader *reader, struct sim_route *route)
-{
-	const uint8_t *ethernet = take(reader, ETHERNET_BYTES);
-
-	if (!ethernet)
-		return SIM_DECODE_TRUNCATED;
-	memcpy(route->dest_mac, ethernet, 6);
-	memcpy(route->source_mac, ethernet + 6, 6);
-	switch (sim_load_be16(ethernet + 12)) {
-	case ETHERTYPE_IPV4:
-		return get_ipv4(reader, route);
-	case ETHERTYPE_IPV6:
-		return get_ipv6(reader, route);
-	default:
-		return SIM_DECODE_NOT_ROCE;
-	}
-}
-
 static enum sim_decode get_udp(struct reader *reader, struct sim_route *route)
 {
 	const size_t datagram_bytes = reader->left_bytes;
@@ -490,6 +496,46 @@ static enum sim_decode get_udp(struct reader *reader, struct sim_route *route)
 	if (sim_load_be16(udp + 4) < datagram_bytes)
 		return SIM_DECODE_NOT_ROCE;
 	return SIM_DECODE_OK;
+}
+
+/* The GRH of RoCE v1: a short frame has Ethernet's padding behind what it covers. */
+static enum sim_decode get_roce_v1(struct reader *reader, struct sim_route *route)
+{
+	const uint8_t *grh = take(reader, GRH_BYTES);
+
+	route->roce_v1 = true;
+	if (!grh)
+		return SIM_DECODE_TRUNCATED;
+	if (grh[0] >> 4 != 6 || grh[6] != GRH_NEXT_BTH)
+		return SIM_DECODE_NOT_ROCE;
+	get_ipv6_fields(grh, route);
+	return limit(reader, sim_load_be16(grh + 4));
+}
+
+/* To the BTH. */
+static enum sim_decode get_network(struct reader *reader, struct sim_route *route)
+{
+	enum sim_decode result;
+
+	const uint8_t *ethernet = take(reader, ETHERNET_BYTES);
+
+	if (!ethernet)
+		return SIM_DECODE_TRUNCATED;
+	memcpy(route->dest_mac, ethernet, 6);
+	memcpy(route->source_mac, ethernet + 6, 6);
+	switch (sim_load_be16(ethernet + 12)) {
+	case ETHERTYPE_ROCE_V1:
+		return get_roce_v1(reader, route);
+	case ETHERTYPE_IPV4:
+		result = get_ipv4(reader, route);
+		break;
+	case ETHERTYPE_IPV6:
+		result = get_ipv6(reader, route);
+		break;
+	default:
+		return SIM_DECODE_NOT_ROCE;
+	}
+	return result == SIM_DECODE_OK ? get_udp(reader, route) : result;
 }
 
 static enum sim_decode get_bth(struct reader *reader, struct sim_packet *packet,
@@ -607,7 +653,8 @@ enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
 {
 	struct reader reader = {frame, frame_bytes};
 	enum sim_decode result;
-	size_t datagram_bytes;
+	size_t length_bytes;
+	uint32_t icrc;
 
 	memset(packet, 0, sizeof(*packet));
 	memset(span, 0, sizeof(*span));
@@ -615,16 +662,14 @@ enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
 
 	result = get_network(&reader, route);
 	if (result == SIM_DECODE_OK)
-		result = get_udp(&reader, route);
-	if (result == SIM_DECODE_OK)
 		result = get_transport(&reader, packet, span);
 	if (result != SIM_DECODE_OK)
 		return result;
 
-	datagram_bytes = (size_t)(reader.at - frame) - ETHERNET_BYTES + ICRC_BYTES;
-	if (sim_icrc(frame + ETHERNET_BYTES, datagram_bytes) != sim_load_le32(reader.at))
-		return SIM_DECODE_BAD_ICRC;
-	return SIM_DECODE_OK;
+	length_bytes = (size_t)(reader.at - frame) - ETHERNET_BYTES + ICRC_BYTES;
+	icrc = route->roce_v1 ? sim_icrc_roce_v1(frame + ETHERNET_BYTES, length_bytes)
+			      : sim_icrc(frame + ETHERNET_BYTES, length_bytes);
+	return icrc == sim_load_le32(reader.at) ? SIM_DECODE_OK : SIM_DECODE_BAD_ICRC;
 }
 
 enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_bytes,
@@ -660,7 +705,7 @@ const char *sim_decode_str(enum sim_decode result)
 	static const char *const names[] = {
 		[SIM_DECODE_OK] = "ok",
 		[SIM_DECODE_TRUNCATED] = "truncated",
-		[SIM_DECODE_NOT_ROCE] = "not RoCEv2",
+		[SIM_DECODE_NOT_ROCE] = "not RoCE",
 		[SIM_DECODE_NOT_INFINIBAND] = "not InfiniBand transport",
 		[SIM_DECODE_BAD_VERSION] = "bad transport header version",
 		[SIM_DECODE_BAD_OPCODE] = "reserved opcode",
@@ -680,6 +725,10 @@ void sim_packet_grh(const struct sim_packet *packet, const struct sim_route *rou
 		memset(grh, GRH_UNDEFINED, GRH_BYTES);
 		if (route->has_grh)
 			put_ipv6(grh, route, GRH_NEXT_BTH, transport_bytes_of(packet));
+		return;
+	}
+	if (route->roce_v1) {
+		put_ipv6(grh, route, GRH_NEXT_BTH, transport_bytes_of(packet));
 		return;
 	}
 	if (!sim_gid_is_ipv4(route->source_gid)) {

@@ -23,9 +23,9 @@ struct sim_span {
 };
 
 /*
- * Everything below the BTH: Ethernet, IP and UDP, or an LRH and perhaps a GRH. Multi-byte fields
- * are in host order, addresses as on the wire. The GIDs, traffic class, hop limit and flow label
- * are those of the IP header or of the GRH.
+ * Everything below the BTH: Ethernet, IP and UDP (RoCE v2), Ethernet and a GRH (RoCE v1), or an LRH
+ * and perhaps a GRH (InfiniBand). Multi-byte fields are in host order, addresses as on the wire.
+ * The GIDs, traffic class, hop limit and flow label are those of the IP header or of the GRH.
  */
 struct sim_route {
 	uint8_t source_mac[6];
@@ -40,6 +40,7 @@ struct sim_route {
 	uint16_t udp_checksum;	 /* with udp_checksum_given only */
 	bool udp_checksum_given; /* as it is, for captures; else none on IPv4, computed on IPv6 */
 	uint32_t flow_label;	 /* IPv6 and GRH only */
+	bool roce_v1;		 /* Ethernet, without the fields of IPv4 and UDP */
 	bool infiniband;	 /* the fields below, not those of Ethernet, IPv4 and UDP */
 	bool has_grh;
 	uint8_t sl; /* service level; the virtual lane is 0 */
@@ -102,7 +103,8 @@ enum sim_syndrome {
 enum sim_decode {
 	SIM_DECODE_OK,
 	SIM_DECODE_TRUNCATED, /* shorter than its headers say */
-	SIM_DECODE_NOT_ROCE,  /* not Ethernet/IP/UDP 4791, or an IP header checksum that is wrong */
+	/* Neither Ethernet/IP/UDP 4791 nor Ethernet/GRH, or an IP header checksum that is wrong. */
+	SIM_DECODE_NOT_ROCE,
 	SIM_DECODE_NOT_INFINIBAND, /* LRH or GRH of another version, of raw packets, or too short */
 	SIM_DECODE_BAD_VERSION,	   /* BTH transport header version is not 0 */
 	SIM_DECODE_BAD_OPCODE,
@@ -127,8 +129,9 @@ size_t sim_route_bytes(const struct sim_route *route);
 size_t sim_frame_bytes(const struct sim_packet *packet, const struct sim_route *route);
 
 /*
- * Writes a whole frame: Ethernet, IP, UDP, BTH, extension headers, payload, pad, ICRC; or LRH, GRH
- * (with has_grh), BTH, extension headers, payload, pad, ICRC, VCRC.
+ * Writes a whole frame: Ethernet, IP, UDP, BTH, extension headers, payload, pad, ICRC; Ethernet,
+ * GRH, BTH, extension headers, payload, pad, ICRC (with roce_v1); or LRH, GRH (with has_grh), BTH,
+ * extension headers, payload, pad, ICRC, VCRC (with infiniband).
  *
  * frame has room for SIM_FRAME_BYTES_MAX. copy reads the spans; bytes that it cannot read become
  * 0. Returns the length.

@@ -142,6 +142,7 @@ static const struct sim_profile profiles[] = {
 			},
 		.max_inline_bytes = 1024,
 		.max_message_bytes = UINT32_C(1) << 31,
+		.roce_v1 = true,
 	},
 	{
 		.name = "rxe-6.1",
@@ -198,6 +199,7 @@ static const struct sim_profile profiles[] = {
 			},
 		.max_inline_bytes = 1024,
 		.max_message_bytes = UINT32_C(1) << 30,
+		.roce_v1 = true,
 		.quirks = {.reset_removes_completions = true,
 			   .posts_ignored_in_wrong_state = true,
 			   .overrun_ends_polling = true},

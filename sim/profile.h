@@ -66,6 +66,7 @@ struct sim_profile {
 	struct ibv_device_attr limits; /* GUIDs are the device's own */
 	uint32_t max_inline_bytes;
 	uint32_t max_message_bytes;
+	bool roce_v1; /* besides v2: each address of Ethernet has a GID of either type */
 	struct sim_quirks quirks;
 };
 

@@ -323,6 +323,7 @@ void sim_qp_complete_send(struct sim_qp *qp, enum ibv_wc_status status)
 		qp->req.reads_outstanding--;
 	if (qp->type == IBV_QPT_UD && wqe->ah)
 		sim_ah_release(wqe->ah);
+	qp->device->counters.completed[wqe->wc_opcode]++;
 	qp->sq.tail++;
 	if (!qp->sq_retires)
 		qp->sq.freed = qp->sq.tail;
@@ -394,6 +395,15 @@ static inline void retire_recv(struct sim_qp *qp, struct sim_cqe *cqe)
 		qp->rq.freed = qp->rq.tail;
 }
 
+/* The immediate data or the key. */
+static void set_extra(struct ibv_wc *wc, const struct sim_packet *packet)
+{
+	if (wc->wc_flags & IBV_WC_WITH_IMM)
+		wc->imm_data = packet->imm_data;
+	else
+		wc->invalidated_rkey = packet->rkey;
+}
+
 void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_packet *packet,
 			  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len,
 			  unsigned int wc_flags)
@@ -418,10 +428,8 @@ void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_packet *packet,
 	cqe->solicited = false;
 	if (packet) {
 		cqe->wc.src_qp = packet->source_qpn;
-		if (wc_flags & IBV_WC_WITH_IMM)
-			cqe->wc.imm_data = packet->imm_data;
-		else if (wc_flags & IBV_WC_WITH_INV)
-			cqe->wc.invalidated_rkey = packet->rkey;
+		if (wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV))
+			set_extra(&cqe->wc, packet);
 		cqe->wc.pkey_index = qp->pkey_index;
 		cqe->wc.slid = packet->slid;
 		cqe->wc.sl = packet->sl;

@@ -262,14 +262,15 @@ static void finish_message(struct sim_qp *qp, const struct sim_packet *packet, u
 	bool write = flags & SIM_OP_WRITE;
 	unsigned int wc_flags = qp->device->quirks.grh_flag_on_connections ? IBV_WC_GRH : 0;
 
-	if (flags & SIM_OP_IMMDT)
-		wc_flags |= IBV_WC_WITH_IMM;
-	if (flags & SIM_OP_IETH)
-		wc_flags |= IBV_WC_WITH_INV;
-	if (flags & SIM_OP_COMPLETES)
+	/* No opcode has both. */
+	if (flags & (SIM_OP_IMMDT | SIM_OP_IETH))
+		wc_flags |= flags & SIM_OP_IMMDT ? IBV_WC_WITH_IMM : IBV_WC_WITH_INV;
+	if (flags & SIM_OP_COMPLETES) {
+		qp->device->counters.receives_completed++;
 		sim_qp_complete_recv(qp, packet, IBV_WC_SUCCESS,
 				     write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
 				     write ? resp->length : resp->received, wc_flags);
+	}
 	resp->msn = (resp->msn + 1) & 0xffffff;
 	abandon(qp);
 }

@@ -91,8 +91,7 @@ static inline bool sim_hand_over(struct sim_qp *qp, uint64_t *epoch,
 {
 	struct sim_world *world = qp->world;
 
-	if ((*epoch != world->epoch || world->fabric.observed) &&
-	    !sim_fabric_reach(qp, epoch, packet))
+	if (*epoch != world->epoch && !sim_fabric_reach(qp, epoch, packet))
 		return false;
 	qp->device->counters.sent_packets++;
 	qp->peer.qp->device->counters.received_packets++;

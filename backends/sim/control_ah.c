@@ -8,6 +8,8 @@
 #include <netinet/ip.h>
 #include <string.h>
 
+#define NEXT_HEADER_BTH 0x1b /* of a GRH; Linux include/rdma/ib_pack.h: IB_GRH's next_hdr */
+
 static struct ah *new_ah(struct ibv_pd *ibv_pd, const struct ibv_ah_attr *attr)
 {
 	struct context *context = context_of(ibv_pd->context);
@@ -91,7 +93,8 @@ static int header_version(const struct ibv_grh *grh)
 	return bytes[0] >> 4 == 6 ? 6 : 0;
 }
 
-static int fill_ipv4(const uint8_t header[20], struct ibv_global_route *route, union ibv_gid *ours)
+static int fill_ipv4(const uint8_t header[20], struct ibv_global_route *route, union ibv_gid *ours,
+		     enum ibv_gid_type *type)
 {
 	if (header[16] >> 4 == 0xe) /* multicast is nobody's own address */
 		return EINVAL;
@@ -102,17 +105,20 @@ static int fill_ipv4(const uint8_t header[20], struct ibv_global_route *route, u
 	memcpy(route->dgid.raw + 12, header + 12, 4);
 	route->hop_limit = header[8];
 	route->traffic_class = header[1];
+	*type = IBV_GID_TYPE_ROCE_V2;
 	return 0;
 }
 
-static int fill_ipv6(const struct ibv_grh *grh, struct ibv_global_route *route, union ibv_gid *ours)
+static int fill_ipv6(const struct ibv_grh *grh, struct ibv_global_route *route, union ibv_gid *ours,
+		     enum ibv_gid_type *type)
 {
 	uint32_t word = be32toh(grh->version_tclass_flow);
 
 	if (grh->dgid.raw[0] == 0xff)
 		return EINVAL;
-	if (grh->next_hdr != IPPROTO_UDP && grh->next_hdr != 0x1b /* native InfiniBand */)
+	if (grh->next_hdr != IPPROTO_UDP && grh->next_hdr != NEXT_HEADER_BTH)
 		return EPROTONOSUPPORT;
+	*type = grh->next_hdr == NEXT_HEADER_BTH ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
 	*ours = grh->dgid;
 	route->dgid = grh->sgid;
 	route->hop_limit = grh->hop_limit;
@@ -121,29 +127,24 @@ static int fill_ipv6(const struct ibv_grh *grh, struct ibv_global_route *route, 
 	return 0;
 }
 
-static int gid_index(const struct sim_port *port, const union ibv_gid *gid)
-{
-	for (int i = 0; i < port->gid_count; i++)
-		if (memcmp(&port->gids[i], gid, sizeof(*gid)) == 0)
-			return i;
-	return -1;
-}
-
 static int fill_route(const struct sim_port *port, const struct ibv_grh *grh,
 		      struct ibv_global_route *route)
 {
+	enum ibv_gid_type type = IBV_GID_TYPE_IB;
 	union ibv_gid ours;
 	int version = sim_port_is_infiniband(port) ? 6 : header_version(grh);
 	int err = EPROTONOSUPPORT;
 	int index;
 
 	if (version == 4)
-		err = fill_ipv4((const uint8_t *)grh + 20, route, &ours);
+		err = fill_ipv4((const uint8_t *)grh + 20, route, &ours, &type);
 	else if (version == 6)
-		err = fill_ipv6(grh, route, &ours);
+		err = fill_ipv6(grh, route, &ours, &type);
 	if (err)
 		return err;
-	index = gid_index(port, &ours);
+	if (sim_port_is_infiniband(port))
+		type = IBV_GID_TYPE_IB;
+	index = sim_port_find_gid(port, &ours, type);
 	if (index < 0)
 		return EINVAL;
 	route->sgid_index = (uint8_t)index;

@@ -174,8 +174,7 @@ static void fill_entry(const struct sim_port *port, unsigned int index, void *en
 		.gid = port->gids[index],
 		.gid_index = index,
 		.port_num = port->number,
-		.gid_type = port->link_layer == IBV_LINK_LAYER_ETHERNET ? IBV_GID_TYPE_ROCE_V2
-									: IBV_GID_TYPE_IB,
+		.gid_type = port->gid_types[index],
 	};
 
 	memset(entry, 0, entry_size);

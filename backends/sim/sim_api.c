@@ -183,6 +183,34 @@ int vb_sim_counters(struct ibv_context *ibv, struct vb_sim_counters *counters)
 	return live ? 0 : say(EINVAL, "vb_sim_counters: the context is closed");
 }
 
+int vb_sim_counter(struct ibv_context *ibv, const char *name, uint64_t *value)
+{
+	struct vb_sim *world = vb_sim_of(ibv);
+	bool locked, live, known = false;
+
+	if (!world)
+		return say(EINVAL, "vb_sim_counter: not a simulated device");
+	locked = world_lock(world);
+	live = context_live(context_of(ibv));
+	if (live)
+		known = sim_counter_read(&context_of(ibv)->device->engine->counters, name, value);
+	world_unlock(world, locked);
+	if (!live)
+		return say(EINVAL, "vb_sim_counter: the context is closed");
+	return known ? 0 : say(EINVAL, "vb_sim_counter: no counter is called \"%s\"", name);
+}
+
+const char *vb_sim_counter_name(unsigned int index, const char **about)
+{
+	const struct sim_counter_info *info = sim_counter_info;
+
+	while (info->name && index--)
+		info++;
+	if (about)
+		*about = info->about;
+	return info->name;
+}
+
 void vb_sim_count_objects(struct vb_sim *sim, struct vb_sim_objects *objects)
 {
 	struct vb_sim *world = world_or_default(sim);

@@ -6,177 +6,181 @@
 
 #include <errno.h>
 
-/* The lock, and the engine's port behind a context; NULL where there is none. */
-static struct sim_port *enter(struct ibv_context *ibv, unsigned int port_num, bool *locked)
+/* What is done to a port; an errno value. arg is the caller's. */
+typedef int act_fn(struct sim_port *port, void *arg);
+
+/*
+ * Does it under the lock. What changed is acted on at once, as for a posted work request. EINVAL
+ * where there is no such device or port, or the context is closed.
+ */
+static int act_on(const char *function, struct ibv_context *ibv, unsigned int port_num, act_fn *act,
+		  void *arg)
 {
-	struct context *context = context_of(ibv);
+	struct vb_sim *world = vb_sim_of(ibv);
+	struct sim_port *port = NULL;
+	bool locked;
+	int err = EINVAL;
 
-	*locked = world_lock(context->world);
-	if (!context_live(context))
-		return NULL;
-	driver_catch_up(context->world);
-	return sim_device_port(context->device->engine, port_num);
-}
-
-/* What changed is acted on at once, as for a posted work request. */
-static void leave(struct ibv_context *ibv, bool locked)
-{
-	struct vb_sim *world = context_of(ibv)->world;
-
+	if (!world)
+		return say(EINVAL, "%s: not a simulated device", function);
+	locked = world_lock(world);
+	if (context_live(context_of(ibv))) {
+		driver_catch_up(world);
+		port = sim_device_port(context_of(ibv)->device->engine, port_num);
+	}
+	if (port)
+		err = act(port, arg);
 	driver_catch_up(world);
 	driver_changed(world);
 	world_unlock(world, locked);
+	if (!port)
+		return say(EINVAL, "%s: no port %u, or the context is closed", function, port_num);
+	return err;
 }
 
-static int check(struct ibv_context *ibv, const char *function)
+static int set_state(struct sim_port *port, void *arg)
 {
-	return vb_sim_of(ibv) ? 0 : say(EINVAL, "%s: not a simulated device", function);
-}
-
-static int no_port(const char *function, unsigned int port_num)
-{
-	return say(EINVAL, "%s: no port %u, or the context is closed", function, port_num);
+	sim_port_set_state(port, *(bool *)arg ? IBV_PORT_ACTIVE : IBV_PORT_DOWN);
+	return 0;
 }
 
 int vb_sim_port_state(struct ibv_context *context, unsigned int port_num, bool up)
 {
-	int err = check(context, __func__);
-	struct sim_port *port;
-	bool locked;
+	return act_on(__func__, context, port_num, set_state, &up);
+}
 
-	if (err)
-		return err;
-	port = enter(context, port_num, &locked);
-	if (port)
-		sim_port_set_state(port, up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN);
-	leave(context, locked);
-	return port ? 0 : no_port(__func__, port_num);
+static int set_lid(struct sim_port *port, void *arg)
+{
+	sim_port_set_lid(port, *(uint16_t *)arg);
+	return 0;
 }
 
 int vb_sim_set_lid(struct ibv_context *context, unsigned int port_num, uint16_t lid)
 {
-	int err = check(context, __func__);
-	struct sim_port *port;
-	bool locked;
+	return act_on(__func__, context, port_num, set_lid, &lid);
+}
 
-	if (err)
-		return err;
-	port = enter(context, port_num, &locked);
-	if (port)
-		sim_port_set_lid(port, lid);
-	leave(context, locked);
-	return port ? 0 : no_port(__func__, port_num);
+struct gid_entry {
+	const char *function;
+	const union ibv_gid *gid;
+	unsigned int index;
+	bool default_type; /* else type, whatever it is */
+	uint32_t type;
+};
+
+static int set_gid(struct sim_port *port, void *arg)
+{
+	const struct gid_entry *entry = arg;
+	const uint32_t type = entry->default_type ? sim_port_gid_type(port) : entry->type;
+	int err = sim_port_set_gid(port, entry->index, entry->gid, type);
+
+	return err ? say(err, "%s: port %u: index %u or GID type %u cannot be", entry->function,
+			 port->number, entry->index, type)
+		   : 0;
 }
 
 int vb_sim_set_gid(struct ibv_context *context, unsigned int port_num, unsigned int index,
 		   const union ibv_gid *gid)
 {
-	int err = check(context, __func__);
-	struct sim_port *port;
-	bool locked;
+	struct gid_entry entry = {
+		.function = __func__, .gid = gid, .index = index, .default_type = true};
 
-	if (err)
-		return err;
-	port = enter(context, port_num, &locked);
-	if (port)
-		err = sim_port_set_gid(port, index, gid);
-	leave(context, locked);
-	if (!port)
-		return no_port(__func__, port_num);
-	return err ? say(err, "%s: port %u: index %u cannot be", __func__, port_num, index) : 0;
+	return act_on(__func__, context, port_num, set_gid, &entry);
+}
+
+int vb_sim_set_gid_type(struct ibv_context *context, unsigned int port_num, unsigned int index,
+			const union ibv_gid *gid, uint32_t gid_type)
+{
+	struct gid_entry entry = {
+		.function = __func__, .gid = gid, .index = index, .type = gid_type};
+
+	return act_on(__func__, context, port_num, set_gid, &entry);
+}
+
+struct pkey_entry {
+	unsigned int index;
+	uint16_t pkey;
+};
+
+static int set_pkey(struct sim_port *port, void *arg)
+{
+	const struct pkey_entry *entry = arg;
+	int err = sim_port_set_pkey(port, entry->index, entry->pkey);
+
+	return err ? say(err, "vb_sim_set_pkey: port %u: index %u cannot be", port->number,
+			 entry->index)
+		   : 0;
 }
 
 int vb_sim_set_pkey(struct ibv_context *context, unsigned int port_num, unsigned int index,
 		    uint16_t pkey)
 {
-	int err = check(context, __func__);
-	struct sim_port *port;
-	bool locked;
+	struct pkey_entry entry = {.index = index, .pkey = pkey};
 
-	if (err)
-		return err;
-	port = enter(context, port_num, &locked);
-	if (port)
-		err = sim_port_set_pkey(port, index, pkey);
-	leave(context, locked);
-	if (!port)
-		return no_port(__func__, port_num);
-	return err ? say(err, "%s: port %u: index %u cannot be", __func__, port_num, index) : 0;
+	return act_on(__func__, context, port_num, set_pkey, &entry);
+}
+
+static int raise_event(struct sim_port *port, void *arg)
+{
+	const enum ibv_event_type type = *(enum ibv_event_type *)arg;
+
+	if (type != IBV_EVENT_CLIENT_REREGISTER && type != IBV_EVENT_SM_CHANGE)
+		return say(EINVAL, "vb_sim_port_event: event %d has a cause, or is not of a port",
+			   (int)type);
+	sim_port_event(port, type);
+	return 0;
 }
 
 int vb_sim_port_event(struct ibv_context *context, unsigned int port_num, enum ibv_event_type type)
 {
-	int err = check(context, __func__);
-	struct sim_port *port;
-	bool locked;
+	return act_on(__func__, context, port_num, raise_event, &type);
+}
 
-	if (err)
-		return err;
-	if (type != IBV_EVENT_CLIENT_REREGISTER && type != IBV_EVENT_SM_CHANGE)
-		return say(EINVAL, "%s: event %d has a cause, or is not of a port", __func__,
-			   (int)type);
-	port = enter(context, port_num, &locked);
-	if (port)
-		sim_port_event(port, type);
-	leave(context, locked);
-	return port ? 0 : no_port(__func__, port_num);
+static int kill_device(struct sim_port *port, void *arg)
+{
+	(void)arg;
+	sim_device_kill(port->device);
+	return 0;
 }
 
 int vb_sim_kill_device(struct ibv_context *context)
 {
-	int err = check(context, __func__);
-	struct sim_port *port;
-	bool locked;
-
-	if (err)
-		return err;
-	port = enter(context, 1, &locked);
-	if (port)
-		sim_device_kill(port->device);
-	leave(context, locked);
-	return port ? 0 : say(EINVAL, "%s: the context is closed", __func__);
+	return act_on(__func__, context, 1, kill_device, NULL);
 }
 
-/* --- quirks --- */
+struct quirk_act {
+	const char *function;
+	const char *name;
+	bool *answer; /* what it is, or NULL: it becomes on */
+	bool on;
+};
 
-/* The place of a quirk, the lock being held; NULL for an unknown name or a closed context. */
-static bool *find_quirk(struct ibv_context *ibv, const char *name)
+static int act_on_quirk(struct sim_port *port, void *arg)
 {
-	struct context *context = context_of(ibv);
+	const struct quirk_act *act = arg;
+	bool *quirk = sim_quirk_find(&port->device->quirks, act->name);
 
-	if (!context_live(context))
-		return NULL;
-	return sim_quirk_find(&context->device->engine->quirks, name);
+	if (!quirk)
+		return say(EINVAL, "%s: no quirk is called \"%s\"", act->function, act->name);
+	if (act->answer)
+		*act->answer = *quirk;
+	else
+		*quirk = act->on;
+	return 0;
 }
 
 int vb_sim_set_quirk(struct ibv_context *context, const char *name, bool on)
 {
-	int err = check(context, __func__);
-	bool locked, *quirk;
+	struct quirk_act act = {.function = __func__, .name = name, .on = on};
 
-	if (err)
-		return err;
-	locked = world_lock(context_of(context)->world);
-	quirk = find_quirk(context, name);
-	if (quirk)
-		*quirk = on;
-	world_unlock(context_of(context)->world, locked);
-	return quirk ? 0 : say(EINVAL, "%s: no quirk is called \"%s\"", __func__, name);
+	return act_on(__func__, context, 1, act_on_quirk, &act);
 }
 
 int vb_sim_quirk(struct ibv_context *context, const char *name, bool *on)
 {
-	int err = check(context, __func__);
-	bool locked, *quirk;
+	struct quirk_act act = {.function = __func__, .name = name, .answer = on};
 
-	if (err)
-		return err;
-	locked = world_lock(context_of(context)->world);
-	quirk = find_quirk(context, name);
-	if (quirk)
-		*on = *quirk;
-	world_unlock(context_of(context)->world, locked);
-	return quirk ? 0 : say(EINVAL, "%s: no quirk is called \"%s\"", __func__, name);
+	return act_on(__func__, context, 1, act_on_quirk, &act);
 }
 
 const char *vb_sim_quirk_name(unsigned int index, const char **about)

@@ -52,8 +52,9 @@ struct vb_sim_device_config {
 	/* Addresses of port 1. On Ethernet each is a GID of type RoCE v2: an IPv4 address is
 	 * ::ffff:a.b.c.d. [10.0.0.N and fd00::N for the Nth device, from 1.] On InfiniBand they
 	 * are GIDs beside the port's own. [None.] A link-local GID, made from the MAC or the port
-	 * GUID, always stands before them at index 0. The ports of InfiniBand have the LIDs 1, 2,
-	 * 3 and so on, in the order of the devices, with LMC 0. */
+	 * GUID, always stands before them at index 0. Behind all of them, on Ethernet and with the
+	 * profiles "spec" and "mlx5", each stands once more as a GID of type RoCE v1. The ports of
+	 * InfiniBand have the LIDs 1, 2, 3 and so on, in the order of the devices, with LMC 0. */
 	unsigned int gid_count;
 	union ibv_gid gids[VB_SIM_GIDS_MAX];
 	unsigned int pkey_count;	  /* [1: 0xffff] */
@@ -174,6 +175,20 @@ struct vb_sim_counters {
 int vb_sim_counters(struct ibv_context *context, struct vb_sim_counters *counters);
 
 /*
+ * A counter under the name, and with the meaning, that it has in SoftRoCE (Linux
+ * drivers/infiniband/sw/rxe/rxe_hw_counters.c; there a file of
+ * /sys/class/infiniband/DEVICE/ports/1/hw_counters). All ports of the device are in it. Not all are
+ * fields of struct vb_sim_counters: sent_pkts has no packets that could not leave their port,
+ * rcvd_pkts none that no QP takes. EINVAL for a context that is not of a simulated device or is
+ * closed, and for a name that there is none of.
+ */
+int vb_sim_counter(struct ibv_context *context, const char *name, uint64_t *value);
+
+/* The name of a counter and what it counts, from index 0 up in the kernel's order; NULL at the end.
+ * about may be NULL. The strings are constant. */
+const char *vb_sim_counter_name(unsigned int index, const char **about);
+
+/*
  * Acting on the world, as a person at the rack or the subnet manager would. Each function takes an
  * open context of the device, counts ports from 1, and raises the asynchronous event that programs
  * know (ibv_get_async_event(3)) in every context of that device. EINVAL for a context that is
@@ -188,9 +203,16 @@ int vb_sim_port_state(struct ibv_context *context, unsigned int port_num, bool u
 int vb_sim_set_lid(struct ibv_context *context, unsigned int port_num, uint16_t lid);
 
 /* Changes an entry of the GID table, which may be one behind its end: IBV_EVENT_GID_CHANGE. A GID
- * of zeros empties the entry. EINVAL for an index that the table cannot have. gid is copied. */
+ * of zeros empties the entry. EINVAL for an index that the table cannot have. gid is copied. The
+ * entry's type becomes RoCE v2, or on InfiniBand IBV_GID_TYPE_IB. */
 int vb_sim_set_gid(struct ibv_context *context, unsigned int port_num, unsigned int index,
 		   const union ibv_gid *gid);
+
+/* The same with a type (enum ibv_gid_type): IBV_GID_TYPE_ROCE_V2 or IBV_GID_TYPE_ROCE_V1 on
+ * Ethernet, IBV_GID_TYPE_IB on InfiniBand. EINVAL for any other, and for RoCE v1 where the profile
+ * has none of it (those of SoftRoCE). */
+int vb_sim_set_gid_type(struct ibv_context *context, unsigned int port_num, unsigned int index,
+			const union ibv_gid *gid, uint32_t gid_type);
 
 /* Changes an entry of the P_Key table (host order): IBV_EVENT_PKEY_CHANGE. EINVAL for an index
  * that the table cannot have. */

@@ -351,19 +351,19 @@ static bool is_ipv4(const union ibv_gid *gid)
 	return !memcmp(gid->raw, prefix, sizeof(prefix));
 }
 
-/* The last GID of a family; the first IPv6 one is link-local. */
+/* The last GID of RoCE v2 of a family; the first IPv6 one is link-local. */
 static bool use_family(struct vt_node *node, bool ipv4)
 {
-	union ibv_gid gid;
+	struct ibv_gid_entry entry;
 	bool found = false;
 	int i;
 
 	for (i = 0; i < node->port_attr.gid_tbl_len; i++) {
-		if (vb_query_gid(node->ctx, node->port, i, &gid) || is_ipv4(&gid) != ipv4 ||
-		    (!gid.global.interface_id && !gid.global.subnet_prefix))
+		if (vb_query_gid_ex(node->ctx, node->port, (uint32_t)i, &entry, 0, sizeof(entry)) ||
+		    is_ipv4(&entry.gid) != ipv4 || entry.gid_type != IBV_GID_TYPE_ROCE_V2)
 			continue;
 		node->gid_index = i;
-		node->gid = gid;
+		node->gid = entry.gid;
 		found = true;
 	}
 	return found;

@@ -25,6 +25,7 @@ enum {
 	GRH_BYTES = 40,
 	VCRC_BYTES = 2,
 	ROCE_PORT = 4791,
+	ROCE_V1 = 0x8915,  /* the Ethernet type */
 	GAP_MAX = 1 << 16, /* a wider one begins a new numbering */
 	MTU_UNKNOWN = 4096,
 };
@@ -84,7 +85,7 @@ struct packet {
 	uint32_t number; /* as Wireshark counts, from 1 */
 	uint8_t source_mac[6];
 	uint8_t source[16], dest[16]; /* GIDs, IPv4 addresses or LIDs */
-	uint16_t port;		      /* 0 on InfiniBand */
+	uint16_t port;		      /* 0 on InfiniBand and RoCE v1 */
 	bool arrives;		      /* not marked as lost, and its ICRC is right */
 	bool sound;		      /* its ICRC is right */
 	uint8_t transport;
@@ -286,18 +287,51 @@ static bool parse_bth(struct packet *p, const uint8_t *at, size_t bytes)
 	return true;
 }
 
-/* False where the frame is none of RoCEv2. */
-static bool parse(const struct check *c, struct packet *p, const uint8_t *frame, size_t bytes)
+/* The same CRC over 8 bytes of ones, the GRH, what routers may change as ones, and what follows. */
+static uint32_t icrc_roce_v1(const struct check *c, const uint8_t *grh, size_t bytes)
 {
-	static const uint8_t lost_mac[6] = {0x02, 0, 0, 0, 0xde, 0xad};
-	const uint8_t *ip = frame + ETHERNET_BYTES, *udp, *crc;
-	size_t ip_bytes;
+	static const uint8_t changes[] = {1, 2, 3, 7, GRH_BYTES + 4};
+	uint32_t crc = 0xffffffff;
 
-	if (bytes < ETHERNET_BYTES)
+	for (size_t i = 0; i < 8; i++)
+		crc = crc >> 8 ^ c->crc_table[(crc ^ 0xff) & 0xff];
+	for (size_t i = 0; i < bytes; i++) {
+		uint8_t byte = grh[i];
+
+		if (i <= GRH_BYTES + 4 && memchr(changes, (int)i, sizeof(changes)))
+			byte = 0xff;
+		else if (i == 0)
+			byte |= 0x0f;
+		crc = crc >> 8 ^ c->crc_table[(crc ^ byte) & 0xff];
+	}
+	return ~crc;
+}
+
+/* What follows the Ethernet header; false where it is none of RoCE v1. */
+static bool parse_roce_v1(const struct check *c, struct packet *p, const uint8_t *grh, size_t bytes)
+{
+	const uint8_t *crc = grh + bytes - ICRC_BYTES;
+
+	if (bytes < GRH_BYTES + BTH_BYTES + ICRC_BYTES || grh[0] >> 4 != 6 || grh[6] != 0x1b ||
+	    get(grh + 4, 2) != bytes - GRH_BYTES)
 		return false;
-	memcpy(p->source_mac, frame + 6, 6);
-	bytes -= ETHERNET_BYTES;
-	ip_bytes = parse_ip(p, ip, bytes, get(frame + 12, 2));
+	memcpy(p->source, grh + 8, 16);
+	memcpy(p->dest, grh + 24, 16);
+	if (!parse_bth(p, grh + GRH_BYTES, bytes - GRH_BYTES - ICRC_BYTES))
+		return false;
+	p->sound =
+		icrc_roce_v1(c, grh, bytes - ICRC_BYTES) ==
+		((uint32_t)crc[3] << 24 | (uint32_t)crc[2] << 16 | (uint32_t)crc[1] << 8 | crc[0]);
+	return true;
+}
+
+/* What follows the Ethernet header; false where it is none of RoCE v2. */
+static bool parse_roce_v2(const struct check *c, struct packet *p, const uint8_t *ip, size_t bytes,
+			  uint32_t ethertype)
+{
+	const uint8_t *udp, *crc;
+	size_t ip_bytes = parse_ip(p, ip, bytes, ethertype);
+
 	if (!ip_bytes || bytes < ip_bytes + UDP_BYTES + BTH_BYTES + ICRC_BYTES)
 		return false;
 	udp = ip + ip_bytes;
@@ -310,6 +344,24 @@ static bool parse(const struct check *c, struct packet *p, const uint8_t *frame,
 	p->sound =
 		icrc(c, ip, ip_bytes, bytes - ICRC_BYTES) ==
 		((uint32_t)crc[3] << 24 | (uint32_t)crc[2] << 16 | (uint32_t)crc[1] << 8 | crc[0]);
+	return true;
+}
+
+/* False where the frame is none of RoCE. */
+static bool parse(const struct check *c, struct packet *p, const uint8_t *frame, size_t bytes)
+{
+	static const uint8_t lost_mac[6] = {0x02, 0, 0, 0, 0xde, 0xad};
+	const uint8_t *rest = frame + ETHERNET_BYTES;
+	uint32_t type;
+
+	if (bytes < ETHERNET_BYTES)
+		return false;
+	memcpy(p->source_mac, frame + 6, 6);
+	type = get(frame + 12, 2);
+	bytes -= ETHERNET_BYTES;
+	if (!(type == ROCE_V1 ? parse_roce_v1(c, p, rest, bytes)
+			      : parse_roce_v2(c, p, rest, bytes, type)))
+		return false;
 	p->arrives = p->sound && memcmp(frame, lost_mac, 6) != 0;
 	return true;
 }
@@ -746,7 +798,7 @@ static void read_packet(struct check *c, uint32_t number, const struct pcap_pkth
 			       : parse(c, &p, frame, header->caplen);
 	if (header->caplen != header->len || !parsed) {
 		violate(c, number, "frame: not a sound one of %s",
-			c->infiniband ? "InfiniBand" : "RoCEv2");
+			c->infiniband ? "InfiniBand" : "RoCE");
 		return;
 	}
 	if (c->count == c->room) {

@@ -4,8 +4,8 @@
  *
  * What it looks for, by the word that its report begins with:
  *
- *	frame	   not Ethernet, IP, UDP 4791, BTH, or of a wrong length; of a file of ERF:
- *		   not LRH, perhaps GRH, BTH, or a VCRC that is wrong
+ *	frame	   not Ethernet, IP, UDP 4791, BTH, not Ethernet, GRH, BTH, or of a wrong length; of
+ *		   a file of ERF: not LRH, perhaps GRH, BTH, or a VCRC that is wrong
  *	time	   a packet is older than the one before it
  *	icrc	   the ICRC is not that of the bytes
  *	psn	   a gap, or a packet before the first, in one direction of a connection
@@ -17,7 +17,8 @@
  *	dead	   a request behind a NAK that ends the connection
  *
  * The trace holds each connection from its first packet. A connection made anew under the same two
- * QPNs and port (on InfiniBand, which has no ports, LIDs) is taken for the old one. `dead` supposes a link without delay. A READ longer than
+ * QPNs and port (which InfiniBand and RoCE v1 do not have: LIDs, or GIDs) is taken for the old one.
+ * `dead` supposes a link without delay. A READ longer than
  * its path MTU is measured by the first or middle packets of its connection; where there is none,
  * its path MTU is taken to be 4096. A packet whose ICRC is wrong is not looked at: what follows it may be
  * reported too.

@@ -26,6 +26,8 @@ static size_t bth_offset(const struct vt *t, const uint8_t *frame)
 {
 	if (t->a.port_attr.link_layer == IBV_LINK_LAYER_INFINIBAND)
 		return LRH_BYTES + ((frame[1] & 3) == 3 ? GRH_BYTES : 0);
+	if (frame[12] == 0x89) /* RoCE v1 */
+		return ETHERNET_BYTES + GRH_BYTES;
 	return ETHERNET_BYTES + (frame[12] == 0x08 ? IPV4_BYTES : IPV6_BYTES) + UDP_BYTES;
 }
 

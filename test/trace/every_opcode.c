@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes a trace with one frame of every opcode (all but those of RD) at each pad it can have,
- * for check-trace to judge. every_opcode FILE: over IPv4 and over IPv6; every_opcode --infiniband
- * FILE: over InfiniBand without a GRH and with one. The last frame of InfiniBand is marked as lost.
+ * for check-trace to judge. every_opcode FILE: over IPv4, over IPv6 and as RoCE v1; every_opcode
+ * --infiniband FILE: over InfiniBand without a GRH and with one. The last frame of InfiniBand is marked as lost.
  */
 #include "backends/sim/pcapfile.h"
 #include "sim/packet.h"
@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CNP_RESERVED_BYTES = 16, PAYLOAD_BYTES = 32, PADS = 4 };
+enum { CNP_RESERVED_BYTES = 16, PAYLOAD_BYTES = 32, PADS = 4, ROUTES_MAX = 3 };
 
-static const struct sim_route routes[2][2] = {
+static const unsigned int route_count[2] = {3, 2};
+static const struct sim_route routes[2][ROUTES_MAX] = {
 	{
 		{
 			.source_mac = {0x02, 0, 0, 0, 0, 1},
@@ -29,6 +30,16 @@ static const struct sim_route routes[2][2] = {
 			.dest_mac = {0x02, 0, 0, 0, 0, 2},
 			.source_gid = {0xfd, [15] = 1},
 			.dest_gid = {0xfd, [15] = 2},
+			.hop_limit = 64,
+			.traffic_class = 0x60,
+			.flow_label = 0xabcde,
+		},
+		{
+			.roce_v1 = true,
+			.source_mac = {0x02, 0, 0, 0, 0, 1},
+			.dest_mac = {0x02, 0, 0, 0, 0, 2},
+			.source_gid = {[10] = 0xff, 0xff, 10, 0, 0, 1},
+			.dest_gid = {[10] = 0xff, 0xff, 10, 0, 0, 2},
 			.hop_limit = 64,
 			.traffic_class = 0x60,
 			.flow_label = 0xabcde,
@@ -133,7 +144,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "every_opcode: %s\n", error);
 		return 1;
 	}
-	for (unsigned int i = 0; i < 2; i++) {
+	for (unsigned int i = 0; i < route_count[infiniband]; i++) {
 		for (unsigned int opcode = 0; opcode < 256; opcode++) {
 			if (sim_opcodes[opcode].flags & SIM_OP_VALID &&
 			    !(sim_opcodes[opcode].flags & SIM_OP_RDETH))

@@ -52,7 +52,7 @@ void test_configurations_that_cannot_be(void)
 			config.mtu = IBV_MTU_4096 + 1;
 			break;
 		case 4:
-			config.gid_count = SIM_GIDS_MAX;
+			config.gid_count = SIM_GIDS_MAX / 2;
 			break;
 		case 5:
 			config.pkey_count = SIM_PKEYS_MAX + 1;
@@ -75,7 +75,7 @@ void test_gids(void)
 	const struct sim_port *port = sim_device_port(device, 1);
 	const uint8_t *local = port->gids[0].raw;
 
-	TEST_ASSERT_EQUAL_UINT(2, port->gid_count);
+	TEST_ASSERT_EQUAL_UINT(4, port->gid_count);
 	TEST_ASSERT_EQUAL_HEX8(0xfe, local[0]);
 	TEST_ASSERT_EQUAL_HEX8(0x80, local[1]);
 	TEST_ASSERT_EQUAL_HEX8(port->mac[0] ^ 2, local[8]);
@@ -83,7 +83,12 @@ void test_gids(void)
 	TEST_ASSERT_EQUAL_HEX8(0xfe, local[12]);
 	TEST_ASSERT_EQUAL_HEX8(port->mac[5], local[15]);
 	TEST_ASSERT_EQUAL_MEMORY(&gid, &port->gids[1], 16);
-	TEST_ASSERT_EQUAL_UINT(1, sim_device_port(device, 2)->gid_count);
+	for (unsigned int i = 0; i < 2; i++) {
+		TEST_ASSERT_EQUAL_UINT8(IBV_GID_TYPE_ROCE_V2, port->gid_types[i]);
+		TEST_ASSERT_EQUAL_UINT8(IBV_GID_TYPE_ROCE_V1, port->gid_types[2 + i]);
+		TEST_ASSERT_EQUAL_MEMORY(&port->gids[i], &port->gids[2 + i], 16);
+	}
+	TEST_ASSERT_EQUAL_UINT(2, sim_device_port(device, 2)->gid_count);
 	TEST_ASSERT_TRUE(memcmp(local, &sim_device_port(device, 2)->gids[0], 16) != 0);
 }
 
@@ -94,7 +99,70 @@ void test_device_without_gids_of_its_own(void)
 
 	config.gid_count = 0;
 	TEST_ASSERT_EQUAL_INT(0, sim_device_create(engine.world, &config, NULL, &device));
-	TEST_ASSERT_EQUAL_UINT(1, device->ports[0].gid_count);
+	TEST_ASSERT_EQUAL_UINT(2, device->ports[0].gid_count);
+}
+
+/* SoftRoCE has RoCE v2 only: Linux drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_port_immutable. The
+ * GIDs of InfiniBand are of its own type. */
+void test_gid_types_of_others(void)
+{
+	static const char *const profiles[] = {"rxe-6.1", "rxe-6.12", "mlx5"};
+	const union ibv_gid gid = engine_gid(7);
+	struct sim_device_config config = good(&gid);
+	struct sim_device *device;
+
+	for (unsigned int i = 0; i < 3; i++) {
+		config.profile = sim_profile_find(profiles[i]);
+		TEST_ASSERT_EQUAL_INT(0, sim_device_create(engine.world, &config, NULL, &device));
+		TEST_ASSERT_EQUAL_UINT(i < 2 ? 2 : 4, device->ports[0].gid_count);
+		TEST_ASSERT_EQUAL_INT(
+			i < 2 ? EINVAL : 0,
+			sim_port_set_gid(&device->ports[0], 0, &gid, IBV_GID_TYPE_ROCE_V1));
+		TEST_ASSERT_EQUAL_INT(
+			EINVAL, sim_port_set_gid(&device->ports[0], 0, &gid, IBV_GID_TYPE_IB));
+	}
+	device = engine_add_infiniband(&engine, "two", 1, &gid);
+	TEST_ASSERT_EQUAL_UINT(2, device->ports[0].gid_count);
+	for (unsigned int i = 0; i < 2; i++)
+		TEST_ASSERT_EQUAL_UINT8(IBV_GID_TYPE_IB, device->ports[0].gid_types[i]);
+	TEST_ASSERT_EQUAL_INT(EINVAL,
+			      sim_port_set_gid(&device->ports[0], 0, &gid, IBV_GID_TYPE_ROCE_V1));
+	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(&device->ports[0], 0, &gid, IBV_GID_TYPE_IB));
+}
+
+/* The way from a GID of a type leads to a GID of that type; the MAC of a group is its GID's. */
+void test_paths_of_roce_v1(void)
+{
+	const union ibv_gid gids[] = {engine_gid(1), engine_gid(2)}, zero = {0};
+	const union ibv_gid groups[] = {{.raw = {[10] = 0xff, 0xff, 239, 0x81, 2, 3}},
+					{.raw = {0xff, 0x0e, [12] = 9, 8, 7, 6}}};
+	const uint8_t macs[2][6] = {{1, 0, 0x5e, 1, 2, 3}, {0x33, 0x33, 9, 8, 7, 6}};
+	struct sim_device *one = engine_add_device(&engine, "one", 1, &gids[0]);
+	struct sim_device *two = engine_add_device(&engine, "two", 1, &gids[1]);
+	struct ibv_ah_attr attr = engine_ah_attr(&gids[1]);
+	struct sim_path path;
+
+	attr.grh.sgid_index = 3;
+	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_TRUE(path.route.roce_v1);
+	TEST_ASSERT_EQUAL_PTR(&two->ports[0], path.dest);
+	attr.grh.sgid_index = 2; /* a GRH has no address family */
+	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_EQUAL_PTR(&two->ports[0], path.dest);
+	for (unsigned int i = 0; i < 2; i++) {
+		attr.grh.dgid = groups[i];
+		TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+		TEST_ASSERT_EQUAL_HEX8_ARRAY(macs[i], path.route.dest_mac, 6);
+	}
+	attr = engine_ah_attr(&gids[1]);
+	attr.grh.sgid_index = 3;
+	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(&two->ports[0], 3, &zero, IBV_GID_TYPE_ROCE_V1));
+	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_NULL(path.dest);
+	attr.grh.sgid_index = 1;
+	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_FALSE(path.route.roce_v1);
+	TEST_ASSERT_EQUAL_PTR(&two->ports[0], path.dest);
 }
 
 /* Every port of many devices has a MAC of its own, that is not a group's and not the lost one. */
@@ -174,7 +242,7 @@ void test_address_vectors_that_cannot_be(void)
 	attr.port_num = 0;
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
 	attr = engine_ah_attr(&gid);
-	attr.grh.sgid_index = 2;
+	attr.grh.sgid_index = 4;
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
 	attr = engine_ah_attr(&gid);
 	attr.grh.sgid_index = 0; /* IPv6 to IPv4 */

@@ -179,6 +179,37 @@ void test_icrc_infiniband_covers_what_routers_keep(void)
 	check_infiniband_bits(global_write, sizeof(global_write), mask);
 }
 
+/* From the GRH on: what a packet of InfiniBand has whose LRH counts as ones. */
+void test_icrc_roce_v1_is_that_of_a_global_packet(void)
+{
+	const uint32_t right = sim_icrc_roce_v1(global_write + 8, sizeof(global_write) - 8);
+
+	TEST_ASSERT_EQUAL_HEX32(sim_icrc_infiniband(global_write, sizeof(global_write)), right);
+}
+
+void test_icrc_roce_v1_covers_what_routers_keep(void)
+{
+	static const uint8_t mask[sizeof(global_write) - 8] = {
+		[0] = 0x0f,	 [1] = 0xff, [2] = 0xff, [3] = 0xff, /* traffic class, flow label */
+		[7] = 0xff,					     /* hop limit */
+		[40 + 4] = 0xff,				     /* BTH: FECN, BECN, reserved */
+	};
+	const size_t length_bytes = sizeof(mask);
+	const uint32_t right = sim_icrc_roce_v1(global_write + 8, length_bytes);
+
+	for (size_t bit = 0; bit < 8 * (length_bytes - 4); bit++) {
+		const uint8_t one = (uint8_t)(1 << bit % 8);
+		char where[32];
+
+		snprintf(where, sizeof(where), "byte %zu bit %zu", bit / 8, bit % 8);
+		memcpy(datagram, global_write + 8, length_bytes);
+		datagram[bit / 8] ^= one;
+		TEST_ASSERT_EQUAL_INT_MESSAGE(!(mask[bit / 8] & one),
+					      sim_icrc_roce_v1(datagram, length_bytes) != right,
+					      where);
+	}
+}
+
 /* A table from nothing but the polynomial, 0x100b with its low bit first. */
 static uint16_t slow_vcrc(const uint8_t *bytes, size_t length_bytes)
 {

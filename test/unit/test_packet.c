@@ -694,6 +694,211 @@ void test_packet_survives_noise(void)
 	}
 }
 
+/* --- RoCE v1 --- */
+
+/* All that Ethernet and a GRH say; the rest 0, as a decoder leaves it. */
+static void random_roce_v1_route(void)
+{
+	random_infiniband_route(true);
+	route.infiniband = route.has_grh = false;
+	route.sl = 0;
+	route.slid = route.dlid = 0;
+	route.roce_v1 = true;
+	random_bytes(route.source_mac, 6);
+	random_bytes(route.dest_mac, 6);
+	/* An address of IPv4 is nothing but a GID here. */
+	if (random_u64() & 1)
+		memcpy(route.source_gid, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
+}
+
+static void check_roce_v1_round_trip(uint8_t opcode, uint32_t payload_bytes)
+{
+	const struct sim_span in = {payload, payload_bytes};
+	struct sim_packet got;
+	struct sim_route got_route;
+	struct sim_span got_span;
+	char where[96];
+	size_t length_bytes;
+
+	random_packet(opcode);
+	random_roce_v1_route();
+	packet.payload_bytes = payload_bytes;
+	packet.spans = &in;
+	packet.span_count = payload_bytes > 0;
+	snprintf(where, sizeof(where), "seed %u, %s, RoCE v1, %u bytes", SEED,
+		 sim_opcodes[opcode].name, payload_bytes);
+
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(14 + 40 + sim_opcodes[opcode].header_bytes + payload_bytes +
+					       (4 - payload_bytes % 4) % 4 + 4,
+				       length_bytes, where);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(length_bytes, sim_frame_bytes(&packet, &route), where);
+	TEST_ASSERT_EQUAL_STRING_MESSAGE(
+		"ok",
+		sim_decode_str(sim_packet_decode(frame, length_bytes, &got, &got_span, &got_route)),
+		where);
+	check_same_packet(&packet, &got, where);
+	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(&route, &got_route, sizeof(route), where);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(payload_bytes, got_span.length_bytes, where);
+	if (payload_bytes)
+		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(payload, got_span.base, payload_bytes, where);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(length_bytes,
+				       sim_packet_encode(&got, &got_route, copy, again), where);
+	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(frame, again, length_bytes, where);
+}
+
+void test_packet_roce_v1_round_trip_of_every_opcode_and_pad(void)
+{
+	static const uint32_t sizes[] = {0, 1, 2, 3, 4, 255, 4093, 4096};
+
+	for (unsigned int opcode = 0; opcode < 256; opcode++) {
+		if (!(sim_opcodes[opcode].flags & SIM_OP_VALID))
+			continue;
+		for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+			if (!sizes[i] || sim_opcodes[opcode].flags & SIM_OP_PAYLOAD)
+				check_roce_v1_round_trip((uint8_t)opcode, sizes[i]);
+	}
+}
+
+static size_t small_roce_v1_frame(void)
+{
+	static struct sim_span span;
+
+	span = (struct sim_span){payload, 5};
+	random_packet(SIM_RC_SEND_ONLY);
+	random_roce_v1_route();
+	packet.payload_bytes = 5;
+	packet.spans = &span;
+	packet.span_count = 1;
+	return sim_packet_encode(&packet, &route, copy, frame);
+}
+
+/* By hand: Ethernet, type 0x8915; version 6, traffic class, flow label, from BTH to ICRC 20 bytes,
+ * next header 0x1b, hop limit, GIDs; the BTH. */
+void test_packet_layout_of_roce_v1(void)
+{
+	static const uint8_t want[] = {
+		0x02, 0x0b, 0,	  0,	0,    2,    0x02, 0x0a, 0,    0,    0,	  1, 0x89, 0x15,
+		0x60, 0x3a, 0xbc, 0xde, 0x00, 0x14, 0x1b, 64,	0,    0,    0,	  0, 0,	   0,
+		0,    0,    0,	  0,	0xff, 0xff, 10,	  0,	0,    1,    0,	  0, 0,	   0,
+		0,    0,    0,	  0,	0,    0,    0xff, 0xff, 10,   0,    0,	  2, 0x11, 0x40,
+		0xff, 0xff, 0x00, 0x01, 0x02, 0x03, 0x00, 0xaa, 0xbb, 0xcc, 0x1f, 0, 0,	   7,
+	};
+	const struct sim_packet ack = {
+		.opcode = SIM_RC_ACK,
+		.flags = SIM_PACKET_MIGRATED,
+		.syndrome = 0x1f,
+		.msn = 7,
+		.pkey = 0xffff,
+		.dest_qpn = 0x010203,
+		.psn = 0xaabbcc,
+	};
+	const struct sim_route path = {
+		.roce_v1 = true,
+		.dest_mac = {0x02, 0x0b, 0, 0, 0, 2},
+		.source_mac = {0x02, 0x0a, 0, 0, 0, 1},
+		.source_gid = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1},
+		.dest_gid = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2},
+		.traffic_class = 3,
+		.flow_label = 0xabcde,
+		.hop_limit = 64,
+	};
+
+	TEST_ASSERT_EQUAL_UINT(sizeof(want) + 4, sim_packet_encode(&ack, &path, copy, frame));
+	TEST_ASSERT_EQUAL_HEX8_ARRAY(want, frame, sizeof(want));
+}
+
+void test_packet_roce_v1_truncated_anywhere(void)
+{
+	const size_t length_bytes = small_roce_v1_frame();
+
+	for (size_t cut = 0; cut < length_bytes; cut++) {
+		uint8_t *exact = malloc(cut ? cut : 1);
+		struct sim_span span;
+		enum sim_decode result;
+
+		memcpy(exact, frame, cut);
+		result = sim_packet_decode(exact, cut, &packet, &span, &route);
+		free(exact);
+		TEST_ASSERT_EQUAL_INT(SIM_DECODE_TRUNCATED, result);
+	}
+	memset(frame + length_bytes, 0, 3); /* Ethernet's padding is no part of it */
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode(length_bytes + 3));
+	TEST_ASSERT_EQUAL_UINT(5, packet.payload_bytes);
+}
+
+void test_packet_not_roce_v1(void)
+{
+	static const struct {
+		size_t at;
+		uint8_t value;
+		enum sim_decode want;
+	} rows[] = {
+		{12, 0x88, SIM_DECODE_NOT_ROCE}, /* the Ethernet type */
+		{13, 0x16, SIM_DECODE_NOT_ROCE},
+		{14, 0x40, SIM_DECODE_NOT_ROCE}, /* the version */
+		{20, 17, SIM_DECODE_NOT_ROCE},	 /* the next header: UDP */
+		{19, 4, SIM_DECODE_TRUNCATED},	 /* no room for a BTH */
+		{14 + 40 + 1, 0x31, SIM_DECODE_BAD_VERSION},
+		{14 + 40, 0x15, SIM_DECODE_BAD_OPCODE},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const size_t length_bytes = small_roce_v1_frame();
+
+		frame[rows[i].at] = rows[i].value;
+		TEST_ASSERT_EQUAL_INT(rows[i].want, decode(length_bytes));
+	}
+}
+
+/* What routers may change is no damage; anything else is. */
+void test_packet_roce_v1_bad_icrc(void)
+{
+	static const size_t changes[] = {15, 16, 17, 21, 14 + 40 + 4};
+	static const size_t keeps[] = {22, 38, 14 + 40 + 2, 14 + 40 + 12, 14 + 40 + 12 + 8};
+	size_t length_bytes;
+
+	for (unsigned int i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		length_bytes = small_roce_v1_frame();
+		frame[changes[i]] ^= 0x40;
+		TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode(length_bytes));
+	}
+	for (unsigned int i = 0; i < sizeof(keeps) / sizeof(keeps[0]); i++) {
+		length_bytes = small_roce_v1_frame();
+		frame[keeps[i]] ^= 0x40;
+		TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_ICRC, decode(length_bytes));
+	}
+}
+
+void test_packet_roce_v1_survives_noise(void)
+{
+	for (unsigned int round = 0; round < 10000; round++) {
+		const size_t length_bytes = small_roce_v1_frame();
+		const size_t cut = random_u64() % (length_bytes + 1);
+		uint8_t *exact = malloc(cut ? cut : 1);
+		struct sim_span span;
+
+		for (unsigned int i = 0; i < round % 4 + 1; i++)
+			frame[random_u64() % length_bytes] = (uint8_t)random_u64();
+		memcpy(exact, frame, cut);
+		sim_packet_decode(exact, cut, &packet, &span, &route);
+		TEST_ASSERT_TRUE(
+			packet.span_count == 0 ||
+			((const uint8_t *)span.base >= exact &&
+			 (const uint8_t *)span.base + span.length_bytes + 4 <= exact + cut));
+		free(exact);
+	}
+}
+
+void test_packet_grh_of_roce_v1(void)
+{
+	uint8_t grh[40];
+
+	small_roce_v1_frame();
+	sim_packet_grh(&packet, &route, grh);
+	TEST_ASSERT_EQUAL_HEX8_ARRAY(frame + 14, grh, 40);
+}
+
 void test_packet_unreadable_payload_becomes_zero(void)
 {
 	static const uint8_t zeros[8];

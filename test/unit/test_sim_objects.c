@@ -170,7 +170,10 @@ void test_queries(void)
 	TEST_ASSERT_EQUAL_INT(0, B.query_gid_ex(context, 1, 1, &entry, 0, sizeof(entry)));
 	TEST_ASSERT_EQUAL_UINT32(IBV_GID_TYPE_ROCE_V2, entry.gid_type);
 	count = B.query_gid_table(context, entries, 64, 0, sizeof(entry));
-	TEST_ASSERT_EQUAL_INT(3, count);
+	TEST_ASSERT_EQUAL_INT(6, count);
+	for (int i = 0; i < count; i++)
+		TEST_ASSERT_EQUAL_UINT32(i < 3 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1,
+					 entries[i].gid_type);
 	TEST_ASSERT_EQUAL_MEMORY(&entry.gid, &entries[1].gid, 16);
 	TEST_ASSERT_EQUAL_INT(-EINVAL, B.query_gid_table(context, entries, 2, 0, sizeof(entry)));
 	TEST_ASSERT_EQUAL_INT(-EINVAL, B.query_gid_table(context, entries, 64, 1, sizeof(entry)));
