@@ -40,6 +40,8 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(window_bounds_unchecked, "a window reaches all of its region"),
 	QUIRK(short_datagram_receive_fails,
 	      "a datagram longer than its receive ends it LOC_QP_OP_ERR and the QP in ERR"),
+	QUIRK(long_datagrams_fail, "a datagram above the port's MTU ends LOC_LEN_ERR; else it is "
+				   "not sent, and succeeds"),
 	QUIRK(foreign_requests_accepted,
 	      "requests of a QP that is not the one connected to are taken"),
 	QUIRK(grh_flag_on_connections, "receives of RC and UC have IBV_WC_GRH"),
@@ -202,6 +204,7 @@ static const struct sim_profile profiles[] = {
 		.roce_v1 = true,
 		.quirks = {.reset_removes_completions = true,
 			   .posts_ignored_in_wrong_state = true,
+			   .long_datagrams_fail = true,
 			   .overrun_ends_polling = true},
 	},
 };

@@ -34,6 +34,7 @@ struct sim_quirks {
 	bool packet_sizes_unchecked;
 	bool window_bounds_unchecked;
 	bool short_datagram_receive_fails;
+	bool long_datagrams_fail;
 	bool foreign_requests_accepted;
 	bool grh_flag_on_connections;
 	bool pending_completions_notify;

@@ -114,13 +114,18 @@ void test_unknown_qp_is_dropped(void)
 	expect_dropped();
 }
 
-/* The limit of a message is the port's active MTU; a local error moves the QP to SQE. */
+/* The limit of a message is the port's active MTU; above it nothing is sent, or where that is an error
+ * the QP moves to SQE. */
 void test_message_longer_than_the_mtu(void)
 {
 	struct ibv_wc wc;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
 
 	expect_delivered(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 4096});
+	wc = deliver(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 4097});
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, engine.sides[0].qp->state);
+	engine.sides[0].qp->device->quirks.long_datagrams_fail = true;
 	wc = deliver(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 4097});
 	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_LEN_ERR, wc.status);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_SQE, engine.sides[0].qp->state);
