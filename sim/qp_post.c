@@ -148,11 +148,20 @@ __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_bind *bind,
 		     uint32_t region_lkey, uint32_t *new_rkey)
 {
+	const uint32_t rkey = sim_mw_next_rkey(mw);
 	struct sim_send_wqe *wqe;
 
-	if (qp->state < IBV_QPS_RTS || mw->kind != SIM_MR_WINDOW_1 ||
+	if (mw->kind != SIM_MR_WINDOW_1 ||
 	    !(sim_wr_info(qp->type, IBV_WR_BIND_MW)->flags & SIM_WR_LEGAL))
 		return EINVAL;
+	if (qp->state < IBV_QPS_RTS) {
+		if (!qp->device->quirks.posts_ignored_in_wrong_state)
+			return EINVAL;
+		/* The program gets its key, as of each binding that is taken; it leads nowhere. */
+		mw->promised_rkey = rkey;
+		*new_rkey = rkey;
+		return 0;
+	}
 	if (sim_queue_full(&qp->sq))
 		return ENOMEM;
 	wqe = sim_qp_send_wqe(qp, qp->sq.head++);
@@ -163,14 +172,14 @@ int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 		.bind_mw = mw->number,
 		.bind_lkey = region_lkey,
 		.bind_access = (int)bind->bind_info.mw_access_flags,
-		.rkey = sim_mw_next_rkey(mw),
+		.rkey = rkey,
 		.opcode = IBV_WR_BIND_MW,
 		.info_flags = SIM_WR_LEGAL | SIM_WR_LOCAL,
 		.wc_opcode = IBV_WC_BIND_MW,
 		.send_flags = (uint8_t)(bind->send_flags | qp->sig_all),
 	};
-	mw->promised_rkey = wqe->rkey;
-	*new_rkey = wqe->rkey;
+	mw->promised_rkey = rkey;
+	*new_rkey = rkey;
 	sim_qp_wake_requester(qp);
 	return 0;
 }

@@ -72,6 +72,35 @@ static void calls_are_ignored(struct vt *t)
 	ts_no_more(t, pair->a.send_cq);
 }
 
+/* Of a window that is type 1: it has the key that the program was told, and reaches nothing. */
+static void bindings_are_ignored(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+	struct ibv_mw *mw;
+	uint32_t before;
+
+	options.mr_access |= IBV_ACCESS_MW_BIND;
+	pair = ts_pair_reset(t, &options);
+	mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
+	before = mw->rkey;
+	ts_to_init(&pair->b);
+	VT_OK(t, ts_bind(&pair->b, mw, &(struct ts_bind){.wr_id = 1}));
+	VT_CHECK(t, mw->rkey != before);
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+	ts_no_more(t, pair->b.send_cq);
+	ts_bound(&pair->b, mw, .wr_id = 2);
+	ts_reaches(pair, mw->rkey, 0);
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
+	VT_OK(t, ts_bind(&pair->b, mw, &(struct ts_bind){.wr_id = 3}));
+	ts_connect(&pair->b);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
+	ts_connect(&pair->a);
+	ts_refused(pair, mw->rkey, 0);
+}
+
 static void posts_ignored_in_wrong_state(struct vt *t)
 {
 	const struct ts_wr send = {.wr_id = 1, .opcode = IBV_WR_SEND, .length = 8};
@@ -94,6 +123,7 @@ static void posts_ignored_in_wrong_state(struct vt *t)
 	ts_no_more(t, pair->a.send_cq);
 	ts_no_more(t, pair->a.recv_cq);
 	calls_are_ignored(t);
+	bindings_are_ignored(t);
 }
 
 /* Sends as many as B has receives for; nothing is polled. */
@@ -1068,7 +1098,8 @@ static void profiles_have_their_quirks(struct vt *t)
 }
 
 static const struct vt_test tests[] = {
-	{"posts_ignored_in_wrong_state", "unsourced", VT_NEEDS_SIM, posts_ignored_in_wrong_state},
+	{"posts_ignored_in_wrong_state", "unsourced", VT_NEEDS_SIM, posts_ignored_in_wrong_state,
+	 VT_MAY_RECONNECT},
 	{"slots_free_when_completed", RXE_BOTH " for sends; receives: unsourced",
 	 VT_NEEDS_SIM | VT_NEEDS_SRQ, slots_free_when_completed},
 	{"wide_numbers_refused", "unsourced", VT_NEEDS_SIM, wide_numbers_refused},
