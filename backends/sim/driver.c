@@ -10,11 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-static uint64_t monotonic_ns(void)
+static uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -23,7 +23,8 @@ int driver_init(struct driver *driver, bool real)
 	pthread_condattr_t monotonic;
 
 	driver->real = real;
-	driver->base_ns = monotonic_ns();
+	driver->base_ns = clock_ns(CLOCK_MONOTONIC);
+	driver->wall_base_ns = real ? clock_ns(CLOCK_REALTIME) : 0;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&driver->kicked, &monotonic);
@@ -198,7 +199,7 @@ static void kick(struct vb_sim *world)
 
 static void advance_to_now(struct vb_sim *world)
 {
-	sim_world_advance(world->engine, monotonic_ns() - world->driver.base_ns);
+	sim_world_advance(world->engine, clock_ns(CLOCK_MONOTONIC) - world->driver.base_ns);
 	sim_world_run(world->engine);
 }
 

@@ -22,7 +22,8 @@ struct driver_runner {
 
 struct driver {
 	bool real;
-	uint64_t base_ns; /* CLOCK_MONOTONIC when the world was made */
+	uint64_t base_ns;      /* CLOCK_MONOTONIC when the world was made */
+	uint64_t wall_base_ns; /* CLOCK_REALTIME then; 0 in a virtual world, so that runs repeat */
 
 	/* Virtual: time moves while all registered threads wait. */
 	pthread_t *threads;

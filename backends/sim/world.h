@@ -36,12 +36,17 @@ struct vb_sim {
 /*
  * Takes the lock, unless no other thread exists (glibc's word for it): then nobody can come in
  * between, and the two atomic operations are spared. The answer is for world_unlock().
+ *
+ * On the real clock, whose world has a thread, what the caller does happens now: not at the time at
+ * which the world was last looked at.
  */
 static inline bool world_lock(struct vb_sim *world)
 {
 	if (__libc_single_threaded)
 		return false;
 	pthread_mutex_lock(&world->mutex);
+	if (world->driver.real)
+		driver_catch_up(world);
 	return true;
 }
 

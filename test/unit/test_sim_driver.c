@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 #include <verbena/sim.h>
 
 #define B vb_backend_sim
@@ -521,6 +522,41 @@ void test_on_the_real_clock_a_get_blocks_in_the_descriptor(void)
 	TEST_ASSERT_EQUAL_INT(0, get_event(&a));
 	B.ack_cq_events(a.cq, 1);
 	TEST_ASSERT_FALSE(readable(a.channel->fd));
+}
+
+/* Work is done when it is posted, not at the time at which the world was last looked at. */
+void test_on_the_real_clock_work_has_the_time_of_its_post(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 4,
+					   .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
+	struct ibv_qp_init_attr init = {
+		.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+	};
+	const struct timespec pause = {.tv_nsec = 2000000};
+	struct ibv_poll_cq_attr poll_attr = {0};
+	struct ibv_cq_ex *cq;
+	uint64_t before_ns;
+
+	start(VB_SIM_CLOCK_REAL, 0);
+	cq = B.create_cq_ex(a.context, &attr);
+	TEST_ASSERT_NOT_NULL(cq);
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(a.qp));
+	a.qp = B.create_qp(a.pd, &init);
+	connect_end(&a, &b);
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(b.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET},
+					     IBV_QP_STATE));
+	connect_end(&b, &a);
+	post_recv(&b);
+	before_ns = vb_sim_now_ns(NULL);
+	nanosleep(&pause, NULL);
+	post_send(&a);
+	while (ibv_start_poll(cq, &poll_attr))
+		;
+	TEST_ASSERT_TRUE(ibv_wc_read_completion_ts(cq) >= before_ns + 2000000);
+	ibv_end_poll(cq);
 }
 
 void test_devices_open_and_close_on_the_real_clock(void)
