@@ -21,6 +21,13 @@ static bool size_fits(const struct sim_device *device, unsigned int entries)
 	return entries >= 1 && entries <= (unsigned int)device->profile->limits.max_cqe;
 }
 
+static void period_over(struct sim_timer *timer)
+{
+	const size_t offset = offsetof(struct sim_cq, moderation.timer);
+
+	sim_cq_notify((struct sim_cq *)((char *)timer - offset));
+}
+
 int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, struct sim_cq **out)
 {
 	struct sim_cq *cq;
@@ -40,6 +47,7 @@ int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, s
 	cq->device = device;
 	cq->user = user;
 	cq->size = entries;
+	sim_timer_init(&cq->moderation.timer, period_over);
 	device->cq_count++;
 	*out = cq;
 	return 0;
@@ -52,6 +60,8 @@ int sim_cq_destroy(struct sim_cq *cq)
 	/* Slots of an SRQ outlive the CQ. */
 	while (sim_cq_count(cq))
 		sim_cq_pop(cq);
+	if (cq->moderation.reserved)
+		sim_clock_release(&cq->device->world->clock, &cq->moderation.timer);
 	cq->device->cq_count--;
 	free(cq->ring);
 	free(cq);
@@ -161,7 +171,54 @@ void sim_cq_notify(struct sim_cq *cq)
 	const struct sim_host *host = &cq->device->world->host;
 
 	cq->armed = SIM_CQ_UNARMED;
+	cq->moderation.waiting = 0;
+	sim_timer_disarm(&cq->moderation.timer);
 	host->cq_event(host->arg, cq);
+}
+
+void sim_cq_fire(struct sim_cq *cq)
+{
+	struct sim_moderation *moderation = &cq->moderation;
+	struct sim_clock *clock = &cq->device->world->clock;
+
+	if (++moderation->waiting >= moderation->count) {
+		sim_cq_notify(cq);
+	} else if (moderation->waiting == 1) {
+		moderation->first_ns = clock->now_ns;
+		sim_timer_arm(clock, &moderation->timer, clock->now_ns + moderation->period_ns);
+	}
+}
+
+int sim_cq_moderate(struct sim_cq *cq, uint16_t count, uint16_t period_us)
+{
+	const struct ibv_cq_moderation_caps *caps = &cq->device->profile->moderation;
+	struct sim_moderation *moderation = &cq->moderation;
+	struct sim_clock *clock = &cq->device->world->clock;
+	bool off = count <= 1 || period_us == 0;
+	int err;
+
+	if (!caps->max_cq_count)
+		return EOPNOTSUPP;
+	if (count > caps->max_cq_count || period_us > caps->max_cq_period)
+		return EINVAL;
+	if (!off && !moderation->reserved) {
+		err = sim_clock_reserve(clock);
+		if (err)
+			return err;
+		moderation->reserved = true;
+	}
+	moderation->count = off ? 0 : count;
+	moderation->period_ns = UINT64_C(1000) * period_us;
+	if (!moderation->waiting)
+		return 0;
+	/* What waits already, waits by the new rule. */
+	if (moderation->waiting >= moderation->count ||
+	    moderation->first_ns + moderation->period_ns <= clock->now_ns)
+		sim_cq_notify(cq);
+	else
+		sim_timer_arm(clock, &moderation->timer,
+			      moderation->first_ns + moderation->period_ns);
+	return 0;
 }
 
 bool sim_cq_overflow(struct sim_cq *cq)

@@ -5,6 +5,8 @@
 #ifndef SIM_CQ_H
 #define SIM_CQ_H
 
+#include "sim/clock.h"
+
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,6 +31,16 @@ enum sim_cq_arm {
 	SIM_CQ_ARMED_ALL,
 };
 
+/* Completions that would fire an armed CQ wait for others: for some of them, or for a time. */
+struct sim_moderation {
+	struct sim_timer timer;
+	uint64_t period_ns;
+	uint64_t first_ns; /* when the first that waits came */
+	uint32_t waiting;
+	uint16_t count; /* 0: each fires at once */
+	bool reserved;	/* the clock has room for the timer */
+};
+
 struct sim_cq {
 	struct sim_device *device;
 	void *user;
@@ -41,6 +53,7 @@ struct sim_cq {
 	uint8_t armed;	/* enum sim_cq_arm */
 	bool ignore_overrun;
 	bool overrun; /* dead: takes nothing more */
+	struct sim_moderation moderation;
 };
 
 /* entries as asked for (1 or more, at most the device's max_cqe: EINVAL). *cq has the real size. */
@@ -77,6 +90,16 @@ bool sim_cq_overflow(struct sim_cq *cq);
 
 void sim_cq_notify(struct sim_cq *cq);
 
+/*
+ * An event comes after count completions that fire, or period_us after the first of them. With
+ * either 0, or a count of 1, each fires at once. EOPNOTSUPP where the device cannot, EINVAL beyond
+ * what it can, ENOMEM.
+ */
+int sim_cq_moderate(struct sim_cq *cq, uint16_t count, uint16_t period_us);
+
+/* A completion that fires: notifies, now or by and by. */
+void sim_cq_fire(struct sim_cq *cq);
+
 /* Errors count as solicited (but for a quirk). */
 bool sim_cq_counts_as_solicited(const struct sim_cq *cq, const struct sim_cqe *cqe);
 
@@ -95,7 +118,7 @@ static inline void sim_cq_commit(struct sim_cq *cq, const struct sim_cqe *cqe)
 	if (cq->armed == SIM_CQ_ARMED_ALL ||
 	    (cq->armed == SIM_CQ_ARMED_SOLICITED &&
 	     (cqe->solicited || sim_cq_counts_as_solicited(cq, cqe))))
-		sim_cq_notify(cq);
+		sim_cq_fire(cq);
 }
 
 #endif

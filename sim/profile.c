@@ -145,6 +145,7 @@ static const struct sim_profile profiles[] = {
 		.max_inline_bytes = 1024,
 		.max_message_bytes = UINT32_C(1) << 31,
 		.roce_v1 = true,
+		.moderation = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
 	},
 	{
 		.name = "rxe-6.1",
@@ -202,6 +203,8 @@ static const struct sim_profile profiles[] = {
 		.max_inline_bytes = 1024,
 		.max_message_bytes = UINT32_C(1) << 30,
 		.roce_v1 = true,
+		/* Linux drivers/infiniband/hw/mlx5/cq.c, include/linux/mlx5/mlx5_ifc.h: 12 bits */
+		.moderation = {.max_cq_count = UINT16_MAX, .max_cq_period = 0xfff},
 		.quirks = {.reset_removes_completions = true,
 			   .posts_ignored_in_wrong_state = true,
 			   .long_datagrams_fail = true,

@@ -68,6 +68,7 @@ struct sim_profile {
 	uint32_t max_inline_bytes;
 	uint32_t max_message_bytes;
 	bool roce_v1; /* besides v2: each address of Ethernet has a GID of either type */
+	struct ibv_cq_moderation_caps moderation; /* zeros: none */
 	struct sim_quirks quirks;
 };
 

@@ -147,17 +147,25 @@ int control_resize_cq(struct ibv_cq *ibv, int cqe)
 	return err;
 }
 
-/* Moderation may merge events; one event for each arming is what it allows. */
+/* The errors are those of Linux drivers/infiniband/core/uverbs_cmd.c. */
 int control_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 {
+	const struct ibv_moderate_cq *moderate = &attr->moderate;
 	struct vb_sim *world = context_of(ibv->context)->world;
 	bool locked = world_lock(world);
 	struct cq *cq = cq_of(ibv);
+	int err;
 
+	if (!cq || !attr->attr_mask)
+		err = say(EINVAL, "modify_cq: no such CQ, or attr_mask 0");
+	else if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
+		err = say(EOPNOTSUPP, "modify_cq: attr_mask 0x%x", attr->attr_mask);
+	else if ((err = sim_cq_moderate(cq->engine, moderate->cq_count, moderate->cq_period)))
+		say(err, "modify_cq: CQ %u: no event after %u completions or %u us", ibv->handle,
+		    moderate->cq_count, moderate->cq_period);
+	driver_catch_up(world);
 	world_unlock(world, locked);
-	if (!cq || attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
-		return say(EINVAL, "modify_cq: no such CQ, or attr_mask 0x%x", attr->attr_mask);
-	return 0;
+	return err;
 }
 
 void control_end_cq(struct context *context, struct cq *cq)

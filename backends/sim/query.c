@@ -58,8 +58,6 @@ static void fill_capabilities(struct ibv_device_attr_ex *all)
 	all->odp_caps.per_transport_caps.ud_odp_caps = datagram;
 	if (all->orig_attr.device_cap_flags & IBV_DEVICE_XRC)
 		all->xrc_odp_caps = reliable;
-	all->cq_mod_caps.max_cq_count = UINT16_MAX;
-	all->cq_mod_caps.max_cq_period = UINT16_MAX;
 	all->max_dm_size = DEVICE_MEMORY_BYTES;
 	/* Those over PCI, which a device asks of another: none. */
 }
@@ -80,6 +78,7 @@ int query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_ex_in
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
 	fill_capabilities(&all);
+	all.cq_mod_caps = context_of(ibv)->device->engine->profile->moderation;
 	memset(attr, 0, attr_size);
 	memcpy(attr, &all, smaller(attr_size, sizeof(all)));
 	return 0;

@@ -412,24 +412,6 @@ static void slots_come_back_by_start_poll(struct vt *t)
 	}
 }
 
-static void modify_moderates(struct vt *t)
-{
-	struct ibv_cq_moderation_caps caps = extended_attr(t, &t->a).cq_mod_caps;
-	struct ibv_cq *cq = ts_cq(t, &t->a, 16);
-	struct ibv_modify_cq_attr attr = {
-		.attr_mask = IBV_CQ_ATTR_MODERATE,
-		.moderate = {.cq_count = caps.max_cq_count, .cq_period = caps.max_cq_period},
-	};
-
-	if (!caps.max_cq_count)
-		VT_SKIP(t, "no CQ moderation");
-	VT_OK(t, vb_modify_cq(cq, &attr));
-	attr.moderate = (struct ibv_moderate_cq){0};
-	VT_OK(t, vb_modify_cq(cq, &attr));
-	attr.attr_mask = 1 << 10;
-	VT_CHECK(t, vb_modify_cq(cq, &attr) != 0);
-}
-
 #define MAN "ibv_create_cq_ex(3)"
 
 static const struct vt_test tests[] = {
@@ -460,8 +442,6 @@ static const struct vt_test tests[] = {
 	{"overrun_that_is_not_ignored_ends_it", "ibv_get_async_event(3): CQ_ERR, QP_FATAL", 0,
 	 overrun_that_is_not_ignored_ends_it},
 	{"slots_come_back_by_start_poll", "unsourced", 0, slots_come_back_by_start_poll},
-	{"modify_moderates", "ibv_modify_cq(3); ibv_query_device_ex(3): cq_mod_caps", 0,
-	 modify_moderates},
 	{NULL},
 };
 

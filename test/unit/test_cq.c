@@ -318,6 +318,39 @@ void test_max_cq_is_still_allowed(void)
 	TEST_ASSERT_EQUAL_INT(0, sim_cq_destroy(first));
 }
 
+/* The clock has room for the timer of each CQ that is moderated, and of no other. */
+void test_moderation_has_limits(void)
+{
+	const uint32_t reserved = engine.world->clock.reserved;
+
+	limit(10, 4);
+	small.moderation = (struct ibv_cq_moderation_caps){.max_cq_count = 10, .max_cq_period = 20};
+	create(4);
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_cq_moderate(cq, 11, 20));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_cq_moderate(cq, 10, 21));
+	TEST_ASSERT_EQUAL_INT(0, sim_cq_moderate(cq, 0, 0));
+	TEST_ASSERT_EQUAL_UINT32(reserved, engine.world->clock.reserved);
+	TEST_ASSERT_EQUAL_INT(0, sim_cq_moderate(cq, 10, 20));
+	TEST_ASSERT_EQUAL_INT(0, sim_cq_moderate(cq, 9, 19));
+	TEST_ASSERT_EQUAL_UINT32(reserved + 1, engine.world->clock.reserved);
+	sim_cq_arm(cq, false);
+	fill(1);
+	TEST_ASSERT_EQUAL_INT(0, sim_cq_destroy(cq));
+	cq = NULL;
+	TEST_ASSERT_EQUAL_UINT32(reserved, engine.world->clock.reserved);
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+}
+
+/* As rxe, which has no ib_device_ops.modify_cq. */
+void test_moderation_that_a_device_has_not(void)
+{
+	limit(10, 4);
+	small.moderation = (struct ibv_cq_moderation_caps){0};
+	create(4);
+	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, sim_cq_moderate(cq, 0, 0));
+	TEST_ASSERT_EQUAL_UINT16(0, sim_profile_find("rxe-6.12")->moderation.max_cq_count);
+}
+
 /* Asking a dead CQ for nothing is no error; with the quirk it gives nothing at all. */
 void test_poll_of_a_dead_cq(void)
 {
