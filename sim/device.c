@@ -117,7 +117,7 @@ int sim_device_create(struct sim_world *world, const struct sim_device_config *c
 	sim_table_init(&device->srqs, SRQN_PLACE_BITS, SRQN_GENERATION_BITS, 1,
 		       (uint32_t)config->profile->limits.max_srq);
 	sim_table_init(&device->regions, SIM_KEY_PLACE_BITS, SIM_KEY_GENERATION_BITS, 1,
-		       (uint32_t)config->profile->limits.max_mr);
+		       (1u << SIM_KEY_PLACE_BITS) - 1);
 	for (unsigned int i = 0; i < config->port_count; i++)
 		init_port(&device->ports[i], device, i + 1, config);
 	device->node_guid = be64toh(device->ports[0].gids[0].global.interface_id);
@@ -125,6 +125,21 @@ int sim_device_create(struct sim_world *world, const struct sim_device_config *c
 		end = &(*end)->next;
 	*end = device;
 	*out = device;
+	return 0;
+}
+
+int sim_device_lower_limit(struct sim_device *device, const char *name, int value)
+{
+	struct sim_profile lowered = *device->profile;
+	int *limit = sim_limit_find(&lowered.limits, name);
+
+	if (!limit || value < 0 || value > *limit)
+		return EINVAL;
+	*limit = value;
+	device->own_profile = lowered;
+	device->profile = &device->own_profile;
+	device->qps.limit = (uint32_t)lowered.limits.max_qp;
+	device->srqs.limit = (uint32_t)lowered.limits.max_srq;
 	return 0;
 }
 

@@ -41,7 +41,8 @@ struct sim_device {
 	struct sim_world *world;
 	struct sim_device *next;
 	const struct sim_profile *profile;
-	struct sim_quirks quirks; /* the profile's, and what a test set */
+	struct sim_profile own_profile; /* what profile leads to once a limit was lowered */
+	struct sim_quirks quirks;	/* the profile's, and what a test set */
 	void *user;
 	char name[SIM_NAME_MAX];
 	uint64_t node_guid;    /* host order */
@@ -52,7 +53,9 @@ struct sim_device {
 	struct sim_table qps;
 	struct sim_table regions;
 	struct sim_table srqs;
-	uint32_t cq_count, ah_count, xrcd_count;
+	uint32_t cq_count, ah_count, xrcd_count, region_count, window_count;
+	uint32_t group_count, attachment_count; /* of multicast */
+	uint32_t resource_count;		/* of READs and atomics, over the QPs */
 	unsigned int port_count;
 	struct sim_port ports[SIM_PORTS_MAX];
 };
@@ -114,6 +117,12 @@ void sim_port_event(struct sim_port *port, enum ibv_event_type type);
 
 /* The device dies: IBV_EVENT_DEVICE_FATAL; its QPs go to ERR, nothing moves in or out. */
 void sim_device_kill(struct sim_device *device);
+
+/*
+ * Lowers a limit, by the name of its field in struct ibv_device_attr; what is there already stays.
+ * EINVAL for an unknown name, and for a value below 0 or above the present one.
+ */
+int sim_device_lower_limit(struct sim_device *device, const char *name, int value);
 
 /* Where packets go: resolved once, asked for every packet. */
 struct sim_path {

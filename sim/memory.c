@@ -90,6 +90,8 @@ int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, str
 	err = check_range(device, init);
 	if (err)
 		return err;
+	if (device->region_count >= (uint32_t)device->profile->limits.max_mr)
+		return ENOMEM;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
 		return ENOMEM;
@@ -105,6 +107,7 @@ int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, str
 		free(mr);
 		return err;
 	}
+	device->region_count++;
 	*out = mr;
 	return 0;
 }
@@ -114,6 +117,7 @@ int sim_mr_destroy(struct sim_mr *mr)
 	if (mr->windows)
 		return EBUSY;
 	mr->device->memory_epoch++;
+	mr->device->region_count--;
 	sim_table_remove(&mr->device->regions, mr->number);
 	free(mr->scratch);
 	free(mr);
@@ -183,9 +187,12 @@ bool sim_reach_find(struct sim_reach *reach, enum sim_key_kind kind, uint32_t ke
 int sim_mw_create(struct sim_device *device, uint32_t pd, enum ibv_mw_type type,
 		  struct sim_mr **out)
 {
-	struct sim_mr *mw = calloc(1, sizeof(*mw));
+	struct sim_mr *mw;
 	int err;
 
+	if (device->window_count >= (uint32_t)device->profile->limits.max_mw)
+		return ENOMEM;
+	mw = calloc(1, sizeof(*mw));
 	if (!mw)
 		return ENOMEM;
 	mw->device = device;
@@ -198,6 +205,7 @@ int sim_mw_create(struct sim_device *device, uint32_t pd, enum ibv_mw_type type,
 	}
 	mw->lkey = 0;
 	mw->promised_rkey = mw->rkey;
+	device->window_count++;
 	*out = mw;
 	return 0;
 }
@@ -216,6 +224,7 @@ static void unbind(struct sim_mr *mw)
 void sim_mw_destroy(struct sim_mr *mw)
 {
 	unbind(mw);
+	mw->device->window_count--;
 	sim_table_remove(&mw->device->regions, mw->number);
 	free(mw);
 }

@@ -61,6 +61,9 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(receives_flush_first, "ERR flushes the receives, then the sends"),
 	QUIRK(errored_receives_wait,
 	      "receives posted in ERR are flushed by the next modify to ERR only"),
+	QUIRK(message_limit_unchecked, "messages longer than the port's max_msg_sz are sent"),
+	QUIRK(responder_resources_unchecked,
+	      "the max_dest_rd_atomic of all QPs may together exceed max_res_rd_atom"),
 	{0},
 };
 
@@ -72,13 +75,50 @@ bool *sim_quirk_find(struct sim_quirks *quirks, const char *name)
 	return NULL;
 }
 
+#define LIMIT(field)                                            \
+	{                                                       \
+#field, offsetof(struct ibv_device_attr, field) \
+	}
+
+static const struct {
+	const char *name;
+	size_t offset; /* of an int */
+} limit_fields[] = {
+	LIMIT(max_qp),
+	LIMIT(max_qp_wr),
+	LIMIT(max_sge),
+	LIMIT(max_sge_rd),
+	LIMIT(max_cq),
+	LIMIT(max_cqe),
+	LIMIT(max_mr),
+	LIMIT(max_pd),
+	LIMIT(max_qp_rd_atom),
+	LIMIT(max_res_rd_atom),
+	LIMIT(max_qp_init_rd_atom),
+	LIMIT(max_mw),
+	LIMIT(max_mcast_grp),
+	LIMIT(max_mcast_qp_attach),
+	LIMIT(max_total_mcast_qp_attach),
+	LIMIT(max_ah),
+	LIMIT(max_srq),
+	LIMIT(max_srq_wr),
+	LIMIT(max_srq_sge),
+};
+
+int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
+{
+	for (size_t i = 0; i < sizeof(limit_fields) / sizeof(limit_fields[0]); i++)
+		if (strcmp(limit_fields[i].name, name) == 0)
+			return (int *)((char *)limits + limit_fields[i].offset);
+	return NULL;
+}
+
 #define SPEC_CAPS                                                                                  \
 	(IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
 	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |               \
 	 IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC)
 
-/* As `ibv_devinfo -v` prints them on rxe, but for max_qp and max_srq, which our tables bound. The
- * 8 MiB that it prints as max_msg_sz are not what rxe holds to: it sends more. */
+/* As `ibv_devinfo -v` prints them on rxe, but for max_qp and max_srq, which our tables bound. */
 #define RXE_LIMITS                                                                               \
 	{                                                                                        \
 		.fw_ver = "0.0.0", .max_mr_size = UINT64_MAX, .page_size_cap = 0xfffff000,       \
@@ -101,7 +141,11 @@ bool *sim_quirk_find(struct sim_quirks *quirks, const char *name)
 	.bad_receive_is_operation_error = true, .window_bounds_unchecked = true, \
 	.foreign_requests_accepted = true, .grh_flag_on_connections = true,      \
 	.imm_write_receive_is_remote_error = true, .ah_keeps_pd_busy = true,     \
-	.empty_regions_refused = true, .path_mtu_unchecked = true
+	.empty_regions_refused = true, .path_mtu_unchecked = true,               \
+	.message_limit_unchecked = true, .responder_resources_unchecked = true
+
+/* What `ibv_devinfo -v` prints as max_msg_sz there. */
+#define RXE_MESSAGE_BYTES (8u << 20)
 
 static const struct sim_profile profiles[] = {
 	{
@@ -143,7 +187,7 @@ static const struct sim_profile profiles[] = {
 				.local_ca_ack_delay = 0,
 			},
 		.max_inline_bytes = 1024,
-		.max_message_bytes = UINT32_C(1) << 31,
+		.max_message_bytes = SIM_MESSAGE_BYTES_MAX,
 		.roce_v1 = true,
 		.moderation = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
 	},
@@ -152,7 +196,7 @@ static const struct sim_profile profiles[] = {
 		.about = "SoftRoCE of Linux 6.1",
 		.limits = RXE_LIMITS,
 		.max_inline_bytes = 512,
-		.max_message_bytes = UINT32_C(1) << 31,
+		.max_message_bytes = RXE_MESSAGE_BYTES,
 		.quirks = {RXE_QUIRKS, .bad_lkey_is_operation_error = true,
 			   .no_last_wqe_event = true, .packet_sizes_unchecked = true,
 			   .short_datagram_receive_fails = true, .receives_flush_first = true,
@@ -163,7 +207,7 @@ static const struct sim_profile profiles[] = {
 		.about = "SoftRoCE of Linux 6.12",
 		.limits = RXE_LIMITS,
 		.max_inline_bytes = 512,
-		.max_message_bytes = UINT32_C(1) << 31,
+		.max_message_bytes = RXE_MESSAGE_BYTES,
 		.quirks = {RXE_QUIRKS, .bad_lkey_is_flush = true, .errors_are_not_solicited = true},
 	},
 	{

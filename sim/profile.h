@@ -47,7 +47,12 @@ struct sim_quirks {
 	bool empty_accesses_checked;
 	bool receives_flush_first;
 	bool errored_receives_wait;
+	bool message_limit_unchecked;
+	bool responder_resources_unchecked;
 };
+
+/* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */
+#define SIM_MESSAGE_BYTES_MAX (UINT32_C(1) << 31)
 
 struct sim_quirk_info {
 	const char *name;
@@ -61,12 +66,15 @@ extern const struct sim_quirk_info sim_quirk_info[];
 /* The place of a quirk by its name; NULL for a name that there is none of. */
 bool *sim_quirk_find(struct sim_quirks *quirks, const char *name);
 
+/* The place of a limit by the name of its field; NULL for a name that there is none of. */
+int *sim_limit_find(struct ibv_device_attr *limits, const char *name);
+
 struct sim_profile {
 	const char *name;
 	const char *about;
 	struct ibv_device_attr limits; /* GUIDs are the device's own */
 	uint32_t max_inline_bytes;
-	uint32_t max_message_bytes;
+	uint32_t max_message_bytes; /* of a port: ibv_query_port(3) */
 	bool roce_v1; /* besides v2: each address of Ethernet has a GID of either type */
 	struct ibv_cq_moderation_caps moderation; /* zeros: none */
 	struct sim_quirks quirks;

@@ -189,6 +189,12 @@ static void drop_work(struct sim_qp *qp)
 	sim_world_changed(qp->world);
 }
 
+static void free_resources(struct sim_qp *qp)
+{
+	qp->device->resource_count -= qp->resp.resource_size;
+	free(qp->resp.resources);
+}
+
 void sim_qp_destroy(struct sim_qp *qp)
 {
 	drop_work(qp);
@@ -198,7 +204,7 @@ void sim_qp_destroy(struct sim_qp *qp)
 	sim_clock_release(&qp->world->clock, &qp->comp.ack_timer);
 	sim_table_remove(&qp->device->qps, qp->number);
 	count_users(qp, -1);
-	free(qp->resp.resources);
+	free_resources(qp);
 	free(qp->sq.slots);
 	free(qp->rq.slots);
 	free(qp);
@@ -211,7 +217,7 @@ void sim_qp_reset(struct sim_qp *qp)
 	qp->rq.head = qp->rq.tail = qp->rq.freed = 0;
 	qp->sq_draining = false;
 	qp->drain_event = false;
-	free(qp->resp.resources);
+	free_resources(qp);
 	qp->req = (struct sim_requester){.rnr_timer = qp->req.rnr_timer};
 	qp->comp = (struct sim_completer){.ack_timer = qp->comp.ack_timer};
 	start_responder(qp);

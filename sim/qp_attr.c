@@ -147,8 +147,15 @@ static int check(struct change *change, enum ibv_qp_state to)
 /* Memory for the READs and atomics that the responder may hold. */
 static int reserve(struct change *change)
 {
+	const struct sim_qp *qp = change->qp;
+	const struct sim_device *device = qp->device;
+
 	if (!(change->mask & IBV_QP_MAX_DEST_RD_ATOMIC) || !change->attr->max_dest_rd_atomic)
 		return 0;
+	if (device->resource_count - qp->resp.resource_size + change->attr->max_dest_rd_atomic >
+		    (uint32_t)device->profile->limits.max_res_rd_atom &&
+	    !device->quirks.responder_resources_unchecked)
+		return ENOMEM;
 	change->resources = calloc(change->attr->max_dest_rd_atomic, sizeof(*change->resources));
 	return change->resources ? 0 : ENOMEM;
 }
@@ -200,6 +207,7 @@ static void apply_reliability(struct sim_qp *qp, const struct change *change)
 	if (change->mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
 		qp->max_dest_rd_atomic = attr->max_dest_rd_atomic;
 		free(qp->resp.resources);
+		qp->device->resource_count += attr->max_dest_rd_atomic - qp->resp.resource_size;
 		qp->resp.resources = change->resources;
 		qp->resp.resource_size = attr->max_dest_rd_atomic;
 		qp->resp.resource_head = 0;

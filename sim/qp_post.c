@@ -21,6 +21,11 @@ __attribute__((noinline)) static int copy_inline(struct sim_qp *qp, const struct
 	return 0;
 }
 
+__attribute__((noinline)) static bool too_long(const struct sim_qp *qp, uint64_t length)
+{
+	return !qp->device->quirks.message_limit_unchecked || length > SIM_MESSAGE_BYTES_MAX;
+}
+
 static int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_send_wqe *wqe)
 {
 	uint64_t length;
@@ -33,7 +38,7 @@ static int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_
 		return copy_inline(qp, wr, wqe);
 	}
 	length = sim_take_sges(wqe->sge, wr->sg_list, wr->num_sge);
-	if (length > qp->device->profile->max_message_bytes) {
+	if (length > qp->device->profile->max_message_bytes && too_long(qp, length)) {
 		wqe->status = IBV_WC_LOC_LEN_ERR;
 		length = 0;
 	}

@@ -7,6 +7,18 @@
 
 /* --- protection domains --- */
 
+/* A limit is the device's, over all that have it open. */
+static uint32_t pds_of(const struct vb_sim *world, const struct device *device)
+{
+	const struct context *context;
+	uint32_t at = 0, count = 0;
+
+	while ((context = handles_next(&world->contexts, &at)))
+		if (context->device == device)
+			count += context->handles[KIND_PD].live;
+	return count;
+}
+
 static struct pd *new_pd(struct context *context)
 {
 	struct vb_sim *world = context->world;
@@ -15,7 +27,7 @@ static struct pd *new_pd(struct context *context)
 
 	if (!context_live(context))
 		return say_null(EINVAL, "alloc_pd: the context is closed");
-	if (context->handles[KIND_PD].live >=
+	if (pds_of(world, context->device) >=
 	    (uint32_t)context->device->engine->profile->limits.max_pd)
 		return say_null(ENOMEM, "alloc_pd: %s has no more PDs", context->device->ibv.name);
 	pd = object_new(context, KIND_PD, &handle);

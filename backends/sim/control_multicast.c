@@ -73,6 +73,8 @@ int control_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t 
 {
 	int err = change(ibv, gid, lid, attach);
 
+	if (err == ENOMEM)
+		return say(err, "attach_mcast: the device takes no more groups or members");
 	return err ? say(err, "attach_mcast: no such QP, not a UD QP, or not a multicast GID") : 0;
 }
 

@@ -137,8 +137,7 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
  * as far apart as the events were, whatever sets that clock meanwhile. */
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
 {
-	return context_of(ex->context)->world->driver.wall_base_ns +
-	       self(ex)->current.timestamp_ns;
+	return context_of(ex->context)->world->driver.wall_base_ns + self(ex)->current.timestamp_ns;
 }
 
 void extended_fill_cq(struct cq *cq, uint64_t wc_flags)

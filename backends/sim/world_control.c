@@ -183,6 +183,22 @@ int vb_sim_quirk(struct ibv_context *context, const char *name, bool *on)
 	return act_on(__func__, context, 1, act_on_quirk, &act);
 }
 
+int vb_sim_lower_limit(struct ibv_context *ibv, const char *name, int value)
+{
+	int err = check(ibv, __func__);
+	struct context *context = context_of(ibv);
+	bool locked;
+
+	if (err)
+		return err;
+	locked = world_lock(context->world);
+	err = context_live(context) ? sim_device_lower_limit(context->device->engine, name, value)
+				    : EINVAL;
+	world_unlock(context->world, locked);
+	return err ? say(err, "%s: no limit \"%s\", or it cannot become %d", __func__, name, value)
+		   : 0;
+}
+
 const char *vb_sim_quirk_name(unsigned int index, const char **about)
 {
 	const struct sim_quirk_info *info = sim_quirk_info;

@@ -235,6 +235,15 @@ int vb_sim_kill_device(struct ibv_context *context);
 int vb_sim_set_quirk(struct ibv_context *context, const char *name, bool on);
 int vb_sim_quirk(struct ibv_context *context, const char *name, bool *on);
 
+/*
+ * Lowers a limit of a device, so that a test exhausts it at little cost. name is the field's in
+ * ibv_query_device(3): max_qp, max_qp_wr, max_sge, max_sge_rd, max_cq, max_cqe, max_mr, max_pd,
+ * max_qp_rd_atom, max_res_rd_atom, max_qp_init_rd_atom, max_mw, max_mcast_grp, max_mcast_qp_attach,
+ * max_total_mcast_qp_attach, max_ah, max_srq, max_srq_wr or max_srq_sge. What is there already
+ * stays. EINVAL for another name, and for a value below 0 or above the present one.
+ */
+int vb_sim_lower_limit(struct ibv_context *context, const char *name, int value);
+
 /* The name of a quirk and what is so where it holds, from index 0 up; NULL at the end. about may be
  * NULL. The strings are constant. */
 const char *vb_sim_quirk_name(unsigned int index, const char **about);

@@ -3,7 +3,9 @@
  * What a device says it can do is what it does, and no more.
  */
 #include "test/conformance/sources.h"
-#include "test/support/support.h"
+#include "test/support/keep.h"
+
+#include <verbena/sim.h>
 
 static void srq_limits(struct vt *t)
 {
@@ -166,6 +168,259 @@ static void zero_of_everything(struct vt *t)
 	VT_OK(t, vb_destroy_qp(qp));
 }
 
+/* --- limits that are lowered, then exhausted --- */
+
+struct room {
+	struct vt *t;
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_ah_attr ah;
+	void *memory;
+};
+
+static struct room room_on(struct vt *t, struct ibv_context *ctx)
+{
+	struct room room = {.t = t, .ctx = ctx, .ah = ts_av(&t->a, &t->b)};
+
+	room.pd = VT_PTR(t, vb_alloc_pd(ctx));
+	ts_keep(t, TS_PD, room.pd);
+	room.cq = VT_PTR(t, vb_create_cq(ctx, 1, NULL, NULL, 0));
+	ts_keep(t, TS_CQ, room.cq);
+	room.memory = ts_memory(t, 4096);
+	return room;
+}
+
+static void *make_pd(struct room *room)
+{
+	return vb_alloc_pd(room->ctx);
+}
+
+static int end_pd(void *pd)
+{
+	return vb_dealloc_pd(pd);
+}
+
+static void *make_cq(struct room *room)
+{
+	return vb_create_cq(room->ctx, 1, NULL, NULL, 0);
+}
+
+static int end_cq(void *cq)
+{
+	return vb_destroy_cq(cq);
+}
+
+static void *make_mr(struct room *room)
+{
+	return vb_reg_mr(room->pd, room->memory, 4096, 0);
+}
+
+static int end_mr(void *mr)
+{
+	return vb_dereg_mr(mr);
+}
+
+static void *make_mw(struct room *room)
+{
+	return vb_alloc_mw(room->pd, IBV_MW_TYPE_1);
+}
+
+static int end_mw(void *mw)
+{
+	return vb_dealloc_mw(mw);
+}
+
+static void *make_qp(struct room *room)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = room->cq, .recv_cq = room->cq, .qp_type = IBV_QPT_UD};
+
+	return vb_create_qp(room->pd, &init);
+}
+
+static int end_qp(void *qp)
+{
+	return vb_destroy_qp(qp);
+}
+
+static void *make_srq(struct room *room)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = 1, .max_sge = 1}};
+
+	return vb_create_srq(room->pd, &init);
+}
+
+static int end_srq(void *srq)
+{
+	return vb_destroy_srq(srq);
+}
+
+static void *make_ah(struct room *room)
+{
+	return vb_create_ah(room->pd, &room->ah);
+}
+
+static int end_ah(void *ah)
+{
+	return vb_destroy_ah(ah);
+}
+
+#define FIT 3
+
+/* One more than fits is refused, in another context of the device too; after a destroy it fits. */
+static void one_more_than_fits(struct vt *t)
+{
+	static const struct {
+		const char *limit;
+		int there; /* made by room_on() */
+		void *(*make)(struct room *room);
+		int (*end)(void *object);
+	} rows[] = {
+		{"max_pd", 2, make_pd, end_pd}, {"max_cq", 2, make_cq, end_cq},
+		{"max_mr", 0, make_mr, end_mr}, {"max_mw", 0, make_mw, end_mw},
+		{"max_qp", 0, make_qp, end_qp}, {"max_srq", 0, make_srq, end_srq},
+		{"max_ah", 0, make_ah, end_ah},
+	};
+	struct room rooms[2] = {room_on(t, t->a.ctx), room_on(t, ts_context(t, &t->a))};
+	void *objects[FIT + 1];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		vt_row(t, "%s", rows[i].limit);
+		VT_OK(t, vb_sim_lower_limit(t->a.ctx, rows[i].limit, rows[i].there + FIT));
+		for (int j = 0; j < FIT; j++)
+			objects[j] = VT_PTR(t, rows[i].make(&rooms[j % 2]));
+		VT_NULL_ERRNO(t, rows[i].make(&rooms[0]), ENOMEM);
+		VT_NULL_ERRNO(t, rows[i].make(&rooms[1]), ENOMEM);
+		VT_OK(t, rows[i].end(objects[1]));
+		objects[1] = VT_PTR(t, rows[i].make(&rooms[0]));
+		VT_NULL_ERRNO(t, rows[i].make(&rooms[0]), ENOMEM);
+		for (int j = 0; j < FIT; j++)
+			VT_OK(t, rows[i].end(objects[j]));
+	}
+}
+
+static int set_depths(struct ts_end *end, uint8_t initiator, uint8_t responder)
+{
+	struct ibv_qp_attr attr;
+	int error, mask;
+
+	end->options.max_rd_atomic = initiator;
+	end->options.max_dest_rd_atomic = responder;
+	if (ts_query_state(end->t, end->qp) == IBV_QPS_RESET)
+		ts_to_init(end);
+	if (ts_query_state(end->t, end->qp) == IBV_QPS_INIT) {
+		mask = ts_rtr_attr(end, &attr);
+		error = vb_modify_qp(end->qp, &attr, mask);
+		if (error)
+			return error;
+	}
+	mask = ts_rts_attr(end, &attr);
+	return vb_modify_qp(end->qp, &attr, mask);
+}
+
+static void depths_of_reads_and_atomics(struct vt *t)
+{
+	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair = ts_pair_reset(t, &options);
+
+	VT_OK(t, vb_sim_lower_limit(t->a.ctx, "max_qp_init_rd_atom", 3));
+	VT_OK(t, vb_sim_lower_limit(t->a.ctx, "max_qp_rd_atom", 5));
+	VT_ERRNO(t, set_depths(&pair->a, 3, 6), EINVAL);
+	ts_state(&pair->a, IBV_QPS_INIT);
+	VT_ERRNO(t, set_depths(&pair->a, 4, 5), EINVAL);
+	ts_state(&pair->a, IBV_QPS_RTR);
+	VT_OK(t, set_depths(&pair->a, 3, 5));
+}
+
+/* What QPs hold for the peers' READs and atomics is the device's, until they are reset or gone. */
+static void depths_of_all_qps(struct vt *t)
+{
+	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_end *one = ts_end(t, &t->a, &options);
+	struct ts_end *two = ts_end(t, &t->a, &options);
+	struct ts_end *three = ts_end(t, &t->a, &options);
+
+	VT_OK(t, vb_sim_lower_limit(t->a.ctx, "max_res_rd_atom", 9));
+	VT_OK(t, set_depths(one, 1, 4));
+	VT_ERRNO(t, set_depths(two, 1, 6), ENOMEM);
+	ts_state(two, IBV_QPS_INIT);
+	VT_OK(t, set_depths(two, 1, 5));
+	VT_ERRNO(t, set_depths(three, 1, 1), ENOMEM);
+	VT_OK(t, set_depths(three, 1, 0));
+	VT_OK(t, ts_to(one, IBV_QPS_RESET));
+	VT_OK(t, ts_to(three, IBV_QPS_RESET));
+	VT_OK(t, set_depths(three, 1, 3));
+	ts_destroy_qp(two);
+	VT_OK(t, set_depths(one, 1, 6));
+	VT_OK(t, ts_to(three, IBV_QPS_RESET));
+	VT_ERRNO(t, set_depths(three, 1, 4), ENOMEM);
+	VT_OK(t, set_depths(three, 1, 3));
+}
+
+static int join(struct vt *t, struct ibv_qp *qp, uint8_t group, bool attach)
+{
+	union ibv_gid gid = {.raw = {0xff, 0x0e, [15] = group}};
+	uint16_t lid = t->a.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET ? 0 : 0xc000 + group;
+
+	return attach ? vb_attach_mcast(qp, &gid, lid) : vb_detach_mcast(qp, &gid, lid);
+}
+
+static void groups_and_members(struct vt *t)
+{
+	struct room room = room_on(t, t->a.ctx);
+	struct ibv_qp *qps[3];
+
+	for (int i = 0; i < 3; i++) {
+		qps[i] = VT_PTR(t, make_qp(&room));
+		ts_keep(t, TS_QP, qps[i]);
+	}
+	vt_row(t, "max_mcast_grp");
+	VT_OK(t, vb_sim_lower_limit(t->a.ctx, "max_mcast_grp", 2));
+	VT_OK(t, join(t, qps[0], 1, true));
+	VT_OK(t, join(t, qps[1], 1, true));
+	VT_OK(t, join(t, qps[0], 2, true));
+	VT_ERRNO(t, join(t, qps[0], 3, true), ENOMEM);
+	VT_OK(t, join(t, qps[2], 2, true));
+	VT_OK(t, join(t, qps[0], 1, false));
+	VT_ERRNO(t, join(t, qps[0], 3, true), ENOMEM);
+	VT_OK(t, join(t, qps[1], 1, false));
+	VT_OK(t, join(t, qps[0], 3, true));
+	vt_row(t, "max_mcast_qp_attach");
+	VT_OK(t, vb_sim_lower_limit(t->a.ctx, "max_mcast_qp_attach", 2));
+	VT_ERRNO(t, join(t, qps[1], 2, true), ENOMEM);
+	VT_OK(t, join(t, qps[0], 2, true)); /* is in it already */
+	VT_OK(t, join(t, qps[0], 2, false));
+	VT_OK(t, join(t, qps[1], 2, true));
+	vt_row(t, "max_total_mcast_qp_attach");
+	VT_OK(t, vb_sim_lower_limit(t->a.ctx, "max_total_mcast_qp_attach", 3));
+	VT_ERRNO(t, join(t, qps[1], 3, true), ENOMEM);
+	VT_OK(t, join(t, qps[2], 2, false));
+	VT_OK(t, join(t, qps[1], 3, true));
+	/* Other devices have their own. */
+	VT_OK(t, join(t, qps[0], 3, false));
+	VT_OK(t, join(t, qps[1], 3, false));
+	VT_OK(t, join(t, qps[1], 2, false));
+}
+
+static void lowered_limit_is_told(struct vt *t)
+{
+	struct ibv_device_attr attr;
+	int was = t->a.device_attr.max_mr;
+
+	VT_ERRNO(t, vb_sim_lower_limit(t->a.ctx, "max_mr", was + 1), EINVAL);
+	VT_ERRNO(t, vb_sim_lower_limit(t->a.ctx, "max_mr", -1), EINVAL);
+	VT_ERRNO(t, vb_sim_lower_limit(t->a.ctx, "max_nothing", 1), EINVAL);
+	VT_OK(t, vb_sim_lower_limit(t->a.ctx, "max_mr", 7));
+	VT_ERRNO(t, vb_sim_lower_limit(t->a.ctx, "max_mr", 8), EINVAL);
+	VT_OK(t, vb_query_device(t->a.ctx, &attr));
+	VT_EQ(t, attr.max_mr, 7);
+	VT_EQ(t, attr.max_qp, t->a.device_attr.max_qp);
+	VT_OK(t, vb_query_device(t->b.ctx, &attr));
+	if (t->have & VT_NEEDS_TWO_DEVICES)
+		VT_EQ(t, attr.max_mr, was);
+}
+
 #define MAN "ibv_query_device(3): "
 
 static const struct vt_test tests[] = {
@@ -185,6 +440,18 @@ static const struct vt_test tests[] = {
 	{"number_of_ahs", "ibv_query_device(3): max_ah; ENOMEM: " SRC_RVT "ah.c, rvt_create_ah",
 	 VT_NEEDS_SIM, number_of_ahs},
 	{"number_of_windows", MAN "max_mw; ENOMEM: unsourced", VT_NEEDS_SIM, number_of_windows},
+	{"one_more_than_fits", MAN "max_pd and others; ENOMEM: unsourced",
+	 VT_NEEDS_SIM | VT_NEEDS_SRQ, one_more_than_fits},
+	{"depths_of_reads_and_atomics",
+	 MAN "max_qp_rd_atom, max_qp_init_rd_atom; EINVAL: Linux rxe_qp.c, rxe_qp_chk_attr",
+	 VT_NEEDS_SIM, depths_of_reads_and_atomics},
+	{"depths_of_all_qps", MAN "max_res_rd_atom; ENOMEM: unsourced", VT_NEEDS_SIM,
+	 depths_of_all_qps},
+	{"groups_and_members",
+	 MAN "max_mcast_grp and others; ENOMEM: Linux drivers/infiniband/sw/rxe/rxe_mcast.c",
+	 VT_NEEDS_SIM, groups_and_members},
+	{"lowered_limit_is_told", "include/verbena/sim.h, vb_sim_lower_limit", VT_NEEDS_SIM,
+	 lowered_limit_is_told},
 	{"zero_of_everything",
 	 "ibv_create_qp(3): greater than or equal; ENOMEM: " SRC_RVT "qp.c, rvt_post_recv", 0,
 	 zero_of_everything},

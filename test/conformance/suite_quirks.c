@@ -344,6 +344,46 @@ static void path_mtu_unchecked(struct vt *t)
 	VT_EQ(t, query(end).path_mtu, IBV_MTU_4096);
 }
 
+/* Of SoftRoCE, which says 8 MiB and sends more; without the quirk it would not. */
+static void message_limit_unchecked(struct vt *t)
+{
+	struct vb_sim_config *config = vt_alloc(t, sizeof(*config));
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct vt_node node = {.port = 1, .gid_index = 1};
+	struct ts_end *end;
+	uint32_t most;
+
+	*config = (struct vb_sim_config){.device_count = 1,
+					 .devices = {{.name = "rxe", .profile = "rxe-6.12"}}};
+	node.ctx = open_world(t, config)->contexts[0];
+	VT_OK(t, vb_query_port(node.ctx, 1, &node.port_attr, sizeof(node.port_attr)));
+	VT_OK(t, vb_query_gid(node.ctx, 1, node.gid_index, &node.gid));
+	most = node.port_attr.max_msg_sz;
+	VT_EQ(t, most, 8 << 20);
+	options.buffer_bytes = 2 * most + 2;
+	end = ts_end(t, &node, &options);
+	ts_connect(end);
+	ts_write(end, .wr_id = 1, .length = most + 1, .remote_offset = most + 1);
+	ts_done(t, end->send_cq, 1, IBV_WC_RDMA_WRITE);
+	ts_verify(t, end->buffer + most + 1, most + 1, 1);
+	set_only(t, node.ctx, "");
+	ts_write(end, .wr_id = 2, .length = most, .remote_offset = most + 1);
+	ts_done(t, end->send_cq, 2, IBV_WC_RDMA_WRITE);
+	ts_write(end, .wr_id = 3, .length = most + 1, .remote_offset = most + 1);
+	ts_failed(t, end->send_cq, 3, IBV_WC_LOC_LEN_ERR);
+}
+
+static void responder_resources_unchecked(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+
+	only(t, "responder_resources_unchecked");
+	VT_OK(t, vb_sim_lower_limit(t->a.ctx, "max_res_rd_atom", 5));
+	options.max_dest_rd_atomic = 3;
+	for (int i = 0; i < 2; i++)
+		ts_connect(ts_end(t, &t->a, &options));
+}
+
 /* --- retries --- */
 
 static void retry_7_is_endless(struct vt *t)
@@ -1059,7 +1099,7 @@ static void set_on_one_device_only(struct vt *t)
 	"no_affiliated_events send_errors_end_qp short_receive_is_operation_error "         \
 	"bad_receive_is_operation_error window_bounds_unchecked foreign_requests_accepted " \
 	"grh_flag_on_connections imm_write_receive_is_remote_error ah_keeps_pd_busy "       \
-	"empty_regions_refused "
+	"empty_regions_refused message_limit_unchecked responder_resources_unchecked "
 
 static const struct {
 	const char *profile, *quirks;
@@ -1140,6 +1180,9 @@ static const struct vt_test tests[] = {
 	{"empty_accesses_checked", "unsourced", VT_NEEDS_SIM, empty_accesses_checked},
 	{"receives_flush_first", RXE_6_1, VT_NEEDS_SIM, receives_flush_first},
 	{"errored_receives_wait", RXE_6_1, VT_NEEDS_SIM, errored_receives_wait},
+	{"message_limit_unchecked", RXE_BOTH, VT_NEEDS_SIM, message_limit_unchecked},
+	{"responder_resources_unchecked", "Linux drivers/infiniband/sw/rxe/rxe_qp.c", VT_NEEDS_SIM,
+	 responder_resources_unchecked},
 	{"every_quirk_has_a_test", "include/verbena/sim.h, vb_sim_quirk_name", VT_NEEDS_SIM,
 	 every_quirk_has_a_test},
 	{"unknown_name_is_einval", "include/verbena/sim.h, vb_sim_set_quirk", VT_NEEDS_SIM,

@@ -106,6 +106,45 @@ void test_posts_in_the_wrong_state(void)
 	}
 }
 
+void test_message_limit(void)
+{
+	struct sim_profile small;
+	struct ibv_wc wc;
+
+	for (int on = 0; on < 2; on++) {
+		again(&(struct engine_config){0});
+		small = *engine.sides[0].device->profile;
+		small.max_message_bytes = 64;
+		engine.sides[0].device->profile = &small;
+		engine.sides[0].device->quirks.message_limit_unchecked = on;
+		TEST_ASSERT_EQUAL_INT(0,
+				      engine_send(&engine, 0,
+						  &(struct engine_send){.opcode = IBV_WR_RDMA_WRITE,
+									.bytes = 65}));
+		sim_world_run(engine.world);
+		TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
+		TEST_ASSERT_EQUAL_INT(on ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR, wc.status);
+	}
+}
+
+/* What no packet can say is too long for all. */
+void test_message_that_no_device_sends(void)
+{
+	struct ibv_sge sges[2] = {{0, UINT32_C(1) << 31, 1}, {0, 1, 1}};
+	struct ibv_send_wr *bad, wr = {.sg_list = sges,
+				       .num_sge = 2,
+				       .opcode = IBV_WR_RDMA_WRITE,
+				       .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_wc wc;
+
+	again(&(struct engine_config){0});
+	engine.sides[0].device->quirks.message_limit_unchecked = true;
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_post_send(engine.sides[0].qp, &wr, &bad));
+	sim_world_run(engine.world);
+	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_LEN_ERR, wc.status);
+}
+
 /* A QP of one send WR and one receive WR. */
 static void remake(void)
 {
