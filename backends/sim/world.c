@@ -376,20 +376,25 @@ int world_trace_open(struct vb_sim *world, const char *path)
 {
 	struct sim_trace_sink sink = {.frame = pcapfile_frame};
 	bool infiniband = is_infiniband(&world->devices[0]);
+	struct pcapfile *trace;
 	char error[256];
 
-	world_trace_close(world);
 	for (unsigned int i = 1; i < world->device_count; i++)
 		if (is_infiniband(&world->devices[i]) != infiniband)
 			return say(ENOTSUP, "%s and %s are of two link layers: a trace has one",
 				   world->devices[0].ibv.name, world->devices[i].ibv.name);
-	world->trace = pcapfile_open(path, infiniband, error, sizeof(error));
-	if (!world->trace) {
+	/* It may be the same file: what the old trace still holds goes there before it is emptied. */
+	if (world->trace)
+		pcapfile_flush(world->trace);
+	trace = pcapfile_open(path, infiniband, error, sizeof(error));
+	if (!trace) {
 		int err = errno ? errno : EIO;
 
 		return say(err, "%s", error);
 	}
-	sink.arg = world->trace;
+	world_trace_close(world);
+	world->trace = trace;
+	sink.arg = trace;
 	sim_fabric_sink(world->engine, 0, &sink);
 	return 0;
 }

@@ -135,8 +135,9 @@ void vb_sim_thread_leave(struct vb_sim *sim);
  * Writes every packet from now on to a pcap file, in nanoseconds of the world's clock: as Ethernet,
  * or in a world of InfiniBand as ERF (link type 197, type 21), each frame from its LRH to its VCRC.
  * A packet that is lost has the destination MAC 02:00:00:00:de:ad, or in ERF the flag of a receive
- * error. A trace that is already open is closed first. ENOTSUP where the world has devices of both
- * link layers, since a file has one; the errno of open(2) where the file cannot be made.
+ * error. A trace that is already open ends with this one's start, and goes on where this one fails:
+ * ENOTSUP where the world has devices of both link layers, since a file has one; the errno of
+ * open(2) where the file cannot be made.
  */
 int vb_sim_trace_open(struct vb_sim *sim, const char *path);
 

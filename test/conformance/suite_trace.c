@@ -923,6 +923,40 @@ static void trace_that_cannot_be_opened(struct vt *t)
 	judge(trace);
 }
 
+static void failed_open_leaves_the_old_one(struct vt *t)
+{
+	struct trace *one = begin(t), *two;
+
+	mixed(t);
+	finish(one);
+	two = begin(t);
+	mixed(t);
+	VT_ERRNO(t, vb_sim_trace_open(ts_sim(t), "/nonexistent-folder/x.pcap"), ENOENT);
+	VT_ERRNO(t, vb_sim_trace_open(ts_sim(t), "/dev/full"), ENOSPC);
+	mixed(t);
+	finish(two);
+	VT_CHECK(t, one->count > 100);
+	VT_EQ(t, two->count, 2 * one->count);
+	judge(two);
+}
+
+/* Nothing of the old one is in it. */
+static void same_file_begins_anew(struct vt *t)
+{
+	struct trace *one = begin(t), *two;
+
+	mixed(t);
+	finish(one);
+	two = begin(t);
+	mixed(t);
+	VT_OK(t, vb_sim_trace_open(ts_sim(t), two->path));
+	mixed(t);
+	finish(two);
+	VT_CHECK(t, one->count > 100);
+	VT_EQ(t, two->count, one->count);
+	judge(two);
+}
+
 static void opening_anew_ends_the_old_one(struct vt *t)
 {
 	struct trace *one = begin(t), *two;
@@ -1091,6 +1125,8 @@ static const struct vt_test tests[] = {
 	{"same_seed_gives_the_same_bytes", "verbena/sim.h", FAULTS, same_seed_gives_the_same_bytes},
 	{"trace_that_cannot_be_opened", "open(2)", WIRE, trace_that_cannot_be_opened},
 	{"opening_anew_ends_the_old_one", "verbena/sim.h", WIRE, opening_anew_ends_the_old_one},
+	{"failed_open_leaves_the_old_one", "verbena/sim.h", WIRE, failed_open_leaves_the_old_one},
+	{"same_file_begins_anew", "verbena/sim.h", WIRE, same_file_begins_anew},
 	{"full_disk_disturbs_no_completion", "verbena/sim.h", WIRE,
 	 full_disk_disturbs_no_completion},
 	{NULL},
