@@ -211,6 +211,20 @@ static bool in_group(const struct sim_member *member, const struct sim_port *por
 	       memcmp(&member->gid, route->dest_gid, sizeof(member->gid)) == 0;
 }
 
+/* QPNs are each device's own. */
+static bool sent_by(const struct sim_qp *qp, const struct sim_port *port,
+		    const struct sim_packet *packet, const struct sim_route *route)
+{
+	union ibv_gid source;
+
+	if (packet->source_qpn != qp->number)
+		return false;
+	if (route->infiniband)
+		return route->slid == port->lid;
+	memcpy(source.raw, route->source_gid, sizeof(source.raw));
+	return has_gid(port, &source);
+}
+
 static void arrive_multicast(struct sim_port *port, const struct sim_packet *packet,
 			     const struct sim_route *route, const struct sim_opcode_info *info)
 {
@@ -219,6 +233,8 @@ static void arrive_multicast(struct sim_port *port, const struct sim_packet *pac
 	for (struct sim_member *member = port->device->world->fabric.members; member;
 	     member = next) {
 		next = member->next;
+		if (member->qp->block_self_multicast && sent_by(member->qp, port, packet, route))
+			continue;
 		if (in_group(member, port, route) && admits(port, member->qp, packet, route, info))
 			sim_datagram_receive(member->qp, packet, route);
 	}

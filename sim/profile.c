@@ -190,6 +190,7 @@ static const struct sim_profile profiles[] = {
 		.max_message_bytes = SIM_MESSAGE_BYTES_MAX,
 		.roce_v1 = true,
 		.moderation = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
+		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
 	},
 	{
 		.name = "rxe-6.1",
@@ -249,6 +250,7 @@ static const struct sim_profile profiles[] = {
 		.roce_v1 = true,
 		/* Linux drivers/infiniband/hw/mlx5/cq.c, include/linux/mlx5/mlx5_ifc.h: 12 bits */
 		.moderation = {.max_cq_count = UINT16_MAX, .max_cq_period = 0xfff},
+		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
 		.quirks = {.reset_removes_completions = true,
 			   .posts_ignored_in_wrong_state = true,
 			   .long_datagrams_fail = true,

@@ -77,6 +77,7 @@ struct sim_profile {
 	uint32_t max_message_bytes; /* of a port: ibv_query_port(3) */
 	bool roce_v1; /* besides v2: each address of Ethernet has a GID of either type */
 	struct ibv_cq_moderation_caps moderation; /* zeros: none */
+	uint32_t create_flags;			  /* enum ibv_qp_create_flags that it takes */
 	struct sim_quirks quirks;
 };
 

@@ -75,6 +75,7 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 	qp->sq_reach = qp->rq_reach = qp->remote_reach =
 		(struct sim_reach){.device = device, .pd = init->pd};
 	qp->sig_all = init->sig_all ? IBV_SEND_SIGNALED : 0;
+	qp->block_self_multicast = init->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
 	qp->max_inline = cap->max_inline_data;

@@ -161,7 +161,8 @@ struct sim_qp {
 	uint8_t state;	   /* enum ibv_qp_state */
 	uint8_t transport; /* enum sim_transport */
 	uint8_t sig_all;   /* IBV_SEND_SIGNALED, for every send, or 0 */
-	bool reliable;	   /* RC and XRC: requests are answered */
+	bool block_self_multicast;
+	bool reliable; /* RC and XRC: requests are answered */
 	bool sq_draining;
 	bool drain_event; /* IBV_EVENT_SQ_DRAINED is asked for */
 	bool flush_recvs; /* in ERR, receives are to be flushed */
@@ -222,6 +223,7 @@ struct sim_qp_init {
 	struct sim_cq *recv_cq;
 	struct ibv_qp_cap cap;
 	bool sig_all;
+	uint32_t create_flags; /* of the profile's */
 	void *user;
 };
 

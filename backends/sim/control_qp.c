@@ -100,6 +100,9 @@ static int create_engine(struct context *context, const struct parts *parts,
 		.recv_cq = parts->recv_cq ? parts->recv_cq->engine : NULL,
 		.cap = attr->cap,
 		.sig_all = attr->sq_sig_all,
+		.create_flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS
+					? (uint32_t)attr->create_flags
+					: 0,
 		.user = qp,
 	};
 	int err;
@@ -173,16 +176,22 @@ static int new_qp(struct context *context, struct ibv_qp_init_attr_ex *attr, str
 }
 
 /* What create_qp_ex can be asked for and this device does not do. */
-static int check_extras(const struct ibv_qp_init_attr_ex *attr)
+static int check_extras(const struct context *context, const struct ibv_qp_init_attr_ex *attr)
 {
+	const uint32_t possible = context->device->engine->profile->create_flags;
+	const uint32_t flags =
+		attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? (uint32_t)attr->create_flags : 0;
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
 	if (attr->comp_mask & ~known)
 		return say(EOPNOTSUPP, "create_qp_ex: comp_mask 0x%x", attr->comp_mask);
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags)
-		return say(EOPNOTSUPP, "create_qp_ex: create_flags 0x%x", attr->create_flags);
+	if (flags & ~possible)
+		return say(EOPNOTSUPP, "create_qp_ex: create_flags 0x%x", flags);
+	if (flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB && attr->qp_type != IBV_QPT_UD)
+		return say(EINVAL, "create_qp_ex: type %d is in no multicast group",
+			   (int)attr->qp_type);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && attr->max_tso_header)
 		return say(EOPNOTSUPP, "create_qp_ex: no segmentation offload");
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
@@ -200,7 +209,7 @@ struct ibv_qp *control_create_qp_ex(struct ibv_context *ibv, struct ibv_qp_init_
 	struct context *context = context_of(ibv);
 	bool locked = world_lock(context->world);
 	struct qp *qp = NULL;
-	int err = check_extras(attr);
+	int err = check_extras(context, attr);
 
 	if (!err)
 		err = new_qp(context, attr, &qp);

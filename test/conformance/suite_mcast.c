@@ -268,6 +268,55 @@ static void sender_that_is_a_member_receives_too(struct vt *t)
 	VT_EQ(t, got(end, 50).src_qp, end->qp->qp_num);
 }
 
+/* Of its own device's or of another's, whose QPN may be the same: those of others it does. */
+static void sender_that_blocks_its_own_receives_others(struct vt *t)
+{
+	const struct ibv_qp_init_attr_ex init = {
+		.comp_mask = IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
+	};
+	struct ts_end *end, *near, *far;
+
+	need_groups(t);
+	end = end_on(t, &t->a);
+	near = end_on(t, &t->a);
+	far = end_on(t, &t->b);
+	ts_remake_qp(end, &init);
+	ts_connect(end);
+	while (far->qp->qp_num < end->qp->qp_num)
+		far = end_on(t, &t->b);
+	join(end, 1);
+	join(near, 1);
+	ts_recv(end, .wr_id = 50, .length = 1000);
+	ts_recv(end, .wr_id = 51, .length = 1000);
+	ts_recv(near, .wr_id = 52, .length = 1000);
+	send_to(end, 1, TS_QKEY);
+	got(near, 52);
+	ts_no_more(t, end->recv_cq);
+	send_to(near, 1, TS_QKEY);
+	VT_EQ(t, got(end, 50).src_qp, near->qp->qp_num);
+	send_to(far, 1, TS_QKEY);
+	VT_EQ(t, got(end, 51).src_qp, far->qp->qp_num);
+}
+
+static void only_datagrams_block_their_own(struct vt *t)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC};
+	struct ibv_cq *cq = ts_cq(t, &t->a, 4);
+	struct ibv_qp_init_attr_ex init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+		.pd = ts_pd(t, &t->a),
+		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
+	};
+
+	for (int i = 0; i < 2; i++) {
+		init.qp_type = types[i];
+		VT_NULL_ERRNO(t, vb_create_qp_ex(t->a.ctx, &init), EINVAL);
+	}
+}
+
 static void grh_names_the_group(struct vt *t)
 {
 	union ibv_gid gid = group(t, 1);
@@ -368,6 +417,11 @@ static const struct vt_test tests[] = {
 	{"sender_that_is_a_member_receives_too",
 	 "ibv_create_qp_ex(3): IBV_QP_CREATE_BLOCK_SELF_MCAST_LB prevents it", 0,
 	 sender_that_is_a_member_receives_too},
+	{"sender_that_blocks_its_own_receives_others",
+	 "ibv_create_qp_ex(3): IBV_QP_CREATE_BLOCK_SELF_MCAST_LB", VT_NEEDS_SIM,
+	 sender_that_blocks_its_own_receives_others},
+	{"only_datagrams_block_their_own", "unsourced", VT_NEEDS_SIM,
+	 only_datagrams_block_their_own},
 	{"grh_names_the_group", "ibv_post_recv(3), Notes", 0, grh_names_the_group},
 	{"member_still_has_its_own_address", "unsourced", 0, member_still_has_its_own_address},
 	{"connected_qps_are_refused", MAN ", Notes: only IBV_QPT_UD; " CORE, 0,
