@@ -64,6 +64,7 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(message_limit_unchecked, "messages longer than the port's max_msg_sz are sent"),
 	QUIRK(responder_resources_unchecked,
 	      "the max_dest_rd_atomic of all QPs may together exceed max_res_rd_atom"),
+	QUIRK(zero_based_type_1_refused, "ibv_bind_mw with IBV_ACCESS_ZERO_BASED is EINVAL"),
 	{0},
 };
 
@@ -142,7 +143,8 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 	.foreign_requests_accepted = true, .grh_flag_on_connections = true,      \
 	.imm_write_receive_is_remote_error = true, .ah_keeps_pd_busy = true,     \
 	.empty_regions_refused = true, .path_mtu_unchecked = true,               \
-	.message_limit_unchecked = true, .responder_resources_unchecked = true
+	.message_limit_unchecked = true, .responder_resources_unchecked = true,  \
+	.zero_based_type_1_refused = true
 
 /* What `ibv_devinfo -v` prints as max_msg_sz there. */
 #define RXE_MESSAGE_BYTES (8u << 20)
@@ -254,7 +256,8 @@ static const struct sim_profile profiles[] = {
 		.quirks = {.reset_removes_completions = true,
 			   .posts_ignored_in_wrong_state = true,
 			   .long_datagrams_fail = true,
-			   .overrun_ends_polling = true},
+			   .overrun_ends_polling = true,
+			   .zero_based_type_1_refused = true},
 	},
 };
 

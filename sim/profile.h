@@ -49,6 +49,7 @@ struct sim_quirks {
 	bool errored_receives_wait;
 	bool message_limit_unchecked;
 	bool responder_resources_unchecked;
+	bool zero_based_type_1_refused;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

@@ -97,6 +97,9 @@ static int check_bind(const struct qp *qp, const struct mw *mw, const struct ibv
 			   mw->ibv.handle);
 	if (!info->mr && (info->addr || info->length))
 		return say(EINVAL, "bind_mw: a range without an MR");
+	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED &&
+	    qp->engine->device->quirks.zero_based_type_1_refused)
+		return say(EINVAL, "bind_mw: this device has no windows of type 1 from 0");
 	if (info->mr && !mr)
 		return say(EINVAL, "bind_mw: no such MR in this context");
 	if (mr && mr->engine->pd != mw->engine->pd)

@@ -384,6 +384,24 @@ static void responder_resources_unchecked(struct vt *t)
 		ts_connect(ts_end(t, &t->a, &options));
 }
 
+static void zero_based_type_1_refused(struct vt *t)
+{
+	struct ts_pair *pair = ts_window_pair(t);
+	struct ibv_mw *mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
+	uint32_t before = mw->rkey;
+
+	only(t, "zero_based_type_1_refused");
+	VT_ERRNO(t,
+		 ts_bind(&pair->b, mw,
+			 &(struct ts_bind){.wr_id = 1,
+					   .access = IBV_ACCESS_REMOTE_WRITE |
+						     IBV_ACCESS_ZERO_BASED}),
+		 EINVAL);
+	VT_EQ(t, mw->rkey, before);
+	ts_bound(&pair->b, mw, .wr_id = 2);
+	ts_reaches(pair, mw->rkey, 0);
+}
+
 /* --- retries --- */
 
 static void retry_7_is_endless(struct vt *t)
@@ -1099,7 +1117,8 @@ static void set_on_one_device_only(struct vt *t)
 	"no_affiliated_events send_errors_end_qp short_receive_is_operation_error "         \
 	"bad_receive_is_operation_error window_bounds_unchecked foreign_requests_accepted " \
 	"grh_flag_on_connections imm_write_receive_is_remote_error ah_keeps_pd_busy "       \
-	"empty_regions_refused message_limit_unchecked responder_resources_unchecked "
+	"empty_regions_refused message_limit_unchecked responder_resources_unchecked "      \
+	"zero_based_type_1_refused "
 
 static const struct {
 	const char *profile, *quirks;
@@ -1183,6 +1202,9 @@ static const struct vt_test tests[] = {
 	{"message_limit_unchecked", RXE_BOTH, VT_NEEDS_SIM, message_limit_unchecked},
 	{"responder_resources_unchecked", "Linux drivers/infiniband/sw/rxe/rxe_qp.c", VT_NEEDS_SIM,
 	 responder_resources_unchecked},
+	{"zero_based_type_1_refused",
+	 "rdma-core providers/rxe/rxe.c and providers/mlx5/verbs.c: bind_mw", VT_NEEDS_SIM,
+	 zero_based_type_1_refused},
 	{"every_quirk_has_a_test", "include/verbena/sim.h, vb_sim_quirk_name", VT_NEEDS_SIM,
 	 every_quirk_has_a_test},
 	{"unknown_name_is_einval", "include/verbena/sim.h, vb_sim_set_quirk", VT_NEEDS_SIM,

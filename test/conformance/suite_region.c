@@ -7,6 +7,7 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
+#include <verbena/fault.h>
 
 /* --- ibv_rereg_mr --- */
 
@@ -20,6 +21,116 @@ static int rereg(struct vt *t, struct ibv_mr *mr, int flags, struct ibv_pd *pd, 
 	if (code && (errno == EOPNOTSUPP || errno == ENOSYS))
 		VT_SKIP(t, "not supported: rereg_mr");
 	return code;
+}
+
+#define FLIGHT_BYTES 20480u
+#define FLIGHT_MTU   256u
+#define ARRIVED	     (8 * FLIGHT_MTU)
+
+/* A change of a region, and what becomes of the packets that come after it. */
+static const struct {
+	const char *name;
+	int flags;
+	bool other_pd, other_place, wider;
+	int access;
+	bool goes_on;
+} changes[] = {
+	{"moved away", IBV_REREG_MR_CHANGE_TRANSLATION, .other_place = true},
+	{"more of the same place", IBV_REREG_MR_CHANGE_TRANSLATION, .wider = true, .goes_on = true},
+	{"rights taken away", IBV_REREG_MR_CHANGE_ACCESS, .access = 0},
+	{"rights added", IBV_REREG_MR_CHANGE_ACCESS, .access = TS_ACCESS_ALL | IBV_ACCESS_MW_BIND,
+	 .goes_on = true},
+	{"another PD", IBV_REREG_MR_CHANGE_PD, .other_pd = true},
+	{"the same PD", IBV_REREG_MR_CHANGE_PD, .goes_on = true},
+};
+
+static void change(struct ts_end *end, struct ibv_mr *mr, size_t row, struct ibv_pd *pd,
+		   uint8_t *other)
+{
+	VT_EQ(end->t,
+	      rereg(end->t, mr, changes[row].flags, changes[row].other_pd ? pd : end->pd,
+		    changes[row].other_place ? other : end->buffer,
+		    changes[row].wider ? end->options.buffer_bytes : FLIGHT_BYTES,
+		    changes[row].access),
+	      0);
+}
+
+/* A pair whose messages are held up after their first 8 packets, of those that go to one end. */
+static struct ts_pair *held_up(struct vt *t, bool towards_b)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	options.mtu = IBV_MTU_256;
+	pair = ts_pair(t, &options);
+	ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DELAY,
+					    .dest_qpn = towards_b ? pair->b.qp->qp_num
+								  : pair->a.qp->qp_num,
+					    .skip = 8,
+					    .count = FLIGHT_BYTES / FLIGHT_MTU - 8,
+					    .delay_ns = 50000});
+	return pair;
+}
+
+/* The region that a WRITE goes to changes under it. */
+static void rereg_under_a_write(struct vt *t)
+{
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+		struct ts_pair *pair = held_up(t, true);
+		struct ibv_pd *pd = ts_pd(t, &t->b);
+		uint8_t *other = ts_memory(t, FLIGHT_BYTES);
+		struct ibv_mr *mr = ts_mr(t, pair->b.pd, pair->b.buffer, FLIGHT_BYTES,
+					  pair->b.options.mr_access);
+
+		vt_row(t, "%s", changes[i].name);
+		memset(other, TS_BLANK, FLIGHT_BYTES);
+		ts_write(&pair->a, .wr_id = 1, .length = FLIGHT_BYTES, .rkey = mr->rkey);
+		VT_OK(t, vb_sim_run(ts_sim(t), 0));
+		ts_verify(t, pair->b.buffer, ARRIVED, 1);
+		ts_blank(t, pair->b.buffer + ARRIVED, FLIGHT_BYTES - ARRIVED);
+		change(&pair->b, mr, i, pd, other);
+		if (changes[i].goes_on) {
+			ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
+			ts_verify(t, pair->b.buffer, FLIGHT_BYTES, 1);
+		} else {
+			ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+			ts_verify(t, pair->b.buffer, ARRIVED, 1);
+			ts_blank(t, pair->b.buffer + ARRIVED, FLIGHT_BYTES - ARRIVED);
+		}
+		ts_blank(t, other, FLIGHT_BYTES);
+		ts_drain_events(&t->b);
+	}
+}
+
+/* The region that a READ's data goes to changes under it: a local error. */
+static void rereg_under_a_read(struct vt *t)
+{
+	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+		struct ts_pair *pair = held_up(t, false);
+		struct ibv_pd *pd = ts_pd(t, &t->a);
+		uint8_t *other = ts_memory(t, FLIGHT_BYTES);
+		struct ibv_mr *mr =
+			ts_mr(t, pair->a.pd, pair->a.buffer, FLIGHT_BYTES, IBV_ACCESS_LOCAL_WRITE);
+
+		vt_row(t, "%s", changes[i].name);
+		memset(other, TS_BLANK, FLIGHT_BYTES);
+		memset(pair->a.buffer, TS_BLANK, FLIGHT_BYTES);
+		ts_fill(pair->b.buffer, FLIGHT_BYTES, 3);
+		ts_read(&pair->a, .wr_id = 1, .length = FLIGHT_BYTES, .lkey = mr->lkey);
+		VT_OK(t, vb_sim_run(ts_sim(t), 0));
+		ts_verify(t, pair->a.buffer, ARRIVED, 3);
+		ts_blank(t, pair->a.buffer + ARRIVED, FLIGHT_BYTES - ARRIVED);
+		change(&pair->a, mr, i, pd, other);
+		if (changes[i].goes_on) {
+			ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_READ);
+			ts_verify(t, pair->a.buffer, FLIGHT_BYTES, 3);
+		} else {
+			ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
+			ts_verify(t, pair->a.buffer, ARRIVED, 3);
+			ts_blank(t, pair->a.buffer + ARRIVED, FLIGHT_BYTES - ARRIVED);
+		}
+		ts_blank(t, other, FLIGHT_BYTES);
+	}
 }
 
 /* A writes 8 bytes to B with B's key. */
@@ -607,13 +718,16 @@ static void device_memory_runs_out(struct vt *t)
 	VT_CHECK(t, !vb_alloc_dm(t->a.ctx, &attr));
 }
 
-#define REREG SRC_RDMA_CORE "libibverbs/verbs.c, ibv_rereg_mr"
+#define FLIGHT (VT_NEEDS_SIM | VT_NEEDS_FAULTS | VT_NEEDS_VIRTUAL_CLOCK)
+#define REREG  SRC_RDMA_CORE "libibverbs/verbs.c, ibv_rereg_mr"
 
 static const struct vt_test tests[] = {
 	{"rereg_moves_it", "ibv_rereg_mr(3): CHANGE_TRANSLATION", 0, rereg_moves_it},
 	{"rereg_changes_rights", "ibv_rereg_mr(3): CHANGE_ACCESS", 0, rereg_changes_rights},
 	{"rereg_changes_the_pd", "ibv_rereg_mr(3): CHANGE_PD", 0, rereg_changes_the_pd},
 	{"rereg_changes_all_at_once", "ibv_rereg_mr(3)", 0, rereg_changes_all_at_once},
+	{"rereg_under_a_write", "unsourced", FLIGHT, rereg_under_a_write},
+	{"rereg_under_a_read", "unsourced", FLIGHT, rereg_under_a_read},
 	{"rereg_keeps_the_keys", "unsourced", VT_NEEDS_SIM, rereg_keeps_the_keys},
 	{"rereg_refuses_bad_input", "ibv_rereg_mr(3): ERR_INPUT, Old MR is valid; " REREG, 0,
 	 rereg_refuses_bad_input},

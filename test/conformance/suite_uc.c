@@ -5,6 +5,7 @@
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
 
+#include <arpa/inet.h>
 #include <verbena/fault.h>
 
 #define MIB (1024 * 1024)
@@ -145,6 +146,69 @@ static void lost_packet_loses_the_message(struct vt *t)
 	}
 }
 
+/* UC has no packet of SEND with Invalidate, whatever ibv_post_send(3) says of the WR. */
+static void send_with_invalidate_is_refused(struct vt *t)
+{
+	struct ts_pair *pair = ts_connected(t, IBV_QPT_UC);
+	const struct ts_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND_WITH_INV, .length = 8};
+	int error = ts_post(&pair->a, &wr);
+
+	if (error)
+		VT_EQ(t, error, EINVAL);
+	else
+		ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_QP_OP_ERR);
+	ts_no_more(t, pair->b.recv_cq);
+}
+
+#define LONG_BYTES    65536u
+#define LONG_MESSAGES 60u
+
+/* What a loss leaves is whole messages, in their order. */
+static void long_messages_under_loss(struct vt *t, bool with_write)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_UC);
+	struct ts_pair *pair;
+	uint64_t recv_id = 0;
+	uint32_t last = 0;
+	struct ibv_wc wc;
+
+	options.mtu = IBV_MTU_256;
+	options.buffer_bytes = 2 * LONG_BYTES;
+	pair = ts_pair(t, &options);
+	ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DROP, .probability = 0.005});
+	ts_recv(&pair->b, .wr_id = recv_id, .length = LONG_BYTES);
+	for (uint32_t i = 1; i <= LONG_MESSAGES; i++) {
+		vt_row(t, "message %u", i);
+		ts_fill(pair->a.buffer, LONG_BYTES, i);
+		TS_POST(&pair->a, with_write ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND_WITH_IMM,
+			.wr_id = i, .length = LONG_BYTES, .imm = i);
+		ts_done(t, pair->a.send_cq, i, with_write ? IBV_WC_RDMA_WRITE : IBV_WC_SEND);
+		if (!ts_wait(t, pair->b.recv_cq, 1, &wc))
+			continue;
+		VT_STATUS(t, wc.status, IBV_WC_SUCCESS);
+		VT_EQ(t, wc.wr_id, recv_id);
+		VT_EQ(t, wc.byte_len, LONG_BYTES);
+		VT_EQ(t, ntohl(wc.imm_data), i);
+		ts_verify(t, pair->b.buffer, LONG_BYTES, i);
+		ts_recv(&pair->b, .wr_id = ++recv_id, .length = LONG_BYTES);
+		last = i;
+	}
+	vt_row(t, NULL);
+	VT_CHECK(t, last > 0 && recv_id < LONG_MESSAGES);
+	ts_state(&pair->a, IBV_QPS_RTS);
+	ts_state(&pair->b, IBV_QPS_RTS);
+}
+
+static void long_sends_under_loss(struct vt *t)
+{
+	long_messages_under_loss(t, false);
+}
+
+static void long_writes_under_loss(struct vt *t)
+{
+	long_messages_under_loss(t, true);
+}
+
 static void nothing_is_acknowledged(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UC);
@@ -181,6 +245,12 @@ static const struct vt_test tests[] = {
 	 write_without_the_right_is_lost},
 	{"lost_packet_loses_the_message", SRC_RXE "rxe_resp.c, check_psn: UC drops the message",
 	 VT_NEEDS_FAULTS, lost_packet_loses_the_message},
+	{"send_with_invalidate_is_refused", SRC_RXE "rxe_opcode.c: RC only", 0,
+	 send_with_invalidate_is_refused},
+	{"long_sends_under_loss", SRC_RXE "rxe_resp.c, check_psn",
+	 VT_NEEDS_FAULTS | VT_NEEDS_VIRTUAL_CLOCK, long_sends_under_loss},
+	{"long_writes_under_loss", SRC_RXE "rxe_resp.c, check_psn",
+	 VT_NEEDS_FAULTS | VT_NEEDS_VIRTUAL_CLOCK, long_writes_under_loss},
 	{"nothing_is_acknowledged", SRC_RXE "rxe_resp.c, acknowledge: RC only", VT_NEEDS_SIM,
 	 nothing_is_acknowledged},
 	{"peer_gone_makes_no_difference", SRC_RVT "qp.c, loopback_qp_drop: SUCCESS unless RC", 0,

@@ -573,14 +573,14 @@ static void type_2_with_a_region_of_another_pd(struct vt *t)
 		      .address = (uintptr_t)other->b.buffer);
 }
 
-static void type_2_zero_based(struct vt *t)
+static void zero_based(struct vt *t, enum ibv_mw_type type)
 {
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
 
-	ts_need_windows(t, IBV_MW_TYPE_2);
+	ts_need_windows(t, type);
 	pair = ts_window_pair(t);
-	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
+	mw = ts_mw(&pair->b, type);
 	ts_bound(&pair->b, mw, .wr_id = 9, .offset = 1000,
 		 .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
 	ts_write(&pair->a, .wr_id = 1, .length = 16, .rkey = mw->rkey, .remote_address = 4);
@@ -588,6 +588,33 @@ static void type_2_zero_based(struct vt *t)
 	ts_verify(t, pair->b.buffer + 1004, 16, 1);
 	ts_blank(t, pair->b.buffer + 1000, 4);
 	ts_write(&pair->a, .wr_id = 2, .length = 8, .rkey = mw->rkey, .remote_address = 4089);
+	ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void type_1_zero_based(struct vt *t)
+{
+	zero_based(t, IBV_MW_TYPE_1);
+}
+
+static void type_2_zero_based(struct vt *t)
+{
+	zero_based(t, IBV_MW_TYPE_2);
+}
+
+/* Bound anew without the flag, its addresses are the region's again. */
+static void type_1_is_zero_based_by_each_binding(struct vt *t)
+{
+	struct ts_pair *pair;
+	struct ibv_mw *mw;
+
+	ts_need_windows(t, IBV_MW_TYPE_1);
+	pair = ts_window_pair(t);
+	mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
+	ts_bound(&pair->b, mw, .wr_id = 8, .offset = 1000,
+		 .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
+	ts_bound(&pair->b, mw, .wr_id = 9, .offset = 1000);
+	ts_reaches(pair, mw->rkey, 1000);
+	ts_write(&pair->a, .wr_id = 2, .length = 8, .rkey = mw->rkey, .remote_address = 4);
 	ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_ACCESS_ERR);
 }
 
@@ -729,6 +756,10 @@ static const struct vt_test tests[] = {
 	 type_2b_serves_its_qp_only},
 	{"type_2_of_another_pd_is_not_bound", ERROR, 0, type_2_of_another_pd_is_not_bound},
 	{"type_2_with_a_region_of_another_pd", "unsourced", 0, type_2_with_a_region_of_another_pd},
+	{"type_1_zero_based", "ibv_bind_mw(3): IBV_ACCESS_ZERO_BASED", VT_NEEDS_SIM,
+	 type_1_zero_based},
+	{"type_1_is_zero_based_by_each_binding", "ibv_bind_mw(3): IBV_ACCESS_ZERO_BASED",
+	 VT_NEEDS_SIM, type_1_is_zero_based_by_each_binding},
 	{"type_2_zero_based", "ibv_bind_mw(3): IBV_ACCESS_ZERO_BASED", 0, type_2_zero_based},
 	{"send_with_invalidate_ends_access",
 	 "ibv_alloc_mw(3): IBV_WR_SEND_WITH_INV; "

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <verbena/fault.h>
 
 /* --- domains --- */
 
@@ -284,6 +285,87 @@ static void two_srqs_through_one_target(struct vt *t)
 	ts_no_more(t, xrc->cq[1]);
 }
 
+#define FAULTY_MESSAGES 120u
+#define FAULTY_BYTES	1500u
+
+/* Each message once, in its SRQ's order, whatever happens to a tenth of the packets. */
+static void under_faults(struct vt *t, enum vb_fault_action action)
+{
+	struct ts_xrc *xrc = ts_xrc(t);
+	struct ts_end *a = &xrc->pair->a;
+	uint8_t *at;
+	struct ibv_wc wc;
+
+	ts_fault(t,
+		 &(struct vb_fault_rule){.action = action, .probability = 0.1, .delay_ns = 20000});
+	for (uint32_t i = 0; i < FAULTY_MESSAGES; i++) {
+		int srq = (int)vt_random_below(t, TS_XRC_SRQS);
+		bool write = vt_random_below(t, 2);
+		struct ts_shared *to = xrc->shared[srq];
+
+		vt_row(t, "message %u, SRQ %d", i, srq);
+		at = to->buffer + 4096 * (1 + vt_random_below(t, 8));
+		ts_fill(a->buffer, FAULTY_BYTES, i);
+		ts_srq_recv(to, .wr_id = i, .address = (uintptr_t)at, .length = FAULTY_BYTES);
+		TS_XRC_POST(xrc, xrc->srqn[srq],
+			    write ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND_WITH_IMM, .wr_id = i,
+			    .length = FAULTY_BYTES, .imm = i, .remote_address = (uintptr_t)at,
+			    .rkey = to->mr->rkey);
+		ts_done(t, a->send_cq, i, write ? IBV_WC_RDMA_WRITE : IBV_WC_SEND);
+		VT_EQ(t, ts_wait(t, xrc->cq[srq], 1, &wc), 1);
+		VT_STATUS(t, wc.status, IBV_WC_SUCCESS);
+		VT_EQ(t, wc.wr_id, i);
+		VT_EQ(t, ntohl(wc.imm_data), i);
+		ts_verify(t, at, FAULTY_BYTES, i);
+	}
+	vt_row(t, NULL);
+	ts_no_more(t, xrc->cq[0]);
+	ts_no_more(t, xrc->cq[1]);
+	ts_state(a, IBV_QPS_RTS);
+	ts_state(&xrc->pair->b, IBV_QPS_RTS);
+}
+
+static void one_in_ten_lost(struct vt *t)
+{
+	under_faults(t, VB_FAULT_DROP);
+}
+
+static void one_in_ten_twice(struct vt *t)
+{
+	under_faults(t, VB_FAULT_DUPLICATE);
+}
+
+static void one_in_ten_late(struct vt *t)
+{
+	under_faults(t, VB_FAULT_DELAY);
+}
+
+/* An atomic that is repeated is answered, not done again; both SRQs' regions are reached. */
+static void atomics_under_loss(struct vt *t)
+{
+	struct ts_xrc *xrc = ts_xrc(t);
+	struct ts_end *a = &xrc->pair->a;
+	uint64_t sums[TS_XRC_SRQS] = {0};
+
+	for (int i = 0; i < TS_XRC_SRQS; i++)
+		memcpy(xrc->shared[i]->buffer, &sums[i], 8);
+	ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DROP, .probability = 0.1});
+	ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DUPLICATE, .probability = 0.1});
+	for (uint32_t i = 0; i < FAULTY_MESSAGES; i++) {
+		int srq = (int)(i % TS_XRC_SRQS);
+		struct ts_shared *to = xrc->shared[srq];
+
+		vt_row(t, "atomic %u, SRQ %d", i, srq);
+		TS_XRC_POST(xrc, xrc->srqn[srq], IBV_WR_ATOMIC_FETCH_AND_ADD, .wr_id = i,
+			    .length = 8, .remote_address = (uintptr_t)to->buffer,
+			    .rkey = to->mr->rkey, .compare_add = i + 1);
+		ts_done(t, a->send_cq, i, IBV_WC_FETCH_ADD);
+		VT_EQ_MEM(t, a->buffer, &sums[srq], 8);
+		sums[srq] += i + 1;
+		VT_EQ_MEM(t, to->buffer, &sums[srq], 8);
+	}
+}
+
 static void completion_names_the_target(struct vt *t)
 {
 	struct ts_xrc *xrc = ts_xrc(t);
@@ -476,6 +558,8 @@ static void what_cannot_be_opened(struct vt *t)
 
 #define CORE SRC_CORE "verbs.c, qp_state_table"
 
+#define FAULTY (VT_NEEDS_FAULTS | VT_NEEDS_VIRTUAL_CLOCK)
+
 static const struct vt_test tests[] = {
 	{"domain_without_a_file", "ibv_open_xrcd(3): fd -1", 0, domain_without_a_file},
 	{"domain_is_shared_by_its_file", "ibv_open_xrcd(3): O_CREAT, O_EXCL", 0,
@@ -503,6 +587,11 @@ static const struct vt_test tests[] = {
 	{"sends_of_each_size", "ibv_post_send(3): IBV_QPT_XRC_SEND", 0, sends_of_each_size},
 	{"two_srqs_through_one_target", "ibv_post_send(3): remote_srqn", 0,
 	 two_srqs_through_one_target},
+	{"one_in_ten_lost", "unsourced", FAULTY, one_in_ten_lost},
+	{"one_in_ten_twice", "unsourced", FAULTY, one_in_ten_twice},
+	{"one_in_ten_late", "unsourced", FAULTY, one_in_ten_late},
+	{"atomics_under_loss", "Linux drivers/infiniband/sw/rxe/rxe_resp.c, duplicate_request",
+	 FAULTY | VT_NEEDS_ATOMICS, atomics_under_loss},
 	{"completion_names_the_target", "unsourced", 0, completion_names_the_target},
 	{"writes_and_reads", "ibv_post_send(3), table of opcodes; the PD: unsourced", 0,
 	 writes_and_reads},
