@@ -131,7 +131,7 @@ static int extend(struct qp *qp, const struct parts *parts, const struct ibv_qp_
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return 0;
 	/* With a thread domain the program keeps to one thread (ibv_wr_post(3)). */
-	if (wr_api_fill(qp, attr->send_ops_flags, !parts->pd->td))
+	if (wr_api_fill(qp, attr->send_ops_flags, !(parts->pd && parts->pd->td)))
 		return say(ENOMEM, "create_qp_ex: out of memory");
 	qp->extended = QP_IS_EXTENDED;
 	return 0;
