@@ -222,7 +222,8 @@ static bool sent_by(const struct sim_qp *qp, const struct sim_port *port,
 	if (route->infiniband)
 		return route->slid == port->lid;
 	memcpy(source.raw, route->source_gid, sizeof(source.raw));
-	return has_gid(port, &source);
+	return sim_port_find_gid(port, &source,
+				 route->roce_v1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2) >= 0;
 }
 
 static void arrive_multicast(struct sim_port *port, const struct sim_packet *packet,

@@ -183,20 +183,26 @@ int vb_sim_quirk(struct ibv_context *context, const char *name, bool *on)
 	return act_on(__func__, context, 1, act_on_quirk, &act);
 }
 
-int vb_sim_lower_limit(struct ibv_context *ibv, const char *name, int value)
-{
-	int err = check(ibv, __func__);
-	struct context *context = context_of(ibv);
-	bool locked;
+struct limit_act {
+	const char *name;
+	int value;
+};
 
-	if (err)
-		return err;
-	locked = world_lock(context->world);
-	err = context_live(context) ? sim_device_lower_limit(context->device->engine, name, value)
-				    : EINVAL;
-	world_unlock(context->world, locked);
-	return err ? say(err, "%s: no limit \"%s\", or it cannot become %d", __func__, name, value)
+static int lower_limit(struct sim_port *port, void *arg)
+{
+	const struct limit_act *act = arg;
+	int err = sim_device_lower_limit(port->device, act->name, act->value);
+
+	return err ? say(err, "vb_sim_lower_limit: no limit \"%s\", or it cannot become %d",
+			 act->name, act->value)
 		   : 0;
+}
+
+int vb_sim_lower_limit(struct ibv_context *context, const char *name, int value)
+{
+	struct limit_act act = {.name = name, .value = value};
+
+	return act_on(__func__, context, 1, lower_limit, &act);
 }
 
 const char *vb_sim_quirk_name(unsigned int index, const char **about)
