@@ -1129,7 +1129,7 @@ static const struct {
 			    "errored_receives_wait "},
 	{"rxe-6.12", RXE_HAS "bad_lkey_is_flush errors_are_not_solicited "},
 	{"mlx5", " reset_removes_completions posts_ignored_in_wrong_state overrun_ends_polling "
-		 "long_datagrams_fail "},
+		 "long_datagrams_fail zero_based_type_1_refused "},
 };
 
 static void profiles_have_their_quirks(struct vt *t)
