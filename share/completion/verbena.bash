@@ -10,7 +10,7 @@ _verbena_values()
 	--suite)
 		"${COMP_WORDS[0]}" test --list 2>/dev/null | cut -d. -f1 | sort -u
 		;;
-	--filter)
+	--filter | --from)
 		"${COMP_WORDS[0]}" test --list 2>/dev/null | cut -d' ' -f1
 		;;
 	--device | --peer-device)
@@ -26,7 +26,7 @@ _verbena_options()
 		echo --backend --project --help
 		;;
 	test)
-		echo --backend --device --peer-device --project --suite --filter --list --seed \
+		echo --backend --device --peer-device --project --suite --filter --from --list --seed \
 			--timeout --no-fork --trace --junit --tap --verbose --help
 		;;
 	esac
@@ -42,7 +42,7 @@ _verbena()
 		return
 	fi
 	case $previous in
-	--backend | --suite | --filter | --device | --peer-device)
+	--backend | --suite | --filter | --from | --device | --peer-device)
 		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_values "$previous")" -- "$word")
 		;;
 	--project | --junit)

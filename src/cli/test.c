@@ -28,6 +28,7 @@ static const char usage[] =
 	"Which:\n"
 	"      --suite S[,S...]   these suites; may be repeated [all]\n"
 	"      --filter GLOB      tests whose SUITE.TEST matches [all]\n"
+	"      --from SUITE.TEST  this test and those that follow it in --list [the first]\n"
 	"      --list             print the chosen tests and their sources, run nothing\n"
 	"How:\n"
 	"      --seed N           of the tests' and the simulator's random numbers\n"
@@ -48,6 +49,7 @@ enum option_value {
 	OPTION_PROJECT,
 	OPTION_SUITE,
 	OPTION_FILTER,
+	OPTION_FROM,
 	OPTION_LIST,
 	OPTION_SEED,
 	OPTION_TIMEOUT,
@@ -64,6 +66,7 @@ static const struct option options[] = {
 	{"project", required_argument, NULL, OPTION_PROJECT},
 	{"suite", required_argument, NULL, OPTION_SUITE},
 	{"filter", required_argument, NULL, OPTION_FILTER},
+	{"from", required_argument, NULL, OPTION_FROM},
 	{"list", no_argument, NULL, OPTION_LIST},
 	{"seed", required_argument, NULL, OPTION_SEED},
 	{"timeout", required_argument, NULL, OPTION_TIMEOUT},
@@ -183,6 +186,9 @@ static int read_option(struct arguments *arguments, int option, char **argv)
 		return read_timeout(arguments, optarg);
 	case OPTION_FILTER:
 		run->filter = optarg;
+		return CLI_EXIT_OK;
+	case OPTION_FROM:
+		run->from = optarg;
 		return CLI_EXIT_OK;
 	case OPTION_TRACE:
 		run->trace_dir = optarg;

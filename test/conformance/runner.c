@@ -23,25 +23,28 @@ static bool suite_chosen(const struct vt_options *options, const struct vt_suite
 	return !options->suite_count;
 }
 
+/* *begun is whether the test that options->from names has come. */
 static bool test_chosen(const struct vt_options *options, const struct vt_suite *suite,
-			const struct vt_test *test)
+			const struct vt_test *test, bool *begun)
 {
 	char name[256];
 
 	snprintf(name, sizeof(name), "%s.%s", suite->name, test->name);
-	return !options->filter || !fnmatch(options->filter, name, 0);
+	*begun = *begun || !options->from || !strcmp(options->from, name);
+	return *begun && (!options->filter || !fnmatch(options->filter, name, 0));
 }
 
 /* Fills records unless it is NULL. Returns how many tests the options choose. */
 static unsigned int choose(const struct vt_options *options, struct vt_record *records)
 {
 	unsigned int count = 0;
+	bool begun = false;
 
 	for (const struct vt_suite *const *suite = vt_suites; *suite; suite++) {
 		if (!suite_chosen(options, *suite))
 			continue;
 		for (const struct vt_test *test = (*suite)->tests; test->name; test++) {
-			if (!test_chosen(options, *suite, test))
+			if (!test_chosen(options, *suite, test, &begun))
 				continue;
 			if (records)
 				records[count] = (struct vt_record){.suite = *suite, .test = test};

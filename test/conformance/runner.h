@@ -35,6 +35,7 @@ struct vt_options {
 	unsigned int suite_count;
 	const char *suites[VT_SUITES_CHOSEN_MAX]; /* none: all */
 	const char *filter;			  /* fnmatch(3) on "suite.test"; NULL: all */
+	const char *from;			  /* "suite.test", the first to run; NULL: any */
 	uint64_t seed;
 	const struct vb_sim_config *sim; /* the simulator's world; its trace is not used */
 	const char *trace_dir;		 /* NULL: no traces */
