@@ -92,6 +92,7 @@ static void reset_ends_work_without_completions(struct vt *t)
 		vt_row(t, "type %d", types[type]);
 		pair = ts_connected(t, types[type]);
 		VT_OK(t, ts_to(&pair->a, IBV_QPS_SQD));
+		ts_drained(&pair->a);
 		for (i = 0; i < 4; i++) {
 			ts_send(&pair->a, .wr_id = i, .length = 100);
 			ts_recv(&pair->a, .wr_id = i, .length = 100);

@@ -31,6 +31,9 @@ static void srq_limits(struct vt *t)
 		vt_row(t, "%s", rows[i].name);
 		errno = 0;
 		srq = vb_create_srq(pd, &init);
+		/* ibv_query_device(3): the host's memory may end sooner. */
+		if (!srq && rows[i].fits && errno == ENOMEM)
+			continue;
 		VT_EXPECT_EQ(t, srq != NULL, rows[i].fits);
 		if (srq)
 			VT_OK(t, vb_destroy_srq(srq));

@@ -235,6 +235,7 @@ static void dereg_under_a_posted_send(struct vt *t)
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_SQD));
+	ts_drained(&pair->a);
 	ts_write(&pair->a, .wr_id = 1, .length = 100);
 	VT_OK(t, vb_dereg_mr(pair->a.mr));
 	ts_gone(t, pair->a.mr);

@@ -283,14 +283,14 @@ static void rereg_that_the_device_refuses(struct vt *t)
 	size_t i;
 
 	for (i = 0; i < 2; i++) {
-		struct ibv_mr *mr =
-			VT_PTR(t, vb_reg_mr(pair->b.pd, pair->b.buffer, 4096, TS_ACCESS_ALL));
+		struct ibv_mr *mr = ts_mr(t, pair->b.pd, pair->b.buffer, 4096, TS_ACCESS_ALL);
 
 		vt_row(t, "%s", rows[i].name);
 		VT_EXPECT_EQ(t,
 			     rereg(t, mr, rows[i].flags, NULL, rows[i].addr, 4096, rows[i].access),
 			     IBV_REREG_MR_ERR_CMD);
-		VT_EXPECT_OK(t, vb_dereg_mr(mr));
+		VT_OK(t, vb_dereg_mr(mr));
+		ts_gone(t, mr);
 	}
 }
 

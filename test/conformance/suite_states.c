@@ -140,12 +140,14 @@ static void reach(struct ts_end *end, enum ibv_qp_state state)
 	ts_to_rts(end);
 	if (state == IBV_QPS_SQD)
 		VT_OK(end->t, ts_to(end, IBV_QPS_SQD));
+	ts_drained(end);
 	if (state == IBV_QPS_SQE)
 		fail_a_send(end);
 }
 
 static void start_over(struct ts_end *end, enum ibv_qp_state state)
 {
+	ts_drained(end);
 	VT_OK(end->t, ts_to(end, IBV_QPS_RESET));
 	reach(end, state);
 }

@@ -216,14 +216,11 @@ static void region_with_a_window_is_ebusy(struct vt *t)
 	for (i = 0; i < TYPES; i++) {
 		vt_row(t, "type %d", types[i]);
 		pair = ts_window_pair(t);
-		mr = VT_PTR(t, vb_reg_mr(pair->b.pd, pair->b.buffer, 4096,
-					 TS_ACCESS_ALL | IBV_ACCESS_MW_BIND));
-		mw = VT_PTR(t, vb_alloc_mw(pair->b.pd, types[i]));
+		mr = ts_mr(t, pair->b.pd, pair->b.buffer, 4096, TS_ACCESS_ALL | IBV_ACCESS_MW_BIND);
+		mw = ts_mw(&pair->b, types[i]);
 		ts_bound(&pair->b, mw, .wr_id = 9, .mr = mr);
 		VT_ERRNO(t, vb_dereg_mr(mr), EBUSY);
 		ts_reaches(pair, mw->rkey, 0);
-		VT_OK(t, vb_dealloc_mw(mw));
-		VT_OK(t, vb_dereg_mr(mr));
 	}
 }
 

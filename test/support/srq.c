@@ -24,11 +24,21 @@ struct ts_shared *ts_shared(struct vt *t)
 	return ts_shared_of(t, 16, 4);
 }
 
+/* Its memory and its AH are of another PD from now on; its QP is when it is made anew. */
+static void enter_pd(struct ts_end *end, struct ibv_pd *pd)
+{
+	end->pd = pd;
+	end->mr = ts_mr(end->t, pd, end->buffer, end->options.buffer_bytes, end->options.mr_access);
+	if (end->ah)
+		end->ah = ts_ah(end->t, pd, end->node, end->peer->node);
+}
+
 struct ts_pair *ts_pair_on_reset(struct ts_shared *shared, const struct ts_options *options)
 {
 	const struct ibv_qp_init_attr_ex init = {.srq = shared->srq};
 	struct ts_pair *pair = ts_pair_reset(shared->t, options);
 
+	enter_pd(&pair->b, shared->pd);
 	ts_remake_qp(&pair->b, &init);
 	return pair;
 }

@@ -109,3 +109,18 @@ enum ibv_qp_state ts_query_state(struct vt *t, struct ibv_qp *qp)
 	VT_OK(t, vb_query_qp(qp, &attr, IBV_QP_STATE, &init));
 	return attr.qp_state;
 }
+
+#define DRAIN_TRIES 1000
+
+void ts_drained(struct ts_end *end)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	for (int i = 0; i < DRAIN_TRIES; i++) {
+		VT_OK(end->t, vb_query_qp(end->qp, &attr, IBV_QP_STATE, &init));
+		if (attr.qp_state != IBV_QPS_SQD || !attr.sq_draining)
+			return;
+		ts_pause(end->t, 1000000);
+	}
+}

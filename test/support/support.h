@@ -116,6 +116,8 @@ void ts_to_rts(struct ts_end *end);
 /* Moves with IBV_QP_STATE alone: to RESET, ERR, SQD, or back to RTS. */
 int ts_to(struct ts_end *end, enum ibv_qp_state state);
 enum ibv_qp_state ts_query_state(struct vt *t, struct ibv_qp *qp);
+/* Waits until a QP in SQD has drained: only then must a device let it go elsewhere than to ERR. */
+void ts_drained(struct ts_end *end);
 
 /* --- posting --- */
 
