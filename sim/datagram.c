@@ -3,7 +3,11 @@
 #include "sim/psn.h"
 #include "sim/world.h"
 
+#include <string.h>
+
 #define GRH_BYTES 40u
+/* Where the checksum is of an IPv4 header that is in the last 20. */
+#define IPV4_CHECKSUM_AT 30
 /* A Q_Key with this bit stands for the sending QP's own. */
 #define QKEY_CONTROLLED 0x80000000u
 
@@ -16,6 +20,11 @@ static enum ibv_wc_status swallow(struct sim_qp *qp)
 	qp->req.sent_psn = qp->req.psn;
 	qp->req.next++;
 	return IBV_WC_SUCCESS;
+}
+
+static bool own_qkey(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	return wqe->remote_qkey & QKEY_CONTROLLED && !qp->device->quirks.high_qkey_is_sent;
 }
 
 enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe)
@@ -34,7 +43,7 @@ enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe
 		.imm_data = wqe->imm_data,
 		.slid = path->route.infiniband ? path->source->lid : 0,
 		.sl = path->route.sl,
-		.qkey = wqe->remote_qkey & QKEY_CONTROLLED ? qp->qkey : wqe->remote_qkey,
+		.qkey = own_qkey(qp, wqe) ? qp->qkey : wqe->remote_qkey,
 	};
 	int count = 1;
 
@@ -67,6 +76,9 @@ static int store(struct sim_qp *qp, const struct sim_recv_wqe *wqe, const struct
 	if (count < 0)
 		return -1;
 	sim_packet_grh(packet, route, grh);
+	if (qp->device->quirks.own_datagrams_lack_checksum && sim_gid_is_ipv4(route->dest_gid) &&
+	    memcmp(route->source_mac, route->dest_mac, sizeof(route->dest_mac)) == 0)
+		memset(grh + IPV4_CHECKSUM_AT, 0, 2);
 	for (unsigned int i = 0; i < packet->span_count; i++)
 		from[i + 1] = packet->spans[i];
 	return sim_copy_spans(qp->device, from, packet->span_count + 1u, to, (unsigned int)count);

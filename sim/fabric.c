@@ -479,6 +479,8 @@ static bool deliver_multicast(struct sim_world *world, const struct sim_path *pa
 	bool sent = false;
 
 	for (struct sim_device *device = world->devices; device; device = device->next) {
+		if (device == path->source->device && device->quirks.multicast_leaves_device)
+			continue;
 		for (unsigned int i = 0; i < device->port_count; i++) {
 			branch.dest = &device->ports[i];
 			branch.link = sim_fabric_link(world, path->source, branch.dest);

@@ -115,7 +115,7 @@ int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, str
 int sim_mr_destroy(struct sim_mr *mr)
 {
 	if (mr->windows)
-		return EBUSY;
+		return mr->device->quirks.bound_regions_are_einval ? EINVAL : EBUSY;
 	mr->device->memory_epoch++;
 	mr->device->region_count--;
 	sim_table_remove(&mr->device->regions, mr->number);
@@ -237,13 +237,18 @@ uint32_t sim_mw_next_rkey(const struct sim_mr *mw)
 /* Whether a region lets itself be seen through such a window. */
 static bool region_allows(const struct sim_mr *region, uint32_t pd, const struct sim_mw_bind *bind)
 {
+	const struct sim_quirks *quirks = &region->device->quirks;
 	uint64_t offset = bind->addr - region->iova;
 
-	if (region->kind != SIM_MR_REGION || region->pd != pd ||
+	if (region->kind != SIM_MR_REGION ||
+	    (region->pd != pd && !quirks->window_regions_of_any_pd) ||
 	    !(region->access & IBV_ACCESS_MW_BIND) || (bind->access & ~WINDOW_ACCESS))
 		return false;
 	if ((bind->access & REMOTE_CHANGE) && !(region->access & IBV_ACCESS_LOCAL_WRITE))
 		return false;
+	if (quirks->window_ranges_wrap)
+		return bind->addr >= region->iova &&
+		       bind->addr + bind->length <= region->iova + region->length;
 	return offset <= region->length && bind->length <= region->length - offset;
 }
 
@@ -252,16 +257,19 @@ bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t 
 {
 	struct sim_mr *mw = sim_table_find(&device->regions, mw_number);
 	struct sim_mr *region;
+	uint32_t rkey;
 
-	if (!mw || mw->kind < SIM_MR_WINDOW_1 || mw->pd != pd ||
-	    (bind->new_rkey ^ mw->rkey) & 0xffffff00)
+	if (!mw || mw->kind < SIM_MR_WINDOW_1 || mw->pd != pd)
+		return false;
+	rkey = (mw->rkey & 0xffffff00) | (bind->new_rkey & 0xff);
+	if (rkey != bind->new_rkey && !device->quirks.window_rkeys_masked)
 		return false;
 	/* A bound window of type 2 is first invalidated, and not by a binding of no bytes. */
 	if (mw->kind == SIM_MR_WINDOW_2 && (mw->region || bind->length == 0))
 		return false;
 	if (bind->length == 0) {
 		unbind(mw);
-		mw->rkey = bind->new_rkey;
+		mw->rkey = rkey;
 		return true;
 	}
 	region = (struct sim_mr *)sim_mr_find(device, SIM_KEY_LOCAL, bind->region_lkey);
@@ -270,7 +278,7 @@ bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t 
 	unbind(mw);
 	mw->region = region;
 	region->windows++;
-	mw->rkey = bind->new_rkey;
+	mw->rkey = rkey;
 	mw->access = bind->access;
 	mw->length = bind->length;
 	mw->base = region->base + (bind->addr - region->iova);

@@ -65,6 +65,33 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(responder_resources_unchecked,
 	      "the max_dest_rd_atomic of all QPs may together exceed max_res_rd_atom"),
 	QUIRK(zero_based_type_1_refused, "ibv_bind_mw with IBV_ACCESS_ZERO_BASED is EINVAL"),
+	QUIRK(queue_sizes_round_up, "queues hold 2^n - 1 WRs"),
+	QUIRK(asked_sizes_told,
+	      "creating a QP or SRQ answers the sizes that were asked for, not what they hold"),
+	QUIRK(refused_posts_name_no_wr, "bad_wr is not set where the state forbids posting"),
+	QUIRK(drained_event_unasked, "SQ_DRAINED comes whether it was asked for or not"),
+	QUIRK(draining_sends_nothing, "in SQD nothing is repeated"),
+	QUIRK(rts_starts_nothing, "sends posted in SQD wait in RTS for the next post"),
+	QUIRK(wide_qpns_told, "a query tells a dest_qp_num of more than 24 bits as it was given"),
+	QUIRK(reads_round_up, "max_rd_atomic and max_dest_rd_atomic become the next power of 2"),
+	QUIRK(high_qkey_is_sent, "a Q_Key with its high bit set is sent as it is"),
+	QUIRK(own_datagrams_lack_checksum,
+	      "the IPv4 header of a datagram to the device that sent it has no checksum"),
+	QUIRK(message_lengths_unchecked,
+	      "the lengths of a message's SGEs are added in 32 bits, and the sum is not limited"),
+	QUIRK(unknown_srq_bits_taken, "bits that modify_srq does not know are ignored"),
+	QUIRK(srqs_on_uc, "a UC QP may have an SRQ"),
+	QUIRK(srq_memory_is_of_the_qp, "the memory of an SRQ's WRs is of the QP's PD"),
+	QUIRK(multicast_leaves_device, "multicast does not reach the device that sent it"),
+	QUIRK(invalidation_told_as_checksum,
+	      "the receive of a SEND with Invalidate has IBV_WC_IP_CSUM_OK for IBV_WC_WITH_INV"),
+	QUIRK(window_rkeys_masked, "a binding takes the low byte of its rkey and ignores the rest"),
+	QUIRK(window_ranges_wrap, "a window's address and length are added in 64 bits"),
+	QUIRK(window_regions_of_any_pd, "a window may be bound to a region of another PD"),
+	QUIRK(bound_regions_are_einval, "dereg_mr of a region with windows is EINVAL, not EBUSY"),
+	QUIRK(unknown_cq_flags_taken, "flags that create_cq_ex does not know are ignored"),
+	QUIRK(stateless_modify_unchecked,
+	      "a modify without IBV_QP_STATE may set any attribute in any state"),
 	{0},
 };
 
@@ -134,17 +161,25 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 	}
 
 /* Measured on Linux 6.1 and 6.12 with a probe of libibverbs. */
-#define RXE_QUIRKS                                                               \
-	.slots_free_when_completed = true, .retry_ranges_unchecked = true,       \
-	.pkey_index_unchecked = true, .retry_7_is_endless = true,                \
-	.overrun_loses_completions = true, .no_affiliated_events = true,         \
-	.send_errors_end_qp = true, .short_receive_is_operation_error = true,    \
-	.bad_receive_is_operation_error = true, .window_bounds_unchecked = true, \
-	.foreign_requests_accepted = true, .grh_flag_on_connections = true,      \
-	.imm_write_receive_is_remote_error = true, .ah_keeps_pd_busy = true,     \
-	.empty_regions_refused = true, .path_mtu_unchecked = true,               \
-	.message_limit_unchecked = true, .responder_resources_unchecked = true,  \
-	.zero_based_type_1_refused = true
+#define RXE_QUIRKS                                                                             \
+	.slots_free_when_completed = true, .retry_ranges_unchecked = true,                     \
+	.pkey_index_unchecked = true, .retry_7_is_endless = true,                              \
+	.overrun_loses_completions = true, .no_affiliated_events = true,                       \
+	.send_errors_end_qp = true, .short_receive_is_operation_error = true,                  \
+	.bad_receive_is_operation_error = true, .window_bounds_unchecked = true,               \
+	.foreign_requests_accepted = true, .grh_flag_on_connections = true,                    \
+	.imm_write_receive_is_remote_error = true, .ah_keeps_pd_busy = true,                   \
+	.empty_regions_refused = true, .path_mtu_unchecked = true,                             \
+	.message_limit_unchecked = true, .responder_resources_unchecked = true,                \
+	.zero_based_type_1_refused = true, .queue_sizes_round_up = true,                       \
+	.refused_posts_name_no_wr = true, .drained_event_unasked = true,                       \
+	.draining_sends_nothing = true, .wide_qpns_told = true, .reads_round_up = true,        \
+	.high_qkey_is_sent = true, .own_datagrams_lack_checksum = true,                        \
+	.message_lengths_unchecked = true, .unknown_srq_bits_taken = true, .srqs_on_uc = true, \
+	.srq_memory_is_of_the_qp = true, .multicast_leaves_device = true,                      \
+	.invalidation_told_as_checksum = true, .window_rkeys_masked = true,                    \
+	.window_ranges_wrap = true, .bound_regions_are_einval = true,                          \
+	.unknown_cq_flags_taken = true, .rts_starts_nothing = true
 
 /* What `ibv_devinfo -v` prints as max_msg_sz there. */
 #define RXE_MESSAGE_BYTES (8u << 20)
@@ -203,7 +238,8 @@ static const struct sim_profile profiles[] = {
 		.quirks = {RXE_QUIRKS, .bad_lkey_is_operation_error = true,
 			   .no_last_wqe_event = true, .packet_sizes_unchecked = true,
 			   .short_datagram_receive_fails = true, .receives_flush_first = true,
-			   .errored_receives_wait = true},
+			   .errored_receives_wait = true, .asked_sizes_told = true,
+			   .window_regions_of_any_pd = true},
 	},
 	{
 		.name = "rxe-6.12",
@@ -211,7 +247,8 @@ static const struct sim_profile profiles[] = {
 		.limits = RXE_LIMITS,
 		.max_inline_bytes = 512,
 		.max_message_bytes = RXE_MESSAGE_BYTES,
-		.quirks = {RXE_QUIRKS, .bad_lkey_is_flush = true, .errors_are_not_solicited = true},
+		.quirks = {RXE_QUIRKS, .bad_lkey_is_flush = true, .errors_are_not_solicited = true,
+			   .stateless_modify_unchecked = true},
 	},
 	{
 		.name = "mlx5",

@@ -50,6 +50,28 @@ struct sim_quirks {
 	bool message_limit_unchecked;
 	bool responder_resources_unchecked;
 	bool zero_based_type_1_refused;
+	bool queue_sizes_round_up;
+	bool asked_sizes_told;
+	bool refused_posts_name_no_wr;
+	bool drained_event_unasked;
+	bool draining_sends_nothing;
+	bool rts_starts_nothing;
+	bool wide_qpns_told;
+	bool reads_round_up;
+	bool high_qkey_is_sent;
+	bool own_datagrams_lack_checksum;
+	bool message_lengths_unchecked;
+	bool unknown_srq_bits_taken;
+	bool srqs_on_uc;
+	bool srq_memory_is_of_the_qp;
+	bool multicast_leaves_device;
+	bool invalidation_told_as_checksum;
+	bool window_rkeys_masked;
+	bool window_ranges_wrap;
+	bool window_regions_of_any_pd;
+	bool bound_regions_are_einval;
+	bool unknown_cq_flags_taken;
+	bool stateless_modify_unchecked;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

@@ -44,11 +44,27 @@ static void trim_cap(struct sim_qp_init *init)
 		init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
 }
 
+static void round_cap(const struct sim_device *device, struct sim_qp_init *init)
+{
+	if (!device->quirks.queue_sizes_round_up)
+		return;
+	init->cap.max_send_wr = sim_queue_rounded(init->cap.max_send_wr);
+	init->cap.max_recv_wr = sim_queue_rounded(init->cap.max_recv_wr);
+}
+
+/* The PD that the memory of receives has to be of. */
+static struct sim_reach *reach_of_receives(struct sim_qp *qp)
+{
+	if (qp->srq && !qp->device->quirks.srq_memory_is_of_the_qp)
+		return &qp->srq->reach;
+	return &qp->rq_reach;
+}
+
 static void start_responder(struct sim_qp *qp)
 {
 	qp->resp = (struct sim_responder){
 		.srq = qp->srq,
-		.recv_reach = qp->srq ? &qp->srq->reach : &qp->rq_reach,
+		.recv_reach = reach_of_receives(qp),
 	};
 }
 
@@ -111,13 +127,15 @@ static void count_users(struct sim_qp *qp, int by)
 
 int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct sim_qp **out)
 {
+	const struct ibv_qp_cap asked = init->cap;
 	int err = check_type(init->type);
 	struct sim_qp *qp;
 
 	if (err)
 		return err;
 	/* ibv_create_qp(3): only these take an SRQ. */
-	if (init->srq && init->type != IBV_QPT_RC && init->type != IBV_QPT_UD)
+	if (init->srq && init->type != IBV_QPT_RC && init->type != IBV_QPT_UD &&
+	    !(init->type == IBV_QPT_UC && device->quirks.srqs_on_uc))
 		return EINVAL;
 	trim_cap(init);
 	if (!cap_fits(device->profile, &init->cap))
@@ -125,6 +143,7 @@ int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct si
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return ENOMEM;
+	round_cap(device, init);
 	err = qp_init(qp, device, init);
 	if (err) {
 		free(qp->sq.slots);
@@ -132,6 +151,8 @@ int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct si
 		free(qp);
 		return err;
 	}
+	if (device->quirks.asked_sizes_told)
+		init->cap = asked;
 	count_users(qp, 1);
 	*out = qp;
 	return 0;
@@ -435,7 +456,7 @@ void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_packet *packet,
 	cqe->solicited = false;
 	if (packet) {
 		cqe->wc.src_qp = packet->source_qpn;
-		if (wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV))
+		if (wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK))
 			set_extra(&cqe->wc, packet);
 		cqe->wc.pkey_index = qp->pkey_index;
 		cqe->wc.slid = packet->slid;

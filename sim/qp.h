@@ -193,6 +193,7 @@ struct sim_qp {
 	uint8_t min_rnr_timer;
 	uint8_t max_rd_atomic;
 	uint8_t max_dest_rd_atomic;
+	uint32_t dest_qpn_told; /* by a query: dest_qpn, or what was given (a quirk) */
 	struct ibv_ah_attr ah_attr;
 	struct sim_path path;
 

@@ -136,7 +136,8 @@ static int check(struct change *change, enum ibv_qp_state to)
 
 	if ((change->mask & IBV_QP_CUR_STATE) && (uint8_t)change->attr->cur_qp_state != qp->state)
 		return EINVAL;
-	if (!sim_transition_allowed(qp->type, qp->state, to, change->mask))
+	if (!sim_transition_allowed(qp->type, qp->state, to, change->mask) &&
+	    (change->mask & IBV_QP_STATE || !qp->device->quirks.stateless_modify_unchecked))
 		return EINVAL;
 	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		if ((change->mask & checks[i].bit) && !checks[i].fits(change))
@@ -144,19 +145,32 @@ static int check(struct change *change, enum ibv_qp_state to)
 	return 0;
 }
 
+/* How many READs and atomics: as asked, or the next power of 2. */
+static uint8_t reads(const struct change *change, uint8_t asked)
+{
+	unsigned int count = 1;
+
+	if (!change->qp->device->quirks.reads_round_up || !asked)
+		return asked;
+	while (count < asked)
+		count *= 2;
+	return (uint8_t)count;
+}
+
 /* Memory for the READs and atomics that the responder may hold. */
 static int reserve(struct change *change)
 {
 	const struct sim_qp *qp = change->qp;
 	const struct sim_device *device = qp->device;
+	uint8_t count = reads(change, change->attr->max_dest_rd_atomic);
 
-	if (!(change->mask & IBV_QP_MAX_DEST_RD_ATOMIC) || !change->attr->max_dest_rd_atomic)
+	if (!(change->mask & IBV_QP_MAX_DEST_RD_ATOMIC) || !count)
 		return 0;
-	if (device->resource_count - qp->resp.resource_size + change->attr->max_dest_rd_atomic >
+	if (device->resource_count - qp->resp.resource_size + count >
 		    (uint32_t)device->profile->limits.max_res_rd_atom &&
 	    !device->quirks.responder_resources_unchecked)
 		return ENOMEM;
-	change->resources = calloc(change->attr->max_dest_rd_atomic, sizeof(*change->resources));
+	change->resources = calloc(count, sizeof(*change->resources));
 	return change->resources ? 0 : ENOMEM;
 }
 
@@ -172,8 +186,11 @@ static void apply_path(struct sim_qp *qp, const struct change *change)
 		qp->mtu = (uint8_t)attr->path_mtu;
 		qp->mtu_bytes = sim_mtu_bytes(attr->path_mtu);
 	}
-	if (change->mask & IBV_QP_DEST_QPN)
+	if (change->mask & IBV_QP_DEST_QPN) {
 		qp->dest_qpn = attr->dest_qp_num & 0xffffff;
+		qp->dest_qpn_told =
+			qp->device->quirks.wide_qpns_told ? attr->dest_qp_num : qp->dest_qpn;
+	}
 	if (change->mask & IBV_QP_PKEY_INDEX)
 		qp->pkey_index =
 			attr->pkey_index < sim_device_port(qp->device, change->mask & IBV_QP_PORT
@@ -203,13 +220,13 @@ static void apply_reliability(struct sim_qp *qp, const struct change *change)
 	if (change->mask & IBV_QP_MIN_RNR_TIMER)
 		qp->min_rnr_timer = attr->min_rnr_timer & 31;
 	if (change->mask & IBV_QP_MAX_QP_RD_ATOMIC)
-		qp->max_rd_atomic = attr->max_rd_atomic;
+		qp->max_rd_atomic = reads(change, attr->max_rd_atomic);
 	if (change->mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
-		qp->max_dest_rd_atomic = attr->max_dest_rd_atomic;
+		qp->max_dest_rd_atomic = reads(change, attr->max_dest_rd_atomic);
 		free(qp->resp.resources);
-		qp->device->resource_count += attr->max_dest_rd_atomic - qp->resp.resource_size;
+		qp->device->resource_count += qp->max_dest_rd_atomic - qp->resp.resource_size;
 		qp->resp.resources = change->resources;
-		qp->resp.resource_size = attr->max_dest_rd_atomic;
+		qp->resp.resource_size = qp->max_dest_rd_atomic;
 		qp->resp.resource_head = 0;
 		qp->resp.resource_count = 0;
 		qp->resp.resources_pending = 0;
@@ -237,10 +254,13 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 		sim_qp_reset(qp);
 	} else if (to == IBV_QPS_ERR) {
 		sim_qp_fail(qp);
+		if (qp->device->quirks.errored_receives_wait)
+			sim_qp_flush_recvs(qp);
 	} else if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
 		qp->sq_draining = true;
-		qp->drain_event = (change->mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
-				  change->attr->en_sqd_async_notify;
+		qp->drain_event = ((change->mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
+				   change->attr->en_sqd_async_notify) ||
+				  qp->device->quirks.drained_event_unasked;
 	} else if (to == IBV_QPS_RTS) {
 		qp->sq_draining = false;
 		qp->req.stopped = false;
@@ -249,7 +269,7 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 	if (sim_device_port(qp->device, qp->port_num))
 		qp->pkey = qp->device->ports[qp->port_num - 1].pkeys[qp->pkey_index];
 	sim_world_changed(qp->world);
-	if (to == IBV_QPS_RTS || to == IBV_QPS_SQD)
+	if (to == IBV_QPS_SQD || (to == IBV_QPS_RTS && !qp->device->quirks.rts_starts_nothing))
 		sim_qp_wake_requester(qp);
 }
 
@@ -280,7 +300,7 @@ void sim_qp_query(const struct sim_qp *qp, struct ibv_qp_attr *attr)
 		.qkey = qp->qkey,
 		.rq_psn = qp->rq_psn,
 		.sq_psn = qp->sq_psn,
-		.dest_qp_num = qp->dest_qpn,
+		.dest_qp_num = qp->dest_qpn_told,
 		.qp_access_flags = qp->access,
 		.cap = {.max_send_wr = qp->sq.max_wr,
 			.max_recv_wr = qp->rq.max_wr,

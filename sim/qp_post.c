@@ -23,7 +23,10 @@ __attribute__((noinline)) static int copy_inline(struct sim_qp *qp, const struct
 
 __attribute__((noinline)) static bool too_long(const struct sim_qp *qp, uint64_t length)
 {
-	return !qp->device->quirks.message_limit_unchecked || length > SIM_MESSAGE_BYTES_MAX;
+	const struct sim_quirks *quirks = &qp->device->quirks;
+
+	return !quirks->message_lengths_unchecked &&
+	       (!quirks->message_limit_unchecked || length > SIM_MESSAGE_BYTES_MAX);
 }
 
 static int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_send_wqe *wqe)
@@ -196,6 +199,8 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	if (qp->state < IBV_QPS_RTS) {
 		if (qp->device->quirks.posts_ignored_in_wrong_state)
 			return 0;
+		if (qp->device->quirks.refused_posts_name_no_wr)
+			return EINVAL;
 		err = EINVAL;
 	}
 
@@ -231,6 +236,8 @@ int sim_qp_post_recv(struct sim_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 	if (qp->state == IBV_QPS_RESET) {
 		if (qp->device->quirks.posts_ignored_in_wrong_state)
 			return 0;
+		if (qp->device->quirks.refused_posts_name_no_wr)
+			return EINVAL;
 		err = EINVAL;
 	}
 

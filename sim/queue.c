@@ -11,6 +11,15 @@ static uint32_t round_up(uint32_t value, uint32_t unit)
 	return (value + unit - 1) / unit * unit;
 }
 
+uint32_t sim_queue_rounded(uint32_t max_wr)
+{
+	uint32_t slots = 1;
+
+	while (slots <= max_wr)
+		slots *= 2;
+	return slots - 1;
+}
+
 int sim_queue_init(struct sim_queue *queue, uint32_t header_bytes, uint32_t room_bytes,
 		   uint32_t max_wr, uint32_t max_sge)
 {

@@ -29,6 +29,9 @@ struct sim_queue {
 	bool shared;	/* an SRQ's */
 };
 
+/* What a queue of so many WRs holds where sizes round up: 2^n - 1. */
+uint32_t sim_queue_rounded(uint32_t max_wr);
+
 /* Slots with room for a header and SGEs or room_bytes of other data. ENOMEM. */
 int sim_queue_init(struct sim_queue *queue, uint32_t header_bytes, uint32_t room_bytes,
 		   uint32_t max_wr, uint32_t max_sge);

@@ -365,6 +365,12 @@ static void flush(struct sim_qp *qp)
 		sim_qp_flush_recvs(qp);
 }
 
+/* Whether what has begun goes on. */
+static bool drains(const struct sim_qp *qp)
+{
+	return qp->state == IBV_QPS_SQD && !qp->device->quirks.draining_sends_nothing;
+}
+
 bool sim_requester_run(struct sim_qp *qp)
 {
 	unsigned int budget = SIM_BURST_PACKETS;
@@ -373,7 +379,7 @@ bool sim_requester_run(struct sim_qp *qp)
 		flush(qp);
 		return false;
 	}
-	while ((qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) && gate(qp) == GATE_OPEN) {
+	while ((qp->state == IBV_QPS_RTS || drains(qp)) && gate(qp) == GATE_OPEN) {
 		if (budget-- == 0)
 			return true;
 		send_one(qp);

@@ -256,6 +256,13 @@ __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
 	return SIM_ACCEPT;
 }
 
+/* How a receive is told that a window was invalidated. */
+static unsigned int invalidated(const struct sim_qp *qp)
+{
+	return qp->device->quirks.invalidation_told_as_checksum ? IBV_WC_IP_CSUM_OK
+								: IBV_WC_WITH_INV;
+}
+
 static void finish_message(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
 {
 	struct sim_responder *resp = &qp->resp;
@@ -264,7 +271,7 @@ static void finish_message(struct sim_qp *qp, const struct sim_packet *packet, u
 
 	/* No opcode has both. */
 	if (flags & (SIM_OP_IMMDT | SIM_OP_IETH))
-		wc_flags |= flags & SIM_OP_IMMDT ? IBV_WC_WITH_IMM : IBV_WC_WITH_INV;
+		wc_flags |= flags & SIM_OP_IMMDT ? IBV_WC_WITH_IMM : invalidated(qp);
 	if (flags & SIM_OP_COMPLETES) {
 		qp->device->counters.receives_completed++;
 		sim_qp_complete_recv(qp, packet, IBV_WC_SUCCESS,

@@ -69,9 +69,15 @@ static bool attr_fits(const struct sim_device *device, const struct ibv_srq_attr
 	       attr->max_sge <= (uint32_t)limits->max_srq_sge;
 }
 
+static uint32_t size_of(const struct sim_device *device, uint32_t max_wr)
+{
+	return device->quirks.queue_sizes_round_up ? sim_queue_rounded(max_wr) : max_wr;
+}
+
 int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct sim_srq **out)
 {
 	struct sim_srq *srq;
+	uint32_t max_wr;
 	int err;
 
 	if (!attr_fits(device, &init->attr))
@@ -83,11 +89,14 @@ int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct 
 		return ENOMEM;
 	srq->device = device;
 	srq->queue.max_sge = init->attr.max_sge;
-	err = grow(srq, init->attr.max_wr);
+	max_wr = size_of(device, init->attr.max_wr);
+	err = grow(srq, max_wr);
 	if (err) {
 		free(srq);
 		return err;
 	}
+	if (!device->quirks.asked_sizes_told)
+		init->attr.max_wr = max_wr;
 	err = sim_table_insert(&device->srqs, srq, &srq->number);
 	if (err) {
 		free_arrays(srq);
@@ -152,8 +161,10 @@ static int resize(struct sim_srq *srq, uint32_t max_wr)
 {
 	int err = 0;
 
-	if (max_wr < 1 || max_wr < sim_srq_count(srq) ||
-	    max_wr > (uint32_t)srq->device->profile->limits.max_srq_wr)
+	if (max_wr < 1 || max_wr > (uint32_t)srq->device->profile->limits.max_srq_wr)
+		return EINVAL;
+	max_wr = size_of(srq->device, max_wr);
+	if (max_wr < sim_srq_count(srq))
 		return EINVAL;
 	if (max_wr > srq->made)
 		err = grow(srq, max_wr);
@@ -167,7 +178,8 @@ int sim_srq_modify(struct sim_srq *srq, const struct ibv_srq_attr *attr, int att
 	uint32_t max_wr = attr_mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->queue.max_wr;
 	int err;
 
-	if (attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+	if (attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) &&
+	    !srq->device->quirks.unknown_srq_bits_taken)
 		return EINVAL;
 	if ((attr_mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr)
 		return EINVAL;

@@ -81,16 +81,18 @@ static uint16_t ip_checksum(const uint8_t header[20])
 }
 
 /*
- * On RoCEv2 over IPv4 the IPv4 header stands in the last 20 bytes and the first 20 mean nothing, so
- * they may look like IPv6: a header with a right checksum is IPv4 (ibv_create_ah_from_wc(3)).
+ * On RoCEv2 over IPv4 the IPv4 header stands in the last 20 bytes and the first 20 mean nothing. Where
+ * these look like IPv6, a header with a right checksum is IPv4 (ibv_create_ah_from_wc(3)); where they
+ * do not, the checksum is not looked at: Linux drivers/infiniband/core/verbs.c,
+ * ib_get_rdma_header_version.
  */
 static int header_version(const struct ibv_grh *grh)
 {
 	const uint8_t *bytes = (const uint8_t *)grh;
 
-	if (bytes[20] == 0x45 && ip_checksum(bytes + 20) == 0)
-		return 4;
-	return bytes[0] >> 4 == 6 ? 6 : 0;
+	if (bytes[0] >> 4 != 6)
+		return bytes[20] >> 4 == 4 ? 4 : 0;
+	return bytes[20] == 0x45 && ip_checksum(bytes + 20) == 0 ? 4 : 6;
 }
 
 static int fill_ipv4(const uint8_t header[20], struct ibv_global_route *route, union ibv_gid *ours,

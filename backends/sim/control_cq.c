@@ -117,12 +117,14 @@ struct ibv_cq_ex *control_create_cq_ex(struct ibv_context *ibv, struct ibv_cq_in
 {
 	const uint32_t flags =
 		IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+	const struct context *context = context_of(ibv);
 	struct cq *cq;
 
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
 		return say_null(EINVAL, "create_cq_ex: comp_mask 0x%x", attr->comp_mask);
 	if (attr->wc_flags & ~(uint64_t)EXTENDED_WC_FLAGS ||
-	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~flags))
+	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~flags &&
+	     !context->device->engine->quirks.unknown_cq_flags_taken))
 		return say_null(EOPNOTSUPP, "create_cq_ex: wc_flags 0x%llx, flags 0x%x",
 				(unsigned long long)attr->wc_flags, attr->flags);
 	cq = create(ibv, attr);

@@ -59,6 +59,11 @@ static int find_domain(const struct ibv_context *context, const struct ibv_qp_in
 	return parts->pd ? 0 : say(EINVAL, "create_qp: no such PD in this context");
 }
 
+static const struct sim_quirks *quirks_of(const struct ibv_context *context)
+{
+	return &context_of((struct ibv_context *)context)->device->engine->quirks;
+}
+
 /* A target QP has no CQs; an XRC send QP has one, and no receive queue. */
 static int find_parts(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
 		      struct parts *parts)
@@ -79,7 +84,7 @@ static int find_parts(const struct ibv_context *context, const struct ibv_qp_ini
 		return say(EINVAL, "create_qp: no such receive CQ in this context");
 	if (attr->srq) {
 		/* ibv_create_qp(3), Notes: RC and UD. */
-		if (attr->qp_type == IBV_QPT_UC)
+		if (attr->qp_type == IBV_QPT_UC && !quirks_of(context)->srqs_on_uc)
 			return say(EINVAL, "create_qp: a UC QP takes no SRQ");
 		parts->srq = attr->srq->context == context ? srq_of(attr->srq) : NULL;
 		if (!parts->srq || parts->srq->xrcd)

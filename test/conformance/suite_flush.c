@@ -163,6 +163,7 @@ static void flush_frees_the_queue(struct vt *t)
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_SQD));
 	for (i = 0; i < pair->a.cap.max_send_wr; i++)
 		ts_write(&pair->a, .wr_id = i, .length = 8);
+	ts_drained(&pair->a);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
 	ts_connect(&pair->a);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_SQD));

@@ -40,9 +40,9 @@ static void gives_up_after_its_retries(struct vt *t)
 	for (retries = 0; retries < 7; retries++) {
 		vt_row(t, "rnr_retry %u", retries);
 		pair = rnr_pair(t, retries, 1);
+		ts_recv(&pair->a, .wr_id = 3, .length = 100);
 		ts_send(&pair->a, .wr_id = 1, .length = 100);
 		ts_send(&pair->a, .wr_id = 2, .length = 100);
-		ts_recv(&pair->a, .wr_id = 3, .length = 100);
 		ts_failed(t, pair->a.send_cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 		ts_flushed(t, pair->a.send_cq, 2);
 		ts_flushed(t, pair->a.recv_cq, 3);

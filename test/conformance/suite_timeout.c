@@ -316,7 +316,7 @@ static const struct vt_test tests[] = {
 	{"zero_waits_for_ever", SRC_RXE "rxe_qp.c, rxe_qp_from_attr: timeout 0, no timer", 0,
 	 zero_waits_for_ever},
 	{"silent_peer_ends_in_retry_exceeded", SRC_QIB "qib_rc.c, qib_restart_rc: RETRY_EXC_ERR", 0,
-	 silent_peer_ends_in_retry_exceeded},
+	 silent_peer_ends_in_retry_exceeded, VT_MAY_MISADDRESS},
 	{"every_operation_times_out", SRC_QIB "qib_rc.c, qib_restart_rc: RETRY_EXC_ERR",
 	 VT_NEEDS_ATOMICS, every_operation_times_out},
 	{"peer_in_rtr_answers", SRC_STATE_OPS ": RTR", 0, peer_in_rtr_answers},

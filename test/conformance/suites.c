@@ -9,7 +9,7 @@ extern const struct vt_suite vt_suite_infiniband, vt_suite_roce, vt_suite_counte
 	vt_suite_moderation;
 extern const struct vt_suite vt_suite_srq, vt_suite_xrc, vt_suite_window, vt_suite_region,
 	vt_suite_cq_ex, vt_suite_wr, vt_suite_mcast, vt_suite_ports, vt_suite_domain,
-	vt_suite_limits, vt_suite_misuse, vt_suite_quirks;
+	vt_suite_limits, vt_suite_misuse, vt_suite_quirks, vt_suite_quirks_rxe;
 
 const struct vt_suite *const vt_suites[] = {
 	&vt_suite_objects,
@@ -43,5 +43,6 @@ const struct vt_suite *const vt_suites[] = {
 	&vt_suite_limits,
 	&vt_suite_misuse,
 	&vt_suite_quirks,
+	&vt_suite_quirks_rxe,
 	NULL,
 };
