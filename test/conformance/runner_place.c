@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "runner.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <verbena/error.h>
 #include <verbena/verbs.h>
 
@@ -36,16 +39,85 @@ static uint8_t active_port(struct ibv_context *ctx)
 	return 0;
 }
 
+/* Whether the port has an address to connect from. */
+static bool has_address(struct ibv_context *ctx, uint8_t port)
+{
+	struct ibv_port_attr attr;
+	struct ibv_gid_entry entry;
+
+	if (vb_query_port(ctx, port, &attr, sizeof(attr)) ||
+	    attr.link_layer != IBV_LINK_LAYER_ETHERNET)
+		return true;
+	for (int i = 0; i < attr.gid_tbl_len; i++)
+		if (!vb_query_gid_ex(ctx, port, i, &entry, 0, sizeof(entry)) &&
+		    entry.gid_type == IBV_GID_TYPE_ROCE_V2)
+			return true;
+	return false;
+}
+
+#define REGISTERED_BYTES (1024 * 1024)
+
+/* Whether memory can be registered as the tests do. */
+static bool can_register(struct ibv_context *ctx)
+{
+	struct ibv_pd *pd = vb_alloc_pd(ctx);
+	void *memory = malloc(REGISTERED_BYTES);
+	struct ibv_mr *mr = NULL;
+	int error = 0;
+
+	if (pd && memory) {
+		mr = vb_reg_mr(pd, memory, REGISTERED_BYTES, IBV_ACCESS_LOCAL_WRITE);
+		error = errno;
+	}
+	if (mr)
+		vb_dereg_mr(mr);
+	free(memory);
+	if (pd)
+		vb_dealloc_pd(pd);
+	errno = error;
+	return mr != NULL;
+}
+
+static void no_open(struct ibv_device *device, char *error)
+{
+	const char *name = vb_get_device_name(device);
+	int reason = errno;
+	char path[64 + IBV_SYSFS_NAME_MAX];
+
+	snprintf(path, sizeof(path), "/dev/infiniband/%s", device->dev_name);
+	if (access(path, F_OK) == 0 && access(path, R_OK | W_OK) != 0)
+		snprintf(error, VT_LINE_MAX,
+			 "device %s cannot be opened: no permission on %s: run as root, or have "
+			 "its owner allow you to read and write it",
+			 name, path);
+	else
+		snprintf(error, VT_LINE_MAX, "device %s cannot be opened: %s%s%s", name,
+			 strerror(reason), vb_last_error()[0] ? ": " : "", vb_last_error());
+}
+
+static void no_memory(const char *name, char *error)
+{
+	int reason = errno;
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_MEMLOCK, &limit);
+	snprintf(error, VT_LINE_MAX,
+		 "device %s cannot register %d KiB of memory (%s), and %llu KiB may be locked: "
+		 "raise "
+		 "the limit (ulimit -l unlimited, or memlock in /etc/security/limits.conf)",
+		 name, REGISTERED_BYTES / 1024, strerror(reason),
+		 (unsigned long long)limit.rlim_cur / 1024);
+}
+
 /* Opens the device to see whether a test could; the active port, or 0 with an error. */
 static uint8_t try_device(struct ibv_device *device, char *error)
 {
 	struct ibv_context *ctx = vb_open_device(device);
+	const char *name = vb_get_device_name(device);
 	uint8_t port;
 
 	if (!ctx) {
-		snprintf(error, VT_LINE_MAX, "device %s cannot be opened: %s%s%s",
-			 vb_get_device_name(device), strerror(errno),
-			 vb_last_error()[0] ? ": " : "", vb_last_error());
+		no_open(device, error);
 		return 0;
 	}
 	port = active_port(ctx);
@@ -53,9 +125,16 @@ static uint8_t try_device(struct ibv_device *device, char *error)
 		snprintf(error, VT_LINE_MAX,
 			 "device %s has no active port: bring its network interface or subnet "
 			 "manager up",
-			 vb_get_device_name(device));
+			 name);
+	else if (!has_address(ctx, port))
+		snprintf(error, VT_LINE_MAX,
+			 "port %u of device %s has no RoCE v2 GID: give its network interface an "
+			 "IP address",
+			 port, name);
+	else if (!can_register(ctx))
+		no_memory(name, error);
 	vb_close_device(ctx);
-	return port;
+	return error[0] ? 0 : port;
 }
 
 static void no_device(const struct vt_options *options, char *error)

@@ -404,6 +404,7 @@ static void slots_come_back_by_start_poll(struct vt *t)
 		for (i = 1; i <= pair->a.cap.max_send_wr; i++)
 			ts_write(&pair->a, .wr_id = i, .length = 8,
 				 .unsignalled = i < pair->a.cap.max_send_wr);
+		ts_settle(t);
 		VT_ERRNO(t, ts_post(&pair->a, &(struct ts_wr){.opcode = IBV_WR_RDMA_WRITE}),
 			 ENOMEM);
 		start(t, cq);
