@@ -11,6 +11,7 @@ extern const struct vt_suite vt_suite_srq, vt_suite_xrc, vt_suite_window, vt_sui
 	vt_suite_cq_ex, vt_suite_wr, vt_suite_mcast, vt_suite_ports, vt_suite_domain,
 	vt_suite_limits, vt_suite_misuse, vt_suite_quirks, vt_suite_quirks_rxe;
 
+/* clang-format off */
 const struct vt_suite *const vt_suites[] = {
 	&vt_suite_objects,
 	&vt_suite_memory,
@@ -46,3 +47,4 @@ const struct vt_suite *const vt_suites[] = {
 	&vt_suite_quirks_rxe,
 	NULL,
 };
+/* clang-format on */
