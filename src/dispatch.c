@@ -22,6 +22,7 @@ struct thread {
 	const char *verb;		 /* the present verb, NULL between verbs */
 	const struct vb_backend *slot;	 /* its backend, &stubs where there is none */
 	bool said;			 /* dispatch_say() spoke for it */
+	int err;			 /* of the last failure */
 	const struct vb_backend *source; /* who explains the last failure; NULL: the sentence */
 	char sentence[SENTENCE_BYTES];
 };
@@ -124,6 +125,7 @@ static void note_failure(int err)
 {
 	const char *why;
 
+	self.err = err;
 	if (self.said)
 		return;
 	why = self.slot->last_error ? self.slot->last_error() : NULL;
@@ -183,6 +185,17 @@ ssize_t leave_negated(ssize_t answer)
 	return answer;
 }
 
+int dispatch_err(void)
+{
+	return self.err;
+}
+
+void dispatch_fail(int err, const char *sentence)
+{
+	dispatch_say("%s", sentence);
+	self.err = err;
+}
+
 const char *vb_last_error(void)
 {
 	const char *why = self.source ? self.source->last_error() : self.sentence;
@@ -197,7 +210,7 @@ const struct vb_backend *vb_find_backend(const char *name)
 	leave();
 	if (slot != &stubs)
 		return slot;
-	errno = EINVAL;
+	self.err = errno = EINVAL;
 	return NULL;
 }
 
@@ -218,7 +231,7 @@ const struct vb_backend *vb_context_backend(const struct ibv_context *context)
 	leave();
 	if (slot != &stubs)
 		return slot;
-	errno = EINVAL;
+	self.err = errno = EINVAL;
 	return NULL;
 }
 
@@ -229,6 +242,6 @@ const struct vb_backend *vb_device_backend(const struct ibv_device *device)
 	leave();
 	if (slot != &stubs)
 		return slot;
-	errno = EINVAL;
+	self.err = errno = EINVAL;
 	return NULL;
 }

@@ -38,6 +38,12 @@ void leave(void);
 /* Says in a sentence why the present verb fails, instead of the backend. */
 void dispatch_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Notes a failure outside of any verb, with its sentence, which must not be vb_last_error(). */
+void dispatch_fail(int err, const char *sentence);
+
+/* The errno of the last failure; 0 where nothing failed yet. */
+int dispatch_err(void);
+
 /*
  * For a stub, with its __func__: says that the verb is refused, unless it was said already, and
  * returns the errno: EINVAL where enter() found no backend, else EOPNOTSUPP.

@@ -138,25 +138,58 @@ bool driver_has_others(struct vb_sim *world)
 	return driver->thread_count > (place_of_self(driver) >= 0 ? 1u : 0u);
 }
 
+/* Time stops at until_ns, whoever moves it, while the runner is in the list. */
+static void runner_add(struct driver *driver, struct driver_runner *runner, uint64_t until_ns)
+{
+	*runner = (struct driver_runner){.until_ns = until_ns, .next = driver->runners};
+	driver->runners = runner;
+}
+
+static void runner_remove(struct driver *driver, const struct driver_runner *runner)
+{
+	struct driver_runner **at = &driver->runners;
+
+	while (*at != runner)
+		at = &(*at)->next;
+	*at = runner->next;
+}
+
 int driver_run(struct vb_sim *world, uint64_t duration_ns)
 {
 	struct driver *driver = &world->driver;
-	struct driver_runner self = {.next = driver->runners};
-	struct driver_runner **at;
+	struct driver_runner self;
+	uint64_t until_ns;
 
 	if (driver->real)
 		return say(EINVAL, "vb_sim_run: the world has the real clock");
-	self.until_ns = sim_world_now_ns(world->engine) + duration_ns;
-	if (self.until_ns < duration_ns)
-		self.until_ns = SIM_NEVER - 1;
-	driver->runners = &self;
+	until_ns = sim_world_now_ns(world->engine) + duration_ns;
+	if (until_ns < duration_ns)
+		until_ns = SIM_NEVER - 1;
+	runner_add(driver, &self, until_ns);
 	run_instant(world);
-	while (sim_world_now_ns(world->engine) < self.until_ns)
+	while (sim_world_now_ns(world->engine) < until_ns)
 		let_time_pass(world);
-	for (at = &driver->runners; *at != &self;)
-		at = &(*at)->next;
-	*at = self.next;
+	runner_remove(driver, &self);
 	return 0;
+}
+
+int driver_wait_until(struct vb_sim *world, driver_ready *ready, const void *arg, uint64_t until_ns)
+{
+	struct driver_runner self;
+	int err = -1;
+
+	runner_add(&world->driver, &self, until_ns);
+	while (err < 0) {
+		run_instant(world);
+		if (ready(arg))
+			err = 0;
+		else if (sim_world_now_ns(world->engine) >= until_ns)
+			err = ETIMEDOUT;
+		else if (!let_time_pass(world))
+			err = EDEADLK;
+	}
+	runner_remove(&world->driver, &self);
+	return err;
 }
 
 int driver_enter(struct vb_sim *world)

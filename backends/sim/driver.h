@@ -56,6 +56,10 @@ void driver_step(struct vb_sim *world, driver_ready *ready, const void *arg);
 /* Waits until ready; EDEADLK where nothing can come (virtual clock). */
 int driver_wait(struct vb_sim *world, driver_ready *ready, const void *arg);
 
+/* Virtual clock: as driver_wait(), but not beyond a time: ETIMEDOUT. SIM_NEVER is no limit. */
+int driver_wait_until(struct vb_sim *world, driver_ready *ready, const void *arg,
+		      uint64_t until_ns);
+
 /* As driver_wait(), for what only another thread can do: EDEADLK at once where there is none. */
 int driver_wait_for_others(struct vb_sim *world, driver_ready *ready, const void *arg);
 

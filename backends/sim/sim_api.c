@@ -58,6 +58,60 @@ uint64_t vb_sim_now_ns(struct vb_sim *sim)
 	return now_ns;
 }
 
+enum vb_sim_clock vb_sim_clock_of(struct vb_sim *sim)
+{
+	struct vb_sim *world = world_or_default(sim);
+
+	return world && world->driver.real ? VB_SIM_CLOCK_REAL : VB_SIM_CLOCK_VIRTUAL;
+}
+
+/* Its owner may destroy the CQ meanwhile; then cq_of() finds none. */
+static bool is_pollable(const void *arg)
+{
+	const struct cq *cq = cq_of((struct ibv_cq *)arg);
+
+	return !cq || sim_cq_count(cq->engine) || cq->engine->overrun;
+}
+
+static int wait_cq(struct vb_sim *world, struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc,
+		   uint64_t timeout_ns)
+{
+	uint64_t until_ns = sim_world_now_ns(world->engine) + timeout_ns;
+	const struct cq *cq;
+	int err, taken;
+
+	if (world->driver.real)
+		return say_minus(EINVAL, "vb_sim_wait_cq: the world has the real clock");
+	if (!cq_of(ibv) || num_entries < 1)
+		return say_minus(EINVAL, "vb_sim_wait_cq: no such CQ, or no room");
+	if (until_ns < timeout_ns)
+		until_ns = VB_SIM_NEVER;
+	err = driver_wait_until(world, is_pollable, ibv, until_ns);
+	if (err == ETIMEDOUT)
+		return 0;
+	if (err)
+		return say_minus(
+			err, "vb_sim_wait_cq: CQ %u: nothing can come; no timer or packet is due",
+			ibv->handle);
+	cq = cq_of(ibv);
+	taken = cq ? sim_cq_poll(cq->engine, num_entries, wc) : -1;
+	return taken < 0 ? say_minus(EIO, "vb_sim_wait_cq: the CQ has overrun, or is gone") : taken;
+}
+
+int vb_sim_wait_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns)
+{
+	struct vb_sim *world = vb_sim_of(cq ? cq->context : NULL);
+	bool locked;
+	int taken;
+
+	if (!world)
+		return say_minus(EINVAL, "vb_sim_wait_cq: not a simulated CQ");
+	locked = world_lock(world);
+	taken = wait_cq(world, cq, num_entries, wc, timeout_ns);
+	world_unlock(world, locked);
+	return taken;
+}
+
 uint64_t vb_sim_next_ns(struct vb_sim *sim)
 {
 	struct vb_sim *world = world_or_default(sim);

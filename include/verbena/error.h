@@ -19,6 +19,30 @@ extern "C" {
  */
 const char *vb_last_error(void);
 
+/*
+ * What sort of failure it was, as the libraries over ibverbs sort them: where to look for the
+ * remedy.
+ */
+enum vb_error_kind {
+	VB_ERROR_NONE,		/* nothing failed */
+	VB_ERROR_INVALID_INPUT, /* an argument, a setting, or what a peer sent */
+	VB_ERROR_RESOURCE,	/* memory, descriptors, room in a queue, an object in use */
+	VB_ERROR_PERMISSION,	/* this user may not, or this key does not allow it */
+	VB_ERROR_DRIVER,	/* all else: the device, its driver, the network, the peer */
+};
+
+/* The kind of an errno value; 0 is VB_ERROR_NONE. Pure; needs no device. */
+enum vb_error_kind vb_error_kind(int err);
+
+/* "invalid input", "resource", "permission", "driver"; "no error" for all else. Constant. */
+const char *vb_error_kind_str(enum vb_error_kind kind);
+
+/*
+ * The kind of the failure that vb_last_error() describes. The functions of <verbena/connect.h> and
+ * <verbena/channel.h> also begin their sentences with it. Thread-safe; does not touch errno.
+ */
+enum vb_error_kind vb_last_error_kind(void);
+
 #ifdef __cplusplus
 }
 #endif

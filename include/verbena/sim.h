@@ -114,6 +114,18 @@ struct ibv_device **vb_sim_device_list(struct vb_sim *sim, int *num_devices);
 /* The world's time in nanoseconds since it was made. */
 uint64_t vb_sim_now_ns(struct vb_sim *sim);
 
+/* Which clock the world has. */
+enum vb_sim_clock vb_sim_clock_of(struct vb_sim *sim);
+
+/*
+ * Waits on a virtual clock: takes at most num_entries completions of cq, running the world until
+ * there is one or until timeout_ns have gone by (VB_SIM_NEVER: no limit). Time goes no further than
+ * that, unlike with an empty poll, which goes to the next event. Returns how many were taken; 0
+ * when the time is over; -1 with errno: EDEADLK where nothing can come, EIO for a CQ that has
+ * overrun, EINVAL for one that is not simulated or whose world has the real clock.
+ */
+int vb_sim_wait_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns);
+
 /* When the next thing happens of itself (a timer, a packet's arrival); VB_SIM_NEVER for nothing. */
 uint64_t vb_sim_next_ns(struct vb_sim *sim);
 
