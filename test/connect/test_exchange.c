@@ -157,7 +157,7 @@ void test_strangers_harm_nobody(void)
 
 	fds[0] = stranger(NULL, 0);
 	fds[1] = stranger("VBX\1", 4);
-	fds[2] = stranger("GET / HTTP/1.1\r\nHost: verbena\r\n\r\n", 35);
+	fds[2] = stranger("GET / HTTP/1.1\r\nHost: verbena\r\n\r\n", 33);
 	close(stranger("VBX", 3));
 	fill(callers, places, 300);
 	call_all(callers);

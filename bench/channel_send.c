@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a message through a channel costs, beside the bare verbs: a receive posted, a send posted,
+ * and both awaited, one message at a time, on the same two nodes.
+ */
+#include "bench.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <verbena/channel.h>
+
+struct run {
+	uint64_t size, count, only;
+	struct vb_device *device[2];
+	struct vb_group *group[2];
+	struct vb_region *region[2];
+	struct vb_channel *channel[2];
+};
+
+static void *need(const char *what, void *object)
+{
+	if (!object)
+		bench_fail(what, errno);
+	return object;
+}
+
+static void check(const char *what, int err)
+{
+	if (err)
+		bench_fail(what, err);
+}
+
+static void set_up(struct run *run)
+{
+	static const char *const names[] = {"sim0", "sim1"};
+
+	for (int i = 0; i < 2; i++) {
+		run->device[i] =
+			need("device", vb_device_open_named("sim", names[i], 0, VB_GID_INDEX_ANY));
+		run->group[i] = need("group", vb_group_open(run->device[i], NULL));
+		run->region[i] = need("region", vb_group_alloc(run->group[i], run->size));
+		run->channel[i] = need("channel", vb_channel_prepare(run->group[i], NULL));
+	}
+	check("connect", vb_channel_connect_pair(run->channel[0], run->channel[1]));
+}
+
+static void close_all(struct run *run)
+{
+	for (int i = 0; i < 2; i++) {
+		check("channel", vb_channel_close(run->channel[i]));
+		check("region", vb_region_free(run->region[i]));
+		check("group", vb_group_close(run->group[i]));
+		check("device", vb_device_close(run->device[i]));
+	}
+}
+
+static void by_channel(struct run *run)
+{
+	const struct vb_slice from = {run->region[0], 0, (uint32_t)run->size};
+	const struct vb_slice into = {run->region[1], 0, (uint32_t)run->size};
+	struct vb_work sent, received;
+
+	for (uint64_t i = 0; i < run->count; i++) {
+		check("receive", vb_channel_receive(run->channel[1], &into, &received));
+		check("send", vb_channel_send(run->channel[0], &from, &sent));
+		check("received", vb_work_wait(received, VB_FOREVER, NULL));
+		check("sent", vb_work_wait(sent, VB_FOREVER, NULL));
+	}
+}
+
+static void poll_one(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+	int taken;
+
+	while (!(taken = ibv_poll_cq(cq, 1, &wc)))
+		;
+	if (taken < 0 || wc.status != IBV_WC_SUCCESS)
+		bench_fail("poll_cq", EIO);
+}
+
+static void by_verbs(struct run *run)
+{
+	struct ibv_sge sges[2];
+	struct ibv_recv_wr *bad_recv, recv = {.sg_list = &sges[1], .num_sge = 1};
+	struct ibv_send_wr *bad_send, send = {.sg_list = &sges[0],
+					      .num_sge = 1,
+					      .opcode = IBV_WR_SEND,
+					      .send_flags = IBV_SEND_SIGNALED};
+
+	for (int i = 0; i < 2; i++)
+		sges[i] = (struct ibv_sge){(uintptr_t)run->region[i]->addr, (uint32_t)run->size,
+					   run->region[i]->mr->lkey};
+	for (uint64_t i = 0; i < run->count; i++) {
+		check("post_recv", ibv_post_recv(vb_channel_qp(run->channel[1]), &recv, &bad_recv));
+		check("post_send", ibv_post_send(vb_channel_qp(run->channel[0]), &send, &bad_send));
+		poll_one(vb_group_cq(run->group[1])->cq);
+		poll_one(vb_group_cq(run->group[0])->cq);
+	}
+}
+
+static double each_ns(struct run *run, void (*way)(struct run *run))
+{
+	uint64_t began_ns = bench_now_ns();
+
+	way(run);
+	return (double)(bench_now_ns() - began_ns) / (double)run->count;
+}
+
+int main(int argc, char **argv)
+{
+	struct run run = {.size = 64, .count = 1000000};
+	const struct bench_option options[] = {
+		{"--size", "bytes of a message", &run.size, 1, 1 << 20, NULL},
+		{"--count", "messages", &run.count, 1, UINT64_C(1) << 40, NULL},
+		{"--only", "1: the channel alone, 2: the verbs alone", &run.only, 0, 2, NULL},
+		{0},
+	};
+	double channel_ns = 0, verbs_ns = 0;
+
+	bench_options(argc, argv, "What a message through a channel costs.", options);
+	set_up(&run);
+	if (run.only != 2)
+		channel_ns = each_ns(&run, by_channel);
+	if (run.only != 1)
+		verbs_ns = each_ns(&run, by_verbs);
+	printf("channel_send: %" PRIu64 " messages of %" PRIu64 " bytes, one at a time\n",
+	       run.count, run.size);
+	printf("speed: %.1f ns each; reference: %.1f ns by the bare verbs\n", channel_ns, verbs_ns);
+	if (!run.only)
+		printf("ratio: %.2f\n", channel_ns / verbs_ns);
+	close_all(&run);
+	return 0;
+}
