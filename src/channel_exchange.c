@@ -119,10 +119,10 @@ static int resolve(const char *host, uint16_t port, int flags, struct addrinfo *
 
 	snprintf(service, sizeof(service), "%u", port);
 	code = getaddrinfo(host, service, &hints, found);
-	if (code)
-		return fail(EINVAL, "exchange: host %s: %s", host ? host : "(any)",
-			    gai_strerror(code));
-	return 0;
+	if (!code)
+		return 0;
+	fail(EINVAL, "exchange: host %s: %s", host ? host : "(any)", gai_strerror(code));
+	return EINVAL;
 }
 
 static int listen_at(const struct addrinfo *address, int *fd)

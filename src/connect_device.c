@@ -43,7 +43,7 @@ struct vb_devices *vb_devices_get(const char *backend)
 		fail_because(errno, "devices");
 		return NULL;
 	}
-	devices = malloc(sizeof(*devices) + (size_t)count * sizeof(devices->info[0]));
+	devices = calloc(1, sizeof(*devices) + (size_t)count * sizeof(devices->info[0]));
 	if (!devices) {
 		vb_free_device_list(list);
 		fail(ENOMEM, "devices: no memory for a list of %d", count);

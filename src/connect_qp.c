@@ -90,14 +90,14 @@ static int prepare(struct vb_device *device, struct ibv_pd *pd, struct ibv_cq *s
 {
 	struct vb_endpoint *endpoint = &prepared->endpoint;
 	struct vb_qp_config *config = &prepared->config;
-	struct ibv_port_attr port;
+	struct ibv_port_attr port = {0};
 	int err = qp_config_check(config);
 
 	if (!err)
 		err = read_port(device, config, &port, &endpoint->gid);
 	if (!err)
 		err = create(pd, send_cq, recv_cq, prepared);
-	if (err)
+	if (err || !prepared->qp)
 		return err;
 	endpoint->qpn = prepared->qp->qp_num;
 	endpoint->lid = port.lid;
@@ -259,9 +259,9 @@ struct ibv_ah *vb_endpoint_ah(struct vb_device *device, struct ibv_pd *pd,
 			      const struct vb_qp_config *config, const struct vb_endpoint *remote)
 {
 	struct vb_qp_config own;
-	struct ibv_port_attr port;
+	struct ibv_port_attr port = {0};
 	struct ibv_ah_attr attr;
-	union ibv_gid gid;
+	union ibv_gid gid = {0};
 	struct ibv_ah *ah;
 	int err;
 
