@@ -128,6 +128,7 @@ static int resolve(const char *host, uint16_t port, int flags, struct addrinfo *
 static int listen_at(const struct addrinfo *address, int *fd)
 {
 	const int on = 1;
+	int err;
 
 	*fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (*fd < 0)
@@ -135,18 +136,23 @@ static int listen_at(const struct addrinfo *address, int *fd)
 	setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (!bind(*fd, address->ai_addr, address->ai_addrlen) && !listen(*fd, SOMAXCONN))
 		return 0;
+	err = errno;
 	close(*fd);
-	return errno;
+	return err;
 }
 
 static uint16_t port_of(int fd)
 {
-	struct sockaddr_storage name = {0};
+	union {
+		struct sockaddr any;
+		struct sockaddr_in v4;
+		struct sockaddr_in6 v6;
+	} name = {.v6 = {0}};
 	socklen_t length = sizeof(name);
 
-	getsockname(fd, (struct sockaddr *)&name, &length);
-	return be16toh(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-						  : ((struct sockaddr_in *)&name)->sin_port);
+	if (getsockname(fd, &name.any, &length))
+		return 0;
+	return be16toh(name.any.sa_family == AF_INET6 ? name.v6.sin6_port : name.v4.sin_port);
 }
 
 int vb_tcp_listen(const char *host, uint16_t *port)
