@@ -330,7 +330,8 @@ vb_exchange_fn vb_exchange_board;
 
 struct vb_board;
 
-/* A board for the exchanges of size nodes. Ended by vb_board_close() when all have returned. */
+/* A board for the exchanges of size nodes. Ended by vb_board_close() when all have returned. After
+ * an exchange that timed out it is good only for that. */
 struct vb_board *vb_board_open(unsigned int size);
 void vb_board_close(struct vb_board *board);
 
