@@ -4,6 +4,7 @@
  */
 #include "test/support/support.h"
 
+#include <fcntl.h>
 #include <time.h>
 #include <verbena/sim.h>
 
@@ -180,7 +181,10 @@ void ts_no_event_at(struct vt *t, struct vt_at at, struct vt_node *node)
 void ts_drain_events(struct vt_node *node)
 {
 	struct ibv_async_event event;
+	int fd = node->ctx->async_fd;
 
+	/* A test that made no pair yet has it blocking still. */
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	while (!vb_get_async_event(node->ctx, &event))
 		vb_ack_async_event(&event);
 }
