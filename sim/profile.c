@@ -141,11 +141,6 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 	return NULL;
 }
 
-#define SPEC_CAPS                                                                                  \
-	(IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
-	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |               \
-	 IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC)
-
 /* As `ibv_devinfo -v` prints them on rxe, but for max_qp and max_srq, which our tables bound. */
 #define RXE_LIMITS                                                                               \
 	{                                                                                        \
@@ -262,7 +257,11 @@ static const struct sim_profile profiles[] = {
 				.vendor_part_id = 4119,
 				.max_qp = 131072,
 				.max_qp_wr = 32768,
-				.device_cap_flags = SPEC_CAPS,
+				.device_cap_flags =
+					IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
+					IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
+					IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+					IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC,
 				.max_sge = 30,
 				.max_sge_rd = 30,
 				.max_cq = 262144,
@@ -276,7 +275,7 @@ static const struct sim_profile profiles[] = {
 				.max_mw = 524287,
 				.max_mcast_grp = 8192,
 				.max_mcast_qp_attach = 240,
-				.max_total_mcast_qp_attach = 503808,
+				.max_total_mcast_qp_attach = 8192 * 240,
 				.max_ah = 262144,
 				.max_srq = 262143,
 				.max_srq_wr = 32767,

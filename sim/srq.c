@@ -159,9 +159,11 @@ int sim_srq_destroy(struct sim_srq *srq)
 
 static int resize(struct sim_srq *srq, uint32_t max_wr)
 {
+	const struct ibv_device_attr *limits = &srq->device->profile->limits;
 	int err = 0;
 
-	if (max_wr < 1 || max_wr > (uint32_t)srq->device->profile->limits.max_srq_wr)
+	if (!(limits->device_cap_flags & IBV_DEVICE_SRQ_RESIZE) || max_wr < 1 ||
+	    max_wr > (uint32_t)limits->max_srq_wr)
 		return EINVAL;
 	max_wr = size_of(srq->device, max_wr);
 	if (max_wr < sim_srq_count(srq))

@@ -94,6 +94,8 @@ void test_post_recv_on_a_qp_with_an_srq_is_refused(void)
 
 	TEST_ASSERT_EQUAL_INT(EINVAL, ibv_post_recv(to, &wr, &bad));
 	TEST_ASSERT_EQUAL_PTR(&wr, bad);
+	wr = (struct ibv_recv_wr){0}; /* no SGE that would be one too many */
+	TEST_ASSERT_EQUAL_INT(EINVAL, ibv_post_recv(to, &wr, &bad));
 }
 
 /* ibv_destroy_srq(3): fails while a QP uses it. */

@@ -192,6 +192,25 @@ void test_bindings_may_follow_one_another(void)
 	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, write_to(first, 0));
 }
 
+/* As ibv_post_send(3) does; the window keeps its key. */
+void test_a_binding_needs_room(void)
+{
+	struct ibv_mw *mw = B.alloc_mw(b.pd, IBV_MW_TYPE_1);
+	uint32_t rkey;
+	int posted = 0, err;
+
+	while (!(err = bind_1(mw, 0, 64)))
+		TEST_ASSERT_TRUE(++posted < 1000);
+	TEST_ASSERT_EQUAL_INT(ENOMEM, err);
+	TEST_ASSERT_TRUE(posted > 0);
+	rkey = mw->rkey;
+	TEST_ASSERT_EQUAL_INT(ENOMEM, bind_1(mw, 0, 64));
+	TEST_ASSERT_EQUAL_UINT32(rkey, mw->rkey);
+	while (posted--)
+		expect_wc(&b, 5, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, write_to(rkey, 0));
+}
+
 /* --- ibv_rereg_mr(3) --- */
 
 void test_rereg_changes_range_access_and_pd(void)

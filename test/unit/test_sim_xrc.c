@@ -194,3 +194,16 @@ void test_what_a_type_needs_is_checked(void)
 	attr.send_ops_flags = IBV_QP_EX_WITH_SEND;
 	expect_null(EINVAL, B.create_qp_ex(a.context, &attr));
 }
+
+/* Neither has a receive queue: ibv_create_qp_ex(3); EINVAL: unsourced. */
+void test_post_recv_is_refused(void)
+{
+	struct ibv_qp *const qps[] = {from, to};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct ibv_recv_wr *bad = NULL, wr = {0};
+
+		TEST_ASSERT_EQUAL_INT(EINVAL, ibv_post_recv(qps[i], &wr, &bad));
+		TEST_ASSERT_EQUAL_PTR(&wr, bad);
+	}
+}
