@@ -67,6 +67,108 @@ void test_configurations_that_cannot_be(void)
 	TEST_ASSERT_NULL(engine.world->devices);
 }
 
+/* The last that fit, and the names just within and just beyond. */
+void test_configurations_at_their_bounds(void)
+{
+	const union ibv_gid gid = engine_gid(1);
+	static const uint16_t pkeys[SIM_PKEYS_MAX] = {0xffff, [SIM_PKEYS_MAX - 1] = 0x8001};
+	union ibv_gid gids[SIM_GIDS_MAX - 1];
+	char name[SIM_NAME_MAX + 1] = {0};
+	struct sim_device_config config = good(&gid);
+	struct sim_device *device;
+
+	for (unsigned int i = 0; i < SIM_GIDS_MAX - 1; i++)
+		gids[i] = engine_gid((uint8_t)(i + 1));
+	config.port_count = SIM_PORTS_MAX;
+	config.mtu = IBV_MTU_256;
+	config.gid_count = SIM_GIDS_MAX - 1;
+	config.gids = gids;
+	config.pkey_count = SIM_PKEYS_MAX;
+	config.pkeys = pkeys;
+	memset(name, 'n', SIM_NAME_MAX - 1);
+	config.name = name;
+	TEST_ASSERT_EQUAL_INT(0, sim_device_create(engine.world, &config, NULL, &device));
+	TEST_ASSERT_NOT_NULL(sim_device_port(device, SIM_PORTS_MAX));
+	TEST_ASSERT_EQUAL_UINT(SIM_GIDS_MAX, sim_device_port(device, 1)->gid_count);
+	TEST_ASSERT_EQUAL_HEX16(0x8001, sim_device_port(device, 1)->pkeys[SIM_PKEYS_MAX - 1]);
+	TEST_ASSERT_EQUAL_STRING(name, device->name);
+	name[SIM_NAME_MAX - 1] = 'n';
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_create(engine.world, &config, NULL, &device));
+}
+
+/* A full table: what lies behind it is no GID. */
+void test_gid_index_behind_a_full_table(void)
+{
+	const union ibv_gid gid = {
+		.raw = {0xfd, [15] = 7}}; /* what lies there is not IPv4 either */
+	struct sim_device *device = engine_add_device(&engine, "one", 1, &gid);
+	struct ibv_ah_attr attr = {.port_num = 1, .is_global = 1, .grh.dgid = gid};
+	struct sim_path path;
+
+	TEST_ASSERT_EQUAL_INT(0,
+			      sim_port_set_gid(sim_device_port(device, 1), SIM_GIDS_MAX - 1, &gid));
+	attr.grh.sgid_index = SIM_GIDS_MAX - 1;
+	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(device, &attr, &path));
+	attr.grh.sgid_index = SIM_GIDS_MAX;
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
+}
+
+/* The table grows to the highest index that was set, and no further than its room. */
+void test_a_gid_behind_the_last(void)
+{
+	const union ibv_gid gid = engine_gid(7), other = engine_gid(8);
+	struct sim_port *port = sim_device_port(engine_add_device(&engine, "one", 1, &gid), 1);
+
+	TEST_ASSERT_EQUAL_UINT(2, port->gid_count);
+	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(port, 1, &other));
+	TEST_ASSERT_EQUAL_UINT(2, port->gid_count);
+	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(port, 2, &other));
+	TEST_ASSERT_EQUAL_UINT(3, port->gid_count);
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_port_set_gid(port, SIM_GIDS_MAX, &other));
+	TEST_ASSERT_EQUAL_UINT(3, port->gid_count);
+}
+
+/* A new P_Key reaches the QPs of that port and index, and no others. */
+void test_a_pkey_reaches_its_qps(void)
+{
+	static const struct {
+		unsigned int port, index;
+		bool changes;
+	} rows[] = {{1, 0, true}, {1, 1, false}, {2, 0, false}};
+	const union ibv_gid gid = engine_gid(7);
+	struct sim_device *device = engine_add_device(&engine, "one", 2, &gid);
+	struct sim_port *port = sim_device_port(device, 1);
+	struct sim_qp_init init = {.type = IBV_QPT_XRC_RECV};
+	struct sim_qp *qps[3];
+
+	for (unsigned int i = 0; i < 3; i++) {
+		TEST_ASSERT_EQUAL_INT(0, sim_qp_create(device, &init, &qps[i]));
+		qps[i]->port_num = (uint8_t)rows[i].port;
+		qps[i]->pkey_index = (uint16_t)rows[i].index;
+		qps[i]->pkey = 0xffff;
+	}
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_port_set_pkey(port, port->pkey_count, 0x8001));
+	TEST_ASSERT_EQUAL_INT(0, sim_port_set_pkey(port, 0, 0x8001));
+	for (unsigned int i = 0; i < 3; i++) {
+		TEST_ASSERT_EQUAL_HEX16(rows[i].changes ? 0x8001 : 0xffff, qps[i]->pkey);
+		sim_qp_destroy(qps[i]);
+	}
+}
+
+/* ibv_close_xrcd(3): fails while it is used; EBUSY: unsourced. */
+void test_a_domain_in_use_stays(void)
+{
+	const union ibv_gid gid = engine_gid(7);
+	struct sim_device *device = engine_add_device(&engine, "one", 1, &gid);
+	struct sim_xrcd *xrcd;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_xrcd_create(device, &xrcd));
+	xrcd->users = 1;
+	TEST_ASSERT_EQUAL_INT(EBUSY, sim_xrcd_destroy(xrcd));
+	xrcd->users = 0;
+	TEST_ASSERT_EQUAL_INT(0, sim_xrcd_destroy(xrcd));
+}
+
 /* RFC 4291: fe80::/64 and the MAC with ff:fe in its middle; the configured GIDs come behind it. */
 void test_gids(void)
 {

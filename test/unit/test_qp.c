@@ -84,6 +84,23 @@ void test_types(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_create(engine.sides[0].device, &init, &qp));
 }
 
+/* ibv_create_qp(3): an SRQ is for RC and UD only; EINVAL: unsourced. */
+void test_types_that_take_no_srq(void)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
+	struct sim_srq srq = {0};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		struct sim_qp_init init = good();
+		struct sim_qp *qp;
+
+		init.type = types[i];
+		init.srq = &srq;
+		TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_create(engine.sides[0].device, &init, &qp));
+	}
+	TEST_ASSERT_EQUAL_UINT32(0, srq.users);
+}
+
 /* A QP without a receive queue, or without any. */
 void test_queues_of_no_work(void)
 {
