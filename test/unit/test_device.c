@@ -72,16 +72,16 @@ void test_configurations_at_their_bounds(void)
 {
 	const union ibv_gid gid = engine_gid(1);
 	static const uint16_t pkeys[SIM_PKEYS_MAX] = {0xffff, [SIM_PKEYS_MAX - 1] = 0x8001};
-	union ibv_gid gids[SIM_GIDS_MAX - 1];
+	union ibv_gid gids[SIM_GIDS_MAX / 2 - 1]; /* each twice, and the link-local one */
 	char name[SIM_NAME_MAX + 1] = {0};
 	struct sim_device_config config = good(&gid);
 	struct sim_device *device;
 
-	for (unsigned int i = 0; i < SIM_GIDS_MAX - 1; i++)
+	for (unsigned int i = 0; i < SIM_GIDS_MAX / 2 - 1; i++)
 		gids[i] = engine_gid((uint8_t)(i + 1));
 	config.port_count = SIM_PORTS_MAX;
 	config.mtu = IBV_MTU_256;
-	config.gid_count = SIM_GIDS_MAX - 1;
+	config.gid_count = SIM_GIDS_MAX / 2 - 1;
 	config.gids = gids;
 	config.pkey_count = SIM_PKEYS_MAX;
 	config.pkeys = pkeys;
@@ -105,8 +105,8 @@ void test_gid_index_behind_a_full_table(void)
 	struct ibv_ah_attr attr = {.port_num = 1, .is_global = 1, .grh.dgid = gid};
 	struct sim_path path;
 
-	TEST_ASSERT_EQUAL_INT(0,
-			      sim_port_set_gid(sim_device_port(device, 1), SIM_GIDS_MAX - 1, &gid));
+	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(sim_device_port(device, 1), SIM_GIDS_MAX - 1,
+						  &gid, IBV_GID_TYPE_ROCE_V2));
 	attr.grh.sgid_index = SIM_GIDS_MAX - 1;
 	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(device, &attr, &path));
 	attr.grh.sgid_index = SIM_GIDS_MAX;
@@ -116,16 +116,17 @@ void test_gid_index_behind_a_full_table(void)
 /* The table grows to the highest index that was set, and no further than its room. */
 void test_a_gid_behind_the_last(void)
 {
+	static const enum ibv_gid_type type = IBV_GID_TYPE_ROCE_V2;
 	const union ibv_gid gid = engine_gid(7), other = engine_gid(8);
 	struct sim_port *port = sim_device_port(engine_add_device(&engine, "one", 1, &gid), 1);
+	const unsigned int had = port->gid_count;
 
-	TEST_ASSERT_EQUAL_UINT(2, port->gid_count);
-	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(port, 1, &other));
-	TEST_ASSERT_EQUAL_UINT(2, port->gid_count);
-	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(port, 2, &other));
-	TEST_ASSERT_EQUAL_UINT(3, port->gid_count);
-	TEST_ASSERT_EQUAL_INT(EINVAL, sim_port_set_gid(port, SIM_GIDS_MAX, &other));
-	TEST_ASSERT_EQUAL_UINT(3, port->gid_count);
+	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(port, had - 1, &other, type));
+	TEST_ASSERT_EQUAL_UINT(had, port->gid_count);
+	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(port, had, &other, type));
+	TEST_ASSERT_EQUAL_UINT(had + 1, port->gid_count);
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_port_set_gid(port, SIM_GIDS_MAX, &other, type));
+	TEST_ASSERT_EQUAL_UINT(had + 1, port->gid_count);
 }
 
 /* A new P_Key reaches the QPs of that port and index, and no others. */
