@@ -151,6 +151,33 @@ void test_devices_that_are_not_joined(void)
 					    ->delay_ns);
 }
 
+/* A link joins its two ends, and neither of them with a third, from whichever side one asks. */
+void test_links_join_no_third(void)
+{
+	const union ibv_gid gid = engine_gid(9);
+	struct sim_port *ports[3];
+
+	again(&(struct engine_config){.delay_ns = 1});
+	ports[0] = &engine.sides[0].device->ports[0];
+	ports[1] = &engine.sides[1].device->ports[0];
+	ports[2] = &engine_add_device(&engine, "third", 1, &gid)->ports[0];
+	for (unsigned int i = 0; i < 3; i++)
+		for (unsigned int j = 0; j < 3; j++)
+			TEST_ASSERT_EQUAL_INT(i == j || (i < 2 && j < 2),
+					      sim_fabric_link(engine.world, ports[i], ports[j]) !=
+						      NULL);
+}
+
+/* The link-local GID too, which is the first. */
+void test_every_gid_leads_to_its_port(void)
+{
+	struct sim_port *port = &engine.sides[1].device->ports[0];
+
+	for (unsigned int i = 0; i < port->gid_count; i++)
+		TEST_ASSERT_EQUAL_PTR(port, sim_fabric_find(engine.world, &port->gids[i],
+							    (enum ibv_gid_type)port->gid_types[i]));
+}
+
 /* A packet to nobody is in the trace, marked as lost, and counted. */
 void test_lost_packets_are_shown_and_marked(void)
 {
@@ -341,6 +368,15 @@ void test_infiniband_frames(void)
 		TEST_ASSERT_EQUAL_size_t(8 + (grh ? 40 : 0) + 12 + 16 + 256 + 4 + 2,
 					 engine.frames[0].frame_bytes);
 	}
+}
+
+void test_infiniband_first_gid_is_its_ports(void)
+{
+	again_on_infiniband(true, IBV_QPT_RC, false);
+	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(&engine.sides[1].device->ports[0], 0,
+						  &engine.sides[1].gid, IBV_GID_TYPE_IB));
+	write_bytes(100);
+	expect(IBV_WC_SUCCESS);
 }
 
 void test_infiniband_rate_is_that_of_the_frames(void)

@@ -242,3 +242,17 @@ void test_delayed_packet_owns_its_bytes(void)
 	sim_world_advance(engine.world, 5000);
 	TEST_ASSERT_EQUAL_HEX8(0x5a, engine.sides[1].memory[29]);
 }
+
+void test_a_removed_rule_has_no_hits(void)
+{
+	const unsigned int kept = add(
+		&(struct sim_fault_rule){.action = SIM_FAULT_DROP, .psn = 1, .psn_given = true});
+	const unsigned int gone = add(&(struct sim_fault_rule){.action = SIM_FAULT_DROP});
+
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_DROP, offer(SIM_RC_SEND_ONLY, 1));
+	TEST_ASSERT_EQUAL_INT(SIM_FAULT_DROP, offer(SIM_RC_SEND_ONLY, 2));
+	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.world, gone));
+	TEST_ASSERT_EQUAL_INT(0, sim_fault_remove(engine.world, gone));
+	TEST_ASSERT_EQUAL_UINT64(0, sim_fault_hits(engine.world, gone));
+	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.world, kept));
+}

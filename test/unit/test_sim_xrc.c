@@ -207,3 +207,20 @@ void test_post_recv_is_refused(void)
 		TEST_ASSERT_EQUAL_PTR(&wr, bad);
 	}
 }
+
+/* The other end of a requester is a responder: another requester is nobody. */
+void test_two_initiators_do_not_connect(void)
+{
+	struct ibv_qp_init_attr_ex here = qp_attr(&a, IBV_QPT_XRC_SEND);
+	struct ibv_qp_init_attr_ex there = qp_attr(&b, IBV_QPT_XRC_SEND);
+	struct ibv_qp *other = B.create_qp_ex(b.context, &there);
+
+	from = B.create_qp_ex(a.context, &here);
+	TEST_ASSERT_TRUE(from && other);
+	connect_qp(from, &b, other->qp_num);
+	connect_qp(other, &a, from->qp_num);
+	post_srq(1);
+	send_one(2, srqn);
+	expect_wc(&a, 2, IBV_WC_RETRY_EXC_ERR);
+	expect_nothing(&b);
+}
