@@ -15,10 +15,11 @@
 
 #define REMOTE_CHANGE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* What a window may grant. */
-#define WINDOW_ACCESS                                                                  \
-	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-	 IBV_ACCESS_ZERO_BASED)
+/* What a window may be asked for; local write, which programs give beside remote write, grants
+ * nothing that the region does not. */
+#define WINDOW_ACCESS                                                                \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
 
 /* A null region: zeros to read, then somewhere to write. No packet carries more. */
 #define NULL_BYTES 8192u

@@ -6,9 +6,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define REMOTE_ACCESS                                                                \
+/* What enum ibv_access_flags has. Programs give a QP the flags of their MR; only the three of remote
+ * operations mean something here. */
+#define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
 
 struct change {
 	struct sim_qp *qp;
@@ -43,7 +46,7 @@ static bool pkey_fits(struct change *change)
 
 static bool access_fits(struct change *change)
 {
-	return !(change->attr->qp_access_flags & ~REMOTE_ACCESS);
+	return !(change->attr->qp_access_flags & ~KNOWN_ACCESS);
 }
 
 static bool av_fits(struct change *change)

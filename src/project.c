@@ -2,6 +2,7 @@
 #include "src/project.h"
 
 #include "src/config.h"
+#include "src/project_words.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,7 +21,7 @@
 struct reader {
 	struct config config;
 	struct vb_project *project;
-	int profile; /* of devices that name none; index into profiles, or -1 */
+	int profile; /* of devices that name none; index into project_profiles, or -1 */
 };
 
 enum top_key { CLOCK, SEED, TRACE, SUITES, PROFILE, DEVICES, LINKS, TOP_KEYS };
@@ -36,21 +37,22 @@ enum device_key {
 	DEVICE_GIDS,
 	DEVICE_PKEYS,
 	DEVICE_PROFILE,
+	DEVICE_QUIRKS,
 	DEVICE_KEYS,
 };
-static const char *const device_keys[] = {"name",      "ports", "link_layer", "mtu",
-					  "addresses", "gids",	"pkeys",      "profile"};
+static const char *const device_keys[] = {"name", "ports", "link_layer", "mtu",	  "addresses",
+					  "gids", "pkeys", "profile",	 "quirks"};
 
 enum link_key { LINK_BETWEEN, LINK_DELAY, LINK_RATE, LINK_KEYS };
 static const char *const link_keys[] = {"between", "delay", "rate"};
 
-static const struct config_word clocks[] = {
+const struct config_word project_clocks[] = {
 	{"virtual", VB_SIM_CLOCK_VIRTUAL},
 	{"real", VB_SIM_CLOCK_REAL},
 	{NULL, 0},
 };
 
-static const struct config_word link_layers[] = {
+const struct config_word project_link_layers[] = {
 	{"ethernet", IBV_LINK_LAYER_ETHERNET},
 	{"infiniband", IBV_LINK_LAYER_INFINIBAND},
 	{NULL, 0},
@@ -62,7 +64,7 @@ static const struct config_word mtus[] = {
 };
 
 /* The simulator's; its own table is not for this layer to see. */
-static const struct config_word profiles[] = {
+const struct config_word project_profiles[] = {
 	{"spec", 0}, {"rxe-6.1", 1}, {"rxe-6.12", 2}, {"mlx5", 3}, {NULL, 0},
 };
 
@@ -152,7 +154,7 @@ static bool read_pkeys(struct reader *r, const struct config_value *list,
 
 static bool read_profile(struct reader *r, const struct config_value *value, int *profile)
 {
-	return !value->node || config_word(&r->config, value, profiles, profile);
+	return !value->node || config_word(&r->config, value, project_profiles, profile);
 }
 
 static struct vb_sim_device_config *find_device(struct vb_sim_config *sim, const char *name)
@@ -193,7 +195,7 @@ static bool read_device(struct reader *r, const struct config_value *entry)
 	    !config_number(&r->config, &values[DEVICE_PORTS], 1, VB_SIM_PORTS_MAX, &ports))
 		return false;
 	if (values[DEVICE_LINK_LAYER].node &&
-	    !config_word(&r->config, &values[DEVICE_LINK_LAYER], link_layers, &link_layer))
+	    !config_word(&r->config, &values[DEVICE_LINK_LAYER], project_link_layers, &link_layer))
 		return false;
 	if (values[DEVICE_MTU].node && !config_word(&r->config, &values[DEVICE_MTU], mtus, &mtu))
 		return false;
@@ -206,10 +208,13 @@ static bool read_device(struct reader *r, const struct config_value *entry)
 	    (values[DEVICE_PKEYS].node && !read_pkeys(r, &values[DEVICE_PKEYS], device)) ||
 	    !read_profile(r, &values[DEVICE_PROFILE], &profile))
 		return false;
+	if (values[DEVICE_QUIRKS].node && !config_text(&r->config, &values[DEVICE_QUIRKS],
+						       device->quirks, sizeof(device->quirks)))
+		return false;
 	device->ports = ports;
 	device->link_layer = link_layer;
 	device->mtu = mtu;
-	snprintf(device->profile, sizeof(device->profile), "%s", profiles[profile].word);
+	snprintf(device->profile, sizeof(device->profile), "%s", project_profiles[profile].word);
 	sim->device_count++;
 	return true;
 }
@@ -258,7 +263,8 @@ static void default_devices(struct reader *r)
 		struct vb_sim_device_config *device = &sim->devices[i];
 
 		snprintf(device->name, sizeof(device->name), "sim%u", i);
-		snprintf(device->profile, sizeof(device->profile), "%s", profiles[r->profile].word);
+		snprintf(device->profile, sizeof(device->profile), "%s",
+			 project_profiles[r->profile].word);
 		device->ports = 1;
 		device->link_layer = IBV_LINK_LAYER_ETHERNET;
 		device->mtu = IBV_MTU_4096;
@@ -374,7 +380,7 @@ static bool read_world(struct reader *r, const struct config_value *values)
 	struct vb_sim_config *sim = &r->project->sim;
 	int clock = VB_SIM_CLOCK_VIRTUAL;
 
-	if (values[CLOCK].node && !config_word(&r->config, &values[CLOCK], clocks, &clock))
+	if (values[CLOCK].node && !config_word(&r->config, &values[CLOCK], project_clocks, &clock))
 		return false;
 	sim->clock = clock;
 	if (values[SEED].node) {

@@ -12,9 +12,18 @@
 #define LOG_ALIGN_MIN 6 /* a cache line */
 #define LOG_ALIGN_MAX 20
 
+/* Copies go by words of 4 bytes, as on the adapters that have such memory. */
+#define COPY_ALIGN 4
+
 static bool inside(const struct dm *dm, uint64_t offset, size_t length_bytes)
 {
 	return offset <= dm->length_bytes && length_bytes <= dm->length_bytes - offset;
+}
+
+static bool can_copy(const struct dm *dm, uint64_t offset, size_t length_bytes)
+{
+	return offset % COPY_ALIGN == 0 && length_bytes % COPY_ALIGN == 0 &&
+	       inside(dm, offset, length_bytes);
 }
 
 /*
@@ -29,12 +38,13 @@ static int copy_to(struct ibv_dm *ibv, uint64_t dm_offset, const void *host_addr
 	int err = EINVAL;
 
 	if (dm)
-		err = !inside(dm, dm_offset, length) ||
+		err = !can_copy(dm, dm_offset, length) ||
 				      guard_copy(dm->bytes + dm_offset, host_addr, length)
 			      ? EFAULT
 			      : 0;
 	world_unlock(world, locked);
-	return err ? say(err, "memcpy_to_dm: no such DM, or outside of it") : 0;
+	return err ? say(err, "memcpy_to_dm: no such DM, outside of it, or not by words of 4 bytes")
+		   : 0;
 }
 
 static int copy_from(void *host_addr, struct ibv_dm *ibv, uint64_t dm_offset, size_t length)
@@ -45,12 +55,14 @@ static int copy_from(void *host_addr, struct ibv_dm *ibv, uint64_t dm_offset, si
 	int err = EINVAL;
 
 	if (dm)
-		err = !inside(dm, dm_offset, length) ||
+		err = !can_copy(dm, dm_offset, length) ||
 				      guard_copy(host_addr, dm->bytes + dm_offset, length)
 			      ? EFAULT
 			      : 0;
 	world_unlock(world, locked);
-	return err ? say(err, "memcpy_from_dm: no such DM, or outside of it") : 0;
+	return err ? say(err,
+			 "memcpy_from_dm: no such DM, outside of it, or not by words of 4 bytes")
+		   : 0;
 }
 
 static uint8_t *take_bytes(size_t length_bytes, uint32_t log_align)

@@ -11,6 +11,11 @@ int vb_sim_configure(const struct vb_sim_config *config)
 	return world_replace_default(config);
 }
 
+void vb_sim_set_default(vb_sim_default_fn *fn)
+{
+	world_set_default(fn);
+}
+
 struct vb_sim *vb_sim_open(const struct vb_sim_config *config)
 {
 	return world_create(config);

@@ -77,6 +77,8 @@ static bool device_fits(const struct vb_sim *world, const struct vb_sim_device_c
 	else if (config->gid_count > VB_SIM_GIDS_MAX || config->pkey_count > VB_SIM_PKEYS_MAX)
 		say(EINVAL, "device %s: more than %d GIDs or %d P_Keys", name, VB_SIM_GIDS_MAX,
 		    VB_SIM_PKEYS_MAX);
+	else if (strnlen(config->quirks, VB_SIM_QUIRKS_TEXT) == VB_SIM_QUIRKS_TEXT)
+		say(EINVAL, "device %s: the list of quirks is too long", name);
 	else if (strnlen(config->profile, VB_SIM_NAME_MAX) == VB_SIM_NAME_MAX ||
 		 (config->profile[0] && !sim_profile_find(config->profile)))
 		say(EINVAL, "device %s: no profile is called \"%.*s\"", name, VB_SIM_NAME_MAX,
@@ -102,6 +104,26 @@ static void fill_ibv_device(struct ibv_device *ibv, const char *name)
 	snprintf(ibv->dev_path, sizeof(ibv->dev_path), "/sys/class/infiniband_verbs/uverbs-%s",
 		 name);
 	snprintf(ibv->ibdev_path, sizeof(ibv->ibdev_path), "/sys/class/infiniband/%s", name);
+}
+
+/* Sets the quirks of a comma-separated list. */
+static int set_quirks(struct device *device, const char *names)
+{
+	char name[VB_SIM_QUIRKS_TEXT];
+
+	while (*names) {
+		size_t length = strcspn(names, ",");
+		bool *quirk;
+
+		snprintf(name, sizeof(name), "%.*s", (int)length, names);
+		quirk = sim_quirk_find(&device->engine->quirks, name);
+		if (!quirk)
+			return say(EINVAL, "device %s: no quirk is called \"%s\"", device->ibv.name,
+				   name);
+		*quirk = true;
+		names += length + (names[length] == ',');
+	}
+	return 0;
 }
 
 static int add_device(struct vb_sim *world, const struct vb_sim_device_config *given)
@@ -134,7 +156,7 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 		return say(err, "device %s: the link layer or MTU cannot be simulated",
 			   config.name);
 	world->device_count++;
-	return 0;
+	return set_quirks(device, config.quirks);
 }
 
 static int add_link(struct vb_sim *world, const struct vb_sim_link_config *config)
@@ -420,6 +442,26 @@ void world_watch(struct vb_sim *world, vb_sim_frame_fn *fn, void *arg)
 
 static pthread_mutex_t default_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_sim *default_world;
+static vb_sim_default_fn *default_config;
+
+/* NULL with errno, for a configuration that could not be had too. */
+static struct vb_sim *create_default(void)
+{
+	const struct vb_sim_config *config;
+
+	if (!default_config)
+		return world_create(NULL);
+	config = default_config();
+	return config ? world_create(config)
+		      : say_null(errno, "the default world's configuration is refused");
+}
+
+void world_set_default(vb_sim_default_fn *fn)
+{
+	pthread_mutex_lock(&default_mutex);
+	default_config = fn;
+	pthread_mutex_unlock(&default_mutex);
+}
 
 struct vb_sim *world_default(void)
 {
@@ -427,7 +469,7 @@ struct vb_sim *world_default(void)
 
 	pthread_mutex_lock(&default_mutex);
 	if (!default_world)
-		default_world = world_create(NULL);
+		default_world = create_default();
 	world = default_world;
 	pthread_mutex_unlock(&default_mutex);
 	return world;

@@ -65,6 +65,9 @@ struct vb_sim *world_create(const struct vb_sim_config *config);
 /* Ends a world without open devices; one whose lists are still out ends with them. */
 void world_retire(struct vb_sim *world);
 
+/* As vb_sim_set_default(). */
+void world_set_default(vb_sim_default_fn *fn);
+
 /* The default world, made if need be; NULL with errno. */
 struct vb_sim *world_default(void);
 

@@ -19,6 +19,7 @@ extern "C" {
 #endif
 
 #define VB_SIM_NAME_MAX	   32
+#define VB_SIM_QUIRKS_TEXT 256
 #define VB_SIM_DEVICES_MAX 64
 #define VB_SIM_LINKS_MAX   256
 #define VB_SIM_PORTS_MAX   4
@@ -46,9 +47,11 @@ enum vb_sim_clock {
 struct vb_sim_device_config {
 	char name[VB_SIM_NAME_MAX];    /* "sim0" */
 	char profile[VB_SIM_NAME_MAX]; /* which behaviour where adapters differ ["spec"] */
-	unsigned int ports;	       /* [1] */
-	int link_layer;	  /* IBV_LINK_LAYER_ETHERNET [this] or IBV_LINK_LAYER_INFINIBAND */
-	enum ibv_mtu mtu; /* largest path MTU of the ports, active at once [IBV_MTU_4096] */
+	/* Quirks that hold besides the profile's, as vb_sim_quirk_name() names them: "a,b" [none] */
+	char quirks[VB_SIM_QUIRKS_TEXT];
+	unsigned int ports; /* [1] */
+	int link_layer;	    /* IBV_LINK_LAYER_ETHERNET [this] or IBV_LINK_LAYER_INFINIBAND */
+	enum ibv_mtu mtu;   /* largest path MTU of the ports, active at once [IBV_MTU_4096] */
 	/* Addresses of port 1. On Ethernet each is a GID of type RoCE v2: an IPv4 address is
 	 * ::ffff:a.b.c.d. [10.0.0.N and fd00::N for the Nth device, from 1.] On InfiniBand they
 	 * are GIDs beside the port's own. [None.] A link-local GID, made from the MAC or the port
@@ -89,9 +92,18 @@ struct vb_sim_config {
  * Makes the default world anew from a configuration (NULL: the defaults above).
  *
  * EBUSY while a device of the default world is open. EINVAL for a name that is empty or given
- * twice, a link to no device, a profile or value that does not exist. config is copied.
+ * twice, a link to no device, a profile, quirk or value that does not exist. config is copied.
  */
 int vb_sim_configure(const struct vb_sim_config *config);
+
+/*
+ * What the default world is made from when it is first used and vb_sim_configure() was not called.
+ * fn returns a configuration that stays until its next call, or NULL with errno, which is then the
+ * error of the verb that asked; it is called under a lock and must call nothing that uses the default
+ * world. fn NULL: the defaults above. A world that is there already stays as it is.
+ */
+typedef const struct vb_sim_config *vb_sim_default_fn(void);
+void vb_sim_set_default(vb_sim_default_fn *fn);
 
 /*
  * Makes a world beside the default one. NULL with errno as vb_sim_configure().

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+#include "dropin.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+/* By this name the real backend knows that the library it found is not the real one. */
+__attribute__((visibility("default"))) extern const char verbena_dropin[];
+const char verbena_dropin[] = "Verbena's libibverbs";
+
+void *dropin_refuse_null(const char *symbol)
+{
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+int dropin_refuse_errno(const char *symbol)
+{
+	errno = EOPNOTSUPP;
+	return EOPNOTSUPP;
+}
+
+int dropin_refuse_minus1(const char *symbol)
+{
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+static void tell_old(const char *symbol)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&told))
+		fprintf(stderr,
+			"verbena: the program calls %s of IBVERBS_1.0, whose structures are not "
+			"simulated: build it against libibverbs 1.1 or later\n",
+			symbol);
+	errno = EOPNOTSUPP;
+}
+
+void *dropin_old_null(const char *symbol)
+{
+	tell_old(symbol);
+	return NULL;
+}
+
+int dropin_old_errno(const char *symbol)
+{
+	tell_old(symbol);
+	return EOPNOTSUPP;
+}
+
+int dropin_old_minus1(const char *symbol)
+{
+	tell_old(symbol);
+	return -1;
+}
