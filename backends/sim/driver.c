@@ -18,19 +18,36 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-int driver_init(struct driver *driver, bool real)
+static void init_conditions(struct driver *driver)
 {
 	pthread_condattr_t monotonic;
 
-	driver->real = real;
-	driver->base_ns = clock_ns(CLOCK_MONOTONIC);
-	driver->wall_base_ns = real ? clock_ns(CLOCK_REALTIME) : 0;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&driver->kicked, &monotonic);
 	pthread_cond_init(&driver->changed, NULL);
 	pthread_condattr_destroy(&monotonic);
+}
+
+int driver_init(struct driver *driver, bool real)
+{
+	driver->real = real;
+	driver->base_ns = clock_ns(CLOCK_MONOTONIC);
+	driver->wall_base_ns = real ? clock_ns(CLOCK_REALTIME) : 0;
+	init_conditions(driver);
 	return 0;
+}
+
+void driver_forked(struct vb_sim *world)
+{
+	struct driver *driver = &world->driver;
+
+	driver->running = false;
+	driver->stopping = false;
+	driver->thread_count = 0;
+	driver->waiting = 0;
+	driver->runners = NULL;
+	init_conditions(driver);
 }
 
 void driver_end(struct driver *driver)

@@ -46,6 +46,9 @@ typedef bool driver_ready(const void *arg);
 int driver_init(struct driver *driver, bool real);
 void driver_end(struct driver *driver);
 
+/* In the child of a fork(), which has neither the progress thread nor those that waited. */
+void driver_forked(struct vb_sim *world);
+
 /* Real: brings the clock up to now and runs the present instant. Virtual: nothing. */
 void driver_catch_up(struct vb_sim *world);
 

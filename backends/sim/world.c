@@ -2,6 +2,7 @@
 #include "world.h"
 
 #include "control.h"
+#include "fork.h"
 #include "guard.h"
 #include "pcapfile.h"
 #include "say.h"
@@ -225,6 +226,7 @@ static uint64_t choose_seed(const struct vb_sim_config *config)
 
 static void end(struct vb_sim *world)
 {
+	fork_forget(world);
 	world_trace_close(world);
 	if (world->engine)
 		sim_world_destroy(world->engine);
@@ -265,6 +267,7 @@ struct vb_sim *world_create(const struct vb_sim_config *config)
 		errno = err;
 		return NULL;
 	}
+	fork_watch(world);
 	return world;
 }
 
@@ -473,6 +476,18 @@ struct vb_sim *world_default(void)
 	world = default_world;
 	pthread_mutex_unlock(&default_mutex);
 	return world;
+}
+
+void world_lock_tables(void)
+{
+	pthread_mutex_lock(&default_mutex);
+	pthread_mutex_lock(&lists_mutex);
+}
+
+void world_unlock_tables(void)
+{
+	pthread_mutex_unlock(&lists_mutex);
+	pthread_mutex_unlock(&default_mutex);
 }
 
 struct vb_sim *world_or_default(struct vb_sim *sim)

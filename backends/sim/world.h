@@ -31,6 +31,7 @@ struct vb_sim {
 	struct pcapfile *trace;
 	vb_sim_frame_fn *watch;
 	void *watch_arg;
+	struct vb_sim *next; /* of all worlds (fork.c) */
 };
 
 /*
@@ -64,6 +65,10 @@ struct vb_sim *world_create(const struct vb_sim_config *config);
 
 /* Ends a world without open devices; one whose lists are still out ends with them. */
 void world_retire(struct vb_sim *world);
+
+/* What is not of one world: held while fork() copies the process. */
+void world_lock_tables(void);
+void world_unlock_tables(void);
 
 /* As vb_sim_set_default(). */
 void world_set_default(vb_sim_default_fn *fn);

@@ -9,7 +9,7 @@
 #include <verbena/error.h>
 #include <verbena/verbs.h>
 
-static const struct cli_command *const commands[] = {&cli_devices, &cli_test, NULL};
+static const struct cli_command *const commands[] = {&cli_devices, &cli_run, &cli_test, NULL};
 
 static const char exit_statuses[] = "Exit status:\n"
 				    "   0  all went well; of tests: all passed or were skipped\n"
@@ -129,7 +129,7 @@ static int run_command(int argc, char **argv)
 			argv[0][0] == '-' ? "option" : "command", argv[0]);
 		return try_help("");
 	}
-	if (wants_help(argc, argv)) {
+	if (!command->helps_itself && wants_help(argc, argv)) {
 		print_command_usage(command);
 		return CLI_EXIT_OK;
 	}
