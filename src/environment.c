@@ -94,6 +94,32 @@ static const char *choose_quirks(void)
 		       : QUIRKS_DEFAULT;
 }
 
+static bool is_quirk(const char *name, size_t length)
+{
+	const char *known;
+
+	for (unsigned int i = 0; (known = vb_sim_quirk_name(i, NULL)); i++)
+		if (strlen(known) == length && !memcmp(known, name, length))
+			return true;
+	return false;
+}
+
+static bool check_quirks(const char *names, struct vb_project_error *error)
+{
+	if (strlen(names) >= VB_SIM_QUIRKS_TEXT)
+		return fail(error, "%s: longer than %d bytes", VB_ENVIRONMENT_QUIRKS,
+			    VB_SIM_QUIRKS_TEXT - 1);
+	while (*names) {
+		size_t length = strcspn(names, ",");
+
+		if (!is_quirk(names, length))
+			return fail(error, "%s: no quirk is called '%.*s'", VB_ENVIRONMENT_QUIRKS,
+				    (int)length, names);
+		names += length + (names[length] == ',');
+	}
+	return true;
+}
+
 static bool read_devices(struct vb_sim_config *sim, struct vb_project_error *error)
 {
 	const char *quirks = choose_quirks();
@@ -104,9 +130,8 @@ static bool read_devices(struct vb_sim_config *sim, struct vb_project_error *err
 	    !read_word(VB_ENVIRONMENT_LINK_LAYER, project_link_layers, &link_layer, error) ||
 	    !read_word(VB_ENVIRONMENT_PROFILE, project_profiles, &profile, error))
 		return false;
-	if (quirks && strlen(quirks) >= VB_SIM_QUIRKS_TEXT)
-		return fail(error, "%s: longer than %d bytes", VB_ENVIRONMENT_QUIRKS,
-			    VB_SIM_QUIRKS_TEXT - 1);
+	if (quirks && !check_quirks(quirks, error))
+		return false;
 	if (!sim->device_count)
 		name_devices(sim, count);
 	else if (variable(VB_ENVIRONMENT_DEVICES))

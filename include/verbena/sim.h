@@ -39,7 +39,7 @@ enum vb_sim_clock {
 	 * calls the verb sleeps for ever, unless the event is queued already.
 	 */
 	VB_SIM_CLOCK_VIRTUAL,
-	/* Time is CLOCK_MONOTONIC. */
+	/* Time is CLOCK_MONOTONIC. It falls behind where the machine cannot do in time what is due. */
 	VB_SIM_CLOCK_REAL,
 };
 

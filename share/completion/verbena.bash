@@ -13,6 +13,15 @@ _verbena_values()
 	--filter | --from)
 		"${COMP_WORDS[0]}" test --list 2>/dev/null | cut -d' ' -f1
 		;;
+	--link-layer)
+		echo ethernet infiniband
+		;;
+	--clock)
+		echo real virtual
+		;;
+	--profile)
+		echo spec rxe-6.1 rxe-6.12 mlx5
+		;;
 	--device | --peer-device)
 		"${COMP_WORDS[0]}" devices 2>/dev/null | awk 'NR > 1 { print $1 }'
 		;;
@@ -25,6 +34,9 @@ _verbena_options()
 	devices)
 		echo --backend --project --help
 		;;
+	run)
+		echo --project --devices --link-layer --profile --quirks --trace --seed --clock --help
+		;;
 	test)
 		echo --backend --device --peer-device --project --suite --filter --from --list --seed \
 			--timeout --no-fork --trace --junit --tap --verbose --help
@@ -32,17 +44,42 @@ _verbena_options()
 	esac
 }
 
+# The place of the program that `run` gets, in COMP_WORDS; all of run's options take a value.
+_verbena_program()
+{
+	local at=2
+
+	while ((at < COMP_CWORD)) && [[ ${COMP_WORDS[at]} == --?* ]]; do
+		((at += 2))
+	done
+	[[ ${COMP_WORDS[at]} == -- ]] && ((at < COMP_CWORD)) && ((at++))
+	echo "$at"
+}
+
 _verbena()
 {
-	local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+	local kind=-d word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W 'devices test help --help --version' -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W 'devices run test help --help --version' -- "$word")
 		return
 	fi
+	if [[ ${COMP_WORDS[1]} == run && $word != -* ]]; then
+		local program
+		program=$(_verbena_program)
+		if ((COMP_CWORD == program)); then
+			mapfile -t COMPREPLY < <(compgen -c -- "$word")
+			return
+		elif ((COMP_CWORD > program)); then
+			compopt -o filenames -o default
+			mapfile -t COMPREPLY < <(compgen -f -- "$word")
+			return
+		fi
+	fi
 	case $previous in
-	--backend | --suite | --filter | --from | --device | --peer-device)
+	--backend | --suite | --filter | --from | --device | --peer-device | --link-layer | --clock | \
+		--profile)
 		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_values "$previous")" -- "$word")
 		;;
 	--project | --junit)
@@ -51,10 +88,11 @@ _verbena()
 		;;
 	--trace)
 		compopt -o filenames
-		mapfile -t COMPREPLY < <(compgen -d -- "$word")
+		[[ ${COMP_WORDS[1]} == run ]] && kind=-f
+		mapfile -t COMPREPLY < <(compgen "$kind" -- "$word")
 		;;
 	help)
-		mapfile -t COMPREPLY < <(compgen -W 'devices test' -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W 'devices run test' -- "$word")
 		;;
 	*)
 		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_options "${COMP_WORDS[1]}")" -- \

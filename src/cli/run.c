@@ -19,7 +19,7 @@ static const char usage[] =
 	"      --project FILE     devices and links [VERBENA_PROJECT, else none]\n"
 	"      --devices N        N devices, sim0 and so on [2]\n"
 	"      --link-layer L     ethernet or infiniband [ethernet]\n"
-	"      --profile P        spec, rxe-6.1, rxe-6.12 or mlx5 [spec; see verbena-run(1)]\n"
+	"      --profile P        spec, rxe-6.1, rxe-6.12 or mlx5 [spec, see verbena-run(1)]\n"
 	"      --quirks A[,B...]  quirks beside the profile's ['' is none]\n"
 	"      --trace FILE       every packet as pcap; %p is the process number\n"
 	"      --seed N           of all random numbers [the system's randomness]\n"

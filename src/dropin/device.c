@@ -3,11 +3,18 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <verbena/error.h>
 #include <verbena/verbs.h>
 
 struct ibv_device **dropin_get_device_list(int *num_devices)
 {
-	return vb_get_device_list(BACKEND, num_devices);
+	struct ibv_device **list = vb_get_device_list(BACKEND, num_devices);
+	int err = errno;
+
+	if (!list)
+		dropin_tell(vb_last_error());
+	errno = err;
+	return list;
 }
 
 void dropin_free_device_list(struct ibv_device **list)

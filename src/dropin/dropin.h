@@ -25,6 +25,12 @@ enum dropin_gid_type {
 	DROPIN_GID_ROCE_V2,
 };
 
+/*
+ * Says on stderr, once in a process, why there is no simulated world: a program that was written for
+ * adapters can only say that there are no devices.
+ */
+void dropin_tell(const char *sentence);
+
 /* device.c: devices, ports and their tables, events */
 
 struct ibv_device **dropin_get_device_list(int *num_devices) __asm__("ibv_get_device_list");

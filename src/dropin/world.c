@@ -3,12 +3,22 @@
  * The world of a program that knows nothing of Verbena. It is made when the first verb asks for
  * devices, so that processes which only load the library write no trace and start no thread.
  */
+#include "dropin.h"
+
 #include "src/environment.h"
 
-#include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 static struct vb_project *project;
+
+void dropin_tell(const char *sentence)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&told))
+		fprintf(stderr, "verbena: %s\n", sentence);
+}
 
 /* The simulator calls it under a lock of its own. */
 static const struct vb_sim_config *from_environment(void)
@@ -19,8 +29,7 @@ static const struct vb_sim_config *from_environment(void)
 	project = vb_environment_load(&error);
 	if (project)
 		return &project->sim;
-	/* An unmodified program would only say that there are no devices. */
-	fprintf(stderr, "verbena: %s\n", error.text);
+	dropin_tell(error.text);
 	return NULL;
 }
 

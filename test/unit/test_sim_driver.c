@@ -48,33 +48,38 @@ static void open_end(struct end *end, struct ibv_device *device)
 	TEST_ASSERT_EQUAL_INT(0, B.query_gid(end->context, 1, 1, &end->gid));
 }
 
-static void connect_end(struct end *end, const struct end *peer)
+static void connect_qp(struct ibv_qp *qp, const struct end *peer, uint32_t qpn, uint8_t rnr_timer)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
-	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(end->qp, &attr,
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(qp, &attr,
 					     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 						     IBV_QP_ACCESS_FLAGS));
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer->qp->qp_num,
-		.min_rnr_timer = 12,
+		.dest_qp_num = qpn,
+		.min_rnr_timer = rnr_timer,
 		.ah_attr = {.is_global = 1,
 			    .port_num = 1,
 			    .grh = {.dgid = peer->gid, .sgid_index = 1, .hop_limit = 64}},
 	};
-	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(end->qp, &attr,
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(qp, &attr,
 					     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
 						     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 						     IBV_QP_MAX_DEST_RD_ATOMIC |
 						     IBV_QP_MIN_RNR_TIMER));
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTS, .timeout = TIMEOUT_CODE, .retry_cnt = 3, .rnr_retry = 7};
-	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(end->qp, &attr,
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(qp, &attr,
 					     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
 						     IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 						     IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static void connect_end(struct end *end, const struct end *peer)
+{
+	connect_qp(end->qp, peer, peer->qp->qp_num, 12);
 }
 
 static void start(enum vb_sim_clock clock, uint64_t delay_ns)
@@ -575,4 +580,45 @@ void test_devices_open_and_close_on_the_real_clock(void)
 		TEST_ASSERT_EQUAL_INT(0, B.close_device(context));
 	}
 	B.free_device_list(list);
+}
+
+/*
+ * Each QP asks again every 10 us (RNR timer code 1), which for so many takes longer than 10 us: what
+ * is to be made up for grows while it is being done. A verb must come to its end all the same.
+ */
+void test_a_world_that_cannot_keep_up_loses_time(void)
+{
+	enum { PAIRS = 512 };
+	static struct ibv_qp *from[PAIRS], *to[PAIRS];
+	struct ibv_qp_init_attr init = {.cap = {.max_send_wr = 1, .max_recv_wr = 1},
+					.qp_type = IBV_QPT_RC,
+					.sq_sig_all = 1};
+	struct ibv_send_wr *bad_send, send = {.opcode = IBV_WR_SEND};
+	struct ibv_recv_wr *bad_recv, recv = {.wr_id = 2};
+	struct ibv_wc wc;
+
+	start(VB_SIM_CLOCK_REAL, 0);
+	init.send_cq = init.recv_cq = B.create_cq(a.context, 2 * PAIRS, NULL, NULL, 0);
+	for (unsigned int i = 0; i < PAIRS; i++) {
+		from[i] = B.create_qp(a.pd, &init);
+		to[i] = B.create_qp(a.pd, &init);
+		connect_qp(from[i], &a, to[i]->qp_num, 1);
+		connect_qp(to[i], &a, from[i]->qp_num, 1);
+	}
+	for (unsigned int i = 0; i < PAIRS; i++)
+		TEST_ASSERT_EQUAL_INT(0, ibv_post_send(from[i], &send, &bad_send));
+	for (unsigned int i = 0; i < PAIRS; i++)
+		TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(to[i], &recv, &bad_recv));
+	for (unsigned int done = 0; done < 2 * PAIRS;) {
+		int count = ibv_poll_cq(init.send_cq, 1, &wc);
+
+		if (count)
+			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+		done += (unsigned int)count;
+	}
+	for (unsigned int i = 0; i < PAIRS; i++) {
+		TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(from[i]));
+		TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(to[i]));
+	}
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_cq(init.send_cq));
 }
