@@ -23,6 +23,28 @@ struct entry {
 static struct entry *table[BUCKETS];
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
+/* A child of fork() has only the thread that forked: no other may hold the lock at that moment. */
+static void before_fork(void)
+{
+	pthread_rwlock_wrlock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_rwlock_unlock(&lock);
+}
+
+/* glibc knows a writer by its thread's number, which is another one in the child. */
+static void after_fork_in_child(void)
+{
+	pthread_rwlock_init(&lock, NULL);
+}
+
+__attribute__((constructor)) static void watch_fork(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
 static struct entry **bucket_of(const void *object)
 {
 	uintptr_t bits = (uintptr_t)object;

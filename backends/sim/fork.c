@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "fork.h"
 
+#include "guard.h"
 #include "world.h"
 
 static pthread_mutex_t worlds_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_sim *worlds;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* The order of locks everywhere: the tables of worlds, this list, a world. */
+/* The order of locks everywhere: the tables of worlds, this list, a world, the guard. */
 static void before(void)
 {
 	world_lock_tables();
 	pthread_mutex_lock(&worlds_mutex);
 	for (struct vb_sim *world = worlds; world; world = world->next)
 		pthread_mutex_lock(&world->mutex);
+	guard_lock();
 }
 
 static void after(void)
 {
+	guard_unlock();
 	for (struct vb_sim *world = worlds; world; world = world->next)
 		pthread_mutex_unlock(&world->mutex);
 	pthread_mutex_unlock(&worlds_mutex);

@@ -263,6 +263,16 @@ void guard_install(void)
 	pthread_mutex_unlock(&install_mutex);
 }
 
+void guard_lock(void)
+{
+	pthread_mutex_lock(&install_mutex);
+}
+
+void guard_unlock(void)
+{
+	pthread_mutex_unlock(&install_mutex);
+}
+
 int guard_copy(void *dst, const void *src, size_t length_bytes)
 {
 	return guard_copy_bytes(dst, src, length_bytes);

@@ -16,6 +16,10 @@
  */
 void guard_install(void);
 
+/* Held while fork() copies the process. */
+void guard_lock(void);
+void guard_unlock(void);
+
 /* Copies; nonzero where a side cannot be touched, and some bytes may have been copied. */
 int guard_copy(void *dst, const void *src, size_t length_bytes);
 

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/environment.h"
+#include "unity.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROJECT "test/data/infiniband.yml"
+
+static const char *const variables[] = {
+	VB_ENVIRONMENT_PROJECT, VB_ENVIRONMENT_DEVICES, VB_ENVIRONMENT_LINK_LAYER,
+	VB_ENVIRONMENT_PROFILE, VB_ENVIRONMENT_QUIRKS,	VB_ENVIRONMENT_TRACE,
+	VB_ENVIRONMENT_SEED,	VB_ENVIRONMENT_CLOCK,
+};
+
+static struct vb_project *project;
+
+static void clear(void)
+{
+	for (unsigned int i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		unsetenv(variables[i]);
+}
+
+void setUp(void)
+{
+	project = NULL;
+	clear();
+}
+
+void tearDown(void)
+{
+	vb_project_free(project);
+	clear();
+}
+
+static const struct vb_sim_config *load(void)
+{
+	struct vb_project_error error = {""};
+
+	vb_project_free(project);
+	project = vb_environment_load(&error);
+	TEST_ASSERT_NOT_NULL_MESSAGE(project, error.text);
+	return &project->sim;
+}
+
+static const struct vb_sim_config *load_with(const char *name, const char *value)
+{
+	setenv(name, value, 1);
+	return load();
+}
+
+void test_nothing_set(void)
+{
+	const struct vb_sim_config *sim = load();
+
+	TEST_ASSERT_EQUAL_UINT(2, sim->device_count);
+	TEST_ASSERT_EQUAL_STRING("sim0", sim->devices[0].name);
+	TEST_ASSERT_EQUAL_STRING("sim1", sim->devices[1].name);
+	TEST_ASSERT_EQUAL_STRING("reset_removes_completions", sim->devices[1].quirks);
+	TEST_ASSERT_EQUAL_INT(VB_SIM_CLOCK_REAL, sim->clock);
+	TEST_ASSERT_FALSE(sim->seed_given);
+	TEST_ASSERT_NULL(sim->trace);
+}
+
+void test_an_empty_variable_is_as_good_as_none(void)
+{
+	const struct vb_sim_config *sim;
+
+	for (unsigned int i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+		setenv(variables[i], "", 1);
+	sim = load();
+	TEST_ASSERT_EQUAL_UINT(2, sim->device_count);
+	TEST_ASSERT_EQUAL_INT(VB_SIM_CLOCK_REAL, sim->clock);
+	TEST_ASSERT_FALSE(sim->seed_given);
+	TEST_ASSERT_NULL(sim->trace);
+	/* But for this one. */
+	TEST_ASSERT_EQUAL_STRING("", sim->devices[0].quirks);
+}
+
+void test_devices(void)
+{
+	TEST_ASSERT_EQUAL_UINT(1, load_with(VB_ENVIRONMENT_DEVICES, "1")->device_count);
+	TEST_ASSERT_EQUAL_UINT(64, load_with(VB_ENVIRONMENT_DEVICES, "64")->device_count);
+	TEST_ASSERT_EQUAL_STRING("sim63", project->sim.devices[63].name);
+}
+
+void test_what_all_devices_have(void)
+{
+	const struct vb_sim_config *sim;
+
+	setenv(VB_ENVIRONMENT_LINK_LAYER, "infiniband", 1);
+	setenv(VB_ENVIRONMENT_DEVICES, "3", 1);
+	setenv(VB_ENVIRONMENT_QUIRKS, "reset_removes_completions,receives_flush_first", 1);
+	sim = load_with(VB_ENVIRONMENT_PROFILE, "rxe-6.12");
+	for (unsigned int i = 0; i < 3; i++) {
+		TEST_ASSERT_EQUAL_INT(IBV_LINK_LAYER_INFINIBAND, sim->devices[i].link_layer);
+		TEST_ASSERT_EQUAL_STRING("rxe-6.12", sim->devices[i].profile);
+		TEST_ASSERT_EQUAL_STRING("reset_removes_completions,receives_flush_first",
+					 sim->devices[i].quirks);
+	}
+}
+
+void test_the_default_quirk_goes_with_the_default_profile_only(void)
+{
+	TEST_ASSERT_EQUAL_STRING("", load_with(VB_ENVIRONMENT_PROFILE, "spec")->devices[0].quirks);
+	unsetenv(VB_ENVIRONMENT_PROFILE);
+	TEST_ASSERT_EQUAL_STRING("", load_with(VB_ENVIRONMENT_PROJECT, PROJECT)->devices[0].quirks);
+}
+
+void test_a_project_lists_its_devices(void)
+{
+	const struct vb_sim_config *sim = load_with(VB_ENVIRONMENT_PROJECT, PROJECT);
+
+	TEST_ASSERT_TRUE(sim->device_count > 0);
+	TEST_ASSERT_EQUAL_INT(IBV_LINK_LAYER_INFINIBAND, sim->devices[0].link_layer);
+	/* Its clock is that of the tests. */
+	TEST_ASSERT_EQUAL_INT(VB_SIM_CLOCK_REAL, sim->clock);
+	sim = load_with(VB_ENVIRONMENT_LINK_LAYER, "ethernet");
+	TEST_ASSERT_EQUAL_INT(IBV_LINK_LAYER_ETHERNET, sim->devices[0].link_layer);
+}
+
+void test_clock_and_seed(void)
+{
+	const struct vb_sim_config *sim;
+
+	setenv(VB_ENVIRONMENT_CLOCK, "virtual", 1);
+	sim = load_with(VB_ENVIRONMENT_SEED, "0");
+	TEST_ASSERT_EQUAL_INT(VB_SIM_CLOCK_VIRTUAL, sim->clock);
+	TEST_ASSERT_TRUE(sim->seed_given && sim->seed == 0);
+	TEST_ASSERT_TRUE(load_with(VB_ENVIRONMENT_SEED, "18446744073709551615")->seed ==
+			 UINT64_MAX);
+}
+
+void test_the_number_of_the_process_in_the_trace_s_name(void)
+{
+	char wanted[64];
+
+	TEST_ASSERT_EQUAL_STRING("/t/a.pcap", load_with(VB_ENVIRONMENT_TRACE, "/t/a.pcap")->trace);
+	snprintf(wanted, sizeof(wanted), "a-%ld-%ld%%q%%", (long)getpid(), (long)getpid());
+	TEST_ASSERT_EQUAL_STRING(wanted, load_with(VB_ENVIRONMENT_TRACE, "a-%p-%p%q%")->trace);
+}
+
+void test_what_is_refused(void)
+{
+	static char long_text[2 * VB_SIM_QUIRKS_TEXT];
+	static const struct {
+		const char *name, *value, *message;
+	} rows[] = {
+		{VB_ENVIRONMENT_DEVICES, "0", "'0' is no number from 1 to 64"},
+		{VB_ENVIRONMENT_DEVICES, "65", "'65' is no number from 1 to 64"},
+		{VB_ENVIRONMENT_DEVICES, " 2", "' 2' is no number from 1 to 64"},
+		{VB_ENVIRONMENT_DEVICES, "2x", "'2x' is no number from 1 to 64"},
+		{VB_ENVIRONMENT_DEVICES, "-1", "'-1' is no number from 1 to 64"},
+		{VB_ENVIRONMENT_SEED, "18446744073709551616", "is no number"},
+		{VB_ENVIRONMENT_LINK_LAYER, "Ethernet", "is none of ethernet, infiniband"},
+		{VB_ENVIRONMENT_PROFILE, "rxe", "is none of spec, rxe-6.1, rxe-6.12, mlx5"},
+		{VB_ENVIRONMENT_CLOCK, "reals", "is none of virtual, real"},
+		{VB_ENVIRONMENT_QUIRKS, "none", "no quirk is called 'none'"},
+		{VB_ENVIRONMENT_QUIRKS, "receives_flush_first,x,y", "no quirk is called 'x'"},
+		{VB_ENVIRONMENT_QUIRKS, ",receives_flush_first", "no quirk is called ''"},
+		{VB_ENVIRONMENT_QUIRKS, long_text, "longer than 255 bytes"},
+	};
+
+	memset(long_text, 'q', sizeof(long_text) - 1);
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct vb_project_error error = {""};
+
+		setenv(rows[i].name, rows[i].value, 1);
+		errno = 0;
+		TEST_ASSERT_NULL_MESSAGE(vb_environment_load(&error), rows[i].value);
+		TEST_ASSERT_EQUAL_INT_MESSAGE(EINVAL, errno, rows[i].value);
+		TEST_ASSERT_NOT_NULL_MESSAGE(strstr(error.text, rows[i].message), error.text);
+		TEST_ASSERT_EQUAL_PTR(error.text, strstr(error.text, rows[i].name));
+		unsetenv(rows[i].name);
+	}
+}
+
+void test_a_project_that_cannot_be_taken(void)
+{
+	struct vb_project_error error = {""};
+
+	setenv(VB_ENVIRONMENT_PROJECT, "none.yml", 1);
+	TEST_ASSERT_NULL(vb_environment_load(&error));
+	TEST_ASSERT_EQUAL_INT(ENOENT, errno);
+	TEST_ASSERT_EQUAL_STRING("none.yml: No such file or directory", error.text);
+	setenv(VB_ENVIRONMENT_PROJECT, PROJECT, 1);
+	setenv(VB_ENVIRONMENT_DEVICES, "2", 1);
+	TEST_ASSERT_NULL(vb_environment_load(&error));
+	TEST_ASSERT_EQUAL_STRING(VB_ENVIRONMENT_DEVICES ": the project lists its devices already",
+				 error.text);
+}
