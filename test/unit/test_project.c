@@ -348,7 +348,7 @@ void test_wrong_devices_name_line_and_key(void)
 		 "4: devices[1].name: 32 bytes long (1 to 31 are allowed)"},
 		{"{name: b, port: 1}",
 		 "4: devices[1].port: unknown key (allowed: name, ports, link_layer, mtu, "
-		 "addresses, gids, pkeys, profile)"},
+		 "addresses, gids, pkeys, profile, quirks)"},
 		{"{name: b, ports: 0}", "4: devices[1].ports: '0' is out of range (1 to 4)"},
 		{"{name: b, ports: 5}", "4: devices[1].ports: '5' is out of range (1 to 4)"},
 		{"{name: b, link_layer: roce}",
@@ -448,7 +448,7 @@ void test_anchors_aliases_and_merge_keys(void)
 	TEST_ASSERT_EQUAL_UINT(2, project->sim.devices[1].ports);
 	refuse(":base: &base\n  :mut: 512\n:verbena:\n  devices: [{<<: *base, name: a}]\n",
 	       "p.yml:2: devices[0].mut: unknown key (allowed: name, ports, link_layer, mtu, "
-	       "addresses, gids, pkeys, profile)");
+	       "addresses, gids, pkeys, profile, quirks)");
 	refuse(":verbena: {<<: 3}\n", "p.yml:1: :verbena:: is a text (a mapping is wanted)");
 	refuse(":verbena: {clock: *none}\n", "p.yml:1: not YAML: found undefined alias");
 }

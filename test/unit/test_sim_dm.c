@@ -376,7 +376,7 @@ void test_objects_of_a_shared_file_are_imported(void)
 	struct ibv_dm *dm = make_dm(&a, 64), *dm_again;
 	struct ibv_pd *pd;
 	struct ibv_mr *mr, *own;
-	uint8_t byte = 3, back = 0;
+	uint32_t word = 3, back = 0;
 
 	TEST_ASSERT_NOT_NULL(second);
 	pd = B.import_pd(second, a.pd->handle);
@@ -387,8 +387,8 @@ void test_objects_of_a_shared_file_are_imported(void)
 	TEST_ASSERT_EQUAL_UINT32(a.mr->lkey, mr->lkey);
 	TEST_ASSERT_NULL(mr->addr);
 	dm_again = B.import_dm(second, dm->handle);
-	TEST_ASSERT_EQUAL_INT(0, ibv_memcpy_to_dm(dm, 5, &byte, 1));
-	TEST_ASSERT_EQUAL_INT(0, ibv_memcpy_from_dm(&back, dm_again, 5, 1));
+	TEST_ASSERT_EQUAL_INT(0, ibv_memcpy_to_dm(dm, 8, &word, 4));
+	TEST_ASSERT_EQUAL_INT(0, ibv_memcpy_from_dm(&back, dm_again, 8, 4));
 	TEST_ASSERT_EQUAL_INT(3, back);
 	/* What is made in the import is of the same PD. */
 	own = B.reg_mr(pd, a.buffer, 64, IBV_ACCESS_LOCAL_WRITE);

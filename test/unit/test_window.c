@@ -154,7 +154,7 @@ void test_bindings_that_are_refused(void)
 			bind.length = LENGTH - 63;
 			break;
 		case 5:
-			bind.access = IBV_ACCESS_LOCAL_WRITE;
+			bind.access = IBV_ACCESS_MW_BIND;
 			break;
 		case 6:
 			pd = PD + 1;
