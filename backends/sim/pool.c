@@ -22,25 +22,35 @@ void pool_init(struct pool *pool, size_t object_bytes)
 }
 
 /* The ring has room for every object there is, so that pool_give() cannot fail. */
-static int grow(struct pool *pool)
+static int grow_ring(struct pool *pool)
 {
-	size_t capacity = pool->rest_capacity + SLAB_OBJECTS;
+	size_t capacity = pool->rest_capacity ? 2 * pool->rest_capacity : SLAB_OBJECTS;
 	void **ring;
-	struct pool_slab *slab;
 
+	if (pool->object_count + SLAB_OBJECTS <= pool->rest_capacity)
+		return 0;
 	ring = malloc(capacity * sizeof(*ring));
-	slab = aligned_alloc(ALIGN_BYTES, sizeof(*slab) + SLAB_OBJECTS * pool->object_bytes);
-	if (!ring || !slab) {
-		free(ring);
-		free(slab);
+	if (!ring)
 		return -1;
-	}
 	for (size_t i = 0; i < pool->rest_count; i++)
 		ring[i] = pool->resting[(pool->rest_head + i) % pool->rest_capacity];
 	free(pool->resting);
 	pool->resting = ring;
 	pool->rest_head = 0;
 	pool->rest_capacity = capacity;
+	return 0;
+}
+
+static int grow(struct pool *pool)
+{
+	struct pool_slab *slab;
+
+	if (grow_ring(pool))
+		return -1;
+	slab = aligned_alloc(ALIGN_BYTES, sizeof(*slab) + SLAB_OBJECTS * pool->object_bytes);
+	if (!slab)
+		return -1;
+	pool->object_count += SLAB_OBJECTS;
 	slab->next = pool->slabs;
 	pool->slabs = slab;
 	pool->unused = SLAB_OBJECTS;

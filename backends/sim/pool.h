@@ -17,7 +17,8 @@ struct pool {
 	struct pool_slab *slabs;
 	void **resting; /* a ring: given back, the oldest first */
 	size_t rest_head, rest_count, rest_capacity;
-	size_t unused; /* objects of the newest slab that were never handed out */
+	size_t object_count; /* of all slabs */
+	size_t unused;	     /* objects of the newest slab that were never handed out */
 };
 
 void pool_init(struct pool *pool, size_t object_bytes);

@@ -137,10 +137,9 @@ static const char *const on_rxe_6_1[] = {"bad_lkey_is_operation_error",
 					 NULL};
 static const char *const on_rxe_6_12[] = {"bad_lkey_is_flush", "errors_are_not_solicited", NULL};
 /* As ConnectX adapters are said to behave. */
-static const char *const on_mlx5[] = {"long_datagrams_fail", "overrun_ends_polling",
+static const char *const on_mlx5[] = {"long_datagrams_fail",	      "overrun_ends_polling",
 				      "posts_ignored_in_wrong_state", "reset_removes_completions",
-				      "zero_based_type_1_refused",
-				      NULL};
+				      "zero_based_type_1_refused",    NULL};
 
 static void expect_quirks(const char *name, const char *const *quirks)
 {
