@@ -59,7 +59,10 @@ void test_device_memory_is_copied_to_and_from(void)
 	TEST_ASSERT_EQUAL_INT(0, ibv_memcpy_to_dm(dm, 112, out, 16));
 	TEST_ASSERT_EQUAL_INT(0, ibv_memcpy_from_dm(in, dm, 112, 16));
 	TEST_ASSERT_EQUAL_MEMORY(out, in, 16);
-	TEST_ASSERT_EQUAL_INT(EFAULT, ibv_memcpy_to_dm(dm, 113, out, 16));
+	TEST_ASSERT_EQUAL_INT(EFAULT, ibv_memcpy_to_dm(dm, 116, out, 16));
+	/* Only by words of 4 bytes. */
+	TEST_ASSERT_EQUAL_INT(EFAULT, ibv_memcpy_to_dm(dm, 2, out, 4));
+	TEST_ASSERT_EQUAL_INT(EFAULT, ibv_memcpy_from_dm(in, dm, 4, 6));
 	TEST_ASSERT_EQUAL_INT(EFAULT, ibv_memcpy_from_dm(in, dm, UINT64_MAX, 16));
 	TEST_ASSERT_EQUAL_INT(EFAULT, ibv_memcpy_to_dm(dm, 0, (void *)4096, 16));
 	TEST_ASSERT_EQUAL_INT(0, B.free_dm(dm));
