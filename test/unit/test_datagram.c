@@ -67,6 +67,32 @@ void test_message_stands_behind_its_grh(void)
 	TEST_ASSERT_EQUAL_MEMORY(engine.sides[1].gid.raw + 12, to + 36, 4);
 }
 
+/* Also of a datagram that never leaves its port, but where a quirk says otherwise. */
+void test_header_of_an_own_datagram(void)
+{
+	struct engine_side *side = &engine.sides[0];
+	const struct ibv_ah_attr attr = engine_ah_attr(&side->gid);
+	const uint32_t pd = side->ah->pd;
+
+	sim_ah_release(side->ah);
+	TEST_ASSERT_EQUAL_INT(0, sim_ah_create(side->device, pd, &attr, &side->ah));
+	for (unsigned int lacks = 0; lacks < 2; lacks++) {
+		const uint8_t *header = side->memory + 1000 + 20;
+		struct ibv_wc wc;
+		uint32_t sum = 0;
+
+		side->device->quirks.own_datagrams_lack_checksum = lacks;
+		TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 0, 5, 1000, 100));
+		expect_delivered(&(struct engine_send){
+			.opcode = IBV_WR_SEND, .bytes = 9, .remote_qpn = side->qp->number});
+		TEST_ASSERT_TRUE(engine_poll(side->recv_cq, &wc));
+		for (unsigned int i = 0; i < 20; i += 2)
+			sum += (uint32_t)header[i] << 8 | header[i + 1];
+		sum = (sum & 0xffff) + (sum >> 16);
+		TEST_ASSERT_EQUAL_INT(lacks, sum != 0xffff);
+	}
+}
+
 void test_wrong_qkey_is_dropped(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 5, 0, 100));

@@ -360,7 +360,8 @@ void test_packet_not_infiniband(void)
 		{false, 1, 0x02, SIM_DECODE_NOT_INFINIBAND, "raw, no next header"},
 		{true, 1, 0x02, SIM_DECODE_NOT_INFINIBAND, "raw, IPv6"},
 		{false, 5, 0x01, SIM_DECODE_TRUNCATED, "a word more than there is"},
-		{false, 5, 0x08, SIM_DECODE_NOT_INFINIBAND, "less than there is"},
+		{false, 5, 0x08, SIM_DECODE_NOT_INFINIBAND, "nothing, not even the LRH"},
+		{false, 5, 0x0c, SIM_DECODE_NOT_INFINIBAND, "less than there is"},
 		{true, 8, 0x20, SIM_DECODE_NOT_INFINIBAND, "GRH version"},
 		{true, 8 + 6, 0x01, SIM_DECODE_NOT_INFINIBAND, "GRH next header"},
 		{true, 8 + 4, 0x01, SIM_DECODE_TRUNCATED, "GRH payload length, more"},
@@ -381,6 +382,14 @@ void test_packet_not_infiniband(void)
 						 sim_decode_str(decode_infiniband(length_bytes)),
 						 rows[i].what);
 	}
+}
+
+/* Honest about its length, and nothing behind the LRH. */
+void test_packet_of_an_lrh_only(void)
+{
+	small_infiniband_frame(false);
+	frame[5] = 2;
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_TRUNCATED, decode_infiniband(8 + 2));
 }
 
 void test_packet_infiniband_bad_pad(void)
@@ -918,6 +927,27 @@ static uint32_t rfc1071(uint32_t sum, const uint8_t *bytes, size_t length_bytes)
 	while (sum >> 16)
 		sum = (sum & 0xffff) + (sum >> 16);
 	return sum;
+}
+
+/* With a checksum that is right, so that nothing but the field itself is wrong. */
+void test_packet_of_another_ipv4(void)
+{
+	static const struct {
+		uint8_t offset, value;
+	} rows[] = {{0, 0x46}, {0, 0x55}, {9, 6}};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const size_t length_bytes = small_frame(true);
+		uint8_t *ip = frame + 14;
+		uint32_t sum;
+
+		ip[rows[i].offset] = rows[i].value;
+		ip[10] = ip[11] = 0;
+		sum = ~rfc1071(0, ip, 20);
+		ip[10] = (uint8_t)(sum >> 8);
+		ip[11] = (uint8_t)sum;
+		TEST_ASSERT_EQUAL_INT(SIM_DECODE_NOT_ROCE, decode(length_bytes));
+	}
 }
 
 void test_packet_checksums(void)

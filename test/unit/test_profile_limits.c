@@ -296,6 +296,25 @@ void test_longest_message(void)
 	}
 }
 
+/*
+ * ibv_query_device_ex(3), cq_mod_caps. ibv_devinfo prints none of SoftRoCE; those of mlx5 are at
+ * github.com/openucx/ucx/issues/10430. spec takes all that ibv_modify_cq(3) can say.
+ */
+void test_moderation_of_completions(void)
+{
+	static const struct ibv_cq_moderation_caps caps[PROFILES] = {
+		[SPEC] = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
+		[MLX5] = {.max_cq_count = 65535, .max_cq_period = 4095},
+	};
+	struct ibv_device_attr_ex attr;
+
+	for (unsigned int i = 0; i < PROFILES; i++) {
+		TEST_ASSERT_EQUAL_INT(0, B.query_device_ex(contexts[i], NULL, &attr, sizeof(attr)));
+		TEST_ASSERT_EQUAL_UINT16(caps[i].max_cq_count, attr.cq_mod_caps.max_cq_count);
+		TEST_ASSERT_EQUAL_UINT16(caps[i].max_cq_period, attr.cq_mod_caps.max_cq_period);
+	}
+}
+
 static int create_qp(struct ibv_pd *pd, struct ibv_cq *cq, uint32_t inline_bytes)
 {
 	struct ibv_qp_init_attr init = {

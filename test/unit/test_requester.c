@@ -370,6 +370,17 @@ void test_sqd_ends_what_is_started_and_holds_the_rest(void)
 	expect(2, IBV_WC_SUCCESS);
 }
 
+/* ibv_modify_qp(3) and the event are one to one, whatever is posted afterwards. */
+void test_sqd_tells_once_that_it_is_drained(void)
+{
+	to_sqd(true);
+	sim_world_run(engine.world);
+	TEST_ASSERT_EQUAL_UINT(1, engine_events(&engine, IBV_EVENT_SQ_DRAINED));
+	post_and_run(&(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 8});
+	TEST_ASSERT_EQUAL_UINT(1, engine_events(&engine, IBV_EVENT_SQ_DRAINED));
+	TEST_ASSERT_EQUAL_UINT(0, engine.frame_count);
+}
+
 void test_sqd_still_repeats_what_is_lost(void)
 {
 	post_and_run(&(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 8});

@@ -110,6 +110,28 @@ void test_a_bound_window_reaches_its_bytes(void)
 	TEST_ASSERT_NULL(at(64, 1, IBV_ACCESS_REMOTE_WRITE));
 }
 
+/* From the first byte of its region to the last, whichever way the range is checked. */
+void test_a_window_of_the_whole_region(void)
+{
+	for (unsigned int wrap = 0; wrap < 2; wrap++) {
+		struct sim_mw_bind bind = good();
+
+		device->quirks.window_ranges_wrap = wrap;
+		bind.addr = (uintptr_t)buffer;
+		bind.length = LENGTH;
+		TEST_ASSERT_TRUE(bind_it(&bind));
+		TEST_ASSERT_NOT_NULL(at(0, LENGTH, IBV_ACCESS_REMOTE_READ));
+		open_window(IBV_MW_TYPE_2);
+		bind = good();
+		bind.addr = (uintptr_t)buffer;
+		bind.length = LENGTH + 1;
+		TEST_ASSERT_FALSE(bind_it(&bind));
+		bind.addr = (uintptr_t)buffer - 1;
+		bind.length = 2;
+		TEST_ASSERT_FALSE(bind_it(&bind));
+	}
+}
+
 void test_type_2_is_one_qps(void)
 {
 	bind_good();
