@@ -19,8 +19,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* Linux follows no more of them (binfmt_script). */
 #define INTERPRETERS_MAX 5
 
@@ -305,7 +303,7 @@ static char *interpreter_of(const struct image *image)
 	const char *text = (const char *)image->bytes;
 	size_t start = 2, length;
 
-	if (image->size_bytes < 3 || memcmp(text, "#!", 2))
+	if (image->size_bytes < 3 || memcmp(text, "#!", 2) != 0)
 		return NULL;
 	while (start < image->size_bytes && (text[start] == ' ' || text[start] == '\t'))
 		start++;
@@ -323,7 +321,7 @@ static bool check_file(struct image *image, char **next)
 			      "LD_LIBRARY_PATH; run a copy without them, or as its owner",
 			      image->path);
 	*next = interpreter_of(image);
-	if (*next || image->size_bytes < SELFMAG || memcmp(image->bytes, ELFMAG, SELFMAG))
+	if (*next || image->size_bytes < SELFMAG || memcmp(image->bytes, ELFMAG, SELFMAG) != 0)
 		return true;
 	return check_elf(image);
 }

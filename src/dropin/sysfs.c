@@ -263,7 +263,7 @@ static struct ibv_context *open_of_path(const char *path, const char **name)
 	for (unsigned int i = 0; list && list[i] && !context; i++) {
 		size_t length = strlen(list[i]->ibdev_path);
 
-		if (strncmp(path, list[i]->ibdev_path, length) || path[length] != '/')
+		if (strncmp(path, list[i]->ibdev_path, length) != 0 || path[length] != '/')
 			continue;
 		*name = path + length + strspn(path + length, "/");
 		context = vb_open_device(list[i]);
