@@ -25,6 +25,9 @@
 #define LOOK_VIRTUAL_NS 10000
 #define LOOK_REAL_NS	1000000
 
+/* How often an agent that always finds something to do looks for strangers. */
+#define GREET_EVERY 64
+
 /* So long a wait polls before it sleeps in the operating system. */
 #define SPIN_NS 20000
 
@@ -219,11 +222,19 @@ static int look(struct vb_rdma_agent *agent)
 	return handle(agent, wc, ibv_poll_cq(agent->cq->cq, TAKEN_MAX, wc));
 }
 
-static void look_around(struct vb_rdma_agent *agent)
+/* Strangers wait while there is traffic, but not for ever. */
+static bool is_time_to_greet(struct vb_rdma_agent *agent, bool is_idle)
+{
+	if (agent->shaking || agent->accepts)
+		return true;
+	return agent->listeners && (is_idle || agent->drives++ % GREET_EVERY == 0);
+}
+
+static void look_around(struct vb_rdma_agent *agent, bool is_idle)
 {
 	if (agent->soonest_ns != VB_FOREVER)
 		look_at_clock(agent);
-	if (agent->shaking || agent->listeners)
+	if (is_time_to_greet(agent, is_idle))
 		greet_step(agent);
 	if (agent->callbacks.first)
 		ops_deliver(agent);
@@ -254,6 +265,9 @@ static int wait_virtual(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 
 	if (has_lines_to_look_at(agent))
 		left_ns = sooner(left_ns, LOOK_VIRTUAL_NS);
+	/* A plain poll costs least, and may move time where there is no limit. */
+	if (left_ns == VB_FOREVER && look(agent) > 0)
+		return 0;
 	taken = vb_cq_wait(agent->cq, wc, TAKEN_MAX, left_ns);
 	if (taken < 0 && taken != -ETIMEDOUT)
 		return -taken;
@@ -306,17 +320,15 @@ int agent_wait(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 	int err = 0;
 
 	if (!deadline_ns)
-		look(agent);
+		err = look(agent) > 0 ? 0 : ETIMEDOUT;
 	else if (agent->is_virtual)
 		err = wait_virtual(agent, deadline_ns);
 	else
 		err = wait_real(agent, deadline_ns);
-	look_around(agent);
-	if (err != ETIMEDOUT && deadline_ns)
-		return err;
-	if (deadline_ns && cq_left_ns(agent->cq, deadline_ns))
-		return 0;
-	return ETIMEDOUT;
+	look_around(agent, err);
+	if (!deadline_ns)
+		return ETIMEDOUT;
+	return err == ETIMEDOUT && cq_left_ns(agent->cq, deadline_ns) ? 0 : err;
 }
 
 void agent_wake(struct vb_rdma_agent *agent)
@@ -437,7 +449,7 @@ int vb_rdma_arm(struct vb_rdma_agent *agent)
 	/* What came before it was armed gives no event. */
 	if (look(agent))
 		agent_wake(agent);
-	look_around(agent);
+	look_around(agent, true);
 	return 0;
 }
 

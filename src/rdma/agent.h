@@ -238,6 +238,7 @@ struct vb_rdma_agent {
 	uint32_t connection_count;
 	struct vb_rdma *shaking; /* connections that have a line */
 	struct vb_rdma_listener *listeners;
+	uint32_t drives;
 	uint32_t accepts; /* operations that wait for a listener */
 	struct pool pool;
 	uint32_t locals, remotes; /* live regions */
@@ -288,7 +289,7 @@ void connection_completion(struct vb_rdma_agent *agent, const struct ibv_wc *wc)
 /* Sends what can be sent. */
 void connection_pump(struct vb_rdma *rdma);
 bool connection_can_say(const struct vb_rdma *rdma);
-void connection_say(struct vb_rdma *rdma, const struct message *message, struct op *op);
+void connection_say(struct vb_rdma *rdma, struct message *message, struct op *op);
 uint32_t connection_message_bytes(const struct vb_rdma *rdma);
 
 /* transfer.c */

@@ -183,7 +183,7 @@ bool connection_can_say(const struct vb_rdma *rdma)
 }
 
 /* op is of DATA. */
-void connection_say(struct vb_rdma *rdma, const struct message *message, struct op *op)
+void connection_say(struct vb_rdma *rdma, struct message *message, struct op *op)
 {
 	uint32_t index = rdma->sends_free[--rdma->sends_free_count];
 	uint8_t *bytes = buffer_at(rdma, rdma->receives + index);
@@ -191,10 +191,9 @@ void connection_say(struct vb_rdma *rdma, const struct message *message, struct 
 	struct ibv_sge sge;
 	struct ibv_send_wr wr = {
 		.wr_id = wr_id(rdma, POSTED_SEND, index), .sg_list = &sge, .opcode = IBV_WR_SEND};
-	struct message whole = *message;
 
-	whole.credit = rdma->let_go_told = rdma->let_go;
-	length_bytes = message_encode(&whole, bytes);
+	message->credit = rdma->let_go_told = rdma->let_go;
+	length_bytes = message_encode(message, bytes);
 	sge = (struct ibv_sge){(uintptr_t)bytes, length_bytes, rdma->buffers->lkey};
 	rdma->sends[index] = (struct send_slot){.op = op};
 	if (post(rdma, &wr)) {
@@ -251,7 +250,7 @@ static void fly(struct vb_rdma *rdma, struct op *op)
 
 void connection_pump(struct vb_rdma *rdma)
 {
-	static const struct message credit = {.type = MESSAGE_CREDIT};
+	struct message credit;
 
 	if (rdma->err || rdma->stage != STAGE_READY)
 		return;
@@ -262,8 +261,10 @@ void connection_pump(struct vb_rdma *rdma)
 	while (rdma->post_queue.first && rdma->flights_free_count && !rdma->err)
 		fly(rdma, op_pop(&rdma->post_queue));
 	if (rdma->let_go - rdma->let_go_told >= (rdma->agent->options.slots + 1) / 2 &&
-	    connection_can_say(rdma))
+	    connection_can_say(rdma)) {
+		credit = (struct message){.type = MESSAGE_CREDIT};
 		connection_say(rdma, &credit, NULL);
+	}
 }
 
 /* --- failing --- */
@@ -335,7 +336,7 @@ void connection_fail(struct vb_rdma *rdma, int err, const char *format, ...)
 
 void connection_accuse(struct vb_rdma *rdma, const char *what)
 {
-	const struct message complaint = {.type = MESSAGE_ERROR, .code = CODE_NOT_UNDERSTOOD};
+	struct message complaint = {.type = MESSAGE_ERROR, .code = CODE_NOT_UNDERSTOOD};
 	char whole[WHY_BYTES];
 
 	if (rdma->err)
@@ -396,7 +397,7 @@ static void heard(struct vb_rdma *rdma, const struct message *message, uint32_t 
 
 static void received(struct vb_rdma *rdma, uint32_t buffer, uint32_t length_bytes)
 {
-	struct message message = {0};
+	struct message message; /* each type's fields are set */
 	const char *malformed = message_decode(buffer_at(rdma, buffer), length_bytes, &message);
 
 	if (malformed)
@@ -445,7 +446,9 @@ static void sent(struct vb_rdma *rdma, uint32_t index, bool good)
 
 void connection_completion(struct vb_rdma_agent *agent, const struct ibv_wc *wc)
 {
-	struct vb_rdma *rdma = agent->connections[wc->wr_id >> 48];
+	uint64_t place = wc->wr_id >> 48;
+	struct vb_rdma *rdma =
+		place < agent->options.connections ? agent->connections[place] : NULL;
 	uint32_t index = wc->wr_id & 0xffffff;
 	bool good = wc->status == IBV_WC_SUCCESS;
 
@@ -534,7 +537,7 @@ void connection_drop(struct vb_rdma *rdma)
 
 static void say_goodbye(struct vb_rdma *rdma)
 {
-	const struct message goodbye = {.type = MESSAGE_BYE};
+	struct message goodbye = {.type = MESSAGE_BYE};
 	struct vb_rdma_agent *agent = rdma->agent;
 	uint64_t deadline_ns = cq_deadline_ns(agent->cq, GOODBYE_NS);
 

@@ -25,10 +25,10 @@ static bool can_say_data(const struct vb_rdma *rdma)
 /* The peer is told that what is left of the message does not come. */
 static void say_void(struct vb_rdma *rdma, struct op *op)
 {
-	const struct message message = {.type = MESSAGE_DATA,
-					.length_bytes = op->request.length_bytes,
-					.offset_bytes = op->moved_bytes,
-					.flags = DATA_VOID};
+	struct message message = {.type = MESSAGE_DATA,
+				  .length_bytes = op->request.length_bytes,
+				  .offset_bytes = op->moved_bytes,
+				  .flags = DATA_VOID};
 
 	op->all_posted = true;
 	rdma->sent++;
@@ -39,7 +39,7 @@ static void say_piece(struct vb_rdma *rdma, struct op *op)
 {
 	const struct vb_rdma_request *request = &op->request;
 	uint64_t left = request->length_bytes - op->moved_bytes;
-	const struct message message = {
+	struct message message = {
 		.type = MESSAGE_DATA,
 		.length_bytes = request->length_bytes,
 		.offset_bytes = op->moved_bytes,

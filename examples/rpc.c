@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * usage: rpc [DEVICE]
+ * Calls by message: the client sends a question with its number as immediate data, the server's
+ * thread answers it under that number. The last is longer than an agent message.
+ */
+#include "rdma_pair.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <pthread.h>
+
+#define LONGEST 20000
+
+/* Answers each question in capitals, until the client closes. */
+static void *serve(void *arg)
+{
+	struct vb_rdma *rdma = arg;
+	static char text[LONGEST];
+	struct vb_rdma_message question;
+	int err;
+
+	while (!(err = vb_rdma_receive(rdma, text, sizeof(text), &question, TIMEOUT_NS))) {
+		for (size_t i = 0; i < question.length_bytes; i++)
+			text[i] = (char)toupper((unsigned char)text[i]);
+		must(vb_rdma_send_imm(rdma, text, question.length_bytes, question.imm, TIMEOUT_NS));
+	}
+	check(err == ECONNRESET, "the client closed");
+	return NULL;
+}
+
+static void call(struct vb_rdma *rdma, uint32_t number, const char *question, size_t length)
+{
+	static char text[LONGEST];
+	struct vb_rdma_message answer;
+
+	must(vb_rdma_send_imm(rdma, question, length, number, TIMEOUT_NS));
+	must(vb_rdma_receive(rdma, text, sizeof(text), &answer, TIMEOUT_NS));
+	printf("call %u: %.8s... of %zu bytes\n", answer.imm, text, answer.length_bytes);
+	check(answer.imm == number && answer.length_bytes == length, "the answer is to this call");
+	for (size_t i = 0; i < length; i++)
+		check(text[i] == toupper((unsigned char)question[i]), "it is the answer");
+}
+
+int main(int argc, char **argv)
+{
+	static char longest[LONGEST];
+	struct rdma_pair pair;
+	pthread_t thread;
+
+	rdma_pair_open(&pair, argc > 1 ? argv[1] : NULL);
+	check(pthread_create(&thread, NULL, serve, pair.server) == 0, "a thread");
+	memset(longest, 'x', sizeof(longest));
+	call(pair.client, 1, "how are you", 12);
+	call(pair.client, 2, "and now?", 9);
+	call(pair.client, 3, longest, sizeof(longest));
+	must(vb_rdma_close(pair.client));
+	pair.client = NULL;
+	pthread_join(thread, NULL);
+	rdma_pair_close(&pair);
+}
