@@ -242,6 +242,8 @@ static void step_line(struct vb_rdma_agent *agent, struct vb_rdma **link)
 		return;
 	*link = rdma->next;
 	rdma->next = NULL;
+	/* Its end need not be waited for any more: what ends soonest is found anew. */
+	agent->soonest_ns = 0;
 	if (err)
 		has_failed(rdma, err);
 	else
