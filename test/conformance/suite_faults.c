@@ -503,7 +503,7 @@ static const struct vt_test tests[] = {
 	{"one_in_ten_late", "unsourced", WIRE | VT_NEEDS_VIRTUAL_CLOCK, one_in_ten_late},
 	{"atomics_under_loss_add_up", "unsourced", WIRE | VT_NEEDS_ATOMICS,
 	 atomics_under_loss_add_up},
-	{"wire_that_comes_back", "unsourced", WIRE, wire_that_comes_back},
+	{"wire_that_comes_back", "unsourced", WIRE | VT_NEEDS_VIRTUAL_CLOCK, wire_that_comes_back},
 	{NULL},
 };
 
