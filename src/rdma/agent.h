@@ -266,12 +266,17 @@ void agent_wake(struct vb_rdma_agent *agent);
 void agent_watch(struct vb_rdma_agent *agent, int fd, bool writable, bool known);
 
 /* op.c */
-struct op *op_new(struct vb_rdma_agent *agent, const struct vb_rdma_request *request);
+/* A new one, whose request is not set but for these; NULL with errno. */
+struct op *op_begin(struct vb_rdma_agent *agent, enum vb_rdma_operation operation,
+		    struct vb_rdma *rdma);
 void op_free(struct vb_rdma_agent *agent, struct op *op);
 /* It ends. With an error, the sentence is that of the connection, if it has one. */
 void op_end(struct vb_rdma_agent *agent, struct op *op, int err);
 /* Starts, waits, and cancels where time is over. */
-int op_run(struct vb_rdma_request *request, uint64_t timeout_ns, struct vb_rdma_result *result);
+int op_run(struct vb_rdma_agent *agent, struct op *op, uint64_t timeout_ns,
+	   struct vb_rdma_result *result);
+int op_run_request(const struct vb_rdma_request *request, uint64_t timeout_ns,
+		   struct vb_rdma_result *result);
 int ops_wait_for_thread(struct vb_rdma_agent *agent, uint64_t deadline_ns);
 void ops_deliver(struct vb_rdma_agent *agent);
 int ops_make(struct vb_rdma_agent *agent);

@@ -4,12 +4,14 @@
  */
 #include "agent.h"
 
+#include <errno.h>
+
 struct vb_rdma *vb_rdma_accept(struct vb_rdma_listener *listener, uint64_t timeout_ns)
 {
 	struct vb_rdma_request request = {.operation = VB_RDMA_ACCEPT, .listener = listener};
 	struct vb_rdma_result result;
 
-	return op_run(&request, timeout_ns, &result) ? NULL : result.rdma;
+	return op_run_request(&request, timeout_ns, &result) ? NULL : result.rdma;
 }
 
 struct vb_rdma *vb_rdma_connect(struct vb_rdma_agent *agent, const char *address,
@@ -19,42 +21,58 @@ struct vb_rdma *vb_rdma_connect(struct vb_rdma_agent *agent, const char *address
 		.operation = VB_RDMA_CONNECT, .agent = agent, .address = address};
 	struct vb_rdma_result result;
 
-	return op_run(&request, timeout_ns, &result) ? NULL : result.rdma;
+	return op_run_request(&request, timeout_ns, &result) ? NULL : result.rdma;
+}
+
+/* The two that are called most set what they use and clear nothing. */
+static int run_message(struct vb_rdma *rdma, const struct vb_rdma_message *message,
+		       const void *from, void *into, uint64_t timeout_ns,
+		       struct vb_rdma_result *result)
+{
+	struct vb_rdma_agent *agent = rdma->agent;
+	struct op *op;
+	int err;
+
+	agent_lock(agent);
+	op = op_begin(agent, from || !result ? VB_RDMA_SEND : VB_RDMA_RECEIVE, rdma);
+	if (op) {
+		op->request.from = from;
+		op->request.into = into;
+		op->request.length_bytes = message->length_bytes;
+		op->request.has_imm = message->has_imm;
+		op->request.imm = message->imm;
+		err = op_run(agent, op, timeout_ns, result);
+	} else {
+		err = errno;
+	}
+	agent_unlock(agent);
+	return err;
 }
 
 int vb_rdma_send(struct vb_rdma *rdma, const void *bytes, size_t length_bytes, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_SEND,
-					  .rdma = rdma,
-					  .from = bytes,
-					  .length_bytes = length_bytes};
+	const struct vb_rdma_message message = {.length_bytes = length_bytes};
 
-	return op_run(&request, timeout_ns, NULL);
+	return run_message(rdma, &message, bytes, NULL, timeout_ns, NULL);
 }
 
 int vb_rdma_send_imm(struct vb_rdma *rdma, const void *bytes, size_t length_bytes, uint32_t imm,
 		     uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_SEND,
-					  .rdma = rdma,
-					  .from = bytes,
-					  .length_bytes = length_bytes,
-					  .has_imm = true,
-					  .imm = imm};
+	const struct vb_rdma_message message = {length_bytes, true, imm};
 
-	return op_run(&request, timeout_ns, NULL);
+	return run_message(rdma, &message, bytes, NULL, timeout_ns, NULL);
 }
 
 int vb_rdma_receive(struct vb_rdma *rdma, void *bytes, size_t room_bytes,
 		    struct vb_rdma_message *message, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_RECEIVE,
-					  .rdma = rdma,
-					  .into = bytes,
-					  .length_bytes = room_bytes};
-	struct vb_rdma_result result = {0};
-	int err = op_run(&request, timeout_ns, &result);
+	const struct vb_rdma_message room = {.length_bytes = room_bytes};
+	struct vb_rdma_result result;
+	int err;
 
+	result.message = (struct vb_rdma_message){0};
+	err = run_message(rdma, &room, NULL, bytes, timeout_ns, &result);
 	if (message)
 		*message = result.message;
 	return err;
@@ -72,14 +90,14 @@ struct vb_remote_mr *vb_request_remote_mr(struct vb_rdma *rdma, size_t length_by
 					  .lease_ns = lease_ns};
 	struct vb_rdma_result result;
 
-	return op_run(&request, timeout_ns, &result) ? NULL : result.remote;
+	return op_run_request(&request, timeout_ns, &result) ? NULL : result.remote;
 }
 
 int vb_send_mr(struct vb_rdma *rdma, struct vb_remote_mr *mr, uint64_t timeout_ns)
 {
 	struct vb_rdma_request request = {.operation = VB_RDMA_SEND_MR, .rdma = rdma, .remote = mr};
 
-	return op_run(&request, timeout_ns, NULL);
+	return op_run_request(&request, timeout_ns, NULL);
 }
 
 int vb_send_local_mr(struct vb_rdma *rdma, struct vb_local_mr *mr, uint32_t access,
@@ -91,7 +109,7 @@ int vb_send_local_mr(struct vb_rdma *rdma, struct vb_local_mr *mr, uint32_t acce
 					  .access = access,
 					  .lease_ns = lease_ns};
 
-	return op_run(&request, timeout_ns, NULL);
+	return op_run_request(&request, timeout_ns, NULL);
 }
 
 struct vb_local_mr *vb_receive_local_mr(struct vb_rdma *rdma, uint64_t timeout_ns)
@@ -99,7 +117,7 @@ struct vb_local_mr *vb_receive_local_mr(struct vb_rdma *rdma, uint64_t timeout_n
 	struct vb_rdma_request request = {.operation = VB_RDMA_RECEIVE_LOCAL_MR, .rdma = rdma};
 	struct vb_rdma_result result;
 
-	return op_run(&request, timeout_ns, &result) ? NULL : result.local;
+	return op_run_request(&request, timeout_ns, &result) ? NULL : result.local;
 }
 
 struct vb_remote_mr *vb_receive_remote_mr(struct vb_rdma *rdma, uint64_t timeout_ns)
@@ -107,7 +125,7 @@ struct vb_remote_mr *vb_receive_remote_mr(struct vb_rdma *rdma, uint64_t timeout
 	struct vb_rdma_request request = {.operation = VB_RDMA_RECEIVE_REMOTE_MR, .rdma = rdma};
 	struct vb_rdma_result result;
 
-	return op_run(&request, timeout_ns, &result) ? NULL : result.remote;
+	return op_run_request(&request, timeout_ns, &result) ? NULL : result.remote;
 }
 
 int vb_rdma_write(struct vb_rdma *rdma, const struct vb_local_slice *from, struct vb_remote_mr *to,
@@ -119,7 +137,7 @@ int vb_rdma_write(struct vb_rdma *rdma, const struct vb_local_slice *from, struc
 					  .remote = to,
 					  .offset_bytes = offset_bytes};
 
-	return op_run(&request, timeout_ns, NULL);
+	return op_run_request(&request, timeout_ns, NULL);
 }
 
 int vb_rdma_read(struct vb_rdma *rdma, const struct vb_local_slice *into, struct vb_remote_mr *from,
@@ -131,13 +149,13 @@ int vb_rdma_read(struct vb_rdma *rdma, const struct vb_local_slice *into, struct
 					  .remote = from,
 					  .offset_bytes = offset_bytes};
 
-	return op_run(&request, timeout_ns, NULL);
+	return op_run_request(&request, timeout_ns, NULL);
 }
 
 static int run_atomic(struct vb_rdma_request *request, uint64_t *before, uint64_t timeout_ns)
 {
 	struct vb_rdma_result result;
-	int err = op_run(request, timeout_ns, &result);
+	int err = op_run_request(request, timeout_ns, &result);
 
 	if (!err && before)
 		*before = result.before;

@@ -196,6 +196,10 @@ void connection_say(struct vb_rdma *rdma, struct message *message, struct op *op
 	length_bytes = message_encode(message, bytes);
 	sge = (struct ibv_sge){(uintptr_t)bytes, length_bytes, rdma->buffers->lkey};
 	rdma->sends[index] = (struct send_slot){.op = op};
+	wr.wr_id = wr_id(rdma, POSTED_SEND, index);
+	wr.next = NULL;
+	wr.sg_list = &sge;
+	wr.opcode = IBV_WR_SEND;
 	if (post(rdma, &wr)) {
 		rdma->sends[index] = (struct send_slot){0};
 		rdma->sends_free[rdma->sends_free_count++] = index;

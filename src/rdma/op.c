@@ -73,7 +73,8 @@ int ops_make(struct vb_rdma_agent *agent)
 	return 0;
 }
 
-struct op *op_new(struct vb_rdma_agent *agent, const struct vb_rdma_request *request)
+struct op *op_begin(struct vb_rdma_agent *agent, enum vb_rdma_operation operation,
+		    struct vb_rdma *rdma)
 {
 	struct op *op = agent->free_ops;
 
@@ -82,14 +83,16 @@ struct op *op_new(struct vb_rdma_agent *agent, const struct vb_rdma_request *req
 		return NULL;
 	}
 	agent->free_ops = op->next;
-	op->request = *request;
-	op->result.err = 0;
-	op->rdma = request->rdma;
+	op->request.operation = operation;
+	op->request.callback = NULL;
+	op->rdma = rdma;
 	op->state = OP_BUSY;
 	op->abandoned = op->all_posted = false;
 	op->generation++;
 	op->in_flight = 0;
 	op->moved_bytes = 0;
+	op->why[0] = 0;
+	memset(&op->result, 0, sizeof(op->result));
 	return op;
 }
 
@@ -170,21 +173,32 @@ static struct vb_rdma_agent *agent_of(const struct vb_rdma_request *request)
 	return request->rdma ? request->rdma->agent : NULL;
 }
 
-static int start(struct vb_rdma_agent *agent, const struct vb_rdma_request *request,
-		 struct vb_rdma_op *handle)
+static struct vb_rdma_op handle_of(struct vb_rdma_agent *agent, const struct op *op)
 {
-	struct op *op = op_new(agent, request);
-	int err;
+	return (struct vb_rdma_op){agent, (uint32_t)(op - agent->ops), op->generation};
+}
+
+static int start(struct vb_rdma_agent *agent, struct op *op)
+{
+	int err = starts[op->request.operation](op);
+
+	if (err)
+		op_free(agent, op);
+	else if (agent->threaded)
+		agent_wake(agent);
+	return err;
+}
+
+static int start_request(struct vb_rdma_agent *agent, const struct vb_rdma_request *request,
+			 struct vb_rdma_op *handle)
+{
+	struct op *op = op_begin(agent, request->operation, request->rdma);
 
 	if (!op)
 		return errno;
-	memset(&op->result, 0, sizeof(op->result));
-	op->why[0] = 0;
-	*handle = (struct vb_rdma_op){agent, (uint32_t)(op - agent->ops), op->generation};
-	err = starts[request->operation](op);
-	if (err)
-		op_free(agent, op);
-	return err;
+	op->request = *request;
+	*handle = handle_of(agent, op);
+	return start(agent, op);
 }
 
 int vb_rdma_start(const struct vb_rdma_request *request, struct vb_rdma_op *op)
@@ -201,9 +215,7 @@ int vb_rdma_start(const struct vb_rdma_request *request, struct vb_rdma_op *op)
 			    agent ? "neither handle nor callback"
 				  : "no agent, listener or connection");
 	agent_lock(agent);
-	err = start(agent, request, op ? op : &own);
-	if (!err && agent->threaded)
-		agent_wake(agent);
+	err = start_request(agent, request, op ? op : &own);
 	agent_unlock(agent);
 	return err;
 }
@@ -343,26 +355,39 @@ int vb_rdma_cancel(struct vb_rdma_op handle)
 	return op ? 0 : stale();
 }
 
-int op_run(struct vb_rdma_request *request, uint64_t timeout_ns, struct vb_rdma_result *result)
+int op_run(struct vb_rdma_agent *agent, struct op *op, uint64_t timeout_ns,
+	   struct vb_rdma_result *result)
+{
+	struct vb_rdma_op handle = handle_of(agent, op);
+	int err = start(agent, op);
+
+	if (err)
+		return err;
+	err = wait_for(handle, timeout_ns, result);
+	op = op_of(handle);
+	if (op) {
+		cancel(agent, op);
+		fail(err, "rdma: not within %llu ns", (unsigned long long)timeout_ns);
+	}
+	return err;
+}
+
+int op_run_request(const struct vb_rdma_request *request, uint64_t timeout_ns,
+		   struct vb_rdma_result *result)
 {
 	struct vb_rdma_agent *agent = agent_of(request);
-	struct vb_rdma_op handle;
 	struct op *op;
 	int err;
 
 	if (!agent)
 		return fail(EINVAL, "rdma: no agent, listener or connection");
 	agent_lock(agent);
-	err = start(agent, request, &handle);
-	if (!err && agent->threaded)
-		agent_wake(agent);
-	if (!err) {
-		err = wait_for(handle, timeout_ns, result);
-		op = op_of(handle);
-		if (op) {
-			cancel(agent, op);
-			fail(err, "rdma: not within %llu ns", (unsigned long long)timeout_ns);
-		}
+	op = op_begin(agent, request->operation, request->rdma);
+	if (op) {
+		op->request = *request;
+		err = op_run(agent, op, timeout_ns, result);
+	} else {
+		err = errno;
 	}
 	agent_unlock(agent);
 	return err;

@@ -39,16 +39,16 @@ static void say_piece(struct vb_rdma *rdma, struct op *op)
 {
 	const struct vb_rdma_request *request = &op->request;
 	uint64_t left = request->length_bytes - op->moved_bytes;
-	struct message message = {
-		.type = MESSAGE_DATA,
-		.length_bytes = request->length_bytes,
-		.offset_bytes = op->moved_bytes,
-		.imm = request->imm,
-		.flags = request->has_imm ? DATA_IMM : 0,
-		.piece = left ? (const uint8_t *)request->from + op->moved_bytes : NULL,
-		.piece_bytes = left < piece_most(rdma) ? (uint32_t)left : piece_most(rdma),
-	};
+	struct message message; /* not cleared: this is on the path of each message */
 
+	message.type = MESSAGE_DATA;
+	message.tag = 0;
+	message.length_bytes = request->length_bytes;
+	message.offset_bytes = op->moved_bytes;
+	message.imm = request->imm;
+	message.flags = request->has_imm ? DATA_IMM : 0;
+	message.piece = left ? (const uint8_t *)request->from + op->moved_bytes : NULL;
+	message.piece_bytes = left < piece_most(rdma) ? (uint32_t)left : piece_most(rdma);
 	op->moved_bytes += message.piece_bytes;
 	op->all_posted = op->moved_bytes == request->length_bytes;
 	op->in_flight++;
