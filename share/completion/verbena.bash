@@ -38,7 +38,7 @@ _verbena_options()
 		echo --project --devices --link-layer --profile --quirks --trace --seed --clock --help
 		;;
 	test)
-		echo --backend --device --peer-device --project --suite --filter --from --list --seed \
+		echo --backend --device --peer-device --project --profile --known --suite --filter --from --list --seed \
 			--timeout --no-fork --trace --junit --tap --verbose --help
 		;;
 	esac
@@ -82,7 +82,7 @@ _verbena()
 		--profile)
 		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_values "$previous")" -- "$word")
 		;;
-	--project | --junit)
+	--project | --junit | --known)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		;;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <verbena/error.h>
 
 /* The seed where neither --seed nor the project gives one: runs are to be repeatable. */
 #define SEED_DEFAULT	  1
@@ -25,6 +26,8 @@ static const char usage[] =
 	"      --peer-device D    node B's device [A's; on the simulator the second]\n"
 	"      --project FILE     simulated devices, seed and suites [VERBENA_PROJECT, else\n"
 	"                         ./project.yml if it exists, else sim0 and sim1]\n"
+	"      --profile P        of all simulated devices, over the project's; with another\n"
+	"                         backend only the place of --known\n"
 	"Which:\n"
 	"      --suite S[,S...]   these suites; may be repeated [all]\n"
 	"      --filter GLOB      tests whose SUITE.TEST matches [all]\n"
@@ -35,6 +38,8 @@ static const char usage[] =
 	"                         [the project's, else 1]\n"
 	"      --timeout SECONDS  of real time, for each test; 0 is none [30]\n"
 	"      --no-fork          in one process and with no time limit, for debuggers\n"
+	"      --known FILE       of the tests that fail with --profile: these may, others\n"
+	"                         may not, and each that passes against the list fails\n"
 	"What is written:\n"
 	"      --trace DIR        each test's packets to DIR/SUITE.TEST.pcap\n"
 	"      --junit FILE       results as JUnit XML\n"
@@ -47,6 +52,8 @@ enum option_value {
 	OPTION_DEVICE,
 	OPTION_PEER_DEVICE,
 	OPTION_PROJECT,
+	OPTION_PROFILE,
+	OPTION_KNOWN,
 	OPTION_SUITE,
 	OPTION_FILTER,
 	OPTION_FROM,
@@ -64,6 +71,8 @@ static const struct option options[] = {
 	{"device", required_argument, NULL, OPTION_DEVICE},
 	{"peer-device", required_argument, NULL, OPTION_PEER_DEVICE},
 	{"project", required_argument, NULL, OPTION_PROJECT},
+	{"profile", required_argument, NULL, OPTION_PROFILE},
+	{"known", required_argument, NULL, OPTION_KNOWN},
 	{"suite", required_argument, NULL, OPTION_SUITE},
 	{"filter", required_argument, NULL, OPTION_FILTER},
 	{"from", required_argument, NULL, OPTION_FROM},
@@ -82,6 +91,7 @@ static const struct option options[] = {
 struct arguments {
 	struct vt_options run;
 	const char *project_path;
+	struct vb_sim_config sim; /* the project's, with --profile */
 	bool seed_given, list;
 	char again[4096];
 };
@@ -161,6 +171,10 @@ static int read_place(struct arguments *arguments, int option)
 		arguments->run.peer_device = optarg;
 		say_again(arguments, "peer-device", optarg);
 		return CLI_EXIT_OK;
+	case OPTION_PROFILE:
+		arguments->run.profile = optarg;
+		say_again(arguments, "profile", optarg);
+		return CLI_EXIT_OK;
 	default:
 		arguments->project_path = optarg;
 		say_again(arguments, "project", optarg);
@@ -176,6 +190,7 @@ static int read_option(struct arguments *arguments, int option, char **argv)
 	case OPTION_BACKEND:
 	case OPTION_DEVICE:
 	case OPTION_PEER_DEVICE:
+	case OPTION_PROFILE:
 	case OPTION_PROJECT:
 		return read_place(arguments, option);
 	case OPTION_SUITE:
@@ -189,6 +204,9 @@ static int read_option(struct arguments *arguments, int option, char **argv)
 		return CLI_EXIT_OK;
 	case OPTION_FROM:
 		run->from = optarg;
+		return CLI_EXIT_OK;
+	case OPTION_KNOWN:
+		run->known = optarg;
 		return CLI_EXIT_OK;
 	case OPTION_TRACE:
 		run->trace_dir = optarg;
@@ -233,15 +251,42 @@ static bool take_suites(struct vt_options *run, const struct vb_project *project
 	return true;
 }
 
+/* All devices of the project, or the two that there are without one, get the profile. */
+static int take_profile(struct arguments *arguments, const struct vb_project *project)
+{
+	struct vb_sim_config *sim = &arguments->sim;
+	struct vb_sim *world;
+
+	*sim = project->sim;
+	sim->trace = NULL;
+	arguments->run.sim = sim;
+	if (!arguments->run.profile || !vt_simulated(&arguments->run))
+		return CLI_EXIT_OK;
+	for (; sim->device_count < 2 && !project->sim.device_count; sim->device_count++)
+		snprintf(sim->devices[sim->device_count].name, VB_SIM_NAME_MAX, "sim%u",
+			 sim->device_count);
+	for (unsigned int i = 0; i < sim->device_count; i++)
+		snprintf(sim->devices[i].profile, VB_SIM_NAME_MAX, "%s", arguments->run.profile);
+	world = vb_sim_open(sim);
+	if (!world)
+		return cli_bad_usage(&cli_test, "--profile '%s': %s", arguments->run.profile,
+				     vb_last_error());
+	vb_sim_close(world);
+	return CLI_EXIT_OK;
+}
+
 static int run_project(struct arguments *arguments, const struct vb_project *project)
 {
 	struct vt_options *run = &arguments->run;
+	int status;
 
 	if (!take_suites(run, project))
 		return CLI_EXIT_USAGE;
 	if (arguments->list)
 		return vt_list_all(run);
-	run->sim = &project->sim;
+	status = take_profile(arguments, project);
+	if (status)
+		return status;
 	run->again = arguments->again;
 	if (!arguments->seed_given)
 		run->seed = project->sim.seed_given ? project->sim.seed : SEED_DEFAULT;
@@ -261,6 +306,8 @@ static int run_test(int argc, char **argv)
 	}
 	if (optind < argc)
 		return cli_bad_usage(&cli_test, "'%s' is one argument too many", argv[optind]);
+	if (arguments.run.known && !arguments.run.profile)
+		return cli_bad_usage(&cli_test, "--known needs the place, which --profile names");
 	arguments.run.backend = cli_find_backend(&cli_test, arguments.run.backend);
 	if (!arguments.run.backend)
 		return CLI_EXIT_USAGE;

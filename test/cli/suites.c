@@ -126,7 +126,14 @@ static const struct vt_test bad_tests[] = {
 	{NULL},
 };
 
+static const struct vt_test elsewhere_tests[] = {
+	{"passes", "unsourced", 0, passes},
+	{NULL},
+};
+
 static const struct vt_suite good = {"good", "tests that do not fail", good_tests};
 static const struct vt_suite bad = {"bad", "tests that fail", bad_tests};
+static const struct vt_suite elsewhere = {"elsewhere", "another link layer", elsewhere_tests,
+					  .link_layer = IBV_LINK_LAYER_INFINIBAND};
 
-const struct vt_suite *const vt_suites[] = {&good, &bad, NULL};
+const struct vt_suite *const vt_suites[] = {&good, &bad, &elsewhere, NULL};

@@ -95,6 +95,8 @@ struct vt_suite {
 	const char *name;
 	const char *about;
 	const struct vt_test *tests; /* up to the one whose name is NULL */
+	bool simulator;		     /* about the simulator itself: left out on other backends */
+	int link_layer;		     /* that both ports must have; 0 is any: else it is left out */
 };
 
 /* All suites in the order in which they run, up to NULL; in suites.c. */

@@ -15,6 +15,16 @@ const struct vt_suite *vt_find_suite(const char *name)
 	return NULL;
 }
 
+const char *vt_suite_unfit(const struct vt_options *options, const struct vt_place *place,
+			   const struct vt_suite *suite)
+{
+	if (suite->simulator && !vt_simulated(options))
+		return VT_UNFIT_BACKEND;
+	if (place && suite->link_layer && suite->link_layer != place->link_layer)
+		return VT_UNFIT_LINK_LAYER;
+	return NULL;
+}
+
 static bool suite_chosen(const struct vt_options *options, const struct vt_suite *suite)
 {
 	for (unsigned int i = 0; i < options->suite_count; i++)
@@ -34,17 +44,21 @@ static bool test_chosen(const struct vt_options *options, const struct vt_suite 
 	return *begun && (!options->filter || !fnmatch(options->filter, name, 0));
 }
 
-/* Fills records unless it is NULL. Returns how many tests the options choose. */
-static unsigned int choose(const struct vt_options *options, struct vt_record *records)
+/*
+ * Fills records unless it is NULL. Returns how many tests the options choose at the place, or at any
+ * where it is NULL.
+ */
+static unsigned int choose(const struct vt_options *options, const struct vt_place *place,
+			   struct vt_record *records)
 {
 	unsigned int count = 0;
 	bool begun = false;
 
 	for (const struct vt_suite *const *suite = vt_suites; *suite; suite++) {
-		if (!suite_chosen(options, *suite))
-			continue;
+		bool fit = suite_chosen(options, *suite) && !vt_suite_unfit(options, place, *suite);
+
 		for (const struct vt_test *test = (*suite)->tests; test->name; test++) {
-			if (!test_chosen(options, *suite, test, &begun))
+			if (!test_chosen(options, *suite, test, &begun) || !fit)
 				continue;
 			if (records)
 				records[count] = (struct vt_record){.suite = *suite, .test = test};
@@ -85,26 +99,21 @@ static void tell_trace_error(const struct vt_result *result, bool *told)
 		result->trace_error);
 }
 
-static int run_chosen(const struct vt_options *options, struct vt_record *records,
-		      unsigned int count)
+static int run_chosen(const struct vt_options *options, const struct vt_place *place,
+		      const struct vt_known *known, struct vt_record *records, unsigned int count)
 {
-	struct vt_place place;
 	struct vt_report *report;
 	struct vt_result *shared = vt_shared(sizeof(*shared));
 	bool trace_told = false;
 	unsigned int i = 0;
 
-	vt_find_place(options, &place);
-	if (place.error[0]) {
-		fprintf(stderr, "verbena test: %s\n", place.error);
-		return VT_EXIT_NO_DEVICE;
-	}
-	report = shared ? vt_report_open(options, &place, count) : NULL;
+	report = shared ? vt_report_open(options, place, count) : NULL;
 	if (!report)
 		return VT_EXIT_USAGE;
 	for (i = 0; i < count; i++) {
 		vt_report_start(report, records[i].suite, records[i].test);
-		if (!vt_run_one(options, &place, &records[i], shared))
+		if (!vt_run_one(options, place, &records[i], shared) ||
+		    (known && !vt_known_judge(known, &records[i])))
 			break;
 		tell_trace_error(shared, &trace_told);
 		vt_report_test(report, &records[i]);
@@ -118,13 +127,14 @@ static int run_chosen(const struct vt_options *options, struct vt_record *record
 }
 
 /* The chosen tests, at least one; the caller frees the records. VT_EXIT_PASSED or a message. */
-static int choose_all(const struct vt_options *options, struct vt_record **records,
-		      unsigned int *count)
+static int choose_all(const struct vt_options *options, const struct vt_place *place,
+		      struct vt_record **records, unsigned int *count)
 {
-	*count = choose(options, NULL);
+	*count = choose(options, place, NULL);
 	if (!*count) {
-		fprintf(stderr, "verbena test: no test is chosen: 'verbena test --list' names "
-				"them all\n");
+		fprintf(stderr,
+			"verbena test: no test is chosen%s: 'verbena test --list' names them all\n",
+			place ? " that is for this place" : "");
 		return VT_EXIT_USAGE;
 	}
 	*records = calloc(*count, sizeof(**records));
@@ -132,24 +142,46 @@ static int choose_all(const struct vt_options *options, struct vt_record **recor
 		fprintf(stderr, "verbena test: no memory\n");
 		return VT_EXIT_FAILED;
 	}
-	*count = choose(options, *records);
+	*count = choose(options, place, *records);
 	return VT_EXIT_PASSED;
+}
+
+static int run_at(const struct vt_options *options, const struct vt_place *place)
+{
+	struct vt_known *known = NULL;
+	struct vt_record *records;
+	unsigned int count;
+	int status = choose_all(options, place, &records, &count);
+
+	if (status)
+		return status;
+	if (options->known)
+		known = vt_known_load(options);
+	if ((options->known && !known) ||
+	    (options->trace_dir && !make_trace_dir(options->trace_dir)))
+		status = VT_EXIT_USAGE;
+	else
+		status = run_chosen(options, place, known, records, count);
+	free_records(records, count);
+	vt_known_free(known);
+	return status;
 }
 
 int vt_run_all(const struct vt_options *options)
 {
+	struct vt_place place;
 	struct vt_record *records;
 	unsigned int count;
-	int status = choose_all(options, &records, &count);
+	int status = choose_all(options, NULL, &records, &count);
 
 	if (status)
 		return status;
-	if (options->trace_dir && !make_trace_dir(options->trace_dir))
-		status = VT_EXIT_USAGE;
-	else
-		status = run_chosen(options, records, count);
 	free_records(records, count);
-	return status;
+	vt_find_place(options, &place);
+	if (!place.error[0])
+		return run_at(options, &place);
+	fprintf(stderr, "verbena test: %s\n", place.error);
+	return VT_EXIT_NO_DEVICE;
 }
 
 static unsigned int name_length(const struct vt_record *record)
@@ -174,7 +206,7 @@ int vt_list_all(const struct vt_options *options)
 {
 	struct vt_record *records;
 	unsigned int count;
-	int status = choose_all(options, &records, &count);
+	int status = choose_all(options, NULL, &records, &count);
 
 	if (status)
 		return status;

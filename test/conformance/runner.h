@@ -8,6 +8,7 @@
  *	runner_process.c	processes that may crash or hang
  *	runner_check.c	the checks of conformance.h
  *	runner_verify.c	the checkers of completions and traces that every test runs under
+ *	runner_known.c	the list of what is known to fail
  *	runner_report.c	what people and machines read
  */
 #ifndef TEST_CONFORMANCE_RUNNER_H
@@ -37,6 +38,8 @@ struct vt_options {
 	const char *filter;			  /* fnmatch(3) on "suite.test"; NULL: all */
 	const char *from;			  /* "suite.test", the first to run; NULL: any */
 	uint64_t seed;
+	const char *known;		 /* a list of tests that fail at a place; NULL: none */
+	const char *profile;		 /* that place; NULL: none */
 	const struct vb_sim_config *sim; /* the simulator's world; its trace is not used */
 	const char *trace_dir;		 /* NULL: no traces */
 	const char *junit;		 /* NULL: no file */
@@ -47,7 +50,7 @@ struct vt_options {
 	unsigned int timeout_s; /* of real time, a test; 0: none */
 };
 
-enum vt_outcome { VT_RUNNING, VT_PASSED, VT_FAILED, VT_SKIPPED, VT_OUTCOMES };
+enum vt_outcome { VT_RUNNING, VT_PASSED, VT_FAILED, VT_SKIPPED, VT_KNOWN, VT_OUTCOMES };
 
 /* A table with a thousand bad rows says enough with its first ones. */
 #define VT_FAILURES_SHOWN_MAX 20
@@ -70,6 +73,7 @@ struct vt_result {
 struct vt_place {
 	char device[IBV_SYSFS_NAME_MAX], peer_device[IBV_SYSFS_NAME_MAX];
 	uint8_t port, peer_port;
+	int link_layer;		 /* of both ports; IBV_LINK_LAYER_UNSPECIFIED where they differ */
 	char error[VT_LINE_MAX]; /* why there is none; "" otherwise */
 };
 
@@ -91,6 +95,7 @@ struct vt_record {
 	const struct vt_suite *suite;
 	const struct vt_test *test;
 	enum vt_outcome outcome;
+	const char *quirks; /* of the list that says that it fails; NULL: none does */
 	double seconds;
 	char *text;   /* failures, or the reason of a skip */
 	char *output; /* what it wrote itself; "" without fork */
@@ -108,6 +113,12 @@ int vt_list_all(const struct vt_options *options);
 
 /* NULL when there is none of the name. */
 const struct vt_suite *vt_find_suite(const char *name);
+
+#define VT_UNFIT_BACKEND    "for the simulator only"
+#define VT_UNFIT_LINK_LAYER "for another link layer"
+/* One of these, why the suite is not for this place; NULL when it is. place may be NULL: not known. */
+const char *vt_suite_unfit(const struct vt_options *options, const struct vt_place *place,
+			   const struct vt_suite *suite);
 
 /* --- runner_place.c --- */
 
@@ -168,6 +179,20 @@ void vt_check_trace(const char *path, unsigned int may, struct vt_result *result
 
 /* Makes an empty file in $TMPDIR. False with errno, and path "". */
 bool vt_temporary_trace(char *path, size_t size_bytes);
+
+/* --- runner_known.c --- */
+
+struct vt_known;
+
+/* The lines of options->known that are of options->profile. NULL after a message. */
+struct vt_known *vt_known_load(const struct vt_options *options);
+/* NULL is allowed. Records that were judged refer to it. */
+void vt_known_free(struct vt_known *known);
+/*
+ * A failure that the list has becomes VT_KNOWN, and a test that passes against it VT_FAILED. False:
+ * out of memory.
+ */
+bool vt_known_judge(const struct vt_known *known, struct vt_record *record);
 
 /* --- runner_report.c --- */
 

@@ -109,8 +109,16 @@ static void no_memory(const char *name, char *error)
 		 (unsigned long long)limit.rlim_cur / 1024);
 }
 
+static int link_layer_of(struct ibv_context *ctx, uint8_t port)
+{
+	struct ibv_port_attr attr = {0};
+
+	vb_query_port(ctx, port, &attr, sizeof(attr));
+	return attr.link_layer;
+}
+
 /* Opens the device to see whether a test could; the active port, or 0 with an error. */
-static uint8_t try_device(struct ibv_device *device, char *error)
+static uint8_t try_device(struct ibv_device *device, int *link_layer, char *error)
 {
 	struct ibv_context *ctx = vb_open_device(device);
 	const char *name = vb_get_device_name(device);
@@ -133,6 +141,8 @@ static uint8_t try_device(struct ibv_device *device, char *error)
 			 port, name);
 	else if (!can_register(ctx))
 		no_memory(name, error);
+	if (port)
+		*link_layer = link_layer_of(ctx, port);
 	vb_close_device(ctx);
 	return error[0] ? 0 : port;
 }
@@ -150,6 +160,7 @@ static void choose(const struct vt_options *options, struct ibv_device **list, i
 {
 	const char *a = options->device, *b = options->peer_device;
 	struct ibv_device *devices[2];
+	int link_layers[2] = {0};
 
 	if (!count) {
 		no_device(options, place->error);
@@ -171,9 +182,11 @@ static void choose(const struct vt_options *options, struct ibv_device **list, i
 			 options->backend, devices[0] ? b : a, options->backend);
 		return;
 	}
-	place->port = try_device(devices[0], place->error);
+	place->port = try_device(devices[0], &link_layers[0], place->error);
 	if (place->port)
-		place->peer_port = try_device(devices[1], place->error);
+		place->peer_port = try_device(devices[1], &link_layers[1], place->error);
+	if (link_layers[0] == link_layers[1])
+		place->link_layer = link_layers[0];
 }
 
 bool vt_make_world(const struct vt_options *options, char *error)

@@ -47,6 +47,27 @@ static void print_lines(const char *prefix, const char *text)
 	}
 }
 
+/* The suites that are left out for one reason, in a line. */
+static void print_left_out(const struct vt_report *report, const struct vt_place *place,
+			   const char *reason)
+{
+	const struct vt_suite *const *suite = vt_suites;
+	const char *between = ":";
+
+	for (; *suite; suite++) {
+		const char *why = vt_suite_unfit(report->options, place, *suite);
+
+		if (!why || strcmp(why, reason) != 0)
+			continue;
+		if (*between == ':')
+			printf("%sleft out, %s", report->options->tap ? "# " : "", reason);
+		printf("%s %s", between, (*suite)->name);
+		between = ",";
+	}
+	if (*between == ',')
+		printf("\n");
+}
+
 static void print_head(const struct vt_report *report, const struct vt_place *place)
 {
 	const char *mark = report->options->tap ? "# " : "";
@@ -54,6 +75,8 @@ static void print_head(const struct vt_report *report, const struct vt_place *pl
 	printf("%sseed %llu\n", mark, (unsigned long long)report->options->seed);
 	printf("%sbackend %s, A is %s port %u, B is %s port %u\n", mark, report->options->backend,
 	       place->device, place->port, place->peer_device, place->peer_port);
+	print_left_out(report, place, VT_UNFIT_BACKEND);
+	print_left_out(report, place, VT_UNFIT_LINK_LAYER);
 }
 
 static void tell_no_trace(const struct vt_options *options)
@@ -104,10 +127,16 @@ void vt_report_start(struct vt_report *report, const struct vt_suite *suite,
 
 static void report_tap(const struct vt_report *report, const struct vt_record *record)
 {
-	printf("%sok %u - %s.%s%s%s\n", record->outcome == VT_FAILED ? "not " : "", report->done,
-	       record->suite->name, record->test->name,
-	       record->outcome == VT_SKIPPED ? " # SKIP " : "",
-	       record->outcome == VT_SKIPPED ? record->text : "");
+	static const char *const directives[VT_OUTCOMES] = {
+		[VT_SKIPPED] = " # SKIP ", [VT_KNOWN] = " # TODO known: "};
+	const char *directive = directives[record->outcome];
+	bool good = record->outcome == VT_PASSED || record->outcome == VT_SKIPPED;
+
+	printf("%sok %u - %s.%s%s%s\n", good ? "" : "not ", report->done, record->suite->name,
+	       record->test->name, directive ? directive : "",
+	       record->outcome == VT_SKIPPED ? record->text
+	       : record->outcome == VT_KNOWN ? record->quirks
+					     : "");
 	if (record->outcome != VT_FAILED)
 		return;
 	print_lines("#   ", record->text);
@@ -129,13 +158,17 @@ static void report_human(const struct vt_report *report, const struct vt_record 
 {
 	bool verbose = report->options->verbose;
 
-	if (record->outcome == VT_FAILED || record->outcome == VT_SKIPPED || verbose)
+	if (record->outcome != VT_PASSED || verbose)
 		clear_progress(report);
 	if (record->outcome == VT_FAILED)
 		print_failure(report, record);
 	else if (record->outcome == VT_SKIPPED)
 		printf("%sskipped%s %s.%s: %s\n", coloured(report, YELLOW), coloured(report, PLAIN),
 		       record->suite->name, record->test->name, record->text);
+	else if (record->outcome == VT_KNOWN)
+		printf("%sknown%s   %s.%s (%s): %.*s\n", coloured(report, YELLOW),
+		       coloured(report, PLAIN), record->suite->name, record->test->name,
+		       record->quirks, (int)strcspn(record->text, "\n"), record->text);
 	else if (verbose)
 		printf("%spassed%s  %s.%s (%.3f s)\n", coloured(report, GREEN),
 		       coloured(report, PLAIN), record->suite->name, record->test->name,
@@ -153,6 +186,8 @@ static void end_suite(struct vt_report *report)
 		if (counts[VT_FAILED])
 			printf(", %s%u failed%s", coloured(report, RED), counts[VT_FAILED],
 			       coloured(report, PLAIN));
+		if (counts[VT_KNOWN])
+			printf(", %u known", counts[VT_KNOWN]);
 		if (counts[VT_SKIPPED])
 			printf(", %u skipped", counts[VT_SKIPPED]);
 		printf("  (%s, %.2f s)\n", report->suite->about, report->suite_seconds);
@@ -221,6 +256,8 @@ static void put_case(FILE *file, const struct vt_record *record)
 		fprintf(file, "      <skipped message=\"");
 		put_xml(file, record->text);
 		fprintf(file, "\"/>\n");
+	} else if (record->outcome == VT_KNOWN) {
+		fprintf(file, "      <skipped message=\"known to fail: %s\"/>\n", record->quirks);
 	} else if (record->outcome == VT_FAILED) {
 		snprintf(first, sizeof(first), "%.*s", (int)strcspn(record->text, "\n"),
 			 record->text);
@@ -242,7 +279,7 @@ static void put_counts(FILE *file, const struct vt_record *records, unsigned int
 
 	for (unsigned int i = 0; i < count; i++) {
 		failed += records[i].outcome == VT_FAILED;
-		skipped += records[i].outcome == VT_SKIPPED;
+		skipped += records[i].outcome == VT_SKIPPED || records[i].outcome == VT_KNOWN;
 		seconds += records[i].seconds;
 	}
 	fprintf(file, "tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"%u\" time=\"%.6f\"",
@@ -300,8 +337,11 @@ static void print_end(const struct vt_report *report)
 		printf("%sagain: verbena test%s --seed %llu --filter %s.%s\n", mark,
 		       report->options->again, (unsigned long long)report->options->seed,
 		       failure->suite->name, failure->test->name);
-	printf("%s%u passed, %u failed, %u skipped\n", mark, report->counts[VT_PASSED],
+	printf("%s%u passed, %u failed, %u skipped", mark, report->counts[VT_PASSED],
 	       report->counts[VT_FAILED], report->counts[VT_SKIPPED]);
+	if (report->options->known)
+		printf(", %u known", report->counts[VT_KNOWN]);
+	printf("\n");
 }
 
 int vt_report_close(struct vt_report *report, const struct vt_record *records, unsigned int count)

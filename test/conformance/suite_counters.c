@@ -331,4 +331,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_counters = {"counters", "the counters under rxe's names", tests};
+const struct vt_suite vt_suite_counters = {"counters", "the counters under rxe's names", tests,
+					   .simulator = true};

@@ -507,4 +507,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_faults = {"faults", "a wire that loses and reorders", tests};
+const struct vt_suite vt_suite_faults = {"faults", "a wire that loses and reorders", tests,
+					 .simulator = true};

@@ -445,4 +445,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_infiniband = {"infiniband", "ports of InfiniBand", tests};
+const struct vt_suite vt_suite_infiniband = {"infiniband", "ports of InfiniBand", tests,
+					     .link_layer = IBV_LINK_LAYER_INFINIBAND};

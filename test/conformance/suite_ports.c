@@ -342,4 +342,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_ports = {"ports", "what happens to ports and devices", tests};
+const struct vt_suite vt_suite_ports = {"ports", "what happens to ports and devices", tests,
+					.simulator = true};

@@ -1232,4 +1232,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_quirks = {"quirks", "where adapters differ", tests};
+const struct vt_suite vt_suite_quirks = {"quirks", "where adapters differ", tests,
+					 .simulator = true};

@@ -477,5 +477,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_quirks_rxe = {"quirks_rxe",
-					     "where SoftRoCE leaves the specification", tests};
+const struct vt_suite vt_suite_quirks_rxe = {
+	"quirks_rxe", "where SoftRoCE leaves the specification", tests, .simulator = true};

@@ -1132,4 +1132,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_trace = {"trace", "the packets in the capture file", tests};
+const struct vt_suite vt_suite_trace = {"trace", "the packets in the capture file", tests,
+					.simulator = true};
