@@ -301,6 +301,7 @@ static void sender_that_blocks_its_own_receives_others(struct vt *t)
 
 static void only_datagrams_block_their_own(struct vt *t)
 {
+	struct ibv_qp *qp;
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC};
 	struct ibv_cq *cq = ts_cq(t, &t->a, 4);
 	struct ibv_qp_init_attr_ex init = {
@@ -311,6 +312,12 @@ static void only_datagrams_block_their_own(struct vt *t)
 		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
 	};
 
+	init.cap = (struct ibv_qp_cap){1, 1, 1, 1, 0};
+	init.qp_type = IBV_QPT_UD;
+	qp = vb_create_qp_ex(t->a.ctx, &init);
+	if (!qp)
+		VT_SKIP(t, "not supported: IBV_QP_CREATE_BLOCK_SELF_MCAST_LB");
+	VT_OK(t, vb_destroy_qp(qp));
 	for (int i = 0; i < 2; i++) {
 		init.qp_type = types[i];
 		VT_NULL_ERRNO(t, vb_create_qp_ex(t->a.ctx, &init), EINVAL);
