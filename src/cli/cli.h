@@ -25,7 +25,7 @@ struct cli_command {
 	bool helps_itself;		   /* it looks for -h: what follows may not be its own */
 };
 
-extern const struct cli_command cli_devices, cli_run, cli_test;
+extern const struct cli_command cli_devices, cli_differ, cli_run, cli_test;
 
 /* Says which option getopt_long() (with a leading ':' and opterr 0) refused. CLI_EXIT_USAGE. */
 int cli_bad_option(const struct cli_command *command, int option, char **argv);

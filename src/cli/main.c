@@ -9,7 +9,8 @@
 #include <verbena/error.h>
 #include <verbena/verbs.h>
 
-static const struct cli_command *const commands[] = {&cli_devices, &cli_run, &cli_test, NULL};
+static const struct cli_command *const commands[] = {&cli_devices, &cli_run, &cli_test, &cli_differ,
+						     NULL};
 
 static const char exit_statuses[] = "Exit status:\n"
 				    "   0  all went well; of tests: all passed or were skipped\n"

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/differ/record.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <verbena/verbs.h>
+
+/* The completions or events of one step, ordered by their queue or object: between queues the order
+ * is open. */
+struct view {
+	unsigned int count;
+	unsigned int at[VD_COMPLETIONS_MAX];
+};
+
+static enum vd_verdict differ(struct vd_difference *difference, unsigned int step,
+			      enum vd_about about, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+static enum vd_verdict differ(struct vd_difference *difference, unsigned int step,
+			      enum vd_about about, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!difference)
+		return VD_DIFFERENT;
+	difference->step = step;
+	difference->about = about;
+	va_start(args, fmt);
+	vsnprintf(difference->text, sizeof(difference->text), fmt, args);
+	va_end(args);
+	return VD_DIFFERENT;
+}
+
+const char *vd_answer_name(int answer, char buffer[16])
+{
+	const char *name;
+
+	if (answer == VD_SKIPPED)
+		return "skipped";
+	name = strerrorname_np(answer);
+	if (name)
+		return name;
+	snprintf(buffer, 16, "%d", answer);
+	return buffer;
+}
+
+/* The names without their common beginning: the texts of the library are sentences. */
+static const char *const statuses[] = {
+	[IBV_WC_SUCCESS] = "SUCCESS",
+	[IBV_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
+	[IBV_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
+	[IBV_WC_LOC_EEC_OP_ERR] = "LOC_EEC_OP_ERR",
+	[IBV_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
+	[IBV_WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR",
+	[IBV_WC_MW_BIND_ERR] = "MW_BIND_ERR",
+	[IBV_WC_BAD_RESP_ERR] = "BAD_RESP_ERR",
+	[IBV_WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR",
+	[IBV_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
+	[IBV_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
+	[IBV_WC_REM_OP_ERR] = "REM_OP_ERR",
+	[IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
+	[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR",
+	[IBV_WC_FATAL_ERR] = "FATAL_ERR",
+	[IBV_WC_GENERAL_ERR] = "GENERAL_ERR",
+};
+
+const char *vd_status_name(int status)
+{
+	if (status < 0 || status >= (int)(sizeof(statuses) / sizeof(statuses[0])) ||
+	    !statuses[status])
+		return "another status";
+	return statuses[status];
+}
+
+static const char *const events[] = {
+	[IBV_EVENT_CQ_ERR] = "CQ_ERR",
+	[IBV_EVENT_QP_FATAL] = "QP_FATAL",
+	[IBV_EVENT_QP_REQ_ERR] = "QP_REQ_ERR",
+	[IBV_EVENT_QP_ACCESS_ERR] = "QP_ACCESS_ERR",
+	[IBV_EVENT_COMM_EST] = "COMM_EST",
+	[IBV_EVENT_SQ_DRAINED] = "SQ_DRAINED",
+	[IBV_EVENT_SRQ_ERR] = "SRQ_ERR",
+	[IBV_EVENT_SRQ_LIMIT_REACHED] = "SRQ_LIMIT_REACHED",
+	[IBV_EVENT_QP_LAST_WQE_REACHED] = "QP_LAST_WQE_REACHED",
+};
+
+const char *vd_event_name(int type)
+{
+	if (type == VD_EVENT_COMPLETION)
+		return "completion event";
+	if (type < 0 || type >= (int)(sizeof(events) / sizeof(events[0])) || !events[type])
+		return "another event";
+	return events[type];
+}
+
+/* --- where devices may part --- */
+
+/* The step that made the object of a slot which a step uses; -1 for none. */
+static int maker(const struct vd_program *program, unsigned int step, enum vd_kind kind,
+		 unsigned int slot, const struct vd_record *record)
+{
+	for (int i = (int)step - 1; i >= 0; i--) {
+		const struct vd_verb_info *verb = &vd_verbs[program->steps[i].verb];
+
+		if (verb->kind == kind && verb->makes && program->steps[i].slot == slot &&
+		    !record->outcomes[i].answer)
+			return i;
+	}
+	return -1;
+}
+
+static bool told_otherwise(const struct vd_program *program, unsigned int step, enum vd_kind kind,
+			   unsigned int slot, const struct vd_record *left,
+			   const struct vd_record *right)
+{
+	int at = maker(program, step, kind, slot, left);
+
+	return at >= 0 && memcmp(left->outcomes[at].told, right->outcomes[at].told,
+				 sizeof(left->outcomes[at].told)) != 0;
+}
+
+/* Posting into queues, and inline data, where one side has more room. */
+static bool sizes_differ(const struct vd_program *program, unsigned int step,
+			 const struct vd_record *left, const struct vd_record *right)
+{
+	const struct vd_step *at = &program->steps[step];
+
+	switch (at->verb) {
+	case VD_POST_SEND:
+	case VD_POST_RECV:
+		return told_otherwise(program, step, VD_QP, at->slot, left, right);
+	case VD_BIND_MW:
+		return told_otherwise(program, step, VD_QP, at->qp, left, right);
+	case VD_POST_SRQ_RECV:
+	case VD_MODIFY_SRQ:
+		return told_otherwise(program, step, VD_SRQ, at->slot, left, right);
+	default:
+		return false;
+	}
+}
+
+/* A CQ that overran on one side, where the sides gave it different room. */
+static bool overruns_differ(const struct vd_program *program, unsigned int step,
+			    const struct vd_record *left, const struct vd_record *right)
+{
+	const struct vd_record *const sides[] = {left, right};
+
+	for (int side = 0; side < 2; side++)
+		for (unsigned int i = 0; i < sides[side]->event_count; i++) {
+			const struct vd_event *event = &sides[side]->events[i];
+
+			if (event->step == step && event->type == IBV_EVENT_CQ_ERR &&
+			    event->slot >= 0 &&
+			    told_otherwise(program, step, VD_CQ, (unsigned int)event->slot, left,
+					   right))
+				return true;
+		}
+	return false;
+}
+
+/* --- answers --- */
+
+static enum vd_verdict compare_answers(const struct vd_program *program, unsigned int step,
+				       const struct vd_outcome *left,
+				       const struct vd_outcome *right,
+				       struct vd_difference *difference)
+{
+	const char *name = vd_verbs[program->steps[step].verb].name;
+	char a[16], b[16];
+
+	if (left->answer != right->answer)
+		return differ(difference, step, VD_ANSWER, "%s: left %s; right %s", name,
+			      vd_answer_name(left->answer, a), vd_answer_name(right->answer, b));
+	if (left->bad != right->bad)
+		return differ(difference, step, VD_ANSWER, "%s: bad_wr: left %d; right %d", name,
+			      left->bad, right->bad);
+	for (unsigned int i = 0; i < left->value_count; i++)
+		if (left->values[i] != right->values[i])
+			return differ(difference, step, VD_ANSWER,
+				      "%s: value %u: left %#x; right %#x", name, i, left->values[i],
+				      right->values[i]);
+	return VD_SAME;
+}
+
+/* --- completions --- */
+
+static int queue_of(const struct vd_completion *completion)
+{
+	return completion->qp * 2 + vd_wr_id_receives(completion->wr_id);
+}
+
+static void view_completions(const struct vd_record *record, unsigned int step, struct view *view)
+{
+	view->count = 0;
+	for (unsigned int i = 0; i < record->completion_count; i++) {
+		unsigned int at;
+
+		if (record->completions[i].step != step)
+			continue;
+		for (at = view->count; at; at--) {
+			if (queue_of(&record->completions[view->at[at - 1]]) <=
+			    queue_of(&record->completions[i]))
+				break;
+			view->at[at] = view->at[at - 1];
+		}
+		view->at[at] = i;
+		view->count++;
+	}
+}
+
+static const char *describe(const struct vd_completion *completion, char *buffer, size_t size_bytes)
+{
+	if (!completion)
+		return "none";
+	snprintf(buffer, size_bytes,
+		 "%s %u of step %u on qp%d %s, opcode %d, byte_len %u, flags %#x, imm %#x, src_qp "
+		 "%d, invalidated %d",
+		 vd_wr_id_receives(completion->wr_id) ? "receive" : "send",
+		 vd_wr_id_wr(completion->wr_id), vd_wr_id_step(completion->wr_id), completion->qp,
+		 vd_status_name(completion->status), completion->opcode, completion->byte_len,
+		 completion->flags, completion->imm, completion->src_qp, completion->invalidated);
+	return buffer;
+}
+
+/* Fields that say nothing are equal already: the side that saw it has cleared them. */
+static bool same_completion(const struct vd_completion *a, const struct vd_completion *b)
+{
+	return a->wr_id == b->wr_id && a->qp == b->qp && a->status == b->status &&
+	       a->opcode == b->opcode && a->byte_len == b->byte_len && a->flags == b->flags &&
+	       a->imm == b->imm && a->invalidated == b->invalidated && a->src_qp == b->src_qp;
+}
+
+static enum vd_verdict compare_completions(unsigned int step, const struct vd_record *left,
+					   const struct vd_record *right,
+					   struct vd_difference *difference)
+{
+	struct view a, b;
+	char of_a[160], of_b[160];
+
+	view_completions(left, step, &a);
+	view_completions(right, step, &b);
+	for (unsigned int i = 0; i < a.count || i < b.count; i++) {
+		const struct vd_completion *l = i < a.count ? &left->completions[a.at[i]] : NULL;
+		const struct vd_completion *r = i < b.count ? &right->completions[b.at[i]] : NULL;
+
+		if (!l || !r || !same_completion(l, r))
+			return differ(difference, step, VD_COMPLETION,
+				      "completion %u: left %s; right %s", i,
+				      describe(l, of_a, sizeof(of_a)),
+				      describe(r, of_b, sizeof(of_b)));
+	}
+	return VD_SAME;
+}
+
+/* --- events --- */
+
+static int object_of(const struct vd_event *event)
+{
+	return (int)event->kind * VD_SLOTS_MAX + event->slot;
+}
+
+static void view_events(const struct vd_record *record, unsigned int step, struct view *view)
+{
+	view->count = 0;
+	for (unsigned int i = 0; i < record->event_count; i++) {
+		unsigned int at;
+
+		if (record->events[i].step != step)
+			continue;
+		for (at = view->count; at; at--) {
+			if (object_of(&record->events[view->at[at - 1]]) <=
+			    object_of(&record->events[i]))
+				break;
+			view->at[at] = view->at[at - 1];
+		}
+		view->at[at] = i;
+		view->count++;
+	}
+}
+
+static const char *describe_event(const struct vd_event *event, char *buffer, size_t size_bytes)
+{
+	if (!event)
+		return "none";
+	snprintf(buffer, size_bytes, "%s of %s%d", vd_event_name(event->type),
+		 vd_kind_names[event->kind], event->slot);
+	return buffer;
+}
+
+static enum vd_verdict compare_events(unsigned int step, const struct vd_record *left,
+				      const struct vd_record *right,
+				      struct vd_difference *difference)
+{
+	struct view a, b;
+	char of_a[64], of_b[64];
+
+	view_events(left, step, &a);
+	view_events(right, step, &b);
+	for (unsigned int i = 0; i < a.count || i < b.count; i++) {
+		const struct vd_event *l = i < a.count ? &left->events[a.at[i]] : NULL;
+		const struct vd_event *r = i < b.count ? &right->events[b.at[i]] : NULL;
+
+		if (!l || !r || l->type != r->type || object_of(l) != object_of(r))
+			return differ(difference, step, VD_EVENT, "event: left %s; right %s",
+				      describe_event(l, of_a, sizeof(of_a)),
+				      describe_event(r, of_b, sizeof(of_b)));
+	}
+	return VD_SAME;
+}
+
+/* --- what is left behind --- */
+
+static enum vd_verdict compare_rest(unsigned int step, const struct vd_outcome *left,
+				    const struct vd_outcome *right,
+				    struct vd_difference *difference)
+{
+	for (unsigned int i = 0; i < VD_SLOTS_MAX; i++)
+		if (left->states[i] != right->states[i])
+			return differ(difference, step, VD_STATE,
+				      "state of qp%u: left %s; right %s", i,
+				      vb_qp_state_str(left->states[i]),
+				      vb_qp_state_str(right->states[i]));
+	for (unsigned int i = 0; i < VD_REGIONS; i++)
+		if (left->memory[i] != right->memory[i])
+			return differ(difference, step, VD_MEMORY,
+				      "memory of region %u: left and right differ", i);
+	return VD_SAME;
+}
+
+enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int step,
+				const struct vd_record *left, const struct vd_record *right,
+				struct vd_difference *difference)
+{
+	const struct vd_outcome *l = &left->outcomes[step], *r = &right->outcomes[step];
+	enum vd_verdict verdict;
+
+	verdict = compare_answers(program, step, l, r, difference);
+	if (verdict != VD_SAME)
+		return sizes_differ(program, step, left, right) ? VD_OPEN : verdict;
+	verdict = compare_completions(step, left, right, difference);
+	if (verdict == VD_SAME)
+		verdict = compare_events(step, left, right, difference);
+	if (verdict == VD_SAME)
+		verdict = compare_rest(step, l, r, difference);
+	if (verdict != VD_SAME && overruns_differ(program, step, left, right))
+		return VD_OPEN;
+	return verdict;
+}
+
+enum vd_verdict vd_compare(const struct vd_program *program, const struct vd_record *left,
+			   const struct vd_record *right, struct vd_difference *difference)
+{
+	unsigned int both =
+		left->step_count < right->step_count ? left->step_count : right->step_count;
+
+	for (unsigned int i = 0; i < both; i++) {
+		enum vd_verdict verdict = vd_compare_step(program, i, left, right, difference);
+
+		if (verdict != VD_SAME)
+			return verdict;
+	}
+	return VD_SAME;
+}

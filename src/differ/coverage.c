@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/differ/coverage.h"
+
+#include <errno.h>
+#include <verbena/verbs.h>
+
+static const char *const opcodes[VD_OPCODES_MAX] = {
+	[IBV_WR_RDMA_WRITE] = "RDMA_WRITE",
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
+	[IBV_WR_SEND] = "SEND",
+	[IBV_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
+	[IBV_WR_RDMA_READ] = "RDMA_READ",
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
+	[IBV_WR_LOCAL_INV] = "LOCAL_INV",
+	[IBV_WR_BIND_MW] = "BIND_MW",
+	[IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
+};
+
+static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+
+const char *vd_opcode_name(unsigned int opcode)
+{
+	return opcode < VD_OPCODES_MAX && opcodes[opcode] ? opcodes[opcode] : "?";
+}
+
+/* The type of the QP that a slot held when a step ran; 0 for none. */
+static enum ibv_qp_type type_of(const struct vd_program *program, const struct vd_record *record,
+				unsigned int step)
+{
+	for (unsigned int i = step; i--;)
+		if (program->steps[i].verb == VD_CREATE_QP && !record->outcomes[i].answer &&
+		    program->steps[i].slot == program->steps[step].slot)
+			return program->steps[i].type;
+	return 0;
+}
+
+static void cover_wrs(struct vd_coverage *coverage, const struct vd_program *program,
+		      const struct vd_record *record, unsigned int at)
+{
+	const struct vd_step *step = &program->steps[at];
+	enum ibv_qp_type type = type_of(program, record, at);
+	int bad = record->outcomes[at].bad;
+	unsigned int taken = bad >= 0			   ? (unsigned int)bad
+			     : record->outcomes[at].answer ? 0
+							   : step->wr_count;
+
+	for (unsigned int i = 0; i < taken && type <= IBV_QPT_UD; i++)
+		if (step->wrs[i].opcode < VD_OPCODES_MAX)
+			coverage->wrs[step->wrs[i].opcode][type]++;
+}
+
+void vd_cover(struct vd_coverage *coverage, const struct vd_program *program,
+	      const struct vd_record *record)
+{
+	coverage->programs++;
+	for (unsigned int i = 0; i < record->step_count; i++) {
+		int answer = record->outcomes[i].answer;
+
+		if (answer == VD_SKIPPED)
+			continue;
+		coverage->steps++;
+		if (answer >= 0 && answer < VD_ERRNOS_MAX)
+			coverage->answers[program->steps[i].verb][answer]++;
+		if (program->steps[i].verb == VD_POST_SEND)
+			cover_wrs(coverage, program, record, i);
+	}
+	for (unsigned int i = 0; i < record->completion_count; i++)
+		if ((unsigned int)record->completions[i].status < VD_STATUSES_MAX)
+			coverage->statuses[record->completions[i].status]++;
+	for (unsigned int i = 0; i < record->event_count; i++)
+		if (record->events[i].type == VD_EVENT_COMPLETION)
+			coverage->completion_events++;
+		else if ((unsigned int)record->events[i].type < VD_EVENTS_KNOWN)
+			coverage->events[record->events[i].type]++;
+}
+
+static void print_answers(const struct vd_coverage *coverage, FILE *out)
+{
+	char buffer[16];
+
+	for (unsigned int verb = 0; verb < VD_VERBS; verb++) {
+		fprintf(out, "  %-15s", vd_verbs[verb].name);
+		for (int error = 0; error < VD_ERRNOS_MAX; error++)
+			if (coverage->answers[verb][error])
+				fprintf(out, " %s %lu", vd_answer_name(error, buffer),
+					coverage->answers[verb][error]);
+		fprintf(out, "\n");
+	}
+}
+
+static void print_wrs(const struct vd_coverage *coverage, FILE *out)
+{
+	for (unsigned int opcode = 0; opcode < VD_OPCODES_MAX; opcode++) {
+		if (!opcodes[opcode])
+			continue;
+		fprintf(out, "  %-20s", opcodes[opcode]);
+		for (unsigned int i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+			fprintf(out, " %s %lu", vb_qp_type_str(types[i]),
+				coverage->wrs[opcode][types[i]]);
+		fprintf(out, "\n");
+	}
+}
+
+void vd_print_coverage(const struct vd_coverage *coverage, FILE *out)
+{
+	fprintf(out, "%lu steps in %lu programs\nverbs by answer:\n", coverage->steps,
+		coverage->programs);
+	print_answers(coverage, out);
+	fprintf(out, "work requests by type of the QP:\n");
+	print_wrs(coverage, out);
+	fprintf(out, "completions:\n ");
+	for (int status = 0; status < VD_STATUSES_MAX; status++)
+		if (coverage->statuses[status])
+			fprintf(out, " %s %lu", vd_status_name(status), coverage->statuses[status]);
+	fprintf(out, "\nevents:\n  completion %lu", coverage->completion_events);
+	for (int type = 0; type < VD_EVENTS_KNOWN; type++)
+		if (coverage->events[type])
+			fprintf(out, " %s %lu", vd_event_name(type), coverage->events[type]);
+	fprintf(out, "\n");
+}
+
+/* --- minima --- */
+
+/* In 10,000 steps; each is about a third of what walks reach. */
+struct minimum {
+	unsigned int what; /* verb, opcode, status, event */
+	unsigned int by;   /* errno, type of the QP */
+	unsigned long least;
+	bool is_spec; /* only a device that does as the specification says reaches it */
+};
+
+static const struct minimum answers[] = {
+	{VD_ALLOC_PD, 0, 100},
+};
+
+static const struct minimum wrs[] = {
+	{IBV_WR_SEND, IBV_QPT_RC, 100},
+};
+
+static const struct minimum statuses[] = {
+	{IBV_WC_SUCCESS, 0, 1000},
+};
+
+static const struct minimum events[] = {
+	{IBV_EVENT_CQ_ERR, 0, 1},
+};
+
+static unsigned int missed(const struct minimum *minimum, unsigned long got, bool is_spec,
+			   const char *what, const char *by, FILE *out)
+{
+	if (got >= minimum->least || (minimum->is_spec && !is_spec))
+		return 0;
+	fprintf(out, "too little is covered: %s%s%s %lu, at least %lu are wanted\n", what,
+		*by ? " " : "", by, got, minimum->least);
+	return 1;
+}
+
+#define FOR_EACH(minimum, array)                      \
+	for (const struct minimum *minimum = (array); \
+	     minimum < (array) + sizeof(array) / sizeof((array)[0]); minimum++)
+
+unsigned int vd_check_minima(const struct vd_coverage *coverage, bool is_spec, FILE *out)
+{
+	unsigned int count = 0;
+	char buffer[16];
+
+	if (coverage->steps < VD_MINIMA_STEPS)
+		return 0;
+	FOR_EACH(minimum, answers)
+	count +=
+		missed(minimum, coverage->answers[minimum->what][minimum->by], is_spec,
+		       vd_verbs[minimum->what].name, vd_answer_name((int)minimum->by, buffer), out);
+	FOR_EACH(minimum, wrs)
+	count += missed(minimum, coverage->wrs[minimum->what][minimum->by], is_spec,
+			vd_opcode_name(minimum->what), vb_qp_type_str(minimum->by), out);
+	FOR_EACH(minimum, statuses)
+	count += missed(minimum, coverage->statuses[minimum->what], is_spec,
+			vd_status_name((int)minimum->what), "", out);
+	FOR_EACH(minimum, events)
+	count += missed(minimum, coverage->events[minimum->what], is_spec,
+			vd_event_name((int)minimum->what), "", out);
+	return count;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/differ/walk.h"
+
+#include "src/differ/generate.h"
+#include "src/differ/machine.h"
+#include "src/differ/reduce.h"
+
+#include <errno.h>
+#include <string.h>
+#include <verbena/error.h>
+
+/* What is looked for while a program is cut. */
+struct search {
+	struct vd_walk *walk;
+	struct vd_difference found;
+	enum vd_verb verb; /* of the step where they differ */
+};
+
+static int run_side(struct vd_walk *walk, struct vd_site *site, const struct vd_program *program,
+		    const struct vd_record *expected, struct vd_record *record)
+{
+	int error = vd_run(site, program, expected, record);
+
+	if (error)
+		fprintf(stderr, "verbena: %s%s%s: %s%s%s\n", site->backend,
+			*site->device ? ":" : "", site->device, strerror(error),
+			*vb_last_error() ? ": " : "", vb_last_error());
+	return error;
+}
+
+/* Runs both sides. A device that cannot be opened is an error, and no verdict. */
+static int run_both(struct vd_walk *walk, const struct vd_program *program,
+		    struct vd_difference *difference, enum vd_verdict *verdict)
+{
+	int error = run_side(walk, &walk->left, program, NULL, &walk->records[0]);
+
+	if (!error)
+		error = run_side(walk, &walk->right, program, &walk->records[0], &walk->records[1]);
+	if (!error)
+		*verdict = vd_compare(program, &walk->records[0], &walk->records[1], difference);
+	return error;
+}
+
+/* The same kind of difference at the same verb: another one would be another finding. */
+static bool shows(void *arg, const struct vd_program *program)
+{
+	struct search *search = arg;
+	struct vd_difference difference;
+	enum vd_verdict verdict;
+
+	return !run_both(search->walk, program, &difference, &verdict) && verdict == VD_DIFFERENT &&
+	       difference.about == search->found.about &&
+	       program->steps[difference.step].verb == search->verb;
+}
+
+static void reduce(struct vd_walk *walk, const struct vd_difference *found)
+{
+	struct search search = {
+		.walk = walk, .found = *found, .verb = walk->program.steps[found->step].verb};
+	struct vd_difference difference = *found;
+	enum vd_verdict verdict = VD_SAME;
+	unsigned int before = walk->program.count, used;
+
+	walk->program.count = found->step + 1;
+	used = vd_reduce(&walk->program, walk->tries, shows, &search);
+	run_both(walk, &walk->program, &difference, &verdict);
+	fprintf(walk->out, "%s from %u steps to %u in %u tries: step %u, %s\n\n",
+		verdict == VD_DIFFERENT ? "reduced" : "does not repeat when reduced", before,
+		walk->program.count, used, difference.step, difference.text);
+	vd_print_test(&walk->program, &walk->records[0], &difference, walk->out);
+}
+
+static int walk_program(struct vd_walk *walk, uint64_t seed)
+{
+	struct vd_difference difference;
+	enum vd_verdict verdict;
+	int error;
+
+	vd_generate(&walk->program, seed, walk->avoid);
+	if (walk->verbose) {
+		fprintf(walk->out, "seed %llu: %u steps\n", (unsigned long long)seed,
+			walk->program.count);
+		fflush(walk->out);
+	}
+	error = run_both(walk, &walk->program, &difference, &verdict);
+	if (error)
+		return error;
+	vd_cover(&walk->coverage, &walk->program, &walk->records[0]);
+	walk->open += verdict == VD_OPEN;
+	if (verdict != VD_DIFFERENT)
+		return 0;
+	walk->differences++;
+	fprintf(walk->out, "seed %llu differs at step %u, %s\n", (unsigned long long)seed,
+		difference.step, difference.text);
+	fflush(walk->out);
+	if (!walk->keep_going)
+		reduce(walk, &difference);
+	return 0;
+}
+
+int vd_walk(struct vd_walk *walk)
+{
+	uint64_t seed = walk->seed;
+	int error = 0;
+
+	while (!error && walk->coverage.steps < walk->steps &&
+	       (!walk->differences || walk->keep_going))
+		error = walk_program(walk, seed++);
+	return error;
+}
