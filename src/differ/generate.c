@@ -5,15 +5,6 @@
 
 #define STEPS_MIN 20
 
-const struct vd_avoid_info vd_avoid_info[] = {
-	{"invalidate", "local invalidation of a key that is no bound window's",
-	 VD_AVOID_INVALIDATE},
-	{"unbind", "binding a window to no bytes", VD_AVOID_UNBIND},
-	{"dereg", "deregistering memory", VD_AVOID_DEREG},
-	{"rereg", "changing a memory region", VD_AVOID_REREG},
-	{0},
-};
-
 static const struct {
 	unsigned int weight;
 	vd_action *action;
@@ -94,6 +85,7 @@ void vd_generate(struct vd_program *program, uint64_t seed, unsigned int avoid)
 
 	memset(program, 0, sizeof(*program));
 	program->seed = seed;
+	program->avoid = avoid;
 	for (unsigned int i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
 		sum += actions[i].weight;
 	g.target = STEPS_MIN + vd_below(&g, VD_STEPS_MAX - STEPS_MIN);

@@ -8,23 +8,6 @@
 
 #include "src/differ/program.h"
 
-/* What is not generated, for devices that it ends. */
-enum vd_avoid {
-	VD_AVOID_INVALIDATE = 1 << 0,
-	VD_AVOID_UNBIND = 1 << 1,
-	VD_AVOID_DEREG = 1 << 2,
-	VD_AVOID_REREG = 1 << 3,
-};
-
-struct vd_avoid_info {
-	const char *name;
-	const char *about; /* what is left out, and why it is */
-	enum vd_avoid bit;
-};
-
-/* One row for each; a NULL name ends it. */
-extern const struct vd_avoid_info vd_avoid_info[];
-
 /* Makes the program of a seed. avoid is bits of enum vd_avoid. */
 void vd_generate(struct vd_program *program, uint64_t seed, unsigned int avoid);
 

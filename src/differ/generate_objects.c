@@ -206,8 +206,6 @@ void vd_bind_mw(struct vd_generator *g)
 		step->length += 8;
 	if (vd_chance(g, 8))
 		step->length = 0;
-	if (!step->length && g->avoid & VD_AVOID_UNBIND)
-		step->length = 8;
 	step->access = vd_chance(g, 70)
 			       ? VD_REMOTE_ALL & (g->mrs[mr].access | IBV_ACCESS_REMOTE_READ)
 			       : IBV_ACCESS_REMOTE_READ;

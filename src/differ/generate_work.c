@@ -205,6 +205,11 @@ static bool is_atomic(enum ibv_wr_opcode opcode)
 	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+static bool invalidates(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_SEND_WITH_INV;
+}
+
 static int bound_window(struct vd_generator *g)
 {
 	for (unsigned int i = 0; i < vd_slots[VD_MW]; i++)
@@ -292,7 +297,7 @@ static void fill_by_opcode(struct vd_generator *g, struct vd_wr *wr, const struc
 {
 	uint32_t length_bytes = message_length(g, qp->type);
 
-	if (wr->opcode == IBV_WR_LOCAL_INV || wr->opcode == IBV_WR_SEND_WITH_INV)
+	if (invalidates(wr->opcode))
 		fill_invalidation(g, wr);
 	if (wr->opcode == IBV_WR_BIND_MW)
 		fill_binding(g, wr);
@@ -335,7 +340,7 @@ static void spoil_send(struct vd_generator *g, struct vd_wr *wr)
 		wr->flags |= IBV_SEND_INLINE;
 		break;
 	case 4:
-		if (wr->opcode != IBV_WR_LOCAL_INV || !(g->avoid & VD_AVOID_INVALIDATE))
+		if (!invalidates(wr->opcode) || !(g->avoid & VD_AVOID_INVALIDATE))
 			wr->key.flip = 0x80;
 		break;
 	case 5:
@@ -350,7 +355,7 @@ static void spoil_send(struct vd_generator *g, struct vd_wr *wr)
 		break;
 	default:
 		/* A key of another region, or of one that is gone. */
-		if (wr->opcode != IBV_WR_LOCAL_INV || !(g->avoid & VD_AVOID_INVALIDATE))
+		if (!invalidates(wr->opcode) || !(g->avoid & VD_AVOID_INVALIDATE))
 			wr->key =
 				(struct vd_key){.of = VD_KEY_MR, .slot = vd_below(g, VD_SLOTS_MAX)};
 		sge->key = wr->key;

@@ -42,6 +42,13 @@ const struct vd_verb_info vd_verbs[VD_VERBS] = {
 	[VD_DESTROY_AH] = {"destroy_ah", VD_AH},
 };
 
+const struct vd_avoid_info vd_avoid_info[] = {
+	{"invalidate", "invalidating what is no window", VD_AVOID_INVALIDATE},
+	{"dereg", "deregistering memory", VD_AVOID_DEREG},
+	{"rereg", "changing a memory region", VD_AVOID_REREG},
+	{0},
+};
+
 int vd_required_mask(enum ibv_qp_type type, enum ibv_qp_state state)
 {
 	bool is_rc = type == IBV_QPT_RC;

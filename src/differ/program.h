@@ -152,8 +152,21 @@ enum vd_cq_flag {
 /* vd_step.flags of create_ah. */
 enum vd_ah_flag { VD_AH_NO_GRH = 1, VD_AH_BAD_PORT, VD_AH_BAD_GID, VD_AH_GROUP };
 
+/* What is not done, for devices that it ends. */
+enum vd_avoid { VD_AVOID_INVALIDATE = 1 << 0, VD_AVOID_DEREG = 1 << 1, VD_AVOID_REREG = 1 << 2 };
+
+struct vd_avoid_info {
+	const char *name;
+	const char *about; /* what is left out */
+	enum vd_avoid bit;
+};
+
+/* One row for each; a NULL name ends it. */
+extern const struct vd_avoid_info vd_avoid_info[];
+
 struct vd_program {
-	uint64_t seed; /* it was generated from */
+	uint64_t seed;	    /* it was generated from */
+	unsigned int avoid; /* enum vd_avoid: steps that would do it are not run */
 	unsigned int count;
 	struct vd_step steps[VD_STEPS_MAX];
 };
