@@ -41,6 +41,7 @@ static const char usage[] =
 	"      --quiet US         on a real clock, to wait for what it did not see [500]\n"
 	"      --tries N          programs to run at most to reduce a difference [2000]\n"
 	"      --keep-going       prints differences in one line and goes on\n"
+	"      --print            prints the programs as C tests and runs the left side only\n"
 	"  -v, --verbose          a line for each program\n"
 	"  -h, --help             print this\n";
 
@@ -56,6 +57,7 @@ enum option_value {
 	OPTION_QUIET,
 	OPTION_TRIES,
 	OPTION_KEEP_GOING,
+	OPTION_PRINT,
 };
 
 static const struct option options[] = {
@@ -70,6 +72,7 @@ static const struct option options[] = {
 	{"quiet", required_argument, NULL, OPTION_QUIET},
 	{"tries", required_argument, NULL, OPTION_TRIES},
 	{"keep-going", no_argument, NULL, OPTION_KEEP_GOING},
+	{"print", no_argument, NULL, OPTION_PRINT},
 	{"verbose", no_argument, NULL, 'v'},
 	{0},
 };
@@ -168,6 +171,9 @@ static int read_option(struct vd_walk *walk, int option, char **argv)
 	case OPTION_KEEP_GOING:
 		walk->keep_going = true;
 		return CLI_EXIT_OK;
+	case OPTION_PRINT:
+		walk->print = true;
+		return CLI_EXIT_OK;
 	case 'v':
 		walk->verbose = true;
 		return CLI_EXIT_OK;
@@ -202,13 +208,17 @@ static int walk_and_tell(struct vd_walk *walk)
 	int status = look_at(&walk->left, &walk->right);
 
 	if (!status)
-		status = look_at(&walk->right, &walk->left);
+		status = walk->print ? CLI_EXIT_OK : look_at(&walk->right, &walk->left);
 	if (status)
 		return status;
-	printf("seed %llu\nleft %s:%s, right %s:%s\n", (unsigned long long)walk->seed,
-	       walk->left.backend, walk->left.device, walk->right.backend, walk->right.device);
+	if (!walk->print)
+		printf("seed %llu\nleft %s:%s, right %s:%s\n", (unsigned long long)walk->seed,
+		       walk->left.backend, walk->left.device, walk->right.backend,
+		       walk->right.device);
 	if (vd_walk(walk))
 		return CLI_EXIT_FAILED;
+	if (walk->print)
+		return CLI_EXIT_OK;
 	vd_print_coverage(&walk->coverage, stdout);
 	if (!walk->differences && vd_check_minima(&walk->coverage, is_spec, stdout))
 		return CLI_EXIT_FAILED;

@@ -70,6 +70,18 @@ static void reduce(struct vd_walk *walk, const struct vd_difference *found)
 	vd_print_test(&walk->program, &walk->records[0], &difference, walk->out);
 }
 
+static int print_program(struct vd_walk *walk)
+{
+	struct vd_difference none = {.text = "nothing is compared"};
+	int error = run_side(walk, &walk->left, &walk->program, NULL, &walk->records[0]);
+
+	if (error)
+		return error;
+	vd_cover(&walk->coverage, &walk->program, &walk->records[0]);
+	vd_print_test(&walk->program, &walk->records[0], &none, walk->out);
+	return 0;
+}
+
 static int walk_program(struct vd_walk *walk, uint64_t seed)
 {
 	struct vd_difference difference;
@@ -82,6 +94,8 @@ static int walk_program(struct vd_walk *walk, uint64_t seed)
 			walk->program.count);
 		fflush(walk->out);
 	}
+	if (walk->print)
+		return print_program(walk);
 	error = run_both(walk, &walk->program, &difference, &verdict);
 	if (error)
 		return error;

@@ -19,6 +19,7 @@ struct vd_walk {
 	unsigned int tries;  /* to reduce a difference */
 	bool keep_going;     /* after a difference, which is not reduced */
 	bool verbose;	     /* a line for each program */
+	bool print;	     /* programs as C tests; the right side is not run */
 	FILE *out;
 	/* what came of it */
 	struct vd_coverage coverage;
