@@ -17,6 +17,7 @@
 struct vd_object {
 	void *pointer; /* NULL: empty */
 	uint32_t lkey, rkey;
+	bool bound; /* of an MW: a binding has completed and no WR has invalidated it */
 	/* of a CQ */
 	bool by_hand;
 	/* of a QP */

@@ -65,6 +65,8 @@ static void forget_memory(struct vd_machine *machine, const struct vd_completion
 	step = &machine->program->steps[vd_wr_id_step(completion->wr_id)];
 	wr = &step->wrs[vd_wr_id_wr(completion->wr_id) % VD_WRS_MAX];
 	if (completion->status == IBV_WC_SUCCESS) {
+		if (!receives && wr->opcode == IBV_WR_BIND_MW)
+			vd_object(machine, VD_MW, wr->mw)->bound = true;
 		if (receives && is_ud(machine, completion))
 			clear_first(machine, wr, GRH_BYTES);
 		return;

@@ -84,11 +84,16 @@ static void make_send(struct vd_machine *machine, const struct vd_step *step,
 	}
 }
 
-/* Whether a WR invalidates what is no window, or none any more. */
-static bool invalidates_badly(struct vd_machine *machine, const struct vd_wr *wr)
+/* A WR that invalidates takes the window's binding; false where there is none to take. */
+static bool take_binding(struct vd_machine *machine, const struct vd_wr *wr)
 {
-	return (wr->opcode == IBV_WR_LOCAL_INV || wr->opcode == IBV_WR_SEND_WITH_INV) &&
-	       (wr->key.of != VD_KEY_MW || !vd_object(machine, VD_MW, wr->key.slot)->pointer);
+	struct vd_object *mw = vd_object(machine, VD_MW, wr->key.slot);
+	bool bound = wr->key.of == VD_KEY_MW && mw->pointer && mw->bound;
+
+	if (wr->opcode != IBV_WR_LOCAL_INV && wr->opcode != IBV_WR_SEND_WITH_INV)
+		return true;
+	mw->bound = false;
+	return bound;
 }
 
 /* What a provider follows without looking must be there. */
@@ -99,7 +104,7 @@ static bool postable(struct vd_machine *machine, const struct vd_step *step)
 	for (unsigned int i = 0; i < step->wr_count; i++) {
 		const struct vd_wr *wr = &step->wrs[i];
 
-		if (machine->program->avoid & VD_AVOID_INVALIDATE && invalidates_badly(machine, wr))
+		if (machine->program->avoid & VD_AVOID_INVALIDATE && !take_binding(machine, wr))
 			return false;
 		if (is_ud && !vd_object(machine, VD_AH, wr->ah)->pointer)
 			return false;

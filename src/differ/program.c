@@ -43,7 +43,7 @@ const struct vd_verb_info vd_verbs[VD_VERBS] = {
 };
 
 const struct vd_avoid_info vd_avoid_info[] = {
-	{"invalidate", "invalidating what is no window", VD_AVOID_INVALIDATE},
+	{"invalidate", "invalidating what is no bound window", VD_AVOID_INVALIDATE},
 	{"dereg", "deregistering memory", VD_AVOID_DEREG},
 	{"rereg", "changing a memory region", VD_AVOID_REREG},
 	{0},
