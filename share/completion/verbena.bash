@@ -4,8 +4,11 @@
 _verbena_values()
 {
 	case $1 in
-	--backend)
+	--backend | --left | --right)
 		echo sim ibverbs
+		;;
+	--avoid)
+		echo invalidate dereg rereg
 		;;
 	--suite)
 		"${COMP_WORDS[0]}" test --list 2>/dev/null | cut -d. -f1 | sort -u
@@ -37,6 +40,10 @@ _verbena_options()
 	run)
 		echo --project --devices --link-layer --profile --quirks --trace --seed --clock --help
 		;;
+	differ)
+		echo --left --right --profile --plant --seed --steps --avoid --limit --quiet --tries \
+			--keep-going --print --verbose --help
+		;;
 	test)
 		echo --backend --device --peer-device --project --profile --known --suite --filter --from --list --seed \
 			--timeout --no-fork --trace --junit --tap --verbose --help
@@ -62,7 +69,7 @@ _verbena()
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W 'devices run test help --help --version' -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W 'devices run differ test help --help --version' -- "$word")
 		return
 	fi
 	if [[ ${COMP_WORDS[1]} == run && $word != -* ]]; then
@@ -79,7 +86,7 @@ _verbena()
 	fi
 	case $previous in
 	--backend | --suite | --filter | --from | --device | --peer-device | --link-layer | --clock | \
-		--profile)
+		--profile | --left | --right | --avoid)
 		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_values "$previous")" -- "$word")
 		;;
 	--project | --junit | --known)
@@ -92,7 +99,7 @@ _verbena()
 		mapfile -t COMPREPLY < <(compgen "$kind" -- "$word")
 		;;
 	help)
-		mapfile -t COMPREPLY < <(compgen -W 'devices run test' -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W 'devices run differ test' -- "$word")
 		;;
 	*)
 		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_options "${COMP_WORDS[1]}")" -- \

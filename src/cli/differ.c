@@ -191,9 +191,7 @@ static int look_at(struct vd_site *site, struct vd_site *other)
 	if (!context) {
 		int error = errno;
 
-		fprintf(stderr, "verbena: %s%s%s cannot be opened: %s%s%s\n", site->backend,
-			*site->device ? ":" : "", site->device, strerror(error),
-			*vb_last_error() ? ": " : "", vb_last_error());
+		vd_site_tell(site, error);
 		return error == EINVAL ? CLI_EXIT_USAGE : CLI_EXIT_NO_DEVICE;
 	}
 	if (!vd_site_virtual(site) && !vb_query_port(context, 1, &attr, sizeof(attr)))

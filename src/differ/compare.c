@@ -212,15 +212,19 @@ static void view_completions(const struct vd_record *record, unsigned int step, 
 
 static const char *describe(const struct vd_completion *completion, char *buffer, size_t size_bytes)
 {
+	int length;
+
 	if (!completion)
 		return "none";
-	snprintf(buffer, size_bytes,
-		 "%s %u of step %u on qp%d %s, opcode %d, byte_len %u, flags %#x, imm %#x, src_qp "
-		 "%d, invalidated %d",
-		 vd_wr_id_receives(completion->wr_id) ? "receive" : "send",
-		 vd_wr_id_wr(completion->wr_id), vd_wr_id_step(completion->wr_id), completion->qp,
-		 vd_status_name(completion->status), completion->opcode, completion->byte_len,
-		 completion->flags, completion->imm, completion->src_qp, completion->invalidated);
+	length = snprintf(buffer, size_bytes, "%s %u of step %u on qp%d %s",
+			  vd_wr_id_receives(completion->wr_id) ? "receive" : "send",
+			  vd_wr_id_wr(completion->wr_id), vd_wr_id_step(completion->wr_id),
+			  completion->qp, vd_status_name(completion->status));
+	if (completion->status == IBV_WC_SUCCESS && length > 0 && (size_t)length < size_bytes)
+		snprintf(buffer + length, size_bytes - (size_t)length,
+			 ", opcode %d, byte_len %u, flags %#x, imm %#x, src_qp %d, invalidated %d",
+			 completion->opcode, completion->byte_len, completion->flags,
+			 completion->imm, completion->src_qp, completion->invalidated);
 	return buffer;
 }
 

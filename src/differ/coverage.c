@@ -131,19 +131,102 @@ struct minimum {
 };
 
 static const struct minimum answers[] = {
-	{VD_ALLOC_PD, 0, 100},
+	{VD_ALLOC_PD, 0, 118},
+	{VD_DEALLOC_PD, 0, 6, true},
+	{VD_DEALLOC_PD, EBUSY, 3},
+	{VD_REG_MR, 0, 187},
+	{VD_REG_MR, EINVAL, 21},
+	{VD_REREG_MR, 0, 6},
+	{VD_REREG_MR, EINVAL, 12},
+	{VD_DEREG_MR, 0, 22},
+	{VD_ALLOC_MW, 0, 86},
+	{VD_BIND_MW, 0, 3},
+	{VD_BIND_MW, EINVAL, 16},
+	{VD_DEALLOC_MW, 0, 9},
+	{VD_CREATE_CQ, 0, 181},
+	{VD_CREATE_CQ, EINVAL, 3},
+	{VD_RESIZE_CQ, 0, 21},
+	{VD_RESIZE_CQ, EINVAL, 5},
+	{VD_REQ_NOTIFY_CQ, 0, 55},
+	{VD_POLL_CQ, 0, 56},
+	{VD_DESTROY_CQ, 0, 4},
+	{VD_DESTROY_CQ, EBUSY, 24},
+	{VD_CREATE_SRQ, 0, 48},
+	{VD_CREATE_SRQ, EINVAL, 2},
+	{VD_MODIFY_SRQ, 0, 25},
+	{VD_MODIFY_SRQ, EINVAL, 6},
+	{VD_QUERY_SRQ, 0, 9},
+	{VD_POST_SRQ_RECV, 0, 52},
+	{VD_POST_SRQ_RECV, ENOMEM, 22},
+	{VD_DESTROY_SRQ, 0, 5},
+	{VD_DESTROY_SRQ, EBUSY, 2},
+	{VD_CREATE_QP, 0, 210},
+	{VD_CREATE_QP, EINVAL, 5},
+	{VD_CONNECT_QP, 0, 161},
+	{VD_CONNECT_QP, EINVAL, 10},
+	{VD_MODIFY_QP, 0, 376},
+	{VD_MODIFY_QP, EINVAL, 153},
+	{VD_QUERY_QP, 0, 38},
+	{VD_POST_RECV, 0, 322},
+	{VD_POST_RECV, EINVAL, 35},
+	{VD_POST_RECV, ENOMEM, 51},
+	{VD_POST_SEND, 0, 440},
+	{VD_POST_SEND, EINVAL, 37},
+	{VD_POST_SEND, ENOMEM, 14},
+	{VD_ATTACH_MCAST, 0, 4},
+	{VD_ATTACH_MCAST, EINVAL, 14},
+	{VD_DETACH_MCAST, 0, 1},
+	{VD_DETACH_MCAST, EINVAL, 23},
+	{VD_DESTROY_QP, 0, 40},
+	{VD_CREATE_AH, 0, 37},
+	{VD_CREATE_AH, EINVAL, 8, true},
+	{VD_DESTROY_AH, 0, 5},
 };
 
 static const struct minimum wrs[] = {
-	{IBV_WR_SEND, IBV_QPT_RC, 100},
+	{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QPT_RC, 29},
+	{IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QPT_RC, 27},
+	{IBV_WR_BIND_MW, IBV_QPT_RC, 21},
+	{IBV_WR_LOCAL_INV, IBV_QPT_RC, 10},
+	{IBV_WR_RDMA_READ, IBV_QPT_RC, 55},
+	{IBV_WR_RDMA_WRITE, IBV_QPT_RC, 76},
+	{IBV_WR_RDMA_WRITE, IBV_QPT_UC, 16},
+	{IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QPT_RC, 53},
+	{IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QPT_UC, 15},
+	{IBV_WR_SEND, IBV_QPT_RC, 160},
+	{IBV_WR_SEND, IBV_QPT_UC, 22},
+	{IBV_WR_SEND, IBV_QPT_UD, 62},
+	{IBV_WR_SEND_WITH_IMM, IBV_QPT_RC, 56},
+	{IBV_WR_SEND_WITH_IMM, IBV_QPT_UC, 14},
+	{IBV_WR_SEND_WITH_IMM, IBV_QPT_UD, 36},
+	{IBV_WR_SEND_WITH_INV, IBV_QPT_RC, 11},
 };
 
 static const struct minimum statuses[] = {
-	{IBV_WC_SUCCESS, 0, 1000},
+	{IBV_WC_LOC_ACCESS_ERR, 0, 2, true},
+	{IBV_WC_LOC_LEN_ERR, 0, 8, true},
+	{IBV_WC_LOC_PROT_ERR, 0, 2},
+	{IBV_WC_LOC_QP_OP_ERR, 0, 1},
+	{IBV_WC_MW_BIND_ERR, 0, 5, true},
+	{IBV_WC_REM_ACCESS_ERR, 0, 7},
+	{IBV_WC_REM_INV_REQ_ERR, 0, 3},
+	{IBV_WC_REM_OP_ERR, 0, 1},
+	{IBV_WC_RETRY_EXC_ERR, 0, 22},
+	{IBV_WC_RNR_RETRY_EXC_ERR, 0, 8},
+	{IBV_WC_SUCCESS, 0, 405},
+	{IBV_WC_WR_FLUSH_ERR, 0, 418},
 };
 
+#define COMPLETION_EVENTS_LEAST 7ul
+
 static const struct minimum events[] = {
-	{IBV_EVENT_CQ_ERR, 0, 1},
+	{IBV_EVENT_CQ_ERR, 0, 6},
+	{IBV_EVENT_QP_ACCESS_ERR, 0, 10, true},
+	{IBV_EVENT_QP_FATAL, 0, 7, true},
+	{IBV_EVENT_QP_LAST_WQE_REACHED, 0, 15, true},
+	{IBV_EVENT_QP_REQ_ERR, 0, 6, true},
+	{IBV_EVENT_SQ_DRAINED, 0, 5},
+	{IBV_EVENT_SRQ_LIMIT_REACHED, 0, 2},
 };
 
 static unsigned int missed(const struct minimum *minimum, unsigned long got, bool is_spec,
@@ -180,5 +263,8 @@ unsigned int vd_check_minima(const struct vd_coverage *coverage, bool is_spec, F
 	FOR_EACH(minimum, events)
 	count += missed(minimum, coverage->events[minimum->what], is_spec,
 			vd_event_name((int)minimum->what), "", out);
+	if (coverage->completion_events < COMPLETION_EVENTS_LEAST)
+		count += missed(&(struct minimum){.least = COMPLETION_EVENTS_LEAST},
+				coverage->completion_events, is_spec, "completion event", "", out);
 	return count;
 }

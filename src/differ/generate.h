@@ -88,6 +88,7 @@ void vd_add_qp(struct vd_generator *g, unsigned int slot, enum ibv_qp_type type)
 void vd_connect(struct vd_generator *g, unsigned int slot, unsigned int peer);
 /* Both ends from any state to RTS. */
 void vd_repair(struct vd_generator *g, unsigned int slot);
+void vd_send_from(struct vd_generator *g, unsigned int slot);
 void vd_add_receives(struct vd_generator *g, unsigned int slot, unsigned int count);
 
 #define VD_REMOTE_ALL (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)

@@ -318,10 +318,36 @@ void vd_make_srq(struct vd_generator *g)
 	}
 }
 
+/* A limit that the next message reaches. */
+static bool arm_srq(struct vd_generator *g)
+{
+	for (unsigned int i = 0; i < vd_slots[VD_QP]; i++) {
+		const struct vd_belief_qp *qp = &g->qps[i];
+		struct vd_step *step;
+
+		if (!g->used[VD_QP][i] || !qp->has_srq || !g->used[VD_SRQ][qp->srq] ||
+		    !g->used[VD_QP][qp->peer])
+			continue;
+		if (!g->srqs[qp->srq])
+			vd_add_receives(g, i, 1);
+		step = vd_add(g, VD_MODIFY_SRQ, qp->srq);
+		if (!step)
+			return true;
+		step->flags = IBV_SRQ_LIMIT;
+		step->count = g->srqs[qp->srq];
+		vd_send_from(g, qp->peer);
+		return true;
+	}
+	return false;
+}
+
 void vd_change_srq(struct vd_generator *g)
 {
-	struct vd_step *step = use(g, VD_MODIFY_SRQ);
+	struct vd_step *step;
 
+	if (vd_chance(g, 60) && arm_srq(g))
+		return;
+	step = use(g, VD_MODIFY_SRQ);
 	if (!step)
 		return;
 	step->flags = vd_chance(g, 70) ? IBV_SRQ_LIMIT : IBV_SRQ_MAX_WR;

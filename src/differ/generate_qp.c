@@ -388,7 +388,7 @@ static struct vd_step *use_group(struct vd_generator *g, enum vd_verb verb)
 	int slot = vd_pick(g, VD_QP, true);
 
 	for (unsigned int i = 0; i < vd_slots[VD_QP]; i++)
-		if (g->used[VD_QP][i] && g->qps[i].type == IBV_QPT_UD && vd_chance(g, 60))
+		if (g->used[VD_QP][i] && g->qps[i].type == IBV_QPT_UD && vd_chance(g, 80))
 			slot = (int)i;
 	return slot < 0 ? NULL : vd_add(g, verb, (unsigned int)slot);
 }
@@ -397,8 +397,11 @@ void vd_attach(struct vd_generator *g)
 {
 	struct vd_step *step = use_group(g, VD_ATTACH_MCAST);
 
-	if (step)
-		step->flags = vd_chance(g, 20);
+	if (!step)
+		return;
+	step->flags = vd_chance(g, 10);
+	if (vd_chance(g, 40))
+		vd_add(g, vd_chance(g, 60) ? VD_DETACH_MCAST : VD_DESTROY_QP, step->slot);
 }
 
 void vd_detach(struct vd_generator *g)

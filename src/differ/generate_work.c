@@ -416,22 +416,19 @@ static int pick_sender(struct vd_generator *g)
 	return slot;
 }
 
-void vd_send(struct vd_generator *g)
+void vd_send_from(struct vd_generator *g, unsigned int slot)
 {
-	int slot = pick_sender(g);
 	unsigned int count = list_length(g), received = 0;
 	struct vd_belief_qp *qp;
 	bool spoilt = false;
 	struct vd_step step = {.verb = VD_POST_SEND}, *added;
 
-	if (slot < 0)
-		return;
 	qp = &g->qps[slot];
 	if (qp->state != IBV_QPS_RTS && vd_chance(g, 70))
-		vd_repair(g, (unsigned int)slot);
+		vd_repair(g, slot);
 	if (count < VD_WRS_MAX && count > qp->send_wr)
 		count = qp->send_wr;
-	step.slot = (unsigned int)slot;
+	step.slot = slot;
 	step.wr_count = count;
 	for (unsigned int i = 0; i < count; i++) {
 		fill_send(g, &step.wrs[i], qp, count == 1, &spoilt);
@@ -439,7 +436,7 @@ void vd_send(struct vd_generator *g)
 	}
 	if (received)
 		make_room(g, qp->peer, received < 4 ? received : 4);
-	added = vd_add(g, VD_POST_SEND, (unsigned int)slot);
+	added = vd_add(g, VD_POST_SEND, slot);
 	if (added)
 		*added = step;
 	/* What it believes then only makes it repair the connection. */
@@ -448,4 +445,12 @@ void vd_send(struct vd_generator *g)
 		if (qp->type == IBV_QPT_RC)
 			g->qps[qp->peer].state = IBV_QPS_ERR;
 	}
+}
+
+void vd_send(struct vd_generator *g)
+{
+	int slot = pick_sender(g);
+
+	if (slot >= 0)
+		vd_send_from(g, (unsigned int)slot);
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <verbena/error.h>
 #include <verbena/sim.h>
 #include <verbena/verbs.h>
 
@@ -93,6 +94,17 @@ struct ibv_context *vd_site_open(struct vd_site *site)
 	if (backend && backend->capabilities & VB_BACKEND_VIRTUAL_CLOCK)
 		return open_simulated(site);
 	return open_from(vb_get_device_list(site->backend, NULL), site->device);
+}
+
+void vd_site_tell(const struct vd_site *site, int error)
+{
+	/* No verb has failed where the list has no such device. */
+	const char *sentence = error == ENODEV ? "" : vb_last_error();
+
+	fprintf(stderr, "verbena: %s%s%s cannot be opened%s%s: %s%s%s\n", site->backend,
+		*site->device ? ":" : "", site->device, site->profile ? " with profile " : "",
+		site->profile ? site->profile : "", strerror(error), *sentence ? ": " : "",
+		sentence);
 }
 
 void vd_site_close(struct vd_site *site, struct ibv_context *context)

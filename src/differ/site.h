@@ -38,6 +38,9 @@ bool vd_site_read(struct vd_site *site, const char *text);
  */
 struct ibv_context *vd_site_open(struct vd_site *site);
 
+/* Prints a line to standard error: why vd_site_open() answered this errno. */
+void vd_site_tell(const struct vd_site *site, int error);
+
 void vd_site_close(struct vd_site *site, struct ibv_context *context);
 
 /* Whether the site's clock is virtual. Then vd_site_settle() brings all that is to come. */

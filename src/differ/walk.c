@@ -22,9 +22,7 @@ static int run_side(struct vd_walk *walk, struct vd_site *site, const struct vd_
 	int error = vd_run(site, program, expected, record);
 
 	if (error)
-		fprintf(stderr, "verbena: %s%s%s: %s%s%s\n", site->backend,
-			*site->device ? ":" : "", site->device, strerror(error),
-			*vb_last_error() ? ": " : "", vb_last_error());
+		vd_site_tell(site, error);
 	return error;
 }
 

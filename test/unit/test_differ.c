@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/* The differential walk's generator, comparer and reducer. */
+#include "src/differ/generate.h"
+#include "src/differ/machine.h"
+#include "src/differ/reduce.h"
+#include "src/differ/walk.h"
+#include "unity.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct vd_program program, other;
+static struct vd_record left, right;
+static struct vd_difference difference;
+
+void setUp(void)
+{
+	memset(&program, 0, sizeof(program));
+	memset(&other, 0, sizeof(other));
+	memset(&left, 0, sizeof(left));
+	memset(&right, 0, sizeof(right));
+	memset(&difference, 0, sizeof(difference));
+}
+
+void tearDown(void)
+{
+}
+
+/* --- generator --- */
+
+void test_programs_follow_their_seed(void)
+{
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		vd_generate(&program, seed, 0);
+		vd_generate(&other, seed, 0);
+		TEST_ASSERT_EQUAL_INT(0, memcmp(&program, &other, sizeof(program)));
+		vd_generate(&other, seed + 1, 0);
+		TEST_ASSERT_TRUE(memcmp(program.steps, other.steps, sizeof(program.steps)) != 0);
+	}
+}
+
+void test_programs_are_within_their_bounds(void)
+{
+	for (uint64_t seed = 1; seed <= 300; seed++) {
+		vd_generate(&program, seed, 0);
+		TEST_ASSERT_TRUE(program.count >= 20 && program.count <= VD_STEPS_MAX);
+		for (unsigned int i = 0; i < program.count; i++) {
+			const struct vd_step *step = &program.steps[i];
+
+			TEST_ASSERT_TRUE(step->verb < VD_VERBS);
+			TEST_ASSERT_TRUE(step->slot < vd_slots[vd_verbs[step->verb].kind]);
+			TEST_ASSERT_TRUE(step->wr_count <= VD_WRS_MAX);
+			for (unsigned int wr = 0; wr < step->wr_count; wr++)
+				TEST_ASSERT_TRUE(step->wrs[wr].sge_count <= VD_SGES_MAX);
+		}
+	}
+}
+
+static unsigned int count_verb(const struct vd_program *of, enum vd_verb verb)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < of->count; i++)
+		count += of->steps[i].verb == verb;
+	return count;
+}
+
+void test_what_is_avoided_is_not_generated(void)
+{
+	unsigned int freely = 0, avoided = 0;
+
+	for (uint64_t seed = 1; seed <= 200; seed++) {
+		vd_generate(&program, seed, 0);
+		freely += count_verb(&program, VD_DEREG_MR) + count_verb(&program, VD_REREG_MR);
+		vd_generate(&program, seed, VD_AVOID_DEREG | VD_AVOID_REREG);
+		avoided += count_verb(&program, VD_DEREG_MR) + count_verb(&program, VD_REREG_MR);
+	}
+	TEST_ASSERT_TRUE(freely > 100);
+	TEST_ASSERT_EQUAL_INT(0, avoided);
+}
+
+/* --- comparer --- */
+
+/* A program of creating a QP and posting to it, which both sides ran alike. */
+static void two_steps(void)
+{
+	program.count = 2;
+	program.steps[0].verb = VD_CREATE_QP;
+	program.steps[1].verb = VD_POST_SEND;
+	program.steps[1].wr_count = 2;
+	left.step_count = right.step_count = 2;
+}
+
+static void add_completion(struct vd_record *record, uint64_t wr_id, int qp,
+			   enum ibv_wc_status status)
+{
+	record->completions[record->completion_count++] =
+		(struct vd_completion){.step = 1, .wr_id = wr_id, .qp = qp, .status = status};
+}
+
+static enum vd_verdict compare(void)
+{
+	return vd_compare(&program, &left, &right, &difference);
+}
+
+void test_like_records_are_the_same(void)
+{
+	two_steps();
+	add_completion(&left, vd_wr_id(1, 0, false), 0, IBV_WC_SUCCESS);
+	add_completion(&right, vd_wr_id(1, 0, false), 0, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_INT(VD_SAME, compare());
+}
+
+void test_answers_are_compared(void)
+{
+	two_steps();
+	left.outcomes[1].answer = EINVAL;
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+	TEST_ASSERT_EQUAL_INT(1, difference.step);
+	TEST_ASSERT_EQUAL_INT(VD_ANSWER, difference.about);
+	TEST_ASSERT_EQUAL_STRING("post_send: left EINVAL; right 0", difference.text);
+}
+
+void test_the_place_of_the_bad_wr_is_compared(void)
+{
+	two_steps();
+	left.outcomes[1].answer = right.outcomes[1].answer = ENOMEM;
+	left.outcomes[1].bad = 1;
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+}
+
+/* ibv_create_qp(3): sizes may be greater than asked for, and the caller is told. */
+void test_room_that_was_rounded_up_is_open(void)
+{
+	two_steps();
+	left.outcomes[1].answer = ENOMEM;
+	left.outcomes[0].told[0] = 4;
+	right.outcomes[0].told[0] = 7;
+	TEST_ASSERT_EQUAL_INT(VD_OPEN, compare());
+	right.outcomes[0].told[0] = 4;
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+}
+
+void test_order_is_compared_in_a_queue_and_not_between_queues(void)
+{
+	uint64_t first = vd_wr_id(1, 0, false), second = vd_wr_id(1, 1, false);
+
+	two_steps();
+	add_completion(&left, first, 0, IBV_WC_SUCCESS);
+	add_completion(&left, second, 1, IBV_WC_SUCCESS);
+	add_completion(&right, second, 1, IBV_WC_SUCCESS);
+	add_completion(&right, first, 0, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_INT(VD_SAME, compare());
+	for (unsigned int i = 0; i < 2; i++)
+		left.completions[i].qp = right.completions[i].qp = 0;
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+	TEST_ASSERT_EQUAL_INT(VD_COMPLETION, difference.about);
+}
+
+void test_a_missing_completion_is_a_difference(void)
+{
+	two_steps();
+	add_completion(&right, vd_wr_id(1, 0, true), 0, IBV_WC_WR_FLUSH_ERR);
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+	TEST_ASSERT_NOT_NULL(strstr(difference.text, "left none; right receive 0 of step 1"));
+}
+
+void test_events_are_compared_by_object(void)
+{
+	two_steps();
+	left.event_count = right.event_count = 2;
+	for (int i = 0; i < 2; i++) {
+		left.events[i] = (struct vd_event){1, IBV_EVENT_COMM_EST, VD_QP, i};
+		right.events[i] = (struct vd_event){1, IBV_EVENT_COMM_EST, VD_QP, 1 - i};
+	}
+	TEST_ASSERT_EQUAL_INT(VD_SAME, compare());
+	right.events[1].type = IBV_EVENT_QP_FATAL;
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+	TEST_ASSERT_EQUAL_INT(VD_EVENT, difference.about);
+}
+
+void test_states_and_memory_are_compared(void)
+{
+	two_steps();
+	left.outcomes[1].memory[3] = 1;
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+	TEST_ASSERT_EQUAL_INT(VD_MEMORY, difference.about);
+	left.outcomes[1].states[2] = IBV_QPS_ERR;
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+	TEST_ASSERT_EQUAL_INT(VD_STATE, difference.about);
+}
+
+void test_what_one_side_did_not_run_is_not_compared(void)
+{
+	two_steps();
+	left.outcomes[1].answer = EINVAL;
+	right.step_count = 1;
+	TEST_ASSERT_EQUAL_INT(VD_SAME, compare());
+}
+
+/* --- reducer --- */
+
+/* The program shows it if it destroys an AH and later posts a list with a WR of opcode READ. */
+static bool shows(void *arg, const struct vd_program *tried)
+{
+	unsigned int *calls = arg;
+	bool destroyed = false;
+
+	++*calls;
+	for (unsigned int i = 0; i < tried->count; i++) {
+		destroyed |= tried->steps[i].verb == VD_DESTROY_AH;
+		for (unsigned int wr = 0; destroyed && wr < tried->steps[i].wr_count; wr++)
+			if (tried->steps[i].verb == VD_POST_SEND &&
+			    tried->steps[i].wrs[wr].opcode == IBV_WR_RDMA_READ)
+				return true;
+	}
+	return false;
+}
+
+void test_reduces_to_what_is_needed(void)
+{
+	unsigned int calls = 0, told;
+	struct vd_step *post;
+
+	vd_generate(&program, 5, 0);
+	program.count = 40;
+	for (unsigned int i = 0; i < program.count; i++)
+		if (program.steps[i].verb == VD_DESTROY_AH || program.steps[i].verb == VD_POST_SEND)
+			program.steps[i].verb = VD_QUERY_QP;
+	program.steps[7].verb = VD_DESTROY_AH;
+	post = &program.steps[33];
+	post->verb = VD_POST_SEND;
+	post->wr_count = 5;
+	for (unsigned int i = 0; i < 5; i++)
+		post->wrs[i] = (struct vd_wr){.opcode = i == 3 ? IBV_WR_RDMA_READ : IBV_WR_SEND,
+					      .flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED,
+					      .sge_count = 3};
+	told = vd_reduce(&program, 10000, shows, &calls);
+	TEST_ASSERT_EQUAL_INT(told, calls);
+	TEST_ASSERT_EQUAL_INT(2, program.count);
+	TEST_ASSERT_EQUAL_INT(VD_DESTROY_AH, program.steps[0].verb);
+	TEST_ASSERT_EQUAL_INT(VD_POST_SEND, program.steps[1].verb);
+	TEST_ASSERT_EQUAL_INT(1, program.steps[1].wr_count);
+	TEST_ASSERT_EQUAL_INT(IBV_WR_RDMA_READ, program.steps[1].wrs[0].opcode);
+	TEST_ASSERT_EQUAL_INT(1, program.steps[1].wrs[0].sge_count);
+	TEST_ASSERT_EQUAL_INT(IBV_SEND_SIGNALED, program.steps[1].wrs[0].flags);
+	TEST_ASSERT_TRUE(calls < 300);
+}
+
+void test_reduces_within_its_tries(void)
+{
+	unsigned int calls = 0;
+
+	vd_generate(&program, 6, 0);
+	program.count = 40;
+	program.steps[0].verb = VD_DESTROY_AH;
+	program.steps[39].verb = VD_POST_SEND;
+	program.steps[39].wr_count = 1;
+	program.steps[39].wrs[0].opcode = IBV_WR_RDMA_READ;
+	TEST_ASSERT_EQUAL_INT(3, vd_reduce(&program, 3, shows, &calls));
+	TEST_ASSERT_EQUAL_INT(3, calls);
+	TEST_ASSERT_TRUE(shows(&calls, &program));
+}
+
+/* --- all of it --- */
+
+static struct vd_walk *new_walk(uint64_t seed, unsigned long steps)
+{
+	struct vd_walk *walk = calloc(1, sizeof(*walk));
+
+	TEST_ASSERT_NOT_NULL(walk);
+	TEST_ASSERT_TRUE(vd_site_read(&walk->left, "sim:sim0"));
+	TEST_ASSERT_TRUE(vd_site_read(&walk->right, "sim:sim1"));
+	walk->left.mtu = walk->right.mtu = IBV_MTU_1024;
+	walk->seed = seed;
+	walk->steps = steps;
+	walk->tries = 500;
+	walk->out = tmpfile();
+	TEST_ASSERT_NOT_NULL(walk->out);
+	printf("seed %llu\n", (unsigned long long)seed);
+	return walk;
+}
+
+static void end_walk(struct vd_walk *walk)
+{
+	fclose(walk->out);
+	free(walk);
+}
+
+void test_two_devices_of_a_kind_do_not_differ(void)
+{
+	struct vd_walk *walk = new_walk(4000, 500);
+
+	TEST_ASSERT_EQUAL_INT(0, vd_walk(walk));
+	TEST_ASSERT_EQUAL_INT(0, walk->differences);
+	TEST_ASSERT_TRUE(walk->coverage.steps >= 500);
+	TEST_ASSERT_TRUE(walk->coverage.statuses[IBV_WC_SUCCESS] > 10);
+	end_walk(walk);
+}
+
+void test_a_planted_quirk_is_reduced(void)
+{
+	struct vd_walk *walk = new_walk(1, 10000);
+
+	walk->left.quirks[walk->left.quirk_count++] = "bad_lkey_is_operation_error";
+	TEST_ASSERT_EQUAL_INT(0, vd_walk(walk));
+	TEST_ASSERT_EQUAL_INT(1, walk->differences);
+	/* A domain, queues, two QPs, an address handle, their connection and a send. */
+	TEST_ASSERT_TRUE(walk->program.count <= 9);
+	TEST_ASSERT_EQUAL_INT(VD_POST_SEND, walk->program.steps[walk->program.count - 1].verb);
+	end_walk(walk);
+}
+
+void test_a_device_that_is_not_there_is_an_error(void)
+{
+	struct vd_walk *walk = new_walk(1, 100);
+
+	TEST_ASSERT_TRUE(vd_site_read(&walk->right, "sim:none"));
+	TEST_ASSERT_EQUAL_INT(ENODEV, vd_walk(walk));
+	TEST_ASSERT_FALSE(vd_site_read(&walk->right, "none:none"));
+	end_walk(walk);
+}
+
+void test_minima_hold_from_their_number_of_steps_on(void)
+{
+	static struct vd_coverage coverage;
+	FILE *out = tmpfile();
+
+	TEST_ASSERT_NOT_NULL(out);
+	coverage.steps = VD_MINIMA_STEPS - 1;
+	TEST_ASSERT_EQUAL_INT(0, vd_check_minima(&coverage, true, out));
+	coverage.steps++;
+	TEST_ASSERT_TRUE(vd_check_minima(&coverage, true, out) >
+			 vd_check_minima(&coverage, false, out));
+	TEST_ASSERT_TRUE(vd_check_minima(&coverage, false, out) > 50);
+	fclose(out);
+}
