@@ -428,7 +428,8 @@ static void create_ah(struct vd_machine *machine, const struct vd_step *step,
 		attr.port_num = 9;
 	else if (step->flags == VD_AH_BAD_GID)
 		attr.grh.sgid_index = 250;
-	made(object, vb_create_ah(pd, &attr), outcome);
+	if (made(object, vb_create_ah(pd, &attr), outcome))
+		object->group = step->flags == VD_AH_GROUP;
 }
 
 static void destroy_ah(struct vd_machine *machine, const struct vd_step *step,

@@ -351,6 +351,8 @@ void vd_change_srq(struct vd_generator *g)
 	if (!step)
 		return;
 	step->flags = vd_chance(g, 70) ? IBV_SRQ_LIMIT : IBV_SRQ_MAX_WR;
+	if (vd_chance(g, 10))
+		step->flags |= 1 << 5; /* there is no such bit */
 	step->count = step->flags == IBV_SRQ_LIMIT ? vd_below(g, 6) : 1 + vd_below(g, 16);
 	if (vd_chance(g, 15))
 		step->count = 1000;

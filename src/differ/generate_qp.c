@@ -288,7 +288,7 @@ void vd_climb_qp(struct vd_generator *g)
 	if (slot < 0)
 		return;
 	peer = g->qps[slot].peer;
-	if (vd_chance(g, 15))
+	if (vd_chance(g, 25))
 		peer = (unsigned int)vd_pick(g, VD_QP, true);
 	reset(g, (unsigned int)slot);
 	for (unsigned int i = 0; i < 3; i++)
@@ -303,8 +303,13 @@ void vd_climb_qp(struct vd_generator *g)
 			if (wrong)
 				spoil_modify(g, &step->modify);
 		}
+	if (vd_chance(g, 40))
+		vd_add(g, VD_QUERY_QP, (unsigned int)slot);
 	g->qps[slot].state = IBV_QPS_RTS;
 	g->qps[slot].peer = peer;
+	/* To a QP that is connected to another one, maybe. */
+	if (vd_chance(g, 50))
+		vd_send_from(g, (unsigned int)slot);
 }
 
 static enum ibv_qp_state next_state(struct vd_generator *g, enum ibv_qp_state state)

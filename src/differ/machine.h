@@ -18,6 +18,7 @@ struct vd_object {
 	void *pointer; /* NULL: empty */
 	uint32_t lkey, rkey;
 	bool bound; /* of an MW: a binding has completed and no WR has invalidated it */
+	bool group; /* of an AH: it leads to one */
 	/* of a CQ */
 	bool by_hand;
 	/* of a QP */

@@ -76,7 +76,9 @@ static void make_send(struct vd_machine *machine, const struct vd_step *step,
 		const struct ibv_qp *peer = vd_object(machine, VD_QP, wr->peer_qp)->pointer;
 
 		send->wr.ud.ah = vd_object(machine, VD_AH, wr->ah)->pointer;
-		send->wr.ud.remote_qpn = peer ? peer->qp_num : 0xfffff0;
+		send->wr.ud.remote_qpn = vd_object(machine, VD_AH, wr->ah)->group ? 0xffffff
+					 : peer					  ? peer->qp_num
+										  : 0xfffff0;
 		send->wr.ud.remote_qkey = wr->qkey;
 	} else {
 		send->wr.rdma.remote_addr = remote;

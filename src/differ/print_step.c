@@ -253,7 +253,9 @@ static void print_remote(struct vd_print *print, const struct vd_step *step, con
 	}
 	if (type_of(print, step->slot) == IBV_QPT_UD) {
 		fprintf(out, ",\n\t\t\t .wr.ud = {ah%u, ", wr->ah);
-		if (print->live[VD_QP][wr->peer_qp])
+		if (print->program->steps[print->maker[VD_AH][wr->ah]].flags == VD_AH_GROUP)
+			fprintf(out, "0xffffff");
+		else if (print->live[VD_QP][wr->peer_qp])
 			fprintf(out, "qp%u->qp_num", wr->peer_qp);
 		else
 			fprintf(out, "0xfffff0");

@@ -99,6 +99,9 @@ static int walk_program(struct vd_walk *walk, uint64_t seed)
 		return error;
 	vd_cover(&walk->coverage, &walk->program, &walk->records[0]);
 	walk->open += verdict == VD_OPEN;
+	if (verdict == VD_OPEN && walk->verbose)
+		fprintf(walk->out, "seed %llu is left at step %u, %s\n", (unsigned long long)seed,
+			difference.step, difference.text);
 	if (verdict != VD_DIFFERENT)
 		return 0;
 	walk->differences++;

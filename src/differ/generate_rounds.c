@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Steps that belong together: what single steps, drawn one by one, hardly ever come to.
+ */
+#include "src/differ/generate.h"
+
+/* A QP of a type that is believed to be connected; -1 for none. */
+static int connected(struct vd_generator *g, enum ibv_qp_type type)
+{
+	for (unsigned int i = 0; i < vd_slots[VD_QP]; i++)
+		if (g->used[VD_QP][i] && g->qps[i].type == type && g->qps[i].state == IBV_QPS_RTS &&
+		    g->used[VD_QP][g->qps[i].peer])
+			return (int)i;
+	return -1;
+}
+
+/* A list of one WR with nothing to send; NULL when the program is full. */
+static struct vd_wr *post_one(struct vd_generator *g, unsigned int slot, enum ibv_wr_opcode opcode)
+{
+	struct vd_step *step = vd_add(g, VD_POST_SEND, slot);
+
+	if (!step)
+		return NULL;
+	step->wr_count = 1;
+	step->wrs[0] = (struct vd_wr){.opcode = opcode,
+				      .flags = IBV_SEND_SIGNALED,
+				      .peer_qp = g->qps[slot].peer,
+				      .qkey = VD_QKEY,
+				      .imm = 0x1234};
+	return &step->wrs[0];
+}
+
+/* Binds a window of type 2, mostly to the region that covers all, and ends it. */
+void vd_use_window(struct vd_generator *g)
+{
+	int qp = connected(g, IBV_QPT_RC), mw = vd_pick(g, VD_MW, false);
+	struct vd_step *step;
+	struct vd_wr *wr;
+	int mr = 0;
+
+	if (qp < 0 || mw < 0 || !g->used[VD_MR][0])
+		return;
+	step = vd_add(g, VD_ALLOC_MW, (unsigned int)mw);
+	if (!step)
+		return;
+	step->pd = g->qps[qp].pd;
+	step->mw_type = IBV_MW_TYPE_2;
+	g->mws[mw] = (struct vd_belief_mw){.type = IBV_MW_TYPE_2};
+	if (vd_chance(g, 30))
+		mr = vd_pick(g, VD_MR, true);
+	wr = post_one(g, (unsigned int)qp, IBV_WR_BIND_MW);
+	if (!wr)
+		return;
+	wr->mw = (unsigned int)mw;
+	wr->mr = (unsigned int)mr;
+	wr->remote.region = mr ? g->mrs[mr].first / VD_REGION_BYTES : 3;
+	wr->remote.offset = mr ? g->mrs[mr].first % VD_REGION_BYTES : 0;
+	wr->bind_bytes = 64;
+	wr->access = VD_REMOTE_ALL;
+	if (vd_chance(g, 60))
+		vd_add_receives(g, g->qps[qp].peer, 1);
+	wr = post_one(g, (unsigned int)qp,
+		      vd_chance(g, 60) ? IBV_WR_SEND_WITH_INV : IBV_WR_LOCAL_INV);
+	if (wr)
+		wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = (unsigned int)mw};
+}
+
+static void move(struct vd_generator *g, unsigned int slot, enum ibv_qp_state state)
+{
+	struct vd_step *step = vd_add(g, VD_MODIFY_QP, slot);
+
+	if (step)
+		step->modify = (struct vd_modify){.peer = g->qps[slot].peer, .state = state};
+}
+
+/* Sends that wait in SQD. RTS is then reached with the optional attributes only. */
+void vd_drain(struct vd_generator *g)
+{
+	int qp = connected(g, g->type);
+	struct vd_step *step;
+
+	if (qp < 0)
+		return;
+	vd_add_receives(g, g->qps[qp].peer, 1);
+	move(g, (unsigned int)qp, IBV_QPS_SQD);
+	vd_send_from(g, (unsigned int)qp);
+	step = vd_add(g, VD_MODIFY_QP, (unsigned int)qp);
+	if (!step)
+		return;
+	step->modify = (struct vd_modify){.peer = g->qps[qp].peer, .state = IBV_QPS_RTS};
+	/* What RTR needs to become RTS, SQD must not be given. */
+	step->modify.flip = (unsigned int)vd_required_mask(g->qps[qp].type, IBV_QPS_RTS) ^
+			    (unsigned int)IBV_QP_STATE;
+}
+
+/* A datagram to a group that a QP has joined. */
+void vd_send_to_group(struct vd_generator *g)
+{
+	int qp = connected(g, IBV_QPT_UD), ah = vd_pick(g, VD_AH, false);
+	struct vd_step *step;
+	struct vd_wr *wr;
+
+	if (qp < 0 || ah < 0)
+		return;
+	vd_add(g, VD_ATTACH_MCAST, g->qps[qp].peer);
+	step = vd_add(g, VD_CREATE_AH, (unsigned int)ah);
+	if (!step)
+		return;
+	step->pd = g->qps[qp].pd;
+	step->flags = VD_AH_GROUP;
+	vd_add_receives(g, g->qps[qp].peer, 1);
+	wr = post_one(g, (unsigned int)qp, IBV_WR_SEND);
+	if (wr)
+		wr->ah = (unsigned int)ah;
+	vd_add(g, VD_DETACH_MCAST, g->qps[qp].peer);
+}
