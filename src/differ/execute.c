@@ -135,7 +135,7 @@ static void create_cq(struct vd_machine *machine, const struct vd_step *step,
 		  outcome))
 		return;
 	object->by_hand = step->flags & VD_CQ_BY_HAND;
-	outcome->told[0] = (uint32_t)((struct ibv_cq *)object->pointer)->cqe;
+	outcome->told[VD_TOLD_WR] = (uint32_t)((struct ibv_cq *)object->pointer)->cqe;
 }
 
 static void resize_cq(struct vd_machine *machine, const struct vd_step *step,
@@ -174,8 +174,8 @@ static void create_srq(struct vd_machine *machine, const struct vd_step *step,
 	if (!pd)
 		outcome->answer = VD_SKIPPED;
 	else if (made(object, vb_create_srq(pd, &init), outcome)) {
-		outcome->told[0] = init.attr.max_wr;
-		outcome->told[1] = init.attr.max_sge;
+		outcome->told[VD_TOLD_WR] = init.attr.max_wr;
+		outcome->told[VD_TOLD_SRQ_SGE] = init.attr.max_sge;
 	}
 }
 
@@ -233,12 +233,12 @@ static void create_qp(struct vd_machine *machine, const struct vd_step *step,
 	object->type = step->type;
 	machine->numbers[machine->number_count++] =
 		(struct vd_number){.qp_num = qp->qp_num, .slot = (int)step->slot};
-	outcome->told[0] = init.cap.max_send_wr;
+	outcome->told[VD_TOLD_WR] = init.cap.max_send_wr;
 	/* With an SRQ they say nothing. */
-	outcome->told[1] = init.srq ? 0 : init.cap.max_recv_wr;
-	outcome->told[2] = init.cap.max_send_sge;
-	outcome->told[3] = init.srq ? 0 : init.cap.max_recv_sge;
-	outcome->told[4] = init.cap.max_inline_data;
+	outcome->told[VD_TOLD_RECV_WR] = init.srq ? 0 : init.cap.max_recv_wr;
+	outcome->told[VD_TOLD_SEND_SGE] = init.cap.max_send_sge;
+	outcome->told[VD_TOLD_RECV_SGE] = init.srq ? 0 : init.cap.max_recv_sge;
+	outcome->told[VD_TOLD_INLINE] = init.cap.max_inline_data;
 }
 
 static struct ibv_ah_attr way(const struct vd_machine *machine, const union ibv_gid *to)

@@ -14,7 +14,7 @@ static const struct {
 	{35, vd_make_mr},	{15, vd_change_mr}, {20, vd_end_mr},	     {20, vd_make_mw},
 	{25, vd_bind_mw},	{10, vd_end_mw},    {15, vd_make_cq},	     {15, vd_resize_cq},
 	{30, vd_arm_cq},	{30, vd_poll_cq},   {16, vd_end_cq},	     {10, vd_make_srq},
-	{40, vd_change_srq},	{14, vd_ask_srq},   {12, vd_end_srq},	     {14, vd_make_ah},
+	{70, vd_change_srq},	{14, vd_ask_srq},   {12, vd_end_srq},	     {14, vd_make_ah},
 	{14, vd_end_ah},	{8, vd_make_pd},    {8, vd_end_pd},	     {14, vd_attach},
 	{12, vd_detach},	{30, vd_climb_qp},  {24, vd_use_window},     {16, vd_drain},
 	{14, vd_send_to_group},

@@ -42,7 +42,8 @@ void vd_add_qp(struct vd_generator *g, unsigned int slot, enum ibv_qp_type type)
 	g->qps[slot] = (struct vd_belief_qp){
 		.type = type,
 		.state = IBV_QPS_RESET,
-		.peer = slot,
+		/* Its number when it is there, and nobody's until then. */
+		.peer = (slot + 1) % vd_slots[VD_QP],
 		.pd = step->pd,
 		.cq = cq,
 		.recv_cq = recv_cq,
@@ -141,12 +142,31 @@ static void reset(struct vd_generator *g, unsigned int slot)
 	g->qps[slot].receives = 0;
 }
 
+/*
+ * Another QP, if possible of the same type; -1 for none. A QP that is connected to itself ends its
+ * sends in an order that is open: as its responder fails, or as its requester hears of it.
+ */
+static int pick_peer(struct vd_generator *g, unsigned int slot)
+{
+	int peer = -1;
+
+	for (unsigned int i = 0; i < vd_slots[VD_QP]; i++)
+		if (i != slot && g->used[VD_QP][i] &&
+		    (peer < 0 || g->qps[i].type == g->qps[slot].type))
+			peer = (int)i;
+	return peer;
+}
+
 void vd_repair(struct vd_generator *g, unsigned int slot)
 {
+	int other = pick_peer(g, slot);
 	unsigned int peer = g->qps[slot].peer;
 
-	if (!g->used[VD_QP][peer] || g->qps[peer].type != g->qps[slot].type)
-		peer = slot;
+	if (peer == slot || !g->used[VD_QP][peer] || g->qps[peer].type != g->qps[slot].type) {
+		if (other < 0 || g->qps[other].type != g->qps[slot].type)
+			return;
+		peer = (unsigned int)other;
+	}
 	reset(g, slot);
 	reset(g, peer);
 	vd_connect(g, slot, peer);
@@ -173,9 +193,9 @@ void vd_join_qp(struct vd_generator *g)
 	}
 	if (slot < 0)
 		slot = vd_pick(g, VD_QP, true);
-	if (peer < 0)
-		peer = vd_chance(g, 70) ? slot : vd_pick(g, VD_QP, true);
-	if (slot >= 0 && peer >= 0)
+	if (slot >= 0 && peer < 0)
+		peer = pick_peer(g, (unsigned int)slot);
+	if (slot >= 0 && peer >= 0 && slot != peer)
 		vd_connect(g, (unsigned int)slot, (unsigned int)peer);
 }
 
@@ -288,8 +308,15 @@ void vd_climb_qp(struct vd_generator *g)
 	if (slot < 0)
 		return;
 	peer = g->qps[slot].peer;
-	if (vd_chance(g, 25))
-		peer = (unsigned int)vd_pick(g, VD_QP, true);
+	if (peer == (unsigned int)slot || vd_chance(g, 25)) {
+		int other = vd_pick(g, VD_QP, true);
+
+		if (other == slot)
+			other = pick_peer(g, (unsigned int)slot);
+		if (other < 0)
+			return;
+		peer = (unsigned int)other;
+	}
 	reset(g, (unsigned int)slot);
 	for (unsigned int i = 0; i < 3; i++)
 		for (int wrong = vd_chance(g, 60); wrong >= 0; wrong--) {

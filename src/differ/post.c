@@ -53,7 +53,9 @@ static void make_send(struct vd_machine *machine, const struct vd_step *step,
 
 	send->opcode = wr->opcode;
 	send->send_flags = wr->flags;
-	send->imm_data = htonl(wr->imm);
+	/* librxe refuses a binding with the field set, which is none of a binding's. */
+	if (wr->opcode == IBV_WR_SEND_WITH_IMM || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		send->imm_data = htonl(wr->imm);
 	switch (wr->opcode) {
 	case IBV_WR_SEND_WITH_INV:
 	case IBV_WR_LOCAL_INV:

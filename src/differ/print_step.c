@@ -247,8 +247,11 @@ static void print_remote(struct vd_print *print, const struct vd_step *step, con
 		print_key(print, wr->key, true);
 		fprintf(out, "}");
 		return;
-	default:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
 		fprintf(out, ", .imm_data = htonl(%#x)", wr->imm);
+		break;
+	default:
 		break;
 	}
 	if (type_of(print, step->slot) == IBV_QPT_UD) {

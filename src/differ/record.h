@@ -12,7 +12,17 @@
 #define VD_COMPLETIONS_MAX 1024
 #define VD_EVENTS_MAX	   256
 #define VD_VALUES_MAX	   14
-#define VD_TOLD_MAX	   5
+
+/* Sizes that the making of an object told. VD_TOLD_WR is also the CQEs of a CQ. */
+enum vd_told {
+	VD_TOLD_WR,
+	VD_TOLD_RECV_WR,
+	VD_TOLD_SRQ_SGE = 1,
+	VD_TOLD_SEND_SGE,
+	VD_TOLD_RECV_SGE,
+	VD_TOLD_INLINE,
+	VD_TOLD_MAX
+};
 
 /* An answer: the errno value or 0, or that a slot was empty or full and nothing was called. */
 #define VD_SKIPPED (-1)
@@ -70,7 +80,7 @@ enum vd_verdict {
 };
 
 /* What a difference is about; reducing keeps it. */
-enum vd_about { VD_ANSWER, VD_COMPLETION, VD_EVENT, VD_STATE, VD_MEMORY };
+enum vd_about { VD_ANSWER, VD_BAD_WR, VD_VALUE, VD_COMPLETION, VD_EVENT, VD_STATE, VD_MEMORY };
 
 struct vd_difference {
 	unsigned int step;
