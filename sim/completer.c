@@ -220,11 +220,12 @@ static void receive_read_response(struct sim_qp *qp, struct sim_send_wqe *wqe,
 	uint32_t done = wqe->answered * qp->mtu_bytes;
 	bool last = wqe->answered + 1 == wqe->packets;
 	uint32_t bytes = last ? wqe->length - done : qp->mtu_bytes;
+	bool write = wqe->opcode == IBV_WR_ATOMIC_WRITE;
 
-	if (wqe->opcode != IBV_WR_RDMA_READ || packet->payload_bytes != bytes ||
-	    !(info->flags & SIM_OP_END) == last)
+	if ((!write && wqe->opcode != IBV_WR_RDMA_READ) ||
+	    packet->payload_bytes != (write ? 0 : bytes) || !(info->flags & SIM_OP_END) == last)
 		give_up(qp, IBV_WC_BAD_RESP_ERR);
-	else if (!store(qp, wqe, done, packet->spans, packet->span_count, bytes))
+	else if (!write && !store(qp, wqe, done, packet->spans, packet->span_count, bytes))
 		give_up(qp, IBV_WC_LOC_PROT_ERR);
 	else
 		answered(qp, wqe);

@@ -38,6 +38,7 @@ enum {
 	WRITE = SIM_OP_WRITE | SIM_OP_REQUEST | SIM_OP_PAYLOAD,
 	RESPONSE = SIM_OP_READ_RESPONSE | SIM_OP_PAYLOAD,
 	ATOMIC = SIM_OP_ATOMIC | SIM_OP_REQUEST | SIM_OP_ATOMICETH | ONLY,
+	STORE = SIM_OP_ATOMIC | SIM_OP_STORE | SIM_OP_REQUEST | SIM_OP_PAYLOAD | SIM_OP_RETH | ONLY,
 
 	TAKES = SIM_OP_RECV,
 	ENDS = SIM_OP_COMPLETES,
@@ -89,13 +90,14 @@ enum {
 		   SEND | ONLY | TAKES | ENDS | INV | (more))
 
 /*
- * FLUSH (0x1c) and ATOMIC WRITE (0x1d) are not known to this engine and stand as reserved.
+ * FLUSH (0x1c) is not known to this engine and stands as reserved.
  * The 16 reserved bytes behind the BTH of a CNP count as its payload: who sends one gives zeros.
  */
 const struct sim_opcode_info sim_opcodes[256] = {
 	SENDS_AND_WRITES(RC, 0),
 	READS_AND_ATOMICS(RC, 0, 0),
 	INVALIDATES(RC, 0),
+	OP(RC, SIM_RC_ATOMIC_WRITE, "ATOMIC WRITE", STORE),
 
 	SENDS_AND_WRITES(UC, 0),
 
@@ -113,6 +115,7 @@ const struct sim_opcode_info sim_opcodes[256] = {
 	SENDS_AND_WRITES(XRC, SIM_OP_XRCETH),
 	READS_AND_ATOMICS(XRC, SIM_OP_XRCETH, 0),
 	INVALIDATES(XRC, SIM_OP_XRCETH),
+	OP(XRC, SIM_RC_ATOMIC_WRITE, "ATOMIC WRITE", STORE | SIM_OP_XRCETH),
 };
 
 #define ONE_PACKET(operation)                              \
@@ -134,6 +137,7 @@ const uint8_t sim_request_operations[][SIM_POSITIONS] = {
 	[IBV_WR_RDMA_READ] = ONE_PACKET(SIM_RC_READ_REQUEST),
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = ONE_PACKET(SIM_RC_COMPARE_SWAP),
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = ONE_PACKET(SIM_RC_FETCH_ADD),
+	[IBV_WR_ATOMIC_WRITE] = ONE_PACKET(SIM_RC_ATOMIC_WRITE),
 };
 
 static const uint8_t response_operations[SIM_POSITIONS] = {
@@ -199,6 +203,9 @@ const struct sim_wr_row sim_wr_rows[] = {
 					  IBV_WC_FETCH_ADD}},
 	[IBV_WR_LOCAL_INV] = {ON_CONNECTED, {SIM_WR_LEGAL | SIM_WR_LOCAL, IBV_WC_LOCAL_INV}},
 	[IBV_WR_BIND_MW] = {ON_CONNECTED, {SIM_WR_LEGAL | SIM_WR_LOCAL, IBV_WC_BIND_MW}},
+	[IBV_WR_ATOMIC_WRITE] = {ON_RC,
+				 {SIM_WR_LEGAL | SIM_WR_INLINE | SIM_WR_RESPONSE | SIM_WR_REMOTE,
+				  IBV_WC_ATOMIC_WRITE}},
 };
 
 const size_t sim_wr_row_count = sizeof(sim_wr_rows) / sizeof(sim_wr_rows[0]);

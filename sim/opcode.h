@@ -42,7 +42,8 @@ enum sim_opcode_flag {
 	SIM_OP_RECV = 1 << 14, /* this packet needs a receive WR to begin or to end its message */
 	SIM_OP_COMPLETES = 1 << 15, /* this packet completes the receive WR */
 	SIM_OP_VALID = 1 << 16,
-	SIM_OP_ADD = 1 << 17, /* of the atomics, FETCH_ADD; the other is COMPARE_SWAP */
+	SIM_OP_ADD = 1 << 17,	/* of the atomics, FETCH_ADD */
+	SIM_OP_STORE = 1 << 18, /* of the atomics, ATOMIC WRITE; the third is COMPARE_SWAP */
 
 	/* Extension headers, in the order in which they stand on the wire. */
 	SIM_OP_RDETH = 1 << 20,
@@ -83,6 +84,7 @@ enum sim_opcode {
 	SIM_RC_RESYNC,
 	SIM_RC_SEND_LAST_INV,
 	SIM_RC_SEND_ONLY_INV,
+	SIM_RC_ATOMIC_WRITE = 0x1d,
 	SIM_UD_SEND_ONLY = 0x64,
 	SIM_UD_SEND_ONLY_IMM = 0x65,
 	SIM_CNP = 0x81,
@@ -95,6 +97,9 @@ struct sim_opcode_info {
 };
 
 extern const struct sim_opcode_info sim_opcodes[256];
+
+/* What an atomic, ATOMIC WRITE among them, reads and writes. */
+#define SIM_ATOMIC_BYTES 8u
 
 /* Where a packet stands in its message, as an index. */
 enum sim_position {
@@ -118,7 +123,8 @@ extern const uint8_t sim_request_operations[][SIM_POSITIONS];
  *
  * transport   whose packets
  * wr_opcode   what was posted: SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE,
- *             RDMA_WRITE_WITH_IMM, RDMA_READ, ATOMIC_CMP_AND_SWP or ATOMIC_FETCH_AND_ADD
+ *             RDMA_WRITE_WITH_IMM, RDMA_READ, ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD or
+ *             ATOMIC_WRITE
  * first, last where the packet stands in its message
  */
 static inline uint8_t sim_opcode_request(enum sim_transport transport, enum ibv_wr_opcode wr_opcode,
@@ -140,7 +146,7 @@ enum sim_wr_flag {
 	SIM_WR_RESPONSE = 1 << 2, /* completes by its own response: READ and the atomics */
 	SIM_WR_LOCAL = 1 << 3,	  /* sends no packet: LOCAL_INV, BIND_MW */
 	SIM_WR_REMOTE = 1 << 4,	  /* names remote memory */
-	SIM_WR_ATOMIC = 1 << 5,
+	SIM_WR_ATOMIC = 1 << 5,	  /* its response brings 8 bytes */
 };
 
 struct sim_wr_info {

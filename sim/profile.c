@@ -220,6 +220,7 @@ static const struct sim_profile profiles[] = {
 			},
 		.max_inline_bytes = 1024,
 		.max_message_bytes = SIM_MESSAGE_BYTES_MAX,
+		.atomic_write = true,
 		.roce_v1 = true,
 		.moderation = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
 		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
@@ -242,6 +243,8 @@ static const struct sim_profile profiles[] = {
 		.limits = RXE_LIMITS,
 		.max_inline_bytes = 512,
 		.max_message_bytes = RXE_MESSAGE_BYTES,
+		/* drivers/infiniband/sw/rxe/rxe_param.h, since Linux 6.2 */
+		.atomic_write = true,
 		.quirks = {RXE_QUIRKS, .bad_lkey_is_flush = true, .errors_are_not_solicited = true,
 			   .stateless_modify_unchecked = true},
 	},

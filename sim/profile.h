@@ -98,6 +98,7 @@ struct sim_profile {
 	struct ibv_device_attr limits; /* GUIDs are the device's own */
 	uint32_t max_inline_bytes;
 	uint32_t max_message_bytes; /* of a port: ibv_query_port(3) */
+	bool atomic_write;	    /* takes ATOMIC WRITE, and asks for it */
 	bool roce_v1; /* besides v2: each address of Ethernet has a GID of either type */
 	struct ibv_cq_moderation_caps moderation; /* zeros: none */
 	uint32_t create_flags;			  /* enum ibv_qp_create_flags that it takes */

@@ -97,7 +97,10 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 	qp->max_inline = cap->max_inline_data;
 	sim_timer_init(&qp->req.rnr_timer, sim_requester_rnr_over);
 	sim_timer_init(&qp->comp.ack_timer, sim_completer_timeout);
-	err = sim_queue_init(&qp->sq, sizeof(struct sim_send_wqe), cap->max_inline_data,
+	/* An ATOMIC WRITE's data is in its WQE, whatever was asked for. */
+	err = sim_queue_init(&qp->sq, sizeof(struct sim_send_wqe),
+			     cap->max_inline_data < SIM_ATOMIC_BYTES ? SIM_ATOMIC_BYTES
+								     : cap->max_inline_data,
 			     cap->max_send_wr, cap->max_send_sge);
 	if (!err)
 		err = sim_queue_init(&qp->rq, sizeof(struct sim_recv_wqe), 0, cap->max_recv_wr,

@@ -21,6 +21,14 @@ __attribute__((noinline)) static int copy_inline(struct sim_qp *qp, const struct
 	return 0;
 }
 
+/* An ATOMIC WRITE's 8 bytes always have room in its WQE, whatever inline data the QP asked for. */
+static uint32_t inline_max(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	if (wqe->opcode == IBV_WR_ATOMIC_WRITE && qp->max_inline < SIM_ATOMIC_BYTES)
+		return SIM_ATOMIC_BYTES;
+	return qp->max_inline;
+}
+
 __attribute__((noinline)) static bool too_long(const struct sim_qp *qp, uint64_t length)
 {
 	const struct sim_quirks *quirks = &qp->device->quirks;
@@ -35,7 +43,7 @@ static int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_
 
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		length = sim_take_sges(NULL, wr->sg_list, wr->num_sge);
-		if (!(wqe->info_flags & SIM_WR_INLINE) || length > qp->max_inline)
+		if (!(wqe->info_flags & SIM_WR_INLINE) || length > inline_max(qp, wqe))
 			return EINVAL;
 		wqe->length = (uint32_t)length;
 		return copy_inline(qp, wr, wqe);
@@ -49,9 +57,23 @@ static int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_
 	return 0;
 }
 
-__attribute__((noinline)) static void set_remote(const struct ibv_send_wr *wr,
+/* Unsourced: a length that cannot be ends as that of the other atomics does. */
+static void check_atomic_write(const struct sim_qp *qp, struct sim_send_wqe *wqe)
+{
+	if (!qp->device->profile->atomic_write)
+		wqe->status = IBV_WC_LOC_QP_OP_ERR;
+	else if (wqe->length != SIM_ATOMIC_BYTES)
+		wqe->status = IBV_WC_LOC_LEN_ERR;
+	/* What fails is not sent; it counts as the one packet that it would be. */
+	wqe->length = SIM_ATOMIC_BYTES;
+}
+
+__attribute__((noinline)) static void set_remote(const struct sim_qp *qp,
+						 const struct ibv_send_wr *wr,
 						 struct sim_send_wqe *wqe)
 {
+	if (wqe->opcode == IBV_WR_ATOMIC_WRITE)
+		check_atomic_write(qp, wqe);
 	if (!(wqe->info_flags & SIM_WR_ATOMIC)) {
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
@@ -62,9 +84,9 @@ __attribute__((noinline)) static void set_remote(const struct ibv_send_wr *wr,
 	wqe->rkey = wr->wr.atomic.rkey;
 	wqe->compare_add = wr->wr.atomic.compare_add;
 	wqe->swap = wr->wr.atomic.swap;
-	if (wqe->length < sizeof(uint64_t))
+	if (wqe->length < SIM_ATOMIC_BYTES)
 		wqe->status = IBV_WC_LOC_LEN_ERR;
-	wqe->length = sizeof(uint64_t);
+	wqe->length = SIM_ATOMIC_BYTES;
 }
 
 __attribute__((noinline)) static int set_address(struct sim_qp *qp, const struct ibv_send_wr *wr,
@@ -102,6 +124,13 @@ __attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct i
 	return 0;
 }
 
+/* Whether all of it is in its WQE: ibv_wr_atomic_write() on a QP that asked for no SGE. */
+static bool is_held(const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_ATOMIC_WRITE && wr->send_flags & IBV_SEND_INLINE &&
+	       wr->num_sge == 1;
+}
+
 __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 							  const struct ibv_send_wr *wr)
 {
@@ -109,7 +138,7 @@ __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 	struct sim_send_wqe *wqe;
 	int err;
 
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
+	if (wr->num_sge < 0 || ((uint32_t)wr->num_sge > qp->sq.max_sge && !is_held(wr)))
 		return EINVAL;
 	if (sim_queue_full(&qp->sq))
 		return ENOMEM;
@@ -148,7 +177,7 @@ __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 	if (err)
 		return err;
 	if (info->flags & SIM_WR_REMOTE)
-		set_remote(wr, wqe);
+		set_remote(qp, wr, wqe);
 	qp->sq.head++;
 	return 0;
 }

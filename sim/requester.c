@@ -234,15 +234,21 @@ static void address(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t 
 	packet->xrc_srqn = wqe->xrc_srqn;
 }
 
-/* The request of a READ, from where its response has come to, or of an atomic. */
+/* The request of a READ, from where its response has come to, of an atomic or ATOMIC WRITE. */
 __attribute__((noinline)) static void send_response_request(struct sim_qp *qp,
 							    struct sim_send_wqe *wqe)
 {
 	struct sim_packet packet = {
 		.opcode = sim_opcode_request(qp->transport, wqe->opcode, true, true)};
+	struct sim_span spans[SIM_SPANS_MAX];
 
 	address(qp, wqe, wqe->answered, &packet);
 	set_remote(&packet, wqe, wqe->answered * qp->mtu_bytes);
+	if (wqe->opcode == IBV_WR_ATOMIC_WRITE &&
+	    !set_payload(qp, wqe, 0, wqe->length, &packet, spans)) {
+		fail(qp, wqe, IBV_WC_LOC_PROT_ERR);
+		return;
+	}
 	packet.flags = flags_of(qp, wqe, &sim_opcodes[packet.opcode]);
 	qp->req.offset = wqe->answered;
 	sent(qp, wqe, packet.psn, wqe->packets - wqe->answered);

@@ -148,15 +148,32 @@ __attribute__((noinline)) static enum sim_verdict check_read(struct sim_qp *qp,
 		       : SIM_ACCESS_DENIED;
 }
 
-__attribute__((noinline)) static enum sim_verdict check_atomic(struct sim_qp *qp,
-							       const struct sim_packet *packet)
+/* ATOMIC WRITE asks for the right to write: Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_rkey.
+ */
+static int atomic_access(uint32_t flags)
 {
-	if (!grants(qp, IBV_ACCESS_REMOTE_ATOMIC) ||
-	    qp->resp.resources_new >= qp->resp.resource_size || packet->payload_bytes ||
-	    packet->remote_addr % sizeof(uint64_t))
+	return flags & SIM_OP_STORE ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_ATOMIC;
+}
+
+/* Whether an atomic has the payload that it must have, on a device that knows it. */
+static bool atomic_fits(const struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	if (!(flags & SIM_OP_STORE))
+		return packet->payload_bytes == 0;
+	return qp->device->profile->atomic_write && packet->dma_bytes == SIM_ATOMIC_BYTES &&
+	       packet->payload_bytes == SIM_ATOMIC_BYTES;
+}
+
+__attribute__((noinline)) static enum sim_verdict check_atomic(struct sim_qp *qp,
+							       const struct sim_packet *packet,
+							       uint32_t flags)
+{
+	const int access = atomic_access(flags);
+
+	if (!grants(qp, (unsigned int)access) || qp->resp.resources_new >= qp->resp.resource_size ||
+	    !atomic_fits(qp, packet, flags) || packet->remote_addr % SIM_ATOMIC_BYTES)
 		return SIM_INVALID_REQUEST;
-	return remote(qp, packet->rkey, packet->remote_addr, sizeof(uint64_t),
-		      IBV_ACCESS_REMOTE_ATOMIC)
+	return remote(qp, packet->rkey, packet->remote_addr, SIM_ATOMIC_BYTES, access)
 		       ? SIM_ACCEPT
 		       : SIM_ACCESS_DENIED;
 }
@@ -236,17 +253,23 @@ static uint32_t response_packets(const struct sim_qp *qp, uint32_t bytes)
 }
 
 __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
-							    const struct sim_packet *packet)
+							    const struct sim_packet *packet,
+							    uint32_t flags)
 {
 	const struct sim_memory_ops *memory = &qp->world->host.memory;
-	void *target = remote(qp, packet->rkey, packet->remote_addr, sizeof(uint64_t),
-			      IBV_ACCESS_REMOTE_ATOMIC);
-	uint64_t original;
+	void *target = remote(qp, packet->rkey, packet->remote_addr, SIM_ATOMIC_BYTES,
+			      atomic_access(flags));
+	uint64_t original = 0;
 	uint64_t value;
+	const struct sim_span to = {&value, sizeof(value)};
 
-	if (!target || memory->copy(&original, target, sizeof(original)))
+	if (!target ||
+	    (!(flags & SIM_OP_STORE) && memory->copy(&original, target, sizeof(original))))
 		return SIM_ACCESS_DENIED;
-	if (sim_opcodes[packet->opcode].flags & SIM_OP_ADD)
+	if (flags & SIM_OP_STORE) {
+		if (sim_copy_spans(qp->device, packet->spans, packet->span_count, &to, 1))
+			return SIM_ACCESS_DENIED;
+	} else if (flags & SIM_OP_ADD)
 		value = original + packet->swap_add;
 	else
 		value = original == packet->compare ? packet->swap_add : original;
@@ -323,7 +346,7 @@ __attribute__((always_inline)) static inline enum sim_verdict execute(
 		packets = response_packets(qp, packet->dma_bytes);
 		push_resource(qp, packet, packets);
 	} else {
-		verdict = do_atomic(qp, packet);
+		verdict = do_atomic(qp, packet, flags);
 	}
 	if (verdict == SIM_ACCEPT) {
 		resp->psn = sim_psn_add(resp->psn, packets);
@@ -363,7 +386,7 @@ static enum sim_verdict judge(struct sim_qp *qp, const struct sim_packet *packet
 		return check_write(qp, packet, flags);
 	if (flags & SIM_OP_READ)
 		return check_read(qp, packet);
-	return flags & SIM_OP_ATOMIC ? check_atomic(qp, packet) : SIM_INVALID_REQUEST;
+	return flags & SIM_OP_ATOMIC ? check_atomic(qp, packet, flags) : SIM_INVALID_REQUEST;
 }
 
 static struct sim_resource *find_resource(struct sim_qp *qp, uint32_t psn)
@@ -529,10 +552,14 @@ static void answer_aeth(struct sim_qp *qp, uint8_t syndrome, uint32_t psn)
 	answer(qp, &packet);
 }
 
+/* ATOMIC WRITE's is the response to a READ of nothing: Linux drivers/infiniband/sw/rxe/rxe_resp.c,
+ * send_read_response_ack. */
 static void answer_atomic(struct sim_qp *qp, const struct sim_resource *resource)
 {
+	const bool store = sim_opcodes[resource->opcode].flags & SIM_OP_STORE;
 	struct sim_packet packet = {
-		.opcode = (uint8_t)(SIM_RC_ATOMIC_ACK | qp->transport),
+		.opcode = (uint8_t)((store ? SIM_RC_READ_RESPONSE_ONLY : SIM_RC_ATOMIC_ACK) |
+				    qp->transport),
 		.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE,
 		.psn = resource->first_psn,
 		.msn = resource->msn,

@@ -183,7 +183,8 @@ static int new_qp(struct context *context, struct ibv_qp_init_attr_ex *attr, str
 /* What create_qp_ex can be asked for and this device does not do. */
 static int check_extras(const struct context *context, const struct ibv_qp_init_attr_ex *attr)
 {
-	const uint32_t possible = context->device->engine->profile->create_flags;
+	const struct sim_profile *profile = context->device->engine->profile;
+	const uint32_t possible = profile->create_flags;
 	const uint32_t flags =
 		attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? (uint32_t)attr->create_flags : 0;
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
@@ -203,7 +204,7 @@ static int check_extras(const struct context *context, const struct ibv_qp_init_
 		return 0;
 	if (is_target(attr))
 		return say(EINVAL, "create_qp_ex: a target QP sends nothing");
-	if (!wr_api_supports(attr->qp_type, attr->send_ops_flags))
+	if (!wr_api_supports(profile, attr->qp_type, attr->send_ops_flags))
 		return say(EOPNOTSUPP, "create_qp_ex: send_ops_flags 0x%llx on type %d",
 			   (unsigned long long)attr->send_ops_flags, (int)attr->qp_type);
 	return 0;

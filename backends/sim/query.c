@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* IB_UVERBS_DEVICE_ATOMIC_WRITE of Linux include/uapi/rdma/ib_user_verbs.h, since 6.2 */
+#define DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
+
 /* The context's lock and liveness: each query begins and ends so. */
 static struct context *enter(struct ibv_context *ibv, bool *locked)
 {
@@ -76,6 +79,8 @@ int query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_ex_in
 	if (err)
 		return err;
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	if (context_of(ibv)->device->engine->profile->atomic_write)
+		all.device_cap_flags_ex |= DEVICE_ATOMIC_WRITE;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
 	fill_capabilities(&all);
 	all.cq_mod_caps = context_of(ibv)->device->engine->profile->moderation;

@@ -32,6 +32,9 @@ struct batch {
 	uint32_t max_wr;
 	uint32_t max_sge;
 	uint32_t max_inline;
+	/* Of each in `sges` and `bytes`: an ATOMIC WRITE needs neither max_sge nor max_inline. */
+	uint32_t sge_room;
+	uint32_t inline_room;
 	struct ibv_send_wr *wrs;
 	struct ibv_sge *sges;
 	uint8_t *bytes;
@@ -51,12 +54,16 @@ static const struct operation {
 	{IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV},
 	{IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW},
 	{IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV},
+	{IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE},
 };
 
-bool wr_api_supports(enum ibv_qp_type type, uint64_t send_ops_flags)
+bool wr_api_supports(const struct sim_profile *profile, enum ibv_qp_type type,
+		     uint64_t send_ops_flags)
 {
 	uint64_t left = send_ops_flags;
 
+	if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE && !profile->atomic_write)
+		return false;
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
 		if (sim_wr_info(type, operations[i].opcode)->flags & SIM_WR_LEGAL)
 			left &= ~operations[i].flag;
@@ -93,9 +100,9 @@ static int grow(struct batch *batch)
 	if (capacity > batch->max_wr)
 		capacity = batch->max_wr;
 	if (resize_array((void **)&batch->wrs, capacity, sizeof(*batch->wrs)) ||
-	    resize_array((void **)&batch->sges, (size_t)capacity * batch->max_sge,
+	    resize_array((void **)&batch->sges, (size_t)capacity * batch->sge_room,
 			 sizeof(*batch->sges)) ||
-	    resize_array((void **)&batch->bytes, (size_t)capacity * batch->max_inline, 1))
+	    resize_array((void **)&batch->bytes, (size_t)capacity * batch->inline_room, 1))
 		return ENOMEM;
 	batch->capacity = capacity;
 	return 0;
@@ -165,6 +172,21 @@ static struct ibv_send_wr *newest(struct ibv_qp_ex *ex, struct batch **batch, un
 	}
 	(*batch)->lacks &= ~(what & (NEEDS_DATA | NEEDS_ADDRESS));
 	return &(*batch)->wrs[(*batch)->count - 1];
+}
+
+/* Where the inline data of the newest work request goes. */
+static uint8_t *inline_room(const struct batch *batch)
+{
+	return &batch->bytes[(size_t)(batch->count - 1) * batch->inline_room];
+}
+
+/* It has come: one piece of our copy; chain() says where it is. */
+static void inlined(const struct batch *batch, struct ibv_send_wr *wr, uint32_t length)
+{
+	wr->send_flags |= IBV_SEND_INLINE;
+	wr->num_sge = length ? 1 : 0;
+	if (length)
+		batch->sges[(size_t)(batch->count - 1) * batch->sge_room].length = length;
 }
 
 /* --- builders --- */
@@ -269,7 +291,7 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 		wr->invalidate_rkey = invalidate_rkey;
 }
 
-/* No QP is made with these two; a program that calls them all the same is told at the end. */
+/* No QP is made with it; a program that calls it all the same is told at the end. */
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
 	add(ex, IBV_QP_EX_WITH_TSO, IBV_WR_TSO);
@@ -278,7 +300,17 @@ static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 			    const void *atomic_wr)
 {
-	add(ex, IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE);
+	struct batch *batch = self(ex)->batch;
+	struct ibv_send_wr *wr =
+		add_rdma(ex, IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE, rkey, remote_addr);
+
+	if (!wr)
+		return;
+	batch->lacks &= NEEDS_ADDRESS;
+	if (guard_copy(inline_room(batch), atomic_wr, SIM_ATOMIC_BYTES))
+		fail(batch, EFAULT);
+	else
+		inlined(batch, wr, SIM_ATOMIC_BYTES);
 }
 
 /* --- setters --- */
@@ -323,7 +355,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 	}
 	wr->num_sge = (int)num_sge;
 	if (num_sge)
-		memcpy(&batch->sges[(size_t)(batch->count - 1) * batch->max_sge], sg_list,
+		memcpy(&batch->sges[(size_t)(batch->count - 1) * batch->sge_room], sg_list,
 		       num_sge * sizeof(*sg_list));
 }
 
@@ -344,7 +376,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 
 	if (!wr)
 		return;
-	to = &batch->bytes[(size_t)(batch->count - 1) * batch->max_inline];
+	to = inline_room(batch);
 	for (size_t i = 0; i < num_buf; i++) {
 		if (buf_list[i].length > batch->max_inline - length) {
 			fail(batch, EINVAL);
@@ -356,11 +388,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 		}
 		length += (uint32_t)buf_list[i].length;
 	}
-	/* One piece of our copy; finish() says where it is. */
-	wr->send_flags |= IBV_SEND_INLINE;
-	wr->num_sge = length ? 1 : 0;
-	if (length)
-		batch->sges[(size_t)(batch->count - 1) * batch->max_sge].length = length;
+	inlined(batch, wr, length);
 }
 
 static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
@@ -418,9 +446,10 @@ static void chain(struct batch *batch)
 	for (uint32_t i = 0; i < batch->count; i++) {
 		struct ibv_send_wr *wr = &batch->wrs[i];
 
-		wr->sg_list = &batch->sges[(size_t)i * batch->max_sge];
+		wr->sg_list = &batch->sges[(size_t)i * batch->sge_room];
 		if (wr->send_flags & IBV_SEND_INLINE && wr->num_sge)
-			wr->sg_list->addr = (uintptr_t)&batch->bytes[(size_t)i * batch->max_inline];
+			wr->sg_list->addr =
+				(uintptr_t)&batch->bytes[(size_t)i * batch->inline_room];
 		wr->next = i + 1 < batch->count ? wr + 1 : NULL;
 	}
 }
@@ -541,6 +570,9 @@ int wr_api_fill(struct qp *qp, uint64_t send_ops_flags, bool locks)
 	batch->max_wr = sq->max_wr;
 	batch->max_sge = sq->max_sge;
 	batch->max_inline = qp->engine->max_inline;
+	batch->sge_room = sq->max_sge ? sq->max_sge : 1;
+	batch->inline_room =
+		batch->max_inline < SIM_ATOMIC_BYTES ? SIM_ATOMIC_BYTES : batch->max_inline;
 	pthread_mutexattr_init(&checked);
 	pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
 	pthread_mutex_init(&batch->mutex, &checked);

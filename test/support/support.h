@@ -299,6 +299,7 @@ enum {
 	TS_ATOMIC_ACK = 0x12,
 	TS_COMPARE_SWAP = 0x13,
 	TS_FETCH_ADD = 0x14,
+	TS_ATOMIC_WRITE = 0x1d,
 	TS_UC = 0x20,
 };
 

@@ -44,6 +44,7 @@ enum {
 	ACK = 1 << 9,
 	AETH = 1 << 10,
 	RETH = 1 << 11,
+	ATOMIC_WRITE = 1 << 12,
 	ONLY = FIRST | LAST,
 };
 
@@ -77,6 +78,7 @@ static const struct kind kinds[32] = {
 	[0x14] = {REQUEST | ATOMIC | ONLY, 28},
 	[0x16] = {REQUEST | SEND | LAST, 4},
 	[0x17] = {REQUEST | SEND | ONLY, 4},
+	[0x1d] = {REQUEST | ATOMIC_WRITE | ONLY | RETH, 16},
 };
 
 enum transport { RC = 0, UC = 1, UD = 3, XRC = 5 };
@@ -527,7 +529,7 @@ static void append(struct stream *s, const struct packet *request, uint32_t coun
 		s->slots[s->count++] = (struct slot){
 			.request = request,
 			.messages = ended + last,
-			.due = request && request->flags & (READ | ATOMIC),
+			.due = request && request->flags & (READ | ATOMIC | ATOMIC_WRITE),
 			.delivered = !request, /* not known: not held against anything */
 		};
 	}
@@ -538,7 +540,7 @@ static void append(struct stream *s, const struct packet *request, uint32_t coun
 /* FIRST MIDDLE... LAST or ONLY, of one kind, as long as announced. */
 static void check_message(struct check *c, struct stream *s, const struct packet *p)
 {
-	uint16_t what = p->flags & (SEND | WRITE | READ | ATOMIC);
+	uint16_t what = p->flags & (SEND | WRITE | READ | ATOMIC | ATOMIC_WRITE);
 
 	if (p->flags & FIRST ? s->in_message : s->in_message != what)
 		violate(c, p->number, "message: opcode 0x%02x does not follow", p->bth[0]);
@@ -550,7 +552,9 @@ static void check_message(struct check *c, struct stream *s, const struct packet
 	if (!(p->flags & LAST) && p->payload_bytes != s->mtu)
 		violate(c, p->number, "message: %u bytes, the path MTU is %u", p->payload_bytes,
 			s->mtu);
-	if (p->flags & LAST && what == WRITE && s->got != s->announced)
+	if (what == ATOMIC_WRITE && p->payload_bytes != 8)
+		violate(c, p->number, "message: an ATOMIC WRITE of %u bytes", p->payload_bytes);
+	if (p->flags & LAST && what & (WRITE | ATOMIC_WRITE) && s->got != s->announced)
 		violate(c, p->number, "message: %u bytes, announced were %u", s->got, s->announced);
 	s->in_message = p->flags & LAST ? 0 : what;
 }
@@ -670,11 +674,12 @@ static void take_ack(struct check *c, struct stream *s, const struct packet *p, 
 		s->dead = true;
 }
 
+/* An ATOMIC WRITE is answered as a READ of nothing. */
 static void check_read_size(struct check *c, struct stream *s, const struct packet *p, int64_t at)
 {
 	const struct packet *read = s->slots[at].request;
 	uint32_t offset = (p->psn - read->psn) & 0xffffff;
-	uint32_t rest = read->length - offset * s->mtu;
+	uint32_t rest = read->flags & READ ? read->length - offset * s->mtu : 0;
 	bool last = offset + 1 == psns_of(s, read);
 
 	if (!(p->flags & LAST) == last || p->payload_bytes != (last ? rest : s->mtu))
@@ -695,7 +700,7 @@ static void take_read_response(struct check *c, struct stream *s, const struct p
 	const struct packet *before = s->last_response;
 	bool again; /* a wire that delivers twice shows it twice */
 
-	if (!slot->request || !(slot->request->flags & READ) || !slot->delivered) {
+	if (!slot->request || !(slot->request->flags & (READ | ATOMIC_WRITE)) || !slot->delivered) {
 		violate(c, p->number, "response: no READ of PSN 0x%06x has arrived", p->psn);
 		return;
 	}

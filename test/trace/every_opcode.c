@@ -120,6 +120,10 @@ static void add_opcode(struct pcapfile *file, const struct sim_route *to, uint8_
 		add_frame(file, to, opcode, CNP_RESERVED_BYTES, 0);
 		return;
 	}
+	if (sim_opcodes[opcode].flags & SIM_OP_STORE) {
+		add_frame(file, to, opcode, SIM_ATOMIC_BYTES, 0);
+		return;
+	}
 	if (!(sim_opcodes[opcode].flags & SIM_OP_PAYLOAD)) {
 		add_frame(file, to, opcode, 0, 0);
 		return;

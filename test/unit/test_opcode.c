@@ -48,6 +48,7 @@ static const struct expected connected[] = {
 	{0x15, D, SIM_OP_RESYNC, 'O', "", 12, false, false},
 	{0x16, R | X, SIM_OP_SEND, 'L', "v", 16, false, true},
 	{0x17, R | X, SIM_OP_SEND, 'O', "v", 16, true, true},
+	{0x1d, R | X, SIM_OP_ATOMIC | SIM_OP_STORE, 'O', "r", 28, false, false},
 };
 
 static const struct {
@@ -77,7 +78,8 @@ static bool is_response(uint32_t kind)
 
 static bool carries(uint32_t kind)
 {
-	return kind == SIM_OP_SEND || kind == SIM_OP_WRITE || kind == SIM_OP_READ_RESPONSE;
+	return kind == SIM_OP_SEND || kind == SIM_OP_WRITE || kind == SIM_OP_READ_RESPONSE ||
+	       kind == (SIM_OP_ATOMIC | SIM_OP_STORE);
 }
 
 /* What the headers of a transport add: RD has RDETH and, on requests, DETH; XRC has XRCETH. */
@@ -159,8 +161,8 @@ void test_opcode_all_256_rows(void)
 		TEST_ASSERT_EQUAL_INT_MESSAGE(want.name != NULL, row->name != NULL, where);
 		valid += row->name != NULL;
 	}
-	/* RC 23, UC 12, RD 22, UD 2, CNP 1, XRC 23 */
-	TEST_ASSERT_EQUAL_UINT(83, valid);
+	/* RC 24, UC 12, RD 22, UD 2, CNP 1, XRC 24 */
+	TEST_ASSERT_EQUAL_UINT(85, valid);
 }
 
 void test_opcode_names_are_distinct(void)
@@ -192,6 +194,7 @@ void test_opcode_request_by_position(void)
 		{IBV_WR_RDMA_READ, {0x0c, 0x0c, 0x0c, 0x0c}},
 		{IBV_WR_ATOMIC_CMP_AND_SWP, {0x13, 0x13, 0x13, 0x13}},
 		{IBV_WR_ATOMIC_FETCH_AND_ADD, {0x14, 0x14, 0x14, 0x14}},
+		{IBV_WR_ATOMIC_WRITE, {0x1d, 0x1d, 0x1d, 0x1d}},
 	};
 
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -253,6 +256,8 @@ void test_opcode_wr_legality(void)
 		{IBV_WR_LOCAL_INV, "crx", SIM_WR_LOCAL, IBV_WC_LOCAL_INV},
 		{IBV_WR_BIND_MW, "crx", SIM_WR_LOCAL, IBV_WC_BIND_MW},
 		{IBV_WR_SEND_WITH_INV, "rx", SIM_WR_INLINE, IBV_WC_SEND},
+		{IBV_WR_ATOMIC_WRITE, "rx", SIM_WR_INLINE | SIM_WR_RESPONSE | SIM_WR_REMOTE,
+		 IBV_WC_ATOMIC_WRITE},
 		{IBV_WR_TSO, "", 0, 0},
 		{IBV_WR_DRIVER1, "", 0, 0},
 		{(enum ibv_wr_opcode)255, "", 0, 0},

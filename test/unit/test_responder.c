@@ -390,6 +390,31 @@ void test_duplicate_atomic_is_answered_from_the_saved_result(void)
 	TEST_ASSERT_EQUAL_UINT32(1, engine.frames[3].packet.msn);
 }
 
+/* Answered as a READ of nothing; its duplicate does not write again. */
+void test_atomic_write_is_done_once(void)
+{
+	struct sim_packet packet = engine_packet(&engine, SIM_RC_ATOMIC_WRITE, ENGINE_PSN);
+	const uint64_t since = 99;
+	struct sim_span span;
+
+	packet.dma_bytes = 8;
+	engine_payload(&packet, &span, data, 8);
+	engine_inject(&engine, &packet);
+	TEST_ASSERT_EQUAL_MEMORY(data, memory(), 8);
+	memcpy(memory(), &since, 8);
+	engine_inject(&engine, &packet);
+	TEST_ASSERT_EQUAL_UINT64(since, counter());
+	TEST_ASSERT_EQUAL_UINT(2, engine.frame_count);
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct sim_packet *answer = &engine.frames[i].packet;
+
+		TEST_ASSERT_EQUAL_HEX8(SIM_RC_READ_RESPONSE_ONLY, answer->opcode);
+		TEST_ASSERT_EQUAL_HEX32(ENGINE_PSN, answer->psn);
+		TEST_ASSERT_EQUAL_UINT32(1, answer->msn);
+		TEST_ASSERT_EQUAL_UINT32(0, answer->payload_bytes);
+	}
+}
+
 void test_atomic_older_than_the_saved_results_is_dropped(void)
 {
 	struct sim_packet packet;
@@ -545,6 +570,18 @@ static const struct refusal refusals[] = {
 	 SIM_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR},
 	{"misaligned atomic", SIM_RC_FETCH_ADD, 0, 0, 4, 0, 0, 0, SIM_NAK_INVALID_REQUEST, 0,
 	 IBV_EVENT_QP_REQ_ERR},
+	{"short atomic write", SIM_RC_ATOMIC_WRITE, 4, 4, 0, 0, 0, 0, SIM_NAK_INVALID_REQUEST, 0,
+	 IBV_EVENT_QP_REQ_ERR},
+	{"long atomic write", SIM_RC_ATOMIC_WRITE, 16, 16, 0, 0, 0, 0, SIM_NAK_INVALID_REQUEST, 0,
+	 IBV_EVENT_QP_REQ_ERR},
+	{"atomic write unlike its RETH", SIM_RC_ATOMIC_WRITE, 8, 0, 0, 0, 0, 0,
+	 SIM_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR},
+	{"misaligned atomic write", SIM_RC_ATOMIC_WRITE, 8, 8, 4, 0, 0, 0, SIM_NAK_INVALID_REQUEST,
+	 0, IBV_EVENT_QP_REQ_ERR},
+	{"atomic write without the right", SIM_RC_ATOMIC_WRITE, 8, 8, 0, 0,
+	 IBV_ACCESS_REMOTE_ATOMIC, 0, SIM_NAK_INVALID_REQUEST, 0, IBV_EVENT_QP_REQ_ERR},
+	{"atomic write to a bad rkey", SIM_RC_ATOMIC_WRITE, 8, 8, 0, 1, 0, 0, SIM_NAK_REMOTE_ACCESS,
+	 0, IBV_EVENT_QP_ACCESS_ERR},
 	{"middle without first", SIM_RC_SEND_MIDDLE, 256, 0, 0, 0, 0, 100, SIM_NAK_INVALID_REQUEST,
 	 0, IBV_EVENT_QP_REQ_ERR},
 	{"last without first", SIM_RC_WRITE_LAST, 8, 0, 0, 0, 0, 0, SIM_NAK_INVALID_REQUEST, 0,

@@ -236,7 +236,9 @@ void test_operations_of_a_type_are_checked_at_creation(void)
 		{IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_BIND_MW, true},
 		{IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ, false},
 		{IBV_QPT_RC, IBV_QP_EX_WITH_TSO, false},
-		{IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE, false},
+		{IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE, true},
+		{IBV_QPT_XRC_SEND, IBV_QP_EX_WITH_ATOMIC_WRITE, true},
+		{IBV_QPT_UC, IBV_QP_EX_WITH_ATOMIC_WRITE, false},
 		{IBV_QPT_RC, UINT64_C(1) << 40, false},
 		{IBV_QPT_XRC_SEND, RC_OPS, true},
 	};
@@ -249,6 +251,43 @@ void test_operations_of_a_type_are_checked_at_creation(void)
 		else
 			expect_null(EOPNOTSUPP, qp);
 	}
+}
+
+/* Its data is copied at the call, and needs neither SGEs nor inline data of the QP. */
+void test_an_atomic_write_brings_its_own_data(void)
+{
+	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_RC);
+	uint64_t value = 0x1122334455667788, sent = value;
+
+	attr.cap.max_send_sge = 0;
+	attr.cap.max_inline_data = 0;
+	attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	attr.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE;
+	from = B.create_qp_ex(a.context, &attr);
+	TEST_ASSERT_NOT_NULL(from);
+	to = make_qp(&b, IBV_QPT_RC, RC_OPS);
+	connect_qp(from, &b, to->qp_num);
+	connect_qp(to, &a, from->qp_num);
+	ex = B.qp_to_qp_ex(from);
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_start(ex);
+	for (int i = 0; i < 3; i++) {
+		ex->wr_id = (uint64_t)i;
+		ibv_wr_atomic_write(ex, b.mr->rkey, remote(64 + 8 * (size_t)i), &value);
+		value = 0;
+	}
+	TEST_ASSERT_EQUAL_INT(0, ibv_wr_complete(ex));
+	for (uint64_t i = 0; i < 3; i++)
+		expect_wc(&a, i, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_MEMORY(&sent, b.buffer + 64, 8);
+	TEST_ASSERT_EQUAL_MEMORY(&value, b.buffer + 72, 8);
+	ibv_wr_start(ex);
+	ibv_wr_atomic_write(ex, b.mr->rkey, remote(64), (void *)4096);
+	expect_aborted(EFAULT);
+	ibv_wr_start(ex);
+	ibv_wr_atomic_write(ex, b.mr->rkey, remote(64), &value);
+	set_sge(0, 8);
+	expect_aborted(EINVAL);
 }
 
 void test_an_operation_that_was_not_asked_for_is_refused(void)

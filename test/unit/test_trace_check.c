@@ -128,6 +128,7 @@ static uint8_t *put_headers(uint8_t *at, const struct frame *f)
 	case 0x06: /* RETH */
 	case 0x0a:
 	case 0x0c:
+	case 0x1d:
 		at = put(at, 0x1000, 8);
 		at = put(at, 77, 4);
 		return put(at, f->length, 4);
@@ -514,6 +515,28 @@ void test_an_atomic_with_two_values_is_found(void)
 	REQUEST(0x14, 0);
 	ANSWER(0x12, 0, 1, .value = 2);
 	is_bad(1, "packet 4: response: another value than packet 2's");
+}
+
+void test_an_atomic_write_is_answered_as_a_read_of_nothing(void)
+{
+	REQUEST(0x1d, 0, .length = 8, .bytes = 8);
+	ANSWER(0x10, 0, 1);
+	REQUEST(0x1d, 0, .length = 8, .bytes = 8);
+	ANSWER(0x10, 0, 1);
+	is_good();
+}
+
+void test_an_atomic_write_answered_with_bytes_is_found(void)
+{
+	REQUEST(0x1d, 0, .length = 8, .bytes = 8);
+	ANSWER(0x10, 0, 1, .bytes = 8);
+	is_bad(1, "packet 2: response: 8 bytes");
+}
+
+void test_an_atomic_write_of_another_length_is_found(void)
+{
+	REQUEST(0x1d, 0, .length = 4, .bytes = 4);
+	is_bad(1, "packet 1: message: an ATOMIC WRITE of 4 bytes");
 }
 
 void test_an_unknown_syndrome_is_found(void)
