@@ -173,8 +173,11 @@ __attribute__((noinline)) static void set_remote(struct sim_packet *packet,
 }
 
 /* The payload [done, done + bytes) of the message; false where its memory may not be read. */
-static bool set_payload(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t done,
-			uint32_t bytes, struct sim_packet *packet, struct sim_span *spans)
+__attribute__((always_inline)) static inline bool set_payload(struct sim_qp *qp,
+							      const struct sim_send_wqe *wqe,
+							      uint32_t done, uint32_t bytes,
+							      struct sim_packet *packet,
+							      struct sim_span *spans)
 {
 	int count;
 

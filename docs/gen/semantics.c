@@ -426,6 +426,10 @@ static void add_size(struct table *table, unsigned int column, uint64_t bytes)
 static void wide_limit_rows(struct table *table, unsigned int columns)
 {
 	table_row(table);
+	table_add(table, 0, "ATOMIC WRITE");
+	for (unsigned int c = 1; c < columns; c++)
+		table_add(table, c, "%s", sim_profile_at(c - 1)->atomic_write ? "yes" : "no");
+	table_row(table);
 	table_add(table, 0, "max_inline_data");
 	for (unsigned int c = 1; c < columns; c++)
 		table_add(table, c, "%" PRIu32, sim_profile_at(c - 1)->max_inline_bytes);
