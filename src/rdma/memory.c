@@ -157,7 +157,7 @@ static uint32_t grant_request(struct vb_rdma *rdma, const struct message *messag
 {
 	uint32_t code = check_request(rdma, message);
 	struct vb_local_mr *local;
-	struct grant *grant;
+	struct grant *grant = NULL;
 	int err;
 
 	if (code)
@@ -166,7 +166,7 @@ static uint32_t grant_request(struct vb_rdma *rdma, const struct message *messag
 	if (!local)
 		return code_of(errno);
 	err = grant_new(rdma, local, message->access, &grant);
-	if (err) {
+	if (err || !grant) {
 		local_put(local);
 		return code_of(err);
 	}
@@ -331,10 +331,10 @@ void memory_heard(struct vb_rdma *rdma, const struct message *message)
 static int make_offer(struct vb_rdma *rdma, struct op *op, struct message *message)
 {
 	struct vb_local_mr *local = op->request.slice.mr;
-	struct grant *grant;
+	struct grant *grant = NULL;
 	int err = grant_new(rdma, local, op->request.access, &grant);
 
-	if (err)
+	if (err || !grant)
 		return err;
 	local->references++;
 	op->moved_bytes = grant->id;
