@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* Those of work that is posted to a send queue are enum ibv_wc_opcode from 0 up. */
-#define SIM_WC_OPCODES (IBV_WC_TSO + 1)
+#define SIM_WC_OPCODES (IBV_WC_ATOMIC_WRITE + 1)
 
 struct sim_counters {
 	uint64_t sent_packets;

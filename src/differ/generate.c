@@ -16,8 +16,8 @@ static const struct {
 	{30, vd_arm_cq},	{30, vd_poll_cq},   {16, vd_end_cq},	     {10, vd_make_srq},
 	{70, vd_change_srq},	{14, vd_ask_srq},   {12, vd_end_srq},	     {14, vd_make_ah},
 	{14, vd_end_ah},	{8, vd_make_pd},    {8, vd_end_pd},	     {14, vd_attach},
-	{12, vd_detach},	{30, vd_climb_qp},  {24, vd_use_window},     {16, vd_drain},
-	{14, vd_send_to_group},
+	{12, vd_detach},	{30, vd_climb_qp},  {45, vd_use_window},     {16, vd_drain},
+	{14, vd_send_to_group}, {40, vd_intrude},
 };
 
 struct vd_step *vd_add(struct vd_generator *g, enum vd_verb verb, unsigned int slot)
@@ -61,7 +61,7 @@ static void begin(struct vd_generator *g)
 	static const unsigned int all = IBV_ACCESS_LOCAL_WRITE | VD_REMOTE_ALL | IBV_ACCESS_MW_BIND;
 
 	vd_add(g, VD_ALLOC_PD, 0);
-	if (vd_chance(g, 25))
+	if (vd_chance(g, 45))
 		vd_add(g, VD_ALLOC_PD, 1);
 	vd_add_cq(g, 0, false);
 	vd_add_cq(g, 1, vd_chance(g, 20));

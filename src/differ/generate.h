@@ -43,7 +43,8 @@ struct vd_generator {
 	struct vd_belief_qp qps[VD_SLOTS_MAX];
 	struct vd_belief_mr mrs[VD_SLOTS_MAX];
 	struct vd_belief_mw mws[VD_SLOTS_MAX];
-	bool by_hand[VD_SLOTS_MAX];	 /* of the CQs */
+	bool by_hand[VD_SLOTS_MAX]; /* of the CQs */
+	unsigned int srq_sizes[VD_SLOTS_MAX];
 	unsigned int srqs[VD_SLOTS_MAX]; /* receives posted and not used */
 };
 
@@ -78,7 +79,7 @@ vd_action vd_make_pd, vd_end_pd, vd_make_mr, vd_change_mr, vd_end_mr, vd_make_mw
 	vd_change_srq, vd_ask_srq, vd_end_srq, vd_make_ah, vd_end_ah;
 vd_action vd_make_qp, vd_join_qp, vd_climb_qp, vd_change_qp, vd_ask_qp, vd_end_qp, vd_attach,
 	vd_detach;
-vd_action vd_use_window, vd_drain, vd_send_to_group;
+vd_action vd_use_window, vd_drain, vd_send_to_group, vd_intrude;
 vd_action vd_receive, vd_receive_shared, vd_send;
 
 /* Objects of the beginning, in given slots. */
@@ -87,6 +88,9 @@ void vd_add_mr(struct vd_generator *g, unsigned int slot, uint32_t first, uint32
 	       unsigned int access, unsigned int pd);
 void vd_add_qp(struct vd_generator *g, unsigned int slot, enum ibv_qp_type type);
 void vd_connect(struct vd_generator *g, unsigned int slot, unsigned int peer);
+/* Attributes with which a connection works. */
+struct vd_modify vd_good_values(struct vd_generator *g);
+
 /* Both ends from any state to RTS. */
 void vd_repair(struct vd_generator *g, unsigned int slot);
 void vd_send_from(struct vd_generator *g, unsigned int slot);

@@ -312,6 +312,7 @@ void vd_make_srq(struct vd_generator *g)
 	step->count = 1 + vd_below(g, 8);
 	step->recv_sge = 1 + vd_below(g, 3);
 	g->srqs[step->slot] = 0;
+	g->srq_sizes[step->slot] = step->count;
 	if (vd_chance(g, 10)) {
 		step->count = HUGE;
 		g->used[VD_SRQ][step->slot] = false;
@@ -328,13 +329,16 @@ static bool arm_srq(struct vd_generator *g)
 		if (!g->used[VD_QP][i] || !qp->has_srq || !g->used[VD_SRQ][qp->srq] ||
 		    !g->used[VD_QP][qp->peer])
 			continue;
+		if (qp->state != IBV_QPS_RTS || g->qps[qp->peer].peer != i)
+			vd_repair(g, i);
 		if (!g->srqs[qp->srq])
 			vd_add_receives(g, i, 1);
 		step = vd_add(g, VD_MODIFY_SRQ, qp->srq);
 		if (!step)
 			return true;
 		step->flags = IBV_SRQ_LIMIT;
-		step->count = g->srqs[qp->srq];
+		step->count = g->srqs[qp->srq] < g->srq_sizes[qp->srq] ? g->srqs[qp->srq]
+								       : g->srq_sizes[qp->srq];
 		vd_send_from(g, qp->peer);
 		return true;
 	}

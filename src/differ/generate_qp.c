@@ -90,7 +90,7 @@ void vd_make_qp(struct vd_generator *g)
 }
 
 /* Values with which a connection works. */
-static struct vd_modify good_values(struct vd_generator *g)
+struct vd_modify vd_good_values(struct vd_generator *g)
 {
 	static const uint8_t mtus[] = {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_1024};
 	static const uint8_t rnr_retries[] = {0, 0, 1, 2, 3, 7};
@@ -121,7 +121,7 @@ void vd_connect(struct vd_generator *g, unsigned int slot, unsigned int peer)
 	if (!step)
 		return;
 	step->qp = peer;
-	step->modify = good_values(g);
+	step->modify = vd_good_values(g);
 	if (vd_chance(g, 3))
 		step->modify.psn_add = 1 + vd_below(g, 3);
 	g->qps[slot].state = g->qps[peer].state = IBV_QPS_RTS;
@@ -225,30 +225,30 @@ static const enum ibv_qp_state mistakes[MISTAKES] = {
 	[WIDE_TO_RTS] = IBV_QPS_RTS,
 };
 
+static const unsigned int mask_bits[] = {IBV_QP_PKEY_INDEX,
+					 IBV_QP_PORT,
+					 IBV_QP_ACCESS_FLAGS,
+					 IBV_QP_QKEY,
+					 IBV_QP_AV,
+					 IBV_QP_PATH_MTU,
+					 IBV_QP_DEST_QPN,
+					 IBV_QP_RQ_PSN,
+					 IBV_QP_SQ_PSN,
+					 IBV_QP_TIMEOUT,
+					 IBV_QP_RETRY_CNT,
+					 IBV_QP_RNR_RETRY,
+					 IBV_QP_CUR_STATE,
+					 IBV_QP_ALT_PATH,
+					 IBV_QP_MAX_QP_RD_ATOMIC,
+					 IBV_QP_MIN_RNR_TIMER,
+					 IBV_QP_PATH_MIG_STATE,
+					 IBV_QP_CAP,
+					 IBV_QP_MAX_DEST_RD_ATOMIC,
+					 IBV_QP_EN_SQD_ASYNC_NOTIFY};
+
 /* One value that is wrong, or one bit of the mask. */
 static void spoil_modify(struct vd_generator *g, struct vd_modify *modify)
 {
-	static const unsigned int bits[] = {IBV_QP_PKEY_INDEX,
-					    IBV_QP_PORT,
-					    IBV_QP_ACCESS_FLAGS,
-					    IBV_QP_QKEY,
-					    IBV_QP_AV,
-					    IBV_QP_PATH_MTU,
-					    IBV_QP_DEST_QPN,
-					    IBV_QP_RQ_PSN,
-					    IBV_QP_SQ_PSN,
-					    IBV_QP_TIMEOUT,
-					    IBV_QP_RETRY_CNT,
-					    IBV_QP_RNR_RETRY,
-					    IBV_QP_CUR_STATE,
-					    IBV_QP_ALT_PATH,
-					    IBV_QP_MAX_QP_RD_ATOMIC,
-					    IBV_QP_MIN_RNR_TIMER,
-					    IBV_QP_PATH_MIG_STATE,
-					    IBV_QP_CAP,
-					    IBV_QP_MAX_DEST_RD_ATOMIC,
-					    IBV_QP_EN_SQD_ASYNC_NOTIFY};
-
 	unsigned int mistake = MISTAKES;
 
 	for (unsigned int i = 0; i < 4 && mistake == MISTAKES; i++) {
@@ -293,7 +293,7 @@ static void spoil_modify(struct vd_generator *g, struct vd_modify *modify)
 		modify->wide = true;
 		break;
 	default:
-		modify->flip = vd_one_of(g, bits);
+		modify->flip = vd_one_of(g, mask_bits);
 		break;
 	}
 }
@@ -324,11 +324,13 @@ void vd_climb_qp(struct vd_generator *g)
 
 			if (!step)
 				return;
-			step->modify = good_values(g);
+			step->modify = vd_good_values(g);
 			step->modify.peer = peer;
 			step->modify.state = states[i];
 			if (wrong)
 				spoil_modify(g, &step->modify);
+			if (step->modify.wide)
+				vd_add(g, VD_QUERY_QP, (unsigned int)slot);
 		}
 	if (vd_chance(g, 40))
 		vd_add(g, VD_QUERY_QP, (unsigned int)slot);
@@ -376,7 +378,7 @@ void vd_change_qp(struct vd_generator *g)
 	if (!step)
 		return;
 	qp = &g->qps[slot];
-	step->modify = good_values(g);
+	step->modify = vd_good_values(g);
 	step->modify.peer = qp->peer;
 	step->modify.state = next_state(g, qp->state);
 	if (step->modify.state == IBV_QPS_SQD && vd_chance(g, 50))

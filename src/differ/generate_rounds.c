@@ -30,16 +30,36 @@ static struct vd_wr *post_one(struct vd_generator *g, unsigned int slot, enum ib
 	return &step->wrs[0];
 }
 
-/* Binds a window of type 2, mostly to the region that covers all, and ends it. */
+/* Into the window that a WR binds, or just behind it. */
+static void write_through(struct vd_generator *g, unsigned int slot, const struct vd_wr *binds)
+{
+	struct vd_place at = binds->remote;
+	unsigned int mw = binds->mw;
+	struct vd_wr *wr = post_one(g, slot, IBV_WR_RDMA_WRITE);
+
+	if (!wr || at.region < 3)
+		return;
+	wr->sge_count = 1;
+	wr->sges[0] = (struct vd_sge){.length = 8, .key = {.of = VD_KEY_MR}};
+	wr->remote = at;
+	wr->remote.offset += vd_chance(g, 70) ? 0 : binds->bind_bytes;
+	wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = mw};
+}
+
+/* Binds a window of type 2, mostly to the region that covers all, and ends it. It belongs to the QP
+ * that binds it, so remote accesses come from the other end. */
 void vd_use_window(struct vd_generator *g)
 {
 	int qp = connected(g, IBV_QPT_RC), mw = vd_pick(g, VD_MW, false);
 	struct vd_step *step;
 	struct vd_wr *wr;
+	bool remotely;
 	int mr = 0;
 
 	if (qp < 0 || mw < 0 || !g->used[VD_MR][0])
 		return;
+	if (vd_chance(g, 70))
+		vd_repair(g, (unsigned int)qp);
 	step = vd_add(g, VD_ALLOC_MW, (unsigned int)mw);
 	if (!step)
 		return;
@@ -57,10 +77,13 @@ void vd_use_window(struct vd_generator *g)
 	wr->remote.offset = mr ? g->mrs[mr].first % VD_REGION_BYTES : 0;
 	wr->bind_bytes = 64;
 	wr->access = VD_REMOTE_ALL;
-	if (vd_chance(g, 60))
-		vd_add_receives(g, g->qps[qp].peer, 1);
-	wr = post_one(g, (unsigned int)qp,
-		      vd_chance(g, 60) ? IBV_WR_SEND_WITH_INV : IBV_WR_LOCAL_INV);
+	if (vd_chance(g, 40))
+		write_through(g, g->qps[qp].peer, wr);
+	remotely = vd_chance(g, 60);
+	if (remotely && vd_chance(g, 80))
+		vd_add_receives(g, (unsigned int)qp, 1);
+	wr = remotely ? post_one(g, g->qps[qp].peer, IBV_WR_SEND_WITH_INV)
+		      : post_one(g, (unsigned int)qp, IBV_WR_LOCAL_INV);
 	if (wr)
 		wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = (unsigned int)mw};
 }
@@ -113,4 +136,36 @@ void vd_send_to_group(struct vd_generator *g)
 	if (wr)
 		wr->ah = (unsigned int)ah;
 	vd_add(g, VD_DETACH_MCAST, g->qps[qp].peer);
+}
+
+/* A write to a QP that is connected to another one. Only UC takes up a stranger's PSN. */
+void vd_intrude(struct vd_generator *g)
+{
+	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+	int qp = connected(g, IBV_QPT_UC), stranger = vd_pick(g, VD_QP, false);
+	struct vd_wr *wr;
+
+	if (qp < 0 || stranger < 0)
+		return;
+	vd_add_qp(g, (unsigned int)stranger, IBV_QPT_UC);
+	for (unsigned int i = 0; i < 3; i++) {
+		struct vd_step *step = vd_add(g, VD_MODIFY_QP, (unsigned int)stranger);
+
+		if (!step)
+			return;
+		step->modify = vd_good_values(g);
+		/* Packets of another size would be dropped for that. */
+		step->modify.mtu = IBV_MTU_1024;
+		step->modify.peer = (unsigned int)qp;
+		step->modify.state = states[i];
+	}
+	g->qps[stranger].state = IBV_QPS_RTS;
+	g->qps[stranger].peer = (unsigned int)qp;
+	wr = post_one(g, (unsigned int)stranger, IBV_WR_RDMA_WRITE);
+	if (!wr)
+		return;
+	wr->sge_count = 1;
+	wr->sges[0] = (struct vd_sge){.length = 64, .key = {.of = VD_KEY_MR}};
+	wr->remote.region = 3;
+	wr->key = (struct vd_key){.of = VD_KEY_MR};
 }

@@ -424,7 +424,8 @@ void vd_send_from(struct vd_generator *g, unsigned int slot)
 	struct vd_step step = {.verb = VD_POST_SEND}, *added;
 
 	qp = &g->qps[slot];
-	if (qp->state != IBV_QPS_RTS && vd_chance(g, 70))
+	/* What failed is not known here, so connections are made anew at times. */
+	if (vd_chance(g, qp->state != IBV_QPS_RTS ? 70 : 12))
 		vd_repair(g, slot);
 	if (count < VD_WRS_MAX && count > qp->send_wr)
 		count = qp->send_wr;
