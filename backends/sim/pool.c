@@ -33,6 +33,7 @@ static int grow_ring(struct pool *pool)
 	if (!ring)
 		return -1;
 	for (size_t i = 0; i < pool->rest_count; i++)
+		/* NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
 		ring[i] = pool->resting[(pool->rest_head + i) % pool->rest_capacity];
 	free(pool->resting);
 	pool->resting = ring;

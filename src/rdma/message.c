@@ -222,6 +222,7 @@ void greeting_encode(const struct greeting *greeting, uint8_t bytes[GREETING_BYT
 {
 	uint8_t *at = bytes;
 
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
 	memcpy(at, "VBG", 3);
 	at[3] = VERSION;
 	at = put32(at + 4, greeting->status);
@@ -262,6 +263,7 @@ int greeting_decode(const uint8_t bytes[GREETING_BYTES], struct greeting *greeti
 
 void confirm_encode(uint8_t bytes[CONFIRM_BYTES])
 {
+	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
 	memcpy(bytes, "VBC", 3);
 	bytes[3] = VERSION;
 }
