@@ -236,9 +236,12 @@ static unsigned int missed(const struct minimum *minimum, unsigned long got, boo
 	return 1;
 }
 
+/* The first argument is a name that it declares.
+ * NOLINTBEGIN(bugprone-macro-parentheses) */
 #define FOR_EACH(minimum, array)                      \
 	for (const struct minimum *minimum = (array); \
 	     minimum < (array) + sizeof(array) / sizeof((array)[0]); minimum++)
+/* NOLINTEND(bugprone-macro-parentheses) */
 
 unsigned int vd_check_minima(const struct vd_coverage *coverage, bool is_spec, FILE *out)
 {
