@@ -21,6 +21,11 @@ static bool size_fits(const struct sim_device *device, unsigned int entries)
 	return entries >= 1 && entries <= (unsigned int)device->profile->limits.max_cqe;
 }
 
+static unsigned int size_of(const struct sim_device *device, unsigned int entries)
+{
+	return device->quirks.queue_sizes_round_up ? sim_queue_rounded(entries) : entries;
+}
+
 static void period_over(struct sim_timer *timer)
 {
 	const size_t offset = offsetof(struct sim_cq, moderation.timer);
@@ -36,6 +41,7 @@ int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, s
 		return EINVAL;
 	if (device->cq_count >= (uint32_t)device->profile->limits.max_cq)
 		return ENOMEM;
+	entries = size_of(device, entries);
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return ENOMEM;
@@ -76,6 +82,7 @@ int sim_cq_resize(struct sim_cq *cq, unsigned int entries)
 
 	if (!size_fits(cq->device, entries) || entries < count)
 		return EINVAL;
+	entries = size_of(cq->device, entries);
 	ring = ring_of(entries, &mask);
 	if (!ring)
 		return ENOMEM;

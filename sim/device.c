@@ -164,7 +164,7 @@ void sim_port_query(const struct sim_port *port, struct ibv_port_attr *attr)
 		.state = port->state,
 		.max_mtu = port->mtu,
 		.active_mtu = port->mtu,
-		.gid_tbl_len = SIM_GIDS_MAX,
+		.gid_tbl_len = port->device->profile->gid_table,
 		.port_cap_flags = IBV_PORT_CM_SUP |
 				  (infiniband ? IBV_PORT_CLIENT_REG_SUP : IBV_PORT_IP_BASED_GIDS),
 		.max_msg_sz = port->device->profile->max_message_bytes,
@@ -226,13 +226,18 @@ static void fill_ethernet(struct sim_route *route, const struct sim_path *path,
 	memcpy(route->dest_gid, grh->dgid.raw, sizeof(route->dest_gid));
 }
 
-static bool gids_fit(const struct sim_port *port, const struct ibv_global_route *grh)
+/* An empty place of the table is ENODATA: Linux drivers/infiniband/core/cache.c, rdma_get_gid_attr. */
+static int check_gids(const struct sim_port *port, const struct ibv_global_route *grh)
 {
 	static const union ibv_gid zero;
 
-	return grh->sgid_index < port->gid_count &&
-	       memcmp(&port->gids[grh->sgid_index], &zero, sizeof(zero)) != 0 &&
-	       memcmp(&grh->dgid, &zero, sizeof(zero)) != 0;
+	if (grh->sgid_index >= port->device->profile->gid_table ||
+	    memcmp(&grh->dgid, &zero, sizeof(zero)) == 0)
+		return EINVAL;
+	if (grh->sgid_index >= port->gid_count ||
+	    memcmp(&port->gids[grh->sgid_index], &zero, sizeof(zero)) == 0)
+		return ENODATA;
+	return 0;
 }
 
 static int resolve_ethernet(struct sim_port *port, const struct ibv_ah_attr *attr,
@@ -241,10 +246,11 @@ static int resolve_ethernet(struct sim_port *port, const struct ibv_ah_attr *att
 	const struct ibv_global_route *grh = &attr->grh;
 	const union ibv_gid *sgid;
 	enum ibv_gid_type type;
-
 	/* RoCE has no LIDs: without a GRH there is no address. */
-	if (!attr->is_global || !gids_fit(port, grh))
-		return EINVAL;
+	int err = attr->is_global ? check_gids(port, grh) : EINVAL;
+
+	if (err)
+		return err;
 	sgid = &port->gids[grh->sgid_index];
 	type = port->gid_types[grh->sgid_index];
 	path->multicast = sim_gid_is_multicast(grh->dgid.raw);
@@ -264,9 +270,12 @@ static int resolve_infiniband(struct sim_port *port, const struct ibv_ah_attr *a
 			      struct sim_path *path)
 {
 	const struct ibv_global_route *grh = &attr->grh;
+	int err = attr->is_global ? check_gids(port, grh) : 0;
 
+	if (err)
+		return err;
 	path->multicast = sim_lid_is_multicast(attr->dlid);
-	if (attr->dlid == 0 || attr->sl > 15 || (attr->is_global && !gids_fit(port, grh)) ||
+	if (attr->dlid == 0 || attr->sl > 15 ||
 	    (path->multicast && !(attr->is_global && sim_gid_is_multicast(grh->dgid.raw))))
 		return EINVAL;
 	path->dest = sim_fabric_find_lid(port->device->world, attr->dlid);

@@ -24,13 +24,19 @@
 /* A null region: zeros to read, then somewhere to write. No packet carries more. */
 #define NULL_BYTES 8192u
 
-static bool access_fits(const struct sim_device *device, int access)
+static int check_access(const struct sim_device *device, int access)
 {
+	const int special = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB;
+
+	if (device->quirks.special_regions_refused && access & special)
+		return EOPNOTSUPP;
 	/* ibv_reg_mr(3): remote write and remote atomic need local write. */
 	if ((access & REMOTE_CHANGE) && !(access & IBV_ACCESS_LOCAL_WRITE) &&
 	    !device->quirks.local_write_not_required)
-		return false;
-	return !(access & ~KNOWN_ACCESS);
+		return EINVAL;
+	if ((access & IBV_ACCESS_ON_DEMAND) && device->profile->lacks & SIM_LACKS_ON_DEMAND)
+		return EINVAL;
+	return access & ~KNOWN_ACCESS ? EINVAL : 0;
 }
 
 /* ibv_reg_mr(3): address 0 and SIZE_MAX with ON_DEMAND reach everything. */
@@ -81,13 +87,23 @@ static int enlist(struct sim_mr *mr)
 	return 0;
 }
 
+/* A region's rkey, or none where nobody remote may use it. */
+static uint32_t rkey_of(const struct sim_mr *mr)
+{
+	const int remote = REMOTE_CHANGE | IBV_ACCESS_REMOTE_READ;
+
+	if (mr->device->quirks.local_regions_have_no_rkey && !(mr->access & remote))
+		return 0;
+	return sim_key_make(mr->number, SIM_KEY_REMOTE);
+}
+
 int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, struct sim_mr **out)
 {
 	struct sim_mr *mr;
-	int err;
+	int err = check_access(device, init->access);
 
-	if (!access_fits(device, init->access))
-		return EINVAL;
+	if (err)
+		return err;
 	err = check_range(device, init);
 	if (err)
 		return err;
@@ -108,6 +124,7 @@ int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, str
 		free(mr);
 		return err;
 	}
+	mr->rkey = rkey_of(mr);
 	device->region_count++;
 	*out = mr;
 	return 0;
@@ -143,9 +160,9 @@ int sim_mr_change(struct sim_mr *mr, int flags, const struct sim_mr_init *init)
 		next.length = init->length;
 		next.iova = init->iova;
 	}
-	if (mr->kind != SIM_MR_REGION || !access_fits(mr->device, next.access))
-		return EINVAL;
-	err = check_range(mr->device, &next);
+	err = mr->kind == SIM_MR_REGION ? check_access(mr->device, next.access) : EINVAL;
+	if (!err)
+		err = check_range(mr->device, &next);
 	if (err)
 		return err;
 	mr->pd = next.pd;

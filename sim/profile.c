@@ -63,9 +63,9 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "receives posted in ERR are flushed by the next modify to ERR only"),
 	QUIRK(message_limit_unchecked, "messages longer than the port's max_msg_sz are sent"),
 	QUIRK(responder_resources_unchecked,
-	      "the max_dest_rd_atomic of all QPs may together exceed max_res_rd_atom"),
+	      "max_dest_rd_atomic may exceed max_qp_rd_atom, and of all QPs max_res_rd_atom"),
 	QUIRK(zero_based_type_1_refused, "ibv_bind_mw with IBV_ACCESS_ZERO_BASED is EINVAL"),
-	QUIRK(queue_sizes_round_up, "queues hold 2^n - 1 WRs"),
+	QUIRK(queue_sizes_round_up, "queues hold 2^n - 1 WRs, CQs as many completions"),
 	QUIRK(asked_sizes_told,
 	      "creating a QP or SRQ answers the sizes that were asked for, not what they hold"),
 	QUIRK(refused_posts_name_no_wr, "bad_wr is not set where the state forbids posting"),
@@ -92,6 +92,22 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(unknown_cq_flags_taken, "flags that create_cq_ex does not know are ignored"),
 	QUIRK(stateless_modify_unchecked,
 	      "a modify without IBV_QP_STATE may set any attribute in any state"),
+	QUIRK(inline_shares_room,
+	      "inline data and the SGEs of a send have one room: both are told as large as it is"),
+	QUIRK(local_regions_have_no_rkey, "the rkey of an MR without remote rights is 0"),
+	QUIRK(special_regions_refused,
+	      "an MR that is zero-based, on demand or of huge pages is EOPNOTSUPP"),
+	QUIRK(sends_tell_immediate,
+	      "the completion of a send with immediate has IBV_WC_WITH_IMM, and imm_data 0"),
+	QUIRK(atomics_checked_when_posted,
+	      "ibv_post_send of an atomic with a misaligned address or less room than 8 bytes is "
+	      "EINVAL"),
+	QUIRK(reads_without_room_wait,
+	      "with max_rd_atomic 0 READs and atomics wait for ever, not LOC_QP_OP_ERR"),
+	QUIRK(bad_invalidation_is_operation_error,
+	      "a local invalidation of no window ends LOC_QP_OP_ERR, not MW_BIND_ERR"),
+	QUIRK(refused_invalidations_acknowledged,
+	      "a SEND that invalidates no window succeeds; its receive ends REM_INV_REQ_ERR"),
 	{0},
 };
 
@@ -156,25 +172,36 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 	}
 
 /* Measured on Linux 6.1 and 6.12 with a probe of libibverbs. */
-#define RXE_QUIRKS                                                                             \
-	.slots_free_when_completed = true, .retry_ranges_unchecked = true,                     \
-	.pkey_index_unchecked = true, .retry_7_is_endless = true,                              \
-	.overrun_loses_completions = true, .no_affiliated_events = true,                       \
-	.send_errors_end_qp = true, .short_receive_is_operation_error = true,                  \
-	.bad_receive_is_operation_error = true, .window_bounds_unchecked = true,               \
-	.foreign_requests_accepted = true, .grh_flag_on_connections = true,                    \
-	.imm_write_receive_is_remote_error = true, .ah_keeps_pd_busy = true,                   \
-	.empty_regions_refused = true, .path_mtu_unchecked = true,                             \
-	.message_limit_unchecked = true, .responder_resources_unchecked = true,                \
-	.zero_based_type_1_refused = true, .queue_sizes_round_up = true,                       \
-	.refused_posts_name_no_wr = true, .drained_event_unasked = true,                       \
-	.draining_sends_nothing = true, .wide_qpns_told = true, .reads_round_up = true,        \
-	.high_qkey_is_sent = true, .own_datagrams_lack_checksum = true,                        \
-	.message_lengths_unchecked = true, .unknown_srq_bits_taken = true, .srqs_on_uc = true, \
-	.srq_memory_is_of_the_qp = true, .multicast_leaves_device = true,                      \
-	.invalidation_told_as_checksum = true, .window_rkeys_masked = true,                    \
-	.window_ranges_wrap = true, .bound_regions_are_einval = true,                          \
-	.unknown_cq_flags_taken = true, .rts_starts_nothing = true
+#define RXE_QUIRKS                                                                              \
+	.slots_free_when_completed = true, .retry_ranges_unchecked = true,                      \
+	.pkey_index_unchecked = true, .retry_7_is_endless = true,                               \
+	.overrun_loses_completions = true, .no_affiliated_events = true,                        \
+	.send_errors_end_qp = true, .short_receive_is_operation_error = true,                   \
+	.bad_receive_is_operation_error = true, .window_bounds_unchecked = true,                \
+	.foreign_requests_accepted = true, .grh_flag_on_connections = true,                     \
+	.imm_write_receive_is_remote_error = true, .ah_keeps_pd_busy = true,                    \
+	.empty_regions_refused = true, .path_mtu_unchecked = true,                              \
+	.message_limit_unchecked = true, .responder_resources_unchecked = true,                 \
+	.zero_based_type_1_refused = true, .queue_sizes_round_up = true,                        \
+	.refused_posts_name_no_wr = true, .drained_event_unasked = true,                        \
+	.draining_sends_nothing = true, .wide_qpns_told = true, .reads_round_up = true,         \
+	.high_qkey_is_sent = true, .own_datagrams_lack_checksum = true,                         \
+	.message_lengths_unchecked = true, .unknown_srq_bits_taken = true, .srqs_on_uc = true,  \
+	.srq_memory_is_of_the_qp = true, .multicast_leaves_device = true,                       \
+	.invalidation_told_as_checksum = true, .window_rkeys_masked = true,                     \
+	.window_ranges_wrap = true, .bound_regions_are_einval = true,                           \
+	.unknown_cq_flags_taken = true, .rts_starts_nothing = true, .inline_shares_room = true, \
+	.sends_tell_immediate = true, .atomics_checked_when_posted = true,                      \
+	.reads_without_room_wait = true, .refused_invalidations_acknowledged = true
+
+/* The provider and the kernel's driver have none of these. */
+#define RXE_LACKS                                                                \
+	(SIM_LACKS_DEVICE_MEMORY | SIM_LACKS_DOMAINS | SIM_LACKS_NULL_REGIONS |  \
+	 SIM_LACKS_REREGISTRATION | SIM_LACKS_ON_DEMAND | SIM_LACKS_TIMESTAMPS | \
+	 SIM_LACKS_IGNORED_OVERRUN)
+
+/* What `ibv_devinfo -v` prints as GIDTbl there. */
+#define RXE_GIDS 1024
 
 /* What `ibv_devinfo -v` prints as max_msg_sz there. */
 #define RXE_MESSAGE_BYTES (8u << 20)
@@ -221,6 +248,7 @@ static const struct sim_profile profiles[] = {
 		.max_inline_bytes = 1024,
 		.max_message_bytes = SIM_MESSAGE_BYTES_MAX,
 		.atomic_write = true,
+		.gid_table = 64,
 		.roce_v1 = true,
 		.moderation = {.max_cq_count = UINT16_MAX, .max_cq_period = UINT16_MAX},
 		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
@@ -231,11 +259,15 @@ static const struct sim_profile profiles[] = {
 		.limits = RXE_LIMITS,
 		.max_inline_bytes = 512,
 		.max_message_bytes = RXE_MESSAGE_BYTES,
+		.gid_table = RXE_GIDS,
+		.lacks = RXE_LACKS,
 		.quirks = {RXE_QUIRKS, .bad_lkey_is_operation_error = true,
 			   .no_last_wqe_event = true, .packet_sizes_unchecked = true,
 			   .short_datagram_receive_fails = true, .receives_flush_first = true,
 			   .errored_receives_wait = true, .asked_sizes_told = true,
-			   .window_regions_of_any_pd = true},
+			   .window_regions_of_any_pd = true,
+			   .bad_invalidation_is_operation_error = true,
+			   .local_regions_have_no_rkey = true},
 	},
 	{
 		.name = "rxe-6.12",
@@ -245,8 +277,10 @@ static const struct sim_profile profiles[] = {
 		.max_message_bytes = RXE_MESSAGE_BYTES,
 		/* drivers/infiniband/sw/rxe/rxe_param.h, since Linux 6.2 */
 		.atomic_write = true,
+		.gid_table = RXE_GIDS,
+		.lacks = RXE_LACKS,
 		.quirks = {RXE_QUIRKS, .bad_lkey_is_flush = true, .errors_are_not_solicited = true,
-			   .stateless_modify_unchecked = true},
+			   .stateless_modify_unchecked = true, .special_regions_refused = true},
 	},
 	{
 		.name = "mlx5",
@@ -288,6 +322,7 @@ static const struct sim_profile profiles[] = {
 			},
 		.max_inline_bytes = 1024,
 		.max_message_bytes = UINT32_C(1) << 30,
+		.gid_table = 64,
 		.roce_v1 = true,
 		/* Linux drivers/infiniband/hw/mlx5/cq.c, include/linux/mlx5/mlx5_ifc.h: 12 bits */
 		.moderation = {.max_cq_count = UINT16_MAX, .max_cq_period = 0xfff},

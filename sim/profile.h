@@ -72,6 +72,14 @@ struct sim_quirks {
 	bool bound_regions_are_einval;
 	bool unknown_cq_flags_taken;
 	bool stateless_modify_unchecked;
+	bool inline_shares_room;
+	bool local_regions_have_no_rkey;
+	bool special_regions_refused;
+	bool sends_tell_immediate;
+	bool atomics_checked_when_posted;
+	bool reads_without_room_wait;
+	bool bad_invalidation_is_operation_error;
+	bool refused_invalidations_acknowledged;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */
@@ -92,6 +100,17 @@ bool *sim_quirk_find(struct sim_quirks *quirks, const char *name);
 /* The place of a limit by the name of its field; NULL for a name that there is none of. */
 int *sim_limit_find(struct ibv_device_attr *limits, const char *name);
 
+/* Verbs and options of verbs that a kind of adapter does not have. */
+enum sim_lack {
+	SIM_LACKS_DEVICE_MEMORY = 1 << 0,
+	SIM_LACKS_DOMAINS = 1 << 1, /* of threads, and parents of PDs */
+	SIM_LACKS_NULL_REGIONS = 1 << 2,
+	SIM_LACKS_REREGISTRATION = 1 << 3,
+	SIM_LACKS_ON_DEMAND = 1 << 4,
+	SIM_LACKS_TIMESTAMPS = 1 << 5, /* of completions, and the clock they are of */
+	SIM_LACKS_IGNORED_OVERRUN = 1 << 6,
+};
+
 struct sim_profile {
 	const char *name;
 	const char *about;
@@ -99,7 +118,9 @@ struct sim_profile {
 	uint32_t max_inline_bytes;
 	uint32_t max_message_bytes; /* of a port: ibv_query_port(3) */
 	bool atomic_write;	    /* takes ATOMIC WRITE, and asks for it */
-	bool roce_v1; /* besides v2: each address of Ethernet has a GID of either type */
+	uint16_t gid_table; /* entries that a port tells; more than SIM_GIDS_MAX stay empty */
+	unsigned int lacks; /* enum sim_lack */
+	bool roce_v1;	    /* besides v2: each address of Ethernet has a GID of either type */
 	struct ibv_cq_moderation_caps moderation; /* zeros: none */
 	uint32_t create_flags;			  /* enum ibv_qp_create_flags that it takes */
 	struct sim_quirks quirks;

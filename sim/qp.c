@@ -18,15 +18,16 @@ static bool cap_fits(const struct sim_profile *profile, const struct ibv_qp_cap 
 	       cap->max_inline_data <= profile->max_inline_bytes;
 }
 
-static int check_type(enum ibv_qp_type type)
+static int check_type(const struct sim_device *device, enum ibv_qp_type type)
 {
 	switch (type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_UC:
 	case IBV_QPT_UD:
+		return 0;
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
-		return 0;
+		return device->profile->limits.device_cap_flags & IBV_DEVICE_XRC ? 0 : EOPNOTSUPP;
 	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_DRIVER:
 		return EOPNOTSUPP;
@@ -42,6 +43,19 @@ static void trim_cap(struct sim_qp_init *init)
 		init->cap = (struct ibv_qp_cap){0};
 	if (init->type == IBV_QPT_XRC_SEND || init->srq)
 		init->cap.max_recv_wr = init->cap.max_recv_sge = 0;
+}
+
+/* Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_init_req: a slot has the larger of both. */
+static void share_room(const struct sim_device *device, struct ibv_qp_cap *cap)
+{
+	uint32_t room = cap->max_send_sge * (uint32_t)sizeof(struct ibv_sge);
+
+	if (!device->quirks.inline_shares_room)
+		return;
+	if (room < cap->max_inline_data)
+		room = cap->max_inline_data;
+	cap->max_inline_data = room;
+	cap->max_send_sge = room / (uint32_t)sizeof(struct ibv_sge);
 }
 
 static void round_cap(const struct sim_device *device, struct sim_qp_init *init)
@@ -130,8 +144,8 @@ static void count_users(struct sim_qp *qp, int by)
 
 int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct sim_qp **out)
 {
-	const struct ibv_qp_cap asked = init->cap;
-	int err = check_type(init->type);
+	struct ibv_qp_cap asked = init->cap;
+	int err = check_type(device, init->type);
 	struct sim_qp *qp;
 
 	if (err)
@@ -146,6 +160,8 @@ int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct si
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
 		return ENOMEM;
+	share_room(device, &asked);
+	share_room(device, &init->cap);
 	round_cap(device, init);
 	err = qp_init(qp, device, init);
 	if (err) {
@@ -323,6 +339,11 @@ static void cq_refused(struct sim_qp *qp)
 	sim_qp_event(qp, IBV_EVENT_QP_FATAL);
 }
 
+static bool has_immediate(const struct sim_send_wqe *wqe)
+{
+	return wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
 static void push_send(struct sim_qp *qp, const struct sim_send_wqe *wqe, enum ibv_wc_status status)
 {
 	struct sim_cqe *cqe = sim_cq_begin(qp->send_cq);
@@ -339,6 +360,8 @@ static void push_send(struct sim_qp *qp, const struct sim_send_wqe *wqe, enum ib
 		.byte_len = wqe->length,
 		.qp_num = qp->number,
 	};
+	if (qp->device->quirks.sends_tell_immediate && has_immediate(wqe))
+		cqe->wc.wc_flags = IBV_WC_WITH_IMM;
 	cqe->timestamp_ns = qp->world->clock.now_ns;
 	cqe->retires = qp->sq_retires;
 	cqe->retire_to = qp->sq.tail;

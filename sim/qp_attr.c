@@ -19,6 +19,7 @@ struct change {
 	int mask;
 	struct sim_path path;
 	struct sim_resource *resources;
+	int err; /* what a check says instead of EINVAL */
 };
 
 typedef bool check_fn(struct change *change);
@@ -53,8 +54,11 @@ static bool av_fits(struct change *change)
 {
 	const struct sim_port *port = port_of(change);
 
-	return port && change->attr->ah_attr.port_num == port->number &&
-	       sim_path_resolve(change->qp->device, &change->attr->ah_attr, &change->path) == 0;
+	if (!port || change->attr->ah_attr.port_num != port->number)
+		return false;
+	change->err =
+		sim_path_resolve(change->qp->device, &change->attr->ah_attr, &change->path);
+	return !change->err;
 }
 
 static bool mtu_fits(struct change *change)
@@ -101,7 +105,8 @@ static bool rd_atomic_fits(struct change *change)
 static bool dest_rd_atomic_fits(struct change *change)
 {
 	return change->attr->max_dest_rd_atomic <=
-	       change->qp->device->profile->limits.max_qp_rd_atom;
+		       change->qp->device->profile->limits.max_qp_rd_atom ||
+	       change->qp->device->quirks.responder_resources_unchecked;
 }
 
 static bool numbers_fit(struct change *change)
@@ -144,7 +149,7 @@ static int check(struct change *change, enum ibv_qp_state to)
 		return EINVAL;
 	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		if ((change->mask & checks[i].bit) && !checks[i].fits(change))
-			return EINVAL;
+			return change->err ? change->err : EINVAL;
 	return 0;
 }
 

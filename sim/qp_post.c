@@ -68,25 +68,35 @@ static void check_atomic_write(const struct sim_qp *qp, struct sim_send_wqe *wqe
 	wqe->length = SIM_ATOMIC_BYTES;
 }
 
-__attribute__((noinline)) static void set_remote(const struct sim_qp *qp,
-						 const struct ibv_send_wr *wr,
-						 struct sim_send_wqe *wqe)
+/* rdma-core providers/rxe/rxe.c, validate_send_wr: what ibv_wr_complete() does not look at. */
+static bool atomic_fits(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	return !qp->device->quirks.atomics_checked_when_posted || qp->posts_batch ||
+	       (wqe->length >= SIM_ATOMIC_BYTES && wqe->remote_addr % SIM_ATOMIC_BYTES == 0);
+}
+
+__attribute__((noinline)) static int set_remote(const struct sim_qp *qp,
+						const struct ibv_send_wr *wr,
+						struct sim_send_wqe *wqe)
 {
 	if (wqe->opcode == IBV_WR_ATOMIC_WRITE)
 		check_atomic_write(qp, wqe);
 	if (!(wqe->info_flags & SIM_WR_ATOMIC)) {
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
-		return;
+		return 0;
 	}
 	/* An atomic's answer is 8 bytes; what the SGEs have beyond that stays as it is. */
 	wqe->remote_addr = wr->wr.atomic.remote_addr;
 	wqe->rkey = wr->wr.atomic.rkey;
 	wqe->compare_add = wr->wr.atomic.compare_add;
 	wqe->swap = wr->wr.atomic.swap;
+	if (!atomic_fits(qp, wqe))
+		return EINVAL;
 	if (wqe->length < SIM_ATOMIC_BYTES)
 		wqe->status = IBV_WC_LOC_LEN_ERR;
 	wqe->length = SIM_ATOMIC_BYTES;
+	return 0;
 }
 
 __attribute__((noinline)) static int set_address(struct sim_qp *qp, const struct ibv_send_wr *wr,
@@ -176,8 +186,11 @@ __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 		err = set_address(qp, wr, wqe);
 	if (err)
 		return err;
-	if (info->flags & SIM_WR_REMOTE)
-		set_remote(qp, wr, wqe);
+	if (info->flags & SIM_WR_REMOTE) {
+		err = set_remote(qp, wr, wqe);
+		if (err)
+			return err;
+	}
 	qp->sq.head++;
 	return 0;
 }

@@ -26,8 +26,8 @@ static enum gate gate_start(const struct sim_qp *qp, const struct sim_send_wqe *
 		return GATE_DRAIN;
 	if ((wqe->send_flags & IBV_SEND_FENCE) && req->reads_outstanding)
 		return GATE_FENCE;
-	if ((wqe->info_flags & SIM_WR_RESPONSE) && req->reads_outstanding &&
-	    req->reads_outstanding >= qp->max_rd_atomic)
+	if ((wqe->info_flags & SIM_WR_RESPONSE) && req->reads_outstanding >= qp->max_rd_atomic &&
+	    (req->reads_outstanding || qp->device->quirks.reads_without_room_wait))
 		return GATE_READS;
 	return GATE_OPEN;
 }
@@ -232,6 +232,8 @@ static void address(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t 
 	packet->pkey = qp->pkey;
 	packet->dest_qpn = qp->dest_qpn;
 	packet->source_qpn = qp->number;
+	packet->slid = qp->path.route.slid;
+	packet->sl = qp->path.route.sl;
 	packet->psn = sim_psn_add(wqe->first_psn, offset);
 	packet->imm_data = wqe->imm_data;
 	packet->xrc_srqn = wqe->xrc_srqn;
@@ -326,7 +328,11 @@ __attribute__((noinline)) static void do_local(struct sim_qp *qp, struct sim_sen
 			: sim_mw_invalidate(qp->device, qp->pd, qp->number, wqe->invalidate_rkey);
 
 	if (!done) {
-		fail(qp, wqe, IBV_WC_MW_BIND_ERR);
+		fail(qp, wqe,
+		     wqe->opcode == IBV_WR_LOCAL_INV &&
+				     qp->device->quirks.bad_invalidation_is_operation_error
+			     ? IBV_WC_LOC_QP_OP_ERR
+			     : IBV_WC_MW_BIND_ERR);
 		return;
 	}
 	wqe->done = true;

@@ -337,7 +337,7 @@ __attribute__((always_inline)) static inline enum sim_verdict execute(
 		verdict = flags & SIM_OP_SEND ? do_send(qp, packet) : do_write(qp, packet, flags);
 		if (verdict == SIM_ACCEPT && (flags & SIM_OP_IETH) &&
 		    !sim_mw_invalidate(qp->device, qp->remote_reach.pd, qp->number, packet->rkey))
-			verdict = SIM_ACCESS_DENIED;
+			verdict = SIM_BAD_INVALIDATION;
 		if (verdict == SIM_ACCEPT)
 			move_on(qp, packet, flags);
 		return verdict;
@@ -458,6 +458,9 @@ static void refuse(struct sim_qp *qp, enum sim_verdict verdict)
 	const struct sim_consequence consequence = sim_consequence_of(verdict, &qp->device->quirks);
 	bool taken = qp->resp.recv_taken;
 
+	/* A quirk: what is refused here counts as done there. */
+	if (consequence.syndrome == (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE))
+		qp->resp.msn = (qp->resp.msn + 1) & 0xffffff;
 	if (qp->reliable)
 		send_nak(qp, consequence.syndrome);
 	if (taken)

@@ -25,6 +25,9 @@ const struct sim_consequence sim_consequences[SIM_VERDICTS] = {
 	[SIM_BAD_RECEIVE] = {"bad receive", "the memory of the receive WR may not be written",
 			     SIM_NAK_REMOTE_OPERATION, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_ACCESS_ERR,
 			     true},
+	[SIM_BAD_INVALIDATION] = {"bad invalidation", "the rkey is of no window that the QP may end",
+				  SIM_NAK_REMOTE_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+				  IBV_EVENT_QP_ACCESS_ERR},
 };
 
 struct sim_consequence sim_consequence_of(enum sim_verdict verdict, const struct sim_quirks *quirks)
@@ -39,6 +42,10 @@ struct sim_consequence sim_consequence_of(enum sim_verdict verdict, const struct
 		row.recv_status = IBV_WC_LOC_QP_OP_ERR;
 	if (verdict == SIM_ACCESS_DENIED && quirks->imm_write_receive_is_remote_error)
 		row.recv_status = IBV_WC_REM_ACCESS_ERR;
+	if (verdict == SIM_BAD_INVALIDATION && quirks->refused_invalidations_acknowledged) {
+		row.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE;
+		row.recv_status = IBV_WC_REM_INV_REQ_ERR;
+	}
 	return row;
 }
 

@@ -75,6 +75,7 @@ static void fill(struct context *context)
 	verbs->context.ops.bind_mw = control_bind_mw;
 	verbs->context.ops.dealloc_mw = control_dealloc_mw;
 	fill_compat(&verbs->context.ops);
+	unsupported_take_out(verbs, context->device->engine->profile->lacks);
 	pthread_mutex_init(&verbs->context.mutex, NULL);
 }
 

@@ -113,6 +113,19 @@ struct ibv_cq *control_create_cq(struct ibv_context *ibv, int cqe, void *cq_cont
 	return cq ? &cq->ibv : NULL;
 }
 
+/* Stamps, or an overrun that is ignored, where the device has none. */
+static bool asks_too_much(const struct context *context, const struct ibv_cq_init_attr_ex *attr)
+{
+	const uint64_t stamps = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+				IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	const unsigned int lacks = context->device->engine->profile->lacks;
+
+	if (attr->wc_flags & stamps && lacks & SIM_LACKS_TIMESTAMPS)
+		return true;
+	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
+	       attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN && lacks & SIM_LACKS_IGNORED_OVERRUN;
+}
+
 struct ibv_cq_ex *control_create_cq_ex(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr)
 {
 	const uint32_t flags =
@@ -122,7 +135,7 @@ struct ibv_cq_ex *control_create_cq_ex(struct ibv_context *ibv, struct ibv_cq_in
 
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
 		return say_null(EINVAL, "create_cq_ex: comp_mask 0x%x", attr->comp_mask);
-	if (attr->wc_flags & ~(uint64_t)EXTENDED_WC_FLAGS ||
+	if (asks_too_much(context, attr) || attr->wc_flags & ~(uint64_t)EXTENDED_WC_FLAGS ||
 	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~flags &&
 	     !context->device->engine->quirks.unknown_cq_flags_taken))
 		return say_null(EOPNOTSUPP, "create_cq_ex: wc_flags 0x%llx, flags 0x%x",

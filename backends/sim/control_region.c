@@ -44,6 +44,9 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd, void *add
 	struct pd *pd = NULL;
 	int err;
 
+	if (context_of(ibv->context)->device->engine->profile->lacks & SIM_LACKS_REREGISTRATION)
+		return refuse_rereg(IBV_REREG_MR_ERR_CMD, EOPNOTSUPP,
+				    "the device does not have this verb");
 	if (!mr || mr->dm || mr->root || mr->engine->kind != SIM_MR_REGION)
 		return refuse_rereg(IBV_REREG_MR_ERR_INPUT, EINVAL,
 				    "no such MR, a null MR, an import, or one of device memory");

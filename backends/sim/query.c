@@ -48,29 +48,35 @@ int query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
  * Beyond ibv_device_attr. Nothing of offloads, receive side scaling, pacing and tag matching. All
  * memory is on demand here, whatever it was registered with; atomics are of 8 bytes.
  */
-static void fill_capabilities(struct ibv_device_attr_ex *all)
+static void fill_capabilities(struct ibv_device_attr_ex *all, unsigned int lacks)
 {
 	const uint32_t datagram =
 		IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
 	const uint32_t unreliable = datagram | IBV_ODP_SUPPORT_WRITE;
 	const uint32_t reliable = unreliable | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
 
+	if (!(lacks & SIM_LACKS_TIMESTAMPS)) {
+		all->completion_timestamp_mask = UINT64_MAX;
+		all->hca_core_clock = 1000000; /* kHz */
+	}
+	if (!(lacks & SIM_LACKS_DEVICE_MEMORY))
+		all->max_dm_size = DEVICE_MEMORY_BYTES;
+	/* Those over PCI, which a device asks of another: none. */
+	if (lacks & SIM_LACKS_ON_DEMAND)
+		return;
 	all->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	all->odp_caps.per_transport_caps.rc_odp_caps = reliable;
 	all->odp_caps.per_transport_caps.uc_odp_caps = unreliable;
 	all->odp_caps.per_transport_caps.ud_odp_caps = datagram;
 	if (all->orig_attr.device_cap_flags & IBV_DEVICE_XRC)
 		all->xrc_odp_caps = reliable;
-	all->max_dm_size = DEVICE_MEMORY_BYTES;
-	/* Those over PCI, which a device asks of another: none. */
 }
 
 int query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
 		    struct ibv_device_attr_ex *attr, size_t attr_size)
 {
-	struct ibv_device_attr_ex all = {
-		.completion_timestamp_mask = UINT64_MAX, .hca_core_clock = 1000000, /* kHz */
-	};
+	const struct sim_profile *profile = context_of(ibv)->device->engine->profile;
+	struct ibv_device_attr_ex all = {0};
 	int err;
 
 	if ((input && input->comp_mask) || attr_size < sizeof(all.orig_attr))
@@ -82,8 +88,8 @@ int query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_ex_in
 	if (context_of(ibv)->device->engine->profile->atomic_write)
 		all.device_cap_flags_ex |= DEVICE_ATOMIC_WRITE;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
-	fill_capabilities(&all);
-	all.cq_mod_caps = context_of(ibv)->device->engine->profile->moderation;
+	fill_capabilities(&all, profile->lacks);
+	all.cq_mod_caps = profile->moderation;
 	memset(attr, 0, attr_size);
 	memcpy(attr, &all, smaller(attr_size, sizeof(all)));
 	return 0;
@@ -160,7 +166,7 @@ int query_gid(struct ibv_context *ibv, uint8_t port_num, int index, union ibv_gi
 {
 	bool locked;
 	struct sim_port *port = port_of(enter(ibv, &locked), port_num);
-	bool good = port && index >= 0 && index < SIM_GIDS_MAX;
+	bool good = port && index >= 0 && index < port->device->profile->gid_table;
 
 	if (good) {
 		memset(gid, 0, sizeof(*gid));
@@ -200,7 +206,7 @@ int query_gid_ex(struct ibv_context *ibv, uint32_t port_num, uint32_t gid_index,
 	struct sim_port *port = port_of(enter(ibv, &locked), port_num);
 	int err = 0;
 
-	if (!port || flags || gid_index >= SIM_GIDS_MAX)
+	if (!port || flags || gid_index >= port->device->profile->gid_table)
 		err = say(EINVAL, "query_gid_ex: no port %u with index %u, or flags", port_num,
 			  gid_index);
 	else if (is_empty(port, gid_index))

@@ -2,12 +2,13 @@
 #include "unsupported.h"
 
 #include "say.h"
+#include "sim/profile.h"
 
 #include <errno.h>
 
 static int refuse(const char *verb)
 {
-	return say(EOPNOTSUPP, "%s: the simulator does not have this verb", verb);
+	return say(EOPNOTSUPP, "%s: the device does not have this verb", verb);
 }
 
 static void *refuse_null(const char *verb)
@@ -46,7 +47,33 @@ static struct ibv_flow *create_flow(struct ibv_qp *qp, struct ibv_flow_attr *att
 	return refuse_null(__func__);
 }
 
+static struct ibv_dm *alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
+{
+	return refuse_null(__func__);
+}
+
+static struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	return refuse_null(__func__);
+}
+
+static struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
+					  struct ibv_parent_domain_init_attr *attr)
+{
+	return refuse_null(__func__);
+}
+
+static struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
+{
+	return refuse_null(__func__);
+}
+
 /* --- errno returned --- */
+
+static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	return refuse(__func__);
+}
 
 static int read_counters(struct ibv_counters *counters, uint64_t *values, uint32_t count,
 			 uint32_t flags)
@@ -131,4 +158,18 @@ static const struct verbs_context none = {
 void unsupported_fill(struct verbs_context *verbs)
 {
 	*verbs = none;
+}
+
+void unsupported_take_out(struct verbs_context *verbs, unsigned int lacks)
+{
+	if (lacks & SIM_LACKS_DEVICE_MEMORY)
+		verbs->alloc_dm = alloc_dm;
+	if (lacks & SIM_LACKS_DOMAINS) {
+		verbs->alloc_td = alloc_td;
+		verbs->alloc_parent_domain = alloc_parent_domain;
+	}
+	if (lacks & SIM_LACKS_NULL_REGIONS)
+		verbs->alloc_null_mr = alloc_null_mr;
+	if (lacks & SIM_LACKS_TIMESTAMPS)
+		verbs->query_rt_values = query_rt_values;
 }

@@ -11,4 +11,7 @@
 /* Fills all of them; what exists is put over them afterwards. */
 void unsupported_fill(struct verbs_context *verbs);
 
+/* Refuses what the device's profile does not have: enum sim_lack. */
+void unsupported_take_out(struct verbs_context *verbs, unsigned int lacks);
+
 #endif

@@ -494,8 +494,10 @@ static int post(struct ibv_qp_ex *ex, struct batch *batch)
 	if (qp) {
 		chain(batch);
 		err = check_all(qp, batch);
+		qp->engine->posts_batch = true;
 		if (!err && batch->count)
 			err = sim_qp_post_send(qp->engine, batch->wrs, &bad);
+		qp->engine->posts_batch = false;
 		if (world->driver.real)
 			driver_catch_up(world);
 	}

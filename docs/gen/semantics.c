@@ -228,8 +228,14 @@ static void verdict_row(struct table *table, unsigned int column, const struct s
 	enum ibv_wc_status status = sim_nak_status(row->syndrome);
 
 	table_add(table, column, "%s", row->name);
-	table_add(table, column + 1, "%s", row->syndrome ? nak_name(row->syndrome) : "none");
-	if (status != IBV_WC_SUCCESS)
+	if (row->syndrome == (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE))
+		table_add(table, column + 1, "none, but an ACK");
+	else
+		table_add(table, column + 1, "%s",
+			  row->syndrome ? nak_name(row->syndrome) : "none");
+	if (row->syndrome == (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE))
+		table_add(table, column + 2, "SUCCESS");
+	else if (status != IBV_WC_SUCCESS)
 		table_add(table, column + 2, "%s", status_name(status));
 	else
 		table_add(table, column + 2, "%s", row->syndrome ? "is repeated" : "goes on");

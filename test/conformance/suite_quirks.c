@@ -1132,7 +1132,9 @@ static void set_on_one_device_only(struct vt *t)
 	"unknown_srq_bits_taken srqs_on_uc srq_memory_is_of_the_qp "                        \
 	"multicast_leaves_device invalidation_told_as_checksum window_rkeys_masked "        \
 	"window_ranges_wrap bound_regions_are_einval unknown_cq_flags_taken "               \
-	"rts_starts_nothing "
+	"rts_starts_nothing inline_shares_room sends_tell_immediate "                       \
+	"atomics_checked_when_posted reads_without_room_wait "                              \
+	"refused_invalidations_acknowledged "
 
 static const struct {
 	const char *profile, *quirks;
@@ -1141,9 +1143,11 @@ static const struct {
 	{"rxe-6.1", RXE_HAS "bad_lkey_is_operation_error no_last_wqe_event packet_sizes_unchecked "
 			    "short_datagram_receive_fails receives_flush_first "
 			    "errored_receives_wait asked_sizes_told "
-			    "window_regions_of_any_pd "},
+			    "window_regions_of_any_pd bad_invalidation_is_operation_error "
+			    "local_regions_have_no_rkey "},
 	{"rxe-6.12",
-	 RXE_HAS "bad_lkey_is_flush errors_are_not_solicited stateless_modify_unchecked "},
+	 RXE_HAS "bad_lkey_is_flush errors_are_not_solicited stateless_modify_unchecked "
+		 "special_regions_refused "},
 	{"mlx5", " reset_removes_completions posts_ignored_in_wrong_state overrun_ends_polling "
 		 "long_datagrams_fail zero_based_type_1_refused "},
 };

@@ -448,6 +448,173 @@ static void unknown_cq_flags_taken(struct vt *t)
 	VT_OK(t, vb_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
 
+/* --- as a probe of libibverbs found it --- */
+
+static struct ibv_qp_cap cap_of(struct vt *t, uint32_t sges, uint32_t inline_bytes)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+
+	options.send_sge = sges;
+	options.inline_bytes = inline_bytes;
+	return ts_pair(t, &options)->a.cap;
+}
+
+static void inline_shares_room(struct vt *t)
+{
+	struct ibv_qp_cap cap;
+
+	only(t, "inline_shares_room", NULL);
+	cap = cap_of(t, 4, 200);
+	VT_EQ(t, cap.max_send_sge, 12);
+	VT_EQ(t, cap.max_inline_data, 200);
+	cap = cap_of(t, 3, 1);
+	VT_EQ(t, cap.max_send_sge, 3);
+	VT_EQ(t, cap.max_inline_data, 48);
+}
+
+static void completions_round_up(struct vt *t)
+{
+	struct ibv_cq *cq;
+
+	only(t, "queue_sizes_round_up", NULL);
+	cq = VT_PTR(t, vb_create_cq(t->a.ctx, 4, NULL, NULL, 0));
+	VT_EQ(t, cq->cqe, 7);
+	VT_OK(t, vb_resize_cq(cq, 100));
+	VT_EQ(t, cq->cqe, 127);
+	VT_OK(t, vb_resize_cq(cq, 1));
+	VT_EQ(t, cq->cqe, 1);
+	VT_OK(t, vb_destroy_cq(cq));
+}
+
+static struct ibv_mr *region(struct ts_end *end, int access)
+{
+	return vb_reg_mr(end->pd, end->buffer, 4096, access);
+}
+
+static void local_regions_have_no_rkey(struct vt *t)
+{
+	struct ts_pair *pair;
+	struct ibv_mr *mr;
+
+	only(t, "local_regions_have_no_rkey", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	mr = VT_PTR(t, region(&pair->a, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND));
+	VT_EQ(t, mr->rkey, 0);
+	VT_CHECK(t, mr->lkey);
+	VT_OK(t, vb_dereg_mr(mr));
+	mr = VT_PTR(t, region(&pair->a, IBV_ACCESS_REMOTE_READ));
+	VT_CHECK(t, mr->rkey);
+	VT_OK(t, vb_dereg_mr(mr));
+	ts_transfer(pair, IBV_WR_RDMA_WRITE, 100);
+}
+
+static void special_regions_refused(struct vt *t)
+{
+	static const int special[] = {IBV_ACCESS_ZERO_BASED, IBV_ACCESS_ON_DEMAND,
+				      IBV_ACCESS_HUGETLB};
+	struct ts_pair *pair;
+	size_t i;
+
+	only(t, "special_regions_refused", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	for (i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
+		vt_row(t, "access 0x%x", special[i]);
+		errno = 0;
+		VT_CHECK(t, !region(&pair->a, IBV_ACCESS_LOCAL_WRITE | special[i]));
+		VT_EQ(t, errno, EOPNOTSUPP);
+	}
+}
+
+static void sends_tell_immediate(struct vt *t)
+{
+	struct ts_pair *pair;
+	struct ibv_wc wc;
+
+	only(t, "sends_tell_immediate", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	ts_recv(&pair->b, .wr_id = 5, .length = 8);
+	ts_send_imm(&pair->a, .wr_id = 1, .length = 8, .imm = 77);
+	wc = ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
+	VT_EQ(t, wc.wc_flags, IBV_WC_WITH_IMM);
+	VT_EQ(t, wc.imm_data, 0);
+	ts_received(t, pair->b.recv_cq, 5, 8);
+	ts_write(&pair->a, .wr_id = 2, .length = 8);
+	wc = ts_done(t, pair->a.send_cq, 2, IBV_WC_RDMA_WRITE);
+	VT_EQ(t, wc.wc_flags, 0);
+}
+
+static int post_add(struct ts_end *end, size_t remote_offset, uint32_t length)
+{
+	return ts_post(end, &(struct ts_wr){.wr_id = 1,
+					    .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+					    .length = length,
+					    .remote_offset = remote_offset});
+}
+
+static void atomics_checked_when_posted(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	only(t, "atomics_checked_when_posted", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	VT_ERRNO(t, post_add(&pair->a, 4, 8), EINVAL);
+	VT_ERRNO(t, post_add(&pair->a, 0, 4), EINVAL);
+	VT_OK(t, post_add(&pair->a, 8, 8));
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_FETCH_ADD);
+	ts_state(&pair->a, IBV_QPS_RTS);
+}
+
+static void reads_without_room_wait(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	only(t, "reads_without_room_wait", NULL);
+	options.max_rd_atomic = 0;
+	pair = ts_pair(t, &options);
+	ts_read(&pair->a, .wr_id = 1, .length = 8);
+	ts_no_more(t, pair->a.send_cq);
+	ts_state(&pair->a, IBV_QPS_RTS);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_ERR));
+	ts_flushed(t, pair->a.send_cq, 1);
+}
+
+static void invalidate(struct ts_end *end, enum ibv_wr_opcode opcode)
+{
+	struct ibv_send_wr wr, *bad;
+	struct ibv_sge sge;
+
+	ts_fill_wr(end, &(struct ts_wr){.wr_id = 1, .length = 8}, &sge, &wr);
+	wr.opcode = opcode;
+	wr.invalidate_rkey = end->peer->mr->rkey ^ 0xffff00;
+	VT_OK(end->t, ibv_post_send(end->qp, &wr, &bad));
+}
+
+static void bad_invalidation_is_operation_error(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	only(t, "bad_invalidation_is_operation_error", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	invalidate(&pair->a, IBV_WR_LOCAL_INV);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_QP_OP_ERR);
+	ts_state(&pair->a, IBV_QPS_ERR);
+}
+
+static void refused_invalidations_acknowledged(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	only(t, "refused_invalidations_acknowledged", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	ts_recv(&pair->b, .wr_id = 5, .length = 8);
+	invalidate(&pair->a, IBV_WR_SEND_WITH_INV);
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
+	ts_failed(t, pair->b.recv_cq, 5, IBV_WC_REM_INV_REQ_ERR);
+	ts_state(&pair->a, IBV_QPS_RTS);
+	ts_state(&pair->b, IBV_QPS_ERR);
+}
+
 static const struct vt_test tests[] = {
 	{"queue_sizes_round_up", RXE_BOTH, VT_NEEDS_SIM | VT_NEEDS_SRQ, queue_sizes_round_up},
 	{"asked_sizes_told", RXE_6_1, VT_NEEDS_SIM | VT_NEEDS_SRQ, asked_sizes_told},
@@ -476,6 +643,18 @@ static const struct vt_test tests[] = {
 	{"window_regions_of_any_pd", RXE_6_1, VT_NEEDS_SIM, window_regions_of_any_pd},
 	{"bound_regions_are_einval", RXE_BOTH, VT_NEEDS_SIM, bound_regions_are_einval},
 	{"unknown_cq_flags_taken", RXE_BOTH, VT_NEEDS_SIM, unknown_cq_flags_taken},
+	{"inline_shares_room", RXE_BOTH, VT_NEEDS_SIM, inline_shares_room},
+	{"completions_round_up", RXE_BOTH, VT_NEEDS_SIM, completions_round_up},
+	{"local_regions_have_no_rkey", RXE_6_1, VT_NEEDS_SIM, local_regions_have_no_rkey},
+	{"special_regions_refused", RXE_6_12, VT_NEEDS_SIM, special_regions_refused},
+	{"sends_tell_immediate", RXE_BOTH, VT_NEEDS_SIM, sends_tell_immediate},
+	{"atomics_checked_when_posted", RXE_BOTH, VT_NEEDS_SIM | VT_NEEDS_ATOMICS,
+	 atomics_checked_when_posted},
+	{"reads_without_room_wait", RXE_BOTH, VT_NEEDS_SIM, reads_without_room_wait},
+	{"bad_invalidation_is_operation_error", RXE_6_1, VT_NEEDS_SIM,
+	 bad_invalidation_is_operation_error},
+	{"refused_invalidations_acknowledged", RXE_BOTH, VT_NEEDS_SIM,
+	 refused_invalidations_acknowledged},
 	{NULL},
 };
 
