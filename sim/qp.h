@@ -163,7 +163,7 @@ struct sim_qp {
 	uint8_t sig_all;   /* IBV_SEND_SIGNALED, for every send, or 0 */
 	bool block_self_multicast;
 	bool posts_batch; /* ibv_wr_complete(3) posts, not ibv_post_send(3) */
-	bool reliable; /* RC and XRC: requests are answered */
+	bool reliable;	  /* RC and XRC: requests are answered */
 	bool sq_draining;
 	bool drain_event; /* IBV_EVENT_SQ_DRAINED is asked for */
 	bool flush_recvs; /* in ERR, receives are to be flushed */

@@ -56,8 +56,7 @@ static bool av_fits(struct change *change)
 
 	if (!port || change->attr->ah_attr.port_num != port->number)
 		return false;
-	change->err =
-		sim_path_resolve(change->qp->device, &change->attr->ah_attr, &change->path);
+	change->err = sim_path_resolve(change->qp->device, &change->attr->ah_attr, &change->path);
 	return !change->err;
 }
 

@@ -25,7 +25,8 @@ const struct sim_consequence sim_consequences[SIM_VERDICTS] = {
 	[SIM_BAD_RECEIVE] = {"bad receive", "the memory of the receive WR may not be written",
 			     SIM_NAK_REMOTE_OPERATION, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_ACCESS_ERR,
 			     true},
-	[SIM_BAD_INVALIDATION] = {"bad invalidation", "the rkey is of no window that the QP may end",
+	[SIM_BAD_INVALIDATION] = {"bad invalidation",
+				  "the rkey is of no window that the QP may end",
 				  SIM_NAK_REMOTE_ACCESS, IBV_WC_LOC_ACCESS_ERR,
 				  IBV_EVENT_QP_ACCESS_ERR},
 };

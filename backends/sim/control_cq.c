@@ -116,8 +116,8 @@ struct ibv_cq *control_create_cq(struct ibv_context *ibv, int cqe, void *cq_cont
 /* Stamps, or an overrun that is ignored, where the device has none. */
 static bool asks_too_much(const struct context *context, const struct ibv_cq_init_attr_ex *attr)
 {
-	const uint64_t stamps = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-				IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
+	const uint64_t stamps =
+		IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 	const unsigned int lacks = context->device->engine->profile->lacks;
 
 	if (attr->wc_flags & stamps && lacks & SIM_LACKS_TIMESTAMPS)

@@ -346,7 +346,7 @@ void test_address_vectors_that_cannot_be(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
 	attr = engine_ah_attr(&gid);
 	attr.grh.sgid_index = 4;
-	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
+	TEST_ASSERT_EQUAL_INT(ENODATA, sim_path_resolve(device, &attr, &path));
 	attr = engine_ah_attr(&gid);
 	attr.grh.sgid_index = 0; /* IPv6 to IPv4 */
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
@@ -461,7 +461,7 @@ void test_address_vectors_of_infiniband(void)
 		  .port_num = 1,
 		  .is_global = 1,
 		  .grh = {.dgid = nobody, .sgid_index = 1}},
-		 EINVAL,
+		 ENODATA,
 		 NULL,
 		 false},
 	};

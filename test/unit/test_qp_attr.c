@@ -142,7 +142,9 @@ void test_ranges(void)
 	REFUSE(IBV_QPS_RTR, RTR, max_dest_rd_atomic, 17);
 	REFUSE(IBV_QPS_RTR, RTR, ah_attr.is_global, 0);
 	REFUSE(IBV_QPS_RTR, RTR, ah_attr.port_num, 2);
-	REFUSE(IBV_QPS_RTR, RTR, ah_attr.grh.sgid_index, 4);
+	attr = good();
+	attr.ah_attr.grh.sgid_index = 4; /* an empty place of the table */
+	TEST_ASSERT_EQUAL_INT(ENODATA, move(attr, IBV_QPS_RTR, RTR));
 	TEST_ASSERT_EQUAL_INT(0, move(good(), IBV_QPS_RTR, RTR));
 	REFUSE(IBV_QPS_RTS, RTS, timeout, 32);
 	REFUSE(IBV_QPS_RTS, RTS, retry_cnt, 8);
