@@ -108,6 +108,8 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "a local invalidation of no window ends LOC_QP_OP_ERR, not MW_BIND_ERR"),
 	QUIRK(refused_invalidations_acknowledged,
 	      "a SEND that invalidates no window succeeds; its receive ends REM_INV_REQ_ERR"),
+	QUIRK(undeclared_operations_taken,
+	      "a QP may be made for ATOMIC WRITE where the device does not have it"),
 	{0},
 };
 
@@ -267,7 +269,7 @@ static const struct sim_profile profiles[] = {
 			   .errored_receives_wait = true, .asked_sizes_told = true,
 			   .window_regions_of_any_pd = true,
 			   .bad_invalidation_is_operation_error = true,
-			   .local_regions_have_no_rkey = true},
+			   .local_regions_have_no_rkey = true, .undeclared_operations_taken = true},
 	},
 	{
 		.name = "rxe-6.12",

@@ -80,6 +80,7 @@ struct sim_quirks {
 	bool reads_without_room_wait;
 	bool bad_invalidation_is_operation_error;
 	bool refused_invalidations_acknowledged;
+	bool undeclared_operations_taken;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

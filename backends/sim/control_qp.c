@@ -204,7 +204,7 @@ static int check_extras(const struct context *context, const struct ibv_qp_init_
 		return 0;
 	if (is_target(attr))
 		return say(EINVAL, "create_qp_ex: a target QP sends nothing");
-	if (!wr_api_supports(profile, attr->qp_type, attr->send_ops_flags))
+	if (!wr_api_supports(context->device->engine, attr->qp_type, attr->send_ops_flags))
 		return say(EOPNOTSUPP, "create_qp_ex: send_ops_flags 0x%llx on type %d",
 			   (unsigned long long)attr->send_ops_flags, (int)attr->qp_type);
 	return 0;

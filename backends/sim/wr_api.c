@@ -57,12 +57,13 @@ static const struct operation {
 	{IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE},
 };
 
-bool wr_api_supports(const struct sim_profile *profile, enum ibv_qp_type type,
+bool wr_api_supports(const struct sim_device *device, enum ibv_qp_type type,
 		     uint64_t send_ops_flags)
 {
 	uint64_t left = send_ops_flags;
 
-	if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE && !profile->atomic_write)
+	if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE && !device->profile->atomic_write &&
+	    !device->quirks.undeclared_operations_taken)
 		return false;
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
 		if (sim_wr_info(type, operations[i].opcode)->flags & SIM_WR_LEGAL)

@@ -11,10 +11,10 @@
 #include <stdint.h>
 
 struct qp;
-struct sim_profile;
+struct sim_device;
 
 /* Whether a device's QPs of the type have all these operations (enum ibv_qp_create_send_ops_flags). */
-bool wr_api_supports(const struct sim_profile *profile, enum ibv_qp_type type,
+bool wr_api_supports(const struct sim_device *device, enum ibv_qp_type type,
 		     uint64_t send_ops_flags);
 
 /* Fills the QP's pointers; locks: threads keep one another out between start and end. ENOMEM. */

@@ -373,6 +373,38 @@ static void message_limit_unchecked(struct vt *t)
 	ts_failed(t, end->send_cq, 3, IBV_WC_LOC_LEN_ERR);
 }
 
+/* Of SoftRoCE of 6.1, which has no ATOMIC WRITE; without the quirk nobody would make such a QP. */
+static void undeclared_operations_taken(struct vt *t)
+{
+	struct vb_sim_config *config = vt_alloc(t, sizeof(*config));
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct vt_node node = {.port = 1, .gid_index = 1};
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1, .max_send_sge = 1},
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_ATOMIC_WRITE,
+	};
+	struct ts_end *end;
+	struct ibv_qp *qp;
+
+	*config = (struct vb_sim_config){.device_count = 1,
+					 .devices = {{.name = "rxe", .profile = "rxe-6.1"}}};
+	node.ctx = open_world(t, config)->contexts[0];
+	VT_OK(t, vb_query_port(node.ctx, 1, &node.port_attr, sizeof(node.port_attr)));
+	VT_OK(t, vb_query_gid(node.ctx, 1, node.gid_index, &node.gid));
+	end = ts_end(t, &node, &options);
+	init.pd = end->pd;
+	init.send_cq = end->send_cq;
+	init.recv_cq = end->recv_cq;
+	qp = VT_PTR(t, vb_create_qp_ex(node.ctx, &init));
+	VT_OK(t, vb_destroy_qp(qp));
+	set_only(t, node.ctx, "");
+	errno = 0;
+	VT_CHECK(t, !vb_create_qp_ex(node.ctx, &init));
+	VT_EQ(t, errno, EOPNOTSUPP);
+}
+
 static void responder_resources_unchecked(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -1144,7 +1176,7 @@ static const struct {
 			    "short_datagram_receive_fails receives_flush_first "
 			    "errored_receives_wait asked_sizes_told "
 			    "window_regions_of_any_pd bad_invalidation_is_operation_error "
-			    "local_regions_have_no_rkey "},
+			    "local_regions_have_no_rkey undeclared_operations_taken "},
 	{"rxe-6.12",
 	 RXE_HAS "bad_lkey_is_flush errors_are_not_solicited stateless_modify_unchecked "
 		 "special_regions_refused "},
@@ -1222,6 +1254,7 @@ static const struct vt_test tests[] = {
 	{"message_limit_unchecked", RXE_BOTH, VT_NEEDS_SIM, message_limit_unchecked},
 	{"responder_resources_unchecked", "Linux drivers/infiniband/sw/rxe/rxe_qp.c", VT_NEEDS_SIM,
 	 responder_resources_unchecked},
+	{"undeclared_operations_taken", RXE_6_1, VT_NEEDS_SIM, undeclared_operations_taken},
 	{"zero_based_type_1_refused",
 	 "rdma-core providers/rxe/rxe.c and providers/mlx5/verbs.c: bind_mw", VT_NEEDS_SIM,
 	 zero_based_type_1_refused},
