@@ -15,19 +15,12 @@ static void need_groups(struct vt *t)
 		VT_SKIP(t, "no multicast groups");
 }
 
-static bool is_ipv4(const union ibv_gid *gid)
-{
-	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-	return !memcmp(gid->raw, prefix, sizeof(prefix));
-}
-
 /* The group of a number, in the address family that the node speaks. */
 static union ibv_gid group(struct vt *t, uint8_t number)
 {
 	union ibv_gid gid = {.raw = {0xff, 0x0e, [15] = number}};
 
-	if (t->a.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET && is_ipv4(&t->a.gid)) {
+	if (t->a.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET && ts_gid_is_ipv4(&t->a.gid)) {
 		memset(gid.raw, 0, 10);
 		memset(gid.raw + 10, 0xff, 2);
 		gid.raw[12] = 239;
@@ -120,35 +113,9 @@ static void reaches_every_member(struct vt *t)
 	}
 }
 
-/* The index of a RoCE v2 address that is neither IPv4 nor link-local; -1 for none. */
-static int find_ipv6(struct vt_node *node, union ibv_gid *gid)
-{
-	struct ibv_gid_entry entry;
-	int i;
-
-	for (i = 0; i < node->port_attr.gid_tbl_len && i < 64; i++) {
-		if (vb_query_gid_ex(node->ctx, node->port, (uint32_t)i, &entry, 0, sizeof(entry)))
-			continue;
-		if (entry.gid_type != IBV_GID_TYPE_ROCE_V2 || is_ipv4(&entry.gid) ||
-		    entry.gid.raw[0] == 0xfe)
-			continue;
-		*gid = entry.gid;
-		return i;
-	}
-	return -1;
-}
-
-static void use_ipv6(struct vt *t)
-{
-	t->a.gid_index = find_ipv6(&t->a, &t->a.gid);
-	t->b.gid_index = find_ipv6(&t->b, &t->b.gid);
-	if (t->a.gid_index < 0 || t->b.gid_index < 0)
-		VT_SKIP(t, "the nodes have no IPv6 addresses");
-}
-
 static void reaches_members_over_ipv6(struct vt *t)
 {
-	use_ipv6(t);
+	ts_use_ipv6(t);
 	reaches_every_member(t);
 }
 
@@ -338,7 +305,7 @@ static void grh_names_the_group(struct vt *t)
 	send_to(from, 1, TS_QKEY);
 	wc = got(member, 50);
 	VT_CHECK(t, wc.wc_flags & IBV_WC_GRH);
-	if (is_ipv4(&gid))
+	if (ts_gid_is_ipv4(&gid))
 		VT_EQ_MEM(t, member->buffer + 36, gid.raw + 12, 4);
 	else
 		VT_EQ_MEM(t, member->buffer + 24, gid.raw, 16);
@@ -346,7 +313,7 @@ static void grh_names_the_group(struct vt *t)
 
 static void grh_names_the_group_over_ipv6(struct vt *t)
 {
-	use_ipv6(t);
+	ts_use_ipv6(t);
 	grh_names_the_group(t);
 }
 

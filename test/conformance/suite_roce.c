@@ -13,13 +13,6 @@
 #define NEXT_BTH       0x1b /* next header of a GRH */
 #define MULTICAST_QPN  0xffffff
 
-static bool is_ipv4(const union ibv_gid *gid)
-{
-	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-	return !memcmp(gid->raw, prefix, sizeof(prefix));
-}
-
 /* The entry with a node's own GID, or with its first of another family, of a type; -1 for none. */
 static int find(struct vt_node *node, uint32_t type, bool ipv4, struct ibv_gid_entry *entry)
 {
@@ -28,7 +21,7 @@ static int find(struct vt_node *node, uint32_t type, bool ipv4, struct ibv_gid_e
 	for (i = 0; i < node->port_attr.gid_tbl_len; i++)
 		if (!vb_query_gid_ex(node->ctx, node->port, (uint32_t)i, entry, 0,
 				     sizeof(*entry)) &&
-		    entry->gid_type == type && is_ipv4(&entry->gid) == ipv4 &&
+		    entry->gid_type == type && ts_gid_is_ipv4(&entry->gid) == ipv4 &&
 		    entry->gid.raw[0] != 0xfe)
 			return i;
 	return -1;

@@ -152,31 +152,6 @@ static void start_over(struct ts_end *end, enum ibv_qp_state state)
 	reach(end, state);
 }
 
-/* Every attribute with a value that would do. */
-static struct ibv_qp_attr good_attr(struct ts_end *end, enum ibv_qp_state from,
-				    enum ibv_qp_state to)
-{
-	return (struct ibv_qp_attr){
-		.qp_state = to,
-		.cur_qp_state = from,
-		.path_mtu = end->options.mtu,
-		.qkey = TS_QKEY,
-		.rq_psn = end->recv_psn,
-		.sq_psn = end->send_psn,
-		.dest_qp_num = end->qp->qp_num,
-		.qp_access_flags = (unsigned int)end->options.qp_access,
-		.cap = end->cap,
-		.ah_attr = ts_av(end->node, end->node),
-		.max_rd_atomic = 1,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.port_num = end->node->port,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-}
-
 /* Runs one modify from a fresh state and compares it with what the table says. */
 static void try_step(struct ts_end *end, enum ibv_qp_state from, enum ibv_qp_state to, int mask,
 		     bool allowed)
@@ -185,7 +160,7 @@ static void try_step(struct ts_end *end, enum ibv_qp_state from, enum ibv_qp_sta
 	struct ibv_qp_attr attr;
 
 	start_over(end, from);
-	attr = good_attr(end, from, to);
+	attr = ts_good_attr(end, end, from, to);
 	VT_EXPECT_ERRNO(t, vb_modify_qp(end->qp, &attr, mask | IBV_QP_STATE), allowed ? 0 : EINVAL);
 	VT_EXPECT_STATE(t, ts_query_state(t, end->qp), allowed ? to : from);
 }
@@ -310,7 +285,7 @@ static void alternate_path_needs_the_capability(struct vt *t)
 static void without_state_bit_the_state_stays(struct vt *t)
 {
 	struct ts_end *end = lone_end(t, RC);
-	struct ibv_qp_attr attr = good_attr(end, 0, IBV_QPS_ERR);
+	struct ibv_qp_attr attr = ts_good_attr(end, end, 0, IBV_QPS_ERR);
 
 	reach(end, IBV_QPS_RTR);
 	VT_ERRNO(t, vb_modify_qp(end->qp, &attr, IBV_QP_MIN_RNR_TIMER), EINVAL);
@@ -567,7 +542,7 @@ static void refused_modify_changes_no_attribute(struct vt *t)
 	struct ibv_qp_attr attr;
 
 	reach(end, IBV_QPS_RTS);
-	attr = good_attr(end, IBV_QPS_RTS, IBV_QPS_RTS);
+	attr = ts_good_attr(end, end, IBV_QPS_RTS, IBV_QPS_RTS);
 	attr.min_rnr_timer = 30;
 	attr.qp_access_flags = 0;
 	VT_ERRNO(t,

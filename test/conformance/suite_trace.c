@@ -344,13 +344,6 @@ static void retransmission_comes_a_timeout_later(struct vt *t)
 
 /* --- addresses --- */
 
-static bool is_ipv4(const union ibv_gid *gid)
-{
-	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-	return !memcmp(gid->raw, prefix, sizeof(prefix));
-}
-
 /* The last GID of RoCE v2 of a family; the first IPv6 one is link-local. */
 static bool use_family(struct vt_node *node, bool ipv4)
 {
@@ -360,7 +353,7 @@ static bool use_family(struct vt_node *node, bool ipv4)
 
 	for (i = 0; i < node->port_attr.gid_tbl_len; i++) {
 		if (vb_query_gid_ex(node->ctx, node->port, (uint32_t)i, &entry, 0, sizeof(entry)) ||
-		    is_ipv4(&entry.gid) != ipv4 || entry.gid_type != IBV_GID_TYPE_ROCE_V2)
+		    ts_gid_is_ipv4(&entry.gid) != ipv4 || entry.gid_type != IBV_GID_TYPE_ROCE_V2)
 			continue;
 		node->gid_index = i;
 		node->gid = entry.gid;

@@ -81,19 +81,12 @@ static uint16_t checksum(const uint8_t *bytes, size_t length_bytes)
 	return (uint16_t)~sum;
 }
 
-static bool is_ipv4(const union ibv_gid *gid)
-{
-	static const uint8_t prefix[12] = {[10] = 0xff, [11] = 0xff};
-
-	return !memcmp(gid->raw, prefix, sizeof(prefix));
-}
-
 static void ipv4_header_is_in_the_last_20(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
 	const uint8_t *ip = pair->b.buffer + 20;
 
-	if (!is_ipv4(&t->a.gid) || !is_ipv4(&t->b.gid))
+	if (!ts_gid_is_ipv4(&t->a.gid) || !ts_gid_is_ipv4(&t->b.gid))
 		VT_SKIP(t, "the nodes have no IPv4 addresses");
 	ts_recv(&pair->b, .wr_id = 5, .length = 1000);
 	ts_send(&pair->a, .wr_id = 1, .length = 101);
@@ -108,38 +101,12 @@ static void ipv4_header_is_in_the_last_20(struct vt *t)
 	ts_verify(t, pair->b.buffer + TS_GRH, 101, 1);
 }
 
-/* The index of a RoCE v2 address that is no IPv4 one and no link-local one; -1 for none. */
-static int find_ipv6(struct vt_node *node, union ibv_gid *gid)
-{
-	struct ibv_gid_entry entry;
-	int i;
-
-	for (i = 0; i < node->port_attr.gid_tbl_len && i < 64; i++) {
-		if (vb_query_gid_ex(node->ctx, node->port, (uint32_t)i, &entry, 0, sizeof(entry)))
-			continue;
-		if (entry.gid_type != IBV_GID_TYPE_ROCE_V2 || is_ipv4(&entry.gid) ||
-		    entry.gid.raw[0] == 0xfe)
-			continue;
-		*gid = entry.gid;
-		return i;
-	}
-	return -1;
-}
-
-static void use_ipv6(struct vt *t)
-{
-	t->a.gid_index = find_ipv6(&t->a, &t->a.gid);
-	t->b.gid_index = find_ipv6(&t->b, &t->b.gid);
-	if (t->a.gid_index < 0 || t->b.gid_index < 0)
-		VT_SKIP(t, "the nodes have no IPv6 addresses");
-}
-
 static void ipv6_header_is_the_grh(struct vt *t)
 {
 	struct ts_pair *pair;
 	const uint8_t *ip;
 
-	use_ipv6(t);
+	ts_use_ipv6(t);
 	pair = ts_connected(t, IBV_QPT_UD);
 	ip = pair->b.buffer;
 	ts_recv(&pair->b, .wr_id = 5, .length = 1000);
@@ -188,7 +155,7 @@ static void ah_from_a_completion_reaches_the_sender(struct vt *t)
 
 static void ah_from_a_completion_over_ipv6(struct vt *t)
 {
-	use_ipv6(t);
+	ts_use_ipv6(t);
 	ask_and_answer(t);
 }
 

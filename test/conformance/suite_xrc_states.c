@@ -67,34 +67,9 @@ static const struct cell *find_cell(enum ibv_qp_state from, enum ibv_qp_state to
 	return NULL;
 }
 
-/* Every attribute with a value that would do. */
-static struct ibv_qp_attr good_attr(struct ts_end *end, enum ibv_qp_state from,
-				    enum ibv_qp_state to)
-{
-	return (struct ibv_qp_attr){
-		.qp_state = to,
-		.cur_qp_state = from,
-		.path_mtu = end->options.mtu,
-		.qkey = TS_QKEY,
-		.rq_psn = end->recv_psn,
-		.sq_psn = end->send_psn,
-		.dest_qp_num = end->peer->qp->qp_num,
-		.qp_access_flags = (unsigned int)end->options.qp_access,
-		.cap = end->cap,
-		.ah_attr = ts_av(end->node, end->peer->node),
-		.max_rd_atomic = 1,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.port_num = end->node->port,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-	};
-}
-
 static void step(struct ts_end *end, int which, enum ibv_qp_state from, enum ibv_qp_state to)
 {
-	struct ibv_qp_attr attr = good_attr(end, from, to);
+	struct ibv_qp_attr attr = ts_good_attr(end, end->peer, from, to);
 
 	VT_OK(end->t,
 	      vb_modify_qp(end->qp, &attr, find_cell(from, to)->required[which] | IBV_QP_STATE));
@@ -118,7 +93,7 @@ static void reach(struct ts_end *end, int which, enum ibv_qp_state state)
 /* One modify from a fresh state, and what the table says of it. */
 static void try_step(struct ts_end *end, int which, const struct cell *cell, int mask, bool allowed)
 {
-	struct ibv_qp_attr attr = good_attr(end, cell->from, cell->to);
+	struct ibv_qp_attr attr = ts_good_attr(end, end->peer, cell->from, cell->to);
 	struct vt *t = end->t;
 
 	vt_row(t, "%s %s->%s, mask 0x%x", end_names[which], vt_qp_state_name(cell->from),

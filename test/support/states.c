@@ -19,6 +19,30 @@ struct ibv_ah_attr ts_av(struct vt_node *from, struct vt_node *to)
 	return av;
 }
 
+struct ibv_qp_attr ts_good_attr(struct ts_end *end, struct ts_end *peer, enum ibv_qp_state from,
+				enum ibv_qp_state to)
+{
+	return (struct ibv_qp_attr){
+		.qp_state = to,
+		.cur_qp_state = from,
+		.path_mtu = end->options.mtu,
+		.qkey = TS_QKEY,
+		.rq_psn = end->recv_psn,
+		.sq_psn = end->send_psn,
+		.dest_qp_num = peer->qp->qp_num,
+		.qp_access_flags = (unsigned int)end->options.qp_access,
+		.cap = end->cap,
+		.ah_attr = ts_av(end->node, peer->node),
+		.max_rd_atomic = 1,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.port_num = end->node->port,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+	};
+}
+
 int ts_init_attr(struct ts_end *end, struct ibv_qp_attr *attr)
 {
 	*attr = (struct ibv_qp_attr){

@@ -100,10 +100,20 @@ void *ts_memory(struct vt *t, size_t length_bytes);
 void ts_gone(struct vt *t, void *object);
 void ts_destroy_qp(struct ts_end *end);
 
+/* --- addresses --- */
+
+bool ts_gid_is_ipv4(const union ibv_gid *gid);
+/* Both nodes have their IPv6 address from here on; skips where one has none. */
+void ts_use_ipv6(struct vt *t);
+
 /* --- states --- */
 
 /* The address vector from one node to another. */
 struct ibv_ah_attr ts_av(struct vt_node *from, struct vt_node *to);
+
+/* Every attribute of a modify, with a value that would do for a QP connected to the peer. */
+struct ibv_qp_attr ts_good_attr(struct ts_end *end, struct ts_end *peer, enum ibv_qp_state from,
+				enum ibv_qp_state to);
 
 /* The attributes of a step towards RTS and their mask, IBV_QP_STATE in it. */
 int ts_init_attr(struct ts_end *end, struct ibv_qp_attr *attr);

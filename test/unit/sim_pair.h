@@ -176,4 +176,17 @@ static inline void expect_null(int error, const void *pointer)
 	TEST_ASSERT_EQUAL_INT(error, found);
 }
 
+/* An RC QP of each end, connected to one another. */
+static inline void connect_pair(struct ibv_qp **from, struct ibv_qp **to)
+{
+	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_RC);
+
+	*from = B.create_qp_ex(a.context, &attr);
+	attr = qp_attr(&b, IBV_QPT_RC);
+	*to = B.create_qp_ex(b.context, &attr);
+	TEST_ASSERT_NOT_NULL(*to);
+	connect_qp(*from, &b, (*to)->qp_num);
+	connect_qp(*to, &a, (*from)->qp_num);
+}
+
 #endif

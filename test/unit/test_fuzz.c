@@ -4,6 +4,7 @@
  * answer, drop or fail the QP; it may not crash, hang, or lose a WR. VERBENA_FUZZ_SEED sets the
  * first seed. Worth most under AddressSanitizer and UBSan.
  */
+#include "seed.h"
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -19,24 +20,6 @@
 
 static struct engine engine;
 static uint64_t random_state;
-static uint64_t running_seed;
-
-/* What on_alarm() says: a signal handler may write it and not make it. */
-static char endless[64];
-static size_t endless_bytes;
-
-static void run_seed(uint64_t seed)
-{
-	running_seed = seed;
-	endless_bytes = 0; /* an alarm meanwhile finds no half of a text */
-	snprintf(endless, sizeof(endless), "seed %llu does not end\n", (unsigned long long)seed);
-	endless_bytes = strlen(endless);
-}
-
-static void on_alarm(int number)
-{
-	_exit(write(2, endless, endless_bytes) < 0 ? 2 : 1);
-}
 
 void setUp(void)
 {

@@ -6,16 +6,8 @@ static struct ibv_qp *from, *to;
 
 void setUp(void)
 {
-	struct ibv_qp_init_attr_ex attr;
-
 	open_pair();
-	attr = qp_attr(&a, IBV_QPT_RC);
-	from = B.create_qp_ex(a.context, &attr);
-	attr = qp_attr(&b, IBV_QPT_RC);
-	to = B.create_qp_ex(b.context, &attr);
-	TEST_ASSERT_NOT_NULL(to);
-	connect_qp(from, &b, to->qp_num);
-	connect_qp(to, &a, from->qp_num);
+	connect_pair(&from, &to);
 }
 
 void tearDown(void)

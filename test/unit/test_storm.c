@@ -5,6 +5,7 @@
  * faults are over the engine comes to rest. VERBENA_STORM_SEED sets the first seed, and
  * VERBENA_STORM_COUNT how many are run.
  */
+#include "seed.h"
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -50,25 +51,7 @@ static struct engine engine;
 static struct sender senders[2];
 static struct sim_counters total; /* of what is asserted to have happened at all */
 static uint64_t random_state;
-static uint64_t running_seed;
 static char failure[256];
-
-/* What on_alarm() says: a signal handler may write it and not make it. */
-static char endless[64];
-static size_t endless_bytes;
-
-static void run_seed(uint64_t seed)
-{
-	running_seed = seed;
-	endless_bytes = 0; /* an alarm meanwhile finds no half of a text */
-	snprintf(endless, sizeof(endless), "seed %llu does not end\n", (unsigned long long)seed);
-	endless_bytes = strlen(endless);
-}
-
-static void on_alarm(int number)
-{
-	_exit(write(2, endless, endless_bytes) < 0 ? 2 : 1);
-}
 
 void setUp(void)
 {
