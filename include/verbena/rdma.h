@@ -26,7 +26,8 @@
  * agent is harmed. ECONNRESET: the peer closed it or is gone during connect; EIO: the device ended
  * it, such as for a peer that is gone or a key that does not hold; EPROTO: the peer sent what
  * docs/agent-messages.md does not allow; ECONNABORTED: the peer says that we did. A peer that dies
- * without a word is noticed at the next message to it.
+ * without a word is noticed at the next message to it, and after a call that it did not answer in
+ * time (ETIMEDOUT). Who only receives notices nothing.
  *
  * Threads. With options.thread, functions may be called from any thread, except that an object is
  * ended by one thread when no other uses it. Without, an agent with all that is made from it is for

@@ -175,8 +175,9 @@ struct vb_rdma {
 	uint32_t sends_free_count;
 	struct op_queue data_queue;
 	uint32_t sent, peer_let_go; /* DATA, modulo 2^32 */
-	struct op_queue ask_queue;  /* to be asked */
-	struct op_queue asked;	    /* to be answered */
+	uint64_t probe_again_ns;
+	struct op_queue ask_queue; /* to be asked */
+	struct op_queue asked;	   /* to be answered */
 	uint32_t asked_count;
 	uint32_t next_tag;
 	struct vb_remote_mr *releases;
@@ -293,6 +294,8 @@ void connection_accuse(struct vb_rdma *rdma, const char *what);
 void connection_completion(struct vb_rdma_agent *agent, const struct ibv_wc *wc);
 /* Sends what can be sent. */
 void connection_pump(struct vb_rdma *rdma);
+/* The peer has not answered in time: is it there? */
+void connection_probe(struct vb_rdma *rdma);
 bool connection_can_say(const struct vb_rdma *rdma);
 void connection_say(struct vb_rdma *rdma, struct message *message, struct op *op);
 uint32_t connection_message_bytes(const struct vb_rdma *rdma);

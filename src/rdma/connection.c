@@ -19,6 +19,9 @@ enum posted { POSTED_RECEIVE, POSTED_SEND, POSTED_FLIGHT };
 /* So long a goodbye is waited for. */
 #define GOODBYE_NS 1000000000ull
 
+/* A peer that does not answer is probed at most this often. */
+#define PROBE_NS 100000000ull
+
 /* A receiver that is busy is asked again this soon. */
 #define RNR_TIMER VB_RNR_0_08_MS
 
@@ -273,6 +276,24 @@ void connection_pump(struct vb_rdma *rdma)
 
 /* --- failing --- */
 
+static bool is_sending(const struct vb_rdma *rdma)
+{
+	return rdma->sends_free_count < SENDS;
+}
+
+/* Where neither slots nor answers come, only a message that needs none tells whether there is
+ * anybody. What is under way already tells as much. */
+void connection_probe(struct vb_rdma *rdma)
+{
+	struct message credit = {.type = MESSAGE_CREDIT};
+	uint64_t now_ns = agent_now_ns(rdma->agent);
+
+	if (is_sending(rdma) || !connection_can_say(rdma) || now_ns < rdma->probe_again_ns)
+		return;
+	rdma->probe_again_ns = now_ns + PROBE_NS;
+	connection_say(rdma, &credit, NULL);
+}
+
 static void to_error(struct vb_rdma *rdma)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -280,11 +301,6 @@ static void to_error(struct vb_rdma *rdma)
 	if (rdma->qp)
 		vb_modify_qp(rdma->qp, &attr, IBV_QP_STATE);
 	rdma->dying = false;
-}
-
-static bool is_sending(const struct vb_rdma *rdma)
-{
-	return rdma->sends_free_count < SENDS;
 }
 
 /* Whatever refers to an operation does not any more. */

@@ -512,15 +512,21 @@ void memory_unask(struct vb_rdma *rdma)
 void memory_cancel(struct op *op)
 {
 	struct vb_rdma *rdma = op->rdma;
+	bool was_to_be_asked;
 
 	/* What was asked is answered; until then the tag is taken. */
-	if (asker(rdma, op->tag) == op)
+	if (asker(rdma, op->tag) == op) {
+		connection_probe(rdma);
 		return;
-	if (op_remove(&rdma->ask_queue, op))
+	}
+	was_to_be_asked = op_remove(&rdma->ask_queue, op);
+	if (was_to_be_asked)
 		unhold(op);
 	op_remove(&rdma->local_queue, op);
 	op_remove(&rdma->remote_queue, op);
 	op_end(rdma->agent, op, ECANCELED);
+	if (was_to_be_asked)
+		connection_probe(rdma);
 }
 
 /* --- remote regions --- */

@@ -310,6 +310,15 @@ static int wait_for(struct vb_rdma_op handle, uint64_t timeout_ns, struct vb_rdm
 	return op->state == OP_ENDED ? taken(agent, op, result) : err;
 }
 
+/* The operation goes on, or is taken back; the sentence is of the wait. */
+static int overdue(int err, uint64_t timeout_ns)
+{
+	if (err == ETIMEDOUT)
+		return fail(err, "rdma: not within %llu ns", (unsigned long long)timeout_ns);
+	return fail(err, "rdma: %s",
+		    err == EDEADLK ? "nothing can come that would end it" : strerrordesc_np(err));
+}
+
 int vb_rdma_wait(struct vb_rdma_op handle, uint64_t timeout_ns, struct vb_rdma_result *result)
 {
 	int err;
@@ -318,6 +327,8 @@ int vb_rdma_wait(struct vb_rdma_op handle, uint64_t timeout_ns, struct vb_rdma_r
 		return stale();
 	agent_lock(handle.agent);
 	err = wait_for(handle, timeout_ns, result);
+	if (err && op_of(handle))
+		overdue(err, timeout_ns);
 	agent_unlock(handle.agent);
 	return err;
 }
@@ -367,7 +378,7 @@ int op_run(struct vb_rdma_agent *agent, struct op *op, uint64_t timeout_ns,
 	op = op_of(handle);
 	if (op) {
 		cancel(agent, op);
-		fail(err, "rdma: not within %llu ns", (unsigned long long)timeout_ns);
+		overdue(err, timeout_ns);
 	}
 	return err;
 }

@@ -311,10 +311,12 @@ static void cancel_send(struct op *op)
 
 	if (op->moved_bytes || op->in_flight) {
 		connection_pump(rdma);
+		connection_probe(rdma);
 		return;
 	}
 	op_remove(&rdma->data_queue, op);
 	op_end(rdma->agent, op, ECANCELED);
+	connection_probe(rdma);
 }
 
 static void cancel_one_sided(struct op *op)
