@@ -30,6 +30,7 @@ struct driver {
 	uint32_t thread_count, thread_capacity;
 	uint32_t waiting;
 	uint64_t epoch; /* of waking: a waiter looks again when it changes */
+	uint64_t told;	/* how often a thread told the others of something of their own */
 	struct driver_runner *runners;
 
 	pthread_cond_t changed;

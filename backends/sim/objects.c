@@ -3,6 +3,8 @@
 
 #include "world.h"
 
+#include <string.h>
+
 static const size_t sizes[KINDS] = {
 	[KIND_PD] = sizeof(struct pd),	   [KIND_MR] = sizeof(struct mr),
 	[KIND_CQ] = sizeof(struct cq),	   [KIND_QP] = sizeof(struct qp),
@@ -34,6 +36,8 @@ void *object_new(struct context *context, enum kind kind, uint32_t *handle)
 		return NULL;
 	}
 	world->live[kind]++;
+	/* Who makes objects between its questions does not wait for another answer. */
+	memset(context->port_answer, 0, sizeof(context->port_answer));
 	return object;
 }
 

@@ -70,17 +70,28 @@ enum vb_sim_clock vb_sim_clock_of(struct vb_sim *sim)
 	return world && world->driver.real ? VB_SIM_CLOCK_REAL : VB_SIM_CLOCK_VIRTUAL;
 }
 
-/* Its owner may destroy the CQ meanwhile; then cq_of() finds none. */
-static bool is_pollable(const void *arg)
-{
-	const struct cq *cq = cq_of((struct ibv_cq *)arg);
+/* What a wait waits for. */
+struct awaited {
+	struct ibv_cq *cq;
+	const uint64_t *now_told; /* NULL: nothing but completions */
+	uint64_t told;
+};
 
+/* Its owner may destroy the CQ meanwhile; then cq_of() finds none. */
+static bool has_come(const void *arg)
+{
+	const struct awaited *awaited = arg;
+	const struct cq *cq = cq_of(awaited->cq);
+
+	if (awaited->now_told && *awaited->now_told != awaited->told)
+		return true;
 	return !cq || sim_cq_count(cq->engine) || cq->engine->overrun;
 }
 
-static int wait_cq(struct vb_sim *world, struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc,
-		   uint64_t timeout_ns)
+static int wait_cq(struct vb_sim *world, const struct awaited *awaited, int num_entries,
+		   struct ibv_wc *wc, uint64_t timeout_ns)
 {
+	struct ibv_cq *ibv = awaited->cq;
 	uint64_t until_ns = sim_world_now_ns(world->engine) + timeout_ns;
 	const struct cq *cq;
 	int err, taken;
@@ -91,7 +102,7 @@ static int wait_cq(struct vb_sim *world, struct ibv_cq *ibv, int num_entries, st
 		return say_minus(EINVAL, "vb_sim_wait_cq: no such CQ, or no room");
 	if (until_ns < timeout_ns)
 		until_ns = VB_SIM_NEVER;
-	err = driver_wait_until(world, is_pollable, ibv, until_ns);
+	err = driver_wait_until(world, has_come, awaited, until_ns);
 	if (err == ETIMEDOUT)
 		return 0;
 	if (err)
@@ -103,18 +114,63 @@ static int wait_cq(struct vb_sim *world, struct ibv_cq *ibv, int num_entries, st
 	return taken < 0 ? say_minus(EIO, "vb_sim_wait_cq: the CQ has overrun, or is gone") : taken;
 }
 
-int vb_sim_wait_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns)
+static int wait_locked(struct awaited *awaited, bool for_told, int num_entries, struct ibv_wc *wc,
+		       uint64_t timeout_ns)
 {
-	struct vb_sim *world = vb_sim_of(cq ? cq->context : NULL);
+	struct vb_sim *world = vb_sim_of(awaited->cq ? awaited->cq->context : NULL);
 	bool locked;
 	int taken;
 
 	if (!world)
 		return say_minus(EINVAL, "vb_sim_wait_cq: not a simulated CQ");
+	if (for_told)
+		awaited->now_told = &world->driver.told;
 	locked = world_lock(world);
-	taken = wait_cq(world, cq, num_entries, wc, timeout_ns);
+	taken = wait_cq(world, awaited, num_entries, wc, timeout_ns);
 	world_unlock(world, locked);
 	return taken;
+}
+
+int vb_sim_wait_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns)
+{
+	struct awaited awaited = {.cq = cq};
+
+	return wait_locked(&awaited, false, num_entries, wc, timeout_ns);
+}
+
+int vb_sim_wait_cq_told(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns,
+			uint64_t told)
+{
+	struct awaited awaited = {.cq = cq, .told = told};
+
+	return wait_locked(&awaited, true, num_entries, wc, timeout_ns);
+}
+
+void vb_sim_tell(struct vb_sim *sim)
+{
+	struct vb_sim *world = world_or_default(sim);
+	bool locked;
+
+	if (!world)
+		return;
+	locked = world_lock(world);
+	world->driver.told++;
+	driver_changed(world);
+	world_unlock(world, locked);
+}
+
+uint64_t vb_sim_told(struct vb_sim *sim)
+{
+	struct vb_sim *world = world_or_default(sim);
+	uint64_t told;
+	bool locked;
+
+	if (!world)
+		return 0;
+	locked = world_lock(world);
+	told = world->driver.told;
+	world_unlock(world, locked);
+	return told;
 }
 
 uint64_t vb_sim_next_ns(struct vb_sim *sim)

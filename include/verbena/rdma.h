@@ -57,7 +57,9 @@ struct vb_remote_mr;
 /*
  * What carries the few bytes that the two ends exchange before their QPs are connected. Nothing in
  * it blocks, except that connect may look up a name. Functions return 0 or an errno value. They are
- * called with the arg of the options, by the agent that has them, one at a time.
+ * called with the arg of the options, by the agent that has them, one at a time; but connect by any
+ * thread that connects, at the same time as the others, so that an agent with a thread goes on
+ * while a name is looked up. The thread that connects waits for that, whatever its timeout.
  */
 struct vb_rdma_exchange {
 	/* Begins to listen at an address. */
@@ -72,7 +74,8 @@ struct vb_rdma_exchange {
 	int (*send)(void *line, const void *bytes, size_t length_bytes, size_t *moved_bytes);
 	int (*receive)(void *line, void *bytes, size_t length_bytes, size_t *moved_bytes);
 	/* A descriptor for epoll, readable or writable when accept, receive or send will not answer
-	 * EAGAIN; -1: there is none, and the agent looks every now and then. */
+	 * EAGAIN. -1: there is none, and the agent looks every now and then, on a virtual clock
+	 * whenever vb_sim_tell() was called. Agents call it for what they do themselves. */
 	int (*listener_descriptor)(void *listener);
 	int (*line_descriptor)(void *line);
 	/* Where a listener is, such as "0.0.0.0:7000". */
@@ -165,12 +168,13 @@ int vb_rdma_listener_name(const struct vb_rdma_listener *listener, char *text, s
 
 /*
  * The next connection, ready in both directions. Ended by vb_rdma_close(). Errors: ETIMEDOUT,
- * EDEADLK.
+ * EDEADLK. The latter, here and in vb_rdma_connect(), never comes where the exchange has
+ * descriptors: something may always arrive through them.
  */
 struct vb_rdma *vb_rdma_accept(struct vb_rdma_listener *listener, uint64_t timeout_ns);
 
 /*
- * Connects to a listener. Errors: ETIMEDOUT; ECONNREFUSED (nobody listens, or it has no room);
+ * Connects to a listener. Errors: ETIMEDOUT, EDEADLK; ECONNREFUSED (nobody listens, or it has no room);
  * ECONNRESET (it went away in between); EPROTO, EPROTONOSUPPORT (something else answers);
  * ENOSPC (options.connections); those of vb_qp_prepare() and vb_handshake().
  */

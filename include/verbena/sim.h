@@ -34,9 +34,10 @@ struct vb_sim;
 enum vb_sim_clock {
 	/*
 	 * Posting queues work and waiting runs it; nothing sleeps. What waits is a verb: a blocking
-	 * get of an event, an empty poll, a query that repeats its answer, or vb_sim_run(). poll(2),
-	 * epoll or a sleep on a descriptor moves no time: a program that sleeps there before it
-	 * calls the verb sleeps for ever, unless the event is queued already.
+	 * get of an event, an empty poll, a query that repeats its answer (of a port: unless the
+	 * context made an object in between), or vb_sim_run(). poll(2), epoll or a sleep on a
+	 * descriptor moves no time: a program that sleeps there before it calls the verb sleeps for
+	 * ever, unless the event is queued already.
 	 */
 	VB_SIM_CLOCK_VIRTUAL,
 	/* Time is CLOCK_MONOTONIC. It falls behind where the machine cannot do in time what is due. */
@@ -137,6 +138,23 @@ enum vb_sim_clock vb_sim_clock_of(struct vb_sim *sim);
  * overrun, EINVAL for one that is not simulated or whose world has the real clock.
  */
 int vb_sim_wait_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns);
+
+/*
+ * For threads that have something else than the world between them, such as a queue in memory: who
+ * changed it tells, and who waits for it waits for completions or for that. told is what
+ * vb_sim_told() answered before the thread looked at the queue, so that nothing is missed:
+ *
+ *	told = vb_sim_told(sim);
+ *	while (queue_is_empty() && !vb_sim_wait_cq_told(cq, 1, &wc, VB_SIM_NEVER, told))
+ *		told = vb_sim_told(sim);
+ *
+ * It answers 0 as soon as vb_sim_told() is another, and is else as vb_sim_wait_cq(): EDEADLK where
+ * no registered thread is left that could tell. On the real clock telling does nothing.
+ */
+void vb_sim_tell(struct vb_sim *sim);
+uint64_t vb_sim_told(struct vb_sim *sim);
+int vb_sim_wait_cq_told(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns,
+			uint64_t told);
 
 /* When the next thing happens of itself (a timer, a packet's arrival); VB_SIM_NEVER for nothing. */
 uint64_t vb_sim_next_ns(struct vb_sim *sim);

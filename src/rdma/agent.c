@@ -21,7 +21,8 @@
 #define NS_PER_MS    1000000ull
 #define TAKEN_MAX    16
 
-/* How often a line without a descriptor is looked at, on either clock. */
+/* How often a line without a descriptor is looked at on the real clock, and one with a descriptor on
+ * the virtual one. */
 #define LOOK_VIRTUAL_NS 10000
 #define LOOK_REAL_NS	1000000
 
@@ -110,8 +111,9 @@ static int make_verbs(struct vb_rdma_agent *agent)
 	if (!agent->device)
 		return errno;
 	sim = vb_sim_of(agent->device->context);
-	agent->is_virtual = sim && vb_sim_clock_of(sim) == VB_SIM_CLOCK_VIRTUAL;
-	if (agent->is_virtual && agent->options.thread)
+	if (sim && vb_sim_clock_of(sim) == VB_SIM_CLOCK_VIRTUAL)
+		agent->virtual_clock = sim;
+	if (agent->virtual_clock && agent->options.thread)
 		return fail(ENOTSUP, "agent: no thread of its own on a virtual clock");
 	if (cqe > (uint64_t)agent->device->attr.max_cqe)
 		return fail(EINVAL, "agent: %u connections of %llu entries; the CQ holds %d",
@@ -245,16 +247,36 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Lines without a descriptor, and on a virtual clock all of them, must be looked at. */
-static bool has_lines_to_look_at(const struct vb_rdma_agent *agent)
+/* Lines and listeners without a descriptor must be looked at. */
+static bool has_no_descriptors(const struct vb_rdma_agent *agent)
 {
 	const struct vb_rdma_listener *first = agent->listeners;
 
-	if (agent->is_virtual)
-		return agent->shaking || agent->accepts;
-	if (agent->shaking && agent->shaking->line_fd < 0)
-		return true;
+	if (agent->shaking)
+		return agent->shaking->line_fd < 0;
 	return first && agent->options.exchange->listener_descriptor(first->listener) < 0;
+}
+
+void agent_tell(const struct vb_rdma_agent *agent)
+{
+	if (agent->virtual_clock)
+		vb_sim_tell(agent->virtual_clock);
+}
+
+/* For completions, and for what agents tell of lines. What has descriptors may move without a word
+ * and from outside of the world, where no time can be known to bring nothing. */
+static int wait_for_lines(struct vb_rdma_agent *agent, struct ibv_wc *wc, uint64_t left_ns)
+{
+	uint64_t told = vb_sim_told(agent->virtual_clock);
+	int taken;
+
+	greet_step(agent);
+	if (!has_no_descriptors(agent))
+		left_ns = sooner(left_ns, LOOK_VIRTUAL_NS);
+	taken = vb_sim_wait_cq_told(agent->cq->cq, TAKEN_MAX, wc, left_ns, told);
+	if (taken < 0)
+		return -errno;
+	return taken ? taken : -ETIMEDOUT;
 }
 
 static int wait_virtual(struct vb_rdma_agent *agent, uint64_t deadline_ns)
@@ -263,12 +285,14 @@ static int wait_virtual(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 	struct ibv_wc wc[TAKEN_MAX];
 	int taken;
 
-	if (has_lines_to_look_at(agent))
-		left_ns = sooner(left_ns, LOOK_VIRTUAL_NS);
-	/* A plain poll costs least, and may move time where there is no limit. */
-	if (left_ns == VB_FOREVER && look(agent) > 0)
-		return 0;
-	taken = vb_cq_wait(agent->cq, wc, TAKEN_MAX, left_ns);
+	if (agent->shaking || agent->accepts) {
+		taken = wait_for_lines(agent, wc, left_ns);
+	} else {
+		/* A plain poll costs least, and may move time where there is no limit. */
+		if (left_ns == VB_FOREVER && look(agent) > 0)
+			return 0;
+		taken = vb_cq_wait(agent->cq, wc, TAKEN_MAX, left_ns);
+	}
 	if (taken < 0 && taken != -ETIMEDOUT)
 		return -taken;
 	handle(agent, wc, taken);
@@ -307,7 +331,7 @@ static int wait_real(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 	if (look(agent))
 		return 0;
 	left_ns = cq_left_ns(agent->cq, sooner(deadline_ns, agent->soonest_ns));
-	if (has_lines_to_look_at(agent))
+	if (has_no_descriptors(agent))
 		left_ns = sooner(left_ns, LOOK_REAL_NS);
 	if (left_ns)
 		sleep_for(agent, left_ns);
@@ -321,7 +345,7 @@ int agent_wait(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 
 	if (!deadline_ns)
 		err = look(agent) > 0 ? 0 : ETIMEDOUT;
-	else if (agent->is_virtual)
+	else if (agent->virtual_clock)
 		err = wait_virtual(agent, deadline_ns);
 	else
 		err = wait_real(agent, deadline_ns);
@@ -439,7 +463,7 @@ int vb_rdma_arm(struct vb_rdma_agent *agent)
 	struct ibv_cq *told;
 	void *id;
 
-	if (agent->threaded || agent->is_virtual)
+	if (agent->threaded || agent->virtual_clock)
 		return fail(ENOTSUP, "agent: it has %s",
 			    agent->threaded ? "a thread of its own" : "a virtual clock");
 	while (!vb_get_cq_event(agent->cq->channel, &told, &id))

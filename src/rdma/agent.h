@@ -33,6 +33,7 @@ struct op {
 	struct vb_rdma_request request;
 	struct vb_rdma_result result;
 	struct vb_rdma *rdma; /* NULL: of none (yet) */
+	void *line;	      /* of CONNECT, until a connection has it */
 	struct op *next;
 	enum op_state state;
 	bool abandoned; /* nobody has the handle; something still refers to it */
@@ -223,7 +224,7 @@ struct vb_rdma_agent {
 	struct vb_device *device;
 	struct ibv_pd *pd;
 	struct vb_cq *cq;
-	bool is_virtual;
+	struct vb_sim *virtual_clock; /* the world that has it, or NULL */
 
 	bool threaded, stopping;
 	pthread_t thread;
@@ -264,6 +265,8 @@ void agent_remind(struct vb_rdma_agent *agent, uint64_t at_ns);
 /* Drives it, or waits at most until then; unlocks while it waits. 0, ETIMEDOUT, EDEADLK, EIO. */
 int agent_wait(struct vb_rdma_agent *agent, uint64_t deadline_ns);
 void agent_wake(struct vb_rdma_agent *agent);
+/* Something moved on a line: on a virtual clock, who waits for it looks again. */
+void agent_tell(const struct vb_rdma_agent *agent);
 void agent_watch(struct vb_rdma_agent *agent, int fd, bool writable, bool known);
 
 /* op.c */
@@ -324,7 +327,10 @@ void memory_expire(struct vb_rdma *rdma, uint64_t now_ns);
 void remote_put(struct vb_remote_mr *mr);
 
 /* greet.c: listening and connecting */
+void line_close(struct vb_rdma_agent *agent, void *line);
 void greet_step(struct vb_rdma_agent *agent);
+/* Opens the line of a CONNECT, without the agent's lock: names may take long. 0 or errno. */
+int greet_open_line(const struct vb_rdma_request *request, void **line);
 int greet_start(struct op *op);
 void greet_cancel(struct op *op);
 

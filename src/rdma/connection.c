@@ -508,7 +508,7 @@ static void drop_line(struct vb_rdma *rdma)
 	if (!rdma->line)
 		return;
 	unlist(&rdma->agent->shaking, rdma);
-	rdma->agent->options.exchange->close_line(rdma->line);
+	line_close(rdma->agent, rdma->line);
 	rdma->line = NULL;
 }
 

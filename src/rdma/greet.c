@@ -93,7 +93,7 @@ static int move(struct vb_rdma *rdma, const struct step *step)
 	size_t left, moved = 0;
 	int err = 0;
 
-	while (!err && rdma->line_bytes < step->length_bytes) {
+	while (rdma->line_bytes < step->length_bytes) {
 		left = step->length_bytes - rdma->line_bytes;
 		if (step->sends)
 			err = exchange->send(rdma->line, rdma->line_buffer + rdma->line_bytes, left,
@@ -101,8 +101,10 @@ static int move(struct vb_rdma *rdma, const struct step *step)
 		else
 			err = exchange->receive(rdma->line, rdma->line_buffer + rdma->line_bytes,
 						left, &moved);
-		if (!err)
-			rdma->line_bytes += moved;
+		if (err)
+			break;
+		rdma->line_bytes += moved;
+		agent_tell(rdma->agent);
 	}
 	if (err && err != EAGAIN)
 		fail(err, "rdma: the line: %s", strerrordesc_np(err));
@@ -154,7 +156,7 @@ static void is_ready(struct vb_rdma *rdma)
 	struct vb_rdma **link;
 	struct op *op = rdma->connecting;
 
-	agent->options.exchange->close_line(rdma->line);
+	line_close(agent, rdma->line);
 	rdma->line = NULL;
 	if (op) {
 		rdma->connecting = NULL;
@@ -185,6 +187,12 @@ static void has_failed(struct vb_rdma *rdma, int err)
 
 /* --- lines --- */
 
+void line_close(struct vb_rdma_agent *agent, void *line)
+{
+	agent->options.exchange->close_line(line);
+	agent_tell(agent);
+}
+
 static int line_new(struct vb_rdma_agent *agent, void *line, enum stage stage,
 		    struct vb_rdma **made)
 {
@@ -196,7 +204,10 @@ static int line_new(struct vb_rdma_agent *agent, void *line, enum stage stage,
 	rdma->line = line;
 	rdma->stage = stage;
 	rdma->line_fd = agent->options.exchange->line_descriptor(line);
-	rdma->line_ends_ns = cq_deadline_ns(agent->cq, agent->options.handshake_ns);
+	/* A stranger has a time; who connects says itself how long it waits. */
+	rdma->line_ends_ns = stage == STAGE_HEAR_GREETING
+				     ? cq_deadline_ns(agent->cq, agent->options.handshake_ns)
+				     : VB_FOREVER;
 	agent_remind(agent, rdma->line_ends_ns);
 	agent_watch(agent, rdma->line_fd, steps[stage].sends, false);
 	rdma->next = agent->shaking;
@@ -214,7 +225,7 @@ static void turn_away(struct vb_rdma_agent *agent, void *line)
 
 	greeting_encode(&greeting, bytes);
 	agent->options.exchange->send(line, bytes, sizeof(bytes), &moved);
-	agent->options.exchange->close_line(line);
+	line_close(agent, line);
 }
 
 static void let_in(struct vb_rdma_listener *listener)
@@ -266,21 +277,28 @@ void greet_step(struct vb_rdma_agent *agent)
 
 /* --- operations --- */
 
+int greet_open_line(const struct vb_rdma_request *request, void **line)
+{
+	const struct vb_rdma_options *options = &request->agent->options;
+	int err;
+
+	if (!request->address)
+		return fail(EINVAL, "rdma: connecting to no address");
+	err = options->exchange->connect(options->exchange_arg, request->address, line);
+	if (!err)
+		return 0;
+	return fail(err, "rdma: connecting to %s: %s", request->address, strerrordesc_np(err));
+}
+
 static int start_connect(struct op *op)
 {
 	struct vb_rdma_agent *agent = op->request.agent;
-	const struct vb_rdma_exchange *exchange = agent->options.exchange;
 	struct vb_rdma *rdma;
-	void *line;
 	int err;
 
-	err = exchange->connect(agent->options.exchange_arg, op->request.address, &line);
-	if (err)
-		return fail(err, "rdma: connecting to %s: %s", op->request.address,
-			    strerrordesc_np(err));
-	err = line_new(agent, line, STAGE_SAY_GREETING, &rdma);
+	err = line_new(agent, op->line, STAGE_SAY_GREETING, &rdma);
 	if (err) {
-		exchange->close_line(line);
+		line_close(agent, op->line);
 		return err;
 	}
 	err = connection_prepare(rdma);
@@ -289,6 +307,7 @@ static int start_connect(struct op *op)
 		return err;
 	}
 	write_greeting(rdma, GREETING_WELCOME);
+	agent_tell(agent);
 	rdma->connecting = op;
 	return 0;
 }
@@ -385,6 +404,7 @@ int vb_rdma_listener_close(struct vb_rdma_listener *listener)
 		;
 	*link = listener->next;
 	agent->options.exchange->close_listener(listener->listener);
+	agent_tell(agent);
 	agent_unlock(agent);
 	free(listener);
 	return 0;

@@ -189,23 +189,35 @@ static int start(struct vb_rdma_agent *agent, struct op *op)
 	return err;
 }
 
-static int start_request(struct vb_rdma_agent *agent, const struct vb_rdma_request *request,
-			 struct vb_rdma_op *handle)
+/* Takes the lock, and begins an operation that is not started yet; NULL with errno. */
+static struct op *lock_and_begin(struct vb_rdma_agent *agent, const struct vb_rdma_request *request)
 {
-	struct op *op = op_begin(agent, request->operation, request->rdma);
+	bool connects = request->operation == VB_RDMA_CONNECT;
+	void *line = NULL;
+	struct op *op;
+	int err = connects ? greet_open_line(request, &line) : 0;
 
-	if (!op)
-		return errno;
-	op->request = *request;
-	*handle = handle_of(agent, op);
-	return start(agent, op);
+	agent_lock(agent);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	op = op_begin(agent, request->operation, request->rdma);
+	if (op) {
+		op->request = *request;
+		op->line = line;
+	} else if (connects) {
+		line_close(agent, line);
+		errno = ENOBUFS;
+	}
+	return op;
 }
 
 int vb_rdma_start(const struct vb_rdma_request *request, struct vb_rdma_op *op)
 {
 	struct vb_rdma_agent *agent;
-	struct vb_rdma_op own;
-	int err;
+	struct op *begun;
+	int err = 0;
 
 	if ((unsigned int)request->operation >= VB_RDMA_OPERATIONS)
 		return fail(EINVAL, "rdma: operation %d", (int)request->operation);
@@ -214,8 +226,13 @@ int vb_rdma_start(const struct vb_rdma_request *request, struct vb_rdma_op *op)
 		return fail(EINVAL, "rdma: %s",
 			    agent ? "neither handle nor callback"
 				  : "no agent, listener or connection");
-	agent_lock(agent);
-	err = start_request(agent, request, op ? op : &own);
+	begun = lock_and_begin(agent, request);
+	if (!begun)
+		err = errno;
+	if (begun && op)
+		*op = handle_of(agent, begun);
+	if (begun)
+		err = start(agent, begun);
 	agent_unlock(agent);
 	return err;
 }
@@ -392,14 +409,8 @@ int op_run_request(const struct vb_rdma_request *request, uint64_t timeout_ns,
 
 	if (!agent)
 		return fail(EINVAL, "rdma: no agent, listener or connection");
-	agent_lock(agent);
-	op = op_begin(agent, request->operation, request->rdma);
-	if (op) {
-		op->request = *request;
-		err = op_run(agent, op, timeout_ns, result);
-	} else {
-		err = errno;
-	}
+	op = lock_and_begin(agent, request);
+	err = op ? op_run(agent, op, timeout_ns, result) : errno;
 	agent_unlock(agent);
 	return err;
 }

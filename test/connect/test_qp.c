@@ -522,6 +522,58 @@ void test_waiting_on_what_is_no_virtual_cq(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
 }
 
+static void *tell(void *arg)
+{
+	vb_sim_thread_enter(NULL);
+	pthread_barrier_wait(arg);
+	OK(vb_sim_run(NULL, MS));
+	vb_sim_tell(NULL);
+	vb_sim_thread_leave(NULL);
+	return NULL;
+}
+
+void test_a_virtual_wait_ends_when_another_thread_tells(void)
+{
+	uint64_t told = vb_sim_told(NULL);
+	pthread_barrier_t entered;
+	pthread_t thread;
+	struct ibv_wc wc;
+
+	TEST_ASSERT_EQUAL_INT(-1, vb_sim_wait_cq_told(a.cq->cq, 1, &wc, VB_FOREVER, told));
+	TEST_ASSERT_EQUAL_INT(EDEADLK, errno);
+	pthread_barrier_init(&entered, NULL, 2);
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, tell, &entered));
+	vb_sim_thread_enter(NULL);
+	pthread_barrier_wait(&entered);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_wait_cq_told(a.cq->cq, 1, &wc, VB_FOREVER, told));
+	TEST_ASSERT_EQUAL_UINT64(MS, vb_sim_now_ns(NULL));
+	TEST_ASSERT_EQUAL_UINT64(told + 1, vb_sim_told(NULL));
+	vb_sim_thread_leave(NULL);
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&entered);
+	/* It was told before the wait. */
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_wait_cq_told(a.cq->cq, 1, &wc, VB_FOREVER, told));
+}
+
+/* The port is asked for each; another thread's time would be over. */
+void test_preparing_many_qps_moves_no_time(void)
+{
+	struct vb_prepared_qp *prepared[4];
+	static const struct vb_fault_rule none = {.action = VB_FAULT_DROP};
+	unsigned int id;
+
+	OK(vb_fault_add(NULL, &none, &id));
+	join_ends();
+	post_send(&a, 1, "lost");
+	for (int i = 0; i < 4; i++) {
+		prepared[i] = vb_qp_prepare(a.device, a.pd, a.cq->cq, a.cq->cq, NULL);
+		HAVE(prepared[i]);
+	}
+	TEST_ASSERT_EQUAL_UINT64(0, vb_sim_now_ns(NULL));
+	for (int i = 0; i < 4; i++)
+		vb_prepared_drop(prepared[i]);
+}
+
 /* --- the real clock --- */
 
 static void real_world(void)

@@ -258,9 +258,17 @@ void test_a_thousand_connections(void)
 
 struct server {
 	struct vb_rdma_listener *listener;
-	bool is_virtual;
+	pthread_barrier_t *entered; /* on the virtual clock: by all of its threads */
+	uint64_t timeout_ns;
 	int err;
 };
+
+/* Who waits before the others are there would have the time for itself. */
+static void enter(pthread_barrier_t *entered)
+{
+	vb_sim_thread_enter(NULL);
+	pthread_barrier_wait(entered);
+}
 
 /* Answers each message with the same, until the client goes. */
 static void *serve(void *arg)
@@ -269,50 +277,96 @@ static void *serve(void *arg)
 	struct vb_rdma *rdma;
 	char got[64];
 
-	if (server->is_virtual)
-		vb_sim_thread_enter(NULL);
-	rdma = vb_rdma_accept(server->listener, 10 * S);
+	if (server->entered)
+		enter(server->entered);
+	rdma = vb_rdma_accept(server->listener, server->timeout_ns);
 	while (rdma && !server->err) {
-		server->err = vb_rdma_receive(rdma, got, sizeof(got), NULL, 10 * S);
+		server->err = vb_rdma_receive(rdma, got, sizeof(got), NULL, server->timeout_ns);
 		if (!server->err)
-			server->err = vb_rdma_send(rdma, got, sizeof(got), 10 * S);
+			server->err = vb_rdma_send(rdma, got, sizeof(got), server->timeout_ns);
 	}
 	vb_rdma_close(rdma);
-	if (server->is_virtual)
+	if (server->entered)
 		vb_sim_thread_leave(NULL);
 	return NULL;
 }
 
-static void talk(struct vb_rdma_agent *agent, const char *address)
+static void talk(struct vb_rdma_agent *agent, const char *address, uint64_t timeout_ns)
 {
-	struct vb_rdma *rdma = vb_rdma_connect(agent, address, 10 * S);
+	struct vb_rdma *rdma = vb_rdma_connect(agent, address, timeout_ns);
 	char said[64] = "echo", got[64];
 
 	HAVE(rdma);
 	for (int i = 0; i < 50; i++) {
 		said[10] = (char)i;
-		OK(vb_rdma_send(rdma, said, sizeof(said), 10 * S));
-		OK(vb_rdma_receive(rdma, got, sizeof(got), NULL, 10 * S));
+		OK(vb_rdma_send(rdma, said, sizeof(said), timeout_ns));
+		OK(vb_rdma_receive(rdma, got, sizeof(got), NULL, timeout_ns));
 		TEST_ASSERT_EQUAL_MEMORY(said, got, sizeof(got));
 	}
 	OK(vb_rdma_close(rdma));
 }
 
+static void talk_on_the_virtual_clock(uint64_t timeout_ns)
+{
+	pthread_barrier_t entered;
+	struct server server = {.entered = &entered, .timeout_ns = timeout_ns};
+	struct ends ends;
+	pthread_t thread;
+
+	pthread_barrier_init(&entered, NULL, 2);
+	fresh_world(2, VB_SIM_CLOCK_VIRTUAL);
+	ends_agents(&ends, NULL, NULL);
+	server.listener = ends.listener;
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, serve, &server));
+	enter(&entered);
+	talk(ends.agent[0], "server", timeout_ns);
+	vb_sim_thread_leave(NULL);
+	pthread_join(thread, NULL);
+	TEST_ASSERT_EQUAL_INT(ECONNRESET, server.err);
+	pthread_barrier_destroy(&entered);
+	ends_close(&ends);
+}
+
+/* Without a limit too: as long as one of them may act, nothing is at an end. */
 void test_two_threads_on_the_virtual_clock(void)
 {
-	struct server server = {.is_virtual = true};
+	for (int i = 0; i < 20; i++) {
+		talk_on_the_virtual_clock(10 * S);
+		talk_on_the_virtual_clock(VB_FOREVER);
+	}
+}
+
+static void *accept_for_ever(void *arg)
+{
+	struct server *server = arg;
+
+	enter(server->entered);
+	server->err = vb_rdma_accept(server->listener, VB_FOREVER) ? 0 : errno;
+	vb_sim_thread_leave(NULL);
+	return NULL;
+}
+
+/* Each waits to be connected to by the other. */
+void test_two_threads_that_wait_for_one_another(void)
+{
+	pthread_barrier_t entered;
+	struct server servers[] = {{.entered = &entered}, {.entered = &entered}};
 	struct ends ends;
 	pthread_t thread;
 
 	fresh_world(2, VB_SIM_CLOCK_VIRTUAL);
 	ends_agents(&ends, NULL, NULL);
-	server.listener = ends.listener;
-	vb_sim_thread_enter(NULL);
-	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, serve, &server));
-	talk(ends.agent[0], "server");
-	vb_sim_thread_leave(NULL);
+	servers[0].listener = vb_rdma_listen(ends.agent[0], "client");
+	HAVE(servers[0].listener);
+	servers[1].listener = ends.listener;
+	pthread_barrier_init(&entered, NULL, 2);
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, accept_for_ever, &servers[1]));
+	accept_for_ever(&servers[0]);
 	pthread_join(thread, NULL);
-	TEST_ASSERT_EQUAL_INT(ECONNRESET, server.err);
+	for (int i = 0; i < 2; i++)
+		TEST_ASSERT_EQUAL_INT(EDEADLK, servers[i].err);
+	pthread_barrier_destroy(&entered);
+	OK(vb_rdma_listener_close(servers[0].listener));
 	ends_close(&ends);
 }
 
@@ -321,7 +375,7 @@ static void talk_over_tcp(bool threaded)
 {
 	struct vb_rdma_options options;
 	struct vb_rdma_agent *agent[2];
-	struct server server = {0};
+	struct server server = {.timeout_ns = 10 * S};
 	char address[64];
 	pthread_t thread;
 
@@ -334,7 +388,7 @@ static void talk_over_tcp(bool threaded)
 	HAVE(server.listener);
 	OK(vb_rdma_listener_name(server.listener, address, sizeof(address)));
 	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, serve, &server));
-	talk(agent[0], address);
+	talk(agent[0], address, 10 * S);
 	pthread_join(thread, NULL);
 	TEST_ASSERT_EQUAL_INT(ECONNRESET, server.err);
 	OK(vb_rdma_listener_close(server.listener));
@@ -384,6 +438,72 @@ void test_an_agent_thread_answers_for_its_program(void)
 	OK(vb_rdma_listener_close(listener));
 	OK(vb_rdma_agent_close(agent[0]));
 	OK(vb_rdma_agent_close(agent[1]));
+	assert_nothing_left();
+}
+
+/* TCP, with a name that takes long to be found. */
+static pthread_barrier_t is_asked, is_found;
+
+static int slow_connect(void *arg, const char *address, void **line)
+{
+	pthread_barrier_wait(&is_asked);
+	pthread_barrier_wait(&is_found);
+	return vb_rdma_exchange_tcp()->connect(arg, address, line);
+}
+
+struct slow {
+	struct vb_rdma_agent *agent;
+	const char *address;
+	struct vb_rdma *rdma;
+};
+
+static void *connect_slowly(void *arg)
+{
+	struct slow *slow = arg;
+
+	slow->rdma = vb_rdma_connect(slow->agent, slow->address, 10 * S);
+	return NULL;
+}
+
+/* Nobody else of the agent waits for the name: with its lock held this would not end. */
+void test_an_agent_goes_on_while_a_name_is_looked_up(void)
+{
+	struct vb_rdma_exchange exchange = *vb_rdma_exchange_tcp();
+	struct vb_rdma_options options;
+	struct vb_rdma_listener *listener;
+	struct vb_local_mr *local;
+	struct slow slow;
+	struct vb_rdma *server;
+	char address[64];
+	pthread_t thread;
+
+	pthread_barrier_init(&is_asked, NULL, 2);
+	pthread_barrier_init(&is_found, NULL, 2);
+	fresh_world(1, VB_SIM_CLOCK_REAL);
+	vb_rdma_options_init(&options);
+	exchange.connect = slow_connect;
+	options.thread = true;
+	options.exchange = &exchange;
+	slow = (struct slow){agent_on(0, NULL, &options), address, NULL};
+	listener = vb_rdma_listen(slow.agent, "127.0.0.1:0");
+	HAVE(listener);
+	OK(vb_rdma_listener_name(listener, address, sizeof(address)));
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, connect_slowly, &slow));
+	pthread_barrier_wait(&is_asked);
+	local = vb_alloc_local_mr(slow.agent, 64, 0);
+	HAVE(local);
+	TEST_ASSERT_NULL(vb_rdma_accept(listener, MS));
+	TEST_ASSERT_EQUAL_INT(ETIMEDOUT, errno);
+	pthread_barrier_wait(&is_found);
+	pthread_join(thread, NULL);
+	HAVE(slow.rdma);
+	server = vb_rdma_accept(listener, 10 * S);
+	HAVE(server);
+	vb_local_mr_put(local);
+	OK(vb_rdma_close(slow.rdma));
+	OK(vb_rdma_close(server));
+	OK(vb_rdma_listener_close(listener));
+	OK(vb_rdma_agent_close(slow.agent));
 	assert_nothing_left();
 }
 

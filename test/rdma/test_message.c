@@ -223,6 +223,37 @@ void test_waiting_for_what_cannot_come(void)
 	ends_close(&ends);
 }
 
+/* Nobody drives the other end, which is on the same thread. */
+void test_each_wait_without_a_limit_ends_where_nothing_can_come(void)
+{
+	struct vb_remote_mr *remote = request_mr(&ends, 0, 64, VB_MR_ALL, 0);
+	struct vb_local_mr *local = vb_alloc_local_mr(ends.agent[0], 64, 0);
+	struct vb_rdma *rdma = ends.rdma[0];
+	char got[8];
+
+	for (int i = 0; i < 32; i++)
+		OK(vb_rdma_send(rdma, "x", 1, VB_FOREVER));
+	FAILS(EDEADLK, vb_rdma_send(rdma, "x", 1, VB_FOREVER));
+	assert_says("nothing can come");
+	FAILS(EDEADLK, vb_rdma_send_imm(rdma, "x", 1, 7, VB_FOREVER));
+	FAILS(EDEADLK, vb_rdma_receive(rdma, got, sizeof(got), NULL, VB_FOREVER));
+	FAILS(EDEADLK, vb_send_mr(rdma, remote, VB_FOREVER));
+	FAILS(EDEADLK, vb_send_local_mr(rdma, local, VB_MR_READ, 0, VB_FOREVER));
+	FAILS(EDEADLK, vb_receive_local_mr(rdma, VB_FOREVER) ? 0 : errno);
+	FAILS(EDEADLK, vb_receive_remote_mr(rdma, VB_FOREVER) ? 0 : errno);
+	FAILS(EDEADLK, vb_request_remote_mr(rdma, 8, 0, VB_MR_READ, 0, VB_FOREVER) ? 0 : errno);
+	assert_says("nothing can come");
+	FAILS(EDEADLK, vb_rdma_progress(ends.agent[0], VB_FOREVER));
+	FAILS(EDEADLK, vb_rdma_connect(ends.agent[0], "server", VB_FOREVER) ? 0 : errno);
+	assert_says("nothing can come");
+	FAILS(EDEADLK, vb_rdma_accept(ends.listener, VB_FOREVER) ? 0 : errno);
+	assert_says("nothing can come");
+	OK(vb_rdma_fetch_add(rdma, remote, 0, 1, NULL, VB_FOREVER));
+	vb_remote_mr_put(remote);
+	vb_local_mr_put(local);
+	ends_close(&ends);
+}
+
 static void count_calls(void *arg, const struct vb_rdma_result *result)
 {
 	TEST_ASSERT_EQUAL_INT(0, result->err);
