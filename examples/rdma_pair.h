@@ -20,16 +20,24 @@ struct rdma_pair {
 	struct vb_rdma *client, *server;
 };
 
-static inline void rdma_pair_open(struct rdma_pair *pair, const char *device)
+/* What both ends' agents are made with; a simulated world, where there is one, has the real clock. */
+static inline struct vb_rdma_options rdma_pair_options(const char *device)
 {
 	const struct vb_sim_config real = {.clock = VB_SIM_CLOCK_REAL};
 	struct vb_rdma_options options;
-	char address[64];
 
 	must(vb_sim_configure(&real)); /* no matter where the backend is another */
 	vb_rdma_options_init(&options);
 	options.device = device;
 	options.thread = true;
+	return options;
+}
+
+static inline void rdma_pair_open(struct rdma_pair *pair, const char *device)
+{
+	const struct vb_rdma_options options = rdma_pair_options(device);
+	char address[64];
+
 	for (int i = 0; i < 2; i++)
 		pair->agent[i] = need(vb_rdma_agent_open(&options));
 	pair->listener = need(vb_rdma_listen(pair->agent[1], "127.0.0.1:0"));
