@@ -12,6 +12,7 @@
 #include <verbena/verbs.h>
 
 #define BUFFER_ALIGNMENT 4096
+#define ROUNDS		 41
 
 static void print_help(const char *program, const char *about, const struct bench_option *options)
 {
@@ -78,6 +79,42 @@ void bench_fail(const char *what, int err)
 {
 	fprintf(stderr, "%s: %s (%s)\n", what, strerror(err), vb_last_error());
 	exit(1);
+}
+
+static double each_ns(bench_way *way, void *arg, uint64_t count)
+{
+	uint64_t began_ns = bench_now_ns();
+
+	if (!way)
+		return 0;
+	way(arg, count);
+	return (double)(bench_now_ns() - began_ns) / (double)count;
+}
+
+static int in_order(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double median(double values[ROUNDS])
+{
+	qsort(values, ROUNDS, sizeof(*values), in_order);
+	return values[ROUNDS / 2];
+}
+
+struct bench_comparison bench_compare(bench_way *ours, bench_way *theirs, void *arg, uint64_t count)
+{
+	double our_ns[ROUNDS], their_ns[ROUNDS], ratios[ROUNDS];
+	uint64_t each = count / ROUNDS + 1;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		our_ns[i] = each_ns(ours, arg, each);
+		their_ns[i] = each_ns(theirs, arg, each);
+		ratios[i] = ours && theirs ? our_ns[i] / their_ns[i] : 0;
+	}
+	return (struct bench_comparison){median(our_ns), median(their_ns), median(ratios)};
 }
 
 static void check(const char *what, int err)

@@ -59,6 +59,20 @@ void bench_connect(struct ibv_qp *qp, const struct bench_node *peer, uint32_t qp
 /* Both nodes' QPs made and joined. */
 void bench_join(struct bench_pair *pair, uint32_t depth);
 
+/*
+ * Two ways to the same end, compared in rounds that take turns, so that both have the machine in the
+ * same mood: medians of the nanoseconds each, and of the rounds' ratios.
+ */
+struct bench_comparison {
+	double ours_ns, theirs_ns, ratio;
+};
+
+typedef void bench_way(void *arg, uint64_t count);
+
+/* way NULL: that side is left out. count is of all rounds together. */
+struct bench_comparison bench_compare(bench_way *ours, bench_way *theirs, void *arg,
+				      uint64_t count);
+
 /* Prints the packets that each device counted. */
 void bench_print_packets(const struct bench_pair *pair);
 

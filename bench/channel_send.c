@@ -55,13 +55,14 @@ static void close_all(struct run *run)
 	}
 }
 
-static void by_channel(struct run *run)
+static void by_channel(void *arg, uint64_t count)
 {
+	struct run *run = arg;
 	const struct vb_slice from = {run->region[0], 0, (uint32_t)run->size};
 	const struct vb_slice into = {run->region[1], 0, (uint32_t)run->size};
 	struct vb_work sent, received;
 
-	for (uint64_t i = 0; i < run->count; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		check("receive", vb_channel_receive(run->channel[1], &into, &received));
 		check("send", vb_channel_send(run->channel[0], &from, &sent));
 		check("received", vb_work_wait(received, VB_FOREVER, NULL));
@@ -80,8 +81,9 @@ static void poll_one(struct ibv_cq *cq)
 		bench_fail("poll_cq", EIO);
 }
 
-static void by_verbs(struct run *run)
+static void by_verbs(void *arg, uint64_t count)
 {
+	struct run *run = arg;
 	struct ibv_sge sges[2];
 	struct ibv_recv_wr *bad_recv, recv = {.sg_list = &sges[1], .num_sge = 1};
 	struct ibv_send_wr *bad_send, send = {.sg_list = &sges[0],
@@ -92,20 +94,12 @@ static void by_verbs(struct run *run)
 	for (int i = 0; i < 2; i++)
 		sges[i] = (struct ibv_sge){(uintptr_t)run->region[i]->addr, (uint32_t)run->size,
 					   run->region[i]->mr->lkey};
-	for (uint64_t i = 0; i < run->count; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		check("post_recv", ibv_post_recv(vb_channel_qp(run->channel[1]), &recv, &bad_recv));
 		check("post_send", ibv_post_send(vb_channel_qp(run->channel[0]), &send, &bad_send));
 		poll_one(vb_group_cq(run->group[1])->cq);
 		poll_one(vb_group_cq(run->group[0])->cq);
 	}
-}
-
-static double each_ns(struct run *run, void (*way)(struct run *run))
-{
-	uint64_t began_ns = bench_now_ns();
-
-	way(run);
-	return (double)(bench_now_ns() - began_ns) / (double)run->count;
 }
 
 int main(int argc, char **argv)
@@ -117,19 +111,18 @@ int main(int argc, char **argv)
 		{"--only", "1: the channel alone, 2: the verbs alone", &run.only, 0, 2, NULL},
 		{0},
 	};
-	double channel_ns = 0, verbs_ns = 0;
+	struct bench_comparison found;
 
 	bench_options(argc, argv, "What a message through a channel costs.", options);
 	set_up(&run);
-	if (run.only != 2)
-		channel_ns = each_ns(&run, by_channel);
-	if (run.only != 1)
-		verbs_ns = each_ns(&run, by_verbs);
+	found = bench_compare(run.only == 2 ? NULL : by_channel, run.only == 1 ? NULL : by_verbs,
+			      &run, run.count);
 	printf("channel_send: %" PRIu64 " messages of %" PRIu64 " bytes, one at a time\n",
 	       run.count, run.size);
-	printf("speed: %.1f ns each; reference: %.1f ns by the bare verbs\n", channel_ns, verbs_ns);
+	printf("speed: %.1f ns each; reference: %.1f ns by the bare verbs\n", found.ours_ns,
+	       found.theirs_ns);
 	if (!run.only)
-		printf("ratio: %.2f\n", channel_ns / verbs_ns);
+		printf("ratio: %.2f\n", found.ratio);
 	close_all(&run);
 	return 0;
 }

@@ -101,22 +101,24 @@ static void close_all(struct run *run)
 	vb_rdma_hall_close(run->hall);
 }
 
-static void sends(struct run *run)
+static void sends(void *arg, uint64_t count)
 {
 	static char from[4096], into[4096];
+	struct run *run = arg;
 
-	for (uint64_t i = 0; i < run->count; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		check("send", vb_rdma_send(run->rdma[0], from, run->size, VB_FOREVER));
 		check("receive",
 		      vb_rdma_receive(run->rdma[1], into, sizeof(into), NULL, VB_FOREVER));
 	}
 }
 
-static void writes(struct run *run)
+static void writes(void *arg, uint64_t count)
 {
+	struct run *run = arg;
 	const struct vb_local_slice slice = {run->local, 0, run->write_size};
 
-	for (uint64_t i = 0; i < run->writes; i++)
+	for (uint64_t i = 0; i < count; i++)
 		check("write", vb_rdma_write(run->rdma[0], &slice, run->remote, 0, VB_FOREVER));
 }
 
@@ -145,13 +147,14 @@ static void post(struct bench_node *node, uint64_t size, enum ibv_wr_opcode opco
 	check("post_send", ibv_post_send(node->qp, &wr, &bad));
 }
 
-static void bare_sends(struct run *run)
+static void bare_sends(void *arg, uint64_t count)
 {
+	struct run *run = arg;
 	struct bench_node *a = &run->bare.a, *b = &run->bare.b;
 	struct ibv_sge sge = {(uintptr_t)b->buffer, (uint32_t)run->size, b->mr->lkey};
 	struct ibv_recv_wr *bad, recv = {.sg_list = &sge, .num_sge = 1};
 
-	for (uint64_t i = 0; i < run->count; i++) {
+	for (uint64_t i = 0; i < count; i++) {
 		check("post_recv", ibv_post_recv(b->qp, &recv, &bad));
 		post(a, run->size, IBV_WR_SEND, b);
 		poll_one(b->cq);
@@ -159,34 +162,26 @@ static void bare_sends(struct run *run)
 	}
 }
 
-static void bare_writes(struct run *run)
+static void bare_writes(void *arg, uint64_t count)
 {
-	for (uint64_t i = 0; i < run->writes; i++) {
+	struct run *run = arg;
+
+	for (uint64_t i = 0; i < count; i++) {
 		post(&run->bare.a, run->write_size, IBV_WR_RDMA_WRITE, &run->bare.b);
 		poll_one(run->bare.a.cq);
 	}
 }
 
-static double each_ns(struct run *run, void (*way)(struct run *run), uint64_t count)
+static void compare(struct run *run, const char *name, bench_way *ours, bench_way *theirs,
+		    uint64_t count)
 {
-	uint64_t began_ns = bench_now_ns();
+	const struct bench_comparison found = bench_compare(
+		run->only == 2 ? NULL : ours, run->only == 1 ? NULL : theirs, run, count);
 
-	way(run);
-	return (double)(bench_now_ns() - began_ns) / (double)count;
-}
-
-static void compare(struct run *run, const char *name, void (*ours)(struct run *run),
-		    void (*theirs)(struct run *run), uint64_t count)
-{
-	double rdma_ns = 0, verbs_ns = 0;
-
-	if (run->only != 2)
-		rdma_ns = each_ns(run, ours, count);
-	if (run->only != 1)
-		verbs_ns = each_ns(run, theirs, count);
-	printf("%s: %.1f ns each; reference: %.1f ns by the bare verbs\n", name, rdma_ns, verbs_ns);
+	printf("%s: %.1f ns each; reference: %.1f ns by the bare verbs\n", name, found.ours_ns,
+	       found.theirs_ns);
 	if (!run->only)
-		printf("%s ratio: %.2f\n", name, rdma_ns / verbs_ns);
+		printf("%s ratio: %.2f\n", name, found.ratio);
 }
 
 int main(int argc, char **argv)

@@ -16,10 +16,11 @@
 #include <unistd.h>
 #include <verbena/sim.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define NS_PER_S     1000000000ull
-#define NS_PER_MS    1000000ull
-#define TAKEN_MAX    16
+#define COUNT(array)	 (sizeof(array) / sizeof((array)[0]))
+#define NS_PER_S	 1000000000ull
+#define NS_PER_MS	 1000000ull
+#define TAKEN_MAX	 16
+#define CACHE_LINE_BYTES 64u
 
 /* How often a line without a descriptor is looked at on the real clock, and one with a descriptor on
  * the virtual one. */
@@ -405,6 +406,11 @@ struct vb_rdma_agent *vb_rdma_agent_open(const struct vb_rdma_options *options)
 	agent->options = *options;
 	/* What follows the messages is aligned for atomics. */
 	agent->options.message_bytes &= ~7u;
+	/* An odd number of cache lines: buffers of a power of two would begin in the same few. */
+	agent->stride_bytes =
+		(agent->options.message_bytes / CACHE_LINE_BYTES | 1) * CACHE_LINE_BYTES;
+	if (agent->stride_bytes < agent->options.message_bytes)
+		agent->stride_bytes += 2 * CACHE_LINE_BYTES;
 	agent->epoll_fd = agent->wake_fd = -1;
 	agent->soonest_ns = VB_FOREVER;
 	agent->pool.piece_bytes = options->pool_bytes;

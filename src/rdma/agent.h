@@ -224,6 +224,7 @@ struct vb_rdma_agent {
 	struct vb_device *device;
 	struct ibv_pd *pd;
 	struct vb_cq *cq;
+	uint32_t stride_bytes;	      /* from a message buffer to the next */
 	struct vb_sim *virtual_clock; /* the world that has it, or NULL */
 
 	bool threaded, stopping;

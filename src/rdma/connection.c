@@ -58,7 +58,7 @@ static uint32_t buffer_count(const struct vb_rdma *rdma)
 static int make_buffers(struct vb_rdma *rdma)
 {
 	struct vb_rdma_agent *agent = rdma->agent;
-	size_t each = agent->options.message_bytes;
+	size_t each = agent->stride_bytes;
 
 	rdma->receives = agent->options.slots + CONTROL_RECEIVES;
 	/* Behind the messages: the old values of atomics. A message that is sent may be as long as
@@ -146,7 +146,7 @@ static uint64_t wr_id(const struct vb_rdma *rdma, enum posted kind, uint32_t ind
 
 static uint8_t *buffer_at(const struct vb_rdma *rdma, uint32_t index)
 {
-	return rdma->buffers->addr + (size_t)index * rdma->agent->options.message_bytes;
+	return rdma->buffers->addr + (size_t)index * rdma->agent->stride_bytes;
 }
 
 void receive_post(struct vb_rdma *rdma, uint32_t buffer)

@@ -308,6 +308,12 @@ int ops_wait_for_thread(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 	return 0;
 }
 
+static int wait_once(struct vb_rdma_agent *agent, uint64_t deadline_ns)
+{
+	return agent->threaded ? ops_wait_for_thread(agent, deadline_ns)
+			       : agent_wait(agent, deadline_ns);
+}
+
 static int wait_for(struct vb_rdma_op handle, uint64_t timeout_ns, struct vb_rdma_result *result)
 {
 	struct vb_rdma_agent *agent = handle.agent;
@@ -318,8 +324,7 @@ static int wait_for(struct vb_rdma_op handle, uint64_t timeout_ns, struct vb_rdm
 	if (op && op->state != OP_ENDED && timeout_ns)
 		deadline_ns = cq_deadline_ns(agent->cq, timeout_ns);
 	while (op && op->state != OP_ENDED && !err) {
-		err = agent->threaded ? ops_wait_for_thread(agent, deadline_ns)
-				      : agent_wait(agent, deadline_ns);
+		err = wait_once(agent, deadline_ns);
 		op = op_of(handle);
 	}
 	if (!op)
@@ -383,21 +388,23 @@ int vb_rdma_cancel(struct vb_rdma_op handle)
 	return op ? 0 : stale();
 }
 
+/* Nobody else has the handle, so it need not be looked up: this is on the path of each message. */
 int op_run(struct vb_rdma_agent *agent, struct op *op, uint64_t timeout_ns,
 	   struct vb_rdma_result *result)
 {
-	struct vb_rdma_op handle = handle_of(agent, op);
+	uint64_t deadline_ns = 0;
 	int err = start(agent, op);
 
 	if (err)
 		return err;
-	err = wait_for(handle, timeout_ns, result);
-	op = op_of(handle);
-	if (op) {
-		cancel(agent, op);
-		overdue(err, timeout_ns);
-	}
-	return err;
+	if (op->state != OP_ENDED && timeout_ns)
+		deadline_ns = cq_deadline_ns(agent->cq, timeout_ns);
+	while (op->state != OP_ENDED && !err)
+		err = wait_once(agent, deadline_ns);
+	if (op->state == OP_ENDED)
+		return taken(agent, op, result);
+	cancel(agent, op);
+	return overdue(err, timeout_ns);
 }
 
 int op_run_request(const struct vb_rdma_request *request, uint64_t timeout_ns,

@@ -137,7 +137,7 @@ void transfer_arrived(struct vb_rdma *rdma, const struct message *message, uint3
 
 static const uint8_t *bytes_of(const struct vb_rdma *rdma, const struct arrived_piece *piece)
 {
-	return rdma->buffers->addr + (size_t)piece->buffer * rdma->agent->options.message_bytes +
+	return rdma->buffers->addr + (size_t)piece->buffer * rdma->agent->stride_bytes +
 	       HEADER_BYTES + DATA_HEAD_BYTES;
 }
 

@@ -559,12 +559,14 @@ void test_a_virtual_wait_ends_when_another_thread_tells(void)
 void test_preparing_many_qps_moves_no_time(void)
 {
 	struct vb_prepared_qp *prepared[4];
-	static const struct vb_fault_rule none = {.action = VB_FAULT_DROP};
+	static const struct vb_fault_rule all = {.action = VB_FAULT_DROP};
 	unsigned int id;
 
-	OK(vb_fault_add(NULL, &none, &id));
+	OK(vb_fault_add(NULL, &all, &id));
 	join_ends();
 	post_send(&a, 1, "lost");
+	OK(vb_sim_run(NULL, 0));
+	TEST_ASSERT_TRUE(vb_sim_next_ns(NULL) != VB_SIM_NEVER);
 	for (int i = 0; i < 4; i++) {
 		prepared[i] = vb_qp_prepare(a.device, a.pd, a.cq->cq, a.cq->cq, NULL);
 		HAVE(prepared[i]);
