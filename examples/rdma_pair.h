@@ -1,49 +1,90 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the examples of <verbena/rdma.h> have in common: a client's and a server's agent, each with
- * a thread of its own, on the real clock, joined over TCP at a free port.
+ * a thread of its own, on the real clock, joined over TCP. Both are in this process, or one of them
+ * is, and the other in another.
  */
 #ifndef EXAMPLES_RDMA_PAIR_H
 #define EXAMPLES_RDMA_PAIR_H
 
 #include "say.h"
 
+#include <stdbool.h>
 #include <string.h>
 #include <verbena/rdma.h>
 #include <verbena/sim.h>
 
 #define TIMEOUT_NS 10000000000ull
 
+/* Those that are not of this process are NULL. */
 struct rdma_pair {
-	struct vb_rdma_agent *agent[2];
+	struct vb_rdma_agent *client_agent, *server_agent;
 	struct vb_rdma_listener *listener;
 	struct vb_rdma *client, *server;
 };
 
-/* What both ends' agents are made with; a simulated world, where there is one, has the real clock. */
-static inline struct vb_rdma_options rdma_pair_options(const char *device)
+static inline void rdma_pair_help(const char *name, const char *about)
 {
-	const struct vb_sim_config real = {.clock = VB_SIM_CLOCK_REAL};
+	printf("usage: %s [DEVICE]\n"
+	       "       %s --server HOST:PORT [DEVICE]\n"
+	       "       %s --client HOST:PORT [DEVICE]\n"
+	       "%s\n"
+	       "Client and server are two agents of this process. With --server or --client it is\n"
+	       "only that one, and the other is another process: the server prints where it "
+	       "listens\n"
+	       "(port 0 is a free one) and ends after one client. That needs a device that "
+	       "reaches\n"
+	       "other processes, such as SoftRoCE or an adapter (VERBENA_BACKEND=ibverbs); the\n"
+	       "simulator's are in one process. DEVICE is a name; without it the first.\n",
+	       name, name, name, about);
+}
+
+static inline struct vb_rdma_agent *rdma_pair_agent(const char *device)
+{
 	struct vb_rdma_options options;
 
-	must(vb_sim_configure(&real)); /* no matter where the backend is another */
 	vb_rdma_options_init(&options);
 	options.device = device;
 	options.thread = true;
-	return options;
+	return need(vb_rdma_agent_open(&options));
 }
 
-static inline void rdma_pair_open(struct rdma_pair *pair, const char *device)
+static inline void rdma_pair_listen(struct rdma_pair *pair, const char *device, const char *at,
+				    char address[64])
 {
-	const struct vb_rdma_options options = rdma_pair_options(device);
+	pair->server_agent = rdma_pair_agent(device);
+	pair->listener = need(vb_rdma_listen(pair->server_agent, at));
+	must(vb_rdma_listener_name(pair->listener, address, 64));
+}
+
+/* Ends the program where its arguments ask for help, or are not understood. */
+static inline void rdma_pair_open(struct rdma_pair *pair, int argc, char **argv, const char *about)
+{
+	const struct vb_sim_config real = {.clock = VB_SIM_CLOCK_REAL};
+	const char *mode = argc > 1 && argv[1][0] == '-' ? argv[1] : NULL;
+	bool serves = mode && strcmp(mode, "--server") == 0;
+	int at = mode ? 3 : 1;
+	const char *device = argc > at ? argv[at] : NULL;
 	char address[64];
 
-	for (int i = 0; i < 2; i++)
-		pair->agent[i] = need(vb_rdma_agent_open(&options));
-	pair->listener = need(vb_rdma_listen(pair->agent[1], "127.0.0.1:0"));
-	must(vb_rdma_listener_name(pair->listener, address, sizeof(address)));
-	pair->client = need(vb_rdma_connect(pair->agent[0], address, TIMEOUT_NS));
-	pair->server = need(vb_rdma_accept(pair->listener, TIMEOUT_NS));
+	if (mode && (argc < 3 || (!serves && strcmp(mode, "--client") != 0))) {
+		rdma_pair_help(argv[0], about);
+		exit(strcmp(mode, "-h") == 0 || strcmp(mode, "--help") == 0 ? 0 : 2);
+	}
+	*pair = (struct rdma_pair){0};
+	must(vb_sim_configure(&real)); /* no matter where the backend is another */
+	if (!mode || serves)
+		rdma_pair_listen(pair, device, mode ? argv[2] : "127.0.0.1:0", address);
+	if (serves) {
+		printf("listening at %s\n", address);
+		fflush(stdout);
+	} else {
+		pair->client_agent = rdma_pair_agent(device);
+		pair->client = need(
+			vb_rdma_connect(pair->client_agent, mode ? argv[2] : address, TIMEOUT_NS));
+	}
+	if (pair->listener)
+		pair->server = need(vb_rdma_accept(pair->listener, TIMEOUT_NS));
 }
 
 static inline void rdma_pair_close(struct rdma_pair *pair)
@@ -51,8 +92,8 @@ static inline void rdma_pair_close(struct rdma_pair *pair)
 	must(vb_rdma_close(pair->client));
 	must(vb_rdma_close(pair->server));
 	must(vb_rdma_listener_close(pair->listener));
-	must(vb_rdma_agent_close(pair->agent[0]));
-	must(vb_rdma_agent_close(pair->agent[1]));
+	must(vb_rdma_agent_close(pair->client_agent));
+	must(vb_rdma_agent_close(pair->server_agent));
 }
 
 #endif
