@@ -12,11 +12,17 @@ static bool unanswered(const struct sim_send_wqe *wqe)
 	return (wqe->info_flags & SIM_WR_RESPONSE) && wqe->answered < wqe->packets;
 }
 
+/* Whether the time does not run, since a send waits for a receive. */
+static bool time_stands(const struct sim_qp *qp)
+{
+	return qp->req.waits_rnr && !qp->device->quirks.rnr_waits_time_out;
+}
+
 void sim_completer_rewatch(struct sim_qp *qp, bool progress)
 {
 	struct sim_completer *comp = &qp->comp;
 
-	if (qp->req.sent_psn == comp->psn || qp->timeout == 0 || qp->req.waits_rnr)
+	if (qp->req.sent_psn == comp->psn || qp->timeout == 0 || time_stands(qp))
 		sim_timer_disarm(&comp->ack_timer);
 	else if (progress || comp->ack_timer.deadline_ns == SIM_NEVER)
 		sim_timer_arm(&qp->world->clock, &comp->ack_timer,
@@ -28,6 +34,14 @@ static void give_up(struct sim_qp *qp, enum ibv_wc_status status)
 {
 	if (qp->sq.tail != qp->sq.head)
 		sim_requester_give_up(qp, status);
+}
+
+/* Goes back to what is not acknowledged; where nothing stops for a send that waits for a receive (a
+ * quirk), when that has waited. */
+static void rewind_now(struct sim_qp *qp)
+{
+	if (!qp->req.waits_rnr || !qp->device->quirks.rnr_naks_stop_nothing)
+		sim_requester_rewind(qp, qp->comp.psn);
 }
 
 /* Counts the attempt and goes back to the oldest PSN that is not acknowledged. */
@@ -50,7 +64,7 @@ static void repeat(struct sim_qp *qp)
 	qp->device->counters.retries++;
 	comp->retries_left--;
 	comp->repeating = true;
-	sim_requester_rewind(qp, comp->psn);
+	rewind_now(qp);
 	sim_completer_watch(qp, true);
 }
 
@@ -138,11 +152,12 @@ static void receive_rnr_nak(struct sim_qp *qp, const struct sim_packet *packet)
 		comp->rnr_retries_left--;
 	}
 	qp->req.waits_rnr = true;
-	sim_timer_disarm(&comp->ack_timer);
+	if (time_stands(qp))
+		sim_timer_disarm(&comp->ack_timer);
 	sim_timer_arm(&qp->world->clock, &qp->req.rnr_timer,
 		      qp->world->clock.now_ns +
 			      sim_rnr_timer_ns(packet->syndrome & SIM_AETH_VALUE));
-	sim_requester_rewind(qp, comp->psn);
+	rewind_now(qp);
 }
 
 /* Whether a NAK that says what is missing acknowledged the first part of a message, too: what Linux
@@ -264,6 +279,22 @@ static void receive_response(struct sim_qp *qp, const struct sim_packet *packet,
 		receive_read_response(qp, wqe, packet);
 }
 
+/* An ACK of what was never sent: of a QP that was connected before, to what it takes for duplicates.
+ * Nothing, or (a quirk) an ACK of all that was sent: Linux drivers/infiniband/sw/rxe/rxe_comp.c,
+ * check_psn. */
+static void receive_stray(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	struct sim_packet last = *packet;
+
+	if (!qp->device->quirks.acks_of_unsent_complete || qp->req.sent_psn == qp->comp.psn ||
+	    !(sim_opcodes[packet->opcode].flags & SIM_OP_ACK) ||
+	    (packet->syndrome & SIM_AETH_TYPE) != SIM_AETH_ACK ||
+	    sim_psn_diff(packet->psn, qp->req.sent_psn) < 0)
+		return;
+	last.psn = sim_psn_add(qp->req.sent_psn, SIM_PSN_MASK);
+	sim_completer_receive(qp, &last);
+}
+
 void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	struct sim_completer *comp = &qp->comp;
@@ -272,8 +303,10 @@ void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
 
 	/* Neither an answer to anything sent, nor one that is still waited for. */
 	if (sim_psn_distance(packet->psn, comp->psn) >=
-	    sim_psn_distance(qp->req.sent_psn, comp->psn))
+	    sim_psn_distance(qp->req.sent_psn, comp->psn)) {
+		receive_stray(qp, packet);
 		return;
+	}
 	if (flags & SIM_OP_ACK)
 		receive_ack(qp, packet, before);
 	else if (flags & (SIM_OP_READ_RESPONSE | SIM_OP_ATOMIC_ACK))

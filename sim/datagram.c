@@ -125,5 +125,6 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 		sim_qp_complete_recv(qp, packet, IBV_WC_SUCCESS, IBV_WC_RECV, byte_len, wc_flags);
 		return;
 	}
-	fail_receive(qp, IBV_WC_LOC_PROT_ERR);
+	fail_receive(qp, qp->device->quirks.bad_receive_is_operation_error ? IBV_WC_LOC_QP_OP_ERR
+									   : IBV_WC_LOC_PROT_ERR);
 }

@@ -24,6 +24,9 @@
 /* A null region: zeros to read, then somewhere to write. No packet carries more. */
 #define NULL_BYTES 8192u
 
+/* Of the host: a quirk asks for it. */
+#define PAGE_BYTES 4096u
+
 static int check_access(const struct sim_device *device, int access)
 {
 	const int special = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB;
@@ -50,7 +53,8 @@ static int check_range(const struct sim_device *device, const struct sim_mr_init
 	const struct sim_memory_ops *memory = &device->world->host.memory;
 	uintptr_t base = (uintptr_t)init->addr;
 
-	if (init->length == 0 && !init->null && device->quirks.empty_regions_refused)
+	if (init->length == 0 && !init->null && base % PAGE_BYTES == 0 &&
+	    device->quirks.empty_regions_refused)
 		return EINVAL;
 	if (init->null || init->trusted || is_implicit(init) || init->length == 0)
 		return 0;

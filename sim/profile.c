@@ -15,7 +15,7 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "the slot of a WR is free when it has completed, polled or not"),
 	QUIRK(wide_numbers_refused, "PSNs and QPNs of more than 24 bits are EINVAL, not masked"),
 	QUIRK(retry_ranges_unchecked,
-	      "retry_cnt, rnr_retry and min_rnr_timer out of range are taken (and masked)"),
+	      "retry_cnt, rnr_retry and min_rnr_timer out of range are taken, and told as given"),
 	QUIRK(pkey_index_unchecked, "a P_Key index beyond the table is taken as index 0"),
 	QUIRK(path_mtu_unchecked, "a path MTU above the port's is taken"),
 	QUIRK(retry_7_is_endless, "retry_cnt 7 repeats for ever"),
@@ -53,7 +53,7 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "the receive of a WRITE with immediate that is denied ends REM_ACCESS_ERR, not "
 	      "LOC_ACCESS_ERR"),
 	QUIRK(ah_keeps_pd_busy, "a PD with an AH is EBUSY"),
-	QUIRK(empty_regions_refused, "an MR of no bytes is EINVAL"),
+	QUIRK(empty_regions_refused, "an MR of no bytes at the beginning of a page is EINVAL"),
 	QUIRK(local_write_not_required, "remote write and atomic rights do not need local write"),
 	QUIRK(forbidden_opcodes_refused,
 	      "a WR that the QP type forbids is EINVAL when posted, not LOC_QP_OP_ERR"),
@@ -68,7 +68,7 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(queue_sizes_round_up, "queues hold 2^n - 1 WRs, CQs as many completions"),
 	QUIRK(asked_sizes_told,
 	      "creating a QP or SRQ answers the sizes that were asked for, not what they hold"),
-	QUIRK(refused_posts_name_no_wr, "bad_wr is not set where the state forbids posting"),
+	QUIRK(refused_posts_name_no_wr, "bad_wr is not set where the state, or an SRQ, forbids posting"),
 	QUIRK(drained_event_unasked, "SQ_DRAINED comes whether it was asked for or not"),
 	QUIRK(draining_sends_nothing, "in SQD nothing is repeated"),
 	QUIRK(rts_starts_nothing, "sends posted in SQD wait in RTS for the next post"),
@@ -110,6 +110,25 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "a SEND that invalidates no window succeeds; its receive ends REM_INV_REQ_ERR"),
 	QUIRK(undeclared_operations_taken,
 	      "a QP may be made for ATOMIC WRITE where the device does not have it"),
+	QUIRK(refused_sends_stay_queued,
+	      "sends that are EINVAL for the QP's state are in its queue, and run when it is RTS"),
+	QUIRK(ahs_of_any_pd, "a UD send may use an AH of another PD"),
+	QUIRK(type_1_bound_by_sends, "ibv_post_send may bind a window of type 1"),
+	QUIRK(rnr_naks_stop_nothing,
+	      "after an RNR NAK the requester sends on; what comes behind the gap is answered by a "
+	      "sequence NAK, which costs a retry"),
+	QUIRK(rnr_waits_time_out,
+	      "the timeout runs on while a send waits for a receive, and costs a retry"),
+	QUIRK(acks_of_unsent_complete,
+	      "an acknowledgement of a PSN that was not sent yet is one of all that was"),
+	QUIRK(flushed_receives_are_solicited,
+	      "of errors, flushed receives alone fire a CQ armed for solicited completions"),
+	QUIRK(cut_writes_jam_uc,
+	      "a UC WRITE with immediate in several packets that finds no receive stops the "
+	      "responder: all that comes later is dropped"),
+	QUIRK(acks_of_old_connections,
+	      "duplicates before the first SEND or WRITE are acknowledged with the last PSN of the "
+	      "QP's connection before, or 0xffffff"),
 	{0},
 };
 
@@ -194,7 +213,11 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 	.window_ranges_wrap = true, .bound_regions_are_einval = true,                           \
 	.unknown_cq_flags_taken = true, .rts_starts_nothing = true, .inline_shares_room = true, \
 	.sends_tell_immediate = true, .atomics_checked_when_posted = true,                      \
-	.reads_without_room_wait = true, .refused_invalidations_acknowledged = true
+	.reads_without_room_wait = true, .refused_invalidations_acknowledged = true,            \
+	.refused_sends_stay_queued = true, .ahs_of_any_pd = true,                               \
+	.type_1_bound_by_sends = true, .rnr_naks_stop_nothing = true,                           \
+	.acks_of_unsent_complete = true, .acks_of_old_connections = true,                       \
+	.cut_writes_jam_uc = true, .errors_are_not_solicited = true
 
 /* The provider and the kernel's driver have none of these. */
 #define RXE_LACKS                                                                \
@@ -269,7 +292,8 @@ static const struct sim_profile profiles[] = {
 			   .errored_receives_wait = true, .asked_sizes_told = true,
 			   .window_regions_of_any_pd = true,
 			   .bad_invalidation_is_operation_error = true,
-			   .local_regions_have_no_rkey = true, .undeclared_operations_taken = true},
+			   .local_regions_have_no_rkey = true, .undeclared_operations_taken = true,
+			   .flushed_receives_are_solicited = true},
 	},
 	{
 		.name = "rxe-6.12",
@@ -281,7 +305,7 @@ static const struct sim_profile profiles[] = {
 		.atomic_write = true,
 		.gid_table = RXE_GIDS,
 		.lacks = RXE_LACKS,
-		.quirks = {RXE_QUIRKS, .bad_lkey_is_flush = true, .errors_are_not_solicited = true,
+		.quirks = {RXE_QUIRKS, .bad_lkey_is_flush = true, .rnr_waits_time_out = true,
 			   .stateless_modify_unchecked = true, .special_regions_refused = true},
 	},
 	{

@@ -81,6 +81,15 @@ struct sim_quirks {
 	bool bad_invalidation_is_operation_error;
 	bool refused_invalidations_acknowledged;
 	bool undeclared_operations_taken;
+	bool refused_sends_stay_queued;
+	bool ahs_of_any_pd;
+	bool type_1_bound_by_sends;
+	bool rnr_naks_stop_nothing;
+	bool rnr_waits_time_out;
+	bool acks_of_unsent_complete;
+	bool flushed_receives_are_solicited;
+	bool cut_writes_jam_uc;
+	bool acks_of_old_connections;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

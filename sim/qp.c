@@ -74,11 +74,12 @@ static struct sim_reach *reach_of_receives(struct sim_qp *qp)
 	return &qp->rq_reach;
 }
 
-static void start_responder(struct sim_qp *qp)
+static void start_responder(struct sim_qp *qp, uint32_t ack_psn)
 {
 	qp->resp = (struct sim_responder){
 		.srq = qp->srq,
 		.recv_reach = reach_of_receives(qp),
+		.ack_psn = ack_psn,
 	};
 }
 
@@ -97,7 +98,7 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 	qp->state = IBV_QPS_RESET;
 	qp->srq = init->srq;
 	qp->xrcd = init->xrcd;
-	start_responder(qp);
+	start_responder(qp, 0xffffff);
 	if (!device->quirks.slots_free_when_completed) {
 		qp->sq_retires = &qp->sq;
 		qp->rq_retires = &qp->rq;
@@ -261,7 +262,7 @@ void sim_qp_reset(struct sim_qp *qp)
 	free_resources(qp);
 	qp->req = (struct sim_requester){.rnr_timer = qp->req.rnr_timer};
 	qp->comp = (struct sim_completer){.ack_timer = qp->comp.ack_timer};
-	start_responder(qp);
+	start_responder(qp, qp->resp.ack_psn);
 }
 
 void sim_qp_list_requester(struct sim_qp *qp)
@@ -479,7 +480,8 @@ void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_packet *packet,
 		.qp_num = qp->number,
 		.wc_flags = wc_flags,
 	};
-	cqe->solicited = false;
+	cqe->solicited = status == IBV_WC_WR_FLUSH_ERR &&
+			 qp->device->quirks.flushed_receives_are_solicited;
 	if (packet) {
 		cqe->wc.src_qp = packet->source_qpn;
 		if (wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK))

@@ -117,6 +117,7 @@ struct sim_responder {
 	bool nak_pending;
 	bool nak_outstanding; /* one was sent; silent until the expected PSN comes */
 	bool dropping;	      /* UC: the rest of this message is lost */
+	bool jammed;	      /* UC: every message is (a quirk) */
 	bool established;     /* a packet has come */
 	bool recv_taken;      /* the receive WQE belongs to the message in progress */
 	bool recv_held;	      /* recv_slot has been taken from the SRQ */

@@ -221,11 +221,11 @@ static void apply_reliability(struct sim_qp *qp, const struct change *change)
 	if (change->mask & IBV_QP_TIMEOUT)
 		qp->timeout = attr->timeout;
 	if (change->mask & IBV_QP_RETRY_CNT)
-		qp->retry_cnt = qp->comp.retries_left = attr->retry_cnt & 7;
+		qp->retry_cnt = qp->comp.retries_left = attr->retry_cnt;
 	if (change->mask & IBV_QP_RNR_RETRY)
-		qp->rnr_retry = qp->comp.rnr_retries_left = attr->rnr_retry & 7;
+		qp->rnr_retry = qp->comp.rnr_retries_left = attr->rnr_retry;
 	if (change->mask & IBV_QP_MIN_RNR_TIMER)
-		qp->min_rnr_timer = attr->min_rnr_timer & 31;
+		qp->min_rnr_timer = attr->min_rnr_timer;
 	if (change->mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		qp->max_rd_atomic = reads(change, attr->max_rd_atomic);
 	if (change->mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
@@ -245,7 +245,8 @@ static void apply_psn(struct sim_qp *qp, const struct change *change)
 	if (change->mask & IBV_QP_RQ_PSN) {
 		qp->rq_psn = change->attr->rq_psn & 0xffffff;
 		qp->resp.psn = qp->rq_psn;
-		qp->resp.ack_psn = (qp->rq_psn - 1) & 0xffffff;
+		if (!qp->device->quirks.acks_of_old_connections)
+			qp->resp.ack_psn = (qp->rq_psn - 1) & 0xffffff;
 	}
 	if (change->mask & IBV_QP_SQ_PSN) {
 		qp->sq_psn = change->attr->sq_psn & 0xffffff;

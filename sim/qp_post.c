@@ -124,7 +124,8 @@ __attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct i
 		return 0;
 	}
 	/* ibv_post_send(3): windows of type 2 only; ibv_bind_mw(3) has the others. */
-	if (!wr->bind_mw.mw || wr->bind_mw.mw->type != IBV_MW_TYPE_2 ||
+	if (!wr->bind_mw.mw ||
+	    (wr->bind_mw.mw->type != IBV_MW_TYPE_2 && !qp->device->quirks.type_1_bound_by_sends) ||
 	    !host->find_mw(host->arg, qp, wr->bind_mw.mw, info->mr, &wqe->bind_mw, &wqe->bind_lkey))
 		return EINVAL;
 	wqe->rkey = wr->bind_mw.rkey;
@@ -204,7 +205,7 @@ int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 	if (mw->kind != SIM_MR_WINDOW_1 ||
 	    !(sim_wr_info(qp->type, IBV_WR_BIND_MW)->flags & SIM_WR_LEGAL))
 		return EINVAL;
-	if (qp->state < IBV_QPS_RTS) {
+	if (qp->state < IBV_QPS_RTS && !qp->device->quirks.refused_sends_stay_queued) {
 		if (!qp->device->quirks.posts_ignored_in_wrong_state)
 			return EINVAL;
 		/* The program gets its key, as of each binding that is taken; it leads nowhere. */
@@ -228,23 +229,46 @@ int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 		.wc_opcode = IBV_WC_BIND_MW,
 		.send_flags = (uint8_t)(bind->send_flags | qp->sig_all),
 	};
+	if (qp->state < IBV_QPS_RTS)
+		return EINVAL;
 	mw->promised_rkey = rkey;
 	*new_rkey = rkey;
 	sim_qp_wake_requester(qp);
 	return 0;
 }
 
+/* The state is looked at when all is in the queue: rdma-core providers/rxe/rxe.c, rxe_post_send. */
+__attribute__((noinline)) static int post_and_refuse(struct sim_qp *qp, struct ibv_send_wr *wr,
+						     struct ibv_send_wr **bad)
+{
+	for (; wr; wr = wr->next)
+		if (post_one(qp, wr)) {
+			*bad = wr;
+			break;
+		}
+	return EINVAL;
+}
+
+__attribute__((noinline)) static int post_in_wrong_state(struct sim_qp *qp, struct ibv_send_wr *wr,
+							 struct ibv_send_wr **bad)
+{
+	const struct sim_quirks *quirks = &qp->device->quirks;
+
+	if (quirks->posts_ignored_in_wrong_state)
+		return 0;
+	if (quirks->refused_sends_stay_queued)
+		return post_and_refuse(qp, wr, bad);
+	if (!quirks->refused_posts_name_no_wr)
+		*bad = wr;
+	return EINVAL;
+}
+
 int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	int err = qp->type == IBV_QPT_XRC_RECV ? EINVAL : 0;
 
-	if (qp->state < IBV_QPS_RTS) {
-		if (qp->device->quirks.posts_ignored_in_wrong_state)
-			return 0;
-		if (qp->device->quirks.refused_posts_name_no_wr)
-			return EINVAL;
-		err = EINVAL;
-	}
+	if (qp->state < IBV_QPS_RTS && !err)
+		return post_in_wrong_state(qp, wr, bad);
 
 	for (; wr; wr = wr->next) {
 		if (!err)
@@ -262,10 +286,10 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 __attribute__((always_inline)) static inline int post_recv_one(struct sim_qp *qp,
 							       const struct ibv_recv_wr *wr)
 {
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.max_sge)
-		return EINVAL;
 	if (sim_queue_full(&qp->rq))
 		return ENOMEM;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.max_sge)
+		return EINVAL;
 	sim_recv_wqe_fill(sim_qp_recv_wqe(qp, qp->rq.head), wr);
 	qp->rq.head++;
 	return 0;
@@ -275,6 +299,8 @@ int sim_qp_post_recv(struct sim_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 {
 	int err = qp->srq || qp->xrcd || !qp->recv_cq ? EINVAL : 0;
 
+	if (err && qp->device->quirks.refused_posts_name_no_wr)
+		return err;
 	if (qp->state == IBV_QPS_RESET) {
 		if (qp->device->quirks.posts_ignored_in_wrong_state)
 			return 0;

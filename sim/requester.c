@@ -40,8 +40,10 @@ __attribute__((always_inline)) static inline enum gate gate(const struct sim_qp 
 
 	if (req->next == qp->sq.head)
 		return GATE_EMPTY;
-	if (req->waits_rnr || req->stopped)
-		return req->stopped ? GATE_ERROR : GATE_RNR;
+	if (req->stopped)
+		return GATE_ERROR;
+	if (req->waits_rnr && !qp->device->quirks.rnr_naks_stop_nothing)
+		return GATE_RNR;
 	wqe = sim_qp_send_wqe(qp, req->next);
 	psn = wqe->started ? wqe->first_psn + req->offset : req->psn;
 	if (qp->reliable && sim_psn_distance(psn, qp->comp.psn) >= SIM_WINDOW_PACKETS)
@@ -430,5 +432,7 @@ void sim_requester_rnr_over(struct sim_timer *timer)
 		(struct sim_qp *)((char *)timer - offsetof(struct sim_qp, req.rnr_timer));
 
 	qp->req.waits_rnr = false;
+	if (qp->device->quirks.rnr_naks_stop_nothing)
+		sim_requester_rewind(qp, qp->comp.psn);
 	sim_qp_wake_requester(qp);
 }

@@ -67,7 +67,7 @@ static enum sim_verdict check_psn_uc(struct sim_qp *qp, const struct sim_packet 
 	}
 	resp->psn = sim_psn_add(packet->psn, 1);
 	if (flags & SIM_OP_START)
-		resp->dropping = false;
+		resp->dropping = resp->jammed;
 	return resp->dropping ? SIM_DROP : SIM_ACCEPT;
 }
 
@@ -453,7 +453,7 @@ static void repeat(struct sim_qp *qp, const struct sim_packet *packet, uint32_t 
 }
 
 /* The receive in progress, or an event, tells the program; the NAK tells the peer. */
-static void refuse(struct sim_qp *qp, enum sim_verdict verdict)
+static void refuse(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
 {
 	const struct sim_consequence consequence = sim_consequence_of(verdict, &qp->device->quirks);
 	bool taken = qp->resp.recv_taken;
@@ -464,7 +464,7 @@ static void refuse(struct sim_qp *qp, enum sim_verdict verdict)
 	if (qp->reliable)
 		send_nak(qp, consequence.syndrome);
 	if (taken)
-		sim_qp_complete_recv(qp, NULL, consequence.recv_status, IBV_WC_RECV, 0, 0);
+		sim_qp_complete_recv(qp, packet, consequence.recv_status, IBV_WC_RECV, 0, 0);
 	abandon(qp);
 	if (qp->state == IBV_QPS_ERR)
 		return;
@@ -475,12 +475,15 @@ static void refuse(struct sim_qp *qp, enum sim_verdict verdict)
 
 /* What an unreliable connection does not accept costs the message and nothing else; its own
  * receive WR's fault is its own. */
-static void refuse_uc(struct sim_qp *qp, enum sim_verdict verdict)
+static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
 {
 	if (sim_consequences[verdict].fatal_on_uc) {
-		refuse(qp, verdict);
+		refuse(qp, packet, verdict);
 		return;
 	}
+	/* Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_op_seq: it waits for that message's end. */
+	if (verdict == SIM_NO_RECEIVE && qp->resp.in_message == SIM_OP_WRITE)
+		qp->resp.jammed = qp->device->quirks.cut_writes_jam_uc;
 	qp->device->counters.dropped_packets++;
 	abandon(qp);
 	qp->resp.dropping = true;
@@ -500,14 +503,20 @@ static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, uint32
 		if (qp->resp.nak_outstanding)
 			break;
 		counters->sequence_naks_sent++;
+		/* An RNR NAK stands before it (a quirk). */
+		if (qp->resp.nak_pending)
+			sim_responder_run(qp);
 		send_nak(qp, sim_consequences[verdict].syndrome);
 		break;
 	case SIM_NO_RECEIVE:
 		counters->rnr_naks_sent++;
-		send_nak(qp, (uint8_t)(sim_consequences[verdict].syndrome | qp->min_rnr_timer));
+		send_nak(qp, (uint8_t)(sim_consequences[verdict].syndrome |
+					(qp->min_rnr_timer & SIM_AETH_VALUE)));
+		if (qp->device->quirks.rnr_naks_stop_nothing)
+			qp->resp.nak_outstanding = false;
 		break;
 	default:
-		refuse(qp, verdict);
+		refuse(qp, packet, verdict);
 	}
 }
 
@@ -529,7 +538,7 @@ void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
 	if (qp->reliable)
 		refuse_rc(qp, packet, flags, verdict);
 	else
-		refuse_uc(qp, verdict);
+		refuse_uc(qp, packet, verdict);
 }
 
 static void answer(struct sim_qp *qp, struct sim_packet *packet)
@@ -622,7 +631,7 @@ static void cannot_serve(struct sim_qp *qp, const struct sim_resource *resource)
 	resp->resources_pending = 0;
 	resp->resources_new = 0;
 	resp->psn = sim_psn_add(resource->first_psn, resource->next);
-	refuse(qp, SIM_ACCESS_DENIED);
+	refuse(qp, NULL, SIM_ACCESS_DENIED);
 }
 
 /* Answers one READ or atomic as far as the budget goes. */

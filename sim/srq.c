@@ -208,10 +208,10 @@ static int post_one(struct sim_srq *srq, const struct ibv_recv_wr *wr)
 {
 	uint32_t slot;
 
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->queue.max_sge)
-		return EINVAL;
 	if (srq->made - srq->spare_count >= srq->queue.max_wr)
 		return ENOMEM;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->queue.max_sge)
+		return EINVAL;
 	slot = srq->spare[--srq->spare_count];
 	sim_recv_wqe_fill(sim_queue_slot(&srq->queue, slot), wr);
 	srq->posted[srq->queue.head++ & srq->queue.mask] = slot;

@@ -44,9 +44,6 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd, void *add
 	struct pd *pd = NULL;
 	int err;
 
-	if (context_of(ibv->context)->device->engine->profile->lacks & SIM_LACKS_REREGISTRATION)
-		return refuse_rereg(IBV_REREG_MR_ERR_CMD, EOPNOTSUPP,
-				    "the device does not have this verb");
 	if (!mr || mr->dm || mr->root || mr->engine->kind != SIM_MR_REGION)
 		return refuse_rereg(IBV_REREG_MR_ERR_INPUT, EINVAL,
 				    "no such MR, a null MR, an import, or one of device memory");
@@ -55,6 +52,11 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd, void *add
 	    (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr)))
 		return refuse_rereg(IBV_REREG_MR_ERR_INPUT, EINVAL,
 				    "unknown flags, access without its flag, or no new range");
+	/* The library looks at the arguments before it asks the device: rdma-core
+	 * libibverbs/verbs.c, ibv_rereg_mr. */
+	if (context_of(ibv->context)->device->engine->profile->lacks & SIM_LACKS_REREGISTRATION)
+		return refuse_rereg(IBV_REREG_MR_ERR_CMD, EOPNOTSUPP,
+				    "the device does not have this verb");
 	if (!flags)
 		return refuse_rereg(IBV_REREG_MR_ERR_CMD, EINVAL, "no flags");
 	if (flags & IBV_REREG_MR_CHANGE_PD) {

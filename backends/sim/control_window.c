@@ -150,7 +150,7 @@ bool control_find_mw(void *arg, const struct sim_qp *engine, struct ibv_mw *ibv_
 
 	if (ibv_mw && ibv_mw->context == qp->ibv.context)
 		mw = mw_of(ibv_mw);
-	if (!mw || mw->ibv.type != IBV_MW_TYPE_2 || (ibv_mr && !mr))
+	if (!mw || (ibv_mr && !mr))
 		return false;
 	*mw_number = mw->engine->number;
 	*region_lkey = mr ? mr->engine->lkey : 0;

@@ -25,7 +25,9 @@ static struct sim_ah *find_ah(void *arg, const struct sim_qp *engine, struct ibv
 	if (!ibv || ibv->context != qp->ibv.context)
 		return NULL;
 	ah = ah_of(ibv);
-	return ah && ah->engine->pd == engine->pd ? ah->engine : NULL;
+	if (!ah || (ah->engine->pd != engine->pd && !engine->device->quirks.ahs_of_any_pd))
+		return NULL;
+	return ah->engine;
 }
 
 static int create_engine(struct vb_sim *world, uint64_t seed)

@@ -14,7 +14,7 @@
 #define RXE_BOTH   RXE_6_1 " and " RXE_6_12
 #define ROWS(rows) (sizeof(rows) / sizeof(*(rows)))
 
-extern const struct vt_suite vt_suite_quirks, vt_suite_quirks_rxe;
+extern const struct vt_suite vt_suite_quirks, vt_suite_quirks_rxe, vt_suite_quirks_walk;
 
 static void set_only(struct vt *t, struct ibv_context *context, const char *quirk)
 {
@@ -256,9 +256,9 @@ static void retry_ranges_unchecked(struct vt *t)
 	attr.rnr_retry = 10;
 	VT_OK(t, vb_modify_qp(pair->a.qp, &attr, mask));
 	attr = query(&pair->a);
-	VT_EQ(t, attr.min_rnr_timer, 8);
-	VT_EQ(t, attr.retry_cnt, 1);
-	VT_EQ(t, attr.rnr_retry, 2);
+	VT_EQ(t, attr.min_rnr_timer, 40);
+	VT_EQ(t, attr.retry_cnt, 9);
+	VT_EQ(t, attr.rnr_retry, 10);
 	ts_connect(&pair->b);
 	ts_transfer(pair, IBV_WR_SEND, 100);
 }
@@ -846,8 +846,14 @@ static void short_receive_is_operation_error(struct vt *t)
 
 static void bad_receive_is_operation_error(struct vt *t)
 {
+	struct ts_pair *pair;
+
 	only(t, "bad_receive_is_operation_error");
 	fail_receives(t, 10000, 0);
+	pair = ts_connected(t, IBV_QPT_UD);
+	ts_recv(&pair->b, .wr_id = 50, .length = 100, .lkey = pair->b.mr->lkey ^ 0x80);
+	ts_send(&pair->a, .wr_id = 1, .length = 8);
+	ts_failed(t, pair->b.recv_cq, 50, IBV_WC_LOC_QP_OP_ERR);
 }
 
 static void short_datagram_receive_fails(struct vt *t)
@@ -1033,11 +1039,16 @@ static void ah_keeps_pd_busy(struct vt *t)
 
 static void empty_regions_refused(struct vt *t)
 {
+	struct ibv_mr *mr;
 	struct ibv_pd *pd;
+	uint8_t *memory;
 
 	only(t, "empty_regions_refused");
 	pd = ts_pd(t, &t->a);
-	VT_NULL_ERRNO(t, vb_reg_mr(pd, ts_memory(t, 4096), 0, IBV_ACCESS_LOCAL_WRITE), EINVAL);
+	memory = ts_memory(t, 4096);
+	VT_NULL_ERRNO(t, vb_reg_mr(pd, memory, 0, IBV_ACCESS_LOCAL_WRITE), EINVAL);
+	mr = VT_PTR(t, vb_reg_mr(pd, memory + 1, 0, IBV_ACCESS_LOCAL_WRITE));
+	VT_OK(t, vb_dereg_mr(mr));
 }
 
 static void local_write_not_required(struct vt *t)
@@ -1118,7 +1129,8 @@ static void every_quirk_has_a_test(struct vt *t)
 		vt_row(t, "%s", name);
 		VT_EXPECT(t, about && *about);
 		VT_EXPECT(t,
-			  has_test(&vt_suite_quirks, name) || has_test(&vt_suite_quirks_rxe, name));
+			  has_test(&vt_suite_quirks, name) || has_test(&vt_suite_quirks_rxe, name) ||
+				  has_test(&vt_suite_quirks_walk, name));
 	}
 	VT_EXPECT(t, i > 30);
 }
@@ -1166,7 +1178,9 @@ static void set_on_one_device_only(struct vt *t)
 	"window_ranges_wrap bound_regions_are_einval unknown_cq_flags_taken "               \
 	"rts_starts_nothing inline_shares_room sends_tell_immediate "                       \
 	"atomics_checked_when_posted reads_without_room_wait "                              \
-	"refused_invalidations_acknowledged "
+	"refused_invalidations_acknowledged refused_sends_stay_queued ahs_of_any_pd "       \
+	"type_1_bound_by_sends rnr_naks_stop_nothing acks_of_old_connections "              \
+	"acks_of_unsent_complete cut_writes_jam_uc errors_are_not_solicited "
 
 static const struct {
 	const char *profile, *quirks;
@@ -1176,9 +1190,10 @@ static const struct {
 			    "short_datagram_receive_fails receives_flush_first "
 			    "errored_receives_wait asked_sizes_told "
 			    "window_regions_of_any_pd bad_invalidation_is_operation_error "
-			    "local_regions_have_no_rkey undeclared_operations_taken "},
+			    "local_regions_have_no_rkey undeclared_operations_taken "
+			    "flushed_receives_are_solicited "},
 	{"rxe-6.12",
-	 RXE_HAS "bad_lkey_is_flush errors_are_not_solicited stateless_modify_unchecked "
+	 RXE_HAS "bad_lkey_is_flush rnr_waits_time_out stateless_modify_unchecked "
 		 "special_regions_refused "},
 	{"mlx5", " reset_removes_completions posts_ignored_in_wrong_state overrun_ends_polling "
 		 "long_datagrams_fail zero_based_type_1_refused "},

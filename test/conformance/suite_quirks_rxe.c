@@ -107,6 +107,7 @@ static void refused_posts_name_no_wr(struct vt *t)
 	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send = NULL;
 	struct ibv_recv_wr recv = {0}, *bad_recv = NULL;
+	struct ibv_qp_init_attr_ex init = {0};
 	struct ts_pair *pair;
 
 	only(t, "refused_posts_name_no_wr", NULL);
@@ -119,6 +120,11 @@ static void refused_posts_name_no_wr(struct vt *t)
 	send.num_sge = 1000;
 	VT_ERRNO(t, ibv_post_send(pair->a.qp, &send, &bad_send), EINVAL);
 	VT_CHECK(t, bad_send == &send);
+	init.srq = ts_shared(t)->srq;
+	ts_remake_qp(&pair->b, &init);
+	ts_to_init(&pair->b);
+	VT_ERRNO(t, ibv_post_recv(pair->b.qp, &recv, &bad_recv), EINVAL);
+	VT_CHECK(t, !bad_recv);
 }
 
 /* The sum of the lengths is 2^32 + 8. */
@@ -618,7 +624,7 @@ static void refused_invalidations_acknowledged(struct vt *t)
 static const struct vt_test tests[] = {
 	{"queue_sizes_round_up", RXE_BOTH, VT_NEEDS_SIM | VT_NEEDS_SRQ, queue_sizes_round_up},
 	{"asked_sizes_told", RXE_6_1, VT_NEEDS_SIM | VT_NEEDS_SRQ, asked_sizes_told},
-	{"refused_posts_name_no_wr", RXE_BOTH, VT_NEEDS_SIM, refused_posts_name_no_wr},
+	{"refused_posts_name_no_wr", RXE_BOTH, VT_NEEDS_SIM | VT_NEEDS_SRQ, refused_posts_name_no_wr},
 	{"message_lengths_unchecked", RXE_BOTH, VT_NEEDS_SIM, message_lengths_unchecked},
 	{"drained_event_unasked", RXE_BOTH, VT_NEEDS_SIM, drained_event_unasked},
 	{"draining_sends_nothing", RXE_BOTH, VT_NEEDS_SIM, draining_sends_nothing},

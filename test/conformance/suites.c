@@ -9,7 +9,8 @@ extern const struct vt_suite vt_suite_infiniband, vt_suite_roce, vt_suite_counte
 	vt_suite_moderation, vt_suite_xrc_states;
 extern const struct vt_suite vt_suite_srq, vt_suite_xrc, vt_suite_window, vt_suite_region,
 	vt_suite_cq_ex, vt_suite_wr, vt_suite_atomic_write, vt_suite_mcast, vt_suite_ports,
-	vt_suite_domain, vt_suite_limits, vt_suite_misuse, vt_suite_quirks, vt_suite_quirks_rxe;
+	vt_suite_domain, vt_suite_limits, vt_suite_misuse, vt_suite_quirks, vt_suite_quirks_rxe,
+	vt_suite_quirks_walk;
 
 /* clang-format off */
 const struct vt_suite *const vt_suites[] = {
@@ -47,6 +48,7 @@ const struct vt_suite *const vt_suites[] = {
 	&vt_suite_misuse,
 	&vt_suite_quirks,
 	&vt_suite_quirks_rxe,
+	&vt_suite_quirks_walk,
 	NULL,
 };
 /* clang-format on */

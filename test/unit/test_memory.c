@@ -13,7 +13,7 @@
 static struct engine engine;
 static struct sim_device *device;
 static struct sim_mr *mr;
-static uint8_t buffer[LENGTH + 100];
+static _Alignas(4096) uint8_t buffer[LENGTH + 100];
 
 void setUp(void)
 {
@@ -266,7 +266,7 @@ void test_max_mr_size(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, try_create(&init));
 }
 
-/* A quirk; the null region is none that is empty. */
+/* A quirk, at the beginning of a page; the null region is none that is empty. */
 void test_empty_regions_refused(void)
 {
 	struct sim_mr_init init = plain(0);
@@ -274,6 +274,9 @@ void test_empty_regions_refused(void)
 	init.length = 0;
 	device->quirks.empty_regions_refused = true;
 	TEST_ASSERT_EQUAL_INT(EINVAL, try_create(&init));
+	init.addr = buffer + 8;
+	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
+	init.addr = buffer;
 	init.null = true;
 	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
 	init = plain(0);

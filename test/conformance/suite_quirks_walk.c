@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where SoftRoCE leaves the specification, as the differential walk found it to (verbena-differ(1)):
+ * each quirk, and what is so where it holds. "walked" is a run of it in scripts/softroce.
+ */
+#include "test/support/srq.h"
+#include "test/support/window.h"
+
+#include <verbena/sim.h>
+
+#define RXE_6_1	 "walked on Linux 6.1 rxe"
+#define RXE_6_12 "measured on Linux 6.12 rxe"
+#define RXE_BOTH RXE_6_1 " and 6.12 rxe"
+
+/* Both devices are as the specification says but for these; second may be NULL. */
+static void only(struct vt *t, const char *first, const char *second)
+{
+	const char *name;
+	unsigned int i;
+	bool on;
+
+	for (i = 0; (name = vb_sim_quirk_name(i, NULL)); i++) {
+		on = !strcmp(name, first) || (second && !strcmp(name, second));
+		VT_OK(t, vb_sim_set_quirk(t->a.ctx, name, on));
+		VT_OK(t, vb_sim_set_quirk(t->b.ctx, name, on));
+	}
+}
+
+/* --- posting --- */
+
+static void refused_sends_stay_queued(struct vt *t)
+{
+	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ibv_send_wr wr, second, *bad = NULL;
+	struct ts_pair *pair;
+	struct ibv_sge sge;
+
+	only(t, "refused_sends_stay_queued", "refused_posts_name_no_wr");
+	pair = ts_pair_reset(t, &options);
+	ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1, .length = 8}, &sge, &wr);
+	wr.opcode = IBV_WR_SEND;
+	second = wr;
+	second.num_sge = 1000;
+	wr.next = &second;
+	VT_ERRNO(t, ibv_post_send(pair->a.qp, &wr, &bad), EINVAL);
+	VT_CHECK(t, bad == &second);
+	ts_connect(&pair->b);
+	ts_recv(&pair->b, .wr_id = 5, .length = 100);
+	ts_connect(&pair->a);
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
+	ts_received(t, pair->b.recv_cq, 5, 8);
+	ts_no_more(t, pair->a.send_cq);
+}
+
+/* RESET forgets them, ERR flushes them. */
+static void refused_sends_end_with_the_state(struct vt *t)
+{
+	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	only(t, "refused_sends_stay_queued", NULL);
+	pair = ts_pair_reset(t, &options);
+	VT_ERRNO(t, ts_post(&pair->a, &(struct ts_wr){.wr_id = 1, .length = 8}), EINVAL);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
+	ts_to_init(&pair->a);
+	VT_ERRNO(t, ts_post(&pair->a, &(struct ts_wr){.wr_id = 2, .length = 8}), EINVAL);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_ERR));
+	ts_flushed(t, pair->a.send_cq, 2);
+	ts_no_more(t, pair->a.send_cq);
+}
+
+static void ahs_of_any_pd(struct vt *t)
+{
+	struct ibv_send_wr wr, *bad;
+	struct ts_pair *pair;
+	struct ibv_sge sge;
+
+	only(t, "ahs_of_any_pd", NULL);
+	pair = ts_connected(t, IBV_QPT_UD);
+	ts_recv(&pair->b, .wr_id = 5, .length = 1000);
+	ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1, .length = 8}, &sge, &wr);
+	wr.opcode = IBV_WR_SEND;
+	wr.wr.ud.ah = ts_ah(t, ts_pd(t, &t->a), &t->a, &t->b);
+	VT_OK(t, ibv_post_send(pair->a.qp, &wr, &bad));
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
+	ts_received(t, pair->b.recv_cq, 5, 8 + TS_GRH);
+}
+
+static void type_1_bound_by_sends(struct vt *t)
+{
+	struct ibv_send_wr wr = {.wr_id = 9,
+				 .opcode = IBV_WR_BIND_MW,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+	struct ts_pair *pair;
+	struct ibv_mw *mw;
+
+	only(t, "type_1_bound_by_sends", NULL);
+	pair = ts_window_pair(t);
+	mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.bind_info =
+		(struct ibv_mw_bind_info){.mr = pair->b.mr,
+					  .addr = (uintptr_t)pair->b.buffer,
+					  .length = 4096,
+					  .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	VT_OK(t, ibv_post_send(pair->b.qp, &wr, &bad));
+	ts_done(t, pair->b.send_cq, 9, IBV_WC_BIND_MW);
+	ts_reaches(pair, wr.bind_mw.rkey, 0);
+}
+
+/* --- waiting for a receive --- */
+
+static void rnr_naks_stop_nothing(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	only(t, "rnr_naks_stop_nothing", NULL);
+	options.retry_cnt = 0;
+	options.timeout = 0;
+	pair = ts_pair(t, &options);
+	ts_send(&pair->a, .wr_id = 1, .length = 8);
+	ts_pause(t, 100000);
+	ts_send(&pair->a, .wr_id = 2, .length = 8);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	ts_flushed(t, pair->a.send_cq, 2);
+}
+
+static void rnr_naks_stop_nothing_for_good(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	only(t, "rnr_naks_stop_nothing", NULL);
+	options.timeout = 0;
+	pair = ts_pair(t, &options);
+	ts_send(&pair->a, .wr_id = 1, .length = 3 * ts_mtu_bytes(pair->a.options.mtu));
+	ts_send(&pair->a, .wr_id = 2, .length = 8);
+	ts_pause(t, 5000000);
+	ts_recv(&pair->b, .wr_id = 5, .length = 4 * ts_mtu_bytes(pair->a.options.mtu));
+	ts_recv(&pair->b, .wr_id = 6, .length = 8);
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
+	ts_done(t, pair->a.send_cq, 2, IBV_WC_SEND);
+	ts_received(t, pair->b.recv_cq, 5, 3 * ts_mtu_bytes(pair->a.options.mtu));
+	ts_received(t, pair->b.recv_cq, 6, 8);
+}
+
+static void rnr_waits_time_out(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	only(t, "rnr_waits_time_out", NULL);
+	options.retry_cnt = 1;
+	pair = ts_pair(t, &options);
+	ts_send(&pair->a, .wr_id = 1, .length = 8);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	ts_no_more(t, pair->b.recv_cq);
+}
+
+/* --- answers --- */
+
+/* A begins anew, and B takes what it sends for duplicates of what it has seen. */
+static void acks_of_unsent_complete(struct vt *t)
+{
+	struct ts_pair *pair;
+	int i;
+
+	only(t, "acks_of_unsent_complete", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	for (i = 0; i < 3; i++) {
+		ts_write(&pair->a, .wr_id = 1, .length = 8);
+		ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
+	}
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
+	ts_connect(&pair->a);
+	ts_write(&pair->a, .wr_id = 2, .length = 8, .remote_offset = 1000);
+	ts_done(t, pair->a.send_cq, 2, IBV_WC_RDMA_WRITE);
+	ts_blank(t, pair->b.buffer + 1000, 8);
+}
+
+/* B has done nothing since it was connected, and expects more than A has sent. */
+static void acks_of_old_connections(struct vt *t)
+{
+	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	only(t, "acks_of_old_connections", NULL);
+	pair = ts_pair_reset(t, &options);
+	pair->b.recv_psn++;
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+	ts_write(&pair->a, .wr_id = 1, .length = 8);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	ts_blank(t, pair->b.buffer, 8);
+}
+
+static void cut_writes_jam_uc(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	only(t, "cut_writes_jam_uc", NULL);
+	pair = ts_connected(t, IBV_QPT_UC);
+	ts_write_imm(&pair->a, .wr_id = 1, .length = 3 * ts_mtu_bytes(pair->a.options.mtu));
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
+	ts_recv(&pair->b, .wr_id = 5, .length = 8);
+	ts_send(&pair->a, .wr_id = 2, .length = 8);
+	ts_done(t, pair->a.send_cq, 2, IBV_WC_SEND);
+	ts_no_more(t, pair->b.recv_cq);
+}
+
+/* --- events --- */
+
+static bool got_event(struct vt *t, struct ibv_comp_channel *channel)
+{
+	struct ibv_cq *cq;
+
+	return ts_cq_event(t, channel, &cq);
+}
+
+static void flushed_receives_are_solicited(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	only(t, "flushed_receives_are_solicited", "errors_are_not_solicited");
+	options.channels = true;
+	pair = ts_pair(t, &options);
+	ts_recv(&pair->b, .wr_id = 5, .length = 8);
+	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
+	VT_OK(t, ibv_req_notify_cq(pair->a.send_cq, 1));
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_ERR));
+	ts_flushed(t, pair->b.recv_cq, 5);
+	VT_CHECK(t, got_event(t, pair->b.recv_channel));
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_ERR));
+	ts_send(&pair->a, .wr_id = 1, .length = 8);
+	ts_flushed(t, pair->a.send_cq, 1);
+	VT_CHECK(t, !got_event(t, pair->a.send_channel));
+}
+
+static const struct vt_test tests[] = {
+	{"refused_sends_stay_queued", RXE_BOTH, VT_NEEDS_SIM, refused_sends_stay_queued},
+	{"refused_sends_end_with_the_state", RXE_BOTH, VT_NEEDS_SIM,
+	 refused_sends_end_with_the_state},
+	{"ahs_of_any_pd", RXE_BOTH, VT_NEEDS_SIM, ahs_of_any_pd},
+	{"type_1_bound_by_sends", RXE_BOTH, VT_NEEDS_SIM, type_1_bound_by_sends},
+	{"rnr_naks_stop_nothing",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn, and rxe_req.c",
+	 VT_NEEDS_SIM, rnr_naks_stop_nothing},
+	{"rnr_naks_stop_nothing_for_good", "Linux drivers/infiniband/sw/rxe/rxe_comp.c",
+	 VT_NEEDS_SIM, rnr_naks_stop_nothing_for_good},
+	{"rnr_waits_time_out", RXE_6_12 "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, rxe_completer",
+	 VT_NEEDS_SIM, rnr_waits_time_out},
+	{"acks_of_unsent_complete",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
+	 acks_of_unsent_complete, VT_MAY_RECONNECT},
+	{"acks_of_old_connections",
+	 "measured on Linux 6.1 and 6.12 rxe; Linux drivers/infiniband/sw/rxe/rxe_resp.c, "
+	 "duplicate_request",
+	 VT_NEEDS_SIM, acks_of_old_connections, VT_MAY_RECONNECT},
+	{"cut_writes_jam_uc", RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_op_seq",
+	 VT_NEEDS_SIM, cut_writes_jam_uc},
+	{"flushed_receives_are_solicited",
+	 RXE_6_1 "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, do_complete", VT_NEEDS_SIM,
+	 flushed_receives_are_solicited},
+	{NULL},
+};
+
+const struct vt_suite vt_suite_quirks_walk = {
+	"quirks_walk", "where SoftRoCE leaves the specification, as random programs show", tests,
+	.simulator = true};
