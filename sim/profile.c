@@ -36,7 +36,7 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(bad_lkey_is_operation_error,
 	      "a wrong lkey of a send ends LOC_QP_OP_ERR, not LOC_PROT_ERR"),
 	QUIRK(bad_lkey_is_flush, "a send with a local error ends WR_FLUSH_ERR"),
-	QUIRK(packet_sizes_unchecked, "packets of another path MTU are taken"),
+	QUIRK(packet_sizes_unchecked, "packets of a SEND of another path MTU are taken"),
 	QUIRK(window_bounds_unchecked, "a window reaches all of its region"),
 	QUIRK(short_datagram_receive_fails,
 	      "a datagram longer than its receive ends it LOC_QP_OP_ERR and the QP in ERR"),
@@ -68,7 +68,8 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(queue_sizes_round_up, "queues hold 2^n - 1 WRs, CQs as many completions"),
 	QUIRK(asked_sizes_told,
 	      "creating a QP or SRQ answers the sizes that were asked for, not what they hold"),
-	QUIRK(refused_posts_name_no_wr, "bad_wr is not set where the state, or an SRQ, forbids posting"),
+	QUIRK(refused_posts_name_no_wr,
+	      "bad_wr is not set where the state, or an SRQ, forbids posting"),
 	QUIRK(drained_event_unasked, "SQ_DRAINED comes whether it was asked for or not"),
 	QUIRK(draining_sends_nothing, "in SQD nothing is repeated"),
 	QUIRK(rts_starts_nothing, "sends posted in SQD wait in RTS for the next post"),
@@ -112,7 +113,8 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "a QP may be made for ATOMIC WRITE where the device does not have it"),
 	QUIRK(refused_sends_stay_queued,
 	      "sends that are EINVAL for the QP's state are in its queue, and run when it is RTS"),
-	QUIRK(ahs_of_any_pd, "a UD send may use an AH of another PD"),
+	QUIRK(foreign_ahs_end_sends,
+	      "a UD send with an AH of another PD ends LOC_QP_OP_ERR, not EINVAL when posted"),
 	QUIRK(type_1_bound_by_sends, "ibv_post_send may bind a window of type 1"),
 	QUIRK(rnr_naks_stop_nothing,
 	      "after an RNR NAK the requester sends on; what comes behind the gap is answered by a "
@@ -129,6 +131,9 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(acks_of_old_connections,
 	      "duplicates before the first SEND or WRITE are acknowledged with the last PSN of the "
 	      "QP's connection before, or 0xffffff"),
+	QUIRK(errored_sends_may_wait, "in ERR each post moves the requester's place in the ring on "
+				      "by one, and flushes nothing "
+				      "where that is the ring's end"),
 	{0},
 };
 
@@ -214,7 +219,7 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 	.unknown_cq_flags_taken = true, .rts_starts_nothing = true, .inline_shares_room = true, \
 	.sends_tell_immediate = true, .atomics_checked_when_posted = true,                      \
 	.reads_without_room_wait = true, .refused_invalidations_acknowledged = true,            \
-	.refused_sends_stay_queued = true, .ahs_of_any_pd = true,                               \
+	.refused_sends_stay_queued = true, .foreign_ahs_end_sends = true,                       \
 	.type_1_bound_by_sends = true, .rnr_naks_stop_nothing = true,                           \
 	.acks_of_unsent_complete = true, .acks_of_old_connections = true,                       \
 	.cut_writes_jam_uc = true, .errors_are_not_solicited = true
@@ -293,7 +298,7 @@ static const struct sim_profile profiles[] = {
 			   .window_regions_of_any_pd = true,
 			   .bad_invalidation_is_operation_error = true,
 			   .local_regions_have_no_rkey = true, .undeclared_operations_taken = true,
-			   .flushed_receives_are_solicited = true},
+			   .flushed_receives_are_solicited = true, .errored_sends_may_wait = true},
 	},
 	{
 		.name = "rxe-6.12",

@@ -82,7 +82,7 @@ struct sim_quirks {
 	bool refused_invalidations_acknowledged;
 	bool undeclared_operations_taken;
 	bool refused_sends_stay_queued;
-	bool ahs_of_any_pd;
+	bool foreign_ahs_end_sends;
 	bool type_1_bound_by_sends;
 	bool rnr_naks_stop_nothing;
 	bool rnr_waits_time_out;
@@ -90,6 +90,7 @@ struct sim_quirks {
 	bool flushed_receives_are_solicited;
 	bool cut_writes_jam_uc;
 	bool acks_of_old_connections;
+	bool errored_sends_may_wait;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

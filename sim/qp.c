@@ -319,11 +319,13 @@ void sim_qp_event(struct sim_qp *qp, enum ibv_event_type type)
 void sim_qp_fail(struct sim_qp *qp)
 {
 	qp->flush_recvs = true;
+	qp->req.flush_due = true;
 	if (qp->state == IBV_QPS_ERR) {
 		sim_qp_wake_requester(qp);
 		return;
 	}
 	qp->state = IBV_QPS_ERR;
+	qp->req.ring_place = qp->req.next;
 	qp->sq_draining = false;
 	sim_world_changed(qp->world);
 	sim_timer_disarm(&qp->req.rnr_timer);
@@ -480,8 +482,8 @@ void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_packet *packet,
 		.qp_num = qp->number,
 		.wc_flags = wc_flags,
 	};
-	cqe->solicited = status == IBV_WC_WR_FLUSH_ERR &&
-			 qp->device->quirks.flushed_receives_are_solicited;
+	cqe->solicited =
+		status == IBV_WC_WR_FLUSH_ERR && qp->device->quirks.flushed_receives_are_solicited;
 	if (packet) {
 		cqe->wc.src_qp = packet->source_qpn;
 		if (wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK))

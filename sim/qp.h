@@ -76,6 +76,8 @@ struct sim_requester {
 	uint32_t offset;   /* PSNs of it that are sent */
 	uint8_t reads_outstanding;
 	uint8_t since_ack_request;
+	uint32_t ring_place; /* in ERR (a quirk): a count of the send queue */
+	bool flush_due;	     /* ERR was entered */
 	bool waits_rnr;
 	bool stopped; /* a WQE is in error and waits for those before it */
 	struct sim_timer rnr_timer;

@@ -107,6 +107,8 @@ __attribute__((noinline)) static int set_address(struct sim_qp *qp, const struct
 	wqe->ah = host->find_ah(host->arg, qp, wr->wr.ud.ah);
 	if (!wqe->ah)
 		return EINVAL;
+	if (wqe->ah->pd != qp->pd)
+		wqe->status = IBV_WC_LOC_QP_OP_ERR;
 	wqe->ah->holders++;
 	wqe->remote_qpn = wr->wr.ud.remote_qpn & 0xffffff;
 	wqe->remote_qkey = wr->wr.ud.remote_qkey;
@@ -278,7 +280,7 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 			break;
 		}
 	}
-	if (qp->sq.tail != qp->sq.head)
+	if (qp->sq.tail != qp->sq.head || qp->state == IBV_QPS_ERR)
 		sim_qp_wake_requester(qp);
 	return err;
 }

@@ -371,13 +371,29 @@ __attribute__((always_inline)) static inline void send_one(struct sim_qp *qp)
 	}
 }
 
+/* Linux 6.1 drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester: it does not see how far the completer
+ * flushed, and takes its own place for the oldest send, or for the end of the queue. */
+static bool flushes_sends(struct sim_qp *qp)
+{
+	struct sim_requester *req = &qp->req;
+	bool behind = (req->ring_place ^ qp->sq.head) & sim_queue_rounded(qp->sq.max_wr);
+	bool due = req->flush_due || behind;
+
+	if (qp->state != IBV_QPS_ERR || !qp->device->quirks.errored_sends_may_wait)
+		return true;
+	req->flush_due = false;
+	req->ring_place += behind;
+	return due;
+}
+
 static void flush(struct sim_qp *qp)
 {
 	bool recvs = qp->state == IBV_QPS_ERR && qp->flush_recvs;
 
 	if (recvs && qp->device->quirks.receives_flush_first)
 		sim_qp_flush_recvs(qp);
-	sim_qp_flush_sends(qp);
+	if (flushes_sends(qp))
+		sim_qp_flush_sends(qp);
 	if (recvs && !qp->device->quirks.receives_flush_first)
 		sim_qp_flush_recvs(qp);
 }

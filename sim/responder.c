@@ -85,7 +85,7 @@ static bool grants(const struct sim_qp *qp, unsigned int access)
 /* The packets of a message before its last are full, and a last one carries at least a byte. */
 static bool payload_fits(const struct sim_qp *qp, uint32_t bytes, uint32_t flags)
 {
-	if (qp->device->quirks.packet_sizes_unchecked)
+	if ((flags & SIM_OP_SEND) && qp->device->quirks.packet_sizes_unchecked)
 		return true;
 	if (!(flags & SIM_OP_END))
 		return bytes == qp->mtu_bytes;
@@ -511,7 +511,7 @@ static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, uint32
 	case SIM_NO_RECEIVE:
 		counters->rnr_naks_sent++;
 		send_nak(qp, (uint8_t)(sim_consequences[verdict].syndrome |
-					(qp->min_rnr_timer & SIM_AETH_VALUE)));
+				       (qp->min_rnr_timer & SIM_AETH_VALUE)));
 		if (qp->device->quirks.rnr_naks_stop_nothing)
 			qp->resp.nak_outstanding = false;
 		break;

@@ -25,7 +25,7 @@ static struct sim_ah *find_ah(void *arg, const struct sim_qp *engine, struct ibv
 	if (!ibv || ibv->context != qp->ibv.context)
 		return NULL;
 	ah = ah_of(ibv);
-	if (!ah || (ah->engine->pd != engine->pd && !engine->device->quirks.ahs_of_any_pd))
+	if (!ah || (ah->engine->pd != engine->pd && !engine->device->quirks.foreign_ahs_end_sends))
 		return NULL;
 	return ah->engine;
 }

@@ -1128,9 +1128,9 @@ static void every_quirk_has_a_test(struct vt *t)
 	for (i = 0; (name = vb_sim_quirk_name(i, &about)); i++) {
 		vt_row(t, "%s", name);
 		VT_EXPECT(t, about && *about);
-		VT_EXPECT(t,
-			  has_test(&vt_suite_quirks, name) || has_test(&vt_suite_quirks_rxe, name) ||
-				  has_test(&vt_suite_quirks_walk, name));
+		VT_EXPECT(t, has_test(&vt_suite_quirks, name) ||
+				     has_test(&vt_suite_quirks_rxe, name) ||
+				     has_test(&vt_suite_quirks_walk, name));
 	}
 	VT_EXPECT(t, i > 30);
 }
@@ -1162,24 +1162,24 @@ static void set_on_one_device_only(struct vt *t)
 }
 
 /* Each between blanks. */
-#define RXE_HAS                                                                             \
-	" slots_free_when_completed retry_ranges_unchecked pkey_index_unchecked "           \
-	"path_mtu_unchecked retry_7_is_endless overrun_loses_completions "                  \
-	"no_affiliated_events send_errors_end_qp short_receive_is_operation_error "         \
-	"bad_receive_is_operation_error window_bounds_unchecked foreign_requests_accepted " \
-	"grh_flag_on_connections imm_write_receive_is_remote_error ah_keeps_pd_busy "       \
-	"empty_regions_refused message_limit_unchecked responder_resources_unchecked "      \
-	"zero_based_type_1_refused "                                                        \
-	"queue_sizes_round_up refused_posts_name_no_wr "                                    \
-	"drained_event_unasked draining_sends_nothing wide_qpns_told reads_round_up "       \
-	"high_qkey_is_sent own_datagrams_lack_checksum message_lengths_unchecked "          \
-	"unknown_srq_bits_taken srqs_on_uc srq_memory_is_of_the_qp "                        \
-	"multicast_leaves_device invalidation_told_as_checksum window_rkeys_masked "        \
-	"window_ranges_wrap bound_regions_are_einval unknown_cq_flags_taken "               \
-	"rts_starts_nothing inline_shares_room sends_tell_immediate "                       \
-	"atomics_checked_when_posted reads_without_room_wait "                              \
-	"refused_invalidations_acknowledged refused_sends_stay_queued ahs_of_any_pd "       \
-	"type_1_bound_by_sends rnr_naks_stop_nothing acks_of_old_connections "              \
+#define RXE_HAS                                                                               \
+	" slots_free_when_completed retry_ranges_unchecked pkey_index_unchecked "             \
+	"path_mtu_unchecked retry_7_is_endless overrun_loses_completions "                    \
+	"no_affiliated_events send_errors_end_qp short_receive_is_operation_error "           \
+	"bad_receive_is_operation_error window_bounds_unchecked foreign_requests_accepted "   \
+	"grh_flag_on_connections imm_write_receive_is_remote_error ah_keeps_pd_busy "         \
+	"empty_regions_refused message_limit_unchecked responder_resources_unchecked "        \
+	"zero_based_type_1_refused "                                                          \
+	"queue_sizes_round_up refused_posts_name_no_wr "                                      \
+	"drained_event_unasked draining_sends_nothing wide_qpns_told reads_round_up "         \
+	"high_qkey_is_sent own_datagrams_lack_checksum message_lengths_unchecked "            \
+	"unknown_srq_bits_taken srqs_on_uc srq_memory_is_of_the_qp "                          \
+	"multicast_leaves_device invalidation_told_as_checksum window_rkeys_masked "          \
+	"window_ranges_wrap bound_regions_are_einval unknown_cq_flags_taken "                 \
+	"rts_starts_nothing inline_shares_room sends_tell_immediate "                         \
+	"atomics_checked_when_posted reads_without_room_wait "                                \
+	"refused_invalidations_acknowledged refused_sends_stay_queued foreign_ahs_end_sends " \
+	"type_1_bound_by_sends rnr_naks_stop_nothing acks_of_old_connections "                \
 	"acks_of_unsent_complete cut_writes_jam_uc errors_are_not_solicited "
 
 static const struct {
@@ -1191,10 +1191,9 @@ static const struct {
 			    "errored_receives_wait asked_sizes_told "
 			    "window_regions_of_any_pd bad_invalidation_is_operation_error "
 			    "local_regions_have_no_rkey undeclared_operations_taken "
-			    "flushed_receives_are_solicited "},
-	{"rxe-6.12",
-	 RXE_HAS "bad_lkey_is_flush rnr_waits_time_out stateless_modify_unchecked "
-		 "special_regions_refused "},
+			    "flushed_receives_are_solicited errored_sends_may_wait "},
+	{"rxe-6.12", RXE_HAS "bad_lkey_is_flush rnr_waits_time_out stateless_modify_unchecked "
+			     "special_regions_refused "},
 	{"mlx5", " reset_removes_completions posts_ignored_in_wrong_state overrun_ends_polling "
 		 "long_datagrams_fail zero_based_type_1_refused "},
 };

@@ -69,21 +69,20 @@ static void refused_sends_end_with_the_state(struct vt *t)
 	ts_no_more(t, pair->a.send_cq);
 }
 
-static void ahs_of_any_pd(struct vt *t)
+static void foreign_ahs_end_sends(struct vt *t)
 {
 	struct ibv_send_wr wr, *bad;
 	struct ts_pair *pair;
 	struct ibv_sge sge;
 
-	only(t, "ahs_of_any_pd", NULL);
+	only(t, "foreign_ahs_end_sends", NULL);
 	pair = ts_connected(t, IBV_QPT_UD);
-	ts_recv(&pair->b, .wr_id = 5, .length = 1000);
 	ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1, .length = 8}, &sge, &wr);
 	wr.opcode = IBV_WR_SEND;
 	wr.wr.ud.ah = ts_ah(t, ts_pd(t, &t->a), &t->a, &t->b);
 	VT_OK(t, ibv_post_send(pair->a.qp, &wr, &bad));
-	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
-	ts_received(t, pair->b.recv_cq, 5, 8 + TS_GRH);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_QP_OP_ERR);
+	ts_state(&pair->a, IBV_QPS_SQE);
 }
 
 static void type_1_bound_by_sends(struct vt *t)
@@ -108,6 +107,49 @@ static void type_1_bound_by_sends(struct vt *t)
 	VT_OK(t, ibv_post_send(pair->b.qp, &wr, &bad));
 	ts_done(t, pair->b.send_cq, 9, IBV_WC_BIND_MW);
 	ts_reaches(pair, wr.bind_mw.rkey, 0);
+}
+
+static void post_list(struct ts_end *end, unsigned int count)
+{
+	struct ibv_send_wr wrs[3], *bad;
+	struct ibv_sge sge;
+	unsigned int i;
+
+	for (i = 0; i < count; i++) {
+		ts_fill_wr(end, &(struct ts_wr){.wr_id = i, .length = 8}, &sge, &wrs[i]);
+		wrs[i].next = i + 1 < count ? &wrs[i + 1] : NULL;
+	}
+	VT_OK(end->t, ibv_post_send(end->qp, wrs, &bad));
+}
+
+/* A ring of 4: the ends of three lists are at 2, 5 and 7, the requester at 0, 1 and, at 3, again at
+ * the end. */
+static void errored_sends_may_wait(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	static const unsigned int lists[] = {2, 3};
+	struct ts_pair *pair;
+	unsigned int i, j;
+
+	only(t, "errored_sends_may_wait", NULL);
+	options.send_wr = 3;
+	pair = ts_pair(t, &options);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_ERR));
+	for (i = 0; i < 2; i++) {
+		post_list(&pair->a, lists[i]);
+		for (j = 0; j < lists[i]; j++)
+			ts_flushed(t, pair->a.send_cq, j);
+	}
+	post_list(&pair->a, 1);
+	ts_flushed(t, pair->a.send_cq, 0);
+	post_list(&pair->a, 1);
+	ts_flushed(t, pair->a.send_cq, 0);
+	post_list(&pair->a, 2);
+	ts_no_more(t, pair->a.send_cq);
+	post_list(&pair->a, 1);
+	ts_flushed(t, pair->a.send_cq, 0);
+	ts_flushed(t, pair->a.send_cq, 1);
+	ts_flushed(t, pair->a.send_cq, 0);
 }
 
 /* --- waiting for a receive --- */
@@ -244,15 +286,19 @@ static const struct vt_test tests[] = {
 	{"refused_sends_stay_queued", RXE_BOTH, VT_NEEDS_SIM, refused_sends_stay_queued},
 	{"refused_sends_end_with_the_state", RXE_BOTH, VT_NEEDS_SIM,
 	 refused_sends_end_with_the_state},
-	{"ahs_of_any_pd", RXE_BOTH, VT_NEEDS_SIM, ahs_of_any_pd},
+	{"foreign_ahs_end_sends", RXE_BOTH, VT_NEEDS_SIM, foreign_ahs_end_sends},
 	{"type_1_bound_by_sends", RXE_BOTH, VT_NEEDS_SIM, type_1_bound_by_sends},
 	{"rnr_naks_stop_nothing",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn, and rxe_req.c",
 	 VT_NEEDS_SIM, rnr_naks_stop_nothing},
 	{"rnr_naks_stop_nothing_for_good", "Linux drivers/infiniband/sw/rxe/rxe_comp.c",
 	 VT_NEEDS_SIM, rnr_naks_stop_nothing_for_good},
-	{"rnr_waits_time_out", RXE_6_12 "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, rxe_completer",
-	 VT_NEEDS_SIM, rnr_waits_time_out},
+	{"rnr_waits_time_out",
+	 RXE_6_12 "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, rxe_completer", VT_NEEDS_SIM,
+	 rnr_waits_time_out},
+	{"errored_sends_may_wait",
+	 RXE_6_1 "; Linux 6.1 drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester", VT_NEEDS_SIM,
+	 errored_sends_may_wait},
 	{"acks_of_unsent_complete",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
 	 acks_of_unsent_complete, VT_MAY_RECONNECT},
