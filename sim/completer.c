@@ -184,12 +184,24 @@ static void receive_nak(struct sim_qp *qp, const struct sim_packet *packet, uint
 		give_up(qp, status);
 }
 
+/* Whether a NAK is of what a stray ACK acknowledged: Linux drivers/infiniband/sw/rxe/rxe_comp.c,
+ * check_psn, drops it. */
+static bool is_behind(const struct sim_qp *qp, const struct sim_packet *packet)
+{
+	const struct sim_completer *comp = &qp->comp;
+
+	return comp->ahead && comp->ahead_send == qp->sq.tail &&
+	       sim_psn_diff(packet->psn, comp->ahead_psn) < 0;
+}
+
 /* An AETH: an ACK covers its PSN, a NAK what stands before it. */
 static void receive_ack(struct sim_qp *qp, const struct sim_packet *packet, uint32_t from)
 {
 	uint8_t type = packet->syndrome & SIM_AETH_TYPE;
 	uint32_t before = type == SIM_AETH_ACK ? sim_psn_add(packet->psn, 1) : packet->psn;
 
+	if (type != SIM_AETH_ACK && is_behind(qp, packet))
+		return;
 	if (!acknowledge(qp, before)) {
 		repeat(qp);
 		return;
@@ -291,6 +303,9 @@ static void receive_stray(struct sim_qp *qp, const struct sim_packet *packet)
 	    (packet->syndrome & SIM_AETH_TYPE) != SIM_AETH_ACK ||
 	    sim_psn_diff(packet->psn, qp->req.sent_psn) < 0)
 		return;
+	qp->comp.ahead = true;
+	qp->comp.ahead_psn = sim_psn_add(packet->psn, 1);
+	qp->comp.ahead_send = qp->sq.tail;
 	last.psn = sim_psn_add(qp->req.sent_psn, SIM_PSN_MASK);
 	sim_completer_receive(qp, &last);
 }

@@ -274,6 +274,12 @@ static bool region_allows(const struct sim_mr *region, uint32_t pd, const struct
 	return offset <= region->length && bind->length <= region->length - offset;
 }
 
+static bool may_bind(const struct sim_mr *mw, uint32_t pd)
+{
+	return mw->pd == pd ||
+	       (mw->kind == SIM_MR_WINDOW_1 && mw->device->quirks.window_regions_of_any_pd);
+}
+
 bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t mw_number,
 		 const struct sim_mw_bind *bind)
 {
@@ -281,7 +287,7 @@ bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t 
 	struct sim_mr *region;
 	uint32_t rkey;
 
-	if (!mw || mw->kind < SIM_MR_WINDOW_1 || mw->pd != pd)
+	if (!mw || mw->kind < SIM_MR_WINDOW_1 || !may_bind(mw, pd))
 		return false;
 	rkey = (mw->rkey & 0xffffff00) | (bind->new_rkey & 0xff);
 	if (rkey != bind->new_rkey && !device->quirks.window_rkeys_masked)

@@ -88,7 +88,8 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "the receive of a SEND with Invalidate has IBV_WC_IP_CSUM_OK for IBV_WC_WITH_INV"),
 	QUIRK(window_rkeys_masked, "a binding takes the low byte of its rkey and ignores the rest"),
 	QUIRK(window_ranges_wrap, "a window's address and length are added in 64 bits"),
-	QUIRK(window_regions_of_any_pd, "a window may be bound to a region of another PD"),
+	QUIRK(window_regions_of_any_pd, "a window may be bound to a region of another PD, and a "
+					"window of type 1 by a QP of one"),
 	QUIRK(bound_regions_are_einval, "dereg_mr of a region with windows is EINVAL, not EBUSY"),
 	QUIRK(unknown_cq_flags_taken, "flags that create_cq_ex does not know are ignored"),
 	QUIRK(stateless_modify_unchecked,

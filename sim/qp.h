@@ -88,6 +88,10 @@ struct sim_completer {
 	uint8_t retries_left;
 	uint8_t rnr_retries_left;
 	bool repeating; /* went back, and nothing has been acknowledged since */
+	/* Up to where an ACK acknowledged what was not sent (a quirk), and of which send. */
+	bool ahead;
+	uint32_t ahead_psn;
+	uint32_t ahead_send;
 	struct sim_timer ack_timer;
 };
 

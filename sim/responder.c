@@ -690,8 +690,9 @@ bool sim_responder_run(struct sim_qp *qp)
 		serve_all(qp, &budget);
 	if (resp->resources_pending)
 		return true;
-	/* A NAK acknowledges what stands before its PSN. */
-	if (resp->ack_pending && !resp->nak_pending)
+	/* A NAK acknowledges what stands before its PSN (and by a quirk the ACK may be of more). */
+	if (resp->ack_pending &&
+	    (!resp->nak_pending || sim_psn_diff(resp->ack_psn, resp->nak_psn) >= 0))
 		answer_aeth(qp, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
 	resp->ack_pending = false;
 	if (resp->nak_pending)

@@ -624,7 +624,8 @@ static void refused_invalidations_acknowledged(struct vt *t)
 static const struct vt_test tests[] = {
 	{"queue_sizes_round_up", RXE_BOTH, VT_NEEDS_SIM | VT_NEEDS_SRQ, queue_sizes_round_up},
 	{"asked_sizes_told", RXE_6_1, VT_NEEDS_SIM | VT_NEEDS_SRQ, asked_sizes_told},
-	{"refused_posts_name_no_wr", RXE_BOTH, VT_NEEDS_SIM | VT_NEEDS_SRQ, refused_posts_name_no_wr},
+	{"refused_posts_name_no_wr", RXE_BOTH, VT_NEEDS_SIM | VT_NEEDS_SRQ,
+	 refused_posts_name_no_wr},
 	{"message_lengths_unchecked", RXE_BOTH, VT_NEEDS_SIM, message_lengths_unchecked},
 	{"drained_event_unasked", RXE_BOTH, VT_NEEDS_SIM, drained_event_unasked},
 	{"draining_sends_nothing", RXE_BOTH, VT_NEEDS_SIM, draining_sends_nothing},

@@ -85,28 +85,43 @@ static void foreign_ahs_end_sends(struct vt *t)
 	ts_state(&pair->a, IBV_QPS_SQE);
 }
 
-static void type_1_bound_by_sends(struct vt *t)
+/* Binds a window by ibv_post_send, and returns its new rkey. */
+static uint32_t bind_by_send(const struct ts_end *end, struct ibv_mw *mw)
 {
 	struct ibv_send_wr wr = {.wr_id = 9,
 				 .opcode = IBV_WR_BIND_MW,
 				 .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
-	struct ts_pair *pair;
-	struct ibv_mw *mw;
 
-	only(t, "type_1_bound_by_sends", NULL);
-	pair = ts_window_pair(t);
-	mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	wr.bind_mw.bind_info =
-		(struct ibv_mw_bind_info){.mr = pair->b.mr,
-					  .addr = (uintptr_t)pair->b.buffer,
+		(struct ibv_mw_bind_info){.mr = end->mr,
+					  .addr = (uintptr_t)end->buffer,
 					  .length = 4096,
 					  .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
-	VT_OK(t, ibv_post_send(pair->b.qp, &wr, &bad));
-	ts_done(t, pair->b.send_cq, 9, IBV_WC_BIND_MW);
-	ts_reaches(pair, wr.bind_mw.rkey, 0);
+	VT_OK(end->t, ibv_post_send(end->qp, &wr, &bad));
+	ts_done(end->t, end->send_cq, 9, IBV_WC_BIND_MW);
+	return wr.bind_mw.rkey;
+}
+
+static void type_1_bound_by_sends(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	only(t, "type_1_bound_by_sends", NULL);
+	pair = ts_window_pair(t);
+	ts_reaches(pair, bind_by_send(&pair->b, ts_mw(&pair->b, IBV_MW_TYPE_1)), 0);
+}
+
+static void type_1_of_another_pd_bound(struct vt *t)
+{
+	struct ts_pair *pair, *other;
+
+	only(t, "type_1_bound_by_sends", "window_regions_of_any_pd");
+	pair = ts_window_pair(t);
+	other = ts_window_pair(t);
+	bind_by_send(&pair->b, ts_mw(&other->b, IBV_MW_TYPE_1));
 }
 
 static void post_list(struct ts_end *end, unsigned int count)
@@ -122,28 +137,22 @@ static void post_list(struct ts_end *end, unsigned int count)
 	VT_OK(end->t, ibv_post_send(end->qp, wrs, &bad));
 }
 
-/* A ring of 4: the ends of three lists are at 2, 5 and 7, the requester at 0, 1 and, at 3, again at
- * the end. */
+/* In a ring of 4 the ends of these lists are at 2, 0 and 2, and the requester is at 0, 1 and 2. */
 static void errored_sends_may_wait(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
-	static const unsigned int lists[] = {2, 3};
 	struct ts_pair *pair;
-	unsigned int i, j;
+	unsigned int i, list;
 
 	only(t, "errored_sends_may_wait", NULL);
 	options.send_wr = 3;
 	pair = ts_pair(t, &options);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_ERR));
-	for (i = 0; i < 2; i++) {
-		post_list(&pair->a, lists[i]);
-		for (j = 0; j < lists[i]; j++)
-			ts_flushed(t, pair->a.send_cq, j);
+	for (list = 0; list < 2; list++) {
+		post_list(&pair->a, 2);
+		for (i = 0; i < 2; i++)
+			ts_flushed(t, pair->a.send_cq, i);
 	}
-	post_list(&pair->a, 1);
-	ts_flushed(t, pair->a.send_cq, 0);
-	post_list(&pair->a, 1);
-	ts_flushed(t, pair->a.send_cq, 0);
 	post_list(&pair->a, 2);
 	ts_no_more(t, pair->a.send_cq);
 	post_list(&pair->a, 1);
@@ -223,6 +232,26 @@ static void acks_of_unsent_complete(struct vt *t)
 	ts_blank(t, pair->b.buffer + 1000, 8);
 }
 
+/* The first packet is a duplicate to the peer, whose ACK is of the second; that one has no first
+ * before it, and the NAK for it is of what was acknowledged. */
+static void naks_of_the_acknowledged_are_lost(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	only(t, "acks_of_unsent_complete", "acks_of_old_connections");
+	options.mtu = IBV_MTU_256;
+	options.timeout = 8;
+	options.retry_cnt = 0;
+	pair = ts_pair_reset(t, &options);
+	pair->a.send_psn = 0xfffffe;
+	pair->b.recv_psn = 0xffffff;
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+	ts_write(&pair->a, .wr_id = 1, .length = 2000);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+}
+
 /* B has done nothing since it was connected, and expects more than A has sent. */
 static void acks_of_old_connections(struct vt *t)
 {
@@ -288,6 +317,9 @@ static const struct vt_test tests[] = {
 	 refused_sends_end_with_the_state},
 	{"foreign_ahs_end_sends", RXE_BOTH, VT_NEEDS_SIM, foreign_ahs_end_sends},
 	{"type_1_bound_by_sends", RXE_BOTH, VT_NEEDS_SIM, type_1_bound_by_sends},
+	{"type_1_of_another_pd_bound",
+	 RXE_6_1 "; Linux 6.1 drivers/infiniband/sw/rxe/rxe_mw.c, rxe_check_bind_mw", VT_NEEDS_SIM,
+	 type_1_of_another_pd_bound},
 	{"rnr_naks_stop_nothing",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn, and rxe_req.c",
 	 VT_NEEDS_SIM, rnr_naks_stop_nothing},
@@ -302,6 +334,9 @@ static const struct vt_test tests[] = {
 	{"acks_of_unsent_complete",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
 	 acks_of_unsent_complete, VT_MAY_RECONNECT},
+	{"naks_of_the_acknowledged_are_lost",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
+	 naks_of_the_acknowledged_are_lost, VT_MAY_MISTAKE_PSN},
 	{"acks_of_old_connections",
 	 "measured on Linux 6.1 and 6.12 rxe; Linux drivers/infiniband/sw/rxe/rxe_resp.c, "
 	 "duplicate_request",
