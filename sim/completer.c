@@ -12,10 +12,13 @@ static bool unanswered(const struct sim_send_wqe *wqe)
 	return (wqe->info_flags & SIM_WR_RESPONSE) && wqe->answered < wqe->packets;
 }
 
-/* Whether the time does not run, since a send waits for a receive. */
+/* Whether the time does not run, since a send waits for a receive, or (a quirk) to be repeated. */
 static bool time_stands(const struct sim_qp *qp)
 {
-	return qp->req.waits_rnr && !qp->device->quirks.rnr_waits_time_out;
+	if (qp->req.waits_rnr)
+		return !qp->device->quirks.rnr_waits_time_out;
+	return qp->comp.repeating && qp->req.next == qp->sq.tail &&
+	       sim_requester_jams(qp, sim_qp_send_wqe(qp, qp->sq.tail));
 }
 
 void sim_completer_rewatch(struct sim_qp *qp, bool progress)

@@ -289,6 +289,8 @@ bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t 
 
 	if (!mw || mw->kind < SIM_MR_WINDOW_1 || !may_bind(mw, pd))
 		return false;
+	if (bind->old_rkey != mw->rkey && device->quirks.stale_window_rkeys_refused)
+		return false;
 	rkey = (mw->rkey & 0xffffff00) | (bind->new_rkey & 0xff);
 	if (rkey != bind->new_rkey && !device->quirks.window_rkeys_masked)
 		return false;

@@ -78,6 +78,7 @@ void sim_mw_destroy(struct sim_mr *mw);
 
 /* What a binding asks for; length 0 unbinds. */
 struct sim_mw_bind {
+	uint32_t old_rkey; /* as the program's ibv_mw has it */
 	uint32_t new_rkey; /* as sim_mw_next_rkey() gives it (type 1); as the WR says (type 2) */
 	uint32_t region_lkey;
 	uint64_t addr;

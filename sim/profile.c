@@ -135,6 +135,11 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(errored_sends_may_wait, "in ERR each post moves the requester's place in the ring on "
 				      "by one, and flushes nothing "
 				      "where that is the ring's end"),
+	QUIRK(repeated_fences_wait_for_all, "a fenced send that is repeated waits for the READs "
+					    "and atomics behind it, too, and no "
+					    "time runs"),
+	QUIRK(stale_window_rkeys_refused,
+	      "a binding fails where the rkey of the ibv_mw is not the window's"),
 	{0},
 };
 
@@ -223,7 +228,8 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 	.refused_sends_stay_queued = true, .foreign_ahs_end_sends = true,                       \
 	.type_1_bound_by_sends = true, .rnr_naks_stop_nothing = true,                           \
 	.acks_of_unsent_complete = true, .acks_of_old_connections = true,                       \
-	.cut_writes_jam_uc = true, .errors_are_not_solicited = true
+	.cut_writes_jam_uc = true, .errors_are_not_solicited = true,                            \
+	.repeated_fences_wait_for_all = true, .stale_window_rkeys_refused = true
 
 /* The provider and the kernel's driver have none of these. */
 #define RXE_LACKS                                                                \

@@ -91,6 +91,8 @@ struct sim_quirks {
 	bool cut_writes_jam_uc;
 	bool acks_of_old_connections;
 	bool errored_sends_may_wait;
+	bool repeated_fences_wait_for_all;
+	bool stale_window_rkeys_refused;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

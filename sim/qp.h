@@ -53,7 +53,10 @@ struct sim_send_wqe {
 		uint32_t invalidate_rkey;
 		int bind_access;
 	};
-	uint32_t xrc_srqn;
+	union {
+		uint32_t xrc_srqn;
+		uint32_t bind_old_rkey; /* as the program has it */
+	};
 	uint32_t first_psn;
 	uint32_t packets;   /* PSNs that the message takes */
 	uint32_t answered;  /* PSNs of a READ whose response has come */
@@ -349,6 +352,13 @@ static inline void sim_completer_watch(struct sim_qp *qp, bool progress)
 	/* Sending while the timer runs changes nothing. */
 	if (progress || qp->comp.ack_timer.deadline_ns == SIM_NEVER)
 		sim_completer_rewatch(qp, progress);
+}
+
+/* Whether a send that was sent waits for READs and atomics behind it to be sent again (a quirk). */
+static inline bool sim_requester_jams(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	return (wqe->send_flags & IBV_SEND_FENCE) && qp->req.reads_outstanding &&
+	       qp->device->quirks.repeated_fences_wait_for_all;
 }
 
 /* Timers, given to sim_timer_init(). */

@@ -130,6 +130,7 @@ __attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct i
 	    (wr->bind_mw.mw->type != IBV_MW_TYPE_2 && !qp->device->quirks.type_1_bound_by_sends) ||
 	    !host->find_mw(host->arg, qp, wr->bind_mw.mw, info->mr, &wqe->bind_mw, &wqe->bind_lkey))
 		return EINVAL;
+	wqe->bind_old_rkey = wr->bind_mw.mw->rkey;
 	wqe->rkey = wr->bind_mw.rkey;
 	wqe->remote_addr = info->addr;
 	wqe->bind_length = info->length;
@@ -226,6 +227,7 @@ int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 		.bind_lkey = region_lkey,
 		.bind_access = (int)bind->bind_info.mw_access_flags,
 		.rkey = rkey,
+		.bind_old_rkey = mw->promised_rkey,
 		.opcode = IBV_WR_BIND_MW,
 		.info_flags = SIM_WR_LEGAL | SIM_WR_LOCAL,
 		.wc_opcode = IBV_WC_BIND_MW,

@@ -48,7 +48,9 @@ __attribute__((always_inline)) static inline enum gate gate(const struct sim_qp 
 	psn = wqe->started ? wqe->first_psn + req->offset : req->psn;
 	if (qp->reliable && sim_psn_distance(psn, qp->comp.psn) >= SIM_WINDOW_PACKETS)
 		return GATE_WINDOW;
-	return wqe->started ? GATE_OPEN : gate_start(qp, wqe);
+	if (wqe->started)
+		return sim_requester_jams(qp, wqe) ? GATE_FENCE : GATE_OPEN;
+	return gate_start(qp, wqe);
 }
 
 /* PSNs of a message: a READ takes one for each packet of its response. */
@@ -311,6 +313,7 @@ static void check_drained(struct sim_qp *qp)
 static bool bind_window(struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
 	const struct sim_mw_bind bind = {
+		.old_rkey = wqe->bind_old_rkey,
 		.new_rkey = wqe->rkey,
 		.region_lkey = wqe->bind_lkey,
 		.addr = wqe->remote_addr,

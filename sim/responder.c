@@ -117,20 +117,19 @@ __attribute__((noinline)) static enum sim_verdict check_write(struct sim_qp *qp,
 {
 	uint32_t announced = flags & SIM_OP_RETH ? packet->dma_bytes : qp->resp.length;
 	uint64_t total = (uint64_t)qp->resp.received + packet->payload_bytes;
-	bool whole = total == announced;
+	bool fits = total <= announced && (total == announced) == !!(flags & SIM_OP_END) &&
+		    payload_fits(qp, packet->payload_bytes, flags);
 
 	if (!grants(qp, IBV_ACCESS_REMOTE_WRITE))
 		return SIM_INVALID_REQUEST;
 	if ((flags & SIM_OP_RECV) && !sim_qp_take_recv(qp))
 		return SIM_NO_RECEIVE;
-	if (announced > MESSAGE_BYTES_MAX || total > announced || whole != !!(flags & SIM_OP_END) ||
-	    !payload_fits(qp, packet->payload_bytes, flags))
+	if (announced > MESSAGE_BYTES_MAX || (!fits && !qp->device->quirks.packet_sizes_unchecked))
 		return SIM_INVALID_REQUEST;
-	if (!(flags & SIM_OP_RETH) || needs_no_memory(qp, announced))
-		return SIM_ACCEPT;
-	return remote(qp, packet->rkey, packet->remote_addr, announced, IBV_ACCESS_REMOTE_WRITE)
-		       ? SIM_ACCEPT
-		       : SIM_ACCESS_DENIED;
+	if ((flags & SIM_OP_RETH) && !needs_no_memory(qp, announced) &&
+	    !remote(qp, packet->rkey, packet->remote_addr, announced, IBV_ACCESS_REMOTE_WRITE))
+		return SIM_ACCESS_DENIED;
+	return fits ? SIM_ACCEPT : SIM_INVALID_REQUEST;
 }
 
 __attribute__((noinline)) static enum sim_verdict check_read(struct sim_qp *qp,
@@ -314,6 +313,8 @@ static void move_on(struct sim_qp *qp, const struct sim_packet *packet, uint32_t
 	resp->in_message = flags & SIM_OP_KIND;
 	if (flags & SIM_OP_END)
 		finish_message(qp, packet, flags);
+	if (!resp->ack_pending)
+		resp->ack_psn = packet->psn;
 	/* A completion that was lost has ended the QP, and the message is not acknowledged: Linux
 	 * drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_CQ_OVERFLOW. */
 	if (!qp->reliable || qp->state == IBV_QPS_ERR)

@@ -1181,7 +1181,8 @@ static void set_on_one_device_only(struct vt *t)
 	"atomics_checked_when_posted reads_without_room_wait "                                \
 	"refused_invalidations_acknowledged refused_sends_stay_queued foreign_ahs_end_sends " \
 	"type_1_bound_by_sends rnr_naks_stop_nothing acks_of_old_connections "                \
-	"acks_of_unsent_complete cut_writes_jam_uc errors_are_not_solicited "
+	"acks_of_unsent_complete cut_writes_jam_uc errors_are_not_solicited "                 \
+	"repeated_fences_wait_for_all stale_window_rkeys_refused "
 
 static const struct {
 	const char *profile, *quirks;

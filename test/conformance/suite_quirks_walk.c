@@ -124,6 +124,22 @@ static void type_1_of_another_pd_bound(struct vt *t)
 	bind_by_send(&pair->b, ts_mw(&other->b, IBV_MW_TYPE_1));
 }
 
+static void stale_window_rkeys_refused(struct vt *t)
+{
+	struct ts_pair *pair;
+	struct ibv_mw *mw;
+	uint32_t stale;
+
+	only(t, "stale_window_rkeys_refused", "type_1_bound_by_sends");
+	pair = ts_window_pair(t);
+	mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
+	stale = mw->rkey;
+	mw->rkey = bind_by_send(&pair->b, mw);
+	mw->rkey = bind_by_send(&pair->b, mw);
+	mw->rkey = stale;
+	ts_bind_fails(&pair->b, mw, .wr_id = 10);
+}
+
 static void post_list(struct ts_end *end, unsigned int count)
 {
 	struct ibv_send_wr wrs[3], *bad;
@@ -214,6 +230,30 @@ static void rnr_waits_time_out(struct vt *t)
 /* --- answers --- */
 
 /* A begins anew, and B takes what it sends for duplicates of what it has seen. */
+/* The peer is in ERR, and answers to nothing. */
+static void repeated_fences_wait_for_all(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ibv_send_wr wrs[2], *bad;
+	struct ibv_sge sges[2];
+	struct ts_pair *pair;
+
+	only(t, "repeated_fences_wait_for_all", NULL);
+	options.timeout = 8;
+	options.retry_cnt = 2;
+	pair = ts_pair(t, &options);
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_ERR));
+	ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1, .length = 8}, &sges[0], &wrs[0]);
+	wrs[0].send_flags |= IBV_SEND_FENCE;
+	wrs[0].next = &wrs[1];
+	ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 2, .length = 8, .rkey = pair->b.mr->rkey},
+		   &sges[1], &wrs[1]);
+	wrs[1].opcode = IBV_WR_RDMA_READ;
+	VT_OK(t, ibv_post_send(pair->a.qp, wrs, &bad));
+	ts_no_more(t, pair->a.send_cq);
+	ts_state(&pair->a, IBV_QPS_RTS);
+}
+
 static void acks_of_unsent_complete(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -320,6 +360,9 @@ static const struct vt_test tests[] = {
 	{"type_1_of_another_pd_bound",
 	 RXE_6_1 "; Linux 6.1 drivers/infiniband/sw/rxe/rxe_mw.c, rxe_check_bind_mw", VT_NEEDS_SIM,
 	 type_1_of_another_pd_bound},
+	{"stale_window_rkeys_refused",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_mw.c, rxe_bind_mw", VT_NEEDS_SIM,
+	 stale_window_rkeys_refused},
 	{"rnr_naks_stop_nothing",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn, and rxe_req.c",
 	 VT_NEEDS_SIM, rnr_naks_stop_nothing},
@@ -331,6 +374,9 @@ static const struct vt_test tests[] = {
 	{"errored_sends_may_wait",
 	 RXE_6_1 "; Linux 6.1 drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester", VT_NEEDS_SIM,
 	 errored_sends_may_wait},
+	{"repeated_fences_wait_for_all",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_req.c, rxe_wqe_is_fenced", VT_NEEDS_SIM,
+	 repeated_fences_wait_for_all},
 	{"acks_of_unsent_complete",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
 	 acks_of_unsent_complete, VT_MAY_RECONNECT},
