@@ -47,6 +47,17 @@ static void rewind_now(struct sim_qp *qp)
 		sim_requester_rewind(qp, qp->comp.psn);
 }
 
+/* Behind a send that failed here nothing is repeated, and no answer is taken any more (a quirk):
+ * Linux 6.1 drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester, and rxe_comp.c, need_retry. */
+static bool jam(struct sim_qp *qp)
+{
+	if (!qp->req.stopped || !qp->device->quirks.local_errors_end_repeats)
+		return false;
+	qp->req.sent_psn = qp->comp.psn;
+	sim_timer_disarm(&qp->comp.ack_timer);
+	return true;
+}
+
 /* Counts the attempt and goes back to the oldest PSN that is not acknowledged. */
 static void repeat(struct sim_qp *qp)
 {
@@ -64,6 +75,8 @@ static void repeat(struct sim_qp *qp)
 		give_up(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
+	if (jam(qp))
+		return;
 	qp->device->counters.retries++;
 	comp->retries_left--;
 	comp->repeating = true;
@@ -154,6 +167,8 @@ static void receive_rnr_nak(struct sim_qp *qp, const struct sim_packet *packet)
 		}
 		comp->rnr_retries_left--;
 	}
+	if (jam(qp))
+		return;
 	qp->req.waits_rnr = true;
 	if (time_stands(qp))
 		sim_timer_disarm(&comp->ack_timer);
@@ -243,20 +258,49 @@ static void answered(struct sim_qp *qp, struct sim_send_wqe *wqe)
 	}
 }
 
+/* What a response of this size holds of a READ; false where it may not have that size. */
+static bool read_fits(const struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t bytes,
+		      bool *last, uint32_t *done)
+{
+	if (qp->device->quirks.long_read_responses_taken) {
+		*done = (uint32_t)wqe->read_bytes;
+		*last = bytes == wqe->length - *done;
+		return *last || (bytes >= qp->mtu_bytes && bytes < wqe->length - *done);
+	}
+	*done = wqe->answered * qp->mtu_bytes;
+	*last = wqe->answered + 1 == wqe->packets;
+	return bytes == (*last ? wqe->length - *done : qp->mtu_bytes);
+}
+
 static void receive_read_response(struct sim_qp *qp, struct sim_send_wqe *wqe,
 				  const struct sim_packet *packet)
 {
-	const struct sim_opcode_info *info = &sim_opcodes[packet->opcode];
-	uint32_t done = wqe->answered * qp->mtu_bytes;
-	bool last = wqe->answered + 1 == wqe->packets;
-	uint32_t bytes = last ? wqe->length - done : qp->mtu_bytes;
-	bool write = wqe->opcode == IBV_WR_ATOMIC_WRITE;
+	bool ends = sim_opcodes[packet->opcode].flags & SIM_OP_END;
+	uint32_t bytes = packet->payload_bytes, done;
+	bool last;
 
-	if ((!write && wqe->opcode != IBV_WR_RDMA_READ) ||
-	    packet->payload_bytes != (write ? 0 : bytes) || !(info->flags & SIM_OP_END) == last)
+	if (wqe->opcode != IBV_WR_RDMA_READ || !read_fits(qp, wqe, bytes, &last, &done) ||
+	    ends != last) {
 		give_up(qp, IBV_WC_BAD_RESP_ERR);
-	else if (!write && !store(qp, wqe, done, packet->spans, packet->span_count, bytes))
+		return;
+	}
+	if (!store(qp, wqe, done, packet->spans, packet->span_count, bytes)) {
 		give_up(qp, IBV_WC_LOC_PROT_ERR);
+		return;
+	}
+	wqe->read_bytes += bytes;
+	/* One response may stand for more PSNs than one (a quirk). */
+	if (last)
+		wqe->answered = wqe->packets - 1;
+	answered(qp, wqe);
+}
+
+/* An ATOMIC WRITE is answered by a READ response of nothing. */
+static void receive_write_response(struct sim_qp *qp, struct sim_send_wqe *wqe,
+				   const struct sim_packet *packet)
+{
+	if (packet->payload_bytes || !(sim_opcodes[packet->opcode].flags & SIM_OP_END))
+		give_up(qp, IBV_WC_BAD_RESP_ERR);
 	else
 		answered(qp, wqe);
 }
@@ -290,6 +334,8 @@ static void receive_response(struct sim_qp *qp, const struct sim_packet *packet,
 		give_up(qp, IBV_WC_BAD_RESP_ERR);
 	else if (flags & SIM_OP_ATOMIC_ACK)
 		receive_atomic_ack(qp, wqe, packet);
+	else if (wqe->opcode == IBV_WR_ATOMIC_WRITE)
+		receive_write_response(qp, wqe, packet);
 	else
 		receive_read_response(qp, wqe, packet);
 }

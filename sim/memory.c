@@ -326,8 +326,9 @@ bool sim_mw_invalidate(struct sim_device *device, uint32_t pd, uint32_t qpn, uin
 {
 	struct sim_mr *mw = (struct sim_mr *)sim_mr_find(device, SIM_KEY_REMOTE, rkey);
 
-	if (!mw || mw->kind != SIM_MR_WINDOW_2 || !mw->region || mw->pd != pd ||
-	    mw->owner_qpn != qpn)
+	if (!mw || mw->kind != SIM_MR_WINDOW_2 || !mw->region)
+		return false;
+	if ((mw->pd != pd || mw->owner_qpn != qpn) && !device->quirks.windows_invalidated_by_any_qp)
 		return false;
 	unbind(mw);
 	return true;

@@ -140,6 +140,13 @@ const struct sim_quirk_info sim_quirk_info[] = {
 					    "time runs"),
 	QUIRK(stale_window_rkeys_refused,
 	      "a binding fails where the rkey of the ibv_mw is not the window's"),
+	QUIRK(windows_invalidated_by_any_qp,
+	      "a QP invalidates windows of type 2 of another QP, and of another PD"),
+	QUIRK(draining_refuses_changes,
+	      "while the send queue drains, a change of state other than to ERR is EINVAL"),
+	QUIRK(long_read_responses_taken, "a READ takes responses of a larger path MTU"),
+	QUIRK(local_errors_end_repeats,
+	      "what is before a send with a local error is not repeated, and does not end"),
 	{0},
 };
 
@@ -229,7 +236,9 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 	.type_1_bound_by_sends = true, .rnr_naks_stop_nothing = true,                           \
 	.acks_of_unsent_complete = true, .acks_of_old_connections = true,                       \
 	.cut_writes_jam_uc = true, .errors_are_not_solicited = true,                            \
-	.repeated_fences_wait_for_all = true, .stale_window_rkeys_refused = true
+	.repeated_fences_wait_for_all = true, .stale_window_rkeys_refused = true,               \
+	.windows_invalidated_by_any_qp = true, .draining_refuses_changes = true,                \
+	.long_read_responses_taken = true
 
 /* The provider and the kernel's driver have none of these. */
 #define RXE_LACKS                                                                \
@@ -305,7 +314,8 @@ static const struct sim_profile profiles[] = {
 			   .window_regions_of_any_pd = true,
 			   .bad_invalidation_is_operation_error = true,
 			   .local_regions_have_no_rkey = true, .undeclared_operations_taken = true,
-			   .flushed_receives_are_solicited = true, .errored_sends_may_wait = true},
+			   .flushed_receives_are_solicited = true, .errored_sends_may_wait = true,
+			   .local_errors_end_repeats = true},
 	},
 	{
 		.name = "rxe-6.12",

@@ -93,6 +93,10 @@ struct sim_quirks {
 	bool errored_sends_may_wait;
 	bool repeated_fences_wait_for_all;
 	bool stale_window_rkeys_refused;
+	bool windows_invalidated_by_any_qp;
+	bool draining_refuses_changes;
+	bool long_read_responses_taken;
+	bool local_errors_end_repeats;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

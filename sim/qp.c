@@ -415,13 +415,15 @@ bool sim_qp_take_shared(struct sim_qp *qp)
 	return true;
 }
 
-/* An SRQ's slot that no completion will give back. */
+/* A slot that no completion will give back. */
 static void drop_recv(struct sim_qp *qp)
 {
 	if (qp->resp.recv_held)
 		sim_srq_release(qp->resp.srq, qp->resp.recv_slot);
 	else if (!qp->resp.srq)
 		qp->rq.tail++;
+	if (!qp->resp.srq && !qp->rq_retires)
+		qp->rq.freed = qp->rq.tail;
 	qp->resp.recv_held = false;
 }
 

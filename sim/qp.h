@@ -36,6 +36,10 @@ struct sim_send_wqe {
 			uint64_t swap;
 		};
 		struct {
+			uint64_t
+				read_bytes; /* that a READ has, where responses may be long (a quirk) */
+		};
+		struct {
 			struct sim_ah *ah;
 			uint32_t remote_qpn;
 			uint32_t remote_qkey;

@@ -146,6 +146,9 @@ static int check(struct change *change, enum ibv_qp_state to)
 	if (!sim_transition_allowed(qp->type, qp->state, to, change->mask) &&
 	    (change->mask & IBV_QP_STATE || !qp->device->quirks.stateless_modify_unchecked))
 		return EINVAL;
+	if (change->mask & IBV_QP_STATE && qp->sq_draining && to != IBV_QPS_ERR &&
+	    qp->device->quirks.draining_refuses_changes)
+		return EINVAL;
 	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		if ((change->mask & checks[i].bit) && !checks[i].fits(change))
 			return change->err ? change->err : EINVAL;
@@ -262,7 +265,7 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 		sim_qp_reset(qp);
 	} else if (to == IBV_QPS_ERR) {
 		sim_qp_fail(qp);
-		if (qp->device->quirks.errored_receives_wait)
+		if (change->mask & IBV_QP_STATE && qp->device->quirks.errored_receives_wait)
 			sim_qp_flush_recvs(qp);
 	} else if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
 		qp->sq_draining = true;

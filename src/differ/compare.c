@@ -187,6 +187,26 @@ static bool overruns_differ(const struct vd_program *program, unsigned int step,
 	return false;
 }
 
+/* Sends that were flushed since one before them failed: whether they ran at the peer is open, and
+ * with it what its memory holds. */
+static bool may_have_run(unsigned int step, const struct vd_record *record)
+{
+	for (unsigned int i = 0; i < record->completion_count; i++) {
+		const struct vd_completion *failed = &record->completions[i];
+
+		if (failed->step != step || failed->status == IBV_WC_SUCCESS ||
+		    failed->status == IBV_WC_WR_FLUSH_ERR || vd_wr_id_receives(failed->wr_id))
+			continue;
+		for (unsigned int j = i + 1; j < record->completion_count; j++)
+			if (record->completions[j].step == step &&
+			    record->completions[j].qp == failed->qp &&
+			    record->completions[j].status == IBV_WC_WR_FLUSH_ERR &&
+			    !vd_wr_id_receives(record->completions[j].wr_id))
+				return true;
+	}
+	return false;
+}
+
 /* --- answers --- */
 
 static enum vd_verdict compare_answers(const struct vd_program *program, unsigned int step,
@@ -343,9 +363,9 @@ static enum vd_verdict compare_events(unsigned int step, const struct vd_record 
 
 /* --- what is left behind --- */
 
-static enum vd_verdict compare_rest(unsigned int step, const struct vd_outcome *left,
-				    const struct vd_outcome *right,
-				    struct vd_difference *difference)
+static enum vd_verdict compare_states(unsigned int step, const struct vd_outcome *left,
+				      const struct vd_outcome *right,
+				      struct vd_difference *difference)
 {
 	for (unsigned int i = 0; i < VD_SLOTS_MAX; i++)
 		if (left->states[i] != right->states[i])
@@ -353,6 +373,13 @@ static enum vd_verdict compare_rest(unsigned int step, const struct vd_outcome *
 				      "state of qp%u: left %s; right %s", i,
 				      vb_qp_state_str(left->states[i]),
 				      vb_qp_state_str(right->states[i]));
+	return VD_SAME;
+}
+
+static enum vd_verdict compare_memory(unsigned int step, const struct vd_outcome *left,
+				      const struct vd_outcome *right,
+				      struct vd_difference *difference)
+{
 	for (unsigned int i = 0; i < VD_REGIONS; i++)
 		if (left->memory[i] != right->memory[i])
 			return differ(difference, step, VD_MEMORY,
@@ -374,7 +401,12 @@ enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int s
 	if (verdict == VD_SAME)
 		verdict = compare_events(step, left, right, difference);
 	if (verdict == VD_SAME)
-		verdict = compare_rest(step, l, r, difference);
+		verdict = compare_states(step, l, r, difference);
+	if (verdict == VD_SAME) {
+		verdict = compare_memory(step, l, r, difference);
+		if (verdict != VD_SAME && may_have_run(step, left))
+			return VD_OPEN;
+	}
 	if (verdict != VD_SAME && overruns_differ(program, step, left, right))
 		return VD_OPEN;
 	return verdict;

@@ -1182,18 +1182,20 @@ static void set_on_one_device_only(struct vt *t)
 	"refused_invalidations_acknowledged refused_sends_stay_queued foreign_ahs_end_sends " \
 	"type_1_bound_by_sends rnr_naks_stop_nothing acks_of_old_connections "                \
 	"acks_of_unsent_complete cut_writes_jam_uc errors_are_not_solicited "                 \
-	"repeated_fences_wait_for_all stale_window_rkeys_refused "
+	"repeated_fences_wait_for_all stale_window_rkeys_refused "                            \
+	"windows_invalidated_by_any_qp draining_refuses_changes long_read_responses_taken "
 
 static const struct {
 	const char *profile, *quirks;
 } profiles[PROFILES] = {
 	{"spec", " "},
-	{"rxe-6.1", RXE_HAS "bad_lkey_is_operation_error no_last_wqe_event packet_sizes_unchecked "
-			    "short_datagram_receive_fails receives_flush_first "
-			    "errored_receives_wait asked_sizes_told "
-			    "window_regions_of_any_pd bad_invalidation_is_operation_error "
-			    "local_regions_have_no_rkey undeclared_operations_taken "
-			    "flushed_receives_are_solicited errored_sends_may_wait "},
+	{"rxe-6.1",
+	 RXE_HAS "bad_lkey_is_operation_error no_last_wqe_event packet_sizes_unchecked "
+		 "short_datagram_receive_fails receives_flush_first "
+		 "errored_receives_wait asked_sizes_told "
+		 "window_regions_of_any_pd bad_invalidation_is_operation_error "
+		 "local_regions_have_no_rkey undeclared_operations_taken "
+		 "flushed_receives_are_solicited errored_sends_may_wait local_errors_end_repeats "},
 	{"rxe-6.12", RXE_HAS "bad_lkey_is_flush rnr_waits_time_out stateless_modify_unchecked "
 			     "special_regions_refused "},
 	{"mlx5", " reset_removes_completions posts_ignored_in_wrong_state overrun_ends_polling "

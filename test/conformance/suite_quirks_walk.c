@@ -140,6 +140,22 @@ static void stale_window_rkeys_refused(struct vt *t)
 	ts_bind_fails(&pair->b, mw, .wr_id = 10);
 }
 
+static void windows_invalidated_by_any_qp(struct vt *t)
+{
+	struct ts_pair *pair, *other;
+	struct ibv_mw *mw;
+
+	only(t, "windows_invalidated_by_any_qp", NULL);
+	pair = ts_window_pair(t);
+	other = ts_window_pair(t);
+	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
+	ts_bound(&pair->b, mw, .wr_id = 9);
+	ts_reaches(pair, mw->rkey, 0);
+	VT_OK(t, ts_local_inv(&other->b, 9, mw->rkey));
+	ts_done(t, other->b.send_cq, 9, IBV_WC_LOCAL_INV);
+	ts_refused(pair, mw->rkey, 0);
+}
+
 static void post_list(struct ts_end *end, unsigned int count)
 {
 	struct ibv_send_wr wrs[3], *bad;
@@ -175,6 +191,70 @@ static void errored_sends_may_wait(struct vt *t)
 	ts_flushed(t, pair->a.send_cq, 0);
 	ts_flushed(t, pair->a.send_cq, 1);
 	ts_flushed(t, pair->a.send_cq, 0);
+}
+
+/* A send that nobody answers, and one with a local error behind it. */
+static struct ts_pair *fail_behind(struct vt *t, uint8_t retry_cnt)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	only(t, "local_errors_end_repeats", NULL);
+	options.timeout = 8;
+	options.retry_cnt = retry_cnt;
+	pair = ts_pair(t, &options);
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_ERR));
+	ts_send(&pair->a, .wr_id = 1, .length = 8);
+	ts_send(&pair->a, .wr_id = 2, .length = 8, .lkey = pair->a.mr->lkey ^ 0xff);
+	return pair;
+}
+
+static void local_errors_end_repeats(struct vt *t)
+{
+	struct ts_pair *pair = fail_behind(t, 2);
+
+	ts_no_more(t, pair->a.send_cq);
+	ts_state(&pair->a, IBV_QPS_RTS);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_ERR));
+	ts_flushed(t, pair->a.send_cq, 1);
+	ts_flushed(t, pair->a.send_cq, 2);
+}
+
+static void local_errors_let_the_last_try_end(struct vt *t)
+{
+	struct ts_pair *pair = fail_behind(t, 0);
+
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	ts_flushed(t, pair->a.send_cq, 2);
+}
+
+static void draining_refuses_changes(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	only(t, "draining_refuses_changes", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	ts_send(&pair->a, .wr_id = 1, .length = 8);
+	ts_settle(t);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_SQD));
+	VT_ERRNO(t, ts_to(&pair->a, IBV_QPS_RESET), EINVAL);
+	VT_ERRNO(t, ts_to(&pair->a, IBV_QPS_RTS), EINVAL);
+	ts_recv(&pair->b, .wr_id = 5, .length = 100);
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_RTS));
+}
+
+static void long_read_responses_taken(struct vt *t)
+{
+	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair = ts_pair_reset(t, &options);
+
+	only(t, "long_read_responses_taken", NULL);
+	pair->a.options.mtu = IBV_MTU_256;
+	pair->b.options.mtu = IBV_MTU_1024;
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+	ts_transfer(pair, IBV_WR_RDMA_READ, 3000);
 }
 
 /* --- waiting for a receive --- */
@@ -360,9 +440,24 @@ static const struct vt_test tests[] = {
 	{"type_1_of_another_pd_bound",
 	 RXE_6_1 "; Linux 6.1 drivers/infiniband/sw/rxe/rxe_mw.c, rxe_check_bind_mw", VT_NEEDS_SIM,
 	 type_1_of_another_pd_bound},
+	{"windows_invalidated_by_any_qp",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_mw.c, rxe_check_invalidate_mw",
+	 VT_NEEDS_SIM, windows_invalidated_by_any_qp},
 	{"stale_window_rkeys_refused",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_mw.c, rxe_bind_mw", VT_NEEDS_SIM,
 	 stale_window_rkeys_refused},
+	{"draining_refuses_changes",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_attr", VT_NEEDS_SIM,
+	 draining_refuses_changes},
+	{"long_read_responses_taken",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, do_read", VT_NEEDS_SIM,
+	 long_read_responses_taken},
+	{"local_errors_end_repeats",
+	 RXE_6_1 "; Linux 6.1 drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester", VT_NEEDS_SIM,
+	 local_errors_end_repeats},
+	{"local_errors_let_the_last_try_end",
+	 RXE_6_1 "; Linux 6.1 drivers/infiniband/sw/rxe/rxe_comp.c, COMPST_ERROR_RETRY",
+	 VT_NEEDS_SIM, local_errors_let_the_last_try_end},
 	{"rnr_naks_stop_nothing",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn, and rxe_req.c",
 	 VT_NEEDS_SIM, rnr_naks_stop_nothing},
