@@ -97,6 +97,8 @@ struct sim_quirks {
 	bool draining_refuses_changes;
 	bool long_read_responses_taken;
 	bool local_errors_end_repeats;
+	bool datagram_bindings_refused;
+	bool room_is_checked_last;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

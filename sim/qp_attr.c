@@ -263,9 +263,9 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 
 	if (to == IBV_QPS_RESET) {
 		sim_qp_reset(qp);
-	} else if (to == IBV_QPS_ERR) {
+	} else if (to == IBV_QPS_ERR && change->mask & IBV_QP_STATE) {
 		sim_qp_fail(qp);
-		if (change->mask & IBV_QP_STATE && qp->device->quirks.errored_receives_wait)
+		if (qp->device->quirks.errored_receives_wait)
 			sim_qp_flush_recvs(qp);
 	} else if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
 		qp->sq_draining = true;

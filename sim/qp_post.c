@@ -145,6 +145,31 @@ static bool is_held(const struct ibv_send_wr *wr)
 	       wr->num_sge == 1;
 }
 
+static bool binds_datagrams(const struct sim_qp *qp, const struct ibv_send_wr *wr)
+{
+	return qp->type == IBV_QPT_UD && wr->opcode == IBV_WR_BIND_MW &&
+	       qp->device->quirks.datagram_bindings_refused;
+}
+
+/* A WR for which there is no room; what is wrong with it besides may come first (a quirk). */
+__attribute__((noinline)) static int refuse_for_room(const struct sim_qp *qp,
+						     const struct ibv_send_wr *wr,
+						     const struct sim_wr_info *info)
+{
+	uint64_t length = sim_take_sges(NULL, wr->sg_list, wr->num_sge);
+
+	if (!qp->device->quirks.room_is_checked_last)
+		return ENOMEM;
+	if (binds_datagrams(qp, wr))
+		return EINVAL;
+	if (wr->send_flags & IBV_SEND_INLINE && length > qp->max_inline)
+		return EINVAL;
+	if (info->flags & SIM_WR_ATOMIC && qp->device->quirks.atomics_checked_when_posted &&
+	    (length < SIM_ATOMIC_BYTES || wr->wr.atomic.remote_addr % SIM_ATOMIC_BYTES))
+		return EINVAL;
+	return ENOMEM;
+}
+
 __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 							  const struct ibv_send_wr *wr)
 {
@@ -155,7 +180,7 @@ __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 	if (wr->num_sge < 0 || ((uint32_t)wr->num_sge > qp->sq.max_sge && !is_held(wr)))
 		return EINVAL;
 	if (sim_queue_full(&qp->sq))
-		return ENOMEM;
+		return refuse_for_room(qp, wr, info);
 	wqe = sim_qp_send_wqe(qp, qp->sq.head);
 	wqe->wr_id = wr->wr_id;
 	wqe->ah = NULL;
@@ -173,7 +198,7 @@ __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 	wqe->credited = false;
 	wqe->done = false;
 	if (!(info->flags & SIM_WR_LEGAL)) {
-		if (qp->device->quirks.forbidden_opcodes_refused)
+		if (qp->device->quirks.forbidden_opcodes_refused || binds_datagrams(qp, wr))
 			return EINVAL;
 		wqe->status = IBV_WC_LOC_QP_OP_ERR;
 		qp->sq.head++;

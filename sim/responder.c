@@ -462,13 +462,14 @@ static void refuse(struct sim_qp *qp, const struct sim_packet *packet, enum sim_
 	/* A quirk: what is refused here counts as done there. */
 	if (consequence.syndrome == (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE))
 		qp->resp.msn = (qp->resp.msn + 1) & 0xffffff;
-	if (qp->reliable)
-		send_nak(qp, consequence.syndrome);
 	if (taken)
 		sim_qp_complete_recv(qp, packet, consequence.recv_status, IBV_WC_RECV, 0, 0);
 	abandon(qp);
+	/* A completion that was lost has ended the QP: see move_on(). */
 	if (qp->state == IBV_QPS_ERR)
 		return;
+	if (qp->reliable)
+		send_nak(qp, consequence.syndrome);
 	sim_qp_fail(qp);
 	if (!taken)
 		sim_qp_event(qp, consequence.event);

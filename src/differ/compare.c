@@ -145,6 +145,18 @@ static unsigned int sizes_of_list(const struct vd_step *step, const struct vd_ou
 	return which;
 }
 
+/* IBV_SEND_INLINE where it has no meaning: ibv_post_send(3) has it for SEND and RDMA WRITE. */
+static bool asks_for_nothing(const struct vd_step *step)
+{
+	for (unsigned int i = 0; step->verb == VD_POST_SEND && i < step->wr_count; i++)
+		if (step->wrs[i].flags & IBV_SEND_INLINE &&
+		    (step->wrs[i].opcode == IBV_WR_RDMA_READ ||
+		     step->wrs[i].opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		     step->wrs[i].opcode == IBV_WR_ATOMIC_FETCH_AND_ADD))
+			return true;
+	return false;
+}
+
 /* Posting into queues, and inline data, where one side has more room. */
 static bool sizes_differ(const struct vd_program *program, unsigned int step,
 			 const struct vd_record *left, const struct vd_record *right)
@@ -152,6 +164,8 @@ static bool sizes_differ(const struct vd_program *program, unsigned int step,
 	const struct vd_step *at = &program->steps[step];
 	unsigned int which = sizes_of_list(at, &left->outcomes[step], &right->outcomes[step]);
 
+	if (asks_for_nothing(at))
+		return true;
 	switch (at->verb) {
 	case VD_POST_SEND:
 	case VD_POST_RECV:

@@ -136,7 +136,7 @@ static const struct minimum answers[] = {
 	{VD_DEALLOC_PD, EBUSY, 3},
 	{VD_REG_MR, 0, 167},
 	{VD_REG_MR, EINVAL, 21},
-	{VD_REREG_MR, 0, 5},
+	{VD_REREG_MR, 0, 5, true},
 	{VD_REREG_MR, EINVAL, 11},
 	{VD_DEREG_MR, 0, 21},
 	{VD_DEREG_MR, EBUSY, 1, true},

@@ -138,29 +138,36 @@ void vd_send_to_group(struct vd_generator *g)
 	vd_add(g, VD_DETACH_MCAST, g->qps[qp].peer);
 }
 
+/* From RESET to RTS in steps of their own. */
+static void climb(struct vd_generator *g, unsigned int slot, unsigned int peer, enum ibv_mtu mtu)
+{
+	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+
+	for (unsigned int i = 0; i < 3; i++) {
+		struct vd_step *step = vd_add(g, VD_MODIFY_QP, slot);
+
+		if (!step)
+			return;
+		step->modify = vd_good_values(g);
+		step->modify.mtu = (uint8_t)mtu;
+		step->modify.peer = peer;
+		step->modify.state = states[i];
+	}
+	g->qps[slot].state = IBV_QPS_RTS;
+	g->qps[slot].peer = peer;
+}
+
 /* A write to a QP that is connected to another one. Only UC takes up a stranger's PSN. */
 void vd_intrude(struct vd_generator *g)
 {
-	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
 	int qp = connected(g, IBV_QPT_UC), stranger = vd_pick(g, VD_QP, false);
 	struct vd_wr *wr;
 
 	if (qp < 0 || stranger < 0)
 		return;
 	vd_add_qp(g, (unsigned int)stranger, IBV_QPT_UC);
-	for (unsigned int i = 0; i < 3; i++) {
-		struct vd_step *step = vd_add(g, VD_MODIFY_QP, (unsigned int)stranger);
-
-		if (!step)
-			return;
-		step->modify = vd_good_values(g);
-		/* Packets of another size would be dropped for that. */
-		step->modify.mtu = IBV_MTU_1024;
-		step->modify.peer = (unsigned int)qp;
-		step->modify.state = states[i];
-	}
-	g->qps[stranger].state = IBV_QPS_RTS;
-	g->qps[stranger].peer = (unsigned int)qp;
+	/* Packets of another size would be dropped for that. */
+	climb(g, (unsigned int)stranger, (unsigned int)qp, IBV_MTU_1024);
 	wr = post_one(g, (unsigned int)stranger, IBV_WR_RDMA_WRITE);
 	if (!wr)
 		return;
@@ -168,4 +175,32 @@ void vd_intrude(struct vd_generator *g)
 	wr->sges[0] = (struct vd_sge){.length = 64, .key = {.of = VD_KEY_MR}};
 	wr->remote.region = 3;
 	wr->key = (struct vd_key){.of = VD_KEY_MR};
+}
+
+/* A READ whose responses are of a larger path MTU than that of the end that asks. */
+void vd_read_between_mtus(struct vd_generator *g)
+{
+	int qp = connected(g, IBV_QPT_RC);
+	unsigned int slot, peer;
+	struct vd_wr *wr;
+
+	if (qp < 0)
+		return;
+	slot = (unsigned int)qp;
+	peer = g->qps[slot].peer;
+	if (peer == slot)
+		return;
+	move(g, slot, IBV_QPS_RESET);
+	move(g, peer, IBV_QPS_RESET);
+	climb(g, slot, peer, IBV_MTU_256);
+	climb(g, peer, slot, IBV_MTU_1024);
+	wr = post_one(g, slot, IBV_WR_RDMA_READ);
+	if (!wr)
+		return;
+	wr->sge_count = 1;
+	wr->sges[0] = (struct vd_sge){
+		.at = {.region = 5}, .length = 1 + vd_below(g, 5000), .key = {.of = VD_KEY_MR}};
+	wr->remote.region = 3;
+	wr->key = (struct vd_key){.of = VD_KEY_MR};
+	vd_repair(g, slot);
 }

@@ -228,6 +228,45 @@ static void local_errors_let_the_last_try_end(struct vt *t)
 	ts_flushed(t, pair->a.send_cq, 2);
 }
 
+static void datagram_bindings_refused(struct vt *t)
+{
+	struct ibv_send_wr wr = {.wr_id = 9, .opcode = IBV_WR_BIND_MW}, *bad = NULL;
+	struct ts_pair *pair;
+
+	only(t, "datagram_bindings_refused", NULL);
+	pair = ts_connected(t, IBV_QPT_UD);
+	wr.bind_mw.mw = ts_mw(&pair->a, IBV_MW_TYPE_2);
+	wr.bind_mw.rkey = ibv_inc_rkey(wr.bind_mw.mw->rkey);
+	VT_ERRNO(t, ibv_post_send(pair->a.qp, &wr, &bad), EINVAL);
+	VT_CHECK(t, bad == &wr);
+	ts_state(&pair->a, IBV_QPS_RTS);
+}
+
+static void room_is_checked_last(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ibv_send_wr wr, *bad = NULL;
+	struct ts_pair *pair;
+	struct ibv_sge sge;
+	uint32_t i;
+
+	only(t, "room_is_checked_last", "atomics_checked_when_posted");
+	options.send_wr = 1;
+	pair = ts_pair(t, &options);
+	for (i = 0; i < pair->a.cap.max_send_wr; i++)
+		ts_send(&pair->a, .wr_id = 1, .length = 8);
+	ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 2, .length = 8}, &sge, &wr);
+	VT_ERRNO(t, ibv_post_send(pair->a.qp, &wr, &bad), ENOMEM);
+	sge.length = pair->a.cap.max_inline_data + 1;
+	VT_ERRNO(t, ibv_post_send(pair->a.qp, &wr, &bad), ENOMEM);
+	wr.send_flags |= IBV_SEND_INLINE;
+	VT_ERRNO(t, ibv_post_send(pair->a.qp, &wr, &bad), EINVAL);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr.send_flags = 0;
+	sge.length = 4;
+	VT_ERRNO(t, ibv_post_send(pair->a.qp, &wr, &bad), EINVAL);
+}
+
 static void draining_refuses_changes(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -458,6 +497,10 @@ static const struct vt_test tests[] = {
 	{"local_errors_let_the_last_try_end",
 	 RXE_6_1 "; Linux 6.1 drivers/infiniband/sw/rxe/rxe_comp.c, COMPST_ERROR_RETRY",
 	 VT_NEEDS_SIM, local_errors_let_the_last_try_end},
+	{"datagram_bindings_refused", RXE_BOTH "; rdma-core providers/rxe/rxe.c, validate_send_wr",
+	 VT_NEEDS_SIM, datagram_bindings_refused},
+	{"room_is_checked_last", RXE_BOTH "; rdma-core providers/rxe/rxe.c, post_one_send",
+	 VT_NEEDS_SIM, room_is_checked_last},
 	{"rnr_naks_stop_nothing",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn, and rxe_req.c",
 	 VT_NEEDS_SIM, rnr_naks_stop_nothing},
