@@ -68,8 +68,6 @@ static void repeat(struct sim_qp *qp)
 	/* Several signs of one loss cost one retry: what is under way must first have its time. */
 	if (comp->repeating)
 		return;
-	if (qp->retry_cnt == 7 && qp->device->quirks.retry_7_is_endless)
-		comp->retries_left = 7;
 	if (comp->retries_left == 0) {
 		qp->device->counters.retries_exceeded++;
 		give_up(qp, IBV_WC_RETRY_EXC_ERR);
@@ -78,7 +76,9 @@ static void repeat(struct sim_qp *qp)
 	if (jam(qp))
 		return;
 	qp->device->counters.retries++;
-	comp->retries_left--;
+	/* A larger count comes down to it, too. */
+	if (comp->retries_left != 7 || !qp->device->quirks.retry_7_is_endless)
+		comp->retries_left--;
 	comp->repeating = true;
 	rewind_now(qp);
 	sim_completer_watch(qp, true);
@@ -159,7 +159,7 @@ static void receive_rnr_nak(struct sim_qp *qp, const struct sim_packet *packet)
 	qp->device->counters.rnr_naks_received++;
 	if (qp->req.waits_rnr)
 		return;
-	if (qp->rnr_retry != 7) {
+	if (comp->rnr_retries_left != 7) {
 		if (comp->rnr_retries_left == 0) {
 			qp->device->counters.rnr_retries_exceeded++;
 			give_up(qp, IBV_WC_RNR_RETRY_EXC_ERR);

@@ -178,20 +178,20 @@ static int resize(struct sim_srq *srq, uint32_t max_wr)
 int sim_srq_modify(struct sim_srq *srq, const struct ibv_srq_attr *attr, int attr_mask)
 {
 	uint32_t max_wr = attr_mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->queue.max_wr;
+	uint32_t limit = attr_mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit;
 	int err;
 
 	if (attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) &&
 	    !srq->device->quirks.unknown_srq_bits_taken)
 		return EINVAL;
-	if ((attr_mask & IBV_SRQ_LIMIT) && attr->srq_limit > max_wr)
+	if (limit > max_wr)
 		return EINVAL;
 	if (attr_mask & IBV_SRQ_MAX_WR) {
 		err = resize(srq, attr->max_wr);
 		if (err)
 			return err;
 	}
-	if (attr_mask & IBV_SRQ_LIMIT)
-		srq->limit = attr->srq_limit;
+	srq->limit = limit;
 	return 0;
 }
 

@@ -267,6 +267,29 @@ static void room_is_checked_last(struct vt *t)
 	VT_ERRNO(t, ibv_post_send(pair->a.qp, &wr, &bad), EINVAL);
 }
 
+/* The count comes down to 7, and stays there. */
+static void retry_9_is_endless(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+	struct ibv_qp_attr attr;
+	struct ibv_wc wc;
+	int mask;
+
+	only(t, "retry_ranges_unchecked", "retry_7_is_endless");
+	options.timeout = 8;
+	pair = ts_pair_reset(t, &options);
+	ts_to_init(&pair->a);
+	ts_to_rtr(&pair->a);
+	mask = ts_rts_attr(&pair->a, &attr);
+	attr.retry_cnt = 9;
+	VT_OK(t, vb_modify_qp(pair->a.qp, &attr, mask));
+	ts_write(&pair->a, .wr_id = 1, .length = 8);
+	ts_pause(t, 3000000000);
+	VT_EQ(t, ibv_poll_cq(pair->a.send_cq, 1, &wc), 0);
+	ts_state(&pair->a, IBV_QPS_RTS);
+}
+
 static void draining_refuses_changes(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -501,6 +524,9 @@ static const struct vt_test tests[] = {
 	 VT_NEEDS_SIM, datagram_bindings_refused},
 	{"room_is_checked_last", RXE_BOTH "; rdma-core providers/rxe/rxe.c, post_one_send",
 	 VT_NEEDS_SIM, room_is_checked_last},
+	{"retry_9_is_endless",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, COMPST_ERROR_RETRY", VT_NEEDS_SIM,
+	 retry_9_is_endless},
 	{"rnr_naks_stop_nothing",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn, and rxe_req.c",
 	 VT_NEEDS_SIM, rnr_naks_stop_nothing},

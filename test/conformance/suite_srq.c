@@ -238,6 +238,19 @@ static void resize_below_what_is_posted_is_einval(struct vt *t)
 		ts_send_over(pair, i, 8);
 }
 
+static void resize_below_the_limit_is_einval(struct vt *t)
+{
+	struct ts_shared *shared = ts_shared_of(t, 16, 1);
+	struct ibv_srq_attr attr = {.max_wr = 5};
+
+	ts_need_caps(t, IBV_DEVICE_SRQ_RESIZE, "SRQ that can be resized");
+	ts_arm_srq(t, shared->srq, 6);
+	VT_EQ(t, vb_modify_srq(shared->srq, &attr, IBV_SRQ_MAX_WR), EINVAL);
+	VT_EQ(t, ts_query_srq(t, shared->srq).srq_limit, 6);
+	ts_arm_srq(t, shared->srq, 5);
+	VT_OK(t, vb_modify_srq(shared->srq, &attr, IBV_SRQ_MAX_WR));
+}
+
 /* --- posting --- */
 
 static void full_is_enomem(struct vt *t)
@@ -584,6 +597,8 @@ static const struct vt_test tests[] = {
 	 resize_keeps_what_is_posted},
 	{"resize_below_what_is_posted_is_einval", SRC_RVT "srq.c, rvt_modify_srq", ALL,
 	 resize_below_what_is_posted_is_einval},
+	{"resize_below_the_limit_is_einval", SRC_RXE "rxe_srq.c, rxe_srq_chk_attr", ALL,
+	 resize_below_the_limit_is_einval},
 	{"full_is_enomem", SRC_RXE "rxe_verbs.c, post_one_recv: ENOMEM", ALL, full_is_enomem},
 	{"slots_come_back_by_polling_in_any_order", "unsourced", ALL,
 	 slots_come_back_by_polling_in_any_order},
