@@ -49,6 +49,9 @@ enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe
 
 	if (wqe->length > sim_mtu_bytes(path->source->mtu))
 		return swallow(qp);
+	/* Refused when it was posted, but for a quirk. */
+	if (wqe->ah->pd != qp->pd)
+		return IBV_WC_LOC_QP_OP_ERR;
 	if (wqe->send_flags & IBV_SEND_INLINE)
 		spans[0] = (struct sim_span){wqe->sge, wqe->length};
 	else

@@ -147,9 +147,14 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(long_read_responses_taken, "a READ takes responses of a larger path MTU"),
 	QUIRK(local_errors_end_repeats,
 	      "what is before a send with a local error is not repeated, and does not end"),
-	QUIRK(datagram_bindings_refused, "ibv_post_send of a binding on a UD QP is EINVAL"),
+	QUIRK(odd_bindings_refused,
+	      "ibv_post_send of a binding on a UD QP, or with SGEs or immediate data, is EINVAL"),
 	QUIRK(room_is_checked_last,
 	      "a send that is EINVAL is so too where its queue is full, not ENOMEM"),
+	QUIRK(repeated_reads_may_differ,
+	      "a READ that comes again may ask for any part of what it asked for at first"),
+	QUIRK(repeated_bindings_fail,
+	      "a binding behind a send that is repeated is done again, and fails"),
 	{0},
 };
 
@@ -241,8 +246,9 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 	.cut_writes_jam_uc = true, .errors_are_not_solicited = true,                            \
 	.repeated_fences_wait_for_all = true, .stale_window_rkeys_refused = true,               \
 	.windows_invalidated_by_any_qp = true, .draining_refuses_changes = true,                \
-	.long_read_responses_taken = true, .datagram_bindings_refused = true,                   \
-	.room_is_checked_last = true
+	.long_read_responses_taken = true, .odd_bindings_refused = true,                        \
+	.room_is_checked_last = true, .repeated_reads_may_differ = true,                        \
+	.repeated_bindings_fail = true
 
 /* The provider and the kernel's driver have none of these. */
 #define RXE_LACKS                                                                \

@@ -97,8 +97,10 @@ struct sim_quirks {
 	bool draining_refuses_changes;
 	bool long_read_responses_taken;
 	bool local_errors_end_repeats;
-	bool datagram_bindings_refused;
+	bool odd_bindings_refused;
 	bool room_is_checked_last;
+	bool repeated_reads_may_differ;
+	bool repeated_bindings_fail;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

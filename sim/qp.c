@@ -316,6 +316,18 @@ void sim_qp_event(struct sim_qp *qp, enum ibv_event_type type)
 		host->async_event(host->arg, qp->device, &event);
 }
 
+/* A requester that waits at a fence is called once more when a send before it ends: Linux
+ * drivers/infiniband/sw/rxe/rxe_comp.c, do_complete. */
+static bool waits_at_fence(const struct sim_qp *qp)
+{
+	const struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->req.next);
+
+	if (qp->req.next == qp->sq.head || qp->req.next == qp->sq.tail)
+		return false;
+	return wqe->opcode == IBV_WR_LOCAL_INV ||
+	       (wqe->send_flags & IBV_SEND_FENCE && qp->req.reads_outstanding);
+}
+
 void sim_qp_fail(struct sim_qp *qp)
 {
 	qp->flush_recvs = true;
@@ -325,7 +337,7 @@ void sim_qp_fail(struct sim_qp *qp)
 		return;
 	}
 	qp->state = IBV_QPS_ERR;
-	qp->req.ring_place = qp->req.next;
+	qp->req.ring_place = qp->req.next + waits_at_fence(qp);
 	qp->sq_draining = false;
 	sim_world_changed(qp->world);
 	sim_timer_disarm(&qp->req.rnr_timer);

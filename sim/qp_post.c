@@ -107,12 +107,16 @@ __attribute__((noinline)) static int set_address(struct sim_qp *qp, const struct
 	wqe->ah = host->find_ah(host->arg, qp, wr->wr.ud.ah);
 	if (!wqe->ah)
 		return EINVAL;
-	if (wqe->ah->pd != qp->pd)
-		wqe->status = IBV_WC_LOC_QP_OP_ERR;
 	wqe->ah->holders++;
 	wqe->remote_qpn = wr->wr.ud.remote_qpn & 0xffffff;
 	wqe->remote_qkey = wr->wr.ud.remote_qkey;
 	return 0;
+}
+
+static bool is_odd_binding(const struct sim_qp *qp, const struct ibv_send_wr *wr)
+{
+	return wr->opcode == IBV_WR_BIND_MW && qp->device->quirks.odd_bindings_refused &&
+	       (qp->type == IBV_QPT_UD || wr->num_sge || wr->imm_data);
 }
 
 __attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct ibv_send_wr *wr,
@@ -125,6 +129,8 @@ __attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct i
 		wqe->invalidate_rkey = wr->invalidate_rkey;
 		return 0;
 	}
+	if (is_odd_binding(qp, wr))
+		return EINVAL;
 	/* ibv_post_send(3): windows of type 2 only; ibv_bind_mw(3) has the others. */
 	if (!wr->bind_mw.mw ||
 	    (wr->bind_mw.mw->type != IBV_MW_TYPE_2 && !qp->device->quirks.type_1_bound_by_sends) ||
@@ -145,12 +151,6 @@ static bool is_held(const struct ibv_send_wr *wr)
 	       wr->num_sge == 1;
 }
 
-static bool binds_datagrams(const struct sim_qp *qp, const struct ibv_send_wr *wr)
-{
-	return qp->type == IBV_QPT_UD && wr->opcode == IBV_WR_BIND_MW &&
-	       qp->device->quirks.datagram_bindings_refused;
-}
-
 /* A WR for which there is no room; what is wrong with it besides may come first (a quirk). */
 __attribute__((noinline)) static int refuse_for_room(const struct sim_qp *qp,
 						     const struct ibv_send_wr *wr,
@@ -160,7 +160,7 @@ __attribute__((noinline)) static int refuse_for_room(const struct sim_qp *qp,
 
 	if (!qp->device->quirks.room_is_checked_last)
 		return ENOMEM;
-	if (binds_datagrams(qp, wr))
+	if (is_odd_binding(qp, wr))
 		return EINVAL;
 	if (wr->send_flags & IBV_SEND_INLINE && length > qp->max_inline)
 		return EINVAL;
@@ -198,7 +198,7 @@ __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 	wqe->credited = false;
 	wqe->done = false;
 	if (!(info->flags & SIM_WR_LEGAL)) {
-		if (qp->device->quirks.forbidden_opcodes_refused || binds_datagrams(qp, wr))
+		if (qp->device->quirks.forbidden_opcodes_refused || is_odd_binding(qp, wr))
 			return EINVAL;
 		wqe->status = IBV_WC_LOC_QP_OP_ERR;
 		qp->sq.head++;

@@ -346,6 +346,17 @@ __attribute__((noinline)) static void do_local(struct sim_qp *qp, struct sim_sen
 		sim_qp_complete_send(qp, IBV_WC_SUCCESS);
 }
 
+/* What was done stays so, when what is before it is repeated. */
+static void repeat_local(struct sim_qp *qp, struct sim_send_wqe *wqe)
+{
+	if (wqe->opcode != IBV_WR_BIND_MW || !qp->device->quirks.repeated_bindings_fail) {
+		qp->req.next++;
+		return;
+	}
+	wqe->done = false;
+	fail(qp, wqe, IBV_WC_MW_BIND_ERR);
+}
+
 __attribute__((always_inline)) static inline void send_one(struct sim_qp *qp)
 {
 	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->req.next);
@@ -354,7 +365,7 @@ __attribute__((always_inline)) static inline void send_one(struct sim_qp *qp)
 		return;
 	if (wqe->info_flags & SIM_WR_LOCAL) {
 		if (wqe->done)
-			qp->req.next++;
+			repeat_local(qp, wqe);
 		else
 			do_local(qp, wqe);
 		return;

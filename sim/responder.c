@@ -417,6 +417,20 @@ static bool same_request(const struct sim_qp *qp, const struct sim_resource *res
 	       packet->dma_bytes <= resource->length - done;
 }
 
+/* A part of what was asked for at first, wherever it begins (a quirk): Linux
+ * drivers/infiniband/sw/rxe/rxe_resp.c, duplicate_request. */
+static bool part_of_request(struct sim_resource *resource, const struct sim_packet *packet,
+			    uint32_t before_bytes)
+{
+	uint64_t from = packet->remote_addr - resource->remote_addr;
+
+	if (resource->opcode != packet->opcode || resource->rkey != packet->rkey ||
+	    from > resource->length || packet->dma_bytes > resource->length - from)
+		return false;
+	resource->remote_addr = packet->remote_addr - before_bytes;
+	return true;
+}
+
 static void replay(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
 {
 	struct sim_resource *resource = find_resource(qp, packet->psn);
@@ -425,7 +439,9 @@ static void replay(struct sim_qp *qp, const struct sim_packet *packet, uint32_t 
 	if (!resource)
 		return;
 	offset = (packet->psn - resource->first_psn) & SIM_PSN_MASK;
-	if (!same_request(qp, resource, packet, offset))
+	if (!same_request(qp, resource, packet, offset) &&
+	    !(flags & SIM_OP_READ && qp->device->quirks.repeated_reads_may_differ &&
+	      part_of_request(resource, packet, offset * qp->mtu_bytes)))
 		return;
 	resource->next = offset;
 	resource->restarted = true;

@@ -326,13 +326,28 @@ static int object_of(const struct vd_event *event)
 	return (int)event->kind * VD_SLOTS_MAX + event->slot;
 }
 
+/* How often an overrun is told is open: ibv_get_async_event(3) says that it is. */
+static bool is_repeated(const struct vd_record *record, unsigned int at)
+{
+	const struct vd_event *event = &record->events[at];
+
+	if (event->type != IBV_EVENT_CQ_ERR)
+		return false;
+	for (unsigned int i = 0; i < at; i++)
+		if (record->events[i].step == event->step &&
+		    record->events[i].type == IBV_EVENT_CQ_ERR &&
+		    object_of(&record->events[i]) == object_of(event))
+			return true;
+	return false;
+}
+
 static void view_events(const struct vd_record *record, unsigned int step, struct view *view)
 {
 	view->count = 0;
 	for (unsigned int i = 0; i < record->event_count; i++) {
 		unsigned int at;
 
-		if (record->events[i].step != step)
+		if (record->events[i].step != step || is_repeated(record, i))
 			continue;
 		for (at = view->count; at; at--) {
 			if (object_of(&record->events[view->at[at - 1]]) <=

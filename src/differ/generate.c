@@ -44,6 +44,12 @@ static const struct {
 	{14, vd_send_to_group},
 	{40, vd_intrude},
 	{10, vd_read_between_mtus},
+	{8, vd_drain_slowly},
+	{8, vd_send_in_error},
+	{8, vd_overfill},
+	{12, vd_cut_write},
+	{10, vd_read_twice},
+	{10, vd_bind_behind},
 };
 
 struct vd_step *vd_add(struct vd_generator *g, enum vd_verb verb, unsigned int slot)

@@ -79,7 +79,8 @@ vd_action vd_make_pd, vd_end_pd, vd_make_mr, vd_change_mr, vd_end_mr, vd_make_mw
 	vd_change_srq, vd_ask_srq, vd_end_srq, vd_make_ah, vd_end_ah;
 vd_action vd_make_qp, vd_join_qp, vd_climb_qp, vd_change_qp, vd_ask_qp, vd_end_qp, vd_attach,
 	vd_detach;
-vd_action vd_use_window, vd_drain, vd_send_to_group, vd_intrude, vd_read_between_mtus;
+vd_action vd_use_window, vd_drain, vd_send_to_group, vd_intrude, vd_read_between_mtus,
+	vd_drain_slowly, vd_send_in_error, vd_overfill, vd_cut_write, vd_read_twice, vd_bind_behind;
 vd_action vd_receive, vd_receive_shared, vd_send;
 
 /* Objects of the beginning, in given slots. */

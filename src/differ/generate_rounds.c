@@ -79,6 +79,12 @@ void vd_use_window(struct vd_generator *g)
 	wr->access = VD_REMOTE_ALL;
 	if (vd_chance(g, 40))
 		write_through(g, g->qps[qp].peer, wr);
+	if (vd_chance(g, 15)) {
+		wr = post_one(g, g->qps[qp].peer, IBV_WR_LOCAL_INV);
+		if (wr)
+			wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = (unsigned int)mw};
+		return;
+	}
 	remotely = vd_chance(g, 60);
 	if (remotely && vd_chance(g, 80))
 		vd_add_receives(g, (unsigned int)qp, 1);
@@ -203,4 +209,154 @@ void vd_read_between_mtus(struct vd_generator *g)
 	wr->remote.region = 3;
 	wr->key = (struct vd_key){.of = VD_KEY_MR};
 	vd_repair(g, slot);
+}
+
+static void give_data(struct vd_wr *wr, uint32_t length_bytes)
+{
+	wr->sge_count = 1;
+	wr->sges[0] = (struct vd_sge){.length = length_bytes, .key = {.of = VD_KEY_MR}};
+	wr->remote.region = 3;
+	wr->key = (struct vd_key){.of = VD_KEY_MR};
+}
+
+/* A send that waits for a receive when its queue is to drain, and is then told to do something
+ * else. */
+void vd_drain_slowly(struct vd_generator *g)
+{
+	static const enum ibv_qp_state states[] = {IBV_QPS_RTS, IBV_QPS_RESET, IBV_QPS_ERR};
+	int qp = connected(g, IBV_QPT_RC);
+	struct vd_wr *wr;
+
+	if (qp < 0)
+		return;
+	vd_repair(g, (unsigned int)qp);
+	if (g->program->count && g->program->steps[g->program->count - 1].verb == VD_CONNECT_QP)
+		g->program->steps[g->program->count - 1].modify.rnr_retry = 7;
+	wr = post_one(g, (unsigned int)qp, IBV_WR_SEND);
+	if (!wr)
+		return;
+	give_data(wr, 8);
+	move(g, (unsigned int)qp, IBV_QPS_SQD);
+	move(g, (unsigned int)qp, vd_one_of(g, states));
+	vd_repair(g, (unsigned int)qp);
+}
+
+/* Lists of different lengths to a queue that is in ERR. */
+void vd_send_in_error(struct vd_generator *g)
+{
+	int qp = connected(g, g->type);
+
+	if (qp < 0)
+		return;
+	move(g, (unsigned int)qp, IBV_QPS_ERR);
+	for (unsigned int i = 0; i < 6; i++) {
+		struct vd_wr *wr = post_one(g, (unsigned int)qp, IBV_WR_SEND);
+
+		if (!wr)
+			return;
+		give_data(wr, 8);
+		if (vd_chance(g, 50)) {
+			g->program->steps[g->program->count - 1].wr_count = 2;
+			wr[1] = wr[0];
+		}
+	}
+}
+
+/* A list in which a WR that is wrong may be the one for which there is no room. */
+void vd_overfill(struct vd_generator *g)
+{
+	static const uint8_t counts[] = {1, 2, 3, 4, 7, 8};
+	int qp = connected(g, IBV_QPT_RC);
+	unsigned int count = vd_one_of(g, counts);
+	struct vd_wr *wr;
+
+	if (qp < 0)
+		return;
+	vd_repair(g, (unsigned int)qp);
+	wr = post_one(g, (unsigned int)qp, IBV_WR_RDMA_WRITE);
+	if (!wr)
+		return;
+	give_data(wr, 8);
+	g->program->steps[g->program->count - 1].wr_count = count + 1;
+	for (unsigned int i = 1; i <= count; i++)
+		wr[i] = wr[0];
+	wr[count].flags |= IBV_SEND_INLINE;
+	wr[count].sges[0].length = 4096;
+}
+
+/* A write of several packets whose last one finds no receive, and one behind it. */
+void vd_cut_write(struct vd_generator *g)
+{
+	int qp = connected(g, IBV_QPT_UC);
+	struct vd_wr *wr;
+
+	if (qp < 0)
+		return;
+	vd_repair(g, (unsigned int)qp);
+	wr = post_one(g, (unsigned int)qp, IBV_WR_RDMA_WRITE_WITH_IMM);
+	if (!wr)
+		return;
+	give_data(wr, 3000);
+	wr = post_one(g, (unsigned int)qp, IBV_WR_RDMA_WRITE);
+	if (!wr)
+		return;
+	give_data(wr, 64);
+	wr->sges[0].at.offset = 4096;
+}
+
+/* A READ with the PSN of one before it, of a QP whose other end was not connected again. */
+void vd_read_twice(struct vd_generator *g)
+{
+	int qp = connected(g, IBV_QPT_RC);
+	unsigned int slot, peer;
+	struct vd_wr *wr;
+
+	if (qp < 0)
+		return;
+	slot = (unsigned int)qp;
+	vd_repair(g, slot);
+	peer = g->qps[slot].peer;
+	for (unsigned int i = 0; i < 2; i++) {
+		wr = post_one(g, slot, IBV_WR_RDMA_READ);
+		if (!wr || peer == slot)
+			return;
+		give_data(wr, i ? 1 + vd_below(g, 500) : 4000);
+		wr->sges[0].at.region = 5;
+		wr->remote.offset = i ? vd_below(g, 3000) : 0;
+		if (i)
+			break;
+		move(g, slot, IBV_QPS_RESET);
+		climb(g, slot, peer, IBV_MTU_1024);
+	}
+	vd_repair(g, slot);
+}
+
+/* A binding behind a send that waits for a receive. */
+void vd_bind_behind(struct vd_generator *g)
+{
+	int qp = connected(g, IBV_QPT_RC), mw = vd_pick(g, VD_MW, false);
+	struct vd_step *step;
+	struct vd_wr *wr;
+
+	if (qp < 0 || mw < 0)
+		return;
+	vd_repair(g, (unsigned int)qp);
+	step = vd_add(g, VD_ALLOC_MW, (unsigned int)mw);
+	if (!step)
+		return;
+	step->pd = g->qps[qp].pd;
+	step->mw_type = IBV_MW_TYPE_2;
+	g->mws[mw] = (struct vd_belief_mw){.type = IBV_MW_TYPE_2};
+	wr = post_one(g, (unsigned int)qp, IBV_WR_SEND);
+	if (!wr)
+		return;
+	give_data(wr, 8);
+	g->program->steps[g->program->count - 1].wr_count = 2;
+	wr[1] = (struct vd_wr){.opcode = IBV_WR_BIND_MW,
+			       .flags = IBV_SEND_SIGNALED,
+			       .mw = (unsigned int)mw,
+			       .remote = {.region = 3},
+			       .bind_bytes = 64,
+			       .access = VD_REMOTE_ALL};
+	vd_add_receives(g, g->qps[qp].peer, 1);
 }

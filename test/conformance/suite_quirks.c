@@ -1184,7 +1184,8 @@ static void set_on_one_device_only(struct vt *t)
 	"acks_of_unsent_complete cut_writes_jam_uc errors_are_not_solicited "                 \
 	"repeated_fences_wait_for_all stale_window_rkeys_refused "                            \
 	"windows_invalidated_by_any_qp draining_refuses_changes long_read_responses_taken "   \
-	"datagram_bindings_refused room_is_checked_last "
+	"odd_bindings_refused room_is_checked_last repeated_reads_may_differ "                \
+	"repeated_bindings_fail "
 
 static const struct {
 	const char *profile, *quirks;

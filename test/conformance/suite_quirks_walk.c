@@ -228,18 +228,44 @@ static void local_errors_let_the_last_try_end(struct vt *t)
 	ts_flushed(t, pair->a.send_cq, 2);
 }
 
-static void datagram_bindings_refused(struct vt *t)
+static void odd_bindings_refused(struct vt *t)
 {
+	struct ibv_sge sges[1] = {{0}};
 	struct ibv_send_wr wr = {.wr_id = 9, .opcode = IBV_WR_BIND_MW}, *bad = NULL;
 	struct ts_pair *pair;
 
-	only(t, "datagram_bindings_refused", NULL);
+	only(t, "odd_bindings_refused", NULL);
 	pair = ts_connected(t, IBV_QPT_UD);
 	wr.bind_mw.mw = ts_mw(&pair->a, IBV_MW_TYPE_2);
 	wr.bind_mw.rkey = ibv_inc_rkey(wr.bind_mw.mw->rkey);
 	VT_ERRNO(t, ibv_post_send(pair->a.qp, &wr, &bad), EINVAL);
 	VT_CHECK(t, bad == &wr);
 	ts_state(&pair->a, IBV_QPS_RTS);
+	pair = ts_window_pair(t);
+	wr.bind_mw.mw = ts_mw(&pair->a, IBV_MW_TYPE_2);
+	wr.bind_mw.rkey = ibv_inc_rkey(wr.bind_mw.mw->rkey);
+	wr.bind_mw.bind_info.mr = pair->a.mr;
+	wr.sg_list = sges;
+	wr.num_sge = 1;
+	VT_ERRNO(t, ibv_post_send(pair->a.qp, &wr, &bad), EINVAL);
+}
+
+/* The send before it waits for a receive. */
+static void repeated_bindings_fail(struct vt *t)
+{
+	struct ts_pair *pair;
+	struct ibv_mw *mw;
+
+	only(t, "repeated_bindings_fail", NULL);
+	pair = ts_window_pair(t);
+	mw = ts_mw(&pair->a, IBV_MW_TYPE_2);
+	ts_send(&pair->a, .wr_id = 1, .length = 8);
+	VT_OK(t, ts_bind(&pair->a, mw, &(struct ts_bind){.wr_id = 2}));
+	ts_pause(t, 1000);
+	ts_recv(&pair->b, .wr_id = 5, .length = 100);
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
+	ts_failed(t, pair->a.send_cq, 2, IBV_WC_MW_BIND_ERR);
+	ts_state(&pair->a, IBV_QPS_ERR);
 }
 
 static void room_is_checked_last(struct vt *t)
@@ -414,6 +440,25 @@ static void acks_of_unsent_complete(struct vt *t)
 	ts_blank(t, pair->b.buffer + 1000, 8);
 }
 
+/* A's PSNs begin again, and B takes its READ for the one before. */
+static void repeated_reads_may_differ(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	only(t, "repeated_reads_may_differ", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	ts_fill(pair->b.buffer, 8192, 7);
+	ts_read(&pair->a, .wr_id = 1, .length = 5000, .remote_offset = 1000,
+		.rkey = pair->b.mr->rkey);
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_READ);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
+	ts_connect(&pair->a);
+	ts_read(&pair->a, .wr_id = 2, .length = 255, .remote_offset = 3333,
+		.rkey = pair->b.mr->rkey);
+	ts_done(t, pair->a.send_cq, 2, IBV_WC_RDMA_READ);
+	VT_EQ(t, memcmp(pair->a.buffer, pair->b.buffer + 3333, 255), 0);
+}
+
 /* The first packet is a duplicate to the peer, whose ACK is of the second; that one has no first
  * before it, and the NAK for it is of what was acknowledged. */
 static void naks_of_the_acknowledged_are_lost(struct vt *t)
@@ -520,13 +565,16 @@ static const struct vt_test tests[] = {
 	{"local_errors_let_the_last_try_end",
 	 RXE_6_1 "; Linux 6.1 drivers/infiniband/sw/rxe/rxe_comp.c, COMPST_ERROR_RETRY",
 	 VT_NEEDS_SIM, local_errors_let_the_last_try_end},
-	{"datagram_bindings_refused", RXE_BOTH "; rdma-core providers/rxe/rxe.c, validate_send_wr",
-	 VT_NEEDS_SIM, datagram_bindings_refused},
+	{"odd_bindings_refused", RXE_BOTH "; rdma-core providers/rxe/rxe.c, validate_send_wr",
+	 VT_NEEDS_SIM, odd_bindings_refused},
 	{"room_is_checked_last", RXE_BOTH "; rdma-core providers/rxe/rxe.c, post_one_send",
 	 VT_NEEDS_SIM, room_is_checked_last},
 	{"retry_9_is_endless",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, COMPST_ERROR_RETRY", VT_NEEDS_SIM,
 	 retry_9_is_endless},
+	{"repeated_bindings_fail",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester", VT_NEEDS_SIM,
+	 repeated_bindings_fail},
 	{"rnr_naks_stop_nothing",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn, and rxe_req.c",
 	 VT_NEEDS_SIM, rnr_naks_stop_nothing},
@@ -544,6 +592,9 @@ static const struct vt_test tests[] = {
 	{"acks_of_unsent_complete",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
 	 acks_of_unsent_complete, VT_MAY_RECONNECT},
+	{"repeated_reads_may_differ",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, duplicate_request", VT_NEEDS_SIM,
+	 repeated_reads_may_differ, VT_MAY_RECONNECT},
 	{"naks_of_the_acknowledged_are_lost",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
 	 naks_of_the_acknowledged_are_lost, VT_MAY_MISTAKE_PSN},
