@@ -224,7 +224,7 @@ __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 	return 0;
 }
 
-int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_bind *bind,
+static int post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_bind *bind,
 		     uint32_t region_lkey, uint32_t *new_rkey)
 {
 	const uint32_t rkey = sim_mw_next_rkey(mw);
@@ -262,8 +262,17 @@ int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 		return EINVAL;
 	mw->promised_rkey = rkey;
 	*new_rkey = rkey;
-	sim_qp_wake_requester(qp);
 	return 0;
+}
+
+int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_bind *bind,
+		     uint32_t region_lkey, uint32_t *new_rkey)
+{
+	int err = post_bind(qp, mw, bind, region_lkey, new_rkey);
+
+	if (!err || qp->state == IBV_QPS_ERR)
+		sim_qp_wake_requester(qp);
+	return err;
 }
 
 /* The state is looked at when all is in the queue: rdma-core providers/rxe/rxe.c, rxe_post_send. */

@@ -298,12 +298,24 @@ __attribute__((always_inline)) static inline void send_data(struct sim_qp *qp,
 		sim_qp_complete_send(qp, IBV_WC_SUCCESS);
 }
 
+/* Whether the oldest send is still under way; not where it would be repeated, and is not (a quirk):
+ * Linux drivers/infiniband/sw/rxe/rxe_req.c, req_check_sq_drain. */
+static bool drains_oldest(const struct sim_qp *qp)
+{
+	const struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
+
+	if (qp->sq.tail == qp->sq.head || !wqe->started)
+		return false;
+	return !qp->device->quirks.draining_sends_nothing ||
+	       qp->req.offset != sim_psn_distance(qp->comp.psn, wqe->first_psn);
+}
+
 /* All sends before the first unstarted one have ended. */
 static void check_drained(struct sim_qp *qp)
 {
 	if (qp->state != IBV_QPS_SQD || !qp->sq_draining || qp->sq.tail != qp->req.next)
 		return;
-	if (qp->sq.tail != qp->sq.head && sim_qp_send_wqe(qp, qp->sq.tail)->started)
+	if (drains_oldest(qp))
 		return;
 	qp->sq_draining = false;
 	if (qp->drain_event)

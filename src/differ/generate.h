@@ -39,6 +39,7 @@ struct vd_generator {
 	unsigned int avoid;
 	uint64_t random;
 	enum ibv_qp_type type; /* that most QPs of the program have */
+	uint8_t mtu;	       /* of its connections: their ends must agree on it */
 	bool used[VD_KINDS][VD_SLOTS_MAX];
 	struct vd_belief_qp qps[VD_SLOTS_MAX];
 	struct vd_belief_mr mrs[VD_SLOTS_MAX];
@@ -79,8 +80,9 @@ vd_action vd_make_pd, vd_end_pd, vd_make_mr, vd_change_mr, vd_end_mr, vd_make_mw
 	vd_change_srq, vd_ask_srq, vd_end_srq, vd_make_ah, vd_end_ah;
 vd_action vd_make_qp, vd_join_qp, vd_climb_qp, vd_change_qp, vd_ask_qp, vd_end_qp, vd_attach,
 	vd_detach;
-vd_action vd_use_window, vd_drain, vd_send_to_group, vd_intrude, vd_read_between_mtus,
-	vd_drain_slowly, vd_send_in_error, vd_overfill, vd_cut_write, vd_read_twice, vd_bind_behind;
+vd_action vd_use_window, vd_drain, vd_send_to_group, vd_intrude, vd_part_mtus, vd_drain_slowly,
+	vd_send_in_error, vd_overfill, vd_cut_write, vd_read_twice, vd_bind_behind,
+	vd_touch_nothing;
 vd_action vd_receive, vd_receive_shared, vd_send;
 
 /* Objects of the beginning, in given slots. */

@@ -38,7 +38,7 @@ void vd_add_qp(struct vd_generator *g, unsigned int slot, enum ibv_qp_type type)
 	step->pd = g->used[VD_PD][1] && vd_chance(g, 10);
 	step->cq = cq;
 	step->recv_cq = recv_cq;
-	step->has_srq = has_srq && (type != IBV_QPT_UC || vd_chance(g, 20));
+	step->has_srq = has_srq && (type != IBV_QPT_UC || vd_chance(g, 50));
 	g->qps[slot] = (struct vd_belief_qp){
 		.type = type,
 		.state = IBV_QPS_RESET,
@@ -92,13 +92,12 @@ void vd_make_qp(struct vd_generator *g)
 /* Values with which a connection works. */
 struct vd_modify vd_good_values(struct vd_generator *g)
 {
-	static const uint8_t mtus[] = {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_1024};
 	static const uint8_t rnr_retries[] = {0, 0, 1, 2, 3, 7};
 	static const unsigned int rights[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ, 0};
 	uint8_t reads = (uint8_t)(1 + vd_below(g, 4));
 
 	return (struct vd_modify){
-		.mtu = vd_one_of(g, mtus),
+		.mtu = g->mtu,
 		.port = 1,
 		/* Short enough for a real clock, long enough for a device that is software. */
 		.timeout = 14,
@@ -122,7 +121,7 @@ void vd_connect(struct vd_generator *g, unsigned int slot, unsigned int peer)
 		return;
 	step->qp = peer;
 	step->modify = vd_good_values(g);
-	if (vd_chance(g, 3))
+	if (vd_chance(g, 5))
 		step->modify.psn_add = 1 + vd_below(g, 3);
 	g->qps[slot].state = g->qps[peer].state = IBV_QPS_RTS;
 	g->qps[slot].peer = peer;
@@ -270,7 +269,7 @@ static void spoil_modify(struct vd_generator *g, struct vd_modify *modify)
 		modify->no_grh = true;
 		break;
 	case BAD_MTU:
-		modify->mtu = vd_chance(g, 70) ? IBV_MTU_4096 : (uint8_t)(6 * vd_below(g, 2));
+		modify->mtu = vd_chance(g, 50) ? IBV_MTU_4096 : (uint8_t)(6 * vd_below(g, 2));
 		break;
 	case BAD_TIMEOUT:
 		modify->timeout = 40;
@@ -329,6 +328,11 @@ void vd_climb_qp(struct vd_generator *g)
 			step->modify.state = states[i];
 			if (wrong)
 				spoil_modify(g, &step->modify);
+			/* A device may take it: then the ends do not agree. */
+			if (step->modify.mtu == IBV_MTU_4096) {
+				reset(g, (unsigned int)slot);
+				return;
+			}
 			if (step->modify.wide)
 				vd_add(g, VD_QUERY_QP, (unsigned int)slot);
 		}
@@ -385,6 +389,8 @@ void vd_change_qp(struct vd_generator *g)
 		step->modify.flip = IBV_QP_EN_SQD_ASYNC_NOTIFY;
 	if (vd_chance(g, 30)) {
 		spoil_modify(g, &step->modify);
+		if (step->modify.mtu == IBV_MTU_4096)
+			reset(g, (unsigned int)slot);
 		return;
 	}
 	if (vd_chance(g, 4)) {

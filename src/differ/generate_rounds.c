@@ -77,6 +77,7 @@ void vd_use_window(struct vd_generator *g)
 	wr->remote.offset = mr ? g->mrs[mr].first % VD_REGION_BYTES : 0;
 	wr->bind_bytes = 64;
 	wr->access = VD_REMOTE_ALL;
+	wr->sge_count = vd_chance(g, 8);
 	if (vd_chance(g, 40))
 		write_through(g, g->qps[qp].peer, wr);
 	if (vd_chance(g, 15)) {
@@ -183,9 +184,20 @@ void vd_intrude(struct vd_generator *g)
 	wr->key = (struct vd_key){.of = VD_KEY_MR};
 }
 
-/* A READ whose responses are of a larger path MTU than that of the end that asks. */
-void vd_read_between_mtus(struct vd_generator *g)
+static void give_data(struct vd_wr *wr, uint32_t length_bytes)
 {
+	wr->sge_count = 1;
+	wr->sges[0] = (struct vd_sge){.length = length_bytes, .key = {.of = VD_KEY_MR}};
+	wr->remote.region = 3;
+	wr->key = (struct vd_key){.of = VD_KEY_MR};
+}
+
+/* Between ends of different path MTUs: a READ by that of the smaller one, or a SEND or WRITE. */
+void vd_part_mtus(struct vd_generator *g)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_READ,
+						     IBV_WR_SEND, IBV_WR_RDMA_WRITE};
+	enum ibv_wr_opcode opcode = vd_one_of(g, opcodes);
 	int qp = connected(g, IBV_QPT_RC);
 	unsigned int slot, peer;
 	struct vd_wr *wr;
@@ -200,23 +212,15 @@ void vd_read_between_mtus(struct vd_generator *g)
 	move(g, peer, IBV_QPS_RESET);
 	climb(g, slot, peer, IBV_MTU_256);
 	climb(g, peer, slot, IBV_MTU_1024);
-	wr = post_one(g, slot, IBV_WR_RDMA_READ);
+	if (opcode == IBV_WR_SEND)
+		vd_add_receives(g, peer, 1);
+	wr = post_one(g, slot, opcode);
 	if (!wr)
 		return;
-	wr->sge_count = 1;
-	wr->sges[0] = (struct vd_sge){
-		.at = {.region = 5}, .length = 1 + vd_below(g, 5000), .key = {.of = VD_KEY_MR}};
-	wr->remote.region = 3;
-	wr->key = (struct vd_key){.of = VD_KEY_MR};
+	give_data(wr, 1 + vd_below(g, 5000));
+	if (opcode == IBV_WR_RDMA_READ)
+		wr->sges[0].at.region = 5;
 	vd_repair(g, slot);
-}
-
-static void give_data(struct vd_wr *wr, uint32_t length_bytes)
-{
-	wr->sge_count = 1;
-	wr->sges[0] = (struct vd_sge){.length = length_bytes, .key = {.of = VD_KEY_MR}};
-	wr->remote.region = 3;
-	wr->key = (struct vd_key){.of = VD_KEY_MR};
 }
 
 /* A send that waits for a receive when its queue is to drain, and is then told to do something
@@ -249,13 +253,13 @@ void vd_send_in_error(struct vd_generator *g)
 	if (qp < 0)
 		return;
 	move(g, (unsigned int)qp, IBV_QPS_ERR);
-	for (unsigned int i = 0; i < 6; i++) {
+	for (unsigned int i = 0; i < 9; i++) {
 		struct vd_wr *wr = post_one(g, (unsigned int)qp, IBV_WR_SEND);
 
 		if (!wr)
 			return;
 		give_data(wr, 8);
-		if (vd_chance(g, 50)) {
+		if (vd_chance(g, 80)) {
 			g->program->steps[g->program->count - 1].wr_count = 2;
 			wr[1] = wr[0];
 		}
@@ -326,7 +330,8 @@ void vd_read_twice(struct vd_generator *g)
 		if (i)
 			break;
 		move(g, slot, IBV_QPS_RESET);
-		climb(g, slot, peer, IBV_MTU_1024);
+		/* Shorter responses than it awaits would be another matter. */
+		climb(g, slot, peer, IBV_MTU_256);
 	}
 	vd_repair(g, slot);
 }
@@ -359,4 +364,29 @@ void vd_bind_behind(struct vd_generator *g)
 			       .bind_bytes = 64,
 			       .access = VD_REMOTE_ALL};
 	vd_add_receives(g, g->qps[qp].peer, 1);
+}
+
+/* An access to no bytes with a key that there is not, or an atomic that is too short or astray. */
+void vd_touch_nothing(struct vd_generator *g)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
+						     IBV_WR_ATOMIC_FETCH_AND_ADD};
+	enum ibv_wr_opcode opcode = vd_one_of(g, opcodes);
+	int qp = connected(g, IBV_QPT_RC);
+	struct vd_wr *wr;
+
+	if (qp < 0)
+		return;
+	vd_repair(g, (unsigned int)qp);
+	wr = post_one(g, (unsigned int)qp, opcode);
+	if (!wr)
+		return;
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		give_data(wr, vd_chance(g, 50) ? 8 : 4);
+		wr->sges[0].at.region = 5;
+		wr->remote.offset = wr->sges[0].length == 8 ? 4 : 0;
+		return;
+	}
+	wr->remote.region = 3;
+	wr->key = (struct vd_key){.of = VD_KEY_MR, .flip = 0x5500};
 }
