@@ -203,6 +203,17 @@ static bool admits(const struct sim_port *port, const struct sim_qp *qp,
 	return from_peer(qp, packet, route);
 }
 
+/* A request to a QP that is in ERR: Linux 6.12 drivers/infiniband/sw/rxe/rxe_recv.c, check_type_state,
+ * lets it pass (a quirk). */
+static void knock(struct sim_qp *qp, const struct sim_packet *packet, const struct sim_route *route,
+		  const struct sim_opcode_info *info)
+{
+	if (qp && qp->state == IBV_QPS_ERR && qp->device->quirks.errors_repeat &&
+	    info->flags & SIM_OP_REQUEST && (packet->opcode & 0xe0) == qp->transport &&
+	    (qp->type == IBV_QPT_UD || from_peer(qp, packet, route)))
+		sim_qp_fail_again(qp);
+}
+
 static bool in_group(const struct sim_member *member, const struct sim_port *port,
 		     const struct sim_route *route)
 {
@@ -261,14 +272,16 @@ static void arrive(struct sim_port *port, const struct sim_packet *packet,
 		arrive_multicast(port, packet, route, info);
 		return;
 	}
-	if (misrouted(port, route) || !admits(port, qp, packet, route, info))
+	if (misrouted(port, route) || !admits(port, qp, packet, route, info)) {
+		knock(qp, packet, route, info);
 		refuse(device);
-	else if (qp->type == IBV_QPT_UD)
+	} else if (qp->type == IBV_QPT_UD) {
 		sim_datagram_receive(qp, packet, route);
-	else if (info->flags & SIM_OP_REQUEST)
+	} else if (info->flags & SIM_OP_REQUEST) {
 		sim_responder_receive(qp, packet);
-	else
+	} else {
 		sim_completer_receive(qp, packet);
+	}
 }
 
 static void land(struct sim_timer *timer)

@@ -81,7 +81,7 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(message_lengths_unchecked,
 	      "the lengths of a message's SGEs are added in 32 bits, and the sum is not limited"),
 	QUIRK(unknown_srq_bits_taken, "bits that modify_srq does not know are ignored"),
-	QUIRK(srqs_on_uc, "a UC QP may have an SRQ"),
+	QUIRK(srqs_on_uc, "a UC QP may have an SRQ, whose receives are told of bad keys of writes"),
 	QUIRK(srq_memory_is_of_the_qp, "the memory of an SRQ's WRs is of the QP's PD"),
 	QUIRK(multicast_leaves_device, "multicast does not reach the device that sent it"),
 	QUIRK(invalidation_told_as_checksum,
@@ -155,6 +155,11 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "a READ that comes again may ask for any part of what it asked for at first"),
 	QUIRK(repeated_bindings_fail,
 	      "a binding behind a send that is repeated is done again, and fails"),
+	QUIRK(errors_repeat,
+	      "in ERR a request that comes, or a send that is posted, flushes the receives posted "
+	      "since, and raises QP_LAST_WQE_REACHED again"),
+	QUIRK(local_errors_flush_all,
+	      "a send with a local error ends the QP at once: what is before it is flushed, too"),
 	{0},
 };
 
@@ -338,7 +343,9 @@ static const struct sim_profile profiles[] = {
 		.gid_table = RXE_GIDS,
 		.lacks = RXE_LACKS,
 		.quirks = {RXE_QUIRKS, .bad_lkey_is_flush = true, .rnr_waits_time_out = true,
-			   .stateless_modify_unchecked = true, .special_regions_refused = true},
+			   .stateless_modify_unchecked = true, .special_regions_refused = true,
+			   .errored_receives_wait = true, .errors_repeat = true,
+			   .local_errors_flush_all = true},
 	},
 	{
 		.name = "mlx5",

@@ -101,6 +101,8 @@ struct sim_quirks {
 	bool room_is_checked_last;
 	bool repeated_reads_may_differ;
 	bool repeated_bindings_fail;
+	bool errors_repeat;
+	bool local_errors_flush_all;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

@@ -345,6 +345,12 @@ void sim_qp_fail(struct sim_qp *qp)
 	sim_qp_wake_requester(qp);
 }
 
+void sim_qp_fail_again(struct sim_qp *qp)
+{
+	qp->resp.last_wqe_told = false;
+	sim_qp_fail(qp);
+}
+
 /* A CQ that is dead takes the QP with it, so that no completion is lost in silence. */
 static void cq_refused(struct sim_qp *qp)
 {

@@ -321,6 +321,8 @@ static inline void sim_qp_wake_responder(struct sim_qp *qp)
 
 /* Moves the QP to ERR of itself; its work is flushed by the requester's next turn. */
 void sim_qp_fail(struct sim_qp *qp);
+/* In ERR already, as if it were entered (a quirk). */
+void sim_qp_fail_again(struct sim_qp *qp);
 
 /* Raises an asynchronous event of the QP. */
 void sim_qp_event(struct sim_qp *qp, enum ibv_event_type type);

@@ -64,10 +64,10 @@ static bool mtu_fits(struct change *change)
 {
 	const struct sim_port *port = port_of(change);
 
+	if (change->qp->device->quirks.path_mtu_unchecked)
+		return port && change->attr->path_mtu <= IBV_MTU_4096;
 	return port && change->attr->path_mtu >= IBV_MTU_256 &&
-	       change->attr->path_mtu <= (change->qp->device->quirks.path_mtu_unchecked
-						  ? IBV_MTU_4096
-						  : (enum ibv_mtu)port->mtu);
+	       change->attr->path_mtu <= (enum ibv_mtu)port->mtu;
 }
 
 static bool ranges_unchecked(const struct change *change)
@@ -143,6 +143,9 @@ static int check(struct change *change, enum ibv_qp_state to)
 
 	if ((change->mask & IBV_QP_CUR_STATE) && (uint8_t)change->attr->cur_qp_state != qp->state)
 		return EINVAL;
+	/* Linux drivers/infiniband/core/verbs.c, _ib_modify_qp, looks for the GID first. */
+	if ((change->mask & IBV_QP_AV) && !av_fits(change) && change->err)
+		return change->err;
 	if (!sim_transition_allowed(qp->type, qp->state, to, change->mask) &&
 	    (change->mask & IBV_QP_STATE || !qp->device->quirks.stateless_modify_unchecked))
 		return EINVAL;
@@ -264,11 +267,15 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 	if (to == IBV_QPS_RESET) {
 		sim_qp_reset(qp);
 	} else if (to == IBV_QPS_ERR && change->mask & IBV_QP_STATE) {
+		if (qp->device->quirks.errors_repeat)
+			qp->resp.last_wqe_told = false;
 		sim_qp_fail(qp);
 		if (qp->device->quirks.errored_receives_wait)
 			sim_qp_flush_recvs(qp);
 	} else if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
 		qp->sq_draining = true;
+		if (qp->req.stopped && qp->device->quirks.local_errors_end_repeats)
+			sim_requester_rewind(qp, qp->comp.psn);
 		qp->drain_event = ((change->mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
 				   change->attr->en_sqd_async_notify) ||
 				  qp->device->quirks.drained_event_unasked;

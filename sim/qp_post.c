@@ -318,6 +318,9 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	}
 	if (qp->sq.tail != qp->sq.head || qp->state == IBV_QPS_ERR)
 		sim_qp_wake_requester(qp);
+	if (qp->state == IBV_QPS_ERR && qp->sq.tail != qp->sq.head &&
+	    qp->device->quirks.errors_repeat)
+		sim_qp_fail_again(qp);
 	return err;
 }
 

@@ -136,6 +136,10 @@ __attribute__((noinline)) static void fail(struct sim_qp *qp, struct sim_send_wq
 {
 	status = quirky(qp, wqe, status);
 	wqe->status = (uint8_t)status;
+	if (qp->device->quirks.local_errors_flush_all) {
+		sim_qp_fail(qp);
+		return;
+	}
 	if (qp->sq.tail == qp->req.next)
 		sim_requester_give_up(qp, status);
 	else

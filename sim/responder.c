@@ -499,6 +499,18 @@ static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum s
 		refuse(qp, packet, verdict);
 		return;
 	}
+	/* Linux drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_RKEY_VIOLATION: on an SRQ the receive
+	 * is told. */
+	if (qp->srq && qp->resp.recv_taken &&
+	    (verdict == SIM_ACCESS_DENIED || verdict == SIM_INVALID_REQUEST)) {
+		sim_qp_complete_recv(qp, packet,
+				     verdict == SIM_ACCESS_DENIED ? IBV_WC_REM_ACCESS_ERR
+								  : IBV_WC_REM_INV_REQ_ERR,
+				     IBV_WC_RECV, 0, 0);
+		abandon(qp);
+		qp->resp.dropping = true;
+		return;
+	}
 	/* Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_op_seq: it waits for that message's end. */
 	if (verdict == SIM_NO_RECEIVE && qp->resp.in_message == SIM_OP_WRITE)
 		qp->resp.jammed = qp->device->quirks.cut_writes_jam_uc;

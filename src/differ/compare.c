@@ -201,22 +201,48 @@ static bool overruns_differ(const struct vd_program *program, unsigned int step,
 	return false;
 }
 
-/* Sends that were flushed since one before them failed: whether they ran at the peer is open, and
- * with it what its memory holds. */
-static bool may_have_run(unsigned int step, const struct vd_record *record)
+/* Whether a completion is that of a send that was flushed since one before it failed. */
+static bool is_cut_off(const struct vd_record *record, unsigned int at)
 {
-	for (unsigned int i = 0; i < record->completion_count; i++) {
+	const struct vd_completion *flushed = &record->completions[at];
+
+	if (flushed->status != IBV_WC_WR_FLUSH_ERR || vd_wr_id_receives(flushed->wr_id))
+		return false;
+	for (unsigned int i = 0; i < at; i++) {
 		const struct vd_completion *failed = &record->completions[i];
 
-		if (failed->step != step || failed->status == IBV_WC_SUCCESS ||
-		    failed->status == IBV_WC_WR_FLUSH_ERR || vd_wr_id_receives(failed->wr_id))
+		if (failed->step == flushed->step && failed->qp == flushed->qp &&
+		    failed->status != IBV_WC_SUCCESS && failed->status != IBV_WC_WR_FLUSH_ERR &&
+		    !vd_wr_id_receives(failed->wr_id))
+			return true;
+	}
+	return false;
+}
+
+/* Whether such sends have run all the same is open, and with it what the peer's memory holds. */
+static bool may_have_run(unsigned int step, const struct vd_record *record)
+{
+	for (unsigned int i = 0; i < record->completion_count; i++)
+		if (record->completions[i].step == step && is_cut_off(record, i))
+			return true;
+	return false;
+}
+
+/* The same of what binds a window, or ends that: it shows whenever the window or region is used. */
+static bool may_be_bound(const struct vd_program *program, unsigned int step,
+			 const struct vd_record *record)
+{
+	for (unsigned int i = 0; i < record->completion_count; i++) {
+		uint64_t wr_id = record->completions[i].wr_id;
+		const struct vd_step *post = &program->steps[vd_wr_id_step(wr_id)];
+		unsigned int opcode;
+
+		if (record->completions[i].step > step || !is_cut_off(record, i) ||
+		    post->verb != VD_POST_SEND)
 			continue;
-		for (unsigned int j = i + 1; j < record->completion_count; j++)
-			if (record->completions[j].step == step &&
-			    record->completions[j].qp == failed->qp &&
-			    record->completions[j].status == IBV_WC_WR_FLUSH_ERR &&
-			    !vd_wr_id_receives(record->completions[j].wr_id))
-				return true;
+		opcode = post->wrs[vd_wr_id_wr(wr_id)].opcode;
+		if (opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV)
+			return true;
 	}
 	return false;
 }
@@ -297,6 +323,16 @@ static bool same_completion(const struct vd_completion *a, const struct vd_compl
 	       a->imm == b->imm && a->invalidated == b->invalidated && a->src_qp == b->src_qp;
 }
 
+/* Whether one side has a receive's completion that the other has not, or another one. */
+static bool is_receive_alone(const struct vd_completion *left, const struct vd_completion *right)
+{
+	const struct vd_completion *first = left;
+
+	if (!left || (right && queue_of(right) < queue_of(left)))
+		first = right;
+	return vd_wr_id_receives(first->wr_id);
+}
+
 static enum vd_verdict compare_completions(unsigned int step, const struct vd_record *left,
 					   const struct vd_record *right,
 					   struct vd_difference *difference)
@@ -310,11 +346,12 @@ static enum vd_verdict compare_completions(unsigned int step, const struct vd_re
 		const struct vd_completion *l = i < a.count ? &left->completions[a.at[i]] : NULL;
 		const struct vd_completion *r = i < b.count ? &right->completions[b.at[i]] : NULL;
 
-		if (!l || !r || !same_completion(l, r))
-			return differ(difference, step, VD_COMPLETION,
-				      "completion %u: left %s; right %s", i,
-				      describe(l, of_a, sizeof(of_a)),
-				      describe(r, of_b, sizeof(of_b)));
+		if (l && r && same_completion(l, r))
+			continue;
+		if (is_receive_alone(l, r) && may_have_run(step, left))
+			return VD_OPEN;
+		return differ(difference, step, VD_COMPLETION, "completion %u: left %s; right %s",
+			      i, describe(l, of_a, sizeof(of_a)), describe(r, of_b, sizeof(of_b)));
 	}
 	return VD_SAME;
 }
@@ -326,16 +363,17 @@ static int object_of(const struct vd_event *event)
 	return (int)event->kind * VD_SLOTS_MAX + event->slot;
 }
 
-/* How often an overrun is told is open: ibv_get_async_event(3) says that it is. */
+/* How often an overrun, or that a QP takes no more receives, is told is open: ibv_get_async_event(3)
+ * says that it is. */
 static bool is_repeated(const struct vd_record *record, unsigned int at)
 {
 	const struct vd_event *event = &record->events[at];
 
-	if (event->type != IBV_EVENT_CQ_ERR)
+	if (event->type != IBV_EVENT_CQ_ERR && event->type != IBV_EVENT_QP_LAST_WQE_REACHED)
 		return false;
 	for (unsigned int i = 0; i < at; i++)
 		if (record->events[i].step == event->step &&
-		    record->events[i].type == IBV_EVENT_CQ_ERR &&
+		    record->events[i].type == event->type &&
 		    object_of(&record->events[i]) == object_of(event))
 			return true;
 	return false;
@@ -425,7 +463,9 @@ enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int s
 
 	verdict = compare_answers(program, step, l, r, difference);
 	if (verdict != VD_SAME)
-		return sizes_differ(program, step, left, right) ? VD_OPEN : verdict;
+		return sizes_differ(program, step, left, right) || may_be_bound(program, step, left)
+			       ? VD_OPEN
+			       : verdict;
 	verdict = compare_completions(step, left, right, difference);
 	if (verdict == VD_SAME)
 		verdict = compare_events(step, left, right, difference);
@@ -436,7 +476,8 @@ enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int s
 		if (verdict != VD_SAME && may_have_run(step, left))
 			return VD_OPEN;
 	}
-	if (verdict != VD_SAME && overruns_differ(program, step, left, right))
+	if (verdict != VD_SAME &&
+	    (overruns_differ(program, step, left, right) || may_be_bound(program, step, left)))
 		return VD_OPEN;
 	return verdict;
 }

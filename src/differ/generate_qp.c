@@ -329,7 +329,7 @@ void vd_climb_qp(struct vd_generator *g)
 			if (wrong)
 				spoil_modify(g, &step->modify);
 			/* A device may take it: then the ends do not agree. */
-			if (step->modify.mtu == IBV_MTU_4096) {
+			if (step->modify.mtu != g->mtu) {
 				reset(g, (unsigned int)slot);
 				return;
 			}
@@ -389,7 +389,7 @@ void vd_change_qp(struct vd_generator *g)
 		step->modify.flip = IBV_QP_EN_SQD_ASYNC_NOTIFY;
 	if (vd_chance(g, 30)) {
 		spoil_modify(g, &step->modify);
-		if (step->modify.mtu == IBV_MTU_4096)
+		if (step->modify.mtu != g->mtu)
 			reset(g, (unsigned int)slot);
 		return;
 	}

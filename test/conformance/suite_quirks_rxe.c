@@ -338,6 +338,12 @@ static void srqs_on_uc(struct vt *t)
 	ts_srq_recv(shared, .wr_id = 50, .length = 100);
 	ts_send_over(pair, 50, 100);
 	ts_verify(t, shared->buffer, 100, 1);
+	ts_srq_recv(shared, .wr_id = 51, .length = 100);
+	ts_write_imm(&pair->a, .wr_id = 2, .length = 8, .rkey = pair->b.mr->rkey ^ 0xff00);
+	ts_done(t, pair->a.send_cq, 2, IBV_WC_RDMA_WRITE);
+	ts_failed(t, pair->b.recv_cq, 51, IBV_WC_REM_ACCESS_ERR);
+	ts_srq_recv(shared, .wr_id = 52, .length = 100);
+	ts_send_over(pair, 52, 100);
 }
 
 static void srq_memory_is_of_the_qp(struct vt *t)

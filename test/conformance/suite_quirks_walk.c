@@ -345,6 +345,38 @@ static void long_read_responses_taken(struct vt *t)
 	ts_transfer(pair, IBV_WR_RDMA_READ, 3000);
 }
 
+static void errors_repeat(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	only(t, "errors_repeat", "errored_receives_wait");
+	pair = ts_connected(t, IBV_QPT_RC);
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_ERR));
+	ts_recv(&pair->b, .wr_id = 5, .length = 100);
+	ts_no_more(t, pair->b.recv_cq);
+	ts_send(&pair->b, .wr_id = 1, .length = 8);
+	ts_flushed(t, pair->b.send_cq, 1);
+	ts_flushed(t, pair->b.recv_cq, 5);
+	ts_recv(&pair->b, .wr_id = 6, .length = 100);
+	ts_no_more(t, pair->b.recv_cq);
+	ts_send(&pair->a, .wr_id = 2, .length = 8);
+	ts_flushed(t, pair->b.recv_cq, 6);
+}
+
+/* The first would wait for a receive. */
+static void local_errors_flush_all(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	only(t, "local_errors_flush_all", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	ts_send(&pair->a, .wr_id = 1, .length = 8);
+	ts_send(&pair->a, .wr_id = 2, .length = 8, .lkey = pair->a.mr->lkey ^ 0xff);
+	ts_flushed(t, pair->a.send_cq, 1);
+	ts_flushed(t, pair->a.send_cq, 2);
+	ts_state(&pair->a, IBV_QPS_ERR);
+}
+
 /* --- waiting for a receive --- */
 
 static void rnr_naks_stop_nothing(struct vt *t)
@@ -575,6 +607,12 @@ static const struct vt_test tests[] = {
 	{"repeated_bindings_fail",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester", VT_NEEDS_SIM,
 	 repeated_bindings_fail},
+	{"errors_repeat",
+	 RXE_6_12 "; Linux 6.12 drivers/infiniband/sw/rxe/rxe_resp.c, flush_recv_queue",
+	 VT_NEEDS_SIM, errors_repeat},
+	{"local_errors_flush_all",
+	 RXE_6_12 "; Linux 6.12 drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester: rxe_qp_error",
+	 VT_NEEDS_SIM, local_errors_flush_all},
 	{"rnr_naks_stop_nothing",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn, and rxe_req.c",
 	 VT_NEEDS_SIM, rnr_naks_stop_nothing},
