@@ -204,14 +204,14 @@ static bool admits(const struct sim_port *port, const struct sim_qp *qp,
 }
 
 /* A request to a QP that is in ERR: Linux 6.12 drivers/infiniband/sw/rxe/rxe_recv.c, check_type_state,
- * lets it pass (a quirk). */
+ * lets it pass (a quirk). QP_LAST_WQE_REACHED, which it raises again for each, is not. */
 static void knock(struct sim_qp *qp, const struct sim_packet *packet, const struct sim_route *route,
 		  const struct sim_opcode_info *info)
 {
 	if (qp && qp->state == IBV_QPS_ERR && qp->device->quirks.errors_repeat &&
 	    info->flags & SIM_OP_REQUEST && (packet->opcode & 0xe0) == qp->transport &&
 	    (qp->type == IBV_QPT_UD || from_peer(qp, packet, route)))
-		sim_qp_fail_again(qp);
+		sim_qp_fail(qp);
 }
 
 static bool in_group(const struct sim_member *member, const struct sim_port *port,

@@ -157,7 +157,7 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "a binding behind a send that is repeated is done again, and fails"),
 	QUIRK(errors_repeat,
 	      "in ERR a request that comes, or a send that is posted, flushes the receives posted "
-	      "since, and raises QP_LAST_WQE_REACHED again"),
+	      "since, and a send raises QP_LAST_WQE_REACHED again"),
 	QUIRK(local_errors_flush_all,
 	      "a send with a local error ends the QP at once: what is before it is flushed, too"),
 	{0},

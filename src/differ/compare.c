@@ -372,7 +372,7 @@ static bool is_repeated(const struct vd_record *record, unsigned int at)
 	if (event->type != IBV_EVENT_CQ_ERR && event->type != IBV_EVENT_QP_LAST_WQE_REACHED)
 		return false;
 	for (unsigned int i = 0; i < at; i++)
-		if (record->events[i].step == event->step &&
+		if ((record->events[i].step == event->step || event->type != IBV_EVENT_CQ_ERR) &&
 		    record->events[i].type == event->type &&
 		    object_of(&record->events[i]) == object_of(event))
 			return true;
