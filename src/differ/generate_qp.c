@@ -101,7 +101,7 @@ struct vd_modify vd_good_values(struct vd_generator *g)
 		.port = 1,
 		/* Short enough for a real clock, long enough for a device that is software. */
 		.timeout = 14,
-		.retry = vd_chance(g, 4) ? 7 : (uint8_t)vd_below(g, 3),
+		.retry = vd_chance(g, 8) ? 7 : (uint8_t)vd_below(g, 3),
 		.rnr_retry = vd_one_of(g, rnr_retries),
 		.rnr_timer = (uint8_t)(12 + vd_below(g, 3)),
 		/* More reads than the other end takes would be a matter of timing. */
@@ -121,7 +121,7 @@ void vd_connect(struct vd_generator *g, unsigned int slot, unsigned int peer)
 		return;
 	step->qp = peer;
 	step->modify = vd_good_values(g);
-	if (vd_chance(g, 5))
+	if (vd_chance(g, 8))
 		step->modify.psn_add = 1 + vd_below(g, 3);
 	g->qps[slot].state = g->qps[peer].state = IBV_QPS_RTS;
 	g->qps[slot].peer = peer;
