@@ -129,9 +129,9 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(cut_writes_jam_uc,
 	      "a UC WRITE with immediate in several packets that finds no receive stops the "
 	      "responder: all that comes later is dropped"),
-	QUIRK(acks_of_old_connections,
-	      "duplicates before the first SEND or WRITE are acknowledged with the last PSN of the "
-	      "QP's connection before, or 0xffffff"),
+	QUIRK(acks_of_old_connections, "duplicates before the first SEND, WRITE or atomic are "
+				       "acknowledged with the last PSN of "
+				       "the QP's connection before, or 0xffffff"),
 	QUIRK(errored_sends_may_wait, "in ERR each post moves the requester's place in the ring on "
 				      "by one, and flushes nothing "
 				      "where that is the ring's end"),

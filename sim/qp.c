@@ -502,8 +502,6 @@ void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_packet *packet,
 		.qp_num = qp->number,
 		.wc_flags = wc_flags,
 	};
-	cqe->solicited =
-		status == IBV_WC_WR_FLUSH_ERR && qp->device->quirks.flushed_receives_are_solicited;
 	if (packet) {
 		cqe->wc.src_qp = packet->source_qpn;
 		if (wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK))
@@ -512,6 +510,9 @@ void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_packet *packet,
 		cqe->wc.slid = packet->slid;
 		cqe->wc.sl = packet->sl;
 		cqe->solicited = packet->flags & SIM_PACKET_SOLICITED;
+	} else {
+		cqe->solicited = status == IBV_WC_WR_FLUSH_ERR &&
+				 qp->device->quirks.flushed_receives_are_solicited;
 	}
 	cqe->timestamp_ns = qp->world->clock.now_ns;
 	retire_recv(qp, cqe);

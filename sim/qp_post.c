@@ -37,7 +37,9 @@ __attribute__((noinline)) static bool too_long(const struct sim_qp *qp, uint64_t
 	       (!quirks->message_limit_unchecked || length > SIM_MESSAGE_BYTES_MAX);
 }
 
-static int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_send_wqe *wqe)
+__attribute__((always_inline)) static inline int set_data(struct sim_qp *qp,
+							  const struct ibv_send_wr *wr,
+							  struct sim_send_wqe *wqe)
 {
 	uint64_t length;
 
@@ -301,6 +303,13 @@ __attribute__((noinline)) static int post_in_wrong_state(struct sim_qp *qp, stru
 	return EINVAL;
 }
 
+__attribute__((noinline)) static void posted_in_error(struct sim_qp *qp)
+{
+	sim_qp_wake_requester(qp);
+	if (qp->sq.tail != qp->sq.head && qp->device->quirks.errors_repeat)
+		sim_qp_fail_again(qp);
+}
+
 int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	int err = qp->type == IBV_QPT_XRC_RECV ? EINVAL : 0;
@@ -316,11 +325,10 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 			break;
 		}
 	}
-	if (qp->sq.tail != qp->sq.head || qp->state == IBV_QPS_ERR)
+	if (qp->state == IBV_QPS_ERR)
+		posted_in_error(qp);
+	else if (qp->sq.tail != qp->sq.head)
 		sim_qp_wake_requester(qp);
-	if (qp->state == IBV_QPS_ERR && qp->sq.tail != qp->sq.head &&
-	    qp->device->quirks.errors_repeat)
-		sim_qp_fail_again(qp);
 	return err;
 }
 

@@ -313,12 +313,15 @@ static void move_on(struct sim_qp *qp, const struct sim_packet *packet, uint32_t
 	resp->in_message = flags & SIM_OP_KIND;
 	if (flags & SIM_OP_END)
 		finish_message(qp, packet, flags);
-	if (!resp->ack_pending)
-		resp->ack_psn = packet->psn;
+	if (!qp->reliable)
+		return;
 	/* A completion that was lost has ended the QP, and the message is not acknowledged: Linux
 	 * drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_CQ_OVERFLOW. */
-	if (!qp->reliable || qp->state == IBV_QPS_ERR)
+	if (qp->state == IBV_QPS_ERR) {
+		if (!resp->ack_pending)
+			resp->ack_psn = packet->psn;
 		return;
+	}
 	resp->ack_psn = packet->psn;
 	resp->psn = sim_psn_add(resp->psn, 1);
 	if (packet->flags & SIM_PACKET_ACK_REQUEST) {
@@ -672,6 +675,9 @@ static void serve(struct sim_qp *qp, struct sim_resource *resource, unsigned int
 	if (sim_opcodes[resource->opcode].flags & SIM_OP_ATOMIC) {
 		settle(qp, resource);
 		answer_atomic(qp, resource);
+		if (qp->device->quirks.acks_of_old_connections && !qp->resp.ack_pending &&
+		    sim_psn_diff(resource->first_psn, qp->resp.ack_psn) > 0)
+			qp->resp.ack_psn = resource->first_psn;
 		--*budget;
 		return;
 	}

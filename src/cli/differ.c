@@ -16,7 +16,7 @@
 #define STEPS_DEFAULT	 10000
 #define TRIES_DEFAULT	 2000
 #define LIMIT_MS_DEFAULT 3000
-#define QUIET_US_DEFAULT 500
+#define QUIET_US_DEFAULT 10000
 #define NUMBER_MS_MAX	 1000000
 
 static const char usage[] =
@@ -38,7 +38,7 @@ static const char usage[] =
 	"                         rereg (see verbena-differ(1))\n"
 	"How:\n"
 	"      --limit MS         on a real clock, to wait for what the left side saw [3000]\n"
-	"      --quiet US         on a real clock, to wait for what it did not see [500]\n"
+	"      --quiet US         on a real clock, to wait for what it did not see [10000]\n"
 	"      --tries N          programs to run at most to reduce a difference [2000]\n"
 	"      --keep-going       prints differences in one line and goes on\n"
 	"      --print            prints the programs as C tests and runs the left side only\n"

@@ -9,20 +9,21 @@ static const struct {
 	unsigned int weight;
 	vd_action *action;
 } actions[] = {
-	{300, vd_send},	       {130, vd_receive},    {40, vd_receive_shared},
-	{80, vd_change_qp},    {40, vd_join_qp},     {30, vd_make_qp},
-	{25, vd_ask_qp},       {20, vd_end_qp},	     {35, vd_make_mr},
-	{15, vd_change_mr},    {20, vd_end_mr},	     {20, vd_make_mw},
-	{25, vd_bind_mw},      {10, vd_end_mw},	     {15, vd_make_cq},
-	{15, vd_resize_cq},    {30, vd_arm_cq},	     {30, vd_poll_cq},
-	{16, vd_end_cq},       {10, vd_make_srq},    {70, vd_change_srq},
-	{14, vd_ask_srq},      {12, vd_end_srq},     {14, vd_make_ah},
-	{14, vd_end_ah},       {8, vd_make_pd},	     {8, vd_end_pd},
-	{14, vd_attach},       {12, vd_detach},	     {30, vd_climb_qp},
-	{45, vd_use_window},   {16, vd_drain},	     {14, vd_send_to_group},
-	{40, vd_intrude},      {14, vd_part_mtus},   {8, vd_drain_slowly},
-	{8, vd_send_in_error}, {8, vd_overfill},     {12, vd_cut_write},
-	{10, vd_read_twice},   {10, vd_bind_behind}, {10, vd_touch_nothing},
+	{300, vd_send},		{130, vd_receive},    {40, vd_receive_shared},
+	{80, vd_change_qp},	{40, vd_join_qp},     {30, vd_make_qp},
+	{25, vd_ask_qp},	{20, vd_end_qp},      {35, vd_make_mr},
+	{15, vd_change_mr},	{20, vd_end_mr},      {20, vd_make_mw},
+	{25, vd_bind_mw},	{10, vd_end_mw},      {15, vd_make_cq},
+	{15, vd_resize_cq},	{30, vd_arm_cq},      {30, vd_poll_cq},
+	{16, vd_end_cq},	{10, vd_make_srq},    {70, vd_change_srq},
+	{14, vd_ask_srq},	{12, vd_end_srq},     {14, vd_make_ah},
+	{14, vd_end_ah},	{8, vd_make_pd},      {8, vd_end_pd},
+	{14, vd_attach},	{12, vd_detach},      {30, vd_climb_qp},
+	{45, vd_use_window},	{16, vd_drain},	      {14, vd_send_to_group},
+	{40, vd_intrude},	{14, vd_part_mtus},   {8, vd_drain_slowly},
+	{8, vd_send_in_error},	{8, vd_overfill},     {12, vd_cut_write},
+	{10, vd_read_twice},	{10, vd_bind_behind}, {14, vd_touch_nothing},
+	{8, vd_send_unawaited},
 };
 
 struct vd_step *vd_add(struct vd_generator *g, enum vd_verb verb, unsigned int slot)

@@ -82,7 +82,7 @@ vd_action vd_make_qp, vd_join_qp, vd_climb_qp, vd_change_qp, vd_ask_qp, vd_end_q
 	vd_detach;
 vd_action vd_use_window, vd_drain, vd_send_to_group, vd_intrude, vd_part_mtus, vd_drain_slowly,
 	vd_send_in_error, vd_overfill, vd_cut_write, vd_read_twice, vd_bind_behind,
-	vd_touch_nothing;
+	vd_touch_nothing, vd_send_unawaited;
 vd_action vd_receive, vd_receive_shared, vd_send;
 
 /* Objects of the beginning, in given slots. */

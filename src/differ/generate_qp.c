@@ -92,6 +92,7 @@ void vd_make_qp(struct vd_generator *g)
 /* Values with which a connection works. */
 struct vd_modify vd_good_values(struct vd_generator *g)
 {
+	static const uint8_t retries[] = {0, 7, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2};
 	static const uint8_t rnr_retries[] = {0, 0, 1, 2, 3, 7};
 	static const unsigned int rights[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ, 0};
 	uint8_t reads = (uint8_t)(1 + vd_below(g, 4));
@@ -101,7 +102,8 @@ struct vd_modify vd_good_values(struct vd_generator *g)
 		.port = 1,
 		/* Short enough for a real clock, long enough for a device that is software. */
 		.timeout = 14,
-		.retry = vd_chance(g, 8) ? 7 : (uint8_t)vd_below(g, 3),
+		/* Seldom 0: SoftRoCE stops no timer at an ACK, and what is sent later would then fail. */
+		.retry = retries[vd_below(g, 14)],
 		.rnr_retry = vd_one_of(g, rnr_retries),
 		.rnr_timer = (uint8_t)(12 + vd_below(g, 3)),
 		/* More reads than the other end takes would be a matter of timing. */

@@ -346,6 +346,8 @@ void vd_bind_behind(struct vd_generator *g)
 	if (qp < 0 || mw < 0)
 		return;
 	vd_repair(g, (unsigned int)qp);
+	if (g->program->count && g->program->steps[g->program->count - 1].verb == VD_CONNECT_QP)
+		g->program->steps[g->program->count - 1].modify.rnr_retry = 7;
 	step = vd_add(g, VD_ALLOC_MW, (unsigned int)mw);
 	if (!step)
 		return;
@@ -366,10 +368,36 @@ void vd_bind_behind(struct vd_generator *g)
 	vd_add_receives(g, g->qps[qp].peer, 1);
 }
 
-/* An access to no bytes with a key that there is not, or an atomic that is too short or astray. */
+/* Several sends that wait for receives, where nothing may be repeated but for that. */
+void vd_send_unawaited(struct vd_generator *g)
+{
+	int qp = connected(g, IBV_QPT_RC);
+	struct vd_step *step;
+	struct vd_wr *wr;
+
+	if (qp < 0)
+		return;
+	vd_repair(g, (unsigned int)qp);
+	step = g->program->count ? &g->program->steps[g->program->count - 1] : NULL;
+	if (!step || step->verb != VD_CONNECT_QP)
+		return;
+	step->modify.retry = 0;
+	step->modify.rnr_retry = (uint8_t)(1 + vd_below(g, 2));
+	wr = post_one(g, (unsigned int)qp, IBV_WR_SEND);
+	if (!wr)
+		return;
+	give_data(wr, 8);
+	g->program->steps[g->program->count - 1].wr_count = 3;
+	wr[1] = wr[2] = wr[0];
+	vd_repair(g, (unsigned int)qp);
+}
+
+/* A write of no bytes or one that is told, with a key that there is not, or an atomic that is too
+ * short or astray. */
 void vd_touch_nothing(struct vd_generator *g)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
+						     IBV_WR_RDMA_WRITE_WITH_IMM,
 						     IBV_WR_ATOMIC_FETCH_AND_ADD};
 	enum ibv_wr_opcode opcode = vd_one_of(g, opcodes);
 	int qp = connected(g, IBV_QPT_RC);
@@ -378,6 +406,8 @@ void vd_touch_nothing(struct vd_generator *g)
 	if (qp < 0)
 		return;
 	vd_repair(g, (unsigned int)qp);
+	if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		vd_add_receives(g, g->qps[qp].peer, 1);
 	wr = post_one(g, (unsigned int)qp, opcode);
 	if (!wr)
 		return;
@@ -387,6 +417,8 @@ void vd_touch_nothing(struct vd_generator *g)
 		wr->remote.offset = wr->sges[0].length == 8 ? 4 : 0;
 		return;
 	}
+	if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		give_data(wr, 8);
 	wr->remote.region = 3;
 	wr->key = (struct vd_key){.of = VD_KEY_MR, .flip = 0x5500};
 }
