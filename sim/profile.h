@@ -103,6 +103,8 @@ struct sim_quirks {
 	bool repeated_bindings_fail;
 	bool errors_repeat;
 	bool local_errors_flush_all;
+	bool path_mig_state_taken;
+	bool atomics_tell_all_bytes;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

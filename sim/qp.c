@@ -383,6 +383,8 @@ static void push_send(struct sim_qp *qp, const struct sim_send_wqe *wqe, enum ib
 	};
 	if (qp->device->quirks.sends_tell_immediate && has_immediate(wqe))
 		cqe->wc.wc_flags = IBV_WC_WITH_IMM;
+	if (wqe->info_flags & SIM_WR_ATOMIC && qp->device->quirks.atomics_tell_all_bytes)
+		cqe->wc.byte_len = wqe->sge_bytes;
 	cqe->timestamp_ns = qp->world->clock.now_ns;
 	cqe->retires = qp->sq_retires;
 	cqe->retire_to = qp->sq.tail;

@@ -60,6 +60,7 @@ struct sim_send_wqe {
 	union {
 		uint32_t xrc_srqn;
 		uint32_t bind_old_rkey; /* as the program has it */
+		uint32_t sge_bytes;	/* of an atomic (a quirk) */
 	};
 	uint32_t first_psn;
 	uint32_t packets;   /* PSNs that the message takes */

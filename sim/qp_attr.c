@@ -137,6 +137,19 @@ static const struct {
 	{IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, numbers_fit},
 };
 
+/* The mask without what means nothing here: IBV_QP_PATH_MIG_STATE (a quirk), where the table of Linux
+ * drivers/infiniband/core/verbs.c, qp_state_table, has it. */
+static int known_mask(const struct change *change, enum ibv_qp_state to)
+{
+	const struct sim_qp *qp = change->qp;
+	bool between = to == IBV_QPS_RTS ? qp->state >= IBV_QPS_RTR && qp->state <= IBV_QPS_SQD
+					 : to == IBV_QPS_SQD && qp->state == IBV_QPS_SQD;
+
+	if (between && qp->type != IBV_QPT_UD && qp->device->quirks.path_mig_state_taken)
+		return change->mask & ~IBV_QP_PATH_MIG_STATE;
+	return change->mask;
+}
+
 static int check(struct change *change, enum ibv_qp_state to)
 {
 	struct sim_qp *qp = change->qp;
@@ -146,7 +159,7 @@ static int check(struct change *change, enum ibv_qp_state to)
 	/* Linux drivers/infiniband/core/verbs.c, _ib_modify_qp, looks for the GID first. */
 	if ((change->mask & IBV_QP_AV) && !av_fits(change) && change->err)
 		return change->err;
-	if (!sim_transition_allowed(qp->type, qp->state, to, change->mask) &&
+	if (!sim_transition_allowed(qp->type, qp->state, to, known_mask(change, to)) &&
 	    (change->mask & IBV_QP_STATE || !qp->device->quirks.stateless_modify_unchecked))
 		return EINVAL;
 	if (change->mask & IBV_QP_STATE && qp->sq_draining && to != IBV_QPS_ERR &&

@@ -97,6 +97,8 @@ __attribute__((noinline)) static int set_remote(const struct sim_qp *qp,
 		return EINVAL;
 	if (wqe->length < SIM_ATOMIC_BYTES)
 		wqe->status = IBV_WC_LOC_LEN_ERR;
+	if (qp->device->quirks.atomics_tell_all_bytes)
+		wqe->sge_bytes = wqe->length;
 	wqe->length = SIM_ATOMIC_BYTES;
 	return 0;
 }
@@ -272,7 +274,7 @@ int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 {
 	int err = post_bind(qp, mw, bind, region_lkey, new_rkey);
 
-	if (!err || qp->state == IBV_QPS_ERR)
+	if (qp->sq.tail != qp->sq.head || qp->state == IBV_QPS_ERR)
 		sim_qp_wake_requester(qp);
 	return err;
 }

@@ -223,6 +223,17 @@ void vd_part_mtus(struct vd_generator *g)
 	vd_repair(g, slot);
 }
 
+/* What waits for receives on the connection that was just made waits for ever. */
+static void wait_for_ever(struct vd_generator *g)
+{
+	struct vd_step *step = g->program->count ? &g->program->steps[g->program->count - 1] : NULL;
+
+	if (!step || step->verb != VD_CONNECT_QP)
+		return;
+	step->modify.rnr_retry = 7;
+	step->modify.retry = 7;
+}
+
 /* A send that waits for a receive when its queue is to drain, and is then told to do something
  * else. */
 void vd_drain_slowly(struct vd_generator *g)
@@ -234,8 +245,7 @@ void vd_drain_slowly(struct vd_generator *g)
 	if (qp < 0)
 		return;
 	vd_repair(g, (unsigned int)qp);
-	if (g->program->count && g->program->steps[g->program->count - 1].verb == VD_CONNECT_QP)
-		g->program->steps[g->program->count - 1].modify.rnr_retry = 7;
+	wait_for_ever(g);
 	wr = post_one(g, (unsigned int)qp, IBV_WR_SEND);
 	if (!wr)
 		return;
@@ -346,8 +356,7 @@ void vd_bind_behind(struct vd_generator *g)
 	if (qp < 0 || mw < 0)
 		return;
 	vd_repair(g, (unsigned int)qp);
-	if (g->program->count && g->program->steps[g->program->count - 1].verb == VD_CONNECT_QP)
-		g->program->steps[g->program->count - 1].modify.rnr_retry = 7;
+	wait_for_ever(g);
 	step = vd_add(g, VD_ALLOC_MW, (unsigned int)mw);
 	if (!step)
 		return;
@@ -382,6 +391,7 @@ void vd_send_unawaited(struct vd_generator *g)
 	if (!step || step->verb != VD_CONNECT_QP)
 		return;
 	step->modify.retry = 0;
+	step->modify.psn_add = 0;
 	step->modify.rnr_retry = (uint8_t)(1 + vd_below(g, 2));
 	wr = post_one(g, (unsigned int)qp, IBV_WR_SEND);
 	if (!wr)
@@ -393,7 +403,7 @@ void vd_send_unawaited(struct vd_generator *g)
 }
 
 /* A write of no bytes or one that is told, with a key that there is not, or an atomic that is too
- * short or astray. */
+ * short, too long or astray. */
 void vd_touch_nothing(struct vd_generator *g)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
@@ -415,6 +425,11 @@ void vd_touch_nothing(struct vd_generator *g)
 		give_data(wr, vd_chance(g, 50) ? 8 : 4);
 		wr->sges[0].at.region = 5;
 		wr->remote.offset = wr->sges[0].length == 8 ? 4 : 0;
+		return;
+	}
+	if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
+		give_data(wr, 32);
+		wr->sges[0].at.region = 5;
 		return;
 	}
 	if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)

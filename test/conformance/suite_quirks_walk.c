@@ -332,6 +332,38 @@ static void draining_refuses_changes(struct vt *t)
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RTS));
 }
 
+static void path_mig_state_taken(struct vt *t)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .path_mig_state = IBV_MIG_MIGRATED};
+	struct ts_pair *pair;
+
+	only(t, "path_mig_state_taken", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	VT_OK(t, vb_modify_qp(pair->a.qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE));
+	pair = ts_connected(t, IBV_QPT_UD);
+	VT_ERRNO(t, vb_modify_qp(pair->a.qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE), EINVAL);
+}
+
+static void atomics_tell_all_bytes(struct vt *t)
+{
+	struct ibv_send_wr wr, *bad;
+	struct ts_pair *pair;
+	struct ibv_sge sge;
+	struct ibv_wc wc;
+
+	only(t, "atomics_tell_all_bytes", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1, .length = 32}, &sge, &wr);
+	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	wr.wr.atomic.remote_addr = (uintptr_t)pair->b.buffer;
+	wr.wr.atomic.rkey = pair->b.mr->rkey;
+	wr.wr.atomic.compare_add = 1;
+	VT_OK(t, ibv_post_send(pair->a.qp, &wr, &bad));
+	VT_EQ(t, ts_wait(t, pair->a.send_cq, 1, &wc), 1);
+	VT_EQ(t, wc.status, IBV_WC_SUCCESS);
+	VT_EQ(t, wc.byte_len, 32);
+}
+
 static void long_read_responses_taken(struct vt *t)
 {
 	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -588,6 +620,12 @@ static const struct vt_test tests[] = {
 	{"draining_refuses_changes",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_chk_attr", VT_NEEDS_SIM,
 	 draining_refuses_changes},
+	{"path_mig_state_taken",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_from_attr", VT_NEEDS_SIM,
+	 path_mig_state_taken},
+	{"atomics_tell_all_bytes",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, make_send_cqe", VT_NEEDS_SIM,
+	 atomics_tell_all_bytes},
 	{"long_read_responses_taken",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, do_read", VT_NEEDS_SIM,
 	 long_read_responses_taken},
