@@ -253,6 +253,7 @@ static void odd_bindings_refused(struct vt *t)
 /* The send before it waits for a receive. */
 static void repeated_bindings_fail(struct vt *t)
 {
+	struct vb_sim_counters counters = {0};
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
 
@@ -261,7 +262,10 @@ static void repeated_bindings_fail(struct vt *t)
 	mw = ts_mw(&pair->a, IBV_MW_TYPE_2);
 	ts_send(&pair->a, .wr_id = 1, .length = 8);
 	VT_OK(t, ts_bind(&pair->a, mw, &(struct ts_bind){.wr_id = 2}));
-	ts_pause(t, 1000);
+	while (!counters.rnr_naks_received) {
+		ts_pause(t, 1000);
+		VT_OK(t, vb_sim_counters(t->a.ctx, &counters));
+	}
 	ts_recv(&pair->b, .wr_id = 5, .length = 100);
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
 	ts_failed(t, pair->a.send_cq, 2, IBV_WC_MW_BIND_ERR);
