@@ -182,6 +182,32 @@ static bool sizes_differ(const struct vd_program *program, unsigned int step,
 	}
 }
 
+/* Whether several work queues complete to a CQ. */
+static bool is_shared(const struct vd_program *program, unsigned int step, unsigned int cq)
+{
+	unsigned int queues = 0;
+
+	for (unsigned int i = 0; i < step; i++) {
+		const struct vd_step *made = &program->steps[i];
+
+		if (made->verb == VD_CREATE_QP)
+			queues += (made->cq == cq) + (made->recv_cq == cq);
+	}
+	return queues > 1;
+}
+
+/* Whose completion found no room in such a CQ is a matter of their order, and what follows from it. */
+static bool lost_any(const struct vd_program *program, unsigned int step,
+		     const struct vd_record *record)
+{
+	for (unsigned int i = 0; i < record->event_count; i++)
+		if (record->events[i].step <= step && record->events[i].type == IBV_EVENT_CQ_ERR &&
+		    record->events[i].slot >= 0 &&
+		    is_shared(program, step, (unsigned int)record->events[i].slot))
+			return true;
+	return false;
+}
+
 /* A CQ that overran on one side, where the sides gave it different room. */
 static bool overruns_differ(const struct vd_program *program, unsigned int step,
 			    const struct vd_record *left, const struct vd_record *right)
@@ -464,6 +490,7 @@ enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int s
 {
 	const struct vd_outcome *l = &left->outcomes[step], *r = &right->outcomes[step];
 	enum vd_verdict verdict;
+	bool alike;
 
 	verdict = compare_answers(program, step, l, r, difference);
 	if (verdict != VD_SAME)
@@ -471,6 +498,7 @@ enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int s
 			       ? VD_OPEN
 			       : verdict;
 	verdict = compare_completions(step, left, right, difference);
+	alike = verdict == VD_SAME;
 	if (verdict == VD_SAME)
 		verdict = compare_events(step, left, right, difference);
 	if (verdict == VD_SAME)
@@ -481,7 +509,8 @@ enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int s
 			return VD_OPEN;
 	}
 	if (verdict != VD_SAME &&
-	    (overruns_differ(program, step, left, right) || may_be_bound(program, step, left)))
+	    (overruns_differ(program, step, left, right) ||
+	     (alike && lost_any(program, step, left)) || may_be_bound(program, step, left)))
 		return VD_OPEN;
 	return verdict;
 }
