@@ -162,6 +162,9 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "a send with a local error ends the QP at once: what is before it is flushed, too"),
 	QUIRK(path_mig_state_taken, "IBV_QP_PATH_MIG_STATE may be set, and means nothing"),
 	QUIRK(atomics_tell_all_bytes, "byte_len of an atomic is that of its SGEs, not 8"),
+	QUIRK(repeats_outlive_reset,
+	      "a QP that was reset while it repeated ignores sequence NAKs until something is "
+	      "acknowledged"),
 	{0},
 };
 
@@ -256,7 +259,7 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 	.long_read_responses_taken = true, .odd_bindings_refused = true,                        \
 	.room_is_checked_last = true, .repeated_reads_may_differ = true,                        \
 	.repeated_bindings_fail = true, .path_mig_state_taken = true,                           \
-	.atomics_tell_all_bytes = true
+	.atomics_tell_all_bytes = true, .repeats_outlive_reset = true
 
 /* The provider and the kernel's driver have none of these. */
 #define RXE_LACKS                                                                \

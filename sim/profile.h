@@ -105,6 +105,7 @@ struct sim_quirks {
 	bool local_errors_flush_all;
 	bool path_mig_state_taken;
 	bool atomics_tell_all_bytes;
+	bool repeats_outlive_reset;
 };
 
 /* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */

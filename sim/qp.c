@@ -261,7 +261,10 @@ void sim_qp_reset(struct sim_qp *qp)
 	qp->drain_event = false;
 	free_resources(qp);
 	qp->req = (struct sim_requester){.rnr_timer = qp->req.rnr_timer};
-	qp->comp = (struct sim_completer){.ack_timer = qp->comp.ack_timer};
+	qp->comp = (struct sim_completer){
+		.repeating = qp->comp.repeating && qp->device->quirks.repeats_outlive_reset,
+		.ack_timer = qp->comp.ack_timer,
+	};
 	start_responder(qp, qp->resp.ack_psn);
 }
 

@@ -1185,7 +1185,8 @@ static void set_on_one_device_only(struct vt *t)
 	"repeated_fences_wait_for_all stale_window_rkeys_refused "                            \
 	"windows_invalidated_by_any_qp draining_refuses_changes long_read_responses_taken "   \
 	"odd_bindings_refused room_is_checked_last repeated_reads_may_differ "                \
-	"repeated_bindings_fail path_mig_state_taken atomics_tell_all_bytes "
+	"repeated_bindings_fail path_mig_state_taken atomics_tell_all_bytes "                 \
+	"repeats_outlive_reset "
 
 static const struct {
 	const char *profile, *quirks;

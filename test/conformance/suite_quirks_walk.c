@@ -369,6 +369,31 @@ static void atomics_tell_all_bytes(struct vt *t)
 	VT_EQ(t, wc.byte_len, 32);
 }
 
+/* With retry_cnt 0 the NAK of the second send would be the end. */
+static void repeats_outlive_reset(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	only(t, "repeats_outlive_reset", "rnr_naks_stop_nothing");
+	options.rnr_retry = 1;
+	options.retry_cnt = 7;
+	pair = ts_pair(t, &options);
+	ts_send(&pair->a, .wr_id = 1, .length = 8);
+	ts_send(&pair->a, .wr_id = 2, .length = 8);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+	ts_flushed(t, pair->a.send_cq, 2);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
+	pair->a.options.retry_cnt = 0;
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+	ts_send(&pair->a, .wr_id = 3, .length = 8);
+	ts_send(&pair->a, .wr_id = 4, .length = 8);
+	ts_failed(t, pair->a.send_cq, 3, IBV_WC_RNR_RETRY_EXC_ERR);
+	ts_flushed(t, pair->a.send_cq, 4);
+}
+
 static void long_read_responses_taken(struct vt *t)
 {
 	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -631,6 +656,9 @@ static const struct vt_test tests[] = {
 	{"atomics_tell_all_bytes",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, make_send_cqe", VT_NEEDS_SIM,
 	 atomics_tell_all_bytes},
+	{"repeats_outlive_reset",
+	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, started_retry", VT_NEEDS_SIM,
+	 repeats_outlive_reset, VT_MAY_RECONNECT},
 	{"long_read_responses_taken",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, do_read", VT_NEEDS_SIM,
 	 long_read_responses_taken},
