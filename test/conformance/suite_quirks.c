@@ -3,6 +3,7 @@
  * Where adapters differ: each quirk of the simulator, and what is so where it holds. Its opposite,
  * what the specification says, is held by the other suites.
  */
+#include "test/support/quirks.h"
 #include "test/support/srq.h"
 #include "test/support/window.h"
 
@@ -15,22 +16,6 @@
 #define ROWS(rows) (sizeof(rows) / sizeof(*(rows)))
 
 extern const struct vt_suite vt_suite_quirks, vt_suite_quirks_rxe, vt_suite_quirks_walk;
-
-static void set_only(struct vt *t, struct ibv_context *context, const char *quirk)
-{
-	const char *name;
-	unsigned int i;
-
-	for (i = 0; (name = vb_sim_quirk_name(i, NULL)); i++)
-		VT_OK(t, vb_sim_set_quirk(context, name, !strcmp(name, quirk)));
-}
-
-/* Both devices are as the specification says but for this. */
-static void only(struct vt *t, const char *quirk)
-{
-	set_only(t, t->a.ctx, quirk);
-	set_only(t, t->b.ctx, quirk);
-}
 
 static uint32_t wrong(uint32_t key)
 {
@@ -107,7 +92,7 @@ static void posts_ignored_in_wrong_state(struct vt *t)
 	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "posts_ignored_in_wrong_state");
+	ts_only(t, "posts_ignored_in_wrong_state", NULL);
 	pair = ts_pair_reset(t, &options);
 	VT_OK(t, ts_post(&pair->a, &send));
 	VT_OK(t, ts_post_rr(&pair->a, &(struct ts_rr){.wr_id = 2, .length = 8}));
@@ -173,7 +158,7 @@ static void slots_of_an_srq(struct vt *t)
 
 static void slots_free_when_completed(struct vt *t)
 {
-	only(t, "slots_free_when_completed");
+	ts_only(t, "slots_free_when_completed", NULL);
 	slots_of_a_pair(t);
 	slots_of_an_srq(t);
 }
@@ -195,7 +180,7 @@ static void forbidden_opcodes_refused(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	only(t, "forbidden_opcodes_refused");
+	ts_only(t, "forbidden_opcodes_refused", NULL);
 	for (i = 0; i < ROWS(rows); i++) {
 		vt_row(t, "type %d, opcode %d", rows[i].type, rows[i].opcode);
 		pair = ts_connected(t, rows[i].type);
@@ -217,7 +202,7 @@ static void wide_numbers_refused(struct vt *t)
 	struct ibv_qp_attr attr;
 	int mask;
 
-	only(t, "wide_numbers_refused");
+	ts_only(t, "wide_numbers_refused", NULL);
 	pair = ts_pair_reset(t, &options);
 	ts_to_init(&pair->a);
 	mask = ts_rtr_attr(&pair->a, &attr);
@@ -242,7 +227,7 @@ static void retry_ranges_unchecked(struct vt *t)
 	struct ibv_qp_attr attr;
 	int mask;
 
-	only(t, "retry_ranges_unchecked");
+	ts_only(t, "retry_ranges_unchecked", NULL);
 	pair = ts_pair_reset(t, &options);
 	ts_to_init(&pair->a);
 	mask = ts_rtr_attr(&pair->a, &attr);
@@ -270,7 +255,7 @@ static void pkey_index_unchecked(struct vt *t)
 	struct ibv_qp_attr attr;
 	int mask;
 
-	only(t, "pkey_index_unchecked");
+	ts_only(t, "pkey_index_unchecked", NULL);
 	pair = ts_pair_reset(t, &options);
 	mask = ts_init_attr(&pair->a, &attr);
 	attr.pkey_index = (uint16_t)(t->a.port_attr.pkey_tbl_len + 4);
@@ -330,7 +315,7 @@ static void path_mtu_unchecked(struct vt *t)
 	*config = (struct vb_sim_config){.device_count = 1,
 					 .devices = {{.name = "small", .mtu = IBV_MTU_1024}}};
 	node.ctx = open_world(t, config)->contexts[0];
-	set_only(t, node.ctx, "path_mtu_unchecked");
+	ts_only_on(t, node.ctx, "path_mtu_unchecked", NULL);
 	VT_OK(t, vb_query_port(node.ctx, 1, &node.port_attr, sizeof(node.port_attr)));
 	VT_EQ(t, node.port_attr.active_mtu, IBV_MTU_1024);
 	VT_OK(t, vb_query_gid(node.ctx, 1, node.gid_index, &node.gid));
@@ -366,7 +351,7 @@ static void message_limit_unchecked(struct vt *t)
 	ts_write(end, .wr_id = 1, .length = most + 1, .remote_offset = most + 1);
 	ts_done(t, end->send_cq, 1, IBV_WC_RDMA_WRITE);
 	ts_verify(t, end->buffer + most + 1, most + 1, 1);
-	set_only(t, node.ctx, "");
+	ts_only_on(t, node.ctx, "", NULL);
 	ts_write(end, .wr_id = 2, .length = most, .remote_offset = most + 1);
 	ts_done(t, end->send_cq, 2, IBV_WC_RDMA_WRITE);
 	ts_write(end, .wr_id = 3, .length = most + 1, .remote_offset = most + 1);
@@ -399,7 +384,7 @@ static void undeclared_operations_taken(struct vt *t)
 	init.recv_cq = end->recv_cq;
 	qp = VT_PTR(t, vb_create_qp_ex(node.ctx, &init));
 	VT_OK(t, vb_destroy_qp(qp));
-	set_only(t, node.ctx, "");
+	ts_only_on(t, node.ctx, "", NULL);
 	errno = 0;
 	VT_CHECK(t, !vb_create_qp_ex(node.ctx, &init));
 	VT_EQ(t, errno, EOPNOTSUPP);
@@ -409,7 +394,7 @@ static void responder_resources_unchecked(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 
-	only(t, "responder_resources_unchecked");
+	ts_only(t, "responder_resources_unchecked", NULL);
 	VT_OK(t, vb_sim_lower_limit(t->a.ctx, "max_res_rd_atom", 5));
 	options.max_dest_rd_atomic = 3;
 	for (int i = 0; i < 2; i++)
@@ -422,7 +407,7 @@ static void zero_based_type_1_refused(struct vt *t)
 	struct ibv_mw *mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
 	uint32_t before = mw->rkey;
 
-	only(t, "zero_based_type_1_refused");
+	ts_only(t, "zero_based_type_1_refused", NULL);
 	VT_ERRNO(t,
 		 ts_bind(&pair->b, mw,
 			 &(struct ts_bind){.wr_id = 1,
@@ -442,7 +427,7 @@ static void retry_7_is_endless(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_wc wc;
 
-	only(t, "retry_7_is_endless");
+	ts_only(t, "retry_7_is_endless", NULL);
 	options.timeout = 8;
 	pair = ts_pair_reset(t, &options);
 	ts_connect(&pair->a);
@@ -525,7 +510,7 @@ static void responder_ends(struct vt *t)
 
 static void overrun_loses_completions(struct vt *t)
 {
-	only(t, "overrun_loses_completions");
+	ts_only(t, "overrun_loses_completions", NULL);
 	sender_lives_on(t);
 	responder_ends(t);
 }
@@ -535,7 +520,7 @@ static void overrun_ends_polling(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_wc wc;
 
-	only(t, "overrun_ends_polling");
+	ts_only(t, "overrun_ends_polling", NULL);
 	pair = overrun(t, 1);
 	ts_event(t, &t->a, IBV_EVENT_CQ_ERR, pair->a.send_cq);
 	ts_event(t, &t->a, IBV_EVENT_QP_FATAL, pair->a.qp);
@@ -576,7 +561,7 @@ static void reset_removes_completions(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "reset_removes_completions");
+	ts_only(t, "reset_removes_completions", NULL);
 	vt_row(t, "RESET");
 	pair = with_completions(t);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
@@ -613,7 +598,7 @@ static void pending_completions_notify(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "pending_completions_notify");
+	ts_only(t, "pending_completions_notify", NULL);
 	pair = with_channels(t);
 	ts_recv(&pair->b, .wr_id = 5, .length = 8);
 	ts_send(&pair->a, .wr_id = 1, .length = 8);
@@ -630,7 +615,7 @@ static void errors_are_not_solicited(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "errors_are_not_solicited");
+	ts_only(t, "errors_are_not_solicited", NULL);
 	pair = with_channels(t);
 	ts_recv(&pair->b, .wr_id = 5, .length = 8);
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
@@ -663,7 +648,7 @@ static void no_affiliated_events(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "no_affiliated_events");
+	ts_only(t, "no_affiliated_events", NULL);
 	vt_row(t, "QP_ACCESS_ERR");
 	withheld_after(t, options.qp_access, wrong(0), IBV_WC_REM_ACCESS_ERR);
 	vt_row(t, "QP_REQ_ERR");
@@ -689,7 +674,7 @@ static void no_last_wqe_event(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "no_last_wqe_event");
+	ts_only(t, "no_last_wqe_event", NULL);
 	pair = ts_pair_on(ts_shared(t), IBV_QPT_RC);
 	VT_OK(t, ts_to(&pair->b, IBV_QPS_ERR));
 	ts_settle(t);
@@ -704,7 +689,7 @@ static void send_errors_end_qp(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	only(t, "send_errors_end_qp");
+	ts_only(t, "send_errors_end_qp", NULL);
 	for (i = 0; i < ROWS(types); i++) {
 		vt_row(t, "type %d", types[i]);
 		pair = ts_connected(t, types[i]);
@@ -765,7 +750,7 @@ static void bad_lkey_is_operation_error(struct vt *t)
 	};
 	size_t i;
 
-	only(t, "bad_lkey_is_operation_error");
+	ts_only(t, "bad_lkey_is_operation_error", NULL);
 	for (i = 0; i < ROWS(rows); i++)
 		run_local_row(t, &rows[i]);
 }
@@ -782,7 +767,7 @@ static void bad_lkey_is_flush(struct vt *t)
 	};
 	size_t i;
 
-	only(t, "bad_lkey_is_flush");
+	ts_only(t, "bad_lkey_is_flush", NULL);
 	for (i = 0; i < ROWS(rows); i++)
 		run_local_row(t, &rows[i]);
 }
@@ -792,7 +777,7 @@ static void long_datagrams_fail(struct vt *t)
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
 	uint32_t bytes = ts_mtu_bytes(t->a.port_attr.active_mtu) + 1;
 
-	only(t, "long_datagrams_fail");
+	ts_only(t, "long_datagrams_fail", NULL);
 	ts_recv(&pair->b, .wr_id = 5, .length = bytes + TS_GRH);
 	ts_send(&pair->a, .wr_id = 1, .length = bytes);
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_LEN_ERR);
@@ -840,7 +825,7 @@ static void fail_receives(struct vt *t, uint32_t room, int access)
 
 static void short_receive_is_operation_error(struct vt *t)
 {
-	only(t, "short_receive_is_operation_error");
+	ts_only(t, "short_receive_is_operation_error", NULL);
 	fail_receives(t, 99, IBV_ACCESS_LOCAL_WRITE);
 }
 
@@ -848,7 +833,7 @@ static void bad_receive_is_operation_error(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "bad_receive_is_operation_error");
+	ts_only(t, "bad_receive_is_operation_error", NULL);
 	fail_receives(t, 10000, 0);
 	pair = ts_connected(t, IBV_QPT_UD);
 	ts_recv(&pair->b, .wr_id = 50, .length = 100, .lkey = pair->b.mr->lkey ^ 0x80);
@@ -860,7 +845,7 @@ static void short_datagram_receive_fails(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "short_datagram_receive_fails");
+	ts_only(t, "short_datagram_receive_fails", NULL);
 	pair = ts_connected(t, IBV_QPT_UD);
 	ts_recv(&pair->b, .wr_id = 50, .length = 100);
 	ts_recv(&pair->b, .wr_id = 51, .length = 200);
@@ -875,7 +860,7 @@ static void imm_write_receive_is_remote_error(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "imm_write_receive_is_remote_error");
+	ts_only(t, "imm_write_receive_is_remote_error", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	ts_recv(&pair->b, .wr_id = 50, .length = 100);
 	ts_recv(&pair->b, .wr_id = 51, .length = 100);
@@ -905,7 +890,7 @@ static void send_between_mtus(struct vt *t, enum ibv_mtu a, enum ibv_mtu b)
 
 static void packet_sizes_unchecked(struct vt *t)
 {
-	only(t, "packet_sizes_unchecked");
+	ts_only(t, "packet_sizes_unchecked", NULL);
 	vt_row(t, "1024 to 256");
 	send_between_mtus(t, IBV_MTU_1024, IBV_MTU_256);
 	vt_row(t, "256 to 1024");
@@ -919,7 +904,7 @@ static void window_bounds_unchecked(struct vt *t)
 	struct ibv_mw *mw;
 	size_t i;
 
-	only(t, "window_bounds_unchecked");
+	ts_only(t, "window_bounds_unchecked", NULL);
 	for (i = 0; i < ROWS(types); i++) {
 		vt_row(t, "type %d", types[i]);
 		ts_need_windows(t, types[i]);
@@ -961,7 +946,7 @@ static void foreign_requests_accepted(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "foreign_requests_accepted");
+	ts_only(t, "foreign_requests_accepted", NULL);
 	vt_row(t, "UC");
 	pair = strangers(t, IBV_QPT_UC);
 	ts_recv(&pair->b, .wr_id = 5, .length = 100);
@@ -987,7 +972,7 @@ static void grh_flag_on_connections(struct vt *t)
 	struct ibv_wc wc;
 	size_t i;
 
-	only(t, "grh_flag_on_connections");
+	ts_only(t, "grh_flag_on_connections", NULL);
 	for (i = 0; i < ROWS(types); i++) {
 		vt_row(t, "type %d", types[i]);
 		pair = ts_connected(t, types[i]);
@@ -1008,7 +993,7 @@ static void empty_accesses_checked(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	only(t, "empty_accesses_checked");
+	ts_only(t, "empty_accesses_checked", NULL);
 	for (i = 0; i < ROWS(opcodes); i++) {
 		vt_row(t, "opcode %d", opcodes[i]);
 		pair = ts_connected(t, IBV_QPT_RC);
@@ -1028,7 +1013,7 @@ static void ah_keeps_pd_busy(struct vt *t)
 	struct ibv_ah *ah;
 	struct ibv_pd *pd;
 
-	only(t, "ah_keeps_pd_busy");
+	ts_only(t, "ah_keeps_pd_busy", NULL);
 	pd = ts_pd(t, &t->a);
 	ah = ts_ah(t, pd, &t->a, &t->b);
 	VT_ERRNO(t, vb_dealloc_pd(pd), EBUSY);
@@ -1044,7 +1029,7 @@ static void empty_regions_refused(struct vt *t)
 	struct ibv_pd *pd;
 	uint8_t *memory;
 
-	only(t, "empty_regions_refused");
+	ts_only(t, "empty_regions_refused", NULL);
 	pd = ts_pd(t, &t->a);
 	memory = ts_memory(t, 4096);
 	VT_NULL_ERRNO(t, vb_reg_mr(pd, memory, 0, IBV_ACCESS_LOCAL_WRITE), EINVAL);
@@ -1057,7 +1042,7 @@ static void local_write_not_required(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_mr *mr;
 
-	only(t, "local_write_not_required");
+	ts_only(t, "local_write_not_required", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	mr = ts_mr(t, pair->b.pd, pair->b.buffer, 4096,
 		   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
@@ -1076,7 +1061,7 @@ static void receives_flush_first(struct vt *t)
 	struct ts_pair *pair;
 	unsigned int i;
 
-	only(t, "receives_flush_first");
+	ts_only(t, "receives_flush_first", NULL);
 	options.one_cq = true;
 	pair = ts_pair(t, &options);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_SQD));
@@ -1095,7 +1080,7 @@ static void errored_receives_wait(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "errored_receives_wait");
+	ts_only(t, "errored_receives_wait", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	ts_recv(&pair->a, .wr_id = 4, .length = 8);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_ERR));
@@ -1151,7 +1136,7 @@ static void set_on_one_device_only(struct vt *t)
 	const char *name = vb_sim_quirk_name(0, NULL);
 	bool on = false;
 
-	only(t, "");
+	ts_only(t, "", NULL);
 	VT_OK(t, vb_sim_set_quirk(t->a.ctx, name, true));
 	VT_OK(t, vb_sim_quirk(t->a.ctx, name, &on));
 	VT_CHECK(t, on);

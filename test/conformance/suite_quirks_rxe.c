@@ -3,6 +3,7 @@
  * Where SoftRoCE leaves the specification, as this suite found it to: each quirk, and what is so
  * where it holds. "measured" is a run of scripts/softroce-suite.
  */
+#include "test/support/quirks.h"
 #include "test/support/srq.h"
 #include "test/support/window.h"
 
@@ -12,20 +13,6 @@
 #define RXE_6_12  "measured on Linux 6.12 rxe"
 #define RXE_BOTH  RXE_6_1 " and " RXE_6_12
 #define MULTICAST 0xffffff
-
-/* Both devices are as the specification says but for these; second may be NULL. */
-static void only(struct vt *t, const char *first, const char *second)
-{
-	const char *name;
-	unsigned int i;
-	bool on;
-
-	for (i = 0; (name = vb_sim_quirk_name(i, NULL)); i++) {
-		on = !strcmp(name, first) || (second && !strcmp(name, second));
-		VT_OK(t, vb_sim_set_quirk(t->a.ctx, name, on));
-		VT_OK(t, vb_sim_set_quirk(t->b.ctx, name, on));
-	}
-}
 
 static struct ibv_qp_attr query(struct ts_end *end)
 {
@@ -72,7 +59,7 @@ static void queue_sizes_round_up(struct vt *t)
 	struct ts_shared *shared;
 	struct ts_pair *pair;
 
-	only(t, "queue_sizes_round_up", NULL);
+	ts_only(t, "queue_sizes_round_up", NULL);
 	pair = pair_of_four(t);
 	VT_EQ(t, pair->a.cap.max_send_wr, 7);
 	VT_EQ(t, pair->a.cap.max_recv_wr, 7);
@@ -90,7 +77,7 @@ static void asked_sizes_told(struct vt *t)
 	struct ts_shared *shared;
 	struct ts_pair *pair;
 
-	only(t, "asked_sizes_told", "queue_sizes_round_up");
+	ts_only(t, "asked_sizes_told", "queue_sizes_round_up");
 	pair = pair_of_four(t);
 	VT_EQ(t, pair->a.cap.max_send_wr, 4);
 	VT_EQ(t, pair->a.cap.max_recv_wr, 4);
@@ -110,7 +97,7 @@ static void refused_posts_name_no_wr(struct vt *t)
 	struct ibv_qp_init_attr_ex init = {0};
 	struct ts_pair *pair;
 
-	only(t, "refused_posts_name_no_wr", NULL);
+	ts_only(t, "refused_posts_name_no_wr", NULL);
 	pair = ts_pair_reset(t, &options);
 	VT_ERRNO(t, ibv_post_send(pair->a.qp, &send, &bad_send), EINVAL);
 	VT_ERRNO(t, ibv_post_recv(pair->a.qp, &recv, &bad_recv), EINVAL);
@@ -133,7 +120,7 @@ static void message_lengths_unchecked(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_sge sges[2];
 
-	only(t, "message_lengths_unchecked", NULL);
+	ts_only(t, "message_lengths_unchecked", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	sges[0] = (struct ibv_sge){(uintptr_t)pair->a.buffer, 8, pair->a.mr->lkey};
 	sges[1] = (struct ibv_sge){(uintptr_t)pair->a.buffer, UINT32_MAX - 7, pair->a.mr->lkey};
@@ -153,7 +140,7 @@ static void drained_event_unasked(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "drained_event_unasked", NULL);
+	ts_only(t, "drained_event_unasked", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_SQD));
 	ts_event(t, &t->a, IBV_EVENT_SQ_DRAINED, pair->a.qp);
@@ -164,7 +151,7 @@ static void draining_sends_nothing(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "draining_sends_nothing", NULL);
+	ts_only(t, "draining_sends_nothing", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	ts_send(&pair->a, .wr_id = 1, .length = 10);
 	ts_pause(t, 100000);
@@ -180,7 +167,7 @@ static void rts_starts_nothing(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "rts_starts_nothing", NULL);
+	ts_only(t, "rts_starts_nothing", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_SQD));
 	ts_write(&pair->a, .wr_id = 1, .length = 8);
@@ -198,7 +185,7 @@ static void stateless_modify_unchecked(struct vt *t)
 	struct ibv_qp_attr attr = {.min_rnr_timer = 9};
 	struct ts_pair *pair;
 
-	only(t, "stateless_modify_unchecked", NULL);
+	ts_only(t, "stateless_modify_unchecked", NULL);
 	pair = ts_pair_reset(t, &options);
 	ts_to_init(&pair->a);
 	ts_to_rtr(&pair->a);
@@ -216,7 +203,7 @@ static void wide_qpns_told(struct vt *t)
 	struct ts_pair *pair;
 	int mask;
 
-	only(t, "wide_qpns_told", NULL);
+	ts_only(t, "wide_qpns_told", NULL);
 	pair = ts_pair_reset(t, &options);
 	ts_to_init(&pair->a);
 	mask = ts_rtr_attr(&pair->a, &attr);
@@ -233,7 +220,7 @@ static void reads_round_up(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "reads_round_up", NULL);
+	ts_only(t, "reads_round_up", NULL);
 	options.max_rd_atomic = 3;
 	options.max_dest_rd_atomic = 5;
 	pair = ts_pair(t, &options);
@@ -248,7 +235,7 @@ static void high_qkey_is_sent(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "high_qkey_is_sent", NULL);
+	ts_only(t, "high_qkey_is_sent", NULL);
 	pair = ts_connected(t, IBV_QPT_UD);
 	ts_recv(&pair->b, .wr_id = 5, .length = 1000);
 	ts_send(&pair->a, .wr_id = 1, .length = 100, .remote_qkey = TS_QKEY | 0x80000000);
@@ -262,7 +249,7 @@ static void own_datagrams_lack_checksum(struct vt *t)
 	struct ts_pair *pair;
 	struct ts_end *self;
 
-	only(t, "own_datagrams_lack_checksum", NULL);
+	ts_only(t, "own_datagrams_lack_checksum", NULL);
 	self = ts_end(t, &t->a, &options);
 	ts_connect(self);
 	ts_recv(self, .wr_id = 5, .offset = 1000, .length = 1000);
@@ -294,7 +281,7 @@ static void multicast_leaves_device(struct vt *t)
 	struct ts_end *ends[2];
 	int i;
 
-	only(t, "multicast_leaves_device", NULL);
+	ts_only(t, "multicast_leaves_device", NULL);
 	for (i = 0; i < 2; i++) {
 		ends[i] = ts_end(t, i ? &t->b : &t->a, &options);
 		ts_connect(ends[i]);
@@ -321,7 +308,7 @@ static void unknown_srq_bits_taken(struct vt *t)
 	struct ibv_srq_attr attr = {.srq_limit = 2};
 	struct ts_shared *shared;
 
-	only(t, "unknown_srq_bits_taken", NULL);
+	ts_only(t, "unknown_srq_bits_taken", NULL);
 	shared = ts_shared(t);
 	VT_OK(t, vb_modify_srq(shared->srq, &attr, IBV_SRQ_LIMIT | 1 << 5));
 	VT_EQ(t, ts_query_srq(t, shared->srq).srq_limit, 2);
@@ -332,7 +319,7 @@ static void srqs_on_uc(struct vt *t)
 	struct ts_shared *shared;
 	struct ts_pair *pair;
 
-	only(t, "srqs_on_uc", NULL);
+	ts_only(t, "srqs_on_uc", NULL);
 	shared = ts_shared(t);
 	pair = ts_pair_on(shared, IBV_QPT_UC);
 	ts_srq_recv(shared, .wr_id = 50, .length = 100);
@@ -353,7 +340,7 @@ static void srq_memory_is_of_the_qp(struct vt *t)
 	struct ts_shared *shared;
 	struct ts_pair *pair;
 
-	only(t, "srq_memory_is_of_the_qp", NULL);
+	ts_only(t, "srq_memory_is_of_the_qp", NULL);
 	shared = ts_shared(t);
 	pair = ts_pair_reset(t, &options);
 	init.srq = shared->srq;
@@ -379,7 +366,7 @@ static void invalidation_told_as_checksum(struct vt *t)
 	struct ibv_mw *mw;
 	struct ibv_wc wc;
 
-	only(t, "invalidation_told_as_checksum", NULL);
+	ts_only(t, "invalidation_told_as_checksum", NULL);
 	pair = ts_window_pair(t);
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
 	ts_bound(&pair->b, mw, .wr_id = 9);
@@ -401,7 +388,7 @@ static void window_rkeys_masked(struct vt *t)
 	struct ibv_mw *mw;
 	uint32_t rkey;
 
-	only(t, "window_rkeys_masked", NULL);
+	ts_only(t, "window_rkeys_masked", NULL);
 	pair = ts_window_pair(t);
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
 	rkey = mw->rkey ^ 0x1;
@@ -415,7 +402,7 @@ static void window_ranges_wrap(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
 
-	only(t, "window_ranges_wrap", NULL);
+	ts_only(t, "window_ranges_wrap", NULL);
 	pair = ts_window_pair(t);
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
 	ts_bound(&pair->b, mw, .wr_id = 9, .offset = 8, .length = UINT64_MAX);
@@ -428,7 +415,7 @@ static void window_regions_of_any_pd(struct vt *t)
 	struct ts_pair *pair, *other;
 	struct ibv_mw *mw;
 
-	only(t, "window_regions_of_any_pd", NULL);
+	ts_only(t, "window_regions_of_any_pd", NULL);
 	pair = ts_window_pair(t);
 	other = ts_window_pair(t);
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
@@ -441,7 +428,7 @@ static void bound_regions_are_einval(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
 
-	only(t, "bound_regions_are_einval", NULL);
+	ts_only(t, "bound_regions_are_einval", NULL);
 	pair = ts_window_pair(t);
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
 	ts_bound(&pair->b, mw, .wr_id = 9);
@@ -455,7 +442,7 @@ static void unknown_cq_flags_taken(struct vt *t)
 		.cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = 1 << 20};
 	struct ibv_cq_ex *cq;
 
-	only(t, "unknown_cq_flags_taken", NULL);
+	ts_only(t, "unknown_cq_flags_taken", NULL);
 	cq = VT_PTR(t, vb_create_cq_ex(t->a.ctx, &attr));
 	VT_OK(t, vb_destroy_cq(ibv_cq_ex_to_cq(cq)));
 }
@@ -475,7 +462,7 @@ static void inline_shares_room(struct vt *t)
 {
 	struct ibv_qp_cap cap;
 
-	only(t, "inline_shares_room", NULL);
+	ts_only(t, "inline_shares_room", NULL);
 	cap = cap_of(t, 4, 200);
 	VT_EQ(t, cap.max_send_sge, 12);
 	VT_EQ(t, cap.max_inline_data, 200);
@@ -488,7 +475,7 @@ static void completions_round_up(struct vt *t)
 {
 	struct ibv_cq *cq;
 
-	only(t, "queue_sizes_round_up", NULL);
+	ts_only(t, "queue_sizes_round_up", NULL);
 	cq = VT_PTR(t, vb_create_cq(t->a.ctx, 4, NULL, NULL, 0));
 	VT_EQ(t, cq->cqe, 7);
 	VT_OK(t, vb_resize_cq(cq, 100));
@@ -508,7 +495,7 @@ static void local_regions_have_no_rkey(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_mr *mr;
 
-	only(t, "local_regions_have_no_rkey", NULL);
+	ts_only(t, "local_regions_have_no_rkey", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	mr = VT_PTR(t, region(&pair->a, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND));
 	VT_EQ(t, mr->rkey, 0);
@@ -527,7 +514,7 @@ static void special_regions_refused(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	only(t, "special_regions_refused", NULL);
+	ts_only(t, "special_regions_refused", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	for (i = 0; i < sizeof(special) / sizeof(special[0]); i++) {
 		vt_row(t, "access 0x%x", special[i]);
@@ -542,7 +529,7 @@ static void sends_tell_immediate(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_wc wc;
 
-	only(t, "sends_tell_immediate", NULL);
+	ts_only(t, "sends_tell_immediate", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	ts_recv(&pair->b, .wr_id = 5, .length = 8);
 	ts_send_imm(&pair->a, .wr_id = 1, .length = 8, .imm = 77);
@@ -567,7 +554,7 @@ static void atomics_checked_when_posted(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "atomics_checked_when_posted", NULL);
+	ts_only(t, "atomics_checked_when_posted", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	VT_ERRNO(t, post_add(&pair->a, 4, 8), EINVAL);
 	VT_ERRNO(t, post_add(&pair->a, 0, 4), EINVAL);
@@ -581,7 +568,7 @@ static void reads_without_room_wait(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "reads_without_room_wait", NULL);
+	ts_only(t, "reads_without_room_wait", NULL);
 	options.max_rd_atomic = 0;
 	pair = ts_pair(t, &options);
 	ts_read(&pair->a, .wr_id = 1, .length = 8);
@@ -606,7 +593,7 @@ static void bad_invalidation_is_operation_error(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "bad_invalidation_is_operation_error", NULL);
+	ts_only(t, "bad_invalidation_is_operation_error", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	invalidate(&pair->a, IBV_WR_LOCAL_INV);
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_QP_OP_ERR);
@@ -617,7 +604,7 @@ static void refused_invalidations_acknowledged(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "refused_invalidations_acknowledged", NULL);
+	ts_only(t, "refused_invalidations_acknowledged", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	ts_recv(&pair->b, .wr_id = 5, .length = 8);
 	invalidate(&pair->a, IBV_WR_SEND_WITH_INV);

@@ -3,6 +3,7 @@
  * Where SoftRoCE leaves the specification, as the differential walk found it to (verbena-differ(1)):
  * each quirk, and what is so where it holds. "walked" is a run of it in scripts/softroce.
  */
+#include "test/support/quirks.h"
 #include "test/support/srq.h"
 #include "test/support/window.h"
 
@@ -11,20 +12,6 @@
 #define RXE_6_1	 "walked on Linux 6.1 rxe"
 #define RXE_6_12 "measured on Linux 6.12 rxe"
 #define RXE_BOTH RXE_6_1 " and 6.12 rxe"
-
-/* Both devices are as the specification says but for these; second may be NULL. */
-static void only(struct vt *t, const char *first, const char *second)
-{
-	const char *name;
-	unsigned int i;
-	bool on;
-
-	for (i = 0; (name = vb_sim_quirk_name(i, NULL)); i++) {
-		on = !strcmp(name, first) || (second && !strcmp(name, second));
-		VT_OK(t, vb_sim_set_quirk(t->a.ctx, name, on));
-		VT_OK(t, vb_sim_set_quirk(t->b.ctx, name, on));
-	}
-}
 
 /* --- posting --- */
 
@@ -35,7 +22,7 @@ static void refused_sends_stay_queued(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_sge sge;
 
-	only(t, "refused_sends_stay_queued", "refused_posts_name_no_wr");
+	ts_only(t, "refused_sends_stay_queued", "refused_posts_name_no_wr");
 	pair = ts_pair_reset(t, &options);
 	ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1, .length = 8}, &sge, &wr);
 	wr.opcode = IBV_WR_SEND;
@@ -58,7 +45,7 @@ static void refused_sends_end_with_the_state(struct vt *t)
 	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "refused_sends_stay_queued", NULL);
+	ts_only(t, "refused_sends_stay_queued", NULL);
 	pair = ts_pair_reset(t, &options);
 	VT_ERRNO(t, ts_post(&pair->a, &(struct ts_wr){.wr_id = 1, .length = 8}), EINVAL);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
@@ -75,7 +62,7 @@ static void foreign_ahs_end_sends(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_sge sge;
 
-	only(t, "foreign_ahs_end_sends", NULL);
+	ts_only(t, "foreign_ahs_end_sends", NULL);
 	pair = ts_connected(t, IBV_QPT_UD);
 	ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1, .length = 8}, &sge, &wr);
 	wr.opcode = IBV_WR_SEND;
@@ -109,7 +96,7 @@ static void type_1_bound_by_sends(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "type_1_bound_by_sends", NULL);
+	ts_only(t, "type_1_bound_by_sends", NULL);
 	pair = ts_window_pair(t);
 	ts_reaches(pair, bind_by_send(&pair->b, ts_mw(&pair->b, IBV_MW_TYPE_1)), 0);
 }
@@ -118,7 +105,7 @@ static void type_1_of_another_pd_bound(struct vt *t)
 {
 	struct ts_pair *pair, *other;
 
-	only(t, "type_1_bound_by_sends", "window_regions_of_any_pd");
+	ts_only(t, "type_1_bound_by_sends", "window_regions_of_any_pd");
 	pair = ts_window_pair(t);
 	other = ts_window_pair(t);
 	bind_by_send(&pair->b, ts_mw(&other->b, IBV_MW_TYPE_1));
@@ -130,7 +117,7 @@ static void stale_window_rkeys_refused(struct vt *t)
 	struct ibv_mw *mw;
 	uint32_t stale;
 
-	only(t, "stale_window_rkeys_refused", "type_1_bound_by_sends");
+	ts_only(t, "stale_window_rkeys_refused", "type_1_bound_by_sends");
 	pair = ts_window_pair(t);
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
 	stale = mw->rkey;
@@ -145,7 +132,7 @@ static void windows_invalidated_by_any_qp(struct vt *t)
 	struct ts_pair *pair, *other;
 	struct ibv_mw *mw;
 
-	only(t, "windows_invalidated_by_any_qp", NULL);
+	ts_only(t, "windows_invalidated_by_any_qp", NULL);
 	pair = ts_window_pair(t);
 	other = ts_window_pair(t);
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
@@ -176,7 +163,7 @@ static void errored_sends_may_wait(struct vt *t)
 	struct ts_pair *pair;
 	unsigned int i, list;
 
-	only(t, "errored_sends_may_wait", NULL);
+	ts_only(t, "errored_sends_may_wait", NULL);
 	options.send_wr = 3;
 	pair = ts_pair(t, &options);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_ERR));
@@ -199,7 +186,7 @@ static struct ts_pair *fail_behind(struct vt *t, uint8_t retry_cnt)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "local_errors_end_repeats", NULL);
+	ts_only(t, "local_errors_end_repeats", NULL);
 	options.timeout = 8;
 	options.retry_cnt = retry_cnt;
 	pair = ts_pair(t, &options);
@@ -234,7 +221,7 @@ static void odd_bindings_refused(struct vt *t)
 	struct ibv_send_wr wr = {.wr_id = 9, .opcode = IBV_WR_BIND_MW}, *bad = NULL;
 	struct ts_pair *pair;
 
-	only(t, "odd_bindings_refused", NULL);
+	ts_only(t, "odd_bindings_refused", NULL);
 	pair = ts_connected(t, IBV_QPT_UD);
 	wr.bind_mw.mw = ts_mw(&pair->a, IBV_MW_TYPE_2);
 	wr.bind_mw.rkey = ibv_inc_rkey(wr.bind_mw.mw->rkey);
@@ -257,7 +244,7 @@ static void repeated_bindings_fail(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
 
-	only(t, "repeated_bindings_fail", NULL);
+	ts_only(t, "repeated_bindings_fail", NULL);
 	pair = ts_window_pair(t);
 	mw = ts_mw(&pair->a, IBV_MW_TYPE_2);
 	ts_send(&pair->a, .wr_id = 1, .length = 8);
@@ -281,7 +268,7 @@ static void room_is_checked_last(struct vt *t)
 	struct ibv_sge sge;
 	uint32_t i;
 
-	only(t, "room_is_checked_last", "atomics_checked_when_posted");
+	ts_only(t, "room_is_checked_last", "atomics_checked_when_posted");
 	options.send_wr = 1;
 	pair = ts_pair(t, &options);
 	for (i = 0; i < pair->a.cap.max_send_wr; i++)
@@ -307,7 +294,7 @@ static void retry_9_is_endless(struct vt *t)
 	struct ibv_wc wc;
 	int mask;
 
-	only(t, "retry_ranges_unchecked", "retry_7_is_endless");
+	ts_only(t, "retry_ranges_unchecked", "retry_7_is_endless");
 	options.timeout = 8;
 	pair = ts_pair_reset(t, &options);
 	ts_to_init(&pair->a);
@@ -325,7 +312,7 @@ static void draining_refuses_changes(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "draining_refuses_changes", NULL);
+	ts_only(t, "draining_refuses_changes", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	ts_send(&pair->a, .wr_id = 1, .length = 8);
 	ts_settle(t);
@@ -342,7 +329,7 @@ static void path_mig_state_taken(struct vt *t)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS, .path_mig_state = IBV_MIG_MIGRATED};
 	struct ts_pair *pair;
 
-	only(t, "path_mig_state_taken", NULL);
+	ts_only(t, "path_mig_state_taken", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	VT_OK(t, vb_modify_qp(pair->a.qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MIG_STATE));
 	pair = ts_connected(t, IBV_QPT_UD);
@@ -356,7 +343,7 @@ static void atomics_tell_all_bytes(struct vt *t)
 	struct ibv_sge sge;
 	struct ibv_wc wc;
 
-	only(t, "atomics_tell_all_bytes", NULL);
+	ts_only(t, "atomics_tell_all_bytes", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1, .length = 32}, &sge, &wr);
 	wr.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -375,7 +362,7 @@ static void repeats_outlive_reset(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "repeats_outlive_reset", "rnr_naks_stop_nothing");
+	ts_only(t, "repeats_outlive_reset", "rnr_naks_stop_nothing");
 	options.rnr_retry = 1;
 	options.retry_cnt = 7;
 	pair = ts_pair(t, &options);
@@ -399,7 +386,7 @@ static void long_read_responses_taken(struct vt *t)
 	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair = ts_pair_reset(t, &options);
 
-	only(t, "long_read_responses_taken", NULL);
+	ts_only(t, "long_read_responses_taken", NULL);
 	pair->a.options.mtu = IBV_MTU_256;
 	pair->b.options.mtu = IBV_MTU_1024;
 	ts_connect(&pair->a);
@@ -411,7 +398,7 @@ static void errors_repeat(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "errors_repeat", "errored_receives_wait");
+	ts_only(t, "errors_repeat", "errored_receives_wait");
 	pair = ts_connected(t, IBV_QPT_RC);
 	VT_OK(t, ts_to(&pair->b, IBV_QPS_ERR));
 	ts_recv(&pair->b, .wr_id = 5, .length = 100);
@@ -430,7 +417,7 @@ static void local_errors_flush_all(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "local_errors_flush_all", NULL);
+	ts_only(t, "local_errors_flush_all", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	ts_send(&pair->a, .wr_id = 1, .length = 8);
 	ts_send(&pair->a, .wr_id = 2, .length = 8, .lkey = pair->a.mr->lkey ^ 0xff);
@@ -446,7 +433,7 @@ static void rnr_naks_stop_nothing(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "rnr_naks_stop_nothing", NULL);
+	ts_only(t, "rnr_naks_stop_nothing", NULL);
 	options.retry_cnt = 0;
 	options.timeout = 0;
 	pair = ts_pair(t, &options);
@@ -462,7 +449,7 @@ static void rnr_naks_stop_nothing_for_good(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "rnr_naks_stop_nothing", NULL);
+	ts_only(t, "rnr_naks_stop_nothing", NULL);
 	options.timeout = 0;
 	pair = ts_pair(t, &options);
 	ts_send(&pair->a, .wr_id = 1, .length = 3 * ts_mtu_bytes(pair->a.options.mtu));
@@ -481,7 +468,7 @@ static void rnr_waits_time_out(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "rnr_waits_time_out", NULL);
+	ts_only(t, "rnr_waits_time_out", NULL);
 	options.retry_cnt = 1;
 	pair = ts_pair(t, &options);
 	ts_send(&pair->a, .wr_id = 1, .length = 8);
@@ -500,7 +487,7 @@ static void repeated_fences_wait_for_all(struct vt *t)
 	struct ibv_sge sges[2];
 	struct ts_pair *pair;
 
-	only(t, "repeated_fences_wait_for_all", NULL);
+	ts_only(t, "repeated_fences_wait_for_all", NULL);
 	options.timeout = 8;
 	options.retry_cnt = 2;
 	pair = ts_pair(t, &options);
@@ -521,7 +508,7 @@ static void acks_of_unsent_complete(struct vt *t)
 	struct ts_pair *pair;
 	int i;
 
-	only(t, "acks_of_unsent_complete", NULL);
+	ts_only(t, "acks_of_unsent_complete", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	for (i = 0; i < 3; i++) {
 		ts_write(&pair->a, .wr_id = 1, .length = 8);
@@ -539,7 +526,7 @@ static void repeated_reads_may_differ(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "repeated_reads_may_differ", NULL);
+	ts_only(t, "repeated_reads_may_differ", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	ts_fill(pair->b.buffer, 8192, 7);
 	ts_read(&pair->a, .wr_id = 1, .length = 5000, .remote_offset = 1000,
@@ -560,7 +547,7 @@ static void naks_of_the_acknowledged_are_lost(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "acks_of_unsent_complete", "acks_of_old_connections");
+	ts_only(t, "acks_of_unsent_complete", "acks_of_old_connections");
 	options.mtu = IBV_MTU_256;
 	options.timeout = 8;
 	options.retry_cnt = 0;
@@ -579,7 +566,7 @@ static void acks_of_old_connections(struct vt *t)
 	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "acks_of_old_connections", NULL);
+	ts_only(t, "acks_of_old_connections", NULL);
 	pair = ts_pair_reset(t, &options);
 	pair->b.recv_psn++;
 	ts_connect(&pair->a);
@@ -593,7 +580,7 @@ static void cut_writes_jam_uc(struct vt *t)
 {
 	struct ts_pair *pair;
 
-	only(t, "cut_writes_jam_uc", NULL);
+	ts_only(t, "cut_writes_jam_uc", NULL);
 	pair = ts_connected(t, IBV_QPT_UC);
 	ts_write_imm(&pair->a, .wr_id = 1, .length = 3 * ts_mtu_bytes(pair->a.options.mtu));
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
@@ -617,7 +604,7 @@ static void flushed_receives_are_solicited(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
-	only(t, "flushed_receives_are_solicited", "errors_are_not_solicited");
+	ts_only(t, "flushed_receives_are_solicited", "errors_are_not_solicited");
 	options.channels = true;
 	pair = ts_pair(t, &options);
 	ts_recv(&pair->b, .wr_id = 5, .length = 8);
