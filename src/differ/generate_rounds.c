@@ -30,6 +30,66 @@ static struct vd_wr *post_one(struct vd_generator *g, unsigned int slot, enum ib
 	return &step->wrs[0];
 }
 
+/* What a WR sends or writes: bytes of the region that covers all, to the first that may be written. */
+static void give_data(struct vd_wr *wr, uint32_t length_bytes)
+{
+	wr->sge_count = 1;
+	wr->sges[0] = (struct vd_sge){.length = length_bytes, .key = {.of = VD_KEY_MR}};
+	wr->remote.region = 3;
+	wr->key = (struct vd_key){.of = VD_KEY_MR};
+}
+
+static struct vd_step *last_step(struct vd_generator *g)
+{
+	return &g->program->steps[g->program->count - 1];
+}
+
+/* The one WR of the list that was just posted, so many times. */
+static void multiply(struct vd_generator *g, struct vd_wr *wr, unsigned int count)
+{
+	last_step(g)->wr_count = count;
+	for (unsigned int i = 1; i < count; i++)
+		wr[i] = wr[0];
+}
+
+/* A QP of that type, connected anew; -1 for none. */
+static int reconnected(struct vd_generator *g, enum ibv_qp_type type)
+{
+	int qp = connected(g, type);
+
+	if (qp >= 0)
+		vd_repair(g, (unsigned int)qp);
+	return qp;
+}
+
+/* The connection that was just made; NULL where there is none. */
+static struct vd_modify *just_connected(struct vd_generator *g)
+{
+	if (!g->program->count || last_step(g)->verb != VD_CONNECT_QP)
+		return NULL;
+	return &last_step(g)->modify;
+}
+
+/* A window of type 2 in the domain of a QP; false when the program is full. */
+static bool make_window(struct vd_generator *g, unsigned int qp, unsigned int mw)
+{
+	struct vd_step *step = vd_add(g, VD_ALLOC_MW, mw);
+
+	if (!step)
+		return false;
+	step->pd = g->qps[qp].pd;
+	step->mw_type = IBV_MW_TYPE_2;
+	g->mws[mw] = (struct vd_belief_mw){.type = IBV_MW_TYPE_2};
+	return true;
+}
+
+/* wr may be NULL. */
+static void invalidate(struct vd_wr *wr, unsigned int mw)
+{
+	if (wr)
+		wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = mw};
+}
+
 /* Into the window that a WR binds, or just behind it. */
 static void write_through(struct vd_generator *g, unsigned int slot, const struct vd_wr *binds)
 {
@@ -51,7 +111,6 @@ static void write_through(struct vd_generator *g, unsigned int slot, const struc
 void vd_use_window(struct vd_generator *g)
 {
 	int qp = connected(g, IBV_QPT_RC), mw = vd_pick(g, VD_MW, false);
-	struct vd_step *step;
 	struct vd_wr *wr;
 	bool remotely;
 	int mr = 0;
@@ -60,12 +119,8 @@ void vd_use_window(struct vd_generator *g)
 		return;
 	if (vd_chance(g, 70))
 		vd_repair(g, (unsigned int)qp);
-	step = vd_add(g, VD_ALLOC_MW, (unsigned int)mw);
-	if (!step)
+	if (!make_window(g, (unsigned int)qp, (unsigned int)mw))
 		return;
-	step->pd = g->qps[qp].pd;
-	step->mw_type = IBV_MW_TYPE_2;
-	g->mws[mw] = (struct vd_belief_mw){.type = IBV_MW_TYPE_2};
 	if (vd_chance(g, 30))
 		mr = vd_pick(g, VD_MR, true);
 	wr = post_one(g, (unsigned int)qp, IBV_WR_BIND_MW);
@@ -81,9 +136,7 @@ void vd_use_window(struct vd_generator *g)
 	if (vd_chance(g, 40))
 		write_through(g, g->qps[qp].peer, wr);
 	if (vd_chance(g, 15)) {
-		wr = post_one(g, g->qps[qp].peer, IBV_WR_LOCAL_INV);
-		if (wr)
-			wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = (unsigned int)mw};
+		invalidate(post_one(g, g->qps[qp].peer, IBV_WR_LOCAL_INV), (unsigned int)mw);
 		return;
 	}
 	remotely = vd_chance(g, 60);
@@ -91,8 +144,7 @@ void vd_use_window(struct vd_generator *g)
 		vd_add_receives(g, (unsigned int)qp, 1);
 	wr = remotely ? post_one(g, g->qps[qp].peer, IBV_WR_SEND_WITH_INV)
 		      : post_one(g, (unsigned int)qp, IBV_WR_LOCAL_INV);
-	if (wr)
-		wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = (unsigned int)mw};
+	invalidate(wr, (unsigned int)mw);
 }
 
 static void move(struct vd_generator *g, unsigned int slot, enum ibv_qp_state state)
@@ -176,20 +228,8 @@ void vd_intrude(struct vd_generator *g)
 	/* Packets of another size would be dropped for that. */
 	climb(g, (unsigned int)stranger, (unsigned int)qp, IBV_MTU_1024);
 	wr = post_one(g, (unsigned int)stranger, IBV_WR_RDMA_WRITE);
-	if (!wr)
-		return;
-	wr->sge_count = 1;
-	wr->sges[0] = (struct vd_sge){.length = 64, .key = {.of = VD_KEY_MR}};
-	wr->remote.region = 3;
-	wr->key = (struct vd_key){.of = VD_KEY_MR};
-}
-
-static void give_data(struct vd_wr *wr, uint32_t length_bytes)
-{
-	wr->sge_count = 1;
-	wr->sges[0] = (struct vd_sge){.length = length_bytes, .key = {.of = VD_KEY_MR}};
-	wr->remote.region = 3;
-	wr->key = (struct vd_key){.of = VD_KEY_MR};
+	if (wr)
+		give_data(wr, 64);
 }
 
 /* Between ends of different path MTUs: a READ by that of the smaller one, or a SEND or WRITE. */
@@ -226,12 +266,12 @@ void vd_part_mtus(struct vd_generator *g)
 /* What waits for receives on the connection that was just made waits for ever. */
 static void wait_for_ever(struct vd_generator *g)
 {
-	struct vd_step *step = g->program->count ? &g->program->steps[g->program->count - 1] : NULL;
+	struct vd_modify *modify = just_connected(g);
 
-	if (!step || step->verb != VD_CONNECT_QP)
+	if (!modify)
 		return;
-	step->modify.rnr_retry = 7;
-	step->modify.retry = 7;
+	modify->rnr_retry = 7;
+	modify->retry = 7;
 }
 
 /* A send that waits for a receive when its queue is to drain, and is then told to do something
@@ -239,12 +279,11 @@ static void wait_for_ever(struct vd_generator *g)
 void vd_drain_slowly(struct vd_generator *g)
 {
 	static const enum ibv_qp_state states[] = {IBV_QPS_RTS, IBV_QPS_RESET, IBV_QPS_ERR};
-	int qp = connected(g, IBV_QPT_RC);
+	int qp = reconnected(g, IBV_QPT_RC);
 	struct vd_wr *wr;
 
 	if (qp < 0)
 		return;
-	vd_repair(g, (unsigned int)qp);
 	wait_for_ever(g);
 	wr = post_one(g, (unsigned int)qp, IBV_WR_SEND);
 	if (!wr)
@@ -269,10 +308,8 @@ void vd_send_in_error(struct vd_generator *g)
 		if (!wr)
 			return;
 		give_data(wr, 8);
-		if (vd_chance(g, 80)) {
-			g->program->steps[g->program->count - 1].wr_count = 2;
-			wr[1] = wr[0];
-		}
+		if (vd_chance(g, 80))
+			multiply(g, wr, 2);
 	}
 }
 
@@ -280,20 +317,17 @@ void vd_send_in_error(struct vd_generator *g)
 void vd_overfill(struct vd_generator *g)
 {
 	static const uint8_t counts[] = {1, 2, 3, 4, 7, 8};
-	int qp = connected(g, IBV_QPT_RC);
 	unsigned int count = vd_one_of(g, counts);
+	int qp = reconnected(g, IBV_QPT_RC);
 	struct vd_wr *wr;
 
 	if (qp < 0)
 		return;
-	vd_repair(g, (unsigned int)qp);
 	wr = post_one(g, (unsigned int)qp, IBV_WR_RDMA_WRITE);
 	if (!wr)
 		return;
 	give_data(wr, 8);
-	g->program->steps[g->program->count - 1].wr_count = count + 1;
-	for (unsigned int i = 1; i <= count; i++)
-		wr[i] = wr[0];
+	multiply(g, wr, count + 1);
 	wr[count].flags |= IBV_SEND_INLINE;
 	wr[count].sges[0].length = 4096;
 }
@@ -301,12 +335,11 @@ void vd_overfill(struct vd_generator *g)
 /* A write of several packets whose last one finds no receive, and one behind it. */
 void vd_cut_write(struct vd_generator *g)
 {
-	int qp = connected(g, IBV_QPT_UC);
+	int qp = reconnected(g, IBV_QPT_UC);
 	struct vd_wr *wr;
 
 	if (qp < 0)
 		return;
-	vd_repair(g, (unsigned int)qp);
 	wr = post_one(g, (unsigned int)qp, IBV_WR_RDMA_WRITE_WITH_IMM);
 	if (!wr)
 		return;
@@ -321,14 +354,13 @@ void vd_cut_write(struct vd_generator *g)
 /* A READ with the PSN of one before it, of a QP whose other end was not connected again. */
 void vd_read_twice(struct vd_generator *g)
 {
-	int qp = connected(g, IBV_QPT_RC);
+	int qp = reconnected(g, IBV_QPT_RC);
 	unsigned int slot, peer;
 	struct vd_wr *wr;
 
 	if (qp < 0)
 		return;
 	slot = (unsigned int)qp;
-	vd_repair(g, slot);
 	peer = g->qps[slot].peer;
 	for (unsigned int i = 0; i < 2; i++) {
 		wr = post_one(g, slot, IBV_WR_RDMA_READ);
@@ -350,24 +382,19 @@ void vd_read_twice(struct vd_generator *g)
 void vd_bind_behind(struct vd_generator *g)
 {
 	int qp = connected(g, IBV_QPT_RC), mw = vd_pick(g, VD_MW, false);
-	struct vd_step *step;
 	struct vd_wr *wr;
 
 	if (qp < 0 || mw < 0)
 		return;
 	vd_repair(g, (unsigned int)qp);
 	wait_for_ever(g);
-	step = vd_add(g, VD_ALLOC_MW, (unsigned int)mw);
-	if (!step)
+	if (!make_window(g, (unsigned int)qp, (unsigned int)mw))
 		return;
-	step->pd = g->qps[qp].pd;
-	step->mw_type = IBV_MW_TYPE_2;
-	g->mws[mw] = (struct vd_belief_mw){.type = IBV_MW_TYPE_2};
 	wr = post_one(g, (unsigned int)qp, IBV_WR_SEND);
 	if (!wr)
 		return;
 	give_data(wr, 8);
-	g->program->steps[g->program->count - 1].wr_count = 2;
+	multiply(g, wr, 2);
 	wr[1] = (struct vd_wr){.opcode = IBV_WR_BIND_MW,
 			       .flags = IBV_SEND_SIGNALED,
 			       .mw = (unsigned int)mw,
@@ -380,25 +407,23 @@ void vd_bind_behind(struct vd_generator *g)
 /* Several sends that wait for receives, where nothing may be repeated but for that. */
 void vd_send_unawaited(struct vd_generator *g)
 {
-	int qp = connected(g, IBV_QPT_RC);
-	struct vd_step *step;
+	int qp = reconnected(g, IBV_QPT_RC);
+	struct vd_modify *modify;
 	struct vd_wr *wr;
 
 	if (qp < 0)
 		return;
-	vd_repair(g, (unsigned int)qp);
-	step = g->program->count ? &g->program->steps[g->program->count - 1] : NULL;
-	if (!step || step->verb != VD_CONNECT_QP)
+	modify = just_connected(g);
+	if (!modify)
 		return;
-	step->modify.retry = 0;
-	step->modify.psn_add = 0;
-	step->modify.rnr_retry = (uint8_t)(1 + vd_below(g, 2));
+	modify->retry = 0;
+	modify->psn_add = 0;
+	modify->rnr_retry = (uint8_t)(1 + vd_below(g, 2));
 	wr = post_one(g, (unsigned int)qp, IBV_WR_SEND);
 	if (!wr)
 		return;
 	give_data(wr, 8);
-	g->program->steps[g->program->count - 1].wr_count = 3;
-	wr[1] = wr[2] = wr[0];
+	multiply(g, wr, 3);
 	vd_repair(g, (unsigned int)qp);
 }
 
@@ -410,12 +435,11 @@ void vd_touch_nothing(struct vd_generator *g)
 						     IBV_WR_RDMA_WRITE_WITH_IMM,
 						     IBV_WR_ATOMIC_FETCH_AND_ADD};
 	enum ibv_wr_opcode opcode = vd_one_of(g, opcodes);
-	int qp = connected(g, IBV_QPT_RC);
+	int qp = reconnected(g, IBV_QPT_RC);
 	struct vd_wr *wr;
 
 	if (qp < 0)
 		return;
-	vd_repair(g, (unsigned int)qp);
 	if (opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 		vd_add_receives(g, g->qps[qp].peer, 1);
 	wr = post_one(g, (unsigned int)qp, opcode);
