@@ -169,7 +169,7 @@ static const struct minimum answers[] = {
 	{VD_MODIFY_QP, EINVAL, 130},
 	{VD_QUERY_QP, 0, 51},
 	{VD_POST_RECV, 0, 308},
-	{VD_POST_RECV, EINVAL, 3},
+	{VD_POST_RECV, EINVAL, 32},
 	{VD_POST_RECV, ENOMEM, 35},
 	{VD_POST_SEND, 0, 462},
 	{VD_POST_SEND, EINVAL, 49},

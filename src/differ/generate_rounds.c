@@ -431,9 +431,9 @@ void vd_send_unawaited(struct vd_generator *g)
  * short, too long or astray. */
 void vd_touch_nothing(struct vd_generator *g)
 {
-	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE,
-						     IBV_WR_RDMA_WRITE_WITH_IMM,
-						     IBV_WR_ATOMIC_FETCH_AND_ADD};
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_RDMA_READ, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+		IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_CMP_AND_SWP};
 	enum ibv_wr_opcode opcode = vd_one_of(g, opcodes);
 	int qp = reconnected(g, IBV_QPT_RC);
 	struct vd_wr *wr;
