@@ -164,8 +164,6 @@ static bool sizes_differ(const struct vd_program *program, unsigned int step,
 	const struct vd_step *at = &program->steps[step];
 	unsigned int which = sizes_of_list(at, &left->outcomes[step], &right->outcomes[step]);
 
-	if (asks_for_nothing(at))
-		return true;
 	switch (at->verb) {
 	case VD_POST_SEND:
 	case VD_POST_RECV:
@@ -484,23 +482,14 @@ static enum vd_verdict compare_memory(unsigned int step, const struct vd_outcome
 	return VD_SAME;
 }
 
-enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int step,
-				const struct vd_record *left, const struct vd_record *right,
-				struct vd_difference *difference)
+/* Events, states and memory, where the completions are the same. */
+static enum vd_verdict compare_rest(const struct vd_program *program, unsigned int step,
+				    const struct vd_record *left, const struct vd_record *right,
+				    struct vd_difference *difference)
 {
 	const struct vd_outcome *l = &left->outcomes[step], *r = &right->outcomes[step];
-	enum vd_verdict verdict;
-	bool alike;
+	enum vd_verdict verdict = compare_events(step, left, right, difference);
 
-	verdict = compare_answers(program, step, l, r, difference);
-	if (verdict != VD_SAME)
-		return sizes_differ(program, step, left, right) || may_be_bound(program, step, left)
-			       ? VD_OPEN
-			       : verdict;
-	verdict = compare_completions(step, left, right, difference);
-	alike = verdict == VD_SAME;
-	if (verdict == VD_SAME)
-		verdict = compare_events(step, left, right, difference);
 	if (verdict == VD_SAME)
 		verdict = compare_states(step, l, r, difference);
 	if (verdict == VD_SAME) {
@@ -508,9 +497,27 @@ enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int s
 		if (verdict != VD_SAME && may_have_run(step, left))
 			return VD_OPEN;
 	}
-	if (verdict != VD_SAME &&
-	    (overruns_differ(program, step, left, right) ||
-	     (alike && lost_any(program, step, left)) || may_be_bound(program, step, left)))
+	return verdict != VD_SAME && lost_any(program, step, left) ? VD_OPEN : verdict;
+}
+
+enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int step,
+				const struct vd_record *left, const struct vd_record *right,
+				struct vd_difference *difference)
+{
+	enum vd_verdict verdict = compare_answers(program, step, &left->outcomes[step],
+						  &right->outcomes[step], difference);
+	bool is_open;
+
+	if (verdict != VD_SAME) {
+		is_open = asks_for_nothing(&program->steps[step]) ||
+			  sizes_differ(program, step, left, right);
+	} else {
+		verdict = compare_completions(step, left, right, difference);
+		if (verdict == VD_SAME)
+			verdict = compare_rest(program, step, left, right, difference);
+		is_open = verdict != VD_SAME && overruns_differ(program, step, left, right);
+	}
+	if (verdict != VD_SAME && (is_open || may_be_bound(program, step, left)))
 		return VD_OPEN;
 	return verdict;
 }
