@@ -35,10 +35,7 @@ struct sim_send_wqe {
 			uint64_t compare_add;
 			uint64_t swap;
 		};
-		struct {
-			uint64_t
-				read_bytes; /* that a READ has, where responses may be long (a quirk) */
-		};
+		uint64_t read_bytes; /* that a READ has, where responses may be long (a quirk) */
 		struct {
 			struct sim_ah *ah;
 			uint32_t remote_qpn;

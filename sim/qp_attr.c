@@ -19,7 +19,7 @@ struct change {
 	int mask;
 	struct sim_path path;
 	struct sim_resource *resources;
-	int err; /* what a check says instead of EINVAL */
+	int path_err; /* what resolving the path says */
 };
 
 typedef bool check_fn(struct change *change);
@@ -56,8 +56,9 @@ static bool av_fits(struct change *change)
 
 	if (!port || change->attr->ah_attr.port_num != port->number)
 		return false;
-	change->err = sim_path_resolve(change->qp->device, &change->attr->ah_attr, &change->path);
-	return !change->err;
+	change->path_err =
+		sim_path_resolve(change->qp->device, &change->attr->ah_attr, &change->path);
+	return !change->path_err;
 }
 
 static bool mtu_fits(struct change *change)
@@ -126,7 +127,6 @@ static const struct {
 	{IBV_QP_PORT, port_fits},
 	{IBV_QP_PKEY_INDEX, pkey_fits},
 	{IBV_QP_ACCESS_FLAGS, access_fits},
-	{IBV_QP_AV, av_fits},
 	{IBV_QP_PATH_MTU, mtu_fits},
 	{IBV_QP_TIMEOUT, timeout_fits},
 	{IBV_QP_RETRY_CNT, retry_cnt_fits},
@@ -153,21 +153,25 @@ static int known_mask(const struct change *change, enum ibv_qp_state to)
 static int check(struct change *change, enum ibv_qp_state to)
 {
 	struct sim_qp *qp = change->qp;
+	bool path_fits;
 
 	if ((change->mask & IBV_QP_CUR_STATE) && (uint8_t)change->attr->cur_qp_state != qp->state)
 		return EINVAL;
 	/* Linux drivers/infiniband/core/verbs.c, _ib_modify_qp, looks for the GID first. */
-	if ((change->mask & IBV_QP_AV) && !av_fits(change) && change->err)
-		return change->err;
+	path_fits = !(change->mask & IBV_QP_AV) || av_fits(change);
+	if (change->path_err)
+		return change->path_err;
 	if (!sim_transition_allowed(qp->type, qp->state, to, known_mask(change, to)) &&
 	    (change->mask & IBV_QP_STATE || !qp->device->quirks.stateless_modify_unchecked))
 		return EINVAL;
 	if (change->mask & IBV_QP_STATE && qp->sq_draining && to != IBV_QPS_ERR &&
 	    qp->device->quirks.draining_refuses_changes)
 		return EINVAL;
+	if (!path_fits)
+		return EINVAL;
 	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		if ((change->mask & checks[i].bit) && !checks[i].fits(change))
-			return change->err ? change->err : EINVAL;
+			return EINVAL;
 	return 0;
 }
 
@@ -281,8 +285,9 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 		sim_qp_reset(qp);
 	} else if (to == IBV_QPS_ERR && change->mask & IBV_QP_STATE) {
 		if (qp->device->quirks.errors_repeat)
-			qp->resp.last_wqe_told = false;
-		sim_qp_fail(qp);
+			sim_qp_fail_again(qp);
+		else
+			sim_qp_fail(qp);
 		if (qp->device->quirks.errored_receives_wait)
 			sim_qp_flush_recvs(qp);
 	} else if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {

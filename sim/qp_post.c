@@ -71,10 +71,10 @@ static void check_atomic_write(const struct sim_qp *qp, struct sim_send_wqe *wqe
 }
 
 /* rdma-core providers/rxe/rxe.c, validate_send_wr: what ibv_wr_complete() does not look at. */
-static bool atomic_fits(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
+static bool atomic_fits(const struct sim_qp *qp, uint64_t length, uint64_t remote_addr)
 {
 	return !qp->device->quirks.atomics_checked_when_posted || qp->posts_batch ||
-	       (wqe->length >= SIM_ATOMIC_BYTES && wqe->remote_addr % SIM_ATOMIC_BYTES == 0);
+	       (length >= SIM_ATOMIC_BYTES && remote_addr % SIM_ATOMIC_BYTES == 0);
 }
 
 __attribute__((noinline)) static int set_remote(const struct sim_qp *qp,
@@ -93,7 +93,7 @@ __attribute__((noinline)) static int set_remote(const struct sim_qp *qp,
 	wqe->rkey = wr->wr.atomic.rkey;
 	wqe->compare_add = wr->wr.atomic.compare_add;
 	wqe->swap = wr->wr.atomic.swap;
-	if (!atomic_fits(qp, wqe))
+	if (!atomic_fits(qp, wqe->length, wqe->remote_addr))
 		return EINVAL;
 	if (wqe->length < SIM_ATOMIC_BYTES)
 		wqe->status = IBV_WC_LOC_LEN_ERR;
@@ -168,8 +168,7 @@ __attribute__((noinline)) static int refuse_for_room(const struct sim_qp *qp,
 		return EINVAL;
 	if (wr->send_flags & IBV_SEND_INLINE && length > qp->max_inline)
 		return EINVAL;
-	if (info->flags & SIM_WR_ATOMIC && qp->device->quirks.atomics_checked_when_posted &&
-	    (length < SIM_ATOMIC_BYTES || wr->wr.atomic.remote_addr % SIM_ATOMIC_BYTES))
+	if (info->flags & SIM_WR_ATOMIC && !atomic_fits(qp, length, wr->wr.atomic.remote_addr))
 		return EINVAL;
 	return ENOMEM;
 }
@@ -279,18 +278,6 @@ int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 	return err;
 }
 
-/* The state is looked at when all is in the queue: rdma-core providers/rxe/rxe.c, rxe_post_send. */
-__attribute__((noinline)) static int post_and_refuse(struct sim_qp *qp, struct ibv_send_wr *wr,
-						     struct ibv_send_wr **bad)
-{
-	for (; wr; wr = wr->next)
-		if (post_one(qp, wr)) {
-			*bad = wr;
-			break;
-		}
-	return EINVAL;
-}
-
 __attribute__((noinline)) static int post_in_wrong_state(struct sim_qp *qp, struct ibv_send_wr *wr,
 							 struct ibv_send_wr **bad)
 {
@@ -298,8 +285,6 @@ __attribute__((noinline)) static int post_in_wrong_state(struct sim_qp *qp, stru
 
 	if (quirks->posts_ignored_in_wrong_state)
 		return 0;
-	if (quirks->refused_sends_stay_queued)
-		return post_and_refuse(qp, wr, bad);
 	if (!quirks->refused_posts_name_no_wr)
 		*bad = wr;
 	return EINVAL;
@@ -316,7 +301,7 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 {
 	int err = qp->type == IBV_QPT_XRC_RECV ? EINVAL : 0;
 
-	if (qp->state < IBV_QPS_RTS && !err)
+	if (qp->state < IBV_QPS_RTS && !err && !qp->device->quirks.refused_sends_stay_queued)
 		return post_in_wrong_state(qp, wr, bad);
 
 	for (; wr; wr = wr->next) {
@@ -327,6 +312,9 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 			break;
 		}
 	}
+	/* The quirk looks at the state last: rdma-core providers/rxe/rxe.c, rxe_post_send. */
+	if (qp->state < IBV_QPS_RTS)
+		return EINVAL;
 	if (qp->state == IBV_QPS_ERR)
 		posted_in_error(qp);
 	else if (qp->sq.tail != qp->sq.head)
