@@ -83,7 +83,7 @@ static void spoil_receive(struct vd_generator *g, struct vd_wr *wr)
 {
 	struct vd_sge *sge = &wr->sges[0];
 
-	switch (vd_below(g, 4)) {
+	switch (vd_below(g, 6)) {
 	case 0:
 		sge->key.flip = 0x80;
 		break;
@@ -94,6 +94,8 @@ static void spoil_receive(struct vd_generator *g, struct vd_wr *wr)
 		sge->length = 512;
 		break;
 	case 2:
+	case 3:
+	case 4:
 		wr->sge_count = VD_SGES_MAX;
 		for (unsigned int i = 1; i < VD_SGES_MAX; i++)
 			wr->sges[i] = *sge;
@@ -111,7 +113,7 @@ static void fill_receive(struct vd_generator *g, struct vd_wr *wr, uint32_t sges
 
 	*wr = (struct vd_wr){0};
 	split(g, wr, receives, vd_chance(g, 80) ? VD_REGION_BYTES : vd_one_of(g, lengths), sges);
-	if (vd_chance(g, 4))
+	if (vd_chance(g, 6))
 		spoil_receive(g, wr);
 }
 
