@@ -271,6 +271,35 @@ static bool may_be_bound(const struct vd_program *program, unsigned int step,
 	return false;
 }
 
+/* Whether a device keeps sends that it refused in RESET, where SoftRoCE does until the timer of the
+ * connection before empties the queue: Linux drivers/infiniband/sw/rxe/rxe_comp.c, rxe_completer. */
+static bool keeps_refused(const struct vd_program *program, unsigned int step,
+			  const struct vd_record *record)
+{
+	const struct vd_step *at = &program->steps[step];
+	const struct vd_outcome *outcome = &record->outcomes[step];
+	int made = maker(program, step, VD_QP, at->slot, record);
+
+	/* The first WR would be the bad one if the state had been looked at first. */
+	if (at->verb != VD_POST_SEND || outcome->answer != EINVAL || !outcome->bad ||
+	    outcome->states[at->slot] != IBV_QPS_RESET || made < 0)
+		return false;
+	for (unsigned int i = (unsigned int)made; i < step; i++)
+		if (record->outcomes[i].states[at->slot] >= IBV_QPS_RTS)
+			return true;
+	return false;
+}
+
+/* When that was is a matter of time. */
+static bool may_be_dropped(const struct vd_program *program, unsigned int step,
+			   const struct vd_record *record)
+{
+	for (unsigned int i = 0; i <= step; i++)
+		if (keeps_refused(program, i, record))
+			return true;
+	return false;
+}
+
 /* --- answers --- */
 
 static enum vd_verdict compare_answers(const struct vd_program *program, unsigned int step,
@@ -372,14 +401,14 @@ static enum vd_verdict compare_completions(unsigned int step, const struct vd_re
 
 		if (l && r && same_completion(l, r))
 			continue;
-		if (is_receive_alone(l, r) && may_have_run(step, left))
-			return VD_OPEN;
-		/* Only ends that do not agree on the path MTU come to that, and nothing says what a
+		differ(difference, step, VD_COMPLETION, "completion %u: left %s; right %s", i,
+		       describe(l, of_a, sizeof(of_a)), describe(r, of_b, sizeof(of_b)));
+		/* Only ends that do not agree on the path MTU come to BAD_RESP, and nothing says what a
 		 * requester does with responses that are too short. */
-		if (l && l->status == IBV_WC_BAD_RESP_ERR)
-			return VD_OPEN;
-		return differ(difference, step, VD_COMPLETION, "completion %u: left %s; right %s",
-			      i, describe(l, of_a, sizeof(of_a)), describe(r, of_b, sizeof(of_b)));
+		return (is_receive_alone(l, r) && may_have_run(step, left)) ||
+				       (l && l->status == IBV_WC_BAD_RESP_ERR)
+			       ? VD_OPEN
+			       : VD_DIFFERENT;
 	}
 	return VD_SAME;
 }
@@ -517,7 +546,8 @@ enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int s
 			verdict = compare_rest(program, step, left, right, difference);
 		is_open = verdict != VD_SAME && overruns_differ(program, step, left, right);
 	}
-	if (verdict != VD_SAME && (is_open || may_be_bound(program, step, left)))
+	if (verdict != VD_SAME &&
+	    (is_open || may_be_bound(program, step, left) || may_be_dropped(program, step, left)))
 		return VD_OPEN;
 	return verdict;
 }
