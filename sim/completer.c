@@ -341,8 +341,8 @@ static void receive_response(struct sim_qp *qp, const struct sim_packet *packet,
 }
 
 /* An ACK of what was never sent: of a QP that was connected before, to what it takes for duplicates.
- * Nothing, or (a quirk) an ACK of all that was sent: Linux drivers/infiniband/sw/rxe/rxe_comp.c,
- * check_psn. */
+ * Nothing, or (a quirk) an ACK of all that was sent, once the oldest message has been: Linux
+ * drivers/infiniband/sw/rxe/rxe_comp.c, check_psn. */
 static void receive_stray(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	struct sim_packet last = *packet;
@@ -350,7 +350,7 @@ static void receive_stray(struct sim_qp *qp, const struct sim_packet *packet)
 	if (!qp->device->quirks.acks_of_unsent_complete || qp->req.sent_psn == qp->comp.psn ||
 	    !(sim_opcodes[packet->opcode].flags & SIM_OP_ACK) ||
 	    (packet->syndrome & SIM_AETH_TYPE) != SIM_AETH_ACK ||
-	    sim_psn_diff(packet->psn, qp->req.sent_psn) < 0)
+	    packet->flags & SIM_PACKET_INSIDE || sim_psn_diff(packet->psn, qp->req.sent_psn) < 0)
 		return;
 	qp->comp.ahead = true;
 	qp->comp.ahead_psn = sim_psn_add(packet->psn, 1);

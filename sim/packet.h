@@ -54,6 +54,9 @@ enum sim_packet_flag {
 	SIM_PACKET_ACK_REQUEST = 1 << 2,
 	SIM_PACKET_FECN = 1 << 3,
 	SIM_PACKET_BECN = 1 << 4,
+	/* On no wire: an ACK of repeated packets none of which ends its message. The requester of a
+	 * quirk answers each packet before it sends the next, and so knows. */
+	SIM_PACKET_INSIDE = 1 << 5,
 };
 
 struct sim_packet {

@@ -467,6 +467,8 @@ static void repeat(struct sim_qp *qp, const struct sim_packet *packet, uint32_t 
 	if (flags & (SIM_OP_READ | SIM_OP_ATOMIC)) {
 		replay(qp, packet, flags);
 	} else {
+		qp->resp.inside_repeated = !(flags & SIM_OP_END) &&
+					   (!qp->resp.ack_pending || qp->resp.inside_repeated);
 		qp->resp.ack_pending = true;
 		sim_qp_wake_responder(qp);
 	}
@@ -576,7 +578,7 @@ void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
 
 static void answer(struct sim_qp *qp, struct sim_packet *packet)
 {
-	packet->flags = SIM_PACKET_MIGRATED;
+	packet->flags |= SIM_PACKET_MIGRATED;
 	packet->pkey = qp->pkey;
 	packet->dest_qpn = qp->dest_qpn;
 	packet->source_qpn = qp->number;
@@ -588,6 +590,7 @@ static void answer_aeth(struct sim_qp *qp, uint8_t syndrome, uint32_t psn)
 	struct sim_packet packet;
 
 	packet.opcode = (uint8_t)(SIM_RC_ACK | qp->transport);
+	packet.flags = qp->resp.inside_repeated ? SIM_PACKET_INSIDE : 0;
 	packet.span_count = 0;
 	packet.payload_bytes = 0;
 	packet.spans = NULL;
@@ -667,6 +670,18 @@ static void cannot_serve(struct sim_qp *qp, const struct sim_resource *resource)
 	refuse(qp, NULL, SIM_ACCESS_DENIED);
 }
 
+/* A duplicate's ACK is of an atomic too, if that came last, and then of no old connection. */
+static void note_atomic(struct sim_qp *qp, uint32_t psn)
+{
+	struct sim_responder *resp = &qp->resp;
+	uint32_t before = sim_psn_add(qp->rq_psn, SIM_PSN_MASK);
+	bool is_old =
+		sim_psn_distance(resp->ack_psn, before) >= sim_psn_distance(resp->psn, before);
+
+	if (is_old || sim_psn_diff(psn, resp->ack_psn) > 0)
+		resp->ack_psn = psn;
+}
+
 /* Answers one READ or atomic as far as the budget goes. */
 static void serve(struct sim_qp *qp, struct sim_resource *resource, unsigned int *budget)
 {
@@ -675,9 +690,8 @@ static void serve(struct sim_qp *qp, struct sim_resource *resource, unsigned int
 	if (sim_opcodes[resource->opcode].flags & SIM_OP_ATOMIC) {
 		settle(qp, resource);
 		answer_atomic(qp, resource);
-		if (qp->device->quirks.acks_of_old_connections && !qp->resp.ack_pending &&
-		    sim_psn_diff(resource->first_psn, qp->resp.ack_psn) > 0)
-			qp->resp.ack_psn = resource->first_psn;
+		if (qp->device->quirks.acks_of_old_connections && !qp->resp.ack_pending)
+			note_atomic(qp, resource->first_psn);
 		--*budget;
 		return;
 	}
@@ -731,6 +745,7 @@ bool sim_responder_run(struct sim_qp *qp)
 	    (!resp->nak_pending || sim_psn_diff(resp->ack_psn, resp->nak_psn) >= 0))
 		answer_aeth(qp, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
 	resp->ack_pending = false;
+	resp->inside_repeated = false;
 	if (resp->nak_pending)
 		answer_aeth(qp, resp->nak_syndrome, resp->nak_psn);
 	resp->nak_pending = false;

@@ -478,7 +478,6 @@ static void rnr_waits_time_out(struct vt *t)
 
 /* --- answers --- */
 
-/* A begins anew, and B takes what it sends for duplicates of what it has seen. */
 /* The peer is in ERR, and answers to nothing. */
 static void repeated_fences_wait_for_all(struct vt *t)
 {
@@ -503,6 +502,7 @@ static void repeated_fences_wait_for_all(struct vt *t)
 	ts_state(&pair->a, IBV_QPS_RTS);
 }
 
+/* A begins anew, and B takes what it sends for duplicates of what it has seen. */
 static void acks_of_unsent_complete(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -558,6 +558,51 @@ static void naks_of_the_acknowledged_are_lost(struct vt *t)
 	ts_connect(&pair->b);
 	ts_write(&pair->a, .wr_id = 1, .length = 2000);
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+}
+
+/* The same, but its ACK is of an old connection, beyond the message: while that is being sent, the ACK
+ * says nothing, and the NAK counts. */
+static void naks_within_a_message_count(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	ts_only(t, "acks_of_unsent_complete", "acks_of_old_connections");
+	options.mtu = IBV_MTU_256;
+	pair = ts_pair_reset(t, &options);
+	pair->a.send_psn = pair->b.recv_psn = 0x4000;
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+	ts_write(&pair->a, .wr_id = 1, .length = 8);
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
+	pair->a.send_psn = 0x1000;
+	pair->b.recv_psn = 0x1003;
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+	ts_write(&pair->a, .wr_id = 2, .length = 2000);
+	ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_INV_REQ_ERR);
+}
+
+/* After an atomic an ACK of duplicates is of that, and of no old connection. */
+static void acks_after_an_atomic_are_of_it(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	ts_only(t, "acks_of_unsent_complete", "acks_of_old_connections");
+	options.mtu = IBV_MTU_256;
+	pair = ts_pair_reset(t, &options);
+	pair->a.send_psn = pair->b.recv_psn = 0xfffffe;
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+	ts_fetch_add(&pair->a, .wr_id = 1, .rkey = pair->b.mr->rkey);
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_FETCH_ADD);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
+	ts_connect(&pair->a);
+	ts_write(&pair->a, .wr_id = 2, .length = 600);
+	ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_INV_REQ_ERR);
 }
 
 /* B has done nothing since it was connected, and expects more than A has sent. */
@@ -694,6 +739,12 @@ static const struct vt_test tests[] = {
 	{"naks_of_the_acknowledged_are_lost",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
 	 naks_of_the_acknowledged_are_lost, VT_MAY_MISTAKE_PSN},
+	{"naks_within_a_message_count",
+	 RXE_6_1 "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
+	 naks_within_a_message_count, VT_MAY_RECONNECT | VT_MAY_MISTAKE_PSN},
+	{"acks_after_an_atomic_are_of_it",
+	 RXE_6_1 "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, atomic_reply", VT_NEEDS_SIM,
+	 acks_after_an_atomic_are_of_it, VT_MAY_RECONNECT | VT_MAY_MISTAKE_PSN},
 	{"acks_of_old_connections",
 	 "measured on Linux 6.1 and 6.12 rxe; Linux drivers/infiniband/sw/rxe/rxe_resp.c, "
 	 "duplicate_request",
