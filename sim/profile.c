@@ -16,7 +16,7 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	QUIRK(wide_numbers_refused, "PSNs and QPNs of more than 24 bits are EINVAL, not masked"),
 	QUIRK(retry_ranges_unchecked,
 	      "retry_cnt, rnr_retry and min_rnr_timer out of range are taken, and told as given"),
-	QUIRK(pkey_index_unchecked, "a P_Key index beyond the table is taken as index 0"),
+	QUIRK(pkey_index_unchecked, "a P_Key index beyond the table is taken, and means index 0"),
 	QUIRK(path_mtu_unchecked, "a path MTU above the port's is taken"),
 	QUIRK(retry_7_is_endless, "retry_cnt 7 repeats for ever"),
 	QUIRK(overrun_loses_completions,
@@ -121,7 +121,7 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "after an RNR NAK the requester sends on; what comes behind the gap is answered by a "
 	      "sequence NAK, which costs a retry"),
 	QUIRK(rnr_waits_time_out,
-	      "the timeout runs on while a send waits for a receive, and costs a retry"),
+	      "the timeout runs on while a send waits longer for a receive, and costs a retry"),
 	QUIRK(acks_of_unsent_complete,
 	      "an acknowledgement of a PSN that was not sent yet is one of all that was"),
 	QUIRK(flushed_receives_are_solicited,

@@ -192,7 +192,8 @@ struct sim_qp {
 
 	/* What ibv_modify_qp sets. */
 	uint16_t pkey_index;
-	uint16_t pkey; /* what stands there */
+	uint16_t pkey;		  /* what stands there */
+	uint16_t pkey_index_told; /* by a query: pkey_index, or what was given (a quirk) */
 	uint8_t port_num;
 	uint8_t mtu; /* enum ibv_mtu */
 	uint32_t mtu_bytes;

@@ -221,14 +221,11 @@ static void apply_path(struct sim_qp *qp, const struct change *change)
 		qp->dest_qpn_told =
 			qp->device->quirks.wide_qpns_told ? attr->dest_qp_num : qp->dest_qpn;
 	}
-	if (change->mask & IBV_QP_PKEY_INDEX)
+	if (change->mask & IBV_QP_PKEY_INDEX) {
+		qp->pkey_index_told = attr->pkey_index;
 		qp->pkey_index =
-			attr->pkey_index < sim_device_port(qp->device, change->mask & IBV_QP_PORT
-									       ? attr->port_num
-									       : qp->port_num)
-						   ->pkey_count
-				? attr->pkey_index
-				: 0;
+			attr->pkey_index < port_of(change)->pkey_count ? attr->pkey_index : 0;
+	}
 	if (change->mask & IBV_QP_PORT)
 		qp->port_num = attr->port_num;
 	if (change->mask & IBV_QP_QKEY)
@@ -344,7 +341,7 @@ void sim_qp_query(const struct sim_qp *qp, struct ibv_qp_attr *attr)
 			.max_recv_sge = qp->rq.max_sge,
 			.max_inline_data = qp->max_inline},
 		.ah_attr = qp->ah_attr,
-		.pkey_index = qp->pkey_index,
+		.pkey_index = qp->pkey_index_told,
 		.sq_draining = qp->sq_draining,
 		.max_rd_atomic = qp->max_rd_atomic,
 		.max_dest_rd_atomic = qp->max_dest_rd_atomic,

@@ -260,7 +260,7 @@ static void pkey_index_unchecked(struct vt *t)
 	mask = ts_init_attr(&pair->a, &attr);
 	attr.pkey_index = (uint16_t)(t->a.port_attr.pkey_tbl_len + 4);
 	VT_OK(t, vb_modify_qp(pair->a.qp, &attr, mask));
-	VT_EQ(t, query(&pair->a).pkey_index, 0);
+	VT_EQ(t, query(&pair->a).pkey_index, attr.pkey_index);
 	ts_to_rtr(&pair->a);
 	ts_to_rts(&pair->a);
 	ts_connect(&pair->b);
