@@ -59,14 +59,14 @@ static bool jam(struct sim_qp *qp)
 }
 
 /* Counts the attempt and goes back to the oldest PSN that is not acknowledged. */
-static void repeat(struct sim_qp *qp)
+static void repeat(struct sim_qp *qp, bool timed_out)
 {
 	struct sim_completer *comp = &qp->comp;
 
 	if (qp->state == IBV_QPS_ERR)
 		return;
 	/* Several signs of one loss cost one retry: what is under way must first have its time. */
-	if (comp->repeating)
+	if (comp->repeating && !timed_out)
 		return;
 	if (comp->retries_left == 0) {
 		qp->device->counters.retries_exceeded++;
@@ -194,7 +194,7 @@ static void receive_nak(struct sim_qp *qp, const struct sim_packet *packet, uint
 		qp->device->counters.sequence_naks_received++;
 		if (tells_progress(qp, packet->psn, before))
 			qp->device->counters.advancing_naks_received++;
-		repeat(qp);
+		repeat(qp, false);
 		return;
 	}
 	status = sim_nak_status(packet->syndrome);
@@ -221,7 +221,7 @@ static void receive_ack(struct sim_qp *qp, const struct sim_packet *packet, uint
 	if (type != SIM_AETH_ACK && is_behind(qp, packet))
 		return;
 	if (!acknowledge(qp, before)) {
-		repeat(qp);
+		repeat(qp, false);
 		return;
 	}
 	/* A completion may have killed the CQ, and with it the QP. */
@@ -324,7 +324,7 @@ static void receive_response(struct sim_qp *qp, const struct sim_packet *packet,
 	struct sim_send_wqe *wqe;
 
 	if (!acknowledge(qp, packet->psn)) {
-		repeat(qp);
+		repeat(qp, false);
 		return;
 	}
 	if (qp->sq.tail == qp->sq.head || qp->state == IBV_QPS_ERR)
@@ -340,22 +340,48 @@ static void receive_response(struct sim_qp *qp, const struct sim_packet *packet,
 		receive_read_response(qp, wqe, packet);
 }
 
+/* The last PSN that had been sent when the peer acknowledged: SoftRoCE answers each packet before the
+ * next is sent. */
+static uint32_t last_sent(const struct sim_qp *qp, const struct sim_packet *ack)
+{
+	if (ack->flags & SIM_PACKET_REPEATED &&
+	    sim_psn_distance(ack->repeated_psn, qp->comp.psn) <
+		    sim_psn_distance(qp->req.sent_psn, qp->comp.psn))
+		return ack->repeated_psn;
+	return sim_psn_add(qp->req.sent_psn, SIM_PSN_MASK);
+}
+
+/* Whether an ACK is of what had not been sent by then, and of more than the oldest message (a quirk). */
+static bool is_early(const struct sim_qp *qp, const struct sim_packet *ack)
+{
+	const struct sim_send_wqe *oldest = sim_qp_send_wqe(qp, qp->sq.tail);
+
+	return qp->device->quirks.acks_of_unsent_complete &&
+	       sim_psn_diff(ack->psn, last_sent(qp, ack)) > 0 &&
+	       sim_psn_distance(ack->psn, oldest->first_psn) >= oldest->packets;
+}
+
 /* An ACK of what was never sent: of a QP that was connected before, to what it takes for duplicates.
  * Nothing, or (a quirk) an ACK of all that was sent, once the oldest message has been: Linux
  * drivers/infiniband/sw/rxe/rxe_comp.c, check_psn. */
 static void receive_stray(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	struct sim_packet last = *packet;
+	const struct sim_send_wqe *oldest;
 
 	if (!qp->device->quirks.acks_of_unsent_complete || qp->req.sent_psn == qp->comp.psn ||
 	    !(sim_opcodes[packet->opcode].flags & SIM_OP_ACK) ||
-	    (packet->syndrome & SIM_AETH_TYPE) != SIM_AETH_ACK ||
-	    packet->flags & SIM_PACKET_INSIDE || sim_psn_diff(packet->psn, qp->req.sent_psn) < 0)
+	    (packet->syndrome & SIM_AETH_TYPE) != SIM_AETH_ACK)
+		return;
+	last.psn = last_sent(qp, packet);
+	if (sim_psn_diff(packet->psn, last.psn) <= 0)
+		return;
+	oldest = sim_qp_send_wqe(qp, qp->sq.tail);
+	if (sim_psn_distance(last.psn, oldest->first_psn) + 1 < oldest->packets)
 		return;
 	qp->comp.ahead = true;
 	qp->comp.ahead_psn = sim_psn_add(packet->psn, 1);
 	qp->comp.ahead_send = qp->sq.tail;
-	last.psn = sim_psn_add(qp->req.sent_psn, SIM_PSN_MASK);
 	sim_completer_receive(qp, &last);
 }
 
@@ -367,7 +393,8 @@ void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
 
 	/* Neither an answer to anything sent, nor one that is still waited for. */
 	if (sim_psn_distance(packet->psn, comp->psn) >=
-	    sim_psn_distance(qp->req.sent_psn, comp->psn)) {
+		    sim_psn_distance(qp->req.sent_psn, comp->psn) ||
+	    (packet->flags & SIM_PACKET_REPEATED && is_early(qp, packet))) {
 		receive_stray(qp, packet);
 		return;
 	}
@@ -396,6 +423,5 @@ void sim_completer_timeout(struct sim_timer *timer)
 		(struct sim_qp *)((char *)timer - offsetof(struct sim_qp, comp.ack_timer));
 
 	qp->device->counters.ack_timeouts++;
-	qp->comp.repeating = false;
-	repeat(qp);
+	repeat(qp, true);
 }

@@ -54,9 +54,8 @@ enum sim_packet_flag {
 	SIM_PACKET_ACK_REQUEST = 1 << 2,
 	SIM_PACKET_FECN = 1 << 3,
 	SIM_PACKET_BECN = 1 << 4,
-	/* On no wire: an ACK of repeated packets none of which ends its message. The requester of a
-	 * quirk answers each packet before it sends the next, and so knows. */
-	SIM_PACKET_INSIDE = 1 << 5,
+	/* On no wire: an ACK that was drawn by repeated packets. */
+	SIM_PACKET_REPEATED = 1 << 5,
 };
 
 struct sim_packet {
@@ -68,6 +67,7 @@ struct sim_packet {
 	uint32_t dest_qpn;
 	uint32_t psn;
 	uint32_t payload_bytes; /* without the pad */
+	uint32_t repeated_psn;	/* with SIM_PACKET_REPEATED: the last of those */
 	const struct sim_span *spans;
 
 	/* Extension headers; those that the opcode has are meaningful. */

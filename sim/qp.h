@@ -122,10 +122,11 @@ struct sim_resource {
 struct sim_responder {
 	uint32_t psn; /* expected */
 	uint32_t msn;
-	uint32_t ack_psn;    /* of the last SEND or WRITE packet that came in order */
-	uint32_t in_message; /* SIM_OP_SEND or SIM_OP_WRITE of the message in progress; else 0 */
+	uint32_t ack_psn;      /* of the last SEND or WRITE packet that came in order */
+	uint32_t repeated_psn; /* of the last that came again */
+	uint32_t in_message;   /* SIM_OP_SEND or SIM_OP_WRITE of the message in progress; else 0 */
 	bool ack_pending;
-	bool inside_repeated; /* and what is to be acknowledged ends no message */
+	bool ack_repeated; /* and is of what came again */
 	bool nak_pending;
 	bool nak_outstanding; /* one was sent; silent until the expected PSN comes */
 	bool dropping;	      /* UC: the rest of this message is lost */

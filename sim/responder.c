@@ -467,8 +467,8 @@ static void repeat(struct sim_qp *qp, const struct sim_packet *packet, uint32_t 
 	if (flags & (SIM_OP_READ | SIM_OP_ATOMIC)) {
 		replay(qp, packet, flags);
 	} else {
-		qp->resp.inside_repeated = !(flags & SIM_OP_END) &&
-					   (!qp->resp.ack_pending || qp->resp.inside_repeated);
+		qp->resp.ack_repeated = true;
+		qp->resp.repeated_psn = packet->psn;
 		qp->resp.ack_pending = true;
 		sim_qp_wake_responder(qp);
 	}
@@ -590,7 +590,8 @@ static void answer_aeth(struct sim_qp *qp, uint8_t syndrome, uint32_t psn)
 	struct sim_packet packet;
 
 	packet.opcode = (uint8_t)(SIM_RC_ACK | qp->transport);
-	packet.flags = qp->resp.inside_repeated ? SIM_PACKET_INSIDE : 0;
+	packet.flags = qp->resp.ack_repeated ? SIM_PACKET_REPEATED : 0;
+	packet.repeated_psn = qp->resp.repeated_psn;
 	packet.span_count = 0;
 	packet.payload_bytes = 0;
 	packet.spans = NULL;
@@ -745,7 +746,7 @@ bool sim_responder_run(struct sim_qp *qp)
 	    (!resp->nak_pending || sim_psn_diff(resp->ack_psn, resp->nak_psn) >= 0))
 		answer_aeth(qp, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
 	resp->ack_pending = false;
-	resp->inside_repeated = false;
+	resp->ack_repeated = false;
 	if (resp->nak_pending)
 		answer_aeth(qp, resp->nak_syndrome, resp->nak_psn);
 	resp->nak_pending = false;

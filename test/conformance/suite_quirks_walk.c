@@ -605,6 +605,61 @@ static void naks_within_a_message_count(struct vt *t)
 	ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_INV_REQ_ERR);
 }
 
+/* The first message is a duplicate, and the ACK is of the second, which was not sent by then. */
+static void naks_after_an_early_ack_count(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ibv_send_wr wrs[2], *bad;
+	struct ibv_sge sges[2];
+	struct ts_pair *pair;
+
+	ts_only(t, "acks_of_unsent_complete", "acks_of_old_connections");
+	options.retry_cnt = 0;
+	pair = ts_pair_reset(t, &options);
+	pair->a.send_psn = 0xfffffe;
+	pair->b.recv_psn = 0xffffff;
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+	for (int i = 0; i < 2; i++)
+		ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1 + i, .length = 8}, &sges[i],
+			   &wrs[i]);
+	wrs[0].opcode = IBV_WR_RDMA_WRITE;
+	wrs[0].wr.rdma.rkey = pair->b.mr->rkey;
+	wrs[0].wr.rdma.remote_addr = (uintptr_t)pair->b.buffer;
+	wrs[0].next = &wrs[1];
+	wrs[1].opcode = IBV_WR_RDMA_READ;
+	wrs[1].wr.rdma.rkey = pair->b.mr->rkey ^ 0x5500;
+	wrs[1].wr.rdma.remote_addr = (uintptr_t)pair->b.buffer;
+	VT_OK(t, ibv_post_send(pair->a.qp, wrs, &bad));
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
+	ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_ACCESS_ERR);
+}
+
+/* A repetition before a reset, which ended with the last retry, silences sequence NAKs after it. */
+static void retries_used_up_outlive_reset(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	ts_only(t, "repeats_outlive_reset", "rnr_naks_stop_nothing");
+	options.timeout = 8;
+	options.retry_cnt = 1;
+	options.rnr_retry = 1;
+	pair = ts_pair(t, &options);
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
+	ts_write(&pair->a, .wr_id = 1, .length = 8);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
+	pair->a.options.retry_cnt = 0;
+	pair->a.options.timeout = 14;
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+	ts_send(&pair->a, .wr_id = 3, .length = 8);
+	ts_send(&pair->a, .wr_id = 4, .length = 8);
+	ts_failed(t, pair->a.send_cq, 3, IBV_WC_RNR_RETRY_EXC_ERR);
+	ts_flushed(t, pair->a.send_cq, 4);
+}
+
 /* After an atomic an ACK of duplicates is of that, and of no old connection. */
 static void acks_after_an_atomic_are_of_it(struct vt *t)
 {
@@ -765,6 +820,12 @@ static const struct vt_test tests[] = {
 	{"naks_within_a_message_count",
 	 RXE_6_1 "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
 	 naks_within_a_message_count, VT_MAY_RECONNECT | VT_MAY_MISTAKE_PSN},
+	{"naks_after_an_early_ack_count",
+	 RXE_6_1 "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
+	 naks_after_an_early_ack_count, VT_MAY_RECONNECT | VT_MAY_MISTAKE_PSN},
+	{"retries_used_up_outlive_reset",
+	 RXE_6_1 "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, COMPST_ERROR_RETRY", VT_NEEDS_SIM,
+	 retries_used_up_outlive_reset, VT_MAY_RECONNECT},
 	{"acks_after_an_atomic_are_of_it",
 	 RXE_6_1 "; Linux drivers/infiniband/sw/rxe/rxe_resp.c, atomic_reply", VT_NEEDS_SIM,
 	 acks_after_an_atomic_are_of_it, VT_MAY_RECONNECT | VT_MAY_MISTAKE_PSN},
