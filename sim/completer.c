@@ -47,9 +47,7 @@ static void rewind_now(struct sim_qp *qp)
 		sim_requester_rewind(qp, qp->comp.psn);
 }
 
-/* Behind a send that failed here nothing is repeated, and no answer is taken any more (a quirk):
- * Linux 6.1 drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester, and rxe_comp.c, need_retry. */
-static bool jam(struct sim_qp *qp)
+bool sim_completer_jam(struct sim_qp *qp)
 {
 	if (!qp->req.stopped || !qp->device->quirks.local_errors_end_repeats)
 		return false;
@@ -73,7 +71,7 @@ static void repeat(struct sim_qp *qp, bool timed_out)
 		give_up(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
-	if (jam(qp))
+	if (sim_completer_jam(qp))
 		return;
 	qp->device->counters.retries++;
 	/* A larger count comes down to it, too. */
@@ -167,7 +165,7 @@ static void receive_rnr_nak(struct sim_qp *qp, const struct sim_packet *packet)
 		}
 		comp->rnr_retries_left--;
 	}
-	if (jam(qp))
+	if (sim_completer_jam(qp))
 		return;
 	qp->req.waits_rnr = true;
 	if (time_stands(qp))

@@ -126,7 +126,7 @@ struct sim_responder {
 	uint32_t repeated_psn; /* of the last that came again */
 	uint32_t in_message;   /* SIM_OP_SEND or SIM_OP_WRITE of the message in progress; else 0 */
 	bool ack_pending;
-	bool ack_repeated; /* and is of what came again */
+	bool ack_repeated; /* and nothing but what came again draws it */
 	bool nak_pending;
 	bool nak_outstanding; /* one was sent; silent until the expected PSN comes */
 	bool dropping;	      /* UC: the rest of this message is lost */
@@ -350,6 +350,11 @@ enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe
 
 /* Goes back to a PSN that was sent: the next packet is that one. */
 void sim_requester_rewind(struct sim_qp *qp, uint32_t psn);
+
+/* Behind a send that failed here nothing is repeated, and no answer is taken any more (a quirk):
+ * Linux 6.1 drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester, and rxe_comp.c, need_retry. False where
+ * it is not so. */
+bool sim_completer_jam(struct sim_qp *qp);
 
 /* Starts, restarts after progress, or stops the ack timer as there are unacknowledged packets. */
 void sim_completer_rewatch(struct sim_qp *qp, bool progress);

@@ -478,6 +478,8 @@ void sim_requester_rnr_over(struct sim_timer *timer)
 		(struct sim_qp *)((char *)timer - offsetof(struct sim_qp, req.rnr_timer));
 
 	qp->req.waits_rnr = false;
+	if (sim_completer_jam(qp))
+		return;
 	if (qp->device->quirks.rnr_naks_stop_nothing)
 		sim_requester_rewind(qp, qp->comp.psn);
 	/* Linux 6.12 drivers/infiniband/sw/rxe/rxe_comp.c, reset_retry_timer: with each repetition. */

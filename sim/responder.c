@@ -326,6 +326,7 @@ static void move_on(struct sim_qp *qp, const struct sim_packet *packet, uint32_t
 	resp->psn = sim_psn_add(resp->psn, 1);
 	if (packet->flags & SIM_PACKET_ACK_REQUEST) {
 		resp->ack_pending = true;
+		resp->ack_repeated = false;
 		sim_qp_wake_responder(qp);
 	}
 }
@@ -467,7 +468,8 @@ static void repeat(struct sim_qp *qp, const struct sim_packet *packet, uint32_t 
 	if (flags & (SIM_OP_READ | SIM_OP_ATOMIC)) {
 		replay(qp, packet, flags);
 	} else {
-		qp->resp.ack_repeated = true;
+		if (!qp->resp.ack_pending)
+			qp->resp.ack_repeated = true;
 		qp->resp.repeated_psn = packet->psn;
 		qp->resp.ack_pending = true;
 		sim_qp_wake_responder(qp);

@@ -215,6 +215,25 @@ static void local_errors_let_the_last_try_end(struct vt *t)
 	ts_flushed(t, pair->a.send_cq, 2);
 }
 
+/* The first send waits for a receive when the other fails. */
+static void local_errors_end_waits(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	ts_only(t, "local_errors_end_repeats", "rnr_naks_stop_nothing");
+	options.rnr_retry = 7;
+	pair = ts_pair(t, &options);
+	ts_send(&pair->a, .wr_id = 1, .length = 8);
+	ts_pause(t, 100000);
+	ts_send(&pair->a, .wr_id = 2, .length = 8, .lkey = pair->a.mr->lkey ^ 0xff);
+	ts_recv(&pair->b, .wr_id = 5, .length = 8);
+	ts_pause(t, 100000000);
+	ts_no_more(t, pair->b.recv_cq);
+	ts_no_more(t, pair->a.send_cq);
+	ts_state(&pair->a, IBV_QPS_RTS);
+}
+
 static void odd_bindings_refused(struct vt *t)
 {
 	struct ibv_sge sges[1] = {{0}};
@@ -605,8 +624,9 @@ static void naks_within_a_message_count(struct vt *t)
 	ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_INV_REQ_ERR);
 }
 
-/* The first message is a duplicate, and the ACK is of the second, which was not sent by then. */
-static void naks_after_an_early_ack_count(struct vt *t)
+/* A write that the peer takes for a duplicate, whose ACK is of an old connection, and another WR. */
+static struct ts_pair *after_a_duplicate(struct vt *t, enum ibv_wr_opcode second,
+					 uint32_t rkey_flip)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ibv_send_wr wrs[2], *bad;
@@ -620,19 +640,32 @@ static void naks_after_an_early_ack_count(struct vt *t)
 	pair->b.recv_psn = 0xffffff;
 	ts_connect(&pair->a);
 	ts_connect(&pair->b);
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1 + i, .length = 8}, &sges[i],
 			   &wrs[i]);
-	wrs[0].opcode = IBV_WR_RDMA_WRITE;
-	wrs[0].wr.rdma.rkey = pair->b.mr->rkey;
-	wrs[0].wr.rdma.remote_addr = (uintptr_t)pair->b.buffer;
+		wrs[i].opcode = i ? second : IBV_WR_RDMA_WRITE;
+		wrs[i].wr.rdma.rkey = pair->b.mr->rkey ^ (i ? rkey_flip : 0);
+		wrs[i].wr.rdma.remote_addr = (uintptr_t)pair->b.buffer;
+	}
 	wrs[0].next = &wrs[1];
-	wrs[1].opcode = IBV_WR_RDMA_READ;
-	wrs[1].wr.rdma.rkey = pair->b.mr->rkey ^ 0x5500;
-	wrs[1].wr.rdma.remote_addr = (uintptr_t)pair->b.buffer;
 	VT_OK(t, ibv_post_send(pair->a.qp, wrs, &bad));
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
+	return pair;
+}
+
+/* The ACK is of the second, too, which was not sent by then. */
+static void naks_after_an_early_ack_count(struct vt *t)
+{
+	struct ts_pair *pair = after_a_duplicate(t, IBV_WR_RDMA_READ, 0x5500);
+
 	ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void acks_after_an_early_ack_count(struct vt *t)
+{
+	struct ts_pair *pair = after_a_duplicate(t, IBV_WR_RDMA_WRITE, 0);
+
+	ts_done(t, pair->a.send_cq, 2, IBV_WC_RDMA_WRITE);
 }
 
 /* A repetition before a reset, which ended with the last retry, silences sequence NAKs after it. */
@@ -769,6 +802,9 @@ static const struct vt_test tests[] = {
 	{"long_read_responses_taken",
 	 RXE_BOTH "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, do_read", VT_NEEDS_SIM,
 	 long_read_responses_taken},
+	{"local_errors_end_waits",
+	 RXE_6_1 "; Linux drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester", VT_NEEDS_SIM,
+	 local_errors_end_waits},
 	{"local_errors_end_repeats",
 	 RXE_6_1 "; Linux 6.1 drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester", VT_NEEDS_SIM,
 	 local_errors_end_repeats},
@@ -823,6 +859,9 @@ static const struct vt_test tests[] = {
 	{"naks_after_an_early_ack_count",
 	 RXE_6_1 "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
 	 naks_after_an_early_ack_count, VT_MAY_RECONNECT | VT_MAY_MISTAKE_PSN},
+	{"acks_after_an_early_ack_count",
+	 RXE_6_1 "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn", VT_NEEDS_SIM,
+	 acks_after_an_early_ack_count, VT_MAY_RECONNECT | VT_MAY_MISTAKE_PSN},
 	{"retries_used_up_outlive_reset",
 	 RXE_6_1 "; Linux drivers/infiniband/sw/rxe/rxe_comp.c, COMPST_ERROR_RETRY", VT_NEEDS_SIM,
 	 retries_used_up_outlive_reset, VT_MAY_RECONNECT},
