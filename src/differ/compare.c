@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/record.h"
+#include "src/differ/open.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -95,211 +95,6 @@ const char *vd_event_name(int type)
 	return events[type];
 }
 
-/* --- where devices may part --- */
-
-/* The step that made the object of a slot which a step uses; -1 for none. */
-static int maker(const struct vd_program *program, unsigned int step, enum vd_kind kind,
-		 unsigned int slot, const struct vd_record *record)
-{
-	for (int i = (int)step - 1; i >= 0; i--) {
-		const struct vd_verb_info *verb = &vd_verbs[program->steps[i].verb];
-
-		if (verb->kind == kind && verb->makes && program->steps[i].slot == slot &&
-		    !record->outcomes[i].answer)
-			return i;
-	}
-	return -1;
-}
-
-/* Whether the sides told different sizes, of those that a bit of which stands for, when the object of
- * a slot was made. */
-static bool told_otherwise(const struct vd_program *program, unsigned int step, enum vd_kind kind,
-			   unsigned int slot, unsigned int which, const struct vd_record *left,
-			   const struct vd_record *right)
-{
-	int at = maker(program, step, kind, slot, left);
-
-	for (unsigned int i = 0; at >= 0 && i < VD_TOLD_MAX; i++)
-		if (which & 1u << i && left->outcomes[at].told[i] != right->outcomes[at].told[i])
-			return true;
-	return false;
-}
-
-/* The sizes on which the answer to a list of WRs may depend. */
-static unsigned int sizes_of_list(const struct vd_step *step, const struct vd_outcome *left,
-				  const struct vd_outcome *right)
-{
-	bool full = left->answer == ENOMEM || right->answer == ENOMEM;
-	unsigned int which = 0;
-
-	if (full)
-		which |= step->verb == VD_POST_RECV ? 1u << VD_TOLD_RECV_WR : 1u << VD_TOLD_WR;
-	for (unsigned int i = 0; i < step->wr_count; i++) {
-		if (step->wrs[i].sge_count > 1)
-			which |= step->verb == VD_POST_RECV   ? 1u << VD_TOLD_RECV_SGE
-				 : step->verb == VD_POST_SEND ? 1u << VD_TOLD_SEND_SGE
-							      : 1u << VD_TOLD_SRQ_SGE;
-		if (step->verb == VD_POST_SEND && step->wrs[i].flags & IBV_SEND_INLINE)
-			which |= 1u << VD_TOLD_INLINE;
-	}
-	return which;
-}
-
-/* IBV_SEND_INLINE where it has no meaning: ibv_post_send(3) has it for SEND and RDMA WRITE. */
-static bool asks_for_nothing(const struct vd_step *step)
-{
-	for (unsigned int i = 0; step->verb == VD_POST_SEND && i < step->wr_count; i++)
-		if (step->wrs[i].flags & IBV_SEND_INLINE &&
-		    (step->wrs[i].opcode == IBV_WR_RDMA_READ ||
-		     step->wrs[i].opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-		     step->wrs[i].opcode == IBV_WR_ATOMIC_FETCH_AND_ADD))
-			return true;
-	return false;
-}
-
-/* Posting into queues, and inline data, where one side has more room. */
-static bool sizes_differ(const struct vd_program *program, unsigned int step,
-			 const struct vd_record *left, const struct vd_record *right)
-{
-	const struct vd_step *at = &program->steps[step];
-	unsigned int which = sizes_of_list(at, &left->outcomes[step], &right->outcomes[step]);
-
-	switch (at->verb) {
-	case VD_POST_SEND:
-	case VD_POST_RECV:
-		return told_otherwise(program, step, VD_QP, at->slot, which, left, right);
-	case VD_BIND_MW:
-		return told_otherwise(program, step, VD_QP, at->qp, which, left, right);
-	case VD_POST_SRQ_RECV:
-		return told_otherwise(program, step, VD_SRQ, at->slot, which, left, right);
-	case VD_MODIFY_SRQ:
-		return told_otherwise(program, step, VD_SRQ, at->slot, 1u << VD_TOLD_WR, left,
-				      right);
-	default:
-		return false;
-	}
-}
-
-/* Whether several work queues complete to a CQ. */
-static bool is_shared(const struct vd_program *program, unsigned int step, unsigned int cq)
-{
-	unsigned int queues = 0;
-
-	for (unsigned int i = 0; i < step; i++) {
-		const struct vd_step *made = &program->steps[i];
-
-		if (made->verb == VD_CREATE_QP)
-			queues += (made->cq == cq) + (made->recv_cq == cq);
-	}
-	return queues > 1;
-}
-
-/* Whose completion found no room in such a CQ is a matter of their order, and what follows from it. */
-static bool lost_any(const struct vd_program *program, unsigned int step,
-		     const struct vd_record *record)
-{
-	for (unsigned int i = 0; i < record->event_count; i++)
-		if (record->events[i].step <= step && record->events[i].type == IBV_EVENT_CQ_ERR &&
-		    record->events[i].slot >= 0 &&
-		    is_shared(program, step, (unsigned int)record->events[i].slot))
-			return true;
-	return false;
-}
-
-/* A CQ that overran on one side, where the sides gave it different room. */
-static bool overruns_differ(const struct vd_program *program, unsigned int step,
-			    const struct vd_record *left, const struct vd_record *right)
-{
-	const struct vd_record *const sides[] = {left, right};
-
-	for (int side = 0; side < 2; side++)
-		for (unsigned int i = 0; i < sides[side]->event_count; i++) {
-			const struct vd_event *event = &sides[side]->events[i];
-
-			if (event->step == step && event->type == IBV_EVENT_CQ_ERR &&
-			    event->slot >= 0 &&
-			    told_otherwise(program, step, VD_CQ, (unsigned int)event->slot,
-					   1u << VD_TOLD_WR, left, right))
-				return true;
-		}
-	return false;
-}
-
-/* Whether a completion is that of a send that was flushed since one before it failed. */
-static bool is_cut_off(const struct vd_record *record, unsigned int at)
-{
-	const struct vd_completion *flushed = &record->completions[at];
-
-	if (flushed->status != IBV_WC_WR_FLUSH_ERR || vd_wr_id_receives(flushed->wr_id))
-		return false;
-	for (unsigned int i = 0; i < at; i++) {
-		const struct vd_completion *failed = &record->completions[i];
-
-		if (failed->step == flushed->step && failed->qp == flushed->qp &&
-		    failed->status != IBV_WC_SUCCESS && failed->status != IBV_WC_WR_FLUSH_ERR &&
-		    !vd_wr_id_receives(failed->wr_id))
-			return true;
-	}
-	return false;
-}
-
-/* Whether such sends have run all the same is open, and with it what the peer's memory holds. */
-static bool may_have_run(unsigned int step, const struct vd_record *record)
-{
-	for (unsigned int i = 0; i < record->completion_count; i++)
-		if (record->completions[i].step == step && is_cut_off(record, i))
-			return true;
-	return false;
-}
-
-/* The same of what binds a window, or ends that: it shows whenever the window or region is used. */
-static bool may_be_bound(const struct vd_program *program, unsigned int step,
-			 const struct vd_record *record)
-{
-	for (unsigned int i = 0; i < record->completion_count; i++) {
-		uint64_t wr_id = record->completions[i].wr_id;
-		const struct vd_step *post = &program->steps[vd_wr_id_step(wr_id)];
-		unsigned int opcode;
-
-		if (record->completions[i].step > step || !is_cut_off(record, i) ||
-		    post->verb != VD_POST_SEND)
-			continue;
-		opcode = post->wrs[vd_wr_id_wr(wr_id)].opcode;
-		if (opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV)
-			return true;
-	}
-	return false;
-}
-
-/* Whether a device keeps sends that it refused in RESET, where SoftRoCE does until the timer of the
- * connection before empties the queue: Linux drivers/infiniband/sw/rxe/rxe_comp.c, rxe_completer. */
-static bool keeps_refused(const struct vd_program *program, unsigned int step,
-			  const struct vd_record *record)
-{
-	const struct vd_step *at = &program->steps[step];
-	const struct vd_outcome *outcome = &record->outcomes[step];
-	int made = maker(program, step, VD_QP, at->slot, record);
-
-	/* The first WR would be the bad one if the state had been looked at first. */
-	if (at->verb != VD_POST_SEND || outcome->answer != EINVAL || !outcome->bad ||
-	    outcome->states[at->slot] != IBV_QPS_RESET || made < 0)
-		return false;
-	for (unsigned int i = (unsigned int)made; i < step; i++)
-		if (record->outcomes[i].states[at->slot] >= IBV_QPS_RTS)
-			return true;
-	return false;
-}
-
-/* When that was is a matter of time. */
-static bool may_be_dropped(const struct vd_program *program, unsigned int step,
-			   const struct vd_record *record)
-{
-	for (unsigned int i = 0; i <= step; i++)
-		if (keeps_refused(program, i, record))
-			return true;
-	return false;
-}
-
 /* --- answers --- */
 
 static enum vd_verdict compare_answers(const struct vd_program *program, unsigned int step,
@@ -386,7 +181,8 @@ static bool is_receive_alone(const struct vd_completion *left, const struct vd_c
 	return vd_wr_id_receives(first->wr_id);
 }
 
-static enum vd_verdict compare_completions(unsigned int step, const struct vd_record *left,
+static enum vd_verdict compare_completions(const struct vd_program *program, unsigned int step,
+					   const struct vd_record *left,
 					   const struct vd_record *right,
 					   struct vd_difference *difference)
 {
@@ -405,8 +201,9 @@ static enum vd_verdict compare_completions(unsigned int step, const struct vd_re
 		       describe(l, of_a, sizeof(of_a)), describe(r, of_b, sizeof(of_b)));
 		/* Only ends that do not agree on the path MTU come to BAD_RESP, and nothing says what a
 		 * requester does with responses that are too short. */
-		return (is_receive_alone(l, r) && may_have_run(step, left)) ||
-				       (l && l->status == IBV_WC_BAD_RESP_ERR)
+		return (is_receive_alone(l, r) && vd_may_have_run(step, left)) ||
+				       (l && l->status == IBV_WC_BAD_RESP_ERR) ||
+				       vd_may_be_mistaken(program, left, l, r)
 			       ? VD_OPEN
 			       : VD_DIFFERENT;
 	}
@@ -464,6 +261,13 @@ static const char *describe_event(const struct vd_event *event, char *buffer, si
 	return buffer;
 }
 
+/* Whether one side has an event of receives that were taken which the other has not. */
+static bool tells_of_receives(const struct vd_event *left, const struct vd_event *right)
+{
+	return (left && left->type == IBV_EVENT_SRQ_LIMIT_REACHED) !=
+	       (right && right->type == IBV_EVENT_SRQ_LIMIT_REACHED);
+}
+
 static enum vd_verdict compare_events(unsigned int step, const struct vd_record *left,
 				      const struct vd_record *right,
 				      struct vd_difference *difference)
@@ -477,10 +281,13 @@ static enum vd_verdict compare_events(unsigned int step, const struct vd_record 
 		const struct vd_event *l = i < a.count ? &left->events[a.at[i]] : NULL;
 		const struct vd_event *r = i < b.count ? &right->events[b.at[i]] : NULL;
 
-		if (!l || !r || l->type != r->type || object_of(l) != object_of(r))
-			return differ(difference, step, VD_EVENT, "event: left %s; right %s",
-				      describe_event(l, of_a, sizeof(of_a)),
-				      describe_event(r, of_b, sizeof(of_b)));
+		if (l && r && l->type == r->type && object_of(l) == object_of(r))
+			continue;
+		differ(difference, step, VD_EVENT, "event: left %s; right %s",
+		       describe_event(l, of_a, sizeof(of_a)),
+		       describe_event(r, of_b, sizeof(of_b)));
+		return tells_of_receives(l, r) && vd_may_have_run(step, left) ? VD_OPEN
+									      : VD_DIFFERENT;
 	}
 	return VD_SAME;
 }
@@ -523,10 +330,10 @@ static enum vd_verdict compare_rest(const struct vd_program *program, unsigned i
 		verdict = compare_states(step, l, r, difference);
 	if (verdict == VD_SAME) {
 		verdict = compare_memory(step, l, r, difference);
-		if (verdict != VD_SAME && may_have_run(step, left))
+		if (verdict != VD_SAME && vd_may_have_run(step, left))
 			return VD_OPEN;
 	}
-	return verdict != VD_SAME && lost_any(program, step, left) ? VD_OPEN : verdict;
+	return verdict != VD_SAME && vd_lost_any(program, step, left) ? VD_OPEN : verdict;
 }
 
 enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int step,
@@ -538,16 +345,16 @@ enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int s
 	bool is_open;
 
 	if (verdict != VD_SAME) {
-		is_open = asks_for_nothing(&program->steps[step]) ||
-			  sizes_differ(program, step, left, right);
+		is_open = vd_asks_for_nothing(&program->steps[step]) ||
+			  vd_sizes_differ(program, step, left, right);
 	} else {
-		verdict = compare_completions(step, left, right, difference);
+		verdict = compare_completions(program, step, left, right, difference);
 		if (verdict == VD_SAME)
 			verdict = compare_rest(program, step, left, right, difference);
-		is_open = verdict != VD_SAME && overruns_differ(program, step, left, right);
+		is_open = verdict != VD_SAME && vd_overruns_differ(program, step, left, right);
 	}
-	if (verdict != VD_SAME &&
-	    (is_open || may_be_bound(program, step, left) || may_be_dropped(program, step, left)))
+	if (verdict != VD_SAME && (is_open || vd_may_be_bound(program, step, left) ||
+				   vd_may_be_dropped(program, step, left)))
 		return VD_OPEN;
 	return verdict;
 }

@@ -183,6 +183,41 @@ void test_receives_are_open_where_a_flushed_send_may_have_run(void)
 	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
 }
 
+void test_an_srq_limit_is_open_where_a_flushed_send_may_have_run(void)
+{
+	two_steps();
+	cut_off(&left);
+	cut_off(&right);
+	left.events[left.event_count++] =
+		(struct vd_event){1, IBV_EVENT_SRQ_LIMIT_REACHED, VD_SRQ, 0};
+	TEST_ASSERT_EQUAL_INT(VD_OPEN, compare());
+	TEST_ASSERT_EQUAL_INT(VD_EVENT, difference.about);
+	left.events[0] = (struct vd_event){1, IBV_EVENT_QP_FATAL, VD_QP, 0};
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+}
+
+/* The QP was connected before its second step, reset after it. */
+void test_an_atomic_of_a_psn_before_a_reset_is_open(void)
+{
+	two_steps();
+	program.count = left.step_count = right.step_count = 3;
+	program.steps[2] = program.steps[1];
+	program.steps[2].wrs[0].opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	left.outcomes[0].states[0] = right.outcomes[0].states[0] = IBV_QPS_RTS;
+	left.outcomes[2].states[0] = right.outcomes[2].states[0] = IBV_QPS_RTS;
+	left.completions[left.completion_count++] = (struct vd_completion){
+		.step = 2, .wr_id = vd_wr_id(2, 0, false), .status = IBV_WC_RETRY_EXC_ERR};
+	right.completions[right.completion_count++] = (struct vd_completion){
+		.step = 2, .wr_id = vd_wr_id(2, 0, false), .status = IBV_WC_SUCCESS};
+	TEST_ASSERT_EQUAL_INT(VD_OPEN, compare());
+	TEST_ASSERT_EQUAL_INT(VD_COMPLETION, difference.about);
+	program.steps[2].wrs[0].opcode = IBV_WR_RDMA_READ;
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+	program.steps[2].wrs[0].opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+	left.outcomes[1].states[0] = right.outcomes[1].states[0] = IBV_QPS_RTS;
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+}
+
 void test_all_is_open_after_a_flushed_binding(void)
 {
 	two_steps();

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/differ/open.h"
+
+#include <errno.h>
+
+/* The step that made the object of a slot which a step uses; -1 for none. */
+static int maker(const struct vd_program *program, unsigned int step, enum vd_kind kind,
+		 unsigned int slot, const struct vd_record *record)
+{
+	for (int i = (int)step - 1; i >= 0; i--) {
+		const struct vd_verb_info *verb = &vd_verbs[program->steps[i].verb];
+
+		if (verb->kind == kind && verb->makes && program->steps[i].slot == slot &&
+		    !record->outcomes[i].answer)
+			return i;
+	}
+	return -1;
+}
+
+/* Whether the sides told different sizes, of those that a bit of which stands for, when the object of
+ * a slot was made. */
+static bool told_otherwise(const struct vd_program *program, unsigned int step, enum vd_kind kind,
+			   unsigned int slot, unsigned int which, const struct vd_record *left,
+			   const struct vd_record *right)
+{
+	int at = maker(program, step, kind, slot, left);
+
+	for (unsigned int i = 0; at >= 0 && i < VD_TOLD_MAX; i++)
+		if (which & 1u << i && left->outcomes[at].told[i] != right->outcomes[at].told[i])
+			return true;
+	return false;
+}
+
+/* The sizes on which the answer to a list of WRs may depend. */
+static unsigned int sizes_of_list(const struct vd_step *step, const struct vd_outcome *left,
+				  const struct vd_outcome *right)
+{
+	bool full = left->answer == ENOMEM || right->answer == ENOMEM;
+	unsigned int which = 0;
+
+	if (full)
+		which |= step->verb == VD_POST_RECV ? 1u << VD_TOLD_RECV_WR : 1u << VD_TOLD_WR;
+	for (unsigned int i = 0; i < step->wr_count; i++) {
+		if (step->wrs[i].sge_count > 1)
+			which |= step->verb == VD_POST_RECV   ? 1u << VD_TOLD_RECV_SGE
+				 : step->verb == VD_POST_SEND ? 1u << VD_TOLD_SEND_SGE
+							      : 1u << VD_TOLD_SRQ_SGE;
+		if (step->verb == VD_POST_SEND && step->wrs[i].flags & IBV_SEND_INLINE)
+			which |= 1u << VD_TOLD_INLINE;
+	}
+	return which;
+}
+
+bool vd_asks_for_nothing(const struct vd_step *step)
+{
+	for (unsigned int i = 0; step->verb == VD_POST_SEND && i < step->wr_count; i++)
+		if (step->wrs[i].flags & IBV_SEND_INLINE &&
+		    (step->wrs[i].opcode == IBV_WR_RDMA_READ ||
+		     step->wrs[i].opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		     step->wrs[i].opcode == IBV_WR_ATOMIC_FETCH_AND_ADD))
+			return true;
+	return false;
+}
+
+bool vd_sizes_differ(const struct vd_program *program, unsigned int step,
+		     const struct vd_record *left, const struct vd_record *right)
+{
+	const struct vd_step *at = &program->steps[step];
+	unsigned int which = sizes_of_list(at, &left->outcomes[step], &right->outcomes[step]);
+
+	switch (at->verb) {
+	case VD_POST_SEND:
+	case VD_POST_RECV:
+		return told_otherwise(program, step, VD_QP, at->slot, which, left, right);
+	case VD_BIND_MW:
+		return told_otherwise(program, step, VD_QP, at->qp, which, left, right);
+	case VD_POST_SRQ_RECV:
+		return told_otherwise(program, step, VD_SRQ, at->slot, which, left, right);
+	case VD_MODIFY_SRQ:
+		return told_otherwise(program, step, VD_SRQ, at->slot, 1u << VD_TOLD_WR, left,
+				      right);
+	default:
+		return false;
+	}
+}
+
+/* Whether several work queues complete to a CQ. */
+static bool is_shared(const struct vd_program *program, unsigned int step, unsigned int cq)
+{
+	unsigned int queues = 0;
+
+	for (unsigned int i = 0; i < step; i++) {
+		const struct vd_step *made = &program->steps[i];
+
+		if (made->verb == VD_CREATE_QP)
+			queues += (made->cq == cq) + (made->recv_cq == cq);
+	}
+	return queues > 1;
+}
+
+bool vd_lost_any(const struct vd_program *program, unsigned int step,
+		 const struct vd_record *record)
+{
+	for (unsigned int i = 0; i < record->event_count; i++)
+		if (record->events[i].step <= step && record->events[i].type == IBV_EVENT_CQ_ERR &&
+		    record->events[i].slot >= 0 &&
+		    is_shared(program, step, (unsigned int)record->events[i].slot))
+			return true;
+	return false;
+}
+
+bool vd_overruns_differ(const struct vd_program *program, unsigned int step,
+			const struct vd_record *left, const struct vd_record *right)
+{
+	const struct vd_record *const sides[] = {left, right};
+
+	for (int side = 0; side < 2; side++)
+		for (unsigned int i = 0; i < sides[side]->event_count; i++) {
+			const struct vd_event *event = &sides[side]->events[i];
+
+			if (event->step == step && event->type == IBV_EVENT_CQ_ERR &&
+			    event->slot >= 0 &&
+			    told_otherwise(program, step, VD_CQ, (unsigned int)event->slot,
+					   1u << VD_TOLD_WR, left, right))
+				return true;
+		}
+	return false;
+}
+
+/* Whether a completion is that of a send that was flushed since one before it failed. */
+static bool is_cut_off(const struct vd_record *record, unsigned int at)
+{
+	const struct vd_completion *flushed = &record->completions[at];
+
+	if (flushed->status != IBV_WC_WR_FLUSH_ERR || vd_wr_id_receives(flushed->wr_id))
+		return false;
+	for (unsigned int i = 0; i < at; i++) {
+		const struct vd_completion *failed = &record->completions[i];
+
+		if (failed->step == flushed->step && failed->qp == flushed->qp &&
+		    failed->status != IBV_WC_SUCCESS && failed->status != IBV_WC_WR_FLUSH_ERR &&
+		    !vd_wr_id_receives(failed->wr_id))
+			return true;
+	}
+	return false;
+}
+
+bool vd_may_have_run(unsigned int step, const struct vd_record *record)
+{
+	for (unsigned int i = 0; i < record->completion_count; i++)
+		if (record->completions[i].step == step && is_cut_off(record, i))
+			return true;
+	return false;
+}
+
+bool vd_may_be_bound(const struct vd_program *program, unsigned int step,
+		     const struct vd_record *record)
+{
+	for (unsigned int i = 0; i < record->completion_count; i++) {
+		uint64_t wr_id = record->completions[i].wr_id;
+		const struct vd_step *post = &program->steps[vd_wr_id_step(wr_id)];
+		unsigned int opcode;
+
+		if (record->completions[i].step > step || !is_cut_off(record, i) ||
+		    post->verb != VD_POST_SEND)
+			continue;
+		opcode = post->wrs[vd_wr_id_wr(wr_id)].opcode;
+		if (opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV)
+			return true;
+	}
+	return false;
+}
+
+/* Whether the QP of a slot was reset, by the end of a step, after it had been connected. */
+static bool was_reset(const struct vd_program *program, unsigned int step, unsigned int slot,
+		      const struct vd_record *record)
+{
+	int made = maker(program, step, VD_QP, slot, record);
+	bool connected = false;
+
+	for (unsigned int i = (unsigned int)made; made >= 0 && i <= step; i++) {
+		connected |= record->outcomes[i].states[slot] >= IBV_QPS_RTS;
+		if (connected && record->outcomes[i].states[slot] == IBV_QPS_RESET)
+			return true;
+	}
+	return false;
+}
+
+bool vd_may_be_mistaken(const struct vd_program *program, const struct vd_record *record,
+			const struct vd_completion *left, const struct vd_completion *right)
+{
+	const struct vd_step *post = left ? &program->steps[vd_wr_id_step(left->wr_id)] : NULL;
+	unsigned int opcode;
+
+	if (!left || !right || left->wr_id != right->wr_id || post->verb != VD_POST_SEND)
+		return false;
+	opcode = post->wrs[vd_wr_id_wr(left->wr_id)].opcode;
+	return (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
+	       left->status != right->status &&
+	       (left->status == IBV_WC_SUCCESS || right->status == IBV_WC_SUCCESS) &&
+	       was_reset(program, left->step, post->slot, record);
+}
+
+/* The first WR would be the bad one if the state had been looked at first. */
+static bool keeps_refused(const struct vd_program *program, unsigned int step,
+			  const struct vd_record *record)
+{
+	const struct vd_step *at = &program->steps[step];
+	const struct vd_outcome *outcome = &record->outcomes[step];
+
+	return at->verb == VD_POST_SEND && outcome->answer == EINVAL && outcome->bad != 0 &&
+	       outcome->states[at->slot] == IBV_QPS_RESET &&
+	       was_reset(program, step, at->slot, record);
+}
+
+bool vd_may_be_dropped(const struct vd_program *program, unsigned int step,
+		       const struct vd_record *record)
+{
+	for (unsigned int i = 0; i <= step; i++)
+		if (keeps_refused(program, i, record))
+			return true;
+	return false;
+}
