@@ -220,6 +220,9 @@ static int walk_and_tell(struct vd_walk *walk)
 	vd_print_coverage(&walk->coverage, stdout);
 	if (!walk->differences && vd_check_minima(&walk->coverage, is_spec, stdout))
 		return CLI_EXIT_FAILED;
+	if (walk->unrepeated)
+		printf("%lu differed and did not when they ran again: a matter of timing\n",
+		       walk->unrepeated);
 	printf("%lu differences, %lu programs left early where devices may part\n",
 	       walk->differences, walk->open);
 	return walk->differences ? CLI_EXIT_FAILED : CLI_EXIT_OK;

@@ -24,14 +24,15 @@ struct vd_walk {
 	/* what came of it */
 	struct vd_coverage coverage;
 	unsigned long differences;
-	unsigned long open; /* programs left early, where the sides may part */
+	unsigned long unrepeated; /* that did not come again when the program did */
+	unsigned long open;	  /* programs left early, where the sides may part */
 	/* its own */
 	struct vd_program program;
 	struct vd_record records[2];
 };
 
 /*
- * Walks. A difference ends it: it is reduced and printed as a C test. Returns 0, or the errno of
+ * Walks. A difference that comes again ends it: it is reduced and printed as a C test. Returns 0, or the errno of
  * opening a device, whose sentence is printed.
  */
 int vd_walk(struct vd_walk *walk);
