@@ -103,6 +103,7 @@ struct sim_quirks {
 	bool repeated_bindings_fail;
 	bool errors_repeat;
 	bool local_errors_flush_all;
+	bool resets_leave_ghosts;
 	bool path_mig_state_taken;
 	bool atomics_tell_all_bytes;
 	bool repeats_outlive_reset;

@@ -254,13 +254,18 @@ void sim_qp_destroy(struct sim_qp *qp)
 
 void sim_qp_reset(struct sim_qp *qp)
 {
+	uint32_t unfinished = qp->sq.head - qp->sq.tail;
+
 	drop_work(qp);
 	qp->sq.head = qp->sq.tail = qp->sq.freed = 0;
 	qp->rq.head = qp->rq.tail = qp->rq.freed = 0;
 	qp->sq_draining = false;
 	qp->drain_event = false;
 	free_resources(qp);
-	qp->req = (struct sim_requester){.rnr_timer = qp->req.rnr_timer};
+	qp->req = (struct sim_requester){
+		.rnr_timer = qp->req.rnr_timer,
+		.ghosts = qp->device->quirks.resets_leave_ghosts ? unfinished : 0,
+	};
 	qp->comp = (struct sim_completer){
 		.repeating = qp->comp.repeating && qp->device->quirks.repeats_outlive_reset,
 		.ack_timer = qp->comp.ack_timer,

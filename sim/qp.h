@@ -82,6 +82,7 @@ struct sim_requester {
 	uint8_t reads_outstanding;
 	uint8_t since_ack_request;
 	uint32_t ring_place; /* in ERR (a quirk): a count of the send queue */
+	uint32_t ghosts;     /* empty requests that go before all others (a quirk) */
 	bool flush_due;	     /* ERR was entered */
 	bool waits_rnr;
 	bool stopped; /* a WQE is in error and waits for those before it */

@@ -445,6 +445,56 @@ static void local_errors_flush_all(struct vt *t)
 	ts_state(&pair->a, IBV_QPS_ERR);
 }
 
+/* Two sends that wait for a receive when both ends are reset. */
+static struct ts_pair *reset_with_sends(struct vt *t, enum ibv_qp_type type)
+{
+	struct ts_pair *pair;
+
+	ts_only(t, "resets_leave_ghosts", NULL);
+	pair = ts_connected(t, type);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_SQD));
+	ts_send(&pair->a, .wr_id = 1, .length = 8);
+	ts_send(&pair->a, .wr_id = 2, .length = 8);
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+	return pair;
+}
+
+static void resets_leave_ghosts(struct vt *t)
+{
+	struct ts_pair *pair = reset_with_sends(t, IBV_QPT_RC);
+	struct vb_sim_counters before, after;
+
+	VT_OK(t, vb_sim_counters(t->a.ctx, &before));
+	ts_write(&pair->a, .wr_id = 3, .length = 8);
+	ts_done(t, pair->a.send_cq, 3, IBV_WC_RDMA_WRITE);
+	VT_OK(t, vb_sim_counters(t->a.ctx, &after));
+	/* 3 WRITEs, and on one device their ACK; 2 without the ghosts. */
+	VT_CHECK(t, after.sent_packets - before.sent_packets >= 3);
+	ts_no_more(t, pair->a.send_cq);
+}
+
+/* A UD QP has no RDMA WRITE. */
+static void ghosts_end_ud(struct vt *t)
+{
+	struct ts_pair *pair = reset_with_sends(t, IBV_QPT_UD);
+
+	ts_send(&pair->a, .wr_id = 3, .length = 8);
+	ts_flushed(t, pair->a.send_cq, 3);
+	ts_state(&pair->a, IBV_QPS_ERR);
+}
+
+static void ghosts_are_never_drained(struct vt *t)
+{
+	struct ts_pair *pair = reset_with_sends(t, IBV_QPT_RC);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
+
+	VT_OK(t, vb_modify_qp(pair->a.qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	ts_no_event(t, &t->a);
+}
+
 /* --- waiting for a receive --- */
 
 static void rnr_naks_stop_nothing(struct vt *t)
@@ -824,6 +874,13 @@ static const struct vt_test tests[] = {
 	{"errors_repeat",
 	 RXE_6_12 "; Linux 6.12 drivers/infiniband/sw/rxe/rxe_resp.c, flush_recv_queue",
 	 VT_NEEDS_SIM, errors_repeat},
+	{"resets_leave_ghosts", RXE_6_12 "; Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_reset",
+	 VT_NEEDS_SIM, resets_leave_ghosts, VT_MAY_RECONNECT},
+	{"ghosts_end_ud", RXE_6_12 "; Linux drivers/infiniband/sw/rxe/rxe_req.c, next_opcode",
+	 VT_NEEDS_SIM, ghosts_end_ud, VT_MAY_RECONNECT},
+	{"ghosts_are_never_drained",
+	 RXE_6_12 "; Linux drivers/infiniband/sw/rxe/rxe_req.c, req_check_sq_drain_done",
+	 VT_NEEDS_SIM, ghosts_are_never_drained, VT_MAY_RECONNECT},
 	{"local_errors_flush_all",
 	 RXE_6_12 "; Linux 6.12 drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester: rxe_qp_error",
 	 VT_NEEDS_SIM, local_errors_flush_all},
