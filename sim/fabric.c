@@ -210,7 +210,7 @@ static void knock(struct sim_qp *qp, const struct sim_packet *packet, const stru
 {
 	if (qp && qp->state == IBV_QPS_ERR && qp->device->quirks.errors_repeat &&
 	    info->flags & SIM_OP_REQUEST && (packet->opcode & 0xe0) == qp->transport &&
-	    (qp->type == IBV_QPT_UD || from_peer(qp, packet, route)))
+	    (qp->type == IBV_QPT_UD ? packet->qkey == qp->qkey : from_peer(qp, packet, route)))
 		sim_qp_fail(qp);
 }
 

@@ -431,6 +431,23 @@ static void errors_repeat(struct vt *t)
 	ts_flushed(t, pair->b.recv_cq, 6);
 }
 
+/* Not by a datagram with another Q_Key. */
+static void errors_repeat_by_their_own(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	ts_only(t, "errors_repeat", "errored_receives_wait");
+	pair = ts_connected(t, IBV_QPT_UD);
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_ERR));
+	ts_recv(&pair->b, .wr_id = 5, .length = 100);
+	ts_send(&pair->a, .wr_id = 1, .length = 8, .remote_qkey = TS_QKEY ^ 1);
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
+	ts_no_more(t, pair->b.recv_cq);
+	ts_send(&pair->a, .wr_id = 2, .length = 8);
+	ts_done(t, pair->a.send_cq, 2, IBV_WC_SEND);
+	ts_flushed(t, pair->b.recv_cq, 5);
+}
+
 /* The first would wait for a receive. */
 static void local_errors_flush_all(struct vt *t)
 {
@@ -874,6 +891,9 @@ static const struct vt_test tests[] = {
 	{"errors_repeat",
 	 RXE_6_12 "; Linux 6.12 drivers/infiniband/sw/rxe/rxe_resp.c, flush_recv_queue",
 	 VT_NEEDS_SIM, errors_repeat},
+	{"errors_repeat_by_their_own",
+	 RXE_6_12 "; Linux drivers/infiniband/sw/rxe/rxe_recv.c, check_keys", VT_NEEDS_SIM,
+	 errors_repeat_by_their_own},
 	{"resets_leave_ghosts", RXE_6_12 "; Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_reset",
 	 VT_NEEDS_SIM, resets_leave_ghosts, VT_MAY_RECONNECT},
 	{"ghosts_end_ud", RXE_6_12 "; Linux drivers/infiniband/sw/rxe/rxe_req.c, next_opcode",
