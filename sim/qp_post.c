@@ -268,13 +268,27 @@ static int post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 	return 0;
 }
 
+__attribute__((noinline)) static void posted_in_error(struct sim_qp *qp)
+{
+	sim_qp_wake_requester(qp);
+	if (qp->sq.tail != qp->sq.head && qp->device->quirks.errors_repeat)
+		sim_qp_fail_again(qp);
+}
+
+static inline void posted(struct sim_qp *qp)
+{
+	if (qp->state == IBV_QPS_ERR)
+		posted_in_error(qp);
+	else if (qp->sq.tail != qp->sq.head)
+		sim_qp_wake_requester(qp);
+}
+
 int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_bind *bind,
 		     uint32_t region_lkey, uint32_t *new_rkey)
 {
 	int err = post_bind(qp, mw, bind, region_lkey, new_rkey);
 
-	if (qp->sq.tail != qp->sq.head || qp->state == IBV_QPS_ERR)
-		sim_qp_wake_requester(qp);
+	posted(qp);
 	return err;
 }
 
@@ -288,13 +302,6 @@ __attribute__((noinline)) static int post_in_wrong_state(struct sim_qp *qp, stru
 	if (!quirks->refused_posts_name_no_wr)
 		*bad = wr;
 	return EINVAL;
-}
-
-__attribute__((noinline)) static void posted_in_error(struct sim_qp *qp)
-{
-	sim_qp_wake_requester(qp);
-	if (qp->sq.tail != qp->sq.head && qp->device->quirks.errors_repeat)
-		sim_qp_fail_again(qp);
 }
 
 int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
@@ -315,10 +322,7 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	/* The quirk looks at the state last: rdma-core providers/rxe/rxe.c, rxe_post_send. */
 	if (qp->state < IBV_QPS_RTS)
 		return EINVAL;
-	if (qp->state == IBV_QPS_ERR)
-		posted_in_error(qp);
-	else if (qp->sq.tail != qp->sq.head)
-		sim_qp_wake_requester(qp);
+	posted(qp);
 	return err;
 }
 

@@ -431,6 +431,25 @@ static void errors_repeat(struct vt *t)
 	ts_flushed(t, pair->b.recv_cq, 6);
 }
 
+static void errors_repeat_by_bindings(struct vt *t)
+{
+	struct ibv_mw_bind bind = {.wr_id = 1, .send_flags = IBV_SEND_SIGNALED};
+	struct ts_pair *pair;
+	struct ibv_mw *mw;
+
+	ts_only(t, "errors_repeat", "errored_receives_wait");
+	pair = ts_window_pair(t);
+	mw = ts_mw(&pair->a, IBV_MW_TYPE_1);
+	bind.bind_info = (struct ibv_mw_bind_info){pair->a.mr, (uintptr_t)pair->a.buffer, 8,
+						   IBV_ACCESS_REMOTE_READ};
+	VT_OK(t, ts_to(&pair->a, IBV_QPS_ERR));
+	ts_recv(&pair->a, .wr_id = 5, .length = 100);
+	ts_no_more(t, pair->a.recv_cq);
+	VT_OK(t, vb_bind_mw(pair->a.qp, mw, &bind));
+	ts_flushed(t, pair->a.send_cq, 1);
+	ts_flushed(t, pair->a.recv_cq, 5);
+}
+
 /* Not by a datagram with another Q_Key. */
 static void errors_repeat_by_their_own(struct vt *t)
 {
@@ -891,6 +910,9 @@ static const struct vt_test tests[] = {
 	{"errors_repeat",
 	 RXE_6_12 "; Linux 6.12 drivers/infiniband/sw/rxe/rxe_resp.c, flush_recv_queue",
 	 VT_NEEDS_SIM, errors_repeat},
+	{"errors_repeat_by_bindings",
+	 RXE_6_12 "; Linux drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_post_send", VT_NEEDS_SIM,
+	 errors_repeat_by_bindings},
 	{"errors_repeat_by_their_own",
 	 RXE_6_12 "; Linux drivers/infiniband/sw/rxe/rxe_recv.c, check_keys", VT_NEEDS_SIM,
 	 errors_repeat_by_their_own},
