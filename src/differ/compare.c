@@ -181,6 +181,21 @@ static bool is_receive_alone(const struct vd_completion *left, const struct vd_c
 	return vd_wr_id_receives(first->wr_id);
 }
 
+/* Whether two completions, either of which may be NULL, may differ. */
+static bool may_part(const struct vd_program *program, unsigned int step,
+		     const struct vd_record *record, const struct vd_completion *left,
+		     const struct vd_completion *right)
+{
+	/* Only ends that do not agree on the path MTU come to that, and nothing says what a requester
+	 * does with responses that are too short. */
+	if (left && left->status == IBV_WC_BAD_RESP_ERR)
+		return true;
+	if (is_receive_alone(left, right) && vd_may_have_run(step, record))
+		return true;
+	return vd_may_be_mistaken(program, record, left, right) ||
+	       vd_may_wait(program, record, right);
+}
+
 static enum vd_verdict compare_completions(const struct vd_program *program, unsigned int step,
 					   const struct vd_record *left,
 					   const struct vd_record *right,
@@ -199,13 +214,7 @@ static enum vd_verdict compare_completions(const struct vd_program *program, uns
 			continue;
 		differ(difference, step, VD_COMPLETION, "completion %u: left %s; right %s", i,
 		       describe(l, of_a, sizeof(of_a)), describe(r, of_b, sizeof(of_b)));
-		/* Only ends that do not agree on the path MTU come to BAD_RESP, and nothing says what a
-		 * requester does with responses that are too short. */
-		return (is_receive_alone(l, r) && vd_may_have_run(step, left)) ||
-				       (l && l->status == IBV_WC_BAD_RESP_ERR) ||
-				       vd_may_be_mistaken(program, left, l, r)
-			       ? VD_OPEN
-			       : VD_DIFFERENT;
+		return may_part(program, step, left, l, r) ? VD_OPEN : VD_DIFFERENT;
 	}
 	return VD_SAME;
 }

@@ -221,3 +221,31 @@ bool vd_may_be_dropped(const struct vd_program *program, unsigned int step,
 			return true;
 	return false;
 }
+
+static bool was_told(const struct vd_record *record, uint64_t wr_id)
+{
+	for (unsigned int i = 0; i < record->completion_count; i++)
+		if (record->completions[i].wr_id == wr_id)
+			return true;
+	return false;
+}
+
+bool vd_may_wait(const struct vd_program *program, const struct vd_record *record,
+		 const struct vd_completion *right)
+{
+	const struct vd_step *post = right ? &program->steps[vd_wr_id_step(right->wr_id)] : NULL;
+	unsigned int slot = right && right->qp >= 0 ? (unsigned int)right->qp : 0;
+	unsigned int at = right ? vd_wr_id_step(right->wr_id) : 0;
+	int made;
+
+	if (!right || right->status != IBV_WC_WR_FLUSH_ERR || vd_wr_id_receives(right->wr_id) ||
+	    post->verb != VD_POST_SEND || record->outcomes[at].states[slot] != IBV_QPS_ERR ||
+	    was_told(record, right->wr_id))
+		return false;
+	made = maker(program, at, VD_QP, slot, record);
+	for (unsigned int i = (unsigned int)made; made >= 0 && i < at; i++)
+		if (program->steps[i].verb == VD_POST_SEND && program->steps[i].slot == slot &&
+		    record->outcomes[i].states[slot] != IBV_QPS_ERR && !record->outcomes[i].answer)
+			return program->steps[made].type == IBV_QPT_RC;
+	return false;
+}

@@ -44,4 +44,9 @@ bool vd_may_be_mistaken(const struct vd_program *program, const struct vd_record
 bool vd_may_be_dropped(const struct vd_program *program, unsigned int step,
 		       const struct vd_record *record);
 
+/* A send posted in ERR that the left side does not flush, where SoftRoCE may keep it until a timer of what
+ * was sent before empties the queue (see vd_may_be_dropped). right may be NULL. */
+bool vd_may_wait(const struct vd_program *program, const struct vd_record *record,
+		 const struct vd_completion *right);
+
 #endif

@@ -289,6 +289,26 @@ void test_how_often_an_overrun_is_told_is_open(void)
 	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
 }
 
+/* The QP sent, came to ERR, and keeps what is posted then; the timer of what it sent may end that. */
+void test_a_send_kept_in_error_is_open(void)
+{
+	two_steps();
+	program.count = left.step_count = right.step_count = 3;
+	program.steps[0].type = IBV_QPT_RC;
+	program.steps[2].verb = VD_POST_SEND;
+	left.outcomes[1].states[0] = right.outcomes[1].states[0] = IBV_QPS_RTS;
+	left.outcomes[2].states[0] = right.outcomes[2].states[0] = IBV_QPS_ERR;
+	right.completions[right.completion_count++] = (struct vd_completion){
+		.step = 2, .wr_id = vd_wr_id(2, 0, false), .status = IBV_WC_WR_FLUSH_ERR};
+	TEST_ASSERT_EQUAL_INT(VD_OPEN, compare());
+	TEST_ASSERT_EQUAL_INT(VD_COMPLETION, difference.about);
+	program.steps[0].type = IBV_QPT_UC;
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+	program.steps[0].type = IBV_QPT_RC;
+	left.outcomes[1].states[0] = right.outcomes[1].states[0] = IBV_QPS_ERR;
+	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
+}
+
 /* A QP that was connected, then reset; its sends were refused, and the queue has them all the same. */
 void test_a_send_kept_in_reset_is_open(void)
 {
