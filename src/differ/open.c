@@ -230,22 +230,34 @@ static bool was_told(const struct vd_record *record, uint64_t wr_id)
 	return false;
 }
 
+/* Whether a reliable QP sent something before a step: a timer may still run for it. */
+static bool has_sent(const struct vd_program *program, unsigned int step, unsigned int slot,
+		     const struct vd_record *record)
+{
+	int made = maker(program, step, VD_QP, slot, record);
+
+	if (made < 0 || program->steps[made].type != IBV_QPT_RC)
+		return false;
+	for (unsigned int i = (unsigned int)made + 1; i < step; i++) {
+		unsigned int before = record->outcomes[i - 1].states[slot];
+
+		if (program->steps[i].verb == VD_POST_SEND && program->steps[i].slot == slot &&
+		    (before == IBV_QPS_RTS || before == IBV_QPS_SQD) && !record->outcomes[i].answer)
+			return true;
+	}
+	return false;
+}
+
 bool vd_may_wait(const struct vd_program *program, const struct vd_record *record,
 		 const struct vd_completion *right)
 {
-	const struct vd_step *post = right ? &program->steps[vd_wr_id_step(right->wr_id)] : NULL;
-	unsigned int slot = right && right->qp >= 0 ? (unsigned int)right->qp : 0;
-	unsigned int at = right ? vd_wr_id_step(right->wr_id) : 0;
-	int made;
+	unsigned int at;
 
-	if (!right || right->status != IBV_WC_WR_FLUSH_ERR || vd_wr_id_receives(right->wr_id) ||
-	    post->verb != VD_POST_SEND || record->outcomes[at].states[slot] != IBV_QPS_ERR ||
-	    was_told(record, right->wr_id))
+	if (!right || right->qp < 0 || right->status != IBV_WC_WR_FLUSH_ERR ||
+	    vd_wr_id_receives(right->wr_id) || was_told(record, right->wr_id))
 		return false;
-	made = maker(program, at, VD_QP, slot, record);
-	for (unsigned int i = (unsigned int)made; made >= 0 && i < at; i++)
-		if (program->steps[i].verb == VD_POST_SEND && program->steps[i].slot == slot &&
-		    record->outcomes[i].states[slot] != IBV_QPS_ERR && !record->outcomes[i].answer)
-			return program->steps[made].type == IBV_QPT_RC;
-	return false;
+	at = vd_wr_id_step(right->wr_id);
+	return program->steps[at].verb == VD_POST_SEND &&
+	       record->outcomes[at].states[right->qp] == IBV_QPS_ERR &&
+	       has_sent(program, at, (unsigned int)right->qp, record);
 }

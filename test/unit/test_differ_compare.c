@@ -296,7 +296,8 @@ void test_a_send_kept_in_error_is_open(void)
 	program.count = left.step_count = right.step_count = 3;
 	program.steps[0].type = IBV_QPT_RC;
 	program.steps[2].verb = VD_POST_SEND;
-	left.outcomes[1].states[0] = right.outcomes[1].states[0] = IBV_QPS_RTS;
+	left.outcomes[0].states[0] = right.outcomes[0].states[0] = IBV_QPS_RTS;
+	left.outcomes[1].states[0] = right.outcomes[1].states[0] = IBV_QPS_ERR;
 	left.outcomes[2].states[0] = right.outcomes[2].states[0] = IBV_QPS_ERR;
 	right.completions[right.completion_count++] = (struct vd_completion){
 		.step = 2, .wr_id = vd_wr_id(2, 0, false), .status = IBV_WC_WR_FLUSH_ERR};
@@ -305,7 +306,7 @@ void test_a_send_kept_in_error_is_open(void)
 	program.steps[0].type = IBV_QPT_UC;
 	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
 	program.steps[0].type = IBV_QPT_RC;
-	left.outcomes[1].states[0] = right.outcomes[1].states[0] = IBV_QPS_ERR;
+	left.outcomes[0].states[0] = right.outcomes[0].states[0] = IBV_QPS_INIT;
 	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
 }
 
