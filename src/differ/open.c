@@ -222,10 +222,11 @@ bool vd_may_be_dropped(const struct vd_program *program, unsigned int step,
 	return false;
 }
 
-static bool was_told(const struct vd_record *record, uint64_t wr_id)
+static bool was_told(const struct vd_record *record, const struct vd_completion *right)
 {
 	for (unsigned int i = 0; i < record->completion_count; i++)
-		if (record->completions[i].wr_id == wr_id)
+		if (record->completions[i].step <= right->step &&
+		    record->completions[i].wr_id == right->wr_id)
 			return true;
 	return false;
 }
@@ -254,7 +255,7 @@ bool vd_may_wait(const struct vd_program *program, const struct vd_record *recor
 	unsigned int at;
 
 	if (!right || right->qp < 0 || right->status != IBV_WC_WR_FLUSH_ERR ||
-	    vd_wr_id_receives(right->wr_id) || was_told(record, right->wr_id))
+	    vd_wr_id_receives(right->wr_id) || was_told(record, right))
 		return false;
 	at = vd_wr_id_step(right->wr_id);
 	return program->steps[at].verb == VD_POST_SEND &&

@@ -301,6 +301,8 @@ void test_a_send_kept_in_error_is_open(void)
 	left.outcomes[2].states[0] = right.outcomes[2].states[0] = IBV_QPS_ERR;
 	right.completions[right.completion_count++] = (struct vd_completion){
 		.step = 2, .wr_id = vd_wr_id(2, 0, false), .status = IBV_WC_WR_FLUSH_ERR};
+	left.completions[left.completion_count++] = (struct vd_completion){
+		.step = 3, .wr_id = vd_wr_id(2, 0, false), .status = IBV_WC_WR_FLUSH_ERR};
 	TEST_ASSERT_EQUAL_INT(VD_OPEN, compare());
 	TEST_ASSERT_EQUAL_INT(VD_COMPLETION, difference.about);
 	program.steps[0].type = IBV_QPT_UC;
