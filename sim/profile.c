@@ -121,7 +121,7 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "after an RNR NAK the requester sends on; what comes behind the gap is answered by a "
 	      "sequence NAK, which costs a retry"),
 	QUIRK(rnr_waits_time_out,
-	      "the timeout runs on while a send waits longer for a receive, and costs a retry"),
+	      "the timeout runs on while a send waits for a receive, and costs a retry"),
 	QUIRK(acks_of_unsent_complete,
 	      "an acknowledgement of a PSN that was not sent yet is one of all that was"),
 	QUIRK(flushed_receives_are_solicited,

@@ -509,8 +509,5 @@ void sim_requester_rnr_over(struct sim_timer *timer)
 		return;
 	if (qp->device->quirks.rnr_naks_stop_nothing)
 		sim_requester_rewind(qp, qp->comp.psn);
-	/* Linux 6.12 drivers/infiniband/sw/rxe/rxe_comp.c, reset_retry_timer: with each repetition. */
-	if (qp->device->quirks.rnr_waits_time_out)
-		sim_completer_rewatch(qp, true);
 	sim_qp_wake_requester(qp);
 }
