@@ -160,9 +160,9 @@ const struct sim_quirk_info sim_quirk_info[] = {
 	      "since, and a send raises QP_LAST_WQE_REACHED again"),
 	QUIRK(local_errors_flush_all,
 	      "a send with a local error ends the QP at once: what is before it is flushed, too"),
-	QUIRK(resets_leave_ghosts, "after a reset an empty RDMA WRITE is sent for each send that "
-				   "had not ended; a UD QP ends in "
-				   "ERR instead"),
+	QUIRK(resets_leave_ghosts,
+	      "after a reset an empty RDMA WRITE is sent for each send that had not ended; a UD QP "
+	      "ends in ERR instead"),
 	QUIRK(path_mig_state_taken, "IBV_QP_PATH_MIG_STATE may be set, and means nothing"),
 	QUIRK(atomics_tell_all_bytes, "byte_len of an atomic is that of its SGEs, not 8"),
 	QUIRK(repeats_outlive_reset,

@@ -32,8 +32,8 @@ struct vd_walk {
 };
 
 /*
- * Walks. A difference that comes again ends it: it is reduced and printed as a C test. Returns 0, or the errno of
- * opening a device, whose sentence is printed.
+ * Walks. A difference that comes again ends it: it is reduced and printed as a C test. Returns 0, or
+ * the errno of opening a device, whose sentence is printed.
  */
 int vd_walk(struct vd_walk *walk);
 
