@@ -42,8 +42,7 @@ static struct ts_pair *pair_with(struct vt *t, const struct ts_options *options)
 		VT_SKIP(t, "no ATOMIC WRITE");
 	pair = ts_pair_reset(t, options);
 	ts_remake_qp(&pair->a, &init);
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	return pair;
 }
 

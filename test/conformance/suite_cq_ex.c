@@ -46,8 +46,7 @@ static struct ts_pair *pair_on(struct ibv_cq_ex *send, struct ibv_cq_ex *recv, s
 		pair->b.recv_cq = init.recv_cq;
 		ts_remake_qp(&pair->b, &init);
 	}
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	return pair;
 }
 

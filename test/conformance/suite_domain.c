@@ -59,8 +59,7 @@ static void parent_and_pd_are_interchangeable(struct vt *t)
 		else
 			init.pd = parent;
 		ts_remake_qp(&pair->b, &init);
-		ts_connect(&pair->a);
-		ts_connect(&pair->b);
+		ts_connect_both(pair);
 		ts_transfer(pair, IBV_WR_SEND, 5000);
 		ts_transfer(pair, IBV_WR_RDMA_WRITE, 5000);
 		ts_transfer(pair, IBV_WR_RDMA_READ, 5000);

@@ -168,8 +168,7 @@ static void flushed_pair_can_be_connected_again(struct vt *t)
 	ts_drain_events(&t->b);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
 	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	ts_transfer(pair, IBV_WR_SEND, 5000);
 	ts_transfer(pair, IBV_WR_RDMA_READ, 5000);
 }

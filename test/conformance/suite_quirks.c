@@ -73,8 +73,7 @@ static void bindings_are_ignored(struct vt *t)
 	VT_OK(t, ts_bind(&pair->b, mw, &(struct ts_bind){.wr_id = 1}));
 	VT_CHECK(t, mw->rkey != before);
 	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	ts_no_more(t, pair->b.send_cq);
 	ts_bound(&pair->b, mw, .wr_id = 2);
 	ts_reaches(pair, mw->rkey, 0);
@@ -880,8 +879,7 @@ static void send_between_mtus(struct vt *t, enum ibv_mtu a, enum ibv_mtu b)
 
 	pair->a.options.mtu = a;
 	pair->b.options.mtu = b;
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	ts_transfer(pair, IBV_WR_SEND, 3000);
 	/* Of an RDMA WRITE they are checked. */
 	ts_write(&pair->a, .wr_id = 7, .length = 3000, .rkey = pair->b.mr->rkey);

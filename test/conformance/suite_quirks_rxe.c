@@ -102,8 +102,7 @@ static void refused_posts_name_no_wr(struct vt *t)
 	VT_ERRNO(t, ibv_post_send(pair->a.qp, &send, &bad_send), EINVAL);
 	VT_ERRNO(t, ibv_post_recv(pair->a.qp, &recv, &bad_recv), EINVAL);
 	VT_CHECK(t, !bad_send && !bad_recv);
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	send.num_sge = 1000;
 	VT_ERRNO(t, ibv_post_send(pair->a.qp, &send, &bad_send), EINVAL);
 	VT_CHECK(t, bad_send == &send);
@@ -345,8 +344,7 @@ static void srq_memory_is_of_the_qp(struct vt *t)
 	pair = ts_pair_reset(t, &options);
 	init.srq = shared->srq;
 	ts_remake_qp(&pair->b, &init);
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	ts_srq_recv(shared, .wr_id = 50, .address = (uintptr_t)pair->b.buffer,
 		    .lkey = pair->b.mr->lkey, .length = 100);
 	ts_send_over(pair, 50, 100);

@@ -392,8 +392,7 @@ static void repeats_outlive_reset(struct vt *t)
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
 	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
 	pair->a.options.retry_cnt = 0;
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	ts_send(&pair->a, .wr_id = 3, .length = 8);
 	ts_send(&pair->a, .wr_id = 4, .length = 8);
 	ts_failed(t, pair->a.send_cq, 3, IBV_WC_RNR_RETRY_EXC_ERR);
@@ -408,8 +407,7 @@ static void long_read_responses_taken(struct vt *t)
 	ts_only(t, "long_read_responses_taken", NULL);
 	pair->a.options.mtu = IBV_MTU_256;
 	pair->b.options.mtu = IBV_MTU_1024;
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	ts_transfer(pair, IBV_WR_RDMA_READ, 3000);
 }
 
@@ -493,8 +491,7 @@ static struct ts_pair *reset_with_sends(struct vt *t, enum ibv_qp_type type)
 	ts_send(&pair->a, .wr_id = 2, .length = 8);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
 	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	return pair;
 }
 
@@ -645,6 +642,18 @@ static void repeated_reads_may_differ(struct vt *t)
 	VT_EQ(t, memcmp(pair->a.buffer, pair->b.buffer + 3333, 255), 0);
 }
 
+/* A pair whose first PSNs are given: what A sends, and what B expects. */
+static struct ts_pair *with_psns(struct vt *t, const struct ts_options *options, uint32_t sent,
+				 uint32_t expected)
+{
+	struct ts_pair *pair = ts_pair_reset(t, options);
+
+	pair->a.send_psn = sent;
+	pair->b.recv_psn = expected;
+	ts_connect_both(pair);
+	return pair;
+}
+
 /* The first packet is a duplicate to the peer, whose ACK is of the second; that one has no first
  * before it, and the NAK for it is of what was acknowledged. */
 static void naks_of_the_acknowledged_are_lost(struct vt *t)
@@ -656,11 +665,7 @@ static void naks_of_the_acknowledged_are_lost(struct vt *t)
 	options.mtu = IBV_MTU_256;
 	options.timeout = 8;
 	options.retry_cnt = 0;
-	pair = ts_pair_reset(t, &options);
-	pair->a.send_psn = 0xfffffe;
-	pair->b.recv_psn = 0xffffff;
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	pair = with_psns(t, &options, 0xfffffe, 0xffffff);
 	ts_write(&pair->a, .wr_id = 1, .length = 2000);
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
 }
@@ -674,18 +679,14 @@ static void naks_within_a_message_count(struct vt *t)
 
 	ts_only(t, "acks_of_unsent_complete", "acks_of_old_connections");
 	options.mtu = IBV_MTU_256;
-	pair = ts_pair_reset(t, &options);
-	pair->a.send_psn = pair->b.recv_psn = 0x4000;
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	pair = with_psns(t, &options, 0x4000, 0x4000);
 	ts_write(&pair->a, .wr_id = 1, .length = 8);
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
 	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
 	pair->a.send_psn = 0x1000;
 	pair->b.recv_psn = 0x1003;
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	ts_write(&pair->a, .wr_id = 2, .length = 2000);
 	ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_INV_REQ_ERR);
 }
@@ -701,11 +702,7 @@ static struct ts_pair *after_a_duplicate(struct vt *t, enum ibv_wr_opcode second
 
 	ts_only(t, "acks_of_unsent_complete", "acks_of_old_connections");
 	options.retry_cnt = 0;
-	pair = ts_pair_reset(t, &options);
-	pair->a.send_psn = 0xfffffe;
-	pair->b.recv_psn = 0xffffff;
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	pair = with_psns(t, &options, 0xfffffe, 0xffffff);
 	for (int i = 0; i < 2; i++) {
 		ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1 + i, .length = 8}, &sges[i],
 			   &wrs[i]);
@@ -751,8 +748,7 @@ static void retries_used_up_outlive_reset(struct vt *t)
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
 	pair->a.options.retry_cnt = 0;
 	pair->a.options.timeout = 14;
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	ts_send(&pair->a, .wr_id = 3, .length = 8);
 	ts_send(&pair->a, .wr_id = 4, .length = 8);
 	ts_failed(t, pair->a.send_cq, 3, IBV_WC_RNR_RETRY_EXC_ERR);
@@ -767,10 +763,7 @@ static void acks_after_an_atomic_are_of_it(struct vt *t)
 
 	ts_only(t, "acks_of_unsent_complete", "acks_of_old_connections");
 	options.mtu = IBV_MTU_256;
-	pair = ts_pair_reset(t, &options);
-	pair->a.send_psn = pair->b.recv_psn = 0xfffffe;
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	pair = with_psns(t, &options, 0xfffffe, 0xfffffe);
 	ts_fetch_add(&pair->a, .wr_id = 1, .rkey = pair->b.mr->rkey);
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_FETCH_ADD);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
@@ -788,8 +781,7 @@ static void acks_of_old_connections(struct vt *t)
 	ts_only(t, "acks_of_old_connections", NULL);
 	pair = ts_pair_reset(t, &options);
 	pair->b.recv_psn++;
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	ts_write(&pair->a, .wr_id = 1, .length = 8);
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
 	ts_blank(t, pair->b.buffer, 8);

@@ -357,8 +357,7 @@ static void receive_sizes_of_its_qp_are_ignored(struct vt *t)
 	};
 
 	ts_remake_qp(&pair->b, &init);
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	ts_srq_recv(shared, .wr_id = 50, .length = 8);
 	ts_send_over(pair, 50, 8);
 }
@@ -406,8 +405,7 @@ static void memory_is_of_the_srqs_pd(struct vt *t)
 	struct ts_pair *pair = ts_pair_reset(t, &options);
 
 	ts_remake_qp(&pair->b, &init);
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	VT_CHECK(t, pair->b.pd != shared->pd);
 	ts_srq_recv(shared, .wr_id = 50, .length = 100);
 	ts_send_over(pair, 50, 100);
@@ -477,8 +475,7 @@ static void empty_for_long_ends_in_rnr_retry_exceeded(struct vt *t)
 
 	options.rnr_retry = 2;
 	pair = ts_pair_on_reset(shared, &options);
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	ts_send(&pair->a, .wr_id = 1, .length = 100);
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	ts_state(&pair->b, IBV_QPS_RTS);

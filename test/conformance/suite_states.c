@@ -584,8 +584,7 @@ static void reset_starts_again(struct vt *t)
 		VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
 		VT_OK(t, ts_to(&pair->b, round ? IBV_QPS_RESET : IBV_QPS_ERR));
 		VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
-		ts_connect(&pair->a);
-		ts_connect(&pair->b);
+		ts_connect_both(pair);
 	}
 	ts_transfer(pair, IBV_WR_SEND, 100);
 }

@@ -249,8 +249,7 @@ static void unexpected_first_psn(struct vt *t)
 		vt_row(t, "the responder expects %s", rows[i].name);
 		pair = ts_pair_reset(t, &options);
 		pair->a.send_psn = (uint32_t)((int)options.a_psn - rows[i].offset);
-		ts_connect(&pair->a);
-		ts_connect(&pair->b);
+		ts_connect_both(pair);
 		ts_recv(&pair->b, .wr_id = 5, .length = 100);
 		expect_retry_exceeded(pair);
 		ts_no_more(t, pair->b.recv_cq);

@@ -36,8 +36,7 @@ static struct ts_pair *pair_with(struct vt *t, enum ibv_qp_type type, uint64_t o
 	options.mr_access |= ops & WINDOWS ? IBV_ACCESS_MW_BIND : 0;
 	pair = ts_pair_reset(t, &options);
 	ts_remake_qp(&pair->a, &init);
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	return pair;
 }
 

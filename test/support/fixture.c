@@ -300,12 +300,17 @@ void ts_connect(struct ts_end *end)
 	ts_to_rts(end);
 }
 
+void ts_connect_both(struct ts_pair *pair)
+{
+	ts_connect(&pair->a);
+	ts_connect(&pair->b);
+}
+
 struct ts_pair *ts_pair(struct vt *t, const struct ts_options *options)
 {
 	struct ts_pair *pair = ts_pair_reset(t, options);
 
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	return pair;
 }
 

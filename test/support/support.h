@@ -80,6 +80,7 @@ struct ts_pair *ts_connected(struct vt *t, enum ibv_qp_type type);
 
 /* Takes an end from RESET to RTS towards its peer. */
 void ts_connect(struct ts_end *end);
+void ts_connect_both(struct ts_pair *pair);
 
 /* --- objects of their own --- */
 
