@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "backend.h"
+#include "backends/ibverbs/backend.h"
 
-#include "real.h"
+#include "backends/ibverbs/real.h"
 
 const struct vb_backend vb_backend_ibverbs = {
 	.name = "ibverbs",

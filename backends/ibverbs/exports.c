@@ -3,8 +3,8 @@
  * Verbs that libibverbs exports: each goes to the library as it came, and its answer comes back as
  * it is. One that the loaded release does not export answers EOPNOTSUPP in its own convention.
  */
-#include "library.h"
-#include "real.h"
+#include "backends/ibverbs/library.h"
+#include "backends/ibverbs/real.h"
 
 #include <stdbool.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "library.h"
+#include "backends/ibverbs/library.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -4,8 +4,8 @@
  * them the library has (it grows at its beginning), or through context->ops. The functions here do
  * what those wrappers do, and reach for the loaded library where they fall back on an export.
  */
-#include "library.h"
-#include "real.h"
+#include "backends/ibverbs/library.h"
+#include "backends/ibverbs/real.h"
 
 #include <stdbool.h>
 #include <string.h>

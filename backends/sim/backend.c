@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "backend.h"
+#include "backends/sim/backend.h"
 
-#include "channel.h"
-#include "control.h"
-#include "data.h"
-#include "say.h"
-#include "world.h"
+#include "backends/sim/object/channel.h"
+#include "backends/sim/verb/control.h"
+#include "backends/sim/verb/data.h"
+#include "backends/sim/world/say.h"
+#include "backends/sim/world/world.h"
 
 #include <endian.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "names.h"
 
-#include "sim/opcode.h"
-#include "sim/packet.h"
+#include "sim/wire/opcode.h"
+#include "sim/wire/packet.h"
 
 #include <assert.h>
 #include <stddef.h>

@@ -5,12 +5,12 @@
 #include "names.h"
 #include "table.h"
 
-#include "sim/opcode.h"
-#include "sim/packet.h"
-#include "sim/profile.h"
-#include "sim/qp_state.h"
-#include "sim/timing.h"
-#include "sim/verdict.h"
+#include "sim/profile/profile.h"
+#include "sim/qp/state.h"
+#include "sim/qp/verdict.h"
+#include "sim/wire/opcode.h"
+#include "sim/wire/packet.h"
+#include "sim/wire/timing.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/cli.h"
-#include "src/project.h"
+#include "src/project/project.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/cli.h"
 #include "src/cli/program.h"
-#include "src/environment.h"
+#include "src/project/environment.h"
 
 #include <errno.h>
 #include <getopt.h>

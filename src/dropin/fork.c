@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "dropin.h"
+#include "src/dropin/dropin.h"
 
 /* Nothing to keep from a child: no adapter writes to pages behind the process's back, so that copy
  * on write does no harm (IBV_FORK_UNNEEDED), and libibverbs too does nothing then. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "dropin.h"
+#include "src/dropin/dropin.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -3,9 +3,9 @@
  * The world of a program that knows nothing of Verbena. It is made when the first verb asks for
  * devices, so that processes which only load the library write no trace and start no thread.
  */
-#include "dropin.h"
+#include "src/dropin/dropin.h"
 
-#include "src/environment.h"
+#include "src/project/environment.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

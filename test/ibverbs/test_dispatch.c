@@ -8,7 +8,7 @@
  */
 #include "cases.h"
 
-#include "src/registry.h"
+#include "src/verbs/registry.h"
 
 #include <verbena/error.h>
 #include <verbena/verbs.h>

@@ -6,7 +6,7 @@
 #ifndef TEST_SUPPORT_CAPTURE_H
 #define TEST_SUPPORT_CAPTURE_H
 
-#include "backends/sim/pcapfile.h"
+#include "backends/sim/capture/pcapfile.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -127,7 +127,7 @@ void engine_open_bare(struct engine *engine, uint64_t seed)
 
 	*engine = (struct engine){.bytes_hash = UINT64_C(0xcbf29ce484222325)};
 	engine_poison(NULL, 0);
-	must(sim_world_create(&host, seed, &engine->world), "world");
+	must(sim_engine_create(&host, seed, &engine->sim), "world");
 }
 
 static struct sim_device *add_device(struct engine *engine, const char *name, unsigned int ports,
@@ -145,7 +145,7 @@ static struct sim_device *add_device(struct engine *engine, const char *name, un
 	};
 	struct sim_device *device;
 
-	must(sim_device_create(engine->world, &config, NULL, &device), "device");
+	must(sim_device_create(engine->sim, &config, NULL, &device), "device");
 	return device;
 }
 
@@ -312,11 +312,11 @@ void engine_open(struct engine *engine, const struct engine_config *config)
 	for (unsigned int i = 0; i < 2; i++)
 		make_side(engine, i);
 	if (config->delay_ns || config->bits_per_second)
-		must(sim_fabric_join(engine->world, sides[0].device, sides[1].device,
+		must(sim_fabric_join(engine->sim, sides[0].device, sides[1].device,
 				     config->delay_ns, config->bits_per_second),
 		     "join");
 	if (!config->quiet)
-		sim_fabric_sink(engine->world, 0, &sink);
+		sim_fabric_sink(engine->sim, 0, &sink);
 	for (unsigned int i = 0; i < 2; i++) {
 		const struct ibv_ah_attr attr = address_of(engine, &sides[!i].gid);
 
@@ -333,7 +333,7 @@ void engine_open(struct engine *engine, const struct engine_config *config)
 
 void engine_close(struct engine *engine)
 {
-	if (!engine->world)
+	if (!engine->sim)
 		return;
 	for (unsigned int i = 0; i < 2; i++) {
 		struct engine_side *side = &engine->sides[i];
@@ -350,7 +350,7 @@ void engine_close(struct engine *engine)
 			must(sim_cq_destroy(side->recv_cq), "CQ destroy");
 		free(side->memory);
 	}
-	sim_world_destroy(engine->world);
+	sim_engine_destroy(engine->sim);
 	free(engine->frames);
 	engine_poison(NULL, 0);
 	*engine = (struct engine){0};
@@ -358,13 +358,13 @@ void engine_close(struct engine *engine)
 
 void engine_settle(struct engine *engine, uint64_t until_ns)
 {
-	sim_world_run(engine->world);
+	sim_engine_run(engine->sim);
 	for (;;) {
-		uint64_t next_ns = sim_world_next_ns(engine->world);
+		uint64_t next_ns = sim_engine_next_ns(engine->sim);
 
 		if (next_ns == SIM_NEVER || next_ns > until_ns)
 			return;
-		sim_world_advance(engine->world, next_ns);
+		sim_engine_advance(engine->sim, next_ns);
 	}
 }
 
@@ -482,7 +482,7 @@ void engine_inject(struct engine *engine, const struct sim_packet *packet)
 		sim_responder_receive(engine->sides[0].qp, packet);
 	else
 		sim_completer_receive(engine->sides[0].qp, packet);
-	sim_world_run(engine->world);
+	sim_engine_run(engine->sim);
 }
 
 void engine_inject_ack(struct engine *engine, uint32_t psn, unsigned int syndrome)

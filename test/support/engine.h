@@ -6,7 +6,7 @@
 #ifndef TEST_SUPPORT_ENGINE_H
 #define TEST_SUPPORT_ENGINE_H
 
-#include "sim/world.h"
+#include "sim/engine.h"
 
 #define ENGINE_MEMORY_BYTES (256u * 1024)
 #define ENGINE_EVENTS_MAX   64
@@ -65,7 +65,7 @@ struct engine_side {
 
 struct engine {
 	struct engine_config config;
-	struct sim_world *world;
+	struct sim_engine *sim;
 	struct engine_side sides[2];
 	struct engine_frame *frames;
 	unsigned int frame_count;

@@ -4,9 +4,9 @@
  * for check-trace to judge. every_opcode FILE: over IPv4, over IPv6 and as RoCE v1; every_opcode
  * --infiniband FILE: over InfiniBand without a GRH and with one. The last frame of InfiniBand is marked as lost.
  */
-#include "backends/sim/pcapfile.h"
-#include "sim/packet.h"
-#include "sim/trace.h"
+#include "backends/sim/capture/pcapfile.h"
+#include "sim/net/trace.h"
+#include "sim/wire/packet.h"
 
 #include <stdio.h>
 #include <stdlib.h>

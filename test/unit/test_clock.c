@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/clock.h"
+#include "sim/base/clock.h"
 
 #include "test/support/engine.h"
 #include "unity.h"

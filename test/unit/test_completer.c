@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The completer, fed by a hand-made peer. What is expected: design/fidelity.md, RC. */
-#include "sim/psn.h"
-#include "sim/timing.h"
+#include "sim/wire/psn.h"
+#include "sim/wire/timing.h"
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -32,7 +32,7 @@ static void post(enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t bytes)
 		.opcode = opcode, .wr_id = wr_id, .bytes = bytes, .rkey = 0x4711};
 
 	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 }
 
 static void expect(uint64_t wr_id, enum ibv_wc_status status)
@@ -76,7 +76,7 @@ void test_ack_completes_its_message(void)
 	engine_inject_ack(&engine, ENGINE_PSN, ACK);
 	expect(1, IBV_WC_SUCCESS);
 	expect_none();
-	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(engine.sim));
 }
 
 void test_ack_covers_all_messages_before_it(void)
@@ -151,7 +151,7 @@ void test_nak_codes(void)
 		expect(1, rows[i].status);
 		expect(2, IBV_WC_WR_FLUSH_ERR);
 		TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
-		TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+		TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(engine.sim));
 	}
 }
 
@@ -162,7 +162,7 @@ void test_unsignalled_success_is_silent_and_its_error_is_not(void)
 	send.rkey = 1;
 	for (send.wr_id = 0; send.wr_id < 2; send.wr_id++)
 		TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	engine_inject_ack(&engine, ENGINE_PSN, ACK);
 	expect_none();
 	engine_inject_ack(&engine, ENGINE_PSN + 1, SIM_NAK_REMOTE_OPERATION);
@@ -210,7 +210,7 @@ void test_repeated_sequence_naks_cost_one_retry(void)
 
 static void let_it_time_out(void)
 {
-	sim_world_advance(engine.world, sim_world_next_ns(engine.world));
+	sim_engine_advance(engine.sim, sim_engine_next_ns(engine.sim));
 }
 
 void test_retries_end_and_progress_restores_them(void)
@@ -237,23 +237,23 @@ void test_ack_timeout_and_its_retries(void)
 
 	post(IBV_WR_SEND, 1, 10);
 	for (uint64_t i = 1; i <= 7; i++) {
-		TEST_ASSERT_EQUAL_UINT64(i * wait_ns, sim_world_next_ns(engine.world));
-		sim_world_advance(engine.world, i * wait_ns);
+		TEST_ASSERT_EQUAL_UINT64(i * wait_ns, sim_engine_next_ns(engine.sim));
+		sim_engine_advance(engine.sim, i * wait_ns);
 		TEST_ASSERT_EQUAL_UINT(i + 1, engine_count(&engine, SIM_RC_SEND_ONLY));
 		expect_none();
 	}
-	sim_world_advance(engine.world, 8 * wait_ns);
+	sim_engine_advance(engine.sim, 8 * wait_ns);
 	expect(1, IBV_WC_RETRY_EXC_ERR);
 	TEST_ASSERT_EQUAL_UINT(8, engine_count(&engine, SIM_RC_SEND_ONLY));
 	TEST_ASSERT_EQUAL_UINT64(8, engine.sides[0].device->counters.ack_timeouts);
-	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(engine.sim));
 }
 
 void test_timeout_0_waits_for_ever(void)
 {
 	again(&(struct engine_config){.peer = true, .no_timeout = true});
 	post(IBV_WR_SEND, 1, 10);
-	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(engine.sim));
 }
 
 void test_progress_restarts_the_ack_timer(void)
@@ -262,12 +262,12 @@ void test_progress_restarts_the_ack_timer(void)
 
 	post(IBV_WR_SEND, 1, 10);
 	post(IBV_WR_SEND, 2, 10);
-	sim_world_advance(engine.world, 1000);
+	sim_engine_advance(engine.sim, 1000);
 	engine_inject_ack(&engine, ENGINE_PSN, ACK);
-	TEST_ASSERT_EQUAL_UINT64(1000 + wait_ns, sim_world_next_ns(engine.world));
-	sim_world_advance(engine.world, 2000);
+	TEST_ASSERT_EQUAL_UINT64(1000 + wait_ns, sim_engine_next_ns(engine.sim));
+	sim_engine_advance(engine.sim, 2000);
 	engine_inject_ack(&engine, ENGINE_PSN, ACK); /* says nothing new */
-	TEST_ASSERT_EQUAL_UINT64(1000 + wait_ns, sim_world_next_ns(engine.world));
+	TEST_ASSERT_EQUAL_UINT64(1000 + wait_ns, sim_engine_next_ns(engine.sim));
 }
 
 /* The requester waits as long as the NAK says, then repeats from the PSN that it names. */
@@ -280,10 +280,10 @@ void test_rnr_nak_waits_and_repeats(void)
 	TEST_ASSERT_EQUAL_UINT(3, engine.frame_count);
 	post(IBV_WR_SEND, 3, 10);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(3, engine.frame_count, "it sent while it waited");
-	TEST_ASSERT_EQUAL_UINT64(1280000, sim_world_next_ns(engine.world));
-	sim_world_advance(engine.world, 1279999);
+	TEST_ASSERT_EQUAL_UINT64(1280000, sim_engine_next_ns(engine.sim));
+	sim_engine_advance(engine.sim, 1279999);
 	TEST_ASSERT_EQUAL_UINT(3, engine.frame_count);
-	sim_world_advance(engine.world, 1280000);
+	sim_engine_advance(engine.sim, 1280000);
 	TEST_ASSERT_EQUAL_UINT(6, engine.frame_count);
 	TEST_ASSERT_EQUAL_HEX32(ENGINE_PSN + 1, engine.frames[3].packet.psn);
 }
@@ -294,7 +294,7 @@ void test_rnr_retries_are_exact(void)
 	for (unsigned int i = 0; i < 3; i++) {
 		engine_inject_ack(&engine, ENGINE_PSN, SIM_AETH_RNR_NAK | 1);
 		expect_none();
-		engine_settle(&engine, engine.world->clock.now_ns + 10000);
+		engine_settle(&engine, engine.sim->clock.now_ns + 10000);
 		TEST_ASSERT_EQUAL_UINT(i + 2, engine.frame_count);
 	}
 	engine_inject_ack(&engine, ENGINE_PSN, SIM_AETH_RNR_NAK | 1);
@@ -314,7 +314,7 @@ void test_rnr_retry_0_fails_at_once_and_7_never(void)
 	post(IBV_WR_SEND, 1, 10);
 	for (unsigned int i = 0; i < 100; i++) {
 		engine_inject_ack(&engine, ENGINE_PSN, SIM_AETH_RNR_NAK | 1);
-		engine_settle(&engine, engine.world->clock.now_ns + 10000);
+		engine_settle(&engine, engine.sim->clock.now_ns + 10000);
 	}
 	expect_none();
 	TEST_ASSERT_EQUAL_UINT(101, engine.frame_count);
@@ -475,7 +475,7 @@ void test_read_into_bad_memory_fails_when_it_comes(void)
 		.opcode = IBV_WR_RDMA_READ, .wr_id = 1, .bytes = 8, .lkey = 1, .rkey = 2};
 
 	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	expect_none();
 	respond(SIM_RC_READ_RESPONSE_ONLY, ENGINE_PSN, 8);
 	expect(1, IBV_WC_LOC_PROT_ERR);
@@ -488,12 +488,12 @@ void test_answers_do_nothing_to_a_failed_qp(void)
 
 	post(IBV_WR_SEND, 1, 8);
 	sim_qp_fail(qp());
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	expect(1, IBV_WC_WR_FLUSH_ERR);
 	packet = engine_packet(&engine, SIM_RC_ACK, ENGINE_PSN);
 	packet.syndrome = SIM_NAK_REMOTE_ACCESS;
-	sim_fabric_send(engine.world, &engine.sides[1].ah->path, &packet);
-	sim_world_run(engine.world);
+	sim_fabric_send(engine.sim, &engine.sides[1].ah->path, &packet);
+	sim_engine_run(engine.sim);
 	expect_none();
 	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[0].device->counters.dropped_packets);
 }
@@ -511,7 +511,7 @@ void test_overrun_on_a_nak_leaves_nothing_running(void)
 		TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
 		TEST_ASSERT_EQUAL_UINT(1, engine_events(&engine, IBV_EVENT_CQ_ERR));
 		TEST_ASSERT_EQUAL_UINT(1, engine_events(&engine, IBV_EVENT_QP_FATAL));
-		TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+		TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(engine.sim));
 	}
 }
 

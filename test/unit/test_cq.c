@@ -228,7 +228,7 @@ void test_polling_gives_slots_back(void)
 		TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
 	send.unsignalled = false;
 	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_INT(ENOMEM, engine_send(&engine, 0, &send));
 	TEST_ASSERT_EQUAL_INT(ENOMEM, engine_recv(&engine, 1, 4, 0, 10));
 	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
@@ -252,7 +252,7 @@ void test_completion_from_before_a_reset_frees_nothing(void)
 	engine_open(&engine, &(struct engine_config){.max_wr = 2});
 	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 0, 0, 10));
 	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(engine.sides[0].qp, &reset, IBV_QP_STATE));
 	engine_connect_qp(&engine, engine.sides[0].qp, engine.sides[1].qp->number,
 			  &engine.sides[1].gid, ENGINE_PSN + 1, ENGINE_PSN);
@@ -273,7 +273,7 @@ void test_overrun_takes_its_qp_with_it(void)
 	engine_open(&engine, &(struct engine_config){.cq_entries = 2});
 	for (unsigned int i = 0; i < 5; i++)
 		TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, engine.sides[0].qp->state);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, engine.sides[1].qp->state);
 	TEST_ASSERT_EQUAL_UINT(1, engine_events(&engine, IBV_EVENT_CQ_ERR));
@@ -321,7 +321,7 @@ void test_max_cq_is_still_allowed(void)
 /* The clock has room for the timer of each CQ that is moderated, and of no other. */
 void test_moderation_has_limits(void)
 {
-	const uint32_t reserved = engine.world->clock.reserved;
+	const uint32_t reserved = engine.sim->clock.reserved;
 
 	limit(10, 4);
 	small.moderation = (struct ibv_cq_moderation_caps){.max_cq_count = 10, .max_cq_period = 20};
@@ -329,16 +329,16 @@ void test_moderation_has_limits(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_cq_moderate(cq, 11, 20));
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_cq_moderate(cq, 10, 21));
 	TEST_ASSERT_EQUAL_INT(0, sim_cq_moderate(cq, 0, 0));
-	TEST_ASSERT_EQUAL_UINT32(reserved, engine.world->clock.reserved);
+	TEST_ASSERT_EQUAL_UINT32(reserved, engine.sim->clock.reserved);
 	TEST_ASSERT_EQUAL_INT(0, sim_cq_moderate(cq, 10, 20));
 	TEST_ASSERT_EQUAL_INT(0, sim_cq_moderate(cq, 9, 19));
-	TEST_ASSERT_EQUAL_UINT32(reserved + 1, engine.world->clock.reserved);
+	TEST_ASSERT_EQUAL_UINT32(reserved + 1, engine.sim->clock.reserved);
 	sim_cq_arm(cq, false);
 	fill(1);
 	TEST_ASSERT_EQUAL_INT(0, sim_cq_destroy(cq));
 	cq = NULL;
-	TEST_ASSERT_EQUAL_UINT32(reserved, engine.world->clock.reserved);
-	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+	TEST_ASSERT_EQUAL_UINT32(reserved, engine.sim->clock.reserved);
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(engine.sim));
 }
 
 /* As rxe, which has no ib_device_ops.modify_cq. */

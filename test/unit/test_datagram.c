@@ -22,7 +22,7 @@ static struct ibv_wc deliver(const struct engine_send *send)
 	struct ibv_wc wc;
 
 	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_TRUE_MESSAGE(engine_poll(engine.sides[0].send_cq, &wc), "no completion");
 	return wc;
 }
@@ -162,7 +162,7 @@ void test_message_longer_than_the_mtu(void)
 	TEST_ASSERT_EQUAL_INT(
 		0,
 		engine_send(&engine, 1, &(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 1}));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].recv_cq, &wc));
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
 	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(engine.sides[0].qp, &attr, IBV_QP_STATE));
@@ -201,7 +201,7 @@ void test_address_handles(void)
 		0, engine_send(&engine, 0, &(struct engine_send){.opcode = IBV_WR_SEND}));
 	sim_ah_release(ah);
 	engine.sides[0].ah = NULL;
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_TRUE(engine_poll(engine.sides[1].recv_cq, &wc));
 	TEST_ASSERT_EQUAL_UINT32(0, engine.sides[0].device->ah_count);
 }
@@ -216,7 +216,7 @@ void test_posted_sends_let_go_of_their_ah(void)
 			0, engine_send(&engine, 0, &(struct engine_send){.opcode = IBV_WR_SEND}));
 	TEST_ASSERT_EQUAL_UINT32(4, ah->holders);
 	sim_qp_fail(engine.sides[0].qp);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT32(1, ah->holders);
 	TEST_ASSERT_EQUAL_INT(
 		0, engine_send(&engine, 0, &(struct engine_send){.opcode = IBV_WR_SEND}));
@@ -251,7 +251,7 @@ void test_small_receive_may_end_the_qp(void)
 				       &(struct engine_send){.opcode = IBV_WR_SEND,
 							     .bytes = 61,
 							     .remote_qkey = ENGINE_QKEY}));
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		TEST_ASSERT_TRUE(engine_poll(engine.sides[1].recv_cq, &wc));
 		TEST_ASSERT_EQUAL_INT(room == 100 ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_SUCCESS,
 				      wc.status);
@@ -270,7 +270,7 @@ void test_small_receive_and_wrong_qkey(void)
 					  &(struct engine_send){.opcode = IBV_WR_SEND,
 								.bytes = 61,
 								.remote_qkey = ENGINE_QKEY ^ 1}));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, engine.sides[1].qp->state);
 	expect_dropped();
 }

@@ -62,9 +62,9 @@ void test_configurations_that_cannot_be(void)
 			break;
 		}
 		TEST_ASSERT_EQUAL_INT(EINVAL,
-				      sim_device_create(engine.world, &config, NULL, &device));
+				      sim_device_create(engine.sim, &config, NULL, &device));
 	}
-	TEST_ASSERT_NULL(engine.world->devices);
+	TEST_ASSERT_NULL(engine.sim->devices);
 }
 
 /* The last that fit, and the names just within and just beyond. */
@@ -87,13 +87,13 @@ void test_configurations_at_their_bounds(void)
 	config.pkeys = pkeys;
 	memset(name, 'n', SIM_NAME_MAX - 1);
 	config.name = name;
-	TEST_ASSERT_EQUAL_INT(0, sim_device_create(engine.world, &config, NULL, &device));
+	TEST_ASSERT_EQUAL_INT(0, sim_device_create(engine.sim, &config, NULL, &device));
 	TEST_ASSERT_NOT_NULL(sim_device_port(device, SIM_PORTS_MAX));
 	TEST_ASSERT_EQUAL_UINT(SIM_GIDS_MAX, sim_device_port(device, 1)->gid_count);
 	TEST_ASSERT_EQUAL_HEX16(0x8001, sim_device_port(device, 1)->pkeys[SIM_PKEYS_MAX - 1]);
 	TEST_ASSERT_EQUAL_STRING(name, device->name);
 	name[SIM_NAME_MAX - 1] = 'n';
-	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_create(engine.world, &config, NULL, &device));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_create(engine.sim, &config, NULL, &device));
 }
 
 /* A full table: what lies behind it is no GID. */
@@ -201,7 +201,7 @@ void test_device_without_gids_of_its_own(void)
 	struct sim_device *device;
 
 	config.gid_count = 0;
-	TEST_ASSERT_EQUAL_INT(0, sim_device_create(engine.world, &config, NULL, &device));
+	TEST_ASSERT_EQUAL_INT(0, sim_device_create(engine.sim, &config, NULL, &device));
 	TEST_ASSERT_EQUAL_UINT(2, device->ports[0].gid_count);
 }
 
@@ -216,7 +216,7 @@ void test_gid_types_of_others(void)
 
 	for (unsigned int i = 0; i < 3; i++) {
 		config.profile = sim_profile_find(profiles[i]);
-		TEST_ASSERT_EQUAL_INT(0, sim_device_create(engine.world, &config, NULL, &device));
+		TEST_ASSERT_EQUAL_INT(0, sim_device_create(engine.sim, &config, NULL, &device));
 		TEST_ASSERT_EQUAL_UINT(i < 2 ? 2 : 4, device->ports[0].gid_count);
 		TEST_ASSERT_EQUAL_INT(
 			i < 2 ? EINVAL : 0,
@@ -386,9 +386,9 @@ void test_lids(void)
 	TEST_ASSERT_EQUAL_UINT16(2, one->ports[1].lid);
 	TEST_ASSERT_EQUAL_UINT16(0, between->ports[0].lid);
 	TEST_ASSERT_EQUAL_UINT16(3, two->ports[0].lid);
-	TEST_ASSERT_EQUAL_PTR(&one->ports[1], sim_fabric_find_lid(engine.world, 2));
-	TEST_ASSERT_NULL(sim_fabric_find_lid(engine.world, 0));
-	TEST_ASSERT_NULL(sim_fabric_find_lid(engine.world, 4));
+	TEST_ASSERT_EQUAL_PTR(&one->ports[1], sim_fabric_find_lid(engine.sim, 2));
+	TEST_ASSERT_NULL(sim_fabric_find_lid(engine.sim, 0));
+	TEST_ASSERT_NULL(sim_fabric_find_lid(engine.sim, 4));
 
 	sim_port_query(&two->ports[0], &port);
 	TEST_ASSERT_EQUAL_INT(IBV_LINK_LAYER_INFINIBAND, port.link_layer);
@@ -413,9 +413,9 @@ void test_link_layers_that_cannot_be(void)
 
 	config.gid_count = 0;
 	config.link_layer = IBV_LINK_LAYER_UNSPECIFIED;
-	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_create(engine.world, &config, NULL, &device));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_create(engine.sim, &config, NULL, &device));
 	config.link_layer = 3;
-	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_create(engine.world, &config, NULL, &device));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_create(engine.sim, &config, NULL, &device));
 }
 
 /* Linux drivers/infiniband/hw/qib/qib_verbs.c, qib_check_ah. */
@@ -499,6 +499,6 @@ void test_link_layers_do_not_meet(void)
 	attr.dlid = 7;
 	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(infiniband, &attr, &path));
 	TEST_ASSERT_NULL(path.dest);
-	TEST_ASSERT_NULL(sim_fabric_link(engine.world, &ethernet->ports[0], &infiniband->ports[0]));
-	TEST_ASSERT_EQUAL_INT(EINVAL, sim_fabric_join(engine.world, ethernet, infiniband, 0, 0));
+	TEST_ASSERT_NULL(sim_fabric_link(engine.sim, &ethernet->ports[0], &infiniband->ports[0]));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_fabric_join(engine.sim, ethernet, infiniband, 0, 0));
 }

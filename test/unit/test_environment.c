@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/environment.h"
+#include "src/project/environment.h"
 #include "unity.h"
 
 #include <errno.h>

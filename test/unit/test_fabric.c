@@ -27,7 +27,7 @@ static void write_bytes(uint32_t bytes)
 	const struct engine_send send = {.opcode = IBV_WR_RDMA_WRITE, .bytes = bytes};
 
 	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 }
 
 static void expect(enum ibv_wc_status status)
@@ -49,17 +49,17 @@ void test_link_without_delay_needs_no_time(void)
 {
 	write_bytes(100);
 	expect(IBV_WC_SUCCESS);
-	TEST_ASSERT_EQUAL_UINT64(0, engine.world->clock.now_ns);
+	TEST_ASSERT_EQUAL_UINT64(0, engine.sim->clock.now_ns);
 }
 
 void test_delay_is_paid_each_way(void)
 {
 	again(&(struct engine_config){.delay_ns = 1500});
 	write_bytes(100);
-	TEST_ASSERT_EQUAL_UINT64(1500, sim_world_next_ns(engine.world));
-	sim_world_advance(engine.world, 2999);
+	TEST_ASSERT_EQUAL_UINT64(1500, sim_engine_next_ns(engine.sim));
+	sim_engine_advance(engine.sim, 2999);
 	expect_none();
-	sim_world_advance(engine.world, 3000);
+	sim_engine_advance(engine.sim, 3000);
 	expect(IBV_WC_SUCCESS);
 	/* The trace shows when a packet is sent. */
 	TEST_ASSERT_EQUAL_UINT64(0, engine.frames[0].now_ns);
@@ -77,13 +77,13 @@ void test_rate_is_that_of_the_frames(void)
 		engine.frames[2].frame_bytes;
 	/* WRITE First has a RETH of 16 bytes: 14 + 20 + 8 + 12 + 16 + 256 + 4 */
 	TEST_ASSERT_EQUAL_size_t(330, engine.frames[0].frame_bytes);
-	TEST_ASSERT_EQUAL_UINT64(330, sim_world_next_ns(engine.world));
-	sim_world_advance(engine.world, bytes - 1);
+	TEST_ASSERT_EQUAL_UINT64(330, sim_engine_next_ns(engine.sim));
+	sim_engine_advance(engine.sim, bytes - 1);
 	TEST_ASSERT_EQUAL_UINT64(2, engine.sides[1].device->counters.received_packets);
-	sim_world_advance(engine.world, bytes);
+	sim_engine_advance(engine.sim, bytes);
 	TEST_ASSERT_EQUAL_UINT64(3, engine.sides[1].device->counters.received_packets);
 	TEST_ASSERT_EQUAL_size_t(62, engine.frames[3].frame_bytes);
-	sim_world_advance(engine.world, bytes + 62);
+	sim_engine_advance(engine.sim, bytes + 62);
 	expect(IBV_WC_SUCCESS);
 }
 
@@ -94,9 +94,9 @@ void test_idle_link_has_no_backlog(void)
 	write_bytes(256);
 	engine_settle(&engine, SIM_NEVER - 1);
 	expect(IBV_WC_SUCCESS);
-	sim_world_advance(engine.world, 100000);
+	sim_engine_advance(engine.sim, 100000);
 	write_bytes(256);
-	TEST_ASSERT_EQUAL_UINT64(100000 + 330 + 10, sim_world_next_ns(engine.world));
+	TEST_ASSERT_EQUAL_UINT64(100000 + 330 + 10, sim_engine_next_ns(engine.sim));
 }
 
 void test_flights_are_used_again(void)
@@ -106,14 +106,14 @@ void test_flights_are_used_again(void)
 	again(&(struct engine_config){.delay_ns = 100});
 	write_bytes(256 * 4);
 	engine_settle(&engine, SIM_NEVER - 1);
-	spare = engine.world->fabric.spare;
+	spare = engine.sim->fabric.spare;
 	TEST_ASSERT_NOT_NULL(spare);
 	for (unsigned int i = 0; i < 50; i++) {
-		uint32_t reserved = engine.world->clock.reserved;
+		uint32_t reserved = engine.sim->clock.reserved;
 
 		write_bytes(256 * 4);
 		engine_settle(&engine, SIM_NEVER - 1);
-		TEST_ASSERT_EQUAL_UINT32(reserved, engine.world->clock.reserved);
+		TEST_ASSERT_EQUAL_UINT32(reserved, engine.sim->clock.reserved);
 	}
 }
 
@@ -140,15 +140,14 @@ void test_devices_that_are_not_joined(void)
 	engine_open(&engine, &(struct engine_config){.delay_ns = 1});
 	third = engine_add_device(&engine, "third", 1, &gid);
 	TEST_ASSERT_NULL(
-		sim_fabric_link(engine.world, &engine.sides[0].device->ports[0], &third->ports[0]));
-	TEST_ASSERT_NOT_NULL(sim_fabric_link(engine.world, &third->ports[0], &third->ports[0]));
-	TEST_ASSERT_EQUAL_INT(EEXIST, sim_fabric_join(engine.world, engine.sides[1].device,
+		sim_fabric_link(engine.sim, &engine.sides[0].device->ports[0], &third->ports[0]));
+	TEST_ASSERT_NOT_NULL(sim_fabric_link(engine.sim, &third->ports[0], &third->ports[0]));
+	TEST_ASSERT_EQUAL_INT(EEXIST, sim_fabric_join(engine.sim, engine.sides[1].device,
 						      engine.sides[0].device, 0, 0));
-	TEST_ASSERT_EQUAL_INT(0,
-			      sim_fabric_join(engine.world, engine.sides[0].device, third, 5, 0));
-	TEST_ASSERT_EQUAL_UINT64(5, sim_fabric_link(engine.world, &third->ports[0],
-						    &engine.sides[0].device->ports[0])
-					    ->delay_ns);
+	TEST_ASSERT_EQUAL_INT(0, sim_fabric_join(engine.sim, engine.sides[0].device, third, 5, 0));
+	TEST_ASSERT_EQUAL_UINT64(
+		5, sim_fabric_link(engine.sim, &third->ports[0], &engine.sides[0].device->ports[0])
+			   ->delay_ns);
 }
 
 /* A link joins its two ends, and neither of them with a third, from whichever side one asks. */
@@ -164,7 +163,7 @@ void test_links_join_no_third(void)
 	for (unsigned int i = 0; i < 3; i++)
 		for (unsigned int j = 0; j < 3; j++)
 			TEST_ASSERT_EQUAL_INT(i == j || (i < 2 && j < 2),
-					      sim_fabric_link(engine.world, ports[i], ports[j]) !=
+					      sim_fabric_link(engine.sim, ports[i], ports[j]) !=
 						      NULL);
 }
 
@@ -174,7 +173,7 @@ void test_every_gid_leads_to_its_port(void)
 	struct sim_port *port = &engine.sides[1].device->ports[0];
 
 	for (unsigned int i = 0; i < port->gid_count; i++)
-		TEST_ASSERT_EQUAL_PTR(port, sim_fabric_find(engine.world, &port->gids[i],
+		TEST_ASSERT_EQUAL_PTR(port, sim_fabric_find(engine.sim, &port->gids[i],
 							    (enum ibv_gid_type)port->gid_types[i]));
 }
 
@@ -219,7 +218,7 @@ void test_both_sinks_see_every_frame_once(void)
 	struct tap tap = {0};
 	const struct sim_trace_sink sink = {&tap, count_frame};
 
-	sim_fabric_sink(engine.world, 1, &sink);
+	sim_fabric_sink(engine.sim, 1, &sink);
 	write_bytes(1000);
 	TEST_ASSERT_EQUAL_UINT(5, engine.frame_count);
 	TEST_ASSERT_EQUAL_UINT(5, tap.frames);
@@ -227,7 +226,7 @@ void test_both_sinks_see_every_frame_once(void)
 	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[1].device->counters.sent_packets);
 	for (unsigned int i = 0; i < 5; i++)
 		TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, engine.frames[i].decoded);
-	sim_fabric_sink(engine.world, 1, NULL);
+	sim_fabric_sink(engine.sim, 1, NULL);
 	write_bytes(10);
 	TEST_ASSERT_EQUAL_UINT(5, tap.frames);
 	TEST_ASSERT_EQUAL_UINT(7, engine.frame_count);
@@ -245,7 +244,7 @@ void test_watching_changes_nothing(void)
 
 			write_bytes(1000 + i);
 			TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &read));
-			sim_world_run(engine.world);
+			sim_engine_run(engine.sim);
 			expect(IBV_WC_SUCCESS);
 			expect(IBV_WC_SUCCESS);
 		}
@@ -282,7 +281,7 @@ void test_peer_that_changes_under_a_quiet_connection(void)
 		} else {
 			sim_qp_fail(peer);
 		}
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		memset(engine.sides[0].memory, 0x77, 10);
 		TEST_ASSERT_EQUAL_INT(0,
 				      engine_send(&engine, 0,
@@ -303,11 +302,11 @@ void test_rule_that_comes_to_a_quiet_connection_bites(void)
 	again(&(struct engine_config){.quiet = true});
 	write_bytes(10);
 	expect(IBV_WC_SUCCESS);
-	TEST_ASSERT_EQUAL_INT(0, sim_fault_add(engine.world, &rule, &id));
+	TEST_ASSERT_EQUAL_INT(0, sim_fault_add(engine.sim, &rule, &id));
 	write_bytes(10);
 	expect_none();
-	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.world, id));
-	sim_fault_clear(engine.world);
+	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.sim, id));
+	sim_fault_clear(engine.sim);
 	engine_settle(&engine, SIM_NEVER - 1);
 	expect(IBV_WC_SUCCESS);
 }
@@ -328,15 +327,15 @@ void test_strangers_are_dropped(void)
 			packet.opcode |= SIM_TRANSPORT_UC;
 		else
 			packet.dest_qpn ^= 1 << 20;
-		sim_fabric_send(engine.world, &engine.sides[1].ah->path, &packet);
-		sim_world_run(engine.world);
+		sim_fabric_send(engine.sim, &engine.sides[1].ah->path, &packet);
+		sim_engine_run(engine.sim);
 	}
 	packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN);
-	sim_fabric_send(engine.world, &engine.sides[0].ah->path, &packet); /* the wrong device */
+	sim_fabric_send(engine.sim, &engine.sides[0].ah->path, &packet); /* the wrong device */
 	TEST_ASSERT_EQUAL_UINT64(4, engine.sides[0].device->counters.dropped_packets);
 	TEST_ASSERT_EQUAL_HEX32(ENGINE_PSN, engine.sides[0].qp->resp.psn);
 	packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN);
-	sim_fabric_send(engine.world, &engine.sides[1].ah->path, &packet);
+	sim_fabric_send(engine.sim, &engine.sides[1].ah->path, &packet);
 	TEST_ASSERT_EQUAL_HEX32(ENGINE_PSN + 1, engine.sides[0].qp->resp.psn);
 }
 
@@ -383,7 +382,7 @@ void test_infiniband_rate_is_that_of_the_frames(void)
 {
 	again(&(struct engine_config){.infiniband = true, .bits_per_second = UINT64_C(8000000000)});
 	write_bytes(256);
-	TEST_ASSERT_EQUAL_UINT64(8 + 12 + 16 + 256 + 4 + 2, sim_world_next_ns(engine.world));
+	TEST_ASSERT_EQUAL_UINT64(8 + 12 + 16 + 256 + 4 + 2, sim_engine_next_ns(engine.sim));
 }
 
 void test_watching_changes_nothing_on_infiniband(void)
@@ -456,7 +455,7 @@ void test_spoilt_packets_on_infiniband(void)
 	for (unsigned int seed = 0; seed < 200; seed++) {
 		again(&(struct engine_config){
 			.infiniband = true, .grh = seed & 1, .seed = seed, .type = IBV_QPT_UC});
-		TEST_ASSERT_EQUAL_INT(0, sim_fault_add(engine.world, &rule, &id));
+		TEST_ASSERT_EQUAL_INT(0, sim_fault_add(engine.sim, &rule, &id));
 		write_bytes(20);
 		TEST_ASSERT_EQUAL_UINT64(1, engine.sides[1].device->counters.dropped_packets);
 		TEST_ASSERT_EQUAL_STRING("bad ICRC", sim_decode_str(engine.frames[0].decoded));
@@ -486,7 +485,7 @@ static void send_datagram(uint16_t dlid, const union ibv_gid *dgid, uint32_t qpn
 					     &(struct engine_send){.opcode = IBV_WR_SEND,
 								   .bytes = 10,
 								   .remote_qpn = qpn}));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 }
 
 /* 40 bytes stand before the data whether there was a GRH or not (ibv_poll_cq(3), byte_len). */

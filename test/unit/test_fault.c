@@ -20,7 +20,7 @@ static unsigned int add(const struct sim_fault_rule *rule)
 {
 	unsigned int id = 0;
 
-	TEST_ASSERT_EQUAL_INT(0, sim_fault_add(engine.world, rule, &id));
+	TEST_ASSERT_EQUAL_INT(0, sim_fault_add(engine.sim, rule, &id));
 	TEST_ASSERT_NOT_EQUAL(0, id);
 	return id;
 }
@@ -29,7 +29,7 @@ static enum sim_fault_action offer(uint8_t opcode, uint32_t psn)
 {
 	struct sim_packet packet = engine_packet(&engine, opcode, psn);
 	const struct sim_fault_rule *rule =
-		sim_fault_offer(engine.world, engine.sides[0].device, &packet);
+		sim_fault_offer(engine.sim, engine.sides[0].device, &packet);
 
 	return rule ? rule->action : SIM_FAULT_NONE;
 }
@@ -40,7 +40,7 @@ static void write_bytes(uint32_t bytes)
 
 	memset(engine.sides[0].memory, 0x5a, bytes);
 	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 }
 
 static bool done(void)
@@ -75,7 +75,7 @@ void test_conditions(void)
 		add(&rows[i].rule);
 		TEST_ASSERT_EQUAL_INT(rows[i].fires ? SIM_FAULT_DROP : SIM_FAULT_NONE,
 				      offer((uint8_t)rows[i].opcode, rows[i].psn));
-		sim_fault_clear(engine.world);
+		sim_fault_clear(engine.sim);
 	}
 	add(&(struct sim_fault_rule){.action = SIM_FAULT_DROP, .from = engine.sides[1].device});
 	TEST_ASSERT_EQUAL_INT(SIM_FAULT_NONE, offer(4, 0));
@@ -89,7 +89,7 @@ void test_skip_and_count(void)
 	for (unsigned int i = 0; i < 10; i++)
 		TEST_ASSERT_EQUAL_INT(i >= 2 && i < 5 ? SIM_FAULT_DROP : SIM_FAULT_NONE,
 				      offer(4, i));
-	TEST_ASSERT_EQUAL_UINT64(3, sim_fault_hits(engine.world, id));
+	TEST_ASSERT_EQUAL_UINT64(3, sim_fault_hits(engine.sim, id));
 }
 
 /* What does not match is not counted. */
@@ -149,12 +149,12 @@ void test_remove_keeps_the_others(void)
 
 	TEST_ASSERT_EQUAL_INT(SIM_FAULT_DELAY, offer(4, 0));
 	TEST_ASSERT_EQUAL_INT(SIM_FAULT_DROP, offer(4, 0));
-	TEST_ASSERT_EQUAL_INT(0, sim_fault_remove(engine.world, first));
-	TEST_ASSERT_EQUAL_INT(ENOENT, sim_fault_remove(engine.world, first));
-	TEST_ASSERT_EQUAL_INT(ENOENT, sim_fault_remove(engine.world, 0));
+	TEST_ASSERT_EQUAL_INT(0, sim_fault_remove(engine.sim, first));
+	TEST_ASSERT_EQUAL_INT(ENOENT, sim_fault_remove(engine.sim, first));
+	TEST_ASSERT_EQUAL_INT(ENOENT, sim_fault_remove(engine.sim, 0));
 	TEST_ASSERT_EQUAL_INT(SIM_FAULT_CORRUPT, offer(4, 0));
-	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.world, third));
-	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.world, second));
+	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.sim, third));
+	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.sim, second));
 	fourth = add(&(struct sim_fault_rule){.action = SIM_FAULT_DROP});
 	TEST_ASSERT_NOT_EQUAL(first, fourth);
 }
@@ -166,8 +166,8 @@ void test_places_end(void)
 
 	for (unsigned int i = 0; i < SIM_FAULT_RULES_MAX; i++)
 		add(&rule);
-	TEST_ASSERT_EQUAL_INT(ENOSPC, sim_fault_add(engine.world, &rule, &id));
-	sim_fault_clear(engine.world);
+	TEST_ASSERT_EQUAL_INT(ENOSPC, sim_fault_add(engine.sim, &rule, &id));
+	sim_fault_clear(engine.sim);
 	TEST_ASSERT_EQUAL_INT(SIM_FAULT_NONE, offer(4, 0));
 	add(&rule);
 }
@@ -212,7 +212,7 @@ void test_duplicated_packet_is_executed_once(void)
 
 	add(&(struct sim_fault_rule){.action = SIM_FAULT_DUPLICATE});
 	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_TRUE(done());
 	memcpy(&value, engine.sides[1].memory, 8);
 	TEST_ASSERT_EQUAL_UINT64(3, value);
@@ -225,10 +225,10 @@ void test_delayed_packet_comes_later(void)
 	add(&(struct sim_fault_rule){.action = SIM_FAULT_DELAY, .delay_ns = 5000, .count = 1});
 	write_bytes(30);
 	TEST_ASSERT_FALSE(done());
-	TEST_ASSERT_EQUAL_UINT64(5000, sim_world_next_ns(engine.world));
-	sim_world_advance(engine.world, 4999);
+	TEST_ASSERT_EQUAL_UINT64(5000, sim_engine_next_ns(engine.sim));
+	sim_engine_advance(engine.sim, 4999);
 	TEST_ASSERT_EQUAL_HEX8(0, engine.sides[1].memory[0]);
-	sim_world_advance(engine.world, 5000);
+	sim_engine_advance(engine.sim, 5000);
 	TEST_ASSERT_TRUE(done());
 	TEST_ASSERT_EQUAL_HEX8(0x5a, engine.sides[1].memory[0]);
 }
@@ -239,7 +239,7 @@ void test_delayed_packet_owns_its_bytes(void)
 	add(&(struct sim_fault_rule){.action = SIM_FAULT_DELAY, .delay_ns = 5000, .count = 1});
 	write_bytes(30);
 	memset(engine.sides[0].memory, 0, 30);
-	sim_world_advance(engine.world, 5000);
+	sim_engine_advance(engine.sim, 5000);
 	TEST_ASSERT_EQUAL_HEX8(0x5a, engine.sides[1].memory[29]);
 }
 
@@ -251,8 +251,8 @@ void test_a_removed_rule_has_no_hits(void)
 
 	TEST_ASSERT_EQUAL_INT(SIM_FAULT_DROP, offer(SIM_RC_SEND_ONLY, 1));
 	TEST_ASSERT_EQUAL_INT(SIM_FAULT_DROP, offer(SIM_RC_SEND_ONLY, 2));
-	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.world, gone));
-	TEST_ASSERT_EQUAL_INT(0, sim_fault_remove(engine.world, gone));
-	TEST_ASSERT_EQUAL_UINT64(0, sim_fault_hits(engine.world, gone));
-	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.world, kept));
+	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.sim, gone));
+	TEST_ASSERT_EQUAL_INT(0, sim_fault_remove(engine.sim, gone));
+	TEST_ASSERT_EQUAL_UINT64(0, sim_fault_hits(engine.sim, gone));
+	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.sim, kept));
 }

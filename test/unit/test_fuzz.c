@@ -285,12 +285,11 @@ static void torment(enum ibv_qp_type type)
 
 		while (pick(3) == 0)
 			post_something(&tally);
-		sim_fabric_send(engine.world, &engine.sides[1].ah->path, &packet);
+		sim_fabric_send(engine.sim, &engine.sides[1].ah->path, &packet);
 		if (pick(3))
-			sim_world_run(engine.world);
+			sim_engine_run(engine.sim);
 		if (pick(10) == 0)
-			sim_world_advance(engine.world,
-					  engine.world->clock.now_ns + pick(10000000));
+			sim_engine_advance(engine.sim, engine.sim->clock.now_ns + pick(10000000));
 		poll_all(&tally);
 		check_legal();
 		/* A few more for the dead one. */
@@ -302,7 +301,7 @@ static void torment(enum ibv_qp_type type)
 	poll_all(&tally);
 	TEST_ASSERT_EQUAL_UINT64(tally.sends, tally.send_ends);
 	TEST_ASSERT_EQUAL_UINT64(tally.recvs, tally.recv_ends);
-	TEST_ASSERT_TRUE(sim_world_quiet(engine.world));
+	TEST_ASSERT_TRUE(sim_engine_quiet(engine.sim));
 	engine_close(&engine);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/icrc.h"
+#include "sim/wire/icrc.h"
 #include "unity.h"
 
 #include <stdio.h>

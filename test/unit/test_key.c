@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/key.h"
+#include "sim/object/key.h"
 #include "unity.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
  * drivers/infiniband/sw/rxe/rxe_opcode.c. Written as text, one row an operation: which transports
  * have it, kind, position, and the headers with their bytes summed by hand.
  */
-#include "sim/opcode.h"
+#include "sim/wire/opcode.h"
 #include "unity.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/icrc.h" /* Ceedling links what the includes name */
-#include "sim/opcode.h"
-#include "sim/packet.h"
+#include "sim/wire/icrc.h" /* Ceedling links what the includes name */
+#include "sim/wire/opcode.h"
+#include "sim/wire/packet.h"
 #include "unity.h"
 
 #include <pcap/pcap.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/trace.h"
+#include "sim/net/trace.h"
 #include "test/support/capture.h"
 #include "unity.h"
 

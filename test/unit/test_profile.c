@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/profile.h"
+#include "sim/profile/profile.h"
 #include "unity.h"
 
 void setUp(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Run in the top folder of the project, where its own project.yml is. */
-#include "src/config.h"
-#include "src/project.h"
+#include "src/project/config.h"
+#include "src/project/project.h"
 #include "unity.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/psn.h"
+#include "sim/wire/psn.h"
 #include "unity.h"
 
 void setUp(void)

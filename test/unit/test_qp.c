@@ -30,7 +30,7 @@ void test_create_and_destroy_leave_nothing(void)
 {
 	struct sim_device *device = engine.sides[0].device;
 	const uint32_t live = device->qps.live;
-	const uint32_t reserved = engine.world->clock.reserved;
+	const uint32_t reserved = engine.sim->clock.reserved;
 	const uint32_t users = engine.sides[0].send_cq->users;
 
 	for (unsigned int i = 0; i < 1000; i++) {
@@ -45,7 +45,7 @@ void test_create_and_destroy_leave_nothing(void)
 		sim_qp_destroy(qp);
 	}
 	TEST_ASSERT_EQUAL_UINT32(live, device->qps.live);
-	TEST_ASSERT_EQUAL_UINT32(reserved, engine.world->clock.reserved);
+	TEST_ASSERT_EQUAL_UINT32(reserved, engine.sim->clock.reserved);
 	TEST_ASSERT_EQUAL_UINT32(users, engine.sides[0].send_cq->users);
 }
 
@@ -154,14 +154,14 @@ void test_error_flushes_in_order(void)
 {
 	post(5, 6);
 	to_state(IBV_QPS_ERR);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	expect_flushed(engine.sides[0].send_cq, 5);
 	expect_flushed(engine.sides[0].recv_cq, 6);
 	post(2, 3); /* taken and flushed */
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	expect_flushed(engine.sides[0].send_cq, 2);
 	expect_flushed(engine.sides[0].recv_cq, 3);
-	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(engine.sim));
 	TEST_ASSERT_EQUAL_UINT(0, engine.event_count);
 }
 
@@ -172,10 +172,10 @@ void test_reset_is_silent(void)
 
 	post(1, 0);
 	to_state(IBV_QPS_ERR);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	post(5, 5);
 	to_state(IBV_QPS_RESET);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
 	TEST_ASSERT_FALSE(engine_poll(engine.sides[0].send_cq, &wc));
 	TEST_ASSERT_FALSE(engine_poll(engine.sides[0].recv_cq, &wc));
@@ -184,7 +184,7 @@ void test_reset_is_silent(void)
 	TEST_ASSERT_EQUAL_INT(
 		0, engine_send(&engine, 0,
 			       &(struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 8}));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
 }
@@ -197,7 +197,7 @@ void test_destroyed_while_listed(void)
 		struct ibv_recv_wr wr = {.wr_id = 7}, *bad;
 		struct ibv_wc wc;
 
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		for (unsigned int i = 0; i < 3; i++) {
 			struct sim_qp_init init = good();
 
@@ -205,7 +205,7 @@ void test_destroyed_while_listed(void)
 				0, sim_qp_create(engine.sides[0].device, &init, &qps[i]));
 			engine_connect_qp(&engine, qps[i], 99, &engine.sides[1].gid, 0, 0);
 		}
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		for (unsigned int i = 0; i < 3; i++) {
 			TEST_ASSERT_EQUAL_INT(0, sim_qp_post_recv(qps[i], &wr, &bad));
 			sim_qp_fail(qps[i]);
@@ -215,14 +215,14 @@ void test_destroyed_while_listed(void)
 		/* The list's end is still its end. */
 		sim_qp_wake_requester(engine.sides[0].qp);
 		sim_qp_wake_responder(engine.sides[0].qp);
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		for (unsigned int i = 0; i < 2; i++)
 			TEST_ASSERT_TRUE(engine_poll(engine.sides[0].recv_cq, &wc));
 		TEST_ASSERT_FALSE(engine_poll(engine.sides[0].recv_cq, &wc));
 		for (unsigned int i = 0; i < 3; i++)
 			if (i != victim)
 				sim_qp_destroy(qps[i]);
-		TEST_ASSERT_TRUE(sim_world_quiet(engine.world));
+		TEST_ASSERT_TRUE(sim_engine_quiet(engine.sim));
 	}
 }
 
@@ -232,11 +232,11 @@ void test_destroyed_with_timers_armed(void)
 	engine_close(&engine);
 	engine_open(&engine, &(struct engine_config){.rnr_retry = 7});
 	post(1, 0);
-	sim_world_run(engine.world); /* the peer has no receive: RNR NAK */
-	TEST_ASSERT_NOT_EQUAL(SIM_NEVER, sim_world_next_ns(engine.world));
+	sim_engine_run(engine.sim); /* the peer has no receive: RNR NAK */
+	TEST_ASSERT_NOT_EQUAL(SIM_NEVER, sim_engine_next_ns(engine.sim));
 	sim_qp_destroy(engine.sides[0].qp);
 	engine.sides[0].qp = NULL;
-	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(engine.sim));
 	engine_settle(&engine, SIM_NEVER - 1);
 }
 
@@ -247,7 +247,7 @@ void test_completions_outlive_their_qp(void)
 
 	post(3, 3);
 	to_state(IBV_QPS_ERR);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	sim_qp_destroy(engine.sides[0].qp);
 	engine.sides[0].qp = NULL;
 	for (unsigned int i = 0; i < 3; i++) {
@@ -258,11 +258,11 @@ void test_completions_outlive_their_qp(void)
 
 void test_completions_carry_the_worlds_time(void)
 {
-	sim_world_advance(engine.world, 4711);
+	sim_engine_advance(engine.sim, 4711);
 	TEST_ASSERT_EQUAL_INT(
 		0, engine_send(&engine, 0,
 			       &(struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 8}));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT64(4711, sim_cq_peek(engine.sides[0].send_cq)->timestamp_ns);
 }
 

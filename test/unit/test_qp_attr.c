@@ -247,13 +247,13 @@ void test_draining(void)
 	TEST_ASSERT_EQUAL_INT(0, move(good(), IBV_QPS_RTS, IBV_QP_STATE));
 	sim_qp_query(qp, &attr);
 	TEST_ASSERT_EQUAL_UINT8_MESSAGE(0, attr.sq_draining, "RTS ends it");
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT(0, engine_events(&engine, IBV_EVENT_SQ_DRAINED));
 	attr = good();
 	attr.en_sqd_async_notify = 1;
 	TEST_ASSERT_EQUAL_INT(0,
 			      move(attr, IBV_QPS_SQD, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(1, engine_events(&engine, IBV_EVENT_SQ_DRAINED),
 				       "an idle queue is drained at once");
 	sim_qp_query(qp, &attr);

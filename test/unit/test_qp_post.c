@@ -115,7 +115,7 @@ void test_inline_pieces_are_joined(void)
 	sends[0].send_flags |= IBV_SEND_INLINE;
 	sends[0].num_sge = 2;
 	TEST_ASSERT_EQUAL_INT(0, sim_qp_post_send(qp(), sends, &bad_send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_STRING("0123456789abcdefghijklmnopqrstu", (char *)engine.sides[1].memory);
 }
 
@@ -129,7 +129,7 @@ void test_longest_message(void)
 	sends[0].num_sge = 2;
 	sends[0].next = NULL;
 	TEST_ASSERT_EQUAL_INT(0, sim_qp_post_send(qp(), sends, &bad_send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
 	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_LEN_ERR, wc.status);
 }
@@ -161,7 +161,7 @@ void test_scatter_and_gather(void)
 	sends[0].num_sge = 4;
 	sends[0].next = NULL;
 	TEST_ASSERT_EQUAL_INT(0, sim_qp_post_send(engine.sides[0].qp, sends, &bad_send));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_MEMORY(from, engine.sides[1].memory, 300);
 	TEST_ASSERT_EQUAL_MEMORY(from + 300, engine.sides[1].memory + 5000, 7);
 	TEST_ASSERT_EQUAL_MEMORY(from + 307, engine.sides[1].memory + 9000, 1512 - 307);
@@ -178,7 +178,7 @@ void test_sig_all_signals_everything(void)
 					     &(struct engine_send){.opcode = IBV_WR_RDMA_WRITE,
 								   .bytes = 1,
 								   .unsignalled = true}));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
 }
 
@@ -197,7 +197,7 @@ void test_longest_message_of_the_profile(void)
 				      engine_send(&engine, 0,
 						  &(struct engine_send){.opcode = IBV_WR_RDMA_WRITE,
 									.bytes = bytes}));
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
 		TEST_ASSERT_EQUAL_INT(bytes == 64 ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR, wc.status);
 	}

@@ -5,7 +5,7 @@
  * with SQE->RTS for the types that can be in SQE only. One line a cell that is valid; RESET from
  * any state and ERR from any but RESET are not repeated here.
  */
-#include "sim/qp_state.h"
+#include "sim/qp/state.h"
 #include "unity.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each quirk of sim/profile.h changes, both ways. Those of memory, windows, receives, retries
+ * What each quirk of sim/profile/profile.h changes, both ways. Those of memory, windows, receives, retries
  * and datagrams stand with their modules' tests.
  */
 #include "test/support/engine.h"
@@ -121,7 +121,7 @@ void test_message_limit(void)
 				      engine_send(&engine, 0,
 						  &(struct engine_send){.opcode = IBV_WR_RDMA_WRITE,
 									.bytes = 65}));
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
 		TEST_ASSERT_EQUAL_INT(on ? IBV_WC_SUCCESS : IBV_WC_LOC_LEN_ERR, wc.status);
 	}
@@ -140,7 +140,7 @@ void test_message_that_no_device_sends(void)
 	again(&(struct engine_config){0});
 	engine.sides[0].device->quirks.message_limit_unchecked = true;
 	TEST_ASSERT_EQUAL_INT(0, sim_qp_post_send(engine.sides[0].qp, &wr, &bad));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
 	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_LEN_ERR, wc.status);
 }
@@ -171,7 +171,7 @@ void test_slots_that_are_free_when_completed(void)
 		must_recv(2);
 		TEST_ASSERT_EQUAL_INT(ENOMEM, send(3, 8));
 		TEST_ASSERT_EQUAL_INT(ENOMEM, engine_recv(&engine, 0, 4, 0, 8));
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		engine_inject_ack(&engine, ENGINE_PSN, ACK);
 		arrive(SIM_RC_SEND_ONLY, 0, 8);
 		TEST_ASSERT_EQUAL_INT(on ? 0 : ENOMEM, send(3, 8));
@@ -277,7 +277,7 @@ void test_overrun(void)
 		quirks()->overrun_loses_completions = on;
 		for (uint64_t i = 0; i < 3; i++)
 			must_send(i);
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		engine_inject_ack(&engine, ENGINE_PSN + 2, ACK);
 		TEST_ASSERT_EQUAL_UINT(on ? 2 : 1, engine_events(&engine, IBV_EVENT_CQ_ERR));
 		TEST_ASSERT_EQUAL_INT(on ? IBV_QPS_RTS : IBV_QPS_ERR, qp()->state);
@@ -294,7 +294,7 @@ void test_reset_and_what_stands_in_the_cq(void)
 		quirks()->reset_removes_completions = on;
 		must_send(1);
 		must_recv(2);
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		engine_inject_ack(&engine, ENGINE_PSN, ACK);
 		arrive(SIM_RC_SEND_ONLY, 0, 8);
 		TEST_ASSERT_EQUAL_INT(0, go(IBV_QPS_RESET));
@@ -341,7 +341,7 @@ void test_send_errors_of_unreliable_qps(void)
 		again(&(struct engine_config){.type = types[i / 2]});
 		quirks()->send_errors_end_qp = i % 2;
 		TEST_ASSERT_EQUAL_INT(0, send_badly(0x100000, 0));
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		expect(engine.sides[0].send_cq, 1, IBV_WC_LOC_PROT_ERR);
 		TEST_ASSERT_EQUAL_INT(i % 2 ? IBV_QPS_ERR : IBV_QPS_SQE, qp()->state);
 	}
@@ -362,7 +362,7 @@ void test_names_of_local_errors(void)
 			quirks()->bad_lkey_is_flush = i == 2;
 			TEST_ASSERT_EQUAL_INT(0, bad_range ? send_badly(0, ENGINE_MEMORY_BYTES)
 							   : send_badly(0x100000, 0));
-			sim_world_run(engine.world);
+			sim_engine_run(engine.sim);
 			expect(engine.sides[0].send_cq, 1, bad_range ? range[i] : key[i]);
 		}
 	}
@@ -381,8 +381,8 @@ void test_foreign_requests(void)
 		packet.dest_qpn = qp()->number;
 		packet.source_qpn = engine.sides[1].qp->number + 1;
 		packet.pkey = 0xffff;
-		sim_fabric_send(engine.world, &engine.sides[1].ah->path, &packet);
-		sim_world_run(engine.world);
+		sim_fabric_send(engine.sim, &engine.sides[1].ah->path, &packet);
+		sim_engine_run(engine.sim);
 		TEST_ASSERT_EQUAL_UINT32(on, sim_cq_count(engine.sides[0].recv_cq));
 	}
 }
@@ -425,7 +425,7 @@ void test_errors_and_solicited_events(void)
 		sim_cq_arm(engine.sides[0].recv_cq, true);
 		must_recv(1);
 		TEST_ASSERT_EQUAL_INT(0, go(IBV_QPS_ERR));
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		expect(engine.sides[0].recv_cq, 1, IBV_WC_WR_FLUSH_ERR);
 		TEST_ASSERT_EQUAL_UINT(!on, engine.sides[0].cq_events);
 	}
@@ -457,7 +457,7 @@ void test_forbidden_opcodes(void)
 	must_send(2);
 	quirks()->forbidden_opcodes_refused = false;
 	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &read));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	expect(engine.sides[0].send_cq, 2, IBV_WC_SUCCESS);
 	expect(engine.sides[0].send_cq, 1, IBV_WC_LOC_QP_OP_ERR);
 }
@@ -497,7 +497,7 @@ void test_order_of_the_flush(void)
 		must_send(1);
 		must_recv(2);
 		TEST_ASSERT_EQUAL_INT(0, go(IBV_QPS_ERR));
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		expect(side->send_cq, on ? 2 : 1, IBV_WC_WR_FLUSH_ERR);
 		expect(side->send_cq, on ? 1 : 2, IBV_WC_WR_FLUSH_ERR);
 	}
@@ -506,15 +506,15 @@ void test_order_of_the_flush(void)
 void test_receives_posted_in_err(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, go(IBV_QPS_ERR));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	must_recv(1);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	expect(engine.sides[0].recv_cq, 1, IBV_WC_WR_FLUSH_ERR);
 	quirks()->errored_receives_wait = true;
 	must_recv(2);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	expect_none(engine.sides[0].recv_cq);
 	TEST_ASSERT_EQUAL_INT(0, go(IBV_QPS_ERR));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	expect(engine.sides[0].recv_cq, 2, IBV_WC_WR_FLUSH_ERR);
 }

@@ -3,7 +3,7 @@
  * Choosing a backend, and finding the one of an object, with fake backends beside the built-in
  * ones.
  */
-#include "src/registry.h"
+#include "src/verbs/registry.h"
 #include "unity.h"
 
 #include <verbena/error.h>

@@ -37,7 +37,7 @@ static void post(const struct engine_send *send)
 static void post_and_run(const struct engine_send *send)
 {
 	post(send);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 }
 
 static void expect(uint64_t wr_id, enum ibv_wc_status status)
@@ -205,7 +205,7 @@ void test_window_holds_and_opens(void)
 	again(&(struct engine_config){.peer = true, .quiet = true});
 	for (unsigned int i = 0; i < 9; i++)
 		post(&(struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 512 * 256});
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT64(SIM_WINDOW_PACKETS, engine.sides[0].device->counters.sent_packets);
 	engine_inject_ack(&engine, ENGINE_PSN + 9, ACK);
 	TEST_ASSERT_EQUAL_UINT64(SIM_WINDOW_PACKETS + 10,
@@ -296,7 +296,7 @@ void test_timeout_before_a_local_error_repeats(void)
 	post(&(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 8});
 	post_and_run(
 		&(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = 2, .bytes = 8, .lkey = 0x99});
-	sim_world_advance(engine.world, UINT64_C(4096) << 14);
+	sim_engine_advance(engine.sim, UINT64_C(4096) << 14);
 	TEST_ASSERT_EQUAL_UINT(2, engine.frame_count);
 	engine_inject_ack(&engine, ENGINE_PSN, ACK);
 	expect(1, IBV_WC_SUCCESS);
@@ -333,7 +333,7 @@ void test_inline_data_is_taken_at_post(void)
 								   .flags = IBV_SEND_INLINE,
 								   .lkey = 0xdead}));
 	memcpy(engine.sides[0].memory, "behind", 7);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	expect(0, IBV_WC_SUCCESS);
 	TEST_ASSERT_EQUAL_STRING("before", (char *)engine.sides[1].memory);
 }
@@ -364,7 +364,7 @@ void test_sqd_ends_what_is_started_and_holds_the_rest(void)
 	TEST_ASSERT_EQUAL_INT(0, attr.sq_draining);
 	attr.qp_state = IBV_QPS_RTS;
 	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(qp(), &attr, IBV_QP_STATE));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT(2, engine.frame_count);
 	engine_inject_ack(&engine, ENGINE_PSN + 1, ACK);
 	expect(2, IBV_WC_SUCCESS);
@@ -374,7 +374,7 @@ void test_sqd_ends_what_is_started_and_holds_the_rest(void)
 void test_sqd_tells_once_that_it_is_drained(void)
 {
 	to_sqd(true);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT(1, engine_events(&engine, IBV_EVENT_SQ_DRAINED));
 	post_and_run(&(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 8});
 	TEST_ASSERT_EQUAL_UINT(1, engine_events(&engine, IBV_EVENT_SQ_DRAINED));
@@ -393,7 +393,7 @@ void test_sqd_still_repeats_what_is_lost(void)
 void test_sqd_without_notify_is_silent(void)
 {
 	to_sqd(false);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT(0, engine.event_count);
 	TEST_ASSERT_FALSE(qp()->sq_draining);
 }
@@ -417,7 +417,7 @@ void test_bursts_take_turns(void)
 	engine_connect_qp(&engine, other, ENGINE_PEER_QPN, &engine.sides[1].gid, 0, 0);
 	post(&(struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 200 * 256});
 	TEST_ASSERT_EQUAL_INT(0, sim_qp_post_send(other, &wr, &bad));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT(400, engine.frame_count);
 	for (unsigned int i = 1; i < 380; i++) {
 		bool same = (sent(i)->psn < ENGINE_PSN) == (sent(i - 1)->psn < ENGINE_PSN);
@@ -466,7 +466,7 @@ void test_local_error_of_uc_in_sqd(void)
 					       IBV_QP_STATE));
 	TEST_ASSERT_EQUAL_INT(0, sim_mr_destroy(side->mr));
 	side->mr = NULL;
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	expect(1, IBV_WC_LOC_PROT_ERR);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_SQE, qp()->state);
 }

@@ -3,7 +3,7 @@
  * The responder, fed by a hand-made peer that sends PSNs from ENGINE_PSN up. What is expected:
  * design/fidelity.md, RC and its error table.
  */
-#include "sim/psn.h"
+#include "sim/wire/psn.h"
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -60,7 +60,7 @@ static void arrive(unsigned int opcode, uint32_t ahead, uint32_t bytes, uint32_t
 static void inject(unsigned int opcode, uint32_t ahead, uint32_t bytes, uint32_t dma_bytes)
 {
 	arrive(opcode, ahead, bytes, dma_bytes);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 }
 
 static void post(uint64_t wr_id, uint32_t bytes)
@@ -146,7 +146,7 @@ void test_acks_of_an_instant_are_one(void)
 		post(i, 10);
 	for (uint32_t i = 0; i < 5; i++)
 		arrive(SIM_RC_SEND_ONLY, i, 4, 0);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT(1, engine.frame_count);
 	expect_aeth(0, ACK, 4);
 	TEST_ASSERT_EQUAL_UINT32(5, engine.frames[0].packet.msn);
@@ -436,7 +436,7 @@ void test_more_reads_than_max_dest_rd_atomic(void)
 		arrive(SIM_RC_READ_REQUEST, i, 0, 8);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTR, qp()->state);
 	arrive(SIM_RC_READ_REQUEST, 4, 0, 8);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
 	TEST_ASSERT_EQUAL_UINT(1, engine_events(&engine, IBV_EVENT_QP_REQ_ERR));
 	TEST_ASSERT_EQUAL_HEX8(SIM_NAK_INVALID_REQUEST,
@@ -506,7 +506,7 @@ void test_long_read_before_an_rnr_nak_is_answered_first(void)
 
 	arrive(SIM_RC_READ_REQUEST, 0, 0, packets * 256);
 	arrive(SIM_RC_SEND_ONLY, packets, 4, 0);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT(packets + 1, engine.frame_count);
 	expect_aeth(packets, SIM_AETH_RNR_NAK | 1, packets);
 }
@@ -516,7 +516,7 @@ void test_two_reads_before_a_sequence_nak_are_answered_first(void)
 	arrive(SIM_RC_READ_REQUEST, 0, 0, 8);
 	arrive(SIM_RC_READ_REQUEST, 1, 0, 8);
 	arrive(SIM_RC_SEND_ONLY, 3, 4, 0);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT(2, engine_count(&engine, SIM_RC_READ_RESPONSE_ONLY));
 	expect_aeth(2, SIM_NAK_PSN_SEQUENCE, 2);
 }
@@ -528,7 +528,7 @@ void test_answers_stand_in_psn_order(void)
 	arrive(SIM_RC_SEND_ONLY, 0, 4, 0);
 	arrive(SIM_RC_READ_REQUEST, 1, 0, 300);
 	arrive(SIM_RC_SEND_ONLY, 3, 4, 0);
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	/* The response acknowledges the first SEND. */
 	TEST_ASSERT_EQUAL_UINT(3, engine.frame_count);
 	TEST_ASSERT_EQUAL_HEX32(ENGINE_PSN + 1, engine.frames[0].packet.psn);
@@ -720,7 +720,7 @@ void test_mr_that_ends_while_a_read_is_answered(void)
 	arrive(SIM_RC_READ_REQUEST, 0, 0, 600);
 	sim_mr_destroy(engine.sides[0].mr);
 	engine.sides[0].mr = NULL;
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT(1, engine.frame_count);
 	expect_aeth(0, SIM_NAK_REMOTE_ACCESS, 0);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
@@ -754,7 +754,7 @@ void test_reset_forgets_what_was_to_be_answered(void)
 	arrive(SIM_RC_SEND_ONLY, 0, 4, 0);
 	arrive(SIM_RC_READ_REQUEST, 1, 0, 8);
 	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(qp(), &attr, IBV_QP_STATE));
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT(0, engine.frame_count);
 }
 

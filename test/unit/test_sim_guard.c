@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "backends/sim/guard.h"
+#include "backends/sim/guard/guard.h"
 #include "unity.h"
 
 #include <errno.h>

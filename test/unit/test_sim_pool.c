@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "backends/sim/handles.h"
-#include "backends/sim/pool.h"
+#include "backends/sim/object/handles.h"
+#include "backends/sim/object/pool.h"
 #include "unity.h"
 
 #include <stdlib.h>

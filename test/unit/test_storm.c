@@ -89,7 +89,7 @@ static void add_rule(enum sim_fault_action action, uint32_t percent_max, uint64_
 	};
 	unsigned int id;
 
-	CHECK(sim_fault_add(engine.world, &rule, &id) == 0, "no place for a rule");
+	CHECK(sim_fault_add(engine.sim, &rule, &id) == 0, "no place for a rule");
 }
 
 static void add_faults(void)
@@ -294,7 +294,7 @@ static bool finished(void)
 static void check_rest(void)
 {
 	engine_settle(&engine, SIM_NEVER - 1);
-	CHECK(sim_world_quiet(engine.world) && sim_world_next_ns(engine.world) == SIM_NEVER,
+	CHECK(sim_engine_quiet(engine.sim) && sim_engine_next_ns(engine.sim) == SIM_NEVER,
 	      "not at rest");
 	for (unsigned int side = 0; side < 2; side++) {
 		uint64_t counter;
@@ -338,11 +338,11 @@ static void storm(uint64_t seed)
 				post_operation(side);
 		}
 		if (senders[0].ended + senders[1].ended >= OPERATIONS)
-			sim_fault_clear(engine.world);
-		sim_world_run(engine.world);
-		next_ns = sim_world_next_ns(engine.world);
+			sim_fault_clear(engine.sim);
+		sim_engine_run(engine.sim);
+		next_ns = sim_engine_next_ns(engine.sim);
 		if (next_ns != SIM_NEVER)
-			sim_world_advance(engine.world, next_ns);
+			sim_engine_advance(engine.sim, next_ns);
 		for (unsigned int side = 0; side < 2; side++) {
 			poll_sends(side);
 			poll_receives(side);
@@ -350,7 +350,7 @@ static void storm(uint64_t seed)
 		CHECK(++steps < STEPS_MAX, "no progress: %u and %u of %u ended", senders[0].ended,
 		      senders[1].ended, OPERATIONS);
 	}
-	sim_fault_clear(engine.world);
+	sim_fault_clear(engine.sim);
 	check_rest();
 	for (unsigned int side = 0; side < 2; side++) {
 		const struct sim_counters *counters = &engine.sides[side].device->counters;

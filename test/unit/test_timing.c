@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/timing.h"
+#include "sim/wire/timing.h"
 #include "unity.h"
 
 void setUp(void)

@@ -3,7 +3,7 @@
  * Verbs that need no device, and the one that finds its backend through an event. What every other
  * verb has in common is judged by test/ibverbs/test_dispatch.c.
  */
-#include "src/registry.h"
+#include "src/verbs/registry.h"
 #include "unity.h"
 
 #include <verbena/error.h>

@@ -26,7 +26,7 @@ static uint64_t run(uint64_t seed)
 			.action = actions[i], .chance = UINT32_MAX / 20, .delay_ns = 3000};
 		unsigned int id;
 
-		TEST_ASSERT_EQUAL_INT(0, sim_fault_add(engine.world, &rule, &id));
+		TEST_ASSERT_EQUAL_INT(0, sim_fault_add(engine.sim, &rule, &id));
 	}
 	for (unsigned int i = 0; i < 30; i++) {
 		struct engine_send send = {.opcode = i % 2 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
@@ -72,7 +72,7 @@ void test_same_seed_same_bytes(void)
 				0, engine_send(&engine, 0,
 					       &(struct engine_send){.opcode = IBV_WR_SEND,
 								     .bytes = j * 100}));
-		sim_world_run(engine.world);
+		sim_engine_run(engine.sim);
 		hashes[i] = engine.bytes_hash;
 		TEST_ASSERT_GREATER_THAN(20u, engine.frame_count);
 		engine_close(&engine);
@@ -84,9 +84,9 @@ void test_same_seed_same_bytes(void)
 void test_random_numbers(void)
 {
 	engine_open_bare(&engine, 0);
-	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0xe220a8397b1dcdaf), sim_world_random(engine.world));
-	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0x6e789e6aa1b965f4), sim_world_random(engine.world));
-	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0x06c45d188009454f), sim_world_random(engine.world));
+	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0xe220a8397b1dcdaf), sim_engine_random(engine.sim));
+	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0x6e789e6aa1b965f4), sim_engine_random(engine.sim));
+	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0x06c45d188009454f), sim_engine_random(engine.sim));
 }
 
 /* All that can be sent is sent before anything is answered. */
@@ -99,7 +99,7 @@ void test_requesters_run_before_responders(void)
 		TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
 		TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 1, &send));
 	}
-	sim_world_run(engine.world);
+	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT(8, engine.frame_count);
 	for (unsigned int i = 0; i < 6; i++)
 		TEST_ASSERT_EQUAL_HEX8(SIM_RC_WRITE_ONLY, engine.frames[i].packet.opcode);
@@ -112,13 +112,13 @@ void test_posting_runs_nothing(void)
 	const struct engine_send send = {.opcode = IBV_WR_RDMA_WRITE, .bytes = 8};
 
 	engine_open(&engine, &(struct engine_config){0});
-	sim_world_run(engine.world);
-	TEST_ASSERT_TRUE(sim_world_quiet(engine.world));
+	sim_engine_run(engine.sim);
+	TEST_ASSERT_TRUE(sim_engine_quiet(engine.sim));
 	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &send));
 	TEST_ASSERT_EQUAL_UINT(0, engine.frame_count);
-	TEST_ASSERT_FALSE(sim_world_quiet(engine.world));
-	sim_world_run(engine.world);
-	TEST_ASSERT_TRUE(sim_world_quiet(engine.world));
+	TEST_ASSERT_FALSE(sim_engine_quiet(engine.sim));
+	sim_engine_run(engine.sim);
+	TEST_ASSERT_TRUE(sim_engine_quiet(engine.sim));
 }
 
 static uint64_t fired_ns[3];
@@ -127,7 +127,7 @@ static unsigned int fired;
 static void note(struct sim_timer *timer)
 {
 	(void)timer;
-	fired_ns[fired++] = sim_world_now_ns(engine.world);
+	fired_ns[fired++] = sim_engine_now_ns(engine.sim);
 }
 
 /* One advance over several timers does each at its own time. */
@@ -139,19 +139,19 @@ void test_advance_does_each_thing_at_its_time(void)
 	engine_open_bare(&engine, 1);
 	fired = 0;
 	for (unsigned int i = 0; i < 3; i++) {
-		TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&engine.world->clock));
+		TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&engine.sim->clock));
 		sim_timer_init(&timers[i], note);
-		sim_timer_arm(&engine.world->clock, &timers[i], deadlines_ns[i]);
+		sim_timer_arm(&engine.sim->clock, &timers[i], deadlines_ns[i]);
 	}
-	TEST_ASSERT_EQUAL_UINT64(100, sim_world_next_ns(engine.world));
-	sim_world_advance(engine.world, 250);
+	TEST_ASSERT_EQUAL_UINT64(100, sim_engine_next_ns(engine.sim));
+	sim_engine_advance(engine.sim, 250);
 	TEST_ASSERT_EQUAL_UINT(2, fired);
-	TEST_ASSERT_EQUAL_UINT64(250, sim_world_now_ns(engine.world));
-	sim_world_advance(engine.world, 50); /* never back */
-	TEST_ASSERT_EQUAL_UINT64(250, sim_world_now_ns(engine.world));
-	sim_world_advance(engine.world, 1000);
+	TEST_ASSERT_EQUAL_UINT64(250, sim_engine_now_ns(engine.sim));
+	sim_engine_advance(engine.sim, 50); /* never back */
+	TEST_ASSERT_EQUAL_UINT64(250, sim_engine_now_ns(engine.sim));
+	sim_engine_advance(engine.sim, 1000);
 	TEST_ASSERT_EQUAL_UINT(3, fired);
 	for (unsigned int i = 0; i < 3; i++)
 		TEST_ASSERT_EQUAL_UINT64(100 * (i + 1), fired_ns[i]);
-	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_world_next_ns(engine.world));
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(engine.sim));
 }

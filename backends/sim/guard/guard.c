@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+#include "backends/sim/guard/guard.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+/* More pages than this are looked up in /proc/self/maps instead of being touched. */
+#define TOUCH_PAGES_MAX 64
+
+#if defined(__x86_64__)
+
+/*
+ * guard_copy_bytes(dst, src, n), guard_touch_read(addr), guard_touch_write(addr): 0, or 1 after a
+ * fault. They keep nothing on the stack, so the handler needs only to move RIP to guard_fault.
+ * Up to 64 bytes are loaded whole before anything is stored; the last 16 or 64 overlap what came
+ * before, so that there is no loop for the rest.
+ */
+__asm__(".pushsection .text\n"
+	".p2align 6\n"
+	".hidden guard_begin, guard_end, guard_fault\n"
+	".hidden guard_copy_bytes, guard_touch_read, guard_touch_write\n"
+	".globl guard_begin, guard_end, guard_fault\n"
+	".globl guard_copy_bytes, guard_touch_read, guard_touch_write\n"
+	".type guard_copy_bytes, @function\n"
+	".type guard_touch_read, @function\n"
+	".type guard_touch_write, @function\n"
+	"guard_begin:\n"
+	"guard_copy_bytes:\n"
+	"	.cfi_startproc\n"
+	"	xorl %eax, %eax\n"
+	"	cmpq $16, %rdx\n"
+	"	jb 4f\n"
+	"	cmpq $64, %rdx\n"
+	"	ja 2f\n"
+	"	movups (%rsi), %xmm0\n"
+	"	movups -16(%rsi,%rdx), %xmm1\n"
+	"	cmpq $32, %rdx\n"
+	"	ja 1f\n"
+	"	movups %xmm0, (%rdi)\n"
+	"	movups %xmm1, -16(%rdi,%rdx)\n"
+	"	ret\n"
+	"1:	movups 16(%rsi), %xmm2\n"
+	"	movups -32(%rsi,%rdx), %xmm3\n"
+	"	movups %xmm0, (%rdi)\n"
+	"	movups %xmm2, 16(%rdi)\n"
+	"	movups %xmm3, -32(%rdi,%rdx)\n"
+	"	movups %xmm1, -16(%rdi,%rdx)\n"
+	"	ret\n"
+	"2:	cmpq $4096, %rdx\n"
+	"	jae 5f\n"
+	"	movups -64(%rsi,%rdx), %xmm4\n"
+	"	movups -48(%rsi,%rdx), %xmm5\n"
+	"	movups -32(%rsi,%rdx), %xmm6\n"
+	"	movups -16(%rsi,%rdx), %xmm7\n"
+	"	leaq -64(%rdi,%rdx), %rcx\n"
+	"3:	movups (%rsi), %xmm0\n"
+	"	movups 16(%rsi), %xmm1\n"
+	"	movups 32(%rsi), %xmm2\n"
+	"	movups 48(%rsi), %xmm3\n"
+	"	movups %xmm0, (%rdi)\n"
+	"	movups %xmm1, 16(%rdi)\n"
+	"	movups %xmm2, 32(%rdi)\n"
+	"	movups %xmm3, 48(%rdi)\n"
+	"	addq $64, %rsi\n"
+	"	addq $64, %rdi\n"
+	"	cmpq %rcx, %rdi\n"
+	"	jb 3b\n"
+	"	movups %xmm4, (%rcx)\n"
+	"	movups %xmm5, 16(%rcx)\n"
+	"	movups %xmm6, 32(%rcx)\n"
+	"	movups %xmm7, 48(%rcx)\n"
+	"	ret\n"
+	"4:	testq %rdx, %rdx\n"
+	"	jz 7f\n"
+	"	cmpq $8, %rdx\n"
+	"	jb 6f\n"
+	"	movq (%rsi), %rcx\n"
+	"	movq -8(%rsi,%rdx), %r8\n"
+	"	movq %rcx, (%rdi)\n"
+	"	movq %r8, -8(%rdi,%rdx)\n"
+	"	ret\n"
+	"5:	movq %rdx, %rcx\n"
+	"	rep movsb\n"
+	"	ret\n"
+	"6:	movb (%rsi), %cl\n"
+	"	movb %cl, (%rdi)\n"
+	"	incq %rsi\n"
+	"	incq %rdi\n"
+	"	decq %rdx\n"
+	"	jnz 6b\n"
+	"7:	ret\n"
+	"	.cfi_endproc\n"
+	"	.size guard_copy_bytes, . - guard_copy_bytes\n"
+	"guard_touch_read:\n"
+	"	.cfi_startproc\n"
+	"	xorl %eax, %eax\n"
+	"	movb (%rdi), %cl\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size guard_touch_read, . - guard_touch_read\n"
+	"guard_touch_write:\n"
+	"	.cfi_startproc\n"
+	"	xorl %eax, %eax\n"
+	"	lock orb $0, (%rdi)\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size guard_touch_write, . - guard_touch_write\n"
+	"guard_end:\n"
+	"guard_fault:\n"
+	"	movl $1, %eax\n"
+	"	ret\n"
+	".popsection\n");
+
+extern const char guard_begin[], guard_end[], guard_fault[];
+int guard_copy_bytes(void *dst, const void *src, size_t length_bytes);
+int guard_touch_read(const void *addr);
+int guard_touch_write(const void *addr);
+
+static bool survive(void *context)
+{
+	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+
+	if ((uintptr_t)*rip < (uintptr_t)guard_begin || (uintptr_t)*rip >= (uintptr_t)guard_end)
+		return false;
+	*rip = (greg_t)(uintptr_t)guard_fault;
+	return true;
+}
+
+#else
+
+/* The kernel copies and answers EFAULT where we would have faulted. */
+static int guard_copy_bytes(void *dst, const void *src, size_t length_bytes)
+{
+	const struct iovec to = {.iov_base = dst, .iov_len = length_bytes};
+	const struct iovec from = {.iov_base = (void *)src, .iov_len = length_bytes};
+
+	if (!length_bytes)
+		return 0;
+	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)length_bytes;
+}
+
+static bool survive(void *context)
+{
+	return false;
+}
+
+#endif
+
+/*
+ * The actions found before ours was put over them, the oldest first. A program may install one of
+ * its own later and hide ours; guard_install() then comes out on top again. Such a handler may pass
+ * on to us what it does not know: then it is the turn of the one below it.
+ */
+#define LAYERS_MAX 8
+
+struct stack {
+	int number;
+	unsigned int count;
+	struct sigaction layers[LAYERS_MAX];
+};
+
+static struct stack stacks[] = {{.number = SIGSEGV}, {.number = SIGBUS}};
+static pthread_mutex_t install_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* The fault that this thread passes on: told again from deeper in the stack, it was passed back. */
+static _Thread_local struct {
+	const void *context;
+	const char *frame;
+	unsigned int level;
+} passing;
+
+/* What would have happened without us. */
+static void pass_on(const struct sigaction *action, int number, siginfo_t *info, void *context)
+{
+	if (action->sa_flags & SA_SIGINFO) {
+		action->sa_sigaction(number, info, context);
+	} else if (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN) {
+		action->sa_handler(number);
+	} else {
+		/* A fault comes again on return, to the old action; a sent signal does not. */
+		sigaction(number, action, NULL);
+		if (info->si_code <= 0)
+			raise(number);
+	}
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	static const struct sigaction nothing = {.sa_handler = SIG_DFL};
+	const struct stack *stack = &stacks[number == SIGBUS];
+	const char *frame = __builtin_frame_address(0);
+	int kept_errno = errno;
+
+	if (survive(context))
+		return;
+	if (passing.context != context || frame >= passing.frame) {
+		passing.context = context;
+		passing.frame = frame;
+		passing.level = stack->count;
+	}
+	if (passing.level)
+		passing.level--;
+	else
+		stack = NULL;
+	pass_on(stack ? &stack->layers[passing.level] : &nothing, number, info, context);
+	errno = kept_errno;
+}
+
+static bool is_ours(const struct sigaction *action)
+{
+	return action->sa_sigaction == on_fault;
+}
+
+/* On top, or further up if it was there: a test runner installs the same one for every test. */
+static void add_layer(struct stack *stack, const struct sigaction *action)
+{
+	unsigned int at = 0;
+
+	while (at < stack->count && stack->layers[at].sa_sigaction != action->sa_sigaction)
+		at++;
+	if (at == stack->count) {
+		if (stack->count == LAYERS_MAX)
+			at = 1; /* the second oldest is given up */
+		else
+			stack->count++;
+	}
+	for (; at + 1 < stack->count; at++)
+		stack->layers[at] = stack->layers[at + 1];
+	stack->layers[at] = *action;
+}
+
+static void install(struct stack *stack)
+{
+	struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
+	struct sigaction found;
+
+	if (sigaction(stack->number, NULL, &found))
+		return;
+	if (is_ours(&found) && found.sa_flags & SA_SIGINFO)
+		return;
+	/* What was saved and restored with signal(3) has lost its flags. */
+	if (!is_ours(&found))
+		add_layer(stack, &found);
+	ours.sa_sigaction = on_fault;
+	sigemptyset(&ours.sa_mask);
+	sigaction(stack->number, &ours, NULL);
+}
+
+void guard_install(void)
+{
+	pthread_mutex_lock(&install_mutex);
+	install(&stacks[0]);
+	install(&stacks[1]);
+	pthread_mutex_unlock(&install_mutex);
+}
+
+void guard_lock(void)
+{
+	pthread_mutex_lock(&install_mutex);
+}
+
+void guard_unlock(void)
+{
+	pthread_mutex_unlock(&install_mutex);
+}
+
+int guard_copy(void *dst, const void *src, size_t length_bytes)
+{
+	return guard_copy_bytes(dst, src, length_bytes);
+}
+
+/* Takes one line of /proc/self/maps; true once [*at, end) is decided. */
+static bool weigh_line(const char *line, uintptr_t *at, uintptr_t end, bool write, bool *good)
+{
+	uintptr_t from, to;
+	char rights[5];
+
+	if (sscanf(line, "%lx-%lx %4s", &from, &to, rights) != 3 || to <= *at)
+		return false;
+	*good = from <= *at && rights[0] == 'r' && (!write || rights[1] == 'w');
+	if (*good && to < end) {
+		*at = to;
+		*good = false;
+		return false;
+	}
+	return true;
+}
+
+static int probe_maps(uintptr_t at, uintptr_t end, bool write)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char *line = NULL;
+	size_t capacity = 0;
+	bool good = false;
+
+	if (!maps)
+		return EFAULT;
+	while (getline(&line, &capacity, maps) > 0)
+		if (weigh_line(line, &at, end, write, &good))
+			break;
+	free(line);
+	fclose(maps);
+	return good ? 0 : EFAULT;
+}
+
+int guard_probe(const void *addr, size_t length_bytes, bool write)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t at = (uintptr_t)addr;
+	uintptr_t end = at + length_bytes;
+
+	if (!length_bytes)
+		return 0;
+	if (end < at)
+		return EFAULT;
+	guard_install();
+#if defined(__x86_64__)
+	if ((end - 1) / page - at / page < TOUCH_PAGES_MAX) {
+		for (; at < end; at = (at / page + 1) * page) {
+			const void *byte = (const void *)at;
+
+			if (write ? guard_touch_write(byte) : guard_touch_read(byte))
+				return EFAULT;
+		}
+		return 0;
+	}
+#endif
+	return probe_maps(at, end, write);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/engine.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+int sim_engine_create(const struct sim_host *host, uint64_t seed, struct sim_engine **out)
+{
+	struct sim_engine *engine = calloc(1, sizeof(*engine));
+
+	if (!engine)
+		return ENOMEM;
+	engine->host = *host;
+	engine->random = seed;
+	engine->epoch = 1;
+	sim_fabric_init(engine);
+	*out = engine;
+	return 0;
+}
+
+void sim_engine_destroy(struct sim_engine *engine)
+{
+	while (engine->devices) {
+		struct sim_device *device = engine->devices;
+
+		assert(device->qps.live == 0 && device->regions.live == 0);
+		engine->devices = device->next;
+		sim_table_destroy(&device->qps);
+		sim_table_destroy(&device->regions);
+		sim_table_destroy(&device->srqs);
+		free(device);
+	}
+	sim_fabric_destroy(engine);
+	sim_clock_destroy(&engine->clock);
+	free(engine);
+}
+
+static struct sim_qp *take_requester(struct sim_engine *engine)
+{
+	struct sim_qp *qp = engine->requesters.head;
+
+	if (qp) {
+		engine->requesters.head = qp->next_requester;
+		qp->requester_listed = false;
+	}
+	return qp;
+}
+
+static struct sim_qp *take_responder(struct sim_engine *engine)
+{
+	struct sim_qp *qp = engine->responders.head;
+
+	if (qp) {
+		engine->responders.head = qp->next_responder;
+		qp->responder_listed = false;
+	}
+	return qp;
+}
+
+/*
+ * All that can be sent is sent before anything is answered: so what came in one instant is
+ * acknowledged together.
+ */
+void sim_engine_run(struct sim_engine *engine)
+{
+	for (;;) {
+		struct sim_qp *qp = take_requester(engine);
+
+		if (qp) {
+			if (sim_requester_run(qp))
+				sim_qp_wake_requester(qp);
+			continue;
+		}
+		qp = take_responder(engine);
+		if (!qp)
+			return;
+		if (sim_responder_run(qp))
+			sim_qp_wake_responder(qp);
+	}
+}
+
+uint64_t sim_engine_next_ns(struct sim_engine *engine)
+{
+	return sim_clock_next(&engine->clock);
+}
+
+void sim_engine_advance(struct sim_engine *engine, uint64_t now_ns)
+{
+	struct sim_clock *clock = &engine->clock;
+
+	sim_engine_run(engine);
+	for (;;) {
+		uint64_t next_ns = sim_clock_next(clock);
+		struct sim_timer *timer;
+
+		if (next_ns > now_ns)
+			break;
+		if (next_ns > clock->now_ns)
+			clock->now_ns = next_ns;
+		while ((timer = sim_clock_take(clock)))
+			timer->fire(timer);
+		sim_engine_run(engine);
+	}
+	if (now_ns > clock->now_ns)
+		clock->now_ns = now_ns;
+}
+
+/* splitmix64: one word of state, and every seed is a good one. */
+uint64_t sim_engine_random(struct sim_engine *engine)
+{
+	uint64_t z = engine->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}

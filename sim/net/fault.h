@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fault rules: which packets are lost, spoilt, repeated or delayed.
+ */
+#ifndef SIM_NET_FAULT_H
+#define SIM_NET_FAULT_H
+
+#include "sim/wire/packet.h"
+
+#define SIM_FAULT_RULES_MAX 64
+
+struct sim_device;
+struct sim_engine;
+
+enum sim_fault_action {
+	SIM_FAULT_NONE,
+	SIM_FAULT_DROP,
+	SIM_FAULT_CORRUPT,
+	SIM_FAULT_DUPLICATE,
+	SIM_FAULT_DELAY,
+};
+
+struct sim_fault_rule {
+	enum sim_fault_action action;
+	const struct sim_device *from; /* NULL: any */
+	bool opcode_given;
+	uint8_t opcode;
+	bool psn_given;
+	uint32_t psn;
+	uint32_t dest_qpn; /* 0: any */
+	uint64_t skip;
+	uint64_t count;	 /* 0: for ever */
+	uint32_t chance; /* of 2^32; 0: always */
+	uint64_t delay_ns;
+};
+
+struct sim_fault_slot {
+	struct sim_fault_rule rule;
+	unsigned int id; /* 0: free */
+	uint64_t matched;
+	uint64_t fired;
+};
+
+struct sim_faults {
+	struct sim_fault_slot slots[SIM_FAULT_RULES_MAX];
+	unsigned int count;
+	unsigned int last_id;
+};
+
+/* ENOSPC when all places are taken. */
+int sim_fault_add(struct sim_engine *engine, const struct sim_fault_rule *rule, unsigned int *id);
+/* ENOENT. */
+int sim_fault_remove(struct sim_engine *engine, unsigned int id);
+void sim_fault_clear(struct sim_engine *engine);
+uint64_t sim_fault_hits(const struct sim_engine *engine, unsigned int id);
+
+/* Offers a packet to the rules in order; the one that fires, or NULL. */
+const struct sim_fault_rule *sim_fault_offer(struct sim_engine *engine,
+					     const struct sim_device *from,
+					     const struct sim_packet *packet);
+
+#endif

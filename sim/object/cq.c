@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/object/cq.h"
+
+#include "sim/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct sim_cqe *ring_of(unsigned int entries, uint32_t *mask)
+{
+	uint32_t capacity = 1;
+
+	while (capacity < entries)
+		capacity *= 2;
+	*mask = capacity - 1;
+	return malloc(capacity * sizeof(struct sim_cqe));
+}
+
+static bool size_fits(const struct sim_device *device, unsigned int entries)
+{
+	return entries >= 1 && entries <= (unsigned int)device->profile->limits.max_cqe;
+}
+
+static unsigned int size_of(const struct sim_device *device, unsigned int entries)
+{
+	return device->quirks.queue_sizes_round_up ? sim_queue_rounded(entries) : entries;
+}
+
+static void period_over(struct sim_timer *timer)
+{
+	const size_t offset = offsetof(struct sim_cq, moderation.timer);
+
+	sim_cq_notify((struct sim_cq *)((char *)timer - offset));
+}
+
+int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, struct sim_cq **out)
+{
+	struct sim_cq *cq;
+
+	if (!size_fits(device, entries))
+		return EINVAL;
+	if (device->cq_count >= (uint32_t)device->profile->limits.max_cq)
+		return ENOMEM;
+	entries = size_of(device, entries);
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return ENOMEM;
+	cq->ring = ring_of(entries, &cq->mask);
+	if (!cq->ring) {
+		free(cq);
+		return ENOMEM;
+	}
+	cq->device = device;
+	cq->user = user;
+	cq->size = entries;
+	sim_timer_init(&cq->moderation.timer, period_over);
+	device->cq_count++;
+	*out = cq;
+	return 0;
+}
+
+int sim_cq_destroy(struct sim_cq *cq)
+{
+	if (cq->users)
+		return EBUSY;
+	/* Slots of an SRQ outlive the CQ. */
+	while (sim_cq_count(cq))
+		sim_cq_pop(cq);
+	if (cq->moderation.reserved)
+		sim_clock_release(&cq->device->engine->clock, &cq->moderation.timer);
+	cq->device->cq_count--;
+	free(cq->ring);
+	free(cq);
+	return 0;
+}
+
+int sim_cq_resize(struct sim_cq *cq, unsigned int entries)
+{
+	uint32_t count = sim_cq_count(cq);
+	struct sim_cqe *ring;
+	uint32_t mask;
+
+	if (!size_fits(cq->device, entries) || entries < count)
+		return EINVAL;
+	entries = size_of(cq->device, entries);
+	ring = ring_of(entries, &mask);
+	if (!ring)
+		return ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		ring[i] = cq->ring[(cq->tail + i) & cq->mask];
+	free(cq->ring);
+	cq->ring = ring;
+	cq->mask = mask;
+	cq->size = entries;
+	cq->tail = 0;
+	cq->head = count;
+	return 0;
+}
+
+/* The slots of a work queue are the program's again once it has polled the completion. */
+__attribute__((always_inline)) static inline void retire(const struct sim_cqe *cqe)
+{
+	if (!cqe->retires)
+		return;
+	if (!cqe->retires->shared)
+		cqe->retires->freed = cqe->retire_to;
+	else
+		sim_srq_retire((struct sim_srq *)cqe->retires, cqe->retire_to);
+}
+
+void sim_cq_forget(struct sim_cq *cq, const struct sim_queue *queue)
+{
+	for (uint32_t i = cq->tail; i != cq->head; i++)
+		if (cq->ring[i & cq->mask].retires == queue)
+			cq->ring[i & cq->mask].retires = NULL;
+}
+
+int sim_cq_poll(struct sim_cq *cq, int count, struct ibv_wc *wc)
+{
+	int taken = 0;
+
+	if (cq->overrun && cq->device->quirks.overrun_ends_polling)
+		return count > 0 ? -1 : 0;
+
+	for (; taken < count && cq->tail != cq->head; taken++) {
+		const struct sim_cqe *cqe = &cq->ring[cq->tail & cq->mask];
+
+		wc[taken] = cqe->wc;
+		retire(cqe);
+		cq->tail++;
+	}
+	return taken == 0 && cq->overrun && count > 0 ? -1 : taken;
+}
+
+const struct sim_cqe *sim_cq_peek(const struct sim_cq *cq)
+{
+	return cq->tail == cq->head ? NULL : &cq->ring[cq->tail & cq->mask];
+}
+
+void sim_cq_pop(struct sim_cq *cq)
+{
+	retire(&cq->ring[cq->tail & cq->mask]);
+	cq->tail++;
+}
+
+void sim_cq_arm(struct sim_cq *cq, bool solicited_only)
+{
+	if (!solicited_only)
+		cq->armed = SIM_CQ_ARMED_ALL;
+	else if (cq->armed == SIM_CQ_UNARMED)
+		cq->armed = SIM_CQ_ARMED_SOLICITED;
+	if (cq->device->quirks.pending_completions_notify && sim_cq_count(cq))
+		sim_cq_notify(cq);
+}
+
+bool sim_cq_counts_as_solicited(const struct sim_cq *cq, const struct sim_cqe *cqe)
+{
+	return cqe->wc.status != IBV_WC_SUCCESS && !cq->device->quirks.errors_are_not_solicited;
+}
+
+void sim_cq_purge(struct sim_cq *cq, uint32_t qpn)
+{
+	uint32_t kept = cq->tail;
+
+	for (uint32_t i = cq->tail; i != cq->head; i++) {
+		const struct sim_cqe *cqe = &cq->ring[i & cq->mask];
+
+		if (cqe->wc.qp_num == qpn)
+			retire(cqe);
+		else
+			cq->ring[kept++ & cq->mask] = *cqe;
+	}
+	cq->head = kept;
+}
+
+void sim_cq_notify(struct sim_cq *cq)
+{
+	const struct sim_host *host = &cq->device->engine->host;
+
+	cq->armed = SIM_CQ_UNARMED;
+	cq->moderation.waiting = 0;
+	sim_timer_disarm(&cq->moderation.timer);
+	host->cq_event(host->arg, cq);
+}
+
+void sim_cq_fire(struct sim_cq *cq)
+{
+	struct sim_moderation *moderation = &cq->moderation;
+	struct sim_clock *clock = &cq->device->engine->clock;
+
+	if (++moderation->waiting >= moderation->count) {
+		sim_cq_notify(cq);
+	} else if (moderation->waiting == 1) {
+		moderation->first_ns = clock->now_ns;
+		sim_timer_arm(clock, &moderation->timer, clock->now_ns + moderation->period_ns);
+	}
+}
+
+int sim_cq_moderate(struct sim_cq *cq, uint16_t count, uint16_t period_us)
+{
+	const struct ibv_cq_moderation_caps *caps = &cq->device->profile->moderation;
+	struct sim_moderation *moderation = &cq->moderation;
+	struct sim_clock *clock = &cq->device->engine->clock;
+	bool off = count <= 1 || period_us == 0;
+	int err;
+
+	if (!caps->max_cq_count)
+		return EOPNOTSUPP;
+	if (count > caps->max_cq_count || period_us > caps->max_cq_period)
+		return EINVAL;
+	if (!off && !moderation->reserved) {
+		err = sim_clock_reserve(clock);
+		if (err)
+			return err;
+		moderation->reserved = true;
+	}
+	moderation->count = off ? 0 : count;
+	moderation->period_ns = UINT64_C(1000) * period_us;
+	if (!moderation->waiting)
+		return 0;
+	/* What waits already, waits by the new rule. */
+	if (moderation->waiting >= moderation->count ||
+	    moderation->first_ns + moderation->period_ns <= clock->now_ns)
+		sim_cq_notify(cq);
+	else
+		sim_timer_arm(clock, &moderation->timer,
+			      moderation->first_ns + moderation->period_ns);
+	return 0;
+}
+
+bool sim_cq_overflow(struct sim_cq *cq)
+{
+	const struct sim_host *host = &cq->device->engine->host;
+	const struct sim_event event = {.type = IBV_EVENT_CQ_ERR, .element = cq->user};
+
+	if (cq->overrun)
+		return false;
+	if (cq->ignore_overrun) {
+		sim_cq_pop(cq);
+		return true;
+	}
+	cq->overrun = !cq->device->quirks.overrun_loses_completions;
+	host->async_event(host->arg, cq->device, &event);
+	return false;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/object/memory.h"
+
+#include "sim/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* The flags that ibv_reg_mr(3) knows; ordering, huge pages and paging on demand ask for nothing
+ * that is not so here anyway. */
+#define KNOWN_ACCESS                                                                 \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
+	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
+
+#define REMOTE_CHANGE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* What a window may be asked for; local write, which programs give beside remote write, grants
+ * nothing that the region does not. */
+#define WINDOW_ACCESS                                                                \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
+
+/* A null region: zeros to read, then somewhere to write. No packet carries more. */
+#define NULL_BYTES 8192u
+
+/* Of the host: a quirk asks for it. */
+#define PAGE_BYTES 4096u
+
+static int check_access(const struct sim_device *device, int access)
+{
+	const int special = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB;
+
+	if (device->quirks.special_regions_refused && access & special)
+		return EOPNOTSUPP;
+	/* ibv_reg_mr(3): remote write and remote atomic need local write. */
+	if ((access & REMOTE_CHANGE) && !(access & IBV_ACCESS_LOCAL_WRITE) &&
+	    !device->quirks.local_write_not_required)
+		return EINVAL;
+	if ((access & IBV_ACCESS_ON_DEMAND) && device->profile->lacks & SIM_LACKS_ON_DEMAND)
+		return EINVAL;
+	return access & ~KNOWN_ACCESS ? EINVAL : 0;
+}
+
+/* ibv_reg_mr(3): address 0 and SIZE_MAX with ON_DEMAND reach everything. */
+static bool is_implicit(const struct sim_mr_init *init)
+{
+	return (init->access & IBV_ACCESS_ON_DEMAND) && !init->addr && init->length == SIZE_MAX;
+}
+
+static int check_range(const struct sim_device *device, const struct sim_mr_init *init)
+{
+	const struct sim_memory_ops *memory = &device->engine->host.memory;
+	uintptr_t base = (uintptr_t)init->addr;
+
+	if (init->length == 0 && !init->null && base % PAGE_BYTES == 0 &&
+	    device->quirks.empty_regions_refused)
+		return EINVAL;
+	if (init->null || init->trusted || is_implicit(init) || init->length == 0)
+		return 0;
+	if (init->length > device->profile->limits.max_mr_size)
+		return EINVAL;
+	if (base + init->length - 1 < base)
+		return EFAULT;
+	if (!(init->access & IBV_ACCESS_ZERO_BASED) && init->iova + init->length - 1 < init->iova)
+		return EINVAL;
+	/* What is paged on demand need not be there yet. */
+	if (init->access & IBV_ACCESS_ON_DEMAND)
+		return 0;
+	return memory->probe(init->addr, init->length, init->access & IBV_ACCESS_LOCAL_WRITE)
+		       ? EFAULT
+		       : 0;
+}
+
+static void set_range(struct sim_mr *mr, const struct sim_mr_init *init)
+{
+	mr->base = (uintptr_t)init->addr;
+	mr->length = init->null || is_implicit(init) ? UINT64_MAX : init->length;
+	mr->iova = init->access & IBV_ACCESS_ZERO_BASED || init->null ? 0 : init->iova;
+}
+
+/* A place in the table, and keys that lead to it. */
+static int enlist(struct sim_mr *mr)
+{
+	int err = sim_table_insert(&mr->device->regions, mr, &mr->number);
+
+	if (err)
+		return err;
+	mr->lkey = sim_key_make(mr->number, SIM_KEY_LOCAL);
+	mr->rkey = sim_key_make(mr->number, SIM_KEY_REMOTE);
+	return 0;
+}
+
+/* A region's rkey, or none where nobody remote may use it. */
+static uint32_t rkey_of(const struct sim_mr *mr)
+{
+	const int remote = REMOTE_CHANGE | IBV_ACCESS_REMOTE_READ;
+
+	if (mr->device->quirks.local_regions_have_no_rkey && !(mr->access & remote))
+		return 0;
+	return sim_key_make(mr->number, SIM_KEY_REMOTE);
+}
+
+int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, struct sim_mr **out)
+{
+	struct sim_mr *mr;
+	int err = check_access(device, init->access);
+
+	if (err)
+		return err;
+	err = check_range(device, init);
+	if (err)
+		return err;
+	if (device->region_count >= (uint32_t)device->profile->limits.max_mr)
+		return ENOMEM;
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return ENOMEM;
+	mr->device = device;
+	mr->kind = init->null ? SIM_MR_NULL : SIM_MR_REGION;
+	mr->pd = init->pd;
+	mr->access = init->access;
+	set_range(mr, init);
+	mr->scratch = init->null ? calloc(2, NULL_BYTES) : NULL;
+	err = init->null && !mr->scratch ? ENOMEM : enlist(mr);
+	if (err) {
+		free(mr->scratch);
+		free(mr);
+		return err;
+	}
+	mr->rkey = rkey_of(mr);
+	device->region_count++;
+	*out = mr;
+	return 0;
+}
+
+int sim_mr_destroy(struct sim_mr *mr)
+{
+	if (mr->windows)
+		return mr->device->quirks.bound_regions_are_einval ? EINVAL : EBUSY;
+	mr->device->memory_epoch++;
+	mr->device->region_count--;
+	sim_table_remove(&mr->device->regions, mr->number);
+	free(mr->scratch);
+	free(mr);
+	return 0;
+}
+
+int sim_mr_change(struct sim_mr *mr, int flags, const struct sim_mr_init *init)
+{
+	struct sim_mr_init next = {
+		.pd = flags & IBV_REREG_MR_CHANGE_PD ? init->pd : mr->pd,
+		.access = flags & IBV_REREG_MR_CHANGE_ACCESS ? init->access : mr->access,
+		.addr = (void *)mr->base,
+		.length = mr->length,
+		.iova = mr->iova,
+	};
+	int err;
+
+	if (mr->windows)
+		return EBUSY;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		next.addr = init->addr;
+		next.length = init->length;
+		next.iova = init->iova;
+	}
+	err = mr->kind == SIM_MR_REGION ? check_access(mr->device, next.access) : EINVAL;
+	if (!err)
+		err = check_range(mr->device, &next);
+	if (err)
+		return err;
+	mr->pd = next.pd;
+	mr->access = next.access;
+	if (flags & (IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_ACCESS))
+		set_range(mr, &next);
+	mr->device->memory_epoch++;
+	return 0;
+}
+
+void *sim_mr_null(const struct sim_mr *mr, int access)
+{
+	return access & IBV_ACCESS_LOCAL_WRITE ? mr->scratch + NULL_BYTES : mr->scratch;
+}
+
+/* The low byte of a window's key is its owner's, so the table's generation does not decide. */
+const struct sim_mr *sim_mr_find(const struct sim_device *device, enum sim_key_kind kind,
+				 uint32_t key)
+{
+	enum sim_key_kind found;
+	const struct sim_mr *mr = sim_table_at(&device->regions, sim_key_number(key, &found));
+
+	if (!mr || found != kind)
+		return NULL;
+	return key == (kind == SIM_KEY_LOCAL ? mr->lkey : mr->rkey) ? mr : NULL;
+}
+
+bool sim_reach_find(struct sim_reach *reach, enum sim_key_kind kind, uint32_t key)
+{
+	const struct sim_mr *mr = sim_mr_find(reach->device, kind, key);
+
+	if (!mr || mr->pd != reach->pd || (mr->owner_qpn && mr->owner_qpn != reach->qpn))
+		return false;
+	reach->mr = mr;
+	reach->key = key;
+	reach->epoch = reach->device->memory_epoch;
+	return true;
+}
+
+int sim_mw_create(struct sim_device *device, uint32_t pd, enum ibv_mw_type type,
+		  struct sim_mr **out)
+{
+	struct sim_mr *mw;
+	int err;
+
+	if (device->window_count >= (uint32_t)device->profile->limits.max_mw)
+		return ENOMEM;
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return ENOMEM;
+	mw->device = device;
+	mw->kind = type == IBV_MW_TYPE_1 ? SIM_MR_WINDOW_1 : SIM_MR_WINDOW_2;
+	mw->pd = pd;
+	err = enlist(mw);
+	if (err) {
+		free(mw);
+		return err;
+	}
+	mw->lkey = 0;
+	mw->promised_rkey = mw->rkey;
+	device->window_count++;
+	*out = mw;
+	return 0;
+}
+
+static void unbind(struct sim_mr *mw)
+{
+	if (mw->region)
+		mw->region->windows--;
+	mw->region = NULL;
+	mw->access = 0;
+	mw->length = 0;
+	mw->owner_qpn = 0;
+	mw->device->memory_epoch++;
+}
+
+void sim_mw_destroy(struct sim_mr *mw)
+{
+	unbind(mw);
+	mw->device->window_count--;
+	sim_table_remove(&mw->device->regions, mw->number);
+	free(mw);
+}
+
+uint32_t sim_mw_next_rkey(const struct sim_mr *mw)
+{
+	return (mw->rkey & 0xffffff00) | ((mw->promised_rkey + 1) & 0xff);
+}
+
+/* Whether a region lets itself be seen through such a window. */
+static bool region_allows(const struct sim_mr *region, uint32_t pd, const struct sim_mw_bind *bind)
+{
+	const struct sim_quirks *quirks = &region->device->quirks;
+	uint64_t offset = bind->addr - region->iova;
+
+	if (region->kind != SIM_MR_REGION ||
+	    (region->pd != pd && !quirks->window_regions_of_any_pd) ||
+	    !(region->access & IBV_ACCESS_MW_BIND) || (bind->access & ~WINDOW_ACCESS))
+		return false;
+	if ((bind->access & REMOTE_CHANGE) && !(region->access & IBV_ACCESS_LOCAL_WRITE))
+		return false;
+	if (quirks->window_ranges_wrap)
+		return bind->addr >= region->iova &&
+		       bind->addr + bind->length <= region->iova + region->length;
+	return offset <= region->length && bind->length <= region->length - offset;
+}
+
+static bool may_bind(const struct sim_mr *mw, uint32_t pd)
+{
+	return mw->pd == pd ||
+	       (mw->kind == SIM_MR_WINDOW_1 && mw->device->quirks.window_regions_of_any_pd);
+}
+
+bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t mw_number,
+		 const struct sim_mw_bind *bind)
+{
+	struct sim_mr *mw = sim_table_find(&device->regions, mw_number);
+	struct sim_mr *region;
+	uint32_t rkey;
+
+	if (!mw || mw->kind < SIM_MR_WINDOW_1 || !may_bind(mw, pd))
+		return false;
+	if (bind->old_rkey != mw->rkey && device->quirks.stale_window_rkeys_refused)
+		return false;
+	rkey = (mw->rkey & 0xffffff00) | (bind->new_rkey & 0xff);
+	if (rkey != bind->new_rkey && !device->quirks.window_rkeys_masked)
+		return false;
+	/* A bound window of type 2 is first invalidated, and not by a binding of no bytes. */
+	if (mw->kind == SIM_MR_WINDOW_2 && (mw->region || bind->length == 0))
+		return false;
+	if (bind->length == 0) {
+		unbind(mw);
+		mw->rkey = rkey;
+		return true;
+	}
+	region = (struct sim_mr *)sim_mr_find(device, SIM_KEY_LOCAL, bind->region_lkey);
+	if (!region || !region_allows(region, pd, bind))
+		return false;
+	unbind(mw);
+	mw->region = region;
+	region->windows++;
+	mw->rkey = rkey;
+	mw->access = bind->access;
+	mw->length = bind->length;
+	mw->base = region->base + (bind->addr - region->iova);
+	mw->iova = bind->access & IBV_ACCESS_ZERO_BASED ? 0 : bind->addr;
+	mw->owner_qpn = mw->kind == SIM_MR_WINDOW_2 ? qpn : 0;
+	if (device->quirks.window_bounds_unchecked) {
+		mw->base = region->base;
+		mw->iova = region->iova;
+		mw->length = region->length;
+	}
+	return true;
+}
+
+bool sim_mw_invalidate(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t rkey)
+{
+	struct sim_mr *mw = (struct sim_mr *)sim_mr_find(device, SIM_KEY_REMOTE, rkey);
+
+	if (!mw || mw->kind != SIM_MR_WINDOW_2 || !mw->region)
+		return false;
+	if ((mw->pd != pd || mw->owner_qpn != qpn) && !device->quirks.windows_invalidated_by_any_qp)
+		return false;
+	unbind(mw);
+	return true;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/object/srq.h"
+
+#include "sim/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void free_arrays(struct sim_srq *srq)
+{
+	free(srq->queue.slots);
+	free(srq->posted);
+	free(srq->spare);
+}
+
+/* QPs in the middle of a message find their slot where it stands now. */
+static void follow(struct sim_srq *srq)
+{
+	struct sim_qp *qp;
+	uint32_t place = 0;
+
+	while ((qp = sim_table_next(&srq->device->qps, &place)))
+		if (qp->resp.srq == srq && qp->resp.recv_held)
+			qp->resp.recv = sim_queue_slot(&srq->queue, qp->resp.recv_slot);
+}
+
+/* Makes room for more slots. Those that there are keep their numbers: QPs and completions hold
+ * them. */
+static int grow(struct sim_srq *srq, uint32_t max_wr)
+{
+	struct sim_srq fresh = *srq;
+	uint32_t capacity;
+
+	if (sim_queue_init(&fresh.queue, sizeof(struct sim_recv_wqe), 0, max_wr,
+			   srq->queue.max_sge))
+		return ENOMEM;
+	capacity = fresh.queue.mask + 1;
+	fresh.posted = malloc(capacity * sizeof(*fresh.posted));
+	fresh.spare = malloc(capacity * sizeof(*fresh.spare));
+	if (!fresh.posted || !fresh.spare) {
+		free_arrays(&fresh);
+		return ENOMEM;
+	}
+	fresh.queue.shared = true;
+	if (srq->made)
+		memcpy(fresh.queue.slots, srq->queue.slots, (size_t)srq->made * fresh.queue.stride);
+	while (srq->queue.tail + fresh.queue.head != srq->queue.head) {
+		uint32_t at = srq->queue.tail + fresh.queue.head;
+
+		fresh.posted[fresh.queue.head++] = srq->posted[at & srq->queue.mask];
+	}
+	fresh.spare_count = 0;
+	for (fresh.made = max_wr; fresh.spare_count < max_wr - srq->made; fresh.spare_count++)
+		fresh.spare[fresh.spare_count] = max_wr - 1 - fresh.spare_count;
+	for (uint32_t i = 0; i < srq->spare_count; i++)
+		fresh.spare[fresh.spare_count++] = srq->spare[i];
+	free_arrays(srq);
+	*srq = fresh;
+	follow(srq);
+	return 0;
+}
+
+static bool attr_fits(const struct sim_device *device, const struct ibv_srq_attr *attr)
+{
+	const struct ibv_device_attr *limits = &device->profile->limits;
+
+	return attr->max_wr >= 1 && attr->max_wr <= (uint32_t)limits->max_srq_wr &&
+	       attr->max_sge <= (uint32_t)limits->max_srq_sge;
+}
+
+static uint32_t size_of(const struct sim_device *device, uint32_t max_wr)
+{
+	return device->quirks.queue_sizes_round_up ? sim_queue_rounded(max_wr) : max_wr;
+}
+
+int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct sim_srq **out)
+{
+	struct sim_srq *srq;
+	uint32_t max_wr;
+	int err;
+
+	if (!attr_fits(device, &init->attr))
+		return EINVAL;
+	if (init->attr.max_sge == 0)
+		init->attr.max_sge = 1;
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return ENOMEM;
+	srq->device = device;
+	srq->queue.max_sge = init->attr.max_sge;
+	max_wr = size_of(device, init->attr.max_wr);
+	err = grow(srq, max_wr);
+	if (err) {
+		free(srq);
+		return err;
+	}
+	if (!device->quirks.asked_sizes_told)
+		init->attr.max_wr = max_wr;
+	err = sim_table_insert(&device->srqs, srq, &srq->number);
+	if (err) {
+		free_arrays(srq);
+		free(srq);
+		return err;
+	}
+	srq->device = device;
+	srq->user = init->user;
+	srq->pd = init->pd;
+	srq->reach = (struct sim_reach){.device = device, .pd = init->pd};
+	srq->xrcd = init->xrcd;
+	srq->cq = init->cq;
+	if (srq->cq)
+		srq->cq->users++;
+	if (srq->xrcd)
+		srq->xrcd->users++;
+	*out = srq;
+	return 0;
+}
+
+static void end_if_done(struct sim_srq *srq)
+{
+	if (!srq->gone || srq->unpolled)
+		return;
+	free_arrays(srq);
+	free(srq);
+}
+
+/* Target QPs that receive a message into it forget the message. */
+static void leave(struct sim_srq *srq)
+{
+	struct sim_qp *qp;
+	uint32_t place = 0;
+
+	while ((qp = sim_table_next(&srq->device->qps, &place))) {
+		if (!qp->xrcd || qp->resp.srq != srq)
+			continue;
+		qp->resp.srq = NULL;
+		qp->recv_cq = NULL;
+		qp->resp.recv_held = false;
+		qp->resp.recv_taken = false;
+	}
+}
+
+int sim_srq_destroy(struct sim_srq *srq)
+{
+	if (srq->users)
+		return EBUSY;
+	sim_table_remove(&srq->device->srqs, srq->number);
+	if (srq->xrcd)
+		leave(srq);
+	if (srq->cq)
+		srq->cq->users--;
+	if (srq->xrcd)
+		srq->xrcd->users--;
+	srq->gone = true;
+	end_if_done(srq);
+	return 0;
+}
+
+static int resize(struct sim_srq *srq, uint32_t max_wr)
+{
+	const struct ibv_device_attr *limits = &srq->device->profile->limits;
+	int err = 0;
+
+	if (!(limits->device_cap_flags & IBV_DEVICE_SRQ_RESIZE) || max_wr < 1 ||
+	    max_wr > (uint32_t)limits->max_srq_wr)
+		return EINVAL;
+	max_wr = size_of(srq->device, max_wr);
+	if (max_wr < sim_srq_count(srq))
+		return EINVAL;
+	if (max_wr > srq->made)
+		err = grow(srq, max_wr);
+	if (!err)
+		srq->queue.max_wr = max_wr;
+	return err;
+}
+
+int sim_srq_modify(struct sim_srq *srq, const struct ibv_srq_attr *attr, int attr_mask)
+{
+	uint32_t max_wr = attr_mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->queue.max_wr;
+	uint32_t limit = attr_mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit;
+	int err;
+
+	if (attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) &&
+	    !srq->device->quirks.unknown_srq_bits_taken)
+		return EINVAL;
+	if (limit > max_wr)
+		return EINVAL;
+	if (attr_mask & IBV_SRQ_MAX_WR) {
+		err = resize(srq, attr->max_wr);
+		if (err)
+			return err;
+	}
+	srq->limit = limit;
+	return 0;
+}
+
+void sim_srq_query(const struct sim_srq *srq, struct ibv_srq_attr *attr)
+{
+	*attr = (struct ibv_srq_attr){
+		.max_wr = srq->queue.max_wr,
+		.max_sge = srq->queue.max_sge,
+		.srq_limit = srq->limit,
+	};
+}
+
+static int post_one(struct sim_srq *srq, const struct ibv_recv_wr *wr)
+{
+	uint32_t slot;
+
+	if (srq->made - srq->spare_count >= srq->queue.max_wr)
+		return ENOMEM;
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->queue.max_sge)
+		return EINVAL;
+	slot = srq->spare[--srq->spare_count];
+	sim_recv_wqe_fill(sim_queue_slot(&srq->queue, slot), wr);
+	srq->posted[srq->queue.head++ & srq->queue.mask] = slot;
+	return 0;
+}
+
+int sim_srq_post(struct sim_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	for (; wr; wr = wr->next) {
+		int err = post_one(srq, wr);
+
+		if (err) {
+			*bad = wr;
+			return err;
+		}
+	}
+	return 0;
+}
+
+struct sim_recv_wqe *sim_srq_peek(const struct sim_srq *srq)
+{
+	const struct sim_queue *queue = &srq->queue;
+
+	if (queue->head == queue->tail)
+		return NULL;
+	return sim_queue_slot(queue, srq->posted[queue->tail & queue->mask]);
+}
+
+uint32_t sim_srq_take(struct sim_srq *srq)
+{
+	const struct sim_host *host = &srq->device->engine->host;
+	uint32_t slot = srq->posted[srq->queue.tail++ & srq->queue.mask];
+	const struct sim_event event = {.type = IBV_EVENT_SRQ_LIMIT_REACHED, .element = srq->user};
+
+	if (sim_srq_count(srq) < srq->limit) {
+		srq->limit = 0;
+		host->async_event(host->arg, srq->device, &event);
+	}
+	return slot;
+}
+
+void sim_srq_release(struct sim_srq *srq, uint32_t slot)
+{
+	srq->spare[srq->spare_count++] = slot;
+}
+
+void sim_srq_retire(struct sim_srq *srq, uint32_t slot)
+{
+	sim_srq_release(srq, slot);
+	srq->unpolled--;
+	end_if_done(srq);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/qp/verdict.h"
+
+#include "sim/profile/profile.h"
+#include "sim/wire/packet.h"
+
+const struct sim_consequence sim_consequences[SIM_VERDICTS] = {
+	[SIM_ACCEPT] = {"accept", "nothing speaks against it"},
+	[SIM_DROP] = {"drop", "UC: it belongs to a message of which a packet was lost or refused"},
+	[SIM_DUPLICATE] = {"duplicate", "its PSN is before the expected one"},
+	[SIM_OUT_OF_SEQUENCE] = {"out of sequence", "its PSN is behind the expected one",
+				 SIM_NAK_PSN_SEQUENCE},
+	[SIM_NO_RECEIVE] = {"no receive", "it needs a receive WR and none is posted",
+			    SIM_AETH_RNR_NAK},
+	[SIM_INVALID_REQUEST] =
+		{"invalid request",
+		 "QP access flags, opcode order, lengths, alignment, too many reads, XRC SRQ",
+		 SIM_NAK_INVALID_REQUEST, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR},
+	[SIM_ACCESS_DENIED] = {"access denied",
+			       "rkey, bounds, PD or rights of the MR or MW that it names",
+			       SIM_NAK_REMOTE_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+			       IBV_EVENT_QP_ACCESS_ERR},
+	[SIM_TOO_LONG] = {"too long", "the message does not fit the receive WR",
+			  SIM_NAK_INVALID_REQUEST, IBV_WC_LOC_LEN_ERR, IBV_EVENT_QP_REQ_ERR, true},
+	[SIM_BAD_RECEIVE] = {"bad receive", "the memory of the receive WR may not be written",
+			     SIM_NAK_REMOTE_OPERATION, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_ACCESS_ERR,
+			     true},
+	[SIM_BAD_INVALIDATION] = {"bad invalidation",
+				  "the rkey is of no window that the QP may end",
+				  SIM_NAK_REMOTE_ACCESS, IBV_WC_LOC_ACCESS_ERR,
+				  IBV_EVENT_QP_ACCESS_ERR},
+};
+
+struct sim_consequence sim_consequence_of(enum sim_verdict verdict, const struct sim_quirks *quirks)
+{
+	struct sim_consequence row = sim_consequences[verdict];
+
+	if (verdict == SIM_TOO_LONG && quirks->short_receive_is_operation_error) {
+		row.syndrome = SIM_NAK_REMOTE_OPERATION;
+		row.recv_status = IBV_WC_LOC_QP_OP_ERR;
+	}
+	if (verdict == SIM_BAD_RECEIVE && quirks->bad_receive_is_operation_error)
+		row.recv_status = IBV_WC_LOC_QP_OP_ERR;
+	if (verdict == SIM_ACCESS_DENIED && quirks->imm_write_receive_is_remote_error)
+		row.recv_status = IBV_WC_REM_ACCESS_ERR;
+	if (verdict == SIM_BAD_INVALIDATION && quirks->refused_invalidations_acknowledged) {
+		row.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE;
+		row.recv_status = IBV_WC_REM_INV_REQ_ERR;
+	}
+	return row;
+}
+
+enum ibv_wc_status sim_nak_status(uint8_t syndrome)
+{
+	switch (syndrome) {
+	case SIM_NAK_INVALID_REQUEST:
+		return IBV_WC_REM_INV_REQ_ERR;
+	case SIM_NAK_REMOTE_ACCESS:
+		return IBV_WC_REM_ACCESS_ERR;
+	case SIM_NAK_REMOTE_OPERATION:
+		return IBV_WC_REM_OP_ERR;
+	case SIM_NAK_INVALID_RD:
+		return IBV_WC_REM_INV_RD_REQ_ERR;
+	default:
+		return IBV_WC_SUCCESS;
+	}
+}

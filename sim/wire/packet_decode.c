@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/wire/packet.h"
+
+#include "sim/wire/bytes.h"
+#include "sim/wire/checksum.h"
+#include "sim/wire/icrc.h"
+#include "sim/wire/packet_layout.h"
+
+/* What is left to read. */
+struct reader {
+	const uint8_t *at;
+	size_t left_bytes;
+};
+
+/* The next bytes, or NULL where there are fewer. */
+static const uint8_t *take(struct reader *reader, size_t length_bytes)
+{
+	const uint8_t *at = reader->at;
+
+	if (reader->left_bytes < length_bytes)
+		return NULL;
+	reader->at += length_bytes;
+	reader->left_bytes -= length_bytes;
+	return at;
+}
+
+/* Leaves in the reader what the IP header says follows it: a short frame has Ethernet's padding. */
+static enum sim_decode limit(struct reader *reader, size_t length_bytes)
+{
+	if (reader->left_bytes < length_bytes)
+		return SIM_DECODE_TRUNCATED;
+	reader->left_bytes = length_bytes;
+	return SIM_DECODE_OK;
+}
+
+/* RFC 4291, 2.5.5.2 */
+static void map_ipv4(uint8_t gid[16], const uint8_t *address)
+{
+	memset(gid, 0, 10);
+	memset(gid + 10, 0xff, 2);
+	memcpy(gid + 12, address, 4);
+}
+
+static enum sim_decode get_ipv4(struct reader *reader, struct sim_route *route)
+{
+	const uint8_t *ip = take(reader, IPV4_BYTES);
+
+	if (!ip)
+		return SIM_DECODE_TRUNCATED;
+	if (ip[0] != 0x45 || ip[9] != PROTOCOL_UDP ||
+	    sim_checksum_end(sim_checksum_add(0, ip, IPV4_BYTES)) != 0)
+		return SIM_DECODE_NOT_ROCE;
+
+	route->traffic_class = ip[1];
+	route->ip_id = sim_load_be16(ip + 4);
+	route->ip_fragment = sim_load_be16(ip + 6);
+	route->hop_limit = ip[8];
+	map_ipv4(route->source_gid, ip + 12);
+	map_ipv4(route->dest_gid, ip + 16);
+	if (route->ip_fragment & IPV4_FRAGMENTED)
+		return SIM_DECODE_NOT_ROCE;
+	if (sim_load_be16(ip + 2) < IPV4_BYTES)
+		return SIM_DECODE_TRUNCATED;
+	return limit(reader, sim_load_be16(ip + 2) - IPV4_BYTES);
+}
+
+static void get_ipv6_fields(const uint8_t *ip, struct sim_route *route)
+{
+	route->traffic_class = (uint8_t)(sim_load_be32(ip) >> 20);
+	route->flow_label = sim_load_be32(ip) & 0xfffff;
+	route->hop_limit = ip[7];
+	memcpy(route->source_gid, ip + 8, 16);
+	memcpy(route->dest_gid, ip + 24, 16);
+}
+
+static enum sim_decode get_ipv6(struct reader *reader, struct sim_route *route)
+{
+	const uint8_t *ip = take(reader, IPV6_BYTES);
+
+	if (!ip)
+		return SIM_DECODE_TRUNCATED;
+	if (ip[0] >> 4 != 6 || ip[6] != PROTOCOL_UDP)
+		return SIM_DECODE_NOT_ROCE;
+	get_ipv6_fields(ip, route);
+	return limit(reader, sim_load_be16(ip + 4));
+}
+
+/* Leaves in the reader what stands between the LRH and the VCRC. */
+static enum sim_decode get_lrh(struct reader *reader, struct sim_route *route)
+{
+	const size_t frame_bytes = reader->left_bytes;
+	const uint8_t *lrh = take(reader, LRH_BYTES);
+	size_t length_bytes;
+
+	route->infiniband = true;
+	if (!lrh)
+		return SIM_DECODE_TRUNCATED;
+	route->sl = lrh[1] >> LRH_SL_SHIFT;
+	route->dlid = sim_load_be16(lrh + 2);
+	route->slid = sim_load_be16(lrh + 6);
+	route->has_grh = (lrh[1] & LRH_NEXT) == LRH_NEXT_GLOBAL;
+	if (lrh[0] & LRH_VERSION || (lrh[1] & LRH_NEXT) < LRH_NEXT_LOCAL)
+		return SIM_DECODE_NOT_INFINIBAND;
+	length_bytes = (sim_load_be16(lrh + 4) & LRH_LENGTH) * (size_t)LRH_WORD_BYTES;
+	if (frame_bytes < length_bytes + VCRC_BYTES)
+		return SIM_DECODE_TRUNCATED;
+	if (frame_bytes > length_bytes + VCRC_BYTES || length_bytes < LRH_BYTES)
+		return SIM_DECODE_NOT_INFINIBAND;
+	reader->left_bytes = length_bytes - LRH_BYTES;
+	return SIM_DECODE_OK;
+}
+
+static enum sim_decode get_grh(struct reader *reader, struct sim_route *route)
+{
+	const uint8_t *grh = take(reader, GRH_BYTES);
+
+	if (!grh)
+		return SIM_DECODE_TRUNCATED;
+	get_ipv6_fields(grh, route);
+	if (grh[0] >> 4 != 6 || grh[6] != GRH_NEXT_BTH)
+		return SIM_DECODE_NOT_INFINIBAND;
+	if (sim_load_be16(grh + 4) > reader->left_bytes)
+		return SIM_DECODE_TRUNCATED;
+	if (sim_load_be16(grh + 4) < reader->left_bytes)
+		return SIM_DECODE_NOT_INFINIBAND;
+	return SIM_DECODE_OK;
+}
+
+static enum sim_decode get_udp(struct reader *reader, struct sim_route *route)
+{
+	const size_t datagram_bytes = reader->left_bytes;
+	const uint8_t *udp = take(reader, UDP_BYTES);
+
+	if (!udp)
+		return SIM_DECODE_TRUNCATED;
+	route->udp_source_port = sim_load_be16(udp);
+	route->udp_checksum = sim_load_be16(udp + 6);
+	route->udp_checksum_given = true;
+	if (sim_load_be16(udp + 2) != SIM_UDP_PORT)
+		return SIM_DECODE_NOT_ROCE;
+	if (sim_load_be16(udp + 4) > datagram_bytes)
+		return SIM_DECODE_TRUNCATED;
+	if (sim_load_be16(udp + 4) < datagram_bytes)
+		return SIM_DECODE_NOT_ROCE;
+	return SIM_DECODE_OK;
+}
+
+/* The GRH of RoCE v1: a short frame has Ethernet's padding behind what it covers. */
+static enum sim_decode get_roce_v1(struct reader *reader, struct sim_route *route)
+{
+	const uint8_t *grh = take(reader, GRH_BYTES);
+
+	route->roce_v1 = true;
+	if (!grh)
+		return SIM_DECODE_TRUNCATED;
+	if (grh[0] >> 4 != 6 || grh[6] != GRH_NEXT_BTH)
+		return SIM_DECODE_NOT_ROCE;
+	get_ipv6_fields(grh, route);
+	return limit(reader, sim_load_be16(grh + 4));
+}
+
+/* To the BTH. */
+static enum sim_decode get_network(struct reader *reader, struct sim_route *route)
+{
+	enum sim_decode result;
+
+	const uint8_t *ethernet = take(reader, ETHERNET_BYTES);
+
+	if (!ethernet)
+		return SIM_DECODE_TRUNCATED;
+	memcpy(route->dest_mac, ethernet, 6);
+	memcpy(route->source_mac, ethernet + 6, 6);
+	switch (sim_load_be16(ethernet + 12)) {
+	case ETHERTYPE_ROCE_V1:
+		return get_roce_v1(reader, route);
+	case ETHERTYPE_IPV4:
+		result = get_ipv4(reader, route);
+		break;
+	case ETHERTYPE_IPV6:
+		result = get_ipv6(reader, route);
+		break;
+	default:
+		return SIM_DECODE_NOT_ROCE;
+	}
+	return result == SIM_DECODE_OK ? get_udp(reader, route) : result;
+}
+
+static enum sim_decode get_bth(struct reader *reader, struct sim_packet *packet,
+			       uint32_t *pad_bytes)
+{
+	const uint8_t *bth = take(reader, BTH_BYTES);
+
+	if (!bth)
+		return SIM_DECODE_TRUNCATED;
+	packet->opcode = bth[0];
+	packet->flags = (bth[1] & BTH_SOLICITED ? SIM_PACKET_SOLICITED : 0) |
+			(bth[1] & BTH_MIGRATED ? SIM_PACKET_MIGRATED : 0) |
+			(bth[4] & BTH_FECN ? SIM_PACKET_FECN : 0) |
+			(bth[4] & BTH_BECN ? SIM_PACKET_BECN : 0) |
+			(bth[8] & BTH_ACK_REQUEST ? SIM_PACKET_ACK_REQUEST : 0);
+	*pad_bytes = bth[1] >> BTH_PAD_SHIFT & BTH_PAD;
+	packet->pkey = sim_load_be16(bth + 2);
+	packet->dest_qpn = sim_load_be24(bth + 5);
+	packet->psn = sim_load_be24(bth + 9);
+	if (bth[1] & BTH_VERSION)
+		return SIM_DECODE_BAD_VERSION;
+	if (!(sim_opcodes[bth[0]].flags & SIM_OP_VALID))
+		return SIM_DECODE_BAD_OPCODE;
+	return SIM_DECODE_OK;
+}
+
+static const uint8_t *get_remote(const uint8_t *at, struct sim_packet *packet, uint32_t headers)
+{
+	packet->remote_addr = sim_load_be64(at);
+	packet->rkey = sim_load_be32(at + 8);
+	if (headers & SIM_OP_RETH) {
+		packet->dma_bytes = sim_load_be32(at + 12);
+		return at + 16;
+	}
+	packet->swap_add = sim_load_be64(at + 12);
+	packet->compare = sim_load_be64(at + 20);
+	return at + 28;
+}
+
+static void get_extensions(const uint8_t *at, struct sim_packet *packet, uint32_t headers)
+{
+	if (headers & SIM_OP_RDETH) {
+		packet->ee_context = sim_load_be24(at + 1);
+		at += 4;
+	}
+	if (headers & SIM_OP_DETH) {
+		packet->qkey = sim_load_be32(at);
+		packet->source_qpn = sim_load_be24(at + 5);
+		at += 8;
+	}
+	if (headers & SIM_OP_XRCETH) {
+		packet->xrc_srqn = sim_load_be24(at + 1);
+		at += 4;
+	}
+	if (headers & (SIM_OP_RETH | SIM_OP_ATOMICETH))
+		at = get_remote(at, packet, headers);
+	if (headers & SIM_OP_AETH) {
+		packet->syndrome = at[0];
+		packet->msn = sim_load_be24(at + 1);
+		at += 4;
+	}
+	if (headers & SIM_OP_ATOMICACKETH) {
+		packet->original = sim_load_be64(at);
+		at += 8;
+	}
+	if (headers & SIM_OP_IMMDT) {
+		memcpy(&packet->imm_data, at, 4);
+		at += 4;
+	}
+	if (headers & SIM_OP_IETH)
+		packet->rkey = sim_load_be32(at);
+}
+
+/* What is left is the payload, its pad and the ICRC. */
+static enum sim_decode get_payload(struct reader *reader, struct sim_packet *packet,
+				   struct sim_span *span, uint32_t pad_bytes)
+{
+	size_t padded_bytes;
+
+	if (reader->left_bytes < ICRC_BYTES)
+		return SIM_DECODE_TRUNCATED;
+	padded_bytes = reader->left_bytes - ICRC_BYTES;
+	if (padded_bytes & 3 || (pad_bytes && padded_bytes <= pad_bytes))
+		return SIM_DECODE_BAD_PAD;
+
+	packet->payload_bytes = (uint32_t)(padded_bytes - pad_bytes);
+	*span = (struct sim_span){reader->at, packet->payload_bytes};
+	packet->spans = span;
+	packet->span_count = packet->payload_bytes > 0;
+	take(reader, padded_bytes);
+	return SIM_DECODE_OK;
+}
+
+/* From the BTH on; leaves the reader at the ICRC. */
+static enum sim_decode get_transport(struct reader *reader, struct sim_packet *packet,
+				     struct sim_span *span)
+{
+	const uint8_t *extensions;
+	enum sim_decode result;
+	uint32_t pad_bytes = 0;
+
+	result = get_bth(reader, packet, &pad_bytes);
+	if (result != SIM_DECODE_OK)
+		return result;
+	extensions = take(reader, sim_opcodes[packet->opcode].header_bytes - BTH_BYTES);
+	if (!extensions)
+		return SIM_DECODE_TRUNCATED;
+	get_extensions(extensions, packet, sim_opcodes[packet->opcode].flags);
+	return get_payload(reader, packet, span, pad_bytes);
+}
+
+enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
+				  struct sim_packet *packet, struct sim_span *span,
+				  struct sim_route *route)
+{
+	struct reader reader = {frame, frame_bytes};
+	enum sim_decode result;
+	size_t length_bytes;
+	uint32_t icrc;
+
+	memset(packet, 0, sizeof(*packet));
+	memset(span, 0, sizeof(*span));
+	memset(route, 0, sizeof(*route));
+
+	result = get_network(&reader, route);
+	if (result == SIM_DECODE_OK)
+		result = get_transport(&reader, packet, span);
+	if (result != SIM_DECODE_OK)
+		return result;
+
+	length_bytes = (size_t)(reader.at - frame) - ETHERNET_BYTES + ICRC_BYTES;
+	icrc = route->roce_v1 ? sim_icrc_roce_v1(frame + ETHERNET_BYTES, length_bytes)
+			      : sim_icrc(frame + ETHERNET_BYTES, length_bytes);
+	return icrc == sim_load_le32(reader.at) ? SIM_DECODE_OK : SIM_DECODE_BAD_ICRC;
+}
+
+enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_bytes,
+					     struct sim_packet *packet, struct sim_span *span,
+					     struct sim_route *route)
+{
+	struct reader reader = {frame, frame_bytes};
+	enum sim_decode result;
+	size_t length_bytes;
+
+	memset(packet, 0, sizeof(*packet));
+	memset(span, 0, sizeof(*span));
+	memset(route, 0, sizeof(*route));
+
+	result = get_lrh(&reader, route);
+	if (result == SIM_DECODE_OK && route->has_grh)
+		result = get_grh(&reader, route);
+	if (result == SIM_DECODE_OK)
+		result = get_transport(&reader, packet, span);
+	if (result != SIM_DECODE_OK)
+		return result;
+
+	length_bytes = frame_bytes - VCRC_BYTES;
+	if (sim_icrc_infiniband(frame, length_bytes) != sim_load_le32(reader.at))
+		return SIM_DECODE_BAD_ICRC;
+	if (sim_vcrc(frame, length_bytes) != sim_load_le16(frame + length_bytes))
+		return SIM_DECODE_BAD_VCRC;
+	return SIM_DECODE_OK;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/wire/packet.h"
+
+#include "sim/wire/bytes.h"
+#include "sim/wire/checksum.h"
+#include "sim/wire/icrc.h"
+#include "sim/wire/packet_layout.h"
+
+#include <assert.h>
+
+static uint8_t *put_ethernet(uint8_t *at, const struct sim_route *route, uint16_t ethertype)
+{
+	memcpy(at, route->dest_mac, 6);
+	memcpy(at + 6, route->source_mac, 6);
+	sim_store_be16(at + 12, ethertype);
+	return at + ETHERNET_BYTES;
+}
+
+static uint8_t *put_ipv4(uint8_t *at, const struct sim_route *route, size_t datagram_bytes)
+{
+	uint16_t sum;
+
+	at[0] = 0x45; /* version 4, five words */
+	at[1] = route->traffic_class;
+	sim_store_be16(at + 2, (uint16_t)datagram_bytes);
+	sim_store_be16(at + 4, route->ip_id);
+	sim_store_be16(at + 6, route->ip_fragment);
+	at[8] = route->hop_limit;
+	at[9] = PROTOCOL_UDP;
+	sim_store_be16(at + 10, 0);
+	memcpy(at + 12, route->source_gid + 12, 4);
+	memcpy(at + 16, route->dest_gid + 12, 4);
+	sum = sim_checksum_end(sim_checksum_add(0, at, IPV4_BYTES));
+	memcpy(at + 10, &sum, sizeof(sum));
+	return at + IPV4_BYTES;
+}
+
+/* IPv6, or a GRH, which has the same form. */
+static uint8_t *put_ipv6(uint8_t *at, const struct sim_route *route, uint8_t next_header,
+			 size_t payload_bytes)
+{
+	sim_store_be32(at, 6u << 28 | (uint32_t)route->traffic_class << 20 |
+				   (route->flow_label & 0xfffff));
+	sim_store_be16(at + 4, (uint16_t)payload_bytes);
+	at[6] = next_header;
+	at[7] = route->hop_limit;
+	memcpy(at + 8, route->source_gid, 16);
+	memcpy(at + 24, route->dest_gid, 16);
+	return at + IPV6_BYTES;
+}
+
+static uint8_t *put_udp(uint8_t *at, const struct sim_route *route, size_t udp_bytes)
+{
+	sim_store_be16(at, route->udp_source_port);
+	sim_store_be16(at + 2, SIM_UDP_PORT);
+	sim_store_be16(at + 4, (uint16_t)udp_bytes);
+	sim_store_be16(at + 6, route->udp_checksum_given ? route->udp_checksum : 0);
+	return at + UDP_BYTES;
+}
+
+/* RFC 8200 8.1: over IPv6 the checksum is obligatory, and 0 is sent as 0xffff. */
+static void put_udp_checksum_ipv6(uint8_t *ip, size_t udp_bytes)
+{
+	uint8_t *udp = ip + IPV6_BYTES;
+	uint8_t tail[8] = {[7] = PROTOCOL_UDP};
+	uint64_t sum = 0;
+	uint16_t folded;
+
+	sim_store_be32(tail, (uint32_t)udp_bytes);
+	sum = sim_checksum_add(sum, ip + 8, 32);
+	sum = sim_checksum_add(sum, tail, sizeof(tail));
+	sum = sim_checksum_add(sum, udp, udp_bytes);
+	folded = sim_checksum_end(sum);
+	if (folded == 0)
+		folded = 0xffff;
+	memcpy(udp + 6, &folded, sizeof(folded));
+}
+
+static uint8_t *put_bth(uint8_t *at, const struct sim_packet *packet, uint32_t pad_bytes)
+{
+	const uint8_t flags = packet->flags;
+
+	at[0] = packet->opcode;
+	at[1] = (uint8_t)((flags & SIM_PACKET_SOLICITED ? BTH_SOLICITED : 0) |
+			  (flags & SIM_PACKET_MIGRATED ? BTH_MIGRATED : 0) |
+			  pad_bytes << BTH_PAD_SHIFT);
+	sim_store_be16(at + 2, packet->pkey);
+	at[4] = (uint8_t)((flags & SIM_PACKET_FECN ? BTH_FECN : 0) |
+			  (flags & SIM_PACKET_BECN ? BTH_BECN : 0));
+	sim_store_be24(at + 5, packet->dest_qpn);
+	at[8] = flags & SIM_PACKET_ACK_REQUEST ? BTH_ACK_REQUEST : 0;
+	sim_store_be24(at + 9, packet->psn);
+	return at + BTH_BYTES;
+}
+
+/* The two longest: RETH and AtomicETH. */
+static uint8_t *put_remote(uint8_t *at, const struct sim_packet *packet, uint32_t headers)
+{
+	sim_store_be64(at, packet->remote_addr);
+	sim_store_be32(at + 8, packet->rkey);
+	if (headers & SIM_OP_RETH) {
+		sim_store_be32(at + 12, packet->dma_bytes);
+		return at + 16;
+	}
+	sim_store_be64(at + 12, packet->swap_add);
+	sim_store_be64(at + 20, packet->compare);
+	return at + 28;
+}
+
+static uint8_t *put_extensions(uint8_t *at, const struct sim_packet *packet, uint32_t headers)
+{
+	if (headers & SIM_OP_RDETH) {
+		sim_store_be32(at, packet->ee_context & 0xffffff);
+		at += 4;
+	}
+	if (headers & SIM_OP_DETH) {
+		sim_store_be32(at, packet->qkey);
+		sim_store_be32(at + 4, packet->source_qpn & 0xffffff);
+		at += 8;
+	}
+	if (headers & SIM_OP_XRCETH) {
+		sim_store_be32(at, packet->xrc_srqn & 0xffffff);
+		at += 4;
+	}
+	if (headers & (SIM_OP_RETH | SIM_OP_ATOMICETH))
+		at = put_remote(at, packet, headers);
+	if (headers & SIM_OP_AETH) {
+		at[0] = packet->syndrome;
+		sim_store_be24(at + 1, packet->msn);
+		at += 4;
+	}
+	if (headers & SIM_OP_ATOMICACKETH) {
+		sim_store_be64(at, packet->original);
+		at += 8;
+	}
+	if (headers & SIM_OP_IMMDT) {
+		memcpy(at, &packet->imm_data, 4);
+		at += 4;
+	}
+	if (headers & SIM_OP_IETH) {
+		sim_store_be32(at, packet->rkey);
+		at += 4;
+	}
+	return at;
+}
+
+static uint8_t *put_payload(uint8_t *at, const struct sim_packet *packet, sim_copy_fn *copy,
+			    uint32_t pad_bytes)
+{
+	const uint8_t *end = at + packet->payload_bytes;
+
+	for (unsigned int i = 0; i < packet->span_count; i++) {
+		const struct sim_span *span = &packet->spans[i];
+
+		assert(span->length_bytes <= (size_t)(end - at));
+		if (copy(at, span->base, span->length_bytes))
+			memset(at, 0, span->length_bytes);
+		at += span->length_bytes;
+	}
+	assert(at == end);
+	memset(at, 0, pad_bytes);
+	return at + pad_bytes;
+}
+
+/* From the BTH to the ICRC. */
+static size_t transport_bytes_of(const struct sim_packet *packet)
+{
+	return sim_opcodes[packet->opcode].header_bytes + packet->payload_bytes +
+	       sim_pad_bytes(packet->payload_bytes) + ICRC_BYTES;
+}
+
+size_t sim_route_bytes(const struct sim_route *route)
+{
+	if (route->infiniband)
+		return LRH_BYTES + (route->has_grh ? GRH_BYTES : 0);
+	if (route->roce_v1)
+		return ETHERNET_BYTES + GRH_BYTES;
+	return ETHERNET_BYTES + (sim_gid_is_ipv4(route->source_gid) ? IPV4_BYTES : IPV6_BYTES) +
+	       UDP_BYTES;
+}
+
+size_t sim_frame_bytes(const struct sim_packet *packet, const struct sim_route *route)
+{
+	return sim_route_bytes(route) + transport_bytes_of(packet) +
+	       (route->infiniband ? VCRC_BYTES : 0);
+}
+
+/* All that the link layers have in common, but for the ICRC. */
+static uint8_t *put_transport(uint8_t *at, const struct sim_packet *packet, sim_copy_fn *copy)
+{
+	const struct sim_opcode_info *info = &sim_opcodes[packet->opcode];
+	const uint32_t pad_bytes = sim_pad_bytes(packet->payload_bytes);
+
+	assert(info->flags & SIM_OP_VALID);
+	assert(packet->payload_bytes <= SIM_PATH_MTU_MAX);
+
+	at = put_bth(at, packet, pad_bytes);
+	at = put_extensions(at, packet, info->flags);
+	return put_payload(at, packet, copy, pad_bytes);
+}
+
+/* The length is in words, from the LRH to the ICRC. */
+static uint8_t *put_lrh(uint8_t *at, const struct sim_route *route, size_t length_bytes)
+{
+	at[0] = 0; /* virtual lane 0, version 0 */
+	at[1] = (uint8_t)(route->sl << LRH_SL_SHIFT |
+			  (route->has_grh ? LRH_NEXT_GLOBAL : LRH_NEXT_LOCAL));
+	sim_store_be16(at + 2, route->dlid);
+	sim_store_be16(at + 4, (uint16_t)(length_bytes / LRH_WORD_BYTES));
+	sim_store_be16(at + 6, route->slid);
+	return at + LRH_BYTES;
+}
+
+static size_t encode_infiniband(const struct sim_packet *packet, const struct sim_route *route,
+				sim_copy_fn *copy, uint8_t *frame)
+{
+	const size_t transport_bytes = transport_bytes_of(packet);
+	const size_t length_bytes = sim_route_bytes(route) + transport_bytes;
+	uint8_t *at = put_lrh(frame, route, length_bytes);
+
+	if (route->has_grh)
+		at = put_ipv6(at, route, GRH_NEXT_BTH, transport_bytes);
+	at = put_transport(at, packet, copy);
+	sim_store_le32(at, sim_icrc_infiniband(frame, length_bytes));
+	at += ICRC_BYTES;
+	sim_store_le16(at, sim_vcrc(frame, length_bytes));
+	return length_bytes + VCRC_BYTES;
+}
+
+static size_t encode_roce_v1(const struct sim_packet *packet, const struct sim_route *route,
+			     sim_copy_fn *copy, uint8_t *frame)
+{
+	const size_t transport_bytes = transport_bytes_of(packet);
+	uint8_t *grh = put_ethernet(frame, route, ETHERTYPE_ROCE_V1);
+	uint8_t *at = put_ipv6(grh, route, GRH_NEXT_BTH, transport_bytes);
+
+	at = put_transport(at, packet, copy);
+	sim_store_le32(at, sim_icrc_roce_v1(grh, GRH_BYTES + transport_bytes));
+	return (size_t)(at + ICRC_BYTES - frame);
+}
+
+static size_t encode_roce_v2(const struct sim_packet *packet, const struct sim_route *route,
+			     sim_copy_fn *copy, uint8_t *frame)
+{
+	const bool ipv4 = sim_gid_is_ipv4(route->source_gid);
+	const size_t udp_bytes = UDP_BYTES + transport_bytes_of(packet);
+	uint8_t *ip = frame + ETHERNET_BYTES;
+	uint8_t *at;
+
+	put_ethernet(frame, route, ipv4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6);
+	at = ipv4 ? put_ipv4(ip, route, IPV4_BYTES + udp_bytes)
+		  : put_ipv6(ip, route, PROTOCOL_UDP, udp_bytes);
+	at = put_udp(at, route, udp_bytes);
+	at = put_transport(at, packet, copy);
+	sim_store_le32(at, sim_icrc(ip, (size_t)(at + ICRC_BYTES - ip)));
+	at += ICRC_BYTES;
+	/* After the ICRC: the checksum covers it, and the ICRC takes the checksum as ones. */
+	if (!ipv4 && !route->udp_checksum_given)
+		put_udp_checksum_ipv6(ip, udp_bytes);
+	return (size_t)(at - frame);
+}
+
+size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route *route,
+			 sim_copy_fn *copy, uint8_t *frame)
+{
+	if (route->infiniband)
+		return encode_infiniband(packet, route, copy, frame);
+	if (route->roce_v1)
+		return encode_roce_v1(packet, route, copy, frame);
+	return encode_roce_v2(packet, route, copy, frame);
+}
+
+void sim_packet_grh(const struct sim_packet *packet, const struct sim_route *route, uint8_t grh[40])
+{
+	const size_t udp_bytes = UDP_BYTES + transport_bytes_of(packet);
+
+	if (route->infiniband) {
+		memset(grh, GRH_UNDEFINED, GRH_BYTES);
+		if (route->has_grh)
+			put_ipv6(grh, route, GRH_NEXT_BTH, transport_bytes_of(packet));
+		return;
+	}
+	if (route->roce_v1) {
+		put_ipv6(grh, route, GRH_NEXT_BTH, transport_bytes_of(packet));
+		return;
+	}
+	if (!sim_gid_is_ipv4(route->source_gid)) {
+		put_ipv6(grh, route, PROTOCOL_UDP, udp_bytes);
+		return;
+	}
+	memset(grh, GRH_UNDEFINED, IPV6_BYTES - IPV4_BYTES);
+	put_ipv4(grh + IPV6_BYTES - IPV4_BYTES, route, IPV4_BYTES + udp_bytes);
+}

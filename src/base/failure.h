@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the functions above the verbs tell of failure: errno, and a sentence for vb_last_error() that
+ * begins with the kind of the failure.
+ */
+#ifndef SRC_BASE_FAILURE_H
+#define SRC_BASE_FAILURE_H
+
+#include <verbena/error.h>
+
+struct ibv_context;
+
+/* Sets errno and the sentence, and returns err. */
+int fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same; the sentence goes on with that of the verb which just failed. */
+int fail_because(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The same after an inline verb, which went straight to the object. */
+int fail_inline(int err, struct ibv_context *context, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#endif /* SRC_BASE_FAILURE_H */

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/connect/channel.h"
+
+#include "src/base/failure.h"
+#include "src/connect/region.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+
+#define ATOMIC_BYTES 8
+
+/* A message is at most 2^31 bytes: man ibv_query_port(3), max_msg_sz. */
+#define MESSAGE_MAX (1ull << 31)
+
+static const struct {
+	const char *name;
+	enum ibv_wr_opcode plain, with_imm;
+	bool takes_imm, remote, exclusive, atomic;
+} operations[VB_OPERATIONS] = {
+	[VB_SEND] = {"send", IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, .takes_imm = true},
+	[VB_RECEIVE] = {"receive", .exclusive = true},
+	[VB_WRITE] = {"write", IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, .takes_imm = true,
+		      .remote = true},
+	[VB_READ] = {"read", IBV_WR_RDMA_READ, .remote = true, .exclusive = true},
+	[VB_COMPARE_SWAP] = {"compare_swap", IBV_WR_ATOMIC_CMP_AND_SWP, .remote = true,
+			     .exclusive = true, .atomic = true},
+	[VB_FETCH_ADD] = {"fetch_add", IBV_WR_ATOMIC_FETCH_AND_ADD, .remote = true,
+			  .exclusive = true, .atomic = true},
+};
+
+const char *operation_name(enum vb_operation operation)
+{
+	return (unsigned int)operation < VB_OPERATIONS ? operations[operation].name : "?";
+}
+
+/* --- checking --- */
+
+static int refuse_slice(const struct vb_channel *channel, const struct vb_request *request,
+			unsigned int i)
+{
+	const struct vb_slice *slice = &request->slices[i];
+	const char *name = operation_name(request->operation);
+	uint32_t qpn = channel->endpoint.qpn;
+
+	if (!slice->region)
+		return fail(EINVAL, "%s on QP 0x%x: slice %u has no region", name, qpn, i);
+	if (slice->region->mr->pd != channel->group->pd)
+		return fail(EINVAL, "%s on QP 0x%x: slice %u is of another protection domain", name,
+			    qpn, i);
+	return fail(EINVAL,
+		    "%s on QP 0x%x: slice %u, %u bytes from %zu, is not in its region of %zu", name,
+		    qpn, i, slice->length_bytes, slice->offset_bytes, slice->region->length_bytes);
+}
+
+static bool is_good_slice(const struct vb_channel *channel, const struct vb_slice *slice)
+{
+	const struct vb_region *region = slice->region;
+
+	return region && region->mr->pd == channel->group->pd &&
+	       slice->offset_bytes <= region->length_bytes &&
+	       slice->length_bytes <= region->length_bytes - slice->offset_bytes;
+}
+
+/* Makes the SGEs of the slices and their sum. */
+static int gather_slices(struct vb_channel *channel, const struct vb_request *request,
+			 uint64_t *total_bytes)
+{
+	uint32_t max =
+		request->operation == VB_RECEIVE ? channel->max_recv_sge : channel->max_send_sge;
+
+	if (request->slice_count > max)
+		return fail(EINVAL, "%s on QP 0x%x: %u slices; at most %u",
+			    operation_name(request->operation), channel->endpoint.qpn,
+			    request->slice_count, max);
+	*total_bytes = 0;
+	for (unsigned int i = 0; i < request->slice_count; i++) {
+		const struct vb_slice *slice = &request->slices[i];
+
+		if (!is_good_slice(channel, slice))
+			return refuse_slice(channel, request, i);
+		channel->sges[i] = (struct ibv_sge){
+			.addr = (uintptr_t)slice->region->addr + slice->offset_bytes,
+			.length = slice->length_bytes,
+			.lkey = slice->region->mr->lkey,
+		};
+		*total_bytes += slice->length_bytes;
+	}
+	return 0;
+}
+
+static int check_request(const struct vb_channel *channel, const struct vb_request *request)
+{
+	if ((unsigned int)request->operation >= VB_OPERATIONS)
+		return fail(EINVAL, "QP 0x%x: there is no operation %d", channel->endpoint.qpn,
+			    (int)request->operation);
+	if (!channel->qp || channel->broken)
+		return fail(ENOTCONN, "%s on QP 0x%x: the channel is %s",
+			    operation_name(request->operation), channel->endpoint.qpn,
+			    channel->prepared ? "not connected yet" : "broken");
+	if (request->with_imm && !operations[request->operation].takes_imm)
+		return fail(EINVAL, "%s on QP 0x%x: it has no immediate data",
+			    operation_name(request->operation), channel->endpoint.qpn);
+	if (request->scope && request->scope->group != channel->group)
+		return fail(EINVAL, "%s on QP 0x%x: the scope is of another group, or ended",
+			    operation_name(request->operation), channel->endpoint.qpn);
+	return 0;
+}
+
+static int check_lengths(const struct vb_channel *channel, const struct vb_request *request,
+			 uint64_t total_bytes)
+{
+	const char *name = operation_name(request->operation);
+	uint32_t qpn = channel->endpoint.qpn;
+
+	if (total_bytes > MESSAGE_MAX)
+		return fail(EINVAL, "%s on QP 0x%x: %llu bytes; a message has at most %llu", name,
+			    qpn, (unsigned long long)total_bytes, MESSAGE_MAX);
+	if (operations[request->operation].atomic &&
+	    (total_bytes != ATOMIC_BYTES || request->slice_count != 1))
+		return fail(EINVAL, "%s on QP 0x%x: %u slices of %llu bytes; it takes one of 8",
+			    name, qpn, request->slice_count, (unsigned long long)total_bytes);
+	if (operations[request->operation].remote && total_bytes > request->remote.length_bytes)
+		return fail(EINVAL, "%s on QP 0x%x: %llu bytes; the remote piece has %llu", name,
+			    qpn, (unsigned long long)total_bytes,
+			    (unsigned long long)request->remote.length_bytes);
+	return 0;
+}
+
+/* --- posting --- */
+
+static int post_recv(struct vb_channel *channel, const struct vb_request *request, uint64_t wr_id)
+{
+	struct ibv_recv_wr *bad, wr = {
+					 .wr_id = wr_id,
+					 .sg_list = channel->sges,
+					 .num_sge = (int)request->slice_count,
+				 };
+
+	return vb_post_recv(channel->qp, &wr, &bad);
+}
+
+static int post_send(struct vb_channel *channel, const struct vb_request *request, uint64_t wr_id,
+		     uint64_t total_bytes)
+{
+	bool reads_here = !operations[request->operation].exclusive;
+	struct ibv_send_wr *bad,
+		wr = {
+			.wr_id = wr_id,
+			.sg_list = channel->sges,
+			.num_sge = (int)request->slice_count,
+			.opcode = request->with_imm ? operations[request->operation].with_imm
+						    : operations[request->operation].plain,
+			.send_flags = IBV_SEND_SIGNALED,
+			.imm_data = htonl(request->imm),
+		};
+
+	if (request->solicited)
+		wr.send_flags |= IBV_SEND_SOLICITED;
+	if (request->fenced)
+		wr.send_flags |= IBV_SEND_FENCE;
+	if (reads_here && total_bytes && total_bytes <= channel->max_inline_bytes)
+		wr.send_flags |= IBV_SEND_INLINE;
+	if (operations[request->operation].atomic) {
+		wr.wr.atomic.remote_addr = request->remote.addr;
+		wr.wr.atomic.rkey = request->remote.rkey;
+		wr.wr.atomic.compare_add = request->compare_add;
+		wr.wr.atomic.swap = request->swap;
+	} else {
+		wr.wr.rdma.remote_addr = request->remote.addr;
+		wr.wr.rdma.rkey = request->remote.rkey;
+	}
+	return vb_post_send(channel->qp, &wr, &bad);
+}
+
+static void hold(struct slot *slot, const struct vb_request *request)
+{
+	slot->exclusive = operations[request->operation].exclusive;
+	slot->slice_count = request->slice_count;
+	for (unsigned int i = 0; i < request->slice_count; i++) {
+		slot->slices[i] = request->slices[i];
+		region_hold(slot->slices[i].region, slot->slices[i].offset_bytes,
+			    slot->slices[i].length_bytes, slot->exclusive);
+	}
+}
+
+static void let_go(struct slot *slot)
+{
+	for (unsigned int i = 0; i < slot->slice_count; i++)
+		region_release(slot->slices[i].region, slot->slices[i].offset_bytes,
+			       slot->slices[i].length_bytes, slot->exclusive);
+	slot_free(slot);
+}
+
+/* The slot is posted: what hangs on it, and the caller's handle. */
+static void begin(struct slot *slot, const struct vb_request *request, struct vb_work *work)
+{
+	struct vb_channel *channel = slot->channel;
+
+	slot->state = SLOT_POSTED;
+	slot->detached = !work;
+	slot->result = (struct vb_result){.operation = request->operation};
+	channel->pending++;
+	channel->group->pending++;
+	if (request->scope)
+		scope_add(request->scope, slot);
+	if (work)
+		*work = (struct vb_work){channel, (uint32_t)(slot - channel->slots),
+					 slot->generation};
+}
+
+int vb_channel_post(struct vb_channel *channel, const struct vb_request *request,
+		    struct vb_work *work)
+{
+	uint64_t total_bytes = 0, wr_id;
+	struct slot *slot;
+	int err;
+
+	err = check_request(channel, request);
+	if (!err)
+		err = gather_slices(channel, request, &total_bytes);
+	if (!err)
+		err = check_lengths(channel, request, total_bytes);
+	if (err)
+		return err;
+	slot = slot_take(channel);
+	if (!slot)
+		return fail(ENOMEM, "%s on QP 0x%x: all of its %u works are in use",
+			    operation_name(request->operation), channel->endpoint.qpn,
+			    channel->slot_count);
+	wr_id = slot_wr_id(slot);
+	hold(slot, request);
+	if (request->operation == VB_RECEIVE)
+		err = post_recv(channel, request, wr_id);
+	else
+		err = post_send(channel, request, wr_id, total_bytes);
+	if (err) {
+		let_go(slot);
+		return fail_inline(err, channel->qp->context, "%s on QP 0x%x",
+				   operation_name(request->operation), channel->endpoint.qpn);
+	}
+	begin(slot, request, work);
+	return 0;
+}
+
+/* --- the common ones --- */
+
+int vb_channel_send(struct vb_channel *channel, const struct vb_slice *slice, struct vb_work *work)
+{
+	return vb_channel_post(
+		channel,
+		&(struct vb_request){.operation = VB_SEND, .slices = slice, .slice_count = 1},
+		work);
+}
+
+int vb_channel_send_imm(struct vb_channel *channel, const struct vb_slice *slice, uint32_t imm,
+			struct vb_work *work)
+{
+	return vb_channel_post(channel,
+			       &(struct vb_request){.operation = VB_SEND,
+						    .slices = slice,
+						    .slice_count = 1,
+						    .with_imm = true,
+						    .imm = imm},
+			       work);
+}
+
+int vb_channel_receive(struct vb_channel *channel, const struct vb_slice *slice,
+		       struct vb_work *work)
+{
+	return vb_channel_post(
+		channel,
+		&(struct vb_request){.operation = VB_RECEIVE, .slices = slice, .slice_count = 1},
+		work);
+}
+
+int vb_channel_write(struct vb_channel *channel, const struct vb_slice *slice,
+		     const struct vb_remote *remote, struct vb_work *work)
+{
+	return vb_channel_post(channel,
+			       &(struct vb_request){.operation = VB_WRITE,
+						    .slices = slice,
+						    .slice_count = 1,
+						    .remote = *remote},
+			       work);
+}
+
+int vb_channel_write_imm(struct vb_channel *channel, const struct vb_slice *slice,
+			 const struct vb_remote *remote, uint32_t imm, struct vb_work *work)
+{
+	return vb_channel_post(channel,
+			       &(struct vb_request){.operation = VB_WRITE,
+						    .slices = slice,
+						    .slice_count = 1,
+						    .remote = *remote,
+						    .with_imm = true,
+						    .imm = imm},
+			       work);
+}
+
+int vb_channel_read(struct vb_channel *channel, const struct vb_slice *slice,
+		    const struct vb_remote *remote, struct vb_work *work)
+{
+	return vb_channel_post(
+		channel,
+		&(struct vb_request){
+			.operation = VB_READ, .slices = slice, .slice_count = 1, .remote = *remote},
+		work);
+}
+
+int vb_channel_compare_swap(struct vb_channel *channel, const struct vb_slice *slice,
+			    const struct vb_remote *remote, uint64_t compare, uint64_t swap,
+			    struct vb_work *work)
+{
+	return vb_channel_post(channel,
+			       &(struct vb_request){.operation = VB_COMPARE_SWAP,
+						    .slices = slice,
+						    .slice_count = 1,
+						    .remote = *remote,
+						    .compare_add = compare,
+						    .swap = swap},
+			       work);
+}
+
+int vb_channel_fetch_add(struct vb_channel *channel, const struct vb_slice *slice,
+			 const struct vb_remote *remote, uint64_t add, struct vb_work *work)
+{
+	return vb_channel_post(channel,
+			       &(struct vb_request){.operation = VB_FETCH_ADD,
+						    .slices = slice,
+						    .slice_count = 1,
+						    .remote = *remote,
+						    .compare_add = add},
+			       work);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/connect/connect_cq.h"
+
+#include "src/base/failure.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <verbena/connect.h>
+#include <verbena/sim.h>
+
+#define NS_PER_S  1000000000ull
+#define NS_PER_MS 1000000ull
+
+/* So long a wait polls before it sleeps in the operating system. */
+#define SPIN_NS 20000
+
+struct cq {
+	struct vb_cq public;
+	struct vb_sim *virtual_clock; /* the world that has it, or NULL */
+};
+
+static struct cq *private_of(const struct vb_cq *cq)
+{
+	return (struct cq *)cq;
+}
+
+static int make(struct vb_device *device, int cqe, struct vb_cq *cq)
+{
+	int flags, err;
+
+	if (cqe < 1 || cqe > device->attr.max_cqe)
+		return fail(EINVAL, "cq: %d entries; the device allows 1 to %d", cqe,
+			    device->attr.max_cqe);
+	cq->channel = vb_create_comp_channel(device->context);
+	if (!cq->channel)
+		return fail_because(errno, "cq");
+	/* A wait that another poll has overtaken must not block in get_cq_event. */
+	flags = fcntl(cq->channel->fd, F_GETFL);
+	if (flags < 0 || fcntl(cq->channel->fd, F_SETFL, flags | O_NONBLOCK))
+		err = fail(errno, "cq: fcntl of its channel: %s", strerrordesc_np(errno));
+	else if (!(cq->cq = vb_create_cq(device->context, cqe, cq->id, cq->channel, 0)))
+		err = fail_because(errno, "cq: %d entries", cqe);
+	else
+		return 0;
+	vb_destroy_comp_channel(cq->channel);
+	return err;
+}
+
+struct vb_cq *vb_cq_open(struct vb_device *device, int cqe, void *id)
+{
+	struct vb_sim *sim = vb_sim_of(device->context);
+	struct cq *cq = calloc(1, sizeof(*cq));
+	int err;
+
+	if (!cq) {
+		fail(ENOMEM, "cq: no memory");
+		return NULL;
+	}
+	cq->public.id = id;
+	if (sim && vb_sim_clock_of(sim) == VB_SIM_CLOCK_VIRTUAL)
+		cq->virtual_clock = sim;
+	err = make(device, cqe, &cq->public);
+	if (!err)
+		return &cq->public;
+	free(cq);
+	errno = err;
+	return NULL;
+}
+
+int vb_cq_close(struct vb_cq *cq)
+{
+	int err;
+
+	if (!cq)
+		return 0;
+	err = vb_destroy_cq(cq->cq);
+	if (err)
+		return fail_because(err, "cq: ending it");
+	err = vb_destroy_comp_channel(cq->channel);
+	free(private_of(cq));
+	return err ? fail_because(err, "cq: ending its channel") : 0;
+}
+
+int vb_cq_poll(struct vb_cq *cq, struct ibv_wc *wc, int count)
+{
+	int taken = vb_poll_cq(cq->cq, count, wc);
+
+	if (taken >= 0)
+		return taken;
+	return -fail_inline(EIO, cq->cq->context, "cq: polling it");
+}
+
+/* --- waiting --- */
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+uint64_t cq_now_ns(const struct vb_cq *cq)
+{
+	struct vb_sim *sim = private_of(cq)->virtual_clock;
+
+	return sim ? vb_sim_now_ns(sim) : monotonic_ns();
+}
+
+uint64_t cq_deadline_ns(const struct vb_cq *cq, uint64_t timeout_ns)
+{
+	uint64_t now_ns;
+
+	if (timeout_ns == VB_FOREVER)
+		return VB_FOREVER;
+	now_ns = cq_now_ns(cq);
+	return now_ns + timeout_ns < now_ns ? VB_FOREVER : now_ns + timeout_ns;
+}
+
+uint64_t cq_left_ns(const struct vb_cq *cq, uint64_t deadline_ns)
+{
+	uint64_t now_ns;
+
+	if (deadline_ns == VB_FOREVER)
+		return VB_FOREVER;
+	now_ns = cq_now_ns(cq);
+	return now_ns < deadline_ns ? deadline_ns - now_ns : 0;
+}
+
+static int timed_out(uint64_t timeout_ns)
+{
+	return -fail(ETIMEDOUT, "cq: no completion within %llu ns", (unsigned long long)timeout_ns);
+}
+
+static int wait_virtual(struct vb_cq *cq, struct ibv_wc *wc, int count, uint64_t timeout_ns)
+{
+	int taken = vb_sim_wait_cq(cq->cq, count, wc, timeout_ns);
+
+	if (taken > 0)
+		return taken;
+	if (taken < 0)
+		return -fail_inline(errno, cq->cq->context, "cq: waiting");
+	return timed_out(timeout_ns);
+}
+
+/* One notification, slept for at most so long. A lost one cannot be: the CQ is looked at between
+ * arming and sleeping. 0 or errno. */
+static int sleep_for(struct vb_cq *cq, uint64_t duration_ns)
+{
+	struct pollfd readable = {.fd = cq->channel->fd, .events = POLLIN};
+	struct timespec limit = {.tv_sec = (time_t)(duration_ns / NS_PER_S),
+				 .tv_nsec = (long)(duration_ns % NS_PER_S)};
+	struct ibv_cq *told;
+	void *id;
+	int ready;
+
+	ready = ppoll(&readable, 1, duration_ns > INT64_MAX ? NULL : &limit, NULL);
+	if (ready < 0 && errno != EINTR)
+		return fail(errno, "cq: poll: %s", strerrordesc_np(errno));
+	if (ready > 0 && !vb_get_cq_event(cq->channel, &told, &id))
+		vb_ack_cq_events(told, 1);
+	return 0;
+}
+
+static int wait_real(struct vb_cq *cq, struct ibv_wc *wc, int count, uint64_t timeout_ns)
+{
+	int taken = vb_cq_poll(cq, wc, count);
+	uint64_t began_ns, passed_ns;
+	bool armed = false;
+	int err;
+
+	if (taken)
+		return taken;
+	began_ns = monotonic_ns();
+	for (;;) {
+		taken = vb_cq_poll(cq, wc, count);
+		if (taken)
+			return taken;
+		passed_ns = monotonic_ns() - began_ns;
+		if (passed_ns >= timeout_ns)
+			return timed_out(timeout_ns);
+		if (passed_ns < SPIN_NS)
+			continue;
+		/* Between arming and sleeping it is looked at once more. */
+		err = armed ? sleep_for(cq, timeout_ns - passed_ns) : 0;
+		if (!err && !armed)
+			err = vb_req_notify_cq(cq->cq, 0);
+		if (err)
+			return -err;
+		armed = !armed;
+	}
+}
+
+int vb_cq_wait(struct vb_cq *cq, struct ibv_wc *wc, int count, uint64_t timeout_ns)
+{
+	if (private_of(cq)->virtual_clock)
+		return wait_virtual(cq, wc, count, timeout_ns);
+	return wait_real(cq, wc, count, timeout_ns);
+}

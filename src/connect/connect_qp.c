@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/base/failure.h"
+#include "src/connect/connect_config.h"
+#include "src/connect/connect_endpoint.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+struct vb_prepared_qp {
+	struct ibv_qp *qp;
+	struct vb_qp_config config; /* with port and GID index as they are */
+	struct vb_endpoint endpoint;
+	uint8_t link_layer;
+};
+
+/* --- the port --- */
+
+/* The present attributes of the port that config means; in it, port and GID index become true. */
+static int read_port(struct vb_device *device, struct vb_qp_config *config,
+		     struct ibv_port_attr *port, union ibv_gid *gid)
+{
+	int err;
+
+	if (config->port_num == VB_PORT_OF_DEVICE)
+		config->port_num = device->port_num;
+	if (config->gid_index == VB_GID_INDEX_OF_DEVICE)
+		config->gid_index = (uint32_t)device->gid_index;
+	err = vb_query_port(device->context, (uint8_t)config->port_num, port, sizeof(*port));
+	if (err)
+		return fail_because(err, "port %u", config->port_num);
+	if (port->state != IBV_PORT_ACTIVE && port->state != IBV_PORT_ARMED)
+		return fail(ENETDOWN, "port %u is %s, not ACTIVE or ARMED", config->port_num,
+			    vb_port_state_str(port->state));
+	if (vb_query_gid(device->context, (uint8_t)config->port_num, (int)config->gid_index, gid))
+		return fail_because(errno, "port %u: GID %u", config->port_num, config->gid_index);
+	return 0;
+}
+
+static struct ibv_ah_attr address_of(const struct vb_qp_config *config, uint8_t link_layer,
+				     const union ibv_gid *own, const struct vb_endpoint *remote)
+{
+	bool other_subnet = own->global.subnet_prefix != remote->gid.global.subnet_prefix;
+
+	return (struct ibv_ah_attr){
+		.dlid = remote->lid,
+		.sl = (uint8_t)config->service_level,
+		.port_num = (uint8_t)config->port_num,
+		/* RoCE has no other address; InfiniBand needs it to leave the subnet. */
+		.is_global = link_layer == IBV_LINK_LAYER_ETHERNET || other_subnet || !remote->lid,
+		.grh = {.dgid = remote->gid,
+			.sgid_index = (uint8_t)config->gid_index,
+			.hop_limit = (uint8_t)config->hop_limit,
+			.traffic_class = (uint8_t)config->traffic_class},
+	};
+}
+
+/* --- preparing --- */
+
+static int create(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
+		  struct vb_prepared_qp *prepared)
+{
+	const struct vb_qp_config *config = &prepared->config;
+	struct ibv_qp_init_attr attr = {
+		.qp_context = config->qp_context,
+		.send_cq = send_cq,
+		.recv_cq = recv_cq,
+		.srq = config->srq,
+		.qp_type = (enum ibv_qp_type)config->type,
+		.cap = {.max_send_wr = config->max_send_wr,
+			.max_recv_wr = config->srq ? 0 : config->max_recv_wr,
+			.max_send_sge = config->max_send_sge,
+			.max_recv_sge = config->srq ? 0 : config->max_recv_sge,
+			.max_inline_data = config->max_inline_data},
+	};
+
+	if (!send_cq || !recv_cq)
+		return fail(EINVAL, "qp_prepare: no %s CQ", send_cq ? "receive" : "send");
+	prepared->qp = vb_create_qp(pd, &attr);
+	if (!prepared->qp)
+		return fail_because(errno, "qp_prepare: %s QP",
+				    vb_qp_type_str((enum ibv_qp_type)config->type));
+	return 0;
+}
+
+static int prepare(struct vb_device *device, struct ibv_pd *pd, struct ibv_cq *send_cq,
+		   struct ibv_cq *recv_cq, struct vb_prepared_qp *prepared)
+{
+	struct vb_endpoint *endpoint = &prepared->endpoint;
+	struct vb_qp_config *config = &prepared->config;
+	struct ibv_port_attr port = {0};
+	int err = qp_config_check(config);
+
+	if (!err)
+		err = read_port(device, config, &port, &endpoint->gid);
+	if (!err)
+		err = create(pd, send_cq, recv_cq, prepared);
+	if (err || !prepared->qp)
+		return err;
+	endpoint->qpn = prepared->qp->qp_num;
+	endpoint->lid = port.lid;
+	endpoint->psn = config->sq_psn;
+	endpoint->mtu = config->path_mtu == VB_MTU_OF_PORT ? port.active_mtu
+							   : (enum ibv_mtu)config->path_mtu;
+	prepared->link_layer = port.link_layer;
+	return 0;
+}
+
+struct vb_prepared_qp *vb_qp_prepare(struct vb_device *device, struct ibv_pd *pd,
+				     struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
+				     const struct vb_qp_config *config)
+{
+	struct vb_prepared_qp *prepared = calloc(1, sizeof(*prepared));
+	int err;
+
+	if (!prepared) {
+		fail(ENOMEM, "qp_prepare: no memory");
+		return NULL;
+	}
+	if (config)
+		prepared->config = *config;
+	else
+		vb_qp_config_init(&prepared->config);
+	err = prepare(device, pd, send_cq, recv_cq, prepared);
+	if (!err)
+		return prepared;
+	free(prepared);
+	errno = err;
+	return NULL;
+}
+
+int vb_prepared_drop(struct vb_prepared_qp *prepared)
+{
+	int err;
+
+	if (!prepared)
+		return 0;
+	err = vb_destroy_qp(prepared->qp);
+	if (err)
+		return fail_because(err, "QP 0x%x", prepared->endpoint.qpn);
+	free(prepared);
+	return 0;
+}
+
+const struct vb_endpoint *vb_prepared_endpoint(const struct vb_prepared_qp *prepared)
+{
+	return &prepared->endpoint;
+}
+
+struct ibv_qp *vb_prepared_qp(const struct vb_prepared_qp *prepared)
+{
+	return prepared->qp;
+}
+
+/* --- the handshake --- */
+
+/* What each step sets, by type: man ibv_modify_qp(3). */
+static const struct step {
+	enum ibv_qp_state state;
+	int rc, uc, ud;
+} steps[] = {
+	{IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
+	 IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY},
+	{IBV_QPS_RTR,
+	 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+		 IBV_QP_MIN_RNR_TIMER,
+	 IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN, 0},
+	{IBV_QPS_RTS,
+	 IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		 IBV_QP_MAX_QP_RD_ATOMIC,
+	 IBV_QP_SQ_PSN, IBV_QP_SQ_PSN},
+};
+
+static int mask_of(const struct step *step, uint32_t type)
+{
+	return type == IBV_QPT_RC ? step->rc : type == IBV_QPT_UC ? step->uc : step->ud;
+}
+
+static struct ibv_qp_attr attributes(const struct vb_prepared_qp *prepared,
+				     const struct vb_endpoint *remote)
+{
+	const struct vb_qp_config *config = &prepared->config;
+	enum ibv_mtu mtu = prepared->endpoint.mtu;
+
+	return (struct ibv_qp_attr){
+		.pkey_index = (uint16_t)config->pkey_index,
+		.port_num = (uint8_t)config->port_num,
+		.qp_access_flags = config->access,
+		.qkey = config->qkey,
+		.path_mtu = remote->mtu < mtu ? remote->mtu : mtu,
+		.dest_qp_num = remote->qpn,
+		.rq_psn = config->rq_psn == VB_PSN_OF_PEER ? remote->psn : config->rq_psn,
+		.sq_psn = config->sq_psn,
+		.max_rd_atomic = (uint8_t)config->max_rd_atomic,
+		.max_dest_rd_atomic = (uint8_t)config->max_dest_rd_atomic,
+		.min_rnr_timer = (uint8_t)config->min_rnr_timer,
+		.timeout = (uint8_t)config->timeout,
+		.retry_cnt = (uint8_t)config->retry_cnt,
+		.rnr_retry = (uint8_t)config->rnr_retry,
+		.ah_attr =
+			address_of(config, prepared->link_layer, &prepared->endpoint.gid, remote),
+	};
+}
+
+/* Back where it was, so that another endpoint may be tried. */
+static void reset(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+	vb_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+static int connect_qp(const struct vb_prepared_qp *prepared, const struct vb_endpoint *remote)
+{
+	struct ibv_qp_attr attr;
+	int err;
+
+	err = endpoint_check(remote);
+	if (err)
+		return err;
+	attr = attributes(prepared, remote);
+	for (size_t i = 0; i < COUNT(steps); i++) {
+		attr.qp_state = steps[i].state;
+		err = vb_modify_qp(prepared->qp, &attr,
+				   IBV_QP_STATE | mask_of(&steps[i], prepared->config.type));
+		if (!err)
+			continue;
+		fail_because(err, "handshake: QP 0x%x to %s", prepared->endpoint.qpn,
+			     vb_qp_state_str(steps[i].state));
+		reset(prepared->qp);
+		return err;
+	}
+	return 0;
+}
+
+struct ibv_qp *vb_handshake(struct vb_prepared_qp *prepared, const struct vb_endpoint *remote)
+{
+	bool datagrams = prepared->config.type == IBV_QPT_UD;
+	struct ibv_qp *qp = prepared->qp;
+	int err;
+
+	if (!remote && !datagrams) {
+		fail(EINVAL, "handshake: QP 0x%x: no remote endpoint", prepared->endpoint.qpn);
+		return NULL;
+	}
+	err = connect_qp(prepared, remote ? remote : &prepared->endpoint);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	free(prepared);
+	return qp;
+}
+
+struct ibv_ah *vb_endpoint_ah(struct vb_device *device, struct ibv_pd *pd,
+			      const struct vb_qp_config *config, const struct vb_endpoint *remote)
+{
+	struct vb_qp_config own;
+	struct ibv_port_attr port = {0};
+	struct ibv_ah_attr attr;
+	union ibv_gid gid = {0};
+	struct ibv_ah *ah;
+	int err;
+
+	if (config)
+		own = *config;
+	else
+		vb_qp_config_init(&own);
+	err = qp_config_check(&own);
+	if (!err)
+		err = endpoint_check(remote);
+	if (!err)
+		err = read_port(device, &own, &port, &gid);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	attr = address_of(&own, port.link_layer, &gid, remote);
+	ah = vb_create_ah(pd, &attr);
+	if (!ah)
+		fail_because(errno, "endpoint_ah: to QP 0x%x", remote->qpn);
+	return ah;
+}

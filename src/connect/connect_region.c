@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/base/failure.h"
+#include "src/connect/region.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* gcc and clang tell of AddressSanitizer in two ways. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+
+#ifdef SANITIZED
+#include <sanitizer/asan_interface.h>
+#else
+#define SANITIZED				0
+#define ASAN_POISON_MEMORY_REGION(addr, size)	((void)(addr), (void)(size))
+#define ASAN_UNPOISON_MEMORY_REGION(addr, size) ((void)(addr), (void)(size))
+#endif
+
+#define ACCESS_FOUR                                                                  \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC)
+
+static size_t page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static size_t whole_pages(size_t length_bytes)
+{
+	return (length_bytes + page_bytes() - 1) / page_bytes();
+}
+
+/* --- checked regions: one memory, mapped for the program and for the device --- */
+
+static bool is_checked_build(void)
+{
+	const char *wanted = getenv("VERBENA_CHECKED");
+
+	return SANITIZED || (wanted && *wanted && strcmp(wanted, "0") != 0);
+}
+
+static void *map(int fd, size_t length_bytes)
+{
+	void *addr = mmap(NULL, length_bytes, PROT_READ | PROT_WRITE,
+			  fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
+
+	return addr == MAP_FAILED ? NULL : addr;
+}
+
+/* Maps the region twice. False where that cannot be had: then nothing is mapped. */
+static bool map_twice(struct vb_region *region)
+{
+	size_t pages = whole_pages(region->length_bytes);
+	size_t length_bytes = pages * page_bytes();
+	struct vb_region_guard *guard = region->guard;
+	int fd = memfd_create("verbena-region", MFD_CLOEXEC);
+
+	guard->readers = calloc(pages * 2, sizeof(*guard->readers));
+	if (fd >= 0 && guard->readers && ftruncate(fd, (off_t)length_bytes) == 0) {
+		region->addr = map(fd, length_bytes);
+		guard->device_view = map(fd, length_bytes);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (region->addr && guard->device_view) {
+		guard->exclusives = guard->readers + pages;
+		return true;
+	}
+	if (region->addr)
+		munmap(region->addr, length_bytes);
+	if (guard->device_view)
+		munmap(guard->device_view, length_bytes);
+	region->addr = guard->device_view = NULL;
+	free(guard->readers);
+	guard->readers = NULL;
+	return false;
+}
+
+static int protection_of(const struct vb_region_guard *guard, size_t page)
+{
+	if (guard->exclusives[page])
+		return PROT_NONE;
+	return guard->readers[page] ? PROT_READ : PROT_READ | PROT_WRITE;
+}
+
+/* Adds a hold to each page that is wholly in the piece, or takes one away. */
+static void change_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
+			 bool exclusive, int change)
+{
+	struct vb_region_guard *guard = region->guard;
+	size_t page = page_bytes();
+	size_t end = offset_bytes + length_bytes;
+
+	/* What follows the end of the region in its last page is nobody's. */
+	if (end == region->length_bytes)
+		end = whole_pages(end) * page;
+	for (size_t i = whole_pages(offset_bytes); (i + 1) * page <= end; i++) {
+		unsigned int *holds = exclusive ? &guard->exclusives[i] : &guard->readers[i];
+		int before = protection_of(guard, i);
+		int err = 0;
+
+		*holds += (unsigned int)change;
+		if (protection_of(guard, i) != before)
+			err = mprotect((char *)region->addr + i * page, page,
+				       protection_of(guard, i));
+		/* It splits mappings, of which there may be too many: then a touch is not seen, but
+		 * an open page must not stay closed. */
+		assert(!err || change > 0);
+	}
+}
+
+void region_close_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
+			bool exclusive)
+{
+	change_pages(region, offset_bytes, length_bytes, exclusive, 1);
+	if (exclusive)
+		ASAN_POISON_MEMORY_REGION((char *)region->addr + offset_bytes, length_bytes);
+}
+
+void region_open_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
+		       bool exclusive)
+{
+	change_pages(region, offset_bytes, length_bytes, exclusive, -1);
+	if (exclusive)
+		ASAN_UNPOISON_MEMORY_REGION((char *)region->addr + offset_bytes, length_bytes);
+}
+
+/* --- making and ending --- */
+
+static void unmap(struct vb_region *region)
+{
+	size_t length_bytes = whole_pages(region->length_bytes) * page_bytes();
+
+	if (region->guard->device_view)
+		munmap(region->guard->device_view, length_bytes);
+	munmap(region->addr, length_bytes);
+}
+
+static struct vb_region *region_new(size_t length_bytes)
+{
+	struct vb_region *region = calloc(1, sizeof(*region));
+	struct vb_region_guard *guard = calloc(1, sizeof(*guard));
+
+	if (region && guard) {
+		region->guard = guard;
+		region->length_bytes = length_bytes;
+		return region;
+	}
+	free(region);
+	free(guard);
+	fail(ENOMEM, "region: no memory");
+	return NULL;
+}
+
+static void region_drop(struct vb_region *region)
+{
+	free(region->guard->readers);
+	free(region->guard);
+	free(region);
+}
+
+static int flags_of(const struct vb_device *device, int access)
+{
+	if (access != VB_ACCESS_DEFAULT)
+		return access;
+	return device->attr.atomic_cap == IBV_ATOMIC_NONE ? ACCESS_FOUR & ~IBV_ACCESS_REMOTE_ATOMIC
+							  : ACCESS_FOUR;
+}
+
+static int enroll(struct vb_region *region, struct ibv_pd *pd, int access)
+{
+	void *seen = region->checked ? region->guard->device_view : region->addr;
+
+	if (region->checked)
+		region->mr = vb_reg_mr_iova(pd, seen, region->length_bytes, (uintptr_t)region->addr,
+					    access);
+	else
+		region->mr = vb_reg_mr(pd, seen, region->length_bytes, access);
+	if (region->mr)
+		return 0;
+	return fail_because(errno, "region of %zu bytes, access 0x%x", region->length_bytes,
+			    (unsigned int)access);
+}
+
+struct vb_region *vb_region_alloc(struct vb_device *device, struct ibv_pd *pd, size_t length_bytes,
+				  int access)
+{
+	struct vb_region *region;
+	int err;
+
+	if (!length_bytes || length_bytes > SIZE_MAX / 2) {
+		fail(EINVAL, "region: a length of %zu bytes", length_bytes);
+		return NULL;
+	}
+	region = region_new(length_bytes);
+	if (!region)
+		return NULL;
+	region->checked = is_checked_build() && map_twice(region);
+	if (!region->addr)
+		region->addr = map(-1, whole_pages(length_bytes) * page_bytes());
+	if (!region->addr) {
+		err = fail(ENOMEM, "region: no memory for %zu bytes", length_bytes);
+	} else {
+		region->guard->owned = true;
+		err = enroll(region, pd, flags_of(device, access));
+		if (err)
+			unmap(region);
+	}
+	if (!err)
+		return region;
+	region_drop(region);
+	errno = err;
+	return NULL;
+}
+
+struct vb_region *vb_region_register(struct vb_device *device, struct ibv_pd *pd, void *addr,
+				     size_t length_bytes, int access)
+{
+	struct vb_region *region;
+	int err;
+
+	if (!length_bytes || !addr) {
+		fail(EINVAL, "region: %zu bytes at %p", length_bytes, addr);
+		return NULL;
+	}
+	region = region_new(length_bytes);
+	if (!region)
+		return NULL;
+	region->addr = addr;
+	err = enroll(region, pd, flags_of(device, access));
+	if (!err)
+		return region;
+	region_drop(region);
+	errno = err;
+	return NULL;
+}
+
+int vb_region_free(struct vb_region *region)
+{
+	int err;
+
+	if (!region)
+		return 0;
+	if (region->guard->held)
+		return fail(EBUSY, "region at %p: %u buffers in it belong to work under way",
+			    region->addr, region->guard->held);
+	err = vb_dereg_mr(region->mr);
+	if (err)
+		return fail_because(err, "region at %p", region->addr);
+	if (region->guard->owned)
+		unmap(region);
+	region_drop(region);
+	return 0;
+}
+
+/* --- keys --- */
+
+int vb_region_remote(const struct vb_region *region, size_t offset_bytes, size_t length_bytes,
+		     struct vb_remote *remote)
+{
+	if (offset_bytes > region->length_bytes ||
+	    length_bytes > region->length_bytes - offset_bytes)
+		return fail(EINVAL, "region at %p: %zu bytes from %zu are not in its %zu",
+			    region->addr, length_bytes, offset_bytes, region->length_bytes);
+	*remote = (struct vb_remote){
+		.addr = (uintptr_t)region->addr + offset_bytes,
+		.length_bytes = length_bytes,
+		.rkey = region->mr->rkey,
+	};
+	return 0;
+}
+
+int vb_remote_part(const struct vb_remote *whole, uint64_t offset_bytes, uint64_t length_bytes,
+		   struct vb_remote *part)
+{
+	if (offset_bytes > whole->length_bytes || length_bytes > whole->length_bytes - offset_bytes)
+		return fail(EINVAL, "remote 0x%x: %llu bytes from %llu are not in its %llu",
+			    whole->rkey, (unsigned long long)length_bytes,
+			    (unsigned long long)offset_bytes,
+			    (unsigned long long)whole->length_bytes);
+	*part = (struct vb_remote){whole->addr + offset_bytes, length_bytes, whole->rkey};
+	return 0;
+}

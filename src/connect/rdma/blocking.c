@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The blocking form: each starts its operation, waits, and takes it back where time is over.
+ */
+#include "src/connect/rdma/agent.h"
+
+#include <errno.h>
+
+struct vb_rdma *vb_rdma_accept(struct vb_rdma_listener *listener, uint64_t timeout_ns)
+{
+	struct vb_rdma_request request = {.operation = VB_RDMA_ACCEPT, .listener = listener};
+	struct vb_rdma_result result;
+
+	return op_run_request(&request, timeout_ns, &result) ? NULL : result.rdma;
+}
+
+struct vb_rdma *vb_rdma_connect(struct vb_rdma_agent *agent, const char *address,
+				uint64_t timeout_ns)
+{
+	struct vb_rdma_request request = {
+		.operation = VB_RDMA_CONNECT, .agent = agent, .address = address};
+	struct vb_rdma_result result;
+
+	return op_run_request(&request, timeout_ns, &result) ? NULL : result.rdma;
+}
+
+/* The two that are called most set what they use and clear nothing. */
+static int run_message(struct vb_rdma *rdma, const struct vb_rdma_message *message,
+		       const void *from, void *into, uint64_t timeout_ns,
+		       struct vb_rdma_result *result)
+{
+	struct vb_rdma_agent *agent = rdma->agent;
+	struct op *op;
+	int err;
+
+	agent_lock(agent);
+	op = op_begin(agent, from || !result ? VB_RDMA_SEND : VB_RDMA_RECEIVE, rdma);
+	if (op) {
+		op->request.from = from;
+		op->request.into = into;
+		op->request.length_bytes = message->length_bytes;
+		op->request.has_imm = message->has_imm;
+		op->request.imm = message->imm;
+		err = op_run(agent, op, timeout_ns, result);
+	} else {
+		err = errno;
+	}
+	agent_unlock(agent);
+	return err;
+}
+
+int vb_rdma_send(struct vb_rdma *rdma, const void *bytes, size_t length_bytes, uint64_t timeout_ns)
+{
+	const struct vb_rdma_message message = {.length_bytes = length_bytes};
+
+	return run_message(rdma, &message, bytes, NULL, timeout_ns, NULL);
+}
+
+int vb_rdma_send_imm(struct vb_rdma *rdma, const void *bytes, size_t length_bytes, uint32_t imm,
+		     uint64_t timeout_ns)
+{
+	const struct vb_rdma_message message = {length_bytes, true, imm};
+
+	return run_message(rdma, &message, bytes, NULL, timeout_ns, NULL);
+}
+
+int vb_rdma_receive(struct vb_rdma *rdma, void *bytes, size_t room_bytes,
+		    struct vb_rdma_message *message, uint64_t timeout_ns)
+{
+	const struct vb_rdma_message room = {.length_bytes = room_bytes};
+	struct vb_rdma_result result;
+	int err;
+
+	result.message = (struct vb_rdma_message){0};
+	err = run_message(rdma, &room, NULL, bytes, timeout_ns, &result);
+	if (message)
+		*message = result.message;
+	return err;
+}
+
+struct vb_remote_mr *vb_request_remote_mr(struct vb_rdma *rdma, size_t length_bytes,
+					  size_t align_bytes, uint32_t access, uint64_t lease_ns,
+					  uint64_t timeout_ns)
+{
+	struct vb_rdma_request request = {.operation = VB_RDMA_REQUEST_REMOTE_MR,
+					  .rdma = rdma,
+					  .length_bytes = length_bytes,
+					  .align_bytes = align_bytes,
+					  .access = access,
+					  .lease_ns = lease_ns};
+	struct vb_rdma_result result;
+
+	return op_run_request(&request, timeout_ns, &result) ? NULL : result.remote;
+}
+
+int vb_send_mr(struct vb_rdma *rdma, struct vb_remote_mr *mr, uint64_t timeout_ns)
+{
+	struct vb_rdma_request request = {.operation = VB_RDMA_SEND_MR, .rdma = rdma, .remote = mr};
+
+	return op_run_request(&request, timeout_ns, NULL);
+}
+
+int vb_send_local_mr(struct vb_rdma *rdma, struct vb_local_mr *mr, uint32_t access,
+		     uint64_t lease_ns, uint64_t timeout_ns)
+{
+	struct vb_rdma_request request = {.operation = VB_RDMA_SEND_LOCAL_MR,
+					  .rdma = rdma,
+					  .slice = {.mr = mr},
+					  .access = access,
+					  .lease_ns = lease_ns};
+
+	return op_run_request(&request, timeout_ns, NULL);
+}
+
+struct vb_local_mr *vb_receive_local_mr(struct vb_rdma *rdma, uint64_t timeout_ns)
+{
+	struct vb_rdma_request request = {.operation = VB_RDMA_RECEIVE_LOCAL_MR, .rdma = rdma};
+	struct vb_rdma_result result;
+
+	return op_run_request(&request, timeout_ns, &result) ? NULL : result.local;
+}
+
+struct vb_remote_mr *vb_receive_remote_mr(struct vb_rdma *rdma, uint64_t timeout_ns)
+{
+	struct vb_rdma_request request = {.operation = VB_RDMA_RECEIVE_REMOTE_MR, .rdma = rdma};
+	struct vb_rdma_result result;
+
+	return op_run_request(&request, timeout_ns, &result) ? NULL : result.remote;
+}
+
+int vb_rdma_write(struct vb_rdma *rdma, const struct vb_local_slice *from, struct vb_remote_mr *to,
+		  uint64_t offset_bytes, uint64_t timeout_ns)
+{
+	struct vb_rdma_request request = {.operation = VB_RDMA_WRITE,
+					  .rdma = rdma,
+					  .slice = *from,
+					  .remote = to,
+					  .offset_bytes = offset_bytes};
+
+	return op_run_request(&request, timeout_ns, NULL);
+}
+
+int vb_rdma_read(struct vb_rdma *rdma, const struct vb_local_slice *into, struct vb_remote_mr *from,
+		 uint64_t offset_bytes, uint64_t timeout_ns)
+{
+	struct vb_rdma_request request = {.operation = VB_RDMA_READ,
+					  .rdma = rdma,
+					  .slice = *into,
+					  .remote = from,
+					  .offset_bytes = offset_bytes};
+
+	return op_run_request(&request, timeout_ns, NULL);
+}
+
+static int run_atomic(struct vb_rdma_request *request, uint64_t *before, uint64_t timeout_ns)
+{
+	struct vb_rdma_result result;
+	int err = op_run_request(request, timeout_ns, &result);
+
+	if (!err && before)
+		*before = result.before;
+	return err;
+}
+
+int vb_rdma_compare_swap(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t offset_bytes,
+			 uint64_t compare, uint64_t swap, uint64_t *before, uint64_t timeout_ns)
+{
+	struct vb_rdma_request request = {.operation = VB_RDMA_COMPARE_SWAP,
+					  .rdma = rdma,
+					  .remote = at,
+					  .offset_bytes = offset_bytes,
+					  .compare_add = compare,
+					  .swap = swap};
+
+	return run_atomic(&request, before, timeout_ns);
+}
+
+int vb_rdma_fetch_add(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t offset_bytes,
+		      uint64_t add, uint64_t *before, uint64_t timeout_ns)
+{
+	struct vb_rdma_request request = {.operation = VB_RDMA_FETCH_ADD,
+					  .rdma = rdma,
+					  .remote = at,
+					  .offset_bytes = offset_bytes,
+					  .compare_add = add};
+
+	return run_atomic(&request, before, timeout_ns);
+}

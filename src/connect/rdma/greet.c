@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Listening, accepting and connecting: the greetings that two agents exchange over a line.
+ */
+#include "src/connect/rdma/agent.h"
+
+#include "src/base/failure.h"
+#include "src/connect/connect_cq.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- greetings --- */
+
+static void write_greeting(struct vb_rdma *rdma, enum greeting_status status)
+{
+	const struct vb_rdma_agent *agent = rdma->agent;
+	struct greeting greeting = {
+		.status = status,
+		.message_bytes = agent->options.message_bytes,
+		.slots = agent->options.slots,
+		.longest_bytes = agent->options.longest_bytes,
+		.reads = FLIGHTS,
+	};
+
+	if (rdma->prepared)
+		greeting.endpoint = *vb_prepared_endpoint(rdma->prepared);
+	greeting_encode(&greeting, rdma->line_buffer);
+}
+
+/* --- the steps, of which each end has three --- */
+
+static int refused(const struct greeting *peer)
+{
+	if (peer->status == GREETING_NO_ROOM)
+		return fail(ECONNREFUSED, "rdma: the peer has no room");
+	return fail(ECONNREFUSED, "rdma: the peer refused: code %u", peer->status);
+}
+
+/* The listening end has heard a greeting: its QP is ready before it answers. */
+static int meet_client(struct vb_rdma *rdma)
+{
+	int err = greeting_decode(rdma->line_buffer, &rdma->peer);
+
+	if (!err && rdma->peer.status)
+		err = refused(&rdma->peer);
+	if (!err)
+		err = connection_prepare(rdma);
+	if (err)
+		return err;
+	write_greeting(rdma, GREETING_WELCOME);
+	return connection_join(rdma);
+}
+
+static int meet_server(struct vb_rdma *rdma)
+{
+	int err = greeting_decode(rdma->line_buffer, &rdma->peer);
+
+	if (!err && rdma->peer.status)
+		err = refused(&rdma->peer);
+	if (!err)
+		err = connection_join(rdma);
+	if (!err)
+		confirm_encode(rdma->line_buffer);
+	return err;
+}
+
+static int hear_confirm(struct vb_rdma *rdma)
+{
+	return confirm_holds(rdma->line_buffer) ? 0 : fail(EPROTO, "rdma: no confirmation");
+}
+
+static const struct step {
+	size_t length_bytes;
+	bool sends;
+	enum stage next;
+	int (*then)(struct vb_rdma *rdma);
+} steps[] = {
+	[STAGE_HEAR_GREETING] = {GREETING_BYTES, false, STAGE_ANSWER, meet_client},
+	[STAGE_ANSWER] = {GREETING_BYTES, true, STAGE_HEAR_CONFIRM, NULL},
+	[STAGE_HEAR_CONFIRM] = {CONFIRM_BYTES, false, STAGE_READY, hear_confirm},
+	[STAGE_SAY_GREETING] = {GREETING_BYTES, true, STAGE_HEAR_ANSWER, NULL},
+	[STAGE_HEAR_ANSWER] = {GREETING_BYTES, false, STAGE_CONFIRM, meet_server},
+	[STAGE_CONFIRM] = {CONFIRM_BYTES, true, STAGE_READY, NULL},
+};
+
+/* Moves what the present stage has to move. 0, EAGAIN, or errno. */
+static int move(struct vb_rdma *rdma, const struct step *step)
+{
+	const struct vb_rdma_exchange *exchange = rdma->agent->options.exchange;
+	size_t left, moved = 0;
+	int err = 0;
+
+	while (rdma->line_bytes < step->length_bytes) {
+		left = step->length_bytes - rdma->line_bytes;
+		if (step->sends)
+			err = exchange->send(rdma->line, rdma->line_buffer + rdma->line_bytes, left,
+					     &moved);
+		else
+			err = exchange->receive(rdma->line, rdma->line_buffer + rdma->line_bytes,
+						left, &moved);
+		if (err)
+			break;
+		rdma->line_bytes += moved;
+		agent_tell(rdma->agent);
+	}
+	if (err && err != EAGAIN)
+		fail(err, "rdma: the line: %s", strerrordesc_np(err));
+	return err;
+}
+
+/* 0 once it is ready, EAGAIN, or errno. */
+static int advance(struct vb_rdma *rdma)
+{
+	const struct step *step;
+	int err = 0;
+
+	while (!err && rdma->stage != STAGE_READY) {
+		step = &steps[rdma->stage];
+		err = move(rdma, step);
+		if (!err && step->then)
+			err = step->then(rdma);
+		if (!err) {
+			rdma->stage = step->next;
+			rdma->line_bytes = 0;
+		}
+	}
+	if (err == EAGAIN)
+		agent_watch(rdma->agent, rdma->line_fd, steps[rdma->stage].sends, true);
+	return err;
+}
+
+/* --- giving it out --- */
+
+static void give_out(struct vb_rdma_listener *listener)
+{
+	struct vb_rdma *rdma;
+	struct op *op;
+
+	while ((rdma = listener->ready) && (op = op_pop(&listener->accepts))) {
+		listener->ready = rdma->next;
+		listener->agent->accepts--;
+		rdma->next = NULL;
+		rdma->listener = NULL;
+		op->result.rdma = rdma;
+		op_end(listener->agent, op, 0);
+	}
+}
+
+static void is_ready(struct vb_rdma *rdma)
+{
+	struct vb_rdma_agent *agent = rdma->agent;
+	struct vb_rdma_listener *listener = rdma->listener;
+	struct vb_rdma **link;
+	struct op *op = rdma->connecting;
+
+	line_close(agent, rdma->line);
+	rdma->line = NULL;
+	if (op) {
+		rdma->connecting = NULL;
+		op->rdma = NULL;
+		op->result.rdma = rdma;
+		op_end(agent, op, 0);
+		return;
+	}
+	for (link = &listener->ready; *link; link = &(*link)->next)
+		;
+	*link = rdma;
+	give_out(listener);
+}
+
+static void has_failed(struct vb_rdma *rdma, int err)
+{
+	struct op *op = rdma->connecting;
+
+	if (op) {
+		snprintf(op->why, sizeof(op->why), "%s", vb_last_error());
+		op->rdma = NULL;
+		rdma->connecting = NULL;
+	}
+	connection_drop(rdma);
+	if (op)
+		op_end(op->request.agent, op, err);
+}
+
+/* --- lines --- */
+
+void line_close(struct vb_rdma_agent *agent, void *line)
+{
+	agent->options.exchange->close_line(line);
+	agent_tell(agent);
+}
+
+static int line_new(struct vb_rdma_agent *agent, void *line, enum stage stage,
+		    struct vb_rdma **made)
+{
+	struct vb_rdma *rdma;
+	int err = connection_new(agent, &rdma);
+
+	if (err)
+		return err;
+	rdma->line = line;
+	rdma->stage = stage;
+	rdma->line_fd = agent->options.exchange->line_descriptor(line);
+	/* A stranger has a time; who connects says itself how long it waits. */
+	rdma->line_ends_ns = stage == STAGE_HEAR_GREETING
+				     ? cq_deadline_ns(agent->cq, agent->options.handshake_ns)
+				     : VB_FOREVER;
+	agent_remind(agent, rdma->line_ends_ns);
+	agent_watch(agent, rdma->line_fd, steps[stage].sends, false);
+	rdma->next = agent->shaking;
+	agent->shaking = rdma;
+	*made = rdma;
+	return 0;
+}
+
+/* Nobody is kept waiting for room that is not there. */
+static void turn_away(struct vb_rdma_agent *agent, void *line)
+{
+	const struct greeting greeting = {.status = GREETING_NO_ROOM};
+	uint8_t bytes[GREETING_BYTES];
+	size_t moved;
+
+	greeting_encode(&greeting, bytes);
+	agent->options.exchange->send(line, bytes, sizeof(bytes), &moved);
+	line_close(agent, line);
+}
+
+static void let_in(struct vb_rdma_listener *listener)
+{
+	struct vb_rdma_agent *agent = listener->agent;
+	struct vb_rdma *rdma;
+	void *line;
+
+	while (!agent->options.exchange->accept(listener->listener, &line)) {
+		if (line_new(agent, line, STAGE_HEAR_GREETING, &rdma))
+			turn_away(agent, line);
+		else
+			rdma->listener = listener;
+	}
+}
+
+static void step_line(struct vb_rdma_agent *agent, struct vb_rdma **link)
+{
+	struct vb_rdma *rdma = *link;
+	int err = advance(rdma);
+
+	if (err == EAGAIN && agent_now_ns(agent) >= rdma->line_ends_ns)
+		err = fail(ETIMEDOUT, "rdma: the peer did not introduce itself in time");
+	if (err == EAGAIN)
+		return;
+	*link = rdma->next;
+	rdma->next = NULL;
+	/* Its end need not be waited for any more: what ends soonest is found anew. */
+	agent->soonest_ns = 0;
+	if (err)
+		has_failed(rdma, err);
+	else
+		is_ready(rdma);
+}
+
+void greet_step(struct vb_rdma_agent *agent)
+{
+	struct vb_rdma_listener *listener;
+	struct vb_rdma **link = &agent->shaking, *here;
+
+	for (listener = agent->listeners; listener; listener = listener->next)
+		let_in(listener);
+	while ((here = *link)) {
+		step_line(agent, link);
+		if (*link == here)
+			link = &here->next;
+	}
+}
+
+/* --- operations --- */
+
+int greet_open_line(const struct vb_rdma_request *request, void **line)
+{
+	const struct vb_rdma_options *options = &request->agent->options;
+	int err;
+
+	if (!request->address)
+		return fail(EINVAL, "rdma: connecting to no address");
+	err = options->exchange->connect(options->exchange_arg, request->address, line);
+	if (!err)
+		return 0;
+	return fail(err, "rdma: connecting to %s: %s", request->address, strerrordesc_np(err));
+}
+
+static int start_connect(struct op *op)
+{
+	struct vb_rdma_agent *agent = op->request.agent;
+	struct vb_rdma *rdma;
+	int err;
+
+	err = line_new(agent, op->line, STAGE_SAY_GREETING, &rdma);
+	if (err) {
+		line_close(agent, op->line);
+		return err;
+	}
+	err = connection_prepare(rdma);
+	if (err) {
+		connection_drop(rdma);
+		return err;
+	}
+	write_greeting(rdma, GREETING_WELCOME);
+	agent_tell(agent);
+	rdma->connecting = op;
+	return 0;
+}
+
+int greet_start(struct op *op)
+{
+	struct vb_rdma_listener *listener = op->request.listener;
+
+	op->rdma = NULL;
+	if (op->request.operation == VB_RDMA_CONNECT)
+		return start_connect(op);
+	op_push(&listener->accepts, op);
+	listener->agent->accepts++;
+	give_out(listener);
+	return 0;
+}
+
+void greet_cancel(struct op *op)
+{
+	struct vb_rdma_agent *agent = op->request.agent;
+	struct vb_rdma *rdma;
+
+	if (op->request.operation == VB_RDMA_ACCEPT) {
+		agent = op->request.listener->agent;
+		op_remove(&op->request.listener->accepts, op);
+		agent->accepts--;
+		op_end(agent, op, ECANCELED);
+		return;
+	}
+	for (rdma = agent->shaking; rdma && rdma->connecting != op; rdma = rdma->next)
+		;
+	if (rdma) {
+		rdma->connecting = NULL;
+		connection_drop(rdma);
+	}
+	op_end(agent, op, ECANCELED);
+}
+
+/* --- listeners --- */
+
+struct vb_rdma_listener *vb_rdma_listen(struct vb_rdma_agent *agent, const char *address)
+{
+	const struct vb_rdma_exchange *exchange = agent->options.exchange;
+	struct vb_rdma_listener *listener = calloc(1, sizeof(*listener));
+	int err;
+
+	if (!listener) {
+		fail(ENOMEM, "rdma: no memory");
+		return NULL;
+	}
+	agent_lock(agent);
+	err = exchange->listen(agent->options.exchange_arg, address, &listener->listener);
+	if (!err) {
+		listener->agent = agent;
+		listener->next = agent->listeners;
+		agent->listeners = listener;
+		agent_watch(agent, exchange->listener_descriptor(listener->listener), false, false);
+		agent_wake(agent);
+	}
+	agent_unlock(agent);
+	if (!err)
+		return listener;
+	fail(err, "rdma: listening at %s: %s", address, strerrordesc_np(err));
+	free(listener);
+	return NULL;
+}
+
+/* The connections that it has not given out. */
+static void drop_unaccepted(struct vb_rdma_listener *listener)
+{
+	struct vb_rdma_agent *agent = listener->agent;
+
+	for (uint32_t i = 0; i < agent->options.connections; i++)
+		if (agent->connections[i] && agent->connections[i]->listener == listener)
+			connection_drop(agent->connections[i]);
+}
+
+int vb_rdma_listener_close(struct vb_rdma_listener *listener)
+{
+	struct vb_rdma_listener **link;
+	struct vb_rdma_agent *agent;
+	struct op *op;
+
+	if (!listener)
+		return 0;
+	agent = listener->agent;
+	agent_lock(agent);
+	while ((op = op_pop(&listener->accepts))) {
+		agent->accepts--;
+		op_end(agent, op, ECANCELED);
+	}
+	drop_unaccepted(listener);
+	for (link = &agent->listeners; *link != listener; link = &(*link)->next)
+		;
+	*link = listener->next;
+	agent->options.exchange->close_listener(listener->listener);
+	agent_tell(agent);
+	agent_unlock(agent);
+	free(listener);
+	return 0;
+}
+
+int vb_rdma_listener_name(const struct vb_rdma_listener *listener, char *text, size_t text_bytes)
+{
+	int err = listener->agent->options.exchange->name(listener->listener, text, text_bytes);
+
+	return err ? fail(err, "rdma: the listener's name: %s", strerrordesc_np(err)) : 0;
+}

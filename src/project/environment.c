@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/project/environment.h"
+
+#include "src/project/project_words.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEVICES_DEFAULT 2
+
+/*
+ * The drop-in stands for libibverbs and the provider libraries under it, and those of hardware take
+ * a queue pair's completions out of the CQ when it goes to RESET (mlx4, mlx5, hns and mthca of
+ * rdma-core do). Programs are written to that; the specification lets them stay.
+ */
+#define QUIRKS_DEFAULT "reset_removes_completions"
+
+static const char *variable(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+__attribute__((format(printf, 2, 3))) static bool fail(struct vb_project_error *error,
+						       const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(error->text, sizeof(error->text), fmt, args);
+	va_end(args);
+	errno = EINVAL;
+	return false;
+}
+
+static bool read_number(const char *name, uint64_t min, uint64_t max, uint64_t *number,
+			struct vb_project_error *error)
+{
+	const char *text = variable(name);
+	char *end;
+
+	if (!text)
+		return true;
+	errno = 0;
+	*number = strtoull(text, &end, 0);
+	if (!isdigit((unsigned char)*text) || *end || errno || *number < min || *number > max)
+		return fail(error, "%s: '%s' is no number from %llu to %llu", name, text,
+			    (unsigned long long)min, (unsigned long long)max);
+	return true;
+}
+
+/* *word is the entry that the variable names; untouched where it is not set. */
+static bool read_word(const char *name, const struct config_word *words,
+		      const struct config_word **word, struct vb_project_error *error)
+{
+	const char *text = variable(name);
+	char allowed[128] = "";
+
+	if (!text)
+		return true;
+	for (const struct config_word *w = words; w->word; w++) {
+		size_t used = strlen(allowed);
+
+		if (!strcmp(w->word, text)) {
+			*word = w;
+			return true;
+		}
+		snprintf(allowed + used, sizeof(allowed) - used, "%s%s", used ? ", " : "", w->word);
+	}
+	return fail(error, "%s: '%s' is none of %s", name, text, allowed);
+}
+
+static void name_devices(struct vb_sim_config *sim, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++)
+		snprintf(sim->devices[i].name, sizeof(sim->devices[i].name), "sim%u", i);
+	sim->device_count = count;
+}
+
+static const char *choose_quirks(void)
+{
+	const char *given = getenv(VB_ENVIRONMENT_QUIRKS);
+
+	if (given)
+		return given;
+	return variable(VB_ENVIRONMENT_PROJECT) || variable(VB_ENVIRONMENT_PROFILE)
+		       ? NULL
+		       : QUIRKS_DEFAULT;
+}
+
+static bool is_quirk(const char *name, size_t length)
+{
+	const char *known;
+
+	for (unsigned int i = 0; (known = vb_sim_quirk_name(i, NULL)); i++)
+		if (strlen(known) == length && !memcmp(known, name, length))
+			return true;
+	return false;
+}
+
+static bool check_quirks(const char *names, struct vb_project_error *error)
+{
+	if (strlen(names) >= VB_SIM_QUIRKS_TEXT)
+		return fail(error, "%s: longer than %d bytes", VB_ENVIRONMENT_QUIRKS,
+			    VB_SIM_QUIRKS_TEXT - 1);
+	while (*names) {
+		size_t length = strcspn(names, ",");
+
+		if (!is_quirk(names, length))
+			return fail(error, "%s: no quirk is called '%.*s'", VB_ENVIRONMENT_QUIRKS,
+				    (int)length, names);
+		names += length + (names[length] == ',');
+	}
+	return true;
+}
+
+static bool read_devices(struct vb_sim_config *sim, struct vb_project_error *error)
+{
+	const char *quirks = choose_quirks();
+	const struct config_word *link_layer = NULL, *profile = NULL;
+	uint64_t count = DEVICES_DEFAULT;
+
+	if (!read_number(VB_ENVIRONMENT_DEVICES, 1, VB_SIM_DEVICES_MAX, &count, error) ||
+	    !read_word(VB_ENVIRONMENT_LINK_LAYER, project_link_layers, &link_layer, error) ||
+	    !read_word(VB_ENVIRONMENT_PROFILE, project_profiles, &profile, error))
+		return false;
+	if (quirks && !check_quirks(quirks, error))
+		return false;
+	if (!sim->device_count)
+		name_devices(sim, count);
+	else if (variable(VB_ENVIRONMENT_DEVICES))
+		return fail(error, "%s: the project lists its devices already",
+			    VB_ENVIRONMENT_DEVICES);
+	for (unsigned int i = 0; i < sim->device_count; i++) {
+		struct vb_sim_device_config *device = &sim->devices[i];
+
+		if (link_layer)
+			device->link_layer = link_layer->meaning;
+		if (profile)
+			snprintf(device->profile, sizeof(device->profile), "%s", profile->word);
+		if (quirks)
+			strcpy(device->quirks, quirks);
+	}
+	return true;
+}
+
+/* A copy of the path with the process number for each %p; NULL with errno. */
+static char *expand_path(const char *path)
+{
+	size_t size_bytes = 0;
+	char *text = NULL;
+	FILE *out = open_memstream(&text, &size_bytes);
+
+	if (!out)
+		return NULL;
+	for (; *path; path++) {
+		if (path[0] == '%' && path[1] == 'p') {
+			fprintf(out, "%ld", (long)getpid());
+			path++;
+		} else {
+			fputc(*path, out);
+		}
+	}
+	return fclose(out) ? NULL : text;
+}
+
+static bool read_world(struct vb_sim_config *sim, struct vb_project_error *error)
+{
+	static const struct config_word real = {"real", VB_SIM_CLOCK_REAL};
+	const struct config_word *clock = &real;
+	const char *trace = variable(VB_ENVIRONMENT_TRACE);
+
+	if (!read_number(VB_ENVIRONMENT_SEED, 0, UINT64_MAX, &sim->seed, error) ||
+	    !read_word(VB_ENVIRONMENT_CLOCK, project_clocks, &clock, error))
+		return false;
+	sim->seed_given |= variable(VB_ENVIRONMENT_SEED) != NULL;
+	sim->clock = clock->meaning;
+	if (trace) {
+		free((char *)sim->trace);
+		sim->trace = expand_path(trace);
+		if (!sim->trace)
+			return fail(error, "%s: no memory", VB_ENVIRONMENT_TRACE);
+	}
+	return true;
+}
+
+struct vb_project *vb_environment_load(struct vb_project_error *error)
+{
+	const char *path = variable(VB_ENVIRONMENT_PROJECT);
+	struct vb_project *project =
+		path ? vb_project_load(path, error) : vb_project_parse("", "", 0, error);
+
+	if (!project)
+		return NULL;
+	if (read_devices(&project->sim, error) && read_world(&project->sim, error))
+		return project;
+	vb_project_free(project);
+	return NULL;
+}
