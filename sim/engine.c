@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/engine.h"
 
-#include <assert.h>
+#include "sim/net/net.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -9,12 +10,14 @@ int sim_engine_create(const struct sim_host *host, uint64_t seed, struct sim_eng
 {
 	struct sim_engine *engine = calloc(1, sizeof(*engine));
 
-	if (!engine)
+	if (!engine || sim_net_create(engine)) {
+		free(engine);
 		return ENOMEM;
+	}
 	engine->host = *host;
 	engine->random = seed;
 	engine->epoch = 1;
-	sim_fabric_init(engine);
+	engine->address_epoch = 1;
 	*out = engine;
 	return 0;
 }
@@ -24,14 +27,10 @@ void sim_engine_destroy(struct sim_engine *engine)
 	while (engine->devices) {
 		struct sim_device *device = engine->devices;
 
-		assert(device->qps.live == 0 && device->regions.live == 0);
 		engine->devices = device->next;
-		sim_table_destroy(&device->qps);
-		sim_table_destroy(&device->regions);
-		sim_table_destroy(&device->srqs);
-		free(device);
+		sim_device_free(device);
 	}
-	sim_fabric_destroy(engine);
+	sim_net_destroy(engine);
 	sim_clock_destroy(&engine->clock);
 	free(engine);
 }
@@ -104,14 +103,4 @@ void sim_engine_advance(struct sim_engine *engine, uint64_t now_ns)
 	}
 	if (now_ns > clock->now_ns)
 		clock->now_ns = now_ns;
-}
-
-/* splitmix64: one word of state, and every seed is a good one. */
-uint64_t sim_engine_random(struct sim_engine *engine)
-{
-	uint64_t z = engine->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
 }

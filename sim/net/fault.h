@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fault rules: which packets are lost, spoilt, repeated or delayed.
+ * The fault filter: rules say which packets are lost, corrupted, repeated or delayed.
  */
 #ifndef SIM_NET_FAULT_H
 #define SIM_NET_FAULT_H
 
-#include "sim/wire/packet.h"
+#include "sim/net/filter.h"
 
 #define SIM_FAULT_RULES_MAX 64
 
@@ -28,33 +28,38 @@ struct sim_fault_rule {
 	bool psn_given;
 	uint32_t psn;
 	uint32_t dest_qpn; /* 0: any */
-	uint64_t skip;
-	uint64_t count;	 /* 0: for ever */
-	uint32_t chance; /* of 2^32; 0: always */
+	uint64_t skip;	   /* matching packets before the first one that the rule acts on */
+	uint64_t count;	   /* packets that the rule acts on; 0: no limit */
+	uint32_t chance;   /* of 2^32; 0: always */
 	uint64_t delay_ns;
 };
 
 struct sim_fault_slot {
 	struct sim_fault_rule rule;
-	unsigned int id; /* 0: free */
+	unsigned int id;
 	uint64_t matched;
 	uint64_t fired;
 };
 
 struct sim_faults {
-	struct sim_fault_slot slots[SIM_FAULT_RULES_MAX];
+	struct sim_filter filter;
+	struct sim_fault_slot slots[SIM_FAULT_RULES_MAX]; /* in the order in which they are asked */
 	unsigned int count;
 	unsigned int last_id;
 };
 
-/* ENOSPC when all places are taken. */
+void sim_faults_init(struct sim_net *net);
+
+/* ENOSPC if SIM_FAULT_RULES_MAX rules exist. */
 int sim_fault_add(struct sim_engine *engine, const struct sim_fault_rule *rule, unsigned int *id);
 /* ENOENT. */
 int sim_fault_remove(struct sim_engine *engine, unsigned int id);
 void sim_fault_clear(struct sim_engine *engine);
+
+/* Counts the packets that a rule acted on; 0 for an unknown id. */
 uint64_t sim_fault_hits(const struct sim_engine *engine, unsigned int id);
 
-/* Offers a packet to the rules in order; the one that fires, or NULL. */
+/* Offers a packet to the rules in order; returns the rule that acts on it, or NULL. */
 const struct sim_fault_rule *sim_fault_offer(struct sim_engine *engine,
 					     const struct sim_device *from,
 					     const struct sim_packet *packet);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Who is in which multicast group. */
-#include "sim/engine.h"
+#include "sim/net/multicast.h"
+
+#include "sim/net/net.h"
+#include "sim/object/device.h"
+#include "sim/qp/qp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,14 +12,14 @@
 /* The LID that a group has besides its GID: RoCE has none. */
 static uint16_t group_lid(const struct sim_qp *qp, uint16_t lid)
 {
-	return sim_port_is_infiniband(&qp->device->ports[0]) ? lid : 0;
+	return sim_port_is_infiniband(&sim_qp_device(qp)->ports[0]) ? lid : 0;
 }
 
-/* The membership in a group; in any with gid NULL. */
-static struct sim_member **find_member(struct sim_engine *engine, const struct sim_qp *qp,
-				       const union ibv_gid *gid, uint16_t lid)
+/* The QP's membership in a group, or in any group if gid is NULL. */
+static struct sim_member **find_member(const struct sim_qp *qp, const union ibv_gid *gid,
+				       uint16_t lid)
 {
-	struct sim_member **at = &engine->fabric.members;
+	struct sim_member **at = &sim_qp_device(qp)->engine->net->members;
 
 	while (*at && ((*at)->qp != qp ||
 		       (gid && ((*at)->lid != lid || memcmp(&(*at)->gid, gid, sizeof(*gid)) != 0))))
@@ -24,14 +27,14 @@ static struct sim_member **find_member(struct sim_engine *engine, const struct s
 	return at;
 }
 
-/* How many QPs of its device are in a QP's group. */
-static int count_in_group(const struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
+/* Counts the QPs of a device in a group. */
+static int count_in_group(const struct sim_device *device, const union ibv_gid *gid, uint16_t lid)
 {
-	const struct sim_member *member = qp->engine->fabric.members;
+	const struct sim_member *member = device->engine->net->members;
 	int count = 0;
 
 	for (; member; member = member->next)
-		count += member->qp->device == qp->device && member->lid == lid &&
+		count += member->device == device && member->lid == lid &&
 			 memcmp(&member->gid, gid, sizeof(*gid)) == 0;
 	return count;
 }
@@ -46,48 +49,46 @@ static bool has_room(const struct sim_device *device, int in_group)
 	       device->attachment_count < (uint32_t)limits->max_total_mcast_qp_attach;
 }
 
-int sim_qp_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
+int sim_multicast_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	struct sim_member **at = find_member(qp->engine, qp, gid, group_lid(qp, lid));
+	struct sim_device *device = sim_qp_device(qp);
+	struct sim_member **at = find_member(qp, gid, group_lid(qp, lid));
 	int in_group;
 
-	if (qp->type != IBV_QPT_UD || !sim_gid_is_multicast(gid->raw))
+	if (sim_qp_type(qp) != IBV_QPT_UD || !sim_gid_is_multicast(gid->raw))
 		return EINVAL;
 	/* As is_valid_mcast_lid in Linux drivers/infiniband/core/verbs.c. */
-	if (sim_port_is_infiniband(&qp->device->ports[0]) && !sim_lid_is_multicast(lid))
+	if (sim_port_is_infiniband(&device->ports[0]) && !sim_lid_is_multicast(lid))
 		return EINVAL;
 	if (*at)
 		return 0;
-	in_group = count_in_group(qp, gid, group_lid(qp, lid));
-	if (!has_room(qp->device, in_group))
+	in_group = count_in_group(device, gid, group_lid(qp, lid));
+	if (!has_room(device, in_group))
 		return ENOMEM;
-	*at = calloc(1, sizeof(**at));
+	*at = malloc(sizeof(**at));
 	if (!*at)
 		return ENOMEM;
-	(*at)->qp = qp;
-	(*at)->gid = *gid;
-	(*at)->lid = group_lid(qp, lid);
-	qp->attachments++;
-	qp->device->attachment_count++;
-	qp->device->group_count += in_group == 0;
+	**at = (struct sim_member){
+		.qp = qp, .device = device, .gid = *gid, .lid = group_lid(qp, lid)};
+	device->attachment_count++;
+	device->group_count += in_group == 0;
 	return 0;
 }
 
 static void remove_member(struct sim_member **at)
 {
 	struct sim_member *member = *at;
-	struct sim_device *device = member->qp->device;
+	struct sim_device *device = member->device;
 
 	*at = member->next;
-	member->qp->attachments--;
 	device->attachment_count--;
-	device->group_count -= count_in_group(member->qp, &member->gid, member->lid) == 0;
+	device->group_count -= count_in_group(device, &member->gid, member->lid) == 0;
 	free(member);
 }
 
-int sim_qp_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
+int sim_multicast_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	struct sim_member **at = find_member(qp->engine, qp, gid, group_lid(qp, lid));
+	struct sim_member **at = find_member(qp, gid, group_lid(qp, lid));
 
 	if (!*at)
 		return EINVAL;
@@ -95,11 +96,33 @@ int sim_qp_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
 	return 0;
 }
 
-void sim_fabric_forget(struct sim_qp *qp)
+void sim_multicast_forget(struct sim_qp *qp)
 {
 	struct sim_member **at;
 
-	for (at = find_member(qp->engine, qp, NULL, 0); *at;
-	     at = find_member(qp->engine, qp, NULL, 0))
+	for (at = find_member(qp, NULL, 0); *at; at = find_member(qp, NULL, 0))
 		remove_member(at);
+}
+
+bool sim_multicast_has(const struct sim_qp *qp)
+{
+	return *find_member(qp, NULL, 0) != NULL;
+}
+
+void sim_multicast_destroy(struct sim_net *net)
+{
+	while (net->members) {
+		struct sim_member *member = net->members;
+
+		net->members = member->next;
+		free(member);
+	}
+}
+
+bool sim_multicast_matches(const struct sim_member *member, const struct sim_port *port,
+			   const struct sim_route *route)
+{
+	return member->device == port->device &&
+	       member->lid == (route->infiniband ? route->dlid : 0) &&
+	       memcmp(&member->gid, route->dest_gid, sizeof(member->gid)) == 0;
 }

@@ -1,5 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/net/trace.h"
 
-/* Locally administered; the last two bytes say what they mean. */
+#include "sim/net/net.h"
+
 const uint8_t sim_trace_lost_mac[6] = {0x02, 0, 0, 0, 0xde, 0xad};
+
+static void pass(struct sim_filter *filter, struct sim_transit *transit)
+{
+	struct sim_net *net = filter->net;
+	const struct sim_trace *trace = &net->trace;
+	unsigned int flags;
+
+	if (!transit->path->multicast && !sim_fabric_is_passable(transit->path))
+		transit->lost = true;
+	sim_net_encode(net, transit);
+	flags = (transit->lost ? SIM_FRAME_LOST : 0) |
+		(transit->path->route.infiniband ? SIM_FRAME_INFINIBAND : 0);
+	for (unsigned int i = 0; i < SIM_TRACE_PLACES; i++)
+		if (trace->sinks[i].frame)
+			trace->sinks[i].frame(trace->sinks[i].arg, net->engine->clock.now_ns,
+					      transit->frame, transit->frame_bytes, flags);
+	sim_filter_next(filter, transit);
+}
+
+void sim_trace_init(struct sim_net *net)
+{
+	net->trace.filter = (struct sim_filter){.name = "trace", .net = net, .pass = pass};
+}
+
+void sim_trace_set(struct sim_engine *engine, enum sim_trace_place place,
+		   const struct sim_trace_sink *sink)
+{
+	struct sim_trace *trace = &engine->net->trace;
+	bool active = false;
+
+	trace->sinks[place] = sink ? *sink : (struct sim_trace_sink){0};
+	for (unsigned int i = 0; i < SIM_TRACE_PLACES; i++)
+		active |= trace->sinks[i].frame != NULL;
+	sim_filter_activate(&trace->filter, active);
+}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/object/memory.h"
 
-#include "sim/engine.h"
+#include "sim/base/core.h"
+#include "sim/object/device.h"
 
 #include <errno.h>
 #include <stdlib.h>

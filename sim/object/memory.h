@@ -14,14 +14,6 @@
 
 struct sim_device;
 
-/* How the engine's owner reaches the application's memory, which may be gone. */
-struct sim_memory_ops {
-	/* Copies; nonzero where either side cannot be touched (some bytes may have been copied). */
-	int (*copy)(void *dst, const void *src, size_t length_bytes);
-	/* Whether [addr, addr + length) is mapped, and writable if asked; 0 or EFAULT. */
-	int (*probe)(const void *addr, size_t length_bytes, bool write);
-};
-
 struct sim_mr_init {
 	uint32_t pd;
 	void *addr;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Payloads: from SGEs to checked pieces of memory, and from pieces to pieces. */
-#include "sim/engine.h"
+#include "sim/object/payload.h"
 
 #include <assert.h>
 

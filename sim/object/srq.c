@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/object/srq.h"
 
-#include "sim/engine.h"
+#include "sim/base/core.h"
+#include "sim/object/device.h"
+#include "sim/object/xrcd.h"
+#include "sim/qp/qp.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* ibv_modify_qp and ibv_query_qp. */
-#include "sim/engine.h"
+#include "sim/qp/qp.h"
 #include "sim/qp/state.h"
 
 #include <errno.h>
@@ -274,6 +274,14 @@ static void apply_psn(struct sim_qp *qp, const struct change *change)
 	}
 }
 
+void sim_qp_read_pkey(struct sim_qp *qp)
+{
+	const struct sim_port *port = sim_device_port(qp->device, qp->port_num);
+
+	if (port)
+		qp->pkey = port->pkeys[qp->pkey_index];
+}
+
 static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *change)
 {
 	enum ibv_qp_state from = qp->state;
@@ -299,8 +307,7 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 		qp->req.stopped = false;
 	}
 	qp->state = (uint8_t)to;
-	if (sim_device_port(qp->device, qp->port_num))
-		qp->pkey = qp->device->ports[qp->port_num - 1].pkeys[qp->pkey_index];
+	sim_qp_read_pkey(qp);
 	sim_engine_changed(qp->engine);
 	if (to == IBV_QPS_SQD || (to == IBV_QPS_RTS && !qp->device->quirks.rts_starts_nothing))
 		sim_qp_wake_requester(qp);

@@ -2,7 +2,7 @@
 /*
  * The completer: what answers do to the sends that wait for them, and what their lack does.
  */
-#include "sim/engine.h"
+#include "sim/qp/qp.h"
 #include "sim/qp/verdict.h"
 #include "sim/wire/psn.h"
 #include "sim/wire/timing.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Unreliable datagrams: no connection, no answer, one packet a message. */
-#include "sim/engine.h"
+#include "sim/qp/qp.h"
 #include "sim/wire/psn.h"
 
 #include <string.h>
@@ -63,7 +63,7 @@ enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe
 		packet.flags |= SIM_PACKET_SOLICITED;
 	qp->req.sent_psn = qp->req.psn;
 	qp->req.next++;
-	sim_fabric_send(qp->engine, path, &packet);
+	qp->engine->outlet->send(qp->engine, path, &packet);
 	return IBV_WC_SUCCESS;
 }
 

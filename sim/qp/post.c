@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Posting: from a work request to a WQE. */
-#include "sim/engine.h"
+#include "sim/qp/qp.h"
 
 #include <errno.h>
 

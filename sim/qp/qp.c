@@ -2,7 +2,7 @@
 /* A QP's making and end, its completions and events, and its failing. */
 #include "sim/qp/qp.h"
 
-#include "sim/engine.h"
+#include "sim/qp/qp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -240,8 +240,8 @@ static void free_resources(struct sim_qp *qp)
 void sim_qp_destroy(struct sim_qp *qp)
 {
 	drop_work(qp);
-	if (qp->attachments)
-		sim_fabric_forget(qp);
+	if (qp->type == IBV_QPT_UD)
+		qp->engine->outlet->forget(qp);
 	sim_clock_release(&qp->engine->clock, &qp->req.rnr_timer);
 	sim_clock_release(&qp->engine->clock, &qp->comp.ack_timer);
 	sim_table_remove(&qp->device->qps, qp->number);

@@ -7,10 +7,13 @@
 #define SIM_QP_QP_H
 
 #include "sim/base/clock.h"
-#include "sim/object/device.h"
-#include "sim/object/memory.h"
+#include "sim/object/ah.h"
+#include "sim/object/cq.h"
+#include "sim/object/payload.h"
 #include "sim/object/queue.h"
 #include "sim/object/srq.h"
+#include "sim/object/xrcd.h"
+#include "sim/qp/outlet.h"
 #include "sim/wire/opcode.h"
 
 #include <infiniband/verbs.h>
@@ -188,7 +191,6 @@ struct sim_qp {
 	struct sim_cq *recv_cq; /* none: XRC_SEND, XRC_RECV */
 	struct sim_srq *srq;
 	struct sim_xrcd *xrcd; /* XRC_RECV */
-	uint32_t attachments;  /* multicast groups */
 	struct sim_qp *next_requester;
 	struct sim_qp *next_responder;
 
@@ -270,10 +272,31 @@ int sim_qp_post_recv(struct sim_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_bind *bind,
 		     uint32_t region_lkey, uint32_t *new_rkey);
 
-/* ibv_attach_mcast(3): UD only. EINVAL for another type or a GID that is not multicast. Attaching
- * twice is once. Detaching what is not attached: EINVAL. */
-int sim_qp_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid);
-int sim_qp_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid);
+static inline struct sim_device *sim_qp_device(const struct sim_qp *qp)
+{
+	return qp->device;
+}
+
+static inline enum ibv_qp_type sim_qp_type(const struct sim_qp *qp)
+{
+	return qp->type;
+}
+
+static inline enum ibv_qp_state sim_qp_state(const struct sim_qp *qp)
+{
+	return qp->state;
+}
+
+/* Reads the P_Key again after a change of the port's table. */
+void sim_qp_read_pkey(struct sim_qp *qp);
+
+/* True if the QP takes a packet that has come to a port of its device. */
+bool sim_qp_admits(const struct sim_qp *qp, const struct sim_port *port,
+		   const struct sim_packet *packet, const struct sim_route *route);
+
+/* Gives a packet to the QP; false if the QP (or NULL) does not admit it. */
+bool sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
+			const struct sim_packet *packet, const struct sim_route *route);
 
 static inline struct sim_send_wqe *sim_qp_send_wqe(const struct sim_qp *qp, uint32_t count)
 {
@@ -378,43 +401,6 @@ static inline bool sim_requester_jams(const struct sim_qp *qp, const struct sim_
 void sim_requester_rnr_over(struct sim_timer *timer);
 void sim_completer_timeout(struct sim_timer *timer);
 
-/*
- * Host memory behind a local or remote range, checked: key, PD, rights (all of access), bounds.
- * NULL where it may not be touched. A range of 0 bytes is not to be asked for.
- */
-static inline void *sim_memory_at(struct sim_reach *reach, enum sim_key_kind kind, uint32_t key,
-				  uint64_t addr, uint64_t length, int access)
-{
-	if ((reach->key != key || reach->epoch != reach->device->memory_epoch) &&
-	    !sim_reach_find(reach, kind, key))
-		return NULL;
-	return sim_mr_at(reach->mr, addr, length, access);
-}
-
-/* sim_gather() in its general form. */
-int sim_gather_pieces(struct sim_reach *reach, const struct ibv_sge *sge, unsigned int n,
-		      uint32_t offset, uint32_t bytes, int access, struct sim_span *spans);
-
-/*
- * Checks SGEs [0, n) of a work request for its local access (0: read) and fills spans for
- * [offset, offset + bytes) of the message. Returns the number of spans; -1 for a protection error.
- */
-__attribute__((always_inline)) static inline int sim_gather(struct sim_reach *reach,
-							    const struct ibv_sge *sge,
-							    unsigned int n, uint32_t offset,
-							    uint32_t bytes, int access,
-							    struct sim_span *spans)
-{
-	/* Mostly one SGE has it all. */
-	if (n == 1 && bytes && (uint64_t)offset + bytes <= sge->length) {
-		spans->base = sim_memory_at(reach, SIM_KEY_LOCAL, sge->lkey, sge->addr + offset,
-					    bytes, access);
-		spans->length_bytes = bytes;
-		return spans->base ? 1 : -1;
-	}
-	return sim_gather_pieces(reach, sge, n, offset, bytes, access, spans);
-}
-
 /* Fills spans for [offset, offset + bytes) of a receive WQE; -1 where it may not be written. */
 static inline int sim_qp_scatter(struct sim_qp *qp, const struct sim_recv_wqe *wqe, uint32_t offset,
 				 uint32_t bytes, struct sim_span *spans)
@@ -422,10 +408,6 @@ static inline int sim_qp_scatter(struct sim_qp *qp, const struct sim_recv_wqe *w
 	return sim_gather(qp->resp.recv_reach, wqe->sge, wqe->num_sge, offset, bytes,
 			  IBV_ACCESS_LOCAL_WRITE, spans);
 }
-
-/* sim_copy_spans() in its general form. */
-int sim_copy_pieces(struct sim_device *device, const struct sim_span *from, unsigned int from_count,
-		    const struct sim_span *to, unsigned int to_count);
 
 /*
  * Ends the receive WQE of the message in progress. packet has the immediate data or the key, and
@@ -437,5 +419,39 @@ void sim_qp_complete_recv(struct sim_qp *qp, const struct sim_packet *packet,
 
 /* The send WQE at sq.tail is in error and nothing stands before it: ends it, and stops the QP. */
 void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status);
+
+/* Finds the peer of a connected QP again, if packets reach it at once and it admits this one, and
+ * notes the epoch; false if the packet has to go through the network. */
+bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, const struct sim_packet *packet);
+
+/* True if a packet may be handed to the peer as it is; counts the packet. */
+static inline bool sim_hand_over(struct sim_qp *qp, uint64_t *epoch,
+				 const struct sim_packet *packet)
+{
+	struct sim_engine *engine = qp->engine;
+
+	if (*epoch != engine->epoch && !sim_peer_find(qp, epoch, packet))
+		return false;
+	qp->device->counters.sent_packets++;
+	qp->peer.qp->device->counters.received_packets++;
+	return true;
+}
+
+/* A connected QP's packet to its peer: to the peer's responder, or to its completer. */
+static inline void sim_send_request(struct sim_qp *qp, struct sim_packet *packet)
+{
+	if (sim_hand_over(qp, &qp->peer.request_epoch, packet))
+		sim_responder_receive(qp->peer.qp, packet);
+	else
+		qp->engine->outlet->send(qp->engine, &qp->path, packet);
+}
+
+static inline void sim_send_response(struct sim_qp *qp, struct sim_packet *packet)
+{
+	if (sim_hand_over(qp, &qp->peer.response_epoch, packet))
+		sim_completer_receive(qp->peer.qp, packet);
+	else
+		qp->engine->outlet->send(qp->engine, &qp->path, packet);
+}
 
 #endif

@@ -2,7 +2,7 @@
 /*
  * The requester: takes WQEs in order, cuts them into packets, and stops where it has to wait.
  */
-#include "sim/engine.h"
+#include "sim/qp/qp.h"
 #include "sim/wire/psn.h"
 #include "sim/wire/timing.h"
 
@@ -266,7 +266,7 @@ __attribute__((noinline)) static void send_response_request(struct sim_qp *qp,
 	qp->req.offset = wqe->answered;
 	sent(qp, wqe, packet.psn, wqe->packets - wqe->answered);
 	sim_completer_watch(qp, false);
-	sim_fabric_send_request(qp, &packet);
+	sim_send_request(qp, &packet);
 }
 
 /* The next packet of a message that carries data. */
@@ -296,7 +296,7 @@ __attribute__((always_inline)) static inline void send_data(struct sim_qp *qp,
 	sent(qp, wqe, packet.psn, 1);
 	if (qp->reliable)
 		sim_completer_watch(qp, false);
-	sim_fabric_send_request(qp, &packet);
+	sim_send_request(qp, &packet);
 	/* Nobody answers on an unreliable connection: the message is done when it is sent. */
 	if (qp->type == IBV_QPT_UC && last && qp->sq.tail != qp->sq.head)
 		sim_qp_complete_send(qp, IBV_WC_SUCCESS);
@@ -455,7 +455,7 @@ __attribute__((noinline)) static void send_ghosts(struct sim_qp *qp)
 		req->psn = sim_psn_add(req->psn, 1);
 		/* Nobody waits for the answer. */
 		req->sent_psn = qp->comp.psn = req->psn;
-		sim_fabric_send_request(qp, &packet);
+		sim_send_request(qp, &packet);
 	}
 }
 

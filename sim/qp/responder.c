@@ -5,7 +5,7 @@
  * Checks stand in the order in which they are made. Each gives a verdict; what a verdict means is
  * one row of sim_consequences.
  */
-#include "sim/engine.h"
+#include "sim/qp/qp.h"
 #include "sim/qp/verdict.h"
 #include "sim/wire/psn.h"
 
@@ -584,7 +584,7 @@ static void answer(struct sim_qp *qp, struct sim_packet *packet)
 	packet->pkey = qp->pkey;
 	packet->dest_qpn = qp->dest_qpn;
 	packet->source_qpn = qp->number;
-	sim_fabric_send_response(qp, packet);
+	sim_send_response(qp, packet);
 }
 
 static void answer_aeth(struct sim_qp *qp, uint8_t syndrome, uint32_t psn)

@@ -18,6 +18,7 @@ enum sim_transport {
 	SIM_TRANSPORT_UD = 0x60,
 	SIM_TRANSPORT_CNP = 0x80,
 	SIM_TRANSPORT_XRC = 0xa0,
+	SIM_TRANSPORT_MASK = 0xe0,
 };
 
 /* What a packet is; a valid opcode has exactly one of the kinds, and exactly one position. */

@@ -316,7 +316,7 @@ void engine_open(struct engine *engine, const struct engine_config *config)
 				     config->delay_ns, config->bits_per_second),
 		     "join");
 	if (!config->quiet)
-		sim_fabric_sink(engine->sim, 0, &sink);
+		sim_trace_set(engine->sim, SIM_TRACE_FILE, &sink);
 	for (unsigned int i = 0; i < 2; i++) {
 		const struct ibv_ah_attr attr = address_of(engine, &sides[!i].gid);
 
@@ -500,4 +500,9 @@ uint64_t engine_random(uint64_t *state)
 	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
 	return z ^ (z >> 31);
+}
+
+void engine_send_on(struct engine *engine, struct sim_path *path, const struct sim_packet *packet)
+{
+	engine->sim->outlet->send(engine->sim, path, packet);
 }

@@ -76,6 +76,9 @@ struct engine {
 	unsigned int event_count;
 };
 
+/* Sends a hand-made packet on a path. */
+void engine_send_on(struct engine *engine, struct sim_path *path, const struct sim_packet *packet);
+
 /* Makes the world, its devices and memory, and connects the QPs. Aborts on any error. */
 void engine_open(struct engine *engine, const struct engine_config *config);
 void engine_close(struct engine *engine);

@@ -492,7 +492,7 @@ void test_answers_do_nothing_to_a_failed_qp(void)
 	expect(1, IBV_WC_WR_FLUSH_ERR);
 	packet = engine_packet(&engine, SIM_RC_ACK, ENGINE_PSN);
 	packet.syndrome = SIM_NAK_REMOTE_ACCESS;
-	sim_fabric_send(engine.sim, &engine.sides[1].ah->path, &packet);
+	engine_send_on(&engine, &engine.sides[1].ah->path, &packet);
 	sim_engine_run(engine.sim);
 	expect_none();
 	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[0].device->counters.dropped_packets);

@@ -30,6 +30,16 @@ static struct sim_device_config good(const union ibv_gid *gids)
 	};
 }
 
+/* Makes a path and finds its way, as the network does before the first packet. */
+static int resolve(struct sim_device *device, const struct ibv_ah_attr *attr, struct sim_path *path)
+{
+	int err = sim_path_resolve(device, attr, path);
+
+	if (!err)
+		sim_fabric_find_way(engine.sim, path);
+	return err;
+}
+
 void test_configurations_that_cannot_be(void)
 {
 	const union ibv_gid gid = engine_gid(1);
@@ -108,7 +118,7 @@ void test_gid_index_behind_a_full_table(void)
 	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(sim_device_port(device, 1), SIM_GIDS_MAX - 1,
 						  &gid, IBV_GID_TYPE_ROCE_V2));
 	attr.grh.sgid_index = SIM_GIDS_MAX - 1;
-	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(device, &attr, &path));
+	TEST_ASSERT_EQUAL_INT(0, resolve(device, &attr, &path));
 	attr.grh.sgid_index = SIM_GIDS_MAX;
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
 }
@@ -142,6 +152,7 @@ void test_a_pkey_reaches_its_qps(void)
 	struct sim_qp_init init = {.type = IBV_QPT_XRC_RECV};
 	struct sim_qp *qps[3];
 
+	port->pkeys[1] = 0xffff;
 	for (unsigned int i = 0; i < 3; i++) {
 		TEST_ASSERT_EQUAL_INT(0, sim_qp_create(device, &init, &qps[i]));
 		qps[i]->port_num = (uint8_t)rows[i].port;
@@ -246,24 +257,24 @@ void test_paths_of_roce_v1(void)
 	struct sim_path path;
 
 	attr.grh.sgid_index = 3;
-	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_EQUAL_INT(0, resolve(one, &attr, &path));
 	TEST_ASSERT_TRUE(path.route.roce_v1);
 	TEST_ASSERT_EQUAL_PTR(&two->ports[0], path.dest);
 	attr.grh.sgid_index = 2; /* a GRH has no address family */
-	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_EQUAL_INT(0, resolve(one, &attr, &path));
 	TEST_ASSERT_EQUAL_PTR(&two->ports[0], path.dest);
 	for (unsigned int i = 0; i < 2; i++) {
 		attr.grh.dgid = groups[i];
-		TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+		TEST_ASSERT_EQUAL_INT(0, resolve(one, &attr, &path));
 		TEST_ASSERT_EQUAL_HEX8_ARRAY(macs[i], path.route.dest_mac, 6);
 	}
 	attr = engine_ah_attr(&gids[1]);
 	attr.grh.sgid_index = 3;
 	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(&two->ports[0], 3, &zero, IBV_GID_TYPE_ROCE_V1));
-	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_EQUAL_INT(0, resolve(one, &attr, &path));
 	TEST_ASSERT_NULL(path.dest);
 	attr.grh.sgid_index = 1;
-	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_EQUAL_INT(0, resolve(one, &attr, &path));
 	TEST_ASSERT_FALSE(path.route.roce_v1);
 	TEST_ASSERT_EQUAL_PTR(&two->ports[0], path.dest);
 }
@@ -313,7 +324,7 @@ void test_paths(void)
 	struct ibv_ah_attr attr = engine_ah_attr(&gids[1]);
 	struct sim_path path;
 
-	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_EQUAL_INT(0, resolve(one, &attr, &path));
 	TEST_ASSERT_EQUAL_PTR(&one->ports[0], path.source);
 	TEST_ASSERT_EQUAL_PTR(&two->ports[0], path.dest);
 	TEST_ASSERT_NOT_NULL(path.link);
@@ -321,10 +332,10 @@ void test_paths(void)
 	TEST_ASSERT_EQUAL_MEMORY(&gids[0], path.route.source_gid, 16);
 
 	attr = engine_ah_attr(&gids[2]); /* nobody's: no error */
-	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_EQUAL_INT(0, resolve(one, &attr, &path));
 	TEST_ASSERT_NULL(path.dest);
 	attr = engine_ah_attr(&gids[0]); /* its own */
-	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(one, &attr, &path));
+	TEST_ASSERT_EQUAL_INT(0, resolve(one, &attr, &path));
 	TEST_ASSERT_EQUAL_PTR(&one->ports[0], path.dest);
 }
 
@@ -471,8 +482,8 @@ void test_address_vectors_of_infiniband(void)
 		struct sim_path path;
 
 		snprintf(where, sizeof(where), "row %u", i);
-		TEST_ASSERT_EQUAL_INT_MESSAGE(rows[i].err,
-					      sim_path_resolve(one, &rows[i].attr, &path), where);
+		TEST_ASSERT_EQUAL_INT_MESSAGE(rows[i].err, resolve(one, &rows[i].attr, &path),
+					      where);
 		if (rows[i].err)
 			continue;
 		TEST_ASSERT_EQUAL_PTR_MESSAGE(rows[i].dest, path.dest, where);
@@ -494,10 +505,10 @@ void test_link_layers_do_not_meet(void)
 	struct ibv_ah_attr attr = engine_ah_attr(&gids[1]);
 	struct sim_path path;
 
-	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(ethernet, &attr, &path));
+	TEST_ASSERT_EQUAL_INT(0, resolve(ethernet, &attr, &path));
 	TEST_ASSERT_NULL(path.dest);
 	attr.dlid = 7;
-	TEST_ASSERT_EQUAL_INT(0, sim_path_resolve(infiniband, &attr, &path));
+	TEST_ASSERT_EQUAL_INT(0, resolve(infiniband, &attr, &path));
 	TEST_ASSERT_NULL(path.dest);
 	TEST_ASSERT_NULL(sim_fabric_link(engine.sim, &ethernet->ports[0], &infiniband->ports[0]));
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_fabric_join(engine.sim, ethernet, infiniband, 0, 0));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "sim/net/net.h"
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -106,7 +107,7 @@ void test_flights_are_used_again(void)
 	again(&(struct engine_config){.delay_ns = 100});
 	write_bytes(256 * 4);
 	engine_settle(&engine, SIM_NEVER - 1);
-	spare = engine.sim->fabric.spare;
+	spare = engine.sim->net->delivery.spare;
 	TEST_ASSERT_NOT_NULL(spare);
 	for (unsigned int i = 0; i < 50; i++) {
 		uint32_t reserved = engine.sim->clock.reserved;
@@ -218,7 +219,7 @@ void test_both_sinks_see_every_frame_once(void)
 	struct tap tap = {0};
 	const struct sim_trace_sink sink = {&tap, count_frame};
 
-	sim_fabric_sink(engine.sim, 1, &sink);
+	sim_trace_set(engine.sim, SIM_TRACE_WATCHER, &sink);
 	write_bytes(1000);
 	TEST_ASSERT_EQUAL_UINT(5, engine.frame_count);
 	TEST_ASSERT_EQUAL_UINT(5, tap.frames);
@@ -226,7 +227,7 @@ void test_both_sinks_see_every_frame_once(void)
 	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[1].device->counters.sent_packets);
 	for (unsigned int i = 0; i < 5; i++)
 		TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, engine.frames[i].decoded);
-	sim_fabric_sink(engine.sim, 1, NULL);
+	sim_trace_set(engine.sim, SIM_TRACE_WATCHER, NULL);
 	write_bytes(10);
 	TEST_ASSERT_EQUAL_UINT(5, tap.frames);
 	TEST_ASSERT_EQUAL_UINT(7, engine.frame_count);
@@ -327,15 +328,15 @@ void test_strangers_are_dropped(void)
 			packet.opcode |= SIM_TRANSPORT_UC;
 		else
 			packet.dest_qpn ^= 1 << 20;
-		sim_fabric_send(engine.sim, &engine.sides[1].ah->path, &packet);
+		engine_send_on(&engine, &engine.sides[1].ah->path, &packet);
 		sim_engine_run(engine.sim);
 	}
 	packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN);
-	sim_fabric_send(engine.sim, &engine.sides[0].ah->path, &packet); /* the wrong device */
+	engine_send_on(&engine, &engine.sides[0].ah->path, &packet); /* the wrong device */
 	TEST_ASSERT_EQUAL_UINT64(4, engine.sides[0].device->counters.dropped_packets);
 	TEST_ASSERT_EQUAL_HEX32(ENGINE_PSN, engine.sides[0].qp->resp.psn);
 	packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN);
-	sim_fabric_send(engine.sim, &engine.sides[1].ah->path, &packet);
+	engine_send_on(&engine, &engine.sides[1].ah->path, &packet);
 	TEST_ASSERT_EQUAL_HEX32(ENGINE_PSN + 1, engine.sides[0].qp->resp.psn);
 }
 
@@ -412,6 +413,7 @@ void test_infiniband_admits_only_its_peer(void)
 			struct sim_route *route;
 
 			again_on_infiniband(row >= 2, IBV_QPT_UC, quiet);
+			sim_fabric_find_way(engine.sim, &engine.sides[0].qp->path);
 			route = &engine.sides[0].qp->path.route;
 			if (row == 0)
 				engine.sides[1].qp->path.route.dlid = 9; /* waits for another */
@@ -547,18 +549,18 @@ void test_groups_of_infiniband(void)
 
 	again_on_infiniband(false, IBV_QPT_UD, false);
 	qp = engine.sides[1].qp;
-	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_attach(qp, &group, 0));
-	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_attach(qp, &group, 0xbfff));
-	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_attach(qp, &group, 0xffff));
-	TEST_ASSERT_EQUAL_INT(0, sim_qp_attach(qp, &group, 0xc001));
-	TEST_ASSERT_EQUAL_INT(0, sim_qp_attach(qp, &group, 0xc001));
-	TEST_ASSERT_EQUAL_UINT32(1, qp->attachments);
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_multicast_attach(qp, &group, 0));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_multicast_attach(qp, &group, 0xbfff));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_multicast_attach(qp, &group, 0xffff));
+	TEST_ASSERT_EQUAL_INT(0, sim_multicast_attach(qp, &group, 0xc001));
+	TEST_ASSERT_EQUAL_INT(0, sim_multicast_attach(qp, &group, 0xc001));
+	TEST_ASSERT_TRUE(sim_multicast_has(qp));
 	for (unsigned int i = 0; i < 3; i++) {
 		TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, i, 0, 100));
 		send_datagram(rows[i].lid, rows[i].gid, 0xffffff, 0);
 		TEST_ASSERT_EQUAL_INT(rows[i].comes, engine_poll(engine.sides[1].recv_cq, &wc));
 	}
-	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_detach(qp, &group, 0xc002));
-	TEST_ASSERT_EQUAL_INT(0, sim_qp_detach(qp, &group, 0xc001));
-	TEST_ASSERT_EQUAL_UINT32(0, qp->attachments);
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_multicast_detach(qp, &group, 0xc002));
+	TEST_ASSERT_EQUAL_INT(0, sim_multicast_detach(qp, &group, 0xc001));
+	TEST_ASSERT_FALSE(sim_multicast_has(qp));
 }

@@ -285,7 +285,7 @@ static void torment(enum ibv_qp_type type)
 
 		while (pick(3) == 0)
 			post_something(&tally);
-		sim_fabric_send(engine.sim, &engine.sides[1].ah->path, &packet);
+		engine_send_on(&engine, &engine.sides[1].ah->path, &packet);
 		if (pick(3))
 			sim_engine_run(engine.sim);
 		if (pick(10) == 0)

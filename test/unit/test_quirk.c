@@ -381,7 +381,7 @@ void test_foreign_requests(void)
 		packet.dest_qpn = qp()->number;
 		packet.source_qpn = engine.sides[1].qp->number + 1;
 		packet.pkey = 0xffff;
-		sim_fabric_send(engine.sim, &engine.sides[1].ah->path, &packet);
+		engine_send_on(&engine, &engine.sides[1].ah->path, &packet);
 		sim_engine_run(engine.sim);
 		TEST_ASSERT_EQUAL_UINT32(on, sim_cq_count(engine.sides[0].recv_cq));
 	}

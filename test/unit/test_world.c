@@ -84,9 +84,9 @@ void test_same_seed_same_bytes(void)
 void test_random_numbers(void)
 {
 	engine_open_bare(&engine, 0);
-	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0xe220a8397b1dcdaf), sim_engine_random(engine.sim));
-	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0x6e789e6aa1b965f4), sim_engine_random(engine.sim));
-	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0x06c45d188009454f), sim_engine_random(engine.sim));
+	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0xe220a8397b1dcdaf), sim_random(engine.sim));
+	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0x6e789e6aa1b965f4), sim_random(engine.sim));
+	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0x06c45d188009454f), sim_random(engine.sim));
 }
 
 /* All that can be sent is sent before anything is answered. */

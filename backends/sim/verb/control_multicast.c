@@ -29,7 +29,7 @@ static int attach(struct qp *qp, const union ibv_gid *gid, uint16_t lid)
 	group = calloc(1, sizeof(*group));
 	if (!group)
 		return ENOMEM;
-	err = sim_qp_attach(qp->engine, gid, lid);
+	err = sim_multicast_attach(qp->engine, gid, lid);
 	if (err) {
 		free(group);
 		return err;
@@ -47,7 +47,7 @@ static int detach(struct qp *qp, const union ibv_gid *gid, uint16_t lid)
 
 	if (!group)
 		return EINVAL;
-	sim_qp_detach(qp->engine, gid, lid);
+	sim_multicast_detach(qp->engine, gid, lid);
 	*at = group->next;
 	free(group);
 	return 0;

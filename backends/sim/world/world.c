@@ -386,7 +386,7 @@ int world_trace_close(struct vb_sim *world)
 
 	if (!trace)
 		return 0;
-	sim_fabric_sink(world->engine, 0, NULL);
+	sim_trace_set(world->engine, SIM_TRACE_FILE, NULL);
 	world->trace = NULL;
 	pcapfile_flush(trace);
 	failed = pcapfile_failed(trace);
@@ -422,7 +422,7 @@ int world_trace_open(struct vb_sim *world, const char *path)
 	world_trace_close(world);
 	world->trace = trace;
 	sink.arg = trace;
-	sim_fabric_sink(world->engine, 0, &sink);
+	sim_trace_set(world->engine, SIM_TRACE_FILE, &sink);
 	return 0;
 }
 
@@ -440,7 +440,7 @@ void world_watch(struct vb_sim *world, vb_sim_frame_fn *fn, void *arg)
 
 	world->watch = fn;
 	world->watch_arg = arg;
-	sim_fabric_sink(world->engine, 1, fn ? &sink : NULL);
+	sim_trace_set(world->engine, SIM_TRACE_WATCHER, fn ? &sink : NULL);
 }
 
 /* --- the default world --- */

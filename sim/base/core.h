@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What all objects of one engine share: time, chance, the owner, and where packets go.
+ */
+#ifndef SIM_BASE_CORE_H
+#define SIM_BASE_CORE_H
+
+#include "sim/base/clock.h"
+#include "sim/base/host.h"
+
+struct sim_hooks;
+struct sim_net;
+struct sim_outlet;
+
+/* QPs in the order in which they asked for a turn. */
+struct sim_qp_list {
+	struct sim_qp *head;
+	struct sim_qp *tail;
+};
+
+struct sim_engine {
+	struct sim_clock clock;
+	struct sim_host host;
+	uint64_t random; /* state of sim_random() */
+	uint64_t epoch;	 /* changes with all that decides which QP admits which packet; from 1 */
+	uint64_t address_epoch;	       /* changes with the addresses of ports; from 1 */
+	struct sim_qp_list requesters; /* QPs that have something to send or to flush */
+	struct sim_qp_list responders; /* QPs that have something to answer */
+	struct sim_device *devices;    /* in the order in which they were made */
+	uint32_t device_count;
+	struct sim_net *net;
+	const struct sim_outlet *outlet; /* how QPs reach net */
+	const struct sim_hooks *bugs;	 /* the hooks of devices that imitate SoftRoCE's bugs */
+};
+
+/* Notes that something has changed which decides which QP admits which packets. */
+static inline void sim_engine_changed(struct sim_engine *engine)
+{
+	engine->epoch++;
+}
+
+/* The next number of the engine's pseudo-random sequence. */
+uint64_t sim_random(struct sim_engine *engine);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/base/core.h"
+
+/* splitmix64: one word of state, and every seed is a good one. */
+uint64_t sim_random(struct sim_engine *engine)
+{
+	uint64_t z = engine->random += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The last filter: carries a packet over its link to a QP. A packet that a link delays is copied
+ * into a buffer of its own.
+ */
+#ifndef SIM_NET_DELIVERY_H
+#define SIM_NET_DELIVERY_H
+
+#include "sim/net/filter.h"
+
+struct sim_flight;
+
+struct sim_delivery {
+	struct sim_filter filter;
+	struct sim_flight *flights; /* all buffers of delayed packets */
+	struct sim_flight *spare;   /* those that hold no packet */
+};
+
+void sim_delivery_init(struct sim_net *net);
+void sim_delivery_destroy(struct sim_delivery *delivery);
+
+/* True if a packet on this path is with its receiver in the instant in which it is sent. */
+bool sim_delivery_is_instant(const struct sim_path *path);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The network of one engine: the links, the filters that each packet passes, and the groups. Private
+ * to sim/net; sim/engine.c makes and ends it.
+ */
+#ifndef SIM_NET_NET_H
+#define SIM_NET_NET_H
+
+#include "sim/base/core.h"
+#include "sim/net/delivery.h"
+#include "sim/net/fabric.h"
+#include "sim/net/fault.h"
+#include "sim/net/filter.h"
+#include "sim/net/multicast.h"
+#include "sim/net/trace.h"
+
+struct sim_net {
+	struct sim_engine *engine;
+	struct sim_filter *first; /* the first active filter */
+	/* The filters, in the order in which a packet passes them. */
+	struct sim_faults faults;
+	struct sim_trace trace;
+	struct sim_delivery delivery;
+	struct sim_links links;
+	struct sim_member *members;
+	uint8_t frame[SIM_FRAME_BYTES_MAX]; /* of the packet under way */
+};
+
+/* ENOMEM. */
+int sim_net_create(struct sim_engine *engine);
+void sim_net_destroy(struct sim_engine *engine);
+
+/* Writes the packet's frame into net->frame, unless a filter before did. */
+void sim_net_encode(struct sim_net *net, struct sim_transit *transit);
+
+#endif

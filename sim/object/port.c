@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/object/port.h"
+
+#include "sim/base/core.h"
+#include "sim/object/device.h"
+#include "sim/wire/packet.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void set_link_local(union ibv_gid *gid, const uint8_t mac[6])
+{
+	/* RFC 4291, appendix A: the MAC with ff:fe in its middle and the universal bit turned. */
+	const uint8_t raw[16] = {0xfe,	     0x80,   0,	     0,	   0,	 0,	 0,	 0,
+				 mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+
+	memcpy(gid->raw, raw, sizeof(raw));
+}
+
+/* All that have an entry are of the port's own type; with RoCE v1, each again of that type. */
+static void set_gid_types(struct sim_port *port, const struct sim_profile *profile)
+{
+	const unsigned int count = port->gid_count;
+
+	for (unsigned int i = 0; i < count; i++)
+		port->gid_types[i] = (uint8_t)sim_port_gid_type(port);
+	if (sim_port_is_infiniband(port) || !profile->roce_v1)
+		return;
+	for (unsigned int i = 0; i < count; i++) {
+		port->gids[count + i] = port->gids[i];
+		port->gid_types[count + i] = IBV_GID_TYPE_ROCE_V1;
+	}
+	port->gid_count = (uint16_t)(2 * count);
+}
+
+/* One more than the ports of InfiniBand that there are. */
+static uint16_t next_lid(const struct sim_engine *engine)
+{
+	unsigned int count = 0;
+
+	for (const struct sim_device *device = engine->devices; device; device = device->next)
+		if (sim_port_is_infiniband(&device->ports[0]))
+			count += device->port_count;
+	return (uint16_t)(count + 1);
+}
+
+void sim_port_init(struct sim_port *port, struct sim_device *device, unsigned int number,
+		   const struct sim_device_config *config)
+{
+	*port = (struct sim_port){
+		.device = device,
+		.number = (uint8_t)number,
+		.link_layer = config->link_layer,
+		.state = IBV_PORT_ACTIVE,
+		.mtu = (uint8_t)config->mtu,
+		.mac = {0x02, 0, 0, (uint8_t)(device->index >> 8), (uint8_t)(number - 1),
+			(uint8_t)(device->index + 1)},
+		.gid_count = 1,
+		.pkey_count = 1,
+		.pkeys = {0xffff},
+	};
+	set_link_local(&port->gids[0], port->mac);
+	if (sim_port_is_infiniband(port)) {
+		port->lid = (uint16_t)(next_lid(device->engine) + number - 1);
+		port->sm_lid = 1;
+	}
+	if (number == 1) {
+		if (config->gid_count)
+			memcpy(&port->gids[1], config->gids,
+			       config->gid_count * sizeof(port->gids[0]));
+		port->gid_count = (uint16_t)(config->gid_count + 1);
+	}
+	set_gid_types(port, config->profile);
+	if (config->pkey_count) {
+		memcpy(port->pkeys, config->pkeys, config->pkey_count * sizeof(port->pkeys[0]));
+		port->pkey_count = (uint16_t)config->pkey_count;
+	}
+}
+
+void sim_port_query(const struct sim_port *port, struct ibv_port_attr *attr)
+{
+	const bool infiniband = sim_port_is_infiniband(port);
+
+	*attr = (struct ibv_port_attr){
+		.state = port->state,
+		.max_mtu = port->mtu,
+		.active_mtu = port->mtu,
+		.gid_tbl_len = port->device->profile->gid_table,
+		.port_cap_flags = IBV_PORT_CM_SUP |
+				  (infiniband ? IBV_PORT_CLIENT_REG_SUP : IBV_PORT_IP_BASED_GIDS),
+		.max_msg_sz = port->device->profile->max_message_bytes,
+		.pkey_tbl_len = port->pkey_count,
+		.lid = port->lid,
+		.sm_lid = port->sm_lid,
+		.max_vl_num = 1,
+		.active_width = 2,  /* 4X */
+		.active_speed = 32, /* EDR: 25 Gbit/s a lane, 100 in all */
+		.phys_state = port->state == IBV_PORT_ACTIVE ? 5 /* LinkUp */ : 3 /* Disabled */,
+		.link_layer = port->link_layer,
+		.flags = infiniband ? 0 : IBV_QPF_GRH_REQUIRED,
+	};
+}
+
+int sim_port_find_gid(const struct sim_port *port, const union ibv_gid *gid, enum ibv_gid_type type)
+{
+	for (int i = 0; i < port->gid_count; i++)
+		if (port->gid_types[i] == type && memcmp(&port->gids[i], gid, sizeof(*gid)) == 0)
+			return i;
+	return -1;
+}
+
+bool sim_port_has_type(const struct sim_port *port, enum ibv_gid_type type)
+{
+	static const union ibv_gid zero;
+
+	for (unsigned int i = 0; i < port->gid_count; i++)
+		if (port->gid_types[i] == type && memcmp(&port->gids[i], &zero, sizeof(zero)) != 0)
+			return true;
+	return false;
+}
+
+bool sim_port_is_up(const struct sim_port *port)
+{
+	return port->state == IBV_PORT_ACTIVE && !port->device->dead;
+}
+
+void sim_port_event(struct sim_port *port, enum ibv_event_type type)
+{
+	const struct sim_host *host = &port->device->engine->host;
+	const struct sim_event event = {.type = type, .port_num = port->number};
+
+	host->async_event(host->arg, port->device, &event);
+}
+
+/* Paths find their way again after a change of addresses. */
+static void moved(struct sim_port *port, enum ibv_event_type type)
+{
+	port->device->engine->address_epoch++;
+	sim_engine_changed(port->device->engine);
+	sim_port_event(port, type);
+}
+
+void sim_port_set_state(struct sim_port *port, enum ibv_port_state state)
+{
+	bool was_active = port->state == IBV_PORT_ACTIVE;
+	bool is_active = state == IBV_PORT_ACTIVE;
+
+	port->state = (uint8_t)state;
+	sim_engine_changed(port->device->engine);
+	if (was_active && !is_active)
+		port->device->counters.links_downed++;
+	if (was_active != is_active)
+		sim_port_event(port, is_active ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+void sim_port_set_lid(struct sim_port *port, uint16_t lid)
+{
+	port->lid = lid;
+	moved(port, IBV_EVENT_LID_CHANGE);
+}
+
+static bool speaks(const struct sim_port *port, enum ibv_gid_type type)
+{
+	return type == sim_port_gid_type(port) ||
+	       (type == IBV_GID_TYPE_ROCE_V1 && !sim_port_is_infiniband(port) &&
+		port->device->profile->roce_v1);
+}
+
+int sim_port_set_gid(struct sim_port *port, unsigned int index, const union ibv_gid *gid,
+		     enum ibv_gid_type type)
+{
+	if (index >= SIM_GIDS_MAX || !speaks(port, type))
+		return EINVAL;
+	port->gids[index] = *gid;
+	port->gid_types[index] = (uint8_t)type;
+	if (index >= port->gid_count)
+		port->gid_count = (uint16_t)(index + 1);
+	moved(port, IBV_EVENT_GID_CHANGE);
+	return 0;
+}

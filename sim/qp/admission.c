@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Admission: which of the packets that come to a port a QP takes.
+ */
+#include "sim/qp/qp.h"
+
+#include <string.h>
+
+#define MULTICAST_QPN 0xffffffu
+
+/* True if both are in one partition and at least one is a full member. */
+static bool pkeys_match(uint16_t a, uint16_t b)
+{
+	return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
+}
+
+static bool takes_requests(const struct sim_qp *qp)
+{
+	return qp->state >= IBV_QPS_RTR && qp->state <= IBV_QPS_SQE;
+}
+
+static bool takes_responses(const struct sim_qp *qp)
+{
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD;
+}
+
+/*
+ * True if a connected QP's packet is from the other end of its connection. On InfiniBand as
+ * qib_ruc_check_hdr in Linux drivers/infiniband/hw/qib/qib_ruc.c: both sides have a GRH or none,
+ * the GRH has the connection's GIDs, and the source LID is the peer's. On Ethernet the GIDs of both
+ * sides have one type.
+ */
+static bool from_peer(const struct sim_qp *qp, const struct sim_packet *packet,
+		      const struct sim_route *route)
+{
+	const struct sim_route *own = &qp->path.route;
+
+	if (packet->source_qpn != qp->dest_qpn && !qp->device->quirks.foreign_requests_accepted)
+		return false;
+	if (route->infiniband && (route->slid != own->dlid || route->has_grh != own->has_grh))
+		return false;
+	if (route->infiniband && !route->has_grh)
+		return true;
+	if (route->roce_v1 != sim_path_is_roce_v1(&qp->path))
+		return false;
+	return memcmp(route->source_gid, own->dest_gid, sizeof(route->source_gid)) == 0;
+}
+
+/* True if the QP at this port sent the packet: other devices have the same QPNs. */
+static bool sent_by(const struct sim_qp *qp, const struct sim_port *port,
+		    const struct sim_packet *packet, const struct sim_route *route)
+{
+	union ibv_gid source;
+
+	if (packet->source_qpn != qp->number)
+		return false;
+	if (route->infiniband)
+		return route->slid == port->lid;
+	memcpy(source.raw, route->source_gid, sizeof(source.raw));
+	return sim_port_find_gid(port, &source,
+				 route->roce_v1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2) >= 0;
+}
+
+bool sim_qp_admits(const struct sim_qp *qp, const struct sim_port *port,
+		   const struct sim_packet *packet, const struct sim_route *route)
+{
+	const bool request = sim_opcodes[packet->opcode].flags & SIM_OP_REQUEST;
+
+	if ((packet->opcode & SIM_TRANSPORT_MASK) != qp->transport ||
+	    qp->port_num != port->number || !pkeys_match(packet->pkey, port->pkeys[qp->pkey_index]))
+		return false;
+	if (request ? !takes_requests(qp) : !takes_responses(qp))
+		return false;
+	/* An XRC connection has its requester on one side and its responder on the other. */
+	if (qp->transport == SIM_TRANSPORT_XRC && request == (qp->type == IBV_QPT_XRC_SEND))
+		return false;
+	if (qp->type == IBV_QPT_UD)
+		return packet->dest_qpn != MULTICAST_QPN || !qp->block_self_multicast ||
+		       !sent_by(qp, port, packet, route);
+	return from_peer(qp, packet, route);
+}
+
+/* A request to a QP that is in ERR: Linux 6.12 drivers/infiniband/sw/rxe/rxe_recv.c, check_type_state,
+ * lets it pass (a quirk). QP_LAST_WQE_REACHED, which it raises again for each, is not. */
+static void knock(struct sim_qp *qp, const struct sim_packet *packet, const struct sim_route *route)
+{
+	if (qp->state == IBV_QPS_ERR && qp->device->quirks.errors_repeat &&
+	    sim_opcodes[packet->opcode].flags & SIM_OP_REQUEST &&
+	    (packet->opcode & SIM_TRANSPORT_MASK) == qp->transport &&
+	    (qp->type == IBV_QPT_UD ? packet->qkey == qp->qkey : from_peer(qp, packet, route)))
+		sim_qp_fail(qp);
+}
+
+bool sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
+			const struct sim_packet *packet, const struct sim_route *route)
+{
+	if (!qp)
+		return false;
+	if (!sim_qp_admits(qp, port, packet, route)) {
+		knock(qp, packet, route);
+		return false;
+	}
+	if (qp->type == IBV_QPT_UD)
+		sim_datagram_receive(qp, packet, route);
+	else if (sim_opcodes[packet->opcode].flags & SIM_OP_REQUEST)
+		sim_responder_receive(qp, packet);
+	else
+		sim_completer_receive(qp, packet);
+	return true;
+}
+
+bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, const struct sim_packet *packet)
+{
+	struct sim_engine *engine = qp->engine;
+	struct sim_qp *peer = engine->outlet->direct(engine, &qp->path, packet->dest_qpn);
+
+	if (!peer || !sim_qp_admits(peer, qp->path.dest, packet, &qp->path.route))
+		return false;
+	if (qp->peer.qp != peer)
+		qp->peer = (struct sim_peer){.qp = peer};
+	*epoch = engine->epoch;
+	return true;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where QPs send: the network, which stands above them, gives these functions.
+ */
+#ifndef SIM_QP_OUTLET_H
+#define SIM_QP_OUTLET_H
+
+#include "sim/object/path.h"
+
+struct sim_engine;
+struct sim_qp;
+
+struct sim_outlet {
+	/* Sends a packet. The network reads its spans before it returns. */
+	void (*send)(struct sim_engine *engine, struct sim_path *path,
+		     const struct sim_packet *packet);
+	/* The QP that has dest_qpn at the other end of a path, if packets reach it at once and
+	 * unobserved, so that nothing but its admission decides; else NULL. */
+	struct sim_qp *(*direct)(struct sim_engine *engine, struct sim_path *path,
+				 uint32_t dest_qpn);
+	/* A UD QP ends: it leaves its multicast groups. */
+	void (*forget)(struct sim_qp *qp);
+};
+
+#endif
