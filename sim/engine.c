@@ -2,6 +2,7 @@
 #include "sim/engine.h"
 
 #include "sim/net/net.h"
+#include "sim/rxe/rxe.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@ int sim_engine_create(const struct sim_host *host, uint64_t seed, struct sim_eng
 		return ENOMEM;
 	}
 	engine->host = *host;
+	engine->give_hooks = sim_rxe_give_hooks;
 	engine->random = seed;
 	engine->epoch = 1;
 	engine->address_epoch = 1;
@@ -35,28 +37,6 @@ void sim_engine_destroy(struct sim_engine *engine)
 	free(engine);
 }
 
-static struct sim_qp *take_requester(struct sim_engine *engine)
-{
-	struct sim_qp *qp = engine->requesters.head;
-
-	if (qp) {
-		engine->requesters.head = qp->next_requester;
-		qp->requester_listed = false;
-	}
-	return qp;
-}
-
-static struct sim_qp *take_responder(struct sim_engine *engine)
-{
-	struct sim_qp *qp = engine->responders.head;
-
-	if (qp) {
-		engine->responders.head = qp->next_responder;
-		qp->responder_listed = false;
-	}
-	return qp;
-}
-
 /*
  * All that can be sent is sent before anything is answered: so what came in one instant is
  * acknowledged together.
@@ -64,18 +44,18 @@ static struct sim_qp *take_responder(struct sim_engine *engine)
 void sim_engine_run(struct sim_engine *engine)
 {
 	for (;;) {
-		struct sim_qp *qp = take_requester(engine);
+		struct sim_qp *qp = sim_turn_take_requester(engine);
 
 		if (qp) {
 			if (sim_requester_run(qp))
-				sim_qp_wake_requester(qp);
+				sim_turn_ask_requester(qp);
 			continue;
 		}
-		qp = take_responder(engine);
+		qp = sim_turn_take_responder(engine);
 		if (!qp)
 			return;
 		if (sim_responder_run(qp))
-			sim_qp_wake_responder(qp);
+			sim_turn_ask_responder(qp);
 	}
 }
 

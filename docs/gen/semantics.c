@@ -8,6 +8,7 @@
 #include "sim/profile/profile.h"
 #include "sim/qp/state.h"
 #include "sim/qp/verdict.h"
+#include "sim/rxe/rxe.h"
 #include "sim/wire/opcode.h"
 #include "sim/wire/packet.h"
 #include "sim/wire/timing.h"
@@ -263,7 +264,7 @@ static void profile_verdicts(FILE *out, struct table *table)
 	table_begin(table, COUNT_OF(verdict_headings), verdict_headings, widest);
 	for (unsigned int i = 0; (profile = sim_profile_at(i)); i++) {
 		for (unsigned int verdict = 0; verdict < SIM_VERDICTS; verdict++) {
-			struct sim_consequence row = sim_consequence_of(verdict, &profile->quirks);
+			struct sim_consequence row = sim_rxe_consequence(verdict, profile->quirks);
 
 			if (same(&row, &sim_consequences[verdict]))
 				continue;
@@ -528,7 +529,7 @@ static void quirks(FILE *out, struct table *table)
 		table_add(table, 0, "%s", rows[i].name);
 		table_add(table, 1, "%s", rows[i].about);
 		for (unsigned int p = 0; (profile = sim_profile_at(p)); p++)
-			if (*((const bool *)((const char *)&profile->quirks + rows[i].offset)))
+			if (*((const bool *)((const char *)profile->quirks + rows[i].offset)))
 				table_add(table, 2, "%s", profile->name);
 	}
 	table_print(table, out);

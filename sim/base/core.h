@@ -8,7 +8,6 @@
 #include "sim/base/clock.h"
 #include "sim/base/host.h"
 
-struct sim_hooks;
 struct sim_net;
 struct sim_outlet;
 
@@ -30,7 +29,8 @@ struct sim_engine {
 	uint32_t device_count;
 	struct sim_net *net;
 	const struct sim_outlet *outlet; /* how QPs reach net */
-	const struct sim_hooks *bugs;	 /* the hooks of devices that imitate SoftRoCE's bugs */
+	/* Gives a device, and its QPs, the hooks that its quirks need. ENOMEM. */
+	int (*give_hooks)(struct sim_device *device);
 };
 
 /* Notes that something has changed which decides which QP admits which packets. */

@@ -3,6 +3,7 @@
 
 #include "sim/net/net.h"
 #include "sim/object/payload.h"
+#include "sim/object/rules.h"
 #include "sim/qp/qp.h"
 
 #include <stdlib.h>
@@ -189,7 +190,7 @@ static bool deliver_to_group(struct sim_net *net, const struct sim_transit *tran
 	bool delivered = false;
 
 	for (struct sim_device *device = net->engine->devices; device; device = device->next) {
-		if (device == source && device->quirks.multicast_leaves_device)
+		if (device == source && !sim_device_obeys(device, SIM_RULE_MULTICAST_LOOPS))
 			continue;
 		for (unsigned int i = 0; i < device->port_count; i++) {
 			branch.dest = &device->ports[i];

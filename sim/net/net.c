@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/net/net.h"
 
+#include "sim/qp/outlet.h"
 #include "sim/qp/qp.h"
 
 #include <errno.h>

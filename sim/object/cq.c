@@ -4,6 +4,7 @@
 #include "sim/base/core.h"
 #include "sim/object/device.h"
 #include "sim/object/queue.h"
+#include "sim/object/rules.h"
 #include "sim/object/srq.h"
 
 #include <errno.h>
@@ -158,7 +159,8 @@ void sim_cq_arm(struct sim_cq *cq, bool solicited_only)
 
 bool sim_cq_counts_as_solicited(const struct sim_cq *cq, const struct sim_cqe *cqe)
 {
-	return cqe->wc.status != IBV_WC_SUCCESS && !cq->device->quirks.errors_are_not_solicited;
+	return cqe->wc.status != IBV_WC_SUCCESS &&
+	       sim_device_obeys(cq->device, SIM_RULE_ERRORS_ARE_SOLICITED);
 }
 
 void sim_cq_purge(struct sim_cq *cq, uint32_t qpn)
@@ -242,7 +244,7 @@ bool sim_cq_overflow(struct sim_cq *cq)
 		sim_cq_pop(cq);
 		return true;
 	}
-	cq->overrun = !cq->device->quirks.overrun_loses_completions;
+	cq->overrun = sim_device_obeys(cq->device, SIM_RULE_OVERRUN_KILLS_CQ);
 	host->async_event(host->arg, cq->device, &event);
 	return false;
 }

@@ -38,7 +38,7 @@ int sim_device_create(struct sim_engine *engine, const struct sim_device_config 
 		return ENOMEM;
 	device->engine = engine;
 	device->profile = config->profile;
-	device->quirks = config->profile->quirks;
+	device->quirks = *config->profile->quirks;
 	device->user = user;
 	device->index = engine->device_count++;
 	device->port_count = config->port_count;
@@ -57,7 +57,17 @@ int sim_device_create(struct sim_engine *engine, const struct sim_device_config 
 		end = &(*end)->next;
 	*end = device;
 	*out = device;
-	return 0;
+	return engine->give_hooks(device);
+}
+
+int sim_device_set_quirk(struct sim_device *device, const char *name, bool on)
+{
+	bool *quirk = sim_quirk_find(&device->quirks, name);
+
+	if (!quirk)
+		return ENOENT;
+	*quirk = on;
+	return device->engine->give_hooks(device);
 }
 
 int sim_device_lower_limit(struct sim_device *device, const char *name, int value)

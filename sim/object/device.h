@@ -21,7 +21,9 @@ struct sim_device {
 	const struct sim_profile *profile;
 	struct sim_profile own_profile; /* a copy of the profile, once a limit was lowered */
 	struct sim_quirks quirks;	/* the profile's, and those that a test set */
-	const struct sim_hooks *hooks;	/* NULL: the device does what the specification says */
+	/* NULL: the device does what the specification says. See sim/object/rules.h, sim/qp/hooks.h. */
+	bool (*leaves_out)(const struct sim_device *device, unsigned int rule);
+	const struct sim_hooks *hooks;
 	void *user;
 	char name[SIM_NAME_MAX];
 	uint64_t node_guid;    /* host order */
@@ -63,6 +65,9 @@ void sim_device_free(struct sim_device *device);
 struct sim_port *sim_device_port(struct sim_device *device, unsigned int number);
 
 void sim_device_query(const struct sim_device *device, struct ibv_device_attr *attr);
+
+/* Switches a quirk on or off. ENOENT for an unknown name, ENOMEM. */
+int sim_device_set_quirk(struct sim_device *device, const char *name, bool on);
 
 /*
  * Lowers a limit, by the name of its field in struct ibv_device_attr; objects that exist stay.

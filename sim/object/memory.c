@@ -3,6 +3,7 @@
 
 #include "sim/base/core.h"
 #include "sim/object/device.h"
+#include "sim/object/rules.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -260,16 +261,16 @@ uint32_t sim_mw_next_rkey(const struct sim_mr *mw)
 /* Whether a region lets itself be seen through such a window. */
 static bool region_allows(const struct sim_mr *region, uint32_t pd, const struct sim_mw_bind *bind)
 {
-	const struct sim_quirks *quirks = &region->device->quirks;
+	const struct sim_device *device = region->device;
 	uint64_t offset = bind->addr - region->iova;
 
 	if (region->kind != SIM_MR_REGION ||
-	    (region->pd != pd && !quirks->window_regions_of_any_pd) ||
+	    (region->pd != pd && sim_device_obeys(device, SIM_RULE_WINDOW_PD)) ||
 	    !(region->access & IBV_ACCESS_MW_BIND) || (bind->access & ~WINDOW_ACCESS))
 		return false;
 	if ((bind->access & REMOTE_CHANGE) && !(region->access & IBV_ACCESS_LOCAL_WRITE))
 		return false;
-	if (quirks->window_ranges_wrap)
+	if (!sim_device_obeys(device, SIM_RULE_WINDOW_RANGE))
 		return bind->addr >= region->iova &&
 		       bind->addr + bind->length <= region->iova + region->length;
 	return offset <= region->length && bind->length <= region->length - offset;
@@ -278,7 +279,7 @@ static bool region_allows(const struct sim_mr *region, uint32_t pd, const struct
 static bool may_bind(const struct sim_mr *mw, uint32_t pd)
 {
 	return mw->pd == pd ||
-	       (mw->kind == SIM_MR_WINDOW_1 && mw->device->quirks.window_regions_of_any_pd);
+	       (mw->kind == SIM_MR_WINDOW_1 && !sim_device_obeys(mw->device, SIM_RULE_WINDOW_PD));
 }
 
 bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t mw_number,
@@ -290,7 +291,7 @@ bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t 
 
 	if (!mw || mw->kind < SIM_MR_WINDOW_1 || !may_bind(mw, pd))
 		return false;
-	if (bind->old_rkey != mw->rkey && device->quirks.stale_window_rkeys_refused)
+	if (bind->old_rkey != mw->rkey && !sim_device_obeys(device, SIM_RULE_WINDOW_REBOUND))
 		return false;
 	rkey = (mw->rkey & 0xffffff00) | (bind->new_rkey & 0xff);
 	if (rkey != bind->new_rkey && !device->quirks.window_rkeys_masked)
@@ -315,7 +316,7 @@ bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t 
 	mw->base = region->base + (bind->addr - region->iova);
 	mw->iova = bind->access & IBV_ACCESS_ZERO_BASED ? 0 : bind->addr;
 	mw->owner_qpn = mw->kind == SIM_MR_WINDOW_2 ? qpn : 0;
-	if (device->quirks.window_bounds_unchecked) {
+	if (!sim_device_obeys(device, SIM_RULE_WINDOW_BOUNDS)) {
 		mw->base = region->base;
 		mw->iova = region->iova;
 		mw->length = region->length;
@@ -329,7 +330,8 @@ bool sim_mw_invalidate(struct sim_device *device, uint32_t pd, uint32_t qpn, uin
 
 	if (!mw || mw->kind != SIM_MR_WINDOW_2 || !mw->region)
 		return false;
-	if ((mw->pd != pd || mw->owner_qpn != qpn) && !device->quirks.windows_invalidated_by_any_qp)
+	if ((mw->pd != pd || mw->owner_qpn != qpn) &&
+	    sim_device_obeys(device, SIM_RULE_WINDOW_OWNER))
 		return false;
 	unbind(mw);
 	return true;

@@ -2,9 +2,10 @@
 #include "sim/object/srq.h"
 
 #include "sim/base/core.h"
+#include "sim/object/cq.h"
 #include "sim/object/device.h"
+#include "sim/object/rules.h"
 #include "sim/object/xrcd.h"
-#include "sim/qp/qp.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,19 +18,7 @@ static void free_arrays(struct sim_srq *srq)
 	free(srq->spare);
 }
 
-/* QPs in the middle of a message find their slot where it stands now. */
-static void follow(struct sim_srq *srq)
-{
-	struct sim_qp *qp;
-	uint32_t place = 0;
-
-	while ((qp = sim_table_next(&srq->device->qps, &place)))
-		if (qp->resp.srq == srq && qp->resp.recv_held)
-			qp->resp.recv = sim_queue_slot(&srq->queue, qp->resp.recv_slot);
-}
-
-/* Makes room for more slots. Those that there are keep their numbers: QPs and completions hold
- * them. */
+/* Makes room for more slots. The slots keep their numbers, which QPs and completions hold. */
 static int grow(struct sim_srq *srq, uint32_t max_wr)
 {
 	struct sim_srq fresh = *srq;
@@ -60,7 +49,6 @@ static int grow(struct sim_srq *srq, uint32_t max_wr)
 		fresh.spare[fresh.spare_count++] = srq->spare[i];
 	free_arrays(srq);
 	*srq = fresh;
-	follow(srq);
 	return 0;
 }
 
@@ -98,7 +86,7 @@ int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct 
 		free(srq);
 		return err;
 	}
-	if (!device->quirks.asked_sizes_told)
+	if (sim_device_obeys(device, SIM_RULE_REAL_SIZES))
 		init->attr.max_wr = max_wr;
 	err = sim_table_insert(&device->srqs, srq, &srq->number);
 	if (err) {
@@ -128,29 +116,11 @@ static void end_if_done(struct sim_srq *srq)
 	free(srq);
 }
 
-/* Target QPs that receive a message into it forget the message. */
-static void leave(struct sim_srq *srq)
-{
-	struct sim_qp *qp;
-	uint32_t place = 0;
-
-	while ((qp = sim_table_next(&srq->device->qps, &place))) {
-		if (!qp->xrcd || qp->resp.srq != srq)
-			continue;
-		qp->resp.srq = NULL;
-		qp->recv_cq = NULL;
-		qp->resp.recv_held = false;
-		qp->resp.recv_taken = false;
-	}
-}
-
 int sim_srq_destroy(struct sim_srq *srq)
 {
 	if (srq->users)
 		return EBUSY;
 	sim_table_remove(&srq->device->srqs, srq->number);
-	if (srq->xrcd)
-		leave(srq);
 	if (srq->cq)
 		srq->cq->users--;
 	if (srq->xrcd)
@@ -185,7 +155,7 @@ int sim_srq_modify(struct sim_srq *srq, const struct ibv_srq_attr *attr, int att
 	int err;
 
 	if (attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) &&
-	    !srq->device->quirks.unknown_srq_bits_taken)
+	    sim_device_obeys(srq->device, SIM_RULE_SRQ_BITS_KNOWN))
 		return EINVAL;
 	if (limit > max_wr)
 		return EINVAL;

@@ -2,7 +2,7 @@
 /*
  * Admission: which of the packets that come to a port a QP takes.
  */
-#include "sim/qp/qp.h"
+#include "sim/qp/private.h"
 
 #include <string.h>
 
@@ -30,12 +30,12 @@ static bool takes_responses(const struct sim_qp *qp)
  * the GRH has the connection's GIDs, and the source LID is the peer's. On Ethernet the GIDs of both
  * sides have one type.
  */
-static bool from_peer(const struct sim_qp *qp, const struct sim_packet *packet,
-		      const struct sim_route *route)
+bool sim_qp_is_from_peer(const struct sim_qp *qp, const struct sim_packet *packet,
+			 const struct sim_route *route)
 {
 	const struct sim_route *own = &qp->path.route;
 
-	if (packet->source_qpn != qp->dest_qpn && !qp->device->quirks.foreign_requests_accepted)
+	if (packet->source_qpn != qp->dest_qpn && sim_rule_holds(qp, SIM_RULE_SOURCE_QPN))
 		return false;
 	if (route->infiniband && (route->slid != own->dlid || route->has_grh != own->has_grh))
 		return false;
@@ -77,18 +77,7 @@ bool sim_qp_admits(const struct sim_qp *qp, const struct sim_port *port,
 	if (qp->type == IBV_QPT_UD)
 		return packet->dest_qpn != MULTICAST_QPN || !qp->block_self_multicast ||
 		       !sent_by(qp, port, packet, route);
-	return from_peer(qp, packet, route);
-}
-
-/* A request to a QP that is in ERR: Linux 6.12 drivers/infiniband/sw/rxe/rxe_recv.c, check_type_state,
- * lets it pass (a quirk). QP_LAST_WQE_REACHED, which it raises again for each, is not. */
-static void knock(struct sim_qp *qp, const struct sim_packet *packet, const struct sim_route *route)
-{
-	if (qp->state == IBV_QPS_ERR && qp->device->quirks.errors_repeat &&
-	    sim_opcodes[packet->opcode].flags & SIM_OP_REQUEST &&
-	    (packet->opcode & SIM_TRANSPORT_MASK) == qp->transport &&
-	    (qp->type == IBV_QPT_UD ? packet->qkey == qp->qkey : from_peer(qp, packet, route)))
-		sim_qp_fail(qp);
+	return sim_qp_is_from_peer(qp, packet, route);
 }
 
 bool sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
@@ -97,7 +86,8 @@ bool sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
 	if (!qp)
 		return false;
 	if (!sim_qp_admits(qp, port, packet, route)) {
-		knock(qp, packet, route);
+		if (qp->hooks)
+			qp->hooks->refused(qp, packet, route);
 		return false;
 	}
 	if (qp->type == IBV_QPT_UD)

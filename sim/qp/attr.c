@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* ibv_modify_qp and ibv_query_qp. */
-#include "sim/qp/qp.h"
+#include "sim/qp/private.h"
 #include "sim/qp/state.h"
+#include "sim/wire/psn.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
-/* What enum ibv_access_flags has. Programs give a QP the flags of their MR; only the three of remote
- * operations mean something here. */
+/* All of enum ibv_access_flags: programs give a QP the flags of their MR. Only the three of remote
+ * operations mean something to a QP. */
 #define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
@@ -19,7 +20,7 @@ struct change {
 	int mask;
 	struct sim_path path;
 	struct sim_resource *resources;
-	int path_err; /* what resolving the path says */
+	int path_err; /* of resolving the path */
 };
 
 typedef bool check_fn(struct change *change);
@@ -41,8 +42,7 @@ static bool pkey_fits(struct change *change)
 {
 	const struct sim_port *port = port_of(change);
 
-	return port && (change->attr->pkey_index < port->pkey_count ||
-			change->qp->device->quirks.pkey_index_unchecked);
+	return port && change->attr->pkey_index < port->pkey_count;
 }
 
 static bool access_fits(struct change *change)
@@ -65,15 +65,8 @@ static bool mtu_fits(struct change *change)
 {
 	const struct sim_port *port = port_of(change);
 
-	if (change->qp->device->quirks.path_mtu_unchecked)
-		return port && change->attr->path_mtu <= IBV_MTU_4096;
 	return port && change->attr->path_mtu >= IBV_MTU_256 &&
 	       change->attr->path_mtu <= (enum ibv_mtu)port->mtu;
-}
-
-static bool ranges_unchecked(const struct change *change)
-{
-	return change->qp->device->quirks.retry_ranges_unchecked;
 }
 
 static bool timeout_fits(struct change *change)
@@ -83,17 +76,17 @@ static bool timeout_fits(struct change *change)
 
 static bool retry_cnt_fits(struct change *change)
 {
-	return change->attr->retry_cnt < 8 || ranges_unchecked(change);
+	return change->attr->retry_cnt < 8;
 }
 
 static bool rnr_retry_fits(struct change *change)
 {
-	return change->attr->rnr_retry < 8 || ranges_unchecked(change);
+	return change->attr->rnr_retry < 8;
 }
 
 static bool min_rnr_timer_fits(struct change *change)
 {
-	return change->attr->min_rnr_timer < 32 || ranges_unchecked(change);
+	return change->attr->min_rnr_timer < 32;
 }
 
 static bool rd_atomic_fits(struct change *change)
@@ -105,8 +98,7 @@ static bool rd_atomic_fits(struct change *change)
 static bool dest_rd_atomic_fits(struct change *change)
 {
 	return change->attr->max_dest_rd_atomic <=
-		       change->qp->device->profile->limits.max_qp_rd_atom ||
-	       change->qp->device->quirks.responder_resources_unchecked;
+	       change->qp->device->profile->limits.max_qp_rd_atom;
 }
 
 static bool numbers_fit(struct change *change)
@@ -137,17 +129,25 @@ static const struct {
 	{IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, numbers_fit},
 };
 
-/* The mask without what means nothing here: IBV_QP_PATH_MIG_STATE (a quirk), where the table of Linux
- * drivers/infiniband/core/verbs.c, qp_state_table, has it. */
-static int known_mask(const struct change *change, enum ibv_qp_state to)
+/* True if the device takes a value although the specification refuses it. */
+static bool takes_value(const struct change *change, int bit)
 {
 	const struct sim_qp *qp = change->qp;
-	bool between = to == IBV_QPS_RTS ? qp->state >= IBV_QPS_RTR && qp->state <= IBV_QPS_SQD
-					 : to == IBV_QPS_SQD && qp->state == IBV_QPS_SQD;
 
-	if (between && qp->type != IBV_QPT_UD && qp->device->quirks.path_mig_state_taken)
-		return change->mask & ~IBV_QP_PATH_MIG_STATE;
-	return change->mask;
+	return qp->hooks && qp->hooks->takes_value(qp, port_of(change), bit, change->attr);
+}
+
+/* The transition table's view of the change; hooks may ignore a bit of the mask. */
+static bool transition_fits(const struct change *change, enum ibv_qp_state to)
+{
+	const struct sim_qp *qp = change->qp;
+	int mask = change->mask;
+
+	if (!(mask & IBV_QP_STATE) && !sim_rule_holds(qp, SIM_RULE_STATELESS_CHECKED))
+		return true;
+	if (mask & IBV_QP_PATH_MIG_STATE && qp->hooks && qp->hooks->ignores_path_state(qp, to))
+		mask &= ~IBV_QP_PATH_MIG_STATE;
+	return sim_transition_allowed(qp->type, qp->state, to, mask);
 }
 
 static int check(struct change *change, enum ibv_qp_state to)
@@ -161,21 +161,21 @@ static int check(struct change *change, enum ibv_qp_state to)
 	path_fits = !(change->mask & IBV_QP_AV) || av_fits(change);
 	if (change->path_err)
 		return change->path_err;
-	if (!sim_transition_allowed(qp->type, qp->state, to, known_mask(change, to)) &&
-	    (change->mask & IBV_QP_STATE || !qp->device->quirks.stateless_modify_unchecked))
+	if (!transition_fits(change, to))
 		return EINVAL;
 	if (change->mask & IBV_QP_STATE && qp->sq_draining && to != IBV_QPS_ERR &&
-	    qp->device->quirks.draining_refuses_changes)
+	    !sim_rule_holds(qp, SIM_RULE_CHANGES_WHILE_DRAINING))
 		return EINVAL;
 	if (!path_fits)
 		return EINVAL;
 	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
-		if ((change->mask & checks[i].bit) && !checks[i].fits(change))
+		if ((change->mask & checks[i].bit) && !checks[i].fits(change) &&
+		    !takes_value(change, checks[i].bit))
 			return EINVAL;
 	return 0;
 }
 
-/* How many READs and atomics: as asked, or the next power of 2. */
+/* The READs and atomics that a QP really has: as many as asked, or (a quirk) the next power of 2. */
 static uint8_t reads(const struct change *change, uint8_t asked)
 {
 	unsigned int count = 1;
@@ -198,7 +198,7 @@ static int reserve(struct change *change)
 		return 0;
 	if (device->resource_count - qp->resp.resource_size + count >
 		    (uint32_t)device->profile->limits.max_res_rd_atom &&
-	    !device->quirks.responder_resources_unchecked)
+	    !takes_value(change, IBV_QP_MAX_DEST_RD_ATOMIC))
 		return ENOMEM;
 	change->resources = calloc(count, sizeof(*change->resources));
 	return change->resources ? 0 : ENOMEM;
@@ -216,16 +216,10 @@ static void apply_path(struct sim_qp *qp, const struct change *change)
 		qp->mtu = (uint8_t)attr->path_mtu;
 		qp->mtu_bytes = sim_mtu_bytes(attr->path_mtu);
 	}
-	if (change->mask & IBV_QP_DEST_QPN) {
-		qp->dest_qpn = attr->dest_qp_num & 0xffffff;
-		qp->dest_qpn_told =
-			qp->device->quirks.wide_qpns_told ? attr->dest_qp_num : qp->dest_qpn;
-	}
-	if (change->mask & IBV_QP_PKEY_INDEX) {
-		qp->pkey_index_told = attr->pkey_index;
-		qp->pkey_index =
-			attr->pkey_index < port_of(change)->pkey_count ? attr->pkey_index : 0;
-	}
+	if (change->mask & IBV_QP_DEST_QPN)
+		qp->dest_qpn = attr->dest_qp_num & SIM_PSN_MASK;
+	if (change->mask & IBV_QP_PKEY_INDEX)
+		qp->pkey_index = attr->pkey_index;
 	if (change->mask & IBV_QP_PORT)
 		qp->port_num = attr->port_num;
 	if (change->mask & IBV_QP_QKEY)
@@ -241,36 +235,31 @@ static void apply_reliability(struct sim_qp *qp, const struct change *change)
 	if (change->mask & IBV_QP_TIMEOUT)
 		qp->timeout = attr->timeout;
 	if (change->mask & IBV_QP_RETRY_CNT)
-		qp->retry_cnt = qp->comp.retries_left = attr->retry_cnt;
+		qp->retry_cnt = attr->retry_cnt;
 	if (change->mask & IBV_QP_RNR_RETRY)
-		qp->rnr_retry = qp->comp.rnr_retries_left = attr->rnr_retry;
+		qp->rnr_retry = attr->rnr_retry;
 	if (change->mask & IBV_QP_MIN_RNR_TIMER)
 		qp->min_rnr_timer = attr->min_rnr_timer;
 	if (change->mask & IBV_QP_MAX_QP_RD_ATOMIC)
 		qp->max_rd_atomic = reads(change, attr->max_rd_atomic);
 	if (change->mask & IBV_QP_MAX_DEST_RD_ATOMIC) {
 		qp->max_dest_rd_atomic = reads(change, attr->max_dest_rd_atomic);
-		free(qp->resp.resources);
-		qp->device->resource_count += qp->max_dest_rd_atomic - qp->resp.resource_size;
-		qp->resp.resources = change->resources;
-		qp->resp.resource_size = qp->max_dest_rd_atomic;
-		qp->resp.resource_head = 0;
-		qp->resp.resource_count = 0;
-		qp->resp.resources_pending = 0;
+		sim_responder_set_resources(qp, change->resources, qp->max_dest_rd_atomic);
 	}
+	if (change->mask & (IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY))
+		sim_completer_restore_retries(qp);
 }
 
 static void apply_psn(struct sim_qp *qp, const struct change *change)
 {
 	if (change->mask & IBV_QP_RQ_PSN) {
-		qp->rq_psn = change->attr->rq_psn & 0xffffff;
-		qp->resp.psn = qp->rq_psn;
-		if (!qp->device->quirks.acks_of_old_connections)
-			qp->resp.ack_psn = (qp->rq_psn - 1) & 0xffffff;
+		qp->rq_psn = change->attr->rq_psn & SIM_PSN_MASK;
+		sim_responder_set_psn(qp, qp->rq_psn);
 	}
 	if (change->mask & IBV_QP_SQ_PSN) {
-		qp->sq_psn = change->attr->sq_psn & 0xffffff;
-		qp->req.psn = qp->req.sent_psn = qp->comp.psn = qp->sq_psn;
+		qp->sq_psn = change->attr->sq_psn & SIM_PSN_MASK;
+		sim_requester_set_psn(qp, qp->sq_psn);
+		sim_completer_set_psn(qp, qp->sq_psn);
 	}
 }
 
@@ -282,6 +271,11 @@ void sim_qp_read_pkey(struct sim_qp *qp)
 		qp->pkey = port->pkeys[qp->pkey_index];
 }
 
+void sim_qp_ask_drained_event(struct sim_qp *qp)
+{
+	qp->drain_event = true;
+}
+
 static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *change)
 {
 	enum ibv_qp_state from = qp->state;
@@ -289,27 +283,21 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 	if (to == IBV_QPS_RESET) {
 		sim_qp_reset(qp);
 	} else if (to == IBV_QPS_ERR && change->mask & IBV_QP_STATE) {
-		if (qp->device->quirks.errors_repeat)
-			sim_qp_fail_again(qp);
-		else
-			sim_qp_fail(qp);
-		if (qp->device->quirks.errored_receives_wait)
-			sim_qp_flush_recvs(qp);
+		sim_qp_fail(qp);
 	} else if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
 		qp->sq_draining = true;
-		if (qp->req.stopped && qp->device->quirks.local_errors_end_repeats)
-			sim_requester_rewind(qp, qp->comp.psn);
-		qp->drain_event = ((change->mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
-				   change->attr->en_sqd_async_notify) ||
-				  qp->device->quirks.drained_event_unasked;
+		qp->drain_event = (change->mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
+				  change->attr->en_sqd_async_notify;
 	} else if (to == IBV_QPS_RTS) {
 		qp->sq_draining = false;
-		qp->req.stopped = false;
+		sim_requester_resume(qp);
 	}
 	qp->state = (uint8_t)to;
+	if (qp->hooks && change->mask & IBV_QP_STATE)
+		qp->hooks->entered(qp, from, to);
 	sim_qp_read_pkey(qp);
 	sim_engine_changed(qp->engine);
-	if (to == IBV_QPS_SQD || (to == IBV_QPS_RTS && !qp->device->quirks.rts_starts_nothing))
+	if (to == IBV_QPS_SQD || (to == IBV_QPS_RTS && sim_rule_holds(qp, SIM_RULE_RTS_SENDS)))
 		sim_qp_wake_requester(qp);
 }
 
@@ -317,12 +305,18 @@ int sim_qp_modify(struct sim_qp *qp, const struct ibv_qp_attr *attr, int attr_ma
 {
 	struct change change = {.qp = qp, .attr = attr, .mask = attr_mask};
 	enum ibv_qp_state to = attr_mask & IBV_QP_STATE ? attr->qp_state : qp->state;
+	struct ibv_qp_attr adapted;
 	int err = check(&change, to);
 
 	if (!err)
 		err = reserve(&change);
 	if (err)
 		return err;
+	if (qp->hooks) {
+		adapted = *attr;
+		qp->hooks->adapt(qp, &adapted, attr_mask);
+		change.attr = &adapted;
+	}
 	apply_path(qp, &change);
 	apply_reliability(qp, &change);
 	apply_psn(qp, &change);
@@ -340,7 +334,7 @@ void sim_qp_query(const struct sim_qp *qp, struct ibv_qp_attr *attr)
 		.qkey = qp->qkey,
 		.rq_psn = qp->rq_psn,
 		.sq_psn = qp->sq_psn,
-		.dest_qp_num = qp->dest_qpn_told,
+		.dest_qp_num = qp->dest_qpn,
 		.qp_access_flags = qp->access,
 		.cap = {.max_send_wr = qp->sq.max_wr,
 			.max_recv_wr = qp->rq.max_wr,
@@ -348,7 +342,7 @@ void sim_qp_query(const struct sim_qp *qp, struct ibv_qp_attr *attr)
 			.max_recv_sge = qp->rq.max_sge,
 			.max_inline_data = qp->max_inline},
 		.ah_attr = qp->ah_attr,
-		.pkey_index = qp->pkey_index_told,
+		.pkey_index = qp->pkey_index,
 		.sq_draining = qp->sq_draining,
 		.max_rd_atomic = qp->max_rd_atomic,
 		.max_dest_rd_atomic = qp->max_dest_rd_atomic,
@@ -358,4 +352,6 @@ void sim_qp_query(const struct sim_qp *qp, struct ibv_qp_attr *attr)
 		.retry_cnt = qp->retry_cnt,
 		.rnr_retry = qp->rnr_retry,
 	};
+	if (qp->hooks)
+		qp->hooks->query(qp, attr);
 }

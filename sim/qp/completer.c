@@ -1,102 +1,138 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The completer: what answers do to the sends that wait for them, and what their lack does.
+ * The completer: what an answer does to the sends that wait for it, and what the lack of one does.
+ *
+ * An answer goes through the states of enum sim_completer_state; each is one function that returns
+ * the next.
  */
-#include "sim/qp/qp.h"
-#include "sim/qp/verdict.h"
+#include "sim/qp/private.h"
 #include "sim/wire/psn.h"
 #include "sim/wire/timing.h"
 
-static bool unanswered(const struct sim_send_wqe *wqe)
-{
-	return (wqe->info_flags & SIM_WR_RESPONSE) && wqe->answered < wqe->packets;
-}
+const char *const sim_completer_state_names[SIM_COMPLETER_STATES] = {
+	[SIM_COMPLETER_CHECK_PSN] = "CHECK_PSN", [SIM_COMPLETER_ACKNOWLEDGE] = "ACKNOWLEDGE",
+	[SIM_COMPLETER_CHECK_ACK] = "CHECK_ACK", [SIM_COMPLETER_READ] = "READ",
+	[SIM_COMPLETER_ATOMIC] = "ATOMIC",	 [SIM_COMPLETER_WRITE] = "WRITE",
+	[SIM_COMPLETER_RNR_NAK] = "RNR_NAK",	 [SIM_COMPLETER_SEQUENCE_NAK] = "SEQUENCE_NAK",
+	[SIM_COMPLETER_RETRY] = "RETRY",	 [SIM_COMPLETER_FAIL] = "FAIL",
+	[SIM_COMPLETER_UPDATE] = "UPDATE",	 [SIM_COMPLETER_DONE] = "DONE",
+};
 
-/* Whether the time does not run, since a send waits for a receive, or (a quirk) to be repeated. */
-static bool time_stands(const struct sim_qp *qp)
+/* An answer on its way through the states. */
+struct answer {
+	struct sim_qp *qp;
+	const struct sim_packet *packet;
+	uint32_t flags;		   /* enum sim_opcode_flag */
+	uint32_t from;		   /* the oldest unacknowledged PSN when the answer came */
+	enum ibv_wc_status status; /* in SIM_COMPLETER_FAIL */
+};
+
+/* --- the ack timer and retries --- */
+
+/* True while the ack timer must be stopped: a send waits for the peer's receive WR. */
+static bool timer_stands(const struct sim_qp *qp)
 {
-	if (qp->req.waits_rnr)
-		return !qp->device->quirks.rnr_waits_time_out;
-	return qp->comp.repeating && qp->req.next == qp->sq.tail &&
-	       sim_requester_jams(qp, sim_qp_send_wqe(qp, qp->sq.tail));
+	return qp->hooks ? qp->hooks->timer_stands(qp, qp->req.waits_rnr) : qp->req.waits_rnr;
 }
 
 void sim_completer_rewatch(struct sim_qp *qp, bool progress)
 {
 	struct sim_completer *comp = &qp->comp;
 
-	if (qp->req.sent_psn == comp->psn || qp->timeout == 0 || time_stands(qp))
+	if (qp->req.sent_psn == comp->psn || qp->timeout == 0 || timer_stands(qp))
 		sim_timer_disarm(&comp->ack_timer);
 	else if (progress || comp->ack_timer.deadline_ns == SIM_NEVER)
 		sim_timer_arm(&qp->engine->clock, &comp->ack_timer,
 			      qp->engine->clock.now_ns + sim_ack_timeout_ns(qp->timeout));
 }
 
-/* The oldest send fails for good. */
+void sim_completer_stop(struct sim_qp *qp)
+{
+	sim_timer_disarm(&qp->comp.ack_timer);
+}
+
+void sim_completer_restore_retries(struct sim_qp *qp)
+{
+	qp->comp.retries_left = qp->retry_cnt;
+	qp->comp.rnr_retries_left = qp->rnr_retry;
+}
+
+static void progress(struct sim_qp *qp)
+{
+	qp->comp.repeating = false;
+	sim_completer_restore_retries(qp);
+}
+
+/* The oldest send ends in error. */
 static void give_up(struct sim_qp *qp, enum ibv_wc_status status)
 {
 	if (qp->sq.tail != qp->sq.head)
 		sim_requester_give_up(qp, status);
 }
 
-/* Goes back to what is not acknowledged; where nothing stops for a send that waits for a receive (a
- * quirk), when that has waited. */
-static void rewind_now(struct sim_qp *qp)
-{
-	if (!qp->req.waits_rnr || !qp->device->quirks.rnr_naks_stop_nothing)
-		sim_requester_rewind(qp, qp->comp.psn);
-}
-
-bool sim_completer_jam(struct sim_qp *qp)
-{
-	if (!qp->req.stopped || !qp->device->quirks.local_errors_end_repeats)
-		return false;
-	qp->req.sent_psn = qp->comp.psn;
-	sim_timer_disarm(&qp->comp.ack_timer);
-	return true;
-}
-
-/* Counts the attempt and goes back to the oldest PSN that is not acknowledged. */
-static void repeat(struct sim_qp *qp, bool timed_out)
+/* Counts a retry and goes back to the oldest PSN that is not acknowledged. */
+static void retry(struct sim_qp *qp)
 {
 	struct sim_completer *comp = &qp->comp;
+	unsigned int instead;
 
-	if (qp->state == IBV_QPS_ERR)
-		return;
-	/* Several signs of one loss cost one retry: what is under way must first have its time. */
-	if (comp->repeating && !timed_out)
-		return;
 	if (comp->retries_left == 0) {
 		qp->device->counters.retries_exceeded++;
 		give_up(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
-	if (sim_completer_jam(qp))
+	instead = qp->hooks ? qp->hooks->retry(qp, false) : 0;
+	if (instead & SIM_RETRY_NEVER)
 		return;
 	qp->device->counters.retries++;
-	/* A larger count comes down to it, too. */
-	if (comp->retries_left != 7 || !qp->device->quirks.retry_7_is_endless)
+	if (!(instead & SIM_RETRY_FREE))
 		comp->retries_left--;
 	comp->repeating = true;
-	rewind_now(qp);
+	if (!(instead & SIM_RETRY_LATER))
+		sim_requester_rewind(qp, comp->psn);
 	sim_completer_watch(qp, true);
 }
 
-static void progress(struct sim_qp *qp)
+static void timeout(struct sim_timer *timer)
 {
-	qp->comp.repeating = false;
-	qp->comp.retries_left = qp->retry_cnt;
-	qp->comp.rnr_retries_left = qp->rnr_retry;
+	struct sim_qp *qp =
+		(struct sim_qp *)((char *)timer - offsetof(struct sim_qp, comp.ack_timer));
+
+	qp->device->counters.ack_timeouts++;
+	if (qp->state != IBV_QPS_ERR)
+		retry(qp);
+}
+
+void sim_completer_init(struct sim_qp *qp)
+{
+	sim_timer_init(&qp->comp.ack_timer, timeout);
+}
+
+void sim_completer_reset(struct sim_qp *qp, bool repeating)
+{
+	qp->comp = (struct sim_completer){.repeating = repeating, .ack_timer = qp->comp.ack_timer};
+}
+
+void sim_completer_set_psn(struct sim_qp *qp, uint32_t psn)
+{
+	qp->comp.psn = psn;
+}
+
+/* --- the sends that an answer ends --- */
+
+static bool is_unanswered(const struct sim_send_wqe *wqe)
+{
+	return (wqe->info_flags & SIM_WR_RESPONSE) && wqe->answered < wqe->packets;
 }
 
 /* The oldest send has all its answers. */
-static void finish(struct sim_qp *qp, struct sim_send_wqe *wqe)
+static void finish(struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
 	qp->comp.psn = sim_psn_add(wqe->first_psn, wqe->packets);
-	sim_qp_complete_send(qp, IBV_WC_SUCCESS);
+	sim_send_complete(qp, IBV_WC_SUCCESS);
 }
 
-/* Local operations that waited for the sends before them. */
+/* Ends the local operations that waited for the sends before them. */
 static void finish_locals(struct sim_qp *qp)
 {
 	while (qp->sq.tail != qp->sq.head) {
@@ -104,25 +140,12 @@ static void finish_locals(struct sim_qp *qp)
 
 		if (!(wqe->info_flags & SIM_WR_LOCAL) || !wqe->done)
 			return;
-		sim_qp_complete_send(qp, IBV_WC_SUCCESS);
+		sim_send_complete(qp, IBV_WC_SUCCESS);
 	}
 }
 
-/* What the requester would send again and the peer has meanwhile, it need not. */
-static void skip(struct sim_qp *qp)
-{
-	struct sim_requester *req = &qp->req;
-	struct sim_send_wqe *wqe;
-
-	if (req->next != qp->sq.tail || req->next == qp->sq.head)
-		return;
-	wqe = sim_qp_send_wqe(qp, req->next);
-	if (wqe->started && sim_psn_distance(qp->comp.psn, wqe->first_psn) > req->offset)
-		req->offset = sim_psn_distance(qp->comp.psn, wqe->first_psn);
-}
-
 /*
- * Everything before a PSN is acknowledged. False where a READ or atomic among it has not had its
+ * Acknowledges everything before a PSN. False if a READ or atomic among it has not had its
  * response: that response was lost.
  */
 static bool acknowledge(struct sim_qp *qp, uint32_t before)
@@ -131,10 +154,10 @@ static bool acknowledge(struct sim_qp *qp, uint32_t before)
 	uint32_t start = comp->psn;
 
 	while (comp->psn != before) {
-		struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
+		const struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
 		uint32_t end = sim_psn_add(wqe->first_psn, wqe->packets);
 
-		if (unanswered(wqe))
+		if (is_unanswered(wqe))
 			break;
 		if (sim_psn_distance(end, comp->psn) > sim_psn_distance(before, comp->psn)) {
 			comp->psn = before;
@@ -145,93 +168,69 @@ static bool acknowledge(struct sim_qp *qp, uint32_t before)
 	if (comp->psn != start) {
 		progress(qp);
 		finish_locals(qp);
-		skip(qp);
+		sim_requester_skip(qp, comp->psn);
 	}
 	return comp->psn == before;
 }
 
-static void receive_rnr_nak(struct sim_qp *qp, const struct sim_packet *packet)
-{
-	struct sim_completer *comp = &qp->comp;
+/* --- the states --- */
 
-	qp->device->counters.rnr_naks_received++;
-	if (qp->req.waits_rnr)
-		return;
-	if (comp->rnr_retries_left != 7) {
-		if (comp->rnr_retries_left == 0) {
-			qp->device->counters.rnr_retries_exceeded++;
-			give_up(qp, IBV_WC_RNR_RETRY_EXC_ERR);
-			return;
-		}
-		comp->rnr_retries_left--;
-	}
-	if (sim_completer_jam(qp))
-		return;
-	qp->req.waits_rnr = true;
-	if (time_stands(qp))
-		sim_timer_disarm(&comp->ack_timer);
-	sim_timer_arm(&qp->engine->clock, &qp->req.rnr_timer,
-		      qp->engine->clock.now_ns +
-			      sim_rnr_timer_ns(packet->syndrome & SIM_AETH_VALUE));
-	rewind_now(qp);
+/* Takes only an answer to a packet that was sent and is not acknowledged. */
+static inline enum sim_completer_state check_psn(const struct answer *answer)
+{
+	const struct sim_qp *qp = answer->qp;
+
+	if (sim_psn_distance(answer->packet->psn, qp->comp.psn) >=
+	    sim_psn_distance(qp->req.sent_psn, qp->comp.psn))
+		return SIM_COMPLETER_DONE;
+	return SIM_COMPLETER_ACKNOWLEDGE;
 }
 
-/* Whether a NAK that says what is missing acknowledged the first part of a message, too: what Linux
- * drivers/infiniband/sw/rxe/rxe_comp.c, check_ack, counts as rcvd_seq_err. */
-static bool tells_progress(const struct sim_qp *qp, uint32_t psn, uint32_t before)
+/* An ACK covers its PSN; a NAK and a response cover what stands before it. */
+static inline enum sim_completer_state check_acknowledged(const struct answer *answer)
 {
-	return psn != before && psn != sim_qp_send_wqe(qp, qp->sq.tail)->first_psn;
-}
+	const struct sim_packet *packet = answer->packet;
+	const bool is_ack = answer->flags & SIM_OP_ACK;
+	const bool covers = is_ack && (packet->syndrome & SIM_AETH_TYPE) == SIM_AETH_ACK;
+	struct sim_qp *qp = answer->qp;
+	const struct sim_send_wqe *wqe;
 
-/* before: what was acknowledged when it came. */
-static void receive_nak(struct sim_qp *qp, const struct sim_packet *packet, uint32_t before)
-{
-	enum ibv_wc_status status;
-
-	if (packet->syndrome == SIM_NAK_PSN_SEQUENCE) {
-		qp->device->counters.sequence_naks_received++;
-		if (tells_progress(qp, packet->psn, before))
-			qp->device->counters.advancing_naks_received++;
-		repeat(qp, false);
-		return;
-	}
-	status = sim_nak_status(packet->syndrome);
-	if (status != IBV_WC_SUCCESS)
-		give_up(qp, status);
-}
-
-/* Whether a NAK is of what a stray ACK acknowledged: Linux drivers/infiniband/sw/rxe/rxe_comp.c,
- * check_psn, drops it. */
-static bool is_behind(const struct sim_qp *qp, const struct sim_packet *packet)
-{
-	const struct sim_completer *comp = &qp->comp;
-
-	return comp->ahead && comp->ahead_send == qp->sq.tail &&
-	       sim_psn_diff(packet->psn, comp->ahead_psn) < 0;
-}
-
-/* An AETH: an ACK covers its PSN, a NAK what stands before it. */
-static void receive_ack(struct sim_qp *qp, const struct sim_packet *packet, uint32_t from)
-{
-	uint8_t type = packet->syndrome & SIM_AETH_TYPE;
-	uint32_t before = type == SIM_AETH_ACK ? sim_psn_add(packet->psn, 1) : packet->psn;
-
-	if (type != SIM_AETH_ACK && is_behind(qp, packet))
-		return;
-	if (!acknowledge(qp, before)) {
-		repeat(qp, false);
-		return;
-	}
+	if (!acknowledge(qp, covers ? sim_psn_add(packet->psn, 1) : packet->psn))
+		return SIM_COMPLETER_RETRY;
 	/* A completion may have killed the CQ, and with it the QP. */
 	if (qp->state == IBV_QPS_ERR)
-		return;
-	if (type == SIM_AETH_RNR_NAK)
-		receive_rnr_nak(qp, packet);
-	else if (type == SIM_AETH_NAK)
-		receive_nak(qp, packet, from);
+		return SIM_COMPLETER_DONE;
+	if (is_ack)
+		return covers ? SIM_COMPLETER_UPDATE : SIM_COMPLETER_CHECK_ACK;
+	if (qp->sq.tail == qp->sq.head)
+		return SIM_COMPLETER_UPDATE;
+	wqe = sim_qp_send_wqe(qp, qp->sq.tail);
+	if (is_unanswered(wqe) && answer->flags & SIM_OP_ATOMIC_ACK)
+		return SIM_COMPLETER_ATOMIC;
+	return wqe->opcode == IBV_WR_ATOMIC_WRITE ? SIM_COMPLETER_WRITE : SIM_COMPLETER_READ;
 }
 
-/* Where bytes of an answer go; false where they may not. */
+static enum sim_completer_state fail_with(struct answer *answer, enum ibv_wc_status status)
+{
+	answer->status = status;
+	return SIM_COMPLETER_FAIL;
+}
+
+static enum sim_completer_state check_ack(struct answer *answer)
+{
+	uint8_t syndrome = answer->packet->syndrome;
+	enum ibv_wc_status status;
+
+	if ((syndrome & SIM_AETH_TYPE) == SIM_AETH_RNR_NAK)
+		return SIM_COMPLETER_RNR_NAK;
+	if (syndrome == SIM_NAK_PSN_SEQUENCE)
+		return SIM_COMPLETER_SEQUENCE_NAK;
+	status = (syndrome & SIM_AETH_TYPE) == SIM_AETH_NAK ? sim_nak_status(syndrome)
+							    : IBV_WC_SUCCESS;
+	return status == IBV_WC_SUCCESS ? SIM_COMPLETER_UPDATE : fail_with(answer, status);
+}
+
+/* Stores bytes of an answer; false if their place may not be written. */
 static bool store(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t offset,
 		  const struct sim_span *from, unsigned int from_count, uint32_t bytes)
 {
@@ -243,7 +242,8 @@ static bool store(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t of
 							   (unsigned int)count) == 0);
 }
 
-static void answered(struct sim_qp *qp, struct sim_send_wqe *wqe)
+/* The oldest send has one more of its answers. */
+static enum sim_completer_state answered(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
 	wqe->answered++;
 	qp->comp.psn = sim_psn_add(qp->comp.psn, 1);
@@ -252,174 +252,193 @@ static void answered(struct sim_qp *qp, struct sim_send_wqe *wqe)
 		finish(qp, wqe);
 		finish_locals(qp);
 	} else {
-		skip(qp);
+		sim_requester_skip(qp, qp->comp.psn);
 	}
+	return SIM_COMPLETER_UPDATE;
 }
 
-/* What a response of this size holds of a READ; false where it may not have that size. */
-static bool read_fits(const struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t bytes,
-		      bool *last, uint32_t *done)
+/* True if a response has the size that the next one of a READ must have; *last if it ends. */
+static bool size_fits(const struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t bytes,
+		      bool *last)
 {
-	if (qp->device->quirks.long_read_responses_taken) {
-		*done = (uint32_t)wqe->read_bytes;
-		*last = bytes == wqe->length - *done;
-		return *last || (bytes >= qp->mtu_bytes && bytes < wqe->length - *done);
-	}
-	*done = wqe->answered * qp->mtu_bytes;
+	if (qp->hooks && qp->hooks->takes_response(qp, wqe, bytes, last))
+		return true;
 	*last = wqe->answered + 1 == wqe->packets;
-	return bytes == (*last ? wqe->length - *done : qp->mtu_bytes);
+	return bytes == (*last ? wqe->length - (uint32_t)wqe->read.read_bytes : qp->mtu_bytes);
 }
 
-static void receive_read_response(struct sim_qp *qp, struct sim_send_wqe *wqe,
-				  const struct sim_packet *packet)
+static enum sim_completer_state receive_read_response(struct answer *answer)
 {
-	bool ends = sim_opcodes[packet->opcode].flags & SIM_OP_END;
-	uint32_t bytes = packet->payload_bytes, done;
+	const struct sim_packet *packet = answer->packet;
+	struct sim_qp *qp = answer->qp;
+	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
+	const bool ends = answer->flags & SIM_OP_END;
+	const uint32_t bytes = packet->payload_bytes;
 	bool last;
 
-	if (wqe->opcode != IBV_WR_RDMA_READ || !read_fits(qp, wqe, bytes, &last, &done) ||
-	    ends != last) {
-		give_up(qp, IBV_WC_BAD_RESP_ERR);
-		return;
-	}
-	if (!store(qp, wqe, done, packet->spans, packet->span_count, bytes)) {
-		give_up(qp, IBV_WC_LOC_PROT_ERR);
-		return;
-	}
-	wqe->read_bytes += bytes;
-	/* One response may stand for more PSNs than one (a quirk). */
+	if (!is_unanswered(wqe) || wqe->opcode != IBV_WR_RDMA_READ ||
+	    !size_fits(qp, wqe, bytes, &last) || ends != last)
+		return fail_with(answer, IBV_WC_BAD_RESP_ERR);
+	if (!store(qp, wqe, (uint32_t)wqe->read.read_bytes, packet->spans, packet->span_count,
+		   bytes))
+		return fail_with(answer, IBV_WC_LOC_PROT_ERR);
+	wqe->read.read_bytes += bytes;
 	if (last)
 		wqe->answered = wqe->packets - 1;
-	answered(qp, wqe);
+	return answered(qp, wqe);
 }
 
-/* An ATOMIC WRITE is answered by a READ response of nothing. */
-static void receive_write_response(struct sim_qp *qp, struct sim_send_wqe *wqe,
-				   const struct sim_packet *packet)
+/* An ATOMIC WRITE is answered by a READ response of no bytes. */
+static enum sim_completer_state receive_write_response(struct answer *answer)
 {
-	if (packet->payload_bytes || !(sim_opcodes[packet->opcode].flags & SIM_OP_END))
-		give_up(qp, IBV_WC_BAD_RESP_ERR);
-	else
-		answered(qp, wqe);
+	struct sim_qp *qp = answer->qp;
+	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
+
+	if (!is_unanswered(wqe) || answer->packet->payload_bytes || !(answer->flags & SIM_OP_END))
+		return fail_with(answer, IBV_WC_BAD_RESP_ERR);
+	return answered(qp, wqe);
 }
 
-static void receive_atomic_ack(struct sim_qp *qp, struct sim_send_wqe *wqe,
-			       const struct sim_packet *packet)
+static enum sim_completer_state receive_atomic_ack(struct answer *answer)
 {
-	const struct sim_span from = {&packet->original, sizeof(packet->original)};
+	const uint64_t *original = &answer->packet->original;
+	const struct sim_span from = {original, sizeof(*original)};
+	struct sim_qp *qp = answer->qp;
+	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
 
 	if (!(wqe->info_flags & SIM_WR_ATOMIC))
-		give_up(qp, IBV_WC_BAD_RESP_ERR);
-	else if (!store(qp, wqe, 0, &from, 1, sizeof(packet->original)))
-		give_up(qp, IBV_WC_LOC_PROT_ERR);
-	else
-		answered(qp, wqe);
+		return fail_with(answer, IBV_WC_BAD_RESP_ERR);
+	if (!store(qp, wqe, 0, &from, 1, sizeof(*original)))
+		return fail_with(answer, IBV_WC_LOC_PROT_ERR);
+	return answered(qp, wqe);
 }
 
-/* A response covers what stands before it, and must be the next of the oldest send. */
-static void receive_response(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+static enum sim_completer_state receive_rnr_nak(struct answer *answer)
 {
-	struct sim_send_wqe *wqe;
-
-	if (!acknowledge(qp, packet->psn)) {
-		repeat(qp, false);
-		return;
-	}
-	if (qp->sq.tail == qp->sq.head || qp->state == IBV_QPS_ERR)
-		return;
-	wqe = sim_qp_send_wqe(qp, qp->sq.tail);
-	if (!unanswered(wqe))
-		give_up(qp, IBV_WC_BAD_RESP_ERR);
-	else if (flags & SIM_OP_ATOMIC_ACK)
-		receive_atomic_ack(qp, wqe, packet);
-	else if (wqe->opcode == IBV_WR_ATOMIC_WRITE)
-		receive_write_response(qp, wqe, packet);
-	else
-		receive_read_response(qp, wqe, packet);
-}
-
-/* The last PSN that had been sent when the peer acknowledged: SoftRoCE answers each packet before the
- * next is sent. */
-static uint32_t last_sent(const struct sim_qp *qp, const struct sim_packet *ack)
-{
-	if (ack->flags & SIM_PACKET_REPEATED &&
-	    sim_psn_distance(ack->repeated_psn, qp->comp.psn) <
-		    sim_psn_distance(qp->req.sent_psn, qp->comp.psn))
-		return ack->repeated_psn;
-	return sim_psn_add(qp->req.sent_psn, SIM_PSN_MASK);
-}
-
-/* Whether an ACK is of what had not been sent by then, and of more than the oldest message (a quirk). */
-static bool is_early(const struct sim_qp *qp, const struct sim_packet *ack)
-{
-	const struct sim_send_wqe *oldest = sim_qp_send_wqe(qp, qp->sq.tail);
-
-	return qp->device->quirks.acks_of_unsent_complete &&
-	       sim_psn_diff(ack->psn, last_sent(qp, ack)) > 0 &&
-	       sim_psn_distance(ack->psn, oldest->first_psn) >= oldest->packets;
-}
-
-/* An ACK of what was never sent: of a QP that was connected before, to what it takes for duplicates.
- * Nothing, or (a quirk) an ACK of all that was sent, once the oldest message has been: Linux
- * drivers/infiniband/sw/rxe/rxe_comp.c, check_psn. */
-static void receive_stray(struct sim_qp *qp, const struct sim_packet *packet)
-{
-	struct sim_packet last = *packet;
-	const struct sim_send_wqe *oldest;
-
-	if (!qp->device->quirks.acks_of_unsent_complete || qp->req.sent_psn == qp->comp.psn ||
-	    !(sim_opcodes[packet->opcode].flags & SIM_OP_ACK) ||
-	    (packet->syndrome & SIM_AETH_TYPE) != SIM_AETH_ACK)
-		return;
-	last.psn = last_sent(qp, packet);
-	if (sim_psn_diff(packet->psn, last.psn) <= 0)
-		return;
-	oldest = sim_qp_send_wqe(qp, qp->sq.tail);
-	if (sim_psn_distance(last.psn, oldest->first_psn) + 1 < oldest->packets)
-		return;
-	qp->comp.ahead = true;
-	qp->comp.ahead_psn = sim_psn_add(packet->psn, 1);
-	qp->comp.ahead_send = qp->sq.tail;
-	sim_completer_receive(qp, &last);
-}
-
-void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
-{
+	struct sim_qp *qp = answer->qp;
 	struct sim_completer *comp = &qp->comp;
-	uint32_t flags = sim_opcodes[packet->opcode].flags;
-	uint32_t before = comp->psn;
+	unsigned int instead;
 
-	/* Neither an answer to anything sent, nor one that is still waited for. */
-	if (sim_psn_distance(packet->psn, comp->psn) >=
-		    sim_psn_distance(qp->req.sent_psn, comp->psn) ||
-	    (packet->flags & SIM_PACKET_REPEATED && is_early(qp, packet))) {
-		receive_stray(qp, packet);
-		return;
+	qp->device->counters.rnr_naks_received++;
+	if (qp->req.waits_rnr)
+		return SIM_COMPLETER_UPDATE;
+	/* rnr_retry 7 is endless. */
+	if (comp->rnr_retries_left == 0) {
+		qp->device->counters.rnr_retries_exceeded++;
+		return fail_with(answer, IBV_WC_RNR_RETRY_EXC_ERR);
 	}
-	if (flags & SIM_OP_ACK)
-		receive_ack(qp, packet, before);
-	else if (flags & (SIM_OP_READ_RESPONSE | SIM_OP_ATOMIC_ACK))
-		receive_response(qp, packet, flags);
+	if (comp->rnr_retries_left != 7)
+		comp->rnr_retries_left--;
+	instead = qp->hooks ? qp->hooks->retry(qp, true) : 0;
+	if (instead & SIM_RETRY_NEVER)
+		return SIM_COMPLETER_UPDATE;
+	sim_requester_wait_rnr(qp, answer->packet->syndrome & SIM_AETH_VALUE);
+	if (timer_stands(qp))
+		sim_timer_disarm(&comp->ack_timer);
+	if (!(instead & SIM_RETRY_LATER))
+		sim_requester_rewind(qp, comp->psn);
+	return SIM_COMPLETER_UPDATE;
+}
+
+/* True if a sequence NAK acknowledged the first part of a message, too: what Linux
+ * drivers/infiniband/sw/rxe/rxe_comp.c, check_ack, counts as rcvd_seq_err. */
+static bool shows_progress(const struct answer *answer)
+{
+	const struct sim_qp *qp = answer->qp;
+
+	return answer->packet->psn != answer->from &&
+	       answer->packet->psn != sim_qp_send_wqe(qp, qp->sq.tail)->first_psn;
+}
+
+static enum sim_completer_state receive_sequence_nak(const struct answer *answer)
+{
+	struct sim_counters *counters = &answer->qp->device->counters;
+
+	counters->sequence_naks_received++;
+	if (shows_progress(answer))
+		counters->advancing_naks_received++;
+	return SIM_COMPLETER_RETRY;
+}
+
+static enum sim_completer_state retry_on_answer(struct sim_qp *qp)
+{
+	/* Several signs of one loss cost one retry: the packets under way must have their time. */
+	if (qp->state != IBV_QPS_ERR && !qp->comp.repeating)
+		retry(qp);
+	return SIM_COMPLETER_UPDATE;
+}
+
+/* Sets the timer, and lets the requester go on. */
+static enum sim_completer_state update(const struct answer *answer)
+{
+	struct sim_qp *qp = answer->qp;
+	const bool advanced = qp->comp.psn != answer->from;
+
 	if (qp->state == IBV_QPS_ERR)
-		return;
-	if (comp->psn != before && qp->req.waits_rnr && comp->psn == qp->req.sent_psn)
-		qp->req.waits_rnr = false;
-	if (comp->psn != before)
+		return SIM_COMPLETER_DONE;
+	if (advanced && qp->req.waits_rnr && qp->comp.psn == qp->req.sent_psn)
+		sim_requester_end_rnr_wait(qp);
+	if (advanced)
 		sim_completer_rewatch(qp, true);
-	/* A WQE in error waited for those before it; others may have waited for credit. */
+	/* A WQE in error has waited for those before it; others may have waited for credit. */
 	if (qp->req.stopped && qp->sq.tail == qp->req.next) {
-		qp->req.stopped = false;
+		sim_requester_resume(qp);
 		give_up(qp, sim_qp_send_wqe(qp, qp->sq.tail)->status);
 	} else if (qp->req.next != qp->sq.head || qp->sq_draining) {
 		sim_qp_wake_requester(qp);
 	}
+	return SIM_COMPLETER_DONE;
 }
 
-void sim_completer_timeout(struct sim_timer *timer)
+static enum sim_completer_state fail(const struct answer *answer)
 {
-	struct sim_qp *qp =
-		(struct sim_qp *)((char *)timer - offsetof(struct sim_qp, comp.ack_timer));
+	give_up(answer->qp, answer->status);
+	return SIM_COMPLETER_UPDATE;
+}
 
-	qp->device->counters.ack_timeouts++;
-	repeat(qp, true);
+static inline enum sim_completer_state step(struct answer *answer, enum sim_completer_state state)
+{
+	switch (state) {
+	case SIM_COMPLETER_CHECK_PSN:
+		return check_psn(answer);
+	case SIM_COMPLETER_ACKNOWLEDGE:
+		return check_acknowledged(answer);
+	case SIM_COMPLETER_CHECK_ACK:
+		return check_ack(answer);
+	case SIM_COMPLETER_READ:
+		return receive_read_response(answer);
+	case SIM_COMPLETER_ATOMIC:
+		return receive_atomic_ack(answer);
+	case SIM_COMPLETER_WRITE:
+		return receive_write_response(answer);
+	case SIM_COMPLETER_RNR_NAK:
+		return receive_rnr_nak(answer);
+	case SIM_COMPLETER_SEQUENCE_NAK:
+		return receive_sequence_nak(answer);
+	case SIM_COMPLETER_RETRY:
+		return retry_on_answer(answer->qp);
+	case SIM_COMPLETER_FAIL:
+		return fail(answer);
+	case SIM_COMPLETER_UPDATE:
+		return update(answer);
+	default:
+		return SIM_COMPLETER_DONE;
+	}
+}
+
+void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	enum sim_completer_state state = SIM_COMPLETER_CHECK_PSN;
+	struct answer answer = {.qp = qp, .packet = packet, .from = qp->comp.psn};
+	struct sim_packet changed;
+
+	if (qp->hooks) {
+		changed = *packet;
+		if (!qp->hooks->answer(qp, &changed))
+			return;
+		answer.packet = &changed;
+	}
+	answer.flags = sim_opcodes[answer.packet->opcode].flags;
+	while (state != SIM_COMPLETER_DONE)
+		state = step(&answer, state);
 }

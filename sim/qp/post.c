@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Posting: from a work request to a WQE. */
-#include "sim/qp/qp.h"
+/* Posting: a work request becomes a WQE. */
+#include "sim/qp/private.h"
 
 #include <errno.h>
 
@@ -29,12 +29,12 @@ static uint32_t inline_max(const struct sim_qp *qp, const struct sim_send_wqe *w
 	return qp->max_inline;
 }
 
+/* True for a message above the port's limit, which is at most 2^31 bytes. */
 __attribute__((noinline)) static bool too_long(const struct sim_qp *qp, uint64_t length)
 {
-	const struct sim_quirks *quirks = &qp->device->quirks;
-
-	return !quirks->message_lengths_unchecked &&
-	       (!quirks->message_limit_unchecked || length > SIM_MESSAGE_BYTES_MAX);
+	if (!sim_rule_holds(qp, SIM_RULE_MESSAGE_LENGTH))
+		return false;
+	return length > SIM_MESSAGE_BYTES_MAX || sim_rule_holds(qp, SIM_RULE_MESSAGE_LIMIT);
 }
 
 __attribute__((always_inline)) static inline int set_data(struct sim_qp *qp,
@@ -70,37 +70,27 @@ static void check_atomic_write(const struct sim_qp *qp, struct sim_send_wqe *wqe
 	wqe->length = SIM_ATOMIC_BYTES;
 }
 
-/* rdma-core providers/rxe/rxe.c, validate_send_wr: what ibv_wr_complete() does not look at. */
-static bool atomic_fits(const struct sim_qp *qp, uint64_t length, uint64_t remote_addr)
-{
-	return !qp->device->quirks.atomics_checked_when_posted || qp->posts_batch ||
-	       (length >= SIM_ATOMIC_BYTES && remote_addr % SIM_ATOMIC_BYTES == 0);
-}
-
-__attribute__((noinline)) static int set_remote(const struct sim_qp *qp,
-						const struct ibv_send_wr *wr,
-						struct sim_send_wqe *wqe)
+__attribute__((noinline)) static void set_remote(const struct sim_qp *qp,
+						 const struct ibv_send_wr *wr,
+						 struct sim_send_wqe *wqe)
 {
 	if (wqe->opcode == IBV_WR_ATOMIC_WRITE)
 		check_atomic_write(qp, wqe);
 	if (!(wqe->info_flags & SIM_WR_ATOMIC)) {
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
-		return 0;
+		wqe->read.read_bytes = 0;
+		return;
 	}
-	/* An atomic's answer is 8 bytes; what the SGEs have beyond that stays as it is. */
+	/* An atomic's answer is 8 bytes; the rest of the SGEs stays as it is. */
 	wqe->remote_addr = wr->wr.atomic.remote_addr;
 	wqe->rkey = wr->wr.atomic.rkey;
-	wqe->compare_add = wr->wr.atomic.compare_add;
-	wqe->swap = wr->wr.atomic.swap;
-	if (!atomic_fits(qp, wqe->length, wqe->remote_addr))
-		return EINVAL;
+	wqe->atomic.compare_add = wr->wr.atomic.compare_add;
+	wqe->atomic.swap = wr->wr.atomic.swap;
+	wqe->atomic.sge_bytes = wqe->length;
 	if (wqe->length < SIM_ATOMIC_BYTES)
 		wqe->status = IBV_WC_LOC_LEN_ERR;
-	if (qp->device->quirks.atomics_tell_all_bytes)
-		wqe->sge_bytes = wqe->length;
 	wqe->length = SIM_ATOMIC_BYTES;
-	return 0;
 }
 
 __attribute__((noinline)) static int set_address(struct sim_qp *qp, const struct ibv_send_wr *wr,
@@ -108,19 +98,13 @@ __attribute__((noinline)) static int set_address(struct sim_qp *qp, const struct
 {
 	const struct sim_host *host = &qp->engine->host;
 
-	wqe->ah = host->find_ah(host->arg, qp, wr->wr.ud.ah);
-	if (!wqe->ah)
+	wqe->ud.ah = host->find_ah(host->arg, qp, wr->wr.ud.ah);
+	if (!wqe->ud.ah)
 		return EINVAL;
-	wqe->ah->holders++;
-	wqe->remote_qpn = wr->wr.ud.remote_qpn & 0xffffff;
-	wqe->remote_qkey = wr->wr.ud.remote_qkey;
+	wqe->ud.ah->holders++;
+	wqe->ud.remote_qpn = wr->wr.ud.remote_qpn & 0xffffff;
+	wqe->ud.remote_qkey = wr->wr.ud.remote_qkey;
 	return 0;
-}
-
-static bool is_odd_binding(const struct sim_qp *qp, const struct ibv_send_wr *wr)
-{
-	return wr->opcode == IBV_WR_BIND_MW && qp->device->quirks.odd_bindings_refused &&
-	       (qp->type == IBV_QPT_UD || wr->num_sge || wr->imm_data);
 }
 
 __attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct ibv_send_wr *wr,
@@ -129,65 +113,64 @@ __attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct i
 	const struct sim_host *host = &qp->engine->host;
 	const struct ibv_mw_bind_info *info = &wr->bind_mw.bind_info;
 
+	wqe->length = 0;
 	if (wr->opcode == IBV_WR_LOCAL_INV) {
 		wqe->invalidate_rkey = wr->invalidate_rkey;
 		return 0;
 	}
-	if (is_odd_binding(qp, wr))
-		return EINVAL;
 	/* ibv_post_send(3): windows of type 2 only; ibv_bind_mw(3) has the others. */
 	if (!wr->bind_mw.mw ||
-	    (wr->bind_mw.mw->type != IBV_MW_TYPE_2 && !qp->device->quirks.type_1_bound_by_sends) ||
-	    !host->find_mw(host->arg, qp, wr->bind_mw.mw, info->mr, &wqe->bind_mw, &wqe->bind_lkey))
+	    (wr->bind_mw.mw->type != IBV_MW_TYPE_2 &&
+	     sim_rule_holds(qp, SIM_RULE_SENDS_BIND_TYPE_2)) ||
+	    !host->find_mw(host->arg, qp, wr->bind_mw.mw, info->mr, &wqe->bind.mw, &wqe->bind.lkey))
 		return EINVAL;
-	wqe->bind_old_rkey = wr->bind_mw.mw->rkey;
+	wqe->bind.old_rkey = wr->bind_mw.mw->rkey;
 	wqe->rkey = wr->bind_mw.rkey;
 	wqe->remote_addr = info->addr;
-	wqe->bind_length = info->length;
-	wqe->bind_access = (int)info->mw_access_flags;
+	wqe->bind.length = info->length;
+	wqe->bind.access = (int)info->mw_access_flags;
 	return 0;
 }
 
-/* Whether all of it is in its WQE: ibv_wr_atomic_write() on a QP that asked for no SGE. */
+/* True if the WR's data goes into its WQE: ibv_wr_atomic_write() on a QP that asked for no SGE. */
 static bool is_held(const struct ibv_send_wr *wr)
 {
 	return wr->opcode == IBV_WR_ATOMIC_WRITE && wr->send_flags & IBV_SEND_INLINE &&
 	       wr->num_sge == 1;
 }
 
-/* A WR for which there is no room; what is wrong with it besides may come first (a quirk). */
-__attribute__((noinline)) static int refuse_for_room(const struct sim_qp *qp,
-						     const struct ibv_send_wr *wr,
-						     const struct sim_wr_info *info)
+/* A WR that the QP type forbids is posted, and fails when its turn comes (a quirk: EINVAL). */
+__attribute__((noinline)) static int post_forbidden(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
-	uint64_t length = sim_take_sges(NULL, wr->sg_list, wr->num_sge);
-
-	if (!qp->device->quirks.room_is_checked_last)
-		return ENOMEM;
-	if (is_odd_binding(qp, wr))
+	if (qp->device->quirks.forbidden_opcodes_refused)
 		return EINVAL;
-	if (wr->send_flags & IBV_SEND_INLINE && length > qp->max_inline)
-		return EINVAL;
-	if (info->flags & SIM_WR_ATOMIC && !atomic_fits(qp, length, wr->wr.atomic.remote_addr))
-		return EINVAL;
-	return ENOMEM;
+	wqe->ud.ah = NULL;
+	wqe->length = 0;
+	wqe->status = IBV_WC_LOC_QP_OP_ERR;
+	qp->sq.head++;
+	return 0;
 }
 
 __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 							  const struct ibv_send_wr *wr)
 {
 	const struct sim_wr_info *info = sim_wr_info(qp->type, wr->opcode);
+	const bool full = sim_queue_full(&qp->sq);
 	struct sim_send_wqe *wqe;
 	int err;
 
 	if (wr->num_sge < 0 || ((uint32_t)wr->num_sge > qp->sq.max_sge && !is_held(wr)))
 		return EINVAL;
-	if (sim_queue_full(&qp->sq))
-		return refuse_for_room(qp, wr, info);
+	if (qp->hooks) {
+		err = qp->hooks->vet_send(qp, wr, full);
+		if (err)
+			return err;
+	}
+	if (full)
+		return ENOMEM;
 	wqe = sim_qp_send_wqe(qp, qp->sq.head);
 	wqe->wr_id = wr->wr_id;
-	wqe->ah = NULL;
-	wqe->length = 0;
+	/* Or invalidate_rkey: both structures have the two in a union. */
 	wqe->imm_data = wr->imm_data;
 	wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
 	wqe->answered = 0;
@@ -196,33 +179,22 @@ __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 	wqe->wc_opcode = (uint8_t)info->wc_opcode;
 	wqe->send_flags = (uint8_t)(wr->send_flags | qp->sig_all);
 	wqe->status = IBV_WC_SUCCESS;
-	wqe->num_sge = (uint8_t)wr->num_sge;
 	wqe->started = false;
-	wqe->credited = false;
 	wqe->done = false;
-	if (!(info->flags & SIM_WR_LEGAL)) {
-		if (qp->device->quirks.forbidden_opcodes_refused || is_odd_binding(qp, wr))
-			return EINVAL;
-		wqe->status = IBV_WC_LOC_QP_OP_ERR;
-		qp->sq.head++;
-		return 0;
-	}
-	if (info->flags & SIM_WR_LOCAL) {
+	wqe->credited = false;
+	wqe->num_sge = (uint8_t)wr->num_sge;
+	if (!(info->flags & SIM_WR_LEGAL))
+		return post_forbidden(qp, wqe);
+	if (info->flags & SIM_WR_LOCAL)
 		err = set_local(qp, wr, wqe);
-		if (!err)
-			qp->sq.head++;
-		return err;
-	}
-	err = set_data(qp, wr, wqe);
+	else
+		err = set_data(qp, wr, wqe);
 	if (!err && qp->type == IBV_QPT_UD)
 		err = set_address(qp, wr, wqe);
 	if (err)
 		return err;
-	if (info->flags & SIM_WR_REMOTE) {
-		err = set_remote(qp, wr, wqe);
-		if (err)
-			return err;
-	}
+	if (info->flags & SIM_WR_REMOTE)
+		set_remote(qp, wr, wqe);
 	qp->sq.head++;
 	return 0;
 }
@@ -236,10 +208,10 @@ static int post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 	if (mw->kind != SIM_MR_WINDOW_1 ||
 	    !(sim_wr_info(qp->type, IBV_WR_BIND_MW)->flags & SIM_WR_LEGAL))
 		return EINVAL;
-	if (qp->state < IBV_QPS_RTS && !qp->device->quirks.refused_sends_stay_queued) {
+	if (qp->state < IBV_QPS_RTS && sim_rule_holds(qp, SIM_RULE_EARLY_SENDS_VANISH)) {
 		if (!qp->device->quirks.posts_ignored_in_wrong_state)
 			return EINVAL;
-		/* The program gets its key, as of each binding that is taken; it leads nowhere. */
+		/* The program gets a key, as if the binding were taken; the key leads nowhere. */
 		mw->promised_rkey = rkey;
 		*new_rkey = rkey;
 		return 0;
@@ -250,12 +222,12 @@ static int post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 	*wqe = (struct sim_send_wqe){
 		.wr_id = bind->wr_id,
 		.remote_addr = bind->bind_info.addr,
-		.bind_length = bind->bind_info.length,
-		.bind_mw = mw->number,
-		.bind_lkey = region_lkey,
-		.bind_access = (int)bind->bind_info.mw_access_flags,
+		.bind = {.length = bind->bind_info.length,
+			 .mw = mw->number,
+			 .lkey = region_lkey,
+			 .old_rkey = mw->promised_rkey,
+			 .access = (int)bind->bind_info.mw_access_flags},
 		.rkey = rkey,
-		.bind_old_rkey = mw->promised_rkey,
 		.opcode = IBV_WR_BIND_MW,
 		.info_flags = SIM_WR_LEGAL | SIM_WR_LOCAL,
 		.wc_opcode = IBV_WC_BIND_MW,
@@ -268,19 +240,14 @@ static int post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 	return 0;
 }
 
-__attribute__((noinline)) static void posted_in_error(struct sim_qp *qp)
-{
-	sim_qp_wake_requester(qp);
-	if (qp->sq.tail != qp->sq.head && qp->device->quirks.errors_repeat)
-		sim_qp_fail_again(qp);
-}
-
 static inline void posted(struct sim_qp *qp)
 {
-	if (qp->state == IBV_QPS_ERR)
-		posted_in_error(qp);
-	else if (qp->sq.tail != qp->sq.head)
+	const bool empty = qp->sq.tail == qp->sq.head;
+
+	if (qp->state == IBV_QPS_ERR || !empty)
 		sim_qp_wake_requester(qp);
+	if (qp->hooks && qp->state == IBV_QPS_ERR && !empty)
+		qp->hooks->posted_in_error(qp);
 }
 
 int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_bind *bind,
@@ -292,14 +259,12 @@ int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 	return err;
 }
 
-__attribute__((noinline)) static int post_in_wrong_state(struct sim_qp *qp, struct ibv_send_wr *wr,
-							 struct ibv_send_wr **bad)
+/* The QP's state forbids sends. */
+static int refuse_send(const struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	const struct sim_quirks *quirks = &qp->device->quirks;
-
-	if (quirks->posts_ignored_in_wrong_state)
+	if (qp->device->quirks.posts_ignored_in_wrong_state)
 		return 0;
-	if (!quirks->refused_posts_name_no_wr)
+	if (sim_rule_holds(qp, SIM_RULE_BAD_WR_NAMED))
 		*bad = wr;
 	return EINVAL;
 }
@@ -308,9 +273,8 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 {
 	int err = qp->type == IBV_QPT_XRC_RECV ? EINVAL : 0;
 
-	if (qp->state < IBV_QPS_RTS && !err && !qp->device->quirks.refused_sends_stay_queued)
-		return post_in_wrong_state(qp, wr, bad);
-
+	if (qp->state < IBV_QPS_RTS && !err && sim_rule_holds(qp, SIM_RULE_EARLY_SENDS_VANISH))
+		return refuse_send(qp, wr, bad);
 	for (; wr; wr = wr->next) {
 		if (!err)
 			err = post_one(qp, wr);
@@ -319,10 +283,43 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 			break;
 		}
 	}
-	/* The quirk looks at the state last: rdma-core providers/rxe/rxe.c, rxe_post_send. */
+	/* Early sends that do not vanish run when the QP is in RTS. */
 	if (qp->state < IBV_QPS_RTS)
 		return EINVAL;
 	posted(qp);
+	return err;
+}
+
+/* The first error that sim_qp_post_send() would find in the middle of the chain. */
+static int check_owner(const struct sim_qp *qp, const struct ibv_send_wr *wr)
+{
+	const struct sim_host *host = &qp->engine->host;
+	uint32_t number, lkey;
+
+	if (qp->type == IBV_QPT_UD && !host->find_ah(host->arg, qp, wr->wr.ud.ah))
+		return EINVAL;
+	if (wr->opcode == IBV_WR_BIND_MW &&
+	    !host->find_mw(host->arg, qp, wr->bind_mw.mw, wr->bind_mw.bind_info.mr, &number, &lkey))
+		return EINVAL;
+	return 0;
+}
+
+int sim_qp_post_batch(struct sim_qp *qp, struct ibv_send_wr *wr, uint32_t count)
+{
+	struct ibv_send_wr *bad;
+	int err = 0;
+
+	if (qp->state < IBV_QPS_RTS)
+		return qp->device->quirks.posts_ignored_in_wrong_state ? 0 : EINVAL;
+	if (count > qp->sq.max_wr - (qp->sq.head - qp->sq.freed))
+		return ENOMEM;
+	for (uint32_t i = 0; i < count && !err; i++)
+		err = check_owner(qp, &wr[i]);
+	if (err || !count)
+		return err;
+	qp->posts_batch = true;
+	err = sim_qp_post_send(qp, wr, &bad);
+	qp->posts_batch = false;
 	return err;
 }
 
@@ -340,18 +337,19 @@ __attribute__((always_inline)) static inline int post_recv_one(struct sim_qp *qp
 
 int sim_qp_post_recv(struct sim_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	int err = qp->srq || qp->xrcd || !qp->recv_cq ? EINVAL : 0;
+	const bool has_queue = !qp->srq && !qp->xrcd && qp->rx.cq;
+	const bool names_bad = sim_rule_holds(qp, SIM_RULE_BAD_WR_NAMED);
+	int err = 0;
 
-	if (err && qp->device->quirks.refused_posts_name_no_wr)
-		return err;
-	if (qp->state == IBV_QPS_RESET) {
-		if (qp->device->quirks.posts_ignored_in_wrong_state)
-			return 0;
-		if (qp->device->quirks.refused_posts_name_no_wr)
+	if (!has_queue && !names_bad)
+		return EINVAL;
+	if (qp->state == IBV_QPS_RESET && qp->device->quirks.posts_ignored_in_wrong_state)
+		return 0;
+	if (!has_queue || qp->state == IBV_QPS_RESET) {
+		if (!names_bad)
 			return EINVAL;
 		err = EINVAL;
 	}
-
 	for (; wr; wr = wr->next) {
 		if (!err)
 			err = post_recv_one(qp, wr);
@@ -360,8 +358,8 @@ int sim_qp_post_recv(struct sim_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 			break;
 		}
 	}
-	if (qp->state == IBV_QPS_ERR && !qp->device->quirks.errored_receives_wait) {
-		qp->flush_recvs = true;
+	if (qp->state == IBV_QPS_ERR && sim_rule_holds(qp, SIM_RULE_RECEIVES_FLUSH)) {
+		sim_receive_flush_later(qp);
 		sim_qp_wake_requester(qp);
 	}
 	return err;

@@ -2,56 +2,194 @@
 /*
  * The requester: takes WQEs in order, cuts them into packets, and stops where it has to wait.
  */
-#include "sim/qp/qp.h"
+#include "sim/qp/private.h"
 #include "sim/wire/psn.h"
 #include "sim/wire/timing.h"
 
-/* What keeps the next packet back. */
-enum gate {
-	GATE_OPEN,
-	GATE_EMPTY,  /* no work */
-	GATE_RNR,    /* the peer had no receive WR */
-	GATE_ERROR,  /* a WQE in error waits for those before it */
-	GATE_DRAIN,  /* SQD starts nothing new */
-	GATE_FENCE,  /* IBV_SEND_FENCE behind READs and atomics */
-	GATE_READS,  /* max_rd_atomic are outstanding */
-	GATE_WINDOW, /* too much is unacknowledged */
+const char *const sim_gate_names[SIM_GATES] = {
+	[SIM_GATE_OPEN] = "open",   [SIM_GATE_EMPTY] = "empty",	  [SIM_GATE_RNR] = "RNR wait",
+	[SIM_GATE_ERROR] = "error", [SIM_GATE_DRAIN] = "drain",	  [SIM_GATE_FENCE] = "fence",
+	[SIM_GATE_READS] = "READs", [SIM_GATE_WINDOW] = "window", [SIM_GATE_STATE] = "state",
 };
 
-static enum gate gate_start(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
+/* --- what others ask of the requester --- */
+
+static void rnr_over(struct sim_timer *timer)
+{
+	struct sim_qp *qp =
+		(struct sim_qp *)((char *)timer - offsetof(struct sim_qp, req.rnr_timer));
+
+	qp->req.waits_rnr = false;
+	if (qp->hooks)
+		qp->hooks->rnr_over(qp);
+	else
+		sim_qp_wake_requester(qp);
+}
+
+void sim_requester_init(struct sim_qp *qp)
+{
+	sim_timer_init(&qp->req.rnr_timer, rnr_over);
+}
+
+void sim_requester_reset(struct sim_qp *qp)
+{
+	qp->req = (struct sim_requester){.rnr_timer = qp->req.rnr_timer};
+}
+
+void sim_requester_set_psn(struct sim_qp *qp, uint32_t psn)
+{
+	qp->req.psn = qp->req.sent_psn = psn;
+}
+
+void sim_requester_datagram_sent(struct sim_qp *qp)
+{
+	qp->req.sent_psn = qp->req.psn;
+	qp->req.next++;
+}
+
+void sim_requester_rewind(struct sim_qp *qp, uint32_t psn)
+{
+	struct sim_requester *req = &qp->req;
+
+	req->since_ack_request = 0;
+	for (uint32_t i = qp->sq.tail; i != qp->sq.head; i++) {
+		const struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, i);
+
+		if (!wqe->started)
+			return;
+		if (sim_psn_distance(psn, wqe->first_psn) < wqe->packets) {
+			req->next = i;
+			req->offset = sim_psn_distance(psn, wqe->first_psn);
+			/* The requester comes to the WQE in error again. */
+			req->stopped = false;
+			break;
+		}
+	}
+	sim_qp_wake_requester(qp);
+}
+
+void sim_requester_skip(struct sim_qp *qp, uint32_t psn)
+{
+	struct sim_requester *req = &qp->req;
+	const struct sim_send_wqe *wqe;
+
+	if (req->next != qp->sq.tail || req->next == qp->sq.head)
+		return;
+	wqe = sim_qp_send_wqe(qp, req->next);
+	if (wqe->started && sim_psn_distance(psn, wqe->first_psn) > req->offset)
+		req->offset = sim_psn_distance(psn, wqe->first_psn);
+}
+
+void sim_requester_release(struct sim_qp *qp, struct sim_send_wqe *wqe)
+{
+	struct sim_requester *req = &qp->req;
+
+	if (wqe->credited)
+		req->reads_outstanding--;
+	/* Do not send again what has ended. */
+	if ((int32_t)(qp->sq.tail - req->next) > 0) {
+		req->next = qp->sq.tail;
+		req->offset = 0;
+	}
+}
+
+void sim_requester_resume(struct sim_qp *qp)
+{
+	qp->req.stopped = false;
+}
+
+void sim_requester_wait_rnr(struct sim_qp *qp, unsigned int timer_code)
+{
+	qp->req.waits_rnr = true;
+	sim_timer_arm(&qp->engine->clock, &qp->req.rnr_timer,
+		      qp->engine->clock.now_ns + sim_rnr_timer_ns(timer_code));
+}
+
+void sim_requester_end_rnr_wait(struct sim_qp *qp)
+{
+	qp->req.waits_rnr = false;
+}
+
+void sim_requester_forget_sent(struct sim_qp *qp)
+{
+	qp->req.sent_psn = qp->comp.psn;
+}
+
+void sim_requester_stop(struct sim_qp *qp)
+{
+	sim_timer_disarm(&qp->req.rnr_timer);
+}
+
+void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status)
+{
+	sim_send_complete(qp, status);
+	if (qp->reliable || (qp->hooks && qp->hooks->send_error_ends(qp))) {
+		sim_qp_fail(qp);
+	} else if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) {
+		/* Only the send queue of an unreliable QP is in error. */
+		qp->state = IBV_QPS_SQE;
+		/* A WQE that was not sent has used no PSN. */
+		qp->req.psn = qp->req.sent_psn;
+		qp->sq_draining = false;
+		sim_engine_changed(qp->engine);
+		sim_qp_wake_requester(qp);
+	}
+}
+
+void sim_requester_flush(struct sim_qp *qp, bool sends)
+{
+	const bool receives = qp->state == IBV_QPS_ERR && qp->rx.flush_due;
+	const bool receives_first = qp->device->quirks.receives_flush_first;
+
+	if (receives && receives_first)
+		sim_receive_flush(qp);
+	if (sends)
+		sim_send_flush(qp);
+	if (receives && !receives_first)
+		sim_receive_flush(qp);
+}
+
+/* --- gates --- */
+
+static enum sim_gate gate_start(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
 	const struct sim_requester *req = &qp->req;
 
 	if (qp->state == IBV_QPS_SQD)
-		return GATE_DRAIN;
+		return SIM_GATE_DRAIN;
 	if ((wqe->send_flags & IBV_SEND_FENCE) && req->reads_outstanding)
-		return GATE_FENCE;
-	if ((wqe->info_flags & SIM_WR_RESPONSE) && req->reads_outstanding >= qp->max_rd_atomic &&
-	    (req->reads_outstanding || qp->device->quirks.reads_without_room_wait))
-		return GATE_READS;
-	return GATE_OPEN;
+		return SIM_GATE_FENCE;
+	/* With max_rd_atomic 0 the WQE starts, and fails. */
+	if ((wqe->info_flags & SIM_WR_RESPONSE) && req->reads_outstanding &&
+	    req->reads_outstanding >= qp->max_rd_atomic)
+		return SIM_GATE_READS;
+	return SIM_GATE_OPEN;
 }
 
-__attribute__((always_inline)) static inline enum gate gate(const struct sim_qp *qp)
+__attribute__((always_inline)) static inline enum sim_gate gate(const struct sim_qp *qp)
 {
 	const struct sim_requester *req = &qp->req;
 	const struct sim_send_wqe *wqe;
+	enum sim_gate gate;
 	uint32_t psn;
 
 	if (req->next == qp->sq.head)
-		return GATE_EMPTY;
+		return SIM_GATE_EMPTY;
+	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
+		return SIM_GATE_STATE;
 	if (req->stopped)
-		return GATE_ERROR;
-	if (req->waits_rnr && !qp->device->quirks.rnr_naks_stop_nothing)
-		return GATE_RNR;
+		return SIM_GATE_ERROR;
+	if (req->waits_rnr && sim_rule_holds(qp, SIM_RULE_RNR_WAIT_SENDS_NOTHING))
+		return SIM_GATE_RNR;
 	wqe = sim_qp_send_wqe(qp, req->next);
 	psn = wqe->started ? wqe->first_psn + req->offset : req->psn;
 	if (qp->reliable && sim_psn_distance(psn, qp->comp.psn) >= SIM_WINDOW_PACKETS)
-		return GATE_WINDOW;
-	if (wqe->started)
-		return sim_requester_jams(qp, wqe) ? GATE_FENCE : GATE_OPEN;
-	return gate_start(qp, wqe);
+		return SIM_GATE_WINDOW;
+	gate = wqe->started ? SIM_GATE_OPEN : gate_start(qp, wqe);
+	return qp->hooks ? qp->hooks->gate(qp, wqe, gate) : gate;
 }
+
+/* --- a message begins --- */
 
 /* PSNs of a message: a READ takes one for each packet of its response. */
 static uint32_t packets_of(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
@@ -64,7 +202,7 @@ static uint32_t packets_of(const struct sim_qp *qp, const struct sim_send_wqe *w
 	return (wqe->length - 1) / qp->mtu_bytes + 1;
 }
 
-/* All memory of a message in several packets, before the first is sent. */
+/* Checks all memory of a message in several packets before the first is sent. */
 __attribute__((noinline)) static enum ibv_wc_status check_memory(struct sim_qp *qp,
 								 const struct sim_send_wqe *wqe)
 {
@@ -75,7 +213,7 @@ __attribute__((noinline)) static enum ibv_wc_status check_memory(struct sim_qp *
 	return IBV_WC_SUCCESS;
 }
 
-/* The local error of a WQE that is about to start; SUCCESS for none. */
+/* The local error of a WQE that is about to start; SUCCESS if it has none. */
 static enum ibv_wc_status fault_of(struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
 	if (wqe->status)
@@ -83,63 +221,20 @@ static enum ibv_wc_status fault_of(struct sim_qp *qp, const struct sim_send_wqe 
 	/* Lkeys of READs and atomics are checked when the response comes. */
 	if (wqe->info_flags & SIM_WR_RESPONSE)
 		return qp->max_rd_atomic ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
-	/* One packet's memory is checked as it is sent. */
+	/* The memory of a single packet is checked as it is sent. */
 	if (wqe->packets <= 1 || (wqe->send_flags & IBV_SEND_INLINE))
 		return IBV_WC_SUCCESS;
 	return check_memory(qp, wqe);
 }
 
-void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status)
-{
-	sim_qp_complete_send(qp, status);
-	if (qp->reliable || qp->device->quirks.send_errors_end_qp) {
-		sim_qp_fail(qp);
-	} else if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) {
-		/* Only the send queue of an unreliable QP is in error. */
-		qp->state = IBV_QPS_SQE;
-		/* What was not sent has used no PSN. */
-		qp->req.psn = qp->req.sent_psn;
-		qp->sq_draining = false;
-		sim_engine_changed(qp->engine);
-		sim_qp_wake_requester(qp);
-	}
-}
-
-/* Whether each SGE's key is one, whatever its range. */
-static bool keys_fit(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
-{
-	for (unsigned int i = 0; i < wqe->num_sge; i++) {
-		const struct sim_mr *mr = sim_mr_find(qp->device, SIM_KEY_LOCAL, wqe->sge[i].lkey);
-
-		if (!mr || mr->pd != qp->pd)
-			return false;
-	}
-	return true;
-}
-
-/* What a local error is called. */
-static enum ibv_wc_status quirky(const struct sim_qp *qp, const struct sim_send_wqe *wqe,
-				 enum ibv_wc_status status)
-{
-	const struct sim_quirks *quirks = &qp->device->quirks;
-
-	if (quirks->bad_lkey_is_flush)
-		return IBV_WC_WR_FLUSH_ERR;
-	if (quirks->bad_lkey_is_operation_error && status == IBV_WC_LOC_PROT_ERR &&
-	    !keys_fit(qp, wqe))
-		return IBV_WC_LOC_QP_OP_ERR;
-	return status;
-}
-
 __attribute__((noinline)) static void fail(struct sim_qp *qp, struct sim_send_wqe *wqe,
 					   enum ibv_wc_status status)
 {
-	status = quirky(qp, wqe, status);
+	bool ended = qp->hooks && qp->hooks->send_failed(qp, wqe, &status);
+
 	wqe->status = (uint8_t)status;
-	if (qp->device->quirks.local_errors_flush_all) {
-		sim_qp_fail(qp);
+	if (ended)
 		return;
-	}
 	if (qp->sq.tail == qp->req.next)
 		sim_requester_give_up(qp, status);
 	else
@@ -166,6 +261,8 @@ static bool start(struct sim_qp *qp, struct sim_send_wqe *wqe)
 	return true;
 }
 
+/* --- packets --- */
+
 __attribute__((noinline)) static void set_remote(struct sim_packet *packet,
 						 const struct sim_send_wqe *wqe, uint32_t done)
 {
@@ -175,12 +272,12 @@ __attribute__((noinline)) static void set_remote(struct sim_packet *packet,
 	if (wqe->info_flags & SIM_WR_ATOMIC) {
 		bool swaps = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 
-		packet->swap_add = swaps ? wqe->swap : wqe->compare_add;
-		packet->compare = swaps ? wqe->compare_add : 0;
+		packet->swap_add = swaps ? wqe->atomic.swap : wqe->atomic.compare_add;
+		packet->compare = swaps ? wqe->atomic.compare_add : 0;
 	}
 }
 
-/* The payload [done, done + bytes) of the message; false where its memory may not be read. */
+/* The payload [done, done + bytes) of the message; false if its memory may not be read. */
 __attribute__((always_inline)) static inline bool set_payload(struct sim_qp *qp,
 							      const struct sim_send_wqe *wqe,
 							      uint32_t done, uint32_t bytes,
@@ -217,7 +314,7 @@ static uint8_t flags_of(struct sim_qp *qp, const struct sim_send_wqe *wqe,
 	return flags;
 }
 
-/* Counts what is sent with a PSN, and moves on to the next WQE behind the last packet. */
+/* Counts the PSNs of a packet as sent, and moves on to the next WQE behind the last packet. */
 static inline void sent(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t psn,
 			uint32_t packets)
 {
@@ -234,28 +331,26 @@ static inline void sent(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint3
 	}
 }
 
-static void address(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t offset,
-		    struct sim_packet *packet)
+static void address(struct sim_qp *qp, uint32_t psn, struct sim_packet *packet)
 {
 	packet->pkey = qp->pkey;
 	packet->dest_qpn = qp->dest_qpn;
 	packet->source_qpn = qp->number;
 	packet->slid = qp->path.route.slid;
 	packet->sl = qp->path.route.sl;
-	packet->psn = sim_psn_add(wqe->first_psn, offset);
-	packet->imm_data = wqe->imm_data;
-	packet->xrc_srqn = wqe->xrc_srqn;
+	packet->psn = psn;
 }
 
-/* The request of a READ, from where its response has come to, of an atomic or ATOMIC WRITE. */
+/* Sends the request of a READ, from where its response has come to, of an atomic or ATOMIC WRITE. */
 __attribute__((noinline)) static void send_response_request(struct sim_qp *qp,
 							    struct sim_send_wqe *wqe)
 {
 	struct sim_packet packet = {
-		.opcode = sim_opcode_request(qp->transport, wqe->opcode, true, true)};
+		.opcode = sim_opcode_request(qp->transport, wqe->opcode, true, true),
+		.xrc_srqn = wqe->xrc_srqn};
 	struct sim_span spans[SIM_SPANS_MAX];
 
-	address(qp, wqe, wqe->answered, &packet);
+	address(qp, sim_psn_add(wqe->first_psn, wqe->answered), &packet);
 	set_remote(&packet, wqe, wqe->answered * qp->mtu_bytes);
 	if (wqe->opcode == IBV_WR_ATOMIC_WRITE &&
 	    !set_payload(qp, wqe, 0, wqe->length, &packet, spans)) {
@@ -269,7 +364,7 @@ __attribute__((noinline)) static void send_response_request(struct sim_qp *qp,
 	sim_send_request(qp, &packet);
 }
 
-/* The next packet of a message that carries data. */
+/* Sends the next packet of a message that carries data. */
 __attribute__((always_inline)) static inline void send_data(struct sim_qp *qp,
 							    struct sim_send_wqe *wqe)
 {
@@ -282,7 +377,9 @@ __attribute__((always_inline)) static inline void send_data(struct sim_qp *qp,
 	struct sim_packet packet;
 
 	packet.opcode = opcode;
-	address(qp, wqe, offset, &packet);
+	address(qp, sim_psn_add(wqe->first_psn, offset), &packet);
+	packet.imm_data = wqe->imm_data;
+	packet.xrc_srqn = wqe->xrc_srqn;
 	if (info->flags & SIM_OP_RETH)
 		set_remote(&packet, wqe, done);
 	if (info->flags & SIM_OP_IETH)
@@ -297,50 +394,41 @@ __attribute__((always_inline)) static inline void send_data(struct sim_qp *qp,
 	if (qp->reliable)
 		sim_completer_watch(qp, false);
 	sim_send_request(qp, &packet);
-	/* Nobody answers on an unreliable connection: the message is done when it is sent. */
+	/* No answer comes on an unreliable connection: the message is done when it is sent. */
 	if (qp->type == IBV_QPT_UC && last && qp->sq.tail != qp->sq.head)
-		sim_qp_complete_send(qp, IBV_WC_SUCCESS);
+		sim_send_complete(qp, IBV_WC_SUCCESS);
 }
 
-/* Whether the oldest send is still under way; not where it would be repeated, and is not (a quirk):
- * Linux drivers/infiniband/sw/rxe/rxe_req.c, req_check_sq_drain. */
-static bool drains_oldest(const struct sim_qp *qp)
+void sim_requester_send_empty(struct sim_qp *qp)
 {
-	const struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
+	struct sim_packet packet = {
+		.opcode = sim_opcode_request(qp->transport, IBV_WR_RDMA_WRITE, true, true),
+		.flags = SIM_PACKET_MIGRATED | (qp->reliable ? SIM_PACKET_ACK_REQUEST : 0),
+	};
 
-	if (qp->sq.tail == qp->sq.head || !wqe->started)
-		return false;
-	return !qp->device->quirks.draining_sends_nothing ||
-	       qp->req.offset != sim_psn_distance(qp->comp.psn, wqe->first_psn);
+	address(qp, qp->req.psn, &packet);
+	sim_requester_set_psn(qp, sim_psn_add(qp->req.psn, 1));
+	sim_completer_set_psn(qp, qp->req.psn);
+	sim_send_request(qp, &packet);
 }
 
-/* All sends before the first unstarted one have ended. */
-static void check_drained(struct sim_qp *qp)
-{
-	if (qp->state != IBV_QPS_SQD || !qp->sq_draining || qp->sq.tail != qp->req.next)
-		return;
-	if (drains_oldest(qp) || qp->req.ghosts)
-		return;
-	qp->sq_draining = false;
-	if (qp->drain_event)
-		sim_qp_event(qp, IBV_EVENT_SQ_DRAINED);
-}
+/* --- local operations --- */
 
 static bool bind_window(struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
 	const struct sim_mw_bind bind = {
-		.old_rkey = wqe->bind_old_rkey,
+		.old_rkey = wqe->bind.old_rkey,
 		.new_rkey = wqe->rkey,
-		.region_lkey = wqe->bind_lkey,
+		.region_lkey = wqe->bind.lkey,
 		.addr = wqe->remote_addr,
-		.length = wqe->bind_length,
-		.access = wqe->bind_access,
+		.length = wqe->bind.length,
+		.access = wqe->bind.access,
 	};
 
-	return sim_mw_bind(qp->device, qp->pd, qp->number, wqe->bind_mw, &bind);
+	return sim_mw_bind(qp->device, qp->pd, qp->number, wqe->bind.mw, &bind);
 }
 
-/* What sends nothing is done in its turn, once, and ends when all before it has. */
+/* Does a WQE that sends nothing, once; the WQE ends when all before it have ended. */
 __attribute__((noinline)) static void do_local(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
 	bool done =
@@ -349,23 +437,19 @@ __attribute__((noinline)) static void do_local(struct sim_qp *qp, struct sim_sen
 			: sim_mw_invalidate(qp->device, qp->pd, qp->number, wqe->invalidate_rkey);
 
 	if (!done) {
-		fail(qp, wqe,
-		     wqe->opcode == IBV_WR_LOCAL_INV &&
-				     qp->device->quirks.bad_invalidation_is_operation_error
-			     ? IBV_WC_LOC_QP_OP_ERR
-			     : IBV_WC_MW_BIND_ERR);
+		fail(qp, wqe, IBV_WC_MW_BIND_ERR);
 		return;
 	}
 	wqe->done = true;
 	qp->req.next++;
 	if (qp->sq.tail + 1 == qp->req.next)
-		sim_qp_complete_send(qp, IBV_WC_SUCCESS);
+		sim_send_complete(qp, IBV_WC_SUCCESS);
 }
 
-/* What was done stays so, when what is before it is repeated. */
-static void repeat_local(struct sim_qp *qp, struct sim_send_wqe *wqe)
+/* The requester comes to a WQE again that it has done, behind one that is repeated. */
+static void pass_local(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
-	if (wqe->opcode != IBV_WR_BIND_MW || !qp->device->quirks.repeated_bindings_fail) {
+	if (!qp->hooks || qp->hooks->repeat_local(qp, wqe)) {
 		qp->req.next++;
 		return;
 	}
@@ -373,141 +457,71 @@ static void repeat_local(struct sim_qp *qp, struct sim_send_wqe *wqe)
 	fail(qp, wqe, IBV_WC_MW_BIND_ERR);
 }
 
+/* --- the turn --- */
+
 __attribute__((always_inline)) static inline void send_one(struct sim_qp *qp)
 {
 	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->req.next);
+	enum ibv_wc_status status;
 
 	if (!wqe->started && !start(qp, wqe))
 		return;
 	if (wqe->info_flags & SIM_WR_LOCAL) {
 		if (wqe->done)
-			repeat_local(qp, wqe);
+			pass_local(qp, wqe);
 		else
 			do_local(qp, wqe);
 		return;
 	}
 	if (wqe->info_flags & SIM_WR_RESPONSE) {
 		send_response_request(qp, wqe);
-	} else if (qp->type != IBV_QPT_UD) {
+		return;
+	}
+	if (qp->type != IBV_QPT_UD) {
 		send_data(qp, wqe);
-	} else {
-		enum ibv_wc_status status = sim_datagram_send(qp, wqe);
-
-		if (status != IBV_WC_SUCCESS) {
-			fail(qp, wqe, status);
-			return;
-		}
-		sim_qp_complete_send(qp, IBV_WC_SUCCESS);
+		return;
 	}
+	status = sim_datagram_send(qp, wqe);
+	if (status == IBV_WC_SUCCESS)
+		sim_send_complete(qp, IBV_WC_SUCCESS);
+	else
+		fail(qp, wqe, status);
 }
 
-/* Linux 6.1 drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester: it does not see how far the completer
- * flushed, and takes its own place for the oldest send, or for the end of the queue. */
-static bool flushes_sends(struct sim_qp *qp)
+/* True if all sends before the first unstarted one have ended. */
+static bool is_drained(const struct sim_qp *qp)
 {
-	struct sim_requester *req = &qp->req;
-	bool behind = (req->ring_place ^ qp->sq.head) & sim_queue_rounded(qp->sq.max_wr);
-	bool due = req->flush_due || behind;
-
-	if (qp->state != IBV_QPS_ERR || !qp->device->quirks.errored_sends_may_wait)
-		return true;
-	req->flush_due = false;
-	req->ring_place += behind;
-	return due;
+	if (qp->sq.tail != qp->req.next)
+		return false;
+	if (qp->hooks)
+		return qp->hooks->is_drained(qp);
+	return qp->sq.tail == qp->sq.head || !sim_qp_send_wqe(qp, qp->sq.tail)->started;
 }
 
-static void flush(struct sim_qp *qp)
+static void check_drained(struct sim_qp *qp)
 {
-	bool recvs = qp->state == IBV_QPS_ERR && qp->flush_recvs;
-
-	if (recvs && qp->device->quirks.receives_flush_first)
-		sim_qp_flush_recvs(qp);
-	if (flushes_sends(qp))
-		sim_qp_flush_sends(qp);
-	if (recvs && !qp->device->quirks.receives_flush_first)
-		sim_qp_flush_recvs(qp);
-}
-
-/* Whether what has begun goes on. */
-static bool drains(const struct sim_qp *qp)
-{
-	return qp->state == IBV_QPS_SQD && !qp->device->quirks.draining_sends_nothing;
-}
-
-/* One for each send that a reset dropped: Linux 6.12 drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_reset, puts
- * the requester back first and empties the queue then; what it finds there is an empty RDMA WRITE. */
-__attribute__((noinline)) static void send_ghosts(struct sim_qp *qp)
-{
-	struct sim_requester *req = &qp->req;
-
-	if (qp->type == IBV_QPT_UD) {
-		req->ghosts = 0;
-		sim_qp_fail(qp);
-	}
-	for (; req->ghosts; req->ghosts--) {
-		const struct sim_send_wqe ghost = {.first_psn = req->psn};
-		struct sim_packet packet = {
-			.opcode = sim_opcode_request(qp->transport, IBV_WR_RDMA_WRITE, true, true),
-			.flags = SIM_PACKET_MIGRATED | (qp->reliable ? SIM_PACKET_ACK_REQUEST : 0),
-		};
-
-		address(qp, &ghost, 0, &packet);
-		req->psn = sim_psn_add(req->psn, 1);
-		/* Nobody waits for the answer. */
-		req->sent_psn = qp->comp.psn = req->psn;
-		sim_send_request(qp, &packet);
-	}
+	if (qp->state != IBV_QPS_SQD || !qp->sq_draining || !is_drained(qp))
+		return;
+	qp->sq_draining = false;
+	if (qp->drain_event)
+		sim_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
 bool sim_requester_run(struct sim_qp *qp)
 {
 	unsigned int budget = SIM_BURST_PACKETS;
 
-	if (qp->req.ghosts && qp->state == IBV_QPS_RTS && qp->sq.tail != qp->sq.head)
-		send_ghosts(qp);
+	if (qp->hooks && qp->hooks->turn(qp))
+		return false;
 	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) {
-		flush(qp);
+		sim_requester_flush(qp, true);
 		return false;
 	}
-	while ((qp->state == IBV_QPS_RTS || drains(qp)) && gate(qp) == GATE_OPEN) {
+	while (gate(qp) == SIM_GATE_OPEN) {
 		if (budget-- == 0)
 			return true;
 		send_one(qp);
 	}
 	check_drained(qp);
 	return false;
-}
-
-void sim_requester_rewind(struct sim_qp *qp, uint32_t psn)
-{
-	struct sim_requester *req = &qp->req;
-
-	req->since_ack_request = 0;
-	for (uint32_t i = qp->sq.tail; i != qp->sq.head; i++) {
-		const struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, i);
-
-		if (!wqe->started)
-			return;
-		if (sim_psn_distance(psn, wqe->first_psn) < wqe->packets) {
-			req->next = i;
-			req->offset = sim_psn_distance(psn, wqe->first_psn);
-			/* A WQE in error behind it is come to again. */
-			req->stopped = false;
-			break;
-		}
-	}
-	sim_qp_wake_requester(qp);
-}
-
-void sim_requester_rnr_over(struct sim_timer *timer)
-{
-	struct sim_qp *qp =
-		(struct sim_qp *)((char *)timer - offsetof(struct sim_qp, req.rnr_timer));
-
-	qp->req.waits_rnr = false;
-	if (sim_completer_jam(qp))
-		return;
-	if (qp->device->quirks.rnr_naks_stop_nothing)
-		sim_requester_rewind(qp, qp->comp.psn);
-	sim_qp_wake_requester(qp);
 }

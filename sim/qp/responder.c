@@ -2,16 +2,90 @@
 /*
  * The responder: takes requests in PSN order, checks them, does them, and answers.
  *
- * Checks stand in the order in which they are made. Each gives a verdict; what a verdict means is
- * one row of sim_consequences.
+ * A request goes through the states of enum sim_responder_state; each is one function that returns
+ * the next. A check that fails gives a verdict; sim_consequences says what follows from it.
  */
-#include "sim/qp/qp.h"
-#include "sim/qp/verdict.h"
+#include "sim/qp/private.h"
 #include "sim/wire/psn.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-#define MESSAGE_BYTES_MAX (UINT32_C(1) << 31)
+const char *const sim_responder_state_names[SIM_RESPONDER_STATES] = {
+	[SIM_RESPONDER_CHECK_PSN] = "CHECK_PSN", [SIM_RESPONDER_CHECK_SEQUENCE] = "CHECK_SEQUENCE",
+	[SIM_RESPONDER_CHECK_SRQ] = "CHECK_SRQ", [SIM_RESPONDER_CHECK_REQUEST] = "CHECK_REQUEST",
+	[SIM_RESPONDER_EXECUTE] = "EXECUTE",	 [SIM_RESPONDER_INVALIDATE] = "INVALIDATE",
+	[SIM_RESPONDER_COMPLETE] = "COMPLETE",	 [SIM_RESPONDER_ACKNOWLEDGE] = "ACKNOWLEDGE",
+	[SIM_RESPONDER_REPEAT] = "REPEAT",	 [SIM_RESPONDER_REFUSE] = "REFUSE",
+	[SIM_RESPONDER_DONE] = "DONE",
+};
+
+/* A request on its way through the states. */
+struct request {
+	struct sim_qp *qp;
+	const struct sim_packet *packet;
+	uint32_t flags; /* enum sim_opcode_flag */
+	enum sim_verdict verdict;
+};
+
+/* --- what others ask of the responder --- */
+
+void sim_responder_init(struct sim_qp *qp)
+{
+	qp->resp = (struct sim_responder){.ack_psn = SIM_PSN_MASK};
+}
+
+void sim_responder_reset(struct sim_qp *qp)
+{
+	sim_responder_free_resources(qp);
+	qp->resp = (struct sim_responder){.ack_psn = qp->resp.ack_psn};
+}
+
+void sim_responder_set_psn(struct sim_qp *qp, uint32_t psn)
+{
+	qp->resp.psn = psn;
+	if (sim_rule_holds(qp, SIM_RULE_ACK_OF_CONNECTION))
+		qp->resp.ack_psn = sim_psn_add(psn, SIM_PSN_MASK);
+}
+
+void sim_responder_set_ack_psn(struct sim_qp *qp, uint32_t psn)
+{
+	qp->resp.ack_psn = psn;
+}
+
+void sim_responder_free_resources(struct sim_qp *qp)
+{
+	qp->device->resource_count -= qp->resp.resource_size;
+	free(qp->resp.resources);
+}
+
+void sim_responder_set_resources(struct sim_qp *qp, struct sim_resource *resources, uint8_t count)
+{
+	struct sim_responder *resp = &qp->resp;
+
+	sim_responder_free_resources(qp);
+	qp->device->resource_count += count;
+	resp->resources = resources;
+	resp->resource_size = count;
+	resp->resource_head = 0;
+	resp->resource_count = 0;
+	resp->resources_pending = 0;
+}
+
+void sim_responder_nak_again(struct sim_qp *qp)
+{
+	qp->resp.nak_outstanding = false;
+}
+
+void sim_responder_establish(struct sim_qp *qp)
+{
+	if (qp->resp.established)
+		return;
+	qp->resp.established = true;
+	if (qp->state == IBV_QPS_RTR)
+		sim_qp_event(qp, IBV_EVENT_COMM_EST);
+}
+
+/* --- parts of the states --- */
 
 static void *remote(struct sim_qp *qp, uint32_t rkey, uint64_t addr, uint64_t length, int access)
 {
@@ -40,10 +114,11 @@ static void abandon(struct sim_qp *qp)
 {
 	qp->resp.in_message = 0;
 	qp->resp.received = 0;
-	qp->resp.recv_taken = false;
+	sim_receive_untake(qp);
 }
 
-static enum sim_verdict check_psn_rc(struct sim_qp *qp, const struct sim_packet *packet)
+/* A request of an old PSN is a duplicate; a gap draws one NAK until the expected PSN comes. */
+static inline enum sim_verdict check_psn_rc(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	int32_t ahead = sim_psn_diff(packet->psn, qp->resp.psn);
 
@@ -67,7 +142,7 @@ static enum sim_verdict check_psn_uc(struct sim_qp *qp, const struct sim_packet 
 	}
 	resp->psn = sim_psn_add(packet->psn, 1);
 	if (flags & SIM_OP_START)
-		resp->dropping = resp->jammed;
+		resp->dropping = qp->hooks && qp->hooks->uc_drops(qp);
 	return resp->dropping ? SIM_DROP : SIM_ACCEPT;
 }
 
@@ -85,14 +160,14 @@ static bool grants(const struct sim_qp *qp, unsigned int access)
 /* The packets of a message before its last are full, and a last one carries at least a byte. */
 static bool payload_fits(const struct sim_qp *qp, uint32_t bytes, uint32_t flags)
 {
-	if ((flags & SIM_OP_SEND) && qp->device->quirks.packet_sizes_unchecked)
+	if ((flags & SIM_OP_SEND) && !sim_rule_holds(qp, SIM_RULE_PACKET_SIZE))
 		return true;
 	if (!(flags & SIM_OP_END))
 		return bytes == qp->mtu_bytes;
 	return bytes <= qp->mtu_bytes && (bytes || (flags & SIM_OP_START));
 }
 
-/* Where no byte is touched, nothing is checked. */
+/* A remote access of no bytes is not checked. */
 static bool needs_no_memory(const struct sim_qp *qp, uint32_t bytes)
 {
 	return bytes == 0 && !qp->device->quirks.empty_accesses_checked;
@@ -103,14 +178,14 @@ static enum sim_verdict check_send(struct sim_qp *qp, const struct sim_packet *p
 {
 	uint64_t total = (uint64_t)qp->resp.received + packet->payload_bytes;
 
-	if ((flags & SIM_OP_RECV) && !sim_qp_take_recv(qp))
+	if ((flags & SIM_OP_RECV) && !sim_receive_take(qp))
 		return SIM_NO_RECEIVE;
 	if (!payload_fits(qp, packet->payload_bytes, flags))
 		return SIM_INVALID_REQUEST;
-	return total > qp->resp.recv->length ? SIM_TOO_LONG : SIM_ACCEPT;
+	return total > qp->rx.wqe->length ? SIM_TOO_LONG : SIM_ACCEPT;
 }
 
-/* Remote memory is checked whole, when its address comes; nothing at all where no byte is. */
+/* The first packet of an RDMA WRITE names the memory of the whole message. */
 __attribute__((noinline)) static enum sim_verdict check_write(struct sim_qp *qp,
 							      const struct sim_packet *packet,
 							      uint32_t flags)
@@ -122,9 +197,10 @@ __attribute__((noinline)) static enum sim_verdict check_write(struct sim_qp *qp,
 
 	if (!grants(qp, IBV_ACCESS_REMOTE_WRITE))
 		return SIM_INVALID_REQUEST;
-	if ((flags & SIM_OP_RECV) && !sim_qp_take_recv(qp))
+	if ((flags & SIM_OP_RECV) && !sim_receive_take(qp))
 		return SIM_NO_RECEIVE;
-	if (announced > MESSAGE_BYTES_MAX || (!fits && !qp->device->quirks.packet_sizes_unchecked))
+	if (announced > SIM_MESSAGE_BYTES_MAX ||
+	    (!fits && sim_rule_holds(qp, SIM_RULE_PACKET_SIZE)))
 		return SIM_INVALID_REQUEST;
 	if ((flags & SIM_OP_RETH) && !needs_no_memory(qp, announced) &&
 	    !remote(qp, packet->rkey, packet->remote_addr, announced, IBV_ACCESS_REMOTE_WRITE))
@@ -137,7 +213,7 @@ __attribute__((noinline)) static enum sim_verdict check_read(struct sim_qp *qp,
 {
 	if (!grants(qp, IBV_ACCESS_REMOTE_READ) ||
 	    qp->resp.resources_new >= qp->resp.resource_size ||
-	    packet->dma_bytes > MESSAGE_BYTES_MAX || packet->payload_bytes)
+	    packet->dma_bytes > SIM_MESSAGE_BYTES_MAX || packet->payload_bytes)
 		return SIM_INVALID_REQUEST;
 	if (needs_no_memory(qp, packet->dma_bytes))
 		return SIM_ACCEPT;
@@ -154,7 +230,7 @@ static int atomic_access(uint32_t flags)
 	return flags & SIM_OP_STORE ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_ATOMIC;
 }
 
-/* Whether an atomic has the payload that it must have, on a device that knows it. */
+/* True if an atomic has the payload that it must have, and the device knows it. */
 static bool atomic_fits(const struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
 {
 	if (!(flags & SIM_OP_STORE))
@@ -185,7 +261,7 @@ __attribute__((always_inline)) static inline enum sim_verdict do_send(
 
 	if (packet->payload_bytes == 0)
 		return SIM_ACCEPT;
-	count = sim_qp_scatter(qp, qp->resp.recv, qp->resp.received, packet->payload_bytes, to);
+	count = sim_receive_scatter(qp, qp->rx.wqe, qp->resp.received, packet->payload_bytes, to);
 	if (count < 0 ||
 	    sim_copy_spans(qp->device, packet->spans, packet->span_count, to, (unsigned int)count))
 		return SIM_BAD_RECEIVE;
@@ -224,7 +300,7 @@ static struct sim_resource *push_resource(struct sim_qp *qp, const struct sim_pa
 		resp->resource_head = 0;
 	if (resp->resource_count < resp->resource_size)
 		resp->resource_count++;
-	/* Only a repeated answer can still stand there, and its asker has gone on. */
+	/* Only a repeated answer can be pending there, and its requester has gone on. */
 	if (resource->pending)
 		resp->resources_pending--;
 	resp->resources_pending++;
@@ -278,122 +354,6 @@ __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
 	return SIM_ACCEPT;
 }
 
-/* How a receive is told that a window was invalidated. */
-static unsigned int invalidated(const struct sim_qp *qp)
-{
-	return qp->device->quirks.invalidation_told_as_checksum ? IBV_WC_IP_CSUM_OK
-								: IBV_WC_WITH_INV;
-}
-
-static void finish_message(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
-{
-	struct sim_responder *resp = &qp->resp;
-	bool write = flags & SIM_OP_WRITE;
-	unsigned int wc_flags = qp->device->quirks.grh_flag_on_connections ? IBV_WC_GRH : 0;
-
-	/* No opcode has both. */
-	if (flags & (SIM_OP_IMMDT | SIM_OP_IETH))
-		wc_flags |= flags & SIM_OP_IMMDT ? IBV_WC_WITH_IMM : invalidated(qp);
-	if (flags & SIM_OP_COMPLETES) {
-		qp->device->counters.receives_completed++;
-		sim_qp_complete_recv(qp, packet, IBV_WC_SUCCESS,
-				     write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-				     write ? resp->length : resp->received, wc_flags);
-	}
-	resp->msn = (resp->msn + 1) & 0xffffff;
-	abandon(qp);
-}
-
-/* A SEND or WRITE packet has been done. */
-static void move_on(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
-{
-	struct sim_responder *resp = &qp->resp;
-
-	resp->received += packet->payload_bytes;
-	resp->in_message = flags & SIM_OP_KIND;
-	if (flags & SIM_OP_END)
-		finish_message(qp, packet, flags);
-	if (!qp->reliable)
-		return;
-	/* A completion that was lost has ended the QP, and the message is not acknowledged: Linux
-	 * drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_CQ_OVERFLOW. */
-	if (qp->state == IBV_QPS_ERR) {
-		if (!resp->ack_pending)
-			resp->ack_psn = packet->psn;
-		return;
-	}
-	resp->ack_psn = packet->psn;
-	resp->psn = sim_psn_add(resp->psn, 1);
-	if (packet->flags & SIM_PACKET_ACK_REQUEST) {
-		resp->ack_pending = true;
-		resp->ack_repeated = false;
-		sim_qp_wake_responder(qp);
-	}
-}
-
-__attribute__((always_inline)) static inline enum sim_verdict execute(
-	struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
-{
-	struct sim_responder *resp = &qp->resp;
-	enum sim_verdict verdict = SIM_ACCEPT;
-	uint32_t packets = 1;
-
-	if (flags & (SIM_OP_SEND | SIM_OP_WRITE)) {
-		verdict = flags & SIM_OP_SEND ? do_send(qp, packet) : do_write(qp, packet, flags);
-		if (verdict == SIM_ACCEPT && (flags & SIM_OP_IETH) &&
-		    !sim_mw_invalidate(qp->device, qp->remote_reach.pd, qp->number, packet->rkey))
-			verdict = SIM_BAD_INVALIDATION;
-		if (verdict == SIM_ACCEPT)
-			move_on(qp, packet, flags);
-		return verdict;
-	}
-	if (flags & SIM_OP_READ) {
-		packets = response_packets(qp, packet->dma_bytes);
-		push_resource(qp, packet, packets);
-	} else {
-		verdict = do_atomic(qp, packet, flags);
-	}
-	if (verdict == SIM_ACCEPT) {
-		resp->psn = sim_psn_add(resp->psn, packets);
-		resp->msn = (resp->msn + 1) & 0xffffff;
-	}
-	return verdict;
-}
-
-/* The SRQ of an XRC message, and the PD that comes with it. */
-__attribute__((noinline)) static bool enter_srq(struct sim_qp *qp, uint32_t number)
-{
-	struct sim_srq *srq = sim_table_find(&qp->device->srqs, number);
-
-	if (!srq || srq->xrcd != qp->xrcd)
-		return false;
-	qp->resp.srq = srq;
-	qp->resp.recv_reach = &srq->reach;
-	qp->recv_cq = srq->cq;
-	use_pd(qp, srq->pd);
-	return true;
-}
-
-static enum sim_verdict judge(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
-{
-	enum sim_verdict verdict =
-		qp->reliable ? check_psn_rc(qp, packet) : check_psn_uc(qp, packet, flags);
-
-	if (verdict != SIM_ACCEPT)
-		return verdict;
-	if (!in_sequence(&qp->resp, flags))
-		return SIM_INVALID_REQUEST;
-	if (qp->xrcd && !qp->resp.recv_held && !enter_srq(qp, packet->xrc_srqn))
-		return SIM_INVALID_REQUEST;
-	if (flags & SIM_OP_SEND)
-		return check_send(qp, packet, flags);
-	if (flags & SIM_OP_WRITE)
-		return check_write(qp, packet, flags);
-	if (flags & SIM_OP_READ)
-		return check_read(qp, packet);
-	return flags & SIM_OP_ATOMIC ? check_atomic(qp, packet, flags) : SIM_INVALID_REQUEST;
-}
-
 static struct sim_resource *find_resource(struct sim_qp *qp, uint32_t psn)
 {
 	struct sim_responder *resp = &qp->resp;
@@ -421,8 +381,7 @@ static bool same_request(const struct sim_qp *qp, const struct sim_resource *res
 	       packet->dma_bytes <= resource->length - done;
 }
 
-/* A part of what was asked for at first, wherever it begins (a quirk): Linux
- * drivers/infiniband/sw/rxe/rxe_resp.c, duplicate_request. */
+/* True if a repeated READ asks for any part of the first request, which then begins there. */
 static bool part_of_request(struct sim_resource *resource, const struct sim_packet *packet,
 			    uint32_t before_bytes)
 {
@@ -444,7 +403,7 @@ static void replay(struct sim_qp *qp, const struct sim_packet *packet, uint32_t 
 		return;
 	offset = (packet->psn - resource->first_psn) & SIM_PSN_MASK;
 	if (!same_request(qp, resource, packet, offset) &&
-	    !(flags & SIM_OP_READ && qp->device->quirks.repeated_reads_may_differ &&
+	    !(flags & SIM_OP_READ && !sim_rule_holds(qp, SIM_RULE_READ_REPEATED_EXACTLY) &&
 	      part_of_request(resource, packet, offset * qp->mtu_bytes)))
 		return;
 	resource->next = offset;
@@ -461,34 +420,21 @@ static void replay(struct sim_qp *qp, const struct sim_packet *packet, uint32_t 
 	sim_qp_wake_responder(qp);
 }
 
-/* Done before: acknowledged or answered again, never executed again. */
-static void repeat(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
-{
-	qp->device->counters.duplicate_requests++;
-	if (flags & (SIM_OP_READ | SIM_OP_ATOMIC)) {
-		replay(qp, packet, flags);
-	} else {
-		if (!qp->resp.ack_pending)
-			qp->resp.ack_repeated = true;
-		qp->resp.repeated_psn = packet->psn;
-		qp->resp.ack_pending = true;
-		sim_qp_wake_responder(qp);
-	}
-}
-
 /* The receive in progress, or an event, tells the program; the NAK tells the peer. */
 static void refuse(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
 {
-	const struct sim_consequence consequence = sim_consequence_of(verdict, &qp->device->quirks);
-	bool taken = qp->resp.recv_taken;
+	struct sim_consequence consequence = sim_consequences[verdict];
+	bool taken = qp->rx.taken;
 
-	/* A quirk: what is refused here counts as done there. */
+	if (qp->hooks)
+		qp->hooks->judged(qp, verdict, &consequence);
+	/* An ACK counts the message as done. */
 	if (consequence.syndrome == (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE))
-		qp->resp.msn = (qp->resp.msn + 1) & 0xffffff;
+		qp->resp.msn = (qp->resp.msn + 1) & SIM_PSN_MASK;
 	if (taken)
-		sim_qp_complete_recv(qp, packet, consequence.recv_status, IBV_WC_RECV, 0, 0);
+		sim_receive_complete(qp, packet, consequence.recv_status, IBV_WC_RECV, 0, 0);
 	abandon(qp);
-	/* A completion that was lost has ended the QP: see move_on(). */
+	/* The completion did not fit its CQ and has ended the QP: see acknowledge(). */
 	if (qp->state == IBV_QPS_ERR)
 		return;
 	if (qp->reliable)
@@ -498,85 +444,7 @@ static void refuse(struct sim_qp *qp, const struct sim_packet *packet, enum sim_
 		sim_qp_event(qp, consequence.event);
 }
 
-/* What an unreliable connection does not accept costs the message and nothing else; its own
- * receive WR's fault is its own. */
-static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
-{
-	if (sim_consequences[verdict].fatal_on_uc) {
-		refuse(qp, packet, verdict);
-		return;
-	}
-	/* Linux drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_RKEY_VIOLATION: on an SRQ the receive
-	 * is told. */
-	if (qp->srq && qp->resp.recv_taken &&
-	    (verdict == SIM_ACCESS_DENIED || verdict == SIM_INVALID_REQUEST)) {
-		sim_qp_complete_recv(qp, packet,
-				     verdict == SIM_ACCESS_DENIED ? IBV_WC_REM_ACCESS_ERR
-								  : IBV_WC_REM_INV_REQ_ERR,
-				     IBV_WC_RECV, 0, 0);
-		abandon(qp);
-		qp->resp.dropping = true;
-		return;
-	}
-	/* Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_op_seq: it waits for that message's end. */
-	if (verdict == SIM_NO_RECEIVE && qp->resp.in_message == SIM_OP_WRITE)
-		qp->resp.jammed = qp->device->quirks.cut_writes_jam_uc;
-	qp->device->counters.dropped_packets++;
-	abandon(qp);
-	qp->resp.dropping = true;
-}
-
-static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,
-		      enum sim_verdict verdict)
-{
-	struct sim_counters *counters = &qp->device->counters;
-
-	switch (verdict) {
-	case SIM_DUPLICATE:
-		repeat(qp, packet, flags);
-		break;
-	case SIM_OUT_OF_SEQUENCE:
-		counters->out_of_sequence_requests++;
-		if (qp->resp.nak_outstanding)
-			break;
-		counters->sequence_naks_sent++;
-		/* An RNR NAK stands before it (a quirk). */
-		if (qp->resp.nak_pending)
-			sim_responder_run(qp);
-		send_nak(qp, sim_consequences[verdict].syndrome);
-		break;
-	case SIM_NO_RECEIVE:
-		counters->rnr_naks_sent++;
-		send_nak(qp, (uint8_t)(sim_consequences[verdict].syndrome |
-				       (qp->min_rnr_timer & SIM_AETH_VALUE)));
-		if (qp->device->quirks.rnr_naks_stop_nothing)
-			qp->resp.nak_outstanding = false;
-		break;
-	default:
-		refuse(qp, packet, verdict);
-	}
-}
-
-void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
-{
-	uint32_t flags = sim_opcodes[packet->opcode].flags;
-	enum sim_verdict verdict;
-
-	if (!qp->resp.established) {
-		qp->resp.established = true;
-		if (qp->state == IBV_QPS_RTR)
-			sim_qp_event(qp, IBV_EVENT_COMM_EST);
-	}
-	verdict = judge(qp, packet, flags);
-	if (verdict == SIM_ACCEPT)
-		verdict = execute(qp, packet, flags);
-	if (verdict == SIM_ACCEPT)
-		return;
-	if (qp->reliable)
-		refuse_rc(qp, packet, flags, verdict);
-	else
-		refuse_uc(qp, packet, verdict);
-}
+/* --- answers --- */
 
 static void answer(struct sim_qp *qp, struct sim_packet *packet)
 {
@@ -587,19 +455,20 @@ static void answer(struct sim_qp *qp, struct sim_packet *packet)
 	sim_send_response(qp, packet);
 }
 
-static void answer_aeth(struct sim_qp *qp, uint8_t syndrome, uint32_t psn)
+static void send_aeth(struct sim_qp *qp, uint8_t syndrome, uint32_t psn)
 {
 	struct sim_packet packet;
 
 	packet.opcode = (uint8_t)(SIM_RC_ACK | qp->transport);
-	packet.flags = qp->resp.ack_repeated ? SIM_PACKET_REPEATED : 0;
-	packet.repeated_psn = qp->resp.repeated_psn;
+	packet.flags = 0;
 	packet.span_count = 0;
 	packet.payload_bytes = 0;
 	packet.spans = NULL;
 	packet.syndrome = syndrome;
 	packet.psn = psn;
 	packet.msn = qp->resp.msn;
+	if (qp->hooks)
+		qp->hooks->acks(qp, &packet);
 	answer(qp, &packet);
 }
 
@@ -620,7 +489,7 @@ static void answer_atomic(struct sim_qp *qp, const struct sim_resource *resource
 	answer(qp, &packet);
 }
 
-/* One packet of a read response; false where the memory is no longer to be read. */
+/* Sends one packet of a read response; false if its memory may no longer be read. */
 static bool answer_read(struct sim_qp *qp, struct sim_resource *resource, bool first)
 {
 	uint32_t done = resource->next * qp->mtu_bytes;
@@ -660,7 +529,7 @@ static void settle(struct sim_qp *qp, struct sim_resource *resource)
 		qp->resp.resources_new--;
 }
 
-/* The memory of a READ is gone: neither it nor what came after it is answered. */
+/* The memory of a READ is gone: the READ and the requests behind it are not answered. */
 static void cannot_serve(struct sim_qp *qp, const struct sim_resource *resource)
 {
 	struct sim_responder *resp = &qp->resp;
@@ -673,18 +542,6 @@ static void cannot_serve(struct sim_qp *qp, const struct sim_resource *resource)
 	refuse(qp, NULL, SIM_ACCESS_DENIED);
 }
 
-/* A duplicate's ACK is of an atomic too, if that came last, and then of no old connection. */
-static void note_atomic(struct sim_qp *qp, uint32_t psn)
-{
-	struct sim_responder *resp = &qp->resp;
-	uint32_t before = sim_psn_add(qp->rq_psn, SIM_PSN_MASK);
-	bool is_old =
-		sim_psn_distance(resp->ack_psn, before) >= sim_psn_distance(resp->psn, before);
-
-	if (is_old || sim_psn_diff(psn, resp->ack_psn) > 0)
-		resp->ack_psn = psn;
-}
-
 /* Answers one READ or atomic as far as the budget goes. */
 static void serve(struct sim_qp *qp, struct sim_resource *resource, unsigned int *budget)
 {
@@ -693,8 +550,8 @@ static void serve(struct sim_qp *qp, struct sim_resource *resource, unsigned int
 	if (sim_opcodes[resource->opcode].flags & SIM_OP_ATOMIC) {
 		settle(qp, resource);
 		answer_atomic(qp, resource);
-		if (qp->device->quirks.acks_of_old_connections && !qp->resp.ack_pending)
-			note_atomic(qp, resource->first_psn);
+		if (qp->hooks)
+			qp->hooks->atomic_answered(qp, resource->first_psn);
 		--*budget;
 		return;
 	}
@@ -727,14 +584,15 @@ static void serve_all(struct sim_qp *qp, unsigned int *budget)
 			return;
 		/* A response acknowledges what came before it. */
 		if (sim_psn_diff(resource->first_psn, resp->ack_psn) > 0)
-			resp->ack_pending = false;
+			resp->ack = SIM_ACK_NONE;
 		serve(qp, resource, budget);
 		if (resource->pending)
 			return;
 	}
 }
 
-bool sim_responder_run(struct sim_qp *qp)
+/* Sends the answers that wait; true if the budget left some. */
+static bool answer_pending(struct sim_qp *qp)
 {
 	struct sim_responder *resp = &qp->resp;
 	unsigned int budget = SIM_BURST_PACKETS;
@@ -743,14 +601,287 @@ bool sim_responder_run(struct sim_qp *qp)
 		serve_all(qp, &budget);
 	if (resp->resources_pending)
 		return true;
-	/* A NAK acknowledges what stands before its PSN (and by a quirk the ACK may be of more). */
-	if (resp->ack_pending &&
-	    (!resp->nak_pending || sim_psn_diff(resp->ack_psn, resp->nak_psn) >= 0))
-		answer_aeth(qp, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
-	resp->ack_pending = false;
-	resp->ack_repeated = false;
+	/* A NAK acknowledges what stands before its PSN; hooks may make an ACK cover more. */
+	if (resp->ack && (!resp->nak_pending || sim_psn_diff(resp->ack_psn, resp->nak_psn) >= 0))
+		send_aeth(qp, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
+	resp->ack = SIM_ACK_NONE;
 	if (resp->nak_pending)
-		answer_aeth(qp, resp->nak_syndrome, resp->nak_psn);
+		send_aeth(qp, resp->nak_syndrome, resp->nak_psn);
 	resp->nak_pending = false;
 	return false;
+}
+
+/* --- what follows from a request --- */
+
+static void finish_message(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	struct sim_responder *resp = &qp->resp;
+	bool write = flags & SIM_OP_WRITE;
+	unsigned int wc_flags = 0;
+
+	if (flags & SIM_OP_IMMDT)
+		wc_flags = IBV_WC_WITH_IMM;
+	else if (flags & SIM_OP_IETH)
+		wc_flags = IBV_WC_WITH_INV;
+	if (flags & SIM_OP_COMPLETES) {
+		qp->device->counters.receives_completed++;
+		sim_receive_complete(qp, packet, IBV_WC_SUCCESS,
+				     write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+				     write ? resp->length : resp->received, wc_flags);
+	}
+	resp->msn = (resp->msn + 1) & SIM_PSN_MASK;
+	abandon(qp);
+}
+
+/* A packet that UC does not accept costs its message and nothing else, unless the QP's own receive
+ * WR is at fault. */
+static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
+{
+	if (sim_consequences[verdict].fatal_on_uc) {
+		refuse(qp, packet, verdict);
+		return;
+	}
+	if (!qp->hooks || !qp->hooks->uc_refused(qp, packet, verdict))
+		qp->device->counters.dropped_packets++;
+	abandon(qp);
+	qp->resp.dropping = true;
+}
+
+static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
+{
+	struct sim_counters *counters = &qp->device->counters;
+
+	switch (verdict) {
+	case SIM_OUT_OF_SEQUENCE:
+		counters->out_of_sequence_requests++;
+		if (qp->resp.nak_outstanding)
+			break;
+		counters->sequence_naks_sent++;
+		/* The NAK that waits is for an earlier gap. */
+		if (qp->resp.nak_pending)
+			answer_pending(qp);
+		send_nak(qp, sim_consequences[verdict].syndrome);
+		break;
+	case SIM_NO_RECEIVE:
+		counters->rnr_naks_sent++;
+		send_nak(qp, (uint8_t)(sim_consequences[verdict].syndrome |
+				       (qp->min_rnr_timer & SIM_AETH_VALUE)));
+		if (qp->hooks)
+			qp->hooks->rnr_nak(qp);
+		break;
+	default:
+		refuse(qp, packet, verdict);
+	}
+}
+
+/* --- the states --- */
+
+static enum sim_responder_state refused_as(struct request *request, enum sim_verdict verdict)
+{
+	request->verdict = verdict;
+	return SIM_RESPONDER_REFUSE;
+}
+
+static inline enum sim_responder_state check_psn(struct request *request)
+{
+	struct sim_qp *qp = request->qp;
+	enum sim_verdict verdict = qp->reliable ? check_psn_rc(qp, request->packet)
+						: check_psn_uc(qp, request->packet, request->flags);
+
+	if (verdict == SIM_ACCEPT)
+		return SIM_RESPONDER_CHECK_SEQUENCE;
+	return verdict == SIM_DUPLICATE ? SIM_RESPONDER_REPEAT : refused_as(request, verdict);
+}
+
+static inline enum sim_responder_state check_sequence(struct request *request)
+{
+	struct sim_qp *qp = request->qp;
+
+	if (!in_sequence(&qp->resp, request->flags))
+		return refused_as(request, SIM_INVALID_REQUEST);
+	if (qp->rx.held)
+		sim_receive_refind(qp);
+	return qp->xrcd && !qp->rx.held ? SIM_RESPONDER_CHECK_SRQ : SIM_RESPONDER_CHECK_REQUEST;
+}
+
+/* The SRQ of an XRC message brings its PD. */
+static enum sim_responder_state check_srq(struct request *request)
+{
+	struct sim_qp *qp = request->qp;
+
+	if (!sim_receive_enter_srq(qp, request->packet->xrc_srqn))
+		return refused_as(request, SIM_INVALID_REQUEST);
+	use_pd(qp, qp->rx.srq->pd);
+	return SIM_RESPONDER_CHECK_REQUEST;
+}
+
+static inline enum sim_responder_state check_request(struct request *request)
+{
+	const struct sim_packet *packet = request->packet;
+	const uint32_t flags = request->flags;
+	struct sim_qp *qp = request->qp;
+	enum sim_verdict verdict = SIM_INVALID_REQUEST;
+
+	if (flags & SIM_OP_SEND)
+		verdict = check_send(qp, packet, flags);
+	else if (flags & SIM_OP_WRITE)
+		verdict = check_write(qp, packet, flags);
+	else if (flags & SIM_OP_READ)
+		verdict = check_read(qp, packet);
+	else if (flags & SIM_OP_ATOMIC)
+		verdict = check_atomic(qp, packet, flags);
+	return verdict == SIM_ACCEPT ? SIM_RESPONDER_EXECUTE : refused_as(request, verdict);
+}
+
+/* A READ or atomic that was accepted is answered in the responder's turn. */
+static enum sim_responder_state remember(struct request *request)
+{
+	const struct sim_packet *packet = request->packet;
+	struct sim_qp *qp = request->qp;
+	enum sim_verdict verdict = SIM_ACCEPT;
+	uint32_t packets = 1;
+
+	if (request->flags & SIM_OP_READ) {
+		packets = response_packets(qp, packet->dma_bytes);
+		push_resource(qp, packet, packets);
+	} else {
+		verdict = do_atomic(qp, packet, request->flags);
+	}
+	if (verdict != SIM_ACCEPT)
+		return refused_as(request, verdict);
+	qp->resp.psn = sim_psn_add(qp->resp.psn, packets);
+	qp->resp.msn = (qp->resp.msn + 1) & SIM_PSN_MASK;
+	return SIM_RESPONDER_DONE;
+}
+
+static inline enum sim_responder_state execute(struct request *request)
+{
+	const uint32_t flags = request->flags;
+	enum sim_verdict verdict;
+
+	if (flags & SIM_OP_SEND)
+		verdict = do_send(request->qp, request->packet);
+	else if (flags & SIM_OP_WRITE)
+		verdict = do_write(request->qp, request->packet, flags);
+	else
+		return remember(request);
+	if (verdict != SIM_ACCEPT)
+		return refused_as(request, verdict);
+	return flags & SIM_OP_IETH ? SIM_RESPONDER_INVALIDATE : SIM_RESPONDER_COMPLETE;
+}
+
+static enum sim_responder_state invalidate(struct request *request)
+{
+	struct sim_qp *qp = request->qp;
+
+	if (!sim_mw_invalidate(qp->device, qp->remote_reach.pd, qp->number, request->packet->rkey))
+		return refused_as(request, SIM_BAD_INVALIDATION);
+	return SIM_RESPONDER_COMPLETE;
+}
+
+/* A SEND or WRITE packet has been done. */
+static inline enum sim_responder_state complete(struct request *request)
+{
+	struct sim_qp *qp = request->qp;
+
+	qp->resp.received += request->packet->payload_bytes;
+	qp->resp.in_message = request->flags & SIM_OP_KIND;
+	if (request->flags & SIM_OP_END)
+		finish_message(qp, request->packet, request->flags);
+	return qp->reliable ? SIM_RESPONDER_ACKNOWLEDGE : SIM_RESPONDER_DONE;
+}
+
+static inline enum sim_responder_state acknowledge(struct request *request)
+{
+	const struct sim_packet *packet = request->packet;
+	struct sim_qp *qp = request->qp;
+	struct sim_responder *resp = &qp->resp;
+
+	/* The completion did not fit its CQ and has ended the QP; the message is not acknowledged:
+	 * Linux drivers/infiniband/sw/rxe/rxe_resp.c, RESPST_ERR_CQ_OVERFLOW. */
+	if (qp->state == IBV_QPS_ERR) {
+		if (!resp->ack)
+			resp->ack_psn = packet->psn;
+		return SIM_RESPONDER_DONE;
+	}
+	resp->ack_psn = packet->psn;
+	resp->psn = sim_psn_add(resp->psn, 1);
+	if (packet->flags & SIM_PACKET_ACK_REQUEST) {
+		resp->ack = SIM_ACK_IN_ORDER;
+		sim_qp_wake_responder(qp);
+	}
+	return SIM_RESPONDER_DONE;
+}
+
+/* A request that was done before is acknowledged or answered again, never executed again. */
+static enum sim_responder_state repeat(struct request *request)
+{
+	struct sim_qp *qp = request->qp;
+
+	qp->device->counters.duplicate_requests++;
+	if (request->flags & (SIM_OP_READ | SIM_OP_ATOMIC)) {
+		replay(qp, request->packet, request->flags);
+		return SIM_RESPONDER_DONE;
+	}
+	if (qp->hooks)
+		qp->hooks->duplicate(qp, request->packet);
+	if (!qp->resp.ack)
+		qp->resp.ack = SIM_ACK_DUPLICATE;
+	sim_qp_wake_responder(qp);
+	return SIM_RESPONDER_DONE;
+}
+
+static enum sim_responder_state refuse_request(struct request *request)
+{
+	if (request->qp->reliable)
+		refuse_rc(request->qp, request->packet, request->verdict);
+	else
+		refuse_uc(request->qp, request->packet, request->verdict);
+	return SIM_RESPONDER_DONE;
+}
+
+__attribute__((always_inline)) static inline enum sim_responder_state step(
+	struct request *request, enum sim_responder_state state)
+{
+	switch (state) {
+	case SIM_RESPONDER_CHECK_PSN:
+		return check_psn(request);
+	case SIM_RESPONDER_CHECK_SEQUENCE:
+		return check_sequence(request);
+	case SIM_RESPONDER_CHECK_SRQ:
+		return check_srq(request);
+	case SIM_RESPONDER_CHECK_REQUEST:
+		return check_request(request);
+	case SIM_RESPONDER_EXECUTE:
+		return execute(request);
+	case SIM_RESPONDER_INVALIDATE:
+		return invalidate(request);
+	case SIM_RESPONDER_COMPLETE:
+		return complete(request);
+	case SIM_RESPONDER_ACKNOWLEDGE:
+		return acknowledge(request);
+	case SIM_RESPONDER_REPEAT:
+		return repeat(request);
+	case SIM_RESPONDER_REFUSE:
+		return refuse_request(request);
+	default:
+		return SIM_RESPONDER_DONE;
+	}
+}
+
+void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	struct request request = {
+		.qp = qp, .packet = packet, .flags = sim_opcodes[packet->opcode].flags};
+	enum sim_responder_state state = SIM_RESPONDER_CHECK_PSN;
+
+	if (!qp->resp.established)
+		sim_responder_establish(qp);
+	while (state != SIM_RESPONDER_DONE)
+		state = step(&request, state);
+}
+
+bool sim_responder_run(struct sim_qp *qp)
+{
+	return answer_pending(qp);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/qp/verdict.h"
 
-#include "sim/profile/profile.h"
 #include "sim/wire/packet.h"
 
 const struct sim_consequence sim_consequences[SIM_VERDICTS] = {
@@ -30,25 +29,6 @@ const struct sim_consequence sim_consequences[SIM_VERDICTS] = {
 				  SIM_NAK_REMOTE_ACCESS, IBV_WC_LOC_ACCESS_ERR,
 				  IBV_EVENT_QP_ACCESS_ERR},
 };
-
-struct sim_consequence sim_consequence_of(enum sim_verdict verdict, const struct sim_quirks *quirks)
-{
-	struct sim_consequence row = sim_consequences[verdict];
-
-	if (verdict == SIM_TOO_LONG && quirks->short_receive_is_operation_error) {
-		row.syndrome = SIM_NAK_REMOTE_OPERATION;
-		row.recv_status = IBV_WC_LOC_QP_OP_ERR;
-	}
-	if (verdict == SIM_BAD_RECEIVE && quirks->bad_receive_is_operation_error)
-		row.recv_status = IBV_WC_LOC_QP_OP_ERR;
-	if (verdict == SIM_ACCESS_DENIED && quirks->imm_write_receive_is_remote_error)
-		row.recv_status = IBV_WC_REM_ACCESS_ERR;
-	if (verdict == SIM_BAD_INVALIDATION && quirks->refused_invalidations_acknowledged) {
-		row.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE;
-		row.recv_status = IBV_WC_REM_INV_REQ_ERR;
-	}
-	return row;
-}
 
 enum ibv_wc_status sim_nak_status(uint8_t syndrome)
 {

@@ -39,12 +39,6 @@ struct sim_consequence {
 
 extern const struct sim_consequence sim_consequences[SIM_VERDICTS];
 
-struct sim_quirks;
-
-/* A verdict's row as a device with quirks follows it. */
-struct sim_consequence sim_consequence_of(enum sim_verdict verdict,
-					  const struct sim_quirks *quirks);
-
 /* What a NAK that ends the QP tells its send; IBV_WC_SUCCESS for a syndrome that does not. */
 enum ibv_wc_status sim_nak_status(uint8_t syndrome);
 

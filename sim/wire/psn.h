@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-#define SIM_PSN_MASK	  0xffffffu
-#define SIM_WIRE_PSN_HALF 0x800000u
+#define SIM_PSN_MASK 0xffffffu
+#define SIM_PSN_HALF 0x800000u
 
 static inline uint32_t sim_psn_add(uint32_t psn, uint32_t count)
 {

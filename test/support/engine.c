@@ -506,3 +506,8 @@ void engine_send_on(struct engine *engine, struct sim_path *path, const struct s
 {
 	engine->sim->outlet->send(engine->sim, path, packet);
 }
+
+void engine_quirk(struct sim_device *device, const char *name, bool on)
+{
+	must(sim_device_set_quirk(device, name, on), name);
+}

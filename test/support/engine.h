@@ -7,6 +7,7 @@
 #define TEST_SUPPORT_ENGINE_H
 
 #include "sim/engine.h"
+#include "sim/qp/private.h"
 
 #define ENGINE_MEMORY_BYTES (256u * 1024)
 #define ENGINE_EVENTS_MAX   64
@@ -75,6 +76,9 @@ struct engine {
 	struct sim_device *event_devices[ENGINE_EVENTS_MAX];
 	unsigned int event_count;
 };
+
+/* Switches a quirk of a device on or off. */
+void engine_quirk(struct sim_device *device, const char *name, bool on);
 
 /* Sends a hand-made packet on a path. */
 void engine_send_on(struct engine *engine, struct sim_path *path, const struct sim_packet *packet);

@@ -546,7 +546,7 @@ void test_strange_nak_codes(void)
 /* A quirk: retry_cnt 7 is for ever, and no other is. */
 void test_seven_retries_without_end(void)
 {
-	engine.sides[0].device->quirks.retry_7_is_endless = true;
+	engine_quirk(engine.sides[0].device, "retry_7_is_endless", true);
 	post(IBV_WR_SEND, 1, 8);
 	for (unsigned int i = 0; i < 20; i++)
 		let_it_time_out();
@@ -556,7 +556,7 @@ void test_seven_retries_without_end(void)
 	expect(1, IBV_WC_SUCCESS);
 
 	again(&(struct engine_config){.peer = true, .retry_cnt = 6});
-	engine.sides[0].device->quirks.retry_7_is_endless = true;
+	engine_quirk(engine.sides[0].device, "retry_7_is_endless", true);
 	post(IBV_WR_SEND, 1, 8);
 	for (unsigned int i = 0; i < 7; i++)
 		let_it_time_out();

@@ -359,10 +359,10 @@ void test_poll_of_a_dead_cq(void)
 	create(1);
 	fill(1);
 	TEST_ASSERT_FALSE(push(1, IBV_WC_SUCCESS, false));
-	device->quirks.overrun_ends_polling = true;
+	engine_quirk(device, "overrun_ends_polling", true);
 	TEST_ASSERT_EQUAL_INT(-1, sim_cq_poll(cq, 1, &wc));
 	TEST_ASSERT_EQUAL_INT(0, sim_cq_poll(cq, 0, &wc));
-	device->quirks.overrun_ends_polling = false;
+	engine_quirk(device, "overrun_ends_polling", false);
 	expect(0);
 	TEST_ASSERT_EQUAL_INT(0, sim_cq_poll(cq, 0, &wc));
 	TEST_ASSERT_EQUAL_INT(-1, sim_cq_poll(cq, 1, &wc));

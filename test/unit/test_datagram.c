@@ -81,7 +81,7 @@ void test_header_of_an_own_datagram(void)
 		struct ibv_wc wc;
 		uint32_t sum = 0;
 
-		side->device->quirks.own_datagrams_lack_checksum = lacks;
+		engine_quirk(side->device, "own_datagrams_lack_checksum", lacks);
 		TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 0, 5, 1000, 100));
 		expect_delivered(&(struct engine_send){
 			.opcode = IBV_WR_SEND, .bytes = 9, .remote_qpn = side->qp->number});
@@ -151,7 +151,7 @@ void test_message_longer_than_the_mtu(void)
 	wc = deliver(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 4097});
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, engine.sides[0].qp->state);
-	engine.sides[0].qp->device->quirks.long_datagrams_fail = true;
+	engine_quirk(engine.sides[0].qp->device, "long_datagrams_fail", true);
 	wc = deliver(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 4097});
 	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_LEN_ERR, wc.status);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_SQE, engine.sides[0].qp->state);
@@ -244,7 +244,7 @@ void test_small_receive_may_end_the_qp(void)
 
 		engine_close(&engine);
 		engine_open(&engine, &(struct engine_config){.type = IBV_QPT_UD});
-		engine.sides[1].device->quirks.short_datagram_receive_fails = true;
+		engine_quirk(engine.sides[1].device, "short_datagram_receive_fails", true);
 		TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 7, 0, room));
 		TEST_ASSERT_EQUAL_INT(
 			0, engine_send(&engine, 0,
@@ -263,7 +263,7 @@ void test_small_receive_may_end_the_qp(void)
 /* The quirk is of datagrams that would have been taken: a wrong Q_Key is dropped as ever. */
 void test_small_receive_and_wrong_qkey(void)
 {
-	engine.sides[1].device->quirks.short_datagram_receive_fails = true;
+	engine_quirk(engine.sides[1].device, "short_datagram_receive_fails", true);
 	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 1, 7, 0, 100));
 	TEST_ASSERT_EQUAL_INT(0,
 			      engine_send(&engine, 0,

@@ -272,7 +272,7 @@ void test_empty_regions_refused(void)
 	struct sim_mr_init init = plain(0);
 
 	init.length = 0;
-	device->quirks.empty_regions_refused = true;
+	engine_quirk(device, "empty_regions_refused", true);
 	TEST_ASSERT_EQUAL_INT(EINVAL, try_create(&init));
 	init.addr = buffer + 8;
 	TEST_ASSERT_EQUAL_INT(0, try_create(&init));

@@ -48,7 +48,7 @@ void test_every_profile_is_whole(void)
 		TEST_ASSERT_TRUE(profile->max_message_bytes == 0x80000000 ||
 				 profile->max_message_bytes == 0x40000000 ||
 				 (profile->max_message_bytes == 0x800000 &&
-				  profile->quirks.message_limit_unchecked));
+				  profile->quirks->message_limit_unchecked));
 	}
 }
 
@@ -62,10 +62,10 @@ static const struct sim_profile *find(const char *name)
 
 static unsigned int quirks_of(const struct sim_profile *profile)
 {
-	const bool *quirks = (const bool *)&profile->quirks;
+	const bool *quirks = (const bool *)profile->quirks;
 	unsigned int count = 0;
 
-	for (size_t i = 0; i < sizeof(profile->quirks) / sizeof(bool); i++)
+	for (size_t i = 0; i < sizeof(*profile->quirks) / sizeof(bool); i++)
 		count += quirks[i];
 	return count;
 }
@@ -143,7 +143,7 @@ static const char *const on_mlx5[] = {"long_datagrams_fail",	      "overrun_ends
 
 static void expect_quirks(const char *name, const char *const *quirks)
 {
-	struct sim_quirks have = find(name)->quirks;
+	struct sim_quirks have = *find(name)->quirks;
 
 	for (; *quirks; quirks++) {
 		const bool *quirk = sim_quirk_find(&have, *quirks);

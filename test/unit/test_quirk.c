@@ -34,9 +34,9 @@ static struct sim_qp *qp(void)
 	return engine.sides[0].qp;
 }
 
-static struct sim_quirks *quirks(void)
+static void set_quirk(const char *name, bool on)
 {
-	return &engine.sides[0].device->quirks;
+	engine_quirk(engine.sides[0].device, name, on);
 }
 
 static int modify(const struct ibv_qp_attr *attr, int mask)
@@ -97,7 +97,7 @@ void test_posts_in_the_wrong_state(void)
 {
 	for (int on = 0; on < 2; on++) {
 		again(&(struct engine_config){.peer = true});
-		quirks()->posts_ignored_in_wrong_state = on;
+		set_quirk("posts_ignored_in_wrong_state", on);
 		TEST_ASSERT_EQUAL_INT(0, go(IBV_QPS_RESET));
 		TEST_ASSERT_EQUAL_INT(on ? 0 : EINVAL, send(1, 8));
 		TEST_ASSERT_EQUAL_INT(on ? 0 : EINVAL, engine_recv(&engine, 0, 2, 0, 8));
@@ -116,7 +116,7 @@ void test_message_limit(void)
 		small = *engine.sides[0].device->profile;
 		small.max_message_bytes = 64;
 		engine.sides[0].device->profile = &small;
-		engine.sides[0].device->quirks.message_limit_unchecked = on;
+		engine_quirk(engine.sides[0].device, "message_limit_unchecked", on);
 		TEST_ASSERT_EQUAL_INT(0,
 				      engine_send(&engine, 0,
 						  &(struct engine_send){.opcode = IBV_WR_RDMA_WRITE,
@@ -138,7 +138,7 @@ void test_message_that_no_device_sends(void)
 	struct ibv_wc wc;
 
 	again(&(struct engine_config){0});
-	engine.sides[0].device->quirks.message_limit_unchecked = true;
+	engine_quirk(engine.sides[0].device, "message_limit_unchecked", true);
 	TEST_ASSERT_EQUAL_INT(0, sim_qp_post_send(engine.sides[0].qp, &wr, &bad));
 	sim_engine_run(engine.sim);
 	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
@@ -165,7 +165,7 @@ void test_slots_that_are_free_when_completed(void)
 {
 	for (int on = 0; on < 2; on++) {
 		again(&(struct engine_config){.peer = true});
-		quirks()->slots_free_when_completed = on;
+		set_quirk("slots_free_when_completed", on);
 		remake();
 		must_send(1);
 		must_recv(2);
@@ -202,7 +202,7 @@ void test_wide_numbers(void)
 					   .ah_attr = way};
 
 		for (int on = 0; on < 2; on++) {
-			quirks()->wide_numbers_refused = on;
+			set_quirk("wide_numbers_refused", on);
 			TEST_ASSERT_EQUAL_INT(0, go(IBV_QPS_RESET));
 			attr.qp_state = IBV_QPS_INIT;
 			TEST_ASSERT_EQUAL_INT(0, modify(&attr, init));
@@ -216,7 +216,7 @@ void test_wide_numbers(void)
 			TEST_ASSERT_EQUAL_INT(on && wide == 3 ? EINVAL : 0, modify(&attr, rts));
 		}
 	}
-	quirks()->wide_numbers_refused = false;
+	set_quirk("wide_numbers_refused", false);
 }
 
 /* Nothing but these is taken out of range, and what is too wide is masked. */
@@ -228,7 +228,7 @@ void test_retry_ranges(void)
 	for (int on = 0; on < 2; on++) {
 		const int answer = on ? 0 : EINVAL;
 
-		quirks()->retry_ranges_unchecked = on;
+		set_quirk("retry_ranges_unchecked", on);
 		attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_SQD, .retry_cnt = 8};
 		TEST_ASSERT_EQUAL_INT(answer, modify(&attr, IBV_QP_STATE | IBV_QP_RETRY_CNT));
 		attr.rnr_retry = 8;
@@ -257,8 +257,8 @@ void test_pkey_index_and_path_mtu(void)
 	port->mtu = IBV_MTU_256;
 	TEST_ASSERT_EQUAL_INT(0, go(IBV_QPS_RESET));
 	for (int on = 0; on < 2; on++) {
-		quirks()->pkey_index_unchecked = on;
-		quirks()->path_mtu_unchecked = on;
+		set_quirk("pkey_index_unchecked", on);
+		set_quirk("path_mtu_unchecked", on);
 		attr.qp_state = IBV_QPS_INIT;
 		attr.pkey_index = port->pkey_count;
 		TEST_ASSERT_EQUAL_INT(on ? 0 : EINVAL, modify(&attr, init));
@@ -274,7 +274,7 @@ void test_overrun(void)
 {
 	for (int on = 0; on < 2; on++) {
 		again(&(struct engine_config){.peer = true, .cq_entries = 1});
-		quirks()->overrun_loses_completions = on;
+		set_quirk("overrun_loses_completions", on);
 		for (uint64_t i = 0; i < 3; i++)
 			must_send(i);
 		sim_engine_run(engine.sim);
@@ -291,7 +291,7 @@ void test_reset_and_what_stands_in_the_cq(void)
 {
 	for (int on = 0; on < 2; on++) {
 		again(&(struct engine_config){.peer = true});
-		quirks()->reset_removes_completions = on;
+		set_quirk("reset_removes_completions", on);
 		must_send(1);
 		must_recv(2);
 		sim_engine_run(engine.sim);
@@ -307,7 +307,7 @@ void test_affiliated_events(void)
 {
 	for (int on = 0; on < 2; on++) {
 		again(&(struct engine_config){.peer = true, .rtr_only = true});
-		quirks()->no_affiliated_events = on;
+		set_quirk("no_affiliated_events", on);
 		arrive(SIM_RC_SEND_MIDDLE, 0, 256);
 		TEST_ASSERT_EQUAL_UINT(!on, engine_events(&engine, IBV_EVENT_COMM_EST));
 		TEST_ASSERT_EQUAL_UINT(!on, engine_events(&engine, IBV_EVENT_QP_REQ_ERR));
@@ -316,7 +316,7 @@ void test_affiliated_events(void)
 		sim_qp_event(qp(), IBV_EVENT_SQ_DRAINED);
 		sim_qp_event(qp(), IBV_EVENT_QP_LAST_WQE_REACHED);
 		TEST_ASSERT_EQUAL_UINT(on ? 2 : 6, engine.event_count);
-		quirks()->no_last_wqe_event = true;
+		set_quirk("no_last_wqe_event", true);
 		sim_qp_event(qp(), IBV_EVENT_QP_LAST_WQE_REACHED);
 		TEST_ASSERT_EQUAL_UINT(on ? 2 : 6, engine.event_count);
 	}
@@ -339,7 +339,7 @@ void test_send_errors_of_unreliable_qps(void)
 
 	for (unsigned int i = 0; i < 4; i++) {
 		again(&(struct engine_config){.type = types[i / 2]});
-		quirks()->send_errors_end_qp = i % 2;
+		set_quirk("send_errors_end_qp", i % 2);
 		TEST_ASSERT_EQUAL_INT(0, send_badly(0x100000, 0));
 		sim_engine_run(engine.sim);
 		expect(engine.sides[0].send_cq, 1, IBV_WC_LOC_PROT_ERR);
@@ -358,8 +358,8 @@ void test_names_of_local_errors(void)
 	for (unsigned int i = 0; i < 3; i++) {
 		for (unsigned int bad_range = 0; bad_range < 2; bad_range++) {
 			again(&(struct engine_config){.peer = true});
-			quirks()->bad_lkey_is_operation_error = i == 1;
-			quirks()->bad_lkey_is_flush = i == 2;
+			set_quirk("bad_lkey_is_operation_error", i == 1);
+			set_quirk("bad_lkey_is_flush", i == 2);
 			TEST_ASSERT_EQUAL_INT(0, bad_range ? send_badly(0, ENGINE_MEMORY_BYTES)
 							   : send_badly(0x100000, 0));
 			sim_engine_run(engine.sim);
@@ -375,7 +375,7 @@ void test_foreign_requests(void)
 		struct sim_packet packet;
 
 		again(&(struct engine_config){0});
-		quirks()->foreign_requests_accepted = on;
+		set_quirk("foreign_requests_accepted", on);
 		must_recv(1);
 		packet = engine_packet(&engine, SIM_RC_SEND_ONLY, ENGINE_PSN);
 		packet.dest_qpn = qp()->number;
@@ -393,7 +393,7 @@ void test_grh_flag(void)
 		struct ibv_wc wc;
 
 		again(&(struct engine_config){.peer = true});
-		quirks()->grh_flag_on_connections = on;
+		set_quirk("grh_flag_on_connections", on);
 		must_recv(1);
 		arrive(SIM_RC_SEND_ONLY, 0, 8);
 		TEST_ASSERT_TRUE(engine_poll(engine.sides[0].recv_cq, &wc));
@@ -409,7 +409,7 @@ void test_arming_over_pending_completions(void)
 	arrive(SIM_RC_SEND_ONLY, 0, 8);
 	sim_cq_arm(side->recv_cq, false);
 	TEST_ASSERT_EQUAL_UINT(0, side->cq_events);
-	quirks()->pending_completions_notify = true;
+	set_quirk("pending_completions_notify", true);
 	sim_cq_arm(side->recv_cq, false);
 	TEST_ASSERT_EQUAL_UINT(1, side->cq_events);
 	expect(side->recv_cq, 1, IBV_WC_SUCCESS);
@@ -421,7 +421,7 @@ void test_errors_and_solicited_events(void)
 {
 	for (int on = 0; on < 2; on++) {
 		again(&(struct engine_config){.peer = true});
-		quirks()->errors_are_not_solicited = on;
+		set_quirk("errors_are_not_solicited", on);
 		sim_cq_arm(engine.sides[0].recv_cq, true);
 		must_recv(1);
 		TEST_ASSERT_EQUAL_INT(0, go(IBV_QPS_ERR));
@@ -442,7 +442,7 @@ void test_rights_without_local_write(void)
 	struct sim_mr *mr;
 
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_mr_create(engine.sides[0].device, &init, &mr));
-	quirks()->local_write_not_required = true;
+	set_quirk("local_write_not_required", true);
 	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(engine.sides[0].device, &init, &mr));
 	TEST_ASSERT_EQUAL_INT(0, sim_mr_destroy(mr));
 }
@@ -452,10 +452,10 @@ void test_forbidden_opcodes(void)
 	const struct engine_send read = {.opcode = IBV_WR_RDMA_READ, .wr_id = 1, .bytes = 8};
 
 	again(&(struct engine_config){.peer = true, .type = IBV_QPT_UC});
-	quirks()->forbidden_opcodes_refused = true;
+	set_quirk("forbidden_opcodes_refused", true);
 	TEST_ASSERT_EQUAL_INT(EINVAL, engine_send(&engine, 0, &read));
 	must_send(2);
-	quirks()->forbidden_opcodes_refused = false;
+	set_quirk("forbidden_opcodes_refused", false);
 	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0, &read));
 	sim_engine_run(engine.sim);
 	expect(engine.sides[0].send_cq, 2, IBV_WC_SUCCESS);
@@ -468,7 +468,7 @@ void test_accesses_of_no_bytes(void)
 		struct sim_packet packet;
 
 		again(&(struct engine_config){.peer = true});
-		quirks()->empty_accesses_checked = on;
+		set_quirk("empty_accesses_checked", on);
 		packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN);
 		packet.rkey ^= 0x100000;
 		engine_inject(&engine, &packet);
@@ -493,7 +493,7 @@ void test_order_of_the_flush(void)
 		TEST_ASSERT_EQUAL_INT(0, sim_qp_create(side->device, &init, &side->qp));
 		engine_connect_qp(&engine, side->qp, ENGINE_PEER_QPN, &engine.sides[1].gid,
 				  ENGINE_PSN, ENGINE_PSN);
-		quirks()->receives_flush_first = on;
+		set_quirk("receives_flush_first", on);
 		must_send(1);
 		must_recv(2);
 		TEST_ASSERT_EQUAL_INT(0, go(IBV_QPS_ERR));
@@ -510,7 +510,7 @@ void test_receives_posted_in_err(void)
 	must_recv(1);
 	sim_engine_run(engine.sim);
 	expect(engine.sides[0].recv_cq, 1, IBV_WC_WR_FLUSH_ERR);
-	quirks()->errored_receives_wait = true;
+	set_quirk("errored_receives_wait", true);
 	must_recv(2);
 	sim_engine_run(engine.sim);
 	expect_none(engine.sides[0].recv_cq);

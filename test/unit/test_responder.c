@@ -820,7 +820,7 @@ void test_denied_write_with_immediate_ends_its_receive(void)
 		struct sim_span span;
 
 		fresh();
-		engine.sides[0].device->quirks.imm_write_receive_is_remote_error = i;
+		engine_quirk(engine.sides[0].device, "imm_write_receive_is_remote_error", i);
 		post(1, 100);
 		packet = engine_packet(&engine, SIM_RC_WRITE_ONLY_IMM, ENGINE_PSN);
 		packet.rkey ^= 0x1000;
@@ -868,21 +868,21 @@ void test_uc_ends_with_the_fault_of_its_own_receive(void)
 /* Quirks: what a peer of another path MTU sends, and a message longer than its receive. */
 void test_quirks_of_a_receive(void)
 {
-	engine.sides[0].device->quirks.packet_sizes_unchecked = true;
+	engine_quirk(engine.sides[0].device, "packet_sizes_unchecked", true);
 	post(1, 1000);
 	inject(SIM_RC_SEND_FIRST, 0, 200, 0);
 	inject(SIM_RC_SEND_LAST, 1, 300, 0);
 	expect(1, IBV_WC_SUCCESS, NULL);
 
 	fresh();
-	engine.sides[0].device->quirks.short_receive_is_operation_error = true;
+	engine_quirk(engine.sides[0].device, "short_receive_is_operation_error", true);
 	post(1, 100);
 	inject(SIM_RC_SEND_ONLY, 0, 101, 0);
 	expect(1, IBV_WC_LOC_QP_OP_ERR, NULL);
 	expect_aeth(0, SIM_NAK_REMOTE_OPERATION, 0);
 
 	fresh();
-	engine.sides[0].device->quirks.bad_receive_is_operation_error = true;
+	engine_quirk(engine.sides[0].device, "bad_receive_is_operation_error", true);
 	post(1, 100);
 	engine_poison(memory() + 50, 1);
 	inject(SIM_RC_SEND_ONLY, 0, 60, 0);

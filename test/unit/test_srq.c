@@ -194,11 +194,11 @@ void test_sizes_that_are_told(void)
 	const uint32_t rounded = sim_queue_rounded(5);
 
 	TEST_ASSERT_TRUE(rounded > 5);
-	device->quirks.queue_sizes_round_up = true;
+	engine_quirk(device, "queue_sizes_round_up", true);
 	for (unsigned int asked = 0; asked < 2; asked++) {
 		struct sim_srq_init init = {.pd = 1, .attr = {.max_wr = 5, .max_sge = 1}};
 
-		device->quirks.asked_sizes_told = asked;
+		engine_quirk(device, "asked_sizes_told", asked);
 		TEST_ASSERT_EQUAL_INT(0, sim_srq_create(device, &init, &srq));
 		TEST_ASSERT_EQUAL_UINT32(asked ? 5 : rounded, init.attr.max_wr);
 		TEST_ASSERT_EQUAL_UINT32(rounded, query().max_wr);

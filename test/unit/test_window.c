@@ -116,7 +116,7 @@ void test_a_window_of_the_whole_region(void)
 	for (unsigned int wrap = 0; wrap < 2; wrap++) {
 		struct sim_mw_bind bind = good();
 
-		device->quirks.window_ranges_wrap = wrap;
+		engine_quirk(device, "window_ranges_wrap", wrap);
 		bind.addr = (uintptr_t)buffer;
 		bind.length = LENGTH;
 		TEST_ASSERT_TRUE(bind_it(&bind));
@@ -329,7 +329,7 @@ void test_a_window_that_ends_lets_its_region_go(void)
 /* A quirk: type 2 windows that reach all of their region. */
 void test_bounds_that_nobody_checks(void)
 {
-	device->quirks.window_bounds_unchecked = true;
+	engine_quirk(device, "window_bounds_unchecked", true);
 	bind_good();
 	TEST_ASSERT_EQUAL_PTR(buffer, at(0, LENGTH, IBV_ACCESS_REMOTE_READ));
 	TEST_ASSERT_NULL(at(0, LENGTH + 1, IBV_ACCESS_REMOTE_READ));

@@ -3,6 +3,7 @@
 #include "backends/sim/verb/control.h"
 #include "backends/sim/world/say.h"
 #include "backends/sim/world/world.h"
+#include "sim/object/rules.h"
 
 #include <errno.h>
 
@@ -137,7 +138,7 @@ struct ibv_cq_ex *control_create_cq_ex(struct ibv_context *ibv, struct ibv_cq_in
 		return say_null(EINVAL, "create_cq_ex: comp_mask 0x%x", attr->comp_mask);
 	if (asks_too_much(context, attr) || attr->wc_flags & ~(uint64_t)EXTENDED_WC_FLAGS ||
 	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~flags &&
-	     !context->device->engine->quirks.unknown_cq_flags_taken))
+	     sim_device_obeys(context->device->engine, SIM_RULE_CQ_FLAGS_KNOWN)))
 		return say_null(EOPNOTSUPP, "create_cq_ex: wc_flags 0x%llx, flags 0x%x",
 				(unsigned long long)attr->wc_flags, attr->flags);
 	cq = create(ibv, attr);

@@ -3,6 +3,7 @@
 #include "backends/sim/verb/wr_api.h"
 #include "backends/sim/world/say.h"
 #include "backends/sim/world/world.h"
+#include "sim/object/rules.h"
 
 #include "sim/qp/state.h"
 
@@ -30,7 +31,7 @@ void control_fill_qp(struct qp *qp, struct ibv_context *context, void *qp_contex
 		.context = context,
 		.qp_context = qp_context,
 		.handle = handle,
-		.qp_num = qp->engine->number,
+		.qp_num = sim_qp_number(qp->engine),
 		.state = IBV_QPS_RESET,
 		.qp_type = type,
 	};
@@ -59,9 +60,9 @@ static int find_domain(const struct ibv_context *context, const struct ibv_qp_in
 	return parts->pd ? 0 : say(EINVAL, "create_qp: no such PD in this context");
 }
 
-static const struct sim_quirks *quirks_of(const struct ibv_context *context)
+static const struct sim_device *device_of(const struct ibv_context *context)
 {
-	return &context_of((struct ibv_context *)context)->device->engine->quirks;
+	return context_of((struct ibv_context *)context)->device->engine;
 }
 
 /* A target QP has no CQs; an XRC send QP has one, and no receive queue. */
@@ -84,7 +85,8 @@ static int find_parts(const struct ibv_context *context, const struct ibv_qp_ini
 		return say(EINVAL, "create_qp: no such receive CQ in this context");
 	if (attr->srq) {
 		/* ibv_create_qp(3), Notes: RC and UD. */
-		if (attr->qp_type == IBV_QPT_UC && !quirks_of(context)->srqs_on_uc)
+		if (attr->qp_type == IBV_QPT_UC &&
+		    sim_device_obeys(device_of(context), SIM_RULE_SRQ_OF_TYPE))
 			return say(EINVAL, "create_qp: a UC QP takes no SRQ");
 		parts->srq = attr->srq->context == context ? srq_of(attr->srq) : NULL;
 		if (!parts->srq || parts->srq->xrcd)
@@ -266,7 +268,7 @@ int control_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mas
 	if (!qp) {
 		say(err, "modify_qp: no such QP");
 	} else {
-		enum ibv_qp_state from = qp->engine->state;
+		enum ibv_qp_state from = sim_qp_state(qp->engine);
 
 		driver_catch_up(world);
 		err = sim_qp_modify(qp->engine, attr, attr_mask);
@@ -290,7 +292,7 @@ int control_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mas
 /* What a QP does of itself: its state, and the end of draining. */
 static uint64_t digest_of(const struct qp *qp)
 {
-	return (uint64_t)qp->engine->state << 1 | qp->engine->sq_draining;
+	return (uint64_t)sim_qp_state(qp->engine) << 1 | sim_qp_is_draining(qp->engine);
 }
 
 static bool answer_differs(const void *arg)
@@ -310,7 +312,7 @@ static void fill_init_attr(const struct qp *qp, const struct ibv_qp_attr *attr,
 		.srq = qp->ibv.srq,
 		.cap = attr->cap,
 		.qp_type = qp->ibv.qp_type,
-		.sq_sig_all = qp->engine->sig_all != 0,
+		.sq_sig_all = sim_qp_signals_all(qp->engine),
 	};
 }
 

@@ -98,7 +98,7 @@ static int check_bind(const struct qp *qp, const struct mw *mw, const struct ibv
 	if (!info->mr && (info->addr || info->length))
 		return say(EINVAL, "bind_mw: a range without an MR");
 	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED &&
-	    qp->engine->device->quirks.zero_based_type_1_refused)
+	    sim_qp_device(qp->engine)->quirks.zero_based_type_1_refused)
 		return say(EINVAL, "bind_mw: this device has no windows of type 1 from 0");
 	if (info->mr && !mr)
 		return say(EINVAL, "bind_mw: no such MR in this context");
@@ -144,7 +144,7 @@ int control_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bi
 bool control_find_mw(void *arg, const struct sim_qp *engine, struct ibv_mw *ibv_mw,
 		     struct ibv_mr *ibv_mr, uint32_t *mw_number, uint32_t *region_lkey)
 {
-	const struct qp *qp = engine->user;
+	const struct qp *qp = sim_qp_user(engine);
 	struct mw *mw = NULL;
 	struct mr *mr = region_for(qp->ibv.context, ibv_mr);
 

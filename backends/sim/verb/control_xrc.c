@@ -155,7 +155,7 @@ int control_close_xrcd(struct ibv_xrcd *ibv)
 static struct qp *find_target(struct context *context, const struct domain *domain, uint32_t number)
 {
 	struct sim_qp *engine = sim_table_find(&context->device->engine->qps, number);
-	struct qp *qp = engine ? engine->user : NULL;
+	struct qp *qp = engine ? sim_qp_user(engine) : NULL;
 
 	return qp && qp->xrcd && qp->xrcd->domain == domain ? qp : NULL;
 }
@@ -186,7 +186,7 @@ static struct qp *new_handle(struct context *context, const struct ibv_qp_open_a
 	control_fill_qp(qp, &context->verbs.context,
 			attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL,
 			IBV_QPT_XRC_RECV, handle);
-	qp->ibv.state = qp->engine->state;
+	qp->ibv.state = sim_qp_state(qp->engine);
 	qp->xrcd = xrcd;
 	xrcd->users++;
 	qp->next_handle = target->next_handle;
@@ -213,6 +213,6 @@ bool control_leave_ring(struct qp *qp)
 	while (before->next_handle != qp)
 		before = before->next_handle;
 	before->next_handle = qp->next_handle;
-	qp->engine->user = before;
+	sim_qp_set_user(qp->engine, before);
 	return false;
 }

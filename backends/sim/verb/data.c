@@ -24,7 +24,7 @@ int data_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 		err = sim_qp_post_send(qp->engine, wr, bad_wr);
 		if (unlikely(err))
 			say(err, "post_send: QP 0x%x in %s", ibv->qp_num,
-			    sim_qp_state_str(qp->engine->state));
+			    sim_qp_state_str(sim_qp_state(qp->engine)));
 		if (world->driver.real)
 			driver_catch_up(world);
 	}
@@ -46,7 +46,7 @@ int data_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 		err = sim_qp_post_recv(qp->engine, wr, bad_wr);
 		if (unlikely(err))
 			say(err, "post_recv: QP 0x%x in %s", ibv->qp_num,
-			    sim_qp_state_str(qp->engine->state));
+			    sim_qp_state_str(sim_qp_state(qp->engine)));
 		/* In ERR it is flushed at once. */
 		if (world->driver.real)
 			driver_catch_up(world);

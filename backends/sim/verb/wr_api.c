@@ -4,6 +4,7 @@
 #include "backends/sim/guard/guard.h"
 #include "backends/sim/world/say.h"
 #include "backends/sim/world/world.h"
+#include "sim/object/rules.h"
 
 #include "sim/qp/state.h"
 #include "sim/wire/opcode.h"
@@ -63,7 +64,7 @@ bool wr_api_supports(const struct sim_device *device, enum ibv_qp_type type,
 	uint64_t left = send_ops_flags;
 
 	if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE && !device->profile->atomic_write &&
-	    !device->quirks.undeclared_operations_taken)
+	    sim_device_obeys(device, SIM_RULE_OPERATIONS_KNOWN))
 		return false;
 	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
 		if (sim_wr_info(type, operations[i].opcode)->flags & SIM_WR_LEGAL)
@@ -455,50 +456,16 @@ static void chain(struct batch *batch)
 	}
 }
 
-/* What the engine would refuse in the middle of the chain is refused before its beginning. */
-static int check_one(const struct qp *qp, const struct ibv_send_wr *wr)
-{
-	const struct sim_host *host = &qp->engine->engine->host;
-	uint32_t number, lkey;
-
-	if (qp->ibv.qp_type == IBV_QPT_UD && !host->find_ah(host->arg, qp->engine, wr->wr.ud.ah))
-		return EINVAL;
-	if (wr->opcode == IBV_WR_BIND_MW &&
-	    !host->find_mw(host->arg, qp->engine, wr->bind_mw.mw, wr->bind_mw.bind_info.mr, &number,
-			   &lkey))
-		return EINVAL;
-	return 0;
-}
-
-static int check_all(const struct qp *qp, const struct batch *batch)
-{
-	const struct sim_queue *sq = &qp->engine->sq;
-	int err = 0;
-
-	if (qp->engine->state < IBV_QPS_RTS)
-		return qp->engine->device->quirks.posts_ignored_in_wrong_state ? 0 : EINVAL;
-	if (batch->count > sq->max_wr - (sq->head - sq->freed))
-		return ENOMEM;
-	for (uint32_t i = 0; i < batch->count && !err; i++)
-		err = check_one(qp, &batch->wrs[i]);
-	return err;
-}
-
 static int post(struct ibv_qp_ex *ex, struct batch *batch)
 {
 	struct vb_sim *world = context_of(ex->qp_base.context)->world;
 	bool locked = world_lock(world);
 	struct qp *qp = qp_of(&ex->qp_base);
-	struct ibv_send_wr *bad;
 	int err = EINVAL;
 
 	if (qp) {
 		chain(batch);
-		err = check_all(qp, batch);
-		qp->engine->posts_batch = true;
-		if (!err && batch->count)
-			err = sim_qp_post_send(qp->engine, batch->wrs, &bad);
-		qp->engine->posts_batch = false;
+		err = sim_qp_post_batch(qp->engine, batch->wrs, batch->count);
 		if (world->driver.real)
 			driver_catch_up(world);
 	}
@@ -520,7 +487,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	err = leave(batch);
 	if (err)
 		say(err, "wr_complete: QP 0x%x in %s: none of the WRs is posted",
-		    ex->qp_base.qp_num, sim_qp_state_str(self(ex)->engine->state));
+		    ex->qp_base.qp_num, sim_qp_state_str(sim_qp_state(self(ex)->engine)));
 	return err;
 }
 
@@ -561,7 +528,7 @@ static void fill(struct ibv_qp_ex *ex)
 
 int wr_api_fill(struct qp *qp, uint64_t send_ops_flags, bool locks)
 {
-	const struct sim_queue *sq = &qp->engine->sq;
+	struct ibv_qp_attr attr;
 	struct batch *batch = calloc(1, sizeof(*batch));
 	pthread_mutexattr_t checked;
 
@@ -570,10 +537,11 @@ int wr_api_fill(struct qp *qp, uint64_t send_ops_flags, bool locks)
 	guard_install();
 	batch->ops = send_ops_flags;
 	batch->locks = locks;
-	batch->max_wr = sq->max_wr;
-	batch->max_sge = sq->max_sge;
-	batch->max_inline = qp->engine->max_inline;
-	batch->sge_room = sq->max_sge ? sq->max_sge : 1;
+	sim_qp_query(qp->engine, &attr);
+	batch->max_wr = attr.cap.max_send_wr;
+	batch->max_sge = attr.cap.max_send_sge;
+	batch->max_inline = attr.cap.max_inline_data;
+	batch->sge_room = batch->max_sge ? batch->max_sge : 1;
 	batch->inline_room =
 		batch->max_inline < SIM_ATOMIC_BYTES ? SIM_ATOMIC_BYTES : batch->max_inline;
 	pthread_mutexattr_init(&checked);

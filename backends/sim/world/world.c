@@ -19,13 +19,14 @@
 /* A UD send names an AH of the QP's own context and PD. */
 static struct sim_ah *find_ah(void *arg, const struct sim_qp *engine, struct ibv_ah *ibv)
 {
-	const struct qp *qp = engine->user;
+	const struct qp *qp = sim_qp_user(engine);
 	struct ah *ah;
 
 	if (!ibv || ibv->context != qp->ibv.context)
 		return NULL;
 	ah = ah_of(ibv);
-	if (!ah || (ah->engine->pd != engine->pd && !engine->device->quirks.foreign_ahs_end_sends))
+	if (!ah || (ah->engine->pd != sim_qp_pd(engine) &&
+		    !sim_qp_device(engine)->quirks.foreign_ahs_end_sends))
 		return NULL;
 	return ah->engine;
 }
@@ -116,14 +117,15 @@ static int set_quirks(struct device *device, const char *names)
 
 	while (*names) {
 		size_t length = strcspn(names, ",");
-		bool *quirk;
+		int err;
 
 		snprintf(name, sizeof(name), "%.*s", (int)length, names);
-		quirk = sim_quirk_find(&device->engine->quirks, name);
-		if (!quirk)
+		err = sim_device_set_quirk(device->engine, name, true);
+		if (err == ENOENT)
 			return say(EINVAL, "device %s: no quirk is called \"%s\"", device->ibv.name,
 				   name);
-		*quirk = true;
+		if (err)
+			return err;
 		names += length + (names[length] == ',');
 	}
 	return 0;

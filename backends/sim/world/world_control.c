@@ -158,14 +158,13 @@ struct quirk_act {
 static int act_on_quirk(struct sim_port *port, void *arg)
 {
 	const struct quirk_act *act = arg;
-	bool *quirk = sim_quirk_find(&port->device->quirks, act->name);
+	const bool *quirk = sim_quirk_find(&port->device->quirks, act->name);
 
 	if (!quirk)
 		return say(EINVAL, "%s: no quirk is called \"%s\"", act->function, act->name);
-	if (act->answer)
-		*act->answer = *quirk;
-	else
-		*quirk = act->on;
+	if (!act->answer)
+		return sim_device_set_quirk(port->device, act->name, act->on);
+	*act->answer = *quirk;
 	return 0;
 }
 

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* The send queue's end: send WQEs end in the order in which they were posted. */
+#include "sim/qp/private.h"
+
+static void push_completion(struct sim_qp *qp, const struct sim_send_wqe *wqe,
+			    enum ibv_wc_status status)
+{
+	struct sim_cqe *cqe = sim_cq_begin(qp->send_cq);
+
+	if (!cqe) {
+		if (sim_rule_holds(qp, SIM_RULE_OVERRUN_ENDS_QP))
+			sim_qp_cq_died(qp);
+		return;
+	}
+	cqe->wc = (struct ibv_wc){
+		.wr_id = wqe->wr_id,
+		.status = status,
+		.opcode = wqe->wc_opcode,
+		.byte_len = wqe->length,
+		.qp_num = qp->number,
+	};
+	cqe->timestamp_ns = qp->engine->clock.now_ns;
+	cqe->retires = qp->sq_retires;
+	cqe->retire_to = qp->sq.tail;
+	cqe->solicited = false;
+	if (qp->hooks)
+		qp->hooks->send_completed(qp, wqe, cqe);
+	sim_cq_commit(qp->send_cq, cqe);
+}
+
+static inline void release_ah(struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	if (qp->type == IBV_QPT_UD && wqe->ud.ah)
+		sim_ah_release(wqe->ud.ah);
+}
+
+void sim_send_complete(struct sim_qp *qp, enum ibv_wc_status status)
+{
+	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
+
+	release_ah(qp, wqe);
+	qp->device->counters.completed[wqe->wc_opcode]++;
+	qp->sq.tail++;
+	if (!qp->sq_retires)
+		qp->sq.freed = qp->sq.tail;
+	sim_requester_release(qp, wqe);
+	if (status != IBV_WC_SUCCESS || (wqe->send_flags & IBV_SEND_SIGNALED))
+		push_completion(qp, wqe, status);
+}
+
+void sim_send_flush(struct sim_qp *qp)
+{
+	while (qp->sq.tail != qp->sq.head)
+		sim_send_complete(qp, IBV_WC_WR_FLUSH_ERR);
+}
+
+void sim_send_drop(struct sim_qp *qp)
+{
+	for (; qp->sq.tail != qp->sq.head; qp->sq.tail++)
+		release_ah(qp, sim_qp_send_wqe(qp, qp->sq.tail));
+	if (qp->send_cq)
+		sim_cq_forget(qp->send_cq, &qp->sq);
+}
