@@ -103,21 +103,24 @@ void sim_cq_fire(struct sim_cq *cq);
 /* Errors count as solicited (but for a quirk). */
 bool sim_cq_counts_as_solicited(const struct sim_cq *cq, const struct sim_cqe *cqe);
 
-/* The next entry to fill, or NULL where the CQ is dead or dies by this one (overrun). */
-static inline struct sim_cqe *sim_cq_begin(struct sim_cq *cq)
+/* True if there is room for one more entry; false if the CQ is dead or dies by it (overrun). */
+static inline bool sim_cq_has_room(struct sim_cq *cq)
 {
-	if ((cq->overrun || sim_cq_count(cq) >= cq->size) && !sim_cq_overflow(cq))
-		return NULL;
+	return (!cq->overrun && sim_cq_count(cq) < cq->size) || sim_cq_overflow(cq);
+}
+
+/* The next entry to fill. */
+static inline struct sim_cqe *sim_cq_next(const struct sim_cq *cq)
+{
 	return &cq->ring[cq->head & cq->mask];
 }
 
-/* The entry that sim_cq_begin gave is filled: counts it and notifies. */
+/* The entry that sim_cq_next() gave is filled: counts it and notifies. */
 static inline void sim_cq_commit(struct sim_cq *cq, const struct sim_cqe *cqe)
 {
 	cq->head++;
-	if (cq->armed == SIM_CQ_ARMED_ALL ||
-	    (cq->armed == SIM_CQ_ARMED_SOLICITED &&
-	     (cqe->solicited || sim_cq_counts_as_solicited(cq, cqe))))
+	if (cq->armed && (cq->armed == SIM_CQ_ARMED_ALL || cqe->solicited ||
+			  sim_cq_counts_as_solicited(cq, cqe)))
 		sim_cq_fire(cq);
 }
 

@@ -59,10 +59,12 @@ static inline int sim_copy_spans(struct sim_device *device, const struct sim_spa
 				 unsigned int from_count, const struct sim_span *to,
 				 unsigned int to_count)
 {
-	if (from_count == 1 && to_count == 1 &&
-	    device->engine->host.memory.copy((void *)to->base, from->base, from->length_bytes) == 0)
+	if (from_count != 1 || to_count != 1)
+		return sim_copy_pieces(device, from, from_count, to, to_count);
+	if (device->engine->host.memory.copy((void *)to->base, from->base, from->length_bytes) == 0)
 		return 0;
-	return sim_copy_pieces(device, from, from_count, to, to_count);
+	device->counters.guarded_faults++;
+	return -1;
 }
 
 #endif

@@ -122,7 +122,7 @@ void sim_completer_set_psn(struct sim_qp *qp, uint32_t psn)
 
 static bool is_unanswered(const struct sim_send_wqe *wqe)
 {
-	return (wqe->info_flags & SIM_WR_RESPONSE) && wqe->answered < wqe->packets;
+	return (wqe->info.flags & SIM_WR_RESPONSE) && wqe->answered < wqe->packets;
 }
 
 /* The oldest send has all its answers. */
@@ -138,7 +138,7 @@ static void finish_locals(struct sim_qp *qp)
 	while (qp->sq.tail != qp->sq.head) {
 		const struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
 
-		if (!(wqe->info_flags & SIM_WR_LOCAL) || !wqe->done)
+		if (!(wqe->info.flags & SIM_WR_LOCAL) || !wqe->done)
 			return;
 		sim_send_complete(qp, IBV_WC_SUCCESS);
 	}
@@ -306,7 +306,7 @@ static enum sim_completer_state receive_atomic_ack(struct answer *answer)
 	struct sim_qp *qp = answer->qp;
 	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
 
-	if (!(wqe->info_flags & SIM_WR_ATOMIC))
+	if (!(wqe->info.flags & SIM_WR_ATOMIC))
 		return fail_with(answer, IBV_WC_BAD_RESP_ERR);
 	if (!store(qp, wqe, 0, &from, 1, sizeof(*original)))
 		return fail_with(answer, IBV_WC_LOC_PROT_ERR);
@@ -369,13 +369,13 @@ static enum sim_completer_state retry_on_answer(struct sim_qp *qp)
 }
 
 /* Sets the timer, and lets the requester go on. */
-static enum sim_completer_state update(const struct answer *answer)
+static void update(const struct answer *answer)
 {
 	struct sim_qp *qp = answer->qp;
 	const bool advanced = qp->comp.psn != answer->from;
 
 	if (qp->state == IBV_QPS_ERR)
-		return SIM_COMPLETER_DONE;
+		return;
 	if (advanced && qp->req.waits_rnr && qp->comp.psn == qp->req.sent_psn)
 		sim_requester_end_rnr_wait(qp);
 	if (advanced)
@@ -387,7 +387,6 @@ static enum sim_completer_state update(const struct answer *answer)
 	} else if (qp->req.next != qp->sq.head || qp->sq_draining) {
 		sim_qp_wake_requester(qp);
 	}
-	return SIM_COMPLETER_DONE;
 }
 
 static enum sim_completer_state fail(const struct answer *answer)
@@ -396,39 +395,36 @@ static enum sim_completer_state fail(const struct answer *answer)
 	return SIM_COMPLETER_UPDATE;
 }
 
-static inline enum sim_completer_state step(struct answer *answer, enum sim_completer_state state)
+/* Takes an answer from one state to the next until it is done. The states stand in the order in
+ * which an answer comes to them. */
+static inline void step(struct answer *answer, enum sim_completer_state state)
 {
-	switch (state) {
-	case SIM_COMPLETER_CHECK_PSN:
-		return check_psn(answer);
-	case SIM_COMPLETER_ACKNOWLEDGE:
-		return check_acknowledged(answer);
-	case SIM_COMPLETER_CHECK_ACK:
-		return check_ack(answer);
-	case SIM_COMPLETER_READ:
-		return receive_read_response(answer);
-	case SIM_COMPLETER_ATOMIC:
-		return receive_atomic_ack(answer);
-	case SIM_COMPLETER_WRITE:
-		return receive_write_response(answer);
-	case SIM_COMPLETER_RNR_NAK:
-		return receive_rnr_nak(answer);
-	case SIM_COMPLETER_SEQUENCE_NAK:
-		return receive_sequence_nak(answer);
-	case SIM_COMPLETER_RETRY:
-		return retry_on_answer(answer->qp);
-	case SIM_COMPLETER_FAIL:
-		return fail(answer);
-	case SIM_COMPLETER_UPDATE:
-		return update(answer);
-	default:
-		return SIM_COMPLETER_DONE;
-	}
+	if (state == SIM_COMPLETER_CHECK_PSN)
+		state = check_psn(answer);
+	if (state == SIM_COMPLETER_ACKNOWLEDGE)
+		state = check_acknowledged(answer);
+	if (state == SIM_COMPLETER_CHECK_ACK)
+		state = check_ack(answer);
+	if (state == SIM_COMPLETER_READ)
+		state = receive_read_response(answer);
+	if (state == SIM_COMPLETER_ATOMIC)
+		state = receive_atomic_ack(answer);
+	if (state == SIM_COMPLETER_WRITE)
+		state = receive_write_response(answer);
+	if (state == SIM_COMPLETER_RNR_NAK)
+		state = receive_rnr_nak(answer);
+	if (state == SIM_COMPLETER_SEQUENCE_NAK)
+		state = receive_sequence_nak(answer);
+	if (state == SIM_COMPLETER_RETRY)
+		state = retry_on_answer(answer->qp);
+	if (state == SIM_COMPLETER_FAIL)
+		state = fail(answer);
+	if (state == SIM_COMPLETER_UPDATE)
+		update(answer);
 }
 
 void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
 {
-	enum sim_completer_state state = SIM_COMPLETER_CHECK_PSN;
 	struct answer answer = {.qp = qp, .packet = packet, .from = qp->comp.psn};
 	struct sim_packet changed;
 
@@ -439,6 +435,5 @@ void sim_completer_receive(struct sim_qp *qp, const struct sim_packet *packet)
 		answer.packet = &changed;
 	}
 	answer.flags = sim_opcodes[answer.packet->opcode].flags;
-	while (state != SIM_COMPLETER_DONE)
-		state = step(&answer, state);
+	step(&answer, SIM_COMPLETER_CHECK_PSN);
 }

@@ -4,6 +4,9 @@
 
 #include <errno.h>
 
+/* The way of most WRs is one function without calls. */
+#define INLINE __attribute__((always_inline)) static inline
+
 __attribute__((noinline)) static int copy_inline(struct sim_qp *qp, const struct ibv_send_wr *wr,
 						 struct sim_send_wqe *wqe)
 {
@@ -37,21 +40,19 @@ __attribute__((noinline)) static bool too_long(const struct sim_qp *qp, uint64_t
 	return length > SIM_MESSAGE_BYTES_MAX || sim_rule_holds(qp, SIM_RULE_MESSAGE_LIMIT);
 }
 
-__attribute__((always_inline)) static inline int set_data(struct sim_qp *qp,
-							  const struct ibv_send_wr *wr,
-							  struct sim_send_wqe *wqe)
+INLINE int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_send_wqe *wqe)
 {
 	uint64_t length;
 
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		length = sim_take_sges(NULL, wr->sg_list, wr->num_sge);
-		if (!(wqe->info_flags & SIM_WR_INLINE) || length > inline_max(qp, wqe))
+		if (!(wqe->info.flags & SIM_WR_INLINE) || length > inline_max(qp, wqe))
 			return EINVAL;
 		wqe->length = (uint32_t)length;
 		return copy_inline(qp, wr, wqe);
 	}
 	length = sim_take_sges(wqe->sge, wr->sg_list, wr->num_sge);
-	if (length > qp->device->profile->max_message_bytes && too_long(qp, length)) {
+	if (length > qp->max_message_bytes && too_long(qp, length)) {
 		wqe->status = IBV_WC_LOC_LEN_ERR;
 		length = 0;
 	}
@@ -76,7 +77,7 @@ __attribute__((noinline)) static void set_remote(const struct sim_qp *qp,
 {
 	if (wqe->opcode == IBV_WR_ATOMIC_WRITE)
 		check_atomic_write(qp, wqe);
-	if (!(wqe->info_flags & SIM_WR_ATOMIC)) {
+	if (!(wqe->info.flags & SIM_WR_ATOMIC)) {
 		wqe->remote_addr = wr->wr.rdma.remote_addr;
 		wqe->rkey = wr->wr.rdma.rkey;
 		wqe->read.read_bytes = 0;
@@ -151,8 +152,7 @@ __attribute__((noinline)) static int post_forbidden(struct sim_qp *qp, struct si
 	return 0;
 }
 
-__attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
-							  const struct ibv_send_wr *wr)
+INLINE int post_one(struct sim_qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct sim_wr_info *info = sim_wr_info(qp->type, wr->opcode);
 	const bool full = sim_queue_full(&qp->sq);
@@ -175,8 +175,7 @@ __attribute__((always_inline)) static inline int post_one(struct sim_qp *qp,
 	wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
 	wqe->answered = 0;
 	wqe->opcode = (uint8_t)wr->opcode;
-	wqe->info_flags = (uint8_t)info->flags;
-	wqe->wc_opcode = (uint8_t)info->wc_opcode;
+	wqe->info = *info;
 	wqe->send_flags = (uint8_t)(wr->send_flags | qp->sig_all);
 	wqe->status = IBV_WC_SUCCESS;
 	wqe->started = false;
@@ -229,8 +228,7 @@ static int post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 			 .access = (int)bind->bind_info.mw_access_flags},
 		.rkey = rkey,
 		.opcode = IBV_WR_BIND_MW,
-		.info_flags = SIM_WR_LEGAL | SIM_WR_LOCAL,
-		.wc_opcode = IBV_WC_BIND_MW,
+		.info = {SIM_WR_LEGAL | SIM_WR_LOCAL, IBV_WC_BIND_MW},
 		.send_flags = (uint8_t)(bind->send_flags | qp->sig_all),
 	};
 	if (qp->state < IBV_QPS_RTS)
@@ -259,9 +257,28 @@ int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 	return err;
 }
 
-/* The QP's state forbids sends. */
-static int refuse_send(const struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+/* Posts WRs up to the first that is not taken. */
+INLINE int post_all(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
+	for (; wr; wr = wr->next) {
+		int err = post_one(qp, wr);
+
+		if (err) {
+			*bad = wr;
+			return err;
+		}
+	}
+	return 0;
+}
+
+/* The QP's state forbids sends. Sends that do not vanish run when the QP is in RTS. */
+__attribute__((noinline)) static int post_early(struct sim_qp *qp, struct ibv_send_wr *wr,
+						struct ibv_send_wr **bad)
+{
+	if (!sim_rule_holds(qp, SIM_RULE_EARLY_SENDS_VANISH)) {
+		post_all(qp, wr, bad);
+		return EINVAL;
+	}
 	if (qp->device->quirks.posts_ignored_in_wrong_state)
 		return 0;
 	if (sim_rule_holds(qp, SIM_RULE_BAD_WR_NAMED))
@@ -273,19 +290,12 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 {
 	int err = qp->type == IBV_QPT_XRC_RECV ? EINVAL : 0;
 
-	if (qp->state < IBV_QPS_RTS && !err && sim_rule_holds(qp, SIM_RULE_EARLY_SENDS_VANISH))
-		return refuse_send(qp, wr, bad);
-	for (; wr; wr = wr->next) {
-		if (!err)
-			err = post_one(qp, wr);
-		if (err) {
-			*bad = wr;
-			break;
-		}
-	}
-	/* Early sends that do not vanish run when the QP is in RTS. */
-	if (qp->state < IBV_QPS_RTS)
-		return EINVAL;
+	if (qp->state < IBV_QPS_RTS && !err)
+		return post_early(qp, wr, bad);
+	if (!err)
+		err = post_all(qp, wr, bad);
+	else
+		*bad = wr;
 	posted(qp);
 	return err;
 }
@@ -323,8 +333,7 @@ int sim_qp_post_batch(struct sim_qp *qp, struct ibv_send_wr *wr, uint32_t count)
 	return err;
 }
 
-__attribute__((always_inline)) static inline int post_recv_one(struct sim_qp *qp,
-							       const struct ibv_recv_wr *wr)
+INLINE int post_recv_one(struct sim_qp *qp, const struct ibv_recv_wr *wr)
 {
 	if (sim_queue_full(&qp->rq))
 		return ENOMEM;
@@ -335,28 +344,31 @@ __attribute__((always_inline)) static inline int post_recv_one(struct sim_qp *qp
 	return 0;
 }
 
-int sim_qp_post_recv(struct sim_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+/* The QP takes no receives, or not in its state. */
+__attribute__((noinline)) static int refuse_recv(const struct sim_qp *qp, struct ibv_recv_wr *wr,
+						 struct ibv_recv_wr **bad)
 {
-	const bool has_queue = !qp->srq && !qp->xrcd && qp->rx.cq;
 	const bool names_bad = sim_rule_holds(qp, SIM_RULE_BAD_WR_NAMED);
-	int err = 0;
 
-	if (!has_queue && !names_bad)
+	if (!qp->has_rq && !names_bad)
 		return EINVAL;
 	if (qp->state == IBV_QPS_RESET && qp->device->quirks.posts_ignored_in_wrong_state)
 		return 0;
-	if (!has_queue || qp->state == IBV_QPS_RESET) {
-		if (!names_bad)
-			return EINVAL;
-		err = EINVAL;
-	}
-	for (; wr; wr = wr->next) {
-		if (!err)
-			err = post_recv_one(qp, wr);
-		if (err) {
+	if (names_bad)
+		*bad = wr;
+	return EINVAL;
+}
+
+int sim_qp_post_recv(struct sim_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	int err = 0;
+
+	if (!qp->has_rq || qp->state == IBV_QPS_RESET)
+		return refuse_recv(qp, wr, bad);
+	for (; wr && !err; wr = wr->next) {
+		err = post_recv_one(qp, wr);
+		if (err)
 			*bad = wr;
-			break;
-		}
 	}
 	if (qp->state == IBV_QPS_ERR && sim_rule_holds(qp, SIM_RULE_RECEIVES_FLUSH)) {
 		sim_receive_flush_later(qp);

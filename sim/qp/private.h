@@ -15,6 +15,7 @@
 #ifndef SIM_QP_PRIVATE_H
 #define SIM_QP_PRIVATE_H
 
+#include "sim/object/cq.h"
 #include "sim/object/payload.h"
 #include "sim/object/queue.h"
 #include "sim/object/rules.h"
@@ -64,11 +65,10 @@ struct sim_send_wqe {
 	};
 	uint32_t xrc_srqn;
 	uint32_t first_psn;
-	uint32_t packets;   /* PSNs that the message takes */
-	uint32_t answered;  /* PSNs of a READ whose response has come */
+	uint32_t packets;  /* PSNs that the message takes */
+	uint32_t answered; /* PSNs of a READ whose response has come */
+	struct sim_wr_info info;
 	uint8_t opcode;	    /* enum ibv_wr_opcode */
-	uint8_t info_flags; /* enum sim_wr_flag */
-	uint8_t wc_opcode;
 	uint8_t send_flags; /* enum ibv_send_flags */
 	uint8_t status;	    /* enum ibv_wc_status, once it is not SUCCESS */
 	bool started;	    /* it has its PSNs */
@@ -279,6 +279,8 @@ struct sim_qp {
 	struct sim_queue *rq_retires;
 
 	uint32_t max_inline;
+	uint32_t max_message_bytes;
+	bool has_rq; /* receives are posted to the QP itself */
 	struct sim_reach sq_reach;
 	struct sim_reach rq_reach;
 	struct sim_reach remote_reach; /* in the PD that remote keys are checked against */
@@ -379,12 +381,6 @@ void sim_receive_refind(struct sim_qp *qp);
  * such SRQ. */
 bool sim_receive_enter_srq(struct sim_qp *qp, uint32_t srq_number);
 
-/* Ends the receive WQE of the message in progress. packet has the immediate data or the key, and
- * whether the completion is solicited; NULL: flushed, or failed here. */
-void sim_receive_complete(struct sim_qp *qp, const struct sim_packet *packet,
-			  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len,
-			  unsigned int wc_flags);
-
 /* In ERR: notes that receives are to be flushed; flushes them. */
 void sim_receive_flush_later(struct sim_qp *qp);
 void sim_receive_flush(struct sim_qp *qp);
@@ -398,6 +394,82 @@ static inline int sim_receive_scatter(struct sim_qp *qp, const struct sim_recv_w
 {
 	return sim_gather(qp->rx.reach, wqe->sge, wqe->num_sge, offset, bytes,
 			  IBV_ACCESS_LOCAL_WRITE, spans);
+}
+
+/* Ends the receive WQE of the message in progress. packet has the immediate data or the key, and
+ * whether the completion is solicited; NULL: flushed, or failed here. */
+void sim_receive_complete(struct sim_qp *qp, const struct sim_packet *packet,
+			  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len,
+			  unsigned int wc_flags);
+
+/* The completion did not fit its CQ: gives the slot back that no completion will give back, and ends
+ * the QP. */
+void sim_receive_died(struct sim_qp *qp);
+
+/* The SRQ's slot is free when the completion is polled, or (a quirk) at once. */
+void sim_receive_retire_shared(struct sim_qp *qp, struct sim_cqe *cqe);
+
+static inline void sim_receive_retire(struct sim_qp *qp, struct sim_cqe *cqe)
+{
+	if (qp->rx.srq) {
+		sim_receive_retire_shared(qp, cqe);
+		return;
+	}
+	qp->rq.tail++;
+	cqe->retires = qp->rq_retires;
+	cqe->retire_to = qp->rq.tail;
+	if (!qp->rq_retires)
+		qp->rq.freed = qp->rq.tail;
+}
+
+/* What the completion of a receive says of the packet that ended it. */
+static inline void sim_receive_describe(const struct sim_qp *qp, struct sim_cqe *cqe,
+					const struct sim_packet *packet)
+{
+	struct ibv_wc *wc = &cqe->wc;
+
+	if (wc->wc_flags & IBV_WC_WITH_IMM)
+		wc->imm_data = packet->imm_data;
+	else if (wc->wc_flags & IBV_WC_WITH_INV)
+		wc->invalidated_rkey = packet->rkey;
+	wc->src_qp = packet->source_qpn;
+	wc->pkey_index = qp->pkey_index;
+	wc->slid = packet->slid;
+	wc->sl = packet->sl;
+	cqe->solicited = packet->flags & SIM_PACKET_SOLICITED;
+}
+
+/* sim_receive_complete(), inline: the last packet of each message comes here. */
+__attribute__((always_inline)) static inline void sim_receive_finish(
+	struct sim_qp *qp, const struct sim_packet *packet, enum ibv_wc_status status,
+	enum ibv_wc_opcode opcode, uint32_t byte_len, unsigned int wc_flags)
+{
+	struct sim_receive *rx = &qp->rx;
+	struct sim_cq *cq = rx->cq;
+	struct sim_cqe *cqe;
+
+	rx->taken = false;
+	if (!sim_cq_has_room(cq)) {
+		sim_receive_died(qp);
+		return;
+	}
+	cqe = sim_cq_next(cq);
+	cqe->wc = (struct ibv_wc){
+		.wr_id = rx->wqe->wr_id,
+		.status = status,
+		.opcode = opcode,
+		.byte_len = byte_len,
+		.qp_num = qp->number,
+		.wc_flags = wc_flags,
+	};
+	cqe->solicited = false;
+	if (packet)
+		sim_receive_describe(qp, cqe, packet);
+	cqe->timestamp_ns = qp->engine->clock.now_ns;
+	if (qp->hooks)
+		qp->hooks->recv_completed(qp, packet, cqe);
+	sim_receive_retire(qp, cqe);
+	sim_cq_commit(cq, cqe);
 }
 
 /* --- requester.c --- */

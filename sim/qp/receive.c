@@ -98,8 +98,7 @@ bool sim_receive_enter_srq(struct sim_qp *qp, uint32_t srq_number)
 	return true;
 }
 
-/* Gives back a slot that no completion will give back. */
-static void drop(struct sim_qp *qp)
+void sim_receive_died(struct sim_qp *qp)
 {
 	struct sim_receive *rx = &qp->rx;
 
@@ -110,10 +109,10 @@ static void drop(struct sim_qp *qp)
 	if (!rx->srq && !qp->rq_retires)
 		qp->rq.freed = qp->rq.tail;
 	rx->held = false;
+	sim_qp_cq_died(qp);
 }
 
-/* The SRQ's slot is free when the completion is polled, or (a quirk) at once. */
-static void retire_shared(struct sim_qp *qp, struct sim_cqe *cqe)
+void sim_receive_retire_shared(struct sim_qp *qp, struct sim_cqe *cqe)
 {
 	struct sim_receive *rx = &qp->rx;
 
@@ -126,64 +125,11 @@ static void retire_shared(struct sim_qp *qp, struct sim_cqe *cqe)
 		sim_srq_release(rx->srq, rx->slot);
 }
 
-static inline void retire(struct sim_qp *qp, struct sim_cqe *cqe)
-{
-	if (qp->rx.srq) {
-		retire_shared(qp, cqe);
-		return;
-	}
-	qp->rq.tail++;
-	cqe->retires = qp->rq_retires;
-	cqe->retire_to = qp->rq.tail;
-	if (!qp->rq_retires)
-		qp->rq.freed = qp->rq.tail;
-}
-
-static void set_packet_fields(const struct sim_qp *qp, struct sim_cqe *cqe,
-			      const struct sim_packet *packet)
-{
-	struct ibv_wc *wc = &cqe->wc;
-
-	if (wc->wc_flags & IBV_WC_WITH_IMM)
-		wc->imm_data = packet->imm_data;
-	else if (wc->wc_flags & IBV_WC_WITH_INV)
-		wc->invalidated_rkey = packet->rkey;
-	wc->src_qp = packet->source_qpn;
-	wc->pkey_index = qp->pkey_index;
-	wc->slid = packet->slid;
-	wc->sl = packet->sl;
-	cqe->solicited = packet->flags & SIM_PACKET_SOLICITED;
-}
-
 void sim_receive_complete(struct sim_qp *qp, const struct sim_packet *packet,
 			  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len,
 			  unsigned int wc_flags)
 {
-	struct sim_receive *rx = &qp->rx;
-	struct sim_cqe *cqe = sim_cq_begin(rx->cq);
-
-	rx->taken = false;
-	if (!cqe) {
-		drop(qp);
-		sim_qp_cq_died(qp);
-		return;
-	}
-	cqe->wc = (struct ibv_wc){
-		.wr_id = rx->wqe->wr_id,
-		.status = status,
-		.opcode = opcode,
-		.byte_len = byte_len,
-		.qp_num = qp->number,
-		.wc_flags = wc_flags,
-	};
-	cqe->solicited = false;
-	if (packet)
-		set_packet_fields(qp, cqe, packet);
-	cqe->timestamp_ns = qp->engine->clock.now_ns;
-	if (qp->hooks)
-		qp->hooks->recv_completed(qp, packet, cqe);
-	retire(qp, cqe);
-	sim_cq_commit(rx->cq, cqe);
+	sim_receive_finish(qp, packet, status, opcode, byte_len, wc_flags);
 }
 
 void sim_receive_flush_later(struct sim_qp *qp)

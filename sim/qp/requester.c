@@ -6,6 +6,9 @@
 #include "sim/wire/psn.h"
 #include "sim/wire/timing.h"
 
+/* The way of most packets is one function without calls. */
+#define INLINE __attribute__((always_inline)) static inline
+
 const char *const sim_gate_names[SIM_GATES] = {
 	[SIM_GATE_OPEN] = "open",   [SIM_GATE_EMPTY] = "empty",	  [SIM_GATE_RNR] = "RNR wait",
 	[SIM_GATE_ERROR] = "error", [SIM_GATE_DRAIN] = "drain",	  [SIM_GATE_FENCE] = "fence",
@@ -160,16 +163,17 @@ static enum sim_gate gate_start(const struct sim_qp *qp, const struct sim_send_w
 	if ((wqe->send_flags & IBV_SEND_FENCE) && req->reads_outstanding)
 		return SIM_GATE_FENCE;
 	/* With max_rd_atomic 0 the WQE starts, and fails. */
-	if ((wqe->info_flags & SIM_WR_RESPONSE) && req->reads_outstanding &&
+	if ((wqe->info.flags & SIM_WR_RESPONSE) && req->reads_outstanding &&
 	    req->reads_outstanding >= qp->max_rd_atomic)
 		return SIM_GATE_READS;
 	return SIM_GATE_OPEN;
 }
 
-__attribute__((always_inline)) static inline enum sim_gate gate(const struct sim_qp *qp)
+/* *next is the next WQE if the gate is open. */
+INLINE enum sim_gate gate(const struct sim_qp *qp, struct sim_send_wqe **next)
 {
 	const struct sim_requester *req = &qp->req;
-	const struct sim_send_wqe *wqe;
+	struct sim_send_wqe *wqe;
 	enum sim_gate gate;
 	uint32_t psn;
 
@@ -181,7 +185,7 @@ __attribute__((always_inline)) static inline enum sim_gate gate(const struct sim
 		return SIM_GATE_ERROR;
 	if (req->waits_rnr && sim_rule_holds(qp, SIM_RULE_RNR_WAIT_SENDS_NOTHING))
 		return SIM_GATE_RNR;
-	wqe = sim_qp_send_wqe(qp, req->next);
+	wqe = *next = sim_qp_send_wqe(qp, req->next);
 	psn = wqe->started ? wqe->first_psn + req->offset : req->psn;
 	if (qp->reliable && sim_psn_distance(psn, qp->comp.psn) >= SIM_WINDOW_PACKETS)
 		return SIM_GATE_WINDOW;
@@ -194,9 +198,9 @@ __attribute__((always_inline)) static inline enum sim_gate gate(const struct sim
 /* PSNs of a message: a READ takes one for each packet of its response. */
 static uint32_t packets_of(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
-	if (wqe->info_flags & SIM_WR_LOCAL)
+	if (wqe->info.flags & SIM_WR_LOCAL)
 		return 0;
-	if (qp->type == IBV_QPT_UD || (wqe->info_flags & SIM_WR_ATOMIC) ||
+	if (qp->type == IBV_QPT_UD || (wqe->info.flags & SIM_WR_ATOMIC) ||
 	    wqe->length <= qp->mtu_bytes)
 		return 1;
 	return (wqe->length - 1) / qp->mtu_bytes + 1;
@@ -219,7 +223,7 @@ static enum ibv_wc_status fault_of(struct sim_qp *qp, const struct sim_send_wqe 
 	if (wqe->status)
 		return wqe->status;
 	/* Lkeys of READs and atomics are checked when the response comes. */
-	if (wqe->info_flags & SIM_WR_RESPONSE)
+	if (wqe->info.flags & SIM_WR_RESPONSE)
 		return qp->max_rd_atomic ? IBV_WC_SUCCESS : IBV_WC_LOC_QP_OP_ERR;
 	/* The memory of a single packet is checked as it is sent. */
 	if (wqe->packets <= 1 || (wqe->send_flags & IBV_SEND_INLINE))
@@ -254,7 +258,7 @@ static bool start(struct sim_qp *qp, struct sim_send_wqe *wqe)
 	wqe->started = true;
 	wqe->first_psn = qp->req.psn;
 	qp->req.psn = sim_psn_add(qp->req.psn, wqe->packets);
-	if (wqe->info_flags & SIM_WR_RESPONSE) {
+	if (wqe->info.flags & SIM_WR_RESPONSE) {
 		wqe->credited = true;
 		qp->req.reads_outstanding++;
 	}
@@ -269,7 +273,7 @@ __attribute__((noinline)) static void set_remote(struct sim_packet *packet,
 	packet->remote_addr = wqe->remote_addr + done;
 	packet->rkey = wqe->rkey;
 	packet->dma_bytes = wqe->length - done;
-	if (wqe->info_flags & SIM_WR_ATOMIC) {
+	if (wqe->info.flags & SIM_WR_ATOMIC) {
 		bool swaps = wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 
 		packet->swap_add = swaps ? wqe->atomic.swap : wqe->atomic.compare_add;
@@ -278,11 +282,8 @@ __attribute__((noinline)) static void set_remote(struct sim_packet *packet,
 }
 
 /* The payload [done, done + bytes) of the message; false if its memory may not be read. */
-__attribute__((always_inline)) static inline bool set_payload(struct sim_qp *qp,
-							      const struct sim_send_wqe *wqe,
-							      uint32_t done, uint32_t bytes,
-							      struct sim_packet *packet,
-							      struct sim_span *spans)
+INLINE bool set_payload(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t done,
+			uint32_t bytes, struct sim_packet *packet, struct sim_span *spans)
 {
 	int count;
 
@@ -298,16 +299,15 @@ __attribute__((always_inline)) static inline bool set_payload(struct sim_qp *qp,
 	return count >= 0;
 }
 
-static uint8_t flags_of(struct sim_qp *qp, const struct sim_send_wqe *wqe,
-			const struct sim_opcode_info *info)
+static inline uint8_t flags_of(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t op_flags)
 {
 	uint8_t flags = SIM_PACKET_MIGRATED;
 
-	if ((info->flags & SIM_OP_COMPLETES) && (wqe->send_flags & IBV_SEND_SOLICITED))
+	if ((op_flags & SIM_OP_COMPLETES) && (wqe->send_flags & IBV_SEND_SOLICITED))
 		flags |= SIM_PACKET_SOLICITED;
 	if (!qp->reliable)
 		return flags;
-	if ((info->flags & SIM_OP_END) || ++qp->req.since_ack_request >= SIM_ACK_REQUEST_EVERY) {
+	if ((op_flags & SIM_OP_END) || ++qp->req.since_ack_request >= SIM_ACK_REQUEST_EVERY) {
 		flags |= SIM_PACKET_ACK_REQUEST;
 		qp->req.since_ack_request = 0;
 	}
@@ -324,11 +324,12 @@ static inline void sent(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint3
 		req->sent_psn = sim_psn_add(psn, packets);
 	else
 		qp->device->counters.retransmitted_packets++;
-	req->offset += packets;
-	if (req->offset >= wqe->packets) {
+	packets += req->offset;
+	if (packets >= wqe->packets) {
 		req->next++;
-		req->offset = 0;
+		packets = 0;
 	}
+	req->offset = packets;
 }
 
 static void address(struct sim_qp *qp, uint32_t psn, struct sim_packet *packet)
@@ -357,7 +358,7 @@ __attribute__((noinline)) static void send_response_request(struct sim_qp *qp,
 		fail(qp, wqe, IBV_WC_LOC_PROT_ERR);
 		return;
 	}
-	packet.flags = flags_of(qp, wqe, &sim_opcodes[packet.opcode]);
+	packet.flags = flags_of(qp, wqe, sim_opcodes[packet.opcode].flags);
 	qp->req.offset = wqe->answered;
 	sent(qp, wqe, packet.psn, wqe->packets - wqe->answered);
 	sim_completer_watch(qp, false);
@@ -365,14 +366,13 @@ __attribute__((noinline)) static void send_response_request(struct sim_qp *qp,
 }
 
 /* Sends the next packet of a message that carries data. */
-__attribute__((always_inline)) static inline void send_data(struct sim_qp *qp,
-							    struct sim_send_wqe *wqe)
+INLINE void send_data(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
 	uint32_t offset = qp->req.offset;
 	uint32_t done = offset * qp->mtu_bytes;
 	bool last = offset + 1 == wqe->packets;
 	uint8_t opcode = sim_opcode_request(qp->transport, wqe->opcode, offset == 0, last);
-	const struct sim_opcode_info *info = &sim_opcodes[opcode];
+	const uint32_t op_flags = sim_opcodes[opcode].flags;
 	struct sim_span spans[SIM_SPANS_MAX];
 	struct sim_packet packet;
 
@@ -380,16 +380,16 @@ __attribute__((always_inline)) static inline void send_data(struct sim_qp *qp,
 	address(qp, sim_psn_add(wqe->first_psn, offset), &packet);
 	packet.imm_data = wqe->imm_data;
 	packet.xrc_srqn = wqe->xrc_srqn;
-	if (info->flags & SIM_OP_RETH)
+	if (op_flags & SIM_OP_RETH)
 		set_remote(&packet, wqe, done);
-	if (info->flags & SIM_OP_IETH)
+	if (op_flags & SIM_OP_IETH)
 		packet.rkey = wqe->invalidate_rkey;
 	if (!set_payload(qp, wqe, done, last ? wqe->length - done : qp->mtu_bytes, &packet,
 			 spans)) {
 		fail(qp, wqe, IBV_WC_LOC_PROT_ERR);
 		return;
 	}
-	packet.flags = flags_of(qp, wqe, info);
+	packet.flags = flags_of(qp, wqe, op_flags);
 	sent(qp, wqe, packet.psn, 1);
 	if (qp->reliable)
 		sim_completer_watch(qp, false);
@@ -459,21 +459,20 @@ static void pass_local(struct sim_qp *qp, struct sim_send_wqe *wqe)
 
 /* --- the turn --- */
 
-__attribute__((always_inline)) static inline void send_one(struct sim_qp *qp)
+INLINE void send_one(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
-	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->req.next);
 	enum ibv_wc_status status;
 
 	if (!wqe->started && !start(qp, wqe))
 		return;
-	if (wqe->info_flags & SIM_WR_LOCAL) {
+	if (wqe->info.flags & SIM_WR_LOCAL) {
 		if (wqe->done)
 			pass_local(qp, wqe);
 		else
 			do_local(qp, wqe);
 		return;
 	}
-	if (wqe->info_flags & SIM_WR_RESPONSE) {
+	if (wqe->info.flags & SIM_WR_RESPONSE) {
 		send_response_request(qp, wqe);
 		return;
 	}
@@ -510,6 +509,7 @@ static void check_drained(struct sim_qp *qp)
 bool sim_requester_run(struct sim_qp *qp)
 {
 	unsigned int budget = SIM_BURST_PACKETS;
+	struct sim_send_wqe *wqe;
 
 	if (qp->hooks && qp->hooks->turn(qp))
 		return false;
@@ -517,10 +517,10 @@ bool sim_requester_run(struct sim_qp *qp)
 		sim_requester_flush(qp, true);
 		return false;
 	}
-	while (gate(qp) == SIM_GATE_OPEN) {
+	while (gate(qp, &wqe) == SIM_GATE_OPEN) {
 		if (budget-- == 0)
 			return true;
-		send_one(qp);
+		send_one(qp, wqe);
 	}
 	check_drained(qp);
 	return false;

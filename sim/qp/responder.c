@@ -19,6 +19,9 @@ const char *const sim_responder_state_names[SIM_RESPONDER_STATES] = {
 	[SIM_RESPONDER_DONE] = "DONE",
 };
 
+/* The way of most requests is one function without calls. */
+#define INLINE __attribute__((always_inline)) static inline
+
 /* A request on its way through the states. */
 struct request {
 	struct sim_qp *qp;
@@ -118,7 +121,7 @@ static void abandon(struct sim_qp *qp)
 }
 
 /* A request of an old PSN is a duplicate; a gap draws one NAK until the expected PSN comes. */
-static inline enum sim_verdict check_psn_rc(struct sim_qp *qp, const struct sim_packet *packet)
+INLINE enum sim_verdict check_psn_rc(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	int32_t ahead = sim_psn_diff(packet->psn, qp->resp.psn);
 
@@ -158,13 +161,12 @@ static bool grants(const struct sim_qp *qp, unsigned int access)
 }
 
 /* The packets of a message before its last are full, and a last one carries at least a byte. */
-static bool payload_fits(const struct sim_qp *qp, uint32_t bytes, uint32_t flags)
+INLINE bool payload_fits(const struct sim_qp *qp, uint32_t bytes, uint32_t flags)
 {
-	if ((flags & SIM_OP_SEND) && !sim_rule_holds(qp, SIM_RULE_PACKET_SIZE))
+	if (flags & SIM_OP_END ? bytes <= qp->mtu_bytes && (bytes || (flags & SIM_OP_START))
+			       : bytes == qp->mtu_bytes)
 		return true;
-	if (!(flags & SIM_OP_END))
-		return bytes == qp->mtu_bytes;
-	return bytes <= qp->mtu_bytes && (bytes || (flags & SIM_OP_START));
+	return (flags & SIM_OP_SEND) && !sim_rule_holds(qp, SIM_RULE_PACKET_SIZE);
 }
 
 /* A remote access of no bytes is not checked. */
@@ -173,7 +175,7 @@ static bool needs_no_memory(const struct sim_qp *qp, uint32_t bytes)
 	return bytes == 0 && !qp->device->quirks.empty_accesses_checked;
 }
 
-static enum sim_verdict check_send(struct sim_qp *qp, const struct sim_packet *packet,
+INLINE enum sim_verdict check_send(struct sim_qp *qp, const struct sim_packet *packet,
 				   uint32_t flags)
 {
 	uint64_t total = (uint64_t)qp->resp.received + packet->payload_bytes;
@@ -253,8 +255,7 @@ __attribute__((noinline)) static enum sim_verdict check_atomic(struct sim_qp *qp
 		       : SIM_ACCESS_DENIED;
 }
 
-__attribute__((always_inline)) static inline enum sim_verdict do_send(
-	struct sim_qp *qp, const struct sim_packet *packet)
+INLINE enum sim_verdict do_send(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	struct sim_span to[SIM_SPANS_MAX];
 	int count;
@@ -613,7 +614,8 @@ static bool answer_pending(struct sim_qp *qp)
 
 /* --- what follows from a request --- */
 
-static void finish_message(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+INLINE void finish_message(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,
+			   uint32_t received)
 {
 	struct sim_responder *resp = &qp->resp;
 	bool write = flags & SIM_OP_WRITE;
@@ -625,9 +627,9 @@ static void finish_message(struct sim_qp *qp, const struct sim_packet *packet, u
 		wc_flags = IBV_WC_WITH_INV;
 	if (flags & SIM_OP_COMPLETES) {
 		qp->device->counters.receives_completed++;
-		sim_receive_complete(qp, packet, IBV_WC_SUCCESS,
-				     write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-				     write ? resp->length : resp->received, wc_flags);
+		sim_receive_finish(qp, packet, IBV_WC_SUCCESS,
+				   write ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+				   write ? resp->length : received, wc_flags);
 	}
 	resp->msn = (resp->msn + 1) & SIM_PSN_MASK;
 	abandon(qp);
@@ -682,7 +684,7 @@ static enum sim_responder_state refused_as(struct request *request, enum sim_ver
 	return SIM_RESPONDER_REFUSE;
 }
 
-static inline enum sim_responder_state check_psn(struct request *request)
+INLINE enum sim_responder_state check_psn(struct request *request)
 {
 	struct sim_qp *qp = request->qp;
 	enum sim_verdict verdict = qp->reliable ? check_psn_rc(qp, request->packet)
@@ -693,7 +695,7 @@ static inline enum sim_responder_state check_psn(struct request *request)
 	return verdict == SIM_DUPLICATE ? SIM_RESPONDER_REPEAT : refused_as(request, verdict);
 }
 
-static inline enum sim_responder_state check_sequence(struct request *request)
+INLINE enum sim_responder_state check_sequence(struct request *request)
 {
 	struct sim_qp *qp = request->qp;
 
@@ -715,7 +717,7 @@ static enum sim_responder_state check_srq(struct request *request)
 	return SIM_RESPONDER_CHECK_REQUEST;
 }
 
-static inline enum sim_responder_state check_request(struct request *request)
+INLINE enum sim_responder_state check_request(struct request *request)
 {
 	const struct sim_packet *packet = request->packet;
 	const uint32_t flags = request->flags;
@@ -754,7 +756,7 @@ static enum sim_responder_state remember(struct request *request)
 	return SIM_RESPONDER_DONE;
 }
 
-static inline enum sim_responder_state execute(struct request *request)
+INLINE enum sim_responder_state execute(struct request *request)
 {
 	const uint32_t flags = request->flags;
 	enum sim_verdict verdict;
@@ -780,18 +782,22 @@ static enum sim_responder_state invalidate(struct request *request)
 }
 
 /* A SEND or WRITE packet has been done. */
-static inline enum sim_responder_state complete(struct request *request)
+INLINE enum sim_responder_state complete(struct request *request)
 {
 	struct sim_qp *qp = request->qp;
 
-	qp->resp.received += request->packet->payload_bytes;
-	qp->resp.in_message = request->flags & SIM_OP_KIND;
-	if (request->flags & SIM_OP_END)
-		finish_message(qp, request->packet, request->flags);
+	const uint32_t received = qp->resp.received + request->packet->payload_bytes;
+
+	if (request->flags & SIM_OP_END) {
+		finish_message(qp, request->packet, request->flags, received);
+	} else {
+		qp->resp.received = received;
+		qp->resp.in_message = request->flags & SIM_OP_KIND;
+	}
 	return qp->reliable ? SIM_RESPONDER_ACKNOWLEDGE : SIM_RESPONDER_DONE;
 }
 
-static inline enum sim_responder_state acknowledge(struct request *request)
+INLINE enum sim_responder_state acknowledge(struct request *request)
 {
 	const struct sim_packet *packet = request->packet;
 	struct sim_qp *qp = request->qp;
@@ -831,54 +837,48 @@ static enum sim_responder_state repeat(struct request *request)
 	return SIM_RESPONDER_DONE;
 }
 
-static enum sim_responder_state refuse_request(struct request *request)
+static void refuse_request(const struct request *request)
 {
 	if (request->qp->reliable)
 		refuse_rc(request->qp, request->packet, request->verdict);
 	else
 		refuse_uc(request->qp, request->packet, request->verdict);
-	return SIM_RESPONDER_DONE;
 }
 
-__attribute__((always_inline)) static inline enum sim_responder_state step(
-	struct request *request, enum sim_responder_state state)
+/* Takes a request from one state to the next until it is done. The states stand in the order in
+ * which a request comes to them. */
+INLINE void step(struct request *request, enum sim_responder_state state)
 {
-	switch (state) {
-	case SIM_RESPONDER_CHECK_PSN:
-		return check_psn(request);
-	case SIM_RESPONDER_CHECK_SEQUENCE:
-		return check_sequence(request);
-	case SIM_RESPONDER_CHECK_SRQ:
-		return check_srq(request);
-	case SIM_RESPONDER_CHECK_REQUEST:
-		return check_request(request);
-	case SIM_RESPONDER_EXECUTE:
-		return execute(request);
-	case SIM_RESPONDER_INVALIDATE:
-		return invalidate(request);
-	case SIM_RESPONDER_COMPLETE:
-		return complete(request);
-	case SIM_RESPONDER_ACKNOWLEDGE:
-		return acknowledge(request);
-	case SIM_RESPONDER_REPEAT:
-		return repeat(request);
-	case SIM_RESPONDER_REFUSE:
-		return refuse_request(request);
-	default:
-		return SIM_RESPONDER_DONE;
-	}
+	if (state == SIM_RESPONDER_CHECK_PSN)
+		state = check_psn(request);
+	if (state == SIM_RESPONDER_CHECK_SEQUENCE)
+		state = check_sequence(request);
+	if (state == SIM_RESPONDER_CHECK_SRQ)
+		state = check_srq(request);
+	if (state == SIM_RESPONDER_CHECK_REQUEST)
+		state = check_request(request);
+	if (state == SIM_RESPONDER_EXECUTE)
+		state = execute(request);
+	if (state == SIM_RESPONDER_INVALIDATE)
+		state = invalidate(request);
+	if (state == SIM_RESPONDER_COMPLETE)
+		state = complete(request);
+	if (state == SIM_RESPONDER_ACKNOWLEDGE)
+		state = acknowledge(request);
+	if (state == SIM_RESPONDER_REPEAT)
+		state = repeat(request);
+	if (state == SIM_RESPONDER_REFUSE)
+		refuse_request(request);
 }
 
 void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	struct request request = {
 		.qp = qp, .packet = packet, .flags = sim_opcodes[packet->opcode].flags};
-	enum sim_responder_state state = SIM_RESPONDER_CHECK_PSN;
 
 	if (!qp->resp.established)
 		sim_responder_establish(qp);
-	while (state != SIM_RESPONDER_DONE)
-		state = step(&request, state);
+	step(&request, SIM_RESPONDER_CHECK_PSN);
 }
 
 bool sim_responder_run(struct sim_qp *qp)

@@ -5,17 +5,19 @@
 static void push_completion(struct sim_qp *qp, const struct sim_send_wqe *wqe,
 			    enum ibv_wc_status status)
 {
-	struct sim_cqe *cqe = sim_cq_begin(qp->send_cq);
+	struct sim_cq *cq = qp->send_cq;
+	struct sim_cqe *cqe;
 
-	if (!cqe) {
+	if (!sim_cq_has_room(cq)) {
 		if (sim_rule_holds(qp, SIM_RULE_OVERRUN_ENDS_QP))
 			sim_qp_cq_died(qp);
 		return;
 	}
+	cqe = sim_cq_next(cq);
 	cqe->wc = (struct ibv_wc){
 		.wr_id = wqe->wr_id,
 		.status = status,
-		.opcode = wqe->wc_opcode,
+		.opcode = wqe->info.wc_opcode,
 		.byte_len = wqe->length,
 		.qp_num = qp->number,
 	};
@@ -25,7 +27,7 @@ static void push_completion(struct sim_qp *qp, const struct sim_send_wqe *wqe,
 	cqe->solicited = false;
 	if (qp->hooks)
 		qp->hooks->send_completed(qp, wqe, cqe);
-	sim_cq_commit(qp->send_cq, cqe);
+	sim_cq_commit(cq, cqe);
 }
 
 static inline void release_ah(struct sim_qp *qp, const struct sim_send_wqe *wqe)
@@ -39,7 +41,7 @@ void sim_send_complete(struct sim_qp *qp, enum ibv_wc_status status)
 	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
 
 	release_ah(qp, wqe);
-	qp->device->counters.completed[wqe->wc_opcode]++;
+	qp->device->counters.completed[wqe->info.wc_opcode]++;
 	qp->sq.tail++;
 	if (!qp->sq_retires)
 		qp->sq.freed = qp->sq.tail;

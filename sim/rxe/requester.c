@@ -99,7 +99,7 @@ enum sim_gate rxe_gate(const struct sim_qp *qp, const struct sim_send_wqe *wqe, 
 		return gate;
 	if (wqe->started)
 		return rxe_fence_jams(qp, wqe) ? SIM_GATE_FENCE : SIM_GATE_OPEN;
-	if (wqe->info_flags & SIM_WR_RESPONSE && !qp->max_rd_atomic &&
+	if (wqe->info.flags & SIM_WR_RESPONSE && !qp->max_rd_atomic &&
 	    quirks->reads_without_room_wait)
 		return SIM_GATE_READS;
 	return SIM_GATE_OPEN;
@@ -188,6 +188,6 @@ void rxe_send_completed(const struct sim_qp *qp, const struct sim_send_wqe *wqe,
 {
 	if (quirks_of(qp)->sends_tell_immediate && has_immediate(wqe))
 		cqe->wc.wc_flags = IBV_WC_WITH_IMM;
-	if (wqe->info_flags & SIM_WR_ATOMIC && quirks_of(qp)->atomics_tell_all_bytes)
+	if (wqe->info.flags & SIM_WR_ATOMIC && quirks_of(qp)->atomics_tell_all_bytes)
 		cqe->wc.byte_len = wqe->atomic.sge_bytes;
 }

@@ -151,8 +151,8 @@ enum sim_wr_flag {
 };
 
 struct sim_wr_info {
-	uint32_t flags;		      /* enum sim_wr_flag */
-	enum ibv_wc_opcode wc_opcode; /* of its completion */
+	uint8_t flags;	   /* enum sim_wr_flag */
+	uint8_t wc_opcode; /* of its completion: enum ibv_wc_opcode */
 };
 
 struct sim_wr_row {

@@ -33,10 +33,11 @@ static void create(unsigned int entries)
 
 static bool push(uint64_t wr_id, enum ibv_wc_status status, bool solicited)
 {
-	struct sim_cqe *cqe = sim_cq_begin(cq);
+	struct sim_cqe *cqe;
 
-	if (!cqe)
+	if (!sim_cq_has_room(cq))
 		return false;
+	cqe = sim_cq_next(cq);
 	cqe->wc = (struct ibv_wc){.wr_id = wr_id, .status = status, .qp_num = 16};
 	cqe->retires = NULL;
 	cqe->solicited = solicited;
