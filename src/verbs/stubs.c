@@ -16,7 +16,7 @@ typedef void (*any_function)(void);
 #define REFUSE_POSTED(queue, request, bad) \
 	*(bad) = (request);                \
 	return refuse(__func__)
-#define REFUSE_NEGATED(...) return -refuse(__func__)
+#define REFUSE_NEGATED(...) return (-refuse(__func__))
 #define REFUSE_NOTHING(...) errno = refuse(__func__)
 #define REFUSE_WITH(answer)       \
 	errno = refuse(__func__); \
