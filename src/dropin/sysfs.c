@@ -325,12 +325,12 @@ static int read_real(const char *path, char *buf, size_t size)
 	return (int)length;
 }
 
-const char *dropin_get_sysfs_path(void)
+const char *ibv_get_sysfs_path(void)
 {
 	return SYSFS;
 }
 
-int dropin_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
 	char *path;
 	int length;
