@@ -186,19 +186,50 @@ static void rereg_mr_passes_each_code(void **state)
 	}
 }
 
-/* The table has every verb of struct vb_backend once, and the backend lacks none. */
-static void the_table_is_complete(void **state)
+/* verbs.def has the verbs in the order of the members of struct vb_backend. */
+static void rows_are_in_the_order_of_the_members(void **state)
 {
-	size_t verbs = (sizeof(*backend) - offsetof(struct vb_backend, get_device_list)) /
-		       sizeof(void (*)(void));
-	const void *const *place = (const void *const *)(const void *)&backend->get_device_list;
+	static const size_t places[] = {
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
+	offsetof(struct vb_backend, name),
+#include <verbena/verbs.def>
+	};
 
-	assert_int_equal(case_count, verbs);
-	for (size_t i = 0; i < verbs; i++)
-		assert_non_null(place[i]);
-	for (size_t i = 0; i < case_count; i++)
-		for (size_t j = 0; j < i; j++)
-			assert_string_not_equal(cases[i].verb, cases[j].verb);
+	for (size_t i = 0; i < COUNT(places); i++)
+		assert_int_equal(places[i], offsetof(struct vb_backend, get_device_list) +
+						    i * sizeof(void (*)(void)));
+	assert_int_equal(places[COUNT(places) - 1] + sizeof(void (*)(void)),
+			 sizeof(struct vb_backend));
+}
+
+static void check_row(const char *verb, int convention, const void *function)
+{
+	unsigned int found = 0;
+
+	assert_non_null(function);
+	for (size_t i = 0; i < case_count; i++) {
+		if (strcmp(cases[i].verb, verb) != 0)
+			continue;
+		if ((int)cases[i].convention != convention)
+			fail_msg("verbs.def has another convention for %s than its case", verb);
+		found++;
+	}
+	if (found != 1)
+		fail_msg("%s has %u cases", verb, found);
+}
+
+/* Each row of verbs.def has one case, with the same convention; and the backend has every verb. */
+static void each_row_has_a_case(void **state)
+{
+	/* The cases do not tell these conventions apart. */
+	enum { POSTED = ERRNO, OPTIONAL = POINTER, ANSWER = NUMBER };
+	size_t rows = 0;
+
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
+	check_row(#name, (int)(convention), (const void *)backend->name);    \
+	rows++;
+#include <verbena/verbs.def>
+	assert_int_equal(rows, case_count);
 }
 
 /* --- a context that lacks operations --- */
@@ -550,7 +581,8 @@ static int run_full(void)
 		cmocka_unit_test_setup(every_verb_passes_call_and_success, set_up),
 		cmocka_unit_test_setup(every_verb_passes_failure_unchanged, set_up),
 		cmocka_unit_test_setup(rereg_mr_passes_each_code, set_up),
-		cmocka_unit_test_setup(the_table_is_complete, set_up),
+		cmocka_unit_test(rows_are_in_the_order_of_the_members),
+		cmocka_unit_test(each_row_has_a_case),
 		cmocka_unit_test_setup(null_operations_are_unsupported, set_up),
 		cmocka_unit_test_setup(operations_beyond_sz_are_unsupported, set_up),
 		cmocka_unit_test_setup(sz_is_honoured_to_the_pointer, set_up),
