@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The verbs of the real libibverbs. pass_<verb>() hands a call on to the library or to the device's
- * provider, and the answer back; verbs.def says by which way. A verb for which the library's header
- * or Verbena does more has a wrap_<verb>() around it, written by hand.
+ * The verbs of the real libibverbs. pass_<verb>() hands a call to the library or to the device's
+ * provider, as the verb's row in verbs.def says, and returns the answer. If the library's header or
+ * Verbena does more for a verb, wrap_<verb>() does that and calls pass_<verb>().
  */
 #include "backends/ibverbs/backend.h"
 
@@ -16,8 +16,9 @@
 static _Thread_local bool no_kernel_support;
 
 /*
- * The errno of a verb that cannot be handed on. Without the library it is the one by which libibverbs
- * says that the kernel has no RDMA support: man ibv_get_device_list(3), ENOSYS.
+ * Returns the errno value for a verb that the library or the provider does not have. Without a
+ * library it is ENOSYS, like libibverbs on a kernel without RDMA support: man
+ * ibv_get_device_list(3).
  */
 static int missing(void)
 {
@@ -26,7 +27,7 @@ static int missing(void)
 
 /* --- passing on --- */
 
-/* What a verb answers that cannot be handed on, by its convention. */
+/* What a missing verb answers, by its convention; called with the verb's arguments. */
 #define MISSING_ERRNO(...) return missing()
 #define MISSING_POSTED(queue, request, bad) \
 	*(bad) = (request);                 \
@@ -42,7 +43,7 @@ static int missing(void)
 #define MISSING_MINUS_ONE(...) MISSING_WITH(-1)
 #define MISSING_REREG(...)     MISSING_WITH(IBV_REREG_MR_ERR_INPUT)
 
-/* The context, by how the verb's row names the object. */
+/* The context of a row's object. */
 #define CONTEXT_OF_CONTEXT(object) (object)
 #define CONTEXT_OF_OBJECT(object)  ((object)->context)
 #define CONTEXT_OF_INLINE(object)  ((object)->context)
@@ -58,7 +59,7 @@ static int missing(void)
 		return verb arguments;                                 \
 	}
 
-/* The size of a verbs_context says which operations it has: it grows at its beginning. */
+/* NULL if the context has no such operation: verbs_context::sz says which operations it has. */
 #define EXTENDED(context, op)                                                   \
 	({                                                                      \
 		struct verbs_context *extended = verbs_get_ctx_op(context, op); \
@@ -83,7 +84,7 @@ static struct ibv_device **wrap_get_device_list(int *num_devices)
 	return list;
 }
 
-/* The library reports failures by errno alone: only what keeps it from being used has a sentence. */
+/* Only a library that cannot be used has a sentence: libibverbs reports failures by errno alone. */
 static const char *last_error(void)
 {
 	if (no_kernel_support)
@@ -92,7 +93,7 @@ static const char *last_error(void)
 	return library_error();
 }
 
-/* Like the header's macros: the older exports refuse the flags of IBV_ACCESS_OPTIONAL_RANGE. */
+/* These two do what the header's macros do: the exports do not know the optional flags. */
 static struct ibv_mr *wrap_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	if (access & IBV_ACCESS_OPTIONAL_RANGE)
@@ -108,7 +109,7 @@ static struct ibv_mr *wrap_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t len
 	return pass_reg_mr_iova(pd, addr, length, iova, access);
 }
 
-/* The export, the fallback, fills the first fields only; zeros fill the others. */
+/* Falls back on the export, which fills the first fields only; the others are then 0. */
 static int wrap_query_port(struct ibv_context *context, uint8_t port_num,
 			   struct ibv_port_attr *port_attr, size_t port_attr_size)
 {
@@ -129,7 +130,7 @@ static int wrap_query_port(struct ibv_context *context, uint8_t port_num,
 	return 0;
 }
 
-/* A provider without the verb answers EOPNOTSUPP, an old one ENOSYS: query_device is the fallback. */
+/* Falls back on query_device. A provider without the verb answers EOPNOTSUPP, an old one ENOSYS. */
 static int wrap_query_device_ex(struct ibv_context *context,
 				const struct ibv_query_device_ex_input *input,
 				struct ibv_device_attr_ex *attr, size_t attr_size)
@@ -148,7 +149,7 @@ static int wrap_query_device_ex(struct ibv_context *context,
 	return pass_query_device(context, &attr->orig_attr);
 }
 
-/* Providers leave the caller's part of an ibv_wq to the wrapper. */
+/* Fills the fields that providers leave to the caller. */
 static struct ibv_wq *wrap_create_wq(struct ibv_context *context,
 				     struct ibv_wq_init_attr *wq_init_attr)
 {
@@ -163,7 +164,7 @@ static struct ibv_wq *wrap_create_wq(struct ibv_context *context,
 	return wq;
 }
 
-/* A QP with nothing but a PD needs no extended verb; both structures begin alike. */
+/* A QP with only a PD needs no extended verb. Both structures begin with the same fields. */
 static struct ibv_qp *wrap_create_qp_ex(struct ibv_context *context,
 					struct ibv_qp_init_attr_ex *qp_init_attr_ex)
 {
@@ -173,7 +174,7 @@ static struct ibv_qp *wrap_create_qp_ex(struct ibv_context *context,
 	return pass_create_qp_ex(context, qp_init_attr_ex);
 }
 
-/* Returns true if create_srq can create the SRQ: it is a basic one, in a PD. */
+/* Returns true if the SRQ is a basic one with only a PD, which create_srq can create. */
 static bool is_basic_srq(const struct ibv_srq_init_attr_ex *attr)
 {
 	uint32_t known = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE;
@@ -205,7 +206,7 @@ static int wrap_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 	return pass_bind_mw(qp, mw, mw_bind);
 }
 
-/* The wrapping functions replace the passing ones: a later initialiser holds. */
+/* The initialisers of the wrapping functions come later and replace those of the table. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
 

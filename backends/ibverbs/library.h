@@ -24,8 +24,8 @@ struct library {
 };
 
 /*
- * Returns the library, which the first call loads. Any thread may call it. The answer is never NULL:
- * if the library could not be loaded, all its pointers are NULL.
+ * Returns the library, which the first call loads. Any thread may call it. The answer is never
+ * NULL: if the library could not be loaded, all its pointers are NULL.
  */
 const struct library *library(void);
 

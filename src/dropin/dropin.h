@@ -34,14 +34,14 @@ enum dropin_gid_type {
 	DROPIN_GID_ROCE_V2,
 };
 
-/* Returns 0, or -1 with errno. Made for providers; programs use it, too. */
+/* Returns 0, or -1 with errno. libibverbs exports it for providers; programs use it, too. */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       enum dropin_gid_type *type);
 
 /*
- * Would keep a range of memory from a child of fork(). Both do nothing and return 0, like libibverbs
- * where fork() needs no care (IBV_FORK_UNNEEDED): no adapter writes to memory behind the process's
- * back, so copy on write does no harm.
+ * Do nothing and return 0. With these libibverbs keeps a range of memory from the children of
+ * fork(), unless fork() needs no care (IBV_FORK_UNNEEDED). It needs none here: no adapter writes to
+ * memory behind the process's back, so copy on write does no harm.
  */
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);

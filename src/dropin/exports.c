@@ -8,7 +8,9 @@
 
 #include <verbena/verbs.h>
 
-/* Programs compiled against the header's macros call them by other names; these are the functions. */
+/*
+ * Programs compiled against the header's macros call them by other names; these are the functions.
+ */
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The files of sysfs that describe a device. Those of a simulated device are made from the device's
+ * attributes, with the contents that the kernel would give them.
+ */
 #include "src/dropin/dropin.h"
+
+#include "src/base/count.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,18 +19,18 @@
 #include <verbena/verbs.h>
 
 #define SYSFS	"/sys"
-#define DEVICES SYSFS "/class/infiniband/" /* where every ibdev_path of ours begins */
+#define DEVICES SYSFS "/class/infiniband/" /* the beginning of every ibdev_path */
 
-/* What a file is made from. */
+/* What the contents of a file are made from. */
 struct question {
 	struct ibv_context *context;
 	struct ibv_device_attr device;
 	struct ibv_port_attr port;
 	uint8_t port_num;
-	unsigned int index; /* of a table's entry */
+	unsigned int index; /* of the entry in a table, such as the GID table */
 };
 
-/* Writes a file's contents, or returns an errno value. */
+/* Writes the contents of a file. Returns 0 or an errno value. */
 typedef int answer(FILE *out, const struct question *question);
 
 /* --- files of the device --- */
@@ -71,13 +77,12 @@ static int fw_ver(FILE *out, const struct question *question)
 
 static int state(FILE *out, const struct question *question)
 {
-	/* The words of the kernel's sysfs, by enum ibv_port_state. */
+	/* The kernel's words, by enum ibv_port_state. */
 	static const char *const words[] = {"NOP",   "DOWN",   "INIT",
 					    "ARMED", "ACTIVE", "ACTIVE_DEFER"};
 	unsigned int value = question->port.state;
 
-	fprintf(out, "%u: %s", value,
-		value < sizeof(words) / sizeof(words[0]) ? words[value] : "UNKNOWN");
+	fprintf(out, "%u: %s", value, value < COUNT(words) ? words[value] : "UNKNOWN");
 	return 0;
 }
 
@@ -89,8 +94,7 @@ static int phys_state(FILE *out, const struct question *question)
 					    [7] = "Phy Test"};
 	unsigned int value = question->port.phys_state;
 
-	fprintf(out, "%u: %s", value,
-		value && value < sizeof(words) / sizeof(words[0]) ? words[value] : "<unknown>");
+	fprintf(out, "%u: %s", value, value && value < COUNT(words) ? words[value] : "<unknown>");
 	return 0;
 }
 
@@ -172,7 +176,7 @@ static int pkey(FILE *out, const struct question *question)
 	return 0;
 }
 
-/* --- which file is which --- */
+/* --- the names of the files --- */
 
 struct file {
 	const char *name;
@@ -209,10 +213,10 @@ static answer *find_file(const struct file *files, size_t count, const char *nam
 	return NULL;
 }
 
-/* "gids/3": the number that ends it goes to *index. */
+/* Finds the file of a table's entry, such as "gids/3", and sets *index to the number. */
 static answer *find_entry(const char *name, unsigned int *index)
 {
-	for (size_t i = 0; i < sizeof(table_files) / sizeof(table_files[0]); i++) {
+	for (size_t i = 0; i < COUNT(table_files); i++) {
 		size_t length = strlen(table_files[i].name);
 		int end = 0;
 
@@ -233,15 +237,14 @@ static answer *find_port_file(struct question *question, const char *name)
 	if (vb_query_port(question->context, question->port_num, &question->port,
 			  sizeof(question->port)))
 		return NULL;
-	found = find_file(port_files, sizeof(port_files) / sizeof(port_files[0]), name + end);
+	found = find_file(port_files, COUNT(port_files), name + end);
 	return found ? found : find_entry(name + end, &question->index);
 }
 
 static int answer_into(FILE *out, struct ibv_context *context, const char *name)
 {
 	struct question question = {.context = context};
-	answer *found =
-		find_file(device_files, sizeof(device_files) / sizeof(device_files[0]), name);
+	answer *found = find_file(device_files, COUNT(device_files), name);
 	int err = vb_query_device(context, &question.device);
 
 	if (err)
@@ -253,7 +256,7 @@ static int answer_into(FILE *out, struct ibv_context *context, const char *name)
 
 /* --- finding the device --- */
 
-/* Opens the simulated device whose folder path lies in; *name is what follows. */
+/* Opens the simulated device whose folder has the file @path, and sets *name to the rest of it. */
 static struct ibv_context *open_of_path(const char *path, const char **name)
 {
 	struct ibv_context *context = NULL;
@@ -339,7 +342,10 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 		errno = ENOMEM;
 		return -1;
 	}
-	/* An adapter of this machine may have the name of a simulated one; it is not to be seen. */
+	/*
+	 * An adapter of this machine may have the name of a simulated device: do not read its
+	 * files.
+	 */
 	length = is_of_device(path) ? read_simulated(path, buf, size) : read_real(path, buf, size);
 	free(path);
 	return length;

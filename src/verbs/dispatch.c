@@ -113,7 +113,9 @@ int refuse(const char *function)
 	return EOPNOTSUPP;
 }
 
-/* Without a sentence of dispatch_say() or of the backend, the sentence describes the errno value. */
+/*
+ * Without a sentence of dispatch_say() or of the backend, the sentence describes the errno value.
+ */
 static void note_failure(int err)
 {
 	const char *why;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every verb does before and after the call of its backend: it finds the backend of the object,
- * and it notes for vb_last_error() who can explain a failure.
+ * What every verb does before and after the call of its backend: it finds the backend of the
+ * object, and it notes for vb_last_error() who can explain a failure.
  *
  *	const struct vb_backend *slot = enter(__func__, pd ? pd->context : NULL);
  *
@@ -21,13 +21,15 @@ const struct vb_backend *enter(const char *function, const struct ibv_context *c
 const struct vb_backend *enter_device(const char *function, const struct ibv_device *device);
 const struct vb_backend *enter_backend(const char *function, const char *name);
 
-/* Begins the verb on @slot; NULL stands for the stubs, and the caller says why with dispatch_say(). */
+/*
+ * Begins the verb on @slot; NULL stands for the stubs, and the caller says why with dispatch_say().
+ */
 const struct vb_backend *enter_slot(const char *function, const struct vb_backend *slot);
 
 /*
- * These end the verb and return the backend's answer. They note a failure: an errno value; NULL with
- * errno; a negative value with errno; a negated errno value. leave() is for answers that tell no
- * failure. errno keeps the backend's value.
+ * These end the verb and return the backend's answer. They note a failure: an errno value; NULL
+ * with errno; a negative value with errno; a negated errno value. leave() is for answers that tell
+ * no failure. errno keeps the backend's value.
  */
 int leave_errno(int answer);
 void *leave_pointer(const void *answer);

@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* The verbs are the end of the structure, from this one on, and nothing but function pointers. */
+/* From this member on, the structure has function pointers only. */
 #define FIRST_VERB offsetof(struct vb_backend, get_device_list)
 
 typedef void (*any_function)(void);
 
-/* How a stub refuses, by the verb's convention. These are called with the verb's arguments. */
+/* The body of a stub, by the verb's convention; called with the verb's arguments. */
 #define REFUSE_ERRNO(...) return refuse(__func__)
 #define REFUSE_POSTED(queue, request, bad) \
 	*(bad) = (request);                \
@@ -36,12 +36,12 @@ typedef void (*any_function)(void);
 
 const struct vb_backend stubs = {
 	.name = "none",
-	.description = "what a backend does not have",
+	.description = "refuses every verb",
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) .name = stub_##name,
 #include <verbena/verbs.def>
 };
 
-/* The compiler has held each row to the member of its name; here, that no member lacks a row. */
+/* The initialiser above holds each row to its member; this holds that each member has a row. */
 enum {
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) ROW_##name,
 #include <verbena/verbs.def>

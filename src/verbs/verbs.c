@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vb_<name>() for every verb of verbs.def that has an object: finds the backend of the object, calls
- * the backend's verb, and notes a failure for vb_last_error(). The other verbs are in devices.c, or
- * inline in <verbena/verbs.h>.
+ * vb_<name>() for every verb of verbs.def that has an object: finds the backend of the object,
+ * calls the backend's verb, and notes a failure for vb_last_error(). The other verbs are in
+ * devices.c, or inline in <verbena/verbs.h>.
  */
 #include <verbena/verbs.h>
 
 #include "src/verbs/dispatch.h"
 
-/* The end of a verb, by its convention. */
+/* How a verb ends, by its convention. */
 #define RETURN_ERRNO(result, call)     return leave_errno(call)
 #define RETURN_POSTED(result, call)    return leave_errno(call)
 #define RETURN_POINTER(result, call)   return leave_pointer(call)
