@@ -2,9 +2,9 @@
 /*
  * vb_* from end to end: through the verbs layer, the backend ibverbs and the stand-in.
  *
- * The cases of cases.c call a struct vb_backend. Here it is one whose verbs are the vb_* functions,
- * so that the same table checks that each of them finds the backend, hands its arguments on in
- * order and brings the answer back. VERBENA_LIBIBVERBS names the stand-in.
+ * The cases of cases.c call a struct vb_backend. Here its members are the vb_* functions, so the
+ * cases check that each vb_* function finds the backend, passes its arguments in order and returns
+ * the answer. VERBENA_LIBIBVERBS names the stand-in.
  */
 #include "cases.h"
 
@@ -67,8 +67,8 @@ static const struct vb_backend through = {
 #include <verbena/verbs.def>
 
 /*
- * Verbs that this table cannot judge: those that make or end lists and contexts, on which the
- * others depend (test_registry.c has them), and the events' one, which goes by the event
+ * Verbs that these tests leave out: those that create or end lists and contexts, on which the other
+ * verbs depend (test_registry.c), and ack_async_event, which finds the backend by the event
  * (test_verbs.c).
  */
 static const char *const elsewhere[] = {
@@ -76,11 +76,11 @@ static const char *const elsewhere[] = {
 	"close_device",	   "import_device",    "ack_async_event",
 };
 
-/* The data path goes through the object and asks no backend. */
+/* The data path calls through the object. */
 static const char *const inline_verbs[] = {"poll_cq", "req_notify_cq", "post_send", "post_recv",
 					   "post_srq_recv"};
 
-/* They have no object: they name their backend. */
+/* These have no object; the caller names the backend. */
 static const char *const named_verbs[] = {"fork_init", "is_fork_initialized"};
 
 static bool is_in(const char *verb, const char *const *list, size_t count)
@@ -129,7 +129,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* The device of the cases is in a list of ibverbs, and their context is of that device. */
+/* Puts the cases' device into a list of the backend ibverbs, and opens their context on it. */
 static int open_context(void **state)
 {
 	set_up(state);
@@ -246,7 +246,7 @@ static void every_failure_comes_back(void **state)
 	}
 }
 
-/* A backend that says nothing more than an errno is put in words. */
+/* If a backend has no sentence, the sentence describes the errno value. */
 static void a_failure_has_a_sentence(void **state)
 {
 	standin.script(EDQUOT, 0);
@@ -260,14 +260,14 @@ static void a_failure_has_a_sentence(void **state)
 	assert_string_equal(vb_last_error(),
 			    "query_gid_table: Disk quota exceeded (backend ibverbs)");
 
-	/* Success says nothing new. */
+	/* A successful call leaves the sentence as it is. */
 	standin.script(0, 0);
 	assert_int_equal(vb_destroy_qp(&a_qp), 0);
 	assert_string_equal(vb_last_error(),
 			    "query_gid_table: Disk quota exceeded (backend ibverbs)");
 }
 
-/* Nobody handed out this context: EINVAL in each convention, and no call. */
+/* No backend owns this context: each verb answers EINVAL in its convention and calls nothing. */
 static void an_unknown_context_is_einval(void **state)
 {
 	unsigned int checked = 0;
@@ -289,7 +289,7 @@ static void an_unknown_context_is_einval(void **state)
 	assert_int_equal(checked, case_count - COUNT(inline_verbs) - COUNT(named_verbs) - 5);
 }
 
-/* A backend that has nothing at all and owns the cases' context and device while it is told so. */
+/* A backend without verbs, which owns the cases' context and device while empty_owns is set. */
 static bool empty_owns;
 
 static bool empty_owns_device(const struct ibv_device *device)
