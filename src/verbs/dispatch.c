@@ -114,21 +114,25 @@ int refuse(const char *function)
 }
 
 /*
- * Without a sentence of dispatch_say() or of the backend, the sentence describes the errno value.
+ * Notes a failure and keeps errno. If neither dispatch_say() nor the backend explains the failure,
+ * the sentence describes the errno value.
  */
 static void note_failure(int err)
 {
+	const char *(*explain)(void) = present.slot->last_error;
+	int saved = errno;
 	const char *why;
 
 	failure_set_err(err);
 	if (present.said)
 		return;
-	why = present.slot->last_error ? present.slot->last_error() : NULL;
+	why = explain ? explain() : NULL;
 	if (why && *why)
-		failure_ask(present.slot->last_error);
+		failure_ask(explain);
 	else
 		dispatch_say("%s: %s (backend %s)", present.verb,
 			     strerrordesc_np(err) ?: "unknown error", present.slot->name);
+	errno = saved;
 }
 
 void leave(void)
@@ -136,39 +140,35 @@ void leave(void)
 	present.verb = NULL;
 }
 
-/* Ends the verb, which failed with @err if @failed is set. */
-static void leave_with(bool failed, int err)
-{
-	if (failed) {
-		int saved = errno;
-
-		note_failure(err);
-		errno = saved;
-	}
-	leave();
-}
-
 int leave_errno(int answer)
 {
-	leave_with(answer != 0, answer);
+	if (answer)
+		note_failure(answer);
+	leave();
 	return answer;
 }
 
 void *leave_pointer(const void *answer)
 {
-	leave_with(!answer, errno);
+	if (!answer)
+		note_failure(errno);
+	leave();
 	return (void *)answer;
 }
 
 int leave_signed(int answer)
 {
-	leave_with(answer < 0, errno);
+	if (answer < 0)
+		note_failure(errno);
+	leave();
 	return answer;
 }
 
 ssize_t leave_negated(ssize_t answer)
 {
-	leave_with(answer < 0, (int)-answer);
+	if (answer < 0)
+		note_failure((int)-answer);
+	leave();
 	return answer;
 }
 
