@@ -25,7 +25,7 @@ static int missing(void)
 	return library_loaded() ? EOPNOTSUPP : ENOSYS;
 }
 
-/* --- passing on --- */
+/* --- handing calls on --- */
 
 /* What a missing verb answers, by its convention; called with the verb's arguments. */
 #define MISSING_ERRNO(...) return missing()
@@ -74,7 +74,7 @@ static int missing(void)
 	PASS(result, name, parameters, arguments, convention, CONTEXT_OF_##by(object)->ops.name)
 #include <verbena/verbs.def>
 
-/* --- more than passing on --- */
+/* --- the verbs with a wrapper --- */
 
 static struct ibv_device **wrap_get_device_list(int *num_devices)
 {

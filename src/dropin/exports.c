@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The exported functions that do no more than the function of <verbena/verbs.h> of the same name:
- * the verbs that verbs.def gives an exported symbol, and the names and rates that need no device.
- * What does more is in the other files.
+ * The exported functions that only call the function of <verbena/verbs.h> with the same name: the
+ * verbs to which verbs.def gives an exported symbol, and the names and rates, which need no device.
+ * The other exported functions are in the other files.
  */
 #include "src/dropin/dropin.h"
 
 #include <verbena/verbs.h>
 
-/*
- * Programs compiled against the header's macros call them by other names; these are the functions.
- */
+/* The header has macros of these names, too. */
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
 
@@ -20,7 +18,10 @@
 		return vb_##name arguments;                \
 	}
 
-/* By how vb_<name>() finds the backend: those that take its name are in device.c. */
+/*
+ * What a row becomes, by how vb_<name>() finds the backend. device.c has the functions that name
+ * the backend.
+ */
 #define SERVE_CONTEXT(...) SERVE(__VA_ARGS__)
 #define SERVE_DEVICE(...)  SERVE(__VA_ARGS__)
 #define SERVE_OBJECT(...)  SERVE(__VA_ARGS__)

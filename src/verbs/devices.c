@@ -140,7 +140,7 @@ static bool find_event_context(const struct ibv_async_event *event,
 	}
 }
 
-/* Events without an object are not counted: man ibv_get_async_event(3). */
+/* Events without an object need no acknowledgement: man ibv_get_async_event(3). */
 void vb_ack_async_event(struct ibv_async_event *event)
 {
 	const struct ibv_context *context = NULL;
