@@ -1,111 +1,230 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The verbs of the real libibverbs. pass_<verb>() hands a call to the library or to the device's
+ * provider, as the verb's row in verbs.def says, and returns the answer. If the library's header or
+ * Verbena does more for a verb, wrap_<verb>() does that and calls pass_<verb>().
+ */
 #include "backends/ibverbs/backend.h"
 
-#include "backends/ibverbs/real.h"
+#include "backends/ibverbs/library.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+/* Set while the thread's last get_device_list failed because the kernel has no RDMA support. */
+static _Thread_local bool no_kernel_support;
+
+/*
+ * Returns the errno value for a verb that the library or the provider does not have. Without a
+ * library it is ENOSYS, like libibverbs on a kernel without RDMA support: man
+ * ibv_get_device_list(3).
+ */
+static int missing(void)
+{
+	return library_loaded() ? EOPNOTSUPP : ENOSYS;
+}
+
+/* --- handing calls on --- */
+
+/* What a missing verb answers, by its convention; called with the verb's arguments. */
+#define MISSING_ERRNO(...) return missing()
+#define MISSING_POSTED(queue, request, bad) \
+	*(bad) = (request);                 \
+	return missing()
+#define MISSING_NEGATED(...) return (-missing())
+#define MISSING_NOTHING(...) return
+#define MISSING_ANSWER(...)  return 0
+#define MISSING_WITH(answer) \
+	errno = missing();   \
+	return answer
+#define MISSING_POINTER(...)   MISSING_WITH(NULL)
+#define MISSING_OPTIONAL(...)  MISSING_WITH(NULL)
+#define MISSING_MINUS_ONE(...) MISSING_WITH(-1)
+#define MISSING_REREG(...)     MISSING_WITH(IBV_REREG_MR_ERR_INPUT)
+
+/* The context of a row's object. */
+#define CONTEXT_OF_CONTEXT(object) (object)
+#define CONTEXT_OF_OBJECT(object)  ((object)->context)
+#define CONTEXT_OF_INLINE(object)  ((object)->context)
+
+#define PASS(result, name, parameters, arguments, convention, pointer) \
+	static result pass_##name parameters                           \
+	{                                                              \
+		__typeof__(result parameters) *verb = pointer;         \
+                                                                       \
+		if (!verb) {                                           \
+			MISSING_##convention arguments;                \
+		}                                                      \
+		return verb arguments;                                 \
+	}
+
+/* NULL if the context has no such operation: verbs_context::sz says which operations it has. */
+#define EXTENDED(context, op)                                                   \
+	({                                                                      \
+		struct verbs_context *extended = verbs_get_ctx_op(context, op); \
+		extended ? extended->op : NULL;                                 \
+	})
+
+#define VB_EXPORT(result, name, parameters, arguments, convention, by, object, symbol, version) \
+	PASS(result, name, parameters, arguments, convention, library()->symbol)
+#define VB_EXTENDED(result, name, parameters, arguments, convention, by, object, op) \
+	PASS(result, name, parameters, arguments, convention, EXTENDED(CONTEXT_OF_##by(object), op))
+#define VB_BASIC(result, name, parameters, arguments, convention, by, object) \
+	PASS(result, name, parameters, arguments, convention, CONTEXT_OF_##by(object)->ops.name)
+#include <verbena/verbs.def>
+
+/* --- the verbs with a wrapper --- */
+
+static struct ibv_device **wrap_get_device_list(int *num_devices)
+{
+	struct ibv_device **list = pass_get_device_list(num_devices);
+
+	no_kernel_support = !list && errno == ENOSYS && library_loaded();
+	return list;
+}
+
+/* Only a library that cannot be used has a sentence: libibverbs reports failures by errno alone. */
+static const char *last_error(void)
+{
+	if (no_kernel_support)
+		return "get_device_list: the kernel has no RDMA support loaded "
+		       "(there is no /sys/class/infiniband_verbs)";
+	return library_error();
+}
+
+/* These two do what the header's macros do: the exports do not know the optional flags. */
+static struct ibv_mr *wrap_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	if (access & IBV_ACCESS_OPTIONAL_RANGE)
+		return pass_reg_mr_iova2(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+	return pass_reg_mr(pd, addr, length, access);
+}
+
+static struct ibv_mr *wrap_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				       int access)
+{
+	if (access & IBV_ACCESS_OPTIONAL_RANGE)
+		return pass_reg_mr_iova2(pd, addr, length, iova, (unsigned int)access);
+	return pass_reg_mr_iova(pd, addr, length, iova, access);
+}
+
+/* Falls back on the export, which fills the first fields only; the others are then 0. */
+static int wrap_query_port(struct ibv_context *context, uint8_t port_num,
+			   struct ibv_port_attr *port_attr, size_t port_attr_size)
+{
+	struct ibv_port_attr whole = {0};
+	int err;
+
+	if (verbs_get_ctx_op(context, query_port))
+		return pass_query_port(context, port_num, port_attr, port_attr_size);
+	if (!library()->short_query_port)
+		return missing();
+
+	err = library()->short_query_port(context, port_num,
+					  (struct _compat_ibv_port_attr *)&whole);
+	if (err)
+		return err;
+	memset(port_attr, 0, port_attr_size);
+	memcpy(port_attr, &whole, port_attr_size < sizeof(whole) ? port_attr_size : sizeof(whole));
+	return 0;
+}
+
+/* Falls back on query_device. A provider without the verb answers EOPNOTSUPP, an old one ENOSYS. */
+static int wrap_query_device_ex(struct ibv_context *context,
+				const struct ibv_query_device_ex_input *input,
+				struct ibv_device_attr_ex *attr, size_t attr_size)
+{
+	int err;
+
+	if (input && input->comp_mask)
+		return EINVAL;
+	err = pass_query_device_ex(context, input, attr, attr_size);
+	if (err != EOPNOTSUPP && err != ENOSYS)
+		return err;
+	if (attr_size < sizeof(attr->orig_attr))
+		return EINVAL;
+
+	memset(attr, 0, attr_size);
+	return pass_query_device(context, &attr->orig_attr);
+}
+
+/* Fills the fields that providers leave to the caller. */
+static struct ibv_wq *wrap_create_wq(struct ibv_context *context,
+				     struct ibv_wq_init_attr *wq_init_attr)
+{
+	struct ibv_wq *wq = pass_create_wq(context, wq_init_attr);
+
+	if (!wq)
+		return NULL;
+	wq->wq_context = wq_init_attr->wq_context;
+	wq->events_completed = 0;
+	pthread_mutex_init(&wq->mutex, NULL);
+	pthread_cond_init(&wq->cond, NULL);
+	return wq;
+}
+
+/* A QP with only a PD needs no extended verb. Both structures begin with the same fields. */
+static struct ibv_qp *wrap_create_qp_ex(struct ibv_context *context,
+					struct ibv_qp_init_attr_ex *qp_init_attr_ex)
+{
+	if (qp_init_attr_ex->comp_mask == IBV_QP_INIT_ATTR_PD)
+		return pass_create_qp(qp_init_attr_ex->pd,
+				      (struct ibv_qp_init_attr *)qp_init_attr_ex);
+	return pass_create_qp_ex(context, qp_init_attr_ex);
+}
+
+/* Returns true if the SRQ is a basic one with only a PD, which create_srq can create. */
+static bool is_basic_srq(const struct ibv_srq_init_attr_ex *attr)
+{
+	uint32_t known = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE;
+
+	if ((attr->comp_mask & ~known) || !(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
+		return false;
+	return !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) || attr->srq_type == IBV_SRQT_BASIC;
+}
+
+static struct ibv_srq *wrap_create_srq_ex(struct ibv_context *context,
+					  struct ibv_srq_init_attr_ex *srq_init_attr_ex)
+{
+	if (is_basic_srq(srq_init_attr_ex))
+		return pass_create_srq(srq_init_attr_ex->pd,
+				       (struct ibv_srq_init_attr *)srq_init_attr_ex);
+	return pass_create_srq_ex(context, srq_init_attr_ex);
+}
+
+static int wrap_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind)
+{
+	const struct ibv_mw_bind_info *info = &mw_bind->bind_info;
+
+	if (mw->type != IBV_MW_TYPE_1)
+		return EINVAL;
+	if (!info->mr && (info->addr || info->length))
+		return EINVAL;
+	if (info->mr && info->mr->pd != mw->pd)
+		return EPERM;
+	return pass_bind_mw(qp, mw, mw_bind);
+}
+
+/* The initialisers of the wrapping functions come later and replace those of the table. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverride-init"
 
 const struct vb_backend vb_backend_ibverbs = {
 	.name = "ibverbs",
 	.description = "the real libibverbs and its devices",
-	.last_error = real_last_error,
-	.get_device_list = real_get_device_list,
-	.free_device_list = real_free_device_list,
-	.get_device_name = real_get_device_name,
-	.get_device_index = real_get_device_index,
-	.get_device_guid = real_get_device_guid,
-	.open_device = real_open_device,
-	.close_device = real_close_device,
-	.import_device = real_import_device,
-	.query_device = real_query_device,
-	.query_device_ex = real_query_device_ex,
-	.query_port = real_query_port,
-	.query_gid = real_query_gid,
-	.query_gid_ex = real_query_gid_ex,
-	.query_gid_table = real_query_gid_table,
-	.query_pkey = real_query_pkey,
-	.get_pkey_index = real_get_pkey_index,
-	.query_rt_values_ex = real_query_rt_values_ex,
-	.get_async_event = real_get_async_event,
-	.ack_async_event = real_ack_async_event,
-	.resolve_eth_l2_from_gid = real_resolve_eth_l2_from_gid,
-	.fork_init = real_fork_init,
-	.is_fork_initialized = real_is_fork_initialized,
-	.alloc_pd = real_alloc_pd,
-	.dealloc_pd = real_dealloc_pd,
-	.import_pd = real_import_pd,
-	.unimport_pd = real_unimport_pd,
-	.alloc_td = real_alloc_td,
-	.dealloc_td = real_dealloc_td,
-	.alloc_parent_domain = real_alloc_parent_domain,
-	.open_xrcd = real_open_xrcd,
-	.close_xrcd = real_close_xrcd,
-	.reg_mr = real_reg_mr,
-	.reg_mr_iova = real_reg_mr_iova,
-	.reg_mr_iova2 = real_reg_mr_iova2,
-	.reg_dmabuf_mr = real_reg_dmabuf_mr,
-	.rereg_mr = real_rereg_mr,
-	.dereg_mr = real_dereg_mr,
-	.import_mr = real_import_mr,
-	.unimport_mr = real_unimport_mr,
-	.alloc_null_mr = real_alloc_null_mr,
-	.reg_dm_mr = real_reg_dm_mr,
-	.advise_mr = real_advise_mr,
-	.alloc_mw = real_alloc_mw,
-	.bind_mw = real_bind_mw,
-	.dealloc_mw = real_dealloc_mw,
-	.alloc_dm = real_alloc_dm,
-	.free_dm = real_free_dm,
-	.import_dm = real_import_dm,
-	.unimport_dm = real_unimport_dm,
-	.create_comp_channel = real_create_comp_channel,
-	.destroy_comp_channel = real_destroy_comp_channel,
-	.create_cq = real_create_cq,
-	.create_cq_ex = real_create_cq_ex,
-	.resize_cq = real_resize_cq,
-	.modify_cq = real_modify_cq,
-	.destroy_cq = real_destroy_cq,
-	.get_cq_event = real_get_cq_event,
-	.ack_cq_events = real_ack_cq_events,
-	.poll_cq = real_poll_cq,
-	.req_notify_cq = real_req_notify_cq,
-	.create_srq = real_create_srq,
-	.create_srq_ex = real_create_srq_ex,
-	.modify_srq = real_modify_srq,
-	.query_srq = real_query_srq,
-	.get_srq_num = real_get_srq_num,
-	.destroy_srq = real_destroy_srq,
-	.post_srq_recv = real_post_srq_recv,
-	.post_srq_ops = real_post_srq_ops,
-	.create_qp = real_create_qp,
-	.create_qp_ex = real_create_qp_ex,
-	.qp_to_qp_ex = real_qp_to_qp_ex,
-	.open_qp = real_open_qp,
-	.modify_qp = real_modify_qp,
-	.query_qp = real_query_qp,
-	.query_qp_data_in_order = real_query_qp_data_in_order,
-	.modify_qp_rate_limit = real_modify_qp_rate_limit,
-	.set_ece = real_set_ece,
-	.query_ece = real_query_ece,
-	.destroy_qp = real_destroy_qp,
-	.post_send = real_post_send,
-	.post_recv = real_post_recv,
-	.attach_mcast = real_attach_mcast,
-	.detach_mcast = real_detach_mcast,
-	.create_ah = real_create_ah,
-	.init_ah_from_wc = real_init_ah_from_wc,
-	.create_ah_from_wc = real_create_ah_from_wc,
-	.destroy_ah = real_destroy_ah,
-	.create_wq = real_create_wq,
-	.modify_wq = real_modify_wq,
-	.destroy_wq = real_destroy_wq,
-	.create_rwq_ind_table = real_create_rwq_ind_table,
-	.destroy_rwq_ind_table = real_destroy_rwq_ind_table,
-	.create_flow = real_create_flow,
-	.destroy_flow = real_destroy_flow,
-	.create_flow_action_esp = real_create_flow_action_esp,
-	.modify_flow_action_esp = real_modify_flow_action_esp,
-	.destroy_flow_action = real_destroy_flow_action,
-	.create_counters = real_create_counters,
-	.destroy_counters = real_destroy_counters,
-	.attach_counters_point_flow = real_attach_counters_point_flow,
-	.read_counters = real_read_counters,
+	.last_error = last_error,
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) .name = pass_##name,
+#include <verbena/verbs.def>
+	.get_device_list = wrap_get_device_list,
+	.query_port = wrap_query_port,
+	.query_device_ex = wrap_query_device_ex,
+	.reg_mr = wrap_reg_mr,
+	.reg_mr_iova = wrap_reg_mr_iova,
+	.bind_mw = wrap_bind_mw,
+	.create_srq_ex = wrap_create_srq_ex,
+	.create_qp_ex = wrap_create_qp_ex,
+	.create_wq = wrap_create_wq,
 };
+
+#pragma GCC diagnostic pop

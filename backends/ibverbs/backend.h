@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The real libibverbs, loaded with dlopen at first use.
+ * The real libibverbs, which the first use loads with dlopen().
  *
- * VERBENA_LIBIBVERBS names another file than libibverbs.so.1; it is read once, at first use. Where
- * the library cannot be loaded, get_device_list answers NULL with ENOSYS, as libibverbs itself does
- * without the kernel's support, and last_error says what is missing.
+ * The environment variable VERBENA_LIBIBVERBS names the file, if it is not libibverbs.so.1. If the
+ * library cannot be loaded, get_device_list returns NULL with ENOSYS, like libibverbs on a kernel
+ * without RDMA support, and last_error says what is missing.
  */
 #ifndef BACKENDS_IBVERBS_BACKEND_H
 #define BACKENDS_IBVERBS_BACKEND_H

@@ -1,34 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A backend: what stands behind the verbs.
+ * A backend: the implementation behind the verbs.
  *
- * A backend is one constant object of this type: data first, then one pointer for every verb that
- * libibverbs 44 exports or wraps inline in <infiniband/verbs.h>. It hands out libibverbs' own
- * structures. A NULL pointer is a verb that the backend does not have: the verbs layer puts a stub
- * in its place that answers EOPNOTSUPP in that verb's convention, so that nobody tests for NULL.
+ * A backend is one constant object of this type: data first, then a pointer for every verb that
+ * libibverbs 44 exports or wraps inline in <infiniband/verbs.h>. A backend creates libibverbs' own
+ * structures. A NULL pointer means that the backend does not have the verb: the verbs layer puts a
+ * stub in its place that answers EOPNOTSUPP in the verb's convention, so no caller tests for NULL.
  *
- * Not here, because they go through an object's own pointers (ibv_start_poll and ibv_wc_read_*,
- * ibv_wr_*, ibv_memcpy_to_dm and ibv_memcpy_from_dm), because they need no device (rates, names of
- * enum values, ibv_inc_rkey, the ibv_copy_* of <infiniband/marshall.h>), or because they are no
- * verbs but parts of the driver interface (ibv_register_driver, ibv_get_sysfs_path,
- * ibv_read_sysfs_file, ibv_dontfork_range, ibv_dofork_range).
+ * Some functions of <infiniband/verbs.h> have no pointer here:
+ * - those that call through an object: ibv_start_poll and the ibv_wc_read_* functions, ibv_wr_*,
+ *   ibv_memcpy_to_dm and ibv_memcpy_from_dm;
+ * - those that need no device: rates, names of enum values, ibv_inc_rkey, and the ibv_copy_* of
+ *   <infiniband/marshall.h>;
+ * - those for providers: ibv_register_driver, ibv_get_sysfs_path, ibv_read_sysfs_file,
+ *   ibv_dontfork_range and ibv_dofork_range.
  *
- * The letter that begins each comment is how the verb tells of failure. Each is what the man page
- * of ibv_<name>(3) says, or <infiniband/verbs.h> where there is no page:
+ * Unless its comment says otherwise, a verb reports a failure by its result: a verb that returns a
+ * pointer returns NULL and sets errno, and a verb that returns int returns an errno value; 0 is
+ * success. "-1 with errno" means that the verb returns -1 and sets errno. <verbena/verbs.def> has
+ * the same as words for macros. The contracts are those of the man pages ibv_<name>(3), or of
+ * <infiniband/verbs.h> if there is no page; <verbena/verbs.h> has the manual for callers.
  *
- *	E	returns the errno value; 0 is success
- *	N	returns NULL and sets errno
- *	M	returns -1 and sets errno
- *	G	returns the negated errno value
- *	R	returns a code of enum ibv_rereg_mr_err_code and sets errno
- *	P	returns a negative value
- *	V	returns nothing and cannot fail
- *	Z	returns 0, "no", also on failure
- *	K	returns an enum value and cannot fail
+ * "Also in context->ops" means that ibv_<name>() and vb_<name>() are inline and call the pointer in
+ * context->ops, which must be the same function.
  *
- * A backend may trust that the object it is given came from it, or from a program that wrote the
- * context pointer itself; it may not trust anything else in it. All functions may be called by
- * several threads at once. A refused call changes nothing.
+ * A backend may trust that an object it gets is its own, or comes from a program that wrote the
+ * context pointer itself. It must not trust anything else in the object. Any thread may call any
+ * function at any time. A call that fails changes nothing.
  */
 #ifndef VERBENA_BACKEND_H
 #define VERBENA_BACKEND_H
@@ -42,10 +40,10 @@
 extern "C" {
 #endif
 
-/* What a caller may want to know of a backend before using it. */
+/* What a caller may want to know about a backend before using it. */
 enum vb_backend_capability {
 	VB_BACKEND_SIMULATED = 1 << 0,	   /* its devices are software in this process */
-	VB_BACKEND_VIRTUAL_CLOCK = 1 << 1, /* time can be simulated: waiting is what moves it */
+	VB_BACKEND_VIRTUAL_CLOCK = 1 << 1, /* it can simulate time: waiting moves its clock */
 	VB_BACKEND_TRACE = 1 << 2,	   /* it can write its packets to a pcap file */
 };
 
@@ -59,400 +57,405 @@ struct vb_backend {
 	/* --- the verbs layer's questions; each may be NULL --- */
 
 	/*
-	 * One sentence on the calling thread's last failed call in this backend: the verb, the
-	 * object and the cause. NULL or "" if there is nothing to say. It stays valid until the
-	 * thread's next call.
+	 * Returns one sentence on the calling thread's last failed call in this backend: the verb,
+	 * the object and the cause. NULL or "" means that the backend has no sentence. The sentence
+	 * stays valid until the thread's next call.
 	 */
 	const char *(*last_error)(void);
 
 	/*
-	 * Whether a device or context is of this backend. The answer may read the public part of
-	 * the structure and nothing else, since it may be another backend's; comparing an operation
-	 * in context->ops is enough. Without it, the verbs layer remembers what the backend handed
-	 * out.
+	 * Return true if a device or a context is this backend's. The structure may be another
+	 * backend's, so only its public part may be read; comparing an operation in context->ops is
+	 * enough. Without these, the verbs layer remembers the backend's devices and contexts.
 	 */
 	bool (*owns_device)(const struct ibv_device *device);
 	bool (*owns_context)(const struct ibv_context *context);
 
 	/*
-	 * Whether an array is one that the backend handed out, by get_device_list or otherwise, and
-	 * that is not freed. It may be anything: the answer may compare the pointer and not follow
-	 * it. Without it, the verbs layer remembers what get_device_list handed out.
+	 * Returns true if @list is an array that the backend has handed out, by get_device_list or
+	 * otherwise, and that has not been freed. @list may be any pointer: compare it, and do not
+	 * follow it. Without this, the verbs layer remembers the arrays of get_device_list.
 	 */
 	bool (*owns_list)(struct ibv_device *const *list);
 
 	/* --- devices --- */
 
 	/*
-	 * N: NULL-terminated array, freed by free_device_list. @num_devices may be NULL. No
-	 * device: empty array.
+	 * Returns a NULL-terminated array, empty without devices, which free_device_list frees.
+	 * Sets *@num_devices, unless it is NULL, to the number of devices.
 	 */
 	struct ibv_device **(*get_device_list)(int *num_devices);
 
-	/* V: Frees an array of get_device_list; devices that are open stay valid. */
+	/* Frees an array of get_device_list. Open devices stay valid. */
 	void (*free_device_list)(struct ibv_device **list);
 
-	/* N: Owned by the device. */
+	/* Returns the device's name, which the device owns. */
 	const char *(*get_device_name)(struct ibv_device *device);
 
-	/* M: The index, or -1 when there is none. */
+	/* Returns the kernel's index of the device, or -1 if there is none. */
 	int (*get_device_index)(struct ibv_device *device);
 
-	/* Z: Node GUID in network byte order; 0 when unknown. */
+	/* Returns the node GUID in network byte order, or 0 if it is unknown. */
 	__be64 (*get_device_guid)(struct ibv_device *device);
 
-	/* N: A new context, ended by close_device. */
+	/* Returns a new context, which close_device closes. */
 	struct ibv_context *(*open_device)(struct ibv_device *device);
 
-	/* M: Ends a context. 0, or -1 with errno. */
+	/* Closes a context. Returns 0, or -1 with errno. */
 	int (*close_device)(struct ibv_context *context);
 
-	/* N: A context sharing the file behind @cmd_fd, which it then owns. */
+	/* Returns a new context, which owns @cmd_fd and which close_device closes. */
 	struct ibv_context *(*import_device)(int cmd_fd);
 
-	/* E: Fills *device_attr. */
+	/* Fills *@device_attr. */
 	int (*query_device)(struct ibv_context *context, struct ibv_device_attr *device_attr);
 
 	/*
-	 * E: Fills the first @attr_size bytes of *attr; @input may be NULL, else its comp_mask
-	 * must be 0 (EINVAL).
+	 * Fills the first @attr_size bytes. EINVAL if @input is not NULL and its comp_mask not 0.
 	 */
 	int (*query_device_ex)(struct ibv_context *context,
 			       const struct ibv_query_device_ex_input *input,
 			       struct ibv_device_attr_ex *attr, size_t attr_size);
 
-	/* E: Fills the first @port_attr_size bytes of *port_attr. Ports count from 1. */
+	/* Fills the first @port_attr_size bytes of *@port_attr. Ports count from 1. */
 	int (*query_port)(struct ibv_context *context, uint8_t port_num,
 			  struct ibv_port_attr *port_attr, size_t port_attr_size);
 
-	/* M: One entry of the GID table. 0, or -1 with errno. */
+	/* Reads one entry of the GID table. Returns 0, or -1 with errno. */
 	int (*query_gid)(struct ibv_context *context, uint8_t port_num, int index,
 			 union ibv_gid *gid);
 
-	/* E: One entry with its type; @flags must be 0. ENODATA: the entry is empty. */
+	/* Reads a GID table entry and its type. @flags must be 0. ENODATA for an empty entry. */
 	int (*query_gid_ex)(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
 			    struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size);
 
-	/* G: All valid entries of all ports. The number written, or a negative errno. */
+	/* Reads all valid entries of all ports. Returns their number, or a negated errno value. */
 	ssize_t (*query_gid_table)(struct ibv_context *context, struct ibv_gid_entry *entries,
 				   size_t max_entries, uint32_t flags, size_t entry_size);
 
-	/* M: One entry of the P_Key table, network order. 0, or -1 with errno. */
+	/* Reads a P_Key table entry, in network byte order. Returns 0, or -1 with errno. */
 	int (*query_pkey)(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey);
 
-	/* M: The index of @pkey (network order), or -1 with errno. */
+	/* Returns the index of @pkey, which is in network byte order, or -1 with errno. */
 	int (*get_pkey_index)(struct ibv_context *context, uint8_t port_num, __be16 pkey);
 
-	/* E: Reads what values->comp_mask asks for and leaves in it what was read. */
+	/* Reads the values that values->comp_mask selects, and clears the bits of all others. */
 	int (*query_rt_values_ex)(struct ibv_context *context, struct ibv_values_ex *values);
 
-	/* M: Waits for the next event. 0, or -1 with errno; acknowledged by ack_async_event. */
+	/* Waits for an event, which ack_async_event acknowledges. Returns 0, or -1 with errno. */
 	int (*get_async_event)(struct ibv_context *context, struct ibv_async_event *event);
 
-	/* V: Acknowledges one event; events of ports and devices need nothing. */
+	/* Acknowledges one event. Events of ports and devices need no acknowledgement. */
 	void (*ack_async_event)(struct ibv_async_event *event);
 
-	/* M: MAC and VLAN of the destination of @attr. 0, or a negative value with errno. */
+	/* Finds MAC and VLAN of the destination in @attr. Returns 0, or negative with errno. */
 	int (*resolve_eth_l2_from_gid)(struct ibv_context *context, struct ibv_ah_attr *attr,
 				       uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid);
 
-	/* E: Makes fork safe for registered memory. Before any registration. */
+	/* Makes fork() safe for registered memory. Must be called before any registration. */
 	int (*fork_init)(void);
 
-	/* K: IBV_FORK_DISABLED, IBV_FORK_ENABLED or IBV_FORK_UNNEEDED. */
+	/* Returns IBV_FORK_DISABLED, IBV_FORK_ENABLED or IBV_FORK_UNNEEDED. */
 	enum ibv_fork_status (*is_fork_initialized)(void);
 
 	/* --- protection domains, thread domains and XRC domains --- */
 
-	/* N: Ended by dealloc_pd. */
+	/* Returns a new PD, which dealloc_pd frees. */
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
 
-	/* E: EBUSY while something is in it. */
+	/* Frees a PD or a parent domain. EBUSY while an object is in it. */
 	int (*dealloc_pd)(struct ibv_pd *pd);
 
-	/* N: Ended by unimport_pd. */
+	/* Returns a second ibv_pd for a PD, which unimport_pd frees. */
 	struct ibv_pd *(*import_pd)(struct ibv_context *context, uint32_t pd_handle);
 
-	/* V: Ends the local ibv_pd, not the PD. */
+	/* Frees the ibv_pd and keeps the PD. */
 	void (*unimport_pd)(struct ibv_pd *pd);
 
-	/* N: Ended by dealloc_td. */
+	/* Returns a new thread domain, which dealloc_td frees. */
 	struct ibv_td *(*alloc_td)(struct ibv_context *context, struct ibv_td_init_attr *init_attr);
 
-	/* E: EBUSY while a parent domain uses it. */
+	/* Frees a thread domain. EBUSY while a parent domain uses it. */
 	int (*dealloc_td)(struct ibv_td *td);
 
-	/* N: Ended by dealloc_pd; holds attr->pd and attr->td. */
+	/* Returns a parent domain, which holds attr->pd and attr->td. dealloc_pd frees it. */
 	struct ibv_pd *(*alloc_parent_domain)(struct ibv_context *context,
 					      struct ibv_parent_domain_init_attr *attr);
 
-	/* N: Ended by close_xrcd. */
+	/* Returns an open XRC domain, which close_xrcd closes. */
 	struct ibv_xrcd *(*open_xrcd)(struct ibv_context *context,
 				      struct ibv_xrcd_init_attr *xrcd_init_attr);
 
-	/* E: The last close ends the domain. */
+	/* Closes an XRC domain; the last close frees the domain. */
 	int (*close_xrcd)(struct ibv_xrcd *xrcd);
 
 	/* --- memory regions, windows and device memory --- */
 
-	/* N: [@addr, @addr + @length bytes); the memory stays the caller's. Ended by dereg_mr. */
+	/* Registers memory, which stays the caller's. Returns an MR, which dereg_mr frees. */
 	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access);
 
-	/* N: As reg_mr, addressed from @iova by work requests. */
+	/* Like reg_mr, but work requests address the first byte as @iova. */
 	struct ibv_mr *(*reg_mr_iova)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				      int access);
 
-	/* N: As reg_mr_iova; knows optional flags and drops the unknown ones of their range. */
+	/* Like reg_mr_iova. Drops the flags of IBV_ACCESS_OPTIONAL_RANGE that it does not know. */
 	struct ibv_mr *(*reg_mr_iova2)(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				       unsigned int access);
 
-	/* N: @length bytes from @offset of the dma-buf @fd. */
+	/* Registers @length bytes from @offset of the dma-buf @fd. dereg_mr frees the MR. */
 	struct ibv_mr *(*reg_dmabuf_mr)(struct ibv_pd *pd, uint64_t offset, size_t length,
 					uint64_t iova, int fd, int access);
 
-	/* R: 0 or enum ibv_rereg_mr_err_code with errno; each code says which MR is valid. */
+	/*
+	 * Changes an MR. Returns 0, or a value of enum ibv_rereg_mr_err_code with errno; each value
+	 * says whether the old MR or the new MR is valid.
+	 */
 	int (*rereg_mr)(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 			int access);
 
-	/* E: EBUSY while a window is bound to it. */
+	/* Frees an MR. EBUSY while a window is bound to the MR. */
 	int (*dereg_mr)(struct ibv_mr *mr);
 
-	/* N: Ended by unimport_mr. */
+	/* Returns a second ibv_mr for an MR, which unimport_mr frees. */
 	struct ibv_mr *(*import_mr)(struct ibv_pd *pd, uint32_t mr_handle);
 
-	/* V: Ends the local ibv_mr, not the MR. */
+	/* Frees the ibv_mr and keeps the MR. */
 	void (*unimport_mr)(struct ibv_mr *mr);
 
-	/* N: Reads zeros, swallows writes. Ended by dereg_mr. */
+	/* Returns an MR that reads as zeros and discards writes, which dereg_mr frees. */
 	struct ibv_mr *(*alloc_null_mr)(struct ibv_pd *pd);
 
-	/* N: Zero based: @access needs IBV_ACCESS_ZERO_BASED. Ended by dereg_mr. */
+	/* Zero based: @access needs IBV_ACCESS_ZERO_BASED. dereg_mr frees the MR. */
 	struct ibv_mr *(*reg_dm_mr)(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_offset,
 				    size_t length, unsigned int access);
 
-	/* E: ENOTSUP: this advice; EOPNOTSUPP: the verb. */
+	/* ENOTSUP: the backend lacks this advice. EOPNOTSUPP: the backend lacks the verb. */
 	int (*advise_mr)(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 			 struct ibv_sge *sg_list, uint32_t num_sge);
 
-	/* N: Ended by dealloc_mw. */
+	/* Returns a new memory window, which dealloc_mw frees. */
 	struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
 
-	/* E: Type 1 only (EINVAL); EPERM: MR of another PD. Posts a bind on @qp. */
+	/* Posts a bind. EINVAL for a type 2 window, EPERM if MR and window have different PDs. */
 	int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind);
 
-	/* E: Unbinds first. */
+	/* Unbinds a window and frees it. */
 	int (*dealloc_mw)(struct ibv_mw *mw);
 
-	/* N: attr->length bytes, aligned to 1 << attr->log_align_req. Ended by free_dm. */
+	/* Returns attr->length bytes, aligned to 1 << attr->log_align_req. free_dm frees them. */
 	struct ibv_dm *(*alloc_dm)(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 
-	/* E: EBUSY while an MR uses it. */
+	/* Frees device memory. EBUSY while an MR uses it. */
 	int (*free_dm)(struct ibv_dm *dm);
 
-	/* N: Ended by unimport_dm. */
+	/* Returns a second ibv_dm for a DM, which unimport_dm frees. */
 	struct ibv_dm *(*import_dm)(struct ibv_context *context, uint32_t dm_handle);
 
-	/* V: Ends the local ibv_dm, not the DM. */
+	/* Frees the ibv_dm and keeps the device memory. */
 	void (*unimport_dm)(struct ibv_dm *dm);
 
 	/* --- completion channels and queues --- */
 
-	/* N: Its fd works with poll and O_NONBLOCK. Ended by destroy_comp_channel. */
+	/* Returns a channel, whose fd works with poll(). destroy_comp_channel destroys it. */
 	struct ibv_comp_channel *(*create_comp_channel)(struct ibv_context *context);
 
-	/* E: EBUSY while a CQ uses it. */
+	/* Destroys a channel. EBUSY while a CQ uses the channel. */
 	int (*destroy_comp_channel)(struct ibv_comp_channel *channel);
 
 	/*
-	 * N: At least @cqe entries; cq->cqe has the true number. @channel may be NULL. Ended by
-	 * destroy_cq.
+	 * Returns a CQ of at least @cqe entries, which destroy_cq destroys. cq->cqe has the true
+	 * number. @channel may be NULL.
 	 */
 	struct ibv_cq *(*create_cq)(struct ibv_context *context, int cqe, void *cq_context,
 				    struct ibv_comp_channel *channel, int comp_vector);
 
-	/* N: As create_cq, read with ibv_start_poll; EOPNOTSUPP for flags it does not know. */
+	/* Like create_cq, read with ibv_start_poll. EOPNOTSUPP for flags that it does not know. */
 	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *context,
 					  struct ibv_cq_init_attr_ex *cq_attr);
 
-	/* E: At least @cqe entries; EINVAL if fewer than are waiting. */
+	/* Resizes a CQ to at least @cqe entries. EINVAL if more completions are waiting. */
 	int (*resize_cq)(struct ibv_cq *cq, int cqe);
 
-	/* E: Moderation: count, and period in microseconds. */
+	/* Changes the moderation: a count, and a period in microseconds. */
 	int (*modify_cq)(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 
-	/* E: EBUSY while a QP, SRQ or WQ uses it; waits for acknowledgements. */
+	/* Waits until all events are acknowledged. EBUSY while a QP, SRQ or WQ uses the CQ. */
 	int (*destroy_cq)(struct ibv_cq *cq);
 
-	/* M: Waits for the next event. 0, or -1 with errno; acknowledged by ack_cq_events. */
+	/* Waits for an event, which ack_cq_events acknowledges. Returns 0, or -1 with errno. */
 	int (*get_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq **cq,
 			    void **cq_context);
 
-	/* V: @nevents events at once. */
+	/* Acknowledges @nevents events. */
 	void (*ack_cq_events)(struct ibv_cq *cq, unsigned int nevents);
 
-	/* P: Number of completions, or negative. The same function as in context->ops. */
+	/* Returns the number of completions, or a negative value. Also in context->ops. */
 	int (*poll_cq)(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 
-	/* E: One event for the next completion. The same function as in context->ops. */
+	/* Requests one event for the next completion. Also in context->ops. */
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
 
 	/* --- shared receive queues --- */
 
-	/* N: True sizes are written back. Ended by destroy_srq. */
+	/* Returns an SRQ, which destroy_srq destroys. Writes the true sizes back. */
 	struct ibv_srq *(*create_srq)(struct ibv_pd *pd, struct ibv_srq_init_attr *srq_init_attr);
 
-	/* N: Also XRC and tag matching; a basic one with only a PD is create_srq. */
+	/* Like create_srq, also for XRC and tag matching. With only a PD it is create_srq. */
 	struct ibv_srq *(*create_srq_ex)(struct ibv_context *context,
 					 struct ibv_srq_init_attr_ex *srq_init_attr_ex);
 
-	/* E: IBV_SRQ_MAX_WR resizes, IBV_SRQ_LIMIT arms the limit event once. */
+	/* IBV_SRQ_MAX_WR resizes the SRQ; IBV_SRQ_LIMIT arms one limit event. */
 	int (*modify_srq)(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask);
 
-	/* E: Fills *srq_attr. */
+	/* Fills *@srq_attr. */
 	int (*query_srq)(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr);
 
-	/* E: The number of an XRC SRQ. */
+	/* Reads the number of an XRC SRQ. */
 	int (*get_srq_num)(struct ibv_srq *srq, uint32_t *srq_num);
 
-	/* E: EBUSY while a QP uses it; waits for acknowledgements. */
+	/* Waits until all events are acknowledged. EBUSY while a QP uses the SRQ. */
 	int (*destroy_srq)(struct ibv_srq *srq);
 
-	/* E: The first WR not posted goes to *bad_recv_wr. The same function as in context->ops. */
+	/*
+	 * On failure *@bad_recv_wr is the first receive that was not posted. Also in context->ops.
+	 */
 	int (*post_srq_recv)(struct ibv_srq *srq, struct ibv_recv_wr *recv_wr,
 			     struct ibv_recv_wr **bad_recv_wr);
 
-	/* E: Tag matching. The first not posted goes to *bad_op, also for EOPNOTSUPP. */
+	/* On any failure *@bad_op is the first tag matching operation that was not posted. */
 	int (*post_srq_ops)(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op);
 
 	/* --- queue pairs --- */
 
-	/* N: True capacities are written back. Ended by destroy_qp. */
+	/* Returns a QP, which destroy_qp destroys. Writes the true capacities back. */
 	struct ibv_qp *(*create_qp)(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr);
 
-	/* N: With only a PD in comp_mask it is create_qp. */
+	/* Like create_qp, with more attributes. With only a PD in comp_mask it is create_qp. */
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *context,
 				       struct ibv_qp_init_attr_ex *qp_init_attr_ex);
 
-	/* N: The extended view, or NULL when @qp was not made with send operations. */
+	/* Returns the extended view, or NULL if the QP was created without send operations. */
 	struct ibv_qp_ex *(*qp_to_qp_ex)(struct ibv_qp *qp);
 
-	/* N: A second handle of a shareable QP. Ended by destroy_qp. */
+	/* Returns a second handle of a shareable QP, which destroy_qp destroys. */
 	struct ibv_qp *(*open_qp)(struct ibv_context *context,
 				  struct ibv_qp_open_attr *qp_open_attr);
 
-	/* E: The state table; a refused change changes nothing. */
+	/* Changes a QP as the state table allows. */
 	int (*modify_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask);
 
-	/* E: May fill more than @attr_mask asks for. */
+	/* Fills *@attr, at least what @attr_mask selects, and *@init_attr. */
 	int (*query_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 			struct ibv_qp_init_attr *init_attr);
 
-	/* Z: 1: data is written in order; 0: no promise, and on any error. */
+	/* Returns 1 if data is written in order, or 0 if that is not sure, also on failure. */
 	int (*query_qp_data_in_order)(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
 
-	/* E: rate_limit in kbit/s, max_burst_sz and typical_pkt_sz in bytes. */
+	/* Sets rate_limit in kbit/s, max_burst_sz and typical_pkt_sz in bytes. */
 	int (*modify_qp_rate_limit)(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 
-	/* E: Enhanced connection establishment options, before RTR. */
+	/* Sets the options of enhanced connection establishment, before RTR. */
 	int (*set_ece)(struct ibv_qp *qp, struct ibv_ece *ece);
 
-	/* E: The options in force. */
+	/* Reads the options that are in force. */
 	int (*query_ece)(struct ibv_qp *qp, struct ibv_ece *ece);
 
-	/* E: EBUSY while attached to a group; waits for acknowledgements. */
+	/* Waits until all events are acknowledged. EBUSY while attached to a multicast group. */
 	int (*destroy_qp)(struct ibv_qp *qp);
 
-	/* E: The first WR not posted goes to *bad_wr. The same function as in context->ops. */
+	/* On failure *@bad_wr is the first request that was not posted. Also in context->ops. */
 	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 
-	/* E: The first WR not posted goes to *bad_wr. The same function as in context->ops. */
+	/* On failure *@bad_wr is the first receive that was not posted. Also in context->ops. */
 	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
-	/* E: UD QPs only (EINVAL). @lid in host order. */
+	/* Attaches a UD QP to a group; @lid is in host byte order. EINVAL for any other QP. */
 	int (*attach_mcast)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
-	/* E: EINVAL when it is not attached. */
+	/* Detaches a QP from a group. EINVAL if the QP is not attached. */
 	int (*detach_mcast)(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
 	/* --- address handles --- */
 
-	/* N: Ended by destroy_ah. */
+	/* Returns an address handle, which destroy_ah destroys. */
 	struct ibv_ah *(*create_ah)(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 
-	/* M: The way back to the sender of @wc. 0, or -1 with errno. */
+	/* Fills *@ah_attr with the way back to the sender of @wc. Returns 0, or -1 with errno. */
 	int (*init_ah_from_wc)(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
 			       struct ibv_grh *grh, struct ibv_ah_attr *ah_attr);
 
-	/* N: init_ah_from_wc and create_ah. */
+	/* init_ah_from_wc and create_ah in one. destroy_ah destroys the handle. */
 	struct ibv_ah *(*create_ah_from_wc)(struct ibv_pd *pd, struct ibv_wc *wc,
 					    struct ibv_grh *grh, uint8_t port_num);
 
-	/* E: Work that still uses it must have completed. */
+	/* Destroys an address handle. The work that uses it must have completed. */
 	int (*destroy_ah)(struct ibv_ah *ah);
 
 	/* --- work queues and receive side scaling --- */
 
 	/*
-	 * N: True sizes are written back; the backend initialises the whole ibv_wq. Ended by
-	 * destroy_wq.
+	 * Returns a WQ, which destroy_wq destroys. Initialises the whole ibv_wq, and writes the
+	 * true sizes back.
 	 */
 	struct ibv_wq *(*create_wq)(struct ibv_context *context,
 				    struct ibv_wq_init_attr *wq_init_attr);
 
-	/* E: State and flags, as wq_attr->attr_mask says. */
+	/* Changes the state and the flags that wq_attr->attr_mask selects. */
 	int (*modify_wq)(struct ibv_wq *wq, struct ibv_wq_attr *wq_attr);
 
-	/* E: EBUSY while a table uses it. */
+	/* Destroys a WQ. EBUSY while a table uses the WQ. */
 	int (*destroy_wq)(struct ibv_wq *wq);
 
-	/* N: 1 << log_ind_tbl_size entries. Ended by destroy_rwq_ind_table. */
+	/* Returns a table of 1 << log_ind_tbl_size WQs. destroy_rwq_ind_table destroys it. */
 	struct ibv_rwq_ind_table *(*create_rwq_ind_table)(
 		struct ibv_context *context, struct ibv_rwq_ind_table_init_attr *init_attr);
 
-	/* E: EBUSY while a QP uses it. */
+	/* Destroys a table. EBUSY while a QP uses the table. */
 	int (*destroy_rwq_ind_table)(struct ibv_rwq_ind_table *rwq_ind_table);
 
 	/* --- flows and counters --- */
 
-	/* N: Steers matching packets to @qp. Ended by destroy_flow. */
+	/* Returns a flow, which steers matching packets to @qp. destroy_flow destroys it. */
 	struct ibv_flow *(*create_flow)(struct ibv_qp *qp, struct ibv_flow_attr *flow_attr);
 
-	/* E: Ends a flow. */
+	/* Destroys a flow. */
 	int (*destroy_flow)(struct ibv_flow *flow_id);
 
-	/* N: Ended by destroy_flow_action. */
+	/* Returns an ESP action, which destroy_flow_action destroys. */
 	struct ibv_flow_action *(*create_flow_action_esp)(struct ibv_context *context,
 							  struct ibv_flow_action_esp_attr *esp);
 
-	/* E: On failure the last action holds. */
+	/* Changes an ESP action. After a failure the old action is in force. */
 	int (*modify_flow_action_esp)(struct ibv_flow_action *action,
 				      struct ibv_flow_action_esp_attr *esp);
 
-	/* E: EBUSY while a flow uses it. */
+	/* Destroys an action. EBUSY while a flow uses the action. */
 	int (*destroy_flow_action)(struct ibv_flow_action *action);
 
-	/* N: Ended by destroy_counters. */
+	/* Returns a set of counters, which destroy_counters destroys. */
 	struct ibv_counters *(*create_counters)(struct ibv_context *context,
 						struct ibv_counters_init_attr *init_attr);
 
-	/* E: EBUSY while a flow uses it. */
+	/* Destroys a set of counters. EBUSY while a flow uses the set. */
 	int (*destroy_counters)(struct ibv_counters *counters);
 
-	/* E: @flow NULL: for a flow to come. */
+	/* Adds a counter to a set, for @flow; NULL: for a flow that will name the set. */
 	int (*attach_counters_point_flow)(struct ibv_counters *counters,
 					  struct ibv_counter_attach_attr *attr,
 					  struct ibv_flow *flow);
 
-	/* E: @ncounters values from place 0. */
+	/* Reads the first @ncounters values. */
 	int (*read_counters)(struct ibv_counters *counters, uint64_t *counters_value,
 			     uint32_t ncounters, uint32_t flags);
 };
 
 /*
- * For layers that stack on a backend: what vb_find_backend() answers, to be written to. The verbs
- * call through it, whichever thread they are called on. A layer keeps a copy, puts functions of its
- * own in place of some while no verb is being called, and later puts the old ones back in the same
- * way. The data and the questions are not to be changed. NULL and errno EINVAL as vb_find_backend().
+ * For layers that stack on a backend. Returns the backend that vb_find_backend() returns, and lets
+ * the caller write to it; NULL with errno EINVAL like vb_find_backend().
+ *
+ * The verbs of all threads call through this object. A layer keeps a copy of it, replaces the
+ * functions that it wraps while no verb is being called, and later puts the old functions back in
+ * the same way. The data and the verbs layer's questions must not be changed.
  */
 struct vb_backend *vb_backend_slot(const char *name);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why the last call failed, in words.
+ * Why the last call failed: a sentence, and the kind of the failure.
  */
 #ifndef VERBENA_ERROR_H
 #define VERBENA_ERROR_H
@@ -10,36 +10,40 @@ extern "C" {
 #endif
 
 /*
- * One sentence on the calling thread's last failed vb_* call: the verb, the object and the cause,
- * such as "modify_qp: QP 0x11: RTR needs IBV_QP_DEST_QPN". "" if nothing has failed on this thread,
- * or if the backend says nothing about it. The sentence belongs to the library and stays valid
- * until the thread's next vb_* call. Inline ones (vb_post_send, vb_poll_cq, ...) go straight to the
- * object: after them it is the sentence of the backend last reached through another vb_* call on
- * this thread. Thread-safe; needs no matching call; does not touch errno.
+ * Returns a sentence on the calling thread's last failed vb_* call: the verb, the object and the
+ * cause, such as "modify_qp: QP 0x11: RTR needs IBV_QP_DEST_QPN". Returns "" if no call has failed
+ * on this thread, or if the backend has no sentence. The library owns the string, which is valid
+ * until the thread's next vb_* call.
+ *
+ * Inline functions (vb_post_send(), vb_poll_cq(), ...) call the object directly. After one of them
+ * the sentence is that of the backend which another vb_* call on this thread reached last.
+ *
+ * Any thread may call it at any time. It does not change errno.
  */
 const char *vb_last_error(void);
 
-/*
- * What sort of failure it was, as the libraries over ibverbs sort them: where to look for the
- * remedy.
- */
+/* The kinds of failure: where to look for the remedy. */
 enum vb_error_kind {
 	VB_ERROR_NONE,		/* nothing failed */
-	VB_ERROR_INVALID_INPUT, /* an argument, a setting, or what a peer sent */
+	VB_ERROR_INVALID_INPUT, /* an argument, a setting, or data that a peer sent */
 	VB_ERROR_RESOURCE,	/* memory, descriptors, room in a queue, an object in use */
-	VB_ERROR_PERMISSION,	/* this user may not, or this key does not allow it */
+	VB_ERROR_PERMISSION,	/* the user's rights, or the rights of a key */
 	VB_ERROR_DRIVER,	/* all else: the device, its driver, the network, the peer */
 };
 
-/* The kind of an errno value; 0 is VB_ERROR_NONE. Pure; needs no device. */
+/* Returns the kind of an errno value; VB_ERROR_NONE for 0. Needs no device. */
 enum vb_error_kind vb_error_kind(int err);
 
-/* "invalid input", "resource", "permission", "driver"; "no error" for all else. Constant. */
+/*
+ * Returns "invalid input", "resource", "permission" or "driver", or "no error" for any other value.
+ * The string is constant.
+ */
 const char *vb_error_kind_str(enum vb_error_kind kind);
 
 /*
- * The kind of the failure that vb_last_error() describes. The functions of <verbena/connect.h> and
- * <verbena/channel.h> also begin their sentences with it. Thread-safe; does not touch errno.
+ * Returns the kind of the failure that vb_last_error() describes. The functions of
+ * <verbena/connect.h> and <verbena/channel.h> begin their sentences with its name. Any thread may
+ * call it at any time. It does not change errno.
  */
 enum vb_error_kind vb_last_error_kind(void);
 

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/base/failure.h"
 
-#include "src/verbs/dispatch.h"
+#include "src/base/count.h"
 
 #include <errno.h>
-#include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <string.h>
-#include <verbena/verbs.h>
 
-#define COUNT(array)   (sizeof(array) / sizeof((array)[0]))
-#define SENTENCE_BYTES 768
+/* Room for the longest sentence, which lists all backends. */
+#define SENTENCE_BYTES 1024
 
-/* What is not here is of the driver, the network or the peer. */
+struct failure {
+	int err;
+	const char *(*explain)(void); /* returns the sentence, unless it is NULL */
+	char sentence[SENTENCE_BYTES];
+};
+
+static _Thread_local struct failure last;
+
+/* The kind of each errno value. All other values are VB_ERROR_DRIVER. */
 static const struct {
 	int err;
 	enum vb_error_kind kind;
@@ -67,24 +73,54 @@ const char *vb_error_kind_str(enum vb_error_kind kind)
 	return kind_names[(size_t)kind < COUNT(kind_names) ? kind : VB_ERROR_NONE];
 }
 
-enum vb_error_kind vb_last_error_kind(void)
+void failure_set_err(int err)
 {
-	return vb_error_kind(dispatch_err());
+	last.err = err;
 }
 
-/* why may be the present sentence, so all is put together before it is replaced. */
-static int tell(int err, const char *why, const char *format, va_list arguments)
+void failure_vsay(const char *format, va_list arguments)
 {
-	char sentence[SENTENCE_BYTES];
-	size_t used;
+	vsnprintf(last.sentence, sizeof(last.sentence), format, arguments);
+	last.explain = NULL;
+}
 
-	used = (size_t)snprintf(sentence, sizeof(sentence),
-				"%s: ", vb_error_kind_str(vb_error_kind(err)));
-	used += (size_t)vsnprintf(sentence + used, sizeof(sentence) - used, format, arguments);
-	if (why && used < sizeof(sentence))
-		snprintf(sentence + used, sizeof(sentence) - used, ": %s", why);
-	dispatch_fail(err, sentence);
-	errno = err;
+void failure_say(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	failure_vsay(format, arguments);
+	va_end(arguments);
+}
+
+void failure_ask(const char *(*explain)(void))
+{
+	last.explain = explain;
+}
+
+const char *vb_last_error(void)
+{
+	const char *why = last.explain ? last.explain() : last.sentence;
+
+	return why ? why : "";
+}
+
+enum vb_error_kind vb_last_error_kind(void)
+{
+	return vb_error_kind(last.err);
+}
+
+/* @why may be the present sentence: the new one is complete before it replaces that. */
+int fail_for(int err, const char *why, const char *format, va_list arguments)
+{
+	char text[768];
+	char sentence[SENTENCE_BYTES];
+
+	vsnprintf(text, sizeof(text), format, arguments);
+	snprintf(sentence, sizeof(sentence), "%s: %s%s%s", vb_error_kind_str(vb_error_kind(err)),
+		 text, why ? ": " : "", why ? why : "");
+	failure_say("%s", sentence);
+	last.err = errno = err;
 	return err;
 }
 
@@ -93,7 +129,7 @@ int fail(int err, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	tell(err, NULL, format, arguments);
+	fail_for(err, NULL, format, arguments);
 	va_end(arguments);
 	return err;
 }
@@ -103,19 +139,7 @@ int fail_because(int err, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	tell(err, vb_last_error(), format, arguments);
-	va_end(arguments);
-	return err;
-}
-
-int fail_inline(int err, struct ibv_context *context, const char *format, ...)
-{
-	const struct vb_backend *backend = vb_context_backend(context);
-	const char *why = backend && backend->last_error ? backend->last_error() : NULL;
-	va_list arguments;
-
-	va_start(arguments, format);
-	tell(err, why && *why ? why : strerrordesc_np(err), format, arguments);
+	fail_for(err, vb_last_error(), format, arguments);
 	va_end(arguments);
 	return err;
 }

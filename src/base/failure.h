@@ -1,23 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the functions above the verbs tell of failure: errno, and a sentence for vb_last_error() that
- * begins with the kind of the failure.
+ * The calling thread's last failure: an errno value and the sentence that vb_last_error() returns.
  */
 #ifndef SRC_BASE_FAILURE_H
 #define SRC_BASE_FAILURE_H
 
+#include <stdarg.h>
 #include <verbena/error.h>
 
-struct ibv_context;
+/* --- for the functions above the verbs --- */
 
-/* Sets errno and the sentence, and returns err. */
+/*
+ * Notes a failure, sets errno to @err and returns @err. The sentence begins with the kind of the
+ * failure, such as "invalid input".
+ */
 int fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same; the sentence goes on with that of the verb which just failed. */
+/* Like fail(); the sentence ends with the sentence of the verb that has just failed. */
 int fail_because(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* The same after an inline verb, which went straight to the object. */
-int fail_inline(int err, struct ibv_context *context, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+/* Like fail(); the sentence ends with @why, which may be NULL. */
+int fail_for(int err, const char *why, const char *format, va_list arguments)
+	__attribute__((format(printf, 3, 0)));
+
+/* --- for the verbs; these leave errno alone --- */
+
+void failure_set_err(int err);
+
+/* Sets the sentence. No argument may be the string that vb_last_error() returns. */
+void failure_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void failure_vsay(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
+
+/* Makes vb_last_error() return what @explain returns, until the next sentence is set. */
+void failure_ask(const char *(*explain)(void));
 
 #endif /* SRC_BASE_FAILURE_H */

@@ -3,6 +3,7 @@
 
 #include "src/base/failure.h"
 #include "src/connect/region.h"
+#include "src/verbs/inline.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

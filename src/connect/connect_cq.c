@@ -2,6 +2,7 @@
 #include "src/connect/connect_cq.h"
 
 #include "src/base/failure.h"
+#include "src/verbs/inline.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-void dropin_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src)
+void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src)
 {
 	memcpy(dst->grh.dgid.raw, src->grh.dgid, sizeof(dst->grh.dgid.raw));
 	dst->grh.flow_label = src->grh.flow_label;
@@ -18,7 +18,7 @@ void dropin_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_
 	dst->port_num = src->port_num;
 }
 
-void dropin_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src)
+void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src)
 {
 	dst->qp_state = src->qp_state;
 	dst->cur_qp_state = src->cur_qp_state;
@@ -34,8 +34,8 @@ void dropin_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_
 	dst->cap.max_send_sge = src->max_send_sge;
 	dst->cap.max_recv_sge = src->max_recv_sge;
 	dst->cap.max_inline_data = src->max_inline_data;
-	dropin_copy_ah_attr_from_kern(&dst->ah_attr, &src->ah_attr);
-	dropin_copy_ah_attr_from_kern(&dst->alt_ah_attr, &src->alt_ah_attr);
+	ibv_copy_ah_attr_from_kern(&dst->ah_attr, &src->ah_attr);
+	ibv_copy_ah_attr_from_kern(&dst->alt_ah_attr, &src->alt_ah_attr);
 	dst->pkey_index = src->pkey_index;
 	dst->alt_pkey_index = src->alt_pkey_index;
 	dst->en_sqd_async_notify = src->en_sqd_async_notify;
@@ -51,48 +51,38 @@ void dropin_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_
 	dst->alt_timeout = src->alt_timeout;
 }
 
-void dropin_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src)
+/* The fields that both structures of a path record have under the same name. */
+#define COPY_PATH_FIELDS(dst, src)                                                   \
+	do {                                                                         \
+		(dst)->dlid = (src)->dlid;                                           \
+		(dst)->slid = (src)->slid;                                           \
+		(dst)->raw_traffic = (src)->raw_traffic;                             \
+		(dst)->flow_label = (src)->flow_label;                               \
+		(dst)->hop_limit = (src)->hop_limit;                                 \
+		(dst)->traffic_class = (src)->traffic_class;                         \
+		(dst)->reversible = (src)->reversible;                               \
+		(dst)->numb_path = (src)->numb_path;                                 \
+		(dst)->pkey = (src)->pkey;                                           \
+		(dst)->sl = (src)->sl;                                               \
+		(dst)->mtu_selector = (src)->mtu_selector;                           \
+		(dst)->mtu = (src)->mtu;                                             \
+		(dst)->rate_selector = (src)->rate_selector;                         \
+		(dst)->rate = (src)->rate;                                           \
+		(dst)->packet_life_time_selector = (src)->packet_life_time_selector; \
+		(dst)->packet_life_time = (src)->packet_life_time;                   \
+		(dst)->preference = (src)->preference;                               \
+	} while (0)
+
+void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src)
 {
 	memcpy(dst->dgid.raw, src->dgid, sizeof(dst->dgid.raw));
 	memcpy(dst->sgid.raw, src->sgid, sizeof(dst->sgid.raw));
-	dst->dlid = src->dlid;
-	dst->slid = src->slid;
-	dst->raw_traffic = src->raw_traffic;
-	dst->flow_label = src->flow_label;
-	dst->hop_limit = src->hop_limit;
-	dst->traffic_class = src->traffic_class;
-	dst->reversible = src->reversible;
-	dst->numb_path = src->numb_path;
-	dst->pkey = src->pkey;
-	dst->sl = src->sl;
-	dst->mtu_selector = src->mtu_selector;
-	dst->mtu = src->mtu;
-	dst->rate_selector = src->rate_selector;
-	dst->rate = src->rate;
-	dst->packet_life_time_selector = src->packet_life_time_selector;
-	dst->packet_life_time = src->packet_life_time;
-	dst->preference = src->preference;
+	COPY_PATH_FIELDS(dst, src);
 }
 
-void dropin_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_rec *src)
+void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_rec *src)
 {
 	memcpy(dst->dgid, src->dgid.raw, sizeof(dst->dgid));
 	memcpy(dst->sgid, src->sgid.raw, sizeof(dst->sgid));
-	dst->dlid = src->dlid;
-	dst->slid = src->slid;
-	dst->raw_traffic = src->raw_traffic;
-	dst->flow_label = src->flow_label;
-	dst->hop_limit = src->hop_limit;
-	dst->traffic_class = src->traffic_class;
-	dst->reversible = src->reversible;
-	dst->numb_path = src->numb_path;
-	dst->pkey = src->pkey;
-	dst->sl = src->sl;
-	dst->mtu_selector = src->mtu_selector;
-	dst->mtu = src->mtu;
-	dst->rate_selector = src->rate_selector;
-	dst->rate = src->rate;
-	dst->packet_life_time_selector = src->packet_life_time_selector;
-	dst->packet_life_time = src->packet_life_time;
-	dst->preference = src->preference;
+	COPY_PATH_FIELDS(dst, src);
 }

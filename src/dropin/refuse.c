@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* What the functions made from refused.txt call. */
 #include "src/dropin/dropin.h"
 
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
-/* By this name the real backend knows that the library it found is not the real one. */
+/* The real backend looks for this symbol, and does not use a library that has it. */
 __attribute__((visibility("default"))) extern const char verbena_dropin[];
 const char verbena_dropin[] = "Verbena's libibverbs";
 

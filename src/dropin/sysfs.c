@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The files of sysfs that describe a device. Those of a simulated device are made from the device's
+ * attributes, with the contents that the kernel would give them.
+ */
 #include "src/dropin/dropin.h"
+
+#include "src/base/count.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,247 +19,160 @@
 #include <verbena/verbs.h>
 
 #define SYSFS	"/sys"
-#define DEVICES SYSFS "/class/infiniband/" /* where every ibdev_path of ours begins */
+#define DEVICES SYSFS "/class/infiniband/" /* the beginning of every ibdev_path */
 
-/* What a file is made from. */
-struct question {
-	struct ibv_context *context;
-	struct ibv_device_attr device;
-	struct ibv_port_attr port;
-	uint8_t port_num;
-	unsigned int index; /* of a table's entry */
-};
+/* --- the contents of the files, by their names below the device's folder --- */
 
-/* Writes a file's contents, or returns an errno value. */
-typedef int answer(FILE *out, const struct question *question);
-
-/* --- files of the device --- */
-
-static int guid(FILE *out, __be64 guid)
+static void write_guid(FILE *out, __be64 guid)
 {
 	uint64_t host = be64toh(guid);
 
 	fprintf(out, "%04x:%04x:%04x:%04x", (unsigned int)(host >> 48),
 		(unsigned int)(host >> 32 & 0xffff), (unsigned int)(host >> 16 & 0xffff),
 		(unsigned int)(host & 0xffff));
-	return 0;
 }
 
-static int node_guid(FILE *out, const struct question *question)
+/* Writes a file of the device. Returns false if it has no file of this name. */
+static bool write_device_file(FILE *out, const char *name, const char *device,
+			      const struct ibv_device_attr *attr)
 {
-	return guid(out, question->device.node_guid);
+	if (!strcmp(name, "fw_ver"))
+		fputs(attr->fw_ver, out);
+	else if (!strcmp(name, "node_desc"))
+		fputs(device, out);
+	else if (!strcmp(name, "node_guid"))
+		write_guid(out, attr->node_guid);
+	else if (!strcmp(name, "node_type"))
+		fprintf(out, "%d: CA", IBV_NODE_CA);
+	else if (!strcmp(name, "sys_image_guid"))
+		write_guid(out, attr->sys_image_guid);
+	else
+		return false;
+	return true;
 }
 
-static int sys_image_guid(FILE *out, const struct question *question)
+/* Writes a state as the kernel does: "4: ACTIVE". */
+static void write_state(FILE *out, unsigned int value, const char *const *words, size_t count,
+			const char *unknown)
 {
-	return guid(out, question->device.sys_image_guid);
+	fprintf(out, "%u: %s", value, value < count && words[value] ? words[value] : unknown);
 }
 
-static int node_type(FILE *out, const struct question *question)
+/* Writes a file of a port. Returns false if a port has no file of this name. */
+static bool write_port_file(FILE *out, const char *name, const struct ibv_port_attr *port)
 {
-	fprintf(out, "%d: CA", IBV_NODE_CA);
-	return 0;
+	static const char *const states[] = {"NOP",   "DOWN",	"INIT",
+					     "ARMED", "ACTIVE", "ACTIVE_DEFER"};
+	static const char *const phys_states[] = {
+		[1] = "Sleep",	  [2] = "Polling",
+		[3] = "Disabled", [4] = "PortConfigurationTraining",
+		[5] = "LinkUp",	  [6] = "LinkErrorRecovery",
+		[7] = "Phy Test"};
+
+	if (!strcmp(name, "cap_mask"))
+		fprintf(out, "0x%08x", port->port_cap_flags);
+	else if (!strcmp(name, "lid"))
+		fprintf(out, "0x%x", port->lid);
+	else if (!strcmp(name, "lid_mask_count"))
+		fprintf(out, "%u", port->lmc);
+	else if (!strcmp(name, "link_layer"))
+		fputs(port->link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand", out);
+	else if (!strcmp(name, "phys_state"))
+		write_state(out, port->phys_state, phys_states, COUNT(phys_states), "<unknown>");
+	else if (!strcmp(name, "sm_lid"))
+		fprintf(out, "0x%x", port->sm_lid);
+	else if (!strcmp(name, "sm_sl"))
+		fprintf(out, "%u", port->sm_sl);
+	else if (!strcmp(name, "state"))
+		write_state(out, port->state, states, COUNT(states), "UNKNOWN");
+	else
+		return false;
+	return true;
 }
 
-static int node_desc(FILE *out, const struct question *question)
-{
-	fputs(question->context->device->name, out);
-	return 0;
-}
+/* An entry of a port's table: writes it, and returns 0 or an errno value. */
+typedef int write_entry(FILE *out, struct ibv_context *context, uint8_t port, unsigned int index);
 
-static int fw_ver(FILE *out, const struct question *question)
-{
-	fputs(question->device.fw_ver, out);
-	return 0;
-}
-
-/* --- files of a port --- */
-
-static int state(FILE *out, const struct question *question)
-{
-	/* The words of the kernel's sysfs, by enum ibv_port_state. */
-	static const char *const words[] = {"NOP",   "DOWN",   "INIT",
-					    "ARMED", "ACTIVE", "ACTIVE_DEFER"};
-	unsigned int value = question->port.state;
-
-	fprintf(out, "%u: %s", value,
-		value < sizeof(words) / sizeof(words[0]) ? words[value] : "UNKNOWN");
-	return 0;
-}
-
-static int phys_state(FILE *out, const struct question *question)
-{
-	static const char *const words[] = {[1] = "Sleep",    [2] = "Polling",
-					    [3] = "Disabled", [4] = "PortConfigurationTraining",
-					    [5] = "LinkUp",   [6] = "LinkErrorRecovery",
-					    [7] = "Phy Test"};
-	unsigned int value = question->port.phys_state;
-
-	fprintf(out, "%u: %s", value,
-		value && value < sizeof(words) / sizeof(words[0]) ? words[value] : "<unknown>");
-	return 0;
-}
-
-static int lid(FILE *out, const struct question *question)
-{
-	fprintf(out, "0x%x", question->port.lid);
-	return 0;
-}
-
-static int lid_mask_count(FILE *out, const struct question *question)
-{
-	fprintf(out, "%u", question->port.lmc);
-	return 0;
-}
-
-static int sm_lid(FILE *out, const struct question *question)
-{
-	fprintf(out, "0x%x", question->port.sm_lid);
-	return 0;
-}
-
-static int sm_sl(FILE *out, const struct question *question)
-{
-	fprintf(out, "%u", question->port.sm_sl);
-	return 0;
-}
-
-static int cap_mask(FILE *out, const struct question *question)
-{
-	fprintf(out, "0x%08x", question->port.port_cap_flags);
-	return 0;
-}
-
-static int link_layer(FILE *out, const struct question *question)
-{
-	fputs(question->port.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand",
-	      out);
-	return 0;
-}
-
-/* --- entries of a port's tables --- */
-
-static int gid_entry(const struct question *question, struct ibv_gid_entry *entry)
-{
-	int err = vb_query_gid_ex(question->context, question->port_num, question->index, entry, 0,
-				  sizeof(*entry));
-
-	return err == ENODATA ? EINVAL : err;
-}
-
-static int gid(FILE *out, const struct question *question)
+static int write_gid(FILE *out, struct ibv_context *context, uint8_t port, unsigned int index)
 {
 	union ibv_gid value;
 
-	if (vb_query_gid(question->context, question->port_num, (int)question->index, &value))
+	if (vb_query_gid(context, port, (int)index, &value))
 		return errno;
 	for (unsigned int i = 0; i < sizeof(value.raw); i += 2)
 		fprintf(out, "%s%02x%02x", i ? ":" : "", value.raw[i], value.raw[i + 1]);
 	return 0;
 }
 
-static int gid_type(FILE *out, const struct question *question)
+static int write_gid_type(FILE *out, struct ibv_context *context, uint8_t port, unsigned int index)
 {
 	struct ibv_gid_entry entry;
-	int err = gid_entry(question, &entry);
+	int err = vb_query_gid_ex(context, port, index, &entry, 0, sizeof(entry));
 
-	if (!err)
-		fputs(entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1", out);
-	return err;
+	if (err)
+		return err == ENODATA ? EINVAL : err;
+	fputs(entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1", out);
+	return 0;
 }
 
-static int pkey(FILE *out, const struct question *question)
+static int write_pkey(FILE *out, struct ibv_context *context, uint8_t port, unsigned int index)
 {
 	__be16 value;
 
-	if (vb_query_pkey(question->context, question->port_num, (int)question->index, &value))
+	if (vb_query_pkey(context, port, (int)index, &value))
 		return errno;
 	fprintf(out, "0x%04x", ntohs(value));
 	return 0;
 }
 
-/* --- which file is which --- */
-
-struct file {
-	const char *name;
-	answer *answer;
+static const struct {
+	const char *folder;
+	write_entry *write;
+} tables[] = {
+	{"gid_attrs/types/", write_gid_type},
+	{"gids/", write_gid},
+	{"pkeys/", write_pkey},
 };
 
-static const struct file device_files[] = {
-	{"fw_ver", fw_ver},	  {"node_desc", node_desc},	      {"node_guid", node_guid},
-	{"node_type", node_type}, {"sys_image_guid", sys_image_guid},
-};
-
-static const struct file port_files[] = {
-	{"cap_mask", cap_mask},
-	{"lid", lid},
-	{"lid_mask_count", lid_mask_count},
-	{"link_layer", link_layer},
-	{"phys_state", phys_state},
-	{"sm_lid", sm_lid},
-	{"sm_sl", sm_sl},
-	{"state", state},
-};
-
-static const struct file table_files[] = {
-	{"gid_attrs/types/", gid_type},
-	{"gids/", gid},
-	{"pkeys/", pkey},
-};
-
-static answer *find_file(const struct file *files, size_t count, const char *name)
+/* Writes an entry of a port's table, such as "gids/3". Returns 0 or an errno value. */
+static int write_table_file(FILE *out, const char *name, struct ibv_context *context, uint8_t port)
 {
-	for (size_t i = 0; i < count; i++)
-		if (!strcmp(files[i].name, name))
-			return files[i].answer;
-	return NULL;
-}
-
-/* "gids/3": the number that ends it goes to *index. */
-static answer *find_entry(const char *name, unsigned int *index)
-{
-	for (size_t i = 0; i < sizeof(table_files) / sizeof(table_files[0]); i++) {
-		size_t length = strlen(table_files[i].name);
+	for (size_t i = 0; i < COUNT(tables); i++) {
+		size_t length = strlen(tables[i].folder);
+		unsigned int index;
 		int end = 0;
 
-		if (!strncmp(name, table_files[i].name, length) &&
-		    sscanf(name + length, "%u%n", index, &end) == 1 && !name[length + end])
-			return table_files[i].answer;
+		if (!strncmp(name, tables[i].folder, length) &&
+		    sscanf(name + length, "%u%n", &index, &end) == 1 && !name[length + end])
+			return tables[i].write(out, context, port, index);
 	}
-	return NULL;
+	return ENOENT;
 }
 
-static answer *find_port_file(struct question *question, const char *name)
+/* Writes the file @name of a device. Returns 0 or an errno value. */
+static int write_file(FILE *out, struct ibv_context *context, const char *name)
 {
-	answer *found;
+	struct ibv_device_attr device;
+	struct ibv_port_attr port;
+	uint8_t port_num;
 	int end = 0;
-
-	if (sscanf(name, "ports/%" SCNu8 "/%n", &question->port_num, &end) != 1 || !end)
-		return NULL;
-	if (vb_query_port(question->context, question->port_num, &question->port,
-			  sizeof(question->port)))
-		return NULL;
-	found = find_file(port_files, sizeof(port_files) / sizeof(port_files[0]), name + end);
-	return found ? found : find_entry(name + end, &question->index);
-}
-
-static int answer_into(FILE *out, struct ibv_context *context, const char *name)
-{
-	struct question question = {.context = context};
-	answer *found =
-		find_file(device_files, sizeof(device_files) / sizeof(device_files[0]), name);
-	int err = vb_query_device(context, &question.device);
+	int err = vb_query_device(context, &device);
 
 	if (err)
 		return err;
-	if (!found)
-		found = find_port_file(&question, name);
-	return found ? found(out, &question) : ENOENT;
+	if (write_device_file(out, name, context->device->name, &device))
+		return 0;
+	if (sscanf(name, "ports/%" SCNu8 "/%n", &port_num, &end) != 1 || !end ||
+	    vb_query_port(context, port_num, &port, sizeof(port)))
+		return ENOENT;
+	if (write_port_file(out, name + end, &port))
+		return 0;
+	return write_table_file(out, name + end, context, port_num);
 }
 
 /* --- finding the device --- */
 
-/* Opens the simulated device whose folder path lies in; *name is what follows. */
+/* Opens the simulated device whose folder has the file @path, and sets *name to the rest of it. */
 static struct ibv_context *open_of_path(const char *path, const char **name)
 {
 	struct ibv_context *context = NULL;
@@ -286,7 +205,7 @@ static int read_simulated(const char *path, char *buf, size_t size)
 	if (!context)
 		return -1;
 	out = open_memstream(&text, &length);
-	err = out ? answer_into(out, context, name) : ENOMEM;
+	err = out ? write_file(out, context, name) : ENOMEM;
 	if (out && fclose(out))
 		err = ENOMEM;
 	vb_close_device(context);
@@ -325,12 +244,12 @@ static int read_real(const char *path, char *buf, size_t size)
 	return (int)length;
 }
 
-const char *dropin_get_sysfs_path(void)
+const char *ibv_get_sysfs_path(void)
 {
 	return SYSFS;
 }
 
-int dropin_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
 	char *path;
 	int length;
@@ -339,7 +258,10 @@ int dropin_read_sysfs_file(const char *dir, const char *file, char *buf, size_t 
 		errno = ENOMEM;
 		return -1;
 	}
-	/* An adapter of this machine may have the name of a simulated one; it is not to be seen. */
+	/*
+	 * An adapter of this machine may have the name of a simulated device: do not read its
+	 * files.
+	 */
 	length = is_of_device(path) ? read_simulated(path, buf, size) : read_real(path, buf, size);
 	free(path);
 	return length;

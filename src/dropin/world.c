@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The world of a program that knows nothing of Verbena. It is made when the first verb asks for
- * devices, so that processes which only load the library write no trace and start no thread.
+ * The simulated world of a program that was not written for Verbena. The first verb that asks for
+ * devices makes the world: a process that only loads the library writes no trace and starts no
+ * thread.
  */
 #include "src/dropin/dropin.h"
 
@@ -20,7 +21,7 @@ void dropin_tell(const char *sentence)
 		fprintf(stderr, "verbena: %s\n", sentence);
 }
 
-/* The simulator calls it under a lock of its own. */
+/* Reads the world's configuration. The simulator holds a lock around the call. */
 static const struct vb_sim_config *from_environment(void)
 {
 	struct vb_project_error error;

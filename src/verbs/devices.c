@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The verbs that make and end what a backend is found by: device lists and contexts; and the one
- * that finds it through an event.
+ * The verbs that find their backend in their own way: by the backend's name, because they have no
+ * object; by the list, device or context that the verb creates or ends, which objects.c remembers;
+ * and by the object that an event names.
  */
 #include <verbena/verbs.h>
 
@@ -10,6 +11,7 @@
 #include "src/verbs/stubs.h"
 
 #include <errno.h>
+#include <stdbool.h>
 
 struct ibv_device **vb_get_device_list(const char *backend, int *num_devices)
 {
@@ -46,7 +48,7 @@ void vb_free_device_list(struct ibv_device **list)
 	leave();
 }
 
-/* Remembers a new context, or ends it if there is no memory for that. */
+/* Remembers a new context. Without memory for that, closes the context and returns NULL. */
 static struct ibv_context *remember(struct ibv_context *context, const struct vb_backend *slot)
 {
 	if (!context || !objects_add_context(context, slot))
@@ -83,21 +85,39 @@ int vb_close_device(struct ibv_context *context)
 	objects_forget_context(context);
 	answer = slot->close_device(context);
 	saved = errno;
-	/* Then it is still open. Without memory for it, it cannot be found again. */
+	/* A context that failed to close is still open. Without memory here, no verb finds it. */
 	if (answer)
 		objects_add_context(context, slot);
 	errno = saved;
 	return leave_signed(answer);
 }
 
-enum event_object { NO_OBJECT, CQ, QP, SRQ, WQ };
-
-/* What an event is about: man ibv_get_async_event(3). */
-static enum event_object object_of(enum ibv_event_type type)
+int vb_fork_init(const char *backend)
 {
-	switch (type) {
+	return leave_errno(enter_backend(__func__, backend)->fork_init());
+}
+
+enum ibv_fork_status vb_is_fork_initialized(const char *backend)
+{
+	enum ibv_fork_status answer = enter_backend(__func__, backend)->is_fork_initialized();
+
+	leave();
+	return answer;
+}
+
+#define CONTEXT_OF(object) ((object) ? (object)->context : NULL)
+
+/*
+ * Finds the context of the object that an event names: man ibv_get_async_event(3). Returns false if
+ * the event names no object.
+ */
+static bool find_event_context(const struct ibv_async_event *event,
+			       const struct ibv_context **context)
+{
+	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
-		return CQ;
+		*context = CONTEXT_OF(event->element.cq);
+		return true;
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
@@ -106,38 +126,27 @@ static enum event_object object_of(enum ibv_event_type type)
 	case IBV_EVENT_PATH_MIG:
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		return QP;
+		*context = CONTEXT_OF(event->element.qp);
+		return true;
 	case IBV_EVENT_SRQ_ERR:
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		return SRQ;
+		*context = CONTEXT_OF(event->element.srq);
+		return true;
 	case IBV_EVENT_WQ_FATAL:
-		return WQ;
+		*context = CONTEXT_OF(event->element.wq);
+		return true;
 	default:
-		return NO_OBJECT;
+		return false;
 	}
 }
 
-static const struct ibv_context *event_context(const struct ibv_async_event *event)
-{
-	switch (object_of(event->event_type)) {
-	case CQ:
-		return event->element.cq ? event->element.cq->context : NULL;
-	case QP:
-		return event->element.qp ? event->element.qp->context : NULL;
-	case SRQ:
-		return event->element.srq ? event->element.srq->context : NULL;
-	case WQ:
-		return event->element.wq ? event->element.wq->context : NULL;
-	default:
-		return NULL;
-	}
-}
-
-/* Events without an object are not counted: man ibv_get_async_event(3). */
+/* Events without an object need no acknowledgement: man ibv_get_async_event(3). */
 void vb_ack_async_event(struct ibv_async_event *event)
 {
-	if (event && object_of(event->event_type) == NO_OBJECT)
+	const struct ibv_context *context = NULL;
+
+	if (event && !find_event_context(event, &context))
 		return;
-	enter(__func__, event ? event_context(event) : NULL)->ack_async_event(event);
+	enter(__func__, context)->ack_async_event(event);
 	leave();
 }

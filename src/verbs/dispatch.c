@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/verbs/dispatch.h"
 
+#include "src/base/failure.h"
 #include "src/verbs/objects.h"
 #include "src/verbs/registry.h"
 #include "src/verbs/stubs.h"
 
-#include <verbena/error.h>
 #include <verbena/verbs.h>
 
 #include <errno.h>
@@ -14,20 +14,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Room for one sentence with the names of all backends in it. */
-#define SENTENCE_BYTES 1024
-
-/* One thread's present verb and last failure. */
-struct thread {
-	const char *verb;		 /* the present verb, NULL between verbs */
-	const struct vb_backend *slot;	 /* its backend, &stubs where there is none */
-	bool said;			 /* dispatch_say() spoke for it */
-	int err;			 /* of the last failure */
-	const struct vb_backend *source; /* who explains the last failure; NULL: the sentence */
-	char sentence[SENTENCE_BYTES];
+/* The calling thread's present verb. */
+struct call {
+	const char *verb;	       /* NULL between verbs */
+	const struct vb_backend *slot; /* &stubs if there is no backend */
+	bool said;		       /* set once dispatch_say() has explained the failure */
 };
 
-static _Thread_local struct thread self;
+static _Thread_local struct call present;
 
 /* "vb_modify_qp" and "stub_modify_qp" are "modify_qp". */
 static const char *verb_of(const char *function)
@@ -37,12 +31,22 @@ static const char *verb_of(const char *function)
 	return underscore ? underscore + 1 : function;
 }
 
+void dispatch_say(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	failure_vsay(format, arguments);
+	va_end(arguments);
+	present.said = true;
+}
+
 const struct vb_backend *enter_slot(const char *function, const struct vb_backend *slot)
 {
-	self.verb = verb_of(function);
-	self.slot = slot ? slot : &stubs;
-	self.said = false;
-	return self.slot;
+	present.verb = verb_of(function);
+	present.slot = slot ? slot : &stubs;
+	present.said = false;
+	return present.slot;
 }
 
 const struct vb_backend *enter(const char *function, const struct ibv_context *context)
@@ -51,11 +55,11 @@ const struct vb_backend *enter(const char *function, const struct ibv_context *c
 
 	enter_slot(function, slot);
 	if (!context)
-		dispatch_say("%s: the object, or the context in it, is NULL", self.verb);
+		dispatch_say("%s: the object, or the context in it, is NULL", present.verb);
 	else if (!slot)
-		dispatch_say("%s: the context %p belongs to no backend", self.verb,
+		dispatch_say("%s: the context %p belongs to no backend", present.verb,
 			     (const void *)context);
-	return self.slot;
+	return present.slot;
 }
 
 const struct vb_backend *enter_device(const char *function, const struct ibv_device *device)
@@ -64,23 +68,23 @@ const struct vb_backend *enter_device(const char *function, const struct ibv_dev
 
 	enter_slot(function, slot);
 	if (!device)
-		dispatch_say("%s: the device is NULL", self.verb);
+		dispatch_say("%s: the device is NULL", present.verb);
 	else if (!slot)
 		dispatch_say("%s: the device %p belongs to no backend; is its list freed?",
-			     self.verb, (const void *)device);
-	return self.slot;
+			     present.verb, (const void *)device);
+	return present.slot;
 }
 
 static void say_unknown(const char *name)
 {
-	char known[SENTENCE_BYTES / 2] = "";
+	char known[512] = "";
 	const struct vb_backend *slot;
 	size_t used = 0;
 
 	for (unsigned int i = 0; (slot = registry_at(i)) && used < sizeof(known); i++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
 					 slot->name);
-	dispatch_say("%s: there is no backend \"%.64s\"; the known ones are %s", self.verb,
+	dispatch_say("%s: there is no backend \"%.64s\"; the known ones are %s", present.verb,
 		     registry_resolve(name), known);
 }
 
@@ -91,127 +95,97 @@ const struct vb_backend *enter_backend(const char *function, const char *name)
 	enter_slot(function, slot);
 	if (!slot)
 		say_unknown(name);
-	return self.slot;
-}
-
-void dispatch_say(const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(self.sentence, sizeof(self.sentence), format, arguments);
-	va_end(arguments);
-	self.source = NULL;
-	self.said = true;
+	return present.slot;
 }
 
 int refuse(const char *function)
 {
-	if (self.verb && self.slot == &stubs) {
-		if (!self.said)
-			dispatch_say("%s: there is no backend", self.verb);
+	if (present.verb && present.slot == &stubs) {
+		if (!present.said)
+			dispatch_say("%s: there is no backend", present.verb);
 		return EINVAL;
 	}
-	if (!self.verb)
+	if (!present.verb)
 		dispatch_say("%s: the backend does not have this verb", verb_of(function));
-	else if (!self.said)
-		dispatch_say("%s: the backend %s does not have this verb", self.verb,
-			     self.slot->name);
+	else if (!present.said)
+		dispatch_say("%s: the backend %s does not have this verb", present.verb,
+			     present.slot->name);
 	return EOPNOTSUPP;
 }
 
-/* The backend explains the failure; for one that does not, errno has to do. */
+/*
+ * Notes a failure and keeps errno. If neither dispatch_say() nor the backend explains the failure,
+ * the sentence describes the errno value.
+ */
 static void note_failure(int err)
 {
+	const char *(*explain)(void) = present.slot->last_error;
+	int saved = errno;
 	const char *why;
 
-	self.err = err;
-	if (self.said)
+	failure_set_err(err);
+	if (present.said)
 		return;
-	why = self.slot->last_error ? self.slot->last_error() : NULL;
+	why = explain ? explain() : NULL;
 	if (why && *why)
-		self.source = self.slot;
+		failure_ask(explain);
 	else
-		dispatch_say("%s: %s (backend %s)", self.verb,
-			     strerrordesc_np(err) ?: "unknown error", self.slot->name);
+		dispatch_say("%s: %s (backend %s)", present.verb,
+			     strerrordesc_np(err) ?: "unknown error", present.slot->name);
+	errno = saved;
 }
 
 void leave(void)
 {
-	self.verb = NULL;
+	present.verb = NULL;
 }
 
 int leave_errno(int answer)
 {
-	int saved = errno;
-
 	if (answer)
 		note_failure(answer);
 	leave();
-	errno = saved;
 	return answer;
 }
 
 void *leave_pointer(const void *answer)
 {
-	int saved = errno;
-
 	if (!answer)
-		note_failure(saved);
+		note_failure(errno);
 	leave();
-	errno = saved;
 	return (void *)answer;
 }
 
 int leave_signed(int answer)
 {
-	int saved = errno;
-
 	if (answer < 0)
-		note_failure(saved);
+		note_failure(errno);
 	leave();
-	errno = saved;
 	return answer;
 }
 
 ssize_t leave_negated(ssize_t answer)
 {
-	int saved = errno;
-
 	if (answer < 0)
 		note_failure((int)-answer);
 	leave();
-	errno = saved;
 	return answer;
 }
 
-int dispatch_err(void)
+/* Ends a question for a backend. */
+static const struct vb_backend *leave_found(const struct vb_backend *slot)
 {
-	return self.err;
-}
-
-void dispatch_fail(int err, const char *sentence)
-{
-	dispatch_say("%s", sentence);
-	self.err = err;
-}
-
-const char *vb_last_error(void)
-{
-	const char *why = self.source ? self.source->last_error() : self.sentence;
-
-	return why ? why : "";
+	leave();
+	if (slot != &stubs)
+		return slot;
+	errno = EINVAL;
+	failure_set_err(EINVAL);
+	return NULL;
 }
 
 const struct vb_backend *vb_find_backend(const char *name)
 {
-	const struct vb_backend *slot = enter_backend(__func__, name);
-
-	leave();
-	if (slot != &stubs)
-		return slot;
-	self.err = errno = EINVAL;
-	return NULL;
+	return leave_found(enter_backend(__func__, name));
 }
 
 struct vb_backend *vb_backend_slot(const char *name)
@@ -226,22 +200,10 @@ const struct vb_backend *vb_backend_at(unsigned int index)
 
 const struct vb_backend *vb_context_backend(const struct ibv_context *context)
 {
-	const struct vb_backend *slot = enter(__func__, context);
-
-	leave();
-	if (slot != &stubs)
-		return slot;
-	self.err = errno = EINVAL;
-	return NULL;
+	return leave_found(enter(__func__, context));
 }
 
 const struct vb_backend *vb_device_backend(const struct ibv_device *device)
 {
-	const struct vb_backend *slot = enter_device(__func__, device);
-
-	leave();
-	if (slot != &stubs)
-		return slot;
-	self.err = errno = EINVAL;
-	return NULL;
+	return leave_found(enter_device(__func__, device));
 }

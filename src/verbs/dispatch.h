@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What every verb does before and after it calls its backend: finding the backend of the object,
- * and noting for vb_last_error() who knows why the call failed.
+ * What every verb does before and after the call of its backend: it finds the backend of the
+ * object, and it notes for vb_last_error() who can explain a failure.
  *
- *	const struct vb_backend *backend = enter(__func__, pd ? pd->context : NULL);
+ *	const struct vb_backend *slot = enter(__func__, pd ? pd->context : NULL);
  *
- *	return leave_errno(backend->dealloc_pd(pd));
+ *	return leave_errno(slot->dealloc_pd(pd));
  *
- * enter() never answers NULL: where there is no backend, it is one of stubs that answer EINVAL.
+ * enter() never returns NULL: without a backend it returns the stubs, which answer EINVAL.
  */
 #ifndef SRC_VERBS_DISPATCH_H
 #define SRC_VERBS_DISPATCH_H
@@ -16,18 +16,20 @@
 
 #include <sys/types.h>
 
-/* Begins the verb @function (its __func__) on a context, a device or a named backend. */
+/* These begin the verb @function (its __func__) on a context, a device or a named backend. */
 const struct vb_backend *enter(const char *function, const struct ibv_context *context);
 const struct vb_backend *enter_device(const char *function, const struct ibv_device *device);
 const struct vb_backend *enter_backend(const char *function, const char *name);
 
-/* Begins it on a backend that is already known; NULL: on none, which the caller has explained. */
+/*
+ * Begins the verb on @slot; NULL stands for the stubs, and the caller says why with dispatch_say().
+ */
 const struct vb_backend *enter_slot(const char *function, const struct vb_backend *slot);
 
 /*
- * End it, handing through the backend's answer. A failure is an errno; NULL with errno; negative
- * with errno; a negated errno. leave() is for answers that cannot tell. errno stays as the backend
- * left it.
+ * These end the verb and return the backend's answer. They note a failure: an errno value; NULL
+ * with errno; a negative value with errno; a negated errno value. leave() is for answers that tell
+ * no failure. errno keeps the backend's value.
  */
 int leave_errno(int answer);
 void *leave_pointer(const void *answer);
@@ -35,18 +37,12 @@ int leave_signed(int answer);
 ssize_t leave_negated(ssize_t answer);
 void leave(void);
 
-/* Says in a sentence why the present verb fails, instead of the backend. */
+/* Says why the present verb fails; the backend is then not asked for its reason. */
 void dispatch_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Notes a failure outside of any verb, with its sentence, which must not be vb_last_error(). */
-void dispatch_fail(int err, const char *sentence);
-
-/* The errno of the last failure; 0 where nothing failed yet. */
-int dispatch_err(void);
-
 /*
- * For a stub, with its __func__: says that the verb is refused, unless it was said already, and
- * returns the errno: EINVAL where enter() found no backend, else EOPNOTSUPP.
+ * For a stub: says that the verb @function is refused, unless a sentence has been said. Returns the
+ * errno value: EINVAL if enter() found no backend, else EOPNOTSUPP.
  */
 int refuse(const char *function);
 

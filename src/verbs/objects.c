@@ -16,14 +16,14 @@ struct entry {
 	const void *object;
 	enum kind kind;
 	const struct vb_backend *slot;
-	size_t holders;			/* DEVICE: lists and contexts that hold it */
-	const struct ibv_device **held; /* LIST, CONTEXT: what it holds, ended by NULL */
+	size_t holders;			/* DEVICE: counts its lists and contexts */
+	const struct ibv_device **held; /* LIST, CONTEXT: the devices that it holds, then NULL */
 };
 
 static struct entry *table[BUCKETS];
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 
-/* A child of fork() has only the thread that forked: no other may hold the lock at that moment. */
+/* The child of fork() has the forking thread only, so no other thread may hold the lock then. */
 static void before_fork(void)
 {
 	pthread_rwlock_wrlock(&lock);
@@ -34,7 +34,7 @@ static void after_fork(void)
 	pthread_rwlock_unlock(&lock);
 }
 
-/* glibc knows a writer by its thread's number, which is another one in the child. */
+/* The child makes a new lock: glibc knows a writer by its thread ID, which differs in the child. */
 static void after_fork_in_child(void)
 {
 	pthread_rwlock_init(&lock, NULL);
@@ -53,7 +53,7 @@ static struct entry **bucket_of(const void *object)
 	return &table[((bits >> 4) ^ (bits >> 12) ^ (bits >> 20)) % BUCKETS];
 }
 
-/* The link to an entry, or to the NULL at its chain's end. The caller holds the lock. */
+/* Returns the link to an entry, or to the NULL that ends the chain. The caller holds the lock. */
 static struct entry **find(const void *object, enum kind kind)
 {
 	struct entry **link = bucket_of(object);
@@ -95,7 +95,7 @@ static int hold_device(const struct ibv_device *device, const struct vb_backend 
 		entry = insert(device, DEVICE, slot);
 	if (!entry)
 		return ENOMEM;
-	/* A device that a backend freed in silence may come back as another's. */
+	/* The address may be that of a device which another backend has freed. */
 	entry->slot = slot;
 	entry->holders++;
 	return 0;
@@ -109,7 +109,7 @@ static void release_device(const struct ibv_device *device)
 		erase(link);
 }
 
-/* The holder's own list of devices: the caller's array may change under it. */
+/* Adds a list or a context. The entry copies the array, which the program may change. */
 static int add_holder(const void *object, enum kind kind, struct ibv_device *const *devices,
 		      size_t count, const struct vb_backend *slot)
 {

@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which backend a device list, device or context is of.
+ * Which backend owns a device list, a device or a context.
  *
- * Some backends tell their own lists, devices and contexts. What others handed out is remembered in
- * a table, with the number of lists and contexts that hold a device. The table is looked at first,
- * so that a backend is shown another's object only where a program uses one that is gone. All
- * functions are for any thread.
+ * A table remembers the objects of backends that cannot tell their own, and counts the lists and
+ * contexts that hold a device. An object is looked up in the table first, and only then shown to
+ * the backends that can tell: a backend sees a foreign object only if a program uses an object that
+ * has been freed. Any thread may call these functions.
  */
 #ifndef SRC_VERBS_OBJECTS_H
 #define SRC_VERBS_OBJECTS_H
 
 #include <verbena/backend.h>
 
-/* The slot of an object, or NULL if it is nobody's. */
+/* Return the slot of the backend that owns the object, or NULL if no backend owns it. */
 const struct vb_backend *objects_context_slot(const struct ibv_context *context);
 const struct vb_backend *objects_device_slot(const struct ibv_device *device);
 
-/* Remembers a list and its devices, or a context and its device. 0, or ENOMEM: nothing changed. */
+/*
+ * Remember a list and its devices, or a context and its device. Return 0, or ENOMEM, which changes
+ * nothing.
+ */
 int objects_add_list(struct ibv_device **list, const struct vb_backend *slot);
 int objects_add_context(struct ibv_context *context, const struct vb_backend *slot);
 
 /*
- * Forgets them, where they are remembered. To be called before the backend frees them, since
- * another thread may be handed the same address at once. The slot of a list is told, or NULL if it
- * is nobody's.
+ * Forget a list or a context, if it is remembered. Call them before the backend frees the object:
+ * afterwards another thread may get a new object at the same address. objects_take_list() returns
+ * the slot of the backend that owns the list, or NULL if no backend owns it.
  */
 const struct vb_backend *objects_take_list(struct ibv_device **list);
 void objects_forget_context(struct ibv_context *context);

@@ -17,7 +17,7 @@ static const struct vb_backend *const built_in[] = {
 };
 
 static struct vb_backend slots[REGISTRY_MAX];
-static atomic_uint slot_count; /* slots below it are complete; only layers change them */
+static atomic_uint slot_count; /* the slots below it are complete; only layers change them */
 static pthread_mutex_t add_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t built_in_once = PTHREAD_ONCE_INIT;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What answers for a verb that is not there: one function for each, in that verb's own convention.
+ * The stubs: a function for each verb, which refuses the call in the verb's convention.
  */
 #ifndef SRC_VERBS_STUBS_H
 #define SRC_VERBS_STUBS_H
@@ -8,12 +8,12 @@
 #include <verbena/backend.h>
 
 /*
- * A backend of stubs alone. Called in a verb that found no backend, they answer EINVAL; else,
- * EOPNOTSUPP (see refusal_errno() in dispatch.h).
+ * The backend of all verbs that find no backend. A stub answers EINVAL in such a verb, and
+ * EOPNOTSUPP in the slot of a backend that does not have the verb; see refuse() in dispatch.h.
  */
 extern const struct vb_backend stubs;
 
-/* Puts stubs in the places of the verbs that @backend leaves NULL. */
+/* Replaces each NULL verb of @backend with its stub. */
 void stubs_fill(struct vb_backend *backend);
 
 #endif /* SRC_VERBS_STUBS_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A user's own test: verbs of libibverbs, and the simulator's control API beside them. What the one
- * sends the other loses, so there is one world.
+ * A user's own test: it calls the verbs of libibverbs and the simulator's control API. A fault rule
+ * of the control API loses the packets of the verbs, so both use one world.
  */
 #include <infiniband/verbs.h>
 #include <stdio.h>

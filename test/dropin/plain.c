@@ -44,7 +44,9 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type)
 	return qp;
 }
 
-/* Sends 64 bytes to itself and sleeps until both ends are done; an extra 40 bytes are UD's GRH. */
+/*
+ * Sends 64 bytes to itself and sleeps until both ends complete. @extra is 40 for UD, for the GRH.
+ */
 static void exchange(struct ibv_qp *qp, struct ibv_ah *ah, struct ibv_comp_channel *channel)
 {
 	struct ibv_sge from = {(uintptr_t)memory, 64, mr->lkey}, to = from;

@@ -33,8 +33,8 @@ static struct shared {
 	struct ibv_srq *srq;
 	struct ibv_qp *from, *to;
 	union ibv_gid gid;
-	atomic_int sends, receives; /* posted, and not completed yet */
-	atomic_uint sent, received; /* completed */
+	atomic_int sends, receives; /* count the posted requests that have not completed */
+	atomic_uint sent, received; /* count the completions */
 	atomic_uint events;
 	char memory[2][MESSAGE_BYTES];
 } shared;
@@ -72,9 +72,9 @@ static uint64_t next_random(struct worker *self)
 	return self->random;
 }
 
-/* --- what a thread may do --- */
+/* --- the actions of a thread --- */
 
-/* Takes one of DEPTH places, or none where all are taken. */
+/* Takes one of DEPTH places. Returns false if all are taken. */
 static bool take_place(atomic_int *taken)
 {
 	if (atomic_fetch_add(taken, 1) < DEPTH)
@@ -246,7 +246,7 @@ static void (*const seldom[])(struct worker *) = {make_mr,  make_cq, make_ah,	  
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-/* The child has a whole copy of the library, whatever the other threads were doing. */
+/* The child can use its copy of the library, whatever the other threads did during fork(). */
 static void fork_once(struct worker *self)
 {
 	pid_t child = fork();
@@ -324,7 +324,7 @@ static void set_up(void)
 	connect_to(shared.to, shared.from->qp_num);
 }
 
-/* Every send that is out needs a receive. */
+/* Every posted send needs a receive. */
 static void finish(struct worker *self)
 {
 	while (atomic_load(&shared.sends) || shared.received != shared.sent) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One case a verb: a call with arguments that are all different, what it must reach, and with what.
+ * One case a verb: a call whose arguments all differ, the function that the call must reach, and
+ * the arguments that must arrive there.
  */
 #include "cases.h"
 
@@ -98,7 +99,7 @@ void cases_set_up(void)
 	a_flow_action.context = &a_vctx.context;
 	a_counters.context = &a_vctx.context;
 
-	/* So that the extended verbs do not come to the plain ones. */
+	/* These attributes need the extended verbs. */
 	a_qp_init_attr_ex.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD;
 	a_srq_init_attr_ex.comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD;
 	a_mw.type = IBV_MW_TYPE_1;

@@ -8,10 +8,10 @@
 #include <stddef.h>
 #include <string.h>
 
-/* How a verb tells of failure; see <verbena/backend.h>. */
+/* How a verb reports a failure; see <verbena/backend.h>. NUMBER stands for ANSWER in verbs.def. */
 enum convention { ERRNO, POINTER, MINUS_ONE, NEGATED, REREG, NOTHING, NUMBER };
 
-/* Without the context's operation, the verb goes to an export instead. */
+/* The verb falls back on an export if the context does not have the operation. */
 #define FALLS_BACK 1
 
 struct verb_case {
@@ -19,7 +19,7 @@ struct verb_case {
 	const char *target; /* as in struct standin_call */
 	enum convention convention;
 	int flags;
-	uint64_t (*call)(void); /* the answer, signed ones extended */
+	uint64_t (*call)(void); /* returns the answer; a negative one is sign extended */
 	unsigned int count;
 	uint64_t args[STANDIN_ARGS];
 };
@@ -27,7 +27,7 @@ struct verb_case {
 extern const struct verb_case cases[];
 extern const size_t case_count;
 
-/* What the cases are called on: all objects are of a_vctx, which the test fills. */
+/* The objects of the cases. All belong to the context a_vctx, which the test fills. */
 extern const struct vb_backend *backend;
 extern struct verbs_context a_vctx;
 extern struct ibv_device a_device;
@@ -42,7 +42,7 @@ extern struct ibv_ops_wr a_ops_wr;
 extern struct ibv_ops_wr *a_ops_wr_p;
 extern struct ibv_wq_init_attr a_wq_init_attr;
 
-/* Puts all of them in their first state; to be called before each test. */
+/* Initialises all objects; each test calls it first. */
 void cases_set_up(void);
 
 #endif /* TEST_IBVERBS_CASES_H */

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stand-in for libibverbs.so.1: it exports the same verbs under the same version nodes
- * (standin.map), and has a context with all of the operations. Each function notes its name and
- * arguments and answers what the test has scripted; none looks at an argument.
+ * A stand-in for libibverbs.so.1. It exports the same verbs under the same version nodes
+ * (standin.map), and fills a context with all operations. Each function records its name and its
+ * arguments and returns the answer that the test has set; no function reads an argument.
  */
 #include "standin.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* The header's macros would rename the functions that are to be exported. */
+/* The header's macros would rename these exported functions. */
 #undef ibv_query_port
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a test says to the stand-in for libibverbs, and asks of it. The test loads the same file as
- * the backend does and finds these functions with dlsym.
+ * How a test controls the stand-in for libibverbs. The test loads the file that the backend loads,
+ * and finds these functions with dlsym().
  */
 #ifndef TEST_IBVERBS_STANDIN_H
 #define TEST_IBVERBS_STANDIN_H
@@ -15,17 +15,17 @@
 struct standin_call {
 	const char *target;
 	unsigned int count;
-	uint64_t args[STANDIN_ARGS]; /* as uintptr_t gives them, so signed ones are extended */
+	uint64_t args[STANDIN_ARGS]; /* converted by uintptr_t; negative ones are sign extended */
 };
 
-/* Forgets all calls; the next ones answer @answer and, if @err is not 0, set errno. */
+/* Forgets all calls. The next calls return @answer and, unless @err is 0, set errno to @err. */
 void standin_script(uint64_t answer, int err);
 
-/* The last call, and how many there were since standin_script(). */
+/* Return the last call, and the number of calls since standin_script(). */
 const struct standin_call *standin_last(void);
 unsigned int standin_calls(void);
 
-/* Makes @vctx a context with all operations. */
+/* Fills @vctx with all operations. */
 void standin_fill_context(struct verbs_context *vctx);
 
 #endif /* TEST_IBVERBS_STANDIN_H */

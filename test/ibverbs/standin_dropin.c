@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What Verbena's own libibverbs.so.1 is known by. Its list must never be asked for.
+ * A library with the symbol by which the backend knows Verbena's own libibverbs.so.1. The backend
+ * must not call it.
  */
 #include <infiniband/verbs.h>
 #include <stdlib.h>

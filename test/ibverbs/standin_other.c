@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A shared object that is no libibverbs at all. */
+/* A shared object that is not a libibverbs. */
 
 int standin_other(void);
 

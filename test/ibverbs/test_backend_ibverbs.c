@@ -4,8 +4,8 @@
  *
  * usage: test_backend_ibverbs full|bare|dropin|absent|other
  *
- * The library is loaded once in a process, so each kind of it is a run of its own, with
- * VERBENA_LIBIBVERBS naming the file.
+ * A process loads the library once, so each kind of library has its own run of this program.
+ * VERBENA_LIBIBVERBS names the file.
  */
 #include "cases.h"
 
@@ -24,7 +24,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* An errno that nothing on the way makes by itself. */
+/* An errno value that neither the backend nor the stand-in sets on its own. */
 #define ERR EDQUOT
 
 static struct {
@@ -34,7 +34,7 @@ static struct {
 	void (*fill_context)(struct verbs_context *vctx);
 } standin;
 
-/* What successful verbs return a pointer to; create_wq writes to it. */
+/* Successful verbs return a pointer to this; create_wq writes to it. */
 static union {
 	struct ibv_wq wq;
 	struct ibv_qp qp;
@@ -71,7 +71,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* The bare library has no such functions, and contexts are without any operation. */
+/* The bare library does not export standin_*, and its contexts have no operation. */
 static int set_up_bare(void **state)
 {
 	cases_set_up();
@@ -85,7 +85,7 @@ static int set_up_bare(void **state)
 
 struct outcome {
 	uint64_t answer;
-	int err; /* what is left in errno */
+	int err; /* the value of errno afterwards */
 };
 
 static struct outcome succeeds(enum convention convention)
@@ -175,7 +175,7 @@ static void every_verb_passes_failure_unchanged(void **state)
 		run_case(&cases[i], fails(cases[i].convention, ERR));
 }
 
-/* All codes come through, not just one. */
+/* rereg_mr returns every code of the library. */
 static void rereg_mr_passes_each_code(void **state)
 {
 	for (int code = IBV_REREG_MR_ERR_CMD_AND_DO_FORK_NEW; code <= 0; code++) {
@@ -186,19 +186,50 @@ static void rereg_mr_passes_each_code(void **state)
 	}
 }
 
-/* The table has every verb of struct vb_backend once, and the backend lacks none. */
-static void the_table_is_complete(void **state)
+/* verbs.def has the verbs in the order of the members of struct vb_backend. */
+static void rows_are_in_the_order_of_the_members(void **state)
 {
-	size_t verbs = (sizeof(*backend) - offsetof(struct vb_backend, get_device_list)) /
-		       sizeof(void (*)(void));
-	const void *const *place = (const void *const *)(const void *)&backend->get_device_list;
+	static const size_t places[] = {
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
+	offsetof(struct vb_backend, name),
+#include <verbena/verbs.def>
+	};
 
-	assert_int_equal(case_count, verbs);
-	for (size_t i = 0; i < verbs; i++)
-		assert_non_null(place[i]);
-	for (size_t i = 0; i < case_count; i++)
-		for (size_t j = 0; j < i; j++)
-			assert_string_not_equal(cases[i].verb, cases[j].verb);
+	for (size_t i = 0; i < COUNT(places); i++)
+		assert_int_equal(places[i], offsetof(struct vb_backend, get_device_list) +
+						    i * sizeof(void (*)(void)));
+	assert_int_equal(places[COUNT(places) - 1] + sizeof(void (*)(void)),
+			 sizeof(struct vb_backend));
+}
+
+static void check_row(const char *verb, int convention, const void *function)
+{
+	unsigned int found = 0;
+
+	assert_non_null(function);
+	for (size_t i = 0; i < case_count; i++) {
+		if (strcmp(cases[i].verb, verb) != 0)
+			continue;
+		if ((int)cases[i].convention != convention)
+			fail_msg("verbs.def has another convention for %s than its case", verb);
+		found++;
+	}
+	if (found != 1)
+		fail_msg("%s has %u cases", verb, found);
+}
+
+/* Each row of verbs.def has one case, with the same convention; and the backend has every verb. */
+static void each_row_has_a_case(void **state)
+{
+	/* The cases have one convention for both. */
+	enum { POSTED = ERRNO, OPTIONAL = POINTER, ANSWER = NUMBER };
+	size_t rows = 0;
+
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
+	check_row(#name, (int)(convention), (const void *)backend->name);    \
+	rows++;
+#include <verbena/verbs.def>
+	assert_int_equal(rows, case_count);
 }
 
 /* --- a context that lacks operations --- */
@@ -246,7 +277,7 @@ static void null_operations_are_unsupported(void **state)
 	check_all_unsupported("ops.");
 }
 
-/* verbs_context grows at its beginning: sz says how much of its end is there. */
+/* verbs_context grows at its beginning: its last sz bytes are valid. */
 static void operations_beyond_sz_are_unsupported(void **state)
 {
 	a_vctx.sz = sizeof(struct ibv_context);
@@ -289,7 +320,7 @@ static void expect_call(const char *target, unsigned int count)
 	assert_int_equal(standin.last()->count, count);
 }
 
-/* The export is given whole space of its own, and what it does not fill reads as zeros. */
+/* The export writes to a whole structure; the fields that it does not fill are 0. */
 static void query_port_falls_back_on_the_export(void **state)
 {
 	struct {
@@ -332,7 +363,7 @@ static void query_device_ex_falls_back_on_query_device(void **state)
 	assert_int_equal(standin.calls(), 0);
 }
 
-/* A provider without the verb answers EOPNOTSUPP or, when old, ENOSYS. */
+/* A provider without the verb answers EOPNOTSUPP; an old provider answers ENOSYS. */
 static void query_device_ex_falls_back_on_those_errors(void **state)
 {
 	static const int errors[] = {EOPNOTSUPP, ENOSYS};
@@ -398,7 +429,7 @@ static void create_srq_ex_of_a_basic_one_is_create_srq(void **state)
 	}
 }
 
-/* As the header's macro does, for flags that the old exports do not know. */
+/* The header's macros do the same for the flags that the old exports do not know. */
 static void optional_access_flags_go_to_iova2(void **state)
 {
 	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING;
@@ -446,7 +477,7 @@ static void bind_mw_refuses_what_the_wrapper_refuses(void **state)
 	a_mw.pd = NULL;
 }
 
-/* Providers leave these fields to the wrapper. */
+/* Providers leave these fields to the caller. */
 static void create_wq_fills_the_callers_fields(void **state)
 {
 	memset(&answer_space, 0xee, sizeof(answer_space));
@@ -481,7 +512,7 @@ static void a_kernel_without_support_is_said(void **state)
 
 /* --- other libraries --- */
 
-/* What the release does not export is EOPNOTSUPP, and never a call through NULL. */
+/* A verb that the library does not export answers EOPNOTSUPP. */
 static void missing_exports_are_unsupported(void **state)
 {
 	unsigned int checked = 0;
@@ -492,7 +523,7 @@ static void missing_exports_are_unsupported(void **state)
 			continue;
 		if (!is_export(&cases[i]) && !(cases[i].flags & FALLS_BACK))
 			continue;
-		/* Its size is a number that no memory has; the fall-back needs a true one. */
+		/* The fallback would write to the case's size, which is larger than memory. */
 		if (!strcmp(cases[i].verb, "query_device_ex"))
 			continue;
 		check_unsupported(&cases[i]);
@@ -503,7 +534,7 @@ static void missing_exports_are_unsupported(void **state)
 	assert_int_equal(num_devices, 0);
 }
 
-/* Refused in one sentence that has the word, as libibverbs refuses without the kernel's support. */
+/* The backend refuses with ENOSYS and one sentence that contains @word. */
 static void refuses_with(const char *word)
 {
 	const char *file = getenv("VERBENA_LIBIBVERBS");
@@ -550,7 +581,8 @@ static int run_full(void)
 		cmocka_unit_test_setup(every_verb_passes_call_and_success, set_up),
 		cmocka_unit_test_setup(every_verb_passes_failure_unchanged, set_up),
 		cmocka_unit_test_setup(rereg_mr_passes_each_code, set_up),
-		cmocka_unit_test_setup(the_table_is_complete, set_up),
+		cmocka_unit_test(rows_are_in_the_order_of_the_members),
+		cmocka_unit_test(each_row_has_a_case),
 		cmocka_unit_test_setup(null_operations_are_unsupported, set_up),
 		cmocka_unit_test_setup(operations_beyond_sz_are_unsupported, set_up),
 		cmocka_unit_test_setup(sz_is_honoured_to_the_pointer, set_up),

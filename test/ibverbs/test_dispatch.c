@@ -2,9 +2,9 @@
 /*
  * vb_* from end to end: through the verbs layer, the backend ibverbs and the stand-in.
  *
- * The cases of cases.c call a struct vb_backend. Here it is one whose verbs are the vb_* functions,
- * so that the same table checks that each of them finds the backend, hands its arguments on in
- * order and brings the answer back. VERBENA_LIBIBVERBS names the stand-in.
+ * The cases of cases.c call a struct vb_backend. Here its members are the vb_* functions, so the
+ * cases check that each vb_* function finds the backend, passes its arguments in order and returns
+ * the answer. VERBENA_LIBIBVERBS names the stand-in.
  */
 #include "cases.h"
 
@@ -44,114 +44,31 @@ static enum ibv_fork_status named_is_fork_initialized(void)
 	return vb_is_fork_initialized("ibverbs");
 }
 
+/* The function that stands for a verb, by how vb_<name>() finds the backend. */
+#define THROUGH_CONTEXT(name) vb_##name
+#define THROUGH_DEVICE(name)  vb_##name
+#define THROUGH_OBJECT(name)  vb_##name
+#define THROUGH_INLINE(name)  vb_##name
+#define THROUGH_BY_HAND(name) vb_##name
+#define THROUGH_NAMED(name)   named_##name
+
 static const struct vb_backend through = {
 	.name = "through",
-	.get_device_list = named_get_device_list,
-	.free_device_list = vb_free_device_list,
-	.get_device_name = vb_get_device_name,
-	.get_device_index = vb_get_device_index,
-	.get_device_guid = vb_get_device_guid,
-	.open_device = vb_open_device,
-	.close_device = vb_close_device,
-	.import_device = named_import_device,
-	.query_device = vb_query_device,
-	.query_device_ex = vb_query_device_ex,
-	.query_port = vb_query_port,
-	.query_gid = vb_query_gid,
-	.query_gid_ex = vb_query_gid_ex,
-	.query_gid_table = vb_query_gid_table,
-	.query_pkey = vb_query_pkey,
-	.get_pkey_index = vb_get_pkey_index,
-	.query_rt_values_ex = vb_query_rt_values_ex,
-	.get_async_event = vb_get_async_event,
-	.ack_async_event = vb_ack_async_event,
-	.resolve_eth_l2_from_gid = vb_resolve_eth_l2_from_gid,
-	.fork_init = named_fork_init,
-	.is_fork_initialized = named_is_fork_initialized,
-	.alloc_pd = vb_alloc_pd,
-	.dealloc_pd = vb_dealloc_pd,
-	.import_pd = vb_import_pd,
-	.unimport_pd = vb_unimport_pd,
-	.alloc_td = vb_alloc_td,
-	.dealloc_td = vb_dealloc_td,
-	.alloc_parent_domain = vb_alloc_parent_domain,
-	.open_xrcd = vb_open_xrcd,
-	.close_xrcd = vb_close_xrcd,
-	.reg_mr = vb_reg_mr,
-	.reg_mr_iova = vb_reg_mr_iova,
-	.reg_mr_iova2 = vb_reg_mr_iova2,
-	.reg_dmabuf_mr = vb_reg_dmabuf_mr,
-	.rereg_mr = vb_rereg_mr,
-	.dereg_mr = vb_dereg_mr,
-	.import_mr = vb_import_mr,
-	.unimport_mr = vb_unimport_mr,
-	.alloc_null_mr = vb_alloc_null_mr,
-	.reg_dm_mr = vb_reg_dm_mr,
-	.advise_mr = vb_advise_mr,
-	.alloc_mw = vb_alloc_mw,
-	.bind_mw = vb_bind_mw,
-	.dealloc_mw = vb_dealloc_mw,
-	.alloc_dm = vb_alloc_dm,
-	.free_dm = vb_free_dm,
-	.import_dm = vb_import_dm,
-	.unimport_dm = vb_unimport_dm,
-	.create_comp_channel = vb_create_comp_channel,
-	.destroy_comp_channel = vb_destroy_comp_channel,
-	.create_cq = vb_create_cq,
-	.create_cq_ex = vb_create_cq_ex,
-	.resize_cq = vb_resize_cq,
-	.modify_cq = vb_modify_cq,
-	.destroy_cq = vb_destroy_cq,
-	.get_cq_event = vb_get_cq_event,
-	.ack_cq_events = vb_ack_cq_events,
-	.poll_cq = vb_poll_cq,
-	.req_notify_cq = vb_req_notify_cq,
-	.create_srq = vb_create_srq,
-	.create_srq_ex = vb_create_srq_ex,
-	.modify_srq = vb_modify_srq,
-	.query_srq = vb_query_srq,
-	.get_srq_num = vb_get_srq_num,
-	.destroy_srq = vb_destroy_srq,
-	.post_srq_recv = vb_post_srq_recv,
-	.post_srq_ops = vb_post_srq_ops,
-	.create_qp = vb_create_qp,
-	.create_qp_ex = vb_create_qp_ex,
-	.qp_to_qp_ex = vb_qp_to_qp_ex,
-	.open_qp = vb_open_qp,
-	.modify_qp = vb_modify_qp,
-	.query_qp = vb_query_qp,
-	.query_qp_data_in_order = vb_query_qp_data_in_order,
-	.modify_qp_rate_limit = vb_modify_qp_rate_limit,
-	.set_ece = vb_set_ece,
-	.query_ece = vb_query_ece,
-	.destroy_qp = vb_destroy_qp,
-	.post_send = vb_post_send,
-	.post_recv = vb_post_recv,
-	.attach_mcast = vb_attach_mcast,
-	.detach_mcast = vb_detach_mcast,
-	.create_ah = vb_create_ah,
-	.init_ah_from_wc = vb_init_ah_from_wc,
-	.create_ah_from_wc = vb_create_ah_from_wc,
-	.destroy_ah = vb_destroy_ah,
-	.create_wq = vb_create_wq,
-	.modify_wq = vb_modify_wq,
-	.destroy_wq = vb_destroy_wq,
-	.create_rwq_ind_table = vb_create_rwq_ind_table,
-	.destroy_rwq_ind_table = vb_destroy_rwq_ind_table,
-	.create_flow = vb_create_flow,
-	.destroy_flow = vb_destroy_flow,
-	.create_flow_action_esp = vb_create_flow_action_esp,
-	.modify_flow_action_esp = vb_modify_flow_action_esp,
-	.destroy_flow_action = vb_destroy_flow_action,
-	.create_counters = vb_create_counters,
-	.destroy_counters = vb_destroy_counters,
-	.attach_counters_point_flow = vb_attach_counters_point_flow,
-	.read_counters = vb_read_counters,
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
+	.name = THROUGH_##by(name),
+#include <verbena/verbs.def>
 };
 
+/* <verbena/verbs.h> declares each verb as <verbena/backend.h> does. */
+#define VB_VERB(result, name, parameters, arguments, convention, by, object)                     \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(&THROUGH_##by(name)),             \
+						    __typeof__(((struct vb_backend *)0)->name)), \
+		       "vb_" #name " has the type of the member " #name);
+#include <verbena/verbs.def>
+
 /*
- * Verbs that this table cannot judge: those that make or end lists and contexts, on which the
- * others depend (test_registry.c has them), and the events' one, which goes by the event
+ * Verbs that these tests leave out: those that create or end lists and contexts, on which the other
+ * verbs depend (test_registry.c), and ack_async_event, which finds the backend by the event
  * (test_verbs.c).
  */
 static const char *const elsewhere[] = {
@@ -159,11 +76,11 @@ static const char *const elsewhere[] = {
 	"close_device",	   "import_device",    "ack_async_event",
 };
 
-/* The data path goes through the object and asks no backend. */
+/* The data path calls through the object. */
 static const char *const inline_verbs[] = {"poll_cq", "req_notify_cq", "post_send", "post_recv",
 					   "post_srq_recv"};
 
-/* They have no object: they name their backend. */
+/* These have no object; the caller names the backend. */
 static const char *const named_verbs[] = {"fork_init", "is_fork_initialized"};
 
 static bool is_in(const char *verb, const char *const *list, size_t count)
@@ -212,7 +129,7 @@ static int set_up(void **state)
 	return 0;
 }
 
-/* The device of the cases is in a list of ibverbs, and their context is of that device. */
+/* Puts the cases' device into a list of the backend ibverbs, and opens their context on it. */
 static int open_context(void **state)
 {
 	set_up(state);
@@ -329,7 +246,7 @@ static void every_failure_comes_back(void **state)
 	}
 }
 
-/* A backend that says nothing more than an errno is put in words. */
+/* If a backend has no sentence, the sentence describes the errno value. */
 static void a_failure_has_a_sentence(void **state)
 {
 	standin.script(EDQUOT, 0);
@@ -343,14 +260,14 @@ static void a_failure_has_a_sentence(void **state)
 	assert_string_equal(vb_last_error(),
 			    "query_gid_table: Disk quota exceeded (backend ibverbs)");
 
-	/* Success says nothing new. */
+	/* A successful call leaves the sentence as it is. */
 	standin.script(0, 0);
 	assert_int_equal(vb_destroy_qp(&a_qp), 0);
 	assert_string_equal(vb_last_error(),
 			    "query_gid_table: Disk quota exceeded (backend ibverbs)");
 }
 
-/* Nobody handed out this context: EINVAL in each convention, and no call. */
+/* No backend owns this context: each verb answers EINVAL in its convention and calls nothing. */
 static void an_unknown_context_is_einval(void **state)
 {
 	unsigned int checked = 0;
@@ -372,7 +289,7 @@ static void an_unknown_context_is_einval(void **state)
 	assert_int_equal(checked, case_count - COUNT(inline_verbs) - COUNT(named_verbs) - 5);
 }
 
-/* A backend that has nothing at all and owns the cases' context and device while it is told so. */
+/* A backend without verbs, which owns the cases' context and device while empty_owns is set. */
 static bool empty_owns;
 
 static bool empty_owns_device(const struct ibv_device *device)
