@@ -56,7 +56,7 @@ void *bench_need(const char *what, void *object);
 /* Polls until the CQ has one completion; fails unless its status is success. */
 void bench_poll_one(struct ibv_cq *cq);
 
-/* Opens sim0 and sim1, and registers a buffer of each for remote access; none if buffer_bytes is 0. */
+/* Opens sim0 and sim1. Unless buffer_bytes is 0, registers a buffer of each for remote access. */
 void bench_open(struct bench_pair *pair, size_t buffer_bytes, int cqe);
 void bench_close(struct bench_pair *pair);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures a message through a channel, and the same message by the bare verbs on the same two nodes:
- * post a receive, post a send, wait for both; one message at a time.
+ * Measures a message through a channel, and the same message by the bare verbs on the same nodes.
+ * Posts a receive, posts a send, waits for both; one message at a time.
  */
 #include "bench.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures half a round trip of 64 B RC SEND on the drop-in libibverbs with the real clock: one thread
- * polls both ends. Then measures the processor time of the whole process during a second in which it
- * does nothing, and a second in which a thread is blocked in ibv_get_cq_event().
+ * Measures half a round trip of 64 B RC SEND on the drop-in libibverbs with the real clock: one
+ * thread polls both ends. Then measures the processor time of the whole process during a second in
+ * which it does nothing, and a second in which a thread is blocked in ibv_get_cq_event().
  *
  * The program calls only ibv_* and is linked with the drop-in.
  */

@@ -121,7 +121,7 @@ static void check_data(const struct run *run)
 
 /* --- the reference: the least that any implementation has to do --- */
 
-/* Called through a volatile pointer, so that the compiler cannot inline it: verbs are such calls. */
+/* Called through a volatile pointer, so that the compiler cannot inline it. */
 static int nothing(void *object, void *wr, void *bad)
 {
 	return object && wr && bad;

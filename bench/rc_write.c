@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures bandwidth: RDMA WRITE from sim0 to sim1, path MTU 4096, in one thread, and memcpy() of the
- * same buffers. The two alternate, so that the load of the machine affects both.
+ * Measures bandwidth: RDMA WRITE from sim0 to sim1, path MTU 4096, in one thread, and memcpy() of
+ * the same buffers. The two alternate, so that the load of the machine affects both.
  */
 #include "bench.h"
 

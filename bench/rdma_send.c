@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Measures a message between agents and a write to a requested region, and the same by the bare verbs
- * between the same devices; one operation at a time.
+ * Measures a message between agents and a write to a requested region, and the same by the bare
+ * verbs between the same devices; one operation at a time.
  */
 #include "bench.h"
 
