@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a trace for check-trace, with a frame of every opcode (except those of RD) at each pad that
- * the opcode can have.
+ * Writes a trace for check-trace, with a frame of every opcode (except those of RD) at each pad
+ * that the opcode can have.
  *   every_opcode FILE                over IPv4, over IPv6, and as RoCE v1
  *   every_opcode --infiniband FILE   over InfiniBand without and with a GRH; the last frame is lost
  */
