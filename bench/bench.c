@@ -27,7 +27,7 @@ static void print_help(const char *program, const char *about, const struct benc
 
 static _Noreturn void bad_usage(const char *program, const char *argument)
 {
-	fprintf(stderr, "%s: '%s' is not understood; -h helps\n", program, argument);
+	fprintf(stderr, "%s: unknown argument or value '%s'; see -h\n", program, argument);
 	exit(2);
 }
 
@@ -81,6 +81,30 @@ void bench_fail(const char *what, int err)
 	exit(1);
 }
 
+void bench_check(const char *what, int err)
+{
+	if (err)
+		bench_fail(what, err);
+}
+
+void *bench_need(const char *what, void *object)
+{
+	if (!object)
+		bench_fail(what, errno);
+	return object;
+}
+
+void bench_poll_one(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+	int taken;
+
+	while (!(taken = ibv_poll_cq(cq, 1, &wc)))
+		;
+	if (taken < 0 || wc.status != IBV_WC_SUCCESS)
+		bench_fail("poll_cq", EIO);
+}
+
 static double each_ns(bench_way *way, void *arg, uint64_t count)
 {
 	uint64_t began_ns = bench_now_ns();
@@ -117,45 +141,33 @@ struct bench_comparison bench_compare(bench_way *ours, bench_way *theirs, void *
 	return (struct bench_comparison){median(our_ns), median(their_ns), median(ratios)};
 }
 
-static void check(const char *what, int err)
-{
-	if (err)
-		bench_fail(what, err);
-}
-
-static void *need(const char *what, void *object)
-{
-	if (!object)
-		bench_fail(what, errno);
-	return object;
-}
-
 static struct ibv_context *open_named(const char *name)
 {
-	struct ibv_device **list = need("device list", vb_get_device_list("sim", NULL));
+	struct ibv_device **list = bench_need("device list", vb_get_device_list("sim", NULL));
 	struct ibv_context *context = NULL;
 
 	for (unsigned int i = 0; list[i]; i++)
 		if (strcmp(vb_get_device_name(list[i]), name) == 0)
-			context = need(name, vb_open_device(list[i]));
+			context = bench_need(name, vb_open_device(list[i]));
 	vb_free_device_list(list);
-	return need(name, context);
+	return bench_need(name, context);
 }
 
 static void open_node(struct bench_node *node, const char *name, size_t buffer_bytes, int cqe)
 {
 	node->context = open_named(name);
-	node->pd = need("PD", vb_alloc_pd(node->context));
-	node->cq = need("CQ", vb_create_cq(node->context, cqe, NULL, NULL, 0));
-	/* Index 0 is the link-local address, 1 the IPv4 one. */
-	check("GID", vb_query_gid(node->context, 1, 1, &node->gid) ? errno : 0);
+	node->pd = bench_need("PD", vb_alloc_pd(node->context));
+	node->cq = bench_need("CQ", vb_create_cq(node->context, cqe, NULL, NULL, 0));
+	/* Index 0 is the GID of the link-local address, index 1 of the IPv4 address. */
+	bench_check("GID", vb_query_gid(node->context, 1, 1, &node->gid) ? errno : 0);
 	if (!buffer_bytes)
 		return;
-	node->buffer = need("memory",
-			    aligned_alloc(BUFFER_ALIGNMENT, (buffer_bytes + BUFFER_ALIGNMENT - 1) &
-								    -(size_t)BUFFER_ALIGNMENT));
+	node->buffer = bench_need(
+		"memory", aligned_alloc(BUFFER_ALIGNMENT, (buffer_bytes + BUFFER_ALIGNMENT - 1) &
+								  -(size_t)BUFFER_ALIGNMENT));
 	memset(node->buffer, 0, buffer_bytes);
-	node->mr = need("MR", vb_reg_mr(node->pd, node->buffer, buffer_bytes,
+	node->mr = bench_need("MR",
+			      vb_reg_mr(node->pd, node->buffer, buffer_bytes,
 					IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 						IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
 }
@@ -170,13 +182,13 @@ void bench_open(struct bench_pair *pair, size_t buffer_bytes, int cqe)
 static void close_node(struct bench_node *node)
 {
 	if (node->qp)
-		check("destroy QP", vb_destroy_qp(node->qp));
+		bench_check("destroy QP", vb_destroy_qp(node->qp));
 	if (node->mr)
-		check("deregister MR", vb_dereg_mr(node->mr));
+		bench_check("deregister MR", vb_dereg_mr(node->mr));
 	free(node->buffer);
-	check("destroy CQ", vb_destroy_cq(node->cq));
-	check("deallocate PD", vb_dealloc_pd(node->pd));
-	check("close", vb_close_device(node->context) ? errno : 0);
+	bench_check("destroy CQ", vb_destroy_cq(node->cq));
+	bench_check("deallocate PD", vb_dealloc_pd(node->pd));
+	bench_check("close", vb_close_device(node->context) ? errno : 0);
 }
 
 void bench_close(struct bench_pair *pair)
@@ -197,7 +209,7 @@ struct ibv_qp *bench_qp(struct bench_node *node, uint32_t depth)
 		.qp_type = IBV_QPT_RC,
 	};
 
-	return need("QP", vb_create_qp(node->pd, &init));
+	return bench_need("QP", vb_create_qp(node->pd, &init));
 }
 
 void bench_connect(struct ibv_qp *qp, const struct bench_node *peer, uint32_t qpn)
@@ -225,17 +237,18 @@ void bench_connect(struct ibv_qp *qp, const struct bench_node *peer, uint32_t qp
 		.max_rd_atomic = 1,
 	};
 
-	check("to INIT",
-	      vb_modify_qp(qp, &init,
-			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	check("to RTR", vb_modify_qp(qp, &rtr,
-				     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					     IBV_QP_MIN_RNR_TIMER));
-	check("to RTS",
-	      vb_modify_qp(qp, &rts,
-			   IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				   IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
+	bench_check("to INIT", vb_modify_qp(qp, &init,
+					    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						    IBV_QP_ACCESS_FLAGS));
+	bench_check("to RTR",
+		    vb_modify_qp(qp, &rtr,
+				 IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					 IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					 IBV_QP_MIN_RNR_TIMER));
+	bench_check("to RTS",
+		    vb_modify_qp(qp, &rts,
+				 IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+					 IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC));
 }
 
 void bench_join(struct bench_pair *pair, uint32_t depth)
@@ -252,7 +265,7 @@ void bench_print_packets(const struct bench_pair *pair)
 	struct vb_sim_counters counters;
 
 	for (unsigned int i = 0; i < 2; i++) {
-		check("counters", vb_sim_counters(nodes[i]->context, &counters));
+		bench_check("counters", vb_sim_counters(nodes[i]->context, &counters));
 		printf("packets: %s sent %" PRIu64 " received %" PRIu64 " lost %" PRIu64
 		       " retransmitted %" PRIu64 " sequence NAKs sent %" PRIu64 " timeouts %" PRIu64
 		       "\n",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the benchmarks share: two simulated nodes joined by an RC connection, options, the time.
- * Everything ends the program with a sentence when it fails.
+ * A function that fails prints what failed and why, and exits the program.
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
@@ -29,7 +29,7 @@ struct bench_pair {
 	struct bench_node a, b; /* on sim0 and sim1 */
 };
 
-/* One command line option, which takes a number, or text where text is not NULL. */
+/* One command line option. Its argument is text if text is not NULL, else a number. */
 struct bench_option {
 	const char *name; /* "--size" */
 	const char *help;
@@ -38,42 +38,53 @@ struct bench_option {
 	const char **text;
 };
 
-/* Reads the options; -h and --help print them. A row without a name ends the table. */
+/* Reads the options; -h and --help print them and exit. A row without a name ends the table. */
 void bench_options(int argc, char **argv, const char *about, const struct bench_option *options);
 
 /* Nanoseconds of CLOCK_MONOTONIC. */
 uint64_t bench_now_ns(void);
 
+/* Prints what failed, the text of err, and Verbena's reason; exits. */
 _Noreturn void bench_fail(const char *what, int err);
 
-/* Opens sim0 and sim1; buffers of buffer_bytes are registered for everything remote. */
+/* Fails if err is not 0. */
+void bench_check(const char *what, int err);
+
+/* Returns the object; fails with errno if it is NULL. */
+void *bench_need(const char *what, void *object);
+
+/* Polls until the CQ has one completion; fails unless its status is success. */
+void bench_poll_one(struct ibv_cq *cq);
+
+/* Opens sim0 and sim1. Unless buffer_bytes is 0, registers a buffer of each for remote access. */
 void bench_open(struct bench_pair *pair, size_t buffer_bytes, int cqe);
 void bench_close(struct bench_pair *pair);
 
-/* An RC QP of the node, in state RESET. */
+/* Creates an RC QP on the node, in state RESET. */
 struct ibv_qp *bench_qp(struct bench_node *node, uint32_t depth);
 
-/* Brings a QP to RTS, towards the QP qpn of the peer. */
+/* Connects a QP to the QP qpn of the peer, and moves it to RTS. */
 void bench_connect(struct ibv_qp *qp, const struct bench_node *peer, uint32_t qpn);
 
-/* Both nodes' QPs made and joined. */
+/* Creates a QP on each node and connects them. */
 void bench_join(struct bench_pair *pair, uint32_t depth);
 
 /*
- * Two ways to the same end, compared in rounds that take turns, so that both have the machine in the
- * same mood: medians of the nanoseconds each, and of the rounds' ratios.
+ * The result of a comparison of two ways to do the same. The rounds of both alternate, so that the
+ * load of the machine affects both.
  */
 struct bench_comparison {
-	double ours_ns, theirs_ns, ratio;
+	double ours_ns, theirs_ns; /* medians of the nanoseconds of one message */
+	double ratio;		   /* median of the ratios of the rounds */
 };
 
 typedef void bench_way(void *arg, uint64_t count);
 
-/* way NULL: that side is left out. count is of all rounds together. */
+/* Leaves out a way that is NULL. count is the sum of all rounds. */
 struct bench_comparison bench_compare(bench_way *ours, bench_way *theirs, void *arg,
 				      uint64_t count);
 
-/* Prints the packets that each device counted. */
+/* Prints the packet counters of each device. */
 void bench_print_packets(const struct bench_pair *pair);
 
 #endif

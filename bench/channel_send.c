@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a message through a channel costs, beside the bare verbs: a receive posted, a send posted,
- * and both awaited, one message at a time, on the same two nodes.
+ * Measures a message through a channel, and the same message by the bare verbs on the same nodes.
+ * Posts a receive, posts a send, waits for both; one message at a time.
  */
 #include "bench.h"
 
@@ -18,40 +18,27 @@ struct run {
 	struct vb_channel *channel[2];
 };
 
-static void *need(const char *what, void *object)
-{
-	if (!object)
-		bench_fail(what, errno);
-	return object;
-}
-
-static void check(const char *what, int err)
-{
-	if (err)
-		bench_fail(what, err);
-}
-
 static void set_up(struct run *run)
 {
 	static const char *const names[] = {"sim0", "sim1"};
 
 	for (int i = 0; i < 2; i++) {
-		run->device[i] =
-			need("device", vb_device_open_named("sim", names[i], 0, VB_GID_INDEX_ANY));
-		run->group[i] = need("group", vb_group_open(run->device[i], NULL));
-		run->region[i] = need("region", vb_group_alloc(run->group[i], run->size));
-		run->channel[i] = need("channel", vb_channel_prepare(run->group[i], NULL));
+		run->device[i] = bench_need(
+			"device", vb_device_open_named("sim", names[i], 0, VB_GID_INDEX_ANY));
+		run->group[i] = bench_need("group", vb_group_open(run->device[i], NULL));
+		run->region[i] = bench_need("region", vb_group_alloc(run->group[i], run->size));
+		run->channel[i] = bench_need("channel", vb_channel_prepare(run->group[i], NULL));
 	}
-	check("connect", vb_channel_connect_pair(run->channel[0], run->channel[1]));
+	bench_check("connect", vb_channel_connect_pair(run->channel[0], run->channel[1]));
 }
 
 static void close_all(struct run *run)
 {
 	for (int i = 0; i < 2; i++) {
-		check("channel", vb_channel_close(run->channel[i]));
-		check("region", vb_region_free(run->region[i]));
-		check("group", vb_group_close(run->group[i]));
-		check("device", vb_device_close(run->device[i]));
+		bench_check("channel", vb_channel_close(run->channel[i]));
+		bench_check("region", vb_region_free(run->region[i]));
+		bench_check("group", vb_group_close(run->group[i]));
+		bench_check("device", vb_device_close(run->device[i]));
 	}
 }
 
@@ -63,22 +50,11 @@ static void by_channel(void *arg, uint64_t count)
 	struct vb_work sent, received;
 
 	for (uint64_t i = 0; i < count; i++) {
-		check("receive", vb_channel_receive(run->channel[1], &into, &received));
-		check("send", vb_channel_send(run->channel[0], &from, &sent));
-		check("received", vb_work_wait(received, VB_FOREVER, NULL));
-		check("sent", vb_work_wait(sent, VB_FOREVER, NULL));
+		bench_check("receive", vb_channel_receive(run->channel[1], &into, &received));
+		bench_check("send", vb_channel_send(run->channel[0], &from, &sent));
+		bench_check("received", vb_work_wait(received, VB_FOREVER, NULL));
+		bench_check("sent", vb_work_wait(sent, VB_FOREVER, NULL));
 	}
-}
-
-static void poll_one(struct ibv_cq *cq)
-{
-	struct ibv_wc wc;
-	int taken;
-
-	while (!(taken = ibv_poll_cq(cq, 1, &wc)))
-		;
-	if (taken < 0 || wc.status != IBV_WC_SUCCESS)
-		bench_fail("poll_cq", EIO);
 }
 
 static void by_verbs(void *arg, uint64_t count)
@@ -95,10 +71,12 @@ static void by_verbs(void *arg, uint64_t count)
 		sges[i] = (struct ibv_sge){(uintptr_t)run->region[i]->addr, (uint32_t)run->size,
 					   run->region[i]->mr->lkey};
 	for (uint64_t i = 0; i < count; i++) {
-		check("post_recv", ibv_post_recv(vb_channel_qp(run->channel[1]), &recv, &bad_recv));
-		check("post_send", ibv_post_send(vb_channel_qp(run->channel[0]), &send, &bad_send));
-		poll_one(vb_group_cq(run->group[1])->cq);
-		poll_one(vb_group_cq(run->group[0])->cq);
+		bench_check("post_recv",
+			    ibv_post_recv(vb_channel_qp(run->channel[1]), &recv, &bad_recv));
+		bench_check("post_send",
+			    ibv_post_send(vb_channel_qp(run->channel[0]), &send, &bad_send));
+		bench_poll_one(vb_group_cq(run->group[1])->cq);
+		bench_poll_one(vb_group_cq(run->group[0])->cq);
 	}
 }
 
@@ -113,7 +91,7 @@ int main(int argc, char **argv)
 	};
 	struct bench_comparison found;
 
-	bench_options(argc, argv, "What a message through a channel costs.", options);
+	bench_options(argc, argv, "Time of a message through a channel.", options);
 	set_up(&run);
 	found = bench_compare(run.only == 2 ? NULL : by_channel, run.only == 1 ? NULL : by_verbs,
 			      &run, run.count);

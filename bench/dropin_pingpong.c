@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Half a round trip of 64 B RC SEND on the drop-in libibverbs with the real clock, both ends in this
- * thread, by busy polling. Then the processor time of the whole process over a second in which it
- * does nothing, and over one in which a thread is blocked in ibv_get_cq_event().
+ * Measures half a round trip of 64 B RC SEND on the drop-in libibverbs with the real clock: one
+ * thread polls both ends. Then measures the processor time of the whole process during a second in
+ * which it does nothing, and a second in which a thread is blocked in ibv_get_cq_event().
  *
- * It calls ibv_* only, as any program does, and is linked with the drop-in.
+ * The program calls only ibv_* and is linked with the drop-in.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -117,7 +117,7 @@ static void post_send(struct end *end)
 	need(!ibv_post_send(end->qp, &wr, &bad), "ibv_post_send");
 }
 
-/* Polls until so many completions have come. */
+/* Polls until `wanted` completions have come. */
 static void poll(struct end *end, int wanted)
 {
 	struct ibv_wc wc;
@@ -130,7 +130,7 @@ static void poll(struct end *end, int wanted)
 	}
 }
 
-/* One message there and one back: each end sees its send and its receive complete. */
+/* One message in each direction; waits for the completions of both sends and both receives. */
 static void round_trip(void)
 {
 	for (unsigned int i = 0; i < 2; i++) {
@@ -155,7 +155,7 @@ static double half_round_trip_us(void)
 	return (double)(clock_ns(CLOCK_MONOTONIC) - began_ns) / 1e3 / ROUNDS / 2;
 }
 
-/* Milliseconds of processor time that all threads take together while this one sleeps. */
+/* Milliseconds of processor time that all threads use while this one sleeps for a second. */
 static double busy_ms(void)
 {
 	uint64_t began_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
@@ -182,7 +182,7 @@ static double blocked_ms(void)
 	need(!ibv_req_notify_cq(ends[1].cq, 0), "ibv_req_notify_cq");
 	need(!pthread_create(&thread, NULL, wait_for_event, NULL), "pthread_create");
 	ms = busy_ms();
-	round_trip(); /* which wakes it */
+	round_trip(); /* wakes the thread */
 	pthread_join(thread, NULL);
 	return ms;
 }

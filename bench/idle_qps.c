@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a connected idle RC QP costs in memory, and how long it takes to make, at two counts.
+ * Measures the memory of a connected idle RC QP, and the time to create it, at two counts.
  *
- * Each measurement is a process of its own. The work queues' share is not known from outside, but
- * measured: a QP of twice the depth costs one pair of work queues more.
+ * Each measurement runs in a process of its own. The memory of the work queues is the difference
+ * between a QP of twice the depth and a QP of the depth.
  */
 #include "bench.h"
 
@@ -20,7 +20,7 @@
 #define TRIES 5
 
 struct measure {
-	uint64_t heap_bytes; /* what malloc() gave out */
+	uint64_t heap_bytes; /* allocated by malloc() */
 	uint64_t resident_bytes;
 	uint64_t spent_ns;
 };
@@ -43,7 +43,7 @@ static uint64_t resident_bytes(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Makes and joins count QPs, half of them on each node. */
+/* Creates and connects `count` QPs, half of them on each node. */
 static void make_qps(struct bench_pair *pair, struct ibv_qp **qps, uint64_t count, uint32_t depth)
 {
 	for (uint64_t i = 0; i < count; i += 2) {
@@ -63,7 +63,9 @@ static void measure(uint64_t count, uint32_t depth, struct measure *result)
 	if (!qps)
 		bench_fail("memory", ENOMEM);
 	for (uint64_t i = 0; i < count; i++)
-		qps[i] = (struct ibv_qp *)&pair; /* touched, so that it is resident before */
+		qps[i] =
+			(struct
+			 ibv_qp *)&pair; /* touches the page, so that it is resident before the measurement */
 	bench_open(&pair, 0, BENCH_DEPTH_MAX);
 	result->heap_bytes = heap_bytes();
 	result->resident_bytes = resident_bytes();
@@ -94,7 +96,7 @@ static void measure_apart(uint64_t count, uint32_t depth, struct measure *result
 		exit(1);
 }
 
-/* The quickest of some: what a busy machine adds is not the QPs' cost. */
+/* Keeps the shortest of several times: the load of the machine only adds to them. */
 static void measure_best(uint64_t count, uint32_t depth, struct measure *result)
 {
 	uint64_t best_ns = UINT64_MAX;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages a second: RC SEND from sim0 to sim1, one thread. A message is a receive posted, a send
- * posted and both their completions polled. Both QPs hold `depth` WRs; a post is one WR; a poll
- * takes at most 16.
+ * Measures messages a second: RC SEND from sim0 to sim1, in one thread. For each message it posts a
+ * receive and a send, and polls both completions. Each work queue holds `depth` WRs; a post has one
+ * WR; a poll takes at most 16 completions.
  */
 #include "bench.h"
 
@@ -26,13 +26,13 @@ struct run {
 	struct ibv_send_wr send;
 };
 
-/* Message i stands at the i-th place of the buffers, modulo depth. */
+/* The offset of message i in both buffers, which hold `depth` messages. */
 static uint64_t place(const struct run *run, uint64_t i)
 {
 	return i % run->depth * run->size;
 }
 
-/* The WRs are made once, as programs that post often do; their ids and addresses change. */
+/* Fills in the WRs once, as programs that post often do; only wr_id and addresses change later. */
 static void prepare(struct run *run)
 {
 	struct bench_node *a = &run->pair.a, *b = &run->pair.b;
@@ -77,7 +77,7 @@ static void wrong(const struct ibv_wc *wc, uint64_t wanted)
 	exit(1);
 }
 
-/* Takes what is there and checks that each completion is the next one, and good. */
+/* Polls once, and checks that the completions are successful and in order. */
 static void poll(struct ibv_cq *cq, uint64_t *done)
 {
 	struct ibv_wc wc[BENCH_POLL_MAX];
@@ -97,7 +97,7 @@ static void send_all(struct run *run)
 	for (uint64_t i = 0; i < run->count;) {
 		uint64_t end = i + run->depth < run->count ? i + run->depth : run->count;
 
-		/* Each batch begins at the first place. */
+		/* Each batch begins at the start of the buffers. */
 		for (uint64_t at = 0; i < end; i++, at += run->size) {
 			post_recv(run, i, at);
 			post_send(run, i, at);
@@ -115,24 +115,24 @@ static void check_data(const struct run *run)
 
 	if (memcmp(run->pair.a.buffer, run->pair.b.buffer, places * run->size) == 0)
 		return;
-	fprintf(stderr, "the data that came are not those that were sent\n");
+	fprintf(stderr, "rc_send: the received data differ from the sent data\n");
 	exit(1);
 }
 
-/* --- the reference: what no implementation can do without --- */
+/* --- the reference: the least that any implementation has to do --- */
 
-/* Called through a pointer that the compiler cannot see through, as verbs are. */
+/* Called through a volatile pointer, so that the compiler cannot inline it. */
 static int nothing(void *object, void *wr, void *bad)
 {
 	return object && wr && bad;
 }
 
-/* Enough for a steady figure, too few to weigh in a count of the run's instructions. */
+/* Enough for a steady figure, but few beside the instructions of the run. */
 #define REFERENCE_ROUNDS 4000
 
 static int (*volatile empty_call)(void *, void *, void *) = nothing;
 
-/* Nanoseconds a message for two posts and an eighth of a poll, empty, and one copy. */
+/* Nanoseconds of one message: empty calls for two posts and an eighth of a poll, and one copy. */
 static double reference_ns(const struct run *run)
 {
 	uint64_t rounds = REFERENCE_ROUNDS, began_ns = bench_now_ns();
@@ -195,7 +195,7 @@ static void report(const struct run *run, uint64_t spent_ns)
 	       run->count, run->size, run->depth, run->trace ? "traced to " : "no trace",
 	       run->trace ? run->trace : "");
 	printf("speed: %.3f million messages/s, %.1f ns each\n", 1e3 / each_ns, each_ns);
-	printf("reference: %.1f ns for the calls, empty, and one copy; %.1f ns a mutex pair\n",
+	printf("reference: %.1f ns for empty calls and one copy; %.1f ns a mutex pair\n",
 	       reference_ns(run), lock_pair_ns());
 	bench_print_packets(&run->pair);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bandwidth: RDMA WRITE from sim0 to sim1, path MTU 4096, one thread, beside memcpy() on the same
- * buffers. The two take turns, so that what else the machine does meets both.
+ * Measures bandwidth: RDMA WRITE from sim0 to sim1, path MTU 4096, in one thread, and memcpy() of
+ * the same buffers. The two alternate, so that the load of the machine affects both.
  */
 #include "bench.h"
 
@@ -87,7 +87,7 @@ static void check_data(struct run *run)
 {
 	if (memcmp(run->pair.a.buffer, run->pair.b.buffer, run->size) == 0)
 		return;
-	fprintf(stderr, "the data that came are not those that were written\n");
+	fprintf(stderr, "rc_write: the data at sim1 differ from the written data\n");
 	exit(1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a message between agents and a write into a requested region cost, beside the bare verbs on
- * the same two nodes: one at a time, a send awaited and received.
+ * Measures a message between agents and a write to a requested region, and the same by the bare
+ * verbs between the same devices; one operation at a time.
  */
 #include "bench.h"
 
@@ -21,19 +21,6 @@ struct run {
 	struct bench_pair bare;
 };
 
-static void *need(const char *what, void *object)
-{
-	if (!object)
-		bench_fail(what, errno);
-	return object;
-}
-
-static void check(const char *what, int err)
-{
-	if (err)
-		bench_fail(what, err);
-}
-
 static struct vb_rdma_result finish(struct run *run, struct vb_rdma_op op)
 {
 	struct vb_rdma_result result;
@@ -44,7 +31,7 @@ static struct vb_rdma_result finish(struct run *run, struct vb_rdma_op op)
 		vb_rdma_progress(run->agent[1], 0);
 		err = vb_rdma_poll(op, &result);
 	}
-	check("operation", err);
+	bench_check("operation", err);
 	return result;
 }
 
@@ -52,7 +39,7 @@ static struct vb_rdma_result do_it(struct run *run, const struct vb_rdma_request
 {
 	struct vb_rdma_op op;
 
-	check("start", vb_rdma_start(request, &op));
+	bench_check("start", vb_rdma_start(request, &op));
 	return finish(run, op);
 }
 
@@ -61,16 +48,16 @@ static void set_up(struct run *run)
 	static const char *const names[] = {"sim0", "sim1"};
 	struct vb_rdma_options options;
 
-	run->hall = need("hall", vb_rdma_hall_open());
+	run->hall = bench_need("hall", vb_rdma_hall_open());
 	vb_rdma_options_init(&options);
 	options.backend = "sim";
 	options.exchange = vb_rdma_exchange_local();
 	options.exchange_arg = run->hall;
 	for (int i = 0; i < 2; i++) {
 		options.device = names[i];
-		run->agent[i] = need("agent", vb_rdma_agent_open(&options));
+		run->agent[i] = bench_need("agent", vb_rdma_agent_open(&options));
 	}
-	run->listener = need("listener", vb_rdma_listen(run->agent[1], "server"));
+	run->listener = bench_need("listener", vb_rdma_listen(run->agent[1], "server"));
 	run->rdma[0] = do_it(run, &(struct vb_rdma_request){.operation = VB_RDMA_CONNECT,
 							    .agent = run->agent[0],
 							    .address = "server"})
@@ -78,7 +65,7 @@ static void set_up(struct run *run)
 	run->rdma[1] = do_it(run, &(struct vb_rdma_request){.operation = VB_RDMA_ACCEPT,
 							    .listener = run->listener})
 			       .rdma;
-	run->local = need("region", vb_alloc_local_mr(run->agent[0], run->write_size, 0));
+	run->local = bench_need("region", vb_alloc_local_mr(run->agent[0], run->write_size, 0));
 	run->remote = do_it(run, &(struct vb_rdma_request){.operation = VB_RDMA_REQUEST_REMOTE_MR,
 							   .rdma = run->rdma[0],
 							   .length_bytes = run->write_size,
@@ -94,10 +81,10 @@ static void close_all(struct run *run)
 	vb_remote_mr_put(run->remote);
 	vb_local_mr_put(run->local);
 	for (int i = 0; i < 2; i++)
-		check("close", vb_rdma_close(run->rdma[i]));
-	check("listener", vb_rdma_listener_close(run->listener));
+		bench_check("close", vb_rdma_close(run->rdma[i]));
+	bench_check("listener", vb_rdma_listener_close(run->listener));
 	for (int i = 0; i < 2; i++)
-		check("agent", vb_rdma_agent_close(run->agent[i]));
+		bench_check("agent", vb_rdma_agent_close(run->agent[i]));
 	vb_rdma_hall_close(run->hall);
 }
 
@@ -107,9 +94,9 @@ static void sends(void *arg, uint64_t count)
 	struct run *run = arg;
 
 	for (uint64_t i = 0; i < count; i++) {
-		check("send", vb_rdma_send(run->rdma[0], from, run->size, VB_FOREVER));
-		check("receive",
-		      vb_rdma_receive(run->rdma[1], into, sizeof(into), NULL, VB_FOREVER));
+		bench_check("send", vb_rdma_send(run->rdma[0], from, run->size, VB_FOREVER));
+		bench_check("receive",
+			    vb_rdma_receive(run->rdma[1], into, sizeof(into), NULL, VB_FOREVER));
 	}
 }
 
@@ -119,18 +106,8 @@ static void writes(void *arg, uint64_t count)
 	const struct vb_local_slice slice = {run->local, 0, run->write_size};
 
 	for (uint64_t i = 0; i < count; i++)
-		check("write", vb_rdma_write(run->rdma[0], &slice, run->remote, 0, VB_FOREVER));
-}
-
-static void poll_one(struct ibv_cq *cq)
-{
-	struct ibv_wc wc;
-	int taken;
-
-	while (!(taken = ibv_poll_cq(cq, 1, &wc)))
-		;
-	if (taken < 0 || wc.status != IBV_WC_SUCCESS)
-		bench_fail("poll_cq", EIO);
+		bench_check("write",
+			    vb_rdma_write(run->rdma[0], &slice, run->remote, 0, VB_FOREVER));
 }
 
 static void post(struct bench_node *node, uint64_t size, enum ibv_wr_opcode opcode,
@@ -144,7 +121,7 @@ static void post(struct bench_node *node, uint64_t size, enum ibv_wr_opcode opco
 
 	wr.wr.rdma.remote_addr = (uintptr_t)peer->buffer;
 	wr.wr.rdma.rkey = peer->mr->rkey;
-	check("post_send", ibv_post_send(node->qp, &wr, &bad));
+	bench_check("post_send", ibv_post_send(node->qp, &wr, &bad));
 }
 
 static void bare_sends(void *arg, uint64_t count)
@@ -155,10 +132,10 @@ static void bare_sends(void *arg, uint64_t count)
 	struct ibv_recv_wr *bad, recv = {.sg_list = &sge, .num_sge = 1};
 
 	for (uint64_t i = 0; i < count; i++) {
-		check("post_recv", ibv_post_recv(b->qp, &recv, &bad));
+		bench_check("post_recv", ibv_post_recv(b->qp, &recv, &bad));
 		post(a, run->size, IBV_WR_SEND, b);
-		poll_one(b->cq);
-		poll_one(a->cq);
+		bench_poll_one(b->cq);
+		bench_poll_one(a->cq);
 	}
 }
 
@@ -168,7 +145,7 @@ static void bare_writes(void *arg, uint64_t count)
 
 	for (uint64_t i = 0; i < count; i++) {
 		post(&run->bare.a, run->write_size, IBV_WR_RDMA_WRITE, &run->bare.b);
-		poll_one(run->bare.a.cq);
+		bench_poll_one(run->bare.a.cq);
 	}
 }
 
@@ -196,7 +173,7 @@ int main(int argc, char **argv)
 		{0},
 	};
 
-	bench_options(argc, argv, "What messages and writes between agents cost.", options);
+	bench_options(argc, argv, "Time of messages and writes between agents.", options);
 	set_up(&run);
 	compare(&run, "send", sends, bare_sends, run.count);
 	if (run.writes)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# Read by the scripts of this folder; not for running.
+# Sourced by the scripts of this folder: their messages, their -h, and how they run commands.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 
-# Colour for people: on a terminal, and not where NO_COLOR asks for none.
+# Messages are bold on a terminal, unless NO_COLOR is set.
 bold= plain=
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
 	bold=$'\e[1m' plain=$'\e[0m'
@@ -13,7 +13,7 @@ fi
 say() { printf '%s\n' "$bold$*$plain"; }
 die() { printf '%s: %s\n' "scripts/${0##*/}" "$*" >&2; exit 1; }
 
-# usage "$@" <<text: prints the text and ends where -h is among the arguments.
+# usage "$@" <<text: prints the text and exits if -h or --help is among the arguments.
 usage() {
 	local text word
 	text=$(cat)
@@ -22,9 +22,12 @@ usage() {
 	done
 }
 
-wrong_use() { printf 'scripts/%s: %s is not understood; -h helps\n' "${0##*/}" "'$1'" >&2; exit 2; }
+wrong_use() {
+	printf "scripts/%s: unknown argument '%s'; see scripts/%s -h\n" "${0##*/}" "$1" "${0##*/}" >&2
+	exit 2
+}
 
-# quietly LOG COMMAND...: keeps the output in a file and shows it only where the command fails.
+# quietly LOG COMMAND...: writes the command's output to LOG, and shows it if the command fails.
 quietly() {
 	local log=$1
 	shift

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes a trace with one frame of every opcode (all but those of RD) at each pad it can have,
- * for check-trace to judge. every_opcode FILE: over IPv4, over IPv6 and as RoCE v1; every_opcode
- * --infiniband FILE: over InfiniBand without a GRH and with one. The last frame of InfiniBand is marked as lost.
+ * Writes a trace for check-trace, with a frame of every opcode (except those of RD) at each pad
+ * that the opcode can have.
+ *   every_opcode FILE                over IPv4, over IPv6, and as RoCE v1
+ *   every_opcode --infiniband FILE   over InfiniBand without and with a GRH; the last frame is lost
  */
 #include "backends/sim/capture/pcapfile.h"
 #include "sim/net/trace.h"
@@ -71,7 +72,7 @@ static int copy(void *dst, const void *src, size_t length_bytes)
 	return 0;
 }
 
-/* The payload: letters, which no heuristic dissector takes for its own; zeros for a CNP. */
+/* The payload: letters, which no heuristic dissector mistakes for its protocol; zeros for a CNP. */
 static struct sim_packet make_packet(uint8_t opcode, uint64_t now_ns, const struct sim_span *span)
 {
 	return (struct sim_packet){
