@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/cli.h"
-#include "src/differ/generate.h"
-#include "src/differ/walk.h"
+#include "src/differ/generate/generate.h"
+#include "src/differ/walk/walk.h"
 
 #include <ctype.h>
 #include <errno.h>

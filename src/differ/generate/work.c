@@ -4,7 +4,7 @@
  * access has regions of its own: sends read regions 0 and 1 (which nothing writes), receives fill 2
  * and 3, writes go to 3 and 4, atomics to 4, and responses come to 5.
  */
-#include "src/differ/generate.h"
+#include "src/differ/generate/generate.h"
 
 struct span {
 	unsigned int first, count; /* regions */

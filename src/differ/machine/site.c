@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/site.h"
+#include "src/differ/machine/site.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,11 +3,11 @@
  * Runs a program on one device and writes down what it answers. It calls vb_* and the inline verbs
  * and does not know which backend is behind them.
  */
-#ifndef SRC_DIFFER_MACHINE_H
-#define SRC_DIFFER_MACHINE_H
+#ifndef SRC_DIFFER_MACHINE_MACHINE_H
+#define SRC_DIFFER_MACHINE_MACHINE_H
 
-#include "src/differ/record.h"
-#include "src/differ/site.h"
+#include "src/differ/model/record.h"
+#include "src/differ/machine/site.h"
 
 #include <verbena/verbs.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/reduce.h"
+#include "src/differ/walk/reduce.h"
 
 #include <stdlib.h>
 #include <string.h>

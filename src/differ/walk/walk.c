@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/walk.h"
+#include "src/differ/walk/walk.h"
 
-#include "src/differ/generate.h"
-#include "src/differ/machine.h"
-#include "src/differ/reduce.h"
+#include "src/differ/generate/generate.h"
+#include "src/differ/machine/machine.h"
+#include "src/differ/walk/reduce.h"
 
 #include <errno.h>
 #include <string.h>

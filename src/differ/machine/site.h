@@ -2,8 +2,8 @@
 /*
  * Where a program runs: a device, opened anew for each program, and how time goes by there.
  */
-#ifndef SRC_DIFFER_SITE_H
-#define SRC_DIFFER_SITE_H
+#ifndef SRC_DIFFER_MACHINE_SITE_H
+#define SRC_DIFFER_MACHINE_SITE_H
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/generate.h"
+#include "src/differ/generate/generate.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/program.h"
+#include "src/differ/model/program.h"
 
 const unsigned int vd_slots[VD_KINDS] = {
 	[VD_PD] = 2, [VD_CQ] = 5, [VD_MR] = 8, [VD_MW] = 3, [VD_SRQ] = 2, [VD_QP] = 5, [VD_AH] = 3,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/coverage.h"
+#include "src/differ/walk/coverage.h"
 
 #include <errno.h>
 #include <verbena/verbs.h>

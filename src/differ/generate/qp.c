@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/generate.h"
+#include "src/differ/generate/generate.h"
 
 /* As `ibv_devinfo -v` prints it on no device: no device has so many. */
 #define HUGE 0x7fffffffu

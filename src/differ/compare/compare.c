@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/open.h"
+#include "src/differ/compare/open.h"
 
 #include <errno.h>
 #include <stdarg.h>

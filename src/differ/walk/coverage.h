@@ -2,10 +2,10 @@
 /*
  * What a walk has reached, and the least that it has to reach.
  */
-#ifndef SRC_DIFFER_COVERAGE_H
-#define SRC_DIFFER_COVERAGE_H
+#ifndef SRC_DIFFER_WALK_COVERAGE_H
+#define SRC_DIFFER_WALK_COVERAGE_H
 
-#include "src/differ/record.h"
+#include "src/differ/model/record.h"
 
 #include <stdio.h>
 

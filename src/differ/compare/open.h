@@ -3,10 +3,10 @@
  * Where two devices that do as the specification says may part: verbena-differ(1) lists it. What parts
  * there ends the comparison of a program without a verdict.
  */
-#ifndef SRC_DIFFER_OPEN_H
-#define SRC_DIFFER_OPEN_H
+#ifndef SRC_DIFFER_COMPARE_OPEN_H
+#define SRC_DIFFER_COMPARE_OPEN_H
 
-#include "src/differ/record.h"
+#include "src/differ/model/record.h"
 
 /* IBV_SEND_INLINE where it has no meaning: ibv_post_send(3) has it for SEND and RDMA WRITE. */
 bool vd_asks_for_nothing(const struct vd_step *step);

@@ -2,10 +2,10 @@
 /*
  * The shortest program that still shows a difference.
  */
-#ifndef SRC_DIFFER_REDUCE_H
-#define SRC_DIFFER_REDUCE_H
+#ifndef SRC_DIFFER_WALK_REDUCE_H
+#define SRC_DIFFER_WALK_REDUCE_H
 
-#include "src/differ/program.h"
+#include "src/differ/model/program.h"
 
 /* Whether a program still shows what is looked for. */
 typedef bool vd_shows_fn(void *arg, const struct vd_program *program);

@@ -4,8 +4,8 @@
  * same on every device and can be generated, cut and printed. Nothing in it is a handle, a key or an
  * address of a device.
  */
-#ifndef SRC_DIFFER_PROGRAM_H
-#define SRC_DIFFER_PROGRAM_H
+#ifndef SRC_DIFFER_MODEL_PROGRAM_H
+#define SRC_DIFFER_MODEL_PROGRAM_H
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>

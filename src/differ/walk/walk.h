@@ -2,11 +2,11 @@
 /*
  * Random programs on two devices, until they differ.
  */
-#ifndef SRC_DIFFER_WALK_H
-#define SRC_DIFFER_WALK_H
+#ifndef SRC_DIFFER_WALK_WALK_H
+#define SRC_DIFFER_WALK_WALK_H
 
-#include "src/differ/coverage.h"
-#include "src/differ/site.h"
+#include "src/differ/walk/coverage.h"
+#include "src/differ/machine/site.h"
 
 #include <stdio.h>
 

@@ -2,10 +2,10 @@
 /*
  * What one side answered to a program, in symbolic names only; and whether two sides agree.
  */
-#ifndef SRC_DIFFER_RECORD_H
-#define SRC_DIFFER_RECORD_H
+#ifndef SRC_DIFFER_MODEL_RECORD_H
+#define SRC_DIFFER_MODEL_RECORD_H
 
-#include "src/differ/program.h"
+#include "src/differ/model/program.h"
 
 #include <stddef.h>
 

@@ -2,10 +2,10 @@
 /*
  * Between the files that print a program as a C test.
  */
-#ifndef SRC_DIFFER_PRINT_H
-#define SRC_DIFFER_PRINT_H
+#ifndef SRC_DIFFER_PRINT_PRINT_H
+#define SRC_DIFFER_PRINT_PRINT_H
 
-#include "src/differ/record.h"
+#include "src/differ/model/record.h"
 
 #include <stdio.h>
 

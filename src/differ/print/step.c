@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/print.h"
+#include "src/differ/print/print.h"
 
-#include "src/differ/coverage.h"
+#include "src/differ/walk/coverage.h"
 
 #include <errno.h>
 #include <inttypes.h>

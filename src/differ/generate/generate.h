@@ -3,10 +3,10 @@
  * Makes programs from seeds. What a program does depends on its seed alone, never on what a device
  * answered: the generator believes that what it asks for is done.
  */
-#ifndef SRC_DIFFER_GENERATE_H
-#define SRC_DIFFER_GENERATE_H
+#ifndef SRC_DIFFER_GENERATE_GENERATE_H
+#define SRC_DIFFER_GENERATE_GENERATE_H
 
-#include "src/differ/program.h"
+#include "src/differ/model/program.h"
 
 /* Makes the program of a seed. avoid is bits of enum vd_avoid. */
 void vd_generate(struct vd_program *program, uint64_t seed, unsigned int avoid);

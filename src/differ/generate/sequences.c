@@ -2,7 +2,7 @@
 /*
  * Steps that belong together: what single steps, drawn one by one, hardly ever come to.
  */
-#include "src/differ/generate.h"
+#include "src/differ/generate/generate.h"
 
 /* A QP of a type that is believed to be connected; -1 for none. */
 static int connected(struct vd_generator *g, enum ibv_qp_type type)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/print.h"
+#include "src/differ/print/print.h"
 
-#include "src/differ/walk.h"
+#include "src/differ/walk/walk.h"
 
 #include <inttypes.h>
 #include <string.h>

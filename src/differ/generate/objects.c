@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/generate.h"
+#include "src/differ/generate/generate.h"
 
 #define REGION(n) ((uint32_t)(n)*VD_REGION_BYTES)
 #define HUGE	  0x7fffffffu

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/machine.h"
+#include "src/differ/machine/machine.h"
 
 #include <errno.h>
 #include <string.h>
