@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/base/failure.h"
 
+#include "src/base/count.h"
 #include "src/verbs/dispatch.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <verbena/verbs.h>
 
-#define COUNT(array)   (sizeof(array) / sizeof((array)[0]))
 #define SENTENCE_BYTES 768
 
 /* What is not here is of the driver, the network or the peer. */
