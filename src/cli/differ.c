@@ -98,9 +98,9 @@ static int read_site(struct vd_site *site)
 
 static int read_avoid(struct vd_walk *walk)
 {
-	for (const struct vd_avoid_info *info = vd_avoid_info; info->name; info++)
-		if (!strcmp(info->name, optarg)) {
-			walk->avoid |= info->bit;
+	for (unsigned int i = 0; i < VD_AVOIDS; i++)
+		if (!strcmp(vd_avoids[i], optarg)) {
+			walk->avoid |= 1u << i;
 			return CLI_EXIT_OK;
 		}
 	return cli_bad_usage(&cli_differ, "there is nothing named '%s' to avoid", optarg);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The differential walk's generator and reducer. */
+#include "src/differ/compare/compare.h"
 #include "src/differ/generate/generate.h"
-#include "src/differ/machine/machine.h"
+#include "src/differ/machine/run.h"
 #include "src/differ/walk/reduce.h"
 #include "src/differ/walk/walk.h"
 #include "unity.h"
@@ -48,7 +49,7 @@ void test_programs_are_within_their_bounds(void)
 			const struct vd_step *step = &program.steps[i];
 
 			TEST_ASSERT_TRUE(step->verb < VD_VERBS);
-			TEST_ASSERT_TRUE(step->slot < vd_slots[vd_verbs[step->verb].kind]);
+			TEST_ASSERT_TRUE(step->slot < vd_kinds[vd_verbs[step->verb].kind].slots);
 			TEST_ASSERT_TRUE(step->wr_count <= VD_WRS_MAX);
 			for (unsigned int wr = 0; wr < step->wr_count; wr++)
 				TEST_ASSERT_TRUE(step->wrs[wr].sge_count <= VD_SGES_MAX);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The differential walk's comparer: what it compares, and what it leaves open. */
-#include "src/differ/model/record.h"
+#include "src/differ/compare/compare.h"
 #include "unity.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "src/differ/compare/compare.h"
+
 #include "src/differ/compare/open.h"
 
 #include <errno.h>
@@ -7,11 +9,12 @@
 #include <string.h>
 #include <verbena/verbs.h>
 
-/* The completions or events of one step, ordered by their queue or object: between queues the order
- * is open. */
+/* The completions or events of one step, sorted by their queue or object: the order between queues is
+ * open. */
 struct view {
 	unsigned int count;
 	unsigned int at[VD_COMPLETIONS_MAX];
+	int keys[VD_COMPLETIONS_MAX];
 };
 
 static enum vd_verdict differ(struct vd_difference *difference, unsigned int step,
@@ -33,66 +36,17 @@ static enum vd_verdict differ(struct vd_difference *difference, unsigned int ste
 	return VD_DIFFERENT;
 }
 
-const char *vd_answer_name(int answer, char buffer[16])
+/* Inserts behind all that have the same key or a smaller one. */
+static void insert(struct view *view, unsigned int index, int key)
 {
-	const char *name;
+	unsigned int at = view->count++;
 
-	if (answer == VD_SKIPPED)
-		return "skipped";
-	name = strerrorname_np(answer);
-	if (name)
-		return name;
-	snprintf(buffer, 16, "%d", answer);
-	return buffer;
-}
-
-/* The names without their common beginning: the texts of the library are sentences. */
-static const char *const statuses[] = {
-	[IBV_WC_SUCCESS] = "SUCCESS",
-	[IBV_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
-	[IBV_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
-	[IBV_WC_LOC_EEC_OP_ERR] = "LOC_EEC_OP_ERR",
-	[IBV_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
-	[IBV_WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR",
-	[IBV_WC_MW_BIND_ERR] = "MW_BIND_ERR",
-	[IBV_WC_BAD_RESP_ERR] = "BAD_RESP_ERR",
-	[IBV_WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR",
-	[IBV_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
-	[IBV_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
-	[IBV_WC_REM_OP_ERR] = "REM_OP_ERR",
-	[IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
-	[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR",
-	[IBV_WC_FATAL_ERR] = "FATAL_ERR",
-	[IBV_WC_GENERAL_ERR] = "GENERAL_ERR",
-};
-
-const char *vd_status_name(int status)
-{
-	if (status < 0 || status >= (int)(sizeof(statuses) / sizeof(statuses[0])) ||
-	    !statuses[status])
-		return "another status";
-	return statuses[status];
-}
-
-static const char *const events[] = {
-	[IBV_EVENT_CQ_ERR] = "CQ_ERR",
-	[IBV_EVENT_QP_FATAL] = "QP_FATAL",
-	[IBV_EVENT_QP_REQ_ERR] = "QP_REQ_ERR",
-	[IBV_EVENT_QP_ACCESS_ERR] = "QP_ACCESS_ERR",
-	[IBV_EVENT_COMM_EST] = "COMM_EST",
-	[IBV_EVENT_SQ_DRAINED] = "SQ_DRAINED",
-	[IBV_EVENT_SRQ_ERR] = "SRQ_ERR",
-	[IBV_EVENT_SRQ_LIMIT_REACHED] = "SRQ_LIMIT_REACHED",
-	[IBV_EVENT_QP_LAST_WQE_REACHED] = "QP_LAST_WQE_REACHED",
-};
-
-const char *vd_event_name(int type)
-{
-	if (type == VD_EVENT_COMPLETION)
-		return "completion event";
-	if (type < 0 || type >= (int)(sizeof(events) / sizeof(events[0])) || !events[type])
-		return "another event";
-	return events[type];
+	for (; at && view->keys[at - 1] > key; at--) {
+		view->keys[at] = view->keys[at - 1];
+		view->at[at] = view->at[at - 1];
+	}
+	view->keys[at] = key;
+	view->at[at] = index;
 }
 
 /* --- answers --- */
@@ -129,20 +83,9 @@ static int queue_of(const struct vd_completion *completion)
 static void view_completions(const struct vd_record *record, unsigned int step, struct view *view)
 {
 	view->count = 0;
-	for (unsigned int i = 0; i < record->completion_count; i++) {
-		unsigned int at;
-
-		if (record->completions[i].step != step)
-			continue;
-		for (at = view->count; at; at--) {
-			if (queue_of(&record->completions[view->at[at - 1]]) <=
-			    queue_of(&record->completions[i]))
-				break;
-			view->at[at] = view->at[at - 1];
-		}
-		view->at[at] = i;
-		view->count++;
-	}
+	for (unsigned int i = 0; i < record->completion_count; i++)
+		if (record->completions[i].step == step)
+			insert(view, i, queue_of(&record->completions[i]));
 }
 
 static const char *describe(const struct vd_completion *completion, char *buffer, size_t size_bytes)
@@ -163,7 +106,7 @@ static const char *describe(const struct vd_completion *completion, char *buffer
 	return buffer;
 }
 
-/* Fields that say nothing are equal already: the side that saw it has cleared them. */
+/* Fields without a meaning are zero on both sides: see observe.c. */
 static bool same_completion(const struct vd_completion *a, const struct vd_completion *b)
 {
 	return a->wr_id == b->wr_id && a->qp == b->qp && a->status == b->status &&
@@ -171,7 +114,7 @@ static bool same_completion(const struct vd_completion *a, const struct vd_compl
 	       a->imm == b->imm && a->invalidated == b->invalidated && a->src_qp == b->src_qp;
 }
 
-/* Whether one side has a receive's completion that the other has not, or another one. */
+/* True if the sides differ in a receive's completion. One of the two may be NULL. */
 static bool is_receive_alone(const struct vd_completion *left, const struct vd_completion *right)
 {
 	const struct vd_completion *first = left;
@@ -181,13 +124,13 @@ static bool is_receive_alone(const struct vd_completion *left, const struct vd_c
 	return vd_wr_id_receives(first->wr_id);
 }
 
-/* Whether two completions, either of which may be NULL, may differ. */
-static bool may_part(const struct vd_program *program, unsigned int step,
-		     const struct vd_record *record, const struct vd_completion *left,
-		     const struct vd_completion *right)
+/* True if two completions may differ. One of the two may be NULL. */
+static bool may_differ(const struct vd_program *program, unsigned int step,
+		       const struct vd_record *record, const struct vd_completion *left,
+		       const struct vd_completion *right)
 {
-	/* Only ends that do not agree on the path MTU come to that, and nothing says what a requester
-	 * does with responses that are too short. */
+	/* Only ends with different path MTUs get this status, and no rule says what a requester does with
+	 * responses that are too short. */
 	if (left && left->status == IBV_WC_BAD_RESP_ERR)
 		return true;
 	if (is_receive_alone(left, right) && vd_may_have_run(step, record))
@@ -214,7 +157,7 @@ static enum vd_verdict compare_completions(const struct vd_program *program, uns
 			continue;
 		differ(difference, step, VD_COMPLETION, "completion %u: left %s; right %s", i,
 		       describe(l, of_a, sizeof(of_a)), describe(r, of_b, sizeof(of_b)));
-		return may_part(program, step, left, l, r) ? VD_OPEN : VD_DIFFERENT;
+		return may_differ(program, step, left, l, r) ? VD_OPEN : VD_DIFFERENT;
 	}
 	return VD_SAME;
 }
@@ -226,8 +169,8 @@ static int object_of(const struct vd_event *event)
 	return (int)event->kind * VD_SLOTS_MAX + event->slot;
 }
 
-/* How often an overrun, or that a QP takes no more receives, is told is open: ibv_get_async_event(3)
- * says that it is. */
+/* True if the event repeats one that may come any number of times: an overrun in one step, or a QP's last
+ * WQE. Source: ibv_get_async_event(3). */
 static bool is_repeated(const struct vd_record *record, unsigned int at)
 {
 	const struct vd_event *event = &record->events[at];
@@ -245,20 +188,9 @@ static bool is_repeated(const struct vd_record *record, unsigned int at)
 static void view_events(const struct vd_record *record, unsigned int step, struct view *view)
 {
 	view->count = 0;
-	for (unsigned int i = 0; i < record->event_count; i++) {
-		unsigned int at;
-
-		if (record->events[i].step != step || is_repeated(record, i))
-			continue;
-		for (at = view->count; at; at--) {
-			if (object_of(&record->events[view->at[at - 1]]) <=
-			    object_of(&record->events[i]))
-				break;
-			view->at[at] = view->at[at - 1];
-		}
-		view->at[at] = i;
-		view->count++;
-	}
+	for (unsigned int i = 0; i < record->event_count; i++)
+		if (record->events[i].step == step && !is_repeated(record, i))
+			insert(view, i, object_of(&record->events[i]));
 }
 
 static const char *describe_event(const struct vd_event *event, char *buffer, size_t size_bytes)
@@ -266,12 +198,12 @@ static const char *describe_event(const struct vd_event *event, char *buffer, si
 	if (!event)
 		return "none";
 	snprintf(buffer, size_bytes, "%s of %s%d", vd_event_name(event->type),
-		 vd_kind_names[event->kind], event->slot);
+		 vd_kinds[event->kind].name, event->slot);
 	return buffer;
 }
 
-/* Whether one side has an event of receives that were taken which the other has not. */
-static bool tells_of_receives(const struct vd_event *left, const struct vd_event *right)
+/* True if only one side has reached an SRQ's limit, which depends on the receives that were used. */
+static bool differ_in_limit(const struct vd_event *left, const struct vd_event *right)
 {
 	return (left && left->type == IBV_EVENT_SRQ_LIMIT_REACHED) !=
 	       (right && right->type == IBV_EVENT_SRQ_LIMIT_REACHED);
@@ -295,13 +227,13 @@ static enum vd_verdict compare_events(unsigned int step, const struct vd_record 
 		differ(difference, step, VD_EVENT, "event: left %s; right %s",
 		       describe_event(l, of_a, sizeof(of_a)),
 		       describe_event(r, of_b, sizeof(of_b)));
-		return tells_of_receives(l, r) && vd_may_have_run(step, left) ? VD_OPEN
-									      : VD_DIFFERENT;
+		return differ_in_limit(l, r) && vd_may_have_run(step, left) ? VD_OPEN
+									    : VD_DIFFERENT;
 	}
 	return VD_SAME;
 }
 
-/* --- what is left behind --- */
+/* --- states and memory --- */
 
 static enum vd_verdict compare_states(unsigned int step, const struct vd_outcome *left,
 				      const struct vd_outcome *right,
@@ -327,7 +259,7 @@ static enum vd_verdict compare_memory(unsigned int step, const struct vd_outcome
 	return VD_SAME;
 }
 
-/* Events, states and memory, where the completions are the same. */
+/* Compares events, states and memory, after the completions were the same. */
 static enum vd_verdict compare_rest(const struct vd_program *program, unsigned int step,
 				    const struct vd_record *left, const struct vd_record *right,
 				    struct vd_difference *difference)

@@ -3,27 +3,13 @@
 
 #include <errno.h>
 
-/* The step that made the object of a slot which a step uses; -1 for none. */
-static int maker(const struct vd_program *program, unsigned int step, enum vd_kind kind,
-		 unsigned int slot, const struct vd_record *record)
-{
-	for (int i = (int)step - 1; i >= 0; i--) {
-		const struct vd_verb_info *verb = &vd_verbs[program->steps[i].verb];
-
-		if (verb->kind == kind && verb->makes && program->steps[i].slot == slot &&
-		    !record->outcomes[i].answer)
-			return i;
-	}
-	return -1;
-}
-
-/* Whether the sides told different sizes, of those that a bit of which stands for, when the object of
- * a slot was made. */
+/* True if the two devices gave the object of a slot different values for one of the sizes selected in
+ * `which`. */
 static bool told_otherwise(const struct vd_program *program, unsigned int step, enum vd_kind kind,
 			   unsigned int slot, unsigned int which, const struct vd_record *left,
 			   const struct vd_record *right)
 {
-	int at = maker(program, step, kind, slot, left);
+	int at = vd_maker(program, left, step, kind, slot);
 
 	for (unsigned int i = 0; at >= 0 && i < VD_TOLD_MAX; i++)
 		if (which & 1u << i && left->outcomes[at].told[i] != right->outcomes[at].told[i])
@@ -31,7 +17,7 @@ static bool told_otherwise(const struct vd_program *program, unsigned int step, 
 	return false;
 }
 
-/* The sizes on which the answer to a list of WRs may depend. */
+/* The sizes that the answer to a list of WRs may depend on. */
 static unsigned int sizes_of_list(const struct vd_step *step, const struct vd_outcome *left,
 				  const struct vd_outcome *right)
 {
@@ -55,9 +41,7 @@ bool vd_asks_for_nothing(const struct vd_step *step)
 {
 	for (unsigned int i = 0; step->verb == VD_POST_SEND && i < step->wr_count; i++)
 		if (step->wrs[i].flags & IBV_SEND_INLINE &&
-		    (step->wrs[i].opcode == IBV_WR_RDMA_READ ||
-		     step->wrs[i].opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-		     step->wrs[i].opcode == IBV_WR_ATOMIC_FETCH_AND_ADD))
+		    (step->wrs[i].opcode == IBV_WR_RDMA_READ || vd_is_atomic(step->wrs[i].opcode)))
 			return true;
 	return false;
 }
@@ -84,7 +68,7 @@ bool vd_sizes_differ(const struct vd_program *program, unsigned int step,
 	}
 }
 
-/* Whether several work queues complete to a CQ. */
+/* True if several work queues complete to the CQ. */
 static bool is_shared(const struct vd_program *program, unsigned int step, unsigned int cq)
 {
 	unsigned int queues = 0;
@@ -127,7 +111,7 @@ bool vd_overruns_differ(const struct vd_program *program, unsigned int step,
 	return false;
 }
 
-/* Whether a completion is that of a send that was flushed since one before it failed. */
+/* True if the completion is of a send that was flushed because a send before it failed. */
 static bool is_cut_off(const struct vd_record *record, unsigned int at)
 {
 	const struct vd_completion *flushed = &record->completions[at];
@@ -171,11 +155,11 @@ bool vd_may_be_bound(const struct vd_program *program, unsigned int step,
 	return false;
 }
 
-/* Whether the QP of a slot was reset, by the end of a step, after it had been connected. */
+/* True if the QP of a slot was connected and later reset, up to the end of a step. */
 static bool was_reset(const struct vd_program *program, unsigned int step, unsigned int slot,
 		      const struct vd_record *record)
 {
-	int made = maker(program, step, VD_QP, slot, record);
+	int made = vd_maker(program, record, step, VD_QP, slot);
 	bool connected = false;
 
 	for (unsigned int i = (unsigned int)made; made >= 0 && i <= step; i++) {
@@ -195,13 +179,13 @@ bool vd_may_be_mistaken(const struct vd_program *program, const struct vd_record
 	if (!left || !right || left->wr_id != right->wr_id || post->verb != VD_POST_SEND)
 		return false;
 	opcode = post->wrs[vd_wr_id_wr(left->wr_id)].opcode;
-	return (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) &&
-	       left->status != right->status &&
+	return vd_is_atomic(opcode) && left->status != right->status &&
 	       (left->status == IBV_WC_SUCCESS || right->status == IBV_WC_SUCCESS) &&
 	       was_reset(program, left->step, post->slot, record);
 }
 
-/* The first WR would be the bad one if the state had been looked at first. */
+/* True if a QP in RESET refused a list but not its first WR: a device that checks the state before it
+ * queues would name the first. */
 static bool keeps_refused(const struct vd_program *program, unsigned int step,
 			  const struct vd_record *record)
 {
@@ -222,7 +206,7 @@ bool vd_may_be_dropped(const struct vd_program *program, unsigned int step,
 	return false;
 }
 
-static bool was_told(const struct vd_record *record, const struct vd_completion *right)
+static bool was_seen(const struct vd_record *record, const struct vd_completion *right)
 {
 	for (unsigned int i = 0; i < record->completion_count; i++)
 		if (record->completions[i].step <= right->step &&
@@ -231,11 +215,11 @@ static bool was_told(const struct vd_record *record, const struct vd_completion 
 	return false;
 }
 
-/* Whether a reliable QP sent something before a step: a timer may still run for it. */
+/* True if an RC QP sent something before a step: its timer may still run. */
 static bool has_sent(const struct vd_program *program, unsigned int step, unsigned int slot,
 		     const struct vd_record *record)
 {
-	int made = maker(program, step, VD_QP, slot, record);
+	int made = vd_maker(program, record, step, VD_QP, slot);
 
 	if (made < 0 || program->steps[made].type != IBV_QPT_RC)
 		return false;
@@ -255,7 +239,7 @@ bool vd_may_wait(const struct vd_program *program, const struct vd_record *recor
 	unsigned int at;
 
 	if (!right || right->qp < 0 || right->status != IBV_WC_WR_FLUSH_ERR ||
-	    vd_wr_id_receives(right->wr_id) || was_told(record, right))
+	    vd_wr_id_receives(right->wr_id) || was_seen(record, right))
 		return false;
 	at = vd_wr_id_step(right->wr_id);
 	return program->steps[at].verb == VD_POST_SEND &&

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Work requests. What one list of them does to a byte must not depend on timing, so each kind of
- * access has regions of its own: sends read regions 0 and 1 (which nothing writes), receives fill 2
- * and 3, writes go to 3 and 4, atomics to 4, and responses come to 5.
- */
-#include "src/differ/generate/generate.h"
+#include "src/differ/generate/generator.h"
+
+#include <string.h>
 
 struct span {
 	unsigned int first, count; /* regions */
 };
 
-static const struct span sources = {0, 2}, receives = {2, 2}, targets = {3, 2}, counters = {4, 1},
-			 responses = {5, 1};
+static const struct span sources = {VD_SOURCE, 2}, receives = {VD_RECEIVE, 2},
+			 targets = {VD_TARGET, 2}, counters = {VD_COUNTER, 1},
+			 responses = {VD_RESPONSE, 1};
 
-/* A piece of memory in one of the regions, with the MR that covers it; the key is none where there
- * is none. */
+/* Memory of one of the regions in an MR that covers it; without a key if there is no such MR. */
 static struct vd_sge pick(struct vd_generator *g, struct span span, uint32_t length_bytes)
 {
 	unsigned int region = span.first + vd_below(g, span.count),
@@ -22,7 +19,7 @@ static struct vd_sge pick(struct vd_generator *g, struct span span, uint32_t len
 	uint32_t first = region * VD_REGION_BYTES, last = first + VD_REGION_BYTES;
 	struct vd_sge sge = {.at = {.region = region}, .length = length_bytes};
 
-	/* The first slot covers all. */
+	/* MR 0 covers all regions at first. */
 	if (vd_chance(g, 85))
 		start = 0;
 	for (unsigned int i = 0; i < VD_SLOTS_MAX; i++) {
@@ -34,14 +31,13 @@ static struct vd_sge pick(struct vd_generator *g, struct span span, uint32_t len
 		if (!g->used[VD_MR][slot] || from >= to)
 			continue;
 		sge.key = (struct vd_key){.of = VD_KEY_MR, .slot = slot};
-		if (length_bytes > to - from)
-			length_bytes = to - from;
+		if (sge.length > to - from)
+			sge.length = to - from;
 		sge.at.offset = from - first;
-		if (to - from - length_bytes >= 8)
-			sge.at.offset += vd_below(g, (to - from - length_bytes) / 8) * 8;
+		if (to - from - sge.length >= 8)
+			sge.at.offset += vd_below(g, (to - from - sge.length) / 8) * 8;
 		break;
 	}
-	sge.length = length_bytes;
 	return sge;
 }
 
@@ -56,7 +52,7 @@ static uint32_t message_length(struct vd_generator *g, enum ibv_qp_type type)
 	return length_bytes;
 }
 
-/* The message in one piece or several. */
+/* Sets the WR's SGEs: the message in one piece or several. */
 static void split(struct vd_generator *g, struct vd_wr *wr, struct span span, uint32_t length_bytes,
 		  uint32_t most)
 {
@@ -79,6 +75,26 @@ static void split(struct vd_generator *g, struct vd_wr *wr, struct span span, ui
 
 /* --- receives --- */
 
+/* Memory at the end of the last region, and beyond all that is registered. */
+static void lead_out(struct vd_sge *sge)
+{
+	sge->at.region = VD_REGIONS - 1;
+	sge->at.offset = VD_REGION_BYTES - 8;
+	sge->length = 512;
+}
+
+static void repeat_sge(struct vd_wr *wr)
+{
+	wr->sge_count = VD_SGES_MAX;
+	for (unsigned int i = 1; i < VD_SGES_MAX; i++)
+		wr->sges[i] = wr->sges[0];
+}
+
+static struct vd_key any_mr_key(struct vd_generator *g)
+{
+	return (struct vd_key){.of = VD_KEY_MR, .slot = vd_below(g, VD_SLOTS_MAX)};
+}
+
 static void spoil_receive(struct vd_generator *g, struct vd_wr *wr)
 {
 	struct vd_sge *sge = &wr->sges[0];
@@ -88,33 +104,33 @@ static void spoil_receive(struct vd_generator *g, struct vd_wr *wr)
 		sge->key.flip = 0x80;
 		break;
 	case 1:
-		/* Beyond all that is registered. */
-		sge->at.region = VD_REGIONS - 1;
-		sge->at.offset = VD_REGION_BYTES - 8;
-		sge->length = 512;
+		lead_out(sge);
 		break;
 	case 2:
 	case 3:
 	case 4:
-		wr->sge_count = VD_SGES_MAX;
-		for (unsigned int i = 1; i < VD_SGES_MAX; i++)
-			wr->sges[i] = *sge;
+		repeat_sge(wr);
 		break;
 	default:
 		*sge = pick(g, receives, sge->length);
-		sge->key = (struct vd_key){.of = VD_KEY_MR, .slot = vd_below(g, VD_SLOTS_MAX)};
+		sge->key = any_mr_key(g);
 		break;
 	}
 }
 
-static void fill_receive(struct vd_generator *g, struct vd_wr *wr, uint32_t sges)
+static void fill_receives(struct vd_generator *g, struct vd_step *step, unsigned int count,
+			  uint32_t sges)
 {
 	static const uint32_t lengths[] = {6000, 2048, 2048, 300, 64, 0};
 
-	*wr = (struct vd_wr){0};
-	split(g, wr, receives, vd_chance(g, 80) ? VD_REGION_BYTES : vd_one_of(g, lengths), sges);
-	if (vd_chance(g, 6))
-		spoil_receive(g, wr);
+	step->wr_count = count;
+	for (unsigned int i = 0; i < count; i++) {
+		uint32_t length_bytes = vd_chance(g, 80) ? VD_REGION_BYTES : vd_one_of(g, lengths);
+
+		split(g, &step->wrs[i], receives, length_bytes, sges);
+		if (vd_chance(g, 6))
+			spoil_receive(g, &step->wrs[i]);
+	}
 }
 
 static unsigned int list_length(struct vd_generator *g)
@@ -131,11 +147,7 @@ void vd_add_receives(struct vd_generator *g, unsigned int slot, unsigned int cou
 	struct vd_step *step =
 		vd_add(g, shared ? VD_POST_SRQ_RECV : VD_POST_RECV, shared ? qp->srq : slot);
 
-	if (!step)
-		return;
-	step->wr_count = count;
-	for (unsigned int i = 0; i < count; i++)
-		fill_receive(g, &step->wrs[i], shared ? 1 : qp->recv_sge);
+	fill_receives(g, step, count, shared ? 1 : qp->recv_sge);
 	if (shared)
 		g->srqs[qp->srq] += count;
 	else
@@ -147,23 +159,13 @@ void vd_receive(struct vd_generator *g)
 	int slot = vd_pick(g, VD_QP, true);
 
 	if (slot >= 0)
-		vd_add_receives(g, (unsigned int)slot, list_length(g));
+		vd_add_receives(g, slot, list_length(g));
 }
 
-void vd_receive_shared(struct vd_generator *g)
+void vd_fill_shared_receives(struct vd_generator *g, struct vd_step *step)
 {
-	int slot = vd_pick(g, VD_SRQ, true);
-	struct vd_step *step;
-
-	if (slot < 0)
-		return;
-	step = vd_add(g, VD_POST_SRQ_RECV, (unsigned int)slot);
-	if (!step)
-		return;
-	step->wr_count = list_length(g);
-	for (unsigned int i = 0; i < step->wr_count; i++)
-		fill_receive(g, &step->wrs[i], 1);
-	g->srqs[slot] += step->wr_count;
+	fill_receives(g, step, list_length(g), 1);
+	g->srqs[step->slot] += step->wr_count;
 }
 
 /* --- sends --- */
@@ -202,21 +204,11 @@ static bool receives_at_peer(enum ibv_wr_opcode opcode)
 	       opcode == IBV_WR_SEND_WITH_INV || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
 
-static bool is_atomic(enum ibv_wr_opcode opcode)
-{
-	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-static bool invalidates(enum ibv_wr_opcode opcode)
-{
-	return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_SEND_WITH_INV;
-}
-
 static int bound_window(struct vd_generator *g)
 {
-	for (unsigned int i = 0; i < vd_slots[VD_MW]; i++)
+	for (unsigned int i = 0; i < vd_kinds[VD_MW].slots; i++)
 		if (g->used[VD_MW][i] && g->mws[i].bound)
-			return (int)i;
+			return i;
 	return -1;
 }
 
@@ -229,24 +221,23 @@ static void fill_remote(struct vd_generator *g, struct vd_wr *wr, struct span sp
 	wr->remote = place.at;
 	wr->key = place.key;
 	if (mw >= 0 && vd_chance(g, 60)) {
-		wr->remote.region = g->mws[mw].range.first / VD_REGION_BYTES;
-		wr->remote.offset = g->mws[mw].range.first % VD_REGION_BYTES;
-		/* Nothing writes there, whatever window it is. */
+		wr->remote = vd_place_of(g->mws[mw].range.first);
+		/* Nothing writes to the regions before the targets, not even through a window. */
 		if (wr->remote.region < targets.first && wr->opcode != IBV_WR_RDMA_READ)
 			wr->remote = place.at;
-		wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = (unsigned int)mw};
+		wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = mw};
 	}
 }
 
-/* A window of type 2 that is not bound, in nine of ten cases. */
+/* Mostly a window of type 2 that is not bound. */
 static int pick_window(struct vd_generator *g)
 {
 	int mw = vd_pick(g, VD_MW, true);
 
-	for (unsigned int i = 0; i < vd_slots[VD_MW]; i++)
+	for (unsigned int i = 0; i < vd_kinds[VD_MW].slots; i++)
 		if (g->used[VD_MW][i] && g->mws[i].type == IBV_MW_TYPE_2 && !g->mws[i].bound &&
 		    vd_chance(g, 90))
-			mw = (int)i;
+			mw = i;
 	return mw;
 }
 
@@ -260,15 +251,14 @@ static void fill_binding(struct vd_generator *g, struct vd_wr *wr)
 		wr->opcode = IBV_WR_SEND;
 		return;
 	}
-	/* Where writes go, if it is the one that covers all. */
+	/* An MR that covers more than a region is bound from where writes go. */
 	range = g->mrs[mr];
 	if (range.last - range.first > VD_REGION_BYTES)
 		range.first = targets.first * VD_REGION_BYTES;
-	wr->mw = (unsigned int)mw;
-	wr->mr = (unsigned int)mr;
+	wr->mw = mw;
+	wr->mr = mr;
 	wr->sge_count = 0;
-	wr->remote.region = range.first / VD_REGION_BYTES;
-	wr->remote.offset = range.first % VD_REGION_BYTES;
+	wr->remote = vd_place_of(range.first);
 	wr->bind_bytes = range.last - range.first;
 	if (vd_chance(g, 50) && wr->bind_bytes > 512)
 		wr->bind_bytes = 512;
@@ -284,7 +274,7 @@ static void fill_invalidation(struct vd_generator *g, struct vd_wr *wr)
 	int mw = bound_window(g);
 
 	if (mw >= 0 && (g->avoid & VD_AVOID_INVALIDATE || vd_chance(g, 90))) {
-		wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = (unsigned int)mw};
+		wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = mw};
 		g->mws[mw].bound = false;
 	} else if (g->avoid & VD_AVOID_INVALIDATE || vd_chance(g, 85)) {
 		wr->opcode = wr->opcode == IBV_WR_LOCAL_INV ? IBV_WR_RDMA_WRITE : IBV_WR_SEND;
@@ -299,13 +289,13 @@ static void fill_by_opcode(struct vd_generator *g, struct vd_wr *wr, const struc
 {
 	uint32_t length_bytes = message_length(g, qp->type);
 
-	if (invalidates(wr->opcode))
+	if (vd_invalidates(wr->opcode))
 		fill_invalidation(g, wr);
 	if (wr->opcode == IBV_WR_BIND_MW)
 		fill_binding(g, wr);
 	if (wr->opcode == IBV_WR_LOCAL_INV || wr->opcode == IBV_WR_BIND_MW)
 		return;
-	if (is_atomic(wr->opcode)) {
+	if (vd_is_atomic(wr->opcode)) {
 		split(g, wr, responses, 8, 1);
 		fill_remote(g, wr, counters, 8);
 		return;
@@ -316,12 +306,13 @@ static void fill_by_opcode(struct vd_generator *g, struct vd_wr *wr, const struc
 		return;
 	}
 	split(g, wr, alone && vd_chance(g, 20) ? responses : sources, length_bytes, qp->send_sge);
-	if (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+	if (vd_is_write(wr->opcode))
 		fill_remote(g, wr, targets, length_bytes);
 }
 
 static void spoil_send(struct vd_generator *g, struct vd_wr *wr)
 {
+	bool keeps_key = vd_invalidates(wr->opcode) && g->avoid & VD_AVOID_INVALIDATE;
 	struct vd_sge *sge = &wr->sges[0];
 
 	switch (vd_below(g, 9)) {
@@ -329,27 +320,23 @@ static void spoil_send(struct vd_generator *g, struct vd_wr *wr)
 		sge->key.flip = 0x80;
 		break;
 	case 1:
-		sge->at.region = VD_REGIONS - 1;
-		sge->at.offset = VD_REGION_BYTES - 8;
-		sge->length = 512;
+		lead_out(sge);
 		break;
 	case 2:
-		/* Together no longer than before: what lies behind may be used, too. */
-		wr->sge_count = VD_SGES_MAX;
+		/* The message becomes no longer: other WRs may use the memory behind it. */
 		sge->length /= VD_SGES_MAX;
-		for (unsigned int i = 1; i < VD_SGES_MAX; i++)
-			wr->sges[i] = *sge;
+		repeat_sge(wr);
 		break;
 	case 3:
 		wr->flags |= IBV_SEND_INLINE;
 		break;
 	case 4:
-		if (!invalidates(wr->opcode) || !(g->avoid & VD_AVOID_INVALIDATE))
+		if (!keeps_key)
 			wr->key.flip = 0x80;
 		break;
 	case 5:
 		wr->remote.region = VD_REGIONS - 1;
-		wr->remote.offset = VD_REGION_BYTES - (is_atomic(wr->opcode) ? 0 : 4);
+		wr->remote.offset = VD_REGION_BYTES - (vd_is_atomic(wr->opcode) ? 0 : 4);
 		break;
 	case 6:
 		wr->remote.offset += 4; /* an atomic's must be a multiple of 8 */
@@ -358,10 +345,9 @@ static void spoil_send(struct vd_generator *g, struct vd_wr *wr)
 		wr->qkey ^= 0x1000;
 		break;
 	default:
-		/* A key of another region, or of one that is gone. */
-		if (!invalidates(wr->opcode) || !(g->avoid & VD_AVOID_INVALIDATE))
-			wr->key =
-				(struct vd_key){.of = VD_KEY_MR, .slot = vd_below(g, VD_SLOTS_MAX)};
+		/* The key of another region, or of a region that is gone. */
+		if (!keeps_key)
+			wr->key = any_mr_key(g);
 		sge->key = wr->key;
 		break;
 	}
@@ -372,15 +358,12 @@ static void fill_send(struct vd_generator *g, struct vd_wr *wr, const struct vd_
 {
 	uint32_t total = 0;
 
-	*wr = (struct vd_wr){
-		.opcode = choose_opcode(g, qp->type),
-		.flags = (vd_chance(g, 85) ? IBV_SEND_SIGNALED : 0) |
-			 (vd_chance(g, 25) ? IBV_SEND_SOLICITED : 0) |
-			 (vd_chance(g, 8) ? IBV_SEND_FENCE : 0),
-		.imm = 0x1000 + vd_below(g, 0x1000),
-		.qkey = VD_QKEY,
-		.peer_qp = qp->peer,
-	};
+	*wr = (struct vd_wr){.qkey = VD_QKEY, .peer_qp = qp->peer};
+	wr->opcode = choose_opcode(g, qp->type);
+	wr->flags = vd_chance(g, 85) ? IBV_SEND_SIGNALED : 0;
+	wr->flags |= vd_chance(g, 25) ? IBV_SEND_SOLICITED : 0;
+	wr->flags |= vd_chance(g, 8) ? IBV_SEND_FENCE : 0;
+	wr->imm = 0x1000 + vd_below(g, 0x1000);
 	fill_by_opcode(g, wr, qp, alone);
 	for (unsigned int i = 0; i < wr->sge_count; i++)
 		total += wr->sges[i].length;
@@ -389,7 +372,7 @@ static void fill_send(struct vd_generator *g, struct vd_wr *wr, const struct vd_
 	if (qp->type == IBV_QPT_UD) {
 		int ah = vd_pick(g, VD_AH, true);
 
-		wr->ah = ah < 0 ? 0 : (unsigned int)ah;
+		wr->ah = ah < 0 ? 0 : ah;
 		if (vd_chance(g, 3))
 			wr->qkey = 0x80000000;
 	}
@@ -399,7 +382,7 @@ static void fill_send(struct vd_generator *g, struct vd_wr *wr, const struct vd_
 	}
 }
 
-/* Receives for what a list will send, most of the time. */
+/* Mostly, posts the receives that a list of sends needs at the peer. */
 static void make_room(struct vd_generator *g, unsigned int peer, unsigned int count)
 {
 	struct vd_belief_qp *qp = &g->qps[peer];
@@ -414,7 +397,7 @@ static int pick_sender(struct vd_generator *g)
 {
 	int slot = vd_pick(g, VD_QP, true);
 
-	/* One that is connected, if the first is not. */
+	/* Up to two more draws for a QP that is connected. */
 	for (unsigned int i = 0; slot >= 0 && i < 2 && g->qps[slot].state != IBV_QPS_RTS; i++)
 		slot = vd_pick(g, VD_QP, true);
 	return slot;
@@ -423,28 +406,24 @@ static int pick_sender(struct vd_generator *g)
 void vd_send_from(struct vd_generator *g, unsigned int slot)
 {
 	unsigned int count = list_length(g), received = 0;
-	struct vd_belief_qp *qp;
+	struct vd_belief_qp *qp = &g->qps[slot];
+	struct vd_wr wrs[VD_WRS_MAX];
 	bool spoilt = false;
-	struct vd_step step = {.verb = VD_POST_SEND}, *added;
 
-	qp = &g->qps[slot];
-	/* What failed is not known here, so connections are made anew at times. */
+	/* The generator does not see which sends fail, so it sometimes connects again without need. */
 	if (vd_chance(g, qp->state != IBV_QPS_RTS ? 70 : 12))
 		vd_repair(g, slot);
 	if (count < VD_WRS_MAX && count > qp->send_wr)
 		count = qp->send_wr;
-	step.slot = slot;
-	step.wr_count = count;
 	for (unsigned int i = 0; i < count; i++) {
-		fill_send(g, &step.wrs[i], qp, count == 1, &spoilt);
-		received += receives_at_peer(step.wrs[i].opcode);
+		fill_send(g, &wrs[i], qp, count == 1, &spoilt);
+		received += receives_at_peer(wrs[i].opcode);
 	}
 	if (received)
 		make_room(g, qp->peer, received < 4 ? received : 4);
-	added = vd_add(g, VD_POST_SEND, slot);
-	if (added)
-		*added = step;
-	/* What it believes then only makes it repair the connection. */
+	vd_add(g, VD_POST_SEND, slot)->wr_count = count;
+	memcpy(g->last->wrs, wrs, count * sizeof(wrs[0]));
+	/* The connection may still work; believing that it does not only has it repaired. */
 	if (spoilt) {
 		qp->state = IBV_QPS_ERR;
 		if (qp->type == IBV_QPT_RC)
@@ -457,5 +436,5 @@ void vd_send(struct vd_generator *g)
 	int slot = pick_sender(g);
 
 	if (slot >= 0)
-		vd_send_from(g, (unsigned int)slot);
+		vd_send_from(g, slot);
 }

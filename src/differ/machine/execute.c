@@ -1,43 +1,51 @@
 /* SPDX-License-Identifier: MIT */
+#include "src/base/count.h"
 #include "src/differ/machine/machine.h"
 
 #include <errno.h>
 #include <string.h>
 
-typedef void execute_fn(struct vd_machine *machine, const struct vd_step *step,
-			struct vd_object *object, struct vd_outcome *outcome);
+/* The call of a step's verb. */
+struct call {
+	struct vd_machine *machine;
+	const struct vd_step *step;
+	struct vd_object *object;
+	struct ibv_pd *pd; /* of vd_step.pd */
+	struct vd_outcome *outcome;
+};
 
-/* A verb that makes: the object goes into its slot, or errno is the answer. */
-static bool made(struct vd_object *object, void *pointer, struct vd_outcome *outcome)
+/* Returns the answer: 0, an errno or VD_SKIPPED. */
+typedef int call_fn(struct call *call);
+
+static void *object_of(const struct call *call, enum vd_kind kind, unsigned int slot)
 {
-	if (!pointer) {
-		outcome->answer = errno;
-		return false;
-	}
-	*object = (struct vd_object){.pointer = pointer};
-	return true;
+	return vd_object(call->machine, kind, slot)->pointer;
 }
 
-/* A verb that ends: keys and numbers stay, since a program may use them still. */
-static void ended(struct vd_object *object, int answer, struct vd_outcome *outcome)
+/* Puts a new object into the slot. The answer is errno where there is none. */
+static int made(struct call *call, void *pointer)
 {
-	outcome->answer = answer;
+	if (!pointer)
+		return errno;
+	*call->object = (struct vd_object){.pointer = pointer};
+	return 0;
+}
+
+static int end(struct call *call)
+{
+	int answer = vd_destroy(vd_verbs[call->step->verb].kind, call->object->pointer);
+
+	/* Keys and numbers stay: the program may still use them. */
 	if (!answer)
-		object->pointer = NULL;
+		call->object->pointer = NULL;
+	return answer;
 }
 
 /* --- domains and memory --- */
 
-static void alloc_pd(struct vd_machine *machine, const struct vd_step *step,
-		     struct vd_object *object, struct vd_outcome *outcome)
+static int alloc_pd(struct call *call)
 {
-	made(object, vb_alloc_pd(machine->context), outcome);
-}
-
-static void dealloc_pd(struct vd_machine *machine, const struct vd_step *step,
-		       struct vd_object *object, struct vd_outcome *outcome)
-{
-	ended(object, vb_dealloc_pd(object->pointer), outcome);
+	return made(call, vb_alloc_pd(call->machine->context));
 }
 
 static void take_keys(struct vd_object *object)
@@ -48,171 +56,141 @@ static void take_keys(struct vd_object *object)
 	object->rkey = mr->rkey;
 }
 
-static void reg_mr(struct vd_machine *machine, const struct vd_step *step, struct vd_object *object,
-		   struct vd_outcome *outcome)
+static int reg_mr(struct call *call)
 {
-	struct ibv_pd *pd = vd_object(machine, VD_PD, step->pd)->pointer;
+	void *address = vd_address(call->machine, call->step->at);
+	int answer = made(
+		call, vb_reg_mr(call->pd, address, call->step->length, (int)call->step->access));
 
-	if (!pd)
-		outcome->answer = VD_SKIPPED;
-	else if (made(object,
-		      vb_reg_mr(pd, vd_address(machine, step->at), step->length, (int)step->access),
-		      outcome))
-		take_keys(object);
+	if (!answer)
+		take_keys(call->object);
+	return answer;
 }
 
-static void rereg_mr(struct vd_machine *machine, const struct vd_step *step,
-		     struct vd_object *object, struct vd_outcome *outcome)
+static int rereg_mr(struct call *call)
 {
-	struct ibv_pd *pd = vd_object(machine, VD_PD, step->pd)->pointer;
-	int code;
+	const struct vd_step *step = call->step;
+	int code =
+		vb_rereg_mr(call->object->pointer, (int)step->flags, call->pd,
+			    vd_address(call->machine, step->at), step->length, (int)step->access);
+	int answer = code ? errno : 0;
 
-	if (!pd) {
-		outcome->answer = VD_SKIPPED;
-		return;
-	}
-	code = vb_rereg_mr(object->pointer, (int)step->flags, pd, vd_address(machine, step->at),
-			   step->length, (int)step->access);
-	outcome->answer = code ? errno : 0;
-	outcome->values[outcome->value_count++] = (uint32_t)code;
-	take_keys(object);
+	call->outcome->values[call->outcome->value_count++] = (uint32_t)code;
+	take_keys(call->object);
+	return answer;
 }
 
-static void dereg_mr(struct vd_machine *machine, const struct vd_step *step,
-		     struct vd_object *object, struct vd_outcome *outcome)
+static int take_rkey(struct call *call, int answer)
 {
-	ended(object, vb_dereg_mr(object->pointer), outcome);
+	if (!answer)
+		call->object->rkey = ((struct ibv_mw *)call->object->pointer)->rkey;
+	return answer;
 }
 
-static void alloc_mw(struct vd_machine *machine, const struct vd_step *step,
-		     struct vd_object *object, struct vd_outcome *outcome)
+static int alloc_mw(struct call *call)
 {
-	struct ibv_pd *pd = vd_object(machine, VD_PD, step->pd)->pointer;
-
-	if (!pd)
-		outcome->answer = VD_SKIPPED;
-	else if (made(object, vb_alloc_mw(pd, step->mw_type), outcome))
-		object->rkey = ((struct ibv_mw *)object->pointer)->rkey;
+	return take_rkey(call, made(call, vb_alloc_mw(call->pd, call->step->mw_type)));
 }
 
-static void bind_mw(struct vd_machine *machine, const struct vd_step *step,
-		    struct vd_object *object, struct vd_outcome *outcome)
+static int bind_mw(struct call *call)
 {
-	struct ibv_qp *qp = vd_object(machine, VD_QP, step->qp)->pointer;
-	struct ibv_mr *mr = vd_object(machine, VD_MR, step->mr)->pointer;
+	const struct vd_step *step = call->step;
+	struct ibv_qp *qp = object_of(call, VD_QP, step->qp);
 	struct ibv_mw_bind bind = {
-		.wr_id = vd_wr_id(machine->step, 0, false),
+		.wr_id = vd_wr_id(call->machine->step, 0, false),
 		.send_flags = IBV_SEND_SIGNALED,
-		.bind_info = {.mr = mr,
-			      .addr = (uintptr_t)vd_address(machine, step->at),
+		.bind_info = {.mr = object_of(call, VD_MR, step->mr),
+			      .addr = (uintptr_t)vd_address(call->machine, step->at),
 			      .length = step->length,
 			      .mw_access_flags = step->access},
 	};
 
-	if (!qp || !mr) {
-		outcome->answer = VD_SKIPPED;
-		return;
-	}
-	outcome->answer = vb_bind_mw(qp, object->pointer, &bind);
-	if (!outcome->answer)
-		object->rkey = ((struct ibv_mw *)object->pointer)->rkey;
-}
-
-static void dealloc_mw(struct vd_machine *machine, const struct vd_step *step,
-		       struct vd_object *object, struct vd_outcome *outcome)
-{
-	ended(object, vb_dealloc_mw(object->pointer), outcome);
+	if (!qp || !bind.bind_info.mr)
+		return VD_SKIPPED;
+	return take_rkey(call, vb_bind_mw(qp, call->object->pointer, &bind));
 }
 
 /* --- completion queues --- */
 
-static void create_cq(struct vd_machine *machine, const struct vd_step *step,
-		      struct vd_object *object, struct vd_outcome *outcome)
+static int create_cq(struct call *call)
 {
-	struct ibv_comp_channel *channel = step->flags & VD_CQ_CHANNEL ? machine->channel : NULL;
+	const struct vd_step *step = call->step;
+	struct vd_machine *machine = call->machine;
+	struct ibv_cq *cq = vb_create_cq(machine->context, (int)step->count, NULL,
+					 step->flags & VD_CQ_CHANNEL ? machine->channel : NULL, 0);
+	int answer = made(call, cq);
 
-	if (!made(object, vb_create_cq(machine->context, (int)step->count, NULL, channel, 0),
-		  outcome))
-		return;
-	object->by_hand = step->flags & VD_CQ_BY_HAND;
-	outcome->told[VD_TOLD_WR] = (uint32_t)((struct ibv_cq *)object->pointer)->cqe;
+	if (!answer) {
+		call->object->by_hand = step->flags & VD_CQ_BY_HAND;
+		call->outcome->told[VD_TOLD_WR] = (uint32_t)cq->cqe;
+	}
+	return answer;
 }
 
-static void resize_cq(struct vd_machine *machine, const struct vd_step *step,
-		      struct vd_object *object, struct vd_outcome *outcome)
+static int resize_cq(struct call *call)
 {
-	outcome->answer = vb_resize_cq(object->pointer, (int)step->count);
+	return vb_resize_cq(call->object->pointer, (int)call->step->count);
 }
 
-static void req_notify_cq(struct vd_machine *machine, const struct vd_step *step,
-			  struct vd_object *object, struct vd_outcome *outcome)
+static int req_notify_cq(struct call *call)
 {
-	outcome->answer = ibv_req_notify_cq(object->pointer, (int)step->flags);
+	return ibv_req_notify_cq(call->object->pointer, (int)call->step->flags);
 }
 
-/* What it takes, vd_observe() takes. */
-static void poll_cq(struct vd_machine *machine, const struct vd_step *step,
-		    struct vd_object *object, struct vd_outcome *outcome)
+/* vd_observe() takes the completions. */
+static int poll_cq(struct call *call)
 {
-}
-
-static void destroy_cq(struct vd_machine *machine, const struct vd_step *step,
-		       struct vd_object *object, struct vd_outcome *outcome)
-{
-	ended(object, vb_destroy_cq(object->pointer), outcome);
+	return 0;
 }
 
 /* --- shared receive queues --- */
 
-static void create_srq(struct vd_machine *machine, const struct vd_step *step,
-		       struct vd_object *object, struct vd_outcome *outcome)
+static int create_srq(struct call *call)
 {
-	struct ibv_pd *pd = vd_object(machine, VD_PD, step->pd)->pointer;
 	struct ibv_srq_init_attr init = {
-		.attr = {.max_wr = step->count, .max_sge = step->recv_sge}};
+		.attr = {.max_wr = call->step->count, .max_sge = call->step->recv_sge}};
+	int answer = made(call, vb_create_srq(call->pd, &init));
 
-	if (!pd)
-		outcome->answer = VD_SKIPPED;
-	else if (made(object, vb_create_srq(pd, &init), outcome)) {
-		outcome->told[VD_TOLD_WR] = init.attr.max_wr;
-		outcome->told[VD_TOLD_SRQ_SGE] = init.attr.max_sge;
+	if (!answer) {
+		call->outcome->told[VD_TOLD_WR] = init.attr.max_wr;
+		call->outcome->told[VD_TOLD_SRQ_SGE] = init.attr.max_sge;
 	}
+	return answer;
 }
 
-static void modify_srq(struct vd_machine *machine, const struct vd_step *step,
-		       struct vd_object *object, struct vd_outcome *outcome)
+static int modify_srq(struct call *call)
 {
-	struct ibv_srq_attr attr = {.max_wr = step->count, .srq_limit = step->count};
+	struct ibv_srq_attr attr = {.max_wr = call->step->count, .srq_limit = call->step->count};
 
-	outcome->answer = vb_modify_srq(object->pointer, &attr, (int)step->flags);
+	return vb_modify_srq(call->object->pointer, &attr, (int)call->step->flags);
 }
 
-static void query_srq(struct vd_machine *machine, const struct vd_step *step,
-		      struct vd_object *object, struct vd_outcome *outcome)
+/* Only the limit is compared: devices may round the sizes up. */
+static int query_srq(struct call *call)
 {
 	struct ibv_srq_attr attr = {0};
+	int answer = vb_query_srq(call->object->pointer, &attr);
 
-	outcome->answer = vb_query_srq(object->pointer, &attr);
-	/* The sizes may be rounded up. */
-	outcome->values[outcome->value_count++] = attr.srq_limit;
+	call->outcome->values[call->outcome->value_count++] = attr.srq_limit;
+	return answer;
 }
 
-static void destroy_srq(struct vd_machine *machine, const struct vd_step *step,
-			struct vd_object *object, struct vd_outcome *outcome)
+static int post_recv(struct call *call)
 {
-	ended(object, vb_destroy_srq(object->pointer), outcome);
+	return vd_post_recv(call->machine, call->object);
 }
 
 /* --- queue pairs --- */
 
-static void create_qp(struct vd_machine *machine, const struct vd_step *step,
-		      struct vd_object *object, struct vd_outcome *outcome)
+static int create_qp(struct call *call)
 {
-	struct ibv_pd *pd = vd_object(machine, VD_PD, step->pd)->pointer;
+	const struct vd_step *step = call->step;
+	struct vd_machine *machine = call->machine;
+	uint32_t *told = call->outcome->told;
 	struct ibv_qp_init_attr init = {
-		.send_cq = vd_object(machine, VD_CQ, step->cq)->pointer,
-		.recv_cq = vd_object(machine, VD_CQ, step->recv_cq)->pointer,
-		.srq = step->has_srq ? vd_object(machine, VD_SRQ, step->srq)->pointer : NULL,
+		.send_cq = object_of(call, VD_CQ, step->cq),
+		.recv_cq = object_of(call, VD_CQ, step->recv_cq),
+		.srq = step->has_srq ? object_of(call, VD_SRQ, step->srq) : NULL,
 		.cap = {.max_send_wr = step->send_wr,
 			.max_recv_wr = step->count,
 			.max_send_sge = step->send_sge,
@@ -223,52 +201,56 @@ static void create_qp(struct vd_machine *machine, const struct vd_step *step,
 	};
 	struct ibv_qp *qp;
 
-	if (!pd || !init.send_cq || !init.recv_cq || (step->has_srq && !init.srq)) {
-		outcome->answer = VD_SKIPPED;
-		return;
-	}
-	qp = vb_create_qp(pd, &init);
-	if (!made(object, qp, outcome))
-		return;
-	object->type = step->type;
+	if (!init.send_cq || !init.recv_cq || (step->has_srq && !init.srq))
+		return VD_SKIPPED;
+	qp = vb_create_qp(call->pd, &init);
+	if (!qp)
+		return errno;
+	made(call, qp);
+	call->object->type = step->type;
 	machine->numbers[machine->number_count++] =
 		(struct vd_number){.qp_num = qp->qp_num, .slot = (int)step->slot};
-	outcome->told[VD_TOLD_WR] = init.cap.max_send_wr;
-	/* With an SRQ they say nothing. */
-	outcome->told[VD_TOLD_RECV_WR] = init.srq ? 0 : init.cap.max_recv_wr;
-	outcome->told[VD_TOLD_SEND_SGE] = init.cap.max_send_sge;
-	outcome->told[VD_TOLD_RECV_SGE] = init.srq ? 0 : init.cap.max_recv_sge;
-	outcome->told[VD_TOLD_INLINE] = init.cap.max_inline_data;
+	told[VD_TOLD_WR] = init.cap.max_send_wr;
+	told[VD_TOLD_SEND_SGE] = init.cap.max_send_sge;
+	told[VD_TOLD_INLINE] = init.cap.max_inline_data;
+	/* With an SRQ the sizes of the receive queue have no meaning. */
+	if (!init.srq) {
+		told[VD_TOLD_RECV_WR] = init.cap.max_recv_wr;
+		told[VD_TOLD_RECV_SGE] = init.cap.max_recv_sge;
+	}
+	return 0;
 }
 
-static struct ibv_ah_attr way(const struct vd_machine *machine, const union ibv_gid *to)
+/* The path to the machine's own port, or on Ethernet to another GID. */
+static struct ibv_ah_attr path_to(const struct vd_machine *machine, const union ibv_gid *gid)
 {
-	struct ibv_ah_attr way = {.port_num = 1, .dlid = machine->port_attr.lid};
+	struct ibv_ah_attr path = {.port_num = 1, .dlid = machine->port_attr.lid};
 
 	if (machine->port_attr.link_layer == IBV_LINK_LAYER_ETHERNET) {
-		way.is_global = 1;
-		way.grh.dgid = *to;
-		way.grh.sgid_index = (uint8_t)machine->gid.gid_index;
-		way.grh.hop_limit = 64;
+		path.is_global = 1;
+		path.grh.dgid = *gid;
+		path.grh.sgid_index = (uint8_t)machine->gid.gid_index;
+		path.grh.hop_limit = 64;
 	}
-	return way;
+	return path;
 }
 
 static struct ibv_qp_attr attributes(struct vd_machine *machine, unsigned int slot,
 				     unsigned int peer_slot, const struct vd_modify *modify)
 {
 	const struct ibv_qp *peer = vd_object(machine, VD_QP, peer_slot)->pointer;
+	unsigned int slots = vd_kinds[VD_QP].slots;
 	struct ibv_qp_attr attr = {
 		.qp_state = modify->state,
 		.cur_qp_state = IBV_QPS_RTS,
 		.en_sqd_async_notify = 1,
 		.path_mtu = modify->mtu,
 		.qkey = modify->qkey,
-		.rq_psn = (vd_first_psn(peer_slot % vd_slots[VD_QP]) + modify->psn_add) & 0xffffff,
-		.sq_psn = vd_first_psn(slot % vd_slots[VD_QP]) & 0xffffff,
-		.dest_qp_num = peer ? peer->qp_num : 0xfffff0,
+		.rq_psn = (vd_first_psn(peer_slot % slots) + modify->psn_add) & 0xffffff,
+		.sq_psn = vd_first_psn(slot % slots) & 0xffffff,
+		.dest_qp_num = peer ? peer->qp_num : VD_NO_QPN,
 		.qp_access_flags = modify->access,
-		.ah_attr = way(machine, &machine->gid.gid),
+		.ah_attr = path_to(machine, &machine->gid.gid),
 		.pkey_index = modify->pkey_index,
 		.max_rd_atomic = modify->reads,
 		.max_dest_rd_atomic = modify->dest_reads,
@@ -291,188 +273,159 @@ static struct ibv_qp_attr attributes(struct vd_machine *machine, unsigned int sl
 }
 
 static int modify(struct vd_machine *machine, unsigned int slot, unsigned int peer,
-		  const struct vd_modify *modify, int mask)
+		  const struct vd_modify *values)
 {
 	struct vd_object *object = vd_object(machine, VD_QP, slot);
-	struct ibv_qp_attr attr = attributes(machine, slot, peer, modify);
+	struct ibv_qp_attr attr = attributes(machine, slot, peer, values);
+	int mask = vd_modify_mask(object->type, values);
 	int answer = vb_modify_qp(object->pointer, &attr, mask);
 
 	if (answer)
 		return answer;
-	if (mask & IBV_QP_STATE && modify->state == IBV_QPS_RESET)
+	if (mask & IBV_QP_STATE && values->state == IBV_QPS_RESET)
 		object->set = 0;
 	else
 		object->set |= mask;
-	if (mask & IBV_QP_DEST_QPN)
-		object->peer = peer;
 	return 0;
 }
 
-static void modify_qp(struct vd_machine *machine, const struct vd_step *step,
-		      struct vd_object *object, struct vd_outcome *outcome)
+static int modify_qp(struct call *call)
 {
-	int mask = vd_required_mask(object->type, step->modify.state) ^ (int)step->modify.flip;
-
-	if (step->modify.stateless)
-		mask &= ~IBV_QP_STATE;
-	outcome->answer = modify(machine, step->slot, step->modify.peer, &step->modify, mask);
+	return modify(call->machine, call->step->slot, call->step->modify.peer,
+		      &call->step->modify);
 }
 
 static int connect_end(struct vd_machine *machine, unsigned int slot, unsigned int peer,
 		       struct vd_modify values)
 {
-	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
-	enum ibv_qp_type type = vd_object(machine, VD_QP, slot)->type;
+	int answer = 0;
 
-	for (unsigned int i = 0; i < 3; i++) {
-		int answer;
-
-		values.state = states[i];
-		answer = modify(machine, slot, peer, &values, vd_required_mask(type, states[i]));
-		if (answer)
-			return answer;
+	for (unsigned int i = 0; !answer && i < VD_CLIMB; i++) {
+		values.state = vd_climb[i];
+		answer = modify(machine, slot, peer, &values);
 	}
-	return 0;
+	return answer;
 }
 
-/* Both ends from RESET to RTS, towards each other. */
-static void connect_qp(struct vd_machine *machine, const struct vd_step *step,
-		       struct vd_object *object, struct vd_outcome *outcome)
+/* Takes both ends from RESET to RTS, towards each other. */
+static int connect_qp(struct call *call)
 {
-	if (!vd_object(machine, VD_QP, step->qp)->pointer) {
-		outcome->answer = VD_SKIPPED;
-		return;
-	}
-	outcome->answer = connect_end(machine, step->slot, step->qp, step->modify);
-	if (!outcome->answer && step->qp != step->slot)
-		outcome->answer = connect_end(machine, step->qp, step->slot, step->modify);
+	const struct vd_step *step = call->step;
+	int answer;
+
+	if (!object_of(call, VD_QP, step->qp))
+		return VD_SKIPPED;
+	answer = connect_end(call->machine, step->slot, step->qp, step->modify);
+	if (!answer && step->qp != step->slot)
+		answer = connect_end(call->machine, step->qp, step->slot, step->modify);
+	return answer;
 }
 
-/* Only what modify_qp has set says something, and the PSNs go on with the traffic. */
-static void query_qp(struct vd_machine *machine, const struct vd_step *step,
-		     struct vd_object *object, struct vd_outcome *outcome)
+/* An attribute has a meaning only after modify_qp has set it; the PSNs follow the traffic. */
+static int query_qp(struct call *call)
 {
 	struct ibv_qp_init_attr init = {0};
 	struct ibv_qp_attr attr = {0};
-	uint32_t *values = outcome->values;
-	int mask = object->set, dest;
+	int mask = call->object->set;
+	int answer = vb_query_qp(call->object->pointer, &attr, IBV_QP_STATE | mask, &init);
+	const struct {
+		int bit; /* of the mask; 0: always set */
+		uint32_t value;
+	} values[] = {
+		{0, attr.qp_state},
+		{IBV_QP_DEST_QPN, (uint32_t)vd_slot_of_number(call->machine, attr.dest_qp_num)},
+		{IBV_QP_PATH_MTU, attr.path_mtu},
+		{IBV_QP_QKEY, attr.qkey},
+		{IBV_QP_ACCESS_FLAGS, attr.qp_access_flags},
+		{IBV_QP_PKEY_INDEX, attr.pkey_index},
+		{IBV_QP_PORT, attr.port_num},
+		{IBV_QP_TIMEOUT, attr.timeout},
+		{IBV_QP_RETRY_CNT, attr.retry_cnt},
+		{IBV_QP_RNR_RETRY, attr.rnr_retry},
+		{IBV_QP_MIN_RNR_TIMER, attr.min_rnr_timer},
+		{IBV_QP_MAX_QP_RD_ATOMIC, attr.max_rd_atomic},
+		{IBV_QP_MAX_DEST_RD_ATOMIC, attr.max_dest_rd_atomic},
+		{0, (uint32_t)init.qp_type},
+	};
 
-	outcome->answer = vb_query_qp(object->pointer, &attr, IBV_QP_STATE | mask, &init);
-	if (outcome->answer)
-		return;
-	dest = vd_slot_of_number(machine, attr.dest_qp_num);
-	values[0] = attr.qp_state;
-	values[1] = mask & IBV_QP_DEST_QPN ? (uint32_t)dest : VD_UNSET;
-	values[2] = mask & IBV_QP_PATH_MTU ? attr.path_mtu : VD_UNSET;
-	values[3] = mask & IBV_QP_QKEY ? attr.qkey : VD_UNSET;
-	values[4] = mask & IBV_QP_ACCESS_FLAGS ? attr.qp_access_flags : VD_UNSET;
-	values[5] = mask & IBV_QP_PKEY_INDEX ? attr.pkey_index : VD_UNSET;
-	values[6] = mask & IBV_QP_PORT ? attr.port_num : VD_UNSET;
-	values[7] = mask & IBV_QP_TIMEOUT ? attr.timeout : VD_UNSET;
-	values[8] = mask & IBV_QP_RETRY_CNT ? attr.retry_cnt : VD_UNSET;
-	values[9] = mask & IBV_QP_RNR_RETRY ? attr.rnr_retry : VD_UNSET;
-	values[10] = mask & IBV_QP_MIN_RNR_TIMER ? attr.min_rnr_timer : VD_UNSET;
-	values[11] = mask & IBV_QP_MAX_QP_RD_ATOMIC ? attr.max_rd_atomic : VD_UNSET;
-	values[12] = mask & IBV_QP_MAX_DEST_RD_ATOMIC ? attr.max_dest_rd_atomic : VD_UNSET;
-	values[13] = (uint32_t)init.qp_type;
-	outcome->value_count = 14;
+	for (unsigned int i = 0; !answer && i < COUNT(values); i++)
+		call->outcome->values[call->outcome->value_count++] =
+			values[i].bit && !(mask & values[i].bit) ? VD_UNSET : values[i].value;
+	return answer;
 }
 
-static void post(struct vd_machine *machine, const struct vd_step *step, struct vd_object *object,
-		 struct vd_outcome *outcome)
+static int post_send(struct call *call)
 {
-	vd_post(machine, step, outcome);
+	return vd_post_send(call->machine, call->object);
 }
 
-static const union ibv_gid group = {.raw = {0xff, 0x0e, [15] = 1}};
-
-static void attach_mcast(struct vd_machine *machine, const struct vd_step *step,
-			 struct vd_object *object, struct vd_outcome *outcome)
+static int attach_mcast(struct call *call)
 {
-	outcome->answer =
-		vb_attach_mcast(object->pointer, step->flags ? &machine->gid.gid : &group, 0);
-	if (!outcome->answer)
-		object->attached = true;
+	const union ibv_gid *gid = call->step->flags ? &call->machine->gid.gid : &vd_group;
+	int answer = vb_attach_mcast(call->object->pointer, gid, 0);
+
+	if (!answer)
+		call->object->attached = true;
+	return answer;
 }
 
-static void detach_mcast(struct vd_machine *machine, const struct vd_step *step,
-			 struct vd_object *object, struct vd_outcome *outcome)
+static int detach_mcast(struct call *call)
 {
-	outcome->answer = vb_detach_mcast(object->pointer, &group, 0);
-	if (!outcome->answer)
-		object->attached = false;
-}
+	int answer = vb_detach_mcast(call->object->pointer, &vd_group, 0);
 
-static void destroy_qp(struct vd_machine *machine, const struct vd_step *step,
-		       struct vd_object *object, struct vd_outcome *outcome)
-{
-	ended(object, vb_destroy_qp(object->pointer), outcome);
+	if (!answer)
+		call->object->attached = false;
+	return answer;
 }
 
 /* --- address handles --- */
 
-static void create_ah(struct vd_machine *machine, const struct vd_step *step,
-		      struct vd_object *object, struct vd_outcome *outcome)
+static int create_ah(struct call *call)
 {
-	struct ibv_pd *pd = vd_object(machine, VD_PD, step->pd)->pointer;
+	bool is_group = call->step->flags == VD_AH_GROUP;
 	struct ibv_ah_attr attr =
-		way(machine, step->flags == VD_AH_GROUP ? &group : &machine->gid.gid);
+		path_to(call->machine, is_group ? &vd_group : &call->machine->gid.gid);
+	int answer;
 
-	if (!pd) {
-		outcome->answer = VD_SKIPPED;
-		return;
-	}
-	if (step->flags == VD_AH_NO_GRH)
+	if (call->step->flags == VD_AH_NO_GRH)
 		attr.is_global = 0;
-	else if (step->flags == VD_AH_BAD_PORT)
+	else if (call->step->flags == VD_AH_BAD_PORT)
 		attr.port_num = 9;
-	else if (step->flags == VD_AH_BAD_GID)
+	else if (call->step->flags == VD_AH_BAD_GID)
 		attr.grh.sgid_index = 250;
-	if (made(object, vb_create_ah(pd, &attr), outcome))
-		object->group = step->flags == VD_AH_GROUP;
+	answer = made(call, vb_create_ah(call->pd, &attr));
+	if (!answer)
+		call->object->group = is_group;
+	return answer;
 }
 
-static void destroy_ah(struct vd_machine *machine, const struct vd_step *step,
-		       struct vd_object *object, struct vd_outcome *outcome)
-{
-	ended(object, vb_destroy_ah(object->pointer), outcome);
-}
-
-static execute_fn *const table[VD_VERBS] = {
-	[VD_ALLOC_PD] = alloc_pd,
-	[VD_DEALLOC_PD] = dealloc_pd,
-	[VD_REG_MR] = reg_mr,
-	[VD_REREG_MR] = rereg_mr,
-	[VD_DEREG_MR] = dereg_mr,
-	[VD_ALLOC_MW] = alloc_mw,
-	[VD_BIND_MW] = bind_mw,
-	[VD_DEALLOC_MW] = dealloc_mw,
-	[VD_CREATE_CQ] = create_cq,
-	[VD_RESIZE_CQ] = resize_cq,
-	[VD_REQ_NOTIFY_CQ] = req_notify_cq,
-	[VD_POLL_CQ] = poll_cq,
-	[VD_DESTROY_CQ] = destroy_cq,
-	[VD_CREATE_SRQ] = create_srq,
-	[VD_MODIFY_SRQ] = modify_srq,
-	[VD_QUERY_SRQ] = query_srq,
-	[VD_POST_SRQ_RECV] = post,
-	[VD_DESTROY_SRQ] = destroy_srq,
-	[VD_CREATE_QP] = create_qp,
-	[VD_CONNECT_QP] = connect_qp,
-	[VD_MODIFY_QP] = modify_qp,
-	[VD_QUERY_QP] = query_qp,
-	[VD_POST_RECV] = post,
-	[VD_POST_SEND] = post,
-	[VD_ATTACH_MCAST] = attach_mcast,
-	[VD_DETACH_MCAST] = detach_mcast,
-	[VD_DESTROY_QP] = destroy_qp,
-	[VD_CREATE_AH] = create_ah,
-	[VD_DESTROY_AH] = destroy_ah,
+static call_fn *const calls[VD_VERBS] = {
+	[VD_ALLOC_PD] = alloc_pd,	  [VD_REG_MR] = reg_mr,
+	[VD_REREG_MR] = rereg_mr,	  [VD_ALLOC_MW] = alloc_mw,
+	[VD_BIND_MW] = bind_mw,		  [VD_CREATE_CQ] = create_cq,
+	[VD_RESIZE_CQ] = resize_cq,	  [VD_REQ_NOTIFY_CQ] = req_notify_cq,
+	[VD_POLL_CQ] = poll_cq,		  [VD_CREATE_SRQ] = create_srq,
+	[VD_MODIFY_SRQ] = modify_srq,	  [VD_QUERY_SRQ] = query_srq,
+	[VD_POST_SRQ_RECV] = post_recv,	  [VD_CREATE_QP] = create_qp,
+	[VD_CONNECT_QP] = connect_qp,	  [VD_MODIFY_QP] = modify_qp,
+	[VD_QUERY_QP] = query_qp,	  [VD_POST_RECV] = post_recv,
+	[VD_POST_SEND] = post_send,	  [VD_ATTACH_MCAST] = attach_mcast,
+	[VD_DETACH_MCAST] = detach_mcast, [VD_CREATE_AH] = create_ah,
 };
 
-void vd_execute(struct vd_machine *machine, const struct vd_step *step, struct vd_outcome *outcome)
+int vd_execute(struct vd_machine *machine)
 {
-	struct vd_object *object = vd_object(machine, vd_verbs[step->verb].kind, step->slot);
+	const struct vd_step *step = vd_step(machine);
+	const struct vd_verb_info *verb = &vd_verbs[step->verb];
+	struct call call = {
+		.machine = machine,
+		.step = step,
+		.object = vd_object(machine, verb->kind, step->slot),
+		.pd = vd_object(machine, VD_PD, step->pd)->pointer,
+		.outcome = vd_outcome(machine),
+	};
 
-	table[step->verb](machine, step, object, outcome);
+	if (verb->flags & VD_IN_PD && !call.pd)
+		return VD_SKIPPED;
+	return verb->does == VD_ENDS ? end(&call) : calls[step->verb](&call);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Room around the regions, so that a place beyond one's end is memory of the program still. */
+/* Room around the regions: a place outside its region is still memory of the program. */
 #define MARGIN_BYTES ((size_t)VD_REGION_BYTES * 4)
 #define MEMORY_BYTES (2 * MARGIN_BYTES + (size_t)VD_REGIONS * VD_REGION_BYTES)
 
@@ -24,7 +24,7 @@ int vd_slot_of_number(const struct vd_machine *machine, uint32_t qp_num)
 	return slot;
 }
 
-/* An IPv4 address of RoCE v2 if there is one; else any of RoCE v2; else the first. */
+/* Prefers an IPv4 address of RoCE v2, then any address of RoCE v2, then the first. */
 static int rank(const struct ibv_gid_entry *entry)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -48,7 +48,7 @@ static int find_gid(struct vd_machine *machine)
 	return best ? 0 : ENODEV;
 }
 
-static int open_machine(struct vd_machine *machine)
+int vd_machine_open(struct vd_machine *machine)
 {
 	int error;
 
@@ -69,95 +69,50 @@ static int open_machine(struct vd_machine *machine)
 	machine->channel = vb_create_comp_channel(machine->context);
 	if (!machine->channel)
 		return errno;
-	/* Neither is waited on: events are looked for after each step. */
+	/* No verb waits for events: they are collected after each step. */
 	fcntl(machine->channel->fd, F_SETFL, O_NONBLOCK);
 	fcntl(machine->context->async_fd, F_SETFL, O_NONBLOCK);
 	return 0;
 }
 
-static void destroy(struct vd_machine *machine, enum vd_kind kind, struct vd_object *object)
+int vd_destroy(enum vd_kind kind, void *pointer)
 {
-	union ibv_gid group = {.raw = {0xff, 0x0e, [15] = 1}};
-
 	switch (kind) {
 	case VD_QP:
-		if (object->attached)
-			vb_detach_mcast(object->pointer, &group, 0);
-		vb_destroy_qp(object->pointer);
-		break;
+		return vb_destroy_qp(pointer);
 	case VD_SRQ:
-		vb_destroy_srq(object->pointer);
-		break;
+		return vb_destroy_srq(pointer);
 	case VD_MW:
-		vb_dealloc_mw(object->pointer);
-		break;
+		return vb_dealloc_mw(pointer);
 	case VD_MR:
-		vb_dereg_mr(object->pointer);
-		break;
+		return vb_dereg_mr(pointer);
 	case VD_AH:
-		vb_destroy_ah(object->pointer);
-		break;
+		return vb_destroy_ah(pointer);
 	case VD_CQ:
-		vb_destroy_cq(object->pointer);
-		break;
+		return vb_destroy_cq(pointer);
 	default:
-		vb_dealloc_pd(object->pointer);
-		break;
+		return vb_dealloc_pd(pointer);
 	}
 }
 
-/* What the program left, in an order in which nothing is in use; then the device. */
-static void close_machine(struct vd_machine *machine)
+static void close_slot(enum vd_kind kind, struct vd_object *object)
 {
-	static const enum vd_kind order[VD_KINDS] = {VD_QP, VD_SRQ, VD_MW, VD_MR,
-						     VD_AH, VD_CQ,  VD_PD};
+	if (!object->pointer)
+		return;
+	if (kind == VD_QP && object->attached)
+		vb_detach_mcast(object->pointer, &vd_group, 0);
+	vd_destroy(kind, object->pointer);
+}
 
+void vd_machine_close(struct vd_machine *machine)
+{
 	for (unsigned int i = 0; i < VD_KINDS; i++)
-		for (unsigned int slot = 0; slot < vd_slots[order[i]]; slot++) {
-			struct vd_object *object = &machine->objects[order[i]][slot];
-
-			if (object->pointer)
-				destroy(machine, order[i], object);
-		}
+		for (unsigned int slot = 0; slot < VD_SLOTS_MAX; slot++)
+			close_slot(vd_ending_order[i], &machine->objects[vd_ending_order[i]][slot]);
 	if (machine->channel)
 		vb_destroy_comp_channel(machine->channel);
 	if (machine->context)
 		vd_site_close(machine->site, machine->context);
 	if (machine->memory)
 		free(machine->memory - MARGIN_BYTES);
-}
-
-static void run_step(struct vd_machine *machine)
-{
-	const struct vd_step *step = &machine->program->steps[machine->step];
-	struct vd_outcome *outcome = &machine->record->outcomes[machine->step];
-	const struct vd_verb_info *verb = &vd_verbs[step->verb];
-	struct vd_object *object = vd_object(machine, verb->kind, step->slot);
-
-	*outcome = (struct vd_outcome){.bad = -2};
-	if (verb->makes == (object->pointer != NULL))
-		outcome->answer = VD_SKIPPED;
-	else
-		vd_execute(machine, step, outcome);
-	vd_observe(machine, verb->settles && outcome->answer != VD_SKIPPED);
-}
-
-int vd_run(struct vd_site *site, const struct vd_program *program, const struct vd_record *expected,
-	   struct vd_record *record)
-{
-	struct vd_machine machine = {
-		.program = program, .site = site, .record = record, .expected = expected};
-	int error;
-
-	record->step_count = record->completion_count = record->event_count = 0;
-	error = open_machine(&machine);
-	for (machine.step = 0; !error && machine.step < program->count; machine.step++) {
-		run_step(&machine);
-		record->step_count++;
-		if (expected && (record->step_count > expected->step_count ||
-				 vd_compare_step(program, machine.step, expected, record, NULL)))
-			break;
-	}
-	close_machine(&machine);
-	return error;
 }

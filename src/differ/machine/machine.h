@@ -1,34 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a program on one device and writes down what it answers. It calls vb_* and the inline verbs
- * and does not know which backend is behind them.
+ * A device while a program runs on it. Private to the machine's files, which call each other in one
+ * direction: run.c, observe.c, execute.c, post.c, machine.c, site.c. They call vb_* and the inline verbs
+ * and do not know which backend is behind them.
  */
 #ifndef SRC_DIFFER_MACHINE_MACHINE_H
 #define SRC_DIFFER_MACHINE_MACHINE_H
 
-#include "src/differ/model/record.h"
 #include "src/differ/machine/site.h"
+#include "src/differ/model/record.h"
 
 #include <verbena/verbs.h>
 
-#define VD_NUMBERS_MAX VD_STEPS_MAX
-
-/* A slot: the object, and what is remembered of it when it is gone. */
+/* A slot: its object, and facts that outlive the object. */
 struct vd_object {
 	void *pointer; /* NULL: empty */
 	uint32_t lkey, rkey;
-	bool bound; /* of an MW: a binding has completed and no WR has invalidated it */
-	bool group; /* of an AH: it leads to one */
-	/* of a CQ */
-	bool by_hand;
-	/* of a QP */
+	bool bound;   /* MW: a binding has completed and no WR has invalidated it */
+	bool group;   /* AH: it leads to the multicast group */
+	bool by_hand; /* CQ: only poll_cq steps empty it */
+	/* QP */
 	enum ibv_qp_type type;
-	unsigned int peer;
-	int set; /* attributes that modify_qp has taken since RESET */
+	int set; /* attributes that modify_qp has set since RESET */
 	bool attached;
 };
 
-/* A QP's number: it outlives the QP. */
+/* A QP's number, which outlives the QP. */
 struct vd_number {
 	uint32_t qp_num;
 	int slot;
@@ -43,45 +40,63 @@ struct vd_machine {
 	struct ibv_gid_entry gid;
 	struct vd_object objects[VD_KINDS][VD_SLOTS_MAX];
 	unsigned int number_count;
-	struct vd_number numbers[VD_NUMBERS_MAX];
-	uint8_t *memory; /* VD_REGIONS * VD_REGION_BYTES, and as much room before and behind */
+	struct vd_number numbers[VD_STEPS_MAX];
+	uint8_t *memory; /* VD_REGIONS * VD_REGION_BYTES, with as much again before and behind */
 	struct vd_record *record;
-	const struct vd_record *expected; /* what the other side saw; NULL for the first */
-	unsigned int step;		  /* that runs */
+	const struct vd_record *expected; /* what the other side saw; NULL for the first side */
+	unsigned int step;		  /* the step that runs */
 };
 
-/*
- * Runs the program on fresh objects of the site's device and fills the record. With expected, it
- * waits for what is in there, within the site's limit, and stops after the first step that is not
- * the same. Returns 0 or the errno of opening the device; vb_last_error() has the sentence.
- */
-int vd_run(struct vd_site *site, const struct vd_program *program, const struct vd_record *expected,
-	   struct vd_record *record);
+/* --- machine.c --- */
 
-/* --- between the machine's own files --- */
+/* Returns 0 or an errno. vd_machine_close() is needed in both cases. */
+int vd_machine_open(struct vd_machine *machine);
 
-/* Calls one step's verb. */
-void vd_execute(struct vd_machine *machine, const struct vd_step *step, struct vd_outcome *outcome);
+/* Destroys the objects that the program left, and closes the device. */
+void vd_machine_close(struct vd_machine *machine);
 
-/* Posts the list of WRs of a step. */
-void vd_post(struct vd_machine *machine, const struct vd_step *step, struct vd_outcome *outcome);
+/* Destroys an object; returns the verb's answer. */
+int vd_destroy(enum vd_kind kind, void *pointer);
 
-/* Waits for what the step has started and collects completions, events, states and memory. */
+/* The slot of the QP that has or had a number; VD_NOBODY for no QP or several. */
+int vd_slot_of_number(const struct vd_machine *machine, uint32_t qp_num);
+
+/* --- post.c --- */
+
+/* Posts the WRs of the step; returns the verb's answer. */
+int vd_post_send(struct vd_machine *machine, struct vd_object *object);
+int vd_post_recv(struct vd_machine *machine, struct vd_object *object);
+
+/* --- execute.c --- */
+
+/* Calls the step's verb; returns its answer: 0, an errno or VD_SKIPPED. */
+int vd_execute(struct vd_machine *machine);
+
+/* --- observe.c --- */
+
+/* Waits for the effects of the step and records completions, events, states and memory. */
 void vd_observe(struct vd_machine *machine, bool settles);
+
+static inline const struct vd_step *vd_step(const struct vd_machine *machine)
+{
+	return &machine->program->steps[machine->step];
+}
+
+static inline struct vd_outcome *vd_outcome(struct vd_machine *machine)
+{
+	return &machine->record->outcomes[machine->step];
+}
 
 static inline struct vd_object *vd_object(struct vd_machine *machine, enum vd_kind kind,
 					  unsigned int slot)
 {
-	return &machine->objects[kind][slot % vd_slots[kind]];
+	return &machine->objects[kind][slot % vd_kinds[kind].slots];
 }
 
-/* The start of a place, or where it would be: offsets may lead out of the region. */
+/* The address of a place, which may lie outside its region. */
 static inline uint8_t *vd_address(const struct vd_machine *machine, struct vd_place at)
 {
 	return machine->memory + (size_t)(at.region % VD_REGIONS) * VD_REGION_BYTES + at.offset;
 }
-
-/* The slot of the QP that has or had a number; VD_NOBODY where there is none or several. */
-int vd_slot_of_number(const struct vd_machine *machine, uint32_t qp_num);
 
 #endif

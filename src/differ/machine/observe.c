@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "src/differ/compare/compare.h"
 #include "src/differ/machine/machine.h"
 
 #include <arpa/inet.h>
@@ -17,9 +18,9 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* --- memory that the verbs leave undefined --- */
+/* --- memory with undefined content --- */
 
-/* The part of a buffer that is within the program's regions. */
+/* Clears the part of a buffer that lies within the program's regions. */
 static void clear(struct vd_machine *machine, struct vd_place at, uint64_t length_bytes)
 {
 	uint8_t *first = vd_address(machine, at), *last = first + length_bytes;
@@ -31,7 +32,7 @@ static void clear(struct vd_machine *machine, struct vd_place at, uint64_t lengt
 		memset(first, 0, (size_t)(last - first));
 }
 
-/* The first bytes that a list of SGEs leads to. */
+/* Clears the first bytes of the memory that a list of SGEs names. */
 static void clear_first(struct vd_machine *machine, const struct vd_wr *wr, uint64_t length_bytes)
 {
 	for (unsigned int i = 0; i < wr->sge_count && i < VD_SGES_MAX && length_bytes; i++) {
@@ -49,44 +50,45 @@ static bool is_ud(const struct vd_machine *machine, const struct vd_completion *
 	       machine->objects[VD_QP][completion->qp].type == IBV_QPT_UD;
 }
 
-/*
- * A WR that ends in error leaves its memory undefined: what it receives, what it reads, and what it
- * writes at the other end. Of the GRH before a datagram the first 20 bytes are undefined on IPv4,
- * and the rest has the addresses of the devices.
- */
-static void forget_memory(struct vd_machine *machine, const struct vd_completion *completion)
+/* A completion in error leaves the memory undefined that its WR receives into, reads into, or writes at the
+ * other end. */
+static void clear_failed(struct vd_machine *machine, const struct vd_wr *wr, bool receives)
 {
-	const struct vd_step *step;
-	const struct vd_wr *wr;
-	bool receives = vd_wr_id_receives(completion->wr_id);
+	uint64_t length_bytes = 0;
 
-	if (vd_wr_id_step(completion->wr_id) >= machine->program->count)
-		return;
-	step = &machine->program->steps[vd_wr_id_step(completion->wr_id)];
-	wr = &step->wrs[vd_wr_id_wr(completion->wr_id) % VD_WRS_MAX];
-	if (completion->status == IBV_WC_SUCCESS) {
-		if (!receives && wr->opcode == IBV_WR_BIND_MW)
-			vd_object(machine, VD_MW, wr->mw)->bound = true;
-		if (receives && is_ud(machine, completion))
-			clear_first(machine, wr, GRH_BYTES);
-		return;
-	}
-	if (receives || wr->opcode == IBV_WR_RDMA_READ || wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	    wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+	if (receives || wr->opcode == IBV_WR_RDMA_READ || vd_is_atomic(wr->opcode))
 		clear_first(machine, wr, UINT64_MAX);
-	if (wr->opcode == IBV_WR_RDMA_WRITE || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
-		uint64_t length_bytes = 0;
+	if (!vd_is_write(wr->opcode) || wr->remote.region < VD_SOURCES)
+		return;
+	for (unsigned int i = 0; i < wr->sge_count && i < VD_SGES_MAX; i++)
+		length_bytes += wr->sges[i].length;
+	clear(machine, wr->remote, length_bytes);
+}
 
-		for (unsigned int i = 0; i < wr->sge_count && i < VD_SGES_MAX; i++)
-			length_bytes += wr->sges[i].length;
-		if (wr->remote.region >= VD_SOURCES)
-			clear(machine, wr->remote, length_bytes);
-	}
+/*
+ * Clears the memory that a completion leaves undefined, and notes a window's binding. Of the GRH before a
+ * datagram the first 20 bytes are undefined on IPv4, and the rest contains the devices' addresses.
+ */
+static void take_effects(struct vd_machine *machine, const struct vd_completion *completion)
+{
+	unsigned int step = vd_wr_id_step(completion->wr_id);
+	bool receives = vd_wr_id_receives(completion->wr_id);
+	const struct vd_wr *wr;
+
+	if (step >= machine->program->count)
+		return;
+	wr = &machine->program->steps[step].wrs[vd_wr_id_wr(completion->wr_id) % VD_WRS_MAX];
+	if (completion->status != IBV_WC_SUCCESS)
+		clear_failed(machine, wr, receives);
+	else if (!receives && wr->opcode == IBV_WR_BIND_MW)
+		vd_object(machine, VD_MW, wr->mw)->bound = true;
+	else if (receives && is_ud(machine, completion))
+		clear_first(machine, wr, GRH_BYTES);
 }
 
 /* --- completions --- */
 
-/* Keys are names: only which object had it is compared. */
+/* The object that had the key: MW slots first, then MR slots. Keys themselves are not compared. */
 static int owner_of_rkey(const struct vd_machine *machine, uint32_t rkey)
 {
 	for (int i = 0; i < VD_SLOTS_MAX; i++) {
@@ -98,8 +100,7 @@ static int owner_of_rkey(const struct vd_machine *machine, uint32_t rkey)
 	return VD_NOBODY;
 }
 
-/* Only wr_id, status and qp_num say something of an error: man ibv_poll_cq(3). The vendor's code is
- * the vendor's. */
+/* Records the fields that are defined. Of an error these are wr_id, status and qp_num: man ibv_poll_cq(3). */
 static void describe(struct vd_machine *machine, const struct ibv_wc *wc,
 		     struct vd_completion *completion)
 {
@@ -116,7 +117,7 @@ static void describe(struct vd_machine *machine, const struct ibv_wc *wc,
 	if (wc->status != IBV_WC_SUCCESS)
 		return;
 	completion->opcode = wc->opcode;
-	/* What a send transfers its WR says; flags of a send's completion say nothing. */
+	/* A send's completion has no defined flags, and a length only where data was read. */
 	if (receives || wc->opcode == IBV_WC_RDMA_READ || wc->opcode == IBV_WC_COMP_SWAP ||
 	    wc->opcode == IBV_WC_FETCH_ADD)
 		completion->byte_len = wc->byte_len;
@@ -147,7 +148,7 @@ static unsigned int take_completions(struct vd_machine *machine, unsigned int cq
 				return taken;
 			completion = &record->completions[record->completion_count++];
 			describe(machine, &wc[i], completion);
-			forget_memory(machine, completion);
+			take_effects(machine, completion);
 		}
 	return taken;
 }
@@ -193,7 +194,7 @@ static void take_async_event(struct vd_machine *machine, struct ibv_async_event 
 		add_event(machine, event->event_type, VD_QP, event->element.qp);
 		break;
 	default:
-		break; /* of the port: programs cause none */
+		break; /* programs cause no events of a port */
 	}
 	vb_ack_async_event(event);
 }
@@ -214,7 +215,7 @@ static unsigned int take_events(struct vd_machine *machine)
 	return taken;
 }
 
-/* --- what is left behind --- */
+/* --- memory and states --- */
 
 static uint64_t sum_region(const struct vd_machine *machine, unsigned int region)
 {
@@ -231,9 +232,9 @@ static uint64_t sum_region(const struct vd_machine *machine, unsigned int region
 	return sum;
 }
 
-static void look(struct vd_machine *machine, bool states)
+static void record_state(struct vd_machine *machine, bool states)
 {
-	struct vd_outcome *outcome = &machine->record->outcomes[machine->step];
+	struct vd_outcome *outcome = vd_outcome(machine);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
@@ -250,7 +251,7 @@ static void look(struct vd_machine *machine, bool states)
 
 static bool polled_now(const struct vd_machine *machine, unsigned int cq)
 {
-	const struct vd_step *step = &machine->program->steps[machine->step];
+	const struct vd_step *step = vd_step(machine);
 
 	return step->verb == VD_POLL_CQ && step->slot == cq;
 }
@@ -259,13 +260,13 @@ static unsigned int collect(struct vd_machine *machine, bool states)
 {
 	unsigned int taken = take_events(machine);
 
-	for (unsigned int i = 0; i < vd_slots[VD_CQ]; i++) {
+	for (unsigned int i = 0; i < vd_kinds[VD_CQ].slots; i++) {
 		struct vd_object *cq = &machine->objects[VD_CQ][i];
 
 		if (cq->pointer && (!cq->by_hand || polled_now(machine, i)))
 			taken += take_completions(machine, i);
 	}
-	look(machine, states);
+	record_state(machine, states);
 	return taken;
 }
 
@@ -276,7 +277,7 @@ static void nap(void)
 	nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
 }
 
-/* Until nothing has come for a while. */
+/* Waits until nothing has arrived for a while. */
 static void wait_for_quiet(struct vd_machine *machine, bool states)
 {
 	uint64_t since_ns = now_ns();
@@ -307,7 +308,7 @@ static void wait_for_expected(struct vd_machine *machine, bool states)
 
 void vd_observe(struct vd_machine *machine, bool settles)
 {
-	const struct vd_outcome *outcome = &machine->record->outcomes[machine->step];
+	const struct vd_outcome *outcome = vd_outcome(machine);
 
 	if (vd_site_virtual(machine->site)) {
 		vd_site_settle(machine->site);
@@ -316,7 +317,7 @@ void vd_observe(struct vd_machine *machine, bool settles)
 		return;
 	}
 	collect(machine, settles);
-	/* An answer that differs does not change by waiting. */
+	/* A verb's answer does not change by waiting. */
 	if (machine->expected && machine->step < machine->expected->step_count &&
 	    machine->expected->outcomes[machine->step].answer == outcome->answer)
 		wait_for_expected(machine, settles);

@@ -4,13 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-/* A list of WRs as libibverbs wants it. */
-struct list {
-	struct ibv_sge sges[VD_WRS_MAX][VD_SGES_MAX];
-	struct ibv_send_wr sends[VD_WRS_MAX];
-	struct ibv_recv_wr receives[VD_WRS_MAX];
-};
-
 static uint32_t key_of(struct vd_machine *machine, struct vd_key key, bool remote)
 {
 	const struct vd_object *object;
@@ -45,16 +38,15 @@ static void make_bind(struct vd_machine *machine, const struct vd_wr *wr, struct
 	};
 }
 
-static void make_send(struct vd_machine *machine, const struct vd_step *step,
-		      const struct vd_wr *wr, struct ibv_send_wr *send)
+static void make_send(struct vd_machine *machine, const struct vd_wr *wr, struct ibv_send_wr *send)
 {
 	uintptr_t remote = (uintptr_t)vd_address(machine, wr->remote);
 	uint32_t rkey = key_of(machine, wr->key, true);
 
 	send->opcode = wr->opcode;
 	send->send_flags = wr->flags;
-	/* librxe refuses a binding with the field set, which is none of a binding's. */
-	if (wr->opcode == IBV_WR_SEND_WITH_IMM || wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+	/* Other opcodes have no such field; librxe refuses a binding in which it is set. */
+	if (vd_has_imm(wr->opcode))
 		send->imm_data = htonl(wr->imm);
 	switch (wr->opcode) {
 	case IBV_WR_SEND_WITH_INV:
@@ -74,13 +66,14 @@ static void make_send(struct vd_machine *machine, const struct vd_step *step,
 	default:
 		break;
 	}
-	if (vd_object(machine, VD_QP, step->slot)->type == IBV_QPT_UD) {
+	if (vd_object(machine, VD_QP, vd_step(machine)->slot)->type == IBV_QPT_UD) {
 		const struct ibv_qp *peer = vd_object(machine, VD_QP, wr->peer_qp)->pointer;
+		const struct vd_object *ah = vd_object(machine, VD_AH, wr->ah);
 
-		send->wr.ud.ah = vd_object(machine, VD_AH, wr->ah)->pointer;
-		send->wr.ud.remote_qpn = vd_object(machine, VD_AH, wr->ah)->group ? 0xffffff
-					 : peer					  ? peer->qp_num
-										  : 0xfffff0;
+		send->wr.ud.ah = ah->pointer;
+		send->wr.ud.remote_qpn = peer ? peer->qp_num : VD_NO_QPN;
+		if (ah->group)
+			send->wr.ud.remote_qpn = VD_MULTICAST_QPN;
 		send->wr.ud.remote_qkey = wr->qkey;
 	} else {
 		send->wr.rdma.remote_addr = remote;
@@ -88,27 +81,26 @@ static void make_send(struct vd_machine *machine, const struct vd_step *step,
 	}
 }
 
-/* A WR that invalidates takes the window's binding; false where there is none to take. */
+/* Notes that a WR invalidates a window. False if the key's owner is not a window that is bound. */
 static bool take_binding(struct vd_machine *machine, const struct vd_wr *wr)
 {
 	struct vd_object *mw = vd_object(machine, VD_MW, wr->key.slot);
 	bool bound = wr->key.of == VD_KEY_MW && mw->pointer && mw->bound;
 
-	if (wr->opcode != IBV_WR_LOCAL_INV && wr->opcode != IBV_WR_SEND_WITH_INV)
-		return true;
 	mw->bound = false;
 	return bound;
 }
 
-/* What a provider follows without looking must be there. */
-static bool postable(struct vd_machine *machine, const struct vd_step *step)
+/* True if the objects exist that a provider dereferences without a check. */
+static bool is_postable(struct vd_machine *machine, const struct vd_step *step)
 {
 	bool is_ud = vd_object(machine, VD_QP, step->slot)->type == IBV_QPT_UD;
 
 	for (unsigned int i = 0; i < step->wr_count; i++) {
 		const struct vd_wr *wr = &step->wrs[i];
 
-		if (machine->program->avoid & VD_AVOID_INVALIDATE && !take_binding(machine, wr))
+		if (machine->program->avoid & VD_AVOID_INVALIDATE && vd_invalidates(wr->opcode) &&
+		    !take_binding(machine, wr))
 			return false;
 		if (is_ud && !vd_object(machine, VD_AH, wr->ah)->pointer)
 			return false;
@@ -119,65 +111,52 @@ static bool postable(struct vd_machine *machine, const struct vd_step *step)
 	return true;
 }
 
-static void post_sends(struct vd_machine *machine, const struct vd_step *step, struct list *list,
-		       struct vd_outcome *outcome)
+int vd_post_send(struct vd_machine *machine, struct vd_object *object)
 {
-	struct ibv_qp *qp = vd_object(machine, VD_QP, step->slot)->pointer;
-	struct ibv_send_wr *bad = NULL;
+	struct ibv_sge sges[VD_WRS_MAX][VD_SGES_MAX];
+	struct ibv_send_wr sends[VD_WRS_MAX], *bad = NULL;
+	const struct vd_step *step = vd_step(machine);
+	int answer;
 
-	if (!postable(machine, step)) {
-		outcome->answer = VD_SKIPPED;
-		return;
-	}
+	if (!step->wr_count || !is_postable(machine, step))
+		return VD_SKIPPED;
 	for (unsigned int i = 0; i < step->wr_count; i++) {
-		list->sends[i] = (struct ibv_send_wr){
+		sends[i] = (struct ibv_send_wr){
 			.wr_id = vd_wr_id(machine->step, i, false),
-			.next = i + 1 < step->wr_count ? &list->sends[i + 1] : NULL,
-			.sg_list = list->sges[i],
+			.next = i + 1 < step->wr_count ? &sends[i + 1] : NULL,
+			.sg_list = sges[i],
 			.num_sge = (int)step->wrs[i].sge_count,
 		};
-		make_sges(machine, &step->wrs[i], list->sges[i]);
-		make_send(machine, step, &step->wrs[i], &list->sends[i]);
+		make_sges(machine, &step->wrs[i], sges[i]);
+		make_send(machine, &step->wrs[i], &sends[i]);
 	}
-	outcome->answer = ibv_post_send(qp, list->sends, &bad);
-	if (outcome->answer)
-		outcome->bad = bad ? (int)(bad - list->sends) : -1;
+	answer = ibv_post_send(object->pointer, sends, &bad);
+	if (answer)
+		vd_outcome(machine)->bad = bad ? (int)(bad - sends) : -1;
+	return answer;
 }
 
-static void post_receives(struct vd_machine *machine, const struct vd_step *step, struct list *list,
-			  struct vd_outcome *outcome)
+int vd_post_recv(struct vd_machine *machine, struct vd_object *object)
 {
-	struct ibv_recv_wr *bad = NULL;
-	void *queue;
-
-	for (unsigned int i = 0; i < step->wr_count; i++) {
-		list->receives[i] = (struct ibv_recv_wr){
-			.wr_id = vd_wr_id(machine->step, i, true),
-			.next = i + 1 < step->wr_count ? &list->receives[i + 1] : NULL,
-			.sg_list = list->sges[i],
-			.num_sge = (int)step->wrs[i].sge_count,
-		};
-		make_sges(machine, &step->wrs[i], list->sges[i]);
-	}
-	if (step->verb == VD_POST_SRQ_RECV) {
-		queue = vd_object(machine, VD_SRQ, step->slot)->pointer;
-		outcome->answer = ibv_post_srq_recv(queue, list->receives, &bad);
-	} else {
-		queue = vd_object(machine, VD_QP, step->slot)->pointer;
-		outcome->answer = ibv_post_recv(queue, list->receives, &bad);
-	}
-	if (outcome->answer)
-		outcome->bad = bad ? (int)(bad - list->receives) : -1;
-}
-
-void vd_post(struct vd_machine *machine, const struct vd_step *step, struct vd_outcome *outcome)
-{
-	struct list list;
+	struct ibv_sge sges[VD_WRS_MAX][VD_SGES_MAX];
+	struct ibv_recv_wr receives[VD_WRS_MAX], *bad = NULL;
+	const struct vd_step *step = vd_step(machine);
+	int answer;
 
 	if (!step->wr_count)
-		outcome->answer = VD_SKIPPED;
-	else if (step->verb == VD_POST_SEND)
-		post_sends(machine, step, &list, outcome);
-	else
-		post_receives(machine, step, &list, outcome);
+		return VD_SKIPPED;
+	for (unsigned int i = 0; i < step->wr_count; i++) {
+		receives[i] = (struct ibv_recv_wr){
+			.wr_id = vd_wr_id(machine->step, i, true),
+			.next = i + 1 < step->wr_count ? &receives[i + 1] : NULL,
+			.sg_list = sges[i],
+			.num_sge = (int)step->wrs[i].sge_count,
+		};
+		make_sges(machine, &step->wrs[i], sges[i]);
+	}
+	answer = step->verb == VD_POST_RECV ? ibv_post_recv(object->pointer, receives, &bad)
+					    : ibv_post_srq_recv(object->pointer, receives, &bad);
+	if (answer)
+		vd_outcome(machine)->bad = bad ? (int)(bad - receives) : -1;
+	return answer;
 }

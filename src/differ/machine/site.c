@@ -8,7 +8,7 @@
 #include <verbena/sim.h>
 #include <verbena/verbs.h>
 
-/* Longer than all retries of a program that ends them take. */
+/* Longer than all retries of a program take, except those without an end. */
 #define SETTLE_NS 400000000u
 
 bool vd_site_read(struct vd_site *site, const char *text)
@@ -43,7 +43,7 @@ static struct ibv_context *open_from(struct ibv_device **list, const char *name)
 	return context;
 }
 
-/* Changes what the profile says, which is what a plant is. */
+/* Inverts the quirks of --plant. */
 static bool plant(const struct vd_site *site, struct ibv_context *context)
 {
 	for (unsigned int i = 0; i < site->quirk_count; i++) {
@@ -98,7 +98,7 @@ struct ibv_context *vd_site_open(struct vd_site *site)
 
 void vd_site_tell(const struct vd_site *site, int error)
 {
-	/* No verb has failed where the list has no such device. */
+	/* ENODEV comes from the search in the list: the last error is of an earlier verb. */
 	const char *sentence = error == ENODEV ? "" : vb_last_error();
 
 	fprintf(stderr, "verbena: %s%s%s cannot be opened%s%s: %s%s%s\n", site->backend,

@@ -1,53 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/differ/model/program.h"
 
-const unsigned int vd_slots[VD_KINDS] = {
-	[VD_PD] = 2, [VD_CQ] = 5, [VD_MR] = 8, [VD_MW] = 3, [VD_SRQ] = 2, [VD_QP] = 5, [VD_AH] = 3,
-};
-
-const char *const vd_kind_names[VD_KINDS] = {
-	[VD_PD] = "pd",	  [VD_CQ] = "cq", [VD_MR] = "mr", [VD_MW] = "mw",
-	[VD_SRQ] = "srq", [VD_QP] = "qp", [VD_AH] = "ah",
-};
-
 const struct vd_verb_info vd_verbs[VD_VERBS] = {
-	[VD_ALLOC_PD] = {"alloc_pd", VD_PD, .makes = true},
-	[VD_DEALLOC_PD] = {"dealloc_pd", VD_PD},
-	[VD_REG_MR] = {"reg_mr", VD_MR, .makes = true},
-	[VD_REREG_MR] = {"rereg_mr", VD_MR},
-	[VD_DEREG_MR] = {"dereg_mr", VD_MR},
-	[VD_ALLOC_MW] = {"alloc_mw", VD_MW, .makes = true},
-	[VD_BIND_MW] = {"bind_mw", VD_MW, .settles = true},
-	[VD_DEALLOC_MW] = {"dealloc_mw", VD_MW},
-	[VD_CREATE_CQ] = {"create_cq", VD_CQ, .makes = true},
-	[VD_RESIZE_CQ] = {"resize_cq", VD_CQ},
-	[VD_REQ_NOTIFY_CQ] = {"req_notify_cq", VD_CQ},
-	[VD_POLL_CQ] = {"poll_cq", VD_CQ},
-	[VD_DESTROY_CQ] = {"destroy_cq", VD_CQ},
-	[VD_CREATE_SRQ] = {"create_srq", VD_SRQ, .makes = true},
-	[VD_MODIFY_SRQ] = {"modify_srq", VD_SRQ},
-	[VD_QUERY_SRQ] = {"query_srq", VD_SRQ},
-	[VD_POST_SRQ_RECV] = {"post_srq_recv", VD_SRQ, .settles = true},
-	[VD_DESTROY_SRQ] = {"destroy_srq", VD_SRQ},
-	[VD_CREATE_QP] = {"create_qp", VD_QP, .makes = true},
-	[VD_CONNECT_QP] = {"connect_qp", VD_QP, .settles = true},
-	[VD_MODIFY_QP] = {"modify_qp", VD_QP, .settles = true},
-	[VD_QUERY_QP] = {"query_qp", VD_QP},
-	[VD_POST_RECV] = {"post_recv", VD_QP, .settles = true},
-	[VD_POST_SEND] = {"post_send", VD_QP, .settles = true},
-	[VD_ATTACH_MCAST] = {"attach_mcast", VD_QP},
-	[VD_DETACH_MCAST] = {"detach_mcast", VD_QP},
-	[VD_DESTROY_QP] = {"destroy_qp", VD_QP, .settles = true},
-	[VD_CREATE_AH] = {"create_ah", VD_AH, .makes = true},
-	[VD_DESTROY_AH] = {"destroy_ah", VD_AH},
+#define VERB(constant, name, kind, does, flags) \
+	[VD_##constant] = {#name, VD_##kind, VD_##does, flags},
+#include "src/differ/model/verbs.def"
 };
 
-const struct vd_avoid_info vd_avoid_info[] = {
-	{"invalidate", "invalidating what is no bound window", VD_AVOID_INVALIDATE},
-	{"dereg", "deregistering memory", VD_AVOID_DEREG},
-	{"rereg", "changing a memory region", VD_AVOID_REREG},
-	{0},
+const struct vd_kind_info vd_kinds[VD_KINDS] = {
+	[VD_PD] = {"pd", 2, VD_DEALLOC_PD},    [VD_CQ] = {"cq", 5, VD_DESTROY_CQ},
+	[VD_MR] = {"mr", 8, VD_DEREG_MR},      [VD_MW] = {"mw", 3, VD_DEALLOC_MW},
+	[VD_SRQ] = {"srq", 2, VD_DESTROY_SRQ}, [VD_QP] = {"qp", 5, VD_DESTROY_QP},
+	[VD_AH] = {"ah", 3, VD_DESTROY_AH},
 };
+
+const enum vd_kind vd_ending_order[VD_KINDS] = {VD_QP, VD_SRQ, VD_MW, VD_MR, VD_AH, VD_CQ, VD_PD};
+
+const enum ibv_qp_state vd_climb[VD_CLIMB] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+
+const union ibv_gid vd_group = {.raw = {0xff, 0x0e, [15] = 1}};
+
+const char *const vd_avoids[VD_AVOIDS] = {"invalidate", "dereg", "rereg"};
 
 int vd_required_mask(enum ibv_qp_type type, enum ibv_qp_state state)
 {

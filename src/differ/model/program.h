@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A verbs program as data: a list of steps whose operands name objects by slots, so that it runs the
- * same on every device and can be generated, cut and printed. Nothing in it is a handle, a key or an
- * address of a device.
+ * A verbs program as data: a list of steps whose operands name objects by slots. It contains no handle,
+ * key or address of a device, so it runs the same on every device and can be generated, cut and printed.
  */
 #ifndef SRC_DIFFER_MODEL_PROGRAM_H
 #define SRC_DIFFER_MODEL_PROGRAM_H
@@ -16,64 +15,56 @@
 #define VD_SGES_MAX	4
 #define VD_REGIONS	6
 #define VD_REGION_BYTES 8192
-#define VD_SOURCES	2 /* the first regions: no work request writes there */
+#define VD_SOURCES	2 /* no work request writes to the first two regions */
 
 enum vd_kind { VD_PD, VD_CQ, VD_MR, VD_MW, VD_SRQ, VD_QP, VD_AH, VD_KINDS };
 
-/* Slots of each kind. */
-#define VD_SLOTS_MAX 8
-extern const unsigned int vd_slots[VD_KINDS];
-extern const char *const vd_kind_names[VD_KINDS];
+#define VD_SLOTS_MAX 8 /* of one kind */
 
 enum vd_verb {
-	VD_ALLOC_PD,
-	VD_DEALLOC_PD,
-	VD_REG_MR,
-	VD_REREG_MR,
-	VD_DEREG_MR,
-	VD_ALLOC_MW,
-	VD_BIND_MW,
-	VD_DEALLOC_MW,
-	VD_CREATE_CQ,
-	VD_RESIZE_CQ,
-	VD_REQ_NOTIFY_CQ,
-	VD_POLL_CQ,
-	VD_DESTROY_CQ,
-	VD_CREATE_SRQ,
-	VD_MODIFY_SRQ,
-	VD_QUERY_SRQ,
-	VD_POST_SRQ_RECV,
-	VD_DESTROY_SRQ,
-	VD_CREATE_QP,
-	VD_CONNECT_QP,
-	VD_MODIFY_QP,
-	VD_QUERY_QP,
-	VD_POST_RECV,
-	VD_POST_SEND,
-	VD_ATTACH_MCAST,
-	VD_DETACH_MCAST,
-	VD_DESTROY_QP,
-	VD_CREATE_AH,
-	VD_DESTROY_AH,
+#define VERB(constant, name, kind, does, flags) VD_##constant,
+#include "src/differ/model/verbs.def"
 	VD_VERBS
+};
+
+enum vd_does { VD_MAKES, VD_USES, VD_ENDS };
+
+enum vd_verb_flag {
+	VD_SETTLES = 1 << 0, /* the verb may start work: completions and events are awaited */
+	VD_IN_PD = 1 << 1,   /* the verb needs the PD of vd_step.pd */
 };
 
 struct vd_verb_info {
 	const char *name;  /* as in ibv_<name>(3) */
 	enum vd_kind kind; /* of vd_step.slot */
-	bool makes;	   /* the slot must be empty, not taken */
-	bool settles;	   /* work may follow from it */
+	enum vd_does does;
+	unsigned int flags; /* enum vd_verb_flag */
+};
+
+struct vd_kind_info {
+	const char *name; /* as in struct ibv_<name> */
+	unsigned int slots;
+	enum vd_verb ends;
 };
 
 extern const struct vd_verb_info vd_verbs[VD_VERBS];
+extern const struct vd_kind_info vd_kinds[VD_KINDS];
 
-/* Whose key; the last one that the slot had, also when the object is gone. */
+/* An order of the kinds in which objects can be destroyed: users before what they use. */
+extern const enum vd_kind vd_ending_order[VD_KINDS];
+
+static inline bool vd_makes(enum vd_verb verb)
+{
+	return vd_verbs[verb].does == VD_MAKES;
+}
+
+/* The key's owner. A slot keeps its last key when the object is destroyed. */
 enum vd_key_of { VD_KEY_NONE, VD_KEY_MR, VD_KEY_MW };
 
 struct vd_key {
 	enum vd_key_of of;
 	unsigned int slot;
-	uint32_t flip; /* bits to turn round in it: a wrong key */
+	uint32_t flip; /* bits to invert, which makes a wrong key */
 };
 
 /* A place in the program's memory. */
@@ -89,35 +80,35 @@ struct vd_sge {
 };
 
 struct vd_wr {
-	unsigned int opcode; /* enum ibv_wr_opcode; none on a receive */
+	unsigned int opcode; /* enum ibv_wr_opcode; unused in a receive */
 	unsigned int flags;  /* enum ibv_send_flags */
 	unsigned int sge_count;
 	struct vd_sge sges[VD_SGES_MAX];
 	struct vd_place remote;
-	struct vd_key key;    /* of the remote memory, or what is invalidated */
-	uint32_t imm;	      /* also compare_add; swap is its complement */
-	unsigned int ah;      /* UD */
-	unsigned int peer_qp; /* UD */
+	struct vd_key key; /* of the remote memory, or the key to invalidate */
+	uint32_t imm;	   /* immediate data; of an atomic compare_add, whose complement is swap */
+	unsigned int ah;   /* of a UD QP */
+	unsigned int peer_qp; /* of a UD QP */
 	uint32_t qkey;
-	unsigned int mw; /* BIND_MW: mw to the region of mr, from remote, bind_bytes long */
-	unsigned int mr;
+	/* BIND_MW binds window mw to region mr: bind_bytes from remote on. */
+	unsigned int mw, mr;
 	uint32_t bind_bytes;
 	unsigned int access;
 };
 
-/* What a modify that is not the plain way to a state does differently. */
+/* The attributes of modify_qp and connect_qp, and deliberate mistakes in them. */
 struct vd_modify {
 	unsigned int peer;
 	enum ibv_qp_state state;
-	bool stateless;	   /* without IBV_QP_STATE */
-	unsigned int flip; /* bits of the mask turned round */
-	uint32_t psn_add;  /* to the PSNs that the ends agree on */
+	bool stateless;	   /* leave IBV_QP_STATE out of the mask */
+	unsigned int flip; /* bits to invert in the mask */
+	uint32_t psn_add;  /* added to the PSN that both ends know: the ends then disagree */
 	uint8_t mtu;	   /* enum ibv_mtu */
 	uint8_t port;
 	uint8_t timeout, retry, rnr_retry, rnr_timer, reads, dest_reads;
 	uint16_t pkey_index;
-	bool wide;	  /* PSNs and QPNs of more than 24 bits */
-	uint8_t sgid_add; /* to the index of the GID */
+	bool wide;	  /* PSNs and QPNs have more than 24 bits */
+	uint8_t sgid_add; /* added to the GID's index */
 	bool no_grh;
 	unsigned int access;
 	uint32_t qkey;
@@ -133,8 +124,12 @@ struct vd_step {
 	struct vd_place at;
 	uint64_t length;
 	unsigned int access;
-	unsigned int flags; /* of rereg_mr; mask of modify_srq; solicited only; by hand; bad GRH */
-	uint32_t count;	    /* CQEs; WRs of a receive queue; SRQ limit */
+	/*
+	 * rereg_mr: its flags. modify_srq: the mask. req_notify_cq: solicited only. create_cq: enum
+	 * vd_cq_flag. create_ah: enum vd_ah_flag. attach_mcast: the GID is no group.
+	 */
+	unsigned int flags;
+	uint32_t count; /* CQEs, WRs of a receive queue, or an SRQ's limit */
 	uint32_t send_wr, send_sge, recv_sge, inline_bytes;
 	bool signal_all;
 	struct vd_modify modify;
@@ -145,33 +140,28 @@ struct vd_step {
 /* vd_step.flags of create_cq. */
 enum vd_cq_flag {
 	VD_CQ_BY_HAND =
-		1 << 0, /* only poll_cq steps empty it; others are emptied after each step */
-	VD_CQ_CHANNEL = 1 << 1, /* it tells of completions */
+		1 << 0, /* only poll_cq empties the CQ; other CQs are emptied after each step */
+	VD_CQ_CHANNEL = 1 << 1, /* the CQ has a completion channel */
 };
 
 /* vd_step.flags of create_ah. */
 enum vd_ah_flag { VD_AH_NO_GRH = 1, VD_AH_BAD_PORT, VD_AH_BAD_GID, VD_AH_GROUP };
 
-/* What is not done, for devices that it ends. */
+/* What a program leaves out, for devices that do not survive it: a bit for each row of vd_avoids. */
 enum vd_avoid { VD_AVOID_INVALIDATE = 1 << 0, VD_AVOID_DEREG = 1 << 1, VD_AVOID_REREG = 1 << 2 };
+#define VD_AVOIDS 3
 
-struct vd_avoid_info {
-	const char *name;
-	const char *about; /* what is left out */
-	enum vd_avoid bit;
-};
-
-/* One row for each; a NULL name ends it. */
-extern const struct vd_avoid_info vd_avoid_info[];
+/* The words of --avoid; bit i is row i. */
+extern const char *const vd_avoids[VD_AVOIDS];
 
 struct vd_program {
-	uint64_t seed;	    /* it was generated from */
-	unsigned int avoid; /* enum vd_avoid: steps that would do it are not run */
+	uint64_t seed;	    /* the program was generated from this seed */
+	unsigned int avoid; /* enum vd_avoid: steps that would do this are not run */
 	unsigned int count;
 	struct vd_step steps[VD_STEPS_MAX];
 };
 
-/* The name of a WR in completions: its step, its place in the list, and its queue. */
+/* The wr_id of a WR: its step, its place in the list, and its queue. */
 static inline uint64_t vd_wr_id(unsigned int step, unsigned int wr, bool is_receive)
 {
 	return 1u << 16 | step << 8 | wr << 1 | is_receive;
@@ -192,17 +182,52 @@ static inline bool vd_wr_id_receives(uint64_t wr_id)
 	return wr_id & 1;
 }
 
-/* The attributes that a QP of a type needs to go to a state: man ibv_modify_qp(3). */
+static inline bool vd_is_atomic(unsigned int opcode)
+{
+	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+static inline bool vd_is_write(unsigned int opcode)
+{
+	return opcode == IBV_WR_RDMA_WRITE || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+static inline bool vd_invalidates(unsigned int opcode)
+{
+	return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_SEND_WITH_INV;
+}
+
+static inline bool vd_has_imm(unsigned int opcode)
+{
+	return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+/* The states of a connection's way from RESET to RTS. */
+#define VD_CLIMB 3
+extern const enum ibv_qp_state vd_climb[VD_CLIMB];
+
+/* The mask that a QP of a type needs to go to a state: man ibv_modify_qp(3). */
 int vd_required_mask(enum ibv_qp_type type, enum ibv_qp_state state);
 
-/* The PSN from which a QP's requests count, before psn_add. */
+/* The mask of a modify_qp step: the required one with the step's mistakes. */
+static inline int vd_modify_mask(enum ibv_qp_type type, const struct vd_modify *modify)
+{
+	int mask = vd_required_mask(type, modify->state) ^ (int)modify->flip;
+
+	return modify->stateless ? mask & ~IBV_QP_STATE : mask;
+}
+
+/* The PSN of a QP's first request, before psn_add. That of QP 1 soon wraps around. */
 static inline uint32_t vd_first_psn(unsigned int qp)
 {
-	/* The second one's go round soon. */
 	return qp == 1 ? 0xfffffe : 0x1000 * (qp + 1);
 }
 
-#define VD_QKEY 0x11111111u
-#define VD_WIDE 0xab000000u /* beyond the 24 bits of PSNs and QPNs */
+#define VD_QKEY		 0x11111111u
+#define VD_WIDE		 0xab000000u /* beyond the 24 bits of PSNs and QPNs */
+#define VD_NO_QPN	 0xfffff0u   /* the number of no QP */
+#define VD_MULTICAST_QPN 0xffffffu
+
+extern const union ibv_gid vd_group; /* the multicast group that programs join */
 
 #endif

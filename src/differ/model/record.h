@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one side answered to a program, in symbolic names only; and whether two sides agree.
+ * What one side answered to a program. Objects are named by their slots, so that the records of two devices
+ * can be compared.
  */
 #ifndef SRC_DIFFER_MODEL_RECORD_H
 #define SRC_DIFFER_MODEL_RECORD_H
@@ -13,7 +14,7 @@
 #define VD_EVENTS_MAX	   256
 #define VD_VALUES_MAX	   14
 
-/* Sizes that the making of an object told. VD_TOLD_WR is also the CQEs of a CQ. */
+/* The sizes that a device gave an object. VD_TOLD_WR is also the number of CQEs of a CQ. */
 enum vd_told {
 	VD_TOLD_WR,
 	VD_TOLD_RECV_WR,
@@ -24,25 +25,22 @@ enum vd_told {
 	VD_TOLD_MAX
 };
 
-/* An answer: the errno value or 0, or that a slot was empty or full and nothing was called. */
-#define VD_SKIPPED (-1)
-/* An object that is none of the program's, or one that cannot be told. */
-#define VD_NOBODY (-1)
-/* A value that says nothing. */
-#define VD_UNSET UINT32_MAX
+#define VD_SKIPPED (-1)	      /* an answer: the verb was not called, as an object was missing */
+#define VD_NOBODY  (-1)	      /* a slot: none, or it cannot be determined */
+#define VD_UNSET   UINT32_MAX /* a value without a meaning */
 
 struct vd_outcome {
-	int answer;
-	int bad; /* the place in the list of the WR that bad_wr names; -1: the list's end; -2: none */
+	int answer; /* 0, an errno or VD_SKIPPED */
+	int bad;    /* the list's WR that bad_wr names; -1: bad_wr is NULL; -2: bad_wr is not set */
 	unsigned int value_count;
-	uint32_t values[VD_VALUES_MAX]; /* what is compared of a query */
-	uint32_t told[VD_TOLD_MAX];	/* sizes: devices may round them up */
+	uint32_t values[VD_VALUES_MAX]; /* the results of a query */
+	uint32_t told[VD_TOLD_MAX];	/* sizes, which devices may round up */
 	uint8_t states[VD_SLOTS_MAX];	/* of the QPs after the step; 0xff: no QP */
-	uint64_t memory[VD_REGIONS];	/* a sum over each region */
+	uint64_t memory[VD_REGIONS];	/* a hash of each region */
 };
 
 struct vd_completion {
-	unsigned int step; /* after which it came */
+	unsigned int step; /* the completion was taken after this step */
 	uint64_t wr_id;
 	int qp; /* slot */
 	enum ibv_wc_status status;
@@ -65,7 +63,7 @@ struct vd_event {
 };
 
 struct vd_record {
-	unsigned int step_count; /* ran */
+	unsigned int step_count; /* steps that ran */
 	struct vd_outcome outcomes[VD_STEPS_MAX];
 	unsigned int completion_count;
 	struct vd_completion completions[VD_COMPLETIONS_MAX];
@@ -73,31 +71,11 @@ struct vd_record {
 	struct vd_event events[VD_EVENTS_MAX];
 };
 
-enum vd_verdict {
-	VD_SAME,
-	VD_DIFFERENT,
-	VD_OPEN, /* they part where devices may, as by sizes rounded up; what follows is not compared */
-};
+/* The last step before this one that made the object of a slot; -1 if there is none. */
+int vd_maker(const struct vd_program *program, const struct vd_record *record, unsigned int step,
+	     enum vd_kind kind, unsigned int slot);
 
-/* What a difference is about; reducing keeps it. */
-enum vd_about { VD_ANSWER, VD_BAD_WR, VD_VALUE, VD_COMPLETION, VD_EVENT, VD_STATE, VD_MEMORY };
-
-struct vd_difference {
-	unsigned int step;
-	enum vd_about about;
-	char text[400]; /* "left ...; right ..." */
-};
-
-/* Compares one step, which both ran. difference may be NULL. */
-enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int step,
-				const struct vd_record *left, const struct vd_record *right,
-				struct vd_difference *difference);
-
-/* Compares all steps that both ran, up to the first that is not the same. */
-enum vd_verdict vd_compare(const struct vd_program *program, const struct vd_record *left,
-			   const struct vd_record *right, struct vd_difference *difference);
-
-/* "0", "EINVAL", "skipped"; another number is its digits, in the buffer. */
+/* "0", "EINVAL", "skipped"; for other numbers the digits, in the buffer. */
 const char *vd_answer_name(int answer, char buffer[16]);
 
 /* "QP_FATAL", "completion event"; never NULL. */

@@ -1,30 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/differ/print/print.h"
 
-#include "src/differ/walk/walk.h"
+#include "src/differ/print/step.h"
 
 #include <inttypes.h>
-#include <string.h>
-
-static const char *const types[VD_KINDS] = {
-	[VD_PD] = "ibv_pd",   [VD_CQ] = "ibv_cq", [VD_MR] = "ibv_mr", [VD_MW] = "ibv_mw",
-	[VD_SRQ] = "ibv_srq", [VD_QP] = "ibv_qp", [VD_AH] = "ibv_ah",
-};
-
-static const char *const enders[VD_KINDS] = {
-	[VD_PD] = "vb_dealloc_pd", [VD_CQ] = "vb_destroy_cq",	[VD_MR] = "vb_dereg_mr",
-	[VD_MW] = "vb_dealloc_mw", [VD_SRQ] = "vb_destroy_srq", [VD_QP] = "vb_destroy_qp",
-	[VD_AH] = "vb_destroy_ah",
-};
-
-static const char *const qp_states[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
+#include <verbena/verbs.h>
 
 static const char before[] =
 	"#include \"test/support/support.h\"\n\n"
 	"#include <arpa/inet.h>\n"
 	"#include <fcntl.h>\n\n"
 	"#define REGION_BYTES %u\n\n"
-	"/* With room behind it, for what leads out of it. */\n"
+	"/* With room behind the regions, for places outside them. */\n"
 	"static _Alignas(4096) uint8_t memory[%u * REGION_BYTES];\n\n"
 	"static uintptr_t __attribute__((unused)) at(unsigned int region, unsigned int offset)\n"
 	"{\n\treturn (uintptr_t)memory + region * REGION_BYTES + offset;\n}\n\n"
@@ -40,14 +27,13 @@ static bool names(const struct vd_program *program, enum vd_kind kind, unsigned 
 	return false;
 }
 
-/* All slots are declared that any step could name; what none does is marked so. */
 static void print_declarations(struct vd_print *print)
 {
 	for (enum vd_kind kind = 0; kind < VD_KINDS; kind++)
-		for (unsigned int slot = 0; slot < vd_slots[kind]; slot++)
+		for (unsigned int slot = 0; slot < vd_kinds[kind].slots; slot++)
 			if (names(print->program, kind, slot))
-				fprintf(print->out, "\tstruct %s *%s%u = NULL;\n", types[kind],
-					vd_kind_names[kind], slot);
+				fprintf(print->out, "\tstruct ibv_%s *%s%u = NULL;\n",
+					vd_kinds[kind].name, vd_kinds[kind].name, slot);
 	fprintf(print->out,
 		"\tuint32_t __attribute__((unused)) mr_lkey[%u] = {0}, mr_rkey[%u] = {0}, "
 		"mw_rkey[%u] = {0};\n"
@@ -61,7 +47,7 @@ static void print_declarations(struct vd_print *print)
 		VD_SLOTS_MAX, VD_SLOTS_MAX, VD_SLOTS_MAX);
 }
 
-/* The CQ where a completion came. */
+/* The CQ of a completion. */
 static unsigned int cq_of(const struct vd_print *print, const struct vd_completion *completion)
 {
 	unsigned int qp = completion->qp < 0 ? 0 : (unsigned int)completion->qp;
@@ -108,21 +94,21 @@ static void print_events(struct vd_print *print, unsigned int step)
 				event->slot);
 		else
 			fprintf(print->out, "\tts_event(t, &t->a, IBV_EVENT_%s, %s%d);\n",
-				vd_event_name(event->type), vd_kind_names[event->kind],
+				vd_event_name(event->type), vd_kinds[event->kind].name,
 				event->slot);
 	}
 }
 
-/* What the step that differs leaves behind, where it is not said already. */
+/* Prints the checks that show the difference, if the steps' own checks do not. */
 static void print_rest(struct vd_print *print, const struct vd_difference *difference)
 {
 	const struct vd_outcome *outcome = &print->record->outcomes[difference->step];
 
-	for (unsigned int i = 0; i < vd_slots[VD_QP]; i++)
-		if (difference->about == VD_STATE && outcome->states[i] < 7)
+	for (unsigned int i = 0; i < vd_kinds[VD_QP].slots; i++)
+		if (difference->about == VD_STATE && outcome->states[i] <= IBV_QPS_ERR)
 			fprintf(print->out, "\tVT_STATE(t, ts_query_state(t, qp%u), IBV_QPS_%s);\n",
-				i, qp_states[outcome->states[i]]);
-	for (unsigned int i = 0; i < vd_slots[VD_CQ]; i++)
+				i, vb_qp_state_str(outcome->states[i]));
+	for (unsigned int i = 0; i < vd_kinds[VD_CQ].slots; i++)
 		if (difference->about == VD_COMPLETION && print->live[VD_CQ][i])
 			fprintf(print->out, "\tts_no_more(t, cq%u);\n", i);
 	if (difference->about == VD_EVENT)
@@ -133,35 +119,28 @@ static void print_rest(struct vd_print *print, const struct vd_difference *diffe
 
 static void print_end(struct vd_print *print)
 {
-	static const enum vd_kind order[VD_KINDS] = {VD_QP, VD_SRQ, VD_MW, VD_MR,
-						     VD_AH, VD_CQ,  VD_PD};
+	for (unsigned int i = 0; i < VD_KINDS; i++) {
+		const struct vd_kind_info *kind = &vd_kinds[vd_ending_order[i]];
 
-	for (unsigned int i = 0; i < VD_KINDS; i++)
-		for (unsigned int slot = 0; slot < vd_slots[order[i]]; slot++)
-			if (print->live[order[i]][slot])
-				fprintf(print->out, "\tVT_OK(t, %s(%s%u));\n", enders[order[i]],
-					vd_kind_names[order[i]], slot);
+		for (unsigned int slot = 0; slot < kind->slots; slot++)
+			if (print->live[vd_ending_order[i]][slot])
+				fprintf(print->out, "\tVT_OK(t, vb_%s(%s%u));\n",
+					vd_verbs[kind->ends].name, kind->name, slot);
+	}
 	fprintf(print->out, "\tVT_OK(t, vb_destroy_comp_channel(channel));\n}\n\n");
 }
 
+/* Notes the objects that a step has made or destroyed. */
 static void track(struct vd_print *print, unsigned int at)
 {
 	const struct vd_step *step = &print->program->steps[at];
 	const struct vd_verb_info *verb = &vd_verbs[step->verb];
-	static const enum vd_verb ends[VD_KINDS] = {
-		[VD_PD] = VD_DEALLOC_PD, [VD_CQ] = VD_DESTROY_CQ,   [VD_MR] = VD_DEREG_MR,
-		[VD_MW] = VD_DEALLOC_MW, [VD_SRQ] = VD_DESTROY_SRQ, [VD_QP] = VD_DESTROY_QP,
-		[VD_AH] = VD_DESTROY_AH,
-	};
 
-	if (print->record->outcomes[at].answer)
+	if (print->record->outcomes[at].answer || verb->does == VD_USES)
 		return;
-	if (verb->makes) {
-		print->live[verb->kind][step->slot] = 1;
+	print->live[verb->kind][step->slot] = verb->does == VD_MAKES;
+	if (verb->does == VD_MAKES)
 		print->maker[verb->kind][step->slot] = at;
-	} else if (step->verb == ends[verb->kind]) {
-		print->live[verb->kind][step->slot] = 0;
-	}
 }
 
 void vd_print_test(const struct vd_program *program, const struct vd_record *left,
@@ -183,7 +162,7 @@ void vd_print_test(const struct vd_program *program, const struct vd_record *lef
 		}
 		vd_print_step(&print, i);
 		track(&print, i);
-		if (vd_verbs[program->steps[i].verb].settles)
+		if (vd_verbs[program->steps[i].verb].flags & VD_SETTLES)
 			fprintf(out, "\tts_settle(t);\n");
 		print_completions(&print, i);
 		print_events(&print, i);

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/differ/print/print.h"
+#include "src/differ/print/step.h"
 
-#include "src/differ/walk/coverage.h"
-
-#include <errno.h>
 #include <inttypes.h>
+#include <verbena/verbs.h>
 
-static const char *const qp_types[] = {
-	[IBV_QPT_RC] = "IBV_QPT_RC", [IBV_QPT_UC] = "IBV_QPT_UC", [IBV_QPT_UD] = "IBV_QPT_UD"};
+/* "at(2, 100)": the address of a place. */
+#define PLACE_FORMAT	  "at(%u, %u)"
+#define PLACE_ARGS(place) (place).region, (place).offset
 
-/* The object of a slot as a word of C. */
+/* The C variable of a slot. */
 static const char *object(enum vd_kind kind, unsigned int slot, char buffer[16])
 {
-	snprintf(buffer, 16, "%s%u", vd_kind_names[kind], slot % vd_slots[kind]);
+	snprintf(buffer, 16, "%s%u", vd_kinds[kind].name, slot % vd_kinds[kind].slots);
 	return buffer;
 }
 
-/* After a call that makes: whether it did. */
+/* Prints the check of a verb that makes an object. */
 static void print_made(struct vd_print *print, const struct vd_step *step, int answer)
 {
 	char name[16];
@@ -45,8 +44,8 @@ static void print_make(struct vd_print *print, const struct vd_step *step, int a
 		fprintf(out, "vb_alloc_pd(t->a.ctx);\n");
 		break;
 	case VD_REG_MR:
-		fprintf(out, "vb_reg_mr(pd%u, (void *)" VD_PLACE_FORMAT ", %" PRIu64 ", %#x);\n",
-			step->pd, VD_PLACE_ARGS(step->at), step->length, step->access);
+		fprintf(out, "vb_reg_mr(pd%u, (void *)" PLACE_FORMAT ", %" PRIu64 ", %#x);\n",
+			step->pd, PLACE_ARGS(step->at), step->length, step->access);
 		break;
 	case VD_ALLOC_MW:
 		fprintf(out, "vb_alloc_mw(pd%u, %s);\n", step->pd,
@@ -70,8 +69,9 @@ static void print_make(struct vd_print *print, const struct vd_step *step, int a
 		if (step->has_srq)
 			fprintf(out, ".srq = srq%u, ", step->srq);
 		fprintf(out,
-			".qp_type = %s, .sq_sig_all = %d,\n\t\t.cap = {%u, %u, %u, %u, %u}});\n",
-			qp_types[step->type], step->signal_all, step->send_wr, step->count,
+			".qp_type = IBV_QPT_%s, .sq_sig_all = %d,\n\t\t.cap = {%u, %u, %u, %u, "
+			"%u}});\n",
+			vb_qp_type_str(step->type), step->signal_all, step->send_wr, step->count,
 			step->send_sge, step->recv_sge, step->inline_bytes);
 		break;
 	}
@@ -97,12 +97,12 @@ static void print_make_ah(struct vd_print *print, const struct vd_step *step, in
 
 /* --- queue pairs --- */
 
-/* The same attributes as the machine's. */
+/* Prints the attributes that execute.c uses. */
 static void print_attr(struct vd_print *print, unsigned int slot, unsigned int peer,
 		       const struct vd_modify *modify, enum ibv_qp_state state, int mask,
 		       int answer)
 {
-	bool there = print->live[VD_QP][peer % vd_slots[VD_QP]];
+	bool there = print->live[VD_QP][peer % vd_kinds[VD_QP].slots];
 	uint32_t wide = modify->wide ? VD_WIDE : 0;
 	char name[16];
 
@@ -114,13 +114,13 @@ static void print_attr(struct vd_print *print, unsigned int slot, unsigned int p
 		"\t\t\t.path_mtu = %u, .qkey = %#x, .rq_psn = %#x, .sq_psn = %#x,\n",
 		modify->sgid_add, modify->no_grh ? "0" : "way.is_global", slot, state, modify->mtu,
 		modify->qkey,
-		((vd_first_psn(peer % vd_slots[VD_QP]) + modify->psn_add) & 0xffffff) | wide,
+		((vd_first_psn(peer % vd_kinds[VD_QP].slots) + modify->psn_add) & 0xffffff) | wide,
 		(vd_first_psn(slot) & 0xffffff) | wide);
 	if (there)
 		fprintf(print->out, "\t\t\t.dest_qp_num = %s->qp_num | %#x, ",
 			object(VD_QP, peer, name), wide);
 	else
-		fprintf(print->out, "\t\t\t.dest_qp_num = 0xfffff0, ");
+		fprintf(print->out, "\t\t\t.dest_qp_num = %#x, ", VD_NO_QPN);
 	fprintf(print->out,
 		".qp_access_flags = %#x, .ah_attr = av, .pkey_index = %u,\n"
 		"\t\t\t.max_rd_atomic = %u, .max_dest_rd_atomic = %u, .min_rnr_timer = %u,\n"
@@ -133,40 +133,31 @@ static void print_attr(struct vd_print *print, unsigned int slot, unsigned int p
 
 static enum ibv_qp_type type_of(const struct vd_print *print, unsigned int slot)
 {
-	return print->program->steps[print->maker[VD_QP][slot % vd_slots[VD_QP]]].type;
+	return print->program->steps[print->maker[VD_QP][slot % vd_kinds[VD_QP].slots]].type;
 }
 
-/* A connection that fails stops somewhere between: only the calls that succeed are held. */
+/* A connection that fails stops at some step in between, so the test holds only one that succeeds. */
 static void print_connect(struct vd_print *print, const struct vd_step *step, int answer)
 {
-	static const enum ibv_qp_state states[] = {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS};
+	unsigned int ends = step->slot == step->qp ? 1 : 2;
 
-	if (answer) {
+	if (answer)
 		fprintf(print->out, "\t/* connecting qp%u and qp%u answers %d */\n", step->slot,
 			step->qp, answer);
-		return;
-	}
-	for (unsigned int i = 0; i < 6; i++) {
-		bool first = i < 3;
-		unsigned int slot = first ? step->slot : step->qp;
-		unsigned int peer = first ? step->qp : step->slot;
+	for (unsigned int i = 0; !answer && i < ends * VD_CLIMB; i++) {
+		unsigned int slot = i < VD_CLIMB ? step->slot : step->qp;
+		unsigned int peer = i < VD_CLIMB ? step->qp : step->slot;
+		enum ibv_qp_state state = vd_climb[i % VD_CLIMB];
 
-		if (!first && slot == peer)
-			break;
-		print_attr(print, slot, peer, &step->modify, states[i % 3],
-			   vd_required_mask(type_of(print, slot), states[i % 3]), 0);
+		print_attr(print, slot, peer, &step->modify, state,
+			   vd_required_mask(type_of(print, slot), state), 0);
 	}
 }
 
 static void print_modify(struct vd_print *print, const struct vd_step *step, int answer)
 {
-	int mask = vd_required_mask(type_of(print, step->slot), step->modify.state) ^
-		   (int)step->modify.flip;
-
-	if (step->modify.stateless)
-		mask &= ~IBV_QP_STATE;
-	print_attr(print, step->slot, step->modify.peer, &step->modify, step->modify.state, mask,
-		   answer);
+	print_attr(print, step->slot, step->modify.peer, &step->modify, step->modify.state,
+		   vd_modify_mask(type_of(print, step->slot), &step->modify), answer);
 }
 
 static void print_query(struct vd_print *print, const struct vd_step *step,
@@ -199,7 +190,7 @@ static void print_key(struct vd_print *print, struct vd_key key, bool remote)
 		fprintf(print->out, "%s", remote ? "mr_rkey" : "mr_lkey");
 	if (key.of == VD_KEY_MR || (key.of == VD_KEY_MW && remote))
 		fprintf(print->out, "[%u]",
-			key.slot % vd_slots[key.of == VD_KEY_MR ? VD_MR : VD_MW]);
+			key.slot % vd_kinds[key.of == VD_KEY_MR ? VD_MR : VD_MW].slots);
 	if (key.of != VD_KEY_NONE && key.flip)
 		fprintf(print->out, " ^ %#x", key.flip);
 }
@@ -212,8 +203,8 @@ static void print_sges(struct vd_print *print, const struct vd_step *step)
 		for (unsigned int sge = 0; sge < step->wrs[i].sge_count; sge++) {
 			const struct vd_sge *at = &step->wrs[i].sges[sge];
 
-			fprintf(print->out, "%s{" VD_PLACE_FORMAT ", %u, ", sge ? ", " : "",
-				VD_PLACE_ARGS(at->at), at->length);
+			fprintf(print->out, "%s{" PLACE_FORMAT ", %u, ", sge ? ", " : "",
+				PLACE_ARGS(at->at), at->length);
 			print_key(print, at->key, false);
 			fprintf(print->out, "}");
 		}
@@ -235,15 +226,15 @@ static void print_remote(struct vd_print *print, const struct vd_step *step, con
 	case IBV_WR_BIND_MW:
 		fprintf(out,
 			",\n\t\t\t .bind_mw = {.mw = mw%u, .rkey = mw_rkey[%u] = "
-			"ibv_inc_rkey(mw_rkey[%u]),\n\t\t\t .bind_info = {mr%u, " VD_PLACE_FORMAT
+			"ibv_inc_rkey(mw_rkey[%u]),\n\t\t\t .bind_info = {mr%u, " PLACE_FORMAT
 			", %u, %#x}}",
-			wr->mw, wr->mw, wr->mw, wr->mr, VD_PLACE_ARGS(wr->remote), wr->bind_bytes,
+			wr->mw, wr->mw, wr->mw, wr->mr, PLACE_ARGS(wr->remote), wr->bind_bytes,
 			wr->access);
 		return;
 	case IBV_WR_ATOMIC_CMP_AND_SWP:
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		fprintf(out, ",\n\t\t\t .wr.atomic = {" VD_PLACE_FORMAT ", %#x, ~UINT64_C(%#x), ",
-			VD_PLACE_ARGS(wr->remote), wr->imm, wr->imm);
+		fprintf(out, ",\n\t\t\t .wr.atomic = {" PLACE_FORMAT ", %#x, ~UINT64_C(%#x), ",
+			PLACE_ARGS(wr->remote), wr->imm, wr->imm);
 		print_key(print, wr->key, true);
 		fprintf(out, "}");
 		return;
@@ -264,8 +255,7 @@ static void print_remote(struct vd_print *print, const struct vd_step *step, con
 			fprintf(out, "0xfffff0");
 		fprintf(out, ", %#x}", wr->qkey);
 	} else {
-		fprintf(out, ",\n\t\t\t .wr.rdma = {" VD_PLACE_FORMAT ", ",
-			VD_PLACE_ARGS(wr->remote));
+		fprintf(out, ",\n\t\t\t .wr.rdma = {" PLACE_FORMAT ", ", PLACE_ARGS(wr->remote));
 		print_key(print, wr->key, true);
 		fprintf(out, "}");
 	}
@@ -286,7 +276,7 @@ static void print_wrs(struct vd_print *print, unsigned int at, const struct vd_s
 		fprintf(print->out, ".sg_list = sges[%u], .num_sge = %u", i, wr->sge_count);
 		if (sends) {
 			fprintf(print->out, ",\n\t\t\t .opcode = IBV_WR_%s, .send_flags = %#x",
-				vd_opcode_name(wr->opcode), wr->flags);
+				vb_wr_opcode_str(wr->opcode), wr->flags);
 			print_remote(print, step, wr);
 		}
 		fprintf(print->out, "},\n");
@@ -318,10 +308,10 @@ static void print_change_memory(struct vd_print *print, const struct vd_step *st
 
 	if (step->verb == VD_REREG_MR) {
 		fprintf(out,
-			"\tVT_EQ(t, vb_rereg_mr(mr%u, %#x, pd%u, (void *)" VD_PLACE_FORMAT
-			", %" PRIu64 ", %#x), %d);\n"
+			"\tVT_EQ(t, vb_rereg_mr(mr%u, %#x, pd%u, (void *)" PLACE_FORMAT ", %" PRIu64
+			", %#x), %d);\n"
 			"\tmr_lkey[%u] = mr%u->lkey, mr_rkey[%u] = mr%u->rkey;\n",
-			step->slot, step->flags, step->pd, VD_PLACE_ARGS(step->at), step->length,
+			step->slot, step->flags, step->pd, PLACE_ARGS(step->at), step->length,
 			step->access, (int)outcome->values[0], step->slot, step->slot, step->slot,
 			step->slot);
 		return;
@@ -329,10 +319,10 @@ static void print_change_memory(struct vd_print *print, const struct vd_step *st
 	fprintf(out,
 		"\tVT_EQ(t, vb_bind_mw(qp%u, mw%u, &(struct ibv_mw_bind){\n"
 		"\t\t.wr_id = %#" PRIx64 ", .send_flags = IBV_SEND_SIGNALED,\n"
-		"\t\t.bind_info = {mr%u, " VD_PLACE_FORMAT ", %" PRIu64 ", %#x}}), %d);\n",
+		"\t\t.bind_info = {mr%u, " PLACE_FORMAT ", %" PRIu64 ", %#x}}), %d);\n",
 		step->qp, step->slot,
 		vd_wr_id((unsigned int)(step - print->program->steps), 0, false), step->mr,
-		VD_PLACE_ARGS(step->at), step->length, step->access, outcome->answer);
+		PLACE_ARGS(step->at), step->length, step->access, outcome->answer);
 	if (!outcome->answer)
 		fprintf(out, "\tmw_rkey[%u] = mw%u->rkey;\n", step->slot, step->slot);
 }
@@ -389,10 +379,10 @@ void vd_print_step(struct vd_print *print, unsigned int at)
 	case VD_BIND_MW:
 		print_change_memory(print, step, outcome);
 		break;
-	case VD_POLL_CQ: /* its completions follow */
+	case VD_POLL_CQ: /* print.c prints the completions */
 		break;
 	default:
-		if (vd_verbs[step->verb].makes)
+		if (vd_makes(step->verb))
 			print_make(print, step, outcome->answer);
 		else
 			print_call(print, step, outcome->answer);

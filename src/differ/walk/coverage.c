@@ -1,45 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/differ/walk/coverage.h"
 
+#include "src/base/count.h"
+
 #include <errno.h>
 #include <verbena/verbs.h>
 
-static const char *const opcodes[VD_OPCODES_MAX] = {
-	[IBV_WR_RDMA_WRITE] = "RDMA_WRITE",
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
-	[IBV_WR_SEND] = "SEND",
-	[IBV_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
-	[IBV_WR_RDMA_READ] = "RDMA_READ",
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
-	[IBV_WR_LOCAL_INV] = "LOCAL_INV",
-	[IBV_WR_BIND_MW] = "BIND_MW",
-	[IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
-};
-
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
-
-const char *vd_opcode_name(unsigned int opcode)
-{
-	return opcode < VD_OPCODES_MAX && opcodes[opcode] ? opcodes[opcode] : "?";
-}
-
-/* The type of the QP that a slot held when a step ran; 0 for none. */
-static enum ibv_qp_type type_of(const struct vd_program *program, const struct vd_record *record,
-				unsigned int step)
-{
-	for (unsigned int i = step; i--;)
-		if (program->steps[i].verb == VD_CREATE_QP && !record->outcomes[i].answer &&
-		    program->steps[i].slot == program->steps[step].slot)
-			return program->steps[i].type;
-	return 0;
-}
 
 static void cover_wrs(struct vd_coverage *coverage, const struct vd_program *program,
 		      const struct vd_record *record, unsigned int at)
 {
 	const struct vd_step *step = &program->steps[at];
-	enum ibv_qp_type type = type_of(program, record, at);
+	int made = vd_maker(program, record, at, VD_QP, step->slot);
+	enum ibv_qp_type type = made < 0 ? 0 : program->steps[made].type;
 	int bad = record->outcomes[at].bad;
 	unsigned int taken = bad >= 0			   ? (unsigned int)bad
 			     : record->outcomes[at].answer ? 0
@@ -92,10 +66,8 @@ static void print_answers(const struct vd_coverage *coverage, FILE *out)
 static void print_wrs(const struct vd_coverage *coverage, FILE *out)
 {
 	for (unsigned int opcode = 0; opcode < VD_OPCODES_MAX; opcode++) {
-		if (!opcodes[opcode])
-			continue;
-		fprintf(out, "  %-20s", opcodes[opcode]);
-		for (unsigned int i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		fprintf(out, "  %-20s", vb_wr_opcode_str(opcode));
+		for (unsigned int i = 0; i < COUNT(types); i++)
 			fprintf(out, " %s %lu", vb_qp_type_str(types[i]),
 				coverage->wrs[opcode][types[i]]);
 		fprintf(out, "\n");
@@ -256,7 +228,7 @@ unsigned int vd_check_minima(const struct vd_coverage *coverage, bool is_spec, F
 		       vd_verbs[minimum->what].name, vd_answer_name((int)minimum->by, buffer), out);
 	FOR_EACH(minimum, wrs)
 	count += missed(minimum, coverage->wrs[minimum->what][minimum->by], is_spec,
-			vd_opcode_name(minimum->what), vb_qp_type_str(minimum->by), out);
+			vb_wr_opcode_str(minimum->what), vb_qp_type_str(minimum->by), out);
 	FOR_EACH(minimum, statuses)
 	count += missed(minimum, coverage->statuses[minimum->what], is_spec,
 			vd_status_name((int)minimum->what), "", out);

@@ -5,14 +5,14 @@
 #include <string.h>
 
 struct reduction {
-	struct vd_program *program; /* shows it */
+	struct vd_program *program; /* the smallest that shows the difference */
 	struct vd_program *trial;
 	unsigned int used, tries;
 	vd_shows_fn *shows;
 	void *arg;
 };
 
-/* Takes the trial in place of the program if it shows the same. */
+/* Replaces the program by the trial if the trial shows the difference. */
 static bool try_it(struct reduction *r)
 {
 	if (r->used == r->tries)
@@ -35,7 +35,7 @@ static bool without_steps(struct reduction *r, unsigned int first, unsigned int 
 	return try_it(r);
 }
 
-/* From the end, where what a step needs stands before it. */
+/* Tries the last steps first: a step needs only steps before it. */
 static bool drop_steps(struct reduction *r)
 {
 	bool dropped = false;

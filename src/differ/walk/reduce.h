@@ -7,13 +7,13 @@
 
 #include "src/differ/model/program.h"
 
-/* Whether a program still shows what is looked for. */
+/* Returns true if a program still shows the difference. */
 typedef bool vd_shows_fn(void *arg, const struct vd_program *program);
 
 /*
- * Drops steps, then work requests of lists and their pieces, as long as shows(arg, program) holds;
- * every try is a call of it. What is left shows it, and nothing more can be dropped alone. tries
- * bounds the calls. Returns how many there were.
+ * Drops steps, then work requests of lists and pieces of them, as long as shows(arg, program) is true. No
+ * single piece of the result can be dropped, unless shows() was called tries times before. Returns the
+ * number of calls.
  */
 unsigned int vd_reduce(struct vd_program *program, unsigned int tries, vd_shows_fn *shows,
 		       void *arg);

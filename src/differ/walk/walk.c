@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/differ/walk/walk.h"
 
+#include "src/differ/compare/compare.h"
 #include "src/differ/generate/generate.h"
-#include "src/differ/machine/machine.h"
+#include "src/differ/machine/run.h"
+#include "src/differ/print/print.h"
 #include "src/differ/walk/reduce.h"
 
 #include <errno.h>
 #include <string.h>
 #include <verbena/error.h>
 
-/* How often a program that differed runs again at most, until it differs again. */
+/* A program that differed runs again at most so often, until it differs again. */
 #define RUNS_AGAIN 2
 
-/* What is looked for while a program is cut. */
+/* The difference that a program must keep while it is reduced. */
 struct search {
 	struct vd_walk *walk;
 	struct vd_difference found;
@@ -29,7 +31,7 @@ static int run_side(struct vd_walk *walk, struct vd_site *site, const struct vd_
 	return error;
 }
 
-/* Runs both sides. A device that cannot be opened is an error, and no verdict. */
+/* Runs both sides. Returns 0, or the errno of a device that cannot be opened; then there is no verdict. */
 static int run_both(struct vd_walk *walk, const struct vd_program *program,
 		    struct vd_difference *difference, enum vd_verdict *verdict)
 {
@@ -42,7 +44,7 @@ static int run_both(struct vd_walk *walk, const struct vd_program *program,
 	return error;
 }
 
-/* The same kind of difference at the same verb: another one would be another finding. */
+/* True if the program shows the same kind of difference at the same verb: any other is another finding. */
 static bool shows(void *arg, const struct vd_program *program)
 {
 	struct search *search = arg;
@@ -54,7 +56,7 @@ static bool shows(void *arg, const struct vd_program *program)
 	       program->steps[difference.step].verb == search->verb;
 }
 
-/* On a real clock a machine that was busy elsewhere may make a difference; that does not come again. */
+/* On a real clock a busy machine may cause a difference, which does not appear again. */
 static bool comes_again(struct search *search)
 {
 	for (unsigned int i = 0; i < RUNS_AGAIN; i++)
