@@ -17,18 +17,16 @@ struct view {
 	int keys[VD_COMPLETIONS_MAX];
 };
 
-static enum vd_verdict differ(struct vd_difference *difference, unsigned int step,
-			      enum vd_about about, const char *fmt, ...)
-	__attribute__((format(printf, 4, 5)));
-
-static enum vd_verdict differ(struct vd_difference *difference, unsigned int step,
-			      enum vd_about about, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static enum vd_verdict differ(const struct vd_sides *sides,
+								    enum vd_about about,
+								    const char *fmt, ...)
 {
+	struct vd_difference *difference = sides->difference;
 	va_list args;
 
 	if (!difference)
 		return VD_DIFFERENT;
-	difference->step = step;
+	difference->step = sides->step;
 	difference->about = about;
 	va_start(args, fmt);
 	vsnprintf(difference->text, sizeof(difference->text), fmt, args);
@@ -51,25 +49,23 @@ static void insert(struct view *view, unsigned int index, int key)
 
 /* --- answers --- */
 
-static enum vd_verdict compare_answers(const struct vd_program *program, unsigned int step,
-				       const struct vd_outcome *left,
-				       const struct vd_outcome *right,
-				       struct vd_difference *difference)
+static enum vd_verdict compare_answers(const struct vd_sides *sides)
 {
-	const char *name = vd_verbs[program->steps[step].verb].name;
+	const struct vd_outcome *left = &sides->left->outcomes[sides->step];
+	const struct vd_outcome *right = &sides->right->outcomes[sides->step];
+	const char *name = vd_verbs[sides->program->steps[sides->step].verb].name;
 	char a[16], b[16];
 
 	if (left->answer != right->answer)
-		return differ(difference, step, VD_ANSWER, "%s: left %s; right %s", name,
+		return differ(sides, VD_ANSWER, "%s: left %s; right %s", name,
 			      vd_answer_name(left->answer, a), vd_answer_name(right->answer, b));
 	if (left->bad != right->bad)
-		return differ(difference, step, VD_BAD_WR, "%s: bad_wr: left %d; right %d", name,
-			      left->bad, right->bad);
+		return differ(sides, VD_BAD_WR, "%s: bad_wr: left %d; right %d", name, left->bad,
+			      right->bad);
 	for (unsigned int i = 0; i < left->value_count; i++)
 		if (left->values[i] != right->values[i])
-			return differ(difference, step, VD_VALUE,
-				      "%s: value %u: left %#x; right %#x", name, i, left->values[i],
-				      right->values[i]);
+			return differ(sides, VD_VALUE, "%s: value %u: left %#x; right %#x", name, i,
+				      left->values[i], right->values[i]);
 	return VD_SAME;
 }
 
@@ -125,39 +121,35 @@ static bool is_receive_alone(const struct vd_completion *left, const struct vd_c
 }
 
 /* True if two completions may differ. One of the two may be NULL. */
-static bool may_differ(const struct vd_program *program, unsigned int step,
-		       const struct vd_record *record, const struct vd_completion *left,
+static bool may_differ(const struct vd_sides *sides, const struct vd_completion *left,
 		       const struct vd_completion *right)
 {
 	/* Only ends with different path MTUs get this status, and no rule says what a requester does with
 	 * responses that are too short. */
 	if (left && left->status == IBV_WC_BAD_RESP_ERR)
 		return true;
-	if (is_receive_alone(left, right) && vd_may_have_run(step, record))
+	if (is_receive_alone(left, right) && vd_may_have_run(sides))
 		return true;
-	return vd_may_be_mistaken(program, record, left, right) ||
-	       vd_may_wait(program, record, right);
+	return vd_may_be_mistaken(sides, left, right) || vd_may_wait(sides, right);
 }
 
-static enum vd_verdict compare_completions(const struct vd_program *program, unsigned int step,
-					   const struct vd_record *left,
-					   const struct vd_record *right,
-					   struct vd_difference *difference)
+static enum vd_verdict compare_completions(const struct vd_sides *sides)
 {
+	const struct vd_record *left = sides->left, *right = sides->right;
 	struct view a, b;
 	char of_a[160], of_b[160];
 
-	view_completions(left, step, &a);
-	view_completions(right, step, &b);
+	view_completions(left, sides->step, &a);
+	view_completions(right, sides->step, &b);
 	for (unsigned int i = 0; i < a.count || i < b.count; i++) {
 		const struct vd_completion *l = i < a.count ? &left->completions[a.at[i]] : NULL;
 		const struct vd_completion *r = i < b.count ? &right->completions[b.at[i]] : NULL;
 
 		if (l && r && same_completion(l, r))
 			continue;
-		differ(difference, step, VD_COMPLETION, "completion %u: left %s; right %s", i,
+		differ(sides, VD_COMPLETION, "completion %u: left %s; right %s", i,
 		       describe(l, of_a, sizeof(of_a)), describe(r, of_b, sizeof(of_b)));
-		return may_differ(program, step, left, l, r) ? VD_OPEN : VD_DIFFERENT;
+		return may_differ(sides, l, r) ? VD_OPEN : VD_DIFFERENT;
 	}
 	return VD_SAME;
 }
@@ -209,93 +201,84 @@ static bool differ_in_limit(const struct vd_event *left, const struct vd_event *
 	       (right && right->type == IBV_EVENT_SRQ_LIMIT_REACHED);
 }
 
-static enum vd_verdict compare_events(unsigned int step, const struct vd_record *left,
-				      const struct vd_record *right,
-				      struct vd_difference *difference)
+static enum vd_verdict compare_events(const struct vd_sides *sides)
 {
+	const struct vd_record *left = sides->left, *right = sides->right;
 	struct view a, b;
 	char of_a[64], of_b[64];
 
-	view_events(left, step, &a);
-	view_events(right, step, &b);
+	view_events(left, sides->step, &a);
+	view_events(right, sides->step, &b);
 	for (unsigned int i = 0; i < a.count || i < b.count; i++) {
 		const struct vd_event *l = i < a.count ? &left->events[a.at[i]] : NULL;
 		const struct vd_event *r = i < b.count ? &right->events[b.at[i]] : NULL;
 
 		if (l && r && l->type == r->type && object_of(l) == object_of(r))
 			continue;
-		differ(difference, step, VD_EVENT, "event: left %s; right %s",
+		differ(sides, VD_EVENT, "event: left %s; right %s",
 		       describe_event(l, of_a, sizeof(of_a)),
 		       describe_event(r, of_b, sizeof(of_b)));
-		return differ_in_limit(l, r) && vd_may_have_run(step, left) ? VD_OPEN
-									    : VD_DIFFERENT;
+		return differ_in_limit(l, r) && vd_may_have_run(sides) ? VD_OPEN : VD_DIFFERENT;
 	}
 	return VD_SAME;
 }
 
 /* --- states and memory --- */
 
-static enum vd_verdict compare_states(unsigned int step, const struct vd_outcome *left,
-				      const struct vd_outcome *right,
-				      struct vd_difference *difference)
+static enum vd_verdict compare_states(const struct vd_sides *sides)
 {
+	const uint8_t *left = sides->left->outcomes[sides->step].states;
+	const uint8_t *right = sides->right->outcomes[sides->step].states;
+
 	for (unsigned int i = 0; i < VD_SLOTS_MAX; i++)
-		if (left->states[i] != right->states[i])
-			return differ(difference, step, VD_STATE,
-				      "state of qp%u: left %s; right %s", i,
-				      vb_qp_state_str(left->states[i]),
-				      vb_qp_state_str(right->states[i]));
+		if (left[i] != right[i])
+			return differ(sides, VD_STATE, "state of qp%u: left %s; right %s", i,
+				      vb_qp_state_str(left[i]), vb_qp_state_str(right[i]));
 	return VD_SAME;
 }
 
-static enum vd_verdict compare_memory(unsigned int step, const struct vd_outcome *left,
-				      const struct vd_outcome *right,
-				      struct vd_difference *difference)
+static enum vd_verdict compare_memory(const struct vd_sides *sides)
 {
+	const uint64_t *left = sides->left->outcomes[sides->step].memory;
+	const uint64_t *right = sides->right->outcomes[sides->step].memory;
+
 	for (unsigned int i = 0; i < VD_REGIONS; i++)
-		if (left->memory[i] != right->memory[i])
-			return differ(difference, step, VD_MEMORY,
-				      "memory of region %u: left and right differ", i);
+		if (left[i] != right[i]) {
+			differ(sides, VD_MEMORY, "memory of region %u: left and right differ", i);
+			return vd_may_have_run(sides) ? VD_OPEN : VD_DIFFERENT;
+		}
 	return VD_SAME;
 }
 
 /* Compares events, states and memory, after the completions were the same. */
-static enum vd_verdict compare_rest(const struct vd_program *program, unsigned int step,
-				    const struct vd_record *left, const struct vd_record *right,
-				    struct vd_difference *difference)
+static enum vd_verdict compare_rest(const struct vd_sides *sides)
 {
-	const struct vd_outcome *l = &left->outcomes[step], *r = &right->outcomes[step];
-	enum vd_verdict verdict = compare_events(step, left, right, difference);
+	enum vd_verdict verdict = compare_events(sides);
 
 	if (verdict == VD_SAME)
-		verdict = compare_states(step, l, r, difference);
-	if (verdict == VD_SAME) {
-		verdict = compare_memory(step, l, r, difference);
-		if (verdict != VD_SAME && vd_may_have_run(step, left))
-			return VD_OPEN;
-	}
-	return verdict != VD_SAME && vd_lost_any(program, step, left) ? VD_OPEN : verdict;
+		verdict = compare_states(sides);
+	if (verdict == VD_SAME)
+		verdict = compare_memory(sides);
+	return verdict != VD_SAME && vd_lost_any(sides) ? VD_OPEN : verdict;
 }
 
 enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int step,
 				const struct vd_record *left, const struct vd_record *right,
 				struct vd_difference *difference)
 {
-	enum vd_verdict verdict = compare_answers(program, step, &left->outcomes[step],
-						  &right->outcomes[step], difference);
+	const struct vd_sides sides = {program, step, left, right, difference};
+	enum vd_verdict verdict = compare_answers(&sides);
 	bool is_open;
 
 	if (verdict != VD_SAME) {
-		is_open = vd_asks_for_nothing(&program->steps[step]) ||
-			  vd_sizes_differ(program, step, left, right);
+		is_open = vd_asks_for_nothing(&sides) || vd_sizes_differ(&sides);
 	} else {
-		verdict = compare_completions(program, step, left, right, difference);
+		verdict = compare_completions(&sides);
 		if (verdict == VD_SAME)
-			verdict = compare_rest(program, step, left, right, difference);
-		is_open = verdict != VD_SAME && vd_overruns_differ(program, step, left, right);
+			verdict = compare_rest(&sides);
+		is_open = vd_overruns_differ(&sides);
 	}
-	if (verdict != VD_SAME && (is_open || vd_may_be_bound(program, step, left) ||
-				   vd_may_be_dropped(program, step, left)))
+	if (verdict != VD_SAME && (is_open || vd_may_be_bound(&sides) || vd_may_be_dropped(&sides)))
 		return VD_OPEN;
 	return verdict;
 }
