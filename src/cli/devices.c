@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/cli/cli.h"
+#include "src/cli/options.h"
 #include "src/project/project.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,21 +13,18 @@
 
 #define ROW "%-10s %-19s  %-10s  %4s  %-8s  %-10s  %5s  %4s  %s\n"
 
-static const char usage[] =
-	"Usage: verbena devices [--backend B] [--project FILE]\n\n"
-	"Lists a backend's devices, one line a port.\n\n"
-	"Options:\n"
-	"      --backend B     sim or ibverbs [VERBENA_BACKEND, else sim]\n"
-	"      --project FILE  the simulated devices [VERBENA_PROJECT, else ./project.yml\n"
-	"                      if it exists, else sim0 and sim1]\n"
-	"  -h, --help          print this\n";
+struct arguments {
+	const char *backend, *project;
+};
 
-enum { OPTION_BACKEND = 1000, OPTION_PROJECT };
-
-static const struct option options[] = {
-	{"backend", required_argument, NULL, OPTION_BACKEND},
-	{"project", required_argument, NULL, OPTION_PROJECT},
-	{NULL, 0, NULL, 0},
+static const struct cli_option options[] = {
+	{"backend", 0, "B", "the backend [VERBENA_BACKEND, else sim]", NULL, cli_take_text,
+	 offsetof(struct arguments, backend), .choice = cli_backend},
+	{"project", 0, "FILE",
+	 "the simulated devices [VERBENA_PROJECT, else\n./project.yml if it exists, else sim0 and "
+	 "sim1]",
+	 NULL, cli_take_text, offsetof(struct arguments, project)},
+	{0},
 };
 
 static const char *transport_name(enum ibv_transport_type transport)
@@ -45,17 +41,6 @@ static const char *transport_name(enum ibv_transport_type transport)
 	default:
 		return "other";
 	}
-}
-
-static const char *state_name(enum ibv_port_state state)
-{
-	static const char *const names[] = {
-		[IBV_PORT_NOP] = "none",      [IBV_PORT_DOWN] = "down",
-		[IBV_PORT_INIT] = "init",     [IBV_PORT_ARMED] = "armed",
-		[IBV_PORT_ACTIVE] = "active", [IBV_PORT_ACTIVE_DEFER] = "deferred",
-	};
-
-	return state <= IBV_PORT_ACTIVE_DEFER ? names[state] : "unknown";
 }
 
 static const char *link_layer_name(uint8_t link_layer)
@@ -110,7 +95,8 @@ static void print_port(struct ibv_device *device, struct ibv_context *context, u
 	snprintf(mtu, sizeof(mtu), "%u", 128u << attr.active_mtu);
 	first_gid(context, port, attr.gid_tbl_len, gid, sizeof(gid));
 	printf(ROW, vb_get_device_name(device), guid_text, transport_name(device->transport_type),
-	       port_text, state_name(attr.state), link_layer_name(attr.link_layer), lid, mtu, gid);
+	       port_text, vb_port_state_str(attr.state), link_layer_name(attr.link_layer), lid, mtu,
+	       gid);
 }
 
 static bool print_device(struct ibv_device *device)
@@ -186,33 +172,21 @@ static int configure(struct vb_sim_config *config)
 
 static int run(int argc, char **argv)
 {
-	const char *backend = NULL, *path = NULL;
+	struct arguments arguments = {0};
 	struct vb_project *project;
-	int option, status;
+	int status = cli_read_options(&cli_devices, argc, argv, &arguments);
 
-	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		switch (option) {
-		case OPTION_BACKEND:
-			backend = optarg;
-			break;
-		case OPTION_PROJECT:
-			path = optarg;
-			break;
-		default:
-			return cli_bad_option(&cli_devices, option, argv);
-		}
-	}
-	if (optind < argc)
-		return cli_bad_usage(&cli_devices, "'%s' is one argument too many", argv[optind]);
-	backend = cli_find_backend(&cli_devices, backend);
-	if (!backend)
+	if (status)
+		return status;
+	arguments.backend = cli_find_backend(&cli_devices, arguments.backend);
+	if (!arguments.backend)
 		return CLI_EXIT_USAGE;
-	project = cli_load_project(path);
+	project = cli_load_project(arguments.project);
 	if (!project)
 		return CLI_EXIT_USAGE;
 	status = configure(&project->sim);
 	if (!status)
-		status = list_devices(backend);
+		status = list_devices(arguments.backend);
 	vb_project_free(project);
 	return status;
 }
@@ -220,6 +194,8 @@ static int run(int argc, char **argv)
 const struct cli_command cli_devices = {
 	.name = "devices",
 	.summary = "list the devices of a backend",
-	.usage = usage,
+	.synopsis = "[OPTION...]",
+	.about = "Lists a backend's devices, one line for each port.\n",
+	.options = options,
 	.run = run,
 };

@@ -7,7 +7,7 @@
 struct reduction {
 	struct vd_program *program; /* the smallest that shows the difference */
 	struct vd_program *trial;
-	unsigned int used, tries;
+	uint64_t used, tries;
 	vd_shows_fn *shows;
 	void *arg;
 };
@@ -107,8 +107,7 @@ static bool simplify_wrs(struct reduction *r)
 	return simpler;
 }
 
-unsigned int vd_reduce(struct vd_program *program, unsigned int tries, vd_shows_fn *shows,
-		       void *arg)
+uint64_t vd_reduce(struct vd_program *program, uint64_t tries, vd_shows_fn *shows, void *arg)
 {
 	struct reduction r = {.program = program,
 			      .trial = malloc(sizeof(*r.trial)),

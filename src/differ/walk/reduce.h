@@ -15,7 +15,6 @@ typedef bool vd_shows_fn(void *arg, const struct vd_program *program);
  * single piece of the result can be dropped, unless shows() was called tries times before. Returns the
  * number of calls.
  */
-unsigned int vd_reduce(struct vd_program *program, unsigned int tries, vd_shows_fn *shows,
-		       void *arg);
+uint64_t vd_reduce(struct vd_program *program, uint64_t tries, vd_shows_fn *shows, void *arg);
 
 #endif

@@ -70,14 +70,15 @@ static void reduce(struct search *search)
 	struct vd_walk *walk = search->walk;
 	struct vd_difference difference = search->found;
 	enum vd_verdict verdict = VD_SAME;
-	unsigned int before = walk->program.count, used;
+	unsigned int before = walk->program.count;
+	uint64_t used;
 
 	walk->program.count = search->found.step + 1;
 	used = vd_reduce(&walk->program, walk->tries, shows, search);
 	run_both(walk, &walk->program, &difference, &verdict);
-	fprintf(walk->out, "%s from %u steps to %u in %u tries: step %u, %s\n\n",
+	fprintf(walk->out, "%s from %u steps to %u in %llu tries: step %u, %s\n\n",
 		verdict == VD_DIFFERENT ? "reduced" : "does not repeat when reduced", before,
-		walk->program.count, used, difference.step, difference.text);
+		walk->program.count, (unsigned long long)used, difference.step, difference.text);
 	vd_print_test(&walk->program, &walk->records[0], &difference, walk->out);
 }
 

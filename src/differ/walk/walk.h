@@ -14,13 +14,13 @@
 struct vd_walk {
 	/* set by the caller */
 	struct vd_site left, right;
-	uint64_t seed;	     /* of the first program; each next program has the next seed */
-	unsigned long steps; /* the walk ends with the program that reaches this number */
-	unsigned int avoid;  /* enum vd_avoid */
-	unsigned int tries;  /* the most programs to run to reduce a difference */
-	bool keep_going;     /* reduce no difference and continue with the next program */
-	bool verbose;	     /* print a line for each program */
-	bool print;	     /* print programs as C tests and run the left side only */
+	uint64_t seed;	    /* of the first program; each next program has the next seed */
+	uint64_t steps;	    /* the walk ends with the program that reaches this number */
+	unsigned int avoid; /* enum vd_avoid */
+	uint64_t tries;	    /* the most programs to run to reduce a difference */
+	bool keep_going;    /* reduce no difference and continue with the next program */
+	bool verbose;	    /* print a line for each program */
+	bool print;	    /* print programs as C tests and run the left side only */
 	FILE *out;
 	/* the result */
 	struct vd_coverage coverage;
