@@ -56,8 +56,8 @@ static const struct cli_option options[] = {
 	{"project", 0, "FILE", "devices and links [VERBENA_PROJECT, else none]",
 	 "The simulated world", take_path},
 	{"devices", 0, "N", "the number of devices, sim0 and so on [2]", NULL, take_value},
-	{"link-layer", 0, "L", "of all devices: ethernet or infiniband [ethernet]", NULL,
-	 take_value},
+	{"link-layer", 0, "L", "of all devices [ethernet]", NULL, take_value,
+	 .choice = vb_project_link_layer_name},
 	{"profile", 0, "P",
 	 "of all devices: behaviour where adapters differ\n[spec, see verbena-run(1)]", NULL,
 	 take_value, .choice = vb_sim_profile_name},
@@ -66,7 +66,8 @@ static const struct cli_option options[] = {
 	{"trace", 0, "FILE", "every packet as pcap; %p is the process number [none]", NULL,
 	 take_path},
 	{"seed", 0, "N", "of all random numbers [random]", NULL, take_value},
-	{"clock", 0, "C", "real or virtual [real]", NULL, take_value},
+	{"clock", 0, "C", "how time goes by [real]", NULL, take_value,
+	 .choice = vb_project_clock_name},
 	{0},
 };
 

@@ -48,6 +48,10 @@ struct vb_project *vb_project_load(const char *path, struct vb_project_error *er
 struct vb_project *vb_project_parse(const char *file, const char *text, size_t length_bytes,
 				    struct vb_project_error *error);
 
+/* The words for a clock and a link layer, from index 0 up; NULL at the end. */
+const char *vb_project_clock_name(unsigned int index);
+const char *vb_project_link_layer_name(unsigned int index);
+
 /* If the configuration names no devices: adds count default ones, named sim0, sim1 and so on. */
 void vb_project_add_devices(struct vb_sim_config *sim, unsigned int count);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/project/words.h"
 
+#include "src/project/project.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <verbena/sim.h>
@@ -48,4 +50,14 @@ const struct project_word *project_find_word(const struct project_word *words, c
 					 used ? ", " : "", words->word);
 	}
 	return NULL;
+}
+
+const char *vb_project_clock_name(unsigned int index)
+{
+	return project_clocks[index].word;
+}
+
+const char *vb_project_link_layer_name(unsigned int index)
+{
+	return project_link_layers[index].word;
 }
