@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/differ/generate/generator.h"
 
+#include <stddef.h>
+
 /* --- queue pairs --- */
 
 /* Connects two QPs, preferably two of the same type that are both in RESET. */
@@ -30,30 +32,21 @@ void vd_join_qp(struct vd_generator *g)
 		vd_connect(g, slot, peer);
 }
 
-enum mistake {
-	BAD_PORT,
-	BAD_PKEY_INDEX,
-	BAD_GID_INDEX,
-	NO_GRH,
-	BAD_MTU,
-	BAD_TIMEOUT,
-	BAD_RETRY,
-	BAD_RNR_RETRY,
-	BAD_RNR_TIMER,
-	BAD_READS,
-	BAD_DEST_READS,
-	WIDE_TO_RTR,
-	WIDE_TO_RTS,
-	MISTAKES
-};
+#define AT(field) offsetof(struct vd_modify, field)
 
-/* The state on the way to which the attribute is taken. */
-static const enum ibv_qp_state mistakes[MISTAKES] = {
-	[BAD_PORT] = IBV_QPS_INIT,   [BAD_PKEY_INDEX] = IBV_QPS_INIT, [BAD_GID_INDEX] = IBV_QPS_RTR,
-	[NO_GRH] = IBV_QPS_RTR,	     [BAD_MTU] = IBV_QPS_RTR,	      [BAD_TIMEOUT] = IBV_QPS_RTS,
-	[BAD_RETRY] = IBV_QPS_RTS,   [BAD_RNR_RETRY] = IBV_QPS_RTS,   [BAD_RNR_TIMER] = IBV_QPS_RTR,
-	[BAD_READS] = IBV_QPS_RTS,   [BAD_DEST_READS] = IBV_QPS_RTR,  [WIDE_TO_RTR] = IBV_QPS_RTR,
-	[WIDE_TO_RTS] = IBV_QPS_RTS,
+/* A wrong value of an attribute, and the state on the way to which the attribute is set. */
+static const struct {
+	enum ibv_qp_state to;
+	size_t offset;
+	uint16_t value;
+} mistakes[] = {
+	{IBV_QPS_INIT, AT(port), 9},	      {IBV_QPS_INIT, AT(pkey_index), 7777},
+	{IBV_QPS_RTR, AT(sgid_add), 100},     {IBV_QPS_RTR, AT(no_grh), true},
+	{IBV_QPS_RTR, AT(mtu), IBV_MTU_4096}, {IBV_QPS_RTS, AT(timeout), 40},
+	{IBV_QPS_RTS, AT(retry), 9},	      {IBV_QPS_RTS, AT(rnr_retry), 9},
+	{IBV_QPS_RTR, AT(rnr_timer), 40},     {IBV_QPS_RTS, AT(reads), 250},
+	{IBV_QPS_RTR, AT(dest_reads), 250},   {IBV_QPS_RTR, AT(wide), true},
+	{IBV_QPS_RTS, AT(wide), true},
 };
 
 static const unsigned int mask_bits[] = {IBV_QP_PKEY_INDEX,
@@ -77,56 +70,25 @@ static const unsigned int mask_bits[] = {IBV_QP_PKEY_INDEX,
 					 IBV_QP_MAX_DEST_RD_ATOMIC,
 					 IBV_QP_EN_SQD_ASYNC_NOTIFY};
 
-/* One value that is wrong, or one bit of the mask. */
+/* Makes one value wrong, or inverts one bit of the mask. */
 static void spoil_modify(struct vd_generator *g, struct vd_modify *modify)
 {
-	unsigned int mistake = MISTAKES;
+	for (unsigned int i = 0; i < 4; i++) {
+		unsigned int draw = vd_below(g, COUNT(mistakes));
+		uint16_t *field = (uint16_t *)((char *)modify + mistakes[draw].offset);
 
-	for (unsigned int i = 0; i < 4 && mistake == MISTAKES; i++) {
-		mistake = vd_below(g, MISTAKES);
-		if (mistakes[mistake] != modify->state)
-			mistake = MISTAKES;
+		if (mistakes[draw].to != modify->state)
+			continue;
+		*field = mistakes[draw].value;
+		if (field == &modify->port)
+			*field = vd_chance(g, 50) ? 0 : *field;
+		else if (field == &modify->mtu && !vd_chance(g, 50))
+			*field = (uint16_t)(6 * vd_below(g, 2)); /* below and above all MTUs */
+		else if (field == &modify->reads || field == &modify->dest_reads)
+			modify->reads = modify->dest_reads = *field;
+		return;
 	}
-	switch (mistake) {
-	case BAD_PORT:
-		modify->port = vd_chance(g, 50) ? 0 : 9;
-		break;
-	case BAD_PKEY_INDEX:
-		modify->pkey_index = 7777;
-		break;
-	case BAD_GID_INDEX:
-		modify->sgid_add = 100;
-		break;
-	case NO_GRH:
-		modify->no_grh = true;
-		break;
-	case BAD_MTU:
-		modify->mtu = vd_chance(g, 50) ? IBV_MTU_4096 : (uint8_t)(6 * vd_below(g, 2));
-		break;
-	case BAD_TIMEOUT:
-		modify->timeout = 40;
-		break;
-	case BAD_RETRY:
-		modify->retry = 9;
-		break;
-	case BAD_RNR_RETRY:
-		modify->rnr_retry = 9;
-		break;
-	case BAD_RNR_TIMER:
-		modify->rnr_timer = 40;
-		break;
-	case BAD_READS:
-	case BAD_DEST_READS:
-		modify->reads = modify->dest_reads = 250;
-		break;
-	case WIDE_TO_RTR:
-	case WIDE_TO_RTS:
-		modify->wide = true;
-		break;
-	default:
-		modify->flip = vd_one_of(g, mask_bits);
-		break;
-	}
+	modify->flip = vd_one_of(g, mask_bits);
 }
 
 /* Adds the modify_qp steps from RESET to RTS, each of which may be tried wrongly first. False if the QP is

@@ -86,7 +86,7 @@ void vd_fill_qp(struct vd_generator *g, struct vd_step *step)
 void vd_good_values(struct vd_generator *g, struct vd_modify *values)
 {
 	/* Seldom 0: SoftRoCE stops no timer at an ACK, and later sends would then fail. */
-	static const uint8_t retries[] = {0, 7, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2};
+	static const uint16_t retries[] = {0, 7, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2};
 	static const uint8_t rnr_retries[] = {0, 0, 1, 2, 3, 7};
 	static const unsigned int rights[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_READ, 0};
 
@@ -95,10 +95,10 @@ void vd_good_values(struct vd_generator *g, struct vd_modify *values)
 	/* Short enough for a real clock, long enough for a device that is software. */
 	values->timeout = 14;
 	values->qkey = VD_QKEY;
-	values->reads = (uint8_t)(1 + vd_below(g, 4));
+	values->reads = (uint16_t)(1 + vd_below(g, 4));
 	values->retry = vd_one_of(g, retries);
 	values->rnr_retry = vd_one_of(g, rnr_retries);
-	values->rnr_timer = (uint8_t)(12 + vd_below(g, 3));
+	values->rnr_timer = (uint16_t)(12 + vd_below(g, 3));
 	/* The outcome of more reads than the other end takes depends on timing. */
 	values->dest_reads = vd_chance(g, 5) ? 0 : values->reads;
 	values->access = IBV_ACCESS_LOCAL_WRITE;

@@ -145,7 +145,7 @@ static void climb(struct vd_generator *g, unsigned int slot, unsigned int peer, 
 {
 	for (unsigned int i = 0; i < VD_CLIMB; i++) {
 		vd_step_to(g, slot, peer, vd_climb[i]);
-		g->last->modify.mtu = (uint8_t)mtu;
+		g->last->modify.mtu = (uint16_t)mtu;
 	}
 	g->qps[slot].state = IBV_QPS_RTS;
 	g->qps[slot].peer = peer;
@@ -309,7 +309,7 @@ void vd_send_unawaited(struct vd_generator *g)
 		return;
 	modify->retry = 0;
 	modify->psn_add = 0;
-	modify->rnr_retry = (uint8_t)(1 + vd_below(g, 2));
+	modify->rnr_retry = (uint16_t)(1 + vd_below(g, 2));
 	multiply(g, post_data(g, qp, IBV_WR_SEND, 8), 3);
 	vd_repair(g, qp);
 }

@@ -103,13 +103,12 @@ struct vd_modify {
 	bool stateless;	   /* leave IBV_QP_STATE out of the mask */
 	unsigned int flip; /* bits to invert in the mask */
 	uint32_t psn_add;  /* added to the PSN that both ends know: the ends then disagree */
-	uint8_t mtu;	   /* enum ibv_mtu */
-	uint8_t port;
-	uint8_t timeout, retry, rnr_retry, rnr_timer, reads, dest_reads;
-	uint16_t pkey_index;
-	bool wide;	  /* PSNs and QPNs have more than 24 bits */
-	uint8_t sgid_add; /* added to the GID's index */
-	bool no_grh;
+	uint16_t mtu;	   /* enum ibv_mtu */
+	uint16_t port, pkey_index;
+	uint16_t timeout, retry, rnr_retry, rnr_timer, reads, dest_reads;
+	uint16_t wide;	   /* true: PSNs and QPNs have more than 24 bits */
+	uint16_t sgid_add; /* added to the GID's index */
+	uint16_t no_grh;   /* true or false */
 	unsigned int access;
 	uint32_t qkey;
 };
