@@ -79,7 +79,7 @@ static int help(int argc, char **argv)
 	}
 	command = find_command(argv[1]);
 	if (!command) {
-		fprintf(stderr, "verbena: there is no command '%s'\n", argv[1]);
+		fprintf(stderr, "verbena: unknown command '%s'\n", argv[1]);
 		return try_help("");
 	}
 	cli_print_help(command);
@@ -101,7 +101,7 @@ static int run_command(int argc, char **argv)
 	int status;
 
 	if (!command) {
-		fprintf(stderr, "verbena: there is no %s '%s'\n",
+		fprintf(stderr, "verbena: unknown %s '%s'\n",
 			argv[0][0] == '-' ? "option" : "command", argv[0]);
 		return try_help("");
 	}

@@ -46,8 +46,8 @@ int cli_take_number(const struct cli_command *command, const struct cli_option *
 
 	if (vb_number_read(value, 0, option->max, number) == VB_NUMBER_GOOD)
 		return CLI_EXIT_OK;
-	return cli_bad_usage(command, "--%s '%s' is no number from 0 to %llu", option->name, value,
-			     (unsigned long long)option->max);
+	return cli_bad_usage(command, "--%s '%s' is not a number from 0 to %llu", option->name,
+			     value, (unsigned long long)option->max);
 }
 
 /* The choices with commas between them. */
@@ -72,7 +72,7 @@ int cli_take_choice(const struct cli_command *command, const struct cli_option *
 	for (unsigned int i = 0; (choice = option->choice(i)); i++)
 		if (!strcmp(choice, value))
 			return cli_take_text(command, option, choice, into);
-	return cli_bad_usage(command, "--%s '%s' is none of %s", option->name, value,
+	return cli_bad_usage(command, "--%s '%s' is unknown (allowed: %s)", option->name, value,
 			     list_choices(option, allowed, sizeof(allowed)));
 }
 
@@ -84,12 +84,13 @@ static int bad_option(const struct cli_command *command, int option, char **argv
 	/* For a wrong long option getopt_long() sets optopt to 0 or to the option's own value. */
 	bool is_long = !strncmp(argv[optind - 1], "--", 2);
 
-	return cli_bad_usage(command, "%s '%s'",
-			     option == ':' ? "no argument is given to"
-			     : is_long && strchr(argv[optind - 1], '=') && optopt
-				     ? "no argument is taken by"
-				     : "there is no option",
-			     is_long ? argv[optind - 1] : letter);
+	const char *name = is_long ? argv[optind - 1] : letter;
+
+	if (option == ':')
+		return cli_bad_usage(command, "option '%s' needs an argument", name);
+	if (is_long && strchr(name, '=') && optopt)
+		return cli_bad_usage(command, "option '%s' takes no argument", name);
+	return cli_bad_usage(command, "unknown option '%s'", name);
 }
 
 int cli_read_options(const struct cli_command *command, int argc, char **argv, void *into)
@@ -126,7 +127,7 @@ int cli_read_options(const struct cli_command *command, int argc, char **argv, v
 		status = row->take(command, row, optarg, into);
 	}
 	if (!status && optind < argc && !command->runs_program)
-		status = cli_bad_usage(command, "'%s' is one argument too many", argv[optind]);
+		status = cli_bad_usage(command, "unexpected argument '%s'", argv[optind]);
 	return status;
 }
 

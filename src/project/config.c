@@ -288,7 +288,7 @@ bool config_name(const struct config *config, const struct config_value *value, 
 	for (const char *c = name; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
 			return config_fail(config, value,
-					   "'%s' is no name (letters, digits, '_', '-' and '.')",
+					   "'%s' is not a name (letters, digits, '_', '-' and '.')",
 					   shown(name, buffer, sizeof(buffer)));
 	return true;
 }
@@ -314,8 +314,9 @@ bool config_number(const struct config *config, const struct config_value *value
 				   "'%s' is out of range (%" PRIu64 " to %" PRIu64 ")", text, min,
 				   max);
 	default:
-		return config_fail(config, value, "'%s' is no number (%" PRIu64 " to %" PRIu64 ")",
-				   text, min, max);
+		return config_fail(config, value,
+				   "'%s' is not a number (%" PRIu64 " to %" PRIu64 ")", text, min,
+				   max);
 	}
 }
 

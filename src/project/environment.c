@@ -44,7 +44,7 @@ static bool read_number(const char *name, uint64_t min, uint64_t max, uint64_t *
 
 	if (!text || vb_number_read(text, min, max, number) == VB_NUMBER_GOOD)
 		return true;
-	return fail(error, "%s: '%s' is no number from %llu to %llu", name, text,
+	return fail(error, "%s: '%s' is not a number from %llu to %llu", name, text,
 		    (unsigned long long)min, (unsigned long long)max);
 }
 
@@ -58,7 +58,7 @@ static bool read_word(const char *name, const struct project_word *words,
 	if (!text)
 		return true;
 	*word = project_find_word(words, text, allowed, sizeof(allowed));
-	return *word || fail(error, "%s: '%s' is none of %s", name, text, allowed);
+	return *word || fail(error, "%s: '%s' is unknown (allowed: %s)", name, text, allowed);
 }
 
 static const char *choose_quirks(void)
@@ -113,7 +113,7 @@ static bool read_devices(struct vb_sim_config *sim, struct vb_project_error *err
 	if (quirks && !check_quirks(quirks, error))
 		return false;
 	if (sim->device_count && variable(VB_ENVIRONMENT_DEVICES))
-		return fail(error, "%s: the project lists its devices already",
+		return fail(error, "%s: the project already lists its devices",
 			    VB_ENVIRONMENT_DEVICES);
 	vb_project_add_devices(sim, count);
 	if (profile)

@@ -65,7 +65,7 @@ static bool read_gid(const struct config *config, const struct config_value *val
 		return true;
 	}
 	if (inet_pton(AF_INET6, text, gid->raw) != 1)
-		return config_fail(config, value, "'%s' is no address (IPv4 or IPv6)", text);
+		return config_fail(config, value, "'%s' is not an address (IPv4 or IPv6)", text);
 	if (gid->raw[0] == 0xff || IN6_IS_ADDR_UNSPECIFIED((struct in6_addr *)gid->raw))
 		return config_fail(config, value, "%s is not a host's address", text);
 	return true;
@@ -103,7 +103,8 @@ static bool take_gid(const struct config *config, const struct config_value *val
 	for (const struct vb_sim_device_config *other = sim->devices; other <= device; other++)
 		for (unsigned int i = 0; i < other->gid_count; i++)
 			if (same_gid(&other->gids[i], &device->gids[index]))
-				return config_fail(config, value, "an address of device %s already",
+				return config_fail(config, value,
+						   "is already an address of device %s",
 						   other->name);
 	device->gid_count++;
 	return true;
@@ -118,7 +119,8 @@ static bool take_pkey(const struct config *config, const struct config_value *va
 	if (!config_number(config, value, 1, 0xffff, &pkey))
 		return false;
 	if (!(pkey & 0x7fff))
-		return config_fail(config, value, "0x8000 is no partition (its low 15 bits are 0)");
+		return config_fail(config, value,
+				   "0x8000 is not a partition (its low 15 bits are 0)");
 	device->pkeys[index] = pkey;
 	device->pkey_count++;
 	return true;
@@ -140,7 +142,7 @@ static bool read_device_name(const struct reader *r, const struct config_value *
 	if (!config_name(&r->config, value, device->name, sizeof(device->name)))
 		return false;
 	if (find_device(&r->project->sim, device->name))
-		return config_fail(&r->config, value, "'%s' is another device's name already",
+		return config_fail(&r->config, value, "'%s' is already the name of another device",
 				   device->name);
 	return true;
 }
@@ -204,7 +206,7 @@ static bool check_default_gids(struct reader *r, const struct config_value *list
 				    is_default_gid(&sim->devices[i].gids[j], k + 1))
 					return config_fail(&r->config, &entry,
 							   "has the address that device %s takes "
-							   "by default (give that one its own)",
+							   "by default (give that device its own)",
 							   sim->devices[k].name);
 			}
 	return true;
@@ -243,12 +245,12 @@ static bool read_ends(const struct config *config, const struct config_value *li
 	if (!config_list(config, list, "devices", 2, 2, take_end, sim))
 		return false;
 	if (!strcmp(link->a, link->b))
-		return config_fail(config, list, "joins %s to itself (it reaches itself always)",
-				   link->a);
+		return config_fail(config, list,
+				   "joins %s to itself (a device always reaches itself)", link->a);
 	for (unsigned int i = 0; i < sim->link_count; i++)
 		if (joins(&sim->links[i], link->a, link->b) ||
 		    joins(&sim->links[i], link->b, link->a))
-			return config_fail(config, list, "%s and %s are joined already", link->a,
+			return config_fail(config, list, "%s and %s are already joined", link->a,
 					   link->b);
 	if (find_device(sim, link->a)->link_layer != find_device(sim, link->b)->link_layer)
 		return config_fail(config, list, "joins %s and %s, whose link layers differ",
@@ -266,7 +268,7 @@ static bool take_link(const struct config *config, const struct config_value *en
 	if (!config_mapping(config, entry, link_keys, LINK_KEYS, values))
 		return false;
 	if (!values[LINK_BETWEEN].node)
-		return config_fail(config, entry, "does not say between which (between: [a, b])");
+		return config_fail(config, entry, "names no devices (between: [a, b])");
 	if (!read_ends(config, &values[LINK_BETWEEN], sim) ||
 	    !config_duration(config, &values[LINK_DELAY], DELAY_MAX_NS, &link->delay_ns) ||
 	    !config_rate(config, &values[LINK_RATE], &link->bits_per_second))
@@ -372,7 +374,7 @@ static bool read_document(struct reader *r)
 	if (root->type != YAML_MAPPING_NODE)
 		return config_fail(
 			&r->config, &section,
-			"the file is no mapping (sections such as :verbena: are wanted)");
+			"the file is not a mapping (sections such as :verbena: are wanted)");
 	for (yaml_node_pair_t *pair = root->data.mapping.pairs.start;
 	     pair < root->data.mapping.pairs.top; pair++) {
 		yaml_node_t *name = yaml_document_get_node(r->config.document, pair->key);
