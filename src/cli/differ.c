@@ -187,8 +187,8 @@ const struct cli_command cli_differ = {
 		"the specification leaves open. The first difference ends the walk: its program "
 		"is\n"
 		"reduced and printed as a C test.\n",
-	.exits = "   0  no difference, or none that came again\n"
-		 "   1  a difference, or a minimum of the coverage that is missed\n"
+	.exits = "   0  no difference, or none that appeared again\n"
+		 "   1  a difference, or a minimum of the coverage was missed\n"
 		 "   2  wrong usage\n"
 		 "  77  there is no such device\n",
 	.options = options,
