@@ -17,7 +17,8 @@ enum vb_number {
 /* Reads decimal digits, or 0x and hexadecimal digits; min <= *number <= max. */
 enum vb_number vb_number_read(const char *text, uint64_t min, uint64_t max, uint64_t *number);
 
-/* Reads digits alone. False if there are none, if one is wrong, or if the number has more than 64 bits. */
+/* Reads digits alone. False if there are none, if one is wrong, or if the number has more than
+ * 64 bits. */
 bool vb_number_digits(const char *text, size_t length, unsigned int base, uint64_t *number);
 
 #endif /* SRC_BASE_NUMBER_H */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names and texts of enum values, and rates. Each value stands once, in one table. The texts, and
- * the rates that have a multiple, are what libibverbs 44 answers; the names are the enumerators of
- * <infiniband/verbs.h>.
+ * The names and texts of enum values, and rates. Each value stands once, in one table. The texts,
+ * and the rates that have a multiple, are what libibverbs 44 answers; the names are the enumerators
+ * of <infiniband/verbs.h>.
  */
 #include "src/base/count.h"
 

@@ -27,7 +27,7 @@ struct cli_command {
 	const char *exits;		   /* exit statuses; NULL: those of all commands */
 	const struct cli_option *options;  /* ends with a NULL name */
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
-	bool runs_program;		   /* options end at the first argument that is none */
+	bool runs_program;		   /* options end at the first other argument */
 };
 
 extern const struct cli_command cli_devices, cli_differ, cli_run, cli_test;
@@ -39,7 +39,8 @@ int cli_bad_usage(const struct cli_command *command, const char *fmt, ...)
 /* NULL after a message. The caller frees the project with vb_project_free(). */
 struct vb_project *cli_load_project(const char *path);
 
-/* The backend's full name, from the argument, VERBENA_BACKEND or the default; NULL after a message. */
+/* The backend's full name, from the argument, VERBENA_BACKEND or the default; NULL after a
+ * message. */
 const char *cli_find_backend(const struct cli_command *command, const char *name);
 
 #endif

@@ -55,7 +55,7 @@ static const char *link_layer_name(uint8_t link_layer)
 	}
 }
 
-/* The first entry that is not empty, as people write addresses. */
+/* Writes the first entry that is not empty, an IPv4 address as such. */
 static void first_gid(struct ibv_context *context, uint8_t port, int length, char *text,
 		      size_t size_bytes)
 {
@@ -120,7 +120,7 @@ static bool print_device(struct ibv_device *device)
 	return !rc;
 }
 
-/* The library's sentence, or errno's. */
+/* The last verb's sentence, or that of errno. */
 static const char *why(void)
 {
 	int error = errno;
@@ -154,7 +154,7 @@ static int list_devices(const char *backend)
 	return status;
 }
 
-/* Listing devices writes no trace: it would empty the one of the last run. */
+/* Without the project's trace, which would overwrite the trace of the last run. */
 static int configure(struct vb_sim_config *config)
 {
 	const char *trace = config->trace;

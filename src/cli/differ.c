@@ -97,7 +97,8 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-/* Checks that a side opens. A simulated device gets the MTU of the other side, if that is not simulated. */
+/* Checks that a side opens. A simulated device gets the MTU of the other side, if that is not
+ * simulated. */
 static int look_at(struct vd_site *site, struct vd_site *other)
 {
 	struct ibv_context *context = vd_site_open(site);

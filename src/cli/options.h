@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The options of a command: a row is the option's name, its help and where its value goes. The help text and
- * the reading both come from the rows.
+ * The options of a command: a row is the option's name, its help and where its value goes. The help
+ * text and the reading both come from the rows.
  */
 #ifndef SRC_CLI_OPTIONS_H
 #define SRC_CLI_OPTIONS_H
@@ -42,9 +42,9 @@ int cli_take_choice(const struct cli_command *command, const struct cli_option *
 const char *cli_backend(unsigned int index);
 
 /*
- * Reads the command's options from argv into its structure. Arguments behind them are an error, except for a
- * command that runs a program, where reading stops at the first. Returns CLI_EXIT_OK, CLI_EXIT_USAGE after a
- * message, or CLI_HELPED after -h.
+ * Reads the command's options from argv into its structure. Arguments behind them are an error,
+ * except for a command that runs a program, where reading stops at the first. Returns CLI_EXIT_OK,
+ * CLI_EXIT_USAGE after a message, or CLI_HELPED after -h.
  */
 int cli_read_options(const struct cli_command *command, int argc, char **argv, void *into);
 

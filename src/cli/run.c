@@ -71,7 +71,7 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-/* The folder of our libibverbs: beside this program where it was built, else where it is installed. */
+/* Finds the folder of Verbena's libibverbs: beside this program in a build, else as installed. */
 static bool find_folder(char *folder)
 {
 	static const char *const places[] = {"/src/dropin", "/../" VERBENA_LIBDIR "/verbena"};
@@ -93,7 +93,8 @@ static bool find_folder(char *folder)
 			return true;
 	}
 	fprintf(stderr,
-		"verbena run: " PROGRAM_LIBRARY " of Verbena is neither in %s%s nor in %s%s\n",
+		"verbena run: Verbena's " PROGRAM_LIBRARY
+		" is neither in %s%s nor in %s%s; build or install all of Verbena\n",
 		self, places[0], self, places[1]);
 	return false;
 }
@@ -113,7 +114,7 @@ static int put_first(const char *folder)
 	return status;
 }
 
-/* Wrong settings are told here, once, and not by each child. */
+/* Reports wrong settings once, before each child would. */
 static int check_settings(void)
 {
 	struct vb_project_error error;
@@ -139,10 +140,10 @@ static int execute(char **argv, const char *folder)
 		return EXIT_CANNOT_RUN;
 	}
 	if (path) {
-		/* By its path and not by execvp(), so that it is the file that was looked at. */
+		/* By its path and not by execvp(), so that the file that was checked runs. */
 		execv(path, argv);
 		err = errno;
-		/* A script without "#!", as execvp() runs it. */
+		/* A script without "#!": execvp() runs it by a shell. */
 		if (err == ENOEXEC) {
 			execvp(argv[0], argv);
 			err = errno;

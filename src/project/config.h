@@ -2,9 +2,9 @@
 /*
  * Values of a YAML document, each with its line, and one form of message about a wrong value.
  *
- * A function that returns bool returns false after it has written a message, and reading then stops. The
- * functions that read a value return true and change nothing where the value is not given. A value's key is
- * written as people would: "devices[1].mtu".
+ * A function that returns bool returns false after it has written a message, and reading then
+ * stops. The functions that read a value return true and change nothing where the value is not
+ * given. A value's key is written as people would: "devices[1].mtu".
  */
 #ifndef SRC_PROJECT_CONFIG_H
 #define SRC_PROJECT_CONFIG_H
@@ -42,8 +42,8 @@ bool config_fail(const struct config *config, const struct config_value *value, 
 
 /*
  * Finds the values of a mapping's keys, whether these are written with or without a leading colon,
- * and follows merge keys (<<). names are what is allowed, count of them; values has count entries.
- * An unknown key, one given twice and a key without value are errors.
+ * and follows merge keys (<<). names are the allowed keys; names and values have count entries.
+ * An unknown key, a key given twice and a key without value are errors.
  */
 bool config_mapping(const struct config *config, const struct config_value *mapping,
 		    const char *const *names, unsigned int count, struct config_value *values);
@@ -56,7 +56,8 @@ typedef bool config_entry_fn(const struct config *config, const struct config_va
 struct config_value config_entry(const struct config *config, const struct config_value *list,
 				 unsigned int index);
 
-/* Calls read for each entry of a list of min to max entries; what is the entries' name in messages. */
+/* Calls read for each entry of a list of min to max entries; what is the entries' name in
+ * messages. */
 bool config_list(const struct config *config, const struct config_value *list, const char *what,
 		 unsigned int min, unsigned int max, config_entry_fn *read, void *arg);
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 /*
- * The drop-in replaces libibverbs and the provider libraries under it. Providers of hardware (mlx4, mlx5, hns
- * and mthca of rdma-core) remove a QP's completions from the CQ when the QP goes to RESET, and programs rely
- * on that. The specification lets the completions stay.
+ * The drop-in replaces libibverbs and the provider libraries under it. Providers of hardware (mlx4,
+ * mlx5, hns and mthca of rdma-core) remove a QP's completions from the CQ when the QP goes to
+ * RESET, and programs rely on that. The specification lets the completions stay.
  */
 #define QUIRKS_DEFAULT "reset_removes_completions"
 

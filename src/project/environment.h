@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The environment variables by which `verbena run` and the drop-in libibverbs agree on the simulated world of a
- * program that was not written for Verbena. They change the configuration of a project.
+ * The environment variables by which `verbena run` and the drop-in libibverbs agree on the
+ * simulated world of a program that was not written for Verbena. They change the configuration of a
+ * project.
  *
  *	VERBENA_PROJECT     a project file [none; the working directory is not searched]
- *	VERBENA_DEVICES     the number of devices, sim0 and so on, unless the project lists devices [2]
+ *	VERBENA_DEVICES     the number of devices, sim0 and so on; not with a project's list [2]
  *	VERBENA_LINK_LAYER  of all devices: ethernet or infiniband
  *	VERBENA_PROFILE     of all devices
  *	VERBENA_QUIRKS      of all devices, beside the profile's: names with commas between
@@ -30,8 +31,8 @@
 #define VB_ENVIRONMENT_CLOCK	  "VERBENA_CLOCK"
 
 /*
- * The configuration that the variables make. The caller frees it with vb_project_free(). NULL with errno and
- * error->text as vb_project_load(); the text names the variable.
+ * The configuration that the variables make. The caller frees it with vb_project_free(). NULL with
+ * errno and error->text as vb_project_load(); the text names the variable.
  */
 struct vb_project *vb_environment_load(struct vb_project_error *error);
 

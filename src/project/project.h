@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verbena's configuration: the simulated devices and links, clock, seed, trace, suites. It is read from the
- * section ":verbena:" of project.yml, which project.yml(5) describes. environment.h changes it by variables.
+ * Verbena's configuration: the simulated devices and links, clock, seed, trace, suites. It is read
+ * from the section ":verbena:" of project.yml, which project.yml(5) describes. environment.h
+ * changes it by variables.
  *
  * There is no global state: threads may load projects at the same time.
  */
@@ -36,11 +37,11 @@ struct vb_project_error {
 };
 
 /*
- * Reads a project file: path if it is not NULL, else the file that VERBENA_PROJECT names, else project.yml in
- * the working directory. If that file does not exist, all values are the defaults.
+ * Reads a project file: path if it is not NULL, else the file that VERBENA_PROJECT names, else
+ * project.yml in the working directory. If that file does not exist, all values are the defaults.
  *
- * The caller frees the project with vb_project_free(). NULL with errno and error->text: EINVAL for a wrong
- * file, ENOMEM, or the errno of open(2) or read(2).
+ * The caller frees the project with vb_project_free(). NULL with errno and error->text: EINVAL for
+ * a wrong file, ENOMEM, or the errno of open(2) or read(2).
  */
 struct vb_project *vb_project_load(const char *path, struct vb_project_error *error);
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <verbena/verbs.h>
 
-/* The completions or events of one step, sorted by their queue or object: the order between queues is
- * open. */
+/* The completions or events of one step, sorted by their queue or object: the order between
+ * queues is open. */
 struct view {
 	unsigned int count;
 	unsigned int at[VD_COMPLETIONS_MAX];
@@ -124,8 +124,8 @@ static bool is_receive_alone(const struct vd_completion *left, const struct vd_c
 static bool may_differ(const struct vd_sides *sides, const struct vd_completion *left,
 		       const struct vd_completion *right)
 {
-	/* Only ends with different path MTUs get this status, and no rule says what a requester does with
-	 * responses that are too short. */
+	/* Only ends with different path MTUs get this status, and no rule says what a requester
+	 * does with responses that are too short. */
 	if (left && left->status == IBV_WC_BAD_RESP_ERR)
 		return true;
 	if (is_receive_alone(left, right) && vd_may_have_run(sides))
@@ -161,8 +161,8 @@ static int object_of(const struct vd_event *event)
 	return (int)event->kind * VD_SLOTS_MAX + event->slot;
 }
 
-/* True if the event repeats one that may come any number of times: an overrun in one step, or a QP's last
- * WQE. Source: ibv_get_async_event(3). */
+/* True if the event repeats one that may come any number of times: an overrun in one step, or a
+ * QP's last WQE. Source: ibv_get_async_event(3). */
 static bool is_repeated(const struct vd_record *record, unsigned int at)
 {
 	const struct vd_event *event = &record->events[at];
@@ -194,7 +194,8 @@ static const char *describe_event(const struct vd_event *event, char *buffer, si
 	return buffer;
 }
 
-/* True if only one side has reached an SRQ's limit, which depends on the receives that were used. */
+/* True if only one side has reached an SRQ's limit, which depends on the receives that were
+ * used. */
 static bool differ_in_limit(const struct vd_event *left, const struct vd_event *right)
 {
 	return (left && left->type == IBV_EVENT_SRQ_LIMIT_REACHED) !=

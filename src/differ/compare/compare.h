@@ -10,7 +10,7 @@
 enum vd_verdict {
 	VD_SAME,
 	VD_DIFFERENT,
-	VD_OPEN, /* different where devices may differ (open.h); the program is compared no further */
+	VD_OPEN, /* different where devices may differ: see open.h */
 };
 
 /* The subject of a difference. Reducing a program keeps it. */

@@ -16,8 +16,8 @@ static int opcode_of(const struct vd_sides *sides, uint64_t wr_id)
 	return post->verb == VD_POST_SEND ? (int)post->wrs[vd_wr_id_wr(wr_id)].opcode : -1;
 }
 
-/* True if the two devices gave the object of a slot different values for one of the sizes selected in
- * `which`. */
+/* True if the two devices gave the object of a slot different values for one of the sizes
+ * selected in `which`. */
 static bool told_otherwise(const struct vd_sides *sides, enum vd_kind kind, unsigned int slot,
 			   unsigned int which)
 {
@@ -199,8 +199,8 @@ bool vd_may_be_mistaken(const struct vd_sides *sides, const struct vd_completion
 	       was_reset(sides, left->step, sides->program->steps[vd_wr_id_step(left->wr_id)].slot);
 }
 
-/* True if a QP in RESET refused a list but not its first WR: a device that checks the state before it
- * queues would name the first. */
+/* True if a QP in RESET refused a list but not its first WR: a device that checks the state
+ * before it queues would name the first. */
 static bool keeps_refused(const struct vd_sides *sides, unsigned int step)
 {
 	const struct vd_step *at = &sides->program->steps[step];

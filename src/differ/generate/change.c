@@ -91,8 +91,8 @@ static void spoil_modify(struct vd_generator *g, struct vd_modify *modify)
 	modify->flip = vd_one_of(g, mask_bits);
 }
 
-/* Adds the modify_qp steps from RESET to RTS, each of which may be tried wrongly first. False if the QP is
- * left in RESET. */
+/* Adds the modify_qp steps from RESET to RTS, each of which may be tried wrongly first. False if
+ * the QP is left in RESET. */
 static bool climb(struct vd_generator *g, unsigned int slot, unsigned int peer)
 {
 	for (unsigned int i = 0; i < VD_CLIMB; i++)

@@ -29,7 +29,8 @@ void vd_fill_qp_of_type(struct vd_generator *g, struct vd_step *step, enum ibv_q
 	step->type = type;
 	step->cq = pick_cq(g);
 	step->recv_cq = pick_cq(g);
-	/* A datagram's GRH is cleared when its completion is seen: that must be in the same step. */
+	/* A datagram's GRH is cleared when its completion is seen: that must be in the same
+	 * step. */
 	if (type == IBV_QPT_UD && g->by_hand[step->recv_cq])
 		step->recv_cq = 0;
 	size_qp(g, step);
@@ -151,8 +152,8 @@ void vd_step_to(struct vd_generator *g, unsigned int slot, unsigned int peer,
 	modify->state = state;
 }
 
-/* A QP that is connected to itself is no peer: whether its responder fails first or its requester hears
- * of it first is open, and with that the order of its completions. */
+/* A QP that is connected to itself is no peer: whether its responder fails first or its
+ * requester hears of it first is open, and with that the order of its completions. */
 int vd_pick_peer(struct vd_generator *g, unsigned int slot)
 {
 	int peer = -1;

@@ -7,8 +7,9 @@
 
 #define STEPS_MIN 20
 
-/* One action is drawn by weight until the program is long enough: a step with its verb on a random slot,
- * which fill completes, or steps that belong together. The rows' order decides the program of a seed. */
+/* One action is drawn by weight until the program is long enough: a step with its verb on a
+ * random slot, which fill completes, or steps that belong together. The rows' order decides the
+ * program of a seed. */
 static const struct {
 	unsigned int weight;
 	vd_action_fn *together;

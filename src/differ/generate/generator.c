@@ -41,7 +41,8 @@ int vd_pick(struct vd_generator *g, enum vd_kind kind, bool used)
 			return (int)i;
 }
 
-/* True if a QP needs the object, so that destroying it fails. PD 0 is believed to be always in use. */
+/* True if a QP needs the object, so that destroying it fails. PD 0 is believed to be always in
+ * use. */
 static bool is_needed(const struct vd_generator *g, enum vd_kind kind, unsigned int slot)
 {
 	if (kind == VD_PD)

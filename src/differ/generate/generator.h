@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Private to the generator's files, which call each other in one direction: generate.c, sequences.c,
- * change.c, work.c, connection.c, objects.c, generator.c.
+ * Private to the generator's files, which call each other in one direction: generate.c,
+ * sequences.c, change.c, work.c, connection.c, objects.c, generator.c.
  *
- * Two draws never stand in one expression whose order of evaluation C leaves open: the program of a seed
- * is the same with every compiler.
+ * Two draws never stand in one expression whose order of evaluation C leaves open: the program of a
+ * seed is the same with every compiler.
  */
 #ifndef SRC_DIFFER_GENERATE_GENERATOR_H
 #define SRC_DIFFER_GENERATE_GENERATOR_H
@@ -17,8 +17,8 @@
 /* More than any device has: `ibv_devinfo -v` prints it for an unlimited size. */
 #define VD_HUGE 0x7fffffffu
 
-/* The regions by use. The effect of a list of WRs on a byte must not depend on timing, so each kind of
- * access has regions of its own. */
+/* The regions by use. The effect of a list of WRs on a byte must not depend on timing, so each
+ * kind of access has regions of its own. */
 enum vd_region {
 	VD_SOURCE = 0,	 /* 0 and 1: sends read them and nothing writes them */
 	VD_RECEIVE = 2,	 /* 2 and 3: receives fill them */
@@ -82,7 +82,8 @@ struct vd_step *vd_add(struct vd_generator *g, enum vd_verb verb, unsigned int s
 /* A random slot of the kind that is used, or unused; -1 if there is none. */
 int vd_pick(struct vd_generator *g, enum vd_kind kind, bool used);
 
-/* Adds a step on a random slot that suits the verb; NULL if there is none, or if the verb is avoided. */
+/* Adds a step on a random slot that suits the verb; NULL if there is none, or if the verb is
+ * avoided. */
 struct vd_step *vd_add_any(struct vd_generator *g, enum vd_verb verb);
 
 /* Fills a step that vd_add() or vd_add_any() has just added. */

@@ -71,8 +71,8 @@ static void write_through(struct vd_generator *g, unsigned int slot, struct vd_w
 	wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = binding.mw};
 }
 
-/* Binds a window of type 2, mostly to MR 0, and invalidates it. The window belongs to the QP that binds
- * it, so remote accesses come from the other end. */
+/* Binds a window of type 2, mostly to MR 0, and invalidates it. The window belongs to the QP
+ * that binds it, so remote accesses come from the other end. */
 void vd_use_window(struct vd_generator *g)
 {
 	int qp = vd_connected(g, IBV_QPT_RC), mw = vd_pick(g, VD_MW, false), mr = 0;
@@ -199,7 +199,8 @@ static int connected_for_ever(struct vd_generator *g)
 	return qp;
 }
 
-/* A send that waits for a receive while its queue drains, and a change of state before it has drained. */
+/* A send that waits for a receive while its queue drains, and a change of state before it has
+ * drained. */
 void vd_drain_slowly(struct vd_generator *g)
 {
 	static const enum ibv_qp_state states[] = {IBV_QPS_RTS, IBV_QPS_RESET, IBV_QPS_ERR};
@@ -314,8 +315,8 @@ void vd_send_unawaited(struct vd_generator *g)
 	vd_repair(g, qp);
 }
 
-/* A write of no bytes or with immediate data through a key that does not exist, or an atomic that is too
- * short, too long or misaligned. */
+/* A write of no bytes or with immediate data through a key that does not exist, or an atomic
+ * that is too short, too long or misaligned. */
 void vd_touch_nothing(struct vd_generator *g)
 {
 	static const enum ibv_wr_opcode opcodes[] = {

@@ -410,7 +410,8 @@ void vd_send_from(struct vd_generator *g, unsigned int slot)
 	struct vd_wr wrs[VD_WRS_MAX];
 	bool spoilt = false;
 
-	/* The generator does not see which sends fail, so it sometimes connects again without need. */
+	/* The generator does not see which sends fail, so it sometimes connects again without
+	 * need. */
 	if (vd_chance(g, qp->state != IBV_QPS_RTS ? 70 : 12))
 		vd_repair(g, slot);
 	if (count < VD_WRS_MAX && count > qp->send_wr)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A device while a program runs on it. Private to the machine's files, which call each other in one
- * direction: run.c, observe.c, execute.c, post.c, machine.c, site.c. They call vb_* and the inline verbs
- * and do not know which backend is behind them.
+ * direction: run.c, observe.c, execute.c, post.c, machine.c, site.c. They call vb_* and the inline
+ * verbs and do not know which backend is behind them.
  */
 #ifndef SRC_DIFFER_MACHINE_MACHINE_H
 #define SRC_DIFFER_MACHINE_MACHINE_H

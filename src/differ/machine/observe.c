@@ -50,8 +50,8 @@ static bool is_ud(const struct vd_machine *machine, const struct vd_completion *
 	       machine->objects[VD_QP][completion->qp].type == IBV_QPT_UD;
 }
 
-/* A completion in error leaves the memory undefined that its WR receives into, reads into, or writes at the
- * other end. */
+/* A completion in error leaves the memory undefined that its WR receives into, reads into, or
+ * writes at the other end. */
 static void clear_failed(struct vd_machine *machine, const struct vd_wr *wr, bool receives)
 {
 	uint64_t length_bytes = 0;
@@ -66,8 +66,9 @@ static void clear_failed(struct vd_machine *machine, const struct vd_wr *wr, boo
 }
 
 /*
- * Clears the memory that a completion leaves undefined, and notes a window's binding. Of the GRH before a
- * datagram the first 20 bytes are undefined on IPv4, and the rest contains the devices' addresses.
+ * Clears the memory that a completion leaves undefined, and notes a window's binding. Of the GRH
+ * before a datagram the first 20 bytes are undefined on IPv4, and the rest contains the devices'
+ * addresses.
  */
 static void take_effects(struct vd_machine *machine, const struct vd_completion *completion)
 {
@@ -100,7 +101,8 @@ static int owner_of_rkey(const struct vd_machine *machine, uint32_t rkey)
 	return VD_NOBODY;
 }
 
-/* Records the fields that are defined. Of an error these are wr_id, status and qp_num: man ibv_poll_cq(3). */
+/* Records the fields that are defined. Of an error these are wr_id, status and qp_num: man
+ * ibv_poll_cq(3). */
 static void describe(struct vd_machine *machine, const struct ibv_wc *wc,
 		     struct vd_completion *completion)
 {

@@ -33,8 +33,8 @@ struct vd_site {
 bool vd_site_read(struct vd_site *site, const char *text);
 
 /*
- * Opens the device. A simulated device gets a world of its own, so that programs do not see each other.
- * NULL with errno; ENODEV means that no device has the name.
+ * Opens the device. A simulated device gets a world of its own, so that programs do not see each
+ * other. NULL with errno; ENODEV means that no device has the name.
  */
 struct ibv_context *vd_site_open(struct vd_site *site);
 

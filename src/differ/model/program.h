@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A verbs program as data: a list of steps whose operands name objects by slots. It contains no handle,
- * key or address of a device, so it runs the same on every device and can be generated, cut and printed.
+ * A verbs program as data: a list of steps whose operands name objects by slots. It contains no
+ * handle, key or address of a device, so it runs the same on every device and can be generated, cut
+ * and printed.
  */
 #ifndef SRC_DIFFER_MODEL_PROGRAM_H
 #define SRC_DIFFER_MODEL_PROGRAM_H
@@ -146,7 +147,8 @@ enum vd_cq_flag {
 /* vd_step.flags of create_ah. */
 enum vd_ah_flag { VD_AH_NO_GRH = 1, VD_AH_BAD_PORT, VD_AH_BAD_GID, VD_AH_GROUP };
 
-/* What a program leaves out, for devices that do not survive it: a bit for each row of vd_avoids. */
+/* What a program leaves out, for devices that do not survive it: a bit for each row of
+ * vd_avoids. */
 enum vd_avoid { VD_AVOID_INVALIDATE = 1 << 0, VD_AVOID_DEREG = 1 << 1, VD_AVOID_REREG = 1 << 2 };
 #define VD_AVOIDS 3
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one side answered to a program. Objects are named by their slots, so that the records of two devices
- * can be compared.
+ * What one side answered to a program. Objects are named by their slots, so that the records of two
+ * devices can be compared.
  */
 #ifndef SRC_DIFFER_MODEL_RECORD_H
 #define SRC_DIFFER_MODEL_RECORD_H

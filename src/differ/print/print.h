@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-/* Prints a program, and what the left side answered, as a C test in the form of the conformance suites. */
+/* Prints a program, and what the left side answered, as a C test in the form of the conformance
+ * suites. */
 void vd_print_test(const struct vd_program *program, const struct vd_record *left,
 		   const struct vd_difference *difference, FILE *out);
 

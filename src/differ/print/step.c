@@ -136,7 +136,8 @@ static enum ibv_qp_type type_of(const struct vd_print *print, unsigned int slot)
 	return print->program->steps[print->maker[VD_QP][slot % vd_kinds[VD_QP].slots]].type;
 }
 
-/* A connection that fails stops at some step in between, so the test holds only one that succeeds. */
+/* A connection that fails stops at some step in between, so the test holds only one that
+ * succeeds. */
 static void print_connect(struct vd_print *print, const struct vd_step *step, int answer)
 {
 	unsigned int ends = step->slot == step->qp ? 1 : 2;

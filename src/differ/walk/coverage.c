@@ -94,12 +94,12 @@ void vd_print_coverage(const struct vd_coverage *coverage, FILE *out)
 
 /* --- minima --- */
 
-/* In 10,000 steps; each is about a third of what walks reach. */
+/* The least count in 10,000 steps, about a third of what walks reach. */
 struct minimum {
 	unsigned int what; /* verb, opcode, status, event */
 	unsigned int by;   /* errno, type of the QP */
 	unsigned long least;
-	bool is_spec; /* only a device that does as the specification says reaches it */
+	bool is_spec; /* only a device with the profile spec reaches it */
 };
 
 static const struct minimum answers[] = {

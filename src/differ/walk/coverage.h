@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How often a walk has reached each answer, work request, status and event, and the least counts that it has
- * to reach.
+ * How often a walk has reached each answer, work request, status and event, and the least counts
+ * that it has to reach.
  */
 #ifndef SRC_DIFFER_WALK_COVERAGE_H
 #define SRC_DIFFER_WALK_COVERAGE_H
@@ -35,8 +35,9 @@ void vd_cover(struct vd_coverage *coverage, const struct vd_program *program,
 void vd_print_coverage(const struct vd_coverage *coverage, FILE *out);
 
 /*
- * Returns the number of minima that are missed, and prints a line to out for each; 0 for a walk of fewer than
- * VD_MINIMA_STEPS steps. is_spec adds the minima that only a device with the profile spec can reach.
+ * Returns the number of minima that are missed, and prints a line to out for each; 0 for a walk of
+ * fewer than VD_MINIMA_STEPS steps. is_spec adds the minima that only a device with the profile
+ * spec can reach.
  */
 unsigned int vd_check_minima(const struct vd_coverage *coverage, bool is_spec, FILE *out);
 

@@ -11,9 +11,9 @@
 typedef bool vd_shows_fn(void *arg, const struct vd_program *program);
 
 /*
- * Drops steps, then work requests of lists and pieces of them, as long as shows(arg, program) is true. No
- * single piece of the result can be dropped, unless shows() was called tries times before. Returns the
- * number of calls.
+ * Drops steps, then work requests of lists and pieces of them, as long as shows(arg, program) is
+ * true. No single piece of the result can be dropped, unless shows() was called tries times before.
+ * Returns the number of calls.
  */
 uint64_t vd_reduce(struct vd_program *program, uint64_t tries, vd_shows_fn *shows, void *arg);
 

@@ -31,7 +31,8 @@ static int run_side(struct vd_walk *walk, struct vd_site *site, const struct vd_
 	return error;
 }
 
-/* Runs both sides. Returns 0, or the errno of a device that cannot be opened; then there is no verdict. */
+/* Runs both sides. Returns 0, or the errno of a device that cannot be opened; then there is no
+ * verdict. */
 static int run_both(struct vd_walk *walk, const struct vd_program *program,
 		    struct vd_difference *difference, enum vd_verdict *verdict)
 {
@@ -44,7 +45,8 @@ static int run_both(struct vd_walk *walk, const struct vd_program *program,
 	return error;
 }
 
-/* True if the program shows the same kind of difference at the same verb: any other is another finding. */
+/* True if the program shows the same kind of difference at the same verb: any other is another
+ * finding. */
 static bool shows(void *arg, const struct vd_program *program)
 {
 	struct search *search = arg;

@@ -34,8 +34,9 @@ struct vd_walk {
 };
 
 /*
- * Walks. A difference that appears again when its program runs again ends the walk: its program is reduced
- * and printed as a C test. Returns 0, or the errno of a device that cannot be opened, after a message.
+ * Walks. A difference that appears again when its program runs again ends the walk: its program is
+ * reduced and printed as a C test. Returns 0, or the errno of a device that cannot be opened, after
+ * a message.
  */
 int vd_walk(struct vd_walk *walk);
 
