@@ -13,7 +13,7 @@
 
 #define SENTENCE_BYTES 768
 
-/* What is not here is of the driver, the network or the peer. */
+/* Other values come from the driver, the network or the peer. */
 static const struct {
 	int err;
 	enum vb_error_kind kind;
@@ -72,7 +72,7 @@ enum vb_error_kind vb_last_error_kind(void)
 	return vb_error_kind(dispatch_err());
 }
 
-/* why may be the present sentence, so all is put together before it is replaced. */
+/* why may be the present sentence, so the new one is complete before it replaces it. */
 static int tell(int err, const char *why, const char *format, va_list arguments)
 {
 	char sentence[SENTENCE_BYTES];

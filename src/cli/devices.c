@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "src/base/count.h"
 #include "src/cli/options.h"
 #include "src/project/project.h"
 
@@ -27,32 +28,32 @@ static const struct cli_option options[] = {
 	{0},
 };
 
+/* The name of a value of a table, whose holes and end mean other. */
+static const char *name_of(const char *const *names, size_t count, int value, const char *other)
+{
+	return value >= 0 && (size_t)value < count && names[value] ? names[value] : other;
+}
+
 static const char *transport_name(enum ibv_transport_type transport)
 {
-	switch (transport) {
-	case IBV_TRANSPORT_IB:
-		return "InfiniBand";
-	case IBV_TRANSPORT_IWARP:
-		return "iWARP";
-	case IBV_TRANSPORT_USNIC:
-		return "usNIC";
-	case IBV_TRANSPORT_USNIC_UDP:
-		return "usNIC UDP";
-	default:
-		return "other";
-	}
+	static const char *const names[] = {
+		[IBV_TRANSPORT_IB] = "InfiniBand",
+		[IBV_TRANSPORT_IWARP] = "iWARP",
+		[IBV_TRANSPORT_USNIC] = "usNIC",
+		[IBV_TRANSPORT_USNIC_UDP] = "usNIC UDP",
+	};
+
+	return name_of(names, COUNT(names), transport, "other");
 }
 
 static const char *link_layer_name(uint8_t link_layer)
 {
-	switch (link_layer) {
-	case IBV_LINK_LAYER_INFINIBAND:
-		return "infiniband";
-	case IBV_LINK_LAYER_ETHERNET:
-		return "ethernet";
-	default:
-		return "unknown";
-	}
+	static const char *const names[] = {
+		[IBV_LINK_LAYER_INFINIBAND] = "infiniband",
+		[IBV_LINK_LAYER_ETHERNET] = "ethernet",
+	};
+
+	return name_of(names, COUNT(names), link_layer, "unknown");
 }
 
 /* Writes the first entry that is not empty, an IPv4 address as such. */

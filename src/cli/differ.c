@@ -107,7 +107,7 @@ static int look_at(struct vd_site *site, struct vd_site *other)
 	if (!context) {
 		int error = errno;
 
-		vd_site_tell(site, error);
+		vd_site_report(site, error);
 		return error == EINVAL ? CLI_EXIT_USAGE : CLI_EXIT_NO_DEVICE;
 	}
 	if (!vd_site_virtual(site) && !vb_query_port(context, 1, &attr, sizeof(attr)))

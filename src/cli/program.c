@@ -108,18 +108,25 @@ static const void *at(const struct image *image, uint64_t offset, uint64_t size_
 	return image->bytes + offset;
 }
 
-static const ElfW(Phdr) * segment(const struct image *image, uint32_t type)
+/* A program header, from index 0 up; NULL at the end. */
+static const ElfW(Phdr) * phdr_at(const struct image *image, unsigned int index)
 {
 	const ElfW(Ehdr) *header = at(image, 0, sizeof(*header));
 
-	for (unsigned int i = 0; header && i < header->e_phnum; i++) {
-		const ElfW(Phdr) *phdr = at(
-			image, header->e_phoff + (uint64_t)i * header->e_phentsize, sizeof(*phdr));
+	if (!header || index >= header->e_phnum)
+		return NULL;
+	return at(image, header->e_phoff + (uint64_t)index * header->e_phentsize,
+		  sizeof(ElfW(Phdr)));
+}
 
-		if (phdr && phdr->p_type == type)
-			return phdr;
-	}
-	return NULL;
+static const ElfW(Phdr) * segment(const struct image *image, uint32_t type)
+{
+	const ElfW(Phdr) *phdr = NULL;
+
+	for (unsigned int i = 0; (phdr = phdr_at(image, i)); i++)
+		if (phdr->p_type == type)
+			break;
+	return phdr;
 }
 
 /* A text that ends with 0; NULL if the file ends before. */
@@ -132,16 +139,12 @@ static const char *text_at(const struct image *image, uint64_t offset)
 
 static uint64_t offset_of_address(const struct image *image, uint64_t address)
 {
-	const ElfW(Ehdr) *header = at(image, 0, sizeof(*header));
+	const ElfW(Phdr) * phdr;
 
-	for (unsigned int i = 0; i < header->e_phnum; i++) {
-		const ElfW(Phdr) *phdr = at(
-			image, header->e_phoff + (uint64_t)i * header->e_phentsize, sizeof(*phdr));
-
-		if (phdr && phdr->p_type == PT_LOAD && address >= phdr->p_vaddr &&
+	for (unsigned int i = 0; (phdr = phdr_at(image, i)); i++)
+		if (phdr->p_type == PT_LOAD && address >= phdr->p_vaddr &&
 		    address - phdr->p_vaddr < phdr->p_filesz)
 			return address - phdr->p_vaddr + phdr->p_offset;
-	}
 	return UINT64_MAX;
 }
 

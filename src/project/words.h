@@ -21,7 +21,7 @@ extern const struct project_word project_mtus[];	/* enum ibv_mtu */
 /* Fills in the names of the simulator's profiles; their meaning is their index. */
 void project_profiles(struct project_word words[PROJECT_PROFILES_MAX]);
 
-/* The entry of a word; if there is none NULL, and all words of the list with commas in allowed. */
+/* The entry of a word. NULL if the word is unknown; allowed then lists all words. */
 const struct project_word *project_find_word(const struct project_word *words, const char *text,
 					     char *allowed, size_t size_bytes);
 

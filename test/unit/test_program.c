@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What program.c reads of files that are no good programs; good ones are in test/dropin. */
+/* How program.c reads damaged files; test/dropin has good programs. */
 #include "src/cli/program.h"
 #include "unity.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whether the records of two sides agree.
+ * Compares the records of two sides.
  */
 #ifndef SRC_DIFFER_COMPARE_COMPARE_H
 #define SRC_DIFFER_COMPARE_COMPARE_H

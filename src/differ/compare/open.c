@@ -18,14 +18,14 @@ static int opcode_of(const struct vd_sides *sides, uint64_t wr_id)
 
 /* True if the two devices gave the object of a slot different values for one of the sizes
  * selected in `which`. */
-static bool told_otherwise(const struct vd_sides *sides, enum vd_kind kind, unsigned int slot,
+static bool has_other_size(const struct vd_sides *sides, enum vd_kind kind, unsigned int slot,
 			   unsigned int which)
 {
 	int at = vd_maker(sides->program, sides->left, sides->step, kind, slot);
 
-	for (unsigned int i = 0; at >= 0 && i < VD_TOLD_MAX; i++)
+	for (unsigned int i = 0; at >= 0 && i < VD_SIZE_MAX; i++)
 		if (which & 1u << i &&
-		    sides->left->outcomes[at].told[i] != sides->right->outcomes[at].told[i])
+		    sides->left->outcomes[at].sizes[i] != sides->right->outcomes[at].sizes[i])
 			return true;
 	return false;
 }
@@ -34,10 +34,10 @@ static bool told_otherwise(const struct vd_sides *sides, enum vd_kind kind, unsi
 static unsigned int sizes_of_list(const struct vd_sides *sides)
 {
 	const struct vd_step *step = step_of(sides);
-	enum vd_told room = step->verb == VD_POST_RECV ? VD_TOLD_RECV_WR : VD_TOLD_WR;
-	enum vd_told sges = step->verb == VD_POST_RECV	 ? VD_TOLD_RECV_SGE
-			    : step->verb == VD_POST_SEND ? VD_TOLD_SEND_SGE
-							 : VD_TOLD_SRQ_SGE;
+	enum vd_size room = step->verb == VD_POST_RECV ? VD_SIZE_RECV_WR : VD_SIZE_WR;
+	enum vd_size sges = step->verb == VD_POST_RECV	 ? VD_SIZE_RECV_SGE
+			    : step->verb == VD_POST_SEND ? VD_SIZE_SEND_SGE
+							 : VD_SIZE_SRQ_SGE;
 	unsigned int which = 0;
 
 	if (sides->left->outcomes[sides->step].answer == ENOMEM ||
@@ -47,7 +47,7 @@ static unsigned int sizes_of_list(const struct vd_sides *sides)
 		if (step->wrs[i].sge_count > 1)
 			which |= 1u << sges;
 		if (step->verb == VD_POST_SEND && step->wrs[i].flags & IBV_SEND_INLINE)
-			which |= 1u << VD_TOLD_INLINE;
+			which |= 1u << VD_SIZE_INLINE;
 	}
 	return which;
 }
@@ -71,13 +71,13 @@ bool vd_sizes_differ(const struct vd_sides *sides)
 	switch (step->verb) {
 	case VD_POST_SEND:
 	case VD_POST_RECV:
-		return told_otherwise(sides, VD_QP, step->slot, which);
+		return has_other_size(sides, VD_QP, step->slot, which);
 	case VD_BIND_MW:
-		return told_otherwise(sides, VD_QP, step->qp, which);
+		return has_other_size(sides, VD_QP, step->qp, which);
 	case VD_POST_SRQ_RECV:
-		return told_otherwise(sides, VD_SRQ, step->slot, which);
+		return has_other_size(sides, VD_SRQ, step->slot, which);
 	case VD_MODIFY_SRQ:
-		return told_otherwise(sides, VD_SRQ, step->slot, 1u << VD_TOLD_WR);
+		return has_other_size(sides, VD_SRQ, step->slot, 1u << VD_SIZE_WR);
 	default:
 		return false;
 	}
@@ -120,7 +120,7 @@ static bool has_other_room(const struct vd_sides *sides, const struct vd_record 
 		const struct vd_event *event = &record->events[i];
 
 		if (event->step == sides->step && is_overrun(event) &&
-		    told_otherwise(sides, VD_CQ, (unsigned int)event->slot, 1u << VD_TOLD_WR))
+		    has_other_size(sides, VD_CQ, (unsigned int)event->slot, 1u << VD_SIZE_WR))
 			return true;
 	}
 	return false;

@@ -39,7 +39,7 @@ void vd_fill_qp_of_type(struct vd_generator *g, struct vd_step *step, enum ibv_q
 	g->qps[step->slot] = (struct vd_belief_qp){
 		.type = type,
 		.state = IBV_QPS_RESET,
-		/* The next slot, whether it has a QP or not. */
+		/* The next slot, which may be empty. */
 		.peer = (step->slot + 1) % vd_kinds[VD_QP].slots,
 		.pd = step->pd,
 		.cq = step->cq,

@@ -323,7 +323,7 @@ static void spoil_send(struct vd_generator *g, struct vd_wr *wr)
 		lead_out(sge);
 		break;
 	case 2:
-		/* The message becomes no longer: other WRs may use the memory behind it. */
+		/* The message keeps its length: other WRs may use the memory behind it. */
 		sge->length /= VD_SGES_MAX;
 		repeat_sge(wr);
 		break;
@@ -424,7 +424,7 @@ void vd_send_from(struct vd_generator *g, unsigned int slot)
 		make_room(g, qp->peer, received < 4 ? received : 4);
 	vd_add(g, VD_POST_SEND, slot)->wr_count = count;
 	memcpy(g->last->wrs, wrs, count * sizeof(wrs[0]));
-	/* The connection may still work; believing that it does not only has it repaired. */
+	/* The connection may still work. This belief only makes a later action repair it. */
 	if (spoilt) {
 		qp->state = IBV_QPS_ERR;
 		if (qp->type == IBV_QPT_RC)

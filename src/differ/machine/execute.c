@@ -22,7 +22,7 @@ static void *object_of(const struct call *call, enum vd_kind kind, unsigned int 
 	return vd_object(call->machine, kind, slot)->pointer;
 }
 
-/* Puts a new object into the slot. The answer is errno where there is none. */
+/* Puts a new object into the slot. A NULL pointer means that the verb failed with errno. */
 static int made(struct call *call, void *pointer)
 {
 	if (!pointer)
@@ -122,7 +122,7 @@ static int create_cq(struct call *call)
 
 	if (!answer) {
 		call->object->by_hand = step->flags & VD_CQ_BY_HAND;
-		call->outcome->told[VD_TOLD_WR] = (uint32_t)cq->cqe;
+		call->outcome->sizes[VD_SIZE_WR] = (uint32_t)cq->cqe;
 	}
 	return answer;
 }
@@ -152,8 +152,8 @@ static int create_srq(struct call *call)
 	int answer = made(call, vb_create_srq(call->pd, &init));
 
 	if (!answer) {
-		call->outcome->told[VD_TOLD_WR] = init.attr.max_wr;
-		call->outcome->told[VD_TOLD_SRQ_SGE] = init.attr.max_sge;
+		call->outcome->sizes[VD_SIZE_WR] = init.attr.max_wr;
+		call->outcome->sizes[VD_SIZE_SRQ_SGE] = init.attr.max_sge;
 	}
 	return answer;
 }
@@ -186,7 +186,7 @@ static int create_qp(struct call *call)
 {
 	const struct vd_step *step = call->step;
 	struct vd_machine *machine = call->machine;
-	uint32_t *told = call->outcome->told;
+	uint32_t *sizes = call->outcome->sizes;
 	struct ibv_qp_init_attr init = {
 		.send_cq = object_of(call, VD_CQ, step->cq),
 		.recv_cq = object_of(call, VD_CQ, step->recv_cq),
@@ -210,13 +210,13 @@ static int create_qp(struct call *call)
 	call->object->type = step->type;
 	machine->numbers[machine->number_count++] =
 		(struct vd_number){.qp_num = qp->qp_num, .slot = (int)step->slot};
-	told[VD_TOLD_WR] = init.cap.max_send_wr;
-	told[VD_TOLD_SEND_SGE] = init.cap.max_send_sge;
-	told[VD_TOLD_INLINE] = init.cap.max_inline_data;
+	sizes[VD_SIZE_WR] = init.cap.max_send_wr;
+	sizes[VD_SIZE_SEND_SGE] = init.cap.max_send_sge;
+	sizes[VD_SIZE_INLINE] = init.cap.max_inline_data;
 	/* With an SRQ the sizes of the receive queue have no meaning. */
 	if (!init.srq) {
-		told[VD_TOLD_RECV_WR] = init.cap.max_recv_wr;
-		told[VD_TOLD_RECV_SGE] = init.cap.max_recv_sge;
+		sizes[VD_SIZE_RECV_WR] = init.cap.max_recv_wr;
+		sizes[VD_SIZE_RECV_SGE] = init.cap.max_recv_sge;
 	}
 	return 0;
 }
@@ -239,34 +239,12 @@ static struct ibv_qp_attr attributes(struct vd_machine *machine, unsigned int sl
 				     unsigned int peer_slot, const struct vd_modify *modify)
 {
 	const struct ibv_qp *peer = vd_object(machine, VD_QP, peer_slot)->pointer;
-	unsigned int slots = vd_kinds[VD_QP].slots;
-	struct ibv_qp_attr attr = {
-		.qp_state = modify->state,
-		.cur_qp_state = IBV_QPS_RTS,
-		.en_sqd_async_notify = 1,
-		.path_mtu = modify->mtu,
-		.qkey = modify->qkey,
-		.rq_psn = (vd_first_psn(peer_slot % slots) + modify->psn_add) & 0xffffff,
-		.sq_psn = vd_first_psn(slot % slots) & 0xffffff,
-		.dest_qp_num = peer ? peer->qp_num : VD_NO_QPN,
-		.qp_access_flags = modify->access,
-		.ah_attr = path_to(machine, &machine->gid.gid),
-		.pkey_index = modify->pkey_index,
-		.max_rd_atomic = modify->reads,
-		.max_dest_rd_atomic = modify->dest_reads,
-		.min_rnr_timer = modify->rnr_timer,
-		.port_num = modify->port,
-		.timeout = modify->timeout,
-		.retry_cnt = modify->retry,
-		.rnr_retry = modify->rnr_retry,
-	};
+	struct ibv_qp_attr attr = vd_attributes(slot, peer_slot, modify);
 
+	if (peer)
+		attr.dest_qp_num = peer->qp_num | (modify->wide ? VD_WIDE : 0);
+	attr.ah_attr = path_to(machine, &machine->gid.gid);
 	attr.ah_attr.grh.sgid_index = (uint8_t)(attr.ah_attr.grh.sgid_index + modify->sgid_add);
-	if (modify->wide) {
-		attr.rq_psn |= VD_WIDE;
-		attr.sq_psn |= VD_WIDE;
-		attr.dest_qp_num |= VD_WIDE;
-	}
 	if (modify->no_grh)
 		attr.ah_attr.is_global = 0;
 	return attr;

@@ -96,7 +96,7 @@ struct ibv_context *vd_site_open(struct vd_site *site)
 	return open_from(vb_get_device_list(site->backend, NULL), site->device);
 }
 
-void vd_site_tell(const struct vd_site *site, int error)
+void vd_site_report(const struct vd_site *site, int error)
 {
 	/* ENODEV comes from the search in the list: the last error is of an earlier verb. */
 	const char *sentence = error == ENODEV ? "" : vb_last_error();

@@ -39,7 +39,7 @@ bool vd_site_read(struct vd_site *site, const char *text);
 struct ibv_context *vd_site_open(struct vd_site *site);
 
 /* Prints to standard error why vd_site_open() failed with this errno. */
-void vd_site_tell(const struct vd_site *site, int error);
+void vd_site_report(const struct vd_site *site, int error);
 
 void vd_site_close(struct vd_site *site, struct ibv_context *context);
 

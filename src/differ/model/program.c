@@ -45,3 +45,37 @@ int vd_required_mask(enum ibv_qp_type type, enum ibv_qp_state state)
 		return IBV_QP_STATE;
 	}
 }
+
+/* The PSN of a QP's first request. That of QP 1 soon wraps around. */
+static uint32_t first_psn(unsigned int slot)
+{
+	unsigned int qp = slot % vd_kinds[VD_QP].slots;
+
+	return qp == 1 ? 0xfffffe : 0x1000 * (qp + 1);
+}
+
+struct ibv_qp_attr vd_attributes(unsigned int slot, unsigned int peer,
+				 const struct vd_modify *modify)
+{
+	uint32_t wide = modify->wide ? VD_WIDE : 0;
+
+	return (struct ibv_qp_attr){
+		.qp_state = modify->state,
+		.cur_qp_state = IBV_QPS_RTS,
+		.en_sqd_async_notify = 1,
+		.path_mtu = modify->mtu,
+		.qkey = modify->qkey,
+		.rq_psn = ((first_psn(peer) + modify->psn_add) & 0xffffff) | wide,
+		.sq_psn = first_psn(slot) | wide,
+		.dest_qp_num = VD_NO_QPN | wide,
+		.qp_access_flags = modify->access,
+		.pkey_index = modify->pkey_index,
+		.max_rd_atomic = (uint8_t)modify->reads,
+		.max_dest_rd_atomic = (uint8_t)modify->dest_reads,
+		.min_rnr_timer = (uint8_t)modify->rnr_timer,
+		.port_num = (uint8_t)modify->port,
+		.timeout = (uint8_t)modify->timeout,
+		.retry_cnt = (uint8_t)modify->retry,
+		.rnr_retry = (uint8_t)modify->rnr_retry,
+	};
+}

@@ -218,11 +218,9 @@ static inline int vd_modify_mask(enum ibv_qp_type type, const struct vd_modify *
 	return modify->stateless ? mask & ~IBV_QP_STATE : mask;
 }
 
-/* The PSN of a QP's first request, before psn_add. That of QP 1 soon wraps around. */
-static inline uint32_t vd_first_psn(unsigned int qp)
-{
-	return qp == 1 ? 0xfffffe : 0x1000 * (qp + 1);
-}
+/* The attributes of a modify_qp step, but for the address and the number of the peer. */
+struct ibv_qp_attr vd_attributes(unsigned int slot, unsigned int peer,
+				 const struct vd_modify *modify);
 
 #define VD_QKEY		 0x11111111u
 #define VD_WIDE		 0xab000000u /* beyond the 24 bits of PSNs and QPNs */

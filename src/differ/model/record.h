@@ -14,15 +14,15 @@
 #define VD_EVENTS_MAX	   256
 #define VD_VALUES_MAX	   14
 
-/* The sizes that a device gave an object. VD_TOLD_WR is also the number of CQEs of a CQ. */
-enum vd_told {
-	VD_TOLD_WR,
-	VD_TOLD_RECV_WR,
-	VD_TOLD_SRQ_SGE = 1,
-	VD_TOLD_SEND_SGE,
-	VD_TOLD_RECV_SGE,
-	VD_TOLD_INLINE,
-	VD_TOLD_MAX
+/* The sizes that a device gave an object. VD_SIZE_WR is also the number of CQEs of a CQ. */
+enum vd_size {
+	VD_SIZE_WR,
+	VD_SIZE_RECV_WR,
+	VD_SIZE_SRQ_SGE = 1,
+	VD_SIZE_SEND_SGE,
+	VD_SIZE_RECV_SGE,
+	VD_SIZE_INLINE,
+	VD_SIZE_MAX
 };
 
 #define VD_SKIPPED (-1)	      /* an answer: the verb was not called, as an object was missing */
@@ -34,7 +34,7 @@ struct vd_outcome {
 	int bad;    /* the list's WR that bad_wr names; -1: bad_wr is NULL; -2: bad_wr is not set */
 	unsigned int value_count;
 	uint32_t values[VD_VALUES_MAX]; /* the results of a query */
-	uint32_t told[VD_TOLD_MAX];	/* sizes, which devices may round up */
+	uint32_t sizes[VD_SIZE_MAX];	/* sizes, which devices may round up */
 	uint8_t states[VD_SLOTS_MAX];	/* of the QPs after the step; 0xff: no QP */
 	uint64_t memory[VD_REGIONS];	/* a hash of each region */
 };

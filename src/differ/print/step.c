@@ -97,13 +97,11 @@ static void print_make_ah(struct vd_print *print, const struct vd_step *step, in
 
 /* --- queue pairs --- */
 
-/* Prints the attributes that execute.c uses. */
 static void print_attr(struct vd_print *print, unsigned int slot, unsigned int peer,
-		       const struct vd_modify *modify, enum ibv_qp_state state, int mask,
-		       int answer)
+		       const struct vd_modify *modify, int mask, int answer)
 {
+	struct ibv_qp_attr attr = vd_attributes(slot, peer, modify);
 	bool there = print->live[VD_QP][peer % vd_kinds[VD_QP].slots];
-	uint32_t wide = modify->wide ? VD_WIDE : 0;
 	char name[16];
 
 	fprintf(print->out,
@@ -112,22 +110,20 @@ static void print_attr(struct vd_print *print, unsigned int slot, unsigned int p
 		"\t\tmodify(t, qp%u, (struct ibv_qp_attr){\n"
 		"\t\t\t.qp_state = %d, .cur_qp_state = IBV_QPS_RTS, .en_sqd_async_notify = 1,\n"
 		"\t\t\t.path_mtu = %u, .qkey = %#x, .rq_psn = %#x, .sq_psn = %#x,\n",
-		modify->sgid_add, modify->no_grh ? "0" : "way.is_global", slot, state, modify->mtu,
-		modify->qkey,
-		((vd_first_psn(peer % vd_kinds[VD_QP].slots) + modify->psn_add) & 0xffffff) | wide,
-		(vd_first_psn(slot) & 0xffffff) | wide);
+		modify->sgid_add, modify->no_grh ? "0" : "way.is_global", slot, attr.qp_state,
+		attr.path_mtu, attr.qkey, attr.rq_psn, attr.sq_psn);
 	if (there)
 		fprintf(print->out, "\t\t\t.dest_qp_num = %s->qp_num | %#x, ",
-			object(VD_QP, peer, name), wide);
+			object(VD_QP, peer, name), modify->wide ? VD_WIDE : 0);
 	else
-		fprintf(print->out, "\t\t\t.dest_qp_num = %#x, ", VD_NO_QPN);
+		fprintf(print->out, "\t\t\t.dest_qp_num = %#x, ", attr.dest_qp_num);
 	fprintf(print->out,
 		".qp_access_flags = %#x, .ah_attr = av, .pkey_index = %u,\n"
 		"\t\t\t.max_rd_atomic = %u, .max_dest_rd_atomic = %u, .min_rnr_timer = %u,\n"
 		"\t\t\t.port_num = %u, .timeout = %u, .retry_cnt = %u, .rnr_retry = %u}, %#x, %d);"
 		"\n\t}\n",
-		modify->access, modify->pkey_index, modify->reads, modify->dest_reads,
-		modify->rnr_timer, modify->port, modify->timeout, modify->retry, modify->rnr_retry,
+		attr.qp_access_flags, attr.pkey_index, attr.max_rd_atomic, attr.max_dest_rd_atomic,
+		attr.min_rnr_timer, attr.port_num, attr.timeout, attr.retry_cnt, attr.rnr_retry,
 		mask, answer);
 }
 
@@ -148,16 +144,17 @@ static void print_connect(struct vd_print *print, const struct vd_step *step, in
 	for (unsigned int i = 0; !answer && i < ends * VD_CLIMB; i++) {
 		unsigned int slot = i < VD_CLIMB ? step->slot : step->qp;
 		unsigned int peer = i < VD_CLIMB ? step->qp : step->slot;
-		enum ibv_qp_state state = vd_climb[i % VD_CLIMB];
+		struct vd_modify modify = step->modify;
 
-		print_attr(print, slot, peer, &step->modify, state,
-			   vd_required_mask(type_of(print, slot), state), 0);
+		modify.state = vd_climb[i % VD_CLIMB];
+		print_attr(print, slot, peer, &modify,
+			   vd_required_mask(type_of(print, slot), modify.state), 0);
 	}
 }
 
 static void print_modify(struct vd_print *print, const struct vd_step *step, int answer)
 {
-	print_attr(print, step->slot, step->modify.peer, &step->modify, step->modify.state,
+	print_attr(print, step->slot, step->modify.peer, &step->modify,
 		   vd_modify_mask(type_of(print, step->slot), &step->modify), answer);
 }
 

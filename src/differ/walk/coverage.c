@@ -94,149 +94,146 @@ void vd_print_coverage(const struct vd_coverage *coverage, FILE *out)
 
 /* --- minima --- */
 
+enum counted { ANSWERS, WRS, STATUSES, EVENTS, COMPLETION_EVENTS };
+
 /* The least count in 10,000 steps, about a third of what walks reach. */
-struct minimum {
+static const struct minimum {
+	enum counted of;
 	unsigned int what; /* verb, opcode, status, event */
 	unsigned int by;   /* errno, type of the QP */
 	unsigned long least;
 	bool is_spec; /* only a device with the profile spec reaches it */
+} minima[] = {
+	{ANSWERS, VD_ALLOC_PD, 0, 121},
+	{ANSWERS, VD_DEALLOC_PD, 0, 3, true},
+	{ANSWERS, VD_DEALLOC_PD, EBUSY, 3},
+	{ANSWERS, VD_REG_MR, 0, 167},
+	{ANSWERS, VD_REG_MR, EINVAL, 21},
+	{ANSWERS, VD_REREG_MR, 0, 5, true},
+	{ANSWERS, VD_REREG_MR, EINVAL, 11},
+	{ANSWERS, VD_DEREG_MR, 0, 21},
+	{ANSWERS, VD_DEREG_MR, EBUSY, 1, true},
+	{ANSWERS, VD_ALLOC_MW, 0, 103},
+	{ANSWERS, VD_BIND_MW, 0, 3},
+	{ANSWERS, VD_BIND_MW, EINVAL, 15},
+	{ANSWERS, VD_DEALLOC_MW, 0, 9},
+	{ANSWERS, VD_CREATE_CQ, 0, 175},
+	{ANSWERS, VD_CREATE_CQ, EINVAL, 4},
+	{ANSWERS, VD_RESIZE_CQ, 0, 15},
+	{ANSWERS, VD_RESIZE_CQ, EINVAL, 4},
+	{ANSWERS, VD_REQ_NOTIFY_CQ, 0, 46},
+	{ANSWERS, VD_POLL_CQ, 0, 45},
+	{ANSWERS, VD_DESTROY_CQ, 0, 4},
+	{ANSWERS, VD_DESTROY_CQ, EBUSY, 17},
+	{ANSWERS, VD_CREATE_SRQ, 0, 45},
+	{ANSWERS, VD_CREATE_SRQ, EINVAL, 2},
+	{ANSWERS, VD_MODIFY_SRQ, 0, 28},
+	{ANSWERS, VD_MODIFY_SRQ, EINVAL, 6},
+	{ANSWERS, VD_QUERY_SRQ, 0, 7},
+	{ANSWERS, VD_POST_SRQ_RECV, 0, 46},
+	{ANSWERS, VD_POST_SRQ_RECV, ENOMEM, 14},
+	{ANSWERS, VD_DESTROY_SRQ, 0, 5},
+	{ANSWERS, VD_DESTROY_SRQ, EBUSY, 1},
+	{ANSWERS, VD_CREATE_QP, 0, 202},
+	{ANSWERS, VD_CREATE_QP, EINVAL, 3},
+	{ANSWERS, VD_CONNECT_QP, 0, 177},
+	{ANSWERS, VD_CONNECT_QP, EINVAL, 14},
+	{ANSWERS, VD_MODIFY_QP, 0, 456},
+	{ANSWERS, VD_MODIFY_QP, EINVAL, 130},
+	{ANSWERS, VD_QUERY_QP, 0, 51},
+	{ANSWERS, VD_POST_RECV, 0, 308},
+	{ANSWERS, VD_POST_RECV, EINVAL, 32},
+	{ANSWERS, VD_POST_RECV, ENOMEM, 35},
+	{ANSWERS, VD_POST_SEND, 0, 462},
+	{ANSWERS, VD_POST_SEND, EINVAL, 49},
+	{ANSWERS, VD_POST_SEND, ENOMEM, 7},
+	{ANSWERS, VD_ATTACH_MCAST, 0, 8},
+	{ANSWERS, VD_ATTACH_MCAST, EINVAL, 13},
+	{ANSWERS, VD_DETACH_MCAST, 0, 4},
+	{ANSWERS, VD_DETACH_MCAST, EINVAL, 16},
+	{ANSWERS, VD_DESTROY_QP, 0, 31},
+	{ANSWERS, VD_CREATE_AH, 0, 37},
+	{ANSWERS, VD_CREATE_AH, EINVAL, 7, true},
+	{ANSWERS, VD_DESTROY_AH, 0, 4},
+	{WRS, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QPT_RC, 25},
+	{WRS, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QPT_RC, 17},
+	{WRS, IBV_WR_BIND_MW, IBV_QPT_RC, 50},
+	{WRS, IBV_WR_LOCAL_INV, IBV_QPT_RC, 18},
+	{WRS, IBV_WR_RDMA_READ, IBV_QPT_RC, 47},
+	{WRS, IBV_WR_RDMA_WRITE, IBV_QPT_RC, 72},
+	{WRS, IBV_WR_RDMA_WRITE, IBV_QPT_UC, 17},
+	{WRS, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QPT_RC, 47},
+	{WRS, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QPT_UC, 13},
+	{WRS, IBV_WR_SEND, IBV_QPT_RC, 132},
+	{WRS, IBV_WR_SEND, IBV_QPT_UC, 26},
+	{WRS, IBV_WR_SEND, IBV_QPT_UD, 61},
+	{WRS, IBV_WR_SEND_WITH_IMM, IBV_QPT_RC, 46},
+	{WRS, IBV_WR_SEND_WITH_IMM, IBV_QPT_UC, 14},
+	{WRS, IBV_WR_SEND_WITH_IMM, IBV_QPT_UD, 38},
+	{WRS, IBV_WR_SEND_WITH_INV, IBV_QPT_RC, 23},
+	{STATUSES, IBV_WC_LOC_ACCESS_ERR, 0, 1, true},
+	{STATUSES, IBV_WC_LOC_LEN_ERR, 0, 4, true},
+	{STATUSES, IBV_WC_LOC_PROT_ERR, 0, 1},
+	{STATUSES, IBV_WC_LOC_QP_OP_ERR, 0, 1},
+	{STATUSES, IBV_WC_MW_BIND_ERR, 0, 8, true},
+	{STATUSES, IBV_WC_REM_ACCESS_ERR, 0, 13},
+	{STATUSES, IBV_WC_REM_INV_REQ_ERR, 0, 4},
+	{STATUSES, IBV_WC_REM_OP_ERR, 0, 1},
+	{STATUSES, IBV_WC_RETRY_EXC_ERR, 0, 25},
+	{STATUSES, IBV_WC_RNR_RETRY_EXC_ERR, 0, 8},
+	{STATUSES, IBV_WC_SUCCESS, 0, 388},
+	{STATUSES, IBV_WC_WR_FLUSH_ERR, 0, 361},
+	{EVENTS, IBV_EVENT_CQ_ERR, 0, 5},
+	{EVENTS, IBV_EVENT_QP_ACCESS_ERR, 0, 12, true},
+	{EVENTS, IBV_EVENT_QP_FATAL, 0, 7, true},
+	{EVENTS, IBV_EVENT_QP_LAST_WQE_REACHED, 0, 18, true},
+	{EVENTS, IBV_EVENT_QP_REQ_ERR, 0, 5, true},
+	{EVENTS, IBV_EVENT_SQ_DRAINED, 0, 6},
+	{COMPLETION_EVENTS, 0, 0, 5},
 };
 
-static const struct minimum answers[] = {
-	{VD_ALLOC_PD, 0, 121},
-	{VD_DEALLOC_PD, 0, 3, true},
-	{VD_DEALLOC_PD, EBUSY, 3},
-	{VD_REG_MR, 0, 167},
-	{VD_REG_MR, EINVAL, 21},
-	{VD_REREG_MR, 0, 5, true},
-	{VD_REREG_MR, EINVAL, 11},
-	{VD_DEREG_MR, 0, 21},
-	{VD_DEREG_MR, EBUSY, 1, true},
-	{VD_ALLOC_MW, 0, 103},
-	{VD_BIND_MW, 0, 3},
-	{VD_BIND_MW, EINVAL, 15},
-	{VD_DEALLOC_MW, 0, 9},
-	{VD_CREATE_CQ, 0, 175},
-	{VD_CREATE_CQ, EINVAL, 4},
-	{VD_RESIZE_CQ, 0, 15},
-	{VD_RESIZE_CQ, EINVAL, 4},
-	{VD_REQ_NOTIFY_CQ, 0, 46},
-	{VD_POLL_CQ, 0, 45},
-	{VD_DESTROY_CQ, 0, 4},
-	{VD_DESTROY_CQ, EBUSY, 17},
-	{VD_CREATE_SRQ, 0, 45},
-	{VD_CREATE_SRQ, EINVAL, 2},
-	{VD_MODIFY_SRQ, 0, 28},
-	{VD_MODIFY_SRQ, EINVAL, 6},
-	{VD_QUERY_SRQ, 0, 7},
-	{VD_POST_SRQ_RECV, 0, 46},
-	{VD_POST_SRQ_RECV, ENOMEM, 14},
-	{VD_DESTROY_SRQ, 0, 5},
-	{VD_DESTROY_SRQ, EBUSY, 1},
-	{VD_CREATE_QP, 0, 202},
-	{VD_CREATE_QP, EINVAL, 3},
-	{VD_CONNECT_QP, 0, 177},
-	{VD_CONNECT_QP, EINVAL, 14},
-	{VD_MODIFY_QP, 0, 456},
-	{VD_MODIFY_QP, EINVAL, 130},
-	{VD_QUERY_QP, 0, 51},
-	{VD_POST_RECV, 0, 308},
-	{VD_POST_RECV, EINVAL, 32},
-	{VD_POST_RECV, ENOMEM, 35},
-	{VD_POST_SEND, 0, 462},
-	{VD_POST_SEND, EINVAL, 49},
-	{VD_POST_SEND, ENOMEM, 7},
-	{VD_ATTACH_MCAST, 0, 8},
-	{VD_ATTACH_MCAST, EINVAL, 13},
-	{VD_DETACH_MCAST, 0, 4},
-	{VD_DETACH_MCAST, EINVAL, 16},
-	{VD_DESTROY_QP, 0, 31},
-	{VD_CREATE_AH, 0, 37},
-	{VD_CREATE_AH, EINVAL, 7, true},
-	{VD_DESTROY_AH, 0, 4},
-};
-
-static const struct minimum wrs[] = {
-	{IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QPT_RC, 25},
-	{IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QPT_RC, 17},
-	{IBV_WR_BIND_MW, IBV_QPT_RC, 50},
-	{IBV_WR_LOCAL_INV, IBV_QPT_RC, 18},
-	{IBV_WR_RDMA_READ, IBV_QPT_RC, 47},
-	{IBV_WR_RDMA_WRITE, IBV_QPT_RC, 72},
-	{IBV_WR_RDMA_WRITE, IBV_QPT_UC, 17},
-	{IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QPT_RC, 47},
-	{IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QPT_UC, 13},
-	{IBV_WR_SEND, IBV_QPT_RC, 132},
-	{IBV_WR_SEND, IBV_QPT_UC, 26},
-	{IBV_WR_SEND, IBV_QPT_UD, 61},
-	{IBV_WR_SEND_WITH_IMM, IBV_QPT_RC, 46},
-	{IBV_WR_SEND_WITH_IMM, IBV_QPT_UC, 14},
-	{IBV_WR_SEND_WITH_IMM, IBV_QPT_UD, 38},
-	{IBV_WR_SEND_WITH_INV, IBV_QPT_RC, 23},
-};
-
-static const struct minimum statuses[] = {
-	{IBV_WC_LOC_ACCESS_ERR, 0, 1, true},
-	{IBV_WC_LOC_LEN_ERR, 0, 4, true},
-	{IBV_WC_LOC_PROT_ERR, 0, 1},
-	{IBV_WC_LOC_QP_OP_ERR, 0, 1},
-	{IBV_WC_MW_BIND_ERR, 0, 8, true},
-	{IBV_WC_REM_ACCESS_ERR, 0, 13},
-	{IBV_WC_REM_INV_REQ_ERR, 0, 4},
-	{IBV_WC_REM_OP_ERR, 0, 1},
-	{IBV_WC_RETRY_EXC_ERR, 0, 25},
-	{IBV_WC_RNR_RETRY_EXC_ERR, 0, 8},
-	{IBV_WC_SUCCESS, 0, 388},
-	{IBV_WC_WR_FLUSH_ERR, 0, 361},
-};
-
-#define COMPLETION_EVENTS_LEAST 5ul
-
-static const struct minimum events[] = {
-	{IBV_EVENT_CQ_ERR, 0, 5},	    {IBV_EVENT_QP_ACCESS_ERR, 0, 12, true},
-	{IBV_EVENT_QP_FATAL, 0, 7, true},   {IBV_EVENT_QP_LAST_WQE_REACHED, 0, 18, true},
-	{IBV_EVENT_QP_REQ_ERR, 0, 5, true}, {IBV_EVENT_SQ_DRAINED, 0, 6},
-};
-
-static unsigned int missed(const struct minimum *minimum, unsigned long got, bool is_spec,
-			   const char *what, const char *by, FILE *out)
+/* The count of a minimum; text says what is counted. */
+static unsigned long count_of(const struct vd_coverage *coverage, const struct minimum *minimum,
+			      char *text, size_t size_bytes)
 {
-	if (got >= minimum->least || (minimum->is_spec && !is_spec))
-		return 0;
-	fprintf(out, "too little is covered: %s%s%s %lu, at least %lu are wanted\n", what,
-		*by ? " " : "", by, got, minimum->least);
-	return 1;
-}
+	unsigned int what = minimum->what, by = minimum->by;
+	char buffer[16];
 
-/* The first argument is a name that it declares.
- * NOLINTBEGIN(bugprone-macro-parentheses) */
-#define FOR_EACH(minimum, array)                      \
-	for (const struct minimum *minimum = (array); \
-	     minimum < (array) + sizeof(array) / sizeof((array)[0]); minimum++)
-/* NOLINTEND(bugprone-macro-parentheses) */
+	switch (minimum->of) {
+	case ANSWERS:
+		snprintf(text, size_bytes, "%s %s", vd_verbs[what].name,
+			 vd_answer_name((int)by, buffer));
+		return coverage->answers[what][by];
+	case WRS:
+		snprintf(text, size_bytes, "%s %s", vb_wr_opcode_str(what), vb_qp_type_str(by));
+		return coverage->wrs[what][by];
+	case STATUSES:
+		snprintf(text, size_bytes, "%s", vd_status_name((int)what));
+		return coverage->statuses[what];
+	case EVENTS:
+		snprintf(text, size_bytes, "%s", vd_event_name((int)what));
+		return coverage->events[what];
+	default:
+		snprintf(text, size_bytes, "%s", vd_event_name(VD_EVENT_COMPLETION));
+		return coverage->completion_events;
+	}
+}
 
 unsigned int vd_check_minima(const struct vd_coverage *coverage, bool is_spec, FILE *out)
 {
-	unsigned int count = 0;
-	char buffer[16];
+	unsigned int missed = 0;
+	char text[64];
 
 	if (coverage->steps < VD_MINIMA_STEPS)
 		return 0;
-	FOR_EACH(minimum, answers)
-	count +=
-		missed(minimum, coverage->answers[minimum->what][minimum->by], is_spec,
-		       vd_verbs[minimum->what].name, vd_answer_name((int)minimum->by, buffer), out);
-	FOR_EACH(minimum, wrs)
-	count += missed(minimum, coverage->wrs[minimum->what][minimum->by], is_spec,
-			vb_wr_opcode_str(minimum->what), vb_qp_type_str(minimum->by), out);
-	FOR_EACH(minimum, statuses)
-	count += missed(minimum, coverage->statuses[minimum->what], is_spec,
-			vd_status_name((int)minimum->what), "", out);
-	FOR_EACH(minimum, events)
-	count += missed(minimum, coverage->events[minimum->what], is_spec,
-			vd_event_name((int)minimum->what), "", out);
-	if (coverage->completion_events < COMPLETION_EVENTS_LEAST)
-		count += missed(&(struct minimum){.least = COMPLETION_EVENTS_LEAST},
-				coverage->completion_events, is_spec, "completion event", "", out);
-	return count;
+	for (unsigned int i = 0; i < COUNT(minima); i++) {
+		unsigned long count = count_of(coverage, &minima[i], text, sizeof(text));
+
+		if (count >= minima[i].least || (minima[i].is_spec && !is_spec))
+			continue;
+		fprintf(out, "too little is covered: %s %lu, at least %lu are wanted\n", text,
+			count, minima[i].least);
+		missed++;
+	}
+	return missed;
 }

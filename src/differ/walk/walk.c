@@ -27,7 +27,7 @@ static int run_side(struct vd_walk *walk, struct vd_site *site, const struct vd_
 	int error = vd_run(site, program, expected, record);
 
 	if (error)
-		vd_site_tell(site, error);
+		vd_site_report(site, error);
 	return error;
 }
 
