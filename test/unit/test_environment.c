@@ -132,6 +132,7 @@ void test_clock_and_seed(void)
 	TEST_ASSERT_TRUE(sim->seed_given && sim->seed == 0);
 	TEST_ASSERT_TRUE(load_with(VB_ENVIRONMENT_SEED, "18446744073709551615")->seed ==
 			 UINT64_MAX);
+	TEST_ASSERT_TRUE(load_with(VB_ENVIRONMENT_SEED, "0xfF")->seed == 255);
 }
 
 void test_the_number_of_the_process_in_the_trace_s_name(void)
@@ -155,6 +156,8 @@ void test_what_is_refused(void)
 		{VB_ENVIRONMENT_DEVICES, "2x", "'2x' is not a number from 1 to 64"},
 		{VB_ENVIRONMENT_DEVICES, "-1", "'-1' is not a number from 1 to 64"},
 		{VB_ENVIRONMENT_SEED, "18446744073709551616", "is not a number"},
+		{VB_ENVIRONMENT_SEED, "010", "is not a number"},
+		{VB_ENVIRONMENT_SEED, "0x", "is not a number"},
 		{VB_ENVIRONMENT_LINK_LAYER, "Ethernet",
 		 "is unknown (allowed: ethernet, infiniband)"},
 		{VB_ENVIRONMENT_PROFILE, "rxe",
