@@ -32,12 +32,10 @@ void test_programs_follow_their_seed(void)
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		vd_generate(&program, seed, 0);
 		vd_generate(&other, seed, 0);
-		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-exp42-c,cert-
-		 * flp37-c) */
+		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		TEST_ASSERT_EQUAL_INT(0, memcmp(&program, &other, sizeof(program)));
 		vd_generate(&other, seed + 1, 0);
-		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-exp42-c,cert-
-		 * flp37-c) */
+		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		TEST_ASSERT_TRUE(memcmp(program.steps, other.steps, sizeof(program.steps)) != 0);
 	}
 }
