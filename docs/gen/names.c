@@ -5,7 +5,6 @@
 #include "sim/wire/packet.h"
 
 #include <assert.h>
-#include <stddef.h>
 #include <string.h>
 #include <verbena/verbs.h>
 
@@ -86,28 +85,6 @@ const struct bit_name kind_names[] = {
 	{0},
 };
 
-static const char *const status_names[] = {
-	[IBV_WC_SUCCESS] = "SUCCESS",
-	[IBV_WC_LOC_LEN_ERR] = "LOC_LEN_ERR",
-	[IBV_WC_LOC_QP_OP_ERR] = "LOC_QP_OP_ERR",
-	[IBV_WC_LOC_PROT_ERR] = "LOC_PROT_ERR",
-	[IBV_WC_WR_FLUSH_ERR] = "WR_FLUSH_ERR",
-	[IBV_WC_BAD_RESP_ERR] = "BAD_RESP_ERR",
-	[IBV_WC_LOC_ACCESS_ERR] = "LOC_ACCESS_ERR",
-	[IBV_WC_REM_INV_REQ_ERR] = "REM_INV_REQ_ERR",
-	[IBV_WC_REM_ACCESS_ERR] = "REM_ACCESS_ERR",
-	[IBV_WC_REM_OP_ERR] = "REM_OP_ERR",
-	[IBV_WC_RETRY_EXC_ERR] = "RETRY_EXC_ERR",
-	[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR_RETRY_EXC_ERR",
-	[IBV_WC_REM_INV_RD_REQ_ERR] = "REM_INV_RD_REQ_ERR",
-};
-
-static const char *const event_names[] = {
-	[IBV_EVENT_QP_FATAL] = "QP_FATAL",
-	[IBV_EVENT_QP_REQ_ERR] = "QP_REQ_ERR",
-	[IBV_EVENT_QP_ACCESS_ERR] = "QP_ACCESS_ERR",
-};
-
 static const struct bit_name nak_names[] = {
 	{SIM_AETH_RNR_NAK, "RNR"},
 	{SIM_NAK_PSN_SEQUENCE, "PSN sequence error"},
@@ -118,14 +95,7 @@ static const struct bit_name nak_names[] = {
 	{0},
 };
 
-/* A value that the engine's tables have and these have not is a mistake of these. */
-static const char *at(const char *const *names, size_t count, unsigned int value)
-{
-	assert(value < count && names[value]);
-	return names[value];
-}
-
-/* As at(), for a name of <verbena/verbs.h>. */
+/* A value of the engine's tables that <verbena/verbs.h> does not know is a mistake in them. */
 static const char *known(const char *name)
 {
 	assert(strcmp(name, "unknown") != 0);
@@ -144,12 +114,12 @@ const char *wc_opcode_name(unsigned int wc_opcode)
 
 const char *status_name(enum ibv_wc_status status)
 {
-	return at(status_names, sizeof(status_names) / sizeof(status_names[0]), status);
+	return known(vb_wc_status_name(status)) + strlen("IBV_WC_");
 }
 
 const char *event_name(enum ibv_event_type event)
 {
-	return at(event_names, sizeof(event_names) / sizeof(event_names[0]), event);
+	return known(vb_event_type_name(event)) + strlen("IBV_EVENT_");
 }
 
 const char *nak_name(unsigned int syndrome)

@@ -270,6 +270,10 @@ int vb_sim_port_event(struct ibv_context *context, unsigned int port_num, enum i
  * any more. Its objects can still be destroyed and its contexts closed. */
 int vb_sim_kill_device(struct ibv_context *context);
 
+/* The name of a profile of struct vb_sim_device_config, from index 0 up, the default first; NULL at
+ * the end. The string is constant. */
+const char *vb_sim_profile_name(unsigned int index);
+
 /*
  * A quirk is a behaviour in which adapters differ; false is what the specification says. Profiles
  * set them, and a test may set one of a device, before it makes the objects that it concerns.

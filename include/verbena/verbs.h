@@ -879,6 +879,11 @@ const char *vb_qp_type_str(enum ibv_qp_type type);
 const char *vb_wr_opcode_str(enum ibv_wr_opcode opcode);
 const char *vb_wc_opcode_str(enum ibv_wc_opcode opcode);
 
+/* The enumerator's whole name, such as "IBV_WC_RETRY_EXC_ERR"; "unknown" for other values. */
+const char *vb_wc_status_name(enum ibv_wc_status status);
+const char *vb_event_type_name(enum ibv_event_type event);
+const char *vb_qp_state_name(enum ibv_qp_state state);
+
 /*
  * Convert a path MTU to bytes and back. Return 0 for a value or a size that is no path MTU.
  * Source: enum ibv_mtu in <infiniband/verbs.h>.

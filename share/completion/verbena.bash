@@ -1,14 +1,29 @@
 # SPDX-License-Identifier: MIT
-# Completion of verbena(1) for bash.
+# Completion of verbena(1) for bash. Commands, options and their values come from the program's help.
+
+_verbena_commands()
+{
+	"${COMP_WORDS[0]}" --help 2>/dev/null | awk '/^Commands:/ { on = 1; next } !NF { on = 0 } on { print $1 }'
+}
+
+_verbena_options()
+{
+	"${COMP_WORDS[0]}" "$1" --help 2>/dev/null | grep -oE '^  (-.,|   ) --[a-z-]+' | grep -oE -e '--.*'
+}
+
+# The values in the line "one of: A, B, C" of an option.
+_verbena_choices()
+{
+	"${COMP_WORDS[0]}" "$1" --help 2>/dev/null | awk -v option="$2" '
+		/^  (-.,|   ) --/ { on = $1 == option || $2 == option }
+		on && sub(/^ *one of: /, "") { gsub(/,/, ""); print }'
+}
 
 _verbena_values()
 {
-	case $1 in
-	--backend | --left | --right)
-		echo sim ibverbs
-		;;
-	--avoid)
-		echo invalidate dereg rereg
+	case $2 in
+	--left | --right)
+		_verbena_choices test --backend
 		;;
 	--suite)
 		"${COMP_WORDS[0]}" test --list 2>/dev/null | cut -d. -f1 | sort -u
@@ -16,42 +31,16 @@ _verbena_values()
 	--filter | --from)
 		"${COMP_WORDS[0]}" test --list 2>/dev/null | cut -d' ' -f1
 		;;
-	--link-layer)
-		echo ethernet infiniband
-		;;
-	--clock)
-		echo real virtual
-		;;
-	--profile)
-		echo spec rxe-6.1 rxe-6.12 mlx5
-		;;
 	--device | --peer-device)
 		"${COMP_WORDS[0]}" devices 2>/dev/null | awk 'NR > 1 { print $1 }'
 		;;
-	esac
-}
-
-_verbena_options()
-{
-	case $1 in
-	devices)
-		echo --backend --project --help
-		;;
-	run)
-		echo --project --devices --link-layer --profile --quirks --trace --seed --clock --help
-		;;
-	differ)
-		echo --left --right --profile --plant --seed --steps --avoid --limit --quiet --tries \
-			--keep-going --print --verbose --help
-		;;
-	test)
-		echo --backend --device --peer-device --project --profile --known --suite --filter --from --list --seed \
-			--timeout --no-fork --trace --junit --tap --verbose --help
+	*)
+		_verbena_choices "$1" "$2"
 		;;
 	esac
 }
 
-# The place of the program that `run` gets, in COMP_WORDS; all of run's options take a value.
+# The place in COMP_WORDS of the program of `run`, whose options all take a value.
 _verbena_program()
 {
 	local at=2
@@ -66,13 +55,14 @@ _verbena_program()
 _verbena()
 {
 	local kind=-d word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+	local command=${COMP_WORDS[1]} values
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		mapfile -t COMPREPLY < <(compgen -W 'devices run differ test help --help --version' -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_commands) --help --version" -- "$word")
 		return
 	fi
-	if [[ ${COMP_WORDS[1]} == run && $word != -* ]]; then
+	if [[ $command == run && $word != -* ]]; then
 		local program
 		program=$(_verbena_program)
 		if ((COMP_CWORD == program)); then
@@ -85,25 +75,21 @@ _verbena()
 		fi
 	fi
 	case $previous in
-	--backend | --suite | --filter | --from | --device | --peer-device | --link-layer | --clock | \
-		--profile | --left | --right | --avoid)
-		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_values "$previous")" -- "$word")
-		;;
 	--project | --junit | --known)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		;;
 	--trace)
 		compopt -o filenames
-		[[ ${COMP_WORDS[1]} == run ]] && kind=-f
+		[[ $command == run ]] && kind=-f
 		mapfile -t COMPREPLY < <(compgen "$kind" -- "$word")
 		;;
 	help)
-		mapfile -t COMPREPLY < <(compgen -W 'devices run differ test' -- "$word")
+		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_commands)" -- "$word")
 		;;
 	*)
-		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_options "${COMP_WORDS[1]}")" -- \
-			"$word")
+		[[ $previous == -* ]] && values=$(_verbena_values "$command" "$previous")
+		mapfile -t COMPREPLY < <(compgen -W "${values:-$(_verbena_options "$command")}" -- "$word")
 		;;
 	esac
 }

@@ -52,7 +52,7 @@ INLINE int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_
 		return copy_inline(qp, wr, wqe);
 	}
 	length = sim_take_sges(wqe->sge, wr->sg_list, wr->num_sge);
-	if (length > qp->max_message_bytes && too_long(qp, length)) {
+	if (length > qp->device->profile->max_message_bytes && too_long(qp, length)) {
 		wqe->status = IBV_WC_LOC_LEN_ERR;
 		length = 0;
 	}

@@ -279,7 +279,6 @@ struct sim_qp {
 	struct sim_queue *rq_retires;
 
 	uint32_t max_inline;
-	uint32_t max_message_bytes;
 	bool has_rq; /* receives are posted to the QP itself */
 	struct sim_reach sq_reach;
 	struct sim_reach rq_reach;

@@ -101,7 +101,6 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 	qp->block_self_multicast = init->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	qp->send_cq = init->send_cq;
 	qp->max_inline = init->cap.max_inline_data;
-	qp->max_message_bytes = device->profile->max_message_bytes;
 	qp->has_rq = init->recv_cq && !init->srq && !init->xrcd;
 	err = sim_qp_set_hooks(qp, device->hooks);
 	sim_requester_init(qp);

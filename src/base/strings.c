@@ -1,135 +1,138 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of enum values, and rates. The texts, and which rates have a multiple, are what libibverbs
- * 44 answers; the names are those of <infiniband/verbs.h>.
+ * The names and texts of enum values, and rates. Each value stands once, in one table. The texts,
+ * and the rates that have a multiple, are what libibverbs 44 answers; the names are the enumerators
+ * of <infiniband/verbs.h>.
  */
-#include <verbena/verbs.h>
+#include "src/base/count.h"
 
 #include <stddef.h>
+#include <verbena/verbs.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static const char *const wc_statuses[] = {
-	[IBV_WC_SUCCESS] = "success",
-	[IBV_WC_LOC_LEN_ERR] = "local length error",
-	[IBV_WC_LOC_QP_OP_ERR] = "local QP operation error",
-	[IBV_WC_LOC_EEC_OP_ERR] = "local EE context operation error",
-	[IBV_WC_LOC_PROT_ERR] = "local protection error",
-	[IBV_WC_WR_FLUSH_ERR] = "Work Request Flushed Error",
-	[IBV_WC_MW_BIND_ERR] = "memory management operation error",
-	[IBV_WC_BAD_RESP_ERR] = "bad response error",
-	[IBV_WC_LOC_ACCESS_ERR] = "local access error",
-	[IBV_WC_REM_INV_REQ_ERR] = "remote invalid request error",
-	[IBV_WC_REM_ACCESS_ERR] = "remote access error",
-	[IBV_WC_REM_OP_ERR] = "remote operation error",
-	[IBV_WC_RETRY_EXC_ERR] = "transport retry counter exceeded",
-	[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR retry counter exceeded",
-	[IBV_WC_LOC_RDD_VIOL_ERR] = "local RDD violation error",
-	[IBV_WC_REM_INV_RD_REQ_ERR] = "remote invalid RD request",
-	[IBV_WC_REM_ABORT_ERR] = "aborted error",
-	[IBV_WC_INV_EECN_ERR] = "invalid EE context number",
-	[IBV_WC_INV_EEC_STATE_ERR] = "invalid EE context state",
-	[IBV_WC_FATAL_ERR] = "fatal error",
-	[IBV_WC_RESP_TIMEOUT_ERR] = "response timeout error",
-	[IBV_WC_GENERAL_ERR] = "general error",
-	[IBV_WC_TM_ERR] = "TM error",
-	[IBV_WC_TM_RNDV_INCOMPLETE] = "TM software rendezvous",
+struct name {
+	const char *name; /* the enumerator: "IBV_QPS_RTR" */
+	const char *text; /* what people read: libibverbs' text, or the name without its prefix */
 };
 
-static const char *const event_types[] = {
-	[IBV_EVENT_CQ_ERR] = "CQ error",
-	[IBV_EVENT_QP_FATAL] = "local work queue catastrophic error",
-	[IBV_EVENT_QP_REQ_ERR] = "invalid request local work queue error",
-	[IBV_EVENT_QP_ACCESS_ERR] = "local access violation work queue error",
-	[IBV_EVENT_COMM_EST] = "communication established",
-	[IBV_EVENT_SQ_DRAINED] = "send queue drained",
-	[IBV_EVENT_PATH_MIG] = "path migrated",
-	[IBV_EVENT_PATH_MIG_ERR] = "path migration request error",
-	[IBV_EVENT_DEVICE_FATAL] = "local catastrophic error",
-	[IBV_EVENT_PORT_ACTIVE] = "port active",
-	[IBV_EVENT_PORT_ERR] = "port error",
-	[IBV_EVENT_LID_CHANGE] = "LID change",
-	[IBV_EVENT_PKEY_CHANGE] = "P_Key change",
-	[IBV_EVENT_SM_CHANGE] = "SM change",
-	[IBV_EVENT_SRQ_ERR] = "SRQ catastrophic error",
-	[IBV_EVENT_SRQ_LIMIT_REACHED] = "SRQ limit reached",
-	[IBV_EVENT_QP_LAST_WQE_REACHED] = "last WQE reached",
-	[IBV_EVENT_CLIENT_REREGISTER] = "client reregistration",
-	[IBV_EVENT_GID_CHANGE] = "GID table change",
-	[IBV_EVENT_WQ_FATAL] = "WQ fatal",
+#define ROW(enumerator, words) [enumerator] = {#enumerator, words}
+#define SHORT(prefix, rest)    [prefix##rest] = {#prefix #rest, #rest}
+
+static const struct name wc_statuses[] = {
+	ROW(IBV_WC_SUCCESS, "success"),
+	ROW(IBV_WC_LOC_LEN_ERR, "local length error"),
+	ROW(IBV_WC_LOC_QP_OP_ERR, "local QP operation error"),
+	ROW(IBV_WC_LOC_EEC_OP_ERR, "local EE context operation error"),
+	ROW(IBV_WC_LOC_PROT_ERR, "local protection error"),
+	ROW(IBV_WC_WR_FLUSH_ERR, "Work Request Flushed Error"),
+	ROW(IBV_WC_MW_BIND_ERR, "memory management operation error"),
+	ROW(IBV_WC_BAD_RESP_ERR, "bad response error"),
+	ROW(IBV_WC_LOC_ACCESS_ERR, "local access error"),
+	ROW(IBV_WC_REM_INV_REQ_ERR, "remote invalid request error"),
+	ROW(IBV_WC_REM_ACCESS_ERR, "remote access error"),
+	ROW(IBV_WC_REM_OP_ERR, "remote operation error"),
+	ROW(IBV_WC_RETRY_EXC_ERR, "transport retry counter exceeded"),
+	ROW(IBV_WC_RNR_RETRY_EXC_ERR, "RNR retry counter exceeded"),
+	ROW(IBV_WC_LOC_RDD_VIOL_ERR, "local RDD violation error"),
+	ROW(IBV_WC_REM_INV_RD_REQ_ERR, "remote invalid RD request"),
+	ROW(IBV_WC_REM_ABORT_ERR, "aborted error"),
+	ROW(IBV_WC_INV_EECN_ERR, "invalid EE context number"),
+	ROW(IBV_WC_INV_EEC_STATE_ERR, "invalid EE context state"),
+	ROW(IBV_WC_FATAL_ERR, "fatal error"),
+	ROW(IBV_WC_RESP_TIMEOUT_ERR, "response timeout error"),
+	ROW(IBV_WC_GENERAL_ERR, "general error"),
+	ROW(IBV_WC_TM_ERR, "TM error"),
+	ROW(IBV_WC_TM_RNDV_INCOMPLETE, "TM software rendezvous"),
 };
 
-static const char *const node_types[] = {
-	[IBV_NODE_CA] = "InfiniBand channel adapter",
-	[IBV_NODE_SWITCH] = "InfiniBand switch",
-	[IBV_NODE_ROUTER] = "InfiniBand router",
-	[IBV_NODE_RNIC] = "iWARP NIC",
-	[IBV_NODE_USNIC] = "usNIC",
-	[IBV_NODE_USNIC_UDP] = "usNIC UDP",
-	[IBV_NODE_UNSPECIFIED] = "unspecified",
+static const struct name event_types[] = {
+	ROW(IBV_EVENT_CQ_ERR, "CQ error"),
+	ROW(IBV_EVENT_QP_FATAL, "local work queue catastrophic error"),
+	ROW(IBV_EVENT_QP_REQ_ERR, "invalid request local work queue error"),
+	ROW(IBV_EVENT_QP_ACCESS_ERR, "local access violation work queue error"),
+	ROW(IBV_EVENT_COMM_EST, "communication established"),
+	ROW(IBV_EVENT_SQ_DRAINED, "send queue drained"),
+	ROW(IBV_EVENT_PATH_MIG, "path migrated"),
+	ROW(IBV_EVENT_PATH_MIG_ERR, "path migration request error"),
+	ROW(IBV_EVENT_DEVICE_FATAL, "local catastrophic error"),
+	ROW(IBV_EVENT_PORT_ACTIVE, "port active"),
+	ROW(IBV_EVENT_PORT_ERR, "port error"),
+	ROW(IBV_EVENT_LID_CHANGE, "LID change"),
+	ROW(IBV_EVENT_PKEY_CHANGE, "P_Key change"),
+	ROW(IBV_EVENT_SM_CHANGE, "SM change"),
+	ROW(IBV_EVENT_SRQ_ERR, "SRQ catastrophic error"),
+	ROW(IBV_EVENT_SRQ_LIMIT_REACHED, "SRQ limit reached"),
+	ROW(IBV_EVENT_QP_LAST_WQE_REACHED, "last WQE reached"),
+	ROW(IBV_EVENT_CLIENT_REREGISTER, "client reregistration"),
+	ROW(IBV_EVENT_GID_CHANGE, "GID table change"),
+	ROW(IBV_EVENT_WQ_FATAL, "WQ fatal"),
 };
 
-static const char *const port_states[] = {
-	[IBV_PORT_NOP] = "no state change (NOP)",
-	[IBV_PORT_DOWN] = "down",
-	[IBV_PORT_INIT] = "init",
-	[IBV_PORT_ARMED] = "armed",
-	[IBV_PORT_ACTIVE] = "active",
-	[IBV_PORT_ACTIVE_DEFER] = "active defer",
+static const struct name node_types[] = {
+	ROW(IBV_NODE_CA, "InfiniBand channel adapter"),
+	ROW(IBV_NODE_SWITCH, "InfiniBand switch"),
+	ROW(IBV_NODE_ROUTER, "InfiniBand router"),
+	ROW(IBV_NODE_RNIC, "iWARP NIC"),
+	ROW(IBV_NODE_USNIC, "usNIC"),
+	ROW(IBV_NODE_USNIC_UDP, "usNIC UDP"),
+	ROW(IBV_NODE_UNSPECIFIED, "unspecified"),
 };
 
-static const char *const qp_states[] = {
-	[IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT", [IBV_QPS_RTR] = "RTR",
-	[IBV_QPS_RTS] = "RTS",	   [IBV_QPS_SQD] = "SQD",   [IBV_QPS_SQE] = "SQE",
-	[IBV_QPS_ERR] = "ERR",
+static const struct name port_states[] = {
+	ROW(IBV_PORT_NOP, "no state change (NOP)"),
+	ROW(IBV_PORT_DOWN, "down"),
+	ROW(IBV_PORT_INIT, "init"),
+	ROW(IBV_PORT_ARMED, "armed"),
+	ROW(IBV_PORT_ACTIVE, "active"),
+	ROW(IBV_PORT_ACTIVE_DEFER, "active defer"),
 };
 
-static const char *const qp_types[] = {
-	[IBV_QPT_RC] = "RC",
-	[IBV_QPT_UC] = "UC",
-	[IBV_QPT_UD] = "UD",
-	[IBV_QPT_RAW_PACKET] = "RAW_PACKET",
-	[IBV_QPT_XRC_SEND] = "XRC_SEND",
-	[IBV_QPT_XRC_RECV] = "XRC_RECV",
-	[IBV_QPT_DRIVER] = "DRIVER",
+static const struct name qp_states[] = {
+	SHORT(IBV_QPS_, RESET), SHORT(IBV_QPS_, INIT), SHORT(IBV_QPS_, RTR), SHORT(IBV_QPS_, RTS),
+	SHORT(IBV_QPS_, SQD),	SHORT(IBV_QPS_, SQE),  SHORT(IBV_QPS_, ERR),
 };
 
-static const char *const wr_opcodes[] = {
-	[IBV_WR_RDMA_WRITE] = "RDMA_WRITE",
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = "RDMA_WRITE_WITH_IMM",
-	[IBV_WR_SEND] = "SEND",
-	[IBV_WR_SEND_WITH_IMM] = "SEND_WITH_IMM",
-	[IBV_WR_RDMA_READ] = "RDMA_READ",
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = "ATOMIC_CMP_AND_SWP",
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = "ATOMIC_FETCH_AND_ADD",
-	[IBV_WR_LOCAL_INV] = "LOCAL_INV",
-	[IBV_WR_BIND_MW] = "BIND_MW",
-	[IBV_WR_SEND_WITH_INV] = "SEND_WITH_INV",
-	[IBV_WR_TSO] = "TSO",
-	[IBV_WR_DRIVER1] = "DRIVER1",
-	[IBV_WR_ATOMIC_WRITE] = "ATOMIC_WRITE",
+static const struct name qp_types[] = {
+	SHORT(IBV_QPT_, RC),	     SHORT(IBV_QPT_, UC),	SHORT(IBV_QPT_, UD),
+	SHORT(IBV_QPT_, RAW_PACKET), SHORT(IBV_QPT_, XRC_SEND), SHORT(IBV_QPT_, XRC_RECV),
+	SHORT(IBV_QPT_, DRIVER),
 };
 
-static const char *const wc_opcodes[] = {
-	[IBV_WC_SEND] = "SEND",
-	[IBV_WC_RDMA_WRITE] = "RDMA_WRITE",
-	[IBV_WC_RDMA_READ] = "RDMA_READ",
-	[IBV_WC_COMP_SWAP] = "COMP_SWAP",
-	[IBV_WC_FETCH_ADD] = "FETCH_ADD",
-	[IBV_WC_BIND_MW] = "BIND_MW",
-	[IBV_WC_LOCAL_INV] = "LOCAL_INV",
-	[IBV_WC_TSO] = "TSO",
-	[IBV_WC_ATOMIC_WRITE] = "ATOMIC_WRITE",
-	[IBV_WC_RECV] = "RECV",
-	[IBV_WC_RECV_RDMA_WITH_IMM] = "RECV_RDMA_WITH_IMM",
-	[IBV_WC_TM_ADD] = "TM_ADD",
-	[IBV_WC_TM_DEL] = "TM_DEL",
-	[IBV_WC_TM_SYNC] = "TM_SYNC",
-	[IBV_WC_TM_RECV] = "TM_RECV",
-	[IBV_WC_TM_NO_TAG] = "TM_NO_TAG",
-	[IBV_WC_DRIVER1] = "DRIVER1",
-	[IBV_WC_DRIVER2] = "DRIVER2",
-	[IBV_WC_DRIVER3] = "DRIVER3",
+static const struct name wr_opcodes[] = {
+	SHORT(IBV_WR_, RDMA_WRITE),
+	SHORT(IBV_WR_, RDMA_WRITE_WITH_IMM),
+	SHORT(IBV_WR_, SEND),
+	SHORT(IBV_WR_, SEND_WITH_IMM),
+	SHORT(IBV_WR_, RDMA_READ),
+	SHORT(IBV_WR_, ATOMIC_CMP_AND_SWP),
+	SHORT(IBV_WR_, ATOMIC_FETCH_AND_ADD),
+	SHORT(IBV_WR_, LOCAL_INV),
+	SHORT(IBV_WR_, BIND_MW),
+	SHORT(IBV_WR_, SEND_WITH_INV),
+	SHORT(IBV_WR_, TSO),
+	SHORT(IBV_WR_, DRIVER1),
+	SHORT(IBV_WR_, ATOMIC_WRITE),
+};
+
+static const struct name wc_opcodes[] = {
+	SHORT(IBV_WC_, SEND),
+	SHORT(IBV_WC_, RDMA_WRITE),
+	SHORT(IBV_WC_, RDMA_READ),
+	SHORT(IBV_WC_, COMP_SWAP),
+	SHORT(IBV_WC_, FETCH_ADD),
+	SHORT(IBV_WC_, BIND_MW),
+	SHORT(IBV_WC_, LOCAL_INV),
+	SHORT(IBV_WC_, TSO),
+	SHORT(IBV_WC_, ATOMIC_WRITE),
+	SHORT(IBV_WC_, RECV),
+	SHORT(IBV_WC_, RECV_RDMA_WITH_IMM),
+	SHORT(IBV_WC_, TM_ADD),
+	SHORT(IBV_WC_, TM_DEL),
+	SHORT(IBV_WC_, TM_SYNC),
+	SHORT(IBV_WC_, TM_RECV),
+	SHORT(IBV_WC_, TM_NO_TAG),
+	SHORT(IBV_WC_, DRIVER1),
+	SHORT(IBV_WC_, DRIVER2),
+	SHORT(IBV_WC_, DRIVER3),
 };
 
 struct rate {
@@ -153,51 +156,69 @@ static const struct rate rates[] = {
 };
 
 /* A negative value is past the end once it is unsigned. */
-static const char *look_up(const char *const *names, size_t count, int value)
+static const struct name *look_up(const struct name *names, size_t count, int value)
 {
+	static const struct name unknown = {"unknown", "unknown"};
 	size_t index = (size_t)(unsigned int)value;
 
-	return index < count && names[index] ? names[index] : "unknown";
+	return index < count && names[index].name ? &names[index] : &unknown;
 }
+
+#define LOOK_UP(names, value) look_up(names, COUNT(names), (int)(value))
 
 const char *vb_wc_status_str(enum ibv_wc_status status)
 {
-	return look_up(wc_statuses, COUNT(wc_statuses), (int)status);
+	return LOOK_UP(wc_statuses, status)->text;
+}
+
+const char *vb_wc_status_name(enum ibv_wc_status status)
+{
+	return LOOK_UP(wc_statuses, status)->name;
 }
 
 const char *vb_event_type_str(enum ibv_event_type event)
 {
-	return look_up(event_types, COUNT(event_types), (int)event);
+	return LOOK_UP(event_types, event)->text;
+}
+
+const char *vb_event_type_name(enum ibv_event_type event)
+{
+	return LOOK_UP(event_types, event)->name;
 }
 
 const char *vb_node_type_str(enum ibv_node_type node_type)
 {
-	return look_up(node_types, COUNT(node_types), (int)node_type);
+	return LOOK_UP(node_types, node_type)->text;
 }
 
 const char *vb_port_state_str(enum ibv_port_state port_state)
 {
-	return look_up(port_states, COUNT(port_states), (int)port_state);
+	return LOOK_UP(port_states, port_state)->text;
 }
 
 const char *vb_qp_state_str(enum ibv_qp_state state)
 {
-	return look_up(qp_states, COUNT(qp_states), (int)state);
+	return LOOK_UP(qp_states, state)->text;
+}
+
+const char *vb_qp_state_name(enum ibv_qp_state state)
+{
+	return LOOK_UP(qp_states, state)->name;
 }
 
 const char *vb_qp_type_str(enum ibv_qp_type type)
 {
-	return look_up(qp_types, COUNT(qp_types), (int)type);
+	return LOOK_UP(qp_types, type)->text;
 }
 
 const char *vb_wr_opcode_str(enum ibv_wr_opcode opcode)
 {
-	return look_up(wr_opcodes, COUNT(wr_opcodes), (int)opcode);
+	return LOOK_UP(wr_opcodes, opcode)->text;
 }
 
 const char *vb_wc_opcode_str(enum ibv_wc_opcode opcode)
 {
-	return look_up(wc_opcodes, COUNT(wc_opcodes), (int)opcode);
+	return LOOK_UP(wc_opcodes, opcode)->text;
 }
 
 unsigned int vb_mtu_to_bytes(enum ibv_mtu mtu)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/cli/cli.h"
+#include "src/base/count.h"
+#include "src/cli/options.h"
 #include "src/project/project.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,63 +14,49 @@
 
 #define ROW "%-10s %-19s  %-10s  %4s  %-8s  %-10s  %5s  %4s  %s\n"
 
-static const char usage[] =
-	"Usage: verbena devices [--backend B] [--project FILE]\n\n"
-	"Lists a backend's devices, one line a port.\n\n"
-	"Options:\n"
-	"      --backend B     sim or ibverbs [VERBENA_BACKEND, else sim]\n"
-	"      --project FILE  the simulated devices [VERBENA_PROJECT, else ./project.yml\n"
-	"                      if it exists, else sim0 and sim1]\n"
-	"  -h, --help          print this\n";
-
-enum { OPTION_BACKEND = 1000, OPTION_PROJECT };
-
-static const struct option options[] = {
-	{"backend", required_argument, NULL, OPTION_BACKEND},
-	{"project", required_argument, NULL, OPTION_PROJECT},
-	{NULL, 0, NULL, 0},
+struct arguments {
+	const char *backend, *project;
 };
+
+static const struct cli_option options[] = {
+	{"backend", 0, "B", "the backend [VERBENA_BACKEND, else sim]", NULL, cli_take_text,
+	 offsetof(struct arguments, backend), .choice = cli_backend},
+	{"project", 0, "FILE",
+	 "the simulated devices [VERBENA_PROJECT, else\n./project.yml if it exists, else sim0 and "
+	 "sim1]",
+	 NULL, cli_take_text, offsetof(struct arguments, project)},
+	{0},
+};
+
+/* The name of a value of a table, whose holes and end mean other. */
+static const char *name_of(const char *const *names, size_t count, int value, const char *other)
+{
+	return value >= 0 && (size_t)value < count && names[value] ? names[value] : other;
+}
 
 static const char *transport_name(enum ibv_transport_type transport)
 {
-	switch (transport) {
-	case IBV_TRANSPORT_IB:
-		return "InfiniBand";
-	case IBV_TRANSPORT_IWARP:
-		return "iWARP";
-	case IBV_TRANSPORT_USNIC:
-		return "usNIC";
-	case IBV_TRANSPORT_USNIC_UDP:
-		return "usNIC UDP";
-	default:
-		return "other";
-	}
-}
-
-static const char *state_name(enum ibv_port_state state)
-{
 	static const char *const names[] = {
-		[IBV_PORT_NOP] = "none",      [IBV_PORT_DOWN] = "down",
-		[IBV_PORT_INIT] = "init",     [IBV_PORT_ARMED] = "armed",
-		[IBV_PORT_ACTIVE] = "active", [IBV_PORT_ACTIVE_DEFER] = "deferred",
+		[IBV_TRANSPORT_IB] = "InfiniBand",
+		[IBV_TRANSPORT_IWARP] = "iWARP",
+		[IBV_TRANSPORT_USNIC] = "usNIC",
+		[IBV_TRANSPORT_USNIC_UDP] = "usNIC UDP",
 	};
 
-	return state <= IBV_PORT_ACTIVE_DEFER ? names[state] : "unknown";
+	return name_of(names, COUNT(names), transport, "other");
 }
 
 static const char *link_layer_name(uint8_t link_layer)
 {
-	switch (link_layer) {
-	case IBV_LINK_LAYER_INFINIBAND:
-		return "infiniband";
-	case IBV_LINK_LAYER_ETHERNET:
-		return "ethernet";
-	default:
-		return "unknown";
-	}
+	static const char *const names[] = {
+		[IBV_LINK_LAYER_INFINIBAND] = "infiniband",
+		[IBV_LINK_LAYER_ETHERNET] = "ethernet",
+	};
+
+	return name_of(names, COUNT(names), link_layer, "unknown");
 }
 
-/* The first entry that is not empty, as people write addresses. */
+/* Writes the first entry that is not empty, an IPv4 address as such. */
 static void first_gid(struct ibv_context *context, uint8_t port, int length, char *text,
 		      size_t size_bytes)
 {
@@ -110,7 +96,8 @@ static void print_port(struct ibv_device *device, struct ibv_context *context, u
 	snprintf(mtu, sizeof(mtu), "%u", 128u << attr.active_mtu);
 	first_gid(context, port, attr.gid_tbl_len, gid, sizeof(gid));
 	printf(ROW, vb_get_device_name(device), guid_text, transport_name(device->transport_type),
-	       port_text, state_name(attr.state), link_layer_name(attr.link_layer), lid, mtu, gid);
+	       port_text, vb_port_state_str(attr.state), link_layer_name(attr.link_layer), lid, mtu,
+	       gid);
 }
 
 static bool print_device(struct ibv_device *device)
@@ -134,7 +121,7 @@ static bool print_device(struct ibv_device *device)
 	return !rc;
 }
 
-/* The library's sentence, or errno's. */
+/* The last verb's sentence, or that of errno. */
 static const char *why(void)
 {
 	int error = errno;
@@ -168,7 +155,7 @@ static int list_devices(const char *backend)
 	return status;
 }
 
-/* Listing devices writes no trace: it would empty the one of the last run. */
+/* Without the project's trace, which would overwrite the trace of the last run. */
 static int configure(struct vb_sim_config *config)
 {
 	const char *trace = config->trace;
@@ -186,33 +173,21 @@ static int configure(struct vb_sim_config *config)
 
 static int run(int argc, char **argv)
 {
-	const char *backend = NULL, *path = NULL;
+	struct arguments arguments = {0};
 	struct vb_project *project;
-	int option, status;
+	int status = cli_read_options(&cli_devices, argc, argv, &arguments);
 
-	while ((option = getopt_long(argc, argv, ":", options, NULL)) != -1) {
-		switch (option) {
-		case OPTION_BACKEND:
-			backend = optarg;
-			break;
-		case OPTION_PROJECT:
-			path = optarg;
-			break;
-		default:
-			return cli_bad_option(&cli_devices, option, argv);
-		}
-	}
-	if (optind < argc)
-		return cli_bad_usage(&cli_devices, "'%s' is one argument too many", argv[optind]);
-	backend = cli_find_backend(&cli_devices, backend);
-	if (!backend)
+	if (status)
+		return status;
+	arguments.backend = cli_find_backend(&cli_devices, arguments.backend);
+	if (!arguments.backend)
 		return CLI_EXIT_USAGE;
-	project = cli_load_project(path);
+	project = cli_load_project(arguments.project);
 	if (!project)
 		return CLI_EXIT_USAGE;
 	status = configure(&project->sim);
 	if (!status)
-		status = list_devices(backend);
+		status = list_devices(arguments.backend);
 	vb_project_free(project);
 	return status;
 }
@@ -220,6 +195,8 @@ static int run(int argc, char **argv)
 const struct cli_command cli_devices = {
 	.name = "devices",
 	.summary = "list the devices of a backend",
-	.usage = usage,
+	.synopsis = "[OPTION...]",
+	.about = "Lists a backend's devices, one line for each port.\n",
+	.options = options,
 	.run = run,
 };

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/cli/cli.h"
-#include "src/differ/generate.h"
-#include "src/differ/walk.h"
+#include "src/cli/options.h"
+#include "src/differ/walk/walk.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,176 +10,95 @@
 #include <verbena/sim.h>
 #include <verbena/verbs.h>
 
-#define STEPS_DEFAULT	 10000
-#define TRIES_DEFAULT	 2000
-#define LIMIT_MS_DEFAULT 3000
-#define QUIET_US_DEFAULT 10000
-#define NUMBER_MS_MAX	 1000000
+#define WAIT_MAX 1000000
 
-static const char usage[] =
-	"Usage: verbena differ [OPTION...]\n\n"
-	"Runs random verbs programs on two devices and compares what they answer, up to\n"
-	"what the specification leaves open. A difference ends the walk: it is reduced and\n"
-	"printed as a C test.\n\n"
-	"Where:\n"
-	"      --left B[:D]       backend and device; the first device without D [sim]\n"
-	"      --right B[:D]      the other side, for which the left one's answers are the\n"
-	"                         expected ones [sim]\n"
-	"      --profile P        of simulated devices [spec]\n"
-	"      --plant QUIRK      turns a quirk of the left side's profile round; may be\n"
-	"                         repeated\n"
-	"What:\n"
-	"      --seed N           of the first program; the next has N + 1, and so on [1]\n"
-	"      --steps M          the walk ends with the program that reaches them [10000]\n"
-	"      --avoid NAME       leaves something out; may be repeated: invalidate, dereg,\n"
-	"                         rereg (see verbena-differ(1))\n"
-	"How:\n"
-	"      --limit MS         on a real clock, to wait for what the left side saw [3000]\n"
-	"      --quiet US         on a real clock, to wait for what it did not see [10000]\n"
-	"      --tries N          programs to run at most to reduce a difference [2000]\n"
-	"      --keep-going       prints differences in one line and goes on\n"
-	"      --print            prints the programs as C tests and runs the left side only\n"
-	"  -v, --verbose          a line for each program\n"
-	"  -h, --help             print this\n";
-
-enum option_value {
-	OPTION_LEFT = 1000,
-	OPTION_RIGHT,
-	OPTION_PROFILE,
-	OPTION_PLANT,
-	OPTION_SEED,
-	OPTION_STEPS,
-	OPTION_AVOID,
-	OPTION_LIMIT,
-	OPTION_QUIET,
-	OPTION_TRIES,
-	OPTION_KEEP_GOING,
-	OPTION_PRINT,
+struct arguments {
+	struct vd_walk walk;
+	uint64_t limit_ms, quiet_us;
+	const char *profile;
 };
 
-static const struct option options[] = {
-	{"left", required_argument, NULL, OPTION_LEFT},
-	{"right", required_argument, NULL, OPTION_RIGHT},
-	{"profile", required_argument, NULL, OPTION_PROFILE},
-	{"plant", required_argument, NULL, OPTION_PLANT},
-	{"seed", required_argument, NULL, OPTION_SEED},
-	{"steps", required_argument, NULL, OPTION_STEPS},
-	{"avoid", required_argument, NULL, OPTION_AVOID},
-	{"limit", required_argument, NULL, OPTION_LIMIT},
-	{"quiet", required_argument, NULL, OPTION_QUIET},
-	{"tries", required_argument, NULL, OPTION_TRIES},
-	{"keep-going", no_argument, NULL, OPTION_KEEP_GOING},
-	{"print", no_argument, NULL, OPTION_PRINT},
-	{"verbose", no_argument, NULL, 'v'},
-	{0},
-};
-
-static int read_number(const char *option, uint64_t max, uint64_t *number)
+static int take_site(const struct cli_command *command, const struct cli_option *option,
+		     const char *value, void *into)
 {
-	char *end;
+	struct vd_site *site = (struct vd_site *)((char *)into + option->offset);
 
-	errno = 0;
-	*number = strtoull(optarg, &end, 0);
-	if (isdigit((unsigned char)*optarg) && !*end && !errno && *number <= max)
-		return CLI_EXIT_OK;
-	return cli_bad_usage(&cli_differ, "--%s '%s' is no number from 0 to %llu", option, optarg,
-			     (unsigned long long)max);
+	return vd_site_read(site, value) ? CLI_EXIT_OK
+					 : cli_bad_usage(command, "%s", vb_last_error());
 }
 
-static int read_site(struct vd_site *site)
+static const char *avoided(unsigned int index)
 {
-	if (vd_site_read(site, optarg))
-		return CLI_EXIT_OK;
-	return cli_bad_usage(&cli_differ, "%s", vb_last_error());
+	return index < VD_AVOIDS ? vd_avoids[index] : NULL;
 }
 
-static int read_avoid(struct vd_walk *walk)
+static int take_avoid(const struct cli_command *command, const struct cli_option *option,
+		      const char *value, void *into)
 {
-	for (const struct vd_avoid_info *info = vd_avoid_info; info->name; info++)
-		if (!strcmp(info->name, optarg)) {
-			walk->avoid |= info->bit;
+	struct arguments *arguments = into;
+
+	for (unsigned int i = 0; i < VD_AVOIDS; i++)
+		if (!strcmp(vd_avoids[i], value)) {
+			arguments->walk.avoid |= 1u << i;
 			return CLI_EXIT_OK;
 		}
-	return cli_bad_usage(&cli_differ, "there is nothing named '%s' to avoid", optarg);
+	return cli_bad_usage(command, "there is nothing named '%s' to avoid", value);
 }
 
-static int read_plant(struct vd_walk *walk)
+static int take_plant(const struct cli_command *command, const struct cli_option *option,
+		      const char *value, void *into)
 {
+	struct vd_site *left = &((struct arguments *)into)->walk.left;
 	const char *name;
 
 	for (unsigned int i = 0; (name = vb_sim_quirk_name(i, NULL)); i++)
-		if (!strcmp(name, optarg))
+		if (!strcmp(name, value))
 			break;
 	if (!name)
-		return cli_bad_usage(&cli_differ, "there is no quirk '%s'", optarg);
-	if (walk->left.quirk_count == VD_QUIRKS_MAX)
-		return cli_bad_usage(&cli_differ, "more than %d quirks", VD_QUIRKS_MAX);
-	walk->left.quirks[walk->left.quirk_count++] = name;
+		return cli_bad_usage(command,
+				     "there is no quirk '%s': docs/semantics.md lists them", value);
+	if (left->quirk_count == VD_QUIRKS_MAX)
+		return cli_bad_usage(command, "more than %d quirks", VD_QUIRKS_MAX);
+	left->quirks[left->quirk_count++] = name;
 	return CLI_EXIT_OK;
 }
 
-static int read_count(struct vd_walk *walk, int option)
-{
-	uint64_t number;
-	int status;
+#define AT(field) offsetof(struct arguments, field)
 
-	switch (option) {
-	case OPTION_SEED:
-		return read_number("seed", UINT64_MAX, &walk->seed);
-	case OPTION_STEPS:
-		status = read_number("steps", UINT32_MAX, &number);
-		walk->steps = number;
-		return status;
-	case OPTION_TRIES:
-		status = read_number("tries", UINT32_MAX, &number);
-		walk->tries = (unsigned int)number;
-		return status;
-	case OPTION_LIMIT:
-		status = read_number("limit", NUMBER_MS_MAX, &number);
-		walk->left.limit_ns = walk->right.limit_ns = number * 1000000;
-		return status;
-	default:
-		status = read_number("quiet", NUMBER_MS_MAX, &number);
-		walk->left.quiet_ns = walk->right.quiet_ns = number * 1000;
-		return status;
-	}
-}
+static const struct cli_option options[] = {
+	{"left", 0, "B[:D]", "backend and device; without D the first device [sim]", "Where",
+	 take_site, AT(walk.left)},
+	{"right", 0, "B[:D]", "the other side, which has to answer as the left one [sim]", NULL,
+	 take_site, AT(walk.right)},
+	{"profile", 0, "P", "of simulated devices [spec]", NULL, cli_take_choice, AT(profile),
+	 .choice = vb_sim_profile_name},
+	{"plant", 0, "QUIRK", "invert a quirk of the left side's profile; may be repeated", NULL,
+	 take_plant},
+	{"seed", 0, "N", "of the first program; the next has N + 1, and so on [1]", "What",
+	 cli_take_number, AT(walk.seed), UINT64_MAX},
+	{"steps", 0, "M", "end with the program that reaches this number of steps [10000]", NULL,
+	 cli_take_number, AT(walk.steps), UINT32_MAX},
+	{"avoid", 0, "NAME", "leave something out, see verbena-differ(1); may be repeated", NULL,
+	 take_avoid, .choice = avoided},
+	{"limit", 0, "MS", "on a real clock, how long to wait for what the left\nside saw [3000]",
+	 "How", cli_take_number, AT(limit_ms), WAIT_MAX},
+	{"quiet", 0, "US",
+	 "on a real clock, how long nothing must arrive before\na step has ended "
+	 "[10000]",
+	 NULL, cli_take_number, AT(quiet_us), WAIT_MAX},
+	{"tries", 0, "N", "the most programs to run to reduce a difference [2000]", NULL,
+	 cli_take_number, AT(walk.tries), UINT32_MAX},
+	{"keep-going", 0, NULL, "print each difference in one line and continue", NULL,
+	 cli_take_flag, AT(walk.keep_going)},
+	{"print", 0, NULL, "print the programs as C tests; run the left side only", NULL,
+	 cli_take_flag, AT(walk.print)},
+	{"verbose", 'v', NULL, "print a line for each program", NULL, cli_take_flag,
+	 AT(walk.verbose)},
+	{0},
+};
 
-static int read_option(struct vd_walk *walk, int option, char **argv)
-{
-	switch (option) {
-	case OPTION_LEFT:
-		return read_site(&walk->left);
-	case OPTION_RIGHT:
-		return read_site(&walk->right);
-	case OPTION_PROFILE:
-		walk->left.profile = walk->right.profile = optarg;
-		return CLI_EXIT_OK;
-	case OPTION_PLANT:
-		return read_plant(walk);
-	case OPTION_AVOID:
-		return read_avoid(walk);
-	case OPTION_SEED:
-	case OPTION_STEPS:
-	case OPTION_TRIES:
-	case OPTION_LIMIT:
-	case OPTION_QUIET:
-		return read_count(walk, option);
-	case OPTION_KEEP_GOING:
-		walk->keep_going = true;
-		return CLI_EXIT_OK;
-	case OPTION_PRINT:
-		walk->print = true;
-		return CLI_EXIT_OK;
-	case 'v':
-		walk->verbose = true;
-		return CLI_EXIT_OK;
-	default:
-		return cli_bad_option(&cli_differ, option, argv);
-	}
-}
-
-/* A device that is not simulated has the MTU that it has; a simulated one takes it over. */
+/* Checks that a side opens. A simulated device gets the MTU of the other side, if that is not
+ * simulated. */
 static int look_at(struct vd_site *site, struct vd_site *other)
 {
 	struct ibv_context *context = vd_site_open(site);
@@ -191,7 +107,7 @@ static int look_at(struct vd_site *site, struct vd_site *other)
 	if (!context) {
 		int error = errno;
 
-		vd_site_tell(site, error);
+		vd_site_report(site, error);
 		return error == EINVAL ? CLI_EXIT_USAGE : CLI_EXIT_NO_DEVICE;
 	}
 	if (!vd_site_virtual(site) && !vb_query_port(context, 1, &attr, sizeof(attr)))
@@ -200,7 +116,7 @@ static int look_at(struct vd_site *site, struct vd_site *other)
 	return CLI_EXIT_OK;
 }
 
-static int walk_and_tell(struct vd_walk *walk)
+static int walk_and_report(struct vd_walk *walk)
 {
 	bool is_spec = !walk->left.profile || !strcmp(walk->left.profile, "spec");
 	int status = look_at(&walk->left, &walk->right);
@@ -221,41 +137,61 @@ static int walk_and_tell(struct vd_walk *walk)
 	if (!walk->differences && vd_check_minima(&walk->coverage, is_spec, stdout))
 		return CLI_EXIT_FAILED;
 	if (walk->unrepeated)
-		printf("%lu differed and did not when they ran again: a matter of timing\n",
+		printf("%lu programs differed once and not again: a matter of timing\n",
 		       walk->unrepeated);
-	printf("%lu differences, %lu programs left early where devices may part\n",
+	printf("%lu differences, %lu programs left early where devices may differ\n",
 	       walk->differences, walk->open);
 	return walk->differences ? CLI_EXIT_FAILED : CLI_EXIT_OK;
 }
 
 static int run_differ(int argc, char **argv)
 {
-	struct vd_walk *walk = calloc(1, sizeof(*walk));
-	int option, status = CLI_EXIT_OK;
+	struct arguments *arguments = calloc(1, sizeof(*arguments));
+	struct vd_site *sides[2];
+	int status;
 
-	if (!walk)
+	if (!arguments) {
+		fprintf(stderr, "verbena differ: no memory\n");
 		return CLI_EXIT_FAILED;
-	*walk = (struct vd_walk){
-		.seed = 1, .steps = STEPS_DEFAULT, .tries = TRIES_DEFAULT, .out = stdout};
-	walk->left.limit_ns = walk->right.limit_ns = LIMIT_MS_DEFAULT * UINT64_C(1000000);
-	walk->left.quiet_ns = walk->right.quiet_ns = QUIET_US_DEFAULT * UINT64_C(1000);
-	/* Below the largest path MTU, so that there is one that the port has not. */
-	walk->left.mtu = walk->right.mtu = IBV_MTU_1024;
-	vd_site_read(&walk->left, "sim");
-	vd_site_read(&walk->right, "sim");
-	while (!status && (option = getopt_long(argc, argv, ":v", options, NULL)) != -1)
-		status = read_option(walk, option, argv);
-	if (!status && optind < argc)
-		status = cli_bad_usage(&cli_differ, "'%s' is one argument too many", argv[optind]);
+	}
+	arguments->walk.seed = 1;
+	arguments->walk.steps = 10000;
+	arguments->walk.tries = 2000;
+	arguments->walk.out = stdout;
+	arguments->limit_ms = 3000;
+	arguments->quiet_us = 10000;
+	sides[0] = &arguments->walk.left;
+	sides[1] = &arguments->walk.right;
+	for (unsigned int i = 0; i < 2; i++) {
+		vd_site_read(sides[i], "sim");
+		/* Less than the largest path MTU, so that programs can ask for too much. */
+		sides[i]->mtu = IBV_MTU_1024;
+	}
+	status = cli_read_options(&cli_differ, argc, argv, arguments);
+	for (unsigned int i = 0; i < 2; i++) {
+		sides[i]->profile = arguments->profile;
+		sides[i]->limit_ns = arguments->limit_ms * 1000000;
+		sides[i]->quiet_ns = arguments->quiet_us * 1000;
+	}
 	if (!status)
-		status = walk_and_tell(walk);
-	free(walk);
+		status = walk_and_report(&arguments->walk);
+	free(arguments);
 	return status;
 }
 
 const struct cli_command cli_differ = {
 	.name = "differ",
 	.summary = "compare two devices by random programs",
-	.usage = usage,
+	.synopsis = "[OPTION...]",
+	.about =
+		"Runs random verbs programs on two devices and compares their answers, up to what\n"
+		"the specification leaves open. The first difference ends the walk: its program "
+		"is\n"
+		"reduced and printed as a C test.\n",
+	.exits = "   0  no difference, or none that appeared again\n"
+		 "   1  a difference, or a minimum of the coverage was missed\n"
+		 "   2  wrong usage\n"
+		 "  77  there is no such device\n",
+	.options = options,
 	.run = run_differ,
 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/cli/cli.h"
+#include "src/cli/options.h"
 #include "src/project/project.h"
 
-#include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +10,6 @@
 
 static const struct cli_command *const commands[] = {&cli_devices, &cli_run, &cli_test, &cli_differ,
 						     NULL};
-
-static const char exit_statuses[] = "Exit status:\n"
-				    "   0  all went well; of tests: all passed or were skipped\n"
-				    "   1  a test failed, or something went wrong\n"
-				    "   2  wrong usage or a wrong project file\n"
-				    "  77  there is no such device\n";
 
 static const struct cli_command *find_command(const char *name)
 {
@@ -29,18 +22,13 @@ static const struct cli_command *find_command(const char *name)
 static void print_usage(void)
 {
 	printf("Usage: verbena COMMAND [OPTION...]\n\n"
-	       "Tests and simulates RDMA verbs code, with an adapter or without.\n\n"
+	       "Tests and simulates RDMA verbs code, with or without an adapter.\n\n"
 	       "Commands:\n");
 	for (const struct cli_command *const *command = commands; *command; command++)
 		printf("  %-10s %s\n", (*command)->name, (*command)->summary);
 	printf("  %-10s %s\n\n", "help", "print this, or the help of a command");
-	printf("Options:\n  -h, --help     print this\n  -V, --version  print the version\n\n%s",
-	       exit_statuses);
-}
-
-static void print_command_usage(const struct cli_command *command)
-{
-	printf("%s\n%s", command->usage, exit_statuses);
+	printf("Options:\n  -h, --help     print this\n  -V, --version  print the version\n\n");
+	cli_print_exits(NULL);
 }
 
 static int try_help(const char *name)
@@ -59,20 +47,6 @@ int cli_bad_usage(const struct cli_command *command, const char *fmt, ...)
 	va_end(args);
 	fprintf(stderr, "\n");
 	return try_help(command->name);
-}
-
-int cli_bad_option(const struct cli_command *command, int option, char **argv)
-{
-	char letter[] = {'-', optopt, '\0'};
-	/* getopt_long() tells a long option's mistake with optopt 0 or the option's own value. */
-	bool is_long = !strncmp(argv[optind - 1], "--", 2);
-
-	return cli_bad_usage(command, "%s '%s'",
-			     option == ':' ? "no argument is given to"
-			     : is_long && strchr(argv[optind - 1], '=') && optopt
-				     ? "no argument is taken by"
-				     : "there is no option",
-			     is_long ? argv[optind - 1] : letter);
 }
 
 struct vb_project *cli_load_project(const char *path)
@@ -105,14 +79,14 @@ static int help(int argc, char **argv)
 	}
 	command = find_command(argv[1]);
 	if (!command) {
-		fprintf(stderr, "verbena: there is no command '%s'\n", argv[1]);
+		fprintf(stderr, "verbena: unknown command '%s'\n", argv[1]);
 		return try_help("");
 	}
-	print_command_usage(command);
+	cli_print_help(command);
 	return CLI_EXIT_OK;
 }
 
-/* -h and --help before any other option is read, so that they work beside wrong ones. */
+/* Looks for -h and --help before any option is read, so that they work beside wrong options. */
 static bool wants_help(int argc, char **argv)
 {
 	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -124,18 +98,19 @@ static bool wants_help(int argc, char **argv)
 static int run_command(int argc, char **argv)
 {
 	const struct cli_command *command = find_command(argv[0]);
+	int status;
 
 	if (!command) {
-		fprintf(stderr, "verbena: there is no %s '%s'\n",
+		fprintf(stderr, "verbena: unknown %s '%s'\n",
 			argv[0][0] == '-' ? "option" : "command", argv[0]);
 		return try_help("");
 	}
-	if (!command->helps_itself && wants_help(argc, argv)) {
-		print_command_usage(command);
+	if (!command->runs_program && wants_help(argc, argv)) {
+		cli_print_help(command);
 		return CLI_EXIT_OK;
 	}
-	opterr = 0;
-	return command->run(argc, argv);
+	status = command->run(argc, argv);
+	return status == CLI_HELPED ? CLI_EXIT_OK : status;
 }
 
 int main(int argc, char **argv)

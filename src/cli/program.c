@@ -19,10 +19,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Linux follows no more of them (binfmt_script). */
+/* Linux follows at most so many (binfmt_script). */
 #define INTERPRETERS_MAX 5
 
-/* A file in memory, and what is asked of it. */
+/* A file in memory, and where the reason of a refusal goes. */
 struct image {
 	const char *path;
 	const unsigned char *bytes;
@@ -44,7 +44,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse(const struct image *ima
 	return false;
 }
 
-/* --- finding it --- */
+/* --- finding the program --- */
 
 static bool may_run(const char *path)
 {
@@ -81,7 +81,7 @@ char *program_find(const char *name)
 	return NULL;
 }
 
-/* --- reading it --- */
+/* --- reading the program --- */
 
 static bool map(struct image *image)
 {
@@ -100,7 +100,7 @@ static bool map(struct image *image)
 	return true;
 }
 
-/* size_bytes from an offset of the file, or NULL where it is cut short. */
+/* size_bytes from an offset of the file; NULL if the file ends before. */
 static const void *at(const struct image *image, uint64_t offset, uint64_t size_bytes)
 {
 	if (offset > image->size_bytes || size_bytes > image->size_bytes - offset)
@@ -108,21 +108,28 @@ static const void *at(const struct image *image, uint64_t offset, uint64_t size_
 	return image->bytes + offset;
 }
 
-static const ElfW(Phdr) * segment(const struct image *image, uint32_t type)
+/* A program header, from index 0 up; NULL at the end. */
+static const ElfW(Phdr) * phdr_at(const struct image *image, unsigned int index)
 {
 	const ElfW(Ehdr) *header = at(image, 0, sizeof(*header));
 
-	for (unsigned int i = 0; header && i < header->e_phnum; i++) {
-		const ElfW(Phdr) *phdr = at(
-			image, header->e_phoff + (uint64_t)i * header->e_phentsize, sizeof(*phdr));
-
-		if (phdr && phdr->p_type == type)
-			return phdr;
-	}
-	return NULL;
+	if (!header || index >= header->e_phnum)
+		return NULL;
+	return at(image, header->e_phoff + (uint64_t)index * header->e_phentsize,
+		  sizeof(ElfW(Phdr)));
 }
 
-/* A text of the file that ends with 0. */
+static const ElfW(Phdr) * segment(const struct image *image, uint32_t type)
+{
+	const ElfW(Phdr) *phdr = NULL;
+
+	for (unsigned int i = 0; (phdr = phdr_at(image, i)); i++)
+		if (phdr->p_type == type)
+			break;
+	return phdr;
+}
+
+/* A text that ends with 0; NULL if the file ends before. */
 static const char *text_at(const struct image *image, uint64_t offset)
 {
 	const char *text = at(image, offset, 1);
@@ -132,20 +139,16 @@ static const char *text_at(const struct image *image, uint64_t offset)
 
 static uint64_t offset_of_address(const struct image *image, uint64_t address)
 {
-	const ElfW(Ehdr) *header = at(image, 0, sizeof(*header));
+	const ElfW(Phdr) * phdr;
 
-	for (unsigned int i = 0; i < header->e_phnum; i++) {
-		const ElfW(Phdr) *phdr = at(
-			image, header->e_phoff + (uint64_t)i * header->e_phentsize, sizeof(*phdr));
-
-		if (phdr && phdr->p_type == PT_LOAD && address >= phdr->p_vaddr &&
+	for (unsigned int i = 0; (phdr = phdr_at(image, i)); i++)
+		if (phdr->p_type == PT_LOAD && address >= phdr->p_vaddr &&
 		    address - phdr->p_vaddr < phdr->p_filesz)
 			return address - phdr->p_vaddr + phdr->p_offset;
-	}
 	return UINT64_MAX;
 }
 
-/* --- what the loader would do --- */
+/* --- what the dynamic loader will do --- */
 
 static bool is_privileged(const struct image *image)
 {
@@ -158,7 +161,7 @@ static bool is_privileged(const struct image *image)
 	return getuid() != 0 && getxattr(image->path, "security.capability", NULL, 0) > 0;
 }
 
-/* DT_RPATH without DT_RUNPATH, which alone is searched before LD_LIBRARY_PATH; or NULL. */
+/* DT_RPATH, which is searched before LD_LIBRARY_PATH; NULL if there is none, or a DT_RUNPATH. */
 static const char *rpath_of(const struct image *image)
 {
 	const ElfW(Phdr) *dynamic = segment(image, PT_DYNAMIC);
@@ -181,7 +184,7 @@ static const char *rpath_of(const struct image *image)
 	return has_rpath ? text_at(image, offset_of_address(image, strings) + rpath) : NULL;
 }
 
-/* One folder of an RPATH, with $ORIGIN replaced; false where it does not fit. */
+/* The library's path in one folder of an RPATH, with $ORIGIN replaced; false if it is too long. */
 static bool expand(const struct image *image, const char *entry, size_t length, char *folder)
 {
 	const char *end = strrchr(image->path, '/');
@@ -214,7 +217,7 @@ static bool rpath_wins(const struct image *image, char *winner)
 	return false;
 }
 
-/* Runs LOADER --list PROGRAM, whose lines are "NAME => PATH (ADDRESS)"; NULL where it will not. */
+/* Runs LOADER --list PROGRAM, whose lines are "NAME => PATH (ADDRESS)"; NULL if it does not run. */
 static FILE *list_libraries(const char *loader, const char *path, pid_t *child)
 {
 	char *const argv[] = {(char *)loader, (char *)"--list", (char *)path, NULL};
@@ -235,7 +238,7 @@ static FILE *list_libraries(const char *loader, const char *path, pid_t *child)
 	return NULL;
 }
 
-/* Where the loader finds the library for the program; false where it does not look for it. */
+/* Where the loader finds the library; false if the program does not ask for the library. */
 static bool loader_finds(const char *loader, const char *path, char *found)
 {
 	char line[PATH_MAX + 256];
@@ -276,22 +279,24 @@ static bool check_elf(const struct image *image)
 	if (!header ||
 	    header->e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32) ||
 	    (self && header->e_machine != self->e_machine))
-		return refuse(image, "%s is for another kind of machine than this libibverbs",
-			      image->path);
+		return refuse(
+			image,
+			"%s was built for another machine than this libibverbs; build it for this "
+			"machine",
+			image->path);
 	interpreter = segment(image, PT_INTERP);
 	if (interpreter)
 		loader = text_at(image, interpreter->p_offset);
 	if (!loader)
-		return refuse(
-			image,
-			"%s is linked statically: it has a libibverbs of its own or none; link "
-			"it with -libverbs dynamically",
-			image->path);
+		return refuse(image,
+			      "%s is linked statically and cannot load another libibverbs; link it "
+			      "with -libverbs dynamically",
+			      image->path);
 	snprintf(ours, sizeof(ours), "%s/" PROGRAM_LIBRARY, image->folder);
 	if ((rpath_wins(image, found) || loader_finds(loader, image->path, found)) &&
 	    !same_file(found, ours))
 		return refuse(image,
-			      "%s takes %s, whatever LD_LIBRARY_PATH says: its RPATH wins; link it "
+			      "%s loads %s, as its RPATH wins over LD_LIBRARY_PATH; link it "
 			      "with -Wl,--enable-new-dtags or remove the RPATH (chrpath -d)",
 			      image->path, found);
 	return true;
@@ -316,10 +321,11 @@ static char *interpreter_of(const struct image *image)
 static bool check_file(struct image *image, char **next)
 {
 	if (is_privileged(image))
-		return refuse(image,
-			      "%s gains privileges when it starts: the loader then ignores "
-			      "LD_LIBRARY_PATH; run a copy without them, or as its owner",
-			      image->path);
+		return refuse(
+			image,
+			"%s gains privileges when it starts, and the loader then ignores "
+			"LD_LIBRARY_PATH; run a copy without privileges, or run it as its owner",
+			image->path);
 	*next = interpreter_of(image);
 	if (*next || image->size_bytes < SELFMAG || memcmp(image->bytes, ELFMAG, SELFMAG) != 0)
 		return true;

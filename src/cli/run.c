@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/cli/cli.h"
+#include "src/base/count.h"
+#include "src/cli/options.h"
 #include "src/cli/program.h"
 #include "src/project/environment.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
@@ -11,45 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char usage[] =
-	"Usage: verbena run [OPTION...] [--] PROGRAM [ARGUMENT...]\n\n"
-	"Runs a program that uses libibverbs, as it is, on simulated devices: the program and its\n"
-	"children load Verbena's " PROGRAM_LIBRARY " instead of the system's.\n\n"
-	"The simulated world:\n"
-	"      --project FILE     devices and links [VERBENA_PROJECT, else none]\n"
-	"      --devices N        N devices, sim0 and so on [2]\n"
-	"      --link-layer L     ethernet or infiniband [ethernet]\n"
-	"      --profile P        spec, rxe-6.1, rxe-6.12 or mlx5 [spec, see verbena-run(1)]\n"
-	"      --quirks A[,B...]  quirks beside the profile's ['' is none]\n"
-	"      --trace FILE       every packet as pcap; %p is the process number\n"
-	"      --seed N           of all random numbers [the system's randomness]\n"
-	"      --clock C          real or virtual [real]\n"
-	"  -h, --help             print this\n\n"
-	"Exit status: the program's own; before it runs\n"
-	"   2  wrong usage, or a wrong project file\n"
-	" 126  it cannot be run, or not on simulated devices\n"
-	" 127  there is no such program\n";
-
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
-
-/* Each option is the variable that the library reads. */
-static const struct {
-	const char *option;
-	const char *variable;
-	bool is_path;
-} settings[] = {
-	{"project", VB_ENVIRONMENT_PROJECT, true},
-	{"devices", VB_ENVIRONMENT_DEVICES, false},
-	{"link-layer", VB_ENVIRONMENT_LINK_LAYER, false},
-	{"profile", VB_ENVIRONMENT_PROFILE, false},
-	{"quirks", VB_ENVIRONMENT_QUIRKS, false},
-	{"trace", VB_ENVIRONMENT_TRACE, true},
-	{"seed", VB_ENVIRONMENT_SEED, false},
-	{"clock", VB_ENVIRONMENT_CLOCK, false},
-};
-
-#define SETTINGS     (sizeof(settings) / sizeof(settings[0]))
-#define OPTION_FIRST 1000
 
 static int no_memory(void)
 {
@@ -57,49 +21,57 @@ static int no_memory(void)
 	return CLI_EXIT_FAILED;
 }
 
-/* Programs change their working directory: a path is handed on from the root. */
-static int set_path(const char *variable, const char *path)
+/* Sets the variable of the option's name, which the library reads. */
+static int take_value(const struct cli_command *command, const struct cli_option *option,
+		      const char *value, void *into)
+{
+	char variable[32] = "VERBENA_";
+	size_t used = strlen(variable);
+
+	for (const char *c = option->name; *c && used < sizeof(variable) - 1; c++)
+		variable[used++] = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
+	variable[used] = '\0';
+	return setenv(variable, value, 1) ? no_memory() : CLI_EXIT_OK;
+}
+
+/* The same with an absolute path, since programs change their working directory. */
+static int take_path(const struct cli_command *command, const struct cli_option *option,
+		     const char *path, void *into)
 {
 	char *folder = *path == '/' ? strdup("") : getcwd(NULL, 0);
 	char *whole;
-	int status = CLI_EXIT_OK;
+	int status;
 
 	if (!folder || asprintf(&whole, "%s%s%s", folder, *folder ? "/" : "", path) < 0) {
 		free(folder);
 		return no_memory();
 	}
-	if (setenv(variable, whole, 1))
-		status = no_memory();
+	status = take_value(command, option, whole, into);
 	free(whole);
 	free(folder);
 	return status;
 }
 
-static int read_options(int argc, char **argv)
-{
-	struct option options[SETTINGS + 2] = {0};
-	int option, status = CLI_EXIT_OK;
+static const struct cli_option options[] = {
+	{"project", 0, "FILE", "devices and links [VERBENA_PROJECT, else none]",
+	 "The simulated world", take_path},
+	{"devices", 0, "N", "the number of devices, sim0 and so on [2]", NULL, take_value},
+	{"link-layer", 0, "L", "of all devices [ethernet]", NULL, take_value,
+	 .choice = vb_project_link_layer_name},
+	{"profile", 0, "P",
+	 "of all devices: behaviour where adapters differ\n[spec, see verbena-run(1)]", NULL,
+	 take_value, .choice = vb_sim_profile_name},
+	{"quirks", 0, "A[,B...]", "of all devices, beside the profile's ['' is none]", NULL,
+	 take_value},
+	{"trace", 0, "FILE", "every packet as pcap; %p is the process number [none]", NULL,
+	 take_path},
+	{"seed", 0, "N", "of all random numbers [random]", NULL, take_value},
+	{"clock", 0, "C", "how time goes by [real]", NULL, take_value,
+	 .choice = vb_project_clock_name},
+	{0},
+};
 
-	for (size_t i = 0; i < SETTINGS; i++)
-		options[i] = (struct option){settings[i].option, required_argument, NULL,
-					     OPTION_FIRST + (int)i};
-	options[SETTINGS] = (struct option){"help", no_argument, NULL, 'h'};
-	while (!status && (option = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
-		if (option == 'h') {
-			fputs(usage, stdout);
-			return -1;
-		}
-		if (option < OPTION_FIRST)
-			return cli_bad_option(&cli_run, option, argv);
-		if (settings[option - OPTION_FIRST].is_path)
-			status = set_path(settings[option - OPTION_FIRST].variable, optarg);
-		else if (setenv(settings[option - OPTION_FIRST].variable, optarg, 1))
-			status = no_memory();
-	}
-	return status;
-}
-
-/* The folder of our libibverbs: beside this program where it was built, else where it is installed. */
+/* Finds the folder of Verbena's libibverbs: beside this program in a build, else as installed. */
 static bool find_folder(char *folder)
 {
 	static const char *const places[] = {"/src/dropin", "/../" VERBENA_LIBDIR "/verbena"};
@@ -112,7 +84,7 @@ static bool find_folder(char *folder)
 	self[length] = '\0';
 	end = strrchr(self, '/');
 	*end = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < COUNT(places); i++) {
 		snprintf(library, sizeof(library), "%s%s", self, places[i]);
 		if (!realpath(library, folder))
 			continue;
@@ -121,7 +93,8 @@ static bool find_folder(char *folder)
 			return true;
 	}
 	fprintf(stderr,
-		"verbena run: " PROGRAM_LIBRARY " of Verbena is neither in %s%s nor in %s%s\n",
+		"verbena run: Verbena's " PROGRAM_LIBRARY
+		" is neither in %s%s nor in %s%s; build or install all of Verbena\n",
 		self, places[0], self, places[1]);
 	return false;
 }
@@ -141,7 +114,7 @@ static int put_first(const char *folder)
 	return status;
 }
 
-/* Wrong settings are told here, once, and not by each child. */
+/* Reports wrong settings once, before each child would. */
 static int check_settings(void)
 {
 	struct vb_project_error error;
@@ -167,10 +140,10 @@ static int execute(char **argv, const char *folder)
 		return EXIT_CANNOT_RUN;
 	}
 	if (path) {
-		/* By its path and not by execvp(), so that it is the file that was looked at. */
+		/* By its path and not by execvp(), so that the file that was checked runs. */
 		execv(path, argv);
 		err = errno;
-		/* A script without "#!", as execvp() runs it. */
+		/* A script without "#!": execvp() runs it by a shell. */
 		if (err == ENOEXEC) {
 			execvp(argv[0], argv);
 			err = errno;
@@ -184,10 +157,10 @@ static int execute(char **argv, const char *folder)
 static int run(int argc, char **argv)
 {
 	char folder[PATH_MAX];
-	int status = read_options(argc, argv);
+	int status = cli_read_options(&cli_run, argc, argv, NULL);
 
 	if (status)
-		return status < 0 ? CLI_EXIT_OK : status;
+		return status;
 	if (optind == argc)
 		return cli_bad_usage(&cli_run, "no program is given");
 	status = check_settings();
@@ -202,7 +175,16 @@ static int run(int argc, char **argv)
 const struct cli_command cli_run = {
 	.name = "run",
 	.summary = "run a program of libibverbs on simulated devices",
-	.usage = usage,
+	.synopsis = "[OPTION...] [--] PROGRAM [ARGUMENT...]",
+	.about = "Runs a program that uses libibverbs on simulated devices, without a change: the "
+		 "program\n"
+		 "and its children load Verbena's " PROGRAM_LIBRARY " instead of the system's.\n",
+	.exits = "  the program's own; before the program runs\n"
+		 "   1  Verbena's library was not found, or there is no memory\n"
+		 "   2  wrong usage, a wrong variable, or a wrong project file\n"
+		 " 126  the program cannot be run, or not on simulated devices\n"
+		 " 127  there is no such program\n",
+	.options = options,
 	.run = run,
-	.helps_itself = true,
+	.runs_program = true,
 };

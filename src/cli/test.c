@@ -1,237 +1,114 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/cli/cli.h"
+#include "src/cli/options.h"
 #include "src/project/project.h"
 #include "test/conformance/runner.h"
 
 #include <ctype.h>
-#include <getopt.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <verbena/error.h>
 
-/* The seed where neither --seed nor the project gives one: runs are to be repeatable. */
+/* The seed if neither --seed nor the project gives one: runs are repeatable. */
 #define SEED_DEFAULT	  1
 #define TIMEOUT_DEFAULT_S 30
 #define TIMEOUT_MAX_S	  86400
 
-static const char usage[] =
-	"Usage: verbena test [OPTION...]\n\n"
-	"Runs the conformance suites on a backend: each test in a process of its own, on\n"
-	"the simulator in a world of its own.\n\n"
-	"Where:\n"
-	"      --backend B        sim or ibverbs [VERBENA_BACKEND, else sim]\n"
-	"      --device D         node A's device [the first]\n"
-	"      --peer-device D    node B's device [A's; on the simulator the second]\n"
-	"      --project FILE     simulated devices, seed and suites [VERBENA_PROJECT, else\n"
-	"                         ./project.yml if it exists, else sim0 and sim1]\n"
-	"      --profile P        of all simulated devices, over the project's; with another\n"
-	"                         backend only the place of --known\n"
-	"Which:\n"
-	"      --suite S[,S...]   these suites; may be repeated [all]\n"
-	"      --filter GLOB      tests whose SUITE.TEST matches [all]\n"
-	"      --from SUITE.TEST  this test and those that follow it in --list [the first]\n"
-	"      --list             print the chosen tests and their sources, run nothing\n"
-	"How:\n"
-	"      --seed N           of the tests' and the simulator's random numbers\n"
-	"                         [the project's, else 1]\n"
-	"      --timeout SECONDS  of real time, for each test; 0 is none [30]\n"
-	"      --no-fork          in one process and with no time limit, for debuggers\n"
-	"      --known FILE       of the tests that fail with --profile: these may, others\n"
-	"                         may not, and each that passes against the list fails\n"
-	"What is written:\n"
-	"      --trace DIR        each test's packets to DIR/SUITE.TEST.pcap\n"
-	"      --junit FILE       results as JUnit XML\n"
-	"      --tap              results as TAP on standard output\n"
-	"  -v, --verbose          a line for each test\n"
-	"  -h, --help             print this\n";
-
-enum option_value {
-	OPTION_BACKEND = 1000,
-	OPTION_DEVICE,
-	OPTION_PEER_DEVICE,
-	OPTION_PROJECT,
-	OPTION_PROFILE,
-	OPTION_KNOWN,
-	OPTION_SUITE,
-	OPTION_FILTER,
-	OPTION_FROM,
-	OPTION_LIST,
-	OPTION_SEED,
-	OPTION_TIMEOUT,
-	OPTION_NO_FORK,
-	OPTION_TRACE,
-	OPTION_JUNIT,
-	OPTION_TAP,
-};
-
-static const struct option options[] = {
-	{"backend", required_argument, NULL, OPTION_BACKEND},
-	{"device", required_argument, NULL, OPTION_DEVICE},
-	{"peer-device", required_argument, NULL, OPTION_PEER_DEVICE},
-	{"project", required_argument, NULL, OPTION_PROJECT},
-	{"profile", required_argument, NULL, OPTION_PROFILE},
-	{"known", required_argument, NULL, OPTION_KNOWN},
-	{"suite", required_argument, NULL, OPTION_SUITE},
-	{"filter", required_argument, NULL, OPTION_FILTER},
-	{"from", required_argument, NULL, OPTION_FROM},
-	{"list", no_argument, NULL, OPTION_LIST},
-	{"seed", required_argument, NULL, OPTION_SEED},
-	{"timeout", required_argument, NULL, OPTION_TIMEOUT},
-	{"no-fork", no_argument, NULL, OPTION_NO_FORK},
-	{"trace", required_argument, NULL, OPTION_TRACE},
-	{"junit", required_argument, NULL, OPTION_JUNIT},
-	{"tap", no_argument, NULL, OPTION_TAP},
-	{"verbose", no_argument, NULL, 'v'},
-	{NULL, 0, NULL, 0},
-};
-
-/* The command line, and what of it has to be said again to repeat a run. */
+/* The command line, and the options that repeat a run. */
 struct arguments {
 	struct vt_options run;
 	const char *project_path;
 	struct vb_sim_config sim; /* the project's, with --profile */
+	uint64_t timeout_s;
 	bool seed_given, list;
 	char again[4096];
 };
 
-/* Quoted for a shell where it needs to be. */
+/* Adds an option to arguments->again, quoted for a shell if necessary. */
 static void say_again(struct arguments *arguments, const char *option, const char *value)
 {
 	size_t used = strlen(arguments->again);
 	bool plain = value && *value;
 
-	for (const char *c = value; c && *c; c++)
+	if (!value)
+		return;
+	for (const char *c = value; *c; c++)
 		plain = plain && (isalnum((unsigned char)*c) || strchr("_-./:+,@", *c));
-	snprintf(arguments->again + used, sizeof(arguments->again) - used, " --%s%s%s%s%s", option,
-		 value ? " " : "", value && !plain ? "'" : "", value ? value : "",
-		 value && !plain ? "'" : "");
+	snprintf(arguments->again + used, sizeof(arguments->again) - used, " --%s %s%s%s", option,
+		 plain ? "" : "'", value, plain ? "" : "'");
 }
 
-static bool read_number(const char *text, uint64_t max, uint64_t *number)
+/* Splits "a,b" in place. */
+static int take_suite_names(const struct cli_command *command, const struct cli_option *option,
+			    const char *value, void *into)
 {
-	char *end;
-
-	errno = 0;
-	*number = strtoull(text, &end, 0);
-	return isdigit((unsigned char)*text) && !*end && !errno && *number <= max;
-}
-
-/* "a,b": the text is cut where it stands. */
-static int add_suites(struct vt_options *run, char *text)
-{
-	char *name, *rest = text;
+	struct vt_options *run = &((struct arguments *)into)->run;
+	char *name, *rest = (char *)value;
 
 	while ((name = strsep(&rest, ","))) {
 		if (!vt_find_suite(name))
-			return cli_bad_usage(&cli_test,
+			return cli_bad_usage(command,
 					     "there is no suite '%s': 'verbena test --list' "
 					     "names them",
 					     name);
 		if (run->suite_count == VT_SUITES_CHOSEN_MAX)
-			return cli_bad_usage(&cli_test, "more than %d suites",
-					     VT_SUITES_CHOSEN_MAX);
+			return cli_bad_usage(command, "more than %d suites", VT_SUITES_CHOSEN_MAX);
 		run->suites[run->suite_count++] = name;
 	}
 	return CLI_EXIT_OK;
 }
 
-static int read_seed(struct arguments *arguments, const char *text)
+static int take_seed(const struct cli_command *command, const struct cli_option *option,
+		     const char *value, void *into)
 {
-	arguments->seed_given = true;
-	if (read_number(text, UINT64_MAX, &arguments->run.seed))
-		return CLI_EXIT_OK;
-	return cli_bad_usage(&cli_test, "--seed '%s' is no number from 0 to 2^64 - 1", text);
+	((struct arguments *)into)->seed_given = true;
+	return cli_take_number(command, option, value, into);
 }
 
-static int read_timeout(struct arguments *arguments, const char *text)
-{
-	uint64_t number;
+#define AT(field) offsetof(struct arguments, field)
 
-	if (!read_number(text, TIMEOUT_MAX_S, &number))
-		return cli_bad_usage(&cli_test, "--timeout '%s' is no number from 0 to %d", text,
-				     TIMEOUT_MAX_S);
-	arguments->run.timeout_s = number;
-	return CLI_EXIT_OK;
-}
+static const struct cli_option options[] = {
+	{"backend", 0, "B", "the backend [VERBENA_BACKEND, else sim]", "Where", cli_take_text,
+	 AT(run.backend), .choice = cli_backend},
+	{"device", 0, "D", "node A's device [the first]", NULL, cli_take_text, AT(run.device)},
+	{"peer-device", 0, "D", "node B's device [A's; on the simulator the second]", NULL,
+	 cli_take_text, AT(run.peer_device)},
+	{"project", 0, "FILE",
+	 "simulated devices, seed and suites [VERBENA_PROJECT, else\n./project.yml if it exists, "
+	 "else sim0 and sim1]",
+	 NULL, cli_take_text, AT(project_path)},
+	{"profile", 0, "P",
+	 "of all simulated devices, instead of the project's; with\nanother backend only the "
+	 "place for --known",
+	 NULL, cli_take_text, AT(run.profile), .choice = vb_sim_profile_name},
+	{"suite", 0, "S[,S...]", "run these suites; may be repeated [all]", "Which",
+	 take_suite_names},
+	{"filter", 0, "GLOB", "run tests whose SUITE.TEST matches [all]", NULL, cli_take_text,
+	 AT(run.filter)},
+	{"from", 0, "SUITE.TEST", "run this test and those after it in --list [the first]", NULL,
+	 cli_take_text, AT(run.from)},
+	{"list", 0, NULL, "print the chosen tests and their sources; run nothing", NULL,
+	 cli_take_flag, AT(list)},
+	{"seed", 0, "N",
+	 "of the tests' and the simulator's random numbers\n[the project's, else 1]", "How",
+	 take_seed, AT(run.seed), UINT64_MAX},
+	{"timeout", 0, "SECONDS", "of real time, for each test; 0 is none [30]", NULL,
+	 cli_take_number, AT(timeout_s), TIMEOUT_MAX_S},
+	{"no-fork", 0, NULL, "run in one process without time limit, for debuggers", NULL,
+	 cli_take_flag, AT(run.no_fork)},
+	{"known", 0, "FILE",
+	 "the tests that fail with --profile: these may fail, others\nmay not, and a listed test "
+	 "that passes fails",
+	 NULL, cli_take_text, AT(run.known)},
+	{"trace", 0, "DIR", "write each test's packets to DIR/SUITE.TEST.pcap", "Output",
+	 cli_take_text, AT(run.trace_dir)},
+	{"junit", 0, "FILE", "write results as JUnit XML", NULL, cli_take_text, AT(run.junit)},
+	{"tap", 0, NULL, "write results as TAP to standard output", NULL, cli_take_flag,
+	 AT(run.tap)},
+	{"verbose", 'v', NULL, "print a line for each test", NULL, cli_take_flag, AT(run.verbose)},
+	{0},
+};
 
-/* Options that only choose a place; they belong to what repeats a run. */
-static int read_place(struct arguments *arguments, int option)
-{
-	switch (option) {
-	case OPTION_BACKEND:
-		arguments->run.backend = optarg;
-		return CLI_EXIT_OK;
-	case OPTION_DEVICE:
-		arguments->run.device = optarg;
-		say_again(arguments, "device", optarg);
-		return CLI_EXIT_OK;
-	case OPTION_PEER_DEVICE:
-		arguments->run.peer_device = optarg;
-		say_again(arguments, "peer-device", optarg);
-		return CLI_EXIT_OK;
-	case OPTION_PROFILE:
-		arguments->run.profile = optarg;
-		say_again(arguments, "profile", optarg);
-		return CLI_EXIT_OK;
-	default:
-		arguments->project_path = optarg;
-		say_again(arguments, "project", optarg);
-		return CLI_EXIT_OK;
-	}
-}
-
-static int read_option(struct arguments *arguments, int option, char **argv)
-{
-	struct vt_options *run = &arguments->run;
-
-	switch (option) {
-	case OPTION_BACKEND:
-	case OPTION_DEVICE:
-	case OPTION_PEER_DEVICE:
-	case OPTION_PROFILE:
-	case OPTION_PROJECT:
-		return read_place(arguments, option);
-	case OPTION_SUITE:
-		return add_suites(run, optarg);
-	case OPTION_SEED:
-		return read_seed(arguments, optarg);
-	case OPTION_TIMEOUT:
-		return read_timeout(arguments, optarg);
-	case OPTION_FILTER:
-		run->filter = optarg;
-		return CLI_EXIT_OK;
-	case OPTION_FROM:
-		run->from = optarg;
-		return CLI_EXIT_OK;
-	case OPTION_KNOWN:
-		run->known = optarg;
-		return CLI_EXIT_OK;
-	case OPTION_TRACE:
-		run->trace_dir = optarg;
-		return CLI_EXIT_OK;
-	case OPTION_JUNIT:
-		run->junit = optarg;
-		return CLI_EXIT_OK;
-	case OPTION_LIST:
-		arguments->list = true;
-		return CLI_EXIT_OK;
-	case OPTION_NO_FORK:
-		run->no_fork = true;
-		return CLI_EXIT_OK;
-	case OPTION_TAP:
-		run->tap = true;
-		return CLI_EXIT_OK;
-	case 'v':
-		run->verbose = true;
-		return CLI_EXIT_OK;
-	default:
-		return cli_bad_option(&cli_test, option, argv);
-	}
-}
-
-/* The project's suites, where the command line names none. */
+/* Takes the project's suites if the command line names none. */
 static bool take_suites(struct vt_options *run, const struct vb_project *project)
 {
 	if (run->suite_count)
@@ -251,8 +128,8 @@ static bool take_suites(struct vt_options *run, const struct vb_project *project
 	return true;
 }
 
-/* All devices of the project, or the two that there are without one, get the profile. */
-static int take_profile(struct arguments *arguments, const struct vb_project *project)
+/* Takes the project's devices, with --profile as all devices' profile. */
+static int take_devices(struct arguments *arguments, const struct vb_project *project)
 {
 	struct vb_sim_config *sim = &arguments->sim;
 	struct vb_sim *world;
@@ -262,11 +139,8 @@ static int take_profile(struct arguments *arguments, const struct vb_project *pr
 	arguments->run.sim = sim;
 	if (!arguments->run.profile || !vt_simulated(&arguments->run))
 		return CLI_EXIT_OK;
-	for (; sim->device_count < 2 && !project->sim.device_count; sim->device_count++)
-		snprintf(sim->devices[sim->device_count].name, VB_SIM_NAME_MAX, "sim%u",
-			 sim->device_count);
-	for (unsigned int i = 0; i < sim->device_count; i++)
-		snprintf(sim->devices[i].profile, VB_SIM_NAME_MAX, "%s", arguments->run.profile);
+	vb_project_add_devices(sim, VB_PROJECT_DEVICES);
+	vb_project_set_profile(sim, arguments->run.profile);
 	world = vb_sim_open(sim);
 	if (!world)
 		return cli_bad_usage(&cli_test, "--profile '%s': %s", arguments->run.profile,
@@ -284,7 +158,7 @@ static int run_project(struct arguments *arguments, const struct vb_project *pro
 		return CLI_EXIT_USAGE;
 	if (arguments->list)
 		return vt_list_all(run);
-	status = take_profile(arguments, project);
+	status = take_devices(arguments, project);
 	if (status)
 		return status;
 	run->again = arguments->again;
@@ -295,23 +169,24 @@ static int run_project(struct arguments *arguments, const struct vb_project *pro
 
 static int run_test(int argc, char **argv)
 {
-	struct arguments arguments = {.run = {.timeout_s = TIMEOUT_DEFAULT_S}};
+	struct arguments arguments = {.timeout_s = TIMEOUT_DEFAULT_S};
+	struct vt_options *run = &arguments.run;
 	struct vb_project *project;
-	int option, status;
+	int status = cli_read_options(&cli_test, argc, argv, &arguments);
 
-	while ((option = getopt_long(argc, argv, ":v", options, NULL)) != -1) {
-		status = read_option(&arguments, option, argv);
-		if (status)
-			return status;
-	}
-	if (optind < argc)
-		return cli_bad_usage(&cli_test, "'%s' is one argument too many", argv[optind]);
-	if (arguments.run.known && !arguments.run.profile)
+	if (status)
+		return status;
+	if (run->known && !run->profile)
 		return cli_bad_usage(&cli_test, "--known needs the place, which --profile names");
-	arguments.run.backend = cli_find_backend(&cli_test, arguments.run.backend);
-	if (!arguments.run.backend)
+	run->timeout_s = arguments.timeout_s;
+	run->backend = cli_find_backend(&cli_test, run->backend);
+	if (!run->backend)
 		return CLI_EXIT_USAGE;
-	say_again(&arguments, "backend", arguments.run.backend);
+	say_again(&arguments, "device", run->device);
+	say_again(&arguments, "peer-device", run->peer_device);
+	say_again(&arguments, "profile", run->profile);
+	say_again(&arguments, "project", arguments.project_path);
+	say_again(&arguments, "backend", run->backend);
 	project = cli_load_project(arguments.project_path);
 	if (!project)
 		return CLI_EXIT_USAGE;
@@ -323,6 +198,10 @@ static int run_test(int argc, char **argv)
 const struct cli_command cli_test = {
 	.name = "test",
 	.summary = "run the conformance suites",
-	.usage = usage,
+	.synopsis = "[OPTION...]",
+	.about = "Runs the conformance suites on a backend: each test in a process of its own, and "
+		 "on\n"
+		 "the simulator in a world of its own.\n",
+	.options = options,
 	.run = run_test,
 };

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/project/config.h"
 
+#include "src/base/count.h"
+#include "src/base/number.h"
+
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A merge key may lead to a mapping with a merge key, and in a wrong file for ever. */
+/* A merge key may name a mapping with a merge key, and in a wrong file itself. */
 #define MERGE_DEPTH_MAX 8
 
 struct unit {
@@ -49,14 +52,13 @@ static bool is_plain(const yaml_node_t *node)
 	return node->type == YAML_SCALAR_NODE && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-/* YAML 1.1's null, as Ruby reads it. */
-static bool is_null(const yaml_node_t *node)
+bool config_is_null(const yaml_node_t *node)
 {
 	static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
 
 	if (!is_plain(node))
 		return false;
-	for (size_t i = 0; i < sizeof(nulls) / sizeof(nulls[0]); i++)
+	for (size_t i = 0; i < COUNT(nulls); i++)
 		if (!strcmp(scalar(node), nulls[i]))
 			return true;
 	return false;
@@ -64,7 +66,7 @@ static bool is_null(const yaml_node_t *node)
 
 static const char *kind(const yaml_node_t *node)
 {
-	if (is_null(node))
+	if (config_is_null(node))
 		return "nothing";
 	switch (node->type) {
 	case YAML_SEQUENCE_NODE:
@@ -76,7 +78,7 @@ static const char *kind(const yaml_node_t *node)
 	}
 }
 
-/* Without control characters or length enough to spoil a message. */
+/* The text for a message: shortened, and without control characters. */
 static const char *shown(const char *text, char *buffer, size_t size_bytes)
 {
 	size_t i;
@@ -161,7 +163,7 @@ static bool take_pair(const struct mapping *m, const yaml_node_pair_t *pair, boo
 		return config_fail(m->config, &found, "given twice (first in line %u)",
 				   m->values[i].line);
 	}
-	if (is_null(found.node))
+	if (config_is_null(found.node))
 		return config_fail(m->config, &found,
 				   "has no value (give one or leave the key out)");
 	m->values[i] = found;
@@ -177,7 +179,7 @@ static bool is_merge(const struct config *config, const yaml_node_pair_t *pair)
 
 static bool take_node(const struct mapping *m, yaml_node_t *node, unsigned int depth);
 
-/* What a merge key names: a mapping or a list of them. */
+/* A merge key names a mapping or a list of mappings. */
 static bool take_merge(const struct mapping *m, yaml_node_t *node, unsigned int depth)
 {
 	if (node->type != YAML_SEQUENCE_NODE)
@@ -189,7 +191,7 @@ static bool take_merge(const struct mapping *m, yaml_node_t *node, unsigned int 
 	return true;
 }
 
-/* A mapping's own keys first, since they win over merged ones. */
+/* Takes a mapping's own keys first, since they win over merged ones. */
 static bool take_node(const struct mapping *m, yaml_node_t *node, unsigned int depth)
 {
 	struct config_value self = *m->self;
@@ -220,21 +222,6 @@ bool config_mapping(const struct config *config, const struct config_value *mapp
 	return take_node(&m, mapping->node, 0);
 }
 
-bool config_list(const struct config *config, const struct config_value *list, const char *what,
-		 unsigned int min, unsigned int max, unsigned int *length)
-{
-	size_t entries;
-
-	if (list->node->type != YAML_SEQUENCE_NODE)
-		return wrong_type(config, list, "a list");
-	entries = list->node->data.sequence.items.top - list->node->data.sequence.items.start;
-	if (entries < min || entries > max)
-		return config_fail(config, list, "%zu %s (%u to %u are allowed)", entries, what,
-				   min, max);
-	*length = entries;
-	return true;
-}
-
 struct config_value config_entry(const struct config *config, const struct config_value *list,
 				 unsigned int index)
 {
@@ -243,10 +230,32 @@ struct config_value config_entry(const struct config *config, const struct confi
 					       list->node->data.sequence.items.start[index]),
 	};
 
-	/* An alias stands for a node of another line, so an entry's line is the node's. */
+	/* An alias stands for a node on another line; messages name that line. */
 	entry.line = entry.node->start_mark.line + 1;
 	snprintf(entry.key, sizeof(entry.key), "%.80s[%u]", list->key, index);
 	return entry;
+}
+
+bool config_list(const struct config *config, const struct config_value *list, const char *what,
+		 unsigned int min, unsigned int max, config_entry_fn *read, void *arg)
+{
+	size_t entries;
+
+	if (!list->node)
+		return true;
+	if (list->node->type != YAML_SEQUENCE_NODE)
+		return wrong_type(config, list, "a list");
+	entries = list->node->data.sequence.items.top - list->node->data.sequence.items.start;
+	if (entries < min || entries > max)
+		return config_fail(config, list, "%zu %s (%u to %u are allowed)", entries, what,
+				   min, max);
+	for (size_t i = 0; i < entries; i++) {
+		struct config_value entry = config_entry(config, list, i);
+
+		if (!read(config, &entry, i, arg))
+			return false;
+	}
+	return true;
 }
 
 bool config_text(const struct config *config, const struct config_value *value, char *text,
@@ -254,7 +263,9 @@ bool config_text(const struct config *config, const struct config_value *value, 
 {
 	size_t length_bytes;
 
-	if (value->node->type != YAML_SCALAR_NODE || is_null(value->node))
+	if (!value->node)
+		return true;
+	if (value->node->type != YAML_SCALAR_NODE || config_is_null(value->node))
 		return wrong_type(config, value, "a text");
 	length_bytes = value->node->data.scalar.length;
 	if (!length_bytes || length_bytes >= size_bytes)
@@ -277,95 +288,61 @@ bool config_name(const struct config *config, const struct config_value *value, 
 	for (const char *c = name; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
 			return config_fail(config, value,
-					   "'%s' is no name (letters, digits, '_', '-' and '.')",
+					   "'%s' is not a name (letters, digits, '_', '-' and '.')",
 					   shown(name, buffer, sizeof(buffer)));
 	return true;
-}
-
-/* digits as a number; false where there are none or too many. */
-static bool parse_digits(const char *text, size_t length, unsigned int base, uint64_t *number)
-{
-	uint64_t sum = 0;
-
-	if (!length)
-		return false;
-	for (size_t i = 0; i < length; i++) {
-		char c = tolower((unsigned char)text[i]);
-		unsigned int digit = isdigit((unsigned char)c) ? c - '0' : c - 'a' + 10;
-
-		if (!isxdigit((unsigned char)c) || digit >= base ||
-		    __builtin_mul_overflow(sum, base, &sum) ||
-		    __builtin_add_overflow(sum, digit, &sum))
-			return false;
-	}
-	*number = sum;
-	return true;
-}
-
-/* An integer, or as much of one as fails for being out of range. */
-static bool looks_like_number(const char *text)
-{
-	size_t digits;
-
-	if (*text == '-' || *text == '+')
-		text++;
-	digits = strspn(text, "0123456789");
-	return digits && !text[digits];
 }
 
 bool config_number(const struct config *config, const struct config_value *value, uint64_t min,
 		   uint64_t max, uint64_t *number)
 {
-	const char *text;
-	char buffer[48];
-	bool hex, valid;
+	char text[48];
 
-	if (!is_plain(value->node) || is_null(value->node))
+	if (!value->node)
+		return true;
+	if (!is_plain(value->node) || config_is_null(value->node))
 		return wrong_type(config, value, "a number");
-	text = scalar(value->node);
-	hex = text[0] == '0' && (text[1] == 'x' || text[1] == 'X');
-	if (!hex && !looks_like_number(text))
-		return config_fail(config, value, "'%s' is no number (%" PRIu64 " to %" PRIu64 ")",
-				   shown(text, buffer, sizeof(buffer)), min, max);
-	/* YAML 1.1 reads 010 as eight and people as ten: so neither. */
-	if (!hex && text[0] == '0' && text[1])
+	shown(scalar(value->node), text, sizeof(text));
+	switch (vb_number_read(scalar(value->node), min, max, number)) {
+	case VB_NUMBER_GOOD:
+		return true;
+	case VB_NUMBER_LEADING_ZERO:
 		return config_fail(config, value, "'%s' begins with 0 (write it without, or 0x...)",
-				   shown(text, buffer, sizeof(buffer)));
-	valid = parse_digits(hex ? text + 2 : text, strlen(text) - (hex ? 2 : 0), hex ? 16 : 10,
-			     number);
-	if (!valid || *number < min || *number > max)
+				   text);
+	case VB_NUMBER_OUT_OF_RANGE:
 		return config_fail(config, value,
-				   "'%s' is out of range (%" PRIu64 " to %" PRIu64 ")",
-				   shown(text, buffer, sizeof(buffer)), min, max);
-	return true;
+				   "'%s' is out of range (%" PRIu64 " to %" PRIu64 ")", text, min,
+				   max);
+	default:
+		return config_fail(config, value,
+				   "'%s' is not a number (%" PRIu64 " to %" PRIu64 ")", text, min,
+				   max);
+	}
 }
 
 bool config_word(const struct config *config, const struct config_value *value,
-		 const struct config_word *words, int *meaning)
+		 const struct project_word *words, int *meaning)
 {
-	char allowed[256] = "", buffer[48];
+	const struct project_word *word;
+	char allowed[256], buffer[48];
 	const char *text;
-	size_t used = 0;
 
-	if (value->node->type != YAML_SCALAR_NODE || is_null(value->node))
+	if (!value->node)
+		return true;
+	if (value->node->type != YAML_SCALAR_NODE || config_is_null(value->node))
 		return wrong_type(config, value, "a word");
 	text = scalar(value->node);
-	for (const struct config_word *w = words; w->word; w++) {
-		if (!strcmp(w->word, text[0] == ':' ? text + 1 : text)) {
-			*meaning = w->meaning;
-			return true;
-		}
-		if (used < sizeof(allowed))
-			used += snprintf(allowed + used, sizeof(allowed) - used, "%s%s",
-					 used ? ", " : "", w->word);
-	}
-	return config_fail(config, value, "'%s' is unknown (allowed: %s)",
-			   shown(text, buffer, sizeof(buffer)), allowed);
+	word = project_find_word(words, text[0] == ':' ? text + 1 : text, allowed, sizeof(allowed));
+	if (!word)
+		return config_fail(config, value, "'%s' is unknown (allowed: %s)",
+				   shown(text, buffer, sizeof(buffer)), allowed);
+	*meaning = word->meaning;
+	return true;
 }
 
 enum measured { MEASURED, NOT_MEASURED, NOT_WHOLE, TOO_BIG };
 
-/* number[.fraction][ ]unit in the smallest unit. */
+/* Converts "number[.fraction][ ]unit" to the smallest unit. */
 static enum measured measure(const char *text, const struct unit *units, uint64_t *result)
 {
 	size_t whole = strspn(text, "0123456789"), fraction = 0;
@@ -385,7 +362,7 @@ static enum measured measure(const char *text, const struct unit *units, uint64_
 		;
 	if (!whole || !unit->name)
 		return NOT_MEASURED;
-	if (!parse_digits(text, whole, 10, &number) ||
+	if (!vb_number_digits(text, whole, 10, &number) ||
 	    __builtin_mul_overflow(number, unit->factor, &number))
 		return TOO_BIG;
 	for (size_t i = 0; i < fraction; i++) {
@@ -401,13 +378,13 @@ static enum measured measure(const char *text, const struct unit *units, uint64_
 	return __builtin_add_overflow(number, part, result) ? TOO_BIG : MEASURED;
 }
 
-/* Says what is wrong with a measure; allowed is the form that it should have. */
+/* Reads a measure, or writes a message; allowed describes the form for the message. */
 static bool measured(const struct config *config, const struct config_value *value,
 		     const struct unit *units, const char *allowed, uint64_t *result)
 {
 	char buffer[48];
 
-	if (value->node->type != YAML_SCALAR_NODE || is_null(value->node))
+	if (value->node->type != YAML_SCALAR_NODE || config_is_null(value->node))
 		return wrong_type(config, value, allowed);
 	shown(scalar(value->node), buffer, sizeof(buffer));
 	switch (measure(scalar(value->node), units, result)) {
@@ -427,6 +404,8 @@ bool config_duration(const struct config *config, const struct config_value *val
 {
 	static const char allowed[] = "nanoseconds, or a number with ns, us, ms or s";
 
+	if (!value->node)
+		return true;
 	if (!measured(config, value, time_units, allowed, duration_ns))
 		return false;
 	if (*duration_ns > max_ns)
@@ -440,6 +419,8 @@ bool config_rate(const struct config *config, const struct config_value *value,
 {
 	static const char allowed[] = "bits a second, or a number with Kbps, Mbps or Gbps";
 
+	if (!value->node)
+		return true;
 	if (!measured(config, value, rate_units, allowed, bits_per_second))
 		return false;
 	if (!*bits_per_second)

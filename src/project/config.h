@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values out of a YAML document, each with its line, and one way to say what is wrong with one.
+ * Values of a YAML document, each with its line, and one form of message about a wrong value.
  *
- * A function that returns bool returns false after it has written the message; the first message
- * of a document stands. A value's key is named as people would: "devices[1].mtu".
+ * A function that returns bool returns false after it has written a message, and reading then
+ * stops. The functions that read a value return true and change nothing where the value is not
+ * given. A value's key is written as people would: "devices[1].mtu".
  */
 #ifndef SRC_PROJECT_CONFIG_H
 #define SRC_PROJECT_CONFIG_H
+
+#include "src/project/words.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <yaml.h>
 
-/* The key of the section itself; its name is left out of the keys inside it. */
+/* The key of the section itself. The keys inside it do not repeat it. */
 #define CONFIG_TOP ":verbena:"
 
 struct config {
@@ -30,11 +33,8 @@ struct config_value {
 	unsigned int line; /* from 1 */
 };
 
-/* A word of the file and what it means. */
-struct config_word {
-	const char *word;
-	int meaning;
-};
+/* True for a null of YAML 1.1, as Ruby reads it. */
+bool config_is_null(const yaml_node_t *node);
 
 /* Writes "FILE:LINE: KEY: ..." and returns false. */
 bool config_fail(const struct config *config, const struct config_value *value, const char *fmt,
@@ -42,19 +42,24 @@ bool config_fail(const struct config *config, const struct config_value *value, 
 
 /*
  * Finds the values of a mapping's keys, whether these are written with or without a leading colon,
- * and follows merge keys (<<). names are what is allowed, count of them; values has count entries.
- * An unknown key, one given twice and a key without value are errors.
+ * and follows merge keys (<<). names are the allowed keys; names and values have count entries.
+ * An unknown key, a key given twice and a key without value are errors.
  */
 bool config_mapping(const struct config *config, const struct config_value *mapping,
 		    const char *const *names, unsigned int count, struct config_value *values);
 
-/* The length of a list of min to max entries; what names the entries in messages. */
-bool config_list(const struct config *config, const struct config_value *list, const char *what,
-		 unsigned int min, unsigned int max, unsigned int *length);
+/* Reads one entry of a list, at an index from 0 up. */
+typedef bool config_entry_fn(const struct config *config, const struct config_value *entry,
+			     unsigned int index, void *arg);
 
-/* An entry of a list that config_list() accepted. */
+/* An entry of a list. */
 struct config_value config_entry(const struct config *config, const struct config_value *list,
 				 unsigned int index);
+
+/* Calls read for each entry of a list of min to max entries; what is the entries' name in
+ * messages. */
+bool config_list(const struct config *config, const struct config_value *list, const char *what,
+		 unsigned int min, unsigned int max, config_entry_fn *read, void *arg);
 
 /* A text of 1 to size_bytes - 1 bytes, without control characters; copied to text. */
 bool config_text(const struct config *config, const struct config_value *value, char *text,
@@ -68,11 +73,11 @@ bool config_name(const struct config *config, const struct config_value *value, 
 bool config_number(const struct config *config, const struct config_value *value, uint64_t min,
 		   uint64_t max, uint64_t *number);
 
-/* One of the words, with or without a leading colon; words end with a NULL word. */
+/* One of the words, with or without a leading colon. */
 bool config_word(const struct config *config, const struct config_value *value,
-		 const struct config_word *words, int *meaning);
+		 const struct project_word *words, int *meaning);
 
-/* A length of time: nanoseconds, or a number with ns, us, ms or s. */
+/* A duration: nanoseconds, or a number with ns, us, ms or s. */
 bool config_duration(const struct config *config, const struct config_value *value, uint64_t max_ns,
 		     uint64_t *duration_ns);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/project/environment.h"
 
-#include "src/project/project_words.h"
+#include "src/base/number.h"
+#include "src/project/words.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,12 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEVICES_DEFAULT 2
-
 /*
- * The drop-in stands for libibverbs and the provider libraries under it, and those of hardware take
- * a queue pair's completions out of the CQ when it goes to RESET (mlx4, mlx5, hns and mthca of
- * rdma-core do). Programs are written to that; the specification lets them stay.
+ * The drop-in replaces libibverbs and the provider libraries under it. Providers of hardware (mlx4,
+ * mlx5, hns and mthca of rdma-core) remove a QP's completions from the CQ when the QP goes to
+ * RESET, and programs rely on that. The specification lets the completions stay.
  */
 #define QUIRKS_DEFAULT "reset_removes_completions"
 
@@ -43,44 +41,24 @@ static bool read_number(const char *name, uint64_t min, uint64_t max, uint64_t *
 			struct vb_project_error *error)
 {
 	const char *text = variable(name);
-	char *end;
 
-	if (!text)
+	if (!text || vb_number_read(text, min, max, number) == VB_NUMBER_GOOD)
 		return true;
-	errno = 0;
-	*number = strtoull(text, &end, 0);
-	if (!isdigit((unsigned char)*text) || *end || errno || *number < min || *number > max)
-		return fail(error, "%s: '%s' is no number from %llu to %llu", name, text,
-			    (unsigned long long)min, (unsigned long long)max);
-	return true;
+	return fail(error, "%s: '%s' is not a number from %llu to %llu", name, text,
+		    (unsigned long long)min, (unsigned long long)max);
 }
 
-/* *word is the entry that the variable names; untouched where it is not set. */
-static bool read_word(const char *name, const struct config_word *words,
-		      const struct config_word **word, struct vb_project_error *error)
+/* Sets *word to the entry that the variable names; leaves it alone if the variable is not set. */
+static bool read_word(const char *name, const struct project_word *words,
+		      const struct project_word **word, struct vb_project_error *error)
 {
 	const char *text = variable(name);
-	char allowed[128] = "";
+	char allowed[128];
 
 	if (!text)
 		return true;
-	for (const struct config_word *w = words; w->word; w++) {
-		size_t used = strlen(allowed);
-
-		if (!strcmp(w->word, text)) {
-			*word = w;
-			return true;
-		}
-		snprintf(allowed + used, sizeof(allowed) - used, "%s%s", used ? ", " : "", w->word);
-	}
-	return fail(error, "%s: '%s' is none of %s", name, text, allowed);
-}
-
-static void name_devices(struct vb_sim_config *sim, unsigned int count)
-{
-	for (unsigned int i = 0; i < count; i++)
-		snprintf(sim->devices[i].name, sizeof(sim->devices[i].name), "sim%u", i);
-	sim->device_count = count;
+	*word = project_find_word(words, text, allowed, sizeof(allowed));
+	return *word || fail(error, "%s: '%s' is unknown (allowed: %s)", name, text, allowed);
 }
 
 static const char *choose_quirks(void)
@@ -123,27 +101,28 @@ static bool check_quirks(const char *names, struct vb_project_error *error)
 static bool read_devices(struct vb_sim_config *sim, struct vb_project_error *error)
 {
 	const char *quirks = choose_quirks();
-	const struct config_word *link_layer = NULL, *profile = NULL;
-	uint64_t count = DEVICES_DEFAULT;
+	const struct project_word *link_layer = NULL, *profile = NULL;
+	struct project_word profiles[PROJECT_PROFILES_MAX];
+	uint64_t count = VB_PROJECT_DEVICES;
 
+	project_profiles(profiles);
 	if (!read_number(VB_ENVIRONMENT_DEVICES, 1, VB_SIM_DEVICES_MAX, &count, error) ||
 	    !read_word(VB_ENVIRONMENT_LINK_LAYER, project_link_layers, &link_layer, error) ||
-	    !read_word(VB_ENVIRONMENT_PROFILE, project_profiles, &profile, error))
+	    !read_word(VB_ENVIRONMENT_PROFILE, profiles, &profile, error))
 		return false;
 	if (quirks && !check_quirks(quirks, error))
 		return false;
-	if (!sim->device_count)
-		name_devices(sim, count);
-	else if (variable(VB_ENVIRONMENT_DEVICES))
-		return fail(error, "%s: the project lists its devices already",
+	if (sim->device_count && variable(VB_ENVIRONMENT_DEVICES))
+		return fail(error, "%s: the project already lists its devices",
 			    VB_ENVIRONMENT_DEVICES);
+	vb_project_add_devices(sim, count);
+	if (profile)
+		vb_project_set_profile(sim, profile->word);
 	for (unsigned int i = 0; i < sim->device_count; i++) {
 		struct vb_sim_device_config *device = &sim->devices[i];
 
 		if (link_layer)
 			device->link_layer = link_layer->meaning;
-		if (profile)
-			snprintf(device->profile, sizeof(device->profile), "%s", profile->word);
 		if (quirks)
 			strcpy(device->quirks, quirks);
 	}
@@ -172,8 +151,8 @@ static char *expand_path(const char *path)
 
 static bool read_world(struct vb_sim_config *sim, struct vb_project_error *error)
 {
-	static const struct config_word real = {"real", VB_SIM_CLOCK_REAL};
-	const struct config_word *clock = &real;
+	static const struct project_word real = {"real", VB_SIM_CLOCK_REAL};
+	const struct project_word *clock = &real;
 	const char *trace = variable(VB_ENVIRONMENT_TRACE);
 
 	if (!read_number(VB_ENVIRONMENT_SEED, 0, UINT64_MAX, &sim->seed, error) ||

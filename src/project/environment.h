@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `verbena run` and the drop-in libibverbs agree on: the simulated world of a program that knows
- * nothing of Verbena, told by environment variables.
+ * The environment variables by which `verbena run` and the drop-in libibverbs agree on the
+ * simulated world of a program that was not written for Verbena. They change the configuration of a
+ * project.
  *
- *	VERBENA_PROJECT     a project file [none: the working directory is not searched]
- *	VERBENA_DEVICES     that many devices, sim0 and so on, where the project lists none [2]
+ *	VERBENA_PROJECT     a project file [none; the working directory is not searched]
+ *	VERBENA_DEVICES     the number of devices, sim0 and so on; not with a project's list [2]
  *	VERBENA_LINK_LAYER  of all devices: ethernet or infiniband
  *	VERBENA_PROFILE     of all devices
  *	VERBENA_QUIRKS      of all devices, beside the profile's: names with commas between
- *	                    [reset_removes_completions where there is no project and no profile]
- *	VERBENA_TRACE       the pcap file; %p in it is the process number [none]
- *	VERBENA_SEED        [the project's, else the system's randomness]
- *	VERBENA_CLOCK       real or virtual [real; the project's clock is that of `verbena test`]
+ *	                    [reset_removes_completions if neither project nor profile is given]
+ *	VERBENA_TRACE       a pcap file; %p in the name is the process number [none]
+ *	VERBENA_SEED        [the project's, else random]
+ *	VERBENA_CLOCK       real or virtual [real; the project's clock is for `verbena test`]
  *
- * An empty variable is as good as none, but for VERBENA_QUIRKS, where it means none at all.
+ * An empty variable counts as not set, except VERBENA_QUIRKS, where it means no quirks.
  */
 #ifndef SRC_PROJECT_ENVIRONMENT_H
 #define SRC_PROJECT_ENVIRONMENT_H
@@ -30,8 +31,8 @@
 #define VB_ENVIRONMENT_CLOCK	  "VERBENA_CLOCK"
 
 /*
- * The project that the variables make. The caller ends it with vb_project_free(). NULL with errno and
- * error->text, which names the variable, as vb_project_load().
+ * The configuration that the variables make. The caller frees it with vb_project_free(). NULL with
+ * errno and error->text as vb_project_load(); the text names the variable.
  */
 struct vb_project *vb_environment_load(struct vb_project_error *error);
 

@@ -2,7 +2,6 @@
 #include "src/project/project.h"
 
 #include "src/project/config.h"
-#include "src/project/project_words.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,14 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Long enough for any network and short enough that times never overflow. */
+/* Long enough for any network, short enough that times never overflow. */
 #define DELAY_MAX_NS UINT64_C(3600000000000)
 
-/* A section that is being read. */
+/* The section that is being read. */
 struct reader {
 	struct config config;
 	struct vb_project *project;
-	int profile; /* of devices that name none; index into project_profiles, or -1 */
+	struct project_word profiles[PROJECT_PROFILES_MAX];
+	int profile; /* of devices that name none; an index of profiles */
 };
 
 enum top_key { CLOCK, SEED, TRACE, SUITES, PROFILE, DEVICES, LINKS, TOP_KEYS };
@@ -46,28 +46,6 @@ static const char *const device_keys[] = {"name", "ports", "link_layer", "mtu",	
 enum link_key { LINK_BETWEEN, LINK_DELAY, LINK_RATE, LINK_KEYS };
 static const char *const link_keys[] = {"between", "delay", "rate"};
 
-const struct config_word project_clocks[] = {
-	{"virtual", VB_SIM_CLOCK_VIRTUAL},
-	{"real", VB_SIM_CLOCK_REAL},
-	{NULL, 0},
-};
-
-const struct config_word project_link_layers[] = {
-	{"ethernet", IBV_LINK_LAYER_ETHERNET},
-	{"infiniband", IBV_LINK_LAYER_INFINIBAND},
-	{NULL, 0},
-};
-
-static const struct config_word mtus[] = {
-	{"256", IBV_MTU_256},	{"512", IBV_MTU_512},	{"1024", IBV_MTU_1024},
-	{"2048", IBV_MTU_2048}, {"4096", IBV_MTU_4096}, {NULL, 0},
-};
-
-/* The simulator's; its own table is not for this layer to see. */
-const struct config_word project_profiles[] = {
-	{"spec", 0}, {"rxe-6.1", 1}, {"rxe-6.12", 2}, {"mlx5", 3}, {NULL, 0},
-};
-
 static bool read_gid(const struct config *config, const struct config_value *value,
 		     union ibv_gid *gid)
 {
@@ -87,7 +65,7 @@ static bool read_gid(const struct config *config, const struct config_value *val
 		return true;
 	}
 	if (inet_pton(AF_INET6, text, gid->raw) != 1)
-		return config_fail(config, value, "'%s' is no address (IPv4 or IPv6)", text);
+		return config_fail(config, value, "'%s' is not an address (IPv4 or IPv6)", text);
 	if (gid->raw[0] == 0xff || IN6_IS_ADDR_UNSPECIFIED((struct in6_addr *)gid->raw))
 		return config_fail(config, value, "%s is not a host's address", text);
 	return true;
@@ -98,7 +76,7 @@ static bool same_gid(const union ibv_gid *a, const union ibv_gid *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* The address that a device without any takes: 10.0.0.N and fd00::N, as sim.h says. */
+/* True for an address that the device of this number, from 1 up, takes by default: see sim.h. */
 static bool is_default_gid(const union ibv_gid *gid, unsigned int number)
 {
 	union ibv_gid ipv4 = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, number}};
@@ -107,54 +85,45 @@ static bool is_default_gid(const union ibv_gid *gid, unsigned int number)
 	return same_gid(gid, &ipv4) || same_gid(gid, &ipv6);
 }
 
-static bool read_gids(struct reader *r, const struct config_value *list,
-		      struct vb_sim_device_config *device)
+/* --- devices; device_count does not count yet the device that is being read --- */
+
+static struct vb_sim_device_config *new_device(struct vb_sim_config *sim)
 {
-	const struct vb_sim_config *sim = &r->project->sim;
-	unsigned int count;
+	return &sim->devices[sim->device_count];
+}
 
-	if (!config_list(&r->config, list, "addresses", 1, VB_SIM_GIDS_MAX, &count))
+static bool take_gid(const struct config *config, const struct config_value *value,
+		     unsigned int index, void *arg)
+{
+	struct vb_sim_config *sim = arg;
+	struct vb_sim_device_config *device = new_device(sim);
+
+	if (!read_gid(config, value, &device->gids[index]))
 		return false;
-	for (unsigned int i = 0; i < count; i++) {
-		struct config_value value = config_entry(&r->config, list, i);
-
-		if (!read_gid(&r->config, &value, &device->gids[i]))
-			return false;
-		for (const struct vb_sim_device_config *other = sim->devices; other <= device;
-		     other++)
-			for (unsigned int j = 0; j < other->gid_count; j++)
-				if (same_gid(&other->gids[j], &device->gids[i]))
-					return config_fail(&r->config, &value,
-							   "an address of device %s already",
-							   other->name);
-		device->gid_count++;
-	}
+	for (const struct vb_sim_device_config *other = sim->devices; other <= device; other++)
+		for (unsigned int i = 0; i < other->gid_count; i++)
+			if (same_gid(&other->gids[i], &device->gids[index]))
+				return config_fail(config, value,
+						   "is already an address of device %s",
+						   other->name);
+	device->gid_count++;
 	return true;
 }
 
-static bool read_pkeys(struct reader *r, const struct config_value *list,
-		       struct vb_sim_device_config *device)
+static bool take_pkey(const struct config *config, const struct config_value *value,
+		      unsigned int index, void *arg)
 {
+	struct vb_sim_device_config *device = new_device(arg);
 	uint64_t pkey;
 
-	if (!config_list(&r->config, list, "P_Keys", 1, VB_SIM_PKEYS_MAX, &device->pkey_count))
+	if (!config_number(config, value, 1, 0xffff, &pkey))
 		return false;
-	for (unsigned int i = 0; i < device->pkey_count; i++) {
-		struct config_value value = config_entry(&r->config, list, i);
-
-		if (!config_number(&r->config, &value, 1, 0xffff, &pkey))
-			return false;
-		if (!(pkey & 0x7fff))
-			return config_fail(&r->config, &value,
-					   "0x8000 is no partition (its low 15 bits are 0)");
-		device->pkeys[i] = pkey;
-	}
+	if (!(pkey & 0x7fff))
+		return config_fail(config, value,
+				   "0x8000 is not a partition (its low 15 bits are 0)");
+	device->pkeys[index] = pkey;
+	device->pkey_count++;
 	return true;
-}
-
-static bool read_profile(struct reader *r, const struct config_value *value, int *profile)
-{
-	return !value->node || config_word(&r->config, value, project_profiles, profile);
 }
 
 static struct vb_sim_device_config *find_device(struct vb_sim_config *sim, const char *name)
@@ -165,7 +134,7 @@ static struct vb_sim_device_config *find_device(struct vb_sim_config *sim, const
 	return NULL;
 }
 
-static bool read_device_name(struct reader *r, const struct config_value *entry,
+static bool read_device_name(const struct reader *r, const struct config_value *entry,
 			     const struct config_value *value, struct vb_sim_device_config *device)
 {
 	if (!value->node)
@@ -173,48 +142,52 @@ static bool read_device_name(struct reader *r, const struct config_value *entry,
 	if (!config_name(&r->config, value, device->name, sizeof(device->name)))
 		return false;
 	if (find_device(&r->project->sim, device->name))
-		return config_fail(&r->config, value, "'%s' is another device's name already",
+		return config_fail(&r->config, value, "'%s' is already the name of another device",
 				   device->name);
 	return true;
 }
 
-/* device_count does not count the device yet. */
-static bool read_device(struct reader *r, const struct config_value *entry)
+static void set_defaults(struct vb_sim_device_config *device)
 {
+	snprintf(device->profile, sizeof(device->profile), "%s", vb_sim_profile_name(0));
+	device->ports = 1;
+	device->link_layer = IBV_LINK_LAYER_ETHERNET;
+	device->mtu = IBV_MTU_4096;
+}
+
+static bool take_device(const struct config *config, const struct config_value *entry,
+			unsigned int index, void *arg)
+{
+	struct reader *r = arg;
 	struct vb_sim_config *sim = &r->project->sim;
-	struct vb_sim_device_config *device = &sim->devices[sim->device_count];
+	struct vb_sim_device_config *device = new_device(sim);
 	struct config_value values[DEVICE_KEYS];
 	const struct config_value *gids = &values[DEVICE_ADDRESSES];
-	int link_layer = IBV_LINK_LAYER_ETHERNET, mtu = IBV_MTU_4096, profile = r->profile;
+	int mtu = IBV_MTU_4096, profile = r->profile;
 	uint64_t ports = 1;
 
-	if (!config_mapping(&r->config, entry, device_keys, DEVICE_KEYS, values) ||
-	    !read_device_name(r, entry, &values[DEVICE_NAME], device))
-		return false;
-	if (values[DEVICE_PORTS].node &&
-	    !config_number(&r->config, &values[DEVICE_PORTS], 1, VB_SIM_PORTS_MAX, &ports))
-		return false;
-	if (values[DEVICE_LINK_LAYER].node &&
-	    !config_word(&r->config, &values[DEVICE_LINK_LAYER], project_link_layers, &link_layer))
-		return false;
-	if (values[DEVICE_MTU].node && !config_word(&r->config, &values[DEVICE_MTU], mtus, &mtu))
+	set_defaults(device);
+	if (!config_mapping(config, entry, device_keys, DEVICE_KEYS, values) ||
+	    !read_device_name(r, entry, &values[DEVICE_NAME], device) ||
+	    !config_number(config, &values[DEVICE_PORTS], 1, VB_SIM_PORTS_MAX, &ports) ||
+	    !config_word(config, &values[DEVICE_LINK_LAYER], project_link_layers,
+			 &device->link_layer) ||
+	    !config_word(config, &values[DEVICE_MTU], project_mtus, &mtu))
 		return false;
 	if (gids->node && values[DEVICE_GIDS].node)
-		return config_fail(&r->config, &values[DEVICE_GIDS],
+		return config_fail(config, &values[DEVICE_GIDS],
 				   "is another name of 'addresses' (give one of the two)");
 	if (!gids->node)
 		gids = &values[DEVICE_GIDS];
-	if ((gids->node && !read_gids(r, gids, device)) ||
-	    (values[DEVICE_PKEYS].node && !read_pkeys(r, &values[DEVICE_PKEYS], device)) ||
-	    !read_profile(r, &values[DEVICE_PROFILE], &profile))
-		return false;
-	if (values[DEVICE_QUIRKS].node && !config_text(&r->config, &values[DEVICE_QUIRKS],
-						       device->quirks, sizeof(device->quirks)))
+	if (!config_list(config, gids, "addresses", 1, VB_SIM_GIDS_MAX, take_gid, sim) ||
+	    !config_list(config, &values[DEVICE_PKEYS], "P_Keys", 1, VB_SIM_PKEYS_MAX, take_pkey,
+			 sim) ||
+	    !config_word(config, &values[DEVICE_PROFILE], r->profiles, &profile) ||
+	    !config_text(config, &values[DEVICE_QUIRKS], device->quirks, sizeof(device->quirks)))
 		return false;
 	device->ports = ports;
-	device->link_layer = link_layer;
 	device->mtu = mtu;
-	snprintf(device->profile, sizeof(device->profile), "%s", project_profiles[profile].word);
+	snprintf(device->profile, sizeof(device->profile), "%s", r->profiles[profile].word);
 	sim->device_count++;
 	return true;
 }
@@ -233,7 +206,7 @@ static bool check_default_gids(struct reader *r, const struct config_value *list
 				    is_default_gid(&sim->devices[i].gids[j], k + 1))
 					return config_fail(&r->config, &entry,
 							   "has the address that device %s takes "
-							   "by default (give that one its own)",
+							   "by default (give that device its own)",
 							   sim->devices[k].name);
 			}
 	return true;
@@ -241,137 +214,84 @@ static bool check_default_gids(struct reader *r, const struct config_value *list
 
 static bool read_devices(struct reader *r, const struct config_value *list)
 {
-	unsigned int count;
-
-	if (!config_list(&r->config, list, "devices", 1, VB_SIM_DEVICES_MAX, &count))
-		return false;
-	for (unsigned int i = 0; i < count; i++) {
-		struct config_value entry = config_entry(&r->config, list, i);
-
-		if (!read_device(r, &entry))
-			return false;
-	}
-	return check_default_gids(r, list);
+	return config_list(&r->config, list, "devices", 1, VB_SIM_DEVICES_MAX, take_device, r) &&
+	       check_default_gids(r, list);
 }
 
-/* With no devices named, the default ones, so that links and the profile can mean them. */
-static void default_devices(struct reader *r)
+/* --- links --- */
+
+static bool take_end(const struct config *config, const struct config_value *value,
+		     unsigned int index, void *arg)
 {
-	struct vb_sim_config *sim = &r->project->sim;
+	struct vb_sim_config *sim = arg;
+	struct vb_sim_link_config *link = &sim->links[sim->link_count];
+	char *end = index ? link->b : link->a;
 
-	for (unsigned int i = 0; i < 2; i++) {
-		struct vb_sim_device_config *device = &sim->devices[i];
-
-		snprintf(device->name, sizeof(device->name), "sim%u", i);
-		snprintf(device->profile, sizeof(device->profile), "%s",
-			 project_profiles[r->profile].word);
-		device->ports = 1;
-		device->link_layer = IBV_LINK_LAYER_ETHERNET;
-		device->mtu = IBV_MTU_4096;
-	}
-	sim->device_count = 2;
+	if (!config_name(config, value, end, VB_SIM_NAME_MAX))
+		return false;
+	return find_device(sim, end) || config_fail(config, value, "there is no device '%s'", end);
 }
 
-static bool read_ends(struct reader *r, const struct config_value *list,
-		      struct vb_sim_link_config *link)
+static bool joins(const struct vb_sim_link_config *link, const char *a, const char *b)
 {
-	struct vb_sim_config *sim = &r->project->sim;
-	char *const ends[] = {link->a, link->b};
-	unsigned int count;
+	return !strcmp(link->a, a) && !strcmp(link->b, b);
+}
 
-	if (!config_list(&r->config, list, "devices", 2, 2, &count))
+static bool read_ends(const struct config *config, const struct config_value *list,
+		      struct vb_sim_config *sim)
+{
+	const struct vb_sim_link_config *link = &sim->links[sim->link_count];
+
+	if (!config_list(config, list, "devices", 2, 2, take_end, sim))
 		return false;
-	for (unsigned int i = 0; i < 2; i++) {
-		struct config_value value = config_entry(&r->config, list, i);
-
-		if (!config_name(&r->config, &value, ends[i], VB_SIM_NAME_MAX))
-			return false;
-		if (!find_device(sim, ends[i]))
-			return config_fail(&r->config, &value, "there is no device '%s'", ends[i]);
-	}
 	if (!strcmp(link->a, link->b))
-		return config_fail(&r->config, list,
-				   "joins %s to itself (it reaches itself always)", link->a);
-	for (unsigned int i = 0; i < sim->link_count; i++) {
-		const struct vb_sim_link_config *other = &sim->links[i];
-
-		if ((!strcmp(other->a, link->a) && !strcmp(other->b, link->b)) ||
-		    (!strcmp(other->a, link->b) && !strcmp(other->b, link->a)))
-			return config_fail(&r->config, list, "%s and %s are joined already",
-					   link->a, link->b);
-	}
+		return config_fail(config, list,
+				   "joins %s to itself (a device always reaches itself)", link->a);
+	for (unsigned int i = 0; i < sim->link_count; i++)
+		if (joins(&sim->links[i], link->a, link->b) ||
+		    joins(&sim->links[i], link->b, link->a))
+			return config_fail(config, list, "%s and %s are already joined", link->a,
+					   link->b);
+	if (find_device(sim, link->a)->link_layer != find_device(sim, link->b)->link_layer)
+		return config_fail(config, list, "joins %s and %s, whose link layers differ",
+				   link->a, link->b);
 	return true;
 }
 
-static bool same_link_layer(struct reader *r, const struct config_value *entry,
-			    const struct vb_sim_link_config *link)
+static bool take_link(const struct config *config, const struct config_value *entry,
+		      unsigned int index, void *arg)
 {
-	struct vb_sim_config *sim = &r->project->sim;
-
-	if (find_device(sim, link->a)->link_layer == find_device(sim, link->b)->link_layer)
-		return true;
-	return config_fail(&r->config, entry, "joins %s and %s, whose link layers differ", link->a,
-			   link->b);
-}
-
-static bool read_link(struct reader *r, const struct config_value *entry)
-{
-	struct vb_sim_link_config *link = &r->project->sim.links[r->project->sim.link_count];
+	struct vb_sim_config *sim = arg;
+	struct vb_sim_link_config *link = &sim->links[sim->link_count];
 	struct config_value values[LINK_KEYS];
 
-	if (!config_mapping(&r->config, entry, link_keys, LINK_KEYS, values))
+	if (!config_mapping(config, entry, link_keys, LINK_KEYS, values))
 		return false;
 	if (!values[LINK_BETWEEN].node)
-		return config_fail(&r->config, entry,
-				   "does not say between which (between: [a, b])");
-	if (!read_ends(r, &values[LINK_BETWEEN], link) ||
-	    !same_link_layer(r, &values[LINK_BETWEEN], link))
+		return config_fail(config, entry, "names no devices (between: [a, b])");
+	if (!read_ends(config, &values[LINK_BETWEEN], sim) ||
+	    !config_duration(config, &values[LINK_DELAY], DELAY_MAX_NS, &link->delay_ns) ||
+	    !config_rate(config, &values[LINK_RATE], &link->bits_per_second))
 		return false;
-	if (values[LINK_DELAY].node &&
-	    !config_duration(&r->config, &values[LINK_DELAY], DELAY_MAX_NS, &link->delay_ns))
-		return false;
-	if (values[LINK_RATE].node &&
-	    !config_rate(&r->config, &values[LINK_RATE], &link->bits_per_second))
-		return false;
-	r->project->sim.link_count++;
+	sim->link_count++;
 	return true;
 }
 
-static bool read_links(struct reader *r, const struct config_value *list)
+/* --- the section --- */
+
+static bool take_suite(const struct config *config, const struct config_value *value,
+		       unsigned int index, void *arg)
 {
-	unsigned int count;
+	struct vb_project *project = arg;
+	struct vb_project_suite *suite = &project->suites[index];
 
-	if (!config_list(&r->config, list, "links", 1, VB_SIM_LINKS_MAX, &count))
+	if (!config_name(config, value, suite->name, sizeof(suite->name)))
 		return false;
-	for (unsigned int i = 0; i < count; i++) {
-		struct config_value entry = config_entry(&r->config, list, i);
-
-		if (!read_link(r, &entry))
-			return false;
-	}
-	return true;
-}
-
-static bool read_suites(struct reader *r, const struct config_value *list)
-{
-	struct vb_project *project = r->project;
-	unsigned int count;
-
-	if (!config_list(&r->config, list, "suites", 1, VB_PROJECT_SUITES_MAX, &count))
-		return false;
-	for (unsigned int i = 0; i < count; i++) {
-		struct config_value value = config_entry(&r->config, list, i);
-		struct vb_project_suite *suite = &project->suites[i];
-
-		if (!config_name(&r->config, &value, suite->name, sizeof(suite->name)))
-			return false;
-		suite->line = value.line;
-		for (unsigned int j = 0; j < i; j++)
-			if (!strcmp(project->suites[j].name, suite->name))
-				return config_fail(&r->config, &value, "'%s' is given twice",
-						   suite->name);
-		project->suite_count++;
-	}
+	suite->line = value->line;
+	for (unsigned int i = 0; i < index; i++)
+		if (!strcmp(project->suites[i].name, suite->name))
+			return config_fail(config, value, "'%s' is given twice", suite->name);
+	project->suite_count++;
 	return true;
 }
 
@@ -379,43 +299,58 @@ static bool read_world(struct reader *r, const struct config_value *values)
 {
 	struct vb_sim_config *sim = &r->project->sim;
 	int clock = VB_SIM_CLOCK_VIRTUAL;
+	char path[PATH_MAX];
 
-	if (values[CLOCK].node && !config_word(&r->config, &values[CLOCK], project_clocks, &clock))
+	if (!config_word(&r->config, &values[CLOCK], project_clocks, &clock) ||
+	    !config_number(&r->config, &values[SEED], 0, UINT64_MAX, &sim->seed) ||
+	    !config_text(&r->config, &values[TRACE], path, sizeof(path)))
 		return false;
 	sim->clock = clock;
-	if (values[SEED].node) {
-		if (!config_number(&r->config, &values[SEED], 0, UINT64_MAX, &sim->seed))
-			return false;
-		sim->seed_given = true;
-	}
-	if (values[TRACE].node) {
-		char path[PATH_MAX];
-
-		if (!config_text(&r->config, &values[TRACE], path, sizeof(path)))
-			return false;
-		sim->trace = strdup(path);
-		if (!sim->trace)
-			return config_fail(&r->config, &values[TRACE], "no memory");
-	}
+	sim->seed_given = values[SEED].node;
+	sim->trace = values[TRACE].node ? strdup(path) : NULL;
+	if (values[TRACE].node && !sim->trace)
+		return config_fail(&r->config, &values[TRACE], "no memory");
 	return true;
 }
 
 static bool read_section(struct reader *r, const struct config_value *section)
 {
+	struct vb_project *project = r->project;
 	struct config_value values[TOP_KEYS];
 
 	if (!config_mapping(&r->config, section, top_keys, TOP_KEYS, values) ||
-	    !read_world(r, values) || !read_profile(r, &values[PROFILE], &r->profile))
-		return false;
-	if (values[SUITES].node && !read_suites(r, &values[SUITES]))
+	    !read_world(r, values) ||
+	    !config_word(&r->config, &values[PROFILE], r->profiles, &r->profile) ||
+	    !config_list(&r->config, &values[SUITES], "suites", 1, VB_PROJECT_SUITES_MAX,
+			 take_suite, project))
 		return false;
 	if (values[DEVICES].node) {
 		if (!read_devices(r, &values[DEVICES]))
 			return false;
 	} else if (values[PROFILE].node || values[LINKS].node) {
-		default_devices(r);
+		/* A profile or links without devices mean the default devices. */
+		vb_project_add_devices(&project->sim, VB_PROJECT_DEVICES);
+		vb_project_set_profile(&project->sim, r->profiles[r->profile].word);
 	}
-	return !values[LINKS].node || read_links(r, &values[LINKS]);
+	return config_list(&r->config, &values[LINKS], "links", 1, VB_SIM_LINKS_MAX, take_link,
+			   &project->sim);
+}
+
+void vb_project_add_devices(struct vb_sim_config *sim, unsigned int count)
+{
+	if (sim->device_count)
+		return;
+	for (unsigned int i = 0; i < count; i++) {
+		set_defaults(&sim->devices[i]);
+		snprintf(sim->devices[i].name, sizeof(sim->devices[i].name), "sim%u", i);
+	}
+	sim->device_count = count;
+}
+
+void vb_project_set_profile(struct vb_sim_config *sim, const char *profile)
+{
+	for (unsigned int i = 0; i < sim->device_count; i++)
+		snprintf(sim->devices[i].profile, sizeof(sim->devices[i].profile), "%s", profile);
 }
 
 static bool is_section_name(const yaml_node_t *name)
@@ -428,26 +363,18 @@ static bool is_section_name(const yaml_node_t *name)
 	return !strcmp(text, ":verbena") || !strcmp(text, "verbena");
 }
 
-static bool is_empty(const yaml_node_t *node)
-{
-	return node->type == YAML_SCALAR_NODE &&
-	       node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-	       (!node->data.scalar.length || !strcmp((char *)node->data.scalar.value, "~") ||
-		!strcasecmp((char *)node->data.scalar.value, "null"));
-}
-
 static bool read_document(struct reader *r)
 {
 	yaml_node_t *root = yaml_document_get_root_node(r->config.document);
 	struct config_value section = {.key = CONFIG_TOP};
 
-	if (!root || is_empty(root))
+	if (!root || config_is_null(root))
 		return true;
 	section.line = root->start_mark.line + 1;
 	if (root->type != YAML_MAPPING_NODE)
 		return config_fail(
 			&r->config, &section,
-			"the file is no mapping (sections such as :verbena: are wanted)");
+			"the file is not a mapping (sections such as :verbena: are wanted)");
 	for (yaml_node_pair_t *pair = root->data.mapping.pairs.start;
 	     pair < root->data.mapping.pairs.top; pair++) {
 		yaml_node_t *name = yaml_document_get_node(r->config.document, pair->key);
@@ -465,7 +392,7 @@ static bool read_document(struct reader *r)
 		section.node = yaml_document_get_node(r->config.document, pair->value);
 		section.line = line;
 	}
-	return !section.node || is_empty(section.node) || read_section(r, &section);
+	return !section.node || config_is_null(section.node) || read_section(r, &section);
 }
 
 static void syntax_error(const yaml_parser_t *parser, const char *file,
@@ -501,6 +428,7 @@ static bool parse_yaml(struct vb_project *project, const char *text, size_t leng
 	}
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, length_bytes);
 	if (yaml_parser_load(&parser, &document)) {
+		project_profiles(reader.profiles);
 		valid = read_document(&reader);
 		yaml_document_delete(&document);
 	} else {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verbena's section of project.yml: the simulated devices and links, clock, seed, trace, suites.
- * What may be written there is described in project.yml(5).
+ * Verbena's configuration: the simulated devices and links, clock, seed, trace, suites. It is read
+ * from the section ":verbena:" of project.yml, which project.yml(5) describes. environment.h
+ * changes it by variables.
  *
- * Nothing here has state; different threads may load different projects at the same time.
+ * There is no global state: threads may load projects at the same time.
  */
 #ifndef SRC_PROJECT_PROJECT_H
 #define SRC_PROJECT_PROJECT_H
@@ -14,6 +15,7 @@
 #define VB_PROJECT_SUITES_MAX 64
 #define VB_PROJECT_FILE	      "project.yml"
 #define VB_PROJECT_SIZE_MAX   (1 << 20) /* bytes of a file */
+#define VB_PROJECT_DEVICES    2		/* where neither project nor variable names devices */
 
 struct vb_project_suite {
 	char name[VB_SIM_NAME_MAX];
@@ -21,11 +23,10 @@ struct vb_project_suite {
 };
 
 struct vb_project {
-	/* A copy of the file's name; NULL when there is no file and all is default. */
-	char *file;
-	/* sim.trace points to memory of the project. */
+	char *file; /* NULL: no file was read, and all values are the defaults */
+	/* sim.trace belongs to the project. */
 	struct vb_sim_config sim;
-	/* The suites to run, in this order; none means all. */
+	/* The suites to run, in this order; with suite_count 0 all suites. */
 	unsigned int suite_count;
 	struct vb_project_suite suites[VB_PROJECT_SUITES_MAX];
 };
@@ -36,19 +37,29 @@ struct vb_project_error {
 };
 
 /*
- * Reads the project file: path if it is not NULL, else the one that VERBENA_PROJECT names, else
- * project.yml of the working directory if it exists, else nothing, which is the default world.
+ * Reads a project file: path if it is not NULL, else the file that VERBENA_PROJECT names, else
+ * project.yml in the working directory. If that file does not exist, all values are the defaults.
  *
- * Returns a project that vb_project_free() ends; or NULL with errno EINVAL for a file that says
- * something wrong, ENOMEM, or the errno of open(2) or read(2), each with error->text filled.
+ * The caller frees the project with vb_project_free(). NULL with errno and error->text: EINVAL for
+ * a wrong file, ENOMEM, or the errno of open(2) or read(2).
  */
 struct vb_project *vb_project_load(const char *path, struct vb_project_error *error);
 
-/* As vb_project_load(), from length_bytes of text; file is its name for messages, not NULL. */
+/* As vb_project_load(), from length_bytes of text; messages name it by file, which is not NULL. */
 struct vb_project *vb_project_parse(const char *file, const char *text, size_t length_bytes,
 				    struct vb_project_error *error);
 
-/* NULL is allowed. */
+/* The words for a clock and a link layer, from index 0 up; NULL at the end. */
+const char *vb_project_clock_name(unsigned int index);
+const char *vb_project_link_layer_name(unsigned int index);
+
+/* If the configuration names no devices: adds count default ones, named sim0, sim1 and so on. */
+void vb_project_add_devices(struct vb_sim_config *sim, unsigned int count);
+
+/* Gives all devices the profile. */
+void vb_project_set_profile(struct vb_sim_config *sim, const char *profile);
+
+/* project may be NULL. */
 void vb_project_free(struct vb_project *project);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The differential walk's generator and reducer. */
-#include "src/differ/generate.h"
-#include "src/differ/machine.h"
-#include "src/differ/reduce.h"
-#include "src/differ/walk.h"
+#include "src/differ/compare/compare.h"
+#include "src/differ/generate/generate.h"
+#include "src/differ/machine/run.h"
+#include "src/differ/walk/reduce.h"
+#include "src/differ/walk/walk.h"
 #include "unity.h"
 
 #include <errno.h>
@@ -31,10 +32,10 @@ void test_programs_follow_their_seed(void)
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		vd_generate(&program, seed, 0);
 		vd_generate(&other, seed, 0);
-		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-exp42-c,cert-flp37-c) */
+		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		TEST_ASSERT_EQUAL_INT(0, memcmp(&program, &other, sizeof(program)));
 		vd_generate(&other, seed + 1, 0);
-		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison,cert-exp42-c,cert-flp37-c) */
+		/* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
 		TEST_ASSERT_TRUE(memcmp(program.steps, other.steps, sizeof(program.steps)) != 0);
 	}
 }
@@ -48,7 +49,7 @@ void test_programs_are_within_their_bounds(void)
 			const struct vd_step *step = &program.steps[i];
 
 			TEST_ASSERT_TRUE(step->verb < VD_VERBS);
-			TEST_ASSERT_TRUE(step->slot < vd_slots[vd_verbs[step->verb].kind]);
+			TEST_ASSERT_TRUE(step->slot < vd_kinds[vd_verbs[step->verb].kind].slots);
 			TEST_ASSERT_TRUE(step->wr_count <= VD_WRS_MAX);
 			for (unsigned int wr = 0; wr < step->wr_count; wr++)
 				TEST_ASSERT_TRUE(step->wrs[wr].sge_count <= VD_SGES_MAX);
@@ -81,7 +82,7 @@ void test_what_is_avoided_is_not_generated(void)
 
 /* --- reducer --- */
 
-/* The program shows it if it destroys an AH and later posts a list with a WR of opcode READ. */
+/* A program shows the difference if it destroys an AH and later posts a READ. */
 static bool shows(void *arg, const struct vd_program *tried)
 {
 	unsigned int *calls = arg;
@@ -100,7 +101,7 @@ static bool shows(void *arg, const struct vd_program *tried)
 
 void test_reduces_to_what_is_needed(void)
 {
-	unsigned int calls = 0, told;
+	unsigned int calls = 0, used;
 	struct vd_step *post;
 
 	vd_generate(&program, 5, 0);
@@ -116,8 +117,8 @@ void test_reduces_to_what_is_needed(void)
 		post->wrs[i] = (struct vd_wr){.opcode = i == 3 ? IBV_WR_RDMA_READ : IBV_WR_SEND,
 					      .flags = IBV_SEND_FENCE | IBV_SEND_SIGNALED,
 					      .sge_count = 3};
-	told = vd_reduce(&program, 10000, shows, &calls);
-	TEST_ASSERT_EQUAL_INT(told, calls);
+	used = vd_reduce(&program, 10000, shows, &calls);
+	TEST_ASSERT_EQUAL_INT(used, calls);
 	TEST_ASSERT_EQUAL_INT(2, program.count);
 	TEST_ASSERT_EQUAL_INT(VD_DESTROY_AH, program.steps[0].verb);
 	TEST_ASSERT_EQUAL_INT(VD_POST_SEND, program.steps[1].verb);
@@ -143,9 +144,9 @@ void test_reduces_within_its_tries(void)
 	TEST_ASSERT_TRUE(shows(&calls, &program));
 }
 
-/* --- all of it --- */
+/* --- the whole walk --- */
 
-/* After so many runs the left side's quirks are gone, as if they had been a matter of timing. */
+/* The left side loses its quirks after so many runs, like a difference that depends on timing. */
 static unsigned int runs_with_quirks;
 
 int __real_vd_run(struct vd_site *site, const struct vd_program *tried,

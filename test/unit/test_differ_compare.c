@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The differential walk's comparer: what it compares, and what it leaves open. */
-#include "src/differ/record.h"
+#include "src/differ/compare/compare.h"
 #include "unity.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ void tearDown(void)
 {
 }
 
-/* A program of creating a QP and posting to it, which both sides ran alike. */
+/* A program that creates a QP and posts to it. Both sides ran it alike. */
 static void two_steps(void)
 {
 	program.count = 2;
@@ -127,17 +127,17 @@ void test_what_one_side_did_not_run_is_not_compared(void)
 	TEST_ASSERT_EQUAL_INT(VD_SAME, compare());
 }
 
-/* --- what is open: whatever parts there ends the program without a verdict --- */
+/* --- differences that end the program without a verdict --- */
 
-/* ibv_create_qp(3): sizes may be greater than asked for, and the caller is told. */
+/* ibv_create_qp(3): the device may give a size greater than asked for. */
 void test_room_that_was_rounded_up_is_open(void)
 {
 	two_steps();
 	left.outcomes[1].answer = ENOMEM;
-	left.outcomes[0].told[0] = 4;
-	right.outcomes[0].told[0] = 7;
+	left.outcomes[0].sizes[0] = 4;
+	right.outcomes[0].sizes[0] = 7;
 	TEST_ASSERT_EQUAL_INT(VD_OPEN, compare());
-	right.outcomes[0].told[0] = 4;
+	right.outcomes[0].sizes[0] = 4;
 	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
 }
 
@@ -270,10 +270,10 @@ void test_an_overrun_is_open_where_the_room_differs(void)
 	program.steps[0].verb = VD_CREATE_CQ;
 	program.steps[0].slot = 2;
 	overrun(&left, 2);
-	left.outcomes[0].told[VD_TOLD_WR] = 4;
-	right.outcomes[0].told[VD_TOLD_WR] = 7;
+	left.outcomes[0].sizes[VD_SIZE_WR] = 4;
+	right.outcomes[0].sizes[VD_SIZE_WR] = 7;
 	TEST_ASSERT_EQUAL_INT(VD_OPEN, compare());
-	right.outcomes[0].told[VD_TOLD_WR] = 4;
+	right.outcomes[0].sizes[VD_SIZE_WR] = 4;
 	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
 	TEST_ASSERT_EQUAL_INT(VD_EVENT, difference.about);
 }
@@ -289,7 +289,7 @@ void test_how_often_an_overrun_is_told_is_open(void)
 	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
 }
 
-/* The QP sent, came to ERR, and keeps what is posted then; the timer of what it sent may end that. */
+/* The QP has sent, is in ERR, and keeps later sends until the timer of the earlier ones fires. */
 void test_a_send_kept_in_error_is_open(void)
 {
 	two_steps();
@@ -312,7 +312,7 @@ void test_a_send_kept_in_error_is_open(void)
 	TEST_ASSERT_EQUAL_INT(VD_DIFFERENT, compare());
 }
 
-/* A QP that was connected, then reset; its sends were refused, and the queue has them all the same. */
+/* A QP that was connected and then reset refuses sends, and its queue keeps them all the same. */
 void test_a_send_kept_in_reset_is_open(void)
 {
 	two_steps();

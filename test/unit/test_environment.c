@@ -132,6 +132,7 @@ void test_clock_and_seed(void)
 	TEST_ASSERT_TRUE(sim->seed_given && sim->seed == 0);
 	TEST_ASSERT_TRUE(load_with(VB_ENVIRONMENT_SEED, "18446744073709551615")->seed ==
 			 UINT64_MAX);
+	TEST_ASSERT_TRUE(load_with(VB_ENVIRONMENT_SEED, "0xfF")->seed == 255);
 }
 
 void test_the_number_of_the_process_in_the_trace_s_name(void)
@@ -149,15 +150,19 @@ void test_what_is_refused(void)
 	static const struct {
 		const char *name, *value, *message;
 	} rows[] = {
-		{VB_ENVIRONMENT_DEVICES, "0", "'0' is no number from 1 to 64"},
-		{VB_ENVIRONMENT_DEVICES, "65", "'65' is no number from 1 to 64"},
-		{VB_ENVIRONMENT_DEVICES, " 2", "' 2' is no number from 1 to 64"},
-		{VB_ENVIRONMENT_DEVICES, "2x", "'2x' is no number from 1 to 64"},
-		{VB_ENVIRONMENT_DEVICES, "-1", "'-1' is no number from 1 to 64"},
-		{VB_ENVIRONMENT_SEED, "18446744073709551616", "is no number"},
-		{VB_ENVIRONMENT_LINK_LAYER, "Ethernet", "is none of ethernet, infiniband"},
-		{VB_ENVIRONMENT_PROFILE, "rxe", "is none of spec, rxe-6.1, rxe-6.12, mlx5"},
-		{VB_ENVIRONMENT_CLOCK, "reals", "is none of virtual, real"},
+		{VB_ENVIRONMENT_DEVICES, "0", "'0' is not a number from 1 to 64"},
+		{VB_ENVIRONMENT_DEVICES, "65", "'65' is not a number from 1 to 64"},
+		{VB_ENVIRONMENT_DEVICES, " 2", "' 2' is not a number from 1 to 64"},
+		{VB_ENVIRONMENT_DEVICES, "2x", "'2x' is not a number from 1 to 64"},
+		{VB_ENVIRONMENT_DEVICES, "-1", "'-1' is not a number from 1 to 64"},
+		{VB_ENVIRONMENT_SEED, "18446744073709551616", "is not a number"},
+		{VB_ENVIRONMENT_SEED, "010", "is not a number"},
+		{VB_ENVIRONMENT_SEED, "0x", "is not a number"},
+		{VB_ENVIRONMENT_LINK_LAYER, "Ethernet",
+		 "is unknown (allowed: ethernet, infiniband)"},
+		{VB_ENVIRONMENT_PROFILE, "rxe",
+		 "is unknown (allowed: spec, rxe-6.1, rxe-6.12, mlx5)"},
+		{VB_ENVIRONMENT_CLOCK, "reals", "is unknown (allowed: virtual, real)"},
 		{VB_ENVIRONMENT_QUIRKS, "none", "no quirk is called 'none'"},
 		{VB_ENVIRONMENT_QUIRKS, "receives_flush_first,x,y", "no quirk is called 'x'"},
 		{VB_ENVIRONMENT_QUIRKS, ",receives_flush_first", "no quirk is called ''"},
@@ -189,6 +194,6 @@ void test_a_project_that_cannot_be_taken(void)
 	setenv(VB_ENVIRONMENT_PROJECT, PROJECT, 1);
 	setenv(VB_ENVIRONMENT_DEVICES, "2", 1);
 	TEST_ASSERT_NULL(vb_environment_load(&error));
-	TEST_ASSERT_EQUAL_STRING(VB_ENVIRONMENT_DEVICES ": the project lists its devices already",
+	TEST_ASSERT_EQUAL_STRING(VB_ENVIRONMENT_DEVICES ": the project already lists its devices",
 				 error.text);
 }

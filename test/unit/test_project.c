@@ -297,10 +297,12 @@ void test_wrong_keys_and_values_name_line_and_key(void)
 		{":verbena: 3\n", "p.yml:1: :verbena:: is a text (a mapping is wanted)"},
 		{"\n:verbena: {}\n:a: b\n:verbena: {}\n",
 		 "p.yml:4: :verbena:: given twice (first in line 2)"},
-		{"- 1\n", "p.yml:1: :verbena:: the file is no mapping (sections such as :verbena: "
-			  "are wanted)"},
-		{"word\n", "p.yml:1: :verbena:: the file is no mapping (sections such as :verbena: "
-			   "are wanted)"},
+		{"- 1\n",
+		 "p.yml:1: :verbena:: the file is not a mapping (sections such as :verbena: "
+		 "are wanted)"},
+		{"word\n",
+		 "p.yml:1: :verbena:: the file is not a mapping (sections such as :verbena: "
+		 "are wanted)"},
 		{HEAD "  clock: wall\n",
 		 "p.yml:2: clock: 'wall' is unknown (allowed: virtual, real)"},
 		{HEAD "  clock: [real]\n", "p.yml:2: clock: is a list (a word is wanted)"},
@@ -314,7 +316,7 @@ void test_wrong_keys_and_values_name_line_and_key(void)
 		{HEAD "  seed: 010\n",
 		 "p.yml:2: seed: '010' begins with 0 (write it without, or 0x...)"},
 		{HEAD "  seed: 1.5\n",
-		 "p.yml:2: seed: '1.5' is no number (0 to 18446744073709551615)"},
+		 "p.yml:2: seed: '1.5' is not a number (0 to 18446744073709551615)"},
 		{HEAD "  seed: '1'\n", "p.yml:2: seed: is a text (a number is wanted)"},
 		{HEAD "  seed: {a: 1}\n", "p.yml:2: seed: is a mapping (a number is wanted)"},
 		{HEAD "  trace: ''\n", "p.yml:2: trace: 0 bytes long (1 to 4095 are allowed)"},
@@ -326,7 +328,7 @@ void test_wrong_keys_and_values_name_line_and_key(void)
 		{HEAD "  suites: []\n", "p.yml:2: suites: 0 suites (1 to 64 are allowed)"},
 		{HEAD "  suites:\n  - rc\n  - rc\n", "p.yml:4: suites[1]: 'rc' is given twice"},
 		{HEAD "  suites: ['r c']\n",
-		 "p.yml:2: suites[0]: 'r c' is no name (letters, digits, '_', '-' and '.')"},
+		 "p.yml:2: suites[0]: 'r c' is not a name (letters, digits, '_', '-' and '.')"},
 		{HEAD "  suites: [~]\n", "p.yml:2: suites[0]: is nothing (a text is wanted)"},
 	};
 
@@ -341,9 +343,9 @@ void test_wrong_devices_name_line_and_key(void)
 	} rows[] = {
 		{"{}", "4: devices[1]: has no name"},
 		{"sim", "4: devices[1]: is a text (a mapping is wanted)"},
-		{"{name: a}", "4: devices[1].name: 'a' is another device's name already"},
+		{"{name: a}", "4: devices[1].name: 'a' is already the name of another device"},
 		{"{name: 'b c'}",
-		 "4: devices[1].name: 'b c' is no name (letters, digits, '_', '-' and '.')"},
+		 "4: devices[1].name: 'b c' is not a name (letters, digits, '_', '-' and '.')"},
 		{"{name: a123456789012345678901234567890b}",
 		 "4: devices[1].name: 32 bytes long (1 to 31 are allowed)"},
 		{"{name: b, port: 1}",
@@ -355,11 +357,12 @@ void test_wrong_devices_name_line_and_key(void)
 		 "4: devices[1].link_layer: 'roce' is unknown (allowed: ethernet, infiniband)"},
 		{"{name: b, mtu: 1500}",
 		 "4: devices[1].mtu: '1500' is unknown (allowed: 256, 512, 1024, 2048, 4096)"},
-		{"{name: b, gids: [x]}", "4: devices[1].gids[0]: 'x' is no address (IPv4 or IPv6)"},
+		{"{name: b, gids: [x]}",
+		 "4: devices[1].gids[0]: 'x' is not an address (IPv4 or IPv6)"},
 		{"{name: b, gids: [10.1.0.1]}",
-		 "4: devices[1].gids[0]: an address of device a already"},
+		 "4: devices[1].gids[0]: is already an address of device a"},
 		{"{name: b, gids: ['fd01::1', 'fd01:0::1']}",
-		 "4: devices[1].gids[1]: an address of device b already"},
+		 "4: devices[1].gids[1]: is already an address of device b"},
 		{"{name: b, gids: [224.0.0.1]}",
 		 "4: devices[1].gids[0]: 224.0.0.1 is not a host's address"},
 		{"{name: b, gids: [0.0.0.0]}",
@@ -375,12 +378,12 @@ void test_wrong_devices_name_line_and_key(void)
 		{"{name: b, pkeys: [0x10000]}",
 		 "4: devices[1].pkeys[0]: '0x10000' is out of range (1 to 65535)"},
 		{"{name: b, pkeys: [0x8000]}",
-		 "4: devices[1].pkeys[0]: 0x8000 is no partition (its low 15 bits are 0)"},
+		 "4: devices[1].pkeys[0]: 0x8000 is not a partition (its low 15 bits are 0)"},
 		{"{name: b, profile: none}", "4: devices[1].profile: 'none' is unknown (allowed: "
 					     "spec, rxe-6.1, rxe-6.12, mlx5)"},
 		{"{name: b, gids: [10.0.0.3]}\n  - name: c",
-		 "4: devices[1]: has the address that device c takes by default (give that one its "
-		 "own)"},
+		 "4: devices[1]: has the address that device c takes by default (give that device "
+		 "its own)"},
 	};
 	char text[256], message[256];
 
@@ -408,18 +411,18 @@ void test_wrong_links_name_line_and_key(void)
 	static const struct {
 		const char *link, *message;
 	} rows[] = {
-		{"{delay: 1}", "5: links[0]: does not say between which (between: [a, b])"},
+		{"{delay: 1}", "5: links[0]: names no devices (between: [a, b])"},
 		{"{between: [a]}", "5: links[0].between: 1 devices (2 to 2 are allowed)"},
 		{"{between: a}", "5: links[0].between: is a text (a list is wanted)"},
 		{"{between: [a, d]}", "5: links[0].between[1]: there is no device 'd'"},
 		{"{between: [a, a]}",
-		 "5: links[0].between: joins a to itself (it reaches itself always)"},
+		 "5: links[0].between: joins a to itself (a device always reaches itself)"},
 		{"{between: [a, c]}",
 		 "5: links[0].between: joins a and c, whose link layers differ"},
 		{"{between: [a, b], dealy: 1}",
 		 "5: links[0].dealy: unknown key (allowed: between, delay, rate)"},
 		{"{between: [a, b]}\n  - {between: [b, a]}",
-		 "6: links[1].between: b and a are joined already"},
+		 "6: links[1].between: b and a are already joined"},
 	};
 	char text[256], message[256];
 

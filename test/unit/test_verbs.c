@@ -189,6 +189,8 @@ void test_verbs_wc_status_texts(void)
 	TEST_ASSERT_EQUAL_STRING("TM software rendezvous", vb_wc_status_str(23));
 	TEST_ASSERT_EQUAL_STRING("unknown", vb_wc_status_str(24));
 	TEST_ASSERT_EQUAL_STRING("unknown", vb_wc_status_str(-1));
+	TEST_ASSERT_EQUAL_STRING("IBV_WC_RETRY_EXC_ERR", vb_wc_status_name(12));
+	TEST_ASSERT_EQUAL_STRING("unknown", vb_wc_status_name(24));
 }
 
 void test_verbs_other_texts(void)
@@ -198,6 +200,8 @@ void test_verbs_other_texts(void)
 	TEST_ASSERT_EQUAL_STRING("WQ fatal", vb_event_type_str(19));
 	TEST_ASSERT_EQUAL_STRING("unknown", vb_event_type_str(20));
 	TEST_ASSERT_EQUAL_STRING("unknown", vb_event_type_str(-1));
+	TEST_ASSERT_EQUAL_STRING("IBV_EVENT_WQ_FATAL", vb_event_type_name(19));
+	TEST_ASSERT_EQUAL_STRING("unknown", vb_event_type_name(20));
 	TEST_ASSERT_EQUAL_STRING("InfiniBand channel adapter", vb_node_type_str(1));
 	TEST_ASSERT_EQUAL_STRING("unspecified", vb_node_type_str(7));
 	TEST_ASSERT_EQUAL_STRING("unknown", vb_node_type_str(IBV_NODE_UNKNOWN));
@@ -214,6 +218,7 @@ void test_verbs_names_of_enumerators(void)
 	TEST_ASSERT_EQUAL_STRING("RESET", vb_qp_state_str(IBV_QPS_RESET));
 	TEST_ASSERT_EQUAL_STRING("ERR", vb_qp_state_str(IBV_QPS_ERR));
 	TEST_ASSERT_EQUAL_STRING("unknown", vb_qp_state_str(IBV_QPS_UNKNOWN));
+	TEST_ASSERT_EQUAL_STRING("IBV_QPS_RTR", vb_qp_state_name(IBV_QPS_RTR));
 	TEST_ASSERT_EQUAL_STRING("RC", vb_qp_type_str(IBV_QPT_RC));
 	TEST_ASSERT_EQUAL_STRING("unknown", vb_qp_type_str(0));
 	TEST_ASSERT_EQUAL_STRING("DRIVER", vb_qp_type_str(IBV_QPT_DRIVER));

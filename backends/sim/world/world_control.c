@@ -214,3 +214,10 @@ const char *vb_sim_quirk_name(unsigned int index, const char **about)
 		*about = info->about;
 	return info->name;
 }
+
+const char *vb_sim_profile_name(unsigned int index)
+{
+	const struct sim_profile *profile = sim_profile_at(index);
+
+	return profile ? profile->name : NULL;
+}

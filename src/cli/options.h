@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The options of a command: a row is the option's name, its help and where its value goes. The help
+ * text and the reading both come from the rows.
+ */
+#ifndef SRC_CLI_OPTIONS_H
+#define SRC_CLI_OPTIONS_H
+
+#include "src/cli/cli.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cli_option {
+	const char *name;     /* "seed" */
+	char letter;	      /* 0: none */
+	const char *argument; /* "N"; NULL: none */
+	const char *help;     /* lines end with '\n', except the last; the default is in brackets */
+	const char *group;    /* a heading before this option, or NULL */
+	/* Takes the value, which is NULL for an option without argument. Returns enum cli_exit. */
+	int (*take)(const struct cli_command *command, const struct cli_option *option,
+		    const char *value, void *into);
+	size_t offset; /* of the field that cli_take_*() set */
+	uint64_t max;  /* of a number */
+	/* What the value may be, from index 0 up; NULL at the end, and where anything may be. */
+	const char *(*choice)(unsigned int index);
+};
+
+/* Set a field: a const char *, a bool, a uint64_t. */
+int cli_take_text(const struct cli_command *command, const struct cli_option *option,
+		  const char *value, void *into);
+int cli_take_flag(const struct cli_command *command, const struct cli_option *option,
+		  const char *value, void *into);
+int cli_take_number(const struct cli_command *command, const struct cli_option *option,
+		    const char *value, void *into);
+
+/* One of the choices, as a text. */
+int cli_take_choice(const struct cli_command *command, const struct cli_option *option,
+		    const char *value, void *into);
+
+/* The backends. */
+const char *cli_backend(unsigned int index);
+
+/*
+ * Reads the command's options from argv into its structure. Arguments behind them are an error,
+ * except for a command that runs a program, where reading stops at the first. Returns CLI_EXIT_OK,
+ * CLI_EXIT_USAGE after a message, or CLI_HELPED after -h.
+ */
+int cli_read_options(const struct cli_command *command, int argc, char **argv, void *into);
+
+/* Prints exit statuses; NULL: those of all commands. */
+void cli_print_exits(const char *exits);
+
+/* Prints the command's help. */
+void cli_print_help(const struct cli_command *command);
+
+#endif
