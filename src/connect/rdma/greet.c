@@ -5,7 +5,7 @@
 #include "src/connect/rdma/agent.h"
 
 #include "src/base/failure.h"
-#include "src/connect/connect_cq.h"
+#include "src/connect/cq.h"
 
 #include <errno.h>
 #include <stdio.h>

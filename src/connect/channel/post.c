@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/connect/channel.h"
+#include "src/connect/channel/channel.h"
 
 #include "src/base/failure.h"
 #include "src/connect/region.h"

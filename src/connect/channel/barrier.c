@@ -4,9 +4,9 @@
  * without data to a peer or waits for one from it. A message says which barrier it belongs to.
  */
 #include "src/base/failure.h"
-#include "src/connect/channel.h"
-#include "src/connect/channel_team.h"
-#include "src/connect/connect_cq.h"
+#include "src/connect/channel/channel.h"
+#include "src/connect/channel/team.h"
+#include "src/connect/cq.h"
 
 #include <errno.h>
 

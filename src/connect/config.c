@@ -2,7 +2,7 @@
 /*
  * The settings of a queue pair: one table of names, ranges and defaults.
  */
-#include "src/connect/connect_config.h"
+#include "src/connect/config.h"
 
 #include "src/base/failure.h"
 

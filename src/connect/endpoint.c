@@ -2,7 +2,7 @@
 /*
  * Endpoints and remote keys as bytes and as text.
  */
-#include "src/connect/connect_endpoint.h"
+#include "src/connect/endpoint.h"
 
 #include "src/base/failure.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SRC_CONNECT_CONNECT_CONFIG_H
-#define SRC_CONNECT_CONNECT_CONFIG_H
+#ifndef SRC_CONNECT_CONFIG_H
+#define SRC_CONNECT_CONFIG_H
 
 #include <verbena/connect.h>
 
@@ -8,4 +8,4 @@
  * is not. */
 int qp_config_check(const struct vb_qp_config *config);
 
-#endif /* SRC_CONNECT_CONNECT_CONFIG_H */
+#endif /* SRC_CONNECT_CONFIG_H */

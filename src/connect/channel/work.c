@@ -2,10 +2,10 @@
 /*
  * Results of works, scopes, and works on many channels.
  */
-#include "src/connect/channel.h"
+#include "src/connect/channel/channel.h"
 
 #include "src/base/failure.h"
-#include "src/connect/connect_cq.h"
+#include "src/connect/cq.h"
 
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/base/failure.h"
-#include "src/connect/connect_config.h"
-#include "src/connect/connect_endpoint.h"
+#include "src/connect/config.h"
+#include "src/connect/endpoint.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/connect/channel.h"
+#include "src/connect/channel/channel.h"
 
 #include "src/base/failure.h"
-#include "src/connect/connect_cq.h"
+#include "src/connect/cq.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/connect/channel_team.h"
+#include "src/connect/channel/team.h"
 
 #include "src/base/failure.h"
 

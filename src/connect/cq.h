@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SRC_CONNECT_CONNECT_CQ_H
-#define SRC_CONNECT_CONNECT_CQ_H
+#ifndef SRC_CONNECT_CQ_H
+#define SRC_CONNECT_CQ_H
 
 #include <verbena/connect.h>
 
@@ -11,4 +11,4 @@ uint64_t cq_now_ns(const struct vb_cq *cq);
 uint64_t cq_deadline_ns(const struct vb_cq *cq, uint64_t timeout_ns);
 uint64_t cq_left_ns(const struct vb_cq *cq, uint64_t deadline_ns);
 
-#endif /* SRC_CONNECT_CONNECT_CQ_H */
+#endif /* SRC_CONNECT_CQ_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef SRC_CONNECT_CONNECT_ENDPOINT_H
-#define SRC_CONNECT_CONNECT_ENDPOINT_H
+#ifndef SRC_CONNECT_ENDPOINT_H
+#define SRC_CONNECT_ENDPOINT_H
 
 #include <verbena/connect.h>
 
 /* Whether each value is in its range: 0, or EBADMSG with a sentence. */
 int endpoint_check(const struct vb_endpoint *endpoint);
 
-#endif /* SRC_CONNECT_CONNECT_ENDPOINT_H */
+#endif /* SRC_CONNECT_ENDPOINT_H */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/connect/connect_cq.h"
+#include "src/connect/cq.h"
 
 #include "src/base/failure.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/connect/channel.h"
+#include "src/connect/channel/channel.h"
 
 #include "src/base/failure.h"
-#include "src/connect/connect_config.h"
+#include "src/connect/config.h"
 #include "src/connect/region.h"
 
 #include <arpa/inet.h>

@@ -6,8 +6,8 @@
  * channel are the work's wr_id, so that a completion finds its way, and one of a channel that is
  * gone finds none.
  */
-#ifndef SRC_CONNECT_CHANNEL_H
-#define SRC_CONNECT_CHANNEL_H
+#ifndef SRC_CONNECT_CHANNEL_CHANNEL_H
+#define SRC_CONNECT_CHANNEL_CHANNEL_H
 
 #include <verbena/channel.h>
 
@@ -100,4 +100,4 @@ void channel_break(struct vb_channel *channel);
 
 const char *operation_name(enum vb_operation operation);
 
-#endif /* SRC_CONNECT_CHANNEL_H */
+#endif /* SRC_CONNECT_CHANNEL_CHANNEL_H */
