@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/connect/cq.h"
 
-#include "src/base/failure.h"
+#include "src/connect/deadline.h"
+#include "src/connect/object.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <verbena/connect.h>
 #include <verbena/sim.h>
-
-#define NS_PER_S  1000000000ull
-#define NS_PER_MS 1000000ull
 
 /* So long a wait polls before it sleeps in the operating system. */
 #define SPIN_NS 20000
@@ -26,6 +20,13 @@ struct cq {
 static struct cq *private_of(const struct vb_cq *cq)
 {
 	return (struct cq *)cq;
+}
+
+struct vb_sim *virtual_clock_of(const struct vb_device *device)
+{
+	struct vb_sim *sim = vb_sim_of(device->context);
+
+	return sim && vb_sim_clock_of(sim) == VB_SIM_CLOCK_VIRTUAL ? sim : NULL;
 }
 
 static int make(struct vb_device *device, int cqe, struct vb_cq *cq)
@@ -52,23 +53,15 @@ static int make(struct vb_device *device, int cqe, struct vb_cq *cq)
 
 struct vb_cq *vb_cq_open(struct vb_device *device, int cqe, void *id)
 {
-	struct vb_sim *sim = vb_sim_of(device->context);
-	struct cq *cq = calloc(1, sizeof(*cq));
+	struct cq *cq = object_new(sizeof(*cq), "cq");
 	int err;
 
-	if (!cq) {
-		fail(ENOMEM, "cq: no memory");
+	if (!cq)
 		return NULL;
-	}
 	cq->public.id = id;
-	if (sim && vb_sim_clock_of(sim) == VB_SIM_CLOCK_VIRTUAL)
-		cq->virtual_clock = sim;
+	cq->virtual_clock = virtual_clock_of(device);
 	err = make(device, cqe, &cq->public);
-	if (!err)
-		return &cq->public;
-	free(cq);
-	errno = err;
-	return NULL;
+	return err ? object_drop(cq, err) : &cq->public;
 }
 
 int vb_cq_close(struct vb_cq *cq)
@@ -96,14 +89,6 @@ int vb_cq_poll(struct vb_cq *cq, struct ibv_wc *wc, int count)
 
 /* --- waiting --- */
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 uint64_t cq_now_ns(const struct vb_cq *cq)
 {
 	struct vb_sim *sim = private_of(cq)->virtual_clock;
@@ -113,22 +98,21 @@ uint64_t cq_now_ns(const struct vb_cq *cq)
 
 uint64_t cq_deadline_ns(const struct vb_cq *cq, uint64_t timeout_ns)
 {
-	uint64_t now_ns;
-
-	if (timeout_ns == VB_FOREVER)
-		return VB_FOREVER;
-	now_ns = cq_now_ns(cq);
-	return now_ns + timeout_ns < now_ns ? VB_FOREVER : now_ns + timeout_ns;
+	return timeout_ns == VB_FOREVER ? VB_FOREVER : deadline_after(cq_now_ns(cq), timeout_ns);
 }
 
 uint64_t cq_left_ns(const struct vb_cq *cq, uint64_t deadline_ns)
 {
-	uint64_t now_ns;
+	return deadline_ns == VB_FOREVER ? VB_FOREVER : left_until(cq_now_ns(cq), deadline_ns);
+}
 
-	if (deadline_ns == VB_FOREVER)
-		return VB_FOREVER;
-	now_ns = cq_now_ns(cq);
-	return now_ns < deadline_ns ? deadline_ns - now_ns : 0;
+void cq_drain(struct vb_cq *cq)
+{
+	struct ibv_cq *notified;
+	void *id;
+
+	while (!vb_get_cq_event(cq->channel, &notified, &id))
+		vb_ack_cq_events(notified, 1);
 }
 
 static int timed_out(uint64_t timeout_ns)
@@ -152,17 +136,14 @@ static int wait_virtual(struct vb_cq *cq, struct ibv_wc *wc, int count, uint64_t
 static int sleep_for(struct vb_cq *cq, uint64_t duration_ns)
 {
 	struct pollfd readable = {.fd = cq->channel->fd, .events = POLLIN};
-	struct timespec limit = {.tv_sec = (time_t)(duration_ns / NS_PER_S),
-				 .tv_nsec = (long)(duration_ns % NS_PER_S)};
-	struct ibv_cq *told;
-	void *id;
+	struct timespec limit = timespec_of(duration_ns);
 	int ready;
 
 	ready = ppoll(&readable, 1, duration_ns > INT64_MAX ? NULL : &limit, NULL);
 	if (ready < 0 && errno != EINTR)
 		return fail(errno, "cq: poll: %s", strerrordesc_np(errno));
-	if (ready > 0 && !vb_get_cq_event(cq->channel, &told, &id))
-		vb_ack_cq_events(told, 1);
+	if (ready > 0)
+		cq_drain(cq);
 	return 0;
 }
 

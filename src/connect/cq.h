@@ -4,11 +4,19 @@
 
 #include <verbena/connect.h>
 
-/* The time by the clock that waiting on the CQ goes by. */
+/* The time of the clock by which waits on the CQ end: the world's virtual clock or CLOCK_MONOTONIC. */
 uint64_t cq_now_ns(const struct vb_cq *cq);
 
-/* When a wait that begins now is over, and what is left of it; VB_FOREVER stays that. */
+/* The deadline of a wait that begins now, and the time that is left until a deadline. VB_FOREVER is
+ * no limit. */
 uint64_t cq_deadline_ns(const struct vb_cq *cq, uint64_t timeout_ns);
 uint64_t cq_left_ns(const struct vb_cq *cq, uint64_t deadline_ns);
+
+/* The world whose virtual clock the device runs on; NULL on the real clock. */
+struct vb_sim;
+struct vb_sim *virtual_clock_of(const struct vb_device *device);
+
+/* Takes all notifications from the channel of the CQ. */
+void cq_drain(struct vb_cq *cq);
 
 #endif /* SRC_CONNECT_CQ_H */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/base/failure.h"
 #include "src/connect/region.h"
 
+#include "src/connect/object.h"
+
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -57,6 +56,17 @@ static void *map(int fd, size_t length_bytes)
 	return addr == MAP_FAILED ? NULL : addr;
 }
 
+static void unmap(struct vb_region *region)
+{
+	size_t length_bytes = whole_pages(region->length_bytes) * page_bytes();
+
+	if (region->guard->device_view)
+		munmap(region->guard->device_view, length_bytes);
+	if (region->addr)
+		munmap(region->addr, length_bytes);
+	region->addr = region->guard->device_view = NULL;
+}
+
 /* Maps the region twice. False where that cannot be had: then nothing is mapped. */
 static bool map_twice(struct vb_region *region)
 {
@@ -76,11 +86,7 @@ static bool map_twice(struct vb_region *region)
 		guard->exclusives = guard->readers + pages;
 		return true;
 	}
-	if (region->addr)
-		munmap(region->addr, length_bytes);
-	if (guard->device_view)
-		munmap(guard->device_view, length_bytes);
-	region->addr = guard->device_view = NULL;
+	unmap(region);
 	free(guard->readers);
 	guard->readers = NULL;
 	return false;
@@ -137,29 +143,17 @@ void region_open_pages(struct vb_region *region, size_t offset_bytes, size_t len
 
 /* --- making and ending --- */
 
-static void unmap(struct vb_region *region)
-{
-	size_t length_bytes = whole_pages(region->length_bytes) * page_bytes();
-
-	if (region->guard->device_view)
-		munmap(region->guard->device_view, length_bytes);
-	munmap(region->addr, length_bytes);
-}
-
 static struct vb_region *region_new(size_t length_bytes)
 {
-	struct vb_region *region = calloc(1, sizeof(*region));
-	struct vb_region_guard *guard = calloc(1, sizeof(*guard));
+	struct vb_region *region = object_new(sizeof(*region), "region");
 
-	if (region && guard) {
-		region->guard = guard;
-		region->length_bytes = length_bytes;
-		return region;
-	}
-	free(region);
-	free(guard);
-	fail(ENOMEM, "region: no memory");
-	return NULL;
+	if (!region)
+		return NULL;
+	region->guard = object_new(sizeof(*region->guard), "region");
+	if (!region->guard)
+		return object_drop(region, ENOMEM);
+	region->length_bytes = length_bytes;
+	return region;
 }
 
 static void region_drop(struct vb_region *region)
@@ -192,11 +186,21 @@ static int enroll(struct vb_region *region, struct ibv_pd *pd, int access)
 			    (unsigned int)access);
 }
 
+static struct vb_region *end_with(struct vb_region *region, int err)
+{
+	if (!err)
+		return region;
+	if (region->guard->owned)
+		unmap(region);
+	region_drop(region);
+	errno = err;
+	return NULL;
+}
+
 struct vb_region *vb_region_alloc(struct vb_device *device, struct ibv_pd *pd, size_t length_bytes,
 				  int access)
 {
 	struct vb_region *region;
-	int err;
 
 	if (!length_bytes || length_bytes > SIZE_MAX / 2) {
 		fail(EINVAL, "region: a length of %zu bytes", length_bytes);
@@ -205,29 +209,19 @@ struct vb_region *vb_region_alloc(struct vb_device *device, struct ibv_pd *pd, s
 	region = region_new(length_bytes);
 	if (!region)
 		return NULL;
+	region->guard->owned = true;
 	region->checked = is_checked_build() && map_twice(region);
 	if (!region->addr)
 		region->addr = map(-1, whole_pages(length_bytes) * page_bytes());
-	if (!region->addr) {
-		err = fail(ENOMEM, "region: no memory for %zu bytes", length_bytes);
-	} else {
-		region->guard->owned = true;
-		err = enroll(region, pd, flags_of(device, access));
-		if (err)
-			unmap(region);
-	}
-	if (!err)
-		return region;
-	region_drop(region);
-	errno = err;
-	return NULL;
+	return end_with(region, region->addr ? enroll(region, pd, flags_of(device, access))
+					     : fail(ENOMEM, "region: no memory for %zu bytes",
+						    length_bytes));
 }
 
 struct vb_region *vb_region_register(struct vb_device *device, struct ibv_pd *pd, void *addr,
 				     size_t length_bytes, int access)
 {
 	struct vb_region *region;
-	int err;
 
 	if (!length_bytes || !addr) {
 		fail(EINVAL, "region: %zu bytes at %p", length_bytes, addr);
@@ -237,12 +231,7 @@ struct vb_region *vb_region_register(struct vb_device *device, struct ibv_pd *pd
 	if (!region)
 		return NULL;
 	region->addr = addr;
-	err = enroll(region, pd, flags_of(device, access));
-	if (!err)
-		return region;
-	region_drop(region);
-	errno = err;
-	return NULL;
+	return end_with(region, enroll(region, pd, flags_of(device, access)));
 }
 
 int vb_region_free(struct vb_region *region)

@@ -234,8 +234,8 @@ void test_malformed_cards_change_nothing(void)
 	uint8_t *cards;
 
 	prepare_team(2, VB_SIM_CLOCK_VIRTUAL);
-	spoilt(0, 'x', EPROTO, "what rank 1 sent is no card");
-	spoilt(3, 7, EPROTONOSUPPORT, "the card of rank 1 has version 7");
+	spoilt(0, 'x', EPROTO, "team: rank 1: card: it begins with 0x784254");
+	spoilt(3, 7, EPROTONOSUPPORT, "team: rank 1: card: version 7");
 	spoilt(7, 0, EBADMSG, "is of rank 0 of 2");
 	spoilt(11, 3, EBADMSG, "is of rank 1 of 3");
 	spoilt(12, 'x', EPROTO, "the card of rank 1: ");

@@ -3,14 +3,10 @@
  * Barriers: each algorithm is a list of steps, made when a node enters; a step sends a message
  * without data to a peer or waits for one from it. A message says which barrier it belongs to.
  */
-#include "src/base/failure.h"
 #include "src/connect/channel/channel.h"
 #include "src/connect/channel/team.h"
 #include "src/connect/cq.h"
-
-#include <errno.h>
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "src/connect/object.h"
 
 /* --- the steps --- */
 

@@ -2,7 +2,7 @@
 #include "src/connect/channel/channel.h"
 
 #include "src/base/failure.h"
-#include "src/connect/region.h"
+#include "src/connect/qp.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -13,52 +13,42 @@
 #define MESSAGE_MAX (1ull << 31)
 
 static const struct {
-	const char *name;
 	enum ibv_wr_opcode plain, with_imm;
 	bool takes_imm, remote, exclusive, atomic;
 } operations[VB_OPERATIONS] = {
-	[VB_SEND] = {"send", IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, .takes_imm = true},
-	[VB_RECEIVE] = {"receive", .exclusive = true},
-	[VB_WRITE] = {"write", IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, .takes_imm = true,
+	[VB_SEND] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, .takes_imm = true},
+	[VB_RECEIVE] = {.exclusive = true},
+	[VB_WRITE] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, .takes_imm = true,
 		      .remote = true},
-	[VB_READ] = {"read", IBV_WR_RDMA_READ, .remote = true, .exclusive = true},
-	[VB_COMPARE_SWAP] = {"compare_swap", IBV_WR_ATOMIC_CMP_AND_SWP, .remote = true,
-			     .exclusive = true, .atomic = true},
-	[VB_FETCH_ADD] = {"fetch_add", IBV_WR_ATOMIC_FETCH_AND_ADD, .remote = true,
-			  .exclusive = true, .atomic = true},
+	[VB_READ] = {IBV_WR_RDMA_READ, .remote = true, .exclusive = true},
+	[VB_COMPARE_SWAP] = {IBV_WR_ATOMIC_CMP_AND_SWP, .remote = true, .exclusive = true,
+			     .atomic = true},
+	[VB_FETCH_ADD] = {IBV_WR_ATOMIC_FETCH_AND_ADD, .remote = true, .exclusive = true,
+			  .atomic = true},
 };
-
-const char *operation_name(enum vb_operation operation)
-{
-	return (unsigned int)operation < VB_OPERATIONS ? operations[operation].name : "?";
-}
 
 /* --- checking --- */
 
-static int refuse_slice(const struct vb_channel *channel, const struct vb_request *request,
-			unsigned int i)
+/* Returns 0, or EINVAL with a sentence. */
+static int check_slice(const struct vb_channel *channel, const struct vb_request *request,
+		       unsigned int i)
 {
 	const struct vb_slice *slice = &request->slices[i];
+	const struct vb_region *region = slice->region;
 	const char *name = operation_name(request->operation);
 	uint32_t qpn = channel->endpoint.qpn;
 
-	if (!slice->region)
+	if (!region)
 		return fail(EINVAL, "%s on QP 0x%x: slice %u has no region", name, qpn, i);
-	if (slice->region->mr->pd != channel->group->pd)
+	if (region->mr->pd != channel->group->pd)
 		return fail(EINVAL, "%s on QP 0x%x: slice %u is of another protection domain", name,
 			    qpn, i);
+	if (slice->offset_bytes <= region->length_bytes &&
+	    slice->length_bytes <= region->length_bytes - slice->offset_bytes)
+		return 0;
 	return fail(EINVAL,
 		    "%s on QP 0x%x: slice %u, %u bytes from %zu, is not in its region of %zu", name,
-		    qpn, i, slice->length_bytes, slice->offset_bytes, slice->region->length_bytes);
-}
-
-static bool is_good_slice(const struct vb_channel *channel, const struct vb_slice *slice)
-{
-	const struct vb_region *region = slice->region;
-
-	return region && region->mr->pd == channel->group->pd &&
-	       slice->offset_bytes <= region->length_bytes &&
-	       slice->length_bytes <= region->length_bytes - slice->offset_bytes;
+		    qpn, i, slice->length_bytes, slice->offset_bytes, region->length_bytes);
 }
 
 /* Makes the SGEs of the slices and their sum. */
@@ -76,8 +66,8 @@ static int gather_slices(struct vb_channel *channel, const struct vb_request *re
 	for (unsigned int i = 0; i < request->slice_count; i++) {
 		const struct vb_slice *slice = &request->slices[i];
 
-		if (!is_good_slice(channel, slice))
-			return refuse_slice(channel, request, i);
+		if (check_slice(channel, request, i))
+			return EINVAL;
 		channel->sges[i] = (struct ibv_sge){
 			.addr = (uintptr_t)slice->region->addr + slice->offset_bytes,
 			.length = slice->length_bytes,
@@ -160,43 +150,17 @@ static int post_send(struct vb_channel *channel, const struct vb_request *reques
 		wr.send_flags |= IBV_SEND_FENCE;
 	if (reads_here && total_bytes && total_bytes <= channel->max_inline_bytes)
 		wr.send_flags |= IBV_SEND_INLINE;
-	if (operations[request->operation].atomic) {
-		wr.wr.atomic.remote_addr = request->remote.addr;
-		wr.wr.atomic.rkey = request->remote.rkey;
-		wr.wr.atomic.compare_add = request->compare_add;
-		wr.wr.atomic.swap = request->swap;
-	} else {
-		wr.wr.rdma.remote_addr = request->remote.addr;
-		wr.wr.rdma.rkey = request->remote.rkey;
-	}
+	wr_set_remote(&wr, request->remote.addr, request->remote.rkey, request->compare_add,
+		      request->swap);
 	return vb_post_send(channel->qp, &wr, &bad);
 }
 
-static void hold(struct slot *slot, const struct vb_request *request)
-{
-	slot->exclusive = operations[request->operation].exclusive;
-	slot->slice_count = request->slice_count;
-	for (unsigned int i = 0; i < request->slice_count; i++) {
-		slot->slices[i] = request->slices[i];
-		region_hold(slot->slices[i].region, slot->slices[i].offset_bytes,
-			    slot->slices[i].length_bytes, slot->exclusive);
-	}
-}
-
-static void let_go(struct slot *slot)
-{
-	for (unsigned int i = 0; i < slot->slice_count; i++)
-		region_release(slot->slices[i].region, slot->slices[i].offset_bytes,
-			       slot->slices[i].length_bytes, slot->exclusive);
-	slot_free(slot);
-}
-
-/* The slot is posted: what hangs on it, and the caller's handle. */
+/* Makes the slot a posted work, and its handle for the caller. */
 static void begin(struct slot *slot, const struct vb_request *request, struct vb_work *work)
 {
 	struct vb_channel *channel = slot->channel;
 
-	slot->state = SLOT_POSTED;
+	slot->posted = true;
 	slot->detached = !work;
 	slot->result = (struct vb_result){.operation = request->operation};
 	channel->pending++;
@@ -204,8 +168,8 @@ static void begin(struct slot *slot, const struct vb_request *request, struct vb
 	if (request->scope)
 		scope_add(request->scope, slot);
 	if (work)
-		*work = (struct vb_work){channel, (uint32_t)(slot - channel->slots),
-					 slot->generation};
+		*work = (struct vb_work){channel, handle_index(&channel->slots, slot),
+					 slot->row.generation};
 }
 
 int vb_channel_post(struct vb_channel *channel, const struct vb_request *request,
@@ -226,15 +190,20 @@ int vb_channel_post(struct vb_channel *channel, const struct vb_request *request
 	if (!slot)
 		return fail(ENOMEM, "%s on QP 0x%x: all of its %u works are in use",
 			    operation_name(request->operation), channel->endpoint.qpn,
-			    channel->slot_count);
-	wr_id = slot_wr_id(slot);
-	hold(slot, request);
+			    channel->slots.count);
+	slot->exclusive = operations[request->operation].exclusive;
+	slot->slice_count = request->slice_count;
+	for (unsigned int i = 0; i < request->slice_count; i++)
+		slot->slices[i] = request->slices[i];
+	slot_hold_buffers(slot);
+	wr_id = channel->key | handle_index(&channel->slots, slot);
 	if (request->operation == VB_RECEIVE)
 		err = post_recv(channel, request, wr_id);
 	else
 		err = post_send(channel, request, wr_id, total_bytes);
 	if (err) {
-		let_go(slot);
+		slot_release_buffers(slot);
+		slot_free(slot);
 		return fail_inline(err, channel->qp->context, "%s on QP 0x%x",
 				   operation_name(request->operation), channel->endpoint.qpn);
 	}
@@ -242,93 +211,77 @@ int vb_channel_post(struct vb_channel *channel, const struct vb_request *request
 	return 0;
 }
 
-/* --- the common ones --- */
+/* --- the common requests --- */
+
+static int post_one(struct vb_channel *channel, struct vb_request request,
+		    const struct vb_slice *slice, struct vb_work *work)
+{
+	request.slices = slice;
+	request.slice_count = 1;
+	return vb_channel_post(channel, &request, work);
+}
 
 int vb_channel_send(struct vb_channel *channel, const struct vb_slice *slice, struct vb_work *work)
 {
-	return vb_channel_post(
-		channel,
-		&(struct vb_request){.operation = VB_SEND, .slices = slice, .slice_count = 1},
-		work);
+	return post_one(channel, (struct vb_request){.operation = VB_SEND}, slice, work);
 }
 
 int vb_channel_send_imm(struct vb_channel *channel, const struct vb_slice *slice, uint32_t imm,
 			struct vb_work *work)
 {
-	return vb_channel_post(channel,
-			       &(struct vb_request){.operation = VB_SEND,
-						    .slices = slice,
-						    .slice_count = 1,
-						    .with_imm = true,
-						    .imm = imm},
-			       work);
+	struct vb_request request = {.operation = VB_SEND, .with_imm = true, .imm = imm};
+
+	return post_one(channel, request, slice, work);
 }
 
 int vb_channel_receive(struct vb_channel *channel, const struct vb_slice *slice,
 		       struct vb_work *work)
 {
-	return vb_channel_post(
-		channel,
-		&(struct vb_request){.operation = VB_RECEIVE, .slices = slice, .slice_count = 1},
-		work);
+	return post_one(channel, (struct vb_request){.operation = VB_RECEIVE}, slice, work);
 }
 
 int vb_channel_write(struct vb_channel *channel, const struct vb_slice *slice,
 		     const struct vb_remote *remote, struct vb_work *work)
 {
-	return vb_channel_post(channel,
-			       &(struct vb_request){.operation = VB_WRITE,
-						    .slices = slice,
-						    .slice_count = 1,
-						    .remote = *remote},
-			       work);
+	struct vb_request request = {.operation = VB_WRITE, .remote = *remote};
+
+	return post_one(channel, request, slice, work);
 }
 
 int vb_channel_write_imm(struct vb_channel *channel, const struct vb_slice *slice,
 			 const struct vb_remote *remote, uint32_t imm, struct vb_work *work)
 {
-	return vb_channel_post(channel,
-			       &(struct vb_request){.operation = VB_WRITE,
-						    .slices = slice,
-						    .slice_count = 1,
-						    .remote = *remote,
-						    .with_imm = true,
-						    .imm = imm},
-			       work);
+	struct vb_request request = {
+		.operation = VB_WRITE, .remote = *remote, .with_imm = true, .imm = imm};
+
+	return post_one(channel, request, slice, work);
 }
 
 int vb_channel_read(struct vb_channel *channel, const struct vb_slice *slice,
 		    const struct vb_remote *remote, struct vb_work *work)
 {
-	return vb_channel_post(
-		channel,
-		&(struct vb_request){
-			.operation = VB_READ, .slices = slice, .slice_count = 1, .remote = *remote},
-		work);
+	struct vb_request request = {.operation = VB_READ, .remote = *remote};
+
+	return post_one(channel, request, slice, work);
 }
 
 int vb_channel_compare_swap(struct vb_channel *channel, const struct vb_slice *slice,
 			    const struct vb_remote *remote, uint64_t compare, uint64_t swap,
 			    struct vb_work *work)
 {
-	return vb_channel_post(channel,
-			       &(struct vb_request){.operation = VB_COMPARE_SWAP,
-						    .slices = slice,
-						    .slice_count = 1,
-						    .remote = *remote,
-						    .compare_add = compare,
-						    .swap = swap},
-			       work);
+	struct vb_request request = {.operation = VB_COMPARE_SWAP,
+				     .remote = *remote,
+				     .compare_add = compare,
+				     .swap = swap};
+
+	return post_one(channel, request, slice, work);
 }
 
 int vb_channel_fetch_add(struct vb_channel *channel, const struct vb_slice *slice,
 			 const struct vb_remote *remote, uint64_t add, struct vb_work *work)
 {
-	return vb_channel_post(channel,
-			       &(struct vb_request){.operation = VB_FETCH_ADD,
-						    .slices = slice,
-						    .slice_count = 1,
-						    .remote = *remote,
-						    .compare_add = add},
-			       work);
+	struct vb_request request = {
+		.operation = VB_FETCH_ADD, .remote = *remote, .compare_add = add};
+
+	return post_one(channel, request, slice, work);
 }
