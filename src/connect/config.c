@@ -51,7 +51,7 @@ static const struct setting {
 #undef FIELD
 };
 
-#define RNR_TIMERS	  32u
+#define RNR_TIMERS	 32u
 #define RNR_TIMER_MAX_NS 655360000ull
 
 static uint32_t *field_of(struct vb_qp_config *config, const struct setting *setting)

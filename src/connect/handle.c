@@ -64,8 +64,7 @@ uint64_t handle_own(struct handle_table *table, void *object)
 
 void handle_disown(struct handle_table *table, uint64_t key)
 {
-	uint32_t index = (uint32_t)(key >> WORK_BITS) & ((1u << OWNER_BITS) - 1);
-	struct handle_owner *owner = handle_row_at(table, index);
+	struct handle_owner *owner = handle_row_at(table, handle_owner_index(key));
 
 	owner->object = NULL;
 	handle_give_back(table, owner);

@@ -76,10 +76,16 @@ static inline void *handle_find(const struct handle_table *table, uint32_t index
 uint64_t handle_own(struct handle_table *table, void *object);
 void handle_disown(struct handle_table *table, uint64_t key);
 
+/* The row of a key or wr_id. */
+static inline uint32_t handle_owner_index(uint64_t key)
+{
+	return (uint32_t)(key >> WORK_BITS) & ((1u << OWNER_BITS) - 1);
+}
+
 /* The object of a wr_id; NULL if the wr_id belongs to an object that has gone. */
 static inline void *handle_owner_of(const struct handle_table *table, uint64_t wr_id)
 {
-	uint32_t index = (uint32_t)(wr_id >> WORK_BITS) & ((1u << OWNER_BITS) - 1);
+	uint32_t index = handle_owner_index(wr_id);
 	const struct handle_owner *owner;
 
 	if (index >= table->count)

@@ -316,7 +316,7 @@ void test_an_answer_that_nobody_waits_for(void)
 
 	message(bytes, 7, 4);
 	say(bytes, sizeof(bytes));
-	is_caught("nobody waits for");
+	is_caught("a request that does not exist");
 }
 
 void test_an_id_that_was_never_given(void)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The blocking form: each starts its operation, waits, and takes it back where time is over.
+ * The blocking form of the operations, and closing a connection.
  */
 #include "src/connect/rdma/agent.h"
 
-#include <errno.h>
+/* A goodbye is waited for at most this long. */
+#define GOODBYE_NS 1000000000ull
 
 struct vb_rdma *vb_rdma_accept(struct vb_rdma_listener *listener, uint64_t timeout_ns)
 {
@@ -185,4 +186,50 @@ int vb_rdma_fetch_add(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t of
 					  .compare_add = add};
 
 	return run_atomic(&request, before, timeout_ns);
+}
+
+static void say_goodbye(struct vb_rdma *rdma)
+{
+	struct message goodbye = {.type = MESSAGE_BYE};
+	struct vb_rdma_agent *agent = rdma->agent;
+	uint64_t deadline_ns = cq_deadline_ns(agent->cq, GOODBYE_NS);
+
+	rdma->closing = true;
+	if (connection_can_say(rdma))
+		connection_say(rdma, &goodbye, NULL);
+	while (connection_is_sending(rdma) && cq_left_ns(agent->cq, deadline_ns))
+		if (agent_wait(agent, deadline_ns))
+			break;
+}
+
+int vb_rdma_close(struct vb_rdma *rdma)
+{
+	struct vb_rdma_agent *agent;
+
+	if (!rdma)
+		return 0;
+	agent = rdma->agent;
+	agent_lock(agent);
+	if (rdma->stage == STAGE_READY && !rdma->err)
+		say_goodbye(rdma);
+	connection_drop(rdma);
+	agent_unlock(agent);
+	return 0;
+}
+
+int vb_rdma_error(const struct vb_rdma *rdma, const char **why)
+{
+	int err;
+
+	agent_lock(rdma->agent);
+	err = rdma->err;
+	if (why)
+		*why = rdma->why;
+	agent_unlock(rdma->agent);
+	return err;
+}
+
+struct ibv_qp *vb_rdma_qp(const struct vb_rdma *rdma)
+{
+	return rdma->qp;
 }

@@ -4,12 +4,7 @@
  */
 #include "src/connect/rdma/agent.h"
 
-#include "src/base/failure.h"
-#include "src/connect/cq.h"
-
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- greetings --- */
@@ -22,7 +17,6 @@ static void write_greeting(struct vb_rdma *rdma, enum greeting_status status)
 		.message_bytes = agent->options.message_bytes,
 		.slots = agent->options.slots,
 		.longest_bytes = agent->options.longest_bytes,
-		.reads = FLIGHTS,
 	};
 
 	if (rdma->prepared)
@@ -32,20 +26,22 @@ static void write_greeting(struct vb_rdma *rdma, enum greeting_status status)
 
 /* --- the steps, of which each end has three --- */
 
-static int refused(const struct greeting *peer)
-{
-	if (peer->status == GREETING_NO_ROOM)
-		return fail(ECONNREFUSED, "rdma: the peer has no room");
-	return fail(ECONNREFUSED, "rdma: the peer refused: code %u", peer->status);
-}
-
-/* The listening end has heard a greeting: its QP is ready before it answers. */
-static int meet_client(struct vb_rdma *rdma)
+static int read_greeting(struct vb_rdma *rdma)
 {
 	int err = greeting_decode(rdma->line_buffer, &rdma->peer);
 
-	if (!err && rdma->peer.status)
-		err = refused(&rdma->peer);
+	if (err || !rdma->peer.status)
+		return err;
+	if (rdma->peer.status == GREETING_NO_ROOM)
+		return fail(ECONNREFUSED, "rdma: the peer has no room");
+	return fail(ECONNREFUSED, "rdma: the peer refused: code %u", rdma->peer.status);
+}
+
+/* The listening end answers when its QP is ready. */
+static int meet_client(struct vb_rdma *rdma)
+{
+	int err = read_greeting(rdma);
+
 	if (!err)
 		err = connection_prepare(rdma);
 	if (err)
@@ -56,10 +52,8 @@ static int meet_client(struct vb_rdma *rdma)
 
 static int meet_server(struct vb_rdma *rdma)
 {
-	int err = greeting_decode(rdma->line_buffer, &rdma->peer);
+	int err = read_greeting(rdma);
 
-	if (!err && rdma->peer.status)
-		err = refused(&rdma->peer);
 	if (!err)
 		err = connection_join(rdma);
 	if (!err)
@@ -69,7 +63,7 @@ static int meet_server(struct vb_rdma *rdma)
 
 static int hear_confirm(struct vb_rdma *rdma)
 {
-	return confirm_holds(rdma->line_buffer) ? 0 : fail(EPROTO, "rdma: no confirmation");
+	return confirm_check(rdma->line_buffer);
 }
 
 static const struct step {
@@ -90,17 +84,17 @@ static const struct step {
 static int move(struct vb_rdma *rdma, const struct step *step)
 {
 	const struct vb_rdma_exchange *exchange = rdma->agent->options.exchange;
-	size_t left, moved = 0;
+	size_t moved = 0;
 	int err = 0;
 
 	while (rdma->line_bytes < step->length_bytes) {
-		left = step->length_bytes - rdma->line_bytes;
+		uint8_t *at = rdma->line_buffer + rdma->line_bytes;
+		size_t left = step->length_bytes - rdma->line_bytes;
+
 		if (step->sends)
-			err = exchange->send(rdma->line, rdma->line_buffer + rdma->line_bytes, left,
-					     &moved);
+			err = exchange->send(rdma->line, at, left, &moved);
 		else
-			err = exchange->receive(rdma->line, rdma->line_buffer + rdma->line_bytes,
-						left, &moved);
+			err = exchange->receive(rdma->line, at, left, &moved);
 		if (err)
 			break;
 		rdma->line_bytes += moved;
@@ -351,13 +345,11 @@ void greet_cancel(struct op *op)
 struct vb_rdma_listener *vb_rdma_listen(struct vb_rdma_agent *agent, const char *address)
 {
 	const struct vb_rdma_exchange *exchange = agent->options.exchange;
-	struct vb_rdma_listener *listener = calloc(1, sizeof(*listener));
+	struct vb_rdma_listener *listener = object_new(sizeof(*listener), "rdma");
 	int err;
 
-	if (!listener) {
-		fail(ENOMEM, "rdma: no memory");
+	if (!listener)
 		return NULL;
-	}
 	agent_lock(agent);
 	err = exchange->listen(agent->options.exchange_arg, address, &listener->listener);
 	if (!err) {
@@ -370,9 +362,8 @@ struct vb_rdma_listener *vb_rdma_listen(struct vb_rdma_agent *agent, const char 
 	agent_unlock(agent);
 	if (!err)
 		return listener;
-	fail(err, "rdma: listening at %s: %s", address, strerrordesc_np(err));
-	free(listener);
-	return NULL;
+	return object_drop(listener,
+			   fail(err, "rdma: listening at %s: %s", address, strerrordesc_np(err)));
 }
 
 /* The connections that it has not given out. */
@@ -380,9 +371,12 @@ static void drop_unaccepted(struct vb_rdma_listener *listener)
 {
 	struct vb_rdma_agent *agent = listener->agent;
 
-	for (uint32_t i = 0; i < agent->options.connections; i++)
-		if (agent->connections[i] && agent->connections[i]->listener == listener)
-			connection_drop(agent->connections[i]);
+	for (uint32_t i = 0; i < agent->connections.count; i++) {
+		struct vb_rdma *rdma = handle_object(&agent->connections, i);
+
+		if (rdma && rdma->listener == listener)
+			connection_drop(rdma);
+	}
 }
 
 int vb_rdma_listener_close(struct vb_rdma_listener *listener)

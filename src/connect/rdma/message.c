@@ -1,46 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/connect/rdma/message.h"
 
-#include "src/base/failure.h"
+#include "src/connect/bytes.h"
+#include "src/connect/object.h"
 
-#include <endian.h>
-#include <errno.h>
-#include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define VERSION	     1
-
-/* --- numbers --- */
-
-static uint8_t *put32(uint8_t *at, uint32_t value)
-{
-	value = htobe32(value);
-	memcpy(at, &value, sizeof(value));
-	return at + sizeof(value);
-}
-
-static uint8_t *put64(uint8_t *at, uint64_t value)
-{
-	value = htobe64(value);
-	memcpy(at, &value, sizeof(value));
-	return at + sizeof(value);
-}
-
-static uint32_t get32(const uint8_t *at)
-{
-	uint32_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return be32toh(value);
-}
-
-static uint64_t get64(const uint8_t *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return be64toh(value);
-}
+#define VERSION	      1
+#define GREETING_HEAD "VBG"
+#define CONFIRM_HEAD  "VBC"
 
 /* --- messages --- */
 
@@ -220,29 +186,21 @@ int message_errno(uint32_t code)
 
 void greeting_encode(const struct greeting *greeting, uint8_t bytes[GREETING_BYTES])
 {
-	uint8_t *at = bytes;
+	uint8_t *at = put32(put_head(bytes, GREETING_HEAD), greeting->status);
 
-	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
-	memcpy(at, "VBG", 3);
-	at[3] = VERSION;
-	at = put32(at + 4, greeting->status);
 	vb_endpoint_encode(&greeting->endpoint, at);
 	at = put32(at + VB_ENDPOINT_BYTES, greeting->message_bytes);
 	at = put32(at, greeting->slots);
 	at = put64(at, greeting->longest_bytes);
-	at = put32(at, greeting->reads);
-	put32(at, 0);
+	put32(put32(at, FLIGHTS), 0);
 }
 
 int greeting_decode(const uint8_t bytes[GREETING_BYTES], struct greeting *greeting)
 {
-	int err;
+	int err = check_head("greeting", bytes, GREETING_HEAD);
 
-	if (memcmp(bytes, "VBG", 3) != 0)
-		return fail(EPROTO, "greeting: it is not of an agent");
-	if (bytes[3] != VERSION)
-		return fail(EPROTONOSUPPORT, "greeting: version %u; this is version %u", bytes[3],
-			    VERSION);
+	if (err)
+		return err;
 	greeting->status = get32(bytes + 4);
 	if (greeting->status)
 		return 0;
@@ -252,7 +210,6 @@ int greeting_decode(const uint8_t bytes[GREETING_BYTES], struct greeting *greeti
 	greeting->message_bytes = get32(bytes + 40);
 	greeting->slots = get32(bytes + 44);
 	greeting->longest_bytes = get64(bytes + 48);
-	greeting->reads = get32(bytes + 56);
 	if (greeting->message_bytes < MESSAGE_MIN_BYTES ||
 	    greeting->message_bytes > MESSAGE_MAX_BYTES)
 		return fail(EBADMSG, "greeting: messages of %u bytes", greeting->message_bytes);
@@ -263,12 +220,10 @@ int greeting_decode(const uint8_t bytes[GREETING_BYTES], struct greeting *greeti
 
 void confirm_encode(uint8_t bytes[CONFIRM_BYTES])
 {
-	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
-	memcpy(bytes, "VBC", 3);
-	bytes[3] = VERSION;
+	put_head(bytes, CONFIRM_HEAD);
 }
 
-bool confirm_holds(const uint8_t bytes[CONFIRM_BYTES])
+int confirm_check(const uint8_t bytes[CONFIRM_BYTES])
 {
-	return memcmp(bytes, "VBC", 3) == 0 && bytes[3] == VERSION;
+	return check_head("confirmation", bytes, CONFIRM_HEAD);
 }

@@ -16,6 +16,9 @@
 #define MESSAGE_MAX_BYTES (1u << 20)
 #define SLOTS_MAX	  1024
 
+/* One-sided operations of a connection that the device has at once. */
+#define FLIGHTS 32
+
 #define DATA_IMM  1u
 #define DATA_VOID 2u
 
@@ -87,7 +90,6 @@ struct greeting {
 	uint32_t message_bytes;
 	uint32_t slots;
 	uint64_t longest_bytes;
-	uint32_t reads;
 };
 
 enum greeting_status { GREETING_WELCOME, GREETING_NO_ROOM, GREETING_FAILED, GREETING_NONSENSE };
@@ -98,6 +100,6 @@ void greeting_encode(const struct greeting *greeting, uint8_t bytes[GREETING_BYT
 int greeting_decode(const uint8_t bytes[GREETING_BYTES], struct greeting *greeting);
 
 void confirm_encode(uint8_t bytes[CONFIRM_BYTES]);
-bool confirm_holds(const uint8_t bytes[CONFIRM_BYTES]);
+int confirm_check(const uint8_t bytes[CONFIRM_BYTES]);
 
 #endif /* SRC_CONNECT_RDMA_MESSAGE_H */

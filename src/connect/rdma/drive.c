@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Driving an agent: completions, lines, leases and callbacks, and the wait for them.
+ */
+#include "src/connect/rdma/agent.h"
+
+#include "src/connect/deadline.h"
+
+#define TAKEN_MAX 16
+
+/* How often a line without a descriptor is looked at on the real clock, and one with a descriptor on
+ * the virtual clock. */
+#define LOOK_VIRTUAL_NS 10000
+#define LOOK_REAL_NS	1000000
+
+/* How often an agent that always finds something to do looks for strangers. */
+#define GREET_EVERY 64
+
+/* A wait polls for this time before it sleeps in the operating system. */
+#define SPIN_NS 20000
+
+/* The lease or handshake that ends soonest may have ended. */
+static void look_at_clock(struct vb_rdma_agent *agent)
+{
+	uint64_t now_ns = agent_now_ns(agent);
+
+	if (now_ns < agent->soonest_ns)
+		return;
+	agent->soonest_ns = VB_FOREVER;
+	for (uint32_t i = 0; i < agent->connections.count; i++) {
+		struct vb_rdma *rdma = handle_object(&agent->connections, i);
+
+		if (!rdma)
+			continue;
+		grants_expire(rdma, now_ns);
+		if (rdma->line)
+			agent_remind(agent, rdma->line_ends_ns);
+	}
+}
+
+static int handle(struct vb_rdma_agent *agent, const struct ibv_wc *wc, int taken)
+{
+	for (int i = 0; i < taken; i++)
+		connection_completion(agent, &wc[i]);
+	return taken;
+}
+
+/* What is there, once. On a virtual clock an empty poll moves time. Returns completions. */
+static int look(struct vb_rdma_agent *agent)
+{
+	struct ibv_wc wc[TAKEN_MAX];
+
+	return handle(agent, wc, ibv_poll_cq(agent->cq->cq, TAKEN_MAX, wc));
+}
+
+/* Strangers wait while there is traffic, but not for ever. */
+static bool is_time_to_greet(struct vb_rdma_agent *agent, bool is_idle)
+{
+	if (agent->shaking || agent->accepts)
+		return true;
+	return agent->listeners && (is_idle || agent->drives++ % GREET_EVERY == 0);
+}
+
+static void look_around(struct vb_rdma_agent *agent, bool is_idle)
+{
+	if (agent->soonest_ns != VB_FOREVER)
+		look_at_clock(agent);
+	if (is_time_to_greet(agent, is_idle))
+		greet_step(agent);
+	if (agent->callbacks.first)
+		ops_deliver(agent);
+}
+
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Lines and listeners without a descriptor must be looked at. */
+static bool has_no_descriptors(const struct vb_rdma_agent *agent)
+{
+	const struct vb_rdma_listener *first = agent->listeners;
+
+	if (agent->shaking)
+		return agent->shaking->line_fd < 0;
+	return first && agent->options.exchange->listener_descriptor(first->listener) < 0;
+}
+
+/* For completions, and for what agents tell of lines. What has descriptors may move without a word
+ * and from outside of the world, where no time can be known to bring nothing. */
+static int wait_for_lines(struct vb_rdma_agent *agent, struct ibv_wc *wc, uint64_t left_ns)
+{
+	uint64_t told = vb_sim_told(agent->virtual_clock);
+	int taken;
+
+	greet_step(agent);
+	if (!has_no_descriptors(agent))
+		left_ns = sooner(left_ns, LOOK_VIRTUAL_NS);
+	taken = vb_sim_wait_cq_told(agent->cq->cq, TAKEN_MAX, wc, left_ns, told);
+	if (taken < 0)
+		return -errno;
+	return taken ? taken : -ETIMEDOUT;
+}
+
+static int wait_virtual(struct vb_rdma_agent *agent, uint64_t deadline_ns)
+{
+	uint64_t left_ns = cq_left_ns(agent->cq, sooner(deadline_ns, agent->soonest_ns));
+	struct ibv_wc wc[TAKEN_MAX];
+	int taken;
+
+	if (agent->shaking || agent->accepts) {
+		taken = wait_for_lines(agent, wc, left_ns);
+	} else {
+		/* A plain poll costs least, and may move time where there is no limit. */
+		if (left_ns == VB_FOREVER && look(agent) > 0)
+			return 0;
+		taken = vb_cq_wait(agent->cq, wc, TAKEN_MAX, left_ns);
+	}
+	if (taken < 0 && taken != -ETIMEDOUT)
+		return -taken;
+	handle(agent, wc, taken);
+	return taken < 0 ? ETIMEDOUT : 0;
+}
+
+static int wait_real(struct vb_rdma_agent *agent, uint64_t deadline_ns)
+{
+	uint64_t began_ns, left_ns;
+
+	if (look(agent))
+		return 0;
+	for (began_ns = agent_now_ns(agent); agent_now_ns(agent) - began_ns < SPIN_NS;)
+		if (look(agent))
+			return 0;
+	if (vb_req_notify_cq(agent->cq->cq, 0))
+		return fail(EIO, "agent: the CQ cannot be armed");
+	if (look(agent))
+		return 0;
+	left_ns = cq_left_ns(agent->cq, sooner(deadline_ns, agent->soonest_ns));
+	if (has_no_descriptors(agent))
+		left_ns = sooner(left_ns, LOOK_REAL_NS);
+	if (left_ns)
+		agent_sleep(agent, left_ns);
+	return look(agent) ? 0 : ETIMEDOUT;
+}
+
+int agent_drive(struct vb_rdma_agent *agent, uint64_t deadline_ns)
+{
+	int err = 0;
+
+	if (!deadline_ns)
+		err = look(agent) > 0 ? 0 : ETIMEDOUT;
+	else if (agent->virtual_clock)
+		err = wait_virtual(agent, deadline_ns);
+	else
+		err = wait_real(agent, deadline_ns);
+	look_around(agent, err);
+	if (!deadline_ns)
+		return ETIMEDOUT;
+	return err == ETIMEDOUT && cq_left_ns(agent->cq, deadline_ns) ? 0 : err;
+}
+
+int agent_wait(struct vb_rdma_agent *agent, uint64_t deadline_ns)
+{
+	return agent->threaded ? agent_wait_for_thread(agent, deadline_ns)
+			       : agent_drive(agent, deadline_ns);
+}
+
+int vb_rdma_progress(struct vb_rdma_agent *agent, uint64_t timeout_ns)
+{
+	int err;
+
+	if (agent->threaded)
+		return 0;
+	err = agent_drive(agent, timeout_ns ? cq_deadline_ns(agent->cq, timeout_ns) : 0);
+	return err == ETIMEDOUT && !timeout_ns ? 0 : err;
+}
+
+int vb_rdma_descriptor(const struct vb_rdma_agent *agent)
+{
+	return agent->epoll_fd;
+}
+
+int vb_rdma_arm(struct vb_rdma_agent *agent)
+{
+	if (agent->threaded || agent->virtual_clock)
+		return fail(ENOTSUP, "agent: it has %s",
+			    agent->threaded ? "a thread of its own" : "a virtual clock");
+	cq_drain(agent->cq);
+	if (vb_req_notify_cq(agent->cq->cq, 0))
+		return fail(EIO, "agent: the CQ cannot be armed");
+	/* What came before it was armed gives no event. */
+	if (look(agent))
+		agent_wake(agent);
+	look_around(agent, true);
+	return 0;
+}
