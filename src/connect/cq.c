@@ -131,54 +131,68 @@ static int wait_virtual(struct vb_cq *cq, struct ibv_wc *wc, int count, uint64_t
 	return timed_out(timeout_ns);
 }
 
-/* One notification, slept for at most so long. A lost one cannot be: the CQ is looked at between
- * arming and sleeping. 0 or errno. */
-static int sleep_for(struct vb_cq *cq, uint64_t duration_ns)
+int cq_look_or_sleep(struct vb_cq *cq, const struct cq_waiter *waiter, uint64_t left_ns)
 {
-	struct pollfd readable = {.fd = cq->channel->fd, .events = POLLIN};
-	struct timespec limit = timespec_of(duration_ns);
-	int ready;
-
-	ready = ppoll(&readable, 1, duration_ns > INT64_MAX ? NULL : &limit, NULL);
-	if (ready < 0 && errno != EINTR)
-		return fail(errno, "cq: poll: %s", strerrordesc_np(errno));
-	if (ready > 0)
-		cq_drain(cq);
-	return 0;
-}
-
-static int wait_real(struct vb_cq *cq, struct ibv_wc *wc, int count, uint64_t timeout_ns)
-{
-	int taken = vb_cq_poll(cq, wc, count);
-	uint64_t began_ns, passed_ns;
-	bool armed = false;
-	int err;
+	int taken = waiter->look(waiter->arg);
+	uint64_t began_ns, passed_ns = 0;
 
 	if (taken)
 		return taken;
-	began_ns = monotonic_ns();
-	for (;;) {
-		taken = vb_cq_poll(cq, wc, count);
+	for (began_ns = monotonic_ns(); passed_ns < SPIN_NS && passed_ns < left_ns;
+	     passed_ns = monotonic_ns() - began_ns) {
+		taken = waiter->look(waiter->arg);
 		if (taken)
 			return taken;
-		passed_ns = monotonic_ns() - began_ns;
-		if (passed_ns >= timeout_ns)
-			return timed_out(timeout_ns);
-		if (passed_ns < SPIN_NS)
-			continue;
-		/* Between arming and sleeping it is looked at once more. */
-		err = armed ? sleep_for(cq, timeout_ns - passed_ns) : 0;
-		if (!err && !armed)
-			err = vb_req_notify_cq(cq->cq, 0);
-		if (err)
-			return -err;
-		armed = !armed;
 	}
+	if (passed_ns >= left_ns)
+		return 0;
+	if (vb_req_notify_cq(cq->cq, 0))
+		return -fail_inline(EIO, cq->cq->context, "cq: asking for a notification");
+	/* A completion that came before the CQ was armed gives no notification. */
+	taken = waiter->look(waiter->arg);
+	if (taken)
+		return taken;
+	waiter->sleep(waiter->arg, left_ns - passed_ns);
+	return waiter->look(waiter->arg);
+}
+
+struct poll_wait {
+	struct vb_cq *cq;
+	struct ibv_wc *wc;
+	int count;
+};
+
+static int look(void *arg)
+{
+	const struct poll_wait *wait = arg;
+
+	return vb_cq_poll(wait->cq, wait->wc, wait->count);
+}
+
+static void sleep_for(void *arg, uint64_t left_ns)
+{
+	const struct poll_wait *wait = arg;
+	struct pollfd readable = {.fd = wait->cq->channel->fd, .events = POLLIN};
+	struct timespec limit = timespec_of(left_ns);
+
+	if (ppoll(&readable, 1, left_ns > INT64_MAX ? NULL : &limit, NULL) > 0)
+		cq_drain(wait->cq);
 }
 
 int vb_cq_wait(struct vb_cq *cq, struct ibv_wc *wc, int count, uint64_t timeout_ns)
 {
+	struct poll_wait wait = {cq, wc, count};
+	const struct cq_waiter waiter = {look, sleep_for, &wait};
+	uint64_t deadline_ns;
+	int taken;
+
 	if (private_of(cq)->virtual_clock)
 		return wait_virtual(cq, wc, count, timeout_ns);
-	return wait_real(cq, wc, count, timeout_ns);
+	taken = vb_cq_poll(cq, wc, count);
+	if (taken)
+		return taken;
+	for (deadline_ns = cq_deadline_ns(cq, timeout_ns); !taken && timeout_ns;
+	     timeout_ns = cq_left_ns(cq, deadline_ns))
+		taken = cq_look_or_sleep(cq, &waiter, timeout_ns);
+	return taken ? taken : timed_out(timeout_ns);
 }

@@ -19,4 +19,15 @@ struct vb_sim *virtual_clock_of(const struct vb_device *device);
 /* Takes all notifications from the channel of the CQ. */
 void cq_drain(struct vb_cq *cq);
 
+/* How a wait looks for completions and how it sleeps. */
+struct cq_waiter {
+	int (*look)(void *arg); /* returns how many completions were taken, or a negative errno */
+	void (*sleep)(void *arg, uint64_t left_ns);
+	void *arg;
+};
+
+/* Looks for a while, then arms the CQ, sleeps once and looks again. Returns as look(). For the real
+ * clock. */
+int cq_look_or_sleep(struct vb_cq *cq, const struct cq_waiter *waiter, uint64_t left_ns);
+
 #endif /* SRC_CONNECT_CQ_H */

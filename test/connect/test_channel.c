@@ -278,7 +278,7 @@ void test_requests_that_cannot_be(void)
 				     .slices = many,
 				     .slice_count = 2,
 				     .remote = eight},
-		EINVAL, "it takes one of 8");
+		EINVAL, "an atomic takes one of 8");
 	refused(&(struct vb_request){.operation = VB_READ,
 				     .slices = &good,
 				     .slice_count = 1,

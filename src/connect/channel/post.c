@@ -29,91 +29,70 @@ static const struct {
 
 /* --- checking --- */
 
-/* Returns 0, or EINVAL with a sentence. */
-static int check_slice(const struct vb_channel *channel, const struct vb_request *request,
-		       unsigned int i)
-{
-	const struct vb_slice *slice = &request->slices[i];
-	const struct vb_region *region = slice->region;
-	const char *name = operation_name(request->operation);
-	uint32_t qpn = channel->endpoint.qpn;
-
-	if (!region)
-		return fail(EINVAL, "%s on QP 0x%x: slice %u has no region", name, qpn, i);
-	if (region->mr->pd != channel->group->pd)
-		return fail(EINVAL, "%s on QP 0x%x: slice %u is of another protection domain", name,
-			    qpn, i);
-	if (slice->offset_bytes <= region->length_bytes &&
-	    slice->length_bytes <= region->length_bytes - slice->offset_bytes)
-		return 0;
-	return fail(EINVAL,
-		    "%s on QP 0x%x: slice %u, %u bytes from %zu, is not in its region of %zu", name,
-		    qpn, i, slice->length_bytes, slice->offset_bytes, region->length_bytes);
-}
-
-/* Makes the SGEs of the slices and their sum. */
-static int gather_slices(struct vb_channel *channel, const struct vb_request *request,
+/* Makes the SGEs of the slices and their total length. */
+static int gather_slices(const struct vb_channel *channel, const struct vb_request *request,
 			 uint64_t *total_bytes)
 {
 	uint32_t max =
 		request->operation == VB_RECEIVE ? channel->max_recv_sge : channel->max_send_sge;
 
 	if (request->slice_count > max)
-		return fail(EINVAL, "%s on QP 0x%x: %u slices; at most %u",
-			    operation_name(request->operation), channel->endpoint.qpn,
-			    request->slice_count, max);
-	*total_bytes = 0;
+		return fail(EINVAL, "%u slices; at most %u", request->slice_count, max);
 	for (unsigned int i = 0; i < request->slice_count; i++) {
 		const struct vb_slice *slice = &request->slices[i];
+		const struct vb_region *region = slice->region;
 
-		if (check_slice(channel, request, i))
-			return EINVAL;
+		if (!region)
+			return fail(EINVAL, "slice %u has no region", i);
+		if (region->mr->pd != channel->group->pd)
+			return fail(EINVAL, "slice %u is of another protection domain", i);
+		if (slice->offset_bytes > region->length_bytes ||
+		    slice->length_bytes > region->length_bytes - slice->offset_bytes)
+			return fail(EINVAL,
+				    "slice %u, %u bytes from %zu, is not in its region of %zu", i,
+				    slice->length_bytes, slice->offset_bytes, region->length_bytes);
 		channel->sges[i] = (struct ibv_sge){
-			.addr = (uintptr_t)slice->region->addr + slice->offset_bytes,
+			.addr = (uintptr_t)region->addr + slice->offset_bytes,
 			.length = slice->length_bytes,
-			.lkey = slice->region->mr->lkey,
+			.lkey = region->mr->lkey,
 		};
 		*total_bytes += slice->length_bytes;
 	}
 	return 0;
 }
 
-static int check_request(const struct vb_channel *channel, const struct vb_request *request)
+static int check_lengths(const struct vb_request *request, unsigned long long total_bytes)
 {
-	if ((unsigned int)request->operation >= VB_OPERATIONS)
-		return fail(EINVAL, "QP 0x%x: there is no operation %d", channel->endpoint.qpn,
-			    (int)request->operation);
-	if (!channel->qp || channel->broken)
-		return fail(ENOTCONN, "%s on QP 0x%x: the channel is %s",
-			    operation_name(request->operation), channel->endpoint.qpn,
-			    channel->prepared ? "not connected yet" : "broken");
-	if (request->with_imm && !operations[request->operation].takes_imm)
-		return fail(EINVAL, "%s on QP 0x%x: it has no immediate data",
-			    operation_name(request->operation), channel->endpoint.qpn);
-	if (request->scope && request->scope->group != channel->group)
-		return fail(EINVAL, "%s on QP 0x%x: the scope is of another group, or ended",
-			    operation_name(request->operation), channel->endpoint.qpn);
+	if (total_bytes > MESSAGE_MAX)
+		return fail(EINVAL, "%llu bytes; a message has at most %llu", total_bytes,
+			    MESSAGE_MAX);
+	if (operations[request->operation].atomic &&
+	    (total_bytes != ATOMIC_BYTES || request->slice_count != 1))
+		return fail(EINVAL, "%u slices of %llu bytes; an atomic takes one of 8",
+			    request->slice_count, total_bytes);
+	if (operations[request->operation].remote && total_bytes > request->remote.length_bytes)
+		return fail(EINVAL, "%llu bytes; the remote piece has %llu", total_bytes,
+			    (unsigned long long)request->remote.length_bytes);
 	return 0;
 }
 
-static int check_lengths(const struct vb_channel *channel, const struct vb_request *request,
-			 uint64_t total_bytes)
+/* The sentences of these checks are continued by the name of the operation and its QP. */
+static int check_request(const struct vb_channel *channel, const struct vb_request *request,
+			 uint64_t *total_bytes)
 {
-	const char *name = operation_name(request->operation);
-	uint32_t qpn = channel->endpoint.qpn;
+	int err;
 
-	if (total_bytes > MESSAGE_MAX)
-		return fail(EINVAL, "%s on QP 0x%x: %llu bytes; a message has at most %llu", name,
-			    qpn, (unsigned long long)total_bytes, MESSAGE_MAX);
-	if (operations[request->operation].atomic &&
-	    (total_bytes != ATOMIC_BYTES || request->slice_count != 1))
-		return fail(EINVAL, "%s on QP 0x%x: %u slices of %llu bytes; it takes one of 8",
-			    name, qpn, request->slice_count, (unsigned long long)total_bytes);
-	if (operations[request->operation].remote && total_bytes > request->remote.length_bytes)
-		return fail(EINVAL, "%s on QP 0x%x: %llu bytes; the remote piece has %llu", name,
-			    qpn, (unsigned long long)total_bytes,
-			    (unsigned long long)request->remote.length_bytes);
-	return 0;
+	if ((unsigned int)request->operation >= VB_OPERATIONS)
+		return fail(EINVAL, "there is no operation %d", (int)request->operation);
+	if (!channel->qp || channel->broken)
+		return fail(ENOTCONN, "the channel is %s",
+			    channel->prepared ? "not connected yet" : "broken");
+	if (request->with_imm && !operations[request->operation].takes_imm)
+		return fail(EINVAL, "the operation has no immediate data");
+	if (request->scope && request->scope->group != channel->group)
+		return fail(EINVAL, "the scope is of another group, or has ended");
+	err = gather_slices(channel, request, total_bytes);
+	return err ? err : check_lengths(request, *total_bytes);
 }
 
 /* --- posting --- */
@@ -179,13 +158,10 @@ int vb_channel_post(struct vb_channel *channel, const struct vb_request *request
 	struct slot *slot;
 	int err;
 
-	err = check_request(channel, request);
-	if (!err)
-		err = gather_slices(channel, request, &total_bytes);
-	if (!err)
-		err = check_lengths(channel, request, total_bytes);
+	err = check_request(channel, request, &total_bytes);
 	if (err)
-		return err;
+		return fail_because(err, "%s on QP 0x%x", operation_name(request->operation),
+				    channel->endpoint.qpn);
 	slot = slot_take(channel);
 	if (!slot)
 		return fail(ENOMEM, "%s on QP 0x%x: all of its %u works are in use",

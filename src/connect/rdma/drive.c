@@ -16,9 +16,6 @@
 /* How often an agent that always finds something to do looks for strangers. */
 #define GREET_EVERY 64
 
-/* A wait polls for this time before it sleeps in the operating system. */
-#define SPIN_NS 20000
-
 /* The lease or handshake that ends soonest may have ended. */
 static void look_at_clock(struct vb_rdma_agent *agent)
 {
@@ -122,25 +119,28 @@ static int wait_virtual(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 	return taken < 0 ? ETIMEDOUT : 0;
 }
 
+static int look_again(void *arg)
+{
+	int taken = look(arg);
+
+	return taken < 0 ? -fail(EIO, "agent: its CQ has overrun") : taken;
+}
+
+static void sleep_for(void *arg, uint64_t left_ns)
+{
+	agent_sleep(arg, left_ns);
+}
+
 static int wait_real(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 {
-	uint64_t began_ns, left_ns;
+	uint64_t left_ns = cq_left_ns(agent->cq, sooner(deadline_ns, agent->soonest_ns));
+	const struct cq_waiter waiter = {look_again, sleep_for, agent};
+	int taken;
 
-	if (look(agent))
-		return 0;
-	for (began_ns = agent_now_ns(agent); agent_now_ns(agent) - began_ns < SPIN_NS;)
-		if (look(agent))
-			return 0;
-	if (vb_req_notify_cq(agent->cq->cq, 0))
-		return fail(EIO, "agent: the CQ cannot be armed");
-	if (look(agent))
-		return 0;
-	left_ns = cq_left_ns(agent->cq, sooner(deadline_ns, agent->soonest_ns));
 	if (has_no_descriptors(agent))
 		left_ns = sooner(left_ns, LOOK_REAL_NS);
-	if (left_ns)
-		agent_sleep(agent, left_ns);
-	return look(agent) ? 0 : ETIMEDOUT;
+	taken = cq_look_or_sleep(agent->cq, &waiter, left_ns);
+	return taken < 0 ? -taken : taken ? 0 : ETIMEDOUT;
 }
 
 int agent_drive(struct vb_rdma_agent *agent, uint64_t deadline_ns)

@@ -11,7 +11,6 @@
 #define CONFIRM_BYTES	  4
 #define HEADER_BYTES	  16
 #define DATA_HEAD_BYTES	  24 /* of the body, before the piece */
-#define REGION_BYTES	  40
 #define MESSAGE_MIN_BYTES 128
 #define MESSAGE_MAX_BYTES (1u << 20)
 #define SLOTS_MAX	  1024
@@ -72,6 +71,7 @@ struct message {
 	uint32_t piece_bytes;
 	uint64_t align_bytes;
 	uint32_t access;
+	uint32_t zero; /* not used */
 	uint64_t lease_ns;
 };
 
