@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The settings of a queue pair: one table of names, ranges and defaults.
+ * The settings of a QP: one table of names, ranges and defaults.
  */
 #include "src/connect/config.h"
 
@@ -91,7 +91,7 @@ int qp_config_check(const struct vb_qp_config *config)
 			return refuse_value(&settings[i], value);
 	}
 	if (config->srq && config->type == IBV_QPT_UC)
-		return fail(EINVAL, "qp_config: a UC QP has no SRQ");
+		return fail(EINVAL, "qp_config: a UC QP cannot have an SRQ; set srq to NULL");
 	return 0;
 }
 
@@ -115,8 +115,8 @@ enum vb_qp_setting vb_qp_setting_named(const char *name)
 
 /* --- durations --- */
 
-/* man ibv_modify_qp(3), min_rnr_timer: from value 2 on, two values of 10 us * 2^n and 1.5 times as
- * much follow each other. Value 0 continues the row after 31. */
+/* man ibv_modify_qp(3), min_rnr_timer: even values last 10 us * 2^(value / 2), odd ones from 3 on
+ * the mean of their neighbours. Value 0 is the longest timer and takes the place 32. */
 int vb_rnr_timer_to_ns(unsigned int timer, uint64_t *duration_ns)
 {
 	unsigned int place = timer ? timer : RNR_TIMERS;

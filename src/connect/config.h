@@ -4,8 +4,8 @@
 
 #include <verbena/connect.h>
 
-/* Whether each setting is in its range. 0, or an errno with the sentence that names the first that
- * is not. */
+/* Checks all settings. Returns 0, or an errno with a sentence that names the first setting that is
+ * out of its range. */
 int qp_config_check(const struct vb_qp_config *config);
 
 #endif /* SRC_CONNECT_CONFIG_H */

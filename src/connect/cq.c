@@ -9,12 +9,12 @@
 #include <string.h>
 #include <verbena/sim.h>
 
-/* So long a wait polls before it sleeps in the operating system. */
+/* A wait polls for this time before it sleeps in the operating system. */
 #define SPIN_NS 20000
 
 struct cq {
 	struct vb_cq public;
-	struct vb_sim *virtual_clock; /* the world that has it, or NULL */
+	struct vb_sim *virtual_clock; /* the world of the clock; NULL on the real clock */
 };
 
 static struct cq *private_of(const struct vb_cq *cq)
@@ -39,10 +39,11 @@ static int make(struct vb_device *device, int cqe, struct vb_cq *cq)
 	cq->channel = vb_create_comp_channel(device->context);
 	if (!cq->channel)
 		return fail_because(errno, "cq");
-	/* A wait that another poll has overtaken must not block in get_cq_event. */
+	/* Another thread may have taken the notification: get_cq_event must not block. */
 	flags = fcntl(cq->channel->fd, F_GETFL);
 	if (flags < 0 || fcntl(cq->channel->fd, F_SETFL, flags | O_NONBLOCK))
-		err = fail(errno, "cq: fcntl of its channel: %s", strerrordesc_np(errno));
+		err = fail(errno, "cq: its channel cannot be made non-blocking: %s",
+			   strerrordesc_np(errno));
 	else if (!(cq->cq = vb_create_cq(device->context, cqe, cq->id, cq->channel, 0)))
 		err = fail_because(errno, "cq: %d entries", cqe);
 	else

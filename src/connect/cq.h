@@ -4,7 +4,8 @@
 
 #include <verbena/connect.h>
 
-/* The time of the clock by which waits on the CQ end: the world's virtual clock or CLOCK_MONOTONIC. */
+/* The time of the clock by which waits on the CQ end: the world's virtual clock or
+ * CLOCK_MONOTONIC. */
 uint64_t cq_now_ns(const struct vb_cq *cq);
 
 /* The deadline of a wait that begins now, and the time that is left until a deadline. VB_FOREVER is

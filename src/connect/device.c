@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define DEFAULT_PORT 1
-/* Ports with longer tables are searched this far only. */
+/* choose_gid() looks at this many GIDs of a port. */
 #define GIDS_MAX 256
 
 struct vb_devices {
@@ -137,8 +137,8 @@ int port_read(struct ibv_context *context, uint8_t port_num, struct ibv_port_att
 	if (err)
 		return fail_because(err, "port %u", port_num);
 	if (port->state != IBV_PORT_ACTIVE && port->state != IBV_PORT_ARMED)
-		return fail(ENETDOWN, "port %u is %s, not ACTIVE or ARMED", port_num,
-			    vb_port_state_str(port->state));
+		return fail(ENETDOWN, "port %u is %s, not ACTIVE or ARMED; bring the port up",
+			    port_num, vb_port_state_str(port->state));
 	return 0;
 }
 
@@ -149,21 +149,21 @@ int port_read_gid(struct ibv_context *context, uint8_t port_num, int gid_index, 
 	return 0;
 }
 
-/* Fills in all of the device but its context. Returns 0 or errno. */
+/* Reads attributes, port and GID of an open device. Returns 0 or errno. */
 static int read_device(struct vb_device *device, int gid_index)
 {
 	int err = vb_query_device(device->context, &device->attr);
 
 	if (err)
-		return fail_because(err, "its attributes");
+		return fail_because(err, "reading its attributes");
 	err = port_read(device->context, device->port_num, &device->port_attr);
 	if (err)
 		return err;
 	device->gid_index = gid_index == VB_GID_INDEX_ANY ? choose_gid(device) : gid_index;
 	err = port_read_gid(device->context, device->port_num, device->gid_index, &device->gid);
 	if (!err && is_zero(&device->gid))
-		err = fail(ENODATA, "port %u: GID %d is empty", device->port_num,
-			   device->gid_index);
+		err = fail(ENODATA, "port %u: GID %d is empty; choose another GID index",
+			   device->port_num, device->gid_index);
 	return err;
 }
 

@@ -24,7 +24,8 @@ int endpoint_check(const struct vb_endpoint *endpoint)
 	if (endpoint->psn > BITS_24)
 		return fail(EBADMSG, "endpoint: psn 0x%x has more than 24 bits", endpoint->psn);
 	if (!vb_mtu_to_bytes(endpoint->mtu))
-		return fail(EBADMSG, "endpoint: mtu %d is none", (int)endpoint->mtu);
+		return fail(EBADMSG, "endpoint: mtu %d is not a value of enum ibv_mtu",
+			    (int)endpoint->mtu);
 	return 0;
 }
 
@@ -127,7 +128,7 @@ static bool parse_number(const char *text, unsigned long max, unsigned long *num
 {
 	char *end;
 
-	/* strtoul(3) would take a sign and blanks. */
+	/* strtoul(3) also accepts blanks and a sign. */
 	if (!isdigit((unsigned char)*text))
 		return false;
 	errno = 0;
@@ -160,14 +161,14 @@ static int parse_pair(char *pair, unsigned int *seen, struct vb_endpoint *endpoi
 	enum part part = 0;
 
 	if (!value)
-		return fail(EINVAL, "endpoint: \"%s\" is no name=value", pair);
+		return fail(EINVAL, "endpoint: \"%s\" is not of the form name=value", pair);
 	*value++ = '\0';
 	while (part < PARTS && strcmp(parts[part].name, pair) != 0)
 		part++;
 	if (part == PARTS)
 		return fail(EINVAL, "endpoint: there is no part \"%s\"", pair);
 	if (*seen & 1u << part)
-		return fail(EINVAL, "endpoint: %s is there twice", pair);
+		return fail(EINVAL, "endpoint: %s is given twice", pair);
 	*seen |= 1u << part;
 	if (!parse_part(part, value, endpoint))
 		return fail(EINVAL, "endpoint: %s cannot be \"%s\"", pair, value);
@@ -183,7 +184,7 @@ int vb_endpoint_parse(const char *text, struct vb_endpoint *endpoint)
 	int err = 0;
 
 	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
-		return fail(EINVAL, "endpoint: a text of %zu characters", strlen(text));
+		return fail(EINVAL, "endpoint: the text is too long: %zu characters", strlen(text));
 	while (!err && (pair = strsep(&rest, ",")))
 		err = parse_pair((char *)pair, &seen, &parsed);
 	for (size_t i = 0; i < COUNT(parts) && !err; i++)

@@ -4,7 +4,7 @@
 
 #include <verbena/connect.h>
 
-/* Whether each value is in its range: 0, or EBADMSG with a sentence. */
+/* Checks the ranges of all values. Returns 0, or EBADMSG with a sentence. */
 int endpoint_check(const struct vb_endpoint *endpoint);
 
 #endif /* SRC_CONNECT_ENDPOINT_H */

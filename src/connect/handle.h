@@ -71,8 +71,8 @@ static inline void *handle_find(const struct handle_table *table, uint32_t index
 	return row->next_free == ROW_TAKEN && row->generation == generation ? row : NULL;
 }
 
-/* Takes a row of a table of struct handle_owner for the object. Returns its key for wr_ids; 0 if all
- * rows are taken. */
+/* Takes a row of a table of struct handle_owner for the object. Returns its key for wr_ids; 0 if
+ * all rows are taken. */
 uint64_t handle_own(struct handle_table *table, void *object);
 void handle_disown(struct handle_table *table, uint64_t key);
 

@@ -6,14 +6,14 @@
 
 struct vb_prepared_qp {
 	struct ibv_qp *qp;
-	struct vb_qp_config config; /* with port and GID index as they are */
+	struct vb_qp_config config; /* with the actual port and GID index */
 	struct vb_endpoint endpoint;
 	uint8_t link_layer;
 };
 
 /* --- the port --- */
 
-/* The present attributes of the port that config means; in it, port and GID index become true. */
+/* Replaces VB_PORT_OF_DEVICE and VB_GID_INDEX_OF_DEVICE in config, and reads that port and GID. */
 static int read_port(struct vb_device *device, struct vb_qp_config *config,
 		     struct ibv_port_attr *port, union ibv_gid *gid)
 {
@@ -38,7 +38,7 @@ static struct ibv_ah_attr address_of(const struct vb_qp_config *config, uint8_t 
 		.dlid = remote->lid,
 		.sl = (uint8_t)config->service_level,
 		.port_num = (uint8_t)config->port_num,
-		/* RoCE has no other address; InfiniBand needs it to leave the subnet. */
+		/* RoCE always has a GRH; InfiniBand needs one to leave the subnet. */
 		.is_global = link_layer == IBV_LINK_LAYER_ETHERNET || other_subnet || !remote->lid,
 		.grh = {.dgid = remote->gid,
 			.sgid_index = (uint8_t)config->gid_index,
@@ -67,7 +67,7 @@ static int create(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv
 	};
 
 	if (!send_cq || !recv_cq)
-		return fail(EINVAL, "qp_prepare: no %s CQ", send_cq ? "receive" : "send");
+		return fail(EINVAL, "qp_prepare: there is no %s CQ", send_cq ? "receive" : "send");
 	prepared->qp = vb_create_qp(pd, &attr);
 	if (!prepared->qp)
 		return fail_because(errno, "qp_prepare: %s QP",
@@ -140,7 +140,7 @@ struct ibv_qp *vb_prepared_qp(const struct vb_prepared_qp *prepared)
 
 /* --- the handshake --- */
 
-/* What each step sets, by type: man ibv_modify_qp(3). */
+/* The attributes of each step by QP type: man ibv_modify_qp(3). */
 static const struct step {
 	enum ibv_qp_state state;
 	int rc, uc, ud;
@@ -221,7 +221,8 @@ struct ibv_qp *vb_handshake(struct vb_prepared_qp *prepared, const struct vb_end
 	int err;
 
 	if (!remote && !datagrams) {
-		fail(EINVAL, "handshake: QP 0x%x: no remote endpoint", prepared->endpoint.qpn);
+		fail(EINVAL, "handshake: QP 0x%x: a connected QP needs the remote endpoint",
+		     prepared->endpoint.qpn);
 		return NULL;
 	}
 	err = connect_qp(prepared, remote ? remote : &prepared->endpoint);

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* gcc and clang tell of AddressSanitizer in two ways. */
+/* gcc and clang announce AddressSanitizer in different ways. */
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -67,7 +67,7 @@ static void unmap(struct vb_region *region)
 	region->addr = region->guard->device_view = NULL;
 }
 
-/* Maps the region twice. False where that cannot be had: then nothing is mapped. */
+/* Maps the region twice. Returns false if the kernel refuses; nothing is mapped then. */
 static bool map_twice(struct vb_region *region)
 {
 	size_t pages = whole_pages(region->length_bytes);
@@ -99,7 +99,7 @@ static int protection_of(const struct vb_region_guard *guard, size_t page)
 	return guard->readers[page] ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
-/* Adds a hold to each page that is wholly in the piece, or takes one away. */
+/* Adds (change 1) or removes (change -1) a hold of each page that lies within the piece. */
 static void change_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
 			 bool exclusive, int change)
 {
@@ -107,7 +107,7 @@ static void change_pages(struct vb_region *region, size_t offset_bytes, size_t l
 	size_t page = page_bytes();
 	size_t end = offset_bytes + length_bytes;
 
-	/* What follows the end of the region in its last page is nobody's. */
+	/* The rest of the last page behind the region is not used. */
 	if (end == region->length_bytes)
 		end = whole_pages(end) * page;
 	for (size_t i = whole_pages(offset_bytes); (i + 1) * page <= end; i++) {
@@ -119,8 +119,8 @@ static void change_pages(struct vb_region *region, size_t offset_bytes, size_t l
 		if (protection_of(guard, i) != before)
 			err = mprotect((char *)region->addr + i * page, page,
 				       protection_of(guard, i));
-		/* It splits mappings, of which there may be too many: then a touch is not seen, but
-		 * an open page must not stay closed. */
+		/* mprotect(2) splits mappings and fails when there are too many. A page that stays
+		 * open misses an access; a page that stays closed would break the program. */
 		assert(!err || change > 0);
 	}
 }
@@ -203,7 +203,7 @@ struct vb_region *vb_region_alloc(struct vb_device *device, struct ibv_pd *pd, s
 	struct vb_region *region;
 
 	if (!length_bytes || length_bytes > SIZE_MAX / 2) {
-		fail(EINVAL, "region: a length of %zu bytes", length_bytes);
+		fail(EINVAL, "region: its length cannot be %zu bytes", length_bytes);
 		return NULL;
 	}
 	region = region_new(length_bytes);

@@ -139,7 +139,7 @@ void test_texts_that_are_none(void)
 		{"qpn=1,lid=65536,gid=::1,psn=0,mtu=1024", "lid cannot be"},
 		{"qpn=1,lid=0,gid=10.0.0.1,psn=0,mtu=1024", "gid cannot be"},
 		{"qpn=1,lid=0,gid=::1,psn=99999999999999999999,mtu=1024", "psn cannot be"},
-		{"qpn=1,qpn=1,lid=0,gid=::1,psn=0,mtu=1024", "qpn is there twice"},
+		{"qpn=1,qpn=1,lid=0,gid=::1,psn=0,mtu=1024", "qpn is given twice"},
 		{"qpn=1,lid=0,gid=::1,psn=0,mtu=1024,colour=1", "no part \"colour\""},
 	};
 

@@ -262,7 +262,7 @@ void test_different_algorithms_are_seen(void)
 				errs[i] = vb_barrier_poll(teams[i]);
 	TEST_ASSERT_TRUE(errs[0] == EPROTO || errs[1] == EPROTO);
 	FAILS(ENOTCONN, vb_barrier_enter(teams[errs[0] == EPROTO ? 0 : 1], VB_BARRIER_TREE));
-	assert_says("an earlier one failed");
+	assert_says("an earlier barrier failed");
 }
 
 void test_a_wait_for_a_node_that_does_not_come(void)

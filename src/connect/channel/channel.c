@@ -4,7 +4,7 @@
 #include "src/connect/config.h"
 #include "src/connect/object.h"
 
-/* A QP in ERR flushes at once; a device that does not within this time is dead. */
+/* A QP in ERR flushes its works at once. After this time the QP is destroyed instead. */
 #define FLUSH_NS 1000000000ull
 
 /* --- making --- */
@@ -12,12 +12,12 @@
 static int check_config(const struct vb_qp_config *config)
 {
 	if (config->type != IBV_QPT_RC && config->type != IBV_QPT_UC)
-		return fail(EINVAL, "channel: type %s; it is RC or UC",
+		return fail(EINVAL, "channel: its type cannot be %s; use RC or UC",
 			    vb_qp_type_str((enum ibv_qp_type)config->type));
 	if (config->srq)
-		return fail(EINVAL, "channel: it has no SRQ");
+		return fail(EINVAL, "channel: it cannot have an SRQ");
 	if (!config->max_send_wr && !config->max_recv_wr)
-		return fail(EINVAL, "channel: no work fits into it");
+		return fail(EINVAL, "channel: max_send_wr and max_recv_wr are both 0");
 	return 0;
 }
 
@@ -108,7 +108,7 @@ int vb_channel_connect(struct vb_channel *channel, const struct vb_endpoint *rem
 	struct ibv_qp *qp;
 
 	if (!channel->prepared)
-		return fail(EISCONN, "channel: QP 0x%x is connected, or was",
+		return fail(EISCONN, "channel: QP 0x%x has been connected before",
 			    channel->endpoint.qpn);
 	qp = vb_handshake(channel->prepared, remote);
 	if (!qp)
@@ -143,7 +143,7 @@ void channel_break(struct vb_channel *channel)
 	if (!vb_modify_qp(channel->qp, &attr, IBV_QP_STATE) &&
 	    !group_wait(channel->group, is_idle, channel, FLUSH_NS))
 		return;
-	/* Without its QP, no work can touch memory any more. */
+	/* No work can access memory after its QP has been destroyed. */
 	if (!vb_destroy_qp(channel->qp))
 		channel->qp = NULL;
 	for (uint32_t i = 0; i < channel->slots.count; i++)

@@ -19,27 +19,27 @@
 struct slot {
 	struct handle_row row;
 	struct vb_channel *channel;
-	bool posted;	/* and not ended; else its result waits to be taken */
-	bool detached;	/* nobody asks for its result */
-	bool exclusive; /* the device may write its buffers */
+	bool posted;	/* set until the work ends; then the result waits to be taken */
+	bool detached;	/* the result is dropped */
+	bool exclusive; /* the device may write the buffers */
 	struct vb_scope *scope;
 	struct slot *scope_next, *scope_prev;
 	struct vb_result result;
 	unsigned int slice_count;
-	struct vb_slice *slices; /* that it holds; room for the largest request */
+	struct vb_slice *slices; /* held by the work; room for the largest request */
 };
 
 struct vb_channel {
 	struct vb_group *group;
-	struct vb_prepared_qp *prepared; /* until it is connected */
-	struct ibv_qp *qp;		 /* from then on, until it is broken */
+	struct vb_prepared_qp *prepared; /* NULL after connecting */
+	struct ibv_qp *qp;		 /* NULL until connecting */
 	struct vb_endpoint endpoint;
 	uint32_t max_send_sge, max_recv_sge, max_inline_bytes;
 	bool broken;
 	uint64_t key;
 	struct handle_table slots;
-	unsigned int pending; /* slots that are posted */
-	unsigned int scoped;  /* slots in a scope that has not ended */
+	unsigned int pending; /* counts posted slots */
+	unsigned int scoped;  /* counts slots in a scope */
 	uint64_t failures;
 	struct vb_slice *slices; /* of all slots */
 	struct ibv_sge *sges;	 /* of the request that is being posted */
@@ -51,7 +51,7 @@ struct vb_group {
 	bool owns_pd;
 	struct vb_cq *cq;
 	struct handle_table channels; /* struct handle_owner */
-	uint64_t reserved;	      /* entries of the CQ */
+	uint64_t reserved;	      /* counts CQ entries */
 	unsigned int pending;
 	struct ibv_wc wc[POLL_MAX];
 };

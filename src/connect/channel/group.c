@@ -37,7 +37,8 @@ int vb_group_close(struct vb_group *group)
 	if (!group)
 		return 0;
 	if (group->channels.taken)
-		return fail(EBUSY, "group: %u channels are in it", group->channels.taken);
+		return fail(EBUSY, "group: %u channels are in it; close them first",
+			    group->channels.taken);
 	if (group->cq) {
 		err = vb_cq_close(group->cq);
 		if (err)
@@ -132,7 +133,7 @@ static void deliver(struct vb_group *group, const struct ibv_wc *wc)
 		slot_complete(slot_at(channel, number), wc);
 }
 
-/* Hands on what was taken; a negative number is an errno. */
+/* Delivers the completions that were taken; a negative number is a negative errno. */
 static int deliver_all(struct vb_group *group, int taken)
 {
 	for (int i = 0; i < taken; i++)

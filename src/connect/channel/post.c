@@ -76,7 +76,7 @@ static int check_lengths(const struct vb_request *request, unsigned long long to
 	return 0;
 }
 
-/* The sentences of these checks are continued by the name of the operation and its QP. */
+/* vb_channel_post() puts the operation and the QP in front of these sentences. */
 static int check_request(const struct vb_channel *channel, const struct vb_request *request,
 			 uint64_t *total_bytes)
 {

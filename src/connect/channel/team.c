@@ -4,7 +4,7 @@
 #include "src/connect/bytes.h"
 #include "src/connect/object.h"
 
-/* A card: this head, rank and size, then two encoded endpoints for each rank. */
+/* A card has a head with rank and size, then two encoded endpoints for each rank. */
 #define CARD_HEAD	"VBT"
 #define CARD_HEAD_BYTES 12
 
@@ -25,7 +25,7 @@ static int make_channels(struct vb_team *team, const struct vb_qp_config *config
 {
 	struct vb_qp_config small = *config;
 
-	/* Messages without data, and nobody is in a hurry to give a peer up. */
+	/* Barrier messages have no data. A slow peer is waited for without limit. */
 	small.max_send_wr = BARRIER_SENDS;
 	small.max_recv_wr = BARRIER_RECEIVES;
 	small.max_send_sge = small.max_recv_sge = 1;
@@ -84,7 +84,7 @@ int vb_team_close(struct vb_team *team)
 		struct vb_channel *channel = team->peers[i].channel;
 		int err = vb_channel_close(channel);
 
-		/* Held by a scope: what is left stays. */
+		/* A scope holds the channel: keep the rest of the team. */
 		if (err == EBUSY)
 			return err;
 		team->peers[i].channel = NULL;
@@ -110,7 +110,7 @@ struct vb_channel *vb_team_channel(const struct vb_team *team, unsigned int rank
 
 /* --- cards --- */
 
-/* Where the endpoints for a rank stand in a card. */
+/* The offset of the endpoints for a rank. */
 static size_t place_of(uint32_t rank)
 {
 	return CARD_HEAD_BYTES + (size_t)rank * 2 * VB_ENDPOINT_BYTES;
@@ -184,7 +184,7 @@ int vb_team_connect(struct vb_team *team, const void *cards)
 
 	if (team->connected)
 		return fail(EISCONN, "team: rank %u is connected", team->rank);
-	/* All are looked at before the first is connected. */
+	/* Check all cards before connecting the first channel. */
 	for (uint32_t i = 0; i < team->size && !err; i++)
 		if (i != team->rank)
 			err = read_card(team, (const uint8_t *)cards + i * card_bytes, i,

@@ -14,7 +14,7 @@
 static int stale(struct vb_work work)
 {
 	if (!work.channel)
-		return fail(ESTALE, "work: the handle is empty");
+		return fail(ESTALE, "work: the handle is empty: nothing was posted with it");
 	return fail(ESTALE, "work %u.%u of QP 0x%x: its result was taken", work.slot,
 		    work.generation, work.channel->endpoint.qpn);
 }
@@ -79,7 +79,7 @@ int vb_work_wait_all(const struct vb_work *works, unsigned int count, uint64_t t
 	for (unsigned int i = 0; i < count; i++) {
 		struct slot *slot = slot_of(works[i]);
 
-		/* The same handle twice has one result. */
+		/* works may have the same handle twice. */
 		if (!slot)
 			return stale(works[i]);
 		if (slot_result(slot, &one) && !bad_qpn) {
@@ -108,7 +108,7 @@ static void break_channels(struct vb_scope *scope)
 {
 	struct slot *slot = scope->works;
 
-	/* Breaking one may take any of them off the list. */
+	/* channel_break() may remove any slot from the list. */
 	while (slot) {
 		if (slot->posted) {
 			channel_break(slot->channel);
@@ -162,7 +162,7 @@ int vb_post_each(struct vb_channel *const *channels, const struct vb_request *re
 	return err;
 }
 
-/* Piece i of the slice on channel i; with pieces 1, the whole on each. */
+/* Posts piece i of the slice on channel i; if pieces is 1, the whole slice on each channel. */
 static int post_pieces(struct vb_channel *const *channels, unsigned int count,
 		       enum vb_operation operation, const struct vb_slice *slice,
 		       unsigned int pieces, struct vb_scope *scope)

@@ -149,7 +149,7 @@ static int local_name(void *object, char *text, size_t text_bytes)
 	const struct listener *listener = object;
 
 	return (size_t)snprintf(text, text_bytes, "%s", listener->address) < text_bytes ? 0
-											 : ERANGE;
+											: ERANGE;
 }
 
 /* --- lines --- */
@@ -174,7 +174,8 @@ static int local_send(void *object, const void *bytes, size_t length_bytes, size
 	pthread_mutex_lock(&line->wire->hall->lock);
 	closed = other_end(line)->closed;
 	at = (ring->first + ring->count) % RING_BYTES;
-	moved = closed ? 0 : lesser(length_bytes, lesser(RING_BYTES - ring->count, RING_BYTES - at));
+	moved = closed ? 0
+		       : lesser(length_bytes, lesser(RING_BYTES - ring->count, RING_BYTES - at));
 	memcpy(ring->bytes + at, bytes, moved);
 	ring->count += moved;
 	pthread_mutex_unlock(&line->wire->hall->lock);

@@ -76,7 +76,7 @@ static int sleep_for(const struct meeting *meeting, struct pollfd *ready, nfds_t
 	if (!left_ms)
 		return ETIMEDOUT;
 	return poll(ready, count, left_ms < max_ms ? left_ms : max_ms) < 0 && errno != EINTR ? errno
-											      : 0;
+											     : 0;
 }
 
 /* Sends or receives all bytes. Returns 0, ETIMEDOUT, or the errno of the line. */
@@ -163,8 +163,8 @@ static int hear(struct meeting *meeting, struct guest *guest)
 	bool greeted = guest->have_bytes >= GREETING_BYTES;
 	size_t at = greeted ? guest->have_bytes - GREETING_BYTES : guest->have_bytes;
 	size_t whole = greeted ? meeting->card_bytes : GREETING_BYTES;
-	uint8_t *into = greeted ? meeting->cards + guest->rank * meeting->card_bytes
-				: guest->greeting;
+	uint8_t *into =
+		greeted ? meeting->cards + guest->rank * meeting->card_bytes : guest->greeting;
 	size_t moved = 0;
 	int err = meeting->exchange->receive(guest->line, into + at, whole - at, &moved);
 
@@ -321,8 +321,13 @@ static int listen_at(const struct vb_tcp_place *place, void **listener)
 int vb_exchange_tcp(void *arg, unsigned int rank, unsigned int size, const void *card,
 		    size_t card_bytes, void *cards, uint64_t timeout_ns)
 {
-	struct meeting meeting = {vb_rdma_exchange_tcp(), rank, size, (void *)card, card_bytes,
-				  cards, deadline_after(monotonic_ns(), timeout_ns)};
+	struct meeting meeting = {vb_rdma_exchange_tcp(),
+				  rank,
+				  size,
+				  (void *)card,
+				  card_bytes,
+				  cards,
+				  deadline_after(monotonic_ns(), timeout_ns)};
 	const struct vb_tcp_place *place = arg;
 	int err;
 
@@ -343,8 +348,13 @@ int vb_exchange_tcp(void *arg, unsigned int rank, unsigned int size, const void 
 int vb_exchange_board(void *arg, unsigned int rank, unsigned int size, const void *card,
 		      size_t card_bytes, void *cards, uint64_t timeout_ns)
 {
-	struct meeting meeting = {vb_rdma_exchange_local(), rank, size, (void *)card, card_bytes,
-				  cards, deadline_after(monotonic_ns(), timeout_ns)};
+	struct meeting meeting = {vb_rdma_exchange_local(),
+				  rank,
+				  size,
+				  (void *)card,
+				  card_bytes,
+				  cards,
+				  deadline_after(monotonic_ns(), timeout_ns)};
 	const struct vb_board *board = arg;
 	int err;
 

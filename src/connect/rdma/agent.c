@@ -56,7 +56,7 @@ static int check_options(const struct vb_rdma_options *options)
 				    (unsigned long long)ranges[i].min,
 				    (unsigned long long)ranges[i].max);
 	if (!options->exchange)
-		return fail(EINVAL, "agent: no exchange");
+		return fail(EINVAL, "agent: options.exchange is NULL");
 	return 0;
 }
 
@@ -73,9 +73,11 @@ static int make_verbs(struct vb_rdma_agent *agent)
 		return errno;
 	agent->virtual_clock = virtual_clock_of(agent->device);
 	if (agent->virtual_clock && agent->options.thread)
-		return fail(ENOTSUP, "agent: no thread of its own on a virtual clock");
+		return fail(ENOTSUP, "agent: options.thread needs the real clock; this device has "
+				     "a virtual clock");
 	if (cqe > (uint64_t)agent->device->attr.max_cqe)
-		return fail(EINVAL, "agent: %u connections of %llu entries; the CQ holds %d",
+		return fail(EINVAL,
+			    "agent: %u connections need %llu CQ entries each; the CQ holds %d",
 			    agent->options.connections, (unsigned long long)each,
 			    agent->device->attr.max_cqe);
 	agent->pd = vb_alloc_pd(agent->device->context);
@@ -154,9 +156,9 @@ struct vb_rdma_agent *vb_rdma_agent_open(const struct vb_rdma_options *options)
 	if (!agent)
 		return NULL;
 	agent->options = *options;
-	/* What follows the messages is aligned for atomics. */
+	/* The old values of atomics, behind the buffers, are aligned to 8 bytes. */
 	agent->options.message_bytes &= ~7u;
-	/* An odd number of cache lines: buffers of a power of two would begin in the same few. */
+	/* An odd number of cache lines, so that buffers do not all begin in the same cache sets. */
 	agent->stride_bytes =
 		(agent->options.message_bytes / CACHE_LINE_BYTES | 1) * CACHE_LINE_BYTES;
 	if (agent->stride_bytes < agent->options.message_bytes)

@@ -287,7 +287,8 @@ struct vb_remote_mr *remote_new(struct vb_rdma *rdma, const struct region_record
 void remote_put(struct vb_remote_mr *mr);
 /* The connection of the region; NULL if it has gone. */
 struct vb_rdma *remote_connection(const struct vb_remote_mr *mr);
-/* Returns true if the region belongs to the connection, which works, and its lease has not ended. */
+/* Returns true if the region belongs to the connection, which works, and its lease has not
+ * ended. */
 bool remote_holds(const struct vb_remote_mr *mr, const struct vb_rdma *rdma);
 /* The end of a lease that began at began_ns; a lease of 0 is none. */
 uint64_t lease_ends_ns(uint64_t began_ns, uint64_t lease_ns);

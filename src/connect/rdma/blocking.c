@@ -25,7 +25,7 @@ struct vb_rdma *vb_rdma_connect(struct vb_rdma_agent *agent, const char *address
 	return op_run_request(&request, timeout_ns, &result) ? NULL : result.rdma;
 }
 
-/* The two that are called most set what they use and clear nothing. */
+/* Sending and receiving are called most often: this sets only the fields that they use. */
 static int run_message(struct vb_rdma *rdma, const struct vb_rdma_message *message,
 		       const void *from, void *into, uint64_t timeout_ns,
 		       struct vb_rdma_result *result)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection from its making to its end: its QP and buffers, and what its completions mean.
+ * A connection from its making to its end: its QP and buffers, and the handling of completions.
  */
 #include "src/connect/rdma/agent.h"
 
 #include <string.h>
 
-/* A receiver without a receive is asked again after this time. */
+/* The peer repeats a message that found no receive after this time. */
 #define RNR_TIMER VB_RNR_0_08_MS
 
 /* --- making --- */
@@ -56,7 +56,7 @@ static int make_buffers(struct vb_rdma *rdma)
 	return 0;
 }
 
-/* What the device allows, at most FLIGHTS. */
+/* The device's maximum of reads and atomics, at most FLIGHTS. */
 static uint32_t flights_of(int device_max)
 {
 	return device_max > 0 && device_max < FLIGHTS ? (uint32_t)device_max : FLIGHTS;
@@ -135,11 +135,12 @@ static void hear_end(struct vb_rdma *rdma, const struct message *message)
 	if (message->type == MESSAGE_BYE)
 		connection_fail(rdma, ECONNRESET, "the peer closed the connection");
 	else
-		connection_fail(rdma, ECONNABORTED,
-				"the peer closed the connection since it could not understand it");
+		connection_fail(
+			rdma, ECONNABORTED,
+			"the peer closed the connection: it could not understand a message");
 }
 
-/* A request is kept until there is room for its answer. */
+/* Keeps a request until its answer can be sent. */
 static void defer(struct vb_rdma *rdma, const struct message *message)
 {
 	uint32_t at = (rdma->deferred_first + rdma->deferred_count) % REQUESTS_MAX;
@@ -177,7 +178,7 @@ static void heard(struct vb_rdma *rdma, const struct message *message, uint32_t 
 
 static void received(struct vb_rdma *rdma, uint32_t buffer, uint32_t length_bytes)
 {
-	struct message message; /* each type's fields are set */
+	struct message message; /* decoding sets the fields of its type */
 	const char *malformed = message_decode(buffer_at(rdma, buffer), length_bytes, &message);
 
 	if (malformed)
@@ -255,7 +256,6 @@ void connection_drop(struct vb_rdma *rdma)
 	struct vb_rdma_agent *agent = rdma->agent;
 
 	connection_fail_with(rdma, ECANCELED, "rdma: the connection was closed", true);
-	/* While the remote regions still find their connection, which has failed. */
 	if (rdma->qp)
 		vb_destroy_qp(rdma->qp);
 	for (uint32_t i = 0; i < FLIGHTS; i++)

@@ -8,15 +8,15 @@
 
 #define TAKEN_MAX 16
 
-/* How often a line without a descriptor is looked at on the real clock, and one with a descriptor on
- * the virtual clock. */
+/* The time between two looks at a line with a descriptor on the virtual clock, and at a line
+ * without one on the real clock. */
 #define LOOK_VIRTUAL_NS 10000
 #define LOOK_REAL_NS	1000000
 
-/* How often an agent that always finds something to do looks for strangers. */
+/* A busy agent looks for new lines once in this many drives. */
 #define GREET_EVERY 64
 
-/* The lease or handshake that ends soonest may have ended. */
+/* Ends the leases that are over. */
 static void look_at_clock(struct vb_rdma_agent *agent)
 {
 	uint64_t now_ns = agent_now_ns(agent);
@@ -42,7 +42,8 @@ static int handle(struct vb_rdma_agent *agent, const struct ibv_wc *wc, int take
 	return taken;
 }
 
-/* What is there, once. On a virtual clock an empty poll moves time. Returns completions. */
+/* Polls the CQ once. On a virtual clock a poll that finds nothing advances time. Returns the number
+ * of completions, or a negative number. */
 static int look(struct vb_rdma_agent *agent)
 {
 	struct ibv_wc wc[TAKEN_MAX];
@@ -50,7 +51,7 @@ static int look(struct vb_rdma_agent *agent)
 	return handle(agent, wc, ibv_poll_cq(agent->cq->cq, TAKEN_MAX, wc));
 }
 
-/* Strangers wait while there is traffic, but not for ever. */
+/* Returns true if lines are to be looked at: while traffic flows, only now and then. */
 static bool is_time_to_greet(struct vb_rdma_agent *agent, bool is_idle)
 {
 	if (agent->shaking || agent->accepts)
@@ -73,7 +74,7 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Lines and listeners without a descriptor must be looked at. */
+/* Returns true if lines cannot wake the agent, since they have no descriptors. */
 static bool has_no_descriptors(const struct vb_rdma_agent *agent)
 {
 	const struct vb_rdma_listener *first = agent->listeners;
@@ -83,8 +84,8 @@ static bool has_no_descriptors(const struct vb_rdma_agent *agent)
 	return first && agent->options.exchange->listener_descriptor(first->listener) < 0;
 }
 
-/* For completions, and for what agents tell of lines. What has descriptors may move without a word
- * and from outside of the world, where no time can be known to bring nothing. */
+/* Waits for completions and for vb_sim_tell(). Lines with descriptors may move without a call of
+ * vb_sim_tell(), from outside of the world: these waits are short, and never end in EDEADLK. */
 static int wait_for_lines(struct vb_rdma_agent *agent, struct ibv_wc *wc, uint64_t left_ns)
 {
 	uint64_t told = vb_sim_told(agent->virtual_clock);
@@ -108,7 +109,8 @@ static int wait_virtual(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 	if (agent->shaking || agent->accepts) {
 		taken = wait_for_lines(agent, wc, left_ns);
 	} else {
-		/* A plain poll costs least, and may move time where there is no limit. */
+		/* A plain poll is cheapest; it may advance time, so it needs a wait without
+		 * limit. */
 		if (left_ns == VB_FOREVER && look(agent) > 0)
 			return 0;
 		taken = vb_cq_wait(agent->cq, wc, TAKEN_MAX, left_ns);
@@ -188,7 +190,7 @@ int vb_rdma_arm(struct vb_rdma_agent *agent)
 	cq_drain(agent->cq);
 	if (vb_req_notify_cq(agent->cq->cq, 0))
 		return fail(EIO, "agent: the CQ cannot be armed");
-	/* What came before it was armed gives no event. */
+	/* A completion that came before the CQ was armed gives no notification. */
 	if (look(agent))
 		agent_wake(agent);
 	look_around(agent, true);

@@ -80,7 +80,7 @@ static const struct step {
 	[STAGE_CONFIRM] = {CONFIRM_BYTES, true, STAGE_READY, NULL},
 };
 
-/* Moves what the present stage has to move. 0, EAGAIN, or errno. */
+/* Sends or receives the bytes of the present stage. Returns 0, EAGAIN or errno. */
 static int move(struct vb_rdma *rdma, const struct step *step)
 {
 	const struct vb_rdma_exchange *exchange = rdma->agent->options.exchange;
@@ -105,7 +105,7 @@ static int move(struct vb_rdma *rdma, const struct step *step)
 	return err;
 }
 
-/* 0 once it is ready, EAGAIN, or errno. */
+/* Takes the connection through its stages. Returns 0 when it is ready, EAGAIN, or errno. */
 static int advance(struct vb_rdma *rdma)
 {
 	const struct step *step;
@@ -198,7 +198,7 @@ static int line_new(struct vb_rdma_agent *agent, void *line, enum stage stage,
 	rdma->line = line;
 	rdma->stage = stage;
 	rdma->line_fd = agent->options.exchange->line_descriptor(line);
-	/* A stranger has a time; who connects says itself how long it waits. */
+	/* A listening end limits the time of the greeting; a connecting end has its own timeout. */
 	rdma->line_ends_ns = stage == STAGE_HEAR_GREETING
 				     ? cq_deadline_ns(agent->cq, agent->options.handshake_ns)
 				     : VB_FOREVER;
@@ -210,7 +210,7 @@ static int line_new(struct vb_rdma_agent *agent, void *line, enum stage stage,
 	return 0;
 }
 
-/* Nobody is kept waiting for room that is not there. */
+/* Tells a peer that there is no room for its connection. */
 static void turn_away(struct vb_rdma_agent *agent, void *line)
 {
 	const struct greeting greeting = {.status = GREETING_NO_ROOM};
@@ -242,12 +242,12 @@ static void step_line(struct vb_rdma_agent *agent, struct vb_rdma **link)
 	int err = advance(rdma);
 
 	if (err == EAGAIN && agent_now_ns(agent) >= rdma->line_ends_ns)
-		err = fail(ETIMEDOUT, "rdma: the peer did not introduce itself in time");
+		err = fail(ETIMEDOUT, "rdma: the peer did not complete its greeting in time");
 	if (err == EAGAIN)
 		return;
 	*link = rdma->next;
 	rdma->next = NULL;
-	/* Its end need not be waited for any more: what ends soonest is found anew. */
+	/* Compute anew when the next lease or handshake ends. */
 	agent->soonest_ns = 0;
 	if (err)
 		has_failed(rdma, err);
@@ -277,7 +277,7 @@ int greet_open_line(const struct vb_rdma_request *request, void **line)
 	int err;
 
 	if (!request->address)
-		return fail(EINVAL, "rdma: connecting to no address");
+		return fail(EINVAL, "rdma: connecting needs an address");
 	err = options->exchange->connect(options->exchange_arg, request->address, line);
 	if (!err)
 		return 0;
@@ -366,7 +366,7 @@ struct vb_rdma_listener *vb_rdma_listen(struct vb_rdma_agent *agent, const char 
 			   fail(err, "rdma: listening at %s: %s", address, strerrordesc_np(err)));
 }
 
-/* The connections that it has not given out. */
+/* Drops the connections that were not accepted. */
 static void drop_unaccepted(struct vb_rdma_listener *listener)
 {
 	struct vb_rdma_agent *agent = listener->agent;

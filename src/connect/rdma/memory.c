@@ -32,7 +32,7 @@ static uint32_t code_of(int err)
 	return err == EDQUOT || err == EINVAL ? CODE_ABOVE_LIMIT : CODE_NO_MEMORY;
 }
 
-/* Each refusal before anything is allocated. */
+/* Checks a request of the peer before memory is allocated. Returns the code of the answer. */
 static uint32_t check_request(const struct vb_rdma *rdma, const struct message *message)
 {
 	const struct vb_rdma_options *options = &rdma->agent->options;
@@ -289,19 +289,21 @@ static int check(const struct op *op)
 	size_t align = request->align_bytes;
 
 	if (request->access & ~VB_MR_ALL)
-		return fail(EINVAL, "rdma: access 0x%x", request->access);
+		return fail(EINVAL, "rdma: access 0x%x has bits beside VB_MR_ALL", request->access);
 	if (request->operation == VB_RDMA_REQUEST_REMOTE_MR &&
 	    (!request->length_bytes || align & (align - 1) || align > 4096))
-		return fail(EINVAL, "rdma: a region of %zu bytes, aligned to %zu",
+		return fail(EINVAL, "rdma: a region cannot have %zu bytes, aligned to %zu",
 			    request->length_bytes, align);
 	if (request->operation == VB_RDMA_SEND_LOCAL_MR &&
 	    (!request->slice.mr || request->slice.mr->agent != op->rdma->agent))
-		return fail(EINVAL, "rdma: not a region of this agent");
+		return fail(EINVAL, "rdma: the local region is not of this agent");
 	if (request->operation == VB_RDMA_SEND_MR &&
 	    (!request->remote || !request->remote->requested))
-		return fail(EINVAL, "rdma: not a region that was requested from the peer");
+		return fail(EINVAL, "rdma: the remote region was not requested from the peer");
 	if (request->operation == VB_RDMA_SEND_MR && !remote_holds(request->remote, op->rdma))
-		return fail(ESTALE, "rdma: the region is not this connection's any more");
+		return fail(
+			ESTALE,
+			"rdma: the remote region is stale: its lease or its connection has ended");
 	return 0;
 }
 

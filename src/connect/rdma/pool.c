@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Local regions: large registered pieces of memory, cut into small regions. The map of what is taken
- * stands outside the pieces, where no peer can write.
+ * Local regions: large registered pieces of memory, cut into small regions. The map of what is
+ * taken stands outside the pieces, where no peer can write.
  */
 #include "src/connect/rdma/agent.h"
 

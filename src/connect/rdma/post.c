@@ -24,7 +24,7 @@ void connection_to_error(struct vb_rdma *rdma)
 	rdma->dying = false;
 }
 
-/* The keys of the peer, and the releases that will not be sent. */
+/* Ends the keys of the peer and drops the releases that were not sent. */
 static void drop_regions(struct vb_rdma *rdma)
 {
 	struct vb_remote_mr *mr;

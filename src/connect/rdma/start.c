@@ -53,7 +53,7 @@ static int start(struct vb_rdma_agent *agent, struct op *op)
 	return 0;
 }
 
-/* Takes the lock, and begins an operation that is not started yet; NULL with errno. */
+/* Locks the agent and takes an operation for the request. NULL with errno. */
 static struct op *lock_and_begin(struct vb_rdma_agent *agent, const struct vb_rdma_request *request)
 {
 	bool connects = request->operation == VB_RDMA_CONNECT;
@@ -84,7 +84,7 @@ int vb_rdma_start(const struct vb_rdma_request *request, struct vb_rdma_op *op)
 	int err = 0;
 
 	if ((unsigned int)request->operation >= VB_RDMA_OPERATIONS)
-		return fail(EINVAL, "rdma: operation %d", (int)request->operation);
+		return fail(EINVAL, "rdma: there is no operation %d", (int)request->operation);
 	agent = agent_of(request);
 	if (!agent || (!op && !request->callback))
 		return fail(EINVAL, "rdma: %s",
@@ -114,7 +114,7 @@ static struct op *op_of(struct vb_rdma_op handle)
 
 static int stale(void)
 {
-	return fail(ESTALE, "rdma: a handle whose result was taken");
+	return fail(ESTALE, "rdma: the handle is stale: its result was taken");
 }
 
 static int taken(struct vb_rdma_agent *agent, struct op *op, struct vb_rdma_result *result)
@@ -174,13 +174,14 @@ static int wait_for(struct vb_rdma_op handle, uint64_t timeout_ns, struct vb_rdm
 	return !op->busy ? taken(agent, op, result) : err;
 }
 
-/* The operation goes on, or is taken back; the sentence is of the wait. */
+/* Sets the sentence of a wait that ended before its operation. */
 static int overdue(int err, uint64_t timeout_ns)
 {
 	if (err == ETIMEDOUT)
 		return fail(err, "rdma: not within %llu ns", (unsigned long long)timeout_ns);
 	return fail(err, "rdma: %s",
-		    err == EDEADLK ? "nothing can come that would end it" : strerrordesc_np(err));
+		    err == EDEADLK ? "nothing can come that would end the wait"
+				   : strerrordesc_np(err));
 }
 
 int vb_rdma_wait(struct vb_rdma_op handle, uint64_t timeout_ns, struct vb_rdma_result *result)
@@ -234,7 +235,7 @@ int vb_rdma_cancel(struct vb_rdma_op handle)
 	return op ? 0 : stale();
 }
 
-/* Nobody else has the handle, so it need not be looked up: this is on the path of each message. */
+/* Nobody else has the handle, so no lookup is needed: this is on the path of each message. */
 int op_run(struct vb_rdma_agent *agent, struct op *op, uint64_t timeout_ns,
 	   struct vb_rdma_result *result)
 {

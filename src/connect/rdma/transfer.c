@@ -22,7 +22,7 @@ static bool can_say_data(const struct vb_rdma *rdma)
 	       rdma->sent - rdma->peer_let_go < rdma->peer.slots;
 }
 
-/* The peer is told that what is left of the message does not come. */
+/* Tells the peer that the rest of the message will not follow. */
 static void say_void(struct vb_rdma *rdma, struct op *op)
 {
 	struct message message = {.type = MESSAGE_DATA,
@@ -39,7 +39,7 @@ static void say_piece(struct vb_rdma *rdma, struct op *op)
 {
 	const struct vb_rdma_request *request = &op->request;
 	uint64_t left = request->length_bytes - op->moved_bytes;
-	struct message message; /* not cleared: this is on the path of each message */
+	struct message message; /* not cleared, to be fast */
 
 	message.type = MESSAGE_DATA;
 	message.tag = 0;
@@ -84,7 +84,7 @@ void transfer_sent(struct vb_rdma *rdma, struct op *op)
 
 /* --- receiving --- */
 
-/* NULL, or why it is not the piece that must come now. */
+/* Returns NULL if the piece is the next one of its message, else what is wrong with it. */
 static const char *is_wrong(const struct vb_rdma *rdma, const struct message *message)
 {
 	bool is_void = message->flags & DATA_VOID;
@@ -205,7 +205,9 @@ static int check_remote(const struct op *op, uint64_t length_bytes, uint32_t acc
 		return fail(EACCES, "rdma: the remote region has access 0x%x, which lacks 0x%x",
 			    remote->record.access, access);
 	if (!remote_holds(remote, op->rdma))
-		return fail(ESTALE, "rdma: the remote region is not this connection's any more");
+		return fail(
+			ESTALE,
+			"rdma: the remote region is stale: its lease or its connection has ended");
 	return 0;
 }
 
@@ -217,10 +219,10 @@ static int check_slice(const struct op *op)
 	if (!slice->mr || slice->mr->agent != agent ||
 	    slice->offset_bytes > slice->mr->length_bytes ||
 	    slice->length_bytes > slice->mr->length_bytes - slice->offset_bytes)
-		return fail(EINVAL, "rdma: a slice that is not in a region of this agent");
+		return fail(EINVAL, "rdma: the slice is not in a region of this agent");
 	if (slice->length_bytes > agent->device->port_attr.max_msg_sz ||
 	    slice->length_bytes > UINT32_MAX)
-		return fail(EMSGSIZE, "rdma: %zu bytes at once; the port has %u",
+		return fail(EMSGSIZE, "rdma: %zu bytes in one operation; the port allows %u",
 			    slice->length_bytes, agent->device->port_attr.max_msg_sz);
 	return check_remote(op, slice->length_bytes,
 			    op->request.operation == VB_RDMA_READ ? VB_MR_READ : VB_MR_WRITE);
@@ -234,7 +236,8 @@ static int start_one_sided(struct op *op)
 	if (atomic) {
 		op->request.slice.mr = NULL;
 		err = op->request.offset_bytes % sizeof(uint64_t)
-			      ? fail(EINVAL, "rdma: an atomic at %llu, which is not aligned",
+			      ? fail(EINVAL,
+				     "rdma: an atomic at offset %llu; it must be a multiple of 8",
 				     (unsigned long long)op->request.offset_bytes)
 			      : check_remote(op, sizeof(uint64_t), VB_MR_ATOMIC);
 	} else {
@@ -281,7 +284,8 @@ void transfer_cancel(struct op *op)
 	struct vb_rdma *rdma = op->rdma;
 
 	if (sends && (op->moved_bytes || op->in_flight)) {
-		/* The operation ends when its sends have ended and the peer knows that it is void. */
+		/* The operation ends when its sends have ended and the peer knows that it is
+		 * void. */
 		transfer_pump(rdma);
 		connection_probe(rdma);
 		return;
