@@ -218,7 +218,7 @@ void test_a_host_that_is_none(void)
 	uint8_t card = 1, cards[2];
 
 	FAILS(EINVAL, vb_exchange_tcp(&place, 1, 2, &card, 1, cards, 5 * MS));
-	assert_says("host 256.256.256.256");
+	assert_says("256.256.256.256");
 }
 
 /* --- threads of one process --- */

@@ -3,12 +3,10 @@
  * Lines in the memory of this process: two rings each. No socket, no clock. One lock for each hall
  * protects its listeners and lines.
  */
-#include "src/base/failure.h"
+#include "src/connect/object.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <verbena/rdma.h>
 
@@ -50,12 +48,10 @@ struct vb_rdma_hall {
 
 struct vb_rdma_hall *vb_rdma_hall_open(void)
 {
-	struct vb_rdma_hall *hall = calloc(1, sizeof(*hall));
+	struct vb_rdma_hall *hall = object_new(sizeof(*hall), "hall");
 
 	if (hall)
 		pthread_mutex_init(&hall->lock, NULL);
-	else
-		fail(ENOMEM, "hall: no memory");
 	return hall;
 }
 

@@ -6,15 +6,14 @@
  */
 #include "src/connect/exchange/exchange.h"
 
-#include "src/base/failure.h"
 #include "src/connect/bytes.h"
 #include "src/connect/deadline.h"
+#include "src/connect/object.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdlib.h>
+#include <stdio.h>
+#include <unistd.h>
 #include <verbena/channel.h>
 
 #define GREETING_BYTES 16
@@ -24,12 +23,14 @@
 /* Rank 0 keeps this many lines of strangers open beside the lines of its team. */
 #define STRANGERS_MAX 16
 
-/* The time between two attempts to connect, and between two looks at a line without descriptor. */
-#define RETRY_MS 5
-#define LOOK_MS	 1
+/* The time between two attempts to connect grows from 1 ms to this limit. */
+#define RETRY_MAX_MS 100
 
-/* The only address of a board's hall. */
-#define BOARD_ADDRESS "board"
+/* The time between two looks at a line without descriptor. */
+#define LOOK_MS 1
+
+/* "[host]:port" */
+#define ADDRESS_BYTES 300
 
 struct vb_board {
 	struct vb_rdma_hall *hall;
@@ -47,6 +48,8 @@ struct guest {
 
 struct meeting {
 	const struct vb_rdma_exchange *exchange;
+	void *arg;	     /* of the exchange */
+	const char *address; /* of rank 0 */
 	uint32_t rank, size;
 	void *card; /* only read */
 	size_t card_bytes;
@@ -59,10 +62,6 @@ struct meeting {
 	struct pollfd *ready; /* of each guest, then of the listener */
 	uint32_t places;      /* for guests */
 	uint32_t arrived;
-
-	/* of the other ranks: where rank 0 is */
-	struct vb_rdma_hall *hall;
-	struct addrinfo *found;
 };
 
 /* --- lines --- */
@@ -285,103 +284,98 @@ static int visit(const struct meeting *meeting, void *line)
 static int call_on(const struct meeting *meeting)
 {
 	const struct vb_rdma_exchange *exchange = meeting->exchange;
+	int err, pause_ms = 1;
 	void *line;
-	int err;
 
-	do {
-		err = meeting->hall ? exchange->connect(meeting->hall, BOARD_ADDRESS, &line)
-				    : tcp_open(meeting->found, &line);
+	for (;;) {
+		err = exchange->connect(meeting->arg, meeting->address, &line);
 		if (!err) {
 			err = visit(meeting, line);
 			exchange->close_line(line);
 		}
 		if (err != ECONNREFUSED && err != ECONNRESET && err != ECONNABORTED)
 			break;
-	} while (!(err = sleep_for(meeting, NULL, 0, RETRY_MS)));
+		err = sleep_for(meeting, NULL, 0, pause_ms);
+		if (err)
+			break;
+		pause_ms = pause_ms < RETRY_MAX_MS ? pause_ms * 2 : RETRY_MAX_MS;
+	}
 	if (err == EPROTO)
 		return fail(err, "exchange: rank 0 does not take rank %u of %u", meeting->rank,
 			    meeting->size);
-	return err ? fail(err, "exchange: rank %u calls on rank 0: %s", meeting->rank,
-			  strerrordesc_np(err))
+	return err ? fail(err, "exchange: rank %u calls rank 0 at %s: %s", meeting->rank,
+			  meeting->address, strerrordesc_np(err))
 		   : 0;
 }
 
-/* --- over TCP --- */
-
-/* Makes rank 0's listener; of a socket that belongs to the caller it takes a duplicate. */
-static int listen_at(const struct vb_tcp_place *place, void **listener)
+static int meet(struct meeting *meeting)
 {
-	uint16_t port = place->port;
-	int fd = place->listener < 0 ? vb_tcp_listen(place->host, &port)
-				     : fcntl(place->listener, F_DUPFD_CLOEXEC, 0);
+	int err;
 
-	return fd < 0 ? errno : tcp_object(fd, listener);
+	if (meeting->rank)
+		return call_on(meeting);
+	if (!meeting->listener) {
+		err = meeting->exchange->listen(meeting->arg, meeting->address, &meeting->listener);
+		if (err)
+			return fail(err, "exchange: rank 0 listens at %s: %s", meeting->address,
+				    strerrordesc_np(err));
+	}
+	return host(meeting);
 }
+
+/* --- the two exchanges --- */
 
 int vb_exchange_tcp(void *arg, unsigned int rank, unsigned int size, const void *card,
 		    size_t card_bytes, void *cards, uint64_t timeout_ns)
 {
-	struct meeting meeting = {vb_rdma_exchange_tcp(),
-				  rank,
-				  size,
-				  (void *)card,
-				  card_bytes,
-				  cards,
-				  deadline_after(monotonic_ns(), timeout_ns)};
 	const struct vb_tcp_place *place = arg;
-	int err;
+	char address[ADDRESS_BYTES];
+	struct meeting meeting = {.exchange = vb_rdma_exchange_tcp(),
+				  .address = address,
+				  .rank = rank,
+				  .size = size,
+				  .card = (void *)card,
+				  .card_bytes = card_bytes,
+				  .cards = cards,
+				  .deadline_ns = deadline_after(monotonic_ns(), timeout_ns)};
 
-	if (!rank) {
-		err = listen_at(place, &meeting.listener);
-		return err ? err : host(&meeting);
-	}
-	err = tcp_resolve(place->host, place->port, 0, &meeting.found);
-	if (err)
-		return err;
-	err = call_on(&meeting);
-	freeaddrinfo(meeting.found);
-	return err;
+	snprintf(address, sizeof(address), "[%s]:%u", place->host ? place->host : "*", place->port);
+	/* The socket belongs to the caller, the listener has a duplicate. */
+	if (!rank && place->listener >= 0 &&
+	    tcp_listener_of(dup(place->listener), &meeting.listener))
+		return fail(errno, "exchange: rank 0's listener: %s", strerrordesc_np(errno));
+	return meet(&meeting);
 }
-
-/* --- in this process --- */
 
 int vb_exchange_board(void *arg, unsigned int rank, unsigned int size, const void *card,
 		      size_t card_bytes, void *cards, uint64_t timeout_ns)
 {
-	struct meeting meeting = {vb_rdma_exchange_local(),
-				  rank,
-				  size,
-				  (void *)card,
-				  card_bytes,
-				  cards,
-				  deadline_after(monotonic_ns(), timeout_ns)};
 	const struct vb_board *board = arg;
-	int err;
+	struct meeting meeting = {.exchange = vb_rdma_exchange_local(),
+				  .arg = board->hall,
+				  .address = "board",
+				  .rank = rank,
+				  .size = size,
+				  .card = (void *)card,
+				  .card_bytes = card_bytes,
+				  .cards = cards,
+				  .deadline_ns = deadline_after(monotonic_ns(), timeout_ns)};
 
 	if (size != board->size || rank >= size)
 		return fail(EPROTO, "board: rank %u of %u came to a team of %u", rank, size,
 			    board->size);
-	meeting.hall = board->hall;
-	if (rank)
-		return call_on(&meeting);
-	err = meeting.exchange->listen(board->hall, BOARD_ADDRESS, &meeting.listener);
-	return err ? fail(err, "board: rank 0: %s", strerrordesc_np(err)) : host(&meeting);
+	return meet(&meeting);
 }
 
 struct vb_board *vb_board_open(unsigned int size)
 {
-	struct vb_board *board = calloc(1, sizeof(*board));
+	struct vb_board *board = object_new(sizeof(*board), "board");
 
-	if (!board) {
-		fail(ENOMEM, "board: no memory");
+	if (!board)
 		return NULL;
-	}
 	board->size = size;
 	board->hall = vb_rdma_hall_open();
-	if (board->hall)
-		return board;
-	free(board);
-	return NULL;
+	return board->hall ? board : object_drop(board, ENOMEM);
 }
 
 void vb_board_close(struct vb_board *board)

@@ -4,11 +4,10 @@
  */
 #include "src/connect/exchange/exchange.h"
 
-#include "src/base/failure.h"
+#include "src/connect/object.h"
 
-#include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -46,7 +45,9 @@ static int split(const char *address, char host[HOST_BYTES], uint16_t *port)
 	return 0;
 }
 
-int tcp_resolve(const char *host, uint16_t port, int flags, struct addrinfo **found)
+/* Looks up a host; NULL is any address, with AI_PASSIVE in flags. Returns 0, or EINVAL with a
+ * sentence. */
+static int resolve(const char *host, uint16_t port, int flags, struct addrinfo **found)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
 	char service[8];
@@ -84,13 +85,14 @@ static int name_of(int fd, char host[HOST_BYTES], char service[8], bool *is_v6)
 
 /* --- sockets --- */
 
-int tcp_object(int fd, void **made)
+/* Makes a line or listener of a socket, which is closed if that fails. */
+static int object_of(int fd, void **made)
 {
-	struct socket *socket = calloc(1, sizeof(*socket));
+	struct socket *socket = object_new(sizeof(*socket), "exchange");
 
 	if (!socket) {
 		close(fd);
-		return ENOMEM;
+		return errno = ENOMEM;
 	}
 	socket->fd = fd;
 	*made = socket;
@@ -121,12 +123,9 @@ static int socket_at(const struct addrinfo *found, bool listens, int *made)
 	return err;
 }
 
-int tcp_open(const struct addrinfo *found, void **line)
+int tcp_listener_of(int fd, void **listener)
 {
-	int fd = -1;
-	int err = socket_at(found, false, &fd);
-
-	return err ? err : tcp_object(fd, line);
+	return fd < 0 ? errno : object_of(fd, listener);
 }
 
 int vb_tcp_listen(const char *host, uint16_t *port)
@@ -136,7 +135,7 @@ int vb_tcp_listen(const char *host, uint16_t *port)
 	int fd = -1, err;
 	bool is_v6;
 
-	if (tcp_resolve(host, *port, AI_PASSIVE, &found))
+	if (resolve(host, *port, AI_PASSIVE, &found))
 		return -1;
 	err = socket_at(found, true, &fd);
 	freeaddrinfo(found);
@@ -163,7 +162,7 @@ static int tcp_listen(void *arg, const char *address, void **listener)
 	if (err)
 		return err;
 	fd = vb_tcp_listen(strcmp(host, "*") == 0 ? NULL : host, &port);
-	return fd < 0 ? errno : tcp_object(fd, listener);
+	return tcp_listener_of(fd, listener);
 }
 
 static int tcp_accept(void *listener, void **line)
@@ -171,7 +170,7 @@ static int tcp_accept(void *listener, void **line)
 	const struct socket *socket = listener;
 	int fd = accept4(socket->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	return fd < 0 ? errno : tcp_object(fd, line);
+	return fd < 0 ? errno : object_of(fd, line);
 }
 
 static int tcp_connect(void *arg, const char *address, void **line)
@@ -180,15 +179,16 @@ static int tcp_connect(void *arg, const char *address, void **line)
 	char host[HOST_BYTES];
 	uint16_t port;
 	int err = split(address, host, &port);
+	int fd = -1;
 
 	(void)arg;
 	if (!err)
-		err = tcp_resolve(host, port, 0, &found);
+		err = resolve(host, port, 0, &found);
 	if (err)
 		return err;
-	err = tcp_open(found, line);
+	err = socket_at(found, false, &fd);
 	freeaddrinfo(found);
-	return err;
+	return err ? err : object_of(fd, line);
 }
 
 /* The outcome of send(2) or recv(2). While the socket connects, send(2) fails with EAGAIN. */

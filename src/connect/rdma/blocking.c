@@ -129,31 +129,33 @@ struct vb_remote_mr *vb_receive_remote_mr(struct vb_rdma *rdma, uint64_t timeout
 	return op_run_request(&request, timeout_ns, &result) ? NULL : result.remote;
 }
 
-int vb_rdma_write(struct vb_rdma *rdma, const struct vb_local_slice *from, struct vb_remote_mr *to,
-		  uint64_t offset_bytes, uint64_t timeout_ns)
+/* Writes or reads a slice. */
+static int run_slice(enum vb_rdma_operation operation, struct vb_rdma *rdma,
+		     const struct vb_local_slice *slice, struct vb_remote_mr *remote,
+		     uint64_t offset_bytes, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_WRITE,
+	struct vb_rdma_request request = {.operation = operation,
 					  .rdma = rdma,
-					  .slice = *from,
-					  .remote = to,
+					  .slice = *slice,
+					  .remote = remote,
 					  .offset_bytes = offset_bytes};
 
 	return op_run_request(&request, timeout_ns, NULL);
+}
+
+int vb_rdma_write(struct vb_rdma *rdma, const struct vb_local_slice *from, struct vb_remote_mr *to,
+		  uint64_t offset_bytes, uint64_t timeout_ns)
+{
+	return run_slice(VB_RDMA_WRITE, rdma, from, to, offset_bytes, timeout_ns);
 }
 
 int vb_rdma_read(struct vb_rdma *rdma, const struct vb_local_slice *into, struct vb_remote_mr *from,
 		 uint64_t offset_bytes, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_READ,
-					  .rdma = rdma,
-					  .slice = *into,
-					  .remote = from,
-					  .offset_bytes = offset_bytes};
-
-	return op_run_request(&request, timeout_ns, NULL);
+	return run_slice(VB_RDMA_READ, rdma, into, from, offset_bytes, timeout_ns);
 }
 
-static int run_atomic(struct vb_rdma_request *request, uint64_t *before, uint64_t timeout_ns)
+static int run_atomic(const struct vb_rdma_request *request, uint64_t *before, uint64_t timeout_ns)
 {
 	struct vb_rdma_result result;
 	int err = op_run_request(request, timeout_ns, &result);
@@ -166,12 +168,9 @@ static int run_atomic(struct vb_rdma_request *request, uint64_t *before, uint64_
 int vb_rdma_compare_swap(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t offset_bytes,
 			 uint64_t compare, uint64_t swap, uint64_t *before, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_COMPARE_SWAP,
-					  .rdma = rdma,
-					  .remote = at,
-					  .offset_bytes = offset_bytes,
-					  .compare_add = compare,
-					  .swap = swap};
+	struct vb_rdma_request request = {VB_RDMA_COMPARE_SWAP,	  .rdma = rdma,
+					  .remote = at,		  .offset_bytes = offset_bytes,
+					  .compare_add = compare, .swap = swap};
 
 	return run_atomic(&request, before, timeout_ns);
 }
@@ -179,11 +178,8 @@ int vb_rdma_compare_swap(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t
 int vb_rdma_fetch_add(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t offset_bytes,
 		      uint64_t add, uint64_t *before, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_FETCH_ADD,
-					  .rdma = rdma,
-					  .remote = at,
-					  .offset_bytes = offset_bytes,
-					  .compare_add = add};
+	struct vb_rdma_request request = {VB_RDMA_FETCH_ADD, .rdma = rdma, .remote = at,
+					  .offset_bytes = offset_bytes, .compare_add = add};
 
 	return run_atomic(&request, before, timeout_ns);
 }

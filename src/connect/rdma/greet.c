@@ -7,24 +7,21 @@
 #include <stdio.h>
 #include <string.h>
 
-/* --- greetings --- */
+/* --- the steps: three of each end --- */
 
-static void write_greeting(struct vb_rdma *rdma, enum greeting_status status)
+static void write_greeting(struct vb_rdma *rdma)
 {
-	const struct vb_rdma_agent *agent = rdma->agent;
-	struct greeting greeting = {
-		.status = status,
-		.message_bytes = agent->options.message_bytes,
-		.slots = agent->options.slots,
-		.longest_bytes = agent->options.longest_bytes,
+	const struct vb_rdma_options *options = &rdma->agent->options;
+	const struct greeting greeting = {
+		.status = GREETING_WELCOME,
+		.endpoint = *vb_prepared_endpoint(rdma->prepared),
+		.message_bytes = options->message_bytes,
+		.slots = options->slots,
+		.longest_bytes = options->longest_bytes,
 	};
 
-	if (rdma->prepared)
-		greeting.endpoint = *vb_prepared_endpoint(rdma->prepared);
 	greeting_encode(&greeting, rdma->line_buffer);
 }
-
-/* --- the steps, of which each end has three --- */
 
 static int read_greeting(struct vb_rdma *rdma)
 {
@@ -46,7 +43,7 @@ static int meet_client(struct vb_rdma *rdma)
 		err = connection_prepare(rdma);
 	if (err)
 		return err;
-	write_greeting(rdma, GREETING_WELCOME);
+	write_greeting(rdma);
 	return connection_join(rdma);
 }
 
@@ -126,9 +123,9 @@ static int advance(struct vb_rdma *rdma)
 	return err;
 }
 
-/* --- giving it out --- */
+/* --- accepting --- */
 
-static void give_out(struct vb_rdma_listener *listener)
+static void accept_ready(struct vb_rdma_listener *listener)
 {
 	struct vb_rdma *rdma;
 	struct op *op;
@@ -162,7 +159,7 @@ static void is_ready(struct vb_rdma *rdma)
 	for (link = &listener->ready; *link; link = &(*link)->next)
 		;
 	*link = rdma;
-	give_out(listener);
+	accept_ready(listener);
 }
 
 static void has_failed(struct vb_rdma *rdma, int err)
@@ -288,9 +285,8 @@ static int start_connect(struct op *op)
 {
 	struct vb_rdma_agent *agent = op->request.agent;
 	struct vb_rdma *rdma;
-	int err;
+	int err = line_new(agent, op->line, STAGE_SAY_GREETING, &rdma);
 
-	err = line_new(agent, op->line, STAGE_SAY_GREETING, &rdma);
 	if (err) {
 		line_close(agent, op->line);
 		return err;
@@ -300,7 +296,7 @@ static int start_connect(struct op *op)
 		connection_drop(rdma);
 		return err;
 	}
-	write_greeting(rdma, GREETING_WELCOME);
+	write_greeting(rdma);
 	agent_tell(agent);
 	rdma->connecting = op;
 	return 0;
@@ -315,7 +311,7 @@ int greet_start(struct op *op)
 		return start_connect(op);
 	op_push(&listener->accepts, op);
 	listener->agent->accepts++;
-	give_out(listener);
+	accept_ready(listener);
 	return 0;
 }
 

@@ -235,21 +235,17 @@ int vb_rdma_cancel(struct vb_rdma_op handle)
 	return op ? 0 : stale();
 }
 
-/* Nobody else has the handle, so no lookup is needed: this is on the path of each message. */
 int op_run(struct vb_rdma_agent *agent, struct op *op, uint64_t timeout_ns,
 	   struct vb_rdma_result *result)
 {
-	uint64_t deadline_ns = 0;
+	const struct vb_rdma_op handle = handle_of(agent, op);
 	int err = start(agent, op);
 
 	if (err)
 		return err;
-	if (op->busy && timeout_ns)
-		deadline_ns = cq_deadline_ns(agent->cq, timeout_ns);
-	while (op->busy && !err)
-		err = agent_wait(agent, deadline_ns);
-	if (!op->busy)
-		return taken(agent, op, result);
+	err = wait_for(handle, timeout_ns, result);
+	if (!op_of(handle))
+		return err;
 	cancel(agent, op);
 	return overdue(err, timeout_ns);
 }
