@@ -75,7 +75,7 @@ void test_malformed_bytes_are_refused_by_what_is_wrong(void)
 	assert_says("psn");
 }
 
-/* What is taken encodes to what was given; nothing else happens. */
+/* Accepted bytes encode to the same bytes; refused bytes change nothing. */
 void test_any_bytes(void)
 {
 	uint64_t seed = 20261121, state = seed;
@@ -122,7 +122,7 @@ void test_parts_in_another_order_and_decimal(void)
 	TEST_ASSERT_EQUAL_UINT8(1, got.gid.raw[15]);
 }
 
-void test_texts_that_are_none(void)
+void test_invalid_texts(void)
 {
 	static const struct {
 		const char *text, *says;
