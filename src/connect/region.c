@@ -254,21 +254,6 @@ int vb_region_free(struct vb_region *region)
 
 /* --- keys --- */
 
-int vb_region_remote(const struct vb_region *region, size_t offset_bytes, size_t length_bytes,
-		     struct vb_remote *remote)
-{
-	if (offset_bytes > region->length_bytes ||
-	    length_bytes > region->length_bytes - offset_bytes)
-		return fail(EINVAL, "region at %p: %zu bytes from %zu are not in its %zu",
-			    region->addr, length_bytes, offset_bytes, region->length_bytes);
-	*remote = (struct vb_remote){
-		.addr = (uintptr_t)region->addr + offset_bytes,
-		.length_bytes = length_bytes,
-		.rkey = region->mr->rkey,
-	};
-	return 0;
-}
-
 int vb_remote_part(const struct vb_remote *whole, uint64_t offset_bytes, uint64_t length_bytes,
 		   struct vb_remote *part)
 {
@@ -279,4 +264,13 @@ int vb_remote_part(const struct vb_remote *whole, uint64_t offset_bytes, uint64_
 			    (unsigned long long)whole->length_bytes);
 	*part = (struct vb_remote){whole->addr + offset_bytes, length_bytes, whole->rkey};
 	return 0;
+}
+
+int vb_region_remote(const struct vb_region *region, size_t offset_bytes, size_t length_bytes,
+		     struct vb_remote *remote)
+{
+	const struct vb_remote whole = {(uintptr_t)region->addr, region->length_bytes,
+					region->mr->rkey};
+
+	return vb_remote_part(&whole, offset_bytes, length_bytes, remote);
 }
