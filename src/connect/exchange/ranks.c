@@ -10,10 +10,10 @@
 #include "src/connect/deadline.h"
 #include "src/connect/object.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
-#include <unistd.h>
 #include <verbena/channel.h>
 
 #define GREETING_BYTES 16
@@ -342,7 +342,7 @@ int vb_exchange_tcp(void *arg, unsigned int rank, unsigned int size, const void 
 	snprintf(address, sizeof(address), "[%s]:%u", place->host ? place->host : "*", place->port);
 	/* The socket belongs to the caller, the listener has a duplicate. */
 	if (!rank && place->listener >= 0 &&
-	    tcp_listener_of(dup(place->listener), &meeting.listener))
+	    tcp_listener_of(fcntl(place->listener, F_DUPFD_CLOEXEC, 0), &meeting.listener))
 		return fail(errno, "exchange: rank 0's listener: %s", strerrordesc_np(errno));
 	return meet(&meeting);
 }
