@@ -233,25 +233,33 @@ static int answer_all(const struct meeting *meeting)
 	return err;
 }
 
-/* The part of rank 0; closes the listener. */
-static int host(struct meeting *meeting)
+static int collect_and_answer(struct meeting *meeting)
 {
 	int err = 0;
 
-	meeting->places = meeting->size - 1 + STRANGERS_MAX;
-	meeting->guests = calloc(meeting->places, sizeof(*meeting->guests));
-	meeting->ready = calloc(meeting->places + 1, sizeof(*meeting->ready));
-	if (!meeting->guests || !meeting->ready)
-		err = fail(ENOMEM, "exchange: no memory for %u guests", meeting->places);
-	else
-		memcpy(meeting->cards, meeting->card, meeting->card_bytes);
+	memcpy(meeting->cards, meeting->card, meeting->card_bytes);
 	while (!err && meeting->arrived < meeting->size - 1)
 		err = collect_some(meeting);
 	if (!err)
 		err = answer_all(meeting);
-	for (uint32_t i = 0; meeting->guests && i < meeting->places; i++)
+	for (uint32_t i = 0; i < meeting->places; i++)
 		if (meeting->guests[i].line)
 			dismiss(meeting, &meeting->guests[i]);
+	return err;
+}
+
+/* The part of rank 0; closes the listener. */
+static int host(struct meeting *meeting)
+{
+	int err;
+
+	meeting->places = meeting->size - 1 + STRANGERS_MAX;
+	meeting->guests = calloc(meeting->places, sizeof(*meeting->guests));
+	meeting->ready = calloc(meeting->places + 1, sizeof(*meeting->ready));
+	if (meeting->guests && meeting->ready)
+		err = collect_and_answer(meeting);
+	else
+		err = fail(ENOMEM, "exchange: no memory for %u guests", meeting->places);
 	meeting->exchange->close_listener(meeting->listener);
 	free(meeting->guests);
 	free(meeting->ready);

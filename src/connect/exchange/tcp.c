@@ -224,7 +224,7 @@ static int descriptor(void *object)
 static int tcp_name(void *listener, char *text, size_t text_bytes)
 {
 	char host[HOST_BYTES], service[8];
-	bool is_v6;
+	bool is_v6 = false;
 	int err = name_of(descriptor(listener), host, service, &is_v6);
 	int length;
 

@@ -74,31 +74,28 @@ static uint8_t *take(struct piece *piece, size_t grains, size_t align)
 	return NULL;
 }
 
-static int find_room(struct vb_local_mr *mr, size_t align_bytes)
+/* Finds room for a region in the pool, or makes a piece. Returns the piece, or NULL with errno. */
+static struct piece *find_room(struct vb_local_mr *mr, size_t align_bytes)
 {
 	struct pool *pool = &mr->agent->pool;
-	size_t grains = grains_of(mr->length_bytes),
-	       align = grains_of(align_bytes ? align_bytes : 1);
+	size_t grains = grains_of(mr->length_bytes);
+	size_t align = grains_of(align_bytes ? align_bytes : 1);
 	struct piece *piece = pool->pieces;
 
 	while (piece && !(mr->addr = take(piece, grains, align)))
 		piece = piece->next;
-	if (!piece) {
-		piece = piece_new(mr->agent, mr->length_bytes > pool->piece_bytes
-						     ? mr->length_bytes
-						     : pool->piece_bytes);
-		if (!piece)
-			return errno;
+	if (piece)
+		return piece;
+	piece = piece_new(mr->agent, mr->length_bytes > pool->piece_bytes ? mr->length_bytes
+									  : pool->piece_bytes);
+	if (piece)
 		mr->addr = take(piece, grains, align);
-	}
-	mr->piece = piece;
-	return 0;
+	return piece;
 }
 
 struct vb_local_mr *pool_alloc(struct vb_rdma_agent *agent, size_t length_bytes, size_t align_bytes)
 {
 	struct vb_local_mr *mr;
-	int err;
 
 	if (!length_bytes || length_bytes > SIZE_MAX / 4 || (align_bytes & (align_bytes - 1)) ||
 	    align_bytes > ALIGN_MAX) {
@@ -110,9 +107,9 @@ struct vb_local_mr *pool_alloc(struct vb_rdma_agent *agent, size_t length_bytes,
 		return NULL;
 	mr->agent = agent;
 	mr->length_bytes = length_bytes;
-	err = find_room(mr, align_bytes);
-	if (err)
-		return object_drop(mr, err);
+	mr->piece = find_room(mr, align_bytes);
+	if (!mr->piece)
+		return object_drop(mr, errno);
 	mr->lkey = mr->piece->region->mr->lkey;
 	mr->references = 1;
 	memset(mr->addr, 0, length_bytes);
