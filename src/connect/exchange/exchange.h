@@ -5,7 +5,7 @@
 #include <verbena/rdma.h>
 
 /* Makes a listener of vb_rdma_exchange_tcp() from a listening socket, which the listener closes; the
- * socket is closed also if the call fails. fd -1 fails with errno as it is. Returns 0 or errno. */
+ * socket is also closed if the call fails. Returns 0 or errno; for fd -1 the present errno. */
 int tcp_listener_of(int fd, void **listener);
 
 #endif /* SRC_CONNECT_EXCHANGE_H */

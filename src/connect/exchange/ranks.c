@@ -135,8 +135,8 @@ static const char *find_fault(const struct meeting *meeting, const struct guest 
 	return NULL;
 }
 
-/* Reads a complete greeting. A stranger is dismissed; a node of another team is told so and ends
- * the exchange with EPROTO. */
+/* Reads a complete greeting. Dismisses a stranger. Refuses a node of another team, which ends the
+ * exchange with EPROTO. */
 static int greet(const struct meeting *meeting, struct guest *guest)
 {
 	const char *fault;

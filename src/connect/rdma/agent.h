@@ -290,7 +290,7 @@ struct vb_rdma *remote_connection(const struct vb_remote_mr *mr);
 /* Returns true if the region belongs to the connection, which works, and its lease has not
  * ended. */
 bool remote_holds(const struct vb_remote_mr *mr, const struct vb_rdma *rdma);
-/* The end of a lease that began at began_ns; a lease of 0 is none. */
+/* The end of a lease that began at began_ns; 0 is no lease. */
 uint64_t lease_ends_ns(uint64_t began_ns, uint64_t lease_ns);
 
 /* op.c: the table of operations */
