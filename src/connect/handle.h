@@ -3,9 +3,9 @@
  * Tables of rows that are taken and given back. Each taking of a row has a generation, so a handle
  * (index and generation) of an earlier taking finds nothing.
  *
- * The rows of a channel are its works, those of an agent its operations; a group's rows are its
- * channels, an agent's second table has its connections. A wr_id is the key of a channel or
- * connection with the number of a work in the low 24 bits.
+ * A channel has a table of its works, an agent one of its operations. A group has a table of its
+ * channels, an agent a second one of its connections. A wr_id is the key of a channel or connection
+ * with the number of a work in the low 24 bits.
  */
 #ifndef SRC_CONNECT_HANDLE_H
 #define SRC_CONNECT_HANDLE_H
