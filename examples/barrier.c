@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usage: barrier [DEVICE]
- * Eight nodes meet at a barrier by each of three algorithms. They are on one device and driven by
- * one thread, node by node, so that on a virtual clock the order is the same each time; nodes in
- * threads or processes would call vb_team_join() and vb_barrier_wait().
+ * Eight nodes pass a barrier with each of the three algorithms. One thread drives all nodes on one
+ * device in turns, so that on a virtual clock the order is always the same. Nodes in threads or
+ * processes of their own would call vb_team_join() and vb_barrier_wait().
  */
 #include "say.h"
 
@@ -34,7 +34,7 @@ static void join_all(struct vb_device *device)
 	free(cards);
 }
 
-/* Looks after each that entered; how many have left by then. */
+/* Polls the nodes that have entered. Returns how many have left. */
 static unsigned int look_after(unsigned int entered, int left[NODES])
 {
 	unsigned int out = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usage: channel [DEVICE]
- * Two ends of a channel on one device: a message, a write into the peer's region by its key, a
- * counter, and a scope that ends when all of its works have.
+ * Both ends of a channel on one device: a message, a write into the peer's region, a counter, and a
+ * scope that ends after its works.
  */
 #include "say.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The client requests memory at the server, writes into it without the server's doing, and hands it
- * over; the server reads what is in it. Two agents find one another over TCP. -h: how it is called.
+ * The client requests memory at the server, writes into it while the server does nothing, and hands
+ * it over; the server reads the memory. The two agents find each other over TCP. -h prints the
+ * usage.
  */
 #include "rdma_pair.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usage: loopback [DEVICE]
- * Two queue pairs of one device, connected to one another: one sends what the other receives. The
- * steps are those of any connection; only the exchange of endpoints is missing, since both are here.
+ * Connects two queue pairs of one device to each other and sends a message. Other connections take
+ * the same steps and one more: the two ends exchange their endpoints.
  */
 #include "say.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the examples of <verbena/rdma.h> have in common: a client's and a server's agent, each with
- * a thread of its own, on the real clock, joined over TCP. Both are in this process, or one of them
- * is, and the other in another.
+ * The common part of the examples of <verbena/rdma.h>: a client's and a server's agent on the real
+ * clock, each with its own thread, connected over TCP. They are in one process or in two.
  */
 #ifndef EXAMPLES_RDMA_PAIR_H
 #define EXAMPLES_RDMA_PAIR_H
@@ -16,7 +15,7 @@
 
 #define TIMEOUT_NS 10000000000ull
 
-/* Those that are not of this process are NULL. */
+/* NULL for the objects of the other process. */
 struct rdma_pair {
 	struct vb_rdma_agent *client_agent, *server_agent;
 	struct vb_rdma_listener *listener;
@@ -57,7 +56,7 @@ static inline void rdma_pair_listen(struct rdma_pair *pair, const char *device, 
 	must(vb_rdma_listener_name(pair->listener, address, 64));
 }
 
-/* Ends the program where its arguments ask for help, or are not understood. */
+/* Prints the usage and ends the program if an argument is -h or wrong. */
 static inline void rdma_pair_open(struct rdma_pair *pair, int argc, char **argv, const char *about)
 {
 	const struct vb_sim_config real = {.clock = VB_SIM_CLOCK_REAL};
@@ -72,7 +71,7 @@ static inline void rdma_pair_open(struct rdma_pair *pair, int argc, char **argv,
 		exit(strcmp(mode, "-h") == 0 || strcmp(mode, "--help") == 0 ? 0 : 2);
 	}
 	*pair = (struct rdma_pair){0};
-	must(vb_sim_configure(&real)); /* no matter where the backend is another */
+	must(vb_sim_configure(&real)); /* has no effect on other backends */
 	if (!mode || serves)
 		rdma_pair_listen(pair, device, mode ? argv[2] : "127.0.0.1:0", address);
 	if (serves) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls by message: the client sends a question with its number as immediate data, the server
- * answers it under that number. The last is longer than an agent message. -h: how it is called.
+ * Remote calls: the client sends a question with a number as immediate data, and the server's
+ * answer has the same number. The last question is longer than an agent message. -h prints the
+ * usage.
  */
 #include "rdma_pair.h"
 
@@ -12,7 +13,7 @@
 #define ABOUT	"The client sends questions, which the server answers in capitals."
 #define LONGEST 20000
 
-/* Answers each question in capitals, until the client closes. */
+/* Answers each question in capitals until the client closes the connection. */
 static void *serve(void *arg)
 {
 	struct vb_rdma *rdma = arg;

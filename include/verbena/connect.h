@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices, queue pairs and memory, from a name to a connection, in a few calls.
+ * From a device's name to a connected queue pair (QP) and registered memory in a few calls.
  *
  *	struct vb_device *device = vb_device_open_named(NULL, "sim0", 0, VB_GID_INDEX_ANY);
  *	struct ibv_pd *pd = vb_alloc_pd(device->context);
  *	struct vb_cq *cq = vb_cq_open(device, 32, NULL);
  *	struct vb_prepared_qp *prepared = vb_qp_prepare(device, pd, cq->cq, cq->cq, NULL);
  *
- *	send *vb_prepared_endpoint(prepared) to the peer and get the peer's, then
- *
+ *	... send *vb_prepared_endpoint(prepared) to the peer and receive the peer's endpoint ...
  *	struct ibv_qp *qp = vb_handshake(prepared, &remote);
  *
- * What comes out are libibverbs' own objects, for <verbena/verbs.h>; the same program runs on every
- * backend. The data path is ibv_post_send(3), ibv_post_recv(3) and ibv_poll_cq(3), or
+ * The results are libibverbs' own objects, for use with <verbena/verbs.h>; the same program runs on
+ * every backend. To move data, call ibv_post_send(3), ibv_post_recv(3) and ibv_poll_cq(3), or use
  * <verbena/channel.h>.
  *
- * Errors. Functions that return int return 0 or an errno value unless they say otherwise, those
- * that return a pointer return NULL and set errno. Both leave a sentence for vb_last_error() that
- * begins with the kind of the failure (<verbena/error.h>) and names the verb, the object and the
- * cause. A call that fails changes nothing. Beside the errno values that are named here, those of
- * the verbs underneath come through.
+ * Errors. A function that returns int returns 0 or an errno value unless its comment says
+ * otherwise. A function that returns a pointer returns NULL and sets errno. Both leave a sentence
+ * for vb_last_error(), which begins with the kind of the failure (<verbena/error.h>) and names the
+ * verb, the object and the cause. A call that fails changes nothing. A function may also fail with
+ * an errno value of the verbs that it calls.
  *
- * Ownership. Each object is ended by the function named beside its creator, after everything that
- * was made from it. Structures passed in are read before the call returns and not kept.
+ * Ownership. The comment of each creating function names the function that ends the object. End an
+ * object after everything that was made from it. Structures passed in are read before the call
+ * returns; the library keeps no pointer to them.
  *
- * Threads. All functions may be called from any thread. Changing a configuration, and anything with
- * an object that another thread ends at the time, is for one thread at a time.
+ * Threads. Any thread may call any function. Only one thread at a time may change a configuration,
+ * and no other thread may use an object while it is being ended.
  *
- * Waiting. Timeouts are in nanoseconds of the backend's clock: on the simulator's virtual clock a
- * wait runs the simulated time, so it costs none of ours, and with no limit it answers EDEADLK
- * when nothing can come any more. VB_FOREVER is no limit, 0 only looks.
+ * Waiting. Timeouts are in nanoseconds of the backend's clock. On the simulator's virtual clock a
+ * wait advances the simulated time and takes almost no real time; a wait without limit (VB_FOREVER)
+ * fails with EDEADLK if no event is left that could end it. A timeout of 0 looks once.
  */
 #ifndef VERBENA_CONNECT_H
 #define VERBENA_CONNECT_H
@@ -50,21 +50,21 @@ extern "C" {
 
 #define VB_DEVICE_NAME_MAX 64
 
-/* What is known of a device without opening it. */
+/* A device that has not been opened. */
 struct vb_device_info {
 	char name[VB_DEVICE_NAME_MAX]; /* such as "sim0"; unique on this machine */
-	uint64_t guid;		       /* of the node, host byte order; 0: unknown */
-	int index;		       /* the kernel's, stable; -1: there is none */
+	uint64_t guid;		       /* the node GUID in host byte order; 0 if unknown */
+	int index;		       /* the kernel's stable index; -1 if it has none */
 	struct ibv_device *device;     /* for vb_device_open() */
 };
 
-/* A list of devices as it was when it was taken. */
+/* The devices of a backend at the time of vb_devices_get(). */
 struct vb_devices;
 
 /*
- * Takes the list of a backend's devices (NULL: VERBENA_BACKEND, else "sim"), in the backend's
- * order. An empty list is an answer. Ended by vb_devices_put(); what was opened from it stays open.
- * Errors: as vb_get_device_list().
+ * Lists the devices of a backend in the backend's order. backend NULL is the value of
+ * VERBENA_BACKEND, or "sim" if that is not set. The list may be empty. Ended by vb_devices_put();
+ * devices opened from the list stay open. Errors: as vb_get_device_list().
  * Source: man ibv_get_device_list(3).
  */
 struct vb_devices *vb_devices_get(const char *backend);
@@ -72,29 +72,29 @@ void vb_devices_put(struct vb_devices *devices);
 
 unsigned int vb_devices_count(const struct vb_devices *devices);
 
-/* The device of an index from 0, or of a name; they belong to the list. NULL: there is none (errno
- * ENODEV, and for a name vb_last_error() lists those that there are). */
+/* Finds a device by its index, from 0, or by its name. The result belongs to the list. Fails with
+ * ENODEV; for a name, vb_last_error() lists the names of all devices. */
 const struct vb_device_info *vb_devices_at(const struct vb_devices *devices, unsigned int index);
 const struct vb_device_info *vb_devices_named(const struct vb_devices *devices, const char *name);
 
-/* Chooses the first GID of type RoCE v2 with an IPv4 address, else of RoCE v2, else index 0. */
+/* Selects the first RoCE v2 GID with an IPv4 address, else the first RoCE v2 GID, else index 0. */
 #define VB_GID_INDEX_ANY (-1)
 
-/* An open device, with the port and the GID that connections use. Read only. */
+/* An open device with the port and the GID that its connections use. Read only. */
 struct vb_device {
 	struct ibv_context *context;
 	struct ibv_device_attr attr;
-	struct ibv_port_attr port_attr; /* as it was when the device was opened */
+	struct ibv_port_attr port_attr; /* at the time of opening */
 	union ibv_gid gid;
 	uint8_t port_num;
 	int gid_index;
 };
 
 /*
- * Opens a device and checks the port: it must be ACTIVE or ARMED, since the GID table means nothing
- * before (man ibv_query_gid(3)). port_num counts from 1; 0 is port 1. gid_index may be
- * VB_GID_INDEX_ANY. Ended by vb_device_close(). The sentence of a failure says which step it was.
- * Errors: ENODEV (no device of that name), EINVAL (no such port), ENETDOWN (the port is in another
+ * Opens a device. Its port must be ACTIVE or ARMED, since the GID table is valid only then (man
+ * ibv_query_gid(3)). Ports count from 1; port_num 0 is port 1. gid_index may be VB_GID_INDEX_ANY.
+ * Ended by vb_device_close(). The sentence of a failure names the step that failed.
+ * Errors: ENODEV (no device has that name), EINVAL (no such port), ENETDOWN (the port is in another
  * state), ENODATA (the GID is empty), and those of ibv_open_device(3), ibv_query_port(3) and
  * ibv_query_gid(3).
  */
@@ -102,45 +102,45 @@ struct vb_device *vb_device_open(struct ibv_device *device, uint8_t port_num, in
 struct vb_device *vb_device_open_named(const char *backend, const char *name, uint8_t port_num,
 				       int gid_index);
 
-/* Closes it. 0 or errno; as with ibv_close_device(3), end what was made in it first. */
+/* Closes the device. End all objects of the device first, as for ibv_close_device(3). */
 int vb_device_close(struct vb_device *device);
 
 /* --- completion queues --- */
 
-/* A CQ with what waiting needs. Read only. */
+/* A completion queue (CQ) and the completion channel for waiting on it. Read only. */
 struct vb_cq {
-	struct ibv_cq *cq;		  /* cq_context is id */
-	struct ibv_comp_channel *channel; /* its descriptor is readable after a notification */
-	void *id;			  /* the caller's */
+	struct ibv_cq *cq;		  /* its cq_context is id */
+	struct ibv_comp_channel *channel; /* its descriptor becomes readable on a notification */
+	void *id;			  /* for the caller's use */
 };
 
 /*
- * Creates a CQ of at least cqe entries that carries the caller's id. Ended by vb_cq_close(), which
- * answers EBUSY while a QP uses it. Errors: EINVAL (cqe below 1 or above the device's max_cqe),
- * ENOMEM.
+ * Creates a CQ with at least cqe entries. Ended by vb_cq_close(), which fails with EBUSY while a QP
+ * uses the CQ. Errors: EINVAL (cqe is below 1 or above the device's max_cqe), ENOMEM.
  * Source: man ibv_create_cq(3).
  */
 struct vb_cq *vb_cq_open(struct vb_device *device, int cqe, void *id);
 int vb_cq_close(struct vb_cq *cq);
 
 /*
- * Takes at most count completions, oldest first, into the caller's array. Returns how many (0:
- * there was none) or a negative errno (-EIO: the CQ has overrun). On a virtual clock an empty poll
- * moves time to the next event.
+ * Moves at most count completions, the oldest first, into the array wc. Returns the number of
+ * completions, which may be 0, or a negative errno (-EIO: the CQ has overrun). On a virtual clock a
+ * poll that finds nothing advances time to the next event.
  * Source: man ibv_poll_cq(3).
  */
 int vb_cq_poll(struct vb_cq *cq, struct ibv_wc *wc, int count);
 
 /*
- * As vb_cq_poll(), but waits until there is one. Returns how many, or a negative errno: -ETIMEDOUT,
- * -EDEADLK (virtual clock, no limit, and nothing can come), -EIO. It asks for notifications and
- * takes them from the channel, so one thread at a time waits on a CQ; others may poll.
+ * As vb_cq_poll(), but waits for the first completion. Returns the number of completions, or a
+ * negative errno: -ETIMEDOUT, -EDEADLK (virtual clock, no limit, and no event is left), -EIO. The
+ * wait requests notifications and reads them from the channel, so only one thread at a time may
+ * wait on a CQ; other threads may poll it meanwhile.
  */
 int vb_cq_wait(struct vb_cq *cq, struct ibv_wc *wc, int count, uint64_t timeout_ns);
 
 /* --- memory regions --- */
 
-/* Local write, remote write, remote read and, where the device has them, remote atomics. */
+/* Local write, remote write, remote read and, if the device has them, remote atomics. */
 #define VB_ACCESS_DEFAULT (-1)
 
 /* Registered memory. Read only. */
@@ -148,37 +148,42 @@ struct vb_region {
 	struct ibv_mr *mr;
 	void *addr;
 	size_t length_bytes;
-	bool checked; /* see vb_region_alloc() */
+	bool checked; /* as vb_region_alloc() describes */
 	struct vb_region_guard *guard;
 };
 
 /*
- * Allocates and registers zeroed memory that begins at a page. access is a set of enum
- * ibv_access_flags or VB_ACCESS_DEFAULT. Ended by vb_region_free(). Errors: EINVAL (no length, or
- * flags that do not go together), ENOMEM.
+ * Allocates zeroed memory that begins at a page, and registers it. access is a set of enum
+ * ibv_access_flags or VB_ACCESS_DEFAULT. Ended by vb_region_free(). Errors: EINVAL (length 0, or
+ * flags that exclude each other), ENOMEM.
  *
- * The region is checked in a library built with AddressSanitizer, and where VERBENA_CHECKED is set
- * to anything but "" or "0": the pages are then mapped twice, once for the program and once for the
- * device, so that the program's may be closed while a channel has work in them. During a receive, a
- * read or an atomic, whole pages of the buffer are closed (SIGSEGV at any touch) and, under
- * AddressSanitizer, each byte of it is poisoned; during a send or write, whole pages are read-only.
- * Bytes of a page that is not wholly the buffer's are seen by AddressSanitizer alone. On a kernel
- * that refuses such a mapping the region is not checked; the field says so.
+ * The region is checked if the library was built with AddressSanitizer or the variable
+ * VERBENA_CHECKED is set to anything but "" or "0". The pages of a checked region are mapped twice,
+ * for the program and for the device, so that the program's mapping can be closed while a channel
+ * has work in it:
+ *   - During a receive, a read or an atomic, any access of the program to a whole page of the
+ * buffer
+ *     raises SIGSEGV; under AddressSanitizer each byte of the buffer is poisoned as well.
+ *   - During a send or write, whole pages of the buffer are read-only.
+ * Only AddressSanitizer sees accesses to pages that belong to the buffer in part. A kernel may
+ * refuse the second mapping; then the region is not checked, and the field `checked` is false.
  * Source: man ibv_reg_mr(3), memfd_create(2), mprotect(2).
  */
 struct vb_region *vb_region_alloc(struct vb_device *device, struct ibv_pd *pd, size_t length_bytes,
 				  int access);
 
-/* Registers the caller's memory, which must outlive the region. Never checked: its pages may hold
- * other data. Ended by vb_region_free(). Errors as vb_region_alloc(), and EFAULT. */
+/* Registers the caller's memory, which must outlive the region. The region is never checked, since
+ * its pages may hold other data. Ended by vb_region_free(). Errors: as vb_region_alloc(), and
+ * EFAULT (addr is not mapped). */
 struct vb_region *vb_region_register(struct vb_device *device, struct ibv_pd *pd, void *addr,
 				     size_t length_bytes, int access);
 
-/* Deregisters a region, and frees what vb_region_alloc() allocated. EBUSY while a channel has work
- * in it or a memory window is bound to it. */
+/* Deregisters a region and frees the memory that vb_region_alloc() allocated. Fails with EBUSY
+ * while a channel has work in the region or a memory window is bound to it. */
 int vb_region_free(struct vb_region *region);
 
-/* What a peer must know to read or write a piece of a region: a value, to be sent. */
+/* The address and key with which a peer reads or writes a piece of a region. Send it to the
+ * peer. */
 struct vb_remote {
 	uint64_t addr;
 	uint64_t length_bytes;
@@ -187,25 +192,26 @@ struct vb_remote {
 
 #define VB_REMOTE_BYTES 24
 
-/* The key of length_bytes from offset_bytes of a region. EINVAL: they are not in it. */
+/* Describes length_bytes from offset_bytes on. Fails with EINVAL if they are outside the region. */
 int vb_region_remote(const struct vb_region *region, size_t offset_bytes, size_t length_bytes,
 		     struct vb_remote *remote);
 
-/* A part of a remote piece. EINVAL: it is not in it. */
+/* Describes a part of a remote piece. Fails with EINVAL if the part is outside the piece. */
 int vb_remote_part(const struct vb_remote *whole, uint64_t offset_bytes, uint64_t length_bytes,
 		   struct vb_remote *part);
 
 /*
- * The wire format of a remote key, version 1, big-endian: "VBR" and 1 (4 bytes), rkey (4), addr
- * (8), length (8). Decoding answers EMSGSIZE for another length, EPROTO for another beginning,
- * EPROTONOSUPPORT for another version, EBADMSG where addr + length overflows.
+ * Encode and decode a remote piece. Format, version 1, big-endian: "VBR" and 1 (4 bytes), rkey (4),
+ * addr (8), length (8). Decoding fails with EMSGSIZE (another length), EPROTO (other first bytes),
+ * EPROTONOSUPPORT (another version) or EBADMSG (addr + length overflows).
  */
 void vb_remote_encode(const struct vb_remote *remote, uint8_t bytes[VB_REMOTE_BYTES]);
 int vb_remote_decode(const void *bytes, size_t length_bytes, struct vb_remote *remote);
 
 /* --- configuration of a queue pair --- */
 
-/* RNR NAK timers by name (man ibv_modify_qp(3); values of enum in kernel rdma/ib_verbs.h). */
+/* RNR NAK timers by name: man ibv_modify_qp(3), and enum ib_rnr_timeout in Linux's
+ * include/rdma/ib_verbs.h. */
 enum vb_rnr_timer {
 	VB_RNR_655_36_MS,
 	VB_RNR_0_01_MS,
@@ -241,24 +247,23 @@ enum vb_rnr_timer {
 	VB_RNR_491_52_MS,
 };
 
-/* The duration of a timer, and the shortest timer that is not shorter than a duration. ERANGE above
- * 655.36 ms, EINVAL for a value that is none. */
+/* Convert an RNR NAK timer to its duration, and a duration to the shortest timer that lasts at
+ * least as long. Errors: EINVAL (timer is above 31), ERANGE (duration_ns is above 655.36 ms). */
 int vb_rnr_timer_to_ns(unsigned int timer, uint64_t *duration_ns);
 int vb_rnr_timer_from_ns(uint64_t duration_ns, unsigned int *timer);
 
-/* The same of the ack timeout, 4.096 us * 2^value (man ibv_modify_qp(3)). Value 0 waits for ever
- * and is VB_FOREVER ns; the longest other one, 31, is about 8800 s. 0 ns is value 1, since no
- * timeout is shorter. */
+/* The same for the ack timeout, which lasts 4.096 us * 2^value (man ibv_modify_qp(3)). Value 0 has
+ * no limit: VB_FOREVER ns. Value 1 is the shortest timeout; value 31 the longest, about 8800 s. */
 int vb_ack_timeout_to_ns(unsigned int timeout, uint64_t *duration_ns);
 int vb_ack_timeout_from_ns(uint64_t duration_ns, unsigned int *timeout);
 
 #define VB_RNR_RETRY_INFINITE  7
-#define VB_PORT_OF_DEVICE      0	 /* as vb_device_open() was told */
-#define VB_GID_INDEX_OF_DEVICE 256	 /* the same */
+#define VB_PORT_OF_DEVICE      0	 /* vb_device.port_num */
+#define VB_GID_INDEX_OF_DEVICE 256	 /* vb_device.gid_index */
 #define VB_MTU_OF_PORT	       0	 /* the port's active MTU */
-#define VB_PSN_OF_PEER	       0x1000000 /* what the peer's endpoint says */
+#define VB_PSN_OF_PEER	       0x1000000 /* vb_endpoint.psn of the peer */
 
-/* The settings; each is the field of the same name. */
+/* The settings. Each stands for the field of struct vb_qp_config with the same name. */
 enum vb_qp_setting {
 	VB_QP_TYPE,
 	VB_QP_ACCESS,
@@ -287,20 +292,21 @@ enum vb_qp_setting {
 };
 
 /*
- * How a QP is made and connected. vb_qp_config_init() sets the defaults in brackets, which are
- * those of the Rust builders that these settings come from; vb_qp_config_set() refuses what is out
- * of range, and so does vb_qp_prepare() for fields that were written by hand.
+ * How a QP is made and connected. vb_qp_config_init() sets the defaults, which stand in brackets;
+ * they are the defaults of the Rust builders that these settings come from (docs/seeds.md).
+ * vb_qp_config_set() refuses values out of range; so does vb_qp_prepare(), for fields that the
+ * program has written itself.
  */
 struct vb_qp_config {
 	uint32_t type;		     /* IBV_QPT_RC, _UC or _UD [RC] */
 	uint32_t access;	     /* local write, remote write, read, atomic [local write] */
 	uint32_t max_send_wr;	     /* 0..2^20 [16] */
-	uint32_t max_recv_wr;	     /* 0..2^20 [16]; not used with an SRQ */
+	uint32_t max_recv_wr;	     /* 0..2^20 [16]; ignored if there is an SRQ */
 	uint32_t max_send_sge;	     /* 0..256 [16] */
 	uint32_t max_recv_sge;	     /* 0..256 [16] */
 	uint32_t max_inline_data;    /* bytes, 0..65536 [0] */
 	uint32_t min_rnr_timer;	     /* enum vb_rnr_timer [VB_RNR_2_56_MS] */
-	uint32_t timeout;	     /* of an ack, 0..31 [4: 65.536 us]; 14 is usual on a network */
+	uint32_t timeout;	     /* ack timeout, 0..31 [4: 65.536 us]; networks use 14 */
 	uint32_t retry_cnt;	     /* 0..7 [6] */
 	uint32_t rnr_retry;	     /* 0..6, or VB_RNR_RETRY_INFINITE [6] */
 	uint32_t path_mtu;	     /* enum ibv_mtu, or VB_MTU_OF_PORT [this] */
@@ -314,37 +320,38 @@ struct vb_qp_config {
 	uint32_t service_level;	     /* 0..15 [0] */
 	uint32_t traffic_class;	     /* 0..255 [0] */
 	uint32_t hop_limit;	     /* 0..255 [255] */
-	uint32_t qkey;		     /* of UD, 0..2^31-1 [0x11111111] */
+	uint32_t qkey;		     /* of a UD QP, 0..2^31-1 [0x11111111] */
 	struct ibv_srq *srq;	     /* [NULL] */
-	void *qp_context;	     /* the caller's [NULL] */
+	void *qp_context;	     /* for the caller's use [NULL] */
 };
 
 void vb_qp_config_init(struct vb_qp_config *config);
 
-/* Sets one value. ERANGE: it is out of range, and the sentence names the setting, the value and the
- * range; EINVAL: there is no such setting. */
+/* Sets one value. Errors: ERANGE (the sentence names setting, value and range), EINVAL (there is no
+ * such setting). */
 int vb_qp_config_set(struct vb_qp_config *config, enum vb_qp_setting setting, uint64_t value);
 
-/* Adds remote write and remote read to the access flags. */
+/* Adds remote write and remote read to config->access. */
 void vb_qp_config_allow_remote_rw(struct vb_qp_config *config);
 
-/* The two durations, rounded up to the next value that there is. ERANGE: there is none. */
+/* Set timeout or min_rnr_timer to the shortest value that lasts at least duration_ns. Fails with
+ * ERANGE if no value does. */
 int vb_qp_config_set_timeout_ns(struct vb_qp_config *config, uint64_t duration_ns);
 int vb_qp_config_set_min_rnr_timer_ns(struct vb_qp_config *config, uint64_t duration_ns);
 
-/* The name of a setting, that of its field, or NULL for none; and the setting of a name, or
- * VB_QP_SETTINGS. */
+/* The name of a setting, which is its field's name (NULL: there is no such setting), and the
+ * setting with a name (VB_QP_SETTINGS: there is none). */
 const char *vb_qp_setting_name(enum vb_qp_setting setting);
 enum vb_qp_setting vb_qp_setting_named(const char *name);
 
 /* --- endpoints --- */
 
-/* Where a QP can be reached: what its peer must know. A value. */
+/* The address of a QP: what its peer needs to connect to it. */
 struct vb_endpoint {
 	uint32_t qpn; /* 24 bits */
 	uint16_t lid; /* 0 on Ethernet */
 	union ibv_gid gid;
-	uint32_t psn; /* of the first packet that this end sends, 24 bits */
+	uint32_t psn; /* of the first packet that this QP sends, 24 bits */
 	enum ibv_mtu mtu;
 };
 
@@ -352,61 +359,64 @@ struct vb_endpoint {
 #define VB_ENDPOINT_TEXT_MAX 128
 
 /*
- * The wire format, version 1, big-endian: "VBE" and 1 (4 bytes), mtu as enum ibv_mtu (1), 0 (1),
- * lid (2), qpn (4), psn (4), gid (16). Later versions stay within 40 bytes. Decoding answers
- * EMSGSIZE for another length, EPROTO for another beginning, EPROTONOSUPPORT for another version,
- * EBADMSG for a value out of range.
+ * Encode and decode an endpoint. Format, version 1, big-endian: "VBE" and 1 (4 bytes), mtu as enum
+ * ibv_mtu (1), 0 (1), lid (2), qpn (4), psn (4), gid (16). Later versions have at most 40 bytes.
+ * Decoding fails with EMSGSIZE (another length), EPROTO (other first bytes), EPROTONOSUPPORT
+ * (another version) or EBADMSG (a value out of range).
  */
 void vb_endpoint_encode(const struct vb_endpoint *endpoint, uint8_t bytes[VB_ENDPOINT_BYTES]);
 int vb_endpoint_decode(const void *bytes, size_t length_bytes, struct vb_endpoint *endpoint);
 
 /*
- * The same as text: "qpn=0x11,lid=0,gid=::ffff:10.0.0.1,psn=0x64,mtu=4096". Printing returns the
- * text. Parsing takes the five in any order, each once, numbers as strtoul(3) reads them; EINVAL
- * with a sentence that names the part which is wrong.
+ * Print and parse an endpoint: "qpn=0x11,lid=0,gid=::ffff:10.0.0.1,psn=0x64,mtu=4096". Printing
+ * returns text. Parsing accepts the five parts in any order, each once, with numbers as strtoul(3)
+ * reads them; it fails with EINVAL and a sentence that names the wrong part.
  */
 const char *vb_endpoint_print(const struct vb_endpoint *endpoint, char text[VB_ENDPOINT_TEXT_MAX]);
 int vb_endpoint_parse(const char *text, struct vb_endpoint *endpoint);
 
+/* Returns true if all five parts are equal. */
 bool vb_endpoint_equal(const struct vb_endpoint *a, const struct vb_endpoint *b);
 
 /* --- connecting --- */
 
-/* A QP that is made and not connected. */
+/* A QP that is not connected yet. */
 struct vb_prepared_qp;
 
 /*
- * Makes a QP in state RESET after config (NULL: the defaults), and asks the port for its present
- * LID, GID and MTU. Ended by vb_handshake(), or by vb_prepared_drop(). Errors: ERANGE (a setting,
- * named), EINVAL (a CQ is missing; above the device's limits; an SRQ with UC), EOPNOTSUPP (the
- * device does not have that type), ENETDOWN (the port), ENOMEM, EPERM.
+ * Creates a QP in state RESET as config (NULL: the defaults) says, and reads the port's present
+ * LID, GID and MTU. Ended by vb_handshake() or vb_prepared_drop(). Errors: ERANGE (a setting, which
+ * the sentence names), EINVAL (a CQ is missing; the device's limits are exceeded; a UC QP with an
+ * SRQ), EOPNOTSUPP (the device does not have QPs of that type), ENETDOWN (the port is neither
+ * ACTIVE nor ARMED), ENOMEM, EPERM.
  * Source: man ibv_create_qp(3).
  */
 struct vb_prepared_qp *vb_qp_prepare(struct vb_device *device, struct ibv_pd *pd,
 				     struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
 				     const struct vb_qp_config *config);
 
-/* Destroys the QP. 0 or errno, as ibv_destroy_qp(3); NULL is ignored. */
+/* Destroys the QP. Errors: as ibv_destroy_qp(3). NULL is ignored. */
 int vb_prepared_drop(struct vb_prepared_qp *prepared);
 
-/* Its endpoint, for the peer, and its QP; both belong to it. */
+/* The endpoint, to be sent to the peer, and the QP. Both belong to the prepared QP. */
 const struct vb_endpoint *vb_prepared_endpoint(const struct vb_prepared_qp *prepared);
 struct ibv_qp *vb_prepared_qp(const struct vb_prepared_qp *prepared);
 
 /*
- * Takes the QP through INIT, RTR and RTS, towards the peer's endpoint, and gives it back ready; the
- * caller ends it with vb_destroy_qp(), and the prepared QP is gone. The path MTU is the smaller of
- * the two ends'. A UD QP takes no address from remote, which may be NULL; see vb_endpoint_ah().
- * On failure (NULL, errno) the QP is in RESET again and the prepared QP still there. Errors: EINVAL
- * (an attribute that the device refuses), EBADMSG (an endpoint with values out of range),
- * ENETUNREACH and ETIMEDOUT (no way to its address). That the peer is really there is seen at the
- * first message only.
+ * Connects the QP to the peer's endpoint: takes it from RESET through INIT and RTR to RTS with the
+ * smaller of both path MTUs. On success it frees the prepared QP and returns the QP, which the
+ * caller ends with vb_destroy_qp(). A UD QP needs no endpoint, so remote may be NULL;
+ * vb_endpoint_ah() makes its addresses. On failure the QP is in RESET again and the prepared QP can
+ * be used again. Errors: EINVAL (the device refuses an attribute), EBADMSG (the endpoint has values
+ * out of range), ENETUNREACH and ETIMEDOUT (the address cannot be resolved). The handshake does not
+ * reach the peer: whether the peer is there shows at the first message.
  * Source: man ibv_modify_qp(3).
  */
 struct ibv_qp *vb_handshake(struct vb_prepared_qp *prepared, const struct vb_endpoint *remote);
 
-/* An address handle to an endpoint, for sends of a UD QP of this configuration (NULL: the defaults)
- * to remote->qpn. Ended by vb_destroy_ah(). Source: man ibv_create_ah(3). */
+/* Creates an address handle for sends to remote->qpn from a UD QP with this configuration (NULL:
+ * the defaults). Ended by vb_destroy_ah(). Errors: as vb_qp_prepare(), and EBADMSG (the endpoint).
+ * Source: man ibv_create_ah(3). */
 struct ibv_ah *vb_endpoint_ah(struct vb_device *device, struct ibv_pd *pd,
 			      const struct vb_qp_config *config, const struct vb_endpoint *remote);
 

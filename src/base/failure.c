@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Room for the longest sentence, which lists all backends. */
 #define SENTENCE_BYTES 1024
@@ -134,12 +135,23 @@ int fail(int err, const char *format, ...)
 	return err;
 }
 
+/* The present sentence without the kind that it may begin with. */
+static const char *last_cause(void)
+{
+	const char *why = vb_last_error(), *kind = vb_error_kind_str(vb_last_error_kind());
+	size_t length = strlen(kind);
+
+	return strncmp(why, kind, length) == 0 && strncmp(why + length, ": ", 2) == 0
+		       ? why + length + 2
+		       : why;
+}
+
 int fail_because(int err, const char *format, ...)
 {
 	va_list arguments;
 
 	va_start(arguments, format);
-	fail_for(err, vb_last_error(), format, arguments);
+	fail_for(err, last_cause(), format, arguments);
 	va_end(arguments);
 	return err;
 }

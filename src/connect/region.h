@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which parts of a region belong to work under way.
+ * Which pieces of a region belong to works that have not ended.
  */
 #ifndef SRC_CONNECT_REGION_H
 #define SRC_CONNECT_REGION_H
@@ -8,21 +8,22 @@
 #include <verbena/connect.h>
 
 struct vb_region_guard {
-	bool owned;		  /* vb_region_alloc() mapped it */
-	unsigned int held;	  /* pieces in use */
-	void *device_view;	  /* checked: the device's mapping of the same pages */
-	unsigned int *readers;	  /* checked: works that read a page, by page */
-	unsigned int *exclusives; /* checked: works that write one */
+	bool owned;	   /* vb_region_alloc() mapped it */
+	unsigned int held; /* counts pieces that belong to works */
+	/* of a checked region: */
+	void *device_view;	  /* the device's mapping of the pages */
+	unsigned int *readers;	  /* for each page, counts the works that read it */
+	unsigned int *exclusives; /* for each page, counts the works that write it */
 };
 
-/* What region_hold() does more for a checked region. */
+/* The part of region_hold() and region_release() for checked regions. */
 void region_close_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
 			bool exclusive);
 void region_open_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
 		       bool exclusive);
 
-/* The piece, which is in the region, belongs to a work from now on: exclusively if the device may
- * write it. Each hold is released with the same piece. */
+/* Gives a piece of the region to a work: exclusively if the device may write the piece. Release it
+ * with the same arguments. */
 static inline void region_hold(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
 			       bool exclusive)
 {

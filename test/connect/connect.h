@@ -30,7 +30,7 @@ static inline void assert_says(const char *words)
 	TEST_ASSERT_MESSAGE(strstr(vb_last_error(), words) != NULL, vb_last_error());
 }
 
-/* A fresh default world of so many devices, sim0 and up. */
+/* A fresh default world with this many devices, sim0 and up. */
 static inline void fresh_world(unsigned int devices, enum vb_sim_clock clock)
 {
 	struct vb_sim_config *config = calloc(1, sizeof(*config));
@@ -85,7 +85,7 @@ static inline void node_close(struct node *node)
 	*node = (struct node){0};
 }
 
-/* Both ends of a channel, which allow everything to one another. */
+/* Connects two nodes by a channel with all kinds of remote access. */
 static inline void join(struct node *a, struct node *b, const struct vb_qp_config *config)
 {
 	struct vb_qp_config open;
@@ -120,7 +120,7 @@ static inline uint8_t *bytes(const struct node *node, size_t offset_bytes)
 	return (uint8_t *)node->region->addr + offset_bytes;
 }
 
-/* xorshift64*; a test prints the seed it began with. */
+/* xorshift64*; a test prints the seed that it began with. */
 static inline uint64_t next_random(uint64_t *state)
 {
 	*state ^= *state >> 12;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Channels: operations, results, what is refused, lost packets, and both clocks. */
+/* Channels: operations, results, refused requests, lost packets, and both clocks. */
 #include "connect.h"
 
 #include <stdio.h>
@@ -149,7 +149,7 @@ void test_a_handle_is_stale_once_its_result_is_taken(void)
 	OK(vb_work_wait(first, VB_FOREVER, NULL));
 	FAILS(ESTALE, vb_work_poll(first, NULL));
 	FAILS(ESTALE, vb_work_wait(first, VB_FOREVER, NULL));
-	/* The slot is used anew; the old handle does not mean the new work. */
+	/* The new work has the same slot; the old handle does not find it. */
 	OK(vb_channel_write(a.channel, &from, &to, &second));
 	FAILS(ESTALE, vb_work_poll(first, NULL));
 	FAILS(ESTALE, vb_work_poll((struct vb_work){0}, NULL));
@@ -250,7 +250,7 @@ static void refused(const struct vb_request *request, int err, const char *says)
 	TEST_ASSERT_EQUAL_UINT(0, vb_channel_pending(a.channel));
 }
 
-void test_requests_that_cannot_be(void)
+void test_invalid_requests(void)
 {
 	struct vb_slice good = slice(&a, 0, 8), far = slice(&a, REGION_BYTES - 4, 8);
 	struct vb_slice past = slice(&a, REGION_BYTES + 1, 0), none = {NULL, 0, 8};
@@ -278,7 +278,7 @@ void test_requests_that_cannot_be(void)
 				     .slices = many,
 				     .slice_count = 2,
 				     .remote = eight},
-		EINVAL, "it takes one of 8");
+		EINVAL, "an atomic takes one of 8");
 	refused(&(struct vb_request){.operation = VB_READ,
 				     .slices = &good,
 				     .slice_count = 1,
@@ -314,7 +314,7 @@ void test_a_channel_that_is_not_connected(void)
 	OK(vb_channel_close(channel));
 }
 
-void test_configurations_that_are_no_channel(void)
+void test_invalid_configurations(void)
 {
 	struct vb_qp_config config;
 
@@ -322,7 +322,7 @@ void test_configurations_that_are_no_channel(void)
 	config.type = IBV_QPT_UD;
 	TEST_ASSERT_NULL(vb_channel_prepare(a.group, &config));
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
-	assert_says("type UD");
+	assert_says("type cannot be UD");
 	vb_qp_config_init(&config);
 	config.max_send_wr = config.max_recv_wr = 0;
 	TEST_ASSERT_NULL(vb_channel_prepare(a.group, &config));
@@ -383,7 +383,7 @@ void test_a_device_that_dies(void)
 
 /* --- faults --- */
 
-/* Every 5th packet is lost, every 7th comes twice: all messages arrive, once and in order. */
+/* Every 5th packet is lost and every 7th arrives twice; each message arrives once and in order. */
 void test_messages_over_a_bad_network(void)
 {
 	const struct vb_fault_rule drop = {.action = VB_FAULT_DROP, .probability = 0.2};
@@ -476,7 +476,7 @@ struct player {
 	int err;
 };
 
-/* Sends a number and gets it back, one larger. */
+/* Sends a number and receives it back, increased by one. */
 static int play(struct player *player)
 {
 	struct vb_slice into = slice(player->node, 0, 8), from = slice(player->node, 64, 8);
@@ -532,7 +532,7 @@ static void two_threads(void)
 	OK(players[1].err);
 }
 
-/* The server's first receive may come after the client's first send: RNR retries go on. */
+/* The client may send before the server posts its first receive: RNR retries have no limit. */
 static void patient(void)
 {
 	struct vb_qp_config config;

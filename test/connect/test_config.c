@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Settings of queue pairs: defaults, ranges by name, durations. */
+/* The settings of queue pairs: defaults, ranges, names, durations. */
 #include "connect.h"
 
 static struct vb_qp_config config;
@@ -13,7 +13,7 @@ void tearDown(void)
 {
 }
 
-/* What the two Rust builders set: docs/seeds.md. */
+/* The defaults of the two Rust builders: docs/seeds.md. */
 void test_the_defaults_are_those_of_the_builders(void)
 {
 	TEST_ASSERT_EQUAL_UINT(IBV_QPT_RC, config.type);
@@ -40,7 +40,7 @@ void test_the_defaults_are_those_of_the_builders(void)
 static const struct {
 	enum vb_qp_setting setting;
 	const char *name;
-	uint64_t least, most; /* that are taken */
+	uint64_t least, most; /* the range of accepted values */
 } ranges[] = {
 	{VB_QP_TYPE, "type", IBV_QPT_RC, IBV_QPT_UD},
 	{VB_QP_ACCESS, "access", 0, 15},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Devices: the list, opening, and which step of opening failed. */
+/* Devices: the list, opening, and the sentence of each step of opening that can fail. */
 #include "connect.h"
 
 static struct vb_devices *devices;
@@ -34,7 +34,7 @@ void test_the_list_by_index_and_by_name(void)
 	TEST_ASSERT_TRUE(vb_devices_at(devices, 0)->guid != vb_devices_at(devices, 1)->guid);
 }
 
-void test_a_device_that_there_is_none_of(void)
+void test_an_unknown_device(void)
 {
 	TEST_ASSERT_NULL(vb_devices_at(devices, 3));
 	TEST_ASSERT_EQUAL_INT(ENODEV, errno);
@@ -46,7 +46,7 @@ void test_a_device_that_there_is_none_of(void)
 	TEST_ASSERT_EQUAL_INT(VB_ERROR_INVALID_INPUT, vb_last_error_kind());
 }
 
-void test_a_backend_that_there_is_none_of(void)
+void test_an_unknown_backend(void)
 {
 	TEST_ASSERT_NULL(vb_devices_get("elsewhere"));
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);

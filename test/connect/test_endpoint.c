@@ -75,7 +75,7 @@ void test_malformed_bytes_are_refused_by_what_is_wrong(void)
 	assert_says("psn");
 }
 
-/* What is taken encodes to what was given; nothing else happens. */
+/* Accepted bytes encode to the same bytes; refused bytes change nothing. */
 void test_any_bytes(void)
 {
 	uint64_t seed = 20261121, state = seed;
@@ -122,7 +122,7 @@ void test_parts_in_another_order_and_decimal(void)
 	TEST_ASSERT_EQUAL_UINT8(1, got.gid.raw[15]);
 }
 
-void test_texts_that_are_none(void)
+void test_invalid_texts(void)
 {
 	static const struct {
 		const char *text, *says;
@@ -139,7 +139,7 @@ void test_texts_that_are_none(void)
 		{"qpn=1,lid=65536,gid=::1,psn=0,mtu=1024", "lid cannot be"},
 		{"qpn=1,lid=0,gid=10.0.0.1,psn=0,mtu=1024", "gid cannot be"},
 		{"qpn=1,lid=0,gid=::1,psn=99999999999999999999,mtu=1024", "psn cannot be"},
-		{"qpn=1,qpn=1,lid=0,gid=::1,psn=0,mtu=1024", "qpn is there twice"},
+		{"qpn=1,qpn=1,lid=0,gid=::1,psn=0,mtu=1024", "qpn is given twice"},
 		{"qpn=1,lid=0,gid=::1,psn=0,mtu=1024,colour=1", "no part \"colour\""},
 	};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The exchange of cards over TCP and between threads, with strangers and with those who lie. */
+/* The exchange of cards over TCP and between threads, with strangers and with wrong cards. */
 #include "connect.h"
 
 #include <arpa/inet.h>
@@ -119,7 +119,7 @@ void test_several_exchanges_in_a_row(void)
 	all_good(callers);
 }
 
-/* Rank 0 makes its own socket, in each exchange anew; the others come while there is none. */
+/* Rank 0 makes a new socket in each exchange; the others connect before there is one. */
 void test_a_listener_of_rank_0s_own(void)
 {
 	struct vb_tcp_place places[SIZE];
@@ -148,7 +148,7 @@ static int stranger(const void *bytes, size_t length_bytes)
 	return fd;
 }
 
-/* One says nothing, one half a greeting, one speaks HTTP, one is gone at once. */
+/* One stranger sends nothing, one half a greeting, one HTTP, and one closes at once. */
 void test_strangers_harm_nobody(void)
 {
 	struct vb_tcp_place places[SIZE];
@@ -212,13 +212,13 @@ void test_nobody_listens(void)
 	FAILS(ETIMEDOUT, vb_exchange_tcp(&place, 1, 2, &card, 1, cards, 5 * MS));
 }
 
-void test_a_host_that_is_none(void)
+void test_an_unknown_host(void)
 {
 	struct vb_tcp_place place = {"256.256.256.256", port, -1};
 	uint8_t card = 1, cards[2];
 
 	FAILS(EINVAL, vb_exchange_tcp(&place, 1, 2, &card, 1, cards, 5 * MS));
-	assert_says("host 256.256.256.256");
+	assert_says("256.256.256.256");
 }
 
 /* --- threads of one process --- */

@@ -485,7 +485,7 @@ void test_polling_takes_at_most_what_the_array_holds(void)
 	TEST_ASSERT_EQUAL_INT(0, vb_cq_poll(b.cq, wc, 4));
 }
 
-/* An ack timeout is due after 65.536 us; the wait ends before, to the nanosecond. */
+/* The ack timeout ends after 65.536 us; the wait ends earlier, exact to the nanosecond. */
 void test_a_virtual_wait_ends_on_time(void)
 {
 	struct ibv_wc wc;
@@ -551,7 +551,7 @@ void test_a_virtual_wait_ends_when_another_thread_tells(void)
 	vb_sim_thread_leave(NULL);
 	pthread_join(thread, NULL);
 	pthread_barrier_destroy(&entered);
-	/* It was told before the wait. */
+	/* vb_sim_tell() was called before the wait. */
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_wait_cq_told(a.cq->cq, 1, &wc, VB_FOREVER, told));
 }
 

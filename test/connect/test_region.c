@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory regions: permissions, keys, and buffers that belong to work under way. */
+/* Memory regions: permissions, keys, and buffers that belong to works. */
 #include "connect.h"
 
 #include <signal.h>
@@ -34,7 +34,7 @@ void test_an_allocated_region_is_zeroed_and_begins_at_a_page(void)
 		TEST_ASSERT_EQUAL_UINT8(0, *bytes(&a, i));
 }
 
-/* All four are there: each of the four kinds of access succeeds. */
+/* Each of the four kinds of access succeeds. */
 void test_the_default_permissions_allow_everything(void)
 {
 	struct vb_slice from = slice(&a, 0, 8);
@@ -84,7 +84,7 @@ void test_registered_memory(void)
 	OK(vb_region_free(region));
 }
 
-void test_lengths_and_addresses_that_cannot_be(void)
+void test_invalid_lengths_and_addresses(void)
 {
 	struct ibv_pd *pd = vb_group_pd(a.group);
 
@@ -128,7 +128,7 @@ void test_a_region_is_not_freed_under_work(void)
 
 /* --- touching --- */
 
-/* How a child ends that does so. */
+/* Runs the access in a child process and returns how the child ended. */
 static int child_status(void (*touch)(uint8_t *at), uint8_t *at)
 {
 	pid_t child;
@@ -158,7 +158,7 @@ static void write_it(uint8_t *at)
 	*(volatile uint8_t *)at = 1;
 }
 
-/* Caught: it died, by a signal or by AddressSanitizer. */
+/* Returns true if the child died, by a signal or by AddressSanitizer. */
 static void caught(void (*touch)(uint8_t *at), uint8_t *at)
 {
 	TEST_ASSERT_TRUE(child_status(touch, at) != 0);
@@ -213,7 +213,7 @@ void test_a_send_buffer_can_be_read_and_not_written_until_its_end(void)
 	OK(vb_work_wait(received, VB_FOREVER, NULL));
 }
 
-/* Two works in one page: it opens with the last. */
+/* A page with two works opens when the last work ends. */
 void test_a_page_opens_with_its_last_work(void)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -234,7 +234,7 @@ void test_a_page_opens_with_its_last_work(void)
 	OK(vb_work_wait_all(received, 2, VB_FOREVER, NULL));
 }
 
-/* Less than a page: AddressSanitizer alone sees it, and its neighbours are never closed. */
+/* AddressSanitizer alone sees a buffer below a page; the rest of its page is never closed. */
 void test_a_small_buffer_under_the_sanitizer(void)
 {
 	struct vb_slice into = slice(&b, 64, 64), from = slice(&a, 0, 64);
@@ -253,7 +253,7 @@ void test_a_small_buffer_under_the_sanitizer(void)
 	let_be(read_it, bytes(&b, 64));
 }
 
-/* The tail of the last page is nobody's, so a buffer to the end of the region closes it. */
+/* A buffer that reaches the end of the region closes the last page as a whole. */
 void test_a_buffer_to_the_end_of_a_region(void)
 {
 	struct vb_region *odd = vb_group_alloc(b.group, 100);
@@ -279,7 +279,8 @@ void test_a_refused_work_holds_nothing(void)
 	struct vb_work works[17];
 	int posted = 0;
 
-	/* A receive queue may be longer than asked for; the works of the channel are counted. */
+	/* The receive queue may be longer than requested; the channel has room for its works
+	 * only. */
 	while (!vb_channel_receive(b.channel, &into, &works[posted % 17]))
 		posted++;
 	TEST_ASSERT_TRUE(posted >= 16);

@@ -53,7 +53,7 @@ void test_a_scope_ends_when_all_of_its_works_have(void)
 		OK(vb_channel_post(channels[i], &request, i ? NULL : &kept));
 	OK(vb_scope_end(&scope, VB_FOREVER));
 	TEST_ASSERT_EQUAL_UINT(0, vb_group_pending(hub.group));
-	/* It took the result that nobody took. */
+	/* The scope took the result. */
 	FAILS(ESTALE, vb_work_poll(kept, NULL));
 	OK(vb_scope_end(&scope, VB_FOREVER));
 	for (int i = 0; i < PEERS; i++)
@@ -91,11 +91,11 @@ void test_a_scope_tells_of_the_first_failure(void)
 	FAILS(EIO, vb_scope_end(&scope, VB_FOREVER));
 	assert_says("write on QP 0x");
 	assert_says("remote access error");
-	/* It was the scope's failure, not one that nobody asked for. */
+	/* The failure counts in the scope, not in vb_channel_failures(). */
 	TEST_ASSERT_EQUAL_UINT64(0, vb_channel_failures(channels[0]));
 }
 
-/* A receive that nobody answers: the scope ends it, and its buffer is free. */
+/* The scope ends a receive for which no message comes, and its buffer is free. */
 static void end_unanswered(uint64_t timeout_ns, int err)
 {
 	struct vb_slice into = slice(&hub, 0, 64), other = slice(&hub, 64, 64);
@@ -113,7 +113,7 @@ static void end_unanswered(uint64_t timeout_ns, int err)
 	TEST_ASSERT_EQUAL_UINT(0, vb_channel_pending(channels[0]));
 	FAILS(ENOTCONN, vb_channel_receive(channels[0], &into, NULL));
 	assert_says("broken");
-	/* The other channel goes on. */
+	/* The other channel still works. */
 	TEST_ASSERT_EQUAL_UINT(1, vb_channel_pending(channels[1]));
 	OK(vb_channel_send(peers[1].channel, &(struct vb_slice){peers[1].region, 0, 8}, NULL));
 	OK(vb_work_wait(work, 1 * S, NULL));
@@ -281,7 +281,7 @@ void test_pieces_that_are_not_equal(void)
 	FAILS(EINVAL, vb_gather(channels, 0, &odd, NULL));
 }
 
-/* One peer dies: the works of the others end well. */
+/* One peer dies; the works of the other peers succeed. */
 void test_scatter_with_a_dead_peer(void)
 {
 	struct vb_slice from = slice(&hub, 0, 8 * PEERS);

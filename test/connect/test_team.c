@@ -45,7 +45,7 @@ static void prepare_team(unsigned int count, enum vb_sim_clock clock)
 	}
 }
 
-/* All cards, to be freed. */
+/* The cards of all nodes; the caller frees them. */
 static uint8_t *collect_cards(void)
 {
 	uint8_t *cards = malloc(vb_team_card_bytes(size) * size);
@@ -66,7 +66,8 @@ static void join_team(unsigned int count)
 	free(cards);
 }
 
-/* Drives those that entered until all have left; how many did in so many rounds. */
+/* Polls the nodes that entered, until all have left or the rounds are over. Returns how many
+ * left. */
 static unsigned int drive(const bool *entered)
 {
 	bool left[NODES_MAX] = {false};
@@ -86,7 +87,7 @@ static unsigned int drive(const bool *entered)
 	return out;
 }
 
-/* The last one to enter keeps all others in, whoever it is. */
+/* No node leaves before the last one enters, whichever node is the last. */
 static void hold_by_each(enum vb_barrier algorithm)
 {
 	for (unsigned int last = 0; last < size; last++) {
@@ -98,7 +99,7 @@ static void hold_by_each(enum vb_barrier algorithm)
 			OK(vb_barrier_enter(teams[i], algorithm));
 			entered[i] = true;
 		}
-		/* Nobody leaves; of two or more, all wait. */
+		/* No node leaves. */
 		if (size > 1)
 			TEST_ASSERT_EQUAL_UINT(0, drive(entered));
 		OK(vb_barrier_enter(teams[last], algorithm));
@@ -117,7 +118,7 @@ void test_nobody_leaves_before_all_have_entered(void)
 	}
 }
 
-/* A node may be in the next barrier while others are still in this one. */
+/* A node may enter the next barrier while others are still in this one. */
 void test_barriers_one_after_another_by_changing_algorithms(void)
 {
 	unsigned int done[8] = {0};
@@ -191,7 +192,7 @@ void test_a_team_of_one(void)
 
 /* --- what is refused --- */
 
-void test_ranks_and_sizes_that_cannot_be(void)
+void test_invalid_ranks_and_sizes(void)
 {
 	join_team(1);
 	TEST_ASSERT_NULL(vb_team_prepare(nodes[0].group, 2, 2, NULL));
@@ -234,8 +235,8 @@ void test_malformed_cards_change_nothing(void)
 	uint8_t *cards;
 
 	prepare_team(2, VB_SIM_CLOCK_VIRTUAL);
-	spoilt(0, 'x', EPROTO, "what rank 1 sent is no card");
-	spoilt(3, 7, EPROTONOSUPPORT, "the card of rank 1 has version 7");
+	spoilt(0, 'x', EPROTO, "team: rank 1: card: it begins with 0x784254");
+	spoilt(3, 7, EPROTONOSUPPORT, "team: rank 1: card: version 7");
 	spoilt(7, 0, EBADMSG, "is of rank 0 of 2");
 	spoilt(11, 3, EBADMSG, "is of rank 1 of 3");
 	spoilt(12, 'x', EPROTO, "the card of rank 1: ");
@@ -262,7 +263,7 @@ void test_different_algorithms_are_seen(void)
 				errs[i] = vb_barrier_poll(teams[i]);
 	TEST_ASSERT_TRUE(errs[0] == EPROTO || errs[1] == EPROTO);
 	FAILS(ENOTCONN, vb_barrier_enter(teams[errs[0] == EPROTO ? 0 : 1], VB_BARRIER_TREE));
-	assert_says("an earlier one failed");
+	assert_says("an earlier barrier failed");
 }
 
 void test_a_wait_for_a_node_that_does_not_come(void)
@@ -294,11 +295,11 @@ struct walker {
 	vb_exchange_fn *exchange;
 	void *arg;
 	pthread_barrier_t *start;
-	unsigned int *phases; /* of all, written by each for itself */
+	unsigned int *phases; /* of all nodes; each writes its own */
 	int err;
 };
 
-/* In each phase none is more than one ahead. */
+/* No node is more than one phase ahead of another. */
 static int walk(struct walker *walker)
 {
 	struct vb_team *team = teams[walker->rank];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two agents of a fresh world, joined without sockets, and driven by turns.
+ * Two agents in a fresh world, connected without sockets and driven in turns.
  */
 #ifndef TEST_RDMA_H
 #define TEST_RDMA_H
@@ -9,7 +9,7 @@
 
 #include <verbena/rdma.h>
 
-/* More turns than anything here takes. */
+/* More turns than any operation of these tests needs. */
 #define TURNS_MAX 2000000
 
 struct ends {
@@ -52,7 +52,7 @@ static inline void ends_agents(struct ends *ends, const struct vb_rdma_options *
 	HAVE(ends->listener);
 }
 
-/* One turn of each. */
+/* Drives each agent once. */
 static inline void turn(const struct ends *ends)
 {
 	for (int i = 0; i < 2; i++)
@@ -117,7 +117,7 @@ static inline void ends_close(struct ends *ends)
 	assert_nothing_left();
 }
 
-/* Asks the other end's agent, which is driven too. */
+/* Requests a region; drives both agents meanwhile. */
 static inline struct vb_remote_mr *request_mr(const struct ends *ends, int side, size_t length,
 					      uint32_t access, uint64_t lease_ns)
 {

@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A peer that dies in each step of each exchange. The exchange runs for k steps, then one of the two
- * dies without a word, for every k until the exchange is over before that. Each time the survivor's
- * calls end, what the dead held is released, the survivor's other connection goes on, and once both
- * ends are closed the world has what it had.
+ * A peer that dies in each step of each exchange. The exchange runs for k steps; then one of the
+ * two ends dies silently. This is repeated for every k until the exchange ends before step k. Each
+ * time the survivor's calls end, the regions of the dead end are released, the survivor's other
+ * connection works, and after closing both ends the world has the same objects as before.
  */
 #include "rdma.h"
 
-/* Few, so that what is not given back is missed. */
+/* Few, so that a lost operation is noticed. */
 #define OPERATIONS  12
-#define EXTRAS	    10 /* offers with a callback: more than are asked at once */
+#define EXTRAS	    10 /* offers with a callback: more than can be unanswered */
 #define LONG_BYTES  9000
 #define STEPS_MAX   3000
-#define STEPS_QUIET 24 /* of an exchange that nobody waits for */
+#define STEPS_QUIET 24 /* steps of an exchange that no call waits for */
 
-/* SILENT counts packets instead of steps: so many still pass, by turns in each direction. */
+/* SILENT counts packets instead of steps: this many still pass, in turns of direction. */
 enum death { KILLED, BROKEN, CUT, SILENT, DEATHS };
 
 static const char *const death_names[DEATHS] = {"its device is killed", "its QP is in ERR",
 						"its wire is cut", "its packets are lost"};
 
-/* Two that talk, and a witness on sim2 that is connected to the survivor. */
+/* Two ends that talk, and a witness on sim2 that is connected to the survivor. */
 static struct {
 	struct ends ends;
 	struct vb_rdma_agent *agent;
 	struct vb_rdma_listener *listener;
 	struct vb_rdma *rdma[2];  /* the survivor's end, the witness's */
-	struct vb_rdma *spare[2]; /* QPs of the witness, so that no QPN is one of the others' too */
+	struct vb_rdma *spare[2]; /* QPs of the witness, so that no two agents have the same QPN */
 	struct vb_sim_objects before;
 	int victim;
 	unsigned int cuts[2];
 } world;
 
-/* What is under way, by side. */
+/* The operations under way, by side. */
 static struct {
 	bool pending[2];
 	struct vb_rdma_op op[2];
@@ -101,7 +101,7 @@ static void world_open(int victim)
 	else
 		world.rdma[1] = join_two(world.agent, ends->agent[1], ends->listener, "server",
 					 &world.rdma[0]);
-	/* An agent keeps the last piece of its pool, so each has one from the start. */
+	/* An agent keeps the last piece of its pool; give each agent a piece from the start. */
 	for (int i = 0; i < 2; i++)
 		vb_local_mr_put(vb_alloc_local_mr(ends->agent[i], 1, 0));
 	vb_sim_count_objects(NULL, &world.before);
@@ -120,7 +120,7 @@ static void witness_is_well(void)
 	}
 }
 
-/* No operation of the survivor's agent is lost. */
+/* All operations of the survivor's agent can be taken. */
 static void operations_are_free(void)
 {
 	const struct vb_rdma_request receive = {.operation = VB_RDMA_RECEIVE,
@@ -288,7 +288,7 @@ static struct ibv_qp *qp_of(int side)
 	return vb_rdma_qp(world.ends.rdma[side]);
 }
 
-/* So many packets still pass, by turns, the first one of the victim's. */
+/* This many packets still pass, in turns of direction; the first one is the victim's. */
 static void cut(uint64_t passing)
 {
 	const char *const names[] = {"sim0", "sim1"};
@@ -321,7 +321,7 @@ static bool is_cut(void)
 	return vb_fault_hits(NULL, world.cuts[0]) || vb_fault_hits(NULL, world.cuts[1]);
 }
 
-/* The call of this side ends by itself, or is over after its time and is taken back. */
+/* The call of this side ends, or is cancelled at its timeout. */
 static void end_call(int side)
 {
 	if (!now.pending[side])
@@ -337,8 +337,8 @@ static void end_call(int side)
 	}
 }
 
-/* A call that is not answered in time tells that it is gone, if not by its own errno. From then on
- * everything says so, with the reason. */
+/* A call that is not answered in time reveals the death of the peer. From then on all calls fail,
+ * with the reason. */
 static void notices(int side)
 {
 	struct vb_rdma *rdma = world.ends.rdma[side];
@@ -348,7 +348,7 @@ static void notices(int side)
 		TEST_ASSERT_NULL(vb_request_remote_mr(rdma, 8, 0, VB_MR_READ, 0, S));
 		TEST_ASSERT_TRUE(errno == EIO || errno == ETIMEDOUT);
 	}
-	/* Nobody answers, so this is as long as the retries take. */
+	/* No answer comes: this waits for all retries. */
 	if (!vb_rdma_error(rdma, NULL))
 		FAILS(EIO, vb_rdma_send(rdma, now.from, LONG_BYTES, 10 * S));
 	FAILS(EIO, vb_rdma_error(rdma, &why));
@@ -379,7 +379,7 @@ static void after_the_death(void)
 	end_call(survivor);
 	notices(survivor);
 	witness_is_well();
-	/* What is left of the dead: where only its wire is cut, it is a survivor too. */
+	/* If only its wire is cut, the other end is a survivor, too. */
 	end_call(world.victim);
 	notices(world.victim);
 	TEST_ASSERT_EQUAL_UINT(now.extras, now.extras_ended);
@@ -404,7 +404,7 @@ static bool is_over(const struct exchange *exchange, unsigned int steps)
 	return !now.pending[0] && !now.pending[1];
 }
 
-/* False: the exchange was over before that. */
+/* Returns false if the exchange ended before this step. */
 static bool dies_after(const struct exchange *exchange, int victim, enum death death,
 		       unsigned int count)
 {
@@ -496,7 +496,7 @@ void test_a_peer_that_dies_in_the_middle_of_an_atomic(void)
 	run_deaths("fetch and add", remote_of_0, fetch_add);
 }
 
-/* The owner hears nothing of the death, and still has its memory back when the lease ends. */
+/* The owner does not notice the death, but gets its memory back when the lease ends. */
 void test_the_lease_of_a_peer_that_died_ends(void)
 {
 	struct vb_sim_objects objects;
@@ -512,7 +512,7 @@ void test_the_lease_of_a_peer_that_died_ends(void)
 	after_the_death();
 }
 
-/* A goodbye that nobody hears is not waited for longer than its time. */
+/* The wait for a goodbye that the peer does not receive is limited. */
 void test_closing_a_connection_whose_peer_died(void)
 {
 	for (enum death death = KILLED; death < DEATHS; death++) {
@@ -534,7 +534,7 @@ void test_closing_a_connection_whose_peer_died(void)
 	}
 }
 
-/* Both ends of a connection that is being made; false: it was made in fewer steps. */
+/* Runs both ends of a connection that is being made. Returns false if it needed fewer steps. */
 static bool falls_silent_after(int victim, unsigned int steps)
 {
 	struct ends *ends = &world.ends;

@@ -44,7 +44,7 @@ static void assert_both_work(const struct ends *ends, struct vb_rdma *const rdma
 	(void)ends;
 }
 
-/* A client that sends so many bytes of what it must say, and goes. */
+/* A client that sends this many bytes of its part, and goes away. */
 static void client_that_dies(const struct ends *ends, size_t said, bool hears)
 {
 	const struct vb_rdma_exchange *local = vb_rdma_exchange_local();
@@ -106,7 +106,7 @@ void test_strangers_on_the_line(void)
 	ends_close(&ends);
 }
 
-/* A server by hand, that goes in each step. */
+/* A hand-made server that goes away in each step. */
 static int connect_to_one_that_dies(struct vb_rdma_agent *agent, struct vb_rdma_hall *hall,
 				    size_t said, uint32_t status)
 {
@@ -258,19 +258,19 @@ void test_a_thousand_connections(void)
 
 struct server {
 	struct vb_rdma_listener *listener;
-	pthread_barrier_t *entered; /* on the virtual clock: by all of its threads */
+	pthread_barrier_t *entered; /* on the virtual clock, all threads have registered */
 	uint64_t timeout_ns;
 	int err;
 };
 
-/* Who waits before the others are there would have the time for itself. */
+/* A thread that waited before the others have registered would move time alone. */
 static void enter(pthread_barrier_t *entered)
 {
 	vb_sim_thread_enter(NULL);
 	pthread_barrier_wait(entered);
 }
 
-/* Answers each message with the same, until the client goes. */
+/* Sends each message back until the client closes the connection. */
 static void *serve(void *arg)
 {
 	struct server *server = arg;
@@ -327,7 +327,7 @@ static void talk_on_the_virtual_clock(uint64_t timeout_ns)
 	ends_close(&ends);
 }
 
-/* Without a limit too: as long as one of them may act, nothing is at an end. */
+/* The same without timeouts: a wait does not end while another thread may act. */
 void test_two_threads_on_the_virtual_clock(void)
 {
 	for (int i = 0; i < 20; i++) {
@@ -346,7 +346,7 @@ static void *accept_for_ever(void *arg)
 	return NULL;
 }
 
-/* Each waits to be connected to by the other. */
+/* Each thread waits for the other to connect. */
 void test_two_threads_that_wait_for_one_another(void)
 {
 	pthread_barrier_t entered;
@@ -407,7 +407,7 @@ void test_over_tcp_with_agent_threads(void)
 	talk_over_tcp(true);
 }
 
-/* With an agent thread the owner's program need not do anything. */
+/* With an agent thread the owner's program does nothing. */
 void test_an_agent_thread_answers_for_its_program(void)
 {
 	struct vb_rdma_options options;
@@ -441,7 +441,7 @@ void test_an_agent_thread_answers_for_its_program(void)
 	assert_nothing_left();
 }
 
-/* TCP, with a name that takes long to be found. */
+/* TCP with a name whose lookup takes long. */
 static pthread_barrier_t is_asked, is_found;
 
 static int slow_connect(void *arg, const char *address, void **line)
@@ -465,7 +465,7 @@ static void *connect_slowly(void *arg)
 	return NULL;
 }
 
-/* Nobody else of the agent waits for the name: with its lock held this would not end. */
+/* The lookup of a name does not hold the agent's lock: otherwise this test would not end. */
 void test_an_agent_goes_on_while_a_name_is_looked_up(void)
 {
 	struct vb_rdma_exchange exchange = *vb_rdma_exchange_tcp();
@@ -507,7 +507,7 @@ void test_an_agent_goes_on_while_a_name_is_looked_up(void)
 	assert_nothing_left();
 }
 
-void test_addresses_that_are_none(void)
+void test_invalid_addresses(void)
 {
 	static const char *const wrong[] = {
 		"", "7000", "host", "*:", "*:70000", "*:-1", "*:7x", ":7"};
@@ -524,7 +524,7 @@ void test_addresses_that_are_none(void)
 	OK(vb_rdma_agent_close(agent));
 }
 
-/* The descriptor tells of a message, with nobody waiting but poll(2). */
+/* The descriptor becomes readable when a message arrives; only poll(2) waits. */
 void test_the_descriptor(void)
 {
 	const struct vb_rdma_request accept = {.operation = VB_RDMA_ACCEPT};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A peer that is no agent, made by hand: it says what it must not. Each time the connection ends
- * with EPROTO and a reason, the peer is told, and another connection of the same agent goes on.
+ * A hand-made peer that breaks the protocol. Each time the connection fails with EPROTO and a
+ * reason, the peer receives ERROR, and another connection of the same agent works.
  */
 #include "rdma.h"
 
@@ -115,7 +115,7 @@ void tearDown(void)
 {
 }
 
-/* The next message of the agent, of its type; 0 for none. */
+/* Receives the agent's next message. Returns its type; 0 if there is none. */
 static uint8_t hear_type(void)
 {
 	struct ibv_wc wc;
@@ -154,7 +154,7 @@ static void finish_liar(void)
 	ends_close(&ends);
 }
 
-/* The connection is closed with these words; the agent's other connection goes on. */
+/* The connection has failed with these words; the agent's other connection works. */
 static void is_caught(const char *words)
 {
 	const char *why;
@@ -310,13 +310,13 @@ void test_data_beyond_the_slots(void)
 	is_caught("beyond the slots");
 }
 
-void test_an_answer_that_nobody_waits_for(void)
+void test_an_answer_without_a_request(void)
 {
 	uint8_t bytes[HEAD + 4];
 
 	message(bytes, 7, 4);
 	say(bytes, sizeof(bytes));
-	is_caught("nobody waits for");
+	is_caught("a request that does not exist");
 }
 
 void test_an_id_that_was_never_given(void)
@@ -348,7 +348,7 @@ void test_a_request_with_unknown_access(void)
 	is_caught("unknown access");
 }
 
-/* What the agent asked is answered with a region that is not what it asked for. */
+/* Answers the agent's request with another region than it requested. */
 static void say_grant(uint64_t length, uint32_t access, uint32_t code, uint32_t tag)
 {
 	uint8_t bytes[HEAD + 44], *body = message(bytes, 4, 44);
@@ -402,7 +402,7 @@ void test_a_grant_with_an_unknown_code(void)
 	is_caught("unknown code");
 }
 
-/* The key is made up: using it ends this connection and no other. */
+/* The key is invented: its use ends this connection and no other. */
 void test_a_grant_with_a_key_that_lies(void)
 {
 	struct vb_rdma_op op = agent_asks();
@@ -422,7 +422,7 @@ void test_a_grant_with_a_key_that_lies(void)
 	finish_liar();
 }
 
-/* Dies when asked: the operation ends with the connection. */
+/* The peer dies at the request: the operation ends with the connection. */
 void test_a_peer_that_dies_when_it_is_asked(void)
 {
 	struct vb_rdma_op op = agent_asks();
@@ -434,7 +434,7 @@ void test_a_peer_that_dies_when_it_is_asked(void)
 	finish_liar();
 }
 
-/* Any bytes at all: nothing but this connection ends. */
+/* Random bytes end this connection and nothing else. */
 void test_any_bytes(void)
 {
 	uint64_t seed = 4711;

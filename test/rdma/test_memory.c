@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Regions: allocated, requested, handed over, leased, released; and operations on them. */
+/* Regions: allocating, requesting, handing over, leasing, releasing, and operations on them. */
 #include "rdma.h"
 
 static struct ends ends;
@@ -22,7 +22,7 @@ static uint32_t keys_at(int side)
 	return objects.mrs;
 }
 
-/* Turns until the world has so many MRs. */
+/* Drives both agents until the world has this many MRs. */
 static void until_keys(uint32_t wanted)
 {
 	for (int i = 0; i < 1000 && keys_at(1) != wanted; i++)
@@ -118,7 +118,7 @@ void test_many_small_regions_are_one_registration(void)
 	ends_close(&ends);
 }
 
-void test_regions_that_cannot_be(void)
+void test_invalid_regions(void)
 {
 	TEST_ASSERT_NULL(vb_alloc_local_mr(ends.agent[0], 0, 0));
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
@@ -250,7 +250,7 @@ void test_a_region_that_is_put_is_released_at_its_owner(void)
 	ends_close(&ends);
 }
 
-/* Uses a key by hand, against the rules, as a peer that lies would. */
+/* Uses a key that is not valid, as a hostile peer would. */
 static int write_by_hand(struct vb_rdma *rdma, struct vb_local_mr *local,
 			 const struct vb_remote *key)
 {
@@ -381,7 +381,7 @@ void test_a_request_taken_back_leaves_nothing_at_the_owner(void)
 {
 	uint32_t before = keys_at(1);
 
-	/* Nobody drives the owner meanwhile. */
+	/* The owner is not driven meanwhile. */
 	TEST_ASSERT_NULL(vb_request_remote_mr(ends.rdma[0], 64, 0, VB_MR_ALL, 0, MS));
 	TEST_ASSERT_EQUAL_INT(ETIMEDOUT, errno);
 	turn(&ends);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* vb_rdma_send() and vb_rdma_receive(), and how connections come and go. */
+/* vb_rdma_send() and vb_rdma_receive(), and the life of connections. */
 #include "rdma.h"
 
 static struct ends ends;
@@ -128,7 +128,7 @@ void test_a_long_message_taken_back_is_void_at_the_peer(void)
 	size_t length = 400000;
 	uint8_t *bytes = calloc(1, length);
 
-	/* Nobody receives, so it stops at the slots. */
+	/* No receive is called, so sending stops when the slots are full. */
 	FAILS(ETIMEDOUT, vb_rdma_send(ends.rdma[0], bytes, length, MS));
 	OK(vb_rdma_start(&(struct vb_rdma_request){.operation = VB_RDMA_SEND,
 						   .rdma = ends.rdma[0],
@@ -223,7 +223,7 @@ void test_waiting_for_what_cannot_come(void)
 	ends_close(&ends);
 }
 
-/* Nobody drives the other end, which is on the same thread. */
+/* The other end is on the same thread and is not driven. */
 void test_each_wait_without_a_limit_ends_where_nothing_can_come(void)
 {
 	struct vb_remote_mr *remote = request_mr(&ends, 0, 64, VB_MR_ALL, 0);

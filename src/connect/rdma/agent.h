@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the files of src/rdma share: the agent, its operations, connections and regions. All of it
- * is used under the agent's lock.
+ * The insides of an agent: its operations, connections and regions. All are used under the agent's
+ * lock. The functions stand in the order of their files: each file calls only files above it.
  */
 #ifndef SRC_CONNECT_RDMA_AGENT_H
 #define SRC_CONNECT_RDMA_AGENT_H
 
+#include "src/connect/cq.h"
+#include "src/connect/handle.h"
+#include "src/connect/object.h"
 #include "src/connect/rdma/message.h"
 
 #include <pthread.h>
+#include <verbena/sim.h>
 
-/* Receives beside the slots: see docs/agent-messages.md. */
+/* Receives beside the slots: docs/agent-messages.md. */
 #define CONTROL_RECEIVES 16
-/* Requests without an answer. */
+/* Requests of one end that have no answer yet. */
 #define REQUESTS_MAX 8
-/* Messages that are being sent; the last ones are kept for control messages. */
+/* Messages that are being sent. DATA leaves the last ones to control messages. */
 #define SENDS	      24
 #define CONTROL_SENDS 8
-/* One-sided operations of a connection that the device has. */
-#define FLIGHTS 32
-/* Regions that the peer handed over and nobody has taken. */
+/* Regions that the peer handed over and the program has not taken. */
 #define ARRIVED_MAX 64
 /* Keys that a peer may hold at once. */
 #define GRANTS_MAX 4096
@@ -27,47 +29,29 @@
 
 /* --- operations --- */
 
-enum op_state { OP_FREE, OP_BUSY, OP_ENDED };
-
 struct op {
+	struct handle_row row;
 	struct vb_rdma_request request;
 	struct vb_rdma_result result;
-	struct vb_rdma *rdma; /* NULL: of none (yet) */
+	struct vb_rdma *rdma; /* NULL: the operation has no connection (yet) */
 	void *line;	      /* of CONNECT, until a connection has it */
 	struct op *next;
-	enum op_state state;
-	bool abandoned; /* nobody has the handle; something still refers to it */
+	bool busy;	/* else it has ended */
+	bool abandoned; /* the program has given the handle up */
 	bool all_posted;
-	uint32_t generation;
 	uint32_t in_flight;
 	uint32_t tag;
 	uint64_t moved_bytes;
-	uint64_t began_ns;   /* of a lease */
-	char why[WHY_BYTES]; /* "": by the errno alone */
+	uint64_t granted_id; /* of SEND_LOCAL_MR */
+	uint64_t began_ns;   /* when a lease was asked for */
+	char why[WHY_BYTES]; /* the sentence of a failure; "": the errno's */
 };
 
 struct op_queue {
 	struct op *first, *last;
 };
 
-void op_push(struct op_queue *queue, struct op *op);
-struct op *op_pop(struct op_queue *queue);
-bool op_remove(struct op_queue *queue, const struct op *op);
-
-/* --- the pool --- */
-
-struct extent {
-	struct extent *next;
-	size_t offset_bytes;
-	size_t length_bytes;
-};
-
-struct piece {
-	struct piece *next;
-	struct vb_region *region;
-	struct extent *free; /* by offset; no two touch */
-	size_t used_bytes;
-};
+/* --- memory --- */
 
 struct pool {
 	struct piece *pieces;
@@ -77,32 +61,23 @@ struct pool {
 struct vb_local_mr {
 	struct vb_rdma_agent *agent;
 	struct piece *piece;
-	size_t offset_bytes;
-	size_t taken_bytes; /* of the pool */
 	size_t length_bytes;
 	uint8_t *addr;
 	uint32_t lkey;
 	uint32_t references;
 };
 
-struct vb_local_mr *pool_alloc(struct vb_rdma_agent *agent, size_t length_bytes,
-			       size_t align_bytes);
-void local_put(struct vb_local_mr *mr);
-void pool_close(struct pool *pool);
-
-/* --- regions of peers, and for peers --- */
-
 struct vb_remote_mr {
 	struct vb_rdma_agent *agent;
-	struct vb_rdma *rdma; /* NULL: its connection is gone */
-	struct vb_remote_mr *next, *prev;
+	uint32_t owner, generation; /* a handle of the connection */
+	struct vb_remote_mr *next;  /* among those to be released */
 	struct region_record record;
 	uint64_t ends_ns;
-	bool requested;
+	bool requested; /* by this end; else the peer offered it */
 	uint32_t references;
 };
 
-/* A key that the peer has for memory here. */
+/* A key that the peer has for memory of this end. */
 struct grant {
 	struct grant *next;
 	uint64_t id;
@@ -123,7 +98,7 @@ enum stage {
 	STAGE_READY,
 };
 
-/* A piece of a message that waits to be received. */
+/* A piece of a message that waits in its receive buffer. */
 struct arrived_piece {
 	uint32_t buffer;
 	uint32_t flags;
@@ -133,10 +108,19 @@ struct arrived_piece {
 	uint64_t offset_bytes;
 };
 
-struct send_slot {
-	struct op *op; /* of DATA */
+/* Free indices of a small table. */
+struct free_list {
+	uint32_t count;
+	uint8_t indices[FLIGHTS];
 };
 
+/* Regions that arrived, the oldest first. */
+struct arrivals {
+	void *regions[ARRIVED_MAX];
+	uint32_t first, count;
+};
+
+/* A one-sided operation that the device has. */
 struct flight {
 	struct op *op; /* NULL: abandoned */
 	struct vb_local_mr *local;
@@ -145,14 +129,13 @@ struct flight {
 
 struct vb_rdma {
 	struct vb_rdma_agent *agent;
-	struct vb_rdma_listener *listener; /* until it is given out */
-	struct vb_rdma *next;		   /* in the list of those that shake hands, or are ready */
-	uint32_t index;
-	uint16_t generation;
+	struct vb_rdma_listener *listener; /* until the connection is accepted */
+	struct vb_rdma *next;		   /* in the list shaking or ready */
+	uint64_t key;			   /* for wr_ids */
 	int err;
 	char why[WHY_BYTES];
 	bool closing;
-	bool dying; /* to ERR once what is sent is sent */
+	bool dying; /* the QP goes to ERR when all sends have ended */
 
 	/* the line */
 	void *line;
@@ -163,7 +146,8 @@ struct vb_rdma {
 	struct op *connecting;
 	uint8_t line_buffer[GREETING_BYTES];
 
-	/* the QP and its buffers: receives, then sends, then the old values of atomics */
+	/* the QP and its buffers: receives, then sends, then the old values of atomics; a work's
+	 * number is that of its buffer or value */
 	struct vb_prepared_qp *prepared;
 	struct ibv_qp *qp;
 	struct vb_local_mr *buffers;
@@ -171,31 +155,28 @@ struct vb_rdma {
 	uint32_t receives;
 
 	/* sending */
-	struct send_slot sends[SENDS];
-	uint32_t sends_free[SENDS];
-	uint32_t sends_free_count;
+	struct op *sends[SENDS]; /* of DATA; else NULL */
+	struct free_list free_sends;
 	struct op_queue data_queue;
 	uint32_t sent, peer_let_go; /* DATA, modulo 2^32 */
 	uint64_t probe_again_ns;
-	struct op_queue ask_queue; /* to be asked */
-	struct op_queue asked;	   /* to be answered */
+	struct op_queue ask_queue; /* requests to be sent */
+	struct op_queue asked;	   /* requests without an answer */
 	uint32_t asked_count;
 	uint32_t next_tag;
-	struct vb_remote_mr *releases;
+	struct vb_remote_mr *releases; /* to be sent */
 	struct flight flights[FLIGHTS];
-	uint32_t flights_free[FLIGHTS];
-	uint32_t flights_free_count;
-	struct op_queue post_queue;
+	struct free_list free_flights;
+	struct op_queue post_queue; /* one-sided operations to be posted */
 
 	/* receiving */
 	struct op_queue receive_queue;
-	struct arrived_piece *inbox; /* a ring of the slots */
+	struct arrived_piece *inbox; /* a ring of as many places as slots */
 	uint32_t inbox_first, inbox_count;
-	uint32_t let_go, let_go_told;
+	uint32_t let_go, let_go_said; /* DATA, modulo 2^32 */
 	bool in_message, discarding;
 	uint64_t in_total_bytes, in_next_bytes;
-	struct message *deferred; /* a ring: requests for whose answer there is no room */
-	uint32_t deferred_buffers[REQUESTS_MAX];
+	struct message *deferred; /* a ring: requests that wait for room for their answer */
 	uint32_t deferred_first, deferred_count;
 
 	/* regions */
@@ -203,13 +184,18 @@ struct vb_rdma {
 	uint32_t grant_count;
 	uint64_t granted_bytes;
 	uint64_t next_id;
-	struct vb_remote_mr *remotes;
-	struct vb_local_mr *arrived_locals[ARRIVED_MAX];
-	uint32_t arrived_local_first, arrived_local_count;
-	struct vb_remote_mr *arrived_remotes[ARRIVED_MAX];
-	uint32_t arrived_remote_first, arrived_remote_count;
+	struct arrivals locals, remotes;
 	struct op_queue local_queue, remote_queue;
 };
+
+static inline void *arrivals_pop(struct arrivals *arrivals)
+{
+	void *region = arrivals->regions[arrivals->first];
+
+	arrivals->first = (arrivals->first + 1) % ARRIVED_MAX;
+	arrivals->count--;
+	return region;
+}
 
 struct vb_rdma_listener {
 	struct vb_rdma_agent *agent;
@@ -225,7 +211,7 @@ struct vb_rdma_agent {
 	struct ibv_pd *pd;
 	struct vb_cq *cq;
 	uint32_t stride_bytes;	      /* from a message buffer to the next */
-	struct vb_sim *virtual_clock; /* the world that has it, or NULL */
+	struct vb_sim *virtual_clock; /* NULL on the real clock */
 
 	bool threaded, stopping;
 	pthread_t thread;
@@ -233,18 +219,15 @@ struct vb_rdma_agent {
 	pthread_cond_t ended;
 	int epoll_fd, wake_fd;
 
-	struct op *ops;
-	struct op *free_ops;
+	struct handle_table ops;	 /* struct op */
+	struct handle_table connections; /* struct handle_owner */
 	struct op_queue callbacks;
-	struct vb_rdma **connections;
-	uint16_t *generations;
-	uint32_t connection_count;
 	struct vb_rdma *shaking; /* connections that have a line */
 	struct vb_rdma_listener *listeners;
 	uint32_t drives;
-	uint32_t accepts; /* operations that wait for a listener */
+	uint32_t accepts; /* operations that wait for a connection */
 	struct pool pool;
-	uint32_t locals, remotes; /* live regions */
+	uint32_t locals, remotes; /* regions with references */
 	uint64_t soonest_ns;	  /* when a lease or a handshake ends; VB_FOREVER: never */
 };
 
@@ -260,79 +243,150 @@ static inline void agent_unlock(struct vb_rdma_agent *agent)
 		pthread_mutex_unlock(&agent->lock);
 }
 
-/* agent.c */
-uint64_t agent_now_ns(const struct vb_rdma_agent *agent);
-void agent_remind(struct vb_rdma_agent *agent, uint64_t at_ns);
-/* Drives it, or waits at most until then; unlocks while it waits. 0, ETIMEDOUT, EDEADLK, EIO. */
-int agent_wait(struct vb_rdma_agent *agent, uint64_t deadline_ns);
-void agent_wake(struct vb_rdma_agent *agent);
-/* Something moved on a line: on a virtual clock, who waits for it looks again. */
-void agent_tell(const struct vb_rdma_agent *agent);
-void agent_watch(struct vb_rdma_agent *agent, int fd, bool writable, bool known);
+static inline uint64_t agent_now_ns(const struct vb_rdma_agent *agent)
+{
+	return cq_now_ns(agent->cq);
+}
 
-/* op.c */
-/* A new one, whose request is not set but for these; NULL with errno. */
+/* The agent looks at its leases and handshakes at this time or earlier. */
+static inline void agent_remind(struct vb_rdma_agent *agent, uint64_t at_ns)
+{
+	if (at_ns < agent->soonest_ns)
+		agent->soonest_ns = at_ns;
+}
+
+/* Something moved on a line: on a virtual clock, the waiting agents look again. */
+static inline void agent_tell(const struct vb_rdma_agent *agent)
+{
+	if (agent->virtual_clock)
+		vb_sim_tell(agent->virtual_clock);
+}
+
+/* wake.c: what ends the agent's sleep on the real clock */
+int agent_make_waiting(struct vb_rdma_agent *agent);
+void agent_wake(struct vb_rdma_agent *agent);
+/* The agent wakes when the descriptor (-1: none) is ready; changes: it is watched already. */
+void agent_watch(struct vb_rdma_agent *agent, int fd, bool writable, bool changes);
+/* Wakes the threads that wait for the agent's thread. */
+void agent_notify(struct vb_rdma_agent *agent);
+/* Waits for a notification. 0 or ETIMEDOUT. */
+int agent_wait_for_thread(struct vb_rdma_agent *agent, uint64_t deadline_ns);
+/* Sleeps without the lock until there is something to look at. */
+void agent_sleep(struct vb_rdma_agent *agent, uint64_t left_ns);
+
+/* pool.c: local regions */
+struct vb_local_mr *pool_alloc(struct vb_rdma_agent *agent, size_t length_bytes,
+			       size_t align_bytes);
+void local_put(struct vb_local_mr *mr);
+void pool_close(struct pool *pool);
+
+/* remote.c: remote regions */
+struct vb_remote_mr *remote_new(struct vb_rdma *rdma, const struct region_record *record,
+				uint64_t began_ns, bool requested);
+/* Drops a reference. After the last one, the next pump of the connection sends a release. */
+void remote_put(struct vb_remote_mr *mr);
+/* The connection of the region; NULL if it has gone. */
+struct vb_rdma *remote_connection(const struct vb_remote_mr *mr);
+/* Returns true if the region belongs to the connection, which works, and its lease has not
+ * ended. */
+bool remote_holds(const struct vb_remote_mr *mr, const struct vb_rdma *rdma);
+/* The end of a lease that began at began_ns; 0 is no lease. */
+uint64_t lease_ends_ns(uint64_t began_ns, uint64_t lease_ns);
+
+/* op.c: the table of operations */
+void op_push(struct op_queue *queue, struct op *op);
+struct op *op_pop(struct op_queue *queue);
+bool op_remove(struct op_queue *queue, const struct op *op);
+/* Takes an operation whose request is not yet set. NULL with errno. */
 struct op *op_begin(struct vb_rdma_agent *agent, enum vb_rdma_operation operation,
 		    struct vb_rdma *rdma);
 void op_free(struct vb_rdma_agent *agent, struct op *op);
-/* It ends. With an error, the sentence is that of the connection, if it has one. */
+/* Ends an operation. Its sentence is its own, else the connection's, else the errno's. */
 void op_end(struct vb_rdma_agent *agent, struct op *op, int err);
-/* Starts, waits, and cancels where time is over. */
-int op_run(struct vb_rdma_agent *agent, struct op *op, uint64_t timeout_ns,
-	   struct vb_rdma_result *result);
-int op_run_request(const struct vb_rdma_request *request, uint64_t timeout_ns,
-		   struct vb_rdma_result *result);
-int ops_wait_for_thread(struct vb_rdma_agent *agent, uint64_t deadline_ns);
+/* Takes and drops references of the regions that the request names. */
+void op_hold(struct op *op);
+void op_unhold(struct op *op);
+/* Drops the regions in a result that nobody will take. */
+void op_drop_result(struct op *op);
 void ops_deliver(struct vb_rdma_agent *agent);
-int ops_make(struct vb_rdma_agent *agent);
+
+/* grant.c: keys for the peer */
+/* Makes a key for a local region, whose reference passes to the grant. 0 or errno. */
+int grant_new(struct vb_rdma *rdma, struct vb_local_mr *local, uint32_t access,
+	      struct grant **made);
+void grant_end(struct vb_rdma *rdma, struct grant **link);
+/* The link to the grant with the id; NULL if there is none. */
+struct grant **grant_find(struct vb_rdma *rdma, uint64_t id);
+void grant_lease(struct vb_rdma *rdma, struct grant *grant, uint64_t lease_ns);
+struct region_record grant_record(const struct grant *grant, uint32_t access, uint64_t lease_ns);
+void grants_expire(struct vb_rdma *rdma, uint64_t now_ns);
+
+/* post.c: works, and how a connection fails */
+uint8_t *buffer_at(const struct vb_rdma *rdma, uint32_t index);
+uint64_t *old_value_at(const struct vb_rdma *rdma, uint32_t flight);
+void receive_post(struct vb_rdma *rdma, uint32_t buffer);
+bool connection_can_say(const struct vb_rdma *rdma);
+bool connection_is_sending(const struct vb_rdma *rdma);
+/* Sends a message; op is the operation of DATA, else NULL. */
+void connection_say(struct vb_rdma *rdma, struct message *message, struct op *op);
+/* Posts a one-sided operation. */
+void connection_fly(struct vb_rdma *rdma, struct op *op);
+void flight_drop(struct flight *flight);
+void connection_fail(struct vb_rdma *rdma, int err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+/* Ends all operations with err and drops what the peer has; the QP goes to ERR, at_once or when all
+ * sends have ended. */
+void connection_fail_with(struct vb_rdma *rdma, int err, const char *why, bool at_once);
+void connection_to_error(struct vb_rdma *rdma);
+/* Fails a connection whose peer broke the protocol. */
+void connection_accuse(struct vb_rdma *rdma, const char *what);
+/* Asks a peer that has not answered in time for a sign of life. */
+void connection_probe(struct vb_rdma *rdma);
+
+/* transfer.c: messages of the program, and one-sided operations */
+void transfer_pump(struct vb_rdma *rdma);
+void transfer_sent(struct vb_rdma *rdma, struct op *op);
+void transfer_arrived(struct vb_rdma *rdma, const struct message *message, uint32_t buffer);
+int transfer_start(struct op *op);
+void transfer_cancel(struct op *op);
+
+/* memory.c: requests for regions, and their answers */
+void memory_pump(struct vb_rdma *rdma);
+/* Takes an answer, a release, or a request whose answer connection_can_say(). */
+void memory_heard(struct vb_rdma *rdma, const struct message *message);
+int memory_start(struct op *op);
+void memory_cancel(struct op *op);
 
 /* connection.c */
 int connection_new(struct vb_rdma_agent *agent, struct vb_rdma **rdma);
 int connection_prepare(struct vb_rdma *rdma);
+/* Connects the QP after the peer's greeting. Receives are posted before anything can arrive. */
 int connection_join(struct vb_rdma *rdma);
 void connection_drop(struct vb_rdma *rdma);
-void connection_fail(struct vb_rdma *rdma, int err, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
-/* The peer sent what it must not. */
-void connection_accuse(struct vb_rdma *rdma, const char *what);
 void connection_completion(struct vb_rdma_agent *agent, const struct ibv_wc *wc);
-/* Sends what can be sent. */
+/* Sends all that can be sent. */
 void connection_pump(struct vb_rdma *rdma);
-/* The peer has not answered in time: is it there? */
-void connection_probe(struct vb_rdma *rdma);
-bool connection_can_say(const struct vb_rdma *rdma);
-void connection_say(struct vb_rdma *rdma, struct message *message, struct op *op);
-uint32_t connection_message_bytes(const struct vb_rdma *rdma);
-
-/* transfer.c */
-void transfer_pump(struct vb_rdma *rdma);
-void transfer_sent(struct vb_rdma *rdma, struct send_slot *slot);
-void transfer_arrived(struct vb_rdma *rdma, const struct message *message, uint32_t buffer);
-void transfer_deliver(struct vb_rdma *rdma);
-/* A one-sided operation that will not be posted. */
-void transfer_land(struct op *op);
-int transfer_start(struct op *op);
-void transfer_cancel(struct op *op);
-void receive_post(struct vb_rdma *rdma, uint32_t buffer);
-
-/* memory.c */
-void memory_pump(struct vb_rdma *rdma);
-/* An answer or a release, or a request to which connection_can_say() an answer. */
-void memory_heard(struct vb_rdma *rdma, const struct message *message);
-void memory_deliver(struct vb_rdma *rdma);
-int memory_start(struct op *op);
-void memory_cancel(struct op *op);
-void memory_drop(struct vb_rdma *rdma);
-void memory_unask(struct vb_rdma *rdma);
-void memory_expire(struct vb_rdma *rdma, uint64_t now_ns);
-void remote_put(struct vb_remote_mr *mr);
 
 /* greet.c: listening and connecting */
-void line_close(struct vb_rdma_agent *agent, void *line);
 void greet_step(struct vb_rdma_agent *agent);
-/* Opens the line of a CONNECT, without the agent's lock: names may take long. 0 or errno. */
+/* Opens the line of a CONNECT, without the agent's lock: a name may take long. 0 or errno. */
 int greet_open_line(const struct vb_rdma_request *request, void **line);
+void line_close(struct vb_rdma_agent *agent, void *line);
 int greet_start(struct op *op);
 void greet_cancel(struct op *op);
+
+/* drive.c */
+/* Does what there is to do, or waits until deadline_ns; unlocks while it waits. A deadline of 0
+ * looks once. 0, ETIMEDOUT, EDEADLK, EIO. */
+int agent_drive(struct vb_rdma_agent *agent, uint64_t deadline_ns);
+/* The same, or waits for the agent's thread. */
+int agent_wait(struct vb_rdma_agent *agent, uint64_t deadline_ns);
+
+/* start.c: operations from their start to their result */
+/* Starts an operation, waits, and cancels it when time is over. */
+int op_run(struct vb_rdma_agent *agent, struct op *op, uint64_t timeout_ns,
+	   struct vb_rdma_result *result);
+int op_run_request(const struct vb_rdma_request *request, uint64_t timeout_ns,
+		   struct vb_rdma_result *result);
 
 #endif /* SRC_CONNECT_RDMA_AGENT_H */

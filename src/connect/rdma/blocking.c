@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The blocking form: each starts its operation, waits, and takes it back where time is over.
+ * The blocking form of the operations, and closing a connection.
  */
 #include "src/connect/rdma/agent.h"
 
-#include <errno.h>
+/* A goodbye is waited for at most this long. */
+#define GOODBYE_NS 1000000000ull
 
 struct vb_rdma *vb_rdma_accept(struct vb_rdma_listener *listener, uint64_t timeout_ns)
 {
@@ -24,7 +25,7 @@ struct vb_rdma *vb_rdma_connect(struct vb_rdma_agent *agent, const char *address
 	return op_run_request(&request, timeout_ns, &result) ? NULL : result.rdma;
 }
 
-/* The two that are called most set what they use and clear nothing. */
+/* Sending and receiving are called most often: this sets only the fields that they use. */
 static int run_message(struct vb_rdma *rdma, const struct vb_rdma_message *message,
 		       const void *from, void *into, uint64_t timeout_ns,
 		       struct vb_rdma_result *result)
@@ -128,31 +129,33 @@ struct vb_remote_mr *vb_receive_remote_mr(struct vb_rdma *rdma, uint64_t timeout
 	return op_run_request(&request, timeout_ns, &result) ? NULL : result.remote;
 }
 
-int vb_rdma_write(struct vb_rdma *rdma, const struct vb_local_slice *from, struct vb_remote_mr *to,
-		  uint64_t offset_bytes, uint64_t timeout_ns)
+/* Writes or reads a slice. */
+static int run_slice(enum vb_rdma_operation operation, struct vb_rdma *rdma,
+		     const struct vb_local_slice *slice, struct vb_remote_mr *remote,
+		     uint64_t offset_bytes, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_WRITE,
+	struct vb_rdma_request request = {.operation = operation,
 					  .rdma = rdma,
-					  .slice = *from,
-					  .remote = to,
+					  .slice = *slice,
+					  .remote = remote,
 					  .offset_bytes = offset_bytes};
 
 	return op_run_request(&request, timeout_ns, NULL);
+}
+
+int vb_rdma_write(struct vb_rdma *rdma, const struct vb_local_slice *from, struct vb_remote_mr *to,
+		  uint64_t offset_bytes, uint64_t timeout_ns)
+{
+	return run_slice(VB_RDMA_WRITE, rdma, from, to, offset_bytes, timeout_ns);
 }
 
 int vb_rdma_read(struct vb_rdma *rdma, const struct vb_local_slice *into, struct vb_remote_mr *from,
 		 uint64_t offset_bytes, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_READ,
-					  .rdma = rdma,
-					  .slice = *into,
-					  .remote = from,
-					  .offset_bytes = offset_bytes};
-
-	return op_run_request(&request, timeout_ns, NULL);
+	return run_slice(VB_RDMA_READ, rdma, into, from, offset_bytes, timeout_ns);
 }
 
-static int run_atomic(struct vb_rdma_request *request, uint64_t *before, uint64_t timeout_ns)
+static int run_atomic(const struct vb_rdma_request *request, uint64_t *before, uint64_t timeout_ns)
 {
 	struct vb_rdma_result result;
 	int err = op_run_request(request, timeout_ns, &result);
@@ -165,12 +168,9 @@ static int run_atomic(struct vb_rdma_request *request, uint64_t *before, uint64_
 int vb_rdma_compare_swap(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t offset_bytes,
 			 uint64_t compare, uint64_t swap, uint64_t *before, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_COMPARE_SWAP,
-					  .rdma = rdma,
-					  .remote = at,
-					  .offset_bytes = offset_bytes,
-					  .compare_add = compare,
-					  .swap = swap};
+	struct vb_rdma_request request = {VB_RDMA_COMPARE_SWAP,	  .rdma = rdma,
+					  .remote = at,		  .offset_bytes = offset_bytes,
+					  .compare_add = compare, .swap = swap};
 
 	return run_atomic(&request, before, timeout_ns);
 }
@@ -178,11 +178,54 @@ int vb_rdma_compare_swap(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t
 int vb_rdma_fetch_add(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t offset_bytes,
 		      uint64_t add, uint64_t *before, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_FETCH_ADD,
-					  .rdma = rdma,
-					  .remote = at,
-					  .offset_bytes = offset_bytes,
-					  .compare_add = add};
+	struct vb_rdma_request request = {VB_RDMA_FETCH_ADD, .rdma = rdma, .remote = at,
+					  .offset_bytes = offset_bytes, .compare_add = add};
 
 	return run_atomic(&request, before, timeout_ns);
+}
+
+static void say_goodbye(struct vb_rdma *rdma)
+{
+	struct message goodbye = {.type = MESSAGE_BYE};
+	struct vb_rdma_agent *agent = rdma->agent;
+	uint64_t deadline_ns = cq_deadline_ns(agent->cq, GOODBYE_NS);
+
+	rdma->closing = true;
+	if (connection_can_say(rdma))
+		connection_say(rdma, &goodbye, NULL);
+	while (connection_is_sending(rdma) && cq_left_ns(agent->cq, deadline_ns))
+		if (agent_wait(agent, deadline_ns))
+			break;
+}
+
+int vb_rdma_close(struct vb_rdma *rdma)
+{
+	struct vb_rdma_agent *agent;
+
+	if (!rdma)
+		return 0;
+	agent = rdma->agent;
+	agent_lock(agent);
+	if (rdma->stage == STAGE_READY && !rdma->err)
+		say_goodbye(rdma);
+	connection_drop(rdma);
+	agent_unlock(agent);
+	return 0;
+}
+
+int vb_rdma_error(const struct vb_rdma *rdma, const char **why)
+{
+	int err;
+
+	agent_lock(rdma->agent);
+	err = rdma->err;
+	if (why)
+		*why = rdma->why;
+	agent_unlock(rdma->agent);
+	return err;
+}
+
+struct ibv_qp *vb_rdma_qp(const struct vb_rdma *rdma)
+{
+	return rdma->qp;
 }

@@ -4,62 +4,53 @@
  */
 #include "src/connect/rdma/agent.h"
 
-#include "src/base/failure.h"
-#include "src/connect/connect_cq.h"
-
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* --- greetings --- */
+/* --- the steps: three of each end --- */
 
-static void write_greeting(struct vb_rdma *rdma, enum greeting_status status)
+static void write_greeting(struct vb_rdma *rdma)
 {
-	const struct vb_rdma_agent *agent = rdma->agent;
-	struct greeting greeting = {
-		.status = status,
-		.message_bytes = agent->options.message_bytes,
-		.slots = agent->options.slots,
-		.longest_bytes = agent->options.longest_bytes,
-		.reads = FLIGHTS,
+	const struct vb_rdma_options *options = &rdma->agent->options;
+	const struct greeting greeting = {
+		.status = GREETING_WELCOME,
+		.endpoint = *vb_prepared_endpoint(rdma->prepared),
+		.message_bytes = options->message_bytes,
+		.slots = options->slots,
+		.longest_bytes = options->longest_bytes,
 	};
 
-	if (rdma->prepared)
-		greeting.endpoint = *vb_prepared_endpoint(rdma->prepared);
 	greeting_encode(&greeting, rdma->line_buffer);
 }
 
-/* --- the steps, of which each end has three --- */
-
-static int refused(const struct greeting *peer)
-{
-	if (peer->status == GREETING_NO_ROOM)
-		return fail(ECONNREFUSED, "rdma: the peer has no room");
-	return fail(ECONNREFUSED, "rdma: the peer refused: code %u", peer->status);
-}
-
-/* The listening end has heard a greeting: its QP is ready before it answers. */
-static int meet_client(struct vb_rdma *rdma)
+static int read_greeting(struct vb_rdma *rdma)
 {
 	int err = greeting_decode(rdma->line_buffer, &rdma->peer);
 
-	if (!err && rdma->peer.status)
-		err = refused(&rdma->peer);
+	if (err || !rdma->peer.status)
+		return err;
+	if (rdma->peer.status == GREETING_NO_ROOM)
+		return fail(ECONNREFUSED, "rdma: the peer has no room");
+	return fail(ECONNREFUSED, "rdma: the peer refused: code %u", rdma->peer.status);
+}
+
+/* The listening end answers when its QP is ready. */
+static int meet_client(struct vb_rdma *rdma)
+{
+	int err = read_greeting(rdma);
+
 	if (!err)
 		err = connection_prepare(rdma);
 	if (err)
 		return err;
-	write_greeting(rdma, GREETING_WELCOME);
+	write_greeting(rdma);
 	return connection_join(rdma);
 }
 
 static int meet_server(struct vb_rdma *rdma)
 {
-	int err = greeting_decode(rdma->line_buffer, &rdma->peer);
+	int err = read_greeting(rdma);
 
-	if (!err && rdma->peer.status)
-		err = refused(&rdma->peer);
 	if (!err)
 		err = connection_join(rdma);
 	if (!err)
@@ -69,7 +60,7 @@ static int meet_server(struct vb_rdma *rdma)
 
 static int hear_confirm(struct vb_rdma *rdma)
 {
-	return confirm_holds(rdma->line_buffer) ? 0 : fail(EPROTO, "rdma: no confirmation");
+	return confirm_check(rdma->line_buffer);
 }
 
 static const struct step {
@@ -86,21 +77,21 @@ static const struct step {
 	[STAGE_CONFIRM] = {CONFIRM_BYTES, true, STAGE_READY, NULL},
 };
 
-/* Moves what the present stage has to move. 0, EAGAIN, or errno. */
+/* Sends or receives the bytes of the present stage. Returns 0, EAGAIN or errno. */
 static int move(struct vb_rdma *rdma, const struct step *step)
 {
 	const struct vb_rdma_exchange *exchange = rdma->agent->options.exchange;
-	size_t left, moved = 0;
+	size_t moved = 0;
 	int err = 0;
 
 	while (rdma->line_bytes < step->length_bytes) {
-		left = step->length_bytes - rdma->line_bytes;
+		uint8_t *at = rdma->line_buffer + rdma->line_bytes;
+		size_t left = step->length_bytes - rdma->line_bytes;
+
 		if (step->sends)
-			err = exchange->send(rdma->line, rdma->line_buffer + rdma->line_bytes, left,
-					     &moved);
+			err = exchange->send(rdma->line, at, left, &moved);
 		else
-			err = exchange->receive(rdma->line, rdma->line_buffer + rdma->line_bytes,
-						left, &moved);
+			err = exchange->receive(rdma->line, at, left, &moved);
 		if (err)
 			break;
 		rdma->line_bytes += moved;
@@ -111,7 +102,7 @@ static int move(struct vb_rdma *rdma, const struct step *step)
 	return err;
 }
 
-/* 0 once it is ready, EAGAIN, or errno. */
+/* Takes the connection through its stages. Returns 0 when it is ready, EAGAIN, or errno. */
 static int advance(struct vb_rdma *rdma)
 {
 	const struct step *step;
@@ -132,9 +123,9 @@ static int advance(struct vb_rdma *rdma)
 	return err;
 }
 
-/* --- giving it out --- */
+/* --- accepting --- */
 
-static void give_out(struct vb_rdma_listener *listener)
+static void accept_ready(struct vb_rdma_listener *listener)
 {
 	struct vb_rdma *rdma;
 	struct op *op;
@@ -168,7 +159,7 @@ static void is_ready(struct vb_rdma *rdma)
 	for (link = &listener->ready; *link; link = &(*link)->next)
 		;
 	*link = rdma;
-	give_out(listener);
+	accept_ready(listener);
 }
 
 static void has_failed(struct vb_rdma *rdma, int err)
@@ -204,7 +195,7 @@ static int line_new(struct vb_rdma_agent *agent, void *line, enum stage stage,
 	rdma->line = line;
 	rdma->stage = stage;
 	rdma->line_fd = agent->options.exchange->line_descriptor(line);
-	/* A stranger has a time; who connects says itself how long it waits. */
+	/* A listening end limits the time of the greeting; a connecting end has its own timeout. */
 	rdma->line_ends_ns = stage == STAGE_HEAR_GREETING
 				     ? cq_deadline_ns(agent->cq, agent->options.handshake_ns)
 				     : VB_FOREVER;
@@ -216,7 +207,7 @@ static int line_new(struct vb_rdma_agent *agent, void *line, enum stage stage,
 	return 0;
 }
 
-/* Nobody is kept waiting for room that is not there. */
+/* Tells a peer that there is no room for its connection. */
 static void turn_away(struct vb_rdma_agent *agent, void *line)
 {
 	const struct greeting greeting = {.status = GREETING_NO_ROOM};
@@ -248,12 +239,12 @@ static void step_line(struct vb_rdma_agent *agent, struct vb_rdma **link)
 	int err = advance(rdma);
 
 	if (err == EAGAIN && agent_now_ns(agent) >= rdma->line_ends_ns)
-		err = fail(ETIMEDOUT, "rdma: the peer did not introduce itself in time");
+		err = fail(ETIMEDOUT, "rdma: the peer did not complete its greeting in time");
 	if (err == EAGAIN)
 		return;
 	*link = rdma->next;
 	rdma->next = NULL;
-	/* Its end need not be waited for any more: what ends soonest is found anew. */
+	/* Compute anew when the next lease or handshake ends. */
 	agent->soonest_ns = 0;
 	if (err)
 		has_failed(rdma, err);
@@ -283,7 +274,7 @@ int greet_open_line(const struct vb_rdma_request *request, void **line)
 	int err;
 
 	if (!request->address)
-		return fail(EINVAL, "rdma: connecting to no address");
+		return fail(EINVAL, "rdma: connecting needs an address");
 	err = options->exchange->connect(options->exchange_arg, request->address, line);
 	if (!err)
 		return 0;
@@ -294,9 +285,8 @@ static int start_connect(struct op *op)
 {
 	struct vb_rdma_agent *agent = op->request.agent;
 	struct vb_rdma *rdma;
-	int err;
+	int err = line_new(agent, op->line, STAGE_SAY_GREETING, &rdma);
 
-	err = line_new(agent, op->line, STAGE_SAY_GREETING, &rdma);
 	if (err) {
 		line_close(agent, op->line);
 		return err;
@@ -306,7 +296,7 @@ static int start_connect(struct op *op)
 		connection_drop(rdma);
 		return err;
 	}
-	write_greeting(rdma, GREETING_WELCOME);
+	write_greeting(rdma);
 	agent_tell(agent);
 	rdma->connecting = op;
 	return 0;
@@ -321,7 +311,7 @@ int greet_start(struct op *op)
 		return start_connect(op);
 	op_push(&listener->accepts, op);
 	listener->agent->accepts++;
-	give_out(listener);
+	accept_ready(listener);
 	return 0;
 }
 
@@ -351,13 +341,11 @@ void greet_cancel(struct op *op)
 struct vb_rdma_listener *vb_rdma_listen(struct vb_rdma_agent *agent, const char *address)
 {
 	const struct vb_rdma_exchange *exchange = agent->options.exchange;
-	struct vb_rdma_listener *listener = calloc(1, sizeof(*listener));
+	struct vb_rdma_listener *listener = object_new(sizeof(*listener), "rdma");
 	int err;
 
-	if (!listener) {
-		fail(ENOMEM, "rdma: no memory");
+	if (!listener)
 		return NULL;
-	}
 	agent_lock(agent);
 	err = exchange->listen(agent->options.exchange_arg, address, &listener->listener);
 	if (!err) {
@@ -370,19 +358,21 @@ struct vb_rdma_listener *vb_rdma_listen(struct vb_rdma_agent *agent, const char 
 	agent_unlock(agent);
 	if (!err)
 		return listener;
-	fail(err, "rdma: listening at %s: %s", address, strerrordesc_np(err));
-	free(listener);
-	return NULL;
+	return object_drop(listener,
+			   fail(err, "rdma: listening at %s: %s", address, strerrordesc_np(err)));
 }
 
-/* The connections that it has not given out. */
+/* Drops the connections that were not accepted. */
 static void drop_unaccepted(struct vb_rdma_listener *listener)
 {
 	struct vb_rdma_agent *agent = listener->agent;
 
-	for (uint32_t i = 0; i < agent->options.connections; i++)
-		if (agent->connections[i] && agent->connections[i]->listener == listener)
-			connection_drop(agent->connections[i]);
+	for (uint32_t i = 0; i < agent->connections.count; i++) {
+		struct vb_rdma *rdma = handle_object(&agent->connections, i);
+
+		if (rdma && rdma->listener == listener)
+			connection_drop(rdma);
+	}
 }
 
 int vb_rdma_listener_close(struct vb_rdma_listener *listener)

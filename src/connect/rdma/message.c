@@ -1,147 +1,87 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/connect/rdma/message.h"
 
-#include "src/base/failure.h"
+#include "src/connect/bytes.h"
+#include "src/connect/object.h"
 
-#include <endian.h>
-#include <errno.h>
-#include <string.h>
+#include <stddef.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define VERSION	     1
-
-/* --- numbers --- */
-
-static uint8_t *put32(uint8_t *at, uint32_t value)
-{
-	value = htobe32(value);
-	memcpy(at, &value, sizeof(value));
-	return at + sizeof(value);
-}
-
-static uint8_t *put64(uint8_t *at, uint64_t value)
-{
-	value = htobe64(value);
-	memcpy(at, &value, sizeof(value));
-	return at + sizeof(value);
-}
-
-static uint32_t get32(const uint8_t *at)
-{
-	uint32_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return be32toh(value);
-}
-
-static uint64_t get64(const uint8_t *at)
-{
-	uint64_t value;
-
-	memcpy(&value, at, sizeof(value));
-	return be64toh(value);
-}
+#define VERSION	      1
+#define GREETING_HEAD "VBG"
+#define CONFIRM_HEAD  "VBC"
 
 /* --- messages --- */
 
-/* The length of each type's body; DATA's is at least this. */
-static const uint32_t body_bytes[MESSAGE_TYPES] = {
-	[MESSAGE_DATA] = DATA_HEAD_BYTES,
-	[MESSAGE_CREDIT] = 0,
-	[MESSAGE_REQUEST] = 32,
-	[MESSAGE_GRANT] = 4 + REGION_BYTES,
-	[MESSAGE_OFFER] = REGION_BYTES,
-	[MESSAGE_HAND] = 8,
-	[MESSAGE_ANSWER] = 4,
-	[MESSAGE_RELEASE] = 8,
-	[MESSAGE_BYE] = 0,
-	[MESSAGE_ERROR] = 4,
+/* The numbers of each body in their order; 4 or 8 bytes each. The piece of DATA follows them. */
+struct field {
+	uint8_t bytes, offset;
 };
 
-static uint8_t *put_region(uint8_t *at, const struct region_record *region)
-{
-	at = put32(at, region->access);
-	at = put64(at, region->id);
-	at = put64(at, region->addr);
-	at = put64(at, region->length_bytes);
-	at = put64(at, region->lease_ns);
-	return put32(at, region->rkey);
-}
-
-static const char *get_region(const uint8_t *at, struct region_record *region)
-{
-	region->access = get32(at);
-	region->id = get64(at + 4);
-	region->addr = get64(at + 12);
-	region->length_bytes = get64(at + 20);
-	region->lease_ns = get64(at + 28);
-	region->rkey = get32(at + 36);
-	if (region->access & ~VB_MR_ALL)
-		return "a region with unknown access";
-	if (region->addr + region->length_bytes < region->addr)
-		return "a region whose addresses wrap around";
-	return NULL;
-}
-
-static uint8_t *put_data(uint8_t *at, const struct message *message)
-{
-	at = put64(at, message->length_bytes);
-	at = put64(at, message->offset_bytes);
-	at = put32(at, message->imm);
-	at = put32(at, message->flags);
-	if (message->piece_bytes)
-		memcpy(at, message->piece, message->piece_bytes);
-	return at + message->piece_bytes;
-}
-
-static uint8_t *put_body(uint8_t *at, const struct message *message)
-{
-	switch (message->type) {
-	case MESSAGE_DATA:
-		return put_data(at, message);
-	case MESSAGE_REQUEST:
-		at = put64(at, message->length_bytes);
-		at = put64(at, message->align_bytes);
-		at = put32(at, message->access);
-		at = put32(at, 0);
-		return put64(at, message->lease_ns);
-	case MESSAGE_GRANT:
-		return put_region(put32(at, message->code), &message->region);
-	case MESSAGE_OFFER:
-		return put_region(at, &message->region);
-	case MESSAGE_HAND:
-	case MESSAGE_RELEASE:
-		return put64(at, message->id);
-	case MESSAGE_ANSWER:
-	case MESSAGE_ERROR:
-		return put32(at, message->code);
-	default:
-		return at;
+#define FIELD(member)                                                                   \
+	{                                                                               \
+		sizeof(((struct message *)0)->member), offsetof(struct message, member) \
 	}
-}
+#define REGION                                                                                  \
+	FIELD(region.access), FIELD(region.id), FIELD(region.addr), FIELD(region.length_bytes), \
+		FIELD(region.lease_ns), FIELD(region.rkey)
+
+static const struct field bodies[MESSAGE_TYPES][8] = {
+	[MESSAGE_DATA] = {FIELD(length_bytes), FIELD(offset_bytes), FIELD(imm), FIELD(flags)},
+	[MESSAGE_REQUEST] = {FIELD(length_bytes), FIELD(align_bytes), FIELD(access), FIELD(zero),
+			     FIELD(lease_ns)},
+	[MESSAGE_GRANT] = {FIELD(code), REGION},
+	[MESSAGE_OFFER] = {REGION},
+	[MESSAGE_HAND] = {FIELD(id)},
+	[MESSAGE_ANSWER] = {FIELD(code)},
+	[MESSAGE_RELEASE] = {FIELD(id)},
+	[MESSAGE_ERROR] = {FIELD(code)},
+};
 
 uint32_t message_encode(const struct message *message, void *bytes)
 {
-	uint8_t *head = bytes, *end = put_body(head + HEADER_BYTES, message);
+	uint8_t *head = bytes, *at = head + HEADER_BYTES;
 
+	for (const struct field *field = bodies[message->type]; field->bytes; field++) {
+		const void *value = (const char *)message + field->offset;
+
+		at = field->bytes == 4 ? put32(at, *(const uint32_t *)value)
+				       : put64(at, *(const uint64_t *)value);
+	}
+	if (message->type == MESSAGE_DATA && message->piece_bytes) {
+		memcpy(at, message->piece, message->piece_bytes);
+		at += message->piece_bytes;
+	}
 	head[0] = 'V';
 	head[1] = 'M';
 	head[2] = VERSION;
 	head[3] = (uint8_t)message->type;
-	put32(head + 4, (uint32_t)(end - head) - HEADER_BYTES);
+	put32(head + 4, (uint32_t)(at - head) - HEADER_BYTES);
 	put32(head + 8, message->credit);
 	put32(head + 12, message->tag);
-	return (uint32_t)(end - head);
+	return (uint32_t)(at - head);
 }
 
-static const char *get_data(const uint8_t *at, uint32_t length_bytes, struct message *message)
+/* Reads the numbers of a body. Returns their length, or UINT32_MAX if the body is shorter. */
+static uint32_t get_body(const uint8_t *at, uint32_t length_bytes, struct message *message)
 {
-	message->length_bytes = get64(at);
-	message->offset_bytes = get64(at + 8);
-	message->imm = get32(at + 16);
-	message->flags = get32(at + 20);
-	message->piece = at + DATA_HEAD_BYTES;
-	message->piece_bytes = length_bytes - DATA_HEAD_BYTES;
+	uint32_t done = 0;
+
+	for (const struct field *field = bodies[message->type]; field->bytes; field++) {
+		void *value = (char *)message + field->offset;
+
+		if (length_bytes - done < field->bytes)
+			return UINT32_MAX;
+		if (field->bytes == 4)
+			*(uint32_t *)value = get32(at + done);
+		else
+			*(uint64_t *)value = get64(at + done);
+		done += field->bytes;
+	}
+	return done;
+}
+
+static const char *check_data(const struct message *message)
+{
 	if (message->flags & ~(DATA_IMM | DATA_VOID))
 		return "DATA with unknown flags";
 	if (message->flags & DATA_VOID)
@@ -149,45 +89,34 @@ static const char *get_data(const uint8_t *at, uint32_t length_bytes, struct mes
 	if (message->offset_bytes > message->length_bytes ||
 	    message->piece_bytes > message->length_bytes - message->offset_bytes)
 		return "DATA beyond its total length";
-	if (!message->piece_bytes && message->length_bytes)
-		return "DATA without bytes";
-	return NULL;
+	return message->length_bytes && !message->piece_bytes ? "DATA without bytes" : NULL;
 }
 
-static const char *get_body(const uint8_t *at, uint32_t length_bytes, struct message *message)
+static const char *check_body(const struct message *message)
 {
-	switch (message->type) {
-	case MESSAGE_DATA:
-		return get_data(at, length_bytes, message);
-	case MESSAGE_REQUEST:
-		message->length_bytes = get64(at);
-		message->align_bytes = get64(at + 8);
-		message->access = get32(at + 16);
-		message->lease_ns = get64(at + 24);
+	const struct region_record *region = &message->region;
+	enum message_type type = message->type;
+
+	if (type == MESSAGE_DATA)
+		return check_data(message);
+	if (type == MESSAGE_REQUEST)
 		return message->access & ~VB_MR_ALL ? "a request with unknown access" : NULL;
-	case MESSAGE_GRANT:
-		message->code = get32(at);
-		return message->code < CODES ? get_region(at + 4, &message->region)
-					     : "an unknown code";
-	case MESSAGE_OFFER:
-		return get_region(at, &message->region);
-	case MESSAGE_HAND:
-	case MESSAGE_RELEASE:
-		message->id = get64(at);
+	if ((type == MESSAGE_GRANT || type == MESSAGE_ANSWER || type == MESSAGE_ERROR) &&
+	    message->code >= CODES)
+		return "an unknown code";
+	if (type != MESSAGE_GRANT && type != MESSAGE_OFFER)
 		return NULL;
-	case MESSAGE_ANSWER:
-	case MESSAGE_ERROR:
-		message->code = get32(at);
-		return message->code < CODES ? NULL : "an unknown code";
-	default:
-		return NULL;
-	}
+	if (region->access & ~VB_MR_ALL)
+		return "a region with unknown access";
+	if (region->addr + region->length_bytes < region->addr)
+		return "a region whose addresses wrap around";
+	return NULL;
 }
 
 const char *message_decode(const void *bytes, size_t length_bytes, struct message *message)
 {
 	const uint8_t *head = bytes;
-	uint32_t body;
+	uint32_t body, numbers;
 
 	if (length_bytes < HEADER_BYTES)
 		return "a message shorter than its header";
@@ -203,10 +132,12 @@ const char *message_decode(const void *bytes, size_t length_bytes, struct messag
 	message->tag = get32(head + 12);
 	if (body != length_bytes - HEADER_BYTES)
 		return "a message of another length than its header says";
-	if (message->type == MESSAGE_DATA ? body < DATA_HEAD_BYTES
-					  : body != body_bytes[message->type])
+	numbers = get_body(head + HEADER_BYTES, body, message);
+	if (message->type == MESSAGE_DATA ? numbers > body : numbers != body)
 		return "a message of another length than its type has";
-	return get_body(head + HEADER_BYTES, body, message);
+	message->piece = head + HEADER_BYTES + numbers;
+	message->piece_bytes = body - numbers;
+	return check_body(message);
 }
 
 int message_errno(uint32_t code)
@@ -220,29 +151,21 @@ int message_errno(uint32_t code)
 
 void greeting_encode(const struct greeting *greeting, uint8_t bytes[GREETING_BYTES])
 {
-	uint8_t *at = bytes;
+	uint8_t *at = put32(put_head(bytes, GREETING_HEAD), greeting->status);
 
-	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
-	memcpy(at, "VBG", 3);
-	at[3] = VERSION;
-	at = put32(at + 4, greeting->status);
 	vb_endpoint_encode(&greeting->endpoint, at);
 	at = put32(at + VB_ENDPOINT_BYTES, greeting->message_bytes);
 	at = put32(at, greeting->slots);
 	at = put64(at, greeting->longest_bytes);
-	at = put32(at, greeting->reads);
-	put32(at, 0);
+	put32(put32(at, FLIGHTS), 0);
 }
 
 int greeting_decode(const uint8_t bytes[GREETING_BYTES], struct greeting *greeting)
 {
-	int err;
+	int err = check_head("greeting", bytes, GREETING_HEAD);
 
-	if (memcmp(bytes, "VBG", 3) != 0)
-		return fail(EPROTO, "greeting: it is not of an agent");
-	if (bytes[3] != VERSION)
-		return fail(EPROTONOSUPPORT, "greeting: version %u; this is version %u", bytes[3],
-			    VERSION);
+	if (err)
+		return err;
 	greeting->status = get32(bytes + 4);
 	if (greeting->status)
 		return 0;
@@ -252,7 +175,6 @@ int greeting_decode(const uint8_t bytes[GREETING_BYTES], struct greeting *greeti
 	greeting->message_bytes = get32(bytes + 40);
 	greeting->slots = get32(bytes + 44);
 	greeting->longest_bytes = get64(bytes + 48);
-	greeting->reads = get32(bytes + 56);
 	if (greeting->message_bytes < MESSAGE_MIN_BYTES ||
 	    greeting->message_bytes > MESSAGE_MAX_BYTES)
 		return fail(EBADMSG, "greeting: messages of %u bytes", greeting->message_bytes);
@@ -263,12 +185,10 @@ int greeting_decode(const uint8_t bytes[GREETING_BYTES], struct greeting *greeti
 
 void confirm_encode(uint8_t bytes[CONFIRM_BYTES])
 {
-	/* NOLINTNEXTLINE(bugprone-not-null-terminated-result) */
-	memcpy(bytes, "VBC", 3);
-	bytes[3] = VERSION;
+	put_head(bytes, CONFIRM_HEAD);
 }
 
-bool confirm_holds(const uint8_t bytes[CONFIRM_BYTES])
+int confirm_check(const uint8_t bytes[CONFIRM_BYTES])
 {
-	return memcmp(bytes, "VBC", 3) == 0 && bytes[3] == VERSION;
+	return check_head("confirmation", bytes, CONFIRM_HEAD);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The bytes of docs/agent-messages.md.
+ * Encoding and decoding of the formats in docs/agent-messages.md.
  */
 #ifndef SRC_CONNECT_RDMA_MESSAGE_H
 #define SRC_CONNECT_RDMA_MESSAGE_H
@@ -11,10 +11,12 @@
 #define CONFIRM_BYTES	  4
 #define HEADER_BYTES	  16
 #define DATA_HEAD_BYTES	  24 /* of the body, before the piece */
-#define REGION_BYTES	  40
 #define MESSAGE_MIN_BYTES 128
 #define MESSAGE_MAX_BYTES (1u << 20)
 #define SLOTS_MAX	  1024
+
+/* Reads, writes and atomics of a connection that the device may have at the same time. */
+#define FLIGHTS 32
 
 #define DATA_IMM  1u
 #define DATA_VOID 2u
@@ -53,7 +55,7 @@ struct region_record {
 	uint32_t rkey;
 };
 
-/* One message; each type uses the fields of its row in the format. */
+/* A message. Each type uses the fields of its row in the format. */
 struct message {
 	enum message_type type;
 	uint32_t credit;
@@ -61,7 +63,7 @@ struct message {
 	uint32_t code;
 	uint64_t id;
 	struct region_record region;
-	uint64_t length_bytes; /* DATA: total; REQUEST */
+	uint64_t length_bytes; /* of the whole message (DATA), or of the region (REQUEST) */
 	uint64_t offset_bytes;
 	uint32_t imm;
 	uint32_t flags;
@@ -69,35 +71,35 @@ struct message {
 	uint32_t piece_bytes;
 	uint64_t align_bytes;
 	uint32_t access;
+	uint32_t zero; /* the unused number of a REQUEST */
 	uint64_t lease_ns;
 };
 
-/* Writes a message, whose length it returns. There is room for it. */
+/* Writes a message to bytes and returns its length. */
 uint32_t message_encode(const struct message *message, void *bytes);
 
-/* Reads one. NULL, or what is malformed: a constant. */
+/* Reads a message. Returns NULL, or a constant noun that says what is malformed. */
 const char *message_decode(const void *bytes, size_t length_bytes, struct message *message);
 
-/* What the code means as errno; EPROTO for none. */
+/* The errno of a code; EPROTO for an unknown code. */
 int message_errno(uint32_t code);
 
 struct greeting {
-	uint32_t status; /* 0: welcome */
+	uint32_t status; /* enum greeting_status */
 	struct vb_endpoint endpoint;
 	uint32_t message_bytes;
 	uint32_t slots;
 	uint64_t longest_bytes;
-	uint32_t reads;
 };
 
 enum greeting_status { GREETING_WELCOME, GREETING_NO_ROOM, GREETING_FAILED, GREETING_NONSENSE };
 
 void greeting_encode(const struct greeting *greeting, uint8_t bytes[GREETING_BYTES]);
 
-/* 0, EPROTO, EPROTONOSUPPORT or EBADMSG, told. */
+/* Reads a greeting. Returns 0, EPROTO, EPROTONOSUPPORT or EBADMSG, with a sentence. */
 int greeting_decode(const uint8_t bytes[GREETING_BYTES], struct greeting *greeting);
 
 void confirm_encode(uint8_t bytes[CONFIRM_BYTES]);
-bool confirm_holds(const uint8_t bytes[CONFIRM_BYTES]);
+int confirm_check(const uint8_t bytes[CONFIRM_BYTES]);
 
 #endif /* SRC_CONNECT_RDMA_MESSAGE_H */

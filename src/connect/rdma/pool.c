@@ -1,42 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Registered memory: large pieces, and small regions in them. What is free is noted outside of the
- * memory itself, where no peer can write.
+ * Local regions: large registered pieces of memory, cut into small regions. The map of what is
+ * taken stands outside the pieces, where no peer can write.
  */
 #include "src/connect/rdma/agent.h"
 
-#include "src/base/failure.h"
-
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Regions begin at multiples of a cache line, so that no two share one. */
-#define GRAIN_BYTES 64
-#define ALIGN_MAX   4096
+#define GRAIN_BYTES 64u
+#define ALIGN_MAX   4096u
+
+struct piece {
+	struct piece *next;
+	struct vb_region *region;
+	size_t grains, used;
+	uint8_t taken[]; /* 1 for each grain that belongs to a region */
+};
 
 static size_t round_up(size_t value, size_t multiple)
 {
 	return (value + multiple - 1) / multiple * multiple;
 }
 
+static size_t grains_of(size_t length_bytes)
+{
+	return round_up(length_bytes, GRAIN_BYTES) / GRAIN_BYTES;
+}
+
 static struct piece *piece_new(struct vb_rdma_agent *agent, size_t length_bytes)
 {
-	struct piece *piece = calloc(1, sizeof(*piece));
-	struct extent *all = calloc(1, sizeof(*all));
+	size_t grains = grains_of(round_up(length_bytes, ALIGN_MAX));
+	struct piece *piece = object_new(sizeof(*piece) + grains, "pool");
 
-	if (piece && all)
-		piece->region = vb_region_alloc(agent->device, agent->pd, length_bytes,
-						IBV_ACCESS_LOCAL_WRITE);
-	else
-		fail(ENOMEM, "pool: no memory");
-	if (!piece || !piece->region) {
-		free(piece);
-		free(all);
+	if (!piece)
 		return NULL;
-	}
-	all->length_bytes = length_bytes;
-	piece->free = all;
+	piece->region = vb_region_alloc(agent->device, agent->pd, grains * GRAIN_BYTES,
+					IBV_ACCESS_LOCAL_WRITE);
+	if (!piece->region)
+		return object_drop(piece, errno);
+	piece->grains = grains;
 	piece->next = agent->pool.pieces;
 	agent->pool.pieces = piece;
 	return piece;
@@ -50,100 +53,48 @@ static void piece_drop(struct pool *pool, struct piece *piece)
 		link = &(*link)->next;
 	*link = piece->next;
 	vb_region_free(piece->region);
-	free(piece->free);
 	free(piece);
 }
 
-/* Takes so much out of a free extent; what is before and behind stays free. */
-static bool take(struct piece *piece, size_t length_bytes, size_t align_bytes, size_t *offset_bytes)
+/* Takes the first free run of grains. Returns its address, or NULL if the piece has none. */
+static uint8_t *take(struct piece *piece, size_t grains, size_t align)
 {
-	for (struct extent **link = &piece->free; *link; link = &(*link)->next) {
-		struct extent *here = *link, *behind;
-		size_t at = round_up(here->offset_bytes, align_bytes);
-		size_t before = at - here->offset_bytes;
+	size_t at = 0;
 
-		if (here->length_bytes < before || here->length_bytes - before < length_bytes)
-			continue;
-		if (before) {
-			behind = calloc(1, sizeof(*behind));
-			if (!behind)
-				return false;
-			*behind = (struct extent){here->next, at, here->length_bytes - before};
-			here->length_bytes = before;
-			here->next = behind;
-			link = &here->next;
-			here = behind;
+	while (at <= piece->grains && grains <= piece->grains - at) {
+		const uint8_t *last_taken = memrchr(piece->taken + at, 1, grains);
+
+		if (!last_taken) {
+			memset(piece->taken + at, 1, grains);
+			piece->used += grains;
+			return (uint8_t *)piece->region->addr + at * GRAIN_BYTES;
 		}
-		here->offset_bytes += length_bytes;
-		here->length_bytes -= length_bytes;
-		if (!here->length_bytes) {
-			*link = here->next;
-			free(here);
-		}
-		piece->used_bytes += length_bytes;
-		*offset_bytes = at;
-		return true;
+		at = round_up((size_t)(last_taken - piece->taken) + 1, align);
 	}
-	return false;
-}
-
-/* The extent becomes one with its neighbours. */
-static void merge(struct extent *before, struct extent *here)
-{
-	struct extent *behind = here->next;
-
-	if (behind && here->offset_bytes + here->length_bytes == behind->offset_bytes) {
-		here->length_bytes += behind->length_bytes;
-		here->next = behind->next;
-		free(behind);
-	}
-	if (before && before->offset_bytes + before->length_bytes == here->offset_bytes) {
-		before->length_bytes += here->length_bytes;
-		before->next = here->next;
-		free(here);
-	}
-}
-
-static void give_back(struct piece *piece, size_t offset_bytes, size_t length_bytes)
-{
-	struct extent *here = calloc(1, sizeof(*here)), *before = NULL, *next = piece->free;
-
-	piece->used_bytes -= length_bytes;
-	/* Without memory for the note it is lost until the piece is empty, and no harm is done. */
-	if (!here)
-		return;
-	while (next && next->offset_bytes < offset_bytes) {
-		before = next;
-		next = next->next;
-	}
-	*here = (struct extent){next, offset_bytes, length_bytes};
-	if (before)
-		before->next = here;
-	else
-		piece->free = here;
-	merge(before, here);
-}
-
-static struct piece *find(struct vb_rdma_agent *agent, size_t length_bytes, size_t align_bytes,
-			  size_t *offset_bytes)
-{
-	struct piece *piece;
-
-	for (piece = agent->pool.pieces; piece; piece = piece->next)
-		if (take(piece, length_bytes, align_bytes, offset_bytes))
-			return piece;
-	piece = piece_new(agent, length_bytes > agent->pool.piece_bytes
-					 ? round_up(length_bytes, ALIGN_MAX)
-					 : agent->pool.piece_bytes);
-	if (!piece || take(piece, length_bytes, align_bytes, offset_bytes))
-		return piece;
-	fail(ENOMEM, "pool: no memory");
 	return NULL;
+}
+
+/* Finds room for a region in the pool, or makes a piece. Returns the piece, or NULL with errno. */
+static struct piece *find_room(struct vb_local_mr *mr, size_t align_bytes)
+{
+	struct pool *pool = &mr->agent->pool;
+	size_t grains = grains_of(mr->length_bytes);
+	size_t align = grains_of(align_bytes ? align_bytes : 1);
+	struct piece *piece = pool->pieces;
+
+	while (piece && !(mr->addr = take(piece, grains, align)))
+		piece = piece->next;
+	if (piece)
+		return piece;
+	piece = piece_new(mr->agent, mr->length_bytes > pool->piece_bytes ? mr->length_bytes
+									  : pool->piece_bytes);
+	if (piece)
+		mr->addr = take(piece, grains, align);
+	return piece;
 }
 
 struct vb_local_mr *pool_alloc(struct vb_rdma_agent *agent, size_t length_bytes, size_t align_bytes)
 {
-	size_t align = align_bytes < GRAIN_BYTES ? GRAIN_BYTES : align_bytes;
 	struct vb_local_mr *mr;
 
 	if (!length_bytes || length_bytes > SIZE_MAX / 4 || (align_bytes & (align_bytes - 1)) ||
@@ -151,20 +102,14 @@ struct vb_local_mr *pool_alloc(struct vb_rdma_agent *agent, size_t length_bytes,
 		fail(EINVAL, "local region: %zu bytes, aligned to %zu", length_bytes, align_bytes);
 		return NULL;
 	}
-	mr = calloc(1, sizeof(*mr));
-	if (!mr) {
-		fail(ENOMEM, "local region: no memory");
+	mr = object_new(sizeof(*mr), "local region");
+	if (!mr)
 		return NULL;
-	}
 	mr->agent = agent;
 	mr->length_bytes = length_bytes;
-	mr->taken_bytes = round_up(length_bytes, GRAIN_BYTES);
-	mr->piece = find(agent, mr->taken_bytes, align, &mr->offset_bytes);
-	if (!mr->piece) {
-		free(mr);
-		return NULL;
-	}
-	mr->addr = (uint8_t *)mr->piece->region->addr + mr->offset_bytes;
+	mr->piece = find_room(mr, align_bytes);
+	if (!mr->piece)
+		return object_drop(mr, errno);
 	mr->lkey = mr->piece->region->mr->lkey;
 	mr->references = 1;
 	memset(mr->addr, 0, length_bytes);
@@ -174,15 +119,19 @@ struct vb_local_mr *pool_alloc(struct vb_rdma_agent *agent, size_t length_bytes,
 
 void local_put(struct vb_local_mr *mr)
 {
-	struct vb_rdma_agent *agent = mr->agent;
+	struct pool *pool = &mr->agent->pool;
+	struct piece *piece = mr->piece;
+	size_t grains = grains_of(mr->length_bytes);
 
 	if (--mr->references)
 		return;
-	agent->locals--;
-	give_back(mr->piece, mr->offset_bytes, mr->taken_bytes);
-	/* One empty piece is kept for what comes. */
-	if (!mr->piece->used_bytes && (agent->pool.pieces != mr->piece || mr->piece->next))
-		piece_drop(&agent->pool, mr->piece);
+	mr->agent->locals--;
+	memset(piece->taken + (size_t)(mr->addr - (uint8_t *)piece->region->addr) / GRAIN_BYTES, 0,
+	       grains);
+	piece->used -= grains;
+	/* The pool keeps one empty piece for the next region. */
+	if (!piece->used && (pool->pieces != piece || piece->next))
+		piece_drop(pool, piece);
 	free(mr);
 }
 
@@ -190,4 +139,45 @@ void pool_close(struct pool *pool)
 {
 	while (pool->pieces)
 		piece_drop(pool, pool->pieces);
+}
+
+struct vb_local_mr *vb_alloc_local_mr(struct vb_rdma_agent *agent, size_t length_bytes,
+				      size_t align_bytes)
+{
+	struct vb_local_mr *mr;
+
+	agent_lock(agent);
+	mr = pool_alloc(agent, length_bytes, align_bytes);
+	agent_unlock(agent);
+	return mr;
+}
+
+void *vb_local_mr_addr(const struct vb_local_mr *mr)
+{
+	return mr->addr;
+}
+
+size_t vb_local_mr_bytes(const struct vb_local_mr *mr)
+{
+	return mr->length_bytes;
+}
+
+struct vb_local_mr *vb_local_mr_get(struct vb_local_mr *mr)
+{
+	agent_lock(mr->agent);
+	mr->references++;
+	agent_unlock(mr->agent);
+	return mr;
+}
+
+void vb_local_mr_put(struct vb_local_mr *mr)
+{
+	struct vb_rdma_agent *agent;
+
+	if (!mr)
+		return;
+	agent = mr->agent;
+	agent_lock(agent);
+	local_put(mr);
+	agent_unlock(agent);
 }

@@ -4,25 +4,25 @@
  */
 #include "src/connect/rdma/agent.h"
 
-#include "src/base/failure.h"
-
-#include <errno.h>
 #include <string.h>
 
 /* --- sending --- */
 
+/* A message between agents is as long as both ends allow. */
 static uint32_t piece_most(const struct vb_rdma *rdma)
 {
-	return connection_message_bytes(rdma) - HEADER_BYTES - DATA_HEAD_BYTES;
+	uint32_t own = rdma->agent->options.message_bytes, peer = rdma->peer.message_bytes;
+
+	return (own < peer ? own : peer) - HEADER_BYTES - DATA_HEAD_BYTES;
 }
 
 static bool can_say_data(const struct vb_rdma *rdma)
 {
-	return !rdma->err && rdma->sends_free_count > CONTROL_SENDS &&
+	return !rdma->err && rdma->free_sends.count > CONTROL_SENDS &&
 	       rdma->sent - rdma->peer_let_go < rdma->peer.slots;
 }
 
-/* The peer is told that what is left of the message does not come. */
+/* Tells the peer that the rest of the message will not follow. */
 static void say_void(struct vb_rdma *rdma, struct op *op)
 {
 	struct message message = {.type = MESSAGE_DATA,
@@ -39,7 +39,7 @@ static void say_piece(struct vb_rdma *rdma, struct op *op)
 {
 	const struct vb_rdma_request *request = &op->request;
 	uint64_t left = request->length_bytes - op->moved_bytes;
-	struct message message; /* not cleared: this is on the path of each message */
+	struct message message; /* not cleared, to be fast */
 
 	message.type = MESSAGE_DATA;
 	message.tag = 0;
@@ -75,10 +75,8 @@ void transfer_pump(struct vb_rdma *rdma)
 	}
 }
 
-void transfer_sent(struct vb_rdma *rdma, struct send_slot *slot)
+void transfer_sent(struct vb_rdma *rdma, struct op *op)
 {
-	struct op *op = slot->op;
-
 	op->in_flight--;
 	if (op->all_posted && !op->in_flight)
 		op_end(rdma->agent, op, 0);
@@ -86,13 +84,7 @@ void transfer_sent(struct vb_rdma *rdma, struct send_slot *slot)
 
 /* --- receiving --- */
 
-static void release_piece(struct vb_rdma *rdma, uint32_t buffer)
-{
-	rdma->let_go++;
-	receive_post(rdma, buffer);
-}
-
-/* NULL, or why it is not the piece that must come now. */
+/* Returns NULL if the piece is the next one of its message, else what is wrong with it. */
 static const char *is_wrong(const struct vb_rdma *rdma, const struct message *message)
 {
 	bool is_void = message->flags & DATA_VOID;
@@ -108,6 +100,68 @@ static const char *is_wrong(const struct vb_rdma *rdma, const struct message *me
 	if (message->offset_bytes != rdma->in_next_bytes)
 		return is_void ? "void DATA at another place" : "DATA with a gap";
 	return NULL;
+}
+
+/* Lets the oldest piece go. */
+static void pop_piece(struct vb_rdma *rdma)
+{
+	uint32_t buffer = rdma->inbox[rdma->inbox_first].buffer;
+
+	rdma->inbox_first = (rdma->inbox_first + 1) % rdma->agent->options.slots;
+	rdma->inbox_count--;
+	rdma->let_go++;
+	receive_post(rdma, buffer);
+}
+
+/* Copies a piece to the operation that waits for it. Returns false if the piece stays, since its
+ * message is longer than the operation takes. */
+static bool take_piece(struct vb_rdma *rdma, struct op *op, const struct arrived_piece *piece)
+{
+	struct vb_rdma_message *message = &op->result.message;
+
+	if (piece->flags & DATA_VOID) {
+		op->moved_bytes = 0;
+		return true;
+	}
+	*message =
+		(struct vb_rdma_message){piece->total_bytes, piece->flags & DATA_IMM, piece->imm};
+	if (piece->total_bytes > op->request.length_bytes) {
+		op_pop(&rdma->receive_queue);
+		op_end(rdma->agent, op, EMSGSIZE);
+		return false;
+	}
+	if (piece->piece_bytes)
+		memcpy((uint8_t *)op->request.into + piece->offset_bytes,
+		       buffer_at(rdma, piece->buffer) + HEADER_BYTES + DATA_HEAD_BYTES,
+		       piece->piece_bytes);
+	op->moved_bytes += piece->piece_bytes;
+	if (op->moved_bytes == piece->total_bytes) {
+		op_pop(&rdma->receive_queue);
+		op_end(rdma->agent, op, 0);
+	}
+	return true;
+}
+
+static bool is_last(const struct arrived_piece *piece)
+{
+	return piece->flags & DATA_VOID ||
+	       piece->offset_bytes + piece->piece_bytes == piece->total_bytes;
+}
+
+static void deliver(struct vb_rdma *rdma)
+{
+	const struct arrived_piece *piece;
+
+	while (rdma->inbox_count) {
+		piece = &rdma->inbox[rdma->inbox_first];
+		if (rdma->discarding)
+			rdma->discarding = !is_last(piece);
+		else if (!rdma->receive_queue.first)
+			return;
+		else if (!take_piece(rdma, rdma->receive_queue.first, piece))
+			continue;
+		pop_piece(rdma);
+	}
 }
 
 void transfer_arrived(struct vb_rdma *rdma, const struct message *message, uint32_t buffer)
@@ -132,81 +186,10 @@ void transfer_arrived(struct vb_rdma *rdma, const struct message *message, uint3
 		.offset_bytes = message->offset_bytes,
 	};
 	rdma->inbox_count++;
-	transfer_deliver(rdma);
-}
-
-static const uint8_t *bytes_of(const struct vb_rdma *rdma, const struct arrived_piece *piece)
-{
-	return rdma->buffers->addr + (size_t)piece->buffer * rdma->agent->stride_bytes +
-	       HEADER_BYTES + DATA_HEAD_BYTES;
-}
-
-static void pop_piece(struct vb_rdma *rdma)
-{
-	uint32_t buffer = rdma->inbox[rdma->inbox_first].buffer;
-
-	rdma->inbox_first = (rdma->inbox_first + 1) % rdma->agent->options.slots;
-	rdma->inbox_count--;
-	release_piece(rdma, buffer);
-}
-
-/* Takes a piece to the operation that waits for it. False: it did not want it. */
-static bool take_piece(struct vb_rdma *rdma, struct op *op, const struct arrived_piece *piece)
-{
-	struct vb_rdma_message *message = &op->result.message;
-
-	if (piece->flags & DATA_VOID) {
-		op->moved_bytes = 0;
-		return true;
-	}
-	*message =
-		(struct vb_rdma_message){piece->total_bytes, piece->flags & DATA_IMM, piece->imm};
-	if (piece->total_bytes > op->request.length_bytes) {
-		op_pop(&rdma->receive_queue);
-		op_end(rdma->agent, op, EMSGSIZE);
-		return false;
-	}
-	if (piece->piece_bytes)
-		memcpy((uint8_t *)op->request.into + piece->offset_bytes, bytes_of(rdma, piece),
-		       piece->piece_bytes);
-	op->moved_bytes += piece->piece_bytes;
-	if (op->moved_bytes == piece->total_bytes) {
-		op_pop(&rdma->receive_queue);
-		op_end(rdma->agent, op, 0);
-	}
-	return true;
-}
-
-static bool is_last(const struct arrived_piece *piece)
-{
-	return piece->flags & DATA_VOID ||
-	       piece->offset_bytes + piece->piece_bytes == piece->total_bytes;
-}
-
-void transfer_deliver(struct vb_rdma *rdma)
-{
-	const struct arrived_piece *piece;
-
-	while (rdma->inbox_count) {
-		piece = &rdma->inbox[rdma->inbox_first];
-		if (rdma->discarding)
-			rdma->discarding = !is_last(piece);
-		else if (!rdma->receive_queue.first)
-			return;
-		else if (!take_piece(rdma, rdma->receive_queue.first, piece))
-			continue;
-		pop_piece(rdma);
-	}
+	deliver(rdma);
 }
 
 /* --- one-sided --- */
-
-void transfer_land(struct op *op)
-{
-	if (op->request.slice.mr)
-		local_put(op->request.slice.mr);
-	remote_put(op->request.remote);
-}
 
 static int check_remote(const struct op *op, uint64_t length_bytes, uint32_t access)
 {
@@ -221,8 +204,10 @@ static int check_remote(const struct op *op, uint64_t length_bytes, uint32_t acc
 	if (!(remote->record.access & access))
 		return fail(EACCES, "rdma: the remote region has access 0x%x, which lacks 0x%x",
 			    remote->record.access, access);
-	if (remote->rdma != op->rdma || !vb_remote_mr_left_ns(remote))
-		return fail(ESTALE, "rdma: the remote region is not this connection's any more");
+	if (!remote_holds(remote, op->rdma))
+		return fail(
+			ESTALE,
+			"rdma: the remote region is stale: its lease or its connection has ended");
 	return 0;
 }
 
@@ -234,10 +219,10 @@ static int check_slice(const struct op *op)
 	if (!slice->mr || slice->mr->agent != agent ||
 	    slice->offset_bytes > slice->mr->length_bytes ||
 	    slice->length_bytes > slice->mr->length_bytes - slice->offset_bytes)
-		return fail(EINVAL, "rdma: a slice that is not in a region of this agent");
+		return fail(EINVAL, "rdma: the slice is not in a region of this agent");
 	if (slice->length_bytes > agent->device->port_attr.max_msg_sz ||
 	    slice->length_bytes > UINT32_MAX)
-		return fail(EMSGSIZE, "rdma: %zu bytes at once; the port has %u",
+		return fail(EMSGSIZE, "rdma: %zu bytes in one operation; the port allows %u",
 			    slice->length_bytes, agent->device->port_attr.max_msg_sz);
 	return check_remote(op, slice->length_bytes,
 			    op->request.operation == VB_RDMA_READ ? VB_MR_READ : VB_MR_WRITE);
@@ -246,13 +231,13 @@ static int check_slice(const struct op *op)
 static int start_one_sided(struct op *op)
 {
 	bool atomic = op->request.operation >= VB_RDMA_COMPARE_SWAP;
-	struct vb_rdma *rdma = op->rdma;
 	int err;
 
 	if (atomic) {
 		op->request.slice.mr = NULL;
 		err = op->request.offset_bytes % sizeof(uint64_t)
-			      ? fail(EINVAL, "rdma: an atomic at %llu, which is not aligned",
+			      ? fail(EINVAL,
+				     "rdma: an atomic at offset %llu; it must be a multiple of 8",
 				     (unsigned long long)op->request.offset_bytes)
 			      : check_remote(op, sizeof(uint64_t), VB_MR_ATOMIC);
 	} else {
@@ -260,89 +245,60 @@ static int start_one_sided(struct op *op)
 	}
 	if (err)
 		return err;
-	if (op->request.slice.mr)
-		op->request.slice.mr->references++;
-	op->request.remote->references++;
-	op_push(&rdma->post_queue, op);
+	op_hold(op);
+	op_push(&op->rdma->post_queue, op);
 	return 0;
 }
 
-/* --- starting and taking back --- */
+/* --- starting and cancelling --- */
 
-static int start_send(struct op *op)
+int transfer_start(struct op *op)
 {
+	const struct vb_rdma_request *request = &op->request;
 	struct vb_rdma *rdma = op->rdma;
 
-	if (op->request.length_bytes > rdma->peer.longest_bytes)
+	if (request->operation == VB_RDMA_RECEIVE) {
+		/* A failed connection still delivers what had arrived. */
+		op_push(&rdma->receive_queue, op);
+		deliver(rdma);
+		if (!op->busy || !rdma->err)
+			return 0;
+		op_remove(&rdma->receive_queue, op);
+	}
+	if (rdma->err) {
+		op_end(rdma->agent, op, rdma->err);
+		return 0;
+	}
+	if (request->operation != VB_RDMA_SEND)
+		return start_one_sided(op);
+	if (request->length_bytes > rdma->peer.longest_bytes)
 		return fail(EMSGSIZE, "rdma: a message of %zu bytes; the peer takes %llu",
-			    op->request.length_bytes, (unsigned long long)rdma->peer.longest_bytes);
+			    request->length_bytes, (unsigned long long)rdma->peer.longest_bytes);
 	op_push(&rdma->data_queue, op);
 	return 0;
 }
 
-int transfer_start(struct op *op)
+void transfer_cancel(struct op *op)
 {
-	struct vb_rdma *rdma = op->rdma;
-	int err = 0;
-
-	if (op->request.operation == VB_RDMA_RECEIVE) {
-		/* What came before the end of a connection is still there. */
-		op_push(&rdma->receive_queue, op);
-		transfer_deliver(rdma);
-		if (op->state == OP_BUSY && rdma->err) {
-			op_remove(&rdma->receive_queue, op);
-			op_end(rdma->agent, op, rdma->err);
-		}
-	} else if (rdma->err) {
-		op_end(rdma->agent, op, rdma->err);
-	} else if (op->request.operation == VB_RDMA_SEND) {
-		err = start_send(op);
-	} else {
-		err = start_one_sided(op);
-	}
-	if (!err)
-		connection_pump(rdma);
-	return err;
-}
-
-static void cancel_send(struct op *op)
-{
+	bool sends = op->request.operation == VB_RDMA_SEND;
 	struct vb_rdma *rdma = op->rdma;
 
-	if (op->moved_bytes || op->in_flight) {
-		connection_pump(rdma);
+	if (sends && (op->moved_bytes || op->in_flight)) {
+		/* The operation ends when its sends have ended and the peer knows that it is
+		 * void. */
+		transfer_pump(rdma);
 		connection_probe(rdma);
 		return;
 	}
 	op_remove(&rdma->data_queue, op);
-	op_end(rdma->agent, op, ECANCELED);
-	connection_probe(rdma);
-}
-
-static void cancel_one_sided(struct op *op)
-{
-	struct vb_rdma *rdma = op->rdma;
-
+	if (op_remove(&rdma->receive_queue, op) && op->moved_bytes)
+		rdma->discarding = true;
 	if (op_remove(&rdma->post_queue, op))
-		transfer_land(op);
+		op_unhold(op);
 	for (uint32_t i = 0; i < FLIGHTS; i++)
 		if (rdma->flights[i].op == op)
 			rdma->flights[i].op = NULL;
 	op_end(rdma->agent, op, ECANCELED);
-}
-
-void transfer_cancel(struct op *op)
-{
-	struct vb_rdma *rdma = op->rdma;
-
-	if (op->request.operation == VB_RDMA_SEND) {
-		cancel_send(op);
-	} else if (op->request.operation == VB_RDMA_RECEIVE) {
-		op_remove(&rdma->receive_queue, op);
-		if (op->moved_bytes)
-			rdma->discarding = true;
-		op_end(rdma->agent, op, ECANCELED);
-	} else {
-		cancel_one_sided(op);
-	}
+	if (sends)
+		connection_probe(rdma);
 }

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/base/failure.h"
+#include "src/connect/device.h"
+
+#include "src/connect/object.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <verbena/connect.h>
 
 #define DEFAULT_PORT 1
-/* Ports with longer tables are searched this far only. */
+/* choose_gid() looks at this many GIDs of a port. */
 #define GIDS_MAX 256
 
 struct vb_devices {
@@ -43,10 +42,10 @@ struct vb_devices *vb_devices_get(const char *backend)
 		fail_because(errno, "devices");
 		return NULL;
 	}
-	devices = calloc(1, sizeof(*devices) + (size_t)count * sizeof(devices->info[0]));
+	devices =
+		object_new(sizeof(*devices) + (size_t)count * sizeof(devices->info[0]), "devices");
 	if (!devices) {
 		vb_free_device_list(list);
-		fail(ENOMEM, "devices: no memory for a list of %d", count);
 		return NULL;
 	}
 	devices->list = list;
@@ -131,73 +130,67 @@ static int choose_gid(const struct vb_device *device)
 	return chosen < 0 ? 0 : chosen;
 }
 
-static int read_gid(struct vb_device *device, int gid_index, const char *name)
+int port_read(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port)
 {
-	device->gid_index = gid_index == VB_GID_INDEX_ANY ? choose_gid(device) : gid_index;
-	if (vb_query_gid(device->context, device->port_num, device->gid_index, &device->gid))
-		return fail_because(errno, "device %s: port %u: GID %d", name, device->port_num,
-				    device->gid_index);
-	if (is_zero(&device->gid))
-		return fail(ENODATA, "device %s: port %u: GID %d is empty", name, device->port_num,
-			    device->gid_index);
-	return 0;
-}
-
-static int read_port(struct vb_device *device, const char *name)
-{
-	struct ibv_port_attr *port = &device->port_attr;
-	int err = vb_query_port(device->context, device->port_num, port, sizeof(*port));
+	int err = vb_query_port(context, port_num, port, sizeof(*port));
 
 	if (err)
-		return fail_because(err, "device %s: port %u", name, device->port_num);
+		return fail_because(err, "port %u", port_num);
 	if (port->state != IBV_PORT_ACTIVE && port->state != IBV_PORT_ARMED)
-		return fail(ENETDOWN, "device %s: port %u is %s, not ACTIVE or ARMED", name,
-			    device->port_num, vb_port_state_str(port->state));
+		return fail(ENETDOWN, "port %u is %s, not ACTIVE or ARMED; bring the port up",
+			    port_num, vb_port_state_str(port->state));
 	return 0;
 }
 
-static int open_and_check(struct vb_device *device, struct ibv_device *from, int gid_index)
+int port_read_gid(struct ibv_context *context, uint8_t port_num, int gid_index, union ibv_gid *gid)
 {
-	const char *name = vb_get_device_name(from);
-	int err;
+	if (vb_query_gid(context, port_num, gid_index, gid))
+		return fail_because(errno, "port %u: GID %d", port_num, gid_index);
+	return 0;
+}
 
-	if (!name)
-		return fail_because(errno, "device");
-	device->context = vb_open_device(from);
-	if (!device->context)
-		return fail_because(errno, "device %s: opening it", name);
-	err = vb_query_device(device->context, &device->attr);
+/* Reads attributes, port and GID of an open device. Returns 0 or errno. */
+static int read_device(struct vb_device *device, int gid_index)
+{
+	int err = vb_query_device(device->context, &device->attr);
+
 	if (err)
-		fail_because(err, "device %s: its attributes", name);
-	if (!err)
-		err = read_port(device, name);
-	if (!err)
-		err = read_gid(device, gid_index, name);
+		return fail_because(err, "reading its attributes");
+	err = port_read(device->context, device->port_num, &device->port_attr);
 	if (err)
-		vb_close_device(device->context);
+		return err;
+	device->gid_index = gid_index == VB_GID_INDEX_ANY ? choose_gid(device) : gid_index;
+	err = port_read_gid(device->context, device->port_num, device->gid_index, &device->gid);
+	if (!err && is_zero(&device->gid))
+		err = fail(ENODATA, "port %u: GID %d is empty; choose another GID index",
+			   device->port_num, device->gid_index);
 	return err;
 }
 
 struct vb_device *vb_device_open(struct ibv_device *from, uint8_t port_num, int gid_index)
 {
-	struct vb_device *device = calloc(1, sizeof(*device));
+	struct vb_device *device = object_new(sizeof(*device), "device");
+	const char *name = vb_get_device_name(from);
 	int err;
 
-	if (!device) {
-		fail(ENOMEM, "device: no memory");
+	if (!device)
 		return NULL;
-	}
+	if (!name)
+		return object_drop(device, fail_because(errno, "device"));
 	device->port_num = port_num ? port_num : DEFAULT_PORT;
-	err = open_and_check(device, from, gid_index);
+	device->context = vb_open_device(from);
+	if (!device->context)
+		return object_drop(device, fail_because(errno, "device %s: opening it", name));
+	err = read_device(device, gid_index);
 	if (!err)
 		return device;
-	free(device);
-	errno = err;
-	return NULL;
+	fail_because(err, "device %s", name);
+	vb_close_device(device->context);
+	return object_drop(device, err);
 }
 
-struct vb_device *vb_device_open_named(const char *backend, const char *name, uint8_t port_num,
-				       int gid_index)
+struct vb_device *device_open(const char *backend, const char *name, uint8_t port_num,
+			      int gid_index)
 {
 	struct vb_devices *devices = vb_devices_get(backend);
 	const struct vb_device_info *info;
@@ -206,13 +199,19 @@ struct vb_device *vb_device_open_named(const char *backend, const char *name, ui
 
 	if (!devices)
 		return NULL;
-	info = vb_devices_named(devices, name);
+	info = name ? vb_devices_named(devices, name) : vb_devices_at(devices, 0);
 	if (info)
 		device = vb_device_open(info->device, port_num, gid_index);
 	err = errno;
 	vb_devices_put(devices);
 	errno = err;
 	return device;
+}
+
+struct vb_device *vb_device_open_named(const char *backend, const char *name, uint8_t port_num,
+				       int gid_index)
+{
+	return device_open(backend, name, port_num, gid_index);
 }
 
 int vb_device_close(struct vb_device *device)

@@ -2,66 +2,20 @@
 /*
  * Endpoints and remote keys as bytes and as text.
  */
-#include "src/connect/connect_endpoint.h"
+#include "src/connect/endpoint.h"
 
-#include "src/base/failure.h"
+#include "src/connect/bytes.h"
+#include "src/connect/object.h"
 
 #include <arpa/inet.h>
-#include <assert.h>
 #include <ctype.h>
-#include <endian.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define VERSION	     1
-#define BITS_24	     0xffffff
+#define BITS_24	      0xffffff
+#define ENDPOINT_HEAD "VBE"
+#define REMOTE_HEAD   "VBR"
 
 /* --- bytes --- */
-
-struct endpoint_bytes {
-	uint8_t magic[3];
-	uint8_t version;
-	uint8_t mtu;
-	uint8_t zero;
-	uint16_t lid;
-	uint32_t qpn;
-	uint32_t psn;
-	uint8_t gid[16];
-};
-
-struct remote_bytes {
-	uint8_t magic[3];
-	uint8_t version;
-	uint32_t rkey;
-	uint64_t addr;
-	uint64_t length_bytes;
-};
-
-static_assert(sizeof(struct endpoint_bytes) == VB_ENDPOINT_BYTES, "no padding");
-static_assert(sizeof(struct remote_bytes) == VB_REMOTE_BYTES, "no padding");
-
-static const uint8_t endpoint_magic[3] = {'V', 'B', 'E'};
-static const uint8_t remote_magic[3] = {'V', 'B', 'R'};
-
-/* The beginning that both have. */
-static int check_head(const char *what, const void *bytes, size_t length_bytes, size_t wanted_bytes,
-		      const uint8_t magic[3])
-{
-	const uint8_t *head = bytes;
-
-	if (length_bytes != wanted_bytes)
-		return fail(EMSGSIZE, "%s: %zu bytes; version 1 has %zu", what, length_bytes,
-			    wanted_bytes);
-	if (memcmp(head, magic, 3) != 0)
-		return fail(EPROTO, "%s: it begins with 0x%02x%02x%02x, not with \"%.3s\"", what,
-			    head[0], head[1], head[2], (const char *)magic);
-	if (head[3] != VERSION)
-		return fail(EPROTONOSUPPORT, "%s: version %u; this library knows 1", what, head[3]);
-	return 0;
-}
 
 int endpoint_check(const struct vb_endpoint *endpoint)
 {
@@ -70,44 +24,46 @@ int endpoint_check(const struct vb_endpoint *endpoint)
 	if (endpoint->psn > BITS_24)
 		return fail(EBADMSG, "endpoint: psn 0x%x has more than 24 bits", endpoint->psn);
 	if (!vb_mtu_to_bytes(endpoint->mtu))
-		return fail(EBADMSG, "endpoint: mtu %d is none", (int)endpoint->mtu);
+		return fail(EBADMSG, "endpoint: mtu %d is not a value of enum ibv_mtu",
+			    (int)endpoint->mtu);
 	return 0;
 }
 
 void vb_endpoint_encode(const struct vb_endpoint *endpoint, uint8_t bytes[VB_ENDPOINT_BYTES])
 {
-	struct endpoint_bytes wire = {
-		.version = VERSION,
-		.mtu = (uint8_t)endpoint->mtu,
-		.lid = htobe16(endpoint->lid),
-		.qpn = htobe32(endpoint->qpn),
-		.psn = htobe32(endpoint->psn),
-	};
+	uint8_t *at = put_head(bytes, ENDPOINT_HEAD);
 
-	memcpy(wire.magic, endpoint_magic, sizeof(wire.magic));
-	memcpy(wire.gid, endpoint->gid.raw, sizeof(wire.gid));
-	memcpy(bytes, &wire, sizeof(wire));
+	at = put32(at, (uint32_t)endpoint->mtu << 24 | endpoint->lid);
+	at = put32(put32(at, endpoint->qpn), endpoint->psn);
+	memcpy(at, endpoint->gid.raw, sizeof(endpoint->gid.raw));
+}
+
+static int check_length(const char *what, size_t length_bytes, size_t wanted_bytes)
+{
+	if (length_bytes == wanted_bytes)
+		return 0;
+	return fail(EMSGSIZE, "%s: %zu bytes; version 1 has %zu", what, length_bytes, wanted_bytes);
 }
 
 int vb_endpoint_decode(const void *bytes, size_t length_bytes, struct vb_endpoint *endpoint)
 {
-	struct endpoint_bytes wire;
+	const uint8_t *at = bytes;
 	struct vb_endpoint decoded;
-	int err;
+	int err = check_length("endpoint", length_bytes, VB_ENDPOINT_BYTES);
 
-	err = check_head("endpoint", bytes, length_bytes, sizeof(wire), endpoint_magic);
+	if (!err)
+		err = check_head("endpoint", at, ENDPOINT_HEAD);
 	if (err)
 		return err;
-	memcpy(&wire, bytes, sizeof(wire));
-	if (wire.zero)
-		return fail(EBADMSG, "endpoint: byte 5 is %u, not 0", wire.zero);
+	if (at[5])
+		return fail(EBADMSG, "endpoint: byte 5 is %u, not 0", at[5]);
 	decoded = (struct vb_endpoint){
-		.qpn = be32toh(wire.qpn),
-		.lid = be16toh(wire.lid),
-		.psn = be32toh(wire.psn),
-		.mtu = (enum ibv_mtu)wire.mtu,
+		.mtu = (enum ibv_mtu)at[4],
+		.lid = (uint16_t)get32(at + 4),
+		.qpn = get32(at + 8),
+		.psn = get32(at + 12),
 	};
-	memcpy(decoded.gid.raw, wire.gid, sizeof(wire.gid));
+	memcpy(decoded.gid.raw, at + 16, sizeof(decoded.gid.raw));
 	err = endpoint_check(&decoded);
 	if (!err)
 		*endpoint = decoded;
@@ -116,29 +72,22 @@ int vb_endpoint_decode(const void *bytes, size_t length_bytes, struct vb_endpoin
 
 void vb_remote_encode(const struct vb_remote *remote, uint8_t bytes[VB_REMOTE_BYTES])
 {
-	struct remote_bytes wire = {
-		.version = VERSION,
-		.rkey = htobe32(remote->rkey),
-		.addr = htobe64(remote->addr),
-		.length_bytes = htobe64(remote->length_bytes),
-	};
+	uint8_t *at = put32(put_head(bytes, REMOTE_HEAD), remote->rkey);
 
-	memcpy(wire.magic, remote_magic, sizeof(wire.magic));
-	memcpy(bytes, &wire, sizeof(wire));
+	put64(put64(at, remote->addr), remote->length_bytes);
 }
 
 int vb_remote_decode(const void *bytes, size_t length_bytes, struct vb_remote *remote)
 {
-	struct remote_bytes wire;
+	const uint8_t *at = bytes;
 	struct vb_remote decoded;
-	int err;
+	int err = check_length("remote", length_bytes, VB_REMOTE_BYTES);
 
-	err = check_head("remote", bytes, length_bytes, sizeof(wire), remote_magic);
+	if (!err)
+		err = check_head("remote", at, REMOTE_HEAD);
 	if (err)
 		return err;
-	memcpy(&wire, bytes, sizeof(wire));
-	decoded = (struct vb_remote){be64toh(wire.addr), be64toh(wire.length_bytes),
-				     be32toh(wire.rkey)};
+	decoded = (struct vb_remote){get64(at + 8), get64(at + 16), get32(at + 4)};
 	if (decoded.length_bytes && decoded.addr + decoded.length_bytes - 1 < decoded.addr)
 		return fail(EBADMSG, "remote: %llu bytes at 0x%llx go past the end of addresses",
 			    (unsigned long long)decoded.length_bytes,
@@ -179,7 +128,7 @@ static bool parse_number(const char *text, unsigned long max, unsigned long *num
 {
 	char *end;
 
-	/* strtoul(3) would take a sign and blanks. */
+	/* strtoul(3) also accepts blanks and a sign. */
 	if (!isdigit((unsigned char)*text))
 		return false;
 	errno = 0;
@@ -212,14 +161,14 @@ static int parse_pair(char *pair, unsigned int *seen, struct vb_endpoint *endpoi
 	enum part part = 0;
 
 	if (!value)
-		return fail(EINVAL, "endpoint: \"%s\" is no name=value", pair);
+		return fail(EINVAL, "endpoint: \"%s\" is not of the form name=value", pair);
 	*value++ = '\0';
 	while (part < PARTS && strcmp(parts[part].name, pair) != 0)
 		part++;
 	if (part == PARTS)
 		return fail(EINVAL, "endpoint: there is no part \"%s\"", pair);
 	if (*seen & 1u << part)
-		return fail(EINVAL, "endpoint: %s is there twice", pair);
+		return fail(EINVAL, "endpoint: %s is given twice", pair);
 	*seen |= 1u << part;
 	if (!parse_part(part, value, endpoint))
 		return fail(EINVAL, "endpoint: %s cannot be \"%s\"", pair, value);
@@ -235,7 +184,7 @@ int vb_endpoint_parse(const char *text, struct vb_endpoint *endpoint)
 	int err = 0;
 
 	if ((size_t)snprintf(copy, sizeof(copy), "%s", text) >= sizeof(copy))
-		return fail(EINVAL, "endpoint: a text of %zu characters", strlen(text));
+		return fail(EINVAL, "endpoint: the text is too long: %zu characters", strlen(text));
 	while (!err && (pair = strsep(&rest, ",")))
 		err = parse_pair((char *)pair, &seen, &parsed);
 	for (size_t i = 0; i < COUNT(parts) && !err; i++)

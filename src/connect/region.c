@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/base/failure.h"
 #include "src/connect/region.h"
 
+#include "src/connect/object.h"
+
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* gcc and clang tell of AddressSanitizer in two ways. */
+/* gcc and clang announce AddressSanitizer in different ways. */
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -57,7 +56,18 @@ static void *map(int fd, size_t length_bytes)
 	return addr == MAP_FAILED ? NULL : addr;
 }
 
-/* Maps the region twice. False where that cannot be had: then nothing is mapped. */
+static void unmap(struct vb_region *region)
+{
+	size_t length_bytes = whole_pages(region->length_bytes) * page_bytes();
+
+	if (region->guard->device_view)
+		munmap(region->guard->device_view, length_bytes);
+	if (region->addr)
+		munmap(region->addr, length_bytes);
+	region->addr = region->guard->device_view = NULL;
+}
+
+/* Maps the region twice. Returns false if the kernel refuses; nothing is mapped then. */
 static bool map_twice(struct vb_region *region)
 {
 	size_t pages = whole_pages(region->length_bytes);
@@ -76,11 +86,7 @@ static bool map_twice(struct vb_region *region)
 		guard->exclusives = guard->readers + pages;
 		return true;
 	}
-	if (region->addr)
-		munmap(region->addr, length_bytes);
-	if (guard->device_view)
-		munmap(guard->device_view, length_bytes);
-	region->addr = guard->device_view = NULL;
+	unmap(region);
 	free(guard->readers);
 	guard->readers = NULL;
 	return false;
@@ -93,7 +99,7 @@ static int protection_of(const struct vb_region_guard *guard, size_t page)
 	return guard->readers[page] ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
-/* Adds a hold to each page that is wholly in the piece, or takes one away. */
+/* Adds (change 1) or removes (change -1) a hold of each page that lies within the piece. */
 static void change_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
 			 bool exclusive, int change)
 {
@@ -101,7 +107,7 @@ static void change_pages(struct vb_region *region, size_t offset_bytes, size_t l
 	size_t page = page_bytes();
 	size_t end = offset_bytes + length_bytes;
 
-	/* What follows the end of the region in its last page is nobody's. */
+	/* The rest of the last page behind the region is not used. */
 	if (end == region->length_bytes)
 		end = whole_pages(end) * page;
 	for (size_t i = whole_pages(offset_bytes); (i + 1) * page <= end; i++) {
@@ -113,8 +119,8 @@ static void change_pages(struct vb_region *region, size_t offset_bytes, size_t l
 		if (protection_of(guard, i) != before)
 			err = mprotect((char *)region->addr + i * page, page,
 				       protection_of(guard, i));
-		/* It splits mappings, of which there may be too many: then a touch is not seen, but
-		 * an open page must not stay closed. */
+		/* mprotect(2) splits mappings and fails when there are too many. A page that stays
+		 * open misses an access; a page that stays closed would break the program. */
 		assert(!err || change > 0);
 	}
 }
@@ -137,29 +143,17 @@ void region_open_pages(struct vb_region *region, size_t offset_bytes, size_t len
 
 /* --- making and ending --- */
 
-static void unmap(struct vb_region *region)
-{
-	size_t length_bytes = whole_pages(region->length_bytes) * page_bytes();
-
-	if (region->guard->device_view)
-		munmap(region->guard->device_view, length_bytes);
-	munmap(region->addr, length_bytes);
-}
-
 static struct vb_region *region_new(size_t length_bytes)
 {
-	struct vb_region *region = calloc(1, sizeof(*region));
-	struct vb_region_guard *guard = calloc(1, sizeof(*guard));
+	struct vb_region *region = object_new(sizeof(*region), "region");
 
-	if (region && guard) {
-		region->guard = guard;
-		region->length_bytes = length_bytes;
-		return region;
-	}
-	free(region);
-	free(guard);
-	fail(ENOMEM, "region: no memory");
-	return NULL;
+	if (!region)
+		return NULL;
+	region->guard = object_new(sizeof(*region->guard), "region");
+	if (!region->guard)
+		return object_drop(region, ENOMEM);
+	region->length_bytes = length_bytes;
+	return region;
 }
 
 static void region_drop(struct vb_region *region)
@@ -192,42 +186,42 @@ static int enroll(struct vb_region *region, struct ibv_pd *pd, int access)
 			    (unsigned int)access);
 }
 
+static struct vb_region *end_with(struct vb_region *region, int err)
+{
+	if (!err)
+		return region;
+	if (region->guard->owned)
+		unmap(region);
+	region_drop(region);
+	errno = err;
+	return NULL;
+}
+
 struct vb_region *vb_region_alloc(struct vb_device *device, struct ibv_pd *pd, size_t length_bytes,
 				  int access)
 {
 	struct vb_region *region;
-	int err;
 
 	if (!length_bytes || length_bytes > SIZE_MAX / 2) {
-		fail(EINVAL, "region: a length of %zu bytes", length_bytes);
+		fail(EINVAL, "region: its length cannot be %zu bytes", length_bytes);
 		return NULL;
 	}
 	region = region_new(length_bytes);
 	if (!region)
 		return NULL;
+	region->guard->owned = true;
 	region->checked = is_checked_build() && map_twice(region);
 	if (!region->addr)
 		region->addr = map(-1, whole_pages(length_bytes) * page_bytes());
-	if (!region->addr) {
-		err = fail(ENOMEM, "region: no memory for %zu bytes", length_bytes);
-	} else {
-		region->guard->owned = true;
-		err = enroll(region, pd, flags_of(device, access));
-		if (err)
-			unmap(region);
-	}
-	if (!err)
-		return region;
-	region_drop(region);
-	errno = err;
-	return NULL;
+	return end_with(region, region->addr ? enroll(region, pd, flags_of(device, access))
+					     : fail(ENOMEM, "region: no memory for %zu bytes",
+						    length_bytes));
 }
 
 struct vb_region *vb_region_register(struct vb_device *device, struct ibv_pd *pd, void *addr,
 				     size_t length_bytes, int access)
 {
 	struct vb_region *region;
-	int err;
 
 	if (!length_bytes || !addr) {
 		fail(EINVAL, "region: %zu bytes at %p", length_bytes, addr);
@@ -237,12 +231,7 @@ struct vb_region *vb_region_register(struct vb_device *device, struct ibv_pd *pd
 	if (!region)
 		return NULL;
 	region->addr = addr;
-	err = enroll(region, pd, flags_of(device, access));
-	if (!err)
-		return region;
-	region_drop(region);
-	errno = err;
-	return NULL;
+	return end_with(region, enroll(region, pd, flags_of(device, access)));
 }
 
 int vb_region_free(struct vb_region *region)
@@ -265,21 +254,6 @@ int vb_region_free(struct vb_region *region)
 
 /* --- keys --- */
 
-int vb_region_remote(const struct vb_region *region, size_t offset_bytes, size_t length_bytes,
-		     struct vb_remote *remote)
-{
-	if (offset_bytes > region->length_bytes ||
-	    length_bytes > region->length_bytes - offset_bytes)
-		return fail(EINVAL, "region at %p: %zu bytes from %zu are not in its %zu",
-			    region->addr, length_bytes, offset_bytes, region->length_bytes);
-	*remote = (struct vb_remote){
-		.addr = (uintptr_t)region->addr + offset_bytes,
-		.length_bytes = length_bytes,
-		.rkey = region->mr->rkey,
-	};
-	return 0;
-}
-
 int vb_remote_part(const struct vb_remote *whole, uint64_t offset_bytes, uint64_t length_bytes,
 		   struct vb_remote *part)
 {
@@ -290,4 +264,13 @@ int vb_remote_part(const struct vb_remote *whole, uint64_t offset_bytes, uint64_
 			    (unsigned long long)whole->length_bytes);
 	*part = (struct vb_remote){whole->addr + offset_bytes, length_bytes, whole->rkey};
 	return 0;
+}
+
+int vb_region_remote(const struct vb_region *region, size_t offset_bytes, size_t length_bytes,
+		     struct vb_remote *remote)
+{
+	const struct vb_remote whole = {(uintptr_t)region->addr, region->length_bytes,
+					region->mr->rkey};
+
+	return vb_remote_part(&whole, offset_bytes, length_bytes, remote);
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The settings of a queue pair: one table of names, ranges and defaults.
+ * The settings of a QP: one table of names, ranges and defaults.
  */
-#include "src/connect/connect_config.h"
+#include "src/connect/config.h"
 
-#include "src/base/failure.h"
+#include "src/connect/object.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define PSN_MAX	     0xffffff
+#define PSN_MAX 0xffffff
 #define ACCESS_ALL                                                                   \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
@@ -53,12 +51,8 @@ static const struct setting {
 #undef FIELD
 };
 
-/* In units of 10 us: man ibv_modify_qp(3). Value 0 is the longest, 65536 units. */
-static const uint16_t rnr_timers_10_us[] = {
-	0,    1,    2,	  3,	4,    6,     8,	    12,	   16,	  24,	 32,
-	48,   64,   96,	  128,	192,  256,   384,   512,   768,	  1024,	 1536,
-	2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
-};
+#define RNR_TIMERS	 32u
+#define RNR_TIMER_MAX_NS 655360000ull
 
 static uint32_t *field_of(struct vb_qp_config *config, const struct setting *setting)
 {
@@ -97,7 +91,7 @@ int qp_config_check(const struct vb_qp_config *config)
 			return refuse_value(&settings[i], value);
 	}
 	if (config->srq && config->type == IBV_QPT_UC)
-		return fail(EINVAL, "qp_config: a UC QP has no SRQ");
+		return fail(EINVAL, "qp_config: a UC QP cannot have an SRQ; set srq to NULL");
 	return 0;
 }
 
@@ -121,27 +115,32 @@ enum vb_qp_setting vb_qp_setting_named(const char *name)
 
 /* --- durations --- */
 
+/* man ibv_modify_qp(3), min_rnr_timer: even values last 10 us * 2^(value / 2), odd ones from 3 on
+ * the mean of their neighbours. Value 0 is the longest timer and takes the place 32. */
 int vb_rnr_timer_to_ns(unsigned int timer, uint64_t *duration_ns)
 {
-	if (timer >= COUNT(rnr_timers_10_us))
-		return fail(EINVAL, "min_rnr_timer %u is not in 0..31", timer);
-	*duration_ns = timer ? rnr_timers_10_us[timer] * 10000ull : 655360000ull;
+	unsigned int place = timer ? timer : RNR_TIMERS;
+
+	if (timer >= RNR_TIMERS)
+		return fail(EINVAL, "min_rnr_timer %u is not in 0..%u", timer, RNR_TIMERS - 1);
+	if (place % 2 && place > 1)
+		*duration_ns = 15000ull << (place - 1) / 2;
+	else
+		*duration_ns = 10000ull << place / 2;
 	return 0;
 }
 
 int vb_rnr_timer_from_ns(uint64_t duration_ns, unsigned int *timer)
 {
-	unsigned int found = 0;
-	uint64_t of_found = 0;
+	uint64_t found_ns = 0;
 
-	vb_rnr_timer_to_ns(0, &of_found);
-	if (duration_ns > of_found)
-		return fail(ERANGE, "min_rnr_timer: %" PRIu64 " ns is above %" PRIu64, duration_ns,
-			    of_found);
-	for (unsigned int i = 1; i < COUNT(rnr_timers_10_us) && !found; i++)
-		if (rnr_timers_10_us[i] * 10000ull >= duration_ns)
-			found = i;
-	*timer = found;
+	if (duration_ns > RNR_TIMER_MAX_NS)
+		return fail(ERANGE, "min_rnr_timer: %" PRIu64 " ns is above %llu", duration_ns,
+			    RNR_TIMER_MAX_NS);
+	for (unsigned int i = 1; i <= RNR_TIMERS && (i == 1 || found_ns < duration_ns); i++) {
+		*timer = i % RNR_TIMERS;
+		vb_rnr_timer_to_ns(*timer, &found_ns);
+	}
 	return 0;
 }
 

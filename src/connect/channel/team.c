@@ -1,40 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/connect/channel_team.h"
+#include "src/connect/channel/team.h"
 
-#include "src/base/failure.h"
+#include "src/connect/bytes.h"
+#include "src/connect/object.h"
 
-#include <endian.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define VERSION 1
-
-/* A card: this, then two encoded endpoints for each rank. */
-struct card_head {
-	uint8_t magic[3];
-	uint8_t version;
-	uint32_t rank;
-	uint32_t size;
-};
-
-static const uint8_t card_magic[3] = {'V', 'B', 'T'};
+/* A card has a head with rank and size, then two encoded endpoints for each rank. */
+#define CARD_HEAD	"VBT"
+#define CARD_HEAD_BYTES 12
 
 /* --- making and ending --- */
 
-static void drop_channels(struct vb_team *team)
+static void drop(struct vb_team *team)
 {
-	for (uint32_t i = 0; i < team->size; i++) {
+	for (uint32_t i = 0; team->peers && i < team->size; i++) {
 		vb_channel_close(team->peers[i].channel);
 		vb_channel_close(team->peers[i].barrier);
 	}
+	free(team->peers);
+	free(team->steps);
+	free(team);
 }
 
 static int make_channels(struct vb_team *team, const struct vb_qp_config *config)
 {
 	struct vb_qp_config small = *config;
 
-	/* Messages without data, and nobody is in a hurry to give a peer up. */
+	/* Barrier messages have no data. A slow peer is waited for without limit. */
 	small.max_send_wr = BARRIER_SENDS;
 	small.max_recv_wr = BARRIER_RECEIVES;
 	small.max_send_sge = small.max_recv_sge = 1;
@@ -53,32 +44,6 @@ static int make_channels(struct vb_team *team, const struct vb_qp_config *config
 	return 0;
 }
 
-static void free_memory(struct vb_team *team)
-{
-	free(team->peers);
-	free(team->steps);
-	free(team);
-}
-
-static struct vb_team *team_new(struct vb_group *group, uint32_t rank, uint32_t size)
-{
-	struct vb_team *team = calloc(1, sizeof(*team));
-
-	if (team) {
-		team->group = group;
-		team->rank = rank;
-		team->size = size;
-		team->peers = calloc(size, sizeof(*team->peers));
-		team->steps = calloc(barrier_steps_max(size), sizeof(*team->steps));
-	}
-	if (team && team->peers && team->steps)
-		return team;
-	if (team)
-		free_memory(team);
-	fail(ENOMEM, "team: no memory for %u nodes", size);
-	return NULL;
-}
-
 struct vb_team *vb_team_prepare(struct vb_group *group, unsigned int rank, unsigned int size,
 				const struct vb_qp_config *config)
 {
@@ -91,15 +56,22 @@ struct vb_team *vb_team_prepare(struct vb_group *group, unsigned int rank, unsig
 		     size, VB_TEAM_SIZE_MAX);
 		return NULL;
 	}
-	vb_qp_config_init(&defaults);
-	team = team_new(group, rank, size);
+	team = object_new(sizeof(*team), "team");
 	if (!team)
 		return NULL;
-	err = make_channels(team, config ? config : &defaults);
+	vb_qp_config_init(&defaults);
+	team->group = group;
+	team->rank = rank;
+	team->size = size;
+	team->peers = calloc(size, sizeof(*team->peers));
+	team->steps = calloc(barrier_steps_max(size), sizeof(*team->steps));
+	if (team->peers && team->steps)
+		err = make_channels(team, config ? config : &defaults);
+	else
+		err = fail(ENOMEM, "team: no memory for %u nodes", size);
 	if (!err)
 		return team;
-	drop_channels(team);
-	free_memory(team);
+	drop(team);
 	errno = err;
 	return NULL;
 }
@@ -112,13 +84,12 @@ int vb_team_close(struct vb_team *team)
 		struct vb_channel *channel = team->peers[i].channel;
 		int err = vb_channel_close(channel);
 
-		/* Held by a scope: what is left stays. */
+		/* A scope holds the channel: keep the rest of the team. */
 		if (err == EBUSY)
 			return err;
 		team->peers[i].channel = NULL;
 	}
-	drop_channels(team);
-	free_memory(team);
+	drop(team);
 	return 0;
 }
 
@@ -139,25 +110,21 @@ struct vb_channel *vb_team_channel(const struct vb_team *team, unsigned int rank
 
 /* --- cards --- */
 
-size_t vb_team_card_bytes(unsigned int size)
-{
-	return sizeof(struct card_head) + (size_t)size * 2 * VB_ENDPOINT_BYTES;
-}
-
-/* Where the endpoints for a rank stand in a card. */
+/* The offset of the endpoints for a rank. */
 static size_t place_of(uint32_t rank)
 {
-	return sizeof(struct card_head) + (size_t)rank * 2 * VB_ENDPOINT_BYTES;
+	return CARD_HEAD_BYTES + (size_t)rank * 2 * VB_ENDPOINT_BYTES;
+}
+
+size_t vb_team_card_bytes(unsigned int size)
+{
+	return place_of(size);
 }
 
 void vb_team_card(const struct vb_team *team, void *card)
 {
-	struct card_head head = {
-		.version = VERSION, .rank = htobe32(team->rank), .size = htobe32(team->size)};
-
 	memset(card, 0, vb_team_card_bytes(team->size));
-	memcpy(head.magic, card_magic, sizeof(head.magic));
-	memcpy(card, &head, sizeof(head));
+	put32(put32(put_head(card, CARD_HEAD), team->rank), team->size);
 	for (uint32_t i = 0; i < team->size; i++) {
 		uint8_t *at = (uint8_t *)card + place_of(i);
 
@@ -169,19 +136,16 @@ void vb_team_card(const struct vb_team *team, void *card)
 	}
 }
 
-static int check_head(const struct vb_team *team, const uint8_t *card, uint32_t rank)
+static int check_card(const struct vb_team *team, const uint8_t *card, uint32_t rank)
 {
-	struct card_head head;
+	uint32_t has_rank = get32(card + HEAD_BYTES), has_size = get32(card + HEAD_BYTES + 4);
+	int err = check_head("card", card, CARD_HEAD);
 
-	memcpy(&head, card, sizeof(head));
-	if (memcmp(head.magic, card_magic, sizeof(head.magic)) != 0)
-		return fail(EPROTO, "team: what rank %u sent is no card", rank);
-	if (head.version != VERSION)
-		return fail(EPROTONOSUPPORT, "team: the card of rank %u has version %u", rank,
-			    head.version);
-	if (be32toh(head.rank) != rank || be32toh(head.size) != team->size)
+	if (err)
+		return fail_because(err, "team: rank %u", rank);
+	if (has_rank != rank || has_size != team->size)
 		return fail(EBADMSG, "team: the card of rank %u is of rank %u of %u, not of %u",
-			    rank, be32toh(head.rank), be32toh(head.size), team->size);
+			    rank, has_rank, has_size, team->size);
 	return 0;
 }
 
@@ -189,7 +153,7 @@ static int read_card(const struct vb_team *team, const uint8_t *card, uint32_t r
 		     struct vb_endpoint endpoints[2])
 {
 	const uint8_t *at = card + place_of(team->rank);
-	int err = check_head(team, card, rank);
+	int err = check_card(team, card, rank);
 
 	for (int i = 0; i < 2 && !err; i++) {
 		err = vb_endpoint_decode(at + (size_t)i * VB_ENDPOINT_BYTES, VB_ENDPOINT_BYTES,
@@ -220,7 +184,7 @@ int vb_team_connect(struct vb_team *team, const void *cards)
 
 	if (team->connected)
 		return fail(EISCONN, "team: rank %u is connected", team->rank);
-	/* All are looked at before the first is connected. */
+	/* Check all cards before connecting the first channel. */
 	for (uint32_t i = 0; i < team->size && !err; i++)
 		if (i != team->rank)
 			err = read_card(team, (const uint8_t *)cards + i * card_bytes, i,

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Barriers: each algorithm is a list of steps, made when a node enters; a step sends a message
- * without data to a peer or waits for one from it. A message says which barrier it belongs to.
+ * Barriers. An algorithm plans a list of steps when a node enters. A step sends a message without
+ * data to a peer, or waits for a message from a peer. The immediate data of a message names the
+ * barrier by its number and algorithm.
  */
-#include "src/base/failure.h"
-#include "src/connect/channel.h"
-#include "src/connect/channel_team.h"
-#include "src/connect/connect_cq.h"
-
-#include <errno.h>
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "src/connect/channel/channel.h"
+#include "src/connect/channel/team.h"
+#include "src/connect/cq.h"
+#include "src/connect/object.h"
 
 /* --- the steps --- */
 
@@ -67,7 +64,7 @@ static const struct {
 
 uint32_t barrier_steps_max(uint32_t size)
 {
-	/* Of rank 0 in a line; a tree has 6; dissemination 2 log n, which is less, but for n of 3. */
+	/* Linear has 2(n-1) steps at rank 0, a tree 6, dissemination 2 log n. */
 	return 2 * size + 4;
 }
 
@@ -102,7 +99,7 @@ static int send_message(const struct vb_team *team, const struct team_peer *peer
 	const struct vb_request request = {
 		.operation = VB_SEND, .with_imm = true, .imm = message_of(team)};
 
-	/* Those of barriers before this have ended, or will without anybody's help. */
+	/* The sends of earlier barriers end without help of this node. */
 	if (vb_channel_pending(peer->barrier) >= BARRIER_RECEIVES + BARRIER_SENDS)
 		return EAGAIN;
 	return vb_channel_post(peer->barrier, &request, NULL);
@@ -137,7 +134,8 @@ static int check_peers(const struct vb_team *team)
 	return 0;
 }
 
-/* As far as it goes now: 0 at the end, EAGAIN, or what broke it. */
+/* Executes steps until one has to wait. Returns 0 after the last step, EAGAIN, or the errno that
+ * broke the barrier. */
 static int advance(struct vb_team *team)
 {
 	int err = check_peers(team);
@@ -165,9 +163,10 @@ int vb_barrier_enter(struct vb_team *team, enum vb_barrier algorithm)
 	if (!team->connected)
 		return fail(ENOTCONN, "barrier: rank %u is not connected", team->rank);
 	if (team->broken)
-		return fail(ENOTCONN, "barrier: rank %u: an earlier one failed", team->rank);
+		return fail(ENOTCONN, "barrier: rank %u: an earlier barrier failed; close the team",
+			    team->rank);
 	if (team->entered)
-		return fail(EALREADY, "barrier: rank %u is in one", team->rank);
+		return fail(EALREADY, "barrier: rank %u has already entered one", team->rank);
 	team->entered = true;
 	team->algorithm = algorithm;
 	team->step_count = team->next_step = 0;
@@ -177,7 +176,7 @@ int vb_barrier_enter(struct vb_team *team, enum vb_barrier algorithm)
 
 static int check_entered(const struct vb_team *team)
 {
-	return team->entered ? 0 : fail(EINVAL, "barrier: rank %u is in none", team->rank);
+	return team->entered ? 0 : fail(EINVAL, "barrier: rank %u has not entered one", team->rank);
 }
 
 int vb_barrier_poll(struct vb_team *team)

@@ -5,19 +5,19 @@
 #include <verbena/channel.h>
 
 /*
- * A peer is at most one barrier ahead, and in each sends one message, or by a tree or line of two
- * nodes one in each direction.
+ * A peer is at most one barrier ahead of this node, and sends this node at most two messages in
+ * each barrier.
  */
 #define BARRIER_RECEIVES 4
 #define BARRIER_SENDS	 8
 
 struct barrier_step {
-	bool sends; /* else waits for a message */
+	bool sends; /* else the step waits for a message */
 	uint32_t peer;
 };
 
 struct team_peer {
-	struct vb_channel *channel; /* the user's; NULL for this node itself */
+	struct vb_channel *channel; /* for the program; NULL in this node's own entry */
 	struct vb_channel *barrier;
 	struct vb_work receives[BARRIER_RECEIVES]; /* a ring */
 	uint32_t oldest;

@@ -2,10 +2,10 @@
 /*
  * Results of works, scopes, and works on many channels.
  */
-#include "src/connect/channel.h"
+#include "src/connect/channel/channel.h"
 
 #include "src/base/failure.h"
-#include "src/connect/connect_cq.h"
+#include "src/connect/cq.h"
 
 #include <errno.h>
 
@@ -14,27 +14,9 @@
 static int stale(struct vb_work work)
 {
 	if (!work.channel)
-		return fail(ESTALE, "work: the handle is empty");
+		return fail(ESTALE, "work: the handle is empty: nothing was posted with it");
 	return fail(ESTALE, "work %u.%u of QP 0x%x: its result was taken", work.slot,
 		    work.generation, work.channel->endpoint.qpn);
-}
-
-static int failed(const struct vb_result *result, uint32_t qpn)
-{
-	return fail(EIO, "%s on QP 0x%x: %s", operation_name(result->operation), qpn,
-		    vb_wc_status_str(result->status));
-}
-
-int slot_result(struct slot *slot, struct vb_result *result)
-{
-	struct vb_result own = slot->result;
-
-	if (slot->state != SLOT_DONE)
-		return EAGAIN;
-	slot_free(slot);
-	if (result)
-		*result = own;
-	return own.status == IBV_WC_SUCCESS ? 0 : failed(&own, slot->channel->endpoint.qpn);
 }
 
 int vb_work_poll(struct vb_work work, struct vb_result *result)
@@ -44,14 +26,14 @@ int vb_work_poll(struct vb_work work, struct vb_result *result)
 
 	if (!slot)
 		return stale(work);
-	if (slot->state != SLOT_DONE)
+	if (slot->posted)
 		err = group_poll(work.channel->group);
 	return err ? err : slot_result(slot, result);
 }
 
 static bool is_done(const void *arg)
 {
-	return ((const struct slot *)arg)->state == SLOT_DONE;
+	return !((const struct slot *)arg)->posted;
 }
 
 int vb_work_wait(struct vb_work work, uint64_t timeout_ns, struct vb_result *result)
@@ -65,19 +47,16 @@ int vb_work_wait(struct vb_work work, uint64_t timeout_ns, struct vb_result *res
 	return err ? err : slot_result(slot, result);
 }
 
-int vb_work_wait_all(const struct vb_work *works, unsigned int count, uint64_t timeout_ns,
-		     struct vb_result *results)
+/* Waits until all works have ended. */
+static int wait_for_each(const struct vb_work *works, unsigned int count, uint64_t timeout_ns)
 {
 	uint64_t deadline_ns = 0;
-	const struct vb_result *first = NULL;
-	struct vb_result one, bad;
-	uint32_t qpn = 0;
 	int err = 0;
 
-	for (unsigned int i = 0; i < count && !err; i++)
+	for (unsigned int i = 0; i < count; i++)
 		if (!slot_of(works[i]))
-			err = stale(works[i]);
-	if (!err && count)
+			return stale(works[i]);
+	if (count)
 		deadline_ns = cq_deadline_ns(works[0].channel->group->cq, timeout_ns);
 	for (unsigned int i = 0; i < count && !err; i++) {
 		struct vb_group *group = works[i].channel->group;
@@ -85,23 +64,32 @@ int vb_work_wait_all(const struct vb_work *works, unsigned int count, uint64_t t
 		err = group_wait(group, is_done, slot_of(works[i]),
 				 cq_left_ns(group->cq, deadline_ns));
 	}
+	return err;
+}
+
+int vb_work_wait_all(const struct vb_work *works, unsigned int count, uint64_t timeout_ns,
+		     struct vb_result *results)
+{
+	int err = wait_for_each(works, count, timeout_ns);
+	struct vb_result one, bad;
+	uint32_t bad_qpn = 0;
+
 	if (err)
 		return err;
 	for (unsigned int i = 0; i < count; i++) {
 		struct slot *slot = slot_of(works[i]);
 
-		/* The same handle twice has one result. */
+		/* works may have the same handle twice. */
 		if (!slot)
 			return stale(works[i]);
-		if (slot_result(slot, &one) && !first) {
+		if (slot_result(slot, &one) && !bad_qpn) {
 			bad = one;
-			first = &bad;
-			qpn = works[i].channel->endpoint.qpn;
+			bad_qpn = works[i].channel->endpoint.qpn;
 		}
 		if (results)
 			results[i] = one;
 	}
-	return first ? failed(first, qpn) : 0;
+	return bad_qpn ? work_failed(&bad, bad_qpn) : 0;
 }
 
 /* --- scopes --- */
@@ -120,9 +108,9 @@ static void break_channels(struct vb_scope *scope)
 {
 	struct slot *slot = scope->works;
 
-	/* Breaking one may take any of them off the list. */
+	/* channel_break() may remove any slot from the list. */
 	while (slot) {
-		if (slot->state == SLOT_POSTED) {
+		if (slot->posted) {
 			channel_break(slot->channel);
 			slot = scope->works;
 		} else {
@@ -149,7 +137,7 @@ int vb_scope_end(struct vb_scope *scope, uint64_t timeout_ns)
 	if (err)
 		return fail(err, "scope: %u works did not end in time; their channels are broken",
 			    left);
-	return scope->failed ? failed(&scope->first_failure, scope->failed_qpn) : 0;
+	return scope->failed ? work_failed(&scope->first_failure, scope->failed_qpn) : 0;
 }
 
 void vb_scope_cleanup(struct vb_scope *scope)
@@ -174,7 +162,7 @@ int vb_post_each(struct vb_channel *const *channels, const struct vb_request *re
 	return err;
 }
 
-/* Piece i of the slice on channel i; with pieces 1, the whole on each. */
+/* Posts piece i of the slice on channel i; if pieces is 1, the whole slice on each channel. */
 static int post_pieces(struct vb_channel *const *channels, unsigned int count,
 		       enum vb_operation operation, const struct vb_slice *slice,
 		       unsigned int pieces, struct vb_scope *scope)

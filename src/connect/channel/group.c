@@ -1,60 +1,33 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/connect/channel.h"
+#include "src/connect/channel/channel.h"
 
-#include "src/base/failure.h"
-#include "src/connect/connect_cq.h"
+#include "src/connect/cq.h"
+#include "src/connect/object.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
-#define FIRST_CQE 64
-
-/* A wr_id is slot, index and uses of the index, from the low bits up. */
-#define SLOT_BITS  24
-#define INDEX_BITS 24
-
-static uint32_t index_of(uint64_t wr_id)
-{
-	return (uint32_t)(wr_id >> SLOT_BITS) & ((1u << INDEX_BITS) - 1);
-}
-
-uint64_t slot_wr_id(const struct slot *slot)
-{
-	return slot->channel->key << SLOT_BITS | (uint64_t)(slot - slot->channel->slots);
-}
+#define FIRST_CQE      64
+#define FIRST_CHANNELS 16
 
 /* --- making and ending --- */
 
-static int open_parts(struct vb_group *group, struct vb_device *device, struct ibv_pd *pd)
+struct vb_group *vb_group_open(struct vb_device *device, struct ibv_pd *pd)
 {
+	struct vb_group *group = object_new(sizeof(*group), "group");
+	int err;
+
+	if (!group)
+		return NULL;
 	group->device = device;
 	group->owns_pd = !pd;
 	group->pd = pd ? pd : vb_alloc_pd(device->context);
 	if (!group->pd)
-		return fail_because(errno, "group");
+		return object_drop(group, fail_because(errno, "group"));
 	group->cq = vb_cq_open(device, FIRST_CQE, group);
 	if (group->cq)
-		return 0;
+		return group;
+	err = errno;
 	if (group->owns_pd)
 		vb_dealloc_pd(group->pd);
-	return errno;
-}
-
-struct vb_group *vb_group_open(struct vb_device *device, struct ibv_pd *pd)
-{
-	struct vb_group *group = calloc(1, sizeof(*group));
-	int err;
-
-	if (!group) {
-		fail(ENOMEM, "group: no memory");
-		return NULL;
-	}
-	err = open_parts(group, device, pd);
-	if (!err)
-		return group;
-	free(group);
-	errno = err;
-	return NULL;
+	return object_drop(group, err);
 }
 
 int vb_group_close(struct vb_group *group)
@@ -63,8 +36,9 @@ int vb_group_close(struct vb_group *group)
 
 	if (!group)
 		return 0;
-	if (group->channel_count)
-		return fail(EBUSY, "group: %u channels are in it", group->channel_count);
+	if (group->channels.taken)
+		return fail(EBUSY, "group: %u channels are in it; close them first",
+			    group->channels.taken);
 	if (group->cq) {
 		err = vb_cq_close(group->cq);
 		if (err)
@@ -74,8 +48,7 @@ int vb_group_close(struct vb_group *group)
 	err = group->owns_pd ? vb_dealloc_pd(group->pd) : 0;
 	if (err)
 		return fail_because(err, "group: its protection domain");
-	free(group->channels);
-	free(group->uses);
+	free(group->channels.rows);
 	free(group);
 	return 0;
 }
@@ -133,72 +106,34 @@ void group_unreserve(struct vb_group *group, uint32_t works)
 	group->reserved -= works;
 }
 
-static int grow(struct vb_group *group)
-{
-	uint32_t capacity = group->channel_capacity ? group->channel_capacity * 2 : 16;
-	struct vb_channel **channels;
-	uint16_t *uses;
-
-	if (capacity > 1u << INDEX_BITS)
-		return fail(ENOSPC, "group: %u channels", group->channel_count);
-	channels = realloc(group->channels, capacity * sizeof(struct vb_channel *));
-	if (channels)
-		group->channels = channels;
-	uses = realloc(group->uses, capacity * sizeof(*uses));
-	if (uses)
-		group->uses = uses;
-	if (!channels || !uses)
-		return fail(ENOMEM, "group: no memory for %u channels", capacity);
-	for (uint32_t i = group->channel_capacity; i < capacity; i++) {
-		channels[i] = NULL;
-		uses[i] = 0;
-	}
-	group->channel_capacity = capacity;
-	return 0;
-}
-
 int group_enter(struct vb_group *group, struct vb_channel *channel)
 {
-	uint32_t index = 0;
-	int err;
+	struct handle_table *channels = &group->channels;
+	uint32_t grown = channels->count ? channels->count * 2 : FIRST_CHANNELS;
 
-	if (group->channel_count == group->channel_capacity) {
-		index = group->channel_capacity;
-		err = grow(group);
-		if (err)
-			return err;
+	if (channels->taken == channels->count) {
+		if (grown > 1u << OWNER_BITS)
+			return fail(ENOSPC, "group: it has %u channels", channels->count);
+		if (handle_table_resize(channels, grown, sizeof(struct handle_owner)))
+			return fail(ENOMEM, "group: no memory for %u channels", grown);
 	}
-	while (group->channels[index])
-		index++;
-	group->channels[index] = channel;
-	group->channel_count++;
-	channel->key = (uint64_t)++group->uses[index] << INDEX_BITS | index;
+	channel->key = handle_own(channels, channel);
 	return 0;
-}
-
-void group_leave(struct vb_group *group, struct vb_channel *channel)
-{
-	group->channels[index_of(channel->key << SLOT_BITS)] = NULL;
-	group->channel_count--;
 }
 
 /* --- completions --- */
 
 static void deliver(struct vb_group *group, const struct ibv_wc *wc)
 {
-	uint32_t number = (uint32_t)wc->wr_id & ((1u << SLOT_BITS) - 1);
-	uint32_t index = index_of(wc->wr_id);
-	struct vb_channel *channel =
-		index < group->channel_capacity ? group->channels[index] : NULL;
+	const struct vb_channel *channel = handle_owner_of(&group->channels, wc->wr_id);
+	uint32_t number = handle_work_of(wc->wr_id);
 
 	/* Some adapters leave completions of a destroyed QP in its CQ. */
-	if (!channel || channel->key != wc->wr_id >> SLOT_BITS || number >= channel->slot_count ||
-	    channel->slots[number].state != SLOT_POSTED)
-		return;
-	slot_complete(&channel->slots[number], wc);
+	if (channel && number < channel->slots.count && slot_at(channel, number)->posted)
+		slot_complete(slot_at(channel, number), wc);
 }
 
-/* Hands on what was taken; a negative number is an errno. */
+/* Delivers the completions that were taken; a negative number is a negative errno. */
 static int deliver_all(struct vb_group *group, int taken)
 {
 	for (int i = 0; i < taken; i++)

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/base/failure.h"
-#include "src/connect/connect_config.h"
-#include "src/connect/connect_endpoint.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#include "src/connect/config.h"
+#include "src/connect/device.h"
+#include "src/connect/endpoint.h"
+#include "src/connect/object.h"
 
 struct vb_prepared_qp {
 	struct ibv_qp *qp;
-	struct vb_qp_config config; /* with port and GID index as they are */
+	struct vb_qp_config config; /* with the actual port and GID index */
 	struct vb_endpoint endpoint;
 	uint8_t link_layer;
 };
 
 /* --- the port --- */
 
-/* The present attributes of the port that config means; in it, port and GID index become true. */
+/* Replaces VB_PORT_OF_DEVICE and VB_GID_INDEX_OF_DEVICE in config, and reads that port and GID. */
 static int read_port(struct vb_device *device, struct vb_qp_config *config,
 		     struct ibv_port_attr *port, union ibv_gid *gid)
 {
@@ -28,15 +23,10 @@ static int read_port(struct vb_device *device, struct vb_qp_config *config,
 		config->port_num = device->port_num;
 	if (config->gid_index == VB_GID_INDEX_OF_DEVICE)
 		config->gid_index = (uint32_t)device->gid_index;
-	err = vb_query_port(device->context, (uint8_t)config->port_num, port, sizeof(*port));
-	if (err)
-		return fail_because(err, "port %u", config->port_num);
-	if (port->state != IBV_PORT_ACTIVE && port->state != IBV_PORT_ARMED)
-		return fail(ENETDOWN, "port %u is %s, not ACTIVE or ARMED", config->port_num,
-			    vb_port_state_str(port->state));
-	if (vb_query_gid(device->context, (uint8_t)config->port_num, (int)config->gid_index, gid))
-		return fail_because(errno, "port %u: GID %u", config->port_num, config->gid_index);
-	return 0;
+	err = port_read(device->context, (uint8_t)config->port_num, port);
+	return err ? err
+		   : port_read_gid(device->context, (uint8_t)config->port_num,
+				   (int)config->gid_index, gid);
 }
 
 static struct ibv_ah_attr address_of(const struct vb_qp_config *config, uint8_t link_layer,
@@ -48,7 +38,7 @@ static struct ibv_ah_attr address_of(const struct vb_qp_config *config, uint8_t 
 		.dlid = remote->lid,
 		.sl = (uint8_t)config->service_level,
 		.port_num = (uint8_t)config->port_num,
-		/* RoCE has no other address; InfiniBand needs it to leave the subnet. */
+		/* RoCE always has a GRH; InfiniBand needs one to leave the subnet. */
 		.is_global = link_layer == IBV_LINK_LAYER_ETHERNET || other_subnet || !remote->lid,
 		.grh = {.dgid = remote->gid,
 			.sgid_index = (uint8_t)config->gid_index,
@@ -77,7 +67,7 @@ static int create(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv
 	};
 
 	if (!send_cq || !recv_cq)
-		return fail(EINVAL, "qp_prepare: no %s CQ", send_cq ? "receive" : "send");
+		return fail(EINVAL, "qp_prepare: there is no %s CQ", send_cq ? "receive" : "send");
 	prepared->qp = vb_create_qp(pd, &attr);
 	if (!prepared->qp)
 		return fail_because(errno, "qp_prepare: %s QP",
@@ -112,23 +102,17 @@ struct vb_prepared_qp *vb_qp_prepare(struct vb_device *device, struct ibv_pd *pd
 				     struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
 				     const struct vb_qp_config *config)
 {
-	struct vb_prepared_qp *prepared = calloc(1, sizeof(*prepared));
+	struct vb_prepared_qp *prepared = object_new(sizeof(*prepared), "qp_prepare");
 	int err;
 
-	if (!prepared) {
-		fail(ENOMEM, "qp_prepare: no memory");
+	if (!prepared)
 		return NULL;
-	}
 	if (config)
 		prepared->config = *config;
 	else
 		vb_qp_config_init(&prepared->config);
 	err = prepare(device, pd, send_cq, recv_cq, prepared);
-	if (!err)
-		return prepared;
-	free(prepared);
-	errno = err;
-	return NULL;
+	return err ? object_drop(prepared, err) : prepared;
 }
 
 int vb_prepared_drop(struct vb_prepared_qp *prepared)
@@ -156,7 +140,7 @@ struct ibv_qp *vb_prepared_qp(const struct vb_prepared_qp *prepared)
 
 /* --- the handshake --- */
 
-/* What each step sets, by type: man ibv_modify_qp(3). */
+/* The attributes of each step by QP type: man ibv_modify_qp(3). */
 static const struct step {
 	enum ibv_qp_state state;
 	int rc, uc, ud;
@@ -205,14 +189,6 @@ static struct ibv_qp_attr attributes(const struct vb_prepared_qp *prepared,
 	};
 }
 
-/* Back where it was, so that another endpoint may be tried. */
-static void reset(struct ibv_qp *qp)
-{
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-
-	vb_modify_qp(qp, &attr, IBV_QP_STATE);
-}
-
 static int connect_qp(const struct vb_prepared_qp *prepared, const struct vb_endpoint *remote)
 {
 	struct ibv_qp_attr attr;
@@ -230,7 +206,9 @@ static int connect_qp(const struct vb_prepared_qp *prepared, const struct vb_end
 			continue;
 		fail_because(err, "handshake: QP 0x%x to %s", prepared->endpoint.qpn,
 			     vb_qp_state_str(steps[i].state));
-		reset(prepared->qp);
+		/* The caller may try another endpoint. */
+		attr.qp_state = IBV_QPS_RESET;
+		vb_modify_qp(prepared->qp, &attr, IBV_QP_STATE);
 		return err;
 	}
 	return 0;
@@ -243,7 +221,8 @@ struct ibv_qp *vb_handshake(struct vb_prepared_qp *prepared, const struct vb_end
 	int err;
 
 	if (!remote && !datagrams) {
-		fail(EINVAL, "handshake: QP 0x%x: no remote endpoint", prepared->endpoint.qpn);
+		fail(EINVAL, "handshake: QP 0x%x: a connected QP needs the remote endpoint",
+		     prepared->endpoint.qpn);
 		return NULL;
 	}
 	err = connect_qp(prepared, remote ? remote : &prepared->endpoint);

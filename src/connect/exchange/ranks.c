@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the ranks of a team exchange their cards over lines: each rank but 0 connects to rank 0 and
+ * sends a greeting and its card; when rank 0 has all cards, it sends every rank a reply and all
+ * cards. docs/agent-messages.md has the format.
+ */
+#include "src/connect/exchange/exchange.h"
+
+#include "src/connect/bytes.h"
+#include "src/connect/deadline.h"
+#include "src/connect/object.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <verbena/channel.h>
+
+#define GREETING_BYTES 16
+#define REPLY_BYTES    8
+#define HEAD	       "VBX"
+
+/* Rank 0 keeps this many lines of strangers open beside the lines of its team. */
+#define STRANGERS_MAX 16
+
+/* The time between two attempts to connect grows from 1 ms to this limit. */
+#define RETRY_MAX_MS 100
+
+/* The time between two looks at a line without descriptor. */
+#define LOOK_MS 1
+
+/* "[host]:port" */
+#define ADDRESS_BYTES 300
+
+struct vb_board {
+	struct vb_rdma_hall *hall;
+	uint32_t size;
+};
+
+/* A line that rank 0 has accepted. */
+struct guest {
+	void *line;	   /* NULL: the place is free */
+	uint32_t rank;	   /* valid after the greeting */
+	bool arrived;	   /* the card is complete */
+	size_t have_bytes; /* of greeting and card */
+	uint8_t greeting[GREETING_BYTES];
+};
+
+struct meeting {
+	const struct vb_rdma_exchange *exchange;
+	void *arg;	     /* of the exchange */
+	const char *address; /* of rank 0 */
+	uint32_t rank, size;
+	void *card; /* only read */
+	size_t card_bytes;
+	uint8_t *cards;
+	uint64_t deadline_ns; /* of CLOCK_MONOTONIC */
+
+	/* of rank 0 */
+	void *listener;
+	struct guest *guests;
+	struct pollfd *ready; /* of each guest, then of the listener */
+	uint32_t places;      /* for guests */
+	uint32_t arrived;
+};
+
+/* --- lines --- */
+
+/* Sleeps until a descriptor is ready, at most max_ms. Returns 0, ETIMEDOUT or errno. */
+static int sleep_for(const struct meeting *meeting, struct pollfd *ready, nfds_t count, int max_ms)
+{
+	uint64_t left_ns = left_until(monotonic_ns(), meeting->deadline_ns);
+	int left_ms = left_ns > NS_PER_S ? 1000 : (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
+
+	if (!left_ms)
+		return ETIMEDOUT;
+	return poll(ready, count, left_ms < max_ms ? left_ms : max_ms) < 0 && errno != EINTR ? errno
+											     : 0;
+}
+
+/* Sends or receives all bytes. Returns 0, ETIMEDOUT, or the errno of the line. */
+static int transfer(const struct meeting *meeting, void *line, void *bytes, size_t length_bytes,
+		    bool sends)
+{
+	const struct vb_rdma_exchange *exchange = meeting->exchange;
+	struct pollfd ready = {exchange->line_descriptor(line), sends ? POLLOUT : POLLIN, 0};
+	size_t done = 0, moved = 0;
+	int err = 0;
+
+	while (!err && done < length_bytes) {
+		uint8_t *at = (uint8_t *)bytes + done;
+
+		if (sends)
+			err = exchange->send(line, at, length_bytes - done, &moved);
+		else
+			err = exchange->receive(line, at, length_bytes - done, &moved);
+		if (!err)
+			done += moved;
+		else if (err == EAGAIN)
+			err = sleep_for(meeting, &ready, 1, ready.fd < 0 ? LOOK_MS : INT_MAX);
+	}
+	return err;
+}
+
+/* --- rank 0 --- */
+
+static void dismiss(const struct meeting *meeting, struct guest *guest)
+{
+	meeting->exchange->close_line(guest->line);
+	*guest = (struct guest){0};
+}
+
+static int say_reply(const struct meeting *meeting, void *line, uint32_t refused)
+{
+	uint8_t reply[REPLY_BYTES];
+
+	put32(put_head(reply, HEAD), refused);
+	return transfer(meeting, line, reply, sizeof(reply), true);
+}
+
+/* NULL, or why the guest is not of this team. */
+static const char *find_fault(const struct meeting *meeting, const struct guest *guest)
+{
+	if (get32(guest->greeting + 8) != meeting->size ||
+	    get32(guest->greeting + 12) != meeting->card_bytes)
+		return "the team has another size or other cards";
+	if (!guest->rank || guest->rank >= meeting->size)
+		return "the team does not have that rank";
+	for (uint32_t i = 0; i < meeting->places; i++) {
+		const struct guest *other = &meeting->guests[i];
+
+		if (other != guest && other->line && other->rank == guest->rank)
+			return "that rank has come already";
+	}
+	return NULL;
+}
+
+/* Reads a complete greeting. Dismisses a stranger. Refuses a node of another team, which ends the
+ * exchange with EPROTO. */
+static int greet(const struct meeting *meeting, struct guest *guest)
+{
+	const char *fault;
+
+	if (check_head("greeting", guest->greeting, HEAD)) {
+		dismiss(meeting, guest);
+		return 0;
+	}
+	guest->rank = get32(guest->greeting + 4);
+	fault = find_fault(meeting, guest);
+	if (!fault)
+		return 0;
+	say_reply(meeting, guest->line, 1);
+	return fail(EPROTO,
+		    "exchange: rank %u of %u with a card of %u bytes came to a team of %u: %s",
+		    guest->rank, get32(guest->greeting + 8), get32(guest->greeting + 12),
+		    meeting->size, fault);
+}
+
+/* Reads what a guest has sent. */
+static int hear(struct meeting *meeting, struct guest *guest)
+{
+	bool greeted = guest->have_bytes >= GREETING_BYTES;
+	size_t at = greeted ? guest->have_bytes - GREETING_BYTES : guest->have_bytes;
+	size_t whole = greeted ? meeting->card_bytes : GREETING_BYTES;
+	uint8_t *into =
+		greeted ? meeting->cards + guest->rank * meeting->card_bytes : guest->greeting;
+	size_t moved = 0;
+	int err = meeting->exchange->receive(guest->line, into + at, whole - at, &moved);
+
+	guest->have_bytes += moved;
+	if (err && err != EAGAIN)
+		dismiss(meeting, guest);
+	if (err || at + moved < whole)
+		return 0;
+	if (!greeted)
+		return greet(meeting, guest);
+	guest->arrived = true;
+	meeting->arrived++;
+	return 0;
+}
+
+/* Waits once, then hears all guests who said something and accepts one more. */
+static int collect_some(struct meeting *meeting)
+{
+	const struct vb_rdma_exchange *exchange = meeting->exchange;
+	struct pollfd *door = &meeting->ready[meeting->places];
+	int listener_fd = exchange->listener_descriptor(meeting->listener);
+	struct guest *guest, *free_place = NULL;
+	int err;
+
+	for (uint32_t i = 0; i < meeting->places; i++) {
+		guest = &meeting->guests[i];
+		meeting->ready[i] = (struct pollfd){-1, POLLIN, 0};
+		if (guest->line && !guest->arrived)
+			meeting->ready[i].fd = exchange->line_descriptor(guest->line);
+		if (!guest->line)
+			free_place = guest;
+	}
+	*door = (struct pollfd){free_place ? listener_fd : -1, POLLIN, 0};
+	err = sleep_for(meeting, meeting->ready, meeting->places + 1,
+			listener_fd < 0 ? LOOK_MS : INT_MAX);
+	if (err)
+		return fail(err, "exchange: %u of %u ranks came: %s", meeting->arrived + 1,
+			    meeting->size, strerrordesc_np(err));
+	for (uint32_t i = 0; i < meeting->places && !err; i++) {
+		guest = &meeting->guests[i];
+		if (guest->line && !guest->arrived)
+			err = hear(meeting, guest);
+	}
+	if (!err && free_place && (listener_fd < 0 || door->revents) &&
+	    exchange->accept(meeting->listener, &free_place->line))
+		free_place->line = NULL;
+	return err;
+}
+
+static int answer_all(const struct meeting *meeting)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < meeting->places && !err; i++) {
+		const struct guest *guest = &meeting->guests[i];
+
+		if (!guest->arrived)
+			continue;
+		err = say_reply(meeting, guest->line, 0);
+		if (!err)
+			err = transfer(meeting, guest->line, meeting->cards,
+				       meeting->card_bytes * meeting->size, true);
+		if (err)
+			fail(err, "exchange: answering rank %u: %s", guest->rank,
+			     strerrordesc_np(err));
+	}
+	return err;
+}
+
+static int collect_and_answer(struct meeting *meeting)
+{
+	int err = 0;
+
+	memcpy(meeting->cards, meeting->card, meeting->card_bytes);
+	while (!err && meeting->arrived < meeting->size - 1)
+		err = collect_some(meeting);
+	if (!err)
+		err = answer_all(meeting);
+	for (uint32_t i = 0; i < meeting->places; i++)
+		if (meeting->guests[i].line)
+			dismiss(meeting, &meeting->guests[i]);
+	return err;
+}
+
+/* The part of rank 0; closes the listener. */
+static int host(struct meeting *meeting)
+{
+	int err;
+
+	meeting->places = meeting->size - 1 + STRANGERS_MAX;
+	meeting->guests = calloc(meeting->places, sizeof(*meeting->guests));
+	meeting->ready = calloc(meeting->places + 1, sizeof(*meeting->ready));
+	if (meeting->guests && meeting->ready)
+		err = collect_and_answer(meeting);
+	else
+		err = fail(ENOMEM, "exchange: no memory for %u guests", meeting->places);
+	meeting->exchange->close_listener(meeting->listener);
+	free(meeting->guests);
+	free(meeting->ready);
+	return err;
+}
+
+/* --- the other ranks --- */
+
+/* Returns 0, EPROTO if rank 0 refuses, or the errno of the line. */
+static int visit(const struct meeting *meeting, void *line)
+{
+	uint8_t greeting[GREETING_BYTES], reply[REPLY_BYTES];
+	uint8_t *at = put32(put_head(greeting, HEAD), meeting->rank);
+	int err;
+
+	put32(put32(at, meeting->size), (uint32_t)meeting->card_bytes);
+	err = transfer(meeting, line, greeting, sizeof(greeting), true);
+	if (!err)
+		err = transfer(meeting, line, meeting->card, meeting->card_bytes, true);
+	/* A rank 0 that refuses may close the line before it has the card: read its reply. */
+	if (!err || err == ECONNRESET)
+		err = transfer(meeting, line, reply, sizeof(reply), false);
+	if (err)
+		return err;
+	if (check_head("reply", reply, HEAD) || get32(reply + HEAD_BYTES))
+		return EPROTO;
+	return transfer(meeting, line, meeting->cards, meeting->card_bytes * meeting->size, false);
+}
+
+static int call_on(const struct meeting *meeting)
+{
+	const struct vb_rdma_exchange *exchange = meeting->exchange;
+	int err, pause_ms = 1;
+	void *line;
+
+	for (;;) {
+		err = exchange->connect(meeting->arg, meeting->address, &line);
+		if (!err) {
+			err = visit(meeting, line);
+			exchange->close_line(line);
+		}
+		if (err != ECONNREFUSED && err != ECONNRESET && err != ECONNABORTED)
+			break;
+		err = sleep_for(meeting, NULL, 0, pause_ms);
+		if (err)
+			break;
+		pause_ms = pause_ms < RETRY_MAX_MS ? pause_ms * 2 : RETRY_MAX_MS;
+	}
+	if (err == EPROTO)
+		return fail(err, "exchange: rank 0 does not take rank %u of %u", meeting->rank,
+			    meeting->size);
+	return err ? fail(err, "exchange: rank %u calls rank 0 at %s: %s", meeting->rank,
+			  meeting->address, strerrordesc_np(err))
+		   : 0;
+}
+
+static int meet(struct meeting *meeting)
+{
+	int err;
+
+	if (meeting->rank)
+		return call_on(meeting);
+	if (!meeting->listener) {
+		err = meeting->exchange->listen(meeting->arg, meeting->address, &meeting->listener);
+		if (err)
+			return fail(err, "exchange: rank 0 listens at %s: %s", meeting->address,
+				    strerrordesc_np(err));
+	}
+	return host(meeting);
+}
+
+/* --- the two exchanges --- */
+
+int vb_exchange_tcp(void *arg, unsigned int rank, unsigned int size, const void *card,
+		    size_t card_bytes, void *cards, uint64_t timeout_ns)
+{
+	const struct vb_tcp_place *place = arg;
+	char address[ADDRESS_BYTES];
+	struct meeting meeting = {.exchange = vb_rdma_exchange_tcp(),
+				  .address = address,
+				  .rank = rank,
+				  .size = size,
+				  .card = (void *)card,
+				  .card_bytes = card_bytes,
+				  .cards = cards,
+				  .deadline_ns = deadline_after(monotonic_ns(), timeout_ns)};
+
+	snprintf(address, sizeof(address), "[%s]:%u", place->host ? place->host : "*", place->port);
+	/* The socket belongs to the caller, the listener has a duplicate. */
+	if (!rank && place->listener >= 0 &&
+	    tcp_listener_of(fcntl(place->listener, F_DUPFD_CLOEXEC, 0), &meeting.listener))
+		return fail(errno, "exchange: rank 0's listener: %s", strerrordesc_np(errno));
+	return meet(&meeting);
+}
+
+int vb_exchange_board(void *arg, unsigned int rank, unsigned int size, const void *card,
+		      size_t card_bytes, void *cards, uint64_t timeout_ns)
+{
+	const struct vb_board *board = arg;
+	struct meeting meeting = {.exchange = vb_rdma_exchange_local(),
+				  .arg = board->hall,
+				  .address = "board",
+				  .rank = rank,
+				  .size = size,
+				  .card = (void *)card,
+				  .card_bytes = card_bytes,
+				  .cards = cards,
+				  .deadline_ns = deadline_after(monotonic_ns(), timeout_ns)};
+
+	if (size != board->size || rank >= size)
+		return fail(EPROTO, "board: rank %u of %u came to a team of %u", rank, size,
+			    board->size);
+	return meet(&meeting);
+}
+
+struct vb_board *vb_board_open(unsigned int size)
+{
+	struct vb_board *board = object_new(sizeof(*board), "board");
+
+	if (!board)
+		return NULL;
+	board->size = size;
+	board->hall = vb_rdma_hall_open();
+	return board->hall ? board : object_drop(board, ENOMEM);
+}
+
+void vb_board_close(struct vb_board *board)
+{
+	if (!board)
+		return;
+	vb_rdma_hall_close(board->hall);
+	free(board);
+}
