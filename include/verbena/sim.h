@@ -61,7 +61,7 @@ struct vb_sim_device_config {
 
 	/*
 	 * GIDs of port 1. On Ethernet, each is a GID of type RoCE v2, and an IPv4 address is written
-	 * ::ffff:a.b.c.d [::ffff:10.0.0.N and fd00::N for the Nth device, from 1]. On InfiniBand, they
+	 * ::ffff:a.b.c.d [::ffff:10.0.0.N and fd00::N for the Nth device, as vb_sim_default_gids() says]. On InfiniBand, they
 	 * follow the port's own GID [none].
 	 *
 	 * The GID table has at index 0 a link-local GID, made from the MAC address or the port GUID.
@@ -76,6 +76,9 @@ struct vb_sim_device_config {
 	unsigned int pkey_count;	  /* [1] */
 	uint16_t pkeys[VB_SIM_PKEYS_MAX]; /* in host order [0xffff] */
 };
+
+/* Fills gids with the two default GIDs of a world's device, by its number from 1, on Ethernet. */
+void vb_sim_default_gids(unsigned int number, union ibv_gid gids[2]);
 
 /* A cable between port 1 of two devices. */
 struct vb_sim_link_config {

@@ -28,9 +28,11 @@ struct ibv_ah *verb_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	err = sim_ah_create(context->device->engine, pd->number, attr, &ah->engine);
 	if (err) {
 		object_end(context, KIND_AH, handle, ah);
-		return say_null(err, "create_ah: port %u, GID index %u, LID %u, service level %u%s",
-				attr->port_num, attr->grh.sgid_index, attr->dlid, attr->sl,
-				attr->is_global ? "" : ": is_global is not set");
+		return say_null(
+			err,
+			"create_ah: cannot use port %u, GID index %u, LID %u, service level %u%s",
+			attr->port_num, attr->grh.sgid_index, attr->dlid, attr->sl,
+			attr->is_global ? "" : ": is_global is not set");
 	}
 	ah->ibv = (struct ibv_ah){.context = ibv_pd->context, .pd = ibv_pd, .handle = handle};
 	pd->ahs++;
@@ -165,8 +167,9 @@ int verb_init_ah_from_wc(struct ibv_context *ibv, uint8_t port_num, struct ibv_w
 		err = attr->is_global ? fill_route(port, grh, &attr->grh) : 0;
 	}
 	if (err)
-		return say_minus(err, "init_ah_from_wc: no port %u, or a header that is not to it",
-				 port_num);
+		return say_minus(
+			err, "init_ah_from_wc: no port %u, or the header is not addressed to it",
+			port_num);
 	return 0;
 }
 

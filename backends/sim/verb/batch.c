@@ -247,14 +247,15 @@ int batch_complete(struct ibv_qp_ex *ex)
 	int err;
 
 	if (!batch || !is_ours(batch))
-		return say(EINVAL, "wr_complete: no such QP, or no ibv_wr_start() before");
+		return say(EINVAL,
+			   "wr_complete: no such QP, or this thread did not call ibv_wr_start()");
 	if (!batch->error)
 		check_complete(batch);
 	if (!batch->error)
 		batch->error = post(ex, batch);
 	err = leave(batch);
 	if (err)
-		say(err, "wr_complete: QP 0x%x in %s: none of the WRs is posted",
+		say(err, "wr_complete: QP 0x%x in state %s: none of the WRs is posted",
 		    ex->qp_base.qp_num, sim_qp_state_str(sim_qp_state(((struct qp *)ex)->engine)));
 	return err;
 }

@@ -110,8 +110,10 @@ static struct context *new_context(struct device *device, struct context *origin
 	int err;
 
 	if (world->retired)
-		return say_null(ENODEV, "open_device: %s is of a world that has been replaced",
-				device->ibv.name);
+		return say_null(
+			ENODEV,
+			"open_device: the world of %s has been replaced; list the devices again",
+			device->ibv.name);
 	context = pool_take(&store->pools[KIND_CONTEXT]);
 	if (!context)
 		return say_null(ENOMEM, "open_device: out of memory");
@@ -131,7 +133,7 @@ static struct context *new_context(struct device *device, struct context *origin
 	}
 	if (err) {
 		pool_give(&store->pools[KIND_CONTEXT], context);
-		return say_null(err, "open_device: %s: no descriptor or no thread",
+		return say_null(err, "open_device: %s: cannot make a descriptor or a thread",
 				device->ibv.name);
 	}
 	store->live[KIND_CONTEXT]++;

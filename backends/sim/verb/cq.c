@@ -3,6 +3,7 @@
 #include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
 #include "backends/sim/world/world.h"
+
 #include "sim/object/rules.h"
 
 #include <errno.h>
@@ -25,17 +26,18 @@ static int check_attr(const struct context *context, const struct ibv_cq_init_at
 	if (!context_live(context))
 		return say(EINVAL, "create_cq: the context is closed");
 	if (attr->cqe < 1 || attr->cqe > (uint32_t)limits->max_cqe)
-		return say(EINVAL, "create_cq: %u entries: 1 to %d are possible", attr->cqe,
+		return say(EINVAL, "create_cq: %u entries: a CQ has 1 to %d", attr->cqe,
 			   limits->max_cqe);
 	if (attr->comp_vector >= (uint32_t)context->verbs.context.num_comp_vectors)
-		return say(EINVAL, "create_cq: completion vector %u: there are %d",
+		return say(EINVAL,
+			   "create_cq: there is no completion vector %u: there are %d, from 0",
 			   attr->comp_vector, context->verbs.context.num_comp_vectors);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
 	    !is_parent_domain(context, attr->parent_domain))
-		return say(EINVAL, "create_cq: parent_domain is not one of this context");
+		return say(EINVAL, "create_cq: parent_domain is no parent domain of this context");
 	if (attr->channel &&
 	    (attr->channel->context != &context->verbs.context || !channel_of(attr->channel)))
-		return say(EINVAL, "create_cq: the channel is not one of this context");
+		return say(EINVAL, "create_cq: the channel does not belong to this context");
 	return 0;
 }
 
@@ -85,7 +87,7 @@ static struct cq *create(struct ibv_context *ibv, const struct ibv_cq_init_attr_
 	err = sim_cq_create(context->device->engine, attr->cqe, cq, &cq->engine);
 	if (err) {
 		object_end(context, KIND_CQ, handle, cq);
-		return say_null(err, "create_cq: refused by the device");
+		return say_null(err, "create_cq: the device refuses it");
 	}
 	fill_cq(cq, context, handle, attr);
 	return cq;
@@ -127,12 +129,15 @@ struct ibv_cq_ex *verb_create_cq_ex(struct ibv_context *ibv, struct ibv_cq_init_
 	struct cq *cq;
 
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
-		return say_null(EINVAL, "create_cq_ex: comp_mask 0x%x", attr->comp_mask);
+		return say_null(EINVAL, "create_cq_ex: unknown bits in comp_mask 0x%x",
+				attr->comp_mask);
 	if (asks_too_much(context, attr) || attr->wc_flags & ~known_wc_flags ||
 	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~flags &&
 	     sim_device_obeys(context->device->engine, SIM_RULE_CQ_FLAGS_KNOWN)))
-		return say_null(EOPNOTSUPP, "create_cq_ex: wc_flags 0x%llx, flags 0x%x",
-				(unsigned long long)attr->wc_flags, attr->flags);
+		return say_null(
+			EOPNOTSUPP,
+			"create_cq_ex: the device does not have all of wc_flags 0x%llx, flags 0x%x",
+			(unsigned long long)attr->wc_flags, attr->flags);
 	cq = create(ibv, attr);
 	return cq ? &cq->ex : NULL;
 }
@@ -146,8 +151,8 @@ int verb_resize_cq(struct ibv_cq *ibv, int cqe)
 	if (cq && cqe > 0)
 		err = sim_cq_resize(cq->engine, (unsigned int)cqe);
 	if (err)
-		return say(err, "resize_cq: %s to %d entries",
-			   cq ? "the CQ cannot change" : "no such CQ", cqe);
+		return say(err, "resize_cq: %s %d entries",
+			   cq ? "the CQ cannot have" : "no such CQ; asked for", cqe);
 	ibv->cqe = (int)cq->engine->size;
 	return 0;
 }
@@ -161,12 +166,13 @@ int verb_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 	int err;
 
 	if (!cq || !attr->attr_mask)
-		return say(EINVAL, "modify_cq: no such CQ, or attr_mask 0");
+		return say(EINVAL, "modify_cq: no such CQ, or attr_mask is 0");
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
-		return say(EOPNOTSUPP, "modify_cq: attr_mask 0x%x", attr->attr_mask);
+		return say(EOPNOTSUPP, "modify_cq: unknown bits in attr_mask 0x%x",
+			   attr->attr_mask);
 	err = sim_cq_moderate(cq->engine, moderate->cq_count, moderate->cq_period);
 	driver_catch_up(&hold.world->driver);
-	return err ? say(err, "modify_cq: CQ %u: no event after %u completions or %u us",
+	return err ? say(err, "modify_cq: CQ %u cannot delay events by %u completions or %u us",
 			 ibv->handle, moderate->cq_count, moderate->cq_period)
 		   : 0;
 }
@@ -216,12 +222,13 @@ int verb_destroy_cq(struct ibv_cq *ibv)
 	if (!cq)
 		return say(EINVAL, "destroy_cq: no such CQ");
 	if (cq->engine->users)
-		return say(EBUSY, "destroy_cq: CQ %u: %u queues complete into it", ibv->handle,
-			   cq->engine->users);
+		return say(EBUSY,
+			   "destroy_cq: CQ %u: %u queues complete into it; destroy them first",
+			   ibv->handle, cq->engine->users);
 	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, cq))
 		return say(EDEADLK,
-			   "destroy_cq: CQ %u: %u completion and %u asynchronous events are read "
-			   "and not acknowledged",
+			   "destroy_cq: CQ %u: %u completion and %u asynchronous events were read; "
+			   "acknowledge them first",
 			   ibv->handle, cq->comp_events_read - ibv->comp_events_completed,
 			   cq->async_events_read - ibv->async_events_completed);
 	verb_end_cq(cq);

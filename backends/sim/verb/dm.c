@@ -12,7 +12,7 @@
 #define LOG_ALIGN_MIN 6 /* a cache line */
 #define LOG_ALIGN_MAX 20
 
-/* Copies go by words of 4 bytes, as on the adapters that have such memory. */
+/* Copies have whole words of 4 bytes, as on adapters with device memory. */
 #define COPY_ALIGN 4
 
 static bool inside(const struct dm *dm, uint64_t offset, size_t length_bytes)
@@ -44,7 +44,8 @@ static int copy_to(struct ibv_dm *ibv, uint64_t dm_offset, const void *host_addr
 
 	if (!err && guard_copy(bytes, host_addr, length))
 		err = EFAULT;
-	return err ? say(err, "memcpy_to_dm: no such DM, outside of it, or not by words of 4 bytes")
+	return err ? say(err, "memcpy_to_dm: no such DM, a range outside of it, or not whole words "
+			      "of 4 bytes")
 		   : 0;
 }
 
@@ -56,8 +57,8 @@ static int copy_from(void *host_addr, struct ibv_dm *ibv, uint64_t dm_offset, si
 
 	if (!err && guard_copy(host_addr, bytes, length))
 		err = EFAULT;
-	return err ? say(err,
-			 "memcpy_from_dm: no such DM, outside of it, or not by words of 4 bytes")
+	return err ? say(err, "memcpy_from_dm: no such DM, a range outside of it, or not whole "
+			      "words of 4 bytes")
 		   : 0;
 }
 
@@ -93,7 +94,9 @@ struct ibv_dm *verb_alloc_dm(struct ibv_context *ibv, struct ibv_alloc_dm_attr *
 	guard_install();
 	if (!context_live(context) || attr->comp_mask || !attr->length ||
 	    attr->log_align_req > LOG_ALIGN_MAX)
-		return say_null(EINVAL, "alloc_dm: %zu bytes, alignment 2^%u, comp_mask 0x%x",
+		return say_null(EINVAL,
+				"alloc_dm: the context is closed, or it cannot be %zu bytes, "
+				"alignment 2^%u, comp_mask 0x%x",
 				attr->length, attr->log_align_req, attr->comp_mask);
 	if (attr->length > DEVICE_MEMORY_BYTES - device->dm_bytes)
 		return say_null(ENOMEM, "alloc_dm: %s has %llu bytes left", device->ibv.name,
@@ -134,7 +137,8 @@ int verb_free_dm(struct ibv_dm *ibv)
 		return say(EINVAL, "free_dm: no such DM");
 	root = dm->root ? dm->root : dm;
 	if (root->users)
-		return say(EBUSY, "free_dm: DM %u: %u MRs are of it", ibv->handle, root->users);
+		return say(EBUSY, "free_dm: DM %u: %u MRs cover it; deregister them first",
+			   ibv->handle, root->users);
 	if (dm != root)
 		verb_end_dm(dm);
 	verb_end_dm(root);
@@ -150,7 +154,8 @@ struct ibv_mr *verb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t dm
 	struct mr *mr;
 
 	if (!dm || !(access & IBV_ACCESS_ZERO_BASED) || !inside(dm, dm_offset, length))
-		return say_null(EINVAL, "reg_dm_mr: no such DM, outside of it, or not ZERO_BASED");
+		return say_null(EINVAL, "reg_dm_mr: no such DM, a range outside of it, or access "
+					"without ZERO_BASED");
 	init.addr = dm->bytes + dm_offset;
 	mr = verb_new_mr(pd, &init, "reg_dm_mr");
 	if (!mr)

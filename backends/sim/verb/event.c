@@ -91,7 +91,7 @@ struct ibv_comp_channel *verb_create_comp_channel(struct ibv_context *ibv)
 	err = event_queue_init(&channel->events);
 	if (err) {
 		object_end(context, KIND_CHANNEL, handle, channel);
-		return say_null(err, "create_comp_channel: no descriptor");
+		return say_null(err, "create_comp_channel: cannot make a descriptor");
 	}
 	channel->handle = handle;
 	channel->ibv.context = ibv;
@@ -107,8 +107,10 @@ int verb_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	if (!channel)
 		return say(EINVAL, "destroy_comp_channel: no such channel");
 	if (channel->users)
-		return say(EBUSY, "destroy_comp_channel: channel of fd %d: %u CQs use it", ibv->fd,
-			   channel->users);
+		return say(
+			EBUSY,
+			"destroy_comp_channel: channel of fd %d: %u CQs use it; destroy them first",
+			ibv->fd, channel->users);
 	event_queue_end(&channel->events);
 	object_end(context_of(ibv->context), KIND_CHANNEL, channel->handle, channel);
 	return 0;
@@ -152,7 +154,8 @@ int verb_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **c
 		return -1;
 	}
 	if (err)
-		return say_minus(err, "get_cq_event: channel of fd %d: no event is there", ibv->fd);
+		return say_minus(err, "get_cq_event: channel of fd %d: no event is queued",
+				 ibv->fd);
 	owner = event.object;
 	owner->comp_events_read++;
 	*cq = &owner->ibv;
@@ -189,7 +192,7 @@ int verb_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 	if (err)
 		return say_minus(err, "get_async_event: %s: %s", context->device->ibv.name,
 				 err == EDEADLK ? "nothing can come: no timer or packet is due"
-						: "no event is there");
+						: "no event is queued");
 	event->event_type = queued.type;
 	if (element_of(queued.type, queued.object, &element)) {
 		(*element.read)++;

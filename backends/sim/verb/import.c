@@ -43,7 +43,8 @@ struct ibv_context *verb_import_device(int cmd_fd)
 	origin = find_origin(world, cmd_fd);
 	/* The context's own descriptor is refused: both contexts would close it. */
 	if (!origin || origin->verbs.context.cmd_fd == cmd_fd)
-		say_null(EINVAL, "import_device: %d is no duplicate of an open context's cmd_fd",
+		say_null(EINVAL,
+			 "import_device: descriptor %d is no duplicate of an open context's cmd_fd",
 			 cmd_fd);
 	else
 		context = verb_share_device(origin, cmd_fd);
@@ -75,7 +76,7 @@ struct ibv_pd *verb_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
 	uint32_t slot;
 
 	if (!root || root->root || root->extends)
-		return say_null(EINVAL, "import_pd: the file has no PD %u", pd_handle);
+		return say_null(EINVAL, "import_pd: the imported device has no PD %u", pd_handle);
 	pd = object_new(context, KIND_PD, &slot, "import_pd");
 	if (!pd)
 		return NULL;
@@ -107,7 +108,8 @@ struct ibv_mr *verb_import_mr(struct ibv_pd *ibv, uint32_t mr_handle)
 	uint32_t slot;
 
 	if (!pd_of(ibv) || !root || root->root)
-		return say_null(EINVAL, "import_mr: no such PD, or the file has no MR %u",
+		return say_null(EINVAL,
+				"import_mr: no such PD, or the imported device has no MR %u",
 				mr_handle);
 	mr = object_new(context, KIND_MR, &slot, "import_mr");
 	if (!mr)
@@ -146,7 +148,7 @@ struct ibv_dm *verb_import_dm(struct ibv_context *ibv, uint32_t dm_handle)
 	uint32_t slot;
 
 	if (!root || root->root)
-		return say_null(EINVAL, "import_dm: the file has no DM %u", dm_handle);
+		return say_null(EINVAL, "import_dm: the imported device has no DM %u", dm_handle);
 	dm = object_new(context, KIND_DM, &slot, "import_dm");
 	if (!dm)
 		return NULL;

@@ -29,10 +29,10 @@ struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, c
 		object_end(context, KIND_MR, handle, mr);
 		return say_null(err, "%s: %zu bytes at %p with access 0x%x: %s", verb, init.length,
 				init.addr, (unsigned int)init.access,
-				err == EFAULT ? "not mapped, or read-only and LOCAL_WRITE"
-					      : "refused");
+				err == EFAULT ? "the memory is not mapped, or is read-only and "
+						"LOCAL_WRITE is asked for"
+					      : "the device refuses it");
 	}
-	mr->engine->user = mr;
 	mr->slot = handle;
 	mr->ibv = (struct ibv_mr){
 		.context = ibv_pd->context,
@@ -129,7 +129,9 @@ int verb_dereg_mr(struct ibv_mr *ibv)
 	driver_catch_up(&hold.world->driver);
 	err = end_mr(mr->root ? mr->root : mr);
 	if (err)
-		return say(err, "dereg_mr: windows are bound to it");
+		return say(
+			err,
+			"dereg_mr: memory windows are bound to the MR; unbind or free them first");
 	if (mr->root)
 		verb_end_imported_mr(mr);
 	return 0;
@@ -174,12 +176,14 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd, void *add
 
 	if (!mr || mr->dm || mr->root || mr->engine->kind != SIM_MR_REGION)
 		return refuse_rereg(IBV_REREG_MR_ERR_INPUT, EINVAL,
-				    "no such MR, a null MR, an import, or one of device memory");
+				    "no such MR, or one that cannot change: a null MR, an import, "
+				    "device memory");
 	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED ||
 	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS)) ||
 	    (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr)))
 		return refuse_rereg(IBV_REREG_MR_ERR_INPUT, EINVAL,
-				    "unknown flags, access without its flag, or no new range");
+				    "unknown flags, access without CHANGE_ACCESS, or "
+				    "CHANGE_TRANSLATION without a range");
 	/* The library checks the arguments before it asks the device: rdma-core
 	 * libibverbs/verbs.c, ibv_rereg_mr. */
 	if (context_of(ibv->context)->device->engine->profile->lacks & SIM_LACKS_REREGISTRATION)
@@ -197,8 +201,8 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd, void *add
 	err = sim_mr_change(mr->engine, flags, &init);
 	if (err)
 		return refuse_rereg(IBV_REREG_MR_ERR_CMD, err,
-				    err == EBUSY ? "windows are bound to it"
-						 : "access or range refused");
+				    err == EBUSY ? "memory windows are bound to the MR"
+						 : "the device refuses the access or the range");
 	take_change(mr, flags, pd, addr, length);
 	return 0;
 }
@@ -225,12 +229,15 @@ static int advise_one(const struct pd *pd, enum ibv_advise_mr_advice advice,
 	if (!mr)
 		return say(EFAULT, "advise_mr: no MR has lkey 0x%x", sge->lkey);
 	if (mr->kind != SIM_MR_REGION || !(mr->access & IBV_ACCESS_ON_DEMAND))
-		return say(EINVAL, "advise_mr: lkey 0x%x is not of an on-demand MR", sge->lkey);
+		return say(EINVAL, "advise_mr: the MR of lkey 0x%x is not an on-demand MR",
+			   sge->lkey);
 	if (mr->pd != pd->number || (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE)))
-		return say(EPERM, "advise_mr: lkey 0x%x is of another PD, or read-only", sge->lkey);
+		return say(EPERM, "advise_mr: the MR of lkey 0x%x is of another PD, or read-only",
+			   sge->lkey);
 	addr = sim_mr_at(mr, sge->addr, sge->length, 0);
 	if (!addr && sge->length)
-		return say(EFAULT, "advise_mr: outside the MR of lkey 0x%x", sge->lkey);
+		return say(EFAULT, "advise_mr: the range is outside the MR of lkey 0x%x",
+			   sge->lkey);
 	if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT &&
 	    guard_probe(addr, sge->length, write))
 		return say(EFAULT, "advise_mr: %u bytes at %p are not mapped", sge->length, addr);
@@ -245,10 +252,10 @@ int verb_advise_mr(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_
 	int err = 0;
 
 	if (!pd || flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || !num_sge)
-		return say(EINVAL, "advise_mr: no such PD, flags 0x%x, or no SGEs", flags);
+		return say(EINVAL, "advise_mr: no such PD, unknown flags 0x%x, or no SGEs", flags);
 	if (advice < IBV_ADVISE_MR_ADVICE_PREFETCH ||
 	    advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-		return say(ENOTSUP, "advise_mr: no advice %d", (int)advice);
+		return say(ENOTSUP, "advise_mr: there is no advice %d", (int)advice);
 	for (uint32_t i = 0; i < num_sge && !err; i++)
 		err = advise_one(pd, advice, &sg_list[i]);
 	return err;

@@ -71,7 +71,7 @@ int verb_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 	int err = change(ibv, gid, lid, attach);
 
 	if (err == ENOMEM)
-		return say(err, "attach_mcast: the device takes no more groups or members");
+		return say(err, "attach_mcast: the device has no room for more groups or members");
 	return err ? say(err, "attach_mcast: no such QP, not a UD QP, or not a multicast GID") : 0;
 }
 
@@ -79,7 +79,7 @@ int verb_detach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid
 {
 	int err = change(ibv, gid, lid, detach);
 
-	return err ? say(err, "detach_mcast: no such QP, or it is not in that group") : 0;
+	return err ? say(err, "detach_mcast: no such QP, or the QP is not in that group") : 0;
 }
 
 void verb_leave_groups(struct qp *qp)

@@ -25,9 +25,9 @@ struct ibv_mw *verb_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
 	int err;
 
 	if (!pd || (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2))
-		return say_null(EINVAL, "alloc_mw: no such PD, or no type %d", (int)type);
+		return say_null(EINVAL, "alloc_mw: no such PD, or there is no type %d", (int)type);
 	if (!device_has(context, type))
-		return say_null(EOPNOTSUPP, "alloc_mw: %s has no windows of type %d",
+		return say_null(EOPNOTSUPP, "alloc_mw: %s does not support windows of type %d",
 				context->device->ibv.name, (int)type);
 	mw = object_new(context, KIND_MW, &handle, "alloc_mw");
 	if (!mw)
@@ -35,9 +35,9 @@ struct ibv_mw *verb_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
 	err = sim_mw_create(context->device->engine, pd->number, type, &mw->engine);
 	if (err) {
 		object_end(context, KIND_MW, handle, mw);
-		return say_null(err, "alloc_mw: %s has no more windows", context->device->ibv.name);
+		return say_null(err, "alloc_mw: all windows of %s are in use",
+				context->device->ibv.name);
 	}
-	mw->engine->user = mw;
 	mw->ibv = (struct ibv_mw){
 		.context = ibv_pd->context,
 		.pd = ibv_pd,
@@ -75,17 +75,17 @@ static int check_bind(const struct qp *qp, const struct mw *mw, const struct ibv
 	struct mr *mr = region_in(qp->ibv.context, info->mr);
 
 	if (mw->ibv.type != IBV_MW_TYPE_1)
-		return say(EINVAL, "bind_mw: window %u is of type 2, which a posted WR binds",
+		return say(EINVAL, "bind_mw: window %u is of type 2; bind it with IBV_WR_BIND_MW",
 			   mw->ibv.handle);
 	if (!info->mr && (info->addr || info->length))
-		return say(EINVAL, "bind_mw: a range without an MR");
+		return say(EINVAL, "bind_mw: a range needs an MR");
 	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED &&
 	    sim_qp_device(qp->engine)->quirks.zero_based_type_1_refused)
-		return say(EINVAL, "bind_mw: this device has no windows of type 1 from 0");
+		return say(EINVAL, "bind_mw: this device has no zero-based windows of type 1");
 	if (info->mr && !mr)
 		return say(EINVAL, "bind_mw: no such MR in this context");
 	if (mr && mr->engine->pd != mw->engine->pd)
-		return say(EPERM, "bind_mw: the MR is of another PD than window %u",
+		return say(EPERM, "bind_mw: the MR and window %u are of different PDs",
 			   mw->ibv.handle);
 	return 0;
 }
@@ -105,7 +105,7 @@ static int bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, struct ibv_mw_bind
 	lkey = info->bind_info.mr ? ((struct mr *)info->bind_info.mr)->engine->lkey : 0;
 	err = sim_qp_post_bind(qp->engine, mw->engine, info, lkey, &rkey);
 	if (err)
-		return say(err, "bind_mw: QP 0x%x takes no binding of window %u", ibv_qp->qp_num,
+		return say(err, "bind_mw: QP 0x%x cannot bind window %u", ibv_qp->qp_num,
 			   ibv_mw->handle);
 	ibv_mw->rkey = rkey;
 	return 0;

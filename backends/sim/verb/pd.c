@@ -44,7 +44,7 @@ struct ibv_pd *verb_alloc_pd(struct ibv_context *ibv)
 	if (!context_live(context))
 		return say_null(EINVAL, "alloc_pd: the context is closed");
 	if (pds_of(hold.world, device) >= (uint32_t)device->engine->profile->limits.max_pd)
-		return say_null(ENOMEM, "alloc_pd: %s has no more PDs", device->ibv.name);
+		return say_null(ENOMEM, "alloc_pd: all PDs of %s are in use", device->ibv.name);
 	pd = new_pd(context, hold.world->last_pd + 1, "alloc_pd");
 	if (!pd)
 		return NULL;
@@ -93,10 +93,11 @@ int verb_dealloc_pd(struct ibv_pd *ibv)
 	if (!pd)
 		return say(EINVAL, "dealloc_pd: no such PD");
 	if (count_users(pd))
-		return say(EBUSY, "dealloc_pd: PD %u: %u objects are in it", ibv->handle,
-			   count_users(pd));
+		return say(EBUSY, "dealloc_pd: PD %u: %u objects use it; destroy them first",
+			   ibv->handle, count_users(pd));
 	if (pd->ahs && context_of(ibv->context)->device->engine->quirks.ah_keeps_pd_busy)
-		return say(EBUSY, "dealloc_pd: PD %u: %u AHs are in it", ibv->handle, pd->ahs);
+		return say(EBUSY, "dealloc_pd: PD %u: %u AHs use it; destroy them first",
+			   ibv->handle, pd->ahs);
 	root = pd->root;
 	verb_end_pd(pd);
 	if (root)
@@ -114,7 +115,7 @@ struct ibv_td *verb_alloc_td(struct ibv_context *ibv, struct ibv_td_init_attr *a
 	struct td *td;
 
 	if (!context_live(context) || attr->comp_mask)
-		return say_null(EINVAL, "alloc_td: the context is closed, or a comp_mask");
+		return say_null(EINVAL, "alloc_td: the context is closed, or comp_mask is not 0");
 	td = object_new(context, KIND_TD, &handle, "alloc_td");
 	if (!td)
 		return NULL;
@@ -151,7 +152,8 @@ struct ibv_pd *verb_alloc_parent_domain(struct ibv_context *ibv,
 	struct pd *parent;
 
 	if (attr->comp_mask & ~known)
-		return say_null(EINVAL, "alloc_parent_domain: comp_mask 0x%x", attr->comp_mask);
+		return say_null(EINVAL, "alloc_parent_domain: unknown bits in comp_mask 0x%x",
+				attr->comp_mask);
 	if (!pd || (attr->td && !td))
 		return say_null(EINVAL, "alloc_parent_domain: no such %s in this context",
 				pd ? "thread domain" : "PD");

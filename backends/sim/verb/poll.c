@@ -20,12 +20,12 @@ int verb_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	int taken;
 
 	if (unlikely(!cq || num_entries < 0))
-		return say_minus(EINVAL, "poll_cq: no such CQ, or a negative count");
+		return say_minus(EINVAL, "poll_cq: no such CQ, or num_entries is negative");
 	if (!sim_cq_count(cq->engine) && !cq->engine->overrun && num_entries > 0)
 		driver_step(&hold.world->driver, has_entry, cq);
 	taken = sim_cq_poll(cq->engine, num_entries, wc);
 	if (unlikely(taken < 0))
-		say(EIO, "poll_cq: CQ %u has overrun and is drained", ibv->handle);
+		say(EIO, "poll_cq: CQ %u has overrun and is empty", ibv->handle);
 	return taken;
 }
 
@@ -40,10 +40,11 @@ static int take(struct cq *cq)
 	const struct sim_cqe *cqe = sim_cq_peek(cq->engine);
 
 	if (!cqe)
-		return cq->engine->overrun
-			       ? say(EIO, "start_poll: CQ %u has overrun and is drained",
-				     cq->ibv.handle)
-			       : ENOENT;
+		return cq->engine->overrun ? say(EIO,
+						 "start_poll: CQ %u has overrun: completions are "
+						 "lost, and no more will come",
+						 cq->ibv.handle)
+					   : ENOENT;
 	cq->current = *cqe;
 	cq->ex.wr_id = cqe->wc.wr_id;
 	cq->ex.status = cqe->wc.status;
@@ -70,7 +71,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	int err;
 
 	if (!cq || attr->comp_mask)
-		return say(EINVAL, "start_poll: no such CQ, or a comp_mask");
+		return say(EINVAL, "start_poll: no such CQ, or comp_mask is not 0");
 	poll_locked = !__libc_single_threaded && !cq->single_threaded;
 	if (poll_locked)
 		pthread_mutex_lock(&cq->poll_mutex);

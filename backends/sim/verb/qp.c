@@ -25,9 +25,9 @@ int verb_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	driver_catch_up(&hold.world->driver);
 	err = sim_qp_modify(qp->engine, attr, attr_mask);
 	if (err)
-		say(err, "modify_qp: QP 0x%x in %s to %s with mask 0x%x: refused", ibv->qp_num,
-		    sim_qp_state_str(from),
-		    attr_mask & IBV_QP_STATE ? sim_qp_state_str(attr->qp_state) : "the same",
+		say(err, "modify_qp: QP 0x%x: %s to %s with attr_mask 0x%x is not possible",
+		    ibv->qp_num, sim_qp_state_str(from),
+		    attr_mask & IBV_QP_STATE ? sim_qp_state_str(attr->qp_state) : "the same state",
 		    (unsigned int)attr_mask);
 	else if (attr_mask & IBV_QP_STATE)
 		ibv->state = attr->qp_state;
@@ -98,7 +98,7 @@ int verb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 	}
 	err = sim_qp_post_send(qp->engine, wr, bad_wr);
 	if (unlikely(err))
-		say(err, "post_send: QP 0x%x in %s", ibv->qp_num,
+		say(err, "post_send: QP 0x%x in state %s refuses the WR in *bad_wr", ibv->qp_num,
 		    sim_qp_state_str(sim_qp_state(qp->engine)));
 	if (hold.world->driver.real)
 		driver_catch_up(&hold.world->driver);
@@ -117,7 +117,7 @@ int verb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	}
 	err = sim_qp_post_recv(qp->engine, wr, bad_wr);
 	if (unlikely(err))
-		say(err, "post_recv: QP 0x%x in %s", ibv->qp_num,
+		say(err, "post_recv: QP 0x%x in state %s refuses the WR in *bad_wr", ibv->qp_num,
 		    sim_qp_state_str(sim_qp_state(qp->engine)));
 	/* In ERR the WR is flushed at once. */
 	if (hold.world->driver.real)
@@ -173,9 +173,11 @@ int verb_destroy_qp(struct ibv_qp *ibv)
 	if (!qp)
 		return say(EINVAL, "destroy_qp: no such QP");
 	if (qp->groups)
-		return say(EBUSY, "destroy_qp: QP 0x%x is in a multicast group", ibv->qp_num);
+		return say(EBUSY, "destroy_qp: QP 0x%x is in a multicast group; detach it first",
+			   ibv->qp_num);
 	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, qp))
-		return say(EDEADLK, "destroy_qp: QP 0x%x: %u events are read and not acknowledged",
+		return say(EDEADLK,
+			   "destroy_qp: QP 0x%x: %u events were read; acknowledge them first",
 			   ibv->qp_num, qp->async_events_read - ibv->events_completed);
 	verb_end_qp(qp);
 	return 0;

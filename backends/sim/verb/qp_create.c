@@ -78,7 +78,8 @@ static int find_parts(struct ibv_context *context, const struct ibv_qp_init_attr
 			return say(EINVAL, "create_qp: a UC QP takes no SRQ");
 		parts->srq = attr->srq->context == context ? srq_of(attr->srq) : NULL;
 		if (!parts->srq || parts->srq->xrcd)
-			return say(EINVAL, "create_qp: no such SRQ in this context, or an XRC one");
+			return say(EINVAL,
+				   "create_qp: no such SRQ in this context, or it is an XRC SRQ");
 	}
 	return 0;
 }
@@ -113,7 +114,9 @@ static int create_engine(struct context *context, const struct parts *parts,
 		init.cap.max_send_sge = 1;
 	err = sim_qp_create(context->device->engine, &init, &qp->engine);
 	if (err)
-		return say(err, "create_qp: type %d with %u+%u WRs, %u+%u SGEs, %u inline",
+		return say(err,
+			   "create_qp: the device refuses type %d with %u+%u WRs, %u+%u SGEs, %u "
+			   "inline bytes",
 			   (int)attr->qp_type, attr->cap.max_send_wr, attr->cap.max_recv_wr,
 			   attr->cap.max_send_sge, attr->cap.max_recv_sge,
 			   attr->cap.max_inline_data);
@@ -185,20 +188,24 @@ static int check_extras(const struct context *context, const struct ibv_qp_init_
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 
 	if (attr->comp_mask & ~known)
-		return say(EOPNOTSUPP, "create_qp_ex: comp_mask 0x%x", attr->comp_mask);
+		return say(EOPNOTSUPP, "create_qp_ex: unknown bits in comp_mask 0x%x",
+			   attr->comp_mask);
 	if (flags & ~possible)
-		return say(EOPNOTSUPP, "create_qp_ex: create_flags 0x%x", flags);
+		return say(EOPNOTSUPP,
+			   "create_qp_ex: the device does not have all of create_flags 0x%x",
+			   flags);
 	if (flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB && attr->qp_type != IBV_QPT_UD)
-		return say(EINVAL, "create_qp_ex: type %d is in no multicast group",
+		return say(EINVAL, "create_qp_ex: BLOCK_SELF_MCAST_LB is for UD, not for type %d",
 			   (int)attr->qp_type);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && attr->max_tso_header)
-		return say(EOPNOTSUPP, "create_qp_ex: no segmentation offload");
+		return say(EOPNOTSUPP, "create_qp_ex: the device has no segmentation offload");
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return 0;
 	if (is_target(attr))
-		return say(EINVAL, "create_qp_ex: a target QP sends nothing");
+		return say(EINVAL, "create_qp_ex: an XRC target QP has no send operations");
 	if (!verb_wr_supports(context->device->engine, attr->qp_type, attr->send_ops_flags))
-		return say(EOPNOTSUPP, "create_qp_ex: send_ops_flags 0x%llx on type %d",
+		return say(EOPNOTSUPP,
+			   "create_qp_ex: not all of send_ops_flags 0x%llx exist on type %d",
 			   (unsigned long long)attr->send_ops_flags, (int)attr->qp_type);
 	return 0;
 }
@@ -289,7 +296,10 @@ struct ibv_qp *verb_open_qp(struct ibv_context *ibv, struct ibv_qp_open_attr *at
 
 	if ((attr->comp_mask & needed) != needed ||
 	    attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT))
-		return say_null(EINVAL, "open_qp: comp_mask 0x%x", attr->comp_mask);
+		return say_null(
+			EINVAL,
+			"open_qp: comp_mask 0x%x lacks NUM, XRCD or TYPE, or has unknown bits",
+			attr->comp_mask);
 	xrcd = xrcd_in(ibv, attr->xrcd);
 	if (!xrcd)
 		return say_null(EINVAL, "open_qp: no such XRC domain in this context");

@@ -69,7 +69,8 @@ int verb_query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_
 	int err;
 
 	if ((input && input->comp_mask) || attr_size < sizeof(all.orig_attr))
-		return say(EINVAL, "query_device_ex: a comp_mask, or a size below ibv_device_attr");
+		return say(EINVAL, "query_device_ex: comp_mask must be 0, and the size at least "
+				   "that of ibv_device_attr");
 	err = verb_query_device(ibv, &all.orig_attr);
 	if (err)
 		return err;
@@ -156,7 +157,7 @@ int verb_query_gid(struct ibv_context *ibv, uint8_t port_num, int index, union i
 	struct sim_port *port = port_of(ibv, port_num);
 
 	if (!port || index < 0 || index >= port->device->profile->gid_table)
-		return say_minus(EINVAL, "query_gid: no port %u with index %d", port_num, index);
+		return say_minus(EINVAL, "query_gid: port %u has no GID index %d", port_num, index);
 	memset(gid, 0, sizeof(*gid));
 	if (index < port->gid_count)
 		*gid = port->gids[index];
@@ -192,10 +193,10 @@ int verb_query_gid_ex(struct ibv_context *ibv, uint32_t port_num, uint32_t gid_i
 	struct sim_port *port = port_of(ibv, port_num);
 
 	if (!port || flags || gid_index >= port->device->profile->gid_table)
-		return say(EINVAL, "query_gid_ex: no port %u with index %u, or flags", port_num,
-			   gid_index);
+		return say(EINVAL, "query_gid_ex: port %u has no GID index %u, or flags is not 0",
+			   port_num, gid_index);
 	if (is_empty(port, gid_index))
-		return say(ENODATA, "query_gid_ex: index %u of port %u is empty", gid_index,
+		return say(ENODATA, "query_gid_ex: GID index %u of port %u is empty", gid_index,
 			   port_num);
 	fill_entry(port, gid_index, entry, entry_size);
 	return 0;
@@ -219,7 +220,9 @@ ssize_t verb_query_gid_table(struct ibv_context *ibv, struct ibv_gid_entry *entr
 			count++;
 		}
 	if (!live || flags || count > max_entries)
-		return -say(EINVAL, "query_gid_table: flags, or less room than %zu entries", count);
+		return -say(EINVAL,
+			    "query_gid_table: flags is not 0, or there is no room for %zu entries",
+			    count);
 	return (ssize_t)count;
 }
 
@@ -230,7 +233,8 @@ int verb_query_pkey(struct ibv_context *ibv, uint8_t port_num, int index, __be16
 	struct sim_port *port = port_of(ibv, port_num);
 
 	if (!port || index < 0 || index >= port->pkey_count)
-		return say_minus(ENOENT, "query_pkey: no port %u with index %d", port_num, index);
+		return say_minus(ENOENT, "query_pkey: port %u has no P_Key index %d", port_num,
+				 index);
 	*pkey = htobe16(port->pkeys[index]);
 	return 0;
 }
@@ -299,7 +303,7 @@ int verb_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *at
 	if (!err && !path.dest)
 		err = EHOSTUNREACH;
 	if (err) {
-		errno = say(err, "resolve_eth_l2_from_gid: nobody has that GID");
+		errno = say(err, "resolve_eth_l2_from_gid: no port has that GID");
 		return -err;
 	}
 	memcpy(eth_mac, path.dest->mac, ETHERNET_LL_SIZE);

@@ -27,13 +27,14 @@ static int check_mask(const struct ibv_srq_init_attr_ex *attr)
 	bool typed = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE;
 
 	if (attr->comp_mask & ~known_mask)
-		return say(EINVAL, "create_srq_ex: comp_mask 0x%x", attr->comp_mask);
+		return say(EINVAL, "create_srq_ex: unknown bits in comp_mask 0x%x",
+			   attr->comp_mask);
 	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TM || (typed && attr->srq_type == IBV_SRQT_TM))
-		return say(EOPNOTSUPP, "create_srq_ex: the device matches no tags");
+		return say(EOPNOTSUPP, "create_srq_ex: the device has no tag matching");
 	if (typed && attr->srq_type != IBV_SRQT_BASIC && attr->srq_type != IBV_SRQT_XRC)
-		return say(EINVAL, "create_srq_ex: no SRQ type %d", (int)attr->srq_type);
+		return say(EINVAL, "create_srq_ex: there is no SRQ type %d", (int)attr->srq_type);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
-		return say(EINVAL, "create_srq_ex: no PD is given");
+		return say(EINVAL, "create_srq_ex: comp_mask has no PD");
 	if (is_xrc(attr) && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) ||
 			     !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ)))
 		return say(EINVAL, "create_srq_ex: an XRC SRQ needs an XRC domain and a CQ");
@@ -88,7 +89,7 @@ static struct srq *new_srq(struct context *context, const struct parts *parts,
 	err = sim_srq_create(context->device->engine, &init, &srq->engine);
 	if (err) {
 		object_end(context, KIND_SRQ, handle, srq);
-		return say_null(err, "create_srq: %u WRs of %u SGEs: refused by the device",
+		return say_null(err, "create_srq: the device refuses %u WRs of %u SGEs",
 				attr->attr.max_wr, attr->attr.max_sge);
 	}
 	fill_srq(srq, &context->verbs.context, attr, handle);
@@ -143,7 +144,9 @@ int verb_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int attr_mas
 		return say(EINVAL, "modify_srq: no such SRQ");
 	driver_catch_up(&hold.world->driver);
 	err = sim_srq_modify(srq->engine, attr, attr_mask);
-	return err ? say(err, "modify_srq: SRQ %u: max_wr %u, limit %u with mask 0x%x: refused",
+	return err ? say(err,
+			 "modify_srq: SRQ %u: max_wr %u, limit %u with attr_mask 0x%x is not "
+			 "possible",
 			 ibv->handle, attr->max_wr, attr->srq_limit, (unsigned int)attr_mask)
 		   : 0;
 }
@@ -166,7 +169,7 @@ int verb_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
 	struct srq *srq = srq_of(ibv);
 
 	if (!srq || !srq->xrcd)
-		return say(EINVAL, "get_srq_num: no such SRQ, or not an XRC one");
+		return say(EINVAL, "get_srq_num: no such SRQ, or it is not an XRC SRQ");
 	*number = srq->engine->number;
 	return 0;
 }
@@ -199,10 +202,11 @@ int verb_destroy_srq(struct ibv_srq *ibv)
 	if (!srq)
 		return say(EINVAL, "destroy_srq: no such SRQ");
 	if (srq->engine->users)
-		return say(EBUSY, "destroy_srq: SRQ %u: %u QPs use it", ibv->handle,
-			   srq->engine->users);
+		return say(EBUSY, "destroy_srq: SRQ %u: %u QPs use it; destroy them first",
+			   ibv->handle, srq->engine->users);
 	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, srq))
-		return say(EDEADLK, "destroy_srq: SRQ %u: %u events are read and not acknowledged",
+		return say(EDEADLK,
+			   "destroy_srq: SRQ %u: %u events were read; acknowledge them first",
 			   ibv->handle, srq->async_events_read - ibv->events_completed);
 	verb_end_srq(srq);
 	return 0;
@@ -220,8 +224,8 @@ int verb_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 	}
 	err = sim_srq_post(srq->engine, wr, bad_wr);
 	if (err)
-		say(err, "post_srq_recv: SRQ %u: %u of %u WRs are posted", ibv->handle,
-		    sim_srq_count(srq->engine), srq->engine->queue.max_wr);
+		say(err, "post_srq_recv: SRQ %u holds %u of %u WRs and refuses the WR in *bad_wr",
+		    ibv->handle, sim_srq_count(srq->engine), srq->engine->queue.max_wr);
 	driver_catch_up(&hold.world->driver);
 	return err;
 }

@@ -64,12 +64,12 @@ static int look_up(const struct context *context, const struct ibv_xrcd_init_att
 	if (attr->fd == -1)
 		return 0;
 	if (fstat(attr->fd, inode))
-		return say(EBADF, "open_xrcd: no descriptor %d", attr->fd);
+		return say(EBADF, "open_xrcd: there is no descriptor %d", attr->fd);
 	*domain = find_domain(context->device, inode);
 	if (!*domain && !(attr->oflags & O_CREAT))
-		return say(EAGAIN, "open_xrcd: no domain of that inode, and no O_CREAT");
+		return say(EAGAIN, "open_xrcd: the inode has no domain; set O_CREAT to make one");
 	if (*domain && attr->oflags & O_EXCL)
-		return say(EINVAL, "open_xrcd: O_EXCL, and the inode has a domain");
+		return say(EINVAL, "open_xrcd: the inode has a domain, and O_EXCL is set");
 	return 0;
 }
 
@@ -110,10 +110,13 @@ struct ibv_xrcd *verb_open_xrcd(struct ibv_context *ibv, struct ibv_xrcd_init_at
 
 	if (!context_live(context) || attr->comp_mask != needed ||
 	    attr->oflags & ~(O_CREAT | O_EXCL))
-		return say_null(EINVAL, "open_xrcd: comp_mask 0x%x, oflags 0%o", attr->comp_mask,
-				(unsigned int)attr->oflags);
+		return say_null(
+			EINVAL,
+			"open_xrcd: the context is closed, or wrong comp_mask 0x%x or oflags 0%o",
+			attr->comp_mask, (unsigned int)attr->oflags);
 	if (!(context->device->engine->profile->limits.device_cap_flags & IBV_DEVICE_XRC))
-		return say_null(EOPNOTSUPP, "open_xrcd: %s has no XRC", context->device->ibv.name);
+		return say_null(EOPNOTSUPP, "open_xrcd: %s does not support XRC",
+				context->device->ibv.name);
 	xrcd = new_xrcd(context, attr);
 	return xrcd ? &xrcd->ibv : NULL;
 }
@@ -134,7 +137,8 @@ int verb_close_xrcd(struct ibv_xrcd *ibv)
 	if (!xrcd)
 		return say(EINVAL, "close_xrcd: no such XRC domain");
 	if (xrcd->users)
-		return say(EBUSY, "close_xrcd: %u SRQs and QPs are in it", xrcd->users);
+		return say(EBUSY, "close_xrcd: %u SRQs and QPs use it; destroy them first",
+			   xrcd->users);
 	verb_end_xrcd(xrcd);
 	return 0;
 }

@@ -68,8 +68,8 @@ static int set_gid(struct sim_port *port, void *arg)
 	const uint32_t type = entry->default_type ? sim_port_gid_type(port) : entry->type;
 	int err = sim_port_set_gid(port, entry->index, entry->gid, type);
 
-	return err ? say(err, "%s: port %u: index %u or GID type %u cannot be", entry->function,
-			 port->number, entry->index, type)
+	return err ? say(err, "%s: port %u cannot have GID index %u with GID type %u",
+			 entry->function, port->number, entry->index, type)
 		   : 0;
 }
 
@@ -101,7 +101,7 @@ static int set_pkey(struct sim_port *port, void *arg)
 	const struct pkey_entry *entry = arg;
 	int err = sim_port_set_pkey(port, entry->index, entry->pkey);
 
-	return err ? say(err, "vb_sim_set_pkey: port %u: index %u cannot be", port->number,
+	return err ? say(err, "vb_sim_set_pkey: port %u cannot have P_Key index %u", port->number,
 			 entry->index)
 		   : 0;
 }
@@ -119,7 +119,8 @@ static int raise_event(struct sim_port *port, void *arg)
 	const enum ibv_event_type type = *(enum ibv_event_type *)arg;
 
 	if (type != IBV_EVENT_CLIENT_REREGISTER && type != IBV_EVENT_SM_CHANGE)
-		return say(EINVAL, "vb_sim_port_event: event %d has a cause, or is not of a port",
+		return say(EINVAL,
+			   "vb_sim_port_event: event %d is not CLIENT_REREGISTER or SM_CHANGE",
 			   (int)type);
 	sim_port_event(port, type);
 	return 0;
@@ -186,7 +187,9 @@ static int lower_limit(struct sim_port *port, void *arg)
 	const struct limit_act *act = arg;
 	int err = sim_device_lower_limit(port->device, act->name, act->value);
 
-	return err ? say(err, "vb_sim_lower_limit: no limit \"%s\", or it cannot become %d",
+	return err ? say(err,
+			 "vb_sim_lower_limit: there is no limit \"%s\", or it is lower than %d "
+			 "already",
 			 act->name, act->value)
 		   : 0;
 }

@@ -33,7 +33,7 @@ static int translate(const struct vb_sim *world, const struct vb_fault_rule *fro
 	if ((unsigned int)from->action >= sizeof(actions) / sizeof(actions[0]))
 		return say(EINVAL, "vb_fault_add: there is no action %d", (int)from->action);
 	if (!(from->probability >= 0 && from->probability <= 1))
-		return say(EINVAL, "vb_fault_add: a probability is between 0 and 1, not %g",
+		return say(EINVAL, "vb_fault_add: probability %g is not between 0 and 1",
 			   from->probability);
 	*to = (struct sim_fault_rule){
 		.action = actions[from->action],
@@ -66,7 +66,7 @@ int vb_fault_add(struct vb_sim *sim, const struct vb_fault_rule *rule, unsigned 
 	if (err)
 		return err;
 	err = sim_fault_add(hold.world->engine, &translated, id ? id : &ignored);
-	return err ? say(err, "vb_fault_add: there is no room for another rule") : 0;
+	return err ? say(err, "vb_fault_add: the world has too many rules; remove one first") : 0;
 }
 
 int vb_fault_remove(struct vb_sim *sim, unsigned int id)

@@ -9,16 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void give_default_gids(struct vb_sim_device_config *config, unsigned int number)
+void vb_sim_default_gids(unsigned int number, union ibv_gid gids[2])
 {
 	char text[64];
 
-	memset(config->gids, 0, 2 * sizeof(config->gids[0]));
+	memset(gids, 0, 2 * sizeof(gids[0]));
 	snprintf(text, sizeof(text), "::ffff:10.0.%u.%u", number >> 8, number & 0xff);
-	inet_pton(AF_INET6, text, config->gids[0].raw);
+	inet_pton(AF_INET6, text, gids[0].raw);
 	snprintf(text, sizeof(text), "fd00::%x", number);
-	inet_pton(AF_INET6, text, config->gids[1].raw);
-	config->gid_count = 2;
+	inet_pton(AF_INET6, text, gids[1].raw);
 }
 
 struct device *world_find_device(const struct vb_sim *world, const char *name)
@@ -34,11 +33,12 @@ static bool device_fits(const struct vb_sim *world, const struct vb_sim_device_c
 	const char *name = config->name;
 
 	if (!name[0] || strnlen(name, VB_SIM_NAME_MAX) == VB_SIM_NAME_MAX)
-		say(EINVAL, "device %u has no name, or one that is too long", world->device_count);
+		say(EINVAL, "device number %u has no name, or a name that is too long",
+		    world->device_count);
 	else if (world_find_device(world, name))
 		say(EINVAL, "device %s: the name is given twice", name);
 	else if (config->ports > VB_SIM_PORTS_MAX)
-		say(EINVAL, "device %s: %u ports: at most %d", name, config->ports,
+		say(EINVAL, "device %s: %u ports are more than %d", name, config->ports,
 		    VB_SIM_PORTS_MAX);
 	else if (config->gid_count > VB_SIM_GIDS_MAX || config->pkey_count > VB_SIM_PKEYS_MAX)
 		say(EINVAL, "device %s: more than %d GIDs or %d P_Keys", name, VB_SIM_GIDS_MAX,
@@ -57,7 +57,7 @@ static bool device_fits(const struct vb_sim *world, const struct vb_sim_device_c
 /* Stands in the private operations of simulated devices, and of no other device. */
 static struct ibv_context *device_mark(struct ibv_device *device, int cmd_fd)
 {
-	return say_null(EOPNOTSUPP, "%s is opened by ibv_open_device()", device->name);
+	return say_null(EOPNOTSUPP, "%s: open it with ibv_open_device()", device->name);
 }
 
 bool world_owns_device(const struct ibv_device *device)
@@ -108,8 +108,10 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 
 	if (!device_fits(world, &config))
 		return EINVAL;
-	if (!config.gid_count && config.link_layer != IBV_LINK_LAYER_INFINIBAND)
-		give_default_gids(&config, world->device_count + 1);
+	if (!config.gid_count && config.link_layer != IBV_LINK_LAYER_INFINIBAND) {
+		vb_sim_default_gids(world->device_count + 1, config.gids);
+		config.gid_count = 2;
+	}
 	engine = (struct sim_device_config){
 		.name = config.name,
 		.profile = sim_profile_find(config.profile[0] ? config.profile : "spec"),
@@ -126,8 +128,7 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 	fill_ibv_device(&device->ibv, config.name);
 	err = sim_device_create(world->engine, &engine, device, &device->engine);
 	if (err)
-		return say(err, "device %s: the link layer or MTU cannot be simulated",
-			   config.name);
+		return say(err, "device %s: there is no such link layer or MTU", config.name);
 	world->device_count++;
 	return set_quirks(device, config.quirks);
 }
@@ -148,7 +149,8 @@ static int add_link(struct vb_sim *world, const struct vb_sim_link_config *confi
 	err = sim_fabric_join(world->engine, a->engine, b->engine, config->delay_ns,
 			      config->bits_per_second);
 	if (err)
-		say(err, "link %s - %s: given twice, between two link layers, or out of memory",
+		say(err,
+		    "link %s - %s: given twice, between different link layers, or out of memory",
 		    config->a, config->b);
 	return err == EEXIST ? EINVAL : err;
 }

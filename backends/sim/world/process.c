@@ -120,9 +120,9 @@ static bool is_default(const struct vb_sim *world)
 int vb_sim_close(struct vb_sim *sim)
 {
 	if (!sim || is_default(sim))
-		return say(EINVAL, "vb_sim_close: not a world of vb_sim_open()");
+		return say(EINVAL, "vb_sim_close: the world was not made by vb_sim_open()");
 	if (world_in_use(sim))
-		return say(EBUSY, "vb_sim_close: a device of the world is open");
+		return say(EBUSY, "vb_sim_close: a device of the world is open; close it first");
 	retire(sim);
 	return 0;
 }
@@ -144,7 +144,7 @@ static struct vb_sim *create_default(void)
 		return vb_sim_open(NULL);
 	config = default_config();
 	return config ? vb_sim_open(config)
-		      : say_null(errno, "the default world's configuration is refused");
+		      : say_null(errno, "the default world has no valid configuration");
 }
 
 struct vb_sim *process_default(void)
@@ -177,7 +177,9 @@ static int replace_default(const struct vb_sim_config *config)
 	struct vb_sim *old = default_world, *fresh;
 
 	if (old && world_in_use(old))
-		return say(EBUSY, "vb_sim_configure: a device of the default world is open");
+		return say(
+			EBUSY,
+			"vb_sim_configure: a device of the default world is open; close it first");
 	/* Both worlds may name the same trace file. */
 	if (old)
 		world_trace_close(old);

@@ -73,7 +73,8 @@ static int wait_cq(struct awaited *awaited, bool for_told, int num_entries, stru
 	if (world->driver.real)
 		return say_minus(EINVAL, "vb_sim_wait_cq: the world has the real clock");
 	if (!cq_of(awaited->cq) || num_entries < 1)
-		return say_minus(EINVAL, "vb_sim_wait_cq: no such CQ, or no room");
+		return say_minus(EINVAL,
+				 "vb_sim_wait_cq: no such CQ, or num_entries is less than 1");
 	if (for_told)
 		awaited->now_told = &world->driver.told;
 	until_ns = sim_engine_now_ns(world->engine) + timeout_ns;
@@ -88,7 +89,8 @@ static int wait_cq(struct awaited *awaited, bool for_told, int num_entries, stru
 			awaited->cq->handle);
 	cq = cq_of(awaited->cq);
 	taken = cq ? sim_cq_poll(cq->engine, num_entries, wc) : -1;
-	return taken < 0 ? say_minus(EIO, "vb_sim_wait_cq: the CQ has overrun, or is gone") : taken;
+	return taken < 0 ? say_minus(EIO, "vb_sim_wait_cq: the CQ has overrun, or was destroyed")
+			 : taken;
 }
 
 int vb_sim_wait_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns)

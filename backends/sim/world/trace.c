@@ -19,7 +19,7 @@ int world_trace_close(struct vb_sim *world)
 	pcapfile_flush(trace);
 	failed = pcapfile_failed(trace);
 	pcapfile_close(trace);
-	return failed ? say(EIO, "some of the trace could not be written") : 0;
+	return failed ? say(EIO, "trace: some packets could not be written") : 0;
 }
 
 static bool is_infiniband(const struct device *device)
@@ -35,7 +35,9 @@ int world_trace_open(struct vb_sim *world, const char *path)
 
 	for (unsigned int i = 1; i < world->device_count; i++)
 		if (is_infiniband(&world->devices[i]) != infiniband)
-			return say(ENOTSUP, "%s and %s are of two link layers: a trace has one",
+			return say(ENOTSUP,
+				   "trace: %s and %s have different link layers, and a file holds "
+				   "only one",
 				   world->devices[0].ibv.name, world->devices[i].ibv.name);
 	/* path may be the old trace's file: its last frames must not arrive after the new header. */
 	if (world->trace)
