@@ -160,7 +160,8 @@ static struct element element_cq(struct cq *cq)
 {
 	return (struct element){
 		.context = context_of(cq->ibv.context),
-		.live = cq_of(&cq->ibv) != NULL,
+		.kind = KIND_CQ,
+		.handle = cq->ibv.handle,
 		.read = &cq->async_events_read,
 		.acked = &cq->ibv.async_events_completed,
 	};
@@ -170,10 +171,10 @@ static struct element element_qp(struct qp *qp)
 {
 	return (struct element){
 		.context = context_of(qp->ibv.context),
-		.live = qp_of(&qp->ibv) != NULL,
+		.kind = KIND_QP,
+		.handle = qp->ibv.handle,
 		.read = &qp->async_events_read,
 		.acked = &qp->ibv.events_completed,
-		.qp = qp,
 	};
 }
 
@@ -181,7 +182,8 @@ static struct element element_srq(struct srq *srq)
 {
 	return (struct element){
 		.context = context_of(srq->ibv.context),
-		.live = srq_of(&srq->ibv) != NULL,
+		.kind = KIND_SRQ,
+		.handle = srq->ibv.handle,
 		.read = &srq->async_events_read,
 		.acked = &srq->ibv.events_completed,
 	};

@@ -262,10 +262,10 @@ void store_end(struct store *store);
 /* The CQ, QP or SRQ that an asynchronous event names. */
 struct element {
 	struct context *context;
-	bool live;
+	enum kind kind;
+	uint32_t handle;
 	uint32_t *read;	 /* counts the events that the program has read */
 	uint32_t *acked; /* counts the events that the program has acknowledged */
-	struct qp *qp;	 /* the element itself if it is a QP; else NULL */
 };
 
 /* Fills *element. Returns false for an event of a port or device. */

@@ -176,7 +176,7 @@ int verb_init_ah_from_wc(struct ibv_context *ibv, uint8_t port_num, struct ibv_w
 struct ibv_ah *verb_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
 				      uint8_t port_num)
 {
-	struct ibv_ah_attr attr;
+	struct ibv_ah_attr attr = {0};
 
 	if (verb_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
 		return NULL;

@@ -44,9 +44,7 @@ static int copy_to(struct ibv_dm *ibv, uint64_t dm_offset, const void *host_addr
 
 	if (!err && guard_copy(bytes, host_addr, length))
 		err = EFAULT;
-	return err ? say(err, "memcpy_to_dm: no such DM, a range outside of it, or not whole words "
-			      "of 4 bytes")
-		   : 0;
+	return err ? say(err, "memcpy_to_dm: no such DM, or not whole words of 4 bytes in it") : 0;
 }
 
 static int copy_from(void *host_addr, struct ibv_dm *ibv, uint64_t dm_offset, size_t length)
@@ -57,8 +55,7 @@ static int copy_from(void *host_addr, struct ibv_dm *ibv, uint64_t dm_offset, si
 
 	if (!err && guard_copy(host_addr, bytes, length))
 		err = EFAULT;
-	return err ? say(err, "memcpy_from_dm: no such DM, a range outside of it, or not whole "
-			      "words of 4 bytes")
+	return err ? say(err, "memcpy_from_dm: no such DM, or not whole words of 4 bytes in it")
 		   : 0;
 }
 
@@ -95,8 +92,7 @@ struct ibv_dm *verb_alloc_dm(struct ibv_context *ibv, struct ibv_alloc_dm_attr *
 	if (!context_live(context) || attr->comp_mask || !attr->length ||
 	    attr->log_align_req > LOG_ALIGN_MAX)
 		return say_null(EINVAL,
-				"alloc_dm: the context is closed, or it cannot be %zu bytes, "
-				"alignment 2^%u, comp_mask 0x%x",
+				"alloc_dm: cannot be %zu bytes with alignment 2^%u, comp_mask 0x%x",
 				attr->length, attr->log_align_req, attr->comp_mask);
 	if (attr->length > DEVICE_MEMORY_BYTES - device->dm_bytes)
 		return say_null(ENOMEM, "alloc_dm: %s has %llu bytes left", device->ibv.name,
@@ -154,8 +150,8 @@ struct ibv_mr *verb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t dm
 	struct mr *mr;
 
 	if (!dm || !(access & IBV_ACCESS_ZERO_BASED) || !inside(dm, dm_offset, length))
-		return say_null(EINVAL, "reg_dm_mr: no such DM, a range outside of it, or access "
-					"without ZERO_BASED");
+		return say_null(EINVAL,
+				"reg_dm_mr: no such DM, a range outside it, or no ZERO_BASED");
 	init.addr = dm->bytes + dm_offset;
 	mr = verb_new_mr(pd, &init, "reg_dm_mr");
 	if (!mr)

@@ -18,17 +18,17 @@ static bool has_event(const void *queue)
 /* Waits on the virtual clock. 0; EAGAIN if the program set O_NONBLOCK; EDEADLK if nothing can come. */
 static int wait_virtual(struct driver *driver, const struct event_queue *queue)
 {
-	while (!queue->count) {
-		int err = 0;
+	int err = 0;
 
-		if (!event_queue_is_nonblocking(queue))
+	while (!queue->count && !err) {
+		if (!event_queue_is_nonblocking(queue)) {
 			err = driver_wait(driver, has_event, queue);
-		else if (driver_step(driver, has_event, queue), !queue->count)
-			err = EAGAIN;
-		if (err)
-			return err;
+		} else {
+			driver_step(driver, has_event, queue);
+			err = queue->count ? 0 : EAGAIN;
+		}
 	}
-	return 0;
+	return err;
 }
 
 /*
@@ -203,16 +203,20 @@ int verb_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 	return 0;
 }
 
+static void acknowledge(const struct element *element, const void *object)
+{
+	HOLD hold = world_hold(element->context->world);
+
+	if (handles_has(&element->context->handles[element->kind], element->handle, object))
+		(*element->acked)++;
+	driver_changed(&hold.world->driver);
+}
+
 void verb_ack_async_event(struct ibv_async_event *event)
 {
 	void *object = event->element.cq; /* or qp, or srq */
 	struct element element;
 
-	if (!element_of(event->event_type, object, &element))
-		return;
-	HOLD hold = world_hold(element.context->world);
-	/* The object may have ended while this thread waited for the lock. */
-	if (element_of(event->event_type, object, &element) && element.live)
-		(*element.acked)++;
-	driver_changed(&hold.world->driver);
+	if (element_of(event->event_type, object, &element))
+		acknowledge(&element, object);
 }

@@ -69,8 +69,7 @@ int verb_query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_
 	int err;
 
 	if ((input && input->comp_mask) || attr_size < sizeof(all.orig_attr))
-		return say(EINVAL, "query_device_ex: comp_mask must be 0, and the size at least "
-				   "that of ibv_device_attr");
+		return say(EINVAL, "query_device_ex: comp_mask is not 0, or the size too small");
 	err = verb_query_device(ibv, &all.orig_attr);
 	if (err)
 		return err;

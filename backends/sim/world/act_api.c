@@ -188,8 +188,8 @@ static int lower_limit(struct sim_port *port, void *arg)
 	int err = sim_device_lower_limit(port->device, act->name, act->value);
 
 	return err ? say(err,
-			 "vb_sim_lower_limit: there is no limit \"%s\", or it is lower than %d "
-			 "already",
+			 "vb_sim_lower_limit: there is no limit \"%s\", or %d is negative or above "
+			 "it",
 			 act->name, act->value)
 		   : 0;
 }

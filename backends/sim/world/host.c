@@ -82,8 +82,8 @@ static void async_event(void *arg, struct sim_device *device, const struct sim_e
 
 	if (!element_of(event->type, event->element, &element))
 		push_to_contexts(world, device, &queued);
-	else if (element.qp)
-		push_to_handles(element.qp, queued);
+	else if (element.kind == KIND_QP)
+		push_to_handles(event->element, queued);
 	else
 		event_queue_push(&element.context->async, &queued);
 	driver_changed(&world->driver);

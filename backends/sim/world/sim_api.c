@@ -68,7 +68,7 @@ static int wait_cq(struct awaited *awaited, bool for_told, int num_entries, stru
 	const struct cq *cq;
 	int err, taken;
 
-	if (!world)
+	if (!awaited->cq || !world)
 		return say_minus(EINVAL, "vb_sim_wait_cq: not a simulated CQ");
 	if (world->driver.real)
 		return say_minus(EINVAL, "vb_sim_wait_cq: the world has the real clock");
