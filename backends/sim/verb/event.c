@@ -44,6 +44,7 @@ static int wait_real(struct hold *hold, const struct event_queue *queue, bool *c
 		struct vb_sim *world = hold->world;
 
 		world_release(hold);
+		hold->locked = false;
 		err = read(queue->fd, &one, sizeof(one)) < 0 ? errno : 0;
 		*hold = world_hold(world);
 		if (err)
