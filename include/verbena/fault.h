@@ -2,12 +2,12 @@
 /*
  * Faults on the simulated wire: rules that drop, corrupt, duplicate or delay chosen packets.
  *
- * Each packet is compared with a world's rules as its port sends it, retransmissions included, in the
- * order in which the rules were added. The first rule that matches and fires decides the packet's fate;
- * later rules do not see the packet.
+ * Each packet is compared with a world's rules as its port sends it, retransmissions included, in
+ * the order in which the rules were added. The first rule that matches and fires decides the
+ * packet's fate; later rules do not see the packet.
  *
- * Every function takes NULL for the default world, may be called from any thread, and acts at once. A
- * function that returns int returns 0 or an errno value; vb_last_error() explains the error.
+ * Every function takes NULL for the default world, may be called from any thread, and acts at once.
+ * A function that returns int returns 0 or an errno value; vb_last_error() explains the error.
  */
 #ifndef VERBENA_FAULT_H
 #define VERBENA_FAULT_H
@@ -41,8 +41,8 @@ struct vb_fault_rule {
 };
 
 /*
- * Adds a rule behind the world's other rules. rule and its strings are copied. *id becomes the number
- * by which the other functions name the rule; id may be NULL.
+ * Adds a rule behind the world's other rules. rule and its strings are copied. *id becomes the
+ * number by which the other functions name the rule; id may be NULL.
  *
  * EINVAL: there is no such action or device, or the probability is not between 0 and 1.
  * ENOSPC: the world has 64 rules.

@@ -6,7 +6,8 @@
  * ibv_get_device_list() lists its devices. A program may open more worlds with vb_sim_open().
  *
  * Conventions of all functions here:
- * - A parameter `sim` that is NULL stands for the default world, which is made if it does not exist.
+ * - A parameter `sim` that is NULL stands for the default world, which is made if need be. If it
+ *   cannot be made, a function that returns int returns the error, and another one NULL, 0 or VB_SIM_NEVER.
  * - A function that returns int returns 0 or an errno value, unless its comment says otherwise.
  *   vb_last_error() explains the error in a sentence.
  * - Any thread may call any function at any time, unless its comment says otherwise.
@@ -38,15 +39,18 @@ struct vb_sim;
 
 enum vb_sim_clock {
 	/*
-	 * Time moves only when the program waits for something; nothing sleeps. Posting queues work,
-	 * and a wait runs it. These calls wait: a blocking ibv_get_cq_event() or ibv_get_async_event(),
-	 * a poll of an empty CQ, a query that would give the same answer as the last one (a query of a
-	 * port: only if the context made no object since then), vb_sim_run() and vb_sim_wait_cq().
-	 * poll(2) and epoll(7) on a descriptor, and sleeping, move no time: a program that sleeps on a
-	 * descriptor sleeps for ever, unless an event is queued already.
+	 * Time moves only when the program waits for something; nothing sleeps. Posting queues
+	 * work, and a wait runs it. These calls wait: a blocking ibv_get_cq_event() or
+	 * ibv_get_async_event(), a poll of an empty CQ, a query that would give the same answer as
+	 * the last one (a query of a port: only if the context made no object since then),
+	 * vb_sim_run() and vb_sim_wait_cq(). poll(2) and epoll(7) on a descriptor, and sleeping,
+	 * move no time: a program that sleeps on a descriptor sleeps for ever, unless an event is
+	 * queued already.
 	 */
 	VB_SIM_CLOCK_VIRTUAL,
-	/* Time is CLOCK_MONOTONIC. It lags if the machine cannot keep up with the simulated events. */
+	/*
+	 * Time is CLOCK_MONOTONIC. It lags if the machine cannot keep up with the simulated events.
+	 */
 	VB_SIM_CLOCK_REAL,
 };
 
@@ -60,15 +64,16 @@ struct vb_sim_device_config {
 	enum ibv_mtu mtu; /* the largest and the active MTU of the ports [IBV_MTU_4096] */
 
 	/*
-	 * GIDs of port 1. On Ethernet, each is a GID of type RoCE v2, and an IPv4 address is written
-	 * ::ffff:a.b.c.d [::ffff:10.0.0.N and fd00::N for the Nth device, as vb_sim_default_gids() says]. On InfiniBand, they
-	 * follow the port's own GID [none].
+	 * GIDs of port 1. On Ethernet, each is a GID of type RoCE v2, and an IPv4 address is
+	 * written ::ffff:a.b.c.d [::ffff:10.0.0.N and fd00::N for the Nth device, as
+	 * vb_sim_default_gids() says]. On InfiniBand, they follow the port's own GID [none].
 	 *
-	 * The GID table has at index 0 a link-local GID, made from the MAC address or the port GUID.
-	 * These GIDs follow. On Ethernet, with the profiles "spec" and "mlx5", all of them follow a
-	 * second time as GIDs of type RoCE v1.
+	 * The GID table has at index 0 a link-local GID, made from the MAC address or the port
+	 * GUID. These GIDs follow. On Ethernet, with the profiles "spec" and "mlx5", all of them
+	 * follow a second time as GIDs of type RoCE v1.
 	 *
-	 * On InfiniBand the ports have the LIDs 1, 2, 3, ..., in the order of the devices, and LMC 0.
+	 * On InfiniBand the ports have the LIDs 1, 2, 3, ..., in the order of the devices, and
+	 * LMC 0.
 	 */
 	unsigned int gid_count;
 	union ibv_gid gids[VB_SIM_GIDS_MAX];
@@ -89,10 +94,10 @@ struct vb_sim_link_config {
 };
 
 /*
- * A world. Without devices (device_count 0), it gets two, sim0 and sim1. Without links (link_count 0),
- * every port reaches every other port of its link layer without delay; with links, a port reaches only
- * the ports that links join it to. A device always reaches itself. An Ethernet port never reaches an
- * InfiniBand port.
+ * A world. Without devices (device_count 0), it gets two, sim0 and sim1. Without links (link_count
+ * 0), every port reaches every other port of its link layer without delay; with links, a port
+ * reaches only the ports that links join it to. A device always reaches itself. An Ethernet port
+ * never reaches an InfiniBand port.
  */
 struct vb_sim_config {
 	enum vb_sim_clock clock;
@@ -109,19 +114,21 @@ struct vb_sim_config {
  * Replaces the default world by a new one. config is copied; NULL is a configuration of zeros.
  *
  * EBUSY: a device of the default world is open.
- * EINVAL: a name is empty, too long or given twice; a link names no device, or joins two link layers; a
- *	profile, quirk, MTU, link layer or clock does not exist; there are too many of something.
+ * EINVAL: a name is empty, too long or given twice; a link names no device, or joins two link
+ *	layers; a profile, quirk, MTU, link layer or clock does not exist; there are too many of
+ *	something.
  * ENOMEM, or the errors of vb_sim_trace_open().
  */
 int vb_sim_configure(const struct vb_sim_config *config);
 
 /*
  * Sets the function that gives the default world's configuration when the world is first used and
- * vb_sim_configure() has not made it. Without such a function (NULL), that is a configuration of zeros.
+ * vb_sim_configure() has not made it. Without such a function (NULL), that is a configuration of
+ * zeros.
  *
- * fn returns a configuration, which must stay valid until the next call of fn; or NULL with errno, which
- * becomes the error of the verb that needs the world. fn runs under a lock: it must not call a function
- * that uses the default world. A default world that exists stays unchanged.
+ * fn returns a configuration, which must stay valid until the next call of fn; or NULL with errno,
+ * which becomes the error of the verb that needs the world. fn runs under a lock: it must not call
+ * a function that uses the default world. A default world that exists stays unchanged.
  */
 typedef const struct vb_sim_config *vb_sim_default_fn(void);
 void vb_sim_set_default(vb_sim_default_fn *fn);
@@ -156,29 +163,31 @@ uint64_t vb_sim_now_ns(struct vb_sim *sim);
 enum vb_sim_clock vb_sim_clock_of(struct vb_sim *sim);
 
 /*
- * Waits on the virtual clock until cq has a completion, but for timeout_ns at most (VB_SIM_NEVER: no
- * limit), and takes up to num_entries completions into wc. Time never passes the end of the timeout,
- * while a poll of an empty CQ moves time to the next event, however far it is.
+ * Waits on the virtual clock until cq has a completion, but for timeout_ns at most (VB_SIM_NEVER:
+ * no limit), and takes up to num_entries completions into wc. Time never passes the end of the
+ * timeout, while a poll of an empty CQ moves time to the next event, however far it is.
  *
  * Returns how many completions were taken; 0 if the timeout has passed; -1 with errno:
  * EDEADLK: no timer or packet is due, so that no completion can come.
  * EIO: the CQ has overrun, or another thread has destroyed it.
- * EINVAL: cq is not a live simulated CQ, num_entries is less than 1, or the world has the real clock.
+ * EINVAL: cq is not a live simulated CQ, num_entries is less than 1, or the world has the real
+ *	clock.
  */
 int vb_sim_wait_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns);
 
 /*
- * For threads that share something beside the world, such as a queue in memory. On the virtual clock, a
- * thread that changes the queue calls vb_sim_tell() afterwards; vb_sim_told() counts these calls. A
- * thread that waits for the queue calls vb_sim_wait_cq_told(), which waits as vb_sim_wait_cq() does, but
- * returns 0 as soon as vb_sim_told() differs from `told`. Read `told` before you look at the queue:
+ * For threads that share something beside the world, such as a queue in memory. On the virtual
+ * clock, a thread that changes the queue calls vb_sim_tell() afterwards; vb_sim_told() counts these
+ * calls. A thread that waits for the queue calls vb_sim_wait_cq_told(), which waits as
+ * vb_sim_wait_cq() does, but returns 0 as soon as vb_sim_told() differs from `told`. Read `told`
+ * before you look at the queue:
  *
  *	told = vb_sim_told(sim);
  *	while (queue_is_empty() && !vb_sim_wait_cq_told(cq, 1, &wc, VB_SIM_NEVER, told))
  *		told = vb_sim_told(sim);
  *
- * vb_sim_wait_cq_told() fails as vb_sim_wait_cq(); EDEADLK also means that no other registered thread
- * is left that could call vb_sim_tell().
+ * vb_sim_wait_cq_told() fails as vb_sim_wait_cq(); EDEADLK also means that no other registered
+ * thread is left that could call vb_sim_tell().
  */
 void vb_sim_tell(struct vb_sim *sim);
 uint64_t vb_sim_told(struct vb_sim *sim);
@@ -189,36 +198,38 @@ int vb_sim_wait_cq_told(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, u
 uint64_t vb_sim_next_ns(struct vb_sim *sim);
 
 /*
- * Moves the virtual clock by duration_ns: runs the present instant to its end, then every event that is
- * due within the duration. With duration_ns 0, only the present instant runs.
+ * Moves the virtual clock by duration_ns: runs the present instant to its end, then every event
+ * that is due within the duration. With duration_ns 0, only the present instant runs.
  *
  * EINVAL: the world has the real clock.
  */
 int vb_sim_run(struct vb_sim *sim, uint64_t duration_ns);
 
 /*
- * Registers the calling thread with a world, or ends its registration. If several threads use a world
- * with the virtual clock, each of them registers: time then moves only while all registered threads
- * wait. If no thread is registered, the world assumes that one thread uses it.
+ * Registers the calling thread with a world, or ends its registration. If several threads use a
+ * world with the virtual clock, each of them registers: time then moves only while all registered
+ * threads wait. If no thread is registered, the world assumes that one thread uses it.
  */
 void vb_sim_thread_enter(struct vb_sim *sim);
 void vb_sim_thread_leave(struct vb_sim *sim);
 
 /*
- * Writes every packet from now on to a pcap file at path, which is created or emptied. Times are those
- * of the world's clock, in nanoseconds. The file holds Ethernet frames, or, in a world of InfiniBand,
- * ERF records (link type 197, ERF type 21), each frame from its LRH to its VCRC. A packet that is lost
- * on the way has the destination MAC address 02:00:00:00:de:ad, or in ERF the flag "receive error".
+ * Writes every packet from now on to a pcap file at path, which is created or emptied. Times are
+ * those of the world's clock, in nanoseconds. The file holds Ethernet frames, or, in a world of
+ * InfiniBand, ERF records (link type 197, ERF type 21), each frame from its LRH to its VCRC. A
+ * packet that is lost on the way has the destination MAC address 02:00:00:00:de:ad, or in ERF the
+ * flag "receive error".
  *
  * A packet is in the file when the verb that sent it has returned: the file is whole after exit(),
- * _exit(), abort() and signals. A process that is killed inside a verb may leave a last record that is
- * cut short. A child of fork() writes nothing into its parent's trace. If the file cannot be written any
- * more, one line on stderr says so, and the program continues.
+ * _exit(), abort() and signals. A process that is killed inside a verb may leave a last record that
+ * is cut short. A child of fork() writes nothing into its parent's trace. If the file cannot be
+ * written any more, one line on stderr says so, and the program continues.
  *
  * The world's earlier trace, if there is one, ends here; if this call fails, it continues.
  *
  * ENOTSUP: the world has devices of both link layers, and a file takes only one.
- * ENOMEM, ESPIPE (path is a pipe or socket), or an error of open(2) or write(2).
+ * ESPIPE: path is a pipe or a socket.
+ * ENOMEM, or an error of open(2) or write(2).
  */
 int vb_sim_trace_open(struct vb_sim *sim, const char *path);
 
@@ -226,8 +237,8 @@ int vb_sim_trace_open(struct vb_sim *sim, const char *path);
 int vb_sim_trace_close(struct vb_sim *sim);
 
 /*
- * Gets a frame: from the Ethernet header or the LRH on, without an ERF header. frame is valid during
- * the call. lost is set if the frame is lost on the way.
+ * Gets a frame: from the Ethernet header or the LRH on, without an ERF header. frame is valid
+ * during the call. lost is set if the frame is lost on the way.
  */
 typedef void vb_sim_frame_fn(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
 			     bool lost);
@@ -261,30 +272,30 @@ int vb_sim_counters(struct ibv_context *context, struct vb_sim_counters *counter
 /*
  * Reads one counter by the name, and with the meaning, that it has in SoftRoCE (Linux
  * drivers/infiniband/sw/rxe/rxe_hw_counters.c; the kernel shows it as a file in
- * /sys/class/infiniband/DEVICE/ports/1/hw_counters). The counter covers all ports of the device. Some
- * differ from struct vb_sim_counters: sent_pkts leaves out packets that could not leave their port,
- * rcvd_pkts leaves out packets that no QP takes.
+ * /sys/class/infiniband/DEVICE/ports/1/hw_counters). The counter covers all ports of the device.
+ * Some differ from struct vb_sim_counters: sent_pkts leaves out packets that could not leave their
+ * port, rcvd_pkts leaves out packets that no QP takes.
  *
  * EINVAL: no counter has this name, or the context is closed or not a simulated one.
  */
 int vb_sim_counter(struct ibv_context *context, const char *name, uint64_t *value);
 
 /*
- * Returns the name of the counter at index, in the kernel's order from 0, and sets *about to what it
- * counts; about may be NULL. Returns NULL behind the last counter. The strings are constant.
+ * Returns the name of the counter at index, in the kernel's order from 0, and sets *about to what
+ * it counts; about may be NULL. Returns NULL behind the last counter. The strings are constant.
  */
 const char *vb_sim_counter_name(unsigned int index, const char **about);
 
 /*
- * The functions below do to a device what a person at the rack, or the subnet manager, could do. Each
- * takes an open context of the device; ports count from 1. Each raises the asynchronous event that it
- * names (ibv_get_async_event(3)) in every open context of the device. Each returns EINVAL if the context
- * is closed or not a simulated one, or if the port does not exist.
+ * The functions below do to a device what a person at the rack, or the subnet manager, could do.
+ * Each takes an open context of the device; ports count from 1. Each raises the asynchronous event
+ * that it names (ibv_get_async_event(3)) in every open context of the device. Each returns EINVAL
+ * if the context is closed or not a simulated one, or if the port does not exist.
  */
 
 /*
- * Plugs in the cable of a port (IBV_EVENT_PORT_ACTIVE) or pulls it out (IBV_EVENT_PORT_ERR). A port that
- * is down loses what is sent through it. Nothing happens if the port has that state already.
+ * Plugs in the cable of a port (IBV_EVENT_PORT_ACTIVE) or pulls it out (IBV_EVENT_PORT_ERR). A port
+ * that is down loses what is sent through it. Nothing happens if the port has that state already.
  */
 int vb_sim_port_state(struct ibv_context *context, unsigned int port_num, bool up);
 
@@ -292,45 +303,51 @@ int vb_sim_port_state(struct ibv_context *context, unsigned int port_num, bool u
 int vb_sim_set_lid(struct ibv_context *context, unsigned int port_num, uint16_t lid);
 
 /*
- * Changes an entry of the GID table, or adds one behind its end: IBV_EVENT_GID_CHANGE. A GID of zeros
- * empties the entry. The entry's type becomes RoCE v2, or on InfiniBand IBV_GID_TYPE_IB. gid is copied.
- * EINVAL also for an index that the table cannot have.
+ * Changes an entry of the GID table, or adds one behind its end: IBV_EVENT_GID_CHANGE. A GID of
+ * zeros empties the entry. The entry's type becomes RoCE v2, or on InfiniBand IBV_GID_TYPE_IB. gid
+ * is copied. EINVAL also for an index that the table cannot have.
  */
 int vb_sim_set_gid(struct ibv_context *context, unsigned int port_num, unsigned int index,
 		   const union ibv_gid *gid);
 
 /*
  * As vb_sim_set_gid(), with the entry's type (enum ibv_gid_type): IBV_GID_TYPE_ROCE_V2 or
- * IBV_GID_TYPE_ROCE_V1 on Ethernet, IBV_GID_TYPE_IB on InfiniBand. EINVAL also for another type, and for
- * RoCE v1 if the device's profile has no such GIDs (the profiles of SoftRoCE).
+ * IBV_GID_TYPE_ROCE_V1 on Ethernet, IBV_GID_TYPE_IB on InfiniBand. EINVAL also for another type,
+ * and for RoCE v1 if the device's profile has no such GIDs (the profiles of SoftRoCE).
  */
 int vb_sim_set_gid_type(struct ibv_context *context, unsigned int port_num, unsigned int index,
 			const union ibv_gid *gid, uint32_t gid_type);
 
-/* Changes an entry of the P_Key table: IBV_EVENT_PKEY_CHANGE. pkey is in host order. EINVAL also for an
- * index that the table cannot have. */
+/*
+ * Changes an entry of the P_Key table: IBV_EVENT_PKEY_CHANGE. pkey is in host order. EINVAL also
+ * for an index that the table cannot have.
+ */
 int vb_sim_set_pkey(struct ibv_context *context, unsigned int port_num, unsigned int index,
 		    uint16_t pkey);
 
-/* Raises an event that no other function causes: IBV_EVENT_CLIENT_REREGISTER or IBV_EVENT_SM_CHANGE.
- * EINVAL also for any other event. */
+/*
+ * Raises an event that no other function causes: IBV_EVENT_CLIENT_REREGISTER or
+ * IBV_EVENT_SM_CHANGE. EINVAL also for any other event.
+ */
 int vb_sim_port_event(struct ibv_context *context, unsigned int port_num, enum ibv_event_type type);
 
-/* Ends the life of a device: IBV_EVENT_DEVICE_FATAL. Its QPs enter ERR, and it neither sends nor receives
- * from now on. Its objects can still be destroyed, and its contexts closed. */
+/*
+ * Ends the life of a device: IBV_EVENT_DEVICE_FATAL. Its QPs enter ERR, and it neither sends nor
+ * receives from now on. Its objects can still be destroyed, and its contexts closed.
+ */
 int vb_sim_kill_device(struct ibv_context *context);
 
 /*
- * Sets or reads a quirk of a device. A quirk is a behaviour in which adapters differ; false is what the
- * InfiniBand specification says. The profile decides the quirks at first. Set a quirk before you make
- * the objects that it concerns. EINVAL also if no quirk has that name.
+ * Sets or reads a quirk of a device. A quirk is a behaviour in which adapters differ; false is what
+ * the InfiniBand specification says. The profile decides the quirks at first. Set a quirk before
+ * you make the objects that it concerns. EINVAL also if no quirk has that name.
  */
 int vb_sim_set_quirk(struct ibv_context *context, const char *name, bool on);
 int vb_sim_quirk(struct ibv_context *context, const char *name, bool *on);
 
 /*
- * Returns the name of the quirk at index, from 0, and sets *about to what a device with the quirk does;
- * about may be NULL. Returns NULL behind the last quirk. The strings are constant.
+ * Returns the name of the quirk at index, from 0, and sets *about to what a device with the quirk
+ * does; about may be NULL. Returns NULL behind the last quirk. The strings are constant.
  */
 const char *vb_sim_quirk_name(unsigned int index, const char **about);
 

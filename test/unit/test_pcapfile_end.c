@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is in the file when a process ends that has it open: after exit() every frame; after a signal or
- * _exit() the frames that were flushed. A process that is killed while it writes may cut the last one.
+ * What is in the file when a process ends that has it open: after exit() every frame; after a
+ * signal or _exit() the frames that were flushed. A process that is killed while it writes may cut
+ * the last one.
  */
 #include "test/support/capture.h"
 #include "unity.h"
@@ -150,8 +151,10 @@ void test_pcapfile_end_abort_loses_at_most_the_buffer(void)
 	TEST_ASSERT_TRUE(lost_bytes <= BUFFER_BYTES);
 }
 
-/* SIGKILL at any moment, in the middle of a write too, leaves records that libpcap reads; the last one
- * may be cut. */
+/*
+ * SIGKILL at any moment, in the middle of a write too, leaves records that libpcap reads; the last
+ * one may be cut.
+ */
 static void kill_while_it_writes(off_t at_bytes)
 {
 	char why[PCAP_ERRBUF_SIZE] = "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program reads from a device of each profile: ibv_query_device_ex(3), ibv_query_port(3). The
- * figures of SoftRoCE and ConnectX are those that ibv_devinfo -v printed, in test/data/limits.
+ * What a program reads from a device of each profile: ibv_query_device_ex(3), ibv_query_port(3).
+ * The figures of SoftRoCE and ConnectX are those that ibv_devinfo -v printed, in test/data/limits.
  */
 #include "backends/sim/backend.h"
 #include "unity.h"

@@ -583,8 +583,8 @@ void test_devices_open_and_close_on_the_real_clock(void)
 }
 
 /*
- * Each QP retries every 10 us (RNR timer code 1), and the retries of all QPs together take longer than
- * 10 us: the backlog grows while it is worked off. A verb must return all the same.
+ * Each QP retries every 10 us (RNR timer code 1), and the retries of all QPs together take longer
+ * than 10 us: the backlog grows while it is worked off. A verb must return all the same.
  */
 void test_a_world_that_cannot_keep_up_loses_time(void)
 {

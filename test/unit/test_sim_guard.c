@@ -40,7 +40,10 @@ void test_copies_every_length_and_nothing_beside_it(void)
 	TEST_ASSERT_EQUAL_INT(0, guard_copy(map + 2 * page, map, 2 * page));
 }
 
-/* CMocka installs its own handlers when a test begins, so that each test installs the guard's again. */
+/*
+ * CMocka installs its own handlers when a test begins, so that each test installs the guard's
+ * again.
+ */
 static const size_t lengths[] = {1, 7, 8, 15, 16, 31, 32, 33, 64, 65, 200, 1024, 4096};
 
 void test_survives_an_unmapped_source(void)

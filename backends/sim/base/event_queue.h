@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue of events behind a descriptor: an eventfd counts the events, so that poll(2), epoll(7) and
- * O_NONBLOCK work on it.
+ * A queue of events behind a descriptor: an eventfd counts the events, so that poll(2), epoll(7)
+ * and O_NONBLOCK work on it.
  */
 #ifndef BACKENDS_SIM_BASE_EVENT_QUEUE_H
 #define BACKENDS_SIM_BASE_EVENT_QUEUE_H

@@ -33,8 +33,10 @@ static inline bool handles_has(const struct handles *handles, uint32_t handle, c
 /* Returns the object of a number; NULL for none. */
 void *handles_at(const struct handles *handles, uint32_t handle);
 
-/* Returns the next object: start with *handle = 0; NULL ends. Between two calls, the object that was
- * returned last may be removed; its number is *handle - 1. */
+/*
+ * Returns the next object: start with *handle = 0; NULL ends. Between two calls, the object that
+ * was returned last may be removed; its number is *handle - 1.
+ */
 void *handles_next(const struct handles *handles, uint32_t *handle);
 
 #endif

@@ -7,8 +7,8 @@
  *
  * The writer buffers up to 64 KiB of whole records. Frames that have been flushed are with the
  * kernel, and survive whatever ends the process. exit() writes the buffer out; _exit(), abort() and
- * signals lose it. A process that is killed in the middle of a write leaves a last record that is cut
- * short: readers of pcap show the records before it.
+ * signals lose it. A process that is killed in the middle of a write leaves a last record that is
+ * cut short: readers of pcap show the records before it.
  *
  * A child of fork() has a copy of the buffer: flush before fork(), and close the file in the child.
  *

@@ -68,7 +68,9 @@ void driver_wake_all(struct driver *driver)
 
 void driver_changed(struct driver *driver)
 {
-	/* If no thread is registered on a virtual clock, the only user is awake: it is the caller. */
+	/*
+	 * If no thread is registered on a virtual clock, the only user is awake: it is the caller.
+	 */
 	if (driver->real || driver->thread_count)
 		driver_wake_all(driver);
 }

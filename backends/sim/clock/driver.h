@@ -67,7 +67,9 @@ void driver_catch_up(struct driver *driver);
  * then, moves time to the next event. */
 void driver_step(struct driver *driver, driver_ready *ready, const void *arg);
 
-/* Waits until arg is ready. Returns EDEADLK if nothing is left that could happen (virtual clock). */
+/*
+ * Waits until arg is ready. Returns EDEADLK if nothing is left that could happen (virtual clock).
+ */
 int driver_wait(struct driver *driver, driver_ready *ready, const void *arg);
 
 /* Virtual clock: as driver_wait(), and returns ETIMEDOUT at until_ns; SIM_NEVER is no limit. */

@@ -87,8 +87,10 @@ static int start_progress(struct driver *driver)
 	sigset_t all, kept;
 	int err;
 
-	/* The signals that a fault raises stay unblocked: otherwise they would end the process before
-	 * the guard's handler ran. */
+	/*
+	 * The signals that a fault raises stay unblocked: otherwise they would end the process
+	 * before the guard's handler ran.
+	 */
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);

@@ -19,10 +19,10 @@
 #if defined(__x86_64__)
 
 /*
- * guard_copy_bytes(dst, src, n), guard_touch_read(addr), guard_touch_write(addr) return 0, or 1 after
- * a fault. They keep nothing on the stack: the handler only moves RIP to guard_fault. A copy of up to
- * 64 bytes loads all bytes before it stores any. The last load of 16 or 64 bytes overlaps the one before
- * it, so that no loop is needed for the rest.
+ * guard_copy_bytes(dst, src, n), guard_touch_read(addr), guard_touch_write(addr) return 0, or 1
+ * after a fault. They keep nothing on the stack: the handler only moves RIP to guard_fault. A copy
+ * of up to 64 bytes loads all bytes before it stores any. The last load of 16 or 64 bytes overlaps
+ * the one before it, so that no loop is needed for the rest.
  */
 __asm__(".pushsection .text\n"
 	".p2align 6\n"
@@ -156,9 +156,9 @@ static bool survive(void *context)
 #endif
 
 /*
- * The actions below ours, the oldest first. A program may install an action on top of ours; the next
- * guard_install() puts ours on top of it. An action that passes a fault on to us reaches the action
- * below it.
+ * The actions below ours, the oldest first. A program may install an action on top of ours; the
+ * next guard_install() puts ours on top of it. An action that passes a fault on to us reaches the
+ * action below it.
  */
 #define LAYERS_MAX 8
 
@@ -171,7 +171,10 @@ struct stack {
 static struct stack stacks[] = {{.number = SIGSEGV}, {.number = SIGBUS}};
 static pthread_mutex_t install_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* The fault that this thread passes on. The same fault from a deeper frame has been passed back to us. */
+/*
+ * The fault that this thread passes on. The same fault from a deeper frame has been passed back to
+ * us.
+ */
 static _Thread_local struct {
 	const void *context;
 	const char *frame;
@@ -220,8 +223,10 @@ static bool is_ours(const struct sigaction *action)
 	return action->sa_sigaction == on_fault;
 }
 
-/* Puts the action on top; an action that is in the stack moves up. A test runner installs the same action
- * for every test. */
+/*
+ * Puts the action on top; an action that is in the stack moves up. A test runner installs the same
+ * action for every test.
+ */
 static void add_layer(struct stack *stack, const struct sigaction *action)
 {
 	unsigned int at = 0;

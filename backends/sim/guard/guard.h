@@ -12,7 +12,8 @@
 /*
  * Installs the handlers of SIGSEGV and SIGBUS, or puts them on top of handlers that the program has
  * installed since. Making a world, a device's context, an MR, device memory or a QP with ibv_wr_*()
- * calls this. Until the next such call, a handler that the program installs gets the faults of a copy.
+ * calls this. Until the next such call, a handler that the program installs gets the faults of a
+ * copy.
  */
 void guard_install(void);
 

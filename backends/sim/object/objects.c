@@ -46,7 +46,9 @@ void *object_new(struct context *context, enum kind kind, uint32_t *handle, cons
 	if (!object)
 		return say_null(ENOMEM, "%s: out of memory", verb);
 	store->live[kind]++;
-	/* A program that makes objects between two queries of a port is not waiting for the port. */
+	/*
+	 * A program that makes objects between two queries of a port is not waiting for the port.
+	 */
 	memset(context->port_answer, 0, sizeof(context->port_answer));
 	return object;
 }

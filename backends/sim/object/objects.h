@@ -211,8 +211,8 @@ static inline struct context *context_of(struct ibv_context *context)
 }
 
 /*
- * X_of() returns the object behind the program's pointer, and X_in() also checks that it belongs to a
- * context. Both return NULL if the object is not live; X_in() returns NULL for NULL, too.
+ * X_of() returns the object behind the program's pointer, and X_in() also checks that it belongs to
+ * a context. Both return NULL if the object is not live; X_in() returns NULL for NULL, too.
  */
 
 static inline struct qp *qp_of(struct ibv_qp *ibv)
@@ -250,7 +250,10 @@ struct mr *region_in(const struct ibv_context *context, struct ibv_mr *ibv);
 /* Returns true while the context is open. */
 bool context_live(const struct context *context);
 
-/* Returns a zeroed object and its handle; NULL with errno ENOMEM and a sentence that names the verb. */
+/*
+ * Returns a zeroed object and its handle; NULL with errno ENOMEM and a sentence that names the
+ * verb.
+ */
 void *object_new(struct context *context, enum kind kind, uint32_t *handle, const char *verb);
 
 /* Ends an object: its handle leads nowhere from now on; its bytes stay. */

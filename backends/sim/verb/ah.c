@@ -74,10 +74,10 @@ static uint16_t ip_checksum(const uint8_t header[20])
 }
 
 /*
- * On RoCEv2 over IPv4 the IPv4 header is in the last 20 bytes, and the first 20 are undefined. If these
- * look like IPv6 by chance, an IPv4 header with a right checksum decides (ibv_create_ah_from_wc(3)); if
- * they do not, the checksum is not read: Linux drivers/infiniband/core/verbs.c,
- * ib_get_rdma_header_version.
+ * On RoCEv2 over IPv4 the IPv4 header is in the last 20 bytes, and the first 20 are undefined. If
+ * these look like IPv6 by chance, an IPv4 header with a right checksum decides
+ * (ibv_create_ah_from_wc(3)); if they do not, the checksum is not read: Linux
+ * drivers/infiniband/core/verbs.c, ib_get_rdma_header_version.
  */
 static int header_version(const struct ibv_grh *grh)
 {

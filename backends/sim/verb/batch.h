@@ -32,8 +32,10 @@ struct batch {
 	uint32_t max_wr;
 	uint32_t max_sge;
 	uint32_t max_inline;
-	/* The room of each work request in `sges` and `bytes`. An ATOMIC WRITE needs room for one SGE
-	 * and 8 bytes even if max_sge and max_inline are smaller. */
+	/*
+	 * The room of each work request in `sges` and `bytes`. An ATOMIC WRITE needs room for one
+	 * SGE and 8 bytes even if max_sge and max_inline are smaller.
+	 */
 	uint32_t sge_room;
 	uint32_t inline_room;
 	struct ibv_send_wr *wrs;
@@ -50,7 +52,9 @@ void batch_free(struct qp *qp);
 /* Keeps the batch's first error. */
 void batch_fail(struct batch *batch, int err);
 
-/* Adds a work request. flag is the operation's among the send_ops_flags. NULL if the batch is lost. */
+/*
+ * Adds a work request. flag is the operation's among the send_ops_flags. NULL if the batch is lost.
+ */
 struct ibv_send_wr *batch_add(struct ibv_qp_ex *ex, uint64_t flag, enum ibv_wr_opcode opcode);
 
 /* The newest work request, for a setter that gives it `what`, once. NULL if the batch is lost. */

@@ -100,8 +100,10 @@ static int enlist(struct vb_sim *world, struct context *context)
 	return err;
 }
 
-/* Returns a context that shares the file of origin, and then owns cmd_fd; with NULL and -1, it has a
- * file of its own. */
+/*
+ * Returns a context that shares the file of origin, and then owns cmd_fd; with NULL and -1, it has
+ * a file of its own.
+ */
 static struct context *new_context(struct device *device, struct context *origin, int cmd_fd)
 {
 	struct vb_sim *world = device->world;

@@ -15,7 +15,9 @@ static bool has_event(const void *queue)
 	return ((const struct event_queue *)queue)->count > 0;
 }
 
-/* Waits on the virtual clock. 0; EAGAIN if the program set O_NONBLOCK; EDEADLK if nothing can come. */
+/*
+ * Waits on the virtual clock. 0; EAGAIN if the program set O_NONBLOCK; EDEADLK if nothing can come.
+ */
 static int wait_virtual(struct driver *driver, const struct event_queue *queue)
 {
 	int err = 0;
@@ -55,8 +57,8 @@ static int wait_real(struct hold *hold, const struct event_queue *queue, bool *c
 }
 
 /*
- * Takes the oldest event, and waits for one if the program has not set O_NONBLOCK. 0 or errno; EDEADLK
- * if nothing can come.
+ * Takes the oldest event, and waits for one if the program has not set O_NONBLOCK. 0 or errno;
+ * EDEADLK if nothing can come.
  */
 static int next_event(struct hold *hold, struct event_queue *queue, struct queued_event *event)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Importing (ibv_import_device(3), ibv_import_pd(3), ...): a second context on the file of another
- * context, and second objects for the objects of that one. Both contexts are of this process, and of
- * the default world. An import is an object of its own that points to its root. After the root's end,
- * an import can only be unimported, as in the kernel.
+ * context, and second objects for the objects of that one. Both contexts are of this process, and
+ * of the default world. An import is an object of its own that points to its root. After the root's
+ * end, an import can only be unimported, as in the kernel.
  */
 #include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"

@@ -34,7 +34,9 @@ static struct cq *self(struct ibv_cq_ex *ex)
 	return (struct cq *)ex;
 }
 
-/* Makes the oldest entry the current one. ENOENT if there is none; EIO if an overrun CQ is drained. */
+/*
+ * Makes the oldest entry the current one. ENOENT if there is none; EIO if an overrun CQ is drained.
+ */
 static int take(struct cq *cq)
 {
 	const struct sim_cqe *cqe = sim_cq_peek(cq->engine);

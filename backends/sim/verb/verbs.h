@@ -34,8 +34,10 @@ struct xrcd;
 
 /* --- context.c --- */
 
-/* Returns a context of the device that shares origin's file, and owns cmd_fd on success. The lock is
- * held even if the process has one thread. */
+/*
+ * Returns a context of the device that shares origin's file, and owns cmd_fd on success. The lock
+ * is held even if the process has one thread.
+ */
 struct context *verb_share_device(struct context *origin, int cmd_fd);
 
 /* --- query.c --- */

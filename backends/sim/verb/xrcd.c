@@ -53,9 +53,9 @@ static void release_domain(struct device *device, struct domain *domain)
 }
 
 /*
- * Sets *domain to the inode's domain, or to NULL if a new one has to be made. The errors are those of
- * Linux drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_open_xrcd: EBADF, EAGAIN without O_CREAT, EINVAL
- * for O_EXCL.
+ * Sets *domain to the inode's domain, or to NULL if a new one has to be made. The errors are those
+ * of Linux drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_open_xrcd: EBADF, EAGAIN without
+ * O_CREAT, EINVAL for O_EXCL.
  */
 static int look_up(const struct context *context, const struct ibv_xrcd_init_attr *attr,
 		   struct stat *inode, struct domain **domain)

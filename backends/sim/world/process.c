@@ -235,7 +235,9 @@ bool process_owns_list(struct ibv_device *const *devices)
 	return found;
 }
 
-/* Counts a list of the world that is made (1) or freed (-1). Returns true if the world has to end. */
+/*
+ * Counts a list of the world that is made (1) or freed (-1). Returns true if the world has to end.
+ */
 static bool count_list(struct vb_sim *world, int change)
 {
 	HOLD hold = world_hold(world);

@@ -3,9 +3,9 @@
  * The worlds of this process: the default world, the device lists that programs hold, and fork().
  *
  * After fork() the parent continues undisturbed. The child has a copy of every world, at rest: no
- * lock is held there, no progress thread runs until it opens a device of its own, and traces stay the
- * parent's. As with an adapter, the child must not use what the parent made (ibv_fork_init(3)), but it
- * may end it, or exit.
+ * lock is held there, no progress thread runs until it opens a device of its own, and traces stay
+ * the parent's. As with an adapter, the child must not use what the parent made (ibv_fork_init(3)),
+ * but it may end it, or exit.
  */
 #ifndef BACKENDS_SIM_WORLD_PROCESS_H
 #define BACKENDS_SIM_WORLD_PROCESS_H
@@ -15,7 +15,10 @@
 /* The default world, which the first call makes. NULL with errno and a sentence. */
 struct vb_sim *process_default(void);
 
-/* The world that a public function means; NULL stands for the default one, which is made if need be. */
+/*
+ * The world that a public function means; NULL stands for the default one, which is made if need
+ * be.
+ */
 struct vb_sim *process_world(struct vb_sim *sim);
 
 /* Holds that world. The hold's world is NULL, with errno, if the default world cannot be made. */

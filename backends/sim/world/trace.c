@@ -39,7 +39,9 @@ int world_trace_open(struct vb_sim *world, const char *path)
 				   "trace: %s and %s have different link layers, and a file holds "
 				   "only one",
 				   world->devices[0].ibv.name, world->devices[i].ibv.name);
-	/* path may be the old trace's file: its last frames must not arrive after the new header. */
+	/*
+	 * path may be the old trace's file: its last frames must not arrive after the new header.
+	 */
 	if (world->trace)
 		pcapfile_flush(world->trace);
 	sink.arg = pcapfile_open(path, infiniband, error, sizeof(error));

@@ -35,9 +35,9 @@ struct vb_sim {
  *
  *	HOLD hold = world_hold(world);
  *
- * While the process has one thread (as glibc says), nothing is locked, and the two atomic operations
- * are saved. A world on the real clock has a progress thread; there the caller's action happens now,
- * and not at the time at which the world was last run.
+ * While the process has one thread (as glibc says), nothing is locked, and the two atomic
+ * operations are saved. A world on the real clock has a progress thread; there the caller's action
+ * happens now, and not at the time at which the world was last run.
  */
 struct hold {
 	struct vb_sim *world; /* NULL: nothing is held */
@@ -78,8 +78,10 @@ void world_destroy(struct vb_sim *world);
 /* Returns true if a device of the world is open. */
 bool world_in_use(struct vb_sim *world);
 
-/* Holds the world of any backend's context, or NULL: the hold's world is NULL if the context is not a
- * simulated one. */
+/*
+ * Holds the world of any backend's context, or NULL: the hold's world is NULL if the context is not
+ * a simulated one.
+ */
 struct hold world_hold_of(struct ibv_context *context);
 
 /* --- furnish.c: devices and links --- */
