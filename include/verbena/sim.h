@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The simulated world: its devices and links, its clock, its seed.
+ * The simulated world: its devices and links, its clock, its trace.
  *
- * A process has one default world, made when the backend `sim` is first used; it is what
- * ibv_get_device_list() lists there. Functions that take a `struct vb_sim *` take NULL for it.
- * All functions may be called from any thread unless they say otherwise. Those that return int
- * return 0 or an errno value; vb_last_error() has the sentence.
+ * A process has one default world. The backend `sim` makes it when it is first used, and
+ * ibv_get_device_list() lists its devices. A program may open more worlds with vb_sim_open().
+ *
+ * Conventions of all functions here:
+ * - A parameter `sim` that is NULL stands for the default world, which is made if need be. If it
+ *   cannot be made, a function that returns int returns the error, and another one NULL, 0 or VB_SIM_NEVER.
+ * - A function that returns int returns 0 or an errno value, unless its comment says otherwise.
+ *   vb_last_error() explains the error in a sentence.
+ * - Any thread may call any function at any time, unless its comment says otherwise.
+ * - Times are in nanoseconds of the world's clock, which starts at 0 when the world is made.
  */
 #ifndef VERBENA_SIM_H
 #define VERBENA_SIM_H
@@ -26,63 +32,78 @@ extern "C" {
 #define VB_SIM_GIDS_MAX	   16
 #define VB_SIM_PKEYS_MAX   16
 
-/* No time: what vb_sim_next_ns() answers when nothing is to come. */
+/* As a time: no event is due. As a duration: no limit. */
 #define VB_SIM_NEVER UINT64_MAX
 
 struct vb_sim;
 
 enum vb_sim_clock {
 	/*
-	 * Posting queues work and waiting runs it; nothing sleeps. What waits is a verb: a blocking
-	 * get of an event, an empty poll, a query that repeats its answer (of a port: unless the
-	 * context made an object in between), or vb_sim_run(). poll(2), epoll or a sleep on a
-	 * descriptor moves no time: a program that sleeps there before it calls the verb sleeps for
-	 * ever, unless the event is queued already.
+	 * Time moves only when the program waits for something; nothing sleeps. Posting queues
+	 * work, and a wait runs it. These calls wait: a blocking ibv_get_cq_event() or
+	 * ibv_get_async_event(), a poll of an empty CQ, a query that would give the same answer as
+	 * the last one (a query of a port: only if the context made no object since then),
+	 * vb_sim_run() and vb_sim_wait_cq(). poll(2) and epoll(7) on a descriptor, and sleeping,
+	 * move no time: a program that sleeps on a descriptor sleeps for ever, unless an event is
+	 * queued already.
 	 */
 	VB_SIM_CLOCK_VIRTUAL,
-	/* Time is CLOCK_MONOTONIC. It falls behind where the machine cannot do in time what is due. */
+	/*
+	 * Time is CLOCK_MONOTONIC. It lags if the machine cannot keep up with the simulated events.
+	 */
 	VB_SIM_CLOCK_REAL,
 };
 
-/* One simulated device. Zeroed fields other than the name take the defaults in brackets. */
+/* A simulated device. The name is required; other fields that are zero take the defaults in []. */
 struct vb_sim_device_config {
-	char name[VB_SIM_NAME_MAX];    /* "sim0" */
-	char profile[VB_SIM_NAME_MAX]; /* which behaviour where adapters differ ["spec"] */
-	/* Quirks that hold besides the profile's, as vb_sim_quirk_name() names them: "a,b" [none] */
-	char quirks[VB_SIM_QUIRKS_TEXT];
-	unsigned int ports; /* [1] */
-	int link_layer;	    /* IBV_LINK_LAYER_ETHERNET [this] or IBV_LINK_LAYER_INFINIBAND */
-	enum ibv_mtu mtu;   /* largest path MTU of the ports, active at once [IBV_MTU_4096] */
-	/* Addresses of port 1. On Ethernet each is a GID of type RoCE v2: an IPv4 address is
-	 * ::ffff:a.b.c.d. [10.0.0.N and fd00::N for the Nth device, from 1.] On InfiniBand they
-	 * are GIDs beside the port's own. [None.] A link-local GID, made from the MAC or the port
-	 * GUID, always stands before them at index 0. Behind all of them, on Ethernet and with the
-	 * profiles "spec" and "mlx5", each stands once more as a GID of type RoCE v1. The ports of
-	 * InfiniBand have the LIDs 1, 2, 3 and so on, in the order of the devices, with LMC 0. */
+	char name[VB_SIM_NAME_MAX];	 /* such as "sim0" */
+	char profile[VB_SIM_NAME_MAX];	 /* selects limits, capabilities and quirks ["spec"] */
+	char quirks[VB_SIM_QUIRKS_TEXT]; /* more quirks, by vb_sim_quirk_name(): "a,b" [""] */
+	unsigned int ports;		 /* [1] */
+	int link_layer;	  /* IBV_LINK_LAYER_ETHERNET or IBV_LINK_LAYER_INFINIBAND [Ethernet] */
+	enum ibv_mtu mtu; /* the largest and the active MTU of the ports [IBV_MTU_4096] */
+
+	/*
+	 * GIDs of port 1. On Ethernet, each is a GID of type RoCE v2, and an IPv4 address is
+	 * written ::ffff:a.b.c.d [::ffff:10.0.0.N and fd00::N for the Nth device, as
+	 * vb_sim_default_gids() says]. On InfiniBand, they follow the port's own GID [none].
+	 *
+	 * The GID table has at index 0 a link-local GID, made from the MAC address or the port
+	 * GUID. These GIDs follow. On Ethernet, with the profiles "spec" and "mlx5", all of them
+	 * follow a second time as GIDs of type RoCE v1.
+	 *
+	 * On InfiniBand the ports have the LIDs 1, 2, 3, ..., in the order of the devices, and
+	 * LMC 0.
+	 */
 	unsigned int gid_count;
 	union ibv_gid gids[VB_SIM_GIDS_MAX];
-	unsigned int pkey_count;	  /* [1: 0xffff] */
-	uint16_t pkeys[VB_SIM_PKEYS_MAX]; /* host order */
+
+	unsigned int pkey_count;	  /* [1] */
+	uint16_t pkeys[VB_SIM_PKEYS_MAX]; /* in host order [0xffff] */
 };
+
+/* Fills gids with the two default GIDs of a world's device, by its number from 1, on Ethernet. */
+void vb_sim_default_gids(unsigned int number, union ibv_gid gids[2]);
 
 /* A cable between port 1 of two devices. */
 struct vb_sim_link_config {
-	char a[VB_SIM_NAME_MAX];
+	char a[VB_SIM_NAME_MAX]; /* the devices' names */
 	char b[VB_SIM_NAME_MAX];
 	uint64_t delay_ns;	  /* from one end to the other [0] */
-	uint64_t bits_per_second; /* serialisation of each packet; 0 is unlimited [0] */
+	uint64_t bits_per_second; /* how fast packets are serialised; 0 is unlimited [0] */
 };
 
 /*
- * A world. With device_count 0 it is two devices, sim0 and sim1. With link_count 0 every port
- * reaches every other without delay; with links given, only what they join is joined. A device
- * always reaches itself. Ethernet and InfiniBand never reach one another.
+ * A world. Without devices (device_count 0), it gets two, sim0 and sim1. Without links (link_count
+ * 0), every port reaches every other port of its link layer without delay; with links, a port
+ * reaches only the ports that links join it to. A device always reaches itself. An Ethernet port
+ * never reaches an InfiniBand port.
  */
 struct vb_sim_config {
 	enum vb_sim_clock clock;
-	bool seed_given; /* else 1 on the virtual clock, the system's randomness on the real one */
-	uint64_t seed;
-	const char *trace; /* a pcap file to write from the start; NULL for none */
+	bool seed_given; /* not set: seed 1 on the virtual clock, a random one on the real clock */
+	uint64_t seed;	 /* decides all random numbers of the world */
+	const char *trace; /* the pcap file of vb_sim_trace_open(); NULL for none */
 	unsigned int device_count;
 	struct vb_sim_device_config devices[VB_SIM_DEVICES_MAX];
 	unsigned int link_count;
@@ -90,119 +111,150 @@ struct vb_sim_config {
 };
 
 /*
- * Makes the default world anew from a configuration (NULL: the defaults above).
+ * Replaces the default world by a new one. config is copied; NULL is a configuration of zeros.
  *
- * EBUSY while a device of the default world is open. EINVAL for a name that is empty or given
- * twice, a link to no device, a profile, quirk or value that does not exist. config is copied.
+ * EBUSY: a device of the default world is open.
+ * EINVAL: a name is empty, too long or given twice; a link names no device, or joins two link
+ *	layers; a profile, quirk, MTU, link layer or clock does not exist; there are too many of
+ *	something.
+ * ENOMEM, or the errors of vb_sim_trace_open().
  */
 int vb_sim_configure(const struct vb_sim_config *config);
 
 /*
- * What the default world is made from when it is first used and vb_sim_configure() was not called.
- * fn returns a configuration that stays until its next call, or NULL with errno, which is then the
- * error of the verb that asked; it is called under a lock and must call nothing that uses the default
- * world. fn NULL: the defaults above. A world that is there already stays as it is.
+ * Sets the function that gives the default world's configuration when the world is first used and
+ * vb_sim_configure() has not made it. Without such a function (NULL), that is a configuration of
+ * zeros.
+ *
+ * fn returns a configuration, which must stay valid until the next call of fn; or NULL with errno,
+ * which becomes the error of the verb that needs the world. fn runs under a lock: it must not call
+ * a function that uses the default world. A default world that exists stays unchanged.
  */
 typedef const struct vb_sim_config *vb_sim_default_fn(void);
 void vb_sim_set_default(vb_sim_default_fn *fn);
 
 /*
- * Makes a world beside the default one. NULL with errno as vb_sim_configure().
- * The caller ends it with vb_sim_close().
+ * Makes a world beside the default one; the caller ends it with vb_sim_close(). config is copied.
+ * Returns NULL with the errno of vb_sim_configure().
  */
 struct vb_sim *vb_sim_open(const struct vb_sim_config *config);
 
-/* Ends a world of vb_sim_open(). EBUSY while a device of it is open. */
+/*
+ * Ends a world of vb_sim_open(). Device lists of it stay valid until they are freed.
+ *
+ * EBUSY: a device of the world is open.
+ * EINVAL: sim is NULL or the default world.
+ */
 int vb_sim_close(struct vb_sim *sim);
 
-/* The world that an open device belongs to; NULL for a context of another backend. */
+/* Returns the world that an open device belongs to; NULL if the context is not a simulated one. */
 struct vb_sim *vb_sim_of(struct ibv_context *context);
 
 /*
- * The devices of a world, as ibv_get_device_list(): the caller frees the list with
- * vb_free_device_list(). NULL with errno ENOMEM.
+ * Lists the devices of a world, as ibv_get_device_list() does: the caller frees the list with
+ * vb_free_device_list(). Returns NULL with errno ENOMEM.
  */
 struct ibv_device **vb_sim_device_list(struct vb_sim *sim, int *num_devices);
 
-/* The world's time in nanoseconds since it was made. */
+/* Returns the world's time. On the real clock, the world is brought up to now first. */
 uint64_t vb_sim_now_ns(struct vb_sim *sim);
 
-/* Which clock the world has. */
+/* Returns which clock the world has. */
 enum vb_sim_clock vb_sim_clock_of(struct vb_sim *sim);
 
 /*
- * Waits on a virtual clock: takes at most num_entries completions of cq, running the world until
- * there is one or until timeout_ns have gone by (VB_SIM_NEVER: no limit). Time goes no further than
- * that, unlike with an empty poll, which goes to the next event. Returns how many were taken; 0
- * when the time is over; -1 with errno: EDEADLK where nothing can come, EIO for a CQ that has
- * overrun, EINVAL for one that is not simulated or whose world has the real clock.
+ * Waits on the virtual clock until cq has a completion, but for timeout_ns at most (VB_SIM_NEVER:
+ * no limit), and takes up to num_entries completions into wc. Time never passes the end of the
+ * timeout, while a poll of an empty CQ moves time to the next event, however far it is.
+ *
+ * Returns how many completions were taken; 0 if the timeout has passed; -1 with errno:
+ * EDEADLK: no timer or packet is due, so that no completion can come.
+ * EIO: the CQ has overrun, or another thread has destroyed it.
+ * EINVAL: cq is not a live simulated CQ, num_entries is less than 1, or the world has the real
+ *	clock.
  */
 int vb_sim_wait_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns);
 
 /*
- * For threads that have something else than the world between them, such as a queue in memory: who
- * changed it tells, and who waits for it waits for completions or for that. told is what
- * vb_sim_told() answered before the thread looked at the queue, so that nothing is missed:
+ * For threads that share something beside the world, such as a queue in memory. On the virtual
+ * clock, a thread that changes the queue calls vb_sim_tell() afterwards; vb_sim_told() counts these
+ * calls. A thread that waits for the queue calls vb_sim_wait_cq_told(), which waits as
+ * vb_sim_wait_cq() does, but returns 0 as soon as vb_sim_told() differs from `told`. Read `told`
+ * before you look at the queue:
  *
  *	told = vb_sim_told(sim);
  *	while (queue_is_empty() && !vb_sim_wait_cq_told(cq, 1, &wc, VB_SIM_NEVER, told))
  *		told = vb_sim_told(sim);
  *
- * It answers 0 as soon as vb_sim_told() is another, and is else as vb_sim_wait_cq(): EDEADLK where
- * no registered thread is left that could tell. On the real clock telling does nothing.
+ * vb_sim_wait_cq_told() fails as vb_sim_wait_cq(); EDEADLK also means that no other registered
+ * thread is left that could call vb_sim_tell().
  */
 void vb_sim_tell(struct vb_sim *sim);
 uint64_t vb_sim_told(struct vb_sim *sim);
 int vb_sim_wait_cq_told(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns,
 			uint64_t told);
 
-/* When the next thing happens of itself (a timer, a packet's arrival); VB_SIM_NEVER for nothing. */
+/* Returns the time of the next timer or packet; VB_SIM_NEVER if there is none. */
 uint64_t vb_sim_next_ns(struct vb_sim *sim);
 
 /*
- * Runs the present instant to its end, then everything due within duration_ns, and leaves the
- * clock that much later. With duration_ns 0 only the present instant runs.
- * EINVAL on the real clock.
+ * Moves the virtual clock by duration_ns: runs the present instant to its end, then every event
+ * that is due within the duration. With duration_ns 0, only the present instant runs.
+ *
+ * EINVAL: the world has the real clock.
  */
 int vb_sim_run(struct vb_sim *sim, uint64_t duration_ns);
 
 /*
- * A thread that uses a world with a virtual clock beside other threads registers: time then moves
- * only while all registered threads wait. A world in which nobody registered has one user.
+ * Registers the calling thread with a world, or ends its registration. If several threads use a
+ * world with the virtual clock, each of them registers: time then moves only while all registered
+ * threads wait. If no thread is registered, the world assumes that one thread uses it.
  */
 void vb_sim_thread_enter(struct vb_sim *sim);
 void vb_sim_thread_leave(struct vb_sim *sim);
 
 /*
- * Writes every packet from now on to a pcap file, in nanoseconds of the world's clock: as Ethernet,
- * or in a world of InfiniBand as ERF (link type 197, type 21), each frame from its LRH to its VCRC.
- * A packet that is lost has the destination MAC 02:00:00:00:de:ad, or in ERF the flag of a receive
- * error. A trace that is already open ends with this one's start, and goes on where this one fails:
- * ENOTSUP where the world has devices of both link layers, since a file has one; the errno of
- * open(2) where the file cannot be made.
+ * Writes every packet from now on to a pcap file at path, which is created or emptied. Times are
+ * those of the world's clock, in nanoseconds. The file holds Ethernet frames, or, in a world of
+ * InfiniBand, ERF records (link type 197, ERF type 21), each frame from its LRH to its VCRC. A
+ * packet that is lost on the way has the destination MAC address 02:00:00:00:de:ad, or in ERF the
+ * flag "receive error".
+ *
+ * A packet is in the file when the verb that sent it has returned: the file is whole after exit(),
+ * _exit(), abort() and signals. A process that is killed inside a verb may leave a last record that
+ * is cut short. A child of fork() writes nothing into its parent's trace. If the file cannot be
+ * written any more, one line on stderr says so, and the program continues.
+ *
+ * The world's earlier trace, if there is one, ends here; if this call fails, it continues.
+ *
+ * ENOTSUP: the world has devices of both link layers, and a file takes only one.
+ * ESPIPE: path is a pipe or a socket.
+ * ENOMEM, or an error of open(2) or write(2).
  */
 int vb_sim_trace_open(struct vb_sim *sim, const char *path);
 
-/* Writes out and closes the trace. EIO where some of it could not be written; 0 if none is open. */
+/* Ends the trace. Returns 0 if there is none. EIO: some packets are not in the file. */
 int vb_sim_trace_close(struct vb_sim *sim);
 
-/* Sees each frame as its port sends it, from the Ethernet header or the LRH on, without an ERF
- * header; frame is valid during the call only. */
+/*
+ * Gets a frame: from the Ethernet header or the LRH on, without an ERF header. frame is valid
+ * during the call. lost is set if the frame is lost on the way.
+ */
 typedef void vb_sim_frame_fn(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
 			     bool lost);
 
 /*
- * Calls fn for every frame, beside the pcap file; fn NULL ends it. fn must call nothing of
- * Verbena: the world's lock is held.
+ * Calls fn for every frame that a port sends, beside the trace file; fn NULL ends this. The world's
+ * lock is held during fn, which must not call any function of Verbena.
  */
 void vb_sim_watch(struct vb_sim *sim, vb_sim_frame_fn *fn, void *arg);
 
-/* What a device's ports counted since it was made. */
+/* Counters of a device since it was made, over all its ports. */
 struct vb_sim_counters {
 	uint64_t sent_packets;
 	uint64_t received_packets;
-	uint64_t lost_packets;	  /* sent here and lost on the way: faults, no such address */
-	uint64_t dropped_packets; /* received here and dropped: QP, state, key, ICRC, sequence */
+	uint64_t lost_packets;	  /* sent here, lost on the way: a fault, an address of nobody */
+	uint64_t dropped_packets; /* received here, dropped: wrong QP, state, key, ICRC, PSN */
 	uint64_t duplicate_requests;
 	uint64_t out_of_sequence_requests;
 	uint64_t rnr_naks_sent;
@@ -211,63 +263,78 @@ struct vb_sim_counters {
 	uint64_t sequence_naks_received;
 	uint64_t ack_timeouts;
 	uint64_t retransmitted_packets;
-	uint64_t guarded_faults; /* application memory that could not be read or written */
+	uint64_t guarded_faults; /* accesses to application memory that is not mapped */
 };
 
-/* EINVAL for a context that is not of a simulated device. */
+/* Fills *counters. EINVAL: the context is closed, or not a simulated one. */
 int vb_sim_counters(struct ibv_context *context, struct vb_sim_counters *counters);
 
 /*
- * A counter under the name, and with the meaning, that it has in SoftRoCE (Linux
- * drivers/infiniband/sw/rxe/rxe_hw_counters.c; there a file of
- * /sys/class/infiniband/DEVICE/ports/1/hw_counters). All ports of the device are in it. Not all are
- * fields of struct vb_sim_counters: sent_pkts has no packets that could not leave their port,
- * rcvd_pkts none that no QP takes. EINVAL for a context that is not of a simulated device or is
- * closed, and for a name that there is none of.
+ * Reads one counter by the name, and with the meaning, that it has in SoftRoCE (Linux
+ * drivers/infiniband/sw/rxe/rxe_hw_counters.c; the kernel shows it as a file in
+ * /sys/class/infiniband/DEVICE/ports/1/hw_counters). The counter covers all ports of the device.
+ * Some differ from struct vb_sim_counters: sent_pkts leaves out packets that could not leave their
+ * port, rcvd_pkts leaves out packets that no QP takes.
+ *
+ * EINVAL: no counter has this name, or the context is closed or not a simulated one.
  */
 int vb_sim_counter(struct ibv_context *context, const char *name, uint64_t *value);
 
-/* The name of a counter and what it counts, from index 0 up in the kernel's order; NULL at the end.
- * about may be NULL. The strings are constant. */
+/*
+ * Returns the name of the counter at index, in the kernel's order from 0, and sets *about to what
+ * it counts; about may be NULL. Returns NULL behind the last counter. The strings are constant.
+ */
 const char *vb_sim_counter_name(unsigned int index, const char **about);
 
 /*
- * Acting on the world, as a person at the rack or the subnet manager would. Each function takes an
- * open context of the device, counts ports from 1, and raises the asynchronous event that programs
- * know (ibv_get_async_event(3)) in every context of that device. EINVAL for a context that is
- * closed or not of a simulated device, and for a port that does not exist.
+ * The functions below do to a device what a person at the rack, or the subnet manager, could do.
+ * Each takes an open context of the device; ports count from 1. Each raises the asynchronous event
+ * that it names (ibv_get_async_event(3)) in every open context of the device. Each returns EINVAL
+ * if the context is closed or not a simulated one, or if the port does not exist.
  */
 
-/* Pulls the cable (IBV_EVENT_PORT_ERR) or puts it in again (IBV_EVENT_PORT_ACTIVE). What is sent
- * through a port that is down is lost. A state that the port has already changes nothing. */
+/*
+ * Plugs in the cable of a port (IBV_EVENT_PORT_ACTIVE) or pulls it out (IBV_EVENT_PORT_ERR). A port
+ * that is down loses what is sent through it. Nothing happens if the port has that state already.
+ */
 int vb_sim_port_state(struct ibv_context *context, unsigned int port_num, bool up);
 
-/* Gives the port another LID: IBV_EVENT_LID_CHANGE. */
+/* Changes the port's LID: IBV_EVENT_LID_CHANGE. */
 int vb_sim_set_lid(struct ibv_context *context, unsigned int port_num, uint16_t lid);
 
-/* Changes an entry of the GID table, which may be one behind its end: IBV_EVENT_GID_CHANGE. A GID
- * of zeros empties the entry. EINVAL for an index that the table cannot have. gid is copied. The
- * entry's type becomes RoCE v2, or on InfiniBand IBV_GID_TYPE_IB. */
+/*
+ * Changes an entry of the GID table, or adds one behind its end: IBV_EVENT_GID_CHANGE. A GID of
+ * zeros empties the entry. The entry's type becomes RoCE v2, or on InfiniBand IBV_GID_TYPE_IB. gid
+ * is copied. EINVAL also for an index that the table cannot have.
+ */
 int vb_sim_set_gid(struct ibv_context *context, unsigned int port_num, unsigned int index,
 		   const union ibv_gid *gid);
 
-/* The same with a type (enum ibv_gid_type): IBV_GID_TYPE_ROCE_V2 or IBV_GID_TYPE_ROCE_V1 on
- * Ethernet, IBV_GID_TYPE_IB on InfiniBand. EINVAL for any other, and for RoCE v1 where the profile
- * has none of it (those of SoftRoCE). */
+/*
+ * As vb_sim_set_gid(), with the entry's type (enum ibv_gid_type): IBV_GID_TYPE_ROCE_V2 or
+ * IBV_GID_TYPE_ROCE_V1 on Ethernet, IBV_GID_TYPE_IB on InfiniBand. EINVAL also for another type,
+ * and for RoCE v1 if the device's profile has no such GIDs (the profiles of SoftRoCE).
+ */
 int vb_sim_set_gid_type(struct ibv_context *context, unsigned int port_num, unsigned int index,
 			const union ibv_gid *gid, uint32_t gid_type);
 
-/* Changes an entry of the P_Key table (host order): IBV_EVENT_PKEY_CHANGE. EINVAL for an index
- * that the table cannot have. */
+/*
+ * Changes an entry of the P_Key table: IBV_EVENT_PKEY_CHANGE. pkey is in host order. EINVAL also
+ * for an index that the table cannot have.
+ */
 int vb_sim_set_pkey(struct ibv_context *context, unsigned int port_num, unsigned int index,
 		    uint16_t pkey);
 
-/* Raises an event that nothing else here causes: IBV_EVENT_CLIENT_REREGISTER or
- * IBV_EVENT_SM_CHANGE; EINVAL for any other. */
+/*
+ * Raises an event that no other function causes: IBV_EVENT_CLIENT_REREGISTER or
+ * IBV_EVENT_SM_CHANGE. EINVAL also for any other event.
+ */
 int vb_sim_port_event(struct ibv_context *context, unsigned int port_num, enum ibv_event_type type);
 
-/* The device dies: IBV_EVENT_DEVICE_FATAL, its QPs go to ERR, and nothing moves in or out of it
- * any more. Its objects can still be destroyed and its contexts closed. */
+/*
+ * Ends the life of a device: IBV_EVENT_DEVICE_FATAL. Its QPs enter ERR, and it neither sends nor
+ * receives from now on. Its objects can still be destroyed, and its contexts closed.
+ */
 int vb_sim_kill_device(struct ibv_context *context);
 
 /* The name of a profile of struct vb_sim_device_config, from index 0 up, the default first; NULL at
@@ -275,31 +342,34 @@ int vb_sim_kill_device(struct ibv_context *context);
 const char *vb_sim_profile_name(unsigned int index);
 
 /*
- * A quirk is a behaviour in which adapters differ; false is what the specification says. Profiles
- * set them, and a test may set one of a device, before it makes the objects that it concerns.
- * EINVAL for a name that there is none of.
+ * Sets or reads a quirk of a device. A quirk is a behaviour in which adapters differ; false is what
+ * the InfiniBand specification says. The profile decides the quirks at first. Set a quirk before
+ * you make the objects that it concerns. EINVAL also if no quirk has that name.
  */
 int vb_sim_set_quirk(struct ibv_context *context, const char *name, bool on);
 int vb_sim_quirk(struct ibv_context *context, const char *name, bool *on);
 
 /*
- * Lowers a limit of a device, so that a test exhausts it at little cost. name is the field's in
+ * Returns the name of the quirk at index, from 0, and sets *about to what a device with the quirk
+ * does; about may be NULL. Returns NULL behind the last quirk. The strings are constant.
+ */
+const char *vb_sim_quirk_name(unsigned int index, const char **about);
+
+/*
+ * Lowers a limit of a device, so that a test can exhaust it quickly. name is the field of
  * ibv_query_device(3): max_qp, max_qp_wr, max_sge, max_sge_rd, max_cq, max_cqe, max_mr, max_pd,
  * max_qp_rd_atom, max_res_rd_atom, max_qp_init_rd_atom, max_mw, max_mcast_grp, max_mcast_qp_attach,
- * max_total_mcast_qp_attach, max_ah, max_srq, max_srq_wr or max_srq_sge. What is there already
- * stays. EINVAL for another name, and for a value below 0 or above the present one.
+ * max_total_mcast_qp_attach, max_ah, max_srq, max_srq_wr or max_srq_sge. Objects that exist stay.
+ * EINVAL also for another name, and for a value below 0 or above the present one.
  */
 int vb_sim_lower_limit(struct ibv_context *context, const char *name, int value);
 
-/* The name of a quirk and what is so where it holds, from index 0 up; NULL at the end. about may be
- * NULL. The strings are constant. */
-const char *vb_sim_quirk_name(unsigned int index, const char **about);
-
-/* Live objects of the default world or another, by kind; all zero when nothing leaks. */
+/* Counts of live objects, by kind. All are zero when the program has ended every object. */
 struct vb_sim_objects {
 	uint32_t contexts, pds, cqs, qps, srqs, mrs, ahs, channels, mws, dms, tds, xrcds;
 };
 
+/* Fills *objects with the counts of a world; with zeros if the default world cannot be made. */
 void vb_sim_count_objects(struct vb_sim *sim, struct vb_sim_objects *objects);
 
 #ifdef __cplusplus

@@ -76,13 +76,13 @@ static bool same_gid(const union ibv_gid *a, const union ibv_gid *b)
 	return !memcmp(a, b, sizeof(*a));
 }
 
-/* True for an address that the device of this number, from 1 up, takes by default: see sim.h. */
+/* Returns true for an address that the device with this number has if it is given none. */
 static bool is_default_gid(const union ibv_gid *gid, unsigned int number)
 {
-	union ibv_gid ipv4 = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, number}};
-	union ibv_gid ipv6 = {.raw = {[0] = 0xfd, [15] = number}};
+	union ibv_gid defaults[2];
 
-	return same_gid(gid, &ipv4) || same_gid(gid, &ipv6);
+	vb_sim_default_gids(number, defaults);
+	return same_gid(gid, &defaults[0]) || same_gid(gid, &defaults[1]);
 }
 
 /* --- devices; device_count does not count yet the device that is being read --- */

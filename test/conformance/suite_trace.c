@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <pcap/pcap.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -1000,6 +1001,7 @@ static struct limited *limit_files(struct vt *t, rlim_t bytes)
 	close(fd);
 	limit = limited->before;
 	limit.rlim_cur = bytes;
+	signal(SIGXFSZ, SIG_IGN); /* write(2) fails instead */
 	VT_OK(t, setrlimit(RLIMIT_FSIZE, &limit));
 	return limited;
 }

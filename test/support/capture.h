@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A capture file that a test writes with pcapfile.h and reads back. The length, time and bytes of
- * frame number i can be told from i.
+ * frame number i follow from i.
  */
 #ifndef TEST_SUPPORT_CAPTURE_H
 #define TEST_SUPPORT_CAPTURE_H

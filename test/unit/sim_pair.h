@@ -49,7 +49,7 @@ static inline void open_pair(void)
 	B.free_device_list(list);
 }
 
-/* Closing ends everything: nothing of the world is left. */
+/* Closing a device ends all its objects: none is left in the world. */
 static inline void close_pair(void)
 {
 	static const struct vb_sim_objects none;
@@ -80,7 +80,7 @@ static inline struct ibv_qp_init_attr_ex qp_attr(struct end *end, enum ibv_qp_ty
 	};
 }
 
-/* The masks of ibv_modify_qp(3), by type: what each step must have. */
+/* Sets the attributes that ibv_modify_qp(3) requires at each step, by type. */
 static inline void connect_qp(struct ibv_qp *qp, const struct end *peer, uint32_t peer_qpn)
 {
 	const bool ud = qp->qp_type == IBV_QPT_UD;
@@ -146,7 +146,7 @@ static inline void expect_wc(struct end *end, uint64_t wr_id, enum ibv_wc_status
 	TEST_ASSERT_EQUAL_INT(status, wc.status);
 }
 
-/* Everything that is due at once happens; nothing is left to be polled. */
+/* Runs the present instant. The CQ must be empty then. */
 static inline void expect_nothing(struct end *end)
 {
 	struct ibv_wc wc;
@@ -176,7 +176,7 @@ static inline void expect_null(int error, const void *pointer)
 	TEST_ASSERT_EQUAL_INT(error, found);
 }
 
-/* An RC QP of each end, connected to one another. */
+/* Makes an RC QP at each end, and connects the two. */
 static inline void connect_pair(struct ibv_qp **from, struct ibv_qp **to)
 {
 	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_RC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program reads of a device of each profile: ibv_query_device_ex(3), ibv_query_port(3). The
- * figures of SoftRoCE and ConnectX are those that ibv_devinfo -v printed, in test/data/limits.
+ * What a program reads from a device of each profile: ibv_query_device_ex(3), ibv_query_port(3).
+ * The figures of SoftRoCE and ConnectX are those that ibv_devinfo -v printed, in test/data/limits.
  */
 #include "backends/sim/backend.h"
 #include "unity.h"
@@ -71,7 +71,7 @@ struct field {
 			sizeof(((struct ibv_device_attr *)NULL)->name) \
 	}
 
-/* All but the firmware's version and the GUIDs. */
+/* Compares all fields but the firmware's version and the GUIDs. */
 static const struct field fields[] = {
 	FIELD(max_mr_size),
 	FIELD(page_size_cap),
@@ -169,7 +169,7 @@ static void read_listing(struct listing *listing, const char *path)
 	fclose(in);
 }
 
-/* Where the simulator has less than the adapter. */
+/* Limits in which the simulator has less than the adapter. */
 struct bound {
 	const char *name;
 	uint64_t most;
@@ -212,7 +212,7 @@ void test_limits_of_softroce(void)
 	}
 }
 
-/* Objects that only memory bounds here end where a test can still reach the end. */
+/* Objects that only memory limits get a limit that a test can reach. */
 void test_limits_of_connectx(void)
 {
 	static const struct bound bounds[] = {{"max_mr", KEYS},
@@ -241,7 +241,7 @@ static const struct {
 } chosen[] = {
 	{"max_mr_size", UINT64_MAX},
 	{"page_size_cap", 0xfffff000}, /* 4 KiB to 2 GiB */
-	{"vendor_id", 0xffffff},       /* no vendor's, as SoftRoCE has it */
+	{"vendor_id", 0xffffff},       /* no vendor, as on SoftRoCE */
 	{"max_qp", QPNS},
 	{"max_qp_wr", 1 << 15},
 	{"max_sge", 32},
@@ -251,7 +251,7 @@ static const struct {
 	{"max_mr", KEYS},
 	{"max_pd", 1 << 18},
 	{"max_qp_rd_atom", 16},
-	{"max_res_rd_atom", 16 * (uint64_t)QPNS}, /* all that all QPs may have */
+	{"max_res_rd_atom", 16 * (uint64_t)QPNS}, /* all QPs together */
 	{"max_qp_init_rd_atom", 16},
 	{"atomic_cap", IBV_ATOMIC_HCA},
 	{"max_mw", KEYS},
@@ -262,11 +262,11 @@ static const struct {
 	{"max_srq", SRQNS},
 	{"max_srq_wr", 1 << 15},
 	{"max_srq_sge", 32},
-	{"max_pkeys", VB_SIM_PKEYS_MAX}, /* that a port can be given */
+	{"max_pkeys", VB_SIM_PKEYS_MAX}, /* the entries that a port can have */
 	{"phys_port_cnt", 1},
 };
 
-/* What is not named has no meaning for these transports and is 0. */
+/* Fields that are not named have no meaning for these transports and are 0. */
 void test_limits_of_spec(void)
 {
 	const struct ibv_device_attr attr = attr_of(SPEC);

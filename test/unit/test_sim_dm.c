@@ -52,7 +52,7 @@ void test_device_memory_is_copied_to_and_from(void)
 	TEST_ASSERT_EQUAL_INT(0, ibv_memcpy_from_dm(in, dm, 112, 16));
 	TEST_ASSERT_EQUAL_MEMORY(out, in, 16);
 	TEST_ASSERT_EQUAL_INT(EFAULT, ibv_memcpy_to_dm(dm, 116, out, 16));
-	/* Only by words of 4 bytes. */
+	/* Copies have whole words of 4 bytes. */
 	TEST_ASSERT_EQUAL_INT(EFAULT, ibv_memcpy_to_dm(dm, 2, out, 4));
 	TEST_ASSERT_EQUAL_INT(EFAULT, ibv_memcpy_from_dm(in, dm, 4, 6));
 	TEST_ASSERT_EQUAL_INT(EFAULT, ibv_memcpy_from_dm(in, dm, UINT64_MAX, 16));
@@ -214,7 +214,7 @@ void test_moderation_is_accepted(void)
 	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, B.modify_cq(a.cq, &attr));
 }
 
-/* The lengths that callers pass are kept to, as libibverbs does. */
+/* No byte beyond the length that the caller passes is written, as in libibverbs. */
 void test_query_device_ex_fills_what_there_is_room_for(void)
 {
 	struct ibv_device_attr_ex attr;
@@ -385,7 +385,7 @@ void test_objects_of_a_shared_file_are_imported(void)
 	TEST_ASSERT_EQUAL_INT(0, ibv_memcpy_to_dm(dm, 8, &word, 4));
 	TEST_ASSERT_EQUAL_INT(0, ibv_memcpy_from_dm(&back, dm_again, 8, 4));
 	TEST_ASSERT_EQUAL_INT(3, back);
-	/* What is made in the import is of the same PD. */
+	/* Objects made in the import belong to the same PD. */
 	own = B.reg_mr(pd, a.buffer, 64, IBV_ACCESS_LOCAL_WRITE);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS,
 			      move(IBV_WR_RDMA_READ,
@@ -393,7 +393,7 @@ void test_objects_of_a_shared_file_are_imported(void)
 				   (uintptr_t)b.buffer, b.mr->rkey));
 	TEST_ASSERT_EQUAL_INT(EBUSY, B.dealloc_pd(pd));
 	TEST_ASSERT_EQUAL_INT(0, B.dereg_mr(own));
-	/* The first end is the object's; after it there is only unimporting. */
+	/* The first of them to end ends the object; the others can then only be unimported. */
 	TEST_ASSERT_EQUAL_INT(0, B.dereg_mr(mr));
 	TEST_ASSERT_EQUAL_INT(EINVAL, B.dereg_mr(a.mr));
 	B.destroy_qp(from);

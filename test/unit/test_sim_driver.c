@@ -348,7 +348,7 @@ void test_an_asynchronous_event_names_its_qp(void)
 
 static pthread_barrier_t all_registered;
 
-/* Waits for a message, answers it; time must not run away from the other. */
+/* Waits for a message and answers it. Time must not pass while the other thread works. */
 static void *ping(void *arg)
 {
 	struct end *end = arg;
@@ -370,7 +370,7 @@ static void *ping(void *arg)
 		if (--left || end == &b)
 			post_send(end);
 	}
-	/* The last answer must get out. */
+	/* The last answer has to leave the port. */
 	if (end == &b && !left)
 		while (ibv_poll_cq(end->cq, 1, &wc) == 0)
 			;
@@ -399,7 +399,7 @@ void test_two_polling_threads_move_time_together(void)
 	post_recv(&a);
 	post_recv(&b);
 	run_two(ping);
-	/* 400 messages of 500 ns each way; nobody's ack timer of 67 ms has run out. */
+	/* 400 messages of 500 ns each way; no ack timer (67 ms) has expired. */
 	TEST_ASSERT_TRUE(vb_sim_now_ns(NULL) >= 400 * 500);
 	TEST_ASSERT_TRUE(vb_sim_now_ns(NULL) < TIMEOUT_NS);
 }
@@ -504,7 +504,7 @@ void test_on_the_real_clock_the_descriptor_wakes_a_sleeper(void)
 	struct pollfd ready;
 	struct ibv_wc wc;
 
-	/* The ack comes 2 ms later by itself, while this thread sleeps in poll(2). */
+	/* The ACK comes 2 ms later, while this thread sleeps in poll(2). */
 	start(VB_SIM_CLOCK_REAL, 1000000);
 	ready = (struct pollfd){.fd = a.channel->fd, .events = POLLIN};
 	ibv_req_notify_cq(a.cq, 0);
@@ -529,7 +529,7 @@ void test_on_the_real_clock_a_get_blocks_in_the_descriptor(void)
 	TEST_ASSERT_FALSE(readable(a.channel->fd));
 }
 
-/* Work is done when it is posted, not at the time at which the world was last looked at. */
+/* A posted WR starts now, not at the time at which the world last ran. */
 void test_on_the_real_clock_work_has_the_time_of_its_post(void)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 4,
@@ -583,8 +583,8 @@ void test_devices_open_and_close_on_the_real_clock(void)
 }
 
 /*
- * Each QP asks again every 10 us (RNR timer code 1), which for so many takes longer than 10 us: what
- * is to be made up for grows while it is being done. A verb must come to its end all the same.
+ * Each QP retries every 10 us (RNR timer code 1), and the retries of all QPs together take longer
+ * than 10 us: the backlog grows while it is worked off. A verb must return all the same.
  */
 void test_a_world_that_cannot_keep_up_loses_time(void)
 {

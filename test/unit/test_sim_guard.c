@@ -40,7 +40,10 @@ void test_copies_every_length_and_nothing_beside_it(void)
 	TEST_ASSERT_EQUAL_INT(0, guard_copy(map + 2 * page, map, 2 * page));
 }
 
-/* CMocka puts its own handlers over everybody's when a test begins, so each installs them anew. */
+/*
+ * CMocka installs its own handlers when a test begins, so that each test installs the guard's
+ * again.
+ */
 static const size_t lengths[] = {1, 7, 8, 15, 16, 31, 32, 33, 64, 65, 200, 1024, 4096};
 
 void test_survives_an_unmapped_source(void)
@@ -135,7 +138,7 @@ static void leave(int number, siginfo_t *info, void *context)
 	_exit(info->si_addr == (void *)8 ? 42 : 43);
 }
 
-/* Starts this program anew, with what it shall do in the environment, before any handler is there. */
+/* Starts this program again, which has no handler yet; the environment says what it has to do. */
 static int run_again(const char *what)
 {
 	int status = 0;
@@ -150,7 +153,7 @@ static int run_again(const char *what)
 	return status;
 }
 
-/* A fault that nobody expects, past any sanitizer. */
+/* A fault that no handler expects and no sanitizer reports. */
 static void fault(void)
 {
 	__asm__ volatile("movb $1, 8" ::: "memory");
@@ -179,7 +182,7 @@ static void jump_before(void)
 	_exit(guard_copy((void *)8, "x", 1) ? 42 : 1);
 }
 
-/* A handler that comes later, knows no faults and passes them to the one that it found. */
+/* A handler that is installed later, and passes every fault to the handler before it. */
 static struct sigaction found;
 
 static void pass_back(int number, siginfo_t *info, void *context)
@@ -222,7 +225,7 @@ static void no_handler_sent(void)
 		pause();
 }
 
-/* Before main(), so that the handlers are not there yet. */
+/* Runs before main(), when no handler is installed. */
 __attribute__((constructor)) static void do_it(void)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the backend sim answers for objects: errors, EBUSY, stale and foreign handles. */
+/* Objects of the backend sim: errors, EBUSY, stale and foreign handles. */
 #include "backends/sim/backend.h"
 #include "unity.h"
 

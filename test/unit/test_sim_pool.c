@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "backends/sim/object/handles.h"
-#include "backends/sim/object/pool.h"
+#include "backends/sim/base/handles.h"
+#include "backends/sim/base/pool.h"
 #include "unity.h"
 
 #include <stdlib.h>

@@ -150,7 +150,7 @@ void test_modify_and_query(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, B.modify_srq(srq, &attr, 1 << 5));
 }
 
-/* Objects of another context are as wrong as none. */
+/* Objects of another context are refused, as objects that do not exist. */
 void test_foreign_parts_are_refused(void)
 {
 	struct ibv_srq *foreign = make_srq(&a, 4);

@@ -15,7 +15,7 @@ void tearDown(void)
 	close_pair();
 }
 
-/* A write of 8 bytes from A to B's buffer; the status that it ends with. */
+/* Writes 8 bytes from A to B's buffer. Returns the status of the completion. */
 static enum ibv_wc_status write_to(uint32_t rkey, size_t offset)
 {
 	struct ibv_sge sge = sge_of(&a, 0, 8);
@@ -168,7 +168,7 @@ void test_what_cannot_be_bound(void)
 	expect_nothing(&b);
 }
 
-/* Two bindings of one window may be posted before either is done. */
+/* Two bindings of one window may be posted before the first completes. */
 void test_bindings_may_follow_one_another(void)
 {
 	struct ibv_mw *mw = B.alloc_mw(b.pd, IBV_MW_TYPE_1);
@@ -184,7 +184,7 @@ void test_bindings_may_follow_one_another(void)
 	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, write_to(first, 0));
 }
 
-/* As ibv_post_send(3) does; the window keeps its key. */
+/* It fails as ibv_post_send(3); the window keeps its key. */
 void test_a_binding_needs_room(void)
 {
 	struct ibv_mw *mw = B.alloc_mw(b.pd, IBV_MW_TYPE_1);

@@ -159,7 +159,7 @@ void test_a_mistake_aborts_the_whole_batch(void)
 	struct ibv_sge three[3] = {sge_of(&a, 0, 8), sge_of(&a, 0, 8), sge_of(&a, 0, 8)};
 	const struct ibv_mw_bind_info info = {.mr = a.mr};
 
-	/* CMocka's handler for faults is newer than the QPs of setUp(). */
+	/* CMocka has installed its handler for faults after setUp() made the QPs. */
 	start_with(IBV_QPT_RC, RC_OPS);
 	begin();
 	ibv_wr_rdma_read(ex, b.mr->rkey, remote(0)); /* no data setter */
@@ -196,7 +196,7 @@ void test_a_mistake_aborts_the_whole_batch(void)
 	begin();
 	ibv_wr_send_tso(ex, large, 8, 8);
 	expect_aborted(EOPNOTSUPP);
-	/* The next batch is as good as new. */
+	/* The next batch has no trace of the last one. */
 	begin();
 	TEST_ASSERT_EQUAL_INT(0, ibv_wr_complete(ex));
 	expect_wc(&a, 0, IBV_WC_SUCCESS);
@@ -253,7 +253,7 @@ void test_operations_of_a_type_are_checked_at_creation(void)
 	}
 }
 
-/* Its data is copied at the call, and needs neither SGEs nor inline data of the QP. */
+/* The call copies the data, which takes neither SGEs nor inline room of the QP. */
 void test_an_atomic_write_brings_its_own_data(void)
 {
 	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_RC);
@@ -363,7 +363,7 @@ void test_a_state_that_does_not_send_takes_nothing(void)
 	expect_aborted(EINVAL);
 }
 
-/* A destroyed QP's pointers can still be called: an error, not a crash. */
+/* Calls through the pointers of a destroyed QP are errors, not crashes. */
 void test_a_destroyed_qp_answers_einval(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(from));

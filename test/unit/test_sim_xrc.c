@@ -208,7 +208,7 @@ void test_post_recv_is_refused(void)
 	}
 }
 
-/* The other end of a requester is a responder: another requester is nobody. */
+/* A requester's peer has to be a responder: packets for another requester are dropped. */
 void test_two_initiators_do_not_connect(void)
 {
 	struct ibv_qp_init_attr_ex here = qp_attr(&a, IBV_QPT_XRC_SEND);

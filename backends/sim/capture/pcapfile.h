@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace on disk: frames into a pcap file (nanoseconds) of one link type: Ethernet, or for frames
- * of InfiniBand ERF, which is what Wireshark reads them from. There each frame follows a header of
- * 16 bytes whose type is 21; the flag "receive error" (0x10) marks a frame that was lost.
+ * A trace on disk: frames in a pcap file with times in nanoseconds. Ethernet frames stand there as
+ * Ethernet, InfiniBand frames as ERF, which is the form that Wireshark reads them from: each frame
+ * follows a header of 16 bytes whose type is 21, and the flag "receive error" (0x10) marks a lost
+ * frame.
  *
- * The file grows by whole records. Up to 64 KiB of them wait in memory; exit(), abort() and the
- * signals that end a process (SEGV, BUS, ILL, FPE, ABRT, and TERM, INT, HUP, QUIT where they are
- * left at their default) write these out first. SIGKILL and _exit() lose them, and leave whole
- * records on disk: a short-lived process of its own does the writing (see write_apart). Only a
- * SIGKILL that hits that one too, such as one for the whole process group, can cut the last record.
+ * The writer buffers up to 64 KiB of whole records. Frames that have been flushed are with the
+ * kernel, and survive whatever ends the process. exit() writes the buffer out; _exit(), abort() and
+ * signals lose it. A process that is killed in the middle of a write leaves a last record that is
+ * cut short: readers of pcap show the records before it.
  *
- * When a write fails (a full disk, a limit), one line on stderr says so; the file keeps the whole
- * records that it has, takes no more, and the program goes on.
+ * A child of fork() has a copy of the buffer: flush before fork(), and close the file in the child.
  *
- * A child made by fork() writes nothing into its parent's files.
+ * When a write fails (the disk is full), one line on stderr says so; the file keeps the frames that
+ * were flushed before, takes no more, and the program continues. A limit of the file's size
+ * (RLIMIT_FSIZE) ends the program by SIGXFSZ, unless it ignores that signal.
  *
  * Calls for one file must not overlap; different files are independent.
  */
@@ -24,7 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The longest frame that a file takes. */
+/* The length of the longest frame that a file takes. */
 #define PCAPFILE_FRAME_BYTES_MAX 16384
 
 struct pcapfile;
@@ -32,24 +33,23 @@ struct pcapfile;
 /*
  * Creates or empties the file at path and writes its header; infiniband chooses the link type.
  *
- * Returns NULL with a sentence in error (path and reason; not changed on success), and errno:
- * what open(2) or write(2) gave, ESPIPE for a pipe or a socket, EMFILE for more than 64 files
- * open at a time, ENOMEM.
+ * Returns NULL with a sentence in error (path and reason; unchanged on success), and errno: the one
+ * of open(2) or write(2), ESPIPE for a pipe or a socket, ENOMEM.
  */
 struct pcapfile *pcapfile_open(const char *path, bool infiniband, char *error, size_t error_bytes);
 
 /*
- * Adds a frame, of at most PCAPFILE_FRAME_BYTES_MAX bytes, with the time now_ns since 1970. file
- * is a struct pcapfile; the form, and flags, are those of struct sim_trace_sink. A frame of the
- * other link layer is left out.
+ * Adds a frame of at most PCAPFILE_FRAME_BYTES_MAX bytes at the time now_ns since 1970. file is a
+ * struct pcapfile; the signature and the flags are those of struct sim_trace_sink. Leaves out a
+ * frame of the other link layer.
  */
 void pcapfile_frame(void *file, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
 		    unsigned int flags);
 
-/* Hands everything added so far to the kernel. */
-void pcapfile_flush(struct pcapfile *file);
+/* Hands all frames added so far to the kernel. file is a struct pcapfile. */
+void pcapfile_flush(void *file);
 
-/* True when a write failed and the file is incomplete. */
+/* Returns true if a write failed; the file is then incomplete. */
 bool pcapfile_failed(const struct pcapfile *file);
 
 /* Flushes and frees; file may be NULL. */

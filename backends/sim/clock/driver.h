@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What moves a world's time. On the virtual clock that is waiting; on the real one it is
- * CLOCK_MONOTONIC, which posting, polling and a thread of the world look at.
+ * Moves the time of one engine. On the virtual clock, time moves when the world's threads wait; on
+ * the real one it follows CLOCK_MONOTONIC, which posting, polling and a progress thread read.
  *
- * The world's lock is held in all of these unless they say otherwise.
+ * The caller of each function holds the driver's mutex, unless the function says otherwise.
  */
 #ifndef BACKENDS_SIM_CLOCK_DRIVER_H
 #define BACKENDS_SIM_CLOCK_DRIVER_H
@@ -12,77 +12,89 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct vb_sim;
+struct sim_engine;
 
-/* A thread in vb_sim_run(), which waits for a time. */
+/* A thread that waits for a time: vb_sim_run(), vb_sim_wait_cq(). */
 struct driver_runner {
 	uint64_t until_ns;
 	struct driver_runner *next;
 };
 
+/* Called whenever the engine has run. */
+typedef void driver_ran_fn(void *arg);
+
 struct driver {
+	pthread_mutex_t mutex;
+	struct sim_engine *engine;
+	driver_ran_fn *ran; /* may be NULL */
+	void *ran_arg;
 	bool real;
-	uint64_t base_ns;      /* CLOCK_MONOTONIC when the world was made */
-	uint64_t wall_base_ns; /* CLOCK_REALTIME then; 0 in a virtual world, so that runs repeat */
+	uint64_t base_ns; /* CLOCK_MONOTONIC at the engine's time 0 */
+	uint64_t
+		wall_base_ns; /* CLOCK_REALTIME then; 0 on the virtual clock, so that runs repeat */
 
 	/* Virtual: time moves while all registered threads wait. */
 	pthread_t *threads;
 	uint32_t thread_count, thread_capacity;
 	uint32_t waiting;
-	uint64_t epoch; /* of waking: a waiter looks again when it changes */
-	uint64_t told;	/* how often a thread told the others of something of their own */
+	uint64_t epoch; /* counts wake-ups: a waiter looks again when it changes */
+	uint64_t told;	/* counts the calls of vb_sim_tell() */
 	struct driver_runner *runners;
 
 	pthread_cond_t changed;
 
-	/* Real: the world's thread, while a device is open. */
+	/* Real: the progress thread, which runs while a device is open. */
 	pthread_t progress;
 	pthread_cond_t kicked;
 	uint64_t asleep_until_ns;
+	uint32_t users; /* open devices */
 	bool running, stop, stopping;
 };
 
 typedef bool driver_ready(const void *arg);
 
-int driver_init(struct driver *driver, bool real);
+/* The engine may be set later. The driver need not be locked. */
+void driver_init(struct driver *driver, bool real);
 void driver_end(struct driver *driver);
 
-/* In the child of a fork(), which has neither the progress thread nor those that waited. */
-void driver_forked(struct vb_sim *world);
+/* Called in the child of a fork(), which has neither the progress thread nor any waiter. */
+void driver_forked(struct driver *driver);
 
-/* Real: brings the clock up to now and runs the present instant. Virtual: nothing. */
-void driver_catch_up(struct vb_sim *world);
+/* Real: brings the clock up to now and runs the present instant. Virtual: does nothing. */
+void driver_catch_up(struct driver *driver);
 
-/* A poll or query that found nothing: runs the present instant and, if that does not help, moves
- * time to the next event. */
-void driver_step(struct vb_sim *world, driver_ready *ready, const void *arg);
+/* Follows a poll or query that found nothing: runs the present instant and, if arg is not ready
+ * then, moves time to the next event. */
+void driver_step(struct driver *driver, driver_ready *ready, const void *arg);
 
-/* Waits until ready; EDEADLK where nothing can come (virtual clock). */
-int driver_wait(struct vb_sim *world, driver_ready *ready, const void *arg);
+/*
+ * Waits until arg is ready. Returns EDEADLK if nothing is left that could happen (virtual clock).
+ */
+int driver_wait(struct driver *driver, driver_ready *ready, const void *arg);
 
-/* Virtual clock: as driver_wait(), but not beyond a time: ETIMEDOUT. SIM_NEVER is no limit. */
-int driver_wait_until(struct vb_sim *world, driver_ready *ready, const void *arg,
+/* Virtual clock: as driver_wait(), and returns ETIMEDOUT at until_ns; SIM_NEVER is no limit. */
+int driver_wait_until(struct driver *driver, driver_ready *ready, const void *arg,
 		      uint64_t until_ns);
 
-/* As driver_wait(), for what only another thread can do: EDEADLK at once where there is none. */
-int driver_wait_for_others(struct vb_sim *world, driver_ready *ready, const void *arg);
+/* As driver_wait(), for something that only another thread does: EDEADLK if there is no other. */
+int driver_wait_for_others(struct driver *driver, driver_ready *ready, const void *arg);
 
-/* True where a thread other than this one may still act on a virtual world. */
-bool driver_has_others(struct vb_sim *world);
+/* Wakes all waiting threads: something that they may wait for has changed. */
+void driver_changed(struct driver *driver);
 
-/* Something that a waiting thread may look for has changed. */
-void driver_changed(struct vb_sim *world);
+/* Moves virtual time by a duration. EINVAL on the real clock. */
+int driver_run(struct driver *driver, uint64_t duration_ns);
 
-/* Carries virtual time by a duration. EINVAL on the real clock. */
-int driver_run(struct vb_sim *world, uint64_t duration_ns);
+/* Registers the calling thread, or takes it out. 0 or ENOMEM. */
+int driver_enter(struct driver *driver);
+void driver_leave(struct driver *driver);
 
-/* 0 or ENOMEM. */
-int driver_enter(struct vb_sim *world);
-void driver_leave(struct vb_sim *world);
+/* Counts a device that is opened; on the real clock, starts the progress thread with the first one.
+ * 0 or errno. */
+int driver_start(struct driver *driver);
 
-/* Real: starts the world's thread with the first device; 0 or errno. The mutex is really locked. */
-int driver_start(struct vb_sim *world);
-/* Ends it with the last one. The lock is not held, so that the thread can be joined. */
-void driver_stop(struct vb_sim *world);
+/* Counts a device that is closed; on the real clock, joins the progress thread with the last one.
+ * The caller does not hold the mutex. */
+void driver_stop(struct driver *driver);
 
 #endif

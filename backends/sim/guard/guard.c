@@ -13,16 +13,16 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/* More pages than this are looked up in /proc/self/maps instead of being touched. */
+/* A range of more pages is looked up in /proc/self/maps; a smaller one is touched. */
 #define TOUCH_PAGES_MAX 64
 
 #if defined(__x86_64__)
 
 /*
- * guard_copy_bytes(dst, src, n), guard_touch_read(addr), guard_touch_write(addr): 0, or 1 after a
- * fault. They keep nothing on the stack, so the handler needs only to move RIP to guard_fault.
- * Up to 64 bytes are loaded whole before anything is stored; the last 16 or 64 overlap what came
- * before, so that there is no loop for the rest.
+ * guard_copy_bytes(dst, src, n), guard_touch_read(addr), guard_touch_write(addr) return 0, or 1
+ * after a fault. They keep nothing on the stack: the handler only moves RIP to guard_fault. A copy
+ * of up to 64 bytes loads all bytes before it stores any. The last load of 16 or 64 bytes overlaps
+ * the one before it, so that no loop is needed for the rest.
  */
 __asm__(".pushsection .text\n"
 	".p2align 6\n"
@@ -137,7 +137,7 @@ static bool survive(void *context)
 
 #else
 
-/* The kernel copies and answers EFAULT where we would have faulted. */
+/* The kernel copies, and returns EFAULT where this process would fault. */
 static int guard_copy_bytes(void *dst, const void *src, size_t length_bytes)
 {
 	const struct iovec to = {.iov_base = dst, .iov_len = length_bytes};
@@ -156,9 +156,9 @@ static bool survive(void *context)
 #endif
 
 /*
- * The actions found before ours was put over them, the oldest first. A program may install one of
- * its own later and hide ours; guard_install() then comes out on top again. Such a handler may pass
- * on to us what it does not know: then it is the turn of the one below it.
+ * The actions below ours, the oldest first. A program may install an action on top of ours; the
+ * next guard_install() puts ours on top of it. An action that passes a fault on to us reaches the
+ * action below it.
  */
 #define LAYERS_MAX 8
 
@@ -171,14 +171,17 @@ struct stack {
 static struct stack stacks[] = {{.number = SIGSEGV}, {.number = SIGBUS}};
 static pthread_mutex_t install_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-/* The fault that this thread passes on: told again from deeper in the stack, it was passed back. */
+/*
+ * The fault that this thread passes on. The same fault from a deeper frame has been passed back to
+ * us.
+ */
 static _Thread_local struct {
 	const void *context;
 	const char *frame;
 	unsigned int level;
 } passing;
 
-/* What would have happened without us. */
+/* Does what would happen without our handler. */
 static void pass_on(const struct sigaction *action, int number, siginfo_t *info, void *context)
 {
 	if (action->sa_flags & SA_SIGINFO) {
@@ -186,7 +189,7 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *info,
 	} else if (action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN) {
 		action->sa_handler(number);
 	} else {
-		/* A fault comes again on return, to the old action; a sent signal does not. */
+		/* A fault is raised again on return, with the old action; a sent signal is not. */
 		sigaction(number, action, NULL);
 		if (info->si_code <= 0)
 			raise(number);
@@ -220,7 +223,10 @@ static bool is_ours(const struct sigaction *action)
 	return action->sa_sigaction == on_fault;
 }
 
-/* On top, or further up if it was there: a test runner installs the same one for every test. */
+/*
+ * Puts the action on top; an action that is in the stack moves up. A test runner installs the same
+ * action for every test.
+ */
 static void add_layer(struct stack *stack, const struct sigaction *action)
 {
 	unsigned int at = 0;
@@ -229,7 +235,7 @@ static void add_layer(struct stack *stack, const struct sigaction *action)
 		at++;
 	if (at == stack->count) {
 		if (stack->count == LAYERS_MAX)
-			at = 1; /* the second oldest is given up */
+			at = 1; /* drop the second oldest */
 		else
 			stack->count++;
 	}
@@ -247,7 +253,7 @@ static void install(struct stack *stack)
 		return;
 	if (is_ours(&found) && found.sa_flags & SA_SIGINFO)
 		return;
-	/* What was saved and restored with signal(3) has lost its flags. */
+	/* Our own action without SA_SIGINFO: signal(3) has saved and restored it. */
 	if (!is_ours(&found))
 		add_layer(stack, &found);
 	ours.sa_sigaction = on_fault;
@@ -278,7 +284,7 @@ int guard_copy(void *dst, const void *src, size_t length_bytes)
 	return guard_copy_bytes(dst, src, length_bytes);
 }
 
-/* Takes one line of /proc/self/maps; true once [*at, end) is decided. */
+/* Reads one line of /proc/self/maps. Returns true if *good is decided for [*at, end). */
 static bool weigh_line(const char *line, uintptr_t *at, uintptr_t end, bool write, bool *good)
 {
 	uintptr_t from, to;

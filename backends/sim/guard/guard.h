@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The application's memory, which may be gone when a packet needs it: touched by routines that
- * survive a fault. A fault anywhere else goes on to the handler that the application had.
+ * Access to the application's memory, which may be unmapped when a packet needs it: these routines
+ * survive a fault. Any other fault goes to the handler that the application has installed.
  */
 #ifndef BACKENDS_SIM_GUARD_GUARD_H
 #define BACKENDS_SIM_GUARD_GUARD_H
@@ -10,9 +10,10 @@
 #include <stddef.h>
 
 /*
- * Installs the handlers for SIGSEGV and SIGBUS, or puts them on top again if the program has
- * installed its own since. Worlds, devices, registrations, device memory and QPs of ibv_wr_* do so
- * when they begin: a handler that is installed later gets the faults under a copy until then, unless it passes them on.
+ * Installs the handlers of SIGSEGV and SIGBUS, or puts them on top of handlers that the program has
+ * installed since. Making a world, a device's context, an MR, device memory or a QP with ibv_wr_*()
+ * calls this. Until the next such call, a handler that the program installs gets the faults of a
+ * copy.
  */
 void guard_install(void);
 
@@ -20,10 +21,10 @@ void guard_install(void);
 void guard_lock(void);
 void guard_unlock(void);
 
-/* Copies; nonzero where a side cannot be touched, and some bytes may have been copied. */
+/* Copies. Nonzero if one of the two ranges cannot be accessed; some bytes may be copied then. */
 int guard_copy(void *dst, const void *src, size_t length_bytes);
 
-/* 0 where [addr, addr + length) can be read, and written if asked; else EFAULT. */
+/* 0 if [addr, addr + length) can be read and, if write is set, written; else EFAULT. */
 int guard_probe(const void *addr, size_t length_bytes, bool write);
 
 #endif

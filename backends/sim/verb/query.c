@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "backends/sim/verb/control.h"
-#include "backends/sim/world/say.h"
+/* Queries of devices, ports and addresses. */
+#include "backends/sim/base/say.h"
+#include "backends/sim/verb/verbs.h"
 #include "backends/sim/world/world.h"
 
 #include <errno.h>
@@ -9,23 +10,12 @@
 /* IB_UVERBS_DEVICE_ATOMIC_WRITE of Linux include/uapi/rdma/ib_user_verbs.h, since 6.2 */
 #define DEVICE_ATOMIC_WRITE (UINT64_C(1) << 40)
 
-/* The context's lock and liveness: each query begins and ends so. */
-static struct context *enter(struct ibv_context *ibv, bool *locked)
+/* The caller holds the world, as in all of these. NULL if the context is closed. */
+static struct sim_port *port_of(struct ibv_context *context, unsigned int number)
 {
-	struct context *context = context_of(ibv);
-
-	*locked = world_lock(context->world);
-	return context_live(context) ? context : NULL;
-}
-
-static struct sim_port *port_of(struct context *context, unsigned int number)
-{
-	return context ? sim_device_port(context->device->engine, number) : NULL;
-}
-
-static void leave(struct ibv_context *ibv, bool locked)
-{
-	world_unlock(context_of(ibv)->world, locked);
+	if (!context_live(context_of(context)))
+		return NULL;
+	return sim_device_port(context_of(context)->device->engine, number);
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -33,20 +23,19 @@ static size_t smaller(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-int query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
+int verb_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
 {
-	bool locked;
-	struct context *context = enter(ibv, &locked);
+	HOLD hold = context_hold(ibv);
 
-	if (context)
-		sim_device_query(context->device->engine, attr);
-	leave(ibv, locked);
-	return context ? 0 : say(EINVAL, "query_device: the context is closed");
+	if (!context_live(context_of(ibv)))
+		return say(EINVAL, "query_device: the context is closed");
+	sim_device_query(context_of(ibv)->device->engine, attr);
+	return 0;
 }
 
 /*
- * Beyond ibv_device_attr. Nothing of offloads, receive side scaling, pacing and tag matching. All
- * memory is on demand here, whatever it was registered with; atomics are of 8 bytes.
+ * The fields beyond ibv_device_attr. The simulator has no offloads, receive side scaling, pacing or
+ * tag matching. All memory is on demand, however it was registered; atomics have 8 bytes.
  */
 static void fill_capabilities(struct ibv_device_attr_ex *all, unsigned int lacks)
 {
@@ -61,7 +50,7 @@ static void fill_capabilities(struct ibv_device_attr_ex *all, unsigned int lacks
 	}
 	if (!(lacks & SIM_LACKS_DEVICE_MEMORY))
 		all->max_dm_size = DEVICE_MEMORY_BYTES;
-	/* Those over PCI, which a device asks of another: none. */
+	/* pci_atomic_caps stays 0. */
 	if (lacks & SIM_LACKS_ON_DEMAND)
 		return;
 	all->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
@@ -72,20 +61,20 @@ static void fill_capabilities(struct ibv_device_attr_ex *all, unsigned int lacks
 		all->xrc_odp_caps = reliable;
 }
 
-int query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
-		    struct ibv_device_attr_ex *attr, size_t attr_size)
+int verb_query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_ex_input *input,
+			 struct ibv_device_attr_ex *attr, size_t attr_size)
 {
 	const struct sim_profile *profile = context_of(ibv)->device->engine->profile;
 	struct ibv_device_attr_ex all = {0};
 	int err;
 
 	if ((input && input->comp_mask) || attr_size < sizeof(all.orig_attr))
-		return say(EINVAL, "query_device_ex: a comp_mask, or a size below ibv_device_attr");
-	err = query_device(ibv, &all.orig_attr);
+		return say(EINVAL, "query_device_ex: comp_mask is not 0, or the size too small");
+	err = verb_query_device(ibv, &all.orig_attr);
 	if (err)
 		return err;
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
-	if (context_of(ibv)->device->engine->profile->atomic_write)
+	if (profile->atomic_write)
 		all.device_cap_flags_ex |= DEVICE_ATOMIC_WRITE;
 	all.phys_port_cnt_ex = all.orig_attr.phys_port_cnt;
 	fill_capabilities(&all, profile->lacks);
@@ -130,51 +119,48 @@ static void ask_port(struct context *context, const struct sim_port *port,
 	uint64_t digest = digest_port(port, attr);
 
 	if (last->given && last->digest == digest) {
-		driver_step(context->world, port_changed, &question);
+		driver_step(&context->world->driver, port_changed, &question);
 		digest = digest_port(port, attr);
 	}
 	*last = (struct answer){.digest = digest, .given = true};
 }
 
-int query_port(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_attr *attr,
-	       size_t attr_size)
+int verb_query_port(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_attr *attr,
+		    size_t attr_size)
 {
-	struct ibv_port_attr all = {0};
-	bool locked;
-	struct context *context = enter(ibv, &locked);
-	struct sim_port *port = port_of(context, port_num);
+	HOLD hold = context_hold(ibv);
+	struct sim_port *port = port_of(ibv, port_num);
+	struct ibv_port_attr all;
 
-	if (port) {
-		ask_port(context, port, &all);
-		memset(attr, 0, attr_size);
-		memcpy(attr, &all, smaller(attr_size, sizeof(all)));
-	}
-	leave(ibv, locked);
-	return port ? 0 : say(EINVAL, "query_port: no port %u", port_num);
+	if (!port)
+		return say(EINVAL, "query_port: no port %u", port_num);
+	ask_port(context_of(ibv), port, &all);
+	memset(attr, 0, attr_size);
+	memcpy(attr, &all, smaller(attr_size, sizeof(all)));
+	return 0;
 }
 
-/* The structure of libibverbs before version 1.1.0 of its symbols ends before link_layer. */
-int query_port_compat(struct ibv_context *ibv, uint8_t port_num, struct _compat_ibv_port_attr *attr)
+/* The structure of these programs ends before port_cap_flags2. */
+int verb_query_port_compat(struct ibv_context *ibv, uint8_t port_num,
+			   struct _compat_ibv_port_attr *attr)
 {
-	return query_port(ibv, port_num, (struct ibv_port_attr *)attr,
-			  offsetof(struct ibv_port_attr, port_cap_flags2));
+	return verb_query_port(ibv, port_num, (struct ibv_port_attr *)attr,
+			       offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
 /* --- GIDs and P_Keys --- */
 
-int query_gid(struct ibv_context *ibv, uint8_t port_num, int index, union ibv_gid *gid)
+int verb_query_gid(struct ibv_context *ibv, uint8_t port_num, int index, union ibv_gid *gid)
 {
-	bool locked;
-	struct sim_port *port = port_of(enter(ibv, &locked), port_num);
-	bool good = port && index >= 0 && index < port->device->profile->gid_table;
+	HOLD hold = context_hold(ibv);
+	struct sim_port *port = port_of(ibv, port_num);
 
-	if (good) {
-		memset(gid, 0, sizeof(*gid));
-		if (index < port->gid_count)
-			*gid = port->gids[index];
-	}
-	leave(ibv, locked);
-	return good ? 0 : say_minus(EINVAL, "query_gid: no port %u with index %d", port_num, index);
+	if (!port || index < 0 || index >= port->device->profile->gid_table)
+		return say_minus(EINVAL, "query_gid: port %u has no GID index %d", port_num, index);
+	memset(gid, 0, sizeof(*gid));
+	if (index < port->gid_count)
+		*gid = port->gids[index];
+	return 0;
 }
 
 static void fill_entry(const struct sim_port *port, unsigned int index, void *entry,
@@ -191,7 +177,7 @@ static void fill_entry(const struct sim_port *port, unsigned int index, void *en
 	memcpy(entry, &all, smaller(entry_size, sizeof(all)));
 }
 
-/* Behind the table's end, or emptied by vb_sim_set_gid(). */
+/* An entry is empty beyond the table's end, or after vb_sim_set_gid() with zeros. */
 static bool is_empty(const struct sim_port *port, unsigned int index)
 {
 	static const union ibv_gid zeros;
@@ -199,34 +185,31 @@ static bool is_empty(const struct sim_port *port, unsigned int index)
 	return index >= port->gid_count || memcmp(&port->gids[index], &zeros, sizeof(zeros)) == 0;
 }
 
-int query_gid_ex(struct ibv_context *ibv, uint32_t port_num, uint32_t gid_index,
-		 struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
+int verb_query_gid_ex(struct ibv_context *ibv, uint32_t port_num, uint32_t gid_index,
+		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
-	bool locked;
-	struct sim_port *port = port_of(enter(ibv, &locked), port_num);
-	int err = 0;
+	HOLD hold = context_hold(ibv);
+	struct sim_port *port = port_of(ibv, port_num);
 
 	if (!port || flags || gid_index >= port->device->profile->gid_table)
-		err = say(EINVAL, "query_gid_ex: no port %u with index %u, or flags", port_num,
-			  gid_index);
-	else if (is_empty(port, gid_index))
-		err = say(ENODATA, "query_gid_ex: index %u of port %u is empty", gid_index,
-			  port_num);
-	else
-		fill_entry(port, gid_index, entry, entry_size);
-	leave(ibv, locked);
-	return err;
+		return say(EINVAL, "query_gid_ex: port %u has no GID index %u, or flags is not 0",
+			   port_num, gid_index);
+	if (is_empty(port, gid_index))
+		return say(ENODATA, "query_gid_ex: GID index %u of port %u is empty", gid_index,
+			   port_num);
+	fill_entry(port, gid_index, entry, entry_size);
+	return 0;
 }
 
-ssize_t query_gid_table(struct ibv_context *ibv, struct ibv_gid_entry *entries, size_t max_entries,
-			uint32_t flags, size_t entry_size)
+ssize_t verb_query_gid_table(struct ibv_context *ibv, struct ibv_gid_entry *entries,
+			     size_t max_entries, uint32_t flags, size_t entry_size)
 {
-	bool locked;
-	struct context *context = enter(ibv, &locked);
-	struct sim_device *device = context ? context->device->engine : NULL;
+	HOLD hold = context_hold(ibv);
+	bool live = context_live(context_of(ibv));
+	const struct sim_device *device = context_of(ibv)->device->engine;
 	size_t count = 0;
 
-	for (unsigned int p = 0; device && p < device->port_count; p++)
+	for (unsigned int p = 0; live && p < device->port_count; p++)
 		for (unsigned int i = 0; i < device->ports[p].gid_count; i++) {
 			if (is_empty(&device->ports[p], i))
 				continue;
@@ -235,39 +218,36 @@ ssize_t query_gid_table(struct ibv_context *ibv, struct ibv_gid_entry *entries, 
 					   (char *)entries + count * entry_size, entry_size);
 			count++;
 		}
-	leave(ibv, locked);
-	if (!device || flags || count > max_entries)
-		return -say(EINVAL, "query_gid_table: flags, or less room than %zu entries", count);
+	if (!live || flags || count > max_entries)
+		return -say(EINVAL,
+			    "query_gid_table: flags is not 0, or there is no room for %zu entries",
+			    count);
 	return (ssize_t)count;
 }
 
-/* libibverbs reads a file per index: a missing one is ENOENT, as on SoftRoCE. */
-int query_pkey(struct ibv_context *ibv, uint8_t port_num, int index, __be16 *pkey)
+/* libibverbs reads one file for each index: without the file, the error is ENOENT. */
+int verb_query_pkey(struct ibv_context *ibv, uint8_t port_num, int index, __be16 *pkey)
 {
-	bool locked;
-	struct sim_port *port = port_of(enter(ibv, &locked), port_num);
-	bool good = port && index >= 0 && index < port->pkey_count;
+	HOLD hold = context_hold(ibv);
+	struct sim_port *port = port_of(ibv, port_num);
 
-	if (good)
-		*pkey = htobe16(port->pkeys[index]);
-	leave(ibv, locked);
-	return good ? 0
-		    : say_minus(ENOENT, "query_pkey: no port %u with index %d", port_num, index);
+	if (!port || index < 0 || index >= port->pkey_count)
+		return say_minus(ENOENT, "query_pkey: port %u has no P_Key index %d", port_num,
+				 index);
+	*pkey = htobe16(port->pkeys[index]);
+	return 0;
 }
 
-int query_pkey_index(struct ibv_context *ibv, uint8_t port_num, __be16 pkey)
+int verb_get_pkey_index(struct ibv_context *ibv, uint8_t port_num, __be16 pkey)
 {
-	bool locked;
-	struct sim_port *port = port_of(enter(ibv, &locked), port_num);
-	int index = -1;
+	HOLD hold = context_hold(ibv);
+	struct sim_port *port = port_of(ibv, port_num);
 
-	for (int i = 0; port && i < port->pkey_count && index < 0; i++)
+	for (int i = 0; port && i < port->pkey_count; i++)
 		if (port->pkeys[i] == be16toh(pkey))
-			index = i;
-	leave(ibv, locked);
-	return index >= 0 ? index
-			  : say_minus(ENOENT, "get_pkey_index: port %u has no P_Key 0x%x", port_num,
-				      be16toh(pkey));
+			return i;
+	return say_minus(ENOENT, "get_pkey_index: port %u has no P_Key 0x%x", port_num,
+			 be16toh(pkey));
 }
 
 /* --- time and addresses --- */
@@ -284,52 +264,49 @@ static bool clock_moved(const void *arg)
 	return sim_engine_now_ns(question->world->engine) != question->last_ns;
 }
 
-/*
- * The clock in nanoseconds all in tv_nsec: rdma-core providers/mlx5/verbs.c, mlx5_query_rt_values.
- */
-int query_rt_values(struct ibv_context *ibv, struct ibv_values_ex *values)
+/* All nanoseconds are in tv_nsec: rdma-core providers/mlx5/verbs.c, mlx5_query_rt_values. */
+int verb_query_rt_values_ex(struct ibv_context *ibv, struct ibv_values_ex *values)
 {
-	bool locked;
-	struct context *context = enter(ibv, &locked);
-	uint32_t asked = values->comp_mask;
+	HOLD hold = context_hold(ibv);
+	struct context *context = context_of(ibv);
+	struct vb_sim *world = hold.world;
+	struct answer *last = &context->clock_answer;
+	const struct clock_question question = {.world = world, .last_ns = last->digest};
 
-	if (context && asked & IBV_VALUES_MASK_RAW_CLOCK) {
-		struct vb_sim *world = context->world;
-		struct answer *last = &context->clock_answer;
-		struct clock_question question = {.world = world, .last_ns = last->digest};
-
-		driver_catch_up(world);
-		if (last->given && !clock_moved(&question))
-			driver_step(world, clock_moved, &question);
-		*last = (struct answer){.digest = sim_engine_now_ns(world->engine), .given = true};
-		values->raw_clock.tv_sec = 0;
-		values->raw_clock.tv_nsec = (long)last->digest;
-	}
-	if (context)
-		values->comp_mask = asked & IBV_VALUES_MASK_RAW_CLOCK;
-	leave(ibv, locked);
-	return context ? 0 : say(EINVAL, "query_rt_values_ex: the context is closed");
+	if (!context_live(context))
+		return say(EINVAL, "query_rt_values_ex: the context is closed");
+	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
+	if (!values->comp_mask)
+		return 0;
+	driver_catch_up(&world->driver);
+	if (last->given && !clock_moved(&question))
+		driver_step(&world->driver, clock_moved, &question);
+	*last = (struct answer){.digest = sim_engine_now_ns(world->engine), .given = true};
+	values->raw_clock.tv_sec = 0;
+	values->raw_clock.tv_nsec = (long)last->digest;
+	return 0;
 }
 
-int query_eth_l2(struct ibv_context *ibv, struct ibv_ah_attr *attr,
-		 uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
+int verb_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *attr,
+				 uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
-	bool locked;
-	struct context *context = enter(ibv, &locked);
+	HOLD hold = context_hold(ibv);
+	struct context *context = context_of(ibv);
 	struct sim_path path;
-	int err = context ? sim_path_resolve(context->device->engine, attr, &path) : EINVAL;
+	int err = EINVAL;
 
+	if (context_live(context))
+		err = sim_path_resolve(context->device->engine, attr, &path);
 	if (!err && path.route.infiniband)
 		err = EINVAL;
 	if (!err && !path.dest)
 		err = EHOSTUNREACH;
-	if (!err) {
-		memcpy(eth_mac, path.dest->mac, ETHERNET_LL_SIZE);
-		if (vid)
-			*vid = 0xffff;
+	if (err) {
+		errno = say(err, "resolve_eth_l2_from_gid: no port has that GID");
+		return -err;
 	}
-	leave(ibv, locked);
-	if (err)
-		errno = say(err, "resolve_eth_l2_from_gid: nobody has that GID");
-	return -err;
+	memcpy(eth_mac, path.dest->mac, ETHERNET_LL_SIZE);
+	if (vid)
+		*vid = 0xffff;
+	return 0;
 }

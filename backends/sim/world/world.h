@@ -1,97 +1,109 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A simulated world in this process: the engine's, its devices as libibverbs sees them, its lock.
+ * A simulated world: an engine with its clock, the devices as libibverbs shows them, their objects,
+ * and one lock.
  */
 #ifndef BACKENDS_SIM_WORLD_WORLD_H
 #define BACKENDS_SIM_WORLD_WORLD_H
 
 #include "backends/sim/clock/driver.h"
 #include "backends/sim/object/objects.h"
-#include "backends/sim/object/pool.h"
 
-#include <pthread.h>
 #include <sys/single_threaded.h>
 #include <verbena/sim.h>
 
 struct pcapfile;
+struct sim_host;
 
 struct vb_sim {
-	pthread_mutex_t mutex;
+	struct driver driver; /* its mutex is the world's lock */
 	struct sim_engine *engine;
-	struct driver driver;
 	struct device *devices;
 	unsigned int device_count;
-	struct pool pools[KINDS];
-	struct handles contexts;
-	uint32_t live[KINDS];
-	uint32_t last_pd;
-	struct domain *domains; /* of XRC */
-	unsigned int lists;	/* device lists that are not freed yet */
-	bool retired;		/* replaced: it lasts as long as its lists */
+	struct store store;
+	uint32_t last_pd;   /* the number of the newest PD */
+	unsigned int lists; /* device lists that are not freed yet */
+	bool retired;	    /* replaced by a new default world; ends with the last of its lists */
 	struct pcapfile *trace;
 	vb_sim_frame_fn *watch;
 	void *watch_arg;
-	struct vb_sim *next; /* of all worlds (fork.c) */
+	struct vb_sim *next; /* in the list of all worlds (process.c) */
 };
 
 /*
- * Takes the lock, unless no other thread exists (glibc's word for it): then nobody can come in
- * between, and the two atomic operations are spared. The answer is for world_unlock().
+ * The lock of a world, held to the end of the block in which HOLD declares it:
  *
- * On the real clock, whose world has a thread, what the caller does happens now: not at the time at
- * which the world was last looked at.
+ *	HOLD hold = world_hold(world);
+ *
+ * While the process has one thread (as glibc says), nothing is locked, and the two atomic
+ * operations are saved. A world on the real clock has a progress thread; there the caller's action
+ * happens now, and not at the time at which the world was last run.
  */
-static inline bool world_lock(struct vb_sim *world)
+struct hold {
+	struct vb_sim *world; /* NULL: nothing is held */
+	bool locked;
+};
+
+#define HOLD __attribute__((cleanup(world_release))) struct hold
+
+static inline struct hold world_hold(struct vb_sim *world)
 {
 	if (__libc_single_threaded)
-		return false;
-	pthread_mutex_lock(&world->mutex);
+		return (struct hold){.world = world};
+	pthread_mutex_lock(&world->driver.mutex);
 	if (world->driver.real)
-		driver_catch_up(world);
-	return true;
+		driver_catch_up(&world->driver);
+	return (struct hold){.world = world, .locked = true};
 }
 
-static inline void world_unlock(struct vb_sim *world, bool locked)
+static inline struct hold context_hold(struct ibv_context *context)
 {
-	if (locked)
-		pthread_mutex_unlock(&world->mutex);
+	return world_hold(context_of(context)->world);
 }
 
-/* Stands in the private operations of our devices, and in nobody else's. */
-struct ibv_context *world_device_mark(struct ibv_device *device, int cmd_fd);
+static inline void world_release(const struct hold *hold)
+{
+	if (hold->locked)
+		pthread_mutex_unlock(&hold->world->driver.mutex);
+}
 
-/* NULL with errno and a sentence. config NULL: the defaults. */
+/* --- world.c --- */
+
+/* Returns NULL with errno and a sentence. config NULL: the defaults. */
 struct vb_sim *world_create(const struct vb_sim_config *config);
 
-/* Ends a world without open devices; one whose lists are still out ends with them. */
-void world_retire(struct vb_sim *world);
+/* Ends a world that no thread uses. */
+void world_destroy(struct vb_sim *world);
 
-/* What is not of one world: held while fork() copies the process. */
-void world_lock_tables(void);
-void world_unlock_tables(void);
+/* Returns true if a device of the world is open. */
+bool world_in_use(struct vb_sim *world);
 
-/* As vb_sim_set_default(). */
-void world_set_default(vb_sim_default_fn *fn);
+/*
+ * Holds the world of any backend's context, or NULL: the hold's world is NULL if the context is not
+ * a simulated one.
+ */
+struct hold world_hold_of(struct ibv_context *context);
 
-/* The default world, made if need be; NULL with errno. */
-struct vb_sim *world_default(void);
+/* --- furnish.c: devices and links --- */
 
-/* The world that a public function means; NULL stands for the default one. */
-struct vb_sim *world_or_default(struct vb_sim *sim);
+/* Makes what the configuration names. 0, or an errno with a sentence. */
+int world_furnish(struct vb_sim *world, const struct vb_sim_config *config);
 
-/* Makes the default world anew. 0 or errno. */
-int world_replace_default(const struct vb_sim_config *config);
+struct device *world_find_device(const struct vb_sim *world, const char *name);
 
-/* As ibv_get_device_list() and ibv_free_device_list(). */
-struct ibv_device **world_list(struct vb_sim *world, int *num_devices);
-void world_free_list(struct ibv_device **list);
+/* Returns true if the device is simulated, in whatever world. */
+bool world_owns_device(const struct ibv_device *device);
 
-/* Whether it is a list of any world's devices that is not freed; the pointer is not followed. */
-bool world_owns_list(struct ibv_device *const *list);
+/* --- trace.c: the trace file and the watcher; the caller holds the world --- */
 
-/* The trace file and the watcher. */
+/* 0, or an errno with a sentence. */
 int world_trace_open(struct vb_sim *world, const char *path);
 int world_trace_close(struct vb_sim *world);
 void world_watch(struct vb_sim *world, vb_sim_frame_fn *fn, void *arg);
+
+/* --- host.c --- */
+
+/* Returns what the engine calls its owner by. */
+struct sim_host world_host(struct vb_sim *world);
 
 #endif

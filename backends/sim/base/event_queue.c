@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "backends/sim/base/event_queue.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+int event_queue_init(struct event_queue *queue)
+{
+	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+
+	*queue = (struct event_queue){.fd = fd};
+	return fd < 0 ? errno : 0;
+}
+
+void event_queue_end(struct event_queue *queue)
+{
+	close(queue->fd);
+	free(queue->ring);
+	*queue = (struct event_queue){.fd = -1};
+}
+
+void event_queue_push(struct event_queue *queue, const struct queued_event *event)
+{
+	static const uint64_t one = 1;
+
+	if (queue->count == queue->capacity) {
+		uint32_t capacity = queue->capacity ? queue->capacity * 2 : 16;
+		struct queued_event *ring = malloc(capacity * sizeof(*ring));
+
+		if (!ring)
+			return;
+		for (uint32_t i = 0; i < queue->count; i++)
+			ring[i] = queue->ring[(queue->head + i) % queue->capacity];
+		free(queue->ring);
+		queue->ring = ring;
+		queue->capacity = capacity;
+		queue->head = 0;
+	}
+	queue->ring[(queue->head + queue->count++) % queue->capacity] = *event;
+	/* The write fails only with 2^64 events in the counter. */
+	(void)!write(queue->fd, &one, sizeof(one));
+}
+
+struct queued_event event_queue_pop(struct event_queue *queue)
+{
+	struct queued_event event = queue->ring[queue->head];
+
+	queue->head = (queue->head + 1) % queue->capacity;
+	queue->count--;
+	return event;
+}
+
+void event_queue_take_count(const struct event_queue *queue)
+{
+	struct pollfd readable = {.fd = queue->fd, .events = POLLIN};
+	uint64_t one;
+
+	if (poll(&readable, 1, 0) == 1)
+		(void)!read(queue->fd, &one, sizeof(one));
+}
+
+void event_queue_forget(struct event_queue *queue, const void *object)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < queue->count; i++) {
+		struct queued_event event = queue->ring[(queue->head + i) % queue->capacity];
+
+		if (event.object == object)
+			event_queue_take_count(queue);
+		else
+			queue->ring[(queue->head + kept++) % queue->capacity] = event;
+	}
+	queue->count = kept;
+}
+
+bool event_queue_is_nonblocking(const struct event_queue *queue)
+{
+	return fcntl(queue->fd, F_GETFL) & O_NONBLOCK;
+}

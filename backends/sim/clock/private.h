@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of the clock share. Calls go one way: wait.c to virtual.c and real.c, both to
+ * driver.c.
+ */
+#ifndef BACKENDS_SIM_CLOCK_PRIVATE_H
+#define BACKENDS_SIM_CLOCK_PRIVATE_H
+
+#include "backends/sim/clock/driver.h"
+
+#include <time.h>
+
+/* --- driver.c --- */
+
+uint64_t driver_clock_ns(clockid_t clock);
+
+/* Calls the owner's function. */
+void driver_ran(const struct driver *driver);
+
+/* Wakes all waiters; each one that still waits counts itself again. */
+void driver_wake_all(struct driver *driver);
+
+/* --- virtual.c --- */
+
+void virtual_run_instant(struct driver *driver);
+
+/* Moves time to the next event, or sleeps until another thread has moved it. Returns false if no
+ * event is left. */
+bool virtual_let_time_pass(struct driver *driver);
+
+/* Returns true if the calling thread's waiting moves time: it is registered, or no thread is. */
+bool virtual_counts(const struct driver *driver);
+
+/* Returns true if another registered thread may still act. */
+bool virtual_has_others(const struct driver *driver);
+
+#endif

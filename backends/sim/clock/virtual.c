@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* The virtual clock: time moves to the next event while all registered threads wait. */
+#include "backends/sim/base/say.h"
+#include "backends/sim/clock/private.h"
+
+#include "sim/engine.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/single_threaded.h>
+
+static int place_of_self(const struct driver *driver)
+{
+	for (uint32_t i = 0; i < driver->thread_count; i++)
+		if (pthread_equal(driver->threads[i], pthread_self()))
+			return (int)i;
+	return -1;
+}
+
+bool virtual_counts(const struct driver *driver)
+{
+	return driver->thread_count == 0 || place_of_self(driver) >= 0;
+}
+
+bool virtual_has_others(const struct driver *driver)
+{
+	return driver->thread_count > (place_of_self(driver) >= 0 ? 1u : 0u);
+}
+
+static bool all_wait(const struct driver *driver)
+{
+	if (driver->thread_count == 0 || __libc_single_threaded)
+		return true;
+	return place_of_self(driver) >= 0 && driver->waiting + 1 >= driver->thread_count;
+}
+
+void virtual_run_instant(struct driver *driver)
+{
+	if (sim_engine_quiet(driver->engine))
+		return;
+	sim_engine_run(driver->engine);
+	driver_ran(driver);
+	driver_changed(driver);
+}
+
+/* The next event or the end of a thread's wait, whichever comes first. */
+static uint64_t next_ns(const struct driver *driver)
+{
+	uint64_t next = sim_engine_next_ns(driver->engine);
+
+	for (const struct driver_runner *r = driver->runners; r; r = r->next)
+		if (r->until_ns < next)
+			next = r->until_ns;
+	return next;
+}
+
+/* pthread_cancel() must not end the thread in the middle of a verb, with the mutex held. */
+static void sleep_until_changed(struct driver *driver)
+{
+	uint64_t epoch;
+	int cancel;
+
+	if (virtual_counts(driver))
+		driver->waiting++;
+	epoch = driver->epoch;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	while (driver->epoch == epoch)
+		pthread_cond_wait(&driver->changed, &driver->mutex);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+bool virtual_let_time_pass(struct driver *driver)
+{
+	uint64_t next;
+
+	if (!all_wait(driver)) {
+		sleep_until_changed(driver);
+		return true;
+	}
+	next = next_ns(driver);
+	if (next != SIM_NEVER) {
+		sim_engine_advance(driver->engine, next);
+		driver_ran(driver);
+	}
+	driver_changed(driver);
+	return next != SIM_NEVER;
+}
+
+/* No thread moves time beyond until_ns while the runner is in the list. */
+static void runner_add(struct driver *driver, struct driver_runner *runner, uint64_t until_ns)
+{
+	*runner = (struct driver_runner){.until_ns = until_ns, .next = driver->runners};
+	driver->runners = runner;
+}
+
+static void runner_remove(struct driver *driver, const struct driver_runner *runner)
+{
+	struct driver_runner **at = &driver->runners;
+
+	while (*at != runner)
+		at = &(*at)->next;
+	*at = runner->next;
+}
+
+int driver_run(struct driver *driver, uint64_t duration_ns)
+{
+	struct driver_runner self;
+	uint64_t until_ns;
+
+	if (driver->real)
+		return say(EINVAL, "vb_sim_run: the world has the real clock");
+	until_ns = sim_engine_now_ns(driver->engine) + duration_ns;
+	if (until_ns < duration_ns)
+		until_ns = SIM_NEVER - 1;
+	runner_add(driver, &self, until_ns);
+	virtual_run_instant(driver);
+	while (sim_engine_now_ns(driver->engine) < until_ns)
+		virtual_let_time_pass(driver);
+	runner_remove(driver, &self);
+	return 0;
+}
+
+int driver_wait_until(struct driver *driver, driver_ready *ready, const void *arg,
+		      uint64_t until_ns)
+{
+	struct driver_runner self;
+	int err = -1;
+
+	runner_add(driver, &self, until_ns);
+	while (err < 0) {
+		virtual_run_instant(driver);
+		if (ready(arg))
+			err = 0;
+		else if (sim_engine_now_ns(driver->engine) >= until_ns)
+			err = ETIMEDOUT;
+		else if (!virtual_let_time_pass(driver))
+			err = EDEADLK;
+	}
+	runner_remove(driver, &self);
+	return err;
+}
+
+int driver_enter(struct driver *driver)
+{
+	if (driver->thread_count == driver->thread_capacity) {
+		uint32_t capacity = driver->thread_capacity + 16;
+		pthread_t *threads = realloc(driver->threads, capacity * sizeof(*threads));
+
+		if (!threads)
+			return ENOMEM;
+		driver->threads = threads;
+		driver->thread_capacity = capacity;
+	}
+	driver->threads[driver->thread_count++] = pthread_self();
+	return 0;
+}
+
+void driver_leave(struct driver *driver)
+{
+	int place = place_of_self(driver);
+
+	if (place < 0)
+		return;
+	driver->threads[place] = driver->threads[--driver->thread_count];
+	driver_wake_all(driver);
+}

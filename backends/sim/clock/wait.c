@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* How a verb waits, on either clock. */
+#include "backends/sim/clock/private.h"
+
+#include <errno.h>
+
+void driver_step(struct driver *driver, driver_ready *ready, const void *arg)
+{
+	if (driver->real) {
+		driver_catch_up(driver);
+		return;
+	}
+	virtual_run_instant(driver);
+	/* A thread that is not registered does not move the time of the registered ones. */
+	if (!ready(arg) && virtual_counts(driver))
+		virtual_let_time_pass(driver);
+}
+
+int driver_wait(struct driver *driver, driver_ready *ready, const void *arg)
+{
+	if (driver->real) {
+		while (!ready(arg))
+			pthread_cond_wait(&driver->changed, &driver->mutex);
+		return 0;
+	}
+	for (;;) {
+		virtual_run_instant(driver);
+		if (ready(arg))
+			return 0;
+		if (!virtual_let_time_pass(driver))
+			return EDEADLK;
+	}
+}
+
+int driver_wait_for_others(struct driver *driver, driver_ready *ready, const void *arg)
+{
+	if (ready(arg))
+		return 0;
+	if (!driver->real && !virtual_has_others(driver))
+		return EDEADLK;
+	return driver_wait(driver, ready, arg);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include "backends/sim/verb/batch.h"
+
+#include "backends/sim/base/say.h"
+#include "backends/sim/world/world.h"
+
+#include "sim/qp/state.h"
+#include "sim/wire/opcode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct batch *batch_of(struct ibv_qp_ex *ex)
+{
+	return ((struct qp *)ex)->batch;
+}
+
+int batch_new(struct qp *qp, uint64_t send_ops_flags, bool locks)
+{
+	struct ibv_qp_attr attr;
+	struct batch *batch = calloc(1, sizeof(*batch));
+	pthread_mutexattr_t checked;
+
+	if (!batch)
+		return ENOMEM;
+	batch->ops = send_ops_flags;
+	batch->locks = locks;
+	sim_qp_query(qp->engine, &attr);
+	batch->max_wr = attr.cap.max_send_wr;
+	batch->max_sge = attr.cap.max_send_sge;
+	batch->max_inline = attr.cap.max_inline_data;
+	batch->sge_room = batch->max_sge ? batch->max_sge : 1;
+	batch->inline_room =
+		batch->max_inline < SIM_ATOMIC_BYTES ? SIM_ATOMIC_BYTES : batch->max_inline;
+	pthread_mutexattr_init(&checked);
+	pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&batch->mutex, &checked);
+	pthread_mutexattr_destroy(&checked);
+	qp->batch = batch;
+	return 0;
+}
+
+void batch_free(struct qp *qp)
+{
+	struct batch *batch = qp->batch;
+
+	if (!batch)
+		return;
+	qp->batch = NULL;
+	pthread_mutex_destroy(&batch->mutex);
+	free(batch->wrs);
+	free(batch->sges);
+	free(batch->bytes);
+	free(batch);
+}
+
+/* --- gathering --- */
+
+void batch_fail(struct batch *batch, int err)
+{
+	if (!batch->error)
+		batch->error = err;
+}
+
+static int resize_array(void **array, size_t count, size_t bytes)
+{
+	void *fresh = realloc(*array, count * bytes + 1);
+
+	if (!fresh)
+		return ENOMEM;
+	*array = fresh;
+	return 0;
+}
+
+static int grow(struct batch *batch)
+{
+	uint32_t capacity = batch->capacity ? batch->capacity * 2 : 8;
+
+	if (capacity > batch->max_wr)
+		capacity = batch->max_wr;
+	if (resize_array((void **)&batch->wrs, capacity, sizeof(*batch->wrs)) ||
+	    resize_array((void **)&batch->sges, (size_t)capacity * batch->sge_room,
+			 sizeof(*batch->sges)) ||
+	    resize_array((void **)&batch->bytes, (size_t)capacity * batch->inline_room, 1))
+		return ENOMEM;
+	batch->capacity = capacity;
+	return 0;
+}
+
+/* Returns the batch if a builder or setter may add to it; NULL if it is lost or not open. */
+static struct batch *open_batch(struct ibv_qp_ex *ex)
+{
+	struct batch *batch = batch_of(ex);
+
+	return batch && batch->open && !batch->error ? batch : NULL;
+}
+
+static void check_complete(struct batch *batch)
+{
+	if (batch->count && batch->lacks & (NEEDS_DATA | NEEDS_ADDRESS))
+		batch_fail(batch, EINVAL);
+}
+
+static unsigned int needs_of(const struct qp *qp, enum ibv_wr_opcode opcode)
+{
+	const unsigned int flags = sim_wr_info(qp->ibv.qp_type, opcode)->flags;
+	unsigned int needs = NEEDS_DATA;
+
+	if (flags & SIM_WR_LOCAL)
+		return 0;
+	if (qp->ibv.qp_type == IBV_QPT_UD || qp->ibv.qp_type == IBV_QPT_XRC_SEND)
+		needs |= NEEDS_ADDRESS;
+	if (flags & SIM_WR_INLINE)
+		needs |= MAY_INLINE;
+	return needs;
+}
+
+struct ibv_send_wr *batch_add(struct ibv_qp_ex *ex, uint64_t flag, enum ibv_wr_opcode opcode)
+{
+	struct batch *batch = open_batch(ex);
+	struct ibv_send_wr *wr;
+
+	if (!batch)
+		return NULL;
+	check_complete(batch);
+	if (!(batch->ops & flag))
+		batch_fail(batch, EOPNOTSUPP);
+	else if (batch->count == batch->max_wr || (batch->count == batch->capacity && grow(batch)))
+		batch_fail(batch, ENOMEM);
+	if (batch->error)
+		return NULL;
+	wr = &batch->wrs[batch->count++];
+	*wr = (struct ibv_send_wr){
+		.wr_id = ex->wr_id,
+		.opcode = opcode,
+		.send_flags = ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE,
+	};
+	batch->lacks = needs_of((struct qp *)ex, opcode);
+	return wr;
+}
+
+struct ibv_send_wr *batch_newest(struct ibv_qp_ex *ex, struct batch **batch, unsigned int what)
+{
+	*batch = open_batch(ex);
+	if (!*batch)
+		return NULL;
+	if (!(*batch)->count || ((*batch)->lacks & what) != what) {
+		batch_fail(*batch, EINVAL);
+		return NULL;
+	}
+	(*batch)->lacks &= ~(what & (NEEDS_DATA | NEEDS_ADDRESS));
+	return &(*batch)->wrs[(*batch)->count - 1];
+}
+
+struct ibv_sge *batch_sges(const struct batch *batch)
+{
+	return &batch->sges[(size_t)(batch->count - 1) * batch->sge_room];
+}
+
+uint8_t *batch_bytes(const struct batch *batch)
+{
+	return &batch->bytes[(size_t)(batch->count - 1) * batch->inline_room];
+}
+
+/* chain() sets the SGE's address. */
+void batch_inlined(const struct batch *batch, struct ibv_send_wr *wr, uint32_t length)
+{
+	wr->send_flags |= IBV_SEND_INLINE;
+	wr->num_sge = length ? 1 : 0;
+	if (length)
+		batch_sges(batch)->length = length;
+}
+
+/* --- start, complete, abort --- */
+
+void batch_start(struct ibv_qp_ex *ex)
+{
+	struct batch *batch = batch_of(ex);
+	bool again;
+
+	if (!batch)
+		return;
+	again = batch->locks ? pthread_mutex_lock(&batch->mutex) == EDEADLK : batch->open;
+	if (again) {
+		batch_fail(batch, EINVAL);
+		return;
+	}
+	batch->open = true;
+	batch->error = 0;
+	batch->count = 0;
+	batch->lacks = 0;
+}
+
+/* Returns true if this thread has opened the batch: it cannot lock the mutex twice. */
+static bool is_ours(struct batch *batch)
+{
+	if (!batch->locks)
+		return batch->open;
+	if (pthread_mutex_lock(&batch->mutex) == EDEADLK)
+		return true;
+	pthread_mutex_unlock(&batch->mutex);
+	return false;
+}
+
+/* Closes the batch and returns its error. */
+static int leave(struct batch *batch)
+{
+	int err = batch->error;
+
+	batch->open = false;
+	if (batch->locks)
+		pthread_mutex_unlock(&batch->mutex);
+	return err;
+}
+
+/* Links the work requests and their SGEs, once the arrays do not move any more. */
+static void chain(struct batch *batch)
+{
+	for (uint32_t i = 0; i < batch->count; i++) {
+		struct ibv_send_wr *wr = &batch->wrs[i];
+
+		wr->sg_list = &batch->sges[(size_t)i * batch->sge_room];
+		if (wr->send_flags & IBV_SEND_INLINE && wr->num_sge)
+			wr->sg_list->addr =
+				(uintptr_t)&batch->bytes[(size_t)i * batch->inline_room];
+		wr->next = i + 1 < batch->count ? wr + 1 : NULL;
+	}
+}
+
+static int post(struct ibv_qp_ex *ex, struct batch *batch)
+{
+	HOLD hold = context_hold(ex->qp_base.context);
+	struct qp *qp = qp_of(&ex->qp_base);
+	int err;
+
+	if (!qp)
+		return EINVAL;
+	chain(batch);
+	err = sim_qp_post_batch(qp->engine, batch->wrs, batch->count);
+	driver_catch_up(&hold.world->driver);
+	return err;
+}
+
+int batch_complete(struct ibv_qp_ex *ex)
+{
+	struct batch *batch = batch_of(ex);
+	int err;
+
+	if (!batch || !is_ours(batch))
+		return say(EINVAL,
+			   "wr_complete: no such QP, or this thread did not call ibv_wr_start()");
+	if (!batch->error)
+		check_complete(batch);
+	if (!batch->error)
+		batch->error = post(ex, batch);
+	err = leave(batch);
+	if (err)
+		say(err, "wr_complete: QP 0x%x in state %s: none of the WRs is posted",
+		    ex->qp_base.qp_num, sim_qp_state_str(sim_qp_state(((struct qp *)ex)->engine)));
+	return err;
+}
+
+void batch_abort(struct ibv_qp_ex *ex)
+{
+	struct batch *batch = batch_of(ex);
+
+	if (batch && is_ours(batch))
+		leave(batch);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/* Opening and closing a device. */
+#include "backends/sim/base/say.h"
+#include "backends/sim/guard/guard.h"
+#include "backends/sim/verb/verbs.h"
+#include "backends/sim/world/world.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define COMP_VECTORS 4
+
+/*
+ * The functions that inline functions of <infiniband/verbs.h> call through the context. They answer
+ * EOPNOTSUPP for each pointer that is NULL: because the simulator does not have the verb, or the
+ * device's profile lacks it.
+ */
+static void fill(struct context *context)
+{
+	const unsigned int lacks = context->device->engine->profile->lacks;
+	struct verbs_context *verbs = &context->verbs;
+	struct ibv_context_ops *ops = &verbs->context.ops;
+
+	verbs->sz = sizeof(*verbs);
+	verbs->query_port = verb_query_port;
+	verbs->create_cq_ex = verb_create_cq_ex;
+	verbs->query_device_ex = verb_query_device_ex;
+	verbs->create_qp_ex = verb_create_qp_ex;
+	verbs->open_qp = verb_open_qp;
+	verbs->create_srq_ex = verb_create_srq_ex;
+	verbs->get_srq_num = verb_get_srq_num;
+	verbs->open_xrcd = verb_open_xrcd;
+	verbs->close_xrcd = verb_close_xrcd;
+	verbs->dealloc_td = verb_dealloc_td;
+	verbs->free_dm = verb_free_dm;
+	verbs->reg_dm_mr = verb_reg_dm_mr;
+	verbs->advise_mr = verb_advise_mr;
+	verbs->modify_cq = verb_modify_cq;
+	if (!(lacks & SIM_LACKS_DEVICE_MEMORY))
+		verbs->alloc_dm = verb_alloc_dm;
+	if (!(lacks & SIM_LACKS_DOMAINS)) {
+		verbs->alloc_td = verb_alloc_td;
+		verbs->alloc_parent_domain = verb_alloc_parent_domain;
+	}
+	if (!(lacks & SIM_LACKS_NULL_REGIONS))
+		verbs->alloc_null_mr = verb_alloc_null_mr;
+	if (!(lacks & SIM_LACKS_TIMESTAMPS))
+		verbs->query_rt_values = verb_query_rt_values_ex;
+	verbs->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	verbs->context.num_comp_vectors = COMP_VECTORS;
+	ops->poll_cq = verb_poll_cq;
+	ops->req_notify_cq = verb_req_notify_cq;
+	ops->post_send = verb_post_send;
+	ops->post_recv = verb_post_recv;
+	ops->post_srq_recv = verb_post_srq_recv;
+	ops->alloc_mw = verb_alloc_mw;
+	ops->bind_mw = verb_bind_mw;
+	ops->dealloc_mw = verb_dealloc_mw;
+	/* For old binaries, as rdma-core libibverbs/device.c, set_lib_ops. */
+	ops->_compat_query_device = verb_query_device;
+	ops->_compat_query_port = verb_query_port_compat;
+	pthread_mutex_init(&verbs->context.mutex, NULL);
+}
+
+/* Takes cmd_fd, or makes a new one for -1. */
+static int open_descriptors(struct context *context, int cmd_fd)
+{
+	int err = event_queue_init(&context->async);
+
+	if (err)
+		return err;
+	context->verbs.context.async_fd = context->async.fd;
+	/* Nobody reads or writes the file; a duplicate of the descriptor has the same inode. */
+	context->verbs.context.cmd_fd = cmd_fd >= 0 ? cmd_fd : memfd_create("verbena", MFD_CLOEXEC);
+	if (context->verbs.context.cmd_fd < 0) {
+		err = errno;
+		event_queue_end(&context->async);
+	}
+	return err;
+}
+
+/* Closes the descriptors; kept, if it is one of them, stays the caller's. */
+static void close_descriptors(struct context *context, int kept)
+{
+	event_queue_end(&context->async);
+	if (context->verbs.context.cmd_fd != kept)
+		close(context->verbs.context.cmd_fd);
+}
+
+static int enlist(struct vb_sim *world, struct context *context)
+{
+	int err = handles_add(&world->store.contexts, context, &context->handle);
+
+	if (err)
+		return err;
+	err = driver_start(&world->driver);
+	if (err)
+		handles_remove(&world->store.contexts, context->handle);
+	return err;
+}
+
+/*
+ * Returns a context that shares the file of origin, and then owns cmd_fd; with NULL and -1, it has
+ * a file of its own.
+ */
+static struct context *new_context(struct device *device, struct context *origin, int cmd_fd)
+{
+	struct vb_sim *world = device->world;
+	struct store *store = &world->store;
+	struct context *context;
+	int err;
+
+	if (world->retired)
+		return say_null(
+			ENODEV,
+			"open_device: the world of %s has been replaced; list the devices again",
+			device->ibv.name);
+	context = pool_take(&store->pools[KIND_CONTEXT]);
+	if (!context)
+		return say_null(ENOMEM, "open_device: out of memory");
+	context->world = world;
+	context->store = store;
+	context->device = device;
+	context->origin = origin ? origin : context;
+	for (unsigned int i = 0; i < KINDS; i++)
+		handles_init(&context->handles[i]);
+	fill(context);
+	context->verbs.context.device = &device->ibv;
+	err = open_descriptors(context, cmd_fd);
+	if (!err) {
+		err = enlist(world, context);
+		if (err)
+			close_descriptors(context, cmd_fd);
+	}
+	if (err) {
+		pool_give(&store->pools[KIND_CONTEXT], context);
+		return say_null(err, "open_device: %s: cannot make a descriptor or a thread",
+				device->ibv.name);
+	}
+	store->live[KIND_CONTEXT]++;
+	return context;
+}
+
+/* The lock is taken even if the process has one thread: a second one may start here. */
+struct ibv_context *verb_open_device(struct ibv_device *ibv)
+{
+	struct device *device = (struct device *)ibv;
+	struct context *context;
+
+	guard_install();
+	pthread_mutex_lock(&device->world->driver.mutex);
+	context = new_context(device, NULL, -1);
+	pthread_mutex_unlock(&device->world->driver.mutex);
+	return context ? &context->verbs.context : NULL;
+}
+
+struct context *verb_share_device(struct context *origin, int cmd_fd)
+{
+	return new_context(origin->device, origin, cmd_fd);
+}
+
+/* Ends all that was made in the context, users before what they use. */
+static void end_objects(struct context *context)
+{
+	struct handles *all = context->handles;
+	struct channel *channel;
+	struct td *td;
+	uint32_t at;
+	void *object;
+
+	for (at = 0; (object = handles_next(&all[KIND_QP], &at));)
+		verb_end_qp(object);
+	for (at = 0; (object = handles_next(&all[KIND_SRQ], &at));)
+		verb_end_srq(object);
+	for (at = 0; (object = handles_next(&all[KIND_CQ], &at));)
+		verb_end_cq(object);
+	for (at = 0; (object = handles_next(&all[KIND_AH], &at));)
+		verb_end_ah(object);
+	for (at = 0; (object = handles_next(&all[KIND_MW], &at));)
+		verb_end_mw(object);
+	for (at = 0; (object = handles_next(&all[KIND_MR], &at));)
+		verb_leave_mr(object);
+	for (at = 0; (object = handles_next(&all[KIND_DM], &at));)
+		verb_end_dm(object);
+	for (at = 0; (object = handles_next(&all[KIND_XRCD], &at));)
+		verb_end_xrcd(object);
+	for (at = 0; (object = handles_next(&all[KIND_PD], &at));)
+		verb_end_pd(object);
+	for (at = 0; (td = handles_next(&all[KIND_TD], &at));)
+		object_end(context, KIND_TD, td->handle, td);
+	for (at = 0; (channel = handles_next(&all[KIND_CHANNEL], &at));) {
+		event_queue_end(&channel->events);
+		object_end(context, KIND_CHANNEL, channel->handle, channel);
+	}
+}
+
+/* Returns false if the context is closed. */
+static bool close_context(struct context *context)
+{
+	struct vb_sim *world = context->world;
+	HOLD hold = world_hold(world);
+
+	if (!context_live(context))
+		return false;
+	end_objects(context);
+	for (unsigned int i = 0; i < KINDS; i++)
+		handles_end(&context->handles[i]);
+	close_descriptors(context, -1);
+	handles_remove(&world->store.contexts, context->handle);
+	pool_give(&world->store.pools[KIND_CONTEXT], context);
+	world->store.live[KIND_CONTEXT]--;
+	return true;
+}
+
+int verb_close_device(struct ibv_context *ibv)
+{
+	struct vb_sim *world = context_of(ibv)->world;
+
+	if (!close_context(context_of(ibv)))
+		return say_minus(EINVAL, "close_device: the context is closed");
+	driver_stop(&world->driver);
+	return 0;
+}

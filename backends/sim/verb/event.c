@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* Completion channels and asynchronous events. */
+#include "backends/sim/base/say.h"
+#include "backends/sim/verb/verbs.h"
+#include "backends/sim/world/world.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* --- waiting --- */
+
+static bool has_event(const void *queue)
+{
+	return ((const struct event_queue *)queue)->count > 0;
+}
+
+/*
+ * Waits on the virtual clock. 0; EAGAIN if the program set O_NONBLOCK; EDEADLK if nothing can come.
+ */
+static int wait_virtual(struct driver *driver, const struct event_queue *queue)
+{
+	int err = 0;
+
+	while (!queue->count && !err) {
+		if (!event_queue_is_nonblocking(queue)) {
+			err = driver_wait(driver, has_event, queue);
+		} else {
+			driver_step(driver, has_event, queue);
+			err = queue->count ? 0 : EAGAIN;
+		}
+	}
+	return err;
+}
+
+/*
+ * Waits on the real clock, in read(2) and without the lock. read(2) takes one from the descriptor's
+ * count, and sets *counted. The queue may be empty then: the event's object has been destroyed.
+ */
+static int wait_real(struct hold *hold, const struct event_queue *queue, bool *counted)
+{
+	uint64_t one;
+	int err;
+
+	while (!queue->count) {
+		struct vb_sim *world = hold->world;
+
+		world_release(hold);
+		hold->locked = false;
+		err = read(queue->fd, &one, sizeof(one)) < 0 ? errno : 0;
+		*hold = world_hold(world);
+		if (err)
+			return err;
+		*counted = queue->count > 0;
+	}
+	return 0;
+}
+
+/*
+ * Takes the oldest event, and waits for one if the program has not set O_NONBLOCK. 0 or errno;
+ * EDEADLK if nothing can come.
+ */
+static int next_event(struct hold *hold, struct event_queue *queue, struct queued_event *event)
+{
+	struct driver *driver = &hold->world->driver;
+	bool counted = false;
+	int err;
+
+	driver_catch_up(driver);
+	err = driver->real ? wait_real(hold, queue, &counted) : wait_virtual(driver, queue);
+	if (err)
+		return err;
+	if (!counted)
+		event_queue_take_count(queue);
+	*event = event_queue_pop(queue);
+	return 0;
+}
+
+/* --- completion channels --- */
+
+struct ibv_comp_channel *verb_create_comp_channel(struct ibv_context *ibv)
+{
+	HOLD hold = context_hold(ibv);
+	struct context *context = context_of(ibv);
+	struct channel *channel;
+	uint32_t handle;
+	int err;
+
+	if (!context_live(context))
+		return say_null(EINVAL, "create_comp_channel: the context is closed");
+	channel = object_new(context, KIND_CHANNEL, &handle, "create_comp_channel");
+	if (!channel)
+		return NULL;
+	err = event_queue_init(&channel->events);
+	if (err) {
+		object_end(context, KIND_CHANNEL, handle, channel);
+		return say_null(err, "create_comp_channel: cannot make a descriptor");
+	}
+	channel->handle = handle;
+	channel->ibv.context = ibv;
+	channel->ibv.fd = channel->events.fd;
+	return &channel->ibv;
+}
+
+int verb_destroy_comp_channel(struct ibv_comp_channel *ibv)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct channel *channel = channel_of(ibv);
+
+	if (!channel)
+		return say(EINVAL, "destroy_comp_channel: no such channel");
+	if (channel->users)
+		return say(
+			EBUSY,
+			"destroy_comp_channel: channel of fd %d: %u CQs use it; destroy them first",
+			ibv->fd, channel->users);
+	event_queue_end(&channel->events);
+	object_end(context_of(ibv->context), KIND_CHANNEL, channel->handle, channel);
+	return 0;
+}
+
+/* Names the CQs of a channel to which nothing can come, and what their queues hold. */
+static void say_awaited(const struct channel *channel)
+{
+	const struct context *context = context_of(channel->ibv.context);
+	static const char *const armed[] = {"not armed", "armed for solicited", "armed"};
+	char list[300] = "";
+	size_t used = 0;
+	uint32_t at = 0;
+	const struct cq *cq;
+
+	while ((cq = handles_next(&context->handles[KIND_CQ], &at)) && used < sizeof(list) - 1)
+		if (cq->ibv.channel == &channel->ibv)
+			used += (size_t)snprintf(
+				list + used, sizeof(list) - used,
+				"%sCQ %u (%s, %u completions in it)", used ? ", " : "",
+				cq->ibv.handle, armed[cq->engine->armed], sim_cq_count(cq->engine));
+	say(EDEADLK,
+	    "get_cq_event: channel of fd %d: nothing can come: %s; no timer or packet is due",
+	    channel->ibv.fd, used ? list : "no CQ uses it");
+}
+
+int verb_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct channel *channel = channel_of(ibv);
+	struct queued_event event;
+	struct cq *owner;
+	int err;
+
+	if (!channel)
+		return say_minus(EINVAL, "get_cq_event: no such channel");
+	err = next_event(&hold, &channel->events, &event);
+	if (err == EDEADLK) {
+		say_awaited(channel);
+		errno = err;
+		return -1;
+	}
+	if (err)
+		return say_minus(err, "get_cq_event: channel of fd %d: no event is queued",
+				 ibv->fd);
+	owner = event.object;
+	owner->comp_events_read++;
+	*cq = &owner->ibv;
+	*cq_context = owner->ibv.cq_context;
+	return 0;
+}
+
+void verb_ack_cq_events(struct ibv_cq *ibv, unsigned int nevents)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct cq *cq = cq_of(ibv);
+
+	if (!cq) {
+		say(EINVAL, "ack_cq_events: no such CQ");
+		return;
+	}
+	cq->ibv.comp_events_completed += nevents;
+	driver_changed(&hold.world->driver);
+}
+
+/* --- asynchronous events --- */
+
+int verb_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
+{
+	HOLD hold = context_hold(ibv);
+	struct context *context = context_of(ibv);
+	struct queued_event queued;
+	struct element element;
+	int err;
+
+	if (!context_live(context))
+		return say_minus(EINVAL, "get_async_event: the context is closed");
+	err = next_event(&hold, &context->async, &queued);
+	if (err)
+		return say_minus(err, "get_async_event: %s: %s", context->device->ibv.name,
+				 err == EDEADLK ? "nothing can come: no timer or packet is due"
+						: "no event is queued");
+	event->event_type = queued.type;
+	if (element_of(queued.type, queued.object, &element)) {
+		(*element.read)++;
+		event->element.cq = queued.object; /* or qp, or srq: a union of pointers */
+	} else {
+		event->element.port_num = queued.port_num;
+	}
+	return 0;
+}
+
+static void acknowledge(const struct element *element, const void *object)
+{
+	HOLD hold = world_hold(element->context->world);
+
+	if (handles_has(&element->context->handles[element->kind], element->handle, object))
+		(*element->acked)++;
+	driver_changed(&hold.world->driver);
+}
+
+void verb_ack_async_event(struct ibv_async_event *event)
+{
+	void *object = event->element.cq; /* or qp, or srq */
+	struct element element;
+
+	if (element_of(event->event_type, object, &element))
+		acknowledge(&element, object);
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Importing (ibv_import_device(3), ibv_import_pd(3), ...): a second context on the file of another
+ * context, and second objects for the objects of that one. Both contexts are of this process, and
+ * of the default world. An import is an object of its own that points to its root. After the root's
+ * end, an import can only be unimported, as in the kernel.
+ */
+#include "backends/sim/base/say.h"
+#include "backends/sim/verb/verbs.h"
+#include "backends/sim/world/process.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+static bool same_file(int a, int b)
+{
+	struct stat first, second;
+
+	return !fstat(a, &first) && !fstat(b, &second) && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
+/* Returns the context whose cmd_fd the descriptor duplicates; NULL for none. */
+static struct context *find_origin(const struct vb_sim *world, int cmd_fd)
+{
+	struct context *context;
+	uint32_t at = 0;
+
+	while ((context = handles_next(&world->store.contexts, &at)))
+		if (context->origin == context && same_file(context->verbs.context.cmd_fd, cmd_fd))
+			return context;
+	return NULL;
+}
+
+struct ibv_context *verb_import_device(int cmd_fd)
+{
+	struct vb_sim *world = process_default();
+	struct context *origin, *context = NULL;
+
+	if (!world)
+		return NULL;
+	pthread_mutex_lock(&world->driver.mutex);
+	origin = find_origin(world, cmd_fd);
+	/* The context's own descriptor is refused: both contexts would close it. */
+	if (!origin || origin->verbs.context.cmd_fd == cmd_fd)
+		say_null(EINVAL,
+			 "import_device: descriptor %d is no duplicate of an open context's cmd_fd",
+			 cmd_fd);
+	else
+		context = verb_share_device(origin, cmd_fd);
+	pthread_mutex_unlock(&world->driver.mutex);
+	return context ? &context->verbs.context : NULL;
+}
+
+/* Returns the object of a handle in the context's file; NULL for none. */
+static void *find_root(const struct context *context, enum kind kind, uint32_t handle)
+{
+	if (!context_live(context) || !context_live(context->origin))
+		return NULL;
+	return handles_at(&context->origin->handles[kind], handle);
+}
+
+/* Returns true for an import that was not unimported. Its root may have ended. */
+static bool is_import(struct ibv_context *context, enum kind kind, uint32_t slot,
+		      const void *object, const void *root)
+{
+	return root && handles_has(&context_of(context)->handles[kind], slot, object);
+}
+
+struct ibv_pd *verb_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
+{
+	HOLD hold = context_hold(ibv);
+	struct context *context = context_of(ibv);
+	struct pd *root = find_root(context, KIND_PD, pd_handle);
+	struct pd *pd;
+	uint32_t slot;
+
+	if (!root || root->root || root->extends)
+		return say_null(EINVAL, "import_pd: the imported device has no PD %u", pd_handle);
+	pd = object_new(context, KIND_PD, &slot, "import_pd");
+	if (!pd)
+		return NULL;
+	pd->ibv.context = ibv;
+	pd->ibv.handle = pd_handle;
+	pd->slot = slot;
+	pd->number = root->number;
+	pd->root = root;
+	pd->next_view = root->views;
+	root->views = pd;
+	return &pd->ibv;
+}
+
+void verb_unimport_pd(struct ibv_pd *ibv)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct pd *pd = (struct pd *)ibv;
+
+	if (is_import(ibv->context, KIND_PD, pd->slot, pd, pd->root))
+		verb_end_pd(pd);
+}
+
+struct ibv_mr *verb_import_mr(struct ibv_pd *ibv, uint32_t mr_handle)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct context *context = context_of(ibv->context);
+	struct mr *root = find_root(context, KIND_MR, mr_handle);
+	struct mr *mr;
+	uint32_t slot;
+
+	if (!pd_of(ibv) || !root || root->root)
+		return say_null(EINVAL,
+				"import_mr: no such PD, or the imported device has no MR %u",
+				mr_handle);
+	mr = object_new(context, KIND_MR, &slot, "import_mr");
+	if (!mr)
+		return NULL;
+	/* ibv_import_mr(3): addr is NULL. */
+	mr->ibv = (struct ibv_mr){
+		.context = ibv->context,
+		.pd = ibv,
+		.length = root->ibv.length,
+		.handle = mr_handle,
+		.lkey = root->ibv.lkey,
+		.rkey = root->ibv.rkey,
+	};
+	mr->slot = slot;
+	mr->root = root;
+	mr->engine = root->engine;
+	mr->dm = root->dm;
+	return &mr->ibv;
+}
+
+void verb_unimport_mr(struct ibv_mr *ibv)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct mr *mr = (struct mr *)ibv;
+
+	if (is_import(ibv->context, KIND_MR, mr->slot, mr, mr->root))
+		verb_end_imported_mr(mr);
+}
+
+struct ibv_dm *verb_import_dm(struct ibv_context *ibv, uint32_t dm_handle)
+{
+	HOLD hold = context_hold(ibv);
+	struct context *context = context_of(ibv);
+	struct dm *root = find_root(context, KIND_DM, dm_handle);
+	struct dm *dm;
+	uint32_t slot;
+
+	if (!root || root->root)
+		return say_null(EINVAL, "import_dm: the imported device has no DM %u", dm_handle);
+	dm = object_new(context, KIND_DM, &slot, "import_dm");
+	if (!dm)
+		return NULL;
+	verb_fill_dm(dm, ibv, dm_handle);
+	dm->slot = slot;
+	dm->root = root;
+	dm->bytes = root->bytes;
+	dm->length_bytes = root->length_bytes;
+	return &dm->ibv;
+}
+
+void verb_unimport_dm(struct ibv_dm *ibv)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct dm *dm = (struct dm *)ibv;
+
+	if (is_import(ibv->context, KIND_DM, dm->slot, dm, dm->root))
+		verb_end_dm(dm);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory windows. The engine binds and invalidates them. */
+#include "backends/sim/base/say.h"
+#include "backends/sim/verb/verbs.h"
+#include "backends/sim/world/world.h"
+
+#include <errno.h>
+
+static bool device_has(const struct context *context, enum ibv_mw_type type)
+{
+	const unsigned int flags = context->device->engine->profile->limits.device_cap_flags;
+
+	if (type == IBV_MW_TYPE_1)
+		return flags & IBV_DEVICE_MEM_WINDOW;
+	return flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B);
+}
+
+struct ibv_mw *verb_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
+{
+	HOLD hold = context_hold(ibv_pd->context);
+	struct context *context = context_of(ibv_pd->context);
+	struct pd *pd = pd_of(ibv_pd);
+	struct mw *mw;
+	uint32_t handle;
+	int err;
+
+	if (!pd || (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2))
+		return say_null(EINVAL, "alloc_mw: no such PD, or there is no type %d", (int)type);
+	if (!device_has(context, type))
+		return say_null(EOPNOTSUPP, "alloc_mw: %s does not support windows of type %d",
+				context->device->ibv.name, (int)type);
+	mw = object_new(context, KIND_MW, &handle, "alloc_mw");
+	if (!mw)
+		return NULL;
+	err = sim_mw_create(context->device->engine, pd->number, type, &mw->engine);
+	if (err) {
+		object_end(context, KIND_MW, handle, mw);
+		return say_null(err, "alloc_mw: all windows of %s are in use",
+				context->device->ibv.name);
+	}
+	mw->ibv = (struct ibv_mw){
+		.context = ibv_pd->context,
+		.pd = ibv_pd,
+		.rkey = mw->engine->rkey,
+		.handle = handle,
+		.type = type,
+	};
+	pd->users++;
+	return &mw->ibv;
+}
+
+void verb_end_mw(struct mw *mw)
+{
+	sim_mw_destroy(mw->engine);
+	((struct pd *)mw->ibv.pd)->users--;
+	object_end(context_of(mw->ibv.context), KIND_MW, mw->ibv.handle, mw);
+}
+
+int verb_dealloc_mw(struct ibv_mw *ibv)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct mw *mw = mw_of(ibv);
+
+	if (!mw)
+		return say(EINVAL, "dealloc_mw: no such window");
+	verb_end_mw(mw);
+	return 0;
+}
+
+/* --- binding --- */
+
+/* The checks and their errors are those of ibv_bind_mw() in <infiniband/verbs.h>. */
+static int check_bind(const struct qp *qp, const struct mw *mw, const struct ibv_mw_bind_info *info)
+{
+	struct mr *mr = region_in(qp->ibv.context, info->mr);
+
+	if (mw->ibv.type != IBV_MW_TYPE_1)
+		return say(EINVAL, "bind_mw: window %u is of type 2; bind it with IBV_WR_BIND_MW",
+			   mw->ibv.handle);
+	if (!info->mr && (info->addr || info->length))
+		return say(EINVAL, "bind_mw: a range needs an MR");
+	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED &&
+	    sim_qp_device(qp->engine)->quirks.zero_based_type_1_refused)
+		return say(EINVAL, "bind_mw: this device has no zero-based windows of type 1");
+	if (info->mr && !mr)
+		return say(EINVAL, "bind_mw: no such MR in this context");
+	if (mr && mr->engine->pd != mw->engine->pd)
+		return say(EPERM, "bind_mw: the MR and window %u are of different PDs",
+			   mw->ibv.handle);
+	return 0;
+}
+
+static int bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, struct ibv_mw_bind *info)
+{
+	struct qp *qp = qp_of(ibv_qp);
+	struct mw *mw = mw_in(ibv_qp->context, ibv_mw);
+	uint32_t lkey, rkey;
+	int err;
+
+	if (!qp || !mw)
+		return say(EINVAL, "bind_mw: no such %s", qp ? "window" : "QP");
+	err = check_bind(qp, mw, &info->bind_info);
+	if (err)
+		return err;
+	lkey = info->bind_info.mr ? ((struct mr *)info->bind_info.mr)->engine->lkey : 0;
+	err = sim_qp_post_bind(qp->engine, mw->engine, info, lkey, &rkey);
+	if (err)
+		return say(err, "bind_mw: QP 0x%x cannot bind window %u", ibv_qp->qp_num,
+			   ibv_mw->handle);
+	ibv_mw->rkey = rkey;
+	return 0;
+}
+
+int verb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *info)
+{
+	HOLD hold = context_hold(qp->context);
+	int err = bind(qp, mw, info);
+
+	driver_catch_up(&hold.world->driver);
+	return err;
+}

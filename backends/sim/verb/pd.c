@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* Protection domains, thread domains, parent domains. */
+#include "backends/sim/base/say.h"
+#include "backends/sim/verb/verbs.h"
+#include "backends/sim/world/world.h"
+
+#include <errno.h>
+
+/* --- protection domains --- */
+
+/* Counts the PDs of all contexts of the device: its limit is for all of them together. */
+static uint32_t pds_of(const struct vb_sim *world, const struct device *device)
+{
+	const struct context *context;
+	uint32_t at = 0, count = 0;
+
+	while ((context = handles_next(&world->store.contexts, &at)))
+		if (context->device == device)
+			count += context->handles[KIND_PD].live;
+	return count;
+}
+
+static struct pd *new_pd(struct context *context, uint32_t number, const char *verb)
+{
+	uint32_t handle;
+	struct pd *pd = object_new(context, KIND_PD, &handle, verb);
+
+	if (!pd)
+		return NULL;
+	pd->ibv.context = &context->verbs.context;
+	pd->ibv.handle = handle;
+	pd->slot = handle;
+	pd->number = number;
+	return pd;
+}
+
+struct ibv_pd *verb_alloc_pd(struct ibv_context *ibv)
+{
+	HOLD hold = context_hold(ibv);
+	struct context *context = context_of(ibv);
+	struct device *device = context->device;
+	struct pd *pd;
+
+	if (!context_live(context))
+		return say_null(EINVAL, "alloc_pd: the context is closed");
+	if (pds_of(hold.world, device) >= (uint32_t)device->engine->profile->limits.max_pd)
+		return say_null(ENOMEM, "alloc_pd: all PDs of %s are in use", device->ibv.name);
+	pd = new_pd(context, hold.world->last_pd + 1, "alloc_pd");
+	if (!pd)
+		return NULL;
+	hold.world->last_pd++;
+	return &pd->ibv;
+}
+
+/* Counts the users of a PD and of all its imports. */
+static uint32_t count_users(const struct pd *pd)
+{
+	const struct pd *root = pd->root ? pd->root : pd;
+	uint32_t users = root->users;
+
+	for (const struct pd *view = root->views; view; view = view->next_view)
+		users += view->users;
+	return users;
+}
+
+static void forget_view(struct pd *pd)
+{
+	struct pd **at = &pd->root->views;
+
+	while (*at && *at != pd)
+		at = &(*at)->next_view;
+	if (*at)
+		*at = pd->next_view;
+}
+
+void verb_end_pd(struct pd *pd)
+{
+	if (pd->extends)
+		pd->extends->users--;
+	if (pd->td)
+		pd->td->users--;
+	if (pd->root)
+		forget_view(pd);
+	object_end(context_of(pd->ibv.context), KIND_PD, pd->slot, pd);
+}
+
+/* With an import, its root ends as well; other imports of the root can then only be unimported. */
+int verb_dealloc_pd(struct ibv_pd *ibv)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct pd *pd = pd_of(ibv), *root;
+
+	if (!pd)
+		return say(EINVAL, "dealloc_pd: no such PD");
+	if (count_users(pd))
+		return say(EBUSY, "dealloc_pd: PD %u: %u objects use it; destroy them first",
+			   ibv->handle, count_users(pd));
+	if (pd->ahs && context_of(ibv->context)->device->engine->quirks.ah_keeps_pd_busy)
+		return say(EBUSY, "dealloc_pd: PD %u: %u AHs use it; destroy them first",
+			   ibv->handle, pd->ahs);
+	root = pd->root;
+	verb_end_pd(pd);
+	if (root)
+		verb_end_pd(root);
+	return 0;
+}
+
+/* --- thread domains --- */
+
+struct ibv_td *verb_alloc_td(struct ibv_context *ibv, struct ibv_td_init_attr *attr)
+{
+	HOLD hold = context_hold(ibv);
+	struct context *context = context_of(ibv);
+	uint32_t handle;
+	struct td *td;
+
+	if (!context_live(context) || attr->comp_mask)
+		return say_null(EINVAL, "alloc_td: the context is closed, or comp_mask is not 0");
+	td = object_new(context, KIND_TD, &handle, "alloc_td");
+	if (!td)
+		return NULL;
+	td->ibv.context = ibv;
+	td->handle = handle;
+	return &td->ibv;
+}
+
+int verb_dealloc_td(struct ibv_td *ibv)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct td *td = td_of(ibv);
+
+	if (!td)
+		return say(EINVAL, "dealloc_td: no such thread domain");
+	if (td->users)
+		return say(EBUSY, "dealloc_td: %u parent domains use it", td->users);
+	object_end(context_of(ibv->context), KIND_TD, td->handle, td);
+	return 0;
+}
+
+/* --- parent domains --- */
+
+/* The allocators in attr are for buffers that a program and its adapter share. The simulator shares
+ * none, and ignores them. */
+struct ibv_pd *verb_alloc_parent_domain(struct ibv_context *ibv,
+					struct ibv_parent_domain_init_attr *attr)
+{
+	const uint32_t known =
+		IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
+	HOLD hold = context_hold(ibv);
+	struct pd *pd = pd_in(ibv, attr->pd);
+	struct td *td = attr->td && attr->td->context == ibv ? td_of(attr->td) : NULL;
+	struct pd *parent;
+
+	if (attr->comp_mask & ~known)
+		return say_null(EINVAL, "alloc_parent_domain: unknown bits in comp_mask 0x%x",
+				attr->comp_mask);
+	if (!pd || (attr->td && !td))
+		return say_null(EINVAL, "alloc_parent_domain: no such %s in this context",
+				pd ? "thread domain" : "PD");
+	parent = new_pd(context_of(ibv), pd->number, "alloc_parent_domain");
+	if (!parent)
+		return NULL;
+	parent->extends = pd;
+	parent->td = td;
+	pd->users++;
+	if (td)
+		td->users++;
+	return &parent->ibv;
+}

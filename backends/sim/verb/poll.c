@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* Polling a CQ: ibv_poll_cq(), and ibv_start_poll() with ibv_wc_read_*() (ibv_create_cq_ex(3)). */
+#include "backends/sim/base/say.h"
+#include "backends/sim/verb/verbs.h"
+#include "backends/sim/world/world.h"
+
+#include <errno.h>
+
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+static bool has_entry(const void *arg)
+{
+	return sim_cq_count(((const struct cq *)arg)->engine) > 0;
+}
+
+int verb_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct cq *cq = cq_of(ibv);
+	int taken;
+
+	if (unlikely(!cq || num_entries < 0))
+		return say_minus(EINVAL, "poll_cq: no such CQ, or num_entries is negative");
+	if (!sim_cq_count(cq->engine) && !cq->engine->overrun && num_entries > 0)
+		driver_step(&hold.world->driver, has_entry, cq);
+	taken = sim_cq_poll(cq->engine, num_entries, wc);
+	if (unlikely(taken < 0))
+		say(EIO, "poll_cq: CQ %u has overrun and is empty", ibv->handle);
+	return taken;
+}
+
+static struct cq *self(struct ibv_cq_ex *ex)
+{
+	return (struct cq *)ex;
+}
+
+/*
+ * Makes the oldest entry the current one. ENOENT if there is none; EIO if an overrun CQ is drained.
+ */
+static int take(struct cq *cq)
+{
+	const struct sim_cqe *cqe = sim_cq_peek(cq->engine);
+
+	if (!cqe)
+		return cq->engine->overrun ? say(EIO,
+						 "start_poll: CQ %u has overrun: completions are "
+						 "lost, and no more will come",
+						 cq->ibv.handle)
+					   : ENOENT;
+	cq->current = *cqe;
+	cq->ex.wr_id = cqe->wc.wr_id;
+	cq->ex.status = cqe->wc.status;
+	sim_cq_pop(cq->engine);
+	return 0;
+}
+
+static int take_or_step(struct cq *cq)
+{
+	HOLD hold = context_hold(cq->ibv.context);
+	int err = take(cq);
+
+	if (err != ENOENT)
+		return err;
+	driver_step(&hold.world->driver, has_entry, cq);
+	return take(cq);
+}
+
+/* poll_mutex is held from here to end_poll(), so that only one thread is between the two. */
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	struct cq *cq = cq_of((struct ibv_cq *)ex);
+	bool poll_locked;
+	int err;
+
+	if (!cq || attr->comp_mask)
+		return say(EINVAL, "start_poll: no such CQ, or comp_mask is not 0");
+	poll_locked = !__libc_single_threaded && !cq->single_threaded;
+	if (poll_locked)
+		pthread_mutex_lock(&cq->poll_mutex);
+	err = take_or_step(cq);
+	if (!err)
+		cq->poll_locked = poll_locked;
+	else if (poll_locked)
+		pthread_mutex_unlock(&cq->poll_mutex);
+	return err;
+}
+
+static int next_poll(struct ibv_cq_ex *ex)
+{
+	HOLD hold = context_hold(ex->context);
+	struct cq *cq = cq_of((struct ibv_cq *)ex);
+
+	return cq ? take(cq) : say(EINVAL, "next_poll: no such CQ");
+}
+
+static void end_poll(struct ibv_cq_ex *ex)
+{
+	struct cq *cq = self(ex);
+
+	if (cq->poll_locked) {
+		cq->poll_locked = false;
+		pthread_mutex_unlock(&cq->poll_mutex);
+	}
+}
+
+static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
+{
+	return self(ex)->current.wc.opcode;
+}
+
+static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
+{
+	return self(ex)->current.wc.vendor_err;
+}
+
+static uint32_t read_byte_len(struct ibv_cq_ex *ex)
+{
+	return self(ex)->current.wc.byte_len;
+}
+
+static __be32 read_imm_data(struct ibv_cq_ex *ex)
+{
+	return self(ex)->current.wc.imm_data;
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ex)
+{
+	return self(ex)->current.wc.qp_num;
+}
+
+static uint32_t read_src_qp(struct ibv_cq_ex *ex)
+{
+	return self(ex)->current.wc.src_qp;
+}
+
+static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
+{
+	return self(ex)->current.wc.wc_flags;
+}
+
+static uint32_t read_slid(struct ibv_cq_ex *ex)
+{
+	return self(ex)->current.wc.slid;
+}
+
+static uint8_t read_sl(struct ibv_cq_ex *ex)
+{
+	return self(ex)->current.wc.sl;
+}
+
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
+{
+	return self(ex)->current.wc.dlid_path_bits;
+}
+
+/* In ticks of hca_core_clock, which runs at 1 GHz. */
+static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
+{
+	return self(ex)->current.timestamp_ns;
+}
+
+/* CLOCK_REALTIME at the world's time 0, plus the world's time: two stamps are as far apart as their
+ * events, even if somebody sets CLOCK_REALTIME between them. */
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *ex)
+{
+	return context_of(ex->context)->world->driver.wall_base_ns + self(ex)->current.timestamp_ns;
+}
+
+void verb_fill_poll(struct cq *cq, uint64_t wc_flags)
+{
+	struct ibv_cq_ex *ex = &cq->ex;
+
+	ex->start_poll = start_poll;
+	ex->next_poll = next_poll;
+	ex->end_poll = end_poll;
+	ex->read_opcode = read_opcode;
+	ex->read_vendor_err = read_vendor_err;
+	ex->read_wc_flags = read_wc_flags;
+	/* The standard fields are served even if the program did not ask for them. */
+	ex->read_byte_len = read_byte_len;
+	ex->read_imm_data = read_imm_data;
+	ex->read_qp_num = read_qp_num;
+	ex->read_src_qp = read_src_qp;
+	ex->read_slid = read_slid;
+	ex->read_sl = read_sl;
+	ex->read_dlid_path_bits = read_dlid_path_bits;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
+		ex->read_completion_ts = read_completion_ts;
+	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+		ex->read_completion_wallclock_ns = read_completion_wallclock_ns;
+}

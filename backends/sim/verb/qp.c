@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/* Changing, querying and ending a QP, and posting to it. */
+#include "backends/sim/base/say.h"
+#include "backends/sim/verb/batch.h"
+#include "backends/sim/verb/verbs.h"
+#include "backends/sim/world/world.h"
+
+#include "sim/qp/state.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+int verb_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct qp *qp = qp_of(ibv);
+	enum ibv_qp_state from;
+	int err;
+
+	if (!qp)
+		return say(EINVAL, "modify_qp: no such QP");
+	from = sim_qp_state(qp->engine);
+	driver_catch_up(&hold.world->driver);
+	err = sim_qp_modify(qp->engine, attr, attr_mask);
+	if (err)
+		say(err, "modify_qp: QP 0x%x: %s to %s with attr_mask 0x%x is not possible",
+		    ibv->qp_num, sim_qp_state_str(from),
+		    attr_mask & IBV_QP_STATE ? sim_qp_state_str(attr->qp_state) : "the same state",
+		    (unsigned int)attr_mask);
+	else if (attr_mask & IBV_QP_STATE)
+		ibv->state = attr->qp_state;
+	qp->answer.given = false;
+	driver_catch_up(&hold.world->driver);
+	return err;
+}
+
+/* --- query --- */
+
+/* What the QP changes by itself: its state, and the end of draining. */
+static uint64_t digest_of(const struct qp *qp)
+{
+	return (uint64_t)sim_qp_state(qp->engine) << 1 | sim_qp_is_draining(qp->engine);
+}
+
+static bool answer_differs(const void *arg)
+{
+	const struct qp *qp = arg;
+
+	return digest_of(qp) != qp->answer.digest;
+}
+
+static void fill_init_attr(const struct qp *qp, const struct ibv_qp_attr *attr,
+			   struct ibv_qp_init_attr *init_attr)
+{
+	*init_attr = (struct ibv_qp_init_attr){
+		.qp_context = qp->ibv.qp_context,
+		.send_cq = qp->ibv.send_cq,
+		.recv_cq = qp->ibv.recv_cq,
+		.srq = qp->ibv.srq,
+		.cap = attr->cap,
+		.qp_type = qp->ibv.qp_type,
+		.sq_sig_all = sim_qp_signals_all(qp->engine),
+	};
+}
+
+int verb_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
+		  struct ibv_qp_init_attr *init_attr)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct qp *qp = qp_of(ibv);
+
+	if (!qp)
+		return say(EINVAL, "query_qp: no such QP");
+	driver_catch_up(&hold.world->driver);
+	if (qp->answer.given && !answer_differs(qp))
+		driver_step(&hold.world->driver, answer_differs, qp);
+	qp->answer = (struct answer){.digest = digest_of(qp), .given = true};
+	memset(attr, 0, sizeof(*attr));
+	sim_qp_query(qp->engine, attr);
+	fill_init_attr(qp, attr, init_attr);
+	ibv->state = attr->qp_state;
+	return 0;
+}
+
+/* --- post --- */
+
+int verb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct qp *qp = qp_of(ibv);
+	int err;
+
+	if (unlikely(!qp)) {
+		*bad_wr = wr;
+		return say(EINVAL, "post_send: no such QP");
+	}
+	err = sim_qp_post_send(qp->engine, wr, bad_wr);
+	if (unlikely(err))
+		say(err, "post_send: QP 0x%x in state %s refuses the WR in *bad_wr", ibv->qp_num,
+		    sim_qp_state_str(sim_qp_state(qp->engine)));
+	if (hold.world->driver.real)
+		driver_catch_up(&hold.world->driver);
+	return err;
+}
+
+int verb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct qp *qp = qp_of(ibv);
+	int err;
+
+	if (unlikely(!qp)) {
+		*bad_wr = wr;
+		return say(EINVAL, "post_recv: no such QP");
+	}
+	err = sim_qp_post_recv(qp->engine, wr, bad_wr);
+	if (unlikely(err))
+		say(err, "post_recv: QP 0x%x in state %s refuses the WR in *bad_wr", ibv->qp_num,
+		    sim_qp_state_str(sim_qp_state(qp->engine)));
+	/* In ERR the WR is flushed at once. */
+	if (hold.world->driver.real)
+		driver_catch_up(&hold.world->driver);
+	return err;
+}
+
+/* --- destroy --- */
+
+/* Takes a handle out of its QP's ring. Returns true for the last handle, with which the QP ends. */
+static bool leave_ring(struct qp *qp)
+{
+	struct qp *before = qp;
+
+	if (qp->next_handle == qp)
+		return true;
+	while (before->next_handle != qp)
+		before = before->next_handle;
+	before->next_handle = qp->next_handle;
+	sim_qp_set_user(qp->engine, before);
+	return false;
+}
+
+void verb_end_qp(struct qp *qp)
+{
+	struct context *context = context_of(qp->ibv.context);
+
+	event_queue_forget(&context->async, qp);
+	verb_leave_groups(qp);
+	if (leave_ring(qp))
+		sim_qp_destroy(qp->engine);
+	if (qp->ibv.pd)
+		((struct pd *)qp->ibv.pd)->users--;
+	if (qp->xrcd)
+		qp->xrcd->users--;
+	batch_free(qp);
+	object_end(context, KIND_QP, qp->ibv.handle, qp);
+}
+
+static bool all_acknowledged(const void *arg)
+{
+	const struct qp *qp = arg;
+
+	return qp->async_events_read == qp->ibv.events_completed;
+}
+
+/* ibv_get_async_event(3): waits until every event that was read is acknowledged. */
+int verb_destroy_qp(struct ibv_qp *ibv)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct qp *qp = qp_of(ibv);
+
+	if (!qp)
+		return say(EINVAL, "destroy_qp: no such QP");
+	if (qp->groups)
+		return say(EBUSY, "destroy_qp: QP 0x%x is in a multicast group; detach it first",
+			   ibv->qp_num);
+	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, qp))
+		return say(EDEADLK,
+			   "destroy_qp: QP 0x%x: %u events were read; acknowledge them first",
+			   ibv->qp_num, qp->async_events_read - ibv->events_completed);
+	verb_end_qp(qp);
+	return 0;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* Creating a QP, and opening a shared one. */
+#include "backends/sim/base/say.h"
+#include "backends/sim/verb/verbs.h"
+#include "backends/sim/world/world.h"
+
+#include "sim/object/rules.h"
+
+#include <errno.h>
+
+/* The objects that a new QP uses. */
+struct parts {
+	struct pd *pd;	   /* NULL for a target QP */
+	struct xrcd *xrcd; /* of a target QP only */
+	struct cq *send_cq;
+	struct cq *recv_cq;
+	struct srq *srq;
+};
+
+static bool is_target(const struct ibv_qp_init_attr_ex *attr)
+{
+	return attr->qp_type == IBV_QPT_XRC_RECV;
+}
+
+/* Fills the public fields of a QP whose engine's QP is made. */
+static void fill_qp(struct qp *qp, struct ibv_context *context, void *qp_context,
+		    enum ibv_qp_type type, uint32_t handle)
+{
+	qp->ibv = (struct ibv_qp){
+		.context = context,
+		.qp_context = qp_context,
+		.handle = handle,
+		.qp_num = sim_qp_number(qp->engine),
+		.state = sim_qp_state(qp->engine),
+		.qp_type = type,
+	};
+	pthread_mutex_init(&qp->ibv.mutex, NULL);
+	pthread_cond_init(&qp->ibv.cond, NULL);
+}
+
+static int find_domain(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
+		       struct parts *parts)
+{
+	struct ibv_pd *pd = attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL;
+	struct ibv_xrcd *xrcd = attr->comp_mask & IBV_QP_INIT_ATTR_XRCD ? attr->xrcd : NULL;
+
+	if (is_target(attr)) {
+		parts->xrcd = xrcd_in(context, xrcd);
+		return parts->xrcd ? 0
+				   : say(EINVAL, "create_qp: no such XRC domain in this context");
+	}
+	parts->pd = pd_in(context, pd);
+	return parts->pd ? 0 : say(EINVAL, "create_qp: no such PD in this context");
+}
+
+/* A target QP has no CQs; an XRC send QP has one, and no receive queue. */
+static int find_parts(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
+		      struct parts *parts)
+{
+	int err;
+
+	*parts = (struct parts){0};
+	err = find_domain(context, attr, parts);
+	if (err || is_target(attr))
+		return err;
+	parts->send_cq = cq_in(context, attr->send_cq);
+	if (!parts->send_cq)
+		return say(EINVAL, "create_qp: no such send CQ in this context");
+	if (attr->qp_type == IBV_QPT_XRC_SEND)
+		return attr->srq ? say(EINVAL, "create_qp: an XRC send QP takes no SRQ") : 0;
+	parts->recv_cq = cq_in(context, attr->recv_cq);
+	if (!parts->recv_cq)
+		return say(EINVAL, "create_qp: no such receive CQ in this context");
+	if (attr->srq) {
+		/* ibv_create_qp(3), Notes: RC and UD. */
+		if (attr->qp_type == IBV_QPT_UC &&
+		    sim_device_obeys(context_of(context)->device->engine, SIM_RULE_SRQ_OF_TYPE))
+			return say(EINVAL, "create_qp: a UC QP takes no SRQ");
+		parts->srq = attr->srq->context == context ? srq_of(attr->srq) : NULL;
+		if (!parts->srq || parts->srq->xrcd)
+			return say(EINVAL,
+				   "create_qp: no such SRQ in this context, or it is an XRC SRQ");
+	}
+	return 0;
+}
+
+static int create_engine(struct context *context, const struct parts *parts,
+			 struct ibv_qp_init_attr_ex *attr, struct qp *qp)
+{
+	struct sim_qp_init init = {
+		.type = attr->qp_type,
+		.srq = parts->srq ? parts->srq->engine : NULL,
+		.xrcd = parts->xrcd ? parts->xrcd->domain->engine : NULL,
+		.pd = parts->pd ? parts->pd->number : 0,
+		.send_cq = parts->send_cq ? parts->send_cq->engine : NULL,
+		.recv_cq = parts->recv_cq ? parts->recv_cq->engine : NULL,
+		.cap = attr->cap,
+		.sig_all = attr->sq_sig_all,
+		.create_flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS
+					? (uint32_t)attr->create_flags
+					: 0,
+		.user = qp,
+	};
+	int err;
+
+	/* Ignored with an SRQ: ibv_create_qp(3); and on XRC send QPs: Linux
+	 * drivers/infiniband/core/uverbs_cmd.c, create_qp. */
+	if (parts->srq || !parts->recv_cq)
+		init.cap.max_recv_wr = init.cap.max_recv_sge = 0;
+	if (is_target(attr))
+		init.cap = (struct ibv_qp_cap){0};
+	/* ibv_wr_set_inline_data() gives its data to the engine as one SGE. */
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !init.cap.max_send_sge)
+		init.cap.max_send_sge = 1;
+	err = sim_qp_create(context->device->engine, &init, &qp->engine);
+	if (err)
+		return say(err,
+			   "create_qp: the device refuses type %d with %u+%u WRs, %u+%u SGEs, %u "
+			   "inline bytes",
+			   (int)attr->qp_type, attr->cap.max_send_wr, attr->cap.max_recv_wr,
+			   attr->cap.max_send_sge, attr->cap.max_recv_sge,
+			   attr->cap.max_inline_data);
+	attr->cap = init.cap;
+	return 0;
+}
+
+static int extend(struct qp *qp, const struct parts *parts, const struct ibv_qp_init_attr_ex *attr)
+{
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return 0;
+	/* With a thread domain, the program uses the QP in one thread (ibv_wr_post(3)). */
+	if (verb_wr_fill(qp, attr->send_ops_flags, !(parts->pd && parts->pd->td)))
+		return say(ENOMEM, "create_qp_ex: out of memory");
+	qp->extended = QP_IS_EXTENDED;
+	return 0;
+}
+
+/* Enters the new QP into the objects that it uses. */
+static void join(struct qp *qp, const struct parts *parts)
+{
+	qp->ibv.pd = parts->pd ? &parts->pd->ibv : NULL;
+	qp->ibv.send_cq = parts->send_cq ? &parts->send_cq->ibv : NULL;
+	qp->ibv.recv_cq = parts->recv_cq ? &parts->recv_cq->ibv : NULL;
+	qp->ibv.srq = parts->srq ? &parts->srq->ibv : NULL;
+	qp->xrcd = parts->xrcd;
+	if (parts->pd)
+		parts->pd->users++;
+	if (parts->xrcd)
+		parts->xrcd->users++;
+}
+
+/* Returns NULL with errno and a sentence. */
+static struct qp *new_qp(struct context *context, const struct parts *parts,
+			 struct ibv_qp_init_attr_ex *attr)
+{
+	uint32_t handle;
+	struct qp *qp = object_new(context, KIND_QP, &handle, "create_qp");
+	int err;
+
+	if (!qp)
+		return NULL;
+	qp->next_handle = qp;
+	err = create_engine(context, parts, attr, qp);
+	if (!err) {
+		fill_qp(qp, &context->verbs.context, attr->qp_context, attr->qp_type, handle);
+		err = extend(qp, parts, attr);
+		if (err)
+			sim_qp_destroy(qp->engine);
+	}
+	if (err) {
+		object_end(context, KIND_QP, handle, qp);
+		errno = err;
+		return NULL;
+	}
+	join(qp, parts);
+	return qp;
+}
+
+/* Refuses the extensions of create_qp_ex that the device does not have. */
+static int check_extras(const struct context *context, const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct sim_profile *profile = context->device->engine->profile;
+	const uint32_t possible = profile->create_flags;
+	const uint32_t flags =
+		attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? (uint32_t)attr->create_flags : 0;
+	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER |
+			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+
+	if (attr->comp_mask & ~known)
+		return say(EOPNOTSUPP, "create_qp_ex: unknown bits in comp_mask 0x%x",
+			   attr->comp_mask);
+	if (flags & ~possible)
+		return say(EOPNOTSUPP,
+			   "create_qp_ex: the device does not have all of create_flags 0x%x",
+			   flags);
+	if (flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB && attr->qp_type != IBV_QPT_UD)
+		return say(EINVAL, "create_qp_ex: BLOCK_SELF_MCAST_LB is for UD, not for type %d",
+			   (int)attr->qp_type);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && attr->max_tso_header)
+		return say(EOPNOTSUPP, "create_qp_ex: the device has no segmentation offload");
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
+		return 0;
+	if (is_target(attr))
+		return say(EINVAL, "create_qp_ex: an XRC target QP has no send operations");
+	if (!verb_wr_supports(context->device->engine, attr->qp_type, attr->send_ops_flags))
+		return say(EOPNOTSUPP,
+			   "create_qp_ex: not all of send_ops_flags 0x%llx exist on type %d",
+			   (unsigned long long)attr->send_ops_flags, (int)attr->qp_type);
+	return 0;
+}
+
+struct ibv_qp *verb_create_qp_ex(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr)
+{
+	HOLD hold = context_hold(ibv);
+	struct context *context = context_of(ibv);
+	struct parts parts;
+	struct qp *qp;
+	int err = check_extras(context, attr);
+
+	if (!err)
+		err = find_parts(ibv, attr, &parts);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	qp = new_qp(context, &parts, attr);
+	return qp ? &qp->ibv : NULL;
+}
+
+struct ibv_qp *verb_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex all = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = verb_create_qp_ex(pd->context, &all);
+
+	if (qp)
+		attr->cap = all.cap;
+	return qp;
+}
+
+struct ibv_qp_ex *verb_qp_to_qp_ex(struct ibv_qp *ibv)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct qp *qp = qp_of(ibv);
+
+	return qp && qp->extended ? &qp->ex : NULL;
+}
+
+/* --- ibv_open_qp(3) --- */
+
+/* Returns one of the handles of the domain's target QP with this number; NULL for none. */
+static struct qp *find_target(struct context *context, const struct domain *domain, uint32_t number)
+{
+	struct sim_qp *engine = sim_table_find(&context->device->engine->qps, number);
+	struct qp *qp = engine ? sim_qp_user(engine) : NULL;
+
+	return qp && qp->xrcd && qp->xrcd->domain == domain ? qp : NULL;
+}
+
+/* Returns a new handle of the target QP. */
+static struct qp *new_handle(struct context *context, struct qp *target, struct xrcd *xrcd,
+			     void *qp_context)
+{
+	uint32_t handle;
+	struct qp *qp = object_new(context, KIND_QP, &handle, "open_qp");
+
+	if (!qp)
+		return NULL;
+	qp->engine = target->engine;
+	fill_qp(qp, &context->verbs.context, qp_context, IBV_QPT_XRC_RECV, handle);
+	qp->xrcd = xrcd;
+	xrcd->users++;
+	qp->next_handle = target->next_handle;
+	target->next_handle = qp;
+	return qp;
+}
+
+struct ibv_qp *verb_open_qp(struct ibv_context *ibv, struct ibv_qp_open_attr *attr)
+{
+	const uint32_t needed =
+		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	HOLD hold = context_hold(ibv);
+	struct context *context = context_of(ibv);
+	struct xrcd *xrcd;
+	struct qp *target, *qp;
+
+	if ((attr->comp_mask & needed) != needed ||
+	    attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT))
+		return say_null(
+			EINVAL,
+			"open_qp: comp_mask 0x%x lacks NUM, XRCD or TYPE, or has unknown bits",
+			attr->comp_mask);
+	xrcd = xrcd_in(ibv, attr->xrcd);
+	if (!xrcd)
+		return say_null(EINVAL, "open_qp: no such XRC domain in this context");
+	target = find_target(context, xrcd->domain, attr->qp_num);
+	if (!target || attr->qp_type != IBV_QPT_XRC_RECV)
+		return say_null(EINVAL, "open_qp: no QP 0x%x of type %d in the domain",
+				attr->qp_num, (int)attr->qp_type);
+	qp = new_handle(context, target, xrcd,
+			attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
+	return qp ? &qp->ibv : NULL;
+}

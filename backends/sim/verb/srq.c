@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* Shared receive queues, basic and XRC. */
+#include "backends/sim/base/say.h"
+#include "backends/sim/verb/verbs.h"
+#include "backends/sim/world/world.h"
+
+#include <errno.h>
+
+static const uint32_t known_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+				   IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ |
+				   IBV_SRQ_INIT_ATTR_TM;
+
+/* The objects that a new SRQ uses. */
+struct parts {
+	struct pd *pd;
+	struct xrcd *xrcd;
+	struct cq *cq;
+};
+
+static bool is_xrc(const struct ibv_srq_init_attr_ex *attr)
+{
+	return attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_XRC;
+}
+
+static int check_mask(const struct ibv_srq_init_attr_ex *attr)
+{
+	bool typed = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE;
+
+	if (attr->comp_mask & ~known_mask)
+		return say(EINVAL, "create_srq_ex: unknown bits in comp_mask 0x%x",
+			   attr->comp_mask);
+	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TM || (typed && attr->srq_type == IBV_SRQT_TM))
+		return say(EOPNOTSUPP, "create_srq_ex: the device has no tag matching");
+	if (typed && attr->srq_type != IBV_SRQT_BASIC && attr->srq_type != IBV_SRQT_XRC)
+		return say(EINVAL, "create_srq_ex: there is no SRQ type %d", (int)attr->srq_type);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
+		return say(EINVAL, "create_srq_ex: comp_mask has no PD");
+	if (is_xrc(attr) && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) ||
+			     !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ)))
+		return say(EINVAL, "create_srq_ex: an XRC SRQ needs an XRC domain and a CQ");
+	return 0;
+}
+
+static int find_parts(struct ibv_context *context, const struct ibv_srq_init_attr_ex *attr,
+		      struct parts *parts)
+{
+	*parts = (struct parts){.pd = pd_in(context, attr->pd)};
+	if (!parts->pd)
+		return say(EINVAL, "create_srq: no such PD in this context");
+	if (!is_xrc(attr))
+		return 0;
+	parts->xrcd = xrcd_in(context, attr->xrcd);
+	parts->cq = cq_in(context, attr->cq);
+	if (!parts->xrcd || !parts->cq)
+		return say(EINVAL, "create_srq_ex: no such %s in this context",
+			   parts->xrcd ? "CQ" : "XRC domain");
+	return 0;
+}
+
+static void fill_srq(struct srq *srq, struct ibv_context *context,
+		     const struct ibv_srq_init_attr_ex *attr, uint32_t handle)
+{
+	srq->ibv = (struct ibv_srq){
+		.context = context,
+		.srq_context = attr->srq_context,
+		.pd = attr->pd,
+		.handle = handle,
+	};
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+}
+
+static struct srq *new_srq(struct context *context, const struct parts *parts,
+			   struct ibv_srq_init_attr_ex *attr)
+{
+	struct sim_srq_init init = {
+		.attr = attr->attr,
+		.pd = parts->pd->number,
+		.xrcd = parts->xrcd ? parts->xrcd->domain->engine : NULL,
+		.cq = parts->cq ? parts->cq->engine : NULL,
+	};
+	uint32_t handle;
+	struct srq *srq = object_new(context, KIND_SRQ, &handle, "create_srq");
+	int err;
+
+	if (!srq)
+		return NULL;
+	init.user = srq;
+	err = sim_srq_create(context->device->engine, &init, &srq->engine);
+	if (err) {
+		object_end(context, KIND_SRQ, handle, srq);
+		return say_null(err, "create_srq: the device refuses %u WRs of %u SGEs",
+				attr->attr.max_wr, attr->attr.max_sge);
+	}
+	fill_srq(srq, &context->verbs.context, attr, handle);
+	srq->xrcd = parts->xrcd;
+	parts->pd->users++;
+	if (srq->xrcd)
+		srq->xrcd->users++;
+	attr->attr.max_wr = init.attr.max_wr;
+	attr->attr.max_sge = init.attr.max_sge;
+	return srq;
+}
+
+struct ibv_srq *verb_create_srq_ex(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr)
+{
+	HOLD hold = context_hold(ibv);
+	struct parts parts;
+	struct srq *srq;
+	int err = check_mask(attr);
+
+	if (!err)
+		err = find_parts(ibv, attr, &parts);
+	if (err) {
+		errno = err;
+		return NULL;
+	}
+	srq = new_srq(context_of(ibv), &parts, attr);
+	return srq ? &srq->ibv : NULL;
+}
+
+struct ibv_srq *verb_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex all = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_srq *srq = verb_create_srq_ex(pd->context, &all);
+
+	if (srq)
+		attr->attr = all.attr;
+	return srq;
+}
+
+int verb_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int attr_mask)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct srq *srq = srq_of(ibv);
+	int err;
+
+	if (!srq)
+		return say(EINVAL, "modify_srq: no such SRQ");
+	driver_catch_up(&hold.world->driver);
+	err = sim_srq_modify(srq->engine, attr, attr_mask);
+	return err ? say(err,
+			 "modify_srq: SRQ %u: max_wr %u, limit %u with attr_mask 0x%x is not "
+			 "possible",
+			 ibv->handle, attr->max_wr, attr->srq_limit, (unsigned int)attr_mask)
+		   : 0;
+}
+
+int verb_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct srq *srq = srq_of(ibv);
+
+	if (!srq)
+		return say(EINVAL, "query_srq: no such SRQ");
+	driver_catch_up(&hold.world->driver);
+	sim_srq_query(srq->engine, attr);
+	return 0;
+}
+
+int verb_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct srq *srq = srq_of(ibv);
+
+	if (!srq || !srq->xrcd)
+		return say(EINVAL, "get_srq_num: no such SRQ, or it is not an XRC SRQ");
+	*number = srq->engine->number;
+	return 0;
+}
+
+void verb_end_srq(struct srq *srq)
+{
+	struct context *context = context_of(srq->ibv.context);
+
+	event_queue_forget(&context->async, srq);
+	sim_srq_destroy(srq->engine);
+	((struct pd *)srq->ibv.pd)->users--;
+	if (srq->xrcd)
+		srq->xrcd->users--;
+	object_end(context, KIND_SRQ, srq->ibv.handle, srq);
+}
+
+static bool all_acknowledged(const void *arg)
+{
+	const struct srq *srq = arg;
+
+	return srq->async_events_read == srq->ibv.events_completed;
+}
+
+/* ibv_get_async_event(3): waits until every event that was read is acknowledged. */
+int verb_destroy_srq(struct ibv_srq *ibv)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct srq *srq = srq_of(ibv);
+
+	if (!srq)
+		return say(EINVAL, "destroy_srq: no such SRQ");
+	if (srq->engine->users)
+		return say(EBUSY, "destroy_srq: SRQ %u: %u QPs use it; destroy them first",
+			   ibv->handle, srq->engine->users);
+	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, srq))
+		return say(EDEADLK,
+			   "destroy_srq: SRQ %u: %u events were read; acknowledge them first",
+			   ibv->handle, srq->async_events_read - ibv->events_completed);
+	verb_end_srq(srq);
+	return 0;
+}
+
+int verb_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	HOLD hold = context_hold(ibv->context);
+	struct srq *srq = srq_of(ibv);
+	int err;
+
+	if (!srq) {
+		*bad_wr = wr;
+		return say(EINVAL, "post_srq_recv: no such SRQ");
+	}
+	err = sim_srq_post(srq->engine, wr, bad_wr);
+	if (err)
+		say(err, "post_srq_recv: SRQ %u holds %u of %u WRs and refuses the WR in *bad_wr",
+		    ibv->handle, sim_srq_count(srq->engine), srq->engine->queue.max_wr);
+	driver_catch_up(&hold.world->driver);
+	return err;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "backends/sim/world/process.h"
+
+#include "backends/sim/base/say.h"
+#include "backends/sim/capture/pcapfile.h"
+#include "backends/sim/guard/guard.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* The program's array, and before it the world whose devices it lists. */
+struct list {
+	struct list *next;
+	struct vb_sim *world;
+	struct ibv_device *devices[];
+};
+
+/* The order of locks everywhere: default_mutex, tables_mutex, a world, the guard. */
+static pthread_mutex_t default_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_sim *default_world;
+static vb_sim_default_fn *default_config;
+
+static pthread_mutex_t tables_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct vb_sim *worlds;
+static struct list *lists; /* all that are not freed */
+
+/* --- fork() --- */
+
+/* The child must not write what a trace holds a second time. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&default_mutex);
+	pthread_mutex_lock(&tables_mutex);
+	for (struct vb_sim *world = worlds; world; world = world->next) {
+		pthread_mutex_lock(&world->driver.mutex);
+		if (world->trace)
+			pcapfile_flush(world->trace);
+	}
+	guard_lock();
+}
+
+static void after_fork(void)
+{
+	guard_unlock();
+	for (struct vb_sim *world = worlds; world; world = world->next)
+		pthread_mutex_unlock(&world->driver.mutex);
+	pthread_mutex_unlock(&tables_mutex);
+	pthread_mutex_unlock(&default_mutex);
+}
+
+static void after_fork_in_child(void)
+{
+	for (struct vb_sim *world = worlds; world; world = world->next) {
+		driver_forked(&world->driver);
+		world_trace_close(world);
+	}
+	after_fork();
+}
+
+static void watch_fork(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+}
+
+/* --- worlds --- */
+
+struct vb_sim *vb_sim_open(const struct vb_sim_config *config)
+{
+	static pthread_once_t watched = PTHREAD_ONCE_INIT;
+	struct vb_sim *world = world_create(config);
+
+	if (!world)
+		return NULL;
+	pthread_once(&watched, watch_fork);
+	pthread_mutex_lock(&tables_mutex);
+	world->next = worlds;
+	worlds = world;
+	pthread_mutex_unlock(&tables_mutex);
+	return world;
+}
+
+static void end(struct vb_sim *world)
+{
+	struct vb_sim **link = &worlds;
+
+	pthread_mutex_lock(&tables_mutex);
+	while (*link != world)
+		link = &(*link)->next;
+	*link = world->next;
+	pthread_mutex_unlock(&tables_mutex);
+	world_destroy(world);
+}
+
+/* Ends a world without open devices; if the program still holds device lists of it, the world ends
+ * with the last of them. */
+static void retire(struct vb_sim *world)
+{
+	bool listed;
+
+	pthread_mutex_lock(&world->driver.mutex);
+	world->retired = true;
+	listed = world->lists > 0;
+	if (listed)
+		world_trace_close(world);
+	pthread_mutex_unlock(&world->driver.mutex);
+	if (!listed)
+		end(world);
+}
+
+static bool is_default(const struct vb_sim *world)
+{
+	bool same;
+
+	pthread_mutex_lock(&default_mutex);
+	same = world == default_world;
+	pthread_mutex_unlock(&default_mutex);
+	return same;
+}
+
+int vb_sim_close(struct vb_sim *sim)
+{
+	if (!sim || is_default(sim))
+		return say(EINVAL, "vb_sim_close: the world was not made by vb_sim_open()");
+	if (world_in_use(sim))
+		return say(EBUSY, "vb_sim_close: a device of the world is open; close it first");
+	retire(sim);
+	return 0;
+}
+
+/* --- the default world --- */
+
+void vb_sim_set_default(vb_sim_default_fn *fn)
+{
+	pthread_mutex_lock(&default_mutex);
+	default_config = fn;
+	pthread_mutex_unlock(&default_mutex);
+}
+
+static struct vb_sim *create_default(void)
+{
+	const struct vb_sim_config *config;
+
+	if (!default_config)
+		return vb_sim_open(NULL);
+	config = default_config();
+	return config ? vb_sim_open(config)
+		      : say_null(errno, "the default world has no valid configuration");
+}
+
+struct vb_sim *process_default(void)
+{
+	struct vb_sim *world;
+
+	pthread_mutex_lock(&default_mutex);
+	if (!default_world)
+		default_world = create_default();
+	world = default_world;
+	pthread_mutex_unlock(&default_mutex);
+	return world;
+}
+
+struct vb_sim *process_world(struct vb_sim *sim)
+{
+	return sim ? sim : process_default();
+}
+
+struct hold process_hold(struct vb_sim *sim)
+{
+	struct vb_sim *world = process_world(sim);
+
+	return world ? world_hold(world) : (struct hold){.world = NULL};
+}
+
+/* The caller holds default_mutex. */
+static int replace_default(const struct vb_sim_config *config)
+{
+	struct vb_sim *old = default_world, *fresh;
+
+	if (old && world_in_use(old))
+		return say(
+			EBUSY,
+			"vb_sim_configure: a device of the default world is open; close it first");
+	/* Both worlds may name the same trace file. */
+	if (old)
+		world_trace_close(old);
+	fresh = vb_sim_open(config);
+	if (!fresh)
+		return errno;
+	default_world = fresh;
+	if (old)
+		retire(old);
+	return 0;
+}
+
+int vb_sim_configure(const struct vb_sim_config *config)
+{
+	int err;
+
+	pthread_mutex_lock(&default_mutex);
+	err = replace_default(config);
+	pthread_mutex_unlock(&default_mutex);
+	return err;
+}
+
+/* At exit. A world that is still in use stays, for threads that still run. */
+__attribute__((destructor)) static void end_default(void)
+{
+	struct vb_sim *world = default_world;
+
+	if (!world || world_in_use(world) || world->lists)
+		return;
+	default_world = NULL;
+	end(world);
+}
+
+/* --- device lists --- */
+
+/* The link to a list, or to the NULL at the end. The caller holds tables_mutex. */
+static struct list **find_list(struct ibv_device *const *devices)
+{
+	struct list **link = &lists;
+
+	while (*link && (*link)->devices != devices)
+		link = &(*link)->next;
+	return link;
+}
+
+bool process_owns_list(struct ibv_device *const *devices)
+{
+	bool found;
+
+	pthread_mutex_lock(&tables_mutex);
+	found = *find_list(devices) != NULL;
+	pthread_mutex_unlock(&tables_mutex);
+	return found;
+}
+
+/*
+ * Counts a list of the world that is made (1) or freed (-1). Returns true if the world has to end.
+ */
+static bool count_list(struct vb_sim *world, int change)
+{
+	HOLD hold = world_hold(world);
+
+	world->lists += (unsigned int)change;
+	return world->lists == 0 && world->retired;
+}
+
+struct ibv_device **process_list(struct vb_sim *world, int *num_devices)
+{
+	const size_t slots = world->device_count + 1; /* NULL ends it */
+	struct list *list = calloc(1, sizeof(*list) + slots * sizeof(void *));
+
+	if (!list)
+		return say_null(ENOMEM, "get_device_list: out of memory");
+	for (unsigned int i = 0; i < world->device_count; i++)
+		list->devices[i] = &world->devices[i].ibv;
+	list->world = world;
+	count_list(world, 1);
+	pthread_mutex_lock(&tables_mutex);
+	list->next = lists;
+	lists = list;
+	pthread_mutex_unlock(&tables_mutex);
+	if (num_devices)
+		*num_devices = (int)world->device_count;
+	return list->devices;
+}
+
+void process_free_list(struct ibv_device **devices)
+{
+	struct list **link, *list;
+
+	pthread_mutex_lock(&tables_mutex);
+	link = find_list(devices);
+	list = *link;
+	if (list)
+		*link = list->next;
+	pthread_mutex_unlock(&tables_mutex);
+	if (!list)
+		return;
+	if (count_list(list->world, -1))
+		end(list->world);
+	free(list);
+}
+
+struct ibv_device **vb_sim_device_list(struct vb_sim *sim, int *num_devices)
+{
+	struct vb_sim *world = process_world(sim);
+
+	return world ? process_list(world, num_devices) : NULL;
+}

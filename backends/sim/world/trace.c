@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* The trace file and the watcher of a world. */
+#include "backends/sim/base/say.h"
+#include "backends/sim/capture/pcapfile.h"
+#include "backends/sim/world/world.h"
+
+#include <errno.h>
+
+int world_trace_close(struct vb_sim *world)
+{
+	struct pcapfile *trace = world->trace;
+	bool failed;
+
+	if (!trace)
+		return 0;
+	sim_trace_set(world->engine, SIM_TRACE_FILE, NULL);
+	world->driver.ran = NULL;
+	world->trace = NULL;
+	pcapfile_flush(trace);
+	failed = pcapfile_failed(trace);
+	pcapfile_close(trace);
+	return failed ? say(EIO, "trace: some packets could not be written") : 0;
+}
+
+static bool is_infiniband(const struct device *device)
+{
+	return sim_port_is_infiniband(&device->engine->ports[0]);
+}
+
+int world_trace_open(struct vb_sim *world, const char *path)
+{
+	struct sim_trace_sink sink = {.frame = pcapfile_frame};
+	bool infiniband = is_infiniband(&world->devices[0]);
+	char error[256];
+
+	for (unsigned int i = 1; i < world->device_count; i++)
+		if (is_infiniband(&world->devices[i]) != infiniband)
+			return say(ENOTSUP,
+				   "trace: %s and %s have different link layers, and a file holds "
+				   "only one",
+				   world->devices[0].ibv.name, world->devices[i].ibv.name);
+	/*
+	 * path may be the old trace's file: its last frames must not arrive after the new header.
+	 */
+	if (world->trace)
+		pcapfile_flush(world->trace);
+	sink.arg = pcapfile_open(path, infiniband, error, sizeof(error));
+	if (!sink.arg)
+		return say(errno ? errno : EIO, "%s", error);
+	world_trace_close(world);
+	world->trace = sink.arg;
+	sim_trace_set(world->engine, SIM_TRACE_FILE, &sink);
+	/* Frames reach the kernel before the verb that sent them returns. */
+	world->driver.ran_arg = world->trace;
+	world->driver.ran = pcapfile_flush;
+	return 0;
+}
+
+static void watch_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
+			unsigned int flags)
+{
+	const struct vb_sim *world = arg;
+
+	world->watch(world->watch_arg, now_ns, frame, length_bytes, flags & SIM_FRAME_LOST);
+}
+
+void world_watch(struct vb_sim *world, vb_sim_frame_fn *fn, void *arg)
+{
+	const struct sim_trace_sink sink = {.arg = world, .frame = watch_frame};
+
+	world->watch = fn;
+	world->watch_arg = arg;
+	sim_trace_set(world->engine, SIM_TRACE_WATCHER, fn ? &sink : NULL);
+}

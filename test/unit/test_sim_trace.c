@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* What is in a world's trace when its process ends or forks. */
+#include "sim_pair.h"
+
+#include <pcap/pcap.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define WRITES 100
+
+static char path[64];
+
+void setUp(void)
+{
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/verbena-test-trace-XXXXXX");
+	fd = mkstemp(path);
+	TEST_ASSERT_TRUE(fd >= 0);
+	close(fd);
+}
+
+void tearDown(void)
+{
+	close_pair();
+	unlink(path);
+}
+
+static void write_once(struct ibv_qp *qp)
+{
+	struct ibv_sge sge = sge_of(&a, 0, 100);
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma = {(uintptr_t)b.buffer, b.mr->rkey},
+	};
+
+	TEST_ASSERT_EQUAL_INT(0, post_wr(qp, &wr));
+	expect_wc(&a, 0, IBV_WC_SUCCESS);
+}
+
+/* Traces WRITES RDMA WRITEs: each is one request and one ACK. Returns the QP. */
+static struct ibv_qp *write_traced(void)
+{
+	struct ibv_qp *from, *to;
+
+	open_pair();
+	connect_pair(&from, &to);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_trace_open(NULL, path));
+	for (unsigned int i = 0; i < WRITES; i++)
+		write_once(from);
+	return from;
+}
+
+static unsigned int count_frames(void)
+{
+	char why[PCAP_ERRBUF_SIZE] = "";
+	pcap_t *pcap = pcap_open_offline(path, why);
+	struct pcap_pkthdr *header;
+	const u_char *bytes;
+	unsigned int count = 0;
+	int result;
+
+	TEST_ASSERT_NOT_NULL_MESSAGE(pcap, why);
+	while ((result = pcap_next_ex(pcap, &header, &bytes)) == 1)
+		count++;
+	TEST_ASSERT_EQUAL_INT_MESSAGE(PCAP_ERROR_BREAK, result, pcap_geterr(pcap));
+	pcap_close(pcap);
+	return count;
+}
+
+/* Runs write_traced() and then end in a child. The trace must hold every packet. */
+static void check_end(void (*end)(void))
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		const struct rlimit no_core = {0, 0};
+
+		setrlimit(RLIMIT_CORE, &no_core);
+		write_traced();
+		end();
+	}
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, NULL, 0));
+	TEST_ASSERT_EQUAL_UINT(2 * WRITES, count_frames());
+}
+
+static void end_exit(void)
+{
+	exit(0);
+}
+
+static void end__exit(void)
+{
+	_exit(0);
+}
+
+static void *call__exit(void *arg)
+{
+	(void)arg;
+	_exit(0);
+}
+
+static void end__exit_in_thread(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, call__exit, NULL);
+	pthread_join(thread, NULL);
+}
+
+static void end_kill(void)
+{
+	kill(getpid(), SIGKILL);
+}
+
+void test_a_trace_survives_exit(void)
+{
+	check_end(end_exit);
+}
+
+void test_a_trace_survives__exit(void)
+{
+	check_end(end__exit);
+}
+
+void test_a_trace_survives__exit_in_a_thread(void)
+{
+	check_end(end__exit_in_thread);
+}
+
+void test_a_trace_survives_abort(void)
+{
+	check_end(abort);
+}
+
+void test_a_trace_survives_sigkill(void)
+{
+	check_end(end_kill);
+}
+
+/* The child of a fork() writes nothing into its parent's trace, whatever it sends. */
+void test_a_forked_child_does_not_write_the_trace(void)
+{
+	struct ibv_qp *qp = write_traced();
+	pid_t child = fork();
+
+	if (child == 0) {
+		write_once(qp);
+		close_pair();
+		exit(0);
+	}
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, NULL, 0));
+	TEST_ASSERT_EQUAL_UINT(2 * WRITES, count_frames());
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_trace_close(NULL));
+	TEST_ASSERT_EQUAL_UINT(2 * WRITES, count_frames());
+}
