@@ -2,6 +2,7 @@
 #include "src/cli/cli.h"
 #include "src/project/project.h"
 #include "test/conformance/runner.h"
+#include "test/conformance/suites.h"
 
 #include <ctype.h>
 #include <getopt.h>
@@ -124,7 +125,7 @@ static int add_suites(struct vt_options *run, char *text)
 	char *name, *rest = text;
 
 	while ((name = strsep(&rest, ","))) {
-		if (!vt_find_suite(name))
+		if (!vt_find_suite(vt_suites, name))
 			return cli_bad_usage(&cli_test,
 					     "there is no suite '%s': 'verbena test --list' "
 					     "names them",
@@ -239,7 +240,7 @@ static bool take_suites(struct vt_options *run, const struct vb_project *project
 	for (unsigned int i = 0; i < project->suite_count; i++) {
 		const struct vb_project_suite *suite = &project->suites[i];
 
-		if (!vt_find_suite(suite->name)) {
+		if (!vt_find_suite(vt_suites, suite->name)) {
 			fprintf(stderr,
 				"verbena: %s:%u: suites[%u]: there is no suite '%s' ('verbena "
 				"test --list' names them)\n",
@@ -295,7 +296,8 @@ static int run_project(struct arguments *arguments, const struct vb_project *pro
 
 static int run_test(int argc, char **argv)
 {
-	struct arguments arguments = {.run = {.timeout_s = TIMEOUT_DEFAULT_S}};
+	struct arguments arguments = {
+		.run = {.all_suites = vt_suites, .timeout_s = TIMEOUT_DEFAULT_S}};
 	struct vb_project *project;
 	int option, status;
 

@@ -71,7 +71,8 @@ struct vt_node {
 	struct ibv_device_attr device_attr;
 };
 
-struct vt_run; /* the runner's own */
+struct vt_suite;
+struct vt_run; /* result.h */
 
 /* A test that is running. */
 struct vt {
@@ -79,7 +80,8 @@ struct vt {
 	uint64_t seed;	     /* what --seed gave or would reproduce */
 	unsigned have;	     /* enum vt_need, what holds here */
 	struct vt_node a, b;
-	void *support; /* test/support's; NULL at the start of each test */
+	const struct vt_suite *const *suites; /* all of the program, up to NULL */
+	void *support;			      /* test/support's; NULL at the start of each test */
 	struct vt_run *run;
 };
 
@@ -98,9 +100,6 @@ struct vt_suite {
 	bool simulator;		     /* about the simulator itself: left out on other backends */
 	int link_layer;		     /* that both ports must have; 0 is any: else it is left out */
 };
-
-/* All suites in the order in which they run, up to NULL; in suites.c. */
-extern const struct vt_suite *const vt_suites[];
 
 /*
  * Calls fn(arg) when the test ends, in any way but a crash; the last deferred runs first. A check

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner.h"
+#include "test/conformance/runner.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-const struct vt_suite *vt_find_suite(const char *name)
+const struct vt_suite *vt_find_suite(const struct vt_suite *const *suites, const char *name)
 {
-	for (const struct vt_suite *const *suite = vt_suites; *suite; suite++)
-		if (!strcmp((*suite)->name, name))
-			return *suite;
+	for (; *suites; suites++)
+		if (!strcmp((*suites)->name, name))
+			return *suites;
 	return NULL;
 }
 
@@ -54,7 +54,7 @@ static unsigned int choose(const struct vt_options *options, const struct vt_pla
 	unsigned int count = 0;
 	bool begun = false;
 
-	for (const struct vt_suite *const *suite = vt_suites; *suite; suite++) {
+	for (const struct vt_suite *const *suite = options->all_suites; *suite; suite++) {
 		bool fit = suite_chosen(options, *suite) && !vt_suite_unfit(options, place, *suite);
 
 		for (const struct vt_test *test = (*suite)->tests; test->name; test++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner.h"
+#include "test/conformance/runner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +19,7 @@ struct vt_known {
 
 struct reader {
 	struct vt_known *known;
+	const struct vt_suite *const *suites;
 	const char *place;
 	bool simulated;
 	bool place_found; /* some line names it */
@@ -32,7 +33,7 @@ static bool wrong(const struct reader *reader, const char *what, const char *wor
 	return false;
 }
 
-static const struct vt_test *find_test(char *name)
+static const struct vt_test *find_test(const struct reader *reader, char *name)
 {
 	const struct vt_suite *suite;
 	char *dot = strchr(name, '.');
@@ -40,7 +41,7 @@ static const struct vt_test *find_test(char *name)
 	if (!dot)
 		return NULL;
 	*dot = '\0';
-	suite = vt_find_suite(name);
+	suite = vt_find_suite(reader->suites, name);
 	*dot = '.';
 	for (const struct vt_test *test = suite ? suite->tests : NULL; test && test->name; test++)
 		if (!strcmp(test->name, dot + 1))
@@ -139,7 +140,7 @@ static bool read_line(struct reader *reader, char *text)
 	if (!text || !*text)
 		return wrong(reader, "places, test, quirks and a sentence are missing behind",
 			     kind);
-	test = find_test(name);
+	test = find_test(reader, name);
 	if (!test)
 		return wrong(reader, "there is no test", name);
 	if (!check_quirks(reader, quirks) || !read_places(reader, places, &named))
@@ -173,7 +174,10 @@ struct vt_known *vt_known_load(const struct vt_options *options)
 {
 	struct vt_known *known = calloc(1, sizeof(*known));
 	FILE *file = fopen(options->known, "re");
-	struct reader reader = {known, options->profile, vt_simulated(options)};
+	struct reader reader = {.known = known,
+				.suites = options->all_suites,
+				.place = options->profile,
+				.simulated = vt_simulated(options)};
 
 	if (!known || !file) {
 		fprintf(stderr, "verbena test: --known %s: %s\n", options->known, strerror(errno));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner.h"
+#include "test/conformance/runner.h"
 
 #include <stdlib.h>
 #include <string.h>

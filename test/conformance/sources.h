@@ -9,6 +9,13 @@
 #define SRC_QIB	      "Linux drivers/infiniband/hw/qib/"
 #define SRC_RDMA_CORE "rdma-core "
 
+/* Which SoftRoCE has a quirk: seen by the conformance suite or a probe, or by random programs. */
+#define MEASURED_6_1  "measured on Linux 6.1 rxe"
+#define MEASURED_6_12 "measured on Linux 6.12 rxe"
+#define MEASURED_BOTH "measured on Linux 6.1 and 6.12 rxe"
+#define FOUND_6_1     "found by verbena differ on Linux 6.1 rxe"
+#define FOUND_BOTH    "found by verbena differ on Linux 6.1 and 6.12 rxe"
+
 /* What several suites find in one place. */
 #define SRC_FREE_PD   SRC_CORE "uverbs_std_types.c, uverbs_free_pd"
 #define SRC_STATE_OPS SRC_RVT "qp.c, ib_rvt_state_ops"

@@ -130,7 +130,7 @@ static void what_the_responder_refuses(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		options.mr_access = rows[i].mr_access;
 		options.qp_access = rows[i].qp_access;
@@ -160,7 +160,7 @@ static void posted_by_post_send(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%u bytes, flags %u", rows[i].length, rows[i].flags);
 		pair = plain_pair(t);
 		TS_POST(&pair->a, IBV_WR_ATOMIC_WRITE, .wr_id = 1, .length = rows[i].length,

@@ -44,7 +44,7 @@ static void names_are_the_kernels(struct vt *t)
 	uint64_t value;
 	unsigned int i;
 
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (i = 0; i < TS_COUNT(names); i++) {
 		vt_row(t, "%s", names[i]);
 		VT_EQ_STR(t, vb_sim_counter_name(i, &about), names[i]);
 		VT_CHECK(t, about && *about);

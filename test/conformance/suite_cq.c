@@ -13,7 +13,7 @@ static void holds_at_least_what_was_asked(struct vt *t)
 	struct ibv_cq *cq;
 	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%d entries", sizes[i]);
 		cq = ts_cq(t, &t->a, sizes[i]);
 		VT_EXPECT(t, cq->cqe >= sizes[i]);
@@ -26,7 +26,7 @@ static void bad_sizes_are_einval(struct vt *t)
 	const int sizes[] = {0, -1, t->a.device_attr.max_cqe + 1};
 	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%d entries", sizes[i]);
 		VT_EXPECT_NULL_ERRNO(t, vb_create_cq(t->a.ctx, sizes[i], NULL, NULL, 0), EINVAL);
 	}
@@ -114,27 +114,9 @@ static void ring_goes_round(struct vt *t)
 
 /* --- overrun --- */
 
-/* A pair whose A has one more completion than its send CQ takes. */
-static struct ts_pair *overrun(struct vt *t)
-{
-	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
-	struct ts_pair *pair;
-	int i;
-
-	options.send_cqe = 4;
-	options.send_wr = 64;
-	pair = ts_pair(t, &options);
-	VT_CHECK(t, pair->a.send_cq->cqe < 64);
-	ts_recv(&pair->a, .wr_id = 60, .length = 8);
-	for (i = 0; i <= pair->a.send_cq->cqe; i++)
-		ts_write(&pair->a, .wr_id = (uint64_t)i, .length = 8);
-	ts_settle(t);
-	return pair;
-}
-
 static void overrun_kills_the_cq_and_its_qps(struct vt *t)
 {
-	struct ts_pair *pair = overrun(t);
+	struct ts_pair *pair = ts_overrun(t, 1);
 
 	ts_event(t, &t->a, IBV_EVENT_CQ_ERR, pair->a.send_cq);
 	ts_event(t, &t->a, IBV_EVENT_QP_FATAL, pair->a.qp);
@@ -145,7 +127,7 @@ static void overrun_kills_the_cq_and_its_qps(struct vt *t)
 
 static void overrun_leaves_what_was_there(struct vt *t)
 {
-	struct ts_pair *pair = overrun(t);
+	struct ts_pair *pair = ts_overrun(t, 1);
 	struct ibv_wc wc;
 	int i;
 
@@ -161,7 +143,7 @@ static void overrun_leaves_what_was_there(struct vt *t)
 
 static void overrun_is_told_once(struct vt *t)
 {
-	struct ts_pair *pair = overrun(t);
+	struct ts_pair *pair = ts_overrun(t, 1);
 
 	ts_event(t, &t->a, IBV_EVENT_CQ_ERR, pair->a.send_cq);
 	ts_event(t, &t->a, IBV_EVENT_QP_FATAL, pair->a.qp);
@@ -207,7 +189,7 @@ static struct ibv_qp *neighbour(struct ts_end *end)
 
 static void overrun_takes_whoever_completes_there(struct vt *t)
 {
-	struct ts_pair *pair = overrun(t);
+	struct ts_pair *pair = ts_overrun(t, 1);
 	struct ibv_qp *other = neighbour(&pair->a);
 	struct ibv_send_wr wr = {
 		.wr_id = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
@@ -262,14 +244,6 @@ static void resize_below_what_is_there_is_einval(struct vt *t)
 
 /* --- events --- */
 
-static struct ts_pair *with_channels(struct vt *t)
-{
-	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
-
-	options.channels = true;
-	return ts_pair(t, &options);
-}
-
 /* One message from A to B, polled at A; its completion stays in B's receive CQ. */
 static void message(struct ts_pair *pair, unsigned int flags)
 {
@@ -291,7 +265,7 @@ static bool got_event(struct ts_pair *pair)
 
 static void unarmed_tells_nothing(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	message(pair, IBV_SEND_SOLICITED);
 	VT_CHECK(t, !got_event(pair));
@@ -299,7 +273,7 @@ static void unarmed_tells_nothing(struct vt *t)
 
 static void one_event_for_one_arming(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
 	message(pair, 0);
@@ -313,7 +287,7 @@ static void one_event_for_one_arming(struct vt *t)
 
 static void arming_twice_is_arming_once(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
@@ -325,7 +299,7 @@ static void arming_twice_is_arming_once(struct vt *t)
 
 static void what_is_there_gives_no_event(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	message(pair, 0);
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
@@ -336,7 +310,7 @@ static void what_is_there_gives_no_event(struct vt *t)
 
 static void solicited_only_waits_for_one(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
 	message(pair, 0);
@@ -347,7 +321,7 @@ static void solicited_only_waits_for_one(struct vt *t)
 
 static void solicited_write_with_imm(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
 	ts_recv(&pair->b, .wr_id = 5);
@@ -358,7 +332,7 @@ static void solicited_write_with_imm(struct vt *t)
 
 static void long_solicited_message(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
 	ts_recv(&pair->b, .wr_id = 5, .length = 20000);
@@ -369,7 +343,7 @@ static void long_solicited_message(struct vt *t)
 
 static void error_counts_as_solicited(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	ts_recv(&pair->b, .wr_id = 5, .length = 100);
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
@@ -379,7 +353,7 @@ static void error_counts_as_solicited(struct vt *t)
 
 static void successful_send_is_not_solicited(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 	struct ibv_cq *cq;
 
 	VT_OK(t, ibv_req_notify_cq(pair->a.send_cq, 1));
@@ -389,7 +363,7 @@ static void successful_send_is_not_solicited(struct vt *t)
 
 static void arming_for_all_widens(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
@@ -399,7 +373,7 @@ static void arming_for_all_widens(struct vt *t)
 
 static void arming_for_solicited_does_not_narrow(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
@@ -450,7 +424,7 @@ static void empty_channel_is_eagain(struct vt *t)
 
 static void blocking_get_waits_for_the_message(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 	int fd = pair->b.recv_channel->fd;
 	struct ibv_cq *cq;
 	void *context;
@@ -498,7 +472,7 @@ static void cq_with_completions_can_be_destroyed(struct vt *t)
 
 static void unread_event_goes_with_its_cq(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 	struct ibv_cq *cq;
 	void *context;
 

@@ -89,7 +89,7 @@ static void bad_attributes_are_refused(struct vt *t)
 	size_t i;
 
 	cq_ex(t, &t->a, 1, 0, 0);
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		struct ibv_cq_init_attr_ex attr = rows[i].attr;
 
 		vt_row(t, "%s", rows[i].name);
@@ -227,7 +227,7 @@ static void fields_of_an_error(struct vt *t)
 	struct ibv_cq_ex *cq = cq_ex(t, &t->a, 4, EVERY_FIELD, 0);
 	struct ts_pair *pair = pair_on(cq, NULL, t, IBV_QPT_RC);
 
-	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_write(&pair->a, .wr_id = 2, .length = 8);
 	start(t, cq);
 	VT_EQ(t, cq->wr_id, 1);

@@ -83,7 +83,7 @@ static uint32_t unusable_key(struct ts_end *end, enum spoil spoil, bool remote)
 		ts_gone(end->t, mr);
 		return key;
 	default:
-		return key ^ 0xffff00;
+		return ts_wrong_key(key);
 	}
 }
 
@@ -173,8 +173,6 @@ static void run_row(struct vt *t, const struct row *row, struct ts_pair **pair)
 	check_requester(*pair, row);
 }
 
-#define ROWS(rows) (sizeof(rows) / sizeof(*(rows)))
-
 /* --- the responder's memory --- */
 
 static const struct row access_rows[] = {
@@ -213,7 +211,7 @@ static void check_access_rows(struct vt *t, const struct row *rows, size_t count
 
 static void access_violation(struct vt *t)
 {
-	check_access_rows(t, access_rows, ROWS(access_rows));
+	check_access_rows(t, access_rows, TS_COUNT(access_rows));
 }
 
 static const struct row atomic_access_rows[] = {
@@ -227,7 +225,7 @@ static const struct row atomic_access_rows[] = {
 
 static void access_violation_by_atomics(struct vt *t)
 {
-	check_access_rows(t, atomic_access_rows, ROWS(atomic_access_rows));
+	check_access_rows(t, atomic_access_rows, TS_COUNT(atomic_access_rows));
 }
 
 static void nothing_is_written_by_a_refused_write(struct vt *t)
@@ -275,7 +273,7 @@ static void read_not_enabled_on_the_qp(struct vt *t)
 	static const struct row rows[] = {{"read", IBV_WR_RDMA_READ, 100, NOTHING, 0,
 					   IBV_ACCESS_REMOTE_READ, IBV_WC_REM_INV_REQ_ERR}};
 
-	check_invalid_rows(t, rows, ROWS(rows));
+	check_invalid_rows(t, rows, TS_COUNT(rows));
 }
 
 static void write_not_enabled_on_the_qp(struct vt *t)
@@ -302,7 +300,7 @@ static void atomic_not_enabled_on_the_qp(struct vt *t)
 		 IBV_WC_REM_INV_REQ_ERR},
 	};
 
-	check_invalid_rows(t, rows, ROWS(rows));
+	check_invalid_rows(t, rows, TS_COUNT(rows));
 }
 
 static void misaligned_atomic(struct vt *t)
@@ -312,7 +310,7 @@ static void misaligned_atomic(struct vt *t)
 		{"add", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, MISALIGNED, 0, 0, IBV_WC_REM_INV_REQ_ERR},
 	};
 
-	check_invalid_rows(t, rows, ROWS(rows));
+	check_invalid_rows(t, rows, TS_COUNT(rows));
 }
 
 static void read_without_responder_resources(struct vt *t)
@@ -341,7 +339,7 @@ static void message_longer_than_the_receive(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < ROWS(receive_rows); i++) {
+	for (i = 0; i < TS_COUNT(receive_rows); i++) {
 		run_row(t, &receive_rows[i], &pair);
 		check_responder(pair, IBV_WC_LOC_LEN_ERR);
 		ts_blank(t, pair->b.buffer + 20000 + 99, 100);
@@ -360,7 +358,7 @@ static void receive_that_cannot_be_written(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < ROWS(bad_receive_rows); i++) {
+	for (i = 0; i < TS_COUNT(bad_receive_rows); i++) {
 		run_row(t, &bad_receive_rows[i], &pair);
 		check_responder(pair, IBV_WC_LOC_PROT_ERR);
 		ts_blank(t, pair->b.buffer + 20000, 10000);
@@ -390,7 +388,7 @@ static void requesters_own_memory(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < ROWS(local_rows); i++) {
+	for (i = 0; i < TS_COUNT(local_rows); i++) {
 		run_row(t, &local_rows[i], &pair);
 		ts_state(&pair->b, IBV_QPS_RTS);
 		ts_no_more(t, pair->b.recv_cq);
@@ -406,7 +404,8 @@ static void atomic_with_a_bad_lkey_is_executed(struct vt *t)
 	uint64_t value = 5;
 
 	memcpy(pair->b.buffer, &value, sizeof(value));
-	ts_fetch_add(&pair->a, .wr_id = 1, .compare_add = 2, .lkey = pair->a.mr->lkey ^ 0xffff00);
+	ts_fetch_add(&pair->a, .wr_id = 1, .compare_add = 2,
+		     .lkey = ts_wrong_key(pair->a.mr->lkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
 	memcpy(&value, pair->b.buffer, sizeof(value));
 	VT_EQ(t, value, 7);
@@ -440,7 +439,7 @@ static void second_piece_is_checked_too(struct vt *t)
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	uint64_t at = (uintptr_t)pair->a.buffer;
 	struct ibv_sge sges[2] = {{at, 50, pair->a.mr->lkey},
-				  {at + 50, 50, pair->a.mr->lkey ^ 0xffff00}};
+				  {at + 50, 50, ts_wrong_key(pair->a.mr->lkey)}};
 
 	ts_recv(&pair->b, .wr_id = 5, .length = 100);
 	ts_send(&pair->a, .wr_id = 1, .sge = sges, .num_sge = 2);
@@ -455,7 +454,7 @@ static void unsignalled_error_completes(struct vt *t)
 
 	ts_write(&pair->a, .wr_id = 1, .length = 8, .unsignalled = true);
 	ts_write(&pair->a, .wr_id = 2, .length = 8, .unsignalled = true,
-		 .rkey = pair->b.mr->rkey ^ 0xffff00);
+		 .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_write(&pair->a, .wr_id = 3, .length = 8, .unsignalled = true);
 	wc = ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_ACCESS_ERR);
 	VT_EQ(t, wc.qp_num, pair->a.qp->qp_num);
@@ -490,10 +489,10 @@ static void invalidation_of_what_is_no_window(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < ROWS(lengths); i++) {
+	for (i = 0; i < TS_COUNT(lengths); i++) {
 		vt_row(t, "%u bytes, a key that is none", lengths[i]);
 		pair = ts_connected(t, IBV_QPT_RC);
-		invalidate(pair, lengths[i], pair->b.mr->rkey ^ 0xffff00);
+		invalidate(pair, lengths[i], ts_wrong_key(pair->b.mr->rkey));
 
 		vt_row(t, "%u bytes, a region's key", lengths[i]);
 		pair = ts_connected(t, IBV_QPT_RC);
@@ -510,7 +509,7 @@ static void other_connections_live_on(struct vt *t)
 	struct ts_pair *bad = ts_connected(t, IBV_QPT_RC);
 	struct ts_pair *good = ts_connected(t, IBV_QPT_RC);
 
-	ts_write(&bad->a, .wr_id = 1, .length = 8, .rkey = bad->b.mr->rkey ^ 0xffff00);
+	ts_write(&bad->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(bad->b.mr->rkey));
 	ts_failed(t, bad->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_transfer(good, IBV_WR_SEND, 5000);
 	ts_transfer(good, IBV_WR_RDMA_READ, 5000);

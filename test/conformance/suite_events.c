@@ -52,7 +52,7 @@ static void event_goes_to_its_own_context(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
-	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_no_event(t, &t->a);
 	ts_event(t, &t->b, IBV_EVENT_QP_ACCESS_ERR, pair->b.qp);
@@ -67,7 +67,7 @@ static void events_come_in_order(struct vt *t)
 		pairs[i] = ts_connected(t, IBV_QPT_RC);
 	for (i = 0; i < 4; i++) {
 		ts_write(&pairs[i]->a, .wr_id = 1, .length = 8,
-			 .rkey = pairs[i]->b.mr->rkey ^ 0xffff00);
+			 .rkey = ts_wrong_key(pairs[i]->b.mr->rkey));
 		ts_failed(t, pairs[i]->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	}
 	for (i = 0; i < 4; i++)
@@ -80,7 +80,7 @@ static void descriptor_is_readable_when_there_is_one(struct vt *t)
 	struct pollfd fd = {.fd = t->b.ctx->async_fd, .events = POLLIN};
 
 	VT_EQ(t, poll(&fd, 1, 0), 0);
-	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_settle(t);
 	VT_EQ(t, poll(&fd, 1, 0), 1);
@@ -100,7 +100,7 @@ static void unread_event_goes_with_its_qp(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
-	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_settle(t);
 	ts_destroy_qp(&pair->b);
@@ -159,7 +159,7 @@ static void unacknowledged_event_holds_up_the_qp(struct vt *t)
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	struct ibv_async_event event;
 
-	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_settle(t);
 	VT_OK(t, vb_get_async_event(t->b.ctx, &event));

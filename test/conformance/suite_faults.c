@@ -65,7 +65,7 @@ static void each_packet_once(struct vt *t, enum vb_fault_action action)
 	uint32_t qpn;
 	size_t i;
 
-	for (i = 0; i < sizeof(packets) / sizeof(*packets); i++) {
+	for (i = 0; i < TS_COUNT(packets); i++) {
 		vt_row(t, "%s", packets[i].name);
 		pair = narrow(t);
 		qpn = packets[i].from_b ? pair->a.qp->qp_num : pair->b.qp->qp_num;
@@ -307,7 +307,7 @@ static void overtaken_packet(struct vt *t)
 	struct ts_pair *pair;
 	size_t i, packet;
 
-	for (packet = 0; packet < sizeof(packets) / sizeof(*packets); packet++)
+	for (packet = 0; packet < TS_COUNT(packets); packet++)
 		for (i = 0; i < 3; i++) {
 			vt_row(t, "%s late by %llu ns", packets[packet].name,
 			       (unsigned long long)delays_ns[i]);

@@ -65,7 +65,7 @@ static void first_bad_one_has_the_real_status(struct vt *t)
 
 	for (i = 0; i < 8; i++)
 		ts_write(&pair->a, .wr_id = i, .length = 5000,
-			 .rkey = i >= 3 ? pair->b.mr->rkey ^ 0xffff00 : 0);
+			 .rkey = i >= 3 ? ts_wrong_key(pair->b.mr->rkey) : 0);
 	for (i = 0; i < 3; i++)
 		ts_done(t, pair->a.send_cq, i, IBV_WC_RDMA_WRITE);
 	ts_failed(t, pair->a.send_cq, 3, IBV_WC_REM_ACCESS_ERR);
@@ -163,7 +163,7 @@ static void flushed_pair_can_be_connected_again(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
-	ts_write(&pair->a, .wr_id = 1, .length = 100, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 100, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_drain_events(&t->b);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));

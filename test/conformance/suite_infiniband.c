@@ -13,9 +13,8 @@
 #define IB_TWO (IB | VT_NEEDS_TWO_DEVICES)
 #define WIRE   (IB | VT_NEEDS_SIM)
 
-#define MULTICAST_QPN 0xffffff
-#define NOBODYS_LID   0xbf00
-#define NEXT_BTH      0x1b /* next header of a GRH */
+#define NOBODYS_LID 0xbf00
+#define NEXT_BTH    0x1b /* next header of a GRH */
 
 /* --- ports --- */
 
@@ -63,7 +62,7 @@ static void bad_address_vectors_are_refused(struct vt *t)
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	unsigned int i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		struct ibv_ah_attr attr = rows[i].attr;
 
 		vt_row(t, "%s", rows[i].what);
@@ -131,7 +130,7 @@ static void grh_and_lids_must_be_the_connections(struct vt *t)
 {
 	unsigned int i;
 
-	for (i = 0; i < sizeof(ib_rows) / sizeof(*ib_rows); i++) {
+	for (i = 0; i < TS_COUNT(ib_rows); i++) {
 		const struct ib_row *row = &ib_rows[i];
 		struct ts_pair *pair = pair_with(t, IBV_QPT_RC, row);
 
@@ -304,7 +303,7 @@ static void group_is_a_lid_and_a_gid(struct vt *t)
 	unsigned int i;
 
 	VT_OK(t, vb_attach_mcast(pair->b.qp, &group, 0xc001));
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		struct ibv_ah_attr attr = {.dlid = rows[i].lid, .port_num = t->a.port};
 
 		vt_row(t, "LID 0x%04x, GID ...%u", rows[i].lid, rows[i].gid->raw[15]);
@@ -315,7 +314,7 @@ static void group_is_a_lid_and_a_gid(struct vt *t)
 		else
 			pair->a.ah = VT_PTR(t, vb_create_ah(pair->a.pd, &attr));
 		ts_recv(&pair->b, .wr_id = i, .length = 1000);
-		ts_send(&pair->a, .wr_id = i, .length = 100, .remote_qpn = MULTICAST_QPN);
+		ts_send(&pair->a, .wr_id = i, .length = 100, .remote_qpn = TS_MULTICAST_QPN);
 		ts_done(t, pair->a.send_cq, i, IBV_WC_SEND);
 		if (!rows[i].comes) {
 			ts_no_more(t, pair->b.recv_cq);
@@ -337,7 +336,7 @@ static void group_needs_a_lid_of_groups(struct vt *t)
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
 	unsigned int i;
 
-	for (i = 0; i < sizeof(lids) / sizeof(*lids); i++) {
+	for (i = 0; i < TS_COUNT(lids); i++) {
 		vt_row(t, "LID 0x%04x", lids[i]);
 		VT_EXPECT_ERRNO(t, vb_attach_mcast(pair->b.qp, &group, lids[i]), EINVAL);
 	}

@@ -23,7 +23,7 @@ static void srq_limits(struct vt *t)
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		struct ibv_srq_init_attr init = {
 			.attr = {.max_wr = rows[i].max_wr, .max_sge = rows[i].max_sge}};
 		struct ibv_srq *srq;
@@ -288,7 +288,7 @@ static void one_more_than_fits(struct vt *t)
 	struct room rooms[2] = {room_on(t, t->a.ctx), room_on(t, ts_context(t, &t->a))};
 	void *objects[FIT + 1];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].limit);
 		VT_OK(t, vb_sim_lower_limit(t->a.ctx, rows[i].limit, rows[i].there + FIT));
 		for (int j = 0; j < FIT; j++)

@@ -5,9 +5,8 @@
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
 
-#define MEMBERS	      4
-#define MULTICAST_QPN 0xffffff
-#define MLID	      0xc001
+#define MEMBERS 4
+#define MLID	0xc001
 
 static void need_groups(struct vt *t)
 {
@@ -79,7 +78,7 @@ static void send_to(struct ts_end *from, uint8_t number, uint32_t qkey)
 	attr.dlid = mlid(t);
 	from->ah = VT_PTR(t, vb_create_ah(from->pd, &attr));
 	ts_fill(from->buffer + 2000, 100, 5);
-	ts_send(from, .wr_id = 1, .offset = 2000, .length = 100, .remote_qpn = MULTICAST_QPN,
+	ts_send(from, .wr_id = 1, .offset = 2000, .length = 100, .remote_qpn = TS_MULTICAST_QPN,
 		.remote_qkey = qkey);
 	ts_done(t, from->send_cq, 1, IBV_WC_SEND);
 	VT_OK(t, vb_destroy_ah(from->ah));

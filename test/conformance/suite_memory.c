@@ -162,7 +162,7 @@ static void bounds_are_exact(struct vt *t)
 	struct ibv_mr *mr;
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		pair = ts_connected(t, IBV_QPT_RC);
 		mr = ts_mr(t, pair->b.pd, pair->b.buffer + 1000, 2000, ALL);

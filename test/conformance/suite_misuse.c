@@ -103,7 +103,7 @@ static void lengths_that_overflow(struct vt *t)
 						     IBV_WR_RDMA_READ};
 	size_t i, op;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+	for (i = 0; i < TS_COUNT(rows); i++)
 		for (op = 0; op < 3; op++) {
 			struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 			struct ibv_sge sges[2] = {

@@ -105,7 +105,7 @@ static void event_waits_for_count_or_period(struct vt *t)
 	struct ibv_wc wc[8];
 	uint64_t before_ns, after_ns;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		VT_OK(t, moderate(pair->a.send_cq, rows[i].count, rows[i].period_us));
 		VT_OK(t, ibv_req_notify_cq(pair->a.send_cq, 0));
@@ -252,7 +252,7 @@ static void new_values_hold_for_what_waits(struct vt *t)
 	struct ts_pair *pair = with_channels(t);
 	struct ibv_wc wc[4];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		VT_OK(t, moderate(pair->a.send_cq, 4, 100));
 		VT_OK(t, ibv_req_notify_cq(pair->a.send_cq, 0));

@@ -201,7 +201,7 @@ static void qp_gets_what_it_asked_for(struct vt *t)
 	struct ibv_qp *qp;
 	size_t i;
 
-	for (i = 0; i < sizeof(wrs) / sizeof(*wrs); i++) {
+	for (i = 0; i < TS_COUNT(wrs); i++) {
 		vt_row(t, "%u", wrs[i]);
 		init = good_init(cq);
 		init.cap = (struct ibv_qp_cap){wrs[i], wrs[i], 2, 3, 40};
@@ -229,7 +229,7 @@ static void qp_above_the_limits_is_einval(struct vt *t)
 	struct ibv_qp_init_attr init;
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		init = good_init(ts_cq(t, &t->a, 4));
 		init.cap = rows[i].cap;

@@ -195,7 +195,7 @@ static const struct {
 	{"two partitions", 0x8123, 0x8124, false},
 };
 
-#define PARTITIONS (sizeof(partitions) / sizeof(*partitions))
+#define PARTITIONS TS_COUNT(partitions)
 
 static void partitions_part_connections(struct vt *t)
 {

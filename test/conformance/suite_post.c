@@ -7,7 +7,7 @@
 
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
-#define TYPES (sizeof(types) / sizeof(*types))
+#define TYPES TS_COUNT(types)
 
 /* Posts two empty receives as one list; *at is the index of bad_wr, or -1. */
 static int post_recv_list(struct ts_end *end, struct ibv_recv_wr *wrs, int *at)
@@ -319,7 +319,7 @@ static void opcode_of_each_type(struct vt *t)
 	size_t i, type;
 
 	for (type = 0; type < TYPES; type++)
-		for (i = 0; i < sizeof(legality) / sizeof(*legality); i++) {
+		for (i = 0; i < TS_COUNT(legality); i++) {
 			vt_row(t, "type %d %s", types[type], legality[i].name);
 			pair = ts_connected(t, types[type]);
 			ts_recv(&pair->b, .wr_id = 5, .length = 64);

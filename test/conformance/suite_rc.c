@@ -12,7 +12,7 @@ static const enum ibv_wr_opcode opcodes[] = {
 	IBV_WR_RDMA_READ,
 };
 
-#define OPCODES (sizeof(opcodes) / sizeof(*opcodes))
+#define OPCODES TS_COUNT(opcodes)
 
 static void each_size_at(struct vt *t, enum ibv_mtu mtu, enum ibv_wr_opcode opcode)
 {
@@ -25,7 +25,7 @@ static void each_size_at(struct vt *t, enum ibv_mtu mtu, enum ibv_wr_opcode opco
 	options.mtu = mtu;
 	options.buffer_bytes = MIB + 4096;
 	pair = ts_pair(t, &options);
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "opcode %d, path MTU %u, %u bytes", opcode, bytes, sizes[i]);
 		ts_transfer(pair, opcode, sizes[i]);
 	}
@@ -94,7 +94,7 @@ static void compare_and_swap(struct vt *t)
 	struct ibv_wc wc;
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		set64(pair->b.buffer + 8, rows[i].before);
 		ts_swap(&pair->a, .wr_id = 1, .remote_offset = 8, .compare_add = rows[i].compare,
@@ -122,7 +122,7 @@ static void fetch_and_add(struct vt *t)
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		set64(pair->b.buffer, rows[i].before);
 		ts_fetch_add(&pair->a, .wr_id = 1, .compare_add = rows[i].add);
@@ -189,7 +189,7 @@ static void uneven_lists_on_both_sides(struct vt *t)
 	uint8_t bytes[20000];
 	size_t i;
 
-	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+	for (i = 0; i < TS_COUNT(lengths); i++) {
 		vt_row(t, "%u bytes", lengths[i]);
 		uneven(&pair->a, 3, lengths[i], from);
 		uneven(&pair->b, 77, lengths[i], to);
@@ -216,7 +216,7 @@ static void read_into_an_uneven_list(struct vt *t)
 	uint8_t bytes[20000];
 	size_t i;
 
-	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+	for (i = 0; i < TS_COUNT(lengths); i++) {
 		vt_row(t, "%u bytes", lengths[i]);
 		uneven(&pair->a, 3, lengths[i], to);
 		ts_fill(pair->b.buffer, lengths[i], 9);

@@ -75,7 +75,7 @@ static struct ts_pair *held_up(struct vt *t, bool towards_b)
 /* The region that a WRITE goes to changes under it. */
 static void rereg_under_a_write(struct vt *t)
 {
-	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+	for (size_t i = 0; i < TS_COUNT(changes); i++) {
 		struct ts_pair *pair = held_up(t, true);
 		struct ibv_pd *pd = ts_pd(t, &t->b);
 		uint8_t *other = ts_memory(t, FLIGHT_BYTES);
@@ -105,7 +105,7 @@ static void rereg_under_a_write(struct vt *t)
 /* The region that a READ's data goes to changes under it: a local error. */
 static void rereg_under_a_read(struct vt *t)
 {
-	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+	for (size_t i = 0; i < TS_COUNT(changes); i++) {
 		struct ts_pair *pair = held_up(t, false);
 		struct ibv_pd *pd = ts_pd(t, &t->a);
 		uint8_t *other = ts_memory(t, FLIGHT_BYTES);
@@ -255,7 +255,7 @@ static void rereg_refuses_bad_input(struct vt *t)
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		VT_EXPECT_EQ(t,
 			     rereg(t, pair->b.mr, rows[i].flags, NULL, rows[i].addr, rows[i].length,
@@ -354,7 +354,7 @@ static void each_operation(struct ts_pair *pair)
 						     IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ};
 	size_t i;
 
-	for (i = 0; i < sizeof(opcodes) / sizeof(*opcodes); i++) {
+	for (i = 0; i < TS_COUNT(opcodes); i++) {
 		vt_row(pair->a.t, "opcode %d", opcodes[i]);
 		ts_transfer(pair, opcodes[i], 9000);
 	}
@@ -431,7 +431,7 @@ static void advise(struct vt *t)
 	pinned = ts_mr(t, end->pd, end->buffer, 8192, TS_ACCESS_ALL);
 	sge = (struct ibv_sge){(uintptr_t)end->buffer, 8192, mr->lkey};
 	outside = (struct ibv_sge){(uintptr_t)end->buffer + 1, 8192, mr->lkey};
-	unknown = (struct ibv_sge){(uintptr_t)end->buffer, 8, mr->lkey ^ 0xffff00};
+	unknown = (struct ibv_sge){(uintptr_t)end->buffer, 8, ts_wrong_key(mr->lkey)};
 	read_only = (struct ibv_sge){(uintptr_t)end->buffer, 8, constant->lkey};
 	not_odp = (struct ibv_sge){(uintptr_t)end->buffer, 8, pinned->lkey};
 	const struct {
@@ -460,7 +460,7 @@ static void advise(struct vt *t)
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		VT_EXPECT_ERRNO(t,
 				vb_advise_mr(rows[i].pd, (enum ibv_advise_mr_advice)rows[i].advice,
@@ -611,7 +611,7 @@ static void device_memory_has_bounds(struct vt *t)
 	struct ibv_dm *memory = dm(end);
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%zu bytes at %llu", rows[i].length, (unsigned long long)rows[i].offset);
 		VT_EXPECT(t, vb_memcpy_to_dm(memory, rows[i].offset, end->buffer, rows[i].length) !=
 				     0);

@@ -11,7 +11,6 @@
 #define ROCE_V1_TYPE   0x8915
 #define ETHERNET_BYTES 14
 #define NEXT_BTH       0x1b /* next header of a GRH */
-#define MULTICAST_QPN  0xffffff
 
 /* The entry with a node's own GID, or with its first of another family, of a type; -1 for none. */
 static int find(struct vt_node *node, uint32_t type, bool ipv4, struct ibv_gid_entry *entry)
@@ -395,7 +394,7 @@ static void send_to(struct ts_end *from, const union ibv_gid *group)
 	attr.grh.dgid = *group;
 	from->ah = VT_PTR(t, vb_create_ah(from->pd, &attr));
 	ts_fill(from->buffer + 2000, 100, 5);
-	ts_send(from, .wr_id = 1, .offset = 2000, .length = 100, .remote_qpn = MULTICAST_QPN,
+	ts_send(from, .wr_id = 1, .offset = 2000, .length = 100, .remote_qpn = TS_MULTICAST_QPN,
 		.remote_qkey = TS_QKEY);
 	ts_done(t, from->send_cq, 1, IBV_WC_SEND);
 	VT_OK(t, vb_destroy_ah(from->ah));

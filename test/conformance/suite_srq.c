@@ -40,7 +40,7 @@ static void receives_each_size(struct vt *t)
 	struct ts_pair *pair = ts_pair_on(shared, IBV_QPT_RC);
 	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%u bytes", sizes[i]);
 		memset(shared->buffer, TS_BLANK, 40000);
 		ts_srq_recv(shared, .wr_id = 50 + i, .offset = 64, .length = 30000);
@@ -191,7 +191,7 @@ static void bad_modify_changes_nothing(struct vt *t)
 
 	ts_need_caps(t, IBV_DEVICE_SRQ_RESIZE, "SRQ that can be resized");
 	ts_arm_srq(t, shared->srq, 1);
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		attr = (struct ibv_srq_attr){.max_wr = rows[i].max_wr, .srq_limit = rows[i].limit};
 		VT_EXPECT_ERRNO(t, vb_modify_srq(shared->srq, &attr, rows[i].mask), EINVAL);

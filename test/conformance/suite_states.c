@@ -20,7 +20,7 @@ static const enum ibv_qp_state states[] = {
 	IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR,
 };
 
-#define STATES (sizeof(states) / sizeof(*states))
+#define STATES TS_COUNT(states)
 
 #define INIT_CONNECTED (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define INIT_UD	       (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)
@@ -103,7 +103,7 @@ static const struct {
 	{IBV_QP_DEST_QPN, "DEST_QPN"},
 };
 
-#define ATTRIBUTES (sizeof(attributes) / sizeof(*attributes))
+#define ATTRIBUTES TS_COUNT(attributes)
 
 static const struct cell *find_cell(enum ibv_qp_state from, enum ibv_qp_state to, int type)
 {
@@ -111,7 +111,7 @@ static const struct cell *find_cell(enum ibv_qp_state from, enum ibv_qp_state to
 
 	if (type == RC && (from == IBV_QPS_SQE || to == IBV_QPS_SQE))
 		return NULL;
-	for (i = 0; i < sizeof(cells) / sizeof(*cells); i++)
+	for (i = 0; i < TS_COUNT(cells); i++)
 		if (cells[i].from == from && cells[i].to == to)
 			return &cells[i];
 	return NULL;
@@ -120,7 +120,7 @@ static const struct cell *find_cell(enum ibv_qp_state from, enum ibv_qp_state to
 /* A local error of the send queue: what takes UC and UD to SQE. */
 static void fail_a_send(struct ts_end *end)
 {
-	ts_send(end, .wr_id = 90, .length = 8, .lkey = end->mr->lkey ^ 0xffff00);
+	ts_send(end, .wr_id = 90, .length = 8, .lkey = ts_wrong_key(end->mr->lkey));
 	ts_failed(end->t, end->send_cq, 90, IBV_WC_LOC_PROT_ERR);
 }
 
@@ -437,7 +437,7 @@ static void value_out_of_range_is_refused(struct vt *t)
 	size_t i;
 	int mask;
 
-	for (i = 0; i < sizeof(bad_values) / sizeof(*bad_values); i++) {
+	for (i = 0; i < TS_COUNT(bad_values); i++) {
 		from = bad_values[i].from;
 		vt_row(t, "%s", bad_values[i].name);
 		start_over(end, from);
@@ -567,7 +567,7 @@ static void state_is_cached_in_the_qp(struct vt *t)
 	VT_STATE(t, pair->a.qp->state, IBV_QPS_INIT);
 	ts_to_rtr(&pair->a);
 	ts_to_rts(&pair->a);
-	ts_send(&pair->a, .wr_id = 1, .length = 8, .lkey = pair->a.mr->lkey ^ 0xffff00);
+	ts_send(&pair->a, .wr_id = 1, .length = 8, .lkey = ts_wrong_key(pair->a.mr->lkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
 	VT_STATE(t, pair->a.qp->state, IBV_QPS_RTS);
 	ts_state(&pair->a, IBV_QPS_ERR);
@@ -600,10 +600,8 @@ static void drain_with_event(struct ts_end *end)
 
 static int query_draining(struct ts_end *end)
 {
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
+	struct ibv_qp_attr attr = ts_query(end);
 
-	VT_OK(end->t, vb_query_qp(end->qp, &attr, IBV_QP_STATE, &init));
 	VT_STATE(end->t, attr.qp_state, IBV_QPS_SQD);
 	return attr.sq_draining;
 }
@@ -674,7 +672,7 @@ static void sqe_after_a_local_error(struct vt *t)
 	for (i = 0; i < 2; i++) {
 		vt_row(t, "%s", type_names[rows[i]]);
 		pair = ts_connected(t, types[rows[i]]);
-		ts_send(&pair->a, .wr_id = 1, .length = 8, .lkey = pair->a.mr->lkey ^ 0xffff00);
+		ts_send(&pair->a, .wr_id = 1, .length = 8, .lkey = ts_wrong_key(pair->a.mr->lkey));
 		ts_send(&pair->a, .wr_id = 2, .length = 8);
 		ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
 		ts_flushed(t, pair->a.send_cq, 2);

@@ -185,7 +185,7 @@ static void silent_peer_ends_in_retry_exceeded(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < sizeof(silent_peers) / sizeof(*silent_peers); i++) {
+	for (i = 0; i < TS_COUNT(silent_peers); i++) {
 		vt_row(t, "%s", silent_peers[i].name);
 		pair = ts_pair(t, &options);
 		silent_peers[i].spoil(pair);
@@ -202,7 +202,7 @@ static void every_operation_times_out(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < sizeof(opcodes) / sizeof(*opcodes); i++) {
+	for (i = 0; i < TS_COUNT(opcodes); i++) {
 		vt_row(t, "opcode %d", opcodes[i]);
 		pair = deaf_peer(t, 8, 1);
 		TS_POST(&pair->a, opcodes[i], .wr_id = 1, .length = 8);

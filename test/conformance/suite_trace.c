@@ -670,7 +670,7 @@ static const struct form forms[] = {
 	{UD + 0x05, 0},
 };
 
-#define FORMS (sizeof(forms) / sizeof(*forms))
+#define FORMS TS_COUNT(forms)
 
 static void carry_all(struct vt *t, enum ibv_qp_type type)
 {
@@ -903,7 +903,7 @@ static void trace_that_cannot_be_opened(struct vt *t)
 	struct trace *trace;
 	unsigned int i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].path);
 		VT_EXPECT_ERRNO(t, vb_sim_trace_open(ts_sim(t), rows[i].path), rows[i].error);
 		VT_EXPECT_OK(t, vb_sim_trace_close(ts_sim(t))); /* none is open */

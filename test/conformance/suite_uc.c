@@ -13,7 +13,7 @@
 static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE,
 					     IBV_WR_RDMA_WRITE_WITH_IMM};
 
-#define OPCODES (sizeof(opcodes) / sizeof(*opcodes))
+#define OPCODES TS_COUNT(opcodes)
 
 static void each_size_at(struct vt *t, enum ibv_mtu mtu)
 {
@@ -27,7 +27,7 @@ static void each_size_at(struct vt *t, enum ibv_mtu mtu)
 	options.buffer_bytes = MIB + 4096;
 	pair = ts_pair(t, &options);
 	for (op = 0; op < OPCODES; op++)
-		for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		for (i = 0; i < TS_COUNT(sizes); i++) {
 			vt_row(t, "opcode %d, path MTU %u, %u bytes", opcodes[op], bytes, sizes[i]);
 			ts_transfer(pair, opcodes[op], sizes[i]);
 		}
@@ -81,7 +81,7 @@ static void write_with_bad_rkey_is_lost(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UC);
 
-	ts_write(&pair->a, .wr_id = 1, .length = 100, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 100, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
 	ts_settle(t);
 	ts_blank(t, pair->b.buffer, 200);

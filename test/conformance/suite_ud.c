@@ -14,7 +14,7 @@ static void each_size(struct vt *t)
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
 	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%u bytes", sizes[i]);
 		ts_transfer(pair, IBV_WR_SEND, sizes[i]);
 		ts_transfer(pair, IBV_WR_SEND_WITH_IMM, sizes[i]);

@@ -7,7 +7,7 @@
 
 static const enum ibv_mw_type types[] = {IBV_MW_TYPE_1, IBV_MW_TYPE_2};
 
-#define TYPES (sizeof(types) / sizeof(*types))
+#define TYPES TS_COUNT(types)
 
 /* --- both types --- */
 
@@ -59,7 +59,7 @@ static void bounds_are_exact(struct vt *t)
 
 	needs_both(t);
 	for (i = 0; i < TYPES; i++)
-		for (j = 0; j < sizeof(offsets) / sizeof(*offsets); j++) {
+		for (j = 0; j < TS_COUNT(offsets); j++) {
 			vt_row(t, "type %d, at %zu", types[i], offsets[j]);
 			pair = ts_window_pair(t);
 			mw = ts_mw(&pair->b, types[i]);
@@ -78,7 +78,7 @@ static const struct {
 	{"atomic", IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_ACCESS_REMOTE_ATOMIC},
 };
 
-#define OPERATIONS (sizeof(operations) / sizeof(*operations))
+#define OPERATIONS TS_COUNT(operations)
 
 static void one_operation(struct vt *t, enum ibv_mw_type type, size_t op, size_t granted)
 {
@@ -181,7 +181,7 @@ static void range_outside_the_region(struct vt *t)
 
 	needs_both(t);
 	for (i = 0; i < TYPES; i++)
-		for (j = 0; j < sizeof(rows) / sizeof(*rows); j++) {
+		for (j = 0; j < TS_COUNT(rows); j++) {
 			vt_row(t, "type %d, %s", types[i], rows[j].name);
 			pair = ts_window_pair(t);
 			ts_bind_fails(&pair->b, ts_mw(&pair->b, types[i]), .wr_id = 9,
@@ -518,7 +518,7 @@ static void bad_local_invalidate_is_an_error(struct vt *t)
 		mw = ts_mw(&pair->b, i == 3 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
 		if (i == 3)
 			ts_bound(&pair->b, mw, .wr_id = 8);
-		rkey = i == 0 ? mw->rkey ^ 0xffff00 : i == 1 ? pair->b.mr->rkey : mw->rkey;
+		rkey = i == 0 ? ts_wrong_key(mw->rkey) : i == 1 ? pair->b.mr->rkey : mw->rkey;
 		VT_OK(t, ts_local_inv(&pair->b, 9, rkey));
 		VT_EQ(t, ts_wait(t, pair->b.send_cq, 1, &wc), 1);
 		VT_EXPECT_EQ(t, wc.wr_id, 9);
@@ -638,7 +638,7 @@ static void send_with_invalidate_ends_access(struct vt *t)
 	size_t i;
 
 	ts_need_windows(t, IBV_MW_TYPE_2);
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%u bytes", sizes[i]);
 		pair = ts_window_pair(t);
 		mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
@@ -680,7 +680,7 @@ static void bad_remote_invalidate_is_an_error(struct vt *t)
 	ts_need_windows(t, IBV_MW_TYPE_2);
 	pair = ts_window_pair(t);
 	ts_recv(&pair->b, .wr_id = 5, .offset = 8192, .length = 100);
-	VT_OK(t, send_inv(pair, 1, pair->b.mr->rkey ^ 0xffff00, 100));
+	VT_OK(t, send_inv(pair, 1, ts_wrong_key(pair->b.mr->rkey), 100));
 	VT_EQ(t, ts_wait(t, pair->b.recv_cq, 1, &wc), 1);
 	VT_EQ(t, wc.wr_id, 5);
 	VT_CHECK(t, wc.status != IBV_WC_SUCCESS);

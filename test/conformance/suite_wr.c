@@ -450,7 +450,7 @@ static void operation_that_the_type_lacks(struct vt *t)
 	struct ts_pair *pair = pair_with(t, IBV_QPT_RC, ops_of(IBV_QPT_RC));
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		struct ibv_qp_init_attr_ex init = {
 			.qp_type = rows[i].type,
 			.send_cq = pair->a.send_cq,

@@ -140,7 +140,7 @@ static void srq_needs_its_domain_and_cq(struct vt *t)
 	init.pd = ts_pd(t, &t->b);
 	init.cq = ts_cq(t, &t->b, 1);
 	init.xrcd = ts_xrcd(t, t->b.ctx, -1, O_CREAT);
-	for (i = 0; i < sizeof(missing) / sizeof(*missing); i++) {
+	for (i = 0; i < TS_COUNT(missing); i++) {
 		vt_row(t, "without 0x%x", missing[i]);
 		init.comp_mask = (IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 				  IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ) &
@@ -259,7 +259,7 @@ static void sends_of_each_size(struct vt *t)
 	struct ts_xrc *xrc = ts_xrc(t);
 	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%u bytes", sizes[i]);
 		memset(xrc->shared[0]->buffer, TS_BLANK, 40000);
 		ts_srq_recv(xrc->shared[0], .wr_id = 50 + i, .offset = 8, .length = 30000);

@@ -61,7 +61,7 @@ static const struct cell *find_cell(enum ibv_qp_state from, enum ibv_qp_state to
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(cells) / sizeof(*cells); i++)
+	for (i = 0; i < TS_COUNT(cells); i++)
 		if (cells[i].from == from && cells[i].to == to)
 			return &cells[i];
 	return NULL;
@@ -114,7 +114,7 @@ static void for_each_cell(struct vt *t, try_fn *fn)
 
 	ts_need_xrc(t);
 	pair = ts_xrc_reset(t, &options)->pair;
-	for (i = 0; i < sizeof(cells) / sizeof(*cells); i++) {
+	for (i = 0; i < TS_COUNT(cells); i++) {
 		fn(&pair->a, INITIATOR, &cells[i]);
 		fn(&pair->b, TARGET, &cells[i]);
 	}
@@ -128,7 +128,7 @@ static void try_pairs(struct vt *t, struct ts_end *end, int which)
 	size_t i;
 	int to;
 
-	for (i = 0; i < sizeof(from) / sizeof(*from); i++)
+	for (i = 0; i < TS_COUNT(from); i++)
 		for (to = IBV_QPS_RESET; to <= IBV_QPS_ERR; to++) {
 			const struct cell *cell = find_cell(from[i], (enum ibv_qp_state)to);
 			const struct cell refused = {.from = from[i], .to = (enum ibv_qp_state)to};

@@ -320,3 +320,11 @@ struct ts_pair *ts_connected(struct vt *t, enum ibv_qp_type type)
 
 	return ts_pair(t, &options);
 }
+
+struct ts_pair *ts_pair_with_channels(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+
+	options.channels = true;
+	return ts_pair(t, &options);
+}

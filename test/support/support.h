@@ -17,10 +17,19 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-#define TS_QKEY	    0x11111111
-#define TS_BLANK    0xa5 /* every byte of B's buffer before the test */
-#define TS_GRH	    40	 /* bytes in front of a datagram */
-#define TS_PSN_MASK 0xffffff
+#define TS_QKEY		 0x11111111
+#define TS_MULTICAST_QPN 0xffffff
+#define TS_BLANK	 0xa5 /* every byte of B's buffer before the test */
+#define TS_GRH		 40   /* bytes in front of a datagram */
+#define TS_PSN_MASK	 0xffffff
+
+#define TS_COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* A key that stands for no region: of another number, with the same low byte. */
+static inline uint32_t ts_wrong_key(uint32_t key)
+{
+	return key ^ 0xffff00;
+}
 
 /* --- a pair --- */
 
@@ -78,6 +87,9 @@ struct ts_end *ts_end(struct vt *t, struct vt_node *node, const struct ts_option
 /* ts_defaults() and ts_pair() in one. */
 struct ts_pair *ts_connected(struct vt *t, enum ibv_qp_type type);
 
+/* An RC pair whose CQs have completion channels. */
+struct ts_pair *ts_pair_with_channels(struct vt *t);
+
 /* Takes an end from RESET to RTS towards its peer. */
 void ts_connect(struct ts_end *end);
 void ts_connect_both(struct ts_pair *pair);
@@ -126,6 +138,8 @@ void ts_to_rtr(struct ts_end *end);
 void ts_to_rts(struct ts_end *end);
 /* Moves with IBV_QP_STATE alone: to RESET, ERR, SQD, or back to RTS. */
 int ts_to(struct ts_end *end, enum ibv_qp_state state);
+/* What ibv_query_qp() says of the end's QP: its state and capabilities are in the mask. */
+struct ibv_qp_attr ts_query(struct ts_end *end);
 enum ibv_qp_state ts_query_state(struct vt *t, struct ibv_qp *qp);
 /* Waits until a QP in SQD has drained: only then must a device let it go elsewhere than to ERR. */
 void ts_drained(struct ts_end *end);
@@ -187,6 +201,12 @@ void ts_fill_wr(struct ts_end *end, const struct ts_wr *wr, struct ibv_sge *sge,
 	((void)VT_OK_SAID((e)->t, VT_HERE, "posting a receive to " #e, \
 			  ts_post_rr(e, &(struct ts_rr){__VA_ARGS__})))
 
+/*
+ * A pair whose A has posted a receive, wr_id 60, and completed `extra` writes more than its send CQ
+ * holds; nothing was polled.
+ */
+struct ts_pair *ts_overrun(struct vt *t, int extra);
+
 /* --- waiting --- */
 
 /*
@@ -230,7 +250,7 @@ void ts_event_at(struct vt *t, struct vt_at at, struct vt_node *node, enum ibv_e
 void ts_no_event_at(struct vt *t, struct vt_at at, struct vt_node *node);
 /* Takes and acknowledges what is there. */
 void ts_drain_events(struct vt_node *node);
-/* Whether a completion event is there; takes and acknowledges it. */
+/* Returns true if there is a completion event, and acknowledges it. cq may be NULL. */
 bool ts_cq_event(struct vt *t, struct ibv_comp_channel *channel, struct ibv_cq **cq);
 
 #define ts_event(t, node, type, element) ts_event_at(t, VT_HERE, node, type, element)

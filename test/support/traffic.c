@@ -128,3 +128,20 @@ uint32_t ts_mtu_bytes(enum ibv_mtu mtu)
 {
 	return 128u << mtu;
 }
+
+struct ts_pair *ts_overrun(struct vt *t, int extra)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+	int i;
+
+	options.send_cqe = 4;
+	options.send_wr = 64;
+	pair = ts_pair(t, &options);
+	VT_CHECK(t, pair->a.send_cq->cqe + extra <= 64);
+	ts_recv(&pair->a, .wr_id = 60, .length = 8);
+	for (i = 0; i < pair->a.send_cq->cqe + extra; i++)
+		ts_write(&pair->a, .wr_id = (uint64_t)i, .length = 8);
+	ts_settle(t);
+	return pair;
+}

@@ -191,11 +191,14 @@ void ts_drain_events(struct vt_node *node)
 
 bool ts_cq_event(struct vt *t, struct ibv_comp_channel *channel, struct ibv_cq **cq)
 {
+	struct ibv_cq *got;
 	void *context;
 
 	ts_settle(t);
-	if (vb_get_cq_event(channel, cq, &context))
+	if (vb_get_cq_event(channel, &got, &context))
 		return false;
-	vb_ack_cq_events(*cq, 1);
+	vb_ack_cq_events(got, 1);
+	if (cq)
+		*cq = got;
 	return true;
 }
