@@ -132,9 +132,9 @@ const char *vt_event_name(int event);
 const char *vt_errno_name(int error);
 
 /*
- * The checks. VT_X ends the test when it fails; VT_EXPECT_X records the failure and goes on, so that
- * a table-driven test reports every bad row. Each evaluates its arguments once; an EXPECT gives back
- * whether it held.
+ * The checks. VT_X ends the test when it fails; VT_EXPECT_X records the failure and goes on, so
+ * that a table-driven test reports every bad row. Each evaluates its arguments once; an EXPECT
+ * gives back whether it held.
  *
  *	VT_CHECK(t, cond)
  *	VT_EQ(t, got, want)		integers and enums

@@ -52,8 +52,8 @@ void vt_result_line(struct vt_result *result, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
- * Counts a failure and begins its text: the line, and the row of the table that runs. Returns false,
- * and adds no text, if VT_FAILURES_SHOWN_MAX failures have been shown.
+ * Counts a failure and begins its text: the line, and the row of the table that runs. Returns
+ * false, and adds no text, if VT_FAILURES_SHOWN_MAX failures have been shown.
  */
 bool vt_begin_failure(struct vt_result *result, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -98,8 +98,8 @@ const struct vt_suite *vt_find_suite(const struct vt_suite *const *suites, const
 #define VT_UNFIT_BACKEND    "for the simulator only"
 #define VT_UNFIT_LINK_LAYER "for another link layer"
 /*
- * Returns one of these, why the suite cannot run at the place; NULL if it can. place may be NULL, as
- * long as it is not known.
+ * Returns one of these, why the suite cannot run at the place; NULL if it can. place may be NULL,
+ * as long as it is not known.
  */
 const char *vt_suite_unfit(const struct vt_options *options, const struct vt_place *place,
 			   const struct vt_suite *suite);
@@ -148,7 +148,9 @@ void vt_drop_trace(const struct vt_job *job);
 
 /* Every completion from now on is judged: test/support/completion_check.h. */
 void vt_watch_completions(const char *backend, struct vt_result *result);
-/* The test has ended and its objects are still there. If it passed, every WR must have completed. */
+/*
+ * The test has ended and its objects are still there. If it passed, every WR must have completed.
+ */
 void vt_settle_completions(const struct vt_result *result);
 void vt_end_completions(void);
 
@@ -185,8 +187,8 @@ struct vt_known *vt_known_load(const struct vt_options *options);
 /* known may be NULL. Records that were judged refer to it. */
 void vt_known_free(struct vt_known *known);
 /*
- * Makes a failure that is on the list VT_KNOWN, and a test that is on the list and passes VT_FAILED.
- * False: out of memory.
+ * Makes a failure that is on the list VT_KNOWN, and a test that is on the list and passes
+ * VT_FAILED. False: out of memory.
  */
 bool vt_known_judge(const struct vt_known *known, struct vt_record *record);
 

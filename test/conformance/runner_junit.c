@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* XML 1.0 has no control characters, and what a test writes need not be UTF-8. */
+/* XML 1.0 has no control characters, and the output of a test need not be UTF-8. */
 static void put_xml(FILE *file, const char *text)
 {
 	for (; *text; text++) {

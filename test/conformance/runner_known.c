@@ -8,13 +8,13 @@
 struct line {
 	unsigned int number;
 	const struct vt_test *test;
-	char *quirks; /* "-" where no quirk of the simulator stands for it */
+	char *quirks; /* "-" if no quirk of the simulator causes the failure */
 };
 
 struct vt_known {
 	const char *file;
 	unsigned int count;
-	struct line *lines; /* of the place that was asked for */
+	struct line *lines; /* those of the chosen place */
 };
 
 struct reader {
@@ -22,7 +22,7 @@ struct reader {
 	const struct vt_suite *const *suites;
 	const char *place;
 	bool simulated;
-	bool place_found; /* some line names it */
+	bool place_found; /* set once a line names the place */
 	unsigned int number;
 };
 
@@ -72,7 +72,7 @@ static bool check_quirks(const struct reader *reader, const char *quirks)
 	return true;
 }
 
-/* Whether "a,b/real" names the place, in *named; the text is cut. False after a message. */
+/* Sets *named if the list "a,b/real" names the place. Cuts the text. False after a message. */
 static bool read_places(struct reader *reader, char *places, bool *named)
 {
 	char *place;
@@ -82,7 +82,7 @@ static bool read_places(struct reader *reader, char *places, bool *named)
 		bool real = slash && !strcmp(slash, "/real");
 
 		if (slash && !real)
-			return wrong(reader, "only '/real' may stand behind a place, not", slash);
+			return wrong(reader, "only '/real' may follow a place, not", slash);
 		if (slash)
 			*slash = '\0';
 		if (strcmp(place, reader->place) != 0)
@@ -104,7 +104,7 @@ static bool add_line(struct reader *reader, const struct vt_test *test, const ch
 		known->lines = lines;
 	if (!lines || !copy) {
 		free(copy);
-		return wrong(reader, "no memory for", test->name);
+		return wrong(reader, "out of memory at", test->name);
 	}
 	lines[known->count++] = (struct line){reader->number, test, copy};
 	return true;
@@ -131,15 +131,14 @@ static bool read_line(struct reader *reader, char *text)
 	if (!strcmp(kind, "quirk"))
 		return text && (name = strsep(&text, " ")) && text
 			       ? check_quirks(reader, name)
-			       : wrong(reader, "a name and a verdict are missing behind", kind);
+			       : wrong(reader, "a name and a verdict must follow", kind);
 	if (strcmp(kind, "test") != 0)
-		return wrong(reader, "a line is 'test' or 'quirk', not", kind);
+		return wrong(reader, "a line begins with 'test' or 'quirk', not", kind);
 	places = strsep(&text, " ");
 	name = strsep(&text, " ");
 	quirks = strsep(&text, " ");
 	if (!text || !*text)
-		return wrong(reader, "places, test, quirks and a sentence are missing behind",
-			     kind);
+		return wrong(reader, "places, test, quirks and a sentence must follow", kind);
 	test = find_test(reader, name);
 	if (!test)
 		return wrong(reader, "there is no test", name);
@@ -148,7 +147,7 @@ static bool read_line(struct reader *reader, char *text)
 	if (!named)
 		return true;
 	if (find_line(reader->known, test))
-		return wrong(reader, "a second line of this place for", name);
+		return wrong(reader, "a second line for this place and the test", name);
 	return add_line(reader, test, quirks);
 }
 
@@ -217,7 +216,7 @@ bool vt_known_judge(const struct vt_known *known, struct vt_record *record)
 		record->outcome = VT_KNOWN;
 	if (record->outcome != VT_PASSED)
 		return true;
-	if (asprintf(&text, "it passed, and %s:%u says that it fails: the line is to go\n",
+	if (asprintf(&text, "it passed, and %s:%u says that it fails: remove the line\n",
 		     known->file, line->number) < 0)
 		return false;
 	free(record->text);

@@ -11,11 +11,11 @@ enum colour { PLAIN, RED, GREEN, YELLOW, COLOURS };
 struct vt_report {
 	const struct vt_options *options;
 	FILE *junit;
-	bool progress; /* a line that is overwritten, on a terminal */
+	bool progress; /* on a terminal, a line shows the test that runs */
 	bool colour;
 	unsigned int tests, done;
 	unsigned int counts[VT_OUTCOMES];
-	/* The suite whose line is being gathered. */
+	/* The suite that runs, for its summary line. */
 	const struct vt_suite *suite;
 	unsigned int suite_counts[VT_OUTCOMES];
 	double suite_seconds;
@@ -35,7 +35,7 @@ static void clear_progress(const struct vt_report *report)
 		printf("\r\033[K");
 }
 
-/* Each line of text behind a prefix. */
+/* Prints each line of the text behind the prefix. */
 static void print_lines(const char *prefix, const char *text)
 {
 	while (*text) {
@@ -46,7 +46,7 @@ static void print_lines(const char *prefix, const char *text)
 	}
 }
 
-/* The suites that are left out for one reason, in a line. */
+/* Prints a line with the suites that are left out for one reason. */
 static void print_left_out(const struct vt_report *report, const struct vt_place *place,
 			   const char *reason)
 {
@@ -78,7 +78,7 @@ static void print_head(const struct vt_report *report, const struct vt_place *pl
 	print_left_out(report, place, VT_UNFIT_LINK_LAYER);
 }
 
-static void tell_no_trace(const struct vt_options *options)
+static void warn_no_trace(const struct vt_options *options)
 {
 	const struct vb_backend *backend = vb_find_backend(options->backend);
 
@@ -108,7 +108,7 @@ struct vt_report *vt_report_open(const struct vt_options *options, const struct 
 			return NULL;
 		}
 	}
-	tell_no_trace(options);
+	warn_no_trace(options);
 	if (options->tap)
 		printf("TAP version 13\n1..%u\n", tests);
 	print_head(report, place);
@@ -174,7 +174,7 @@ static void report_human(const struct vt_report *report, const struct vt_record 
 		       record->seconds);
 }
 
-/* The line of a suite that is over. */
+/* Prints the summary line of the suite that has ended. */
 static void end_suite(struct vt_report *report)
 {
 	const unsigned int *counts = report->suite_counts;

@@ -108,7 +108,7 @@ static void run_forked(const struct vt_job *job, int output)
 		return;
 	}
 	job->result->outcome = VT_FAILED;
-	vt_result_line(job->result, "no process for the test: %s", strerror(errno));
+	vt_result_line(job->result, "cannot make a process for the test: %s", strerror(errno));
 }
 
 bool vt_run_one(const struct vt_options *options, const struct vt_place *place,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completion queues: order, size, overrun, and events.
+ * Completion queues: order, size, overrun, resizing, and events.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <fcntl.h>
 
-static void holds_at_least_what_was_asked(struct vt *t)
+static void holds_at_least_the_entries_asked_for(struct vt *t)
 {
 	static const int sizes[] = {1, 2, 3, 4, 7, 8, 100, 1000};
 	struct ibv_cq *cq;
@@ -50,7 +50,7 @@ static void context_pointer_is_kept(struct vt *t)
 	VT_OK(t, vb_destroy_cq(cq));
 }
 
-/* A pair of which A has written count times, all complete. */
+/* A pair whose A has completed `count` writes. */
 static struct ts_pair *written(struct vt *t, struct ts_options *options, unsigned int count)
 {
 	struct ts_pair *pair = ts_pair(t, options);
@@ -96,7 +96,7 @@ static void one_queue_for_sends_and_receives(struct vt *t)
 	VT_EQ(t, wc[0].opcode + wc[1].opcode, IBV_WC_SEND + IBV_WC_RECV);
 }
 
-static void ring_goes_round(struct vt *t)
+static void entries_are_used_again(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
@@ -125,7 +125,7 @@ static void overrun_kills_the_cq_and_its_qps(struct vt *t)
 	ts_flushed(t, pair->a.recv_cq, 60);
 }
 
-static void overrun_leaves_what_was_there(struct vt *t)
+static void overrun_keeps_earlier_completions(struct vt *t)
 {
 	struct ts_pair *pair = ts_overrun(t, 1);
 	struct ibv_wc wc;
@@ -141,7 +141,7 @@ static void overrun_leaves_what_was_there(struct vt *t)
 	ts_drain_events(&t->a);
 }
 
-static void overrun_is_told_once(struct vt *t)
+static void overrun_raises_one_event(struct vt *t)
 {
 	struct ts_pair *pair = ts_overrun(t, 1);
 
@@ -187,7 +187,7 @@ static struct ibv_qp *neighbour(struct ts_end *end)
 	return qp;
 }
 
-static void overrun_takes_whoever_completes_there(struct vt *t)
+static void overrun_ends_each_qp_that_completes_there(struct vt *t)
 {
 	struct ts_pair *pair = ts_overrun(t, 1);
 	struct ibv_qp *other = neighbour(&pair->a);
@@ -207,7 +207,7 @@ static void overrun_takes_whoever_completes_there(struct vt *t)
 
 /* --- resizing --- */
 
-static void resize_keeps_what_is_there(struct vt *t)
+static void resize_keeps_completions(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
@@ -227,7 +227,7 @@ static void resize_keeps_what_is_there(struct vt *t)
 	ts_transfer(pair, IBV_WR_RDMA_WRITE, 100);
 }
 
-static void resize_below_what_is_there_is_einval(struct vt *t)
+static void resize_below_the_completions_is_einval(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair = written(t, &options, 8);
@@ -263,7 +263,7 @@ static bool got_event(struct ts_pair *pair)
 	return got;
 }
 
-static void unarmed_tells_nothing(struct vt *t)
+static void unarmed_cq_raises_no_event(struct vt *t)
 {
 	struct ts_pair *pair = ts_pair_with_channels(t);
 
@@ -297,7 +297,7 @@ static void arming_twice_is_arming_once(struct vt *t)
 	VT_CHECK(t, !got_event(pair));
 }
 
-static void what_is_there_gives_no_event(struct vt *t)
+static void arming_raises_no_event_for_earlier_completions(struct vt *t)
 {
 	struct ts_pair *pair = ts_pair_with_channels(t);
 
@@ -308,7 +308,7 @@ static void what_is_there_gives_no_event(struct vt *t)
 	VT_CHECK(t, got_event(pair));
 }
 
-static void solicited_only_waits_for_one(struct vt *t)
+static void arming_for_solicited_waits_for_a_solicited_one(struct vt *t)
 {
 	struct ts_pair *pair = ts_pair_with_channels(t);
 
@@ -361,7 +361,7 @@ static void successful_send_is_not_solicited(struct vt *t)
 	VT_CHECK(t, !ts_cq_event(t, pair->a.send_channel, &cq));
 }
 
-static void arming_for_all_widens(struct vt *t)
+static void arming_for_all_overrides_solicited(struct vt *t)
 {
 	struct ts_pair *pair = ts_pair_with_channels(t);
 
@@ -371,7 +371,7 @@ static void arming_for_all_widens(struct vt *t)
 	VT_CHECK(t, got_event(pair));
 }
 
-static void arming_for_solicited_does_not_narrow(struct vt *t)
+static void arming_for_solicited_does_not_override_all(struct vt *t)
 {
 	struct ts_pair *pair = ts_pair_with_channels(t);
 
@@ -470,7 +470,7 @@ static void cq_with_completions_can_be_destroyed(struct vt *t)
 	ts_gone(t, pair->a.send_cq);
 }
 
-static void unread_event_goes_with_its_cq(struct vt *t)
+static void unread_event_ends_with_its_cq(struct vt *t)
 {
 	struct ts_pair *pair = ts_pair_with_channels(t);
 	struct ibv_cq *cq;
@@ -485,7 +485,8 @@ static void unread_event_goes_with_its_cq(struct vt *t)
 }
 
 static const struct vt_test tests[] = {
-	{"holds_at_least_what_was_asked", "ibv_create_cq(3)", 0, holds_at_least_what_was_asked},
+	{"holds_at_least_the_entries_asked_for", "ibv_create_cq(3)", 0,
+	 holds_at_least_the_entries_asked_for},
 	{"bad_sizes_are_einval", SRC_RXE "rxe_cq.c, rxe_cq_chk_attr", 0, bad_sizes_are_einval},
 	{"comp_vector_is_checked",
 	 "ibv_create_cq(3): comp_vector; EINVAL: " SRC_CORE
@@ -495,31 +496,32 @@ static const struct vt_test tests[] = {
 	{"poll_takes_as_many_as_asked", "ibv_poll_cq(3)", 0, poll_takes_as_many_as_asked},
 	{"one_queue_for_sends_and_receives", "ibv_create_qp(3): send_cq, recv_cq", 0,
 	 one_queue_for_sends_and_receives},
-	{"ring_goes_round", "ibv_poll_cq(3)", 0, ring_goes_round},
+	{"entries_are_used_again", "ibv_poll_cq(3)", 0, entries_are_used_again},
 	{"overrun_kills_the_cq_and_its_qps",
 	 "ibv_poll_cq(3), Notes: CQ_ERR; ibv_get_async_event(3): QP_FATAL", 0,
 	 overrun_kills_the_cq_and_its_qps},
-	{"overrun_leaves_what_was_there", "ibv_poll_cq(3), Notes: the CQ cannot be used", 0,
-	 overrun_leaves_what_was_there},
-	{"overrun_is_told_once", "unsourced", 0, overrun_is_told_once},
+	{"overrun_keeps_earlier_completions", "ibv_poll_cq(3), Notes: the CQ cannot be used", 0,
+	 overrun_keeps_earlier_completions},
+	{"overrun_raises_one_event", "unsourced", 0, overrun_raises_one_event},
 	{"receive_cq_overruns_too", "ibv_poll_cq(3), Notes: CQ_ERR", 0, receive_cq_overruns_too},
-	{"overrun_takes_whoever_completes_there",
+	{"overrun_ends_each_qp_that_completes_there",
 	 "receives: " SRC_RXE "rxe_resp.c, rxe_responder: ERR_CQ_OVERFLOW; sends: unsourced", 0,
-	 overrun_takes_whoever_completes_there},
-	{"resize_keeps_what_is_there", "ibv_resize_cq(3)", 0, resize_keeps_what_is_there},
-	{"resize_below_what_is_there_is_einval",
+	 overrun_ends_each_qp_that_completes_there},
+	{"resize_keeps_completions", "ibv_resize_cq(3)", 0, resize_keeps_completions},
+	{"resize_below_the_completions_is_einval",
 	 "ibv_resize_cq(3): at least the number of unpolled entries; EINVAL: " SRC_RXE
 	 "rxe_cq.c, rxe_cq_chk_attr",
-	 0, resize_below_what_is_there_is_einval},
-	{"unarmed_tells_nothing", "ibv_req_notify_cq(3)", 0, unarmed_tells_nothing},
+	 0, resize_below_the_completions_is_einval},
+	{"unarmed_cq_raises_no_event", "ibv_req_notify_cq(3)", 0, unarmed_cq_raises_no_event},
 	{"one_event_for_one_arming", "ibv_req_notify_cq(3), Notes: one shot", 0,
 	 one_event_for_one_arming},
 	{"arming_twice_is_arming_once", SRC_RVT "cq.c, rvt_req_notify_cq: cq->notify is a state", 0,
 	 arming_twice_is_arming_once},
-	{"what_is_there_gives_no_event",
+	{"arming_raises_no_event_for_earlier_completions",
 	 "ibv_req_notify_cq(3): upon the addition of a new CQ entry", 0,
-	 what_is_there_gives_no_event},
-	{"solicited_only_waits_for_one", "ibv_req_notify_cq(3)", 0, solicited_only_waits_for_one},
+	 arming_raises_no_event_for_earlier_completions},
+	{"arming_for_solicited_waits_for_a_solicited_one", "ibv_req_notify_cq(3)", 0,
+	 arming_for_solicited_waits_for_a_solicited_one},
 	{"solicited_write_with_imm", "ibv_post_send(3): IBV_SEND_SOLICITED", 0,
 	 solicited_write_with_imm},
 	{"long_solicited_message", "ibv_req_notify_cq(3)", 0, long_solicited_message},
@@ -528,10 +530,11 @@ static const struct vt_test tests[] = {
 	{"successful_send_is_not_solicited",
 	 "ibv_req_notify_cq(3): any successful send completion is unsolicited", 0,
 	 successful_send_is_not_solicited},
-	{"arming_for_all_widens", SRC_RVT "cq.c, rvt_req_notify_cq", 0, arming_for_all_widens},
-	{"arming_for_solicited_does_not_narrow",
+	{"arming_for_all_overrides_solicited", SRC_RVT "cq.c, rvt_req_notify_cq", 0,
+	 arming_for_all_overrides_solicited},
+	{"arming_for_solicited_does_not_override_all",
 	 SRC_RVT "cq.c, rvt_req_notify_cq: \"Don't change IB_CQ_NEXT_COMP to IB_CQ_SOLICITED\"", 0,
-	 arming_for_solicited_does_not_narrow},
+	 arming_for_solicited_does_not_override_all},
 	{"two_cqs_on_one_channel", "ibv_create_comp_channel(3)", 0, two_cqs_on_one_channel},
 	{"empty_channel_is_eagain", "ibv_get_cq_event(3), Examples", 0, empty_channel_is_eagain},
 	{"blocking_get_waits_for_the_message", "ibv_get_cq_event(3)", 0,
@@ -545,8 +548,8 @@ static const struct vt_test tests[] = {
 	{"cq_with_completions_can_be_destroyed",
 	 SRC_CORE "verbs.c, ib_destroy_cq: usecnt is all that holds it", 0,
 	 cq_with_completions_can_be_destroyed},
-	{"unread_event_goes_with_its_cq", SRC_CORE "uverbs_main.c, ib_uverbs_release_ucq", 0,
-	 unread_event_goes_with_its_cq},
+	{"unread_event_ends_with_its_cq", SRC_CORE "uverbs_main.c, ib_uverbs_release_ucq", 0,
+	 unread_event_ends_with_its_cq},
 	{NULL},
 };
 

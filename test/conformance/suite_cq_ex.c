@@ -50,7 +50,7 @@ static struct ts_pair *pair_on(struct ibv_cq_ex *send, struct ibv_cq_ex *recv, s
 	return pair;
 }
 
-/* Polls until there is one; the batch is open then. */
+/* Waits for a completion and leaves the batch of ibv_start_poll() open. */
 static void start(struct vt *t, struct ibv_cq_ex *cq)
 {
 	struct ibv_poll_cq_attr attr = {0};
@@ -59,7 +59,7 @@ static void start(struct vt *t, struct ibv_cq_ex *cq)
 	VT_OK(t, ibv_start_poll(cq, &attr));
 }
 
-static void create_tells_what_it_is(struct vt *t)
+static void create_returns_its_attributes(struct vt *t)
 {
 	int mine;
 	struct ibv_cq_init_attr_ex attr = {.cqe = 5, .cq_context = &mine};
@@ -250,7 +250,7 @@ static struct ibv_device_attr_ex extended_attr(struct vt *t, struct vt_node *nod
 
 #define STAMPS 5
 
-/* The stamps of writes that are a millisecond apart. */
+/* Fills in the timestamps of writes that are a millisecond apart. */
 static void take_stamps(struct vt *t, uint64_t wc_flag, uint64_t stamps[STAMPS])
 {
 	struct ibv_cq_ex *cq = cq_ex(t, &t->a, 16, EVERY_FIELD | wc_flag, 0);
@@ -279,7 +279,7 @@ static void timestamps_rise(struct vt *t)
 	unsigned int i;
 
 	if (!attr.completion_timestamp_mask)
-		VT_SKIP(t, "no timestamps");
+		VT_SKIP(t, "the device has no timestamps");
 	VT_CHECK(t, attr.hca_core_clock);
 	take_stamps(t, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, stamps);
 	for (i = 1; i < STAMPS; i++)
@@ -315,7 +315,7 @@ static void query_rt_values_tells_the_clock(struct vt *t)
 	int error = vb_query_rt_values_ex(t->a.ctx, &first);
 
 	if (error == EOPNOTSUPP)
-		VT_SKIP(t, "no raw clock");
+		VT_SKIP(t, "the device has no raw clock");
 	VT_OK(t, error);
 	VT_EQ(t, first.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
 	ts_pause(t, 5000000);
@@ -351,7 +351,9 @@ static void single_threaded_one_works_alike(struct vt *t)
 	ibv_end_poll(cq);
 }
 
-/* More completions than entries: the CQ lives, what is there can be polled, the QP works on. */
+/*
+ * With IGNORE_OVERRUN, a CQ that got more completions than it holds works on, and so does its QP.
+ */
 static void ignored_overrun_kills_nothing(struct vt *t)
 {
 	struct ibv_cq_ex *cq = cq_ex(t, &t->a, 4, EVERY_FIELD, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
@@ -373,7 +375,7 @@ static void ignored_overrun_kills_nothing(struct vt *t)
 	ts_done(t, ibv_cq_ex_to_cq(cq), 50, IBV_WC_RDMA_WRITE);
 }
 
-static void overrun_that_is_not_ignored_ends_it(struct vt *t)
+static void overrun_without_ignore_overrun_ends_it(struct vt *t)
 {
 	struct ibv_cq_ex *cq = cq_ex(t, &t->a, 4, EVERY_FIELD, 0);
 	struct ts_pair *pair = pair_on(cq, NULL, t, IBV_QPT_RC);
@@ -393,7 +395,7 @@ static void overrun_that_is_not_ignored_ends_it(struct vt *t)
 	VT_CHECK(t, error != 0 && error != ENOENT);
 }
 
-static void slots_come_back_by_start_poll(struct vt *t)
+static void start_poll_frees_slots_of_the_send_queue(struct vt *t)
 {
 	struct ibv_cq_ex *cq = cq_ex(t, &t->a, 64, EVERY_FIELD, 0);
 	struct ts_pair *pair = pair_on(cq, NULL, t, IBV_QPT_RC);
@@ -415,7 +417,7 @@ static void slots_come_back_by_start_poll(struct vt *t)
 #define MAN "ibv_create_cq_ex(3)"
 
 static const struct vt_test tests[] = {
-	{"create_tells_what_it_is", MAN, 0, create_tells_what_it_is},
+	{"create_returns_its_attributes", MAN, 0, create_returns_its_attributes},
 	{"bad_attributes_are_refused",
 	 "ibv_create_cq_ex(3); sizes: " SRC_RXE "rxe_cq.c, rxe_cq_chk_attr; comp_vector: " SRC_CORE
 	 "uverbs_std_types.c, uverbs_create_cq_handler; the rest: unsourced",
@@ -439,9 +441,10 @@ static const struct vt_test tests[] = {
 	{"single_threaded_one_works_alike", MAN ": SINGLE_THREADED", 0,
 	 single_threaded_one_works_alike},
 	{"ignored_overrun_kills_nothing", MAN ": IGNORE_OVERRUN", 0, ignored_overrun_kills_nothing},
-	{"overrun_that_is_not_ignored_ends_it", "ibv_get_async_event(3): CQ_ERR, QP_FATAL", 0,
-	 overrun_that_is_not_ignored_ends_it},
-	{"slots_come_back_by_start_poll", "unsourced", 0, slots_come_back_by_start_poll},
+	{"overrun_without_ignore_overrun_ends_it", "ibv_get_async_event(3): CQ_ERR, QP_FATAL", 0,
+	 overrun_without_ignore_overrun_ends_it},
+	{"start_poll_frees_slots_of_the_send_queue", "unsourced", 0,
+	 start_poll_frees_slots_of_the_send_queue},
 	{NULL},
 };
 

@@ -39,8 +39,8 @@ static void thread_domain_is_optional(struct vt *t)
 	parent_of(t, ts_pd(t, &t->a), NULL);
 }
 
-/* The QP is in the parent domain, the memory in the PD below it; and the other way round. */
-static void parent_and_pd_are_interchangeable(struct vt *t)
+/* The QP is made in the parent domain and the memory in its PD, or the other way round. */
+static void parent_and_its_pd_are_interchangeable(struct vt *t)
 {
 	struct ts_pair *pair;
 	struct ibv_pd *parent;
@@ -76,7 +76,7 @@ static void parent_of_another_pd_is_another(struct vt *t)
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void what_a_parent_uses_is_ebusy(struct vt *t)
+static void domains_of_a_parent_are_ebusy(struct vt *t)
 {
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	struct ibv_td *td = thread_domain(t, &t->a);
@@ -133,15 +133,15 @@ static const struct vt_test tests[] = {
 	 parent_domain_is_a_pd},
 	{"thread_domain_is_optional", "ibv_alloc_parent_domain(3): td or NULL", 0,
 	 thread_domain_is_optional},
-	{"parent_and_pd_are_interchangeable",
+	{"parent_and_its_pd_are_interchangeable",
 	 "ibv_alloc_parent_domain(3): completely interchangeable", 0,
-	 parent_and_pd_are_interchangeable},
+	 parent_and_its_pd_are_interchangeable},
 	{"parent_of_another_pd_is_another", "ibv_alloc_parent_domain(3): extends a PD", 0,
 	 parent_of_another_pd_is_another},
-	{"what_a_parent_uses_is_ebusy",
+	{"domains_of_a_parent_are_ebusy",
 	 "ibv_alloc_td(3), ibv_alloc_parent_domain(3): destroyed prior; EBUSY: " SRC_RDMA_CORE
 	 "providers/mlx5/verbs.c, mlx5_dealloc_td",
-	 0, what_a_parent_uses_is_ebusy},
+	 0, domains_of_a_parent_are_ebusy},
 	{"parent_with_objects_is_ebusy",
 	 "ibv_alloc_parent_domain(3): destroyed prior; EBUSY: unsourced", 0,
 	 parent_with_objects_is_ebusy},

@@ -2,8 +2,9 @@
 /*
  * Errors of a connection: what each side sees, and what becomes of the work around them.
  *
- * Each row posts a good write (wr_id 1), the bad request (2) and a write behind it (3) on A, where a
- * receive waits (60); B has two receives (50, 51). The first completes well, the rest flushes.
+ * In each row A has a receive posted (wr_id 60), and posts a good write (1), the bad request (2)
+ * and a write behind it (3). B has two receives posted (50, 51). Write 1 succeeds; write 3 and the
+ * receives are flushed.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
@@ -12,11 +13,11 @@
 
 enum spoil {
 	NOTHING,
-	RKEY,	    /* a key that is none */
-	RKEY_BYTE,  /* the low byte of a good key changed */
+	RKEY,	    /* a key of no region */
+	RKEY_BYTE,  /* a good key with another low byte */
 	PAST_END,   /* one byte past the region */
-	BEHIND,	    /* all of it past the region, aligned */
-	BEFORE,	    /* one byte before it */
+	BEHIND,	    /* behind the region, aligned */
+	BEFORE,	    /* one byte before the region */
 	WRAP,	    /* at the end of the address space */
 	OTHER_PD,   /* B's region is of another protection domain */
 	DEREG,	    /* B's region is gone */
@@ -25,7 +26,7 @@ enum spoil {
 	RECV_KEY,   /* B's receives have a bad lkey */
 	RECV_RIGHT, /* B's receives are in memory without local write */
 	RECV_PD,    /* B's receives are in another protection domain */
-	LKEY,	    /* A's */
+	LKEY,	    /* A's lkey is bad */
 	LKEY_BYTE,
 	LKEY_PAST_END,
 	LKEY_BEFORE,
@@ -39,7 +40,7 @@ struct row {
 	enum ibv_wr_opcode opcode;
 	uint32_t length;
 	enum spoil spoil;
-	int mr_lacks, qp_lacks; /* rights */
+	int mr_lacks, qp_lacks; /* rights that are not given */
 	enum ibv_wc_status requester;
 };
 
@@ -57,7 +58,7 @@ static struct ibv_mr *another_mr(struct ts_end *end, struct ibv_pd *pd, int acce
 	return ts_mr(end->t, pd, end->buffer, end->options.buffer_bytes, access);
 }
 
-/* A key over the end's buffer that must not work for its QP. */
+/* Returns a key of a region of the end's buffer that its QP may not use. */
 static uint32_t unusable_key(struct ts_end *end, enum spoil spoil, bool remote)
 {
 	uint32_t key = remote ? end->mr->rkey : end->mr->lkey;
@@ -140,7 +141,7 @@ static void post_requests(struct ts_pair *pair, const struct row *row)
 	ts_write(&pair->a, .wr_id = 3);
 }
 
-/* What A sees: 1 well, 2 the error, the rest flushed. */
+/* A sees success of 1, the error of 2, and the rest flushed. */
 static void check_requester(struct ts_pair *pair, const struct row *row)
 {
 	struct vt *t = pair->a.t;
@@ -153,7 +154,7 @@ static void check_requester(struct ts_pair *pair, const struct row *row)
 	ts_no_more(t, pair->a.send_cq);
 }
 
-/* What B sees where the request failed there. first: the status of the receive in progress. */
+/* B sees the error event. first is the status of the receive that the message was using. */
 static void check_responder(struct ts_pair *pair, enum ibv_wc_status first)
 {
 	struct vt *t = pair->a.t;
@@ -383,7 +384,7 @@ static const struct row local_rows[] = {
 	{"read, other PD", IBV_WR_RDMA_READ, 9000, LKEY_PD, 0, 0, IBV_WC_LOC_PROT_ERR},
 };
 
-static void requesters_own_memory(struct vt *t)
+static void sges_of_the_requester_are_checked(struct vt *t)
 {
 	struct ts_pair *pair;
 	size_t i;
@@ -397,7 +398,7 @@ static void requesters_own_memory(struct vt *t)
 	}
 }
 
-/* The operation is done before the answer finds no place: at the responder it took effect. */
+/* The responder does the atomic; only the requester finds out that the answer has no place. */
 static void atomic_with_a_bad_lkey_is_executed(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
@@ -413,7 +414,7 @@ static void atomic_with_a_bad_lkey_is_executed(struct vt *t)
 	ts_state(&pair->b, IBV_QPS_RTS);
 }
 
-static void no_byte_needs_no_rkey(struct vt *t)
+static void empty_access_needs_no_rkey(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
@@ -424,7 +425,7 @@ static void no_byte_needs_no_rkey(struct vt *t)
 	ts_state(&pair->b, IBV_QPS_RTS);
 }
 
-static void no_byte_needs_no_lkey(struct vt *t)
+static void empty_send_needs_no_lkey(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
@@ -434,7 +435,7 @@ static void no_byte_needs_no_lkey(struct vt *t)
 	ts_received(t, pair->b.recv_cq, 5, 0);
 }
 
-static void second_piece_is_checked_too(struct vt *t)
+static void second_sge_is_checked_too(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	uint64_t at = (uintptr_t)pair->a.buffer;
@@ -463,7 +464,7 @@ static void unsignalled_error_completes(struct vt *t)
 
 /* --- invalidation --- */
 
-/* As run_row(), the bad request being a SEND with Invalidate of a key that it may not. */
+/* As run_row(), with a SEND with Invalidate of a forbidden key as the bad request. */
 static void invalidate(struct ts_pair *pair, uint32_t length, uint32_t key)
 {
 	static const struct row row = {.requester = IBV_WC_REM_ACCESS_ERR};
@@ -483,9 +484,9 @@ static void invalidate(struct ts_pair *pair, uint32_t length, uint32_t key)
 	ts_no_event(t, &t->b);
 }
 
-static void invalidation_of_what_is_no_window(struct vt *t)
+static void invalidation_of_a_key_of_no_window(struct vt *t)
 {
-	static const uint32_t lengths[] = {0, 100, 9000}; /* the last in several packets */
+	static const uint32_t lengths[] = {0, 100, 9000}; /* 9000: several packets */
 	struct ts_pair *pair;
 	size_t i;
 
@@ -502,7 +503,7 @@ static void invalidation_of_what_is_no_window(struct vt *t)
 	}
 }
 
-/* --- beside it --- */
+/* --- other connections --- */
 
 static void other_connections_live_on(struct vt *t)
 {
@@ -541,31 +542,31 @@ static const struct vt_test tests[] = {
 	{"receive_that_cannot_be_written",
 	 SRC_RVT "qp.c, init_sge: LOC_PROT_ERR; " SRC_QIB "qib_rc.c, qib_rc_rcv: nack_op_err", 0,
 	 receive_that_cannot_be_written},
-	{"requesters_own_memory", "unsourced", 0, requesters_own_memory},
+	{"sges_of_the_requester_are_checked", "unsourced", 0, sges_of_the_requester_are_checked},
 	{"atomic_with_a_bad_lkey_is_executed",
 	 SRC_RXE "rxe_comp.c, do_atomic: after the answer; the status: unsourced", VT_NEEDS_ATOMICS,
 	 atomic_with_a_bad_lkey_is_executed},
-	{"no_byte_needs_no_rkey",
+	{"empty_access_needs_no_rkey",
 	 SRC_RXE "rxe_resp.c, check_rkey: \"A zero-byte op is not required "
 		 "to set an addr or rkey\"",
-	 0, no_byte_needs_no_rkey},
-	{"no_byte_needs_no_lkey",
+	 0, empty_access_needs_no_rkey},
+	{"empty_send_needs_no_lkey",
 	 SRC_RVT "qp.c, rvt_post_one_wr and init_sge: length 0 is passed over", 0,
-	 no_byte_needs_no_lkey},
-	{"second_piece_is_checked_too",
+	 empty_send_needs_no_lkey},
+	{"second_sge_is_checked_too",
 	 SRC_RXE "rxe_mr.c, copy_data: each SGE; the status: unsourced", 0,
-	 second_piece_is_checked_too},
+	 second_sge_is_checked_too},
 	{"unsignalled_error_completes",
 	 SRC_RXE "rxe_comp.c, quoting: \"if a completion error occurs, a "
 		 "Work Completion will always be generated\"",
 	 0, unsignalled_error_completes},
-	{"invalidation_of_what_is_no_window",
+	{"invalidation_of_a_key_of_no_window",
 	 "the refusal: " SRC_RXE "rxe_mr.c, rxe_invalidate_mr; the statuses: "
 	 "unsourced (" RESP "ERR_INVALIDATE_RKEY sends no NAK and ends the receive with "
 	 "REM_INV_REQ_ERR)",
-	 0, invalidation_of_what_is_no_window},
+	 0, invalidation_of_a_key_of_no_window},
 	{"other_connections_live_on", "unsourced", 0, other_connections_live_on},
 	{NULL},
 };
 
-const struct vt_suite vt_suite_errors = {"errors", "what each side sees of an error", tests};
+const struct vt_suite vt_suite_errors = {"errors", "errors of a connection", tests};

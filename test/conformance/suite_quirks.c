@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The quirks of the simulator as a whole. Each quirk has a test of its name in a suite of its
- * subject, quirks_post to quirks_ud, which states what a device with the quirk does. The other suites
- * state what a device without it does.
+ * subject, quirks_post to quirks_ud, which states what a device with the quirk does. The other
+ * suites state what a device without it does.
  */
 #include "test/support/quirks.h"
 

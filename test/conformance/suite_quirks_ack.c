@@ -53,8 +53,8 @@ static void nak_of_an_acknowledged_psn_is_ignored(struct vt *t)
 }
 
 /*
- * B's ACK for the duplicate names a PSN of the old connection, beyond the message. A ignores such an
- * ACK while it is sending the message, so the NAK that follows ends the message.
+ * B's ACK for the duplicate names a PSN of the old connection, beyond the message. A ignores such
+ * an ACK while it is sending the message, so the NAK that follows ends the message.
  */
 static void nak_within_a_message_counts(struct vt *t)
 {
@@ -76,8 +76,8 @@ static void nak_within_a_message_counts(struct vt *t)
 }
 
 /*
- * Posts a write that B takes for a duplicate and a second WR. B acknowledges the write with the last
- * PSN of an old connection, which is the PSN of the second WR.
+ * Posts a write that B takes for a duplicate and a second WR. B acknowledges the write with the
+ * last PSN of an old connection, which is the PSN of the second WR.
  */
 static struct ts_pair *after_a_duplicate(struct vt *t, enum ibv_wr_opcode second,
 					 uint32_t rkey_flip)

@@ -57,8 +57,8 @@ static void post_list(struct ts_end *end, unsigned int count)
 }
 
 /*
- * The send queue is a ring of 4. The lists end at slots 2, 0 and 2, while the requester stands at 0, 1
- * and 2: the third list is flushed by the post behind it.
+ * The send queue is a ring of 4. The lists end at slots 2, 0 and 2, while the requester stands at
+ * 0, 1 and 2: the third list is flushed by the post behind it.
  */
 static void errored_sends_may_wait(struct vt *t)
 {

@@ -164,7 +164,10 @@ static void forbidden_opcodes_refused(struct vt *t)
 	}
 }
 
-/* A device whose profile has the quirk, since the profile spec has the largest max_msg_sz there is. */
+/*
+ * A device whose profile has the quirk, since the profile spec has the largest max_msg_sz there
+ * is.
+ */
 static void message_limit_unchecked(struct vt *t)
 {
 	const struct vb_sim_device_config device = {.name = "rxe", .profile = "rxe-6.12"};

@@ -196,7 +196,9 @@ static void repeated_fences_wait_for_all(struct vt *t)
 	ts_state(&pair->a, IBV_QPS_RTS);
 }
 
-/* A retransmission that was the last retry before the reset makes A ignore sequence NAKs after it. */
+/*
+ * A retransmission that was the last retry before the reset makes A ignore sequence NAKs after it.
+ */
 static void last_retry_outlives_reset(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);

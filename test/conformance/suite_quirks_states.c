@@ -275,7 +275,10 @@ static void resets_leave_ghosts(struct vt *t)
 	ts_write(&pair->a, .wr_id = 3, .length = 8);
 	ts_done(t, pair->a.send_cq, 3, IBV_WC_RDMA_WRITE);
 	VT_OK(t, vb_sim_counters(t->a.ctx, &after));
-	/* The WRITE and two ghosts; on one device the ACK, too. Without ghosts there are at most 2. */
+	/*
+	 * The WRITE and two ghosts; on one device the ACK, too. Without ghosts there are at most
+	 * 2.
+	 */
 	VT_CHECK(t, after.sent_packets - before.sent_packets >= 3);
 	ts_no_more(t, pair->a.send_cq);
 }

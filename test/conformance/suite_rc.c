@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reliable connection: every operation, every size at a packet's edge, every path MTU.
+ * Reliable connection: every operation, every path MTU, and sizes around multiples of the path MTU.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
@@ -147,7 +147,7 @@ static void many_atomics_add_up(struct vt *t)
 	VT_EQ(t, get64(pair->b.buffer), 36);
 }
 
-/* Splits length bytes from base in uneven pieces with an empty one among them. */
+/* Splits `length` bytes from `base` into uneven SGEs, one of them empty. */
 static void uneven(struct ts_end *end, size_t offset, uint32_t length, struct ibv_sge sges[4])
 {
 	const uint32_t lengths[4] = {1, 0, length / 3, length - 1 - length / 3};
@@ -160,7 +160,7 @@ static void uneven(struct ts_end *end, size_t offset, uint32_t length, struct ib
 	}
 }
 
-/* The bytes of a pattern, put where uneven() looks for them, or looked for there. */
+/* scatter() copies bytes to the pieces that uneven() made, gather() copies them back. */
 static void scatter(struct ibv_sge sges[4], const uint8_t *bytes)
 {
 	int i;
@@ -279,7 +279,7 @@ static void unsignalled_completes_nothing(struct vt *t)
 	ts_verify(t, pair->a.buffer + 200, 100, 1);
 }
 
-/* Work of every kind, longer and shorter, in one queue. */
+/* One queue with work of every kind, long and short. */
 static void completions_come_in_posting_order(struct vt *t)
 {
 	static const enum ibv_wc_opcode done[] = {IBV_WC_SEND, IBV_WC_RDMA_READ, IBV_WC_RDMA_WRITE,
@@ -456,7 +456,7 @@ static void reads_beyond_max_rd_atomic_wait(struct vt *t)
 	ts_verify(t, pair->a.buffer, 12000, 5);
 }
 
-/* How many reads are asked for and not answered at most. */
+/* Returns the largest number of READs that were outstanding at once. */
 static unsigned int most_outstanding(const struct ts_log *log)
 {
 	unsigned int i, now = 0, most = 0;
@@ -472,7 +472,7 @@ static unsigned int most_outstanding(const struct ts_log *log)
 	return most;
 }
 
-static void max_rd_atomic_bounds_what_is_outstanding(struct vt *t)
+static void max_rd_atomic_bounds_outstanding_reads(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
@@ -490,7 +490,7 @@ static void max_rd_atomic_bounds_what_is_outstanding(struct vt *t)
 	VT_EQ(t, most_outstanding(log), 2);
 }
 
-static void no_grh_flag(struct vt *t)
+static void receives_have_no_grh_flag(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	struct ibv_wc wc;
@@ -544,10 +544,11 @@ static const struct vt_test tests[] = {
 	{"reads_beyond_max_rd_atomic_wait",
 	 "ibv_query_qp(3): max_rd_atomic; " SRC_QIB "qib_rc.c, qib_make_rc_req: RVT_S_WAIT_RDMAR",
 	 0, reads_beyond_max_rd_atomic_wait},
-	{"max_rd_atomic_bounds_what_is_outstanding",
+	{"max_rd_atomic_bounds_outstanding_reads",
 	 "ibv_query_qp(3): max_rd_atomic; " SRC_QIB "qib_rc.c, qib_make_rc_req: RVT_S_WAIT_RDMAR",
-	 VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK, max_rd_atomic_bounds_what_is_outstanding},
-	{"no_grh_flag", "ibv_poll_cq(3): IBV_WC_GRH is valid only for UD QPs", 0, no_grh_flag},
+	 VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK, max_rd_atomic_bounds_outstanding_reads},
+	{"receives_have_no_grh_flag", "ibv_poll_cq(3): IBV_WC_GRH is valid only for UD QPs", 0,
+	 receives_have_no_grh_flag},
 	{"read_reports_its_length", "ibv_poll_cq(3): byte_len", 0, read_reports_its_length},
 	{NULL},
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory windows of type 1 and 2: binding, what they allow, and their end.
+ * Memory windows of type 1 and 2: binding, what a window allows, and how it ends.
  */
 #include "test/conformance/sources.h"
 #include "test/support/window.h"
@@ -94,7 +94,7 @@ static void one_operation(struct vt *t, enum ibv_mw_type type, size_t op, size_t
 	VT_EXPECT_STATUS(t, wc.status, op == granted ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
 }
 
-static void rights_are_the_windows(struct vt *t)
+static void rights_are_those_of_the_window(struct vt *t)
 {
 	size_t type, op, granted;
 
@@ -105,7 +105,7 @@ static void rights_are_the_windows(struct vt *t)
 				one_operation(t, types[type], op, granted);
 }
 
-/* The region itself does not let anybody in: the window does. */
+/* The region has no remote rights; only the window gives access. */
 static void region_needs_no_remote_rights(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -271,7 +271,9 @@ static void unsignalled_binding_completes_nothing(struct vt *t)
 	}
 }
 
-/* The key travels in a send behind the binding, which is what makes it safe. */
+/*
+ * B sends the key in a message behind the binding, so A cannot use it before the binding is done.
+ */
 static void send_behind_a_binding_finds_it_bound(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -408,7 +410,7 @@ static void serves_no_other_pd(struct vt *t)
 	}
 }
 
-static void bind_mw_refuses(struct vt *t)
+static void bind_mw_refuses_bad_input(struct vt *t)
 {
 	struct ts_pair *pair, *other;
 	struct ibv_mw *one, *two;
@@ -427,7 +429,7 @@ static void bind_mw_refuses(struct vt *t)
 
 /* --- type 2 --- */
 
-static void type_2_low_byte_is_the_consumers(struct vt *t)
+static void type_2_binding_sets_the_low_byte_of_the_key(struct vt *t)
 {
 	static const uint8_t bytes[] = {0, 1, 0x7f, 0xff};
 	struct ts_pair *pair;
@@ -450,7 +452,7 @@ static void type_2_low_byte_is_the_consumers(struct vt *t)
 	}
 }
 
-static void type_2_other_bits_are_not(struct vt *t)
+static void type_2_binding_with_other_key_bits_fails(struct vt *t)
 {
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
@@ -598,7 +600,7 @@ static void type_2_zero_based(struct vt *t)
 	zero_based(t, IBV_MW_TYPE_2);
 }
 
-/* Bound anew without the flag, its addresses are the region's again. */
+/* A binding without ZERO_BASED gives the window the addresses of its region again. */
 static void type_1_is_zero_based_by_each_binding(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -696,8 +698,8 @@ static const struct vt_test tests[] = {
 	{"unbound_gives_no_access", "ibv_alloc_mw(3): created not bound", 0,
 	 unbound_gives_no_access},
 	{"bounds_are_exact", "ibv_bind_mw(3): addr, length", 0, bounds_are_exact},
-	{"rights_are_the_windows", "ibv_bind_mw(3): mw_access_flags", VT_NEEDS_ATOMICS,
-	 rights_are_the_windows},
+	{"rights_are_those_of_the_window", "ibv_bind_mw(3): mw_access_flags", VT_NEEDS_ATOMICS,
+	 rights_are_those_of_the_window},
 	{"region_needs_no_remote_rights",
 	 "ibv_bind_mw(3): requires local write, and says nothing more", 0,
 	 region_needs_no_remote_rights},
@@ -733,13 +735,15 @@ static const struct vt_test tests[] = {
 	 type_1_serves_every_qp_of_its_pd},
 	{"serves_no_other_pd", "ibv_alloc_mw(3): associated with the protection domain", 0,
 	 serves_no_other_pd},
-	{"bind_mw_refuses",
+	{"bind_mw_refuses_bad_input",
 	 "ibv_bind_mw(3), Notes: type 2; the errnos: " SRC_RDMA_CORE
 	 "providers/mlx5/qp.c, mlx5_bind_mw",
-	 0, bind_mw_refuses},
-	{"type_2_low_byte_is_the_consumers", "ibv_inc_rkey(3); ibv_post_send(3): desired new rkey",
-	 0, type_2_low_byte_is_the_consumers},
-	{"type_2_other_bits_are_not", "unsourced", 0, type_2_other_bits_are_not},
+	 0, bind_mw_refuses_bad_input},
+	{"type_2_binding_sets_the_low_byte_of_the_key",
+	 "ibv_inc_rkey(3); ibv_post_send(3): desired new rkey", 0,
+	 type_2_binding_sets_the_low_byte_of_the_key},
+	{"type_2_binding_with_other_key_bits_fails", "unsourced", 0,
+	 type_2_binding_with_other_key_bits_fails},
 	{"type_2_is_invalidated_before_it_is_rebound", ERROR, 0,
 	 type_2_is_invalidated_before_it_is_rebound},
 	{"type_2_is_not_unbound_by_length_0", ERROR, 0, type_2_is_not_unbound_by_length_0},

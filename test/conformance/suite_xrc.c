@@ -157,7 +157,7 @@ static void target_needs_a_domain(struct vt *t)
 	VT_NULL_ERRNO(t, vb_create_qp_ex(t->b.ctx, &init), EINVAL);
 }
 
-/* A step of a QP without one of the attributes that it requires, or with one too many. */
+/* Tries a step without one of its required attributes, or with one that it forbids. */
 static void expect_strict(struct ts_end *end, const struct ibv_qp_attr *attr, int required,
 			  int forbidden)
 {
@@ -239,7 +239,7 @@ static void target_sends_nothing(struct vt *t)
 
 /* --- operations --- */
 
-/* One SEND into an SRQ, received by the WR of that id. */
+/* Sends one message to an SRQ, where the WR with the id receives it. */
 static void send_into(struct ts_xrc *xrc, int srq, uint64_t recv_wr_id, uint32_t bytes)
 {
 	struct vt *t = xrc->t;
@@ -288,7 +288,7 @@ static void two_srqs_through_one_target(struct vt *t)
 #define FAULTY_MESSAGES 120u
 #define FAULTY_BYTES	1500u
 
-/* Each message once, in its SRQ's order, whatever happens to a tenth of the packets. */
+/* Each message arrives once and in order at its SRQ, with a fault on a tenth of the packets. */
 static void under_faults(struct vt *t, enum vb_fault_action action)
 {
 	struct ts_xrc *xrc = ts_xrc(t);
@@ -340,7 +340,7 @@ static void one_in_ten_late(struct vt *t)
 	under_faults(t, VB_FAULT_DELAY);
 }
 
-/* An atomic that is repeated is answered, not done again; both SRQs' regions are reached. */
+/* A repeated atomic is answered but not done again. The atomics reach regions of both SRQs' PDs. */
 static void atomics_under_loss(struct vt *t)
 {
 	struct ts_xrc *xrc = ts_xrc(t);
@@ -378,7 +378,7 @@ static void completion_names_the_target(struct vt *t)
 	VT_EQ(t, ts_received(t, xrc->cq[1], 50, 100).qp_num, xrc->pair->b.qp->qp_num);
 }
 
-/* The SRQ's PD is where remote keys count. */
+/* Remote keys are looked up in the PD of the SRQ. */
 static void writes_and_reads(struct vt *t)
 {
 	struct ts_xrc *xrc = ts_xrc(t);
@@ -545,7 +545,7 @@ static void opened_target_can_be_modified(struct vt *t)
 	ts_state(&xrc->pair->b, IBV_QPS_ERR);
 }
 
-static void what_cannot_be_opened(struct vt *t)
+static void open_qp_refuses_bad_attributes(struct vt *t)
 {
 	struct ts_xrc *xrc = ts_xrc(t);
 	struct ibv_xrcd *other = ts_xrcd(t, t->b.ctx, -1, O_CREAT);
@@ -609,7 +609,8 @@ static const struct vt_test tests[] = {
 	 "ibv_open_qp(3): destroys the QP if it has no other references", 0,
 	 opened_target_outlives_the_first_handle},
 	{"opened_target_can_be_modified", "ibv_open_qp(3)", 0, opened_target_can_be_modified},
-	{"what_cannot_be_opened", "ibv_open_qp(3), Notes", 0, what_cannot_be_opened},
+	{"open_qp_refuses_bad_attributes", "ibv_open_qp(3), Notes", 0,
+	 open_qp_refuses_bad_attributes},
 	{NULL},
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The suites in the order in which they run: a suite comes behind those whose behaviour it builds on.
+ * The suites in the order in which they run: a suite comes behind those whose behaviour it builds
+ * on.
  */
 #include "test/conformance/suites.h"
 

@@ -16,13 +16,13 @@
  *
  * Sends end in posting order per QP, receives in posting order per receive queue; an SRQ's in any
  * order. WRs may share a wr_id. Of a failed completion only wr_id, status and qp_num are looked at
- * (ibv_poll_cq(3)); where that leaves open which queue or which WR of one wr_id it belongs to, every
- * possibility is followed until the last one fails.
+ * (ibv_poll_cq(3)); where that leaves open which queue or which WR of one wr_id it belongs to,
+ * every possibility is followed until the last one fails.
  *
- * A WR may end without a completion when its QP is reset or destroyed, when the device is lost, when
- * it was posted in a state that takes no such work, and when its CQ may have overrun: more WRs were
- * under way than it holds, or it was said to have. WRs that were not polled at the end are no fault
- * but for `lost`.
+ * A WR may end without a completion when its QP is reset or destroyed, when the device is lost,
+ * when it was posted in a state that takes no such work, and when its CQ may have overrun: more
+ * WRs were under way than it holds, or it was said to have. WRs that were not polled at the end
+ * are no fault but for `lost`.
  *
  * One report a QP and SRQ: what follows a fault says nothing. WQs (ibv_create_wq) and tag matching
  * are not known. Not thread-safe.

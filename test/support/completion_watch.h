@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Puts completion_check.h under a running program: every verb that posts, polls, makes or ends a QP,
- * CQ or SRQ tells the checker and then does what it did before. Works on every backend:
+ * Puts completion_check.h under a running program: every verb that posts, polls, makes or ends a
+ * QP, CQ or SRQ tells the checker and then does what it did before. Works on every backend:
  *
  *	the backend's table	opening devices; making, modifying and destroying objects; bind_mw
  *	each context's ops	post_send, post_recv, post_srq_recv, poll_cq, bind_mw

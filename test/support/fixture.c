@@ -268,7 +268,9 @@ struct ts_end *ts_end(struct vt *t, struct vt_node *node, const struct ts_option
 	return end;
 }
 
-/* Numbers are per device. Equal ones would make a fault rule or a log take one end for the other. */
+/*
+ * Numbers are per device. Equal ones would make a fault rule or a log take one end for the other.
+ */
 static void tell_apart(struct ts_pair *pair)
 {
 	while (pair->a.qp->qp_num == pair->b.qp->qp_num) {

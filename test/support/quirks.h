@@ -9,7 +9,10 @@
 
 #include <verbena/sim.h>
 
-/* Gives one device, or both devices of the test, exactly these quirks: "" is none, second may be NULL. */
+/*
+ * Gives one device, or both devices of the test, exactly these quirks: "" is none, second may be
+ * NULL.
+ */
 void ts_quirks_of(struct vt *t, struct ibv_context *context, const char *first, const char *second);
 void ts_quirks(struct vt *t, const char *first, const char *second);
 

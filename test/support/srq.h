@@ -20,7 +20,10 @@ struct ts_shared {
 struct ts_shared *ts_shared(struct vt *t);
 struct ts_shared *ts_shared_of(struct vt *t, uint32_t max_wr, uint32_t max_sge);
 
-/* A's QP and, on the SRQ, B's: in RESET; in RTS. B is in the SRQ's PD; CQs and buffers are the pair's. */
+/*
+ * A's QP and, on the SRQ, B's: in RESET; in RTS. B is in the SRQ's PD; CQs and buffers are the
+ * pair's.
+ */
 struct ts_pair *ts_pair_on_reset(struct ts_shared *shared, const struct ts_options *options);
 struct ts_pair *ts_pair_on(struct ts_shared *shared, enum ibv_qp_type type);
 

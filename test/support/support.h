@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fixtures for the conformance tests: a connected pair of queue pairs in one call, posting, waiting.
+ * Fixtures for the conformance tests: a connected pair of queue pairs in one call, posting,
+ * waiting.
  *
  * What a ts_* function makes is given back when the test ends. A function that checks ends the test
  * when the check fails and names the line of the test that called it.

@@ -17,11 +17,10 @@
  *	dead	   a request behind a NAK that ends the connection
  *
  * The trace holds each connection from its first packet. A connection made anew under the same two
- * QPNs and port (which InfiniBand and RoCE v1 do not have: LIDs, or GIDs) is taken for the old one.
- * `dead` supposes a link without delay. A READ longer than
- * its path MTU is measured by the first or middle packets of its connection; where there is none,
- * its path MTU is taken to be 4096. A packet whose ICRC is wrong is not looked at: what follows it may be
- * reported too.
+ * QPNs and port (which InfiniBand and RoCE v1 do not have: LIDs, or GIDs) is taken for the old
+ * one. `dead` supposes a link without delay. A READ longer than its path MTU is measured by the
+ * first or middle packets of its connection; where there is none, its path MTU is taken to be
+ * 4096. A packet whose ICRC is wrong is not looked at: what follows it may be reported too.
  */
 #ifndef TEST_SUPPORT_TRACE_CHECK_H
 #define TEST_SUPPORT_TRACE_CHECK_H
