@@ -3,7 +3,7 @@
  * ATOMIC WRITE: it writes eight bytes at once, in order with READs and atomics.
  */
 #include "test/conformance/sources.h"
-#include "test/support/keep.h"
+#include "test/support/support.h"
 
 #include <verbena/fault.h>
 #include <verbena/sim.h>

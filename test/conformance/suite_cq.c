@@ -3,6 +3,7 @@
  * Completion queues: order, size, overrun, resizing, and events.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <fcntl.h>

@@ -3,6 +3,8 @@
  * Extended completion queues.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
+#include "test/support/need.h"
 #include "test/support/window.h"
 
 #include <arpa/inet.h>

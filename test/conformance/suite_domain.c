@@ -4,6 +4,8 @@
  */
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
+#include "test/support/need.h"
+#include "test/support/support.h"
 
 static struct ibv_td *thread_domain(struct vt *t, struct vt_node *node)
 {
@@ -85,9 +87,9 @@ static void domains_of_a_parent_are_ebusy(struct vt *t)
 	VT_ERRNO(t, vb_dealloc_pd(pd), EBUSY);
 	VT_ERRNO(t, vb_dealloc_td(td), EBUSY);
 	VT_OK(t, vb_dealloc_pd(parent));
-	ts_kept_gone(parent);
+	ts_gone(t, parent);
 	VT_OK(t, vb_dealloc_td(td));
-	ts_kept_gone(td);
+	ts_gone(t, td);
 	VT_OK(t, vb_dealloc_pd(pd));
 	ts_gone(t, pd);
 }
@@ -111,7 +113,7 @@ static void parent_with_objects_is_ebusy(struct vt *t)
 	ah = VT_PTR(t, vb_create_ah(parent, &attr));
 	VT_OK(t, vb_destroy_ah(ah));
 	VT_OK(t, vb_dealloc_pd(parent));
-	ts_kept_gone(parent);
+	ts_gone(t, parent);
 }
 
 static void bad_attributes_are_refused(struct vt *t)

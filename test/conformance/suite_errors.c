@@ -7,6 +7,7 @@
  * receives are flushed.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #define RESP SRC_RXE "rxe_resp.c, rxe_responder: "

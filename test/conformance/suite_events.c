@@ -4,6 +4,7 @@
  * them.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <fcntl.h>

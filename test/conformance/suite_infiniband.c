@@ -3,6 +3,7 @@
  * Ports whose link layer is InfiniBand: LIDs, and a GRH only if the address asks for one.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <stdlib.h>

@@ -4,6 +4,7 @@
  */
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
+#include "test/support/support.h"
 
 #include <verbena/sim.h>
 

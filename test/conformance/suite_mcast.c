@@ -3,7 +3,7 @@
  * Multicast groups of datagram queue pairs.
  */
 #include "test/conformance/sources.h"
-#include "test/support/keep.h"
+#include "test/support/support.h"
 
 #define MEMBERS 4
 #define MLID	0xc001

@@ -3,6 +3,7 @@
  * Memory regions: what can be registered, and what a key then allows.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <sys/mman.h>

@@ -3,6 +3,7 @@
  * Programs that misuse the verbs: they get an errno or an error completion, never a crash.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/srq.h"
 #include "test/support/window.h"
 

@@ -9,6 +9,7 @@
  *  - Polling leaves the count as it is. The next arming starts the count at 0.
  *  - New values apply to an event that is already waiting.
  */
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <fcntl.h>

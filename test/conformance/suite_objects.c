@@ -3,6 +3,7 @@
  * Devices, ports, and making and destroying objects: limits, bad arguments, EBUSY.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <arpa/inet.h>

@@ -4,7 +4,7 @@
  * failure.
  */
 #include "test/conformance/sources.h"
-#include "test/support/keep.h"
+#include "test/support/support.h"
 
 #include <arpa/inet.h>
 #include <verbena/sim.h>

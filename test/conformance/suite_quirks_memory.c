@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Quirks of protection domains and memory regions. */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/quirks.h"
 #include "test/support/window.h"
 

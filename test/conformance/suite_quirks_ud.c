@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Quirks of datagrams. */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/quirks.h"
 
 static void long_datagrams_fail(struct vt *t)

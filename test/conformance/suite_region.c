@@ -4,6 +4,8 @@
  */
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
+#include "test/support/need.h"
+#include "test/support/support.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -701,9 +703,9 @@ static void device_memory_in_use_is_ebusy(struct vt *t)
 
 	VT_ERRNO(t, vb_free_dm(memory), EBUSY);
 	VT_OK(t, vb_dereg_mr(mr));
-	ts_kept_gone(mr);
+	ts_gone(t, mr);
 	VT_OK(t, vb_free_dm(memory));
-	ts_kept_gone(memory);
+	ts_gone(t, memory);
 }
 
 static void device_memory_runs_out(struct vt *t)

@@ -3,6 +3,8 @@
  * Shared receive queues.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
+#include "test/support/need.h"
 #include "test/support/srq.h"
 
 #include <verbena/fault.h>
@@ -163,9 +165,9 @@ static void unread_limit_event_ends_with_its_srq(struct vt *t)
 	fill(shared, 0, 2);
 	ts_arm_srq(t, shared->srq, 2);
 	ts_send_over(pair, 0, 8);
-	ts_end_qp(&pair->b);
+	ts_destroy_qp(&pair->b);
 	VT_OK(t, vb_destroy_srq(shared->srq));
-	ts_kept_gone(shared->srq);
+	ts_gone(t, shared->srq);
 	ts_no_event(t, &t->b);
 }
 
@@ -390,9 +392,9 @@ static void with_posted_work_it_can_be_destroyed(struct vt *t)
 	struct ts_pair *pair = ts_pair_on(shared, IBV_QPT_RC);
 
 	fill(shared, 0, 3);
-	ts_end_qp(&pair->b);
+	ts_destroy_qp(&pair->b);
 	VT_OK(t, vb_destroy_srq(shared->srq));
-	ts_kept_gone(shared->srq);
+	ts_gone(t, shared->srq);
 	ts_no_more(t, pair->b.recv_cq);
 }
 

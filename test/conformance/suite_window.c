@@ -3,6 +3,7 @@
  * Memory windows of type 1 and 2: binding, what a window allows, and how it ends.
  */
 #include "test/conformance/sources.h"
+#include "test/support/need.h"
 #include "test/support/window.h"
 
 static const enum ibv_mw_type types[] = {IBV_MW_TYPE_1, IBV_MW_TYPE_2};

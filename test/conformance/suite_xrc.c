@@ -3,6 +3,7 @@
  * Extended reliable connections: many SRQs behind one target QP.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/xrc.h"
 
 #include <arpa/inet.h>
@@ -63,10 +64,10 @@ static void domain_is_shared_by_its_file(struct vt *t)
 	second = ts_xrcd(t, other, fd, 0);
 	VT_CHECK(t, !try_open(other, fd, O_CREAT | O_EXCL));
 	VT_OK(t, vb_close_xrcd(first));
-	ts_kept_gone(first);
+	ts_gone(t, first);
 	VT_CHECK(t, !try_open(t->a.ctx, fd, O_CREAT | O_EXCL));
 	VT_OK(t, vb_close_xrcd(second));
-	ts_kept_gone(second);
+	ts_gone(t, second);
 	VT_CHECK(t, !try_open(t->a.ctx, fd, 0));
 }
 
@@ -85,13 +86,13 @@ static void domain_in_use_is_ebusy(struct vt *t)
 	shared = ts_xrc_srq(t, xrcd, ts_cq(t, &t->b, 4));
 	VT_ERRNO(t, vb_close_xrcd(xrcd), EBUSY);
 	VT_OK(t, vb_destroy_srq(shared->srq));
-	ts_kept_gone(shared->srq);
+	ts_gone(t, shared->srq);
 	init.xrcd = xrcd;
 	qp = VT_PTR(t, vb_create_qp_ex(t->b.ctx, &init));
 	VT_ERRNO(t, vb_close_xrcd(xrcd), EBUSY);
 	VT_OK(t, vb_destroy_qp(qp));
 	VT_OK(t, vb_close_xrcd(xrcd));
-	ts_kept_gone(xrcd);
+	ts_gone(t, xrcd);
 }
 
 static void bad_domain_attributes(struct vt *t)
@@ -121,7 +122,7 @@ static void cq_of_an_srq_is_ebusy(struct vt *t)
 
 	VT_ERRNO(t, vb_destroy_cq(xrc->cq[0]), EBUSY);
 	VT_OK(t, vb_destroy_srq(xrc->shared[0]->srq));
-	ts_kept_gone(xrc->shared[0]->srq);
+	ts_gone(t, xrc->shared[0]->srq);
 	VT_OK(t, vb_destroy_cq(xrc->cq[0]));
 	ts_gone(t, xrc->cq[0]);
 }
@@ -526,7 +527,7 @@ static void opened_target_outlives_the_first_handle(struct vt *t)
 
 	VT_EQ(t, opened->qp_num, number);
 	VT_STATE(t, ts_query_state(t, opened), IBV_QPS_RTS);
-	ts_end_qp(&xrc->pair->b);
+	ts_destroy_qp(&xrc->pair->b);
 	ts_srq_recv(xrc->shared[0], .wr_id = 50, .length = 100);
 	send_into(xrc, 0, 50, 100);
 	VT_OK(t, vb_destroy_qp(opened));

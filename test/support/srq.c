@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/support/srq.h"
+#include "test/support/keep.h"
 
 #define BUFFER_BYTES 65536
 

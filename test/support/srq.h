@@ -5,7 +5,7 @@
 #ifndef TEST_SUPPORT_SRQ_H
 #define TEST_SUPPORT_SRQ_H
 
-#include "test/support/keep.h"
+#include "test/support/support.h"
 
 struct ts_shared {
 	struct vt *t;

@@ -91,6 +91,9 @@ struct ts_pair *ts_connected(struct vt *t, enum ibv_qp_type type);
 /* An RC pair whose CQs have completion channels. */
 struct ts_pair *ts_pair_with_channels(struct vt *t);
 
+/* A pair in RTS whose B has its QP and memory in the PD of another end of the same node. */
+struct ts_pair *ts_pair_in_pd(struct vt *t, const struct ts_options *options, struct ts_end *other);
+
 /* Takes an end from RESET to RTS towards its peer. */
 void ts_connect(struct ts_end *end);
 void ts_connect_both(struct ts_pair *pair);
@@ -110,8 +113,16 @@ struct ibv_qp *ts_qp(struct vt *t, struct ibv_pd *pd, struct ibv_cq *cq, enum ib
 /* Memory of whole pages, zeroed. */
 void *ts_memory(struct vt *t, size_t length_bytes);
 
-/* For objects of the above that a test destroys itself: once gone, not again at its end. */
-void ts_gone(struct vt *t, void *object);
+/* A second context of the node's device. */
+struct ibv_context *ts_context(struct vt *t, struct vt_node *node);
+
+/*
+ * Gives an end another QP, in RESET, in place of the one that it has. Zeroed fields of init are as
+ * for the old QP: PD, CQs, sizes, type. The end gets the type and the PD of init.
+ */
+void ts_remake_qp(struct ts_end *end, const struct ibv_qp_init_attr_ex *init);
+
+/* Destroys the QP before the test ends. For other objects there is ts_gone() of keep.h. */
 void ts_destroy_qp(struct ts_end *end);
 
 /* --- addresses --- */

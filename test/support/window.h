@@ -5,7 +5,7 @@
 #ifndef TEST_SUPPORT_WINDOW_H
 #define TEST_SUPPORT_WINDOW_H
 
-#include "test/support/keep.h"
+#include "test/support/support.h"
 
 /* An RC pair whose regions allow binding. */
 struct ts_pair *ts_window_pair(struct vt *t);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/support/xrc.h"
+#include "test/support/keep.h"
+#include "test/support/need.h"
 
 #include <fcntl.h>
 
