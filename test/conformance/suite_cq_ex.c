@@ -201,8 +201,6 @@ static void field_of_an_invalidation(struct vt *t)
 {
 	struct ibv_cq_ex *cq = cq_ex(t, &t->b, 4, EVERY_FIELD, 0);
 	struct ts_pair *pair;
-	struct ibv_send_wr out, *bad;
-	struct ibv_sge sge;
 	struct ibv_mw *mw;
 
 	ts_need_windows(t, IBV_MW_TYPE_2);
@@ -212,11 +210,7 @@ static void field_of_an_invalidation(struct vt *t)
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
 	ts_bound(&pair->b, mw, .wr_id = 9);
 	ts_recv(&pair->b, .wr_id = 50, .offset = 8192, .length = 100);
-	ts_fill_wr(&pair->a,
-		   &(struct ts_wr){.wr_id = 1, .opcode = IBV_WR_SEND_WITH_INV, .length = 100}, &sge,
-		   &out);
-	out.invalidate_rkey = mw->rkey;
-	VT_OK(t, ibv_post_send(pair->a.qp, &out, &bad));
+	ts_send_inv(&pair->a, .wr_id = 1, .length = 100, .invalidate_rkey = mw->rkey);
 	start(t, cq);
 	VT_EQ(t, cq->wr_id, 50);
 	VT_CHECK(t, ibv_wc_read_wc_flags(cq) & IBV_WC_WITH_INV);

@@ -469,16 +469,11 @@ static void unsignalled_error_completes(struct vt *t)
 static void invalidate(struct ts_pair *pair, uint32_t length, uint32_t key)
 {
 	static const struct row row = {.requester = IBV_WC_REM_ACCESS_ERR};
-	const struct ts_wr wr = {.wr_id = 2, .opcode = IBV_WR_SEND_WITH_INV, .length = length};
 	struct vt *t = pair->a.t;
-	struct ibv_send_wr out, *bad;
-	struct ibv_sge sge;
 
 	post_receives(pair, &row);
 	ts_write(&pair->a, .wr_id = 1);
-	ts_fill_wr(&pair->a, &wr, &sge, &out);
-	out.invalidate_rkey = key;
-	VT_OK(t, ibv_post_send(pair->a.qp, &out, &bad));
+	ts_send_inv(&pair->a, .wr_id = 2, .length = length, .invalidate_rkey = key);
 	ts_write(&pair->a, .wr_id = 3);
 	check_requester(pair, &row);
 	check_responder(pair, IBV_WC_LOC_ACCESS_ERR);
@@ -492,7 +487,7 @@ static void invalidation_of_a_key_of_no_window(struct vt *t)
 	size_t i;
 
 	for (i = 0; i < TS_COUNT(lengths); i++) {
-		vt_row(t, "%u bytes, a key that is none", lengths[i]);
+		vt_row(t, "%u bytes, an unknown key", lengths[i]);
 		pair = ts_connected(t, IBV_QPT_RC);
 		invalidate(pair, lengths[i], ts_wrong_key(pair->b.mr->rkey));
 

@@ -47,9 +47,7 @@ static void window_bounds_unchecked(struct vt *t)
 
 static void invalidation_told_as_checksum(struct vt *t)
 {
-	struct ibv_send_wr wr, *bad;
 	struct ts_pair *pair;
-	struct ibv_sge sge;
 	struct ibv_mw *mw;
 	struct ibv_wc wc;
 
@@ -58,10 +56,7 @@ static void invalidation_told_as_checksum(struct vt *t)
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
 	ts_bound(&pair->b, mw, .wr_id = 9);
 	ts_recv(&pair->b, .wr_id = 5, .offset = 8192, .length = 8);
-	ts_fill_wr(&pair->a, &(struct ts_wr){.wr_id = 1, .length = 8}, &sge, &wr);
-	wr.opcode = IBV_WR_SEND_WITH_INV;
-	wr.invalidate_rkey = mw->rkey;
-	VT_OK(t, ibv_post_send(pair->a.qp, &wr, &bad));
+	ts_send_inv(&pair->a, .wr_id = 1, .length = 8, .invalidate_rkey = mw->rkey);
 	wc = ts_received(t, pair->b.recv_cq, 5, 8);
 	VT_EQ(t, wc.wc_flags & (IBV_WC_IP_CSUM_OK | IBV_WC_WITH_INV), IBV_WC_IP_CSUM_OK);
 	VT_EQ(t, wc.invalidated_rkey, mw->rkey);
@@ -110,24 +105,13 @@ static void window_regions_of_any_pd(struct vt *t)
 		 .address = (uintptr_t)other->b.buffer);
 }
 
-static void invalidate(struct ts_end *end, enum ibv_wr_opcode opcode)
-{
-	struct ibv_send_wr wr, *bad;
-	struct ibv_sge sge;
-
-	ts_fill_wr(end, &(struct ts_wr){.wr_id = 1, .length = 8}, &sge, &wr);
-	wr.opcode = opcode;
-	wr.invalidate_rkey = ts_wrong_key(end->peer->mr->rkey);
-	VT_OK(end->t, ibv_post_send(end->qp, &wr, &bad));
-}
-
 static void bad_invalidation_is_operation_error(struct vt *t)
 {
 	struct ts_pair *pair;
 
 	ts_quirks(t, "bad_invalidation_is_operation_error", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
-	invalidate(&pair->a, IBV_WR_LOCAL_INV);
+	VT_OK(t, ts_local_inv(&pair->a, 1, ts_wrong_key(pair->b.mr->rkey)));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_QP_OP_ERR);
 	ts_state(&pair->a, IBV_QPS_ERR);
 }
@@ -139,7 +123,8 @@ static void refused_invalidations_acknowledged(struct vt *t)
 	ts_quirks(t, "refused_invalidations_acknowledged", NULL);
 	pair = ts_connected(t, IBV_QPT_RC);
 	ts_recv(&pair->b, .wr_id = 5, .length = 8);
-	invalidate(&pair->a, IBV_WR_SEND_WITH_INV);
+	ts_send_inv(&pair->a, .wr_id = 1, .length = 8,
+		    .invalidate_rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
 	ts_failed(t, pair->b.recv_cq, 5, IBV_WC_REM_INV_REQ_ERR);
 	ts_state(&pair->a, IBV_QPS_RTS);

@@ -620,18 +620,6 @@ static void type_1_is_zero_based_by_each_binding(struct vt *t)
 
 /* --- remote invalidation --- */
 
-static int send_inv(struct ts_pair *pair, uint64_t wr_id, uint32_t rkey, uint32_t bytes)
-{
-	const struct ts_wr wr = {
-		.wr_id = wr_id, .opcode = IBV_WR_SEND_WITH_INV, .offset = 8192, .length = bytes};
-	struct ibv_send_wr out, *bad;
-	struct ibv_sge sge;
-
-	ts_fill_wr(&pair->a, &wr, &sge, &out);
-	out.invalidate_rkey = rkey;
-	return ibv_post_send(pair->a.qp, &out, &bad);
-}
-
 static void send_with_invalidate_ends_access(struct vt *t)
 {
 	static const uint32_t sizes[] = {0, 100, 10000};
@@ -648,7 +636,8 @@ static void send_with_invalidate_ends_access(struct vt *t)
 		ts_bound(&pair->b, mw, .wr_id = 9);
 		ts_reaches(pair, mw->rkey, 0);
 		ts_recv(&pair->b, .wr_id = 5, .offset = 8192, .length = 10000);
-		VT_OK(t, send_inv(pair, 1, mw->rkey, sizes[i]));
+		ts_send_inv(&pair->a, .wr_id = 1, .offset = 8192, .length = sizes[i],
+			    .invalidate_rkey = mw->rkey);
 		ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
 		wc = ts_received(t, pair->b.recv_cq, 5, sizes[i]);
 		VT_CHECK(t, wc.wc_flags & IBV_WC_WITH_INV);
@@ -668,7 +657,8 @@ static void send_with_invalidate_lets_it_be_bound_again(struct vt *t)
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
 	ts_bound(&pair->b, mw, .wr_id = 8);
 	ts_recv(&pair->b, .wr_id = 5, .offset = 8192, .length = 100);
-	VT_OK(t, send_inv(pair, 1, mw->rkey, 100));
+	ts_send_inv(&pair->a, .wr_id = 1, .offset = 8192, .length = 100,
+		    .invalidate_rkey = mw->rkey);
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
 	ts_received(t, pair->b.recv_cq, 5, 100);
 	ts_bound(&pair->b, mw, .wr_id = 9, .offset = 4096);
@@ -683,7 +673,8 @@ static void bad_remote_invalidate_is_an_error(struct vt *t)
 	ts_need_windows(t, IBV_MW_TYPE_2);
 	pair = ts_window_pair(t);
 	ts_recv(&pair->b, .wr_id = 5, .offset = 8192, .length = 100);
-	VT_OK(t, send_inv(pair, 1, ts_wrong_key(pair->b.mr->rkey), 100));
+	ts_send_inv(&pair->a, .wr_id = 1, .offset = 8192, .length = 100,
+		    .invalidate_rkey = ts_wrong_key(pair->b.mr->rkey));
 	VT_EQ(t, ts_wait(t, pair->b.recv_cq, 1, &wc), 1);
 	VT_EQ(t, wc.wr_id, 5);
 	VT_CHECK(t, wc.status != IBV_WC_SUCCESS);

@@ -219,8 +219,8 @@ struct ts_end *ts_end(struct vt *t, struct vt_node *node, const struct ts_option
 }
 
 /*
- * Gives the QPs different numbers. Two devices may use the same number, but fault rules and logs know
- * an end by its number alone.
+ * Gives the QPs different numbers. Two devices may use the same number, but fault rules and logs
+ * know an end by its number alone.
  */
 static void number_apart(struct ts_pair *pair)
 {
