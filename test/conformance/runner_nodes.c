@@ -9,10 +9,10 @@ static const struct {
 	unsigned int need;
 	const char *reason;
 } needs[] = {
-	{VT_NEEDS_SIM, "only the simulator can be told to do this"},
-	{VT_NEEDS_FAULTS, "the backend makes no faults"},
+	{VT_NEEDS_SIM, "the test needs calls that only the simulator has"},
+	{VT_NEEDS_FAULTS, "the backend has no fault rules"},
 	{VT_NEEDS_VIRTUAL_CLOCK, "the clock is not virtual"},
-	{VT_NEEDS_TWO_DEVICES, "A and B are one device"},
+	{VT_NEEDS_TWO_DEVICES, "A and B are the same device"},
 	{VT_NEEDS_ATOMICS, "the device has no atomics (atomic_cap)"},
 	{VT_NEEDS_SRQ, "the device has no SRQ (max_srq)"},
 	{VT_NEEDS_ETHERNET, "the ports' link layer is not Ethernet"},
