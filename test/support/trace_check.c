@@ -187,30 +187,40 @@ static void make_crc_table(uint32_t *table)
 	}
 }
 
+/* The headers whose first bytes an ICRC covers; routers may change some of their bits. */
+enum cover { OVER_IPV4, OVER_IPV6, OVER_GRH, OVER_LRH, OVER_LRH_AND_GRH };
+
+#define MASKED_BYTES 64
+
+/* The bits that count as ones: those that routers may change, and reserved bits of the BTH. */
+static const uint8_t masks[][MASKED_BYTES] = {
+	[OVER_IPV4] = {[1] = 0xff, [8] = 0xff, [10] = 0xff, 0xff, [26] = 0xff, 0xff, [32] = 0xff},
+	[OVER_IPV6] = {0x0f, 0xff, 0xff, 0xff, [7] = 0xff, [46] = 0xff, 0xff, [52] = 0xff},
+	[OVER_GRH] = {0x0f, 0xff, 0xff, 0xff, [7] = 0xff, [44] = 0xff},
+	[OVER_LRH] = {0xf0, [12] = 0xff},
+	[OVER_LRH_AND_GRH] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xff, 0xff,
+			      0xff, [15] = 0xff, [52] = 0xff},
+};
+
 /*
- * The Ethernet CRC over 8 bytes of ones and the IP datagram, with ones for the bytes that routers
- * change.
+ * Returns true if the ICRC behind the bytes is right. It is the Ethernet CRC over the bytes and, on
+ * Ethernet, over 8 bytes of ones before them, which stand for the missing LRH.
  */
-static uint32_t icrc(const struct check *c, const uint8_t *ip, size_t ip_bytes, size_t bytes)
+static bool icrc_is_right(const struct check *c, enum cover cover, const uint8_t *data,
+			  size_t bytes)
 {
-	static const uint8_t ipv4_changes[] = {1, 8, 10, 11};
-	static const uint8_t ipv6_changes[] = {1, 2, 3, 7};
-	const uint8_t *changes = ip_bytes == IPV4_BYTES ? ipv4_changes : ipv6_changes;
+	const uint8_t *icrc = data + bytes;
 	uint32_t crc = 0xffffffff;
 
-	for (size_t i = 0; i < 8; i++)
+	for (size_t i = 0; i < 8 && cover <= OVER_GRH; i++)
 		crc = crc >> 8 ^ c->crc_table[(crc ^ 0xff) & 0xff];
 	for (size_t i = 0; i < bytes; i++) {
-		uint8_t byte = ip[i];
+		uint8_t byte = data[i] | (i < MASKED_BYTES ? masks[cover][i] : 0);
 
-		if ((i < ip_bytes && memchr(changes, (int)i, 4)) || i == ip_bytes + 6 ||
-		    i == ip_bytes + 7 || i == ip_bytes + UDP_BYTES + 4)
-			byte = 0xff;
-		else if (i == 0 && ip_bytes == IPV6_BYTES)
-			byte |= 0x0f;
 		crc = crc >> 8 ^ c->crc_table[(crc ^ byte) & 0xff];
 	}
-	return ~crc;
+	return ~crc == ((uint32_t)icrc[3] << 24 | (uint32_t)icrc[2] << 16 | (uint32_t)icrc[1] << 8 |
+			icrc[0]);
 }
 
 /*
@@ -295,34 +305,9 @@ static bool parse_bth(struct packet *p, const uint8_t *at, size_t bytes)
 	return true;
 }
 
-/*
- * The same CRC over 8 bytes of ones, the GRH, with ones for the bytes that routers change, and the
- * rest.
- */
-static uint32_t icrc_roce_v1(const struct check *c, const uint8_t *grh, size_t bytes)
-{
-	static const uint8_t changes[] = {1, 2, 3, 7, GRH_BYTES + 4};
-	uint32_t crc = 0xffffffff;
-
-	for (size_t i = 0; i < 8; i++)
-		crc = crc >> 8 ^ c->crc_table[(crc ^ 0xff) & 0xff];
-	for (size_t i = 0; i < bytes; i++) {
-		uint8_t byte = grh[i];
-
-		if (i <= GRH_BYTES + 4 && memchr(changes, (int)i, sizeof(changes)))
-			byte = 0xff;
-		else if (i == 0)
-			byte |= 0x0f;
-		crc = crc >> 8 ^ c->crc_table[(crc ^ byte) & 0xff];
-	}
-	return ~crc;
-}
-
 /* Parses a RoCE v1 packet behind the Ethernet header. Returns false if it is none. */
 static bool parse_roce_v1(const struct check *c, struct packet *p, const uint8_t *grh, size_t bytes)
 {
-	const uint8_t *crc = grh + bytes - ICRC_BYTES;
-
 	if (bytes < GRH_BYTES + BTH_BYTES + ICRC_BYTES || grh[0] >> 4 != 6 || grh[6] != 0x1b ||
 	    get(grh + 4, 2) != bytes - GRH_BYTES)
 		return false;
@@ -330,9 +315,7 @@ static bool parse_roce_v1(const struct check *c, struct packet *p, const uint8_t
 	memcpy(p->dest, grh + 24, 16);
 	if (!parse_bth(p, grh + GRH_BYTES, bytes - GRH_BYTES - ICRC_BYTES))
 		return false;
-	p->sound =
-		icrc_roce_v1(c, grh, bytes - ICRC_BYTES) ==
-		((uint32_t)crc[3] << 24 | (uint32_t)crc[2] << 16 | (uint32_t)crc[1] << 8 | crc[0]);
+	p->sound = icrc_is_right(c, OVER_GRH, grh, bytes - ICRC_BYTES);
 	return true;
 }
 
@@ -340,7 +323,7 @@ static bool parse_roce_v1(const struct check *c, struct packet *p, const uint8_t
 static bool parse_roce_v2(const struct check *c, struct packet *p, const uint8_t *ip, size_t bytes,
 			  uint32_t ethertype)
 {
-	const uint8_t *udp, *crc;
+	const uint8_t *udp;
 	size_t ip_bytes = parse_ip(p, ip, bytes, ethertype);
 
 	if (!ip_bytes || bytes < ip_bytes + UDP_BYTES + BTH_BYTES + ICRC_BYTES)
@@ -351,10 +334,8 @@ static bool parse_roce_v2(const struct check *c, struct packet *p, const uint8_t
 		return false;
 	if (!parse_bth(p, udp + UDP_BYTES, bytes - ip_bytes - UDP_BYTES - ICRC_BYTES))
 		return false;
-	crc = ip + bytes - ICRC_BYTES;
-	p->sound =
-		icrc(c, ip, ip_bytes, bytes - ICRC_BYTES) ==
-		((uint32_t)crc[3] << 24 | (uint32_t)crc[2] << 16 | (uint32_t)crc[1] << 8 | crc[0]);
+	p->sound = icrc_is_right(c, ip_bytes == IPV4_BYTES ? OVER_IPV4 : OVER_IPV6, ip,
+				 bytes - ICRC_BYTES);
 	return true;
 }
 
@@ -377,28 +358,6 @@ static bool parse(const struct check *c, struct packet *p, const uint8_t *frame,
 	return true;
 }
 
-/* The same CRC. Without a GRH only the virtual lane of the LRH is replaced by ones. */
-static uint32_t icrc_infiniband(const struct check *c, const uint8_t *lrh, size_t bth, size_t bytes)
-{
-	const bool global = bth > LRH_BYTES;
-	uint32_t crc = 0xffffffff;
-
-	for (size_t i = 0; i < bytes; i++) {
-		uint8_t byte = lrh[i];
-
-		if (i == bth + 4 || (global && i < LRH_BYTES) ||
-		    (global && (i == LRH_BYTES + 1 || i == LRH_BYTES + 2 || i == LRH_BYTES + 3 ||
-				i == LRH_BYTES + 7)))
-			byte = 0xff;
-		else if (i == 0)
-			byte |= 0xf0;
-		else if (global && i == LRH_BYTES)
-			byte |= 0x0f;
-		crc = crc >> 8 ^ c->crc_table[(crc ^ byte) & 0xff];
-	}
-	return ~crc;
-}
-
 /* Polynomial 0x100b, low bit first. */
 static bool vcrc_is_right(const uint8_t *lrh, size_t bytes)
 {
@@ -416,7 +375,7 @@ static bool vcrc_is_right(const uint8_t *lrh, size_t bytes)
 static bool parse_infiniband(const struct check *c, struct packet *p, const uint8_t *record,
 			     size_t record_bytes)
 {
-	const uint8_t *lrh = record + ERF_BYTES, *crc;
+	const uint8_t *lrh = record + ERF_BYTES;
 	size_t bth = LRH_BYTES, bytes;
 
 	if (record_bytes < ERF_BYTES + LRH_BYTES + BTH_BYTES + ICRC_BYTES + VCRC_BYTES ||
@@ -437,10 +396,8 @@ static bool parse_infiniband(const struct check *c, struct packet *p, const uint
 	memcpy(p->source_mac, lrh + 6, 2);
 	if (!parse_bth(p, lrh + bth, bytes - bth - ICRC_BYTES))
 		return false;
-	crc = lrh + bytes - ICRC_BYTES;
-	p->sound =
-		icrc_infiniband(c, lrh, bth, bytes - ICRC_BYTES) ==
-		((uint32_t)crc[3] << 24 | (uint32_t)crc[2] << 16 | (uint32_t)crc[1] << 8 | crc[0]);
+	p->sound = icrc_is_right(c, bth > LRH_BYTES ? OVER_LRH_AND_GRH : OVER_LRH, lrh,
+				 bytes - ICRC_BYTES);
 	p->arrives = p->sound && !(record[9] & ERF_RECEIVE_ERROR);
 	return true;
 }
