@@ -2,6 +2,7 @@
 #include "src/cli/options.h"
 #include "src/project/project.h"
 #include "test/conformance/runner.h"
+#include "test/conformance/suites.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -45,7 +46,7 @@ static int take_suite_names(const struct cli_command *command, const struct cli_
 	char *name, *rest = (char *)value;
 
 	while ((name = strsep(&rest, ","))) {
-		if (!vt_find_suite(name))
+		if (!vt_find_suite(vt_suites, name))
 			return cli_bad_usage(command,
 					     "there is no suite '%s': 'verbena test --list' "
 					     "names them",
@@ -116,7 +117,7 @@ static bool take_suites(struct vt_options *run, const struct vb_project *project
 	for (unsigned int i = 0; i < project->suite_count; i++) {
 		const struct vb_project_suite *suite = &project->suites[i];
 
-		if (!vt_find_suite(suite->name)) {
+		if (!vt_find_suite(vt_suites, suite->name)) {
 			fprintf(stderr,
 				"verbena: %s:%u: suites[%u]: there is no suite '%s' ('verbena "
 				"test --list' names them)\n",
@@ -169,7 +170,8 @@ static int run_project(struct arguments *arguments, const struct vb_project *pro
 
 static int run_test(int argc, char **argv)
 {
-	struct arguments arguments = {.timeout_s = TIMEOUT_DEFAULT_S};
+	struct arguments arguments = {.run = {.all_suites = vt_suites},
+				      .timeout_s = TIMEOUT_DEFAULT_S};
 	struct vt_options *run = &arguments.run;
 	struct vb_project *project;
 	int status = cli_read_options(&cli_test, argc, argv, &arguments);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Tests that end in every way a test can, to see what the runner makes of them. */
-#include "test/conformance/conformance.h"
+#include "test/conformance/suites.h"
 
 #include <signal.h>
 #include <stdio.h>

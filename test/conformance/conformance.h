@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a conformance test is written against: the two nodes, the checks, the resources that are
- * given back however the test ends.
+ * The interface of a conformance test: the two nodes, the checks, and cleaning up, which happens
+ * however the test ends.
  *
- * A suite is one file. It includes this header and test/support's, never a backend's, and calls
- * vb_* and the inline ibv_*; so it runs on every backend. The smallest one:
+ * A suite is one file. It includes this header and those of test/support, but no header of a
+ * backend, and calls vb_* and the inline ibv_*, so it runs on every backend. The smallest suite:
  *
  *	static void empty_poll_answers_none(struct vt *t)
  *	{
@@ -22,8 +22,8 @@
  *
  *	const struct vt_suite vt_suite_cq = { "cq", "completion queues", tests };
  *
- * The runner opens A and B before each test and closes them after it. By default each test runs in
- * a child process, on the simulator in a world of its own.
+ * The runner opens A and B before each test and closes them after it. Unless it is told not to
+ * fork, each test runs in a child process and, on the simulator, in a world of its own.
  */
 #ifndef TEST_CONFORMANCE_CONFORMANCE_H
 #define TEST_CONFORMANCE_CONFORMANCE_H
@@ -34,11 +34,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What a test cannot do without. What is missing makes it a skip that says so. */
+/* What a test needs. If it is missing, the test is skipped, and the reason says what is missing. */
 enum vt_need {
-	VT_NEEDS_SIM = 1 << 0,		 /* the simulator's own control, sim.h */
+	VT_NEEDS_SIM = 1 << 0,		 /* the calls of verbena/sim.h */
 	VT_NEEDS_FAULTS = 1 << 1,	 /* rules that lose, change or delay packets */
-	VT_NEEDS_VIRTUAL_CLOCK = 1 << 2, /* waiting is what moves time */
+	VT_NEEDS_VIRTUAL_CLOCK = 1 << 2, /* time moves only while a test waits */
 	VT_NEEDS_TWO_DEVICES = 1 << 3,	 /* A and B are different devices */
 	VT_NEEDS_ATOMICS = 1 << 4,	 /* atomic_cap is not IBV_ATOMIC_NONE, on both */
 	VT_NEEDS_SRQ = 1 << 5,		 /* max_srq is not 0, on both */
@@ -48,38 +48,41 @@ enum vt_need {
 };
 
 /*
- * Every test runs under two checkers that know nothing of the engine: test/support's
- * completion_check.h, and on the simulator trace_check.h over what crossed the wire. A test that
- * breaks a rule of the wire with intent says so in its row.
+ * Every test runs under two checkers that are independent of the engine: completion_check.h of
+ * test/support and, on the simulator, trace_check.h for the packets on the wire. A test that
+ * breaks a rule of the wire on purpose says so in its row.
  */
 enum vt_may {
-	VT_MAY_CORRUPT = 1 << 0,     /* packets are damaged on their way */
-	VT_MAY_CHANGE_DATA = 1 << 1, /* a buffer changes under a WR that is sent again */
-	VT_MAY_MISTAKE_PSN = 1 << 2, /* the ends do not agree on the first PSN */
-	VT_MAY_RECONNECT = 1 << 3,   /* a QP is connected twice: the checker sees one connection */
-	VT_MAY_LOOP = 1 << 4,	     /* chains of WRs lead into themselves: no one can count them */
-	VT_MAY_MISADDRESS = 1 << 5,  /* answers go to another QP than the one that asked */
+	VT_MAY_CORRUPT = 1 << 0,     /* packets are corrupted on the wire */
+	VT_MAY_CHANGE_DATA = 1 << 1, /* a buffer changes before its WR is retransmitted */
+	VT_MAY_MISTAKE_PSN = 1 << 2, /* the ends expect different first PSNs */
+	VT_MAY_RECONNECT =
+		1 << 3, /* a QP is connected twice, which the checker takes for one connection */
+	VT_MAY_LOOP = 1 << 4,	    /* a list of WRs is a loop, so it cannot be counted */
+	VT_MAY_MISADDRESS = 1 << 5, /* answers go to another QP than the requester */
 };
 
 /* One end of a connection. */
 struct vt_node {
 	struct ibv_context *ctx; /* A's and B's differ even on one device; do not close it */
 	uint8_t port;
-	int gid_index; /* a RoCE v2 GID on Ethernet, IPv4 where there is one */
+	int gid_index; /* on Ethernet a RoCE v2 GID, an IPv4 one if there is one */
 	union ibv_gid gid;
 	struct ibv_port_attr port_attr;
 	struct ibv_device_attr device_attr;
 };
 
-struct vt_run; /* the runner's own */
+struct vt_suite;
+struct vt_run; /* result.h */
 
 /* A test that is running. */
 struct vt {
 	const char *backend; /* "sim", "ibverbs" */
-	uint64_t seed;	     /* what --seed gave or would reproduce */
-	unsigned have;	     /* enum vt_need, what holds here */
+	uint64_t seed;	     /* the seed that reproduces the run with --seed */
+	unsigned have;	     /* enum vt_need, of the place where the test runs */
 	struct vt_node a, b;
-	void *support; /* test/support's; NULL at the start of each test */
+	const struct vt_suite *const *suites; /* all of the program, up to NULL */
+	void *support;			      /* test/support's; NULL at the start of each test */
 	struct vt_run *run;
 };
 
@@ -94,48 +97,47 @@ struct vt_test {
 struct vt_suite {
 	const char *name;
 	const char *about;
-	const struct vt_test *tests; /* up to the one whose name is NULL */
-	bool simulator;		     /* about the simulator itself: left out on other backends */
-	int link_layer;		     /* that both ports must have; 0 is any: else it is left out */
+	const struct vt_test *tests; /* up to the test whose name is NULL */
+	bool simulator;		     /* for the simulator only: left out on other backends */
+	int link_layer; /* that both ports must have, or the suite is left out; 0: any */
 };
 
-/* All suites in the order in which they run, up to NULL; in suites.c. */
-extern const struct vt_suite *const vt_suites[];
-
 /*
- * Calls fn(arg) when the test ends, in any way but a crash; the last deferred runs first. A check
- * that fails inside fn is recorded, ends fn, and the others still run.
+ * Calls fn(arg) when the test ends in any way but a crash; the last deferred call runs first. A
+ * check that fails inside fn is recorded and ends fn; the other deferred calls still run.
  */
 void vt_defer(struct vt *t, void (*fn)(void *arg), void *arg);
 
-/* calloc that lives as long as the test; ends the test when there is no memory. */
+/* Allocates zeroed memory until the test ends. Ends the test if there is no memory. */
 void *vt_alloc(struct vt *t, size_t length_bytes);
 
-/* The test's own generator: depends on the seed and the test's name, and on nothing else. */
+/*
+ * The test's random numbers. They depend only on the seed and the names of the suite and the test.
+ */
 uint64_t vt_random(struct vt *t);
 /* 0 <= result < limit; limit is not 0. */
 uint64_t vt_random_below(struct vt *t, uint64_t limit);
 void vt_random_fill(struct vt *t, void *buffer, size_t length_bytes);
 
 /*
- * Names the row of a table-driven test that runs now; a failure prints it. It stands until the next
- * call; vt_row(t, NULL) ends it.
+ * Names the row of a table-driven test, which failures print, until the next call. vt_row(t, NULL)
+ * ends it.
  */
 void vt_row(struct vt *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* A line that is printed if the test fails, below the failure. */
+/* Adds a line that is printed below the failures if the test fails. */
 void vt_note(struct vt *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Names for messages; never NULL. The name of an errno is "0" for none. */
+/* Names for messages; never NULL. The name of errno 0 is "0". */
 const char *vt_wc_status_name(int status);
 const char *vt_qp_state_name(int state);
 const char *vt_event_name(int event);
 const char *vt_errno_name(int error);
 
 /*
- * The checks. VT_X ends the test when it fails; VT_EXPECT_X records the failure and goes on, so that
- * a table-driven test reports every bad row. Each evaluates its arguments once; an EXPECT gives back
- * whether it held.
+ * The checks. VT_X ends the test if it fails. VT_EXPECT_X records the failure and continues, so that
+ * a table-driven test reports every bad row; it returns true if the check held. Each check evaluates
+ * its arguments once.
  *
  *	VT_CHECK(t, cond)
  *	VT_EQ(t, got, want)		integers and enums
@@ -166,7 +168,7 @@ bool vt_eq(struct vt *t, struct vt_at at, enum vt_kind kind, const char *expr, l
 bool vt_eq_str(struct vt *t, struct vt_at at, const char *expr, const char *got, const char *want);
 bool vt_eq_mem(struct vt *t, struct vt_at at, const char *expr, const void *got, const void *want,
 	       size_t length_bytes);
-/* error is errno right after the call, which found errno 0. */
+/* error is the errno that the call left; errno was 0 before. */
 bool vt_ok(struct vt *t, struct vt_at at, const char *expr, int got, int error);
 bool vt_minus_errno(struct vt *t, struct vt_at at, const char *expr, int got, int error, int want);
 bool vt_null_errno(struct vt *t, struct vt_at at, const char *expr, const void *got, int error,
@@ -181,7 +183,9 @@ void vt_skip(struct vt *t, const char *fmt, ...) __attribute__((noreturn, format
 #define VT_HERE	      ((struct vt_at){__FILE__, __LINE__, true})
 #define VT_HERE_GO_ON ((struct vt_at){__FILE__, __LINE__, false})
 
-/* text is the expression as it is written: #got of a macro's argument would be expanded by then. */
+/*
+ * text is the expression as the test wrote it: #got here would print it with its macros expanded.
+ */
 #define VT_EQ_SAID(t, at, kind, text, got, want) \
 	vt_eq(t, at, kind, text, (long long)(got), (long long)(want))
 #define VT_OK_SAID(t, at, text, call)               \
@@ -232,7 +236,7 @@ void vt_skip(struct vt *t, const char *fmt, ...) __attribute__((noreturn, format
 	VT_NULL_ERRNO_SAID(t, VT_HERE_GO_ON, #call, call, error)
 /* clang-format on */
 
-/* For helpers that make checks in their caller's name; at is VT_HERE of the caller. */
+/* For helpers whose failures name the line of their caller: at is VT_HERE of the caller. */
 #define VT_EQ_AT(t, at, kind, got, want) VT_EQ_SAID(t, at, kind, #got, got, want)
 #define VT_OK_AT(t, at, call)		 VT_OK_SAID(t, at, #call, call)
 

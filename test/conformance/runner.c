@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner.h"
+#include "test/conformance/runner.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-const struct vt_suite *vt_find_suite(const char *name)
+const struct vt_suite *vt_find_suite(const struct vt_suite *const *suites, const char *name)
 {
-	for (const struct vt_suite *const *suite = vt_suites; *suite; suite++)
-		if (!strcmp((*suite)->name, name))
-			return *suite;
+	for (; *suites; suites++)
+		if (!strcmp((*suites)->name, name))
+			return *suites;
 	return NULL;
 }
 
@@ -33,7 +33,7 @@ static bool suite_chosen(const struct vt_options *options, const struct vt_suite
 	return !options->suite_count;
 }
 
-/* *begun is whether the test that options->from names has come. */
+/* Sets *begun once the test that options->from names has come. */
 static bool test_chosen(const struct vt_options *options, const struct vt_suite *suite,
 			const struct vt_test *test, bool *begun)
 {
@@ -45,8 +45,8 @@ static bool test_chosen(const struct vt_options *options, const struct vt_suite 
 }
 
 /*
- * Fills records unless it is NULL. Returns how many tests the options choose at the place, or at any
- * where it is NULL.
+ * Fills records unless it is NULL. Returns how many tests the options choose at the place, or at
+ * any where it is NULL.
  */
 static unsigned int choose(const struct vt_options *options, const struct vt_place *place,
 			   struct vt_record *records)
@@ -54,7 +54,7 @@ static unsigned int choose(const struct vt_options *options, const struct vt_pla
 	unsigned int count = 0;
 	bool begun = false;
 
-	for (const struct vt_suite *const *suite = vt_suites; *suite; suite++) {
+	for (const struct vt_suite *const *suite = options->all_suites; *suite; suite++) {
 		bool fit = suite_chosen(options, *suite) && !vt_suite_unfit(options, place, *suite);
 
 		for (const struct vt_test *test = (*suite)->tests; test->name; test++) {
@@ -68,7 +68,7 @@ static unsigned int choose(const struct vt_options *options, const struct vt_pla
 	return count;
 }
 
-/* The traces' directory, made if need be, but not its parents. */
+/* Makes the directory of the traces if it does not exist, but not its parents. */
 static bool make_trace_dir(const char *path)
 {
 	struct stat st;
@@ -89,13 +89,13 @@ static void free_records(struct vt_record *records, unsigned int count)
 	free(records);
 }
 
-/* Traces that cannot be written are told once: the same cause would fill the screen. */
-static void tell_trace_error(const struct vt_result *result, bool *told)
+/* Reports the first trace that cannot be written: the cause is the same for all of them. */
+static void report_trace_error(const struct vt_result *result, bool *reported)
 {
-	if (!result->trace_error[0] || *told)
+	if (!result->trace_error[0] || *reported)
 		return;
-	*told = true;
-	fprintf(stderr, "verbena test: a trace could not be written: %s (the tests go on)\n",
+	*reported = true;
+	fprintf(stderr, "verbena test: a trace could not be written: %s (the tests continue)\n",
 		result->trace_error);
 }
 
@@ -104,7 +104,7 @@ static int run_chosen(const struct vt_options *options, const struct vt_place *p
 {
 	struct vt_report *report;
 	struct vt_result *shared = vt_shared(sizeof(*shared));
-	bool trace_told = false;
+	bool trace_reported = false;
 	unsigned int i = 0;
 
 	report = shared ? vt_report_open(options, place, count) : NULL;
@@ -115,18 +115,21 @@ static int run_chosen(const struct vt_options *options, const struct vt_place *p
 		if (!vt_run_one(options, place, &records[i], shared) ||
 		    (known && !vt_known_judge(known, &records[i])))
 			break;
-		tell_trace_error(shared, &trace_told);
+		report_trace_error(shared, &trace_reported);
 		vt_report_test(report, &records[i]);
 	}
 	munmap(shared, sizeof(*shared));
 	if (i == count)
 		return vt_report_close(report, records, count);
-	fprintf(stderr, "verbena test: no memory\n");
+	fprintf(stderr, "verbena test: out of memory\n");
 	vt_report_close(report, records, i);
 	return VT_EXIT_FAILED;
 }
 
-/* The chosen tests, at least one; the caller frees the records. VT_EXIT_PASSED or a message. */
+/*
+ * Chooses at least one test, or returns another status than VT_EXIT_PASSED after a message. The
+ * caller frees the records.
+ */
 static int choose_all(const struct vt_options *options, const struct vt_place *place,
 		      struct vt_record **records, unsigned int *count)
 {
@@ -139,7 +142,7 @@ static int choose_all(const struct vt_options *options, const struct vt_place *p
 	}
 	*records = calloc(*count, sizeof(**records));
 	if (!*records) {
-		fprintf(stderr, "verbena test: no memory\n");
+		fprintf(stderr, "verbena test: out of memory\n");
 		return VT_EXIT_FAILED;
 	}
 	*count = choose(options, place, *records);

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The runner of the conformance suites: chooses tests, runs each in a process of its own, reports.
+ * It knows conformance.h and result.h, but no suite: its caller hands it the suites.
  *
  *	runner.c	choice and order, the exit status
  *	runner_place.c	the devices to run on, the world to run in
- *	runner_child.c	one test: its nodes, its end, its trace
- *	runner_process.c	processes that may crash or hang
- *	runner_check.c	the checks of conformance.h
+ *	runner_nodes.c	A and B: opening them, what they have, closing them
+ *	runner_test.c	one test from its world to its verdict
+ *	runner_trace.c	the file that a test's packets go to
  *	runner_verify.c	the checkers of completions and traces that every test runs under
- *	runner_known.c	the list of what is known to fail
- *	runner_report.c	what people and machines read
+ *	runner_process.c	child processes, which may crash or hang
+ *	runner_known.c	the list of tests that are known to fail
+ *	runner_report.c	results on standard output, for people and as TAP
+ *	runner_junit.c	results as JUnit XML
  */
 #ifndef TEST_CONFORMANCE_RUNNER_H
 #define TEST_CONFORMANCE_RUNNER_H
 
-#include "conformance.h"
+#include "test/conformance/result.h"
 
-#include <setjmp.h>
 #include <stdio.h>
 #include <verbena/sim.h>
 
@@ -30,64 +32,43 @@ enum vt_exit {
 #define VT_SUITES_CHOSEN_MAX 64
 
 struct vt_options {
-	const char *backend;	 /* a name that vb_find_backend() knows */
-	const char *device;	 /* NULL: the backend's first */
-	const char *peer_device; /* NULL: device; on the simulator its second where there is one */
+	const struct vt_suite *const *all_suites; /* in their order, up to NULL */
+	const char *backend;			  /* a name that vb_find_backend() knows */
+	const char *device;			  /* NULL: the backend's first */
+	const char *peer_device; /* NULL: device; on the simulator its second, if it has two */
 	unsigned int suite_count;
-	const char *suites[VT_SUITES_CHOSEN_MAX]; /* none: all */
+	const char *suites[VT_SUITES_CHOSEN_MAX]; /* the chosen ones; none: all */
 	const char *filter;			  /* fnmatch(3) on "suite.test"; NULL: all */
 	const char *from;			  /* "suite.test", the first to run; NULL: any */
 	uint64_t seed;
 	const char *known;		 /* a list of tests that fail at a place; NULL: none */
 	const char *profile;		 /* that place; NULL: none */
 	const struct vb_sim_config *sim; /* the simulator's world; its trace is not used */
-	const char *trace_dir;		 /* NULL: no traces */
-	const char *junit;		 /* NULL: no file */
-	const char *again; /* the options that repeat this run, but seed and filter; may be "" */
+	const char *trace_dir;		 /* NULL: traces are kept of failed tests only */
+	const char *junit;		 /* the path of the JUnit file; NULL: none */
+	const char *again;		 /* options that repeat this run, beside seed and filter */
 	bool tap;
-	bool verbose; /* a line a test */
+	bool verbose; /* a line for each test */
 	bool no_fork;
-	unsigned int timeout_s; /* of real time, a test; 0: none */
+	unsigned int timeout_s; /* of real time, for each test; 0: none */
 };
 
-enum vt_outcome { VT_RUNNING, VT_PASSED, VT_FAILED, VT_SKIPPED, VT_KNOWN, VT_OUTCOMES };
-
-/* A table with a thousand bad rows says enough with its first ones. */
-#define VT_FAILURES_SHOWN_MAX 20
-#define VT_TEXT_MAX	      16384
-#define VT_LINE_MAX	      512
-
-/* Written by the test's process, read by the runner also when that process died. */
-struct vt_result {
-	enum vt_outcome outcome;
-	unsigned int failures;
-	bool ending; /* the test itself is over: what fails now is its cleaning up */
-	char row[VT_LINE_MAX];
-	char reason[VT_LINE_MAX];      /* of a skip */
-	char trace_error[VT_LINE_MAX]; /* a trace that could not be written */
-	size_t text_bytes;
-	char text[VT_TEXT_MAX]; /* failures and notes */
-};
-
-/* What a backend offers to run on. */
+/* The devices and ports to run on. */
 struct vt_place {
 	char device[IBV_SYSFS_NAME_MAX], peer_device[IBV_SYSFS_NAME_MAX];
 	uint8_t port, peer_port;
-	int link_layer;		 /* of both ports; IBV_LINK_LAYER_UNSPECIFIED where they differ */
-	char error[VT_LINE_MAX]; /* why there is none; "" otherwise */
+	int link_layer;		 /* of both ports; IBV_LINK_LAYER_UNSPECIFIED if they differ */
+	char error[VT_LINE_MAX]; /* why there is no place, and what to do; "" if there is one */
 };
 
-struct vt_deferred {
-	struct vt_deferred *next;
-	void (*fn)(void *arg);
-	void *arg;
-};
-
-struct vt_run {
+/* One test, and where it runs. */
+struct vt_job {
+	const struct vt_options *options;
+	const struct vt_place *place;
+	const struct vt_suite *suite;
+	const struct vt_test *test;
 	struct vt_result *result;
-	struct vt_deferred *deferred;
-	uint64_t random;
-	jmp_buf end; /* of the test, or of the deferred function that runs */
+	char trace[4096]; /* the path of its trace; "" for none */
 };
 
 /* A test that has been run, for reports. */
@@ -95,7 +76,7 @@ struct vt_record {
 	const struct vt_suite *suite;
 	const struct vt_test *test;
 	enum vt_outcome outcome;
-	const char *quirks; /* of the list that says that it fails; NULL: none does */
+	const char *quirks; /* from the list of known failures; NULL if the test is not on it */
 	double seconds;
 	char *text;   /* failures, or the reason of a skip */
 	char *output; /* what it wrote itself; "" without fork */
@@ -111,33 +92,70 @@ int vt_run_all(const struct vt_options *options);
 /* Prints what the options choose: each test and its source. Returns enum vt_exit. */
 int vt_list_all(const struct vt_options *options);
 
-/* NULL when there is none of the name. */
-const struct vt_suite *vt_find_suite(const char *name);
+/* NULL if no suite has the name. */
+const struct vt_suite *vt_find_suite(const struct vt_suite *const *suites, const char *name);
 
 #define VT_UNFIT_BACKEND    "for the simulator only"
 #define VT_UNFIT_LINK_LAYER "for another link layer"
-/* One of these, why the suite is not for this place; NULL when it is. place may be NULL: not known. */
+/*
+ * Returns one of these, why the suite cannot run at the place; NULL if it can. place may be NULL,
+ * as long as it is not known.
+ */
 const char *vt_suite_unfit(const struct vt_options *options, const struct vt_place *place,
 			   const struct vt_suite *suite);
 
 /* --- runner_place.c --- */
 
+/* Returns true if the chosen backend is the simulator. */
 bool vt_simulated(const struct vt_options *options);
 
-/* Finds the devices to run on. place->error says what is missing and what to do about it. */
+/* Finds the devices to run on, or says in place->error what is missing. */
 void vt_find_place(const struct vt_options *options, struct vt_place *place);
 
-/* NULL when the list has none of the name. */
+/* Returns the device of the name from the list, or NULL. */
 struct ibv_device *vt_device_named(struct ibv_device **list, const char *name);
 
-/* A fresh default world where the backend is simulated. False with VT_LINE_MAX bytes of error. */
+/* Makes a fresh default world on the simulator. False with VT_LINE_MAX bytes of error. */
 bool vt_make_world(const struct vt_options *options, char *error);
 
-/* --- runner_child.c --- */
+/* --- runner_nodes.c --- */
 
-/* Runs one test; fills all of record. place is of vt_find_place(). False: out of memory. */
+/* Opens A and B and finds out what they have. Ends the test if it cannot. */
+void vt_open_nodes(struct vt *t, const struct vt_job *job);
+/* Skips the test if A and B do not have what it needs. */
+void vt_require(struct vt *t, unsigned int needs);
+/* On the simulator, objects that are left are failures. */
+void vt_close_nodes(struct vt *t, const struct vt_job *job);
+
+/* --- runner_test.c --- */
+
+/* Runs one test at a place of vt_find_place() and fills the record. False: out of memory. */
 bool vt_run_one(const struct vt_options *options, const struct vt_place *place,
 		struct vt_record *record, struct vt_result *shared);
+
+/* --- runner_trace.c --- */
+
+/* Chooses the path. Without --trace it is a temporary file, which only a failed test leaves. */
+void vt_choose_trace(struct vt_job *job);
+/* Returns true if the trace is being written. */
+bool vt_open_trace(const struct vt_job *job);
+/* Ends the trace and, on Ethernet, judges it. */
+void vt_close_trace(const struct vt_job *job, bool ethernet);
+/* Deletes a temporary file, or tells where the packets of the failed test are. */
+void vt_drop_trace(const struct vt_job *job);
+
+/* --- runner_verify.c --- */
+
+/* Every completion from now on is judged: test/support/completion_check.h. */
+void vt_watch_completions(const char *backend, struct vt_result *result);
+/*
+ * The test has ended and its objects are still there. If it passed, every WR must have completed.
+ */
+void vt_settle_completions(const struct vt_result *result);
+void vt_end_completions(void);
+
+/* Judges a trace that is closed: test/support/trace_check.h. may is the test's. */
+void vt_check_trace(const char *path, unsigned int may, struct vt_result *result);
 
 /* --- runner_process.c --- */
 
@@ -149,62 +167,48 @@ struct vt_ending {
 
 /*
  * Runs fn(arg) in a child whose output goes to the descriptor (-1: where ours goes), and waits for
- * it, with timeout_s 0 for ever. False with errno when there can be no child.
+ * it, with timeout_s 0 for ever. False with errno if no child can be made.
  */
 bool vt_in_child(void (*fn)(void *arg), void *arg, int output, unsigned int timeout_s,
 		 struct vt_ending *ending);
 
-/* Memory that is shared with children. NULL with errno. */
+/* Returns memory that is shared with children, or NULL with errno. */
 void *vt_shared(size_t length_bytes);
 
 /* Real time, for limits and reports only. */
 double vt_now_s(void);
 
-/* --- runner_check.c --- */
-
-/* Adds a line to the result's text; nothing when it is full. */
-void vt_result_line(struct vt_result *result, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
-
-/* --- runner_verify.c --- */
-
-/* Every completion from now on is judged: test/support/completion_check.h. */
-void vt_watch_completions(const char *backend, struct vt_result *result);
-/* The test is over and its objects are there: if it passed, nothing may be owed to it. */
-void vt_settle_completions(const struct vt_result *result);
-void vt_end_completions(void);
-
-/* Judges a trace that is closed: test/support/trace_check.h. may is the test's. */
-void vt_check_trace(const char *path, unsigned int may, struct vt_result *result);
-
-/* Makes an empty file in $TMPDIR. False with errno, and path "". */
-bool vt_temporary_trace(char *path, size_t size_bytes);
-
 /* --- runner_known.c --- */
 
 struct vt_known;
 
-/* The lines of options->known that are of options->profile. NULL after a message. */
+/* Reads the lines of options->known that name options->profile. NULL after a message. */
 struct vt_known *vt_known_load(const struct vt_options *options);
-/* NULL is allowed. Records that were judged refer to it. */
+/* known may be NULL. Records that were judged refer to it. */
 void vt_known_free(struct vt_known *known);
 /*
- * A failure that the list has becomes VT_KNOWN, and a test that passes against it VT_FAILED. False:
- * out of memory.
+ * Makes a failure that is on the list VT_KNOWN, and a test that is on the list and passes
+ * VT_FAILED. False: out of memory.
  */
 bool vt_known_judge(const struct vt_known *known, struct vt_record *record);
 
 /* --- runner_report.c --- */
 
-/* NULL after a message when the JUnit file cannot be made. */
+/* NULL after a message if the JUnit file cannot be made. */
 struct vt_report *vt_report_open(const struct vt_options *options, const struct vt_place *place,
 				 unsigned int tests);
-/* records so far, the last one new. */
-void vt_report_test(struct vt_report *report, const struct vt_record *record);
 /* A test is about to run: the progress line. */
 void vt_report_start(struct vt_report *report, const struct vt_suite *suite,
 		     const struct vt_test *test);
-/* The end: reproduction, summary, JUnit file. Ends the report. Returns enum vt_exit. */
+/* A test has been run. */
+void vt_report_test(struct vt_report *report, const struct vt_record *record);
+/* The end: reproduction, summary, JUnit file. Frees the report. Returns enum vt_exit. */
 int vt_report_close(struct vt_report *report, const struct vt_record *records, unsigned int count);
+
+/* --- runner_junit.c --- */
+
+/* Writes the records as JUnit XML and closes the file. False after a message. */
+bool vt_write_junit(FILE *file, const struct vt_options *options, const struct vt_record *records,
+		    unsigned int count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner.h"
+#include "test/conformance/runner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,20 +8,21 @@
 struct line {
 	unsigned int number;
 	const struct vt_test *test;
-	char *quirks; /* "-" where no quirk of the simulator stands for it */
+	char *quirks; /* "-" if no quirk of the simulator causes the failure */
 };
 
 struct vt_known {
 	const char *file;
 	unsigned int count;
-	struct line *lines; /* of the place that was asked for */
+	struct line *lines; /* those of the chosen place */
 };
 
 struct reader {
 	struct vt_known *known;
+	const struct vt_suite *const *suites;
 	const char *place;
 	bool simulated;
-	bool place_found; /* some line names it */
+	bool place_found; /* set once a line names the place */
 	unsigned int number;
 };
 
@@ -32,7 +33,7 @@ static bool wrong(const struct reader *reader, const char *what, const char *wor
 	return false;
 }
 
-static const struct vt_test *find_test(char *name)
+static const struct vt_test *find_test(const struct reader *reader, char *name)
 {
 	const struct vt_suite *suite;
 	char *dot = strchr(name, '.');
@@ -40,7 +41,7 @@ static const struct vt_test *find_test(char *name)
 	if (!dot)
 		return NULL;
 	*dot = '\0';
-	suite = vt_find_suite(name);
+	suite = vt_find_suite(reader->suites, name);
 	*dot = '.';
 	for (const struct vt_test *test = suite ? suite->tests : NULL; test && test->name; test++)
 		if (!strcmp(test->name, dot + 1))
@@ -71,7 +72,7 @@ static bool check_quirks(const struct reader *reader, const char *quirks)
 	return true;
 }
 
-/* Whether "a,b/real" names the place, in *named; the text is cut. False after a message. */
+/* Sets *named if the list "a,b/real" names the place. Cuts the text. False after a message. */
 static bool read_places(struct reader *reader, char *places, bool *named)
 {
 	char *place;
@@ -81,7 +82,7 @@ static bool read_places(struct reader *reader, char *places, bool *named)
 		bool real = slash && !strcmp(slash, "/real");
 
 		if (slash && !real)
-			return wrong(reader, "only '/real' may stand behind a place, not", slash);
+			return wrong(reader, "only '/real' may follow a place, not", slash);
 		if (slash)
 			*slash = '\0';
 		if (strcmp(place, reader->place) != 0)
@@ -103,7 +104,7 @@ static bool add_line(struct reader *reader, const struct vt_test *test, const ch
 		known->lines = lines;
 	if (!lines || !copy) {
 		free(copy);
-		return wrong(reader, "no memory for", test->name);
+		return wrong(reader, "out of memory at", test->name);
 	}
 	lines[known->count++] = (struct line){reader->number, test, copy};
 	return true;
@@ -130,16 +131,15 @@ static bool read_line(struct reader *reader, char *text)
 	if (!strcmp(kind, "quirk"))
 		return text && (name = strsep(&text, " ")) && text
 			       ? check_quirks(reader, name)
-			       : wrong(reader, "a name and a verdict are missing behind", kind);
+			       : wrong(reader, "a name and a verdict must follow", kind);
 	if (strcmp(kind, "test") != 0)
-		return wrong(reader, "a line is 'test' or 'quirk', not", kind);
+		return wrong(reader, "a line begins with 'test' or 'quirk', not", kind);
 	places = strsep(&text, " ");
 	name = strsep(&text, " ");
 	quirks = strsep(&text, " ");
 	if (!text || !*text)
-		return wrong(reader, "places, test, quirks and a sentence are missing behind",
-			     kind);
-	test = find_test(name);
+		return wrong(reader, "places, test, quirks and a sentence must follow", kind);
+	test = find_test(reader, name);
 	if (!test)
 		return wrong(reader, "there is no test", name);
 	if (!check_quirks(reader, quirks) || !read_places(reader, places, &named))
@@ -147,7 +147,7 @@ static bool read_line(struct reader *reader, char *text)
 	if (!named)
 		return true;
 	if (find_line(reader->known, test))
-		return wrong(reader, "a second line of this place for", name);
+		return wrong(reader, "a second line for this place and the test", name);
 	return add_line(reader, test, quirks);
 }
 
@@ -173,7 +173,10 @@ struct vt_known *vt_known_load(const struct vt_options *options)
 {
 	struct vt_known *known = calloc(1, sizeof(*known));
 	FILE *file = fopen(options->known, "re");
-	struct reader reader = {known, options->profile, vt_simulated(options)};
+	struct reader reader = {.known = known,
+				.suites = options->all_suites,
+				.place = options->profile,
+				.simulated = vt_simulated(options)};
 
 	if (!known || !file) {
 		fprintf(stderr, "verbena test: --known %s: %s\n", options->known, strerror(errno));
@@ -213,7 +216,7 @@ bool vt_known_judge(const struct vt_known *known, struct vt_record *record)
 		record->outcome = VT_KNOWN;
 	if (record->outcome != VT_PASSED)
 		return true;
-	if (asprintf(&text, "it passed, and %s:%u says that it fails: the line is to go\n",
+	if (asprintf(&text, "it passed, and %s:%u says that it fails: remove the line\n",
 		     known->file, line->number) < 0)
 		return false;
 	free(record->text);

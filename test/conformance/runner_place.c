@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner.h"
+#include "test/conformance/runner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ struct ibv_device *vt_device_named(struct ibv_device **list, const char *name)
 	return NULL;
 }
 
-/* The first active port; 0 for none. */
+/* Returns the first active port, or 0. */
 static uint8_t active_port(struct ibv_context *ctx)
 {
 	struct ibv_device_attr device_attr;
@@ -39,7 +39,7 @@ static uint8_t active_port(struct ibv_context *ctx)
 	return 0;
 }
 
-/* Whether the port has an address to connect from. */
+/* Returns true if the port has an address to connect from. */
 static bool has_address(struct ibv_context *ctx, uint8_t port)
 {
 	struct ibv_port_attr attr;
@@ -57,7 +57,7 @@ static bool has_address(struct ibv_context *ctx, uint8_t port)
 
 #define REGISTERED_BYTES (1024 * 1024)
 
-/* Whether memory can be registered as the tests do. */
+/* Returns true if the process may register as much memory as a test does. */
 static bool can_register(struct ibv_context *ctx)
 {
 	struct ibv_pd *pd = vb_alloc_pd(ctx);
@@ -78,7 +78,7 @@ static bool can_register(struct ibv_context *ctx)
 	return mr != NULL;
 }
 
-static void no_open(struct ibv_device *device, char *error)
+static void explain_no_open(struct ibv_device *device, char *error)
 {
 	const char *name = vb_get_device_name(device);
 	int reason = errno;
@@ -95,14 +95,14 @@ static void no_open(struct ibv_device *device, char *error)
 			 strerror(reason), vb_last_error()[0] ? ": " : "", vb_last_error());
 }
 
-static void no_memory(const char *name, char *error)
+static void explain_no_memory(const char *name, char *error)
 {
 	int reason = errno;
 	struct rlimit limit = {0};
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);
 	snprintf(error, VT_LINE_MAX,
-		 "device %s cannot register %d KiB of memory (%s), and %llu KiB may be locked: "
+		 "device %s cannot register %d KiB of memory (%s); the process may lock %llu KiB: "
 		 "raise "
 		 "the limit (ulimit -l unlimited, or memlock in /etc/security/limits.conf)",
 		 name, REGISTERED_BYTES / 1024, strerror(reason),
@@ -117,7 +117,9 @@ static int link_layer_of(struct ibv_context *ctx, uint8_t port)
 	return attr.link_layer;
 }
 
-/* Opens the device to see whether a test could; the active port, or 0 with an error. */
+/*
+ * Opens the device and checks what every test needs. Returns the active port, or 0 with an error.
+ */
 static uint8_t try_device(struct ibv_device *device, int *link_layer, char *error)
 {
 	struct ibv_context *ctx = vb_open_device(device);
@@ -125,7 +127,7 @@ static uint8_t try_device(struct ibv_device *device, int *link_layer, char *erro
 	uint8_t port;
 
 	if (!ctx) {
-		no_open(device, error);
+		explain_no_open(device, error);
 		return 0;
 	}
 	port = active_port(ctx);
@@ -140,14 +142,14 @@ static uint8_t try_device(struct ibv_device *device, int *link_layer, char *erro
 			 "IP address",
 			 port, name);
 	else if (!can_register(ctx))
-		no_memory(name, error);
+		explain_no_memory(name, error);
 	if (port)
 		*link_layer = link_layer_of(ctx, port);
 	vb_close_device(ctx);
 	return error[0] ? 0 : port;
 }
 
-static void no_device(const struct vt_options *options, char *error)
+static void explain_no_device(const struct vt_options *options, char *error)
 {
 	snprintf(error, VT_LINE_MAX,
 		 "backend %s has no device: load an adapter's driver, make a SoftRoCE device "
@@ -163,7 +165,7 @@ static void choose(const struct vt_options *options, struct ibv_device **list, i
 	int link_layers[2] = {0};
 
 	if (!count) {
-		no_device(options, place->error);
+		explain_no_device(options, place->error);
 		return;
 	}
 	if (!a)
@@ -207,7 +209,7 @@ bool vt_make_world(const struct vt_options *options, char *error)
 	return !rc;
 }
 
-/* The library's sentence, or errno's. */
+/* Returns the sentence of vb_last_error() or, if there is none, that of errno. */
 static const char *why(void)
 {
 	int error = errno;
@@ -248,14 +250,14 @@ void vt_find_place(const struct vt_options *options, struct vt_place *place)
 
 	memset(place, 0, sizeof(*place));
 	if (!shared) {
-		snprintf(place->error, sizeof(place->error), "no memory");
+		snprintf(place->error, sizeof(place->error), "out of memory");
 		return;
 	}
 	if (options->no_fork)
 		search_devices(&search);
 	else if (!vt_in_child(search_devices, &search, -1, options->timeout_s, &ending))
-		snprintf(shared->error, sizeof(shared->error), "no process for the tests: %s",
-			 strerror(errno));
+		snprintf(shared->error, sizeof(shared->error),
+			 "cannot make a process for the tests: %s", strerror(errno));
 	else if (ending.timed_out || ending.status)
 		snprintf(shared->error, sizeof(shared->error),
 			 "opening the devices of backend %s %s", options->backend,

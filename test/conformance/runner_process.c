@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner.h"
+#include "test/conformance/runner.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Between the signal that lets a trace be written out and the one that nothing survives. */
+/* From SIGABRT, after which the child can still write its trace out, to SIGKILL. */
 #define GRACE_MS 2000
 
 double vt_now_s(void)
@@ -28,7 +28,7 @@ void *vt_shared(size_t length_bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* SIGCHLD, which runner processes keep blocked while they have a child. */
+/* SIGCHLD, which is blocked while there is a child. */
 static sigset_t child_signal(void)
 {
 	sigset_t set;
@@ -38,13 +38,13 @@ static sigset_t child_signal(void)
 	return set;
 }
 
-/* Waits until the child is gone or the deadline has come; 0 is none. True when it is gone. */
+/* Waits until the child has ended. Returns false if deadline_s (0: none) came first. */
 static bool wait_gone(pid_t pid, double deadline_s, int *status)
 {
 	sigset_t set = child_signal();
 	struct timespec left;
 
-	/* A SIGCHLD that came before the child was waited for is pending, so none is missed. */
+	/* No SIGCHLD is missed: one that came before sigtimedwait() is pending. */
 	while (waitpid(pid, status, deadline_s ? WNOHANG : 0) != pid) {
 		double left_s = deadline_s - vt_now_s();
 
@@ -71,7 +71,7 @@ static void wait_child(pid_t pid, unsigned int timeout_s, struct vt_ending *endi
 			wait_gone(pid, 0, &ending->status);
 		}
 	}
-	/* What the test started and left behind. */
+	/* Ends the processes that the test started and left behind. */
 	kill(-pid, SIGKILL);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner.h"
+#include "test/conformance/runner.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,11 +11,11 @@ enum colour { PLAIN, RED, GREEN, YELLOW, COLOURS };
 struct vt_report {
 	const struct vt_options *options;
 	FILE *junit;
-	bool progress; /* a line that is overwritten, on a terminal */
+	bool progress; /* on a terminal, a line shows the test that runs */
 	bool colour;
 	unsigned int tests, done;
 	unsigned int counts[VT_OUTCOMES];
-	/* The suite whose line is being gathered. */
+	/* The suite that runs, for its summary line. */
 	const struct vt_suite *suite;
 	unsigned int suite_counts[VT_OUTCOMES];
 	double suite_seconds;
@@ -36,7 +35,7 @@ static void clear_progress(const struct vt_report *report)
 		printf("\r\033[K");
 }
 
-/* Each line of text behind a prefix. */
+/* Prints each line of the text behind the prefix. */
 static void print_lines(const char *prefix, const char *text)
 {
 	while (*text) {
@@ -47,11 +46,11 @@ static void print_lines(const char *prefix, const char *text)
 	}
 }
 
-/* The suites that are left out for one reason, in a line. */
+/* Prints a line with the suites that are left out for one reason. */
 static void print_left_out(const struct vt_report *report, const struct vt_place *place,
 			   const char *reason)
 {
-	const struct vt_suite *const *suite = vt_suites;
+	const struct vt_suite *const *suite = report->options->all_suites;
 	const char *between = ":";
 
 	for (; *suite; suite++) {
@@ -79,7 +78,7 @@ static void print_head(const struct vt_report *report, const struct vt_place *pl
 	print_left_out(report, place, VT_UNFIT_LINK_LAYER);
 }
 
-static void tell_no_trace(const struct vt_options *options)
+static void warn_no_trace(const struct vt_options *options)
 {
 	const struct vb_backend *backend = vb_find_backend(options->backend);
 
@@ -109,7 +108,7 @@ struct vt_report *vt_report_open(const struct vt_options *options, const struct 
 			return NULL;
 		}
 	}
-	tell_no_trace(options);
+	warn_no_trace(options);
 	if (options->tap)
 		printf("TAP version 13\n1..%u\n", tests);
 	print_head(report, place);
@@ -175,14 +174,14 @@ static void report_human(const struct vt_report *report, const struct vt_record 
 		       record->seconds);
 }
 
-/* The line of a suite that is over. */
+/* Prints the summary line of the suite that has ended. */
 static void end_suite(struct vt_report *report)
 {
 	const unsigned int *counts = report->suite_counts;
 
 	if (report->suite && !report->options->tap) {
 		clear_progress(report);
-		printf("%-10s %4u passed", report->suite->name, counts[VT_PASSED]);
+		printf("%-16s %4u passed", report->suite->name, counts[VT_PASSED]);
 		if (counts[VT_FAILED])
 			printf(", %s%u failed%s", coloured(report, RED), counts[VT_FAILED],
 			       coloured(report, PLAIN));
@@ -216,118 +215,6 @@ void vt_report_test(struct vt_report *report, const struct vt_record *record)
 	fflush(stdout);
 }
 
-/* XML 1.0 has no control characters, and what a test writes need not be UTF-8. */
-static void put_xml(FILE *file, const char *text)
-{
-	for (; *text; text++) {
-		unsigned char c = *text;
-
-		if (c == '<')
-			fputs("&lt;", file);
-		else if (c == '>')
-			fputs("&gt;", file);
-		else if (c == '&')
-			fputs("&amp;", file);
-		else if (c == '"')
-			fputs("&quot;", file);
-		else if (c == '\n')
-			fputs("&#10;", file);
-		else if (c == '\t')
-			fputs("&#9;", file);
-		else
-			fputc(isprint(c) && isascii(c) ? c : '?', file);
-	}
-}
-
-static void put_element(FILE *file, const char *name, const char *text)
-{
-	fprintf(file, "      <%s>", name);
-	put_xml(file, text);
-	fprintf(file, "</%s>\n", name);
-}
-
-static void put_case(FILE *file, const struct vt_record *record)
-{
-	char first[VT_LINE_MAX];
-
-	fprintf(file, "    <testcase classname=\"%s\" name=\"%s\" time=\"%.6f\">\n",
-		record->suite->name, record->test->name, record->seconds);
-	if (record->outcome == VT_SKIPPED) {
-		fprintf(file, "      <skipped message=\"");
-		put_xml(file, record->text);
-		fprintf(file, "\"/>\n");
-	} else if (record->outcome == VT_KNOWN) {
-		fprintf(file, "      <skipped message=\"known to fail: %s\"/>\n", record->quirks);
-	} else if (record->outcome == VT_FAILED) {
-		snprintf(first, sizeof(first), "%.*s", (int)strcspn(record->text, "\n"),
-			 record->text);
-		fprintf(file, "      <failure message=\"");
-		put_xml(file, first);
-		fprintf(file, "\">");
-		put_xml(file, record->text);
-		fprintf(file, "</failure>\n");
-	}
-	if (record->output[0])
-		put_element(file, "system-out", record->output);
-	fprintf(file, "    </testcase>\n");
-}
-
-static void put_counts(FILE *file, const struct vt_record *records, unsigned int count)
-{
-	unsigned int failed = 0, skipped = 0;
-	double seconds = 0;
-
-	for (unsigned int i = 0; i < count; i++) {
-		failed += records[i].outcome == VT_FAILED;
-		skipped += records[i].outcome == VT_SKIPPED || records[i].outcome == VT_KNOWN;
-		seconds += records[i].seconds;
-	}
-	fprintf(file, "tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"%u\" time=\"%.6f\"",
-		count, failed, skipped, seconds);
-}
-
-static void put_suites(struct vt_report *report, const struct vt_record *records,
-		       unsigned int count)
-{
-	FILE *file = report->junit;
-	unsigned int first = 0, end;
-
-	fprintf(file, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"verbena\" ");
-	put_counts(file, records, count);
-	fprintf(file, ">\n");
-	for (; first < count; first = end) {
-		for (end = first; end < count && records[end].suite == records[first].suite; end++)
-			;
-		fprintf(file, "  <testsuite name=\"%s\" ", records[first].suite->name);
-		put_counts(file, records + first, end - first);
-		fprintf(file,
-			">\n    <properties>\n      <property name=\"seed\" value=\"%llu\"/>\n"
-			"      <property name=\"backend\" value=\"%s\"/>\n    </properties>\n",
-			(unsigned long long)report->options->seed, report->options->backend);
-		for (unsigned int i = first; i < end; i++)
-			put_case(file, &records[i]);
-		fprintf(file, "  </testsuite>\n");
-	}
-	fprintf(file, "</testsuites>\n");
-}
-
-static bool write_junit(struct vt_report *report, const struct vt_record *records,
-			unsigned int count)
-{
-	bool failed;
-
-	if (!report->junit)
-		return true;
-	errno = 0;
-	put_suites(report, records, count);
-	failed = ferror(report->junit);
-	failed |= fclose(report->junit) != 0;
-	if (failed)
-		fprintf(stderr, "verbena test: --junit %s: %s\n", report->options->junit,
-			strerror(errno ? errno : EIO));
-	return !failed;
-}
-
 static void print_end(const struct vt_report *report)
 {
 	const struct vt_record *failure = report->first_failure;
@@ -350,7 +237,7 @@ int vt_report_close(struct vt_report *report, const struct vt_record *records, u
 	int status;
 
 	end_suite(report);
-	written = write_junit(report, records, count);
+	written = !report->junit || vt_write_junit(report->junit, report->options, records, count);
 	print_end(report);
 	status = report->counts[VT_FAILED] ? VT_EXIT_FAILED : VT_EXIT_PASSED;
 	if (!written || fflush(stdout))

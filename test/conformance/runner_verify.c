@@ -1,43 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner.h"
-
+#include "test/conformance/runner.h"
 #include "test/support/completion_watch.h"
 #include "test/support/trace_check.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* How long WRs of a QP in ERR may take to be flushed, in real time. */
 #define FLUSH_MS 200
 
-/* What a test may break on the wire, and the rules of trace_check.h that go with it. */
+/* The rules of trace_check.h that a test may break, by what its row allows. */
 static const struct {
 	unsigned int may;
 	const char *rules; /* each between blanks */
 } allowed[] = {
-	/* A packet that is damaged is not looked at: what stood in it is missing. */
+	/* The checker skips a damaged packet, and misses what the packet said. */
 	{VT_MAY_CORRUPT, " frame icrc psn message repeat answer response msn dead "},
 	{VT_MAY_CHANGE_DATA, " repeat "},
-	/* The answer names the PSN that was awaited, and none has sent it. */
+	/* A NAK names the expected PSN, which nobody sent. */
 	{VT_MAY_MISTAKE_PSN, " answer "},
 	{VT_MAY_MISADDRESS, " answer "},
 	{VT_MAY_RECONNECT, " psn message repeat answer response msn dead "},
 };
 
-static void fault(struct vt_result *result, const char *checker, const char *sentence)
-{
-	result->failures++;
-	if (result->failures > VT_FAILURES_SHOWN_MAX)
-		return;
-	vt_result_line(result, "%s: %s", checker, sentence);
-	if (result->row[0] && !result->ending)
-		vt_result_line(result, "    row:    %s", result->row);
-}
-
 static void completion_fault(void *arg, const char *sentence)
 {
-	fault(arg, "completions", sentence);
+	vt_begin_failure(arg, "completions: %s", sentence);
 }
 
 void vt_watch_completions(const char *backend, struct vt_result *result)
@@ -77,29 +65,13 @@ void vt_check_trace(const char *path, unsigned int may, struct vt_result *result
 	FILE *report = open_memstream(&text, &text_bytes);
 
 	if (!report) {
-		fault(result, "trace", strerror(errno));
+		vt_begin_failure(result, "trace: %s", strerror(errno));
 		return;
 	}
 	trace_check(path, report);
 	fclose(report);
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
 		if (!is_allowed(may, line))
-			fault(result, "trace", line);
+			vt_begin_failure(result, "trace: %s", line);
 	free(text);
-}
-
-bool vt_temporary_trace(char *path, size_t size_bytes)
-{
-	const char *folder = getenv("TMPDIR");
-	int fd;
-
-	snprintf(path, size_bytes, "%s/verbena-test-XXXXXX.pcap",
-		 folder && *folder ? folder : "/tmp");
-	fd = mkstemps(path, strlen(".pcap"));
-	if (fd < 0) {
-		path[0] = '\0';
-		return false;
-	}
-	close(fd);
-	return true;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ATOMIC WRITE: eight bytes, at once, in the order of READs and atomics.
+ * ATOMIC WRITE: it writes eight bytes at once, in order with READs and atomics.
  */
 #include "test/conformance/sources.h"
-#include "test/support/keep.h"
+#include "test/support/support.h"
 
 #include <verbena/fault.h>
 #include <verbena/sim.h>
@@ -29,7 +29,7 @@ static struct ts_options options_of(struct vt *t)
 	return options;
 }
 
-/* A pair in RTS whose A has the call. */
+/* A pair in RTS; A's QP has ibv_wr_atomic_write(). */
 static struct ts_pair *pair_with(struct vt *t, const struct ts_options *options)
 {
 	const struct ibv_qp_init_attr_ex init = {
@@ -39,7 +39,7 @@ static struct ts_pair *pair_with(struct vt *t, const struct ts_options *options)
 	struct ts_pair *pair;
 
 	if (!has_it(t, &t->a) || !has_it(t, &t->b))
-		VT_SKIP(t, "no ATOMIC WRITE");
+		VT_SKIP(t, "the device has no ATOMIC WRITE");
 	pair = ts_pair_reset(t, options);
 	ts_remake_qp(&pair->a, &init);
 	ts_connect_both(pair);
@@ -61,7 +61,7 @@ static void put(struct ts_pair *pair, uint64_t wr_id, size_t offset, uint32_t rk
 	ex->wr_id = wr_id;
 	ex->wr_flags = IBV_SEND_SIGNALED;
 	ibv_wr_atomic_write(ex, rkey, (uintptr_t)pair->b.buffer + offset, &value);
-	value = 0; /* it was copied */
+	value = 0; /* the call copied it */
 	VT_OK(pair->a.t, ibv_wr_complete(ex));
 }
 
@@ -130,7 +130,7 @@ static void what_the_responder_refuses(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		options.mr_access = rows[i].mr_access;
 		options.qp_access = rows[i].qp_access;
@@ -160,7 +160,7 @@ static void posted_by_post_send(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%u bytes, flags %u", rows[i].length, rows[i].flags);
 		pair = plain_pair(t);
 		TS_POST(&pair->a, IBV_WR_ATOMIC_WRITE, .wr_id = 1, .length = rows[i].length,
@@ -184,7 +184,7 @@ static void once(struct vt *t, enum vb_fault_action action, uint8_t opcode, uint
 					    .count = 1});
 }
 
-/* What the program writes there after a lost answer must stay. */
+/* The responder answers the repeated request again, but does not write again. */
 static void lost_answer_is_given_again(struct vt *t)
 {
 	struct ts_pair *pair = plain_pair(t);
@@ -215,7 +215,7 @@ static void lost_and_repeated_requests_are_done_once(struct vt *t)
 	ts_no_more(t, pair->a.send_cq);
 }
 
-/* While its answer is lost, what has the fence is not sent, and what has none is. */
+/* While the answer is lost, a fenced WR waits, and a WR without a fence is sent. */
 static void fence_waits_for_it(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -239,8 +239,11 @@ static void fence_waits_for_it(struct vt *t)
 	}
 }
 
-/* It is counted as READs are: more than max_rd_atomic wait, and all are done in order. */
-static void beyond_max_rd_atomic_they_wait(struct vt *t)
+/*
+ * ATOMIC WRITEs count against max_rd_atomic as READs do; those beyond wait, and all are done in
+ * order.
+ */
+static void those_beyond_max_rd_atomic_wait(struct vt *t)
 {
 	struct ts_options options = options_of(t);
 	struct ts_pair *pair;
@@ -273,8 +276,8 @@ static const struct vt_test tests[] = {
 	 lost_and_repeated_requests_are_done_once},
 	{"fence_waits_for_it", SRC_RXE "rxe_req.c, check_init_depth; the fence: unsourced",
 	 WIRE | VT_NEEDS_VIRTUAL_CLOCK, fence_waits_for_it},
-	{"beyond_max_rd_atomic_they_wait", SRC_RXE "rxe_req.c, check_init_depth", 0,
-	 beyond_max_rd_atomic_they_wait},
+	{"those_beyond_max_rd_atomic_wait", SRC_RXE "rxe_req.c, check_init_depth", 0,
+	 those_beyond_max_rd_atomic_wait},
 	{NULL},
 };
 

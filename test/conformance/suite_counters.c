@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The counters under the names that they have in SoftRoCE, each moved by a known number.
+ * Counters, by the names that SoftRoCE gives them. Each test knows by how much they move.
  */
 #include "test/support/support.h"
 
@@ -28,7 +28,7 @@ static struct vb_sim_counters all_of(struct vt *t, struct vt_node *node)
 	return counters;
 }
 
-static void names_are_the_kernels(struct vt *t)
+static void names_are_those_of_the_kernel(struct vt *t)
 {
 	static const char *const names[] = {
 		"sent_pkts",	       "rcvd_pkts",
@@ -44,7 +44,7 @@ static void names_are_the_kernels(struct vt *t)
 	uint64_t value;
 	unsigned int i;
 
-	for (i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (i = 0; i < TS_COUNT(names); i++) {
 		vt_row(t, "%s", names[i]);
 		VT_EQ_STR(t, vb_sim_counter_name(i, &about), names[i]);
 		VT_CHECK(t, about && *about);
@@ -81,7 +81,7 @@ static void packets_of_both_ways(struct vt *t)
 	COUNTED(t, &t->a, "rcvd_pkts", 7);
 }
 
-/* Of four datagrams one has a wrong Q_Key, one comes to no QP, one is spoilt. */
+/* Of four datagrams one has a wrong Q_Key, one goes to no QP, one is corrupted. */
 static void packets_that_no_qp_takes(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
@@ -97,7 +97,7 @@ static void packets_that_no_qp_takes(struct vt *t)
 	ts_received(t, pair->b.recv_cq, 50, 8 + TS_GRH);
 	COUNTED(t, &t->a, "sent_pkts", 3);
 	COUNTED(t, &t->b, "rcvd_pkts", 1);
-	/* It comes to its QP, and finds no receive. */
+	/* The QP exists, but has no receive posted. */
 	ts_send(&pair->a, .wr_id = 4, .length = 8);
 	ts_done(t, pair->a.send_cq, 4, IBV_WC_SEND);
 	COUNTED(t, &t->b, "rcvd_pkts", 2);
@@ -107,7 +107,7 @@ static void packets_that_no_qp_takes(struct vt *t)
 	VT_EQ(t, after.dropped_packets - before.dropped_packets, 3);
 }
 
-static void spoilt_packets(struct vt *t)
+static void corrupt_packets(struct vt *t)
 {
 	struct ts_pair *pair = narrow(t);
 
@@ -131,8 +131,10 @@ static void duplicates(struct vt *t)
 	COUNTED(t, &t->b, "rdma_recvs", 1);
 }
 
-/* The third of five packets is lost: the fourth and fifth are out of sequence, one NAK says so, and
- * acknowledges two. */
+/*
+ * The third of five packets is lost. The fourth and fifth are out of sequence; the one NAK for them
+ * acknowledges the first two.
+ */
 static void gap_in_a_message(struct vt *t)
 {
 	struct ts_pair *pair = narrow(t);
@@ -149,7 +151,7 @@ static void gap_in_a_message(struct vt *t)
 	VT_EQ(t, all_of(t, &t->b).out_of_sequence_requests, 2);
 }
 
-/* A NAK whose PSN begins a message acknowledges whole ones only: rxe does not count it. */
+/* A NAK for the first PSN of a message acknowledges whole messages only; rxe does not count it. */
 static void gap_between_messages(struct vt *t)
 {
 	struct ts_pair *pair = narrow(t);
@@ -211,7 +213,7 @@ static void retries_that_end(struct vt *t)
 	ts_drain_events(&t->b);
 }
 
-/* What the own port does not let out is an error, not sent. */
+/* A packet that the device's own dead port keeps back counts as an error, not as sent. */
 static void packets_of_a_dead_port(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
@@ -237,7 +239,7 @@ static void packets_of_a_dead_port(struct vt *t)
 	ts_drain_events(&t->a);
 }
 
-/* SENDs of all kinds, not WRITEs and READs; receives, not those of a WRITE without immediate. */
+/* Counted are SENDs of all kinds, not WRITEs and READs, and completed receives. */
 static void sends_and_receives(struct vt *t)
 {
 	static const struct {
@@ -249,7 +251,7 @@ static void sends_and_receives(struct vt *t)
 		{IBV_WR_RDMA_READ, 0, 0},
 	};
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
-	static const unsigned int counts[] = {5, 4, 2}; /* of the rows, by the types */
+	static const unsigned int counts[] = {5, 4, 2}; /* how many of the rows each type can do */
 	unsigned int i, j, sends = 0, receives = 0;
 
 	for (i = 0; i < 3; i++) {
@@ -268,7 +270,7 @@ static void sends_and_receives(struct vt *t)
 	COUNTED(t, &t->a, "rdma_recvs", 0);
 }
 
-/* rxe counts a SEND whatever its status, a receive only if it succeeded. */
+/* rxe counts a SEND with any status, but a receive only if it succeeded. */
 static void work_that_is_flushed(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
@@ -291,7 +293,7 @@ static void work_that_is_flushed(struct vt *t)
 	COUNTED(t, &t->b, "rdma_recvs", 1);
 }
 
-/* A WR that no QP of the type can do ends in error, and is no SEND. */
+/* A WR that the QP type forbids ends in error and does not count as a SEND. */
 static void work_that_is_forbidden(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UC);
@@ -308,12 +310,13 @@ static void work_that_is_forbidden(struct vt *t)
 #define TWO (VT_NEEDS_SIM | VT_NEEDS_TWO_DEVICES)
 
 static const struct vt_test tests[] = {
-	{"names_are_the_kernels", RXE "rxe_hw_counters.c", VT_NEEDS_SIM, names_are_the_kernels},
+	{"names_are_those_of_the_kernel", RXE "rxe_hw_counters.c", VT_NEEDS_SIM,
+	 names_are_those_of_the_kernel},
 	{"packets_of_both_ways", RXE "rxe_net.c, rxe_xmit_packet; rxe_recv.c, rxe_rcv", TWO,
 	 packets_of_both_ways},
 	{"packets_that_no_qp_takes", RXE "rxe_recv.c, rxe_rcv, hdr_check", TWO,
 	 packets_that_no_qp_takes},
-	{"spoilt_packets", RXE "rxe_recv.c, rxe_rcv", TWO, spoilt_packets, VT_MAY_CORRUPT},
+	{"corrupt_packets", RXE "rxe_recv.c, rxe_rcv", TWO, corrupt_packets, VT_MAY_CORRUPT},
 	{"duplicates", RXE "rxe_resp.c, check_psn", TWO, duplicates},
 	{"gap_in_a_message", RXE "rxe_resp.c, check_psn; rxe_comp.c, check_ack", TWO,
 	 gap_in_a_message},
@@ -331,5 +334,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_counters = {"counters", "the counters under rxe's names", tests,
+const struct vt_suite vt_suite_counters = {"counters", "counters by the names of SoftRoCE", tests,
 					   .simulator = true};

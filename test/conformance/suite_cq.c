@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completion queues: order, size, overrun, and events.
+ * Completion queues: order, size, overrun, resizing, and events.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <fcntl.h>
 
-static void holds_at_least_what_was_asked(struct vt *t)
+static void holds_at_least_the_entries_asked_for(struct vt *t)
 {
 	static const int sizes[] = {1, 2, 3, 4, 7, 8, 100, 1000};
 	struct ibv_cq *cq;
 	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%d entries", sizes[i]);
 		cq = ts_cq(t, &t->a, sizes[i]);
 		VT_EXPECT(t, cq->cqe >= sizes[i]);
@@ -26,7 +27,7 @@ static void bad_sizes_are_einval(struct vt *t)
 	const int sizes[] = {0, -1, t->a.device_attr.max_cqe + 1};
 	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%d entries", sizes[i]);
 		VT_EXPECT_NULL_ERRNO(t, vb_create_cq(t->a.ctx, sizes[i], NULL, NULL, 0), EINVAL);
 	}
@@ -50,7 +51,7 @@ static void context_pointer_is_kept(struct vt *t)
 	VT_OK(t, vb_destroy_cq(cq));
 }
 
-/* A pair of which A has written count times, all complete. */
+/* A pair whose A has completed `count` writes. */
 static struct ts_pair *written(struct vt *t, struct ts_options *options, unsigned int count)
 {
 	struct ts_pair *pair = ts_pair(t, options);
@@ -96,7 +97,7 @@ static void one_queue_for_sends_and_receives(struct vt *t)
 	VT_EQ(t, wc[0].opcode + wc[1].opcode, IBV_WC_SEND + IBV_WC_RECV);
 }
 
-static void ring_goes_round(struct vt *t)
+static void entries_are_used_again(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
@@ -114,27 +115,9 @@ static void ring_goes_round(struct vt *t)
 
 /* --- overrun --- */
 
-/* A pair whose A has one more completion than its send CQ takes. */
-static struct ts_pair *overrun(struct vt *t)
-{
-	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
-	struct ts_pair *pair;
-	int i;
-
-	options.send_cqe = 4;
-	options.send_wr = 64;
-	pair = ts_pair(t, &options);
-	VT_CHECK(t, pair->a.send_cq->cqe < 64);
-	ts_recv(&pair->a, .wr_id = 60, .length = 8);
-	for (i = 0; i <= pair->a.send_cq->cqe; i++)
-		ts_write(&pair->a, .wr_id = (uint64_t)i, .length = 8);
-	ts_settle(t);
-	return pair;
-}
-
 static void overrun_kills_the_cq_and_its_qps(struct vt *t)
 {
-	struct ts_pair *pair = overrun(t);
+	struct ts_pair *pair = ts_overrun(t, 1);
 
 	ts_event(t, &t->a, IBV_EVENT_CQ_ERR, pair->a.send_cq);
 	ts_event(t, &t->a, IBV_EVENT_QP_FATAL, pair->a.qp);
@@ -143,9 +126,9 @@ static void overrun_kills_the_cq_and_its_qps(struct vt *t)
 	ts_flushed(t, pair->a.recv_cq, 60);
 }
 
-static void overrun_leaves_what_was_there(struct vt *t)
+static void overrun_keeps_earlier_completions(struct vt *t)
 {
-	struct ts_pair *pair = overrun(t);
+	struct ts_pair *pair = ts_overrun(t, 1);
 	struct ibv_wc wc;
 	int i;
 
@@ -159,9 +142,9 @@ static void overrun_leaves_what_was_there(struct vt *t)
 	ts_drain_events(&t->a);
 }
 
-static void overrun_is_told_once(struct vt *t)
+static void overrun_raises_one_event(struct vt *t)
 {
-	struct ts_pair *pair = overrun(t);
+	struct ts_pair *pair = ts_overrun(t, 1);
 
 	ts_event(t, &t->a, IBV_EVENT_CQ_ERR, pair->a.send_cq);
 	ts_event(t, &t->a, IBV_EVENT_QP_FATAL, pair->a.qp);
@@ -205,9 +188,9 @@ static struct ibv_qp *neighbour(struct ts_end *end)
 	return qp;
 }
 
-static void overrun_takes_whoever_completes_there(struct vt *t)
+static void overrun_ends_each_qp_that_completes_there(struct vt *t)
 {
-	struct ts_pair *pair = overrun(t);
+	struct ts_pair *pair = ts_overrun(t, 1);
 	struct ibv_qp *other = neighbour(&pair->a);
 	struct ibv_send_wr wr = {
 		.wr_id = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
@@ -225,7 +208,7 @@ static void overrun_takes_whoever_completes_there(struct vt *t)
 
 /* --- resizing --- */
 
-static void resize_keeps_what_is_there(struct vt *t)
+static void resize_keeps_completions(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
@@ -245,7 +228,7 @@ static void resize_keeps_what_is_there(struct vt *t)
 	ts_transfer(pair, IBV_WR_RDMA_WRITE, 100);
 }
 
-static void resize_below_what_is_there_is_einval(struct vt *t)
+static void resize_below_the_completions_is_einval(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair = written(t, &options, 8);
@@ -261,14 +244,6 @@ static void resize_below_what_is_there_is_einval(struct vt *t)
 }
 
 /* --- events --- */
-
-static struct ts_pair *with_channels(struct vt *t)
-{
-	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
-
-	options.channels = true;
-	return ts_pair(t, &options);
-}
 
 /* One message from A to B, polled at A; its completion stays in B's receive CQ. */
 static void message(struct ts_pair *pair, unsigned int flags)
@@ -289,9 +264,9 @@ static bool got_event(struct ts_pair *pair)
 	return got;
 }
 
-static void unarmed_tells_nothing(struct vt *t)
+static void unarmed_cq_raises_no_event(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	message(pair, IBV_SEND_SOLICITED);
 	VT_CHECK(t, !got_event(pair));
@@ -299,7 +274,7 @@ static void unarmed_tells_nothing(struct vt *t)
 
 static void one_event_for_one_arming(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
 	message(pair, 0);
@@ -313,7 +288,7 @@ static void one_event_for_one_arming(struct vt *t)
 
 static void arming_twice_is_arming_once(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
@@ -323,9 +298,9 @@ static void arming_twice_is_arming_once(struct vt *t)
 	VT_CHECK(t, !got_event(pair));
 }
 
-static void what_is_there_gives_no_event(struct vt *t)
+static void arming_raises_no_event_for_earlier_completions(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	message(pair, 0);
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
@@ -334,9 +309,9 @@ static void what_is_there_gives_no_event(struct vt *t)
 	VT_CHECK(t, got_event(pair));
 }
 
-static void solicited_only_waits_for_one(struct vt *t)
+static void arming_for_solicited_waits_for_a_solicited_one(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
 	message(pair, 0);
@@ -347,7 +322,7 @@ static void solicited_only_waits_for_one(struct vt *t)
 
 static void solicited_write_with_imm(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
 	ts_recv(&pair->b, .wr_id = 5);
@@ -358,7 +333,7 @@ static void solicited_write_with_imm(struct vt *t)
 
 static void long_solicited_message(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
 	ts_recv(&pair->b, .wr_id = 5, .length = 20000);
@@ -369,7 +344,7 @@ static void long_solicited_message(struct vt *t)
 
 static void error_counts_as_solicited(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	ts_recv(&pair->b, .wr_id = 5, .length = 100);
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
@@ -379,7 +354,7 @@ static void error_counts_as_solicited(struct vt *t)
 
 static void successful_send_is_not_solicited(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 	struct ibv_cq *cq;
 
 	VT_OK(t, ibv_req_notify_cq(pair->a.send_cq, 1));
@@ -387,9 +362,9 @@ static void successful_send_is_not_solicited(struct vt *t)
 	VT_CHECK(t, !ts_cq_event(t, pair->a.send_channel, &cq));
 }
 
-static void arming_for_all_widens(struct vt *t)
+static void arming_for_all_overrides_solicited(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
@@ -397,9 +372,9 @@ static void arming_for_all_widens(struct vt *t)
 	VT_CHECK(t, got_event(pair));
 }
 
-static void arming_for_solicited_does_not_narrow(struct vt *t)
+static void arming_for_solicited_does_not_override_all(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 0));
 	VT_OK(t, ibv_req_notify_cq(pair->b.recv_cq, 1));
@@ -450,7 +425,7 @@ static void empty_channel_is_eagain(struct vt *t)
 
 static void blocking_get_waits_for_the_message(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 	int fd = pair->b.recv_channel->fd;
 	struct ibv_cq *cq;
 	void *context;
@@ -496,9 +471,9 @@ static void cq_with_completions_can_be_destroyed(struct vt *t)
 	ts_gone(t, pair->a.send_cq);
 }
 
-static void unread_event_goes_with_its_cq(struct vt *t)
+static void unread_event_ends_with_its_cq(struct vt *t)
 {
-	struct ts_pair *pair = with_channels(t);
+	struct ts_pair *pair = ts_pair_with_channels(t);
 	struct ibv_cq *cq;
 	void *context;
 
@@ -511,7 +486,8 @@ static void unread_event_goes_with_its_cq(struct vt *t)
 }
 
 static const struct vt_test tests[] = {
-	{"holds_at_least_what_was_asked", "ibv_create_cq(3)", 0, holds_at_least_what_was_asked},
+	{"holds_at_least_the_entries_asked_for", "ibv_create_cq(3)", 0,
+	 holds_at_least_the_entries_asked_for},
 	{"bad_sizes_are_einval", SRC_RXE "rxe_cq.c, rxe_cq_chk_attr", 0, bad_sizes_are_einval},
 	{"comp_vector_is_checked",
 	 "ibv_create_cq(3): comp_vector; EINVAL: " SRC_CORE
@@ -521,31 +497,32 @@ static const struct vt_test tests[] = {
 	{"poll_takes_as_many_as_asked", "ibv_poll_cq(3)", 0, poll_takes_as_many_as_asked},
 	{"one_queue_for_sends_and_receives", "ibv_create_qp(3): send_cq, recv_cq", 0,
 	 one_queue_for_sends_and_receives},
-	{"ring_goes_round", "ibv_poll_cq(3)", 0, ring_goes_round},
+	{"entries_are_used_again", "ibv_poll_cq(3)", 0, entries_are_used_again},
 	{"overrun_kills_the_cq_and_its_qps",
 	 "ibv_poll_cq(3), Notes: CQ_ERR; ibv_get_async_event(3): QP_FATAL", 0,
 	 overrun_kills_the_cq_and_its_qps},
-	{"overrun_leaves_what_was_there", "ibv_poll_cq(3), Notes: the CQ cannot be used", 0,
-	 overrun_leaves_what_was_there},
-	{"overrun_is_told_once", "unsourced", 0, overrun_is_told_once},
+	{"overrun_keeps_earlier_completions", "ibv_poll_cq(3), Notes: the CQ cannot be used", 0,
+	 overrun_keeps_earlier_completions},
+	{"overrun_raises_one_event", "unsourced", 0, overrun_raises_one_event},
 	{"receive_cq_overruns_too", "ibv_poll_cq(3), Notes: CQ_ERR", 0, receive_cq_overruns_too},
-	{"overrun_takes_whoever_completes_there",
+	{"overrun_ends_each_qp_that_completes_there",
 	 "receives: " SRC_RXE "rxe_resp.c, rxe_responder: ERR_CQ_OVERFLOW; sends: unsourced", 0,
-	 overrun_takes_whoever_completes_there},
-	{"resize_keeps_what_is_there", "ibv_resize_cq(3)", 0, resize_keeps_what_is_there},
-	{"resize_below_what_is_there_is_einval",
+	 overrun_ends_each_qp_that_completes_there},
+	{"resize_keeps_completions", "ibv_resize_cq(3)", 0, resize_keeps_completions},
+	{"resize_below_the_completions_is_einval",
 	 "ibv_resize_cq(3): at least the number of unpolled entries; EINVAL: " SRC_RXE
 	 "rxe_cq.c, rxe_cq_chk_attr",
-	 0, resize_below_what_is_there_is_einval},
-	{"unarmed_tells_nothing", "ibv_req_notify_cq(3)", 0, unarmed_tells_nothing},
+	 0, resize_below_the_completions_is_einval},
+	{"unarmed_cq_raises_no_event", "ibv_req_notify_cq(3)", 0, unarmed_cq_raises_no_event},
 	{"one_event_for_one_arming", "ibv_req_notify_cq(3), Notes: one shot", 0,
 	 one_event_for_one_arming},
 	{"arming_twice_is_arming_once", SRC_RVT "cq.c, rvt_req_notify_cq: cq->notify is a state", 0,
 	 arming_twice_is_arming_once},
-	{"what_is_there_gives_no_event",
+	{"arming_raises_no_event_for_earlier_completions",
 	 "ibv_req_notify_cq(3): upon the addition of a new CQ entry", 0,
-	 what_is_there_gives_no_event},
-	{"solicited_only_waits_for_one", "ibv_req_notify_cq(3)", 0, solicited_only_waits_for_one},
+	 arming_raises_no_event_for_earlier_completions},
+	{"arming_for_solicited_waits_for_a_solicited_one", "ibv_req_notify_cq(3)", 0,
+	 arming_for_solicited_waits_for_a_solicited_one},
 	{"solicited_write_with_imm", "ibv_post_send(3): IBV_SEND_SOLICITED", 0,
 	 solicited_write_with_imm},
 	{"long_solicited_message", "ibv_req_notify_cq(3)", 0, long_solicited_message},
@@ -554,10 +531,11 @@ static const struct vt_test tests[] = {
 	{"successful_send_is_not_solicited",
 	 "ibv_req_notify_cq(3): any successful send completion is unsolicited", 0,
 	 successful_send_is_not_solicited},
-	{"arming_for_all_widens", SRC_RVT "cq.c, rvt_req_notify_cq", 0, arming_for_all_widens},
-	{"arming_for_solicited_does_not_narrow",
+	{"arming_for_all_overrides_solicited", SRC_RVT "cq.c, rvt_req_notify_cq", 0,
+	 arming_for_all_overrides_solicited},
+	{"arming_for_solicited_does_not_override_all",
 	 SRC_RVT "cq.c, rvt_req_notify_cq: \"Don't change IB_CQ_NEXT_COMP to IB_CQ_SOLICITED\"", 0,
-	 arming_for_solicited_does_not_narrow},
+	 arming_for_solicited_does_not_override_all},
 	{"two_cqs_on_one_channel", "ibv_create_comp_channel(3)", 0, two_cqs_on_one_channel},
 	{"empty_channel_is_eagain", "ibv_get_cq_event(3), Examples", 0, empty_channel_is_eagain},
 	{"blocking_get_waits_for_the_message", "ibv_get_cq_event(3)", 0,
@@ -571,8 +549,8 @@ static const struct vt_test tests[] = {
 	{"cq_with_completions_can_be_destroyed",
 	 SRC_CORE "verbs.c, ib_destroy_cq: usecnt is all that holds it", 0,
 	 cq_with_completions_can_be_destroyed},
-	{"unread_event_goes_with_its_cq", SRC_CORE "uverbs_main.c, ib_uverbs_release_ucq", 0,
-	 unread_event_goes_with_its_cq},
+	{"unread_event_ends_with_its_cq", SRC_CORE "uverbs_main.c, ib_uverbs_release_ucq", 0,
+	 unread_event_ends_with_its_cq},
 	{NULL},
 };
 

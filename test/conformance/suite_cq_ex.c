@@ -3,6 +3,8 @@
  * Extended completion queues.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
+#include "test/support/need.h"
 #include "test/support/window.h"
 
 #include <arpa/inet.h>
@@ -50,7 +52,7 @@ static struct ts_pair *pair_on(struct ibv_cq_ex *send, struct ibv_cq_ex *recv, s
 	return pair;
 }
 
-/* Polls until there is one; the batch is open then. */
+/* Waits for a completion and leaves the batch of ibv_start_poll() open. */
 static void start(struct vt *t, struct ibv_cq_ex *cq)
 {
 	struct ibv_poll_cq_attr attr = {0};
@@ -59,7 +61,7 @@ static void start(struct vt *t, struct ibv_cq_ex *cq)
 	VT_OK(t, ibv_start_poll(cq, &attr));
 }
 
-static void create_tells_what_it_is(struct vt *t)
+static void create_returns_its_attributes(struct vt *t)
 {
 	int mine;
 	struct ibv_cq_init_attr_ex attr = {.cqe = 5, .cq_context = &mine};
@@ -89,7 +91,7 @@ static void bad_attributes_are_refused(struct vt *t)
 	size_t i;
 
 	cq_ex(t, &t->a, 1, 0, 0);
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		struct ibv_cq_init_attr_ex attr = rows[i].attr;
 
 		vt_row(t, "%s", rows[i].name);
@@ -199,8 +201,6 @@ static void field_of_an_invalidation(struct vt *t)
 {
 	struct ibv_cq_ex *cq = cq_ex(t, &t->b, 4, EVERY_FIELD, 0);
 	struct ts_pair *pair;
-	struct ibv_send_wr out, *bad;
-	struct ibv_sge sge;
 	struct ibv_mw *mw;
 
 	ts_need_windows(t, IBV_MW_TYPE_2);
@@ -210,11 +210,7 @@ static void field_of_an_invalidation(struct vt *t)
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
 	ts_bound(&pair->b, mw, .wr_id = 9);
 	ts_recv(&pair->b, .wr_id = 50, .offset = 8192, .length = 100);
-	ts_fill_wr(&pair->a,
-		   &(struct ts_wr){.wr_id = 1, .opcode = IBV_WR_SEND_WITH_INV, .length = 100}, &sge,
-		   &out);
-	out.invalidate_rkey = mw->rkey;
-	VT_OK(t, ibv_post_send(pair->a.qp, &out, &bad));
+	ts_send_inv(&pair->a, .wr_id = 1, .length = 100, .invalidate_rkey = mw->rkey);
 	start(t, cq);
 	VT_EQ(t, cq->wr_id, 50);
 	VT_CHECK(t, ibv_wc_read_wc_flags(cq) & IBV_WC_WITH_INV);
@@ -227,7 +223,7 @@ static void fields_of_an_error(struct vt *t)
 	struct ibv_cq_ex *cq = cq_ex(t, &t->a, 4, EVERY_FIELD, 0);
 	struct ts_pair *pair = pair_on(cq, NULL, t, IBV_QPT_RC);
 
-	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_write(&pair->a, .wr_id = 2, .length = 8);
 	start(t, cq);
 	VT_EQ(t, cq->wr_id, 1);
@@ -250,7 +246,7 @@ static struct ibv_device_attr_ex extended_attr(struct vt *t, struct vt_node *nod
 
 #define STAMPS 5
 
-/* The stamps of writes that are a millisecond apart. */
+/* Fills in the timestamps of writes that are a millisecond apart. */
 static void take_stamps(struct vt *t, uint64_t wc_flag, uint64_t stamps[STAMPS])
 {
 	struct ibv_cq_ex *cq = cq_ex(t, &t->a, 16, EVERY_FIELD | wc_flag, 0);
@@ -279,7 +275,7 @@ static void timestamps_rise(struct vt *t)
 	unsigned int i;
 
 	if (!attr.completion_timestamp_mask)
-		VT_SKIP(t, "no timestamps");
+		VT_SKIP(t, "the device has no timestamps");
 	VT_CHECK(t, attr.hca_core_clock);
 	take_stamps(t, IBV_WC_EX_WITH_COMPLETION_TIMESTAMP, stamps);
 	for (i = 1; i < STAMPS; i++)
@@ -315,7 +311,7 @@ static void query_rt_values_tells_the_clock(struct vt *t)
 	int error = vb_query_rt_values_ex(t->a.ctx, &first);
 
 	if (error == EOPNOTSUPP)
-		VT_SKIP(t, "no raw clock");
+		VT_SKIP(t, "the device has no raw clock");
 	VT_OK(t, error);
 	VT_EQ(t, first.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
 	ts_pause(t, 5000000);
@@ -351,7 +347,9 @@ static void single_threaded_one_works_alike(struct vt *t)
 	ibv_end_poll(cq);
 }
 
-/* More completions than entries: the CQ lives, what is there can be polled, the QP works on. */
+/*
+ * With IGNORE_OVERRUN, a CQ that got more completions than it holds works on, and so does its QP.
+ */
 static void ignored_overrun_kills_nothing(struct vt *t)
 {
 	struct ibv_cq_ex *cq = cq_ex(t, &t->a, 4, EVERY_FIELD, IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
@@ -373,7 +371,7 @@ static void ignored_overrun_kills_nothing(struct vt *t)
 	ts_done(t, ibv_cq_ex_to_cq(cq), 50, IBV_WC_RDMA_WRITE);
 }
 
-static void overrun_that_is_not_ignored_ends_it(struct vt *t)
+static void overrun_without_ignore_overrun_ends_it(struct vt *t)
 {
 	struct ibv_cq_ex *cq = cq_ex(t, &t->a, 4, EVERY_FIELD, 0);
 	struct ts_pair *pair = pair_on(cq, NULL, t, IBV_QPT_RC);
@@ -393,7 +391,7 @@ static void overrun_that_is_not_ignored_ends_it(struct vt *t)
 	VT_CHECK(t, error != 0 && error != ENOENT);
 }
 
-static void slots_come_back_by_start_poll(struct vt *t)
+static void start_poll_frees_slots_of_the_send_queue(struct vt *t)
 {
 	struct ibv_cq_ex *cq = cq_ex(t, &t->a, 64, EVERY_FIELD, 0);
 	struct ts_pair *pair = pair_on(cq, NULL, t, IBV_QPT_RC);
@@ -415,7 +413,7 @@ static void slots_come_back_by_start_poll(struct vt *t)
 #define MAN "ibv_create_cq_ex(3)"
 
 static const struct vt_test tests[] = {
-	{"create_tells_what_it_is", MAN, 0, create_tells_what_it_is},
+	{"create_returns_its_attributes", MAN, 0, create_returns_its_attributes},
 	{"bad_attributes_are_refused",
 	 "ibv_create_cq_ex(3); sizes: " SRC_RXE "rxe_cq.c, rxe_cq_chk_attr; comp_vector: " SRC_CORE
 	 "uverbs_std_types.c, uverbs_create_cq_handler; the rest: unsourced",
@@ -439,9 +437,10 @@ static const struct vt_test tests[] = {
 	{"single_threaded_one_works_alike", MAN ": SINGLE_THREADED", 0,
 	 single_threaded_one_works_alike},
 	{"ignored_overrun_kills_nothing", MAN ": IGNORE_OVERRUN", 0, ignored_overrun_kills_nothing},
-	{"overrun_that_is_not_ignored_ends_it", "ibv_get_async_event(3): CQ_ERR, QP_FATAL", 0,
-	 overrun_that_is_not_ignored_ends_it},
-	{"slots_come_back_by_start_poll", "unsourced", 0, slots_come_back_by_start_poll},
+	{"overrun_without_ignore_overrun_ends_it", "ibv_get_async_event(3): CQ_ERR, QP_FATAL", 0,
+	 overrun_without_ignore_overrun_ends_it},
+	{"start_poll_frees_slots_of_the_send_queue", "unsourced", 0,
+	 start_poll_frees_slots_of_the_send_queue},
 	{NULL},
 };
 

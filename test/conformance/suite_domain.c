@@ -4,6 +4,8 @@
  */
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
+#include "test/support/need.h"
+#include "test/support/support.h"
 
 static struct ibv_td *thread_domain(struct vt *t, struct vt_node *node)
 {
@@ -39,8 +41,8 @@ static void thread_domain_is_optional(struct vt *t)
 	parent_of(t, ts_pd(t, &t->a), NULL);
 }
 
-/* The QP is in the parent domain, the memory in the PD below it; and the other way round. */
-static void parent_and_pd_are_interchangeable(struct vt *t)
+/* The QP is made in the parent domain and the memory in its PD, or the other way round. */
+static void parent_and_its_pd_are_interchangeable(struct vt *t)
 {
 	struct ts_pair *pair;
 	struct ibv_pd *parent;
@@ -76,7 +78,7 @@ static void parent_of_another_pd_is_another(struct vt *t)
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void what_a_parent_uses_is_ebusy(struct vt *t)
+static void domains_of_a_parent_are_ebusy(struct vt *t)
 {
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	struct ibv_td *td = thread_domain(t, &t->a);
@@ -85,9 +87,9 @@ static void what_a_parent_uses_is_ebusy(struct vt *t)
 	VT_ERRNO(t, vb_dealloc_pd(pd), EBUSY);
 	VT_ERRNO(t, vb_dealloc_td(td), EBUSY);
 	VT_OK(t, vb_dealloc_pd(parent));
-	ts_kept_gone(parent);
+	ts_gone(t, parent);
 	VT_OK(t, vb_dealloc_td(td));
-	ts_kept_gone(td);
+	ts_gone(t, td);
 	VT_OK(t, vb_dealloc_pd(pd));
 	ts_gone(t, pd);
 }
@@ -111,7 +113,7 @@ static void parent_with_objects_is_ebusy(struct vt *t)
 	ah = VT_PTR(t, vb_create_ah(parent, &attr));
 	VT_OK(t, vb_destroy_ah(ah));
 	VT_OK(t, vb_dealloc_pd(parent));
-	ts_kept_gone(parent);
+	ts_gone(t, parent);
 }
 
 static void bad_attributes_are_refused(struct vt *t)
@@ -133,15 +135,15 @@ static const struct vt_test tests[] = {
 	 parent_domain_is_a_pd},
 	{"thread_domain_is_optional", "ibv_alloc_parent_domain(3): td or NULL", 0,
 	 thread_domain_is_optional},
-	{"parent_and_pd_are_interchangeable",
+	{"parent_and_its_pd_are_interchangeable",
 	 "ibv_alloc_parent_domain(3): completely interchangeable", 0,
-	 parent_and_pd_are_interchangeable},
+	 parent_and_its_pd_are_interchangeable},
 	{"parent_of_another_pd_is_another", "ibv_alloc_parent_domain(3): extends a PD", 0,
 	 parent_of_another_pd_is_another},
-	{"what_a_parent_uses_is_ebusy",
+	{"domains_of_a_parent_are_ebusy",
 	 "ibv_alloc_td(3), ibv_alloc_parent_domain(3): destroyed prior; EBUSY: " SRC_RDMA_CORE
 	 "providers/mlx5/verbs.c, mlx5_dealloc_td",
-	 0, what_a_parent_uses_is_ebusy},
+	 0, domains_of_a_parent_are_ebusy},
 	{"parent_with_objects_is_ebusy",
 	 "ibv_alloc_parent_domain(3): destroyed prior; EBUSY: unsourced", 0,
 	 parent_with_objects_is_ebusy},

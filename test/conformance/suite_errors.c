@@ -2,21 +2,23 @@
 /*
  * Errors of a connection: what each side sees, and what becomes of the work around them.
  *
- * Each row posts a good write (wr_id 1), the bad request (2) and a write behind it (3) on A, where a
- * receive waits (60); B has two receives (50, 51). The first completes well, the rest flushes.
+ * In each row A has a receive posted (wr_id 60), and posts a good write (1), the bad request (2)
+ * and a write behind it (3). B has two receives posted (50, 51). Write 1 succeeds; write 3 and the
+ * receives are flushed.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #define RESP SRC_RXE "rxe_resp.c, rxe_responder: "
 
 enum spoil {
 	NOTHING,
-	RKEY,	    /* a key that is none */
-	RKEY_BYTE,  /* the low byte of a good key changed */
+	RKEY,	    /* a key of no region */
+	RKEY_BYTE,  /* a good key with another low byte */
 	PAST_END,   /* one byte past the region */
-	BEHIND,	    /* all of it past the region, aligned */
-	BEFORE,	    /* one byte before it */
+	BEHIND,	    /* behind the region, aligned */
+	BEFORE,	    /* one byte before the region */
 	WRAP,	    /* at the end of the address space */
 	OTHER_PD,   /* B's region is of another protection domain */
 	DEREG,	    /* B's region is gone */
@@ -25,7 +27,7 @@ enum spoil {
 	RECV_KEY,   /* B's receives have a bad lkey */
 	RECV_RIGHT, /* B's receives are in memory without local write */
 	RECV_PD,    /* B's receives are in another protection domain */
-	LKEY,	    /* A's */
+	LKEY,	    /* A's lkey is bad */
 	LKEY_BYTE,
 	LKEY_PAST_END,
 	LKEY_BEFORE,
@@ -39,7 +41,7 @@ struct row {
 	enum ibv_wr_opcode opcode;
 	uint32_t length;
 	enum spoil spoil;
-	int mr_lacks, qp_lacks; /* rights */
+	int mr_lacks, qp_lacks; /* rights that are not given */
 	enum ibv_wc_status requester;
 };
 
@@ -57,7 +59,7 @@ static struct ibv_mr *another_mr(struct ts_end *end, struct ibv_pd *pd, int acce
 	return ts_mr(end->t, pd, end->buffer, end->options.buffer_bytes, access);
 }
 
-/* A key over the end's buffer that must not work for its QP. */
+/* Returns a key of a region of the end's buffer that its QP may not use. */
 static uint32_t unusable_key(struct ts_end *end, enum spoil spoil, bool remote)
 {
 	uint32_t key = remote ? end->mr->rkey : end->mr->lkey;
@@ -83,7 +85,7 @@ static uint32_t unusable_key(struct ts_end *end, enum spoil spoil, bool remote)
 		ts_gone(end->t, mr);
 		return key;
 	default:
-		return key ^ 0xffff00;
+		return ts_wrong_key(key);
 	}
 }
 
@@ -140,7 +142,7 @@ static void post_requests(struct ts_pair *pair, const struct row *row)
 	ts_write(&pair->a, .wr_id = 3);
 }
 
-/* What A sees: 1 well, 2 the error, the rest flushed. */
+/* A sees success of 1, the error of 2, and the rest flushed. */
 static void check_requester(struct ts_pair *pair, const struct row *row)
 {
 	struct vt *t = pair->a.t;
@@ -153,7 +155,7 @@ static void check_requester(struct ts_pair *pair, const struct row *row)
 	ts_no_more(t, pair->a.send_cq);
 }
 
-/* What B sees where the request failed there. first: the status of the receive in progress. */
+/* B sees the error event. first is the status of the receive that the message was using. */
 static void check_responder(struct ts_pair *pair, enum ibv_wc_status first)
 {
 	struct vt *t = pair->a.t;
@@ -172,8 +174,6 @@ static void run_row(struct vt *t, const struct row *row, struct ts_pair **pair)
 	post_requests(*pair, row);
 	check_requester(*pair, row);
 }
-
-#define ROWS(rows) (sizeof(rows) / sizeof(*(rows)))
 
 /* --- the responder's memory --- */
 
@@ -213,7 +213,7 @@ static void check_access_rows(struct vt *t, const struct row *rows, size_t count
 
 static void access_violation(struct vt *t)
 {
-	check_access_rows(t, access_rows, ROWS(access_rows));
+	check_access_rows(t, access_rows, TS_COUNT(access_rows));
 }
 
 static const struct row atomic_access_rows[] = {
@@ -227,7 +227,7 @@ static const struct row atomic_access_rows[] = {
 
 static void access_violation_by_atomics(struct vt *t)
 {
-	check_access_rows(t, atomic_access_rows, ROWS(atomic_access_rows));
+	check_access_rows(t, atomic_access_rows, TS_COUNT(atomic_access_rows));
 }
 
 static void nothing_is_written_by_a_refused_write(struct vt *t)
@@ -275,7 +275,7 @@ static void read_not_enabled_on_the_qp(struct vt *t)
 	static const struct row rows[] = {{"read", IBV_WR_RDMA_READ, 100, NOTHING, 0,
 					   IBV_ACCESS_REMOTE_READ, IBV_WC_REM_INV_REQ_ERR}};
 
-	check_invalid_rows(t, rows, ROWS(rows));
+	check_invalid_rows(t, rows, TS_COUNT(rows));
 }
 
 static void write_not_enabled_on_the_qp(struct vt *t)
@@ -302,7 +302,7 @@ static void atomic_not_enabled_on_the_qp(struct vt *t)
 		 IBV_WC_REM_INV_REQ_ERR},
 	};
 
-	check_invalid_rows(t, rows, ROWS(rows));
+	check_invalid_rows(t, rows, TS_COUNT(rows));
 }
 
 static void misaligned_atomic(struct vt *t)
@@ -312,7 +312,7 @@ static void misaligned_atomic(struct vt *t)
 		{"add", IBV_WR_ATOMIC_FETCH_AND_ADD, 8, MISALIGNED, 0, 0, IBV_WC_REM_INV_REQ_ERR},
 	};
 
-	check_invalid_rows(t, rows, ROWS(rows));
+	check_invalid_rows(t, rows, TS_COUNT(rows));
 }
 
 static void read_without_responder_resources(struct vt *t)
@@ -341,7 +341,7 @@ static void message_longer_than_the_receive(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < ROWS(receive_rows); i++) {
+	for (i = 0; i < TS_COUNT(receive_rows); i++) {
 		run_row(t, &receive_rows[i], &pair);
 		check_responder(pair, IBV_WC_LOC_LEN_ERR);
 		ts_blank(t, pair->b.buffer + 20000 + 99, 100);
@@ -360,7 +360,7 @@ static void receive_that_cannot_be_written(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < ROWS(bad_receive_rows); i++) {
+	for (i = 0; i < TS_COUNT(bad_receive_rows); i++) {
 		run_row(t, &bad_receive_rows[i], &pair);
 		check_responder(pair, IBV_WC_LOC_PROT_ERR);
 		ts_blank(t, pair->b.buffer + 20000, 10000);
@@ -385,12 +385,12 @@ static const struct row local_rows[] = {
 	{"read, other PD", IBV_WR_RDMA_READ, 9000, LKEY_PD, 0, 0, IBV_WC_LOC_PROT_ERR},
 };
 
-static void requesters_own_memory(struct vt *t)
+static void sges_of_the_requester_are_checked(struct vt *t)
 {
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < ROWS(local_rows); i++) {
+	for (i = 0; i < TS_COUNT(local_rows); i++) {
 		run_row(t, &local_rows[i], &pair);
 		ts_state(&pair->b, IBV_QPS_RTS);
 		ts_no_more(t, pair->b.recv_cq);
@@ -399,14 +399,15 @@ static void requesters_own_memory(struct vt *t)
 	}
 }
 
-/* The operation is done before the answer finds no place: at the responder it took effect. */
+/* The responder does the atomic; only the requester finds out that the answer has no place. */
 static void atomic_with_a_bad_lkey_is_executed(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	uint64_t value = 5;
 
 	memcpy(pair->b.buffer, &value, sizeof(value));
-	ts_fetch_add(&pair->a, .wr_id = 1, .compare_add = 2, .lkey = pair->a.mr->lkey ^ 0xffff00);
+	ts_fetch_add(&pair->a, .wr_id = 1, .compare_add = 2,
+		     .lkey = ts_wrong_key(pair->a.mr->lkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
 	memcpy(&value, pair->b.buffer, sizeof(value));
 	VT_EQ(t, value, 7);
@@ -414,7 +415,7 @@ static void atomic_with_a_bad_lkey_is_executed(struct vt *t)
 	ts_state(&pair->b, IBV_QPS_RTS);
 }
 
-static void no_byte_needs_no_rkey(struct vt *t)
+static void empty_access_needs_no_rkey(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
@@ -425,7 +426,7 @@ static void no_byte_needs_no_rkey(struct vt *t)
 	ts_state(&pair->b, IBV_QPS_RTS);
 }
 
-static void no_byte_needs_no_lkey(struct vt *t)
+static void empty_send_needs_no_lkey(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
@@ -435,12 +436,12 @@ static void no_byte_needs_no_lkey(struct vt *t)
 	ts_received(t, pair->b.recv_cq, 5, 0);
 }
 
-static void second_piece_is_checked_too(struct vt *t)
+static void second_sge_is_checked_too(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	uint64_t at = (uintptr_t)pair->a.buffer;
 	struct ibv_sge sges[2] = {{at, 50, pair->a.mr->lkey},
-				  {at + 50, 50, pair->a.mr->lkey ^ 0xffff00}};
+				  {at + 50, 50, ts_wrong_key(pair->a.mr->lkey)}};
 
 	ts_recv(&pair->b, .wr_id = 5, .length = 100);
 	ts_send(&pair->a, .wr_id = 1, .sge = sges, .num_sge = 2);
@@ -455,7 +456,7 @@ static void unsignalled_error_completes(struct vt *t)
 
 	ts_write(&pair->a, .wr_id = 1, .length = 8, .unsignalled = true);
 	ts_write(&pair->a, .wr_id = 2, .length = 8, .unsignalled = true,
-		 .rkey = pair->b.mr->rkey ^ 0xffff00);
+		 .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_write(&pair->a, .wr_id = 3, .length = 8, .unsignalled = true);
 	wc = ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_ACCESS_ERR);
 	VT_EQ(t, wc.qp_num, pair->a.qp->qp_num);
@@ -464,36 +465,31 @@ static void unsignalled_error_completes(struct vt *t)
 
 /* --- invalidation --- */
 
-/* As run_row(), the bad request being a SEND with Invalidate of a key that it may not. */
+/* As run_row(), with a SEND with Invalidate of a forbidden key as the bad request. */
 static void invalidate(struct ts_pair *pair, uint32_t length, uint32_t key)
 {
 	static const struct row row = {.requester = IBV_WC_REM_ACCESS_ERR};
-	const struct ts_wr wr = {.wr_id = 2, .opcode = IBV_WR_SEND_WITH_INV, .length = length};
 	struct vt *t = pair->a.t;
-	struct ibv_send_wr out, *bad;
-	struct ibv_sge sge;
 
 	post_receives(pair, &row);
 	ts_write(&pair->a, .wr_id = 1);
-	ts_fill_wr(&pair->a, &wr, &sge, &out);
-	out.invalidate_rkey = key;
-	VT_OK(t, ibv_post_send(pair->a.qp, &out, &bad));
+	ts_send_inv(&pair->a, .wr_id = 2, .length = length, .invalidate_rkey = key);
 	ts_write(&pair->a, .wr_id = 3);
 	check_requester(pair, &row);
 	check_responder(pair, IBV_WC_LOC_ACCESS_ERR);
 	ts_no_event(t, &t->b);
 }
 
-static void invalidation_of_what_is_no_window(struct vt *t)
+static void invalidation_of_a_key_of_no_window(struct vt *t)
 {
-	static const uint32_t lengths[] = {0, 100, 9000}; /* the last in several packets */
+	static const uint32_t lengths[] = {0, 100, 9000}; /* 9000: several packets */
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < ROWS(lengths); i++) {
-		vt_row(t, "%u bytes, a key that is none", lengths[i]);
+	for (i = 0; i < TS_COUNT(lengths); i++) {
+		vt_row(t, "%u bytes, an unknown key", lengths[i]);
 		pair = ts_connected(t, IBV_QPT_RC);
-		invalidate(pair, lengths[i], pair->b.mr->rkey ^ 0xffff00);
+		invalidate(pair, lengths[i], ts_wrong_key(pair->b.mr->rkey));
 
 		vt_row(t, "%u bytes, a region's key", lengths[i]);
 		pair = ts_connected(t, IBV_QPT_RC);
@@ -503,14 +499,14 @@ static void invalidation_of_what_is_no_window(struct vt *t)
 	}
 }
 
-/* --- beside it --- */
+/* --- other connections --- */
 
 static void other_connections_live_on(struct vt *t)
 {
 	struct ts_pair *bad = ts_connected(t, IBV_QPT_RC);
 	struct ts_pair *good = ts_connected(t, IBV_QPT_RC);
 
-	ts_write(&bad->a, .wr_id = 1, .length = 8, .rkey = bad->b.mr->rkey ^ 0xffff00);
+	ts_write(&bad->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(bad->b.mr->rkey));
 	ts_failed(t, bad->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_transfer(good, IBV_WR_SEND, 5000);
 	ts_transfer(good, IBV_WR_RDMA_READ, 5000);
@@ -542,31 +538,31 @@ static const struct vt_test tests[] = {
 	{"receive_that_cannot_be_written",
 	 SRC_RVT "qp.c, init_sge: LOC_PROT_ERR; " SRC_QIB "qib_rc.c, qib_rc_rcv: nack_op_err", 0,
 	 receive_that_cannot_be_written},
-	{"requesters_own_memory", "unsourced", 0, requesters_own_memory},
+	{"sges_of_the_requester_are_checked", "unsourced", 0, sges_of_the_requester_are_checked},
 	{"atomic_with_a_bad_lkey_is_executed",
 	 SRC_RXE "rxe_comp.c, do_atomic: after the answer; the status: unsourced", VT_NEEDS_ATOMICS,
 	 atomic_with_a_bad_lkey_is_executed},
-	{"no_byte_needs_no_rkey",
+	{"empty_access_needs_no_rkey",
 	 SRC_RXE "rxe_resp.c, check_rkey: \"A zero-byte op is not required "
 		 "to set an addr or rkey\"",
-	 0, no_byte_needs_no_rkey},
-	{"no_byte_needs_no_lkey",
+	 0, empty_access_needs_no_rkey},
+	{"empty_send_needs_no_lkey",
 	 SRC_RVT "qp.c, rvt_post_one_wr and init_sge: length 0 is passed over", 0,
-	 no_byte_needs_no_lkey},
-	{"second_piece_is_checked_too",
+	 empty_send_needs_no_lkey},
+	{"second_sge_is_checked_too",
 	 SRC_RXE "rxe_mr.c, copy_data: each SGE; the status: unsourced", 0,
-	 second_piece_is_checked_too},
+	 second_sge_is_checked_too},
 	{"unsignalled_error_completes",
 	 SRC_RXE "rxe_comp.c, quoting: \"if a completion error occurs, a "
 		 "Work Completion will always be generated\"",
 	 0, unsignalled_error_completes},
-	{"invalidation_of_what_is_no_window",
+	{"invalidation_of_a_key_of_no_window",
 	 "the refusal: " SRC_RXE "rxe_mr.c, rxe_invalidate_mr; the statuses: "
 	 "unsourced (" RESP "ERR_INVALIDATE_RKEY sends no NAK and ends the receive with "
 	 "REM_INV_REQ_ERR)",
-	 0, invalidation_of_what_is_no_window},
+	 0, invalidation_of_a_key_of_no_window},
 	{"other_connections_live_on", "unsourced", 0, other_connections_live_on},
 	{NULL},
 };
 
-const struct vt_suite vt_suite_errors = {"errors", "what each side sees of an error", tests};
+const struct vt_suite vt_suite_errors = {"errors", "errors of a connection", tests};

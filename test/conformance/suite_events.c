@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Asynchronous events: which come, whom they name, and what holds up a destroy.
+ * Asynchronous events: which are raised, which object they name, and when destroying waits for
+ * them.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <fcntl.h>
@@ -31,7 +33,7 @@ static void first_packet_in_rtr_is_comm_est(struct vt *t)
 	}
 }
 
-static void none_for_a_qp_in_rts(struct vt *t)
+static void first_packet_in_rts_raises_none(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
@@ -40,7 +42,7 @@ static void none_for_a_qp_in_rts(struct vt *t)
 	ts_no_event(t, &t->b);
 }
 
-static void modify_to_err_tells_nothing(struct vt *t)
+static void modify_to_err_raises_none(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
@@ -52,7 +54,7 @@ static void event_goes_to_its_own_context(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
-	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_no_event(t, &t->a);
 	ts_event(t, &t->b, IBV_EVENT_QP_ACCESS_ERR, pair->b.qp);
@@ -67,20 +69,20 @@ static void events_come_in_order(struct vt *t)
 		pairs[i] = ts_connected(t, IBV_QPT_RC);
 	for (i = 0; i < 4; i++) {
 		ts_write(&pairs[i]->a, .wr_id = 1, .length = 8,
-			 .rkey = pairs[i]->b.mr->rkey ^ 0xffff00);
+			 .rkey = ts_wrong_key(pairs[i]->b.mr->rkey));
 		ts_failed(t, pairs[i]->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	}
 	for (i = 0; i < 4; i++)
 		ts_event(t, &t->b, IBV_EVENT_QP_ACCESS_ERR, pairs[i]->b.qp);
 }
 
-static void descriptor_is_readable_when_there_is_one(struct vt *t)
+static void descriptor_is_readable_while_an_event_waits(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	struct pollfd fd = {.fd = t->b.ctx->async_fd, .events = POLLIN};
 
 	VT_EQ(t, poll(&fd, 1, 0), 0);
-	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_settle(t);
 	VT_EQ(t, poll(&fd, 1, 0), 1);
@@ -96,18 +98,18 @@ static void no_event_is_eagain(struct vt *t)
 	VT_MINUS_ERRNO(t, vb_get_async_event(t->a.ctx, &event), EAGAIN);
 }
 
-static void unread_event_goes_with_its_qp(struct vt *t)
+static void unread_event_ends_with_its_qp(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
-	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_settle(t);
 	ts_destroy_qp(&pair->b);
 	ts_no_event(t, &t->b);
 }
 
-/* --- waits that nothing can end, on a clock that only waiting moves --- */
+/* --- waits that nothing can end, on the virtual clock --- */
 
 static void block(struct vt *t, int fd)
 {
@@ -154,12 +156,12 @@ static void wait_for_an_event_runs_the_clock(struct vt *t)
 	VT_OK(t, fcntl(t->b.ctx->async_fd, F_SETFL, O_NONBLOCK));
 }
 
-static void unacknowledged_event_holds_up_the_qp(struct vt *t)
+static void destroy_qp_waits_for_the_acknowledgement(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	struct ibv_async_event event;
 
-	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_settle(t);
 	VT_OK(t, vb_get_async_event(t->b.ctx, &event));
@@ -169,7 +171,7 @@ static void unacknowledged_event_holds_up_the_qp(struct vt *t)
 	ts_destroy_qp(&pair->b);
 }
 
-static void unacknowledged_event_holds_up_the_cq(struct vt *t)
+static void destroy_cq_waits_for_the_acknowledgement(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
@@ -193,30 +195,30 @@ static void unacknowledged_event_holds_up_the_cq(struct vt *t)
 static const struct vt_test tests[] = {
 	{"first_packet_in_rtr_is_comm_est", "ibv_get_async_event(3): COMM_EST", 0,
 	 first_packet_in_rtr_is_comm_est},
-	{"none_for_a_qp_in_rts", SRC_QIB "qib_rc.c, qib_rc_rcv: COMM_EST in RTR only", 0,
-	 none_for_a_qp_in_rts},
-	{"modify_to_err_tells_nothing", SRC_RVT "qp.c, rvt_modify_qp: lastwqe, with an SRQ only", 0,
-	 modify_to_err_tells_nothing},
+	{"first_packet_in_rts_raises_none", SRC_QIB "qib_rc.c, qib_rc_rcv: COMM_EST in RTR only", 0,
+	 first_packet_in_rts_raises_none},
+	{"modify_to_err_raises_none", SRC_RVT "qp.c, rvt_modify_qp: lastwqe, with an SRQ only", 0,
+	 modify_to_err_raises_none},
 	{"event_goes_to_its_own_context", "ibv_get_async_event(3)", 0,
 	 event_goes_to_its_own_context},
 	{"events_come_in_order", "unsourced", 0, events_come_in_order},
-	{"descriptor_is_readable_when_there_is_one", "ibv_get_async_event(3), Examples", 0,
-	 descriptor_is_readable_when_there_is_one},
+	{"descriptor_is_readable_while_an_event_waits", "ibv_get_async_event(3), Examples", 0,
+	 descriptor_is_readable_while_an_event_waits},
 	{"no_event_is_eagain", "ibv_get_async_event(3), Examples", 0, no_event_is_eagain},
-	{"unread_event_goes_with_its_qp", SRC_CORE "uverbs_main.c, ib_uverbs_release_uevent", 0,
-	 unread_event_goes_with_its_qp},
+	{"unread_event_ends_with_its_qp", SRC_CORE "uverbs_main.c, ib_uverbs_release_uevent", 0,
+	 unread_event_ends_with_its_qp},
 	{"hopeless_wait_for_a_completion", "unsourced", VT_NEEDS_VIRTUAL_CLOCK,
 	 hopeless_wait_for_a_completion},
 	{"hopeless_wait_for_an_event", "unsourced", VT_NEEDS_VIRTUAL_CLOCK,
 	 hopeless_wait_for_an_event},
 	{"wait_for_an_event_runs_the_clock", "unsourced", VT_NEEDS_VIRTUAL_CLOCK,
 	 wait_for_an_event_runs_the_clock},
-	{"unacknowledged_event_holds_up_the_qp",
+	{"destroy_qp_waits_for_the_acknowledgement",
 	 "ibv_get_async_event(3), Notes: destroying waits; EDEADLK: unsourced",
-	 VT_NEEDS_VIRTUAL_CLOCK, unacknowledged_event_holds_up_the_qp},
-	{"unacknowledged_event_holds_up_the_cq",
+	 VT_NEEDS_VIRTUAL_CLOCK, destroy_qp_waits_for_the_acknowledgement},
+	{"destroy_cq_waits_for_the_acknowledgement",
 	 "ibv_get_cq_event(3), Notes: destroying waits; EDEADLK: unsourced", VT_NEEDS_VIRTUAL_CLOCK,
-	 unacknowledged_event_holds_up_the_cq},
+	 destroy_cq_waits_for_the_acknowledgement},
 	{NULL},
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A wire that loses, spoils, repeats and reorders: everything arrives once all the same.
+ * A wire that loses, corrupts, repeats and reorders packets: each message arrives exactly once.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
@@ -13,7 +13,7 @@
 #define WIRE (VT_NEEDS_FAULTS | VT_NEEDS_SIM)
 #define SEEN WIRE
 
-/* Path MTU 256: a message of 1000 bytes is four packets, all of whose opcodes occur. */
+/* The path MTU is 256: a message of 1000 bytes is FIRST, two MIDDLEs and LAST. */
 static struct ts_pair *narrow(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -32,7 +32,7 @@ static unsigned int once(struct vt *t, enum vb_fault_action action, uint8_t opco
 						   .count = 1});
 }
 
-/* A packet of a transfer. */
+/* A packet of a transfer, to which a fault happens. */
 static const struct {
 	const char *name;
 	uint8_t bth;
@@ -57,7 +57,7 @@ static const struct {
 	{"ACK of a WRITE", TS_ACK, true, IBV_WR_RDMA_WRITE, 1000},
 };
 
-/* One packet treated so, a transfer and one more behind it. */
+/* Applies a fault to one packet of a transfer, and does another transfer behind it. */
 static void each_packet_once(struct vt *t, enum vb_fault_action action)
 {
 	struct ts_pair *pair;
@@ -65,7 +65,7 @@ static void each_packet_once(struct vt *t, enum vb_fault_action action)
 	uint32_t qpn;
 	size_t i;
 
-	for (i = 0; i < sizeof(packets) / sizeof(*packets); i++) {
+	for (i = 0; i < TS_COUNT(packets); i++) {
 		vt_row(t, "%s", packets[i].name);
 		pair = narrow(t);
 		qpn = packets[i].from_b ? pair->a.qp->qp_num : pair->b.qp->qp_num;
@@ -83,7 +83,7 @@ static void lost_packet_is_sent_again(struct vt *t)
 	each_packet_once(t, VB_FAULT_DROP);
 }
 
-static void corrupt_packet_is_as_lost(struct vt *t)
+static void corrupt_packet_counts_as_lost(struct vt *t)
 {
 	each_packet_once(t, VB_FAULT_CORRUPT);
 }
@@ -164,7 +164,9 @@ static void lost_swap_answer_is_given_again(struct vt *t)
 	VT_EQ(t, value, 200);
 }
 
-/* The ack of a write is lost; what the application then writes there must stay. */
+/*
+ * The ACK of a write is lost. The repeated write must not overwrite what B's program writes then.
+ */
 static void repeated_write_is_not_executed_again(struct vt *t)
 {
 	struct ts_pair *pair = narrow(t);
@@ -229,7 +231,7 @@ static void lost_nak_is_repaired_by_the_timeout(struct vt *t)
 	ts_transfer(pair, IBV_WR_RDMA_WRITE, 5000);
 }
 
-/* The second request for a read asks for what is missing only. */
+/* The repeated READ request asks only for the missing rest. */
 static void read_resumes_in_its_middle(struct vt *t)
 {
 	struct ts_log *log = ts_watch(t);
@@ -253,7 +255,7 @@ static void read_resumes_in_its_middle(struct vt *t)
 	VT_EQ(t, ts_count(log, TS_READ_REQUEST, 0), 2);
 }
 
-/* What is under way when a loss is seen tells of the same loss again: one request repairs it. */
+/* Responses under way show the same loss again: only one request may be sent for it. */
 static void loss_on_a_long_wire_costs_one_retry(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -294,7 +296,7 @@ static void requester_goes_back_to_the_oldest(struct vt *t)
 		ts_write(&pair->a, .wr_id = i, .length = 100);
 	for (i = 0; i < 4; i++)
 		ts_done(t, pair->a.send_cq, i, IBV_WC_RDMA_WRITE);
-	/* the first was received: it is sent once */
+	/* the first was received, and is sent once */
 	for (i = 0; i < log->count; i++)
 		first += log->frames[i].dest_qpn == pair->b.qp->qp_num &&
 			 log->frames[i].psn == pair->a.options.a_psn;
@@ -307,7 +309,7 @@ static void overtaken_packet(struct vt *t)
 	struct ts_pair *pair;
 	size_t i, packet;
 
-	for (packet = 0; packet < sizeof(packets) / sizeof(*packets); packet++)
+	for (packet = 0; packet < TS_COUNT(packets); packet++)
 		for (i = 0; i < 3; i++) {
 			vt_row(t, "%s late by %llu ns", packets[packet].name,
 			       (unsigned long long)delays_ns[i]);
@@ -327,7 +329,7 @@ static void overtaken_packet(struct vt *t)
 		}
 }
 
-/* A request whose last attempt is answered late must not end a later one. */
+/* A late answer to the last retry of a request must not end a later request. */
 static void late_ack_does_no_harm(struct vt *t)
 {
 	struct ts_pair *pair = narrow(t);
@@ -443,7 +445,7 @@ static void atomics_under_loss_add_up(struct vt *t)
 	}
 }
 
-/* A wire that is dead for a while, then works: faults off, progress is required. */
+/* The wire is dead for a while: once it works again, everything must arrive. */
 static void wire_that_comes_back(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -464,8 +466,8 @@ static void wire_that_comes_back(struct vt *t)
 static const struct vt_test tests[] = {
 	{"lost_packet_is_sent_again", SRC_RXE "rxe_comp.c, rxe_completer: ERROR_RETRY", WIRE,
 	 lost_packet_is_sent_again},
-	{"corrupt_packet_is_as_lost", SRC_RXE "rxe_icrc.c, rxe_icrc_check", WIRE,
-	 corrupt_packet_is_as_lost, VT_MAY_CORRUPT},
+	{"corrupt_packet_counts_as_lost", SRC_RXE "rxe_icrc.c, rxe_icrc_check", WIRE,
+	 corrupt_packet_counts_as_lost, VT_MAY_CORRUPT},
 	{"packet_delivered_twice_counts_once", RESP "duplicate_request", WIRE,
 	 packet_delivered_twice_counts_once},
 	{"corrupt_packet_is_counted_as_dropped", "unsourced", WIRE,
@@ -507,5 +509,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_faults = {"faults", "a wire that loses and reorders", tests,
-					 .simulator = true};
+const struct vt_suite vt_suite_faults = {
+	"faults", "a wire that loses, corrupts and reorders packets", tests, .simulator = true};

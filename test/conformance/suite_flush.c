@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What becomes of posted work when a queue pair is stopped.
+ * What becomes of posted work when a queue pair goes to ERR or RESET, or is destroyed.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
@@ -28,7 +28,7 @@ static void err_flushes_receives_in_order(struct vt *t)
 	}
 }
 
-/* Sends that wait for a receive, signalled or not. */
+/* Posts sends for which B has no receive. */
 static void err_flushes_sends_in_order(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
@@ -58,14 +58,14 @@ static void err_before_anything_was_sent(struct vt *t)
 	ts_blank(t, pair->b.buffer, 100);
 }
 
-static void first_bad_one_has_the_real_status(struct vt *t)
+static void only_the_failed_send_has_its_own_status(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	unsigned int i;
 
 	for (i = 0; i < 8; i++)
 		ts_write(&pair->a, .wr_id = i, .length = 5000,
-			 .rkey = i >= 3 ? pair->b.mr->rkey ^ 0xffff00 : 0);
+			 .rkey = i >= 3 ? ts_wrong_key(pair->b.mr->rkey) : 0);
 	for (i = 0; i < 3; i++)
 		ts_done(t, pair->a.send_cq, i, IBV_WC_RDMA_WRITE);
 	ts_failed(t, pair->a.send_cq, 3, IBV_WC_REM_ACCESS_ERR);
@@ -74,7 +74,7 @@ static void first_bad_one_has_the_real_status(struct vt *t)
 	ts_no_more(t, pair->a.send_cq);
 }
 
-/* A pair whose write has completed, which nobody has polled; it is awaited by its event. */
+/* Waits for the event of a write, whose completion is not polled yet. */
 static struct ts_pair *one_unpolled(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -163,7 +163,7 @@ static void flushed_pair_can_be_connected_again(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
-	ts_write(&pair->a, .wr_id = 1, .length = 100, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 100, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 	ts_drain_events(&t->b);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
@@ -199,9 +199,9 @@ static const struct vt_test tests[] = {
 	 0, err_flushes_sends_in_order},
 	{"err_before_anything_was_sent", SRC_RXE "rxe_comp.c, rxe_drain_resp_pkts: WR_FLUSH_ERR", 0,
 	 err_before_anything_was_sent},
-	{"first_bad_one_has_the_real_status",
+	{"only_the_failed_send_has_its_own_status",
 	 SRC_RXE "rxe_comp.c, rxe_completer: COMPST_ERROR, then rxe_drain_resp_pkts", 0,
-	 first_bad_one_has_the_real_status},
+	 only_the_failed_send_has_its_own_status},
 	{"completions_stay_through_err", "unsourced", 0, completions_stay_through_err},
 	{"reset_ends_work_without_completions",
 	 SRC_RXE "rxe_comp.c, rxe_drain_resp_pkts, and " SRC_RXE

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ports whose link layer is InfiniBand: LIDs, and a GRH only where one is asked for.
+ * Ports whose link layer is InfiniBand: LIDs, and a GRH only if the address asks for one.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <stdlib.h>
@@ -13,9 +14,8 @@
 #define IB_TWO (IB | VT_NEEDS_TWO_DEVICES)
 #define WIRE   (IB | VT_NEEDS_SIM)
 
-#define MULTICAST_QPN 0xffffff
-#define NOBODYS_LID   0xbf00
-#define NEXT_BTH      0x1b /* next header of a GRH */
+#define NOBODYS_LID 0xbf00
+#define NEXT_BTH    0x1b /* next header of a GRH */
 
 /* --- ports --- */
 
@@ -63,7 +63,7 @@ static void bad_address_vectors_are_refused(struct vt *t)
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	unsigned int i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		struct ibv_ah_attr attr = rows[i].attr;
 
 		vt_row(t, "%s", rows[i].what);
@@ -76,8 +76,8 @@ static void bad_address_vectors_are_refused(struct vt *t)
 
 struct ib_row {
 	bool a_has_grh, b_has_grh;
-	bool a_misses; /* a's GRH is for a GID that b's port has not */
-	bool b_waits;  /* b's LID is not a's */
+	bool a_misses; /* a's GRH names a GID that b's port does not have */
+	bool b_waits;  /* b waits for packets from another LID than a's */
 	bool arrives;
 };
 
@@ -131,7 +131,7 @@ static void grh_and_lids_must_be_the_connections(struct vt *t)
 {
 	unsigned int i;
 
-	for (i = 0; i < sizeof(ib_rows) / sizeof(*ib_rows); i++) {
+	for (i = 0; i < TS_COUNT(ib_rows); i++) {
 		const struct ib_row *row = &ib_rows[i];
 		struct ts_pair *pair = pair_with(t, IBV_QPT_RC, row);
 
@@ -158,7 +158,7 @@ static void every_operation_with_a_grh(struct vt *t)
 	ts_transfer(pair, IBV_WR_RDMA_READ, 9998);
 }
 
-static void lid_of_nobody_is_reached_by_nothing(struct vt *t)
+static void packets_to_an_unknown_lid_are_lost(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
@@ -193,7 +193,7 @@ static void lid_that_changes(struct vt *t)
 
 /* --- datagrams --- */
 
-/* Gives A's end an AH of its own, for the test's time. */
+/* Gives A's end another AH until the test ends. */
 static void aim(struct ts_pair *pair, const struct ibv_ah_attr *given)
 {
 	struct vt *t = pair->a.t;
@@ -290,7 +290,7 @@ static void datagram_whose_grh_is_for_another(struct vt *t)
 
 /* --- groups --- */
 
-static void group_is_a_lid_and_a_gid(struct vt *t)
+static void group_has_a_lid_and_a_gid(struct vt *t)
 {
 	static const union ibv_gid group = {.raw = {0xff, 0x12, [15] = 1}};
 	static const union ibv_gid other = {.raw = {0xff, 0x12, [15] = 2}};
@@ -304,7 +304,7 @@ static void group_is_a_lid_and_a_gid(struct vt *t)
 	unsigned int i;
 
 	VT_OK(t, vb_attach_mcast(pair->b.qp, &group, 0xc001));
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		struct ibv_ah_attr attr = {.dlid = rows[i].lid, .port_num = t->a.port};
 
 		vt_row(t, "LID 0x%04x, GID ...%u", rows[i].lid, rows[i].gid->raw[15]);
@@ -315,7 +315,7 @@ static void group_is_a_lid_and_a_gid(struct vt *t)
 		else
 			pair->a.ah = VT_PTR(t, vb_create_ah(pair->a.pd, &attr));
 		ts_recv(&pair->b, .wr_id = i, .length = 1000);
-		ts_send(&pair->a, .wr_id = i, .length = 100, .remote_qpn = MULTICAST_QPN);
+		ts_send(&pair->a, .wr_id = i, .length = 100, .remote_qpn = TS_MULTICAST_QPN);
 		ts_done(t, pair->a.send_cq, i, IBV_WC_SEND);
 		if (!rows[i].comes) {
 			ts_no_more(t, pair->b.recv_cq);
@@ -337,7 +337,7 @@ static void group_needs_a_lid_of_groups(struct vt *t)
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
 	unsigned int i;
 
-	for (i = 0; i < sizeof(lids) / sizeof(*lids); i++) {
+	for (i = 0; i < TS_COUNT(lids); i++) {
 		vt_row(t, "LID 0x%04x", lids[i]);
 		VT_EXPECT_ERRNO(t, vb_attach_mcast(pair->b.qp, &group, lids[i]), EINVAL);
 	}
@@ -382,10 +382,10 @@ static void frame_begins_with_the_lrh(struct vt *t)
 	vb_sim_watch(ts_sim(t), NULL, NULL);
 	VT_EQ(t, log.count, 1);
 	VT_EQ(t, log.first[0], 0);	    /* virtual lane, version */
-	VT_EQ(t, log.first[1], 9 << 4 | 2); /* service level; a BTH is next */
+	VT_EQ(t, log.first[1], 9 << 4 | 2); /* service level 9; a BTH is next */
 	VT_EQ(t, log.first[2] << 8 | log.first[3], t->b.port_attr.lid);
 	VT_EQ(t, log.first[6] << 8 | log.first[7], t->a.port_attr.lid);
-	/* words: LRH 8, BTH 12, RETH 16, data and pad 104, ICRC 4; then the VCRC */
+	/* in words of 4 bytes: LRH 8, BTH 12, RETH 16, data and pad 104, ICRC 4; then the VCRC */
 	VT_EQ(t, log.first[4] << 8 | log.first[5], (8 + 12 + 16 + 104 + 4) / 4);
 	VT_EQ(t, log.first_bytes, 8 + 12 + 16 + 104 + 4 + 2);
 }
@@ -426,8 +426,7 @@ static const struct vt_test tests[] = {
 	 grh_and_lids_must_be_the_connections},
 	{"every_operation_with_a_grh", "ibv_modify_qp(3): ah_attr.is_global", IB,
 	 every_operation_with_a_grh},
-	{"lid_of_nobody_is_reached_by_nothing", "unsourced", IB,
-	 lid_of_nobody_is_reached_by_nothing},
+	{"packets_to_an_unknown_lid_are_lost", "unsourced", IB, packets_to_an_unknown_lid_are_lost},
 	{"lid_that_changes", "ibv_get_async_event(3): IBV_EVENT_LID_CHANGE",
 	 WIRE | VT_NEEDS_TWO_DEVICES, lid_that_changes},
 	{"datagram_without_a_grh", "ibv_poll_cq(3): slid, sl; ibv_init_ah_from_wc(3)", IB,
@@ -435,7 +434,7 @@ static const struct vt_test tests[] = {
 	{"datagram_with_a_grh", "ibv_poll_cq(3): IBV_WC_GRH; ibv_init_ah_from_wc(3)", IB,
 	 datagram_with_a_grh},
 	{"datagram_whose_grh_is_for_another", "unsourced", WIRE, datagram_whose_grh_is_for_another},
-	{"group_is_a_lid_and_a_gid", "ibv_attach_mcast(3)", IB, group_is_a_lid_and_a_gid},
+	{"group_has_a_lid_and_a_gid", "ibv_attach_mcast(3)", IB, group_has_a_lid_and_a_gid},
 	{"group_needs_a_lid_of_groups", SRC_CORE "verbs.c, is_valid_mcast_lid", IB,
 	 group_needs_a_lid_of_groups},
 	{"frame_begins_with_the_lrh", "verbena/sim.h, vb_sim_watch", WIRE,
@@ -445,5 +444,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_infiniband = {"infiniband", "ports of InfiniBand", tests,
-					     .link_layer = IBV_LINK_LAYER_INFINIBAND};
+const struct vt_suite vt_suite_infiniband = {"infiniband", "ports of the link layer InfiniBand",
+					     tests, .link_layer = IBV_LINK_LAYER_INFINIBAND};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a device says it can do is what it does, and no more.
+ * The limits that a device reports: it reaches them, and refuses what is beyond.
  */
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
+#include "test/support/support.h"
 
 #include <verbena/sim.h>
 
@@ -23,7 +24,7 @@ static void srq_limits(struct vt *t)
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		struct ibv_srq_init_attr init = {
 			.attr = {.max_wr = rows[i].max_wr, .max_sge = rows[i].max_sge}};
 		struct ibv_srq *srq;
@@ -31,7 +32,10 @@ static void srq_limits(struct vt *t)
 		vt_row(t, "%s", rows[i].name);
 		errno = 0;
 		srq = vb_create_srq(pd, &init);
-		/* ibv_query_device(3): the host's memory may end sooner. */
+		/*
+		 * The host's memory may be used up before the limit is reached:
+		 * ibv_query_device(3).
+		 */
 		if (!srq && rows[i].fits && errno == ENOMEM)
 			continue;
 		VT_EXPECT_EQ(t, srq != NULL, rows[i].fits);
@@ -97,7 +101,7 @@ static void message_above_the_ports_limit(struct vt *t)
 	ts_blank(t, pair->b.buffer, 100);
 }
 
-/* Objects that are cheap, up to the device's number and one more. */
+/* Makes cheap objects up to the limit of the device, and one more, which is refused. */
 static void number_of_pds(struct vt *t)
 {
 	int i, most = t->a.device_attr.max_pd;
@@ -147,14 +151,14 @@ static void number_of_windows(struct vt *t)
 		if (!mws[i])
 			break;
 	}
-	/* Windows and regions share their keys. */
+	/* Windows and regions share one table of keys. */
 	VT_EXPECT(t, i == most || i == most - 1);
 	VT_EXPECT_EQ(t, errno, ENOMEM);
 	while (i--)
 		VT_OK(t, vb_dealloc_mw(mws[i]));
 }
 
-static void zero_of_everything(struct vt *t)
+static void limits_of_zero(struct vt *t)
 {
 	struct ibv_cq *cq = ts_cq(t, &t->a, 1);
 	struct ibv_pd *pd = ts_pd(t, &t->a);
@@ -271,12 +275,15 @@ static int end_ah(void *ah)
 
 #define FIT 3
 
-/* One more than fits is refused, in another context of the device too; after a destroy it fits. */
-static void one_more_than_fits(struct vt *t)
+/*
+ * The limit holds for all contexts of the device together. Destroying an object makes room for
+ * one.
+ */
+static void one_object_beyond_the_limit_is_refused(struct vt *t)
 {
 	static const struct {
 		const char *limit;
-		int there; /* made by room_on() */
+		int there; /* how many room_on() has made */
 		void *(*make)(struct room *room);
 		int (*end)(void *object);
 	} rows[] = {
@@ -288,7 +295,7 @@ static void one_more_than_fits(struct vt *t)
 	struct room rooms[2] = {room_on(t, t->a.ctx), room_on(t, ts_context(t, &t->a))};
 	void *objects[FIT + 1];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].limit);
 		VT_OK(t, vb_sim_lower_limit(t->a.ctx, rows[i].limit, rows[i].there + FIT));
 		for (int j = 0; j < FIT; j++)
@@ -322,7 +329,7 @@ static int set_depths(struct ts_end *end, uint8_t initiator, uint8_t responder)
 	return vb_modify_qp(end->qp, &attr, mask);
 }
 
-static void depths_of_reads_and_atomics(struct vt *t)
+static void limits_of_outstanding_reads_and_atomics(struct vt *t)
 {
 	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair = ts_pair_reset(t, &options);
@@ -336,8 +343,10 @@ static void depths_of_reads_and_atomics(struct vt *t)
 	VT_OK(t, set_depths(&pair->a, 3, 5));
 }
 
-/* What QPs hold for the peers' READs and atomics is the device's, until they are reset or gone. */
-static void depths_of_all_qps(struct vt *t)
+/*
+ * max_res_rd_atom is for all QPs together; a QP gives its part back when it is reset or destroyed.
+ */
+static void limit_of_outstanding_reads_of_all_qps(struct vt *t)
 {
 	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_end *one = ts_end(t, &t->a, &options);
@@ -392,7 +401,7 @@ static void groups_and_members(struct vt *t)
 	vt_row(t, "max_mcast_qp_attach");
 	VT_OK(t, vb_sim_lower_limit(t->a.ctx, "max_mcast_qp_attach", 2));
 	VT_ERRNO(t, join(t, qps[1], 2, true), ENOMEM);
-	VT_OK(t, join(t, qps[0], 2, true)); /* is in it already */
+	VT_OK(t, join(t, qps[0], 2, true)); /* it is a member already */
 	VT_OK(t, join(t, qps[0], 2, false));
 	VT_OK(t, join(t, qps[1], 2, true));
 	vt_row(t, "max_total_mcast_qp_attach");
@@ -400,13 +409,13 @@ static void groups_and_members(struct vt *t)
 	VT_ERRNO(t, join(t, qps[1], 3, true), ENOMEM);
 	VT_OK(t, join(t, qps[2], 2, false));
 	VT_OK(t, join(t, qps[1], 3, true));
-	/* Other devices have their own. */
+	/* Another device has groups of its own. */
 	VT_OK(t, join(t, qps[0], 3, false));
 	VT_OK(t, join(t, qps[1], 3, false));
 	VT_OK(t, join(t, qps[1], 2, false));
 }
 
-static void lowered_limit_is_told(struct vt *t)
+static void lowered_limit_is_reported(struct vt *t)
 {
 	struct ibv_device_attr attr;
 	int was = t->a.device_attr.max_mr;
@@ -443,22 +452,22 @@ static const struct vt_test tests[] = {
 	{"number_of_ahs", "ibv_query_device(3): max_ah; ENOMEM: " SRC_RVT "ah.c, rvt_create_ah",
 	 VT_NEEDS_SIM, number_of_ahs},
 	{"number_of_windows", MAN "max_mw; ENOMEM: unsourced", VT_NEEDS_SIM, number_of_windows},
-	{"one_more_than_fits", MAN "max_pd and others; ENOMEM: unsourced",
-	 VT_NEEDS_SIM | VT_NEEDS_SRQ, one_more_than_fits},
-	{"depths_of_reads_and_atomics",
+	{"one_object_beyond_the_limit_is_refused", MAN "max_pd and others; ENOMEM: unsourced",
+	 VT_NEEDS_SIM | VT_NEEDS_SRQ, one_object_beyond_the_limit_is_refused},
+	{"limits_of_outstanding_reads_and_atomics",
 	 MAN "max_qp_rd_atom, max_qp_init_rd_atom; EINVAL: Linux rxe_qp.c, rxe_qp_chk_attr",
-	 VT_NEEDS_SIM, depths_of_reads_and_atomics},
-	{"depths_of_all_qps", MAN "max_res_rd_atom; ENOMEM: unsourced", VT_NEEDS_SIM,
-	 depths_of_all_qps},
+	 VT_NEEDS_SIM, limits_of_outstanding_reads_and_atomics},
+	{"limit_of_outstanding_reads_of_all_qps", MAN "max_res_rd_atom; ENOMEM: unsourced",
+	 VT_NEEDS_SIM, limit_of_outstanding_reads_of_all_qps},
 	{"groups_and_members",
 	 MAN "max_mcast_grp and others; ENOMEM: Linux drivers/infiniband/sw/rxe/rxe_mcast.c",
 	 VT_NEEDS_SIM, groups_and_members},
-	{"lowered_limit_is_told", "include/verbena/sim.h, vb_sim_lower_limit", VT_NEEDS_SIM,
-	 lowered_limit_is_told},
-	{"zero_of_everything",
+	{"lowered_limit_is_reported", "include/verbena/sim.h, vb_sim_lower_limit", VT_NEEDS_SIM,
+	 lowered_limit_is_reported},
+	{"limits_of_zero",
 	 "ibv_create_qp(3): greater than or equal; ENOMEM: " SRC_RVT "qp.c, rvt_post_recv", 0,
-	 zero_of_everything},
+	 limits_of_zero},
 	{NULL},
 };
 
-const struct vt_suite vt_suite_limits = {"limits", "the limits of devices", tests};
+const struct vt_suite vt_suite_limits = {"limits", "limits that a device reports", tests};

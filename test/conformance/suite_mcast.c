@@ -3,19 +3,18 @@
  * Multicast groups of datagram queue pairs.
  */
 #include "test/conformance/sources.h"
-#include "test/support/keep.h"
+#include "test/support/support.h"
 
-#define MEMBERS	      4
-#define MULTICAST_QPN 0xffffff
-#define MLID	      0xc001
+#define MEMBERS 4
+#define MLID	0xc001
 
 static void need_groups(struct vt *t)
 {
 	if (!t->a.device_attr.max_mcast_grp || !t->b.device_attr.max_mcast_grp)
-		VT_SKIP(t, "no multicast groups");
+		VT_SKIP(t, "the device has no multicast groups");
 }
 
-/* The group of a number, in the address family that the node speaks. */
+/* Returns group number `group` in the address family of the node's GID. */
 static union ibv_gid group(struct vt *t, uint8_t number)
 {
 	union ibv_gid gid = {.raw = {0xff, 0x0e, [15] = number}};
@@ -79,7 +78,7 @@ static void send_to(struct ts_end *from, uint8_t number, uint32_t qkey)
 	attr.dlid = mlid(t);
 	from->ah = VT_PTR(t, vb_create_ah(from->pd, &attr));
 	ts_fill(from->buffer + 2000, 100, 5);
-	ts_send(from, .wr_id = 1, .offset = 2000, .length = 100, .remote_qpn = MULTICAST_QPN,
+	ts_send(from, .wr_id = 1, .offset = 2000, .length = 100, .remote_qpn = TS_MULTICAST_QPN,
 		.remote_qkey = qkey);
 	ts_done(t, from->send_cq, 1, IBV_WC_SEND);
 	VT_OK(t, vb_destroy_ah(from->ah));
@@ -119,7 +118,7 @@ static void reaches_members_over_ipv6(struct vt *t)
 	reaches_every_member(t);
 }
 
-static void reaches_nobody_else(struct vt *t)
+static void reaches_only_members(struct vt *t)
 {
 	struct ts_end *from, *member, *other, *none;
 
@@ -141,7 +140,7 @@ static void reaches_nobody_else(struct vt *t)
 	got(other, 51);
 }
 
-static void without_members_it_is_sent_all_the_same(struct vt *t)
+static void datagram_to_an_empty_group_is_sent(struct vt *t)
 {
 	need_groups(t);
 	send_to(end_on(t, &t->a), 1, TS_QKEY);
@@ -206,7 +205,7 @@ static void wrong_qkey_is_dropped(struct vt *t)
 	got(member, 50);
 }
 
-static void member_without_receive_costs_the_others_nothing(struct vt *t)
+static void member_without_a_receive_does_not_harm_the_others(struct vt *t)
 {
 	struct ts_end *from, *dry, *member;
 
@@ -235,8 +234,11 @@ static void sender_that_is_a_member_receives_too(struct vt *t)
 	VT_EQ(t, got(end, 50).src_qp, end->qp->qp_num);
 }
 
-/* Of its own device's or of another's, whose QPN may be the same: those of others it does. */
-static void sender_that_blocks_its_own_receives_others(struct vt *t)
+/*
+ * A sender that blocks its own datagrams receives those of other QPs, even of a QP with the same
+ * QPN.
+ */
+static void sender_that_blocks_loopback_receives_from_others(struct vt *t)
 {
 	const struct ibv_qp_init_attr_ex init = {
 		.comp_mask = IBV_QP_INIT_ATTR_CREATE_FLAGS,
@@ -266,7 +268,7 @@ static void sender_that_blocks_its_own_receives_others(struct vt *t)
 	VT_EQ(t, got(end, 51).src_qp, far->qp->qp_num);
 }
 
-static void only_datagrams_block_their_own(struct vt *t)
+static void only_ud_qps_can_block_loopback(struct vt *t)
 {
 	struct ibv_qp *qp;
 	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC};
@@ -283,7 +285,7 @@ static void only_datagrams_block_their_own(struct vt *t)
 	init.qp_type = IBV_QPT_UD;
 	qp = vb_create_qp_ex(t->a.ctx, &init);
 	if (!qp)
-		VT_SKIP(t, "not supported: IBV_QP_CREATE_BLOCK_SELF_MCAST_LB");
+		VT_SKIP(t, "the device does not support IBV_QP_CREATE_BLOCK_SELF_MCAST_LB");
 	VT_OK(t, vb_destroy_qp(qp));
 	for (int i = 0; i < 2; i++) {
 		init.qp_type = types[i];
@@ -374,9 +376,8 @@ static const struct vt_test tests[] = {
 	{"reaches_members_over_ipv6", MAN, VT_NEEDS_ETHERNET, reaches_members_over_ipv6},
 	{"grh_names_the_group_over_ipv6", "ibv_post_recv(3), Notes", VT_NEEDS_ETHERNET,
 	 grh_names_the_group_over_ipv6},
-	{"reaches_nobody_else", MAN, 0, reaches_nobody_else},
-	{"without_members_it_is_sent_all_the_same", "unsourced", 0,
-	 without_members_it_is_sent_all_the_same},
+	{"reaches_only_members", MAN, 0, reaches_only_members},
+	{"datagram_to_an_empty_group_is_sent", "unsourced", 0, datagram_to_an_empty_group_is_sent},
 	{"attached_twice_receives_once", MAN ", Notes: a single copy", 0,
 	 attached_twice_receives_once},
 	{"detached_receives_no_more", MAN, 0, detached_receives_no_more},
@@ -384,18 +385,18 @@ static const struct vt_test tests[] = {
 	 detach_of_a_stranger_is_einval},
 	{"wrong_qkey_is_dropped", SRC_RXE "rxe_recv.c, rxe_rcv_mcast_pkt", 0,
 	 wrong_qkey_is_dropped},
-	{"member_without_receive_costs_the_others_nothing",
+	{"member_without_a_receive_does_not_harm_the_others",
 	 SRC_RXE "rxe_recv.c, rxe_rcv_mcast_pkt; " SRC_RXE
 		 "rxe_resp.c, rxe_responder: ERR_RNR on UD",
-	 0, member_without_receive_costs_the_others_nothing},
+	 0, member_without_a_receive_does_not_harm_the_others},
 	{"sender_that_is_a_member_receives_too",
 	 "ibv_create_qp_ex(3): IBV_QP_CREATE_BLOCK_SELF_MCAST_LB prevents it", 0,
 	 sender_that_is_a_member_receives_too},
-	{"sender_that_blocks_its_own_receives_others",
+	{"sender_that_blocks_loopback_receives_from_others",
 	 "ibv_create_qp_ex(3): IBV_QP_CREATE_BLOCK_SELF_MCAST_LB", VT_NEEDS_SIM,
-	 sender_that_blocks_its_own_receives_others},
-	{"only_datagrams_block_their_own", "unsourced", VT_NEEDS_SIM,
-	 only_datagrams_block_their_own},
+	 sender_that_blocks_loopback_receives_from_others},
+	{"only_ud_qps_can_block_loopback", "unsourced", VT_NEEDS_SIM,
+	 only_ud_qps_can_block_loopback},
 	{"grh_names_the_group", "ibv_post_recv(3), Notes", 0, grh_names_the_group},
 	{"member_still_has_its_own_address", "unsourced", 0, member_still_has_its_own_address},
 	{"connected_qps_are_refused", MAN ", Notes: only IBV_QPT_UD; " CORE, 0,

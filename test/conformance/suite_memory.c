@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory regions: what registering takes, and what a key then lets happen.
+ * Memory regions: what can be registered, and what a key then allows.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <sys/mman.h>
@@ -14,7 +15,7 @@
 #define RR  IBV_ACCESS_REMOTE_READ
 #define RA  IBV_ACCESS_REMOTE_ATOMIC
 
-static void region_tells_what_it_is(struct vt *t)
+static void region_has_the_attributes_of_its_registration(struct vt *t)
 {
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	void *memory = ts_memory(t, 8192);
@@ -55,14 +56,14 @@ static void unknown_right_is_refused(struct vt *t)
 	VT_NULL_ERRNO(t, vb_reg_mr(pd, memory, 4096, LW | 1 << 15), EINVAL);
 }
 
-static void optional_right_is_dropped(struct vt *t)
+static void unsupported_optional_right_is_ignored(struct vt *t)
 {
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 
 	ts_mr(t, pd, ts_memory(t, 4096), 4096, LW | IBV_ACCESS_RELAXED_ORDERING);
 }
 
-/* Far from where maps are put that ask for no place: another thread's would fill the hole. */
+/* An address that mmap(2) does not choose itself: no other thread maps memory into the hole. */
 #define LONELY_PLACE ((void *)0x200000000000)
 
 static void unmapped_range_is_efault(struct vt *t)
@@ -117,7 +118,7 @@ static void keys_differ(struct vt *t)
 		}
 }
 
-static void lkey_is_no_rkey(struct vt *t)
+static void lkey_cannot_serve_as_rkey(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
@@ -126,7 +127,7 @@ static void lkey_is_no_rkey(struct vt *t)
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void old_key_is_not_given_again(struct vt *t)
+static void old_key_is_not_reused(struct vt *t)
 {
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	void *memory = ts_memory(t, 4096);
@@ -144,7 +145,7 @@ static void old_key_is_not_given_again(struct vt *t)
 	}
 }
 
-/* Each byte of the region can be reached, and none beside it. */
+/* Every byte of the region can be reached, and no byte beside it. */
 static void bounds_are_exact(struct vt *t)
 {
 	static const struct {
@@ -162,7 +163,7 @@ static void bounds_are_exact(struct vt *t)
 	struct ibv_mr *mr;
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		pair = ts_connected(t, IBV_QPT_RC);
 		mr = ts_mr(t, pair->b.pd, pair->b.buffer + 1000, 2000, ALL);
@@ -263,7 +264,7 @@ static void dereg_ends_remote_access(struct vt *t)
 	ts_blank(t, pair->b.buffer, 100);
 }
 
-/* An adapter has the pages pinned; the simulator must not crash. */
+/* An adapter would have pinned the pages. The simulator must not crash. */
 static void memory_unmapped_under_a_region(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
@@ -278,15 +279,17 @@ static void memory_unmapped_under_a_region(struct vt *t)
 }
 
 static const struct vt_test tests[] = {
-	{"region_tells_what_it_is", "ibv_reg_mr(3)", 0, region_tells_what_it_is},
+	{"region_has_the_attributes_of_its_registration", "ibv_reg_mr(3)", 0,
+	 region_has_the_attributes_of_its_registration},
 	{"every_combination_of_rights",
 	 "ibv_reg_mr(3): REMOTE_WRITE and REMOTE_ATOMIC need LOCAL_WRITE", 0,
 	 every_combination_of_rights},
 	{"unknown_right_is_refused",
 	 "Linux include/rdma/ib_verbs.h, ib_check_mr_access: IB_ACCESS_SUPPORTED", VT_NEEDS_SIM,
 	 unknown_right_is_refused},
-	{"optional_right_is_dropped", SRC_RDMA_CORE "libibverbs/verbs.h: IBV_ACCESS_OPTIONAL_RANGE",
-	 0, optional_right_is_dropped},
+	{"unsupported_optional_right_is_ignored",
+	 SRC_RDMA_CORE "libibverbs/verbs.h: IBV_ACCESS_OPTIONAL_RANGE", 0,
+	 unsupported_optional_right_is_ignored},
 	{"unmapped_range_is_efault",
 	 SRC_CORE "umem.c, ib_umem_get: returns why pinning failed; EFAULT: unsourced", 0,
 	 unmapped_range_is_efault},
@@ -297,8 +300,8 @@ static const struct vt_test tests[] = {
 	 read_only_page_with_local_write_is_efault},
 	{"zero_length_is_allowed", "unsourced", 0, zero_length_is_allowed},
 	{"keys_differ", "unsourced", 0, keys_differ},
-	{"lkey_is_no_rkey", "unsourced", VT_NEEDS_SIM, lkey_is_no_rkey},
-	{"old_key_is_not_given_again", "unsourced", VT_NEEDS_SIM, old_key_is_not_given_again},
+	{"lkey_cannot_serve_as_rkey", "unsourced", VT_NEEDS_SIM, lkey_cannot_serve_as_rkey},
+	{"old_key_is_not_reused", "unsourced", VT_NEEDS_SIM, old_key_is_not_reused},
 	{"bounds_are_exact", "ibv_reg_mr(3): addr, length", 0, bounds_are_exact},
 	{"region_addressed_from_iova", "ibv_reg_mr(3): ibv_reg_mr_iova", 0,
 	 region_addressed_from_iova},

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that are wrong: an errno, never a crash.
+ * Programs that misuse the verbs: they get an errno or an error completion, never a crash.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/srq.h"
 #include "test/support/window.h"
 
@@ -17,7 +18,7 @@ static struct ts_pair *small_queues(struct vt *t)
 	return ts_pair(t, &options);
 }
 
-/* Each turn of the chain adds one, so the sum tells how many were taken. */
+/* Each atomic adds one, so the sum counts the WRs that were taken. */
 static void looping_chain_of_sends(struct vt *t)
 {
 	struct ts_pair *pair = small_queues(t);
@@ -88,7 +89,7 @@ static void negative_number_of_sges(struct vt *t)
 	ts_transfer(pair, IBV_WR_SEND, 100);
 }
 
-/* Lengths whose sum does not fit in 32 bits, or is more than a message may be. */
+/* The sum of the SGEs' lengths is beyond 32 bits. */
 static void lengths_that_overflow(struct vt *t)
 {
 	static const struct {
@@ -103,7 +104,7 @@ static void lengths_that_overflow(struct vt *t)
 						     IBV_WR_RDMA_READ};
 	size_t i, op;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+	for (i = 0; i < TS_COUNT(rows); i++)
 		for (op = 0; op < 3; op++) {
 			struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 			struct ibv_sge sges[2] = {
@@ -152,7 +153,7 @@ static void addresses_that_overflow(struct vt *t)
 
 /* --- handles of others --- */
 
-static void qp_of_parts_from_two_contexts(struct vt *t)
+static void qp_with_objects_of_two_contexts(struct vt *t)
 {
 	struct ibv_cq *cq = ts_cq(t, &t->a, 4), *other = ts_cq(t, &t->b, 4);
 	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 1, .max_sge = 1}};
@@ -317,8 +318,8 @@ static void destroyed_ah_and_channel_used_again(struct vt *t)
 	VT_EXPECT_NULL_ERRNO(t, vb_create_cq(t->a.ctx, 1, NULL, channel, 0), EINVAL);
 }
 
-/* Two of everything alive, so that a number used twice would be found. */
-static void handle_of_the_dead_is_not_the_livings(struct vt *t)
+/* The handle of a destroyed QP must not reach the QP that was made after it. */
+static void handle_of_a_destroyed_qp_reaches_no_new_qp(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	struct ibv_qp *dead = pair->a.qp;
@@ -328,7 +329,7 @@ static void handle_of_the_dead_is_not_the_livings(struct vt *t)
 	ts_destroy_qp(&pair->a);
 	other = ts_connected(t, IBV_QPT_RC);
 	if (other->a.qp == dead)
-		VT_SKIP(t, "the new QP is where the old one was");
+		VT_SKIP(t, "the new QP has the address of the old one");
 	VT_ERRNO(t, vb_modify_qp(dead, &attr, IBV_QP_STATE), EINVAL);
 	ts_transfer(other, IBV_WR_SEND, 100);
 }
@@ -392,8 +393,8 @@ static const struct vt_test tests[] = {
 	{"lengths_that_overflow", "unsourced", 0, lengths_that_overflow},
 	{"receive_whose_lengths_overflow", "unsourced", SIM, receive_whose_lengths_overflow},
 	{"addresses_that_overflow", SRC_RXE "rxe_mr.c, mr_check_range", 0, addresses_that_overflow},
-	{"qp_of_parts_from_two_contexts", "unsourced", SIM | VT_NEEDS_SRQ,
-	 qp_of_parts_from_two_contexts},
+	{"qp_with_objects_of_two_contexts", "unsourced", SIM | VT_NEEDS_SRQ,
+	 qp_with_objects_of_two_contexts},
 	{"rereg_to_a_pd_of_another_context", "unsourced", SIM, rereg_to_a_pd_of_another_context},
 	{"ah_of_another_pd_or_device", SRC_RVT "qp.c, rvt_qp_valid_operation: ah->pd", SIM,
 	 ah_of_another_pd_or_device},
@@ -405,11 +406,11 @@ static const struct vt_test tests[] = {
 	 destroyed_srq_and_window_used_again},
 	{"destroyed_ah_and_channel_used_again", "unsourced", SIM,
 	 destroyed_ah_and_channel_used_again},
-	{"handle_of_the_dead_is_not_the_livings", "unsourced", SIM,
-	 handle_of_the_dead_is_not_the_livings},
+	{"handle_of_a_destroyed_qp_reaches_no_new_qp", "unsourced", SIM,
+	 handle_of_a_destroyed_qp_reaches_no_new_qp},
 	{"unknown_bits_are_refused", "unsourced", 0, unknown_bits_are_refused},
 	{"qp_without_a_pd", "ibv_create_qp_ex(3): pd; EINVAL: unsourced", 0, qp_without_a_pd},
 	{NULL},
 };
 
-const struct vt_suite vt_suite_misuse = {"misuse", "programs that are wrong", tests};
+const struct vt_suite vt_suite_misuse = {"misuse", "programs that misuse verbs", tests};

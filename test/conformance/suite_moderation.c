@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Completion events that wait for others. ibv_modify_cq(3) says no more than "number of completions
- * per event" and "in micro seconds". What is decided here:
- *  - the event comes after cq_count completions or cq_period after the first of them, whichever is
- *    first; so with either 0, as with a count of 1, it comes at once;
- *  - counted is what would have given the event without moderation: completions since the arming,
- *    of those armed for solicited only the solicited and the failed ones;
- *  - polling takes nothing from the count; the next arming begins at none;
- *  - new values hold for what waits already.
+ * Moderated CQs: one event for several completions. ibv_modify_cq(3) says only "number of
+ * completions per event" and "in micro seconds". These tests decide the rest:
+ *  - The event comes after cq_count completions or cq_period after the first of them, whichever is
+ *    earlier. If either is 0, or cq_count is 1, the event comes at once.
+ *  - The CQ counts the completions that would give the event without moderation: those since the
+ *    arming and, if it is armed for solicited ones, only solicited and failed ones.
+ *  - Polling leaves the count as it is. The next arming starts the count at 0.
+ *  - New values apply to an event that is already waiting.
  */
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <fcntl.h>
@@ -16,7 +17,10 @@
 
 #define MAN	 "ibv_modify_cq(3)"
 #define LIMIT_NS 3000000000ull
-/* As long as mlx5 takes, in 12 bits; on the virtual clock a test takes no time at all. */
+/*
+ * The largest cq_period of mlx5, which has 12 bits. On the virtual clock a test takes no real
+ * time.
+ */
 #define PERIOD_US 4000u
 
 static struct ibv_cq_moderation_caps caps_of(struct vt *t, struct vt_node *node)
@@ -42,12 +46,12 @@ static struct ts_pair *with_channels(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 
 	if (!caps_of(t, &t->a).max_cq_count || !caps_of(t, &t->b).max_cq_count)
-		VT_SKIP(t, "no CQ moderation");
+		VT_SKIP(t, "the device has no CQ moderation");
 	options.channels = true;
 	return ts_pair(t, &options);
 }
 
-/* A's send CQ, with so many completions by the time the call returns; none is polled. */
+/* Lets A complete `count` writes into its send CQ; none is polled. */
 static void complete(struct ts_pair *pair, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++)
@@ -64,7 +68,7 @@ static bool may_come(struct vt *t, uint64_t since_ns)
 	return ts_now_ns(t) - since_ns < LIMIT_NS;
 }
 
-/* Awaits an event: how long it took, or VB_SIM_NEVER where none comes. */
+/* Waits for an event. Returns how long it took, or VB_SIM_NEVER if none came. */
 static uint64_t event_after_ns(struct vt *t, struct ibv_comp_channel *channel)
 {
 	uint64_t since_ns = ts_now_ns(t);
@@ -105,7 +109,7 @@ static void event_waits_for_count_or_period(struct vt *t)
 	struct ibv_wc wc[8];
 	uint64_t before_ns, after_ns;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		VT_OK(t, moderate(pair->a.send_cq, rows[i].count, rows[i].period_us));
 		VT_OK(t, ibv_req_notify_cq(pair->a.send_cq, 0));
@@ -121,7 +125,7 @@ static void event_waits_for_count_or_period(struct vt *t)
 	}
 }
 
-/* The descriptor of the channel becomes readable by itself. */
+/* The descriptor becomes readable when the period ends, though nobody calls a verb then. */
 static void blocking_get_waits_for_the_period(struct vt *t)
 {
 	struct ts_pair *pair = with_channels(t);
@@ -140,7 +144,7 @@ static void blocking_get_waits_for_the_period(struct vt *t)
 	VT_CHECK(t, ts_now_ns(t) - before_ns >= PERIOD_US * 1000);
 }
 
-/* Each later completion leaves the period where the first began it. */
+/* A later completion does not restart the period that the first one started. */
 static void period_begins_with_the_first(struct vt *t)
 {
 	struct ts_pair *pair = with_channels(t);
@@ -169,7 +173,7 @@ static void each_arming_begins_anew(struct vt *t)
 		VT_OK(t, ibv_req_notify_cq(pair->a.send_cq, 0));
 		VT_EQ(t, event_after_ns(t, pair->a.send_channel), VB_SIM_NEVER);
 		complete(pair, 1);
-		/* Armed already: once more changes nothing. */
+		/* Arming an armed CQ again changes nothing. */
 		VT_OK(t, ibv_req_notify_cq(pair->a.send_cq, 0));
 		VT_EQ(t, event_after_ns(t, pair->a.send_channel), 100000);
 		VT_EQ(t, event_after_ns(t, pair->a.send_channel), VB_SIM_NEVER);
@@ -201,8 +205,8 @@ static void message(struct ts_pair *pair, uint64_t wr_id, unsigned int flags)
 	VT_OK(pair->a.t, vb_sim_run(ts_sim(pair->a.t), 0));
 }
 
-/* Of a CQ armed for solicited ones, the others do not count and begin no period. */
-static void others_than_solicited_do_not_count(struct vt *t)
+/* If the CQ is armed for solicited completions, others do not count and start no period. */
+static void unsolicited_completions_do_not_count(struct vt *t)
 {
 	struct ts_pair *pair = with_channels(t);
 
@@ -220,8 +224,8 @@ static void others_than_solicited_do_not_count(struct vt *t)
 	VT_EQ(t, event_after_ns(t, pair->b.recv_channel), 0);
 }
 
-/* A failed one counts as a solicited one does, and waits as it does. */
-static void failed_ones_count(struct vt *t)
+/* A failed completion counts as a solicited one. */
+static void failed_completions_count_as_solicited(struct vt *t)
 {
 	struct ts_pair *pair = with_channels(t);
 
@@ -236,12 +240,12 @@ static void failed_ones_count(struct vt *t)
 	VT_EQ(t, event_after_ns(t, pair->b.recv_channel), 100000);
 }
 
-static void new_values_hold_for_what_waits(struct vt *t)
+static void new_values_apply_to_a_waiting_event(struct vt *t)
 {
 	static const struct {
 		const char *name;
 		uint16_t count, period_us;
-		uint64_t after_us; /* beside the 50 that have passed */
+		uint64_t after_us; /* after the 50 us that have passed */
 	} rows[] = {
 		{"fewer than wait", 2, 100, 0}, {"as many as wait", 3, 100, 0},
 		{"more than wait", 5, 100, 50}, {"longer", 4, 200, 150},
@@ -252,7 +256,7 @@ static void new_values_hold_for_what_waits(struct vt *t)
 	struct ts_pair *pair = with_channels(t);
 	struct ibv_wc wc[4];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		VT_OK(t, moderate(pair->a.send_cq, 4, 100));
 		VT_OK(t, ibv_req_notify_cq(pair->a.send_cq, 0));
@@ -262,13 +266,13 @@ static void new_values_hold_for_what_waits(struct vt *t)
 		VT_EXPECT_EQ(t, event_after_ns(t, pair->a.send_channel), rows[i].after_us * 1000);
 		VT_EQ(t, ts_wait(t, pair->a.send_cq, 3, wc), 3);
 	}
-	/* Nothing waits: no event. */
+	/* No completion waits, so there is no event. */
 	VT_OK(t, ibv_req_notify_cq(pair->a.send_cq, 0));
 	VT_OK(t, moderate(pair->a.send_cq, 0, 0));
 	VT_EQ(t, event_after_ns(t, pair->a.send_channel), VB_SIM_NEVER);
 }
 
-static void destroyed_while_one_waits(struct vt *t)
+static void destroyed_while_an_event_waits(struct vt *t)
 {
 	struct ts_pair *pair = with_channels(t);
 
@@ -287,7 +291,7 @@ static void limits_are_the_devices(struct vt *t)
 	struct ibv_cq *cq = ts_cq(t, &t->a, 16);
 
 	if (!caps.max_cq_count)
-		VT_SKIP(t, "no CQ moderation");
+		VT_SKIP(t, "the device has no CQ moderation");
 	VT_OK(t, moderate(cq, caps.max_cq_count, caps.max_cq_period));
 	VT_OK(t, moderate(cq, 0, 0));
 	if (caps.max_cq_count < UINT16_MAX)
@@ -302,7 +306,7 @@ static void masks_are_checked(struct vt *t)
 	struct ibv_modify_cq_attr attr = {.attr_mask = 0};
 
 	if (!caps_of(t, &t->a).max_cq_count)
-		VT_SKIP(t, "no CQ moderation");
+		VT_SKIP(t, "the device has no CQ moderation");
 	VT_ERRNO(t, vb_modify_cq(cq, &attr), EINVAL);
 	attr.attr_mask = IBV_CQ_ATTR_MODERATE << 1;
 	VT_ERRNO(t, vb_modify_cq(cq, &attr), EOPNOTSUPP);
@@ -322,12 +326,14 @@ static const struct vt_test tests[] = {
 	 each_arming_begins_anew},
 	{"polling_takes_nothing_from_the_count", "unsourced", VIRTUAL,
 	 polling_takes_nothing_from_the_count},
-	{"others_than_solicited_do_not_count", "ibv_req_notify_cq(3)", VIRTUAL,
-	 others_than_solicited_do_not_count},
-	{"failed_ones_count", "ibv_req_notify_cq(3): the status is not successful", VIRTUAL,
-	 failed_ones_count},
-	{"new_values_hold_for_what_waits", "unsourced", VIRTUAL, new_values_hold_for_what_waits},
-	{"destroyed_while_one_waits", "unsourced", VIRTUAL, destroyed_while_one_waits},
+	{"unsolicited_completions_do_not_count", "ibv_req_notify_cq(3)", VIRTUAL,
+	 unsolicited_completions_do_not_count},
+	{"failed_completions_count_as_solicited",
+	 "ibv_req_notify_cq(3): the status is not successful", VIRTUAL,
+	 failed_completions_count_as_solicited},
+	{"new_values_apply_to_a_waiting_event", "unsourced", VIRTUAL,
+	 new_values_apply_to_a_waiting_event},
+	{"destroyed_while_an_event_waits", "unsourced", VIRTUAL, destroyed_while_an_event_waits},
 	{"limits_are_the_devices",
 	 "ibv_query_device_ex(3): cq_mod_caps; EINVAL: Linux drivers/infiniband/hw/mlx5/cq.c", 0,
 	 limits_are_the_devices},
@@ -336,5 +342,4 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_moderation = {"moderation", "completion events that wait for others",
-					     tests};
+const struct vt_suite vt_suite_moderation = {"moderation", "moderated completion events", tests};

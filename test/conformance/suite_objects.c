@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices, ports and the making and unmaking of objects: limits, bad arguments, what is busy.
+ * Devices, ports, and making and destroying objects: limits, bad arguments, EBUSY.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/support.h"
 
 #include <arpa/inet.h>
@@ -46,7 +47,7 @@ static void open_device_outlives_the_list(struct vt *t)
 	VT_OK(t, vb_close_device(context));
 }
 
-static void device_tells_its_limits(struct vt *t)
+static void device_reports_its_limits(struct vt *t)
 {
 	struct ibv_device_attr attr;
 
@@ -71,7 +72,7 @@ static void query_device_ex_agrees(struct vt *t)
 	VT_ERRNO(t, vb_query_device_ex(t->a.ctx, &input, &attr, sizeof(attr)), EINVAL);
 }
 
-static void port_tells_what_it_is(struct vt *t)
+static void port_reports_its_attributes(struct vt *t)
 {
 	struct ibv_port_attr attr;
 
@@ -192,7 +193,7 @@ static void qp_numbers_differ(struct vt *t)
 	}
 }
 
-static void qp_gets_what_it_asked_for(struct vt *t)
+static void qp_gets_at_least_the_sizes_asked_for(struct vt *t)
 {
 	static const uint32_t wrs[] = {1, 2, 3, 7, 10, 100};
 	struct ibv_pd *pd = ts_pd(t, &t->a);
@@ -201,7 +202,7 @@ static void qp_gets_what_it_asked_for(struct vt *t)
 	struct ibv_qp *qp;
 	size_t i;
 
-	for (i = 0; i < sizeof(wrs) / sizeof(*wrs); i++) {
+	for (i = 0; i < TS_COUNT(wrs); i++) {
 		vt_row(t, "%u", wrs[i]);
 		init = good_init(cq);
 		init.cap = (struct ibv_qp_cap){wrs[i], wrs[i], 2, 3, 40};
@@ -229,7 +230,7 @@ static void qp_above_the_limits_is_einval(struct vt *t)
 	struct ibv_qp_init_attr init;
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		init = good_init(ts_cq(t, &t->a, 4));
 		init.cap = rows[i].cap;
@@ -271,7 +272,7 @@ static void qp_of_an_unknown_type(struct vt *t)
 	VT_CHECK(t, errno == EINVAL || errno == EOPNOTSUPP);
 }
 
-static void qp_number_is_taken_up_again_only_later(struct vt *t)
+static void qp_number_is_not_reused_soon(struct vt *t)
 {
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	struct ibv_qp_init_attr init;
@@ -288,7 +289,7 @@ static void qp_number_is_taken_up_again_only_later(struct vt *t)
 	}
 }
 
-/* --- what is busy --- */
+/* --- EBUSY --- */
 
 static void pd_with_a_region_is_ebusy(struct vt *t)
 {
@@ -314,8 +315,8 @@ static void pd_with_a_qp_is_ebusy(struct vt *t)
 	ts_gone(t, pd);
 }
 
-/* Adapters differ: an AH may be a thing of user space alone. */
-static void pd_with_an_ah_is_busy_or_goes(struct vt *t)
+/* Devices differ: an AH may exist in user space alone, and then does not hold the PD. */
+static void pd_with_an_ah_is_ebusy_or_is_deallocated(struct vt *t)
 {
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	struct ibv_ah *ah = ts_ah(t, pd, &t->a, &t->b);
@@ -386,7 +387,7 @@ static void many_objects_come_and_go(struct vt *t)
 	}
 }
 
-/* What the library says of it: freeing has no answer. */
+/* vb_free_device_list() returns nothing, so only vb_last_error() tells of a misuse. */
 static bool freed_before(struct ibv_device **list)
 {
 	vb_free_device_list(list);
@@ -403,7 +404,7 @@ static void list_of_a_world_is_freed_once(struct vt *t)
 	VT_CHECK(t, !freed_before(first));
 	VT_OK(t, vb_close_device(context));
 	VT_OK(t, vb_sim_close(sim));
-	/* It outlives its world's close. */
+	/* The list stays valid when its world is closed. */
 	VT_CHECK(t, second[0] != NULL);
 	VT_CHECK(t, !freed_before(second));
 	VT_CHECK(t, freed_before(second));
@@ -414,9 +415,9 @@ static const struct vt_test tests[] = {
 	{"device_list_without_a_count", "ibv_get_device_list(3)", 0, device_list_without_a_count},
 	{"open_device_outlives_the_list", "ibv_get_device_list(3), Notes", 0,
 	 open_device_outlives_the_list},
-	{"device_tells_its_limits", "ibv_query_device(3)", 0, device_tells_its_limits},
+	{"device_reports_its_limits", "ibv_query_device(3)", 0, device_reports_its_limits},
 	{"query_device_ex_agrees", "ibv_query_device_ex(3)", 0, query_device_ex_agrees},
-	{"port_tells_what_it_is", "ibv_query_port(3)", 0, port_tells_what_it_is},
+	{"port_reports_its_attributes", "ibv_query_port(3)", 0, port_reports_its_attributes},
 	{"no_such_port_is_einval", "ibv_query_port(3); EINVAL: " SRC_CORE "device.c, ib_query_port",
 	 0, no_such_port_is_einval},
 	{"gid_table", "ibv_query_gid(3), ibv_query_gid_ex(3)", 0, gid_table},
@@ -427,9 +428,9 @@ static const struct vt_test tests[] = {
 	{"pkey_table", "ibv_query_pkey(3), ibv_get_pkey_index(3)", 0, pkey_table},
 	{"qp_begins_in_reset", "ibv_create_qp(3)", 0, qp_begins_in_reset},
 	{"qp_numbers_differ", "ibv_create_qp(3)", 0, qp_numbers_differ},
-	{"qp_gets_what_it_asked_for",
+	{"qp_gets_at_least_the_sizes_asked_for",
 	 "ibv_create_qp(3): greater than or equal to the values requested", 0,
-	 qp_gets_what_it_asked_for},
+	 qp_gets_at_least_the_sizes_asked_for},
 	{"qp_above_the_limits_is_einval",
 	 "ibv_query_device(3); EINVAL: " SRC_RXE "rxe_qp.c, rxe_qp_chk_cap", 0,
 	 qp_above_the_limits_is_einval},
@@ -437,14 +438,15 @@ static const struct vt_test tests[] = {
 	{"qp_without_a_cq_is_einval", SRC_RXE "rxe_qp.c, rxe_qp_chk_init: missing cq", VT_NEEDS_SIM,
 	 qp_without_a_cq_is_einval},
 	{"qp_of_an_unknown_type", "ibv_create_qp(3): qp_type", 0, qp_of_an_unknown_type},
-	{"qp_number_is_taken_up_again_only_later", SRC_RVT "qp.c, alloc_qpn: on from the last one",
-	 0, qp_number_is_taken_up_again_only_later},
+	{"qp_number_is_not_reused_soon", SRC_RVT "qp.c, alloc_qpn: on from the last one", 0,
+	 qp_number_is_not_reused_soon},
 	{"pd_with_a_region_is_ebusy", "ibv_alloc_pd(3), Notes; EBUSY: " SRC_FREE_PD, 0,
 	 pd_with_a_region_is_ebusy},
 	{"pd_with_a_qp_is_ebusy", "ibv_alloc_pd(3), Notes; EBUSY: " SRC_FREE_PD, 0,
 	 pd_with_a_qp_is_ebusy},
-	{"pd_with_an_ah_is_busy_or_goes", "ibv_alloc_pd(3), Notes: may fail; EBUSY: " SRC_FREE_PD,
-	 0, pd_with_an_ah_is_busy_or_goes},
+	{"pd_with_an_ah_is_ebusy_or_is_deallocated",
+	 "ibv_alloc_pd(3), Notes: may fail; EBUSY: " SRC_FREE_PD, 0,
+	 pd_with_an_ah_is_ebusy_or_is_deallocated},
 	{"busy_destroy_changes_nothing",
 	 SRC_FREE_PD "; " SRC_CORE "verbs.c, ib_destroy_cq: they return first", 0,
 	 busy_destroy_changes_nothing},

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What happens to ports and devices: cables, tables, the subnet manager, the end of a device.
+ * Events of ports and devices: cables, GID and P_Key tables, the subnet manager, a device's
+ * failure.
  */
 #include "test/conformance/sources.h"
-#include "test/support/keep.h"
+#include "test/support/support.h"
 
 #include <arpa/inet.h>
 #include <verbena/sim.h>
 
-/* The next event is the port's; taken and acknowledged. */
+/* Takes and acknowledges the next event, which must name the port. */
 static void port_event_at(struct vt *t, struct vt_at at, struct vt_node *node,
 			  enum ibv_event_type type)
 {
@@ -48,7 +49,7 @@ static void cable_pulled_and_put_in(struct vt *t)
 	ts_no_event(t, &t->b);
 }
 
-static void same_state_again_tells_nothing(struct vt *t)
+static void same_state_again_raises_no_event(struct vt *t)
 {
 	ts_pd(t, &t->a);
 	set_port(t, &t->a, true);
@@ -59,7 +60,7 @@ static void same_state_again_tells_nothing(struct vt *t)
 	ts_no_event(t, &t->a);
 }
 
-static void every_context_is_told(struct vt *t)
+static void every_context_gets_the_event(struct vt *t)
 {
 	struct ibv_async_event event;
 	struct ibv_context *other = ts_context(t, &t->a);
@@ -121,7 +122,7 @@ static void datagrams_over_a_dead_port_are_lost(struct vt *t)
 
 /* --- tables --- */
 
-static void gid_change_is_told_and_found(struct vt *t)
+static void gid_change_raises_an_event_and_is_in_the_table(struct vt *t)
 {
 	union ibv_gid gid = t->a.gid, found;
 
@@ -133,7 +134,7 @@ static void gid_change_is_told_and_found(struct vt *t)
 	VT_EQ_MEM(t, &found, &gid, sizeof(gid));
 }
 
-/* A peer whose address is gone cannot be reached; the new address can. */
+/* When B's address changes, its old address reaches nobody and its new one reaches B. */
 static void old_gid_reaches_nobody(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -172,7 +173,7 @@ static void set_pkeys(struct vt *t, uint16_t a, uint16_t b)
 	VT_OK(t, vb_sim_set_pkey(t->b.ctx, t->b.port, 0, b));
 }
 
-static void pkey_change_is_told_and_found(struct vt *t)
+static void pkey_change_raises_an_event_and_is_in_the_table(struct vt *t)
 {
 	__be16 pkey;
 
@@ -184,7 +185,7 @@ static void pkey_change_is_told_and_found(struct vt *t)
 	VT_EQ(t, vb_get_pkey_index(t->a.ctx, t->a.port, pkey), 0);
 }
 
-/* The partition of each end, and whether they hear one another. */
+/* The P_Key of each end, and whether the two may talk. */
 static const struct {
 	const char *name;
 	uint16_t a, b;
@@ -195,9 +196,9 @@ static const struct {
 	{"two partitions", 0x8123, 0x8124, false},
 };
 
-#define PARTITIONS (sizeof(partitions) / sizeof(*partitions))
+#define PARTITIONS TS_COUNT(partitions)
 
-static void partitions_part_connections(struct vt *t)
+static void partitions_separate_connections(struct vt *t)
 {
 	struct ts_pair *pair;
 	struct ibv_wc wc;
@@ -214,7 +215,7 @@ static void partitions_part_connections(struct vt *t)
 	}
 }
 
-static void partitions_part_datagrams(struct vt *t)
+static void partitions_separate_datagrams(struct vt *t)
 {
 	struct ts_pair *pair;
 	struct ibv_wc wc;
@@ -248,7 +249,7 @@ static void subnet_managers_events(struct vt *t)
 	ts_transfer(pair, IBV_WR_SEND, 100);
 }
 
-static void lid_change_is_told(struct vt *t)
+static void lid_change_raises_an_event(struct vt *t)
 {
 	struct ibv_port_attr attr;
 
@@ -259,9 +260,9 @@ static void lid_change_is_told(struct vt *t)
 	VT_EQ(t, attr.lid, 77);
 }
 
-/* --- the end of a device --- */
+/* --- a device that fails --- */
 
-static void device_fatal_is_told(struct vt *t)
+static void device_fatal_raises_an_event(struct vt *t)
 {
 	struct ibv_async_event event;
 
@@ -273,7 +274,7 @@ static void device_fatal_is_told(struct vt *t)
 	ts_no_event(t, &t->b);
 }
 
-/* Objects of a dead device can be destroyed: the fixture does it. */
+/* The end of the test destroys the objects of the dead device, which must succeed. */
 static void peers_of_a_dead_device_time_out(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
@@ -299,7 +300,7 @@ static void qps_of_a_dead_device_are_in_err(struct vt *t)
 	ts_drain_events(&t->a);
 }
 
-static void acts_on_no_such_port(struct vt *t)
+static void port_that_does_not_exist_is_einval(struct vt *t)
 {
 	union ibv_gid gid = t->a.gid;
 
@@ -317,30 +318,34 @@ static void acts_on_no_such_port(struct vt *t)
 
 static const struct vt_test tests[] = {
 	{"cable_pulled_and_put_in", MAN "PORT_ERR, PORT_ACTIVE", TWO, cable_pulled_and_put_in},
-	{"same_state_again_tells_nothing", "unsourced", SIM, same_state_again_tells_nothing},
-	{"every_context_is_told", "unsourced", SIM, every_context_is_told},
+	{"same_state_again_raises_no_event", "unsourced", SIM, same_state_again_raises_no_event},
+	{"every_context_gets_the_event", "unsourced", SIM, every_context_gets_the_event},
 	{"work_over_a_dead_port_times_out", "unsourced", TWO, work_over_a_dead_port_times_out},
 	{"short_outage_is_repaired", "unsourced", TWO, short_outage_is_repaired},
 	{"datagrams_over_a_dead_port_are_lost", "unsourced", TWO,
 	 datagrams_over_a_dead_port_are_lost},
-	{"gid_change_is_told_and_found", MAN "GID_CHANGE", SIM, gid_change_is_told_and_found},
+	{"gid_change_raises_an_event_and_is_in_the_table", MAN "GID_CHANGE", SIM,
+	 gid_change_raises_an_event_and_is_in_the_table},
 	{"old_gid_reaches_nobody", "unsourced", TWO | VT_NEEDS_ETHERNET, old_gid_reaches_nobody},
 	{"emptied_gid_cannot_be_used", "ibv_query_gid_ex(3): ENODATA", SIM | VT_NEEDS_ETHERNET,
 	 emptied_gid_cannot_be_used},
-	{"pkey_change_is_told_and_found", MAN "PKEY_CHANGE; ibv_get_pkey_index(3)", SIM,
-	 pkey_change_is_told_and_found},
-	{"partitions_part_connections", SRC_RXE "rxe_recv.c, check_keys: pkey_match", TWO,
-	 partitions_part_connections},
-	{"partitions_part_datagrams", SRC_RXE "rxe_recv.c, check_keys: pkey_match", TWO,
-	 partitions_part_datagrams},
+	{"pkey_change_raises_an_event_and_is_in_the_table",
+	 MAN "PKEY_CHANGE; ibv_get_pkey_index(3)", SIM,
+	 pkey_change_raises_an_event_and_is_in_the_table},
+	{"partitions_separate_connections", SRC_RXE "rxe_recv.c, check_keys: pkey_match", TWO,
+	 partitions_separate_connections},
+	{"partitions_separate_datagrams", SRC_RXE "rxe_recv.c, check_keys: pkey_match", TWO,
+	 partitions_separate_datagrams},
 	{"subnet_managers_events", MAN "CLIENT_REREGISTER, SM_CHANGE", SIM, subnet_managers_events},
-	{"lid_change_is_told", MAN "LID_CHANGE", SIM | VT_NEEDS_INFINIBAND, lid_change_is_told},
-	{"device_fatal_is_told", MAN "DEVICE_FATAL", TWO, device_fatal_is_told},
+	{"lid_change_raises_an_event", MAN "LID_CHANGE", SIM | VT_NEEDS_INFINIBAND,
+	 lid_change_raises_an_event},
+	{"device_fatal_raises_an_event", MAN "DEVICE_FATAL", TWO, device_fatal_raises_an_event},
 	{"peers_of_a_dead_device_time_out", "unsourced", TWO, peers_of_a_dead_device_time_out},
 	{"qps_of_a_dead_device_are_in_err", "unsourced", TWO, qps_of_a_dead_device_are_in_err},
-	{"acts_on_no_such_port", "unsourced", SIM, acts_on_no_such_port},
+	{"port_that_does_not_exist_is_einval", "unsourced", SIM,
+	 port_that_does_not_exist_is_einval},
 	{NULL},
 };
 
-const struct vt_suite vt_suite_ports = {"ports", "what happens to ports and devices", tests,
+const struct vt_suite vt_suite_ports = {"ports", "events of ports and devices", tests,
 					.simulator = true};

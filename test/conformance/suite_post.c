@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What posting takes, what it refuses, and what a queue holds.
+ * Posting: which WRs are accepted and refused, and how many a queue holds.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
-#define TYPES (sizeof(types) / sizeof(*types))
+#define TYPES TS_COUNT(types)
 
-/* Posts two empty receives as one list; *at is the index of bad_wr, or -1. */
+/* Posts two empty receives as one list; *at becomes the index of bad_wr, or -1. */
 static int post_recv_list(struct ts_end *end, struct ibv_recv_wr *wrs, int *at)
 {
 	struct ibv_recv_wr *bad = NULL;
@@ -187,7 +187,7 @@ static struct ts_pair *small_queues(struct vt *t)
 	return ts_pair(t, &options);
 }
 
-/* Fills the send queue with writes of no byte; the last is signalled. */
+/* Fills the send queue with empty writes, of which only the last is signalled. */
 static void fill_send_queue(struct ts_end *end)
 {
 	uint32_t i;
@@ -215,7 +215,7 @@ static void full_send_queue_is_enomem(struct vt *t)
 	ts_no_more(t, pair->a.send_cq);
 }
 
-static void slots_come_back_by_polling(struct vt *t)
+static void polling_frees_slots_of_the_send_queue(struct vt *t)
 {
 	struct ts_pair *pair = small_queues(t);
 	uint32_t i;
@@ -282,7 +282,7 @@ static void inline_checks_no_lkey(struct vt *t)
 	ts_verify(t, pair->b.buffer, 64, 1);
 }
 
-static void unknown_opcode_does_not_pass(struct vt *t)
+static void unknown_opcode_is_an_error(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	int error = ts_post(&pair->a, &(struct ts_wr){.wr_id = 1, .opcode = 99});
@@ -297,7 +297,7 @@ static void unknown_opcode_does_not_pass(struct vt *t)
 	ts_no_more(t, pair->b.recv_cq);
 }
 
-/* The table of ibv_post_send(3), less windows, invalidation and segmentation. */
+/* The table of ibv_post_send(3), without windows, invalidation and segmentation. */
 static const struct {
 	enum ibv_wr_opcode opcode;
 	const char *name;
@@ -312,14 +312,14 @@ static const struct {
 	{IBV_WR_ATOMIC_FETCH_AND_ADD, "ATOMIC_FETCH_AND_ADD", {true, false, false}},
 };
 
-static void opcode_of_each_type(struct vt *t)
+static void each_opcode_on_each_type(struct vt *t)
 {
 	struct ts_pair *pair;
 	struct ibv_wc wc;
 	size_t i, type;
 
 	for (type = 0; type < TYPES; type++)
-		for (i = 0; i < sizeof(legality) / sizeof(*legality); i++) {
+		for (i = 0; i < TS_COUNT(legality); i++) {
 			vt_row(t, "type %d %s", types[type], legality[i].name);
 			pair = ts_connected(t, types[type]);
 			ts_recv(&pair->b, .wr_id = 5, .length = 64);
@@ -385,7 +385,8 @@ static const struct vt_test tests[] = {
 	{"full_send_queue_is_enomem",
 	 "ibv_create_qp(3): max_send_wr; ENOMEM: " SRC_RXE "rxe_verbs.c, post_one_send", 0,
 	 full_send_queue_is_enomem},
-	{"slots_come_back_by_polling", "unsourced", 0, slots_come_back_by_polling},
+	{"polling_frees_slots_of_the_send_queue", "unsourced", 0,
+	 polling_frees_slots_of_the_send_queue},
 	{"full_recv_queue_is_enomem",
 	 "ibv_create_qp(3): max_recv_wr; ENOMEM: " SRC_RXE "rxe_verbs.c, post_one_recv", 0,
 	 full_recv_queue_is_enomem},
@@ -395,14 +396,14 @@ static const struct vt_test tests[] = {
 	{"inline_buffer_is_free_at_once", "ibv_post_send(3), Notes", 0,
 	 inline_buffer_is_free_at_once},
 	{"inline_checks_no_lkey", "ibv_post_send(3): IBV_SEND_INLINE", 0, inline_checks_no_lkey},
-	{"unknown_opcode_does_not_pass",
+	{"unknown_opcode_is_an_error",
 	 "EINVAL: " SRC_RVT "qp.c, rvt_qp_valid_operation; LOC_QP_OP_ERR: " SRC_RXE
 	 "rxe_req.c, rxe_requester",
-	 0, unknown_opcode_does_not_pass},
-	{"opcode_of_each_type",
+	 0, unknown_opcode_is_an_error},
+	{"each_opcode_on_each_type",
 	 "ibv_post_send(3), the table; LOC_QP_OP_ERR: " SRC_RXE
 	 "rxe_req.c, rxe_requester: next_opcode fails",
-	 VT_NEEDS_ATOMICS, opcode_of_each_type},
+	 VT_NEEDS_ATOMICS, each_opcode_on_each_type},
 	{"work_posted_in_err_flushes",
 	 SRC_STATE_OPS ": ERR; " SRC_RVT "qp.c, rvt_post_recv: qp_err_flush", 0,
 	 work_posted_in_err_flushes},
@@ -410,4 +411,4 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_post = {"post", "posting work and what a queue holds", tests};
+const struct vt_suite vt_suite_post = {"post", "posting work requests", tests};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reliable connection: every operation, every size at a packet's edge, every path MTU.
+ * Reliable connection: every operation, every path MTU, and sizes around multiples of the path MTU.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
@@ -12,7 +12,7 @@ static const enum ibv_wr_opcode opcodes[] = {
 	IBV_WR_RDMA_READ,
 };
 
-#define OPCODES (sizeof(opcodes) / sizeof(*opcodes))
+#define OPCODES TS_COUNT(opcodes)
 
 static void each_size_at(struct vt *t, enum ibv_mtu mtu, enum ibv_wr_opcode opcode)
 {
@@ -25,7 +25,7 @@ static void each_size_at(struct vt *t, enum ibv_mtu mtu, enum ibv_wr_opcode opco
 	options.mtu = mtu;
 	options.buffer_bytes = MIB + 4096;
 	pair = ts_pair(t, &options);
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "opcode %d, path MTU %u, %u bytes", opcode, bytes, sizes[i]);
 		ts_transfer(pair, opcode, sizes[i]);
 	}
@@ -94,7 +94,7 @@ static void compare_and_swap(struct vt *t)
 	struct ibv_wc wc;
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		set64(pair->b.buffer + 8, rows[i].before);
 		ts_swap(&pair->a, .wr_id = 1, .remote_offset = 8, .compare_add = rows[i].compare,
@@ -122,7 +122,7 @@ static void fetch_and_add(struct vt *t)
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		set64(pair->b.buffer, rows[i].before);
 		ts_fetch_add(&pair->a, .wr_id = 1, .compare_add = rows[i].add);
@@ -147,7 +147,7 @@ static void many_atomics_add_up(struct vt *t)
 	VT_EQ(t, get64(pair->b.buffer), 36);
 }
 
-/* Splits length bytes from base in uneven pieces with an empty one among them. */
+/* Splits `length` bytes from `base` into uneven SGEs, one of them empty. */
 static void uneven(struct ts_end *end, size_t offset, uint32_t length, struct ibv_sge sges[4])
 {
 	const uint32_t lengths[4] = {1, 0, length / 3, length - 1 - length / 3};
@@ -160,7 +160,7 @@ static void uneven(struct ts_end *end, size_t offset, uint32_t length, struct ib
 	}
 }
 
-/* The bytes of a pattern, put where uneven() looks for them, or looked for there. */
+/* scatter() copies bytes to the pieces that uneven() made, gather() copies them back. */
 static void scatter(struct ibv_sge sges[4], const uint8_t *bytes)
 {
 	int i;
@@ -189,7 +189,7 @@ static void uneven_lists_on_both_sides(struct vt *t)
 	uint8_t bytes[20000];
 	size_t i;
 
-	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+	for (i = 0; i < TS_COUNT(lengths); i++) {
 		vt_row(t, "%u bytes", lengths[i]);
 		uneven(&pair->a, 3, lengths[i], from);
 		uneven(&pair->b, 77, lengths[i], to);
@@ -216,7 +216,7 @@ static void read_into_an_uneven_list(struct vt *t)
 	uint8_t bytes[20000];
 	size_t i;
 
-	for (i = 0; i < sizeof(lengths) / sizeof(*lengths); i++) {
+	for (i = 0; i < TS_COUNT(lengths); i++) {
 		vt_row(t, "%u bytes", lengths[i]);
 		uneven(&pair->a, 3, lengths[i], to);
 		ts_fill(pair->b.buffer, lengths[i], 9);
@@ -279,7 +279,7 @@ static void unsignalled_completes_nothing(struct vt *t)
 	ts_verify(t, pair->a.buffer + 200, 100, 1);
 }
 
-/* Work of every kind, longer and shorter, in one queue. */
+/* One queue with work of every kind, long and short. */
 static void completions_come_in_posting_order(struct vt *t)
 {
 	static const enum ibv_wc_opcode done[] = {IBV_WC_SEND, IBV_WC_RDMA_READ, IBV_WC_RDMA_WRITE,
@@ -456,7 +456,7 @@ static void reads_beyond_max_rd_atomic_wait(struct vt *t)
 	ts_verify(t, pair->a.buffer, 12000, 5);
 }
 
-/* How many reads are asked for and not answered at most. */
+/* Returns the largest number of READs that were outstanding at once. */
 static unsigned int most_outstanding(const struct ts_log *log)
 {
 	unsigned int i, now = 0, most = 0;
@@ -472,7 +472,7 @@ static unsigned int most_outstanding(const struct ts_log *log)
 	return most;
 }
 
-static void max_rd_atomic_bounds_what_is_outstanding(struct vt *t)
+static void max_rd_atomic_bounds_outstanding_reads(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
@@ -490,7 +490,7 @@ static void max_rd_atomic_bounds_what_is_outstanding(struct vt *t)
 	VT_EQ(t, most_outstanding(log), 2);
 }
 
-static void no_grh_flag(struct vt *t)
+static void receives_have_no_grh_flag(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	struct ibv_wc wc;
@@ -544,10 +544,11 @@ static const struct vt_test tests[] = {
 	{"reads_beyond_max_rd_atomic_wait",
 	 "ibv_query_qp(3): max_rd_atomic; " SRC_QIB "qib_rc.c, qib_make_rc_req: RVT_S_WAIT_RDMAR",
 	 0, reads_beyond_max_rd_atomic_wait},
-	{"max_rd_atomic_bounds_what_is_outstanding",
+	{"max_rd_atomic_bounds_outstanding_reads",
 	 "ibv_query_qp(3): max_rd_atomic; " SRC_QIB "qib_rc.c, qib_make_rc_req: RVT_S_WAIT_RDMAR",
-	 VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK, max_rd_atomic_bounds_what_is_outstanding},
-	{"no_grh_flag", "ibv_poll_cq(3): IBV_WC_GRH is valid only for UD QPs", 0, no_grh_flag},
+	 VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK, max_rd_atomic_bounds_outstanding_reads},
+	{"receives_have_no_grh_flag", "ibv_poll_cq(3): IBV_WC_GRH is valid only for UD QPs", 0,
+	 receives_have_no_grh_flag},
 	{"read_reports_its_length", "ibv_poll_cq(3): byte_len", 0, read_reports_its_length},
 	{NULL},
 };

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory regions beyond ibv_reg_mr(): changed, paged on demand, null, of device memory.
+ * Memory regions beyond ibv_reg_mr(): reregistered, paged on demand, null, in device memory.
  */
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
+#include "test/support/need.h"
+#include "test/support/support.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -19,7 +21,7 @@ static int rereg(struct vt *t, struct ibv_mr *mr, int flags, struct ibv_pd *pd, 
 	errno = 0;
 	code = vb_rereg_mr(mr, flags, pd, addr, length, access);
 	if (code && (errno == EOPNOTSUPP || errno == ENOSYS))
-		VT_SKIP(t, "not supported: rereg_mr");
+		VT_SKIP(t, "the device does not support rereg_mr");
 	return code;
 }
 
@@ -27,7 +29,7 @@ static int rereg(struct vt *t, struct ibv_mr *mr, int flags, struct ibv_pd *pd, 
 #define FLIGHT_MTU   256u
 #define ARRIVED	     (8 * FLIGHT_MTU)
 
-/* A change of a region, and what becomes of the packets that come after it. */
+/* A change of a region while a message is under way, and whether the message survives. */
 static const struct {
 	const char *name;
 	int flags;
@@ -55,7 +57,7 @@ static void change(struct ts_end *end, struct ibv_mr *mr, size_t row, struct ibv
 	      0);
 }
 
-/* A pair whose messages are held up after their first 8 packets, of those that go to one end. */
+/* A pair in which a message towards one end is delayed after its first 8 packets. */
 static struct ts_pair *held_up(struct vt *t, bool towards_b)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -72,10 +74,10 @@ static struct ts_pair *held_up(struct vt *t, bool towards_b)
 	return pair;
 }
 
-/* The region that a WRITE goes to changes under it. */
+/* B changes the region that a WRITE is going to. */
 static void rereg_under_a_write(struct vt *t)
 {
-	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+	for (size_t i = 0; i < TS_COUNT(changes); i++) {
 		struct ts_pair *pair = held_up(t, true);
 		struct ibv_pd *pd = ts_pd(t, &t->b);
 		uint8_t *other = ts_memory(t, FLIGHT_BYTES);
@@ -102,10 +104,13 @@ static void rereg_under_a_write(struct vt *t)
 	}
 }
 
-/* The region that a READ's data goes to changes under it: a local error. */
+/*
+ * A changes the region that the data of its READ goes to, which may end the READ with a local
+ * error.
+ */
 static void rereg_under_a_read(struct vt *t)
 {
-	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++) {
+	for (size_t i = 0; i < TS_COUNT(changes); i++) {
 		struct ts_pair *pair = held_up(t, false);
 		struct ibv_pd *pd = ts_pd(t, &t->a);
 		uint8_t *other = ts_memory(t, FLIGHT_BYTES);
@@ -255,7 +260,7 @@ static void rereg_refuses_bad_input(struct vt *t)
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		VT_EXPECT_EQ(t,
 			     rereg(t, pair->b.mr, rows[i].flags, NULL, rows[i].addr, rows[i].length,
@@ -342,10 +347,10 @@ static void need_odp(struct vt *t, uint64_t general)
 	struct ibv_odp_caps b = extended_attr(t, &t->b).odp_caps;
 
 	if ((a.general_caps & b.general_caps & general) != general)
-		VT_SKIP(t, "no paging on demand of capabilities 0x%llx",
+		VT_SKIP(t, "the device does not page on demand with the capabilities 0x%llx",
 			(unsigned long long)general);
 	if ((a.per_transport_caps.rc_odp_caps & b.per_transport_caps.rc_odp_caps & all) != all)
-		VT_SKIP(t, "not every operation of RC with paging on demand");
+		VT_SKIP(t, "the device does not do every operation of RC with paging on demand");
 }
 
 static void each_operation(struct ts_pair *pair)
@@ -354,7 +359,7 @@ static void each_operation(struct ts_pair *pair)
 						     IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ};
 	size_t i;
 
-	for (i = 0; i < sizeof(opcodes) / sizeof(*opcodes); i++) {
+	for (i = 0; i < TS_COUNT(opcodes); i++) {
 		vt_row(pair->a.t, "opcode %d", opcodes[i]);
 		ts_transfer(pair, opcodes[i], 9000);
 	}
@@ -388,7 +393,7 @@ static void implicit_region_reaches_everything(struct vt *t)
 	each_operation(pair);
 }
 
-/* What is registered need not be there before it is used. */
+/* The memory is mapped only after it was registered. */
 static void on_demand_memory_may_come_later(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -416,7 +421,7 @@ static void nothing_is_behind_unmapped_addresses(struct vt *t)
 	VT_CHECK(t, wc.status == IBV_WC_REM_ACCESS_ERR || wc.status == IBV_WC_REM_OP_ERR);
 }
 
-static void advise(struct vt *t)
+static void advise_mr_takes_and_refuses(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_end *end;
@@ -431,7 +436,7 @@ static void advise(struct vt *t)
 	pinned = ts_mr(t, end->pd, end->buffer, 8192, TS_ACCESS_ALL);
 	sge = (struct ibv_sge){(uintptr_t)end->buffer, 8192, mr->lkey};
 	outside = (struct ibv_sge){(uintptr_t)end->buffer + 1, 8192, mr->lkey};
-	unknown = (struct ibv_sge){(uintptr_t)end->buffer, 8, mr->lkey ^ 0xffff00};
+	unknown = (struct ibv_sge){(uintptr_t)end->buffer, 8, ts_wrong_key(mr->lkey)};
 	read_only = (struct ibv_sge){(uintptr_t)end->buffer, 8, constant->lkey};
 	not_odp = (struct ibv_sge){(uintptr_t)end->buffer, 8, pinned->lkey};
 	const struct {
@@ -460,7 +465,7 @@ static void advise(struct vt *t)
 	};
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		VT_EXPECT_ERRNO(t,
 				vb_advise_mr(rows[i].pd, (enum ibv_advise_mr_advice)rows[i].advice,
@@ -494,7 +499,10 @@ static void zero_based_region_begins_at_0(struct vt *t)
 
 	options.mr_access |= IBV_ACCESS_ZERO_BASED;
 	pair = ts_pair(t, &options);
-	/* An address of 0 stands for the buffer in ts_wr: so by SGEs and from 1. */
+	/*
+	 * struct ts_wr takes address 0 for the buffer, so the test uses SGEs and starts at address
+	 * 1.
+	 */
 	from[0] = (struct ibv_sge){0, 100, pair->a.mr->lkey};
 	from[1] = (struct ibv_sge){100, 200, pair->a.mr->lkey};
 	ts_write(&pair->a, .wr_id = 1, .sge = from, .num_sge = 2, .remote_address = 1);
@@ -611,7 +619,7 @@ static void device_memory_has_bounds(struct vt *t)
 	struct ibv_dm *memory = dm(end);
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%zu bytes at %llu", rows[i].length, (unsigned long long)rows[i].offset);
 		VT_EXPECT(t, vb_memcpy_to_dm(memory, rows[i].offset, end->buffer, rows[i].length) !=
 				     0);
@@ -651,7 +659,7 @@ static void device_memory_serves_peers(struct vt *t)
 	ts_failed(t, pair->a.send_cq, 3, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void device_memory_counts(struct vt *t)
+static void device_memory_is_counted(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 	struct ibv_dm *memory = dm(&pair->b);
@@ -695,9 +703,9 @@ static void device_memory_in_use_is_ebusy(struct vt *t)
 
 	VT_ERRNO(t, vb_free_dm(memory), EBUSY);
 	VT_OK(t, vb_dereg_mr(mr));
-	ts_kept_gone(mr);
+	ts_gone(t, mr);
 	VT_OK(t, vb_free_dm(memory));
-	ts_kept_gone(memory);
+	ts_gone(t, memory);
 }
 
 static void device_memory_runs_out(struct vt *t)
@@ -707,7 +715,7 @@ static void device_memory_runs_out(struct vt *t)
 	struct ibv_dm *memory;
 
 	if (!most)
-		VT_SKIP(t, "no device memory");
+		VT_SKIP(t, "the device has no device memory");
 	memory = VT_PTR(t, vb_alloc_dm(t->a.ctx, &attr));
 	attr.length = 1;
 	VT_CHECK(t, !vb_alloc_dm(t->a.ctx, &attr));
@@ -744,7 +752,8 @@ static const struct vt_test tests[] = {
 	 on_demand_memory_may_come_later},
 	{"nothing_is_behind_unmapped_addresses", "unsourced", 0,
 	 nothing_is_behind_unmapped_addresses},
-	{"advise", "ibv_advise_mr(3), Return value; not on demand: unsourced", 0, advise},
+	{"advise_mr_takes_and_refuses", "ibv_advise_mr(3), Return value; not on demand: unsourced",
+	 0, advise_mr_takes_and_refuses},
 	{"optional_flags_change_nothing",
 	 "ibv_reg_mr(3): RELAXED_ORDERING; <infiniband/verbs.h>: IBV_ACCESS_OPTIONAL_RANGE", 0,
 	 optional_flags_change_nothing},
@@ -764,8 +773,8 @@ static const struct vt_test tests[] = {
 	 device_memory_is_zero_based},
 	{"device_memory_serves_peers", "ibv_alloc_dm(3): Device memory registration", 0,
 	 device_memory_serves_peers},
-	{"device_memory_counts", "ibv_alloc_dm(3): atomic operations", VT_NEEDS_ATOMICS,
-	 device_memory_counts},
+	{"device_memory_is_counted", "ibv_alloc_dm(3): atomic operations", VT_NEEDS_ATOMICS,
+	 device_memory_is_counted},
 	{"device_memory_in_sges", "ibv_alloc_dm(3): lkey inside sge", 0, device_memory_in_sges},
 	{"device_memory_in_use_is_ebusy",
 	 "ibv_alloc_dm(3), Notes; EBUSY: " SRC_CORE "uverbs_std_types_dm.c, uverbs_free_dm", 0,
@@ -775,4 +784,4 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_region = {"region", "memory regions of every kind", tests};
+const struct vt_suite vt_suite_region = {"region", "memory regions beyond ibv_reg_mr", tests};

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Receiver not ready: how often and when a send is repeated, and what it ends in.
+ * Receiver not ready: how often and when a send is repeated, and how it ends.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
 
 #include <verbena/sim.h>
 
-/* Microseconds of each min_rnr_timer: the names of enum ib_rnr_timeout, include/rdma/ib_verbs.h. */
+/* Microseconds of each min_rnr_timer: enum ib_rnr_timeout of Linux include/rdma/ib_verbs.h. */
 static const uint32_t timer_us[32] = {
 	655360, 10,    20,    30,    40,    60,	    80,	    120,    160,    240,    320,
 	480,	640,   960,   1280,  1920,  2560,   3840,   5120,   7680,   10240,  15360,
@@ -52,7 +52,7 @@ static void gives_up_after_its_retries(struct vt *t)
 	}
 }
 
-static void repeats_exactly_as_often(struct vt *t)
+static void retries_exactly_rnr_retry_times(struct vt *t)
 {
 	struct vb_sim_counters before, after;
 	struct ts_log *log = ts_watch(t);
@@ -86,12 +86,12 @@ static void nak_carries_the_timer(struct vt *t)
 		ts_failed(t, pair->a.send_cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 		VT_EQ(t, log->count, 2);
 		VT_EXPECT_EQ(t, log->frames[1].opcode, TS_ACK);
-		/* 001 in the top three bits of the syndrome: RNR NAK */
+		/* an RNR NAK has 001 in the top three bits of the syndrome */
 		VT_EXPECT_EQ(t, log->frames[1].syndrome, 0x20 | timer);
 	}
 }
 
-/* How long a send takes that meets no receive. */
+/* Returns after how long a send without a receive ends. */
 static uint64_t time_of_failure_ns(struct vt *t, uint8_t rnr_retry, uint8_t min_rnr_timer)
 {
 	struct ts_pair *pair = rnr_pair(t, rnr_retry, min_rnr_timer);
@@ -114,7 +114,7 @@ static void waits_as_long_as_the_timer_says(struct vt *t)
 	}
 }
 
-static void seven_is_for_ever(struct vt *t)
+static void rnr_retry_7_retries_for_ever(struct vt *t)
 {
 	struct ts_pair *pair = rnr_pair(t, 7, 1);
 	struct ibv_wc wc;
@@ -163,7 +163,7 @@ static void write_needs_no_receive(struct vt *t)
 	ts_no_more(t, pair->b.recv_cq);
 }
 
-static void write_with_imm_needs_one(struct vt *t)
+static void write_with_imm_needs_a_receive(struct vt *t)
 {
 	struct ts_pair *pair = rnr_pair(t, 1, 1);
 
@@ -172,7 +172,7 @@ static void write_with_imm_needs_one(struct vt *t)
 	ts_state(&pair->b, IBV_QPS_RTS);
 }
 
-static void send_of_no_byte_needs_one(struct vt *t)
+static void empty_send_needs_a_receive(struct vt *t)
 {
 	struct ts_pair *pair = rnr_pair(t, 1, 1);
 
@@ -180,7 +180,7 @@ static void send_of_no_byte_needs_one(struct vt *t)
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 }
 
-static void what_follows_waits_behind(struct vt *t)
+static void later_sends_wait_behind(struct vt *t)
 {
 	struct ts_pair *pair = rnr_pair(t, 7, 12);
 	struct ibv_wc wc;
@@ -203,7 +203,7 @@ static void what_follows_waits_behind(struct vt *t)
 	ts_verify(t, pair->b.buffer + 20000, 100, 1);
 }
 
-static void followers_draw_no_sequence_nak(struct vt *t)
+static void later_sends_draw_no_sequence_nak(struct vt *t)
 {
 	struct ts_pair *pair = rnr_pair(t, 3, 12);
 	struct vb_sim_counters before = counters(t, &t->b), after;
@@ -225,7 +225,7 @@ static void progress_restores_the_retries(struct vt *t)
 	for (i = 0; i < 5; i++) {
 		vt_row(t, "message %u", i);
 		ts_send(&pair->a, .wr_id = i, .length = 100);
-		/* one NAK at once, one after 0.64 ms: both retries are under way */
+		/* NAKs came at once and after 0.64 ms, so the second retry is due */
 		ts_pause(t, 700000);
 		ts_recv(&pair->b, .wr_id = 50 + i, .length = 100);
 		ts_done(t, pair->a.send_cq, i, IBV_WC_SEND);
@@ -233,7 +233,7 @@ static void progress_restores_the_retries(struct vt *t)
 	}
 }
 
-static void waiting_is_no_ack_timeout(struct vt *t)
+static void rnr_wait_is_no_ack_timeout(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct vb_sim_counters before, after;
@@ -254,31 +254,32 @@ static void waiting_is_no_ack_timeout(struct vt *t)
 static const struct vt_test tests[] = {
 	{"gives_up_after_its_retries", SRC_RXE "rxe_comp.c, RNR_RETRY", 0,
 	 gives_up_after_its_retries},
-	{"repeats_exactly_as_often", SRC_RXE "rxe_comp.c, RNR_RETRY", VT_NEEDS_SIM,
-	 repeats_exactly_as_often},
+	{"retries_exactly_rnr_retry_times", SRC_RXE "rxe_comp.c, RNR_RETRY", VT_NEEDS_SIM,
+	 retries_exactly_rnr_retry_times},
 	{"nak_carries_the_timer", SRC_RXE "rxe_hdr.h, AETH_RNR_NAK", VT_NEEDS_SIM,
 	 nak_carries_the_timer},
 	{"waits_as_long_as_the_timer_says", "Linux include/rdma/ib_verbs.h, enum ib_rnr_timeout",
 	 VT_NEEDS_VIRTUAL_CLOCK, waits_as_long_as_the_timer_says},
-	{"seven_is_for_ever", SRC_RXE "rxe_comp.c, RNR_RETRY: 7", 0, seven_is_for_ever},
+	{"rnr_retry_7_retries_for_ever", SRC_RXE "rxe_comp.c, RNR_RETRY: 7", 0,
+	 rnr_retry_7_retries_for_ever},
 	{"late_receive_saves_the_send", SRC_RXE "rxe_comp.c, rxe_completer: RNR_RETRY", 0,
 	 late_receive_saves_the_send},
 	{"long_message_is_repeated_whole", SRC_QIB "qib_rc.c, do_rc_ack: RNR NAK, reset_psn", 0,
 	 long_message_is_repeated_whole},
 	{"write_needs_no_receive", SRC_RXE "rxe_resp.c, check_resource", 0, write_needs_no_receive},
-	{"write_with_imm_needs_one", SRC_RXE "rxe_resp.c, check_resource", 0,
-	 write_with_imm_needs_one},
-	{"send_of_no_byte_needs_one", SRC_RXE "rxe_resp.c, check_resource", 0,
-	 send_of_no_byte_needs_one},
-	{"what_follows_waits_behind", SRC_QIB "qib_rc.c, qib_make_rc_req: RVT_S_WAIT_RNR", 0,
-	 what_follows_waits_behind},
-	{"followers_draw_no_sequence_nak",
+	{"write_with_imm_needs_a_receive", SRC_RXE "rxe_resp.c, check_resource", 0,
+	 write_with_imm_needs_a_receive},
+	{"empty_send_needs_a_receive", SRC_RXE "rxe_resp.c, check_resource", 0,
+	 empty_send_needs_a_receive},
+	{"later_sends_wait_behind", SRC_QIB "qib_rc.c, qib_make_rc_req: RVT_S_WAIT_RNR", 0,
+	 later_sends_wait_behind},
+	{"later_sends_draw_no_sequence_nak",
 	 SRC_QIB "qib_rc.c, qib_rc_rcv_error: none while r_nak_state", VT_NEEDS_SIM,
-	 followers_draw_no_sequence_nak},
+	 later_sends_draw_no_sequence_nak},
 	{"progress_restores_the_retries", SRC_RXE "rxe_comp.c, reset_retry_counters",
 	 VT_NEEDS_VIRTUAL_CLOCK, progress_restores_the_retries},
-	{"waiting_is_no_ack_timeout", SRC_QIB "qib_rc.c, do_rc_ack: RNR NAK, rvt_stop_rc_timers",
-	 VT_NEEDS_VIRTUAL_CLOCK, waiting_is_no_ack_timeout},
+	{"rnr_wait_is_no_ack_timeout", SRC_QIB "qib_rc.c, do_rc_ack: RNR NAK, rvt_stop_rc_timers",
+	 VT_NEEDS_VIRTUAL_CLOCK, rnr_wait_is_no_ack_timeout},
 	{NULL},
 };
 

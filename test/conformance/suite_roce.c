@@ -11,9 +11,11 @@
 #define ROCE_V1_TYPE   0x8915
 #define ETHERNET_BYTES 14
 #define NEXT_BTH       0x1b /* next header of a GRH */
-#define MULTICAST_QPN  0xffffff
 
-/* The entry with a node's own GID, or with its first of another family, of a type; -1 for none. */
+/*
+ * Returns the index of the entry with the node's GID, or its first GID of the other family, and
+ * the type; or -1.
+ */
 static int find(struct vt_node *node, uint32_t type, bool ipv4, struct ibv_gid_entry *entry)
 {
 	int i;
@@ -46,7 +48,7 @@ static void use_v1(struct vt *t)
 
 /* --- the table --- */
 
-/* Every entry of the table is of a type of its link layer, and the index that it says. */
+/* Every entry has a type of the port's link layer, and the index at which it stands. */
 static void table_has_types(struct vt *t)
 {
 	struct ibv_gid_entry entries[256], one;
@@ -65,7 +67,9 @@ static void table_has_types(struct vt *t)
 	}
 }
 
-/* Each address has an entry of either type; those of v2 come first, and none is empty between. */
+/*
+ * Each address has an entry of each type. Entries of v2 come first, and no entry between is empty.
+ */
 static void each_address_has_both_types(struct vt *t)
 {
 	struct ibv_gid_entry v2, v1;
@@ -112,11 +116,11 @@ static void types_can_be_changed(struct vt *t)
 
 /* --- traffic --- */
 
-/* Ethernet types that crossed the wire: of RoCE v1, and others. */
+/* Counts the frames on the wire with the Ethernet type of RoCE v1, and the others. */
 struct types {
 	struct vt *t;
 	unsigned int v1, others;
-	uint8_t frame[512]; /* the first of v1 */
+	uint8_t frame[512]; /* the first frame of v1 */
 };
 
 static void saw(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes, bool lost)
@@ -155,7 +159,7 @@ static const enum ibv_wr_opcode on_rc[] = {
 	IBV_WR_RDMA_READ,
 };
 
-/* Over v1 all the way, seen or unseen. */
+/* All packets are RoCE v1, whether a trace is written or not. */
 static void operations(struct vt *t, enum ibv_qp_type type, unsigned int count, uint32_t bytes)
 {
 	struct ts_pair *pair;
@@ -210,7 +214,7 @@ static void extended_reliable_connection(struct vt *t)
 	VT_EQ(t, types->others, 0);
 }
 
-/* A GRH has no address family: from an IPv4 address to one of IPv6. */
+/* A GRH has no address family, so an IPv4 address may send to an IPv6 address. */
 static void families_may_differ(struct vt *t)
 {
 	use(t, &t->a, IBV_GID_TYPE_ROCE_V1, true);
@@ -228,7 +232,7 @@ static void lost_packet_is_sent_again(struct vt *t)
 	ts_transfer(pair, IBV_WR_RDMA_WRITE, 10000);
 }
 
-static void spoilt_packet_is_as_lost(struct vt *t)
+static void corrupt_packet_counts_as_lost(struct vt *t)
 {
 	struct ts_pair *pair;
 
@@ -244,7 +248,7 @@ static void types_part(struct vt *t, uint32_t a, uint32_t b)
 {
 	struct ts_pair *pair;
 
-	use_v1(t); /* or skip */
+	use_v1(t); /* skips the test if a node has no GID of v1 */
 	use(t, &t->a, a, true);
 	use(t, &t->b, b, true);
 	pair = ts_connected(t, IBV_QPT_RC);
@@ -264,8 +268,8 @@ static void v2_does_not_reach_v1(struct vt *t)
 	types_part(t, IBV_GID_TYPE_ROCE_V2, IBV_GID_TYPE_ROCE_V1);
 }
 
-/* B's address is of one type only: a datagram of the other reaches nobody. */
-static void address_of_one_type_hears_no_other(struct vt *t)
+/* B's address has one type only, so a datagram of the other type reaches nobody. */
+static void address_of_one_type_gets_no_other(struct vt *t)
 {
 	static const union ibv_gid none;
 	struct ts_pair *pair;
@@ -285,7 +289,7 @@ static void address_of_one_type_hears_no_other(struct vt *t)
 	ts_drain_events(&t->b);
 }
 
-/* A connection follows its GID to another type: both ends must. */
+/* When the GIDs of both ends change their type, the connection goes on with the new type. */
 static void connections_follow_their_gid(struct vt *t)
 {
 	uint32_t a = (uint32_t)t->a.gid_index, b = (uint32_t)t->b.gid_index;
@@ -294,7 +298,7 @@ static void connections_follow_their_gid(struct vt *t)
 	struct ibv_gid_entry entry;
 
 	if (find(&t->a, IBV_GID_TYPE_ROCE_V1, true, &entry) < 0)
-		VT_SKIP(t, "no RoCE v1");
+		VT_SKIP(t, "the device has no RoCE v1");
 	ts_transfer(pair, IBV_WR_SEND, 100);
 	VT_OK(t, vb_sim_set_gid_type(t->a.ctx, t->a.port, a, &t->a.gid, IBV_GID_TYPE_ROCE_V1));
 	VT_OK(t, vb_sim_set_gid_type(t->b.ctx, t->b.port, b, &t->b.gid, IBV_GID_TYPE_ROCE_V1));
@@ -330,7 +334,7 @@ static void frame_is_ethernet_and_a_grh(struct vt *t)
 	VT_EQ(t, grh[40], TS_SEND_ONLY);
 }
 
-/* All 40 bytes, of an IPv4 address too. */
+/* The GRH fills all 40 bytes, even with IPv4 addresses. */
 static void grh_is_before_a_datagram(struct vt *t)
 {
 	struct types *types;
@@ -351,8 +355,10 @@ static void grh_is_before_a_datagram(struct vt *t)
 	ts_verify(t, pair->b.buffer + TS_GRH, 101, 1);
 }
 
-/* The next header says which type: the AH takes B's GID of v1, though the address is v2's too. */
-static void ah_from_a_completion_is_of_the_type(struct vt *t)
+/*
+ * B's address has entries of v1 and v2. The next header of the GRH says that the AH must take v1.
+ */
+static void ah_from_a_completion_has_the_type_of_the_datagram(struct vt *t)
 {
 	struct ts_pair *pair;
 	struct ibv_ah_attr attr;
@@ -368,7 +374,7 @@ static void ah_from_a_completion_is_of_the_type(struct vt *t)
 	VT_OK(t, vb_init_ah_from_wc(t->b.ctx, t->b.port, &wc, grh, &attr));
 	VT_EQ(t, attr.grh.sgid_index, t->b.gid_index);
 	VT_EQ_MEM(t, &attr.grh.dgid, &t->a.gid, 16);
-	grh->next_hdr = 17; /* UDP: v2, whose entry stands before */
+	grh->next_hdr = 17; /* UDP: the AH takes the entry of v2, which stands before */
 	VT_OK(t, vb_init_ah_from_wc(t->b.ctx, t->b.port, &wc, grh, &attr));
 	VT_CHECK(t, attr.grh.sgid_index < t->b.gid_index);
 }
@@ -395,14 +401,14 @@ static void send_to(struct ts_end *from, const union ibv_gid *group)
 	attr.grh.dgid = *group;
 	from->ah = VT_PTR(t, vb_create_ah(from->pd, &attr));
 	ts_fill(from->buffer + 2000, 100, 5);
-	ts_send(from, .wr_id = 1, .offset = 2000, .length = 100, .remote_qpn = MULTICAST_QPN,
+	ts_send(from, .wr_id = 1, .offset = 2000, .length = 100, .remote_qpn = TS_MULTICAST_QPN,
 		.remote_qkey = TS_QKEY);
 	ts_done(t, from->send_cq, 1, IBV_WC_SEND);
 	VT_OK(t, vb_destroy_ah(from->ah));
 	from->ah = own;
 }
 
-/* The group's GID, and its MAC by the same RFCs as IP's. */
+/* The group's MAC follows from its GID by the RFCs of IP multicast. */
 static const struct {
 	union ibv_gid gid;
 	uint8_t mac[6];
@@ -472,20 +478,21 @@ static const struct vt_test tests[] = {
 	{"extended_reliable_connection", WIRE, SIM, extended_reliable_connection},
 	{"families_may_differ", "unsourced", SIM, families_may_differ},
 	{"lost_packet_is_sent_again", "unsourced", SIM, lost_packet_is_sent_again},
-	{"spoilt_packet_is_as_lost", "unsourced", SIM, spoilt_packet_is_as_lost, VT_MAY_CORRUPT},
+	{"corrupt_packet_counts_as_lost", "unsourced", SIM, corrupt_packet_counts_as_lost,
+	 VT_MAY_CORRUPT},
 	{"v1_does_not_reach_v2", "unsourced", SIM, v1_does_not_reach_v2},
 	{"v2_does_not_reach_v1",
 	 "Linux drivers/infiniband/sw/rxe/rxe_recv.c, rxe_match_dgid: the GID's type", SIM,
 	 v2_does_not_reach_v1},
-	{"address_of_one_type_hears_no_other",
+	{"address_of_one_type_gets_no_other",
 	 "Linux drivers/infiniband/sw/rxe/rxe_recv.c, rxe_match_dgid: the GID's type", SIM_TWO,
-	 address_of_one_type_hears_no_other},
+	 address_of_one_type_gets_no_other},
 	{"connections_follow_their_gid", "unsourced", SIM_TWO, connections_follow_their_gid},
 	{"frame_is_ethernet_and_a_grh", WIRE, SIM, frame_is_ethernet_and_a_grh},
 	{"grh_is_before_a_datagram", "ibv_post_recv(3), Notes", SIM, grh_is_before_a_datagram},
-	{"ah_from_a_completion_is_of_the_type",
+	{"ah_from_a_completion_has_the_type_of_the_datagram",
 	 "rdma-core libibverbs/verbs.c, set_ah_attr_by_ipv6: next_hdr", SIM_TWO,
-	 ah_from_a_completion_is_of_the_type},
+	 ah_from_a_completion_has_the_type_of_the_datagram},
 	{"group_is_reached_by_its_mac",
 	 "Linux drivers/infiniband/core/verbs.c, ib_resolve_eth_dmac", SIM_TWO,
 	 group_is_reached_by_its_mac},

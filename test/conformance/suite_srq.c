@@ -3,11 +3,13 @@
  * Shared receive queues.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
+#include "test/support/need.h"
 #include "test/support/srq.h"
 
 #include <verbena/fault.h>
 
-static void gets_at_least_what_was_asked(struct vt *t)
+static void gets_at_least_the_sizes_asked_for(struct vt *t)
 {
 	struct ts_shared *shared = ts_shared_of(t, 5, 3);
 	struct ibv_srq_attr attr = ts_query_srq(t, shared->srq);
@@ -21,7 +23,7 @@ static void gets_at_least_what_was_asked(struct vt *t)
 	VT_CHECK(t, shared->srq->pd == shared->pd);
 }
 
-static void qp_tells_its_srq(struct vt *t)
+static void query_qp_returns_its_srq(struct vt *t)
 {
 	struct ts_shared *shared = ts_shared(t);
 	struct ts_pair *pair = ts_pair_on(shared, IBV_QPT_RC);
@@ -40,7 +42,7 @@ static void receives_each_size(struct vt *t)
 	struct ts_pair *pair = ts_pair_on(shared, IBV_QPT_RC);
 	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%u bytes", sizes[i]);
 		memset(shared->buffer, TS_BLANK, 40000);
 		ts_srq_recv(shared, .wr_id = 50 + i, .offset = 64, .length = 30000);
@@ -155,7 +157,7 @@ static void limit_of_zero_disarms(struct vt *t)
 	ts_no_event(t, &t->b);
 }
 
-static void unread_limit_event_goes_with_its_srq(struct vt *t)
+static void unread_limit_event_ends_with_its_srq(struct vt *t)
 {
 	struct ts_shared *shared = ts_shared(t);
 	struct ts_pair *pair = ts_pair_on(shared, IBV_QPT_RC);
@@ -163,9 +165,9 @@ static void unread_limit_event_goes_with_its_srq(struct vt *t)
 	fill(shared, 0, 2);
 	ts_arm_srq(t, shared->srq, 2);
 	ts_send_over(pair, 0, 8);
-	ts_end_qp(&pair->b);
+	ts_destroy_qp(&pair->b);
 	VT_OK(t, vb_destroy_srq(shared->srq));
-	ts_kept_gone(shared->srq);
+	ts_gone(t, shared->srq);
 	ts_no_event(t, &t->b);
 }
 
@@ -191,7 +193,7 @@ static void bad_modify_changes_nothing(struct vt *t)
 
 	ts_need_caps(t, IBV_DEVICE_SRQ_RESIZE, "SRQ that can be resized");
 	ts_arm_srq(t, shared->srq, 1);
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].name);
 		attr = (struct ibv_srq_attr){.max_wr = rows[i].max_wr, .srq_limit = rows[i].limit};
 		VT_EXPECT_ERRNO(t, vb_modify_srq(shared->srq, &attr, rows[i].mask), EINVAL);
@@ -230,7 +232,7 @@ static void resize_below_what_is_posted_is_einval(struct vt *t)
 	error = vb_modify_srq(shared->srq, &attr, IBV_SRQ_MAX_WR);
 	if (error)
 		VT_EQ(t, error, EINVAL);
-	else /* rounded up */
+	else /* the device rounded the size up */
 		VT_CHECK(t, ts_query_srq(t, shared->srq).max_wr >= 10);
 	attr.max_wr = 10;
 	VT_OK(t, vb_modify_srq(shared->srq, &attr, IBV_SRQ_MAX_WR));
@@ -261,7 +263,7 @@ static void full_is_enomem(struct vt *t)
 	VT_ERRNO(t, ts_post_srq(shared, &(struct ts_rr){.wr_id = 99}), ENOMEM);
 }
 
-/* Two QPs take all; the completions are polled in the other order. */
+/* Two QPs take all WRs, and their completions are polled in the opposite order. */
 static void slots_come_back_by_polling_in_any_order(struct vt *t)
 {
 	struct ts_shared *shared = ts_shared_of(t, 4, 1);
@@ -390,9 +392,9 @@ static void with_posted_work_it_can_be_destroyed(struct vt *t)
 	struct ts_pair *pair = ts_pair_on(shared, IBV_QPT_RC);
 
 	fill(shared, 0, 3);
-	ts_end_qp(&pair->b);
+	ts_destroy_qp(&pair->b);
 	VT_OK(t, vb_destroy_srq(shared->srq));
-	ts_kept_gone(shared->srq);
+	ts_gone(t, shared->srq);
 	ts_no_more(t, pair->b.recv_cq);
 }
 
@@ -433,7 +435,7 @@ static void datagrams_come_from_it(struct vt *t)
 	ts_state(&pair->b, IBV_QPS_RTS);
 }
 
-static void uc_qp_gets_none(struct vt *t)
+static void uc_qp_cannot_have_one(struct vt *t)
 {
 	struct ts_shared *shared = ts_shared(t);
 	struct ibv_cq *cq = ts_cq(t, &t->b, 4);
@@ -484,7 +486,7 @@ static void empty_for_long_ends_in_rnr_retry_exceeded(struct vt *t)
 
 /* --- QPs that stop --- */
 
-static void err_leaves_its_work(struct vt *t)
+static void qp_in_err_leaves_the_posted_work(struct vt *t)
 {
 	struct ts_shared *shared = ts_shared(t);
 	struct ts_pair *first = ts_pair_on(shared, IBV_QPT_RC);
@@ -497,7 +499,7 @@ static void err_leaves_its_work(struct vt *t)
 	ts_send_over(second, 1, 8);
 }
 
-static void err_tells_last_wqe_reached(struct vt *t)
+static void modify_to_err_raises_last_wqe_reached(struct vt *t)
 {
 	struct ts_shared *shared = ts_shared(t);
 	struct ts_pair *pair = ts_pair_on(shared, IBV_QPT_RC);
@@ -510,8 +512,8 @@ static void err_tells_last_wqe_reached(struct vt *t)
 	ts_no_event(t, &t->b);
 }
 
-/* A message longer than its receive: the QP stops of itself. */
-static void error_tells_last_wqe_reached(struct vt *t)
+/* A message longer than its receive moves the QP to ERR. */
+static void receive_error_raises_last_wqe_reached(struct vt *t)
 {
 	struct ts_shared *shared = ts_shared(t);
 	struct ts_pair *first = ts_pair_on(shared, IBV_QPT_RC);
@@ -527,7 +529,7 @@ static void error_tells_last_wqe_reached(struct vt *t)
 	ts_send_over(second, 51, 10);
 }
 
-/* A message that stays without its last packet. */
+/* A message whose last packet never comes. */
 static void message_in_progress_is_flushed(struct vt *t)
 {
 	static const struct vb_fault_rule lose = {
@@ -549,7 +551,7 @@ static void message_in_progress_is_flushed(struct vt *t)
 	fill(shared, 100, shared->attr.max_wr);
 }
 
-static void reset_gives_the_message_in_progress_back(struct vt *t)
+static void reset_puts_the_receive_in_progress_back(struct vt *t)
 {
 	static const struct vb_fault_rule lose = {
 		.action = VB_FAULT_DROP, .opcode_given = true, .opcode = TS_SEND_LAST};
@@ -569,9 +571,9 @@ static void reset_gives_the_message_in_progress_back(struct vt *t)
 #define WIRE (VT_NEEDS_SRQ | VT_NEEDS_SIM | VT_NEEDS_FAULTS)
 
 static const struct vt_test tests[] = {
-	{"gets_at_least_what_was_asked", "ibv_create_srq(3), ibv_query_srq(3)", ALL,
-	 gets_at_least_what_was_asked},
-	{"qp_tells_its_srq", "ibv_create_qp(3): srq", ALL, qp_tells_its_srq},
+	{"gets_at_least_the_sizes_asked_for", "ibv_create_srq(3), ibv_query_srq(3)", ALL,
+	 gets_at_least_the_sizes_asked_for},
+	{"query_qp_returns_its_srq", "ibv_create_qp(3): srq", ALL, query_qp_returns_its_srq},
 	{"receives_each_size", "ibv_post_srq_recv(3)", ALL, receives_each_size},
 	{"many_qps_take_in_arrival_order",
 	 SRC_RXE "rxe_resp.c, get_srq_wqe: the head, whichever QP asks", ALL,
@@ -585,8 +587,8 @@ static const struct vt_test tests[] = {
 	 limit_event_comes_once_for_one_arming},
 	{"limit_of_zero_disarms", "ibv_query_srq(3), Notes: 0 is not armed", ALL,
 	 limit_of_zero_disarms},
-	{"unread_limit_event_goes_with_its_srq", SRC_CORE "uverbs_main.c, ib_uverbs_release_uevent",
-	 ALL, unread_limit_event_goes_with_its_srq},
+	{"unread_limit_event_ends_with_its_srq", SRC_CORE "uverbs_main.c, ib_uverbs_release_uevent",
+	 ALL, unread_limit_event_ends_with_its_srq},
 	{"bad_modify_changes_nothing",
 	 "ibv_modify_srq(3), Notes; EINVAL: " SRC_RXE "rxe_srq.c, rxe_srq_chk_attr", ALL,
 	 bad_modify_changes_nothing},
@@ -620,23 +622,24 @@ static const struct vt_test tests[] = {
 	 ALL, memory_is_of_the_srqs_pd},
 	{"datagrams_come_from_it", "ibv_create_qp(3), Notes: RC or UD", ALL,
 	 datagrams_come_from_it},
-	{"uc_qp_gets_none", "ibv_create_qp(3), Notes: RC or UD", ALL, uc_qp_gets_none},
+	{"uc_qp_cannot_have_one", "ibv_create_qp(3), Notes: RC or UD", ALL, uc_qp_cannot_have_one},
 	{"empty_is_rnr_until_one_is_posted", SRC_RXE "rxe_resp.c, get_srq_wqe: ERR_RNR", ALL,
 	 empty_is_rnr_until_one_is_posted},
 	{"empty_for_long_ends_in_rnr_retry_exceeded",
 	 SRC_RXE "rxe_resp.c, get_srq_wqe: ERR_RNR; " SRC_RXE
 		 "rxe_comp.c, rxe_completer: RNR_RETRY",
 	 ALL, empty_for_long_ends_in_rnr_retry_exceeded},
-	{"err_leaves_its_work", SRC_RXE "rxe_resp.c, check_resource: in ERR an SRQ is left alone",
-	 ALL, err_leaves_its_work},
-	{"err_tells_last_wqe_reached", "ibv_get_async_event(3): QP_LAST_WQE_REACHED", ALL,
-	 err_tells_last_wqe_reached},
-	{"error_tells_last_wqe_reached", "ibv_get_async_event(3): QP_LAST_WQE_REACHED", ALL,
-	 error_tells_last_wqe_reached},
+	{"qp_in_err_leaves_the_posted_work",
+	 SRC_RXE "rxe_resp.c, check_resource: in ERR an SRQ is left alone", ALL,
+	 qp_in_err_leaves_the_posted_work},
+	{"modify_to_err_raises_last_wqe_reached", "ibv_get_async_event(3): QP_LAST_WQE_REACHED",
+	 ALL, modify_to_err_raises_last_wqe_reached},
+	{"receive_error_raises_last_wqe_reached", "ibv_get_async_event(3): QP_LAST_WQE_REACHED",
+	 ALL, receive_error_raises_last_wqe_reached},
 	{"message_in_progress_is_flushed", SRC_RXE "rxe_resp.c, check_resource: in ERR, resp.wqe",
 	 WIRE, message_in_progress_is_flushed},
-	{"reset_gives_the_message_in_progress_back", "unsourced", WIRE,
-	 reset_gives_the_message_in_progress_back},
+	{"reset_puts_the_receive_in_progress_back", "unsourced", WIRE,
+	 reset_puts_the_receive_in_progress_back},
 	{NULL},
 };
 

@@ -2,8 +2,8 @@
 /*
  * The states of a queue pair and the attributes that each step takes.
  *
- * The table is that of the Linux core (qp_state_table of drivers/infiniband/core/verbs.c) for RC, UC
- * and UD, written down by hand, without the alternate path.
+ * The table is that of the Linux core (qp_state_table of drivers/infiniband/core/verbs.c) for RC,
+ * UC and UD, written down by hand, without the alternate path.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
@@ -20,7 +20,7 @@ static const enum ibv_qp_state states[] = {
 	IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR,
 };
 
-#define STATES (sizeof(states) / sizeof(*states))
+#define STATES TS_COUNT(states)
 
 #define INIT_CONNECTED (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
 #define INIT_UD	       (IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)
@@ -45,7 +45,7 @@ struct cell {
 	int optional[TYPES];
 };
 
-/* What is allowed; every pair that is not here is refused. */
+/* The allowed transitions; every other pair of states is refused. */
 static const struct cell cells[] = {
 	{IBV_QPS_RESET, IBV_QPS_RESET, {0}, {0}},
 	{IBV_QPS_RESET, IBV_QPS_INIT, {INIT_CONNECTED, INIT_CONNECTED, INIT_UD}, {0}},
@@ -78,7 +78,9 @@ static const struct cell cells[] = {
 	{IBV_QPS_ERR, IBV_QPS_ERR, {0}, {0}},
 };
 
-/* The attributes that the table knows. IBV_QP_ALT_PATH and IBV_QP_PATH_MIG_STATE: see below. */
+/*
+ * The attributes of the table. alternate_path_needs_the_capability tests the two that are missing.
+ */
 static const struct {
 	int bit;
 	const char *name;
@@ -103,7 +105,7 @@ static const struct {
 	{IBV_QP_DEST_QPN, "DEST_QPN"},
 };
 
-#define ATTRIBUTES (sizeof(attributes) / sizeof(*attributes))
+#define ATTRIBUTES TS_COUNT(attributes)
 
 static const struct cell *find_cell(enum ibv_qp_state from, enum ibv_qp_state to, int type)
 {
@@ -111,16 +113,16 @@ static const struct cell *find_cell(enum ibv_qp_state from, enum ibv_qp_state to
 
 	if (type == RC && (from == IBV_QPS_SQE || to == IBV_QPS_SQE))
 		return NULL;
-	for (i = 0; i < sizeof(cells) / sizeof(*cells); i++)
+	for (i = 0; i < TS_COUNT(cells); i++)
 		if (cells[i].from == from && cells[i].to == to)
 			return &cells[i];
 	return NULL;
 }
 
-/* A local error of the send queue: what takes UC and UD to SQE. */
+/* Causes a local error in the send queue, which moves UC and UD to SQE. */
 static void fail_a_send(struct ts_end *end)
 {
-	ts_send(end, .wr_id = 90, .length = 8, .lkey = end->mr->lkey ^ 0xffff00);
+	ts_send(end, .wr_id = 90, .length = 8, .lkey = ts_wrong_key(end->mr->lkey));
 	ts_failed(end->t, end->send_cq, 90, IBV_WC_LOC_PROT_ERR);
 }
 
@@ -152,7 +154,7 @@ static void start_over(struct ts_end *end, enum ibv_qp_state state)
 	reach(end, state);
 }
 
-/* Runs one modify from a fresh state and compares it with what the table says. */
+/* Does one modify on a fresh QP and compares the result with the table. */
 static void try_step(struct ts_end *end, enum ibv_qp_state from, enum ibv_qp_state to, int mask,
 		     bool allowed)
 {
@@ -209,7 +211,7 @@ static void try_required(struct ts_end *end, int type, enum ibv_qp_state from, e
 	try_step(end, from, to, cell ? cell->required[type] : 0, cell != NULL);
 }
 
-static void every_pair(struct vt *t)
+static void every_pair_of_states(struct vt *t)
 {
 	for_each_pair(t, try_required);
 }
@@ -282,7 +284,7 @@ static void alternate_path_needs_the_capability(struct vt *t)
 	}
 }
 
-static void without_state_bit_the_state_stays(struct vt *t)
+static void modify_without_the_state_bit_keeps_the_state(struct vt *t)
 {
 	struct ts_end *end = lone_end(t, RC);
 	struct ibv_qp_attr attr = ts_good_attr(end, end, 0, IBV_QPS_ERR);
@@ -397,7 +399,10 @@ static bool bad_max_rd_atomic(struct ts_end *end, struct ibv_qp_attr *attr)
 	return end->node->device_attr.max_qp_init_rd_atom < 255;
 }
 
-/* A value out of range, in the step that takes it. false where there is no such value here. */
+/*
+ * Puts a value out of range into the step that takes it. Returns false if no value is out of
+ * range.
+ */
 static const struct {
 	const char *name;
 	enum ibv_qp_state from;
@@ -437,7 +442,7 @@ static void value_out_of_range_is_refused(struct vt *t)
 	size_t i;
 	int mask;
 
-	for (i = 0; i < sizeof(bad_values) / sizeof(*bad_values); i++) {
+	for (i = 0; i < TS_COUNT(bad_values); i++) {
 		from = bad_values[i].from;
 		vt_row(t, "%s", bad_values[i].name);
 		start_over(end, from);
@@ -475,7 +480,7 @@ static void wide_numbers_are_masked(struct vt *t)
 
 /* --- query --- */
 
-static void query_gives_what_was_set(struct vt *t)
+static void query_returns_what_modify_set(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ibv_qp_init_attr init;
@@ -513,7 +518,7 @@ static void query_gives_what_was_set(struct vt *t)
 		VT_EQ_MEM(t, &attr.ah_attr.grh.dgid, &t->b.gid, sizeof(t->b.gid));
 }
 
-static void query_gives_what_the_qp_was_made_with(struct vt *t)
+static void query_returns_what_the_qp_was_created_with(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_UD);
 	struct ibv_qp_init_attr init;
@@ -567,7 +572,7 @@ static void state_is_cached_in_the_qp(struct vt *t)
 	VT_STATE(t, pair->a.qp->state, IBV_QPS_INIT);
 	ts_to_rtr(&pair->a);
 	ts_to_rts(&pair->a);
-	ts_send(&pair->a, .wr_id = 1, .length = 8, .lkey = pair->a.mr->lkey ^ 0xffff00);
+	ts_send(&pair->a, .wr_id = 1, .length = 8, .lkey = ts_wrong_key(pair->a.mr->lkey));
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
 	VT_STATE(t, pair->a.qp->state, IBV_QPS_RTS);
 	ts_state(&pair->a, IBV_QPS_ERR);
@@ -600,10 +605,8 @@ static void drain_with_event(struct ts_end *end)
 
 static int query_draining(struct ts_end *end)
 {
-	struct ibv_qp_init_attr init;
-	struct ibv_qp_attr attr;
+	struct ibv_qp_attr attr = ts_query(end);
 
-	VT_OK(end->t, vb_query_qp(end->qp, &attr, IBV_QP_STATE, &init));
 	VT_STATE(end->t, attr.qp_state, IBV_QPS_SQD);
 	return attr.sq_draining;
 }
@@ -618,7 +621,7 @@ static void sqd_of_an_idle_queue_drains_at_once(struct vt *t)
 	ts_no_event(t, &t->a);
 }
 
-static void sqd_finishes_what_is_under_way_then_tells(struct vt *t)
+static void sqd_finishes_sends_then_raises_sq_drained(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
@@ -632,7 +635,7 @@ static void sqd_finishes_what_is_under_way_then_tells(struct vt *t)
 	VT_EQ(t, query_draining(&pair->a), 0);
 }
 
-static void sqd_without_asking_tells_nothing(struct vt *t)
+static void sqd_raises_no_event_unasked(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
@@ -674,7 +677,7 @@ static void sqe_after_a_local_error(struct vt *t)
 	for (i = 0; i < 2; i++) {
 		vt_row(t, "%s", type_names[rows[i]]);
 		pair = ts_connected(t, types[rows[i]]);
-		ts_send(&pair->a, .wr_id = 1, .length = 8, .lkey = pair->a.mr->lkey ^ 0xffff00);
+		ts_send(&pair->a, .wr_id = 1, .length = 8, .lkey = ts_wrong_key(pair->a.mr->lkey));
 		ts_send(&pair->a, .wr_id = 2, .length = 8);
 		ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
 		ts_flushed(t, pair->a.send_cq, 2);
@@ -711,14 +714,15 @@ static void sqe_goes_back_to_rts(struct vt *t)
 }
 
 static const struct vt_test tests[] = {
-	{"every_pair", KERNEL_TABLE, 0, every_pair},
+	{"every_pair_of_states", KERNEL_TABLE, 0, every_pair_of_states},
 	{"missing_attribute_is_refused", KERNEL_TABLE, 0, missing_attribute_is_refused},
 	{"forbidden_attribute_is_refused", KERNEL_TABLE, 0, forbidden_attribute_is_refused},
 	{"optional_attribute_is_taken", KERNEL_TABLE, 0, optional_attribute_is_taken},
 	{"alternate_path_needs_the_capability", "ibv_modify_qp(3), Notes", 0,
 	 alternate_path_needs_the_capability},
-	{"without_state_bit_the_state_stays", SRC_RXE "rxe_qp.c, rxe_qp_chk_attr: new_state", 0,
-	 without_state_bit_the_state_stays},
+	{"modify_without_the_state_bit_keeps_the_state",
+	 SRC_RXE "rxe_qp.c, rxe_qp_chk_attr: new_state", 0,
+	 modify_without_the_state_bit_keeps_the_state},
 	{"unknown_state_is_refused", KERNEL_TABLE, 0, unknown_state_is_refused},
 	{"value_out_of_range_is_refused",
 	 "ibv_modify_qp(3), Notes; which values: " SRC_RVT "qp.c, rvt_modify_qp, " SRC_RXE
@@ -727,9 +731,9 @@ static const struct vt_test tests[] = {
 	{"wide_numbers_are_masked",
 	 "PSNs: " SRC_RXE "rxe_qp.c, rxe_qp_from_attr: BTH_PSN_MASK; the QPN: unsourced", 0,
 	 wide_numbers_are_masked},
-	{"query_gives_what_was_set", "ibv_query_qp(3)", 0, query_gives_what_was_set},
-	{"query_gives_what_the_qp_was_made_with", "ibv_query_qp(3)", 0,
-	 query_gives_what_the_qp_was_made_with},
+	{"query_returns_what_modify_set", "ibv_query_qp(3)", 0, query_returns_what_modify_set},
+	{"query_returns_what_the_qp_was_created_with", "ibv_query_qp(3)", 0,
+	 query_returns_what_the_qp_was_created_with},
 	{"refused_modify_changes_no_attribute", "ibv_modify_qp(3), Notes", 0,
 	 refused_modify_changes_no_attribute},
 	{"state_is_cached_in_the_qp", SRC_RDMA_CORE "libibverbs/verbs.c, ibv_modify_qp: qp->state",
@@ -737,11 +741,11 @@ static const struct vt_test tests[] = {
 	{"reset_starts_again", KERNEL_TABLE, 0, reset_starts_again},
 	{"sqd_of_an_idle_queue_drains_at_once", "ibv_get_async_event(3): SQ_DRAINED", 0,
 	 sqd_of_an_idle_queue_drains_at_once},
-	{"sqd_finishes_what_is_under_way_then_tells",
+	{"sqd_finishes_sends_then_raises_sq_drained",
 	 "ibv_get_async_event(3): SQ_DRAINED; ibv_query_qp(3): sq_draining", 0,
-	 sqd_finishes_what_is_under_way_then_tells},
-	{"sqd_without_asking_tells_nothing", "ibv_modify_qp(3): en_sqd_async_notify", 0,
-	 sqd_without_asking_tells_nothing},
+	 sqd_finishes_sends_then_raises_sq_drained},
+	{"sqd_raises_no_event_unasked", "ibv_modify_qp(3): en_sqd_async_notify", 0,
+	 sqd_raises_no_event_unasked},
 	{"sends_wait_in_sqd", SRC_STATE_OPS ": SQD starts no next send", 0, sends_wait_in_sqd},
 	{"sqd_still_receives", SRC_STATE_OPS ": SQD", 0, sqd_still_receives},
 	{"sqe_after_a_local_error", "flushed in SQE: " SRC_STATE_OPS "; the step to SQE: unsourced",

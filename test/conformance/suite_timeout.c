@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ack timeout: how often, how long, and which peers do not answer.
+ * The ack timeout: how long it is, how many retries follow, and which peers do not answer.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
@@ -50,12 +50,12 @@ static void gives_up_after_its_retries(struct vt *t)
 	}
 }
 
-static void seven_is_seven(struct vt *t)
+static void retry_cnt_7_is_seven_retries(struct vt *t)
 {
 	expect_retry_exceeded(deaf_peer(t, 8, 7));
 }
 
-static void repeats_exactly_as_often(struct vt *t)
+static void retries_exactly_retry_cnt_times(struct vt *t)
 {
 	struct vb_sim_counters before, after;
 	struct ts_log *log = ts_watch(t);
@@ -75,7 +75,7 @@ static void repeats_exactly_as_often(struct vt *t)
 	}
 }
 
-/* To the nanosecond: one interval before the first retry and one after each. */
+/* One interval passes before the first retry and one after each, exact to the nanosecond. */
 static void interval_is_4096_ns_shifted(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -96,7 +96,7 @@ static void interval_is_4096_ns_shifted(struct vt *t)
 	}
 }
 
-static void zero_waits_for_ever(struct vt *t)
+static void timeout_0_waits_for_ever(struct vt *t)
 {
 	struct ts_pair *pair = deaf_peer(t, 0, 2);
 	struct ibv_wc wc;
@@ -185,7 +185,7 @@ static void silent_peer_ends_in_retry_exceeded(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < sizeof(silent_peers) / sizeof(*silent_peers); i++) {
+	for (i = 0; i < TS_COUNT(silent_peers); i++) {
 		vt_row(t, "%s", silent_peers[i].name);
 		pair = ts_pair(t, &options);
 		silent_peers[i].spoil(pair);
@@ -202,7 +202,7 @@ static void every_operation_times_out(struct vt *t)
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < sizeof(opcodes) / sizeof(*opcodes); i++) {
+	for (i = 0; i < TS_COUNT(opcodes); i++) {
 		vt_row(t, "opcode %d", opcodes[i]);
 		pair = deaf_peer(t, 8, 1);
 		TS_POST(&pair->a, opcodes[i], .wr_id = 1, .length = 8);
@@ -257,7 +257,7 @@ static void unexpected_first_psn(struct vt *t)
 	}
 }
 
-/* Each of many messages loses as many packets as one may lose. */
+/* Each of many messages loses as many packets as retry_cnt allows. */
 static void progress_restores_the_retries(struct vt *t)
 {
 	struct ts_options options = timeout_options(t, 8, 2);
@@ -273,7 +273,7 @@ static void progress_restores_the_retries(struct vt *t)
 	}
 }
 
-/* Loses the first packet of the first message so many times. */
+/* The wire loses the first packet of the first message `losses` times. */
 static void lose_first_packet(struct ts_pair *pair, uint64_t count)
 {
 	ts_fault(pair->a.t, &(struct vb_fault_rule){.action = VB_FAULT_DROP,
@@ -283,7 +283,7 @@ static void lose_first_packet(struct ts_pair *pair, uint64_t count)
 						    .count = count});
 }
 
-static void one_loss_too_many(struct vt *t)
+static void one_loss_more_than_retry_cnt(struct vt *t)
 {
 	struct ts_options options = timeout_options(t, 8, 2);
 	struct ts_pair *pair = ts_pair(t, &options);
@@ -292,7 +292,7 @@ static void one_loss_too_many(struct vt *t)
 	expect_retry_exceeded(pair);
 }
 
-/* The second message draws a NAK, which asks for the retry that there is none of. */
+/* The second message draws a NAK, whose retry is one more than retry_cnt allows. */
 static void sequence_nak_costs_a_retry(struct vt *t)
 {
 	struct ts_options options = timeout_options(t, 8, 0);
@@ -306,14 +306,15 @@ static const struct vt_test tests[] = {
 	{"gives_up_after_its_retries",
 	 "ibv_query_qp(3): retry_cnt, timeout; " SRC_QIB "qib_rc.c, qib_restart_rc", 0,
 	 gives_up_after_its_retries},
-	{"seven_is_seven", SRC_QIB "qib_rc.c, qib_restart_rc: counts s_retry down from any value",
-	 0, seven_is_seven},
-	{"repeats_exactly_as_often", SRC_QIB "qib_rc.c, qib_restart_rc: s_retry", VT_NEEDS_SIM,
-	 repeats_exactly_as_often},
+	{"retry_cnt_7_is_seven_retries",
+	 SRC_QIB "qib_rc.c, qib_restart_rc: counts s_retry down from any value", 0,
+	 retry_cnt_7_is_seven_retries},
+	{"retries_exactly_retry_cnt_times", SRC_QIB "qib_rc.c, qib_restart_rc: s_retry",
+	 VT_NEEDS_SIM, retries_exactly_retry_cnt_times},
 	{"interval_is_4096_ns_shifted", SRC_RXE "rxe_qp.c, rxe_qp_from_attr: 4096 ns << timeout",
 	 VT_NEEDS_VIRTUAL_CLOCK, interval_is_4096_ns_shifted},
-	{"zero_waits_for_ever", SRC_RXE "rxe_qp.c, rxe_qp_from_attr: timeout 0, no timer", 0,
-	 zero_waits_for_ever},
+	{"timeout_0_waits_for_ever", SRC_RXE "rxe_qp.c, rxe_qp_from_attr: timeout 0, no timer", 0,
+	 timeout_0_waits_for_ever},
 	{"silent_peer_ends_in_retry_exceeded", SRC_QIB "qib_rc.c, qib_restart_rc: RETRY_EXC_ERR", 0,
 	 silent_peer_ends_in_retry_exceeded, VT_MAY_MISADDRESS},
 	{"every_operation_times_out", SRC_QIB "qib_rc.c, qib_restart_rc: RETRY_EXC_ERR",
@@ -325,7 +326,8 @@ static const struct vt_test tests[] = {
 	 unexpected_first_psn, VT_MAY_MISTAKE_PSN},
 	{"progress_restores_the_retries", SRC_RXE "rxe_comp.c, reset_retry_counters",
 	 VT_NEEDS_FAULTS, progress_restores_the_retries},
-	{"one_loss_too_many", "ibv_query_qp(3): retry_cnt", VT_NEEDS_FAULTS, one_loss_too_many},
+	{"one_loss_more_than_retry_cnt", "ibv_query_qp(3): retry_cnt", VT_NEEDS_FAULTS,
+	 one_loss_more_than_retry_cnt},
 	{"sequence_nak_costs_a_retry", SRC_RXE "rxe_comp.c, ERROR_RETRY", VT_NEEDS_FAULTS,
 	 sequence_nak_costs_a_retry},
 	{NULL},

@@ -21,11 +21,11 @@
 #define IP	(WIRE | VT_NEEDS_ETHERNET)
 #define FAULTS	(VIRTUAL | VT_NEEDS_FAULTS)
 
-#define RNR_NAK 0x20 /* syndromes; an RNR NAK has its timer in the low bits */
+#define RNR_NAK 0x20 /* AETH syndromes; an RNR NAK has its timer in the low bits */
 #define NAK	0x60
 #define NO_ACK	0xff
 
-#define ERF_BYTES	  16 /* before each frame of InfiniBand */
+#define ERF_BYTES	  16 /* in front of each frame of InfiniBand */
 #define ERF_INFINIBAND	  21
 #define ERF_RECEIVE_ERROR 0x10
 #define VCRC_BYTES	  2
@@ -36,8 +36,8 @@ struct seen {
 	uint64_t now_ns;
 	bool lost;
 	bool ipv4;
-	const uint8_t *ip, *udp, *bth; /* in the frame; of InfiniBand bth only */
-	uint8_t opcode, pad, syndrome; /* NO_ACK where there is no AETH */
+	const uint8_t *ip, *udp, *bth; /* in the frame; an InfiniBand frame has only bth */
+	uint8_t opcode, pad, syndrome; /* syndrome: NO_ACK if there is no AETH */
 	bool ack_request;
 	uint32_t dest_qpn, psn, msn;
 	size_t length_bytes;
@@ -76,7 +76,7 @@ static void temporary(struct vt *t, char *path)
 	vt_defer(t, remove_file, path);
 }
 
-/* A trace of what follows, up to finish(). */
+/* Starts a trace, which finish() ends. */
 static struct trace *begin(struct vt *t)
 {
 	struct trace *trace = vt_alloc(t, sizeof(*trace));
@@ -111,7 +111,7 @@ static void look_below(struct vt *t, struct seen *seen, const uint8_t *frame)
 	seen->bth = seen->udp + 8;
 }
 
-/* The header of the Extensible Record Format, the LRH, perhaps a GRH. */
+/* Reads the header of the Extensible Record Format, the LRH and, if there is one, the GRH. */
 static void look_below_infiniband(struct vt *t, struct seen *seen, const uint8_t *record)
 {
 	VT_CHECK(t, seen->length_bytes >= ERF_BYTES + 8 + 12 + 4 + VCRC_BYTES);
@@ -168,12 +168,12 @@ static void read_file(struct trace *trace)
 				memcpy(more, trace->packets, trace->count * sizeof(*more));
 			trace->packets = more;
 		}
-		/* nanoseconds, as asked for */
+		/* nanoseconds, which pcap_open asked for */
 		trace->packets[trace->count++] = look(
 			t, (uint64_t)header->ts.tv_sec * 1000000000u + (uint64_t)header->ts.tv_usec,
 			frame, header->caplen);
 	}
-	VT_EXPECT_EQ(t, rc, PCAP_ERROR_BREAK); /* the end, and no cut record */
+	VT_EXPECT_EQ(t, rc, PCAP_ERROR_BREAK); /* the end of the file, with no torn record */
 	pcap_close(pcap);
 }
 
@@ -183,7 +183,7 @@ static void finish(struct trace *trace)
 	read_file(trace);
 }
 
-/* By the checker that shares nothing with the engine. */
+/* Judges the file by trace_check.h, which shares no code with the engine. */
 static void judge(struct trace *trace)
 {
 	size_t bytes = 0;
@@ -210,7 +210,7 @@ static unsigned int count_of(const struct trace *trace, uint8_t opcode, uint32_t
 	return count;
 }
 
-/* The nth of an opcode, from 0. */
+/* Returns packet number `n`, from 0, of an opcode. */
 static const struct seen *find(const struct trace *trace, uint8_t opcode, unsigned int nth)
 {
 	unsigned int i;
@@ -256,7 +256,7 @@ static uint64_t sent_packets(struct vt *t)
 	return a.sent_packets + (t->have & VT_NEEDS_TWO_DEVICES ? b.sent_packets : 0);
 }
 
-static void each_packet_is_there_once(struct vt *t)
+static void each_packet_is_in_the_file_once(struct vt *t)
 {
 	uint64_t before = sent_packets(t);
 	struct trace *trace = begin(t);
@@ -268,7 +268,7 @@ static void each_packet_is_there_once(struct vt *t)
 	judge(trace);
 }
 
-static void lost_ones_are_there_once_too(struct vt *t)
+static void each_lost_packet_is_in_the_file_once(struct vt *t)
 {
 	uint64_t before = sent_packets(t);
 	struct trace *trace = begin(t);
@@ -325,7 +325,7 @@ static void times_never_go_back(struct vt *t)
 	judge(trace);
 }
 
-/* A timeout of 4.096 us * 2^8 is there as that distance. */
+/* The retransmission comes 4.096 us * 2^8 after the first transmission. */
 static void retransmission_comes_a_timeout_later(struct vt *t)
 {
 	struct trace *trace = begin(t);
@@ -345,7 +345,7 @@ static void retransmission_comes_a_timeout_later(struct vt *t)
 
 /* --- addresses --- */
 
-/* The last GID of RoCE v2 of a family; the first IPv6 one is link-local. */
+/* Finds the last GID of RoCE v2 of a family; the first IPv6 GID is link-local. */
 static bool use_family(struct vt_node *node, bool ipv4)
 {
 	struct ibv_gid_entry entry;
@@ -446,7 +446,7 @@ static void source_port_is_one_and_dynamic(struct vt *t)
 		first = first ? first : port;
 		differ += port != first;
 	}
-	VT_CHECK(t, differ > 0); /* not one port for all connections */
+	VT_CHECK(t, differ > 0); /* connections have different source ports */
 }
 
 /* --- faults --- */
@@ -470,7 +470,7 @@ static void lost_packet_is_marked(struct vt *t)
 	VT_EQ(t, count_of(trace, TS_SEND_FIRST, 0), 1);
 	VT_EQ(t, find(trace, TS_ACK, 0)->syndrome, NAK);
 	VT_EQ(t, find(trace, TS_ACK, 0)->psn, pair->a.options.a_psn + 1);
-	/* sent again from there: the lost one comes again under its PSN */
+	/* retransmitted from the lost packet on, under the same PSNs */
 	VT_EQ(t, count_of(trace, TS_SEND_MIDDLE, 0), 4);
 	VT_EQ(t, find(trace, TS_SEND_MIDDLE, 2)->psn, pair->a.options.a_psn + 1);
 	judge(trace);
@@ -482,7 +482,7 @@ static void packet_without_a_receiver_is_marked(struct vt *t)
 	struct trace *trace = begin(t);
 	struct ts_pair *pair;
 
-	t->b.gid.raw[15] ^= 0x55; /* nobody's */
+	t->b.gid.raw[15] ^= 0x55; /* no device has this GID */
 	t->b.port_attr.lid ^= 0x5500;
 	pair = ts_pair(t, &options);
 	ts_write(&pair->a, .wr_id = 1, .length = 100);
@@ -492,7 +492,7 @@ static void packet_without_a_receiver_is_marked(struct vt *t)
 	VT_CHECK(t, trace->packets[0].lost);
 }
 
-static void packet_delivered_twice_is_there_twice(struct vt *t)
+static void packet_delivered_twice_is_in_the_file_twice(struct vt *t)
 {
 	struct trace *trace = begin(t);
 	struct ts_pair *pair = narrow(t, IBV_QPT_RC);
@@ -513,7 +513,7 @@ static void packet_delivered_twice_is_there_twice(struct vt *t)
 	judge(trace);
 }
 
-static void corrupt_packet_is_there_as_it_arrives(struct vt *t)
+static void corrupt_packet_is_in_the_file_as_it_arrives(struct vt *t)
 {
 	struct trace *trace = begin(t);
 	struct ts_pair *pair = narrow(t, IBV_QPT_RC);
@@ -530,7 +530,7 @@ static void corrupt_packet_is_there_as_it_arrives(struct vt *t)
 	one = find(trace, TS_WRITE_ONLY, 0);
 	two = find(trace, TS_WRITE_ONLY, 1);
 	VT_EQ(t, one->length_bytes, two->length_bytes);
-	/* The VCRC is that of the bytes as they are. */
+	/* The VCRC is right for the corrupted bytes. */
 	for (i = 0; i < one->length_bytes - (on_infiniband(t) ? VCRC_BYTES : 0); i++)
 		bits += (unsigned int)__builtin_popcount(one->frame[i] ^ two->frame[i]);
 	VT_EQ(t, bits, 1);
@@ -563,7 +563,7 @@ static void ack_is_asked_for_on_the_last_and_every_32nd(struct vt *t)
 	judge(trace);
 }
 
-static void acks_of_an_instant_are_one(struct vt *t)
+static void requests_of_one_instant_get_one_ack(struct vt *t)
 {
 	struct trace *trace = begin(t);
 	struct ts_pair *pair = narrow(t, IBV_QPT_RC);
@@ -583,7 +583,7 @@ static void acks_of_an_instant_are_one(struct vt *t)
 	judge(trace);
 }
 
-static void each_instant_has_its_ack(struct vt *t)
+static void requests_of_each_instant_get_an_ack(struct vt *t)
 {
 	struct trace *trace = begin(t);
 	struct ts_pair *pair = narrow(t, IBV_QPT_RC);
@@ -617,10 +617,10 @@ static void acks_carry_no_credits(struct vt *t)
 	VT_CHECK(t, acks > 20);
 }
 
-/* --- all that can be sent --- */
+/* --- every form of packet --- */
 
 struct form {
-	uint8_t opcode, syndrome; /* a syndrome for opcode ACK only; of an RNR NAK without timer */
+	uint8_t opcode, syndrome; /* the syndrome of an ACK; of an RNR NAK without its timer */
 };
 
 #define UD 0x60
@@ -671,7 +671,7 @@ static const struct form forms[] = {
 	{UD + 0x05, 0},
 };
 
-#define FORMS (sizeof(forms) / sizeof(*forms))
+#define FORMS TS_COUNT(forms)
 
 static void carry_all(struct vt *t, enum ibv_qp_type type)
 {
@@ -764,12 +764,12 @@ static void every_form_of_packet(struct vt *t)
 		VT_EXPECT(t, seen[i] > 0);
 	}
 	vt_row(t, NULL);
-	VT_EQ(t, seen[FORMS], 0); /* nothing else */
+	VT_EQ(t, seen[FORMS], 0); /* packets of no form in the table */
 	VT_EQ(t, pads, 0xf);
 	judge(trace);
 }
 
-/* --- the same again --- */
+/* --- the same seed --- */
 
 #define IOVA 0x10000000
 
@@ -789,7 +789,7 @@ static void end_world(void *arg)
 	VT_EXPECT_OK(t, vb_sim_close(world->sim));
 }
 
-/* A world of two devices beside the test's; the test's nodes stand in it until leave_world(). */
+/* Opens a second world with two devices. They are the test's nodes until leave_world(). */
 static struct other_world *enter_world(struct vt *t, uint64_t seed, const char *path)
 {
 	const int link_layer = t->a.port_attr.link_layer;
@@ -824,7 +824,7 @@ static void leave_world(struct other_world *world)
 	world->t->b.ctx = world->b;
 }
 
-/* Packets name the peer's memory by an address of their own, so that no real one is in the file. */
+/* The regions have an iova of their own, so that no address of the process is in the file. */
 static void lossy_writes(struct vt *t)
 {
 	struct ts_pair *pair = narrow(t, IBV_QPT_RC);
@@ -904,10 +904,10 @@ static void trace_that_cannot_be_opened(struct vt *t)
 	struct trace *trace;
 	unsigned int i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		vt_row(t, "%s", rows[i].path);
 		VT_EXPECT_ERRNO(t, vb_sim_trace_open(ts_sim(t), rows[i].path), rows[i].error);
-		VT_EXPECT_OK(t, vb_sim_trace_close(ts_sim(t))); /* none is open */
+		VT_EXPECT_OK(t, vb_sim_trace_close(ts_sim(t))); /* no trace is open */
 		mixed(t);
 	}
 	vt_row(t, NULL);
@@ -934,7 +934,7 @@ static void failed_open_leaves_the_old_one(struct vt *t)
 	judge(two);
 }
 
-/* Nothing of the old one is in it. */
+/* The file has nothing of the first trace. */
 static void same_file_begins_anew(struct vt *t)
 {
 	struct trace *one = begin(t), *two;
@@ -969,7 +969,7 @@ static void opening_anew_ends_the_old_one(struct vt *t)
 struct limited {
 	struct rlimit before;
 	int stderr_fd;
-	char said[64]; /* the file that stderr goes to */
+	char said[64]; /* the path of the file that stderr goes to */
 };
 
 static void lift_limit(void *arg)
@@ -984,7 +984,7 @@ static void lift_limit(void *arg)
 	limited->stderr_fd = -1;
 }
 
-/* No file may grow beyond; what is said about it goes to a file. */
+/* Limits the size of files, and sends stderr to a file. */
 static struct limited *limit_files(struct vt *t, rlim_t bytes)
 {
 	struct limited *limited = vt_alloc(t, sizeof(*limited));
@@ -1026,14 +1026,14 @@ static void full_disk_disturbs_no_completion(struct vt *t)
 		lines += said[i] == '\n';
 	VT_EXPECT_EQ(t, lines, 1);
 	VT_EXPECT(t, strstr((char *)said, trace->path) != NULL);
-	VT_EXPECT_OK(t, vb_sim_trace_close(ts_sim(t))); /* said once */
-	read_file(trace);				/* whole records */
+	VT_EXPECT_OK(t, vb_sim_trace_close(ts_sim(t))); /* the error was reported once already */
+	read_file(trace);				/* no record is torn */
 	VT_CHECK(t, trace->count > 100);
 	judge(trace);
 	ts_transfer(pair, IBV_WR_SEND, 1000);
 }
 
-/* The file and the callback see the same. */
+/* The callback sees the packets that the file has. */
 struct watched {
 	struct vt *t;
 	unsigned int count;
@@ -1066,7 +1066,7 @@ static void stop_watching(void *arg)
 	vb_sim_watch(ts_sim(t), NULL, NULL);
 }
 
-static void watcher_sees_what_the_file_has(struct vt *t)
+static void callback_sees_what_the_file_has(struct vt *t)
 {
 	struct watched *watched = vt_alloc(t, sizeof(*watched));
 	struct trace *trace = begin(t);
@@ -1090,9 +1090,12 @@ static void watcher_sees_what_the_file_has(struct vt *t)
 }
 
 static const struct vt_test tests[] = {
-	{"each_packet_is_there_once", "verbena/sim.h", VIRTUAL, each_packet_is_there_once},
-	{"lost_ones_are_there_once_too", "verbena/sim.h", FAULTS, lost_ones_are_there_once_too},
-	{"watcher_sees_what_the_file_has", "verbena/sim.h", FAULTS, watcher_sees_what_the_file_has},
+	{"each_packet_is_in_the_file_once", "verbena/sim.h", VIRTUAL,
+	 each_packet_is_in_the_file_once},
+	{"each_lost_packet_is_in_the_file_once", "verbena/sim.h", FAULTS,
+	 each_lost_packet_is_in_the_file_once},
+	{"callback_sees_what_the_file_has", "verbena/sim.h", FAULTS,
+	 callback_sees_what_the_file_has},
 	{"times_are_the_clocks", "verbena/sim.h", VIRTUAL, times_are_the_clocks},
 	{"times_never_go_back", "verbena/sim.h", FAULTS, times_never_go_back},
 	{"retransmission_comes_a_timeout_later", "ibv_modify_qp(3): timeout", FAULTS,
@@ -1105,14 +1108,16 @@ static const struct vt_test tests[] = {
 	{"lost_packet_is_marked", "unsourced", FAULTS, lost_packet_is_marked},
 	{"packet_without_a_receiver_is_marked", "unsourced", WIRE,
 	 packet_without_a_receiver_is_marked},
-	{"packet_delivered_twice_is_there_twice", "verbena/fault.h", FAULTS,
-	 packet_delivered_twice_is_there_twice},
-	{"corrupt_packet_is_there_as_it_arrives", "verbena/fault.h", FAULTS,
-	 corrupt_packet_is_there_as_it_arrives},
+	{"packet_delivered_twice_is_in_the_file_twice", "verbena/fault.h", FAULTS,
+	 packet_delivered_twice_is_in_the_file_twice},
+	{"corrupt_packet_is_in_the_file_as_it_arrives", "verbena/fault.h", FAULTS,
+	 corrupt_packet_is_in_the_file_as_it_arrives},
 	{"ack_is_asked_for_on_the_last_and_every_32nd", "unsourced", WIRE,
 	 ack_is_asked_for_on_the_last_and_every_32nd},
-	{"acks_of_an_instant_are_one", "unsourced", VIRTUAL, acks_of_an_instant_are_one},
-	{"each_instant_has_its_ack", "unsourced", VIRTUAL, each_instant_has_its_ack},
+	{"requests_of_one_instant_get_one_ack", "unsourced", VIRTUAL,
+	 requests_of_one_instant_get_one_ack},
+	{"requests_of_each_instant_get_an_ack", "unsourced", VIRTUAL,
+	 requests_of_each_instant_get_an_ack},
 	{"acks_carry_no_credits", SRC_RXE "rxe_hdr.h, AETH_ACK_UNLIMITED", WIRE | VT_NEEDS_ATOMICS,
 	 acks_carry_no_credits},
 	{"every_form_of_packet", "Linux include/rdma/ib_pack.h", FAULTS | VT_NEEDS_ATOMICS,
@@ -1127,5 +1132,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_trace = {"trace", "the packets in the capture file", tests,
+const struct vt_suite vt_suite_trace = {"trace", "packets in the trace file", tests,
 					.simulator = true};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unreliable connection: what it carries, and what it loses without a word.
+ * Unreliable connection: what it carries, and what it loses without an error.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
@@ -13,7 +13,7 @@
 static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE,
 					     IBV_WR_RDMA_WRITE_WITH_IMM};
 
-#define OPCODES (sizeof(opcodes) / sizeof(*opcodes))
+#define OPCODES TS_COUNT(opcodes)
 
 static void each_size_at(struct vt *t, enum ibv_mtu mtu)
 {
@@ -27,7 +27,7 @@ static void each_size_at(struct vt *t, enum ibv_mtu mtu)
 	options.buffer_bytes = MIB + 4096;
 	pair = ts_pair(t, &options);
 	for (op = 0; op < OPCODES; op++)
-		for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		for (i = 0; i < TS_COUNT(sizes); i++) {
 			vt_row(t, "opcode %d, path MTU %u, %u bytes", opcodes[op], bytes, sizes[i]);
 			ts_transfer(pair, opcodes[op], sizes[i]);
 		}
@@ -57,7 +57,7 @@ static void psn_wraps(struct vt *t)
 	}
 }
 
-/* The sender sees success, the receiver nothing, and the next message arrives. */
+/* The sender sees success, the receiver sees nothing, and the next message arrives. */
 static void expect_lost(struct ts_pair *pair, uint64_t wr_id, enum ibv_wc_opcode opcode)
 {
 	struct vt *t = pair->a.t;
@@ -81,7 +81,7 @@ static void write_with_bad_rkey_is_lost(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UC);
 
-	ts_write(&pair->a, .wr_id = 1, .length = 100, .rkey = pair->b.mr->rkey ^ 0xffff00);
+	ts_write(&pair->a, .wr_id = 1, .length = 100, .rkey = ts_wrong_key(pair->b.mr->rkey));
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
 	ts_settle(t);
 	ts_blank(t, pair->b.buffer, 200);
@@ -112,7 +112,7 @@ static void write_without_the_right_is_lost(struct vt *t)
 	expect_lost(pair, 1, IBV_WC_RDMA_WRITE);
 }
 
-/* A packet of a message lost: the whole message is, and no part of it is received. */
+/* If one packet is lost the message is lost: its receive stays posted for the next message. */
 static void lost_packet_loses_the_message(struct vt *t)
 {
 	static const struct {
@@ -146,7 +146,7 @@ static void lost_packet_loses_the_message(struct vt *t)
 	}
 }
 
-/* UC has no packet of SEND with Invalidate, whatever ibv_post_send(3) says of the WR. */
+/* ibv_post_send(3) lists SEND with Invalidate for UC, but UC has no packet for it. */
 static void send_with_invalidate_is_refused(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UC);
@@ -163,7 +163,7 @@ static void send_with_invalidate_is_refused(struct vt *t)
 #define LONG_BYTES    65536u
 #define LONG_MESSAGES 60u
 
-/* What a loss leaves is whole messages, in their order. */
+/* The messages that arrive are whole and in order. */
 static void long_messages_under_loss(struct vt *t, bool with_write)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_UC);
@@ -220,7 +220,7 @@ static void nothing_is_acknowledged(struct vt *t)
 	VT_EQ(t, ts_count(log, 0xff, pair->a.qp->qp_num), 0);
 }
 
-static void peer_gone_makes_no_difference(struct vt *t)
+static void send_to_a_qp_in_reset_succeeds(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UC);
 
@@ -253,8 +253,8 @@ static const struct vt_test tests[] = {
 	 VT_NEEDS_FAULTS | VT_NEEDS_VIRTUAL_CLOCK, long_writes_under_loss},
 	{"nothing_is_acknowledged", SRC_RXE "rxe_resp.c, acknowledge: RC only", VT_NEEDS_SIM,
 	 nothing_is_acknowledged},
-	{"peer_gone_makes_no_difference", SRC_RVT "qp.c, loopback_qp_drop: SUCCESS unless RC", 0,
-	 peer_gone_makes_no_difference},
+	{"send_to_a_qp_in_reset_succeeds", SRC_RVT "qp.c, loopback_qp_drop: SUCCESS unless RC", 0,
+	 send_to_a_qp_in_reset_succeeds},
 	{NULL},
 };
 

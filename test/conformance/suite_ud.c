@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Unreliable datagrams: the 40 bytes in front, whom they come from, and what is dropped.
+ * Unreliable datagrams: the 40 bytes in front of the data, addresses, and what is dropped.
  */
 #include "test/conformance/sources.h"
 #include "test/support/support.h"
@@ -14,7 +14,7 @@ static void each_size(struct vt *t)
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
 	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%u bytes", sizes[i]);
 		ts_transfer(pair, IBV_WR_SEND, sizes[i]);
 		ts_transfer(pair, IBV_WR_SEND_WITH_IMM, sizes[i]);
@@ -81,7 +81,7 @@ static uint16_t checksum(const uint8_t *bytes, size_t length_bytes)
 	return (uint16_t)~sum;
 }
 
-static void ipv4_header_is_in_the_last_20(struct vt *t)
+static void ipv4_header_is_in_the_last_20_bytes_of_the_grh(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
 	const uint8_t *ip = pair->b.buffer + 20;
@@ -176,7 +176,7 @@ static void ah_attributes_from_a_completion(struct vt *t)
 	VT_EQ_MEM(t, &attr.grh.dgid, &t->a.gid, sizeof(t->a.gid));
 }
 
-/* The datagram of wr_id 1 vanishes; the receive 5 stays for the next one. */
+/* The datagram of wr_id 1 is dropped, and receive 5 takes the next datagram. */
 static void expect_dropped(struct ts_pair *pair)
 {
 	struct vt *t = pair->a.t;
@@ -198,7 +198,7 @@ static void wrong_qkey_is_dropped(struct vt *t)
 	ts_received(t, pair->b.recv_cq, 5, 50 + TS_GRH);
 }
 
-static void without_receive_it_is_dropped(struct vt *t)
+static void datagram_without_a_receive_is_dropped(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
 
@@ -207,7 +207,7 @@ static void without_receive_it_is_dropped(struct vt *t)
 	ts_transfer(pair, IBV_WR_SEND, 100);
 }
 
-static void too_small_a_receive_is_kept(struct vt *t)
+static void datagram_longer_than_the_receive_is_dropped(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
 
@@ -218,7 +218,7 @@ static void too_small_a_receive_is_kept(struct vt *t)
 	ts_received(t, pair->b.recv_cq, 5, 100 + TS_GRH);
 }
 
-static void no_such_qp_is_dropped(struct vt *t)
+static void datagram_to_no_qp_is_dropped(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
 
@@ -227,7 +227,7 @@ static void no_such_qp_is_dropped(struct vt *t)
 	expect_dropped(pair);
 }
 
-static void high_qkey_stands_for_the_qps_own(struct vt *t)
+static void qkey_with_the_high_bit_sends_the_qps_own(struct vt *t)
 {
 	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
 
@@ -274,7 +274,7 @@ static void many_senders_one_receiver(struct vt *t)
 	}
 }
 
-static void to_itself(struct vt *t)
+static void qp_sends_to_itself(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_UD);
 	struct ts_end *end = ts_end(t, &t->a, &options);
@@ -296,8 +296,9 @@ static const struct vt_test tests[] = {
 	 pieces_on_both_sides},
 	{"completion_names_the_sender", "ibv_poll_cq(3): src_qp, IBV_WC_GRH, slid", 0,
 	 completion_names_the_sender},
-	{"ipv4_header_is_in_the_last_20", SRC_CORE "verbs.c, ib_get_rdma_header_version",
-	 VT_NEEDS_ETHERNET, ipv4_header_is_in_the_last_20},
+	{"ipv4_header_is_in_the_last_20_bytes_of_the_grh",
+	 SRC_CORE "verbs.c, ib_get_rdma_header_version", VT_NEEDS_ETHERNET,
+	 ipv4_header_is_in_the_last_20_bytes_of_the_grh},
 	{"ipv6_header_is_the_grh", "ibv_post_recv(3), Notes", VT_NEEDS_ETHERNET,
 	 ipv6_header_is_the_grh},
 	{"ah_from_a_completion_reaches_the_sender", "ibv_create_ah_from_wc(3)", 0,
@@ -307,19 +308,20 @@ static const struct vt_test tests[] = {
 	{"ah_attributes_from_a_completion", "ibv_init_ah_from_wc(3)", VT_NEEDS_ETHERNET,
 	 ah_attributes_from_a_completion},
 	{"wrong_qkey_is_dropped", SRC_RXE "rxe_recv.c, check_keys", 0, wrong_qkey_is_dropped},
-	{"without_receive_it_is_dropped",
+	{"datagram_without_a_receive_is_dropped",
 	 SRC_RXE "rxe_resp.c, rxe_responder: ERR_RNR on UD, class D", 0,
-	 without_receive_it_is_dropped},
-	{"too_small_a_receive_is_kept", SRC_QIB "qib_ud.c, qib_ud_rcv: RVT_R_REUSE_SGE", 0,
-	 too_small_a_receive_is_kept},
-	{"no_such_qp_is_dropped", SRC_QIB "qib_ud.c, qib_ud_loopback: drop", 0,
-	 no_such_qp_is_dropped},
-	{"high_qkey_stands_for_the_qps_own",
+	 datagram_without_a_receive_is_dropped},
+	{"datagram_longer_than_the_receive_is_dropped",
+	 SRC_QIB "qib_ud.c, qib_ud_rcv: RVT_R_REUSE_SGE", 0,
+	 datagram_longer_than_the_receive_is_dropped},
+	{"datagram_to_no_qp_is_dropped", SRC_QIB "qib_ud.c, qib_ud_loopback: drop", 0,
+	 datagram_to_no_qp_is_dropped},
+	{"qkey_with_the_high_bit_sends_the_qps_own",
 	 SRC_QIB "qib_ud.c, qib_make_ud_req: \"Qkeys with the high order bit set\"", 0,
-	 high_qkey_stands_for_the_qps_own},
+	 qkey_with_the_high_bit_sends_the_qps_own},
 	{"qp_in_rtr_receives", SRC_STATE_OPS ": RTR", 0, qp_in_rtr_receives},
 	{"many_senders_one_receiver", "ibv_poll_cq(3): src_qp", 0, many_senders_one_receiver},
-	{"to_itself", "unsourced", 0, to_itself},
+	{"qp_sends_to_itself", "unsourced", 0, qp_sends_to_itself},
 	{NULL},
 };
 

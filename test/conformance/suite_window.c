@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory windows of type 1 and 2: binding, what they allow, and their end.
+ * Memory windows of type 1 and 2: binding, what a window allows, and how it ends.
  */
 #include "test/conformance/sources.h"
+#include "test/support/need.h"
 #include "test/support/window.h"
 
 static const enum ibv_mw_type types[] = {IBV_MW_TYPE_1, IBV_MW_TYPE_2};
 
-#define TYPES (sizeof(types) / sizeof(*types))
+#define TYPES TS_COUNT(types)
 
 /* --- both types --- */
 
@@ -59,7 +60,7 @@ static void bounds_are_exact(struct vt *t)
 
 	needs_both(t);
 	for (i = 0; i < TYPES; i++)
-		for (j = 0; j < sizeof(offsets) / sizeof(*offsets); j++) {
+		for (j = 0; j < TS_COUNT(offsets); j++) {
 			vt_row(t, "type %d, at %zu", types[i], offsets[j]);
 			pair = ts_window_pair(t);
 			mw = ts_mw(&pair->b, types[i]);
@@ -78,7 +79,7 @@ static const struct {
 	{"atomic", IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_ACCESS_REMOTE_ATOMIC},
 };
 
-#define OPERATIONS (sizeof(operations) / sizeof(*operations))
+#define OPERATIONS TS_COUNT(operations)
 
 static void one_operation(struct vt *t, enum ibv_mw_type type, size_t op, size_t granted)
 {
@@ -94,7 +95,7 @@ static void one_operation(struct vt *t, enum ibv_mw_type type, size_t op, size_t
 	VT_EXPECT_STATUS(t, wc.status, op == granted ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR);
 }
 
-static void rights_are_the_windows(struct vt *t)
+static void rights_are_those_of_the_window(struct vt *t)
 {
 	size_t type, op, granted;
 
@@ -105,7 +106,7 @@ static void rights_are_the_windows(struct vt *t)
 				one_operation(t, types[type], op, granted);
 }
 
-/* The region itself does not let anybody in: the window does. */
+/* The region has no remote rights; only the window gives access. */
 static void region_needs_no_remote_rights(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -181,7 +182,7 @@ static void range_outside_the_region(struct vt *t)
 
 	needs_both(t);
 	for (i = 0; i < TYPES; i++)
-		for (j = 0; j < sizeof(rows) / sizeof(*rows); j++) {
+		for (j = 0; j < TS_COUNT(rows); j++) {
 			vt_row(t, "type %d, %s", types[i], rows[j].name);
 			pair = ts_window_pair(t);
 			ts_bind_fails(&pair->b, ts_mw(&pair->b, types[i]), .wr_id = 9,
@@ -271,7 +272,9 @@ static void unsignalled_binding_completes_nothing(struct vt *t)
 	}
 }
 
-/* The key travels in a send behind the binding, which is what makes it safe. */
+/*
+ * B sends the key in a message behind the binding, so A cannot use it before the binding is done.
+ */
 static void send_behind_a_binding_finds_it_bound(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -408,7 +411,7 @@ static void serves_no_other_pd(struct vt *t)
 	}
 }
 
-static void bind_mw_refuses(struct vt *t)
+static void bind_mw_refuses_bad_input(struct vt *t)
 {
 	struct ts_pair *pair, *other;
 	struct ibv_mw *one, *two;
@@ -427,7 +430,7 @@ static void bind_mw_refuses(struct vt *t)
 
 /* --- type 2 --- */
 
-static void type_2_low_byte_is_the_consumers(struct vt *t)
+static void type_2_binding_sets_the_low_byte_of_the_key(struct vt *t)
 {
 	static const uint8_t bytes[] = {0, 1, 0x7f, 0xff};
 	struct ts_pair *pair;
@@ -450,7 +453,7 @@ static void type_2_low_byte_is_the_consumers(struct vt *t)
 	}
 }
 
-static void type_2_other_bits_are_not(struct vt *t)
+static void type_2_binding_with_other_key_bits_fails(struct vt *t)
 {
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
@@ -518,7 +521,7 @@ static void bad_local_invalidate_is_an_error(struct vt *t)
 		mw = ts_mw(&pair->b, i == 3 ? IBV_MW_TYPE_1 : IBV_MW_TYPE_2);
 		if (i == 3)
 			ts_bound(&pair->b, mw, .wr_id = 8);
-		rkey = i == 0 ? mw->rkey ^ 0xffff00 : i == 1 ? pair->b.mr->rkey : mw->rkey;
+		rkey = i == 0 ? ts_wrong_key(mw->rkey) : i == 1 ? pair->b.mr->rkey : mw->rkey;
 		VT_OK(t, ts_local_inv(&pair->b, 9, rkey));
 		VT_EQ(t, ts_wait(t, pair->b.send_cq, 1, &wc), 1);
 		VT_EXPECT_EQ(t, wc.wr_id, 9);
@@ -598,7 +601,7 @@ static void type_2_zero_based(struct vt *t)
 	zero_based(t, IBV_MW_TYPE_2);
 }
 
-/* Bound anew without the flag, its addresses are the region's again. */
+/* A binding without ZERO_BASED gives the window the addresses of its region again. */
 static void type_1_is_zero_based_by_each_binding(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -617,18 +620,6 @@ static void type_1_is_zero_based_by_each_binding(struct vt *t)
 
 /* --- remote invalidation --- */
 
-static int send_inv(struct ts_pair *pair, uint64_t wr_id, uint32_t rkey, uint32_t bytes)
-{
-	const struct ts_wr wr = {
-		.wr_id = wr_id, .opcode = IBV_WR_SEND_WITH_INV, .offset = 8192, .length = bytes};
-	struct ibv_send_wr out, *bad;
-	struct ibv_sge sge;
-
-	ts_fill_wr(&pair->a, &wr, &sge, &out);
-	out.invalidate_rkey = rkey;
-	return ibv_post_send(pair->a.qp, &out, &bad);
-}
-
 static void send_with_invalidate_ends_access(struct vt *t)
 {
 	static const uint32_t sizes[] = {0, 100, 10000};
@@ -638,14 +629,15 @@ static void send_with_invalidate_ends_access(struct vt *t)
 	size_t i;
 
 	ts_need_windows(t, IBV_MW_TYPE_2);
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%u bytes", sizes[i]);
 		pair = ts_window_pair(t);
 		mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
 		ts_bound(&pair->b, mw, .wr_id = 9);
 		ts_reaches(pair, mw->rkey, 0);
 		ts_recv(&pair->b, .wr_id = 5, .offset = 8192, .length = 10000);
-		VT_OK(t, send_inv(pair, 1, mw->rkey, sizes[i]));
+		ts_send_inv(&pair->a, .wr_id = 1, .offset = 8192, .length = sizes[i],
+			    .invalidate_rkey = mw->rkey);
 		ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
 		wc = ts_received(t, pair->b.recv_cq, 5, sizes[i]);
 		VT_CHECK(t, wc.wc_flags & IBV_WC_WITH_INV);
@@ -665,7 +657,8 @@ static void send_with_invalidate_lets_it_be_bound_again(struct vt *t)
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
 	ts_bound(&pair->b, mw, .wr_id = 8);
 	ts_recv(&pair->b, .wr_id = 5, .offset = 8192, .length = 100);
-	VT_OK(t, send_inv(pair, 1, mw->rkey, 100));
+	ts_send_inv(&pair->a, .wr_id = 1, .offset = 8192, .length = 100,
+		    .invalidate_rkey = mw->rkey);
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
 	ts_received(t, pair->b.recv_cq, 5, 100);
 	ts_bound(&pair->b, mw, .wr_id = 9, .offset = 4096);
@@ -680,7 +673,8 @@ static void bad_remote_invalidate_is_an_error(struct vt *t)
 	ts_need_windows(t, IBV_MW_TYPE_2);
 	pair = ts_window_pair(t);
 	ts_recv(&pair->b, .wr_id = 5, .offset = 8192, .length = 100);
-	VT_OK(t, send_inv(pair, 1, pair->b.mr->rkey ^ 0xffff00, 100));
+	ts_send_inv(&pair->a, .wr_id = 1, .offset = 8192, .length = 100,
+		    .invalidate_rkey = ts_wrong_key(pair->b.mr->rkey));
 	VT_EQ(t, ts_wait(t, pair->b.recv_cq, 1, &wc), 1);
 	VT_EQ(t, wc.wr_id, 5);
 	VT_CHECK(t, wc.status != IBV_WC_SUCCESS);
@@ -696,8 +690,8 @@ static const struct vt_test tests[] = {
 	{"unbound_gives_no_access", "ibv_alloc_mw(3): created not bound", 0,
 	 unbound_gives_no_access},
 	{"bounds_are_exact", "ibv_bind_mw(3): addr, length", 0, bounds_are_exact},
-	{"rights_are_the_windows", "ibv_bind_mw(3): mw_access_flags", VT_NEEDS_ATOMICS,
-	 rights_are_the_windows},
+	{"rights_are_those_of_the_window", "ibv_bind_mw(3): mw_access_flags", VT_NEEDS_ATOMICS,
+	 rights_are_those_of_the_window},
 	{"region_needs_no_remote_rights",
 	 "ibv_bind_mw(3): requires local write, and says nothing more", 0,
 	 region_needs_no_remote_rights},
@@ -733,13 +727,15 @@ static const struct vt_test tests[] = {
 	 type_1_serves_every_qp_of_its_pd},
 	{"serves_no_other_pd", "ibv_alloc_mw(3): associated with the protection domain", 0,
 	 serves_no_other_pd},
-	{"bind_mw_refuses",
+	{"bind_mw_refuses_bad_input",
 	 "ibv_bind_mw(3), Notes: type 2; the errnos: " SRC_RDMA_CORE
 	 "providers/mlx5/qp.c, mlx5_bind_mw",
-	 0, bind_mw_refuses},
-	{"type_2_low_byte_is_the_consumers", "ibv_inc_rkey(3); ibv_post_send(3): desired new rkey",
-	 0, type_2_low_byte_is_the_consumers},
-	{"type_2_other_bits_are_not", "unsourced", 0, type_2_other_bits_are_not},
+	 0, bind_mw_refuses_bad_input},
+	{"type_2_binding_sets_the_low_byte_of_the_key",
+	 "ibv_inc_rkey(3); ibv_post_send(3): desired new rkey", 0,
+	 type_2_binding_sets_the_low_byte_of_the_key},
+	{"type_2_binding_with_other_key_bits_fails", "unsourced", 0,
+	 type_2_binding_with_other_key_bits_fails},
 	{"type_2_is_invalidated_before_it_is_rebound", ERROR, 0,
 	 type_2_is_invalidated_before_it_is_rebound},
 	{"type_2_is_not_unbound_by_length_0", ERROR, 0, type_2_is_not_unbound_by_length_0},

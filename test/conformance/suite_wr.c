@@ -15,7 +15,7 @@
 	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 #define WINDOWS (IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV)
 
-/* What every device with the API has on that type. */
+/* The operations that every device with ibv_wr_* has on a QP type. */
 static uint64_t ops_of(enum ibv_qp_type type)
 {
 	if (type == IBV_QPT_UD)
@@ -23,7 +23,7 @@ static uint64_t ops_of(enum ibv_qp_type type)
 	return type == IBV_QPT_UC ? SENDS | WRITES : SENDS | WRITES | ANSWERED;
 }
 
-/* A pair in RTS whose A has the calls. */
+/* A pair in RTS; A's QP has the ibv_wr_* calls for the operations. */
 static struct ts_pair *pair_with(struct vt *t, enum ibv_qp_type type, uint64_t ops)
 {
 	const struct ibv_qp_init_attr_ex init = {
@@ -45,7 +45,7 @@ static struct ibv_qp_ex *ex_of(struct ts_end *end)
 	return VT_PTR(end->t, vb_qp_to_qp_ex(end->qp));
 }
 
-/* The next work request, signalled. */
+/* Starts the next WR, signalled. */
 static void begin(struct ibv_qp_ex *ex, uint64_t wr_id)
 {
 	ex->wr_id = wr_id;
@@ -291,7 +291,7 @@ static void inline_data_is_copied_by_the_setter(struct vt *t)
 	ts_verify(t, pair->b.buffer + 1000, 60, 3);
 }
 
-static void flags_are_each_requests_own(struct vt *t)
+static void each_request_has_its_own_flags(struct vt *t)
 {
 	struct ts_pair *pair = pair_with(t, IBV_QPT_RC, ops_of(IBV_QPT_RC));
 	struct ibv_qp_ex *ex = ex_of(&pair->a);
@@ -352,7 +352,7 @@ static void abort_posts_nothing(struct vt *t)
 		ts_done(t, pair->a.send_cq, i, IBV_WC_RDMA_WRITE);
 }
 
-/* One bad request in the middle: complete tells it, nothing of the batch is posted. */
+/* If one WR of a batch is bad, ibv_wr_complete() fails and posts nothing of the batch. */
 static void expect_aborted(struct ts_pair *pair, struct ibv_qp_ex *ex)
 {
 	struct vt *t = pair->a.t;
@@ -396,7 +396,7 @@ static void too_much_inline_aborts_the_batch(struct vt *t)
 	expect_aborted(pair, ex);
 }
 
-/* mlx5 says ENOMEM, rxe says ENOSPC. */
+/* mlx5 returns ENOMEM, rxe returns ENOSPC. */
 static void more_than_fits_aborts_the_batch(struct vt *t)
 {
 	struct ts_pair *pair = pair_with(t, IBV_QPT_RC, ops_of(IBV_QPT_RC));
@@ -450,7 +450,7 @@ static void operation_that_the_type_lacks(struct vt *t)
 	struct ts_pair *pair = pair_with(t, IBV_QPT_RC, ops_of(IBV_QPT_RC));
 	size_t i;
 
-	for (i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (i = 0; i < TS_COUNT(rows); i++) {
 		struct ibv_qp_init_attr_ex init = {
 			.qp_type = rows[i].type,
 			.send_cq = pair->a.send_cq,
@@ -482,7 +482,7 @@ static const struct vt_test tests[] = {
 	{"list_of_sges", MAN ": ibv_wr_set_sge_list", 0, list_of_sges},
 	{"inline_data_is_copied_by_the_setter", MAN ", DATA transfer setters", 0,
 	 inline_data_is_copied_by_the_setter},
-	{"flags_are_each_requests_own", MAN ", Flags", 0, flags_are_each_requests_own},
+	{"each_request_has_its_own_flags", MAN ", Flags", 0, each_request_has_its_own_flags},
 	{"nothing_runs_before_complete", MAN ": no work is executed until ibv_wr_complete", 0,
 	 nothing_runs_before_complete},
 	{"abort_posts_nothing", MAN ": ibv_wr_abort discards all", 0, abort_posts_nothing},
@@ -501,4 +501,4 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_wr = {"wr", "posting by calls", tests};
+const struct vt_suite vt_suite_wr = {"wr", "posting by ibv_wr_start and ibv_wr_complete", tests};

@@ -3,6 +3,7 @@
  * Extended reliable connections: many SRQs behind one target QP.
  */
 #include "test/conformance/sources.h"
+#include "test/support/keep.h"
 #include "test/support/xrc.h"
 
 #include <arpa/inet.h>
@@ -63,10 +64,10 @@ static void domain_is_shared_by_its_file(struct vt *t)
 	second = ts_xrcd(t, other, fd, 0);
 	VT_CHECK(t, !try_open(other, fd, O_CREAT | O_EXCL));
 	VT_OK(t, vb_close_xrcd(first));
-	ts_kept_gone(first);
+	ts_gone(t, first);
 	VT_CHECK(t, !try_open(t->a.ctx, fd, O_CREAT | O_EXCL));
 	VT_OK(t, vb_close_xrcd(second));
-	ts_kept_gone(second);
+	ts_gone(t, second);
 	VT_CHECK(t, !try_open(t->a.ctx, fd, 0));
 }
 
@@ -85,13 +86,13 @@ static void domain_in_use_is_ebusy(struct vt *t)
 	shared = ts_xrc_srq(t, xrcd, ts_cq(t, &t->b, 4));
 	VT_ERRNO(t, vb_close_xrcd(xrcd), EBUSY);
 	VT_OK(t, vb_destroy_srq(shared->srq));
-	ts_kept_gone(shared->srq);
+	ts_gone(t, shared->srq);
 	init.xrcd = xrcd;
 	qp = VT_PTR(t, vb_create_qp_ex(t->b.ctx, &init));
 	VT_ERRNO(t, vb_close_xrcd(xrcd), EBUSY);
 	VT_OK(t, vb_destroy_qp(qp));
 	VT_OK(t, vb_close_xrcd(xrcd));
-	ts_kept_gone(xrcd);
+	ts_gone(t, xrcd);
 }
 
 static void bad_domain_attributes(struct vt *t)
@@ -121,7 +122,7 @@ static void cq_of_an_srq_is_ebusy(struct vt *t)
 
 	VT_ERRNO(t, vb_destroy_cq(xrc->cq[0]), EBUSY);
 	VT_OK(t, vb_destroy_srq(xrc->shared[0]->srq));
-	ts_kept_gone(xrc->shared[0]->srq);
+	ts_gone(t, xrc->shared[0]->srq);
 	VT_OK(t, vb_destroy_cq(xrc->cq[0]));
 	ts_gone(t, xrc->cq[0]);
 }
@@ -140,7 +141,7 @@ static void srq_needs_its_domain_and_cq(struct vt *t)
 	init.pd = ts_pd(t, &t->b);
 	init.cq = ts_cq(t, &t->b, 1);
 	init.xrcd = ts_xrcd(t, t->b.ctx, -1, O_CREAT);
-	for (i = 0; i < sizeof(missing) / sizeof(*missing); i++) {
+	for (i = 0; i < TS_COUNT(missing); i++) {
 		vt_row(t, "without 0x%x", missing[i]);
 		init.comp_mask = (IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 				  IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ) &
@@ -157,7 +158,7 @@ static void target_needs_a_domain(struct vt *t)
 	VT_NULL_ERRNO(t, vb_create_qp_ex(t->b.ctx, &init), EINVAL);
 }
 
-/* A step of a QP without one of the attributes that it requires, or with one too many. */
+/* Tries a step without one of its required attributes, or with one that it forbids. */
 static void expect_strict(struct ts_end *end, const struct ibv_qp_attr *attr, int required,
 			  int forbidden)
 {
@@ -239,7 +240,7 @@ static void target_sends_nothing(struct vt *t)
 
 /* --- operations --- */
 
-/* One SEND into an SRQ, received by the WR of that id. */
+/* Sends one message to an SRQ, where the WR with the id receives it. */
 static void send_into(struct ts_xrc *xrc, int srq, uint64_t recv_wr_id, uint32_t bytes)
 {
 	struct vt *t = xrc->t;
@@ -259,7 +260,7 @@ static void sends_of_each_size(struct vt *t)
 	struct ts_xrc *xrc = ts_xrc(t);
 	size_t i;
 
-	for (i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+	for (i = 0; i < TS_COUNT(sizes); i++) {
 		vt_row(t, "%u bytes", sizes[i]);
 		memset(xrc->shared[0]->buffer, TS_BLANK, 40000);
 		ts_srq_recv(xrc->shared[0], .wr_id = 50 + i, .offset = 8, .length = 30000);
@@ -288,7 +289,7 @@ static void two_srqs_through_one_target(struct vt *t)
 #define FAULTY_MESSAGES 120u
 #define FAULTY_BYTES	1500u
 
-/* Each message once, in its SRQ's order, whatever happens to a tenth of the packets. */
+/* Each message arrives once and in order at its SRQ, with a fault on a tenth of the packets. */
 static void under_faults(struct vt *t, enum vb_fault_action action)
 {
 	struct ts_xrc *xrc = ts_xrc(t);
@@ -340,7 +341,7 @@ static void one_in_ten_late(struct vt *t)
 	under_faults(t, VB_FAULT_DELAY);
 }
 
-/* An atomic that is repeated is answered, not done again; both SRQs' regions are reached. */
+/* A repeated atomic is answered but not done again. The atomics reach regions of both SRQs' PDs. */
 static void atomics_under_loss(struct vt *t)
 {
 	struct ts_xrc *xrc = ts_xrc(t);
@@ -378,7 +379,7 @@ static void completion_names_the_target(struct vt *t)
 	VT_EQ(t, ts_received(t, xrc->cq[1], 50, 100).qp_num, xrc->pair->b.qp->qp_num);
 }
 
-/* The SRQ's PD is where remote keys count. */
+/* Remote keys are looked up in the PD of the SRQ. */
 static void writes_and_reads(struct vt *t)
 {
 	struct ts_xrc *xrc = ts_xrc(t);
@@ -526,7 +527,7 @@ static void opened_target_outlives_the_first_handle(struct vt *t)
 
 	VT_EQ(t, opened->qp_num, number);
 	VT_STATE(t, ts_query_state(t, opened), IBV_QPS_RTS);
-	ts_end_qp(&xrc->pair->b);
+	ts_destroy_qp(&xrc->pair->b);
 	ts_srq_recv(xrc->shared[0], .wr_id = 50, .length = 100);
 	send_into(xrc, 0, 50, 100);
 	VT_OK(t, vb_destroy_qp(opened));
@@ -545,7 +546,7 @@ static void opened_target_can_be_modified(struct vt *t)
 	ts_state(&xrc->pair->b, IBV_QPS_ERR);
 }
 
-static void what_cannot_be_opened(struct vt *t)
+static void open_qp_refuses_bad_attributes(struct vt *t)
 {
 	struct ts_xrc *xrc = ts_xrc(t);
 	struct ibv_xrcd *other = ts_xrcd(t, t->b.ctx, -1, O_CREAT);
@@ -609,7 +610,8 @@ static const struct vt_test tests[] = {
 	 "ibv_open_qp(3): destroys the QP if it has no other references", 0,
 	 opened_target_outlives_the_first_handle},
 	{"opened_target_can_be_modified", "ibv_open_qp(3)", 0, opened_target_can_be_modified},
-	{"what_cannot_be_opened", "ibv_open_qp(3), Notes", 0, what_cannot_be_opened},
+	{"open_qp_refuses_bad_attributes", "ibv_open_qp(3), Notes", 0,
+	 open_qp_refuses_bad_attributes},
 	{NULL},
 };
 

@@ -25,7 +25,7 @@ struct cell {
 	int optional[ENDS];
 };
 
-/* What is allowed; every other pair is refused. An XRC QP never enters SQE. */
+/* The allowed transitions; every other pair of states is refused. An XRC QP never enters SQE. */
 static const struct cell cells[] = {
 	{IBV_QPS_RESET, IBV_QPS_RESET, {0}, {0}},
 	{IBV_QPS_RESET, IBV_QPS_INIT, {INIT, INIT}, {0}},
@@ -61,7 +61,7 @@ static const struct cell *find_cell(enum ibv_qp_state from, enum ibv_qp_state to
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(cells) / sizeof(*cells); i++)
+	for (i = 0; i < TS_COUNT(cells); i++)
 		if (cells[i].from == from && cells[i].to == to)
 			return &cells[i];
 	return NULL;
@@ -75,7 +75,7 @@ static void step(struct ts_end *end, int which, enum ibv_qp_state from, enum ibv
 	      vb_modify_qp(end->qp, &attr, find_cell(from, to)->required[which] | IBV_QP_STATE));
 }
 
-/* From any state, by way of RESET. */
+/* Moves the QP to the state from any state, by way of RESET. */
 static void reach(struct ts_end *end, int which, enum ibv_qp_state state)
 {
 	VT_OK(end->t, ts_to(end, IBV_QPS_RESET));
@@ -90,7 +90,7 @@ static void reach(struct ts_end *end, int which, enum ibv_qp_state state)
 		step(end, which, (enum ibv_qp_state)at, (enum ibv_qp_state)(at + 1));
 }
 
-/* One modify from a fresh state, and what the table says of it. */
+/* Does one modify on a fresh QP and compares the result with the table. */
 static void try_step(struct ts_end *end, int which, const struct cell *cell, int mask, bool allowed)
 {
 	struct ibv_qp_attr attr = ts_good_attr(end, end->peer, cell->from, cell->to);
@@ -105,7 +105,7 @@ static void try_step(struct ts_end *end, int which, const struct cell *cell, int
 
 typedef void try_fn(struct ts_end *end, int which, const struct cell *cell);
 
-/* Calls fn for each cell of both ends. */
+/* Calls fn for every transition of both ends. */
 static void for_each_cell(struct vt *t, try_fn *fn)
 {
 	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -114,7 +114,7 @@ static void for_each_cell(struct vt *t, try_fn *fn)
 
 	ts_need_xrc(t);
 	pair = ts_xrc_reset(t, &options)->pair;
-	for (i = 0; i < sizeof(cells) / sizeof(*cells); i++) {
+	for (i = 0; i < TS_COUNT(cells); i++) {
 		fn(&pair->a, INITIATOR, &cells[i]);
 		fn(&pair->b, TARGET, &cells[i]);
 	}
@@ -128,7 +128,7 @@ static void try_pairs(struct vt *t, struct ts_end *end, int which)
 	size_t i;
 	int to;
 
-	for (i = 0; i < sizeof(from) / sizeof(*from); i++)
+	for (i = 0; i < TS_COUNT(from); i++)
 		for (to = IBV_QPS_RESET; to <= IBV_QPS_ERR; to++) {
 			const struct cell *cell = find_cell(from[i], (enum ibv_qp_state)to);
 			const struct cell refused = {.from = from[i], .to = (enum ibv_qp_state)to};

@@ -1,54 +1,63 @@
 /* SPDX-License-Identifier: MIT */
-/* The suites, in the order in which they run: what later ones build on comes first. */
-#include "conformance.h"
+/*
+ * The suites in the order in which they run: a suite comes behind those whose behaviour it builds
+ * on.
+ */
+#include "test/conformance/suites.h"
 
-extern const struct vt_suite vt_suite_objects, vt_suite_memory, vt_suite_states, vt_suite_post,
-	vt_suite_cq, vt_suite_events, vt_suite_rc, vt_suite_uc, vt_suite_ud, vt_suite_rnr,
-	vt_suite_timeout, vt_suite_errors, vt_suite_flush, vt_suite_faults, vt_suite_trace;
-extern const struct vt_suite vt_suite_infiniband, vt_suite_roce, vt_suite_counters,
-	vt_suite_moderation, vt_suite_xrc_states;
-extern const struct vt_suite vt_suite_srq, vt_suite_xrc, vt_suite_window, vt_suite_region,
-	vt_suite_cq_ex, vt_suite_wr, vt_suite_atomic_write, vt_suite_mcast, vt_suite_ports,
-	vt_suite_domain, vt_suite_limits, vt_suite_misuse, vt_suite_quirks, vt_suite_quirks_rxe,
-	vt_suite_quirks_walk;
+#include <stddef.h>
 
-/* clang-format off */
-const struct vt_suite *const vt_suites[] = {
-	&vt_suite_objects,
-	&vt_suite_memory,
-	&vt_suite_states,
-	&vt_suite_post,
-	&vt_suite_cq,
-	&vt_suite_events,
-	&vt_suite_rc,
-	&vt_suite_uc,
-	&vt_suite_ud,
-	&vt_suite_rnr,
-	&vt_suite_timeout,
-	&vt_suite_errors,
-	&vt_suite_flush,
-	&vt_suite_faults,
-	&vt_suite_trace,
-	&vt_suite_srq,
-	&vt_suite_xrc,
-	&vt_suite_xrc_states,
-	&vt_suite_window,
-	&vt_suite_region,
-	&vt_suite_cq_ex,
-	&vt_suite_moderation,
-	&vt_suite_infiniband,
-	&vt_suite_roce,
-	&vt_suite_counters,
-	&vt_suite_wr,
-	&vt_suite_atomic_write,
-	&vt_suite_mcast,
-	&vt_suite_ports,
-	&vt_suite_domain,
-	&vt_suite_limits,
-	&vt_suite_misuse,
-	&vt_suite_quirks,
-	&vt_suite_quirks_rxe,
-	&vt_suite_quirks_walk,
-	NULL,
-};
-/* clang-format on */
+#define SUITES(X)           \
+	X(objects)          \
+	X(memory)           \
+	X(states)           \
+	X(post)             \
+	X(cq)               \
+	X(events)           \
+	X(rc)               \
+	X(uc)               \
+	X(ud)               \
+	X(rnr)              \
+	X(timeout)          \
+	X(errors)           \
+	X(flush)            \
+	X(faults)           \
+	X(trace)            \
+	X(srq)              \
+	X(xrc)              \
+	X(xrc_states)       \
+	X(window)           \
+	X(region)           \
+	X(cq_ex)            \
+	X(moderation)       \
+	X(infiniband)       \
+	X(roce)             \
+	X(counters)         \
+	X(wr)               \
+	X(atomic_write)     \
+	X(mcast)            \
+	X(ports)            \
+	X(domain)           \
+	X(limits)           \
+	X(misuse)           \
+	X(quirks)           \
+	X(quirks_post)      \
+	X(quirks_cq)        \
+	X(quirks_states)    \
+	X(quirks_responder) \
+	X(quirks_read)      \
+	X(quirks_retry)     \
+	X(quirks_ack)       \
+	X(quirks_errors)    \
+	X(quirks_flush)     \
+	X(quirks_memory)    \
+	X(quirks_window)    \
+	X(quirks_srq)       \
+	X(quirks_ud)
+
+#define DECLARE(name)  extern const struct vt_suite vt_suite_##name;
+#define POINT_TO(name) &vt_suite_##name,
+
+SUITES(DECLARE)
+
+const struct vt_suite *const vt_suites[] = {SUITES(POINT_TO) NULL};

@@ -13,7 +13,7 @@ bool ts_gid_is_ipv4(const union ibv_gid *gid)
 	return !memcmp(gid->raw, prefix, sizeof(prefix));
 }
 
-/* The index of a RoCE v2 address that is neither IPv4 nor link-local; -1 for none. */
+/* Returns the index of a RoCE v2 address that is neither IPv4 nor link-local, or -1. */
 static int find_ipv6(struct vt_node *node, union ibv_gid *gid)
 {
 	struct ibv_gid_entry entry;

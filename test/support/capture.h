@@ -11,23 +11,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The test's file, and room for why pcapfile_open() failed. */
+/* The path of the file, and the sentence of a failed pcapfile_open(). */
 extern char capture_path[64];
 extern char capture_error[256];
 
-/* Before and after each test: makes the file, empty, and removes it. */
+/* Call these before and after each test: they make an empty file and remove it. */
 void capture_begin(void);
 void capture_end(void);
 
 size_t capture_frame_bytes(unsigned int i);
 uint64_t capture_frame_ns(unsigned int i);
 
-/* Opens the file for writing; NULL with a sentence in capture_error. */
+/* Opens the file for writing. Returns NULL with a sentence in capture_error. */
 struct pcapfile *capture_open(void);
 
 void capture_add(struct pcapfile *file, unsigned int first, unsigned int count);
 
-/* Reads all frames back with libpcap, checks each, and that the file ends with a whole one. */
+/*
+ * Reads all frames with libpcap and checks each; the file must end behind a whole frame. Returns
+ * their number.
+ */
 unsigned int capture_read_back(void);
 
 #endif

@@ -8,8 +8,8 @@
 
 #define GRH_BYTES      40
 #define GUESSES_MAX    16
-#define KEPT	       256 /* works that are done and still known, to tell `twice` from `unknown` */
-#define FORGET_AT      4096 /* works, before the oldest are given up */
+#define KEPT	       256 /* completed works that are remembered, to tell `twice` from `unknown` */
+#define FORGET_AT      4096 /* so many works in a queue make it forget the oldest */
 #define ANY_OPCODE     0xff
 #define SENTENCE_BYTES 256
 
@@ -17,19 +17,19 @@ enum { SQ, RQ, QUEUES };
 
 static const char *const queue_names[QUEUES] = {"send", "receive"};
 
-/* A CQ; what was posted to it outlives it. */
+/* A CQ. The note stays when the CQ is destroyed, since works refer to it. */
 struct cq_note {
 	struct cq_note *next;
 	const struct ibv_cq *cq; /* NULL: destroyed */
 	bool lossy;
 };
 
-/* A WR. */
+/* A posted WR. */
 struct work {
-	uint64_t wr_id, bytes; /* bytes: the room of a receive */
+	uint64_t wr_id, bytes; /* bytes: the size of a receive */
 	struct cq_note *cq;
 	unsigned int epoch;
-	uint8_t opcode; /* of a completion */
+	uint8_t opcode; /* that its completion must have */
 	bool signalled;
 	bool may_vanish;
 };
@@ -37,21 +37,21 @@ struct work {
 struct queue {
 	struct work *works;
 	size_t count, room;
-	size_t forgotten;   /* that came before the first */
-	unsigned int epoch; /* from 1: a new one when the queue starts anew */
+	size_t forgotten;   /* how many works before the first were forgotten */
+	unsigned int epoch; /* counts from 1 how often the queue started again */
 };
 
-/* One way to read what has completed. */
+/* One possible assignment of the completions so far to works. */
 struct guess {
 	size_t next[QUEUES];	     /* the first work that has not completed */
-	unsigned int failed[QUEUES]; /* the epoch in which one has failed, or 0 */
+	unsigned int failed[QUEUES]; /* the epoch in which a work failed, or 0 */
 };
 
 struct srq_note {
 	struct srq_note *next;
 	const struct ibv_srq *srq; /* NULL: destroyed */
 	const struct ibv_cq *cq;
-	struct work *works; /* that have not completed */
+	struct work *works; /* those that have not completed */
 	size_t count, room;
 	bool spoiled;
 };
@@ -62,13 +62,13 @@ struct qp_note {
 	const struct ibv_context *context;
 	uint32_t number;
 	enum ibv_qp_type type;
-	enum ibv_qp_state state; /* that it was last modified into */
+	enum ibv_qp_state state; /* the last one that it was modified into */
 	bool signal_all;
 	bool spoiled;
 	struct cq_note *cqs[QUEUES];
 	struct srq_note *srq;
 	struct queue queues[QUEUES];
-	struct guess guesses[GUESSES_MAX]; /* the likeliest first, at least one */
+	struct guess guesses[GUESSES_MAX]; /* at least one, the likeliest first */
 	unsigned int guess_count;
 };
 
@@ -85,7 +85,7 @@ static void *more(void *old, size_t bytes)
 	void *memory = realloc(old, bytes);
 
 	if (!memory)
-		abort(); /* a test without memory has nothing to say */
+		abort();
 	return memory;
 }
 
@@ -172,7 +172,10 @@ static struct qp_note *qp_numbered(const struct completion_check *c,
 	return note;
 }
 
-/* The queue starts anew: what it held ends without completions, but for those in the CQ. */
+/*
+ * After RESET or destruction the works of a queue complete only if their completions are in the
+ * CQ.
+ */
 static void start_anew(struct queue *queue)
 {
 	queue->epoch++;
@@ -192,7 +195,7 @@ void completion_check_qp(struct completion_check *c, const struct ibv_qp *qp, bo
 		note->next = c->qps;
 		c->qps = note;
 	}
-	/* A number may come back while completions of its old owner wait. */
+	/* The number may be that of a destroyed QP whose completions still wait in a CQ. */
 	start_anew(&note->queues[SQ]);
 	start_anew(&note->queues[RQ]);
 	note->qp = qp;
@@ -215,7 +218,7 @@ void completion_check_state(struct completion_check *c, const struct ibv_qp *qp,
 		start_anew(&note->queues[SQ]);
 		start_anew(&note->queues[RQ]);
 	} else if (state == IBV_QPS_RTS) {
-		/* From SQE: what is posted now need not be flushed. */
+		/* After SQE: new works need not be flushed. */
 		note->queues[SQ].epoch++;
 	}
 	note->state = state;
@@ -280,7 +283,7 @@ static bool may_skip(const struct work *work, unsigned int failed)
 	return work->may_vanish || work->cq->lossy || (!work->signalled && work->epoch != failed);
 }
 
-/* Whether more may be under way to the CQ than it holds. */
+/* Returns true if more WRs may be under way to the CQ than it holds. */
 static bool may_overrun(const struct completion_check *c, const struct cq_note *cq)
 {
 	size_t under_way = 0;
@@ -351,7 +354,7 @@ void completion_check_send(struct completion_check *c, const struct ibv_qp *qp, 
 		       .wr_id = wr_id,
 		       .opcode = completed_opcode(opcode),
 		       .signalled = note->signal_all || send_flags & IBV_SEND_SIGNALED,
-		       /* some adapters take it there and forget it */
+		       /* some adapters accept such a WR and ignore it */
 		       .may_vanish = note->state < IBV_QPS_RTS,
 	       });
 }
@@ -396,7 +399,7 @@ void completion_check_srq_recv(struct completion_check *c, const struct ibv_srq 
 static const char *wrong_bytes(const struct qp_note *qp, const struct work *work,
 			       const struct ibv_wc *wc)
 {
-	/* The bytes went to the address that the WRITE named. */
+	/* The bytes of the WRITE are not in the receive's memory. */
 	if (wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM)
 		return NULL;
 	if (wc->byte_len > work->bytes)
@@ -406,7 +409,7 @@ static const char *wrong_bytes(const struct qp_note *qp, const struct work *work
 	return NULL;
 }
 
-/* Why this cannot be the completion of the WR, which is its queue's turn; NULL: it can. */
+/* Says why this cannot be the completion of the WR that is next in its queue; NULL if it can. */
 static const char *refuse(const struct qp_note *qp, int k, const struct work *work,
 			  const struct ibv_cq *cq, const struct ibv_wc *wc, unsigned int failed)
 {
@@ -429,7 +432,7 @@ static const char *refuse(const struct qp_note *qp, int k, const struct work *wo
 	return NULL;
 }
 
-/* Whether a failure means that all behind it in its queue is flushed. */
+/* Returns true if after this failure all later works of the queue are flushed. */
 static bool ends_queue(const struct qp_note *qp, int k, const struct ibv_wc *wc)
 {
 	return wc->status == IBV_WC_WR_FLUSH_ERR ||
@@ -445,7 +448,7 @@ static void add_guess(struct guess *guesses, unsigned int *count, const struct g
 		guesses[(*count)++] = *guess;
 }
 
-/* Adds what a guess may become by the completion in one queue. */
+/* Adds the guesses that continue a guess if the completion belongs to this queue. */
 static void follow(const struct qp_note *qp, int k, const struct guess *guess,
 		   const struct ibv_cq *cq, const struct ibv_wc *wc, struct guess *guesses,
 		   unsigned int *count)
@@ -468,7 +471,7 @@ static void follow(const struct qp_note *qp, int k, const struct guess *guess,
 	}
 }
 
-/* Works that every guess has behind it go, but for the last ones. */
+/* Forgets works that every guess has passed, except the last ones. */
 static void forget(struct qp_note *qp, int k)
 {
 	struct queue *queue = &qp->queues[k];
@@ -486,7 +489,7 @@ static void forget(struct qp_note *qp, int k)
 		qp->guesses[i].next[k] -= gone;
 }
 
-/* The closest fit: then no other choice could have served later completions better. */
+/* Takes the smallest receive that fits, which leaves the larger ones for later completions. */
 static bool take_shared(struct srq_note *srq, const struct qp_note *qp, const struct ibv_wc *wc)
 {
 	struct work *best = NULL;
@@ -505,7 +508,7 @@ static bool take_shared(struct srq_note *srq, const struct qp_note *qp, const st
 	return best;
 }
 
-/* A receive of an XRC QP ends in the CQ of the SRQ, which is any of the domain. */
+/* A receive of an XRC QP completes in the CQ of its SRQ, which may be any SRQ of the domain. */
 static bool take_xrc(struct completion_check *c, const struct qp_note *qp, const struct ibv_cq *cq,
 		     const struct ibv_wc *wc)
 {
@@ -517,7 +520,10 @@ static bool take_xrc(struct completion_check *c, const struct qp_note *qp, const
 
 /* --- reports --- */
 
-/* Why a queue did not take the completion; NULL: it has no such WR. Number counts from 1. */
+/*
+ * Says why a queue refused the completion; NULL if it has no WR with the wr_id. *number counts
+ * from 1.
+ */
 static const char *explain(const struct qp_note *qp, int k, const struct ibv_cq *cq,
 			   const struct ibv_wc *wc, size_t *number)
 {
@@ -536,22 +542,22 @@ static const char *explain(const struct qp_note *qp, int k, const struct ibv_cq 
 	for (size_t i = guess->next[k]; i-- > 0;) {
 		*number = queue->forgotten + i + 1;
 		if (queue->works[i].wr_id == wc->wr_id)
-			return "twice: it has completed, or was passed over, before";
+			return "twice: it has completed before, or a later WR has";
 	}
 	return NULL;
 }
 
-static void say(struct completion_check *c, const struct qp_note *qp, const struct ibv_cq *cq,
-		const struct ibv_wc *wc)
+static void report_wc(struct completion_check *c, const struct qp_note *qp, const struct ibv_cq *cq,
+		      const struct ibv_wc *wc)
 {
-	const bool tell = wc->status == IBV_WC_SUCCESS;
+	const bool has_opcode = wc->status == IBV_WC_SUCCESS;
 	const bool received = wc->opcode & IBV_WC_RECV;
 	const char *why = NULL;
 	char sentence[SENTENCE_BYTES], which[64] = "";
 	size_t number;
 
 	for (int k = SQ; k < QUEUES && !why; k++) {
-		if (tell && received != (k == RQ))
+		if (has_opcode && received != (k == RQ))
 			continue;
 		why = explain(qp, k, cq, wc, &number);
 		if (why)
@@ -562,12 +568,12 @@ static void say(struct completion_check *c, const struct qp_note *qp, const stru
 		 "QP 0x%x: the completion of wr_id %llu%s with \"%s\" is wrong: %s", wc->qp_num,
 		 (unsigned long long)wc->wr_id, which, vb_wc_status_str(wc->status),
 		 why	   ? why
-		 : qp->srq ? "unknown: no such WR in the SRQ, or none with room for it"
+		 : qp->srq ? "unknown: the SRQ has no such WR, or none with enough room"
 			   : "unknown: no such WR is posted");
 	c->report(c->arg, sentence);
 }
 
-static void say_no_qp(struct completion_check *c, const struct ibv_wc *wc)
+static void report_no_qp(struct completion_check *c, const struct ibv_wc *wc)
 {
 	char sentence[SENTENCE_BYTES];
 
@@ -582,8 +588,8 @@ void completion_check_wc(struct completion_check *c, const struct ibv_cq *cq,
 			 const struct ibv_wc *wc)
 {
 	struct qp_note *qp = qp_numbered(c, cq->context, wc->qp_num);
-	bool told = wc->status == IBV_WC_SUCCESS; /* by the opcode, which queue it is */
-	bool received = told && wc->opcode & IBV_WC_RECV;
+	bool has_opcode = wc->status == IBV_WC_SUCCESS; /* which then tells the queue */
+	bool received = has_opcode && wc->opcode & IBV_WC_RECV;
 	struct guess guesses[GUESSES_MAX];
 	unsigned int count = 0;
 
@@ -592,7 +598,7 @@ void completion_check_wc(struct completion_check *c, const struct ibv_cq *cq,
 	for (unsigned int i = 0; qp && i < qp->guess_count; i++) {
 		if (!received)
 			follow(qp, SQ, &qp->guesses[i], cq, wc, guesses, &count);
-		if (!told || received)
+		if (!has_opcode || received)
 			follow(qp, RQ, &qp->guesses[i], cq, wc, guesses, &count);
 	}
 	if (count) {
@@ -602,21 +608,24 @@ void completion_check_wc(struct completion_check *c, const struct ibv_cq *cq,
 		forget(qp, RQ);
 		return;
 	}
-	if (!told || received) {
+	if (!has_opcode || received) {
 		if (qp && qp->srq && qp->cqs[RQ]->cq == cq && take_shared(qp->srq, qp, wc))
 			return;
 		if (take_xrc(c, qp, cq, wc))
 			return;
 	}
 	if (!qp) {
-		say_no_qp(c, wc);
+		report_no_qp(c, wc);
 		return;
 	}
-	say(c, qp, cq, wc);
+	report_wc(c, qp, cq, wc);
 	qp->spoiled = true;
 }
 
-/* The works that a guess leaves in a queue and that must complete; the first of them, if asked. */
+/*
+ * Counts the works of a queue that must still complete by a guess. first, unless NULL, becomes the
+ * first of them.
+ */
 static size_t owed(const struct qp_note *qp, int k, const struct guess *guess, size_t *first)
 {
 	const struct queue *queue = &qp->queues[k];

@@ -9,17 +9,17 @@
 #include <string.h>
 #include <time.h>
 
-#define POSTED_MAX (1 << 20) /* a list that is longer runs in a circle */
+#define POSTED_MAX (1 << 20) /* a longer list must be a loop */
 
-/* A list that something of the program's is found in by its address. */
+/* A context of the program and the calls that the hooks replaced. */
 struct context_note {
 	struct context_note *next;
 	struct ibv_context *context;
-	struct ibv_context_ops ops; /* as they were */
-	struct verbs_context verbs; /* the same; zeroed where the context has none */
+	struct ibv_context_ops ops; /* before the hooks */
+	struct verbs_context verbs; /* before the hooks; zero if the context has none */
 };
 
-/* CQs and QPs stay in their lists when they are destroyed: a program may use them still. */
+/* The notes of CQs and QPs outlive them: a wrong program may use a destroyed object. */
 struct cq_watch {
 	struct cq_watch *next;
 	struct ibv_cq *cq;
@@ -29,7 +29,7 @@ struct cq_watch {
 	int (*next_poll)(struct ibv_cq_ex *cq);
 };
 
-/* A WR that was begun since wr_start. */
+/* A WR between wr_start and wr_complete. */
 struct begun {
 	uint64_t wr_id;
 	enum ibv_wr_opcode opcode;
@@ -42,23 +42,23 @@ struct qp_watch {
 	const struct ibv_context *context;
 	bool gone;
 	bool extended;
-	struct ibv_qp_ex calls; /* as they were */
+	struct ibv_qp_ex calls; /* before the hooks */
 	struct begun *begun;
 	size_t count, room;
 };
 
-/* The hooks have no argument of ours, so there is one watch a process. */
+/* The hooks have the arguments of verbs only, so the process has one watch. */
 static struct {
 	struct completion_check *check;
 	struct vb_backend *backend;
-	struct vb_backend was;
+	struct vb_backend original;
 	struct context_note *contexts;
 	struct cq_watch *cqs;
 	struct qp_watch *qps;
-	bool binding; /* a bind_mw that may call another */
+	bool binding; /* set while bind_mw runs, which may call the other bind_mw */
 } watch;
 
-/* Held while something is posted or polled, so that the checker sees things in their order. */
+/* Held while a verb posts or polls, so that the checker sees the right order. */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 static void enter(void)
@@ -79,7 +79,7 @@ static void *blank(size_t bytes)
 	void *memory = calloc(1, bytes);
 
 	if (!memory)
-		abort(); /* a test without memory has nothing to say */
+		abort();
 	return memory;
 }
 
@@ -92,10 +92,10 @@ static struct context_note *note_of(const struct ibv_context *context)
 	while (note && note->context != context)
 		note = note->next;
 	if (!note)
-		note = watch.contexts; /* a copy that the program made of one */
+		note = watch.contexts; /* the program uses a copy of a context */
 	leave();
 	if (!note)
-		abort(); /* a hook without what it hides */
+		abort(); /* a hook is called, but no context has hooks */
 	return note;
 }
 
@@ -135,7 +135,7 @@ static size_t count_posted(const struct ibv_recv_wr *wr, int err, const void *ba
 		count++;
 		wr = wr->next;
 	}
-	/* One that is not in the list says nothing. */
+	/* A bad_wr outside the list tells nothing. */
 	return err && wr != bad_wr ? 0 : count;
 }
 
@@ -202,7 +202,7 @@ static int poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 	return got;
 }
 
-/* The entry that the extended CQ shows. The opcode of a failed one is not to be read. */
+/* Reports the completion that the extended CQ shows. A failed one has no valid opcode. */
 static void see(struct ibv_cq_ex *ex)
 {
 	struct ibv_wc wc = {.wr_id = ex->wr_id, .status = ex->status};
@@ -212,7 +212,7 @@ static void see(struct ibv_cq_ex *ex)
 	wc.qp_num = ex->read_qp_num(ex);
 	if (ex->status == IBV_WC_SUCCESS) {
 		wc.opcode = ex->read_opcode(ex);
-		/* A CQ may be made without it: then a length that no rule minds. */
+		/* Without byte_len in the CQ, take a length that breaks no rule. */
 		wc.byte_len = ex->read_byte_len ? ex->read_byte_len(ex) : 40;
 		if (!ex->read_byte_len && wc.opcode == IBV_WC_RECV)
 			wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
@@ -220,7 +220,7 @@ static void see(struct ibv_cq_ex *ex)
 	completion_check_wc(watch.check, ibv_cq_ex_to_cq(ex), &wc);
 }
 
-/* start_poll() may wait for another thread's end_poll(), which must not wait for us. */
+/* start_poll() may wait for end_poll() of another thread, which needs the lock. */
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct cq_watch *cq;
@@ -274,12 +274,12 @@ static int ops_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind 
 
 static int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind)
 {
-	return bind(watch.was.bind_mw, qp, mw, mw_bind);
+	return bind(watch.original.bind_mw, qp, mw, mw_bind);
 }
 
 /* --- the extended way to post --- */
 
-/* Notes the WR that begins; nothing is posted before wr_complete. */
+/* Notes the WR. wr_complete posts it. */
 static const struct ibv_qp_ex *begin(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
 	struct qp_watch *qp;
@@ -373,7 +373,7 @@ static struct qp_watch *locked_qp_of(struct ibv_qp_ex *ex)
 	return qp;
 }
 
-/* As start_poll(): it may wait for another thread. */
+/* Like start_poll(), it may wait for another thread. */
 static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct qp_watch *qp = locked_qp_of(ex);
@@ -390,7 +390,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	qp->calls.wr_abort(ex);
 }
 
-/* All or none is posted: man ibv_wr_complete(3). */
+/* All WRs are posted, or none: ibv_wr_complete(3). */
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct qp_watch *qp;
@@ -433,7 +433,7 @@ static void shadow_qp_ex(struct qp_watch *qp, struct ibv_qp_ex *ex)
 
 /* --- objects --- */
 
-/* A call of the table that makes a QP may be the same as one of the context: it comes once. */
+/* The table's call may call that of the context, whose hook has noted the QP already. */
 static struct ibv_qp *made_qp(struct ibv_qp *qp, bool signal_all)
 {
 	struct qp_watch *made = qp ? qp_of(qp) : NULL;
@@ -459,14 +459,14 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init
 	struct ibv_qp *qp;
 
 	enter();
-	qp = made_qp(watch.was.create_qp(pd, init), init && init->sq_sig_all);
+	qp = made_qp(watch.original.create_qp(pd, init), init && init->sq_sig_all);
 	leave();
 	return qp;
 }
 
 /*
- * create_qp_ex, open_qp, create_cq_ex and create_srq_ex stand in the backend's table and in struct
- * verbs_context: what both hooks do is in one function, which is given the call that was there.
+ * create_qp_ex, open_qp, create_cq_ex and create_srq_ex are in the backend's table and in struct
+ * verbs_context. Both hooks use one function, whose argument is the original call.
  */
 static struct ibv_qp *see_qp_ex(struct ibv_qp *(*call)(struct ibv_context *,
 						       struct ibv_qp_init_attr_ex *),
@@ -477,14 +477,14 @@ static struct ibv_qp *see_qp_ex(struct ibv_qp *(*call)(struct ibv_context *,
 	enter();
 	qp = made_qp(call(context, init), init && init->sq_sig_all);
 	if (qp && init && watch.check && init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
-		shadow_qp_ex(qp_of(qp), watch.was.qp_to_qp_ex(qp));
+		shadow_qp_ex(qp_of(qp), watch.original.qp_to_qp_ex(qp));
 	leave();
 	return qp;
 }
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *init)
 {
-	return see_qp_ex(watch.was.create_qp_ex, context, init);
+	return see_qp_ex(watch.original.create_qp_ex, context, init);
 }
 
 static struct ibv_qp *verbs_create_qp_ex(struct ibv_context *context,
@@ -507,7 +507,7 @@ static struct ibv_qp *see_open_qp(struct ibv_qp *(*call)(struct ibv_context *,
 
 static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
 {
-	return see_open_qp(watch.was.open_qp, context, attr);
+	return see_open_qp(watch.original.open_qp, context, attr);
 }
 
 static struct ibv_qp *verbs_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
@@ -520,17 +520,17 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask)
 	int err;
 
 	enter();
-	err = watch.was.modify_qp(qp, attr, attr_mask);
+	err = watch.original.modify_qp(qp, attr, attr_mask);
 	if (!err && watch.check && attr_mask & IBV_QP_STATE)
 		completion_check_state(watch.check, qp, attr->qp_state);
 	leave();
 	return err;
 }
 
-/* Without the lock, since it waits for acknowledgements of events. */
+/* The lock is not held: destroying waits until events are acknowledged. */
 static int destroy_qp(struct ibv_qp *qp)
 {
-	int err = watch.was.destroy_qp(qp);
+	int err = watch.original.destroy_qp(qp);
 	struct qp_watch *gone;
 
 	enter();
@@ -565,7 +565,7 @@ static struct ibv_cq *create_cq(struct ibv_context *context, int cqe, void *cq_c
 	struct ibv_cq *cq;
 
 	enter();
-	cq = watch.was.create_cq(context, cqe, cq_context, channel, comp_vector);
+	cq = watch.original.create_cq(context, cqe, cq_context, channel, comp_vector);
 	made_cq(cq);
 	leave();
 	return cq;
@@ -582,7 +582,7 @@ static void made_cq_ex(struct ibv_cq_ex *ex, const struct ibv_cq_init_attr_ex *i
 	cq_of(ex)->next_poll = ex->next_poll;
 	ex->start_poll = start_poll;
 	ex->next_poll = next_poll;
-	/* man ibv_create_cq_ex(3) */
+	/* Such a CQ loses completions: ibv_create_cq_ex(3). */
 	if (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
 	    init->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN)
 		completion_check_overrun(watch.check, cq);
@@ -603,7 +603,7 @@ static struct ibv_cq_ex *see_cq_ex(struct ibv_cq_ex *(*call)(struct ibv_context 
 
 static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *init)
 {
-	return see_cq_ex(watch.was.create_cq_ex, context, init);
+	return see_cq_ex(watch.original.create_cq_ex, context, init);
 }
 
 static struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
@@ -614,7 +614,7 @@ static struct ibv_cq_ex *verbs_create_cq_ex(struct ibv_context *context,
 
 static int destroy_cq(struct ibv_cq *cq)
 {
-	int err = watch.was.destroy_cq(cq);
+	int err = watch.original.destroy_cq(cq);
 	struct cq_watch *gone;
 
 	enter();
@@ -632,7 +632,7 @@ static struct ibv_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *i
 	struct ibv_srq *srq;
 
 	enter();
-	srq = watch.was.create_srq(pd, init);
+	srq = watch.original.create_srq(pd, init);
 	if (srq && watch.check)
 		completion_check_srq(watch.check, srq, NULL);
 	leave();
@@ -656,7 +656,7 @@ static struct ibv_srq *see_srq_ex(struct ibv_srq *(*call)(struct ibv_context *,
 
 static struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *init)
 {
-	return see_srq_ex(watch.was.create_srq_ex, context, init);
+	return see_srq_ex(watch.original.create_srq_ex, context, init);
 }
 
 static struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context,
@@ -667,7 +667,7 @@ static struct ibv_srq *verbs_create_srq_ex(struct ibv_context *context,
 
 static int destroy_srq(struct ibv_srq *srq)
 {
-	int err = watch.was.destroy_srq(srq);
+	int err = watch.original.destroy_srq(srq);
 
 	enter();
 	if (!err && watch.check)
@@ -678,7 +678,7 @@ static int destroy_srq(struct ibv_srq *srq)
 
 static int get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
-	int err = watch.was.get_async_event(context, event);
+	int err = watch.original.get_async_event(context, event);
 
 	enter();
 	if (!err && watch.check && event->event_type == IBV_EVENT_CQ_ERR)
@@ -727,17 +727,17 @@ static struct ibv_context *opened(struct ibv_context *context)
 
 static struct ibv_context *open_device(struct ibv_device *device)
 {
-	return opened(watch.was.open_device(device));
+	return opened(watch.original.open_device(device));
 }
 
 static struct ibv_context *import_device(int cmd_fd)
 {
-	return opened(watch.was.import_device(cmd_fd));
+	return opened(watch.original.import_device(cmd_fd));
 }
 
 static int close_device(struct ibv_context *context)
 {
-	int err = watch.was.close_device(context);
+	int err = watch.original.close_device(context);
 	struct context_note **link, *gone;
 
 	enter();
@@ -757,14 +757,14 @@ static int close_device(struct ibv_context *context)
 	return err;
 }
 
-/* --- from outside --- */
+/* --- the watch --- */
 
 void completion_watch_begin(struct vb_backend *backend,
 			    void (*report)(void *arg, const char *sentence), void *arg)
 {
 	watch.check = completion_check_new(report, arg);
 	watch.backend = backend;
-	watch.was = *backend;
+	watch.original = *backend;
 	backend->open_device = open_device;
 	backend->import_device = import_device;
 	backend->close_device = close_device;
@@ -792,13 +792,13 @@ static void poll_all(void)
 			;
 }
 
-/* In ERR, as the backend says; a device that does not answer owes nothing. */
+/* Returns true if the backend says that the QP is in ERR; a dead device owes no completion. */
 static bool in_error(const struct qp_watch *qp)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	return !qp->gone && !watch.was.query_qp(qp->qp, &attr, IBV_QP_STATE, &init) &&
+	return !qp->gone && !watch.original.query_qp(qp->qp, &attr, IBV_QP_STATE, &init) &&
 	       attr.qp_state == IBV_QPS_ERR;
 }
 
@@ -818,14 +818,14 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Some adapters flush what is posted in ERR only when they are told of ERR again. */
+/* Some adapters flush WRs that are posted in ERR only at the next modify to ERR. */
 static void flush_again(void)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
 	for (struct qp_watch *qp = watch.qps; qp; qp = qp->next)
 		if (in_error(qp) && completion_check_owed(watch.check, qp->qp))
-			watch.was.modify_qp(qp->qp, &attr, IBV_QP_STATE);
+			watch.original.modify_qp(qp->qp, &attr, IBV_QP_STATE);
 }
 
 void completion_watch_settle(unsigned int wait_ms)
@@ -863,7 +863,7 @@ static void unshadow_context(struct context_note *note)
 void completion_watch_end(void)
 {
 	enter();
-	*watch.backend = watch.was;
+	*watch.backend = watch.original;
 	completion_check_free(watch.check);
 	watch.check = NULL;
 	while (watch.contexts) {

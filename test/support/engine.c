@@ -62,7 +62,7 @@ static void async_event(void *arg, struct sim_device *device, const struct sim_e
 	engine->events[engine->event_count++] = *event;
 }
 
-/* Tests give the engine's AH itself as the program's. */
+/* The tests use the engine's AH as the program's handle. */
 static struct sim_ah *find_ah(void *arg, const struct sim_qp *qp, struct ibv_ah *ah)
 {
 	struct sim_ah *found = (struct sim_ah *)(void *)ah;
@@ -161,7 +161,7 @@ struct sim_device *engine_add_infiniband(struct engine *engine, const char *name
 	return add_device(engine, name, ports, gid, IBV_LINK_LAYER_INFINIBAND);
 }
 
-/* To the port with a GID; on InfiniBand the sides have the LIDs 1 and 2. */
+/* The address of the port with a GID; on InfiniBand the sides have the LIDs 1 and 2. */
 static struct ibv_ah_attr address_of(const struct engine *engine, const union ibv_gid *gid)
 {
 	struct ibv_ah_attr attr = engine_ah_attr(gid);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine in one call, for unit tests: a world with two devices, a QP on each, memory, and a
- * record of every frame and event. Nothing here is of backends/ or src/.
+ * A fixture for unit tests of the engine: an engine with two devices, a QP and memory on each, and
+ * a record of every frame and event. It uses nothing of backends/ and src/.
  */
 #ifndef TEST_SUPPORT_ENGINE_H
 #define TEST_SUPPORT_ENGINE_H
@@ -11,7 +11,7 @@
 
 #define ENGINE_MEMORY_BYTES (256u * 1024)
 #define ENGINE_EVENTS_MAX   64
-/* The QPN of the hand-made peer. */
+/* The QPN of the peer whose packets a test makes by hand. */
 #define ENGINE_PEER_QPN 0x123456u
 #define ENGINE_PSN	100u
 #define ENGINE_QKEY	0x11111111u
@@ -30,15 +30,15 @@ struct engine_config {
 	uint8_t rnr_retry;
 	uint8_t min_rnr_timer; /* default 1: 10 us */
 	uint8_t reads;	       /* max_rd_atomic and max_dest_rd_atomic; default 4 */
-	uint8_t reads_in;      /* max_dest_rd_atomic where it differs */
+	uint8_t reads_in;      /* max_dest_rd_atomic, if it differs from reads */
 	bool no_retry;	       /* retry_cnt is 0 */
 	bool no_timeout;       /* timeout is 0 */
 	bool peer;	       /* side 1 has no QP: the test is the peer */
-	bool rtr_only;	       /* stop in RTR */
+	bool rtr_only;	       /* leave the QPs in RTR */
 	bool sig_all;
 	bool infiniband; /* the ports' link layer; LIDs 1 and 2 */
-	bool grh;	 /* of InfiniBand: a GRH besides the LIDs */
-	bool quiet;	 /* record no frames: the engine keeps to descriptors */
+	bool grh;	 /* on InfiniBand: packets have a GRH, too */
+	bool quiet;	 /* record no frames, so that the engine passes descriptors */
 	uint64_t delay_ns;
 	uint64_t bits_per_second;
 };
@@ -102,10 +102,10 @@ struct sim_device *engine_add_infiniband(struct engine *engine, const char *name
 void engine_connect_qp(struct engine *engine, struct sim_qp *qp, uint32_t dest_qpn,
 		       const union ibv_gid *dgid, uint32_t sq_psn, uint32_t rq_psn);
 
-/* Runs, timers included, until nothing is left or until_ns has come. */
+/* Runs, timers included, until no event is left or the clock is at until_ns. */
 void engine_settle(struct engine *engine, uint64_t until_ns);
 
-/* A work request over the side's own memory; the engine_ functions return the verb's answer. */
+/* Posts a WR over the side's own memory; returns what the verb returns. */
 int engine_recv(struct engine *engine, unsigned int side, uint64_t wr_id, uint32_t offset,
 		uint32_t bytes);
 struct engine_send {
@@ -119,37 +119,37 @@ struct engine_send {
 	uint32_t imm;
 	uint64_t compare_add;
 	uint64_t swap;
-	unsigned int flags; /* besides IBV_SEND_SIGNALED */
+	unsigned int flags; /* in addition to IBV_SEND_SIGNALED */
 	bool unsignalled;
 	uint32_t remote_qpn; /* UD; 0: the other side's */
 	uint32_t remote_qkey;
 };
 int engine_send(struct engine *engine, unsigned int side, const struct engine_send *send);
 
-/* The next completion; false for none. */
+/* Takes the next completion. Returns false if there is none. */
 bool engine_poll(struct sim_cq *cq, struct ibv_wc *wc);
 
-/* Frames of an opcode, lost ones included. */
+/* Counts the frames of an opcode, lost ones included. */
 unsigned int engine_count(const struct engine *engine, unsigned int opcode);
-/* The n-th (from 0) frame of an opcode; NULL for none. */
+/* Returns frame number n, from 0, of an opcode, or NULL. */
 const struct engine_frame *engine_nth(const struct engine *engine, unsigned int opcode,
 				      unsigned int n);
 unsigned int engine_events(const struct engine *engine, enum ibv_event_type type);
 
-/* Makes a range of host memory fail every copy, as memory that was freed would; 0 bytes ends it. */
+/* Makes every copy from or to a range of memory fail, as if it were unmapped; 0 bytes ends that. */
 void engine_poison(const void *base, size_t length_bytes);
 
-/* A packet of the hand-made peer for the QP of side 0. */
+/* Makes a packet from the peer for the QP of side 0. */
 struct sim_packet engine_packet(const struct engine *engine, unsigned int opcode, uint32_t psn);
-/* Gives it bytes as its payload; span is the caller's, and lives as long as the packet. */
+/* Gives the packet a payload; span must live as long as the packet. */
 void engine_payload(struct sim_packet *packet, struct sim_span *span, const void *base,
 		    uint32_t bytes);
-/* Hands it to the responder or the completer as the opcode says, and runs the instant. */
+/* Hands the packet to the responder or the completer, by its opcode, and runs the instant. */
 void engine_inject(struct engine *engine, const struct sim_packet *packet);
-/* An Acknowledge with a syndrome. */
+/* Injects an ACK packet with a syndrome. */
 void engine_inject_ack(struct engine *engine, uint32_t psn, unsigned int syndrome);
 
-/* splitmix64, the tests' own: never the world's. */
+/* splitmix64, of the tests alone. */
 uint64_t engine_random(uint64_t *state);
 
 #endif

@@ -1,86 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects that end with the test, and connected pairs of them.
+ * Objects of the verbs that end with the test, and connected pairs of them.
  */
+#include "test/support/keep.h"
+#include "test/support/need.h"
 #include "test/support/support.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-/* An object that is destroyed when the test ends, unless ts_gone() has been told. */
-struct owned {
-	struct vt *t;
-	struct owned *next;
-	void *object;
-	size_t length_bytes;
-	int (*destroy)(struct owned *owned);
-};
-
-static int destroy_pd(struct owned *owned)
-{
-	return vb_dealloc_pd(owned->object);
-}
-
-static int destroy_cq(struct owned *owned)
-{
-	return vb_destroy_cq(owned->object);
-}
-
-static int destroy_channel(struct owned *owned)
-{
-	return vb_destroy_comp_channel(owned->object);
-}
-
-static int destroy_mr(struct owned *owned)
-{
-	return vb_dereg_mr(owned->object);
-}
-
-static int destroy_ah(struct owned *owned)
-{
-	return vb_destroy_ah(owned->object);
-}
-
-static int destroy_qp(struct owned *owned)
-{
-	/* An event got and not acknowledged would hold up the QP. */
-	ts_drain_events(&owned->t->a);
-	ts_drain_events(&owned->t->b);
-	return vb_destroy_qp(owned->object);
-}
-
-static int destroy_memory(struct owned *owned)
-{
-	return munmap(owned->object, owned->length_bytes);
-}
-
-static void let_go(void *arg)
-{
-	struct owned *owned = arg;
-
-	if (owned->object)
-		VT_EXPECT_OK(owned->t, owned->destroy(owned));
-}
-
-static struct owned *own(struct vt *t, void *object, int (*destroy)(struct owned *owned))
-{
-	struct owned *owned = vt_alloc(t, sizeof(*owned));
-
-	*owned = (struct owned){.t = t, .next = t->support, .object = object, .destroy = destroy};
-	t->support = owned;
-	vt_defer(t, let_go, owned);
-	return owned;
-}
-
-void ts_gone(struct vt *t, void *object)
-{
-	struct owned *owned;
-
-	for (owned = t->support; owned; owned = owned->next)
-		if (owned->object == object)
-			owned->object = NULL;
-}
 
 static void no_block(struct vt *t, int fd)
 {
@@ -91,8 +19,8 @@ struct ibv_pd *ts_pd(struct vt *t, struct vt_node *node)
 {
 	struct ibv_pd *pd = VT_PTR(t, vb_alloc_pd(node->ctx));
 
-	own(t, pd, destroy_pd);
-	/* both: cleaning up looks for events on both */
+	ts_keep(t, TS_PD, pd);
+	/* Tests look for events on both nodes. */
 	no_block(t, t->a.ctx->async_fd);
 	no_block(t, t->b.ctx->async_fd);
 	return pd;
@@ -102,7 +30,7 @@ struct ibv_comp_channel *ts_channel(struct vt *t, struct vt_node *node)
 {
 	struct ibv_comp_channel *channel = VT_PTR(t, vb_create_comp_channel(node->ctx));
 
-	own(t, channel, destroy_channel);
+	ts_keep(t, TS_CHANNEL, channel);
 	no_block(t, channel->fd);
 	return channel;
 }
@@ -112,7 +40,7 @@ struct ibv_cq *ts_cq_on(struct vt *t, struct vt_node *node, int cqe,
 {
 	struct ibv_cq *cq = VT_PTR(t, vb_create_cq(node->ctx, cqe, NULL, channel, 0));
 
-	own(t, cq, destroy_cq);
+	ts_keep(t, TS_CQ, cq);
 	return cq;
 }
 
@@ -126,7 +54,7 @@ struct ibv_mr *ts_mr(struct vt *t, struct ibv_pd *pd, void *address, size_t leng
 {
 	struct ibv_mr *mr = VT_PTR(t, vb_reg_mr(pd, address, length_bytes, access));
 
-	own(t, mr, destroy_mr);
+	ts_keep(t, TS_MR, mr);
 	return mr;
 }
 
@@ -135,17 +63,32 @@ struct ibv_ah *ts_ah(struct vt *t, struct ibv_pd *pd, struct vt_node *from, stru
 	struct ibv_ah_attr attr = ts_av(from, to);
 	struct ibv_ah *ah = VT_PTR(t, vb_create_ah(pd, &attr));
 
-	own(t, ah, destroy_ah);
+	ts_keep(t, TS_AH, ah);
 	return ah;
+}
+
+struct mapping {
+	struct vt *t;
+	void *memory;
+	size_t length_bytes;
+};
+
+static void unmap(void *arg)
+{
+	struct mapping *mapping = arg;
+
+	VT_EXPECT_OK(mapping->t, munmap(mapping->memory, mapping->length_bytes));
 }
 
 void *ts_memory(struct vt *t, size_t length_bytes)
 {
+	struct mapping *mapping = vt_alloc(t, sizeof(*mapping));
 	void *memory = mmap(NULL, length_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			    -1, 0);
 
 	VT_CHECK(t, memory != MAP_FAILED);
-	own(t, memory, destroy_memory)->length_bytes = length_bytes;
+	*mapping = (struct mapping){t, memory, length_bytes};
+	vt_defer(t, unmap, mapping);
 	return memory;
 }
 
@@ -153,7 +96,7 @@ static struct ibv_qp *create_qp(struct vt *t, struct ibv_pd *pd, struct ibv_qp_i
 {
 	struct ibv_qp *qp = VT_PTR(t, vb_create_qp(pd, init));
 
-	own(t, qp, destroy_qp);
+	ts_keep(t, TS_QP, qp);
 	return qp;
 }
 
@@ -221,6 +164,17 @@ static void make_cqs(struct ts_end *end)
 			       : ts_cq_on(t, end->node, options->recv_cqe, end->recv_channel);
 }
 
+static struct ibv_qp_cap cap_of(const struct ts_options *options)
+{
+	return (struct ibv_qp_cap){
+		.max_send_wr = options->send_wr,
+		.max_recv_wr = options->recv_wr,
+		.max_send_sge = options->send_sge,
+		.max_recv_sge = options->recv_sge,
+		.max_inline_data = options->inline_bytes,
+	};
+}
+
 static void make_qp(struct ts_end *end)
 {
 	const struct ts_options *options = &end->options;
@@ -228,11 +182,7 @@ static void make_qp(struct ts_end *end)
 		.qp_context = end,
 		.send_cq = end->send_cq,
 		.recv_cq = end->recv_cq,
-		.cap = {.max_send_wr = options->send_wr,
-			.max_recv_wr = options->recv_wr,
-			.max_send_sge = options->send_sge,
-			.max_recv_sge = options->recv_sge,
-			.max_inline_data = options->inline_bytes},
+		.cap = cap_of(options),
 		.qp_type = options->type,
 		.sq_sig_all = options->signal_all,
 	};
@@ -268,8 +218,11 @@ struct ts_end *ts_end(struct vt *t, struct vt_node *node, const struct ts_option
 	return end;
 }
 
-/* Numbers are per device. Equal ones would make a fault rule or a log take one end for the other. */
-static void tell_apart(struct ts_pair *pair)
+/*
+ * Gives the QPs different numbers. Two devices may use the same number, but fault rules and logs
+ * know an end by its number alone.
+ */
+static void number_apart(struct ts_pair *pair)
 {
 	while (pair->a.qp->qp_num == pair->b.qp->qp_num) {
 		ts_destroy_qp(&pair->b);
@@ -285,7 +238,7 @@ struct ts_pair *ts_pair_reset(struct vt *t, const struct ts_options *options)
 	pair->b.node = &t->b;
 	make_end(&pair->a, t, &t->a, &pair->b, options);
 	make_end(&pair->b, t, &t->b, &pair->a, options);
-	tell_apart(pair);
+	number_apart(pair);
 	pair->a.send_psn = pair->b.recv_psn = options->a_psn;
 	pair->b.send_psn = pair->a.recv_psn = options->b_psn;
 	ts_fill(pair->a.buffer, options->buffer_bytes, 1);
@@ -319,4 +272,58 @@ struct ts_pair *ts_connected(struct vt *t, enum ibv_qp_type type)
 	struct ts_options options = ts_defaults(t, type);
 
 	return ts_pair(t, &options);
+}
+
+struct ts_pair *ts_pair_with_channels(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+
+	options.channels = true;
+	return ts_pair(t, &options);
+}
+
+struct ibv_context *ts_context(struct vt *t, struct vt_node *node)
+{
+	struct ibv_context *ctx = VT_PTR(t, vb_open_device(node->ctx->device));
+
+	no_block(t, ctx->async_fd);
+	ts_keep(t, TS_CONTEXT, ctx);
+	return ctx;
+}
+
+void ts_remake_qp(struct ts_end *end, const struct ibv_qp_init_attr_ex *asked)
+{
+	struct ibv_qp_init_attr_ex init = *asked;
+
+	if (end->qp)
+		ts_destroy_qp(end);
+	if (!init.qp_type)
+		init.qp_type = end->options.type;
+	if (init.qp_type != IBV_QPT_XRC_RECV) {
+		init.comp_mask |= IBV_QP_INIT_ATTR_PD;
+		init.pd = init.pd ? init.pd : end->pd;
+		init.send_cq = init.send_cq ? init.send_cq : end->send_cq;
+		if (!init.cap.max_send_wr)
+			init.cap = cap_of(&end->options);
+	}
+	if (init.qp_type != IBV_QPT_XRC_RECV && init.qp_type != IBV_QPT_XRC_SEND)
+		init.recv_cq = init.recv_cq ? init.recv_cq : end->recv_cq;
+	init.sq_sig_all = end->options.signal_all;
+	end->qp = TS_PTR_OR_SKIP(end->t, vb_create_qp_ex(end->node->ctx, &init));
+	end->options.type = init.qp_type;
+	end->cap = init.cap;
+	if (init.pd)
+		end->pd = init.pd;
+	ts_keep(end->t, TS_QP, end->qp);
+}
+
+struct ts_pair *ts_pair_in_pd(struct vt *t, const struct ts_options *options, struct ts_end *other)
+{
+	const struct ibv_qp_init_attr_ex init = {.pd = other->pd};
+	struct ts_pair *pair = ts_pair_reset(t, options);
+
+	ts_remake_qp(&pair->b, &init);
+	pair->b.mr = ts_mr(t, other->pd, pair->b.buffer, options->buffer_bytes, options->mr_access);
+	ts_connect_both(pair);
+	return pair;
 }

@@ -2,9 +2,8 @@
 #include "test/support/quirks.h"
 
 #include <string.h>
-#include <verbena/sim.h>
 
-void ts_only_on(struct vt *t, struct ibv_context *context, const char *first, const char *second)
+void ts_quirks_of(struct vt *t, struct ibv_context *context, const char *first, const char *second)
 {
 	const char *name;
 
@@ -15,8 +14,44 @@ void ts_only_on(struct vt *t, struct ibv_context *context, const char *first, co
 	}
 }
 
-void ts_only(struct vt *t, const char *first, const char *second)
+void ts_quirks(struct vt *t, const char *first, const char *second)
 {
-	ts_only_on(t, t->a.ctx, first, second);
-	ts_only_on(t, t->b.ctx, first, second);
+	ts_quirks_of(t, t->a.ctx, first, second);
+	ts_quirks_of(t, t->b.ctx, first, second);
+}
+
+struct other_world {
+	struct vb_sim *sim;
+	struct vt_node node;
+};
+
+static void close_world(void *arg)
+{
+	struct other_world *world = arg;
+
+	if (world->node.ctx)
+		vb_close_device(world->node.ctx);
+	vb_sim_close(world->sim);
+}
+
+struct ts_end *ts_other_device(struct vt *t, const struct vb_sim_device_config *device,
+			       const struct ts_options *options)
+{
+	struct vb_sim_config *config = vt_alloc(t, sizeof(*config));
+	struct other_world *world = vt_alloc(t, sizeof(*world));
+	struct vt_node *node = &world->node;
+	struct ibv_device **list;
+
+	*config = (struct vb_sim_config){.device_count = 1, .devices = {*device}};
+	world->sim = VT_PTR(t, vb_sim_open(config));
+	vt_defer(t, close_world, world);
+	list = VT_PTR(t, vb_sim_device_list(world->sim, NULL));
+	node->ctx = vb_open_device(list[0]);
+	vb_free_device_list(list);
+	VT_CHECK(t, node->ctx);
+	node->port = 1;
+	node->gid_index = 1;
+	VT_OK(t, vb_query_port(node->ctx, 1, &node->port_attr, sizeof(node->port_attr)));
+	VT_OK(t, vb_query_gid(node->ctx, 1, node->gid_index, &node->gid));
+	return ts_end(t, node, options);
 }

@@ -7,8 +7,17 @@
 
 #include "test/support/support.h"
 
-/* A device, or both of a test's, are as the specification says but for these; second may be NULL. */
-void ts_only_on(struct vt *t, struct ibv_context *context, const char *first, const char *second);
-void ts_only(struct vt *t, const char *first, const char *second);
+#include <verbena/sim.h>
+
+/*
+ * Gives one device, or both devices of the test, exactly these quirks: "" is none, second may be
+ * NULL.
+ */
+void ts_quirks_of(struct vt *t, struct ibv_context *context, const char *first, const char *second);
+void ts_quirks(struct vt *t, const char *first, const char *second);
+
+/* An end on a device of another configuration, in a world of its own, until the test ends. */
+struct ts_end *ts_other_device(struct vt *t, const struct vb_sim_device_config *device,
+			       const struct ts_options *options);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/support/srq.h"
+#include "test/support/keep.h"
 
 #define BUFFER_BYTES 65536
 
-struct ts_shared *ts_shared_of(struct vt *t, uint32_t max_wr, uint32_t max_sge)
+struct ts_shared *ts_shared_memory(struct vt *t)
 {
-	struct ibv_srq_init_attr init = {.attr = {.max_wr = max_wr, .max_sge = max_sge}};
 	struct ts_shared *shared = vt_alloc(t, sizeof(*shared));
 
 	shared->t = t;
@@ -13,6 +13,14 @@ struct ts_shared *ts_shared_of(struct vt *t, uint32_t max_wr, uint32_t max_sge)
 	shared->buffer = ts_memory(t, BUFFER_BYTES);
 	memset(shared->buffer, TS_BLANK, BUFFER_BYTES);
 	shared->mr = ts_mr(t, shared->pd, shared->buffer, BUFFER_BYTES, TS_ACCESS_ALL);
+	return shared;
+}
+
+struct ts_shared *ts_shared_of(struct vt *t, uint32_t max_wr, uint32_t max_sge)
+{
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = max_wr, .max_sge = max_sge}};
+	struct ts_shared *shared = ts_shared_memory(t);
+
 	shared->srq = VT_PTR(t, vb_create_srq(shared->pd, &init));
 	shared->attr = init.attr;
 	ts_keep(t, TS_SRQ, shared->srq);
@@ -24,7 +32,7 @@ struct ts_shared *ts_shared(struct vt *t)
 	return ts_shared_of(t, 16, 4);
 }
 
-/* Its memory and its AH are of another PD from now on; its QP is when it is made anew. */
+/* Moves the end's memory and AH to another PD. ts_remake_qp() then moves its QP. */
 static void enter_pd(struct ts_end *end, struct ibv_pd *pd)
 {
 	end->pd = pd;
@@ -48,25 +56,16 @@ struct ts_pair *ts_pair_on(struct ts_shared *shared, enum ibv_qp_type type)
 	const struct ts_options options = ts_defaults(shared->t, type);
 	struct ts_pair *pair = ts_pair_on_reset(shared, &options);
 
-	ts_connect(&pair->a);
-	ts_connect(&pair->b);
+	ts_connect_both(pair);
 	return pair;
 }
 
 int ts_post_srq(struct ts_shared *shared, const struct ts_rr *rr)
 {
-	struct ibv_sge sge = {
-		.addr = rr->address ? rr->address : (uintptr_t)shared->buffer + rr->offset,
-		.length = rr->length,
-		.lkey = rr->lkey ? rr->lkey : shared->mr->lkey,
-	};
-	struct ibv_recv_wr wr = {
-		.wr_id = rr->wr_id,
-		.sg_list = rr->sge ? rr->sge : &sge,
-		.num_sge = rr->sge ? rr->num_sge : 1,
-	};
-	struct ibv_recv_wr *bad;
+	struct ibv_recv_wr wr, *bad;
+	struct ibv_sge sge;
 
+	ts_fill_rr(rr, shared->buffer, shared->mr->lkey, &sge, &wr);
 	return ibv_post_srq_recv(shared->srq, &wr, &bad);
 }
 

@@ -125,6 +125,15 @@ int ts_to(struct ts_end *end, enum ibv_qp_state state)
 	return vb_modify_qp(end->qp, &attr, IBV_QP_STATE);
 }
 
+struct ibv_qp_attr ts_query(struct ts_end *end)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	VT_OK(end->t, vb_query_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_CAP, &init));
+	return attr;
+}
+
 enum ibv_qp_state ts_query_state(struct vt *t, struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
@@ -138,11 +147,10 @@ enum ibv_qp_state ts_query_state(struct vt *t, struct ibv_qp *qp)
 
 void ts_drained(struct ts_end *end)
 {
-	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
 	for (int i = 0; i < DRAIN_TRIES; i++) {
-		VT_OK(end->t, vb_query_qp(end->qp, &attr, IBV_QP_STATE, &init));
+		attr = ts_query(end);
 		if (attr.qp_state != IBV_QPS_SQD || !attr.sq_draining)
 			return;
 		ts_pause(end->t, 1000000);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fixtures for the conformance tests: a connected pair of queue pairs in one call, posting, waiting.
+ * Fixtures for the conformance tests: a connected pair of queue pairs in one call, posting,
+ * waiting.
  *
- * What a ts_* function makes is given back when the test ends. A function that checks ends the test
- * when the check fails and names the line of the test that called it.
+ * Everything that a ts_* function makes is destroyed when the test ends. A function that checks
+ * ends the test if the check fails, and the failure names the line of the test that called it.
  */
 #ifndef TEST_SUPPORT_SUPPORT_H
 #define TEST_SUPPORT_SUPPORT_H
@@ -17,10 +18,19 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
 
-#define TS_QKEY	    0x11111111
-#define TS_BLANK    0xa5 /* every byte of B's buffer before the test */
-#define TS_GRH	    40	 /* bytes in front of a datagram */
-#define TS_PSN_MASK 0xffffff
+#define TS_QKEY		 0x11111111
+#define TS_MULTICAST_QPN 0xffffff
+#define TS_BLANK	 0xa5 /* every byte of B's buffer before the test */
+#define TS_GRH		 40   /* the bytes in front of a received datagram */
+#define TS_PSN_MASK	 0xffffff
+
+#define TS_COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+/* A key that stands for no region: of another number, with the same low byte. */
+static inline uint32_t ts_wrong_key(uint32_t key)
+{
+	return key ^ 0xffff00;
+}
 
 /* --- a pair --- */
 
@@ -43,7 +53,7 @@ struct ts_options {
 struct ts_end {
 	struct vt *t;
 	struct vt_node *node;
-	struct ts_end *peer; /* where its work goes; itself for a QP connected to itself */
+	struct ts_end *peer; /* the end that it is connected to, maybe itself */
 	struct ts_options options;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *send_channel, *recv_channel;
@@ -53,7 +63,7 @@ struct ts_end {
 	struct ibv_mr *mr;
 	struct ibv_ah *ah; /* UD: to the peer */
 	uint32_t send_psn, recv_psn;
-	struct ibv_qp_cap cap; /* what create_qp answered */
+	struct ibv_qp_cap cap; /* the sizes that ibv_create_qp() returned */
 };
 
 struct ts_pair {
@@ -61,8 +71,8 @@ struct ts_pair {
 };
 
 /*
- * What a pair is when the test says nothing: 64 KiB each, queues of 16, one CQ of 64 per queue, all
- * rights, the largest MTU that both ports have, timeout 14 (67 ms), 7 retries, rnr_retry 7.
+ * The defaults of a pair: buffers of 64 KiB, queues of 16 WRs, a CQ of 64 entries per queue, all
+ * rights, the largest MTU that both ports have, timeout 14 (67 ms), retry_cnt 7, rnr_retry 7.
  */
 struct ts_options ts_defaults(struct vt *t, enum ibv_qp_type type);
 
@@ -72,17 +82,23 @@ struct ts_pair *ts_pair(struct vt *t, const struct ts_options *options);
 /* As ts_pair() with both QPs left in RESET. */
 struct ts_pair *ts_pair_reset(struct vt *t, const struct ts_options *options);
 
-/* One end in RESET, its peer being itself. */
+/* One end in RESET whose peer is itself. */
 struct ts_end *ts_end(struct vt *t, struct vt_node *node, const struct ts_options *options);
 
-/* ts_defaults() and ts_pair() in one. */
+/* ts_pair() with ts_defaults(). */
 struct ts_pair *ts_connected(struct vt *t, enum ibv_qp_type type);
+
+/* An RC pair whose CQs have completion channels. */
+struct ts_pair *ts_pair_with_channels(struct vt *t);
+
+/* A pair in RTS whose B has its QP and memory in the PD of another end of the same node. */
+struct ts_pair *ts_pair_in_pd(struct vt *t, const struct ts_options *options, struct ts_end *other);
 
 /* Takes an end from RESET to RTS towards its peer. */
 void ts_connect(struct ts_end *end);
 void ts_connect_both(struct ts_pair *pair);
 
-/* --- objects of their own --- */
+/* --- single objects --- */
 
 struct ibv_pd *ts_pd(struct vt *t, struct vt_node *node);
 struct ibv_cq *ts_cq(struct vt *t, struct vt_node *node, int cqe);
@@ -97,14 +113,22 @@ struct ibv_qp *ts_qp(struct vt *t, struct ibv_pd *pd, struct ibv_cq *cq, enum ib
 /* Memory of whole pages, zeroed. */
 void *ts_memory(struct vt *t, size_t length_bytes);
 
-/* For objects of the above that a test destroys itself: once gone, not again at its end. */
-void ts_gone(struct vt *t, void *object);
+/* A second context of the node's device. */
+struct ibv_context *ts_context(struct vt *t, struct vt_node *node);
+
+/*
+ * Gives an end another QP, in RESET, in place of the one that it has. Zeroed fields of init are as
+ * for the old QP: PD, CQs, sizes, type. The end gets the type and the PD of init.
+ */
+void ts_remake_qp(struct ts_end *end, const struct ibv_qp_init_attr_ex *init);
+
+/* Destroys the QP before the test ends. For other objects there is ts_gone() of keep.h. */
 void ts_destroy_qp(struct ts_end *end);
 
 /* --- addresses --- */
 
 bool ts_gid_is_ipv4(const union ibv_gid *gid);
-/* Both nodes have their IPv6 address from here on; skips where one has none. */
+/* Makes both nodes use their IPv6 address from now on. Skips the test if one has none. */
 void ts_use_ipv6(struct vt *t);
 
 /* --- states --- */
@@ -112,11 +136,11 @@ void ts_use_ipv6(struct vt *t);
 /* The address vector from one node to another. */
 struct ibv_ah_attr ts_av(struct vt_node *from, struct vt_node *to);
 
-/* Every attribute of a modify, with a value that would do for a QP connected to the peer. */
+/* Every attribute of a modify, with a value that is good for a QP connected to the peer. */
 struct ibv_qp_attr ts_good_attr(struct ts_end *end, struct ts_end *peer, enum ibv_qp_state from,
 				enum ibv_qp_state to);
 
-/* The attributes of a step towards RTS and their mask, IBV_QP_STATE in it. */
+/* Fill the attributes of a step towards RTS and return their mask, with IBV_QP_STATE. */
 int ts_init_attr(struct ts_end *end, struct ibv_qp_attr *attr);
 int ts_rtr_attr(struct ts_end *end, struct ibv_qp_attr *attr);
 int ts_rts_attr(struct ts_end *end, struct ibv_qp_attr *attr);
@@ -126,8 +150,10 @@ void ts_to_rtr(struct ts_end *end);
 void ts_to_rts(struct ts_end *end);
 /* Moves with IBV_QP_STATE alone: to RESET, ERR, SQD, or back to RTS. */
 int ts_to(struct ts_end *end, enum ibv_qp_state state);
+/* What ibv_query_qp() says of the end's QP: its state and capabilities are in the mask. */
+struct ibv_qp_attr ts_query(struct ts_end *end);
 enum ibv_qp_state ts_query_state(struct vt *t, struct ibv_qp *qp);
-/* Waits until a QP in SQD has drained: only then must a device let it go elsewhere than to ERR. */
+/* Waits until a QP in SQD has drained: before, a device need not let it go to any state but ERR. */
 void ts_drained(struct ts_end *end);
 
 /* --- posting --- */
@@ -141,15 +167,16 @@ struct ts_wr {
 	enum ibv_wr_opcode opcode;
 	size_t offset;
 	uint32_t length;
-	unsigned int flags; /* beside IBV_SEND_SIGNALED */
+	unsigned int flags; /* in addition to IBV_SEND_SIGNALED */
 	bool unsignalled;
-	uint32_t imm; /* host order */
+	uint32_t imm;		  /* host order */
+	uint32_t invalidate_rkey; /* instead of imm */
 	size_t remote_offset;
 	uint64_t remote_address; /* instead of remote_offset */
 	uint32_t rkey;
 	uint64_t address; /* instead of offset */
 	uint32_t lkey;
-	struct ibv_sge *sge; /* instead of all that; with num_sge */
+	struct ibv_sge *sge; /* num_sge of them, instead of length, address and lkey */
 	int num_sge;
 	uint64_t compare_add, swap;
 	uint32_t remote_qpn, remote_qkey; /* UD: instead of the peer's */
@@ -169,15 +196,18 @@ struct ts_rr {
 int ts_post(struct ts_end *end, const struct ts_wr *wr);
 int ts_post_rr(struct ts_end *end, const struct ts_rr *rr);
 
-/* Fills a work request for a list; sge is the caller's room for one. */
+/* Fill a work request, for a list; sge is the caller's and lives as long as the request. */
 void ts_fill_wr(struct ts_end *end, const struct ts_wr *wr, struct ibv_sge *sge,
 		struct ibv_send_wr *out);
+void ts_fill_rr(const struct ts_rr *rr, const void *buffer, uint32_t lkey, struct ibv_sge *sge,
+		struct ibv_recv_wr *out);
 
 #define TS_POST(e, op, ...)                                          \
 	((void)VT_OK_SAID((e)->t, VT_HERE, "posting " #op " to " #e, \
 			  ts_post(e, &(struct ts_wr){.opcode = (op), __VA_ARGS__})))
 #define ts_send(e, ...)	     TS_POST(e, IBV_WR_SEND, __VA_ARGS__)
 #define ts_send_imm(e, ...)  TS_POST(e, IBV_WR_SEND_WITH_IMM, __VA_ARGS__)
+#define ts_send_inv(e, ...)  TS_POST(e, IBV_WR_SEND_WITH_INV, __VA_ARGS__)
 #define ts_write(e, ...)     TS_POST(e, IBV_WR_RDMA_WRITE, __VA_ARGS__)
 #define ts_write_imm(e, ...) TS_POST(e, IBV_WR_RDMA_WRITE_WITH_IMM, __VA_ARGS__)
 #define ts_read(e, ...)	     TS_POST(e, IBV_WR_RDMA_READ, __VA_ARGS__)
@@ -187,29 +217,35 @@ void ts_fill_wr(struct ts_end *end, const struct ts_wr *wr, struct ibv_sge *sge,
 	((void)VT_OK_SAID((e)->t, VT_HERE, "posting a receive to " #e, \
 			  ts_post_rr(e, &(struct ts_rr){__VA_ARGS__})))
 
+/*
+ * A pair whose A has posted a receive, wr_id 60, and completed `extra` writes more than its send CQ
+ * holds; nothing was polled.
+ */
+struct ts_pair *ts_overrun(struct vt *t, int extra);
+
 /* --- waiting --- */
 
 /*
- * Polls until there are want completions, nothing can come any more, or the time is up: two minutes
- * of a virtual clock, three seconds of a real one. Returns how many came.
+ * Polls until `want` completions came, no more can come, or the time is up: two minutes of a
+ * virtual clock, three seconds of a real one. Returns how many came.
  */
 int ts_wait(struct vt *t, struct ibv_cq *cq, int want, struct ibv_wc *wc);
 
-/* Lets everything happen that happens of itself; on a real clock, in 30 ms. */
+/* Runs until no event is left; on a real clock, waits 30 ms. */
 void ts_settle(struct vt *t);
 
-/* Lets that much time pass, whatever happens in it. */
+/* Lets the time pass. */
 void ts_pause(struct vt *t, uint64_t duration_ns);
 
-/* The next completion, checked. The opcode is compared only if it succeeded. */
+/* Waits for the next completion and checks it. The opcode is checked only if it succeeded. */
 struct ibv_wc ts_expect_at(struct vt *t, struct vt_at at, struct ibv_cq *cq, uint64_t wr_id,
 			   enum ibv_wc_status status, enum ibv_wc_opcode opcode);
-/* A successful receive of byte_len bytes. */
+/* Waits for a successful receive of byte_len bytes. */
 struct ibv_wc ts_received_at(struct vt *t, struct vt_at at, struct ibv_cq *cq, uint64_t wr_id,
 			     enum ibv_wc_opcode opcode, uint32_t byte_len);
-/* The CQ is empty and stays so. */
+/* Checks that the CQ is empty and stays empty. */
 void ts_no_more_at(struct vt *t, struct vt_at at, struct ibv_cq *cq);
-/* The state that ibv_query_qp() tells. */
+/* Checks the state that ibv_query_qp() returns. */
 void ts_state_at(struct ts_end *end, struct vt_at at, enum ibv_qp_state state);
 
 #define ts_done(t, cq, wr_id, opcode)	ts_expect_at(t, VT_HERE, cq, wr_id, IBV_WC_SUCCESS, opcode)
@@ -224,13 +260,13 @@ void ts_state_at(struct ts_end *end, struct vt_at at, enum ibv_qp_state state);
 
 /* --- events --- */
 
-/* The next asynchronous event, acknowledged; element is the QP or CQ that it names. */
+/* Waits for the next event, acknowledges and checks it; element is the QP or CQ that it names. */
 void ts_event_at(struct vt *t, struct vt_at at, struct vt_node *node, enum ibv_event_type type,
 		 const void *element);
 void ts_no_event_at(struct vt *t, struct vt_at at, struct vt_node *node);
-/* Takes and acknowledges what is there. */
+/* Takes and acknowledges all events of the node. */
 void ts_drain_events(struct vt_node *node);
-/* Whether a completion event is there; takes and acknowledges it. */
+/* Returns true if there is a completion event, and acknowledges it. cq may be NULL. */
 bool ts_cq_event(struct vt *t, struct ibv_comp_channel *channel, struct ibv_cq **cq);
 
 #define ts_event(t, node, type, element) ts_event_at(t, VT_HERE, node, type, element)
@@ -238,11 +274,11 @@ bool ts_cq_event(struct vt *t, struct ibv_comp_channel *channel, struct ibv_cq *
 
 /* --- data --- */
 
-/* A pattern in which every offset and seed has bytes of its own. */
+/* Fills the buffer with a pattern that depends on the offset and the seed. */
 void ts_fill(void *buffer, size_t length_bytes, uint32_t seed);
 void ts_verify_at(struct vt *t, struct vt_at at, const void *buffer, size_t length_bytes,
 		  uint32_t seed);
-/* Every byte is TS_BLANK still. */
+/* Checks that every byte is still TS_BLANK. */
 void ts_blank_at(struct vt *t, struct vt_at at, const void *buffer, size_t length_bytes);
 #define ts_verify(t, buffer, length_bytes, seed) \
 	ts_verify_at(t, VT_HERE, buffer, length_bytes, seed)
@@ -251,8 +287,9 @@ void ts_blank_at(struct vt *t, struct vt_at at, const void *buffer, size_t lengt
 uint32_t ts_mtu_bytes(enum ibv_mtu mtu);
 
 /*
- * One operation from A to B, checked whole: completions on both sides, the data, and that nothing
- * beside it was touched. size_bytes + 128 must fit into both buffers. On UD the GRH is allowed for.
+ * Does one operation from A to B and checks completions on both sides, the data, and that no byte
+ * beside the data changed. size_bytes + 128 must fit into both buffers. On UD the receive has room
+ * for the GRH.
  */
 void ts_transfer(struct ts_pair *pair, enum ibv_wr_opcode opcode, uint32_t size_bytes);
 
@@ -270,13 +307,13 @@ struct ts_frame {
 	uint8_t opcode; /* of the BTH */
 	uint32_t dest_qpn;
 	uint32_t psn;
-	uint8_t syndrome; /* of the AETH, where there is one at the head of the packet */
+	uint8_t syndrome; /* of the AETH, if the packet begins with one */
 	bool lost;
 };
 
 #define TS_FRAMES_MAX 65536
 
-/* What crossed since ts_watch(). Needs VT_NEEDS_SIM. */
+/* The packets that crossed the wire since ts_watch(). Needs VT_NEEDS_SIM. */
 struct ts_log {
 	struct vt *t;
 	unsigned int count;
@@ -284,14 +321,14 @@ struct ts_log {
 };
 
 struct ts_log *ts_watch(struct vt *t);
-/* How many packets of an opcode; of any to a QPN with 0xff. dest_qpn 0 is any. */
+/* Counts the packets with an opcode (0xff: any) for a QPN (0: any). */
 unsigned int ts_count(const struct ts_log *log, uint8_t opcode, uint32_t dest_qpn);
 
 struct vb_fault_rule;
-/* Adds a rule until the test ends; answers its id. */
+/* Adds a rule until the test ends. Returns its id. */
 unsigned int ts_fault(struct vt *t, const struct vb_fault_rule *rule);
 
-/* BTH opcodes of RC; UC's and UD's lie 0x20 and 0x60 above. */
+/* BTH opcodes of RC; those of UC and UD are 0x20 and 0x60 higher. */
 enum {
 	TS_SEND_FIRST = 0x00,
 	TS_SEND_MIDDLE = 0x01,

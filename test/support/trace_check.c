@@ -15,10 +15,10 @@ enum {
 	IPV6_BYTES = 40,
 	UDP_BYTES = 8,
 	BTH_BYTES = 12,
-	XRCETH_BYTES = 4, /* in front of a request's other headers */
+	XRCETH_BYTES = 4, /* before the other headers of a request */
 	DETH_BYTES = 8,
 	ICRC_BYTES = 4,
-	ERF_BYTES = 16, /* before each frame of InfiniBand: wiretap/erf_record.h of Wireshark */
+	ERF_BYTES = 16, /* in front of each InfiniBand frame: wiretap/erf_record.h of Wireshark */
 	ERF_INFINIBAND = 21,
 	ERF_RECEIVE_ERROR = 0x10,
 	LRH_BYTES = 8,
@@ -26,18 +26,18 @@ enum {
 	VCRC_BYTES = 2,
 	ROCE_PORT = 4791,
 	ROCE_V1 = 0x8915,  /* the Ethernet type */
-	GAP_MAX = 1 << 16, /* a wider one begins a new numbering */
+	GAP_MAX = 1 << 16, /* a wider gap of PSNs begins a new numbering */
 	MTU_UNKNOWN = 4096,
 };
 
-/* What an opcode is: its low five bits, on RC, UC, UD and XRC. */
+/* The properties of an opcode, by its low five bits, which mean the same on RC, UC, UD and XRC. */
 enum {
 	REQUEST = 1 << 0,
-	FIRST = 1 << 1, /* of a message or a response */
+	FIRST = 1 << 1, /* packet of a message or a response */
 	LAST = 1 << 2,
 	SEND = 1 << 3,
 	WRITE = 1 << 4,
-	READ = 1 << 5, /* the request */
+	READ = 1 << 5, /* a request */
 	ATOMIC = 1 << 6,
 	READ_RESPONSE = 1 << 7,
 	ATOMIC_RESPONSE = 1 << 8,
@@ -50,7 +50,7 @@ enum {
 
 struct kind {
 	uint16_t flags;
-	uint8_t header_bytes; /* behind the BTH */
+	uint8_t header_bytes; /* of the headers behind the BTH */
 };
 
 /* Order and headers as in Linux include/rdma/ib_pack.h and drivers/infiniband/sw/rxe. */
@@ -92,7 +92,7 @@ struct packet {
 	bool sound;		      /* its ICRC is right */
 	uint8_t transport;
 	uint16_t flags;
-	uint8_t *bth; /* to the ICRC, without it */
+	uint8_t *bth; /* without the ICRC */
 	size_t bth_bytes;
 	uint32_t payload_bytes;
 	uint32_t dest_qpn, source_qpn, psn;
@@ -104,22 +104,22 @@ struct packet {
 
 /* A PSN of an RC or XRC connection in one direction. */
 struct slot {
-	const struct packet *request; /* NULL: not known */
+	const struct packet *request; /* NULL: the trace does not have it */
 	const struct packet *answer;
-	uint32_t messages; /* that have ended here and before */
+	uint32_t messages; /* how many have ended up to this PSN */
 	bool delivered, asked, due, answered;
 };
 
-/* The requests that go one way; of UC and UD `last` only. */
+/* The requests in one direction of a connection. UC and UD use only `last`. */
 struct stream {
 	struct stream *next;
 	uint8_t transport;
 	uint8_t source[16], dest[16], source_mac[6];
 	uint16_t port;
-	uint32_t dest_qpn, source_qpn; /* source_qpn 0: no answer has told it */
+	uint32_t dest_qpn, source_qpn; /* source_qpn 0: not known before an answer */
 	uint32_t first_psn, mtu;
 	struct slot *slots;
-	uint32_t count, room, delivered; /* delivered: that many slots from the first */
+	uint32_t count, room, delivered; /* delivered: how many slots from the first arrived */
 	const struct packet *last;
 	const struct packet *last_response;
 	int64_t last_response_at;
@@ -161,7 +161,7 @@ static void *more(void *old, size_t bytes)
 	void *memory = realloc(old, bytes);
 
 	if (!memory)
-		abort(); /* a test without memory has nothing to say */
+		abort();
 	return memory;
 }
 
@@ -187,30 +187,46 @@ static void make_crc_table(uint32_t *table)
 	}
 }
 
-/* The Ethernet CRC over 8 bytes of ones, the IP datagram, what routers may change as ones. */
-static uint32_t icrc(const struct check *c, const uint8_t *ip, size_t ip_bytes, size_t bytes)
+/* The headers whose first bytes an ICRC covers; routers may change some of their bits. */
+enum cover { OVER_IPV4, OVER_IPV6, OVER_GRH, OVER_LRH, OVER_LRH_AND_GRH };
+
+#define MASKED_BYTES 64
+
+/* The bits that count as ones: those that routers may change, and reserved bits of the BTH. */
+static const uint8_t masks[][MASKED_BYTES] = {
+	[OVER_IPV4] = {[1] = 0xff, [8] = 0xff, [10] = 0xff, 0xff, [26] = 0xff, 0xff, [32] = 0xff},
+	[OVER_IPV6] = {0x0f, 0xff, 0xff, 0xff, [7] = 0xff, [46] = 0xff, 0xff, [52] = 0xff},
+	[OVER_GRH] = {0x0f, 0xff, 0xff, 0xff, [7] = 0xff, [44] = 0xff},
+	[OVER_LRH] = {0xf0, [12] = 0xff},
+	[OVER_LRH_AND_GRH] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f, 0xff, 0xff,
+			      0xff, [15] = 0xff, [52] = 0xff},
+};
+
+/*
+ * Returns true if the ICRC behind the bytes is right. It is the Ethernet CRC over the bytes and, on
+ * Ethernet, over 8 bytes of ones before them, which stand for the missing LRH.
+ */
+static bool icrc_is_right(const struct check *c, enum cover cover, const uint8_t *data,
+			  size_t bytes)
 {
-	static const uint8_t ipv4_changes[] = {1, 8, 10, 11};
-	static const uint8_t ipv6_changes[] = {1, 2, 3, 7};
-	const uint8_t *changes = ip_bytes == IPV4_BYTES ? ipv4_changes : ipv6_changes;
+	const uint8_t *icrc = data + bytes;
 	uint32_t crc = 0xffffffff;
 
-	for (size_t i = 0; i < 8; i++)
+	for (size_t i = 0; i < 8 && cover <= OVER_GRH; i++)
 		crc = crc >> 8 ^ c->crc_table[(crc ^ 0xff) & 0xff];
 	for (size_t i = 0; i < bytes; i++) {
-		uint8_t byte = ip[i];
+		uint8_t byte = data[i] | (i < MASKED_BYTES ? masks[cover][i] : 0);
 
-		if ((i < ip_bytes && memchr(changes, (int)i, 4)) || i == ip_bytes + 6 ||
-		    i == ip_bytes + 7 || i == ip_bytes + UDP_BYTES + 4)
-			byte = 0xff;
-		else if (i == 0 && ip_bytes == IPV6_BYTES)
-			byte |= 0x0f;
 		crc = crc >> 8 ^ c->crc_table[(crc ^ byte) & 0xff];
 	}
-	return ~crc;
+	return ~crc == ((uint32_t)icrc[3] << 24 | (uint32_t)icrc[2] << 16 | (uint32_t)icrc[1] << 8 |
+			icrc[0]);
 }
 
-/* The addresses; returns the bytes of the IP header, 0 where a length or the checksum is wrong. */
+/*
+ * Reads the addresses. Returns the size of the IP header, or 0 if a length or the checksum is
+ * wrong.
+ */
 static size_t parse_ip(struct packet *p, const uint8_t *ip, size_t bytes, uint32_t ethertype)
 {
 	uint32_t sum = 0;
@@ -234,13 +250,13 @@ static size_t parse_ip(struct packet *p, const uint8_t *ip, size_t bytes, uint32
 	return IPV4_BYTES;
 }
 
-/* RC and XRC: with acknowledgements. */
+/* Returns true for RC and XRC, which have acknowledgements. */
 static bool reliable(const struct packet *p)
 {
 	return p->transport == RC || p->transport == XRC;
 }
 
-/* What stands between the BTH and the headers of the opcode. */
+/* The size of the headers between the BTH and those of the opcode. */
 static size_t transport_bytes(const struct packet *p)
 {
 	if (p->transport == UD)
@@ -265,7 +281,7 @@ static void parse_headers(struct packet *p, const uint8_t *at)
 	}
 }
 
-/* The BTH and behind; at is where it begins, bytes without the ICRC. */
+/* Parses the BTH at `at` and the headers behind it. bytes does not count the ICRC. */
 static bool parse_bth(struct packet *p, const uint8_t *at, size_t bytes)
 {
 	const struct kind *kind = &kinds[at[0] & 0x1f];
@@ -289,31 +305,9 @@ static bool parse_bth(struct packet *p, const uint8_t *at, size_t bytes)
 	return true;
 }
 
-/* The same CRC over 8 bytes of ones, the GRH, what routers may change as ones, and what follows. */
-static uint32_t icrc_roce_v1(const struct check *c, const uint8_t *grh, size_t bytes)
-{
-	static const uint8_t changes[] = {1, 2, 3, 7, GRH_BYTES + 4};
-	uint32_t crc = 0xffffffff;
-
-	for (size_t i = 0; i < 8; i++)
-		crc = crc >> 8 ^ c->crc_table[(crc ^ 0xff) & 0xff];
-	for (size_t i = 0; i < bytes; i++) {
-		uint8_t byte = grh[i];
-
-		if (i <= GRH_BYTES + 4 && memchr(changes, (int)i, sizeof(changes)))
-			byte = 0xff;
-		else if (i == 0)
-			byte |= 0x0f;
-		crc = crc >> 8 ^ c->crc_table[(crc ^ byte) & 0xff];
-	}
-	return ~crc;
-}
-
-/* What follows the Ethernet header; false where it is none of RoCE v1. */
+/* Parses a RoCE v1 packet behind the Ethernet header. Returns false if it is none. */
 static bool parse_roce_v1(const struct check *c, struct packet *p, const uint8_t *grh, size_t bytes)
 {
-	const uint8_t *crc = grh + bytes - ICRC_BYTES;
-
 	if (bytes < GRH_BYTES + BTH_BYTES + ICRC_BYTES || grh[0] >> 4 != 6 || grh[6] != 0x1b ||
 	    get(grh + 4, 2) != bytes - GRH_BYTES)
 		return false;
@@ -321,17 +315,15 @@ static bool parse_roce_v1(const struct check *c, struct packet *p, const uint8_t
 	memcpy(p->dest, grh + 24, 16);
 	if (!parse_bth(p, grh + GRH_BYTES, bytes - GRH_BYTES - ICRC_BYTES))
 		return false;
-	p->sound =
-		icrc_roce_v1(c, grh, bytes - ICRC_BYTES) ==
-		((uint32_t)crc[3] << 24 | (uint32_t)crc[2] << 16 | (uint32_t)crc[1] << 8 | crc[0]);
+	p->sound = icrc_is_right(c, OVER_GRH, grh, bytes - ICRC_BYTES);
 	return true;
 }
 
-/* What follows the Ethernet header; false where it is none of RoCE v2. */
+/* Parses a RoCE v2 packet behind the Ethernet header. Returns false if it is none. */
 static bool parse_roce_v2(const struct check *c, struct packet *p, const uint8_t *ip, size_t bytes,
 			  uint32_t ethertype)
 {
-	const uint8_t *udp, *crc;
+	const uint8_t *udp;
 	size_t ip_bytes = parse_ip(p, ip, bytes, ethertype);
 
 	if (!ip_bytes || bytes < ip_bytes + UDP_BYTES + BTH_BYTES + ICRC_BYTES)
@@ -342,14 +334,12 @@ static bool parse_roce_v2(const struct check *c, struct packet *p, const uint8_t
 		return false;
 	if (!parse_bth(p, udp + UDP_BYTES, bytes - ip_bytes - UDP_BYTES - ICRC_BYTES))
 		return false;
-	crc = ip + bytes - ICRC_BYTES;
-	p->sound =
-		icrc(c, ip, ip_bytes, bytes - ICRC_BYTES) ==
-		((uint32_t)crc[3] << 24 | (uint32_t)crc[2] << 16 | (uint32_t)crc[1] << 8 | crc[0]);
+	p->sound = icrc_is_right(c, ip_bytes == IPV4_BYTES ? OVER_IPV4 : OVER_IPV6, ip,
+				 bytes - ICRC_BYTES);
 	return true;
 }
 
-/* False where the frame is none of RoCE. */
+/* Returns false if the frame is no RoCE packet. */
 static bool parse(const struct check *c, struct packet *p, const uint8_t *frame, size_t bytes)
 {
 	static const uint8_t lost_mac[6] = {0x02, 0, 0, 0, 0xde, 0xad};
@@ -368,28 +358,6 @@ static bool parse(const struct check *c, struct packet *p, const uint8_t *frame,
 	return true;
 }
 
-/* The same CRC; without a GRH only the virtual lane of the LRH counts as ones. */
-static uint32_t icrc_infiniband(const struct check *c, const uint8_t *lrh, size_t bth, size_t bytes)
-{
-	const bool global = bth > LRH_BYTES;
-	uint32_t crc = 0xffffffff;
-
-	for (size_t i = 0; i < bytes; i++) {
-		uint8_t byte = lrh[i];
-
-		if (i == bth + 4 || (global && i < LRH_BYTES) ||
-		    (global && (i == LRH_BYTES + 1 || i == LRH_BYTES + 2 || i == LRH_BYTES + 3 ||
-				i == LRH_BYTES + 7)))
-			byte = 0xff;
-		else if (i == 0)
-			byte |= 0xf0;
-		else if (global && i == LRH_BYTES)
-			byte |= 0x0f;
-		crc = crc >> 8 ^ c->crc_table[(crc ^ byte) & 0xff];
-	}
-	return ~crc;
-}
-
 /* Polynomial 0x100b, low bit first. */
 static bool vcrc_is_right(const uint8_t *lrh, size_t bytes)
 {
@@ -403,11 +371,11 @@ static bool vcrc_is_right(const uint8_t *lrh, size_t bytes)
 	return (lrh[bytes] | lrh[bytes + 1] << 8) == (uint16_t)~crc;
 }
 
-/* False where the record is no frame of InfiniBand from LRH to VCRC. */
+/* Returns false if the record is no InfiniBand frame from LRH to VCRC. */
 static bool parse_infiniband(const struct check *c, struct packet *p, const uint8_t *record,
 			     size_t record_bytes)
 {
-	const uint8_t *lrh = record + ERF_BYTES, *crc;
+	const uint8_t *lrh = record + ERF_BYTES;
 	size_t bth = LRH_BYTES, bytes;
 
 	if (record_bytes < ERF_BYTES + LRH_BYTES + BTH_BYTES + ICRC_BYTES + VCRC_BYTES ||
@@ -428,10 +396,8 @@ static bool parse_infiniband(const struct check *c, struct packet *p, const uint
 	memcpy(p->source_mac, lrh + 6, 2);
 	if (!parse_bth(p, lrh + bth, bytes - bth - ICRC_BYTES))
 		return false;
-	crc = lrh + bytes - ICRC_BYTES;
-	p->sound =
-		icrc_infiniband(c, lrh, bth, bytes - ICRC_BYTES) ==
-		((uint32_t)crc[3] << 24 | (uint32_t)crc[2] << 16 | (uint32_t)crc[1] << 8 | crc[0]);
+	p->sound = icrc_is_right(c, bth > LRH_BYTES ? OVER_LRH_AND_GRH : OVER_LRH, lrh,
+				 bytes - ICRC_BYTES);
 	p->arrives = p->sound && !(record[9] & ERF_RECEIVE_ERROR);
 	return true;
 }
@@ -452,7 +418,10 @@ static bool belongs(const struct stream *s, const struct packet *p)
 	return s->dest_qpn == p->dest_qpn && goes(p, s->source, s->dest, s->port);
 }
 
-/* Of a connection the payload of any packet that is not the last of its message is the path MTU. */
+/*
+ * Finds the path MTU: the payload of a packet of the connection that is not the last of its
+ * message.
+ */
 static uint32_t find_mtu(const struct check *c, const struct packet *p)
 {
 	for (size_t i = 0; i < c->count; i++) {
@@ -497,7 +466,7 @@ static int32_t psn_ahead(uint32_t psn, uint32_t of)
 	return (int32_t)((psn - of) << 8) >> 8;
 }
 
-/* Where a PSN stands in its stream; may be negative, or at the end and beyond. */
+/* The index of a PSN in its stream; it may be negative, or beyond the end. */
 static int64_t place(const struct stream *s, uint32_t psn)
 {
 	return (int64_t)s->count + psn_ahead(psn, s->first_psn + s->count);
@@ -530,14 +499,14 @@ static void append(struct stream *s, const struct packet *request, uint32_t coun
 			.request = request,
 			.messages = ended + last,
 			.due = request && request->flags & (READ | ATOMIC | ATOMIC_WRITE),
-			.delivered = !request, /* not known: not held against anything */
+			.delivered = !request, /* a missing request counts as delivered */
 		};
 	}
 }
 
 /* --- requests of RC and XRC --- */
 
-/* FIRST MIDDLE... LAST or ONLY, of one kind, as long as announced. */
+/* A message is FIRST, MIDDLEs, LAST or ONLY, of one operation, and as long as announced. */
 static void check_message(struct check *c, struct stream *s, const struct packet *p)
 {
 	uint16_t what = p->flags & (SEND | WRITE | READ | ATOMIC | ATOMIC_WRITE);
@@ -559,7 +528,7 @@ static void check_message(struct check *c, struct stream *s, const struct packet
 	s->in_message = p->flags & LAST ? 0 : what;
 }
 
-/* The same bytes but for AckReq; a READ may begin in its middle. */
+/* A repeated request differs only in AckReq; a READ may begin in its middle. */
 static bool same(const struct stream *s, const struct packet *old, const struct packet *new)
 {
 	uint64_t done;
@@ -631,7 +600,7 @@ static struct stream *asked_by(struct check *c, const struct packet *p)
 		if (s->transport != p->transport || !goes(p, s->dest, s->source, s->port) ||
 		    (s->source_qpn && s->source_qpn != p->dest_qpn))
 			continue;
-		/* Between two ports of one address only the PSN tells the two ways apart. */
+		/* If both ends have one address, only the PSN tells the directions apart. */
 		if (!s->source_qpn && (at < 0 || at >= s->count))
 			continue;
 		s->source_qpn = p->dest_qpn;
@@ -646,7 +615,7 @@ static void check_msn(struct check *c, const struct packet *p, uint32_t least, u
 		violate(c, p->number, "msn: %u, %u to %u messages were done", p->msn, least, most);
 }
 
-/* Whether nothing that was asked before still lacks its response: then a NAK is heeded. */
+/* Returns true if every earlier READ and atomic was answered: only then does a NAK take effect. */
 static bool all_answered(const struct stream *s, int64_t at)
 {
 	while (at-- > 0)
@@ -674,7 +643,7 @@ static void take_ack(struct check *c, struct stream *s, const struct packet *p, 
 		s->dead = true;
 }
 
-/* An ATOMIC WRITE is answered as a READ of nothing. */
+/* The answer to an ATOMIC WRITE is that to a READ of 0 bytes. */
 static void check_read_size(struct check *c, struct stream *s, const struct packet *p, int64_t at)
 {
 	const struct packet *read = s->slots[at].request;
@@ -698,7 +667,7 @@ static void take_read_response(struct check *c, struct stream *s, const struct p
 {
 	struct slot *slot = &s->slots[at];
 	const struct packet *before = s->last_response;
-	bool again; /* a wire that delivers twice shows it twice */
+	bool again; /* a fault rule duplicated the packet */
 
 	if (!slot->request || !(slot->request->flags & (READ | ATOMIC_WRITE)) || !slot->delivered) {
 		violate(c, p->number, "response: no READ of PSN 0x%06x has arrived", p->psn);
@@ -755,9 +724,9 @@ static void take_answer(struct check *c, const struct packet *p)
 		take_atomic_response(c, s, p, at);
 }
 
-/* --- the others --- */
+/* --- UC and UD --- */
 
-/* UC and UD count on; the same packet may come twice in a row. */
+/* The PSNs of UC and UD have no gaps. The same packet may come twice in a row. */
 static void take_unreliable(struct check *c, const struct packet *p)
 {
 	struct stream *s = stream_of(c, p);
@@ -791,7 +760,7 @@ static void take(struct check *c, const struct packet *p)
 static void read_packet(struct check *c, uint32_t number, const struct pcap_pkthdr *header,
 			const u_char *frame)
 {
-	/* With nanoseconds asked for, tv_usec counts nanoseconds. */
+	/* pcap_open_offline_with_tstamp_precision() makes tv_usec count nanoseconds. */
 	uint64_t now_ns = (uint64_t)header->ts.tv_sec * 1000000000u + (uint64_t)header->ts.tv_usec;
 	struct packet p = {.number = number};
 	bool parsed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work requests to a peer, and what they carry.
+ * Posting work requests to the peer, and the patterns that they carry.
  */
 #include "test/support/support.h"
 
@@ -53,6 +53,8 @@ void ts_fill_wr(struct ts_end *end, const struct ts_wr *wr, struct ibv_sge *sge,
 		.send_flags = wr->flags | (wr->unsignalled ? 0 : IBV_SEND_SIGNALED),
 		.imm_data = htonl(wr->imm),
 	};
+	if (wr->invalidate_rkey)
+		out->invalidate_rkey = wr->invalidate_rkey;
 	fill_remote(end, wr, out);
 }
 
@@ -65,20 +67,27 @@ int ts_post(struct ts_end *end, const struct ts_wr *wr)
 	return ibv_post_send(end->qp, &out, &bad);
 }
 
-int ts_post_rr(struct ts_end *end, const struct ts_rr *rr)
+void ts_fill_rr(const struct ts_rr *rr, const void *buffer, uint32_t lkey, struct ibv_sge *sge,
+		struct ibv_recv_wr *out)
 {
-	struct ibv_sge sge = {
-		.addr = rr->address ? rr->address : (uintptr_t)end->buffer + rr->offset,
+	*sge = (struct ibv_sge){
+		.addr = rr->address ? rr->address : (uintptr_t)buffer + rr->offset,
 		.length = rr->length,
-		.lkey = rr->lkey ? rr->lkey : end->mr->lkey,
+		.lkey = rr->lkey ? rr->lkey : lkey,
 	};
-	struct ibv_recv_wr out = {
+	*out = (struct ibv_recv_wr){
 		.wr_id = rr->wr_id,
-		.sg_list = rr->sge ? rr->sge : &sge,
+		.sg_list = rr->sge ? rr->sge : sge,
 		.num_sge = rr->sge ? rr->num_sge : 1,
 	};
-	struct ibv_recv_wr *bad;
+}
 
+int ts_post_rr(struct ts_end *end, const struct ts_rr *rr)
+{
+	struct ibv_recv_wr out, *bad;
+	struct ibv_sge sge;
+
+	ts_fill_rr(rr, end->buffer, end->mr->lkey, &sge, &out);
 	return ibv_post_recv(end->qp, &out, &bad);
 }
 
@@ -127,4 +136,21 @@ void ts_blank_at(struct vt *t, struct vt_at at, const void *buffer, size_t lengt
 uint32_t ts_mtu_bytes(enum ibv_mtu mtu)
 {
 	return 128u << mtu;
+}
+
+struct ts_pair *ts_overrun(struct vt *t, int extra)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+	int i;
+
+	options.send_cqe = 4;
+	options.send_wr = 64;
+	pair = ts_pair(t, &options);
+	VT_CHECK(t, pair->a.send_cq->cqe + extra <= 64);
+	ts_recv(&pair->a, .wr_id = 60, .length = 8);
+	for (i = 0; i < pair->a.send_cq->cqe + extra; i++)
+		ts_write(&pair->a, .wr_id = (uint64_t)i, .length = 8);
+	ts_settle(t);
+	return pair;
 }

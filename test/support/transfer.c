@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One operation from A to B, checked from both sides.
+ * One operation from A to B, checked at both ends.
  */
 #include "test/support/support.h"
 
@@ -9,7 +9,7 @@
 #define MARGIN 64 /* bytes before and behind the target that must not change */
 #define IMM    0x12345678
 
-/* What the opcodes of ibv_post_send(3) mean for a transfer. */
+/* What a transfer expects of each opcode. */
 struct operation {
 	enum ibv_wr_opcode opcode;
 	enum ibv_wc_opcode done;
@@ -30,7 +30,7 @@ static const struct operation *find(struct vt *t, enum ibv_wr_opcode opcode)
 {
 	size_t i;
 
-	for (i = 0; i < sizeof(operations) / sizeof(*operations); i++)
+	for (i = 0; i < TS_COUNT(operations); i++)
 		if (operations[i].opcode == opcode)
 			return &operations[i];
 	VT_FAIL(t, "no transfer with opcode %d", opcode);

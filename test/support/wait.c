@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Waiting for completions and events, on a clock that polling moves and on a real one.
+ * Waiting for completions and events, on the virtual clock, which waiting moves, and on a real one.
  */
 #include "test/support/support.h"
 
@@ -40,7 +40,7 @@ static uint64_t clock_ns(struct vt *t)
 	return ts_virtual(t) ? ts_now_ns(t) : real_now_ns();
 }
 
-/* Whether another try may bring something. */
+/* Returns true if another completion may come. */
 static bool may_come(struct vt *t, uint64_t since_ns)
 {
 	if (!ts_virtual(t))
@@ -59,7 +59,7 @@ int ts_wait(struct vt *t, struct ibv_cq *cq, int want, struct ibv_wc *wc)
 		more = may_come(t, since_ns);
 		got = ibv_poll_cq(cq, want - have, wc + have);
 		if (got < 0)
-			VT_FAIL(t, "poll_cq answered %d", got);
+			VT_FAIL(t, "poll_cq returned %d", got);
 		have += got;
 	} while (have < want && (got || more || may_come(t, since_ns)));
 	return have;
@@ -183,7 +183,7 @@ void ts_drain_events(struct vt_node *node)
 	struct ibv_async_event event;
 	int fd = node->ctx->async_fd;
 
-	/* A test that made no pair yet has it blocking still. */
+	/* The descriptor blocks if the test has made no PD. */
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	while (!vb_get_async_event(node->ctx, &event))
 		vb_ack_async_event(&event);
@@ -191,11 +191,14 @@ void ts_drain_events(struct vt_node *node)
 
 bool ts_cq_event(struct vt *t, struct ibv_comp_channel *channel, struct ibv_cq **cq)
 {
+	struct ibv_cq *got;
 	void *context;
 
 	ts_settle(t);
-	if (vb_get_cq_event(channel, cq, &context))
+	if (vb_get_cq_event(channel, &got, &context))
 		return false;
-	vb_ack_cq_events(*cq, 1);
+	vb_ack_cq_events(got, 1);
+	if (cq)
+		*cq = got;
 	return true;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/support/window.h"
+#include "test/support/keep.h"
+#include "test/support/need.h"
 
 #define WINDOW_BYTES 4096
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What crosses the simulated wire, seen as a trace would show it, and faults on it.
+ * The packets on the simulated wire, as a trace shows them, and faults on the wire.
  */
 #include "test/support/support.h"
 
@@ -21,7 +21,7 @@ static uint32_t get24(const uint8_t *bytes)
 	return (uint32_t)bytes[0] << 16 | (uint32_t)bytes[1] << 8 | bytes[2];
 }
 
-/* Where the BTH begins: the frame says nothing of its link layer, the port does. */
+/* Where the BTH begins. Only the port knows the link layer of a frame. */
 static size_t bth_offset(const struct vt *t, const uint8_t *frame)
 {
 	if (t->a.port_attr.link_layer == IBV_LINK_LAYER_INFINIBAND)

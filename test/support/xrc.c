@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/support/xrc.h"
+#include "test/support/keep.h"
+#include "test/support/need.h"
 
 #include <fcntl.h>
-
-#define BUFFER_BYTES 65536
 
 void ts_need_xrc(struct vt *t)
 {
@@ -33,21 +33,17 @@ uint32_t ts_srqn(struct vt *t, struct ibv_srq *srq)
 
 struct ts_shared *ts_xrc_srq(struct vt *t, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {
-	struct ts_shared *shared = vt_alloc(t, sizeof(*shared));
+	struct ts_shared *shared = ts_shared_memory(t);
 	struct ibv_srq_init_attr_ex init = {
 		.attr = {.max_wr = 16, .max_sge = 1},
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
+		.pd = shared->pd,
 		.xrcd = xrcd,
 		.cq = cq,
 	};
 
-	shared->t = t;
-	shared->pd = init.pd = ts_pd(t, &t->b);
-	shared->buffer = ts_memory(t, BUFFER_BYTES);
-	memset(shared->buffer, TS_BLANK, BUFFER_BYTES);
-	shared->mr = ts_mr(t, shared->pd, shared->buffer, BUFFER_BYTES, TS_ACCESS_ALL);
 	shared->srq = VT_PTR(t, vb_create_srq_ex(xrcd->context, &init));
 	shared->attr = init.attr;
 	ts_keep(t, TS_SRQ, shared->srq);
@@ -100,7 +96,7 @@ void ts_connect_target(struct ts_end *end)
 	VT_OK(end->t, vb_modify_qp(end->qp, &attr, mask));
 }
 
-/* As ts_rts_attr() of an RC QP. */
+/* An initiator takes the attributes of an RC QP. */
 static void initiator_to_rts(struct ts_end *end)
 {
 	struct ibv_qp_attr attr;
@@ -124,7 +120,6 @@ struct ts_xrc *ts_xrc(struct vt *t)
 	return xrc;
 }
 
-/* What a target QP writes and reads is in the PD of the SRQ that the request names. */
 int ts_xrc_post(struct ts_xrc *xrc, uint32_t srqn, const struct ts_wr *wr)
 {
 	struct ibv_send_wr out, *bad;

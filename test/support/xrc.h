@@ -19,7 +19,7 @@ struct ts_xrc {
 	uint32_t srqn[TS_XRC_SRQS];
 };
 
-/* Skips where there is no XRC. */
+/* Skips the test if a device has no XRC. */
 void ts_need_xrc(struct vt *t);
 
 struct ibv_xrcd *ts_xrcd(struct vt *t, struct ibv_context *ctx, int fd, int oflags);
@@ -28,16 +28,16 @@ struct ibv_xrcd *ts_xrcd(struct vt *t, struct ibv_context *ctx, int fd, int ofla
 struct ts_shared *ts_xrc_srq(struct vt *t, struct ibv_xrcd *xrcd, struct ibv_cq *cq);
 uint32_t ts_srqn(struct vt *t, struct ibv_srq *srq);
 
-/* In RESET; in RTS. */
+/* A connection whose QPs are in RESET, or in RTS. */
 struct ts_xrc *ts_xrc_reset(struct vt *t, const struct ts_options *options);
 struct ts_xrc *ts_xrc(struct vt *t);
 
-/* The steps of the target QP, which are not those of an RC QP. */
+/* The steps of the target QP, which differ from those of an RC QP. */
 int ts_target_rtr_attr(struct ts_end *end, struct ibv_qp_attr *attr);
 int ts_target_rts_attr(struct ts_end *end, struct ibv_qp_attr *attr);
 void ts_connect_target(struct ts_end *end);
 
-/* Posts to an SRQ of that number. */
+/* Posts a WR for the SRQ with the number. The target writes and reads in the PD of that SRQ. */
 int ts_xrc_post(struct ts_xrc *xrc, uint32_t srqn, const struct ts_wr *wr);
 #define TS_XRC_POST(x, n, op, ...)                         \
 	((void)VT_OK_SAID((x)->t, VT_HERE, "posting " #op, \

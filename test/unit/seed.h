@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The seed that runs, told even where a run does not end. */
+/* Prints the seed of the run, even if the run does not end. */
 #ifndef TEST_UNIT_SEED_H
 #define TEST_UNIT_SEED_H
 
@@ -10,14 +10,14 @@
 
 static uint64_t running_seed;
 
-/* What on_alarm() says: a signal handler may write it and not make it. */
+/* The text of on_alarm(): a signal handler may write text, but not format it. */
 static char endless[64];
 static size_t endless_bytes;
 
 static inline void run_seed(uint64_t seed)
 {
 	running_seed = seed;
-	endless_bytes = 0; /* an alarm meanwhile finds no half of a text */
+	endless_bytes = 0; /* an alarm must not find half a text */
 	snprintf(endless, sizeof(endless), "seed %llu does not end\n", (unsigned long long)seed);
 	endless_bytes = strlen(endless);
 }

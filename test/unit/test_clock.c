@@ -111,7 +111,7 @@ void test_rearming_earlier_moves_it_forward(void)
 	TEST_ASSERT_NULL(sim_clock_take(&timers_clock));
 }
 
-/* The entry that stands at the old time does not show. */
+/* The entry of the old time has no effect. */
 void test_rearming_later_does_not_show_the_old_time(void)
 {
 	arm(0, 10);
@@ -148,7 +148,7 @@ void test_disarmed_and_armed_again(void)
 	TEST_ASSERT_EQUAL_UINT64(5, sim_clock_next(&timers_clock));
 }
 
-/* The owner of a timer may end while the timer is armed, disarmed, or was never armed. */
+/* The owner of a timer may be freed while the timer is armed, is disarmed, or was never armed. */
 void test_release_takes_the_timer_out(void)
 {
 	arm(0, 10);
@@ -167,12 +167,12 @@ void test_release_takes_the_timer_out(void)
 
 struct many {
 	struct sim_timer timer;
-	uint64_t deadline_ns; /* the model's */
-	uint64_t armed;	      /* the model's order; counts for ties where armed_once */
+	uint64_t deadline_ns; /* the deadline in the model */
+	uint64_t armed;	      /* the order of arming; it decides ties if armed_once */
 	bool armed_once;
 };
 
-/* The model: looks at all of them. */
+/* The model looks at all timers. */
 static struct many *earliest(struct many *all)
 {
 	struct many *found = NULL;
@@ -201,7 +201,7 @@ static void change_one(struct many *all, uint64_t *random_state)
 	sim_timer_arm(&timers_clock, &one->timer, one->deadline_ns);
 }
 
-/* Every timer comes at its own time; those armed once tie in their order. */
+/* Every timer fires at its own time; timers that were armed once fire in the order of arming. */
 static void take_due(struct many *all, uint64_t now_ns)
 {
 	const struct many *before = NULL;
@@ -211,7 +211,7 @@ static void take_due(struct many *all, uint64_t now_ns)
 	while ((taken = sim_clock_take(&timers_clock))) {
 		struct many *one = (struct many *)taken;
 
-		/* All that was due earlier has been taken: these tie. */
+		/* Earlier timers have fired, so these have the same time. */
 		TEST_ASSERT_EQUAL_UINT64(now_ns, one->deadline_ns);
 		if (before && before->armed_once && one->armed_once)
 			TEST_ASSERT_TRUE(before->armed < one->armed);

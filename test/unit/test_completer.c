@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The completer, fed by a hand-made peer. What is expected: design/fidelity.md, RC. */
+/*
+ * The completer, with packets from a peer that the test makes by hand. Expected:
+ * docs/semantics.md.
+ */
 #include "sim/wire/psn.h"
 #include "sim/wire/timing.h"
 #include "test/support/engine.h"
@@ -25,7 +28,7 @@ static void again(const struct engine_config *config)
 	engine_open(&engine, config);
 }
 
-/* The peer has no memory of its own to name: keys are the test's. */
+/* The peer has no memory, so the tests invent its keys. */
 static void post(enum ibv_wr_opcode opcode, uint64_t wr_id, uint32_t bytes)
 {
 	const struct engine_send send = {
@@ -101,7 +104,7 @@ void test_partial_ack_completes_nothing_and_moves_the_window(void)
 	expect(1, IBV_WC_SUCCESS);
 }
 
-/* Acks of what was never sent, and of what is acknowledged already. */
+/* ACKs of PSNs that were never sent, and of PSNs that are acknowledged already. */
 void test_ghost_acks_are_ignored(void)
 {
 	engine_inject_ack(&engine, ENGINE_PSN, ACK);
@@ -130,7 +133,7 @@ void test_acks_cross_the_end_of_the_psns(void)
 	expect(1, IBV_WC_SUCCESS);
 }
 
-/* fidelity.md, the error table: what each NAK code ends the WR with. */
+/* docs/semantics.md, Requests that are refused: the status of the WR for each NAK code. */
 void test_nak_codes(void)
 {
 	static const struct {
@@ -147,7 +150,7 @@ void test_nak_codes(void)
 		for (uint64_t j = 0; j < 3; j++)
 			post(IBV_WR_SEND, j, 10);
 		engine_inject_ack(&engine, ENGINE_PSN + 1, rows[i].syndrome);
-		expect(0, IBV_WC_SUCCESS); /* a NAK acknowledges what stands before it */
+		expect(0, IBV_WC_SUCCESS); /* a NAK acknowledges the PSNs before its own */
 		expect(1, rows[i].status);
 		expect(2, IBV_WC_WR_FLUSH_ERR);
 		TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
@@ -183,7 +186,7 @@ void test_sequence_nak_repeats_from_its_psn(void)
 	TEST_ASSERT_EQUAL_UINT64(2, engine.sides[0].device->counters.retransmitted_packets);
 }
 
-/* A repetition in the middle of a message begins with the packet that is missing. */
+/* A retransmission in the middle of a message begins with the missing packet. */
 void test_sequence_nak_in_the_middle_of_a_message(void)
 {
 	post(IBV_WR_SEND, 1, 256 * 4);
@@ -196,7 +199,10 @@ void test_sequence_nak_in_the_middle_of_a_message(void)
 	expect(1, IBV_WC_SUCCESS);
 }
 
-/* A second NAK for the same PSN is a copy of the first: the responder sends one for a gap. */
+/*
+ * A second NAK for the same PSN is a duplicate of the first: the responder sends one NAK for a
+ * gap.
+ */
 void test_repeated_sequence_naks_cost_one_retry(void)
 {
 	again(&(struct engine_config){.peer = true, .retry_cnt = 1});
@@ -230,7 +236,7 @@ void test_retries_end_and_progress_restores_them(void)
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
 }
 
-/* fidelity.md: 4.096 us * 2^timeout, retry_cnt retries (7 is seven). */
+/* ibv_modify_qp(3): 4.096 us * 2^timeout, and retry_cnt retries, also for 7. */
 void test_ack_timeout_and_its_retries(void)
 {
 	const uint64_t wait_ns = UINT64_C(4096) << 14;
@@ -266,11 +272,11 @@ void test_progress_restarts_the_ack_timer(void)
 	engine_inject_ack(&engine, ENGINE_PSN, ACK);
 	TEST_ASSERT_EQUAL_UINT64(1000 + wait_ns, sim_engine_next_ns(engine.sim));
 	sim_engine_advance(engine.sim, 2000);
-	engine_inject_ack(&engine, ENGINE_PSN, ACK); /* says nothing new */
+	engine_inject_ack(&engine, ENGINE_PSN, ACK); /* acknowledges nothing new */
 	TEST_ASSERT_EQUAL_UINT64(1000 + wait_ns, sim_engine_next_ns(engine.sim));
 }
 
-/* The requester waits as long as the NAK says, then repeats from the PSN that it names. */
+/* The requester waits for the time in the NAK, then retransmits from the NAK's PSN. */
 void test_rnr_nak_waits_and_repeats(void)
 {
 	for (uint64_t i = 0; i < 3; i++)
@@ -353,7 +359,7 @@ void test_read_response_in_many_packets(void)
 	TEST_ASSERT_EQUAL_HEX8(ENGINE_PSN + 3, engine.sides[0].memory[768]);
 }
 
-/* A lost response is asked for again from its own place, not from the beginning. */
+/* The requester asks for a lost response again, but not for those before it. */
 void test_read_resumes_in_its_middle(void)
 {
 	const struct engine_frame *frame;
@@ -376,8 +382,8 @@ void test_read_resumes_in_its_middle(void)
 }
 
 /*
- * The responses behind a lost one come one at a time on a link with a rate: all of them are signs
- * of the one loss, and it costs one retry.
+ * On a link with a rate, the responses behind a lost one arrive one at a time. All of them show the
+ * same loss, which costs one retry.
  */
 void test_one_lost_response_costs_one_retry(void)
 {
@@ -395,7 +401,7 @@ void test_one_lost_response_costs_one_retry(void)
 	expect(1, IBV_WC_SUCCESS);
 }
 
-/* An ack of a later message says that the READ's response was lost. */
+/* An ACK of a later message shows that the READ's response was lost. */
 void test_ack_behind_an_unanswered_read_repeats_it(void)
 {
 	post(IBV_WR_RDMA_READ, 1, 10);
@@ -409,7 +415,7 @@ void test_ack_behind_an_unanswered_read_repeats_it(void)
 	expect(2, IBV_WC_SUCCESS);
 }
 
-/* A response acknowledges the sends before it. */
+/* A READ response acknowledges the sends before the READ. */
 void test_response_covers_what_stands_before_it(void)
 {
 	post(IBV_WR_SEND, 1, 10);
@@ -468,7 +474,7 @@ void test_atomic_answer_lands_in_host_order(void)
 	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0x1122334455667788), found);
 }
 
-/* fidelity.md: lkeys of reads and atomics are checked when the response arrives. */
+/* The lkeys of READs and atomics are checked when the response arrives. */
 void test_read_into_bad_memory_fails_when_it_comes(void)
 {
 	const struct engine_send send = {
@@ -498,7 +504,7 @@ void test_answers_do_nothing_to_a_failed_qp(void)
 	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[0].device->counters.dropped_packets);
 }
 
-/* A send completion that does not fit kills the QP once, and leaves no timer behind. */
+/* A send completion that does not fit moves the QP to ERR once, and leaves no timer armed. */
 void test_overrun_on_a_nak_leaves_nothing_running(void)
 {
 	static const unsigned int syndromes[] = {ACK, SIM_NAK_PSN_SEQUENCE, SIM_AETH_RNR_NAK | 5};
@@ -515,7 +521,7 @@ void test_overrun_on_a_nak_leaves_nothing_running(void)
 	}
 }
 
-/* What is stored may no longer be wanted once the CQ has killed the QP. */
+/* The CQ overrun moves the QP to ERR while ACKs that arrived early are still stored. */
 void test_overrun_before_a_response_stores_nothing(void)
 {
 	uint8_t *memory;
@@ -532,7 +538,7 @@ void test_overrun_before_a_response_stores_nothing(void)
 		TEST_ASSERT_EQUAL_HEX8(0x55, memory[i]);
 }
 
-/* Reserved NAK codes say nothing; the one of RD ends the send all the same. */
+/* Reserved NAK codes are ignored; the code of RD ends the send. */
 void test_strange_nak_codes(void)
 {
 	post(IBV_WR_SEND, 1, 8);
@@ -543,7 +549,7 @@ void test_strange_nak_codes(void)
 	expect(1, IBV_WC_REM_INV_RD_REQ_ERR);
 }
 
-/* A quirk: retry_cnt 7 is for ever, and no other is. */
+/* With the quirk, retry_cnt 7 retries for ever, and no other value does. */
 void test_seven_retries_without_end(void)
 {
 	engine_quirk(engine.sides[0].device, "retry_7_is_endless", true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The checker of completions on histories made by hand: good ones, and one of each fault. Then the
- * hooks, on a backend that is a script.
+ * The checker of completions, with good histories and one history for each fault. Then the hooks of
+ * completion_watch.h, with a backend whose answers are written in the test.
  */
 #include "test/support/completion_check.h"
 #include "test/support/completion_watch.h"
@@ -88,7 +88,7 @@ static void shared(uint64_t wr_id, uint32_t bytes)
 	completion_check_srq_recv(check, &srq, &wr);
 }
 
-/* What a failed completion does not define is there to mislead. */
+/* A failed completion has wrong values in the fields that it does not define. */
 static void done_in(const struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
 {
 	struct ibv_wc wc = {.wr_id = wr_id, .status = status, .qp_num = QPN};
@@ -124,7 +124,7 @@ static void none(void)
 	TEST_ASSERT_EQUAL_INT(0, faults);
 }
 
-/* One fault, whose sentence has the words in it. */
+/* Expects one fault whose sentence contains the words. */
 static void fault(const char *rule, const char *words)
 {
 	char message[640];
@@ -184,7 +184,10 @@ void test_unsignalled_failure_completes(void)
 	none();
 }
 
-/* Both queues in one CQ, the same wr_ids: only one reading of it is right, and it is found late. */
+/*
+ * Both queues have one CQ and the same wr_ids: only one guess is right, and the checker finds it
+ * late.
+ */
 void test_queues_that_cannot_be_told_apart(void)
 {
 	qp.recv_cq = &send_cq;
@@ -226,7 +229,7 @@ void test_reset_ends_what_waits(void)
 	state(IBV_QPS_RTS);
 	sent(3, SIGNALED);
 	posted(2, 10);
-	/* was in the CQ before */
+	/* this completion was in the CQ before the reset */
 	done(1, GOOD);
 	done(3, GOOD);
 	received(2, 1);
@@ -509,7 +512,7 @@ void test_unsignalled_before_the_end_owe_nothing(void)
 	sent(3, 0);
 	TEST_ASSERT_EQUAL_INT(1, completion_check_owed(check, &qp));
 	done(2, FLUSH);
-	/* now the third one cannot have succeeded */
+	/* after this failure the third WR cannot succeed */
 	TEST_ASSERT_EQUAL_INT(1, completion_check_owed(check, &qp));
 	none();
 }
@@ -527,9 +530,9 @@ void test_reset_does_not_hide_order(void)
 
 /* --- the hooks --- */
 
-static struct ibv_wc script[4]; /* what poll_cq answers */
+static struct ibv_wc script[4]; /* what poll_cq returns */
 static int script_count;
-static int post_answer; /* how many WRs are taken; -1: all */
+static int post_answer; /* how many WRs posting takes; -1: all */
 
 static int fake_post_send(struct ibv_qp *on, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {

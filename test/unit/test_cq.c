@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is expected: design/fidelity.md, completion queues; ibv_create_cq(3) and others. */
+/* Completion queues. Expected: ibv_create_cq(3), ibv_poll_cq(3), ibv_req_notify_cq(3). */
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -100,7 +100,10 @@ void test_peek_takes_nothing(void)
 	expect(1);
 }
 
-/* One completion more than fits: CQ_ERR once; what was in it can be polled; then -1. */
+/*
+ * One completion more than fits gives CQ_ERR once. Earlier completions can be polled, then polling
+ * returns -1.
+ */
 void test_overrun(void)
 {
 	struct ibv_wc wc;
@@ -138,7 +141,7 @@ void test_resize_keeps_what_is_there(void)
 	create(4);
 	fill(4);
 	expect(0);
-	TEST_ASSERT_TRUE(push(4, IBV_WC_SUCCESS, false)); /* wraps */
+	TEST_ASSERT_TRUE(push(4, IBV_WC_SUCCESS, false)); /* the ring wraps */
 	TEST_ASSERT_EQUAL_INT(0, sim_cq_resize(cq, 100));
 	TEST_ASSERT_GREATER_OR_EQUAL(100u, cq->size);
 	for (uint64_t i = 5; i < 101; i++)
@@ -176,7 +179,7 @@ void test_one_event_for_one_arming(void)
 	TEST_ASSERT_EQUAL_UINT(2, engine.sides[0].cq_events);
 }
 
-/* Errors count as solicited. */
+/* Errors count as solicited completions. */
 void test_solicited_arming(void)
 {
 	create(8);
@@ -192,7 +195,7 @@ void test_solicited_arming(void)
 	TEST_ASSERT_EQUAL_UINT(2, engine.sides[0].cq_events);
 }
 
-/* A later arming for all widens one for solicited, never the other way. */
+/* Arming for all completions overrides arming for solicited ones, but not the other way. */
 void test_arming_widens_only(void)
 {
 	create(8);
@@ -214,7 +217,7 @@ void test_cq_in_use_is_not_destroyed(void)
 	cq->users--;
 }
 
-/* The slots of a queue are the program's again when a later completion has been polled. */
+/* Polling a completion frees the slots of the WRs before it. */
 void test_polling_gives_slots_back(void)
 {
 	struct engine_send send = {.opcode = IBV_WR_SEND, .bytes = 1, .unsignalled = true};
@@ -241,7 +244,7 @@ void test_polling_gives_slots_back(void)
 	TEST_ASSERT_EQUAL_INT(ENOMEM, engine_recv(&engine, 1, 5, 0, 10));
 }
 
-/* A completion from before a reset frees nothing of the queue that came after. */
+/* A completion from before a reset frees no slot of the queue after the reset. */
 void test_completion_from_before_a_reset_frees_nothing(void)
 {
 	const struct engine_send send = {.opcode = IBV_WR_SEND, .bytes = 1};
@@ -264,7 +267,7 @@ void test_completion_from_before_a_reset_frees_nothing(void)
 	TEST_ASSERT_EQUAL_INT(ENOMEM, engine_send(&engine, 0, &send));
 }
 
-/* Every QP that would complete into a dead CQ goes to ERR with QP_FATAL; nothing is lost silently. */
+/* Every QP that would complete into a dead CQ goes to ERR with QP_FATAL. */
 void test_overrun_takes_its_qp_with_it(void)
 {
 	const struct engine_send send = {.opcode = IBV_WR_RDMA_WRITE, .bytes = 1};
@@ -283,7 +286,7 @@ void test_overrun_takes_its_qp_with_it(void)
 	TEST_ASSERT_EQUAL_UINT32(engine.sides[0].qp->sq.head, engine.sides[0].qp->sq.tail);
 }
 
-/* Limits that a test reaches. */
+/* Limits that are low enough for a test to reach. */
 static struct sim_profile small;
 
 static void limit(int max_cq, int max_cqe)
@@ -319,7 +322,7 @@ void test_max_cq_is_still_allowed(void)
 	TEST_ASSERT_EQUAL_INT(0, sim_cq_destroy(first));
 }
 
-/* The clock has room for the timer of each CQ that is moderated, and of no other. */
+/* The clock has room for a timer for each moderated CQ, and for no other CQ. */
 void test_moderation_has_limits(void)
 {
 	const uint32_t reserved = engine.sim->clock.reserved;
@@ -342,7 +345,7 @@ void test_moderation_has_limits(void)
 	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(engine.sim));
 }
 
-/* As rxe, which has no ib_device_ops.modify_cq. */
+/* Like rxe, which has no ib_device_ops.modify_cq. */
 void test_moderation_that_a_device_has_not(void)
 {
 	limit(10, 4);
@@ -352,7 +355,9 @@ void test_moderation_that_a_device_has_not(void)
 	TEST_ASSERT_EQUAL_UINT16(0, sim_profile_find("rxe-6.12")->moderation.max_cq_count);
 }
 
-/* Asking a dead CQ for nothing is no error; with the quirk it gives nothing at all. */
+/*
+ * Polling 0 completions of a dead CQ is no error. With the quirk, it returns no completion at all.
+ */
 void test_poll_of_a_dead_cq(void)
 {
 	struct ibv_wc wc;

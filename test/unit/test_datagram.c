@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What is expected: design/fidelity.md, unreliable datagrams. */
+/*
+ * Unreliable datagrams. Expected: ibv_poll_cq(3), ibv_post_send(3), and the sources that the tests
+ * name.
+ */
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -67,7 +70,7 @@ void test_message_stands_behind_its_grh(void)
 	TEST_ASSERT_EQUAL_MEMORY(engine.sides[1].gid.raw + 12, to + 36, 4);
 }
 
-/* Also of a datagram that never leaves its port, but where a quirk says otherwise. */
+/* A datagram that never leaves its port has a checksum, too, unless a quirk removes it. */
 void test_header_of_an_own_datagram(void)
 {
 	struct engine_side *side = &engine.sides[0];
@@ -102,7 +105,7 @@ void test_wrong_qkey_is_dropped(void)
 	TEST_ASSERT_EQUAL_UINT32(0, engine.sides[1].qp->rq.tail);
 }
 
-/* A Q_Key with its high bit set takes the QP's own. */
+/* If the high bit of the Q_Key is set, the QP's own Q_Key is sent. */
 void test_controlled_qkey_takes_the_qps_own(void)
 {
 	struct ibv_wc wc;
@@ -119,7 +122,7 @@ void test_no_receive_is_dropped(void)
 	expect_dropped();
 }
 
-/* The WQE is not consumed: the next message that fits takes it. */
+/* The receive is not consumed: the next message that fits uses it. */
 void test_small_receive_is_kept(void)
 {
 	struct ibv_wc wc;
@@ -140,8 +143,10 @@ void test_unknown_qp_is_dropped(void)
 	expect_dropped();
 }
 
-/* The limit of a message is the port's active MTU; above it nothing is sent, or where that is an error
- * the QP moves to SQE. */
+/*
+ * The longest datagram is the port's active MTU. A longer one is not sent; with the quirk it is an
+ * error that moves the QP to SQE.
+ */
 void test_message_longer_than_the_mtu(void)
 {
 	struct ibv_wc wc;
@@ -155,7 +160,7 @@ void test_message_longer_than_the_mtu(void)
 	wc = deliver(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 4097});
 	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_LEN_ERR, wc.status);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_SQE, engine.sides[0].qp->state);
-	/* In SQE, sends flush and receives work. */
+	/* In SQE sends are flushed, and receives work. */
 	wc = deliver(&(struct engine_send){.opcode = IBV_WR_SEND, .bytes = 1});
 	TEST_ASSERT_EQUAL_INT(IBV_WC_WR_FLUSH_ERR, wc.status);
 	TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 0, 3, 0, 100));
@@ -182,7 +187,10 @@ void test_bad_lkey_and_forbidden_opcode(void)
 	TEST_ASSERT_EQUAL_UINT(0, engine.frame_count);
 }
 
-/* AHs: of another PD or none is refused at post; one that is released serves what is posted. */
+/*
+ * Posting refuses an AH of another PD and no AH. A destroyed AH still serves the sends posted
+ * before.
+ */
 void test_address_handles(void)
 {
 	struct sim_ah *ah = engine.sides[0].ah;
@@ -206,7 +214,7 @@ void test_address_handles(void)
 	TEST_ASSERT_EQUAL_UINT32(0, engine.sides[0].device->ah_count);
 }
 
-/* What is reset or flushed gives its hold back too. */
+/* A send that is reset or flushed releases its AH, too. */
 void test_posted_sends_let_go_of_their_ah(void)
 {
 	struct sim_ah *ah = engine.sides[0].ah;
@@ -236,7 +244,7 @@ void test_receive_memory_that_may_not_be_written(void)
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, engine.sides[1].qp->state);
 }
 
-/* A quirk: the datagram ends the receive that it does not fit, and the QP. */
+/* With the quirk, a datagram that does not fit fails the receive and moves the QP to ERR. */
 void test_small_receive_may_end_the_qp(void)
 {
 	for (unsigned int room = 100; room <= 101; room++) {
@@ -260,7 +268,7 @@ void test_small_receive_may_end_the_qp(void)
 	}
 }
 
-/* The quirk is of datagrams that would have been taken: a wrong Q_Key is dropped as ever. */
+/* The quirk applies to accepted datagrams only: one with a wrong Q_Key is still dropped. */
 void test_small_receive_and_wrong_qkey(void)
 {
 	engine_quirk(engine.sides[1].device, "short_datagram_receive_fails", true);
@@ -275,7 +283,7 @@ void test_small_receive_and_wrong_qkey(void)
 	expect_dropped();
 }
 
-/* ibv_get_async_event(3), COMM_EST: the first packet in RTR; once, and not in RTS. */
+/* ibv_get_async_event(3), COMM_EST: raised once by the first packet in RTR, and not in RTS. */
 void test_first_datagram_in_rtr_raises_comm_est(void)
 {
 	for (unsigned int rtr_only = 0; rtr_only < 2; rtr_only++) {

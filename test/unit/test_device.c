@@ -77,12 +77,13 @@ void test_configurations_that_cannot_be(void)
 	TEST_ASSERT_NULL(engine.sim->devices);
 }
 
-/* The last that fit, and the names just within and just beyond. */
+/* The largest device that fits, and names of the longest and of a too long length. */
 void test_configurations_at_their_bounds(void)
 {
 	const union ibv_gid gid = engine_gid(1);
 	static const uint16_t pkeys[SIM_PKEYS_MAX] = {0xffff, [SIM_PKEYS_MAX - 1] = 0x8001};
-	union ibv_gid gids[SIM_GIDS_MAX / 2 - 1]; /* each twice, and the link-local one */
+	/* The table has each of them twice, and the link-local one. */
+	union ibv_gid gids[SIM_GIDS_MAX / 2 - 1];
 	char name[SIM_NAME_MAX + 1] = {0};
 	struct sim_device_config config = good(&gid);
 	struct sim_device *device;
@@ -106,11 +107,11 @@ void test_configurations_at_their_bounds(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_create(engine.sim, &config, NULL, &device));
 }
 
-/* A full table: what lies behind it is no GID. */
+/* The table is full; the bytes behind it must not be taken for a GID. */
 void test_gid_index_behind_a_full_table(void)
 {
 	const union ibv_gid gid = {
-		.raw = {0xfd, [15] = 7}}; /* what lies there is not IPv4 either */
+		.raw = {0xfd, [15] = 7}}; /* the bytes there are no IPv4 address either */
 	struct sim_device *device = engine_add_device(&engine, "one", 1, &gid);
 	struct ibv_ah_attr attr = {.port_num = 1, .is_global = 1, .grh.dgid = gid};
 	struct sim_path path;
@@ -123,7 +124,7 @@ void test_gid_index_behind_a_full_table(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_path_resolve(device, &attr, &path));
 }
 
-/* The table grows to the highest index that was set, and no further than its room. */
+/* The table grows to the highest index that was set, up to its room. */
 void test_a_gid_behind_the_last(void)
 {
 	static const enum ibv_gid_type type = IBV_GID_TYPE_ROCE_V2;
@@ -139,7 +140,7 @@ void test_a_gid_behind_the_last(void)
 	TEST_ASSERT_EQUAL_UINT(had + 1, port->gid_count);
 }
 
-/* A new P_Key reaches the QPs of that port and index, and no others. */
+/* A new P_Key changes the QPs of its port and index, and no others. */
 void test_a_pkey_reaches_its_qps(void)
 {
 	static const struct {
@@ -167,7 +168,7 @@ void test_a_pkey_reaches_its_qps(void)
 	}
 }
 
-/* ibv_close_xrcd(3): fails while it is used; EBUSY: unsourced. */
+/* ibv_close_xrcd(3): it fails while the domain is in use. That the errno is EBUSY is unsourced. */
 void test_a_domain_in_use_stays(void)
 {
 	const union ibv_gid gid = engine_gid(7);
@@ -181,7 +182,7 @@ void test_a_domain_in_use_stays(void)
 	TEST_ASSERT_EQUAL_INT(0, sim_xrcd_destroy(xrcd));
 }
 
-/* RFC 4291: fe80::/64 and the MAC with ff:fe in its middle; the configured GIDs come behind it. */
+/* RFC 4291: fe80::/64 and the MAC with ff:fe in its middle. The configured GIDs follow. */
 void test_gids(void)
 {
 	const union ibv_gid gid = engine_gid(7);
@@ -216,8 +217,10 @@ void test_device_without_gids_of_its_own(void)
 	TEST_ASSERT_EQUAL_UINT(2, device->ports[0].gid_count);
 }
 
-/* SoftRoCE has RoCE v2 only: Linux drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_port_immutable. The
- * GIDs of InfiniBand are of its own type. */
+/*
+ * SoftRoCE has RoCE v2 only: Linux drivers/infiniband/sw/rxe/rxe_verbs.c, rxe_port_immutable. The
+ * GIDs of InfiniBand have a type of their own.
+ */
 void test_gid_types_of_others(void)
 {
 	static const char *const profiles[] = {"rxe-6.1", "rxe-6.12", "mlx5"};
@@ -244,7 +247,7 @@ void test_gid_types_of_others(void)
 	TEST_ASSERT_EQUAL_INT(0, sim_port_set_gid(&device->ports[0], 0, &gid, IBV_GID_TYPE_IB));
 }
 
-/* The way from a GID of a type leads to a GID of that type; the MAC of a group is its GID's. */
+/* A path from a GID leads to a GID of the same type. The MAC of a group follows from its GID. */
 void test_paths_of_roce_v1(void)
 {
 	const union ibv_gid gids[] = {engine_gid(1), engine_gid(2)}, zero = {0};
@@ -279,7 +282,7 @@ void test_paths_of_roce_v1(void)
 	TEST_ASSERT_EQUAL_PTR(&two->ports[0], path.dest);
 }
 
-/* Every port of many devices has a MAC of its own, that is not a group's and not the lost one. */
+/* Every port has its own MAC, which is neither that of a group nor that of lost packets. */
 void test_macs_are_unique(void)
 {
 	static struct sim_device *devices[300];
@@ -331,15 +334,15 @@ void test_paths(void)
 	TEST_ASSERT_EQUAL_MEMORY(two->ports[0].mac, path.route.dest_mac, 6);
 	TEST_ASSERT_EQUAL_MEMORY(&gids[0], path.route.source_gid, 16);
 
-	attr = engine_ah_attr(&gids[2]); /* nobody's: no error */
+	attr = engine_ah_attr(&gids[2]); /* no port has this GID, which is no error */
 	TEST_ASSERT_EQUAL_INT(0, resolve(one, &attr, &path));
 	TEST_ASSERT_NULL(path.dest);
-	attr = engine_ah_attr(&gids[0]); /* its own */
+	attr = engine_ah_attr(&gids[0]); /* the port's own GID */
 	TEST_ASSERT_EQUAL_INT(0, resolve(one, &attr, &path));
 	TEST_ASSERT_EQUAL_PTR(&one->ports[0], path.dest);
 }
 
-/* RoCE needs a GRH (fidelity.md); ports and GIDs must be there. */
+/* RoCE needs a GRH, and the port and the GID must exist. */
 void test_address_vectors_that_cannot_be(void)
 {
 	const union ibv_gid gid = engine_gid(1);
@@ -496,7 +499,7 @@ void test_address_vectors_of_infiniband(void)
 	}
 }
 
-/* A GID of the other link layer is nobody's; no link joins the two. */
+/* No port has a GID of the other link layer, and no link joins ports of two link layers. */
 void test_link_layers_do_not_meet(void)
 {
 	const union ibv_gid gids[] = {engine_gid(1), engine_gid(2)};

@@ -62,12 +62,15 @@ void test_delay_is_paid_each_way(void)
 	expect_none();
 	sim_engine_advance(engine.sim, 3000);
 	expect(IBV_WC_SUCCESS);
-	/* The trace shows when a packet is sent. */
+	/* The trace has the time at which a packet is sent. */
 	TEST_ASSERT_EQUAL_UINT64(0, engine.frames[0].now_ns);
 	TEST_ASSERT_EQUAL_UINT64(1500, engine.frames[1].now_ns);
 }
 
-/* At 8 Gb/s a byte is a nanosecond: a packet takes as long as its frame, and the next waits. */
+/*
+ * At 8 Gb/s a byte takes a nanosecond: each packet takes the time of its frame, and the next one
+ * waits.
+ */
 void test_rate_is_that_of_the_frames(void)
 {
 	uint64_t bytes;
@@ -88,7 +91,7 @@ void test_rate_is_that_of_the_frames(void)
 	expect(IBV_WC_SUCCESS);
 }
 
-/* The link is free again when it has been idle: time is not owed. */
+/* After an idle time the link is free at once: an idle link saves up no time. */
 void test_idle_link_has_no_backlog(void)
 {
 	again(&(struct engine_config){.bits_per_second = UINT64_C(8000000000), .delay_ns = 10});
@@ -118,7 +121,7 @@ void test_flights_are_used_again(void)
 	}
 }
 
-/* The packet under way has no QP to come to; nothing is touched that is gone. */
+/* The QP of a packet under way is destroyed; the packet must not touch it. */
 void test_qp_that_ends_before_its_packet_comes(void)
 {
 	again(&(struct engine_config){.delay_ns = 100, .no_retry = true});
@@ -131,7 +134,7 @@ void test_qp_that_ends_before_its_packet_comes(void)
 	expect(IBV_WC_RETRY_EXC_ERR);
 }
 
-/* Where any link is given, only what is joined is reached. */
+/* If the configuration has links, a port reaches only the port at the other end of its link. */
 void test_devices_that_are_not_joined(void)
 {
 	const union ibv_gid gid = engine_gid(9);
@@ -151,7 +154,7 @@ void test_devices_that_are_not_joined(void)
 			   ->delay_ns);
 }
 
-/* A link joins its two ends, and neither of them with a third, from whichever side one asks. */
+/* A link joins its two ends in both directions, and neither of them with a third port. */
 void test_links_join_no_third(void)
 {
 	const union ibv_gid gid = engine_gid(9);
@@ -168,7 +171,7 @@ void test_links_join_no_third(void)
 						      NULL);
 }
 
-/* The link-local GID too, which is the first. */
+/* The link-local GID, which is the first, is found, too. */
 void test_every_gid_leads_to_its_port(void)
 {
 	struct sim_port *port = &engine.sides[1].device->ports[0];
@@ -178,7 +181,7 @@ void test_every_gid_leads_to_its_port(void)
 							    (enum ibv_gid_type)port->gid_types[i]));
 }
 
-/* A packet to nobody is in the trace, marked as lost, and counted. */
+/* A packet that no port receives is in the trace, marked as lost, and is counted. */
 void test_lost_packets_are_shown_and_marked(void)
 {
 	const union ibv_gid nobody = engine_gid(77);
@@ -233,7 +236,7 @@ void test_both_sinks_see_every_frame_once(void)
 	TEST_ASSERT_EQUAL_UINT(7, engine.frame_count);
 }
 
-/* What nobody watches is the same as what is watched: counters, completions, bytes. */
+/* Counters, completions and data are the same whether the wire is watched or not. */
 void test_watching_changes_nothing(void)
 {
 	struct sim_counters counters[2][2];
@@ -255,7 +258,9 @@ void test_watching_changes_nothing(void)
 	TEST_ASSERT_EQUAL_MEMORY(counters[0], counters[1], sizeof(counters[0]));
 }
 
-/* What was learnt of the peer while nobody watched ends with what it was learnt from. */
+/*
+ * What the shortcut learnt of the peer without a watcher becomes invalid when its source changes.
+ */
 static void to_state(struct sim_qp *qp, enum ibv_qp_state state)
 {
 	const struct ibv_qp_attr attr = {.qp_state = state};
@@ -312,7 +317,7 @@ void test_rule_that_comes_to_a_quiet_connection_bites(void)
 	expect(IBV_WC_SUCCESS);
 }
 
-/* Only the other end of the connection is heard. */
+/* A QP accepts packets only from the other end of its connection. */
 void test_strangers_are_dropped(void)
 {
 	struct sim_packet packet;
@@ -332,7 +337,7 @@ void test_strangers_are_dropped(void)
 		sim_engine_run(engine.sim);
 	}
 	packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN);
-	engine_send_on(&engine, &engine.sides[0].ah->path, &packet); /* the wrong device */
+	engine_send_on(&engine, &engine.sides[0].ah->path, &packet); /* from the wrong device */
 	TEST_ASSERT_EQUAL_UINT64(4, engine.sides[0].device->counters.dropped_packets);
 	TEST_ASSERT_EQUAL_HEX32(ENGINE_PSN, engine.sides[0].qp->resp.psn);
 	packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN);
@@ -403,8 +408,8 @@ void test_watching_changes_nothing_on_infiniband(void)
 }
 
 /*
- * What a connection on InfiniBand is held to, as qib_ruc_check_hdr of Linux
- * drivers/infiniband/hw/qib/qib_ruc.c: the peer's LID, and a GRH on both sides or on none.
+ * On InfiniBand a connection checks the peer's LID, and that both ends have a GRH or none of them
+ * has: Linux drivers/infiniband/hw/qib/qib_ruc.c, qib_ruc_check_hdr.
  */
 void test_infiniband_admits_only_its_peer(void)
 {
@@ -416,13 +421,13 @@ void test_infiniband_admits_only_its_peer(void)
 			sim_fabric_find_way(engine.sim, &engine.sides[0].qp->path);
 			route = &engine.sides[0].qp->path.route;
 			if (row == 0)
-				engine.sides[1].qp->path.route.dlid = 9; /* waits for another */
+				engine.sides[1].qp->path.route.dlid = 9; /* expects another LID */
 			else if (row == 1)
 				route->has_grh = true;
 			else if (row == 2)
 				route->has_grh = false;
 			else if (row == 3)
-				route->dest_gid[15] ^= 0x55; /* another port's, perhaps */
+				route->dest_gid[15] ^= 0x55; /* maybe the GID of another port */
 			else
 				route->source_gid[15] ^= 0x55;
 			write_bytes(10);
@@ -432,7 +437,7 @@ void test_infiniband_admits_only_its_peer(void)
 	}
 }
 
-/* The LID moves away with the port; connections to the old one reach nobody. */
+/* The port gets another LID: connections to the old LID reach nobody. */
 void test_lid_that_changes(void)
 {
 	for (unsigned int quiet = 0; quiet < 2; quiet++) {
@@ -448,7 +453,7 @@ void test_lid_that_changes(void)
 	}
 }
 
-/* Every bit that is turned is one that the ICRC covers, and the VCRC is made anew. */
+/* The fault flips bits that the ICRC covers, and the VCRC is computed again. */
 void test_spoilt_packets_on_infiniband(void)
 {
 	const struct sim_fault_rule rule = {.action = SIM_FAULT_CORRUPT, .count = 1};
@@ -521,7 +526,7 @@ void test_datagrams_of_infiniband(void)
 	}
 }
 
-/* The LID leads to the port; a GRH for somebody else is dropped there (unsourced for UD). */
+/* The LID leads to the port, which drops a packet whose GRH has another GID (unsourced for UD). */
 void test_datagram_whose_grh_is_for_another(void)
 {
 	const union ibv_gid nobody = engine_gid(77);
@@ -534,7 +539,7 @@ void test_datagram_whose_grh_is_for_another(void)
 	TEST_ASSERT_FALSE(engine.frames[0].lost);
 }
 
-/* A group is a LID and a GID: Linux drivers/infiniband/core/verbs.c, is_valid_mcast_lid. */
+/* A group has a LID and a GID: Linux drivers/infiniband/core/verbs.c, is_valid_mcast_lid. */
 void test_groups_of_infiniband(void)
 {
 	const union ibv_gid group = {.raw = {0xff, 0x12, [15] = 1}};

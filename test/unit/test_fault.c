@@ -92,7 +92,7 @@ void test_skip_and_count(void)
 	TEST_ASSERT_EQUAL_UINT64(3, sim_fault_hits(engine.sim, id));
 }
 
-/* What does not match is not counted. */
+/* A rule does not count packets that it does not match. */
 void test_skip_counts_matches_only(void)
 {
 	add(&(struct sim_fault_rule){
@@ -126,7 +126,10 @@ void test_chance_is_about_what_it_says_and_the_seeds(void)
 	TEST_ASSERT_TRUE(memcmp(outcomes[0], outcomes[1], sizeof(outcomes[0])) != 0);
 }
 
-/* The first in order that fires; one that has had its count leaves the packet to the next. */
+/*
+ * The first rule that matches fires. A rule that has fired `count` times leaves the packet to the
+ * next.
+ */
 void test_order(void)
 {
 	unsigned int first = add(&(struct sim_fault_rule){.action = SIM_FAULT_DELAY, .count = 1});
@@ -185,7 +188,10 @@ void test_dropped_packet_is_sent_again(void)
 	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[0].device->counters.sequence_naks_received);
 }
 
-/* Spoilt frames are in the trace as they were on the wire, and are dropped by their ICRC. */
+/*
+ * The trace has a corrupted frame as it was on the wire; the receiver drops it because of its
+ * ICRC.
+ */
 void test_corrupted_packet_fails_its_icrc(void)
 {
 	for (unsigned int i = 0; i < 200; i++) {
@@ -233,7 +239,7 @@ void test_delayed_packet_comes_later(void)
 	TEST_ASSERT_EQUAL_HEX8(0x5a, engine.sides[1].memory[0]);
 }
 
-/* The bytes of a delayed packet are those of when it was sent. */
+/* A delayed packet has the bytes of the time when it was sent. */
 void test_delayed_packet_owns_its_bytes(void)
 {
 	add(&(struct sim_fault_rule){.action = SIM_FAULT_DELAY, .delay_ns = 5000, .count = 1});

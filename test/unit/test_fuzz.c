@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Nonsense into the engine: frames that are no frames, and packets that no peer would send. It may
- * answer, drop or fail the QP; it may not crash, hang, or lose a WR. VERBENA_FUZZ_SEED sets the
- * first seed. Worth most under AddressSanitizer and UBSan.
+ * Gives the engine random bytes as frames, and packets that no peer would send. The engine may
+ * answer, drop or fail the QP, but must not crash, hang or lose a WR. VERBENA_FUZZ_SEED sets the
+ * first seed. The test finds most under AddressSanitizer and UBSan.
  */
 #include "seed.h"
 #include "test/support/engine.h"
@@ -15,7 +15,7 @@
 
 #define FRAMES	    20000u
 #define CONNECTIONS 500u
-#define PACKETS	    120u /* to one connection */
+#define PACKETS	    120u /* for each connection */
 #define SECONDS_MAX 30u
 
 static struct engine engine;
@@ -59,7 +59,7 @@ static uint8_t valid_opcode(void)
 	return opcode;
 }
 
-/* A frame as the engine would make it, of any opcode. */
+/* Makes a right frame of a random opcode. */
 static size_t make_frame(uint8_t *frame)
 {
 	static uint8_t payload[SIM_PATH_MTU_MAX];
@@ -78,7 +78,7 @@ static size_t make_frame(uint8_t *frame)
 	return sim_packet_encode(&packet, &route, copy, frame);
 }
 
-/* In a block of its own size, so that a byte too far is seen. */
+/* Copies the frame into a block of its size, so that AddressSanitizer sees a read beyond it. */
 static void decode(const uint8_t *frame, size_t frame_bytes)
 {
 	uint8_t *block = malloc(frame_bytes ? frame_bytes : 1);
@@ -109,7 +109,8 @@ void test_noise_is_decoded_without_harm(void)
 
 		for (size_t j = 0; j < frame_bytes; j++)
 			frame[j] = (uint8_t)pick(256);
-		if (pick(2) && frame_bytes > 45) { /* far enough in to be worth reading */
+		/* A right Ethernet and IP header, or the frame is not read any further. */
+		if (pick(2) && frame_bytes > 45) {
 			static const uint8_t head[] = {0x08, 0x00, 0x45};
 
 			memcpy(frame + 12, head, sizeof(head));
@@ -136,7 +137,7 @@ void test_mutated_frames_are_decoded_without_harm(void)
 	}
 }
 
-/* Near what is expected more often than not. */
+/* Returns a PSN that is mostly near the expected one. */
 static uint32_t pick_psn(uint32_t expected)
 {
 	static const int32_t near[] = {0, 0, 0, 0, 0, 0, -1, 1, -2, 2, 5, -5};
@@ -164,7 +165,7 @@ static struct sim_packet any_packet(struct sim_span *spans)
 
 	packet = engine_packet(&engine, opcode, pick_psn(request ? qp->resp.psn : qp->comp.psn));
 	packet.flags = (uint8_t)pick(32);
-	/* A reserved value gets no further than sim_packet_decode. */
+	/* sim_packet_decode() refuses reserved values. */
 	if (pick(20) == 0 || !(sim_opcodes[packet.opcode].flags & SIM_OP_VALID))
 		packet.opcode = valid_opcode();
 	if (pick(20) == 0)
@@ -186,14 +187,14 @@ static struct sim_packet any_packet(struct sim_span *spans)
 		packet.payload_bytes = spans[0].length_bytes;
 		if (packet.span_count == 2)
 			packet.payload_bytes += spans[1].length_bytes;
-		/* As often as not, of the length that the RETH says. */
+		/* Every other payload has the length of the RETH. */
 		if (pick(2))
 			packet.dma_bytes = packet.payload_bytes;
 	}
 	return packet;
 }
 
-/* A request that a peer could well send, new or repeated, so that the QP lives longer. */
+/* Makes a valid request, new or repeated, so that the QP stays alive for longer. */
 static struct sim_packet likely_packet(struct sim_span *spans)
 {
 	static const uint8_t opcodes[] = {SIM_RC_SEND_ONLY, SIM_RC_WRITE_ONLY, SIM_RC_READ_REQUEST,
@@ -292,7 +293,7 @@ static void torment(enum ibv_qp_type type)
 			sim_engine_advance(engine.sim, engine.sim->clock.now_ns + pick(10000000));
 		poll_all(&tally);
 		check_legal();
-		/* A few more for the dead one. */
+		/* Sends a few more packets to the dead QP. */
 		if (engine.sides[0].qp->state == IBV_QPS_ERR && i < PACKETS - 5)
 			i = PACKETS - 5;
 	}

@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 /*
- * Datagrams as the kernel's SoftRoCE put them on a wire: frame 4 of each capture in test/data, an
- * RC acknowledge, from the IP header on. The last four bytes are the kernel's ICRC.
+ * Datagrams that the kernel's SoftRoCE sent: frame 4 of each capture in test/data, an RC ACK, from
+ * the IP header on. The last four bytes are the kernel's ICRC.
  */
 static const uint8_t ipv4_ack[] = {
 	0x45, 0x00, 0x00, 0x30, 0xac, 0x3d, 0x40, 0x00, 0x40, 0x11, 0x7a, 0x7b,
@@ -54,8 +54,8 @@ void test_icrc_ipv6_is_the_kernels(void)
 }
 
 /*
- * Which bits count: mask[i] has the bits of byte i that a router may change. As in Linux
- * drivers/infiniband/sw/rxe/rxe_icrc.c.
+ * Flips each bit. The ICRC must change unless mask[i] has the bit of byte i, which a router may
+ * change: Linux drivers/infiniband/sw/rxe/rxe_icrc.c.
  */
 static void check_bits(const uint8_t *bytes, size_t length_bytes, const uint8_t *mask)
 {
@@ -66,7 +66,7 @@ static void check_bits(const uint8_t *bytes, size_t length_bytes, const uint8_t 
 		char where[32];
 
 		if (bit / 8 == 0 && one >= 0x10)
-			continue; /* the version says which header this is */
+			continue; /* the version decides which header this is */
 		snprintf(where, sizeof(where), "byte %zu bit %zu", bit / 8, bit % 8);
 		memcpy(datagram, bytes, length_bytes);
 		datagram[bit / 8] ^= one;
@@ -115,7 +115,10 @@ static const uint8_t local_write[] = {
 	0xfb, 0xa4, 0x72, 0x8b, 0xc0, 0x69, 0x0e, 0xd4, 0x00, 0x00, 0x96, 0x25, 0xb7, 0x5a,
 };
 
-/* The same with a GRH (mpga has it without its ICRC; payload length 0x30 is ours, from BTH to ICRC). */
+/*
+ * The same packet with a GRH. mpga has it without its ICRC; the payload length 0x30 was added
+ * here.
+ */
 static const uint8_t global_write[] = {
 	0x70, 0x13, 0x37, 0x5c, 0x00, 0x18, 0x17, 0xd2, 0x60, 0x00, 0x00, 0x00, 0x00, 0x30,
 	0x1b, 0x10, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01, 0x25, 0x00, 0x00, 0x00, 0x00,
@@ -132,7 +135,7 @@ void test_icrc_infiniband_is_the_specifications(void)
 				sim_icrc_infiniband(local_write, sizeof(local_write)));
 }
 
-/* Which bits count; form: those that say whether there is a GRH are not turned. */
+/* Flips each bit, except the bits `form`, which decide whether there is a GRH. */
 static void check_infiniband_bits(const uint8_t *bytes, size_t length_bytes, const uint8_t *mask)
 {
 	const uint32_t right = sim_icrc_infiniband(bytes, length_bytes);
@@ -143,7 +146,7 @@ static void check_infiniband_bits(const uint8_t *bytes, size_t length_bytes, con
 		uint32_t now;
 
 		if (bit / 8 == 1 && one <= 2)
-			continue; /* the next header */
+			continue; /* the next header decides, too */
 		snprintf(where, sizeof(where), "byte %zu bit %zu", bit / 8, bit % 8);
 		memcpy(datagram, bytes, length_bytes);
 		datagram[bit / 8] ^= one;
@@ -179,7 +182,7 @@ void test_icrc_infiniband_covers_what_routers_keep(void)
 	check_infiniband_bits(global_write, sizeof(global_write), mask);
 }
 
-/* From the GRH on: what a packet of InfiniBand has whose LRH counts as ones. */
+/* From the GRH on, as in an InfiniBand packet whose LRH is replaced by ones. */
 void test_icrc_roce_v1_is_that_of_a_global_packet(void)
 {
 	const uint32_t right = sim_icrc_roce_v1(global_write + 8, sizeof(global_write) - 8);
@@ -210,7 +213,7 @@ void test_icrc_roce_v1_covers_what_routers_keep(void)
 	}
 }
 
-/* A table from nothing but the polynomial, 0x100b with its low bit first. */
+/* Computes a CRC table from the polynomial 0x100b, low bit first. */
 static uint16_t slow_vcrc(const uint8_t *bytes, size_t length_bytes)
 {
 	uint16_t crc = 0xffff;

@@ -79,7 +79,7 @@ void test_limit(void)
 	TEST_ASSERT_EQUAL_INT(ENOMEM, sim_table_insert(&table, objects, &number));
 }
 
-/* All places, and no more, even where the limit would allow it. */
+/* The table gives out all its places and no more, even if the limit is higher. */
 void test_every_place_can_be_used(void)
 {
 	uint32_t number;
@@ -96,7 +96,7 @@ void test_every_place_can_be_used(void)
 	TEST_ASSERT_EQUAL_PTR(&objects[7], sim_table_find(&table, number));
 }
 
-/* Freed places wait in a line, so that a stale number stays stale long. */
+/* Freed places are used again in turn, so that a stale number stays invalid for long. */
 void test_places_come_back_in_the_order_they_went(void)
 {
 	uint32_t numbers[600];
@@ -120,7 +120,10 @@ void test_places_come_back_in_the_order_they_went(void)
 	}
 }
 
-/* One object made and ended over and over: its number comes back only after all generations. */
+/*
+ * If one object is made and destroyed repeatedly, its number comes back only after all
+ * generations.
+ */
 void test_a_stale_number_stays_stale_for_all_generations(void)
 {
 	uint32_t old = insert(objects);
@@ -137,7 +140,7 @@ void test_a_stale_number_stays_stale_for_all_generations(void)
 		rounds++;
 		TEST_ASSERT_LESS_THAN(1000000u, rounds);
 	}
-	/* 16 generations of at least the 256 places that wait. */
+	/* There are 16 generations and at least 256 free places. */
 	TEST_ASSERT_GREATER_OR_EQUAL(16u * 256u, rounds + 1);
 }
 
@@ -180,7 +183,7 @@ void test_keys_lead_back_to_numbers(void)
 	roundtrip(UINT32_MAX >> (32 - SIM_KEY_PLACE_BITS - SIM_KEY_GENERATION_BITS));
 }
 
-/* Every key is a number's: the way back and forth is one to one over samples of all 2^32. */
+/* Keys and numbers map one to one; the test takes samples of all 2^32. */
 void test_keys_are_one_to_one(void)
 {
 	for (uint64_t key = 0; key < UINT64_C(1) << 32; key += 40009) {
@@ -191,7 +194,7 @@ void test_keys_are_one_to_one(void)
 	}
 }
 
-/* fidelity.md: MR keys are not consecutive. */
+/* Keys of MRs are not consecutive, so that a wrong key is not valid by chance. */
 void test_keys_in_a_row_look_unlike(void)
 {
 	for (uint32_t place = 1; place < 1000; place++) {

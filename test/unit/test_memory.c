@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is expected: ibv_reg_mr(3); design/fidelity.md, memory. */
+/* Memory regions and keys. Expected: ibv_reg_mr(3). */
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -45,7 +45,7 @@ static void create(int access)
 	TEST_ASSERT_EQUAL_INT(0, sim_mr_create(device, &init, &mr));
 }
 
-/* Without a memory of what was asked before. */
+/* Looks the key up without the cache of earlier look-ups. */
 static void *reach(enum sim_key_kind kind, uint32_t pd, uint32_t key, uint64_t addr,
 		   uint64_t length, int access)
 {
@@ -70,11 +70,11 @@ void test_bounds(void)
 	TEST_ASSERT_EQUAL_PTR(buffer, local(0, LENGTH, 0));
 	TEST_ASSERT_EQUAL_PTR(buffer + LENGTH - 1, local(LENGTH - 1, 1, IBV_ACCESS_LOCAL_WRITE));
 	TEST_ASSERT_NULL(local(LENGTH, 1, 0));
-	TEST_ASSERT_EQUAL_PTR(buffer + LENGTH, local(LENGTH, 0, 0)); /* no byte, and still inside */
+	TEST_ASSERT_EQUAL_PTR(buffer + LENGTH, local(LENGTH, 0, 0)); /* an empty range is inside */
 	TEST_ASSERT_NULL(local(LENGTH + 1, 0, 0));
 	TEST_ASSERT_NULL(local(0, LENGTH + 1, 0));
 	TEST_ASSERT_NULL(local((uint64_t)-1, 1, 0));
-	TEST_ASSERT_NULL(local(1, UINT64_MAX, 0)); /* the end wraps to where it began */
+	TEST_ASSERT_NULL(local(1, UINT64_MAX, 0)); /* the end wraps around to the start */
 	TEST_ASSERT_NULL(local(0, UINT64_MAX, 0));
 	TEST_ASSERT_EQUAL_PTR(buffer + 8, remote(8, 8, IBV_ACCESS_REMOTE_ATOMIC));
 	TEST_ASSERT_NULL(remote(LENGTH - 7, 8, IBV_ACCESS_REMOTE_READ));
@@ -171,7 +171,7 @@ void test_zero_length_covers_no_byte(void)
 	TEST_ASSERT_NULL(local(0, 1, 0));
 }
 
-/* fidelity.md: an old key does not work again before the key space wraps. */
+/* An old key becomes valid again only after the key space has wrapped around. */
 void test_old_keys_stay_dead(void)
 {
 	uint32_t lkey;
@@ -201,7 +201,7 @@ void test_overlapping_regions(void)
 	TEST_ASSERT_NOT_NULL(local(0, 1, IBV_ACCESS_LOCAL_WRITE));
 }
 
-/* What a queue remembers of an MR ends with the MR, even where its place is used again. */
+/* A queue forgets its cached MR when the MR ends, even if a new MR takes its place. */
 void test_what_is_remembered_ends_with_the_mr(void)
 {
 	struct sim_reach memo = {.device = device, .pd = 3};
@@ -245,7 +245,7 @@ void test_ranges_at_the_end_of_the_addresses(void)
 	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
 	init.iova++;
 	TEST_ASSERT_EQUAL_INT(EINVAL, try_create(&init));
-	init.access = IBV_ACCESS_ZERO_BASED; /* which takes no notice of it */
+	init.access = IBV_ACCESS_ZERO_BASED; /* the address, which is ignored */
 	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
 	init = plain(IBV_ACCESS_ON_DEMAND);
 	init.addr = (void *)(UINTPTR_MAX - LENGTH + 1);
@@ -266,7 +266,7 @@ void test_max_mr_size(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, try_create(&init));
 }
 
-/* A quirk, at the beginning of a page; the null region is none that is empty. */
+/* The quirk refuses empty regions at the start of a page. The null region is not empty. */
 void test_empty_regions_refused(void)
 {
 	struct sim_mr_init init = plain(0);
@@ -283,7 +283,7 @@ void test_empty_regions_refused(void)
 	TEST_ASSERT_EQUAL_INT(0, try_create(&init));
 }
 
-/* ibv_reg_mr(3), on demand: what is not there yet may be registered. */
+/* ibv_reg_mr(3), on demand: memory that is not mapped yet can be registered. */
 void test_on_demand(void)
 {
 	struct sim_mr_init init = plain(IBV_ACCESS_ON_DEMAND);
@@ -294,7 +294,7 @@ void test_on_demand(void)
 	TEST_ASSERT_EQUAL_INT(EFAULT, try_create(&init));
 }
 
-/* Address 0 and SIZE_MAX, on demand, reach everything; any other three do not. */
+/* Address 0 with SIZE_MAX, on demand, gives access to all memory; no other combination does. */
 void test_implicit_on_demand(void)
 {
 	struct sim_mr_init init = {.pd = 3, .length = SIZE_MAX, .access = IBV_ACCESS_ON_DEMAND};
@@ -317,7 +317,7 @@ void test_implicit_on_demand(void)
 	TEST_ASSERT_EQUAL_INT(EFAULT, try_create(&init));
 }
 
-/* Zeros to read, and writes that go nowhere, wherever and however long. */
+/* Reads of the null region give zeros, and writes are discarded, at any address and length. */
 void test_null_region(void)
 {
 	const struct sim_mr_init init = {.pd = 3, .null = true, .access = IBV_ACCESS_LOCAL_WRITE};
@@ -336,7 +336,7 @@ void test_null_region(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_mr_change(mr, IBV_REREG_MR_CHANGE_ACCESS, &init));
 }
 
-/* ibv_rereg_mr(3): each of the three, and nothing on an error. */
+/* ibv_rereg_mr(3): each of the three changes, and no change on an error. */
 void test_change(void)
 {
 	struct sim_mr_init next = {.pd = 4,
@@ -365,7 +365,7 @@ void test_change(void)
 	TEST_ASSERT_EQUAL_HEX32(lkey, mr->lkey);
 }
 
-/* The smallest range, and those that nobody looks at. */
+/* The smallest range, and ranges that are not checked. */
 void test_ranges_that_are_not_looked_at(void)
 {
 	struct sim_mr_init init = plain(0);

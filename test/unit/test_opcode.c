@@ -2,8 +2,8 @@
 /*
  * The expected table: values and names of the operations from Linux include/rdma/ib_pack.h, the
  * headers from Wireshark epan/dissectors/packet-infiniband.c and Linux
- * drivers/infiniband/sw/rxe/rxe_opcode.c. Written as text, one row an operation: which transports
- * have it, kind, position, and the headers with their bytes summed by hand.
+ * drivers/infiniband/sw/rxe/rxe_opcode.c. Each row has an operation: the transports that have it,
+ * its kind and position, and its headers with their bytes summed by hand.
  */
 #include "sim/wire/opcode.h"
 #include "unity.h"
@@ -12,14 +12,14 @@
 
 enum { R = 1, U = 2, D = 4, X = 8, ALL = R | U | D | X }; /* RC, UC, RD, XRC */
 
-/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): fields in the order that reads well */
+/* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the fields are in reading order */
 struct expected {
 	uint8_t operation;
 	uint8_t transports;
 	uint32_t kind;
 	char position;	     /* First, Middle, Last, Only */
 	const char *headers; /* reth, atomiceth, aeth, atomicack, imm, ieth */
-	uint8_t bytes;	     /* of BTH and these, on RC */
+	uint8_t bytes;	     /* of the BTH and these headers, on RC */
 	bool receive, completes;
 };
 
@@ -82,7 +82,7 @@ static bool carries(uint32_t kind)
 	       kind == (SIM_OP_ATOMIC | SIM_OP_STORE);
 }
 
-/* What the headers of a transport add: RD has RDETH and, on requests, DETH; XRC has XRCETH. */
+/* The bytes that a transport adds: RDETH and, for requests, DETH on RD; XRCETH on XRC. */
 static void add_transport(uint8_t transport, bool response, uint32_t *flags, unsigned int *bytes)
 {
 	if (transport == 0x40) {
@@ -110,7 +110,7 @@ static struct sim_opcode_info expected_row(uint8_t transport, const struct expec
 	return (struct sim_opcode_info){"", flags, (uint8_t)bytes};
 }
 
-/* The row for an opcode; flags 0 for a reserved one. */
+/* Returns the row of an opcode; its flags are 0 for a reserved opcode. */
 static struct sim_opcode_info expected_opcode(unsigned int opcode)
 {
 	static const struct {
@@ -234,13 +234,13 @@ void test_opcode_transport_of_type(void)
 	TEST_ASSERT_EQUAL_INT(-1, sim_transport_of(IBV_QPT_DRIVER));
 }
 
-/* The table of ibv_post_send(3), but for SEND_WITH_INV on UC, which has no opcode. */
+/* The table of ibv_post_send(3), without SEND_WITH_INV on UC, which has no opcode. */
 void test_opcode_wr_legality(void)
 {
 	static const struct {
 		enum ibv_wr_opcode wr;
 		const char *types; /* u UD, c UC, r RC, x XRC_SEND */
-		uint32_t flags;	   /* beside LEGAL */
+		uint32_t flags;	   /* in addition to LEGAL */
 		enum ibv_wc_opcode wc;
 	} rows[] = {
 		{IBV_WR_SEND, "ucrx", SIM_WR_INLINE, IBV_WC_SEND},

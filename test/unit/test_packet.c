@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/wire/icrc.h" /* Ceedling links what the includes name */
+#include "sim/wire/icrc.h" /* Ceedling links the sources of included headers */
 #include "sim/wire/opcode.h"
 #include "sim/wire/packet.h"
 #include "unity.h"
@@ -44,7 +44,7 @@ static int copy(void *dst, const void *src, size_t length_bytes)
 static int copy_faults(void *dst, const void *src, size_t length_bytes)
 {
 	(void)src;
-	memset(dst, 0x5a, length_bytes); /* a copy that got somewhere before it failed */
+	memset(dst, 0x5a, length_bytes); /* the copy fails in its middle */
 	return 1;
 }
 
@@ -68,7 +68,7 @@ static void random_route(bool ipv4)
 	route.udp_checksum_given = false;
 }
 
-/* Every field that the opcode has is random, the others 0, as a decoder leaves them. */
+/* Every field of the opcode's headers is random; the others are 0, as after decoding. */
 static void random_packet(uint8_t opcode)
 {
 	const uint32_t flags = sim_opcodes[opcode].flags;
@@ -129,7 +129,7 @@ static void check_same_route(const struct sim_route *want, const struct sim_rout
 	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(want, &right, sizeof(right), where);
 }
 
-/* Encodes, decodes, compares all, encodes what was decoded, compares the bytes. */
+/* Encodes and decodes a packet and compares; encodes the result and compares the bytes. */
 static void check_round_trip(uint8_t opcode, bool ipv4, uint32_t payload_bytes)
 {
 	const struct sim_span spans[2] = {
@@ -188,7 +188,7 @@ void test_packet_round_trip_of_every_opcode_and_pad(void)
 	}
 }
 
-/* All that an LRH and, with grh, a GRH say; the rest 0, as a decoder leaves it. */
+/* Fills the fields of an LRH and, with grh, of a GRH; the others are 0, as after decoding. */
 static void random_infiniband_route(bool grh)
 {
 	memset(&route, 0, sizeof(route));
@@ -263,8 +263,8 @@ static enum sim_decode decode_infiniband(size_t length_bytes)
 }
 
 /*
- * The sample packet of the specification (test_icrc.c says where it is quoted), all but the VCRC,
- * which is ours. It has virtual lane 7; we send on lane 0.
+ * The sample packet of the specification, which test_icrc.c cites, with a VCRC that was added
+ * here. It has virtual lane 7; the encoder sends on lane 0.
  */
 void test_packet_of_the_specification(void)
 {
@@ -329,7 +329,7 @@ void test_packet_infiniband_truncated_anywhere(void)
 	}
 }
 
-/* The LRH and GRH are honest, but the packet ends inside the headers of its opcode. */
+/* The LRH and GRH have the right length, but the packet ends inside the headers of its opcode. */
 void test_packet_infiniband_truncated_extension_headers(void)
 {
 	for (unsigned int opcode = 0; opcode < 256; opcode++) {
@@ -384,7 +384,7 @@ void test_packet_not_infiniband(void)
 	}
 }
 
-/* Honest about its length, and nothing behind the LRH. */
+/* The LRH has the right length, and nothing follows it. */
 void test_packet_of_an_lrh_only(void)
 {
 	small_infiniband_frame(false);
@@ -405,7 +405,7 @@ void test_packet_infiniband_bad_pad(void)
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_PAD, decode_infiniband(length_bytes));
 }
 
-/* All of it can be read after either, and every bit matters. */
+/* A packet with a wrong ICRC or VCRC is decoded whole, and every bit counts for the checksums. */
 void test_packet_bad_vcrc_and_icrc(void)
 {
 	const size_t length_bytes = small_infiniband_frame(true);
@@ -458,7 +458,7 @@ void test_packet_grh_of_infiniband(void)
 	check_each(0xcc, grh, 40);
 }
 
-/* An RC SEND Only of 5 bytes over IPv4 or IPv6; the base of the tests of bad input. */
+/* Makes an RC SEND Only of 5 bytes over IPv4 or IPv6, which the tests of bad input change. */
 static size_t small_frame(bool ipv4)
 {
 	static struct sim_span span;
@@ -479,7 +479,7 @@ static enum sim_decode decode(size_t length_bytes)
 	return sim_packet_decode(frame, length_bytes, &packet, &span, &route);
 }
 
-/* The layout by hand: RFC 791, RFC 768 and the BTH, once, against offsets written here. */
+/* Checks the layout of RFC 791, RFC 768 and the BTH against offsets that are written here. */
 void test_packet_layout_of_a_write(void)
 {
 	static const uint8_t want[] = {
@@ -521,7 +521,7 @@ void test_packet_layout_of_a_write(void)
 	TEST_ASSERT_EQUAL_HEX8_ARRAY(want, frame, sizeof(want));
 }
 
-/* Every length shorter than the whole, in a buffer of exactly that length (for ASan). */
+/* Every shorter length, in a buffer of exactly that length for AddressSanitizer. */
 void test_packet_truncated_anywhere(void)
 {
 	for (int ipv4 = 0; ipv4 < 2; ipv4++) {
@@ -541,7 +541,7 @@ void test_packet_truncated_anywhere(void)
 	}
 }
 
-/* The IP header is whole and honest, but too short for what the opcode says. */
+/* The IP header is right, but the datagram is too short for its opcode. */
 void test_packet_truncated_extension_headers(void)
 {
 	for (unsigned int opcode = 0; opcode < 256; opcode++) {
@@ -629,17 +629,19 @@ void test_packet_bad_opcode(void)
 	}
 }
 
-/* 5 bytes and 3 of pad: 8 on the wire. A pad count of 3 is right; with less the bytes are more. */
+/* 8 bytes on the wire are 5 and a pad of 3. With a smaller pad count the payload is longer. */
 void test_packet_bad_pad(void)
 {
 	const size_t length_bytes = small_frame(true);
 	struct sim_span none = {payload, 0};
 	size_t empty_bytes;
 
-	/* Not a multiple of four behind the headers: one byte less everywhere. */
+	/*
+	 * With one byte less in all lengths, the bytes behind the headers are no multiple of four.
+	 */
 	frame[14 + 3] -= 1;
 	frame[14 + 20 + 5] -= 1;
-	frame[14 + 11] += 1; /* the checksum of the header goes the other way */
+	frame[14 + 11] += 1; /* so that the checksum of the header stays right */
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_PAD, decode(length_bytes - 1));
 
 	small_frame(true);
@@ -650,7 +652,7 @@ void test_packet_bad_pad(void)
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_PAD, decode(empty_bytes));
 }
 
-/* All of it can be read after a bad ICRC, and every bit of it matters. */
+/* A packet with a bad ICRC is decoded whole, and every bit counts for the ICRC. */
 void test_packet_bad_icrc(void)
 {
 	const size_t length_bytes = small_frame(false);
@@ -666,7 +668,7 @@ void test_packet_bad_icrc(void)
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_ICRC, decode(length_bytes));
 }
 
-/* A short frame comes with Ethernet's padding behind the datagram. */
+/* A short frame has Ethernet's padding behind the datagram. */
 void test_packet_ethernet_padding_is_no_part_of_it(void)
 {
 	struct sim_span span;
@@ -682,7 +684,7 @@ void test_packet_ethernet_padding_is_no_part_of_it(void)
 	TEST_ASSERT_EQUAL_UINT(0, packet.span_count);
 }
 
-/* Random bytes, and right frames with random damage, are refused without harm. */
+/* Random bytes, and right frames with random changes, are refused without a crash. */
 void test_packet_survives_noise(void)
 {
 	for (unsigned int round = 0; round < 20000; round++) {
@@ -705,7 +707,7 @@ void test_packet_survives_noise(void)
 
 /* --- RoCE v1 --- */
 
-/* All that Ethernet and a GRH say; the rest 0, as a decoder leaves it. */
+/* Fills the fields of the Ethernet header and the GRH; the others are 0, as after decoding. */
 static void random_roce_v1_route(void)
 {
 	random_infiniband_route(true);
@@ -715,7 +717,7 @@ static void random_roce_v1_route(void)
 	route.roce_v1 = true;
 	random_bytes(route.source_mac, 6);
 	random_bytes(route.dest_mac, 6);
-	/* An address of IPv4 is nothing but a GID here. */
+	/* An IPv4 address is a GID like any other here. */
 	if (random_u64() & 1)
 		memcpy(route.source_gid, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
 }
@@ -782,8 +784,10 @@ static size_t small_roce_v1_frame(void)
 	return sim_packet_encode(&packet, &route, copy, frame);
 }
 
-/* By hand: Ethernet, type 0x8915; version 6, traffic class, flow label, from BTH to ICRC 20 bytes,
- * next header 0x1b, hop limit, GIDs; the BTH. */
+/*
+ * The expected bytes: Ethernet with type 0x8915; a GRH with version 6, traffic class, flow label,
+ * 20 bytes from BTH to ICRC, next header 0x1b, hop limit and GIDs; the BTH.
+ */
 void test_packet_layout_of_roce_v1(void)
 {
 	static const uint8_t want[] = {
@@ -831,7 +835,7 @@ void test_packet_roce_v1_truncated_anywhere(void)
 		free(exact);
 		TEST_ASSERT_EQUAL_INT(SIM_DECODE_TRUNCATED, result);
 	}
-	memset(frame + length_bytes, 0, 3); /* Ethernet's padding is no part of it */
+	memset(frame + length_bytes, 0, 3); /* Ethernet's padding */
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode(length_bytes + 3));
 	TEST_ASSERT_EQUAL_UINT(5, packet.payload_bytes);
 }
@@ -860,7 +864,7 @@ void test_packet_not_roce_v1(void)
 	}
 }
 
-/* What routers may change is no damage; anything else is. */
+/* A change of the bits that routers may change is accepted; any other change is not. */
 void test_packet_roce_v1_bad_icrc(void)
 {
 	static const size_t changes[] = {15, 16, 17, 21, 14 + 40 + 4};
@@ -919,7 +923,7 @@ void test_packet_unreadable_payload_becomes_zero(void)
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode(length_bytes));
 }
 
-/* The sum of RFC 1071 over big-endian words; 0xffff for a datagram whose checksum is right. */
+/* Returns the sum of RFC 1071 over big-endian words: 0xffff for a right checksum. */
 static uint32_t rfc1071(uint32_t sum, const uint8_t *bytes, size_t length_bytes)
 {
 	for (size_t i = 0; i < length_bytes; i++)
@@ -929,7 +933,7 @@ static uint32_t rfc1071(uint32_t sum, const uint8_t *bytes, size_t length_bytes)
 	return sum;
 }
 
-/* With a checksum that is right, so that nothing but the field itself is wrong. */
+/* The checksum is made right, so that only the field itself is wrong. */
 void test_packet_of_another_ipv4(void)
 {
 	static const struct {
@@ -967,7 +971,7 @@ void test_packet_checksums(void)
 		TEST_ASSERT_EQUAL_HEX32(0xffff, sum);
 	}
 
-	/* As a capture had it, even 0. */
+	/* The checksum stays as it was captured, even if it is 0. */
 	route.udp_checksum_given = true;
 	route.udp_checksum = 0;
 	sim_packet_encode(&packet, &route, copy, frame);
@@ -1012,8 +1016,8 @@ void test_packet_source_port_is_symmetric(void)
 }
 
 /*
- * Packets between Linux's rxe and a user-space peer, both directions, as tcpdump saw them; the
- * second has a wrong ICRC on purpose.
+ * Packets between Linux's rxe and a user-space peer, captured by tcpdump. The second has a wrong
+ * ICRC on purpose.
  */
 static void check_capture(const char *path)
 {

@@ -25,7 +25,9 @@ void test_unknown_names(void)
 	TEST_ASSERT_NULL(sim_profile_at(1000));
 }
 
-/* Each can be found, says what it is, and has limits that the engine's own tables can hold. */
+/*
+ * Each profile can be found, has a description, and has limits that fit into the engine's tables.
+ */
 void test_every_profile_is_whole(void)
 {
 	const struct sim_profile *profile;
@@ -39,12 +41,12 @@ void test_every_profile_is_whole(void)
 		TEST_ASSERT_TRUE(limits->max_mr > 0 && limits->max_mr < 1 << 19);
 		TEST_ASSERT_TRUE(limits->max_sge > 0 && limits->max_sge <= 32);
 		TEST_ASSERT_TRUE(limits->max_qp_wr > 0 && limits->max_cqe > 0);
-		/* max_rd_atomic and its like are a byte in struct ibv_qp_attr. */
+		/* max_rd_atomic and max_dest_rd_atomic are bytes in struct ibv_qp_attr. */
 		TEST_ASSERT_TRUE(limits->max_qp_rd_atom > 0 && limits->max_qp_rd_atom < 256);
 		TEST_ASSERT_TRUE(limits->max_qp_init_rd_atom > 0 &&
 				 limits->max_qp_init_rd_atom < 256);
 		TEST_ASSERT_TRUE(limits->max_pkeys > 0 && limits->max_cq > 0 && limits->max_ah > 0);
-		/* Messages of up to 2 GiB; adapters end at 1 GiB, rxe says 8 MiB. */
+		/* The transport allows 2 GiB, adapters 1 GiB, and rxe reports 8 MiB. */
 		TEST_ASSERT_TRUE(profile->max_message_bytes == 0x80000000 ||
 				 profile->max_message_bytes == 0x40000000 ||
 				 (profile->max_message_bytes == 0x800000 &&
@@ -88,13 +90,13 @@ void test_every_quirk_has_a_row(void)
 	TEST_ASSERT_NULL(sim_quirk_find(&quirks, ""));
 }
 
-/* What the specification says is no quirk. */
+/* The profile spec has no quirk. */
 void test_spec_has_no_quirk(void)
 {
 	TEST_ASSERT_EQUAL_UINT(0, quirks_of(find("spec")));
 }
 
-/* What spec is able to do, its flags say: ibv_query_device(3). */
+/* The capability flags of spec: ibv_query_device(3). */
 void test_flags_of_spec(void)
 {
 	static const unsigned int flags[] = {
@@ -116,7 +118,7 @@ void test_flags_of_spec(void)
 	TEST_ASSERT_EQUAL_INT(IBV_ATOMIC_HCA, limits->atomic_cap);
 }
 
-/* What was measured on SoftRoCE of Linux 6.1 and 6.12, and what only one of them does. */
+/* Quirks of SoftRoCE of Linux 6.1 and 6.12, and of one of them, as measured. */
 static const char *const on_rxe[] = {
 	"ah_keeps_pd_busy",	     "bad_receive_is_operation_error",
 	"empty_regions_refused",     "foreign_requests_accepted",
@@ -136,7 +138,7 @@ static const char *const on_rxe_6_1[] = {"bad_lkey_is_operation_error",
 					 "short_datagram_receive_fails",
 					 NULL};
 static const char *const on_rxe_6_12[] = {"bad_lkey_is_flush", "errors_are_not_solicited", NULL};
-/* As ConnectX adapters are said to behave. */
+/* Quirks that ConnectX adapters are said to have. */
 static const char *const on_mlx5[] = {"long_datagrams_fail",	      "overrun_ends_polling",
 				      "posts_ignored_in_wrong_state", "reset_removes_completions",
 				      "zero_based_type_1_refused",    NULL};
@@ -161,7 +163,7 @@ void test_quirks_of_profiles(void)
 	expect_quirks("mlx5", on_mlx5);
 }
 
-/* ibv_devinfo -v of SoftRoCE, but for what this engine's own tables bound (max_qp, max_srq). */
+/* ibv_devinfo -v of SoftRoCE, except max_qp and max_srq, which the engine's tables limit. */
 void test_limits_of_rxe(void)
 {
 	static const char *const names[] = {"rxe-6.1", "rxe-6.12"};

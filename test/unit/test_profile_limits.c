@@ -114,7 +114,7 @@ static const struct field fields[] = {
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 
-/* Zero-extended; none of the figures is negative. */
+/* Returns the field zero-extended; no limit is negative. */
 static uint64_t value_of(const struct ibv_device_attr *attr, const struct field *field)
 {
 	uint64_t value = 0;
@@ -132,7 +132,7 @@ static size_t field_named(const char *name)
 	return 0;
 }
 
-/* --- what was printed --- */
+/* --- limits printed by ibv_devinfo --- */
 
 struct listing {
 	char fw_ver[64];
@@ -195,7 +195,7 @@ static void expect_listing(const struct listing *listing, unsigned int profile)
 				listing->values[i], value_of(&attr, &fields[i]), fields[i].name);
 }
 
-#define QPNS  ((1u << 18) - 16) /* QPs and SRQs: their numbers have 18 bits beside the generation */
+#define QPNS  ((1u << 18) - 16) /* QPs and SRQs: their numbers have 18 bits for the index */
 #define SRQNS ((1u << 18) - 1)
 #define KEYS  ((1u << 19) - 1) /* regions and windows */
 
@@ -233,7 +233,7 @@ void test_limits_of_connectx(void)
 	expect_listing(&listing, MLX5);
 }
 
-/* --- what was chosen --- */
+/* --- limits chosen for spec --- */
 
 static const struct {
 	const char *name;
@@ -256,7 +256,7 @@ static const struct {
 	{"atomic_cap", IBV_ATOMIC_HCA},
 	{"max_mw", KEYS},
 	{"max_mcast_grp", 8192},
-	{"max_mcast_qp_attach", QPNS}, /* every QP */
+	{"max_mcast_qp_attach", QPNS}, /* all QPs */
 	{"max_total_mcast_qp_attach", QPNS},
 	{"max_ah", 1 << 18},
 	{"max_srq", SRQNS},
@@ -281,7 +281,7 @@ void test_limits_of_spec(void)
 }
 
 /*
- * As ibv_devinfo prints max_msg_sz: 8 MiB on SoftRoCE of Linux 6.1, and 1 GiB on mlx5
+ * max_msg_sz as ibv_devinfo prints it: 8 MiB on SoftRoCE of Linux 6.1, and 1 GiB on mlx5
  * (github.com/openucx/ucx/issues/10420).
  */
 void test_longest_message(void)
@@ -297,8 +297,8 @@ void test_longest_message(void)
 }
 
 /*
- * ibv_query_device_ex(3), cq_mod_caps. ibv_devinfo prints none of SoftRoCE; those of mlx5 are at
- * github.com/openucx/ucx/issues/10430. spec takes all that ibv_modify_cq(3) can say.
+ * ibv_query_device_ex(3), cq_mod_caps. SoftRoCE has none; those of mlx5 are printed in
+ * github.com/openucx/ucx/issues/10430. spec has the largest values of ibv_modify_cq(3).
  */
 void test_moderation_of_completions(void)
 {
@@ -332,8 +332,9 @@ static int create_qp(struct ibv_pd *pd, struct ibv_cq *cq, uint32_t inline_bytes
 }
 
 /*
- * No query tells it; ibv_create_qp(3) refuses more. SoftRoCE: RXE_MAX_INLINE_DATA of Linux
- * drivers/infiniband/sw/rxe/rxe_param.h, the room of 32 SGEs. mlx5: unsourced.
+ * No query returns the most inline data, but ibv_create_qp(3) refuses more. SoftRoCE:
+ * RXE_MAX_INLINE_DATA of Linux drivers/infiniband/sw/rxe/rxe_param.h, the size of 32 SGEs. mlx5:
+ * unsourced.
  */
 void test_most_inline_data(void)
 {
@@ -350,8 +351,8 @@ void test_most_inline_data(void)
 }
 
 /*
- * ibv_modify_srq(3): IBV_SRQ_MAX_WR, where the device says IBV_DEVICE_SRQ_RESIZE. EINVAL where it
- * does not: Linux drivers/infiniband/hw/mlx5/srq.c, mlx5_ib_modify_srq.
+ * ibv_modify_srq(3): IBV_SRQ_MAX_WR needs IBV_DEVICE_SRQ_RESIZE. Without it the errno is EINVAL:
+ * Linux drivers/infiniband/hw/mlx5/srq.c, mlx5_ib_modify_srq.
  */
 void test_srq_is_resized_where_the_flag_says_so(void)
 {

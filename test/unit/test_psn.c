@@ -28,7 +28,7 @@ void test_psn_diff_is_signed_and_wraps(void)
 	TEST_ASSERT_EQUAL_INT32(-0x7fffff, sim_psn_diff(0, 0x7fffff));
 }
 
-/* What sim_psn_add moves ahead, sim_psn_diff measures, from wherever it starts. */
+/* sim_psn_diff() returns the distance that sim_psn_add() added, from any start. */
 void test_psn_diff_undoes_add(void)
 {
 	static const uint32_t starts[] = {0, 1, 0x7fffff, 0x800000, 0x800001, 0xfffffe, 0xffffff};
@@ -44,7 +44,7 @@ void test_psn_diff_undoes_add(void)
 	}
 }
 
-/* Bits above the 24th, as an application may pass them, do not matter. */
+/* Bits above the 24th, which an application may pass, are ignored. */
 void test_psn_diff_ignores_high_bits(void)
 {
 	TEST_ASSERT_EQUAL_INT32(3, sim_psn_diff(0xab000004, 0xcd000001));

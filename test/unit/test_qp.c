@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Making, flushing and ending QPs. ibv_create_qp(3); design/fidelity.md, QP states. */
+/*
+ * Creating, flushing and destroying QPs. Expected: ibv_create_qp(3); docs/semantics.md, QP
+ * transitions.
+ */
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -84,7 +87,7 @@ void test_types(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_create(engine.sides[0].device, &init, &qp));
 }
 
-/* ibv_create_qp(3): an SRQ is for RC and UD only; EINVAL: unsourced. */
+/* ibv_create_qp(3): an SRQ is for RC and UD only. That the errno is EINVAL is unsourced. */
 void test_types_that_take_no_srq(void)
 {
 	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_XRC_SEND, IBV_QPT_XRC_RECV};
@@ -101,7 +104,7 @@ void test_types_that_take_no_srq(void)
 	TEST_ASSERT_EQUAL_UINT32(0, srq.users);
 }
 
-/* A QP without a receive queue, or without any. */
+/* A QP without a receive queue, or without both queues. */
 void test_queues_of_no_work(void)
 {
 	struct sim_qp_init init = good();
@@ -149,7 +152,7 @@ static void to_state(enum ibv_qp_state state)
 	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(engine.sides[0].qp, &attr, IBV_QP_STATE));
 }
 
-/* Every outstanding WR ends in order with WR_FLUSH_ERR, signalled or not. */
+/* Every outstanding WR completes in order with WR_FLUSH_ERR, signalled or not. */
 void test_error_flushes_in_order(void)
 {
 	post(5, 6);
@@ -157,7 +160,7 @@ void test_error_flushes_in_order(void)
 	sim_engine_run(engine.sim);
 	expect_flushed(engine.sides[0].send_cq, 5);
 	expect_flushed(engine.sides[0].recv_cq, 6);
-	post(2, 3); /* taken and flushed */
+	post(2, 3); /* accepted and flushed */
 	sim_engine_run(engine.sim);
 	expect_flushed(engine.sides[0].send_cq, 2);
 	expect_flushed(engine.sides[0].recv_cq, 3);
@@ -165,7 +168,7 @@ void test_error_flushes_in_order(void)
 	TEST_ASSERT_EQUAL_UINT(0, engine.event_count);
 }
 
-/* RESET ends all WRs without completions; what is in the CQ stays. */
+/* RESET drops all WRs without completions. Completions in the CQ stay. */
 void test_reset_is_silent(void)
 {
 	struct ibv_wc wc;
@@ -189,7 +192,7 @@ void test_reset_is_silent(void)
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
 }
 
-/* A QP that waits for its turn, first, middle and last of the list, ends. */
+/* A QP is destroyed while it is first, in the middle, or last in the list of waiting QPs. */
 void test_destroyed_while_listed(void)
 {
 	for (unsigned int victim = 0; victim < 3; victim++) {
@@ -212,7 +215,7 @@ void test_destroyed_while_listed(void)
 			sim_qp_wake_responder(qps[i]);
 		}
 		sim_qp_destroy(qps[victim]);
-		/* The list's end is still its end. */
+		/* The list still ends at its last QP. */
 		sim_qp_wake_requester(engine.sides[0].qp);
 		sim_qp_wake_responder(engine.sides[0].qp);
 		sim_engine_run(engine.sim);
@@ -226,13 +229,13 @@ void test_destroyed_while_listed(void)
 	}
 }
 
-/* With timers armed: none fires for a QP that is gone. */
+/* A QP is destroyed while its timers are armed: none of them may fire. */
 void test_destroyed_with_timers_armed(void)
 {
 	engine_close(&engine);
 	engine_open(&engine, &(struct engine_config){.rnr_retry = 7});
 	post(1, 0);
-	sim_engine_run(engine.sim); /* the peer has no receive: RNR NAK */
+	sim_engine_run(engine.sim); /* the peer has no receive and sends an RNR NAK */
 	TEST_ASSERT_NOT_EQUAL(SIM_NEVER, sim_engine_next_ns(engine.sim));
 	sim_qp_destroy(engine.sides[0].qp);
 	engine.sides[0].qp = NULL;
@@ -240,7 +243,7 @@ void test_destroyed_with_timers_armed(void)
 	engine_settle(&engine, SIM_NEVER - 1);
 }
 
-/* A completion of a QP that is gone can still be polled. */
+/* A completion of a destroyed QP can still be polled. */
 void test_completions_outlive_their_qp(void)
 {
 	struct ibv_wc wc;
@@ -266,7 +269,7 @@ void test_completions_carry_the_worlds_time(void)
 	TEST_ASSERT_EQUAL_UINT64(4711, sim_cq_peek(engine.sides[0].send_cq)->timestamp_ns);
 }
 
-/* The limits themselves are allowed, all at once. */
+/* All sizes may be at their limits at once. */
 void test_caps_of_the_device(void)
 {
 	struct sim_device *device = engine.sides[0].device;

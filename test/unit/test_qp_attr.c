@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Values that ibv_modify_qp refuses and gives back. ibv_modify_qp(3), ibv_query_qp(3). */
+/* Values that ibv_modify_qp(3) refuses and that ibv_query_qp(3) returns. */
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -93,7 +93,7 @@ void test_query_gives_back_what_was_set(void)
 	TEST_ASSERT_EQUAL_MEMORY(&engine.sides[1].gid, &attr.ah_attr.grh.dgid, 16);
 }
 
-/* fidelity.md: PSN and QPN wider than 24 bits are masked. */
+/* PSNs and QPNs of more than 24 bits are masked. */
 void test_wide_numbers_are_masked(void)
 {
 	struct ibv_qp_attr attr = good();
@@ -110,7 +110,7 @@ void test_wide_numbers_are_masked(void)
 	TEST_ASSERT_EQUAL_HEX32(0xffffff, attr.sq_psn);
 }
 
-/* One value beyond its range: EINVAL, and nothing has changed. */
+/* If one value is out of range, the result is EINVAL and no attribute changes. */
 static void refuse(struct ibv_qp_attr attr, enum ibv_qp_state to, int mask, const char *what)
 {
 	struct ibv_qp_attr before, after;
@@ -143,7 +143,7 @@ void test_ranges(void)
 	REFUSE(IBV_QPS_RTR, RTR, ah_attr.is_global, 0);
 	REFUSE(IBV_QPS_RTR, RTR, ah_attr.port_num, 2);
 	attr = good();
-	attr.ah_attr.grh.sgid_index = 4; /* an empty place of the table */
+	attr.ah_attr.grh.sgid_index = 4; /* an empty entry of the table */
 	TEST_ASSERT_EQUAL_INT(ENODATA, move(attr, IBV_QPS_RTR, RTR));
 	TEST_ASSERT_EQUAL_INT(0, move(good(), IBV_QPS_RTR, RTR));
 	REFUSE(IBV_QPS_RTS, RTS, timeout, 32);
@@ -193,7 +193,7 @@ void test_attributes_can_be_changed_in_rts(void)
 	TEST_ASSERT_EQUAL_HEX32(IBV_ACCESS_REMOTE_WRITE, attr.qp_access_flags);
 }
 
-/* The way through all states and back, many times; nothing is left over. */
+/* Goes through all states and back many times, which must leave nothing behind. */
 void test_round_and_round(void)
 {
 	for (unsigned int i = 0; i < 300; i++) {
@@ -207,7 +207,7 @@ void test_round_and_round(void)
 	}
 }
 
-/* The device's own limits are allowed, and no more. */
+/* The device's limits are accepted, and larger values are not. */
 void test_limits_of_reads_and_atomics(void)
 {
 	struct sim_device *device = engine.sides[0].device;
@@ -229,7 +229,9 @@ void test_limits_of_reads_and_atomics(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_modify(qp, &attr, IBV_QP_MAX_DEST_RD_ATOMIC));
 }
 
-/* ibv_modify_qp(3), SQD: draining begins with the state and ends with it, or with the last send. */
+/*
+ * ibv_modify_qp(3), SQD: draining begins with the state and ends with the last send or the state.
+ */
 void test_draining(void)
 {
 	struct ibv_qp_attr attr = good();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ibv_post_send(3), ibv_post_recv(3); design/fidelity.md, QP states. */
+/* Posting. Expected: ibv_post_send(3), ibv_post_recv(3). */
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -41,7 +41,7 @@ static struct sim_qp *qp(void)
 	return engine.sides[0].qp;
 }
 
-/* A list is taken up to the first WR that does not fit; *bad_wr names it. */
+/* A list is posted up to the first WR that does not fit, which *bad_wr names. */
 void test_full_queue(void)
 {
 	TEST_ASSERT_EQUAL_INT(ENOMEM, sim_qp_post_send(qp(), sends, &bad_send));
@@ -98,7 +98,7 @@ void test_inline(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_post_send(qp(), sends, &bad_send));
 	TEST_ASSERT_EQUAL_PTR(sends, bad_send);
 	sges[1].length = 16;
-	sends[0].opcode = IBV_WR_RDMA_READ; /* not an operation that may be inline */
+	sends[0].opcode = IBV_WR_RDMA_READ; /* a READ cannot be inline */
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_qp_post_send(qp(), sends, &bad_send));
 	sends[0].opcode = IBV_WR_SEND;
 	engine_poison(engine.sides[0].memory, 1);
@@ -119,7 +119,7 @@ void test_inline_pieces_are_joined(void)
 	TEST_ASSERT_EQUAL_STRING("0123456789abcdefghijklmnopqrstu", (char *)engine.sides[1].memory);
 }
 
-/* Messages of 0 bytes to 2 GiB; one byte more is the WR's own error. */
+/* Messages may have 0 bytes to 2 GiB; with one byte more the WR fails. */
 void test_longest_message(void)
 {
 	struct ibv_wc wc;
@@ -134,7 +134,7 @@ void test_longest_message(void)
 	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_LEN_ERR, wc.status);
 }
 
-/* Pieces that do not end where packets end, with empty ones between. */
+/* SGEs that do not end at the ends of packets, with empty SGEs between. */
 void test_scatter_and_gather(void)
 {
 	struct ibv_sge pieces[4];
@@ -182,7 +182,7 @@ void test_sig_all_signals_everything(void)
 	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].send_cq, &wc));
 }
 
-/* The longest message that the profile allows is one; a byte more ends with LOC_LEN_ERR. */
+/* The longest message of the profile is sent; one byte more ends with LOC_LEN_ERR. */
 void test_longest_message_of_the_profile(void)
 {
 	struct sim_device *device = engine.sides[0].device;
@@ -203,7 +203,7 @@ void test_longest_message_of_the_profile(void)
 	}
 }
 
-/* ibv_post_send(3): windows of type 2 only, and one there must be. */
+/* ibv_post_send(3): a binding needs a window of type 2. */
 void test_binding_needs_a_window_of_type_2(void)
 {
 	struct ibv_mw window = {.type = IBV_MW_TYPE_1};
@@ -218,7 +218,7 @@ void test_binding_needs_a_window_of_type_2(void)
 	TEST_ASSERT_EQUAL_UINT32(0, qp()->sq.head);
 }
 
-/* ibv_bind_mw(3): windows of type 1, from RTS on, where the type of the QP has windows. */
+/* ibv_bind_mw(3): windows of type 1, from RTS on, on QP types that have windows. */
 void test_post_bind_refusals(void)
 {
 	const struct ibv_mw_bind bind = {.wr_id = 1};

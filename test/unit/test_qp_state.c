@@ -98,7 +98,7 @@ static struct sim_transition expected_cell(enum ibv_qp_type type, int from, int 
 	return (struct sim_transition){false, 0, 0};
 }
 
-/* Calls check for each of the 245 cells. */
+/* Calls check for each of the 245 cells of the table. */
 static void for_each_cell(void (*check)(enum ibv_qp_type, int, int, struct sim_transition,
 					const char *))
 {
@@ -138,7 +138,7 @@ void test_qp_state_every_cell(void)
 	for_each_cell(check_cell);
 }
 
-/* Each single attribute taken away from what is required, or added to what is known. */
+/* Removes each required attribute, and adds each other attribute, one at a time. */
 static void check_masks(enum ibv_qp_type type, int from, int to, struct sim_transition want,
 			const char *where)
 {
@@ -181,7 +181,7 @@ void test_qp_state_path_migration_is_never_allowed(void)
 						 IBV_QP_STATE | IBV_QP_PATH_MIG_STATE));
 }
 
-/* A modify without IBV_QP_STATE stays in its state: ibv_modify_qp of the kernel takes it so. */
+/* A modify without IBV_QP_STATE keeps the state, as in the kernel's ibv_modify_qp. */
 void test_qp_state_mask_needs_no_state_bit(void)
 {
 	TEST_ASSERT_TRUE(

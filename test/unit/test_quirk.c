@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What each quirk of sim/profile/profile.h changes, both ways. Those of memory, windows, receives, retries
- * and datagrams stand with their modules' tests.
+ * What quirks change: each test runs with and without the quirk. Quirks of memory, windows,
+ * receives, retries and datagrams are in the tests of their modules.
  */
 #include "test/support/engine.h"
 #include "unity.h"
@@ -127,7 +127,7 @@ void test_message_limit(void)
 	}
 }
 
-/* What no packet can say is too long for all. */
+/* A length that no packet can carry is too long for every profile. */
 void test_message_that_no_device_sends(void)
 {
 	struct ibv_sge sges[2] = {{0, UINT32_C(1) << 31, 1}, {0, 1, 1}};
@@ -182,7 +182,7 @@ void test_slots_that_are_free_when_completed(void)
 	}
 }
 
-/* Each of the three numbers by itself: masked, or refused. */
+/* Each of the three numbers alone is masked or, with the quirk, refused. */
 void test_wide_numbers(void)
 {
 	const struct ibv_ah_attr way = engine_ah_attr(&engine.sides[1].gid);
@@ -219,7 +219,7 @@ void test_wide_numbers(void)
 	set_quirk("wide_numbers_refused", false);
 }
 
-/* Nothing but these is taken out of range, and what is too wide is masked. */
+/* Only these attributes are accepted out of range, and wide numbers are masked. */
 void test_retry_ranges(void)
 {
 	struct ibv_qp_attr attr = {.retry_cnt = 8};
@@ -238,7 +238,7 @@ void test_retry_ranges(void)
 		attr.timeout = 32;
 		TEST_ASSERT_EQUAL_INT(EINVAL, modify(&attr, IBV_QP_STATE | IBV_QP_TIMEOUT));
 	}
-	/* Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_from_attr: kept as they are. */
+	/* Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_from_attr, stores them unchanged. */
 	TEST_ASSERT_EQUAL_UINT8(8, qp()->retry_cnt);
 	TEST_ASSERT_EQUAL_UINT8(8, qp()->rnr_retry);
 	TEST_ASSERT_EQUAL_UINT8(32, qp()->min_rnr_timer);
@@ -347,7 +347,7 @@ void test_send_errors_of_unreliable_qps(void)
 	}
 }
 
-/* What a wrong key is called, and a range that is wrong under a right one. */
+/* The status for a wrong key, and for a wrong range under a right key. */
 void test_names_of_local_errors(void)
 {
 	static const enum ibv_wc_status key[] = {IBV_WC_LOC_PROT_ERR, IBV_WC_LOC_QP_OP_ERR,
@@ -368,7 +368,7 @@ void test_names_of_local_errors(void)
 	}
 }
 
-/* From the wire, for only there is a peer that is not the one connected to. */
+/* The packet comes from the wire, since only there a stranger can send to the QP. */
 void test_foreign_requests(void)
 {
 	for (int on = 0; on < 2; on++) {
@@ -476,7 +476,7 @@ void test_accesses_of_no_bytes(void)
 	}
 }
 
-/* One CQ for both queues shows the order; work that is outstanding when the QP fails. */
+/* One CQ for both queues shows the order in which outstanding work is flushed. */
 void test_order_of_the_flush(void)
 {
 	for (int on = 0; on < 2; on++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The requester, watched on the wire. What is expected: design/fidelity.md, RC. */
+/* The requester, watched on the wire. Expected: docs/semantics.md. */
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -105,7 +105,7 @@ void test_psns_wrap_inside_a_message(void)
 	TEST_ASSERT_EQUAL_HEX32(1, sent(2)->psn);
 }
 
-/* fidelity.md, trace policy: AckReq on the last packet of a message and every 32nd. */
+/* AckReq is set on the last packet of a message and on every 32nd packet. */
 void test_ack_is_asked_for_every_32nd_and_last(void)
 {
 	post_and_run(&(struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 100 * 256});
@@ -138,7 +138,7 @@ void test_solicited_is_asked_for_by_the_last_packet(void)
 	TEST_ASSERT_TRUE(sent(2)->flags & SIM_PACKET_SOLICITED);
 }
 
-/* A READ takes as many PSNs as its response will have. */
+/* A READ uses as many PSNs as its response has packets. */
 void test_read_takes_the_psns_of_its_response(void)
 {
 	post(&(struct engine_send){.opcode = IBV_WR_RDMA_READ, .bytes = 1000});
@@ -212,7 +212,7 @@ void test_window_holds_and_opens(void)
 				 engine.sides[0].device->counters.sent_packets);
 }
 
-/* Each local error that is known when the WR starts; nothing of it reaches the wire. */
+/* Local errors that are known when the WR starts: no packet of the WR is sent. */
 void test_local_errors(void)
 {
 	post_and_run(
@@ -237,7 +237,7 @@ void test_local_errors(void)
 	TEST_ASSERT_EQUAL_UINT(0, engine.frame_count);
 }
 
-/* The rkey of a WR is not the lkey's table: an rkey in an SGE is a protection error. */
+/* An rkey in an SGE is a protection error. */
 void test_rkey_as_lkey_is_refused(void)
 {
 	post_and_run(&(struct engine_send){
@@ -258,10 +258,11 @@ void test_local_error_waits_for_the_sends_before_it(void)
 	expect(3, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* The message before the one in error is still sent again when it is lost. */
+/* The message before the failed one is still retransmitted if it is lost. */
 void test_lost_message_before_a_local_error_is_repeated(void)
 {
-	static const uint32_t sizes[] = {8, 600}; /* one packet, and more: two ways to the error */
+	/* One packet and several packets: the error is found in different places. */
+	static const uint32_t sizes[] = {8, 600};
 
 	for (unsigned int i = 0; i < 2; i++) {
 		again(&(struct engine_config){.peer = true});
@@ -303,7 +304,9 @@ void test_timeout_before_a_local_error_repeats(void)
 	expect(2, IBV_WC_LOC_PROT_ERR);
 }
 
-/* An MR that ends under a message that is half repeated: the WR fails, and no byte is made up. */
+/*
+ * The MR ends while a message is being retransmitted: the WR fails, and no invented byte is sent.
+ */
 void test_mr_that_ends_under_a_posted_send(void)
 {
 	struct sim_mr *mr;
@@ -370,7 +373,7 @@ void test_sqd_ends_what_is_started_and_holds_the_rest(void)
 	expect(2, IBV_WC_SUCCESS);
 }
 
-/* ibv_modify_qp(3) and the event are one to one, whatever is posted afterwards. */
+/* Each ibv_modify_qp() to SQD raises one event, whatever is posted afterwards. */
 void test_sqd_tells_once_that_it_is_drained(void)
 {
 	to_sqd(true);
@@ -398,7 +401,7 @@ void test_sqd_without_notify_is_silent(void)
 	TEST_ASSERT_FALSE(qp()->sq_draining);
 }
 
-/* Two QPs share the wire: none sends more than its burst before the other has its turn. */
+/* Two QPs share the wire: each sends at most a burst before the other has its turn. */
 void test_bursts_take_turns(void)
 {
 	struct sim_qp_init init = {.type = IBV_QPT_RC,
@@ -428,7 +431,7 @@ void test_bursts_take_turns(void)
 	sim_qp_destroy(other);
 }
 
-/* max_rd_atomic 0: no READ can ever start. */
+/* With max_rd_atomic 0 no READ can start. */
 void test_read_without_max_rd_atomic(void)
 {
 	const struct ibv_qp_attr attr = {.max_rd_atomic = 0, .qp_state = IBV_QPS_SQD};
@@ -443,18 +446,18 @@ void test_read_without_max_rd_atomic(void)
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
 }
 
-/* Inline data of several packets has no memory to be checked. */
+/* Inline data of several packets has no SGE to be checked. */
 void test_inline_data_in_many_packets(void)
 {
 	again(&(struct engine_config){.peer = true, .max_inline = 600});
-	memset(engine.sides[0].memory, 0xa5, 600); /* taken for SGEs, it would be bad ones */
+	memset(engine.sides[0].memory, 0xa5, 600); /* as SGEs these bytes would be invalid */
 	post_and_run(&(struct engine_send){
 		.opcode = IBV_WR_SEND, .wr_id = 1, .bytes = 600, .flags = IBV_SEND_INLINE});
 	TEST_ASSERT_EQUAL_UINT(3, engine.frame_count);
 	expect_none();
 }
 
-/* In SQD what has been started goes on; its local error ends the send queue as it does in RTS. */
+/* In SQD a started message goes on, and its local error ends the send queue as in RTS. */
 void test_local_error_of_uc_in_sqd(void)
 {
 	struct engine_side *side = &engine.sides[0];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The responder, fed by a hand-made peer that sends PSNs from ENGINE_PSN up. What is expected:
- * design/fidelity.md, RC and its error table.
+ * The responder, with packets from a peer that the test makes by hand, from ENGINE_PSN up.
+ * Expected: docs/semantics.md, Requests that are refused.
  */
 #include "sim/wire/psn.h"
 #include "test/support/engine.h"
@@ -46,7 +46,7 @@ static uint8_t *memory(void)
 	return engine.sides[0].memory;
 }
 
-/* Without running the instant to its end. */
+/* Injects a packet without running the instant to its end. */
 static void arrive(unsigned int opcode, uint32_t ahead, uint32_t bytes, uint32_t dma_bytes)
 {
 	struct sim_packet packet = engine_packet(&engine, opcode, ENGINE_PSN + ahead);
@@ -85,7 +85,7 @@ static void expect_none(void)
 	TEST_ASSERT_FALSE_MESSAGE(engine_poll(engine.sides[0].recv_cq, &wc), "a completion");
 }
 
-/* The n-th frame, from 0, is an Acknowledge with this syndrome, for this PSN. */
+/* Frame number n, from 0, must be an ACK with this syndrome for this PSN. */
 static void expect_aeth(unsigned int n, unsigned int syndrome, uint32_t ahead)
 {
 	TEST_ASSERT_GREATER_THAN(n, engine.frame_count);
@@ -139,7 +139,7 @@ void test_send_in_many_packets(void)
 	TEST_ASSERT_EQUAL_HEX8(0, memory()[513]);
 }
 
-/* fidelity.md: acks coalesced per instant; MSN counts messages. */
+/* Requests of one instant get one ACK; the MSN counts messages. */
 void test_acks_of_an_instant_are_one(void)
 {
 	for (uint64_t i = 0; i < 5; i++)
@@ -203,7 +203,7 @@ void test_zero_length_write_and_read_check_nothing_remote(void)
 	TEST_ASSERT_EQUAL_UINT32(0, engine.frames[1].packet.payload_bytes);
 }
 
-/* A gap gives one sequence NAK until it is repaired, for the PSN that is missing. */
+/* A gap draws one sequence NAK, for the missing PSN, until it is repaired. */
 void test_gap_gives_one_nak(void)
 {
 	for (uint64_t i = 0; i < 8; i++)
@@ -221,7 +221,7 @@ void test_gap_gives_one_nak(void)
 	TEST_ASSERT_EQUAL_UINT64(3, engine.sides[0].device->counters.out_of_sequence_requests);
 }
 
-/* One "NAK outstanding" flag for sequence and RNR NAKs. */
+/* Sequence and RNR NAKs share one "NAK outstanding" flag. */
 void test_rnr_nak_silences_the_followers(void)
 {
 	inject(SIM_RC_SEND_ONLY, 0, 4, 0);
@@ -264,7 +264,7 @@ void test_duplicate_send_is_acknowledged_and_not_executed(void)
 	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[0].device->counters.duplicate_requests);
 }
 
-/* Half the PSNs lie behind. */
+/* Half of all PSNs are duplicates. */
 void test_duplicates_reach_back_half_a_window(void)
 {
 	inject(SIM_RC_SEND_ONLY, 0x800000, 4, 0);
@@ -308,7 +308,7 @@ void test_read_is_replayed_from_its_middle(void)
 	TEST_ASSERT_EQUAL_HEX32(ENGINE_PSN + 4, qp()->resp.psn);
 }
 
-/* A repeated READ may ask for less; it gets what it asks for. */
+/* A repeated READ may ask for less, and gets what it asks for. */
 void test_replayed_read_gets_no_more_than_it_asks_for(void)
 {
 	inject(SIM_RC_READ_REQUEST, 0, 0, 1024);
@@ -318,14 +318,14 @@ void test_replayed_read_gets_no_more_than_it_asks_for(void)
 	TEST_ASSERT_EQUAL_UINT32(44, engine.frames[5].packet.payload_bytes);
 }
 
-/* A repeated READ that asks for something else is not answered. */
+/* A repeated READ that asks for other bytes is not answered. */
 void test_replay_of_another_request_is_dropped(void)
 {
 	struct sim_packet packet;
 
 	inject(SIM_RC_READ_REQUEST, 0, 0, 1024);
 	packet = engine_packet(&engine, SIM_RC_READ_REQUEST, ENGINE_PSN + 2);
-	packet.dma_bytes = 512; /* the address is the first packet's */
+	packet.dma_bytes = 512; /* the address of the first packet */
 	engine_inject(&engine, &packet);
 	packet.rkey ^= 1;
 	packet.remote_addr += 512;
@@ -390,7 +390,7 @@ void test_duplicate_atomic_is_answered_from_the_saved_result(void)
 	TEST_ASSERT_EQUAL_UINT32(1, engine.frames[3].packet.msn);
 }
 
-/* Answered as a READ of nothing; its duplicate does not write again. */
+/* An ATOMIC WRITE is answered as a READ of 0 bytes, and its duplicate does not write again. */
 void test_atomic_write_is_done_once(void)
 {
 	struct sim_packet packet = engine_packet(&engine, SIM_RC_ATOMIC_WRITE, ENGINE_PSN);
@@ -429,7 +429,7 @@ void test_atomic_older_than_the_saved_results_is_dropped(void)
 	TEST_ASSERT_EQUAL_UINT(5, engine.frame_count);
 }
 
-/* The four READs are the peer's right; a fifth before an answer is not. */
+/* The peer may have four READs outstanding, but not a fifth. */
 void test_more_reads_than_max_dest_rd_atomic(void)
 {
 	for (uint32_t i = 0; i < 4; i++)
@@ -443,7 +443,7 @@ void test_more_reads_than_max_dest_rd_atomic(void)
 			       engine.frames[engine.frame_count - 1].packet.syndrome);
 }
 
-/* Turns of the responder; never for ever. */
+/* The number of turns of the responder, which is bounded. */
 static void run_responder(void)
 {
 	unsigned int turns = 0;
@@ -453,8 +453,8 @@ static void run_responder(void)
 }
 
 /*
- * A duplicate of an answered READ comes in the same instant as a new one, as after an ack timeout
- * on a slow link. The peer has no more outstanding than it may: nothing fails, all is answered.
+ * A duplicate of an answered READ comes in the same instant as a new READ, as after an ack timeout
+ * on a slow link. The peer has no more outstanding than it may, so both are answered.
  */
 static void duplicate_and_new_read(unsigned int reads)
 {
@@ -482,7 +482,7 @@ void test_duplicate_read_does_not_keep_the_responder_busy(void)
 	duplicate_and_new_read(4);
 }
 
-/* What came before a bad request is answered before the NAK. */
+/* Requests before a bad one are answered before the NAK. */
 void test_reads_before_a_bad_request_are_answered_first(void)
 {
 	struct sim_packet packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN + 3);
@@ -499,7 +499,7 @@ void test_reads_before_a_bad_request_are_answered_first(void)
 	expect_aeth(3, SIM_NAK_REMOTE_ACCESS, 3);
 }
 
-/* The same for a NAK that ends nothing, and a response longer than a burst. */
+/* The same for a NAK that does not end the QP, and a response longer than a burst. */
 void test_long_read_before_an_rnr_nak_is_answered_first(void)
 {
 	const uint32_t packets = SIM_BURST_PACKETS + 10;
@@ -536,7 +536,7 @@ void test_answers_stand_in_psn_order(void)
 	expect_aeth(2, ACK, 3);
 }
 
-/* A request that the QP answers with a NAK and ERR; with a receive posted or not. */
+/* A request that the QP refuses with a NAK and ERR, with or without a posted receive. */
 struct refusal {
 	const char *what;
 	unsigned int opcode;
@@ -548,7 +548,7 @@ struct refusal {
 	uint32_t recv_bytes; /* 0: none is posted */
 	unsigned int syndrome;
 	enum ibv_wc_status status;
-	enum ibv_event_type event; /* where no receive is in progress */
+	enum ibv_event_type event; /* raised if no receive is in progress */
 };
 
 static const struct refusal refusals[] = {
@@ -654,7 +654,7 @@ void test_refusals(void)
 	}
 }
 
-/* A new message in the middle of another; the receive in progress tells. */
+/* A new message begins in the middle of another, and the receive in progress fails. */
 void test_first_in_the_middle_of_a_message(void)
 {
 	post(1, 1000);
@@ -745,7 +745,7 @@ void test_wrong_pd_is_an_access_error(void)
 	sim_mr_destroy(mr);
 }
 
-/* The responder does not answer for a QP that its program reset. */
+/* The responder sends no answer for a QP that was reset. */
 void test_reset_forgets_what_was_to_be_answered(void)
 {
 	const struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
@@ -768,7 +768,7 @@ static void open_uc(void)
 	again(&(struct engine_config){.peer = true, .type = IBV_QPT_UC, .rtr_only = true});
 }
 
-/* A lost packet drops the whole message silently; its receive is the next message's. */
+/* A lost packet drops the whole message silently; the next message gets its receive. */
 void test_uc_gap_costs_its_message(void)
 {
 	open_uc();
@@ -810,7 +810,7 @@ void test_uc_drops_what_it_does_not_accept(void)
 	TEST_ASSERT_EQUAL_UINT(0, engine.frame_count);
 }
 
-/* The receive of a WRITE with immediate that is denied tells it; REM_ACCESS_ERR is a quirk. */
+/* The receive of a refused WRITE with immediate fails; REM_ACCESS_ERR is a quirk. */
 void test_denied_write_with_immediate_ends_its_receive(void)
 {
 	static const enum ibv_wc_status statuses[] = {IBV_WC_LOC_ACCESS_ERR, IBV_WC_REM_ACCESS_ERR};
@@ -847,7 +847,7 @@ void test_more_atomics_than_max_dest_rd_atomic(void)
 	TEST_ASSERT_EQUAL_UINT64(2, counter());
 }
 
-/* What a receive WR cannot hold is its program's fault on UC too. */
+/* On UC, too, a message longer than its receive is an error of the receiver. */
 void test_uc_ends_with_the_fault_of_its_own_receive(void)
 {
 	open_uc();
@@ -865,7 +865,7 @@ void test_uc_ends_with_the_fault_of_its_own_receive(void)
 	TEST_ASSERT_EQUAL_UINT(0, engine.frame_count);
 }
 
-/* Quirks: what a peer of another path MTU sends, and a message longer than its receive. */
+/* Quirks for a peer with another path MTU, and for a message longer than its receive. */
 void test_quirks_of_a_receive(void)
 {
 	engine_quirk(engine.sides[0].device, "packet_sizes_unchecked", true);

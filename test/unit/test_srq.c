@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is expected: ibv_create_srq(3), ibv_modify_srq(3), ibv_post_srq_recv(3). */
+/* Shared receive queues. Expected: ibv_create_srq(3), ibv_modify_srq(3), ibv_post_srq_recv(3). */
 #include "test/support/engine.h"
 #include "unity.h"
 
@@ -7,7 +7,7 @@
 
 static struct engine engine;
 static struct sim_device *device;
-static struct sim_profile small; /* limits that a test reaches */
+static struct sim_profile small; /* limits that are low enough for a test to reach */
 static struct sim_srq *srq;
 static struct ibv_recv_wr *bad;
 
@@ -51,7 +51,7 @@ static void post_many(uint64_t first, unsigned int count)
 		TEST_ASSERT_EQUAL_INT(0, post(first + i, 1));
 }
 
-/* Takes the oldest, which must be wr_id, and gives its slot back. */
+/* Takes the oldest WR, which must have the wr_id, and frees its slot. */
 static void take(uint64_t wr_id)
 {
 	TEST_ASSERT_NOT_NULL(sim_srq_peek(srq));
@@ -108,7 +108,9 @@ void test_posts_in_order_up_to_its_size(void)
 	TEST_ASSERT_NULL(sim_srq_peek(srq));
 }
 
-/* ibv_modify_srq(3): the event when fewer than the limit are left, once for each arming. */
+/*
+ * ibv_modify_srq(3): the event comes when fewer WRs than the limit are left, once for each arming.
+ */
 void test_limit_event(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, create(8, 1));
@@ -188,7 +190,7 @@ void test_xrc_holds_its_domain_and_cq(void)
 	TEST_ASSERT_EQUAL_INT(0, sim_cq_destroy(init.cq));
 }
 
-/* ibv_create_srq(3) tells the size that there is, but where a quirk tells the one asked for. */
+/* ibv_create_srq(3) returns the actual size; with the quirk it returns the size asked for. */
 void test_sizes_that_are_told(void)
 {
 	const uint32_t rounded = sim_queue_rounded(5);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two RC QPs send each other everything over a link that loses, repeats, spoils and delays: every
- * WR ends once, in order, with success; every byte is right; nothing is executed twice; and when the
- * faults are over the engine comes to rest. VERBENA_STORM_SEED sets the first seed, and
- * VERBENA_STORM_COUNT how many are run.
+ * Two RC QPs exchange operations of all kinds over a link that loses, repeats, corrupts and delays
+ * packets. Every WR must complete once, in order, with success; every byte must be right; no
+ * operation may be executed twice; and without faults the engine must come to rest.
+ * VERBENA_STORM_SEED sets the first seed, and VERBENA_STORM_COUNT the number of runs.
  */
 #include "seed.h"
 #include "test/support/engine.h"
@@ -18,21 +18,21 @@
 #define OPERATIONS  40u /* of each side */
 #define OUTSTANDING 14u
 #define SLOT_BYTES  4096u
-#define SOURCE	    0u /* never changes, 64 KiB */
+#define SOURCE	    0u /* constant data, 64 KiB */
 #define RECEIVED    (64u * 1024)
 #define READ_INTO   (128u * 1024)
 #define WRITTEN	    (192u * 1024)
 #define COUNTER	    (252u * 1024)
-#define FOUND	    (253u * 1024) /* what atomics found */
+#define FOUND	    (253u * 1024) /* the values that atomics returned */
 #define RECEIVES    16u
 #define STEPS_MAX   200000u
 #define SECONDS_MAX 30u
 
 struct operation {
 	enum ibv_wr_opcode opcode;
-	uint32_t offset; /* in the source; of this side, or for a READ of the other */
+	uint32_t offset; /* in the SOURCE of this side or, for a READ, of the other */
 	uint32_t bytes;
-	uint64_t found; /* by an atomic */
+	uint64_t found; /* the value that an atomic returned */
 	bool signalled;
 };
 
@@ -49,7 +49,7 @@ struct sender {
 
 static struct engine engine;
 static struct sender senders[2];
-static struct sim_counters total; /* of what is asserted to have happened at all */
+static struct sim_counters total; /* of all runs: each kind of fault must have happened */
 static uint64_t random_state;
 static char failure[256];
 
@@ -202,7 +202,7 @@ static void post_operation(unsigned int side)
 	CHECK(engine_send(&engine, side, &send) == 0, "a send was not taken");
 }
 
-/* What the operation should have done has been done, here or at the other side. */
+/* Checks the data that the operation has written, here or at the other side. */
 static void check_effect(unsigned int side, unsigned int n)
 {
 	const struct operation *operation = &senders[side].operations[n];
@@ -383,7 +383,7 @@ void test_storm(void)
 		storm(seed);
 	if (count < 100)
 		return;
-	/* It was a storm. */
+	/* Every kind of fault has happened. */
 	TEST_ASSERT_GREATER_THAN(100u, total.lost_packets);
 	TEST_ASSERT_GREATER_THAN(100u, total.dropped_packets);
 	TEST_ASSERT_GREATER_THAN(100u, total.duplicate_requests);

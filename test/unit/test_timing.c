@@ -10,7 +10,10 @@ void tearDown(void)
 {
 }
 
-/* ibv_modify_qp(3), "min_rnr_timer"; the same in Linux include/rdma/ib_verbs.h, enum ib_rnr_timeout. */
+/*
+ * ibv_modify_qp(3), "min_rnr_timer"; the same in Linux include/rdma/ib_verbs.h, enum
+ * ib_rnr_timeout.
+ */
 static const struct {
 	unsigned int code;
 	uint64_t ms_hundredths;
@@ -32,8 +35,8 @@ void test_rnr_timer_codes(void)
 }
 
 /*
- * 4.096 us * 2^code; 0 for never. ibv_modify_qp(3), "timeout"; written out in nanoseconds, so that
- * the test does not repeat the formula.
+ * 4.096 us * 2^code, and 0 for no timeout: ibv_modify_qp(3), "timeout". The values are written out
+ * in nanoseconds, so that the test does not repeat the formula.
  */
 static const uint64_t ack_timeouts_ns[] = {
 	UINT64_C(0),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The checker of traces on traces made by hand: good ones, and one of each violation.
+ * The checker of traces, with good traces and one trace for each violation.
  */
 #include "test/support/trace_check.h"
 #include "unity.h"
@@ -69,7 +69,7 @@ static uint8_t *put(uint8_t *at, uint64_t value, unsigned int bytes)
 	return at + bytes;
 }
 
-/* One bit after the other, unlike the checker. */
+/* Computes the CRC bit by bit, unlike the checker. */
 static uint32_t crc_of(const uint8_t *bytes, size_t length_bytes)
 {
 	uint32_t crc = 0xffffffff;
@@ -226,7 +226,7 @@ static void is_good(void)
 	TEST_ASSERT_EQUAL_INT_MESSAGE(0, violations, text);
 }
 
-/* That many violations, each in the words given, with the packet's number. */
+/* Expects these violations, with their words and the number of the packet. */
 static void is_bad(int count, const char *words)
 {
 	int violations = check();
@@ -363,7 +363,7 @@ void test_a_psn_before_the_first_is_found(void)
 
 void test_a_gap_behind_a_read_is_found(void)
 {
-	REQUEST(0x06, 0, .length = 257, .bytes = 256); /* tells the path MTU */
+	REQUEST(0x06, 0, .length = 257, .bytes = 256); /* shows the path MTU */
 	REQUEST(0x08, 1, .bytes = 1);
 	REQUEST(0x0c, 2, .length = 257);
 	SEND(3);

@@ -56,7 +56,7 @@ void tearDown(void)
 	engine_close(&engine);
 }
 
-/* A binding that is right in all respects: bytes 64 to 128, to be read. */
+/* A valid binding: bytes 64 to 128, with remote read. */
 static struct sim_mw_bind good(void)
 {
 	return (struct sim_mw_bind){
@@ -87,7 +87,7 @@ static void *reach(uint32_t qpn, uint64_t addr, uint64_t length, int access)
 	return sim_memory_at(&anew, SIM_KEY_REMOTE, mw->rkey, addr, length, access);
 }
 
-/* The window, of that QP, by an offset in the buffer. */
+/* Looks an access of the QP through the window up, by an offset in the buffer. */
 static void *at(uint64_t offset, uint64_t length, int access)
 {
 	return reach(QPN, (uintptr_t)buffer + offset, length, access);
@@ -110,7 +110,7 @@ void test_a_bound_window_reaches_its_bytes(void)
 	TEST_ASSERT_NULL(at(64, 1, IBV_ACCESS_REMOTE_WRITE));
 }
 
-/* From the first byte of its region to the last, whichever way the range is checked. */
+/* The window covers its whole region, for either order of checks. */
 void test_a_window_of_the_whole_region(void)
 {
 	for (unsigned int wrap = 0; wrap < 2; wrap++) {
@@ -151,7 +151,7 @@ void test_zero_based_window(void)
 	TEST_ASSERT_NULL(at(64, 1, IBV_ACCESS_REMOTE_READ));
 }
 
-/* Each thing that is wrong with a binding by itself; the window stays as it was. */
+/* Each invalid field of a binding alone: the window keeps its old binding. */
 void test_bindings_that_are_refused(void)
 {
 	for (unsigned int i = 0; i < 9; i++) {
@@ -196,7 +196,7 @@ void test_bindings_that_are_refused(void)
 	bind_good();
 }
 
-/* The whole region, and its end, are inside. */
+/* The whole region and an empty range at its end can be bound. */
 void test_bounds_of_the_region(void)
 {
 	struct sim_mw_bind bind = good();
@@ -214,7 +214,7 @@ void test_bounds_of_the_region(void)
 	TEST_ASSERT_FALSE(bind_it(&bind));
 }
 
-/* ibv_bind_mw(3): the region allows it by MW_BIND, and writing by LOCAL_WRITE. */
+/* ibv_bind_mw(3): the region needs MW_BIND and, for a writable window, LOCAL_WRITE. */
 void test_rights_of_the_region(void)
 {
 	struct sim_mw_bind bind;
@@ -237,7 +237,7 @@ void test_rights_of_the_region(void)
 	TEST_ASSERT_TRUE(bind_it(&bind));
 }
 
-/* A window onto a region of another PD, or onto what is no region. */
+/* A window cannot be bound to a region of another PD, or to a key of no region. */
 void test_regions_that_cannot_be_seen_through(void)
 {
 	struct sim_mr_init init = {.pd = PD + 1,
@@ -305,7 +305,7 @@ void test_invalidations_that_are_refused(void)
 	TEST_ASSERT_FALSE(sim_mw_invalidate(device, PD, 0, mw->rkey));
 }
 
-/* ibv_dereg_mr(3) and ibv_rereg_mr(3): not under a window. */
+/* ibv_dereg_mr(3) and ibv_rereg_mr(3) refuse a region with windows. */
 void test_a_region_with_windows_is_busy(void)
 {
 	const struct sim_mr_init init = {.pd = PD};
@@ -326,7 +326,7 @@ void test_a_window_that_ends_lets_its_region_go(void)
 	region = NULL;
 }
 
-/* A quirk: type 2 windows that reach all of their region. */
+/* With the quirk, a window of type 2 gives access to its whole region. */
 void test_bounds_that_nobody_checks(void)
 {
 	engine_quirk(device, "window_bounds_unchecked", true);

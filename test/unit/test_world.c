@@ -13,7 +13,7 @@ void tearDown(void)
 	engine_close(&engine);
 }
 
-/* A busy run with faults; answers the hash of all frames and their times. */
+/* Does a run with faults. Returns the hash of all frames and their times. */
 static uint64_t run(uint64_t seed)
 {
 	static const enum sim_fault_action actions[] = {SIM_FAULT_DROP, SIM_FAULT_CORRUPT,
@@ -32,7 +32,7 @@ static uint64_t run(uint64_t seed)
 		struct engine_send send = {.opcode = i % 2 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
 					   .bytes = 100 + 50 * i};
 
-		/* Where the memory lies must not show: addresses are in the packets. */
+		/* Packets contain addresses, which must not depend on where the memory is. */
 		TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, i % 2, &send));
 	}
 	engine_settle(&engine, SIM_NEVER - 1);
@@ -58,7 +58,7 @@ void test_same_seed_same_packets(void)
 	TEST_ASSERT_NOT_EQUAL(first, run(43));
 }
 
-/* SENDs carry no addresses: of these every byte is the same. */
+/* SENDs have no addresses, so all their bytes are the same. */
 void test_same_seed_same_bytes(void)
 {
 	uint64_t hashes[2];
@@ -80,7 +80,7 @@ void test_same_seed_same_bytes(void)
 	TEST_ASSERT_EQUAL_HEX64(hashes[0], hashes[1]);
 }
 
-/* splitmix64 with seed 0; the first outputs of Vigna's reference implementation. */
+/* The first outputs of Vigna's reference implementation of splitmix64 with seed 0. */
 void test_random_numbers(void)
 {
 	engine_open_bare(&engine, 0);
@@ -89,7 +89,7 @@ void test_random_numbers(void)
 	TEST_ASSERT_EQUAL_HEX64(UINT64_C(0x06c45d188009454f), sim_random(engine.sim));
 }
 
-/* All that can be sent is sent before anything is answered. */
+/* The requester sends all it can before the responder answers. */
 void test_requesters_run_before_responders(void)
 {
 	engine_open(&engine, &(struct engine_config){0});
@@ -130,7 +130,7 @@ static void note(struct sim_timer *timer)
 	fired_ns[fired++] = sim_engine_now_ns(engine.sim);
 }
 
-/* One advance over several timers does each at its own time. */
+/* One advance over several timers fires each at its own time. */
 void test_advance_does_each_thing_at_its_time(void)
 {
 	static const uint64_t deadlines_ns[] = {300, 100, 200};
@@ -147,7 +147,7 @@ void test_advance_does_each_thing_at_its_time(void)
 	sim_engine_advance(engine.sim, 250);
 	TEST_ASSERT_EQUAL_UINT(2, fired);
 	TEST_ASSERT_EQUAL_UINT64(250, sim_engine_now_ns(engine.sim));
-	sim_engine_advance(engine.sim, 50); /* never back */
+	sim_engine_advance(engine.sim, 50); /* the clock never goes back */
 	TEST_ASSERT_EQUAL_UINT64(250, sim_engine_now_ns(engine.sim));
 	sim_engine_advance(engine.sim, 1000);
 	TEST_ASSERT_EQUAL_UINT(3, fired);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "runner.h"
+#include "test/conformance/result.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <verbena/error.h>
-#include <verbena/verbs.h>
 
 static void add_line(struct vt_result *result, const char *fmt, va_list args)
 {
@@ -30,7 +28,21 @@ void vt_result_line(struct vt_result *result, const char *fmt, ...)
 	va_end(args);
 }
 
-/* From the top folder: the build tells the compiler a path from its own directory. */
+bool vt_begin_failure(struct vt_result *result, const char *fmt, ...)
+{
+	va_list args;
+
+	if (++result->failures > VT_FAILURES_SHOWN_MAX)
+		return false;
+	va_start(args, fmt);
+	add_line(result, fmt, args);
+	va_end(args);
+	if (result->row[0] && !result->ending)
+		vt_result_line(result, "    row:    %s", result->row);
+	return true;
+}
+
+/* The path from the top folder: __FILE__ is a path from the folder of the build. */
 static const char *from_top(const char *file)
 {
 	const char *top = file;
@@ -40,18 +52,10 @@ static const char *from_top(const char *file)
 	return top;
 }
 
-/* Counts the failure and begins its text; false where enough have been shown. */
 static bool begin(struct vt *t, struct vt_at at, const char *expr)
 {
-	struct vt_result *result = t->run->result;
-
-	if (++result->failures > VT_FAILURES_SHOWN_MAX)
-		return false;
-	vt_result_line(result, "%s:%d: %s%s", from_top(at.file), at.line, expr,
-		       result->ending ? " (cleaning up)" : "");
-	if (result->row[0])
-		vt_result_line(result, "    row:    %s", result->row);
-	return true;
+	return vt_begin_failure(t->run->result, "%s:%d: %s%s", from_top(at.file), at.line, expr,
+				t->run->result->ending ? " (cleaning up)" : "");
 }
 
 static bool end(struct vt *t, struct vt_at at)
@@ -161,7 +165,7 @@ bool vt_eq_mem(struct vt *t, struct vt_at at, const char *expr, const void *got,
 	return end(t, at);
 }
 
-/* A verb that failed: what it returned, errno, and its sentence. */
+/* Adds what a verb returned, its errno, and the sentence of vb_last_error(). */
 static void returned(struct vt *t, const char *got, int error, const char *want)
 {
 	char name[64];
@@ -268,75 +272,4 @@ void vt_note(struct vt *t, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
 	vt_result_line(t->run->result, "    note:   %s", text);
-}
-
-void vt_defer(struct vt *t, void (*fn)(void *arg), void *arg)
-{
-	struct vt_deferred *deferred = malloc(sizeof(*deferred));
-
-	if (!deferred) {
-		fn(arg);
-		VT_FAIL(t, "no memory");
-	}
-	*deferred = (struct vt_deferred){t->run->deferred, fn, arg};
-	t->run->deferred = deferred;
-}
-
-void *vt_alloc(struct vt *t, size_t length_bytes)
-{
-	void *memory = calloc(1, length_bytes ? length_bytes : 1);
-
-	if (!memory)
-		VT_FAIL(t, "no memory for %zu bytes", length_bytes);
-	vt_defer(t, free, memory);
-	return memory;
-}
-
-/* splitmix64, by Sebastiano Vigna, public domain: https://prng.di.unimi.it/splitmix64.c */
-uint64_t vt_random(struct vt *t)
-{
-	uint64_t z = t->run->random += 0x9e3779b97f4a7c15;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-	return z ^ (z >> 31);
-}
-
-uint64_t vt_random_below(struct vt *t, uint64_t limit)
-{
-	return vt_random(t) % limit;
-}
-
-void vt_random_fill(struct vt *t, void *buffer, size_t length_bytes)
-{
-	uint8_t *bytes = buffer;
-	uint64_t value;
-
-	for (size_t i = 0; i < length_bytes; i += sizeof(value)) {
-		value = vt_random(t);
-		memcpy(bytes + i, &value,
-		       length_bytes - i < sizeof(value) ? length_bytes - i : sizeof(value));
-	}
-}
-
-const char *vt_wc_status_name(int status)
-{
-	return vb_wc_status_name((enum ibv_wc_status)status);
-}
-
-const char *vt_qp_state_name(int state)
-{
-	return vb_qp_state_name((enum ibv_qp_state)state);
-}
-
-const char *vt_event_name(int event)
-{
-	return vb_event_type_name((enum ibv_event_type)event);
-}
-
-const char *vt_errno_name(int error)
-{
-	const char *name = strerrorname_np(error);
-
-	return name ? name : "unknown";
 }

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "test/conformance/runner.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OUTPUT_MAX 65536
+
+/* --- in the process of the test --- */
+
+static void run_in_world(struct vt *t, const struct vt_job *job)
+{
+	if (setjmp(t->run->end))
+		return;
+	vt_open_nodes(t, job);
+	vt_require(t, job->test->needs);
+	job->test->run(t);
+}
+
+static void run_job(void *arg)
+{
+	const struct vt_job *job = arg;
+	const struct vt_options *options = job->options;
+	struct vt_run run = {.result = job->result};
+	struct vt t = {.backend = options->backend,
+		       .seed = options->seed,
+		       .suites = options->all_suites,
+		       .run = &run};
+	char error[VT_LINE_MAX];
+	bool watched = !(job->test->may & VT_MAY_LOOP);
+	bool traced;
+
+	vt_seed_random(&run, options->seed, job->suite->name, job->test->name);
+	if (vt_make_world(options, error)) {
+		traced = vt_open_trace(job);
+		if (watched)
+			vt_watch_completions(t.backend, run.result);
+		run_in_world(&t, job);
+		if (watched)
+			vt_settle_completions(run.result);
+		vt_run_deferred(&t);
+		vt_close_nodes(&t, job);
+		if (watched)
+			vt_end_completions();
+		if (traced)
+			vt_close_trace(job, t.a.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET);
+	} else {
+		run.result->failures++;
+		vt_result_line(run.result, "%s", error);
+	}
+	if (run.result->failures > VT_FAILURES_SHOWN_MAX)
+		vt_result_line(run.result, "and %u failures more",
+			       run.result->failures - VT_FAILURES_SHOWN_MAX);
+	if (run.result->failures)
+		run.result->outcome = VT_FAILED;
+	else if (run.result->outcome == VT_RUNNING)
+		run.result->outcome = VT_PASSED;
+}
+
+/* --- in the process of the runner --- */
+
+/* Adds what only the end of the process shows: a crash, an exit, the time limit. */
+static void judge(struct vt_result *result, const struct vt_ending *ending, unsigned int timeout_s)
+{
+	int status = ending->status;
+	bool crashed = WIFSIGNALED(status);
+
+	if (!ending->timed_out && !status && result->outcome != VT_RUNNING)
+		return;
+	result->failures++;
+	if (ending->timed_out)
+		vt_result_line(result, "ended by the time limit of %u s%s", timeout_s,
+			       result->ending ? ", cleaning up" : "");
+	else if (crashed)
+		vt_result_line(result, "crashed: SIG%s (%s)%s", sigabbrev_np(WTERMSIG(status)),
+			       strsignal(WTERMSIG(status)),
+			       result->outcome != VT_RUNNING ? ", after its end" : "");
+	else
+		vt_result_line(result, "its process ended with exit status %d%s",
+			       WEXITSTATUS(status),
+			       result->outcome == VT_RUNNING ? " before the test did" : "");
+	if (result->row[0] && !result->ending)
+		vt_result_line(result, "    row:    %s", result->row);
+	result->outcome = VT_FAILED;
+}
+
+static char *read_output(int fd)
+{
+	char *text = calloc(1, OUTPUT_MAX + 1);
+	size_t used = 0;
+	ssize_t got;
+
+	while (text && used < OUTPUT_MAX &&
+	       (got = pread(fd, text + used, OUTPUT_MAX - used, used)) > 0)
+		used += got;
+	return text;
+}
+
+static void run_forked(const struct vt_job *job, int output)
+{
+	struct vt_ending ending;
+
+	if (vt_in_child(run_job, (void *)job, output, job->options->timeout_s, &ending)) {
+		judge(job->result, &ending, job->options->timeout_s);
+		return;
+	}
+	job->result->outcome = VT_FAILED;
+	vt_result_line(job->result, "cannot make a process for the test: %s", strerror(errno));
+}
+
+bool vt_run_one(const struct vt_options *options, const struct vt_place *place,
+		struct vt_record *record, struct vt_result *shared)
+{
+	struct vt_job job = {options, place, record->suite, record->test, shared, ""};
+	double start_s = vt_now_s();
+	int output = options->no_fork ? -1 : memfd_create("output", MFD_CLOEXEC);
+
+	memset(shared, 0, sizeof(*shared));
+	vt_choose_trace(&job);
+	if (options->no_fork)
+		run_job(&job);
+	else
+		run_forked(&job, output);
+	vt_drop_trace(&job);
+	record->outcome = shared->outcome;
+	record->seconds = vt_now_s() - start_s;
+	record->text = strdup(shared->outcome == VT_SKIPPED ? shared->reason : shared->text);
+	record->output = output < 0 ? strdup("") : read_output(output);
+	if (output >= 0)
+		close(output);
+	return record->text && record->output;
+}
