@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usage: barrier [DEVICE]
- * Eight nodes meet at a barrier by each of three algorithms. They are on one device and driven by
- * one thread, node by node, so that on a virtual clock the order is the same each time; nodes in
- * threads or processes would call vb_team_join() and vb_barrier_wait().
+ * Eight nodes pass a barrier with each of the three algorithms. One thread drives all nodes on one
+ * device in turns, so that on a virtual clock the order is always the same. Nodes in threads or
+ * processes of their own would call vb_team_join() and vb_barrier_wait().
  */
 #include "say.h"
 
@@ -34,7 +34,7 @@ static void join_all(struct vb_device *device)
 	free(cards);
 }
 
-/* Looks after each that entered; how many have left by then. */
+/* Polls the nodes that have entered. Returns how many have left. */
 static unsigned int look_after(unsigned int entered, int left[NODES])
 {
 	unsigned int out = 0;
@@ -56,12 +56,12 @@ static void meet(enum vb_barrier algorithm)
 	unsigned int out = 0;
 
 	for (unsigned int i = 0; i < NODES; i++) {
-		check(look_after(i, left) == 0, "nobody leaves before all have entered");
+		check(look_after(i, left) == 0, "no node leaves before all have entered");
 		must(vb_barrier_enter(teams[i], algorithm));
 	}
 	for (int round = 0; round < ROUNDS_MAX && out < NODES; round++)
 		out = look_after(NODES, left);
-	check(out == NODES, "all leave");
+	check(out == NODES, "all nodes leave");
 	printf("%s: %u nodes entered, then all left\n", vb_barrier_name(algorithm), out);
 }
 

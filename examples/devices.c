@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usage: devices
- * Lists the devices of VERBENA_BACKEND (the simulator's, if it is not set), and of each that can be
- * opened its port and address.
+ * Lists the devices of VERBENA_BACKEND (by default the simulator), with port and address of each
+ * device that can be opened.
  */
 #include "say.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The client requests memory at the server, writes into it without the server's doing, and hands it
- * over; the server reads what is in it. Two agents find one another over TCP. -h: how it is called.
+ * The client requests memory at the server, writes into it while the server does nothing, and hands
+ * it over; the server reads the memory. The two agents find each other over TCP. -h prints the
+ * usage.
  */
 #include "rdma_pair.h"
 
-#define ABOUT "The client requests memory at the server, writes into it, and hands it over."
+#define ABOUT "The client requests memory of the server, writes into it, and hands it over."
 
 static void client(const struct rdma_pair *pair)
 {
@@ -33,7 +34,7 @@ static void server(const struct rdma_pair *pair)
 	struct vb_local_mr *seen = need(vb_receive_local_mr(pair->server, TIMEOUT_NS));
 	const char *text = vb_local_mr_addr(seen);
 
-	printf("the server was handed %zu bytes: %s\n", vb_local_mr_bytes(seen), text);
+	printf("the server received %zu bytes: %s\n", vb_local_mr_bytes(seen), text);
 	check(strcmp(text, "hello world") == 0, "the bytes arrived");
 	vb_local_mr_put(seen);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the examples of <verbena/rdma.h> have in common: a client's and a server's agent, each with
- * a thread of its own, on the real clock, joined over TCP. Both are in this process, or one of them
- * is, and the other in another.
+ * The common part of the examples of <verbena/rdma.h>: a client's and a server's agent on the real
+ * clock, each with its own thread, connected over TCP. They are in one process or in two.
  */
 #ifndef EXAMPLES_RDMA_PAIR_H
 #define EXAMPLES_RDMA_PAIR_H
@@ -16,7 +15,7 @@
 
 #define TIMEOUT_NS 10000000000ull
 
-/* Those that are not of this process are NULL. */
+/* NULL for the objects of the other process. */
 struct rdma_pair {
 	struct vb_rdma_agent *client_agent, *server_agent;
 	struct vb_rdma_listener *listener;
@@ -29,13 +28,11 @@ static inline void rdma_pair_help(const char *name, const char *about)
 	       "       %s --server HOST:PORT [DEVICE]\n"
 	       "       %s --client HOST:PORT [DEVICE]\n"
 	       "%s\n"
-	       "Client and server are two agents of this process. With --server or --client it is\n"
-	       "only that one, and the other is another process: the server prints where it "
-	       "listens\n"
-	       "(port 0 is a free one) and ends after one client. That needs a device that "
-	       "reaches\n"
-	       "other processes, such as SoftRoCE or an adapter (VERBENA_BACKEND=ibverbs); the\n"
-	       "simulator's are in one process. DEVICE is a name; without it the first.\n",
+	       "Runs the client and the server in this process, or only one of them with --client\n"
+	       "or --server. The server prints the address on which it listens (port 0 selects a\n"
+	       "free port), and ends after one client. Two processes need a device that reaches\n"
+	       "other processes: SoftRoCE or an adapter, with VERBENA_BACKEND=ibverbs. Simulated\n"
+	       "devices do not leave their process. DEVICE is a name [the first device].\n",
 	       name, name, name, about);
 }
 
@@ -57,7 +54,7 @@ static inline void rdma_pair_listen(struct rdma_pair *pair, const char *device, 
 	must(vb_rdma_listener_name(pair->listener, address, 64));
 }
 
-/* Ends the program where its arguments ask for help, or are not understood. */
+/* Prints the usage and ends the program if an argument is -h or wrong. */
 static inline void rdma_pair_open(struct rdma_pair *pair, int argc, char **argv, const char *about)
 {
 	const struct vb_sim_config real = {.clock = VB_SIM_CLOCK_REAL};
@@ -72,7 +69,7 @@ static inline void rdma_pair_open(struct rdma_pair *pair, int argc, char **argv,
 		exit(strcmp(mode, "-h") == 0 || strcmp(mode, "--help") == 0 ? 0 : 2);
 	}
 	*pair = (struct rdma_pair){0};
-	must(vb_sim_configure(&real)); /* no matter where the backend is another */
+	must(vb_sim_configure(&real)); /* has no effect on other backends */
 	if (!mode || serves)
 		rdma_pair_listen(pair, device, mode ? argv[2] : "127.0.0.1:0", address);
 	if (serves) {

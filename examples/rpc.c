@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls by message: the client sends a question with its number as immediate data, the server
- * answers it under that number. The last is longer than an agent message. -h: how it is called.
+ * Remote calls: the client sends a question with a number as immediate data, and the server's
+ * answer has the same number. The last question is longer than an agent message. -h prints the
+ * usage.
  */
 #include "rdma_pair.h"
 
@@ -9,10 +10,10 @@
 #include <errno.h>
 #include <pthread.h>
 
-#define ABOUT	"The client sends questions, which the server answers in capitals."
+#define ABOUT	"The client sends questions, and the server answers in capitals."
 #define LONGEST 20000
 
-/* Answers each question in capitals, until the client closes. */
+/* Answers each question in capitals until the client closes the connection. */
 static void *serve(void *arg)
 {
 	struct vb_rdma *rdma = arg;
@@ -25,7 +26,7 @@ static void *serve(void *arg)
 			text[i] = (char)toupper((unsigned char)text[i]);
 		must(vb_rdma_send_imm(rdma, text, question.length_bytes, question.imm, TIMEOUT_NS));
 	}
-	check(err == ECONNRESET, "the client closed");
+	check(err == ECONNRESET, "the client closed the connection");
 	return NULL;
 }
 
@@ -37,9 +38,11 @@ static void call(struct vb_rdma *rdma, uint32_t number, const char *question, si
 	must(vb_rdma_send_imm(rdma, question, length, number, TIMEOUT_NS));
 	must(vb_rdma_receive(rdma, text, sizeof(text), &answer, TIMEOUT_NS));
 	printf("call %u: %.8s... of %zu bytes\n", answer.imm, text, answer.length_bytes);
-	check(answer.imm == number && answer.length_bytes == length, "the answer is to this call");
+	check(answer.imm == number && answer.length_bytes == length,
+	      "the answer belongs to this call");
 	for (size_t i = 0; i < length; i++)
-		check(text[i] == toupper((unsigned char)question[i]), "it is the answer");
+		check(text[i] == toupper((unsigned char)question[i]),
+		      "the answer is the question in capitals");
 }
 
 static void ask(struct vb_rdma *rdma)
@@ -59,7 +62,8 @@ int main(int argc, char **argv)
 
 	rdma_pair_open(&pair, argc, argv, ABOUT);
 	if (pair.server)
-		check(pthread_create(&thread, NULL, serve, pair.server) == 0, "a thread");
+		check(pthread_create(&thread, NULL, serve, pair.server) == 0,
+		      "the server's thread starts");
 	if (pair.client) {
 		ask(pair.client);
 		must(vb_rdma_close(pair.client));

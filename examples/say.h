@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How these examples end where a call fails: with the library's own sentence.
+ * The examples end at the first call that fails, with the library's sentence.
  */
 #ifndef EXAMPLES_SAY_H
 #define EXAMPLES_SAY_H
@@ -23,12 +23,12 @@ static inline void *need(void *object)
 	return object;
 }
 
-/* What is not as it must be is our mistake. */
+/* A false condition is a mistake of the example. */
 static inline void check(int holds, const char *what)
 {
 	if (holds)
 		return;
-	fprintf(stderr, "this does not hold: %s\n", what);
+	fprintf(stderr, "check failed: %s\n", what);
 	exit(1);
 }
 
