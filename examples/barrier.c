@@ -56,12 +56,12 @@ static void meet(enum vb_barrier algorithm)
 	unsigned int out = 0;
 
 	for (unsigned int i = 0; i < NODES; i++) {
-		check(look_after(i, left) == 0, "nobody leaves before all have entered");
+		check(look_after(i, left) == 0, "no node leaves before all have entered");
 		must(vb_barrier_enter(teams[i], algorithm));
 	}
 	for (int round = 0; round < ROUNDS_MAX && out < NODES; round++)
 		out = look_after(NODES, left);
-	check(out == NODES, "all leave");
+	check(out == NODES, "all nodes leave");
 	printf("%s: %u nodes entered, then all left\n", vb_barrier_name(algorithm), out);
 }
 

@@ -45,7 +45,7 @@ static void write_and_count(void)
 	must(vb_work_wait(work, TIMEOUT_NS, NULL));
 	must(vb_channel_fetch_add(client, &old, &remote, 1, &work));
 	must(vb_work_wait(work, TIMEOUT_NS, NULL));
-	printf("the counter was written as 41 and is %llu\n", (unsigned long long)*counter);
+	printf("the counter was 41 and is %llu\n", (unsigned long long)*counter);
 	check(*counter == 42, "the counter is 42");
 }
 
@@ -65,7 +65,7 @@ static void many(void)
 		into.offset_bytes += 64;
 	}
 	must(vb_scope_end(&scope, TIMEOUT_NS));
-	printf("%d messages in a scope; %u works are pending after it\n", MESSAGES,
+	printf("the scope waited for %d messages; %u works are pending\n", MESSAGES,
 	       vb_group_pending(group));
 }
 

@@ -6,7 +6,7 @@
  */
 #include "rdma_pair.h"
 
-#define ABOUT "The client requests memory at the server, writes into it, and hands it over."
+#define ABOUT "The client requests memory of the server, writes into it, and hands it over."
 
 static void client(const struct rdma_pair *pair)
 {
@@ -34,7 +34,7 @@ static void server(const struct rdma_pair *pair)
 	struct vb_local_mr *seen = need(vb_receive_local_mr(pair->server, TIMEOUT_NS));
 	const char *text = vb_local_mr_addr(seen);
 
-	printf("the server was handed %zu bytes: %s\n", vb_local_mr_bytes(seen), text);
+	printf("the server received %zu bytes: %s\n", vb_local_mr_bytes(seen), text);
 	check(strcmp(text, "hello world") == 0, "the bytes arrived");
 	vb_local_mr_put(seen);
 }

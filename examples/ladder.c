@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the numbers come from: the layout of the Base Transport Header and of its extension headers
- * is that of Wireshark's packet-infiniband.c; the time codes of an RNR NAK are those of man
- * ibv_modify_qp(3).
+ * Sources: Wireshark epan/dissectors/packet-infiniband.c for the layout of the Base Transport Header
+ * and its extension headers.
  */
 #include "ladder.h"
 
@@ -25,7 +24,7 @@ enum paint { PLAIN, BOLD, RED, GREEN, YELLOW, CYAN, PAINTS };
 static const char *const codes[PAINTS] = {"\033[0m",  "\033[1m",  "\033[31m",
 					  "\033[32m", "\033[33m", "\033[36m"};
 
-/* What an opcode of RC is called, and how many bytes of headers stand behind its BTH. */
+/* The name of an RC opcode, and the bytes of the headers after its BTH. */
 struct opcode {
 	const char *name;
 	unsigned int header_bytes;
@@ -59,7 +58,7 @@ static const struct opcode opcodes[] = {
 #define SYNDROME_RNR_NAK  0x20
 #define SYNDROME_NAK	  0x60
 #define SYNDROME_CODE	  0x1f
-#define RETH_LENGTH_BYTES 12 /* where the length stands in an RETH */
+#define RETH_LENGTH_BYTES 12 /* offset of the DMA length in an RETH */
 
 static const char *const nak_names[] = {"PSN sequence error", "invalid request",
 					"remote access error", "remote operational error"};
@@ -125,7 +124,7 @@ static uint32_t load_be32(const uint8_t *at)
 	return (uint32_t)at[0] << 24 | load_be24(at + 1);
 }
 
-/* What the headers say; false for what is not RC. */
+/* The fields of a packet that a rung shows. */
 struct rung {
 	const struct opcode *opcode;
 	uint8_t number;
@@ -136,6 +135,7 @@ struct rung {
 	uint32_t dma_bytes;
 };
 
+/* Returns false if the frame is not a complete RC packet. */
 static bool read_frame(const uint8_t *frame, size_t length_bytes, struct rung *rung)
 {
 	size_t ip_bytes = frame[12] == 0x08 ? 20 : 40;
@@ -150,7 +150,7 @@ static bool read_frame(const uint8_t *frame, size_t length_bytes, struct rung *r
 		.asks_ack = bth[8] & 0x80,
 		.psn = load_be24(bth + 9),
 	};
-	fixed_bytes += rung->opcode->header_bytes + (bth[1] >> 4 & 3); /* and the pad */
+	fixed_bytes += rung->opcode->header_bytes + (bth[1] >> 4 & 3); /* with the pad bytes */
 	if (length_bytes < fixed_bytes)
 		return false;
 	rung->payload_bytes = (uint32_t)(length_bytes - fixed_bytes);
@@ -174,7 +174,7 @@ static void describe_ack(const struct rung *rung, char *text, size_t room)
 		snprintf(text, room, "RNR NAK  PSN %u, timer code %u", rung->psn, code);
 	else if ((rung->syndrome & SYNDROME_KIND) == SYNDROME_NAK)
 		snprintf(text, room, "NAK  PSN %u, %s", rung->psn,
-			 code < 4 ? nak_names[code] : "another code");
+			 code < 4 ? nak_names[code] : "unknown code");
 	else
 		snprintf(text, room, "%s  PSN %u", rung->opcode->name, rung->psn);
 }
@@ -190,7 +190,7 @@ static void describe(const struct rung *rung, char *text, size_t room)
 		snprintf(text, room, "%s  PSN %u, 8 bytes", rung->opcode->name, rung->psn);
 	else
 		snprintf(text, room, "%s  PSN %u, %u bytes%s", rung->opcode->name, rung->psn,
-			 rung->payload_bytes, rung->asks_ack ? ", asks for an ack" : "");
+			 rung->payload_bytes, rung->asks_ack ? ", asks for an ACK" : "");
 }
 
 static void dashes(int count)
@@ -199,7 +199,7 @@ static void dashes(int count)
 		putchar('-');
 }
 
-/* A lost packet does not reach the other rail. */
+/* Draws a rung; that of a lost packet does not reach the other rail. */
 static void draw(const struct ladder *ladder, const char *text, enum ladder_side from, bool lost,
 		 enum paint colour)
 {
@@ -222,7 +222,7 @@ void ladder_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t lengt
 {
 	struct ladder *ladder = arg;
 	enum ladder_side from = frame[11] == 1 ? LADDER_LEFT : LADDER_RIGHT;
-	char text[TEXT_MAX] = "a packet that this program does not know";
+	char text[TEXT_MAX] = "a packet that this program cannot decode";
 	struct rung rung = {0};
 
 	if (read_frame(frame, length_bytes, &rung))

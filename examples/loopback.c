@@ -18,7 +18,7 @@ static struct ibv_qp *connect_to(struct vb_prepared_qp *prepared, const struct v
 {
 	char text[VB_ENDPOINT_TEXT_MAX];
 
-	printf("to %s\n", vb_endpoint_print(remote, text));
+	printf("connect to %s\n", vb_endpoint_print(remote, text));
 	return need(vb_handshake(prepared, remote));
 }
 
@@ -48,7 +48,7 @@ static void await_both(struct vb_cq *cq)
 		for (int i = 0; i < now; i++) {
 			printf("%s: %s\n", wc[i].wr_id == SENT ? "sent" : "received",
 			       vb_wc_status_str(wc[i].status));
-			check(wc[i].status == IBV_WC_SUCCESS, "it succeeded");
+			check(wc[i].status == IBV_WC_SUCCESS, "the work request succeeded");
 		}
 	}
 }
@@ -69,11 +69,12 @@ int main(int argc, char **argv)
 	struct ibv_qp *to = connect_to(second, &of_first);
 
 	vb_devices_put(devices);
-	strcpy(region->addr, "from one to the other");
+	strcpy(region->addr, "from one QP to the other");
 	transfer(from, to, region);
 	await_both(cq);
 	printf("%s\n", (char *)region->addr + LENGTH);
-	check(strcmp(region->addr, (char *)region->addr + LENGTH) == 0, "it is what was sent");
+	check(strcmp(region->addr, (char *)region->addr + LENGTH) == 0,
+	      "the receiver has the bytes that were sent");
 	must(vb_destroy_qp(from));
 	must(vb_destroy_qp(to));
 	must(vb_region_free(region));

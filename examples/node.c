@@ -12,7 +12,7 @@
 #include <verbena/verbs.h>
 
 #define FIRST_PSN      100
-#define REMOTE_BASE    0x10000 /* where a peer sees the first byte of the buffer */
+#define REMOTE_BASE    0x10000 /* the address of the first byte of the buffer in its MR */
 #define TIMEOUT_CODE   8       /* 4.096 us * 2^8, about 1 ms: man ibv_modify_qp(3) */
 #define RNR_TIMER_CODE 4       /* 0.04 ms: man ibv_modify_qp(3) */
 #define POLL_MAX       16
@@ -40,7 +40,7 @@ static void *need(const char *what, void *object)
 	return object;
 }
 
-static void tell(struct node *node, enum ladder_mood mood, const char *text)
+static void note(struct node *node, enum ladder_mood mood, const char *text)
 {
 	ladder_note(node->ladder, vb_sim_now_ns(NULL), node->side, mood, "%s", text);
 }
@@ -160,7 +160,7 @@ void node_to_rts(struct node *node)
 		       IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* The MR is addressed from REMOTE_BASE, by its owner too. */
+/* An SGE of the MR. Its owner, too, addresses the MR from REMOTE_BASE. */
 static struct ibv_sge piece(const struct node *node, uint32_t offset, uint32_t length)
 {
 	return (struct ibv_sge){
@@ -211,7 +211,7 @@ static bool readable(int fd)
 	return poll(&poll_fd, 1, 0) == 1;
 }
 
-static void tell_completion(struct node *node, const struct ibv_wc *wc)
+static void note_completion(struct node *node, const struct ibv_wc *wc)
 {
 	char text[128];
 
@@ -223,10 +223,10 @@ static void tell_completion(struct node *node, const struct ibv_wc *wc)
 	else
 		snprintf(text, sizeof(text), "completion %llu: %s", (unsigned long long)wc->wr_id,
 			 vb_wc_status_str(wc->status));
-	tell(node, wc->status == IBV_WC_SUCCESS ? LADDER_GOOD : LADDER_BAD, text);
+	note(node, wc->status == IBV_WC_SUCCESS ? LADDER_GOOD : LADDER_BAD, text);
 }
 
-/* An event says that something is there, so this poll is not empty and does not move time. */
+/* After an event the CQ is not empty, so this poll does not move time. */
 static void take_completions(struct node *node)
 {
 	struct ibv_wc wc[POLL_MAX];
@@ -243,7 +243,7 @@ static void take_completions(struct node *node)
 	if (taken < 0)
 		node_fail("poll_cq", EIO);
 	for (int i = 0; i < taken; i++)
-		tell_completion(node, &wc[i]);
+		note_completion(node, &wc[i]);
 }
 
 static void take_event(struct node *node)

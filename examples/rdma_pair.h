@@ -28,13 +28,11 @@ static inline void rdma_pair_help(const char *name, const char *about)
 	       "       %s --server HOST:PORT [DEVICE]\n"
 	       "       %s --client HOST:PORT [DEVICE]\n"
 	       "%s\n"
-	       "Client and server are two agents of this process. With --server or --client it is\n"
-	       "only that one, and the other is another process: the server prints where it "
-	       "listens\n"
-	       "(port 0 is a free one) and ends after one client. That needs a device that "
-	       "reaches\n"
-	       "other processes, such as SoftRoCE or an adapter (VERBENA_BACKEND=ibverbs); the\n"
-	       "simulator's are in one process. DEVICE is a name; without it the first.\n",
+	       "Runs the client and the server in this process, or only one of them with --client\n"
+	       "or --server. The server prints the address on which it listens (port 0 selects a\n"
+	       "free port), and ends after one client. Two processes need a device that reaches\n"
+	       "other processes: SoftRoCE or an adapter, with VERBENA_BACKEND=ibverbs. Simulated\n"
+	       "devices do not leave their process. DEVICE is a name [the first device].\n",
 	       name, name, name, about);
 }
 

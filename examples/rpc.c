@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#define ABOUT	"The client sends questions, which the server answers in capitals."
+#define ABOUT	"The client sends questions, and the server answers in capitals."
 #define LONGEST 20000
 
 /* Answers each question in capitals until the client closes the connection. */
@@ -26,7 +26,7 @@ static void *serve(void *arg)
 			text[i] = (char)toupper((unsigned char)text[i]);
 		must(vb_rdma_send_imm(rdma, text, question.length_bytes, question.imm, TIMEOUT_NS));
 	}
-	check(err == ECONNRESET, "the client closed");
+	check(err == ECONNRESET, "the client closed the connection");
 	return NULL;
 }
 
@@ -38,9 +38,11 @@ static void call(struct vb_rdma *rdma, uint32_t number, const char *question, si
 	must(vb_rdma_send_imm(rdma, question, length, number, TIMEOUT_NS));
 	must(vb_rdma_receive(rdma, text, sizeof(text), &answer, TIMEOUT_NS));
 	printf("call %u: %.8s... of %zu bytes\n", answer.imm, text, answer.length_bytes);
-	check(answer.imm == number && answer.length_bytes == length, "the answer is to this call");
+	check(answer.imm == number && answer.length_bytes == length,
+	      "the answer belongs to this call");
 	for (size_t i = 0; i < length; i++)
-		check(text[i] == toupper((unsigned char)question[i]), "it is the answer");
+		check(text[i] == toupper((unsigned char)question[i]),
+		      "the answer is the question in capitals");
 }
 
 static void ask(struct vb_rdma *rdma)
@@ -60,7 +62,8 @@ int main(int argc, char **argv)
 
 	rdma_pair_open(&pair, argc, argv, ABOUT);
 	if (pair.server)
-		check(pthread_create(&thread, NULL, serve, pair.server) == 0, "a thread");
+		check(pthread_create(&thread, NULL, serve, pair.server) == 0,
+		      "the server's thread starts");
 	if (pair.client) {
 		ask(pair.client);
 		must(vb_rdma_close(pair.client));

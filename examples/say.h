@@ -28,7 +28,7 @@ static inline void check(int holds, const char *what)
 {
 	if (holds)
 		return;
-	fprintf(stderr, "this does not hold: %s\n", what);
+	fprintf(stderr, "check failed: %s\n", what);
 	exit(1);
 }
 

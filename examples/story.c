@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A short story of two nodes, told by their packets. usage: story [FILE.pcap]
- *
- * sim0 and sim1 are joined by a cable of 1 us and 100 Gbit/s. Nothing sleeps: vb_sim_run() is what
- * moves the time.
+ * usage: story [FILE.pcap]
+ * A short story of two nodes, told by their packets. A cable of 1 us and 100 Gbit/s joins sim0 and
+ * sim1. Nothing sleeps: vb_sim_run() moves the time.
  */
 #include "node.h"
 
@@ -23,14 +22,14 @@
 struct story {
 	struct ladder ladder;
 	struct node a, b;
-	unsigned int awaited_a, awaited_b; /* completions of a chapter's end */
+	unsigned int awaited_a, awaited_b; /* the completions that end a chapter */
 };
 
 /* --- time --- */
 
 typedef bool until_fn(const struct story *story);
 
-/* Lets things happen one after the other until it is so. */
+/* Runs the simulator from event to event until the condition holds. */
 static void run_until(struct story *story, until_fn *until)
 {
 	uint64_t now_ns, next_ns;
@@ -44,7 +43,7 @@ static void run_until(struct story *story, until_fn *until)
 		now_ns = vb_sim_now_ns(NULL);
 		next_ns = vb_sim_next_ns(NULL);
 		if (next_ns == VB_SIM_NEVER || next_ns > STORY_NS_MAX)
-			node_fail("the story stands still", EDEADLK);
+			node_fail("the story waits for an event that cannot come", EDEADLK);
 		vb_sim_run(NULL, next_ns - now_ns);
 	}
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The names of values in <infiniband/verbs.h>, without their prefixes.
+ * Names of the values in <infiniband/verbs.h>, without their prefixes.
  */
 #ifndef DOCS_GEN_NAMES_H
 #define DOCS_GEN_NAMES_H
@@ -12,7 +12,7 @@ struct bit_name {
 	const char *name;
 };
 
-/* Rows in the order in which they are shown; a NULL name ends each. */
+/* Rows are in the order of printing; a row with a NULL name ends each table. */
 extern const struct bit_name attr_names[];   /* enum ibv_qp_attr_mask */
 extern const struct bit_name caps_names[];   /* enum ibv_device_cap_flags */
 extern const struct bit_name header_names[]; /* enum sim_opcode_flag: extension headers */

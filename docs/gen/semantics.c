@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Prints docs/semantics.md from the engine's own tables; with --check FILE, whether FILE is that.
+ * Prints docs/semantics.md from the tables that the engine follows. With --check FILE, compares FILE
+ * with what it would print.
  */
 #include "names.h"
 #include "table.h"
@@ -44,22 +45,22 @@ static void intro(FILE *out)
 {
 	fputs("# What the simulator does\n"
 	      "\n"
-	      "Printed by `docs/gen/semantics.c` from the tables that the engine itself\n"
-	      "follows; `scripts/docs` renews it, and a test fails when it is stale. Prefixes\n"
-	      "are left out: `RTS` is `IBV_QPS_RTS`, `PORT` is `IBV_QP_PORT`, `SEND` is\n"
-	      "`IBV_WR_SEND`. A cell that is too wide goes on in the row below it.\n"
+	      "`docs/gen/semantics.c` prints this from the tables that the engine follows;\n"
+	      "`scripts/docs` runs it, and a test fails if this file is stale. Prefixes are\n"
+	      "left out: `RTS` is `IBV_QPS_RTS`, `PORT` is `IBV_QP_PORT`, `SEND` is\n"
+	      "`IBV_WR_SEND`. A wide cell continues in the row below it.\n"
 	      "\n"
-	      "- [QP transitions](#qp-transitions): what `ibv_modify_qp` takes\n"
-	      "- [Work requests](#work-requests): which QP type may send what\n"
+	      "- [QP transitions](#qp-transitions): what `ibv_modify_qp` accepts\n"
+	      "- [Work requests](#work-requests): which QP type may post which request\n"
 	      "- [Packets](#packets): the opcodes on the wire\n"
 	      "- [Requests that are refused](#requests-that-are-refused): what each side sees\n"
-	      "- [Timers](#timers): what the codes of a QP's attributes stand for\n"
-	      "- [Limits](#limits): of each device profile\n"
-	      "- [Quirks](#quirks): where adapters differ\n",
+	      "- [Timers](#timers): the durations of `min_rnr_timer` and `timeout`\n"
+	      "- [Limits](#limits): what each device profile can do\n"
+	      "- [Quirks](#quirks): where devices differ\n",
 	      out);
 }
 
-/* RESET and ERR without attributes are said once, not in each table. */
+/* True for a way to RESET or ERR without attributes, which is printed above the table. */
 static bool is_way_out(const struct sim_transition *cell, int to)
 {
 	return !cell->required && !cell->optional && (to == IBV_QPS_RESET || to == IBV_QPS_ERR);
@@ -82,12 +83,12 @@ static void transition_row(struct table *table, enum ibv_qp_type type, int from,
 	add_bits(table, 3, optional, attr_names);
 }
 
-/* The states from which a type can go to RESET or ERR with no attributes. */
+/* Prints from which states a QP of the type can go to RESET or ERR without attributes. */
 static void ways_out(FILE *out, enum ibv_qp_type type, int to)
 {
 	const char *between = "";
 
-	fprintf(out, "To %s, with no attributes, from ", sim_qp_state_str(to));
+	fprintf(out, "To %s, without attributes, from ", sim_qp_state_str(to));
 	for (int from = 0; from < SIM_QP_STATES; from++) {
 		const struct sim_transition *cell = sim_transition(type, from, to);
 
@@ -107,9 +108,10 @@ static void transitions(FILE *out, struct table *table)
 	fputs("\n"
 	      "## QP transitions\n"
 	      "\n"
-	      "`STATE` is left out: it is always allowed. A transition that is not here, a\n"
-	      "required attribute that is missing, and one that is neither required nor\n"
-	      "optional are EINVAL and change nothing. There is no automatic path migration.\n",
+	      "`ibv_modify_qp` fails with EINVAL and changes nothing if the transition is not\n"
+	      "in the table, if a required attribute is missing, or if an attribute is neither\n"
+	      "required nor optional. `IBV_QP_STATE` is always allowed. There is no automatic\n"
+	      "path migration.\n",
 	      out);
 	for (unsigned int i = 0; i < COUNT_OF(types); i++) {
 		fprintf(out, "\n### %s\n\n%c%s.\n", types[i].name, types[i].about[0] - 'a' + 'A',
@@ -137,8 +139,8 @@ static void work_request_row(struct table *table, unsigned int wr_opcode)
 	table_add(table, 2, "%s", wc_opcode_name(info->wc_opcode));
 	table_add(table, 3, "%s", info->flags & SIM_WR_INLINE ? "yes" : "no");
 	table_add(table, 4, "%s",
-		  info->flags & SIM_WR_LOCAL	  ? "locally"
-		  : info->flags & SIM_WR_RESPONSE ? "response"
+		  info->flags & SIM_WR_LOCAL	  ? "done locally"
+		  : info->flags & SIM_WR_RESPONSE ? "response arrives"
 						  : "acknowledged");
 }
 
@@ -158,10 +160,11 @@ static void work_requests(FILE *out, struct table *table)
 	fputs("\n"
 	      "## Work requests\n"
 	      "\n"
-	      "What is not legal on a type completes with LOC_QP_OP_ERR (a quirk: EINVAL when\n"
-	      "posted). Inline: whether `IBV_SEND_INLINE` may be asked for; it is EINVAL\n"
-	      "elsewhere. A work request completes when it is acknowledged (on UC and UD:\n"
-	      "sent), when its response has come, or locally in its turn.\n"
+	      "\"legal on\" lists the QP types that accept a work request. On another type it\n"
+	      "completes with LOC_QP_OP_ERR (with a quirk, posting it is EINVAL). \"inline\" says\n"
+	      "whether `IBV_SEND_INLINE` is accepted; else it is EINVAL. \"completes when\": a\n"
+	      "work request completes when the peer acknowledges it (on UC and UD: when it was\n"
+	      "sent), when the peer's response arrives, or when the QP has done it locally.\n"
 	      "\n",
 	      out);
 	for (unsigned int i = 0; i < sim_wr_row_count; i++)
@@ -192,10 +195,12 @@ static void packets(FILE *out, struct table *table)
 	fputs("\n"
 	      "## Packets\n"
 	      "\n"
-	      "Headers: those behind the BTH, in their order; bytes: they and the BTH. Receive:\n"
-	      "whether the packet takes a receive WR, ends (completes) the one that its message\n"
-	      "has taken, or both. Packets of RD are known by name only; they, and values that\n"
-	      "are not here, are dropped and counted.\n"
+	      "\"headers\" lists the extension headers after the BTH, in wire order; \"bytes\" is "
+	      "the\n"
+	      "size of the BTH and of these headers. \"receive\" says what the packet does to the\n"
+	      "receive queue: it takes a receive WR, completes the receive WR of its message, or\n"
+	      "both. The simulator does not do RD: it drops and counts packets of RD and those\n"
+	      "with a value that is not in the table.\n"
 	      "\n",
 	      out);
 	table_begin(table, COUNT_OF(headings), headings, widest);
@@ -215,22 +220,22 @@ static void packets(FILE *out, struct table *table)
 			table_add(table, 6, "%s",
 				  !(flags & SIM_OP_COMPLETES) ? "takes"
 				  : flags & SIM_OP_RECV	      ? "both"
-							      : "ends");
+							      : "completes");
 	}
 	table_print(table, out);
 }
 
-static const char *const verdict_headings[] = {"profile",  "verdict",	 "NAK",
-					       "its send", "receive WR", "else event"};
+static const char *const verdict_headings[] = {"profile", "verdict",	"NAK",
+					       "send",	  "receive WR", "or event"};
 
-/* From a column on: what a verdict is called and what follows. */
+/* Adds the verdict and its consequences, from a column on. */
 static void verdict_row(struct table *table, unsigned int column, const struct sim_consequence *row)
 {
 	enum ibv_wc_status status = sim_nak_status(row->syndrome);
 
 	table_add(table, column, "%s", row->name);
 	if (row->syndrome == (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE))
-		table_add(table, column + 1, "none, but an ACK");
+		table_add(table, column + 1, "none; an ACK");
 	else
 		table_add(table, column + 1, "%s",
 			  row->syndrome ? nak_name(row->syndrome) : "none");
@@ -239,7 +244,7 @@ static void verdict_row(struct table *table, unsigned int column, const struct s
 	else if (status != IBV_WC_SUCCESS)
 		table_add(table, column + 2, "%s", status_name(status));
 	else
-		table_add(table, column + 2, "%s", row->syndrome ? "is repeated" : "goes on");
+		table_add(table, column + 2, "%s", row->syndrome ? "sent again" : "unaffected");
 	if (row->recv_status == IBV_WC_SUCCESS)
 		return;
 	table_add(table, column + 3, "%s", status_name(row->recv_status));
@@ -258,7 +263,7 @@ static void profile_verdicts(FILE *out, struct table *table)
 	const struct sim_profile *profile;
 
 	fputs("\n"
-	      "Profiles that do otherwise:\n"
+	      "Profiles with other consequences:\n"
 	      "\n",
 	      out);
 	table_begin(table, COUNT_OF(verdict_headings), verdict_headings, widest);
@@ -301,26 +306,26 @@ static void verdicts(FILE *out, struct table *table)
 	fputs("\n"
 	      "## Requests that are refused\n"
 	      "\n"
-	      "What a responder may find in a request:\n"
+	      "A responder refuses a request for one of these reasons:\n"
 	      "\n",
 	      out);
 	verdict_list(out, false);
 	fputs("\n"
-	      "What follows on RC and XRC: the NAK, what it does to the peer's send, and at the\n"
-	      "responder the status of the receive WR that the message has taken or, where it\n"
-	      "has taken none, the asynchronous event. Where there is a status, both QPs are in\n"
-	      "ERR.\n"
+	      "The consequences on RC and XRC: the NAK that the responder sends; the status of\n"
+	      "the send at the requester; and at the responder the status of the receive WR, if\n"
+	      "the message has taken one, or else the asynchronous event. If there is a status,\n"
+	      "both QPs go to ERR.\n"
 	      "\n",
 	      out);
 	verdict_table(out, table);
 	fputs("\n"
-	      "A duplicate is not done again: it is acknowledged again, a READ reads again, an\n"
-	      "atomic is answered with its first result. A sequence error is answered once\n"
-	      "until what is missing has come. After RNR the requester waits as long as the NAK\n"
-	      "says.\n"
+	      "A duplicate is not executed again: the responder acknowledges it again, reads\n"
+	      "again for a READ, and answers an atomic with its first result. The responder\n"
+	      "sends one NAK for a gap in the PSNs, and is silent until the gap is filled. After\n"
+	      "an RNR NAK the requester waits for the time in the NAK and sends again.\n"
 	      "\n"
-	      "On UC nobody is told: the message is dropped and counted. Only these end the\n"
-	      "receive WR with its status, and move the responder to ERR:\n"
+	      "On UC the responder sends no NAK. It drops and counts the message. Only these\n"
+	      "reasons complete the receive WR with its status and move the responder to ERR:\n"
 	      "\n",
 	      out);
 	verdict_list(out, true);
@@ -346,9 +351,9 @@ static void timers(FILE *out, struct table *table)
 	fputs("\n"
 	      "## Timers\n"
 	      "\n"
-	      "`min_rnr_timer` is how long a peer waits that was told RNR; `timeout` is how\n"
-	      "long a request waits for its acknowledgement before it is repeated. `retry_cnt`\n"
-	      "7 is seven times; `rnr_retry` 7 is for ever.\n"
+	      "`min_rnr_timer` of a responder is how long the requester waits after an RNR NAK.\n"
+	      "`timeout` is how long a requester waits for an ACK before it sends again.\n"
+	      "`retry_cnt` 7 means seven retries; `rnr_retry` 7 means retries without end.\n"
 	      "\n",
 	      out);
 	table_begin(table, COUNT_OF(headings), headings, widest);
@@ -393,7 +398,7 @@ static const struct {
 	{"max_total_mcast_qp_attach", offsetof(struct ibv_device_attr, max_total_mcast_qp_attach)},
 };
 
-/* A heading, and a column for each profile; how many columns. */
+/* Begins a table with a column for each profile, and returns the number of columns. */
 static unsigned int profile_columns(struct table *table, const char *first)
 {
 	static const unsigned int widest[TABLE_COLUMNS_MAX] = {0};
@@ -462,13 +467,14 @@ static void limits(FILE *out, struct table *table)
 	fputs("\n"
 	      "## Limits\n"
 	      "\n"
-	      "A device has one of these profiles:\n"
+	      "A profile is a kind of device:\n"
 	      "\n",
 	      out);
 	for (unsigned int i = 0; (profile = sim_profile_at(i)); i++)
 		fprintf(out, "- `%s`: %s\n", profile->name, profile->about);
 	fputs("\n"
-	      "A request beyond a limit is EINVAL, or ENOMEM where it is the number of objects.\n"
+	      "A call that exceeds a limit fails with EINVAL, or with ENOMEM if the limit is a\n"
+	      "number of objects.\n"
 	      "\n",
 	      out);
 	columns = profile_columns(table, "limit");
@@ -476,7 +482,7 @@ static void limits(FILE *out, struct table *table)
 	wide_limit_rows(table, columns);
 	table_print(table, out);
 	fputs("\n"
-	      "Capability flags, `IBV_DEVICE_*`:\n"
+	      "The capability flags, `IBV_DEVICE_*`:\n"
 	      "\n",
 	      out);
 	profile_columns(table, "flag");
@@ -505,7 +511,7 @@ static int by_name(const void *a, const void *b)
 
 static void quirks(FILE *out, struct table *table)
 {
-	static const char *const headings[] = {"quirk", "what is so where it holds", "holds in"};
+	static const char *const headings[] = {"quirk", "what the device does", "profiles"};
 	static const unsigned int widest[] = {0, 43, 12};
 	struct sim_quirk_info rows[TABLE_ROWS_MAX];
 	const struct sim_profile *profile;
@@ -514,8 +520,8 @@ static void quirks(FILE *out, struct table *table)
 	fputs("\n"
 	      "## Quirks\n"
 	      "\n"
-	      "Where adapters differ the engine asks a quirk. None holds in `spec`, which does\n"
-	      "as the specification says.\n"
+	      "A quirk is a way in which a device may differ from the specification. The profile\n"
+	      "`spec` has none. `verbena run --quirks` and project.yml(5) select single quirks.\n"
 	      "\n",
 	      out);
 	while (sim_quirk_info[count].name && count < COUNT_OF(rows)) {
@@ -555,7 +561,7 @@ static char *make(void)
 	return fclose(out) ? NULL : text;
 }
 
-/* The first line that is not as it should be; 0 for none. */
+/* Returns the number of the first line of the file that differs from the text; 0 if none does. */
 static unsigned int first_difference(const char *text, FILE *file)
 {
 	unsigned int line = 1;
@@ -574,14 +580,15 @@ static int check(const char *text, const char *path)
 	unsigned int line;
 
 	if (!file) {
-		fprintf(stderr, "%s: %s; scripts/docs writes it\n", path, strerror(errno));
+		fprintf(stderr, "%s: %s; run scripts/docs to write it\n", path, strerror(errno));
 		return EXIT_FAILURE;
 	}
 	line = first_difference(text, file);
 	fclose(file);
 	if (!line)
 		return EXIT_SUCCESS;
-	fprintf(stderr, "%s:%u: the engine's tables say otherwise; run scripts/docs to renew it\n",
+	fprintf(stderr,
+		"%s:%u: differs from the engine's tables; run scripts/docs to write it again\n",
 		path, line);
 	return EXIT_FAILURE;
 }

@@ -13,7 +13,7 @@ void table_begin(struct table *table, unsigned int columns, const char *const *h
 	table->rows = 0;
 	table_row(table);
 	for (unsigned int i = 0; i < columns; i++) {
-		/* Markdown has room for one row of headings only. */
+		/* Headings must fit, since Markdown allows one row of headings only. */
 		assert(!widest[i] || strlen(headings[i]) <= widest[i]);
 		table->widest[i] = widest[i];
 		table_add(table, i, "%s", headings[i]);
@@ -43,7 +43,7 @@ void table_add(struct table *table, unsigned int column, const char *format, ...
 	(void)length;
 }
 
-/* How much of a text a line of a width takes, up to the last space that fits. */
+/* Returns how many bytes of the text fit in a line, up to the last space. */
 static size_t line_bytes(const char *text, size_t width)
 {
 	size_t length = strlen(text);

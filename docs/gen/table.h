@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of text for Markdown: columns line up, and a cell that is too wide goes on in the next row.
+ * Markdown tables whose columns line up. A wide cell continues in the next row.
  */
 #ifndef DOCS_GEN_TABLE_H
 #define DOCS_GEN_TABLE_H
@@ -12,19 +12,19 @@
 #define CELL_BYTES	  512
 
 struct table {
-	unsigned int columns, rows; /* the first row is the heading */
+	unsigned int columns, rows; /* the first row has the headings */
 	unsigned int widest[TABLE_COLUMNS_MAX];
 	char cells[TABLE_ROWS_MAX][TABLE_COLUMNS_MAX][CELL_BYTES];
 };
 
-/* Empties a table and gives it its headings; widest: of each column, 0 for no limit. */
+/* Empties the table and sets its headings. widest has the most characters of each column; 0: no limit. */
 void table_begin(struct table *table, unsigned int columns, const char *const *headings,
 		 const unsigned int *widest);
 
 /* Adds a row of empty cells. */
 void table_row(struct table *table);
 
-/* Adds to a cell of the last row; a space comes between what is added. */
+/* Appends to a cell of the last row, after a space if the cell is not empty. */
 __attribute__((format(printf, 3, 4))) void table_add(struct table *table, unsigned int column,
 						     const char *format, ...);
 

@@ -115,8 +115,8 @@ uint32_t sim_icrc_infiniband(const uint8_t *packet, size_t length_bytes)
 		      length_bytes - head_bytes - ICRC_BYTES);
 }
 
-/* CRC-16 of polynomial 0x100b, low bit first: 0xd008. As in Mellanox VAPI's mpga and Endace's
- * dagcrc.c, which agree; both begin with ones and invert the result. */
+/* CRC-16 of polynomial 0x100b, low bit first: 0xd008. As in Mellanox VAPI's mpga and in
+ * Endace's DAG library, which agree; both begin with ones and invert the result. */
 static const uint16_t vcrc_table[256] = {
 	0x0000, 0x1ba1, 0x3742, 0x2ce3, 0x6e84, 0x7525, 0x59c6, 0x4267, 0xdd08, 0xc6a9, 0xea4a,
 	0xf1eb, 0xb38c, 0xa82d, 0x84ce, 0x9f6f, 0x1a01, 0x01a0, 0x2d43, 0x36e2, 0x7485, 0x6f24,

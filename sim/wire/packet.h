@@ -95,7 +95,7 @@ enum sim_syndrome {
 	SIM_AETH_TYPE = 0xe0,
 	SIM_AETH_VALUE = 0x1f,
 
-	SIM_ACK_CREDIT_NONE = 0x1f, /* credits are not used; see fidelity.md on traces */
+	SIM_ACK_CREDIT_NONE = 0x1f, /* the responder grants no end-to-end credits */
 	SIM_NAK_PSN_SEQUENCE = SIM_AETH_NAK | 0,
 	SIM_NAK_INVALID_REQUEST = SIM_AETH_NAK | 1,
 	SIM_NAK_REMOTE_ACCESS = SIM_AETH_NAK | 2,
