@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Channels: operations, results, refused requests, lost packets, and both clocks. */
-#include "connect.h"
+#include "test/connect/connect.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The settings of queue pairs: defaults, ranges, names, durations. */
-#include "connect.h"
+#include "test/connect/connect.h"
 
 static struct vb_qp_config config;
 

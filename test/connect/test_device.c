@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices: the list, opening, and the sentence of each step of opening that can fail. */
-#include "connect.h"
+#include "test/connect/connect.h"
 
 static struct vb_devices *devices;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Endpoints and remote keys as bytes and as text, good and malformed. */
-#include "connect.h"
+#include "test/connect/connect.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The exchange of cards over TCP and between threads, with strangers and with wrong cards. */
-#include "connect.h"
+#include "test/connect/connect.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

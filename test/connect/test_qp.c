@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Completion queues, prepared queue pairs and the handshake. */
-#include "connect.h"
+#include "test/connect/connect.h"
 
 #include <time.h>
 

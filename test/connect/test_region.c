@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory regions: permissions, keys, and buffers that belong to works. */
-#include "connect.h"
+#include "test/connect/connect.h"
 
 #include <signal.h>
 #include <stdio.h>

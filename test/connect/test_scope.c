@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Scopes, and works on many channels. */
-#include "connect.h"
+#include "test/connect/connect.h"
 
 #define PEERS 4
 

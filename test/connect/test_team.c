@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Teams and barriers: all algorithms, driven by one thread and by many. */
-#include "connect.h"
+#include "test/connect/connect.h"
 
 #include <stdio.h>
 #include <unistd.h>

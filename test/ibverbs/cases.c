@@ -3,7 +3,7 @@
  * One case a verb: a call whose arguments all differ, the function that the call must reach, and
  * the arguments that must arrive there.
  */
-#include "cases.h"
+#include "test/ibverbs/cases.h"
 
 #define WORD(pointer) ((uintptr_t)(pointer))
 

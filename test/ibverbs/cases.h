@@ -3,7 +3,7 @@
 #define TEST_IBVERBS_CASES_H
 
 #include "backends/ibverbs/backend.h"
-#include "standin.h"
+#include "test/ibverbs/standin.h"
 
 #include <stddef.h>
 #include <string.h>

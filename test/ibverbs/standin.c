@@ -4,7 +4,7 @@
  * (standin.map), and fills a context with all operations. Each function records its name and its
  * arguments and returns the answer that the test has set; no function reads an argument.
  */
-#include "standin.h"
+#include "test/ibverbs/standin.h"
 
 #include <errno.h>
 #include <string.h>

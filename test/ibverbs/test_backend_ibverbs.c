@@ -7,7 +7,7 @@
  * A process loads the library once, so each kind of library has its own run of this program.
  * VERBENA_LIBIBVERBS names the file.
  */
-#include "cases.h"
+#include "test/ibverbs/cases.h"
 
 #include <verbena/error.h>
 #include <verbena/verbs.h>

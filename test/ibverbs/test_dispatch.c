@@ -6,7 +6,7 @@
  * cases check that each vb_* function finds the backend, passes its arguments in order and returns
  * the answer. VERBENA_LIBIBVERBS names the stand-in.
  */
-#include "cases.h"
+#include "test/ibverbs/cases.h"
 
 #include "src/verbs/registry.h"
 

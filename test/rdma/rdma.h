@@ -5,7 +5,7 @@
 #ifndef TEST_RDMA_H
 #define TEST_RDMA_H
 
-#include "../connect/connect.h"
+#include "test/connect/connect.h"
 
 #include <verbena/rdma.h>
 

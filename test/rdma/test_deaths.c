@@ -5,7 +5,7 @@
  * time the survivor's calls end, the regions of the dead end are released, the survivor's other
  * connection works, and after closing both ends the world has the same objects as before.
  */
-#include "rdma.h"
+#include "test/rdma/rdma.h"
 
 /* Few, so that a lost operation is noticed. */
 #define OPERATIONS  12

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Listening, accepting, connecting: peers that die in each step, strangers, threads, many. */
-#include "rdma.h"
+#include "test/rdma/rdma.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

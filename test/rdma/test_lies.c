@@ -3,7 +3,7 @@
  * A hand-made peer that breaks the protocol. Each time the connection fails with EPROTO and a
  * reason, the peer receives ERROR, and another connection of the same agent works.
  */
-#include "rdma.h"
+#include "test/rdma/rdma.h"
 
 #define HEAD 16
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Regions: allocating, requesting, handing over, leasing, releasing, and operations on them. */
-#include "rdma.h"
+#include "test/rdma/rdma.h"
 
 static struct ends ends;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vb_rdma_send() and vb_rdma_receive(), and the life of connections. */
-#include "rdma.h"
+#include "test/rdma/rdma.h"
 
 static struct ends ends;
 

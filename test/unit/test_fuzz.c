@@ -4,8 +4,8 @@
  * answer, drop or fail the QP, but must not crash, hang or lose a WR. VERBENA_FUZZ_SEED sets the
  * first seed. The test finds most under AddressSanitizer and UBSan.
  */
-#include "seed.h"
 #include "test/support/engine.h"
+#include "test/unit/seed.h"
 #include "unity.h"
 
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Device memory, null and on-demand regions, parent domains, multicast and ports of the backend
  * sim. */
-#include "sim_pair.h"
+#include "test/unit/sim_pair.h"
 
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared receive queues of the backend sim. */
-#include "sim_pair.h"
+#include "test/unit/sim_pair.h"
 
 static struct ibv_srq *srq;
 static struct ibv_qp *from, *to;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What is in a world's trace when its process ends or forks. */
-#include "sim_pair.h"
+#include "test/unit/sim_pair.h"
 
 #include <pcap/pcap.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory windows of the backend sim, and changing the region under them. */
-#include "sim_pair.h"
+#include "test/unit/sim_pair.h"
 
 static struct ibv_qp *from, *to;
 

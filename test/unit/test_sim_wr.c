@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Posting by calls, ibv_wr_post(3), on the backend sim. */
-#include "sim_pair.h"
+#include "test/unit/sim_pair.h"
 
 #include <infiniband/verbs.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* XRC domains, SRQs and QPs of the backend sim. */
-#include "sim_pair.h"
+#include "test/unit/sim_pair.h"
 
 #include <fcntl.h>
 #include <stdio.h>

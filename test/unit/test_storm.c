@@ -5,8 +5,8 @@
  * operation may be executed twice; and without faults the engine must come to rest.
  * VERBENA_STORM_SEED sets the first seed, and VERBENA_STORM_COUNT the number of runs.
  */
-#include "seed.h"
 #include "test/support/engine.h"
+#include "test/unit/seed.h"
 #include "unity.h"
 
 #include <signal.h>
