@@ -44,18 +44,18 @@ void sim_engine_destroy(struct sim_engine *engine)
 void sim_engine_run(struct sim_engine *engine)
 {
 	for (;;) {
-		struct sim_qp *qp = sim_turn_take_requester(engine);
+		struct sim_qp *qp = sim_turn_take(engine, SIM_TURN_REQUESTER);
 
 		if (qp) {
 			if (sim_requester_run(qp))
-				sim_turn_ask_requester(qp);
+				sim_turn_ask(qp, SIM_TURN_REQUESTER);
 			continue;
 		}
-		qp = sim_turn_take_responder(engine);
+		qp = sim_turn_take(engine, SIM_TURN_RESPONDER);
 		if (!qp)
 			return;
 		if (sim_responder_run(qp))
-			sim_turn_ask_responder(qp);
+			sim_turn_ask(qp, SIM_TURN_RESPONDER);
 	}
 }
 

@@ -35,7 +35,7 @@ void sim_engine_run(struct sim_engine *engine);
 /* True if sim_engine_run() has nothing to do. */
 static inline bool sim_engine_quiet(const struct sim_engine *engine)
 {
-	return !engine->requesters.head && !engine->responders.head;
+	return !engine->turns[SIM_TURN_REQUESTER].head && !engine->turns[SIM_TURN_RESPONDER].head;
 }
 
 static inline uint64_t sim_engine_now_ns(const struct sim_engine *engine)

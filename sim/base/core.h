@@ -11,6 +11,13 @@
 struct sim_net;
 struct sim_outlet;
 
+/* The parts of a QP that get turns: the requester sends or flushes, the responder answers. */
+enum sim_turns {
+	SIM_TURN_REQUESTER,
+	SIM_TURN_RESPONDER,
+	SIM_TURNS,
+};
+
 /* QPs in the order in which they asked for a turn. */
 struct sim_qp_list {
 	struct sim_qp *head;
@@ -22,10 +29,9 @@ struct sim_engine {
 	struct sim_host host;
 	uint64_t random; /* state of sim_random() */
 	uint64_t epoch;	 /* changes with all that decides which QP admits which packet; from 1 */
-	uint64_t address_epoch;	       /* changes with the addresses of ports; from 1 */
-	struct sim_qp_list requesters; /* QPs that have something to send or to flush */
-	struct sim_qp_list responders; /* QPs that have something to answer */
-	struct sim_device *devices;    /* in the order in which they were made */
+	uint64_t address_epoch; /* changes with the addresses of ports; from 1 */
+	struct sim_qp_list turns[SIM_TURNS];
+	struct sim_device *devices; /* in the order in which they were made */
 	uint32_t device_count;
 	struct sim_net *net;
 	const struct sim_outlet *outlet; /* how QPs reach net */

@@ -92,10 +92,8 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 bool sim_requester_run(struct sim_qp *qp);
 bool sim_responder_run(struct sim_qp *qp);
 
-/* Takes the next QP off its list; NULL if the list is empty. */
-struct sim_qp *sim_turn_take_requester(struct sim_engine *engine);
-struct sim_qp *sim_turn_take_responder(struct sim_engine *engine);
-void sim_turn_ask_requester(struct sim_qp *qp);
-void sim_turn_ask_responder(struct sim_qp *qp);
+/* Takes the next QP off a list; NULL if the list is empty. Puts a QP on a list, once. */
+struct sim_qp *sim_turn_take(struct sim_engine *engine, enum sim_turns which);
+void sim_turn_ask(struct sim_qp *qp, enum sim_turns which);
 
 #endif

@@ -8,8 +8,6 @@
 #include "sim/qp/private.h"
 #include "sim/wire/psn.h"
 
-#include <stdlib.h>
-
 const char *const sim_responder_state_names[SIM_RESPONDER_STATES] = {
 	[SIM_RESPONDER_CHECK_PSN] = "CHECK_PSN", [SIM_RESPONDER_CHECK_SEQUENCE] = "CHECK_SEQUENCE",
 	[SIM_RESPONDER_CHECK_SRQ] = "CHECK_SRQ", [SIM_RESPONDER_CHECK_REQUEST] = "CHECK_REQUEST",
@@ -55,25 +53,6 @@ void sim_responder_set_ack_psn(struct sim_qp *qp, uint32_t psn)
 	qp->resp.ack_psn = psn;
 }
 
-void sim_responder_free_resources(struct sim_qp *qp)
-{
-	qp->device->resource_count -= qp->resp.resource_size;
-	free(qp->resp.resources);
-}
-
-void sim_responder_set_resources(struct sim_qp *qp, struct sim_resource *resources, uint8_t count)
-{
-	struct sim_responder *resp = &qp->resp;
-
-	sim_responder_free_resources(qp);
-	qp->device->resource_count += count;
-	resp->resources = resources;
-	resp->resource_size = count;
-	resp->resource_head = 0;
-	resp->resource_count = 0;
-	resp->resources_pending = 0;
-}
-
 void sim_responder_nak_again(struct sim_qp *qp)
 {
 	qp->resp.nak_outstanding = false;
@@ -89,19 +68,6 @@ void sim_responder_establish(struct sim_qp *qp)
 }
 
 /* --- parts of the states --- */
-
-static void *remote(struct sim_qp *qp, uint32_t rkey, uint64_t addr, uint64_t length, int access)
-{
-	return sim_memory_at(&qp->remote_reach, SIM_KEY_REMOTE, rkey, addr, length, access);
-}
-
-static void use_pd(struct sim_qp *qp, uint32_t pd)
-{
-	if (qp->remote_reach.pd == pd)
-		return;
-	qp->remote_reach.pd = pd;
-	qp->remote_reach.epoch = 0;
-}
 
 static void send_nak(struct sim_qp *qp, uint8_t syndrome)
 {
@@ -205,7 +171,8 @@ __attribute__((noinline)) static enum sim_verdict check_write(struct sim_qp *qp,
 	    (!fits && sim_rule_holds(qp, SIM_RULE_PACKET_SIZE)))
 		return SIM_INVALID_REQUEST;
 	if ((flags & SIM_OP_RETH) && !needs_no_memory(qp, announced) &&
-	    !remote(qp, packet->rkey, packet->remote_addr, announced, IBV_ACCESS_REMOTE_WRITE))
+	    !sim_responder_memory(qp, packet->rkey, packet->remote_addr, announced,
+				  IBV_ACCESS_REMOTE_WRITE))
 		return SIM_ACCESS_DENIED;
 	return fits ? SIM_ACCEPT : SIM_INVALID_REQUEST;
 }
@@ -219,8 +186,8 @@ __attribute__((noinline)) static enum sim_verdict check_read(struct sim_qp *qp,
 		return SIM_INVALID_REQUEST;
 	if (needs_no_memory(qp, packet->dma_bytes))
 		return SIM_ACCEPT;
-	return remote(qp, packet->rkey, packet->remote_addr, packet->dma_bytes,
-		      IBV_ACCESS_REMOTE_READ)
+	return sim_responder_memory(qp, packet->rkey, packet->remote_addr, packet->dma_bytes,
+				    IBV_ACCESS_REMOTE_READ)
 		       ? SIM_ACCEPT
 		       : SIM_ACCESS_DENIED;
 }
@@ -250,7 +217,7 @@ __attribute__((noinline)) static enum sim_verdict check_atomic(struct sim_qp *qp
 	if (!grants(qp, (unsigned int)access) || qp->resp.resources_new >= qp->resp.resource_size ||
 	    !atomic_fits(qp, packet, flags) || packet->remote_addr % SIM_ATOMIC_BYTES)
 		return SIM_INVALID_REQUEST;
-	return remote(qp, packet->rkey, packet->remote_addr, SIM_ATOMIC_BYTES, access)
+	return sim_responder_memory(qp, packet->rkey, packet->remote_addr, SIM_ATOMIC_BYTES, access)
 		       ? SIM_ACCEPT
 		       : SIM_ACCESS_DENIED;
 }
@@ -283,49 +250,12 @@ __attribute__((noinline)) static enum sim_verdict do_write(struct sim_qp *qp,
 	}
 	if (packet->payload_bytes == 0)
 		return SIM_ACCEPT;
-	to.base = remote(qp, resp->rkey, resp->remote_addr + resp->received, packet->payload_bytes,
-			 IBV_ACCESS_REMOTE_WRITE);
+	to.base = sim_responder_memory(qp, resp->rkey, resp->remote_addr + resp->received,
+				       packet->payload_bytes, IBV_ACCESS_REMOTE_WRITE);
 	to.length_bytes = packet->payload_bytes;
 	if (!to.base || sim_copy_spans(qp->device, packet->spans, packet->span_count, &to, 1))
 		return SIM_ACCESS_DENIED;
 	return SIM_ACCEPT;
-}
-
-static struct sim_resource *push_resource(struct sim_qp *qp, const struct sim_packet *packet,
-					  uint32_t packets)
-{
-	struct sim_responder *resp = &qp->resp;
-	struct sim_resource *resource = &resp->resources[resp->resource_head];
-
-	if (++resp->resource_head == resp->resource_size)
-		resp->resource_head = 0;
-	if (resp->resource_count < resp->resource_size)
-		resp->resource_count++;
-	/* Only a repeated answer can be pending there, and its requester has gone on. */
-	if (resource->pending)
-		resp->resources_pending--;
-	resp->resources_pending++;
-	resp->resources_new++;
-	*resource = (struct sim_resource){
-		.remote_addr = packet->remote_addr,
-		.rkey = packet->rkey,
-		.length = packet->dma_bytes,
-		.first_psn = packet->psn,
-		.packets = packets,
-		.end = packets,
-		.limit = packet->dma_bytes,
-		.msn = (resp->msn + 1) & 0xffffff,
-		.pd = qp->remote_reach.pd,
-		.opcode = packet->opcode,
-		.pending = true,
-	};
-	sim_qp_wake_responder(qp);
-	return resource;
-}
-
-static uint32_t response_packets(const struct sim_qp *qp, uint32_t bytes)
-{
-	return bytes ? (bytes - 1) / qp->mtu_bytes + 1 : 1;
 }
 
 __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
@@ -333,8 +263,8 @@ __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
 							    uint32_t flags)
 {
 	const struct sim_memory_ops *memory = &qp->engine->host.memory;
-	void *target = remote(qp, packet->rkey, packet->remote_addr, SIM_ATOMIC_BYTES,
-			      atomic_access(flags));
+	void *target = sim_responder_memory(qp, packet->rkey, packet->remote_addr, SIM_ATOMIC_BYTES,
+					    atomic_access(flags));
 	uint64_t original = 0;
 	uint64_t value;
 	const struct sim_span to = {&value, sizeof(value)};
@@ -351,78 +281,13 @@ __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
 		value = original == packet->compare ? packet->swap_add : original;
 	if (memory->copy(target, &value, sizeof(value)))
 		return SIM_ACCESS_DENIED;
-	push_resource(qp, packet, 1)->original = original;
+	sim_answer_push(qp, packet, 1)->original = original;
 	return SIM_ACCEPT;
 }
 
-static struct sim_resource *find_resource(struct sim_qp *qp, uint32_t psn)
-{
-	struct sim_responder *resp = &qp->resp;
-
-	for (unsigned int i = 0; i < resp->resource_count; i++) {
-		struct sim_resource *resource = &resp->resources[i];
-
-		if (((psn - resource->first_psn) & SIM_PSN_MASK) < resource->packets)
-			return resource;
-	}
-	return NULL;
-}
-
-/* A READ may come again from its middle; it must ask for what it asked for at first. */
-static bool same_request(const struct sim_qp *qp, const struct sim_resource *resource,
-			 const struct sim_packet *packet, uint32_t offset)
-{
-	uint64_t done = (uint64_t)offset * qp->mtu_bytes;
-
-	if (resource->opcode != packet->opcode || resource->rkey != packet->rkey)
-		return false;
-	if (sim_opcodes[packet->opcode].flags & SIM_OP_ATOMIC)
-		return resource->remote_addr == packet->remote_addr;
-	return resource->remote_addr + done == packet->remote_addr &&
-	       packet->dma_bytes <= resource->length - done;
-}
-
-/* True if a repeated READ asks for any part of the first request, which then begins there. */
-static bool part_of_request(struct sim_resource *resource, const struct sim_packet *packet,
-			    uint32_t before_bytes)
-{
-	uint64_t from = packet->remote_addr - resource->remote_addr;
-
-	if (resource->opcode != packet->opcode || resource->rkey != packet->rkey ||
-	    from > resource->length || packet->dma_bytes > resource->length - from)
-		return false;
-	resource->remote_addr = packet->remote_addr - before_bytes;
-	return true;
-}
-
-static void replay(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
-{
-	struct sim_resource *resource = find_resource(qp, packet->psn);
-	uint32_t offset;
-
-	if (!resource)
-		return;
-	offset = (packet->psn - resource->first_psn) & SIM_PSN_MASK;
-	if (!same_request(qp, resource, packet, offset) &&
-	    !(flags & SIM_OP_READ && !sim_rule_holds(qp, SIM_RULE_READ_REPEATED_EXACTLY) &&
-	      part_of_request(resource, packet, offset * qp->mtu_bytes)))
-		return;
-	resource->next = offset;
-	resource->restarted = true;
-	resource->limit = offset * qp->mtu_bytes + packet->dma_bytes;
-	resource->end =
-		offset + (flags & SIM_OP_READ ? response_packets(qp, packet->dma_bytes) : 1);
-	if (!resource->pending)
-		qp->resp.resources_pending++;
-	else if (!resource->replayed)
-		qp->resp.resources_new--;
-	resource->pending = true;
-	resource->replayed = true;
-	sim_qp_wake_responder(qp);
-}
-
 /* The receive in progress, or an event, tells the program; the NAK tells the peer. */
-static void refuse(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
+void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
+			  enum sim_verdict verdict)
 {
 	struct sim_consequence consequence = sim_consequences[verdict];
 	bool taken = qp->rx.taken;
@@ -444,175 +309,6 @@ static void refuse(struct sim_qp *qp, const struct sim_packet *packet, enum sim_
 	if (!taken)
 		sim_qp_event(qp, consequence.event);
 }
-
-/* --- answers --- */
-
-static void answer(struct sim_qp *qp, struct sim_packet *packet)
-{
-	packet->flags |= SIM_PACKET_MIGRATED;
-	packet->pkey = qp->pkey;
-	packet->dest_qpn = qp->dest_qpn;
-	packet->source_qpn = qp->number;
-	sim_send_response(qp, packet);
-}
-
-static void send_aeth(struct sim_qp *qp, uint8_t syndrome, uint32_t psn)
-{
-	struct sim_packet packet;
-
-	packet.opcode = (uint8_t)(SIM_RC_ACK | qp->transport);
-	packet.flags = 0;
-	packet.span_count = 0;
-	packet.payload_bytes = 0;
-	packet.spans = NULL;
-	packet.syndrome = syndrome;
-	packet.psn = psn;
-	packet.msn = qp->resp.msn;
-	if (qp->hooks)
-		qp->hooks->acks(qp, &packet);
-	answer(qp, &packet);
-}
-
-/* ATOMIC WRITE's is the response to a READ of nothing: Linux drivers/infiniband/sw/rxe/rxe_resp.c,
- * send_read_response_ack. */
-static void answer_atomic(struct sim_qp *qp, const struct sim_resource *resource)
-{
-	const bool store = sim_opcodes[resource->opcode].flags & SIM_OP_STORE;
-	struct sim_packet packet = {
-		.opcode = (uint8_t)((store ? SIM_RC_READ_RESPONSE_ONLY : SIM_RC_ATOMIC_ACK) |
-				    qp->transport),
-		.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE,
-		.psn = resource->first_psn,
-		.msn = resource->msn,
-		.original = resource->original,
-	};
-
-	answer(qp, &packet);
-}
-
-/* Sends one packet of a read response; false if its memory may no longer be read. */
-static bool answer_read(struct sim_qp *qp, struct sim_resource *resource, bool first)
-{
-	uint32_t done = resource->next * qp->mtu_bytes;
-	bool last = resource->next + 1 == resource->end;
-	uint32_t bytes = resource->limit - done;
-	struct sim_span span;
-	struct sim_packet packet = {
-		.opcode = sim_opcode_read_response(qp->transport, first, last),
-		.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE,
-		.psn = sim_psn_add(resource->first_psn, resource->next),
-		.msn = resource->msn,
-		.spans = &span,
-	};
-
-	if (bytes > qp->mtu_bytes)
-		bytes = qp->mtu_bytes;
-	if (bytes) {
-		use_pd(qp, resource->pd);
-		span.base = remote(qp, resource->rkey, resource->remote_addr + done, bytes,
-				   IBV_ACCESS_REMOTE_READ);
-		span.length_bytes = bytes;
-		if (!span.base)
-			return false;
-		packet.span_count = 1;
-		packet.payload_bytes = bytes;
-	}
-	resource->next++;
-	answer(qp, &packet);
-	return true;
-}
-
-static void settle(struct sim_qp *qp, struct sim_resource *resource)
-{
-	resource->pending = false;
-	qp->resp.resources_pending--;
-	if (!resource->replayed)
-		qp->resp.resources_new--;
-}
-
-/* The memory of a READ is gone: the READ and the requests behind it are not answered. */
-static void cannot_serve(struct sim_qp *qp, const struct sim_resource *resource)
-{
-	struct sim_responder *resp = &qp->resp;
-
-	for (unsigned int i = 0; i < resp->resource_count; i++)
-		resp->resources[i].pending = false;
-	resp->resources_pending = 0;
-	resp->resources_new = 0;
-	resp->psn = sim_psn_add(resource->first_psn, resource->next);
-	refuse(qp, NULL, SIM_ACCESS_DENIED);
-}
-
-/* Answers one READ or atomic as far as the budget goes. */
-static void serve(struct sim_qp *qp, struct sim_resource *resource, unsigned int *budget)
-{
-	bool first = resource->next == 0 || resource->restarted;
-
-	if (sim_opcodes[resource->opcode].flags & SIM_OP_ATOMIC) {
-		settle(qp, resource);
-		answer_atomic(qp, resource);
-		if (qp->hooks)
-			qp->hooks->atomic_answered(qp, resource->first_psn);
-		--*budget;
-		return;
-	}
-	for (; resource->next < resource->end && *budget; --*budget) {
-		if (!answer_read(qp, resource, first)) {
-			cannot_serve(qp, resource);
-			return;
-		}
-		first = false;
-		resource->restarted = false;
-	}
-	if (resource->next >= resource->end)
-		settle(qp, resource);
-}
-
-/* READs and atomics in the order in which they came. */
-static void serve_all(struct sim_qp *qp, unsigned int *budget)
-{
-	struct sim_responder *resp = &qp->resp;
-	unsigned int at = resp->resource_count < resp->resource_size ? 0 : resp->resource_head;
-
-	for (unsigned int i = 0; i < resp->resource_count && resp->resources_pending; i++) {
-		struct sim_resource *resource = &resp->resources[at];
-
-		if (++at == resp->resource_size)
-			at = 0;
-		if (!resource->pending)
-			continue;
-		if (*budget == 0)
-			return;
-		/* A response acknowledges what came before it. */
-		if (sim_psn_diff(resource->first_psn, resp->ack_psn) > 0)
-			resp->ack = SIM_ACK_NONE;
-		serve(qp, resource, budget);
-		if (resource->pending)
-			return;
-	}
-}
-
-/* Sends the answers that wait; true if the budget left some. */
-static bool answer_pending(struct sim_qp *qp)
-{
-	struct sim_responder *resp = &qp->resp;
-	unsigned int budget = SIM_BURST_PACKETS;
-
-	if (resp->resources_pending)
-		serve_all(qp, &budget);
-	if (resp->resources_pending)
-		return true;
-	/* A NAK acknowledges what stands before its PSN; hooks may make an ACK cover more. */
-	if (resp->ack && (!resp->nak_pending || sim_psn_diff(resp->ack_psn, resp->nak_psn) >= 0))
-		send_aeth(qp, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
-	resp->ack = SIM_ACK_NONE;
-	if (resp->nak_pending)
-		send_aeth(qp, resp->nak_syndrome, resp->nak_psn);
-	resp->nak_pending = false;
-	return false;
-}
-
-/* --- what follows from a request --- */
 
 INLINE void finish_message(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,
 			   uint32_t received)
@@ -640,7 +336,7 @@ INLINE void finish_message(struct sim_qp *qp, const struct sim_packet *packet, u
 static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
 {
 	if (sim_consequences[verdict].fatal_on_uc) {
-		refuse(qp, packet, verdict);
+		sim_responder_refuse(qp, packet, verdict);
 		return;
 	}
 	if (!qp->hooks || !qp->hooks->uc_refused(qp, packet, verdict))
@@ -661,7 +357,7 @@ static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, enum s
 		counters->sequence_naks_sent++;
 		/* The NAK that waits is for an earlier gap. */
 		if (qp->resp.nak_pending)
-			answer_pending(qp);
+			sim_responder_run(qp);
 		send_nak(qp, sim_consequences[verdict].syndrome);
 		break;
 	case SIM_NO_RECEIVE:
@@ -672,7 +368,7 @@ static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, enum s
 			qp->hooks->rnr_nak(qp);
 		break;
 	default:
-		refuse(qp, packet, verdict);
+		sim_responder_refuse(qp, packet, verdict);
 	}
 }
 
@@ -713,7 +409,7 @@ static enum sim_responder_state check_srq(struct request *request)
 
 	if (!sim_receive_enter_srq(qp, request->packet->xrc_srqn))
 		return refused_as(request, SIM_INVALID_REQUEST);
-	use_pd(qp, qp->rx.srq->pd);
+	sim_responder_use_pd(qp, qp->rx.srq->pd);
 	return SIM_RESPONDER_CHECK_REQUEST;
 }
 
@@ -744,8 +440,8 @@ static enum sim_responder_state remember(struct request *request)
 	uint32_t packets = 1;
 
 	if (request->flags & SIM_OP_READ) {
-		packets = response_packets(qp, packet->dma_bytes);
-		push_resource(qp, packet, packets);
+		packets = sim_response_packets(qp, packet->dma_bytes);
+		sim_answer_push(qp, packet, packets);
 	} else {
 		verdict = do_atomic(qp, packet, request->flags);
 	}
@@ -826,7 +522,7 @@ static enum sim_responder_state repeat(struct request *request)
 
 	qp->device->counters.duplicate_requests++;
 	if (request->flags & (SIM_OP_READ | SIM_OP_ATOMIC)) {
-		replay(qp, request->packet, request->flags);
+		sim_answer_replay(qp, request->packet, request->flags);
 		return SIM_RESPONDER_DONE;
 	}
 	if (qp->hooks)
@@ -879,9 +575,4 @@ void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
 	if (!qp->resp.established)
 		sim_responder_establish(qp);
 	step(&request, SIM_RESPONDER_CHECK_PSN);
-}
-
-bool sim_responder_run(struct sim_qp *qp)
-{
-	return answer_pending(qp);
 }

@@ -2,91 +2,48 @@
 /* Turns: the lists of QPs that have something to send or to answer. */
 #include "sim/qp/private.h"
 
-static void append(struct sim_qp_list *list, struct sim_qp *qp, struct sim_qp **tail_next)
+void sim_turn_ask(struct sim_qp *qp, enum sim_turns which)
 {
+	struct sim_qp_list *list = &qp->engine->turns[which];
+
+	if (qp->turns[which].asked)
+		return;
+	qp->turns[which] = (struct sim_turn){.asked = true};
 	if (list->head)
-		*tail_next = qp;
+		list->tail->turns[which].next = qp;
 	else
 		list->head = qp;
 	list->tail = qp;
 }
 
-void sim_turn_ask_requester(struct sim_qp *qp)
+struct sim_qp *sim_turn_take(struct sim_engine *engine, enum sim_turns which)
 {
-	struct sim_qp_list *list = &qp->engine->requesters;
-
-	if (qp->requester_listed)
-		return;
-	qp->requester_listed = true;
-	qp->next_requester = NULL;
-	append(list, qp, list->head ? &list->tail->next_requester : NULL);
-}
-
-void sim_turn_ask_responder(struct sim_qp *qp)
-{
-	struct sim_qp_list *list = &qp->engine->responders;
-
-	if (qp->responder_listed)
-		return;
-	qp->responder_listed = true;
-	qp->next_responder = NULL;
-	append(list, qp, list->head ? &list->tail->next_responder : NULL);
-}
-
-struct sim_qp *sim_turn_take_requester(struct sim_engine *engine)
-{
-	struct sim_qp *qp = engine->requesters.head;
+	struct sim_qp *qp = engine->turns[which].head;
 
 	if (qp) {
-		engine->requesters.head = qp->next_requester;
-		qp->requester_listed = false;
+		engine->turns[which].head = qp->turns[which].next;
+		qp->turns[which].asked = false;
 	}
 	return qp;
 }
 
-struct sim_qp *sim_turn_take_responder(struct sim_engine *engine)
+static void leave(struct sim_qp *qp, enum sim_turns which)
 {
-	struct sim_qp *qp = engine->responders.head;
-
-	if (qp) {
-		engine->responders.head = qp->next_responder;
-		qp->responder_listed = false;
-	}
-	return qp;
-}
-
-static void leave_requesters(struct sim_qp *qp)
-{
-	struct sim_qp_list *list = &qp->engine->requesters;
+	struct sim_qp_list *list = &qp->engine->turns[which];
 	struct sim_qp **link = &list->head;
 	struct sim_qp *last = NULL;
 
-	for (; *link != qp; link = &(*link)->next_requester)
+	for (; *link != qp; link = &(*link)->turns[which].next)
 		last = *link;
-	*link = qp->next_requester;
+	*link = qp->turns[which].next;
 	if (list->tail == qp)
 		list->tail = last;
-	qp->requester_listed = false;
-}
-
-static void leave_responders(struct sim_qp *qp)
-{
-	struct sim_qp_list *list = &qp->engine->responders;
-	struct sim_qp **link = &list->head;
-	struct sim_qp *last = NULL;
-
-	for (; *link != qp; link = &(*link)->next_responder)
-		last = *link;
-	*link = qp->next_responder;
-	if (list->tail == qp)
-		list->tail = last;
-	qp->responder_listed = false;
+	qp->turns[which].asked = false;
 }
 
 void sim_turn_cancel(struct sim_qp *qp)
 {
-	if (qp->requester_listed)
-		leave_requesters(qp);
-	if (qp->responder_listed)
-		leave_responders(qp);
+	for (enum sim_turns which = 0; which < SIM_TURNS; which++)
+		if (qp->turns[which].asked)
+			leave(qp, which);
 }
