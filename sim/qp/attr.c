@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* All of enum ibv_access_flags: programs give a QP the flags of their MR. Only the three of remote
- * operations mean something to a QP. */
+/* All of enum ibv_access_flags, since programs give a QP the flags of their MR. A QP uses the three
+ * remote ones. */
 #define KNOWN_ACCESS                                                                 \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
@@ -137,7 +137,7 @@ static bool takes_value(const struct change *change, int bit)
 	return qp->hooks && qp->hooks->takes_value(qp, port_of(change), bit, change->attr);
 }
 
-/* The transition table's view of the change; hooks may ignore a bit of the mask. */
+/* True if the transition table allows the change; hooks may ignore a bit of the mask. */
 static bool transition_fits(const struct change *change, enum ibv_qp_state to)
 {
 	const struct sim_qp *qp = change->qp;

@@ -120,7 +120,7 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 			fail_receive(qp, SIM_TOO_LONG);
 		return;
 	}
-	/* Without a GRH its 40 bytes are there all the same, and mean nothing: ibv_poll_cq(3). */
+	/* A packet without a GRH leaves the 40 bytes undefined: ibv_poll_cq(3). */
 	if (!route->infiniband || route->has_grh)
 		wc_flags |= IBV_WC_GRH;
 	sim_responder_establish(qp);

@@ -24,7 +24,7 @@ __attribute__((noinline)) static int copy_inline(struct sim_qp *qp, const struct
 	return 0;
 }
 
-/* An ATOMIC WRITE's 8 bytes always have room in its WQE, whatever inline data the QP asked for. */
+/* A WQE has room for the 8 bytes of an ATOMIC WRITE, however little inline data the QP asked for. */
 static uint32_t inline_max(const struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
 	if (wqe->opcode == IBV_WR_ATOMIC_WRITE && qp->max_inline < SIM_ATOMIC_BYTES)
@@ -60,14 +60,14 @@ INLINE int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_
 	return 0;
 }
 
-/* Unsourced: a length that cannot be ends as that of the other atomics does. */
+/* Unsourced: a wrong length ends like that of another atomic. */
 static void check_atomic_write(const struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
 	if (!qp->device->profile->atomic_write)
 		wqe->status = IBV_WC_LOC_QP_OP_ERR;
 	else if (wqe->length != SIM_ATOMIC_BYTES)
 		wqe->status = IBV_WC_LOC_LEN_ERR;
-	/* What fails is not sent; it counts as the one packet that it would be. */
+	/* A WQE in error is not sent, and counts as one packet. */
 	wqe->length = SIM_ATOMIC_BYTES;
 }
 
@@ -83,7 +83,7 @@ __attribute__((noinline)) static void set_remote(const struct sim_qp *qp,
 		wqe->read.read_bytes = 0;
 		return;
 	}
-	/* An atomic's answer is 8 bytes; the rest of the SGEs stays as it is. */
+	/* An atomic's answer fills the first 8 bytes of the SGEs. */
 	wqe->remote_addr = wr->wr.atomic.remote_addr;
 	wqe->rkey = wr->wr.atomic.rkey;
 	wqe->atomic.compare_add = wr->wr.atomic.compare_add;
@@ -300,7 +300,7 @@ int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 	return err;
 }
 
-/* The first error that sim_qp_post_send() would find in the middle of the chain. */
+/* Finds the error that sim_qp_post_send() would find in the middle of the chain. */
 static int check_owner(const struct sim_qp *qp, const struct ibv_send_wr *wr)
 {
 	const struct sim_host *host = &qp->engine->host;

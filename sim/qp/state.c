@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 /*
- * Masks: qp_state_table of Linux drivers/infiniband/core/verbs.c, less IBV_QP_ALT_PATH and
- * IBV_QP_PATH_MIG_STATE: there is no automatic path migration here.
+ * Masks: qp_state_table of Linux drivers/infiniband/core/verbs.c, without IBV_QP_ALT_PATH
+ * and IBV_QP_PATH_MIG_STATE, since the simulator has no automatic path migration.
  */
 enum {
 	PORT = IBV_QP_PORT,
@@ -31,7 +31,7 @@ enum {
 /* One table for each type; cells by [from][to]. */
 typedef struct sim_transition table[SIM_QP_STATES][SIM_QP_STATES];
 
-/* What is the same for every type: out of any state into RESET, and out of any but RESET into ERR. */
+/* For every type: RESET from any state, and ERR from any state but RESET. */
 #define TO_RESET_AND_ERR [IBV_QPS_RESET] = {true, 0, 0}, [IBV_QPS_ERR] = {true, 0, 0}
 
 static const table rc = {

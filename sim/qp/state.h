@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The transitions of ibv_modify_qp as data: for a type and a pair of states, the attributes that
- * must be given and those that may be.
+ * The transitions of ibv_modify_qp(3) as data: for a QP type and a pair of states, the attributes
+ * that the program must give and those that it may give.
  */
 #ifndef SIM_QP_STATE_H
 #define SIM_QP_STATE_H
@@ -17,11 +17,11 @@ struct sim_transition {
 	int optional;
 };
 
-/* The cell; never NULL. IBV_QP_STATE and IBV_QP_CUR_STATE are not in its masks. */
+/* Never NULL. IBV_QP_STATE and IBV_QP_CUR_STATE are not in the masks. */
 const struct sim_transition *sim_transition(enum ibv_qp_type type, enum ibv_qp_state from,
 					    enum ibv_qp_state to);
 
-/* True where attr_mask may take a QP of the type from one state to the other. */
+/* True if attr_mask may take a QP of the type from one state to the other. */
 bool sim_transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
 			    int attr_mask);
 

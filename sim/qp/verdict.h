@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the responder may find when it looks at a request, and what follows from it, as data. The
- * documentation prints these tables; the responder and the completer follow them.
+ * Verdicts of the responder on a request, and what follows from each, as data. docs/semantics.md is
+ * made from these tables.
  */
 #ifndef SIM_QP_VERDICT_H
 #define SIM_QP_VERDICT_H
@@ -25,21 +25,21 @@ enum sim_verdict {
 };
 
 /*
- * What a responder does. Where there is a status for the receive WR, the QP moves to ERR. On UC there
- * are no NAKs, and what is not the fault of its own receive WR costs the message only.
+ * What the responder does. With a status for the receive WR, the QP goes to ERR. UC sends no NAK, and
+ * goes to ERR only if its own receive WR is at fault.
  */
 struct sim_consequence {
 	const char *name;
-	const char *about;		/* when it is found */
-	uint8_t syndrome;		/* of the NAK; 0 for none */
-	enum ibv_wc_status recv_status; /* of a receive WR in progress; SUCCESS: the QP goes on */
-	enum ibv_event_type event;	/* with none in progress, where the QP does not go on */
+	const char *about;		/* when the responder comes to it */
+	uint8_t syndrome;		/* of the NAK; 0: no NAK */
+	enum ibv_wc_status recv_status; /* of a receive WR in progress; SUCCESS: the QP stays */
+	enum ibv_event_type event;	/* if no receive WR is in progress and the QP goes to ERR */
 	bool fatal_on_uc;
 };
 
 extern const struct sim_consequence sim_consequences[SIM_VERDICTS];
 
-/* What a NAK that ends the QP tells its send; IBV_WC_SUCCESS for a syndrome that does not. */
+/* The status of a send that a NAK ends; IBV_WC_SUCCESS for a syndrome that ends no send. */
 enum ibv_wc_status sim_nak_status(uint8_t syndrome);
 
 #endif

@@ -7,6 +7,7 @@
 #include "sim/wire/timing.h"
 #include "test/support/engine.h"
 #include "unity.h"
+#include <string.h>
 
 #define ACK (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE)
 
@@ -567,4 +568,14 @@ void test_seven_retries_without_end(void)
 	for (unsigned int i = 0; i < 7; i++)
 		let_it_time_out();
 	expect(1, IBV_WC_RETRY_EXC_ERR);
+}
+
+void test_every_state_has_a_name(void)
+{
+	for (unsigned int i = 0; i < SIM_COMPLETER_STATES; i++) {
+		TEST_ASSERT_NOT_NULL(sim_completer_state_names[i]);
+		for (unsigned int j = 0; j < i; j++)
+			TEST_ASSERT_TRUE(strcmp(sim_completer_state_names[i],
+						sim_completer_state_names[j]) != 0);
+	}
 }

@@ -473,3 +473,12 @@ void test_local_error_of_uc_in_sqd(void)
 	expect(1, IBV_WC_LOC_PROT_ERR);
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_SQE, qp()->state);
 }
+
+void test_every_state_has_a_name(void)
+{
+	for (unsigned int i = 0; i < SIM_GATES; i++) {
+		TEST_ASSERT_NOT_NULL(sim_gate_names[i]);
+		for (unsigned int j = 0; j < i; j++)
+			TEST_ASSERT_TRUE(strcmp(sim_gate_names[i], sim_gate_names[j]) != 0);
+	}
+}

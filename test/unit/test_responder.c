@@ -6,6 +6,7 @@
 #include "sim/wire/psn.h"
 #include "test/support/engine.h"
 #include "unity.h"
+#include <string.h>
 
 #define ACK	   (SIM_AETH_ACK | SIM_ACK_CREDIT_NONE)
 #define ALL_REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
@@ -888,4 +889,14 @@ void test_quirks_of_a_receive(void)
 	inject(SIM_RC_SEND_ONLY, 0, 60, 0);
 	expect(1, IBV_WC_LOC_QP_OP_ERR, NULL);
 	expect_aeth(0, SIM_NAK_REMOTE_OPERATION, 0);
+}
+
+void test_every_state_has_a_name(void)
+{
+	for (unsigned int i = 0; i < SIM_RESPONDER_STATES; i++) {
+		TEST_ASSERT_NOT_NULL(sim_responder_state_names[i]);
+		for (unsigned int j = 0; j < i; j++)
+			TEST_ASSERT_TRUE(strcmp(sim_responder_state_names[i],
+						sim_responder_state_names[j]) != 0);
+	}
 }
