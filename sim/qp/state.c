@@ -28,220 +28,85 @@ enum {
 	CONNECT = AV | MTU | DEST | RQ_PSN,
 };
 
-/* One table for each type; cells by [from][to]. */
-typedef struct sim_transition table[SIM_QP_STATES][SIM_QP_STATES];
-
-/* For every type: RESET from any state, and ERR from any state but RESET. */
-#define TO_RESET_AND_ERR [IBV_QPS_RESET] = {true, 0, 0}, [IBV_QPS_ERR] = {true, 0, 0}
-
-static const table rc = {
-	[IBV_QPS_RESET] =
-		{
-			[IBV_QPS_RESET] = {true, 0, 0},
-			[IBV_QPS_INIT] = {true, PKEY | PORT | ACCESS, 0},
-		},
-	[IBV_QPS_INIT] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_INIT] = {true, 0, PKEY | PORT | ACCESS},
-			[IBV_QPS_RTR] = {true, CONNECT | READS_IN | RNR_TIMER, ACCESS | PKEY},
-		},
-	[IBV_QPS_RTR] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, TIMEOUT | RETRY | RNR_RETRY | SQ_PSN | READS_OUT,
-					 ACCESS | RNR_TIMER},
-		},
-	[IBV_QPS_RTS] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, ACCESS | RNR_TIMER},
-			[IBV_QPS_SQD] = {true, 0, NOTIFY},
-		},
-	[IBV_QPS_SQD] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, ACCESS | RNR_TIMER},
-			[IBV_QPS_SQD] = {true, 0,
-					 PORT | AV | TIMEOUT | RETRY | RNR_RETRY | READS_OUT |
-						 READS_IN | ACCESS | PKEY | RNR_TIMER},
-		},
-	[IBV_QPS_SQE] = {TO_RESET_AND_ERR},
-	[IBV_QPS_ERR] = {TO_RESET_AND_ERR},
+enum {
+	RC = 1 << IBV_QPT_RC,
+	UC = 1 << IBV_QPT_UC,
+	UD = 1 << IBV_QPT_UD,
+	XRC_SEND = 1 << IBV_QPT_XRC_SEND,
+	XRC_RECV = 1 << IBV_QPT_XRC_RECV,
+	CONNECTED = RC | UC | XRC_SEND | XRC_RECV,
+	ALL = CONNECTED | UD,
 };
 
-static const table uc = {
-	[IBV_QPS_RESET] =
-		{
-			[IBV_QPS_RESET] = {true, 0, 0},
-			[IBV_QPS_INIT] = {true, PKEY | PORT | ACCESS, 0},
-		},
-	[IBV_QPS_INIT] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_INIT] = {true, 0, PKEY | PORT | ACCESS},
-			[IBV_QPS_RTR] = {true, CONNECT, ACCESS | PKEY},
-		},
-	[IBV_QPS_RTR] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, SQ_PSN, ACCESS},
-		},
-	[IBV_QPS_RTS] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, ACCESS},
-			[IBV_QPS_SQD] = {true, 0, NOTIFY},
-		},
-	[IBV_QPS_SQD] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, ACCESS},
-			[IBV_QPS_SQD] = {true, 0, AV | ACCESS | PKEY},
-		},
-	[IBV_QPS_SQE] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, ACCESS},
-		},
-	[IBV_QPS_ERR] = {TO_RESET_AND_ERR},
+/* All transitions but those into RESET and ERR. */
+static const struct {
+	int types;
+	enum ibv_qp_state from, to;
+	struct sim_transition cell;
+} rows[] = {
+	{CONNECTED, IBV_QPS_RESET, IBV_QPS_INIT, {true, PKEY | PORT | ACCESS, 0}},
+	{UD, IBV_QPS_RESET, IBV_QPS_INIT, {true, PKEY | PORT | QKEY, 0}},
+	{CONNECTED, IBV_QPS_INIT, IBV_QPS_INIT, {true, 0, PKEY | PORT | ACCESS}},
+	{UD, IBV_QPS_INIT, IBV_QPS_INIT, {true, 0, PKEY | PORT | QKEY}},
+	{RC | XRC_RECV,
+	 IBV_QPS_INIT,
+	 IBV_QPS_RTR,
+	 {true, CONNECT | READS_IN | RNR_TIMER, ACCESS | PKEY}},
+	{UC | XRC_SEND, IBV_QPS_INIT, IBV_QPS_RTR, {true, CONNECT, ACCESS | PKEY}},
+	{UD, IBV_QPS_INIT, IBV_QPS_RTR, {true, 0, PKEY | QKEY}},
+	{RC,
+	 IBV_QPS_RTR,
+	 IBV_QPS_RTS,
+	 {true, TIMEOUT | RETRY | RNR_RETRY | SQ_PSN | READS_OUT, ACCESS | RNR_TIMER}},
+	{XRC_SEND,
+	 IBV_QPS_RTR,
+	 IBV_QPS_RTS,
+	 {true, TIMEOUT | RETRY | RNR_RETRY | SQ_PSN | READS_OUT, ACCESS}},
+	{XRC_RECV, IBV_QPS_RTR, IBV_QPS_RTS, {true, TIMEOUT | SQ_PSN, ACCESS | RNR_TIMER}},
+	{UC, IBV_QPS_RTR, IBV_QPS_RTS, {true, SQ_PSN, ACCESS}},
+	{UD, IBV_QPS_RTR, IBV_QPS_RTS, {true, SQ_PSN, QKEY}},
+	{RC | XRC_RECV, IBV_QPS_RTS, IBV_QPS_RTS, {true, 0, ACCESS | RNR_TIMER}},
+	{UC | XRC_SEND, IBV_QPS_RTS, IBV_QPS_RTS, {true, 0, ACCESS}},
+	{UD, IBV_QPS_RTS, IBV_QPS_RTS, {true, 0, QKEY}},
+	{ALL, IBV_QPS_RTS, IBV_QPS_SQD, {true, 0, NOTIFY}},
+	{RC | XRC_RECV, IBV_QPS_SQD, IBV_QPS_RTS, {true, 0, ACCESS | RNR_TIMER}},
+	{UC | XRC_SEND, IBV_QPS_SQD, IBV_QPS_RTS, {true, 0, ACCESS}},
+	{UD, IBV_QPS_SQD, IBV_QPS_RTS, {true, 0, QKEY}},
+	{RC,
+	 IBV_QPS_SQD,
+	 IBV_QPS_SQD,
+	 {true, 0,
+	  PORT | AV | TIMEOUT | RETRY | RNR_RETRY | READS_OUT | READS_IN | ACCESS | PKEY |
+		  RNR_TIMER}},
+	{XRC_SEND,
+	 IBV_QPS_SQD,
+	 IBV_QPS_SQD,
+	 {true, 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | READS_OUT | ACCESS | PKEY}},
+	{XRC_RECV,
+	 IBV_QPS_SQD,
+	 IBV_QPS_SQD,
+	 {true, 0, PORT | AV | TIMEOUT | READS_IN | ACCESS | PKEY | RNR_TIMER}},
+	{UC, IBV_QPS_SQD, IBV_QPS_SQD, {true, 0, AV | ACCESS | PKEY}},
+	{UD, IBV_QPS_SQD, IBV_QPS_SQD, {true, 0, PKEY | QKEY}},
+	{UC, IBV_QPS_SQE, IBV_QPS_RTS, {true, 0, ACCESS}},
+	{UD, IBV_QPS_SQE, IBV_QPS_RTS, {true, 0, QKEY}},
 };
-
-static const table ud = {
-	[IBV_QPS_RESET] =
-		{
-			[IBV_QPS_RESET] = {true, 0, 0},
-			[IBV_QPS_INIT] = {true, PKEY | PORT | QKEY, 0},
-		},
-	[IBV_QPS_INIT] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_INIT] = {true, 0, PKEY | PORT | QKEY},
-			[IBV_QPS_RTR] = {true, 0, PKEY | QKEY},
-		},
-	[IBV_QPS_RTR] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, SQ_PSN, QKEY},
-		},
-	[IBV_QPS_RTS] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, QKEY},
-			[IBV_QPS_SQD] = {true, 0, NOTIFY},
-		},
-	[IBV_QPS_SQD] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, QKEY},
-			[IBV_QPS_SQD] = {true, 0, PKEY | QKEY},
-		},
-	[IBV_QPS_SQE] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, QKEY},
-		},
-	[IBV_QPS_ERR] = {TO_RESET_AND_ERR},
-};
-
-static const table xrc_send = {
-	[IBV_QPS_RESET] =
-		{
-			[IBV_QPS_RESET] = {true, 0, 0},
-			[IBV_QPS_INIT] = {true, PKEY | PORT | ACCESS, 0},
-		},
-	[IBV_QPS_INIT] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_INIT] = {true, 0, PKEY | PORT | ACCESS},
-			[IBV_QPS_RTR] = {true, CONNECT, ACCESS | PKEY},
-		},
-	[IBV_QPS_RTR] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, TIMEOUT | RETRY | RNR_RETRY | SQ_PSN | READS_OUT,
-					 ACCESS},
-		},
-	[IBV_QPS_RTS] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, ACCESS},
-			[IBV_QPS_SQD] = {true, 0, NOTIFY},
-		},
-	[IBV_QPS_SQD] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, ACCESS},
-			[IBV_QPS_SQD] = {true, 0,
-					 PORT | AV | TIMEOUT | RETRY | RNR_RETRY | READS_OUT |
-						 ACCESS | PKEY},
-		},
-	[IBV_QPS_SQE] = {TO_RESET_AND_ERR},
-	[IBV_QPS_ERR] = {TO_RESET_AND_ERR},
-};
-
-static const table xrc_recv = {
-	[IBV_QPS_RESET] =
-		{
-			[IBV_QPS_RESET] = {true, 0, 0},
-			[IBV_QPS_INIT] = {true, PKEY | PORT | ACCESS, 0},
-		},
-	[IBV_QPS_INIT] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_INIT] = {true, 0, PKEY | PORT | ACCESS},
-			[IBV_QPS_RTR] = {true, CONNECT | READS_IN | RNR_TIMER, ACCESS | PKEY},
-		},
-	[IBV_QPS_RTR] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, TIMEOUT | SQ_PSN, ACCESS | RNR_TIMER},
-		},
-	[IBV_QPS_RTS] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, ACCESS | RNR_TIMER},
-			[IBV_QPS_SQD] = {true, 0, NOTIFY},
-		},
-	[IBV_QPS_SQD] =
-		{
-			TO_RESET_AND_ERR,
-			[IBV_QPS_RTS] = {true, 0, ACCESS | RNR_TIMER},
-			[IBV_QPS_SQD] = {true, 0,
-					 PORT | AV | TIMEOUT | READS_IN | ACCESS | PKEY |
-						 RNR_TIMER},
-		},
-	[IBV_QPS_SQE] = {TO_RESET_AND_ERR},
-	[IBV_QPS_ERR] = {TO_RESET_AND_ERR},
-};
-
-static const table *table_of(enum ibv_qp_type type)
-{
-	switch (type) {
-	case IBV_QPT_RC:
-		return &rc;
-	case IBV_QPT_UC:
-		return &uc;
-	case IBV_QPT_UD:
-		return &ud;
-	case IBV_QPT_XRC_SEND:
-		return &xrc_send;
-	case IBV_QPT_XRC_RECV:
-		return &xrc_recv;
-	default:
-		return NULL;
-	}
-}
 
 const struct sim_transition *sim_transition(enum ibv_qp_type type, enum ibv_qp_state from,
 					    enum ibv_qp_state to)
 {
-	static const struct sim_transition none = {false, 0, 0};
-	const table *cells = table_of(type);
+	static const struct sim_transition none = {false, 0, 0}, always = {true, 0, 0};
 
-	if (!cells || (unsigned int)from >= SIM_QP_STATES || (unsigned int)to >= SIM_QP_STATES)
+	if ((unsigned int)type >= 32 || !(ALL & 1u << type) ||
+	    (unsigned int)from >= SIM_QP_STATES || (unsigned int)to >= SIM_QP_STATES)
 		return &none;
-	return &(*cells)[from][to];
+	/* RESET from any state, and ERR from any state but RESET. */
+	if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET))
+		return &always;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].types & 1u << type && rows[i].from == from && rows[i].to == to)
+			return &rows[i].cell;
+	return &none;
 }
 
 bool sim_transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
