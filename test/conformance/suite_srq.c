@@ -567,6 +567,29 @@ static void reset_puts_the_receive_in_progress_back(struct vt *t)
 	fill(shared, 100, shared->attr.max_wr);
 }
 
+/* The receive of a message whose last packet is lost and repeated is where it was posted. */
+static void resize_in_the_middle_of_a_message(struct vt *t)
+{
+	static const struct vb_fault_rule lose = {
+		.action = VB_FAULT_DROP, .opcode_given = true, .opcode = TS_SEND_LAST, .count = 1};
+	struct ts_shared *shared = ts_shared_of(t, 2, 1);
+	struct ts_pair *pair = ts_pair_on(shared, IBV_QPT_RC);
+	struct ibv_srq_attr attr = {.max_wr = shared->attr.max_wr + 1000};
+
+	ts_need_caps(t, IBV_DEVICE_SRQ_RESIZE, "SRQ that can be resized");
+	ts_fault(t, &lose);
+	ts_srq_recv(shared, .wr_id = 50, .offset = 64, .length = 20000);
+	ts_send(&pair->a, .wr_id = 1, .length = 10000);
+	ts_pause(t, 1000000);
+	VT_OK(t, vb_modify_srq(shared->srq, &attr, IBV_SRQ_MAX_WR));
+	ts_srq_recv(shared, .wr_id = 51, .offset = 30000, .length = 20000);
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
+	ts_received(t, pair->b.recv_cq, 50, 10000);
+	ts_verify(t, shared->buffer + 64, 10000, 1);
+	ts_blank(t, shared->buffer + 64 + 10000, 20000);
+	ts_send_over(pair, 51, 8);
+}
+
 #define ALL  VT_NEEDS_SRQ
 #define WIRE (VT_NEEDS_SRQ | VT_NEEDS_SIM | VT_NEEDS_FAULTS)
 
@@ -594,6 +617,8 @@ static const struct vt_test tests[] = {
 	 bad_modify_changes_nothing},
 	{"resize_keeps_what_is_posted", "ibv_modify_srq(3): IBV_SRQ_MAX_WR", ALL,
 	 resize_keeps_what_is_posted},
+	{"resize_in_the_middle_of_a_message", "ibv_modify_srq(3): IBV_SRQ_MAX_WR", WIRE,
+	 resize_in_the_middle_of_a_message},
 	{"resize_below_what_is_posted_is_einval", SRC_RVT "srq.c, rvt_modify_srq", ALL,
 	 resize_below_what_is_posted_is_einval},
 	{"resize_below_the_limit_is_einval", SRC_RXE "rxe_srq.c, rxe_srq_chk_attr", ALL,
