@@ -139,10 +139,10 @@ static void print_option(const struct cli_option *option)
 	int used = printf("  %-3s --%s%s%s", option->letter ? letter : "", option->name,
 			  option->argument ? " " : "", option->argument ? option->argument : "");
 
-	for (const char *line = option->help; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
+	for (const char *line = option->help, *end; *line; line = end + (*end != '\0')) {
+		end = strchrnul(line, '\n');
 		printf("%*s%.*s\n", used < HELP_COLUMN ? HELP_COLUMN - used : 1, "",
-		       (int)strcspn(line, "\n"), line);
+		       (int)(end - line), line);
 		used = 0;
 	}
 	if (option->choice)
