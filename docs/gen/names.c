@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "names.h"
+#include "docs/gen/names.h"
 
 #include "sim/wire/opcode.h"
 #include "sim/wire/packet.h"
@@ -95,7 +95,7 @@ static const struct bit_name nak_names[] = {
 	{0},
 };
 
-/* A value of the engine's tables that <verbena/verbs.h> does not know is a mistake in them. */
+/* Asserts that <verbena/verbs.h> knows a value of the engine's tables. */
 static const char *known(const char *name)
 {
 	assert(strcmp(name, "unknown") != 0);

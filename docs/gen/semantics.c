@@ -3,8 +3,8 @@
  * Prints docs/semantics.md from the tables that the engine follows. With --check FILE, compares FILE
  * with what it would print.
  */
-#include "names.h"
-#include "table.h"
+#include "docs/gen/names.h"
+#include "docs/gen/table.h"
 
 #include "sim/profile/profile.h"
 #include "sim/qp/state.h"
@@ -195,9 +195,9 @@ static void packets(FILE *out, struct table *table)
 	fputs("\n"
 	      "## Packets\n"
 	      "\n"
-	      "\"headers\" lists the extension headers after the BTH, in wire order; \"bytes\" is "
+	      "\"headers\" lists the extension headers after the BTH, in wire order; \"bytes\" is\n"
+	      "the size of the BTH and these headers. \"receive\" says what the packet does to "
 	      "the\n"
-	      "size of the BTH and of these headers. \"receive\" says what the packet does to the\n"
 	      "receive queue: it takes a receive WR, completes the receive WR of its message, or\n"
 	      "both. The simulator does not do RD: it drops and counts packets of RD and those\n"
 	      "with a value that is not in the table.\n"
@@ -509,36 +509,43 @@ static int by_name(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
-static void quirks(FILE *out, struct table *table)
+/* The texts are long, so the columns do not line up. */
+static void quirk_row(FILE *out, const struct sim_quirk_info *info)
 {
-	static const char *const headings[] = {"quirk", "what the device does", "profiles"};
-	static const unsigned int widest[] = {0, 43, 12};
-	struct sim_quirk_info rows[TABLE_ROWS_MAX];
 	const struct sim_profile *profile;
-	size_t count = 0;
+	const char *between = "";
+
+	fprintf(out, "| `%s` | %s | ", info->name, info->group == SIM_QUIRK_BUG ? "bug" : "policy");
+	for (unsigned int i = 0; (profile = sim_profile_at(i)); i++) {
+		if (!*((const bool *)((const char *)profile->quirks + info->offset)))
+			continue;
+		fprintf(out, "%s%s", between, profile->name);
+		between = ", ";
+	}
+	fprintf(out, " | %s | %s |\n", info->about, info->right);
+}
+
+static void quirks(FILE *out)
+{
+	struct sim_quirk_info rows[sizeof(struct sim_quirks) / sizeof(bool)];
 
 	fputs("\n"
 	      "## Quirks\n"
 	      "\n"
-	      "A quirk is a way in which a device may differ from the specification. The profile\n"
-	      "`spec` has none. `verbena run --quirks` and project.yml(5) select single quirks.\n"
-	      "\n",
+	      "A quirk is a behaviour in which devices differ. The profile `spec` has no quirk: "
+	      "it\n"
+	      "does what the specification says. Adapters may differ in a policy; a bug is what\n"
+	      "only SoftRoCE (rxe) does. A quirk without a profile is off until a program or\n"
+	      "project.yml(5) turns it on. [divergences.md](divergences.md) names the tests that\n"
+	      "fail because of a quirk.\n"
+	      "\n"
+	      "| quirk | group | profiles | what the device does | who is right |\n"
+	      "| --- | --- | --- | --- | --- |\n",
 	      out);
-	while (sim_quirk_info[count].name && count < COUNT_OF(rows)) {
-		rows[count] = sim_quirk_info[count];
-		count++;
-	}
-	qsort(rows, count, sizeof(rows[0]), by_name);
-	table_begin(table, COUNT_OF(headings), headings, widest);
-	for (size_t i = 0; i < count; i++) {
-		table_row(table);
-		table_add(table, 0, "%s", rows[i].name);
-		table_add(table, 1, "%s", rows[i].about);
-		for (unsigned int p = 0; (profile = sim_profile_at(p)); p++)
-			if (*((const bool *)((const char *)profile->quirks + rows[i].offset)))
-				table_add(table, 2, "%s", profile->name);
-	}
-	table_print(table, out);
+	memcpy(rows, sim_quirk_info, sizeof(rows));
+	qsort(rows, COUNT_OF(rows), sizeof(rows[0]), by_name);
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
+		quirk_row(out, &rows[i]);
 }
 
 static char *make(void)
@@ -557,7 +564,7 @@ static char *make(void)
 	verdicts(out, &table);
 	timers(out, &table);
 	limits(out, &table);
-	quirks(out, &table);
+	quirks(out);
 	return fclose(out) ? NULL : text;
 }
 

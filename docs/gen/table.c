@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "table.h"
+#include "docs/gen/table.h"
 
 #include <assert.h>
 #include <stdarg.h>

@@ -13,7 +13,7 @@ enum {
 
 const struct sim_quirk_info sim_quirk_info[] = {
 #define QUIRK(name, group, profiles, about, right) \
-	{#name, about, right, SIM_QUIRK_##group, profiles, offsetof(struct sim_quirks, name)},
+	{#name, about, right, SIM_QUIRK_##group, offsetof(struct sim_quirks, name)},
 #include "sim/profile/quirks.def"
 #undef QUIRK
 	{0},

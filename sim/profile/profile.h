@@ -29,8 +29,7 @@ struct sim_quirk_info {
 	const char *about; /* what the device does */
 	const char *right; /* who is right, and by which source */
 	enum sim_quirk_group group;
-	unsigned int profiles; /* of sim/profile/quirks.def */
-	size_t offset;	       /* in struct sim_quirks */
+	size_t offset; /* in struct sim_quirks */
 };
 
 /* One row for each; a NULL name ends it. */

@@ -128,12 +128,8 @@ static bool read_line(struct reader *reader, char *text)
 	if (!*text || *text == '#')
 		return true;
 	kind = strsep(&text, " ");
-	if (!strcmp(kind, "quirk"))
-		return text && (name = strsep(&text, " ")) && text
-			       ? check_quirks(reader, name)
-			       : wrong(reader, "a name and a verdict must follow", kind);
 	if (strcmp(kind, "test") != 0)
-		return wrong(reader, "a line begins with 'test' or 'quirk', not", kind);
+		return wrong(reader, "a line begins with 'test', not", kind);
 	places = strsep(&text, " ");
 	name = strsep(&text, " ");
 	quirks = strsep(&text, " ");

@@ -2,6 +2,9 @@
 #include "sim/profile/profile.h"
 #include "unity.h"
 
+#include <ctype.h>
+#include <string.h>
+
 void setUp(void)
 {
 }
@@ -79,7 +82,6 @@ void test_every_quirk_has_a_row(void)
 	size_t count = 0;
 
 	for (const struct sim_quirk_info *info = sim_quirk_info; info->name; info++) {
-		TEST_ASSERT_TRUE(info->about && *info->about);
 		TEST_ASSERT_EQUAL_PTR(fields + info->offset, sim_quirk_find(&quirks, info->name));
 		TEST_ASSERT_FALSE_MESSAGE(fields[info->offset], info->name);
 		fields[info->offset] = true;
@@ -88,6 +90,32 @@ void test_every_quirk_has_a_row(void)
 	TEST_ASSERT_EQUAL_UINT(sizeof(quirks) / sizeof(bool), count);
 	TEST_ASSERT_NULL(sim_quirk_find(&quirks, "no_such"));
 	TEST_ASSERT_NULL(sim_quirk_find(&quirks, ""));
+}
+
+/* A text for people: a sentence of its own, without the words that make a riddle of it. */
+static void check_text(const char *text, const char *name)
+{
+	static const char *const riddles[] = {"told",	    "what is so",    "there is none of",
+					      "that which", "of those that", "in its turn",
+					      "it goes on", "as it is"};
+
+	TEST_ASSERT_TRUE_MESSAGE(text && strlen(text) > 10, name);
+	TEST_ASSERT_EQUAL_INT_MESSAGE('.', text[strlen(text) - 1], name);
+	TEST_ASSERT_NULL_MESSAGE(strstr(text, "  "), name);
+	for (size_t i = 0; i < sizeof(riddles) / sizeof(riddles[0]); i++)
+		TEST_ASSERT_NULL_MESSAGE(strcasestr(text, riddles[i]), name);
+}
+
+void test_every_quirk_has_plain_texts(void)
+{
+	for (const struct sim_quirk_info *info = sim_quirk_info; info->name; info++) {
+		check_text(info->about, info->name);
+		TEST_ASSERT_TRUE_MESSAGE(isupper((unsigned char)*info->about), info->name);
+		check_text(info->right, info->name);
+		TEST_ASSERT_TRUE_MESSAGE(isupper((unsigned char)*info->right) ||
+						 !strncmp(info->right, "rxe ", 4),
+					 info->name);
+	}
 }
 
 /* The profile spec has no quirk. */
