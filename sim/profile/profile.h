@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Where a device differs from the specification; all false is what the specification says. */
+/* True where a device differs from the specification. */
 struct sim_quirks {
 #define QUIRK(name, group, profiles, about, right) bool name;
 #include "sim/profile/quirks.def"
@@ -32,13 +32,13 @@ struct sim_quirk_info {
 	size_t offset; /* in struct sim_quirks */
 };
 
-/* One row for each; a NULL name ends it. */
+/* A row for each quirk; a row with a NULL name ends the table. */
 extern const struct sim_quirk_info sim_quirk_info[];
 
-/* The place of a quirk by its name; NULL for a name that there is none of. */
+/* Returns the place of a quirk in `quirks`, NULL if no quirk has the name. */
 bool *sim_quirk_find(struct sim_quirks *quirks, const char *name);
 
-/* The place of a limit by the name of its field; NULL for a name that there is none of. */
+/* Returns the place of the limit in `limits` that has the field name, NULL if there is none. */
 int *sim_limit_find(struct ibv_device_attr *limits, const char *name);
 
 /* Verbs and options of verbs that a kind of adapter does not have. */
@@ -67,10 +67,10 @@ struct sim_profile {
 	const struct sim_quirks *quirks;
 };
 
-/* NULL for a name that there is none of. */
+/* Returns NULL if no profile has the name. */
 const struct sim_profile *sim_profile_find(const char *name);
 
-/* The known profiles, from 0 up; NULL at the end. */
+/* Returns the profile at index, from 0; NULL behind the last one. */
 const struct sim_profile *sim_profile_at(unsigned int index);
 
 #endif
