@@ -7,7 +7,7 @@
 
 #include <endian.h>
 
-static struct ibv_device **get_device_list(int *num_devices)
+struct ibv_device **verb_get_device_list(int *num_devices)
 {
 	struct vb_sim *world = process_default();
 
@@ -19,31 +19,35 @@ static bool owns_context(const struct ibv_context *context)
 	return world_owns_device(context->device);
 }
 
-static const char *get_device_name(struct ibv_device *device)
+const char *verb_get_device_name(struct ibv_device *device)
 {
 	return device->name;
 }
 
-static int get_device_index(struct ibv_device *device)
+int verb_get_device_index(struct ibv_device *device)
 {
 	return (int)((struct device *)device)->engine->index;
 }
 
-static __be64 get_device_guid(struct ibv_device *device)
+__be64 verb_get_device_guid(struct ibv_device *device)
 {
 	return htobe64(((struct device *)device)->engine->node_guid);
 }
 
 /* This process itself reads and writes memory, so that copy on write does no harm. */
-static int fork_init(void)
+int verb_fork_init(void)
 {
 	return 0;
 }
 
-static enum ibv_fork_status is_fork_initialized(void)
+enum ibv_fork_status verb_is_fork_initialized(void)
 {
 	return IBV_FORK_UNNEEDED;
 }
+
+/* The initialisers after the table replace those of the table. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverride-init"
 
 const struct vb_backend vb_backend_sim = {
 	.name = "sim",
@@ -54,15 +58,31 @@ const struct vb_backend vb_backend_sim = {
 	.owns_context = owns_context,
 	.owns_list = process_owns_list,
 
-	.get_device_list = get_device_list,
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) .name = verb_##name,
+#include <verbena/verbs.def>
 	.free_device_list = process_free_list,
-	.get_device_name = get_device_name,
-	.get_device_index = get_device_index,
-	.get_device_guid = get_device_guid,
-	.fork_init = fork_init,
-	.is_fork_initialized = is_fork_initialized,
 
-#define VERB(name) .name = verb_##name,
-#include "backends/sim/verb/verbs.def"
-#undef VERB
+	/* The simulated devices do not have these verbs. */
+	.reg_dmabuf_mr = NULL,
+	.post_srq_ops = NULL,
+	.query_qp_data_in_order = NULL,
+	.modify_qp_rate_limit = NULL,
+	.set_ece = NULL,
+	.query_ece = NULL,
+	.create_wq = NULL,
+	.modify_wq = NULL,
+	.destroy_wq = NULL,
+	.create_rwq_ind_table = NULL,
+	.destroy_rwq_ind_table = NULL,
+	.create_flow = NULL,
+	.destroy_flow = NULL,
+	.create_flow_action_esp = NULL,
+	.modify_flow_action_esp = NULL,
+	.destroy_flow_action = NULL,
+	.create_counters = NULL,
+	.destroy_counters = NULL,
+	.attach_counters_point_flow = NULL,
+	.read_counters = NULL,
 };
+
+#pragma GCC diagnostic pop

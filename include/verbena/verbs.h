@@ -19,6 +19,8 @@
  * Threads. Any thread may call any function, also on the same object at the same time. While a
  * thread destroys an object, no other thread may use it.
  *
+ * Sources. The comment of a verb sums up its man page, ibv_<name>(3), or names another source.
+ *
  * Errors. "Returns 0 or errno" means 0 or an errno value. errno values are those of the function's
  * man page; the comments name a few. Besides, every verb except the inline ones answers EINVAL for
  * a NULL object and for an object of an unknown context, and EOPNOTSUPP if the backend does not
@@ -71,7 +73,6 @@ const struct vb_backend *vb_device_backend(const struct ibv_device *device);
  * opens the devices that it needs before that. Errors: NULL with errno EINVAL (there is no such
  * backend; vb_last_error() lists the known ones), ENOSYS (the backend cannot work on this
  * machine), ENOMEM, or another value of the backend.
- * Source: man ibv_get_device_list(3).
  */
 struct ibv_device **vb_get_device_list(const char *backend, int *num_devices);
 
@@ -79,42 +80,36 @@ struct ibv_device **vb_get_device_list(const char *backend, int *num_devices);
  * Frees an array of vb_get_device_list(). The array's devices become invalid, except those that
  * are open. NULL is ignored. An array that no backend owns is left alone, and vb_last_error()
  * names it.
- * Source: man ibv_free_device_list(3).
  */
 void vb_free_device_list(struct ibv_device **list);
 
 /*
  * Returns the name of @device, such as "sim0" or "mlx5_0". The device owns the string. Errors:
  * NULL with errno EINVAL (no backend owns @device).
- * Source: man ibv_get_device_name(3).
  */
 const char *vb_get_device_name(struct ibv_device *device);
 
 /*
  * Returns the kernel's index of @device, or -1 if the device has none. Errors: -1 with errno
  * EINVAL (no backend owns @device).
- * Source: man ibv_get_device_index(3).
  */
 int vb_get_device_index(struct ibv_device *device);
 
 /*
  * Returns the node GUID of @device in network byte order. Errors: 0 with errno EINVAL (no backend
  * owns @device).
- * Source: man ibv_get_device_guid(3).
  */
 __be64 vb_get_device_guid(struct ibv_device *device);
 
 /*
  * Opens @device. The context is valid until vb_close_device(), and so is @device. Errors: NULL
  * with errno EINVAL (no backend owns @device), ENOMEM, or another value of the backend.
- * Source: man ibv_open_device(3).
  */
 struct ibv_context *vb_open_device(struct ibv_device *device);
 
 /*
  * Closes @context, which is invalid afterwards. Destroy the context's objects first: this function
  * does not. Returns 0, or -1 with errno (EINVAL: no backend owns @context).
- * Source: man ibv_close_device(3).
  */
 int vb_close_device(struct ibv_context *context);
 
@@ -122,20 +117,15 @@ int vb_close_device(struct ibv_context *context);
  * Creates a context in the backend @backend from @cmd_fd, a duplicate of another context's cmd_fd;
  * NULL and "" are as for vb_find_backend(). The new context owns @cmd_fd. vb_close_device() closes
  * the context. Errors: NULL with errno.
- * Source: man ibv_import_device(3).
  */
 struct ibv_context *vb_import_device(const char *backend, int cmd_fd);
 
-/*
- * Fills *@device_attr with the limits and the identity of the device. Returns 0 or errno.
- * Source: man ibv_query_device(3).
- */
+/* Fills *@device_attr with the limits and the identity of the device. Returns 0 or errno. */
 int vb_query_device(struct ibv_context *context, struct ibv_device_attr *device_attr);
 
 /*
  * Fills the first @attr_size bytes of *@attr; callers pass sizeof(*attr). Fields that the device
  * does not know are 0. @input may be NULL. Returns 0 or errno (EINVAL: input->comp_mask is not 0).
- * Source: man ibv_query_device_ex(3).
  */
 int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t attr_size);
@@ -144,22 +134,17 @@ int vb_query_device_ex(struct ibv_context *context, const struct ibv_query_devic
  * Fills the first @port_attr_size bytes of *@port_attr for port @port_num, counted from 1. Callers
  * pass sizeof(*port_attr), so that no byte is written past the end of the shorter structure of an
  * older program. Returns 0 or errno (EINVAL: no such port).
- * Source: man ibv_query_port(3).
  */
 int vb_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port_attr,
 		  size_t port_attr_size);
 
-/*
- * Reads entry @index of the GID table of port @port_num. Returns 0, or -1 with errno.
- * Source: man ibv_query_gid(3).
- */
+/* Reads entry @index of the GID table of port @port_num. Returns 0, or -1 with errno. */
 int vb_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid);
 
 /*
  * Reads entry @gid_index of the GID table of port @port_num, with its type and network interface,
  * into the first @entry_size bytes of *@entry. @flags must be 0. Returns 0 or errno (ENODATA: the
  * entry is empty; EINVAL: no such port or index, or bad flags).
- * Source: man ibv_query_gid_ex(3).
  */
 int vb_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
 		    struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size);
@@ -168,7 +153,6 @@ int vb_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid
  * Reads the valid entries of the GID tables of all ports, at most @max_entries, to places
  * @entry_size bytes apart. @flags must be 0. Returns the number of entries, or a negated errno
  * value; errno itself is not set.
- * Source: man ibv_query_gid_table(3).
  */
 ssize_t vb_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 			   size_t max_entries, uint32_t flags, size_t entry_size);
@@ -176,14 +160,12 @@ ssize_t vb_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *en
 /*
  * Reads entry @index of the P_Key table of port @port_num, in network byte order. Returns 0, or -1
  * with errno.
- * Source: man ibv_query_pkey(3).
  */
 int vb_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey);
 
 /*
  * Returns the index of @pkey, which is in network byte order, in the P_Key table of port
  * @port_num, or -1 with errno.
- * Source: man ibv_get_pkey_index(3).
  */
 int vb_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey);
 
@@ -191,7 +173,6 @@ int vb_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey
  * Reads the values that values->comp_mask selects, and clears the bits of the values that were not
  * read. IBV_VALUES_MASK_RAW_CLOCK is the clock of completion timestamps, in device ticks, although
  * the field is a timespec. Returns 0 or errno.
- * Source: man ibv_query_rt_values_ex(3).
  */
 int vb_query_rt_values_ex(struct ibv_context *context, struct ibv_values_ex *values);
 
@@ -200,14 +181,12 @@ int vb_query_rt_values_ex(struct ibv_context *context, struct ibv_values_ex *val
  * not wait. The caller acknowledges each event with vb_ack_async_event(): until then, destroying
  * the event's object waits. Returns 0, or -1 with errno (EAGAIN: no event, and O_NONBLOCK is set;
  * EDEADLK: under a virtual clock no event can ever happen).
- * Source: man ibv_get_async_event(3).
  */
 int vb_get_async_event(struct ibv_context *context, struct ibv_async_event *event);
 
 /*
  * Acknowledges an event of vb_get_async_event(), once. Any thread may call it. Events of ports and
  * devices name no object and need no acknowledgement.
- * Source: man ibv_ack_async_event(3).
  */
 void vb_ack_async_event(struct ibv_async_event *event);
 
@@ -223,29 +202,23 @@ int vb_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *
  * Makes fork() safe for memory that is registered with the backend @backend; NULL and "" are as
  * for vb_find_backend(). Call it before any registration. Returns 0 or errno (EINVAL: memory is
  * registered already).
- * Source: man ibv_fork_init(3).
  */
 int vb_fork_init(const char *backend);
 
 /*
  * Returns whether fork() is safe with the backend @backend: IBV_FORK_DISABLED, IBV_FORK_ENABLED or
  * IBV_FORK_UNNEEDED. Errors: IBV_FORK_DISABLED with errno EINVAL (there is no such backend).
- * Source: man ibv_is_fork_initialized(3).
  */
 enum ibv_fork_status vb_is_fork_initialized(const char *backend);
 
 /* --- protection domains, thread domains and XRC domains --- */
 
-/*
- * Allocates a protection domain; vb_dealloc_pd() frees it. Errors: NULL with errno.
- * Source: man ibv_alloc_pd(3).
- */
+/* Allocates a protection domain; vb_dealloc_pd() frees it. Errors: NULL with errno. */
 struct ibv_pd *vb_alloc_pd(struct ibv_context *context);
 
 /*
  * Frees a protection domain or a parent domain. Returns 0 or errno (EBUSY: an object still uses
  * it).
- * Source: man ibv_dealloc_pd(3).
  */
 int vb_dealloc_pd(struct ibv_pd *pd);
 
@@ -253,35 +226,26 @@ int vb_dealloc_pd(struct ibv_pd *pd);
  * Creates a second ibv_pd for a PD of the file that @context shares; see vb_import_device().
  * @pd_handle is the handle in the first ibv_pd. vb_unimport_pd() frees the new one. Errors: NULL
  * with errno.
- * Source: man ibv_import_pd(3).
  */
 struct ibv_pd *vb_import_pd(struct ibv_context *context, uint32_t pd_handle);
 
-/*
- * Frees an ibv_pd of vb_import_pd(). The PD stays.
- * Source: man ibv_unimport_pd(3).
- */
+/* Frees an ibv_pd of vb_import_pd(). The PD stays. */
 void vb_unimport_pd(struct ibv_pd *pd);
 
 /*
  * Allocates a thread domain, with which the caller promises that one thread at a time uses the
  * objects that are created in it. init_attr->comp_mask must be 0. vb_dealloc_td() frees it.
  * Errors: NULL with errno.
- * Source: man ibv_alloc_td(3).
  */
 struct ibv_td *vb_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *init_attr);
 
-/*
- * Frees a thread domain. Returns 0 or errno (EBUSY: a parent domain uses it).
- * Source: man ibv_dealloc_td(3).
- */
+/* Frees a thread domain. Returns 0 or errno (EBUSY: a parent domain uses it). */
 int vb_dealloc_td(struct ibv_td *td);
 
 /*
  * Creates a parent domain over attr->pd, with the thread domain or the allocators that @attr
  * names. Free it with vb_dealloc_pd(), before its PD and its TD. Errors: NULL with errno (EINVAL:
  * no PD, or unknown bits in comp_mask).
- * Source: man ibv_alloc_parent_domain(3).
  */
 struct ibv_pd *vb_alloc_parent_domain(struct ibv_context *context,
 				      struct ibv_parent_domain_init_attr *attr);
@@ -289,7 +253,6 @@ struct ibv_pd *vb_alloc_parent_domain(struct ibv_context *context,
 /*
  * Opens the XRC domain of the file behind xrcd_init_attr->fd; -1 stands for a private domain.
  * oflags may hold O_CREAT and O_EXCL. vb_close_xrcd() closes it. Errors: NULL with errno.
- * Source: man ibv_open_xrcd(3).
  */
 struct ibv_xrcd *vb_open_xrcd(struct ibv_context *context,
 			      struct ibv_xrcd_init_attr *xrcd_init_attr);
@@ -297,7 +260,6 @@ struct ibv_xrcd *vb_open_xrcd(struct ibv_context *context,
 /*
  * Closes an XRC domain; the last close frees the domain. Returns 0 or errno (EBUSY: an object uses
  * it).
- * Source: man ibv_close_xrcd(3).
  */
 int vb_close_xrcd(struct ibv_xrcd *xrcd);
 
@@ -308,7 +270,6 @@ int vb_close_xrcd(struct ibv_xrcd *xrcd);
  * stays the caller's and must stay mapped until vb_dereg_mr(). Flags of IBV_ACCESS_OPTIONAL_RANGE
  * that are not known are ignored. Errors: NULL with errno (EINVAL: bad rights, such as remote
  * write without local write; ENOMEM).
- * Source: man ibv_reg_mr(3).
  */
 struct ibv_mr *vb_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
 
@@ -341,34 +302,25 @@ struct ibv_mr *vb_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t lengt
  * After IBV_REREG_MR_ERR_INPUT and _DONT_FORK_NEW the old MR is valid; after _DO_FORK_OLD the new
  * MR is valid; after the _CMD values neither is. A device without the verb answers
  * IBV_REREG_MR_ERR_INPUT with errno EOPNOTSUPP.
- * Source: man ibv_rereg_mr(3).
  */
 int vb_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		int access);
 
-/*
- * Frees an MR of any kind. Returns 0 or errno (EBUSY: a memory window is bound to it).
- * Source: man ibv_dereg_mr(3).
- */
+/* Frees an MR of any kind. Returns 0 or errno (EBUSY: a memory window is bound to it). */
 int vb_dereg_mr(struct ibv_mr *mr);
 
 /*
  * Creates a second ibv_mr for an MR of a shared file; see vb_import_device(). The addr of the new
  * ibv_mr is NULL. vb_unimport_mr() frees it. Errors: NULL with errno.
- * Source: man ibv_import_mr(3).
  */
 struct ibv_mr *vb_import_mr(struct ibv_pd *pd, uint32_t mr_handle);
 
-/*
- * Frees an ibv_mr of vb_import_mr(). The MR stays.
- * Source: man ibv_unimport_mr(3).
- */
+/* Frees an ibv_mr of vb_import_mr(). The MR stays. */
 void vb_unimport_mr(struct ibv_mr *mr);
 
 /*
  * Allocates an MR whose lkey reads as zeros and discards writes. vb_dereg_mr() frees it. Errors:
  * NULL with errno.
- * Source: man ibv_alloc_null_mr(3).
  */
 struct ibv_mr *vb_alloc_null_mr(struct ibv_pd *pd);
 
@@ -384,14 +336,12 @@ struct ibv_mr *vb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t dm_of
 /*
  * Gives advice on @num_sge ranges of MRs of @pd. Returns 0 or errno: EOPNOTSUPP (no such verb),
  * ENOTSUP (no such advice), EFAULT, EINVAL, EPERM, ENOENT, ENOMEM (see the man page).
- * Source: man ibv_advise_mr(3).
  */
 int vb_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *sg_list, uint32_t num_sge);
 
 /*
  * Allocates an unbound memory window of @type; vb_dealloc_mw() frees it. Errors: NULL with errno.
- * Source: man ibv_alloc_mw(3).
  */
 struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 
@@ -400,41 +350,29 @@ struct ibv_mw *vb_alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
  * completes on the send CQ of @qp. Returns 0, with the new rkey in mw->rkey, or errno: EINVAL (a
  * type 2 window, or a range without an MR), EPERM (the MR and the window have different PDs),
  * ENOMEM (the send queue is full).
- * Source: man ibv_bind_mw(3).
  */
 int vb_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind);
 
-/*
- * Unbinds a memory window and frees it. Returns 0 or errno.
- * Source: man ibv_dealloc_mw(3).
- */
+/* Unbinds a memory window and frees it. Returns 0 or errno. */
 int vb_dealloc_mw(struct ibv_mw *mw);
 
 /*
  * Allocates attr->length bytes of the device's own memory, aligned to 1 << attr->log_align_req
  * bytes. vb_memcpy_to_dm() and vb_memcpy_from_dm() copy to and from it; vb_free_dm() frees it.
  * Errors: NULL with errno.
- * Source: man ibv_alloc_dm(3).
  */
 struct ibv_dm *vb_alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
 
-/*
- * Frees device memory. Returns 0 or errno (EBUSY: an MR uses it).
- * Source: man ibv_free_dm(3).
- */
+/* Frees device memory. Returns 0 or errno (EBUSY: an MR uses it). */
 int vb_free_dm(struct ibv_dm *dm);
 
 /*
  * Creates a second ibv_dm for device memory of a shared file; see vb_import_device().
  * vb_unimport_dm() frees it. Errors: NULL with errno.
- * Source: man ibv_import_dm(3).
  */
 struct ibv_dm *vb_import_dm(struct ibv_context *context, uint32_t dm_handle);
 
-/*
- * Frees an ibv_dm of vb_import_dm(). The device memory stays.
- * Source: man ibv_unimport_dm(3).
- */
+/* Frees an ibv_dm of vb_import_dm(). The device memory stays. */
 void vb_unimport_dm(struct ibv_dm *dm);
 
 /* --- completion channels and queues --- */
@@ -442,14 +380,10 @@ void vb_unimport_dm(struct ibv_dm *dm);
 /*
  * Creates a completion channel. Its fd works with poll(2), epoll(7) and O_NONBLOCK.
  * vb_destroy_comp_channel() destroys it. Errors: NULL with errno.
- * Source: man ibv_create_comp_channel(3).
  */
 struct ibv_comp_channel *vb_create_comp_channel(struct ibv_context *context);
 
-/*
- * Destroys a channel. Returns 0 or errno (EBUSY: a CQ still uses it).
- * Source: man ibv_destroy_comp_channel(3).
- */
+/* Destroys a channel. Returns 0 or errno (EBUSY: a CQ still uses it). */
 int vb_destroy_comp_channel(struct ibv_comp_channel *channel);
 
 /*
@@ -457,7 +391,6 @@ int vb_destroy_comp_channel(struct ibv_comp_channel *channel);
  * @channel, unless it is NULL. cq->cq_context is @cq_context. vb_destroy_cq() destroys the CQ.
  * Errors: NULL with errno (EINVAL: @cqe below 1 or above the device's limit, or a bad vector;
  * ENOMEM).
- * Source: man ibv_create_cq(3).
  */
 struct ibv_cq *vb_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 			    struct ibv_comp_channel *channel, int comp_vector);
@@ -466,28 +399,24 @@ struct ibv_cq *vb_create_cq(struct ibv_context *context, int cqe, void *cq_conte
  * Creates a CQ that ibv_start_poll(), ibv_next_poll() and ibv_end_poll() read; cq_attr->wc_flags
  * names the fields that can be read. Destroy it with vb_destroy_cq(ibv_cq_ex_to_cq(cq)). Errors:
  * NULL with errno (EINVAL; ENOMEM; EOPNOTSUPP: flags that the device does not know).
- * Source: man ibv_create_cq_ex(3).
  */
 struct ibv_cq_ex *vb_create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *cq_attr);
 
 /*
  * Resizes @cq to at least @cqe entries and keeps its completions. Returns 0 or errno (EINVAL: @cqe
  * is above the limit, below 1, or below the number of waiting completions).
- * Source: man ibv_resize_cq(3).
  */
 int vb_resize_cq(struct ibv_cq *cq, int cqe);
 
 /*
  * Changes the moderation of completion events: one event for moderate.cq_count completions, or
  * after moderate.cq_period microseconds. Returns 0 or errno.
- * Source: man ibv_modify_cq(3).
  */
 int vb_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 
 /*
- * Waits until all events of @cq are acknowledged, and destroys it. Returns 0 or errno (EBUSY: a QP
- * or an SRQ uses it; EDEADLK: under a virtual clock nobody can acknowledge the events).
- * Source: man ibv_destroy_cq(3).
+ * Waits until all events of @cq are acknowledged, and destroys it. Returns 0 or errno (EBUSY: a
+ * QP, an SRQ or a WQ uses it; EDEADLK: under a virtual clock nobody can acknowledge the events).
  */
 int vb_destroy_cq(struct ibv_cq *cq);
 
@@ -496,7 +425,6 @@ int vb_destroy_cq(struct ibv_cq *cq);
  * its context pointer. With O_NONBLOCK on channel->fd it does not wait. The caller acknowledges
  * each event with vb_ack_cq_events(). Returns 0, or -1 with errno (EAGAIN: no event, and
  * O_NONBLOCK is set; EDEADLK: under a virtual clock no event can ever come).
- * Source: man ibv_get_cq_event(3).
  */
 int vb_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
 
@@ -510,7 +438,6 @@ void vb_ack_cq_events(struct ibv_cq *cq, unsigned int nevents);
 /*
  * Moves at most @num_entries completions to @wc. Returns their number, or a negative value on
  * failure (the CQ has overrun).
- * Source: man ibv_poll_cq(3).
  */
 static inline int vb_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 {
@@ -520,7 +447,6 @@ static inline int vb_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *
 /*
  * Requests one event on the CQ's channel for the next completion or, with @solicited_only, for the
  * next solicited or failed completion. Returns 0 or errno.
- * Source: man ibv_req_notify_cq(3).
  */
 static inline int vb_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
@@ -532,14 +458,12 @@ static inline int vb_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 /*
  * Creates an SRQ and writes its true sizes to srq_init_attr->attr. vb_destroy_srq() destroys it.
  * Errors: NULL with errno (EINVAL: above the device's limits).
- * Source: man ibv_create_srq(3).
  */
 struct ibv_srq *vb_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *srq_init_attr);
 
 /*
  * Like vb_create_srq(), also for XRC and tag matching SRQs, as comp_mask and srq_type say. Errors:
  * NULL with errno (EOPNOTSUPP: a type or a bit that the device does not know).
- * Source: man ibv_create_srq_ex(3).
  */
 struct ibv_srq *vb_create_srq_ex(struct ibv_context *context,
 				 struct ibv_srq_init_attr_ex *srq_init_attr_ex);
@@ -547,34 +471,27 @@ struct ibv_srq *vb_create_srq_ex(struct ibv_context *context,
 /*
  * Changes what @srq_attr_mask selects: IBV_SRQ_MAX_WR resizes the SRQ, IBV_SRQ_LIMIT arms one
  * limit event. Returns 0 or errno.
- * Source: man ibv_modify_srq(3).
  */
 int vb_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask);
 
-/*
- * Fills *@srq_attr. Returns 0 or errno.
- * Source: man ibv_query_srq(3).
- */
+/* Fills *@srq_attr. Returns 0 or errno. */
 int vb_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr);
 
 /*
  * Sets *@srq_num to the number by which a remote XRC requester names @srq. Returns 0 or errno
  * (EOPNOTSUPP; EINVAL: the SRQ has no number).
- * Source: man ibv_get_srq_num(3).
  */
 int vb_get_srq_num(struct ibv_srq *srq, uint32_t *srq_num);
 
 /*
  * Waits until all events of @srq are acknowledged, and destroys it. Returns 0 or errno (EBUSY: a
  * QP uses it).
- * Source: man ibv_destroy_srq(3).
  */
 int vb_destroy_srq(struct ibv_srq *srq);
 
 /*
  * Posts a list of receives. Returns 0, or errno with the first receive that was not posted in
  * *@bad_recv_wr.
- * Source: man ibv_post_srq_recv(3).
  */
 static inline int vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *recv_wr,
 				   struct ibv_recv_wr **bad_recv_wr)
@@ -585,7 +502,6 @@ static inline int vb_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *recv
 /*
  * Posts a list of tag matching operations. Returns 0, or errno with the first operation that was
  * not posted in *@bad_op.
- * Source: man ibv_post_srq_ops(3).
  */
 int vb_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_wr **bad_op);
 
@@ -595,7 +511,6 @@ int vb_post_srq_ops(struct ibv_srq *srq, struct ibv_ops_wr *op, struct ibv_ops_w
  * Creates a QP in state RESET and writes its true capacities to qp_init_attr->cap. vb_destroy_qp()
  * destroys it. Errors: NULL with errno (EINVAL: above the device's limits, or no CQ; EOPNOTSUPP: a
  * type that the device does not have; ENOMEM).
- * Source: man ibv_create_qp(3).
  */
 struct ibv_qp *vb_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr);
 
@@ -603,7 +518,6 @@ struct ibv_qp *vb_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_
  * Like vb_create_qp(), with the attributes that comp_mask selects: an XRC domain, send operations
  * for ibv_wr_*(), RSS and others. Errors: NULL with errno (EOPNOTSUPP: bits that the device does
  * not know).
- * Source: man ibv_create_qp_ex(3).
  */
 struct ibv_qp *vb_create_qp_ex(struct ibv_context *context,
 			       struct ibv_qp_init_attr_ex *qp_init_attr_ex);
@@ -618,7 +532,6 @@ struct ibv_qp_ex *vb_qp_to_qp_ex(struct ibv_qp *qp);
 /*
  * Opens the shareable XRC receive QP number qp_open_attr->qp_num. vb_destroy_qp() closes it.
  * Errors: NULL with errno.
- * Source: man ibv_open_qp(3).
  */
 struct ibv_qp *vb_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *qp_open_attr);
 
@@ -626,41 +539,31 @@ struct ibv_qp *vb_open_qp(struct ibv_context *context, struct ibv_qp_open_attr *
  * Changes the attributes and the state of @qp that @attr_mask (enum ibv_qp_attr_mask) selects.
  * Returns 0 or errno (EINVAL: a transition or an attribute that the state table does not allow, or
  * a value out of range; ENOMEM; ENETUNREACH, ETIMEDOUT: a path that cannot be resolved).
- * Source: man ibv_modify_qp(3).
  */
 int vb_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask);
 
-/*
- * Fills *@attr, at least what @attr_mask selects, and *@init_attr. Returns 0 or errno.
- * Source: man ibv_query_qp(3).
- */
+/* Fills *@attr, at least what @attr_mask selects, and *@init_attr. Returns 0 or errno. */
 int vb_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		struct ibv_qp_init_attr *init_attr);
 
-/*
- * Returns 1 if the data of operation @op is always written in order, else 0. @flags must be 0.
- * Source: man ibv_query_qp_data_in_order(3).
- */
+/* Returns 1 if the data of operation @op is always written in order, else 0. @flags must be 0. */
 int vb_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags);
 
 /*
  * Limits the rate of @qp: rate_limit in kbit/s, max_burst_sz and typical_pkt_sz in bytes. Returns
  * 0 or errno.
- * Source: man ibv_modify_qp_rate_limit(3).
  */
 int vb_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 
 /*
  * Sets the options of enhanced connection establishment; call it before the QP goes to RTR.
  * Returns 0 or errno (EOPNOTSUPP, EINVAL).
- * Source: man ibv_set_ece(3).
  */
 int vb_set_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 
 /*
  * Reads the options of enhanced connection establishment that are in force. Returns 0 or errno
  * (EOPNOTSUPP, EINVAL).
- * Source: man ibv_query_ece(3).
  */
 int vb_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 
@@ -676,7 +579,6 @@ int vb_destroy_qp(struct ibv_qp *qp);
  * before its completion; with IBV_SEND_INLINE they are free at once. Returns 0, or errno with the
  * first request that was not posted in *@bad_wr (EINVAL: a bad request or state; ENOMEM: the queue
  * is full).
- * Source: man ibv_post_send(3).
  */
 static inline int vb_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 			       struct ibv_send_wr **bad_wr)
@@ -687,7 +589,6 @@ static inline int vb_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 /*
  * Posts a list of receives. Returns 0, or errno with the first receive that was not posted in
  * *@bad_wr (EINVAL: a bad request or state; ENOMEM: the queue is full).
- * Source: man ibv_post_recv(3).
  */
 static inline int vb_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 			       struct ibv_recv_wr **bad_wr)
@@ -699,14 +600,10 @@ static inline int vb_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
  * Attaches a UD QP to the multicast group of @gid and @lid; @lid is in host byte order, and 0 on
  * Ethernet. Attaching twice is the same as once. Returns 0 or errno (EINVAL: not a UD QP, or not a
  * multicast GID).
- * Source: man ibv_attach_mcast(3).
  */
 int vb_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
-/*
- * Detaches @qp from a multicast group. Returns 0 or errno (EINVAL: the QP is not attached).
- * Source: man ibv_detach_mcast(3).
- */
+/* Detaches @qp from a multicast group. Returns 0 or errno (EINVAL: the QP is not attached). */
 int vb_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
 /* --- address handles --- */
@@ -714,7 +611,6 @@ int vb_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 /*
  * Creates an address handle; vb_destroy_ah() destroys it. Errors: NULL with errno (EINVAL: a bad
  * port or GID index, or, on Ethernet, no GRH).
- * Source: man ibv_create_ah(3).
  */
 struct ibv_ah *vb_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 
@@ -722,22 +618,17 @@ struct ibv_ah *vb_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
  * Fills *@ah_attr with the way back to the sender of the datagram that @wc completes. @grh is the
  * first 40 bytes of the receive buffer, and is read only if the completion has IBV_WC_GRH. Returns
  * 0, or -1 with errno.
- * Source: man ibv_init_ah_from_wc(3).
  */
 int vb_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
 		       struct ibv_grh *grh, struct ibv_ah_attr *ah_attr);
 
-/*
- * Calls vb_init_ah_from_wc() and vb_create_ah(). Errors: NULL with errno.
- * Source: man ibv_create_ah_from_wc(3).
- */
+/* Calls vb_init_ah_from_wc() and vb_create_ah(). Errors: NULL with errno. */
 struct ibv_ah *vb_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
 				    uint8_t port_num);
 
 /*
  * Destroys an address handle. The work requests that use it must have completed. Returns 0 or
  * errno.
- * Source: man ibv_destroy_ah(3).
  */
 int vb_destroy_ah(struct ibv_ah *ah);
 
@@ -746,34 +637,23 @@ int vb_destroy_ah(struct ibv_ah *ah);
 /*
  * Creates a receive work queue and writes its true sizes to @wq_init_attr. vb_destroy_wq()
  * destroys it. Errors: NULL with errno.
- * Source: man ibv_create_wq(3).
  */
 struct ibv_wq *vb_create_wq(struct ibv_context *context, struct ibv_wq_init_attr *wq_init_attr);
 
-/*
- * Changes the state or the flags of @wq that wq_attr->attr_mask selects. Returns 0 or errno.
- * Source: man ibv_modify_wq(3).
- */
+/* Changes the state or the flags of @wq that wq_attr->attr_mask selects. Returns 0 or errno. */
 int vb_modify_wq(struct ibv_wq *wq, struct ibv_wq_attr *wq_attr);
 
-/*
- * Destroys a work queue. Returns 0 or errno (EBUSY: an indirection table uses it).
- * Source: man ibv_destroy_wq(3).
- */
+/* Destroys a work queue. Returns 0 or errno (EBUSY: an indirection table uses it). */
 int vb_destroy_wq(struct ibv_wq *wq);
 
 /*
  * Creates an indirection table of 1 << init_attr->log_ind_tbl_size work queues.
  * vb_destroy_rwq_ind_table() destroys it. Errors: NULL with errno.
- * Source: man ibv_create_rwq_ind_table(3).
  */
 struct ibv_rwq_ind_table *vb_create_rwq_ind_table(struct ibv_context *context,
 						  struct ibv_rwq_ind_table_init_attr *init_attr);
 
-/*
- * Destroys an indirection table. Returns 0 or errno (EBUSY: a QP uses it).
- * Source: man ibv_destroy_rwq_ind_table(3).
- */
+/* Destroys an indirection table. Returns 0 or errno (EBUSY: a QP uses it). */
 int vb_destroy_rwq_ind_table(struct ibv_rwq_ind_table *rwq_ind_table);
 
 /* --- flows and counters --- */
@@ -781,14 +661,10 @@ int vb_destroy_rwq_ind_table(struct ibv_rwq_ind_table *rwq_ind_table);
 /*
  * Steers the packets that @flow_attr describes to @qp, a raw packet QP or a UD QP.
  * vb_destroy_flow() ends that. Errors: NULL with errno.
- * Source: man ibv_create_flow(3).
  */
 struct ibv_flow *vb_create_flow(struct ibv_qp *qp, struct ibv_flow_attr *flow_attr);
 
-/*
- * Destroys a flow. Returns 0 or errno.
- * Source: man ibv_destroy_flow(3).
- */
+/* Destroys a flow. Returns 0 or errno. */
 int vb_destroy_flow(struct ibv_flow *flow_id);
 
 /*
@@ -811,23 +687,16 @@ int vb_modify_flow_action_esp(struct ibv_flow_action *action, struct ibv_flow_ac
  */
 int vb_destroy_flow_action(struct ibv_flow_action *action);
 
-/*
- * Creates a set of counters. vb_destroy_counters() destroys it. Errors: NULL with errno.
- * Source: man ibv_create_counters(3).
- */
+/* Creates a set of counters. vb_destroy_counters() destroys it. Errors: NULL with errno. */
 struct ibv_counters *vb_create_counters(struct ibv_context *context,
 					struct ibv_counters_init_attr *init_attr);
 
-/*
- * Destroys a set of counters. Returns 0 or errno (EBUSY: a flow uses it).
- * Source: man ibv_destroy_counters(3).
- */
+/* Destroys a set of counters. Returns 0 or errno (EBUSY: a flow uses it). */
 int vb_destroy_counters(struct ibv_counters *counters);
 
 /*
  * Adds the counter attr->counter_desc to @counters as number attr->index. It counts for @flow or,
  * if @flow is NULL, for a flow that will name @counters. Returns 0 or errno.
- * Source: man ibv_attach_counters_point_flow(3).
  */
 int vb_attach_counters_point_flow(struct ibv_counters *counters,
 				  struct ibv_counter_attach_attr *attr, struct ibv_flow *flow);
@@ -835,7 +704,6 @@ int vb_attach_counters_point_flow(struct ibv_counters *counters,
 /*
  * Reads the first @ncounters values into @counters_value. @flags is of enum
  * ibv_read_counters_flags. Returns 0 or errno.
- * Source: man ibv_read_counters(3).
  */
 int vb_read_counters(struct ibv_counters *counters, uint64_t *counters_value, uint32_t ncounters,
 		     uint32_t flags);

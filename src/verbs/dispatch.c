@@ -190,7 +190,7 @@ const struct vb_backend *vb_find_backend(const char *name)
 
 struct vb_backend *vb_backend_slot(const char *name)
 {
-	return vb_find_backend(name) ? registry_slot(name) : NULL;
+	return vb_find_backend(name) ? registry_find(name) : NULL;
 }
 
 const struct vb_backend *vb_backend_at(unsigned int index)

@@ -74,15 +74,10 @@ const char *registry_resolve(const char *name)
 	return name && *name ? name : REGISTRY_DEFAULT;
 }
 
-struct vb_backend *registry_slot(const char *name)
+struct vb_backend *registry_find(const char *name)
 {
 	pthread_once(&built_in_once, add_built_in);
 	return find_added(registry_resolve(name));
-}
-
-const struct vb_backend *registry_find(const char *name)
-{
-	return registry_slot(name);
 }
 
 const struct vb_backend *registry_at(unsigned int index)

@@ -22,11 +22,11 @@
  */
 int registry_add(const struct vb_backend *backend);
 
-/* Returns the slot of a name (NULL or "": the default backend), or NULL. Does not change errno. */
-const struct vb_backend *registry_find(const char *name);
-
-/* Like registry_find(), for a layer that stacks on the backend: see vb_backend_slot(). */
-struct vb_backend *registry_slot(const char *name);
+/*
+ * Returns the slot of a name (NULL or "": the default backend), or NULL. Does not change errno. Only
+ * a layer that stacks on the backend writes to the slot: see vb_backend_slot().
+ */
+struct vb_backend *registry_find(const char *name);
 
 /* Returns the name that registry_find(@name) looks for. */
 const char *registry_resolve(const char *name);

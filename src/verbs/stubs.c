@@ -4,12 +4,6 @@
 #include "src/verbs/dispatch.h"
 
 #include <errno.h>
-#include <string.h>
-
-/* From this member on, the structure has function pointers only. */
-#define FIRST_VERB offsetof(struct vb_backend, get_device_list)
-
-typedef void (*any_function)(void);
 
 /* The body of a stub, by the verb's convention; called with the verb's arguments. */
 #define REFUSE_ERRNO(...) return refuse(__func__)
@@ -41,23 +35,9 @@ const struct vb_backend stubs = {
 #include <verbena/verbs.def>
 };
 
-/* The initialiser above holds each row to its member; this holds that each member has a row. */
-enum {
-#define VB_VERB(result, name, parameters, arguments, convention, by, object) ROW_##name,
-#include <verbena/verbs.def>
-	ROWS
-};
-_Static_assert(FIRST_VERB + ROWS * sizeof(any_function) == sizeof(struct vb_backend),
-	       "each function pointer of struct vb_backend has a row in verbs.def");
-
 void stubs_fill(struct vb_backend *backend)
 {
-	for (size_t at = FIRST_VERB; at < sizeof(*backend); at += sizeof(any_function)) {
-		char *place = (char *)backend + at;
-		any_function verb;
-
-		memcpy(&verb, place, sizeof(verb));
-		if (!verb)
-			memcpy(place, (const char *)&stubs + at, sizeof(verb));
-	}
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
+	backend->name = backend->name ?: stub_##name;
+#include <verbena/verbs.def>
 }

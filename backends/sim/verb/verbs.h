@@ -28,9 +28,13 @@ struct xrcd;
 /* What ibv_alloc_dm() can give out on one device. */
 #define DEVICE_MEMORY_BYTES (UINT64_C(1) << 20)
 
-#define VERB(name) typeof(*((struct vb_backend *)0)->name) verb_##name;
-#include "backends/sim/verb/verbs.def"
-#undef VERB
+/*
+ * verb_<name>() is ibv_<name>(3) on simulated devices, in the file of its object. A verb for which
+ * backends/sim/backend.c has another function, or NULL, is not defined.
+ */
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
+	result verb_##name parameters;
+#include <verbena/verbs.def>
 
 /* --- context.c --- */
 
