@@ -81,7 +81,7 @@ struct vb_backend {
 	/* --- the verbs; each may be NULL --- */
 
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) \
-	result(*name) parameters;
+	result(*name) parameters; /* NOLINT(bugprone-macro-parentheses) */
 #include <verbena/verbs.def>
 };
 
