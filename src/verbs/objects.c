@@ -5,19 +5,20 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 #define BUCKETS 256
 
-enum kind { LIST, DEVICE, CONTEXT };
+enum kind { LIST, CONTEXT };
 
 struct entry {
 	struct entry *next;
 	const void *object;
 	enum kind kind;
 	const struct vb_backend *slot;
-	size_t holders;			/* DEVICE: counts its lists and contexts */
-	const struct ibv_device **held; /* LIST, CONTEXT: the devices that it holds, then NULL */
+	size_t count;
+	const struct ibv_device *devices[]; /* a copy: the program may change the array of a list */
 };
 
 static struct entry *table[BUCKETS];
@@ -63,113 +64,69 @@ static struct entry **find(const void *object, enum kind kind)
 	return link;
 }
 
-static struct entry *insert(const void *object, enum kind kind, const struct vb_backend *slot)
+static int add(const void *object, enum kind kind, struct ibv_device *const *devices, size_t count,
+	       const struct vb_backend *slot)
 {
+	struct entry *entry = malloc(sizeof(*entry) + count * sizeof(void *));
 	struct entry **bucket = bucket_of(object);
-	struct entry *entry = calloc(1, sizeof(*entry));
 
 	if (!entry)
-		return NULL;
-	entry->object = object;
-	entry->kind = kind;
-	entry->slot = slot;
+		return ENOMEM;
+	*entry = (struct entry){.object = object, .kind = kind, .slot = slot, .count = count};
+	for (size_t i = 0; i < count; i++)
+		entry->devices[i] = devices[i];
+
+	pthread_rwlock_wrlock(&lock);
 	entry->next = *bucket;
 	*bucket = entry;
-	return entry;
-}
-
-static void erase(struct entry **link)
-{
-	struct entry *entry = *link;
-
-	*link = entry->next;
-	free(entry->held);
-	free(entry);
-}
-
-static int hold_device(const struct ibv_device *device, const struct vb_backend *slot)
-{
-	struct entry *entry = *find(device, DEVICE);
-
-	if (!entry)
-		entry = insert(device, DEVICE, slot);
-	if (!entry)
-		return ENOMEM;
-	/* The address may be that of a device which another backend has freed. */
-	entry->slot = slot;
-	entry->holders++;
+	pthread_rwlock_unlock(&lock);
 	return 0;
 }
 
-static void release_device(const struct ibv_device *device)
+static const struct vb_backend *take(const void *object, enum kind kind)
 {
-	struct entry **link = find(device, DEVICE);
-
-	if (*link && --(*link)->holders == 0)
-		erase(link);
-}
-
-/* Adds a list or a context. The entry copies the array, which the program may change. */
-static int add_holder(const void *object, enum kind kind, struct ibv_device *const *devices,
-		      size_t count, const struct vb_backend *slot)
-{
-	const struct ibv_device **held = calloc(count + 1, sizeof(struct ibv_device *));
-	struct entry *entry = held ? insert(object, kind, slot) : NULL;
-
-	if (!entry) {
-		free(held);
-		return ENOMEM;
-	}
-	entry->held = held;
-	for (size_t i = 0; i < count; i++) {
-		if (hold_device(devices[i], slot)) {
-			while (i--)
-				release_device(devices[i]);
-			erase(find(object, kind));
-			return ENOMEM;
-		}
-		held[i] = devices[i];
-	}
-	return 0;
-}
-
-static const struct vb_backend *take_holder(const void *object, enum kind kind)
-{
-	const struct vb_backend *slot = NULL;
+	const struct vb_backend *slot;
 	struct entry **link;
+	struct entry *entry;
 
 	pthread_rwlock_wrlock(&lock);
 	link = find(object, kind);
-	if (*link) {
-		const struct ibv_device **held = (*link)->held;
-
-		slot = (*link)->slot;
-		(*link)->held = NULL;
-		erase(link);
-		for (size_t i = 0; held[i]; i++)
-			release_device(held[i]);
-		free(held);
-	}
+	entry = *link;
+	if (entry)
+		*link = entry->next;
 	pthread_rwlock_unlock(&lock);
+	slot = entry ? entry->slot : NULL;
+	free(entry);
 	return slot;
 }
 
-static const struct vb_backend *remembered(const void *object, enum kind kind)
+static bool holds(const struct entry *entry, const struct ibv_device *device)
 {
-	const struct vb_backend *slot;
-	struct entry *entry;
+	for (size_t i = 0; i < entry->count; i++)
+		if (entry->devices[i] == device)
+			return true;
+	return false;
+}
 
-	pthread_rwlock_rdlock(&lock);
-	entry = *find(object, kind);
-	slot = entry ? entry->slot : NULL;
-	pthread_rwlock_unlock(&lock);
-	return slot;
+/* Returns a list or a context that holds the device, or NULL. The caller holds the lock. */
+static const struct entry *find_holder(const struct ibv_device *device)
+{
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (const struct entry *entry = table[i]; entry; entry = entry->next)
+			if (holds(entry, device))
+				return entry;
+	return NULL;
 }
 
 const struct vb_backend *objects_context_slot(const struct ibv_context *context)
 {
-	const struct vb_backend *slot = remembered(context, CONTEXT);
+	const struct vb_backend *slot;
+	const struct entry *entry;
 
+	pthread_rwlock_rdlock(&lock);
+	entry = *find(context, CONTEXT);
+	slot = entry ? entry->slot : NULL;
+	pthread_rwlock_unlock(&lock);
 	for (unsigned int i = 0; !slot && registry_at(i); i++)
 		if (registry_at(i)->owns_context && registry_at(i)->owns_context(context))
 			slot = registry_at(i);
@@ -178,8 +135,13 @@ const struct vb_backend *objects_context_slot(const struct ibv_context *context)
 
 const struct vb_backend *objects_device_slot(const struct ibv_device *device)
 {
-	const struct vb_backend *slot = remembered(device, DEVICE);
+	const struct vb_backend *slot;
+	const struct entry *entry;
 
+	pthread_rwlock_rdlock(&lock);
+	entry = find_holder(device);
+	slot = entry ? entry->slot : NULL;
+	pthread_rwlock_unlock(&lock);
 	for (unsigned int i = 0; !slot && registry_at(i); i++)
 		if (registry_at(i)->owns_device && registry_at(i)->owns_device(device))
 			slot = registry_at(i);
@@ -189,34 +151,26 @@ const struct vb_backend *objects_device_slot(const struct ibv_device *device)
 int objects_add_list(struct ibv_device **list, const struct vb_backend *slot)
 {
 	size_t count = 0;
-	int err;
 
 	if (slot->owns_list && slot->owns_device)
 		return 0;
 	while (list[count] && !slot->owns_device)
 		count++;
-	pthread_rwlock_wrlock(&lock);
-	err = add_holder(list, LIST, list, count, slot);
-	pthread_rwlock_unlock(&lock);
-	return err;
+	return add(list, LIST, list, count, slot);
 }
 
 int objects_add_context(struct ibv_context *context, const struct vb_backend *slot)
 {
 	size_t count = context->device && !slot->owns_device;
-	int err;
 
 	if (slot->owns_context && slot->owns_device)
 		return 0;
-	pthread_rwlock_wrlock(&lock);
-	err = add_holder(context, CONTEXT, &context->device, count, slot);
-	pthread_rwlock_unlock(&lock);
-	return err;
+	return add(context, CONTEXT, &context->device, count, slot);
 }
 
 const struct vb_backend *objects_take_list(struct ibv_device **list)
 {
-	const struct vb_backend *slot = take_holder(list, LIST);
+	const struct vb_backend *slot = take(list, LIST);
 
 	for (unsigned int i = 0; !slot && registry_at(i); i++)
 		if (registry_at(i)->owns_list && registry_at(i)->owns_list(list))
@@ -226,5 +180,5 @@ const struct vb_backend *objects_take_list(struct ibv_device **list)
 
 void objects_forget_context(struct ibv_context *context)
 {
-	take_holder(context, CONTEXT);
+	take(context, CONTEXT);
 }

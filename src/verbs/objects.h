@@ -2,10 +2,10 @@
 /*
  * Which backend owns a device list, a device or a context.
  *
- * A table remembers the objects of backends that cannot tell their own, and counts the lists and
- * contexts that hold a device. An object is looked up in the table first, and only then shown to
- * the backends that can tell: a backend sees a foreign object only if a program uses an object that
- * has been freed. Any thread may call these functions.
+ * A table remembers the lists and contexts of backends that do not know their own, with the devices
+ * that each of them holds. An object is looked up in the table first, and only then shown to the
+ * backends that know their own: a backend sees a foreign object only if a program uses an object
+ * that has been freed. Any thread may call these functions.
  */
 #ifndef SRC_VERBS_OBJECTS_H
 #define SRC_VERBS_OBJECTS_H
