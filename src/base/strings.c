@@ -136,7 +136,7 @@ static const struct name wc_opcodes[] = {
 };
 
 struct rate {
-	int mult; /* of 2.5 Gbit/s, 0 where libibverbs knows none */
+	int mult; /* the multiple of 2.5 Gbit/s, or 0 if libibverbs has none */
 	int mbps;
 };
 
@@ -164,62 +164,24 @@ static const struct name *look_up(const struct name *names, size_t count, int va
 	return index < count && names[index].name ? &names[index] : &unknown;
 }
 
-#define LOOK_UP(names, value) look_up(names, COUNT(names), (int)(value))
+/* Defines a function that returns one member of a value's row. */
+#define LOOK_UP(function, enumeration, names, member)                    \
+	const char *function(enum enumeration value)                     \
+	{                                                                \
+		return look_up(names, COUNT(names), (int)value)->member; \
+	}
 
-const char *vb_wc_status_str(enum ibv_wc_status status)
-{
-	return LOOK_UP(wc_statuses, status)->text;
-}
-
-const char *vb_wc_status_name(enum ibv_wc_status status)
-{
-	return LOOK_UP(wc_statuses, status)->name;
-}
-
-const char *vb_event_type_str(enum ibv_event_type event)
-{
-	return LOOK_UP(event_types, event)->text;
-}
-
-const char *vb_event_type_name(enum ibv_event_type event)
-{
-	return LOOK_UP(event_types, event)->name;
-}
-
-const char *vb_node_type_str(enum ibv_node_type node_type)
-{
-	return LOOK_UP(node_types, node_type)->text;
-}
-
-const char *vb_port_state_str(enum ibv_port_state port_state)
-{
-	return LOOK_UP(port_states, port_state)->text;
-}
-
-const char *vb_qp_state_str(enum ibv_qp_state state)
-{
-	return LOOK_UP(qp_states, state)->text;
-}
-
-const char *vb_qp_state_name(enum ibv_qp_state state)
-{
-	return LOOK_UP(qp_states, state)->name;
-}
-
-const char *vb_qp_type_str(enum ibv_qp_type type)
-{
-	return LOOK_UP(qp_types, type)->text;
-}
-
-const char *vb_wr_opcode_str(enum ibv_wr_opcode opcode)
-{
-	return LOOK_UP(wr_opcodes, opcode)->text;
-}
-
-const char *vb_wc_opcode_str(enum ibv_wc_opcode opcode)
-{
-	return LOOK_UP(wc_opcodes, opcode)->text;
-}
+LOOK_UP(vb_wc_status_str, ibv_wc_status, wc_statuses, text)
+LOOK_UP(vb_wc_status_name, ibv_wc_status, wc_statuses, name)
+LOOK_UP(vb_event_type_str, ibv_event_type, event_types, text)
+LOOK_UP(vb_event_type_name, ibv_event_type, event_types, name)
+LOOK_UP(vb_node_type_str, ibv_node_type, node_types, text)
+LOOK_UP(vb_port_state_str, ibv_port_state, port_states, text)
+LOOK_UP(vb_qp_state_str, ibv_qp_state, qp_states, text)
+LOOK_UP(vb_qp_state_name, ibv_qp_state, qp_states, name)
+LOOK_UP(vb_qp_type_str, ibv_qp_type, qp_types, text)
+LOOK_UP(vb_wr_opcode_str, ibv_wr_opcode, wr_opcodes, text)
+LOOK_UP(vb_wc_opcode_str, ibv_wc_opcode, wc_opcodes, text)
 
 unsigned int vb_mtu_to_bytes(enum ibv_mtu mtu)
 {
