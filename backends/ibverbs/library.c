@@ -28,7 +28,6 @@ static const struct symbol symbols[] = {
 };
 
 static struct library loaded;
-static bool is_loaded;
 static char error[512];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -80,9 +79,7 @@ static void load(void)
 		memset(&loaded, 0, sizeof(loaded));
 		say_missing(file, "it has no ibv_get_device_list");
 		dlclose(handle);
-		return;
 	}
-	is_loaded = true;
 }
 
 const struct library *library(void)
@@ -93,8 +90,7 @@ const struct library *library(void)
 
 bool library_loaded(void)
 {
-	library();
-	return is_loaded;
+	return library()->ibv_get_device_list;
 }
 
 const char *library_error(void)

@@ -65,15 +65,12 @@ const char *ibv_get_sysfs_path(void);
  */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
 
-/* --- refuse.c: what the functions made from refused.txt call. Each leaves errno EOPNOTSUPP. --- */
+/* --- refuse.c: called by the functions that are made from refused.txt --- */
 
-void *dropin_refuse_null(const char *symbol);
-int dropin_refuse_errno(const char *symbol);
-int dropin_refuse_minus1(const char *symbol);
+/* Sets errno to EOPNOTSUPP and returns it. */
+int dropin_refuse(void);
 
-/* For the symbols of IBVERBS_1.0, whose structures are other ones: says so once on stderr. */
-void *dropin_old_null(const char *symbol);
-int dropin_old_errno(const char *symbol);
-int dropin_old_minus1(const char *symbol);
+/* The same for a symbol of IBVERBS_1.0, whose structures are other ones: says so once on stderr. */
+int dropin_refuse_old(const char *symbol);
 
 #endif /* SRC_DROPIN_DROPIN_H */

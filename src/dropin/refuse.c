@@ -10,25 +10,13 @@
 __attribute__((visibility("default"))) extern const char verbena_dropin[];
 const char verbena_dropin[] = "Verbena's libibverbs";
 
-void *dropin_refuse_null(const char *symbol)
-{
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-int dropin_refuse_errno(const char *symbol)
+int dropin_refuse(void)
 {
 	errno = EOPNOTSUPP;
 	return EOPNOTSUPP;
 }
 
-int dropin_refuse_minus1(const char *symbol)
-{
-	errno = EOPNOTSUPP;
-	return -1;
-}
-
-static void tell_old(const char *symbol)
+int dropin_refuse_old(const char *symbol)
 {
 	static atomic_flag told = ATOMIC_FLAG_INIT;
 
@@ -37,23 +25,5 @@ static void tell_old(const char *symbol)
 			"verbena: the program calls %s of IBVERBS_1.0, whose structures are not "
 			"simulated: build it against libibverbs 1.1 or later\n",
 			symbol);
-	errno = EOPNOTSUPP;
-}
-
-void *dropin_old_null(const char *symbol)
-{
-	tell_old(symbol);
-	return NULL;
-}
-
-int dropin_old_errno(const char *symbol)
-{
-	tell_old(symbol);
-	return EOPNOTSUPP;
-}
-
-int dropin_old_minus1(const char *symbol)
-{
-	tell_old(symbol);
-	return -1;
+	return dropin_refuse();
 }

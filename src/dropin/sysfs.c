@@ -23,13 +23,13 @@
 
 /* --- the contents of the files, by their names below the device's folder --- */
 
-static void write_guid(FILE *out, __be64 guid)
+/* Writes a GUID or a GID, which are in network byte order. */
+static void write_words(FILE *out, const void *address, size_t size)
 {
-	uint64_t host = be64toh(guid);
+	const uint8_t *bytes = address;
 
-	fprintf(out, "%04x:%04x:%04x:%04x", (unsigned int)(host >> 48),
-		(unsigned int)(host >> 32 & 0xffff), (unsigned int)(host >> 16 & 0xffff),
-		(unsigned int)(host & 0xffff));
+	for (size_t i = 0; i < size; i += 2)
+		fprintf(out, "%s%02x%02x", i ? ":" : "", bytes[i], bytes[i + 1]);
 }
 
 /* Writes a file of the device. Returns false if it has no file of this name. */
@@ -41,11 +41,11 @@ static bool write_device_file(FILE *out, const char *name, const char *device,
 	else if (!strcmp(name, "node_desc"))
 		fputs(device, out);
 	else if (!strcmp(name, "node_guid"))
-		write_guid(out, attr->node_guid);
+		write_words(out, &attr->node_guid, sizeof(attr->node_guid));
 	else if (!strcmp(name, "node_type"))
 		fprintf(out, "%d: CA", IBV_NODE_CA);
 	else if (!strcmp(name, "sys_image_guid"))
-		write_guid(out, attr->sys_image_guid);
+		write_words(out, &attr->sys_image_guid, sizeof(attr->sys_image_guid));
 	else
 		return false;
 	return true;
@@ -99,19 +99,17 @@ static int write_gid(FILE *out, struct ibv_context *context, uint8_t port, unsig
 
 	if (vb_query_gid(context, port, (int)index, &value))
 		return errno;
-	for (unsigned int i = 0; i < sizeof(value.raw); i += 2)
-		fprintf(out, "%s%02x%02x", i ? ":" : "", value.raw[i], value.raw[i + 1]);
+	write_words(out, value.raw, sizeof(value.raw));
 	return 0;
 }
 
 static int write_gid_type(FILE *out, struct ibv_context *context, uint8_t port, unsigned int index)
 {
-	struct ibv_gid_entry entry;
-	int err = vb_query_gid_ex(context, port, index, &entry, 0, sizeof(entry));
+	enum dropin_gid_type type;
 
-	if (err)
-		return err == ENODATA ? EINVAL : err;
-	fputs(entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1", out);
+	if (ibv_query_gid_type(context, port, index, &type))
+		return errno;
+	fputs(type == DROPIN_GID_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1", out);
 	return 0;
 }
 
@@ -220,11 +218,6 @@ static int read_simulated(const char *path, char *buf, size_t size)
 	return err ? -1 : (int)length;
 }
 
-static bool is_of_device(const char *path)
-{
-	return !strncmp(path, DEVICES, strlen(DEVICES));
-}
-
 static int read_real(const char *path, char *buf, size_t size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -251,6 +244,7 @@ const char *ibv_get_sysfs_path(void)
 
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
+	bool simulated;
 	char *path;
 	int length;
 
@@ -258,11 +252,9 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t siz
 		errno = ENOMEM;
 		return -1;
 	}
-	/*
-	 * An adapter of this machine may have the name of a simulated device: do not read its
-	 * files.
-	 */
-	length = is_of_device(path) ? read_simulated(path, buf, size) : read_real(path, buf, size);
+	/* Never read the files of an adapter, which may have the name of a simulated device. */
+	simulated = !strncmp(path, DEVICES, strlen(DEVICES));
+	length = simulated ? read_simulated(path, buf, size) : read_real(path, buf, size);
 	free(path);
 	return length;
 }

@@ -28,8 +28,8 @@ const struct vb_backend *enter_slot(const char *function, const struct vb_backen
 
 /*
  * These end the verb and return the backend's answer. They note a failure: an errno value; NULL
- * with errno; a negative value with errno; a negated errno value. leave() is for answers that tell
- * no failure. errno keeps the backend's value.
+ * with errno; a negative value with errno; a negated errno value. leave() ends a verb whose answer
+ * never is a failure. errno keeps the backend's value.
  */
 int leave_errno(int answer);
 void *leave_pointer(const void *answer);
