@@ -3,6 +3,7 @@
 
 #include "backends/ibverbs/backend.h"
 #include "backends/sim/backend.h"
+#include "src/base/count.h"
 #include "src/verbs/stubs.h"
 
 #include <errno.h>
@@ -56,7 +57,7 @@ static int add(const struct vb_backend *backend)
 
 static void add_built_in(void)
 {
-	for (size_t i = 0; i < sizeof(built_in) / sizeof(built_in[0]); i++)
+	for (size_t i = 0; i < COUNT(built_in); i++)
 		add(built_in[i]);
 }
 
