@@ -20,7 +20,7 @@ struct arguments {
 
 static const struct cli_option options[] = {
 	{"backend", 0, "B", "the backend [VERBENA_BACKEND, else sim]", NULL, cli_take_text,
-	 offsetof(struct arguments, backend), .choice = cli_backend},
+	 offsetof(struct arguments, backend), .words = cli_backend},
 	{"project", 0, "FILE",
 	 "the simulated devices [VERBENA_PROJECT, else\n./project.yml if it exists, else sim0 and "
 	 "sim1]",

@@ -6,6 +6,7 @@
 #ifndef SRC_CLI_OPTIONS_H
 #define SRC_CLI_OPTIONS_H
 
+#include "src/base/words.h"
 #include "src/cli/cli.h"
 
 #include <stddef.h>
@@ -20,10 +21,9 @@ struct cli_option {
 	/* Takes the value, which is NULL for an option without argument. Returns enum cli_exit. */
 	int (*take)(const struct cli_command *command, const struct cli_option *option,
 		    const char *value, void *into);
-	size_t offset; /* of the field that cli_take_*() set */
-	uint64_t max;  /* of a number */
-	/* What the value may be, from index 0 up; NULL at the end, and where anything may be. */
-	const char *(*choice)(unsigned int index);
+	size_t offset;	    /* of the field that cli_take_*() set */
+	uint64_t max;	    /* of a number */
+	vb_words_fn *words; /* what the value may be; NULL: any text */
 };
 
 /* Set a field: a const char *, a bool, a uint64_t. */
@@ -34,9 +34,9 @@ int cli_take_flag(const struct cli_command *command, const struct cli_option *op
 int cli_take_number(const struct cli_command *command, const struct cli_option *option,
 		    const char *value, void *into);
 
-/* One of the choices, as a text. */
-int cli_take_choice(const struct cli_command *command, const struct cli_option *option,
-		    const char *value, void *into);
+/* One of the option's words, as a text. */
+int cli_take_word(const struct cli_command *command, const struct cli_option *option,
+		  const char *value, void *into);
 
 /* The backends. */
 const char *cli_backend(unsigned int index);
