@@ -51,40 +51,22 @@ static const char *mtu_name(unsigned int index)
 static bool read_gid(const struct config *config, const struct config_value *value,
 		     union ibv_gid *gid)
 {
+	static const union ibv_gid mapped = {.raw = {[10] = 0xff, [11] = 0xff}};
+	const uint8_t *ipv4 = gid->raw + 12;
 	char text[INET6_ADDRSTRLEN];
-	struct in_addr ipv4;
+	bool is_host;
 
+	*gid = mapped;
 	if (!config_text(config, value, &(struct config_key){.into = text, .max = sizeof(text)}))
 		return false;
-	if (inet_pton(AF_INET, text, &ipv4) == 1) {
-		uint32_t host = ntohl(ipv4.s_addr);
-
-		if (host >> 24 == 0 || host >> 24 >= 224)
-			return config_fail(config, value, "%s is not a host's address", text);
-		memset(gid->raw, 0, 10);
-		memset(gid->raw + 10, 0xff, 2);
-		memcpy(gid->raw + 12, &ipv4, 4);
-		return true;
-	}
-	if (inet_pton(AF_INET6, text, gid->raw) != 1)
+	if (inet_pton(AF_INET, text, gid->raw + 12) == 1)
+		is_host = ipv4[0] && ipv4[0] < 224;
+	else if (inet_pton(AF_INET6, text, gid->raw) == 1)
+		is_host = gid->raw[0] != 0xff &&
+			  !IN6_IS_ADDR_UNSPECIFIED((struct in6_addr *)gid->raw);
+	else
 		return config_fail(config, value, "'%s' is not an address (IPv4 or IPv6)", text);
-	if (gid->raw[0] == 0xff || IN6_IS_ADDR_UNSPECIFIED((struct in6_addr *)gid->raw))
-		return config_fail(config, value, "%s is not a host's address", text);
-	return true;
-}
-
-static bool same_gid(const union ibv_gid *a, const union ibv_gid *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
-/* Returns true for an address that the device with this number has if it is given none. */
-static bool is_default_gid(const union ibv_gid *gid, unsigned int number)
-{
-	union ibv_gid defaults[2];
-
-	vb_sim_default_gids(number, defaults);
-	return same_gid(gid, &defaults[0]) || same_gid(gid, &defaults[1]);
+	return is_host || config_fail(config, value, "%s is not a host's address", text);
 }
 
 /* --- devices; device_count does not count yet the device that is being read --- */
@@ -94,20 +76,29 @@ static struct vb_sim_device_config *new_device(struct vb_sim_config *sim)
 	return &sim->devices[sim->device_count];
 }
 
+/* The index of the device, of the first count, that was given an address; -1 if none was. */
+static int owner_of(const struct vb_sim_config *sim, unsigned int count, const union ibv_gid *gid)
+{
+	for (unsigned int i = 0; i < count; i++)
+		for (unsigned int j = 0; j < sim->devices[i].gid_count; j++)
+			if (!memcmp(&sim->devices[i].gids[j], gid, sizeof(*gid)))
+				return (int)i;
+	return -1;
+}
+
 static bool take_gid(const struct config *config, const struct config_value *value,
 		     unsigned int index, void *into)
 {
 	struct vb_sim_config *sim = into;
 	struct vb_sim_device_config *device = new_device(sim);
+	int owner;
 
 	if (!read_gid(config, value, &device->gids[index]))
 		return false;
-	for (const struct vb_sim_device_config *other = sim->devices; other <= device; other++)
-		for (unsigned int i = 0; i < other->gid_count; i++)
-			if (same_gid(&other->gids[i], &device->gids[index]))
-				return config_fail(config, value,
-						   "is already an address of device %s",
-						   other->name);
+	owner = owner_of(sim, sim->device_count + 1, &device->gids[index]);
+	if (owner >= 0)
+		return config_fail(config, value, "is already an address of device %s",
+				   sim->devices[owner].name);
 	device->gid_count++;
 	return true;
 }
@@ -186,22 +177,26 @@ static bool take_device(const struct config *config, const struct config_value *
 }
 
 /* A given address must not be one that a device without addresses takes. */
-static bool check_default_gids(struct reader *r, const struct config_value *list)
+static bool check_default_gids(const struct reader *r, const struct config_value *list)
 {
 	const struct vb_sim_config *sim = &r->project->sim;
 
-	for (unsigned int i = 0; i < sim->device_count; i++)
-		for (unsigned int j = 0; j < sim->devices[i].gid_count; j++)
-			for (unsigned int k = 0; k < sim->device_count; k++) {
-				struct config_value entry = config_entry(&r->config, list, i);
+	for (unsigned int i = 0; i < 2 * sim->device_count; i++) {
+		const struct vb_sim_device_config *device = &sim->devices[i / 2];
+		struct config_value entry;
+		union ibv_gid gids[2];
+		int owner;
 
-				if (!sim->devices[k].gid_count &&
-				    is_default_gid(&sim->devices[i].gids[j], k + 1))
-					return config_fail(&r->config, &entry,
-							   "has the address that device %s takes "
-							   "by default (give that device its own)",
-							   sim->devices[k].name);
-			}
+		vb_sim_default_gids(i / 2 + 1, gids);
+		owner = device->gid_count ? -1 : owner_of(sim, sim->device_count, &gids[i % 2]);
+		if (owner < 0)
+			continue;
+		entry = config_entry(&r->config, list, (unsigned int)owner);
+		return config_fail(&r->config, &entry,
+				   "has the address that device %s takes by default (give that "
+				   "device its own)",
+				   device->name);
+	}
 	return true;
 }
 

@@ -195,12 +195,6 @@ static void print_connect(struct vd_print *print, const struct vd_step *step, in
 	}
 }
 
-static void print_modify(struct vd_print *print, const struct vd_step *step, int answer)
-{
-	print_attr(print, step->slot, step->modify.peer, &step->modify,
-		   vd_modify_mask(type_of(print, step->slot), &step->modify), answer);
-}
-
 static void print_query(struct vd_print *print, const struct vd_step *step,
 			const struct vd_outcome *outcome)
 {
@@ -223,16 +217,18 @@ static void print_query(struct vd_print *print, const struct vd_step *step,
 
 static void print_key(struct vd_print *print, struct vd_key key, bool remote)
 {
-	if (key.of == VD_KEY_NONE)
+	const struct vd_kind_info *kind = &vd_kinds[key.of == VD_KEY_MR ? VD_MR : VD_MW];
+
+	if (key.of == VD_KEY_NONE) {
 		fprintf(print->out, "%#x", key.flip);
-	else if (key.of == VD_KEY_MW)
-		fprintf(print->out, "%s", remote ? "mw_rkey" : "0");
+		return;
+	}
+	if (key.of == VD_KEY_MW && !remote)
+		fprintf(print->out, "0");
 	else
-		fprintf(print->out, "%s", remote ? "mr_rkey" : "mr_lkey");
-	if (key.of == VD_KEY_MR || (key.of == VD_KEY_MW && remote))
-		fprintf(print->out, "[%u]",
-			key.slot % vd_kinds[key.of == VD_KEY_MR ? VD_MR : VD_MW].slots);
-	if (key.of != VD_KEY_NONE && key.flip)
+		fprintf(print->out, "%s_%s[%u]", kind->name, remote ? "rkey" : "lkey",
+			key.slot % kind->slots);
+	if (key.flip)
 		fprintf(print->out, " ^ %#x", key.flip);
 }
 
@@ -350,7 +346,9 @@ void vd_print_step(struct vd_print *print, unsigned int at)
 		print_connect(print, step, outcome->answer);
 		break;
 	case VD_MODIFY_QP:
-		print_modify(print, step, outcome->answer);
+		print_attr(print, step->slot, step->modify.peer, &step->modify,
+			   vd_modify_mask(type_of(print, step->slot), &step->modify),
+			   outcome->answer);
 		break;
 	case VD_QUERY_QP:
 		print_query(print, step, outcome);
