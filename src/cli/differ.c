@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <verbena/error.h>
 #include <verbena/sim.h>
@@ -145,37 +144,29 @@ static int walk_and_report(struct vd_walk *walk)
 
 static int run_differ(int argc, char **argv)
 {
-	struct arguments *arguments = calloc(1, sizeof(*arguments));
-	struct vd_site *sides[2];
+	static struct arguments arguments; /* too large for the stack */
+	struct vd_walk *walk = &arguments.walk;
+	struct vd_site *const sides[] = {&walk->left, &walk->right};
 	int status;
 
-	if (!arguments) {
-		fprintf(stderr, "verbena differ: no memory\n");
-		return CLI_EXIT_FAILED;
-	}
-	arguments->walk.seed = 1;
-	arguments->walk.steps = 10000;
-	arguments->walk.tries = 2000;
-	arguments->walk.out = stdout;
-	arguments->limit_ms = 3000;
-	arguments->quiet_us = 10000;
-	sides[0] = &arguments->walk.left;
-	sides[1] = &arguments->walk.right;
+	walk->seed = 1;
+	walk->steps = 10000;
+	walk->tries = 2000;
+	walk->out = stdout;
+	arguments.limit_ms = 3000;
+	arguments.quiet_us = 10000;
 	for (unsigned int i = 0; i < 2; i++) {
 		vd_site_read(sides[i], "sim");
 		/* Less than the largest path MTU, so that programs can ask for too much. */
 		sides[i]->mtu = IBV_MTU_1024;
 	}
-	status = cli_read_options(&cli_differ, argc, argv, arguments);
+	status = cli_read_options(&cli_differ, argc, argv, &arguments);
 	for (unsigned int i = 0; i < 2; i++) {
-		sides[i]->profile = arguments->profile;
-		sides[i]->limit_ns = arguments->limit_ms * 1000000;
-		sides[i]->quiet_ns = arguments->quiet_us * 1000;
+		sides[i]->profile = arguments.profile;
+		sides[i]->limit_ns = arguments.limit_ms * 1000000;
+		sides[i]->quiet_ns = arguments.quiet_us * 1000;
 	}
-	if (!status)
-		status = walk_and_report(&arguments->walk);
-	free(arguments);
-	return status;
+	return status ? status : walk_and_report(walk);
 }
 
 const struct cli_command cli_differ = {
