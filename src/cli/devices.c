@@ -20,7 +20,7 @@ struct arguments {
 
 static const struct cli_option options[] = {
 	{"backend", 0, "B", "the backend [VERBENA_BACKEND, else sim]", NULL, cli_take_text,
-	 offsetof(struct arguments, backend), .choice = cli_backend},
+	 offsetof(struct arguments, backend), .words = cli_backend},
 	{"project", 0, "FILE",
 	 "the simulated devices [VERBENA_PROJECT, else\n./project.yml if it exists, else sim0 and "
 	 "sim1]",
@@ -28,32 +28,22 @@ static const struct cli_option options[] = {
 	{0},
 };
 
+static const char *const transports[] = {
+	[IBV_TRANSPORT_IB] = "InfiniBand",
+	[IBV_TRANSPORT_IWARP] = "iWARP",
+	[IBV_TRANSPORT_USNIC] = "usNIC",
+	[IBV_TRANSPORT_USNIC_UDP] = "usNIC UDP",
+};
+
+static const char *const link_layers[] = {
+	[IBV_LINK_LAYER_INFINIBAND] = "infiniband",
+	[IBV_LINK_LAYER_ETHERNET] = "ethernet",
+};
+
 /* The name of a value of a table, whose holes and end mean other. */
 static const char *name_of(const char *const *names, size_t count, int value, const char *other)
 {
 	return value >= 0 && (size_t)value < count && names[value] ? names[value] : other;
-}
-
-static const char *transport_name(enum ibv_transport_type transport)
-{
-	static const char *const names[] = {
-		[IBV_TRANSPORT_IB] = "InfiniBand",
-		[IBV_TRANSPORT_IWARP] = "iWARP",
-		[IBV_TRANSPORT_USNIC] = "usNIC",
-		[IBV_TRANSPORT_USNIC_UDP] = "usNIC UDP",
-	};
-
-	return name_of(names, COUNT(names), transport, "other");
-}
-
-static const char *link_layer_name(uint8_t link_layer)
-{
-	static const char *const names[] = {
-		[IBV_LINK_LAYER_INFINIBAND] = "infiniband",
-		[IBV_LINK_LAYER_ETHERNET] = "ethernet",
-	};
-
-	return name_of(names, COUNT(names), link_layer, "unknown");
 }
 
 /* Writes the first entry that is not empty, an IPv4 address as such. */
@@ -95,9 +85,10 @@ static void print_port(struct ibv_device *device, struct ibv_context *context, u
 		snprintf(lid, sizeof(lid), "%u", attr.lid);
 	snprintf(mtu, sizeof(mtu), "%u", 128u << attr.active_mtu);
 	first_gid(context, port, attr.gid_tbl_len, gid, sizeof(gid));
-	printf(ROW, vb_get_device_name(device), guid_text, transport_name(device->transport_type),
-	       port_text, vb_port_state_str(attr.state), link_layer_name(attr.link_layer), lid, mtu,
-	       gid);
+	printf(ROW, vb_get_device_name(device), guid_text,
+	       name_of(transports, COUNT(transports), device->transport_type, "other"), port_text,
+	       vb_port_state_str(attr.state),
+	       name_of(link_layers, COUNT(link_layers), attr.link_layer, "unknown"), lid, mtu, gid);
 }
 
 static bool print_device(struct ibv_device *device)

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <verbena/error.h>
 #include <verbena/sim.h>
@@ -35,31 +34,30 @@ static const char *avoided(unsigned int index)
 static int take_avoid(const struct cli_command *command, const struct cli_option *option,
 		      const char *value, void *into)
 {
-	struct arguments *arguments = into;
+	int index = vb_words_find(option->words, value);
 
-	for (unsigned int i = 0; i < VD_AVOIDS; i++)
-		if (!strcmp(vd_avoids[i], value)) {
-			arguments->walk.avoid |= 1u << i;
-			return CLI_EXIT_OK;
-		}
-	return cli_bad_usage(command, "there is nothing named '%s' to avoid", value);
+	if (index < 0)
+		return cli_bad_usage(command, "there is nothing named '%s' to avoid", value);
+	((struct arguments *)into)->walk.avoid |= 1u << index;
+	return CLI_EXIT_OK;
+}
+
+static const char *quirk(unsigned int index)
+{
+	return vb_sim_quirk_name(index, NULL);
 }
 
 static int take_plant(const struct cli_command *command, const struct cli_option *option,
 		      const char *value, void *into)
 {
 	struct vd_site *left = &((struct arguments *)into)->walk.left;
-	const char *name;
 
-	for (unsigned int i = 0; (name = vb_sim_quirk_name(i, NULL)); i++)
-		if (!strcmp(name, value))
-			break;
-	if (!name)
+	if (vb_words_find(quirk, value) < 0)
 		return cli_bad_usage(command,
 				     "there is no quirk '%s': docs/semantics.md lists them", value);
 	if (left->quirk_count == VD_QUIRKS_MAX)
 		return cli_bad_usage(command, "more than %d quirks", VD_QUIRKS_MAX);
-	left->quirks[left->quirk_count++] = name;
+	left->quirks[left->quirk_count++] = value;
 	return CLI_EXIT_OK;
 }
 
@@ -70,8 +68,8 @@ static const struct cli_option options[] = {
 	 take_site, AT(walk.left)},
 	{"right", 0, "B[:D]", "the other side, which has to answer as the left one [sim]", NULL,
 	 take_site, AT(walk.right)},
-	{"profile", 0, "P", "of simulated devices [spec]", NULL, cli_take_choice, AT(profile),
-	 .choice = vb_sim_profile_name},
+	{"profile", 0, "P", "of simulated devices [spec]", NULL, cli_take_word, AT(profile),
+	 .words = vb_sim_profile_name},
 	{"plant", 0, "QUIRK", "invert a quirk of the left side's profile; may be repeated", NULL,
 	 take_plant},
 	{"seed", 0, "N", "of the first program; the next has N + 1, and so on [1]", "What",
@@ -79,7 +77,7 @@ static const struct cli_option options[] = {
 	{"steps", 0, "M", "end with the program that reaches this number of steps [10000]", NULL,
 	 cli_take_number, AT(walk.steps), UINT32_MAX},
 	{"avoid", 0, "NAME", "leave something out, see verbena-differ(1); may be repeated", NULL,
-	 take_avoid, .choice = avoided},
+	 take_avoid, .words = avoided},
 	{"limit", 0, "MS", "on a real clock, how long to wait for what the left\nside saw [3000]",
 	 "How", cli_take_number, AT(limit_ms), WAIT_MAX},
 	{"quiet", 0, "US",
@@ -146,37 +144,29 @@ static int walk_and_report(struct vd_walk *walk)
 
 static int run_differ(int argc, char **argv)
 {
-	struct arguments *arguments = calloc(1, sizeof(*arguments));
-	struct vd_site *sides[2];
+	static struct arguments arguments; /* too large for the stack */
+	struct vd_walk *walk = &arguments.walk;
+	struct vd_site *const sides[] = {&walk->left, &walk->right};
 	int status;
 
-	if (!arguments) {
-		fprintf(stderr, "verbena differ: no memory\n");
-		return CLI_EXIT_FAILED;
-	}
-	arguments->walk.seed = 1;
-	arguments->walk.steps = 10000;
-	arguments->walk.tries = 2000;
-	arguments->walk.out = stdout;
-	arguments->limit_ms = 3000;
-	arguments->quiet_us = 10000;
-	sides[0] = &arguments->walk.left;
-	sides[1] = &arguments->walk.right;
+	walk->seed = 1;
+	walk->steps = 10000;
+	walk->tries = 2000;
+	walk->out = stdout;
+	arguments.limit_ms = 3000;
+	arguments.quiet_us = 10000;
 	for (unsigned int i = 0; i < 2; i++) {
 		vd_site_read(sides[i], "sim");
 		/* Less than the largest path MTU, so that programs can ask for too much. */
 		sides[i]->mtu = IBV_MTU_1024;
 	}
-	status = cli_read_options(&cli_differ, argc, argv, arguments);
+	status = cli_read_options(&cli_differ, argc, argv, &arguments);
 	for (unsigned int i = 0; i < 2; i++) {
-		sides[i]->profile = arguments->profile;
-		sides[i]->limit_ns = arguments->limit_ms * 1000000;
-		sides[i]->quiet_ns = arguments->quiet_us * 1000;
+		sides[i]->profile = arguments.profile;
+		sides[i]->limit_ns = arguments.limit_ms * 1000000;
+		sides[i]->quiet_ns = arguments.quiet_us * 1000;
 	}
-	if (!status)
-		status = walk_and_report(&arguments->walk);
-	free(arguments);
-	return status;
+	return status ? status : walk_and_report(walk);
 }
 
 const struct cli_command cli_differ = {

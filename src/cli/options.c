@@ -50,30 +50,15 @@ int cli_take_number(const struct cli_command *command, const struct cli_option *
 			     value, (unsigned long long)option->max);
 }
 
-/* The choices with commas between them. */
-static const char *list_choices(const struct cli_option *option, char *text, size_t size_bytes)
-{
-	size_t used = 0;
-	const char *choice;
-
-	text[0] = '\0';
-	for (unsigned int i = 0; (choice = option->choice(i)) && used < size_bytes; i++)
-		used += (size_t)snprintf(text + used, size_bytes - used, "%s%s", i ? ", " : "",
-					 choice);
-	return text;
-}
-
-int cli_take_choice(const struct cli_command *command, const struct cli_option *option,
-		    const char *value, void *into)
+int cli_take_word(const struct cli_command *command, const struct cli_option *option,
+		  const char *value, void *into)
 {
 	char allowed[256];
-	const char *choice;
 
-	for (unsigned int i = 0; (choice = option->choice(i)); i++)
-		if (!strcmp(choice, value))
-			return cli_take_text(command, option, choice, into);
+	if (vb_words_find(option->words, value) >= 0)
+		return cli_take_text(command, option, value, into);
 	return cli_bad_usage(command, "--%s '%s' is unknown (allowed: %s)", option->name, value,
-			     list_choices(option, allowed, sizeof(allowed)));
+			     vb_words_list(option->words, allowed, sizeof(allowed)));
 }
 
 /* --- the command line --- */
@@ -145,9 +130,9 @@ static void print_option(const struct cli_option *option)
 		       (int)(end - line), line);
 		used = 0;
 	}
-	if (option->choice)
+	if (option->words)
 		printf("%*sone of: %s\n", HELP_COLUMN, "",
-		       list_choices(option, allowed, sizeof(allowed)));
+		       vb_words_list(option->words, allowed, sizeof(allowed)));
 }
 
 void cli_print_exits(const char *exits)

@@ -6,10 +6,18 @@
 #ifndef SRC_CLI_OPTIONS_H
 #define SRC_CLI_OPTIONS_H
 
+#include "src/base/words.h"
 #include "src/cli/cli.h"
 
 #include <stddef.h>
 #include <stdint.h>
+
+struct cli_option;
+
+/* Takes the value of an option, which is NULL for an option without argument, into the command's
+ * structure. Returns enum cli_exit. */
+typedef int cli_take_fn(const struct cli_command *command, const struct cli_option *option,
+			const char *value, void *into);
 
 struct cli_option {
 	const char *name;     /* "seed" */
@@ -17,26 +25,14 @@ struct cli_option {
 	const char *argument; /* "N"; NULL: none */
 	const char *help;     /* lines end with '\n', except the last; the default is in brackets */
 	const char *group;    /* a heading before this option, or NULL */
-	/* Takes the value, which is NULL for an option without argument. Returns enum cli_exit. */
-	int (*take)(const struct cli_command *command, const struct cli_option *option,
-		    const char *value, void *into);
-	size_t offset; /* of the field that cli_take_*() set */
-	uint64_t max;  /* of a number */
-	/* What the value may be, from index 0 up; NULL at the end, and where anything may be. */
-	const char *(*choice)(unsigned int index);
+	cli_take_fn *take;
+	size_t offset;	    /* of the field that cli_take_*() set */
+	uint64_t max;	    /* of a number */
+	vb_words_fn *words; /* what the value may be; NULL: any text */
 };
 
-/* Set a field: a const char *, a bool, a uint64_t. */
-int cli_take_text(const struct cli_command *command, const struct cli_option *option,
-		  const char *value, void *into);
-int cli_take_flag(const struct cli_command *command, const struct cli_option *option,
-		  const char *value, void *into);
-int cli_take_number(const struct cli_command *command, const struct cli_option *option,
-		    const char *value, void *into);
-
-/* One of the choices, as a text. */
-int cli_take_choice(const struct cli_command *command, const struct cli_option *option,
-		    const char *value, void *into);
+/* Set a field: a const char *, a const char * that is one of the words, a bool, a uint64_t. */
+cli_take_fn cli_take_text, cli_take_word, cli_take_flag, cli_take_number;
 
 /* The backends. */
 const char *cli_backend(unsigned int index);

@@ -108,25 +108,19 @@ static const void *at(const struct image *image, uint64_t offset, uint64_t size_
 	return image->bytes + offset;
 }
 
-/* A program header, from index 0 up; NULL at the end. */
-static const ElfW(Phdr) * phdr_at(const struct image *image, unsigned int index)
+/* The first program header of a type; NULL if there is none. */
+static const ElfW(Phdr) * segment(const struct image *image, uint32_t type)
 {
 	const ElfW(Ehdr) *header = at(image, 0, sizeof(*header));
 
-	if (!header || index >= header->e_phnum)
-		return NULL;
-	return at(image, header->e_phoff + (uint64_t)index * header->e_phentsize,
-		  sizeof(ElfW(Phdr)));
-}
+	for (unsigned int i = 0; header && i < header->e_phnum; i++) {
+		const ElfW(Phdr) *phdr = at(
+			image, header->e_phoff + (uint64_t)i * header->e_phentsize, sizeof(*phdr));
 
-static const ElfW(Phdr) * segment(const struct image *image, uint32_t type)
-{
-	const ElfW(Phdr) *phdr = NULL;
-
-	for (unsigned int i = 0; (phdr = phdr_at(image, i)); i++)
-		if (phdr->p_type == type)
-			break;
-	return phdr;
+		if (!phdr || phdr->p_type == type)
+			return phdr;
+	}
+	return NULL;
 }
 
 /* A text that ends with 0; NULL if the file ends before. */
@@ -135,17 +129,6 @@ static const char *text_at(const struct image *image, uint64_t offset)
 	const char *text = at(image, offset, 1);
 
 	return text && memchr(text, 0, image->size_bytes - offset) ? text : NULL;
-}
-
-static uint64_t offset_of_address(const struct image *image, uint64_t address)
-{
-	const ElfW(Phdr) * phdr;
-
-	for (unsigned int i = 0; (phdr = phdr_at(image, i)); i++)
-		if (phdr->p_type == PT_LOAD && address >= phdr->p_vaddr &&
-		    address - phdr->p_vaddr < phdr->p_filesz)
-			return address - phdr->p_vaddr + phdr->p_offset;
-	return UINT64_MAX;
 }
 
 /* --- what the dynamic loader will do --- */
@@ -161,66 +144,9 @@ static bool is_privileged(const struct image *image)
 	return getuid() != 0 && getxattr(image->path, "security.capability", NULL, 0) > 0;
 }
 
-/* DT_RPATH, which is searched before LD_LIBRARY_PATH; NULL if there is none, or a DT_RUNPATH. */
-static const char *rpath_of(const struct image *image)
+/* Runs the loader, whose lines are "NAME => PATH (ADDRESS)"; NULL if it does not run. */
+static FILE *list_libraries(const char *const *argv, pid_t *child)
 {
-	const ElfW(Phdr) *dynamic = segment(image, PT_DYNAMIC);
-	uint64_t strings = 0, rpath = 0;
-	bool has_rpath = false;
-
-	for (uint64_t i = 0; dynamic && i < dynamic->p_filesz / sizeof(ElfW(Dyn)); i++) {
-		const ElfW(Dyn) *entry =
-			at(image, dynamic->p_offset + i * sizeof(*entry), sizeof(*entry));
-
-		if (!entry || entry->d_tag == DT_RUNPATH)
-			return NULL;
-		if (entry->d_tag == DT_STRTAB)
-			strings = entry->d_un.d_ptr;
-		if (entry->d_tag == DT_RPATH) {
-			rpath = entry->d_un.d_val;
-			has_rpath = true;
-		}
-	}
-	return has_rpath ? text_at(image, offset_of_address(image, strings) + rpath) : NULL;
-}
-
-/* The library's path in one folder of an RPATH, with $ORIGIN replaced; false if it is too long. */
-static bool expand(const struct image *image, const char *entry, size_t length, char *folder)
-{
-	const char *end = strrchr(image->path, '/');
-	int origin_length = end ? (int)(end - image->path) : 1;
-	const char *origin = end ? image->path : ".";
-	const char *rest = NULL;
-
-	if (!strncmp(entry, "$ORIGIN", 7))
-		rest = entry + 7;
-	else if (!strncmp(entry, "${ORIGIN}", 9))
-		rest = entry + 9;
-	if (!rest)
-		return snprintf(folder, PATH_MAX, "%.*s/" PROGRAM_LIBRARY, (int)length, entry) <
-		       PATH_MAX;
-	return snprintf(folder, PATH_MAX, "%.*s%.*s/" PROGRAM_LIBRARY, origin_length, origin,
-			(int)(length - (rest - entry)), rest) < PATH_MAX;
-}
-
-static bool rpath_wins(const struct image *image, char *winner)
-{
-	const char *rpath = rpath_of(image);
-
-	while (rpath) {
-		size_t length = strcspn(rpath, ":");
-
-		if (length && expand(image, rpath, length, winner) && !access(winner, F_OK))
-			return true;
-		rpath = rpath[length] ? rpath + length + 1 : NULL;
-	}
-	return false;
-}
-
-/* Runs LOADER --list PROGRAM, whose lines are "NAME => PATH (ADDRESS)"; NULL if it does not run. */
-static FILE *list_libraries(const char *loader, const char *path, pid_t *child)
-{
-	char *const argv[] = {(char *)loader, (char *)"--list", (char *)path, NULL};
 	posix_spawn_file_actions_t actions;
 	int ends[2], err;
 
@@ -229,7 +155,7 @@ static FILE *list_libraries(const char *loader, const char *path, pid_t *child)
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-	err = posix_spawn(child, loader, &actions, NULL, argv, environ);
+	err = posix_spawn(child, argv[0], &actions, NULL, (char *const *)argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
 	if (!err)
@@ -238,13 +164,13 @@ static FILE *list_libraries(const char *loader, const char *path, pid_t *child)
 	return NULL;
 }
 
-/* Where the loader finds the library; false if the program does not ask for the library. */
-static bool loader_finds(const char *loader, const char *path, char *found)
+/* Where the loader finds the library; false if the loader does not look for the library. */
+static bool loader_finds(const char *const *argv, char *found)
 {
 	char line[PATH_MAX + 256];
 	pid_t child;
 	bool finds = false;
-	FILE *out = list_libraries(loader, path, &child);
+	FILE *out = list_libraries(argv, &child);
 
 	if (!out)
 		return false;
@@ -258,6 +184,16 @@ static bool loader_finds(const char *loader, const char *path, char *found)
 	fclose(out);
 	waitpid(child, NULL, 0);
 	return finds;
+}
+
+/* Where the program's library comes from. A program that names no library may still load one by
+ * dlopen(3), so the loader then looks as if the program had named the library. */
+static bool program_finds(const char *loader, const char *path, char *found)
+{
+	const char *const own[] = {loader, "--list", path, NULL};
+	const char *const named[] = {loader, "--preload", PROGRAM_LIBRARY, "--list", path, NULL};
+
+	return loader_finds(own, found) || loader_finds(named, found);
 }
 
 static bool same_file(const char *a, const char *b)
@@ -293,8 +229,7 @@ static bool check_elf(const struct image *image)
 			      "with -libverbs dynamically",
 			      image->path);
 	snprintf(ours, sizeof(ours), "%s/" PROGRAM_LIBRARY, image->folder);
-	if ((rpath_wins(image, found) || loader_finds(loader, image->path, found)) &&
-	    !same_file(found, ours))
+	if (program_finds(loader, image->path, found) && !same_file(found, ours))
 		return refuse(image,
 			      "%s loads %s, as its RPATH wins over LD_LIBRARY_PATH; link it "
 			      "with -Wl,--enable-new-dtags or remove the RPATH (chrpath -d)",

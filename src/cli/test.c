@@ -69,7 +69,7 @@ static int take_seed(const struct cli_command *command, const struct cli_option 
 
 static const struct cli_option options[] = {
 	{"backend", 0, "B", "the backend [VERBENA_BACKEND, else sim]", "Where", cli_take_text,
-	 AT(run.backend), .choice = cli_backend},
+	 AT(run.backend), .words = cli_backend},
 	{"device", 0, "D", "node A's device [the first]", NULL, cli_take_text, AT(run.device)},
 	{"peer-device", 0, "D", "node B's device [A's; on the simulator the second]", NULL,
 	 cli_take_text, AT(run.peer_device)},
@@ -80,7 +80,7 @@ static const struct cli_option options[] = {
 	{"profile", 0, "P",
 	 "of all simulated devices, instead of the project's; with\nanother backend only the "
 	 "place for --known",
-	 NULL, cli_take_text, AT(run.profile), .choice = vb_sim_profile_name},
+	 NULL, cli_take_text, AT(run.profile), .words = vb_sim_profile_name},
 	{"suite", 0, "S[,S...]", "run these suites; may be repeated [all]", "Which",
 	 take_suite_names},
 	{"filter", 0, "GLOB", "run tests whose SUITE.TEST matches [all]", NULL, cli_take_text,

@@ -13,17 +13,23 @@
 /* A merge key may name a mapping with a merge key, and in a wrong file itself. */
 #define MERGE_DEPTH_MAX 8
 
-struct unit {
-	const char *name;
-	uint64_t factor;
+/* What is measured: its units, the smallest first, and the form of a value for messages. */
+struct measure {
+	const char *allowed;
+	struct {
+		const char *name;
+		uint64_t factor;
+	} units[5];
 };
 
-static const struct unit time_units[] = {
-	{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}, {NULL, 0},
+static const struct measure times = {
+	"nanoseconds, or a number with ns, us, ms or s",
+	{{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}},
 };
 
-static const struct unit rate_units[] = {
-	{"bps", 1}, {"Kbps", 1000}, {"Mbps", 1000000}, {"Gbps", 1000000000}, {NULL, 0},
+static const struct measure rates = {
+	"bits a second, or a number with Kbps, Mbps or Gbps",
+	{{"bps", 1}, {"Kbps", 1000}, {"Mbps", 1000000}, {"Gbps", 1000000000}},
 };
 
 bool config_fail(const struct config *config, const struct config_value *value, const char *fmt,
@@ -64,6 +70,11 @@ bool config_is_null(const yaml_node_t *node)
 	return false;
 }
 
+static bool is_text(const yaml_node_t *node)
+{
+	return node->type == YAML_SCALAR_NODE && !config_is_null(node);
+}
+
 static const char *kind(const yaml_node_t *node)
 {
 	if (config_is_null(node))
@@ -97,54 +108,51 @@ static bool wrong_type(const struct config *config, const struct config_value *v
 	return config_fail(config, value, "is %s (%s is wanted)", kind(value->node), wanted);
 }
 
+/* A name may be written with a leading colon, as Ruby's symbols are. */
+static const char *without_colon(const char *name)
+{
+	return name[0] == ':' ? name + 1 : name;
+}
+
 static void child_key(const struct config_value *parent, const char *name, char *key,
 		      size_t size_bytes)
 {
 	char short_name[40];
 
-	shown(name[0] == ':' ? name + 1 : name, short_name, sizeof(short_name));
+	shown(without_colon(name), short_name, sizeof(short_name));
 	if (parent->key[0] && strcmp(parent->key, CONFIG_TOP) != 0)
 		snprintf(key, size_bytes, "%.50s.%s", parent->key, short_name);
 	else
 		snprintf(key, size_bytes, "%s", short_name);
 }
 
-static void list_names(const char *const *names, unsigned int count, char *text, size_t size_bytes)
-{
-	size_t used = 0;
-
-	text[0] = '\0';
-	for (unsigned int i = 0; i < count && used < size_bytes; i++)
-		used += snprintf(text + used, size_bytes - used, "%s%s", i ? ", " : "", names[i]);
-}
-
-static int find_name(const char *const *names, unsigned int count, const char *name)
-{
-	if (name[0] == ':')
-		name++;
-	for (unsigned int i = 0; i < count; i++)
-		if (!strcmp(names[i], name))
-			return i;
-	return -1;
-}
-
 struct mapping {
 	const struct config *config;
 	const struct config_value *self;
-	const char *const *names;
+	const struct config_key *keys;
 	unsigned int count;
-	struct config_value *values;
+	struct config_value values[CONFIG_KEYS_MAX];
 };
 
-static bool take_pair(const struct mapping *m, const yaml_node_pair_t *pair, bool merged)
+static bool unknown_key(const struct mapping *m, const struct config_value *found)
+{
+	char allowed[256] = "";
+	size_t used = 0;
+
+	for (unsigned int i = 0; i < m->count && used < sizeof(allowed); i++)
+		used += snprintf(allowed + used, sizeof(allowed) - used, "%s%s", i ? ", " : "",
+				 m->keys[i].name);
+	return config_fail(m->config, found, "unknown key (allowed: %s)", allowed);
+}
+
+static bool take_pair(struct mapping *m, const yaml_node_pair_t *pair, bool merged)
 {
 	yaml_node_t *name_node = yaml_document_get_node(m->config->document, pair->key);
 	struct config_value found = {
 		.node = yaml_document_get_node(m->config->document, pair->value),
 		.line = name_node->start_mark.line + 1,
 	};
-	char allowed[256];
-	int i;
+	unsigned int i = 0;
 
 	if (name_node->type != YAML_SCALAR_NODE) {
 		memcpy(found.key, m->self->key, sizeof(found.key));
@@ -152,11 +160,10 @@ static bool take_pair(const struct mapping *m, const yaml_node_pair_t *pair, boo
 				   kind(name_node));
 	}
 	child_key(m->self, scalar(name_node), found.key, sizeof(found.key));
-	i = find_name(m->names, m->count, scalar(name_node));
-	if (i < 0) {
-		list_names(m->names, m->count, allowed, sizeof(allowed));
-		return config_fail(m->config, &found, "unknown key (allowed: %s)", allowed);
-	}
+	while (i < m->count && strcmp(m->keys[i].name, without_colon(scalar(name_node))) != 0)
+		i++;
+	if (i == m->count)
+		return unknown_key(m, &found);
 	if (m->values[i].node) {
 		if (merged)
 			return true;
@@ -177,10 +184,10 @@ static bool is_merge(const struct config *config, const yaml_node_pair_t *pair)
 	return is_plain(name) && !strcmp(scalar(name), "<<");
 }
 
-static bool take_node(const struct mapping *m, yaml_node_t *node, unsigned int depth);
+static bool take_node(struct mapping *m, yaml_node_t *node, unsigned int depth);
 
 /* A merge key names a mapping or a list of mappings. */
-static bool take_merge(const struct mapping *m, yaml_node_t *node, unsigned int depth)
+static bool take_merge(struct mapping *m, yaml_node_t *node, unsigned int depth)
 {
 	if (node->type != YAML_SEQUENCE_NODE)
 		return take_node(m, node, depth + 1);
@@ -192,7 +199,7 @@ static bool take_merge(const struct mapping *m, yaml_node_t *node, unsigned int 
 }
 
 /* Takes a mapping's own keys first, since they win over merged ones. */
-static bool take_node(const struct mapping *m, yaml_node_t *node, unsigned int depth)
+static bool take_node(struct mapping *m, yaml_node_t *node, unsigned int depth)
 {
 	struct config_value self = *m->self;
 	yaml_node_pair_t *pair;
@@ -214,12 +221,18 @@ static bool take_node(const struct mapping *m, yaml_node_t *node, unsigned int d
 }
 
 bool config_mapping(const struct config *config, const struct config_value *mapping,
-		    const char *const *names, unsigned int count, struct config_value *values)
+		    const struct config_key *keys, unsigned int count)
 {
-	const struct mapping m = {config, mapping, names, count, values};
+	struct mapping m = {config, mapping, keys, count, {{0}}};
+	bool valid = take_node(&m, mapping->node, 0);
 
-	memset(values, 0, count * sizeof(*values));
-	return take_node(&m, mapping->node, 0);
+	for (unsigned int i = 0; i < count; i++) {
+		if (keys[i].value)
+			*keys[i].value = m.values[i];
+		if (valid && m.values[i].node)
+			valid = keys[i].read(config, &m.values[i], &keys[i]);
+	}
+	return valid;
 }
 
 struct config_value config_entry(const struct config *config, const struct config_value *list,
@@ -236,119 +249,102 @@ struct config_value config_entry(const struct config *config, const struct confi
 	return entry;
 }
 
-bool config_list(const struct config *config, const struct config_value *list, const char *what,
-		 unsigned int min, unsigned int max, config_entry_fn *read, void *arg)
+bool config_list(const struct config *config, const struct config_value *list,
+		 const struct config_key *key)
 {
 	size_t entries;
 
-	if (!list->node)
-		return true;
 	if (list->node->type != YAML_SEQUENCE_NODE)
 		return wrong_type(config, list, "a list");
 	entries = list->node->data.sequence.items.top - list->node->data.sequence.items.start;
-	if (entries < min || entries > max)
-		return config_fail(config, list, "%zu %s (%u to %u are allowed)", entries, what,
-				   min, max);
+	if (entries < key->min || entries > key->max)
+		return config_fail(config, list, "%zu %s (%u to %u are allowed)", entries,
+				   key->entries, (unsigned int)key->min, (unsigned int)key->max);
 	for (size_t i = 0; i < entries; i++) {
 		struct config_value entry = config_entry(config, list, i);
 
-		if (!read(config, &entry, i, arg))
+		if (!key->entry(config, &entry, i, key->into))
 			return false;
 	}
 	return true;
 }
 
-bool config_text(const struct config *config, const struct config_value *value, char *text,
-		 size_t size_bytes)
+bool config_text(const struct config *config, const struct config_value *value,
+		 const struct config_key *key)
 {
 	size_t length_bytes;
 
-	if (!value->node)
-		return true;
-	if (value->node->type != YAML_SCALAR_NODE || config_is_null(value->node))
+	if (!is_text(value->node))
 		return wrong_type(config, value, "a text");
 	length_bytes = value->node->data.scalar.length;
-	if (!length_bytes || length_bytes >= size_bytes)
-		return config_fail(config, value, "%zu bytes long (1 to %zu are allowed)",
-				   length_bytes, size_bytes - 1);
+	if (!length_bytes || length_bytes >= key->max)
+		return config_fail(config, value, "%zu bytes long (1 to %u are allowed)",
+				   length_bytes, (unsigned int)key->max - 1);
 	for (size_t i = 0; i < length_bytes; i++)
 		if (iscntrl((unsigned char)scalar(value->node)[i]))
 			return config_fail(config, value, "has a control character");
-	memcpy(text, scalar(value->node), length_bytes + 1);
+	memcpy(key->into, scalar(value->node), length_bytes + 1);
 	return true;
 }
 
-bool config_name(const struct config *config, const struct config_value *value, char *name,
-		 size_t size_bytes)
+bool config_name(const struct config *config, const struct config_value *value,
+		 const struct config_key *key)
 {
 	char buffer[48];
 
-	if (!config_text(config, value, name, size_bytes))
+	if (!config_text(config, value, key))
 		return false;
-	for (const char *c = name; *c; c++)
+	for (const char *c = key->into; *c; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("_-.", *c))
 			return config_fail(config, value,
 					   "'%s' is not a name (letters, digits, '_', '-' and '.')",
-					   shown(name, buffer, sizeof(buffer)));
+					   shown(key->into, buffer, sizeof(buffer)));
 	return true;
 }
 
-bool config_number(const struct config *config, const struct config_value *value, uint64_t min,
-		   uint64_t max, uint64_t *number)
+bool config_number(const struct config *config, const struct config_value *value,
+		   const struct config_key *key)
 {
+	enum vb_number read;
 	char text[48];
 
-	if (!value->node)
-		return true;
-	if (!is_plain(value->node) || config_is_null(value->node))
+	if (!is_plain(value->node) || !is_text(value->node))
 		return wrong_type(config, value, "a number");
 	shown(scalar(value->node), text, sizeof(text));
-	switch (vb_number_read(scalar(value->node), min, max, number)) {
-	case VB_NUMBER_GOOD:
+	read = vb_number_read(scalar(value->node), key->min, key->max, key->into);
+	if (read == VB_NUMBER_GOOD)
 		return true;
-	case VB_NUMBER_LEADING_ZERO:
+	if (read == VB_NUMBER_LEADING_ZERO)
 		return config_fail(config, value, "'%s' begins with 0 (write it without, or 0x...)",
 				   text);
-	case VB_NUMBER_OUT_OF_RANGE:
-		return config_fail(config, value,
-				   "'%s' is out of range (%" PRIu64 " to %" PRIu64 ")", text, min,
-				   max);
-	default:
-		return config_fail(config, value,
-				   "'%s' is not a number (%" PRIu64 " to %" PRIu64 ")", text, min,
-				   max);
-	}
+	return config_fail(config, value, "'%s' is %s (%" PRIu64 " to %" PRIu64 ")", text,
+			   read == VB_NUMBER_OUT_OF_RANGE ? "out of range" : "not a number",
+			   key->min, key->max);
 }
 
 bool config_word(const struct config *config, const struct config_value *value,
-		 const struct project_word *words, int *meaning)
+		 const struct config_key *key)
 {
-	const struct project_word *word;
 	char allowed[256], buffer[48];
-	const char *text;
+	int *index = key->into;
 
-	if (!value->node)
-		return true;
-	if (value->node->type != YAML_SCALAR_NODE || config_is_null(value->node))
+	if (!is_text(value->node))
 		return wrong_type(config, value, "a word");
-	text = scalar(value->node);
-	word = project_find_word(words, text[0] == ':' ? text + 1 : text, allowed, sizeof(allowed));
-	if (!word)
-		return config_fail(config, value, "'%s' is unknown (allowed: %s)",
-				   shown(text, buffer, sizeof(buffer)), allowed);
-	*meaning = word->meaning;
-	return true;
+	*index = vb_words_find(key->words, without_colon(scalar(value->node)));
+	return *index >= 0 || config_fail(config, value, "'%s' is unknown (allowed: %s)",
+					  shown(scalar(value->node), buffer, sizeof(buffer)),
+					  vb_words_list(key->words, allowed, sizeof(allowed)));
 }
 
 enum measured { MEASURED, NOT_MEASURED, NOT_WHOLE, TOO_BIG };
 
 /* Converts "number[.fraction][ ]unit" to the smallest unit. */
-static enum measured measure(const char *text, const struct unit *units, uint64_t *result)
+static enum measured measure(const char *text, const struct measure *by, uint64_t *result)
 {
 	size_t whole = strspn(text, "0123456789"), fraction = 0;
 	const char *rest = text + whole;
-	uint64_t number, part = 0, scale = 1;
-	const struct unit *unit;
+	uint64_t number, factor, part = 0, scale = 1;
+	unsigned int unit = 0;
 
 	if (*rest == '.') {
 		fraction = strspn(rest + 1, "0123456789");
@@ -357,73 +353,67 @@ static enum measured measure(const char *text, const struct unit *units, uint64_
 		rest += 1 + fraction;
 	}
 	rest += strspn(rest, " ");
-	for (unit = units; unit->name && strcmp(unit->name, *rest ? rest : units->name) != 0;
-	     unit++)
-		;
-	if (!whole || !unit->name)
+	while (*rest && by->units[unit].name && strcmp(by->units[unit].name, rest) != 0)
+		unit++;
+	factor = by->units[unit].factor;
+	if (!whole || !factor)
 		return NOT_MEASURED;
 	if (!vb_number_digits(text, whole, 10, &number) ||
-	    __builtin_mul_overflow(number, unit->factor, &number))
+	    __builtin_mul_overflow(number, factor, &number))
 		return TOO_BIG;
 	for (size_t i = 0; i < fraction; i++) {
 		unsigned int digit = text[whole + 1 + i] - '0';
 
-		if (digit && scale >= unit->factor)
+		if (digit && scale >= factor)
 			return NOT_WHOLE;
-		if (scale < unit->factor) {
+		if (scale < factor) {
 			scale *= 10;
-			part += digit * (unit->factor / scale);
+			part += digit * (factor / scale);
 		}
 	}
 	return __builtin_add_overflow(number, part, result) ? TOO_BIG : MEASURED;
 }
 
-/* Reads a measure, or writes a message; allowed describes the form for the message. */
 static bool measured(const struct config *config, const struct config_value *value,
-		     const struct unit *units, const char *allowed, uint64_t *result)
+		     const struct measure *by, uint64_t *result)
 {
 	char buffer[48];
 
-	if (value->node->type != YAML_SCALAR_NODE || config_is_null(value->node))
-		return wrong_type(config, value, allowed);
+	if (!is_text(value->node))
+		return wrong_type(config, value, by->allowed);
 	shown(scalar(value->node), buffer, sizeof(buffer));
-	switch (measure(scalar(value->node), units, result)) {
+	switch (measure(scalar(value->node), by, result)) {
 	case MEASURED:
 		return true;
 	case NOT_WHOLE:
-		return config_fail(config, value, "'%s' is finer than 1 %s", buffer, units->name);
+		return config_fail(config, value, "'%s' is finer than 1 %s", buffer,
+				   by->units[0].name);
 	case TOO_BIG:
-		return config_fail(config, value, "'%s' is too large (%s)", buffer, allowed);
+		return config_fail(config, value, "'%s' is too large (%s)", buffer, by->allowed);
 	default:
-		return config_fail(config, value, "'%s' is not understood (%s)", buffer, allowed);
+		return config_fail(config, value, "'%s' is not understood (%s)", buffer,
+				   by->allowed);
 	}
 }
 
-bool config_duration(const struct config *config, const struct config_value *value, uint64_t max_ns,
-		     uint64_t *duration_ns)
+bool config_duration(const struct config *config, const struct config_value *value,
+		     const struct config_key *key)
 {
-	static const char allowed[] = "nanoseconds, or a number with ns, us, ms or s";
+	const uint64_t *duration_ns = key->into;
 
-	if (!value->node)
-		return true;
-	if (!measured(config, value, time_units, allowed, duration_ns))
+	if (!measured(config, value, &times, key->into))
 		return false;
-	if (*duration_ns > max_ns)
-		return config_fail(config, value, "'%.40s' is too large (up to %" PRIu64 " s)",
-				   scalar(value->node), max_ns / 1000000000);
-	return true;
+	return *duration_ns <= key->max ||
+	       config_fail(config, value, "'%.40s' is too large (up to %" PRIu64 " s)",
+			   scalar(value->node), key->max / 1000000000);
 }
 
 bool config_rate(const struct config *config, const struct config_value *value,
-		 uint64_t *bits_per_second)
+		 const struct config_key *key)
 {
-	static const char allowed[] = "bits a second, or a number with Kbps, Mbps or Gbps";
+	const uint64_t *bits_per_second = key->into;
 
-	if (!value->node)
-		return true;
-	if (!measured(config, value, rate_units, allowed, bits_per_second))
-		return false;
-	if (!*bits_per_second)
-		return config_fail(config, value, "is 0 (leave the key out for no limit)");
-	return true;
+	return measured(config, value, &rates, key->into) &&
+	       (*bits_per_second ||
+		config_fail(config, value, "is 0 (leave the key out for no limit)"));
 }

@@ -3,13 +3,12 @@
  * Values of a YAML document, each with its line, and one form of message about a wrong value.
  *
  * A function that returns bool returns false after it has written a message, and reading then
- * stops. The functions that read a value return true and change nothing where the value is not
- * given. A value's key is written as people would: "devices[1].mtu".
+ * stops. A value's key is written as people would: "devices[1].mtu".
  */
 #ifndef SRC_PROJECT_CONFIG_H
 #define SRC_PROJECT_CONFIG_H
 
-#include "src/project/words.h"
+#include "src/base/words.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,49 +39,62 @@ bool config_is_null(const yaml_node_t *node);
 bool config_fail(const struct config *config, const struct config_value *value, const char *fmt,
 		 ...) __attribute__((format(printf, 3, 4)));
 
+struct config_key;
+
+/* Reads one entry of a list, at an index from 0 up; into is the list's config_key.into. */
+typedef bool config_entry_fn(const struct config *config, const struct config_value *entry,
+			     unsigned int index, void *into);
+
+/* Reads a value that is given into the key's field. */
+typedef bool config_read_fn(const struct config *config, const struct config_value *value,
+			    const struct config_key *key);
+
+/* A key that a mapping may have, and how its value is read. */
+struct config_key {
+	const char *name;
+	config_read_fn *read;
+	void *into;		/* the field, which keeps its content if no value is given */
+	uint64_t min, max;	/* of a number; of the entries of a list; max: bytes of a text */
+	vb_words_fn *words;	/* of config_word() */
+	config_entry_fn *entry; /* of config_list() */
+	const char *entries;	/* of config_list(): the entries' name in messages */
+	struct config_value *value; /* takes the value, for later messages; NULL: none is later */
+};
+
+#define CONFIG_KEYS_MAX 10
+
 /*
- * Finds the values of a mapping's keys, whether these are written with or without a leading colon,
- * and follows merge keys (<<). names are the allowed keys; names and values have count entries.
- * An unknown key, a key given twice and a key without value are errors.
+ * Reads a mapping of count keys, whether these are written with or without a leading colon, and
+ * follows merge keys (<<). The values are read in the order of keys. An unknown key, a key given
+ * twice and a key without value are errors.
  */
 bool config_mapping(const struct config *config, const struct config_value *mapping,
-		    const char *const *names, unsigned int count, struct config_value *values);
-
-/* Reads one entry of a list, at an index from 0 up. */
-typedef bool config_entry_fn(const struct config *config, const struct config_value *entry,
-			     unsigned int index, void *arg);
+		    const struct config_key *keys, unsigned int count);
 
 /* An entry of a list. */
 struct config_value config_entry(const struct config *config, const struct config_value *list,
 				 unsigned int index);
 
-/* Calls read for each entry of a list of min to max entries; what is the entries' name in
- * messages. */
-bool config_list(const struct config *config, const struct config_value *list, const char *what,
-		 unsigned int min, unsigned int max, config_entry_fn *read, void *arg);
+/* A list of min to max entries, each of which the function entry reads. */
+config_read_fn config_list;
 
-/* A text of 1 to size_bytes - 1 bytes, without control characters; copied to text. */
-bool config_text(const struct config *config, const struct config_value *value, char *text,
-		 size_t size_bytes);
+/* A text of 1 to max - 1 bytes, without control characters; into is a char[max]. */
+config_read_fn config_text;
 
 /* A text of letters, digits, '_', '-' and '.'. */
-bool config_name(const struct config *config, const struct config_value *value, char *name,
-		 size_t size_bytes);
+config_read_fn config_name;
 
-/* A number, decimal or 0x hexadecimal, min <= number <= max. */
-bool config_number(const struct config *config, const struct config_value *value, uint64_t min,
-		   uint64_t max, uint64_t *number);
+/* A number, decimal or 0x hexadecimal; into is a uint64_t. */
+config_read_fn config_number;
 
-/* One of the words, with or without a leading colon. */
-bool config_word(const struct config *config, const struct config_value *value,
-		 const struct project_word *words, int *meaning);
+/* One of the words, with or without a leading colon; into is an int, which takes its index. */
+config_read_fn config_word;
 
-/* A duration: nanoseconds, or a number with ns, us, ms or s. */
-bool config_duration(const struct config *config, const struct config_value *value, uint64_t max_ns,
-		     uint64_t *duration_ns);
+/* A duration: nanoseconds, or a number with ns, us, ms or s; into is a uint64_t. */
+config_read_fn config_duration;
 
-/* Bits a second: a number, or a number with Kbps, Mbps or Gbps (powers of 1000). Not 0. */
-bool config_rate(const struct config *config, const struct config_value *value,
-		 uint64_t *bits_per_second);
+/* Bits a second: a number, or a number with Kbps, Mbps or Gbps (powers of 1000). Not 0; into is a
+ * uint64_t. */
+config_read_fn config_rate;
 
 #endif

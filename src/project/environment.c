@@ -2,7 +2,7 @@
 #include "src/project/environment.h"
 
 #include "src/base/number.h"
-#include "src/project/words.h"
+#include "src/base/words.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -48,17 +48,18 @@ static bool read_number(const char *name, uint64_t min, uint64_t max, uint64_t *
 		    (unsigned long long)min, (unsigned long long)max);
 }
 
-/* Sets *word to the entry that the variable names; leaves it alone if the variable is not set. */
-static bool read_word(const char *name, const struct project_word *words,
-		      const struct project_word **word, struct vb_project_error *error)
+/* Sets *index to that of the word in the variable; leaves it alone if the variable is not set. */
+static bool read_word(const char *name, vb_words_fn *words, int *index,
+		      struct vb_project_error *error)
 {
 	const char *text = variable(name);
 	char allowed[128];
 
 	if (!text)
 		return true;
-	*word = project_find_word(words, text, allowed, sizeof(allowed));
-	return *word || fail(error, "%s: '%s' is unknown (allowed: %s)", name, text, allowed);
+	*index = vb_words_find(words, text);
+	return *index >= 0 || fail(error, "%s: '%s' is unknown (allowed: %s)", name, text,
+				   vb_words_list(words, allowed, sizeof(allowed)));
 }
 
 static const char *choose_quirks(void)
@@ -101,14 +102,12 @@ static bool check_quirks(const char *names, struct vb_project_error *error)
 static bool read_devices(struct vb_sim_config *sim, struct vb_project_error *error)
 {
 	const char *quirks = choose_quirks();
-	const struct project_word *link_layer = NULL, *profile = NULL;
-	struct project_word profiles[PROJECT_PROFILES_MAX];
+	int link_layer = -1, profile = -1;
 	uint64_t count = VB_PROJECT_DEVICES;
 
-	project_profiles(profiles);
 	if (!read_number(VB_ENVIRONMENT_DEVICES, 1, VB_SIM_DEVICES_MAX, &count, error) ||
-	    !read_word(VB_ENVIRONMENT_LINK_LAYER, project_link_layers, &link_layer, error) ||
-	    !read_word(VB_ENVIRONMENT_PROFILE, profiles, &profile, error))
+	    !read_word(VB_ENVIRONMENT_LINK_LAYER, vb_project_link_layer_name, &link_layer, error) ||
+	    !read_word(VB_ENVIRONMENT_PROFILE, vb_sim_profile_name, &profile, error))
 		return false;
 	if (quirks && !check_quirks(quirks, error))
 		return false;
@@ -116,55 +115,49 @@ static bool read_devices(struct vb_sim_config *sim, struct vb_project_error *err
 		return fail(error, "%s: the project already lists its devices",
 			    VB_ENVIRONMENT_DEVICES);
 	vb_project_add_devices(sim, count);
-	if (profile)
-		vb_project_set_profile(sim, profile->word);
+	if (profile >= 0)
+		vb_project_set_profile(sim, vb_sim_profile_name((unsigned int)profile));
 	for (unsigned int i = 0; i < sim->device_count; i++) {
 		struct vb_sim_device_config *device = &sim->devices[i];
 
-		if (link_layer)
-			device->link_layer = link_layer->meaning;
+		if (link_layer >= 0)
+			device->link_layer = vb_project_link_layer((unsigned int)link_layer);
 		if (quirks)
 			strcpy(device->quirks, quirks);
 	}
 	return true;
 }
 
-/* A copy of the path with the process number for each %p; NULL with errno. */
-static char *expand_path(const char *path)
+/* Copies the path with the process number for each %p. */
+static void expand_path(const char *path, char *text, size_t size_bytes)
 {
-	size_t size_bytes = 0;
-	char *text = NULL;
-	FILE *out = open_memstream(&text, &size_bytes);
+	size_t used = 0;
 
-	if (!out)
-		return NULL;
-	for (; *path; path++) {
-		if (path[0] == '%' && path[1] == 'p') {
-			fprintf(out, "%ld", (long)getpid());
-			path++;
-		} else {
-			fputc(*path, out);
-		}
+	while (*path && used + 1 < size_bytes) {
+		bool is_process = !strncmp(path, "%p", 2);
+		char piece[24] = {*path};
+
+		if (is_process)
+			snprintf(piece, sizeof(piece), "%ld", (long)getpid());
+		used += (size_t)snprintf(text + used, size_bytes - used, "%s", piece);
+		path += is_process ? 2 : 1;
 	}
-	return fclose(out) ? NULL : text;
 }
 
-static bool read_world(struct vb_sim_config *sim, struct vb_project_error *error)
+static bool read_world(struct vb_project *project, struct vb_project_error *error)
 {
-	static const struct project_word real = {"real", VB_SIM_CLOCK_REAL};
-	const struct project_word *clock = &real;
 	const char *trace = variable(VB_ENVIRONMENT_TRACE);
+	struct vb_sim_config *sim = &project->sim;
+	int clock = VB_SIM_CLOCK_REAL;
 
 	if (!read_number(VB_ENVIRONMENT_SEED, 0, UINT64_MAX, &sim->seed, error) ||
-	    !read_word(VB_ENVIRONMENT_CLOCK, project_clocks, &clock, error))
+	    !read_word(VB_ENVIRONMENT_CLOCK, vb_project_clock_name, &clock, error))
 		return false;
 	sim->seed_given |= variable(VB_ENVIRONMENT_SEED) != NULL;
-	sim->clock = clock->meaning;
+	sim->clock = clock;
 	if (trace) {
-		free((char *)sim->trace);
-		sim->trace = expand_path(trace);
-		if (!sim->trace)
-			return fail(error, "%s: no memory", VB_ENVIRONMENT_TRACE);
+		expand_path(trace, project->trace, sizeof(project->trace));
+		sim->trace = project->trace;
 	}
 	return true;
 }
@@ -177,7 +170,7 @@ struct vb_project *vb_environment_load(struct vb_project_error *error)
 
 	if (!project)
 		return NULL;
-	if (read_devices(&project->sim, error) && read_world(&project->sim, error))
+	if (read_devices(&project->sim, error) && read_world(project, error))
 		return project;
 	vb_project_free(project);
 	return NULL;

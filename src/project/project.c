@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/project/project.h"
 
+#include "src/base/count.h"
 #include "src/project/config.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Long enough for any network, short enough that times never overflow. */
 #define DELAY_MAX_NS UINT64_C(3600000000000)
@@ -20,69 +18,55 @@
 struct reader {
 	struct config config;
 	struct vb_project *project;
-	struct project_word profiles[PROJECT_PROFILES_MAX];
-	int profile; /* of devices that name none; an index of profiles */
+	int profile; /* of devices that name none: an index of vb_sim_profile_name() */
 };
 
-enum top_key { CLOCK, SEED, TRACE, SUITES, PROFILE, DEVICES, LINKS, TOP_KEYS };
-static const char *const top_keys[] = {"clock",	  "seed",    "trace", "suites",
-				       "profile", "devices", "links"};
+const char *vb_project_clock_name(unsigned int index)
+{
+	static const char *const names[] = {"virtual", "real", NULL};
 
-enum device_key {
-	DEVICE_NAME,
-	DEVICE_PORTS,
-	DEVICE_LINK_LAYER,
-	DEVICE_MTU,
-	DEVICE_ADDRESSES,
-	DEVICE_GIDS,
-	DEVICE_PKEYS,
-	DEVICE_PROFILE,
-	DEVICE_QUIRKS,
-	DEVICE_KEYS,
-};
-static const char *const device_keys[] = {"name", "ports", "link_layer", "mtu",	  "addresses",
-					  "gids", "pkeys", "profile",	 "quirks"};
+	return names[index];
+}
 
-enum link_key { LINK_BETWEEN, LINK_DELAY, LINK_RATE, LINK_KEYS };
-static const char *const link_keys[] = {"between", "delay", "rate"};
+const char *vb_project_link_layer_name(unsigned int index)
+{
+	static const char *const names[] = {"ethernet", "infiniband", NULL};
+
+	return names[index];
+}
+
+int vb_project_link_layer(unsigned int index)
+{
+	return index ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+}
+
+/* The word of IBV_MTU_256 + index. */
+static const char *mtu_name(unsigned int index)
+{
+	static const char *const names[] = {"256", "512", "1024", "2048", "4096", NULL};
+
+	return names[index];
+}
 
 static bool read_gid(const struct config *config, const struct config_value *value,
 		     union ibv_gid *gid)
 {
+	static const union ibv_gid mapped = {.raw = {[10] = 0xff, [11] = 0xff}};
+	const uint8_t *ipv4 = gid->raw + 12;
 	char text[INET6_ADDRSTRLEN];
-	struct in_addr ipv4;
+	bool is_host;
 
-	if (!config_text(config, value, text, sizeof(text)))
+	*gid = mapped;
+	if (!config_text(config, value, &(struct config_key){.into = text, .max = sizeof(text)}))
 		return false;
-	if (inet_pton(AF_INET, text, &ipv4) == 1) {
-		uint32_t host = ntohl(ipv4.s_addr);
-
-		if (host >> 24 == 0 || host >> 24 >= 224)
-			return config_fail(config, value, "%s is not a host's address", text);
-		memset(gid->raw, 0, 10);
-		memset(gid->raw + 10, 0xff, 2);
-		memcpy(gid->raw + 12, &ipv4, 4);
-		return true;
-	}
-	if (inet_pton(AF_INET6, text, gid->raw) != 1)
+	if (inet_pton(AF_INET, text, gid->raw + 12) == 1)
+		is_host = ipv4[0] && ipv4[0] < 224;
+	else if (inet_pton(AF_INET6, text, gid->raw) == 1)
+		is_host = gid->raw[0] != 0xff &&
+			  !IN6_IS_ADDR_UNSPECIFIED((struct in6_addr *)gid->raw);
+	else
 		return config_fail(config, value, "'%s' is not an address (IPv4 or IPv6)", text);
-	if (gid->raw[0] == 0xff || IN6_IS_ADDR_UNSPECIFIED((struct in6_addr *)gid->raw))
-		return config_fail(config, value, "%s is not a host's address", text);
-	return true;
-}
-
-static bool same_gid(const union ibv_gid *a, const union ibv_gid *b)
-{
-	return !memcmp(a, b, sizeof(*a));
-}
-
-/* Returns true for an address that the device with this number has if it is given none. */
-static bool is_default_gid(const union ibv_gid *gid, unsigned int number)
-{
-	union ibv_gid defaults[2];
-
-	vb_sim_default_gids(number, defaults);
-	return same_gid(gid, &defaults[0]) || same_gid(gid, &defaults[1]);
+	return is_host || config_fail(config, value, "%s is not a host's address", text);
 }
 
 /* --- devices; device_count does not count yet the device that is being read --- */
@@ -92,31 +76,50 @@ static struct vb_sim_device_config *new_device(struct vb_sim_config *sim)
 	return &sim->devices[sim->device_count];
 }
 
-static bool take_gid(const struct config *config, const struct config_value *value,
-		     unsigned int index, void *arg)
+/* The index of the device, of the first count, that was given an address; -1 if none was. */
+static int owner_of(const struct vb_sim_config *sim, unsigned int count, const union ibv_gid *gid)
 {
-	struct vb_sim_config *sim = arg;
+	for (unsigned int i = 0; i < count; i++)
+		for (unsigned int j = 0; j < sim->devices[i].gid_count; j++)
+			if (!memcmp(&sim->devices[i].gids[j], gid, sizeof(*gid)))
+				return (int)i;
+	return -1;
+}
+
+static bool take_gid(const struct config *config, const struct config_value *value,
+		     unsigned int index, void *into)
+{
+	struct vb_sim_config *sim = into;
 	struct vb_sim_device_config *device = new_device(sim);
+	int owner;
 
 	if (!read_gid(config, value, &device->gids[index]))
 		return false;
-	for (const struct vb_sim_device_config *other = sim->devices; other <= device; other++)
-		for (unsigned int i = 0; i < other->gid_count; i++)
-			if (same_gid(&other->gids[i], &device->gids[index]))
-				return config_fail(config, value,
-						   "is already an address of device %s",
-						   other->name);
+	owner = owner_of(sim, sim->device_count + 1, &device->gids[index]);
+	if (owner >= 0)
+		return config_fail(config, value, "is already an address of device %s",
+				   sim->devices[owner].name);
 	device->gid_count++;
 	return true;
 }
 
-static bool take_pkey(const struct config *config, const struct config_value *value,
-		      unsigned int index, void *arg)
+static bool read_gids(const struct config *config, const struct config_value *list,
+		      const struct config_key *key)
 {
-	struct vb_sim_device_config *device = new_device(arg);
+	if (new_device(key->into)->gid_count)
+		return config_fail(config, list,
+				   "is another name of 'addresses' (give one of the two)");
+	return config_list(config, list, key);
+}
+
+static bool take_pkey(const struct config *config, const struct config_value *value,
+		      unsigned int index, void *into)
+{
+	struct vb_sim_device_config *device = into;
 	uint64_t pkey;
 
-	if (!config_number(config, value, 1, 0xffff, &pkey))
+	if (!config_number(config, value,
+			   &(struct config_key){.into = &pkey, .min = 1, .max = 0xffff}))
 		return false;
 	if (!(pkey & 0x7fff))
 		return config_fail(config, value,
@@ -134,102 +137,82 @@ static struct vb_sim_device_config *find_device(struct vb_sim_config *sim, const
 	return NULL;
 }
 
-static bool read_device_name(const struct reader *r, const struct config_value *entry,
-			     const struct config_value *value, struct vb_sim_device_config *device)
-{
-	if (!value->node)
-		return config_fail(&r->config, entry, "has no name");
-	if (!config_name(&r->config, value, device->name, sizeof(device->name)))
-		return false;
-	if (find_device(&r->project->sim, device->name))
-		return config_fail(&r->config, value, "'%s' is already the name of another device",
-				   device->name);
-	return true;
-}
-
-static void set_defaults(struct vb_sim_device_config *device)
-{
-	snprintf(device->profile, sizeof(device->profile), "%s", vb_sim_profile_name(0));
-	device->ports = 1;
-	device->link_layer = IBV_LINK_LAYER_ETHERNET;
-	device->mtu = IBV_MTU_4096;
-}
-
 static bool take_device(const struct config *config, const struct config_value *entry,
-			unsigned int index, void *arg)
+			unsigned int index, void *into)
 {
-	struct reader *r = arg;
+	struct reader *r = into;
 	struct vb_sim_config *sim = &r->project->sim;
 	struct vb_sim_device_config *device = new_device(sim);
-	struct config_value values[DEVICE_KEYS];
-	const struct config_value *gids = &values[DEVICE_ADDRESSES];
-	int mtu = IBV_MTU_4096, profile = r->profile;
+	struct config_value name;
+	int link_layer = 0, mtu = IBV_MTU_4096 - IBV_MTU_256, profile = r->profile;
 	uint64_t ports = 1;
+	const struct config_key keys[] = {
+		{"name", config_name, device->name, .max = VB_SIM_NAME_MAX, .value = &name},
+		{"ports", config_number, &ports, 1, VB_SIM_PORTS_MAX},
+		{"link_layer", config_word, &link_layer, .words = vb_project_link_layer_name},
+		{"mtu", config_word, &mtu, .words = mtu_name},
+		{"addresses", config_list, sim, 1, VB_SIM_GIDS_MAX, .entry = take_gid,
+		 .entries = "addresses"},
+		{"gids", read_gids, sim, 1, VB_SIM_GIDS_MAX, .entry = take_gid,
+		 .entries = "addresses"},
+		{"pkeys", config_list, device, 1, VB_SIM_PKEYS_MAX, .entry = take_pkey,
+		 .entries = "P_Keys"},
+		{"profile", config_word, &profile, .words = vb_sim_profile_name},
+		{"quirks", config_text, device->quirks, .max = VB_SIM_QUIRKS_TEXT},
+	};
 
-	set_defaults(device);
-	if (!config_mapping(config, entry, device_keys, DEVICE_KEYS, values) ||
-	    !read_device_name(r, entry, &values[DEVICE_NAME], device) ||
-	    !config_number(config, &values[DEVICE_PORTS], 1, VB_SIM_PORTS_MAX, &ports) ||
-	    !config_word(config, &values[DEVICE_LINK_LAYER], project_link_layers,
-			 &device->link_layer) ||
-	    !config_word(config, &values[DEVICE_MTU], project_mtus, &mtu))
+	if (!config_mapping(config, entry, keys, COUNT(keys)))
 		return false;
-	if (gids->node && values[DEVICE_GIDS].node)
-		return config_fail(config, &values[DEVICE_GIDS],
-				   "is another name of 'addresses' (give one of the two)");
-	if (!gids->node)
-		gids = &values[DEVICE_GIDS];
-	if (!config_list(config, gids, "addresses", 1, VB_SIM_GIDS_MAX, take_gid, sim) ||
-	    !config_list(config, &values[DEVICE_PKEYS], "P_Keys", 1, VB_SIM_PKEYS_MAX, take_pkey,
-			 sim) ||
-	    !config_word(config, &values[DEVICE_PROFILE], r->profiles, &profile) ||
-	    !config_text(config, &values[DEVICE_QUIRKS], device->quirks, sizeof(device->quirks)))
-		return false;
+	if (!name.node)
+		return config_fail(config, entry, "has no name");
+	if (find_device(sim, device->name))
+		return config_fail(config, &name, "'%s' is already the name of another device",
+				   device->name);
 	device->ports = ports;
-	device->mtu = mtu;
-	snprintf(device->profile, sizeof(device->profile), "%s", r->profiles[profile].word);
+	device->link_layer = vb_project_link_layer(link_layer);
+	device->mtu = IBV_MTU_256 + mtu;
+	snprintf(device->profile, sizeof(device->profile), "%s", vb_sim_profile_name(profile));
 	sim->device_count++;
 	return true;
 }
 
 /* A given address must not be one that a device without addresses takes. */
-static bool check_default_gids(struct reader *r, const struct config_value *list)
+static bool check_default_gids(const struct reader *r, const struct config_value *list)
 {
 	const struct vb_sim_config *sim = &r->project->sim;
 
-	for (unsigned int i = 0; i < sim->device_count; i++)
-		for (unsigned int j = 0; j < sim->devices[i].gid_count; j++)
-			for (unsigned int k = 0; k < sim->device_count; k++) {
-				struct config_value entry = config_entry(&r->config, list, i);
+	for (unsigned int i = 0; i < 2 * sim->device_count; i++) {
+		const struct vb_sim_device_config *device = &sim->devices[i / 2];
+		struct config_value entry;
+		union ibv_gid gids[2];
+		int owner;
 
-				if (!sim->devices[k].gid_count &&
-				    is_default_gid(&sim->devices[i].gids[j], k + 1))
-					return config_fail(&r->config, &entry,
-							   "has the address that device %s takes "
-							   "by default (give that device its own)",
-							   sim->devices[k].name);
-			}
+		vb_sim_default_gids(i / 2 + 1, gids);
+		owner = device->gid_count ? -1 : owner_of(sim, sim->device_count, &gids[i % 2]);
+		if (owner < 0)
+			continue;
+		entry = config_entry(&r->config, list, (unsigned int)owner);
+		return config_fail(&r->config, &entry,
+				   "has the address that device %s takes by default (give that "
+				   "device its own)",
+				   device->name);
+	}
 	return true;
-}
-
-static bool read_devices(struct reader *r, const struct config_value *list)
-{
-	return config_list(&r->config, list, "devices", 1, VB_SIM_DEVICES_MAX, take_device, r) &&
-	       check_default_gids(r, list);
 }
 
 /* --- links --- */
 
 static bool take_end(const struct config *config, const struct config_value *value,
-		     unsigned int index, void *arg)
+		     unsigned int index, void *into)
 {
-	struct vb_sim_config *sim = arg;
+	struct vb_sim_config *sim = into;
 	struct vb_sim_link_config *link = &sim->links[sim->link_count];
 	char *end = index ? link->b : link->a;
+	const struct config_key key = {.into = end, .max = VB_SIM_NAME_MAX};
 
-	if (!config_name(config, value, end, VB_SIM_NAME_MAX))
-		return false;
-	return find_device(sim, end) || config_fail(config, value, "there is no device '%s'", end);
+	return config_name(config, value, &key) &&
+	       (find_device(sim, end) ||
+		config_fail(config, value, "there is no device '%s'", end));
 }
 
 static bool joins(const struct vb_sim_link_config *link, const char *a, const char *b)
@@ -238,11 +221,12 @@ static bool joins(const struct vb_sim_link_config *link, const char *a, const ch
 }
 
 static bool read_ends(const struct config *config, const struct config_value *list,
-		      struct vb_sim_config *sim)
+		      const struct config_key *key)
 {
+	struct vb_sim_config *sim = key->into;
 	const struct vb_sim_link_config *link = &sim->links[sim->link_count];
 
-	if (!config_list(config, list, "devices", 2, 2, take_end, sim))
+	if (!config_list(config, list, key))
 		return false;
 	if (!strcmp(link->a, link->b))
 		return config_fail(config, list,
@@ -259,20 +243,22 @@ static bool read_ends(const struct config *config, const struct config_value *li
 }
 
 static bool take_link(const struct config *config, const struct config_value *entry,
-		      unsigned int index, void *arg)
+		      unsigned int index, void *into)
 {
-	struct vb_sim_config *sim = arg;
+	struct vb_sim_config *sim = &((struct reader *)into)->project->sim;
 	struct vb_sim_link_config *link = &sim->links[sim->link_count];
-	struct config_value values[LINK_KEYS];
+	struct config_value between;
+	const struct config_key keys[] = {
+		{"between", read_ends, sim, 2, 2, .entry = take_end, .entries = "devices",
+		 .value = &between},
+		{"delay", config_duration, &link->delay_ns, .max = DELAY_MAX_NS},
+		{"rate", config_rate, &link->bits_per_second},
+	};
 
-	if (!config_mapping(config, entry, link_keys, LINK_KEYS, values))
+	if (!config_mapping(config, entry, keys, COUNT(keys)))
 		return false;
-	if (!values[LINK_BETWEEN].node)
+	if (!between.node)
 		return config_fail(config, entry, "names no devices (between: [a, b])");
-	if (!read_ends(config, &values[LINK_BETWEEN], sim) ||
-	    !config_duration(config, &values[LINK_DELAY], DELAY_MAX_NS, &link->delay_ns) ||
-	    !config_rate(config, &values[LINK_RATE], &link->bits_per_second))
-		return false;
 	sim->link_count++;
 	return true;
 }
@@ -280,12 +266,13 @@ static bool take_link(const struct config *config, const struct config_value *en
 /* --- the section --- */
 
 static bool take_suite(const struct config *config, const struct config_value *value,
-		       unsigned int index, void *arg)
+		       unsigned int index, void *into)
 {
-	struct vb_project *project = arg;
+	struct vb_project *project = into;
 	struct vb_project_suite *suite = &project->suites[index];
+	const struct config_key key = {.into = suite->name, .max = sizeof(suite->name)};
 
-	if (!config_name(config, value, suite->name, sizeof(suite->name)))
+	if (!config_name(config, value, &key))
 		return false;
 	suite->line = value->line;
 	for (unsigned int i = 0; i < index; i++)
@@ -295,45 +282,56 @@ static bool take_suite(const struct config *config, const struct config_value *v
 	return true;
 }
 
-static bool read_world(struct reader *r, const struct config_value *values)
+/* A profile or links without devices mean the default devices. */
+static void add_default_devices(struct reader *r)
 {
-	struct vb_sim_config *sim = &r->project->sim;
-	int clock = VB_SIM_CLOCK_VIRTUAL;
-	char path[PATH_MAX];
+	if (r->project->sim.device_count)
+		return;
+	vb_project_add_devices(&r->project->sim, VB_PROJECT_DEVICES);
+	vb_project_set_profile(&r->project->sim, vb_sim_profile_name(r->profile));
+}
 
-	if (!config_word(&r->config, &values[CLOCK], project_clocks, &clock) ||
-	    !config_number(&r->config, &values[SEED], 0, UINT64_MAX, &sim->seed) ||
-	    !config_text(&r->config, &values[TRACE], path, sizeof(path)))
-		return false;
-	sim->clock = clock;
-	sim->seed_given = values[SEED].node;
-	sim->trace = values[TRACE].node ? strdup(path) : NULL;
-	if (values[TRACE].node && !sim->trace)
-		return config_fail(&r->config, &values[TRACE], "no memory");
-	return true;
+static bool read_links(const struct config *config, const struct config_value *list,
+		       const struct config_key *key)
+{
+	add_default_devices(key->into);
+	return config_list(config, list, key);
+}
+
+static bool read_devices(const struct config *config, const struct config_value *list,
+			 const struct config_key *key)
+{
+	return config_list(config, list, key) && check_default_gids(key->into, list);
 }
 
 static bool read_section(struct reader *r, const struct config_value *section)
 {
 	struct vb_project *project = r->project;
-	struct config_value values[TOP_KEYS];
+	struct vb_sim_config *sim = &project->sim;
+	struct config_value seed, profile;
+	int clock = VB_SIM_CLOCK_VIRTUAL;
+	const struct config_key keys[] = {
+		{"clock", config_word, &clock, .words = vb_project_clock_name},
+		{"seed", config_number, &sim->seed, .max = UINT64_MAX, .value = &seed},
+		{"trace", config_text, project->trace, .max = PATH_MAX},
+		{"suites", config_list, project, 1, VB_PROJECT_SUITES_MAX, .entry = take_suite,
+		 .entries = "suites"},
+		{"profile", config_word, &r->profile, .words = vb_sim_profile_name,
+		 .value = &profile},
+		{"devices", read_devices, r, 1, VB_SIM_DEVICES_MAX, .entry = take_device,
+		 .entries = "devices"},
+		{"links", read_links, r, 1, VB_SIM_LINKS_MAX, .entry = take_link,
+		 .entries = "links"},
+	};
 
-	if (!config_mapping(&r->config, section, top_keys, TOP_KEYS, values) ||
-	    !read_world(r, values) ||
-	    !config_word(&r->config, &values[PROFILE], r->profiles, &r->profile) ||
-	    !config_list(&r->config, &values[SUITES], "suites", 1, VB_PROJECT_SUITES_MAX,
-			 take_suite, project))
+	if (!config_mapping(&r->config, section, keys, COUNT(keys)))
 		return false;
-	if (values[DEVICES].node) {
-		if (!read_devices(r, &values[DEVICES]))
-			return false;
-	} else if (values[PROFILE].node || values[LINKS].node) {
-		/* A profile or links without devices mean the default devices. */
-		vb_project_add_devices(&project->sim, VB_PROJECT_DEVICES);
-		vb_project_set_profile(&project->sim, r->profiles[r->profile].word);
-	}
-	return config_list(&r->config, &values[LINKS], "links", 1, VB_SIM_LINKS_MAX, take_link,
-			   &project->sim);
+	if (profile.node)
+		add_default_devices(r);
+	sim->clock = clock;
+	sim->seed_given = seed.node;
+	sim->trace = project->trace[0] ? project->trace : NULL;
+	return true;
 }
 
 void vb_project_add_devices(struct vb_sim_config *sim, unsigned int count)
@@ -341,10 +339,15 @@ void vb_project_add_devices(struct vb_sim_config *sim, unsigned int count)
 	if (sim->device_count)
 		return;
 	for (unsigned int i = 0; i < count; i++) {
-		set_defaults(&sim->devices[i]);
-		snprintf(sim->devices[i].name, sizeof(sim->devices[i].name), "sim%u", i);
+		struct vb_sim_device_config *device = &sim->devices[i];
+
+		device->ports = 1;
+		device->link_layer = IBV_LINK_LAYER_ETHERNET;
+		device->mtu = IBV_MTU_4096;
+		snprintf(device->name, sizeof(device->name), "sim%u", i);
 	}
 	sim->device_count = count;
+	vb_project_set_profile(sim, vb_sim_profile_name(0));
 }
 
 void vb_project_set_profile(struct vb_sim_config *sim, const char *profile)
@@ -411,87 +414,74 @@ static void syntax_error(const yaml_parser_t *parser, const char *file,
 			 parser->problem ? parser->problem : "cannot be read");
 }
 
-static bool parse_yaml(struct vb_project *project, const char *text, size_t length_bytes,
-		       struct vb_project_error *error)
+static bool parse_yaml(struct vb_project *project, const char *file, const char *text,
+		       size_t length_bytes, struct vb_project_error *error)
 {
 	yaml_document_t document;
 	struct reader reader = {
-		.config = {&document, project->file, error->text, sizeof(error->text)},
+		.config = {&document, file, error->text, sizeof(error->text)},
 		.project = project,
 	};
 	yaml_parser_t parser;
 	bool valid = false;
 
 	if (!yaml_parser_initialize(&parser)) {
-		snprintf(error->text, sizeof(error->text), "%s: no memory", project->file);
+		snprintf(error->text, sizeof(error->text), "%s: no memory", file);
 		return false;
 	}
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, length_bytes);
 	if (yaml_parser_load(&parser, &document)) {
-		project_profiles(reader.profiles);
 		valid = read_document(&reader);
 		yaml_document_delete(&document);
 	} else {
-		syntax_error(&parser, project->file, error);
+		syntax_error(&parser, file, error);
 	}
 	yaml_parser_delete(&parser);
 	return valid;
 }
 
+/* NULL with errno and a message. */
 static struct vb_project *new_project(const char *file, struct vb_project_error *error)
 {
 	struct vb_project *project = calloc(1, sizeof(*project));
 
-	if (project && file)
-		project->file = strdup(file);
-	if (!project || (file && !project->file)) {
-		free(project);
-		snprintf(error->text, sizeof(error->text), "%s: no memory",
-			 file ? file : "project");
-		errno = ENOMEM;
-		return NULL;
-	}
+	error->text[0] = '\0';
+	if (project)
+		snprintf(project->file, sizeof(project->file), "%s", file);
+	else
+		snprintf(error->text, sizeof(error->text), "%s: no memory", file);
 	return project;
 }
 
 struct vb_project *vb_project_parse(const char *file, const char *text, size_t length_bytes,
 				    struct vb_project_error *error)
 {
-	struct vb_project *project;
+	struct vb_project *project = new_project(file, error);
 
-	error->text[0] = '\0';
-	project = new_project(file, error);
 	if (!project)
 		return NULL;
 	if (length_bytes > VB_PROJECT_SIZE_MAX)
 		snprintf(error->text, sizeof(error->text), "%s: larger than %d bytes", file,
 			 VB_PROJECT_SIZE_MAX);
-	else if (parse_yaml(project, text, length_bytes, error))
+	else if (parse_yaml(project, file, text, length_bytes, error))
 		return project;
 	vb_project_free(project);
 	errno = EINVAL;
 	return NULL;
 }
 
-/* Up to one byte more than a project may have; -1 with errno. */
-static ssize_t read_file(const char *path, char *text)
+/* Reads up to one byte more than a project may have. Returns 0 or an errno. */
+static int read_file(const char *path, char *text, size_t *length_bytes)
 {
-	size_t length_bytes = 0;
-	ssize_t got;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	int saved;
+	FILE *file = fopen(path, "re");
+	int error;
 
-	if (fd < 0)
-		return -1;
-	do {
-		got = read(fd, text + length_bytes, VB_PROJECT_SIZE_MAX + 1 - length_bytes);
-		if (got > 0)
-			length_bytes += got;
-	} while (got > 0 || (got < 0 && errno == EINTR));
-	saved = errno;
-	close(fd);
-	errno = saved;
-	return got < 0 ? -1 : (ssize_t)length_bytes;
+	if (!file)
+		return errno;
+	*length_bytes = fread(text, 1, VB_PROJECT_SIZE_MAX + 1, file);
+	error = ferror(file) ? errno : 0;
+	fclose(file);
+	return error;
 }
 
 struct vb_project *vb_project_load(const char *path, struct vb_project_error *error)
@@ -500,32 +490,23 @@ struct vb_project *vb_project_load(const char *path, struct vb_project_error *er
 	const char *file = named && *named ? named : VB_PROJECT_FILE;
 	struct vb_project *project = NULL;
 	char *text = malloc(VB_PROJECT_SIZE_MAX + 1);
-	ssize_t length_bytes;
-	int saved;
+	size_t length_bytes = 0;
+	int failed = text ? read_file(file, text, &length_bytes) : ENOMEM;
 
-	error->text[0] = '\0';
-	if (!text) {
-		snprintf(error->text, sizeof(error->text), "%s: no memory", file);
-		return NULL;
-	}
-	length_bytes = read_file(file, text);
-	if (length_bytes >= 0)
+	if (!failed) {
 		project = vb_project_parse(file, text, length_bytes, error);
-	else if (errno == ENOENT && file != named)
-		project = new_project(NULL, error);
-	else
-		snprintf(error->text, sizeof(error->text), "%s: %s", file, strerror(errno));
-	saved = errno;
+		failed = errno;
+	} else if (failed == ENOENT && file != named) {
+		project = new_project("", error);
+	} else {
+		snprintf(error->text, sizeof(error->text), "%s: %s", file, strerror(failed));
+	}
 	free(text);
-	errno = saved;
+	errno = failed;
 	return project;
 }
 
 void vb_project_free(struct vb_project *project)
 {
-	if (!project)
-		return;
-	free((char *)project->sim.trace);
-	free(project->file);
 	free(project);
 }

@@ -9,6 +9,7 @@
 #ifndef SRC_PROJECT_PROJECT_H
 #define SRC_PROJECT_PROJECT_H
 
+#include <limits.h>
 #include <stddef.h>
 #include <verbena/sim.h>
 
@@ -23,9 +24,11 @@ struct vb_project_suite {
 };
 
 struct vb_project {
-	char *file; /* NULL: no file was read, and all values are the defaults */
-	/* sim.trace belongs to the project. */
+	char file[PATH_MAX]; /* empty: no file was read, and all values are the defaults */
 	struct vb_sim_config sim;
+	/* What sim.trace points to. With the room for a name that is too long, which open(2) then
+	 * refuses. */
+	char trace[PATH_MAX + 1];
 	/* The suites to run, in this order; with suite_count 0 all suites. */
 	unsigned int suite_count;
 	struct vb_project_suite suites[VB_PROJECT_SUITES_MAX];
@@ -49,9 +52,12 @@ struct vb_project *vb_project_load(const char *path, struct vb_project_error *er
 struct vb_project *vb_project_parse(const char *file, const char *text, size_t length_bytes,
 				    struct vb_project_error *error);
 
-/* The words for a clock and a link layer, from index 0 up; NULL at the end. */
+/* The words for a clock, whose index is the enum vb_sim_clock, and for a link layer. */
 const char *vb_project_clock_name(unsigned int index);
 const char *vb_project_link_layer_name(unsigned int index);
+
+/* The IBV_LINK_LAYER_* of the word at an index. */
+int vb_project_link_layer(unsigned int index);
 
 /* If the configuration names no devices: adds count default ones, named sim0, sim1 and so on. */
 void vb_project_add_devices(struct vb_sim_config *sim, unsigned int count);

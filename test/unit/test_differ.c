@@ -194,7 +194,7 @@ void test_two_devices_of_a_kind_do_not_differ(void)
 	TEST_ASSERT_EQUAL_INT(0, vd_walk(walk));
 	TEST_ASSERT_EQUAL_INT(0, walk->differences);
 	TEST_ASSERT_TRUE(walk->coverage.steps >= 500);
-	TEST_ASSERT_TRUE(walk->coverage.statuses[IBV_WC_SUCCESS] > 10);
+	TEST_ASSERT_TRUE(walk->coverage.counts[VD_STATUSES][IBV_WC_SUCCESS][0] > 10);
 	end_walk(walk);
 }
 

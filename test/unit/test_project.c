@@ -589,7 +589,7 @@ void test_which_file_is_read(void)
 	TEST_ASSERT_EQUAL_INT(0, chdir(folder));
 	project = vb_project_load(NULL, &error);
 	TEST_ASSERT_NOT_NULL(project);
-	TEST_ASSERT_NULL(project->file);
+	TEST_ASSERT_EQUAL_STRING("", project->file);
 	vb_project_free(project);
 	write_file("project.yml", HEAD "  seed: 1\n");
 	write_file("two.yml", HEAD "  seed: 2\n");

@@ -17,21 +17,19 @@ struct view {
 	int keys[VD_COMPLETIONS_MAX];
 };
 
-__attribute__((format(printf, 3, 4))) static enum vd_verdict differ(const struct vd_sides *sides,
-								    enum vd_about about,
-								    const char *fmt, ...)
+/* Notes a difference. Returns false. */
+__attribute__((format(printf, 3, 4))) static bool differ(const struct vd_sides *sides,
+							 enum vd_about about, const char *fmt, ...)
 {
 	struct vd_difference *difference = sides->difference;
 	va_list args;
 
-	if (!difference)
-		return VD_DIFFERENT;
 	difference->step = sides->step;
 	difference->about = about;
 	va_start(args, fmt);
 	vsnprintf(difference->text, sizeof(difference->text), fmt, args);
 	va_end(args);
-	return VD_DIFFERENT;
+	return false;
 }
 
 /* Inserts behind all that have the same key or a smaller one. */
@@ -49,7 +47,7 @@ static void insert(struct view *view, unsigned int index, int key)
 
 /* --- answers --- */
 
-static enum vd_verdict compare_answers(const struct vd_sides *sides)
+static bool same_answers(const struct vd_sides *sides)
 {
 	const struct vd_outcome *left = &sides->left->outcomes[sides->step];
 	const struct vd_outcome *right = &sides->right->outcomes[sides->step];
@@ -66,22 +64,17 @@ static enum vd_verdict compare_answers(const struct vd_sides *sides)
 		if (left->values[i] != right->values[i])
 			return differ(sides, VD_VALUE, "%s: value %u: left %#x; right %#x", name, i,
 				      left->values[i], right->values[i]);
-	return VD_SAME;
+	return true;
 }
 
 /* --- completions --- */
-
-static int queue_of(const struct vd_completion *completion)
-{
-	return completion->qp * 2 + vd_wr_id_receives(completion->wr_id);
-}
 
 static void view_completions(const struct vd_record *record, unsigned int step, struct view *view)
 {
 	view->count = 0;
 	for (unsigned int i = 0; i < record->completion_count; i++)
 		if (record->completions[i].step == step)
-			insert(view, i, queue_of(&record->completions[i]));
+			insert(view, i, vd_queue_of(&record->completions[i]));
 }
 
 static const char *describe(const struct vd_completion *completion, char *buffer, size_t size_bytes)
@@ -110,30 +103,7 @@ static bool same_completion(const struct vd_completion *a, const struct vd_compl
 	       a->imm == b->imm && a->invalidated == b->invalidated && a->src_qp == b->src_qp;
 }
 
-/* True if the sides differ in a receive's completion. One of the two may be NULL. */
-static bool is_receive_alone(const struct vd_completion *left, const struct vd_completion *right)
-{
-	const struct vd_completion *first = left;
-
-	if (!left || (right && queue_of(right) < queue_of(left)))
-		first = right;
-	return vd_wr_id_receives(first->wr_id);
-}
-
-/* True if two completions may differ. One of the two may be NULL. */
-static bool may_differ(const struct vd_sides *sides, const struct vd_completion *left,
-		       const struct vd_completion *right)
-{
-	/* Only ends with different path MTUs get this status, and no rule says what a requester
-	 * does with responses that are too short. */
-	if (left && left->status == IBV_WC_BAD_RESP_ERR)
-		return true;
-	if (is_receive_alone(left, right) && vd_may_have_run(sides))
-		return true;
-	return vd_may_be_mistaken(sides, left, right) || vd_may_wait(sides, right);
-}
-
-static enum vd_verdict compare_completions(const struct vd_sides *sides)
+static bool same_completions(struct vd_sides *sides)
 {
 	const struct vd_record *left = sides->left, *right = sides->right;
 	struct view a, b;
@@ -147,11 +117,12 @@ static enum vd_verdict compare_completions(const struct vd_sides *sides)
 
 		if (l && r && same_completion(l, r))
 			continue;
-		differ(sides, VD_COMPLETION, "completion %u: left %s; right %s", i,
-		       describe(l, of_a, sizeof(of_a)), describe(r, of_b, sizeof(of_b)));
-		return may_differ(sides, l, r) ? VD_OPEN : VD_DIFFERENT;
+		sides->completions[0] = l;
+		sides->completions[1] = r;
+		return differ(sides, VD_COMPLETION, "completion %u: left %s; right %s", i,
+			      describe(l, of_a, sizeof(of_a)), describe(r, of_b, sizeof(of_b)));
 	}
-	return VD_SAME;
+	return true;
 }
 
 /* --- events --- */
@@ -194,15 +165,7 @@ static const char *describe_event(const struct vd_event *event, char *buffer, si
 	return buffer;
 }
 
-/* True if only one side has reached an SRQ's limit, which depends on the receives that were
- * used. */
-static bool differ_in_limit(const struct vd_event *left, const struct vd_event *right)
-{
-	return (left && left->type == IBV_EVENT_SRQ_LIMIT_REACHED) !=
-	       (right && right->type == IBV_EVENT_SRQ_LIMIT_REACHED);
-}
-
-static enum vd_verdict compare_events(const struct vd_sides *sides)
+static bool same_events(struct vd_sides *sides)
 {
 	const struct vd_record *left = sides->left, *right = sides->right;
 	struct view a, b;
@@ -216,17 +179,18 @@ static enum vd_verdict compare_events(const struct vd_sides *sides)
 
 		if (l && r && l->type == r->type && object_of(l) == object_of(r))
 			continue;
-		differ(sides, VD_EVENT, "event: left %s; right %s",
-		       describe_event(l, of_a, sizeof(of_a)),
-		       describe_event(r, of_b, sizeof(of_b)));
-		return differ_in_limit(l, r) && vd_may_have_run(sides) ? VD_OPEN : VD_DIFFERENT;
+		sides->events[0] = l;
+		sides->events[1] = r;
+		return differ(sides, VD_EVENT, "event: left %s; right %s",
+			      describe_event(l, of_a, sizeof(of_a)),
+			      describe_event(r, of_b, sizeof(of_b)));
 	}
-	return VD_SAME;
+	return true;
 }
 
 /* --- states and memory --- */
 
-static enum vd_verdict compare_states(const struct vd_sides *sides)
+static bool same_states(const struct vd_sides *sides)
 {
 	const uint8_t *left = sides->left->outcomes[sides->step].states;
 	const uint8_t *right = sides->right->outcomes[sides->step].states;
@@ -235,53 +199,32 @@ static enum vd_verdict compare_states(const struct vd_sides *sides)
 		if (left[i] != right[i])
 			return differ(sides, VD_STATE, "state of qp%u: left %s; right %s", i,
 				      vb_qp_state_str(left[i]), vb_qp_state_str(right[i]));
-	return VD_SAME;
+	return true;
 }
 
-static enum vd_verdict compare_memory(const struct vd_sides *sides)
+static bool same_memory(const struct vd_sides *sides)
 {
 	const uint64_t *left = sides->left->outcomes[sides->step].memory;
 	const uint64_t *right = sides->right->outcomes[sides->step].memory;
 
 	for (unsigned int i = 0; i < VD_REGIONS; i++)
-		if (left[i] != right[i]) {
-			differ(sides, VD_MEMORY, "memory of region %u: left and right differ", i);
-			return vd_may_have_run(sides) ? VD_OPEN : VD_DIFFERENT;
-		}
-	return VD_SAME;
-}
-
-/* Compares events, states and memory, after the completions were the same. */
-static enum vd_verdict compare_rest(const struct vd_sides *sides)
-{
-	enum vd_verdict verdict = compare_events(sides);
-
-	if (verdict == VD_SAME)
-		verdict = compare_states(sides);
-	if (verdict == VD_SAME)
-		verdict = compare_memory(sides);
-	return verdict != VD_SAME && vd_lost_any(sides) ? VD_OPEN : verdict;
+		if (left[i] != right[i])
+			return differ(sides, VD_MEMORY,
+				      "memory of region %u: left and right differ", i);
+	return true;
 }
 
 enum vd_verdict vd_compare_step(const struct vd_program *program, unsigned int step,
 				const struct vd_record *left, const struct vd_record *right,
 				struct vd_difference *difference)
 {
-	const struct vd_sides sides = {program, step, left, right, difference};
-	enum vd_verdict verdict = compare_answers(&sides);
-	bool is_open;
+	struct vd_difference unused;
+	struct vd_sides sides = {program, step, left, right, difference ? difference : &unused};
 
-	if (verdict != VD_SAME) {
-		is_open = vd_asks_for_nothing(&sides) || vd_sizes_differ(&sides);
-	} else {
-		verdict = compare_completions(&sides);
-		if (verdict == VD_SAME)
-			verdict = compare_rest(&sides);
-		is_open = vd_overruns_differ(&sides);
-	}
-	if (verdict != VD_SAME && (is_open || vd_may_be_bound(&sides) || vd_may_be_dropped(&sides)))
-		return VD_OPEN;
-	return verdict;
+	if (same_answers(&sides) && same_completions(&sides) && same_events(&sides) &&
+	    same_states(&sides) && same_memory(&sides))
+		return VD_SAME;
+	return vd_is_open(&sides) ? VD_OPEN : VD_DIFFERENT;
 }
 
 enum vd_verdict vd_compare(const struct vd_program *program, const struct vd_record *left,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/differ/compare/open.h"
 
+#include "src/base/count.h"
+
 #include <errno.h>
 
 static const struct vd_step *step_of(const struct vd_sides *sides)
@@ -52,7 +54,9 @@ static unsigned int sizes_of_list(const struct vd_sides *sides)
 	return which;
 }
 
-bool vd_asks_for_nothing(const struct vd_sides *sides)
+/* True if a list asks for IBV_SEND_INLINE where it has no meaning: ibv_post_send(3) defines it
+ * for SEND and RDMA WRITE. */
+static bool asks_for_nothing(const struct vd_sides *sides)
 {
 	const struct vd_step *step = step_of(sides);
 
@@ -63,7 +67,8 @@ bool vd_asks_for_nothing(const struct vd_sides *sides)
 	return false;
 }
 
-bool vd_sizes_differ(const struct vd_sides *sides)
+/* True if the answer may differ because one side's queue or inline data has more room. */
+static bool sizes_differ(const struct vd_sides *sides)
 {
 	const struct vd_step *step = step_of(sides);
 	unsigned int which = sizes_of_list(sides);
@@ -102,7 +107,9 @@ static bool is_overrun(const struct vd_event *event)
 	return event->type == IBV_EVENT_CQ_ERR && event->slot >= 0;
 }
 
-bool vd_lost_any(const struct vd_sides *sides)
+/* True if a CQ of several work queues has overrun: the completions that found no room depend on
+ * the queues' order, which is open. */
+static bool lost_any(const struct vd_sides *sides)
 {
 	for (unsigned int i = 0; i < sides->left->event_count; i++) {
 		const struct vd_event *event = &sides->left->events[i];
@@ -126,7 +133,8 @@ static bool has_other_room(const struct vd_sides *sides, const struct vd_record 
 	return false;
 }
 
-bool vd_overruns_differ(const struct vd_sides *sides)
+/* True if a CQ overran in the step and the sides gave it different room. */
+static bool overruns_differ(const struct vd_sides *sides)
 {
 	return has_other_room(sides, sides->left) || has_other_room(sides, sides->right);
 }
@@ -149,7 +157,9 @@ static bool is_cut_off(const struct vd_record *record, unsigned int at)
 	return false;
 }
 
-bool vd_may_have_run(const struct vd_sides *sides)
+/* True if a send was flushed in the step behind a failed one. It may have run all the same, and
+ * may have changed the peer's memory and used a receive. */
+static bool may_have_run(const struct vd_sides *sides)
 {
 	for (unsigned int i = 0; i < sides->left->completion_count; i++)
 		if (sides->left->completions[i].step == sides->step && is_cut_off(sides->left, i))
@@ -157,7 +167,9 @@ bool vd_may_have_run(const struct vd_sides *sides)
 	return false;
 }
 
-bool vd_may_be_bound(const struct vd_sides *sides)
+/* True if, up to the step, a flushed send that may have run binds or invalidates a window: that
+ * shows whenever the window or its region is used. */
+static bool may_be_bound(const struct vd_sides *sides)
 {
 	for (unsigned int i = 0; i < sides->left->completion_count; i++) {
 		const struct vd_completion *completion = &sides->left->completions[i];
@@ -186,9 +198,11 @@ static bool was_reset(const struct vd_sides *sides, unsigned int step, unsigned 
 	return false;
 }
 
-bool vd_may_be_mistaken(const struct vd_sides *sides, const struct vd_completion *left,
-			const struct vd_completion *right)
+/* True if the completion is of an atomic whose PSN the peer may know from another request, from
+ * before a reset of the atomic's QP. */
+static bool may_be_mistaken(const struct vd_sides *sides)
 {
+	const struct vd_completion *left = sides->completions[0], *right = sides->completions[1];
 	int opcode;
 
 	if (!left || !right || left->wr_id != right->wr_id)
@@ -210,7 +224,10 @@ static bool keeps_refused(const struct vd_sides *sides, unsigned int step)
 	       outcome->states[at->slot] == IBV_QPS_RESET && was_reset(sides, step, at->slot);
 }
 
-bool vd_may_be_dropped(const struct vd_sides *sides)
+/* True if a device may have kept sends that it refused in RESET, as SoftRoCE does until a timer
+ * of the previous connection empties the queue (Linux drivers/infiniband/sw/rxe/rxe_comp.c,
+ * rxe_completer). The moment depends on timing. */
+static bool may_be_dropped(const struct vd_sides *sides)
 {
 	for (unsigned int i = 0; i <= sides->step; i++)
 		if (keeps_refused(sides, i))
@@ -246,8 +263,11 @@ static bool has_sent(const struct vd_sides *sides, unsigned int step, unsigned i
 	return false;
 }
 
-bool vd_may_wait(const struct vd_sides *sides, const struct vd_completion *right)
+/* True if only the right side has flushed a send that was posted in ERR: SoftRoCE may keep it
+ * until a timer of earlier sends empties the queue (see may_be_dropped()). */
+static bool may_wait(const struct vd_sides *sides)
 {
+	const struct vd_completion *right = sides->completions[1];
 	unsigned int at;
 
 	if (!right || right->qp < 0 || right->status != IBV_WC_WR_FLUSH_ERR ||
@@ -257,4 +277,64 @@ bool vd_may_wait(const struct vd_sides *sides, const struct vd_completion *right
 	return sides->program->steps[at].verb == VD_POST_SEND &&
 	       sides->left->outcomes[at].states[right->qp] == IBV_QPS_ERR &&
 	       has_sent(sides, at, (unsigned int)right->qp);
+}
+
+/* True if the left side has BAD_RESP_ERR. Only ends with different path MTUs get this status, and
+ * no rule says what a requester does with responses that are too short. */
+static bool is_response_short(const struct vd_sides *sides)
+{
+	return sides->completions[0] && sides->completions[0]->status == IBV_WC_BAD_RESP_ERR;
+}
+
+/* True if the sides differ in a receive, which a send that may have run has used or not. */
+static bool receives_differ(const struct vd_sides *sides)
+{
+	const struct vd_completion *left = sides->completions[0], *right = sides->completions[1];
+	bool right_first = !left || (right && vd_queue_of(right) < vd_queue_of(left));
+
+	return vd_wr_id_receives((right_first ? right : left)->wr_id) && may_have_run(sides);
+}
+
+static bool is_limit(const struct vd_event *event)
+{
+	return event && event->type == IBV_EVENT_SRQ_LIMIT_REACHED;
+}
+
+/* True if only one side has reached an SRQ's limit, which depends on the receives that were
+ * used. */
+static bool limits_differ(const struct vd_sides *sides)
+{
+	return is_limit(sides->events[0]) != is_limit(sides->events[1]) && may_have_run(sides);
+}
+
+#define ABOUT(subject) (1u << VD_##subject)
+#define ANSWERS	       (ABOUT(ANSWER) | ABOUT(BAD_WR) | ABOUT(VALUE))
+#define STATES	       (ABOUT(EVENT) | ABOUT(STATE) | ABOUT(MEMORY))
+#define EFFECTS	       (ABOUT(COMPLETION) | STATES)
+
+/* What leaves a difference open, and the subjects of such differences. */
+static const struct {
+	unsigned int abouts; /* bits of enum vd_about */
+	bool (*applies)(const struct vd_sides *sides);
+} rules[] = {
+	{ANSWERS, asks_for_nothing},
+	{ANSWERS, sizes_differ},
+	{ABOUT(COMPLETION), is_response_short},
+	{ABOUT(COMPLETION), receives_differ},
+	{ABOUT(COMPLETION), may_be_mistaken},
+	{ABOUT(COMPLETION), may_wait},
+	{ABOUT(EVENT), limits_differ},
+	{ABOUT(MEMORY), may_have_run},
+	{STATES, lost_any},
+	{EFFECTS, overruns_differ},
+	{ANSWERS | EFFECTS, may_be_bound},
+	{ANSWERS | EFFECTS, may_be_dropped},
+};
+
+bool vd_is_open(const struct vd_sides *sides)
+{
+	for (unsigned int i = 0; i < COUNT(rules); i++)
+		if (rules[i].abouts & 1u << sides->difference->about && rules[i].applies(sides))
+			return true;
+	return false;
 }

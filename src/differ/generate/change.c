@@ -15,7 +15,7 @@ void vd_join_qp(struct vd_generator *g)
 			continue;
 		if (slot < 0)
 			slot = i;
-		else if (peer < 0 && g->qps[i].type == g->qps[slot].type)
+		else if (peer < 0 && g->qps[i].made.type == g->qps[slot].made.type)
 			peer = i;
 	}
 	if (slot < 0 && vd_chance(g, 80)) {
@@ -194,7 +194,7 @@ void vd_fill_modify(struct vd_generator *g, struct vd_step *step)
 void vd_fill_detach(struct vd_generator *g, struct vd_step *step)
 {
 	for (unsigned int i = 0; i < vd_kinds[VD_QP].slots; i++)
-		if (g->used[VD_QP][i] && g->qps[i].type == IBV_QPT_UD && vd_chance(g, 80))
+		if (g->used[VD_QP][i] && g->qps[i].made.type == IBV_QPT_UD && vd_chance(g, 80))
 			step->slot = i;
 }
 
@@ -213,17 +213,17 @@ static bool arm_srq(struct vd_generator *g)
 {
 	for (unsigned int i = 0; i < vd_kinds[VD_QP].slots; i++) {
 		const struct vd_belief_qp *qp = &g->qps[i];
-		unsigned int *posted = &g->srqs[qp->srq], size = g->srq_sizes[qp->srq];
+		unsigned int *posted = &g->srqs[qp->made.srq], size = g->srq_sizes[qp->made.srq];
 		struct vd_step *step;
 
-		if (!g->used[VD_QP][i] || !qp->has_srq || !g->used[VD_SRQ][qp->srq] ||
+		if (!g->used[VD_QP][i] || !qp->made.has_srq || !g->used[VD_SRQ][qp->made.srq] ||
 		    !g->used[VD_QP][qp->peer])
 			continue;
 		if (qp->state != IBV_QPS_RTS || g->qps[qp->peer].peer != i)
 			vd_repair(g, i);
 		if (!*posted)
 			vd_add_receives(g, i, 1);
-		step = vd_add(g, VD_MODIFY_SRQ, qp->srq);
+		step = vd_add(g, VD_MODIFY_SRQ, qp->made.srq);
 		step->flags = IBV_SRQ_LIMIT;
 		step->count = *posted < size ? *posted : size;
 		vd_send_from(g, qp->peer);

@@ -37,18 +37,10 @@ void vd_fill_qp_of_type(struct vd_generator *g, struct vd_step *step, enum ibv_q
 	step->pd = g->used[VD_PD][1] && vd_chance(g, 10);
 	step->has_srq = has_srq && (type != IBV_QPT_UC || vd_chance(g, 50));
 	g->qps[step->slot] = (struct vd_belief_qp){
-		.type = type,
+		.made = *step,
 		.state = IBV_QPS_RESET,
 		/* The next slot, which may be empty. */
 		.peer = (step->slot + 1) % vd_kinds[VD_QP].slots,
-		.pd = step->pd,
-		.cq = step->cq,
-		.recv_cq = step->recv_cq,
-		.has_srq = step->has_srq,
-		.send_wr = step->send_wr,
-		.send_sge = step->send_sge,
-		.recv_sge = step->recv_sge,
-		.inline_bytes = step->inline_bytes,
 	};
 }
 
@@ -160,7 +152,7 @@ int vd_pick_peer(struct vd_generator *g, unsigned int slot)
 
 	for (unsigned int i = 0; i < vd_kinds[VD_QP].slots; i++)
 		if (i != slot && g->used[VD_QP][i] &&
-		    (peer < 0 || g->qps[i].type == g->qps[slot].type))
+		    (peer < 0 || g->qps[i].made.type == g->qps[slot].made.type))
 			peer = i;
 	return peer;
 }
@@ -168,8 +160,8 @@ int vd_pick_peer(struct vd_generator *g, unsigned int slot)
 int vd_connected(struct vd_generator *g, enum ibv_qp_type type)
 {
 	for (unsigned int i = 0; i < vd_kinds[VD_QP].slots; i++)
-		if (g->used[VD_QP][i] && g->qps[i].type == type && g->qps[i].state == IBV_QPS_RTS &&
-		    g->used[VD_QP][g->qps[i].peer])
+		if (g->used[VD_QP][i] && g->qps[i].made.type == type &&
+		    g->qps[i].state == IBV_QPS_RTS && g->used[VD_QP][g->qps[i].peer])
 			return i;
 	return -1;
 }
@@ -179,8 +171,9 @@ void vd_repair(struct vd_generator *g, unsigned int slot)
 	int other = vd_pick_peer(g, slot);
 	unsigned int peer = g->qps[slot].peer;
 
-	if (peer == slot || !g->used[VD_QP][peer] || g->qps[peer].type != g->qps[slot].type) {
-		if (other < 0 || g->qps[other].type != g->qps[slot].type)
+	if (peer == slot || !g->used[VD_QP][peer] ||
+	    g->qps[peer].made.type != g->qps[slot].made.type) {
+		if (other < 0 || g->qps[other].made.type != g->qps[slot].made.type)
 			return;
 		peer = other;
 	}

@@ -52,9 +52,9 @@ static bool is_needed(const struct vd_generator *g, enum vd_kind kind, unsigned 
 
 		if (!g->used[VD_QP][i])
 			continue;
-		if (kind == VD_CQ && (qp->cq == slot || qp->recv_cq == slot))
+		if (kind == VD_CQ && (qp->made.cq == slot || qp->made.recv_cq == slot))
 			return true;
-		if (kind == VD_SRQ && qp->has_srq && qp->srq == slot)
+		if (kind == VD_SRQ && qp->made.has_srq && qp->made.srq == slot)
 			return true;
 	}
 	return false;

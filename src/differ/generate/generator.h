@@ -28,23 +28,21 @@ enum vd_region {
 };
 
 struct vd_belief_qp {
-	enum ibv_qp_type type;
+	struct vd_step made; /* the create_qp */
 	enum ibv_qp_state state;
-	unsigned int peer, pd, cq, recv_cq, srq;
-	bool has_srq;
+	unsigned int peer;
 	unsigned int receives; /* posted and not used */
-	uint32_t send_wr, send_sge, recv_sge, inline_bytes;
 };
 
 struct vd_belief_mr {
 	uint32_t first, last; /* bytes of the program's memory, counted from region 0 */
-	unsigned int access, pd;
+	unsigned int access;
 };
 
 struct vd_belief_mw {
 	enum ibv_mw_type type;
 	bool bound;
-	struct vd_belief_mr range;
+	uint32_t first; /* the first byte of the binding */
 };
 
 struct vd_generator {

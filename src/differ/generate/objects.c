@@ -86,7 +86,7 @@ void vd_fill_mr(struct vd_generator *g, struct vd_step *step)
 	struct vd_belief_mr *mr = &g->mrs[step->slot];
 
 	*mr = random_range(g, step);
-	step->pd = mr->pd = any_pd(g, 25);
+	step->pd = any_pd(g, 25);
 	step->access = mr->access = random_access(g);
 }
 
@@ -109,8 +109,6 @@ void vd_fill_rereg(struct vd_generator *g, struct vd_step *step)
 		mr->first = range.first;
 		mr->last = range.last;
 	}
-	if (step->flags & IBV_REREG_MR_CHANGE_PD)
-		mr->pd = step->pd;
 	if (step->flags & IBV_REREG_MR_CHANGE_ACCESS)
 		mr->access = step->access;
 }
@@ -153,10 +151,7 @@ void vd_bind_mw(struct vd_generator *g)
 		step->access |= VD_REMOTE_ALL & range->access;
 	mw = &g->mws[step->slot];
 	mw->bound = step->length;
-	mw->range = (struct vd_belief_mr){.first = range->first,
-					  .last = range->first + step->length,
-					  .access = step->access,
-					  .pd = range->pd};
+	mw->first = range->first;
 }
 
 /* --- completion queues --- */

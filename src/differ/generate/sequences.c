@@ -52,7 +52,7 @@ static void make_window(struct vd_generator *g, unsigned int qp, unsigned int mw
 {
 	struct vd_step *step = vd_add(g, VD_ALLOC_MW, mw);
 
-	step->pd = g->qps[qp].pd;
+	step->pd = g->qps[qp].made.pd;
 	step->mw_type = IBV_MW_TYPE_2;
 	g->mws[mw] = (struct vd_belief_mw){.type = IBV_MW_TYPE_2};
 }
@@ -60,12 +60,13 @@ static void make_window(struct vd_generator *g, unsigned int qp, unsigned int mw
 /* Writes into the window that a WR binds, or just behind the window. */
 static void write_through(struct vd_generator *g, unsigned int slot, struct vd_wr binding)
 {
-	struct vd_wr *wr = post_one(g, slot, IBV_WR_RDMA_WRITE);
+	struct vd_wr *wr;
 
-	if (binding.remote.region < VD_TARGET)
+	if (binding.remote.region < VD_TARGET) {
+		post_one(g, slot, IBV_WR_RDMA_WRITE);
 		return;
-	wr->sge_count = 1;
-	wr->sges[0] = (struct vd_sge){.length = 8, .key = {.of = VD_KEY_MR}};
+	}
+	wr = post_data(g, slot, IBV_WR_RDMA_WRITE, 8);
 	wr->remote = binding.remote;
 	wr->remote.offset += vd_chance(g, 70) ? 0 : binding.bind_bytes;
 	wr->key = (struct vd_key){.of = VD_KEY_MW, .slot = binding.mw};
@@ -120,7 +121,7 @@ void vd_drain(struct vd_generator *g)
 	vd_move(g, qp, IBV_QPS_RTS);
 	/* SQD to RTS refuses the attributes that RTR to RTS needs. */
 	g->last->modify.flip =
-		(unsigned int)(vd_required_mask(g->qps[qp].type, IBV_QPS_RTS) ^ IBV_QP_STATE);
+		(unsigned int)(vd_required_mask(g->qps[qp].made.type, IBV_QPS_RTS) ^ IBV_QP_STATE);
 }
 
 /* A datagram to a group that a QP has joined. */
@@ -133,7 +134,7 @@ void vd_send_to_group(struct vd_generator *g)
 		return;
 	vd_add(g, VD_ATTACH_MCAST, g->qps[qp].peer);
 	step = vd_add(g, VD_CREATE_AH, ah);
-	step->pd = g->qps[qp].pd;
+	step->pd = g->qps[qp].made.pd;
 	step->flags = VD_AH_GROUP;
 	vd_add_receives(g, g->qps[qp].peer, 1);
 	post_one(g, qp, IBV_WR_SEND)->ah = ah;

@@ -143,13 +143,13 @@ static unsigned int list_length(struct vd_generator *g)
 void vd_add_receives(struct vd_generator *g, unsigned int slot, unsigned int count)
 {
 	struct vd_belief_qp *qp = &g->qps[slot];
-	bool shared = qp->has_srq && !vd_chance(g, 3);
+	bool shared = qp->made.has_srq && !vd_chance(g, 3);
 	struct vd_step *step =
-		vd_add(g, shared ? VD_POST_SRQ_RECV : VD_POST_RECV, shared ? qp->srq : slot);
+		vd_add(g, shared ? VD_POST_SRQ_RECV : VD_POST_RECV, shared ? qp->made.srq : slot);
 
-	fill_receives(g, step, count, shared ? 1 : qp->recv_sge);
+	fill_receives(g, step, count, shared ? 1 : qp->made.recv_sge);
 	if (shared)
-		g->srqs[qp->srq] += count;
+		g->srqs[qp->made.srq] += count;
 	else
 		qp->receives += count;
 }
@@ -221,7 +221,7 @@ static void fill_remote(struct vd_generator *g, struct vd_wr *wr, struct span sp
 	wr->remote = place.at;
 	wr->key = place.key;
 	if (mw >= 0 && vd_chance(g, 60)) {
-		wr->remote = vd_place_of(g->mws[mw].range.first);
+		wr->remote = vd_place_of(g->mws[mw].first);
 		/* Nothing writes to the regions before the targets, not even through a window. */
 		if (wr->remote.region < targets.first && wr->opcode != IBV_WR_RDMA_READ)
 			wr->remote = place.at;
@@ -266,7 +266,7 @@ static void fill_binding(struct vd_generator *g, struct vd_wr *wr)
 		wr->bind_bytes += VD_REGION_BYTES * 2;
 	wr->access = vd_chance(g, 60) ? VD_REMOTE_ALL : IBV_ACCESS_REMOTE_READ;
 	g->mws[mw].bound = true;
-	g->mws[mw].range = range;
+	g->mws[mw].first = range.first;
 }
 
 static void fill_invalidation(struct vd_generator *g, struct vd_wr *wr)
@@ -287,7 +287,7 @@ static void fill_invalidation(struct vd_generator *g, struct vd_wr *wr)
 static void fill_by_opcode(struct vd_generator *g, struct vd_wr *wr, const struct vd_belief_qp *qp,
 			   bool alone)
 {
-	uint32_t length_bytes = message_length(g, qp->type);
+	uint32_t length_bytes = message_length(g, qp->made.type);
 
 	if (vd_invalidates(wr->opcode))
 		fill_invalidation(g, wr);
@@ -301,11 +301,12 @@ static void fill_by_opcode(struct vd_generator *g, struct vd_wr *wr, const struc
 		return;
 	}
 	if (wr->opcode == IBV_WR_RDMA_READ) {
-		split(g, wr, responses, length_bytes, qp->send_sge);
+		split(g, wr, responses, length_bytes, qp->made.send_sge);
 		fill_remote(g, wr, alone ? receives : sources, length_bytes);
 		return;
 	}
-	split(g, wr, alone && vd_chance(g, 20) ? responses : sources, length_bytes, qp->send_sge);
+	split(g, wr, alone && vd_chance(g, 20) ? responses : sources, length_bytes,
+	      qp->made.send_sge);
 	if (vd_is_write(wr->opcode))
 		fill_remote(g, wr, targets, length_bytes);
 }
@@ -359,7 +360,7 @@ static void fill_send(struct vd_generator *g, struct vd_wr *wr, const struct vd_
 	uint32_t total = 0;
 
 	*wr = (struct vd_wr){.qkey = VD_QKEY, .peer_qp = qp->peer};
-	wr->opcode = choose_opcode(g, qp->type);
+	wr->opcode = choose_opcode(g, qp->made.type);
 	wr->flags = vd_chance(g, 85) ? IBV_SEND_SIGNALED : 0;
 	wr->flags |= vd_chance(g, 25) ? IBV_SEND_SOLICITED : 0;
 	wr->flags |= vd_chance(g, 8) ? IBV_SEND_FENCE : 0;
@@ -367,9 +368,10 @@ static void fill_send(struct vd_generator *g, struct vd_wr *wr, const struct vd_
 	fill_by_opcode(g, wr, qp, alone);
 	for (unsigned int i = 0; i < wr->sge_count; i++)
 		total += wr->sges[i].length;
-	if (total <= qp->inline_bytes && wr->opcode <= IBV_WR_SEND_WITH_IMM && vd_chance(g, 40))
+	if (total <= qp->made.inline_bytes && wr->opcode <= IBV_WR_SEND_WITH_IMM &&
+	    vd_chance(g, 40))
 		wr->flags |= IBV_SEND_INLINE;
-	if (qp->type == IBV_QPT_UD) {
+	if (qp->made.type == IBV_QPT_UD) {
 		int ah = vd_pick(g, VD_AH, true);
 
 		wr->ah = ah < 0 ? 0 : ah;
@@ -386,7 +388,7 @@ static void fill_send(struct vd_generator *g, struct vd_wr *wr, const struct vd_
 static void make_room(struct vd_generator *g, unsigned int peer, unsigned int count)
 {
 	struct vd_belief_qp *qp = &g->qps[peer];
-	unsigned int *there = qp->has_srq ? &g->srqs[qp->srq] : &qp->receives;
+	unsigned int *there = qp->made.has_srq ? &g->srqs[qp->made.srq] : &qp->receives;
 
 	if (*there < count && g->used[VD_QP][peer] && vd_chance(g, 88))
 		vd_add_receives(g, peer, count - *there);
@@ -414,8 +416,8 @@ void vd_send_from(struct vd_generator *g, unsigned int slot)
 	 * need. */
 	if (vd_chance(g, qp->state != IBV_QPS_RTS ? 70 : 12))
 		vd_repair(g, slot);
-	if (count < VD_WRS_MAX && count > qp->send_wr)
-		count = qp->send_wr;
+	if (count < VD_WRS_MAX && count > qp->made.send_wr)
+		count = qp->made.send_wr;
 	for (unsigned int i = 0; i < count; i++) {
 		fill_send(g, &wrs[i], qp, count == 1, &spoilt);
 		received += receives_at_peer(wrs[i].opcode);
@@ -427,7 +429,7 @@ void vd_send_from(struct vd_generator *g, unsigned int slot)
 	/* The connection may still work. This belief only makes a later action repair it. */
 	if (spoilt) {
 		qp->state = IBV_QPS_ERR;
-		if (qp->type == IBV_QPT_RC)
+		if (qp->made.type == IBV_QPT_RC)
 			g->qps[qp->peer].state = IBV_QPS_ERR;
 	}
 }

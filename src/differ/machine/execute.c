@@ -5,47 +5,45 @@
 #include <errno.h>
 #include <string.h>
 
-/* The call of a step's verb. */
-struct call {
-	struct vd_machine *machine;
-	const struct vd_step *step;
-	struct vd_object *object;
-	struct ibv_pd *pd; /* of vd_step.pd */
-	struct vd_outcome *outcome;
-};
+/* Calls the step's verb; returns the answer: 0, an errno or VD_SKIPPED. */
+typedef int call_fn(struct vd_machine *machine);
 
-/* Returns the answer: 0, an errno or VD_SKIPPED. */
-typedef int call_fn(struct call *call);
-
-static void *object_of(const struct call *call, enum vd_kind kind, unsigned int slot)
+static void *object_of(struct vd_machine *machine, enum vd_kind kind, unsigned int slot)
 {
-	return vd_object(call->machine, kind, slot)->pointer;
+	return vd_object(machine, kind, slot)->pointer;
+}
+
+static void add_value(struct vd_machine *machine, uint32_t value)
+{
+	struct vd_outcome *outcome = vd_outcome(machine);
+
+	outcome->values[outcome->value_count++] = value;
 }
 
 /* Puts a new object into the slot. A NULL pointer means that the verb failed with errno. */
-static int made(struct call *call, void *pointer)
+static int made(struct vd_machine *machine, void *pointer)
 {
 	if (!pointer)
 		return errno;
-	*call->object = (struct vd_object){.pointer = pointer};
+	*machine->object = (struct vd_object){.pointer = pointer};
 	return 0;
 }
 
-static int end(struct call *call)
+static int end(struct vd_machine *machine)
 {
-	int answer = vd_destroy(vd_verbs[call->step->verb].kind, call->object->pointer);
+	int answer = vd_destroy(vd_verbs[vd_step(machine)->verb].kind, machine->object->pointer);
 
 	/* Keys and numbers stay: the program may still use them. */
 	if (!answer)
-		call->object->pointer = NULL;
+		machine->object->pointer = NULL;
 	return answer;
 }
 
 /* --- domains and memory --- */
 
-static int alloc_pd(struct call *call)
+static int alloc_pd(struct vd_machine *machine)
 {
-	return made(call, vb_alloc_pd(call->machine->context));
+	return made(machine, vb_alloc_pd(machine->context));
 }
 
 static void take_keys(struct vd_object *object)
@@ -56,141 +54,135 @@ static void take_keys(struct vd_object *object)
 	object->rkey = mr->rkey;
 }
 
-static int reg_mr(struct call *call)
+static int reg_mr(struct vd_machine *machine)
 {
-	void *address = vd_address(call->machine, call->step->at);
-	int answer = made(
-		call, vb_reg_mr(call->pd, address, call->step->length, (int)call->step->access));
+	void *address = vd_address(machine, vd_step(machine)->at);
+	int answer = made(machine, vb_reg_mr(machine->pd, address, vd_step(machine)->length,
+					     (int)vd_step(machine)->access));
 
 	if (!answer)
-		take_keys(call->object);
+		take_keys(machine->object);
 	return answer;
 }
 
-static int rereg_mr(struct call *call)
+static int rereg_mr(struct vd_machine *machine)
 {
-	const struct vd_step *step = call->step;
-	int code =
-		vb_rereg_mr(call->object->pointer, (int)step->flags, call->pd,
-			    vd_address(call->machine, step->at), step->length, (int)step->access);
+	const struct vd_step *step = vd_step(machine);
+	int code = vb_rereg_mr(machine->object->pointer, (int)step->flags, machine->pd,
+			       vd_address(machine, step->at), step->length, (int)step->access);
 	int answer = code ? errno : 0;
 
-	call->outcome->values[call->outcome->value_count++] = (uint32_t)code;
-	take_keys(call->object);
+	add_value(machine, (uint32_t)code);
+	take_keys(machine->object);
 	return answer;
 }
 
-static int take_rkey(struct call *call, int answer)
+static int take_rkey(struct vd_machine *machine, int answer)
 {
 	if (!answer)
-		call->object->rkey = ((struct ibv_mw *)call->object->pointer)->rkey;
+		machine->object->rkey = ((struct ibv_mw *)machine->object->pointer)->rkey;
 	return answer;
 }
 
-static int alloc_mw(struct call *call)
+static int alloc_mw(struct vd_machine *machine)
 {
-	return take_rkey(call, made(call, vb_alloc_mw(call->pd, call->step->mw_type)));
+	return take_rkey(machine,
+			 made(machine, vb_alloc_mw(machine->pd, vd_step(machine)->mw_type)));
 }
 
-static int bind_mw(struct call *call)
+static int bind_mw(struct vd_machine *machine)
 {
-	const struct vd_step *step = call->step;
-	struct ibv_qp *qp = object_of(call, VD_QP, step->qp);
+	const struct vd_step *step = vd_step(machine);
+	struct ibv_qp *qp = object_of(machine, VD_QP, step->qp);
 	struct ibv_mw_bind bind = {
-		.wr_id = vd_wr_id(call->machine->step, 0, false),
+		.wr_id = vd_wr_id(machine->step, 0, false),
 		.send_flags = IBV_SEND_SIGNALED,
-		.bind_info = {.mr = object_of(call, VD_MR, step->mr),
-			      .addr = (uintptr_t)vd_address(call->machine, step->at),
+		.bind_info = {.mr = object_of(machine, VD_MR, step->mr),
+			      .addr = (uintptr_t)vd_address(machine, step->at),
 			      .length = step->length,
 			      .mw_access_flags = step->access},
 	};
 
 	if (!qp || !bind.bind_info.mr)
 		return VD_SKIPPED;
-	return take_rkey(call, vb_bind_mw(qp, call->object->pointer, &bind));
+	return take_rkey(machine, vb_bind_mw(qp, machine->object->pointer, &bind));
 }
 
 /* --- completion queues --- */
 
-static int create_cq(struct call *call)
+static int create_cq(struct vd_machine *machine)
 {
-	const struct vd_step *step = call->step;
-	struct vd_machine *machine = call->machine;
+	const struct vd_step *step = vd_step(machine);
 	struct ibv_cq *cq = vb_create_cq(machine->context, (int)step->count, NULL,
 					 step->flags & VD_CQ_CHANNEL ? machine->channel : NULL, 0);
-	int answer = made(call, cq);
+	int answer = made(machine, cq);
 
 	if (!answer) {
-		call->object->by_hand = step->flags & VD_CQ_BY_HAND;
-		call->outcome->sizes[VD_SIZE_WR] = (uint32_t)cq->cqe;
+		machine->object->by_hand = step->flags & VD_CQ_BY_HAND;
+		vd_outcome(machine)->sizes[VD_SIZE_WR] = (uint32_t)cq->cqe;
 	}
 	return answer;
 }
 
-static int resize_cq(struct call *call)
+static int resize_cq(struct vd_machine *machine)
 {
-	return vb_resize_cq(call->object->pointer, (int)call->step->count);
+	return vb_resize_cq(machine->object->pointer, (int)vd_step(machine)->count);
 }
 
-static int req_notify_cq(struct call *call)
+static int req_notify_cq(struct vd_machine *machine)
 {
-	return ibv_req_notify_cq(call->object->pointer, (int)call->step->flags);
+	return ibv_req_notify_cq(machine->object->pointer, (int)vd_step(machine)->flags);
 }
 
 /* vd_observe() takes the completions. */
-static int poll_cq(struct call *call)
+static int poll_cq(struct vd_machine *machine)
 {
 	return 0;
 }
 
 /* --- shared receive queues --- */
 
-static int create_srq(struct call *call)
+static int create_srq(struct vd_machine *machine)
 {
 	struct ibv_srq_init_attr init = {
-		.attr = {.max_wr = call->step->count, .max_sge = call->step->recv_sge}};
-	int answer = made(call, vb_create_srq(call->pd, &init));
+		.attr = {.max_wr = vd_step(machine)->count, .max_sge = vd_step(machine)->recv_sge}};
+	int answer = made(machine, vb_create_srq(machine->pd, &init));
 
 	if (!answer) {
-		call->outcome->sizes[VD_SIZE_WR] = init.attr.max_wr;
-		call->outcome->sizes[VD_SIZE_SRQ_SGE] = init.attr.max_sge;
+		vd_outcome(machine)->sizes[VD_SIZE_WR] = init.attr.max_wr;
+		vd_outcome(machine)->sizes[VD_SIZE_SRQ_SGE] = init.attr.max_sge;
 	}
 	return answer;
 }
 
-static int modify_srq(struct call *call)
+static int modify_srq(struct vd_machine *machine)
 {
-	struct ibv_srq_attr attr = {.max_wr = call->step->count, .srq_limit = call->step->count};
+	struct ibv_srq_attr attr = {.max_wr = vd_step(machine)->count,
+				    .srq_limit = vd_step(machine)->count};
 
-	return vb_modify_srq(call->object->pointer, &attr, (int)call->step->flags);
+	return vb_modify_srq(machine->object->pointer, &attr, (int)vd_step(machine)->flags);
 }
 
 /* Only the limit is compared: devices may round the sizes up. */
-static int query_srq(struct call *call)
+static int query_srq(struct vd_machine *machine)
 {
 	struct ibv_srq_attr attr = {0};
-	int answer = vb_query_srq(call->object->pointer, &attr);
+	int answer = vb_query_srq(machine->object->pointer, &attr);
 
-	call->outcome->values[call->outcome->value_count++] = attr.srq_limit;
+	add_value(machine, attr.srq_limit);
 	return answer;
-}
-
-static int post_recv(struct call *call)
-{
-	return vd_post_recv(call->machine, call->object);
 }
 
 /* --- queue pairs --- */
 
-static int create_qp(struct call *call)
+static int create_qp(struct vd_machine *machine)
 {
-	const struct vd_step *step = call->step;
-	struct vd_machine *machine = call->machine;
-	uint32_t *sizes = call->outcome->sizes;
+	const struct vd_step *step = vd_step(machine);
+	uint32_t *sizes = vd_outcome(machine)->sizes;
 	struct ibv_qp_init_attr init = {
-		.send_cq = object_of(call, VD_CQ, step->cq),
-		.recv_cq = object_of(call, VD_CQ, step->recv_cq),
-		.srq = step->has_srq ? object_of(call, VD_SRQ, step->srq) : NULL,
+		.send_cq = object_of(machine, VD_CQ, step->cq),
+		.recv_cq = object_of(machine, VD_CQ, step->recv_cq),
+		.srq = step->has_srq ? object_of(machine, VD_SRQ, step->srq) : NULL,
 		.cap = {.max_send_wr = step->send_wr,
 			.max_recv_wr = step->count,
 			.max_send_sge = step->send_sge,
@@ -203,11 +195,11 @@ static int create_qp(struct call *call)
 
 	if (!init.send_cq || !init.recv_cq || (step->has_srq && !init.srq))
 		return VD_SKIPPED;
-	qp = vb_create_qp(call->pd, &init);
+	qp = vb_create_qp(machine->pd, &init);
 	if (!qp)
 		return errno;
-	made(call, qp);
-	call->object->type = step->type;
+	made(machine, qp);
+	machine->object->type = step->type;
 	machine->numbers[machine->number_count++] =
 		(struct vd_number){.qp_num = qp->qp_num, .slot = (int)step->slot};
 	sizes[VD_SIZE_WR] = init.cap.max_send_wr;
@@ -267,10 +259,10 @@ static int modify(struct vd_machine *machine, unsigned int slot, unsigned int pe
 	return 0;
 }
 
-static int modify_qp(struct call *call)
+static int modify_qp(struct vd_machine *machine)
 {
-	return modify(call->machine, call->step->slot, call->step->modify.peer,
-		      &call->step->modify);
+	return modify(machine, vd_step(machine)->slot, vd_step(machine)->modify.peer,
+		      &vd_step(machine)->modify);
 }
 
 static int connect_end(struct vd_machine *machine, unsigned int slot, unsigned int peer,
@@ -286,32 +278,32 @@ static int connect_end(struct vd_machine *machine, unsigned int slot, unsigned i
 }
 
 /* Takes both ends from RESET to RTS, towards each other. */
-static int connect_qp(struct call *call)
+static int connect_qp(struct vd_machine *machine)
 {
-	const struct vd_step *step = call->step;
+	const struct vd_step *step = vd_step(machine);
 	int answer;
 
-	if (!object_of(call, VD_QP, step->qp))
+	if (!object_of(machine, VD_QP, step->qp))
 		return VD_SKIPPED;
-	answer = connect_end(call->machine, step->slot, step->qp, step->modify);
+	answer = connect_end(machine, step->slot, step->qp, step->modify);
 	if (!answer && step->qp != step->slot)
-		answer = connect_end(call->machine, step->qp, step->slot, step->modify);
+		answer = connect_end(machine, step->qp, step->slot, step->modify);
 	return answer;
 }
 
 /* An attribute has a meaning only after modify_qp has set it; the PSNs follow the traffic. */
-static int query_qp(struct call *call)
+static int query_qp(struct vd_machine *machine)
 {
 	struct ibv_qp_init_attr init = {0};
 	struct ibv_qp_attr attr = {0};
-	int mask = call->object->set;
-	int answer = vb_query_qp(call->object->pointer, &attr, IBV_QP_STATE | mask, &init);
+	int mask = machine->object->set;
+	int answer = vb_query_qp(machine->object->pointer, &attr, IBV_QP_STATE | mask, &init);
 	const struct {
 		int bit; /* of the mask; 0: always set */
 		uint32_t value;
 	} values[] = {
 		{0, attr.qp_state},
-		{IBV_QP_DEST_QPN, (uint32_t)vd_slot_of_number(call->machine, attr.dest_qp_num)},
+		{IBV_QP_DEST_QPN, (uint32_t)vd_slot_of_number(machine, attr.dest_qp_num)},
 		{IBV_QP_PATH_MTU, attr.path_mtu},
 		{IBV_QP_QKEY, attr.qkey},
 		{IBV_QP_ACCESS_FLAGS, attr.qp_access_flags},
@@ -327,56 +319,51 @@ static int query_qp(struct call *call)
 	};
 
 	for (unsigned int i = 0; !answer && i < COUNT(values); i++)
-		call->outcome->values[call->outcome->value_count++] =
-			values[i].bit && !(mask & values[i].bit) ? VD_UNSET : values[i].value;
+		add_value(machine,
+			  values[i].bit && !(mask & values[i].bit) ? VD_UNSET : values[i].value);
 	return answer;
 }
 
-static int post_send(struct call *call)
+static int attach_mcast(struct vd_machine *machine)
 {
-	return vd_post_send(call->machine, call->object);
-}
-
-static int attach_mcast(struct call *call)
-{
-	const union ibv_gid *gid = call->step->flags ? &call->machine->gid.gid : &vd_group;
-	int answer = vb_attach_mcast(call->object->pointer, gid, 0);
+	const union ibv_gid *gid = vd_step(machine)->flags ? &machine->gid.gid : &vd_group;
+	int answer = vb_attach_mcast(machine->object->pointer, gid, 0);
 
 	if (!answer)
-		call->object->attached = true;
+		machine->object->attached = true;
 	return answer;
 }
 
-static int detach_mcast(struct call *call)
+static int detach_mcast(struct vd_machine *machine)
 {
-	int answer = vb_detach_mcast(call->object->pointer, &vd_group, 0);
+	int answer = vb_detach_mcast(machine->object->pointer, &vd_group, 0);
 
 	if (!answer)
-		call->object->attached = false;
+		machine->object->attached = false;
 	return answer;
 }
 
 /* --- address handles --- */
 
-static int create_ah(struct call *call)
+static int create_ah(struct vd_machine *machine)
 {
-	bool is_group = call->step->flags == VD_AH_GROUP;
-	struct ibv_ah_attr attr =
-		path_to(call->machine, is_group ? &vd_group : &call->machine->gid.gid);
+	bool is_group = vd_step(machine)->flags == VD_AH_GROUP;
+	struct ibv_ah_attr attr = path_to(machine, is_group ? &vd_group : &machine->gid.gid);
 	int answer;
 
-	if (call->step->flags == VD_AH_NO_GRH)
+	if (vd_step(machine)->flags == VD_AH_NO_GRH)
 		attr.is_global = 0;
-	else if (call->step->flags == VD_AH_BAD_PORT)
+	else if (vd_step(machine)->flags == VD_AH_BAD_PORT)
 		attr.port_num = 9;
-	else if (call->step->flags == VD_AH_BAD_GID)
+	else if (vd_step(machine)->flags == VD_AH_BAD_GID)
 		attr.grh.sgid_index = 250;
-	answer = made(call, vb_create_ah(call->pd, &attr));
+	answer = made(machine, vb_create_ah(machine->pd, &attr));
 	if (!answer)
-		call->object->group = is_group;
+		machine->object->group = is_group;
 	return answer;
 }
 
+/* The verbs that make or use an object. */
 static call_fn *const calls[VD_VERBS] = {
 	[VD_ALLOC_PD] = alloc_pd,	  [VD_REG_MR] = reg_mr,
 	[VD_REREG_MR] = rereg_mr,	  [VD_ALLOC_MW] = alloc_mw,
@@ -384,10 +371,10 @@ static call_fn *const calls[VD_VERBS] = {
 	[VD_RESIZE_CQ] = resize_cq,	  [VD_REQ_NOTIFY_CQ] = req_notify_cq,
 	[VD_POLL_CQ] = poll_cq,		  [VD_CREATE_SRQ] = create_srq,
 	[VD_MODIFY_SRQ] = modify_srq,	  [VD_QUERY_SRQ] = query_srq,
-	[VD_POST_SRQ_RECV] = post_recv,	  [VD_CREATE_QP] = create_qp,
+	[VD_POST_SRQ_RECV] = vd_post,	  [VD_CREATE_QP] = create_qp,
 	[VD_CONNECT_QP] = connect_qp,	  [VD_MODIFY_QP] = modify_qp,
-	[VD_QUERY_QP] = query_qp,	  [VD_POST_RECV] = post_recv,
-	[VD_POST_SEND] = post_send,	  [VD_ATTACH_MCAST] = attach_mcast,
+	[VD_QUERY_QP] = query_qp,	  [VD_POST_RECV] = vd_post,
+	[VD_POST_SEND] = vd_post,	  [VD_ATTACH_MCAST] = attach_mcast,
 	[VD_DETACH_MCAST] = detach_mcast, [VD_CREATE_AH] = create_ah,
 };
 
@@ -395,15 +382,11 @@ int vd_execute(struct vd_machine *machine)
 {
 	const struct vd_step *step = vd_step(machine);
 	const struct vd_verb_info *verb = &vd_verbs[step->verb];
-	struct call call = {
-		.machine = machine,
-		.step = step,
-		.object = vd_object(machine, verb->kind, step->slot),
-		.pd = vd_object(machine, VD_PD, step->pd)->pointer,
-		.outcome = vd_outcome(machine),
-	};
 
-	if (verb->flags & VD_IN_PD && !call.pd)
+	machine->object = vd_object(machine, verb->kind, step->slot);
+	machine->pd = object_of(machine, VD_PD, step->pd);
+	if ((machine->object->pointer != NULL) == vd_makes(step->verb) ||
+	    (verb->flags & VD_IN_PD && !machine->pd))
 		return VD_SKIPPED;
-	return verb->does == VD_ENDS ? end(&call) : calls[step->verb](&call);
+	return verb->does == VD_ENDS ? end(machine) : calls[step->verb](machine);
 }

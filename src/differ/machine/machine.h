@@ -44,7 +44,10 @@ struct vd_machine {
 	uint8_t *memory; /* VD_REGIONS * VD_REGION_BYTES, with as much again before and behind */
 	struct vd_record *record;
 	const struct vd_record *expected; /* what the other side saw; NULL for the first side */
-	unsigned int step;		  /* the step that runs */
+	/* The step that runs, the object of its slot and its PD, both of which may be missing. */
+	unsigned int step;
+	struct vd_object *object;
+	struct ibv_pd *pd;
 };
 
 /* --- machine.c --- */
@@ -64,12 +67,11 @@ int vd_slot_of_number(const struct vd_machine *machine, uint32_t qp_num);
 /* --- post.c --- */
 
 /* Posts the WRs of the step; returns the verb's answer. */
-int vd_post_send(struct vd_machine *machine, struct vd_object *object);
-int vd_post_recv(struct vd_machine *machine, struct vd_object *object);
+int vd_post(struct vd_machine *machine);
 
 /* --- execute.c --- */
 
-/* Calls the step's verb; returns its answer: 0, an errno or VD_SKIPPED. */
+/* Calls the step's verb; returns its answer: 0, an errno, or VD_SKIPPED where an object is missing. */
 int vd_execute(struct vd_machine *machine);
 
 /* --- observe.c --- */

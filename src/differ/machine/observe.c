@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "src/base/count.h"
 #include "src/differ/compare/compare.h"
 #include "src/differ/machine/machine.h"
 
@@ -179,25 +180,19 @@ static void add_event(struct vd_machine *machine, int type, enum vd_kind kind, c
 
 static void take_async_event(struct vd_machine *machine, struct ibv_async_event *event)
 {
-	switch (event->event_type) {
-	case IBV_EVENT_CQ_ERR:
-		add_event(machine, event->event_type, VD_CQ, event->element.cq);
-		break;
-	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		add_event(machine, event->event_type, VD_SRQ, event->element.srq);
-		break;
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		add_event(machine, event->event_type, VD_QP, event->element.qp);
-		break;
-	default:
-		break; /* programs cause no events of a port */
-	}
+	/* Programs cause no events of other types. */
+	static const enum vd_kind kinds[] = {
+		[IBV_EVENT_CQ_ERR] = VD_CQ,	   [IBV_EVENT_SRQ_ERR] = VD_SRQ,
+		[IBV_EVENT_QP_FATAL] = VD_QP,	   [IBV_EVENT_SRQ_LIMIT_REACHED] = VD_SRQ,
+		[IBV_EVENT_QP_REQ_ERR] = VD_QP,	   [IBV_EVENT_QP_LAST_WQE_REACHED] = VD_QP,
+		[IBV_EVENT_QP_ACCESS_ERR] = VD_QP, [IBV_EVENT_SQ_DRAINED] = VD_QP,
+		[IBV_EVENT_COMM_EST] = VD_QP,
+	};
+	unsigned int type = event->event_type;
+
+	/* The element is a pointer to the object, whatever its kind. */
+	if (type < COUNT(kinds) && kinds[type])
+		add_event(machine, (int)type, kinds[type], event->element.qp);
 	vb_ack_async_event(event);
 }
 

@@ -66,7 +66,7 @@ static void make_send(struct vd_machine *machine, const struct vd_wr *wr, struct
 	default:
 		break;
 	}
-	if (vd_object(machine, VD_QP, vd_step(machine)->slot)->type == IBV_QPT_UD) {
+	if (machine->object->type == IBV_QPT_UD) {
 		const struct ibv_qp *peer = vd_object(machine, VD_QP, wr->peer_qp)->pointer;
 		const struct vd_object *ah = vd_object(machine, VD_AH, wr->ah);
 
@@ -94,7 +94,7 @@ static bool take_binding(struct vd_machine *machine, const struct vd_wr *wr)
 /* True if the objects exist that a provider dereferences without a check. */
 static bool is_postable(struct vd_machine *machine, const struct vd_step *step)
 {
-	bool is_ud = vd_object(machine, VD_QP, step->slot)->type == IBV_QPT_UD;
+	bool is_ud = machine->object->type == IBV_QPT_UD;
 
 	for (unsigned int i = 0; i < step->wr_count; i++) {
 		const struct vd_wr *wr = &step->wrs[i];
@@ -111,52 +111,43 @@ static bool is_postable(struct vd_machine *machine, const struct vd_step *step)
 	return true;
 }
 
-int vd_post_send(struct vd_machine *machine, struct vd_object *object)
+int vd_post(struct vd_machine *machine)
 {
-	struct ibv_sge sges[VD_WRS_MAX][VD_SGES_MAX];
-	struct ibv_send_wr sends[VD_WRS_MAX], *bad = NULL;
 	const struct vd_step *step = vd_step(machine);
-	int answer;
+	bool receives = step->verb != VD_POST_SEND;
+	struct ibv_sge sges[VD_WRS_MAX][VD_SGES_MAX];
+	struct ibv_recv_wr recvs[VD_WRS_MAX], *bad_recv = NULL;
+	struct ibv_send_wr sends[VD_WRS_MAX], *bad_send = NULL;
+	void *object = machine->object->pointer;
+	int answer, bad;
 
-	if (!step->wr_count || !is_postable(machine, step))
+	if (!step->wr_count || (!receives && !is_postable(machine, step)))
 		return VD_SKIPPED;
 	for (unsigned int i = 0; i < step->wr_count; i++) {
-		sends[i] = (struct ibv_send_wr){
-			.wr_id = vd_wr_id(machine->step, i, false),
-			.next = i + 1 < step->wr_count ? &sends[i + 1] : NULL,
-			.sg_list = sges[i],
-			.num_sge = (int)step->wrs[i].sge_count,
-		};
-		make_sges(machine, &step->wrs[i], sges[i]);
-		make_send(machine, &step->wrs[i], &sends[i]);
-	}
-	answer = ibv_post_send(object->pointer, sends, &bad);
-	if (answer)
-		vd_outcome(machine)->bad = bad ? (int)(bad - sends) : -1;
-	return answer;
-}
+		const struct vd_wr *wr = &step->wrs[i];
+		uint64_t wr_id = vd_wr_id(machine->step, i, receives);
+		bool is_last = i + 1 == step->wr_count;
 
-int vd_post_recv(struct vd_machine *machine, struct vd_object *object)
-{
-	struct ibv_sge sges[VD_WRS_MAX][VD_SGES_MAX];
-	struct ibv_recv_wr receives[VD_WRS_MAX], *bad = NULL;
-	const struct vd_step *step = vd_step(machine);
-	int answer;
-
-	if (!step->wr_count)
-		return VD_SKIPPED;
-	for (unsigned int i = 0; i < step->wr_count; i++) {
-		receives[i] = (struct ibv_recv_wr){
-			.wr_id = vd_wr_id(machine->step, i, true),
-			.next = i + 1 < step->wr_count ? &receives[i + 1] : NULL,
-			.sg_list = sges[i],
-			.num_sge = (int)step->wrs[i].sge_count,
-		};
-		make_sges(machine, &step->wrs[i], sges[i]);
+		make_sges(machine, wr, sges[i]);
+		recvs[i] = (struct ibv_recv_wr){.wr_id = wr_id,
+						.next = is_last ? NULL : &recvs[i + 1],
+						.sg_list = sges[i],
+						.num_sge = (int)wr->sge_count};
+		sends[i] = (struct ibv_send_wr){.wr_id = wr_id,
+						.next = is_last ? NULL : &sends[i + 1],
+						.sg_list = sges[i],
+						.num_sge = (int)wr->sge_count};
+		if (!receives)
+			make_send(machine, wr, &sends[i]);
 	}
-	answer = step->verb == VD_POST_RECV ? ibv_post_recv(object->pointer, receives, &bad)
-					    : ibv_post_srq_recv(object->pointer, receives, &bad);
+	if (step->verb == VD_POST_SEND)
+		answer = ibv_post_send(object, sends, &bad_send);
+	else if (step->verb == VD_POST_RECV)
+		answer = ibv_post_recv(object, recvs, &bad_recv);
+	else
+		answer = ibv_post_srq_recv(object, recvs, &bad_recv);
+	bad = bad_send ? (int)(bad_send - sends) : bad_recv ? (int)(bad_recv - recvs) : -1;
 	if (answer)
-		vd_outcome(machine)->bad = bad ? (int)(bad - receives) : -1;
+		vd_outcome(machine)->bad = bad;
 	return answer;
 }

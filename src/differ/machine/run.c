@@ -7,14 +7,11 @@
 static void run_step(struct vd_machine *machine)
 {
 	struct vd_outcome *outcome = vd_outcome(machine);
-	const struct vd_step *step = vd_step(machine);
-	const struct vd_verb_info *verb = &vd_verbs[step->verb];
-	bool taken = vd_object(machine, verb->kind, step->slot)->pointer != NULL;
 
-	*outcome = (struct vd_outcome){.answer = VD_SKIPPED, .bad = -2};
-	if (taken != vd_makes(step->verb))
-		outcome->answer = vd_execute(machine);
-	vd_observe(machine, verb->flags & VD_SETTLES && outcome->answer != VD_SKIPPED);
+	*outcome = (struct vd_outcome){.bad = -2};
+	outcome->answer = vd_execute(machine);
+	vd_observe(machine, vd_verbs[vd_step(machine)->verb].flags & VD_SETTLES &&
+				    outcome->answer != VD_SKIPPED);
 }
 
 int vd_run(struct vd_site *site, const struct vd_program *program, const struct vd_record *expected,

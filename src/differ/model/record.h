@@ -52,8 +52,8 @@ struct vd_completion {
 	int src_qp;
 };
 
-/* A completion event of a CQ. */
-#define VD_EVENT_COMPLETION 1000
+/* A completion event of a CQ: no number of enum ibv_event_type. */
+#define VD_EVENT_COMPLETION 35
 
 struct vd_event {
 	unsigned int step;

@@ -15,84 +15,127 @@ static const char *object(enum vd_kind kind, unsigned int slot, char buffer[16])
 	return buffer;
 }
 
-/* Prints the check of a verb that makes an object. */
-static void print_made(struct vd_print *print, const struct vd_step *step, int answer)
-{
-	char name[16];
+/* --- calls of one line --- */
 
-	object(vd_verbs[step->verb].kind, step->slot, name);
-	if (answer) {
-		fprintf(print->out, "\tVT_CHECK(t, !%s && errno == %d);\n", name, answer);
-		return;
-	}
-	fprintf(print->out, "\tVT_CHECK(t, %s);\n", name);
-	if (step->verb == VD_REG_MR)
-		fprintf(print->out, "\tmr_lkey[%u] = %s->lkey, mr_rkey[%u] = %s->rkey;\n",
-			step->slot, name, step->slot, name);
-	if (step->verb == VD_ALLOC_MW)
-		fprintf(print->out, "\tmw_rkey[%u] = %s->rkey;\n", step->slot, name);
+static void print_sizes(struct vd_print *print, const struct vd_step *step)
+{
+	fprintf(print->out,
+		"pd%u, &(struct ibv_qp_init_attr){\n\t\t.send_cq = cq%u, .recv_cq = cq%u, ",
+		step->pd, step->cq, step->recv_cq);
+	if (step->has_srq)
+		fprintf(print->out, ".srq = srq%u, ", step->srq);
+	fprintf(print->out,
+		".qp_type = IBV_QPT_%s, .sq_sig_all = %d,\n\t\t.cap = {%u, %u, %u, %u, %u}}",
+		vb_qp_type_str(step->type), step->signal_all, step->send_wr, step->count,
+		step->send_sge, step->recv_sge, step->inline_bytes);
 }
 
-static void print_make(struct vd_print *print, const struct vd_step *step, int answer)
+static void print_arguments(struct vd_print *print, const struct vd_step *step, const char *name)
 {
 	FILE *out = print->out;
-	char name[16];
 
-	fprintf(out, "\t%s = ", object(vd_verbs[step->verb].kind, step->slot, name));
 	switch (step->verb) {
 	case VD_ALLOC_PD:
-		fprintf(out, "vb_alloc_pd(t->a.ctx);\n");
+		fprintf(out, "t->a.ctx");
 		break;
 	case VD_REG_MR:
-		fprintf(out, "vb_reg_mr(pd%u, (void *)" PLACE_FORMAT ", %" PRIu64 ", %#x);\n",
-			step->pd, PLACE_ARGS(step->at), step->length, step->access);
+		fprintf(out, "pd%u, (void *)" PLACE_FORMAT ", %" PRIu64 ", %#x", step->pd,
+			PLACE_ARGS(step->at), step->length, step->access);
+		break;
+	case VD_REREG_MR:
+		fprintf(out, "%s, %#x, pd%u, (void *)" PLACE_FORMAT ", %" PRIu64 ", %#x", name,
+			step->flags, step->pd, PLACE_ARGS(step->at), step->length, step->access);
 		break;
 	case VD_ALLOC_MW:
-		fprintf(out, "vb_alloc_mw(pd%u, %s);\n", step->pd,
-			step->mw_type == IBV_MW_TYPE_1 ? "IBV_MW_TYPE_1" : "IBV_MW_TYPE_2");
+		fprintf(out, "pd%u, IBV_MW_TYPE_%d", step->pd,
+			step->mw_type == IBV_MW_TYPE_1 ? 1 : 2);
+		break;
+	case VD_BIND_MW:
+		fprintf(out,
+			"qp%u, %s, &(struct ibv_mw_bind){\n"
+			"\t\t.wr_id = %#" PRIx64 ", .send_flags = IBV_SEND_SIGNALED,\n"
+			"\t\t.bind_info = {mr%u, " PLACE_FORMAT ", %" PRIu64 ", %#x}}",
+			step->qp, name,
+			vd_wr_id((unsigned int)(step - print->program->steps), 0, false), step->mr,
+			PLACE_ARGS(step->at), step->length, step->access);
 		break;
 	case VD_CREATE_CQ:
-		fprintf(out, "vb_create_cq(t->a.ctx, %d, NULL, %s, 0);\n", (int)step->count,
+		fprintf(out, "t->a.ctx, %d, NULL, %s, 0", (int)step->count,
 			step->flags & VD_CQ_CHANNEL ? "channel" : "NULL");
+		break;
+	case VD_RESIZE_CQ:
+		fprintf(out, "%s, %d", name, (int)step->count);
+		break;
+	case VD_REQ_NOTIFY_CQ:
+		fprintf(out, "%s, %u", name, step->flags);
 		break;
 	case VD_CREATE_SRQ:
 		fprintf(out,
-			"vb_create_srq(pd%u, &(struct ibv_srq_init_attr){\n"
-			"\t\t.attr = {.max_wr = %u, .max_sge = %u}});\n",
+			"pd%u, &(struct ibv_srq_init_attr){\n"
+			"\t\t.attr = {.max_wr = %u, .max_sge = %u}}",
 			step->pd, step->count, step->recv_sge);
 		break;
-	default:
-		fprintf(out,
-			"vb_create_qp(pd%u, &(struct ibv_qp_init_attr){\n"
-			"\t\t.send_cq = cq%u, .recv_cq = cq%u, ",
-			step->pd, step->cq, step->recv_cq);
-		if (step->has_srq)
-			fprintf(out, ".srq = srq%u, ", step->srq);
-		fprintf(out,
-			".qp_type = IBV_QPT_%s, .sq_sig_all = %d,\n\t\t.cap = {%u, %u, %u, %u, "
-			"%u}});\n",
-			vb_qp_type_str(step->type), step->signal_all, step->send_wr, step->count,
-			step->send_sge, step->recv_sge, step->inline_bytes);
+	case VD_MODIFY_SRQ:
+		fprintf(out, "%s, &(struct ibv_srq_attr){.max_wr = %u, .srq_limit = %u}, %#x", name,
+			step->count, step->count, step->flags);
+		break;
+	case VD_QUERY_SRQ:
+		fprintf(out, "%s, &(struct ibv_srq_attr){0}", name);
+		break;
+	case VD_CREATE_QP:
+		print_sizes(print, step);
+		break;
+	case VD_ATTACH_MCAST:
+	case VD_DETACH_MCAST:
+		fprintf(out, "%s, %s, 0", name, step->flags ? "&t->a.gid" : "&group");
+		break;
+	case VD_CREATE_AH:
+		fprintf(out, "pd%u, &attr", step->pd);
+		break;
+	default: /* verbs that end an object */
+		fprintf(out, "%s", name);
 		break;
 	}
-	print_made(print, step, answer);
 }
 
-static void print_make_ah(struct vd_print *print, const struct vd_step *step, int answer)
+static void print_call(struct vd_print *print, const struct vd_step *step,
+		       const struct vd_outcome *outcome)
 {
-	static const char *const changes[] = {
+	static const char *const ah_changes[] = {
 		[0] = "",
 		[VD_AH_NO_GRH] = "\t\tattr.is_global = 0;\n",
 		[VD_AH_BAD_PORT] = "\t\tattr.port_num = 9;\n",
 		[VD_AH_BAD_GID] = "\t\tattr.grh.sgid_index = 250;\n",
 		[VD_AH_GROUP] = "\t\tattr.grh.dgid = group;\n",
 	};
+	const struct vd_verb_info *verb = &vd_verbs[step->verb];
+	bool makes = vd_makes(step->verb), is_ah = step->verb == VD_CREATE_AH;
+	FILE *out = print->out;
+	char name[16];
 
-	fprintf(print->out,
-		"\t{\n\t\tstruct ibv_ah_attr attr = way;\n\n%s\t\tah%u = vb_create_ah(pd%u, "
-		"&attr);\n\t}\n",
-		changes[step->flags], step->slot, step->pd);
-	print_made(print, step, answer);
+	object(verb->kind, step->slot, name);
+	if (is_ah)
+		fprintf(out, "\t{\n\t\tstruct ibv_ah_attr attr = way;\n\n%s\t",
+			ah_changes[step->flags]);
+	if (makes)
+		fprintf(out, "\t%s = vb_%s(", name, verb->name);
+	else
+		fprintf(out, "\tVT_EQ(t, %s_%s(", step->verb == VD_REQ_NOTIFY_CQ ? "ibv" : "vb",
+			verb->name);
+	print_arguments(print, step, name);
+	if (!makes)
+		fprintf(out, "), %d);\n",
+			step->verb == VD_REREG_MR ? (int)outcome->values[0] : outcome->answer);
+	else if (outcome->answer)
+		fprintf(out, ");\n%s\tVT_CHECK(t, !%s && errno == %d);\n", is_ah ? "\t}\n" : "",
+			name, outcome->answer);
+	else
+		fprintf(out, ");\n%s\tVT_CHECK(t, %s);\n", is_ah ? "\t}\n" : "", name);
+	if (step->verb == VD_REREG_MR || (step->verb == VD_REG_MR && !outcome->answer))
+		fprintf(out, "\tmr_lkey[%u] = %s->lkey, mr_rkey[%u] = %s->rkey;\n", step->slot,
+			name, step->slot, name);
+	if ((step->verb == VD_ALLOC_MW || step->verb == VD_BIND_MW) && !outcome->answer)
+		fprintf(out, "\tmw_rkey[%u] = %s->rkey;\n", step->slot, name);
 }
 
 /* --- queue pairs --- */
@@ -152,12 +195,6 @@ static void print_connect(struct vd_print *print, const struct vd_step *step, in
 	}
 }
 
-static void print_modify(struct vd_print *print, const struct vd_step *step, int answer)
-{
-	print_attr(print, step->slot, step->modify.peer, &step->modify,
-		   vd_modify_mask(type_of(print, step->slot), &step->modify), answer);
-}
-
 static void print_query(struct vd_print *print, const struct vd_step *step,
 			const struct vd_outcome *outcome)
 {
@@ -180,16 +217,18 @@ static void print_query(struct vd_print *print, const struct vd_step *step,
 
 static void print_key(struct vd_print *print, struct vd_key key, bool remote)
 {
-	if (key.of == VD_KEY_NONE)
+	const struct vd_kind_info *kind = &vd_kinds[key.of == VD_KEY_MR ? VD_MR : VD_MW];
+
+	if (key.of == VD_KEY_NONE) {
 		fprintf(print->out, "%#x", key.flip);
-	else if (key.of == VD_KEY_MW)
-		fprintf(print->out, "%s", remote ? "mw_rkey" : "0");
+		return;
+	}
+	if (key.of == VD_KEY_MW && !remote)
+		fprintf(print->out, "0");
 	else
-		fprintf(print->out, "%s", remote ? "mr_rkey" : "mr_lkey");
-	if (key.of == VD_KEY_MR || (key.of == VD_KEY_MW && remote))
-		fprintf(print->out, "[%u]",
-			key.slot % vd_kinds[key.of == VD_KEY_MR ? VD_MR : VD_MW].slots);
-	if (key.of != VD_KEY_NONE && key.flip)
+		fprintf(print->out, "%s_%s[%u]", kind->name, remote ? "rkey" : "lkey",
+			key.slot % kind->slots);
+	if (key.flip)
 		fprintf(print->out, " ^ %#x", key.flip);
 }
 
@@ -297,73 +336,19 @@ static void print_post(struct vd_print *print, unsigned int at, const struct vd_
 	fprintf(print->out, "\t}\n");
 }
 
-/* --- the others --- */
-
-static void print_change_memory(struct vd_print *print, const struct vd_step *step,
-				const struct vd_outcome *outcome)
-{
-	FILE *out = print->out;
-
-	if (step->verb == VD_REREG_MR) {
-		fprintf(out,
-			"\tVT_EQ(t, vb_rereg_mr(mr%u, %#x, pd%u, (void *)" PLACE_FORMAT ", %" PRIu64
-			", %#x), %d);\n"
-			"\tmr_lkey[%u] = mr%u->lkey, mr_rkey[%u] = mr%u->rkey;\n",
-			step->slot, step->flags, step->pd, PLACE_ARGS(step->at), step->length,
-			step->access, (int)outcome->values[0], step->slot, step->slot, step->slot,
-			step->slot);
-		return;
-	}
-	fprintf(out,
-		"\tVT_EQ(t, vb_bind_mw(qp%u, mw%u, &(struct ibv_mw_bind){\n"
-		"\t\t.wr_id = %#" PRIx64 ", .send_flags = IBV_SEND_SIGNALED,\n"
-		"\t\t.bind_info = {mr%u, " PLACE_FORMAT ", %" PRIu64 ", %#x}}), %d);\n",
-		step->qp, step->slot,
-		vd_wr_id((unsigned int)(step - print->program->steps), 0, false), step->mr,
-		PLACE_ARGS(step->at), step->length, step->access, outcome->answer);
-	if (!outcome->answer)
-		fprintf(out, "\tmw_rkey[%u] = mw%u->rkey;\n", step->slot, step->slot);
-}
-
-static void print_call(struct vd_print *print, const struct vd_step *step, int answer)
-{
-	char name[16], arguments[80] = "";
-
-	object(vd_verbs[step->verb].kind, step->slot, name);
-	if (step->verb == VD_RESIZE_CQ)
-		snprintf(arguments, sizeof(arguments), ", %d", (int)step->count);
-	else if (step->verb == VD_REQ_NOTIFY_CQ)
-		snprintf(arguments, sizeof(arguments), ", %u", step->flags);
-	else if (step->verb == VD_MODIFY_SRQ)
-		snprintf(arguments, sizeof(arguments),
-			 ", &(struct ibv_srq_attr){.max_wr = %u, .srq_limit = %u}, %#x",
-			 step->count, step->count, step->flags);
-	else if (step->verb == VD_QUERY_SRQ)
-		snprintf(arguments, sizeof(arguments), ", &(struct ibv_srq_attr){0}");
-	else if (step->verb == VD_ATTACH_MCAST)
-		snprintf(arguments, sizeof(arguments), ", %s, 0",
-			 step->flags ? "&t->a.gid" : "&group");
-	else if (step->verb == VD_DETACH_MCAST)
-		snprintf(arguments, sizeof(arguments), ", &group, 0");
-	fprintf(print->out, "\tVT_EQ(t, %s%s(%s%s), %d);\n",
-		step->verb == VD_REQ_NOTIFY_CQ ? "ibv_" : "vb_", vd_verbs[step->verb].name, name,
-		arguments, answer);
-}
-
 void vd_print_step(struct vd_print *print, unsigned int at)
 {
 	const struct vd_step *step = &print->program->steps[at];
 	const struct vd_outcome *outcome = &print->record->outcomes[at];
 
 	switch (step->verb) {
-	case VD_CREATE_AH:
-		print_make_ah(print, step, outcome->answer);
-		break;
 	case VD_CONNECT_QP:
 		print_connect(print, step, outcome->answer);
 		break;
 	case VD_MODIFY_QP:
-		print_modify(print, step, outcome->answer);
+		print_attr(print, step->slot, step->modify.peer, &step->modify,
+			   vd_modify_mask(type_of(print, step->slot), &step->modify),
+			   outcome->answer);
 		break;
 	case VD_QUERY_QP:
 		print_query(print, step, outcome);
@@ -373,17 +358,10 @@ void vd_print_step(struct vd_print *print, unsigned int at)
 	case VD_POST_SRQ_RECV:
 		print_post(print, at, outcome);
 		break;
-	case VD_REREG_MR:
-	case VD_BIND_MW:
-		print_change_memory(print, step, outcome);
-		break;
 	case VD_POLL_CQ: /* print.c prints the completions */
 		break;
 	default:
-		if (vd_makes(step->verb))
-			print_make(print, step, outcome->answer);
-		else
-			print_call(print, step, outcome->answer);
+		print_call(print, step, outcome);
 		break;
 	}
 }

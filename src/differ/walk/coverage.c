@@ -6,22 +6,24 @@
 #include <errno.h>
 #include <verbena/verbs.h>
 
-static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
+static void count(struct vd_coverage *coverage, enum vd_counted of, int what, int by)
+{
+	if (what >= 0 && what < VD_WHATS_MAX && by >= 0 && by < VD_BYS_MAX)
+		coverage->counts[of][what][by]++;
+}
 
 static void cover_wrs(struct vd_coverage *coverage, const struct vd_program *program,
 		      const struct vd_record *record, unsigned int at)
 {
 	const struct vd_step *step = &program->steps[at];
 	int made = vd_maker(program, record, at, VD_QP, step->slot);
-	enum ibv_qp_type type = made < 0 ? 0 : program->steps[made].type;
 	int bad = record->outcomes[at].bad;
 	unsigned int taken = bad >= 0			   ? (unsigned int)bad
 			     : record->outcomes[at].answer ? 0
 							   : step->wr_count;
 
-	for (unsigned int i = 0; i < taken && type <= IBV_QPT_UD; i++)
-		if (step->wrs[i].opcode < VD_OPCODES_MAX)
-			coverage->wrs[step->wrs[i].opcode][type]++;
+	for (unsigned int i = 0; i < taken && made >= 0; i++)
+		count(coverage, VD_WRS, (int)step->wrs[i].opcode, (int)program->steps[made].type);
 }
 
 void vd_cover(struct vd_coverage *coverage, const struct vd_program *program,
@@ -29,24 +31,17 @@ void vd_cover(struct vd_coverage *coverage, const struct vd_program *program,
 {
 	coverage->programs++;
 	for (unsigned int i = 0; i < record->step_count; i++) {
-		int answer = record->outcomes[i].answer;
+		const struct vd_step *step = &program->steps[i];
 
-		if (answer == VD_SKIPPED)
-			continue;
-		coverage->steps++;
-		if (answer >= 0 && answer < VD_ERRNOS_MAX)
-			coverage->answers[program->steps[i].verb][answer]++;
-		if (program->steps[i].verb == VD_POST_SEND)
+		coverage->steps += record->outcomes[i].answer != VD_SKIPPED;
+		count(coverage, VD_ANSWERS, (int)step->verb, record->outcomes[i].answer);
+		if (step->verb == VD_POST_SEND)
 			cover_wrs(coverage, program, record, i);
 	}
 	for (unsigned int i = 0; i < record->completion_count; i++)
-		if ((unsigned int)record->completions[i].status < VD_STATUSES_MAX)
-			coverage->statuses[record->completions[i].status]++;
+		count(coverage, VD_STATUSES, (int)record->completions[i].status, 0);
 	for (unsigned int i = 0; i < record->event_count; i++)
-		if (record->events[i].type == VD_EVENT_COMPLETION)
-			coverage->completion_events++;
-		else if ((unsigned int)record->events[i].type < VD_EVENTS_KNOWN)
-			coverage->events[record->events[i].type]++;
+		count(coverage, VD_EVENTS, record->events[i].type, 0);
 }
 
 static void print_answers(const struct vd_coverage *coverage, FILE *out)
@@ -54,22 +49,13 @@ static void print_answers(const struct vd_coverage *coverage, FILE *out)
 	char buffer[16];
 
 	for (unsigned int verb = 0; verb < VD_VERBS; verb++) {
-		fprintf(out, "  %-15s", vd_verbs[verb].name);
-		for (int error = 0; error < VD_ERRNOS_MAX; error++)
-			if (coverage->answers[verb][error])
-				fprintf(out, " %s %lu", vd_answer_name(error, buffer),
-					coverage->answers[verb][error]);
-		fprintf(out, "\n");
-	}
-}
+		const unsigned long *counts = coverage->counts[VD_ANSWERS][verb];
 
-static void print_wrs(const struct vd_coverage *coverage, FILE *out)
-{
-	for (unsigned int opcode = 0; opcode < VD_OPCODES_MAX; opcode++) {
-		fprintf(out, "  %-20s", vb_wr_opcode_str(opcode));
-		for (unsigned int i = 0; i < COUNT(types); i++)
-			fprintf(out, " %s %lu", vb_qp_type_str(types[i]),
-				coverage->wrs[opcode][types[i]]);
+		fprintf(out, "  %-15s", vd_verbs[verb].name);
+		for (int error = 0; error < VD_BYS_MAX; error++)
+			if (counts[error])
+				fprintf(out, " %s %lu", vd_answer_name(error, buffer),
+					counts[error]);
 		fprintf(out, "\n");
 	}
 }
@@ -80,142 +66,143 @@ void vd_print_coverage(const struct vd_coverage *coverage, FILE *out)
 		coverage->programs);
 	print_answers(coverage, out);
 	fprintf(out, "work requests by type of the QP:\n");
-	print_wrs(coverage, out);
+	for (unsigned int i = 0; i <= IBV_WR_SEND_WITH_INV; i++) {
+		const unsigned long *counts = coverage->counts[VD_WRS][i];
+
+		fprintf(out, "  %-20s RC %lu UC %lu UD %lu\n", vb_wr_opcode_str(i),
+			counts[IBV_QPT_RC], counts[IBV_QPT_UC], counts[IBV_QPT_UD]);
+	}
 	fprintf(out, "completions:\n ");
-	for (int status = 0; status < VD_STATUSES_MAX; status++)
-		if (coverage->statuses[status])
-			fprintf(out, " %s %lu", vd_status_name(status), coverage->statuses[status]);
-	fprintf(out, "\nevents:\n  completion %lu", coverage->completion_events);
-	for (int type = 0; type < VD_EVENTS_KNOWN; type++)
-		if (coverage->events[type])
-			fprintf(out, " %s %lu", vd_event_name(type), coverage->events[type]);
+	for (int i = 0; i < VD_WHATS_MAX; i++)
+		if (coverage->counts[VD_STATUSES][i][0])
+			fprintf(out, " %s %lu", vd_status_name(i),
+				coverage->counts[VD_STATUSES][i][0]);
+	fprintf(out, "\nevents:\n  completion %lu",
+		coverage->counts[VD_EVENTS][VD_EVENT_COMPLETION][0]);
+	for (int i = 0; i < VD_EVENT_COMPLETION; i++)
+		if (coverage->counts[VD_EVENTS][i][0])
+			fprintf(out, " %s %lu", vd_event_name(i),
+				coverage->counts[VD_EVENTS][i][0]);
 	fprintf(out, "\n");
 }
 
 /* --- minima --- */
 
-enum counted { ANSWERS, WRS, STATUSES, EVENTS, COMPLETION_EVENTS };
-
 /* The least count in 10,000 steps, about a third of what walks reach. */
 static const struct minimum {
-	enum counted of;
-	unsigned int what; /* verb, opcode, status, event */
-	unsigned int by;   /* errno, type of the QP */
+	enum vd_counted of;
+	int what, by;
 	unsigned long least;
 	bool is_spec; /* only a device with the profile spec reaches it */
 } minima[] = {
-	{ANSWERS, VD_ALLOC_PD, 0, 121},
-	{ANSWERS, VD_DEALLOC_PD, 0, 3, true},
-	{ANSWERS, VD_DEALLOC_PD, EBUSY, 3},
-	{ANSWERS, VD_REG_MR, 0, 167},
-	{ANSWERS, VD_REG_MR, EINVAL, 21},
-	{ANSWERS, VD_REREG_MR, 0, 5, true},
-	{ANSWERS, VD_REREG_MR, EINVAL, 11},
-	{ANSWERS, VD_DEREG_MR, 0, 21},
-	{ANSWERS, VD_DEREG_MR, EBUSY, 1, true},
-	{ANSWERS, VD_ALLOC_MW, 0, 103},
-	{ANSWERS, VD_BIND_MW, 0, 3},
-	{ANSWERS, VD_BIND_MW, EINVAL, 15},
-	{ANSWERS, VD_DEALLOC_MW, 0, 9},
-	{ANSWERS, VD_CREATE_CQ, 0, 175},
-	{ANSWERS, VD_CREATE_CQ, EINVAL, 4},
-	{ANSWERS, VD_RESIZE_CQ, 0, 15},
-	{ANSWERS, VD_RESIZE_CQ, EINVAL, 4},
-	{ANSWERS, VD_REQ_NOTIFY_CQ, 0, 46},
-	{ANSWERS, VD_POLL_CQ, 0, 45},
-	{ANSWERS, VD_DESTROY_CQ, 0, 4},
-	{ANSWERS, VD_DESTROY_CQ, EBUSY, 17},
-	{ANSWERS, VD_CREATE_SRQ, 0, 45},
-	{ANSWERS, VD_CREATE_SRQ, EINVAL, 2},
-	{ANSWERS, VD_MODIFY_SRQ, 0, 28},
-	{ANSWERS, VD_MODIFY_SRQ, EINVAL, 6},
-	{ANSWERS, VD_QUERY_SRQ, 0, 7},
-	{ANSWERS, VD_POST_SRQ_RECV, 0, 46},
-	{ANSWERS, VD_POST_SRQ_RECV, ENOMEM, 14},
-	{ANSWERS, VD_DESTROY_SRQ, 0, 5},
-	{ANSWERS, VD_DESTROY_SRQ, EBUSY, 1},
-	{ANSWERS, VD_CREATE_QP, 0, 202},
-	{ANSWERS, VD_CREATE_QP, EINVAL, 3},
-	{ANSWERS, VD_CONNECT_QP, 0, 177},
-	{ANSWERS, VD_CONNECT_QP, EINVAL, 14},
-	{ANSWERS, VD_MODIFY_QP, 0, 456},
-	{ANSWERS, VD_MODIFY_QP, EINVAL, 130},
-	{ANSWERS, VD_QUERY_QP, 0, 51},
-	{ANSWERS, VD_POST_RECV, 0, 308},
-	{ANSWERS, VD_POST_RECV, EINVAL, 32},
-	{ANSWERS, VD_POST_RECV, ENOMEM, 35},
-	{ANSWERS, VD_POST_SEND, 0, 462},
-	{ANSWERS, VD_POST_SEND, EINVAL, 49},
-	{ANSWERS, VD_POST_SEND, ENOMEM, 7},
-	{ANSWERS, VD_ATTACH_MCAST, 0, 8},
-	{ANSWERS, VD_ATTACH_MCAST, EINVAL, 13},
-	{ANSWERS, VD_DETACH_MCAST, 0, 4},
-	{ANSWERS, VD_DETACH_MCAST, EINVAL, 16},
-	{ANSWERS, VD_DESTROY_QP, 0, 31},
-	{ANSWERS, VD_CREATE_AH, 0, 37},
-	{ANSWERS, VD_CREATE_AH, EINVAL, 7, true},
-	{ANSWERS, VD_DESTROY_AH, 0, 4},
-	{WRS, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QPT_RC, 25},
-	{WRS, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QPT_RC, 17},
-	{WRS, IBV_WR_BIND_MW, IBV_QPT_RC, 50},
-	{WRS, IBV_WR_LOCAL_INV, IBV_QPT_RC, 18},
-	{WRS, IBV_WR_RDMA_READ, IBV_QPT_RC, 47},
-	{WRS, IBV_WR_RDMA_WRITE, IBV_QPT_RC, 72},
-	{WRS, IBV_WR_RDMA_WRITE, IBV_QPT_UC, 17},
-	{WRS, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QPT_RC, 47},
-	{WRS, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QPT_UC, 13},
-	{WRS, IBV_WR_SEND, IBV_QPT_RC, 132},
-	{WRS, IBV_WR_SEND, IBV_QPT_UC, 26},
-	{WRS, IBV_WR_SEND, IBV_QPT_UD, 61},
-	{WRS, IBV_WR_SEND_WITH_IMM, IBV_QPT_RC, 46},
-	{WRS, IBV_WR_SEND_WITH_IMM, IBV_QPT_UC, 14},
-	{WRS, IBV_WR_SEND_WITH_IMM, IBV_QPT_UD, 38},
-	{WRS, IBV_WR_SEND_WITH_INV, IBV_QPT_RC, 23},
-	{STATUSES, IBV_WC_LOC_ACCESS_ERR, 0, 1, true},
-	{STATUSES, IBV_WC_LOC_LEN_ERR, 0, 4, true},
-	{STATUSES, IBV_WC_LOC_PROT_ERR, 0, 1},
-	{STATUSES, IBV_WC_LOC_QP_OP_ERR, 0, 1},
-	{STATUSES, IBV_WC_MW_BIND_ERR, 0, 8, true},
-	{STATUSES, IBV_WC_REM_ACCESS_ERR, 0, 13},
-	{STATUSES, IBV_WC_REM_INV_REQ_ERR, 0, 4},
-	{STATUSES, IBV_WC_REM_OP_ERR, 0, 1},
-	{STATUSES, IBV_WC_RETRY_EXC_ERR, 0, 25},
-	{STATUSES, IBV_WC_RNR_RETRY_EXC_ERR, 0, 8},
-	{STATUSES, IBV_WC_SUCCESS, 0, 388},
-	{STATUSES, IBV_WC_WR_FLUSH_ERR, 0, 361},
-	{EVENTS, IBV_EVENT_CQ_ERR, 0, 5},
-	{EVENTS, IBV_EVENT_QP_ACCESS_ERR, 0, 12, true},
-	{EVENTS, IBV_EVENT_QP_FATAL, 0, 7, true},
-	{EVENTS, IBV_EVENT_QP_LAST_WQE_REACHED, 0, 18, true},
-	{EVENTS, IBV_EVENT_QP_REQ_ERR, 0, 5, true},
-	{EVENTS, IBV_EVENT_SQ_DRAINED, 0, 6},
-	{COMPLETION_EVENTS, 0, 0, 5},
+	{VD_ANSWERS, VD_ALLOC_PD, 0, 121},
+	{VD_ANSWERS, VD_DEALLOC_PD, 0, 3, true},
+	{VD_ANSWERS, VD_DEALLOC_PD, EBUSY, 3},
+	{VD_ANSWERS, VD_REG_MR, 0, 167},
+	{VD_ANSWERS, VD_REG_MR, EINVAL, 21},
+	{VD_ANSWERS, VD_REREG_MR, 0, 5, true},
+	{VD_ANSWERS, VD_REREG_MR, EINVAL, 11},
+	{VD_ANSWERS, VD_DEREG_MR, 0, 21},
+	{VD_ANSWERS, VD_DEREG_MR, EBUSY, 1, true},
+	{VD_ANSWERS, VD_ALLOC_MW, 0, 103},
+	{VD_ANSWERS, VD_BIND_MW, 0, 3},
+	{VD_ANSWERS, VD_BIND_MW, EINVAL, 15},
+	{VD_ANSWERS, VD_DEALLOC_MW, 0, 9},
+	{VD_ANSWERS, VD_CREATE_CQ, 0, 175},
+	{VD_ANSWERS, VD_CREATE_CQ, EINVAL, 4},
+	{VD_ANSWERS, VD_RESIZE_CQ, 0, 15},
+	{VD_ANSWERS, VD_RESIZE_CQ, EINVAL, 4},
+	{VD_ANSWERS, VD_REQ_NOTIFY_CQ, 0, 46},
+	{VD_ANSWERS, VD_POLL_CQ, 0, 45},
+	{VD_ANSWERS, VD_DESTROY_CQ, 0, 4},
+	{VD_ANSWERS, VD_DESTROY_CQ, EBUSY, 17},
+	{VD_ANSWERS, VD_CREATE_SRQ, 0, 45},
+	{VD_ANSWERS, VD_CREATE_SRQ, EINVAL, 2},
+	{VD_ANSWERS, VD_MODIFY_SRQ, 0, 28},
+	{VD_ANSWERS, VD_MODIFY_SRQ, EINVAL, 6},
+	{VD_ANSWERS, VD_QUERY_SRQ, 0, 7},
+	{VD_ANSWERS, VD_POST_SRQ_RECV, 0, 46},
+	{VD_ANSWERS, VD_POST_SRQ_RECV, ENOMEM, 14},
+	{VD_ANSWERS, VD_DESTROY_SRQ, 0, 5},
+	{VD_ANSWERS, VD_DESTROY_SRQ, EBUSY, 1},
+	{VD_ANSWERS, VD_CREATE_QP, 0, 202},
+	{VD_ANSWERS, VD_CREATE_QP, EINVAL, 3},
+	{VD_ANSWERS, VD_CONNECT_QP, 0, 177},
+	{VD_ANSWERS, VD_CONNECT_QP, EINVAL, 14},
+	{VD_ANSWERS, VD_MODIFY_QP, 0, 456},
+	{VD_ANSWERS, VD_MODIFY_QP, EINVAL, 130},
+	{VD_ANSWERS, VD_QUERY_QP, 0, 51},
+	{VD_ANSWERS, VD_POST_RECV, 0, 308},
+	{VD_ANSWERS, VD_POST_RECV, EINVAL, 32},
+	{VD_ANSWERS, VD_POST_RECV, ENOMEM, 35},
+	{VD_ANSWERS, VD_POST_SEND, 0, 462},
+	{VD_ANSWERS, VD_POST_SEND, EINVAL, 49},
+	{VD_ANSWERS, VD_POST_SEND, ENOMEM, 7},
+	{VD_ANSWERS, VD_ATTACH_MCAST, 0, 8},
+	{VD_ANSWERS, VD_ATTACH_MCAST, EINVAL, 13},
+	{VD_ANSWERS, VD_DETACH_MCAST, 0, 4},
+	{VD_ANSWERS, VD_DETACH_MCAST, EINVAL, 16},
+	{VD_ANSWERS, VD_DESTROY_QP, 0, 31},
+	{VD_ANSWERS, VD_CREATE_AH, 0, 37},
+	{VD_ANSWERS, VD_CREATE_AH, EINVAL, 7, true},
+	{VD_ANSWERS, VD_DESTROY_AH, 0, 4},
+	{VD_WRS, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_QPT_RC, 25},
+	{VD_WRS, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_QPT_RC, 17},
+	{VD_WRS, IBV_WR_BIND_MW, IBV_QPT_RC, 50},
+	{VD_WRS, IBV_WR_LOCAL_INV, IBV_QPT_RC, 18},
+	{VD_WRS, IBV_WR_RDMA_READ, IBV_QPT_RC, 47},
+	{VD_WRS, IBV_WR_RDMA_WRITE, IBV_QPT_RC, 72},
+	{VD_WRS, IBV_WR_RDMA_WRITE, IBV_QPT_UC, 17},
+	{VD_WRS, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QPT_RC, 47},
+	{VD_WRS, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_QPT_UC, 13},
+	{VD_WRS, IBV_WR_SEND, IBV_QPT_RC, 132},
+	{VD_WRS, IBV_WR_SEND, IBV_QPT_UC, 26},
+	{VD_WRS, IBV_WR_SEND, IBV_QPT_UD, 61},
+	{VD_WRS, IBV_WR_SEND_WITH_IMM, IBV_QPT_RC, 46},
+	{VD_WRS, IBV_WR_SEND_WITH_IMM, IBV_QPT_UC, 14},
+	{VD_WRS, IBV_WR_SEND_WITH_IMM, IBV_QPT_UD, 38},
+	{VD_WRS, IBV_WR_SEND_WITH_INV, IBV_QPT_RC, 23},
+	{VD_STATUSES, IBV_WC_LOC_ACCESS_ERR, 0, 1, true},
+	{VD_STATUSES, IBV_WC_LOC_LEN_ERR, 0, 4, true},
+	{VD_STATUSES, IBV_WC_LOC_PROT_ERR, 0, 1},
+	{VD_STATUSES, IBV_WC_LOC_QP_OP_ERR, 0, 1},
+	{VD_STATUSES, IBV_WC_MW_BIND_ERR, 0, 8, true},
+	{VD_STATUSES, IBV_WC_REM_ACCESS_ERR, 0, 13},
+	{VD_STATUSES, IBV_WC_REM_INV_REQ_ERR, 0, 4},
+	{VD_STATUSES, IBV_WC_REM_OP_ERR, 0, 1},
+	{VD_STATUSES, IBV_WC_RETRY_EXC_ERR, 0, 25},
+	{VD_STATUSES, IBV_WC_RNR_RETRY_EXC_ERR, 0, 8},
+	{VD_STATUSES, IBV_WC_SUCCESS, 0, 388},
+	{VD_STATUSES, IBV_WC_WR_FLUSH_ERR, 0, 361},
+	{VD_EVENTS, IBV_EVENT_CQ_ERR, 0, 5},
+	{VD_EVENTS, IBV_EVENT_QP_ACCESS_ERR, 0, 12, true},
+	{VD_EVENTS, IBV_EVENT_QP_FATAL, 0, 7, true},
+	{VD_EVENTS, IBV_EVENT_QP_LAST_WQE_REACHED, 0, 18, true},
+	{VD_EVENTS, IBV_EVENT_QP_REQ_ERR, 0, 5, true},
+	{VD_EVENTS, IBV_EVENT_SQ_DRAINED, 0, 6},
+	{VD_EVENTS, VD_EVENT_COMPLETION, 0, 5},
 };
 
-/* The count of a minimum; text says what is counted. */
-static unsigned long count_of(const struct vd_coverage *coverage, const struct minimum *minimum,
-			      char *text, size_t size_bytes)
+/* Writes what a minimum counts. */
+static void describe(const struct minimum *minimum, char *text, size_t size_bytes)
 {
-	unsigned int what = minimum->what, by = minimum->by;
 	char buffer[16];
 
 	switch (minimum->of) {
-	case ANSWERS:
-		snprintf(text, size_bytes, "%s %s", vd_verbs[what].name,
-			 vd_answer_name((int)by, buffer));
-		return coverage->answers[what][by];
-	case WRS:
-		snprintf(text, size_bytes, "%s %s", vb_wr_opcode_str(what), vb_qp_type_str(by));
-		return coverage->wrs[what][by];
-	case STATUSES:
-		snprintf(text, size_bytes, "%s", vd_status_name((int)what));
-		return coverage->statuses[what];
-	case EVENTS:
-		snprintf(text, size_bytes, "%s", vd_event_name((int)what));
-		return coverage->events[what];
+	case VD_ANSWERS:
+		snprintf(text, size_bytes, "%s %s", vd_verbs[minimum->what].name,
+			 vd_answer_name(minimum->by, buffer));
+		break;
+	case VD_WRS:
+		snprintf(text, size_bytes, "%s %s", vb_wr_opcode_str(minimum->what),
+			 vb_qp_type_str(minimum->by));
+		break;
+	case VD_STATUSES:
+		snprintf(text, size_bytes, "%s", vd_status_name(minimum->what));
+		break;
 	default:
-		snprintf(text, size_bytes, "%s", vd_event_name(VD_EVENT_COMPLETION));
-		return coverage->completion_events;
+		snprintf(text, size_bytes, "%s", vd_event_name(minimum->what));
+		break;
 	}
 }
 
@@ -224,15 +211,15 @@ unsigned int vd_check_minima(const struct vd_coverage *coverage, bool is_spec, F
 	unsigned int missed = 0;
 	char text[64];
 
-	if (coverage->steps < VD_MINIMA_STEPS)
-		return 0;
-	for (unsigned int i = 0; i < COUNT(minima); i++) {
-		unsigned long count = count_of(coverage, &minima[i], text, sizeof(text));
+	for (unsigned int i = 0; i < COUNT(minima) && coverage->steps >= VD_MINIMA_STEPS; i++) {
+		const struct minimum *minimum = &minima[i];
+		unsigned long reached = coverage->counts[minimum->of][minimum->what][minimum->by];
 
-		if (count >= minima[i].least || (minima[i].is_spec && !is_spec))
+		if (reached >= minimum->least || (minimum->is_spec && !is_spec))
 			continue;
+		describe(minimum, text, sizeof(text));
 		fprintf(out, "too little is covered: %s %lu, at least %lu are wanted\n", text,
-			count, minima[i].least);
+			reached, minimum->least);
 		missed++;
 	}
 	return missed;

@@ -10,22 +10,24 @@
 
 #include <stdio.h>
 
-#define VD_ERRNOS_MAX	140
-#define VD_OPCODES_MAX	(IBV_WR_SEND_WITH_INV + 1)
-#define VD_STATUSES_MAX 24
-#define VD_EVENTS_KNOWN 24
-
 /* The minima are checked from this number of steps on. */
 #define VD_MINIMA_STEPS 10000
+
+enum vd_counted {
+	VD_ANSWERS,  /* by verb and errno */
+	VD_WRS,	     /* posted, by opcode and the QP's type */
+	VD_STATUSES, /* of completions */
+	VD_EVENTS,   /* by type; also VD_EVENT_COMPLETION */
+	VD_COUNTED
+};
+
+#define VD_WHATS_MAX 36
+#define VD_BYS_MAX   140
 
 struct vd_coverage {
 	unsigned long steps; /* steps that called a verb */
 	unsigned long programs;
-	unsigned long answers[VD_VERBS][VD_ERRNOS_MAX];
-	unsigned long wrs[VD_OPCODES_MAX][IBV_QPT_UD + 1]; /* posted, by the QP's type */
-	unsigned long statuses[VD_STATUSES_MAX];
-	unsigned long events[VD_EVENTS_KNOWN];
-	unsigned long completion_events;
+	unsigned long counts[VD_COUNTED][VD_WHATS_MAX][VD_BYS_MAX];
 };
 
 /* Counts what one side answered. */

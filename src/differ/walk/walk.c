@@ -21,7 +21,7 @@ struct search {
 	enum vd_verb verb; /* of the step where they differ */
 };
 
-static int run_side(struct vd_walk *walk, struct vd_site *site, const struct vd_program *program,
+static int run_side(struct vd_site *site, const struct vd_program *program,
 		    const struct vd_record *expected, struct vd_record *record)
 {
 	int error = vd_run(site, program, expected, record);
@@ -36,10 +36,10 @@ static int run_side(struct vd_walk *walk, struct vd_site *site, const struct vd_
 static int run_both(struct vd_walk *walk, const struct vd_program *program,
 		    struct vd_difference *difference, enum vd_verdict *verdict)
 {
-	int error = run_side(walk, &walk->left, program, NULL, &walk->records[0]);
+	int error = run_side(&walk->left, program, NULL, &walk->records[0]);
 
 	if (!error)
-		error = run_side(walk, &walk->right, program, &walk->records[0], &walk->records[1]);
+		error = run_side(&walk->right, program, &walk->records[0], &walk->records[1]);
 	if (!error)
 		*verdict = vd_compare(program, &walk->records[0], &walk->records[1], difference);
 	return error;
@@ -87,7 +87,7 @@ static void reduce(struct search *search)
 static int print_program(struct vd_walk *walk)
 {
 	struct vd_difference none = {.text = "nothing is compared"};
-	int error = run_side(walk, &walk->left, &walk->program, NULL, &walk->records[0]);
+	int error = run_side(&walk->left, &walk->program, NULL, &walk->records[0]);
 
 	if (error)
 		return error;
