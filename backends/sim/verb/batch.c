@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/verb/batch.h"
 
-#include "backends/sim/base/say.h"
-#include "backends/sim/world/world.h"
+#include "backends/sim/verb/verbs.h"
 
 #include "sim/qp/state.h"
 #include "sim/wire/opcode.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 static struct batch *batch_of(struct ibv_qp_ex *ex)

@@ -8,7 +8,6 @@
 #include "sim/object/rules.h"
 #include "sim/wire/opcode.h"
 
-#include <errno.h>
 #include <string.h>
 
 static const struct operation {

@@ -15,14 +15,14 @@ uint64_t vb_sim_now_ns(struct vb_sim *sim)
 	if (!hold.world)
 		return 0;
 	driver_catch_up(&hold.world->driver);
-	return sim_engine_now_ns(hold.world->engine);
+	return sim_engine_now_ns(hold.world->driver.engine);
 }
 
 uint64_t vb_sim_next_ns(struct vb_sim *sim)
 {
 	HOLD hold = process_hold(sim);
 
-	return hold.world ? sim_engine_next_ns(hold.world->engine) : VB_SIM_NEVER;
+	return hold.world ? sim_engine_next_ns(hold.world->driver.engine) : VB_SIM_NEVER;
 }
 
 enum vb_sim_clock vb_sim_clock_of(struct vb_sim *sim)
@@ -77,7 +77,7 @@ static int wait_cq(struct awaited *awaited, bool for_told, int num_entries, stru
 				 "vb_sim_wait_cq: no such CQ, or num_entries is less than 1");
 	if (for_told)
 		awaited->now_told = &world->driver.told;
-	until_ns = sim_engine_now_ns(world->engine) + timeout_ns;
+	until_ns = sim_engine_now_ns(world->driver.engine) + timeout_ns;
 	if (until_ns < timeout_ns)
 		until_ns = VB_SIM_NEVER;
 	err = driver_wait_until(&world->driver, has_come, awaited, until_ns);

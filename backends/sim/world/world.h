@@ -16,8 +16,7 @@ struct pcapfile;
 struct sim_host;
 
 struct vb_sim {
-	struct driver driver; /* its mutex is the world's lock */
-	struct sim_engine *engine;
+	struct driver driver; /* the engine and its clock; its mutex is the world's lock */
 	struct device *devices;
 	unsigned int device_count;
 	struct store store;
