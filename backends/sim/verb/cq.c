@@ -215,11 +215,12 @@ int verb_destroy_cq(struct ibv_cq *ibv)
 			   "destroy_cq: CQ %u: %u queues complete into it; destroy them first",
 			   ibv->handle, cq->engine->users);
 	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, cq))
-		return say(EDEADLK,
-			   "destroy_cq: CQ %u: %u completion and %u asynchronous events were read; "
-			   "acknowledge them first",
-			   ibv->handle, cq->comp_events_read - ibv->comp_events_completed,
-			   cq->async_events_read - ibv->async_events_completed);
+		return say(
+			EDEADLK,
+			"destroy_cq: CQ %u: %u completion events and %u asynchronous events were "
+			"read; acknowledge them first",
+			ibv->handle, cq->comp_events_read - ibv->comp_events_completed,
+			cq->async_events_read - ibv->async_events_completed);
 	verb_end_cq(cq);
 	return 0;
 }

@@ -83,7 +83,7 @@ struct ibv_mr *verb_alloc_null_mr(struct ibv_pd *pd)
 
 /* --- deregistration --- */
 
-/* EBUSY while a window is bound to the MR; then nothing is changed. Of an import, the root stays. */
+/* EBUSY while a window is bound to the MR; then nothing changes. Of an import, the root stays. */
 static int end_mr(struct mr *mr)
 {
 	int err = mr->root ? 0 : sim_mr_destroy(mr->engine);

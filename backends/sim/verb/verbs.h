@@ -40,17 +40,19 @@ struct question {
 	struct answer *last;
 };
 
-/* Precedes the answer of a query; on the virtual clock, waits if the answer would be the last one. */
+/* Called before a query is answered. On the virtual clock, waits if the answer has not changed since
+ * the last query. */
 void verb_ask(struct driver *driver, const struct question *question);
 
 /* ibv_query_port() of programs that were built for libibverbs before 1.1. */
 int verb_query_port_compat(struct ibv_context *context, uint8_t port_num,
 			   struct _compat_ibv_port_attr *attr);
 
-/* --- the end of objects ---
- *
- * Each ends an object of its kind, which no other object uses, without waiting for acknowledgements.
- * Of an import, the root stays. Of a QP that several contexts have opened, only one handle may end.
+/* --- the end of objects --- */
+
+/*
+ * Each function ends an object that no other object uses, without waiting for acknowledgements. The
+ * end of an import leaves its root alive. A shared QP ends with the last of its handles.
  */
 void verb_end_qp(void *qp);
 void verb_end_srq(void *srq);
