@@ -69,7 +69,7 @@ static int wait_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc, uint6
 	const struct cq *cq;
 	int err, taken;
 
-	if (!hold.world)
+	if (!ibv || !hold.world)
 		return say_minus(EINVAL, "vb_sim_wait_cq: not a simulated CQ");
 	driver = &hold.world->driver;
 	if (driver->real)
