@@ -7,7 +7,8 @@
  *
  * Conventions of all functions here:
  * - A parameter `sim` that is NULL stands for the default world, which is made if need be. If it
- *   cannot be made, a function that returns int returns the error, and another one NULL, 0 or VB_SIM_NEVER.
+ *   cannot be made, a function that returns int returns the error, and another function returns
+ *   NULL, 0 or VB_SIM_NEVER.
  * - A function that returns int returns 0 or an errno value, unless its comment says otherwise.
  *   vb_last_error() explains the error in a sentence.
  * - Any thread may call any function at any time, unless its comment says otherwise.

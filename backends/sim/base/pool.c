@@ -14,44 +14,28 @@ struct pool_slab {
 	_Alignas(ALIGN_BYTES) unsigned char objects[];
 };
 
-void pool_init(struct pool *pool, size_t object_bytes)
+/* Behind each object stands the link to the next one in the queue of resting objects. */
+static void **next_of(const struct pool *pool, void *object)
 {
-	*pool = (struct pool){
-		.object_bytes = (object_bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1),
-	};
+	return (void **)((char *)object + pool->object_bytes - sizeof(void *));
 }
 
-/* The ring has room for every object, so that pool_give() cannot fail. */
-static int grow_ring(struct pool *pool)
+void pool_init(struct pool *pool, size_t object_bytes)
 {
-	size_t capacity = pool->rest_capacity ? 2 * pool->rest_capacity : SLAB_OBJECTS;
-	void **ring;
+	const size_t linked_bytes = object_bytes + sizeof(void *);
 
-	if (pool->object_count + SLAB_OBJECTS <= pool->rest_capacity)
-		return 0;
-	ring = malloc(capacity * sizeof(*ring));
-	if (!ring)
-		return -1;
-	for (size_t i = 0; i < pool->rest_count; i++)
-		/* NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
-		ring[i] = pool->resting[(pool->rest_head + i) % pool->rest_capacity];
-	free(pool->resting);
-	pool->resting = ring;
-	pool->rest_head = 0;
-	pool->rest_capacity = capacity;
-	return 0;
+	*pool = (struct pool){
+		.object_bytes = (linked_bytes + ALIGN_BYTES - 1) & ~(size_t)(ALIGN_BYTES - 1),
+	};
 }
 
 static int grow(struct pool *pool)
 {
-	struct pool_slab *slab;
+	struct pool_slab *slab =
+		aligned_alloc(ALIGN_BYTES, sizeof(*slab) + SLAB_OBJECTS * pool->object_bytes);
 
-	if (grow_ring(pool))
-		return -1;
-	slab = aligned_alloc(ALIGN_BYTES, sizeof(*slab) + SLAB_OBJECTS * pool->object_bytes);
 	if (!slab)
 		return -1;
-	pool->object_count += SLAB_OBJECTS;
 	slab->next = pool->slabs;
 	pool->slabs = slab;
 	pool->unused = SLAB_OBJECTS;
@@ -63,8 +47,8 @@ void *pool_take(struct pool *pool)
 	void *object;
 
 	if (!pool->unused && pool->rest_count > REST_OBJECTS) {
-		object = pool->resting[pool->rest_head];
-		pool->rest_head = (pool->rest_head + 1) % pool->rest_capacity;
+		object = pool->oldest;
+		pool->oldest = *next_of(pool, object);
 		pool->rest_count--;
 	} else {
 		if (!pool->unused && grow(pool))
@@ -76,8 +60,11 @@ void *pool_take(struct pool *pool)
 
 void pool_give(struct pool *pool, void *object)
 {
-	pool->resting[(pool->rest_head + pool->rest_count) % pool->rest_capacity] = object;
-	pool->rest_count++;
+	if (pool->rest_count++)
+		*next_of(pool, pool->newest) = object;
+	else
+		pool->oldest = object;
+	pool->newest = object;
 }
 
 void pool_end(struct pool *pool)
@@ -88,6 +75,5 @@ void pool_end(struct pool *pool)
 		pool->slabs = slab->next;
 		free(slab);
 	}
-	free(pool->resting);
 	*pool = (struct pool){.object_bytes = pool->object_bytes};
 }

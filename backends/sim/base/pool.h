@@ -15,10 +15,9 @@ struct pool_slab;
 struct pool {
 	size_t object_bytes;
 	struct pool_slab *slabs;
-	void **resting; /* a ring of the objects that were given back, the oldest first */
-	size_t rest_head, rest_count, rest_capacity;
-	size_t object_count; /* counts the objects of all slabs */
-	size_t unused;	     /* counts the objects of the newest slab that were never handed out */
+	void *oldest, *newest; /* the queue of the objects that were given back */
+	size_t rest_count;     /* counts them */
+	size_t unused; /* counts the objects of the newest slab that were never handed out */
 };
 
 void pool_init(struct pool *pool, size_t object_bytes);

@@ -5,12 +5,28 @@
 #ifndef BACKENDS_SIM_BASE_SAY_H
 #define BACKENDS_SIM_BASE_SAY_H
 
+#include <errno.h>
+#include <stddef.h>
+
 /* Keeps the sentence and returns error, so that `return say(EINVAL, ...)` reads well. */
 int say(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* As say(), and set errno: for verbs that return NULL or -1. */
-void *say_null(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int say_minus(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Sets errno, for verbs that return NULL or -1: `return null_errno(err)`. */
+static inline void *null_errno(int error)
+{
+	errno = error;
+	return NULL;
+}
+
+static inline int minus_errno(int error)
+{
+	errno = error;
+	return -1;
+}
+
+/* As say(), and set errno. */
+#define say_null(...)  null_errno(say(__VA_ARGS__))
+#define say_minus(...) minus_errno(say(__VA_ARGS__))
 
 /* Returns the sentence; "" if no call has failed. */
 const char *said(void);

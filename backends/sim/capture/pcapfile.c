@@ -31,7 +31,6 @@ enum {
 struct pcapfile {
 	char *path;
 	FILE *stream;
-	pcap_t *pcap;
 	pcap_dumper_t *dumper; /* closes the stream */
 	bool infiniband;
 	bool failed;
@@ -64,10 +63,13 @@ static bool open_stream(struct pcapfile *file)
 /* The header goes to disk at once, so that a file that cannot be written is found now. */
 static bool write_header(struct pcapfile *file)
 {
-	file->pcap = pcap_open_dead_with_tstamp_precision(
+	pcap_t *pcap = pcap_open_dead_with_tstamp_precision(
 		file->infiniband ? DLT_ERF : DLT_EN10MB, SNAPLEN_BYTES, PCAP_TSTAMP_PRECISION_NANO);
-	if (file->pcap)
-		file->dumper = pcap_dump_fopen(file->pcap, file->stream);
+
+	if (pcap) {
+		file->dumper = pcap_dump_fopen(pcap, file->stream);
+		pcap_close(pcap);
+	}
 	if (!file->dumper) {
 		errno = ENOMEM;
 		return false;
@@ -84,8 +86,6 @@ static void release(struct pcapfile *file)
 		pcap_dump_close(file->dumper);
 	else if (file->stream)
 		fclose(file->stream);
-	if (file->pcap)
-		pcap_close(file->pcap);
 	free(file->path);
 	free(file);
 }

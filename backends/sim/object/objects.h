@@ -26,18 +26,19 @@
 struct vb_sim;
 struct batch;
 
+/* In the order in which a context that is closed ends its objects: users before what they use. */
 enum kind {
-	KIND_PD,
-	KIND_MR,
-	KIND_CQ,
 	KIND_QP,
-	KIND_AH,
-	KIND_CHANNEL,
 	KIND_SRQ,
+	KIND_CQ,
+	KIND_AH,
 	KIND_MW,
+	KIND_MR,
 	KIND_DM,
-	KIND_TD,
 	KIND_XRCD,
+	KIND_PD,
+	KIND_TD,
+	KIND_CHANNEL,
 	KIND_CONTEXT, /* its handles are in the store */
 	KINDS,
 };
@@ -174,13 +175,6 @@ struct srq {
 	uint32_t async_events_read;
 };
 
-/* A multicast group that a QP is in. */
-struct group {
-	struct group *next;
-	union ibv_gid gid;
-	uint16_t lid;
-};
-
 /* The real ibv_qp_to_qp_ex() tests the lowest bit of a mask that rdma-core keeps at this place. */
 #define QP_IS_EXTENDED 1u
 
@@ -194,8 +188,7 @@ struct qp {
 	struct sim_qp *engine;
 	uint32_t async_events_read;
 	struct answer answer;
-	struct batch *batch; /* the WRs since ibv_wr_start(); NULL without send_ops_flags */
-	struct group *groups;
+	struct batch *batch;	/* the WRs since ibv_wr_start(); NULL without send_ops_flags */
 	struct xrcd *xrcd;	/* the domain of a target QP; else NULL */
 	struct qp *next_handle; /* a ring of the handles of one QP (ibv_open_qp) */
 };
@@ -210,39 +203,48 @@ static inline struct context *context_of(struct ibv_context *context)
 	return (struct context *)((char *)context - offsetof(struct context, verbs.context));
 }
 
+/* Returns the context of an object of any kind: each begins with a pointer to it. */
+static inline struct context *object_context(const void *object)
+{
+	return context_of(*(struct ibv_context *const *)object);
+}
+
+/* Returns the object behind the program's pointer; NULL if it is not live. An import lives as long
+ * as its root. */
+void *object_of(enum kind kind, void *ibv);
+
+/* As object_of(), with the object's number: for the kinds without imports. */
+static inline void *object_at(enum kind kind, uint32_t number, void *ibv)
+{
+	return handles_has(&object_context(ibv)->handles[kind], number, ibv) ? ibv : NULL;
+}
+
 /*
- * X_of() returns the object behind the program's pointer, and X_in() also checks that it belongs to
- * a context. Both return NULL if the object is not live; X_in() returns NULL for NULL, too.
+ * X_of() is object_of() with types, and X_in() also checks that the object belongs to a context;
+ * X_in() returns NULL for NULL, too. Each work request looks up a QP or a CQ: these are inlined.
  */
+#define ACCESSORS(x, ibv_x, find)                                                            \
+	static inline struct x *x##_of(struct ibv_x *ibv)                                    \
+	{                                                                                    \
+		return find;                                                                 \
+	}                                                                                    \
+	static inline struct x *x##_in(const struct ibv_context *context, struct ibv_x *ibv) \
+	{                                                                                    \
+		return ibv && ibv->context == context ? x##_of(ibv) : NULL;                  \
+	}
 
-static inline struct qp *qp_of(struct ibv_qp *ibv)
-{
-	struct context *context = context_of(ibv->context);
-
-	return handles_has(&context->handles[KIND_QP], ibv->handle, ibv) ? (struct qp *)ibv : NULL;
-}
-
-static inline struct cq *cq_of(struct ibv_cq *ibv)
-{
-	struct context *context = context_of(ibv->context);
-
-	return handles_has(&context->handles[KIND_CQ], ibv->handle, ibv) ? (struct cq *)ibv : NULL;
-}
-
-struct pd *pd_of(struct ibv_pd *ibv);
-struct td *td_of(struct ibv_td *ibv);
-struct dm *dm_of(struct ibv_dm *ibv);
-struct mr *mr_of(struct ibv_mr *ibv);
-struct mw *mw_of(struct ibv_mw *ibv);
-struct ah *ah_of(struct ibv_ah *ibv);
-struct srq *srq_of(struct ibv_srq *ibv);
-struct xrcd *xrcd_of(struct ibv_xrcd *ibv);
-struct channel *channel_of(struct ibv_comp_channel *ibv);
-
-struct pd *pd_in(const struct ibv_context *context, struct ibv_pd *ibv);
-struct cq *cq_in(const struct ibv_context *context, struct ibv_cq *ibv);
-struct mw *mw_in(const struct ibv_context *context, struct ibv_mw *ibv);
-struct xrcd *xrcd_in(const struct ibv_context *context, struct ibv_xrcd *ibv);
+ACCESSORS(qp, ibv_qp, object_at(KIND_QP, ibv->handle, ibv))
+ACCESSORS(srq, ibv_srq, object_of(KIND_SRQ, ibv))
+ACCESSORS(cq, ibv_cq, object_at(KIND_CQ, ibv->handle, ibv))
+ACCESSORS(ah, ibv_ah, object_of(KIND_AH, ibv))
+ACCESSORS(mw, ibv_mw, object_of(KIND_MW, ibv))
+ACCESSORS(mr, ibv_mr, object_of(KIND_MR, ibv))
+ACCESSORS(dm, ibv_dm, object_of(KIND_DM, ibv))
+ACCESSORS(xrcd, ibv_xrcd, object_of(KIND_XRCD, ibv))
+ACCESSORS(pd, ibv_pd, object_of(KIND_PD, ibv))
+ACCESSORS(td, ibv_td, object_of(KIND_TD, ibv))
+ACCESSORS(channel, ibv_comp_channel, object_of(KIND_CHANNEL, ibv))
+#undef ACCESSORS
 
 /* As X_in(), for an MR that has an rkey: a null MR is none. */
 struct mr *region_in(const struct ibv_context *context, struct ibv_mr *ibv);
@@ -251,27 +253,23 @@ struct mr *region_in(const struct ibv_context *context, struct ibv_mr *ibv);
 bool context_live(const struct context *context);
 
 /*
- * Returns a zeroed object and its handle; NULL with errno ENOMEM and a sentence that names the
- * verb.
+ * Returns an object that is zero but for its context and its handle; NULL with errno ENOMEM and a
+ * sentence that names the verb.
  */
-void *object_new(struct context *context, enum kind kind, uint32_t *handle, const char *verb);
+void *object_new(struct context *context, enum kind kind, const char *verb);
 
 /* Ends an object: its handle leads nowhere from now on; its bytes stay. */
-void object_end(struct context *context, enum kind kind, uint32_t handle, void *object);
+void object_end(enum kind kind, void *object);
 
 void store_init(struct store *store);
 void store_end(struct store *store);
 
-/* The CQ, QP or SRQ that an asynchronous event names. */
-struct element {
-	struct context *context;
-	enum kind kind;
-	uint32_t handle;
-	uint32_t *read;	 /* counts the events that the program has read */
-	uint32_t *acked; /* counts the events that the program has acknowledged */
-};
+/* The kind of object that an asynchronous event names; KINDS for an event of a port or device. */
+enum kind event_kind(enum ibv_event_type type);
 
-/* Fills *element. Returns false for an event of a port or device. */
-bool element_of(enum ibv_event_type type, void *object, struct element *element);
+/* The counters of the asynchronous events of a QP, SRQ or CQ that the program has read and that it
+ * has acknowledged. */
+uint32_t *object_events_read(enum kind kind, void *object);
+uint32_t *object_events_acked(enum kind kind, void *object);
 
 #endif

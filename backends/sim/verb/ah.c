@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Address handles. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/ip.h>
 #include <string.h>
@@ -17,37 +14,37 @@ struct ibv_ah *verb_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	struct context *context = context_of(ibv_pd->context);
 	struct pd *pd = pd_of(ibv_pd);
 	struct ah *ah;
-	uint32_t handle;
 	int err;
 
 	if (!pd)
 		return say_null(EINVAL, "create_ah: no such PD");
-	ah = object_new(context, KIND_AH, &handle, "create_ah");
+	ah = object_new(context, KIND_AH, "create_ah");
 	if (!ah)
 		return NULL;
 	err = sim_ah_create(context->device->engine, pd->number, attr, &ah->engine);
 	if (err) {
-		object_end(context, KIND_AH, handle, ah);
+		object_end(KIND_AH, ah);
 		return say_null(
 			err,
 			"create_ah: cannot use port %u, GID index %u, LID %u, service level %u%s",
 			attr->port_num, attr->grh.sgid_index, attr->dlid, attr->sl,
 			attr->is_global ? "" : ": is_global is not set");
 	}
-	ah->ibv = (struct ibv_ah){.context = ibv_pd->context, .pd = ibv_pd, .handle = handle};
+	ah->ibv.pd = ibv_pd;
 	pd->ahs++;
 	return &ah->ibv;
 }
 
-void verb_end_ah(struct ah *ah)
+void verb_end_ah(void *object)
 {
+	struct ah *ah = object;
 	struct pd *pd = pd_of(ah->ibv.pd);
 
 	/* The PD may have ended before, and another PD may have its place. */
 	if (pd && pd->number == ah->engine->pd && pd->ahs)
 		pd->ahs--;
 	sim_ah_release(ah->engine);
-	object_end(context_of(ah->ibv.context), KIND_AH, ah->ibv.handle, ah);
+	object_end(KIND_AH, ah);
 }
 
 int verb_destroy_ah(struct ibv_ah *ibv)

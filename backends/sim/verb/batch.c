@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/verb/batch.h"
 
-#include "backends/sim/base/say.h"
-#include "backends/sim/world/world.h"
+#include "backends/sim/verb/verbs.h"
 
 #include "sim/qp/state.h"
 #include "sim/wire/opcode.h"
 
-#include <errno.h>
 #include <stdlib.h>
+
+const uint64_t batch_flags[BATCH_OPCODES] = {
+	[IBV_WR_RDMA_WRITE] = IBV_QP_EX_WITH_RDMA_WRITE,
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
+	[IBV_WR_SEND] = IBV_QP_EX_WITH_SEND,
+	[IBV_WR_SEND_WITH_IMM] = IBV_QP_EX_WITH_SEND_WITH_IMM,
+	[IBV_WR_RDMA_READ] = IBV_QP_EX_WITH_RDMA_READ,
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP,
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD,
+	[IBV_WR_LOCAL_INV] = IBV_QP_EX_WITH_LOCAL_INV,
+	[IBV_WR_BIND_MW] = IBV_QP_EX_WITH_BIND_MW,
+	[IBV_WR_SEND_WITH_INV] = IBV_QP_EX_WITH_SEND_WITH_INV,
+	[IBV_WR_TSO] = IBV_QP_EX_WITH_TSO,
+	[IBV_WR_ATOMIC_WRITE] = IBV_QP_EX_WITH_ATOMIC_WRITE,
+};
 
 static struct batch *batch_of(struct ibv_qp_ex *ex)
 {
@@ -115,7 +128,7 @@ static unsigned int needs_of(const struct qp *qp, enum ibv_wr_opcode opcode)
 	return needs;
 }
 
-struct ibv_send_wr *batch_add(struct ibv_qp_ex *ex, uint64_t flag, enum ibv_wr_opcode opcode)
+struct ibv_send_wr *batch_add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 {
 	struct batch *batch = open_batch(ex);
 	struct ibv_send_wr *wr;
@@ -123,7 +136,7 @@ struct ibv_send_wr *batch_add(struct ibv_qp_ex *ex, uint64_t flag, enum ibv_wr_o
 	if (!batch)
 		return NULL;
 	check_complete(batch);
-	if (!(batch->ops & flag))
+	if (!(batch->ops & batch_flags[opcode]))
 		batch_fail(batch, EOPNOTSUPP);
 	else if (batch->count == batch->max_wr || (batch->count == batch->capacity && grow(batch)))
 		batch_fail(batch, ENOMEM);
@@ -255,7 +268,7 @@ int batch_complete(struct ibv_qp_ex *ex)
 		batch->error = post(ex, batch);
 	err = leave(batch);
 	if (err)
-		say(err, "wr_complete: QP 0x%x in state %s: none of the WRs is posted",
+		say(err, "wr_complete: QP 0x%x in state %s refuses a WR, so that none is posted",
 		    ex->qp_base.qp_num, sim_qp_state_str(sim_qp_state(((struct qp *)ex)->engine)));
 	return err;
 }

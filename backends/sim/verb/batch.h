@@ -20,6 +20,10 @@ enum {
 	MAY_INLINE = 1 << 2,
 };
 
+/* The send_ops_flags of each enum ibv_wr_opcode; 0 for none. */
+#define BATCH_OPCODES (IBV_WR_ATOMIC_WRITE + 1)
+extern const uint64_t batch_flags[BATCH_OPCODES];
+
 struct batch {
 	pthread_mutex_t mutex; /* held between start and complete or abort, if `locks` is set */
 	bool locks;
@@ -52,10 +56,8 @@ void batch_free(struct qp *qp);
 /* Keeps the batch's first error. */
 void batch_fail(struct batch *batch, int err);
 
-/*
- * Adds a work request. flag is the operation's among the send_ops_flags. NULL if the batch is lost.
- */
-struct ibv_send_wr *batch_add(struct ibv_qp_ex *ex, uint64_t flag, enum ibv_wr_opcode opcode);
+/* Adds a work request. NULL if the batch is lost. */
+struct ibv_send_wr *batch_add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode);
 
 /* The newest work request, for a setter that gives it `what`, once. NULL if the batch is lost. */
 struct ibv_send_wr *batch_newest(struct ibv_qp_ex *ex, struct batch **batch, unsigned int what);

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening and closing a device. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/guard/guard.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -160,39 +157,21 @@ struct context *verb_share_device(struct context *origin, int cmd_fd)
 	return new_context(origin->device, origin, cmd_fd);
 }
 
+static void (*const ends[KIND_CONTEXT])(void *object) = {
+	[KIND_QP] = verb_end_qp, [KIND_SRQ] = verb_end_srq,	    [KIND_CQ] = verb_end_cq,
+	[KIND_AH] = verb_end_ah, [KIND_MW] = verb_end_mw,	    [KIND_MR] = verb_end_mr,
+	[KIND_DM] = verb_end_dm, [KIND_XRCD] = verb_end_xrcd,	    [KIND_PD] = verb_end_pd,
+	[KIND_TD] = verb_end_td, [KIND_CHANNEL] = verb_end_channel,
+};
+
 /* Ends all that was made in the context, users before what they use. */
 static void end_objects(struct context *context)
 {
-	struct handles *all = context->handles;
-	struct channel *channel;
-	struct td *td;
-	uint32_t at;
 	void *object;
 
-	for (at = 0; (object = handles_next(&all[KIND_QP], &at));)
-		verb_end_qp(object);
-	for (at = 0; (object = handles_next(&all[KIND_SRQ], &at));)
-		verb_end_srq(object);
-	for (at = 0; (object = handles_next(&all[KIND_CQ], &at));)
-		verb_end_cq(object);
-	for (at = 0; (object = handles_next(&all[KIND_AH], &at));)
-		verb_end_ah(object);
-	for (at = 0; (object = handles_next(&all[KIND_MW], &at));)
-		verb_end_mw(object);
-	for (at = 0; (object = handles_next(&all[KIND_MR], &at));)
-		verb_leave_mr(object);
-	for (at = 0; (object = handles_next(&all[KIND_DM], &at));)
-		verb_end_dm(object);
-	for (at = 0; (object = handles_next(&all[KIND_XRCD], &at));)
-		verb_end_xrcd(object);
-	for (at = 0; (object = handles_next(&all[KIND_PD], &at));)
-		verb_end_pd(object);
-	for (at = 0; (td = handles_next(&all[KIND_TD], &at));)
-		object_end(context, KIND_TD, td->handle, td);
-	for (at = 0; (channel = handles_next(&all[KIND_CHANNEL], &at));) {
-		event_queue_end(&channel->events);
-		object_end(context, KIND_CHANNEL, channel->handle, channel);
-	}
+	for (enum kind kind = 0; kind < KIND_CONTEXT; kind++)
+		for (uint32_t at = 0; (object = handles_next(&context->handles[kind], &at));)
+			ends[kind](object);
 }
 
 /* Returns false if the context is closed. */

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Completion queues. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
 
 #include "sim/object/rules.h"
-
-#include <errno.h>
 
 /* The flags of ibv_cq_init_attr_ex that verb_fill_poll() can serve. */
 static const uint64_t known_wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
@@ -35,20 +31,16 @@ static int check_attr(const struct context *context, const struct ibv_cq_init_at
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
 	    !is_parent_domain(context, attr->parent_domain))
 		return say(EINVAL, "create_cq: parent_domain is no parent domain of this context");
-	if (attr->channel &&
-	    (attr->channel->context != &context->verbs.context || !channel_of(attr->channel)))
+	if (attr->channel && !channel_in(&context->verbs.context, attr->channel))
 		return say(EINVAL, "create_cq: the channel does not belong to this context");
 	return 0;
 }
 
 /* Fills a CQ whose engine's CQ is made, and counts it where it is used. */
-static void fill_cq(struct cq *cq, struct context *context, uint32_t handle,
-		    const struct ibv_cq_init_attr_ex *attr)
+static void fill_cq(struct cq *cq, const struct ibv_cq_init_attr_ex *attr)
 {
-	cq->ibv.context = &context->verbs.context;
 	cq->ibv.channel = attr->channel;
 	cq->ibv.cq_context = attr->cq_context;
-	cq->ibv.handle = handle;
 	cq->ibv.cqe = (int)cq->engine->size;
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
@@ -75,21 +67,18 @@ static struct cq *create(struct ibv_context *ibv, const struct ibv_cq_init_attr_
 	struct context *context = context_of(ibv);
 	int err = check_attr(context, attr);
 	struct cq *cq;
-	uint32_t handle;
 
-	if (err) {
-		errno = err;
-		return NULL;
-	}
-	cq = object_new(context, KIND_CQ, &handle, "create_cq");
+	if (err)
+		return null_errno(err);
+	cq = object_new(context, KIND_CQ, "create_cq");
 	if (!cq)
 		return NULL;
 	err = sim_cq_create(context->device->engine, attr->cqe, cq, &cq->engine);
 	if (err) {
-		object_end(context, KIND_CQ, handle, cq);
+		object_end(KIND_CQ, cq);
 		return say_null(err, "create_cq: the device refuses it");
 	}
-	fill_cq(cq, context, handle, attr);
+	fill_cq(cq, attr);
 	return cq;
 }
 
@@ -188,9 +177,9 @@ int verb_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	return 0;
 }
 
-void verb_end_cq(struct cq *cq)
+void verb_end_cq(void *object)
 {
-	struct context *context = context_of(cq->ibv.context);
+	struct cq *cq = object;
 	struct channel *channel = (struct channel *)cq->ibv.channel;
 
 	if (channel) {
@@ -198,11 +187,11 @@ void verb_end_cq(struct cq *cq)
 		channel->users--;
 		channel->ibv.refcnt--;
 	}
-	event_queue_forget(&context->async, cq);
+	event_queue_forget(&object_context(cq)->async, cq);
 	if (cq->parent)
 		cq->parent->users--;
 	sim_cq_destroy(cq->engine);
-	object_end(context, KIND_CQ, cq->ibv.handle, cq);
+	object_end(KIND_CQ, cq);
 }
 
 static bool all_acknowledged(const void *arg)
@@ -226,11 +215,12 @@ int verb_destroy_cq(struct ibv_cq *ibv)
 			   "destroy_cq: CQ %u: %u queues complete into it; destroy them first",
 			   ibv->handle, cq->engine->users);
 	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, cq))
-		return say(EDEADLK,
-			   "destroy_cq: CQ %u: %u completion and %u asynchronous events were read; "
-			   "acknowledge them first",
-			   ibv->handle, cq->comp_events_read - ibv->comp_events_completed,
-			   cq->async_events_read - ibv->async_events_completed);
+		return say(
+			EDEADLK,
+			"destroy_cq: CQ %u: %u completion events and %u asynchronous events were "
+			"read; acknowledge them first",
+			ibv->handle, cq->comp_events_read - ibv->comp_events_completed,
+			cq->async_events_read - ibv->async_events_completed);
 	verb_end_cq(cq);
 	return 0;
 }

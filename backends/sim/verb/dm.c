@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Device memory (ibv_alloc_dm(3)): memory of this process that the program cannot see. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/guard/guard.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,43 +17,34 @@ static bool inside(const struct dm *dm, uint64_t offset, size_t length_bytes)
 	return offset <= dm->length_bytes && length_bytes <= dm->length_bytes - offset;
 }
 
-/*
- * Finds the bytes of a copy. EFAULT if the copy is not inside the DM, as rdma-core
- * providers/mlx5/verbs.c, mlx5_access_dm.
- */
-static int find_bytes(struct ibv_dm *ibv, uint64_t offset, size_t length_bytes, uint8_t **bytes)
+/* The errors are those of rdma-core providers/mlx5/verbs.c, mlx5_access_dm. */
+static int copy(struct ibv_dm *ibv, uint64_t offset, void *host, size_t length_bytes, bool to_dm)
 {
+	HOLD hold = context_hold(ibv->context);
 	struct dm *dm = dm_of(ibv);
+	const bool fits = dm && offset % COPY_ALIGN == 0 && length_bytes % COPY_ALIGN == 0 &&
+			  inside(dm, offset, length_bytes);
+	void *to, *from;
 
-	if (!dm)
-		return EINVAL;
-	if (offset % COPY_ALIGN || length_bytes % COPY_ALIGN || !inside(dm, offset, length_bytes))
-		return EFAULT;
-	*bytes = dm->bytes + offset;
-	return 0;
+	if (fits) {
+		to = to_dm ? dm->bytes + offset : host;
+		from = to_dm ? host : dm->bytes + offset;
+		if (guard_copy(to, from, length_bytes) == 0)
+			return 0;
+	}
+	return say(dm ? EFAULT : EINVAL,
+		   "memcpy_%s_dm: no such DM, or not whole words of 4 bytes in it",
+		   to_dm ? "to" : "from");
 }
 
 static int copy_to(struct ibv_dm *ibv, uint64_t dm_offset, const void *host_addr, size_t length)
 {
-	HOLD hold = context_hold(ibv->context);
-	uint8_t *bytes;
-	int err = find_bytes(ibv, dm_offset, length, &bytes);
-
-	if (!err && guard_copy(bytes, host_addr, length))
-		err = EFAULT;
-	return err ? say(err, "memcpy_to_dm: no such DM, or not whole words of 4 bytes in it") : 0;
+	return copy(ibv, dm_offset, (void *)host_addr, length, true);
 }
 
 static int copy_from(void *host_addr, struct ibv_dm *ibv, uint64_t dm_offset, size_t length)
 {
-	HOLD hold = context_hold(ibv->context);
-	uint8_t *bytes;
-	int err = find_bytes(ibv, dm_offset, length, &bytes);
-
-	if (!err && guard_copy(host_addr, bytes, length))
-		err = EFAULT;
-	return err ? say(err, "memcpy_from_dm: no such DM, or not whole words of 4 bytes in it")
-		   : 0;
+	return copy(ibv, dm_offset, host_addr, length, false);
 }
 
 static uint8_t *take_bytes(size_t length_bytes, uint32_t log_align)
@@ -70,14 +58,11 @@ static uint8_t *take_bytes(size_t length_bytes, uint32_t log_align)
 	return memset(bytes, 0, length_bytes);
 }
 
-void verb_fill_dm(struct dm *dm, struct ibv_context *context, uint32_t handle)
+void verb_fill_dm(struct dm *dm, uint32_t handle)
 {
-	dm->ibv = (struct ibv_dm){
-		.context = context,
-		.memcpy_to_dm = copy_to,
-		.memcpy_from_dm = copy_from,
-		.handle = handle,
-	};
+	dm->ibv.memcpy_to_dm = copy_to;
+	dm->ibv.memcpy_from_dm = copy_from;
+	dm->ibv.handle = handle;
 }
 
 struct ibv_dm *verb_alloc_dm(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr)
@@ -86,7 +71,6 @@ struct ibv_dm *verb_alloc_dm(struct ibv_context *ibv, struct ibv_alloc_dm_attr *
 	struct context *context = context_of(ibv);
 	struct device *device = context->device;
 	struct dm *dm;
-	uint32_t handle;
 
 	guard_install();
 	if (!context_live(context) || attr->comp_mask || !attr->length ||
@@ -97,30 +81,29 @@ struct ibv_dm *verb_alloc_dm(struct ibv_context *ibv, struct ibv_alloc_dm_attr *
 	if (attr->length > DEVICE_MEMORY_BYTES - device->dm_bytes)
 		return say_null(ENOMEM, "alloc_dm: %s has %llu bytes left", device->ibv.name,
 				(unsigned long long)(DEVICE_MEMORY_BYTES - device->dm_bytes));
-	dm = object_new(context, KIND_DM, &handle, "alloc_dm");
+	dm = object_new(context, KIND_DM, "alloc_dm");
 	if (!dm)
 		return NULL;
 	dm->bytes = take_bytes(attr->length, attr->log_align_req);
 	if (!dm->bytes) {
-		object_end(context, KIND_DM, handle, dm);
+		object_end(KIND_DM, dm);
 		return say_null(ENOMEM, "alloc_dm: out of memory");
 	}
 	dm->length_bytes = attr->length;
-	dm->slot = handle;
-	verb_fill_dm(dm, ibv, handle);
+	verb_fill_dm(dm, dm->slot);
 	device->dm_bytes += attr->length;
 	return &dm->ibv;
 }
 
-void verb_end_dm(struct dm *dm)
+void verb_end_dm(void *object)
 {
-	struct context *context = context_of(dm->ibv.context);
+	struct dm *dm = object;
 
 	if (!dm->root) {
-		context->device->dm_bytes -= dm->length_bytes;
+		object_context(dm)->device->dm_bytes -= dm->length_bytes;
 		free(dm->bytes);
 	}
-	object_end(context, KIND_DM, dm->slot, dm);
+	object_end(KIND_DM, dm);
 }
 
 /* With an import, its root ends as well. */
@@ -145,7 +128,7 @@ struct ibv_mr *verb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t dm
 			      size_t length, unsigned int access)
 {
 	HOLD hold = context_hold(pd->context);
-	struct dm *dm = ibv->context == pd->context ? dm_of(ibv) : NULL;
+	struct dm *dm = dm_in(pd->context, ibv);
 	struct sim_mr_init init = {.length = length, .access = (int)access, .trusted = true};
 	struct mr *mr;
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Completion channels and asynchronous events. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -83,23 +80,28 @@ struct ibv_comp_channel *verb_create_comp_channel(struct ibv_context *ibv)
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
 	struct channel *channel;
-	uint32_t handle;
 	int err;
 
 	if (!context_live(context))
 		return say_null(EINVAL, "create_comp_channel: the context is closed");
-	channel = object_new(context, KIND_CHANNEL, &handle, "create_comp_channel");
+	channel = object_new(context, KIND_CHANNEL, "create_comp_channel");
 	if (!channel)
 		return NULL;
 	err = event_queue_init(&channel->events);
 	if (err) {
-		object_end(context, KIND_CHANNEL, handle, channel);
+		object_end(KIND_CHANNEL, channel);
 		return say_null(err, "create_comp_channel: cannot make a descriptor");
 	}
-	channel->handle = handle;
-	channel->ibv.context = ibv;
 	channel->ibv.fd = channel->events.fd;
 	return &channel->ibv;
+}
+
+void verb_end_channel(void *object)
+{
+	struct channel *channel = object;
+
+	event_queue_end(&channel->events);
+	object_end(KIND_CHANNEL, channel);
 }
 
 int verb_destroy_comp_channel(struct ibv_comp_channel *ibv)
@@ -114,8 +116,7 @@ int verb_destroy_comp_channel(struct ibv_comp_channel *ibv)
 			EBUSY,
 			"destroy_comp_channel: channel of fd %d: %u CQs use it; destroy them first",
 			ibv->fd, channel->users);
-	event_queue_end(&channel->events);
-	object_end(context_of(ibv->context), KIND_CHANNEL, channel->handle, channel);
+	verb_end_channel(channel);
 	return 0;
 }
 
@@ -153,8 +154,7 @@ int verb_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **c
 	err = next_event(&hold, &channel->events, &event);
 	if (err == EDEADLK) {
 		say_awaited(channel);
-		errno = err;
-		return -1;
+		return minus_errno(err);
 	}
 	if (err)
 		return say_minus(err, "get_cq_event: channel of fd %d: no event is queued",
@@ -186,7 +186,7 @@ int verb_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
 	struct queued_event queued;
-	struct element element;
+	enum kind kind;
 	int err;
 
 	if (!context_live(context))
@@ -197,8 +197,9 @@ int verb_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 				 err == EDEADLK ? "nothing can come: no timer or packet is due"
 						: "no event is queued");
 	event->event_type = queued.type;
-	if (element_of(queued.type, queued.object, &element)) {
-		(*element.read)++;
+	kind = event_kind(queued.type);
+	if (kind != KINDS) {
+		(*object_events_read(kind, queued.object))++;
 		event->element.cq = queued.object; /* or qp, or srq: a union of pointers */
 	} else {
 		event->element.port_num = queued.port_num;
@@ -206,20 +207,19 @@ int verb_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 	return 0;
 }
 
-static void acknowledge(const struct element *element, const void *object)
+static void acknowledge(enum kind kind, void *object)
 {
-	HOLD hold = world_hold(element->context->world);
+	HOLD hold = world_hold(object_context(object)->world);
 
-	if (handles_has(&element->context->handles[element->kind], element->handle, object))
-		(*element->acked)++;
+	if (object_of(kind, object))
+		(*object_events_acked(kind, object))++;
 	driver_changed(&hold.world->driver);
 }
 
 void verb_ack_async_event(struct ibv_async_event *event)
 {
-	void *object = event->element.cq; /* or qp, or srq */
-	struct element element;
+	const enum kind kind = event_kind(event->event_type);
 
-	if (element_of(event->event_type, object, &element))
-		acknowledge(&element, object);
+	if (kind != KINDS)
+		acknowledge(kind, event->element.cq); /* or qp, or srq */
 }

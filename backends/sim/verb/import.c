@@ -5,11 +5,9 @@
  * of the default world. An import is an object of its own that points to its root. After the root's
  * end, an import can only be unimported, as in the kernel.
  */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
 #include "backends/sim/world/process.h"
 
-#include <errno.h>
 #include <sys/stat.h>
 
 static bool same_file(int a, int b)
@@ -61,10 +59,9 @@ static void *find_root(const struct context *context, enum kind kind, uint32_t h
 }
 
 /* Returns true for an import that was not unimported. Its root may have ended. */
-static bool is_import(struct ibv_context *context, enum kind kind, uint32_t slot,
-		      const void *object, const void *root)
+static bool is_import(enum kind kind, const void *object, uint32_t slot, const void *root)
 {
-	return root && handles_has(&context_of(context)->handles[kind], slot, object);
+	return root && handles_has(&object_context(object)->handles[kind], slot, object);
 }
 
 struct ibv_pd *verb_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
@@ -73,16 +70,13 @@ struct ibv_pd *verb_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
 	struct context *context = context_of(ibv);
 	struct pd *root = find_root(context, KIND_PD, pd_handle);
 	struct pd *pd;
-	uint32_t slot;
 
 	if (!root || root->root || root->extends)
 		return say_null(EINVAL, "import_pd: the imported device has no PD %u", pd_handle);
-	pd = object_new(context, KIND_PD, &slot, "import_pd");
+	pd = object_new(context, KIND_PD, "import_pd");
 	if (!pd)
 		return NULL;
-	pd->ibv.context = ibv;
 	pd->ibv.handle = pd_handle;
-	pd->slot = slot;
 	pd->number = root->number;
 	pd->root = root;
 	pd->next_view = root->views;
@@ -95,7 +89,7 @@ void verb_unimport_pd(struct ibv_pd *ibv)
 	HOLD hold = context_hold(ibv->context);
 	struct pd *pd = (struct pd *)ibv;
 
-	if (is_import(ibv->context, KIND_PD, pd->slot, pd, pd->root))
+	if (is_import(KIND_PD, pd, pd->slot, pd->root))
 		verb_end_pd(pd);
 }
 
@@ -105,25 +99,18 @@ struct ibv_mr *verb_import_mr(struct ibv_pd *ibv, uint32_t mr_handle)
 	struct context *context = context_of(ibv->context);
 	struct mr *root = find_root(context, KIND_MR, mr_handle);
 	struct mr *mr;
-	uint32_t slot;
 
 	if (!pd_of(ibv) || !root || root->root)
 		return say_null(EINVAL,
 				"import_mr: no such PD, or the imported device has no MR %u",
 				mr_handle);
-	mr = object_new(context, KIND_MR, &slot, "import_mr");
+	mr = object_new(context, KIND_MR, "import_mr");
 	if (!mr)
 		return NULL;
-	/* ibv_import_mr(3): addr is NULL. */
-	mr->ibv = (struct ibv_mr){
-		.context = ibv->context,
-		.pd = ibv,
-		.length = root->ibv.length,
-		.handle = mr_handle,
-		.lkey = root->ibv.lkey,
-		.rkey = root->ibv.rkey,
-	};
-	mr->slot = slot;
+	mr->ibv = root->ibv;
+	mr->ibv.context = ibv->context;
+	mr->ibv.pd = ibv;
+	mr->ibv.addr = NULL; /* ibv_import_mr(3) */
 	mr->root = root;
 	mr->engine = root->engine;
 	mr->dm = root->dm;
@@ -135,8 +122,8 @@ void verb_unimport_mr(struct ibv_mr *ibv)
 	HOLD hold = context_hold(ibv->context);
 	struct mr *mr = (struct mr *)ibv;
 
-	if (is_import(ibv->context, KIND_MR, mr->slot, mr, mr->root))
-		verb_end_imported_mr(mr);
+	if (is_import(KIND_MR, mr, mr->slot, mr->root))
+		verb_end_mr(mr);
 }
 
 struct ibv_dm *verb_import_dm(struct ibv_context *ibv, uint32_t dm_handle)
@@ -145,15 +132,13 @@ struct ibv_dm *verb_import_dm(struct ibv_context *ibv, uint32_t dm_handle)
 	struct context *context = context_of(ibv);
 	struct dm *root = find_root(context, KIND_DM, dm_handle);
 	struct dm *dm;
-	uint32_t slot;
 
 	if (!root || root->root)
 		return say_null(EINVAL, "import_dm: the imported device has no DM %u", dm_handle);
-	dm = object_new(context, KIND_DM, &slot, "import_dm");
+	dm = object_new(context, KIND_DM, "import_dm");
 	if (!dm)
 		return NULL;
-	verb_fill_dm(dm, ibv, dm_handle);
-	dm->slot = slot;
+	verb_fill_dm(dm, dm_handle);
 	dm->root = root;
 	dm->bytes = root->bytes;
 	dm->length_bytes = root->length_bytes;
@@ -165,6 +150,6 @@ void verb_unimport_dm(struct ibv_dm *ibv)
 	HOLD hold = context_hold(ibv->context);
 	struct dm *dm = (struct dm *)ibv;
 
-	if (is_import(ibv->context, KIND_DM, dm->slot, dm, dm->root))
+	if (is_import(KIND_DM, dm, dm->slot, dm->root))
 		verb_end_dm(dm);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory regions. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/guard/guard.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
-
-#include <errno.h>
 
 /* --- registration --- */
 
@@ -15,31 +11,29 @@ struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, c
 	struct sim_mr_init init = *asked;
 	struct pd *pd = pd_of(ibv_pd);
 	struct mr *mr;
-	uint32_t handle;
 	int err;
 
 	if (!pd)
 		return say_null(EINVAL, "%s: no such PD", verb);
-	mr = object_new(context, KIND_MR, &handle, verb);
+	mr = object_new(context, KIND_MR, verb);
 	if (!mr)
 		return NULL;
 	init.pd = pd->number;
 	err = sim_mr_create(context->device->engine, &init, &mr->engine);
 	if (err) {
-		object_end(context, KIND_MR, handle, mr);
+		object_end(KIND_MR, mr);
 		return say_null(err, "%s: %zu bytes at %p with access 0x%x: %s", verb, init.length,
 				init.addr, (unsigned int)init.access,
 				err == EFAULT ? "the memory is not mapped, or is read-only and "
 						"LOCAL_WRITE is asked for"
 					      : "the device refuses it");
 	}
-	mr->slot = handle;
 	mr->ibv = (struct ibv_mr){
 		.context = ibv_pd->context,
 		.pd = ibv_pd,
 		.addr = init.addr,
 		.length = init.length,
-		.handle = handle,
+		.handle = mr->slot,
 		.lkey = mr->engine->lkey,
 		.rkey = mr->engine->rkey,
 	};
@@ -89,31 +83,25 @@ struct ibv_mr *verb_alloc_null_mr(struct ibv_pd *pd)
 
 /* --- deregistration --- */
 
-void verb_end_imported_mr(struct mr *mr)
-{
-	object_end(context_of(mr->ibv.context), KIND_MR, mr->slot, mr);
-}
-
-/* EBUSY while a window is bound to the MR; then nothing is changed. */
+/* EBUSY while a window is bound to the MR; then nothing changes. Of an import, the root stays. */
 static int end_mr(struct mr *mr)
 {
-	int err = sim_mr_destroy(mr->engine);
+	int err = mr->root ? 0 : sim_mr_destroy(mr->engine);
 
 	if (err)
 		return err;
-	((struct pd *)mr->ibv.pd)->users--;
-	if (mr->dm)
-		mr->dm->users--;
-	object_end(context_of(mr->ibv.context), KIND_MR, mr->slot, mr);
+	if (!mr->root) {
+		((struct pd *)mr->ibv.pd)->users--;
+		if (mr->dm)
+			mr->dm->users--;
+	}
+	object_end(KIND_MR, mr);
 	return 0;
 }
 
-void verb_leave_mr(struct mr *mr)
+void verb_end_mr(void *mr)
 {
-	if (mr->root)
-		verb_end_imported_mr(mr);
-	else
-		end_mr(mr);
+	end_mr(mr);
 }
 
 /* With an import, its root ends as well. */
@@ -133,7 +121,7 @@ int verb_dereg_mr(struct ibv_mr *ibv)
 			err,
 			"dereg_mr: memory windows are bound to the MR; unbind or free them first");
 	if (mr->root)
-		verb_end_imported_mr(mr);
+		end_mr(mr);
 	return 0;
 }
 

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory windows. The engine binds and invalidates them. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
-
-#include <errno.h>
 
 static bool device_has(const struct context *context, enum ibv_mw_type type)
 {
@@ -21,7 +17,6 @@ struct ibv_mw *verb_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
 	struct context *context = context_of(ibv_pd->context);
 	struct pd *pd = pd_of(ibv_pd);
 	struct mw *mw;
-	uint32_t handle;
 	int err;
 
 	if (!pd || (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2))
@@ -29,31 +24,29 @@ struct ibv_mw *verb_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
 	if (!device_has(context, type))
 		return say_null(EOPNOTSUPP, "alloc_mw: %s does not support windows of type %d",
 				context->device->ibv.name, (int)type);
-	mw = object_new(context, KIND_MW, &handle, "alloc_mw");
+	mw = object_new(context, KIND_MW, "alloc_mw");
 	if (!mw)
 		return NULL;
 	err = sim_mw_create(context->device->engine, pd->number, type, &mw->engine);
 	if (err) {
-		object_end(context, KIND_MW, handle, mw);
+		object_end(KIND_MW, mw);
 		return say_null(err, "alloc_mw: all windows of %s are in use",
 				context->device->ibv.name);
 	}
-	mw->ibv = (struct ibv_mw){
-		.context = ibv_pd->context,
-		.pd = ibv_pd,
-		.rkey = mw->engine->rkey,
-		.handle = handle,
-		.type = type,
-	};
+	mw->ibv.pd = ibv_pd;
+	mw->ibv.rkey = mw->engine->rkey;
+	mw->ibv.type = type;
 	pd->users++;
 	return &mw->ibv;
 }
 
-void verb_end_mw(struct mw *mw)
+void verb_end_mw(void *object)
 {
+	struct mw *mw = object;
+
 	sim_mw_destroy(mw->engine);
 	((struct pd *)mw->ibv.pd)->users--;
-	object_end(context_of(mw->ibv.context), KIND_MW, mw->ibv.handle, mw);
+	object_end(KIND_MW, mw);
 }
 
 int verb_dealloc_mw(struct ibv_mw *ibv)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Protection domains, thread domains, parent domains. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
-
-#include <errno.h>
 
 /* --- protection domains --- */
 
@@ -22,14 +18,11 @@ static uint32_t pds_of(const struct vb_sim *world, const struct device *device)
 
 static struct pd *new_pd(struct context *context, uint32_t number, const char *verb)
 {
-	uint32_t handle;
-	struct pd *pd = object_new(context, KIND_PD, &handle, verb);
+	struct pd *pd = object_new(context, KIND_PD, verb);
 
 	if (!pd)
 		return NULL;
-	pd->ibv.context = &context->verbs.context;
-	pd->ibv.handle = handle;
-	pd->slot = handle;
+	pd->ibv.handle = pd->slot;
 	pd->number = number;
 	return pd;
 }
@@ -73,15 +66,17 @@ static void forget_view(struct pd *pd)
 		*at = pd->next_view;
 }
 
-void verb_end_pd(struct pd *pd)
+void verb_end_pd(void *object)
 {
+	struct pd *pd = object;
+
 	if (pd->extends)
 		pd->extends->users--;
 	if (pd->td)
 		pd->td->users--;
 	if (pd->root)
 		forget_view(pd);
-	object_end(context_of(pd->ibv.context), KIND_PD, pd->slot, pd);
+	object_end(KIND_PD, pd);
 }
 
 /* With an import, its root ends as well; other imports of the root can then only be unimported. */
@@ -111,17 +106,17 @@ struct ibv_td *verb_alloc_td(struct ibv_context *ibv, struct ibv_td_init_attr *a
 {
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
-	uint32_t handle;
 	struct td *td;
 
 	if (!context_live(context) || attr->comp_mask)
 		return say_null(EINVAL, "alloc_td: the context is closed, or comp_mask is not 0");
-	td = object_new(context, KIND_TD, &handle, "alloc_td");
-	if (!td)
-		return NULL;
-	td->ibv.context = ibv;
-	td->handle = handle;
-	return &td->ibv;
+	td = object_new(context, KIND_TD, "alloc_td");
+	return td ? &td->ibv : NULL;
+}
+
+void verb_end_td(void *td)
+{
+	object_end(KIND_TD, td);
 }
 
 int verb_dealloc_td(struct ibv_td *ibv)
@@ -133,7 +128,7 @@ int verb_dealloc_td(struct ibv_td *ibv)
 		return say(EINVAL, "dealloc_td: no such thread domain");
 	if (td->users)
 		return say(EBUSY, "dealloc_td: %u parent domains use it", td->users);
-	object_end(context_of(ibv->context), KIND_TD, td->handle, td);
+	verb_end_td(td);
 	return 0;
 }
 
@@ -148,7 +143,7 @@ struct ibv_pd *verb_alloc_parent_domain(struct ibv_context *ibv,
 		IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT;
 	HOLD hold = context_hold(ibv);
 	struct pd *pd = pd_in(ibv, attr->pd);
-	struct td *td = attr->td && attr->td->context == ibv ? td_of(attr->td) : NULL;
+	struct td *td = td_in(ibv, attr->td);
 	struct pd *parent;
 
 	if (attr->comp_mask & ~known)

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Polling a CQ: ibv_poll_cq(), and ibv_start_poll() with ibv_wc_read_*() (ibv_create_cq_ex(3)). */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
-
-#include <errno.h>
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -103,55 +99,25 @@ static void end_poll(struct ibv_cq_ex *ex)
 	}
 }
 
-static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *ex)
-{
-	return self(ex)->current.wc.opcode;
-}
+/* The fields of struct ibv_wc that ibv_wc_read_FIELD() returns, with its type. */
+#define WC_FIELDS(X)                  \
+	X(enum ibv_wc_opcode, opcode) \
+	X(uint32_t, vendor_err)       \
+	X(uint32_t, byte_len)         \
+	X(__be32, imm_data)           \
+	X(uint32_t, qp_num)           \
+	X(uint32_t, src_qp)           \
+	X(unsigned int, wc_flags)     \
+	X(uint32_t, slid)             \
+	X(uint8_t, sl)                \
+	X(uint8_t, dlid_path_bits)
 
-static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
-{
-	return self(ex)->current.wc.vendor_err;
-}
-
-static uint32_t read_byte_len(struct ibv_cq_ex *ex)
-{
-	return self(ex)->current.wc.byte_len;
-}
-
-static __be32 read_imm_data(struct ibv_cq_ex *ex)
-{
-	return self(ex)->current.wc.imm_data;
-}
-
-static uint32_t read_qp_num(struct ibv_cq_ex *ex)
-{
-	return self(ex)->current.wc.qp_num;
-}
-
-static uint32_t read_src_qp(struct ibv_cq_ex *ex)
-{
-	return self(ex)->current.wc.src_qp;
-}
-
-static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
-{
-	return self(ex)->current.wc.wc_flags;
-}
-
-static uint32_t read_slid(struct ibv_cq_ex *ex)
-{
-	return self(ex)->current.wc.slid;
-}
-
-static uint8_t read_sl(struct ibv_cq_ex *ex)
-{
-	return self(ex)->current.wc.sl;
-}
-
-static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
-{
-	return self(ex)->current.wc.dlid_path_bits;
-}
+#define READ(type, field)                              \
+	static type read_##field(struct ibv_cq_ex *ex) \
+	{                                              \
+		return self(ex)->current.wc.field;     \
+	}
+WC_FIELDS(READ)
 
 /* In ticks of hca_core_clock, which runs at 1 GHz. */
 static uint64_t read_completion_ts(struct ibv_cq_ex *ex)
@@ -173,17 +139,9 @@ void verb_fill_poll(struct cq *cq, uint64_t wc_flags)
 	ex->start_poll = start_poll;
 	ex->next_poll = next_poll;
 	ex->end_poll = end_poll;
-	ex->read_opcode = read_opcode;
-	ex->read_vendor_err = read_vendor_err;
-	ex->read_wc_flags = read_wc_flags;
-	/* The standard fields are served even if the program did not ask for them. */
-	ex->read_byte_len = read_byte_len;
-	ex->read_imm_data = read_imm_data;
-	ex->read_qp_num = read_qp_num;
-	ex->read_src_qp = read_src_qp;
-	ex->read_slid = read_slid;
-	ex->read_sl = read_sl;
-	ex->read_dlid_path_bits = read_dlid_path_bits;
+	/* All fields are served, even those that the program did not ask for. */
+#define FILL(type, field) ex->read_##field = read_##field;
+	WC_FIELDS(FILL)
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = read_completion_ts;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Changing, querying and ending a QP, and posting to it. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/batch.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
 
 #include "sim/qp/state.h"
 
-#include <errno.h>
 #include <string.h>
 
 #define unlikely(x) __builtin_expect(!!(x), 0)
@@ -39,16 +36,11 @@ int verb_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 /* --- query --- */
 
 /* What the QP changes by itself: its state, and the end of draining. */
-static uint64_t digest_of(const struct qp *qp)
+static uint64_t digest_qp(const void *of)
 {
+	const struct qp *qp = of;
+
 	return (uint64_t)sim_qp_state(qp->engine) << 1 | sim_qp_is_draining(qp->engine);
-}
-
-static bool answer_differs(const void *arg)
-{
-	const struct qp *qp = arg;
-
-	return digest_of(qp) != qp->answer.digest;
 }
 
 static void fill_init_attr(const struct qp *qp, const struct ibv_qp_attr *attr,
@@ -74,9 +66,7 @@ int verb_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	if (!qp)
 		return say(EINVAL, "query_qp: no such QP");
 	driver_catch_up(&hold.world->driver);
-	if (qp->answer.given && !answer_differs(qp))
-		driver_step(&hold.world->driver, answer_differs, qp);
-	qp->answer = (struct answer){.digest = digest_of(qp), .given = true};
+	verb_ask(&hold.world->driver, &(struct question){digest_qp, qp, &qp->answer});
 	memset(attr, 0, sizeof(*attr));
 	sim_qp_query(qp->engine, attr);
 	fill_init_attr(qp, attr, init_attr);
@@ -141,12 +131,11 @@ static bool leave_ring(struct qp *qp)
 	return false;
 }
 
-void verb_end_qp(struct qp *qp)
+void verb_end_qp(void *object)
 {
-	struct context *context = context_of(qp->ibv.context);
+	struct qp *qp = object;
 
-	event_queue_forget(&context->async, qp);
-	verb_leave_groups(qp);
+	event_queue_forget(&object_context(qp)->async, qp);
 	if (leave_ring(qp))
 		sim_qp_destroy(qp->engine);
 	if (qp->ibv.pd)
@@ -154,7 +143,7 @@ void verb_end_qp(struct qp *qp)
 	if (qp->xrcd)
 		qp->xrcd->users--;
 	batch_free(qp);
-	object_end(context, KIND_QP, qp->ibv.handle, qp);
+	object_end(KIND_QP, qp);
 }
 
 static bool all_acknowledged(const void *arg)
@@ -172,7 +161,7 @@ int verb_destroy_qp(struct ibv_qp *ibv)
 
 	if (!qp)
 		return say(EINVAL, "destroy_qp: no such QP");
-	if (qp->groups)
+	if (sim_multicast_has(qp->engine))
 		return say(EBUSY, "destroy_qp: QP 0x%x is in a multicast group; detach it first",
 			   ibv->qp_num);
 	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, qp))

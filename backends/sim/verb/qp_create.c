@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Creating a QP, and opening a shared one. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
 
 #include "sim/object/rules.h"
-
-#include <errno.h>
 
 /* The objects that a new QP uses. */
 struct parts {
@@ -23,17 +19,12 @@ static bool is_target(const struct ibv_qp_init_attr_ex *attr)
 }
 
 /* Fills the public fields of a QP whose engine's QP is made. */
-static void fill_qp(struct qp *qp, struct ibv_context *context, void *qp_context,
-		    enum ibv_qp_type type, uint32_t handle)
+static void fill_qp(struct qp *qp, void *qp_context, enum ibv_qp_type type)
 {
-	qp->ibv = (struct ibv_qp){
-		.context = context,
-		.qp_context = qp_context,
-		.handle = handle,
-		.qp_num = sim_qp_number(qp->engine),
-		.state = sim_qp_state(qp->engine),
-		.qp_type = type,
-	};
+	qp->ibv.qp_context = qp_context;
+	qp->ibv.qp_num = sim_qp_number(qp->engine);
+	qp->ibv.state = sim_qp_state(qp->engine);
+	qp->ibv.qp_type = type;
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 }
@@ -76,7 +67,7 @@ static int find_parts(struct ibv_context *context, const struct ibv_qp_init_attr
 		if (attr->qp_type == IBV_QPT_UC &&
 		    sim_device_obeys(context_of(context)->device->engine, SIM_RULE_SRQ_OF_TYPE))
 			return say(EINVAL, "create_qp: a UC QP takes no SRQ");
-		parts->srq = attr->srq->context == context ? srq_of(attr->srq) : NULL;
+		parts->srq = srq_in(context, attr->srq);
 		if (!parts->srq || parts->srq->xrcd)
 			return say(EINVAL,
 				   "create_qp: no such SRQ in this context, or it is an XRC SRQ");
@@ -153,8 +144,7 @@ static void join(struct qp *qp, const struct parts *parts)
 static struct qp *new_qp(struct context *context, const struct parts *parts,
 			 struct ibv_qp_init_attr_ex *attr)
 {
-	uint32_t handle;
-	struct qp *qp = object_new(context, KIND_QP, &handle, "create_qp");
+	struct qp *qp = object_new(context, KIND_QP, "create_qp");
 	int err;
 
 	if (!qp)
@@ -162,15 +152,14 @@ static struct qp *new_qp(struct context *context, const struct parts *parts,
 	qp->next_handle = qp;
 	err = create_engine(context, parts, attr, qp);
 	if (!err) {
-		fill_qp(qp, &context->verbs.context, attr->qp_context, attr->qp_type, handle);
+		fill_qp(qp, attr->qp_context, attr->qp_type);
 		err = extend(qp, parts, attr);
 		if (err)
 			sim_qp_destroy(qp->engine);
 	}
 	if (err) {
-		object_end(context, KIND_QP, handle, qp);
-		errno = err;
-		return NULL;
+		object_end(KIND_QP, qp);
+		return null_errno(err);
 	}
 	join(qp, parts);
 	return qp;
@@ -220,10 +209,8 @@ struct ibv_qp *verb_create_qp_ex(struct ibv_context *ibv, struct ibv_qp_init_att
 
 	if (!err)
 		err = find_parts(ibv, attr, &parts);
-	if (err) {
-		errno = err;
-		return NULL;
-	}
+	if (err)
+		return null_errno(err);
 	qp = new_qp(context, &parts, attr);
 	return qp ? &qp->ibv : NULL;
 }
@@ -271,13 +258,12 @@ static struct qp *find_target(struct context *context, const struct domain *doma
 static struct qp *new_handle(struct context *context, struct qp *target, struct xrcd *xrcd,
 			     void *qp_context)
 {
-	uint32_t handle;
-	struct qp *qp = object_new(context, KIND_QP, &handle, "open_qp");
+	struct qp *qp = object_new(context, KIND_QP, "open_qp");
 
 	if (!qp)
 		return NULL;
 	qp->engine = target->engine;
-	fill_qp(qp, &context->verbs.context, qp_context, IBV_QPT_XRC_RECV, handle);
+	fill_qp(qp, qp_context, IBV_QPT_XRC_RECV);
 	qp->xrcd = xrcd;
 	xrcd->users++;
 	qp->next_handle = target->next_handle;

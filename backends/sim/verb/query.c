@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Queries of devices, ports and addresses. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* IB_UVERBS_DEVICE_ATOMIC_WRITE of Linux include/uapi/rdma/ib_user_verbs.h, since 6.2 */
@@ -84,45 +81,36 @@ int verb_query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_
 	return 0;
 }
 
+/* --- queries that wait --- */
+
+static bool answer_differs(const void *arg)
+{
+	const struct question *question = arg;
+
+	return question->digest(question->of) != question->last->digest;
+}
+
+void verb_ask(struct driver *driver, const struct question *question)
+{
+	struct answer *last = question->last;
+
+	if (last->given && !answer_differs(question))
+		driver_step(driver, answer_differs, question);
+	*last = (struct answer){.digest = question->digest(question->of), .given = true};
+}
+
 /* --- ports --- */
 
-struct port_question {
-	const struct sim_port *port;
-	const struct answer *last;
-};
-
-static uint64_t digest_port(const struct sim_port *port, struct ibv_port_attr *attr)
+static uint64_t digest_port(const void *port)
 {
-	const uint8_t *bytes = (const uint8_t *)attr;
+	struct ibv_port_attr attr = {0};
+	const uint8_t *bytes = (const uint8_t *)&attr;
 	uint64_t digest = 0xcbf29ce484222325; /* FNV-1a */
 
-	memset(attr, 0, sizeof(*attr));
-	sim_port_query(port, attr);
-	for (size_t i = 0; i < sizeof(*attr); i++)
+	sim_port_query(port, &attr);
+	for (size_t i = 0; i < sizeof(attr); i++)
 		digest = (digest ^ bytes[i]) * 0x100000001b3;
 	return digest;
-}
-
-static bool port_changed(const void *arg)
-{
-	const struct port_question *question = arg;
-	struct ibv_port_attr attr;
-
-	return digest_port(question->port, &attr) != question->last->digest;
-}
-
-static void ask_port(struct context *context, const struct sim_port *port,
-		     struct ibv_port_attr *attr)
-{
-	struct answer *last = &context->port_answer[port->number - 1];
-	const struct port_question question = {.port = port, .last = last};
-	uint64_t digest = digest_port(port, attr);
-
-	if (last->given && last->digest == digest) {
-		driver_step(&context->world->driver, port_changed, &question);
-		digest = digest_port(port, attr);
-	}
-	*last = (struct answer){.digest = digest, .given = true};
 }
 
 int verb_query_port(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_attr *attr,
@@ -130,11 +118,14 @@ int verb_query_port(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_a
 {
 	HOLD hold = context_hold(ibv);
 	struct sim_port *port = port_of(ibv, port_num);
-	struct ibv_port_attr all;
+	struct ibv_port_attr all = {0};
+	struct answer *last;
 
 	if (!port)
 		return say(EINVAL, "query_port: no port %u", port_num);
-	ask_port(context_of(ibv), port, &all);
+	last = &context_of(ibv)->port_answer[port->number - 1];
+	verb_ask(&hold.world->driver, &(struct question){digest_port, port, last});
+	sim_port_query(port, &all);
 	memset(attr, 0, attr_size);
 	memcpy(attr, &all, smaller(attr_size, sizeof(all)));
 	return 0;
@@ -252,16 +243,9 @@ int verb_get_pkey_index(struct ibv_context *ibv, uint8_t port_num, __be16 pkey)
 
 /* --- time and addresses --- */
 
-struct clock_question {
-	const struct vb_sim *world;
-	uint64_t last_ns;
-};
-
-static bool clock_moved(const void *arg)
+static uint64_t digest_clock(const void *engine)
 {
-	const struct clock_question *question = arg;
-
-	return sim_engine_now_ns(question->world->engine) != question->last_ns;
+	return sim_engine_now_ns(engine);
 }
 
 /* All nanoseconds are in tv_nsec: rdma-core providers/mlx5/verbs.c, mlx5_query_rt_values. */
@@ -269,19 +253,16 @@ int verb_query_rt_values_ex(struct ibv_context *ibv, struct ibv_values_ex *value
 {
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
-	struct vb_sim *world = hold.world;
+	struct driver *driver = &hold.world->driver;
 	struct answer *last = &context->clock_answer;
-	const struct clock_question question = {.world = world, .last_ns = last->digest};
 
 	if (!context_live(context))
 		return say(EINVAL, "query_rt_values_ex: the context is closed");
 	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
 	if (!values->comp_mask)
 		return 0;
-	driver_catch_up(&world->driver);
-	if (last->given && !clock_moved(&question))
-		driver_step(&world->driver, clock_moved, &question);
-	*last = (struct answer){.digest = sim_engine_now_ns(world->engine), .given = true};
+	driver_catch_up(driver);
+	verb_ask(driver, &(struct question){digest_clock, driver->engine, last});
 	values->raw_clock.tv_sec = 0;
 	values->raw_clock.tv_nsec = (long)last->digest;
 	return 0;

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Shared receive queues, basic and XRC. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
-
-#include <errno.h>
 
 static const uint32_t known_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 				   IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ |
@@ -57,19 +53,6 @@ static int find_parts(struct ibv_context *context, const struct ibv_srq_init_att
 	return 0;
 }
 
-static void fill_srq(struct srq *srq, struct ibv_context *context,
-		     const struct ibv_srq_init_attr_ex *attr, uint32_t handle)
-{
-	srq->ibv = (struct ibv_srq){
-		.context = context,
-		.srq_context = attr->srq_context,
-		.pd = attr->pd,
-		.handle = handle,
-	};
-	pthread_mutex_init(&srq->ibv.mutex, NULL);
-	pthread_cond_init(&srq->ibv.cond, NULL);
-}
-
 static struct srq *new_srq(struct context *context, const struct parts *parts,
 			   struct ibv_srq_init_attr_ex *attr)
 {
@@ -79,8 +62,7 @@ static struct srq *new_srq(struct context *context, const struct parts *parts,
 		.xrcd = parts->xrcd ? parts->xrcd->domain->engine : NULL,
 		.cq = parts->cq ? parts->cq->engine : NULL,
 	};
-	uint32_t handle;
-	struct srq *srq = object_new(context, KIND_SRQ, &handle, "create_srq");
+	struct srq *srq = object_new(context, KIND_SRQ, "create_srq");
 	int err;
 
 	if (!srq)
@@ -88,11 +70,14 @@ static struct srq *new_srq(struct context *context, const struct parts *parts,
 	init.user = srq;
 	err = sim_srq_create(context->device->engine, &init, &srq->engine);
 	if (err) {
-		object_end(context, KIND_SRQ, handle, srq);
+		object_end(KIND_SRQ, srq);
 		return say_null(err, "create_srq: the device refuses %u WRs of %u SGEs",
 				attr->attr.max_wr, attr->attr.max_sge);
 	}
-	fill_srq(srq, &context->verbs.context, attr, handle);
+	srq->ibv.srq_context = attr->srq_context;
+	srq->ibv.pd = attr->pd;
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
 	srq->xrcd = parts->xrcd;
 	parts->pd->users++;
 	if (srq->xrcd)
@@ -111,10 +96,8 @@ struct ibv_srq *verb_create_srq_ex(struct ibv_context *ibv, struct ibv_srq_init_
 
 	if (!err)
 		err = find_parts(ibv, attr, &parts);
-	if (err) {
-		errno = err;
-		return NULL;
-	}
+	if (err)
+		return null_errno(err);
 	srq = new_srq(context_of(ibv), &parts, attr);
 	return srq ? &srq->ibv : NULL;
 }
@@ -174,16 +157,16 @@ int verb_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
 	return 0;
 }
 
-void verb_end_srq(struct srq *srq)
+void verb_end_srq(void *object)
 {
-	struct context *context = context_of(srq->ibv.context);
+	struct srq *srq = object;
 
-	event_queue_forget(&context->async, srq);
+	event_queue_forget(&object_context(srq)->async, srq);
 	sim_srq_destroy(srq->engine);
 	((struct pd *)srq->ibv.pd)->users--;
 	if (srq->xrcd)
 		srq->xrcd->users--;
-	object_end(context, KIND_SRQ, srq->ibv.handle, srq);
+	object_end(KIND_SRQ, srq);
 }
 
 static bool all_acknowledged(const void *arg)

@@ -6,24 +6,11 @@
 #ifndef BACKENDS_SIM_VERB_VERBS_H
 #define BACKENDS_SIM_VERB_VERBS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <verbena/backend.h>
+#include "backends/sim/base/say.h"
+#include "backends/sim/world/world.h"
 
-struct ah;
-struct context;
-struct cq;
-struct dm;
-struct mr;
-struct mw;
-struct pd;
-struct qp;
-struct sim_device;
-struct sim_mr_init;
-struct srq;
-struct vb_sim;
-struct xrcd;
+#include <errno.h>
+#include <verbena/backend.h>
 
 /* What ibv_alloc_dm() can give out on one device. */
 #define DEVICE_MEMORY_BYTES (UINT64_C(1) << 20)
@@ -46,68 +33,54 @@ struct context *verb_share_device(struct context *origin, int cmd_fd);
 
 /* --- query.c --- */
 
+/* A query. Its digest changes with its answer. */
+struct question {
+	uint64_t (*digest)(const void *of);
+	const void *of;
+	struct answer *last;
+};
+
+/* Called before a query is answered. On the virtual clock, waits if the answer has not changed since
+ * the last query. */
+void verb_ask(struct driver *driver, const struct question *question);
+
 /* ibv_query_port() of programs that were built for libibverbs before 1.1. */
 int verb_query_port_compat(struct ibv_context *context, uint8_t port_num,
 			   struct _compat_ibv_port_attr *attr);
 
-/* --- pd.c --- */
+/* --- the end of objects --- */
 
-/* Ends a PD, a parent domain, or an import without its root. */
-void verb_end_pd(struct pd *pd);
+/*
+ * Each function ends an object that no other object uses, without waiting for acknowledgements. The
+ * end of an import leaves its root alive. A shared QP ends with the last of its handles.
+ */
+void verb_end_qp(void *qp);
+void verb_end_srq(void *srq);
+void verb_end_cq(void *cq);
+void verb_end_ah(void *ah);
+void verb_end_mw(void *mw);
+void verb_end_mr(void *mr);
+void verb_end_dm(void *dm);
+void verb_end_xrcd(void *xrcd);
+void verb_end_pd(void *pd);
+void verb_end_td(void *td);
+void verb_end_channel(void *channel);
 
 /* --- mr.c --- */
 
 /* Returns an MR made from init, whose pd is taken from the PD; NULL with errno and a sentence that
  * names the verb. */
 struct mr *verb_new_mr(struct ibv_pd *pd, const struct sim_mr_init *init, const char *verb);
-/* Ends the MR when its context is closed: of an import, the root stays. */
-void verb_leave_mr(struct mr *mr);
-/* Ends an import without its root. */
-void verb_end_imported_mr(struct mr *mr);
 
 /* --- dm.c --- */
 
-/* Ends a DM, or an import without its root. */
-void verb_end_dm(struct dm *dm);
 /* Fills the DM's public fields. */
-void verb_fill_dm(struct dm *dm, struct ibv_context *context, uint32_t handle);
-
-/* --- mw.c --- */
-
-void verb_end_mw(struct mw *mw);
-
-/* --- xrcd.c --- */
-
-void verb_end_xrcd(struct xrcd *xrcd);
-
-/* --- ah.c --- */
-
-void verb_end_ah(struct ah *ah);
-
-/* --- cq.c --- */
-
-/* Ends a CQ that no queue uses, without waiting for acknowledgements. */
-void verb_end_cq(struct cq *cq);
+void verb_fill_dm(struct dm *dm, uint32_t handle);
 
 /* --- poll.c --- */
 
 /* Fills ibv_start_poll() to ibv_wc_read_*() of a CQ. */
 void verb_fill_poll(struct cq *cq, uint64_t wc_flags);
-
-/* --- srq.c --- */
-
-/* Ends an SRQ, without waiting for acknowledgements. */
-void verb_end_srq(struct srq *srq);
-
-/* --- qp.c --- */
-
-/* Ends a QP, or one handle of a shared QP, without waiting for acknowledgements. */
-void verb_end_qp(struct qp *qp);
-
-/* --- multicast.c --- */
-
-/* Takes the QP out of all its groups. */
-void verb_leave_groups(struct qp *qp);
 
 /* --- wr.c: ibv_wr_post(3) --- */
 

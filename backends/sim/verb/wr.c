@@ -8,25 +8,7 @@
 #include "sim/object/rules.h"
 #include "sim/wire/opcode.h"
 
-#include <errno.h>
 #include <string.h>
-
-static const struct operation {
-	uint64_t flag;
-	enum ibv_wr_opcode opcode;
-} operations[] = {
-	{IBV_QP_EX_WITH_RDMA_WRITE, IBV_WR_RDMA_WRITE},
-	{IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_WRITE_WITH_IMM},
-	{IBV_QP_EX_WITH_SEND, IBV_WR_SEND},
-	{IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_WR_SEND_WITH_IMM},
-	{IBV_QP_EX_WITH_RDMA_READ, IBV_WR_RDMA_READ},
-	{IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP},
-	{IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD},
-	{IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV},
-	{IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW},
-	{IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV},
-	{IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE},
-};
 
 bool verb_wr_supports(const struct sim_device *device, enum ibv_qp_type type,
 		      uint64_t send_ops_flags)
@@ -36,9 +18,9 @@ bool verb_wr_supports(const struct sim_device *device, enum ibv_qp_type type,
 	if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE && !device->profile->atomic_write &&
 	    sim_device_obeys(device, SIM_RULE_OPERATIONS_KNOWN))
 		return false;
-	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
-		if (sim_wr_info(type, operations[i].opcode)->flags & SIM_WR_LEGAL)
-			left &= ~operations[i].flag;
+	for (unsigned int opcode = 0; opcode < BATCH_OPCODES; opcode++)
+		if (sim_wr_info(type, opcode)->flags & SIM_WR_LEGAL)
+			left &= ~batch_flags[opcode];
 	return left == 0;
 }
 
@@ -47,8 +29,7 @@ bool verb_wr_supports(const struct sim_device *device, enum ibv_qp_type type,
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 			      uint64_t compare, uint64_t swap)
 {
-	struct ibv_send_wr *wr =
-		batch_add(ex, IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_CMP_AND_SWP);
+	struct ibv_send_wr *wr = batch_add(ex, IBV_WR_ATOMIC_CMP_AND_SWP);
 
 	if (!wr)
 		return;
@@ -61,8 +42,7 @@ static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remo
 static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 				uint64_t addend)
 {
-	struct ibv_send_wr *wr =
-		batch_add(ex, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD, IBV_WR_ATOMIC_FETCH_AND_ADD);
+	struct ibv_send_wr *wr = batch_add(ex, IBV_WR_ATOMIC_FETCH_AND_ADD);
 
 	if (!wr)
 		return;
@@ -74,7 +54,7 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t re
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *bind_info)
 {
-	struct ibv_send_wr *wr = batch_add(ex, IBV_QP_EX_WITH_BIND_MW, IBV_WR_BIND_MW);
+	struct ibv_send_wr *wr = batch_add(ex, IBV_WR_BIND_MW);
 
 	if (!wr)
 		return;
@@ -85,16 +65,16 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 {
-	struct ibv_send_wr *wr = batch_add(ex, IBV_QP_EX_WITH_LOCAL_INV, IBV_WR_LOCAL_INV);
+	struct ibv_send_wr *wr = batch_add(ex, IBV_WR_LOCAL_INV);
 
 	if (wr)
 		wr->invalidate_rkey = invalidate_rkey;
 }
 
-static struct ibv_send_wr *add_rdma(struct ibv_qp_ex *ex, uint64_t flag, enum ibv_wr_opcode opcode,
-				    uint32_t rkey, uint64_t remote_addr)
+static struct ibv_send_wr *add_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_t rkey,
+				    uint64_t remote_addr)
 {
-	struct ibv_send_wr *wr = batch_add(ex, flag, opcode);
+	struct ibv_send_wr *wr = batch_add(ex, opcode);
 
 	if (wr) {
 		wr->wr.rdma.rkey = rkey;
@@ -105,19 +85,18 @@ static struct ibv_send_wr *add_rdma(struct ibv_qp_ex *ex, uint64_t flag, enum ib
 
 static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
 {
-	add_rdma(ex, IBV_QP_EX_WITH_RDMA_READ, IBV_WR_RDMA_READ, rkey, remote_addr);
+	add_rdma(ex, IBV_WR_RDMA_READ, rkey, remote_addr);
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
 {
-	add_rdma(ex, IBV_QP_EX_WITH_RDMA_WRITE, IBV_WR_RDMA_WRITE, rkey, remote_addr);
+	add_rdma(ex, IBV_WR_RDMA_WRITE, rkey, remote_addr);
 }
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 			      __be32 imm_data)
 {
-	struct ibv_send_wr *wr = add_rdma(ex, IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM,
-					  IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr);
+	struct ibv_send_wr *wr = add_rdma(ex, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr);
 
 	if (wr)
 		wr->imm_data = imm_data;
@@ -125,12 +104,12 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remo
 
 static void wr_send(struct ibv_qp_ex *ex)
 {
-	batch_add(ex, IBV_QP_EX_WITH_SEND, IBV_WR_SEND);
+	batch_add(ex, IBV_WR_SEND);
 }
 
 static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
 {
-	struct ibv_send_wr *wr = batch_add(ex, IBV_QP_EX_WITH_SEND_WITH_IMM, IBV_WR_SEND_WITH_IMM);
+	struct ibv_send_wr *wr = batch_add(ex, IBV_WR_SEND_WITH_IMM);
 
 	if (wr)
 		wr->imm_data = imm_data;
@@ -138,7 +117,7 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm_data)
 
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 {
-	struct ibv_send_wr *wr = batch_add(ex, IBV_QP_EX_WITH_SEND_WITH_INV, IBV_WR_SEND_WITH_INV);
+	struct ibv_send_wr *wr = batch_add(ex, IBV_WR_SEND_WITH_INV);
 
 	if (wr)
 		wr->invalidate_rkey = invalidate_rkey;
@@ -147,15 +126,14 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t invalidate_rkey)
 /* No QP has this operation: ibv_wr_complete() returns EOPNOTSUPP. */
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr, uint16_t hdr_sz, uint16_t mss)
 {
-	batch_add(ex, IBV_QP_EX_WITH_TSO, IBV_WR_TSO);
+	batch_add(ex, IBV_WR_TSO);
 }
 
 static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
 			    const void *atomic_wr)
 {
 	struct batch *batch = ((struct qp *)ex)->batch;
-	struct ibv_send_wr *wr =
-		add_rdma(ex, IBV_QP_EX_WITH_ATOMIC_WRITE, IBV_WR_ATOMIC_WRITE, rkey, remote_addr);
+	struct ibv_send_wr *wr = add_rdma(ex, IBV_WR_ATOMIC_WRITE, rkey, remote_addr);
 
 	if (!wr)
 		return;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* XRC domains. */
-#include "backends/sim/base/say.h"
 #include "backends/sim/verb/verbs.h"
-#include "backends/sim/world/world.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -78,24 +75,19 @@ static struct xrcd *new_xrcd(struct context *context, const struct ibv_xrcd_init
 	struct domain *domain;
 	struct xrcd *xrcd;
 	struct stat inode;
-	uint32_t handle;
 	int err = look_up(context, attr, &inode, &domain);
 
-	if (err) {
-		errno = err;
-		return NULL;
-	}
-	xrcd = object_new(context, KIND_XRCD, &handle, "open_xrcd");
+	if (err)
+		return null_errno(err);
+	xrcd = object_new(context, KIND_XRCD, "open_xrcd");
 	if (!xrcd)
 		return NULL;
 	if (!domain)
 		domain = new_domain(context->device, attr->fd == -1 ? NULL : &inode);
 	if (!domain) {
-		object_end(context, KIND_XRCD, handle, xrcd);
+		object_end(KIND_XRCD, xrcd);
 		return say_null(ENOMEM, "open_xrcd: out of memory");
 	}
-	xrcd->ibv.context = &context->verbs.context;
-	xrcd->handle = handle;
 	xrcd->domain = domain;
 	domain->handles++;
 	return xrcd;
@@ -121,12 +113,12 @@ struct ibv_xrcd *verb_open_xrcd(struct ibv_context *ibv, struct ibv_xrcd_init_at
 	return xrcd ? &xrcd->ibv : NULL;
 }
 
-void verb_end_xrcd(struct xrcd *xrcd)
+void verb_end_xrcd(void *object)
 {
-	struct context *context = context_of(xrcd->ibv.context);
+	struct xrcd *xrcd = object;
 
-	release_domain(context->device, xrcd->domain);
-	object_end(context, KIND_XRCD, xrcd->handle, xrcd);
+	release_domain(object_context(xrcd)->device, xrcd->domain);
+	object_end(KIND_XRCD, xrcd);
 }
 
 int verb_close_xrcd(struct ibv_xrcd *ibv)

@@ -5,200 +5,173 @@
 
 #include <errno.h>
 
-/* Acts on a port. Returns 0 or an errno. arg is the caller's. */
-typedef int act_fn(struct sim_port *port, void *arg);
-
 /*
- * Calls act under the world's lock, and runs what follows from it at once, as for a posted work
- * request. EINVAL if there is no such device or port, or the context is closed.
+ * One act on a port. The world is held to the end of the block in which ACT declares it; then all
+ * that follows from the act runs at once, as for a posted work request.
  */
-static int act_on(const char *function, struct ibv_context *ibv, unsigned int port_num, act_fn *act,
-		  void *arg)
-{
-	HOLD hold = world_hold_of(ibv);
-	struct sim_port *port = NULL;
-	int err;
+struct act {
+	struct hold hold;
+	struct sim_port *port; /* NULL: the act is refused with EINVAL and a sentence */
+};
 
-	if (!hold.world)
-		return say(EINVAL, "%s: not a simulated device", function);
-	driver_catch_up(&hold.world->driver);
+#define ACT __attribute__((cleanup(end_act))) struct act
+
+static struct act begin_act(const char *function, struct ibv_context *ibv, unsigned int port_num)
+{
+	struct act act = {.hold = world_hold_of(ibv)};
+
+	if (!act.hold.world) {
+		say(EINVAL, "%s: not a simulated device", function);
+		return act;
+	}
+	driver_catch_up(&act.hold.world->driver);
 	if (context_live(context_of(ibv)))
-		port = sim_device_port(context_of(ibv)->device->engine, port_num);
-	if (!port)
-		return say(EINVAL, "%s: no port %u, or the context is closed", function, port_num);
-	err = act(port, arg);
-	driver_catch_up(&hold.world->driver);
-	driver_changed(&hold.world->driver);
-	return err;
+		act.port = sim_device_port(context_of(ibv)->device->engine, port_num);
+	if (!act.port)
+		say(EINVAL, "%s: no port %u, or the context is closed", function, port_num);
+	return act;
 }
 
-static int set_state(struct sim_port *port, void *arg)
+static void end_act(const struct act *act)
 {
-	sim_port_set_state(port, *(bool *)arg ? IBV_PORT_ACTIVE : IBV_PORT_DOWN);
-	return 0;
+	if (act->port) {
+		driver_catch_up(&act->hold.world->driver);
+		driver_changed(&act->hold.world->driver);
+	}
+	world_release(&act->hold);
 }
 
 int vb_sim_port_state(struct ibv_context *context, unsigned int port_num, bool up)
 {
-	return act_on(__func__, context, port_num, set_state, &up);
-}
+	ACT act = begin_act(__func__, context, port_num);
 
-static int set_lid(struct sim_port *port, void *arg)
-{
-	sim_port_set_lid(port, *(uint16_t *)arg);
+	if (!act.port)
+		return EINVAL;
+	sim_port_set_state(act.port, up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN);
 	return 0;
 }
 
 int vb_sim_set_lid(struct ibv_context *context, unsigned int port_num, uint16_t lid)
 {
-	return act_on(__func__, context, port_num, set_lid, &lid);
+	ACT act = begin_act(__func__, context, port_num);
+
+	if (!act.port)
+		return EINVAL;
+	sim_port_set_lid(act.port, lid);
+	return 0;
 }
 
-struct gid_entry {
-	const char *function;
-	const union ibv_gid *gid;
-	unsigned int index;
-	bool default_type; /* the port's usual type; else type */
-	uint32_t type;
-};
-
-static int set_gid(struct sim_port *port, void *arg)
+/* type NULL: the port's usual type. */
+static int set_gid(const char *function, const struct act *act, unsigned int index,
+		   const union ibv_gid *gid, const uint32_t *type)
 {
-	const struct gid_entry *entry = arg;
-	const uint32_t type = entry->default_type ? sim_port_gid_type(port) : entry->type;
-	int err = sim_port_set_gid(port, entry->index, entry->gid, type);
+	uint32_t gid_type;
+	int err;
 
-	return err ? say(err, "%s: port %u cannot have GID index %u with GID type %u",
-			 entry->function, port->number, entry->index, type)
+	if (!act->port)
+		return EINVAL;
+	gid_type = type ? *type : sim_port_gid_type(act->port);
+	err = sim_port_set_gid(act->port, index, gid, gid_type);
+	return err ? say(err, "%s: port %u cannot have GID index %u with GID type %u", function,
+			 act->port->number, index, gid_type)
 		   : 0;
 }
 
 int vb_sim_set_gid(struct ibv_context *context, unsigned int port_num, unsigned int index,
 		   const union ibv_gid *gid)
 {
-	struct gid_entry entry = {
-		.function = __func__, .gid = gid, .index = index, .default_type = true};
+	ACT act = begin_act(__func__, context, port_num);
 
-	return act_on(__func__, context, port_num, set_gid, &entry);
+	return set_gid(__func__, &act, index, gid, NULL);
 }
 
 int vb_sim_set_gid_type(struct ibv_context *context, unsigned int port_num, unsigned int index,
 			const union ibv_gid *gid, uint32_t gid_type)
 {
-	struct gid_entry entry = {
-		.function = __func__, .gid = gid, .index = index, .type = gid_type};
+	ACT act = begin_act(__func__, context, port_num);
 
-	return act_on(__func__, context, port_num, set_gid, &entry);
-}
-
-struct pkey_entry {
-	unsigned int index;
-	uint16_t pkey;
-};
-
-static int set_pkey(struct sim_port *port, void *arg)
-{
-	const struct pkey_entry *entry = arg;
-	int err = sim_port_set_pkey(port, entry->index, entry->pkey);
-
-	return err ? say(err, "vb_sim_set_pkey: port %u cannot have P_Key index %u", port->number,
-			 entry->index)
-		   : 0;
+	return set_gid(__func__, &act, index, gid, &gid_type);
 }
 
 int vb_sim_set_pkey(struct ibv_context *context, unsigned int port_num, unsigned int index,
 		    uint16_t pkey)
 {
-	struct pkey_entry entry = {.index = index, .pkey = pkey};
+	ACT act = begin_act(__func__, context, port_num);
 
-	return act_on(__func__, context, port_num, set_pkey, &entry);
-}
-
-static int raise_event(struct sim_port *port, void *arg)
-{
-	const enum ibv_event_type type = *(enum ibv_event_type *)arg;
-
-	if (type != IBV_EVENT_CLIENT_REREGISTER && type != IBV_EVENT_SM_CHANGE)
-		return say(EINVAL,
-			   "vb_sim_port_event: event %d is not CLIENT_REREGISTER or SM_CHANGE",
-			   (int)type);
-	sim_port_event(port, type);
+	if (!act.port)
+		return EINVAL;
+	if (sim_port_set_pkey(act.port, index, pkey))
+		return say(EINVAL, "vb_sim_set_pkey: port %u cannot have P_Key index %u", port_num,
+			   index);
 	return 0;
 }
 
 int vb_sim_port_event(struct ibv_context *context, unsigned int port_num, enum ibv_event_type type)
 {
-	return act_on(__func__, context, port_num, raise_event, &type);
-}
+	ACT act = begin_act(__func__, context, port_num);
 
-static int kill_device(struct sim_port *port, void *arg)
-{
-	(void)arg;
-	sim_device_kill(port->device);
+	if (!act.port)
+		return EINVAL;
+	if (type != IBV_EVENT_CLIENT_REREGISTER && type != IBV_EVENT_SM_CHANGE)
+		return say(EINVAL,
+			   "vb_sim_port_event: event %d is not CLIENT_REREGISTER or SM_CHANGE",
+			   (int)type);
+	sim_port_event(act.port, type);
 	return 0;
 }
 
 int vb_sim_kill_device(struct ibv_context *context)
 {
-	return act_on(__func__, context, 1, kill_device, NULL);
+	ACT act = begin_act(__func__, context, 1);
+
+	if (!act.port)
+		return EINVAL;
+	sim_device_kill(act.port->device);
+	return 0;
 }
 
-struct quirk_act {
-	const char *function;
-	const char *name;
-	bool *answer; /* where the quirk's value goes; NULL: the quirk becomes on */
-	bool on;
-};
-
-static int act_on_quirk(struct sim_port *port, void *arg)
+/* Returns NULL, with a sentence, if there is no such quirk or the act is refused. */
+static const bool *find_quirk(const char *function, const struct act *act, const char *name)
 {
-	const struct quirk_act *act = arg;
-	const bool *quirk = sim_quirk_find(&port->device->quirks, act->name);
+	const bool *quirk = act->port ? sim_quirk_find(&act->port->device->quirks, name) : NULL;
 
-	if (!quirk)
-		return say(EINVAL, "%s: no quirk is called \"%s\"", act->function, act->name);
-	if (!act->answer)
-		return sim_device_set_quirk(port->device, act->name, act->on);
-	*act->answer = *quirk;
-	return 0;
+	if (act->port && !quirk)
+		say(EINVAL, "%s: no quirk is called \"%s\"", function, name);
+	return quirk;
 }
 
 int vb_sim_set_quirk(struct ibv_context *context, const char *name, bool on)
 {
-	struct quirk_act act = {.function = __func__, .name = name, .on = on};
+	ACT act = begin_act(__func__, context, 1);
 
-	return act_on(__func__, context, 1, act_on_quirk, &act);
+	if (!find_quirk(__func__, &act, name))
+		return EINVAL;
+	return sim_device_set_quirk(act.port->device, name, on);
 }
 
 int vb_sim_quirk(struct ibv_context *context, const char *name, bool *on)
 {
-	struct quirk_act act = {.function = __func__, .name = name, .answer = on};
+	ACT act = begin_act(__func__, context, 1);
+	const bool *quirk = find_quirk(__func__, &act, name);
 
-	return act_on(__func__, context, 1, act_on_quirk, &act);
-}
-
-struct limit_act {
-	const char *name;
-	int value;
-};
-
-static int lower_limit(struct sim_port *port, void *arg)
-{
-	const struct limit_act *act = arg;
-	int err = sim_device_lower_limit(port->device, act->name, act->value);
-
-	return err ? say(err,
-			 "vb_sim_lower_limit: there is no limit \"%s\", or %d is negative or above "
-			 "it",
-			 act->name, act->value)
-		   : 0;
+	if (!quirk)
+		return EINVAL;
+	*on = *quirk;
+	return 0;
 }
 
 int vb_sim_lower_limit(struct ibv_context *context, const char *name, int value)
 {
-	struct limit_act act = {.name = name, .value = value};
+	ACT act = begin_act(__func__, context, 1);
 
-	return act_on(__func__, context, 1, lower_limit, &act);
+	if (!act.port)
+		return EINVAL;
+	if (sim_device_lower_limit(act.port->device, name, value))
+		return say(EINVAL,
+			   "vb_sim_lower_limit: there is no limit \"%s\", or %d is negative or "
+			   "above it",
+			   name, value);
+	return 0;
 }
 
 const char *vb_sim_quirk_name(unsigned int index, const char **about)

@@ -65,7 +65,7 @@ int vb_fault_add(struct vb_sim *sim, const struct vb_fault_rule *rule, unsigned 
 	err = translate(hold.world, rule, &translated);
 	if (err)
 		return err;
-	err = sim_fault_add(hold.world->engine, &translated, id ? id : &ignored);
+	err = sim_fault_add(hold.world->driver.engine, &translated, id ? id : &ignored);
 	return err ? say(err, "vb_fault_add: the world has too many rules; remove one first") : 0;
 }
 
@@ -76,7 +76,7 @@ int vb_fault_remove(struct vb_sim *sim, unsigned int id)
 
 	if (!hold.world)
 		return errno;
-	err = sim_fault_remove(hold.world->engine, id);
+	err = sim_fault_remove(hold.world->driver.engine, id);
 	return err ? say(err, "vb_fault_remove: there is no rule %u", id) : 0;
 }
 
@@ -85,12 +85,12 @@ void vb_fault_clear(struct vb_sim *sim)
 	HOLD hold = process_hold(sim);
 
 	if (hold.world)
-		sim_fault_clear(hold.world->engine);
+		sim_fault_clear(hold.world->driver.engine);
 }
 
 uint64_t vb_fault_hits(struct vb_sim *sim, unsigned int id)
 {
 	HOLD hold = process_hold(sim);
 
-	return hold.world ? sim_fault_hits(hold.world->engine, id) : 0;
+	return hold.world ? sim_fault_hits(hold.world->driver.engine, id) : 0;
 }

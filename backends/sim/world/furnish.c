@@ -126,7 +126,7 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 	};
 	device->world = world;
 	fill_ibv_device(&device->ibv, config.name);
-	err = sim_device_create(world->engine, &engine, device, &device->engine);
+	err = sim_device_create(world->driver.engine, &engine, device, &device->engine);
 	if (err)
 		return say(err, "device %s: there is no such link layer or MTU", config.name);
 	world->device_count++;
@@ -146,7 +146,7 @@ static int add_link(struct vb_sim *world, const struct vb_sim_link_config *confi
 	if (!a || !b)
 		return say(EINVAL, "link %s - %s: there is no device %s", config->a, config->b,
 			   a ? config->b : config->a);
-	err = sim_fabric_join(world->engine, a->engine, b->engine, config->delay_ns,
+	err = sim_fabric_join(world->driver.engine, a->engine, b->engine, config->delay_ns,
 			      config->bits_per_second);
 	if (err)
 		say(err,

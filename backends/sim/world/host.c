@@ -78,14 +78,14 @@ static void async_event(void *arg, struct sim_device *device, const struct sim_e
 		.type = event->type,
 		.port_num = (int)event->port_num,
 	};
-	struct element element;
+	const enum kind kind = event_kind(event->type);
 
-	if (!element_of(event->type, event->element, &element))
+	if (kind == KINDS)
 		push_to_contexts(world, device, &queued);
-	else if (element.kind == KIND_QP)
+	else if (kind == KIND_QP)
 		push_to_handles(event->element, queued);
 	else
-		event_queue_push(&element.context->async, &queued);
+		event_queue_push(&object_context(event->element)->async, &queued);
 	driver_changed(&world->driver);
 }
 

@@ -24,6 +24,16 @@ static pthread_mutex_t tables_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_sim *worlds;
 static struct list *lists; /* all that are not freed */
 
+/* Returns true if the program holds a device list of the world. The caller holds tables_mutex. */
+static bool is_listed(const struct vb_sim *world)
+{
+	const struct list *list = lists;
+
+	while (list && list->world != world)
+		list = list->next;
+	return list;
+}
+
 /* --- fork() --- */
 
 /* The child must not write what a trace holds a second time. */
@@ -97,12 +107,14 @@ static void retire(struct vb_sim *world)
 {
 	bool listed;
 
+	pthread_mutex_lock(&tables_mutex);
 	pthread_mutex_lock(&world->driver.mutex);
 	world->retired = true;
-	listed = world->lists > 0;
+	listed = is_listed(world);
 	if (listed)
 		world_trace_close(world);
 	pthread_mutex_unlock(&world->driver.mutex);
+	pthread_mutex_unlock(&tables_mutex);
 	if (!listed)
 		end(world);
 }
@@ -207,7 +219,7 @@ __attribute__((destructor)) static void end_default(void)
 {
 	struct vb_sim *world = default_world;
 
-	if (!world || world_in_use(world) || world->lists)
+	if (!world || world_in_use(world) || is_listed(world))
 		return;
 	default_world = NULL;
 	end(world);
@@ -235,17 +247,6 @@ bool process_owns_list(struct ibv_device *const *devices)
 	return found;
 }
 
-/*
- * Counts a list of the world that is made (1) or freed (-1). Returns true if the world has to end.
- */
-static bool count_list(struct vb_sim *world, int change)
-{
-	HOLD hold = world_hold(world);
-
-	world->lists += (unsigned int)change;
-	return world->lists == 0 && world->retired;
-}
-
 struct ibv_device **process_list(struct vb_sim *world, int *num_devices)
 {
 	const size_t slots = world->device_count + 1; /* NULL ends it */
@@ -256,7 +257,6 @@ struct ibv_device **process_list(struct vb_sim *world, int *num_devices)
 	for (unsigned int i = 0; i < world->device_count; i++)
 		list->devices[i] = &world->devices[i].ibv;
 	list->world = world;
-	count_list(world, 1);
 	pthread_mutex_lock(&tables_mutex);
 	list->next = lists;
 	lists = list;
@@ -269,16 +269,17 @@ struct ibv_device **process_list(struct vb_sim *world, int *num_devices)
 void process_free_list(struct ibv_device **devices)
 {
 	struct list **link, *list;
+	bool last = false;
 
 	pthread_mutex_lock(&tables_mutex);
 	link = find_list(devices);
 	list = *link;
-	if (list)
+	if (list) {
 		*link = list->next;
+		last = list->world->retired && !is_listed(list->world);
+	}
 	pthread_mutex_unlock(&tables_mutex);
-	if (!list)
-		return;
-	if (count_list(list->world, -1))
+	if (last)
 		end(list->world);
 	free(list);
 }

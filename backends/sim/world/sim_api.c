@@ -15,14 +15,14 @@ uint64_t vb_sim_now_ns(struct vb_sim *sim)
 	if (!hold.world)
 		return 0;
 	driver_catch_up(&hold.world->driver);
-	return sim_engine_now_ns(hold.world->engine);
+	return sim_engine_now_ns(hold.world->driver.engine);
 }
 
 uint64_t vb_sim_next_ns(struct vb_sim *sim)
 {
 	HOLD hold = process_hold(sim);
 
-	return hold.world ? sim_engine_next_ns(hold.world->engine) : VB_SIM_NEVER;
+	return hold.world ? sim_engine_next_ns(hold.world->driver.engine) : VB_SIM_NEVER;
 }
 
 enum vb_sim_clock vb_sim_clock_of(struct vb_sim *sim)
@@ -44,8 +44,8 @@ int vb_sim_run(struct vb_sim *sim, uint64_t duration_ns)
 /* What a wait waits for. */
 struct awaited {
 	struct ibv_cq *cq;
-	const uint64_t *now_told; /* NULL: the wait ends on completions only */
-	uint64_t told;
+	const struct driver *driver;
+	const uint64_t *told; /* the wait ends when driver->told differs; NULL: it does not */
 };
 
 /* The CQ's owner may destroy the CQ during the wait; then cq_of() returns NULL. */
@@ -54,40 +54,41 @@ static bool has_come(const void *arg)
 	const struct awaited *awaited = arg;
 	const struct cq *cq = cq_of(awaited->cq);
 
-	if (awaited->now_told && *awaited->now_told != awaited->told)
+	if (awaited->told && awaited->driver->told != *awaited->told)
 		return true;
 	return !cq || sim_cq_count(cq->engine) || cq->engine->overrun;
 }
 
-static int wait_cq(struct awaited *awaited, bool for_told, int num_entries, struct ibv_wc *wc,
-		   uint64_t timeout_ns)
+static int wait_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns,
+		   const uint64_t *told)
 {
-	HOLD hold = world_hold_of(awaited->cq ? awaited->cq->context : NULL);
-	struct vb_sim *world = hold.world;
+	HOLD hold = world_hold_of(ibv ? ibv->context : NULL);
+	struct awaited awaited = {.cq = ibv, .told = told};
+	struct driver *driver;
 	uint64_t until_ns;
 	const struct cq *cq;
 	int err, taken;
 
-	if (!awaited->cq || !world)
+	if (!ibv || !hold.world)
 		return say_minus(EINVAL, "vb_sim_wait_cq: not a simulated CQ");
-	if (world->driver.real)
+	driver = &hold.world->driver;
+	if (driver->real)
 		return say_minus(EINVAL, "vb_sim_wait_cq: the world has the real clock");
-	if (!cq_of(awaited->cq) || num_entries < 1)
+	if (!cq_of(ibv) || num_entries < 1)
 		return say_minus(EINVAL,
 				 "vb_sim_wait_cq: no such CQ, or num_entries is less than 1");
-	if (for_told)
-		awaited->now_told = &world->driver.told;
-	until_ns = sim_engine_now_ns(world->engine) + timeout_ns;
+	awaited.driver = driver;
+	until_ns = sim_engine_now_ns(driver->engine) + timeout_ns;
 	if (until_ns < timeout_ns)
 		until_ns = VB_SIM_NEVER;
-	err = driver_wait_until(&world->driver, has_come, awaited, until_ns);
+	err = driver_wait_until(driver, has_come, &awaited, until_ns);
 	if (err == ETIMEDOUT)
 		return 0;
 	if (err)
 		return say_minus(
 			err, "vb_sim_wait_cq: CQ %u: nothing can come; no timer or packet is due",
-			awaited->cq->handle);
-	cq = cq_of(awaited->cq);
+			ibv->handle);
+	cq = cq_of(ibv);
 	taken = cq ? sim_cq_poll(cq->engine, num_entries, wc) : -1;
 	return taken < 0 ? say_minus(EIO, "vb_sim_wait_cq: the CQ has overrun, or was destroyed")
 			 : taken;
@@ -95,17 +96,13 @@ static int wait_cq(struct awaited *awaited, bool for_told, int num_entries, stru
 
 int vb_sim_wait_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns)
 {
-	struct awaited awaited = {.cq = cq};
-
-	return wait_cq(&awaited, false, num_entries, wc, timeout_ns);
+	return wait_cq(cq, num_entries, wc, timeout_ns, NULL);
 }
 
 int vb_sim_wait_cq_told(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns,
 			uint64_t told)
 {
-	struct awaited awaited = {.cq = cq, .told = told};
-
-	return wait_cq(&awaited, true, num_entries, wc, timeout_ns);
+	return wait_cq(cq, num_entries, wc, timeout_ns, &told);
 }
 
 void vb_sim_tell(struct vb_sim *sim)
@@ -167,16 +164,26 @@ void vb_sim_watch(struct vb_sim *sim, vb_sim_frame_fn *fn, void *arg)
 
 /* --- counters --- */
 
+/* The caller holds the context's world. Returns NULL with a sentence if the context is not open. */
+static const struct sim_counters *counters_of(const struct hold *hold, struct ibv_context *ibv,
+					      const char *function)
+{
+	if (!hold->world)
+		say(EINVAL, "%s: not a simulated device", function);
+	else if (!context_live(context_of(ibv)))
+		say(EINVAL, "%s: the context is closed", function);
+	else
+		return &context_of(ibv)->device->engine->counters;
+	return NULL;
+}
+
 int vb_sim_counters(struct ibv_context *ibv, struct vb_sim_counters *counters)
 {
 	HOLD hold = world_hold_of(ibv);
-	const struct sim_counters *from;
+	const struct sim_counters *from = counters_of(&hold, ibv, __func__);
 
-	if (!hold.world)
-		return say(EINVAL, "vb_sim_counters: not a simulated device");
-	if (!context_live(context_of(ibv)))
-		return say(EINVAL, "vb_sim_counters: the context is closed");
-	from = &context_of(ibv)->device->engine->counters;
+	if (!from)
+		return EINVAL;
 	*counters = (struct vb_sim_counters){
 		.sent_packets = from->sent_packets,
 		.received_packets = from->received_packets,
@@ -198,12 +205,11 @@ int vb_sim_counters(struct ibv_context *ibv, struct vb_sim_counters *counters)
 int vb_sim_counter(struct ibv_context *ibv, const char *name, uint64_t *value)
 {
 	HOLD hold = world_hold_of(ibv);
+	const struct sim_counters *counters = counters_of(&hold, ibv, __func__);
 
-	if (!hold.world)
-		return say(EINVAL, "vb_sim_counter: not a simulated device");
-	if (!context_live(context_of(ibv)))
-		return say(EINVAL, "vb_sim_counter: the context is closed");
-	if (!sim_counter_read(&context_of(ibv)->device->engine->counters, name, value))
+	if (!counters)
+		return EINVAL;
+	if (!sim_counter_read(counters, name, value))
 		return say(EINVAL, "vb_sim_counter: no counter is called \"%s\"", name);
 	return 0;
 }

@@ -13,7 +13,7 @@ int world_trace_close(struct vb_sim *world)
 
 	if (!trace)
 		return 0;
-	sim_trace_set(world->engine, SIM_TRACE_FILE, NULL);
+	sim_trace_set(world->driver.engine, SIM_TRACE_FILE, NULL);
 	world->driver.ran = NULL;
 	world->trace = NULL;
 	pcapfile_flush(trace);
@@ -49,7 +49,7 @@ int world_trace_open(struct vb_sim *world, const char *path)
 		return say(errno ? errno : EIO, "%s", error);
 	world_trace_close(world);
 	world->trace = sink.arg;
-	sim_trace_set(world->engine, SIM_TRACE_FILE, &sink);
+	sim_trace_set(world->driver.engine, SIM_TRACE_FILE, &sink);
 	/* Frames reach the kernel before the verb that sent them returns. */
 	world->driver.ran_arg = world->trace;
 	world->driver.ran = pcapfile_flush;
@@ -70,5 +70,5 @@ void world_watch(struct vb_sim *world, vb_sim_frame_fn *fn, void *arg)
 
 	world->watch = fn;
 	world->watch_arg = arg;
-	sim_trace_set(world->engine, SIM_TRACE_WATCHER, fn ? &sink : NULL);
+	sim_trace_set(world->driver.engine, SIM_TRACE_WATCHER, fn ? &sink : NULL);
 }

@@ -23,11 +23,10 @@ static uint64_t choose_seed(const struct vb_sim_config *config)
 static int fill(struct vb_sim *world, const struct vb_sim_config *config)
 {
 	const struct sim_host host = world_host(world);
-	int err = sim_engine_create(&host, choose_seed(config), &world->engine);
+	int err = sim_engine_create(&host, choose_seed(config), &world->driver.engine);
 
 	if (err)
 		return say(err, "out of memory");
-	world->driver.engine = world->engine;
 	err = world_furnish(world, config);
 	if (!err && config->trace)
 		err = world_trace_open(world, config->trace);
@@ -62,8 +61,8 @@ struct vb_sim *world_create(const struct vb_sim_config *config)
 void world_destroy(struct vb_sim *world)
 {
 	world_trace_close(world);
-	if (world->engine)
-		sim_engine_destroy(world->engine);
+	if (world->driver.engine)
+		sim_engine_destroy(world->driver.engine);
 	driver_end(&world->driver);
 	store_end(&world->store);
 	free(world->devices);

@@ -16,14 +16,12 @@ struct pcapfile;
 struct sim_host;
 
 struct vb_sim {
-	struct driver driver; /* its mutex is the world's lock */
-	struct sim_engine *engine;
+	struct driver driver; /* the engine and its clock; its mutex is the world's lock */
 	struct device *devices;
 	unsigned int device_count;
 	struct store store;
-	uint32_t last_pd;   /* the number of the newest PD */
-	unsigned int lists; /* device lists that are not freed yet */
-	bool retired;	    /* replaced by a new default world; ends with the last of its lists */
+	uint32_t last_pd; /* the number of the newest PD */
+	bool retired; /* replaced by a new default world; ends with the last of its device lists */
 	struct pcapfile *trace;
 	vb_sim_frame_fn *watch;
 	void *watch_arg;
