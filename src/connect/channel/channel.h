@@ -63,9 +63,6 @@ static inline struct slot *slot_at(const struct vb_channel *channel, uint32_t i)
 
 /* slot.c: the works of a channel */
 
-/* Takes a free slot; NULL if there is none. */
-struct slot *slot_take(struct vb_channel *channel);
-
 /* Gives a slot back, whose result has been taken, and removes it from its scope. */
 void slot_free(struct slot *slot);
 

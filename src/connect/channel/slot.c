@@ -29,11 +29,6 @@ int work_failed(const struct vb_result *result, uint32_t qpn)
 		    vb_wc_status_str(result->status));
 }
 
-struct slot *slot_take(struct vb_channel *channel)
-{
-	return handle_take(&channel->slots);
-}
-
 static void scope_remove(struct slot *slot)
 {
 	struct vb_scope *scope = slot->scope;
@@ -64,7 +59,7 @@ void slot_free(struct slot *slot)
 {
 	if (slot->scope)
 		scope_remove(slot);
-	handle_give_back(&slot->channel->slots, slot);
+	handle_give_back(&slot->channel->slots, &slot->row);
 }
 
 struct slot *slot_of(struct vb_work work)

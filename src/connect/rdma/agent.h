@@ -31,12 +31,15 @@
 
 struct op {
 	struct handle_row row;
+	struct vb_rdma_agent *agent;
 	struct vb_rdma_request request;
 	struct vb_rdma_result result;
-	struct vb_rdma *rdma; /* NULL: the operation has no connection (yet) */
-	void *line;	      /* of CONNECT, until a connection has it */
+	struct vb_rdma *rdma;	/* NULL: the operation has no connection (yet) */
+	void *line;		/* of CONNECT, until a connection has it */
+	struct op_queue *queue; /* the queue that the operation waits in, or NULL */
 	struct op *next;
 	bool busy;	/* else it has ended */
+	bool holds;	/* has references of the regions that the request names */
 	bool abandoned; /* the program has given the handle up */
 	bool all_posted;
 	uint32_t in_flight;
@@ -49,6 +52,7 @@ struct op {
 
 struct op_queue {
 	struct op *first, *last;
+	uint32_t count;
 };
 
 /* --- memory --- */
@@ -162,7 +166,6 @@ struct vb_rdma {
 	uint64_t probe_again_ns;
 	struct op_queue ask_queue; /* requests to be sent */
 	struct op_queue asked;	   /* requests without an answer */
-	uint32_t asked_count;
 	uint32_t next_tag;
 	struct vb_remote_mr *releases; /* to be sent */
 	struct flight flights[FLIGHTS];
@@ -225,7 +228,6 @@ struct vb_rdma_agent {
 	struct vb_rdma *shaking; /* connections that have a line */
 	struct vb_rdma_listener *listeners;
 	uint32_t drives;
-	uint32_t accepts; /* operations that wait for a connection */
 	struct pool pool;
 	uint32_t locals, remotes; /* regions with references */
 	uint64_t soonest_ns;	  /* when a lease or a handshake ends; VB_FOREVER: never */
@@ -295,14 +297,14 @@ uint64_t lease_ends_ns(uint64_t began_ns, uint64_t lease_ns);
 
 /* op.c: the table of operations */
 void op_push(struct op_queue *queue, struct op *op);
-struct op *op_pop(struct op_queue *queue);
-bool op_remove(struct op_queue *queue, const struct op *op);
-/* Takes an operation whose request is not yet set. NULL with errno. */
-struct op *op_begin(struct vb_rdma_agent *agent, enum vb_rdma_operation operation,
-		    struct vb_rdma *rdma);
-void op_free(struct vb_rdma_agent *agent, struct op *op);
-/* Ends an operation. Its sentence is its own, else the connection's, else the errno's. */
-void op_end(struct vb_rdma_agent *agent, struct op *op, int err);
+/* Removes the operation from the queue that it waits in, if any. */
+void op_leave(struct op *op);
+/* Takes an operation for the request. Returns NULL if all are taken. */
+struct op *op_begin(struct vb_rdma_agent *agent, const struct vb_rdma_request *request);
+void op_free(struct op *op);
+/* Ends an operation, which leaves its queue and drops the regions that it holds. Its sentence is its
+ * own, else the connection's, else the errno's. */
+void op_end(struct op *op, int err);
 /* Takes and drops references of the regions that the request names. */
 void op_hold(struct op *op);
 void op_unhold(struct op *op);
@@ -329,6 +331,8 @@ bool connection_can_say(const struct vb_rdma *rdma);
 bool connection_is_sending(const struct vb_rdma *rdma);
 /* Sends a message; op is the operation of DATA, else NULL. */
 void connection_say(struct vb_rdma *rdma, struct message *message, struct op *op);
+/* Sends a message that has no more than a code. */
+void connection_note(struct vb_rdma *rdma, enum message_type type, enum message_code code);
 /* Posts a one-sided operation. */
 void connection_fly(struct vb_rdma *rdma, struct op *op);
 void flight_drop(struct flight *flight);
@@ -345,7 +349,7 @@ void connection_probe(struct vb_rdma *rdma);
 
 /* transfer.c: messages of the program, and one-sided operations */
 void transfer_pump(struct vb_rdma *rdma);
-void transfer_sent(struct vb_rdma *rdma, struct op *op);
+void transfer_sent(struct op *op);
 void transfer_arrived(struct vb_rdma *rdma, const struct message *message, uint32_t buffer);
 int transfer_start(struct op *op);
 void transfer_cancel(struct op *op);
@@ -383,10 +387,8 @@ int agent_drive(struct vb_rdma_agent *agent, uint64_t deadline_ns);
 int agent_wait(struct vb_rdma_agent *agent, uint64_t deadline_ns);
 
 /* start.c: operations from their start to their result */
-/* Starts an operation, waits, and cancels it when time is over. */
-int op_run(struct vb_rdma_agent *agent, struct op *op, uint64_t timeout_ns,
-	   struct vb_rdma_result *result);
-int op_run_request(const struct vb_rdma_request *request, uint64_t timeout_ns,
-		   struct vb_rdma_result *result);
+/* Starts an operation, waits, and cancels it when time is over. The objects in the result are NULL
+ * after an error. */
+struct vb_rdma_result op_run(const struct vb_rdma_request *request, uint64_t timeout_ns);
 
 #endif /* SRC_CONNECT_RDMA_AGENT_H */

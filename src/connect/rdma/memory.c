@@ -10,13 +10,13 @@ static void deliver(struct vb_rdma *rdma)
 {
 	struct op *op;
 
-	while (rdma->locals.count && (op = op_pop(&rdma->local_queue))) {
+	while (rdma->locals.count && (op = rdma->local_queue.first)) {
 		op->result.local = arrivals_pop(&rdma->locals);
-		op_end(rdma->agent, op, 0);
+		op_end(op, 0);
 	}
-	while (rdma->remotes.count && (op = op_pop(&rdma->remote_queue))) {
+	while (rdma->remotes.count && (op = rdma->remote_queue.first)) {
 		op->result.remote = arrivals_pop(&rdma->remotes);
-		op_end(rdma->agent, op, 0);
+		op_end(op, 0);
 	}
 }
 
@@ -162,11 +162,9 @@ static void hear_answer(struct vb_rdma *rdma, const struct message *message)
 		else if (link)
 			grant_lease(rdma, *link, op->request.lease_ns);
 	}
-	op_remove(&rdma->asked, op);
-	rdma->asked_count--;
 	if (!err && wants_grant && !op->result.remote)
 		err = ENOMEM;
-	op_end(rdma->agent, op, err);
+	op_end(op, err);
 }
 
 static void hear_release(struct vb_rdma *rdma, const struct message *message)
@@ -237,18 +235,18 @@ static int ask(struct vb_rdma *rdma, struct op *op)
 
 static void ask_next(struct vb_rdma *rdma)
 {
-	struct op *op = op_pop(&rdma->ask_queue);
+	struct op *op = rdma->ask_queue.first;
 	int err = ask(rdma, op);
 
-	op_unhold(op);
 	if (rdma->err)
 		return;
 	if (err) {
-		op_end(rdma->agent, op, err);
+		op_end(op, err);
 		return;
 	}
+	op_unhold(op);
+	op_leave(op);
 	op_push(&rdma->asked, op);
-	rdma->asked_count++;
 }
 
 static void say_releases(struct vb_rdma *rdma)
@@ -274,7 +272,7 @@ void memory_pump(struct vb_rdma *rdma)
 		memory_heard(rdma, &rdma->deferred[at]);
 	}
 	say_releases(rdma);
-	while (rdma->ask_queue.first && rdma->asked_count < REQUESTS_MAX &&
+	while (rdma->ask_queue.first && rdma->asked.count < REQUESTS_MAX &&
 	       connection_can_say(rdma))
 		ask_next(rdma);
 	/* A request may have held the last reference of its region. */
@@ -307,14 +305,6 @@ static int check(const struct op *op)
 	return 0;
 }
 
-/* Ends an operation if the connection has failed. */
-static bool ends_at_once(struct op *op)
-{
-	if (op->busy && op->rdma->err)
-		op_end(op->rdma->agent, op, op->rdma->err);
-	return !op->busy;
-}
-
 int memory_start(struct op *op)
 {
 	enum vb_rdma_operation operation = op->request.operation;
@@ -326,14 +316,15 @@ int memory_start(struct op *op)
 	if (operation >= VB_RDMA_RECEIVE_LOCAL_MR) {
 		op_push(queue, op);
 		deliver(rdma);
-		if (op->busy && rdma->err)
-			op_remove(queue, op);
-		ends_at_once(op);
-		return 0;
+	} else {
+		err = check(op);
+		if (err)
+			return err;
 	}
-	err = check(op);
-	if (err || ends_at_once(op))
-		return err;
+	if (op->busy && rdma->err)
+		op_end(op, rdma->err);
+	if (!op->busy || operation >= VB_RDMA_RECEIVE_LOCAL_MR)
+		return 0;
 	/* The regions that the request names are held until the request has been sent. */
 	if (operation != VB_RDMA_SEND_MR)
 		op->request.remote = NULL;
@@ -347,19 +338,11 @@ int memory_start(struct op *op)
 void memory_cancel(struct op *op)
 {
 	struct vb_rdma *rdma = op->rdma;
-	bool was_to_be_asked;
+	bool needs_peer = op->request.operation < VB_RDMA_RECEIVE_LOCAL_MR;
 
 	/* The tag of a request that was sent is taken until its answer. */
-	if (asker(rdma, op->tag) == op) {
-		connection_probe(rdma);
-		return;
-	}
-	was_to_be_asked = op_remove(&rdma->ask_queue, op);
-	if (was_to_be_asked)
-		op_unhold(op);
-	op_remove(&rdma->local_queue, op);
-	op_remove(&rdma->remote_queue, op);
-	op_end(rdma->agent, op, ECANCELED);
-	if (was_to_be_asked)
+	if (op->queue != &rdma->asked)
+		op_end(op, ECANCELED);
+	if (needs_peer)
 		connection_probe(rdma);
 }
