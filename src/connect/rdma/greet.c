@@ -3,6 +3,7 @@
  * Listening, accepting and connecting: the greetings that two agents exchange over a line.
  */
 #include "src/connect/bytes.h"
+#include "src/connect/exchange/exchange.h"
 #include "src/connect/rdma/agent.h"
 
 #include <stdio.h>
@@ -81,23 +82,12 @@ static const struct step {
 /* Sends or receives the bytes of the present stage. Returns 0, EAGAIN or errno. */
 static int move(struct vb_rdma *rdma, const struct step *step)
 {
-	const struct vb_rdma_exchange *exchange = rdma->agent->options.exchange;
-	size_t moved = 0;
-	int err = 0;
+	size_t before = rdma->line_bytes;
+	int err = line_move(rdma->agent->options.exchange, rdma->line, rdma->line_buffer,
+			    step->length_bytes, step->sends, &rdma->line_bytes);
 
-	while (rdma->line_bytes < step->length_bytes) {
-		uint8_t *at = rdma->line_buffer + rdma->line_bytes;
-		size_t left = step->length_bytes - rdma->line_bytes;
-
-		if (step->sends)
-			err = exchange->send(rdma->line, at, left, &moved);
-		else
-			err = exchange->receive(rdma->line, at, left, &moved);
-		if (err)
-			break;
-		rdma->line_bytes += moved;
+	if (rdma->line_bytes > before)
 		agent_tell(rdma->agent);
-	}
 	if (err && err != EAGAIN)
 		fail(err, "rdma: the line: %s", strerrordesc_np(err));
 	return err;
