@@ -35,9 +35,8 @@ static int make_channels(struct vb_team *team, const struct vb_qp_config *config
 		if (i == team->rank)
 			continue;
 		team->peers[i].channel = vb_channel_prepare(team->group, config);
-		if (!team->peers[i].channel)
-			return errno;
-		team->peers[i].barrier = vb_channel_prepare(team->group, &small);
+		if (team->peers[i].channel)
+			team->peers[i].barrier = vb_channel_prepare(team->group, &small);
 		if (!team->peers[i].barrier)
 			return errno;
 	}

@@ -118,10 +118,11 @@ struct free_list {
 	uint8_t indices[FLIGHTS];
 };
 
-/* Regions that arrived, the oldest first. */
+/* Regions that arrived, the oldest first, and the operations that wait for them. */
 struct arrivals {
 	void *regions[ARRIVED_MAX];
 	uint32_t first, count;
+	struct op_queue waiting;
 };
 
 /* A one-sided operation that the device has. */
@@ -188,7 +189,6 @@ struct vb_rdma {
 	uint64_t granted_bytes;
 	uint64_t next_id;
 	struct arrivals locals, remotes;
-	struct op_queue local_queue, remote_queue;
 };
 
 static inline void *arrivals_pop(struct arrivals *arrivals)
@@ -289,9 +289,9 @@ struct vb_remote_mr *remote_new(struct vb_rdma *rdma, const struct region_record
 void remote_put(struct vb_remote_mr *mr);
 /* The connection of the region; NULL if it has gone. */
 struct vb_rdma *remote_connection(const struct vb_remote_mr *mr);
-/* Returns true if the region belongs to the connection, which works, and its lease has not
- * ended. */
-bool remote_holds(const struct vb_remote_mr *mr, const struct vb_rdma *rdma);
+/* Returns 0 if the region belongs to the connection, which works, and its lease has not ended, else
+ * ESTALE. */
+int remote_check(const struct vb_remote_mr *mr, const struct vb_rdma *rdma);
 /* The end of a lease that began at began_ns; 0 is no lease. */
 uint64_t lease_ends_ns(uint64_t began_ns, uint64_t lease_ns);
 

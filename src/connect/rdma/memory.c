@@ -10,11 +10,11 @@ static void deliver(struct vb_rdma *rdma)
 {
 	struct op *op;
 
-	while (rdma->locals.count && (op = rdma->local_queue.first)) {
+	while (rdma->locals.count && (op = rdma->locals.waiting.first)) {
 		op->result.local = arrivals_pop(&rdma->locals);
 		op_end(op, 0);
 	}
-	while (rdma->remotes.count && (op = rdma->remote_queue.first)) {
+	while (rdma->remotes.count && (op = rdma->remotes.waiting.first)) {
 		op->result.remote = arrivals_pop(&rdma->remotes);
 		op_end(op, 0);
 	}
@@ -298,23 +298,19 @@ static int check(const struct op *op)
 	if (request->operation == VB_RDMA_SEND_MR &&
 	    (!request->remote || !request->remote->requested))
 		return fail(EINVAL, "rdma: the remote region was not requested from the peer");
-	if (request->operation == VB_RDMA_SEND_MR && !remote_holds(request->remote, op->rdma))
-		return fail(
-			ESTALE,
-			"rdma: the remote region is stale: its lease or its connection has ended");
-	return 0;
+	return request->operation == VB_RDMA_SEND_MR ? remote_check(request->remote, op->rdma) : 0;
 }
 
 int memory_start(struct op *op)
 {
 	enum vb_rdma_operation operation = op->request.operation;
 	struct vb_rdma *rdma = op->rdma;
-	struct op_queue *queue =
-		operation == VB_RDMA_RECEIVE_LOCAL_MR ? &rdma->local_queue : &rdma->remote_queue;
 	int err;
 
 	if (operation >= VB_RDMA_RECEIVE_LOCAL_MR) {
-		op_push(queue, op);
+		op_push(operation == VB_RDMA_RECEIVE_LOCAL_MR ? &rdma->locals.waiting
+							      : &rdma->remotes.waiting,
+			op);
 		deliver(rdma);
 	} else {
 		err = check(op);

@@ -62,9 +62,12 @@ static uint64_t left_ns(const struct vb_remote_mr *mr)
 	return cq_left_ns(mr->agent->cq, mr->ends_ns);
 }
 
-bool remote_holds(const struct vb_remote_mr *mr, const struct vb_rdma *rdma)
+int remote_check(const struct vb_remote_mr *mr, const struct vb_rdma *rdma)
 {
-	return remote_connection(mr) == rdma && left_ns(mr);
+	if (remote_connection(mr) == rdma && left_ns(mr))
+		return 0;
+	return fail(ESTALE,
+		    "rdma: the remote region is stale: its lease or its connection has ended");
 }
 
 struct vb_remote_mr *vb_remote_mr_get(struct vb_remote_mr *mr)

@@ -201,11 +201,7 @@ static int check_remote(const struct op *op, uint64_t length_bytes, uint32_t acc
 	if (!(remote->record.access & access))
 		return fail(EACCES, "rdma: the remote region has access 0x%x, which lacks 0x%x",
 			    remote->record.access, access);
-	if (!remote_holds(remote, op->rdma))
-		return fail(
-			ESTALE,
-			"rdma: the remote region is stale: its lease or its connection has ended");
-	return 0;
+	return remote_check(remote, op->rdma);
 }
 
 static int check_slice(const struct op *op)
