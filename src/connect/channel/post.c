@@ -171,14 +171,14 @@ int vb_channel_post(struct vb_channel *channel, const struct vb_request *request
 	slot->slice_count = request->slice_count;
 	for (unsigned int i = 0; i < request->slice_count; i++)
 		slot->slices[i] = request->slices[i];
-	slot_hold_buffers(slot);
+	slot_hold_buffers(slot, REGION_HOLD);
 	wr_id = channel->key | slot->row.index;
 	if (request->operation == VB_RECEIVE)
 		err = post_recv(channel, request, wr_id);
 	else
 		err = post_send(channel, request, wr_id, total_bytes);
 	if (err) {
-		slot_release_buffers(slot);
+		slot_hold_buffers(slot, REGION_RELEASE);
 		slot_free(slot);
 		return fail_inline(err, channel->qp->context, "%s on QP 0x%x",
 				   operation_name(request->operation), channel->endpoint.qpn);

@@ -50,7 +50,7 @@ struct meeting {
 	void *arg;	     /* of the exchange */
 	const char *address; /* of rank 0 */
 	uint32_t rank, size;
-	void *card; /* only read */
+	const void *card;
 	size_t card_bytes;
 	uint8_t *cards;
 	uint64_t deadline_ns; /* of CLOCK_MONOTONIC */
@@ -256,7 +256,7 @@ static int visit(const struct meeting *meeting, void *line)
 	put32(put32(at, meeting->size), (uint32_t)meeting->card_bytes);
 	err = transfer(meeting, line, greeting, sizeof(greeting), true);
 	if (!err)
-		err = transfer(meeting, line, meeting->card, meeting->card_bytes, true);
+		err = transfer(meeting, line, (void *)meeting->card, meeting->card_bytes, true);
 	/* A rank 0 that refuses may close the line before it has the card: read its reply. */
 	if (!err || err == ECONNRESET)
 		err = transfer(meeting, line, reply, sizeof(reply), false);
@@ -295,10 +295,11 @@ static int call_on(const struct meeting *meeting)
 		   : 0;
 }
 
-static int meet(struct meeting *meeting)
+static int meet(struct meeting *meeting, uint64_t timeout_ns)
 {
 	int err;
 
+	meeting->deadline_ns = deadline_after(monotonic_ns(), timeout_ns);
 	if (meeting->rank)
 		return call_on(meeting);
 	if (!meeting->listener) {
@@ -317,41 +318,34 @@ int vb_exchange_tcp(void *arg, unsigned int rank, unsigned int size, const void 
 {
 	const struct vb_tcp_place *place = arg;
 	char address[ADDRESS_BYTES];
-	struct meeting meeting = {.exchange = vb_rdma_exchange_tcp(),
-				  .address = address,
-				  .rank = rank,
-				  .size = size,
-				  .card = (void *)card,
-				  .card_bytes = card_bytes,
-				  .cards = cards,
-				  .deadline_ns = deadline_after(monotonic_ns(), timeout_ns)};
+	struct meeting meeting = {
+		vb_rdma_exchange_tcp(), NULL, address, rank, size, card, card_bytes, cards};
 
 	snprintf(address, sizeof(address), "[%s]:%u", place->host ? place->host : "*", place->port);
 	/* The socket belongs to the caller, the listener has a duplicate. */
 	if (!rank && place->listener >= 0 &&
 	    tcp_listener_of(fcntl(place->listener, F_DUPFD_CLOEXEC, 0), &meeting.listener))
 		return fail(errno, "exchange: rank 0's listener: %s", strerrordesc_np(errno));
-	return meet(&meeting);
+	return meet(&meeting, timeout_ns);
 }
 
 int vb_exchange_board(void *arg, unsigned int rank, unsigned int size, const void *card,
 		      size_t card_bytes, void *cards, uint64_t timeout_ns)
 {
 	const struct vb_board *board = arg;
-	struct meeting meeting = {.exchange = vb_rdma_exchange_local(),
-				  .arg = board->hall,
-				  .address = "board",
-				  .rank = rank,
-				  .size = size,
-				  .card = (void *)card,
-				  .card_bytes = card_bytes,
-				  .cards = cards,
-				  .deadline_ns = deadline_after(monotonic_ns(), timeout_ns)};
+	struct meeting meeting = {vb_rdma_exchange_local(),
+				  board->hall,
+				  "board",
+				  rank,
+				  size,
+				  card,
+				  card_bytes,
+				  cards};
 
 	if (size != board->size || rank >= size)
 		return fail(EPROTO, "board: rank %u of %u came to a team of %u", rank, size,
 			    board->size);
-	return meet(&meeting);
+	return meet(&meeting, timeout_ns);
 }
 
 struct vb_board *vb_board_open(unsigned int size)
