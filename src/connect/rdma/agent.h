@@ -279,13 +279,14 @@ void agent_sleep(struct vb_rdma_agent *agent, uint64_t left_ns);
 /* pool.c: local regions */
 struct vb_local_mr *pool_alloc(struct vb_rdma_agent *agent, size_t length_bytes,
 			       size_t align_bytes);
+/* Drops a reference; ignores NULL. */
 void local_put(struct vb_local_mr *mr);
 void pool_close(struct pool *pool);
 
 /* remote.c: remote regions */
 struct vb_remote_mr *remote_new(struct vb_rdma *rdma, const struct region_record *record,
 				uint64_t began_ns, bool requested);
-/* Drops a reference. After the last one, the next pump of the connection sends a release. */
+/* Drops a reference; ignores NULL. After the last one, the next pump of the connection sends a release. */
 void remote_put(struct vb_remote_mr *mr);
 /* The connection of the region; NULL if it has gone. */
 struct vb_rdma *remote_connection(const struct vb_remote_mr *mr);
@@ -316,6 +317,7 @@ void ops_deliver(struct vb_rdma_agent *agent);
 /* Makes a key for a local region, whose reference passes to the grant. 0 or errno. */
 int grant_new(struct vb_rdma *rdma, struct vb_local_mr *local, uint32_t access,
 	      struct grant **made);
+/* Ends the grant at the link; ignores NULL. */
 void grant_end(struct vb_rdma *rdma, struct grant **link);
 /* The link to the grant with the id; NULL if there is none. */
 struct grant **grant_find(struct vb_rdma *rdma, uint64_t id);

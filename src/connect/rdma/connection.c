@@ -263,8 +263,7 @@ void connection_drop(struct vb_rdma *rdma)
 	if (rdma->line)
 		drop_line(rdma);
 	vb_prepared_drop(rdma->prepared);
-	if (rdma->buffers)
-		local_put(rdma->buffers);
+	local_put(rdma->buffers);
 	for (uint32_t i = 0; i < agent->ops.count; i++) {
 		struct op *op = (struct op *)agent->ops.rows + i;
 

@@ -157,7 +157,7 @@ static void hear_answer(struct vb_rdma *rdma, const struct message *message)
 	}
 	if (op->request.operation == VB_RDMA_SEND_LOCAL_MR) {
 		link = grant_find(rdma, op->granted_id);
-		if (link && message->code)
+		if (message->code)
 			grant_end(rdma, link);
 		else if (link)
 			grant_lease(rdma, *link, op->request.lease_ns);
@@ -165,14 +165,6 @@ static void hear_answer(struct vb_rdma *rdma, const struct message *message)
 	if (!err && wants_grant && !op->result.remote)
 		err = ENOMEM;
 	op_end(op, err);
-}
-
-static void hear_release(struct vb_rdma *rdma, const struct message *message)
-{
-	struct grant **link = grant_find(rdma, message->id);
-
-	if (link)
-		grant_end(rdma, link);
 }
 
 void memory_heard(struct vb_rdma *rdma, const struct message *message)
@@ -184,7 +176,7 @@ void memory_heard(struct vb_rdma *rdma, const struct message *message)
 	else if (message->type == MESSAGE_OFFER && !message->region.length_bytes)
 		connection_accuse(rdma, "an offer without bytes");
 	else if (message->type == MESSAGE_RELEASE)
-		hear_release(rdma, message);
+		grant_end(rdma, grant_find(rdma, message->id));
 	else if (message->type == MESSAGE_GRANT || message->type == MESSAGE_ANSWER)
 		hear_answer(rdma, message);
 	else

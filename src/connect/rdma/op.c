@@ -69,10 +69,8 @@ void op_drop_result(struct op *op)
 {
 	if (op->result.err)
 		return;
-	if (op->result.local)
-		local_put(op->result.local);
-	if (op->result.remote)
-		remote_put(op->result.remote);
+	local_put(op->result.local);
+	remote_put(op->result.remote);
 }
 
 void op_end(struct op *op, int err)
@@ -102,11 +100,11 @@ void op_hold(struct op *op)
 
 void op_unhold(struct op *op)
 {
-	if (op->holds && op->request.slice.mr)
-		local_put(op->request.slice.mr);
-	if (op->holds && op->request.remote)
-		remote_put(op->request.remote);
+	if (!op->holds)
+		return;
 	op->holds = false;
+	local_put(op->request.slice.mr);
+	remote_put(op->request.remote);
 }
 
 void ops_deliver(struct vb_rdma_agent *agent)

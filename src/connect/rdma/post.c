@@ -187,19 +187,12 @@ void connection_probe(struct vb_rdma *rdma)
 
 /* --- one-sided operations --- */
 
-static enum ibv_wr_opcode opcode_of(enum vb_rdma_operation operation)
-{
-	switch (operation) {
-	case VB_RDMA_WRITE:
-		return IBV_WR_RDMA_WRITE;
-	case VB_RDMA_READ:
-		return IBV_WR_RDMA_READ;
-	case VB_RDMA_COMPARE_SWAP:
-		return IBV_WR_ATOMIC_CMP_AND_SWP;
-	default:
-		return IBV_WR_ATOMIC_FETCH_AND_ADD;
-	}
-}
+static const enum ibv_wr_opcode opcodes[VB_RDMA_OPERATIONS] = {
+	[VB_RDMA_WRITE] = IBV_WR_RDMA_WRITE,
+	[VB_RDMA_READ] = IBV_WR_RDMA_READ,
+	[VB_RDMA_COMPARE_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
+	[VB_RDMA_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+};
 
 void connection_fly(struct vb_rdma *rdma, struct op *op)
 {
@@ -207,7 +200,7 @@ void connection_fly(struct vb_rdma *rdma, struct op *op)
 	const struct vb_local_slice *slice = &request->slice;
 	const struct region_record *remote = &request->remote->record;
 	uint32_t index = rdma->free_flights.indices[--rdma->free_flights.count];
-	struct ibv_send_wr wr = {.opcode = opcode_of(request->operation)};
+	struct ibv_send_wr wr = {.opcode = opcodes[request->operation]};
 	struct ibv_sge sge = {(uintptr_t)old_value_at(rdma, index), sizeof(uint64_t),
 			      rdma->buffers->lkey};
 
@@ -224,9 +217,7 @@ void connection_fly(struct vb_rdma *rdma, struct op *op)
 
 void flight_drop(struct flight *flight)
 {
-	if (flight->local)
-		local_put(flight->local);
-	if (flight->remote)
-		remote_put(flight->remote);
+	local_put(flight->local);
+	remote_put(flight->remote);
 	*flight = (struct flight){0};
 }

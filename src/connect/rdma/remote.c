@@ -40,10 +40,11 @@ struct vb_rdma *remote_connection(const struct vb_remote_mr *mr)
 
 void remote_put(struct vb_remote_mr *mr)
 {
-	struct vb_rdma *rdma = remote_connection(mr);
+	struct vb_rdma *rdma;
 
-	if (--mr->references)
+	if (!mr || --mr->references)
 		return;
+	rdma = remote_connection(mr);
 	mr->agent->remotes--;
 	if (!rdma || rdma->err) {
 		free(mr);
