@@ -85,8 +85,8 @@ static int transfer(const struct meeting *meeting, void *line, void *bytes, size
 
 	do
 		err = line_move(meeting->exchange, line, bytes, length_bytes, sends, &done);
-	while (err == EAGAIN && !(err = sleep_for(meeting, LOOK_NS)));
-	return err;
+	while (err == EAGAIN && !sleep_for(meeting, LOOK_NS));
+	return err == EAGAIN ? ETIMEDOUT : err;
 }
 
 /* --- rank 0 --- */
