@@ -189,8 +189,9 @@ struct vb_device *vb_device_open(struct ibv_device *from, uint8_t port_num, int 
 	return object_drop(device, err);
 }
 
-struct vb_device *device_open(const char *backend, const char *name, uint8_t port_num,
-			      int gid_index)
+/* name NULL is the first device of the list. */
+struct vb_device *vb_device_open_named(const char *backend, const char *name, uint8_t port_num,
+				       int gid_index)
 {
 	struct vb_devices *devices = vb_devices_get(backend);
 	const struct vb_device_info *info;
@@ -206,12 +207,6 @@ struct vb_device *device_open(const char *backend, const char *name, uint8_t por
 	vb_devices_put(devices);
 	errno = err;
 	return device;
-}
-
-struct vb_device *vb_device_open_named(const char *backend, const char *name, uint8_t port_num,
-				       int gid_index)
-{
-	return device_open(backend, name, port_num, gid_index);
 }
 
 int vb_device_close(struct vb_device *device)

@@ -9,8 +9,4 @@
 int port_read(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port);
 int port_read_gid(struct ibv_context *context, uint8_t port_num, int gid_index, union ibv_gid *gid);
 
-/* As vb_device_open_named(); name NULL is the first device of the list. */
-struct vb_device *device_open(const char *backend, const char *name, uint8_t port_num,
-			      int gid_index);
-
 #endif /* SRC_CONNECT_DEVICE_H */

@@ -19,7 +19,10 @@ int handle_table_resize(struct handle_table *table, uint32_t count, size_t row_b
 	if (!before)
 		table->first_free = NO_ROW;
 	for (uint32_t i = count; i-- > before;) {
-		((struct handle_row *)handle_row_at(table, i))->next_free = table->first_free;
+		struct handle_row *row = handle_row_at(table, i);
+
+		row->index = i;
+		row->next_free = table->first_free;
 		table->first_free = i;
 	}
 	return 0;
@@ -39,12 +42,10 @@ void *handle_take(struct handle_table *table)
 	return row;
 }
 
-void handle_give_back(struct handle_table *table, void *given)
+void handle_give_back(struct handle_table *table, struct handle_row *row)
 {
-	struct handle_row *row = given;
-
 	row->next_free = table->first_free;
-	table->first_free = handle_index(table, row);
+	table->first_free = row->index;
 	table->taken--;
 }
 
@@ -58,8 +59,8 @@ uint64_t handle_own(struct handle_table *table, void *object)
 	/* A key is never 0. */
 	if (!(uint16_t)owner->row.generation)
 		owner->row.generation++;
-	return (uint64_t)(uint16_t)owner->row.generation << 48 |
-	       (uint64_t)handle_index(table, owner) << WORK_BITS;
+	return (uint64_t)(uint16_t)owner->row.generation << 48 | (uint64_t)owner->row.index
+									 << WORK_BITS;
 }
 
 void handle_disown(struct handle_table *table, uint64_t key)
@@ -67,5 +68,5 @@ void handle_disown(struct handle_table *table, uint64_t key)
 	struct handle_owner *owner = handle_row_at(table, handle_owner_index(key));
 
 	owner->object = NULL;
-	handle_give_back(table, owner);
+	handle_give_back(table, &owner->row);
 }

@@ -15,6 +15,7 @@
 
 /* The first member of each row. */
 struct handle_row {
+	uint32_t index;
 	uint32_t generation; /* counts takings, from 1 */
 	uint32_t next_free;  /* an index, NO_ROW, or ROW_TAKEN */
 };
@@ -45,19 +46,13 @@ static inline void *handle_row_at(const struct handle_table *table, uint32_t ind
 	return (char *)table->rows + index * table->row_bytes;
 }
 
-static inline uint32_t handle_index(const struct handle_table *table, const void *row)
-{
-	return (uint32_t)((size_t)((const char *)row - (const char *)table->rows) /
-			  table->row_bytes);
-}
-
 /* Makes or enlarges a table to count rows, whose new rows are zeroed and free. A table that grows
  * moves its rows. Ended by free(table->rows). Returns 0 or ENOMEM, without a sentence. */
 int handle_table_resize(struct handle_table *table, uint32_t count, size_t row_bytes);
 
 /* Takes a free row; NULL if all are taken. */
 void *handle_take(struct handle_table *table);
-void handle_give_back(struct handle_table *table, void *row);
+void handle_give_back(struct handle_table *table, struct handle_row *row);
 
 /* The row of a handle; NULL if the handle is stale. */
 static inline void *handle_find(const struct handle_table *table, uint32_t index,

@@ -5,12 +5,11 @@
 #ifndef SRC_CONNECT_OBJECT_H
 #define SRC_CONNECT_OBJECT_H
 
+#include "src/base/count.h"
 #include "src/base/failure.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Returns zeroed memory, or NULL with ENOMEM and a sentence that names the object. */
 static inline void *object_new(size_t length_bytes, const char *what)

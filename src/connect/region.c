@@ -99,10 +99,11 @@ static int protection_of(const struct vb_region_guard *guard, size_t page)
 	return guard->readers[page] ? PROT_READ : PROT_READ | PROT_WRITE;
 }
 
-/* Adds (change 1) or removes (change -1) a hold of each page that lies within the piece. */
-static void change_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
-			 bool exclusive, int change)
+/* Changes the holds of each page that lies within the piece. */
+void region_hold_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
+		       bool exclusive, enum hold change)
 {
+	void *piece = (char *)region->addr + offset_bytes;
 	struct vb_region_guard *guard = region->guard;
 	size_t page = page_bytes();
 	size_t end = offset_bytes + length_bytes;
@@ -121,24 +122,12 @@ static void change_pages(struct vb_region *region, size_t offset_bytes, size_t l
 				       protection_of(guard, i));
 		/* mprotect(2) splits mappings and fails when there are too many. A page that stays
 		 * open misses an access; a page that stays closed would break the program. */
-		assert(!err || change > 0);
+		assert(!err || change == REGION_HOLD);
 	}
-}
-
-void region_close_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
-			bool exclusive)
-{
-	change_pages(region, offset_bytes, length_bytes, exclusive, 1);
-	if (exclusive)
-		ASAN_POISON_MEMORY_REGION((char *)region->addr + offset_bytes, length_bytes);
-}
-
-void region_open_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
-		       bool exclusive)
-{
-	change_pages(region, offset_bytes, length_bytes, exclusive, -1);
-	if (exclusive)
-		ASAN_UNPOISON_MEMORY_REGION((char *)region->addr + offset_bytes, length_bytes);
+	if (exclusive && change == REGION_HOLD)
+		ASAN_POISON_MEMORY_REGION(piece, length_bytes);
+	else if (exclusive)
+		ASAN_UNPOISON_MEMORY_REGION(piece, length_bytes);
 }
 
 /* --- making and ending --- */

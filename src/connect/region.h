@@ -16,28 +16,20 @@ struct vb_region_guard {
 	unsigned int *exclusives; /* for each page, counts the works that write it */
 };
 
-/* The part of region_hold() and region_release() for checked regions. */
-void region_close_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
-			bool exclusive);
-void region_open_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
-		       bool exclusive);
+enum hold { REGION_RELEASE = -1, REGION_HOLD = 1 };
 
-/* Gives a piece of the region to a work: exclusively if the device may write the piece. Release it
- * with the same arguments. */
+/* The part of region_hold() for checked regions. */
+void region_hold_pages(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
+		       bool exclusive, enum hold change);
+
+/* Gives a piece of the region to a work, exclusively if the device may write the piece, or takes the
+ * piece back (REGION_RELEASE). */
 static inline void region_hold(struct vb_region *region, size_t offset_bytes, size_t length_bytes,
-			       bool exclusive)
+			       bool exclusive, enum hold change)
 {
-	region->guard->held++;
+	region->guard->held += (unsigned int)change;
 	if (region->checked)
-		region_close_pages(region, offset_bytes, length_bytes, exclusive);
-}
-
-static inline void region_release(struct vb_region *region, size_t offset_bytes,
-				  size_t length_bytes, bool exclusive)
-{
-	region->guard->held--;
-	if (region->checked)
-		region_open_pages(region, offset_bytes, length_bytes, exclusive);
+		region_hold_pages(region, offset_bytes, length_bytes, exclusive, change);
 }
 
 #endif /* SRC_CONNECT_REGION_H */

@@ -11,6 +11,7 @@
 #define SRC_CONNECT_CHANNEL_CHANNEL_H
 
 #include "src/connect/handle.h"
+#include "src/connect/region.h"
 
 #include <verbena/channel.h>
 
@@ -63,17 +64,14 @@ static inline struct slot *slot_at(const struct vb_channel *channel, uint32_t i)
 
 /* slot.c: the works of a channel */
 
-/* Takes a free slot; NULL if there is none. */
-struct slot *slot_take(struct vb_channel *channel);
-
 /* Gives a slot back, whose result has been taken, and removes it from its scope. */
 void slot_free(struct slot *slot);
 
 /* The slot of a handle; NULL if the handle is stale. */
 struct slot *slot_of(struct vb_work work);
 
-void slot_hold_buffers(struct slot *slot);
-void slot_release_buffers(struct slot *slot);
+/* Holds or releases the buffers of the slot in their regions. */
+void slot_hold_buffers(struct slot *slot, enum hold change);
 
 /* Ends a posted work with its completion. */
 void slot_complete(struct slot *slot, const struct ibv_wc *wc);

@@ -148,8 +148,7 @@ static void begin(struct slot *slot, const struct vb_request *request, struct vb
 	if (request->scope)
 		scope_add(request->scope, slot);
 	if (work)
-		*work = (struct vb_work){channel, handle_index(&channel->slots, slot),
-					 slot->row.generation};
+		*work = (struct vb_work){channel, slot->row.index, slot->row.generation};
 }
 
 int vb_channel_post(struct vb_channel *channel, const struct vb_request *request,
@@ -163,7 +162,7 @@ int vb_channel_post(struct vb_channel *channel, const struct vb_request *request
 	if (err)
 		return fail_because(err, "%s on QP 0x%x", operation_name(request->operation),
 				    channel->endpoint.qpn);
-	slot = slot_take(channel);
+	slot = handle_take(&channel->slots);
 	if (!slot)
 		return fail(ENOMEM, "%s on QP 0x%x: all of its %u works are in use",
 			    operation_name(request->operation), channel->endpoint.qpn,
@@ -172,14 +171,14 @@ int vb_channel_post(struct vb_channel *channel, const struct vb_request *request
 	slot->slice_count = request->slice_count;
 	for (unsigned int i = 0; i < request->slice_count; i++)
 		slot->slices[i] = request->slices[i];
-	slot_hold_buffers(slot);
-	wr_id = channel->key | handle_index(&channel->slots, slot);
+	slot_hold_buffers(slot, REGION_HOLD);
+	wr_id = channel->key | slot->row.index;
 	if (request->operation == VB_RECEIVE)
 		err = post_recv(channel, request, wr_id);
 	else
 		err = post_send(channel, request, wr_id, total_bytes);
 	if (err) {
-		slot_release_buffers(slot);
+		slot_hold_buffers(slot, REGION_RELEASE);
 		slot_free(slot);
 		return fail_inline(err, channel->qp->context, "%s on QP 0x%x",
 				   operation_name(request->operation), channel->endpoint.qpn);

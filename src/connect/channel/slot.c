@@ -5,7 +5,6 @@
 #include "src/connect/channel/channel.h"
 
 #include "src/connect/object.h"
-#include "src/connect/region.h"
 
 #include <arpa/inet.h>
 
@@ -27,11 +26,6 @@ int work_failed(const struct vb_result *result, uint32_t qpn)
 {
 	return fail(EIO, "%s on QP 0x%x: %s", operation_name(result->operation), qpn,
 		    vb_wc_status_str(result->status));
-}
-
-struct slot *slot_take(struct vb_channel *channel)
-{
-	return handle_take(&channel->slots);
 }
 
 static void scope_remove(struct slot *slot)
@@ -64,7 +58,7 @@ void slot_free(struct slot *slot)
 {
 	if (slot->scope)
 		scope_remove(slot);
-	handle_give_back(&slot->channel->slots, slot);
+	handle_give_back(&slot->channel->slots, &slot->row);
 }
 
 struct slot *slot_of(struct vb_work work)
@@ -72,18 +66,11 @@ struct slot *slot_of(struct vb_work work)
 	return work.channel ? handle_find(&work.channel->slots, work.slot, work.generation) : NULL;
 }
 
-void slot_hold_buffers(struct slot *slot)
+void slot_hold_buffers(struct slot *slot, enum hold change)
 {
 	for (unsigned int i = 0; i < slot->slice_count; i++)
 		region_hold(slot->slices[i].region, slot->slices[i].offset_bytes,
-			    slot->slices[i].length_bytes, slot->exclusive);
-}
-
-void slot_release_buffers(struct slot *slot)
-{
-	for (unsigned int i = 0; i < slot->slice_count; i++)
-		region_release(slot->slices[i].region, slot->slices[i].offset_bytes,
-			       slot->slices[i].length_bytes, slot->exclusive);
+			    slot->slices[i].length_bytes, slot->exclusive, change);
 }
 
 static void note_failure(struct slot *slot)
@@ -108,7 +95,7 @@ void slot_complete(struct slot *slot, const struct ibv_wc *wc)
 	slot->posted = false;
 	channel->pending--;
 	channel->group->pending--;
-	slot_release_buffers(slot);
+	slot_hold_buffers(slot, REGION_RELEASE);
 	slot->result.status = wc->status;
 	if (good && slot->result.operation == VB_RECEIVE) {
 		slot->result.length_bytes = wc->byte_len;

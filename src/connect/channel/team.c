@@ -35,9 +35,8 @@ static int make_channels(struct vb_team *team, const struct vb_qp_config *config
 		if (i == team->rank)
 			continue;
 		team->peers[i].channel = vb_channel_prepare(team->group, config);
-		if (!team->peers[i].channel)
-			return errno;
-		team->peers[i].barrier = vb_channel_prepare(team->group, &small);
+		if (team->peers[i].channel)
+			team->peers[i].barrier = vb_channel_prepare(team->group, &small);
 		if (!team->peers[i].barrier)
 			return errno;
 	}
@@ -149,28 +148,26 @@ static int check_card(const struct vb_team *team, const uint8_t *card, uint32_t 
 	return 0;
 }
 
-static int read_card(const struct vb_team *team, const uint8_t *card, uint32_t rank,
-		     struct vb_endpoint endpoints[2])
+static int read_card(const struct vb_team *team, const uint8_t *card, uint32_t rank)
 {
 	const uint8_t *at = card + place_of(team->rank);
 	int err = check_card(team, card, rank);
 
 	for (int i = 0; i < 2 && !err; i++) {
 		err = vb_endpoint_decode(at + (size_t)i * VB_ENDPOINT_BYTES, VB_ENDPOINT_BYTES,
-					 &endpoints[i]);
+					 &team->peers[rank].remote[i]);
 		if (err)
 			fail_because(err, "team: the card of rank %u", rank);
 	}
 	return err;
 }
 
-static int connect_peer(struct team_peer *peer, uint32_t rank,
-			const struct vb_endpoint endpoints[2])
+static int connect_peer(struct team_peer *peer, uint32_t rank)
 {
-	int err = vb_channel_connect(peer->channel, &endpoints[0]);
+	int err = vb_channel_connect(peer->channel, &peer->remote[0]);
 
 	if (!err)
-		err = vb_channel_connect(peer->barrier, &endpoints[1]);
+		err = vb_channel_connect(peer->barrier, &peer->remote[1]);
 	if (!err)
 		err = barrier_prepare(peer);
 	return err ? fail_because(err, "team: connecting to rank %u", rank) : 0;
@@ -179,7 +176,6 @@ static int connect_peer(struct team_peer *peer, uint32_t rank,
 int vb_team_connect(struct vb_team *team, const void *cards)
 {
 	size_t card_bytes = vb_team_card_bytes(team->size);
-	struct vb_endpoint endpoints[2];
 	int err = 0;
 
 	if (team->connected)
@@ -187,15 +183,10 @@ int vb_team_connect(struct vb_team *team, const void *cards)
 	/* Check all cards before connecting the first channel. */
 	for (uint32_t i = 0; i < team->size && !err; i++)
 		if (i != team->rank)
-			err = read_card(team, (const uint8_t *)cards + i * card_bytes, i,
-					endpoints);
-	for (uint32_t i = 0; i < team->size && !err; i++) {
-		if (i == team->rank)
-			continue;
-		err = read_card(team, (const uint8_t *)cards + i * card_bytes, i, endpoints);
-		if (!err)
-			err = connect_peer(&team->peers[i], i, endpoints);
-	}
+			err = read_card(team, (const uint8_t *)cards + i * card_bytes, i);
+	for (uint32_t i = 0; i < team->size && !err; i++)
+		if (i != team->rank)
+			err = connect_peer(&team->peers[i], i);
 	team->connected = !err;
 	return err;
 }

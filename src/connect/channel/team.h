@@ -19,6 +19,7 @@ struct barrier_step {
 struct team_peer {
 	struct vb_channel *channel; /* for the program; NULL in this node's own entry */
 	struct vb_channel *barrier;
+	struct vb_endpoint remote[2]; /* of the peer's channel and barrier, from its card */
 	struct vb_work receives[BARRIER_RECEIVES]; /* a ring */
 	uint32_t oldest;
 };

@@ -11,8 +11,6 @@
 #include "src/connect/object.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <verbena/channel.h>
 
@@ -23,11 +21,11 @@
 /* Rank 0 keeps this many lines of strangers open beside the lines of its team. */
 #define STRANGERS_MAX 16
 
-/* The time between two attempts to connect grows from 1 ms to this limit. */
-#define RETRY_MAX_MS 100
+/* The time between two attempts to connect grows from LOOK_NS to this limit. */
+#define RETRY_MAX_NS (100 * NS_PER_MS)
 
-/* The time between two looks at a line without descriptor. */
-#define LOOK_MS 1
+/* The time between two looks at lines that do not move. */
+#define LOOK_NS NS_PER_MS
 
 /* "[host]:port" */
 #define ADDRESS_BYTES 300
@@ -41,8 +39,9 @@ struct vb_board {
 struct guest {
 	void *line;	   /* NULL: the place is free */
 	uint32_t rank;	   /* valid after the greeting */
+	bool greeted;	   /* the greeting is complete */
 	bool arrived;	   /* the card is complete */
-	size_t have_bytes; /* of greeting and card */
+	size_t have_bytes; /* of the greeting, then of the card */
 	uint8_t greeting[GREETING_BYTES];
 };
 
@@ -51,7 +50,7 @@ struct meeting {
 	void *arg;	     /* of the exchange */
 	const char *address; /* of rank 0 */
 	uint32_t rank, size;
-	void *card; /* only read */
+	const void *card;
 	size_t card_bytes;
 	uint8_t *cards;
 	uint64_t deadline_ns; /* of CLOCK_MONOTONIC */
@@ -59,47 +58,35 @@ struct meeting {
 	/* of rank 0 */
 	void *listener;
 	struct guest *guests;
-	struct pollfd *ready; /* of each guest, then of the listener */
-	uint32_t places;      /* for guests */
+	uint32_t places; /* for guests */
 	uint32_t arrived;
 };
 
 /* --- lines --- */
 
-/* Sleeps until a descriptor is ready, at most max_ms. Returns 0, ETIMEDOUT or errno. */
-static int sleep_for(const struct meeting *meeting, struct pollfd *ready, nfds_t count, int max_ms)
+/* Sleeps. Returns 0, or ETIMEDOUT when the time for the exchange is over. */
+static int sleep_for(const struct meeting *meeting, uint64_t pause_ns)
 {
 	uint64_t left_ns = left_until(monotonic_ns(), meeting->deadline_ns);
-	int left_ms = left_ns > NS_PER_S ? 1000 : (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
+	struct timespec pause = timespec_of(left_ns < pause_ns ? left_ns : pause_ns);
 
-	if (!left_ms)
+	if (!left_ns)
 		return ETIMEDOUT;
-	return poll(ready, count, left_ms < max_ms ? left_ms : max_ms) < 0 && errno != EINTR ? errno
-											     : 0;
+	nanosleep(&pause, NULL);
+	return 0;
 }
 
 /* Sends or receives all bytes. Returns 0, ETIMEDOUT, or the errno of the line. */
 static int transfer(const struct meeting *meeting, void *line, void *bytes, size_t length_bytes,
 		    bool sends)
 {
-	const struct vb_rdma_exchange *exchange = meeting->exchange;
-	struct pollfd ready = {exchange->line_descriptor(line), sends ? POLLOUT : POLLIN, 0};
-	size_t done = 0, moved = 0;
-	int err = 0;
+	size_t done = 0;
+	int err;
 
-	while (!err && done < length_bytes) {
-		uint8_t *at = (uint8_t *)bytes + done;
-
-		if (sends)
-			err = exchange->send(line, at, length_bytes - done, &moved);
-		else
-			err = exchange->receive(line, at, length_bytes - done, &moved);
-		if (!err)
-			done += moved;
-		else if (err == EAGAIN)
-			err = sleep_for(meeting, &ready, 1, ready.fd < 0 ? LOOK_MS : INT_MAX);
-	}
-	return err;
+	do
+		err = line_move(meeting->exchange, line, bytes, length_bytes, sends, &done);
+	while (err == EAGAIN && !sleep_for(meeting, LOOK_NS));
+	return err == EAGAIN ? ETIMEDOUT : err;
 }
 
 /* --- rank 0 --- */
@@ -156,61 +143,54 @@ static int greet(const struct meeting *meeting, struct guest *guest)
 		    meeting->size, fault);
 }
 
-/* Reads what a guest has sent. */
+/* Reads what a guest has sent: its greeting, then its card. */
 static int hear(struct meeting *meeting, struct guest *guest)
 {
-	bool greeted = guest->have_bytes >= GREETING_BYTES;
-	size_t at = greeted ? guest->have_bytes - GREETING_BYTES : guest->have_bytes;
-	size_t whole = greeted ? meeting->card_bytes : GREETING_BYTES;
-	uint8_t *into =
-		greeted ? meeting->cards + guest->rank * meeting->card_bytes : guest->greeting;
-	size_t moved = 0;
-	int err = meeting->exchange->receive(guest->line, into + at, whole - at, &moved);
+	size_t card_bytes = meeting->card_bytes;
+	int err;
 
-	guest->have_bytes += moved;
+	if (!guest->greeted) {
+		err = line_move(meeting->exchange, guest->line, guest->greeting, GREETING_BYTES,
+				false, &guest->have_bytes);
+		if (!err) {
+			guest->greeted = true;
+			guest->have_bytes = 0;
+			return greet(meeting, guest);
+		}
+	} else {
+		err = line_move(meeting->exchange, guest->line,
+				meeting->cards + guest->rank * card_bytes, card_bytes, false,
+				&guest->have_bytes);
+		guest->arrived = !err;
+		meeting->arrived += !err;
+	}
 	if (err && err != EAGAIN)
 		dismiss(meeting, guest);
-	if (err || at + moved < whole)
-		return 0;
-	if (!greeted)
-		return greet(meeting, guest);
-	guest->arrived = true;
-	meeting->arrived++;
 	return 0;
 }
 
-/* Waits once, then hears all guests who said something and accepts one more. */
+/* Hears all guests and accepts one more, then waits a while if ranks are missing. */
 static int collect_some(struct meeting *meeting)
 {
-	const struct vb_rdma_exchange *exchange = meeting->exchange;
-	struct pollfd *door = &meeting->ready[meeting->places];
-	int listener_fd = exchange->listener_descriptor(meeting->listener);
-	struct guest *guest, *free_place = NULL;
-	int err;
+	struct guest *free_place = NULL;
+	int err = 0;
 
-	for (uint32_t i = 0; i < meeting->places; i++) {
-		guest = &meeting->guests[i];
-		meeting->ready[i] = (struct pollfd){-1, POLLIN, 0};
+	for (uint32_t i = 0; i < meeting->places && !err; i++) {
+		struct guest *guest = &meeting->guests[i];
+
 		if (guest->line && !guest->arrived)
-			meeting->ready[i].fd = exchange->line_descriptor(guest->line);
+			err = hear(meeting, guest);
 		if (!guest->line)
 			free_place = guest;
 	}
-	*door = (struct pollfd){free_place ? listener_fd : -1, POLLIN, 0};
-	err = sleep_for(meeting, meeting->ready, meeting->places + 1,
-			listener_fd < 0 ? LOOK_MS : INT_MAX);
-	if (err)
-		return fail(err, "exchange: %u of %u ranks came: %s", meeting->arrived + 1,
-			    meeting->size, strerrordesc_np(err));
-	for (uint32_t i = 0; i < meeting->places && !err; i++) {
-		guest = &meeting->guests[i];
-		if (guest->line && !guest->arrived)
-			err = hear(meeting, guest);
-	}
-	if (!err && free_place && (listener_fd < 0 || door->revents) &&
-	    exchange->accept(meeting->listener, &free_place->line))
-		free_place->line = NULL;
-	return err;
+	if (!err && free_place && !meeting->exchange->accept(meeting->listener, &free_place->line))
+		return 0;
+	if (err || meeting->arrived == meeting->size - 1)
+		return err;
+	err = sleep_for(meeting, LOOK_NS);
+	return err ? fail(err, "exchange: %u of %u ranks came: %s", meeting->arrived + 1,
+			  meeting->size, strerrordesc_np(err))
+		   : 0;
 }
 
 static int answer_all(const struct meeting *meeting)
@@ -255,14 +235,12 @@ static int host(struct meeting *meeting)
 
 	meeting->places = meeting->size - 1 + STRANGERS_MAX;
 	meeting->guests = calloc(meeting->places, sizeof(*meeting->guests));
-	meeting->ready = calloc(meeting->places + 1, sizeof(*meeting->ready));
-	if (meeting->guests && meeting->ready)
+	if (meeting->guests)
 		err = collect_and_answer(meeting);
 	else
 		err = fail(ENOMEM, "exchange: no memory for %u guests", meeting->places);
 	meeting->exchange->close_listener(meeting->listener);
 	free(meeting->guests);
-	free(meeting->ready);
 	return err;
 }
 
@@ -278,7 +256,7 @@ static int visit(const struct meeting *meeting, void *line)
 	put32(put32(at, meeting->size), (uint32_t)meeting->card_bytes);
 	err = transfer(meeting, line, greeting, sizeof(greeting), true);
 	if (!err)
-		err = transfer(meeting, line, meeting->card, meeting->card_bytes, true);
+		err = transfer(meeting, line, (void *)meeting->card, meeting->card_bytes, true);
 	/* A rank 0 that refuses may close the line before it has the card: read its reply. */
 	if (!err || err == ECONNRESET)
 		err = transfer(meeting, line, reply, sizeof(reply), false);
@@ -292,7 +270,8 @@ static int visit(const struct meeting *meeting, void *line)
 static int call_on(const struct meeting *meeting)
 {
 	const struct vb_rdma_exchange *exchange = meeting->exchange;
-	int err, pause_ms = 1;
+	uint64_t pause_ns = LOOK_NS;
+	int err;
 	void *line;
 
 	for (;;) {
@@ -303,10 +282,10 @@ static int call_on(const struct meeting *meeting)
 		}
 		if (err != ECONNREFUSED && err != ECONNRESET && err != ECONNABORTED)
 			break;
-		err = sleep_for(meeting, NULL, 0, pause_ms);
+		err = sleep_for(meeting, pause_ns);
 		if (err)
 			break;
-		pause_ms = pause_ms < RETRY_MAX_MS ? pause_ms * 2 : RETRY_MAX_MS;
+		pause_ns = pause_ns < RETRY_MAX_NS ? pause_ns * 2 : RETRY_MAX_NS;
 	}
 	if (err == EPROTO)
 		return fail(err, "exchange: rank 0 does not take rank %u of %u", meeting->rank,
@@ -316,10 +295,11 @@ static int call_on(const struct meeting *meeting)
 		   : 0;
 }
 
-static int meet(struct meeting *meeting)
+static int meet(struct meeting *meeting, uint64_t timeout_ns)
 {
 	int err;
 
+	meeting->deadline_ns = deadline_after(monotonic_ns(), timeout_ns);
 	if (meeting->rank)
 		return call_on(meeting);
 	if (!meeting->listener) {
@@ -338,41 +318,34 @@ int vb_exchange_tcp(void *arg, unsigned int rank, unsigned int size, const void 
 {
 	const struct vb_tcp_place *place = arg;
 	char address[ADDRESS_BYTES];
-	struct meeting meeting = {.exchange = vb_rdma_exchange_tcp(),
-				  .address = address,
-				  .rank = rank,
-				  .size = size,
-				  .card = (void *)card,
-				  .card_bytes = card_bytes,
-				  .cards = cards,
-				  .deadline_ns = deadline_after(monotonic_ns(), timeout_ns)};
+	struct meeting meeting = {
+		vb_rdma_exchange_tcp(), NULL, address, rank, size, card, card_bytes, cards};
 
 	snprintf(address, sizeof(address), "[%s]:%u", place->host ? place->host : "*", place->port);
 	/* The socket belongs to the caller, the listener has a duplicate. */
 	if (!rank && place->listener >= 0 &&
 	    tcp_listener_of(fcntl(place->listener, F_DUPFD_CLOEXEC, 0), &meeting.listener))
 		return fail(errno, "exchange: rank 0's listener: %s", strerrordesc_np(errno));
-	return meet(&meeting);
+	return meet(&meeting, timeout_ns);
 }
 
 int vb_exchange_board(void *arg, unsigned int rank, unsigned int size, const void *card,
 		      size_t card_bytes, void *cards, uint64_t timeout_ns)
 {
 	const struct vb_board *board = arg;
-	struct meeting meeting = {.exchange = vb_rdma_exchange_local(),
-				  .arg = board->hall,
-				  .address = "board",
-				  .rank = rank,
-				  .size = size,
-				  .card = (void *)card,
-				  .card_bytes = card_bytes,
-				  .cards = cards,
-				  .deadline_ns = deadline_after(monotonic_ns(), timeout_ns)};
+	struct meeting meeting = {vb_rdma_exchange_local(),
+				  board->hall,
+				  "board",
+				  rank,
+				  size,
+				  card,
+				  card_bytes,
+				  cards};
 
 	if (size != board->size || rank >= size)
 		return fail(EPROTO, "board: rank %u of %u came to a team of %u", rank, size,
 			    board->size);
-	return meet(&meeting);
+	return meet(&meeting, timeout_ns);
 }
 
 struct vb_board *vb_board_open(unsigned int size)

@@ -5,7 +5,6 @@
 #include "src/connect/rdma/agent.h"
 
 #include "src/connect/deadline.h"
-#include "src/connect/device.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -67,8 +66,8 @@ static int make_verbs(struct vb_rdma_agent *agent)
 	uint64_t each = agent->options.slots + CONTROL_RECEIVES + SENDS + FLIGHTS;
 	uint64_t cqe = each * agent->options.connections;
 
-	agent->device = device_open(agent->options.backend, agent->options.device,
-				    agent->options.port_num, agent->options.gid_index);
+	agent->device = vb_device_open_named(agent->options.backend, agent->options.device,
+					     agent->options.port_num, agent->options.gid_index);
 	if (!agent->device)
 		return errno;
 	agent->virtual_clock = virtual_clock_of(agent->device);

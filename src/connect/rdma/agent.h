@@ -31,12 +31,15 @@
 
 struct op {
 	struct handle_row row;
+	struct vb_rdma_agent *agent;
 	struct vb_rdma_request request;
 	struct vb_rdma_result result;
-	struct vb_rdma *rdma; /* NULL: the operation has no connection (yet) */
-	void *line;	      /* of CONNECT, until a connection has it */
+	struct vb_rdma *rdma;	/* NULL: the operation has no connection (yet) */
+	void *line;		/* of CONNECT, until a connection has it */
+	struct op_queue *queue; /* the queue that the operation waits in, or NULL */
 	struct op *next;
 	bool busy;	/* else it has ended */
+	bool holds;	/* has references of the regions that the request names */
 	bool abandoned; /* the program has given the handle up */
 	bool all_posted;
 	uint32_t in_flight;
@@ -49,6 +52,7 @@ struct op {
 
 struct op_queue {
 	struct op *first, *last;
+	uint32_t count;
 };
 
 /* --- memory --- */
@@ -114,10 +118,11 @@ struct free_list {
 	uint8_t indices[FLIGHTS];
 };
 
-/* Regions that arrived, the oldest first. */
+/* Regions that arrived, the oldest first, and the operations that wait for them. */
 struct arrivals {
 	void *regions[ARRIVED_MAX];
 	uint32_t first, count;
+	struct op_queue waiting;
 };
 
 /* A one-sided operation that the device has. */
@@ -162,7 +167,6 @@ struct vb_rdma {
 	uint64_t probe_again_ns;
 	struct op_queue ask_queue; /* requests to be sent */
 	struct op_queue asked;	   /* requests without an answer */
-	uint32_t asked_count;
 	uint32_t next_tag;
 	struct vb_remote_mr *releases; /* to be sent */
 	struct flight flights[FLIGHTS];
@@ -185,7 +189,6 @@ struct vb_rdma {
 	uint64_t granted_bytes;
 	uint64_t next_id;
 	struct arrivals locals, remotes;
-	struct op_queue local_queue, remote_queue;
 };
 
 static inline void *arrivals_pop(struct arrivals *arrivals)
@@ -225,7 +228,6 @@ struct vb_rdma_agent {
 	struct vb_rdma *shaking; /* connections that have a line */
 	struct vb_rdma_listener *listeners;
 	uint32_t drives;
-	uint32_t accepts; /* operations that wait for a connection */
 	struct pool pool;
 	uint32_t locals, remotes; /* regions with references */
 	uint64_t soonest_ns;	  /* when a lease or a handshake ends; VB_FOREVER: never */
@@ -277,32 +279,33 @@ void agent_sleep(struct vb_rdma_agent *agent, uint64_t left_ns);
 /* pool.c: local regions */
 struct vb_local_mr *pool_alloc(struct vb_rdma_agent *agent, size_t length_bytes,
 			       size_t align_bytes);
+/* Drops a reference; ignores NULL. */
 void local_put(struct vb_local_mr *mr);
 void pool_close(struct pool *pool);
 
 /* remote.c: remote regions */
 struct vb_remote_mr *remote_new(struct vb_rdma *rdma, const struct region_record *record,
 				uint64_t began_ns, bool requested);
-/* Drops a reference. After the last one, the next pump of the connection sends a release. */
+/* Drops a reference; ignores NULL. After the last one, the next pump of the connection sends a release. */
 void remote_put(struct vb_remote_mr *mr);
 /* The connection of the region; NULL if it has gone. */
 struct vb_rdma *remote_connection(const struct vb_remote_mr *mr);
-/* Returns true if the region belongs to the connection, which works, and its lease has not
- * ended. */
-bool remote_holds(const struct vb_remote_mr *mr, const struct vb_rdma *rdma);
+/* Returns 0 if the region belongs to the connection, which works, and its lease has not ended, else
+ * ESTALE. */
+int remote_check(const struct vb_remote_mr *mr, const struct vb_rdma *rdma);
 /* The end of a lease that began at began_ns; 0 is no lease. */
 uint64_t lease_ends_ns(uint64_t began_ns, uint64_t lease_ns);
 
 /* op.c: the table of operations */
 void op_push(struct op_queue *queue, struct op *op);
-struct op *op_pop(struct op_queue *queue);
-bool op_remove(struct op_queue *queue, const struct op *op);
-/* Takes an operation whose request is not yet set. NULL with errno. */
-struct op *op_begin(struct vb_rdma_agent *agent, enum vb_rdma_operation operation,
-		    struct vb_rdma *rdma);
-void op_free(struct vb_rdma_agent *agent, struct op *op);
-/* Ends an operation. Its sentence is its own, else the connection's, else the errno's. */
-void op_end(struct vb_rdma_agent *agent, struct op *op, int err);
+/* Removes the operation from the queue that it waits in, if any. */
+void op_leave(struct op *op);
+/* Takes an operation for the request. Returns NULL if all are taken. */
+struct op *op_begin(struct vb_rdma_agent *agent, const struct vb_rdma_request *request);
+void op_free(struct op *op);
+/* Ends an operation, which leaves its queue and drops the regions that it holds. Its sentence is its
+ * own, else the connection's, else the errno's. */
+void op_end(struct op *op, int err);
 /* Takes and drops references of the regions that the request names. */
 void op_hold(struct op *op);
 void op_unhold(struct op *op);
@@ -314,6 +317,7 @@ void ops_deliver(struct vb_rdma_agent *agent);
 /* Makes a key for a local region, whose reference passes to the grant. 0 or errno. */
 int grant_new(struct vb_rdma *rdma, struct vb_local_mr *local, uint32_t access,
 	      struct grant **made);
+/* Ends the grant at the link; ignores NULL. */
 void grant_end(struct vb_rdma *rdma, struct grant **link);
 /* The link to the grant with the id; NULL if there is none. */
 struct grant **grant_find(struct vb_rdma *rdma, uint64_t id);
@@ -329,6 +333,8 @@ bool connection_can_say(const struct vb_rdma *rdma);
 bool connection_is_sending(const struct vb_rdma *rdma);
 /* Sends a message; op is the operation of DATA, else NULL. */
 void connection_say(struct vb_rdma *rdma, struct message *message, struct op *op);
+/* Sends a message that has no more than a code. */
+void connection_note(struct vb_rdma *rdma, enum message_type type, enum message_code code);
 /* Posts a one-sided operation. */
 void connection_fly(struct vb_rdma *rdma, struct op *op);
 void flight_drop(struct flight *flight);
@@ -345,7 +351,7 @@ void connection_probe(struct vb_rdma *rdma);
 
 /* transfer.c: messages of the program, and one-sided operations */
 void transfer_pump(struct vb_rdma *rdma);
-void transfer_sent(struct vb_rdma *rdma, struct op *op);
+void transfer_sent(struct op *op);
 void transfer_arrived(struct vb_rdma *rdma, const struct message *message, uint32_t buffer);
 int transfer_start(struct op *op);
 void transfer_cancel(struct op *op);
@@ -383,10 +389,8 @@ int agent_drive(struct vb_rdma_agent *agent, uint64_t deadline_ns);
 int agent_wait(struct vb_rdma_agent *agent, uint64_t deadline_ns);
 
 /* start.c: operations from their start to their result */
-/* Starts an operation, waits, and cancels it when time is over. */
-int op_run(struct vb_rdma_agent *agent, struct op *op, uint64_t timeout_ns,
-	   struct vb_rdma_result *result);
-int op_run_request(const struct vb_rdma_request *request, uint64_t timeout_ns,
-		   struct vb_rdma_result *result);
+/* Starts an operation, waits, and cancels it when time is over. The objects in the result are NULL
+ * after an error. */
+struct vb_rdma_result op_run(const struct vb_rdma_request *request, uint64_t timeout_ns);
 
 #endif /* SRC_CONNECT_RDMA_AGENT_H */

@@ -9,168 +9,140 @@
 
 struct vb_rdma *vb_rdma_accept(struct vb_rdma_listener *listener, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_ACCEPT, .listener = listener};
-	struct vb_rdma_result result;
+	const struct vb_rdma_request request = {.operation = VB_RDMA_ACCEPT, .listener = listener};
 
-	return op_run_request(&request, timeout_ns, &result) ? NULL : result.rdma;
+	return op_run(&request, timeout_ns).rdma;
 }
 
 struct vb_rdma *vb_rdma_connect(struct vb_rdma_agent *agent, const char *address,
 				uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {
+	const struct vb_rdma_request request = {
 		.operation = VB_RDMA_CONNECT, .agent = agent, .address = address};
-	struct vb_rdma_result result;
 
-	return op_run_request(&request, timeout_ns, &result) ? NULL : result.rdma;
-}
-
-/* Sending and receiving are called most often: this sets only the fields that they use. */
-static int run_message(struct vb_rdma *rdma, const struct vb_rdma_message *message,
-		       const void *from, void *into, uint64_t timeout_ns,
-		       struct vb_rdma_result *result)
-{
-	struct vb_rdma_agent *agent = rdma->agent;
-	struct op *op;
-	int err;
-
-	agent_lock(agent);
-	op = op_begin(agent, from || !result ? VB_RDMA_SEND : VB_RDMA_RECEIVE, rdma);
-	if (op) {
-		op->request.from = from;
-		op->request.into = into;
-		op->request.length_bytes = message->length_bytes;
-		op->request.has_imm = message->has_imm;
-		op->request.imm = message->imm;
-		err = op_run(agent, op, timeout_ns, result);
-	} else {
-		err = errno;
-	}
-	agent_unlock(agent);
-	return err;
+	return op_run(&request, timeout_ns).rdma;
 }
 
 int vb_rdma_send(struct vb_rdma *rdma, const void *bytes, size_t length_bytes, uint64_t timeout_ns)
 {
-	const struct vb_rdma_message message = {.length_bytes = length_bytes};
+	const struct vb_rdma_request request = {.operation = VB_RDMA_SEND,
+						.rdma = rdma,
+						.from = bytes,
+						.length_bytes = length_bytes};
 
-	return run_message(rdma, &message, bytes, NULL, timeout_ns, NULL);
+	return op_run(&request, timeout_ns).err;
 }
 
 int vb_rdma_send_imm(struct vb_rdma *rdma, const void *bytes, size_t length_bytes, uint32_t imm,
 		     uint64_t timeout_ns)
 {
-	const struct vb_rdma_message message = {length_bytes, true, imm};
+	const struct vb_rdma_request request = {.operation = VB_RDMA_SEND,
+						.rdma = rdma,
+						.from = bytes,
+						.length_bytes = length_bytes,
+						.has_imm = true,
+						.imm = imm};
 
-	return run_message(rdma, &message, bytes, NULL, timeout_ns, NULL);
+	return op_run(&request, timeout_ns).err;
 }
 
 int vb_rdma_receive(struct vb_rdma *rdma, void *bytes, size_t room_bytes,
 		    struct vb_rdma_message *message, uint64_t timeout_ns)
 {
-	const struct vb_rdma_message room = {.length_bytes = room_bytes};
-	struct vb_rdma_result result;
-	int err;
+	const struct vb_rdma_request request = {.operation = VB_RDMA_RECEIVE,
+						.rdma = rdma,
+						.into = bytes,
+						.length_bytes = room_bytes};
+	struct vb_rdma_result result = op_run(&request, timeout_ns);
 
-	result.message = (struct vb_rdma_message){0};
-	err = run_message(rdma, &room, NULL, bytes, timeout_ns, &result);
 	if (message)
 		*message = result.message;
-	return err;
+	return result.err;
 }
 
 struct vb_remote_mr *vb_request_remote_mr(struct vb_rdma *rdma, size_t length_bytes,
 					  size_t align_bytes, uint32_t access, uint64_t lease_ns,
 					  uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_REQUEST_REMOTE_MR,
-					  .rdma = rdma,
-					  .length_bytes = length_bytes,
-					  .align_bytes = align_bytes,
-					  .access = access,
-					  .lease_ns = lease_ns};
-	struct vb_rdma_result result;
+	const struct vb_rdma_request request = {.operation = VB_RDMA_REQUEST_REMOTE_MR,
+						.rdma = rdma,
+						.length_bytes = length_bytes,
+						.align_bytes = align_bytes,
+						.access = access,
+						.lease_ns = lease_ns};
 
-	return op_run_request(&request, timeout_ns, &result) ? NULL : result.remote;
+	return op_run(&request, timeout_ns).remote;
 }
 
 int vb_send_mr(struct vb_rdma *rdma, struct vb_remote_mr *mr, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_SEND_MR, .rdma = rdma, .remote = mr};
+	const struct vb_rdma_request request = {
+		.operation = VB_RDMA_SEND_MR, .rdma = rdma, .remote = mr};
 
-	return op_run_request(&request, timeout_ns, NULL);
+	return op_run(&request, timeout_ns).err;
 }
 
 int vb_send_local_mr(struct vb_rdma *rdma, struct vb_local_mr *mr, uint32_t access,
 		     uint64_t lease_ns, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_SEND_LOCAL_MR,
-					  .rdma = rdma,
-					  .slice = {.mr = mr},
-					  .access = access,
-					  .lease_ns = lease_ns};
+	const struct vb_rdma_request request = {.operation = VB_RDMA_SEND_LOCAL_MR,
+						.rdma = rdma,
+						.slice = {.mr = mr},
+						.access = access,
+						.lease_ns = lease_ns};
 
-	return op_run_request(&request, timeout_ns, NULL);
+	return op_run(&request, timeout_ns).err;
 }
 
 struct vb_local_mr *vb_receive_local_mr(struct vb_rdma *rdma, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_RECEIVE_LOCAL_MR, .rdma = rdma};
-	struct vb_rdma_result result;
+	const struct vb_rdma_request request = {.operation = VB_RDMA_RECEIVE_LOCAL_MR,
+						.rdma = rdma};
 
-	return op_run_request(&request, timeout_ns, &result) ? NULL : result.local;
+	return op_run(&request, timeout_ns).local;
 }
 
 struct vb_remote_mr *vb_receive_remote_mr(struct vb_rdma *rdma, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {.operation = VB_RDMA_RECEIVE_REMOTE_MR, .rdma = rdma};
-	struct vb_rdma_result result;
+	const struct vb_rdma_request request = {.operation = VB_RDMA_RECEIVE_REMOTE_MR,
+						.rdma = rdma};
 
-	return op_run_request(&request, timeout_ns, &result) ? NULL : result.remote;
-}
-
-/* Writes or reads a slice. */
-static int run_slice(enum vb_rdma_operation operation, struct vb_rdma *rdma,
-		     const struct vb_local_slice *slice, struct vb_remote_mr *remote,
-		     uint64_t offset_bytes, uint64_t timeout_ns)
-{
-	struct vb_rdma_request request = {.operation = operation,
-					  .rdma = rdma,
-					  .slice = *slice,
-					  .remote = remote,
-					  .offset_bytes = offset_bytes};
-
-	return op_run_request(&request, timeout_ns, NULL);
+	return op_run(&request, timeout_ns).remote;
 }
 
 int vb_rdma_write(struct vb_rdma *rdma, const struct vb_local_slice *from, struct vb_remote_mr *to,
 		  uint64_t offset_bytes, uint64_t timeout_ns)
 {
-	return run_slice(VB_RDMA_WRITE, rdma, from, to, offset_bytes, timeout_ns);
+	const struct vb_rdma_request request = {VB_RDMA_WRITE, .rdma = rdma, .slice = *from,
+						.remote = to, .offset_bytes = offset_bytes};
+
+	return op_run(&request, timeout_ns).err;
 }
 
 int vb_rdma_read(struct vb_rdma *rdma, const struct vb_local_slice *into, struct vb_remote_mr *from,
 		 uint64_t offset_bytes, uint64_t timeout_ns)
 {
-	return run_slice(VB_RDMA_READ, rdma, into, from, offset_bytes, timeout_ns);
+	const struct vb_rdma_request request = {VB_RDMA_READ, .rdma = rdma, .slice = *into,
+						.remote = from, .offset_bytes = offset_bytes};
+
+	return op_run(&request, timeout_ns).err;
 }
 
 static int run_atomic(const struct vb_rdma_request *request, uint64_t *before, uint64_t timeout_ns)
 {
-	struct vb_rdma_result result;
-	int err = op_run_request(request, timeout_ns, &result);
+	struct vb_rdma_result result = op_run(request, timeout_ns);
 
-	if (!err && before)
+	if (!result.err && before)
 		*before = result.before;
-	return err;
+	return result.err;
 }
 
 int vb_rdma_compare_swap(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t offset_bytes,
 			 uint64_t compare, uint64_t swap, uint64_t *before, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {VB_RDMA_COMPARE_SWAP,	  .rdma = rdma,
-					  .remote = at,		  .offset_bytes = offset_bytes,
-					  .compare_add = compare, .swap = swap};
+	const struct vb_rdma_request request = {
+		VB_RDMA_COMPARE_SWAP,	      .rdma = rdma,	      .remote = at,
+		.offset_bytes = offset_bytes, .compare_add = compare, .swap = swap};
 
 	return run_atomic(&request, before, timeout_ns);
 }
@@ -178,21 +150,20 @@ int vb_rdma_compare_swap(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t
 int vb_rdma_fetch_add(struct vb_rdma *rdma, struct vb_remote_mr *at, uint64_t offset_bytes,
 		      uint64_t add, uint64_t *before, uint64_t timeout_ns)
 {
-	struct vb_rdma_request request = {VB_RDMA_FETCH_ADD, .rdma = rdma, .remote = at,
-					  .offset_bytes = offset_bytes, .compare_add = add};
+	const struct vb_rdma_request request = {VB_RDMA_FETCH_ADD, .rdma = rdma, .remote = at,
+						.offset_bytes = offset_bytes, .compare_add = add};
 
 	return run_atomic(&request, before, timeout_ns);
 }
 
 static void say_goodbye(struct vb_rdma *rdma)
 {
-	struct message goodbye = {.type = MESSAGE_BYE};
 	struct vb_rdma_agent *agent = rdma->agent;
 	uint64_t deadline_ns = cq_deadline_ns(agent->cq, GOODBYE_NS);
 
 	rdma->closing = true;
 	if (connection_can_say(rdma))
-		connection_say(rdma, &goodbye, NULL);
+		connection_note(rdma, MESSAGE_BYE, 0);
 	while (connection_is_sending(rdma) && cq_left_ns(agent->cq, deadline_ns))
 		if (agent_wait(agent, deadline_ns))
 			break;

@@ -111,8 +111,6 @@ int connection_join(struct vb_rdma *rdma)
 
 void connection_pump(struct vb_rdma *rdma)
 {
-	struct message credit;
-
 	if (rdma->err || rdma->stage != STAGE_READY)
 		return;
 	if (rdma->ask_queue.first || rdma->releases || rdma->deferred_count)
@@ -120,12 +118,10 @@ void connection_pump(struct vb_rdma *rdma)
 	if (rdma->data_queue.first)
 		transfer_pump(rdma);
 	while (rdma->post_queue.first && rdma->free_flights.count && !rdma->err)
-		connection_fly(rdma, op_pop(&rdma->post_queue));
+		connection_fly(rdma, rdma->post_queue.first);
 	if (rdma->let_go - rdma->let_go_said >= (rdma->agent->options.slots + 1) / 2 &&
-	    connection_can_say(rdma)) {
-		credit = (struct message){.type = MESSAGE_CREDIT};
-		connection_say(rdma, &credit, NULL);
-	}
+	    connection_can_say(rdma))
+		connection_note(rdma, MESSAGE_CREDIT, 0);
 }
 
 /* --- completions --- */
@@ -194,7 +190,7 @@ static void flown(struct vb_rdma *rdma, uint32_t index, bool good)
 	if (flight->op && good) {
 		if (!flight->local)
 			flight->op->result.before = *old_value_at(rdma, index);
-		op_end(rdma->agent, flight->op, 0);
+		op_end(flight->op, 0);
 	}
 	flight_drop(flight);
 	rdma->free_flights.indices[rdma->free_flights.count++] = (uint8_t)index;
@@ -205,7 +201,7 @@ static void sent(struct vb_rdma *rdma, uint32_t index, bool good)
 	struct op *op = rdma->sends[index];
 
 	if (op && good)
-		transfer_sent(rdma, op);
+		transfer_sent(op);
 	rdma->sends[index] = NULL;
 	rdma->free_sends.indices[rdma->free_sends.count++] = (uint8_t)index;
 	if (connection_is_sending(rdma))
@@ -267,8 +263,7 @@ void connection_drop(struct vb_rdma *rdma)
 	if (rdma->line)
 		drop_line(rdma);
 	vb_prepared_drop(rdma->prepared);
-	if (rdma->buffers)
-		local_put(rdma->buffers);
+	local_put(rdma->buffers);
 	for (uint32_t i = 0; i < agent->ops.count; i++) {
 		struct op *op = (struct op *)agent->ops.rows + i;
 

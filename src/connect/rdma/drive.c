@@ -51,10 +51,20 @@ static int look(struct vb_rdma_agent *agent)
 	return handle(agent, wc, ibv_poll_cq(agent->cq->cq, TAKEN_MAX, wc));
 }
 
+/* Returns true while an operation waits for a line or a connection. */
+static bool needs_lines(const struct vb_rdma_agent *agent)
+{
+	const struct vb_rdma_listener *listener = agent->listeners;
+
+	while (listener && !listener->accepts.first)
+		listener = listener->next;
+	return agent->shaking || listener;
+}
+
 /* Returns true if lines are to be looked at: while traffic flows, only now and then. */
 static bool is_time_to_greet(struct vb_rdma_agent *agent, bool is_idle)
 {
-	if (agent->shaking || agent->accepts)
+	if (needs_lines(agent))
 		return true;
 	return agent->listeners && (is_idle || agent->drives++ % GREET_EVERY == 0);
 }
@@ -106,7 +116,7 @@ static int wait_virtual(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 	struct ibv_wc wc[TAKEN_MAX];
 	int taken;
 
-	if (agent->shaking || agent->accepts) {
+	if (needs_lines(agent)) {
 		taken = wait_for_lines(agent, wc, left_ns);
 	} else {
 		/* A plain poll is cheapest; it may advance time, so it needs a wait without

@@ -47,8 +47,11 @@ int grant_new(struct vb_rdma *rdma, struct vb_local_mr *local, uint32_t access, 
 
 void grant_end(struct vb_rdma *rdma, struct grant **link)
 {
-	struct grant *grant = *link;
+	struct grant *grant;
 
+	if (!link)
+		return;
+	grant = *link;
 	*link = grant->next;
 	rdma->grant_count--;
 	rdma->granted_bytes -= grant->local->length_bytes;

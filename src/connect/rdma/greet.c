@@ -2,6 +2,8 @@
 /*
  * Listening, accepting and connecting: the greetings that two agents exchange over a line.
  */
+#include "src/connect/bytes.h"
+#include "src/connect/exchange/exchange.h"
 #include "src/connect/rdma/agent.h"
 
 #include <stdio.h>
@@ -54,13 +56,13 @@ static int meet_server(struct vb_rdma *rdma)
 	if (!err)
 		err = connection_join(rdma);
 	if (!err)
-		confirm_encode(rdma->line_buffer);
+		put_head(rdma->line_buffer, CONFIRM_HEAD);
 	return err;
 }
 
 static int hear_confirm(struct vb_rdma *rdma)
 {
-	return confirm_check(rdma->line_buffer);
+	return check_head("confirmation", rdma->line_buffer, CONFIRM_HEAD);
 }
 
 static const struct step {
@@ -71,32 +73,21 @@ static const struct step {
 } steps[] = {
 	[STAGE_HEAR_GREETING] = {GREETING_BYTES, false, STAGE_ANSWER, meet_client},
 	[STAGE_ANSWER] = {GREETING_BYTES, true, STAGE_HEAR_CONFIRM, NULL},
-	[STAGE_HEAR_CONFIRM] = {CONFIRM_BYTES, false, STAGE_READY, hear_confirm},
+	[STAGE_HEAR_CONFIRM] = {HEAD_BYTES, false, STAGE_READY, hear_confirm},
 	[STAGE_SAY_GREETING] = {GREETING_BYTES, true, STAGE_HEAR_ANSWER, NULL},
 	[STAGE_HEAR_ANSWER] = {GREETING_BYTES, false, STAGE_CONFIRM, meet_server},
-	[STAGE_CONFIRM] = {CONFIRM_BYTES, true, STAGE_READY, NULL},
+	[STAGE_CONFIRM] = {HEAD_BYTES, true, STAGE_READY, NULL},
 };
 
 /* Sends or receives the bytes of the present stage. Returns 0, EAGAIN or errno. */
 static int move(struct vb_rdma *rdma, const struct step *step)
 {
-	const struct vb_rdma_exchange *exchange = rdma->agent->options.exchange;
-	size_t moved = 0;
-	int err = 0;
+	size_t before = rdma->line_bytes;
+	int err = line_move(rdma->agent->options.exchange, rdma->line, rdma->line_buffer,
+			    step->length_bytes, step->sends, &rdma->line_bytes);
 
-	while (rdma->line_bytes < step->length_bytes) {
-		uint8_t *at = rdma->line_buffer + rdma->line_bytes;
-		size_t left = step->length_bytes - rdma->line_bytes;
-
-		if (step->sends)
-			err = exchange->send(rdma->line, at, left, &moved);
-		else
-			err = exchange->receive(rdma->line, at, left, &moved);
-		if (err)
-			break;
-		rdma->line_bytes += moved;
+	if (rdma->line_bytes > before)
 		agent_tell(rdma->agent);
-	}
 	if (err && err != EAGAIN)
 		fail(err, "rdma: the line: %s", strerrordesc_np(err));
 	return err;
@@ -130,13 +121,12 @@ static void accept_ready(struct vb_rdma_listener *listener)
 	struct vb_rdma *rdma;
 	struct op *op;
 
-	while ((rdma = listener->ready) && (op = op_pop(&listener->accepts))) {
+	while ((rdma = listener->ready) && (op = listener->accepts.first)) {
 		listener->ready = rdma->next;
-		listener->agent->accepts--;
 		rdma->next = NULL;
 		rdma->listener = NULL;
 		op->result.rdma = rdma;
-		op_end(listener->agent, op, 0);
+		op_end(op, 0);
 	}
 }
 
@@ -151,9 +141,8 @@ static void is_ready(struct vb_rdma *rdma)
 	rdma->line = NULL;
 	if (op) {
 		rdma->connecting = NULL;
-		op->rdma = NULL;
 		op->result.rdma = rdma;
-		op_end(agent, op, 0);
+		op_end(op, 0);
 		return;
 	}
 	for (link = &listener->ready; *link; link = &(*link)->next)
@@ -168,12 +157,11 @@ static void has_failed(struct vb_rdma *rdma, int err)
 
 	if (op) {
 		snprintf(op->why, sizeof(op->why), "%s", vb_last_error());
-		op->rdma = NULL;
 		rdma->connecting = NULL;
 	}
 	connection_drop(rdma);
 	if (op)
-		op_end(op->request.agent, op, err);
+		op_end(op, err);
 }
 
 /* --- lines --- */
@@ -306,34 +294,24 @@ int greet_start(struct op *op)
 {
 	struct vb_rdma_listener *listener = op->request.listener;
 
-	op->rdma = NULL;
 	if (op->request.operation == VB_RDMA_CONNECT)
 		return start_connect(op);
 	op_push(&listener->accepts, op);
-	listener->agent->accepts++;
 	accept_ready(listener);
 	return 0;
 }
 
 void greet_cancel(struct op *op)
 {
-	struct vb_rdma_agent *agent = op->request.agent;
 	struct vb_rdma *rdma;
 
-	if (op->request.operation == VB_RDMA_ACCEPT) {
-		agent = op->request.listener->agent;
-		op_remove(&op->request.listener->accepts, op);
-		agent->accepts--;
-		op_end(agent, op, ECANCELED);
-		return;
-	}
-	for (rdma = agent->shaking; rdma && rdma->connecting != op; rdma = rdma->next)
+	for (rdma = op->agent->shaking; rdma && rdma->connecting != op; rdma = rdma->next)
 		;
 	if (rdma) {
 		rdma->connecting = NULL;
 		connection_drop(rdma);
 	}
-	op_end(agent, op, ECANCELED);
+	op_end(op, ECANCELED);
 }
 
 /* --- listeners --- */
@@ -385,10 +363,8 @@ int vb_rdma_listener_close(struct vb_rdma_listener *listener)
 		return 0;
 	agent = listener->agent;
 	agent_lock(agent);
-	while ((op = op_pop(&listener->accepts))) {
-		agent->accepts--;
-		op_end(agent, op, ECANCELED);
-	}
+	while ((op = listener->accepts.first))
+		op_end(op, ECANCELED);
 	drop_unaccepted(listener);
 	for (link = &agent->listeners; *link != listener; link = &(*link)->next)
 		;

@@ -10,13 +10,13 @@ static void deliver(struct vb_rdma *rdma)
 {
 	struct op *op;
 
-	while (rdma->locals.count && (op = op_pop(&rdma->local_queue))) {
+	while (rdma->locals.count && (op = rdma->locals.waiting.first)) {
 		op->result.local = arrivals_pop(&rdma->locals);
-		op_end(rdma->agent, op, 0);
+		op_end(op, 0);
 	}
-	while (rdma->remotes.count && (op = op_pop(&rdma->remote_queue))) {
+	while (rdma->remotes.count && (op = rdma->remotes.waiting.first)) {
 		op->result.remote = arrivals_pop(&rdma->remotes);
-		op_end(rdma->agent, op, 0);
+		op_end(op, 0);
 	}
 }
 
@@ -157,24 +157,14 @@ static void hear_answer(struct vb_rdma *rdma, const struct message *message)
 	}
 	if (op->request.operation == VB_RDMA_SEND_LOCAL_MR) {
 		link = grant_find(rdma, op->granted_id);
-		if (link && message->code)
+		if (message->code)
 			grant_end(rdma, link);
 		else if (link)
 			grant_lease(rdma, *link, op->request.lease_ns);
 	}
-	op_remove(&rdma->asked, op);
-	rdma->asked_count--;
 	if (!err && wants_grant && !op->result.remote)
 		err = ENOMEM;
-	op_end(rdma->agent, op, err);
-}
-
-static void hear_release(struct vb_rdma *rdma, const struct message *message)
-{
-	struct grant **link = grant_find(rdma, message->id);
-
-	if (link)
-		grant_end(rdma, link);
+	op_end(op, err);
 }
 
 void memory_heard(struct vb_rdma *rdma, const struct message *message)
@@ -186,7 +176,7 @@ void memory_heard(struct vb_rdma *rdma, const struct message *message)
 	else if (message->type == MESSAGE_OFFER && !message->region.length_bytes)
 		connection_accuse(rdma, "an offer without bytes");
 	else if (message->type == MESSAGE_RELEASE)
-		hear_release(rdma, message);
+		grant_end(rdma, grant_find(rdma, message->id));
 	else if (message->type == MESSAGE_GRANT || message->type == MESSAGE_ANSWER)
 		hear_answer(rdma, message);
 	else
@@ -237,18 +227,18 @@ static int ask(struct vb_rdma *rdma, struct op *op)
 
 static void ask_next(struct vb_rdma *rdma)
 {
-	struct op *op = op_pop(&rdma->ask_queue);
+	struct op *op = rdma->ask_queue.first;
 	int err = ask(rdma, op);
 
-	op_unhold(op);
 	if (rdma->err)
 		return;
 	if (err) {
-		op_end(rdma->agent, op, err);
+		op_end(op, err);
 		return;
 	}
+	op_unhold(op);
+	op_leave(op);
 	op_push(&rdma->asked, op);
-	rdma->asked_count++;
 }
 
 static void say_releases(struct vb_rdma *rdma)
@@ -274,7 +264,7 @@ void memory_pump(struct vb_rdma *rdma)
 		memory_heard(rdma, &rdma->deferred[at]);
 	}
 	say_releases(rdma);
-	while (rdma->ask_queue.first && rdma->asked_count < REQUESTS_MAX &&
+	while (rdma->ask_queue.first && rdma->asked.count < REQUESTS_MAX &&
 	       connection_can_say(rdma))
 		ask_next(rdma);
 	/* A request may have held the last reference of its region. */
@@ -300,40 +290,29 @@ static int check(const struct op *op)
 	if (request->operation == VB_RDMA_SEND_MR &&
 	    (!request->remote || !request->remote->requested))
 		return fail(EINVAL, "rdma: the remote region was not requested from the peer");
-	if (request->operation == VB_RDMA_SEND_MR && !remote_holds(request->remote, op->rdma))
-		return fail(
-			ESTALE,
-			"rdma: the remote region is stale: its lease or its connection has ended");
-	return 0;
-}
-
-/* Ends an operation if the connection has failed. */
-static bool ends_at_once(struct op *op)
-{
-	if (op->busy && op->rdma->err)
-		op_end(op->rdma->agent, op, op->rdma->err);
-	return !op->busy;
+	return request->operation == VB_RDMA_SEND_MR ? remote_check(request->remote, op->rdma) : 0;
 }
 
 int memory_start(struct op *op)
 {
 	enum vb_rdma_operation operation = op->request.operation;
 	struct vb_rdma *rdma = op->rdma;
-	struct op_queue *queue =
-		operation == VB_RDMA_RECEIVE_LOCAL_MR ? &rdma->local_queue : &rdma->remote_queue;
 	int err;
 
 	if (operation >= VB_RDMA_RECEIVE_LOCAL_MR) {
-		op_push(queue, op);
+		op_push(operation == VB_RDMA_RECEIVE_LOCAL_MR ? &rdma->locals.waiting
+							      : &rdma->remotes.waiting,
+			op);
 		deliver(rdma);
-		if (op->busy && rdma->err)
-			op_remove(queue, op);
-		ends_at_once(op);
-		return 0;
+	} else {
+		err = check(op);
+		if (err)
+			return err;
 	}
-	err = check(op);
-	if (err || ends_at_once(op))
-		return err;
+	if (op->busy && rdma->err)
+		op_end(op, rdma->err);
+	if (!op->busy || operation >= VB_RDMA_RECEIVE_LOCAL_MR)
+		return 0;
 	/* The regions that the request names are held until the request has been sent. */
 	if (operation != VB_RDMA_SEND_MR)
 		op->request.remote = NULL;
@@ -347,19 +326,11 @@ int memory_start(struct op *op)
 void memory_cancel(struct op *op)
 {
 	struct vb_rdma *rdma = op->rdma;
-	bool was_to_be_asked;
+	bool needs_peer = op->request.operation < VB_RDMA_RECEIVE_LOCAL_MR;
 
 	/* The tag of a request that was sent is taken until its answer. */
-	if (asker(rdma, op->tag) == op) {
-		connection_probe(rdma);
-		return;
-	}
-	was_to_be_asked = op_remove(&rdma->ask_queue, op);
-	if (was_to_be_asked)
-		op_unhold(op);
-	op_remove(&rdma->local_queue, op);
-	op_remove(&rdma->remote_queue, op);
-	op_end(rdma->agent, op, ECANCELED);
-	if (was_to_be_asked)
+	if (op->queue != &rdma->asked)
+		op_end(op, ECANCELED);
+	if (needs_peer)
 		connection_probe(rdma);
 }

@@ -4,49 +4,80 @@
 #include "src/connect/bytes.h"
 #include "src/connect/object.h"
 
-#include <stddef.h>
-
 #define VERSION	      1
 #define GREETING_HEAD "VBG"
-#define CONFIRM_HEAD  "VBC"
 
 /* --- messages --- */
 
-/* The numbers of each body in their order; 4 or 8 bytes each. The piece of DATA follows them. */
-struct field {
-	uint8_t bytes, offset;
-};
-
-#define FIELD(member)                                                                   \
-	{                                                                               \
-		sizeof(((struct message *)0)->member), offsetof(struct message, member) \
-	}
-#define REGION                                                                                  \
-	FIELD(region.access), FIELD(region.id), FIELD(region.addr), FIELD(region.length_bytes), \
-		FIELD(region.lease_ns), FIELD(region.rkey)
-
-static const struct field bodies[MESSAGE_TYPES][8] = {
-	[MESSAGE_DATA] = {FIELD(length_bytes), FIELD(offset_bytes), FIELD(imm), FIELD(flags)},
-	[MESSAGE_REQUEST] = {FIELD(length_bytes), FIELD(align_bytes), FIELD(access), FIELD(zero),
-			     FIELD(lease_ns)},
-	[MESSAGE_GRANT] = {FIELD(code), REGION},
-	[MESSAGE_OFFER] = {REGION},
-	[MESSAGE_HAND] = {FIELD(id)},
-	[MESSAGE_ANSWER] = {FIELD(code)},
-	[MESSAGE_RELEASE] = {FIELD(id)},
-	[MESSAGE_ERROR] = {FIELD(code)},
-};
-
-uint32_t message_encode(const struct message *message, void *bytes)
+static inline uint8_t *move32(uint8_t *at, uint32_t *number, bool reads)
 {
-	uint8_t *head = bytes, *at = head + HEADER_BYTES;
+	if (!reads)
+		return put32(at, *number);
+	*number = get32(at);
+	return at + sizeof(*number);
+}
 
-	for (const struct field *field = bodies[message->type]; field->bytes; field++) {
-		const void *value = (const char *)message + field->offset;
+static inline uint8_t *move64(uint8_t *at, uint64_t *number, bool reads)
+{
+	if (!reads)
+		return put64(at, *number);
+	*number = get64(at);
+	return at + sizeof(*number);
+}
 
-		at = field->bytes == 4 ? put32(at, *(const uint32_t *)value)
-				       : put64(at, *(const uint64_t *)value);
+/* Reads or writes the numbers of a body, but the piece of DATA. Returns the address behind them. */
+static inline uint8_t *move_body(struct message *message, uint8_t *at, bool reads)
+{
+	struct region_record *region = &message->region;
+
+	switch (message->type) {
+	case MESSAGE_DATA:
+		at = move64(at, &message->length_bytes, reads);
+		at = move64(at, &message->offset_bytes, reads);
+		at = move32(at, &message->imm, reads);
+		return move32(at, &message->flags, reads);
+	case MESSAGE_REQUEST:
+		at = move64(at, &message->length_bytes, reads);
+		at = move64(at, &message->align_bytes, reads);
+		at = move32(at, &message->access, reads);
+		at = move32(at, &message->zero, reads);
+		return move64(at, &message->lease_ns, reads);
+	case MESSAGE_GRANT:
+		at = move32(at, &message->code, reads);
+		/* fall through */
+	case MESSAGE_OFFER:
+		at = move32(at, &region->access, reads);
+		at = move64(at, &region->id, reads);
+		at = move64(at, &region->addr, reads);
+		at = move64(at, &region->length_bytes, reads);
+		at = move64(at, &region->lease_ns, reads);
+		return move32(at, &region->rkey, reads);
+	case MESSAGE_HAND:
+	case MESSAGE_RELEASE:
+		return move64(at, &message->id, reads);
+	case MESSAGE_ANSWER:
+	case MESSAGE_ERROR:
+		return move32(at, &message->code, reads);
+	default:
+		return at;
 	}
+}
+
+static const uint8_t numbers_bytes[MESSAGE_TYPES] = {
+	[MESSAGE_DATA] = DATA_HEAD_BYTES,
+	[MESSAGE_REQUEST] = 32,
+	[MESSAGE_GRANT] = 44,
+	[MESSAGE_OFFER] = 40,
+	[MESSAGE_HAND] = 8,
+	[MESSAGE_ANSWER] = 4,
+	[MESSAGE_RELEASE] = 8,
+	[MESSAGE_ERROR] = 4,
+};
+
+uint32_t message_encode(struct message *message, void *bytes)
+{
+	uint8_t *head = bytes, *at = move_body(message, head + HEADER_BYTES, false);
+
 	if (message->type == MESSAGE_DATA && message->piece_bytes) {
 		memcpy(at, message->piece, message->piece_bytes);
 		at += message->piece_bytes;
@@ -59,25 +90,6 @@ uint32_t message_encode(const struct message *message, void *bytes)
 	put32(head + 8, message->credit);
 	put32(head + 12, message->tag);
 	return (uint32_t)(at - head);
-}
-
-/* Reads the numbers of a body. Returns their length, or UINT32_MAX if the body is shorter. */
-static uint32_t get_body(const uint8_t *at, uint32_t length_bytes, struct message *message)
-{
-	uint32_t done = 0;
-
-	for (const struct field *field = bodies[message->type]; field->bytes; field++) {
-		void *value = (char *)message + field->offset;
-
-		if (length_bytes - done < field->bytes)
-			return UINT32_MAX;
-		if (field->bytes == 4)
-			*(uint32_t *)value = get32(at + done);
-		else
-			*(uint64_t *)value = get64(at + done);
-		done += field->bytes;
-	}
-	return done;
 }
 
 static const char *check_data(const struct message *message)
@@ -113,9 +125,9 @@ static const char *check_body(const struct message *message)
 	return NULL;
 }
 
-const char *message_decode(const void *bytes, size_t length_bytes, struct message *message)
+const char *message_decode(void *bytes, size_t length_bytes, struct message *message)
 {
-	const uint8_t *head = bytes;
+	uint8_t *head = bytes;
 	uint32_t body, numbers;
 
 	if (length_bytes < HEADER_BYTES)
@@ -132,10 +144,10 @@ const char *message_decode(const void *bytes, size_t length_bytes, struct messag
 	message->tag = get32(head + 12);
 	if (body != length_bytes - HEADER_BYTES)
 		return "a message of another length than its header says";
-	numbers = get_body(head + HEADER_BYTES, body, message);
+	numbers = numbers_bytes[message->type];
 	if (message->type == MESSAGE_DATA ? numbers > body : numbers != body)
 		return "a message of another length than its type has";
-	message->piece = head + HEADER_BYTES + numbers;
+	message->piece = move_body(message, head + HEADER_BYTES, true);
 	message->piece_bytes = body - numbers;
 	return check_body(message);
 }
@@ -181,14 +193,4 @@ int greeting_decode(const uint8_t bytes[GREETING_BYTES], struct greeting *greeti
 	if (greeting->slots < 2 || greeting->slots > SLOTS_MAX)
 		return fail(EBADMSG, "greeting: %u slots", greeting->slots);
 	return 0;
-}
-
-void confirm_encode(uint8_t bytes[CONFIRM_BYTES])
-{
-	put_head(bytes, CONFIRM_HEAD);
-}
-
-int confirm_check(const uint8_t bytes[CONFIRM_BYTES])
-{
-	return check_head("confirmation", bytes, CONFIRM_HEAD);
 }

@@ -8,7 +8,7 @@
 #include <verbena/rdma.h>
 
 #define GREETING_BYTES	  64
-#define CONFIRM_BYTES	  4
+#define CONFIRM_HEAD	  "VBC" /* the whole confirmation is a head */
 #define HEADER_BYTES	  16
 #define DATA_HEAD_BYTES	  24 /* of the body, before the piece */
 #define MESSAGE_MIN_BYTES 128
@@ -76,10 +76,10 @@ struct message {
 };
 
 /* Writes a message to bytes and returns its length. */
-uint32_t message_encode(const struct message *message, void *bytes);
+uint32_t message_encode(struct message *message, void *bytes);
 
 /* Reads a message. Returns NULL, or a constant noun that says what is malformed. */
-const char *message_decode(const void *bytes, size_t length_bytes, struct message *message);
+const char *message_decode(void *bytes, size_t length_bytes, struct message *message);
 
 /* The errno of a code; EPROTO for an unknown code. */
 int message_errno(uint32_t code);
@@ -98,8 +98,5 @@ void greeting_encode(const struct greeting *greeting, uint8_t bytes[GREETING_BYT
 
 /* Reads a greeting. Returns 0, EPROTO, EPROTONOSUPPORT or EBADMSG, with a sentence. */
 int greeting_decode(const uint8_t bytes[GREETING_BYTES], struct greeting *greeting);
-
-void confirm_encode(uint8_t bytes[CONFIRM_BYTES]);
-int confirm_check(const uint8_t bytes[CONFIRM_BYTES]);
 
 #endif /* SRC_CONNECT_RDMA_MESSAGE_H */

@@ -8,47 +8,37 @@
 
 void op_push(struct op_queue *queue, struct op *op)
 {
+	op->queue = queue;
 	op->next = NULL;
 	if (queue->last)
 		queue->last->next = op;
 	else
 		queue->first = op;
 	queue->last = op;
+	queue->count++;
 }
 
-struct op *op_pop(struct op_queue *queue)
+void op_leave(struct op *op)
 {
-	struct op *op = queue->first;
+	struct op_queue *queue = op->queue;
+	struct op *before = NULL;
 
-	if (!op)
-		return NULL;
-	queue->first = op->next;
-	if (!queue->first)
-		queue->last = NULL;
-	return op;
-}
-
-bool op_remove(struct op_queue *queue, const struct op *op)
-{
-	struct op *before = NULL, *at = queue->first;
-
-	while (at && at != op) {
-		before = at;
-		at = at->next;
+	if (!queue)
+		return;
+	if (queue->first == op) {
+		queue->first = op->next;
+	} else {
+		for (before = queue->first; before->next != op; before = before->next)
+			;
+		before->next = op->next;
 	}
-	if (!at)
-		return false;
-	if (before)
-		before->next = at->next;
-	else
-		queue->first = at->next;
-	if (queue->last == at)
+	if (queue->last == op)
 		queue->last = before;
-	return true;
+	queue->count--;
+	op->queue = NULL;
 }
 
-struct op *op_begin(struct vb_rdma_agent *agent, enum vb_rdma_operation operation,
-		    struct vb_rdma *rdma)
+struct op *op_begin(struct vb_rdma_agent *agent, const struct vb_rdma_request *request)
 {
 	struct op *op = handle_take(&agent->ops);
 
@@ -57,11 +47,11 @@ struct op *op_begin(struct vb_rdma_agent *agent, enum vb_rdma_operation operatio
 		     agent->ops.count);
 		return NULL;
 	}
-	op->request.operation = operation;
-	op->request.callback = NULL;
-	op->rdma = rdma;
+	op->agent = agent;
+	op->request = *request;
+	op->rdma = request->operation > VB_RDMA_ACCEPT ? request->rdma : NULL;
 	op->busy = true;
-	op->abandoned = op->all_posted = false;
+	op->abandoned = op->all_posted = op->holds = false;
 	op->in_flight = 0;
 	op->moved_bytes = 0;
 	op->why[0] = 0;
@@ -69,38 +59,39 @@ struct op *op_begin(struct vb_rdma_agent *agent, enum vb_rdma_operation operatio
 	return op;
 }
 
-void op_free(struct vb_rdma_agent *agent, struct op *op)
+void op_free(struct op *op)
 {
 	op->busy = false;
-	handle_give_back(&agent->ops, op);
+	handle_give_back(&op->agent->ops, &op->row);
 }
 
 void op_drop_result(struct op *op)
 {
 	if (op->result.err)
 		return;
-	if (op->result.local)
-		local_put(op->result.local);
-	if (op->result.remote)
-		remote_put(op->result.remote);
+	local_put(op->result.local);
+	remote_put(op->result.remote);
 }
 
-void op_end(struct vb_rdma_agent *agent, struct op *op, int err)
+void op_end(struct op *op, int err)
 {
+	op_leave(op);
+	op_unhold(op);
 	op->result.err = err;
 	op->busy = false;
 	if (op->abandoned) {
 		op_drop_result(op);
-		op_free(agent, op);
+		op_free(op);
 	} else if (op->request.callback) {
-		op_push(&agent->callbacks, op);
+		op_push(&op->agent->callbacks, op);
 	} else {
-		agent_notify(agent);
+		agent_notify(op->agent);
 	}
 }
 
 void op_hold(struct op *op)
 {
+	op->holds = true;
 	if (op->request.slice.mr)
 		op->request.slice.mr->references++;
 	if (op->request.remote)
@@ -109,22 +100,24 @@ void op_hold(struct op *op)
 
 void op_unhold(struct op *op)
 {
-	if (op->request.slice.mr)
-		local_put(op->request.slice.mr);
-	if (op->request.remote)
-		remote_put(op->request.remote);
+	if (!op->holds)
+		return;
+	op->holds = false;
+	local_put(op->request.slice.mr);
+	remote_put(op->request.remote);
 }
 
 void ops_deliver(struct vb_rdma_agent *agent)
 {
 	struct op *op;
 
-	while ((op = op_pop(&agent->callbacks))) {
+	while ((op = agent->callbacks.first)) {
 		const struct vb_rdma_result result = op->result;
 		vb_rdma_callback *callback = op->request.callback;
 		void *arg = op->request.arg;
 
-		op_free(agent, op);
+		op_leave(op);
+		op_free(op);
 		agent_unlock(agent);
 		callback(arg, &result);
 		agent_lock(agent);

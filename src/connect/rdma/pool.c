@@ -119,12 +119,15 @@ struct vb_local_mr *pool_alloc(struct vb_rdma_agent *agent, size_t length_bytes,
 
 void local_put(struct vb_local_mr *mr)
 {
-	struct pool *pool = &mr->agent->pool;
-	struct piece *piece = mr->piece;
-	size_t grains = grains_of(mr->length_bytes);
+	struct piece *piece;
+	struct pool *pool;
+	size_t grains;
 
-	if (--mr->references)
+	if (!mr || --mr->references)
 		return;
+	pool = &mr->agent->pool;
+	piece = mr->piece;
+	grains = grains_of(mr->length_bytes);
 	mr->agent->locals--;
 	memset(piece->taken + (size_t)(mr->addr - (uint8_t *)piece->region->addr) / GRAIN_BYTES, 0,
 	       grains);

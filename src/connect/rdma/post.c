@@ -41,20 +41,15 @@ static void drop_regions(struct vb_rdma *rdma)
 static void end_operations(struct vb_rdma *rdma, int err)
 {
 	struct vb_rdma_agent *agent = rdma->agent;
-	struct op *op;
 
-	while ((op = op_pop(&rdma->post_queue)) || (op = op_pop(&rdma->ask_queue)))
-		op_unhold(op);
-	rdma->data_queue = rdma->asked = (struct op_queue){0};
-	rdma->receive_queue = rdma->local_queue = rdma->remote_queue = (struct op_queue){0};
-	rdma->asked_count = 0;
 	memset(rdma->sends, 0, sizeof(rdma->sends));
 	for (uint32_t i = 0; i < FLIGHTS; i++)
 		rdma->flights[i].op = NULL;
 	for (uint32_t i = 0; i < agent->ops.count; i++) {
-		op = (struct op *)agent->ops.rows + i;
+		struct op *op = (struct op *)agent->ops.rows + i;
+
 		if (op->rdma == rdma && op->busy)
-			op_end(agent, op, err);
+			op_end(op, err);
 	}
 }
 
@@ -157,15 +152,21 @@ void connection_say(struct vb_rdma *rdma, struct message *message, struct op *op
 		rdma->free_sends.indices[rdma->free_sends.count++] = (uint8_t)index;
 }
 
+void connection_note(struct vb_rdma *rdma, enum message_type type, enum message_code code)
+{
+	struct message message = {.type = type, .code = code};
+
+	connection_say(rdma, &message, NULL);
+}
+
 void connection_accuse(struct vb_rdma *rdma, const char *what)
 {
-	struct message complaint = {.type = MESSAGE_ERROR, .code = CODE_NOT_UNDERSTOOD};
 	char whole[WHY_BYTES];
 
 	if (rdma->err)
 		return;
 	if (connection_can_say(rdma))
-		connection_say(rdma, &complaint, NULL);
+		connection_note(rdma, MESSAGE_ERROR, CODE_NOT_UNDERSTOOD);
 	snprintf(whole, sizeof(whole), "rdma: QP 0x%x: the peer broke the protocol: it sent %s",
 		 rdma->qp->qp_num, what);
 	connection_fail_with(rdma, EPROTO, whole, !connection_is_sending(rdma));
@@ -175,31 +176,23 @@ void connection_accuse(struct vb_rdma *rdma, const char *what)
  * Sends that are under way show it as well. */
 void connection_probe(struct vb_rdma *rdma)
 {
-	struct message credit = {.type = MESSAGE_CREDIT};
 	uint64_t now_ns = agent_now_ns(rdma->agent);
 
 	if (connection_is_sending(rdma) || !connection_can_say(rdma) ||
 	    now_ns < rdma->probe_again_ns)
 		return;
 	rdma->probe_again_ns = now_ns + PROBE_NS;
-	connection_say(rdma, &credit, NULL);
+	connection_note(rdma, MESSAGE_CREDIT, 0);
 }
 
 /* --- one-sided operations --- */
 
-static enum ibv_wr_opcode opcode_of(enum vb_rdma_operation operation)
-{
-	switch (operation) {
-	case VB_RDMA_WRITE:
-		return IBV_WR_RDMA_WRITE;
-	case VB_RDMA_READ:
-		return IBV_WR_RDMA_READ;
-	case VB_RDMA_COMPARE_SWAP:
-		return IBV_WR_ATOMIC_CMP_AND_SWP;
-	default:
-		return IBV_WR_ATOMIC_FETCH_AND_ADD;
-	}
-}
+static const enum ibv_wr_opcode opcodes[VB_RDMA_OPERATIONS] = {
+	[VB_RDMA_WRITE] = IBV_WR_RDMA_WRITE,
+	[VB_RDMA_READ] = IBV_WR_RDMA_READ,
+	[VB_RDMA_COMPARE_SWAP] = IBV_WR_ATOMIC_CMP_AND_SWP,
+	[VB_RDMA_FETCH_ADD] = IBV_WR_ATOMIC_FETCH_AND_ADD,
+};
 
 void connection_fly(struct vb_rdma *rdma, struct op *op)
 {
@@ -207,13 +200,15 @@ void connection_fly(struct vb_rdma *rdma, struct op *op)
 	const struct vb_local_slice *slice = &request->slice;
 	const struct region_record *remote = &request->remote->record;
 	uint32_t index = rdma->free_flights.indices[--rdma->free_flights.count];
-	struct ibv_send_wr wr = {.opcode = opcode_of(request->operation)};
+	struct ibv_send_wr wr = {.opcode = opcodes[request->operation]};
 	struct ibv_sge sge = {(uintptr_t)old_value_at(rdma, index), sizeof(uint64_t),
 			      rdma->buffers->lkey};
 
 	if (slice->mr)
 		sge = (struct ibv_sge){(uintptr_t)slice->mr->addr + slice->offset_bytes,
 				       (uint32_t)slice->length_bytes, slice->mr->lkey};
+	op_leave(op);
+	op->holds = false; /* the flight has the references */
 	rdma->flights[index] = (struct flight){op, slice->mr, request->remote};
 	wr_set_remote(&wr, remote->addr + request->offset_bytes, remote->rkey, request->compare_add,
 		      request->swap);
@@ -222,9 +217,7 @@ void connection_fly(struct vb_rdma *rdma, struct op *op)
 
 void flight_drop(struct flight *flight)
 {
-	if (flight->local)
-		local_put(flight->local);
-	if (flight->remote)
-		remote_put(flight->remote);
+	local_put(flight->local);
+	remote_put(flight->remote);
 	*flight = (struct flight){0};
 }

@@ -40,10 +40,11 @@ struct vb_rdma *remote_connection(const struct vb_remote_mr *mr)
 
 void remote_put(struct vb_remote_mr *mr)
 {
-	struct vb_rdma *rdma = remote_connection(mr);
+	struct vb_rdma *rdma;
 
-	if (--mr->references)
+	if (!mr || --mr->references)
 		return;
+	rdma = remote_connection(mr);
 	mr->agent->remotes--;
 	if (!rdma || rdma->err) {
 		free(mr);
@@ -62,9 +63,12 @@ static uint64_t left_ns(const struct vb_remote_mr *mr)
 	return cq_left_ns(mr->agent->cq, mr->ends_ns);
 }
 
-bool remote_holds(const struct vb_remote_mr *mr, const struct vb_rdma *rdma)
+int remote_check(const struct vb_remote_mr *mr, const struct vb_rdma *rdma)
 {
-	return remote_connection(mr) == rdma && left_ns(mr);
+	if (remote_connection(mr) == rdma && left_ns(mr))
+		return 0;
+	return fail(ESTALE,
+		    "rdma: the remote region is stale: its lease or its connection has ended");
 }
 
 struct vb_remote_mr *vb_remote_mr_get(struct vb_remote_mr *mr)

@@ -8,22 +8,6 @@
 
 /* --- starting --- */
 
-static int (*const starts[VB_RDMA_OPERATIONS])(struct op *op) = {
-	[VB_RDMA_CONNECT] = greet_start,
-	[VB_RDMA_ACCEPT] = greet_start,
-	[VB_RDMA_SEND] = transfer_start,
-	[VB_RDMA_RECEIVE] = transfer_start,
-	[VB_RDMA_WRITE] = transfer_start,
-	[VB_RDMA_READ] = transfer_start,
-	[VB_RDMA_COMPARE_SWAP] = transfer_start,
-	[VB_RDMA_FETCH_ADD] = transfer_start,
-	[VB_RDMA_REQUEST_REMOTE_MR] = memory_start,
-	[VB_RDMA_SEND_MR] = memory_start,
-	[VB_RDMA_SEND_LOCAL_MR] = memory_start,
-	[VB_RDMA_RECEIVE_LOCAL_MR] = memory_start,
-	[VB_RDMA_RECEIVE_REMOTE_MR] = memory_start,
-};
-
 static struct vb_rdma_agent *agent_of(const struct vb_rdma_request *request)
 {
 	if (request->operation == VB_RDMA_CONNECT)
@@ -33,72 +17,72 @@ static struct vb_rdma_agent *agent_of(const struct vb_rdma_request *request)
 	return request->rdma ? request->rdma->agent : NULL;
 }
 
-static struct vb_rdma_op handle_of(struct vb_rdma_agent *agent, const struct op *op)
+static int start(struct op *op)
 {
-	return (struct vb_rdma_op){agent, handle_index(&agent->ops, op), op->row.generation};
-}
+	enum vb_rdma_operation operation = op->request.operation;
+	int err;
 
-static int start(struct vb_rdma_agent *agent, struct op *op)
-{
-	int err = starts[op->request.operation](op);
-
+	if (operation <= VB_RDMA_ACCEPT)
+		err = greet_start(op);
+	else
+		err = operation <= VB_RDMA_FETCH_ADD ? transfer_start(op) : memory_start(op);
 	if (err) {
-		op_free(agent, op);
+		op_free(op);
 		return err;
 	}
 	if (op->rdma)
 		connection_pump(op->rdma);
-	if (agent->threaded)
-		agent_wake(agent);
+	if (op->agent->threaded)
+		agent_wake(op->agent);
 	return 0;
 }
 
-/* Locks the agent and takes an operation for the request. NULL with errno. */
-static struct op *lock_and_begin(struct vb_rdma_agent *agent, const struct vb_rdma_request *request)
+/* Starts an operation. Returns 0 with the agent locked, or errno. */
+static int begin(const struct vb_rdma_request *request, struct op **begun)
 {
-	bool connects = request->operation == VB_RDMA_CONNECT;
+	struct vb_rdma_agent *agent = agent_of(request);
 	void *line = NULL;
 	struct op *op;
-	int err = connects ? greet_open_line(request, &line) : 0;
+	int err = 0;
 
+	if (!agent)
+		return fail(EINVAL, "rdma: no agent, listener or connection");
+	if (request->operation == VB_RDMA_CONNECT)
+		err = greet_open_line(request, &line);
+	if (err)
+		return err;
 	agent_lock(agent);
-	if (err) {
-		errno = err;
-		return NULL;
-	}
-	op = op_begin(agent, request->operation, request->rdma);
+	op = op_begin(agent, request);
 	if (op) {
-		op->request = *request;
 		op->line = line;
-	} else if (connects) {
-		line_close(agent, line);
-		errno = ENOBUFS;
+		*begun = op;
+		err = start(op);
+	} else {
+		err = ENOBUFS;
+		if (line)
+			line_close(agent, line);
 	}
-	return op;
+	if (err)
+		agent_unlock(agent);
+	return err;
 }
 
 int vb_rdma_start(const struct vb_rdma_request *request, struct vb_rdma_op *op)
 {
-	struct vb_rdma_agent *agent;
 	struct op *begun;
-	int err = 0;
+	int err;
 
 	if ((unsigned int)request->operation >= VB_RDMA_OPERATIONS)
 		return fail(EINVAL, "rdma: there is no operation %d", (int)request->operation);
-	agent = agent_of(request);
-	if (!agent || (!op && !request->callback))
-		return fail(EINVAL, "rdma: %s",
-			    agent ? "neither handle nor callback"
-				  : "no agent, listener or connection");
-	begun = lock_and_begin(agent, request);
-	if (!begun)
-		err = errno;
-	if (begun && op)
-		*op = handle_of(agent, begun);
-	if (begun)
-		err = start(agent, begun);
-	agent_unlock(agent);
-	return err;
+	if (!op && !request->callback)
+		return fail(EINVAL, "rdma: neither handle nor callback");
+	err = begin(request, &begun);
+	if (err)
+		return err;
+	if (op)
+		*op = (struct vb_rdma_op){begun->agent, begun->row.index, begun->row.generation};
+	agent_unlock(begun->agent);
+	return 0;
 }
 
 /* --- ending --- */
@@ -117,9 +101,9 @@ static int stale(void)
 	return fail(ESTALE, "rdma: the handle is stale: its result was taken");
 }
 
-static int taken(struct vb_rdma_agent *agent, struct op *op, struct vb_rdma_result *result)
+static int taken(struct op *op, struct vb_rdma_result *result)
 {
-	struct vb_rdma *rdma = op->rdma;
+	const struct vb_rdma *rdma = op->rdma;
 	int err = op->result.err;
 
 	if (result)
@@ -130,7 +114,7 @@ static int taken(struct vb_rdma_agent *agent, struct op *op, struct vb_rdma_resu
 		fail(err, "%s", op->why);
 	else if (err)
 		fail(err, "rdma: %s", strerrordesc_np(err));
-	op_free(agent, op);
+	op_free(op);
 	return err;
 }
 
@@ -151,27 +135,23 @@ int vb_rdma_poll(struct vb_rdma_op handle, struct vb_rdma_result *result)
 	if (!op)
 		err = stale();
 	else
-		err = !op->busy ? taken(agent, op, result) : EAGAIN;
+		err = !op->busy ? taken(op, result) : EAGAIN;
 	agent_unlock(agent);
 	return err;
 }
 
-static int wait_for(struct vb_rdma_op handle, uint64_t timeout_ns, struct vb_rdma_result *result)
+/* Waits until the operation has ended. Returns 0, or the errno that ended the wait earlier. */
+static int wait_for(const struct op *op, uint64_t timeout_ns)
 {
-	struct vb_rdma_agent *agent = handle.agent;
-	struct op *op = op_of(handle);
+	uint32_t generation = op->row.generation;
 	uint64_t deadline_ns = 0;
 	int err = 0;
 
-	if (op && op->busy && timeout_ns)
-		deadline_ns = cq_deadline_ns(agent->cq, timeout_ns);
-	while (op && op->busy && !err) {
-		err = agent_wait(agent, deadline_ns);
-		op = op_of(handle);
-	}
-	if (!op)
-		return stale();
-	return !op->busy ? taken(agent, op, result) : err;
+	if (op->busy && timeout_ns)
+		deadline_ns = cq_deadline_ns(op->agent->cq, timeout_ns);
+	while (!err && op->busy && op->row.generation == generation)
+		err = agent_wait(op->agent, deadline_ns);
+	return err;
 }
 
 /* Sets the sentence of a wait that ended before its operation. */
@@ -186,36 +166,48 @@ static int overdue(int err, uint64_t timeout_ns)
 
 int vb_rdma_wait(struct vb_rdma_op handle, uint64_t timeout_ns, struct vb_rdma_result *result)
 {
+	struct op *op;
 	int err;
 
 	if (!handle.agent)
 		return stale();
 	agent_lock(handle.agent);
-	err = wait_for(handle, timeout_ns, result);
-	if (err && op_of(handle))
-		overdue(err, timeout_ns);
+	op = op_of(handle);
+	err = op ? wait_for(op, timeout_ns) : 0;
+	/* Meanwhile another thread may have taken the result. */
+	if (op_of(handle) != op || !op)
+		err = stale();
+	else
+		err = op->busy ? overdue(err, timeout_ns) : taken(op, result);
 	agent_unlock(handle.agent);
 	return err;
 }
 
-static void cancel(struct vb_rdma_agent *agent, struct op *op)
+static void cancel_busy(struct op *op)
+{
+	enum vb_rdma_operation operation = op->request.operation;
+
+	op->abandoned = true;
+	if (operation <= VB_RDMA_ACCEPT)
+		greet_cancel(op);
+	else if (operation <= VB_RDMA_FETCH_ADD)
+		transfer_cancel(op);
+	else
+		memory_cancel(op);
+}
+
+static void cancel(struct op *op)
 {
 	struct vb_rdma *rdma = op->rdma;
 
-	if (!op->busy) {
-		op_remove(&agent->callbacks, op);
+	if (op->busy) {
+		cancel_busy(op);
+	} else {
+		op_leave(op);
 		if (op->result.rdma && !op->result.err)
 			connection_drop(op->result.rdma);
 		op_drop_result(op);
-		op_free(agent, op);
-	} else {
-		op->abandoned = true;
-		if (op->request.operation <= VB_RDMA_ACCEPT)
-			greet_cancel(op);
-		else if (op->request.operation <= VB_RDMA_FETCH_ADD)
-			transfer_cancel(op);
-		else
-			memory_cancel(op);
+		op_free(op);
 	}
 	if (rdma)
 		connection_pump(rdma);
@@ -230,37 +222,28 @@ int vb_rdma_cancel(struct vb_rdma_op handle)
 	agent_lock(handle.agent);
 	op = op_of(handle);
 	if (op)
-		cancel(handle.agent, op);
+		cancel(op);
 	agent_unlock(handle.agent);
 	return op ? 0 : stale();
 }
 
-int op_run(struct vb_rdma_agent *agent, struct op *op, uint64_t timeout_ns,
-	   struct vb_rdma_result *result)
+struct vb_rdma_result op_run(const struct vb_rdma_request *request, uint64_t timeout_ns)
 {
-	const struct vb_rdma_op handle = handle_of(agent, op);
-	int err = start(agent, op);
-
-	if (err)
-		return err;
-	err = wait_for(handle, timeout_ns, result);
-	if (!op_of(handle))
-		return err;
-	cancel(agent, op);
-	return overdue(err, timeout_ns);
-}
-
-int op_run_request(const struct vb_rdma_request *request, uint64_t timeout_ns,
-		   struct vb_rdma_result *result)
-{
-	struct vb_rdma_agent *agent = agent_of(request);
+	struct vb_rdma_result result = {0};
+	struct vb_rdma_agent *agent;
 	struct op *op;
-	int err;
 
-	if (!agent)
-		return fail(EINVAL, "rdma: no agent, listener or connection");
-	op = lock_and_begin(agent, request);
-	err = op ? op_run(agent, op, timeout_ns, result) : errno;
+	result.err = begin(request, &op);
+	if (result.err)
+		return result;
+	agent = op->agent;
+	result.err = wait_for(op, timeout_ns);
+	if (op->busy) {
+		cancel(op);
+		overdue(result.err, timeout_ns);
+	} else {
+		taken(op, &result);
+	}
 	agent_unlock(agent);
-	return err;
+	return result;
 }

@@ -69,17 +69,17 @@ void transfer_pump(struct vb_rdma *rdma)
 			return;
 		if (!op->all_posted)
 			continue;
-		op_pop(&rdma->data_queue);
+		op_leave(op);
 		if (op->abandoned && !op->in_flight)
-			op_end(rdma->agent, op, 0);
+			op_end(op, 0);
 	}
 }
 
-void transfer_sent(struct vb_rdma *rdma, struct op *op)
+void transfer_sent(struct op *op)
 {
 	op->in_flight--;
 	if (op->all_posted && !op->in_flight)
-		op_end(rdma->agent, op, 0);
+		op_end(op, 0);
 }
 
 /* --- receiving --- */
@@ -126,8 +126,7 @@ static bool take_piece(struct vb_rdma *rdma, struct op *op, const struct arrived
 	*message =
 		(struct vb_rdma_message){piece->total_bytes, piece->flags & DATA_IMM, piece->imm};
 	if (piece->total_bytes > op->request.length_bytes) {
-		op_pop(&rdma->receive_queue);
-		op_end(rdma->agent, op, EMSGSIZE);
+		op_end(op, EMSGSIZE);
 		return false;
 	}
 	if (piece->piece_bytes)
@@ -135,10 +134,8 @@ static bool take_piece(struct vb_rdma *rdma, struct op *op, const struct arrived
 		       buffer_at(rdma, piece->buffer) + HEADER_BYTES + DATA_HEAD_BYTES,
 		       piece->piece_bytes);
 	op->moved_bytes += piece->piece_bytes;
-	if (op->moved_bytes == piece->total_bytes) {
-		op_pop(&rdma->receive_queue);
-		op_end(rdma->agent, op, 0);
-	}
+	if (op->moved_bytes == piece->total_bytes)
+		op_end(op, 0);
 	return true;
 }
 
@@ -204,11 +201,7 @@ static int check_remote(const struct op *op, uint64_t length_bytes, uint32_t acc
 	if (!(remote->record.access & access))
 		return fail(EACCES, "rdma: the remote region has access 0x%x, which lacks 0x%x",
 			    remote->record.access, access);
-	if (!remote_holds(remote, op->rdma))
-		return fail(
-			ESTALE,
-			"rdma: the remote region is stale: its lease or its connection has ended");
-	return 0;
+	return remote_check(remote, op->rdma);
 }
 
 static int check_slice(const struct op *op)
@@ -261,14 +254,11 @@ int transfer_start(struct op *op)
 		/* A failed connection still delivers what had arrived. */
 		op_push(&rdma->receive_queue, op);
 		deliver(rdma);
-		if (!op->busy || !rdma->err)
-			return 0;
-		op_remove(&rdma->receive_queue, op);
 	}
-	if (rdma->err) {
-		op_end(rdma->agent, op, rdma->err);
+	if (op->busy && rdma->err)
+		op_end(op, rdma->err);
+	if (!op->busy || request->operation == VB_RDMA_RECEIVE)
 		return 0;
-	}
 	if (request->operation != VB_RDMA_SEND)
 		return start_one_sided(op);
 	if (request->length_bytes > rdma->peer.longest_bytes)
@@ -290,15 +280,12 @@ void transfer_cancel(struct op *op)
 		connection_probe(rdma);
 		return;
 	}
-	op_remove(&rdma->data_queue, op);
-	if (op_remove(&rdma->receive_queue, op) && op->moved_bytes)
+	if (op->queue == &rdma->receive_queue && op->moved_bytes)
 		rdma->discarding = true;
-	if (op_remove(&rdma->post_queue, op))
-		op_unhold(op);
 	for (uint32_t i = 0; i < FLIGHTS; i++)
 		if (rdma->flights[i].op == op)
 			rdma->flights[i].op = NULL;
-	op_end(rdma->agent, op, ECANCELED);
+	op_end(op, ECANCELED);
 	if (sends)
 		connection_probe(rdma);
 }
