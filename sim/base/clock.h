@@ -14,9 +14,9 @@ struct sim_timer;
 typedef void sim_timer_fn(struct sim_timer *timer);
 
 /*
- * A timer is a member of the object that owns it. The heap may hold a timer at an earlier time than its
- * deadline; sim_clock_next() and sim_clock_take() move it when it comes to the top. So restarting a
- * timer on every packet costs two stores.
+ * A timer is a member of the object that owns it. The heap may hold a timer at an earlier time than
+ * its deadline; sim_clock_next() and sim_clock_take() move it when it comes to the top. So
+ * restarting a timer on every packet costs two stores.
  */
 struct sim_timer {
 	uint64_t deadline_ns; /* SIM_NEVER while disarmed */

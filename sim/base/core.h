@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine as its objects see it: the clock, random numbers, the owner's callbacks, the QPs that wait
- * for a turn, and the outlet that takes their packets.
+ * The engine as its objects see it: the clock, random numbers, the owner's callbacks, the QPs that
+ * wait for a turn, and the outlet that takes their packets.
  */
 #ifndef SIM_BASE_CORE_H
 #define SIM_BASE_CORE_H

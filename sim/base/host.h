@@ -16,7 +16,8 @@ struct sim_cq;
 struct sim_device;
 struct sim_qp;
 
-/* An asynchronous event. element is the `user` of a QP, CQ or SRQ, and NULL for a port or a device. */
+/* An asynchronous event. element is the `user` of a QP, CQ or SRQ, and NULL for a port or a
+ * device. */
 struct sim_event {
 	enum ibv_event_type type;
 	void *element;
@@ -25,10 +26,11 @@ struct sim_event {
 
 /* How the engine reaches the application's memory, which the application may have unmapped. */
 struct sim_memory_ops {
-	/* Copies bytes. Nonzero if a byte of either side cannot be touched; some bytes may have been
-	 * copied. */
+	/* Copies bytes. Nonzero if a byte of either side cannot be touched; some bytes may have
+	 * been copied. */
 	int (*copy)(void *dst, const void *src, size_t length_bytes);
-	/* Returns 0 if [addr, addr + length_bytes) is mapped, and writable with `write`; else EFAULT. */
+	/* Returns 0 if [addr, addr + length_bytes) is mapped, and writable with `write`; else
+	 * EFAULT. */
 	int (*probe)(const void *addr, size_t length_bytes, bool write);
 };
 

@@ -89,7 +89,8 @@ static void land(struct sim_timer *timer)
 	delivery->spare = flight;
 }
 
-/* Takes a spare buffer or makes one; sim_delivery_destroy() frees the buffers. NULL if memory is out. */
+/* Takes a spare buffer or makes one; sim_delivery_destroy() frees the buffers. NULL if memory is
+ * out. */
 static struct sim_flight *take_flight(struct sim_net *net)
 {
 	struct sim_delivery *delivery = &net->delivery;
@@ -111,7 +112,8 @@ static struct sim_flight *take_flight(struct sim_net *net)
 	return flight;
 }
 
-/* Copies a packet until its arrival. False if memory is out: the packet is lost, as in a full switch. */
+/* Copies a packet until its arrival. False if memory is out: the packet is lost, as in a full
+ * switch. */
 static bool take_off(struct sim_net *net, const struct sim_path *path,
 		     const struct sim_packet *packet, uint64_t arrival_ns)
 {

@@ -35,14 +35,14 @@ int sim_fabric_join(struct sim_engine *engine, struct sim_device *a, struct sim_
 /* Returns the link of two ports; NULL if they are not joined or their link layers differ. */
 struct sim_link *sim_fabric_link(struct sim_engine *engine, struct sim_port *a, struct sim_port *b);
 
-/* Returns the Ethernet port with a GID of a type, or the InfiniBand port with a LID; NULL if no port
- * has that address. */
+/* Returns the Ethernet port with a GID of a type, or the InfiniBand port with a LID; NULL if no
+ * port has that address. */
 struct sim_port *sim_fabric_find(struct sim_engine *engine, const union ibv_gid *gid,
 				 enum ibv_gid_type type);
 struct sim_port *sim_fabric_find_lid(struct sim_engine *engine, uint16_t lid);
 
-/* Fills in a path's destination, link and addresses, if an address or link has changed since the last
- * call. */
+/* Fills in a path's destination, link and addresses, if an address or link has changed since the
+ * last call. */
 void sim_fabric_find_way(struct sim_engine *engine, struct sim_path *path);
 
 /* Returns true if the path has a destination and a link, and both ports are up. */

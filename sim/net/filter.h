@@ -2,8 +2,8 @@
 /*
  * Filters: every packet that a QP sends passes the active filters in their order, which
  * sim_net_create() decides. A filter looks at the packet, may change the transit, and calls
- * sim_filter_next(): once, several times to repeat the packet, or never to end its way. The last filter
- * delivers the packet.
+ * sim_filter_next(): once, several times to repeat the packet, or never to end its way. The last
+ * filter delivers the packet.
  */
 #ifndef SIM_NET_FILTER_H
 #define SIM_NET_FILTER_H

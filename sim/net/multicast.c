@@ -15,7 +15,8 @@ static uint16_t group_lid(const struct sim_qp *qp, uint16_t lid)
 	return sim_port_is_infiniband(&sim_qp_device(qp)->ports[0]) ? lid : 0;
 }
 
-/* Finds the membership of a QP in a group, or in any group if gid is NULL; *at is NULL at the end. */
+/* Finds the membership of a QP in a group, or in any group if gid is NULL; *at is NULL at the
+ * end. */
 static struct sim_member **find_member(const struct sim_qp *qp, const union ibv_gid *gid,
 				       uint16_t lid)
 {

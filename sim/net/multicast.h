@@ -20,8 +20,9 @@ struct sim_member {
 	uint16_t lid; /* InfiniBand; else 0 */
 };
 
-/* ibv_attach_mcast(3) and ibv_detach_mcast(3). Attaching a member again has no effect. EINVAL for a QP
- * that is not UD, a GID or LID that is not multicast, and detaching a QP that is no member; ENOMEM. */
+/* ibv_attach_mcast(3) and ibv_detach_mcast(3). Attaching a member again has no effect. EINVAL for a
+ * QP that is not UD, a GID or LID that is not multicast, and detaching a QP that is no member;
+ * ENOMEM. */
 int sim_multicast_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int sim_multicast_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
@@ -34,7 +35,8 @@ void sim_multicast_forget(struct sim_qp *qp);
 /* Frees all memberships. */
 void sim_multicast_destroy(struct sim_net *net);
 
-/* Returns true if a packet of this route is for the member, and the member's device has the port. */
+/* Returns true if a packet of this route is for the member, and the member's device has the
+ * port. */
 bool sim_multicast_matches(const struct sim_member *member, const struct sim_port *port,
 			   const struct sim_route *route);
 

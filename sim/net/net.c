@@ -58,7 +58,8 @@ static void send(struct sim_engine *engine, struct sim_path *path, const struct 
 	net->first->pass(net->first, &transit);
 }
 
-/* Returns the QP at the other end if a packet reaches it now and no filter but the delivery is active. */
+/* Returns the QP at the other end if a packet reaches it now and no filter but the delivery is
+ * active. */
 static struct sim_qp *direct(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn)
 {
 	const struct sim_net *net = engine->net;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The network of one engine: the links, the filters that each packet passes, and the multicast groups.
- * Private to sim/net; sim/engine.c makes and destroys it.
+ * The network of one engine: the links, the filters that each packet passes, and the multicast
+ * groups. Private to sim/net; sim/engine.c makes and destroys it.
  */
 #ifndef SIM_NET_NET_H
 #define SIM_NET_NET_H

@@ -17,9 +17,8 @@ struct sim_counters {
 	uint64_t none; /* always 0 */
 	uint64_t sent_packets;
 	uint64_t received_packets;
-	uint64_t lost_packets; /* sent packets that did not arrive */
-	uint64_t
-		unsent_packets; /* lost packets that did not leave: the port was down, or the device dead */
+	uint64_t lost_packets;	  /* sent packets that did not arrive */
+	uint64_t unsent_packets;  /* lost packets: the port was down, or the device dead */
 	uint64_t dropped_packets; /* received packets that had no effect */
 	uint64_t refused_packets; /* dropped packets that no QP took, or that had a wrong Q_Key */
 	uint64_t duplicate_requests;
@@ -43,8 +42,8 @@ struct sim_counters {
 struct sim_counter_info {
 	const char *name;
 	const char *about;
-	/* Offsets in struct sim_counters; the value is the counter at `counter` without that at `less`.
-	 * 0 is the counter `none`. */
+	/* Offsets in struct sim_counters; the value is the counter at `counter` without that at
+	 * `less`. 0 is the counter `none`. */
 	size_t counter;
 	size_t less;
 };

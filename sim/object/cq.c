@@ -94,7 +94,8 @@ int sim_cq_resize(struct sim_cq *cq, unsigned int entries)
 	return 0;
 }
 
-/* The program has polled the completion: the slots that the completion holds may be posted again. */
+/* The program has polled the completion: the slots that the completion holds may be posted
+ * again. */
 __attribute__((always_inline)) static inline void retire(const struct sim_cqe *cqe)
 {
 	if (!cqe->retires)

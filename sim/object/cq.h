@@ -18,8 +18,8 @@ struct sim_queue;
 struct sim_cqe {
 	struct ibv_wc wc;
 	uint64_t timestamp_ns;
-	/* Polling this entry frees the slots of a work queue before retire_to, or the slot retire_to
-	 * of an SRQ; NULL after that queue was reset or destroyed. */
+	/* Polling this entry frees the slots of a work queue before retire_to, or the slot
+	 * retire_to of an SRQ; NULL after that queue was reset or destroyed. */
 	struct sim_queue *retires;
 	uint32_t retire_to;
 	bool solicited;
@@ -63,7 +63,8 @@ int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, s
 /* Destroys a CQ. EBUSY while a QP or an SRQ uses it. */
 int sim_cq_destroy(struct sim_cq *cq);
 
-/* Changes the size. EINVAL for fewer entries than the CQ holds, or for more than max_cqe; ENOMEM. */
+/* Changes the size. EINVAL for fewer entries than the CQ holds, or for more than max_cqe;
+ * ENOMEM. */
 int sim_cq_resize(struct sim_cq *cq, unsigned int entries);
 
 /* Polls up to count entries and returns their number; -1 if a CQ that has overrun is empty. */
@@ -88,17 +89,17 @@ void sim_cq_forget(struct sim_cq *cq, const struct sim_queue *queue);
 /* Removes the entries of a QP (a quirk). */
 void sim_cq_purge(struct sim_cq *cq, uint32_t qpn);
 
-/* Handles an entry for which the CQ has no room. Returns true if the oldest entry made room, and false
- * if the CQ has overrun. */
+/* Handles an entry for which the CQ has no room. Returns true if the oldest entry made room, and
+ * false if the CQ has overrun. */
 bool sim_cq_overflow(struct sim_cq *cq);
 
 /* Disarms the CQ and raises its event. */
 void sim_cq_notify(struct sim_cq *cq);
 
 /*
- * Moderation: the event comes after `count` completions that fire, or period_us after the first of them.
- * If one of the two is 0, or count is 1, each completion raises the event. EOPNOTSUPP if the device has
- * no moderation, EINVAL beyond its caps, ENOMEM.
+ * Moderation: the event comes after `count` completions that fire, or period_us after the first of
+ * them. If one of the two is 0, or count is 1, each completion raises the event. EOPNOTSUPP if the
+ * device has no moderation, EINVAL beyond its caps, ENOMEM.
  */
 int sim_cq_moderate(struct sim_cq *cq, uint16_t count, uint16_t period_us);
 

@@ -48,15 +48,14 @@ struct sim_device_config {
 	unsigned int port_count;
 	uint8_t link_layer;
 	enum ibv_mtu mtu;
-	unsigned int
-		gid_count; /* GIDs of port 1 behind the link-local GID; with roce_v1 each one twice */
+	unsigned int gid_count; /* of port 1, behind the link-local GID; roce_v1 doubles them */
 	const union ibv_gid *gids;
 	unsigned int pkey_count;
 	const uint16_t *pkeys;
 };
 
-/* Makes a device; sim_engine_destroy() frees it. InfiniBand ports get the LIDs 1, 2, 3, ... in the order
- * in which they are made. EINVAL for a configuration beyond the limits, ENOMEM. */
+/* Makes a device; sim_engine_destroy() frees it. InfiniBand ports get the LIDs 1, 2, 3, ... in the
+ * order in which they are made. EINVAL for a configuration beyond the limits, ENOMEM. */
 int sim_device_create(struct sim_engine *engine, const struct sim_device_config *config, void *user,
 		      struct sim_device **device);
 
@@ -73,8 +72,8 @@ void sim_device_query(const struct sim_device *device, struct ibv_device_attr *a
 int sim_device_set_quirk(struct sim_device *device, const char *name, bool on);
 
 /*
- * Lowers a limit by the name of its field in struct ibv_device_attr; existing objects stay. EINVAL if no
- * limit has that name, and for a value below 0 or above the present limit.
+ * Lowers a limit by the name of its field in struct ibv_device_attr; existing objects stay. EINVAL
+ * if no limit has that name, and for a value below 0 or above the present limit.
  */
 int sim_device_lower_limit(struct sim_device *device, const char *name, int value);
 

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A free place is used again after so many more places have become free: stale numbers are found longer. */
+/* A free place is used again after so many more places have become free: stale numbers are found
+ * longer. */
 #define FREE_PLACES_MIN 256
 
 #define NO_PLACE UINT32_MAX
@@ -110,8 +111,8 @@ void *sim_table_next(const struct sim_table *table, uint32_t *place)
 	return NULL;
 }
 
-/* Multiplying by an odd factor permutes the 20 bits, so that keys made in a row look unlike. UNSCRAMBLE is
- * the inverse of SCRAMBLE. */
+/* Multiplying by an odd factor permutes the 20 bits, so that keys made in a row look unlike.
+ * UNSCRAMBLE is the inverse of SCRAMBLE. */
 #define SCRAMBLE_BITS 20
 #define SCRAMBLE_MASK ((1u << SCRAMBLE_BITS) - 1)
 #define SCRAMBLE      0x9e375u

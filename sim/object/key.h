@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tables of objects by number (QPNs, SRQ numbers, memory keys). A number has a place in the table and a
- * generation. Each removal counts the generation of the place up, so a removed number is used again only
- * after all generations of its place.
+ * Tables of objects by number (QPNs, SRQ numbers, memory keys). A number has a place in the table
+ * and a generation. Each removal counts the generation of the place up, so a removed number is used
+ * again only after all generations of its place.
  */
 #ifndef SIM_OBJECT_KEY_H
 #define SIM_OBJECT_KEY_H

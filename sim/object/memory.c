@@ -10,14 +10,14 @@
 
 #define REMOTE_CHANGE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* The flags that a window takes. Programs give local write beside remote write; it grants no right that
- * the region does not have. */
+/* The flags that a window takes. Programs give local write beside remote write; it grants no right
+ * that the region does not have. */
 #define WINDOW_ACCESS                                                                \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
 
-/* The scratch of a null region: NULL_BYTES zeros to read, then NULL_BYTES to write to. Both are longer
- * than a packet's payload. */
+/* The scratch of a null region: NULL_BYTES zeros to read, then NULL_BYTES to write to. Both are
+ * longer than a packet's payload. */
 #define NULL_BYTES 8192u
 
 /* The size of the host's pages, for the quirk empty_regions_refused. */
@@ -178,8 +178,8 @@ void *sim_mr_null(const struct sim_mr *mr, int access)
 	return access & IBV_ACCESS_LOCAL_WRITE ? mr->scratch + NULL_BYTES : mr->scratch;
 }
 
-/* The owner of a type 2 window chooses the low byte of its key, so the whole key is compared and not the
- * table's generation. */
+/* The owner of a type 2 window chooses the low byte of its key, so the whole key is compared and
+ * not the table's generation. */
 const struct sim_mr *sim_mr_find(const struct sim_device *device, enum sim_key_kind kind,
 				 uint32_t key)
 {
@@ -291,7 +291,8 @@ bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t 
 	rkey = (mw->rkey & 0xffffff00) | (bind->new_rkey & 0xff);
 	if (rkey != bind->new_rkey && !device->quirks.window_rkeys_masked)
 		return false;
-	/* A bound type 2 window has to be invalidated first; a binding of 0 bytes does not unbind it. */
+	/* A bound type 2 window has to be invalidated first; a binding of 0 bytes does not unbind
+	 * it. */
 	if (mw->kind == SIM_MR_WINDOW_2 && (mw->region || bind->length == 0))
 		return false;
 	if (bind->length == 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory regions (MR) and memory windows (MW), their keys, and the checks of every access to memory.
+ * Memory regions (MR) and memory windows (MW), their keys, and the checks of every access to
+ * memory.
  */
 #ifndef SIM_OBJECT_MEMORY_H
 #define SIM_OBJECT_MEMORY_H
@@ -56,7 +57,8 @@ struct sim_mr {
 	uint8_t *scratch; /* of a null region */
 };
 
-/* Makes a region. EINVAL or EOPNOTSUPP for its access flags, EINVAL or EFAULT for its range, ENOMEM. */
+/* Makes a region. EINVAL or EOPNOTSUPP for its access flags, EINVAL or EFAULT for its range,
+ * ENOMEM. */
 int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, struct sim_mr **mr);
 /* Destroys a region. EBUSY while a window is bound to it. */
 int sim_mr_destroy(struct sim_mr *mr);
@@ -112,10 +114,12 @@ bool sim_reach_find(struct sim_reach *reach, enum sim_key_kind kind, uint32_t ke
 /* Returns the zeros of a null region, or with local write the memory that discards writes. */
 void *sim_mr_null(const struct sim_mr *mr, int access);
 
-/* Returns the memory at addr; NULL if the MR lacks a right of `access` or does not cover the range. */
+/* Returns the memory at addr; NULL if the MR lacks a right of `access` or does not cover the
+ * range. */
 static inline void *sim_mr_at(const struct sim_mr *mr, uint64_t addr, uint64_t length, int access)
 {
-	/* clang-tidy does not know that mr is set: no device has epoch 0, which says that it is not. */
+	/* clang-tidy does not know that mr is set: no device has epoch 0, which says that it is
+	 * not. */
 	uint64_t offset = addr - mr->iova; /* NOLINT(clang-analyzer-core.NullDereference) */
 
 	if ((mr->access & access) != access || offset > mr->length || length > mr->length - offset)

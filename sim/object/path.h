@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Paths: a checked address vector, and the destination and link that it leads to. sim_fabric_find_way()
- * fills in the destination and link before the first packet, and after each change of an address.
+ * Paths: a checked address vector, and the destination and link that it leads to.
+ * sim_fabric_find_way() fills in the destination and link before the first packet, and after each
+ * change of an address.
  */
 #ifndef SIM_OBJECT_PATH_H
 #define SIM_OBJECT_PATH_H
@@ -13,8 +14,8 @@ struct sim_link;
 
 struct sim_path {
 	struct sim_port *source;
-	/* Found by the GID (Ethernet) or by the DLID (InfiniBand). NULL: no port has the address, and
-	 * packets are lost. */
+	/* Found by the GID (Ethernet) or by the DLID (InfiniBand). NULL: no port has the address,
+	 * and packets are lost. */
 	struct sim_port *dest;
 	struct sim_link *link;	/* NULL if no link joins the two */
 	uint64_t address_epoch; /* the engine's address_epoch when dest and link were found; or 0 */
@@ -25,9 +26,9 @@ struct sim_path {
 };
 
 /*
- * Checks an address vector and makes a path from it. EINVAL for a wrong port, GID index, LID or service
- * level, or a missing GRH; ENODATA for an empty entry of the GID table. An address that no port has is
- * no error.
+ * Checks an address vector and makes a path from it. EINVAL for a wrong port, GID index, LID or
+ * service level, or a missing GRH; ENODATA for an empty entry of the GID table. An address that no
+ * port has is no error.
  */
 int sim_path_resolve(struct sim_device *device, const struct ibv_ah_attr *attr,
 		     struct sim_path *path);

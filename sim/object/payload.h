@@ -11,8 +11,8 @@
 #include "sim/wire/packet.h"
 
 /*
- * Returns the memory of a local or remote range after checking key, PD, QP, rights (all of `access`) and
- * bounds; NULL if a check fails. length is not 0.
+ * Returns the memory of a local or remote range after checking key, PD, QP, rights (all of
+ * `access`) and bounds; NULL if a check fails. length is not 0.
  */
 static inline void *sim_memory_at(struct sim_reach *reach, enum sim_key_kind kind, uint32_t key,
 				  uint64_t addr, uint64_t length, int access)
@@ -28,8 +28,8 @@ int sim_gather_pieces(struct sim_reach *reach, const struct ibv_sge *sge, unsign
 		      uint32_t offset, uint32_t bytes, int access, struct sim_span *spans);
 
 /*
- * Fills spans for [offset, offset + bytes) of the message in SGEs [0, n), and checks them for `access`
- * (0: read). Returns the number of spans; -1 for a protection error.
+ * Fills spans for [offset, offset + bytes) of the message in SGEs [0, n), and checks them for
+ * `access` (0: read). Returns the number of spans; -1 for a protection error.
  */
 __attribute__((always_inline)) static inline int sim_gather(struct sim_reach *reach,
 							    const struct ibv_sge *sge,
@@ -52,8 +52,8 @@ int sim_copy_pieces(struct sim_device *device, const struct sim_span *from, unsi
 		    const struct sim_span *to, unsigned int to_count);
 
 /*
- * Copies the bytes of the spans `from` to the spans `to`, which are as long or longer. Nonzero for a fault
- * of memory.
+ * Copies the bytes of the spans `from` to the spans `to`, which are as long or longer. Nonzero for
+ * a fault of memory.
  */
 static inline int sim_copy_spans(struct sim_device *device, const struct sim_span *from,
 				 unsigned int from_count, const struct sim_span *to,

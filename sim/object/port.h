@@ -66,8 +66,9 @@ bool sim_port_has_type(const struct sim_port *port, enum ibv_gid_type type);
 bool sim_port_is_up(const struct sim_port *port);
 
 /*
- * These change a port and raise IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR, IBV_EVENT_LID_CHANGE, or
- * IBV_EVENT_GID_CHANGE. EINVAL for an index beyond the table, or a GID type that the port cannot have.
+ * These change a port and raise IBV_EVENT_PORT_ACTIVE or IBV_EVENT_PORT_ERR, IBV_EVENT_LID_CHANGE,
+ * or IBV_EVENT_GID_CHANGE. EINVAL for an index beyond the table, or a GID type that the port cannot
+ * have.
  */
 void sim_port_set_state(struct sim_port *port, enum ibv_port_state state);
 void sim_port_set_lid(struct sim_port *port, uint16_t lid);

@@ -31,7 +31,8 @@ struct sim_queue {
 	bool shared;	/* true in an SRQ */
 };
 
-/* Returns the smallest 2^n - 1 that is at least max_wr: the size of a queue on devices that round up. */
+/* Returns the smallest 2^n - 1 that is at least max_wr: the size of a queue on devices that round
+ * up. */
 uint32_t sim_queue_rounded(uint32_t max_wr);
 
 /* Returns the size that a CQ or SRQ of a device has if a program asks for max_wr. */
@@ -40,8 +41,8 @@ uint32_t sim_queue_size(const struct sim_device *device, uint32_t max_wr);
 /* Returns the smallest power of two that is at least count. */
 uint32_t sim_queue_capacity(uint32_t count);
 
-/* Makes max_wr slots, each with header_bytes and room for max_sge SGEs or room_bytes of other data. The
- * owner frees queue->slots. ENOMEM. */
+/* Makes max_wr slots, each with header_bytes and room for max_sge SGEs or room_bytes of other data.
+ * The owner frees queue->slots. ENOMEM. */
 int sim_queue_init(struct sim_queue *queue, uint32_t header_bytes, uint32_t room_bytes,
 		   uint32_t max_wr, uint32_t max_sge);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Shared receive queues (SRQ). A slot may be posted again after its completion has been polled; the QPs
- * complete receives in any order.
+ * Shared receive queues (SRQ). A slot may be posted again after its completion has been polled; the
+ * QPs complete receives in any order.
  */
 #ifndef SIM_OBJECT_SRQ_H
 #define SIM_OBJECT_SRQ_H
@@ -42,11 +42,12 @@ struct sim_srq_init {
 	void *user;
 };
 
-/* Makes an SRQ and writes its real sizes to init->attr. EINVAL for sizes beyond the device, ENOMEM. */
+/* Makes an SRQ and writes its real sizes to init->attr. EINVAL for sizes beyond the device,
+ * ENOMEM. */
 int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct sim_srq **srq);
 
-/* Destroys an SRQ. Its memory lives on until all its completions have been polled. EBUSY while QPs use
- * it. */
+/* Destroys an SRQ. Its memory lives on until all its completions have been polled. EBUSY while QPs
+ * use it. */
 int sim_srq_destroy(struct sim_srq *srq);
 
 /* ibv_modify_srq(3). EINVAL, ENOMEM; an error changes nothing. */
@@ -65,8 +66,8 @@ static inline uint32_t sim_srq_count(const struct sim_srq *srq)
 /* Returns the oldest WQE; NULL if the SRQ is empty. */
 struct sim_recv_wqe *sim_srq_peek(const struct sim_srq *srq);
 
-/* Takes the oldest WQE of an SRQ that is not empty and returns its slot. Raises the limit event if fewer
- * than the limit are left. */
+/* Takes the oldest WQE of an SRQ that is not empty and returns its slot. Raises the limit event if
+ * fewer than the limit are left. */
 uint32_t sim_srq_take(struct sim_srq *srq);
 
 /* Frees a slot that a QP took and that has no completion. */

@@ -51,8 +51,8 @@ bool *sim_quirk_find(struct sim_quirks *quirks, const char *name)
 /*
  * The limits of the profiles that are an int in struct ibv_device_attr: those that
  * sim_device_lower_limit() can lower. The engine's tables bound max_qp, max_srq, max_mr and max_mw;
- * where only memory limits an adapter's objects, the limit is one that a test can reach. The rest of
- * rxe and mlx5 is what `ibv_devinfo -v` prints on them.
+ * where only memory limits an adapter's objects, the limit is one that a test can reach. The rest
+ * of rxe and mlx5 is what `ibv_devinfo -v` prints on them.
  */
 /* clang-format off */
 #define LIMITS(LIMIT) \

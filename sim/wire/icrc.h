@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two checksums of a packet. The invariant CRC (ICRC) is a CRC-32 over the packet in which every
- * field that a switch or router may change counts as ones. The variant CRC (VCRC) is InfiniBand's
- * CRC-16 over the packet as it is on the link. Both stand little-endian on the wire.
+ * The two checksums of a packet. The invariant CRC (ICRC) is a CRC-32 over the packet in which
+ * every field that a switch or router may change counts as ones. The variant CRC (VCRC) is
+ * InfiniBand's CRC-16 over the packet as it is on the link. Both stand little-endian on the wire.
  */
 #ifndef SIM_WIRE_ICRC_H
 #define SIM_WIRE_ICRC_H
@@ -14,9 +14,9 @@
  * Each of the three returns the ICRC that belongs into the last four bytes of [packet, packet +
  * length_bytes); the value of these four bytes does not matter.
  *
- * sim_icrc()             RoCE v2: the packet begins with its IP header (IPv4 or IPv6 by its version)
+ * sim_icrc()             RoCE v2: the packet begins with its IP header, IPv4 or IPv6
  * sim_icrc_roce_v1()     RoCE v1: the packet begins with its GRH
- * sim_icrc_infiniband()  InfiniBand: the packet begins with its LRH, and has no VCRC behind the ICRC
+ * sim_icrc_infiniband()  InfiniBand: the packet begins with its LRH; the VCRC does not belong to it
  */
 uint32_t sim_icrc(const uint8_t *packet, size_t length_bytes);
 uint32_t sim_icrc_roce_v1(const uint8_t *packet, size_t length_bytes);

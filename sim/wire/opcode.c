@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * Sources. Opcode values: Linux include/rdma/ib_pack.h; XRC is 0xa0 with the operations of RC, as in
- * Wireshark epan/dissectors/packet-infiniband.c. Extension headers: Linux
+ * Sources. Opcode values: Linux include/rdma/ib_pack.h; XRC is 0xa0 with the operations of RC, as
+ * in Wireshark epan/dissectors/packet-infiniband.c. Extension headers: Linux
  * drivers/infiniband/sw/rxe/rxe_opcode.c; requests of XRC have an XRCETH before all others.
  */
 
@@ -91,8 +91,8 @@ enum {
 		   SEND | ONLY | TAKES | ENDS | INV | (more))
 
 /*
- * The engine does not know FLUSH (0x1c), which is reserved here. The 16 reserved bytes behind the BTH
- * of a CNP are its payload, which the sender fills with zeros.
+ * The engine does not know FLUSH (0x1c), which is reserved here. The 16 reserved bytes behind the
+ * BTH of a CNP are its payload, which the sender fills with zeros.
  */
 const struct sim_opcode_info sim_opcodes[256] = {
 	SENDS_AND_WRITES(RC, 0),
@@ -186,8 +186,8 @@ enum {
 };
 
 /*
- * QP types and IBV_SEND_INLINE: ibv_post_send(3). One difference: the page allows SEND_WITH_INV on UC,
- * but UC has no opcode for it (Linux include/rdma/ib_pack.h), so UC refuses it here.
+ * QP types and IBV_SEND_INLINE: ibv_post_send(3). One difference: the page allows SEND_WITH_INV on
+ * UC, but UC has no opcode for it (Linux include/rdma/ib_pack.h), so UC refuses it here.
  */
 const struct sim_wr_row sim_wr_rows[] = {
 	[IBV_WR_SEND] = {ON_ANY, {SENDS, IBV_WC_SEND}},

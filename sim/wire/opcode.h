@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The opcodes of the Base Transport Header (BTH), and the operations of work requests, as tables. The
- * rest of the engine asks the tables and never looks at the bits of an opcode.
+ * The opcodes of the Base Transport Header (BTH), and the operations of work requests, as tables.
+ * The rest of the engine asks the tables and never looks at the bits of an opcode.
  */
 #ifndef SIM_WIRE_OPCODE_H
 #define SIM_WIRE_OPCODE_H
@@ -122,9 +122,9 @@ static inline enum sim_position sim_position(bool first, bool last)
 extern const uint8_t sim_request_operations[][SIM_POSITIONS];
 
 /*
- * Returns the opcode of one packet of a request. wr_opcode is the operation of the work request: SEND,
- * SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ, ATOMIC_CMP_AND_SWP,
- * ATOMIC_FETCH_AND_ADD or ATOMIC_WRITE.
+ * Returns the opcode of one packet of a request. wr_opcode is the operation of the work request:
+ * SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
+ * ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD or ATOMIC_WRITE.
  */
 static inline uint8_t sim_opcode_request(enum sim_transport transport, enum ibv_wr_opcode wr_opcode,
 					 bool first, bool last)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packets. Inside the engine a packet is a descriptor (struct sim_packet and struct sim_route); it is
- * encoded to bytes where a trace, a fault rule or a wire needs them.
+ * Packets. Inside the engine a packet is a descriptor (struct sim_packet and struct sim_route); it
+ * is encoded to bytes where a trace, a fault rule or a wire needs them.
  */
 #ifndef SIM_WIRE_PACKET_H
 #define SIM_WIRE_PACKET_H
@@ -24,9 +24,9 @@ struct sim_span {
 };
 
 /*
- * The headers before the BTH: Ethernet, IP and UDP (RoCE v2), Ethernet and a GRH (RoCE v1), or an LRH
- * with or without a GRH (InfiniBand). Numbers are in host order; MACs and GIDs are as on the wire.
- * The GIDs, traffic class, hop limit and flow label belong to the IP header or to the GRH.
+ * The headers before the BTH: Ethernet, IP and UDP (RoCE v2), Ethernet and a GRH (RoCE v1), or an
+ * LRH with or without a GRH (InfiniBand). Numbers are in host order; MACs and GIDs are as on the
+ * wire. The GIDs, traffic class, hop limit and flow label belong to the IP header or to the GRH.
  */
 struct sim_route {
 	uint8_t source_mac[6];
@@ -139,22 +139,23 @@ size_t sim_frame_bytes(const struct sim_packet *packet, const struct sim_route *
  * RoCE v1     Ethernet, GRH, BTH, extension headers, payload, pad, ICRC
  * InfiniBand  LRH, GRH if has_grh, BTH, extension headers, payload, pad, ICRC, VCRC
  *
- * frame has room for SIM_FRAME_BYTES_MAX. copy reads the spans; a span that it cannot read is written
- * as zeros.
+ * frame has room for SIM_FRAME_BYTES_MAX. copy reads the spans; a span that it cannot read is
+ * written as zeros.
  */
 size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route *route,
 			 sim_copy_fn *copy, uint8_t *frame);
 
 /*
- * Reads a frame of Ethernet. The packet's payload is *span, which points into frame. On an error the
- * outputs hold the headers before the wrong one; after SIM_DECODE_BAD_ICRC they hold the whole packet.
+ * Reads a frame of Ethernet. The packet's payload is *span, which points into frame. On an error
+ * the outputs hold the headers before the wrong one; after SIM_DECODE_BAD_ICRC they hold the whole
+ * packet.
  */
 enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
 				  struct sim_packet *packet, struct sim_span *span,
 				  struct sim_route *route);
 
-/* Reads a frame of InfiniBand, from the LRH to the VCRC, in the same way. After SIM_DECODE_BAD_VCRC,
- * too, the outputs hold the whole packet. */
+/* Reads a frame of InfiniBand, from the LRH to the VCRC, in the same way. After
+ * SIM_DECODE_BAD_VCRC, too, the outputs hold the whole packet. */
 enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_bytes,
 					     struct sim_packet *packet, struct sim_span *span,
 					     struct sim_route *route);
@@ -162,13 +163,13 @@ enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_
 /* Returns an error as words, as "bad ICRC"; a static string. */
 const char *sim_decode_str(enum sim_decode result);
 
-/* Writes the 40 bytes that a UD receive has before its payload: an IPv6 header or a GRH; 20 bytes 0xcc
- * (undefined) and an IPv4 header; or 40 bytes 0xcc for a packet without a GRH. */
+/* Writes the 40 bytes that a UD receive has before its payload: an IPv6 header or a GRH; 20 bytes
+ * 0xcc (undefined) and an IPv4 header; or 40 bytes 0xcc for a packet without a GRH. */
 void sim_packet_grh(const struct sim_packet *packet, const struct sim_route *route,
 		    uint8_t grh[40]);
 
-/* Returns true if the LID is a group's: from IB_MULTICAST_LID_BASE to below IB_LID_PERMISSIVE of Linux
- * include/rdma/ib_verbs.h. */
+/* Returns true if the LID is a group's: from IB_MULTICAST_LID_BASE to below IB_LID_PERMISSIVE of
+ * Linux include/rdma/ib_verbs.h. */
 static inline bool sim_lid_is_multicast(uint16_t lid)
 {
 	return lid >= 0xc000 && lid != 0xffff;
@@ -181,8 +182,8 @@ bool sim_gid_is_ipv4(const uint8_t gid[16]);
  * include/rdma/ib_addr.h, rdma_is_multicast_addr). */
 bool sim_gid_is_multicast(const uint8_t gid[16]);
 
-/* Returns the UDP source port of a connection, from the dynamic range. Both directions of a connection
- * have the same port: it is computed from the product of the two QPNs. */
+/* Returns the UDP source port of a connection, from the dynamic range. Both directions of a
+ * connection have the same port: it is computed from the product of the two QPNs. */
 uint16_t sim_udp_source_port(uint32_t qpn, uint32_t dest_qpn);
 
 #endif

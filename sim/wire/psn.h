@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packet sequence numbers (PSN) have 24 bits and wrap. A PSN is ahead of another one if it follows by
- * less than 2^23.
+ * Packet sequence numbers (PSN) have 24 bits and wrap. A PSN is ahead of another one if it follows
+ * by less than 2^23.
  */
 #ifndef SIM_WIRE_PSN_H
 #define SIM_WIRE_PSN_H
