@@ -105,7 +105,7 @@ void sim_timer_place(struct sim_clock *clock, struct sim_timer *timer)
 	sift_up(clock, timer);
 }
 
-/* Brings to the top a timer whose place is its deadline; the others move where they belong. */
+/* Returns the timer with the earliest deadline; moves timers with a later deadline down. */
 static struct sim_timer *settle(struct sim_clock *clock)
 {
 	while (clock->count) {

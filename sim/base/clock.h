@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine's time and its timers. Time moves when the engine's owner says so.
+ * The engine's time and its timers. The engine's owner moves the time with sim_engine_advance().
  */
 #ifndef SIM_BASE_CLOCK_H
 #define SIM_BASE_CLOCK_H
@@ -14,39 +14,43 @@ struct sim_timer;
 typedef void sim_timer_fn(struct sim_timer *timer);
 
 /*
- * A timer stands in its owner. Arming one that stands in the heap at an earlier time only notes
- * the new deadline: it is moved when it comes to the top. So restarting a timer on every packet
- * costs a store.
+ * A timer is a member of the object that owns it. The heap may hold a timer at an earlier time than
+ * its deadline; sim_clock_next() and sim_clock_take() move it when it comes to the top. So
+ * restarting a timer on every packet costs two stores.
  */
 struct sim_timer {
 	uint64_t deadline_ns; /* SIM_NEVER while disarmed */
-	uint64_t order;	      /* of arming, between equal times */
-	uint64_t heap_ns;     /* what the heap is ordered by */
+	uint64_t order;	  /* timers of one deadline fire in the order in which they were armed */
+	uint64_t heap_ns; /* the heap is ordered by heap_ns, then by heap_order */
 	uint64_t heap_order;
 	sim_timer_fn *fire;
-	uint32_t place; /* in the heap, from 1; 0 for none */
+	uint32_t place; /* index in the heap, from 1; 0 while the timer is not in the heap */
 };
 
 struct sim_clock {
 	uint64_t now_ns;
-	uint64_t order;
-	struct sim_timer **heap; /* from 1 */
-	uint32_t count;
+	uint64_t order;		 /* counts the arming of timers */
+	struct sim_timer **heap; /* heap[1] is the top */
+	uint32_t count;		 /* timers in the heap */
 	uint32_t capacity;
-	uint32_t reserved;
+	uint32_t reserved; /* timers that exist */
 };
 
-/* Room for one more timer that exists, so that arming never allocates. ENOMEM. */
+/* Reserves the room of one more timer, so that arming never allocates. ENOMEM. */
 int sim_clock_reserve(struct sim_clock *clock);
 
-/* The timer's owner ends: the timer leaves the heap and its room is given back. */
+/* Disarms a timer for good and gives back its room. */
 void sim_clock_release(struct sim_clock *clock, struct sim_timer *timer);
 
 void sim_clock_destroy(struct sim_clock *clock);
 
+/* Makes a disarmed timer; sim_engine_advance() calls fire when the timer runs out. */
 void sim_timer_init(struct sim_timer *timer, sim_timer_fn *fire);
+
+/* Private to sim_timer_arm(): puts a timer into the heap, or moves it towards the top. */
 void sim_timer_place(struct sim_clock *clock, struct sim_timer *timer);
 
+/* Arms a timer, or changes the deadline of an armed one. */
 static inline void sim_timer_arm(struct sim_clock *clock, struct sim_timer *timer,
 				 uint64_t deadline_ns)
 {
@@ -61,10 +65,10 @@ static inline void sim_timer_disarm(struct sim_timer *timer)
 	timer->deadline_ns = SIM_NEVER;
 }
 
-/* The earliest deadline; SIM_NEVER for none. */
+/* Returns the earliest deadline; SIM_NEVER if no timer is armed. */
 uint64_t sim_clock_next(struct sim_clock *clock);
 
-/* Takes out one timer that is due now, disarmed; NULL for none. */
+/* Disarms and returns a timer that is due now; NULL if none is. */
 struct sim_timer *sim_clock_take(struct sim_clock *clock);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What all objects of one engine share: time, chance, the owner, and where packets go.
+ * The engine as its objects see it: the clock, random numbers, the owner's callbacks, the QPs that
+ * wait for a turn, and the outlet that takes their packets.
  */
 #ifndef SIM_BASE_CORE_H
 #define SIM_BASE_CORE_H
@@ -27,25 +28,26 @@ struct sim_qp_list {
 struct sim_engine {
 	struct sim_clock clock;
 	struct sim_host host;
-	uint64_t random; /* state of sim_random() */
-	uint64_t epoch;	 /* changes with all that decides which QP admits which packet; from 1 */
-	uint64_t address_epoch; /* changes with the addresses of ports; from 1 */
+	uint64_t random;	/* state of sim_random() */
+	uint64_t epoch;		/* from 1; sim_engine_changed() counts it up */
+	uint64_t address_epoch; /* from 1; counts the changes of addresses and links */
 	struct sim_qp_list turns[SIM_TURNS];
 	struct sim_device *devices; /* in the order in which they were made */
 	uint32_t device_count;
 	struct sim_net *net;
-	const struct sim_outlet *outlet; /* how QPs reach net */
-	/* Gives a device, and its QPs, the hooks that its quirks need. ENOMEM. */
+	const struct sim_outlet *outlet; /* takes the packets of QPs */
+	/* Sets the hooks of a device and of its QPs by the device's quirks. ENOMEM. */
 	int (*give_hooks)(struct sim_device *device);
 };
 
-/* Notes that something has changed which decides which QP admits which packets. */
+/* Call this after a change of anything that decides which packets a QP admits: its cached decisions
+ * end. */
 static inline void sim_engine_changed(struct sim_engine *engine)
 {
 	engine->epoch++;
 }
 
-/* The next number of the engine's pseudo-random sequence. */
+/* Returns the next number of the pseudo-random sequence that begins with the engine's seed. */
 uint64_t sim_random(struct sim_engine *engine);
 
 #endif

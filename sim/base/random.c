@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/base/core.h"
 
-/* splitmix64: one word of state, and every seed is a good one. */
+/* splitmix64: its state is one word, and it works with every seed. */
 uint64_t sim_random(struct sim_engine *engine)
 {
 	uint64_t z = engine->random += UINT64_C(0x9e3779b97f4a7c15);

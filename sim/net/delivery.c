@@ -11,7 +11,7 @@
 
 #define MULTICAST_QPN 0xffffffu
 
-/* A packet under way on a link with delay. */
+/* A packet on a link with delay. */
 struct sim_flight {
 	struct sim_timer timer;
 	struct sim_flight *next_made;
@@ -24,7 +24,7 @@ struct sim_flight {
 	uint8_t payload[SIM_PATH_MTU_MAX];
 };
 
-/* A switch looks at LIDs only, so a packet may reach a port that does not have its GRH's GID. */
+/* True if an InfiniBand packet came by its LID to a port that does not have the GID of its GRH. */
 static bool misrouted(const struct sim_port *port, const struct sim_route *route)
 {
 	union ibv_gid dgid;
@@ -49,14 +49,14 @@ static void arrive_at_group(struct sim_port *port, const struct sim_packet *pack
 	}
 }
 
-/* No QP takes the packet. */
+/* Counts a packet that no QP takes. */
 static void refuse(struct sim_device *device)
 {
 	device->counters.dropped_packets++;
 	device->counters.refused_packets++;
 }
 
-/* A packet whose ICRC is right has come to a port. */
+/* A packet with a right ICRC arrives at a port. */
 static void arrive(struct sim_port *port, const struct sim_packet *packet,
 		   const struct sim_route *route)
 {
@@ -72,7 +72,7 @@ static void arrive(struct sim_port *port, const struct sim_packet *packet,
 		refuse(device);
 }
 
-/* A corrupt frame has come to a port, which finds its ICRC wrong. */
+/* A frame with a wrong ICRC arrives at a port. */
 static void arrive_corrupt(struct sim_port *port)
 {
 	port->device->counters.received_packets++;
@@ -89,7 +89,8 @@ static void land(struct sim_timer *timer)
 	delivery->spare = flight;
 }
 
-/* Buffers are made as the number of packets under way reaches a new height, and kept. */
+/* Takes a spare buffer or makes one; sim_delivery_destroy() frees the buffers. NULL if memory is
+ * out. */
 static struct sim_flight *take_flight(struct sim_net *net)
 {
 	struct sim_delivery *delivery = &net->delivery;
@@ -111,7 +112,8 @@ static struct sim_flight *take_flight(struct sim_net *net)
 	return flight;
 }
 
-/* False if memory is out: the packet is lost, as in a full switch. */
+/* Copies a packet until its arrival. False if memory is out: the packet is lost, as in a full
+ * switch. */
 static bool take_off(struct sim_net *net, const struct sim_path *path,
 		     const struct sim_packet *packet, uint64_t arrival_ns)
 {
@@ -132,7 +134,7 @@ static bool take_off(struct sim_net *net, const struct sim_path *path,
 	return true;
 }
 
-/* When a packet that is sent now reaches the other end of its link. */
+/* Returns the time at which a packet that is sent now reaches the other end of its link. */
 static uint64_t arrival_ns(const struct sim_net *net, const struct sim_path *path,
 			   const struct sim_packet *packet)
 {
@@ -163,7 +165,7 @@ static bool deliver_to(struct sim_net *net, const struct sim_path *path,
 	return true;
 }
 
-/* A port hears RoCE v1 only if it has a GID of that type; likewise v2. */
+/* True if the port has a GID of the packet's RoCE version. */
 static bool hears(const struct sim_port *port, const struct sim_route *route)
 {
 	return route->infiniband || sim_port_has_type(port, route->roce_v1 ? IBV_GID_TYPE_ROCE_V1
@@ -213,7 +215,7 @@ static bool deliver(struct sim_net *net, const struct sim_transit *transit)
 	return sim_fabric_is_passable(path) && deliver_to(net, path, transit);
 }
 
-static void pass(struct sim_filter *filter, struct sim_transit *transit)
+void sim_delivery_pass(struct sim_filter *filter, struct sim_transit *transit)
 {
 	const struct sim_path *path = transit->path;
 	struct sim_counters *counters = &path->source->device->counters;
@@ -234,12 +236,6 @@ bool sim_delivery_is_instant(const struct sim_path *path)
 {
 	return sim_fabric_is_passable(path) && !path->link->delay_ns &&
 	       !path->link->bits_per_second && !misrouted(path->dest, &path->route);
-}
-
-void sim_delivery_init(struct sim_net *net)
-{
-	net->delivery.filter = (struct sim_filter){.name = "delivery", .net = net, .pass = pass};
-	sim_filter_activate(&net->delivery.filter, true);
 }
 
 void sim_delivery_destroy(struct sim_delivery *delivery)

@@ -13,13 +13,16 @@ struct sim_flight;
 struct sim_delivery {
 	struct sim_filter filter;
 	struct sim_flight *flights; /* all buffers of delayed packets */
-	struct sim_flight *spare;   /* those that hold no packet */
+	struct sim_flight *spare;   /* the buffers that hold no packet */
 };
 
-void sim_delivery_init(struct sim_net *net);
+/* Delivers a packet, counts it if it is lost, and ends the chain. */
+sim_filter_fn sim_delivery_pass;
+
+/* Frees the buffers of delayed packets. */
 void sim_delivery_destroy(struct sim_delivery *delivery);
 
-/* True if a packet on this path is with its receiver in the instant in which it is sent. */
+/* Returns true if a packet on this path arrives in the instant in which it is sent. */
 bool sim_delivery_is_instant(const struct sim_path *path);
 
 #endif

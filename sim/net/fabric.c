@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void sim_links_init(struct sim_links *links)
-{
-	*links = (struct sim_links){0};
-}
-
 void sim_links_destroy(struct sim_links *links)
 {
 	while (links->given) {

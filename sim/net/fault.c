@@ -43,7 +43,7 @@ const struct sim_fault_rule *sim_fault_offer(struct sim_engine *engine,
 	return NULL;
 }
 
-/* Turns one bit behind the first words of the BTH, where the ICRC covers each. */
+/* Turns one bit behind the second word of the BTH, where the ICRC covers every bit. */
 static void corrupt(struct sim_net *net, struct sim_transit *transit)
 {
 	const bool infiniband = transit->path->route.infiniband;
@@ -55,13 +55,13 @@ static void corrupt(struct sim_net *net, struct sim_transit *transit)
 	length_bytes = transit->frame_bytes - (infiniband ? 2 : 0);
 	bit = sim_random(net->engine) % (8 * (length_bytes - bth - 8));
 	net->frame[bth + 8 + bit / 8] ^= (uint8_t)(1u << bit % 8);
-	/* The switch in whose memory the bit turned sends the packet on with a right VCRC. */
+	/* The bit turned in the memory of a switch, which computes a new VCRC. */
 	if (infiniband)
 		sim_store_le16(net->frame + length_bytes, sim_vcrc(net->frame, length_bytes));
 	transit->corrupt = true;
 }
 
-static void pass(struct sim_filter *filter, struct sim_transit *transit)
+void sim_fault_pass(struct sim_filter *filter, struct sim_transit *transit)
 {
 	const struct sim_fault_rule *rule = sim_fault_offer(
 		filter->net->engine, transit->path->source->device, transit->packet);
@@ -80,11 +80,6 @@ static void pass(struct sim_filter *filter, struct sim_transit *transit)
 		second.again = true;
 		sim_filter_next(filter, &second);
 	}
-}
-
-void sim_faults_init(struct sim_net *net)
-{
-	net->faults.filter = (struct sim_filter){.name = "fault", .net = net, .pass = pass};
 }
 
 static void count_rules(struct sim_faults *faults, unsigned int count)

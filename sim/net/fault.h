@@ -28,31 +28,34 @@ struct sim_fault_rule {
 	bool psn_given;
 	uint32_t psn;
 	uint32_t dest_qpn; /* 0: any */
-	uint64_t skip;	   /* matching packets before the first one that the rule acts on */
+	uint64_t skip;	   /* matching packets to skip before the rule acts */
 	uint64_t count;	   /* packets that the rule acts on; 0: no limit */
-	uint32_t chance;   /* of 2^32; 0: always */
+	uint32_t chance;   /* the rule acts with a probability of chance / 2^32; 0: always */
 	uint64_t delay_ns;
 };
 
 struct sim_fault_slot {
 	struct sim_fault_rule rule;
 	unsigned int id;
-	uint64_t matched;
-	uint64_t fired;
+	uint64_t matched; /* packets that fit the rule */
+	uint64_t fired;	  /* packets that the rule acted on */
 };
 
 struct sim_faults {
 	struct sim_filter filter;
-	struct sim_fault_slot slots[SIM_FAULT_RULES_MAX]; /* in the order in which they are asked */
+	struct sim_fault_slot
+		slots[SIM_FAULT_RULES_MAX]; /* in the order in which they were added */
 	unsigned int count;
 	unsigned int last_id;
 };
 
-void sim_faults_init(struct sim_net *net);
+/* Acts on a packet by the first rule that fits. */
+sim_filter_fn sim_fault_pass;
 
-/* ENOSPC if SIM_FAULT_RULES_MAX rules exist. */
+/* Adds a rule behind the others and gives it an id. ENOSPC if SIM_FAULT_RULES_MAX rules exist. */
 int sim_fault_add(struct sim_engine *engine, const struct sim_fault_rule *rule, unsigned int *id);
-/* ENOENT. */
+
+/* Removes a rule; ENOENT for an unknown id. sim_fault_clear() removes all rules. */
 int sim_fault_remove(struct sim_engine *engine, unsigned int id);
 void sim_fault_clear(struct sim_engine *engine);
 

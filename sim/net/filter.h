@@ -1,43 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filters: every packet passes the active ones in their order. A filter looks at the packet, changes
- * what becomes of it, and hands it to the next filter: once, several times, or never. The last filter
- * delivers.
+ * Filters: every packet that a QP sends passes the active filters in their order, which
+ * sim_net_create() decides. A filter looks at the packet, may change the transit, and calls
+ * sim_filter_next(): once, several times to repeat the packet, or never to end its way. The last
+ * filter delivers the packet.
  */
 #ifndef SIM_NET_FILTER_H
 #define SIM_NET_FILTER_H
 
 #include "sim/object/path.h"
 
-/* A packet on its way. */
+/* A packet on its way, as the filters see and change it. */
 struct sim_transit {
 	const struct sim_path *path;
 	const struct sim_packet *packet;
-	const uint8_t *frame; /* its bytes, once a filter has asked for them; else NULL */
+	const uint8_t *frame; /* its bytes after sim_net_encode(); NULL before */
 	size_t frame_bytes;
-	uint64_t delay_ns; /* beyond the link's delay */
+	uint64_t delay_ns; /* added to the link's delay */
 	bool lost;	   /* the packet does not arrive */
-	bool corrupt;	   /* a bit of frame is wrong, and the ICRC finds it */
-	bool again;	   /* a second copy of a packet that was counted */
+	bool corrupt;	   /* a bit of the frame is wrong, so the receiver finds a wrong ICRC */
+	bool again;	   /* a copy of a packet; the counters count the packet once */
 };
 
 struct sim_filter;
 typedef void sim_filter_fn(struct sim_filter *filter, struct sim_transit *transit);
 
 struct sim_filter {
-	const char *name;
 	struct sim_net *net;
-	struct sim_filter *next; /* the next active one */
+	struct sim_filter *next_made; /* the next one of all filters */
+	struct sim_filter *next;      /* the next active one */
 	sim_filter_fn *pass;
 	bool active; /* false: the filter has nothing to do, and packets skip it */
 };
 
+/* Hands the packet to the next active filter. */
 static inline void sim_filter_next(struct sim_filter *filter, struct sim_transit *transit)
 {
 	filter->next->pass(filter->next, transit);
 }
 
-/* Switches a filter on or off. */
+/* Switches a filter on or off; the delivery is always on. */
 void sim_filter_activate(struct sim_filter *filter, bool active);
 
 #endif

@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The LID that a group has besides its GID: RoCE has none. */
+/* A group of InfiniBand has a LID beside its GID; a group of RoCE has 0. */
 static uint16_t group_lid(const struct sim_qp *qp, uint16_t lid)
 {
 	return sim_port_is_infiniband(&sim_qp_device(qp)->ports[0]) ? lid : 0;
 }
 
-/* The QP's membership in a group, or in any group if gid is NULL. */
+/* Finds the membership of a QP in a group, or in any group if gid is NULL; *at is NULL at the
+ * end. */
 static struct sim_member **find_member(const struct sim_qp *qp, const union ibv_gid *gid,
 				       uint16_t lid)
 {
@@ -39,7 +40,7 @@ static int count_in_group(const struct sim_device *device, const union ibv_gid *
 	return count;
 }
 
-/* As the three checks of Linux drivers/infiniband/sw/rxe/rxe_mcast.c. */
+/* The three checks of Linux drivers/infiniband/sw/rxe/rxe_mcast.c. */
 static bool has_room(const struct sim_device *device, int in_group)
 {
 	const struct ibv_device_attr *limits = &device->profile->limits;
@@ -57,7 +58,7 @@ int sim_multicast_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t l
 
 	if (sim_qp_type(qp) != IBV_QPT_UD || !sim_gid_is_multicast(gid->raw))
 		return EINVAL;
-	/* As is_valid_mcast_lid in Linux drivers/infiniband/core/verbs.c. */
+	/* is_valid_mcast_lid in Linux drivers/infiniband/core/verbs.c. */
 	if (sim_port_is_infiniband(&device->ports[0]) && !sim_lid_is_multicast(lid))
 		return EINVAL;
 	if (*at)

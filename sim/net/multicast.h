@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Multicast groups: which QPs are members of which.
+ * Multicast groups and their members.
  */
 #ifndef SIM_NET_MULTICAST_H
 #define SIM_NET_MULTICAST_H
@@ -20,20 +20,23 @@ struct sim_member {
 	uint16_t lid; /* InfiniBand; else 0 */
 };
 
-/* ibv_attach_mcast(3): UD only. EINVAL for another type or a GID that is not multicast, ENOMEM.
- * Attaching twice is attaching once. Detaching a QP that is not attached: EINVAL. */
+/* ibv_attach_mcast(3) and ibv_detach_mcast(3). Attaching a member again has no effect. EINVAL for a
+ * QP that is not UD, a GID or LID that is not multicast, and detaching a QP that is no member;
+ * ENOMEM. */
 int sim_multicast_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int sim_multicast_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
-/* True if the QP is a member of a group. */
+/* Returns true if the QP is a member of any group. */
 bool sim_multicast_has(const struct sim_qp *qp);
 
-/* Takes a QP that ends out of its groups. */
+/* Takes a QP out of its groups. */
 void sim_multicast_forget(struct sim_qp *qp);
 
+/* Frees all memberships. */
 void sim_multicast_destroy(struct sim_net *net);
 
-/* True if a packet on this route is for the member at the port. */
+/* Returns true if a packet of this route is for the member, and the member's device has the
+ * port. */
 bool sim_multicast_matches(const struct sim_member *member, const struct sim_port *port,
 			   const struct sim_route *route);
 

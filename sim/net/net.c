@@ -11,19 +11,25 @@
 void sim_filter_activate(struct sim_filter *filter, bool active)
 {
 	struct sim_net *net = filter->net;
-	struct sim_filter *const filters[] = {&net->faults.filter, &net->trace.filter,
-					      &net->delivery.filter};
-	struct sim_filter *next = NULL;
+	struct sim_filter **end = &net->first;
 
 	filter->active = active;
-	for (size_t i = sizeof(filters) / sizeof(filters[0]); i-- > 0;) {
-		filters[i]->next = next;
-		if (filters[i]->active)
-			next = filters[i];
+	for (filter = net->made; filter; filter = filter->next_made) {
+		if (!filter->active)
+			continue;
+		*end = filter;
+		end = &filter->next;
 	}
-	net->first = next;
-	/* Packets that were handed to the peer directly have to pass the filters from now on. */
+	/* QPs that hand packets to the peer directly have to ask for the way again. */
 	sim_engine_changed(net->engine);
+}
+
+static struct sim_filter **add_filter(struct sim_net *net, struct sim_filter **end,
+				      struct sim_filter *filter, sim_filter_fn *pass)
+{
+	*filter = (struct sim_filter){.net = net, .pass = pass};
+	*end = filter;
+	return &filter->next_made;
 }
 
 void sim_net_encode(struct sim_net *net, struct sim_transit *transit)
@@ -52,7 +58,8 @@ static void send(struct sim_engine *engine, struct sim_path *path, const struct 
 	net->first->pass(net->first, &transit);
 }
 
-/* The QP at the other end, if nothing but its admission stands between a packet and the QP. */
+/* Returns the QP at the other end if a packet reaches it now and no filter but the delivery is
+ * active. */
 static struct sim_qp *direct(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn)
 {
 	const struct sim_net *net = engine->net;
@@ -73,16 +80,18 @@ static const struct sim_outlet outlet = {
 int sim_net_create(struct sim_engine *engine)
 {
 	struct sim_net *net = calloc(1, sizeof(*net));
+	struct sim_filter **end;
 
 	if (!net)
 		return ENOMEM;
 	net->engine = engine;
 	engine->net = net;
 	engine->outlet = &outlet;
-	sim_links_init(&net->links);
-	sim_faults_init(net);
-	sim_trace_init(net);
-	sim_delivery_init(net);
+	/* The filters, in the order in which a packet passes them. */
+	end = add_filter(net, &net->made, &net->faults.filter, sim_fault_pass);
+	end = add_filter(net, end, &net->trace.filter, sim_trace_pass);
+	add_filter(net, end, &net->delivery.filter, sim_delivery_pass);
+	sim_filter_activate(&net->delivery.filter, true);
 	return 0;
 }
 

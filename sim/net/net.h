@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The network of one engine: the links, the filters that each packet passes, and the groups. Private
- * to sim/net; sim/engine.c makes and ends it.
+ * The network of one engine: the links, the filters that each packet passes, and the multicast
+ * groups. Private to sim/net; sim/engine.c makes and destroys it.
  */
 #ifndef SIM_NET_NET_H
 #define SIM_NET_NET_H
@@ -16,21 +16,21 @@
 
 struct sim_net {
 	struct sim_engine *engine;
+	struct sim_filter *made;  /* all filters, in the order in which a packet passes them */
 	struct sim_filter *first; /* the first active filter */
-	/* The filters, in the order in which a packet passes them. */
 	struct sim_faults faults;
 	struct sim_trace trace;
 	struct sim_delivery delivery;
 	struct sim_links links;
 	struct sim_member *members;
-	uint8_t frame[SIM_FRAME_BYTES_MAX]; /* of the packet under way */
+	uint8_t frame[SIM_FRAME_BYTES_MAX]; /* of the packet in the filters */
 };
 
-/* ENOMEM. */
+/* Makes engine->net and engine->outlet. ENOMEM. */
 int sim_net_create(struct sim_engine *engine);
 void sim_net_destroy(struct sim_engine *engine);
 
-/* Writes the packet's frame into net->frame, unless a filter before did. */
+/* Writes the packet's frame into net->frame, unless an earlier filter has done so. */
 void sim_net_encode(struct sim_net *net, struct sim_transit *transit);
 
 #endif

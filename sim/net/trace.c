@@ -5,7 +5,7 @@
 
 const uint8_t sim_trace_lost_mac[6] = {0x02, 0, 0, 0, 0xde, 0xad};
 
-static void pass(struct sim_filter *filter, struct sim_transit *transit)
+void sim_trace_pass(struct sim_filter *filter, struct sim_transit *transit)
 {
 	struct sim_net *net = filter->net;
 	const struct sim_trace *trace = &net->trace;
@@ -21,11 +21,6 @@ static void pass(struct sim_filter *filter, struct sim_transit *transit)
 			trace->sinks[i].frame(trace->sinks[i].arg, net->engine->clock.now_ns,
 					      transit->frame, transit->frame_bytes, flags);
 	sim_filter_next(filter, transit);
-}
-
-void sim_trace_init(struct sim_net *net)
-{
-	net->trace.filter = (struct sim_filter){.name = "trace", .net = net, .pass = pass};
 }
 
 void sim_trace_set(struct sim_engine *engine, enum sim_trace_place place,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trace filter: shows every frame once, when it is sent, to sinks that the engine's owner gives.
+ * The trace filter: shows every frame when it is sent to the sinks of the engine's owner.
  */
 #ifndef SIM_NET_TRACE_H
 #define SIM_NET_TRACE_H
@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What the bytes of a frame do not say. */
+/* Properties of a frame that its bytes do not show. */
 enum sim_frame_flag {
 	SIM_FRAME_INFINIBAND = 1 << 0, /* from LRH to VCRC; else Ethernet */
 	SIM_FRAME_LOST = 1 << 1,       /* a fault rule or a dead link lost the packet */
 };
 
-/* Receives whole frames; flags are of enum sim_frame_flag. frame is valid during the call only. */
+/* Gets whole frames; flags are enum sim_frame_flag. The bytes are valid during the call only. */
 struct sim_trace_sink {
 	void *arg;
 	void (*frame)(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,
@@ -36,14 +36,16 @@ struct sim_trace {
 
 struct sim_engine;
 
-void sim_trace_init(struct sim_net *net);
+/* Shows a packet's frame to the sinks. */
+sim_filter_fn sim_trace_pass;
 
-/* Sets a sink; NULL removes it. On Ethernet a lost frame has sim_trace_lost_mac as its destination. */
+/* Sets the sink of a place; NULL removes it. On Ethernet the destination of a lost frame is
+ * sim_trace_lost_mac. */
 void sim_trace_set(struct sim_engine *engine, enum sim_trace_place place,
 		   const struct sim_trace_sink *sink);
 
-/* Locally administered; the last two bytes read "dead". InfiniBand has no place for such a mark:
- * there SIM_FRAME_LOST alone says it. */
+/* 02:00:00:00:de:ad, a locally administered address. A lost frame of InfiniBand has no mark but
+ * SIM_FRAME_LOST. */
 extern const uint8_t sim_trace_lost_mac[6];
 
 #endif

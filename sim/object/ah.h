@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Address handles (AH).
+ */
 #ifndef SIM_OBJECT_AH_H
 #define SIM_OBJECT_AH_H
 
@@ -7,16 +10,16 @@
 struct sim_ah {
 	struct sim_device *device;
 	uint32_t pd;
-	uint32_t holders; /* the program, and each posted send that names the AH */
+	uint32_t holders; /* counts the program and each posted send that names the AH */
 	struct sim_path path;
 	struct ibv_ah_attr attr;
 };
 
-/* ibv_create_ah(3): ENOMEM, and the errors of sim_path_resolve(). */
+/* ibv_create_ah(3): makes an AH with one holder. ENOMEM, and the errors of sim_path_resolve(). */
 int sim_ah_create(struct sim_device *device, uint32_t pd, const struct ibv_ah_attr *attr,
 		  struct sim_ah **ah);
 
-/* Ends one hold; the last one frees the AH. */
+/* Takes one holder from an AH; without holders it is freed. */
 void sim_ah_release(struct sim_ah *ah);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Names and order are those of rxe_counter_descs in Linux drivers/infiniband/sw/rxe/
- * rxe_hw_counters.c; where each is counted is said beside it.
+ * rxe_hw_counters.c. The comment of each row says where SoftRoCE counts.
  */
 #include "sim/object/counter.h"
 
 #include <string.h>
 
-#define COUNTED(field) .counted = true, .counter = offsetof(struct sim_counters, field)
-#define REDUCED(field, by) \
-	COUNTED(field), .reduced = true, .less = offsetof(struct sim_counters, by)
+#define COUNTED(field)	   .counter = offsetof(struct sim_counters, field)
+#define REDUCED(field, by) COUNTED(field), .less = offsetof(struct sim_counters, by)
 
 const struct sim_counter_info sim_counter_info[] = {
 	/* rxe_net.c, rxe_xmit_packet: behind the error that is send_err. */
@@ -38,7 +37,7 @@ const struct sim_counter_info sim_counter_info[] = {
 	 COUNTED(advancing_naks_received)},
 	/* rxe_comp.c, rxe_comp_queue_pkt: a response that waits for the completer. */
 	{.name = "ack_deferred", .about = "always 0: a response is done when it comes"},
-	/* rxe_comp.c, rxe_completer, for this and the next two. */
+	/* rxe_comp.c, rxe_completer: this counter and the next two. */
 	{.name = "retry_exceeded_err",
 	 .about = "sends that ended with RETRY_EXC_ERR",
 	 COUNTED(retries_exceeded)},
@@ -78,8 +77,6 @@ bool sim_counter_read(const struct sim_counters *counters, const char *name, uin
 		info++;
 	if (!info->name)
 		return false;
-	*value = info->counted ? value_at(counters, info->counter) : 0;
-	if (info->reduced)
-		*value -= value_at(counters, info->less);
+	*value = value_at(counters, info->counter) - value_at(counters, info->less);
 	return true;
 }

@@ -12,10 +12,8 @@
 
 static struct sim_cqe *ring_of(unsigned int entries, uint32_t *mask)
 {
-	uint32_t capacity = 1;
+	const uint32_t capacity = sim_queue_capacity(entries);
 
-	while (capacity < entries)
-		capacity *= 2;
 	*mask = capacity - 1;
 	return malloc(capacity * sizeof(struct sim_cqe));
 }
@@ -23,11 +21,6 @@ static struct sim_cqe *ring_of(unsigned int entries, uint32_t *mask)
 static bool size_fits(const struct sim_device *device, unsigned int entries)
 {
 	return entries >= 1 && entries <= (unsigned int)device->profile->limits.max_cqe;
-}
-
-static unsigned int size_of(const struct sim_device *device, unsigned int entries)
-{
-	return device->quirks.queue_sizes_round_up ? sim_queue_rounded(entries) : entries;
 }
 
 static void period_over(struct sim_timer *timer)
@@ -45,7 +38,7 @@ int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, s
 		return EINVAL;
 	if (device->cq_count >= (uint32_t)device->profile->limits.max_cq)
 		return ENOMEM;
-	entries = size_of(device, entries);
+	entries = sim_queue_size(device, entries);
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return ENOMEM;
@@ -67,7 +60,7 @@ int sim_cq_destroy(struct sim_cq *cq)
 {
 	if (cq->users)
 		return EBUSY;
-	/* Slots of an SRQ outlive the CQ. */
+	/* Give back the slots of SRQs, which outlive the CQ. */
 	while (sim_cq_count(cq))
 		sim_cq_pop(cq);
 	if (cq->moderation.reserved)
@@ -86,7 +79,7 @@ int sim_cq_resize(struct sim_cq *cq, unsigned int entries)
 
 	if (!size_fits(cq->device, entries) || entries < count)
 		return EINVAL;
-	entries = size_of(cq->device, entries);
+	entries = sim_queue_size(cq->device, entries);
 	ring = ring_of(entries, &mask);
 	if (!ring)
 		return ENOMEM;
@@ -101,7 +94,8 @@ int sim_cq_resize(struct sim_cq *cq, unsigned int entries)
 	return 0;
 }
 
-/* The slots of a work queue are the program's again once it has polled the completion. */
+/* The program has polled the completion: the slots that the completion holds may be posted
+ * again. */
 __attribute__((always_inline)) static inline void retire(const struct sim_cqe *cqe)
 {
 	if (!cqe->retires)
@@ -223,7 +217,7 @@ int sim_cq_moderate(struct sim_cq *cq, uint16_t count, uint16_t period_us)
 	moderation->period_ns = UINT64_C(1000) * period_us;
 	if (!moderation->waiting)
 		return 0;
-	/* What waits already, waits by the new rule. */
+	/* The new rule holds for the completions that wait already. */
 	if (moderation->waiting >= moderation->count ||
 	    moderation->first_ns + moderation->period_ns <= clock->now_ns)
 		sim_cq_notify(cq);

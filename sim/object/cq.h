@@ -18,8 +18,8 @@ struct sim_queue;
 struct sim_cqe {
 	struct ibv_wc wc;
 	uint64_t timestamp_ns;
-	/* Polling this entry gives the slots of a work queue before retire_to back to the program;
-	 * NULL once that queue has been reset or is gone. */
+	/* Polling this entry frees the slots of a work queue before retire_to, or the slot
+	 * retire_to of an SRQ; NULL after that queue was reset or destroyed. */
 	struct sim_queue *retires;
 	uint32_t retire_to;
 	bool solicited;
@@ -31,13 +31,13 @@ enum sim_cq_arm {
 	SIM_CQ_ARMED_ALL,
 };
 
-/* Completions that would fire an armed CQ wait for others: for some of them, or for a time. */
+/* Moderation: a completion that fires an armed CQ waits for other completions, or for a time. */
 struct sim_moderation {
 	struct sim_timer timer;
 	uint64_t period_ns;
-	uint64_t first_ns; /* when the first that waits came */
+	uint64_t first_ns; /* when the first waiting completion came */
 	uint32_t waiting;
-	uint16_t count; /* 0: each fires at once */
+	uint16_t count; /* completions that make an event; 0: each one does */
 	bool reserved;	/* the clock has room for the timer */
 };
 
@@ -46,76 +46,82 @@ struct sim_cq {
 	void *user;
 	struct sim_cqe *ring;
 	uint32_t mask;
-	uint32_t size;	/* entries that fit */
-	uint32_t head;	/* next to be written */
-	uint32_t tail;	/* next to be polled */
-	uint32_t users; /* QPs and SRQs */
+	uint32_t size;	/* the most entries */
+	uint32_t head;	/* the next entry to write */
+	uint32_t tail;	/* the next entry to poll */
+	uint32_t users; /* counts QPs and SRQs */
 	uint8_t armed;	/* enum sim_cq_arm */
 	bool ignore_overrun;
-	bool overrun; /* dead: takes nothing more */
+	bool overrun; /* true after an overrun: the CQ takes no more completions */
 	struct sim_moderation moderation;
 };
 
-/* entries as asked for (1 or more, at most the device's max_cqe: EINVAL). *cq has the real size. */
+/* Makes a CQ of at least `entries` entries; the size is (*cq)->size. EINVAL unless 1 <= entries <=
+ * max_cqe; ENOMEM. */
 int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, struct sim_cq **cq);
 
-/* EBUSY while QPs use it. */
+/* Destroys a CQ. EBUSY while a QP or an SRQ uses it. */
 int sim_cq_destroy(struct sim_cq *cq);
 
-/* EINVAL below what is in it or beyond the device. */
+/* Changes the size. EINVAL for fewer entries than the CQ holds, or for more than max_cqe;
+ * ENOMEM. */
 int sim_cq_resize(struct sim_cq *cq, unsigned int entries);
 
-/* Takes up to count entries out. -1 once an overrun CQ is drained. */
+/* Polls up to count entries and returns their number; -1 if a CQ that has overrun is empty. */
 int sim_cq_poll(struct sim_cq *cq, int count, struct ibv_wc *wc);
 
-/* The oldest entry without taking it (NULL for none), and its end. */
+/* sim_cq_peek() returns the oldest entry, NULL if the CQ is empty; sim_cq_pop() removes it. */
 const struct sim_cqe *sim_cq_peek(const struct sim_cq *cq);
 void sim_cq_pop(struct sim_cq *cq);
 
+/* Asks for an event at the next completion, or at the next solicited one. */
 void sim_cq_arm(struct sim_cq *cq, bool solicited_only);
 
+/* Returns the number of entries that can be polled. */
 static inline uint32_t sim_cq_count(const struct sim_cq *cq)
 {
 	return cq->head - cq->tail;
 }
 
-/* Entries of a work queue that is reset or ends give nothing back any more. */
+/* Call this when a work queue is reset or destroyed: its entries free no slots. */
 void sim_cq_forget(struct sim_cq *cq, const struct sim_queue *queue);
 
-/* Takes a QP's entries out (a quirk). */
+/* Removes the entries of a QP (a quirk). */
 void sim_cq_purge(struct sim_cq *cq, uint32_t qpn);
 
-/* One more than fits: the CQ dies (false), or loses its oldest entry. */
+/* Handles an entry for which the CQ has no room. Returns true if the oldest entry made room, and
+ * false if the CQ has overrun. */
 bool sim_cq_overflow(struct sim_cq *cq);
 
+/* Disarms the CQ and raises its event. */
 void sim_cq_notify(struct sim_cq *cq);
 
 /*
- * An event comes after count completions that fire, or period_us after the first of them. With
- * either 0, or a count of 1, each fires at once. EOPNOTSUPP where the device cannot, EINVAL beyond
- * what it can, ENOMEM.
+ * Moderation: the event comes after `count` completions that fire, or period_us after the first of
+ * them. If one of the two is 0, or count is 1, each completion raises the event. EOPNOTSUPP if the
+ * device has no moderation, EINVAL beyond its caps, ENOMEM.
  */
 int sim_cq_moderate(struct sim_cq *cq, uint16_t count, uint16_t period_us);
 
-/* A completion that fires: notifies, now or by and by. */
+/* A completion fires the CQ: raises the event, now or after the moderation. */
 void sim_cq_fire(struct sim_cq *cq);
 
-/* Errors count as solicited (but for a quirk). */
+/* Returns true if an entry that is not solicited counts as such: errors do, except with a quirk. */
 bool sim_cq_counts_as_solicited(const struct sim_cq *cq, const struct sim_cqe *cqe);
 
-/* True if there is room for one more entry; false if the CQ is dead or dies by it (overrun). */
+/* Returns true if there is room for one more entry; false if the CQ has overrun, now or before. */
 static inline bool sim_cq_has_room(struct sim_cq *cq)
 {
 	return (!cq->overrun && sim_cq_count(cq) < cq->size) || sim_cq_overflow(cq);
 }
 
-/* The next entry to fill. */
+/* Returns the next entry to fill. */
 static inline struct sim_cqe *sim_cq_next(const struct sim_cq *cq)
 {
 	return &cq->ring[cq->head & cq->mask];
 }
 
-/* The entry that sim_cq_next() gave is filled: counts it and notifies. */
+/* Adds the entry that sim_cq_next() returned, after the caller has filled it. */
 static inline void sim_cq_commit(struct sim_cq *cq, const struct sim_cqe *cqe)
 {
 	cq->head++;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* QPNs 0 and 1 are management's; Wireshark reads them so. */
+/* QPNs 0 and 1 are the management QPs, also to Wireshark. */
 #define FIRST_QPN	     16
 #define QPN_PLACE_BITS	     18
 #define SRQN_PLACE_BITS	     18

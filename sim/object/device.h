@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Devices: limits, ports, and the tables that lead from numbers to objects.
+ * Devices: their limits, ports, counters, and the tables of their QPs, SRQs and memory regions.
  */
 #ifndef SIM_OBJECT_DEVICE_H
 #define SIM_OBJECT_DEVICE_H
@@ -19,9 +19,10 @@ struct sim_device {
 	struct sim_engine *engine;
 	struct sim_device *next;
 	const struct sim_profile *profile;
-	struct sim_profile own_profile; /* a copy of the profile, once a limit was lowered */
-	struct sim_quirks quirks;	/* the profile's, and those that a test set */
-	/* NULL: the device does what the specification says. See sim/object/rules.h, sim/qp/hooks.h. */
+	struct sim_profile own_profile; /* after a limit was lowered: a copy of the profile */
+	struct sim_quirks quirks;	/* of the profile, as sim_device_set_quirk() changed them */
+	/* Both are NULL if the device does what the specification says. See sim/object/rules.h and
+	 * sim/qp/hooks.h. */
 	bool (*leaves_out)(const struct sim_device *device, unsigned int rule);
 	const struct sim_hooks *hooks;
 	void *user;
@@ -29,14 +30,14 @@ struct sim_device {
 	uint64_t node_guid;    /* host order */
 	uint32_t index;	       /* from 0 in its engine */
 	bool dead;	       /* after sim_device_kill() */
-	uint32_t memory_epoch; /* changes whenever a checked range may have become wrong */
+	uint32_t memory_epoch; /* from 1; counts changes that may make a checked range wrong */
 	struct sim_counters counters;
 	struct sim_table qps;
 	struct sim_table regions;
 	struct sim_table srqs;
 	uint32_t cq_count, ah_count, xrcd_count, region_count, window_count;
-	uint32_t group_count, attachment_count; /* of multicast */
-	uint32_t resource_count;		/* of READs and atomics, over the QPs */
+	uint32_t group_count, attachment_count; /* multicast groups and their members */
+	uint32_t resource_count; /* responder resources for READs and atomics, of all QPs */
 	unsigned int port_count;
 	struct sim_port ports[SIM_PORTS_MAX];
 };
@@ -47,31 +48,32 @@ struct sim_device_config {
 	unsigned int port_count;
 	uint8_t link_layer;
 	enum ibv_mtu mtu;
-	unsigned int gid_count; /* of port 1, behind the link-local GID; with roce_v1 each twice */
+	unsigned int gid_count; /* of port 1, behind the link-local GID; roce_v1 doubles them */
 	const union ibv_gid *gids;
 	unsigned int pkey_count;
 	const uint16_t *pkeys;
 };
 
-/* Makes a device of an engine; the device ends with the engine. InfiniBand ports get the LIDs 1, 2,
- * 3 and so on, in the order in which they are made. ENOMEM, EINVAL. */
+/* Makes a device; sim_engine_destroy() frees it. InfiniBand ports get the LIDs 1, 2, 3, ... in the
+ * order in which they are made. EINVAL for a configuration beyond the limits, ENOMEM. */
 int sim_device_create(struct sim_engine *engine, const struct sim_device_config *config, void *user,
 		      struct sim_device **device);
 
-/* Frees a device without objects, when its engine ends. */
+/* Frees a device that has no QPs and no regions; only sim_engine_destroy() calls this. */
 void sim_device_free(struct sim_device *device);
 
-/* NULL if the device has no port of that number. */
+/* Returns a port by its number, from 1; NULL if the device has no such port. */
 struct sim_port *sim_device_port(struct sim_device *device, unsigned int number);
 
+/* ibv_query_device(3). */
 void sim_device_query(const struct sim_device *device, struct ibv_device_attr *attr);
 
-/* Switches a quirk on or off. ENOENT for an unknown name, ENOMEM. */
+/* Switches a quirk on or off. ENOENT if no quirk has that name, ENOMEM. */
 int sim_device_set_quirk(struct sim_device *device, const char *name, bool on);
 
 /*
- * Lowers a limit, by the name of its field in struct ibv_device_attr; objects that exist stay.
- * EINVAL for an unknown name, and for a value below 0 or above the present one.
+ * Lowers a limit by the name of its field in struct ibv_device_attr; existing objects stay. EINVAL
+ * if no limit has that name, and for a value below 0 or above the present limit.
  */
 int sim_device_lower_limit(struct sim_device *device, const char *name, int value);
 

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A freed place rests until so many wait behind it, so that a stale number stays stale longest. */
+/* A free place is used again after so many more places have become free: stale numbers are found
+ * longer. */
 #define FREE_PLACES_MIN 256
 
 #define NO_PLACE UINT32_MAX
@@ -110,7 +111,8 @@ void *sim_table_next(const struct sim_table *table, uint32_t *place)
 	return NULL;
 }
 
-/* An odd factor permutes the 20 bits, so that keys in a row look unlike; with its inverse. */
+/* Multiplying by an odd factor permutes the 20 bits, so that keys made in a row look unlike.
+ * UNSCRAMBLE is the inverse of SCRAMBLE. */
 #define SCRAMBLE_BITS 20
 #define SCRAMBLE_MASK ((1u << SCRAMBLE_BITS) - 1)
 #define SCRAMBLE      0x9e375u

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers that lead to objects: QPNs, memory keys. A number that is given up does not come back
- * before all generations of its place have gone round.
+ * Tables of objects by number (QPNs, SRQ numbers, memory keys). A number has a place in the table
+ * and a generation. Each removal counts the generation of the place up, so a removed number is used
+ * again only after all generations of its place.
  */
 #ifndef SIM_OBJECT_KEY_H
 #define SIM_OBJECT_KEY_H
@@ -19,23 +20,26 @@ struct sim_table {
 	struct sim_place *places;
 	uint32_t count; /* places in use or once used */
 	uint32_t capacity;
-	uint32_t live;
+	uint32_t live; /* objects in the table */
 	uint32_t free_head, free_tail, free_count;
-	uint32_t first; /* lowest place */
-	uint32_t limit; /* most live objects */
+	uint32_t first; /* the lowest place */
+	uint32_t limit; /* the most live objects */
 	uint8_t place_bits;
 	uint8_t generation_bits;
 };
 
-/* A table of at most limit objects, in numbers of place_bits + generation_bits from first up. */
+/* Makes a table of at most limit objects. Numbers begin with first and have place_bits +
+ * generation_bits. sim_table_destroy() frees the table, not the objects. */
 void sim_table_init(struct sim_table *table, unsigned int place_bits, unsigned int generation_bits,
 		    uint32_t first, uint32_t limit);
 void sim_table_destroy(struct sim_table *table);
 
-/* Gives object a number. ENOMEM when the table is full or memory is out. */
+/* Gives an object a number. ENOMEM if the table is full or memory is out. */
 int sim_table_insert(struct sim_table *table, void *object, uint32_t *number);
+/* Removes the object of a number. */
 void sim_table_remove(struct sim_table *table, uint32_t number);
 
+/* Returns the object of a number; NULL if no object has it. */
 static inline void *sim_table_find(const struct sim_table *table, uint32_t number)
 {
 	uint32_t place = number & ((1u << table->place_bits) - 1);
@@ -45,7 +49,7 @@ static inline void *sim_table_find(const struct sim_table *table, uint32_t numbe
 	return table->places[place].object;
 }
 
-/* The object of a number's place, whatever the generation. */
+/* Returns the object at a number's place, of any generation; NULL if the place is empty. */
 static inline void *sim_table_at(const struct sim_table *table, uint32_t number)
 {
 	uint32_t place = number & ((1u << table->place_bits) - 1);
@@ -53,21 +57,22 @@ static inline void *sim_table_at(const struct sim_table *table, uint32_t number)
 	return place < table->count ? table->places[place].object : NULL;
 }
 
-/* Every live object in turn; start with *place = 0; NULL at the end. */
+/* Returns the objects one by one, then NULL. Begin with *place = 0. */
 void *sim_table_next(const struct sim_table *table, uint32_t *place);
 
 /*
- * A memory key: [ generation, high 4 | place and kind, scrambled, 20 | generation, low 8 ]. The low
- * byte is the one that the owner of a type 2 window changes.
+ * A memory key: [ generation, high 4 bits | place and kind, scrambled, 20 bits | generation, low 8
+ * bits ]. The owner of a type 2 window chooses the low byte.
  */
 enum sim_key_kind {
 	SIM_KEY_LOCAL,
 	SIM_KEY_REMOTE,
 };
 
+/* Returns the key of a number in the table of regions. */
 uint32_t sim_key_make(uint32_t number, enum sim_key_kind kind);
 
-/* Back to the table's number. */
+/* Returns the number and the kind of a key. */
 uint32_t sim_key_number(uint32_t key, enum sim_key_kind *kind);
 
 #define SIM_KEY_PLACE_BITS	19

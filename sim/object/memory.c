@@ -8,25 +8,19 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The flags that ibv_reg_mr(3) knows; ordering, huge pages and paging on demand ask for nothing
- * that is not so here anyway. */
-#define KNOWN_ACCESS                                                                 \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
-	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
-
 #define REMOTE_CHANGE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* What a window may be asked for; local write, which programs give beside remote write, grants
- * nothing that the region does not. */
+/* The flags that a window takes. Programs give local write beside remote write; it grants no right
+ * that the region does not have. */
 #define WINDOW_ACCESS                                                                \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
 
-/* A null region: zeros to read, then somewhere to write. No packet carries more. */
+/* The scratch of a null region: NULL_BYTES zeros to read, then NULL_BYTES to write to. Both are
+ * longer than a packet's payload. */
 #define NULL_BYTES 8192u
 
-/* Of the host: a quirk asks for it. */
+/* The size of the host's pages, for the quirk empty_regions_refused. */
 #define PAGE_BYTES 4096u
 
 static int check_access(const struct sim_device *device, int access)
@@ -41,7 +35,7 @@ static int check_access(const struct sim_device *device, int access)
 		return EINVAL;
 	if ((access & IBV_ACCESS_ON_DEMAND) && device->profile->lacks & SIM_LACKS_ON_DEMAND)
 		return EINVAL;
-	return access & ~KNOWN_ACCESS ? EINVAL : 0;
+	return access & ~SIM_ACCESS_KNOWN ? EINVAL : 0;
 }
 
 /* ibv_reg_mr(3): address 0 and SIZE_MAX with ON_DEMAND reach everything. */
@@ -66,7 +60,7 @@ static int check_range(const struct sim_device *device, const struct sim_mr_init
 		return EFAULT;
 	if (!(init->access & IBV_ACCESS_ZERO_BASED) && init->iova + init->length - 1 < init->iova)
 		return EINVAL;
-	/* What is paged on demand need not be there yet. */
+	/* Pages on demand may be mapped later. */
 	if (init->access & IBV_ACCESS_ON_DEMAND)
 		return 0;
 	return memory->probe(init->addr, init->length, init->access & IBV_ACCESS_LOCAL_WRITE)
@@ -81,7 +75,7 @@ static void set_range(struct sim_mr *mr, const struct sim_mr_init *init)
 	mr->iova = init->access & IBV_ACCESS_ZERO_BASED || init->null ? 0 : init->iova;
 }
 
-/* A place in the table, and keys that lead to it. */
+/* Inserts a region or window into the device's table and gives it its keys. */
 static int enlist(struct sim_mr *mr)
 {
 	int err = sim_table_insert(&mr->device->regions, mr, &mr->number);
@@ -93,7 +87,7 @@ static int enlist(struct sim_mr *mr)
 	return 0;
 }
 
-/* A region's rkey, or none where nobody remote may use it. */
+/* Returns a region's rkey; with a quirk, 0 if the region has no remote rights. */
 static uint32_t rkey_of(const struct sim_mr *mr)
 {
 	const int remote = REMOTE_CHANGE | IBV_ACCESS_REMOTE_READ;
@@ -184,7 +178,8 @@ void *sim_mr_null(const struct sim_mr *mr, int access)
 	return access & IBV_ACCESS_LOCAL_WRITE ? mr->scratch + NULL_BYTES : mr->scratch;
 }
 
-/* The low byte of a window's key is its owner's, so the table's generation does not decide. */
+/* The owner of a type 2 window chooses the low byte of its key, so the whole key is compared and
+ * not the table's generation. */
 const struct sim_mr *sim_mr_find(const struct sim_device *device, enum sim_key_kind kind,
 				 uint32_t key)
 {
@@ -258,7 +253,7 @@ uint32_t sim_mw_next_rkey(const struct sim_mr *mw)
 	return (mw->rkey & 0xffffff00) | ((mw->promised_rkey + 1) & 0xff);
 }
 
-/* Whether a region lets itself be seen through such a window. */
+/* True if the region's PD, rights and bounds allow the binding. */
 static bool region_allows(const struct sim_mr *region, uint32_t pd, const struct sim_mw_bind *bind)
 {
 	const struct sim_device *device = region->device;
@@ -296,7 +291,8 @@ bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t 
 	rkey = (mw->rkey & 0xffffff00) | (bind->new_rkey & 0xff);
 	if (rkey != bind->new_rkey && !device->quirks.window_rkeys_masked)
 		return false;
-	/* A bound window of type 2 is first invalidated, and not by a binding of no bytes. */
+	/* A bound type 2 window has to be invalidated first; a binding of 0 bytes does not unbind
+	 * it. */
 	if (mw->kind == SIM_MR_WINDOW_2 && (mw->region || bind->length == 0))
 		return false;
 	if (bind->length == 0) {

@@ -7,8 +7,9 @@
 #include <string.h>
 
 /*
- * The MAC of a group: RFC 1112 for IPv4, RFC 2464 for IPv6. A GRH has no address family of its own:
- * the group's GID decides, as in Linux drivers/infiniband/core/verbs.c, ib_resolve_eth_dmac.
+ * The MAC of a group: RFC 1112 for IPv4, RFC 2464 for IPv6. The source GID decides between the two
+ * on RoCE v2; on RoCE v1 the group's GID does, as in Linux drivers/infiniband/core/verbs.c,
+ * ib_resolve_eth_dmac.
  */
 static void set_group_mac(uint8_t mac[6], const union ibv_gid *sgid, const union ibv_gid *dgid,
 			  bool roce_v1)
@@ -42,7 +43,8 @@ static void fill_ethernet(struct sim_route *route, const struct sim_path *path,
 	memcpy(route->dest_gid, grh->dgid.raw, sizeof(route->dest_gid));
 }
 
-/* An empty place of the table is ENODATA: Linux drivers/infiniband/core/cache.c, rdma_get_gid_attr. */
+/* ENODATA for an empty entry of the table: Linux drivers/infiniband/core/cache.c,
+ * rdma_get_gid_attr. */
 static int check_gids(const struct sim_port *port, const struct ibv_global_route *grh)
 {
 	static const union ibv_gid zero;
@@ -79,7 +81,7 @@ static int resolve_ethernet(struct sim_port *port, const struct ibv_ah_attr *att
 
 /*
  * The checks are those of qib_check_ah in Linux drivers/infiniband/hw/qib/qib_verbs.c; that a
- * multicast LID wants a multicast GID besides the GRH is unsourced.
+ * multicast LID needs a GRH with a multicast GID is unsourced.
  */
 static int resolve_infiniband(struct sim_port *port, const struct ibv_ah_attr *attr,
 			      struct sim_path *path)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* Payloads: from SGEs to checked pieces of memory, and from pieces to pieces. */
 #include "sim/object/payload.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Payloads: from SGEs to checked pieces of memory, and from pieces to pieces.
+ * Payloads: checks SGEs, turns them into spans of memory, and copies spans to spans.
  */
 #ifndef SIM_OBJECT_PAYLOAD_H
 #define SIM_OBJECT_PAYLOAD_H
@@ -11,8 +11,8 @@
 #include "sim/wire/packet.h"
 
 /*
- * Host memory behind a local or remote range, checked: key, PD, rights (all of access), bounds.
- * NULL where it may not be touched. A range of 0 bytes is not to be asked for.
+ * Returns the memory of a local or remote range after checking key, PD, QP, rights (all of
+ * `access`) and bounds; NULL if a check fails. length is not 0.
  */
 static inline void *sim_memory_at(struct sim_reach *reach, enum sim_key_kind kind, uint32_t key,
 				  uint64_t addr, uint64_t length, int access)
@@ -23,13 +23,13 @@ static inline void *sim_memory_at(struct sim_reach *reach, enum sim_key_kind kin
 	return sim_mr_at(reach->mr, addr, length, access);
 }
 
-/* sim_gather() in its general form. */
+/* The general case of sim_gather(). */
 int sim_gather_pieces(struct sim_reach *reach, const struct ibv_sge *sge, unsigned int n,
 		      uint32_t offset, uint32_t bytes, int access, struct sim_span *spans);
 
 /*
- * Checks SGEs [0, n) of a work request for its local access (0: read) and fills spans for
- * [offset, offset + bytes) of the message. Returns the number of spans; -1 for a protection error.
+ * Fills spans for [offset, offset + bytes) of the message in SGEs [0, n), and checks them for
+ * `access` (0: read). Returns the number of spans; -1 for a protection error.
  */
 __attribute__((always_inline)) static inline int sim_gather(struct sim_reach *reach,
 							    const struct ibv_sge *sge,
@@ -37,7 +37,7 @@ __attribute__((always_inline)) static inline int sim_gather(struct sim_reach *re
 							    uint32_t bytes, int access,
 							    struct sim_span *spans)
 {
-	/* Mostly one SGE has it all. */
+	/* Most messages are in one SGE. */
 	if (n == 1 && bytes && (uint64_t)offset + bytes <= sge->length) {
 		spans->base = sim_memory_at(reach, SIM_KEY_LOCAL, sge->lkey, sge->addr + offset,
 					    bytes, access);
@@ -47,13 +47,13 @@ __attribute__((always_inline)) static inline int sim_gather(struct sim_reach *re
 	return sim_gather_pieces(reach, sge, n, offset, bytes, access, spans);
 }
 
-/* sim_copy_spans() in its general form. */
+/* The general case of sim_copy_spans(). */
 int sim_copy_pieces(struct sim_device *device, const struct sim_span *from, unsigned int from_count,
 		    const struct sim_span *to, unsigned int to_count);
 
 /*
- * Copies pieces to pieces, as many bytes as `from` has; nonzero for a fault. Mostly there is one
- * of each.
+ * Copies the bytes of the spans `from` to the spans `to`, which are as long or longer. Nonzero for
+ * a fault of memory.
  */
 static inline int sim_copy_spans(struct sim_device *device, const struct sim_span *from,
 				 unsigned int from_count, const struct sim_span *to,

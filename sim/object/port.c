@@ -17,7 +17,7 @@ static void set_link_local(union ibv_gid *gid, const uint8_t mac[6])
 	memcpy(gid->raw, raw, sizeof(raw));
 }
 
-/* All that have an entry are of the port's own type; with RoCE v1, each again of that type. */
+/* Gives all GIDs the port's own type. With RoCE v1 a copy of each follows, of that type. */
 static void set_gid_types(struct sim_port *port, const struct sim_profile *profile)
 {
 	const unsigned int count = port->gid_count;
@@ -33,7 +33,7 @@ static void set_gid_types(struct sim_port *port, const struct sim_profile *profi
 	port->gid_count = (uint16_t)(2 * count);
 }
 
-/* One more than the ports of InfiniBand that there are. */
+/* Returns the lowest LID that no port of the engine had at its start. */
 static uint16_t next_lid(const struct sim_engine *engine)
 {
 	unsigned int count = 0;
@@ -132,7 +132,7 @@ void sim_port_event(struct sim_port *port, enum ibv_event_type type)
 	host->async_event(host->arg, port->device, &event);
 }
 
-/* Paths find their way again after a change of addresses. */
+/* Makes paths look for their destination again, and raises the event. */
 static void moved(struct sim_port *port, enum ibv_event_type type)
 {
 	port->device->engine->address_epoch++;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/object/queue.h"
 
+#include "sim/object/device.h"
+
 #include <errno.h>
 #include <stdlib.h>
 
@@ -13,22 +15,30 @@ static uint32_t round_up(uint32_t value, uint32_t unit)
 
 uint32_t sim_queue_rounded(uint32_t max_wr)
 {
-	uint32_t slots = 1;
+	return sim_queue_capacity(max_wr + 1) - 1;
+}
 
-	while (slots <= max_wr)
-		slots *= 2;
-	return slots - 1;
+uint32_t sim_queue_size(const struct sim_device *device, uint32_t max_wr)
+{
+	return device->quirks.queue_sizes_round_up ? sim_queue_rounded(max_wr) : max_wr;
+}
+
+uint32_t sim_queue_capacity(uint32_t count)
+{
+	uint32_t capacity = 1;
+
+	while (capacity < count)
+		capacity *= 2;
+	return capacity;
 }
 
 int sim_queue_init(struct sim_queue *queue, uint32_t header_bytes, uint32_t room_bytes,
 		   uint32_t max_wr, uint32_t max_sge)
 {
-	uint32_t capacity = 1;
+	const uint32_t capacity = sim_queue_capacity(max_wr);
 
 	if (room_bytes < max_sge * sizeof(struct ibv_sge))
 		room_bytes = (uint32_t)(max_sge * sizeof(struct ibv_sge));
-	while (capacity < max_wr)
-		capacity *= 2;
 	*queue = (struct sim_queue){
 		.stride = round_up(header_bytes + room_bytes, SLOT_ALIGN),
 		.mask = capacity - 1,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work queues: rings of slots of one size. The counts run on and wrap at 2^32.
+ * Work queues: rings of slots of one size. Slots are numbered from 0 on; the numbers wrap at 2^32.
  */
 #ifndef SIM_OBJECT_QUEUE_H
 #define SIM_OBJECT_QUEUE_H
@@ -10,10 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct sim_device;
+
 struct sim_recv_wqe {
 	uint64_t wr_id;
 	uint32_t num_sge;
-	uint32_t length; /* of all SGEs, at most UINT32_MAX */
+	uint32_t length; /* bytes of all SGEs; UINT32_MAX if they are more */
 	struct ibv_sge sge[];
 };
 
@@ -23,19 +25,28 @@ struct sim_queue {
 	uint32_t mask;
 	uint32_t max_wr;
 	uint32_t max_sge;
-	uint32_t head;	/* posted */
-	uint32_t tail;	/* oldest that has not ended (send), next to be taken (receive) */
-	uint32_t freed; /* what the program has polled: slots before it may be used again */
-	bool shared;	/* an SRQ's */
+	uint32_t head;	/* the next slot to post */
+	uint32_t tail;	/* the oldest send that has not completed, or the next receive to take */
+	uint32_t freed; /* slots before this one may be posted again */
+	bool shared;	/* true in an SRQ */
 };
 
-/* What a queue of so many WRs holds where sizes round up: 2^n - 1. */
+/* Returns the smallest 2^n - 1 that is at least max_wr: the size of a queue on devices that round
+ * up. */
 uint32_t sim_queue_rounded(uint32_t max_wr);
 
-/* Slots with room for a header and SGEs or room_bytes of other data. ENOMEM. */
+/* Returns the size that a CQ or SRQ of a device has if a program asks for max_wr. */
+uint32_t sim_queue_size(const struct sim_device *device, uint32_t max_wr);
+
+/* Returns the smallest power of two that is at least count. */
+uint32_t sim_queue_capacity(uint32_t count);
+
+/* Makes max_wr slots, each with header_bytes and room for max_sge SGEs or room_bytes of other data.
+ * The owner frees queue->slots. ENOMEM. */
 int sim_queue_init(struct sim_queue *queue, uint32_t header_bytes, uint32_t room_bytes,
 		   uint32_t max_wr, uint32_t max_sge);
 
+/* Returns the slot of a number. */
 static inline void *sim_queue_slot(const struct sim_queue *queue, uint32_t count)
 {
 	return queue->slots + (size_t)(count & queue->mask) * queue->stride;
@@ -46,14 +57,14 @@ static inline bool sim_queue_full(const struct sim_queue *queue)
 	return queue->head - queue->freed >= queue->max_wr;
 }
 
-/* Keeps SGEs, if `to` is given; their lengths added up. */
+/* Copies SGEs to `to` unless it is NULL, and returns the sum of their lengths. */
 static inline uint64_t sim_take_sges(struct ibv_sge *to, const struct ibv_sge *sge, int num_sge)
 {
 	uint64_t length;
 
 	if (num_sge == 0)
 		return 0;
-	/* Mostly there is one. */
+	/* Most requests have one SGE. */
 	if (to)
 		to[0] = sge[0];
 	length = sge[0].length;

@@ -18,7 +18,7 @@ static void free_arrays(struct sim_srq *srq)
 	free(srq->spare);
 }
 
-/* Makes room for more slots. The slots keep their numbers, which QPs and completions hold. */
+/* Makes room for max_wr slots. The slots keep their numbers, which QPs and completions hold. */
 static int grow(struct sim_srq *srq, uint32_t max_wr)
 {
 	struct sim_srq fresh = *srq;
@@ -60,11 +60,6 @@ static bool attr_fits(const struct sim_device *device, const struct ibv_srq_attr
 	       attr->max_sge <= (uint32_t)limits->max_srq_sge;
 }
 
-static uint32_t size_of(const struct sim_device *device, uint32_t max_wr)
-{
-	return device->quirks.queue_sizes_round_up ? sim_queue_rounded(max_wr) : max_wr;
-}
-
 int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct sim_srq **out)
 {
 	struct sim_srq *srq;
@@ -80,7 +75,7 @@ int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct 
 		return ENOMEM;
 	srq->device = device;
 	srq->queue.max_sge = init->attr.max_sge;
-	max_wr = size_of(device, init->attr.max_wr);
+	max_wr = sim_queue_size(device, init->attr.max_wr);
 	err = grow(srq, max_wr);
 	if (err) {
 		free(srq);
@@ -94,7 +89,6 @@ int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct 
 		free(srq);
 		return err;
 	}
-	srq->device = device;
 	srq->user = init->user;
 	srq->pd = init->pd;
 	srq->reach = (struct sim_reach){.device = device, .pd = init->pd};
@@ -138,7 +132,7 @@ static int resize(struct sim_srq *srq, uint32_t max_wr)
 	if (!(limits->device_cap_flags & IBV_DEVICE_SRQ_RESIZE) || max_wr < 1 ||
 	    max_wr > (uint32_t)limits->max_srq_wr)
 		return EINVAL;
-	max_wr = size_of(srq->device, max_wr);
+	max_wr = sim_queue_size(srq->device, max_wr);
 	if (max_wr < sim_srq_count(srq))
 		return EINVAL;
 	if (max_wr > srq->made)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* XRC domains: an XRC SRQ and a target QP work together if they share one. */
+/* XRC domains: an XRC receive QP may use the XRC SRQs of its own domain. */
 #ifndef SIM_OBJECT_XRCD_H
 #define SIM_OBJECT_XRCD_H
 
@@ -9,13 +9,13 @@ struct sim_device;
 
 struct sim_xrcd {
 	struct sim_device *device;
-	uint32_t users; /* SRQs and QPs */
+	uint32_t users; /* counts SRQs and QPs */
 };
 
-/* ENOMEM. */
+/* Makes a domain. ENOMEM. */
 int sim_xrcd_create(struct sim_device *device, struct sim_xrcd **xrcd);
 
-/* EBUSY while SRQs or QPs are in it. */
+/* Destroys a domain. EBUSY while an SRQ or a QP uses it. */
 int sim_xrcd_destroy(struct sim_xrcd *xrcd);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Bits of the column `profiles` in quirks.def. */
+/* The values of the column `profiles` in quirks.def. */
 enum {
 	NONE = 0,
 	RXE_6_1 = 1 << 0,
@@ -21,7 +21,7 @@ const struct sim_quirk_info sim_quirk_info[] = {
 
 static const struct sim_quirks no_quirks;
 
-/* A profile's quirks: those of the rows that name it. */
+/* The quirks of a profile: the rows whose column `profiles` names it. */
 #define QUIRK(name, group, profiles, about, right) .name = ((profiles)&QUIRKS_OF) != 0,
 static const struct sim_quirks rxe_6_1_quirks = {
 #define QUIRKS_OF RXE_6_1
@@ -48,35 +48,45 @@ bool *sim_quirk_find(struct sim_quirks *quirks, const char *name)
 	return NULL;
 }
 
-#define LIMIT(field)                                            \
-	{                                                       \
-#field, offsetof(struct ibv_device_attr, field) \
-	}
+/*
+ * The limits of the profiles that are an int in struct ibv_device_attr: those that
+ * sim_device_lower_limit() can lower. The engine's tables bound max_qp, max_srq, max_mr and max_mw;
+ * where only memory limits an adapter's objects, the limit is one that a test can reach. The rest
+ * of rxe and mlx5 is what `ibv_devinfo -v` prints on them.
+ */
+/* clang-format off */
+#define LIMITS(LIMIT) \
+	/*    field                      spec         rxe      mlx5 */ \
+	LIMIT(max_qp,                    262128,      262128,  131072) \
+	LIMIT(max_qp_wr,                 32768,       1048576, 32768) \
+	LIMIT(max_sge,                   32,          32,      30) \
+	LIMIT(max_sge_rd,                32,          32,      30) \
+	LIMIT(max_cq,                    262144,      1048576, 262144) \
+	LIMIT(max_cqe,                   1048576,     32767,   4194303) \
+	LIMIT(max_mr,                    524287,      524287,  524287) \
+	LIMIT(max_pd,                    262144,      1048576, 262144) \
+	LIMIT(max_qp_rd_atom,            16,          128,     16) \
+	LIMIT(max_res_rd_atom,           16 * 262128, 258048,  2097152) \
+	LIMIT(max_qp_init_rd_atom,       16,          128,     16) \
+	LIMIT(max_mw,                    524287,      524287,  524287) \
+	LIMIT(max_mcast_grp,             8192,        8192,    8192) \
+	LIMIT(max_mcast_qp_attach,       262128,      56,      240) \
+	LIMIT(max_total_mcast_qp_attach, 262128,      458752,  8192 * 240) \
+	LIMIT(max_ah,                    262144,      32767,   262144) \
+	LIMIT(max_srq,                   262143,      262143,  262143) \
+	LIMIT(max_srq_wr,                32768,       1048576, 32767) \
+	LIMIT(max_srq_sge,               32,          27,      31)
+/* clang-format on */
+
+#define LIMIT_NAME(field, spec, rxe, mlx5)    {#field, offsetof(struct ibv_device_attr, field)},
+#define LIMIT_OF_SPEC(field, spec, rxe, mlx5) .field = (spec),
+#define LIMIT_OF_RXE(field, spec, rxe, mlx5)  .field = (rxe),
+#define LIMIT_OF_MLX5(field, spec, rxe, mlx5) .field = (mlx5),
 
 static const struct {
 	const char *name;
 	size_t offset; /* of an int */
-} limit_fields[] = {
-	LIMIT(max_qp),
-	LIMIT(max_qp_wr),
-	LIMIT(max_sge),
-	LIMIT(max_sge_rd),
-	LIMIT(max_cq),
-	LIMIT(max_cqe),
-	LIMIT(max_mr),
-	LIMIT(max_pd),
-	LIMIT(max_qp_rd_atom),
-	LIMIT(max_res_rd_atom),
-	LIMIT(max_qp_init_rd_atom),
-	LIMIT(max_mw),
-	LIMIT(max_mcast_grp),
-	LIMIT(max_mcast_qp_attach),
-	LIMIT(max_total_mcast_qp_attach),
-	LIMIT(max_ah),
-	LIMIT(max_srq),
-	LIMIT(max_srq_wr),
-	LIMIT(max_srq_sge),
-};
+} limit_fields[] = {LIMITS(LIMIT_NAME)};
 
 int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 {
@@ -86,71 +96,42 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 	return NULL;
 }
 
-/* As `ibv_devinfo -v` prints them on rxe, but for max_qp and max_srq, which our tables bound. */
-#define RXE_LIMITS                                                                               \
-	{                                                                                        \
-		.fw_ver = "0.0.0", .max_mr_size = UINT64_MAX, .page_size_cap = 0xfffff000,       \
-		.vendor_id = 0xffffff, .max_qp = 262128, .max_qp_wr = 1048576,                   \
-		.device_cap_flags = 0x01223c76, .max_sge = 32, .max_sge_rd = 32,                 \
-		.max_cq = 1048576, .max_cqe = 32767, .max_mr = 524287, .max_pd = 1048576,        \
-		.max_qp_rd_atom = 128, .max_res_rd_atom = 258048, .max_qp_init_rd_atom = 128,    \
-		.atomic_cap = IBV_ATOMIC_HCA, .max_mw = 524287, .max_mcast_grp = 8192,           \
-		.max_mcast_qp_attach = 56, .max_total_mcast_qp_attach = 458752, .max_ah = 32767, \
-		.max_srq = 262143, .max_srq_wr = 1048576, .max_srq_sge = 27, .max_pkeys = 64,    \
-		.local_ca_ack_delay = 15,                                                        \
+#define RXE_LIMITS                                                                         \
+	{                                                                                  \
+		.fw_ver = "0.0.0", .max_mr_size = UINT64_MAX, .page_size_cap = 0xfffff000, \
+		.vendor_id = 0xffffff, .device_cap_flags = 0x01223c76,                     \
+		.atomic_cap = IBV_ATOMIC_HCA, .max_pkeys = 64, .local_ca_ack_delay = 15,   \
+		LIMITS(LIMIT_OF_RXE)                                                       \
 	}
 
-/* The provider and the kernel's driver have none of these. */
+#define RXE_INLINE_BYTES  512
+#define RXE_MESSAGE_BYTES (8u << 20) /* max_msg_sz of `ibv_devinfo -v` */
+#define RXE_GIDS	  1024	     /* GIDTbl of `ibv_devinfo -v` */
+
+/* What neither the provider in rdma-core nor the kernel's driver has. */
 #define RXE_LACKS                                                                \
 	(SIM_LACKS_DEVICE_MEMORY | SIM_LACKS_DOMAINS | SIM_LACKS_NULL_REGIONS |  \
 	 SIM_LACKS_REREGISTRATION | SIM_LACKS_ON_DEMAND | SIM_LACKS_TIMESTAMPS | \
 	 SIM_LACKS_IGNORED_OVERRUN)
 
-/* What `ibv_devinfo -v` prints as GIDTbl there. */
-#define RXE_GIDS 1024
-
-/* What `ibv_devinfo -v` prints as max_msg_sz there. */
-#define RXE_MESSAGE_BYTES (8u << 20)
-
 static const struct sim_profile profiles[] = {
 	{
 		.name = "spec",
 		.about = "as the specification says",
-		.limits =
-			{
-				.fw_ver = "0.1.0",
-				.max_mr_size = UINT64_MAX,
-				.page_size_cap = 0xfffff000,
-				.vendor_id = 0xffffff,
-				.max_qp = 262128,
-				.max_qp_wr = 32768,
-				.device_cap_flags =
-					IBV_DEVICE_CURR_QP_STATE_MOD |
-					IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
-					IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE |
-					IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-					IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC,
-				.max_sge = 32,
-				.max_sge_rd = 32,
-				.max_cq = 262144,
-				.max_cqe = 1048576,
-				.max_mr = 524287,
-				.max_pd = 262144,
-				.max_qp_rd_atom = 16,
-				.max_res_rd_atom = 16 * 262128,
-				.max_qp_init_rd_atom = 16,
-				.atomic_cap = IBV_ATOMIC_HCA,
-				.max_mw = 524287,
-				.max_mcast_grp = 8192,
-				.max_mcast_qp_attach = 262128,
-				.max_total_mcast_qp_attach = 262128,
-				.max_srq = 262143,
-				.max_srq_wr = 32768,
-				.max_srq_sge = 32,
-				.max_ah = 262144,
-				.max_pkeys = 16,
-				.local_ca_ack_delay = 0,
-			},
+		.limits = {.fw_ver = "0.1.0",
+			   .max_mr_size = UINT64_MAX,
+			   .page_size_cap = 0xfffff000,
+			   .vendor_id = 0xffffff,
+			   .device_cap_flags =
+				   IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
+				   IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+				   IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
+				   IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+				   IBV_DEVICE_XRC,
+			   .atomic_cap = IBV_ATOMIC_HCA,
+			   .max_pkeys = 16,
+			   .local_ca_ack_delay = 0,
+			   LIMITS(LIMIT_OF_SPEC)},
 		.max_inline_bytes = 1024,
 		.max_message_bytes = SIM_MESSAGE_BYTES_MAX,
 		.atomic_write = true,
@@ -164,7 +145,7 @@ static const struct sim_profile profiles[] = {
 		.name = "rxe-6.1",
 		.about = "SoftRoCE of Linux 6.1",
 		.limits = RXE_LIMITS,
-		.max_inline_bytes = 512,
+		.max_inline_bytes = RXE_INLINE_BYTES,
 		.max_message_bytes = RXE_MESSAGE_BYTES,
 		.gid_table = RXE_GIDS,
 		.lacks = RXE_LACKS,
@@ -174,7 +155,7 @@ static const struct sim_profile profiles[] = {
 		.name = "rxe-6.12",
 		.about = "SoftRoCE of Linux 6.12",
 		.limits = RXE_LIMITS,
-		.max_inline_bytes = 512,
+		.max_inline_bytes = RXE_INLINE_BYTES,
 		.max_message_bytes = RXE_MESSAGE_BYTES,
 		/* drivers/infiniband/sw/rxe/rxe_param.h, since Linux 6.2 */
 		.atomic_write = true,
@@ -185,41 +166,20 @@ static const struct sim_profile profiles[] = {
 	{
 		.name = "mlx5",
 		.about = "as ConnectX adapters are said to behave (not measured)",
-		.limits =
-			{
-				.fw_ver = "16.35.1012",
-				.max_mr_size = UINT64_MAX,
-				.page_size_cap = 0xfffffffffffff000,
-				.vendor_id = 0x02c9,
-				.vendor_part_id = 4119,
-				.max_qp = 131072,
-				.max_qp_wr = 32768,
-				.device_cap_flags =
-					IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID |
-					IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
-					IBV_DEVICE_MEM_WINDOW_TYPE_2B |
-					IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC,
-				.max_sge = 30,
-				.max_sge_rd = 30,
-				.max_cq = 262144,
-				.max_cqe = 4194303,
-				.max_mr = 524287,
-				.max_pd = 262144,
-				.max_qp_rd_atom = 16,
-				.max_res_rd_atom = 2097152,
-				.max_qp_init_rd_atom = 16,
-				.atomic_cap = IBV_ATOMIC_HCA,
-				.max_mw = 524287,
-				.max_mcast_grp = 8192,
-				.max_mcast_qp_attach = 240,
-				.max_total_mcast_qp_attach = 8192 * 240,
-				.max_ah = 262144,
-				.max_srq = 262143,
-				.max_srq_wr = 32767,
-				.max_srq_sge = 31,
-				.max_pkeys = 128,
-				.local_ca_ack_delay = 16,
-			},
+		.limits = {.fw_ver = "16.35.1012",
+			   .max_mr_size = UINT64_MAX,
+			   .page_size_cap = 0xfffffffffffff000,
+			   .vendor_id = 0x02c9,
+			   .vendor_part_id = 4119,
+			   .device_cap_flags = IBV_DEVICE_PORT_ACTIVE_EVENT |
+					       IBV_DEVICE_SYS_IMAGE_GUID |
+					       IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
+					       IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+					       IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC,
+			   .atomic_cap = IBV_ATOMIC_HCA,
+			   .max_pkeys = 128,
+			   .local_ca_ack_delay = 16,
+			   LIMITS(LIMIT_OF_MLX5)},
 		.max_inline_bytes = 1024,
 		.max_message_bytes = UINT32_C(1) << 30,
 		.gid_table = 64,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a kind of adapter can do, and how it behaves where adapters differ.
+ * Profiles: the limits and abilities of a kind of adapter, and its quirks.
  */
 #ifndef SIM_PROFILE_PROFILE_H
 #define SIM_PROFILE_PROFILE_H
@@ -16,12 +16,12 @@ struct sim_quirks {
 #undef QUIRK
 };
 
-/* What no device exceeds: a DMA length has 31 bits, and 2^31 itself. */
+/* The longest message that a packet header can describe. */
 #define SIM_MESSAGE_BYTES_MAX (UINT32_C(1) << 31)
 
 enum sim_quirk_group {
 	SIM_QUIRK_POLICY, /* adapters may differ */
-	SIM_QUIRK_BUG,	  /* SoftRoCE alone; imitated by sim/rxe/ */
+	SIM_QUIRK_BUG,	  /* a bug of SoftRoCE; sim/rxe/ imitates it */
 };
 
 struct sim_quirk_info {
@@ -41,29 +41,30 @@ bool *sim_quirk_find(struct sim_quirks *quirks, const char *name);
 /* Returns the place of the limit in `limits` that has the field name, NULL if there is none. */
 int *sim_limit_find(struct ibv_device_attr *limits, const char *name);
 
-/* Verbs and options of verbs that a kind of adapter does not have. */
+/* Verbs, and options of verbs, that a kind of adapter does not have. */
 enum sim_lack {
 	SIM_LACKS_DEVICE_MEMORY = 1 << 0,
-	SIM_LACKS_DOMAINS = 1 << 1, /* of threads, and parents of PDs */
+	SIM_LACKS_DOMAINS = 1 << 1, /* thread domains and parent domains */
 	SIM_LACKS_NULL_REGIONS = 1 << 2,
 	SIM_LACKS_REREGISTRATION = 1 << 3,
 	SIM_LACKS_ON_DEMAND = 1 << 4,
-	SIM_LACKS_TIMESTAMPS = 1 << 5, /* of completions, and the clock they are of */
+	SIM_LACKS_TIMESTAMPS = 1 << 5, /* of completions, and the HCA clock */
 	SIM_LACKS_IGNORED_OVERRUN = 1 << 6,
 };
 
 struct sim_profile {
 	const char *name;
 	const char *about;
-	struct ibv_device_attr limits; /* GUIDs are the device's own */
+	struct ibv_device_attr limits; /* without GUIDs */
 	uint32_t max_inline_bytes;
-	uint32_t max_message_bytes; /* of a port: ibv_query_port(3) */
-	bool atomic_write;	    /* takes ATOMIC WRITE, and asks for it */
-	uint16_t gid_table; /* entries that a port tells; more than SIM_GIDS_MAX stay empty */
+	uint32_t max_message_bytes; /* max_msg_sz of ibv_query_port(3) */
+	bool atomic_write;	    /* has IBV_WR_ATOMIC_WRITE */
+	uint16_t
+		gid_table; /* gid_tbl_len of ibv_query_port(3); entries from SIM_GIDS_MAX on stay empty */
 	unsigned int lacks; /* enum sim_lack */
-	bool roce_v1;	    /* besides v2: each address of Ethernet has a GID of either type */
+	bool roce_v1; /* each address of an Ethernet port has a GID of RoCE v1 and one of v2 */
 	struct ibv_cq_moderation_caps moderation; /* zeros: none */
-	uint32_t create_flags;			  /* enum ibv_qp_create_flags that it takes */
+	uint32_t create_flags; /* the enum ibv_qp_create_flags that the device knows */
 	const struct sim_quirks *quirks;
 };
 

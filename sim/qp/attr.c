@@ -7,13 +7,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* All of enum ibv_access_flags, since programs give a QP the flags of their MR. A QP uses the three
- * remote ones. */
-#define KNOWN_ACCESS                                                                 \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
-	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
-
 struct change {
 	struct sim_qp *qp;
 	const struct ibv_qp_attr *attr;
@@ -45,9 +38,10 @@ static bool pkey_fits(struct change *change)
 	return port && change->attr->pkey_index < port->pkey_count;
 }
 
+/* Programs give a QP the flags of their MR. A QP uses those of remote operations only. */
 static bool access_fits(struct change *change)
 {
-	return !(change->attr->qp_access_flags & ~KNOWN_ACCESS);
+	return !(change->attr->qp_access_flags & ~SIM_ACCESS_KNOWN);
 }
 
 static bool av_fits(struct change *change)

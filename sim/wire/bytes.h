@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Byte order: the only place where a number becomes bytes of a packet, or the other way round.
+ * Byte order: reads numbers from, and writes them to, the bytes of a packet at any alignment. be16
+ * and le16 are 16 bits big-endian and little-endian; be24 uses the low 24 bits.
  */
 #ifndef SIM_WIRE_BYTES_H
 #define SIM_WIRE_BYTES_H

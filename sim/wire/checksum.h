@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The checksum of IPv4 and UDP. */
+/* The Internet checksum (RFC 1071) of IPv4 and UDP. */
 #ifndef SIM_WIRE_CHECKSUM_H
 #define SIM_WIRE_CHECKSUM_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The sum of RFC 1071, over bytes as they stand in memory; chain calls through sum. */
+/* Adds bytes to a sum, which begins with 0. All parts but the last have an even length. */
 static inline uint64_t sim_checksum_add(uint64_t sum, const uint8_t *data, size_t length_bytes)
 {
 	uint32_t word = 0;
@@ -24,7 +24,7 @@ static inline uint64_t sim_checksum_add(uint64_t sum, const uint8_t *data, size_
 	return sum;
 }
 
-/* Folds the sum; the result is stored with memcpy, since the sum is in memory's order. */
+/* Folds the sum to the checksum. Its bytes are in network order: store it with memcpy. */
 static inline uint16_t sim_checksum_end(uint64_t sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The invariant CRC: CRC-32 over a packet with every field that switches and routers may change
- * replaced by ones. And the variant CRC of InfiniBand's links.
+ * The two checksums of a packet. The invariant CRC (ICRC) is a CRC-32 over the packet in which
+ * every field that a switch or router may change counts as ones. The variant CRC (VCRC) is
+ * InfiniBand's CRC-16 over the packet as it is on the link. Both stand little-endian on the wire.
  */
 #ifndef SIM_WIRE_ICRC_H
 #define SIM_WIRE_ICRC_H
@@ -9,20 +10,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* RoCEv2: the ICRC of an IP datagram (IPv4 or IPv6 by its version) whose last four bytes are the
- * ICRC's own; the value is as it stands on the wire read little-endian. Eight bytes of ones go
- * before the datagram. */
-uint32_t sim_icrc(const uint8_t *datagram, size_t length_bytes);
-
-/* RoCE v1: the ICRC of a packet from the GRH to the ICRC itself, whose four bytes are the last; read
- * little-endian. Eight bytes of ones go before it, as if they were an LRH. */
+/*
+ * Each of the three returns the ICRC that belongs into the last four bytes of [packet, packet +
+ * length_bytes); the value of these four bytes does not matter.
+ *
+ * sim_icrc()             RoCE v2: the packet begins with its IP header, IPv4 or IPv6
+ * sim_icrc_roce_v1()     RoCE v1: the packet begins with its GRH
+ * sim_icrc_infiniband()  InfiniBand: the packet begins with its LRH; the VCRC does not belong to it
+ */
+uint32_t sim_icrc(const uint8_t *packet, size_t length_bytes);
 uint32_t sim_icrc_roce_v1(const uint8_t *packet, size_t length_bytes);
-
-/* InfiniBand: the ICRC of a packet from the LRH to the ICRC itself, whose four bytes are the last;
- * read little-endian. With a GRH the whole LRH counts as ones. */
 uint32_t sim_icrc_infiniband(const uint8_t *packet, size_t length_bytes);
 
-/* The VCRC of the bytes from the LRH to the ICRC; on the wire it stands little-endian. */
+/* Returns the VCRC of the bytes from the LRH to the ICRC. */
 uint16_t sim_vcrc(const uint8_t *packet, size_t length_bytes);
 
 #endif

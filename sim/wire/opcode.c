@@ -5,9 +5,9 @@
 #include <stddef.h>
 
 /*
- * Opcode values: Linux include/rdma/ib_pack.h; for XRC (0xa0 and the operations of RC),
- * Wireshark epan/dissectors/packet-infiniband.c. Extension headers of each: Linux
- * drivers/infiniband/sw/rxe/rxe_opcode.c; for XRC the requests have an XRCETH before all others.
+ * Sources. Opcode values: Linux include/rdma/ib_pack.h; XRC is 0xa0 with the operations of RC, as
+ * in Wireshark epan/dissectors/packet-infiniband.c. Extension headers: Linux
+ * drivers/infiniband/sw/rxe/rxe_opcode.c; requests of XRC have an XRCETH before all others.
  */
 
 /* Sizes of the BTH and the extension headers: Linux drivers/infiniband/sw/rxe/rxe_hdr.h. */
@@ -24,7 +24,7 @@
 		.header_bytes = HEADER_BYTES(bits),             \
 	}
 
-/* One row: transport, operation (its value on RC), the name of the operation, its flags. */
+/* A row of a transport and an operation, which is the opcode's value on RC. */
 #define OP(transport, operation, text, bits) \
 	[SIM_TRANSPORT_##transport | (operation)] = ROW(#transport " " text, bits)
 
@@ -47,7 +47,7 @@ enum {
 	RETH = SIM_OP_RETH,
 };
 
-/* What RC, UC, RD and XRC have in common; more: the headers that the transport adds. */
+/* The rows of RC, UC, RD and XRC. more: the headers that the transport adds. */
 #define SENDS_AND_WRITES(t, more)                                                          \
 	OP(t, SIM_RC_SEND_FIRST, "SEND First", SEND | FIRST | TAKES | (more)),             \
 		OP(t, SIM_RC_SEND_MIDDLE, "SEND Middle", SEND | MIDDLE | (more)),          \
@@ -66,7 +66,8 @@ enum {
 		OP(t, SIM_RC_WRITE_ONLY_IMM, "WRITE Only Immediate",                       \
 		   WRITE | ONLY | RETH | TAKES | ENDS | IMM | (more))
 
-/* What RC, RD and XRC have in common; back: the headers that the transport adds to responses. */
+/* The rows of RC, RD and XRC. more, back: the headers that the transport adds to requests and to
+ * responses. */
 #define READS_AND_ATOMICS(t, more, back)                                                    \
 	OP(t, SIM_RC_READ_REQUEST, "READ Request",                                          \
 	   SIM_OP_READ | SIM_OP_REQUEST | ONLY | RETH | (more)),                            \
@@ -90,8 +91,8 @@ enum {
 		   SEND | ONLY | TAKES | ENDS | INV | (more))
 
 /*
- * FLUSH (0x1c) is not known to this engine and stands as reserved.
- * The 16 reserved bytes behind the BTH of a CNP count as its payload: who sends one gives zeros.
+ * The engine does not know FLUSH (0x1c), which is reserved here. The 16 reserved bytes behind the
+ * BTH of a CNP are its payload, which the sender fills with zeros.
  */
 const struct sim_opcode_info sim_opcodes[256] = {
 	SENDS_AND_WRITES(RC, 0),
@@ -123,7 +124,7 @@ const struct sim_opcode_info sim_opcodes[256] = {
 		operation, operation, operation, operation \
 	}
 
-/* Operations by position: middle, last, first, only. */
+/* By position: middle, last, first, only. */
 const uint8_t sim_request_operations[][SIM_POSITIONS] = {
 	[IBV_WR_SEND] = {SIM_RC_SEND_MIDDLE, SIM_RC_SEND_LAST, SIM_RC_SEND_FIRST, SIM_RC_SEND_ONLY},
 	[IBV_WR_SEND_WITH_IMM] = {SIM_RC_SEND_MIDDLE, SIM_RC_SEND_LAST_IMM, SIM_RC_SEND_FIRST,
@@ -176,36 +177,30 @@ enum {
 	ON_RC = 1 << IBV_QPT_RC | 1 << IBV_QPT_XRC_SEND,
 	ON_CONNECTED = ON_RC | 1 << IBV_QPT_UC,
 	ON_ANY = ON_CONNECTED | 1 << IBV_QPT_UD,
+
+	SENDS = SIM_WR_LEGAL | SIM_WR_INLINE,
+	WRITES = SENDS | SIM_WR_REMOTE,
+	READS = SIM_WR_LEGAL | SIM_WR_RESPONSE | SIM_WR_REMOTE,
+	ATOMICS = READS | SIM_WR_ATOMIC,
+	LOCALS = SIM_WR_LEGAL | SIM_WR_LOCAL,
 };
 
 /*
- * Types and inline: ibv_post_send(3). One difference: the page allows SEND_WITH_INV on UC, but UC
- * has no opcode for it (Linux include/rdma/ib_pack.h), so here it is not legal.
+ * QP types and IBV_SEND_INLINE: ibv_post_send(3). One difference: the page allows SEND_WITH_INV on
+ * UC, but UC has no opcode for it (Linux include/rdma/ib_pack.h), so UC refuses it here.
  */
 const struct sim_wr_row sim_wr_rows[] = {
-	[IBV_WR_SEND] = {ON_ANY, {SIM_WR_LEGAL | SIM_WR_INLINE, IBV_WC_SEND}},
-	[IBV_WR_SEND_WITH_IMM] = {ON_ANY, {SIM_WR_LEGAL | SIM_WR_INLINE, IBV_WC_SEND}},
-	[IBV_WR_SEND_WITH_INV] = {ON_RC, {SIM_WR_LEGAL | SIM_WR_INLINE, IBV_WC_SEND}},
-	[IBV_WR_RDMA_WRITE] = {ON_CONNECTED,
-			       {SIM_WR_LEGAL | SIM_WR_INLINE | SIM_WR_REMOTE, IBV_WC_RDMA_WRITE}},
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = {ON_CONNECTED,
-					{SIM_WR_LEGAL | SIM_WR_INLINE | SIM_WR_REMOTE,
-					 IBV_WC_RDMA_WRITE}},
-	[IBV_WR_RDMA_READ] = {ON_RC,
-			      {SIM_WR_LEGAL | SIM_WR_RESPONSE | SIM_WR_REMOTE, IBV_WC_RDMA_READ}},
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = {ON_RC,
-				       {SIM_WR_LEGAL | SIM_WR_RESPONSE | SIM_WR_REMOTE |
-						SIM_WR_ATOMIC,
-					IBV_WC_COMP_SWAP}},
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {ON_RC,
-					 {SIM_WR_LEGAL | SIM_WR_RESPONSE | SIM_WR_REMOTE |
-						  SIM_WR_ATOMIC,
-					  IBV_WC_FETCH_ADD}},
-	[IBV_WR_LOCAL_INV] = {ON_CONNECTED, {SIM_WR_LEGAL | SIM_WR_LOCAL, IBV_WC_LOCAL_INV}},
-	[IBV_WR_BIND_MW] = {ON_CONNECTED, {SIM_WR_LEGAL | SIM_WR_LOCAL, IBV_WC_BIND_MW}},
-	[IBV_WR_ATOMIC_WRITE] = {ON_RC,
-				 {SIM_WR_LEGAL | SIM_WR_INLINE | SIM_WR_RESPONSE | SIM_WR_REMOTE,
-				  IBV_WC_ATOMIC_WRITE}},
+	[IBV_WR_SEND] = {ON_ANY, {SENDS, IBV_WC_SEND}},
+	[IBV_WR_SEND_WITH_IMM] = {ON_ANY, {SENDS, IBV_WC_SEND}},
+	[IBV_WR_SEND_WITH_INV] = {ON_RC, {SENDS, IBV_WC_SEND}},
+	[IBV_WR_RDMA_WRITE] = {ON_CONNECTED, {WRITES, IBV_WC_RDMA_WRITE}},
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = {ON_CONNECTED, {WRITES, IBV_WC_RDMA_WRITE}},
+	[IBV_WR_RDMA_READ] = {ON_RC, {READS, IBV_WC_RDMA_READ}},
+	[IBV_WR_ATOMIC_CMP_AND_SWP] = {ON_RC, {ATOMICS, IBV_WC_COMP_SWAP}},
+	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {ON_RC, {ATOMICS, IBV_WC_FETCH_ADD}},
+	[IBV_WR_LOCAL_INV] = {ON_CONNECTED, {LOCALS, IBV_WC_LOCAL_INV}},
+	[IBV_WR_BIND_MW] = {ON_CONNECTED, {LOCALS, IBV_WC_BIND_MW}},
+	[IBV_WR_ATOMIC_WRITE] = {ON_RC, {READS | SIM_WR_INLINE, IBV_WC_ATOMIC_WRITE}},
 };
 
 const size_t sim_wr_row_count = sizeof(sim_wr_rows) / sizeof(sim_wr_rows[0]);

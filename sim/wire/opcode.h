@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The opcodes of the Base Transport Header as data: one row for each of the 256 values. The rest
- * of the engine asks for properties; it never looks at the bits of an opcode.
+ * The opcodes of the Base Transport Header (BTH), and the operations of work requests, as tables.
+ * The rest of the engine asks the tables and never looks at the bits of an opcode.
  */
 #ifndef SIM_WIRE_OPCODE_H
 #define SIM_WIRE_OPCODE_H
@@ -21,7 +21,7 @@ enum sim_transport {
 	SIM_TRANSPORT_MASK = 0xe0,
 };
 
-/* What a packet is; a valid opcode has exactly one of the kinds, and exactly one position. */
+/* The properties of a packet. A valid opcode has exactly one kind. */
 enum sim_opcode_flag {
 	SIM_OP_SEND = 1 << 0,
 	SIM_OP_WRITE = 1 << 1,
@@ -38,15 +38,16 @@ enum sim_opcode_flag {
 	SIM_OP_END = 1 << 10,  /* LAST or ONLY */
 	SIM_OP_MIDDLE = 1 << 11,
 
-	SIM_OP_REQUEST = 1 << 12, /* goes to the responder; else a response, to the requester */
-	SIM_OP_PAYLOAD = 1 << 13, /* may carry a payload */
-	SIM_OP_RECV = 1 << 14, /* this packet needs a receive WR to begin or to end its message */
+	SIM_OP_REQUEST = 1 << 12,   /* for the responder; other packets are for the requester */
+	SIM_OP_PAYLOAD = 1 << 13,   /* may carry a payload */
+	SIM_OP_RECV = 1 << 14,	    /* the responder needs a receive WR for this packet */
 	SIM_OP_COMPLETES = 1 << 15, /* this packet completes the receive WR */
 	SIM_OP_VALID = 1 << 16,
-	SIM_OP_ADD = 1 << 17,	/* of the atomics, FETCH_ADD */
-	SIM_OP_STORE = 1 << 18, /* of the atomics, ATOMIC WRITE; the third is COMPARE_SWAP */
+	SIM_OP_ADD = 1 << 17, /* the atomic is FETCH ADD */
+	SIM_OP_STORE =
+		1 << 18, /* the atomic is ATOMIC WRITE; without ADD and STORE: COMPARE SWAP */
 
-	/* Extension headers, in the order in which they stand on the wire. */
+	/* Extension headers, in their order on the wire. */
 	SIM_OP_RDETH = 1 << 20,
 	SIM_OP_DETH = 1 << 21,
 	SIM_OP_XRCETH = 1 << 22,
@@ -94,15 +95,16 @@ enum sim_opcode {
 struct sim_opcode_info {
 	const char *name;     /* "RC SEND First"; NULL for a reserved value */
 	uint32_t flags;	      /* enum sim_opcode_flag */
-	uint8_t header_bytes; /* BTH and all extension headers */
+	uint8_t header_bytes; /* the BTH and all extension headers */
 };
 
+/* By opcode. */
 extern const struct sim_opcode_info sim_opcodes[256];
 
-/* What an atomic, ATOMIC WRITE among them, reads and writes. */
+/* The bytes that an atomic operation reads and writes. */
 #define SIM_ATOMIC_BYTES 8u
 
-/* Where a packet stands in its message, as an index. */
+/* The position of a packet in its message. */
 enum sim_position {
 	SIM_AT_MIDDLE,
 	SIM_AT_LAST,
@@ -116,17 +118,13 @@ static inline enum sim_position sim_position(bool first, bool last)
 	return (enum sim_position)(first << 1 | last);
 }
 
-/* The operation by what was posted and by position: an opcode without its transport. */
+/* Opcodes without their transport, by enum ibv_wr_opcode and position. */
 extern const uint8_t sim_request_operations[][SIM_POSITIONS];
 
 /*
- * The opcode for one packet of a message.
- *
- * transport   whose packets
- * wr_opcode   what was posted: SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE,
- *             RDMA_WRITE_WITH_IMM, RDMA_READ, ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD or
- *             ATOMIC_WRITE
- * first, last where the packet stands in its message
+ * Returns the opcode of one packet of a request. wr_opcode is the operation of the work request:
+ * SEND, SEND_WITH_IMM, SEND_WITH_INV, RDMA_WRITE, RDMA_WRITE_WITH_IMM, RDMA_READ,
+ * ATOMIC_CMP_AND_SWP, ATOMIC_FETCH_AND_ADD or ATOMIC_WRITE.
  */
 static inline uint8_t sim_opcode_request(enum sim_transport transport, enum ibv_wr_opcode wr_opcode,
 					 bool first, bool last)
@@ -134,39 +132,39 @@ static inline uint8_t sim_opcode_request(enum sim_transport transport, enum ibv_
 	return transport | sim_request_operations[wr_opcode][sim_position(first, last)];
 }
 
-/* The opcode for one packet of a read response. */
+/* Returns the opcode of one packet of a READ response. */
 uint8_t sim_opcode_read_response(enum sim_transport transport, bool first, bool last);
 
-/* The transport whose packets a QP sends; -1 for a type that the engine does not know. */
+/* Returns the enum sim_transport of a QP type; -1 for a type that the engine does not know. */
 int sim_transport_of(enum ibv_qp_type type);
 
-/* What a send WR of a kind means to a QP of a type. */
+/* The properties of a send WR. */
 enum sim_wr_flag {
 	SIM_WR_LEGAL = 1 << 0,
-	SIM_WR_INLINE = 1 << 1,	  /* IBV_SEND_INLINE may be asked for */
-	SIM_WR_RESPONSE = 1 << 2, /* completes by its own response: READ and the atomics */
+	SIM_WR_INLINE = 1 << 1,	  /* IBV_SEND_INLINE is allowed */
+	SIM_WR_RESPONSE = 1 << 2, /* a response of its own completes the WR: READ and the atomics */
 	SIM_WR_LOCAL = 1 << 3,	  /* sends no packet: LOCAL_INV, BIND_MW */
 	SIM_WR_REMOTE = 1 << 4,	  /* names remote memory */
-	SIM_WR_ATOMIC = 1 << 5,	  /* its response brings 8 bytes */
+	SIM_WR_ATOMIC = 1 << 5,	  /* its response carries SIM_ATOMIC_BYTES */
 };
 
 struct sim_wr_info {
 	uint8_t flags;	   /* enum sim_wr_flag */
-	uint8_t wc_opcode; /* of its completion: enum ibv_wc_opcode */
+	uint8_t wc_opcode; /* enum ibv_wc_opcode of its completion */
 };
 
 struct sim_wr_row {
-	uint32_t types; /* 1 << enum ibv_qp_type */
+	uint32_t types; /* the QP types that allow the WR: 1 << enum ibv_qp_type */
 	struct sim_wr_info info;
 };
 
 extern const struct sim_wr_row sim_wr_rows[]; /* by enum ibv_wr_opcode */
 extern const size_t sim_wr_row_count;
 
-/* The row for a WR on a QP; flags is 0 where the combination is not legal or not known. */
+/* Returns the row of a WR on a QP of a type. flags is 0 if the QP does not allow the WR. */
 static inline const struct sim_wr_info *sim_wr_info(enum ibv_qp_type type, unsigned int wr_opcode)
 {
-	/* It ends in error, when an opcode means nothing; no work of ours completes as TSO. */
+	/* Such a WR completes in error, where wc.opcode has no meaning. No WR completes as TSO. */
 	static const struct sim_wr_info none = {.wc_opcode = IBV_WC_TSO};
 
 	if (wr_opcode >= sim_wr_row_count || (unsigned int)type >= 32 ||

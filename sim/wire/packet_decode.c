@@ -6,13 +6,13 @@
 #include "sim/wire/icrc.h"
 #include "sim/wire/packet_layout.h"
 
-/* What is left to read. */
+/* The bytes of a frame that are still to be read. */
 struct reader {
 	const uint8_t *at;
 	size_t left_bytes;
 };
 
-/* The next bytes, or NULL where there are fewer. */
+/* Returns the next bytes and moves behind them; NULL if fewer are left. */
 static const uint8_t *take(struct reader *reader, size_t length_bytes)
 {
 	const uint8_t *at = reader->at;
@@ -24,7 +24,7 @@ static const uint8_t *take(struct reader *reader, size_t length_bytes)
 	return at;
 }
 
-/* Leaves in the reader what the IP header says follows it: a short frame has Ethernet's padding. */
+/* Cuts off Ethernet's padding: length_bytes follow the IP header. */
 static enum sim_decode limit(struct reader *reader, size_t length_bytes)
 {
 	if (reader->left_bytes < length_bytes)
@@ -64,28 +64,25 @@ static enum sim_decode get_ipv4(struct reader *reader, struct sim_route *route)
 	return limit(reader, sim_load_be16(ip + 2) - IPV4_BYTES);
 }
 
-static void get_ipv6_fields(const uint8_t *ip, struct sim_route *route)
-{
-	route->traffic_class = (uint8_t)(sim_load_be32(ip) >> 20);
-	route->flow_label = sim_load_be32(ip) & 0xfffff;
-	route->hop_limit = ip[7];
-	memcpy(route->source_gid, ip + 8, 16);
-	memcpy(route->dest_gid, ip + 24, 16);
-}
-
-static enum sim_decode get_ipv6(struct reader *reader, struct sim_route *route)
+/* Reads an IPv6 header, or a GRH, which has the same layout; another one is `wrong`. */
+static enum sim_decode get_ipv6(struct reader *reader, struct sim_route *route, uint8_t next_header,
+				enum sim_decode wrong)
 {
 	const uint8_t *ip = take(reader, IPV6_BYTES);
 
 	if (!ip)
 		return SIM_DECODE_TRUNCATED;
-	if (ip[0] >> 4 != 6 || ip[6] != PROTOCOL_UDP)
-		return SIM_DECODE_NOT_ROCE;
-	get_ipv6_fields(ip, route);
+	route->traffic_class = (uint8_t)(sim_load_be32(ip) >> 20);
+	route->flow_label = sim_load_be32(ip) & 0xfffff;
+	route->hop_limit = ip[7];
+	memcpy(route->source_gid, ip + 8, 16);
+	memcpy(route->dest_gid, ip + 24, 16);
+	if (ip[0] >> 4 != 6 || ip[6] != next_header)
+		return wrong;
 	return limit(reader, sim_load_be16(ip + 4));
 }
 
-/* Leaves in the reader what stands between the LRH and the VCRC. */
+/* Leaves the bytes between the LRH and the VCRC in the reader. */
 static enum sim_decode get_lrh(struct reader *reader, struct sim_route *route)
 {
 	const size_t frame_bytes = reader->left_bytes;
@@ -110,22 +107,6 @@ static enum sim_decode get_lrh(struct reader *reader, struct sim_route *route)
 	return SIM_DECODE_OK;
 }
 
-static enum sim_decode get_grh(struct reader *reader, struct sim_route *route)
-{
-	const uint8_t *grh = take(reader, GRH_BYTES);
-
-	if (!grh)
-		return SIM_DECODE_TRUNCATED;
-	get_ipv6_fields(grh, route);
-	if (grh[0] >> 4 != 6 || grh[6] != GRH_NEXT_BTH)
-		return SIM_DECODE_NOT_INFINIBAND;
-	if (sim_load_be16(grh + 4) > reader->left_bytes)
-		return SIM_DECODE_TRUNCATED;
-	if (sim_load_be16(grh + 4) < reader->left_bytes)
-		return SIM_DECODE_NOT_INFINIBAND;
-	return SIM_DECODE_OK;
-}
-
 static enum sim_decode get_udp(struct reader *reader, struct sim_route *route)
 {
 	const size_t datagram_bytes = reader->left_bytes;
@@ -145,26 +126,11 @@ static enum sim_decode get_udp(struct reader *reader, struct sim_route *route)
 	return SIM_DECODE_OK;
 }
 
-/* The GRH of RoCE v1: a short frame has Ethernet's padding behind what it covers. */
-static enum sim_decode get_roce_v1(struct reader *reader, struct sim_route *route)
+/* Reads up to the BTH. */
+static enum sim_decode get_ethernet(struct reader *reader, struct sim_route *route)
 {
-	const uint8_t *grh = take(reader, GRH_BYTES);
-
-	route->roce_v1 = true;
-	if (!grh)
-		return SIM_DECODE_TRUNCATED;
-	if (grh[0] >> 4 != 6 || grh[6] != GRH_NEXT_BTH)
-		return SIM_DECODE_NOT_ROCE;
-	get_ipv6_fields(grh, route);
-	return limit(reader, sim_load_be16(grh + 4));
-}
-
-/* To the BTH. */
-static enum sim_decode get_network(struct reader *reader, struct sim_route *route)
-{
-	enum sim_decode result;
-
 	const uint8_t *ethernet = take(reader, ETHERNET_BYTES);
+	enum sim_decode result;
 
 	if (!ethernet)
 		return SIM_DECODE_TRUNCATED;
@@ -172,17 +138,32 @@ static enum sim_decode get_network(struct reader *reader, struct sim_route *rout
 	memcpy(route->source_mac, ethernet + 6, 6);
 	switch (sim_load_be16(ethernet + 12)) {
 	case ETHERTYPE_ROCE_V1:
-		return get_roce_v1(reader, route);
+		route->roce_v1 = true;
+		return get_ipv6(reader, route, GRH_NEXT_BTH, SIM_DECODE_NOT_ROCE);
 	case ETHERTYPE_IPV4:
 		result = get_ipv4(reader, route);
 		break;
 	case ETHERTYPE_IPV6:
-		result = get_ipv6(reader, route);
+		result = get_ipv6(reader, route, PROTOCOL_UDP, SIM_DECODE_NOT_ROCE);
 		break;
 	default:
 		return SIM_DECODE_NOT_ROCE;
 	}
 	return result == SIM_DECODE_OK ? get_udp(reader, route) : result;
+}
+
+/* Reads up to the BTH. */
+static enum sim_decode get_infiniband(struct reader *reader, struct sim_route *route)
+{
+	enum sim_decode result = get_lrh(reader, route);
+	const size_t behind_lrh_bytes = reader->left_bytes;
+
+	if (result != SIM_DECODE_OK || !route->has_grh)
+		return result;
+	result = get_ipv6(reader, route, GRH_NEXT_BTH, SIM_DECODE_NOT_INFINIBAND);
+	if (result == SIM_DECODE_OK && reader->left_bytes != behind_lrh_bytes - GRH_BYTES)
+		return SIM_DECODE_NOT_INFINIBAND;
+	return result;
 }
 
 static enum sim_decode get_bth(struct reader *reader, struct sim_packet *packet,
@@ -256,7 +237,7 @@ static void get_extensions(const uint8_t *at, struct sim_packet *packet, uint32_
 		packet->rkey = sim_load_be32(at);
 }
 
-/* What is left is the payload, its pad and the ICRC. */
+/* The payload, its pad and the ICRC are left. */
 static enum sim_decode get_payload(struct reader *reader, struct sim_packet *packet,
 				   struct sim_span *span, uint32_t pad_bytes)
 {
@@ -276,7 +257,7 @@ static enum sim_decode get_payload(struct reader *reader, struct sim_packet *pac
 	return SIM_DECODE_OK;
 }
 
-/* From the BTH on; leaves the reader at the ICRC. */
+/* Reads from the BTH to the ICRC, where it leaves the reader. */
 static enum sim_decode get_transport(struct reader *reader, struct sim_packet *packet,
 				     struct sim_span *span)
 {
@@ -294,28 +275,36 @@ static enum sim_decode get_transport(struct reader *reader, struct sim_packet *p
 	return get_payload(reader, packet, span, pad_bytes);
 }
 
-enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
-				  struct sim_packet *packet, struct sim_span *span,
-				  struct sim_route *route)
+/* Reads a frame up to the ICRC, where it leaves the reader. */
+static enum sim_decode decode(struct reader *reader,
+			      enum sim_decode (*get_network)(struct reader *reader,
+							     struct sim_route *route),
+			      struct sim_packet *packet, struct sim_span *span,
+			      struct sim_route *route)
 {
-	struct reader reader = {frame, frame_bytes};
 	enum sim_decode result;
-	size_t length_bytes;
-	uint32_t icrc;
 
 	memset(packet, 0, sizeof(*packet));
 	memset(span, 0, sizeof(*span));
 	memset(route, 0, sizeof(*route));
+	result = get_network(reader, route);
+	return result == SIM_DECODE_OK ? get_transport(reader, packet, span) : result;
+}
 
-	result = get_network(&reader, route);
-	if (result == SIM_DECODE_OK)
-		result = get_transport(&reader, packet, span);
+enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
+				  struct sim_packet *packet, struct sim_span *span,
+				  struct sim_route *route)
+{
+	const uint8_t *ip = frame + ETHERNET_BYTES;
+	struct reader reader = {frame, frame_bytes};
+	enum sim_decode result = decode(&reader, get_ethernet, packet, span, route);
+	size_t length_bytes;
+	uint32_t icrc;
+
 	if (result != SIM_DECODE_OK)
 		return result;
-
-	length_bytes = (size_t)(reader.at - frame) - ETHERNET_BYTES + ICRC_BYTES;
-	icrc = route->roce_v1 ? sim_icrc_roce_v1(frame + ETHERNET_BYTES, length_bytes)
-			      : sim_icrc(frame + ETHERNET_BYTES, length_bytes);
+	length_bytes = (size_t)(reader.at - ip) + ICRC_BYTES;
+	icrc = route->roce_v1 ? sim_icrc_roce_v1(ip, length_bytes) : sim_icrc(ip, length_bytes);
 	return icrc == sim_load_le32(reader.at) ? SIM_DECODE_OK : SIM_DECODE_BAD_ICRC;
 }
 
@@ -323,23 +312,12 @@ enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_
 					     struct sim_packet *packet, struct sim_span *span,
 					     struct sim_route *route)
 {
+	const size_t length_bytes = frame_bytes - VCRC_BYTES;
 	struct reader reader = {frame, frame_bytes};
-	enum sim_decode result;
-	size_t length_bytes;
+	enum sim_decode result = decode(&reader, get_infiniband, packet, span, route);
 
-	memset(packet, 0, sizeof(*packet));
-	memset(span, 0, sizeof(*span));
-	memset(route, 0, sizeof(*route));
-
-	result = get_lrh(&reader, route);
-	if (result == SIM_DECODE_OK && route->has_grh)
-		result = get_grh(&reader, route);
-	if (result == SIM_DECODE_OK)
-		result = get_transport(&reader, packet, span);
 	if (result != SIM_DECODE_OK)
 		return result;
-
-	length_bytes = frame_bytes - VCRC_BYTES;
 	if (sim_icrc_infiniband(frame, length_bytes) != sim_load_le32(reader.at))
 		return SIM_DECODE_BAD_ICRC;
 	if (sim_vcrc(frame, length_bytes) != sim_load_le16(frame + length_bytes))

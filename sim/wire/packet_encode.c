@@ -8,8 +8,24 @@
 
 #include <assert.h>
 
-static uint8_t *put_ethernet(uint8_t *at, const struct sim_route *route, uint16_t ethertype)
+/* The LRH gives the length in words, from the LRH to the ICRC. */
+static uint8_t *put_lrh(uint8_t *at, const struct sim_route *route, size_t length_bytes)
 {
+	at[0] = 0; /* virtual lane 0, version 0 */
+	at[1] = (uint8_t)(route->sl << LRH_SL_SHIFT |
+			  (route->has_grh ? LRH_NEXT_GLOBAL : LRH_NEXT_LOCAL));
+	sim_store_be16(at + 2, route->dlid);
+	sim_store_be16(at + 4, (uint16_t)(length_bytes / LRH_WORD_BYTES));
+	sim_store_be16(at + 6, route->slid);
+	return at + LRH_BYTES;
+}
+
+static uint8_t *put_ethernet(uint8_t *at, const struct sim_route *route)
+{
+	const uint16_t ethertype = route->roce_v1			? ETHERTYPE_ROCE_V1
+				   : sim_gid_is_ipv4(route->source_gid) ? ETHERTYPE_IPV4
+									: ETHERTYPE_IPV6;
+
 	memcpy(at, route->dest_mac, 6);
 	memcpy(at + 6, route->source_mac, 6);
 	sim_store_be16(at + 12, ethertype);
@@ -35,7 +51,7 @@ static uint8_t *put_ipv4(uint8_t *at, const struct sim_route *route, size_t data
 	return at + IPV4_BYTES;
 }
 
-/* IPv6, or a GRH, which has the same form. */
+/* Writes an IPv6 header, or a GRH, which has the same layout. */
 static uint8_t *put_ipv6(uint8_t *at, const struct sim_route *route, uint8_t next_header,
 			 size_t payload_bytes)
 {
@@ -58,7 +74,7 @@ static uint8_t *put_udp(uint8_t *at, const struct sim_route *route, size_t udp_b
 	return at + UDP_BYTES;
 }
 
-/* RFC 8200 8.1: over IPv6 the checksum is obligatory, and 0 is sent as 0xffff. */
+/* RFC 8200 8.1: UDP over IPv6 needs the checksum, and sends 0 as 0xffff. */
 static void put_udp_checksum_ipv6(uint8_t *ip, size_t udp_bytes)
 {
 	uint8_t *udp = ip + IPV6_BYTES;
@@ -93,7 +109,7 @@ static uint8_t *put_bth(uint8_t *at, const struct sim_packet *packet, uint32_t p
 	return at + BTH_BYTES;
 }
 
-/* The two longest: RETH and AtomicETH. */
+/* Writes a RETH or an AtomicETH: both begin with the address and the R_Key. */
 static uint8_t *put_remote(uint8_t *at, const struct sim_packet *packet, uint32_t headers)
 {
 	sim_store_be64(at, packet->remote_addr);
@@ -162,21 +178,30 @@ static uint8_t *put_payload(uint8_t *at, const struct sim_packet *packet, sim_co
 	return at + pad_bytes;
 }
 
-/* From the BTH to the ICRC. */
+/* The bytes from the BTH to the ICRC. */
 static size_t transport_bytes_of(const struct sim_packet *packet)
 {
 	return sim_opcodes[packet->opcode].header_bytes + packet->payload_bytes +
 	       sim_pad_bytes(packet->payload_bytes) + ICRC_BYTES;
 }
 
+static bool has_udp(const struct sim_route *route)
+{
+	return !route->infiniband && !route->roce_v1;
+}
+
+/* The bytes of the IP header or of the GRH. */
+static size_t ip_bytes_of(const struct sim_route *route)
+{
+	if (route->infiniband && !route->has_grh)
+		return 0;
+	return has_udp(route) && sim_gid_is_ipv4(route->source_gid) ? IPV4_BYTES : IPV6_BYTES;
+}
+
 size_t sim_route_bytes(const struct sim_route *route)
 {
-	if (route->infiniband)
-		return LRH_BYTES + (route->has_grh ? GRH_BYTES : 0);
-	if (route->roce_v1)
-		return ETHERNET_BYTES + GRH_BYTES;
-	return ETHERNET_BYTES + (sim_gid_is_ipv4(route->source_gid) ? IPV4_BYTES : IPV6_BYTES) +
-	       UDP_BYTES;
+	return (route->infiniband ? LRH_BYTES : ETHERNET_BYTES) + ip_bytes_of(route) +
+	       (has_udp(route) ? UDP_BYTES : 0);
 }
 
 size_t sim_frame_bytes(const struct sim_packet *packet, const struct sim_route *route)
@@ -185,7 +210,23 @@ size_t sim_frame_bytes(const struct sim_packet *packet, const struct sim_route *
 	       (route->infiniband ? VCRC_BYTES : 0);
 }
 
-/* All that the link layers have in common, but for the ICRC. */
+/* Writes the IP header or the GRH, if the route has one. */
+static uint8_t *put_ip(uint8_t *at, const struct sim_route *route, size_t transport_bytes)
+{
+	const size_t udp_bytes = UDP_BYTES + transport_bytes;
+
+	switch (ip_bytes_of(route)) {
+	case 0:
+		return at;
+	case IPV4_BYTES:
+		return put_ipv4(at, route, IPV4_BYTES + udp_bytes);
+	default:
+		return has_udp(route) ? put_ipv6(at, route, PROTOCOL_UDP, udp_bytes)
+				      : put_ipv6(at, route, GRH_NEXT_BTH, transport_bytes);
+	}
+}
+
+/* Writes what all link layers have in common: from the BTH to the pad. */
 static uint8_t *put_transport(uint8_t *at, const struct sim_packet *packet, sim_copy_fn *copy)
 {
 	const struct sim_opcode_info *info = &sim_opcodes[packet->opcode];
@@ -199,18 +240,6 @@ static uint8_t *put_transport(uint8_t *at, const struct sim_packet *packet, sim_
 	return put_payload(at, packet, copy, pad_bytes);
 }
 
-/* The length is in words, from the LRH to the ICRC. */
-static uint8_t *put_lrh(uint8_t *at, const struct sim_route *route, size_t length_bytes)
-{
-	at[0] = 0; /* virtual lane 0, version 0 */
-	at[1] = (uint8_t)(route->sl << LRH_SL_SHIFT |
-			  (route->has_grh ? LRH_NEXT_GLOBAL : LRH_NEXT_LOCAL));
-	sim_store_be16(at + 2, route->dlid);
-	sim_store_be16(at + 4, (uint16_t)(length_bytes / LRH_WORD_BYTES));
-	sim_store_be16(at + 6, route->slid);
-	return at + LRH_BYTES;
-}
-
 static size_t encode_infiniband(const struct sim_packet *packet, const struct sim_route *route,
 				sim_copy_fn *copy, uint8_t *frame)
 {
@@ -218,76 +247,42 @@ static size_t encode_infiniband(const struct sim_packet *packet, const struct si
 	const size_t length_bytes = sim_route_bytes(route) + transport_bytes;
 	uint8_t *at = put_lrh(frame, route, length_bytes);
 
-	if (route->has_grh)
-		at = put_ipv6(at, route, GRH_NEXT_BTH, transport_bytes);
+	at = put_ip(at, route, transport_bytes);
 	at = put_transport(at, packet, copy);
 	sim_store_le32(at, sim_icrc_infiniband(frame, length_bytes));
-	at += ICRC_BYTES;
-	sim_store_le16(at, sim_vcrc(frame, length_bytes));
+	sim_store_le16(at + ICRC_BYTES, sim_vcrc(frame, length_bytes));
 	return length_bytes + VCRC_BYTES;
 }
 
-static size_t encode_roce_v1(const struct sim_packet *packet, const struct sim_route *route,
-			     sim_copy_fn *copy, uint8_t *frame)
+static size_t encode_ethernet(const struct sim_packet *packet, const struct sim_route *route,
+			      sim_copy_fn *copy, uint8_t *frame)
 {
 	const size_t transport_bytes = transport_bytes_of(packet);
-	uint8_t *grh = put_ethernet(frame, route, ETHERTYPE_ROCE_V1);
-	uint8_t *at = put_ipv6(grh, route, GRH_NEXT_BTH, transport_bytes);
+	const size_t udp_bytes = UDP_BYTES + transport_bytes;
+	const size_t length_bytes = sim_frame_bytes(packet, route) - ETHERNET_BYTES;
+	uint8_t *ip = put_ethernet(frame, route);
+	uint8_t *at = put_ip(ip, route, transport_bytes);
 
+	if (has_udp(route))
+		at = put_udp(at, route, udp_bytes);
 	at = put_transport(at, packet, copy);
-	sim_store_le32(at, sim_icrc_roce_v1(grh, GRH_BYTES + transport_bytes));
-	return (size_t)(at + ICRC_BYTES - frame);
-}
-
-static size_t encode_roce_v2(const struct sim_packet *packet, const struct sim_route *route,
-			     sim_copy_fn *copy, uint8_t *frame)
-{
-	const bool ipv4 = sim_gid_is_ipv4(route->source_gid);
-	const size_t udp_bytes = UDP_BYTES + transport_bytes_of(packet);
-	uint8_t *ip = frame + ETHERNET_BYTES;
-	uint8_t *at;
-
-	put_ethernet(frame, route, ipv4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6);
-	at = ipv4 ? put_ipv4(ip, route, IPV4_BYTES + udp_bytes)
-		  : put_ipv6(ip, route, PROTOCOL_UDP, udp_bytes);
-	at = put_udp(at, route, udp_bytes);
-	at = put_transport(at, packet, copy);
-	sim_store_le32(at, sim_icrc(ip, (size_t)(at + ICRC_BYTES - ip)));
-	at += ICRC_BYTES;
-	/* After the ICRC: the checksum covers it, and the ICRC takes the checksum as ones. */
-	if (!ipv4 && !route->udp_checksum_given)
+	sim_store_le32(at, route->roce_v1 ? sim_icrc_roce_v1(ip, length_bytes)
+					  : sim_icrc(ip, length_bytes));
+	/* The checksum covers the ICRC, and the ICRC takes the checksum as ones. */
+	if (has_udp(route) && ip_bytes_of(route) == IPV6_BYTES && !route->udp_checksum_given)
 		put_udp_checksum_ipv6(ip, udp_bytes);
-	return (size_t)(at - frame);
+	return ETHERNET_BYTES + length_bytes;
 }
 
 size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route *route,
 			 sim_copy_fn *copy, uint8_t *frame)
 {
-	if (route->infiniband)
-		return encode_infiniband(packet, route, copy, frame);
-	if (route->roce_v1)
-		return encode_roce_v1(packet, route, copy, frame);
-	return encode_roce_v2(packet, route, copy, frame);
+	return route->infiniband ? encode_infiniband(packet, route, copy, frame)
+				 : encode_ethernet(packet, route, copy, frame);
 }
 
 void sim_packet_grh(const struct sim_packet *packet, const struct sim_route *route, uint8_t grh[40])
 {
-	const size_t udp_bytes = UDP_BYTES + transport_bytes_of(packet);
-
-	if (route->infiniband) {
-		memset(grh, GRH_UNDEFINED, GRH_BYTES);
-		if (route->has_grh)
-			put_ipv6(grh, route, GRH_NEXT_BTH, transport_bytes_of(packet));
-		return;
-	}
-	if (route->roce_v1) {
-		put_ipv6(grh, route, GRH_NEXT_BTH, transport_bytes_of(packet));
-		return;
-	}
-	if (!sim_gid_is_ipv4(route->source_gid)) {
-		put_ipv6(grh, route, PROTOCOL_UDP, udp_bytes);
-		return;
-	}
-	memset(grh, GRH_UNDEFINED, IPV6_BYTES - IPV4_BYTES);
-	put_ipv4(grh + IPV6_BYTES - IPV4_BYTES, route, IPV4_BYTES + udp_bytes);
+	memset(grh, GRH_UNDEFINED, GRH_BYTES);
+	put_ip(grh + GRH_BYTES - ip_bytes_of(route), route, transport_bytes_of(packet));
 }

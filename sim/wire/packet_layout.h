@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Layouts: Ethernet, IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC 768); the BTH and its extension
- * headers as in Linux drivers/infiniband/sw/rxe/rxe_hdr.h and Wireshark packet-infiniband.c; the
- * LRH and GRH as in Linux drivers/infiniband/core/ud_header.c; the Ethernet type of RoCE v1 as
- * ETH_P_IBOE in Linux include/uapi/linux/if_ether.h.
+ * Private to sim/wire. Sources of the layouts: Ethernet, IPv4 (RFC 791), IPv6 (RFC 8200), UDP (RFC
+ * 768); the BTH and its extension headers as in Linux drivers/infiniband/sw/rxe/rxe_hdr.h and
+ * Wireshark packet-infiniband.c; the LRH and GRH as in Linux drivers/infiniband/core/ud_header.c;
+ * the Ethernet type of RoCE v1 as ETH_P_IBOE in Linux include/uapi/linux/if_ether.h.
  */
 #ifndef SIM_WIRE_PACKET_LAYOUT_H
 #define SIM_WIRE_PACKET_LAYOUT_H
