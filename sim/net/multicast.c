@@ -70,7 +70,12 @@ int sim_multicast_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t l
 	if (!*at)
 		return ENOMEM;
 	**at = (struct sim_member){
-		.qp = qp, .device = device, .gid = *gid, .lid = group_lid(qp, lid)};
+		.qp = qp,
+		.device = device,
+		.gid = *gid,
+		.lid = group_lid(qp, lid),
+		.given_lid = lid,
+	};
 	device->attachment_count++;
 	device->group_count += in_group == 0;
 	return 0;
@@ -91,7 +96,9 @@ int sim_multicast_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t l
 {
 	struct sim_member **at = find_member(qp, gid, group_lid(qp, lid));
 
-	if (!*at)
+	/* The LID is compared on Ethernet too: Linux drivers/infiniband/core/uverbs_cmd.c,
+	 * ib_uverbs_detach_mcast. */
+	if (!*at || (*at)->given_lid != lid)
 		return EINVAL;
 	remove_member(at);
 	return 0;

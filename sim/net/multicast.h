@@ -17,7 +17,8 @@ struct sim_member {
 	struct sim_qp *qp;
 	struct sim_device *device; /* the QP's */
 	union ibv_gid gid;
-	uint16_t lid; /* InfiniBand; else 0 */
+	uint16_t lid;	    /* InfiniBand; else 0 */
+	uint16_t given_lid; /* as the program gave it */
 };
 
 /* ibv_attach_mcast(3) and ibv_detach_mcast(3). Attaching a member again has no effect. EINVAL for a
