@@ -143,7 +143,8 @@ void sim_receive_flush(struct sim_qp *qp)
 
 	rx->flush_due = false;
 	sim_receive_refind(qp);
-	while (rx->held || (!rx->srq && sim_receive_take_queued(qp)))
+	/* An XRC target whose SRQ has ended has no CQ, and no receive. */
+	while (rx->cq && (rx->held || (!rx->srq && sim_receive_take_queued(qp))))
 		sim_receive_complete(qp, NULL, IBV_WC_WR_FLUSH_ERR, IBV_WC_RECV, 0, 0);
 	/* The SRQ's other WQEs stay for other QPs. */
 	if (qp->srq && !rx->last_wqe_raised) {

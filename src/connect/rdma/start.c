@@ -45,8 +45,10 @@ static int begin(const struct vb_rdma_request *request, struct op **begun)
 	struct op *op;
 	int err = 0;
 
-	if (!agent)
-		return fail(EINVAL, "rdma: no agent, listener or connection");
+	if (!agent) {
+		fail(EINVAL, "rdma: no agent, listener or connection");
+		return EINVAL;
+	}
 	if (request->operation == VB_RDMA_CONNECT)
 		err = greet_open_line(request, &line);
 	if (err)
