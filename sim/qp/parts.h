@@ -5,9 +5,9 @@
  *
  * Each part has one file that writes it; other files call that file's functions:
  *
- *     req    requester.c             what was sent, and what is sent next
- *     comp   completer.c             what was acknowledged, and the ack timer
- *     resp   responder.c, answer.c   what is expected, and what has to be answered
+ *     req    requester.c             the PSNs that were sent, and the next WQE to send
+ *     comp   completer.c             the PSNs that were acknowledged, and the ack timer
+ *     resp   responder.c, answer.c   the expected PSN, and the answers that are due
  *     rx     receive.c               the receive WQE of the message in progress
  *     sq     send.c, post.c          the send queue: its tail, its head
  *     peer   admission.c             the QP at the other end

@@ -22,8 +22,8 @@
  *
  *	const struct vt_suite vt_suite_cq = { "cq", "completion queues", tests };
  *
- * The runner opens A and B before each test and closes them after it. Unless it is told not to
- * fork, each test runs in a child process and, on the simulator, in a world of its own.
+ * The runner opens A and B before each test and closes them after it. Without `--no-fork`
+ * each test runs in a child process and, on the simulator, in a world of its own.
  */
 #ifndef TEST_CONFORMANCE_CONFORMANCE_H
 #define TEST_CONFORMANCE_CONFORMANCE_H
