@@ -567,3 +567,14 @@ void test_registry_table_is_safe_for_threads(void)
 	TEST_ASSERT_EQUAL_UINT(0, beta.lists);
 	TEST_ASSERT_NULL(vb_device_backend(&alpha.devices[0]));
 }
+
+/* include/verbena/backend.h: a program asks these bits before it traces or moves the clock. */
+void test_capabilities_of_the_simulator(void)
+{
+	const struct vb_backend *backend = registry_find("sim");
+
+	TEST_ASSERT_NOT_NULL(backend);
+	TEST_ASSERT_TRUE(backend->capabilities & VB_BACKEND_SIMULATED);
+	TEST_ASSERT_TRUE(backend->capabilities & VB_BACKEND_VIRTUAL_CLOCK);
+	TEST_ASSERT_TRUE(backend->capabilities & VB_BACKEND_TRACE);
+}
