@@ -52,6 +52,22 @@ static void nak_of_an_acknowledged_psn_is_ignored(struct vt *t)
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
 }
 
+/* B takes two packets for duplicates. The ACK names the second one's PSN, so the NAK for the third
+ * one's PSN counts. */
+static void nak_of_the_next_psn_counts(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	ts_quirks(t, "acks_of_unsent_complete", "acks_of_old_connections");
+	options.mtu = IBV_MTU_256;
+	options.timeout = 8;
+	options.retry_cnt = 0;
+	pair = with_psns(t, &options, 0xfffffe, 0);
+	ts_write(&pair->a, .wr_id = 1, .length = 2000);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_INV_REQ_ERR);
+}
+
 /*
  * B's ACK for the duplicate names a PSN of the old connection, beyond the message. A ignores such
  * an ACK while it is sending the message, so the NAK that follows ends the message.
@@ -155,6 +171,8 @@ static const struct vt_test tests[] = {
 	 acks_of_unsent_complete, VT_MAY_RECONNECT},
 	{"nak_of_an_acknowledged_psn_is_ignored", FOUND_BOTH "; " SRC_RXE "rxe_comp.c, check_psn",
 	 VT_NEEDS_SIM, nak_of_an_acknowledged_psn_is_ignored, VT_MAY_MISTAKE_PSN},
+	{"nak_of_the_next_psn_counts", SRC_RXE "rxe_comp.c, check_psn", VT_NEEDS_SIM,
+	 nak_of_the_next_psn_counts, VT_MAY_MISTAKE_PSN},
 	{"nak_within_a_message_counts", FOUND_6_1 "; " SRC_RXE "rxe_comp.c, check_psn",
 	 VT_NEEDS_SIM, nak_within_a_message_counts, VT_MAY_RECONNECT | VT_MAY_MISTAKE_PSN},
 	{"nak_after_an_early_ack_counts", FOUND_6_1 "; " SRC_RXE "rxe_comp.c, check_psn",

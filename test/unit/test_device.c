@@ -516,3 +516,18 @@ void test_link_layers_do_not_meet(void)
 	TEST_ASSERT_NULL(sim_fabric_link(engine.sim, &ethernet->ports[0], &infiniband->ports[0]));
 	TEST_ASSERT_EQUAL_INT(EINVAL, sim_fabric_join(engine.sim, ethernet, infiniband, 0, 0));
 }
+
+void test_limits_only_go_down(void)
+{
+	const union ibv_gid gid = engine_gid(1);
+	struct sim_device *device = engine_add_device(&engine, "one", 1, &gid);
+	const int limit = device->profile->limits.max_qp;
+
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_lower_limit(device, "no such limit", 1));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_lower_limit(device, "max_qp", -1));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_lower_limit(device, "max_qp", limit + 1));
+	TEST_ASSERT_EQUAL_INT(limit, device->profile->limits.max_qp);
+	TEST_ASSERT_EQUAL_INT(0, sim_device_lower_limit(device, "max_qp", limit - 1));
+	TEST_ASSERT_EQUAL_INT(limit - 1, device->profile->limits.max_qp);
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_device_lower_limit(device, "max_qp", limit));
+}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "sim/wire/checksum.h"
 #include "sim/wire/icrc.h" /* Ceedling links the sources of included headers */
 #include "sim/wire/opcode.h"
 #include "sim/wire/packet.h"
@@ -1057,6 +1058,26 @@ void test_packet_kernel_capture_ipv4(void)
 void test_packet_kernel_capture_ipv6(void)
 {
 	check_capture("test/data/rxe-capture-ipv6.pcap");
+}
+
+/* Linux include/rdma/ib_verbs.h, rdma_calc_flow_label and rdma_flow_label_to_udp_sport. */
+void test_packet_source_port_of_small_numbers(void)
+{
+	TEST_ASSERT_EQUAL_HEX16(0xc001, sim_udp_source_port(1, 1));
+	TEST_ASSERT_EQUAL_HEX16(0xc002, sim_udp_source_port(1, 2));
+	TEST_ASSERT_EQUAL_HEX16(0xc001, sim_udp_source_port(0x80, 0x80));
+}
+
+/* RFC 1071. The folded sum carries into bit 32 once more. */
+void test_packet_checksum_folds_every_carry(void)
+{
+	static const uint8_t data[12] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1};
+	const uint16_t sum = sim_checksum_end(sim_checksum_add(0, data, sizeof(data)));
+	uint8_t bytes[2];
+
+	memcpy(bytes, &sum, sizeof(bytes));
+	TEST_ASSERT_EQUAL_HEX8(0xfe, bytes[0]);
+	TEST_ASSERT_EQUAL_HEX8(0xff, bytes[1]);
 }
 
 void test_packet_decode_names(void)

@@ -518,3 +518,42 @@ void test_receives_posted_in_err(void)
 	sim_engine_run(engine.sim);
 	expect(engine.sides[0].recv_cq, 2, IBV_WC_WR_FLUSH_ERR);
 }
+
+/* With one quirk of SoftRoCE a QP has hooks. Each hook asks for its own quirk only. */
+void test_a_hook_asks_for_its_own_quirk(void)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_256};
+	struct ibv_wc wc;
+
+	set_quirk("no_last_wqe_event", true);
+	must_recv(1);
+	arrive(SIM_RC_SEND_ONLY, 0, 8);
+	TEST_ASSERT_TRUE(engine_poll(engine.sides[0].recv_cq, &wc));
+	TEST_ASSERT_EQUAL_UINT(0, wc.wc_flags);
+
+	TEST_ASSERT_EQUAL_INT(0, go(IBV_QPS_RESET));
+	TEST_ASSERT_EQUAL_INT(0, modify(&attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |
+						       IBV_QP_ACCESS_FLAGS));
+	attr.qp_state = IBV_QPS_RTR;
+	attr.dest_qp_num = 0x5000011;
+	attr.ah_attr = engine_ah_attr(&engine.sides[1].gid);
+	TEST_ASSERT_EQUAL_INT(0, modify(&attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+						       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+						       IBV_QP_MAX_DEST_RD_ATOMIC |
+						       IBV_QP_MIN_RNR_TIMER));
+	sim_qp_query(qp(), &attr);
+	TEST_ASSERT_EQUAL_HEX32(0x11, attr.dest_qp_num);
+
+	attr.qp_state = IBV_QPS_RTS;
+	attr.max_rd_atomic = 0;
+	TEST_ASSERT_EQUAL_INT(0, modify(&attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+						       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+						       IBV_QP_MAX_QP_RD_ATOMIC));
+	TEST_ASSERT_EQUAL_INT(0, engine_send(&engine, 0,
+					     &(struct engine_send){.opcode = IBV_WR_RDMA_READ,
+								   .wr_id = 2,
+								   .bytes = 8}));
+	engine_settle(&engine, 0);
+	expect(engine.sides[0].send_cq, 2, IBV_WC_LOC_QP_OP_ERR);
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What moves time in the backend sim, completion channels, asynchronous events, several threads. */
 #include "backends/sim/backend.h"
+#include "backends/sim/clock/private.h"
 #include "unity.h"
 
 #include <errno.h>
@@ -621,4 +622,15 @@ void test_a_world_that_cannot_keep_up_loses_time(void)
 		TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(to[i]));
 	}
 	TEST_ASSERT_EQUAL_INT(0, B.destroy_cq(init.send_cq));
+}
+
+void test_the_clock_counts_whole_seconds_as_10_to_the_9(void)
+{
+	const uint64_t ns_per_s = 1000000000;
+	const uint64_t before_s = (uint64_t)time(NULL);
+	const uint64_t now_ns = driver_clock_ns(CLOCK_REALTIME);
+	const uint64_t after_s = (uint64_t)time(NULL);
+
+	/* time() may lag behind the clock by a tick. */
+	TEST_ASSERT_TRUE(now_ns / ns_per_s >= before_s && now_ns / ns_per_s <= after_s + 1);
 }

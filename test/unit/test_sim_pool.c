@@ -25,6 +25,7 @@ void test_an_object_that_was_given_back_rests(void)
 	uint8_t *first = pool_take(&pool);
 
 	TEST_ASSERT_EQUAL_INT(0, (uintptr_t)first % 64);
+	TEST_ASSERT_EQUAL_INT(0, (uintptr_t)pool_take(&pool) % 64);
 	memset(first, 0xaa, 100);
 	pool_give(&pool, first);
 	TEST_ASSERT_EQUAL_HEX8(0xaa, first[50]);
@@ -92,6 +93,22 @@ void test_a_handle_leads_to_its_object_only(void)
 	TEST_ASSERT_EQUAL_UINT32(99, handles.live);
 	TEST_ASSERT_EQUAL_INT(0, handles_add(&handles, &objects[8], &again));
 	TEST_ASSERT_FALSE(handles_has(&handles, again, &objects[7]));
+}
+
+void test_a_free_handle_leads_nowhere(void)
+{
+	static long objects[3];
+	uint32_t numbers[3];
+
+	TEST_ASSERT_NULL(handles_at(&handles, 0));
+	for (int i = 0; i < 3; i++)
+		TEST_ASSERT_EQUAL_INT(0, handles_add(&handles, &objects[i], &numbers[i]));
+	handles_remove(&handles, numbers[1]);
+	TEST_ASSERT_EQUAL_PTR(&objects[0], handles_at(&handles, numbers[0]));
+	TEST_ASSERT_NULL(handles_at(&handles, numbers[1]));
+	TEST_ASSERT_EQUAL_PTR(&objects[2], handles_at(&handles, numbers[2]));
+	TEST_ASSERT_NULL(handles_at(&handles, 3));
+	TEST_ASSERT_NULL(handles_at(&handles, UINT32_MAX));
 }
 
 void test_next_visits_the_live_ones(void)
