@@ -37,6 +37,17 @@ void test_an_object_that_was_given_back_rests(void)
 	}
 }
 
+/* Two objects never share a cache line. */
+void test_small_objects_are_aligned_too(void)
+{
+	struct pool small;
+
+	pool_init(&small, 20);
+	for (int i = 0; i < 4; i++)
+		TEST_ASSERT_EQUAL_INT(0, (uintptr_t)pool_take(&small) % 64);
+	pool_end(&small);
+}
+
 void test_objects_come_back_in_the_end_and_zeroed(void)
 {
 	uint8_t *first = pool_take(&pool);

@@ -100,6 +100,21 @@ void test_a_device_without_xrc_refuses_an_xrc_domain(void)
 	close_other_world(context);
 }
 
+/* The inline function of <infiniband/verbs.h> calls the context's operation. */
+void test_only_a_device_with_time_stamps_tells_its_clock(void)
+{
+	const struct vb_sim_config rxe = {.device_count = 1,
+					  .devices = {{.name = "sim0", .profile = "rxe-6.1"}}};
+	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	struct ibv_context *context;
+
+	TEST_ASSERT_EQUAL_INT(0, ibv_query_rt_values_ex(a.context, &values));
+	TEST_ASSERT_EQUAL_HEX32(IBV_VALUES_MASK_RAW_CLOCK, values.comp_mask);
+	context = open_other_world(&rxe);
+	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, ibv_query_rt_values_ex(context, &values));
+	close_other_world(context);
+}
+
 void test_an_infiniband_device_has_no_ethernet_address_for_a_gid(void)
 {
 	const struct vb_sim_config infiniband = {
