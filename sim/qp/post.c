@@ -133,13 +133,6 @@ __attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct i
 	return 0;
 }
 
-/* True if the WR's data goes into its WQE: ibv_wr_atomic_write() on a QP that asked for no SGE. */
-static bool is_held(const struct ibv_send_wr *wr)
-{
-	return wr->opcode == IBV_WR_ATOMIC_WRITE && wr->send_flags & IBV_SEND_INLINE &&
-	       wr->num_sge == 1;
-}
-
 /* A WR that the QP type forbids is posted, and fails when its turn comes (a quirk: EINVAL). */
 __attribute__((noinline)) static int post_forbidden(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
@@ -159,7 +152,7 @@ INLINE int post_one(struct sim_qp *qp, const struct ibv_send_wr *wr)
 	struct sim_send_wqe *wqe;
 	int err;
 
-	if (wr->num_sge < 0 || ((uint32_t)wr->num_sge > qp->sq.max_sge && !is_held(wr)))
+	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
 		return EINVAL;
 	if (qp->hooks) {
 		err = qp->hooks->vet_send(qp, wr, full);
