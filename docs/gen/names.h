@@ -5,16 +5,11 @@
 #ifndef DOCS_GEN_NAMES_H
 #define DOCS_GEN_NAMES_H
 
+#include "src/base/bits.h"
+
 #include <infiniband/verbs.h>
 
-struct bit_name {
-	unsigned int bit;
-	const char *name;
-};
-
 /* Rows are in the order of printing; a row with a NULL name ends each table. */
-extern const struct bit_name attr_names[];   /* enum ibv_qp_attr_mask */
-extern const struct bit_name caps_names[];   /* enum ibv_device_cap_flags */
 extern const struct bit_name header_names[]; /* enum sim_opcode_flag: extension headers */
 extern const struct bit_name kind_names[];   /* enum sim_opcode_flag: kinds */
 

@@ -4,6 +4,7 @@
  * with what it would print.
  */
 #include "docs/gen/names.h"
+#include "docs/gen/page.h"
 #include "docs/gen/table.h"
 
 #include "sim/profile/profile.h"
@@ -33,12 +34,13 @@ static const struct {
 	{IBV_QPT_XRC_RECV, "XRC_RECV", "the receiving end of an XRC connection"},
 };
 
+/* Adds the names of the bits, without their prefix. */
 static void add_bits(struct table *table, unsigned int column, unsigned int bits,
-		     const struct bit_name *names)
+		     const struct bit_name *names, const char *prefix)
 {
 	for (; names->name; names++)
 		if (bits & names->bit)
-			table_add(table, column, "%s", names->name);
+			table_add(table, column, "%s", names->name + strlen(prefix));
 }
 
 static void intro(FILE *out)
@@ -79,8 +81,8 @@ static void transition_row(struct table *table, enum ibv_qp_type type, int from,
 	table_row(table);
 	table_add(table, 0, "%s", sim_qp_state_str(from));
 	table_add(table, 1, "%s", sim_qp_state_str(to));
-	add_bits(table, 2, (unsigned int)cell->required, attr_names);
-	add_bits(table, 3, optional, attr_names);
+	add_bits(table, 2, (unsigned int)cell->required, bits_qp_attr, "IBV_QP_");
+	add_bits(table, 3, optional, bits_qp_attr, "IBV_QP_");
 }
 
 /* Prints from which states a QP of the type can go to RESET or ERR without attributes. */
@@ -212,9 +214,9 @@ static void packets(FILE *out, struct table *table)
 		table_row(table);
 		table_add(table, 0, "0x%02x", i);
 		table_add(table, 1, "%s", sim_opcodes[i].name);
-		add_bits(table, 2, flags & SIM_OP_KIND, kind_names);
+		add_bits(table, 2, flags & SIM_OP_KIND, kind_names, "");
 		table_add(table, 3, "%s", position(flags));
-		add_bits(table, 4, flags, header_names);
+		add_bits(table, 4, flags, header_names, "");
 		table_add(table, 5, "%u", sim_opcodes[i].header_bytes);
 		if (flags & (SIM_OP_RECV | SIM_OP_COMPLETES))
 			table_add(table, 6, "%s",
@@ -486,7 +488,7 @@ static void limits(FILE *out, struct table *table)
 	      "\n",
 	      out);
 	profile_columns(table, "flag");
-	for (const struct bit_name *row = caps_names; row->name; row++) {
+	for (const struct bit_name *row = bits_device_cap; row->name; row++) {
 		bool any = false;
 
 		for (unsigned int i = 0; (profile = sim_profile_at(i)); i++)
@@ -494,7 +496,7 @@ static void limits(FILE *out, struct table *table)
 		if (!any)
 			continue;
 		table_row(table);
-		table_add(table, 0, "%s", row->name);
+		table_add(table, 0, "%s", row->name + strlen("IBV_DEVICE_"));
 		for (unsigned int i = 0; (profile = sim_profile_at(i)); i++)
 			if (profile->limits.device_cap_flags & row->bit)
 				table_add(table, i + 1, "yes");
@@ -568,53 +570,7 @@ static char *make(void)
 	return fclose(out) ? NULL : text;
 }
 
-/* Returns the number of the first line of the file that differs from the text; 0 if none does. */
-static unsigned int first_difference(const char *text, FILE *file)
-{
-	unsigned int line = 1;
-	int c;
-
-	while ((c = getc(file)) != EOF && c == *text) {
-		line += c == '\n';
-		text++;
-	}
-	return c == EOF && *text == '\0' ? 0 : line;
-}
-
-static int check(const char *text, const char *path)
-{
-	FILE *file = fopen(path, "r");
-	unsigned int line;
-
-	if (!file) {
-		fprintf(stderr, "%s: %s; run scripts/docs to write it\n", path, strerror(errno));
-		return EXIT_FAILURE;
-	}
-	line = first_difference(text, file);
-	fclose(file);
-	if (!line)
-		return EXIT_SUCCESS;
-	fprintf(stderr,
-		"%s:%u: differs from the engine's tables; run scripts/docs to write it again\n",
-		path, line);
-	return EXIT_FAILURE;
-}
-
 int main(int argc, char **argv)
 {
-	char *text = make();
-	int status = EXIT_SUCCESS;
-
-	if (!text)
-		return EXIT_FAILURE;
-	if (argc == 3 && strcmp(argv[1], "--check") == 0)
-		status = check(text, argv[2]);
-	else if (argc == 1)
-		status = fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-	else {
-		fprintf(stderr, "usage: %s [--check FILE]\n", argv[0]);
-		status = 2;
-	}
-	free(text);
-	return status;
+	return page_print(argc, argv, make());
 }

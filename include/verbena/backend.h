@@ -35,6 +35,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <verbena/why.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -62,6 +63,13 @@ struct vb_backend {
 	 * stays valid until the thread's next call.
 	 */
 	const char *(*last_error)(void);
+
+	/*
+	 * Returns why the calling thread's last failed call in this backend failed: the reason is
+	 * VB_WHY_NONE if no call has failed. A backend that has this needs no last_error. The
+	 * structure stays valid until the thread's next call.
+	 */
+	const struct vb_why *(*last_why)(void);
 
 	/*
 	 * Return true if a device or a context is this backend's. The structure may be another

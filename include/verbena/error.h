@@ -5,6 +5,8 @@
 #ifndef VERBENA_ERROR_H
 #define VERBENA_ERROR_H
 
+#include <verbena/why.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -21,6 +23,15 @@ extern "C" {
  * Any thread may call it at any time. It does not change errno.
  */
 const char *vb_last_error(void);
+
+/*
+ * Returns the reason of the failure that vb_last_error() describes, for programs that act on it:
+ * VB_WHY_NONE if no call has failed, or if the backend knows no reasons; VB_WHY_SAID for a failure
+ * that has a sentence and no row in <verbena/reasons.def>. docs/errors.md lists the reasons.
+ *
+ * Any thread may call it at any time. It does not change errno.
+ */
+enum vb_reason vb_last_reason(void);
 
 /* The kinds of failure: where to look for the remedy. */
 enum vb_error_kind {

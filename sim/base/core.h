@@ -9,6 +9,8 @@
 #include "sim/base/clock.h"
 #include "sim/base/host.h"
 
+#include <verbena/why.h>
+
 struct sim_net;
 struct sim_outlet;
 
@@ -36,6 +38,7 @@ struct sim_engine {
 	uint32_t device_count;
 	struct sim_net *net;
 	const struct sim_outlet *outlet; /* takes the packets of QPs */
+	struct vb_why why;		 /* of the last refusal; see sim/base/refuse.h */
 	/* Sets the hooks of a device and of its QPs by the device's quirks. ENOMEM. */
 	int (*give_hooks)(struct sim_device *device);
 };

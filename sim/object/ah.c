@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/object/ah.h"
 
+#include "sim/base/refuse.h"
 #include "sim/object/device.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 int sim_ah_create(struct sim_device *device, uint32_t pd, const struct ibv_ah_attr *attr,
@@ -13,10 +13,10 @@ int sim_ah_create(struct sim_device *device, uint32_t pd, const struct ibv_ah_at
 	int err;
 
 	if (device->ah_count >= (uint32_t)device->profile->limits.max_ah)
-		return ENOMEM;
+		return sim_refuse_limit(device->engine, "max_ah", device->profile->limits.max_ah);
 	ah = calloc(1, sizeof(*ah));
 	if (!ah)
-		return ENOMEM;
+		return sim_refuse_memory(device->engine);
 	err = sim_path_resolve(device, attr, &ah->path);
 	if (err) {
 		free(ah);

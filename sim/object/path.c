@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/object/path.h"
 
+#include "sim/base/refuse.h"
 #include "sim/object/device.h"
 
-#include <errno.h>
 #include <string.h>
 
 /*
@@ -43,18 +43,25 @@ static void fill_ethernet(struct sim_route *route, const struct sim_path *path,
 	memcpy(route->dest_gid, grh->dgid.raw, sizeof(route->dest_gid));
 }
 
+static int refuse(const struct sim_port *port, enum vb_reason reason, uint64_t first,
+		  uint64_t second, uint64_t third)
+{
+	return sim_refuse(port->device->engine, (struct vb_why){reason, {first, second, third}});
+}
+
 /* ENODATA for an empty entry of the table: Linux drivers/infiniband/core/cache.c,
  * rdma_get_gid_attr. */
 static int check_gids(const struct sim_port *port, const struct ibv_global_route *grh)
 {
 	static const union ibv_gid zero;
+	const unsigned int index = grh->sgid_index, entries = port->device->profile->gid_table;
 
-	if (grh->sgid_index >= port->device->profile->gid_table ||
-	    memcmp(&grh->dgid, &zero, sizeof(zero)) == 0)
-		return EINVAL;
-	if (grh->sgid_index >= port->gid_count ||
-	    memcmp(&port->gids[grh->sgid_index], &zero, sizeof(zero)) == 0)
-		return ENODATA;
+	if (index >= entries)
+		return refuse(port, VB_WHY_PATH_SGID_INDEX, index, port->number, entries);
+	if (memcmp(&grh->dgid, &zero, sizeof(zero)) == 0)
+		return refuse(port, VB_WHY_PATH_DGID_ZERO, 0, 0, 0);
+	if (index >= port->gid_count || memcmp(&port->gids[index], &zero, sizeof(zero)) == 0)
+		return refuse(port, VB_WHY_PATH_SGID_EMPTY, index, port->number, 0);
 	return 0;
 }
 
@@ -65,7 +72,8 @@ static int resolve_ethernet(struct sim_port *port, const struct ibv_ah_attr *att
 	const union ibv_gid *sgid;
 	enum ibv_gid_type type;
 	/* RoCE has no LIDs: without a GRH there is no address. */
-	int err = attr->is_global ? check_gids(port, grh) : EINVAL;
+	int err = attr->is_global ? check_gids(port, grh)
+				  : refuse(port, VB_WHY_PATH_GRH_MISSING, port->number, 0, 0);
 
 	if (err)
 		return err;
@@ -74,7 +82,7 @@ static int resolve_ethernet(struct sim_port *port, const struct ibv_ah_attr *att
 	path->multicast = sim_gid_is_multicast(grh->dgid.raw);
 	if (type == IBV_GID_TYPE_ROCE_V2 && !path->multicast &&
 	    sim_gid_is_ipv4(sgid->raw) != sim_gid_is_ipv4(grh->dgid.raw))
-		return EINVAL;
+		return refuse(port, VB_WHY_PATH_FAMILIES, grh->sgid_index, 0, 0);
 	fill_ethernet(&path->route, path, sgid, grh, type == IBV_GID_TYPE_ROCE_V1);
 	return 0;
 }
@@ -92,9 +100,12 @@ static int resolve_infiniband(struct sim_port *port, const struct ibv_ah_attr *a
 	if (err)
 		return err;
 	path->multicast = sim_lid_is_multicast(attr->dlid);
-	if (attr->dlid == 0 || attr->sl > 15 ||
-	    (path->multicast && !(attr->is_global && sim_gid_is_multicast(grh->dgid.raw))))
-		return EINVAL;
+	if (attr->dlid == 0)
+		return refuse(port, VB_WHY_PATH_DLID_ZERO, 0, 0, 0);
+	if (attr->sl > 15)
+		return refuse(port, VB_WHY_PATH_SERVICE_LEVEL, attr->sl, 0, 0);
+	if (path->multicast && !(attr->is_global && sim_gid_is_multicast(grh->dgid.raw)))
+		return refuse(port, VB_WHY_PATH_MULTICAST_GRH, attr->dlid, 0, 0);
 	path->route = (struct sim_route){
 		.infiniband = true,
 		.has_grh = attr->is_global,
@@ -118,7 +129,9 @@ int sim_path_resolve(struct sim_device *device, const struct ibv_ah_attr *attr,
 	struct sim_port *port = sim_device_port(device, attr->port_num);
 
 	if (!port)
-		return EINVAL;
+		return sim_refuse(
+			device->engine,
+			(struct vb_why){VB_WHY_PATH_PORT, {attr->port_num, device->port_count}});
 	path->source = port;
 	path->sgid_index = attr->is_global ? attr->grh.sgid_index : 0;
 	path->service_level = attr->sl;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* ibv_modify_qp and ibv_query_qp. */
+#include "sim/base/refuse.h"
 #include "sim/qp/private.h"
 #include "sim/qp/state.h"
 #include "sim/wire/psn.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 struct change {
@@ -16,7 +16,8 @@ struct change {
 	int path_err; /* of resolving the path */
 };
 
-typedef bool check_fn(struct change *change);
+/* Returns 0, or the errno value of a refusal. */
+typedef int check_fn(struct change *change);
 
 static const struct sim_port *port_of(const struct change *change)
 {
@@ -26,101 +27,140 @@ static const struct sim_port *port_of(const struct change *change)
 	return sim_device_port(change->qp->device, number);
 }
 
-static bool port_fits(struct change *change)
+/* Refuses the change: the values of the reason begin with the QP's number. */
+static int refuse(const struct change *change, enum vb_reason reason, uint64_t first,
+		  uint64_t second)
 {
-	return port_of(change) != NULL;
+	return sim_refuse(change->qp->engine,
+			  (struct vb_why){reason, {change->qp->number, first, second}});
 }
 
-static bool pkey_fits(struct change *change)
+static int check_port(struct change *change)
+{
+	return port_of(change) ? 0
+			       : refuse(change, VB_WHY_QP_PORT, change->attr->port_num,
+					change->qp->device->port_count);
+}
+
+static int check_pkey(struct change *change)
 {
 	const struct sim_port *port = port_of(change);
+	const unsigned int index = change->attr->pkey_index;
 
-	return port && change->attr->pkey_index < port->pkey_count;
+	if (port && index < port->pkey_count)
+		return 0;
+	return refuse(change, VB_WHY_QP_PKEY_INDEX, index, port ? port->pkey_count : 0);
 }
 
 /* Programs give a QP the flags of their MR. A QP uses those of remote operations only. */
-static bool access_fits(struct change *change)
+static int check_access(struct change *change)
 {
-	return !(change->attr->qp_access_flags & ~SIM_ACCESS_KNOWN);
+	const unsigned int flags = change->attr->qp_access_flags;
+
+	return flags & ~SIM_ACCESS_KNOWN ? refuse(change, VB_WHY_QP_ACCESS_FLAGS, flags, 0) : 0;
 }
 
-static bool av_fits(struct change *change)
+static int check_av(struct change *change)
 {
 	const struct sim_port *port = port_of(change);
+	const struct ibv_ah_attr *attr = &change->attr->ah_attr;
 
-	if (!port || change->attr->ah_attr.port_num != port->number)
-		return false;
-	change->path_err =
-		sim_path_resolve(change->qp->device, &change->attr->ah_attr, &change->path);
-	return !change->path_err;
+	if (!port || attr->port_num != port->number)
+		return refuse(change, VB_WHY_QP_AV_PORT, attr->port_num, port ? port->number : 0);
+	change->path_err = sim_path_resolve(change->qp->device, attr, &change->path);
+	return change->path_err;
 }
 
-static bool mtu_fits(struct change *change)
+static int check_mtu(struct change *change)
 {
 	const struct sim_port *port = port_of(change);
+	const enum ibv_mtu mtu = change->attr->path_mtu;
 
-	return port && change->attr->path_mtu >= IBV_MTU_256 &&
-	       change->attr->path_mtu <= (enum ibv_mtu)port->mtu;
+	if (mtu < IBV_MTU_256 || mtu > IBV_MTU_4096)
+		return refuse(change, VB_WHY_QP_PATH_MTU, mtu, 0);
+	if (!port || mtu > (enum ibv_mtu)port->mtu)
+		return refuse(change, VB_WHY_QP_PATH_MTU_OF_PORT, mtu, port ? port->mtu : 0);
+	return 0;
 }
 
-static bool timeout_fits(struct change *change)
+static int check_below(const struct change *change, unsigned int value, unsigned int limit,
+		       enum vb_reason reason)
 {
-	return change->attr->timeout < 32;
+	return value < limit ? 0 : refuse(change, reason, value, 0);
 }
 
-static bool retry_cnt_fits(struct change *change)
+static int check_timeout(struct change *change)
 {
-	return change->attr->retry_cnt < 8;
+	return check_below(change, change->attr->timeout, 32, VB_WHY_QP_TIMEOUT);
 }
 
-static bool rnr_retry_fits(struct change *change)
+static int check_retry_cnt(struct change *change)
 {
-	return change->attr->rnr_retry < 8;
+	return check_below(change, change->attr->retry_cnt, 8, VB_WHY_QP_RETRY_CNT);
 }
 
-static bool min_rnr_timer_fits(struct change *change)
+static int check_rnr_retry(struct change *change)
 {
-	return change->attr->min_rnr_timer < 32;
+	return check_below(change, change->attr->rnr_retry, 8, VB_WHY_QP_RNR_RETRY);
 }
 
-static bool rd_atomic_fits(struct change *change)
+static int check_min_rnr_timer(struct change *change)
 {
-	return change->attr->max_rd_atomic <=
-	       change->qp->device->profile->limits.max_qp_init_rd_atom;
+	return check_below(change, change->attr->min_rnr_timer, 32, VB_WHY_QP_MIN_RNR_TIMER);
 }
 
-static bool dest_rd_atomic_fits(struct change *change)
+static int check_rd_atomic(struct change *change)
 {
-	return change->attr->max_dest_rd_atomic <=
-	       change->qp->device->profile->limits.max_qp_rd_atom;
+	const int limit = change->qp->device->profile->limits.max_qp_init_rd_atom;
+	const uint8_t asked = change->attr->max_rd_atomic;
+
+	return asked <= limit ? 0 : refuse(change, VB_WHY_QP_MAX_RD_ATOMIC, asked, (uint64_t)limit);
 }
 
-static bool numbers_fit(struct change *change)
+static int check_dest_rd_atomic(struct change *change)
 {
-	const struct ibv_qp_attr *attr = change->attr;
+	const int limit = change->qp->device->profile->limits.max_qp_rd_atom;
+	const uint8_t asked = change->attr->max_dest_rd_atomic;
+
+	return asked <= limit
+		       ? 0
+		       : refuse(change, VB_WHY_QP_MAX_DEST_RD_ATOMIC, asked, (uint64_t)limit);
+}
+
+static int check_numbers(struct change *change)
+{
+	const struct {
+		int bit;
+		uint32_t number;
+	} numbers[] = {
+		{IBV_QP_DEST_QPN, change->attr->dest_qp_num},
+		{IBV_QP_RQ_PSN, change->attr->rq_psn},
+		{IBV_QP_SQ_PSN, change->attr->sq_psn},
+	};
 
 	if (!change->qp->device->quirks.wide_numbers_refused)
-		return true;
-	return !(change->mask & IBV_QP_DEST_QPN && attr->dest_qp_num >> 24) &&
-	       !(change->mask & IBV_QP_RQ_PSN && attr->rq_psn >> 24) &&
-	       !(change->mask & IBV_QP_SQ_PSN && attr->sq_psn >> 24);
+		return 0;
+	for (unsigned int i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		if (change->mask & numbers[i].bit && numbers[i].number >> 24)
+			return refuse(change, VB_WHY_QP_WIDE_NUMBER, numbers[i].number, 0);
+	return 0;
 }
 
 static const struct {
 	int bit;
-	check_fn *fits;
+	check_fn *check;
 } checks[] = {
-	{IBV_QP_PORT, port_fits},
-	{IBV_QP_PKEY_INDEX, pkey_fits},
-	{IBV_QP_ACCESS_FLAGS, access_fits},
-	{IBV_QP_PATH_MTU, mtu_fits},
-	{IBV_QP_TIMEOUT, timeout_fits},
-	{IBV_QP_RETRY_CNT, retry_cnt_fits},
-	{IBV_QP_RNR_RETRY, rnr_retry_fits},
-	{IBV_QP_MIN_RNR_TIMER, min_rnr_timer_fits},
-	{IBV_QP_MAX_QP_RD_ATOMIC, rd_atomic_fits},
-	{IBV_QP_MAX_DEST_RD_ATOMIC, dest_rd_atomic_fits},
-	{IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, numbers_fit},
+	{IBV_QP_PORT, check_port},
+	{IBV_QP_PKEY_INDEX, check_pkey},
+	{IBV_QP_ACCESS_FLAGS, check_access},
+	{IBV_QP_PATH_MTU, check_mtu},
+	{IBV_QP_TIMEOUT, check_timeout},
+	{IBV_QP_RETRY_CNT, check_retry_cnt},
+	{IBV_QP_RNR_RETRY, check_rnr_retry},
+	{IBV_QP_MIN_RNR_TIMER, check_min_rnr_timer},
+	{IBV_QP_MAX_QP_RD_ATOMIC, check_rd_atomic},
+	{IBV_QP_MAX_DEST_RD_ATOMIC, check_dest_rd_atomic},
+	{IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_SQ_PSN, check_numbers},
 };
 
 /* True if the device takes a value although the specification refuses it. */
@@ -131,41 +171,55 @@ static bool takes_value(const struct change *change, int bit)
 	return qp->hooks && qp->hooks->takes_value(qp, port_of(change), bit, change->attr);
 }
 
-/* True if the transition table allows the change; hooks may ignore a bit of the mask. */
-static bool transition_fits(const struct change *change, enum ibv_qp_state to)
+/* Checks the mask by the transition table; hooks may ignore a bit of the mask. */
+static int check_transition(const struct change *change, enum ibv_qp_state to)
 {
 	const struct sim_qp *qp = change->qp;
+	const struct sim_transition *cell = sim_transition(qp->type, qp->state, to);
+	struct vb_why why = {VB_WHY_QP_TRANSITION, {qp->number, qp->type, qp->state, to}};
 	int mask = change->mask;
 
 	if (!(mask & IBV_QP_STATE) && !sim_rule_holds(qp, SIM_RULE_STATELESS_CHECKED))
-		return true;
+		return 0;
 	if (mask & IBV_QP_PATH_MIG_STATE && qp->hooks && qp->hooks->ignores_path_state(qp, to))
 		mask &= ~IBV_QP_PATH_MIG_STATE;
-	return sim_transition_allowed(qp->type, qp->state, to, mask);
+	if (sim_transition_allowed(qp->type, qp->state, to, mask))
+		return 0;
+	if (cell->valid && cell->required & ~mask) {
+		why.reason = VB_WHY_QP_MASK_MISSING;
+		why.values[4] = (unsigned int)(cell->required & ~mask);
+	} else if (cell->valid) {
+		why.reason = VB_WHY_QP_MASK_SUPERFLUOUS;
+		why.values[4] = (unsigned int)(mask & ~sim_transition_mask(cell, to));
+	}
+	return sim_refuse(qp->engine, why);
 }
 
+/* Linux drivers/infiniband/core/verbs.c, _ib_modify_qp, looks for the GID before anything else; the
+ * port of the address vector comes after the transition. */
 static int check(struct change *change, enum ibv_qp_state to)
 {
 	struct sim_qp *qp = change->qp;
-	bool path_fits;
+	int av_err, err;
 
 	if ((change->mask & IBV_QP_CUR_STATE) && (uint8_t)change->attr->cur_qp_state != qp->state)
-		return EINVAL;
-	/* Linux drivers/infiniband/core/verbs.c, _ib_modify_qp, looks for the GID first. */
-	path_fits = !(change->mask & IBV_QP_AV) || av_fits(change);
+		return refuse(change, VB_WHY_QP_CUR_STATE, qp->state, change->attr->cur_qp_state);
+	av_err = change->mask & IBV_QP_AV ? check_av(change) : 0;
 	if (change->path_err)
 		return change->path_err;
-	if (!transition_fits(change, to))
-		return EINVAL;
+	err = check_transition(change, to);
+	if (err)
+		return err;
 	if (change->mask & IBV_QP_STATE && qp->sq_draining && to != IBV_QPS_ERR &&
 	    !sim_rule_holds(qp, SIM_RULE_CHANGES_WHILE_DRAINING))
-		return EINVAL;
-	if (!path_fits)
-		return EINVAL;
-	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
-		if ((change->mask & checks[i].bit) && !checks[i].fits(change) &&
-		    !takes_value(change, checks[i].bit))
-			return EINVAL;
+		return refuse(change, VB_WHY_QP_STILL_DRAINING, to, 0);
+	if (av_err)
+		return check_av(change);
+	for (unsigned int i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
+		err = change->mask & checks[i].bit ? checks[i].check(change) : 0;
+		if (err && !takes_value(change, checks[i].bit))
+			return err;
+	}
 	return 0;
 }
 
@@ -193,9 +247,10 @@ static int reserve(struct change *change)
 	if (device->resource_count - qp->resp.resource_size + count >
 		    (uint32_t)device->profile->limits.max_res_rd_atom &&
 	    !takes_value(change, IBV_QP_MAX_DEST_RD_ATOMIC))
-		return ENOMEM;
+		return refuse(change, VB_WHY_QP_RESOURCES,
+			      (uint64_t)device->profile->limits.max_res_rd_atom, 0);
 	change->resources = calloc(count, sizeof(*change->resources));
-	return change->resources ? 0 : ENOMEM;
+	return change->resources ? 0 : sim_refuse_memory(qp->engine);
 }
 
 static void apply_path(struct sim_qp *qp, const struct change *change)

@@ -109,18 +109,20 @@ const struct sim_transition *sim_transition(enum ibv_qp_type type, enum ibv_qp_s
 	return &none;
 }
 
+int sim_transition_mask(const struct sim_transition *cell, enum ibv_qp_state to)
+{
+	/* The kernel's table has IB_QP_CUR_STATE in every cell whose target is RTS, and no other. */
+	return cell->required | cell->optional | IBV_QP_STATE |
+	       (to == IBV_QPS_RTS ? IBV_QP_CUR_STATE : 0);
+}
+
 bool sim_transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
 			    int attr_mask)
 {
 	const struct sim_transition *cell = sim_transition(type, from, to);
-	int known = cell->required | cell->optional | IBV_QP_STATE;
-
-	/* The kernel's table has IB_QP_CUR_STATE in every cell whose target is RTS, and no other. */
-	if (to == IBV_QPS_RTS)
-		known |= IBV_QP_CUR_STATE;
 
 	return cell->valid && (attr_mask & cell->required) == cell->required &&
-	       !(attr_mask & ~known);
+	       !(attr_mask & ~sim_transition_mask(cell, to));
 }
 
 const char *sim_qp_state_str(enum ibv_qp_state state)

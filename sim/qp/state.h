@@ -21,6 +21,9 @@ struct sim_transition {
 const struct sim_transition *sim_transition(enum ibv_qp_type type, enum ibv_qp_state from,
 					    enum ibv_qp_state to);
 
+/* Returns every bit that attr_mask may have in a transition to a state. */
+int sim_transition_mask(const struct sim_transition *cell, enum ibv_qp_state to);
+
 /* True if attr_mask may take a QP of the type from one state to the other. */
 bool sim_transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
 			    int attr_mask);

@@ -14,7 +14,9 @@
 
 struct failure {
 	int err;
-	const char *(*explain)(void); /* returns the sentence, unless it is NULL */
+	/* At most one of them is set: the sentence is what explain returns, or that of the reason. */
+	const char *(*explain)(void);
+	const struct vb_why *(*explain_why)(void);
 	char sentence[SENTENCE_BYTES];
 };
 
@@ -82,7 +84,7 @@ void failure_set_err(int err)
 void failure_vsay(const char *format, va_list arguments)
 {
 	vsnprintf(last.sentence, sizeof(last.sentence), format, arguments);
-	last.explain = NULL;
+	failure_ask(NULL);
 }
 
 void failure_say(const char *format, ...)
@@ -97,13 +99,27 @@ void failure_say(const char *format, ...)
 void failure_ask(const char *(*explain)(void))
 {
 	last.explain = explain;
+	last.explain_why = NULL;
+}
+
+void failure_ask_why(const struct vb_why *(*explain)(void))
+{
+	last.explain = NULL;
+	last.explain_why = explain;
 }
 
 const char *vb_last_error(void)
 {
 	const char *why = last.explain ? last.explain() : last.sentence;
 
+	if (last.explain_why)
+		return vb_why_text(last.explain_why(), last.sentence, sizeof(last.sentence));
 	return why ? why : "";
+}
+
+enum vb_reason vb_last_reason(void)
+{
+	return last.explain_why ? last.explain_why()->reason : VB_WHY_NONE;
 }
 
 enum vb_error_kind vb_last_error_kind(void)

@@ -7,6 +7,7 @@
 
 #include <stdarg.h>
 #include <verbena/error.h>
+#include <verbena/why.h>
 
 /* --- for the functions above the verbs --- */
 
@@ -33,5 +34,8 @@ void failure_vsay(const char *format, va_list arguments) __attribute__((format(p
 
 /* Makes vb_last_error() return what @explain returns, until the next sentence is set. */
 void failure_ask(const char *(*explain)(void));
+
+/* The same for a reason, which vb_last_error() turns into a sentence. */
+void failure_ask_why(const struct vb_why *(*explain)(void));
 
 #endif /* SRC_BASE_FAILURE_H */

@@ -120,6 +120,7 @@ int refuse(const char *function)
 static void note_failure(int err)
 {
 	const char *(*explain)(void) = present.slot->last_error;
+	const struct vb_why *(*explain_why)(void) = present.slot->last_why;
 	int saved = errno;
 	const char *why;
 
@@ -127,7 +128,9 @@ static void note_failure(int err)
 	if (present.said)
 		return;
 	why = explain ? explain() : NULL;
-	if (why && *why)
+	if (explain_why && explain_why()->reason)
+		failure_ask_why(explain_why);
+	else if (why && *why)
 		failure_ask(explain);
 	else
 		dispatch_say("%s: %s (backend %s)", present.verb,

@@ -6,10 +6,18 @@
 #include <string.h>
 #include <verbena/verbs.h>
 
+static const char *sentence_of(const struct vb_backend *backend, char *text, size_t size_bytes)
+{
+	if (backend->last_why)
+		return vb_why_text(backend->last_why(), text, size_bytes);
+	return backend->last_error ? backend->last_error() : NULL;
+}
+
 int fail_inline(int err, struct ibv_context *context, const char *format, ...)
 {
+	char text[512];
 	const struct vb_backend *backend = vb_context_backend(context);
-	const char *why = backend && backend->last_error ? backend->last_error() : NULL;
+	const char *why = backend ? sentence_of(backend, text, sizeof(text)) : NULL;
 	va_list arguments;
 
 	va_start(arguments, format);

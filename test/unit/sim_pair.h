@@ -26,6 +26,14 @@ struct end {
 
 static struct end a, b;
 
+/* The sentence of the last refused verb. */
+static inline const char *sentence(void)
+{
+	static char text[512];
+
+	return vb_why_text(B.last_why(), text, sizeof(text));
+}
+
 static inline void open_end(struct end *end, struct ibv_device *device)
 {
 	memset(end, 0, sizeof(*end));

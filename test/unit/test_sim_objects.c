@@ -112,6 +112,7 @@ void test_configurations_that_cannot_be(void)
 						  .links = {{.a = "a", .b = "b"}}};
 	static const struct vb_sim_config clock = {.clock = 7};
 	static const struct vb_sim_config trace = {.trace = "/nonexistent/trace.pcap"};
+	char text[512];
 
 	expect_null(EINVAL, vb_sim_open(&twice));
 	expect_null(EINVAL, vb_sim_open(&unnamed));
@@ -119,7 +120,7 @@ void test_configurations_that_cannot_be(void)
 	expect_null(EINVAL, vb_sim_open(&link));
 	expect_null(EINVAL, vb_sim_open(&clock));
 	expect_null(ENOENT, vb_sim_open(&trace));
-	TEST_ASSERT_TRUE(B.last_error()[0]);
+	TEST_ASSERT_TRUE(vb_why_text(B.last_why(), text, sizeof(text))[0]);
 }
 
 void test_a_world_beside_the_default_one(void)

@@ -150,10 +150,10 @@ void test_an_empty_poll_leaves_the_sentence_of_the_last_failure(void)
 	char kept[256];
 
 	expect_null(EINVAL, B.create_cq(a.context, 0, NULL, NULL, 0));
-	snprintf(kept, sizeof(kept), "%s", B.last_error());
+	snprintf(kept, sizeof(kept), "%s", sentence());
 	TEST_ASSERT_NOT_EQUAL(0, kept[0]);
 	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
-	TEST_ASSERT_EQUAL_STRING(kept, B.last_error());
+	TEST_ASSERT_EQUAL_STRING(kept, sentence());
 }
 
 void test_a_device_is_imported_by_descriptor_0(void)
@@ -239,7 +239,7 @@ void test_functions_of_sim_h_refuse_what_the_device_does_not_have(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_sim_set_gid(a.context, 1, 1 << 20, &gid));
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_sim_set_quirk(a.context, "no such quirk", true));
 	TEST_ASSERT_EQUAL_STRING("vb_sim_set_quirk: no quirk is called \"no such quirk\"",
-				 B.last_error());
+				 sentence());
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_sim_quirk(a.context, "no such quirk", &on));
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_sim_lower_limit(a.context, "no such limit", 1));
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_sim_lower_limit(a.context, "max_qp", -1));
@@ -252,7 +252,7 @@ void test_a_refused_context_keeps_its_own_sentence(void)
 	struct ibv_context foreign = {.device = &device};
 
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_sim_set_quirk(&foreign, "no such quirk", true));
-	TEST_ASSERT_EQUAL_STRING("vb_sim_set_quirk: not a simulated device", B.last_error());
+	TEST_ASSERT_EQUAL_STRING("vb_sim_set_quirk: not a simulated device", sentence());
 }
 
 void test_wait_cq_needs_a_cq_and_room_for_a_completion(void)

@@ -4,7 +4,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+static _Thread_local struct vb_why last;
 static _Thread_local char sentence[512];
+
+int say_why(int error, const struct vb_why *why)
+{
+	last = *why;
+	return error;
+}
 
 int say(int error, const char *format, ...)
 {
@@ -13,10 +20,11 @@ int say(int error, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
+	last = (struct vb_why){.reason = VB_WHY_SAID, .text = sentence};
 	return error;
 }
 
-const char *said(void)
+const struct vb_why *said(void)
 {
-	return sentence;
+	return &last;
 }

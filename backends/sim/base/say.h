@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One sentence about the calling thread's last failed call, for vb_last_error().
+ * Why the calling thread's last call was refused, for vb_last_error().
  */
 #ifndef BACKENDS_SIM_BASE_SAY_H
 #define BACKENDS_SIM_BASE_SAY_H
 
 #include <errno.h>
 #include <stddef.h>
+#include <verbena/why.h>
 
-/* Keeps the sentence and returns error, so that `return say(EINVAL, ...)` reads well. */
+/* Keeps the reason and returns error: `return say_why(err, &why)`. */
+int say_why(int error, const struct vb_why *why);
+
+/* Keeps a sentence as the reason and returns error, so that `return say(EINVAL, ...)` reads well. */
 int say(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Sets errno, for verbs that return NULL or -1: `return null_errno(err)`. */
@@ -28,7 +32,7 @@ static inline int minus_errno(int error)
 #define say_null(...)  null_errno(say(__VA_ARGS__))
 #define say_minus(...) minus_errno(say(__VA_ARGS__))
 
-/* Returns the sentence; "" if no call has failed. */
-const char *said(void);
+/* Returns the reason; its number is VB_WHY_NONE if no call has failed. */
+const struct vb_why *said(void);
 
 #endif

@@ -24,11 +24,7 @@ struct ibv_ah *verb_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	err = sim_ah_create(context->device->engine, pd->number, attr, &ah->engine);
 	if (err) {
 		object_end(KIND_AH, ah);
-		return say_null(
-			err,
-			"create_ah: cannot use port %u, GID index %u, LID %u, service level %u%s",
-			attr->port_num, attr->grh.sgid_index, attr->dlid, attr->sl,
-			attr->is_global ? "" : ": is_global is not set");
+		return null_errno(say_refused(&hold, "create_ah", err));
 	}
 	ah->ibv.pd = ibv_pd;
 	pd->ahs++;

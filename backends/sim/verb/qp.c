@@ -13,19 +13,14 @@ int verb_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 {
 	HOLD hold = context_hold(ibv->context);
 	struct qp *qp = qp_of(ibv);
-	enum ibv_qp_state from;
 	int err;
 
 	if (!qp)
 		return say(EINVAL, "modify_qp: no such QP");
-	from = sim_qp_state(qp->engine);
 	driver_catch_up(&hold.world->driver);
 	err = sim_qp_modify(qp->engine, attr, attr_mask);
 	if (err)
-		say(err, "modify_qp: QP 0x%x: %s to %s with attr_mask 0x%x is not possible",
-		    ibv->qp_num, sim_qp_state_str(from),
-		    attr_mask & IBV_QP_STATE ? sim_qp_state_str(attr->qp_state) : "the same state",
-		    (unsigned int)attr_mask);
+		say_refused(&hold, "modify_qp", err);
 	else if (attr_mask & IBV_QP_STATE)
 		ibv->state = attr->qp_state;
 	qp->answer.given = false;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 
 static uint64_t choose_seed(const struct vb_sim_config *config)
@@ -79,6 +80,16 @@ bool world_in_use(struct vb_sim *world)
 struct vb_sim *vb_sim_of(struct ibv_context *context)
 {
 	return context && world_owns_device(context->device) ? context_of(context)->world : NULL;
+}
+
+int say_refused(const struct hold *hold, const char *verb, int error)
+{
+	struct vb_why why;
+
+	if (!sim_take_refusal(hold->world->driver.engine, error, &why))
+		return say(error, "%s: %s", verb, strerrordesc_np(error));
+	why.verb = verb;
+	return say_why(error, &why);
 }
 
 struct hold world_hold_of(struct ibv_context *context)

@@ -54,6 +54,12 @@ static inline struct hold world_hold(struct vb_sim *world)
 	return (struct hold){.world = world, .locked = true};
 }
 
+/*
+ * Keeps the engine's reason for refusing a call with @error as the reason of the verb, and returns
+ * @error.
+ */
+int say_refused(const struct hold *hold, const char *verb, int error);
+
 static inline struct hold context_hold(struct ibv_context *context)
 {
 	return world_hold(context_of(context)->world);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/base/refuse.h"
+
+#include <errno.h>
+
+static int errno_of(enum vb_reason reason)
+{
+	switch (reason) {
+#define VB_REFUSAL(number, name, error, cause, remedy, source) \
+	case VB_WHY_##name:                                    \
+		return error;
+#include <verbena/reasons.def>
+	default:
+		return EINVAL;
+	}
+}
+
+int sim_refuse(struct sim_engine *engine, struct vb_why why)
+{
+	engine->why = why;
+	return errno_of(why.reason);
+}
+
+int sim_refuse_memory(struct sim_engine *engine)
+{
+	return sim_refuse(engine, (struct vb_why){.reason = VB_WHY_NO_MEMORY});
+}
+
+int sim_refuse_limit(struct sim_engine *engine, const char *name, int limit)
+{
+	return sim_refuse(engine, (struct vb_why){.reason = VB_WHY_DEVICE_LIMIT,
+						  .values = {(uint64_t)limit},
+						  .text = name});
+}
+
+bool sim_take_refusal(struct sim_engine *engine, int error, struct vb_why *why)
+{
+	*why = engine->why;
+	engine->why.reason = VB_WHY_NONE;
+	return why->reason && errno_of(why->reason) == error;
+}

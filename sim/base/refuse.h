@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Refusals: the errno value of a call that the engine refuses, and why. */
+#ifndef SIM_BASE_REFUSE_H
+#define SIM_BASE_REFUSE_H
+
+#include "sim/base/core.h"
+
+#include <verbena/why.h>
+
+/*
+ * Keeps why in the engine, for its owner to read, and returns the errno value of the reason: `return
+ * sim_refuse(engine, (struct vb_why){VB_WHY_QP_TIMEOUT, {number, timeout}})`. The owner takes
+ * the reason by sim_take_refusal().
+ */
+int sim_refuse(struct sim_engine *engine, struct vb_why why);
+
+/* Refuses with ENOMEM, because the process has no memory. */
+int sim_refuse_memory(struct sim_engine *engine);
+
+/* Refuses with ENOMEM, because the device has as many objects as its limit allows; @name is the
+ * limit's field of struct ibv_device_attr. */
+int sim_refuse_limit(struct sim_engine *engine, const char *name, int limit);
+
+/* Takes the reason of a call that returned @error. Returns false if no reason has been kept for it. */
+bool sim_take_refusal(struct sim_engine *engine, int error, struct vb_why *why);
+
+#endif

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/base/bits.h"
+
+#include <infiniband/verbs.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#define BIT(enumerator)                 \
+	{                               \
+		enumerator, #enumerator \
+	}
+
+const struct bit_name bits_qp_attr[] = {
+	BIT(IBV_QP_STATE),
+	BIT(IBV_QP_CUR_STATE),
+	BIT(IBV_QP_PORT),
+	BIT(IBV_QP_PKEY_INDEX),
+	BIT(IBV_QP_QKEY),
+	BIT(IBV_QP_ACCESS_FLAGS),
+	BIT(IBV_QP_AV),
+	BIT(IBV_QP_PATH_MTU),
+	BIT(IBV_QP_DEST_QPN),
+	BIT(IBV_QP_RQ_PSN),
+	BIT(IBV_QP_SQ_PSN),
+	BIT(IBV_QP_TIMEOUT),
+	BIT(IBV_QP_RETRY_CNT),
+	BIT(IBV_QP_RNR_RETRY),
+	BIT(IBV_QP_MIN_RNR_TIMER),
+	BIT(IBV_QP_MAX_QP_RD_ATOMIC),
+	BIT(IBV_QP_MAX_DEST_RD_ATOMIC),
+	BIT(IBV_QP_EN_SQD_ASYNC_NOTIFY),
+	BIT(IBV_QP_ALT_PATH),
+	BIT(IBV_QP_PATH_MIG_STATE),
+	{0},
+};
+
+const struct bit_name bits_access[] = {
+	BIT(IBV_ACCESS_LOCAL_WRITE),	  BIT(IBV_ACCESS_REMOTE_WRITE),
+	BIT(IBV_ACCESS_REMOTE_READ),	  BIT(IBV_ACCESS_REMOTE_ATOMIC),
+	BIT(IBV_ACCESS_MW_BIND),	  BIT(IBV_ACCESS_ZERO_BASED),
+	BIT(IBV_ACCESS_ON_DEMAND),	  BIT(IBV_ACCESS_HUGETLB),
+	BIT(IBV_ACCESS_RELAXED_ORDERING), {0},
+};
+
+const struct bit_name bits_send_flags[] = {
+	BIT(IBV_SEND_FENCE),  BIT(IBV_SEND_SIGNALED), BIT(IBV_SEND_SOLICITED),
+	BIT(IBV_SEND_INLINE), BIT(IBV_SEND_IP_CSUM),  {0},
+};
+
+const struct bit_name bits_device_cap[] = {
+	BIT(IBV_DEVICE_RESIZE_MAX_WR),
+	BIT(IBV_DEVICE_BAD_PKEY_CNTR),
+	BIT(IBV_DEVICE_BAD_QKEY_CNTR),
+	BIT(IBV_DEVICE_RAW_MULTI),
+	BIT(IBV_DEVICE_AUTO_PATH_MIG),
+	BIT(IBV_DEVICE_CHANGE_PHY_PORT),
+	BIT(IBV_DEVICE_UD_AV_PORT_ENFORCE),
+	BIT(IBV_DEVICE_CURR_QP_STATE_MOD),
+	BIT(IBV_DEVICE_SHUTDOWN_PORT),
+	BIT(IBV_DEVICE_INIT_TYPE),
+	BIT(IBV_DEVICE_PORT_ACTIVE_EVENT),
+	BIT(IBV_DEVICE_SYS_IMAGE_GUID),
+	BIT(IBV_DEVICE_RC_RNR_NAK_GEN),
+	BIT(IBV_DEVICE_SRQ_RESIZE),
+	BIT(IBV_DEVICE_N_NOTIFY_CQ),
+	BIT(IBV_DEVICE_MEM_WINDOW),
+	BIT(IBV_DEVICE_UD_IP_CSUM),
+	BIT(IBV_DEVICE_XRC),
+	BIT(IBV_DEVICE_MEM_MGT_EXTENSIONS),
+	BIT(IBV_DEVICE_MEM_WINDOW_TYPE_2A),
+	BIT(IBV_DEVICE_MEM_WINDOW_TYPE_2B),
+	BIT(IBV_DEVICE_RC_IP_CSUM),
+	BIT(IBV_DEVICE_RAW_IP_CSUM),
+	BIT(IBV_DEVICE_MANAGED_FLOW_STEERING),
+	{0},
+};
+
+const char *bits_text(const struct bit_name *names, uint64_t bits, char *text, size_t size_bytes)
+{
+	size_t used = 0;
+
+	snprintf(text, size_bytes, "%s", bits ? "" : "0");
+	for (; names->name && used < size_bytes; names++) {
+		if (!(bits & names->bit))
+			continue;
+		bits &= ~names->bit;
+		used += (size_t)snprintf(text + used, size_bytes - used, "%s%s", used ? " | " : "",
+					 names->name);
+	}
+	if (bits && used < size_bytes)
+		snprintf(text + used, size_bytes - used, "%s0x%" PRIx64, used ? " | " : "", bits);
+	return text;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of reasons, and its sentences. */
+#include "unity.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <verbena/why.h>
+
+static char text[512];
+
+void setUp(void)
+{
+}
+
+void tearDown(void)
+{
+}
+
+static const char *sentence(struct vb_why why)
+{
+	return vb_why_text(&why, text, sizeof(text));
+}
+
+void test_a_sentence_has_verb_cause_and_remedy(void)
+{
+	TEST_ASSERT_EQUAL_STRING(
+		"modify_qp: QP 0x11 (RC): INIT to RTR needs IBV_QP_DEST_QPN | IBV_QP_RQ_PSN; set "
+		"the "
+		"attributes, and add the bits to attr_mask",
+		sentence((struct vb_why){VB_WHY_QP_MASK_MISSING,
+					 {0x11, IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_RTR,
+					  IBV_QP_DEST_QPN | IBV_QP_RQ_PSN},
+					 .verb = "modify_qp"}));
+}
+
+void test_a_sentence_without_a_verb_begins_with_the_cause(void)
+{
+	TEST_ASSERT_EQUAL_STRING(
+		"grh.dgid is 0; set grh.dgid to the peer's GID, which the peer reads "
+		"by ibv_query_gid()",
+		sentence((struct vb_why){.reason = VB_WHY_PATH_DGID_ZERO}));
+}
+
+void test_a_sentence_of_the_caller_stands_alone(void)
+{
+	TEST_ASSERT_EQUAL_STRING(
+		"create_cq: the context is closed",
+		sentence((struct vb_why){.reason = VB_WHY_SAID,
+					 .text = "create_cq: the context is closed"}));
+}
+
+void test_bits_without_a_name_are_a_number(void)
+{
+	TEST_ASSERT_EQUAL_STRING("QP 0x1 (UD): INIT to RTR does not take IBV_QP_TIMEOUT | "
+				 "0x40000000; remove the bits "
+				 "from attr_mask",
+				 sentence((struct vb_why){VB_WHY_QP_MASK_SUPERFLUOUS,
+							  {1, IBV_QPT_UD, IBV_QPS_INIT, IBV_QPS_RTR,
+							   IBV_QP_TIMEOUT | 0x40000000}}));
+}
+
+void test_no_reason_has_no_sentence(void)
+{
+	strcpy(text, "old");
+	TEST_ASSERT_EQUAL_STRING("", sentence((struct vb_why){.reason = VB_WHY_NONE}));
+	TEST_ASSERT_EQUAL_STRING("", sentence((struct vb_why){.reason = (enum vb_reason)0xffff}));
+}
+
+void test_a_long_sentence_is_cut(void)
+{
+	const struct vb_why why = {.reason = VB_WHY_PATH_DGID_ZERO};
+	char small[9] = "########";
+
+	TEST_ASSERT_EQUAL_STRING("grh.d", vb_why_text(&why, small, 6));
+	TEST_ASSERT_EQUAL_INT('#', small[6]);
+	vb_why_text(&why, small, 0);
+	TEST_ASSERT_EQUAL_STRING("grh.d", small);
+}
+
+/* --- the table --- */
+
+/* A placeholder of no known kind, and one of no value, leaves nothing. */
+static void check_placeholders(const struct vb_reason_info *info, const char *template)
+{
+	static const char *const kinds[] = {"d",      "x",     "bytes", "ns",	  "mtu",
+					    "state",  "type",  "wr",	"status", "mask",
+					    "access", "flags", "gid",	"text"};
+
+	while ((template = strchr(template, '{'))) {
+		const char *end = strchr(template, '}');
+		bool known = false;
+
+		TEST_ASSERT_NOT_NULL_MESSAGE(end, info->name);
+		TEST_ASSERT_TRUE_MESSAGE(isdigit(template[1]) && template[2] == ':', info->name);
+		TEST_ASSERT_TRUE_MESSAGE(template[1] - '0' < VB_WHY_VALUES, info->name);
+		for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+			known |= strlen(kinds[i]) == (size_t)(end - template - 3) &&
+				 !strncmp(kinds[i], template + 3, strlen(kinds[i]));
+		TEST_ASSERT_TRUE_MESSAGE(known, info->name);
+		template = end;
+	}
+}
+
+void test_each_reason_is_whole(void)
+{
+	const struct vb_reason_info *info, *other;
+
+	for (unsigned int i = 0; (info = vb_reason_at(i)); i++) {
+		check_placeholders(info, info->cause);
+		check_placeholders(info, info->remedy);
+		TEST_ASSERT_TRUE_MESSAGE(info->cause[0] && info->source[0], info->name);
+		TEST_ASSERT_TRUE_MESSAGE(info->remedy[0] || info->reason == VB_WHY_SAID,
+					 info->name);
+		TEST_ASSERT_NULL_MESSAGE(strstr(info->cause, "refuse"), info->name);
+		TEST_ASSERT_EQUAL_PTR(info, vb_reason_info(info->reason));
+		for (unsigned int j = 0; j < i; j++) {
+			other = vb_reason_at(j);
+			TEST_ASSERT_NOT_EQUAL(other->reason, info->reason);
+			TEST_ASSERT_TRUE_MESSAGE(strcmp(other->cause, info->cause) != 0,
+						 info->name);
+		}
+	}
+	TEST_ASSERT_NULL(vb_reason_info(VB_WHY_NONE));
+}
