@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/object/cq.h"
 
-#include "sim/base/core.h"
+#include "sim/base/refuse.h"
 #include "sim/object/device.h"
 #include "sim/object/queue.h"
 #include "sim/object/rules.h"
 #include "sim/object/srq.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 static struct sim_cqe *ring_of(unsigned int entries, uint32_t *mask)
@@ -18,9 +17,13 @@ static struct sim_cqe *ring_of(unsigned int entries, uint32_t *mask)
 	return malloc(capacity * sizeof(struct sim_cqe));
 }
 
-static bool size_fits(const struct sim_device *device, unsigned int entries)
+static int check_size(const struct sim_device *device, unsigned int entries)
 {
-	return entries >= 1 && entries <= (unsigned int)device->profile->limits.max_cqe;
+	const unsigned int limit = (unsigned int)device->profile->limits.max_cqe;
+
+	if (entries >= 1 && entries <= limit)
+		return 0;
+	return sim_refuse(device->engine, (struct vb_why){VB_WHY_CQ_SIZE, {entries, limit}});
 }
 
 static void period_over(struct sim_timer *timer)
@@ -32,20 +35,22 @@ static void period_over(struct sim_timer *timer)
 
 int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, struct sim_cq **out)
 {
+	const int limit = device->profile->limits.max_cq;
 	struct sim_cq *cq;
+	int err = check_size(device, entries);
 
-	if (!size_fits(device, entries))
-		return EINVAL;
-	if (device->cq_count >= (uint32_t)device->profile->limits.max_cq)
-		return ENOMEM;
+	if (err)
+		return err;
+	if (device->cq_count >= (uint32_t)limit)
+		return sim_refuse_limit(device->engine, "max_cq", limit);
 	entries = sim_queue_size(device, entries);
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
-		return ENOMEM;
+		return sim_refuse_memory(device->engine);
 	cq->ring = ring_of(entries, &cq->mask);
 	if (!cq->ring) {
 		free(cq);
-		return ENOMEM;
+		return sim_refuse_memory(device->engine);
 	}
 	cq->device = device;
 	cq->user = user;
@@ -59,7 +64,7 @@ int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, s
 int sim_cq_destroy(struct sim_cq *cq)
 {
 	if (cq->users)
-		return EBUSY;
+		return sim_refuse(cq->device->engine, (struct vb_why){VB_WHY_CQ_BUSY, {cq->users}});
 	/* Give back the slots of SRQs, which outlive the CQ. */
 	while (sim_cq_count(cq))
 		sim_cq_pop(cq);
@@ -76,13 +81,17 @@ int sim_cq_resize(struct sim_cq *cq, unsigned int entries)
 	uint32_t count = sim_cq_count(cq);
 	struct sim_cqe *ring;
 	uint32_t mask;
+	int err = check_size(cq->device, entries);
 
-	if (!size_fits(cq->device, entries) || entries < count)
-		return EINVAL;
+	if (err)
+		return err;
+	if (entries < count)
+		return sim_refuse(cq->device->engine,
+				  (struct vb_why){VB_WHY_CQ_RESIZE_BELOW, {count, entries}});
 	entries = sim_queue_size(cq->device, entries);
 	ring = ring_of(entries, &mask);
 	if (!ring)
-		return ENOMEM;
+		return sim_refuse_memory(cq->device->engine);
 	for (uint32_t i = 0; i < count; i++)
 		ring[i] = cq->ring[(cq->tail + i) & cq->mask];
 	free(cq->ring);
@@ -201,16 +210,18 @@ int sim_cq_moderate(struct sim_cq *cq, uint16_t count, uint16_t period_us)
 	struct sim_moderation *moderation = &cq->moderation;
 	struct sim_clock *clock = &cq->device->engine->clock;
 	bool off = count <= 1 || period_us == 0;
-	int err;
 
 	if (!caps->max_cq_count)
-		return EOPNOTSUPP;
+		return sim_refuse(cq->device->engine,
+				  (struct vb_why){.reason = VB_WHY_CQ_MODERATION_NONE});
 	if (count > caps->max_cq_count || period_us > caps->max_cq_period)
-		return EINVAL;
+		return sim_refuse(cq->device->engine,
+				  (struct vb_why){VB_WHY_CQ_MODERATION_RANGE,
+						  {count, period_us, caps->max_cq_count,
+						   caps->max_cq_period}});
 	if (!off && !moderation->reserved) {
-		err = sim_clock_reserve(clock);
-		if (err)
-			return err;
+		if (sim_clock_reserve(clock))
+			return sim_refuse_memory(cq->device->engine);
 		moderation->reserved = true;
 	}
 	moderation->count = off ? 0 : count;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/object/srq.h"
 
-#include "sim/base/core.h"
+#include "sim/base/refuse.h"
 #include "sim/object/cq.h"
 #include "sim/object/device.h"
 #include "sim/object/rules.h"
 #include "sim/object/xrcd.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,13 +25,13 @@ static int grow(struct sim_srq *srq, uint32_t max_wr)
 
 	if (sim_queue_init(&fresh.queue, sizeof(struct sim_recv_wqe), 0, max_wr,
 			   srq->queue.max_sge))
-		return ENOMEM;
+		return sim_refuse_memory(srq->device->engine);
 	capacity = fresh.queue.mask + 1;
 	fresh.posted = malloc(capacity * sizeof(*fresh.posted));
 	fresh.spare = malloc(capacity * sizeof(*fresh.spare));
 	if (!fresh.posted || !fresh.spare) {
 		free_arrays(&fresh);
-		return ENOMEM;
+		return sim_refuse_memory(srq->device->engine);
 	}
 	fresh.queue.shared = true;
 	if (srq->made)
@@ -52,27 +51,42 @@ static int grow(struct sim_srq *srq, uint32_t max_wr)
 	return 0;
 }
 
-static bool attr_fits(const struct sim_device *device, const struct ibv_srq_attr *attr)
+static int refuse(const struct sim_device *device, enum vb_reason reason, uint64_t value,
+		  uint64_t limit)
 {
-	const struct ibv_device_attr *limits = &device->profile->limits;
+	return sim_refuse(device->engine, (struct vb_why){reason, {value, limit}});
+}
 
-	return attr->max_wr >= 1 && attr->max_wr <= (uint32_t)limits->max_srq_wr &&
-	       attr->max_sge <= (uint32_t)limits->max_srq_sge;
+static int check_max_wr(const struct sim_device *device, uint32_t max_wr)
+{
+	const uint32_t limit = (uint32_t)device->profile->limits.max_srq_wr;
+
+	return max_wr >= 1 && max_wr <= limit ? 0
+					      : refuse(device, VB_WHY_SRQ_MAX_WR, max_wr, limit);
+}
+
+static int check_attr(const struct sim_device *device, const struct ibv_srq_attr *attr)
+{
+	const uint32_t limit = (uint32_t)device->profile->limits.max_srq_sge;
+
+	if (attr->max_sge > limit)
+		return refuse(device, VB_WHY_SRQ_MAX_SGE, attr->max_sge, limit);
+	return check_max_wr(device, attr->max_wr);
 }
 
 int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct sim_srq **out)
 {
 	struct sim_srq *srq;
 	uint32_t max_wr;
-	int err;
+	int err = check_attr(device, &init->attr);
 
-	if (!attr_fits(device, &init->attr))
-		return EINVAL;
+	if (err)
+		return err;
 	if (init->attr.max_sge == 0)
 		init->attr.max_sge = 1;
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
-		return ENOMEM;
+		return sim_refuse_memory(device->engine);
 	srq->device = device;
 	srq->queue.max_sge = init->attr.max_sge;
 	max_wr = sim_queue_size(device, init->attr.max_wr);
@@ -83,11 +97,10 @@ int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct 
 	}
 	if (sim_device_obeys(device, SIM_RULE_REAL_SIZES))
 		init->attr.max_wr = max_wr;
-	err = sim_table_insert(&device->srqs, srq, &srq->number);
-	if (err) {
+	if (sim_table_insert(&device->srqs, srq, &srq->number)) {
 		free_arrays(srq);
 		free(srq);
-		return err;
+		return sim_refuse_limit(device->engine, "max_srq", device->profile->limits.max_srq);
 	}
 	srq->user = init->user;
 	srq->pd = init->pd;
@@ -113,7 +126,7 @@ static void end_if_done(struct sim_srq *srq)
 int sim_srq_destroy(struct sim_srq *srq)
 {
 	if (srq->users)
-		return EBUSY;
+		return refuse(srq->device, VB_WHY_SRQ_BUSY, srq->users, 0);
 	sim_table_remove(&srq->device->srqs, srq->number);
 	if (srq->cq)
 		srq->cq->users--;
@@ -127,14 +140,16 @@ int sim_srq_destroy(struct sim_srq *srq)
 static int resize(struct sim_srq *srq, uint32_t max_wr)
 {
 	const struct ibv_device_attr *limits = &srq->device->profile->limits;
-	int err = 0;
+	int err;
 
-	if (!(limits->device_cap_flags & IBV_DEVICE_SRQ_RESIZE) || max_wr < 1 ||
-	    max_wr > (uint32_t)limits->max_srq_wr)
-		return EINVAL;
+	if (!(limits->device_cap_flags & IBV_DEVICE_SRQ_RESIZE))
+		return refuse(srq->device, VB_WHY_SRQ_RESIZE_NONE, 0, 0);
+	err = check_max_wr(srq->device, max_wr);
+	if (err)
+		return err;
 	max_wr = sim_queue_size(srq->device, max_wr);
 	if (max_wr < sim_srq_count(srq))
-		return EINVAL;
+		return refuse(srq->device, VB_WHY_SRQ_RESIZE_BELOW, sim_srq_count(srq), max_wr);
 	if (max_wr > srq->made)
 		err = grow(srq, max_wr);
 	if (!err)
@@ -150,9 +165,9 @@ int sim_srq_modify(struct sim_srq *srq, const struct ibv_srq_attr *attr, int att
 
 	if (attr_mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT) &&
 	    sim_device_obeys(srq->device, SIM_RULE_SRQ_BITS_KNOWN))
-		return EINVAL;
+		return refuse(srq->device, VB_WHY_SRQ_MASK, (unsigned int)attr_mask, 0);
 	if (limit > max_wr)
-		return EINVAL;
+		return refuse(srq->device, VB_WHY_SRQ_LIMIT, limit, max_wr);
 	if (attr_mask & IBV_SRQ_MAX_WR) {
 		err = resize(srq, attr->max_wr);
 		if (err)
@@ -176,9 +191,10 @@ static int post_one(struct sim_srq *srq, const struct ibv_recv_wr *wr)
 	uint32_t slot;
 
 	if (srq->made - srq->spare_count >= srq->queue.max_wr)
-		return ENOMEM;
+		return refuse(srq->device, VB_WHY_SRQ_FULL, srq->queue.max_wr, 0);
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > srq->queue.max_sge)
-		return EINVAL;
+		return refuse(srq->device, VB_WHY_SRQ_SGES, (uint64_t)wr->num_sge,
+			      srq->queue.max_sge);
 	slot = srq->spare[--srq->spare_count];
 	sim_recv_wqe_fill(sim_queue_slot(&srq->queue, slot), wr);
 	srq->posted[srq->queue.head++ & srq->queue.mask] = slot;

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Posting: a work request becomes a WQE. */
+#include "sim/base/refuse.h"
 #include "sim/qp/private.h"
-
-#include <errno.h>
 
 /* The way of most WRs is one function without calls. */
 #define INLINE __attribute__((always_inline)) static inline
+
+/* The values of the reason begin with the QP's number. */
+__attribute__((noinline, cold)) static int refuse(const struct sim_qp *qp, enum vb_reason reason,
+						  uint64_t first, uint64_t second)
+{
+	return sim_refuse(qp->engine, (struct vb_why){reason, {qp->number, first, second}});
+}
 
 __attribute__((noinline)) static int copy_inline(struct sim_qp *qp, const struct ibv_send_wr *wr,
 						 struct sim_send_wqe *wqe)
@@ -18,7 +24,7 @@ __attribute__((noinline)) static int copy_inline(struct sim_qp *qp, const struct
 
 		if (sge->length &&
 		    memory->copy(to, (const void *)(uintptr_t)sge->addr, sge->length))
-			return EFAULT;
+			return refuse(qp, VB_WHY_SEND_INLINE_FAULT, (uint64_t)i, sge->addr);
 		to += sge->length;
 	}
 	return 0;
@@ -46,8 +52,10 @@ INLINE int set_data(struct sim_qp *qp, const struct ibv_send_wr *wr, struct sim_
 
 	if (wr->send_flags & IBV_SEND_INLINE) {
 		length = sim_take_sges(NULL, wr->sg_list, wr->num_sge);
-		if (!(wqe->info.flags & SIM_WR_INLINE) || length > inline_max(qp, wqe))
-			return EINVAL;
+		if (!(wqe->info.flags & SIM_WR_INLINE))
+			return refuse(qp, VB_WHY_SEND_INLINE_OPCODE, wqe->opcode, 0);
+		if (length > inline_max(qp, wqe))
+			return refuse(qp, VB_WHY_SEND_INLINE_LENGTH, length, inline_max(qp, wqe));
 		wqe->length = (uint32_t)length;
 		return copy_inline(qp, wr, wqe);
 	}
@@ -101,7 +109,7 @@ __attribute__((noinline)) static int set_address(struct sim_qp *qp, const struct
 
 	wqe->ud.ah = host->find_ah(host->arg, qp, wr->wr.ud.ah);
 	if (!wqe->ud.ah)
-		return EINVAL;
+		return refuse(qp, VB_WHY_SEND_AH, 0, 0);
 	wqe->ud.ah->holders++;
 	wqe->ud.remote_qpn = wr->wr.ud.remote_qpn & 0xffffff;
 	wqe->ud.remote_qkey = wr->wr.ud.remote_qkey;
@@ -124,7 +132,7 @@ __attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct i
 	    (wr->bind_mw.mw->type != IBV_MW_TYPE_2 &&
 	     sim_rule_holds(qp, SIM_RULE_SENDS_BIND_TYPE_2)) ||
 	    !host->find_mw(host->arg, qp, wr->bind_mw.mw, info->mr, &wqe->bind.mw, &wqe->bind.lkey))
-		return EINVAL;
+		return refuse(qp, VB_WHY_SEND_BIND, 0, 0);
 	wqe->bind.old_rkey = wr->bind_mw.mw->rkey;
 	wqe->rkey = wr->bind_mw.rkey;
 	wqe->remote_addr = info->addr;
@@ -137,7 +145,7 @@ __attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct i
 __attribute__((noinline)) static int post_forbidden(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
 	if (qp->device->quirks.forbidden_opcodes_refused)
-		return EINVAL;
+		return refuse(qp, VB_WHY_SEND_OPCODE, qp->type, wqe->opcode);
 	wqe->ud.ah = NULL;
 	wqe->length = 0;
 	wqe->status = IBV_WC_LOC_QP_OP_ERR;
@@ -153,14 +161,14 @@ INLINE int post_one(struct sim_qp *qp, const struct ibv_send_wr *wr)
 	int err;
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
-		return EINVAL;
+		return refuse(qp, VB_WHY_SEND_SGES, (uint64_t)wr->num_sge, qp->sq.max_sge);
 	if (qp->hooks) {
 		err = qp->hooks->vet_send(qp, wr, full);
 		if (err)
 			return err;
 	}
 	if (full)
-		return ENOMEM;
+		return refuse(qp, VB_WHY_SEND_FULL, qp->sq.max_wr, 0);
 	wqe = sim_qp_send_wqe(qp, qp->sq.head);
 	wqe->wr_id = wr->wr_id;
 	/* Or invalidate_rkey: both structures have the two in a union. */
@@ -199,17 +207,17 @@ static int post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 
 	if (mw->kind != SIM_MR_WINDOW_1 ||
 	    !(sim_wr_info(qp->type, IBV_WR_BIND_MW)->flags & SIM_WR_LEGAL))
-		return EINVAL;
+		return refuse(qp, VB_WHY_BIND_TYPE, qp->type, 0);
 	if (qp->state < IBV_QPS_RTS && sim_rule_holds(qp, SIM_RULE_EARLY_SENDS_VANISH)) {
 		if (!qp->device->quirks.posts_ignored_in_wrong_state)
-			return EINVAL;
+			return refuse(qp, VB_WHY_SEND_STATE, qp->state, 0);
 		/* The program gets a key, as if the binding were taken; the key leads nowhere. */
 		mw->promised_rkey = rkey;
 		*new_rkey = rkey;
 		return 0;
 	}
 	if (sim_queue_full(&qp->sq))
-		return ENOMEM;
+		return refuse(qp, VB_WHY_SEND_FULL, qp->sq.max_wr, 0);
 	wqe = sim_qp_send_wqe(qp, qp->sq.head++);
 	*wqe = (struct sim_send_wqe){
 		.wr_id = bind->wr_id,
@@ -225,7 +233,7 @@ static int post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_b
 		.send_flags = (uint8_t)(bind->send_flags | qp->sig_all),
 	};
 	if (qp->state < IBV_QPS_RTS)
-		return EINVAL;
+		return refuse(qp, VB_WHY_SEND_STATE, qp->state, 0);
 	mw->promised_rkey = rkey;
 	*new_rkey = rkey;
 	return 0;
@@ -270,18 +278,18 @@ __attribute__((noinline)) static int post_early(struct sim_qp *qp, struct ibv_se
 {
 	if (!sim_rule_holds(qp, SIM_RULE_EARLY_SENDS_VANISH)) {
 		post_all(qp, wr, bad);
-		return EINVAL;
+		return refuse(qp, VB_WHY_SEND_STATE, qp->state, 0);
 	}
 	if (qp->device->quirks.posts_ignored_in_wrong_state)
 		return 0;
 	if (sim_rule_holds(qp, SIM_RULE_BAD_WR_NAMED))
 		*bad = wr;
-	return EINVAL;
+	return refuse(qp, VB_WHY_SEND_STATE, qp->state, 0);
 }
 
 int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	int err = qp->type == IBV_QPT_XRC_RECV ? EINVAL : 0;
+	int err = qp->type == IBV_QPT_XRC_RECV ? refuse(qp, VB_WHY_SEND_TARGET, 0, 0) : 0;
 
 	if (qp->state < IBV_QPS_RTS && !err)
 		return post_early(qp, wr, bad);
@@ -300,10 +308,10 @@ static int check_owner(const struct sim_qp *qp, const struct ibv_send_wr *wr)
 	uint32_t number, lkey;
 
 	if (qp->type == IBV_QPT_UD && !host->find_ah(host->arg, qp, wr->wr.ud.ah))
-		return EINVAL;
+		return refuse(qp, VB_WHY_SEND_AH, 0, 0);
 	if (wr->opcode == IBV_WR_BIND_MW &&
 	    !host->find_mw(host->arg, qp, wr->bind_mw.mw, wr->bind_mw.bind_info.mr, &number, &lkey))
-		return EINVAL;
+		return refuse(qp, VB_WHY_SEND_BIND, 0, 0);
 	return 0;
 }
 
@@ -313,9 +321,11 @@ int sim_qp_post_batch(struct sim_qp *qp, struct ibv_send_wr *wr, uint32_t count)
 	int err = 0;
 
 	if (qp->state < IBV_QPS_RTS)
-		return qp->device->quirks.posts_ignored_in_wrong_state ? 0 : EINVAL;
+		return qp->device->quirks.posts_ignored_in_wrong_state
+			       ? 0
+			       : refuse(qp, VB_WHY_SEND_STATE, qp->state, 0);
 	if (count > qp->sq.max_wr - (qp->sq.head - qp->sq.freed))
-		return ENOMEM;
+		return refuse(qp, VB_WHY_SEND_FULL, qp->sq.max_wr, 0);
 	for (uint32_t i = 0; i < count && !err; i++)
 		err = check_owner(qp, &wr[i]);
 	if (err || !count)
@@ -329,9 +339,9 @@ int sim_qp_post_batch(struct sim_qp *qp, struct ibv_send_wr *wr, uint32_t count)
 INLINE int post_recv_one(struct sim_qp *qp, const struct ibv_recv_wr *wr)
 {
 	if (sim_queue_full(&qp->rq))
-		return ENOMEM;
+		return refuse(qp, VB_WHY_RECV_FULL, qp->rq.max_wr, 0);
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->rq.max_sge)
-		return EINVAL;
+		return refuse(qp, VB_WHY_RECV_SGES, (uint64_t)wr->num_sge, qp->rq.max_sge);
 	sim_recv_wqe_fill(sim_qp_recv_wqe(qp, qp->rq.head), wr);
 	qp->rq.head++;
 	return 0;
@@ -344,12 +354,13 @@ __attribute__((noinline)) static int refuse_recv(const struct sim_qp *qp, struct
 	const bool names_bad = sim_rule_holds(qp, SIM_RULE_BAD_WR_NAMED);
 
 	if (!qp->has_rq && !names_bad)
-		return EINVAL;
+		return refuse(qp, VB_WHY_RECV_NONE, qp->type, 0);
 	if (qp->state == IBV_QPS_RESET && qp->device->quirks.posts_ignored_in_wrong_state)
 		return 0;
 	if (names_bad)
 		*bad = wr;
-	return EINVAL;
+	return qp->has_rq ? refuse(qp, VB_WHY_RECV_STATE, 0, 0)
+			  : refuse(qp, VB_WHY_RECV_NONE, qp->type, 0);
 }
 
 int sim_qp_post_recv(struct sim_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)

@@ -1,19 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /* A QP's making and end, its events, and its failing. */
+#include "sim/base/refuse.h"
 #include "sim/qp/private.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
-static bool cap_fits(const struct sim_profile *profile, const struct ibv_qp_cap *cap)
+static int check_cap(const struct sim_device *device, const struct ibv_qp_cap *cap)
 {
-	const struct ibv_device_attr *limits = &profile->limits;
+	const struct sim_profile *profile = device->profile;
+	const uint32_t max_wr = (uint32_t)profile->limits.max_qp_wr;
+	const uint32_t max_sge = (uint32_t)profile->limits.max_sge;
+	const struct {
+		enum vb_reason reason;
+		uint32_t asked, limit;
+	} caps[] = {
+		{VB_WHY_QP_CAP_SEND_WR, cap->max_send_wr, max_wr},
+		{VB_WHY_QP_CAP_RECV_WR, cap->max_recv_wr, max_wr},
+		{VB_WHY_QP_CAP_SEND_SGE, cap->max_send_sge, max_sge},
+		{VB_WHY_QP_CAP_RECV_SGE, cap->max_recv_sge, max_sge},
+		{VB_WHY_QP_CAP_INLINE, cap->max_inline_data, profile->max_inline_bytes},
+	};
 
-	return cap->max_send_wr <= (uint32_t)limits->max_qp_wr &&
-	       cap->max_recv_wr <= (uint32_t)limits->max_qp_wr &&
-	       cap->max_send_sge <= (uint32_t)limits->max_sge &&
-	       cap->max_recv_sge <= (uint32_t)limits->max_sge &&
-	       cap->max_inline_data <= profile->max_inline_bytes;
+	for (unsigned int i = 0; i < sizeof(caps) / sizeof(caps[0]); i++)
+		if (caps[i].asked > caps[i].limit)
+			return sim_refuse(
+				device->engine,
+				(struct vb_why){caps[i].reason, {caps[i].asked, caps[i].limit}});
+	return 0;
 }
 
 static int check_type(const struct sim_device *device, enum ibv_qp_type type)
@@ -25,13 +38,16 @@ static int check_type(const struct sim_device *device, enum ibv_qp_type type)
 		return 0;
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
-		return device->profile->limits.device_cap_flags & IBV_DEVICE_XRC ? 0 : EOPNOTSUPP;
+		if (device->profile->limits.device_cap_flags & IBV_DEVICE_XRC)
+			return 0;
+		break;
 	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_DRIVER:
-		return EOPNOTSUPP;
+		break;
 	default:
-		return EINVAL;
+		return sim_refuse(device->engine, (struct vb_why){VB_WHY_QP_TYPE_UNKNOWN, {type}});
 	}
+	return sim_refuse(device->engine, (struct vb_why){VB_WHY_QP_TYPE_LACKING, {type}});
 }
 
 /* A QP has no room for work that its type does not take. */
@@ -113,10 +129,12 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 		err = sim_clock_reserve(&device->engine->clock);
 	if (!err)
 		err = sim_clock_reserve(&device->engine->clock);
-	if (!err)
-		err = sim_table_insert(&device->qps, qp, &qp->number);
+	if (err)
+		return sim_refuse_memory(device->engine);
+	if (sim_table_insert(&device->qps, qp, &qp->number))
+		return sim_refuse_limit(device->engine, "max_qp", device->profile->limits.max_qp);
 	qp->remote_reach.qpn = qp->number;
-	return err;
+	return 0;
 }
 
 /* Objects that a QP uses cannot be destroyed before it. */
@@ -152,13 +170,15 @@ int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct si
 	/* ibv_create_qp(3): only these take an SRQ. */
 	if (init->srq && init->type != IBV_QPT_RC && init->type != IBV_QPT_UD &&
 	    !(init->type == IBV_QPT_UC && !sim_device_obeys(device, SIM_RULE_SRQ_OF_TYPE)))
-		return EINVAL;
+		return sim_refuse(device->engine,
+				  (struct vb_why){VB_WHY_QP_TYPE_SRQ, {init->type}});
 	trim_cap(init);
-	if (!cap_fits(device->profile, &init->cap))
-		return EINVAL;
+	err = check_cap(device, &init->cap);
+	if (err)
+		return err;
 	qp = calloc(1, sizeof(*qp));
 	if (!qp)
-		return ENOMEM;
+		return sim_refuse_memory(device->engine);
 	share_room(device, &asked);
 	share_room(device, &init->cap);
 	round_cap(device, init);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Posting and sending, as SoftRoCE has them. */
+#include "sim/base/refuse.h"
 #include "sim/rxe/private.h"
 #include "sim/wire/psn.h"
-
-#include <errno.h>
 
 /* rdma-core providers/rxe/rxe.c, validate_send_wr. */
 static bool is_odd_binding(const struct sim_qp *qp, const struct ibv_send_wr *wr)
@@ -30,13 +29,25 @@ static bool is_long_inline(const struct sim_qp *qp, const struct ibv_send_wr *wr
 	       sim_take_sges(NULL, wr->sg_list, wr->num_sge) > qp->max_inline;
 }
 
+static int refuse_wr(const struct sim_qp *qp, const struct ibv_send_wr *wr, enum vb_reason reason)
+{
+	const uint64_t length = sim_take_sges(NULL, wr->sg_list, wr->num_sge);
+
+	return sim_refuse(qp->engine,
+			  (struct vb_why){reason, {qp->number, length, qp->max_inline}});
+}
+
 int rxe_vet_send(const struct sim_qp *qp, const struct ibv_send_wr *wr, bool full)
 {
 	/* What is wrong with a WR comes before a full queue only with room_is_checked_last. */
 	if (full && !quirks_of(qp)->room_is_checked_last)
 		return 0;
-	if (is_odd_binding(qp, wr) || is_odd_atomic(qp, wr) || (full && is_long_inline(qp, wr)))
-		return EINVAL;
+	if (is_odd_binding(qp, wr))
+		return refuse_wr(qp, wr, VB_WHY_SEND_BIND);
+	if (is_odd_atomic(qp, wr))
+		return refuse_wr(qp, wr, VB_WHY_SEND_ATOMIC);
+	if (full && is_long_inline(qp, wr))
+		return refuse_wr(qp, wr, VB_WHY_SEND_INLINE_LENGTH);
 	return 0;
 }
 

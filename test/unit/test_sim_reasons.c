@@ -3,8 +3,10 @@
  * Reasons of the simulator: each mistake, and the whole sentence that the program gets. The last
  * test holds that every reason of the table has a row here.
  */
+#include "backends/sim/guard/guard.h"
 #include "test/unit/sim_pair.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 
 #define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
@@ -433,4 +435,366 @@ void test_mistakes_of_infiniband_addresses(void)
 		"create_ah: ah_attr.dlid 0xc001 is a multicast LID, and no GRH names the group's "
 		"GID; set is_global to 1, and grh.dgid to the group's GID");
 	B.close_device(context);
+}
+
+/* --- completion queues --- */
+
+void test_mistakes_of_cqs(void)
+{
+	struct ibv_cq *cq = B.create_cq(a.context, 4, NULL, NULL, 0);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct ibv_recv_wr wr = {0}, *bad;
+
+	TEST_ASSERT_EQUAL_INT(EINVAL, B.resize_cq(cq, 0));
+	expect_sentence(VB_WHY_CQ_SIZE,
+			"resize_cq: 0 entries do not make a CQ; the device's CQs have 1 "
+			"to 1048576; give max_cqe of ibv_query_device() at most");
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_cq(cq));
+	take_to(IBV_QPS_INIT);
+	for (int i = 0; i < 3; i++)
+		TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(qp, &wr, &bad));
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(qp, &attr, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	TEST_ASSERT_EQUAL_INT(EINVAL, B.resize_cq(a.cq, 2));
+	expect_sentence(
+		VB_WHY_CQ_RESIZE_BELOW,
+		"resize_cq: the CQ holds 3 completions, more than the new size of 2; poll the CQ "
+		"first");
+}
+
+/* Replaces the world by one whose only device has a profile. */
+static void open_profile(const char *profile)
+{
+	struct vb_sim_config config = {.device_count = 1, .devices = {{.name = "sim0"}}};
+	struct ibv_qp_init_attr_ex init;
+	struct ibv_device **list;
+
+	close_pair();
+	snprintf(config.devices[0].profile, sizeof(config.devices[0].profile), "%s", profile);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(&config));
+	list = B.get_device_list(NULL);
+	open_end(&a, list[0]);
+	B.free_device_list(list);
+	b.gid = a.gid;
+	init = qp_attr(&a, IBV_QPT_RC);
+	qp = B.create_qp_ex(a.context, &init);
+	TEST_ASSERT_NOT_NULL(qp);
+	qpn = qp->qp_num;
+}
+
+void test_mistakes_of_cq_moderation(void)
+{
+	struct ibv_modify_cq_attr moderation = {.attr_mask = IBV_CQ_ATTR_MODERATE,
+						.moderate = {.cq_count = 2, .cq_period = 65535}};
+
+	open_profile("mlx5");
+	TEST_ASSERT_EQUAL_INT(EINVAL, B.modify_cq(a.cq, &moderation));
+	expect_sentence(
+		VB_WHY_CQ_MODERATION_RANGE,
+		"modify_cq: cq_count 2 or cq_period 65535 us is above the device's limit of 65535 "
+		"completions or 4095 us; give cq_mod_caps of ibv_query_device_ex() at most");
+	open_profile("rxe-6.1");
+	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, B.modify_cq(a.cq, &moderation));
+	expect_sentence(
+		VB_WHY_CQ_MODERATION_NONE,
+		"modify_cq: the device cannot delay the events of a CQ; leave out ibv_modify_cq(), "
+		"or choose a device whose max_cq_count of ibv_query_device_ex() is above 0");
+}
+
+/* --- shared receive queues --- */
+
+static struct ibv_srq *make_srq(uint32_t max_wr, uint32_t max_sge)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = max_wr, .max_sge = max_sge}};
+
+	return B.create_srq(a.pd, &attr);
+}
+
+static int post_srq(struct ibv_srq *srq, int num_sge)
+{
+	struct ibv_sge sges[4] = {0};
+	struct ibv_recv_wr wr = {.sg_list = sges, .num_sge = num_sge}, *bad;
+
+	return ibv_post_srq_recv(srq, &wr, &bad);
+}
+
+void test_mistakes_of_srqs(void)
+{
+	struct ibv_srq_attr attr = {.max_wr = 1, .srq_limit = 3};
+	struct ibv_srq *srq;
+
+	expect_null(EINVAL, make_srq(0, 1));
+	expect_sentence(VB_WHY_SRQ_MAX_WR,
+			"create_srq: max_wr 0 is outside 1 to 32768, the device's "
+			"max_srq_wr; give a number in this range");
+	expect_null(EINVAL, make_srq(1, 1000));
+	expect_sentence(VB_WHY_SRQ_MAX_SGE,
+			"create_srq: max_sge 1000 is above the device's max_srq_sge "
+			"of 32; give the device's limit at most");
+	srq = make_srq(2, 1);
+	TEST_ASSERT_NOT_NULL(srq);
+	TEST_ASSERT_EQUAL_INT(EINVAL, B.modify_srq(srq, &attr, 1 << 7));
+	expect_sentence(VB_WHY_SRQ_MASK, "modify_srq: srq_attr_mask 0x80 has unknown bits; give "
+					 "IBV_SRQ_MAX_WR, IBV_SRQ_LIMIT or both");
+	TEST_ASSERT_EQUAL_INT(EINVAL, B.modify_srq(srq, &attr, IBV_SRQ_LIMIT));
+	expect_sentence(VB_WHY_SRQ_LIMIT,
+			"modify_srq: srq_limit 3 is above max_wr of 2; give max_wr at most");
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_srq(srq, 2));
+	expect_sentence(
+		VB_WHY_SRQ_SGES,
+		"post_srq_recv: num_sge 2 of the receive is outside 0 to 1, the max_sge of the "
+		"SRQ; post fewer SGEs, or create the SRQ with a larger max_sge");
+	TEST_ASSERT_EQUAL_INT(0, post_srq(srq, 0));
+	TEST_ASSERT_EQUAL_INT(0, post_srq(srq, 0));
+	TEST_ASSERT_EQUAL_INT(ENOMEM, post_srq(srq, 0));
+	expect_sentence(
+		VB_WHY_SRQ_FULL,
+		"post_srq_recv: the SRQ has no free slot: 2 receives are posted or wait for their "
+		"completion to be polled; poll the completions of receives, or create the SRQ "
+		"with a larger max_wr");
+	TEST_ASSERT_EQUAL_INT(EINVAL, B.modify_srq(srq, &attr, IBV_SRQ_MAX_WR));
+	expect_sentence(VB_WHY_SRQ_RESIZE_BELOW,
+			"modify_srq: the SRQ holds 2 receives, more than the new max_wr of 1; let "
+			"receives complete first");
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_srq(srq));
+}
+
+/* --- ibv_create_qp --- */
+
+static struct ibv_qp *make_qp(enum ibv_qp_type type, const struct ibv_qp_cap *cap)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = a.cq, .recv_cq = a.cq, .cap = *cap, .qp_type = type};
+
+	return B.create_qp(a.pd, &attr);
+}
+
+void test_mistakes_of_create_qp(void)
+{
+	const struct {
+		enum vb_reason reason;
+		struct ibv_qp_cap cap;
+		const char *sentence;
+	} rows[] = {
+		{VB_WHY_QP_CAP_SEND_WR,
+		 {.max_send_wr = 1u << 20},
+		 "create_qp: cap.max_send_wr 1048576 is above the device's max_qp_wr of 32768; "
+		 "give the "
+		 "device's limit at most"},
+		{VB_WHY_QP_CAP_RECV_WR,
+		 {.max_recv_wr = 1u << 20},
+		 "create_qp: cap.max_recv_wr 1048576 is above the device's max_qp_wr of 32768; "
+		 "give the "
+		 "device's limit at most"},
+		{VB_WHY_QP_CAP_SEND_SGE,
+		 {.max_send_sge = 100},
+		 "create_qp: cap.max_send_sge 100 is above the device's max_sge of 32; give the "
+		 "device's "
+		 "limit at most"},
+		{VB_WHY_QP_CAP_RECV_SGE,
+		 {.max_recv_sge = 100},
+		 "create_qp: cap.max_recv_sge 100 is above the device's max_sge of 32; give the "
+		 "device's "
+		 "limit at most"},
+		{VB_WHY_QP_CAP_INLINE,
+		 {.max_inline_data = 1u << 20},
+		 "create_qp: cap.max_inline_data 1048576 is above the 1024 bytes that the device "
+		 "can hold; "
+		 "ask for less; no query tells this limit"},
+	};
+	const struct ibv_qp_cap small = {.max_send_wr = 1};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		expect_null(EINVAL, make_qp(IBV_QPT_RC, &rows[i].cap));
+		expect_sentence(rows[i].reason, rows[i].sentence);
+	}
+	expect_null(EINVAL, make_qp(77, &small));
+	expect_sentence(VB_WHY_QP_TYPE_UNKNOWN,
+			"create_qp: 77 is no QP type; set qp_type to a value of enum ibv_qp_type");
+	expect_null(EOPNOTSUPP, make_qp(IBV_QPT_RAW_PACKET, &small));
+	expect_sentence(VB_WHY_QP_TYPE_LACKING,
+			"create_qp: the device has no QPs of type RAW_PACKET; use "
+			"IBV_QPT_RC, IBV_QPT_UC or IBV_QPT_UD");
+}
+
+/* --- posting --- */
+
+static int post_send(struct ibv_send_wr wr, int num_sge, uint32_t length)
+{
+	struct ibv_sge sges[4] = {sge_of(&a, 0, length)};
+	struct ibv_send_wr *bad;
+
+	wr.sg_list = sges;
+	wr.num_sge = num_sge;
+	return ibv_post_send(qp, &wr, &bad);
+}
+
+void test_mistakes_of_post_send(void)
+{
+	const struct ibv_send_wr plain = {.opcode = IBV_WR_SEND};
+	const struct ibv_send_wr inlined = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE};
+	const struct ibv_send_wr read = {.opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_INLINE};
+	struct ibv_sge nowhere = {.addr = 16, .length = 8};
+	struct ibv_send_wr fault = inlined, *bad;
+
+	guard_install(); /* above the test framework's own handler */
+	take_to(IBV_QPS_RTR);
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_send(plain, 1, 8));
+	expect_sentence(VB_WHY_SEND_STATE,
+			"post_send: QP 0x%x is in RTR and takes no sends before RTS; "
+			"take the QP to RTS by ibv_modify_qp() first");
+	step(IBV_QPS_RTS, RTS_MASK);
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_send(plain, 3, 8));
+	expect_sentence(
+		VB_WHY_SEND_SGES,
+		"post_send: QP 0x%x: num_sge 3 of the send is outside 0 to 2, the QP's "
+		"max_send_sge; post fewer SGEs, or create the QP with a larger cap.max_send_sge");
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_send(inlined, 1, 65));
+	expect_sentence(
+		VB_WHY_SEND_INLINE_LENGTH,
+		"post_send: QP 0x%x: 65 bytes of inline data are more than the QP's "
+		"max_inline_data of 64; remove IBV_SEND_INLINE, or create the QP with a larger "
+		"cap.max_inline_data");
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_send(read, 1, 8));
+	expect_sentence(
+		VB_WHY_SEND_INLINE_OPCODE,
+		"post_send: QP 0x%x: RDMA_READ takes no IBV_SEND_INLINE; remove the flag; only "
+		"SEND and RDMA WRITE carry inline data");
+	fault.sg_list = &nowhere;
+	fault.num_sge = 1;
+	TEST_ASSERT_EQUAL_INT(EFAULT, ibv_post_send(qp, &fault, &bad));
+	expect_sentence(
+		VB_WHY_SEND_INLINE_FAULT,
+		"post_send: QP 0x%x: the inline data of SGE 0 at 0x10 is not readable memory; give "
+		"the address of the data");
+	for (int i = 0; i < 8; i++)
+		TEST_ASSERT_EQUAL_INT(0, post_send(plain, 1, 8));
+	TEST_ASSERT_EQUAL_INT(ENOMEM, post_send(plain, 1, 8));
+	expect_sentence(
+		VB_WHY_SEND_FULL,
+		"post_send: the send queue of QP 0x%x is full: each of its 8 slots has a send "
+		"whose completion has not been polled; poll the send CQ; a slot becomes free with "
+		"the completion of its send or of a later one, so signal some sends");
+}
+
+static int post_recv(int num_sge)
+{
+	struct ibv_sge sges[4] = {0};
+	struct ibv_recv_wr wr = {.sg_list = sges, .num_sge = num_sge}, *bad;
+
+	return ibv_post_recv(qp, &wr, &bad);
+}
+
+void test_mistakes_of_post_recv(void)
+{
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_recv(0));
+	expect_sentence(VB_WHY_RECV_STATE,
+			"post_recv: QP 0x%x is in RESET and takes no receives; take the "
+			"QP to INIT by ibv_modify_qp() first");
+	take_to(IBV_QPS_INIT);
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_recv(2));
+	expect_sentence(
+		VB_WHY_RECV_SGES,
+		"post_recv: QP 0x%x: num_sge 2 of the receive is outside 0 to 1, the QP's "
+		"max_recv_sge; post fewer SGEs, or create the QP with a larger cap.max_recv_sge");
+	for (int i = 0; i < 8; i++)
+		TEST_ASSERT_EQUAL_INT(0, post_recv(0));
+	TEST_ASSERT_EQUAL_INT(ENOMEM, post_recv(0));
+	expect_sentence(
+		VB_WHY_RECV_FULL,
+		"post_recv: the receive queue of QP 0x%x is full: each of its 8 slots has a "
+		"receive whose completion has not been polled; poll the receive CQ, or create the "
+		"QP with a larger cap.max_recv_wr");
+}
+
+void test_a_queue_of_softroce_looks_at_the_wr_first(void)
+{
+	struct ibv_send_wr atomic = {.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD};
+
+	open_profile("rxe-6.1");
+	take_to(IBV_QPS_RTS);
+	atomic.wr.atomic.remote_addr = 4;
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_send(atomic, 1, 8));
+	expect_sentence(
+		VB_WHY_SEND_ATOMIC,
+		"post_send: QP 0x%x: the atomic's buffer has 8 bytes, or its remote address is not "
+		"a multiple of 8; give 8 bytes, and a remote address that is a multiple of 8");
+}
+
+/* --- datagrams, windows, XRC --- */
+
+void test_mistakes_of_datagrams(void)
+{
+	const struct ibv_qp_cap cap = {.max_send_wr = 4, .max_send_sge = 1};
+	struct ibv_qp *ud = make_qp(IBV_QPT_UD, &cap);
+	struct ibv_ah_attr way = good_ah();
+	struct ibv_ah *ah = B.create_ah(b.pd, &way);
+	struct ibv_send_wr datagram = {.opcode = IBV_WR_SEND, .wr.ud = {.ah = ah}};
+	struct ibv_send_wr write = {.opcode = IBV_WR_RDMA_WRITE};
+
+	connect_qp(ud, &b, 0);
+	qp = ud;
+	qpn = ud->qp_num;
+	TEST_ASSERT_NOT_NULL(ah);
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_send(datagram, 1, 8));
+	expect_sentence(
+		VB_WHY_SEND_AH,
+		"post_send: QP 0x%x: wr.ud.ah is no AH that the QP may use; create the AH on the "
+		"QP's device and PD, and keep it until it is posted");
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_set_quirk(a.context, "forbidden_opcodes_refused", true));
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_send(write, 1, 8));
+	expect_sentence(
+		VB_WHY_SEND_OPCODE,
+		"post_send: QP 0x%x: a QP of type UD cannot send RDMA_WRITE; use an opcode that "
+		"ibv_post_send(3) allows for the QP's type");
+}
+
+void test_mistakes_of_bindings(void)
+{
+	struct ibv_mw *mw = B.alloc_mw(a.pd, IBV_MW_TYPE_1);
+	struct ibv_send_wr wr = {.opcode = IBV_WR_BIND_MW, .bind_mw = {.mw = mw}};
+	struct ibv_mw_bind bind = {.bind_info = {.mr = a.mr,
+						 .addr = (uintptr_t)a.buffer,
+						 .length = 8,
+						 .mw_access_flags = IBV_ACCESS_REMOTE_READ}};
+
+	TEST_ASSERT_NOT_NULL(mw);
+	take_to(IBV_QPS_RTS);
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_send(wr, 0, 0));
+	expect_sentence(
+		VB_WHY_SEND_BIND,
+		"post_send: QP 0x%x: the binding names no window of type 2 and no MR that the QP "
+		"may use; give a window of ibv_alloc_mw(IBV_MW_TYPE_2) and an MR of the QP's "
+		"device; bind type 1 by ibv_bind_mw()");
+	qp = make_qp(IBV_QPT_UD, &(struct ibv_qp_cap){.max_send_wr = 1});
+	qpn = qp->qp_num;
+	TEST_ASSERT_EQUAL_INT(EINVAL, B.bind_mw(qp, mw, &bind));
+	expect_sentence(
+		VB_WHY_BIND_TYPE,
+		"bind_mw: QP 0x%x: the window is not of type 1, or a QP of type UD cannot bind it; "
+		"bind windows of type 2 by ibv_post_send(IBV_WR_BIND_MW), and type 1 on an RC or "
+		"UC QP");
+}
+
+void test_xrc_and_srq_qps_have_one_queue_or_none(void)
+{
+	struct ibv_xrcd_init_attr domain = {.comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							 IBV_XRCD_INIT_ATTR_OFLAGS,
+					    .fd = -1,
+					    .oflags = O_CREAT};
+	struct ibv_qp_init_attr_ex attr = {.qp_type = IBV_QPT_XRC_RECV,
+					   .comp_mask = IBV_QP_INIT_ATTR_XRCD,
+					   .xrcd = B.open_xrcd(a.context, &domain)};
+
+	qp = B.create_qp_ex(a.context, &attr);
+	TEST_ASSERT_NOT_NULL(qp);
+	qpn = qp->qp_num;
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_send((struct ibv_send_wr){.opcode = IBV_WR_SEND}, 0, 0));
+	expect_sentence(VB_WHY_SEND_TARGET,
+			"post_send: QP 0x%x is an XRC target QP, which has no send "
+			"queue; post to the XRC send QP");
+	TEST_ASSERT_EQUAL_INT(EINVAL, post_recv(0));
+	expect_sentence(VB_WHY_RECV_NONE,
+			"post_recv: QP 0x%x (XRC_RECV) has no receive queue of its "
+			"own; post receives to its SRQ by ibv_post_srq_recv()");
 }

@@ -24,7 +24,7 @@ struct ibv_ah *verb_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	err = sim_ah_create(context->device->engine, pd->number, attr, &ah->engine);
 	if (err) {
 		object_end(KIND_AH, ah);
-		return null_errno(say_refused(&hold, "create_ah", err));
+		return null_errno(say_refused(hold.world, "create_ah", err));
 	}
 	ah->ibv.pd = ibv_pd;
 	pd->ahs++;

@@ -250,6 +250,8 @@ static int post(struct ibv_qp_ex *ex, struct batch *batch)
 		return EINVAL;
 	chain(batch);
 	err = sim_qp_post_batch(qp->engine, batch->wrs, batch->count);
+	if (err)
+		say_refused(hold.world, "wr_complete", err);
 	driver_catch_up(&hold.world->driver);
 	return err;
 }
@@ -257,20 +259,20 @@ static int post(struct ibv_qp_ex *ex, struct batch *batch)
 int batch_complete(struct ibv_qp_ex *ex)
 {
 	struct batch *batch = batch_of(ex);
-	int err;
 
 	if (!batch || !is_ours(batch))
 		return say(EINVAL,
 			   "wr_complete: no such QP, or this thread did not call ibv_wr_start()");
 	if (!batch->error)
 		check_complete(batch);
-	if (!batch->error)
+	if (batch->error)
+		say(batch->error,
+		    "wr_complete: QP 0x%x: a call since ibv_wr_start() was wrong, so that no WR is "
+		    "posted; correct its arguments",
+		    ex->qp_base.qp_num);
+	else
 		batch->error = post(ex, batch);
-	err = leave(batch);
-	if (err)
-		say(err, "wr_complete: QP 0x%x in state %s refuses a WR, so that none is posted",
-		    ex->qp_base.qp_num, sim_qp_state_str(sim_qp_state(((struct qp *)ex)->engine)));
-	return err;
+	return leave(batch);
 }
 
 void batch_abort(struct ibv_qp_ex *ex)

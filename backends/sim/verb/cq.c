@@ -76,7 +76,7 @@ static struct cq *create(struct ibv_context *ibv, const struct ibv_cq_init_attr_
 	err = sim_cq_create(context->device->engine, attr->cqe, cq, &cq->engine);
 	if (err) {
 		object_end(KIND_CQ, cq);
-		return say_null(err, "create_cq: the device refuses it");
+		return null_errno(say_refused(hold.world, "create_cq", err));
 	}
 	fill_cq(cq, attr);
 	return cq;
@@ -135,13 +135,13 @@ int verb_resize_cq(struct ibv_cq *ibv, int cqe)
 {
 	HOLD hold = context_hold(ibv->context);
 	struct cq *cq = cq_of(ibv);
-	int err = EINVAL;
+	int err;
 
-	if (cq && cqe > 0)
-		err = sim_cq_resize(cq->engine, (unsigned int)cqe);
+	if (!cq)
+		return say(EINVAL, "resize_cq: no such CQ");
+	err = sim_cq_resize(cq->engine, cqe < 0 ? 0 : (unsigned int)cqe);
 	if (err)
-		return say(err, "resize_cq: %s %d entries",
-			   cq ? "the CQ cannot have" : "no such CQ; asked for", cqe);
+		return say_refused(hold.world, "resize_cq", err);
 	ibv->cqe = (int)cq->engine->size;
 	return 0;
 }
@@ -161,9 +161,7 @@ int verb_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 			   attr->attr_mask);
 	err = sim_cq_moderate(cq->engine, moderate->cq_count, moderate->cq_period);
 	driver_catch_up(&hold.world->driver);
-	return err ? say(err, "modify_cq: CQ %u cannot delay events by %u completions or %u us",
-			 ibv->handle, moderate->cq_count, moderate->cq_period)
-		   : 0;
+	return err ? say_refused(hold.world, "modify_cq", err) : 0;
 }
 
 int verb_req_notify_cq(struct ibv_cq *ibv, int solicited_only)

@@ -98,8 +98,7 @@ static int bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, struct ibv_mw_bind
 	lkey = info->bind_info.mr ? ((struct mr *)info->bind_info.mr)->engine->lkey : 0;
 	err = sim_qp_post_bind(qp->engine, mw->engine, info, lkey, &rkey);
 	if (err)
-		return say(err, "bind_mw: QP 0x%x cannot bind window %u", ibv_qp->qp_num,
-			   ibv_mw->handle);
+		return say_refused(context_of(ibv_qp->context)->world, "bind_mw", err);
 	ibv_mw->rkey = rkey;
 	return 0;
 }

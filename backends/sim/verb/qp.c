@@ -20,7 +20,7 @@ int verb_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	driver_catch_up(&hold.world->driver);
 	err = sim_qp_modify(qp->engine, attr, attr_mask);
 	if (err)
-		say_refused(&hold, "modify_qp", err);
+		say_refused(hold.world, "modify_qp", err);
 	else if (attr_mask & IBV_QP_STATE)
 		ibv->state = attr->qp_state;
 	qp->answer.given = false;
@@ -83,8 +83,7 @@ int verb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 	}
 	err = sim_qp_post_send(qp->engine, wr, bad_wr);
 	if (unlikely(err))
-		say(err, "post_send: QP 0x%x in state %s refuses the WR in *bad_wr", ibv->qp_num,
-		    sim_qp_state_str(sim_qp_state(qp->engine)));
+		say_refused(hold.world, "post_send", err);
 	if (hold.world->driver.real)
 		driver_catch_up(&hold.world->driver);
 	return err;
@@ -102,8 +101,7 @@ int verb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	}
 	err = sim_qp_post_recv(qp->engine, wr, bad_wr);
 	if (unlikely(err))
-		say(err, "post_recv: QP 0x%x in state %s refuses the WR in *bad_wr", ibv->qp_num,
-		    sim_qp_state_str(sim_qp_state(qp->engine)));
+		say_refused(hold.world, "post_recv", err);
 	/* In ERR the WR is flushed at once. */
 	if (hold.world->driver.real)
 		driver_catch_up(&hold.world->driver);

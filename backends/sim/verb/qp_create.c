@@ -105,12 +105,7 @@ static int create_engine(struct context *context, const struct parts *parts,
 		init.cap.max_send_sge = 1;
 	err = sim_qp_create(context->device->engine, &init, &qp->engine);
 	if (err)
-		return say(err,
-			   "create_qp: the device refuses type %d with %u+%u WRs, %u+%u SGEs, %u "
-			   "inline bytes",
-			   (int)attr->qp_type, attr->cap.max_send_wr, attr->cap.max_recv_wr,
-			   attr->cap.max_send_sge, attr->cap.max_recv_sge,
-			   attr->cap.max_inline_data);
+		return say_refused(context->world, "create_qp", err);
 	attr->cap = init.cap;
 	return 0;
 }

@@ -71,8 +71,7 @@ static struct srq *new_srq(struct context *context, const struct parts *parts,
 	err = sim_srq_create(context->device->engine, &init, &srq->engine);
 	if (err) {
 		object_end(KIND_SRQ, srq);
-		return say_null(err, "create_srq: the device refuses %u WRs of %u SGEs",
-				attr->attr.max_wr, attr->attr.max_sge);
+		return null_errno(say_refused(context->world, "create_srq", err));
 	}
 	srq->ibv.srq_context = attr->srq_context;
 	srq->ibv.pd = attr->pd;
@@ -127,11 +126,7 @@ int verb_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int attr_mas
 		return say(EINVAL, "modify_srq: no such SRQ");
 	driver_catch_up(&hold.world->driver);
 	err = sim_srq_modify(srq->engine, attr, attr_mask);
-	return err ? say(err,
-			 "modify_srq: SRQ %u: max_wr %u, limit %u with attr_mask 0x%x is not "
-			 "possible",
-			 ibv->handle, attr->max_wr, attr->srq_limit, (unsigned int)attr_mask)
-		   : 0;
+	return err ? say_refused(hold.world, "modify_srq", err) : 0;
 }
 
 int verb_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
@@ -207,8 +202,7 @@ int verb_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 	}
 	err = sim_srq_post(srq->engine, wr, bad_wr);
 	if (err)
-		say(err, "post_srq_recv: SRQ %u holds %u of %u WRs and refuses the WR in *bad_wr",
-		    ibv->handle, sim_srq_count(srq->engine), srq->engine->queue.max_wr);
+		say_refused(hold.world, "post_srq_recv", err);
 	driver_catch_up(&hold.world->driver);
 	return err;
 }

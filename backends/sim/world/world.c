@@ -82,11 +82,11 @@ struct vb_sim *vb_sim_of(struct ibv_context *context)
 	return context && world_owns_device(context->device) ? context_of(context)->world : NULL;
 }
 
-int say_refused(const struct hold *hold, const char *verb, int error)
+int say_refused(struct vb_sim *world, const char *verb, int error)
 {
 	struct vb_why why;
 
-	if (!sim_take_refusal(hold->world->driver.engine, error, &why))
+	if (!sim_take_refusal(world->driver.engine, error, &why))
 		return say(error, "%s: %s", verb, strerrordesc_np(error));
 	why.verb = verb;
 	return say_why(error, &why);

@@ -56,9 +56,9 @@ static inline struct hold world_hold(struct vb_sim *world)
 
 /*
  * Keeps the engine's reason for refusing a call with @error as the reason of the verb, and returns
- * @error.
+ * @error. The caller holds the world.
  */
-int say_refused(const struct hold *hold, const char *verb, int error);
+int say_refused(struct vb_sim *world, const char *verb, int error);
 
 static inline struct hold context_hold(struct ibv_context *context)
 {
