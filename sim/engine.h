@@ -10,6 +10,7 @@
 #define SIM_ENGINE_H
 
 #include "sim/base/core.h"
+#include "sim/net/delivery.h"
 #include "sim/net/fabric.h"
 #include "sim/net/fault.h"
 #include "sim/net/multicast.h"

@@ -212,6 +212,8 @@ static void apply_path(struct sim_qp *qp, const struct change *change)
 	}
 	if (change->mask & IBV_QP_DEST_QPN)
 		qp->dest_qpn = attr->dest_qp_num & SIM_PSN_MASK;
+	if ((change->mask & IBV_QP_AV) && !qp->path.route.udp_source_port)
+		qp->path.route.udp_source_port = sim_udp_source_port(qp->number, qp->dest_qpn);
 	if (change->mask & IBV_QP_PKEY_INDEX)
 		qp->pkey_index = attr->pkey_index;
 	if (change->mask & IBV_QP_PORT)

@@ -93,11 +93,11 @@ static void fail_receive(struct sim_qp *qp, enum sim_verdict verdict)
 }
 
 /* Drops a datagram that has a wrong Q_Key, or finds no receive WR that it fits. */
-static void drop(struct sim_qp *qp, const struct sim_packet *packet)
+static void drop(struct sim_qp *qp, const struct sim_packet *packet, enum sim_discard cause)
 {
-	qp->device->counters.dropped_packets++;
+	sim_discard(&qp->device->counters, cause);
 	/* Each member of a group decides for itself. */
-	if (packet->qkey != qp->qkey && packet->dest_qpn == qp->number)
+	if (cause == SIM_DISCARD_QKEY && packet->dest_qpn == qp->number)
 		qp->device->counters.refused_packets++;
 }
 
@@ -110,12 +110,13 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 	unsigned int wc_flags = flags & SIM_OP_IMMDT ? IBV_WC_WITH_IMM : 0;
 
 	if (packet->qkey != qp->qkey || !wqe) {
-		drop(qp, packet);
+		drop(qp, packet,
+		     packet->qkey != qp->qkey ? SIM_DISCARD_QKEY : SIM_DISCARD_NO_RECEIVE);
 		return;
 	}
 	if (wqe->length < byte_len) {
 		if (sim_rule_holds(qp, SIM_RULE_SHORT_RECEIVE_KEPT))
-			drop(qp, packet);
+			drop(qp, packet, SIM_DISCARD_SHORT_RECEIVE);
 		else
 			fail_receive(qp, SIM_TOO_LONG);
 		return;

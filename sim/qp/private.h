@@ -153,7 +153,8 @@ static inline void sim_receive_describe(const struct sim_qp *qp, struct sim_cqe 
 		wc->imm_data = packet->imm_data;
 	else if (wc->wc_flags & IBV_WC_WITH_INV)
 		wc->invalidated_rkey = packet->rkey;
-	wc->src_qp = packet->source_qpn;
+	/* Linux drivers/infiniband/hw/qib/qib_rc.c, qib_rc_rcv: the QPN of the connection. */
+	wc->src_qp = qp->type == IBV_QPT_UD ? packet->source_qpn : qp->dest_qpn;
 	wc->pkey_index = qp->pkey_index;
 	wc->slid = packet->slid;
 	wc->sl = packet->sl;
@@ -323,8 +324,7 @@ enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe
 /* --- admission.c --- */
 
 /* True if the packet is from the other end of the QP's connection. */
-bool sim_qp_is_from_peer(const struct sim_qp *qp, const struct sim_packet *packet,
-			 const struct sim_route *route);
+bool sim_qp_is_from_peer(const struct sim_qp *qp, const struct sim_route *route);
 
 /* Finds the peer of a connected QP again, if packets reach it at once and it admits this one, and
  * notes the epoch; false if the packet has to go through the network. */

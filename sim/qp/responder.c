@@ -331,6 +331,21 @@ INLINE void finish_message(struct sim_qp *qp, const struct sim_packet *packet, u
 	abandon(qp);
 }
 
+/* Why a UC packet is dropped, by the verdict on it. */
+static enum sim_discard discard_of(enum sim_verdict verdict)
+{
+	switch (verdict) {
+	case SIM_DROP:
+		return SIM_DISCARD_CUT_MESSAGE;
+	case SIM_NO_RECEIVE:
+		return SIM_DISCARD_NO_RECEIVE;
+	case SIM_ACCESS_DENIED:
+		return SIM_DISCARD_ACCESS;
+	default:
+		return SIM_DISCARD_BAD_REQUEST;
+	}
+}
+
 /* A packet that UC does not accept costs its message and nothing else, unless the QP's own receive
  * WR is at fault. */
 static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
@@ -340,7 +355,7 @@ static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum s
 		return;
 	}
 	if (!qp->hooks || !qp->hooks->uc_refused(qp, packet, verdict))
-		qp->device->counters.dropped_packets++;
+		sim_discard(&qp->device->counters, discard_of(verdict));
 	abandon(qp);
 	qp->resp.dropping = true;
 }
@@ -525,11 +540,11 @@ static enum sim_responder_state repeat(struct request *request)
 		sim_answer_replay(qp, request->packet, request->flags);
 		return SIM_RESPONDER_DONE;
 	}
-	if (qp->hooks)
-		qp->hooks->duplicate(qp, request->packet);
 	if (!qp->resp.ack)
 		qp->resp.ack = SIM_ACK_DUPLICATE;
 	sim_qp_wake_responder(qp);
+	if (qp->hooks && qp->hooks->acks_at_once(qp))
+		sim_responder_run(qp);
 	return SIM_RESPONDER_DONE;
 }
 

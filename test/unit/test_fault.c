@@ -29,7 +29,7 @@ static enum sim_fault_action offer(uint8_t opcode, uint32_t psn)
 {
 	struct sim_packet packet = engine_packet(&engine, opcode, psn);
 	const struct sim_fault_rule *rule =
-		sim_fault_offer(engine.sim, engine.sides[0].device, &packet);
+		sim_fault_offer(engine.sim, &engine.sides[0].ah->path, &packet);
 
 	return rule ? rule->action : SIM_FAULT_NONE;
 }

@@ -75,7 +75,7 @@ static size_t make_frame(uint8_t *frame)
 	}
 	if (sim_opcodes[packet.opcode].flags & SIM_OP_PAYLOAD)
 		engine_payload(&packet, &span, payload, pick(pick(2) ? 64 : SIM_PATH_MTU_MAX + 1));
-	return sim_packet_encode(&packet, &route, copy, frame);
+	return sim_packet_encode(&packet, &route, copy, frame, NULL);
 }
 
 /* Copies the frame into a block of its size, so that AddressSanitizer sees a read beyond it. */

@@ -150,7 +150,7 @@ static void check_round_trip(uint8_t opcode, bool ipv4, uint32_t payload_bytes)
 	snprintf(where, sizeof(where), "seed %u, %s, IPv%d, %u bytes", SEED,
 		 sim_opcodes[opcode].name, ipv4 ? 4 : 6, payload_bytes);
 
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(14 + (ipv4 ? 20 : 40) + 8 +
 					       sim_opcodes[opcode].header_bytes + payload_bytes +
 					       (4 - payload_bytes % 4) % 4 + 4,
@@ -168,8 +168,8 @@ static void check_round_trip(uint8_t opcode, bool ipv4, uint32_t payload_bytes)
 		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(payload, got_span.base, payload_bytes, where);
 	}
 
-	TEST_ASSERT_EQUAL_UINT_MESSAGE(length_bytes,
-				       sim_packet_encode(&got, &got_route, copy, again), where);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(
+		length_bytes, sim_packet_encode(&got, &got_route, copy, again, NULL), where);
 	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(frame, again, length_bytes, where);
 }
 
@@ -224,11 +224,13 @@ static void check_infiniband_round_trip(uint8_t opcode, bool grh, uint32_t paylo
 	snprintf(where, sizeof(where), "seed %u, %s, GRH %d, %u bytes", SEED,
 		 sim_opcodes[opcode].name, grh, payload_bytes);
 
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(8 + (grh ? 40 : 0) + sim_opcodes[opcode].header_bytes +
 					       payload_bytes + (4 - payload_bytes % 4) % 4 + 4 + 2,
 				       length_bytes, where);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(length_bytes, sim_frame_bytes(&packet, &route), where);
+	packet.slid = route.slid;
+	packet.sl = route.sl;
 	TEST_ASSERT_EQUAL_STRING_MESSAGE("ok",
 					 sim_decode_str(sim_packet_decode_infiniband(
 						 frame, length_bytes, &got, &got_span, &got_route)),
@@ -293,7 +295,8 @@ void test_packet_of_the_specification(void)
 	TEST_ASSERT_EQUAL_HEX32(0x38f27a05, packet.rkey);
 	TEST_ASSERT_EQUAL_UINT32(14, packet.dma_bytes);
 	TEST_ASSERT_EQUAL_UINT32(14, packet.payload_bytes);
-	TEST_ASSERT_EQUAL_UINT(sizeof(sample), sim_packet_encode(&packet, &route, copy, again));
+	TEST_ASSERT_EQUAL_UINT(sizeof(sample),
+			       sim_packet_encode(&packet, &route, copy, again, NULL));
 	again[0] |= 0x70;
 	TEST_ASSERT_EQUAL_HEX8_ARRAY(sample, again, sizeof(sample) - 2);
 }
@@ -308,7 +311,7 @@ static size_t small_infiniband_frame(bool grh)
 	packet.payload_bytes = 5;
 	packet.spans = &span;
 	packet.span_count = 1;
-	return sim_packet_encode(&packet, &route, copy, frame);
+	return sim_packet_encode(&packet, &route, copy, frame, NULL);
 }
 
 void test_packet_infiniband_truncated_anywhere(void)
@@ -340,7 +343,7 @@ void test_packet_infiniband_truncated_extension_headers(void)
 			continue;
 		random_packet((uint8_t)opcode);
 		random_infiniband_route(true);
-		length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+		length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 		frame[5]--;
 		frame[8 + 5] -= 4;
 		TEST_ASSERT_EQUAL_INT_MESSAGE(SIM_DECODE_TRUNCATED,
@@ -401,7 +404,7 @@ void test_packet_infiniband_bad_pad(void)
 	small_infiniband_frame(false);
 	packet.payload_bytes = 0;
 	packet.spans = &none;
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	frame[8 + 1] |= 0x10;
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_PAD, decode_infiniband(length_bytes));
 }
@@ -410,8 +413,10 @@ void test_packet_infiniband_bad_pad(void)
 void test_packet_bad_vcrc_and_icrc(void)
 {
 	const size_t length_bytes = small_infiniband_frame(true);
-	const struct sim_packet want = packet;
+	struct sim_packet want = packet;
 
+	want.slid = route.slid;
+	want.sl = route.sl;
 	for (unsigned int bit = 0; bit < 48; bit++) {
 		frame[length_bytes - 6 + bit / 8] ^= (uint8_t)(1 << bit % 8);
 		TEST_ASSERT_EQUAL_INT(bit < 32 ? SIM_DECODE_BAD_ICRC : SIM_DECODE_BAD_VCRC,
@@ -470,7 +475,7 @@ static size_t small_frame(bool ipv4)
 	packet.payload_bytes = 5;
 	packet.spans = &span;
 	packet.span_count = 1;
-	return sim_packet_encode(&packet, &route, copy, frame);
+	return sim_packet_encode(&packet, &route, copy, frame, NULL);
 }
 
 static enum sim_decode decode(size_t length_bytes)
@@ -518,7 +523,8 @@ void test_packet_layout_of_a_write(void)
 		.ip_fragment = 0x4000,
 	};
 
-	TEST_ASSERT_EQUAL_UINT(sizeof(want) + 4, sim_packet_encode(&write, &path, copy, frame));
+	TEST_ASSERT_EQUAL_UINT(sizeof(want) + 4,
+			       sim_packet_encode(&write, &path, copy, frame, NULL));
 	TEST_ASSERT_EQUAL_HEX8_ARRAY(want, frame, sizeof(want));
 }
 
@@ -552,7 +558,7 @@ void test_packet_truncated_extension_headers(void)
 			continue;
 		random_packet((uint8_t)opcode);
 		random_route(false);
-		length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+		length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 		frame[14 + 5] -= 4;	 /* IPv6 payload length */
 		frame[14 + 40 + 5] -= 4; /* UDP length */
 		TEST_ASSERT_EQUAL_INT_MESSAGE(SIM_DECODE_TRUNCATED, decode(length_bytes - 4),
@@ -593,11 +599,11 @@ void test_packet_fragments_are_not_roce(void)
 
 	small_frame(true);
 	route.ip_fragment = 0x2000;
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_NOT_ROCE, decode(length_bytes));
 	small_frame(true);
 	route.ip_fragment = 0x0001;
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_NOT_ROCE, decode(length_bytes));
 }
 
@@ -648,7 +654,7 @@ void test_packet_bad_pad(void)
 	small_frame(true);
 	packet.payload_bytes = 0;
 	packet.spans = &none;
-	empty_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	empty_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	frame[14 + 20 + 8 + 1] |= 0x10;
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_PAD, decode(empty_bytes));
 }
@@ -677,7 +683,7 @@ void test_packet_ethernet_padding_is_no_part_of_it(void)
 
 	random_packet(SIM_RC_SEND_ONLY);
 	random_route(true);
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_UINT(58, length_bytes);
 	memset(frame + length_bytes, 0, 2);
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, sim_packet_decode(frame, 60, &packet, &span, &route));
@@ -740,7 +746,7 @@ static void check_roce_v1_round_trip(uint8_t opcode, uint32_t payload_bytes)
 	snprintf(where, sizeof(where), "seed %u, %s, RoCE v1, %u bytes", SEED,
 		 sim_opcodes[opcode].name, payload_bytes);
 
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(14 + 40 + sim_opcodes[opcode].header_bytes + payload_bytes +
 					       (4 - payload_bytes % 4) % 4 + 4,
 				       length_bytes, where);
@@ -754,8 +760,8 @@ static void check_roce_v1_round_trip(uint8_t opcode, uint32_t payload_bytes)
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(payload_bytes, got_span.length_bytes, where);
 	if (payload_bytes)
 		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(payload, got_span.base, payload_bytes, where);
-	TEST_ASSERT_EQUAL_UINT_MESSAGE(length_bytes,
-				       sim_packet_encode(&got, &got_route, copy, again), where);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(
+		length_bytes, sim_packet_encode(&got, &got_route, copy, again, NULL), where);
 	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(frame, again, length_bytes, where);
 }
 
@@ -782,7 +788,7 @@ static size_t small_roce_v1_frame(void)
 	packet.payload_bytes = 5;
 	packet.spans = &span;
 	packet.span_count = 1;
-	return sim_packet_encode(&packet, &route, copy, frame);
+	return sim_packet_encode(&packet, &route, copy, frame, NULL);
 }
 
 /*
@@ -818,7 +824,7 @@ void test_packet_layout_of_roce_v1(void)
 		.hop_limit = 64,
 	};
 
-	TEST_ASSERT_EQUAL_UINT(sizeof(want) + 4, sim_packet_encode(&ack, &path, copy, frame));
+	TEST_ASSERT_EQUAL_UINT(sizeof(want) + 4, sim_packet_encode(&ack, &path, copy, frame, NULL));
 	TEST_ASSERT_EQUAL_HEX8_ARRAY(want, frame, sizeof(want));
 }
 
@@ -917,9 +923,13 @@ void test_packet_unreadable_payload_becomes_zero(void)
 {
 	static const uint8_t zeros[8];
 	size_t length_bytes;
+	bool readable;
 
 	small_frame(true);
-	length_bytes = sim_packet_encode(&packet, &route, copy_faults, frame);
+	sim_packet_encode(&packet, &route, copy, frame, &readable);
+	TEST_ASSERT_TRUE(readable);
+	length_bytes = sim_packet_encode(&packet, &route, copy_faults, frame, &readable);
+	TEST_ASSERT_FALSE(readable);
 	TEST_ASSERT_EQUAL_HEX8_ARRAY(zeros, frame + length_bytes - 12, 8);
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode(length_bytes));
 }
@@ -975,10 +985,10 @@ void test_packet_checksums(void)
 	/* The checksum stays as it was captured, even if it is 0. */
 	route.udp_checksum_given = true;
 	route.udp_checksum = 0;
-	sim_packet_encode(&packet, &route, copy, frame);
+	sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_HEX8(0, frame[54 + 6] | frame[54 + 7]);
 	route.udp_checksum = 0xabcd;
-	sim_packet_encode(&packet, &route, copy, frame);
+	sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_HEX8(0xab, frame[54 + 6]);
 	TEST_ASSERT_EQUAL_HEX8(0xcd, frame[54 + 7]);
 }
@@ -1041,7 +1051,8 @@ static void check_capture(const char *path)
 		TEST_ASSERT_EQUAL_STRING_MESSAGE(number == 2 ? "bad ICRC" : "ok",
 						 sim_decode_str(result), where);
 		TEST_ASSERT_EQUAL_UINT_MESSAGE(
-			header->caplen, sim_packet_encode(&packet, &route, copy, frame), where);
+			header->caplen, sim_packet_encode(&packet, &route, copy, frame, NULL),
+			where);
 		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(bytes, frame, same_bytes, where);
 		if (number == 2)
 			TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode(header->caplen));
