@@ -255,7 +255,7 @@ struct vb_sim_counters {
 	uint64_t sent_packets;
 	uint64_t received_packets;
 	uint64_t lost_packets;	  /* sent here, lost on the way: a fault, an address of nobody */
-	uint64_t dropped_packets; /* received here, dropped: wrong QP, state, key, ICRC, PSN */
+	uint64_t dropped_packets; /* received here, dropped: vb_sim_drops() says why */
 	uint64_t duplicate_requests;
 	uint64_t out_of_sequence_requests;
 	uint64_t rnr_naks_sent;
@@ -286,6 +286,38 @@ int vb_sim_counter(struct ibv_context *context, const char *name, uint64_t *valu
  * it counts; about may be NULL. Returns NULL behind the last counter. The strings are constant.
  */
 const char *vb_sim_counter_name(unsigned int index, const char **about);
+
+/*
+ * Counts the received packets that a device has dropped for one cause, such as "icrc" or "pkey":
+ * vb_sim_drop_cause() lists the causes. The sum of all causes is dropped_packets of
+ * vb_sim_counters(). Requests of RC and XRC that are refused by a NAK, repeated requests, and
+ * answers that answer nothing are not dropped in this sense.
+ *
+ * EINVAL: there is no such cause, or the context is closed or not a simulated one.
+ */
+int vb_sim_drops(struct ibv_context *context, const char *cause, uint64_t *packets);
+
+/*
+ * Returns the name of the cause at index, from 0, and sets *about to what it means; about may be
+ * NULL. Returns NULL behind the last cause. The strings are constant.
+ */
+const char *vb_sim_drop_cause(unsigned int index, const char **about);
+
+/*
+ * Gives a port a frame, as if the frame came over the port's wire now. frame begins with the
+ * Ethernet header or the LRH, and ends with the ICRC or the VCRC; it is copied. The port decodes and
+ * checks the frame as any other: a frame that is wrong is dropped and counted (vb_sim_drops()), and a
+ * packet that a QP takes does what the packet says. Fault rules do not see the frame; the trace and
+ * the watcher do, although no QP has sent it. Its consequences, such as an ACK, follow in the same
+ * instant: on the virtual clock, when the program waits next.
+ *
+ * EINVAL: the context is closed or not a simulated one, the port does not exist, or the frame is
+ *	longer than 4234 bytes.
+ * EFAULT: the frame cannot be read.
+ * ENETDOWN: the port is down, or the device is dead.
+ */
+int vb_sim_inject(struct ibv_context *context, unsigned int port_num, const void *frame,
+		  size_t frame_bytes);
 
 /*
  * The functions below do to a device what a person at the rack, or the subnet manager, could do.
