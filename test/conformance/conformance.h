@@ -53,7 +53,7 @@ enum vt_need {
  * breaks a rule of the wire on purpose says so in its row.
  */
 enum vt_may {
-	VT_MAY_CORRUPT = 1 << 0,     /* packets are corrupted on the wire */
+	VT_MAY_CORRUPT = 1 << 0,     /* packets are corrupted on the wire, or made by the test */
 	VT_MAY_CHANGE_DATA = 1 << 1, /* a buffer changes before its WR is retransmitted */
 	VT_MAY_MISTAKE_PSN = 1 << 2, /* the ends expect different first PSNs */
 	VT_MAY_RECONNECT =
