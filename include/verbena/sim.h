@@ -226,6 +226,12 @@ void vb_sim_thread_leave(struct vb_sim *sim);
  * is cut short. A child of fork() writes nothing into its parent's trace. If the file cannot be
  * written any more, one line on stderr says so, and the program continues.
  *
+ * With the same seed, a program writes the same bytes on each run, if its own actions are the same.
+ * RDMA requests carry virtual addresses: device memory is addressed from 0, and the regions of
+ * <verbena/connect.h> have the same places in each process (not under AddressSanitizer or
+ * ThreadSanitizer), but other memory is where the program, or malloc(3), puts it. Such a program
+ * repeats its bytes without address randomisation, as under `setarch -R`.
+ *
  * The world's earlier trace, if there is one, ends here; if this call fails, it continues.
  *
  * ENOTSUP: the world has devices of both link layers, and a file takes only one.
