@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/wire/checksum.h"
+#include "sim/wire/field.h"
 #include "sim/wire/icrc.h" /* Ceedling links the sources of included headers */
 #include "sim/wire/opcode.h"
 #include "sim/wire/packet.h"
@@ -1095,4 +1096,130 @@ void test_packet_decode_names(void)
 {
 	TEST_ASSERT_EQUAL_STRING("truncated", sim_decode_str(SIM_DECODE_TRUNCATED));
 	TEST_ASSERT_EQUAL_STRING("unknown", sim_decode_str((enum sim_decode)99));
+}
+
+/* The value of a field as the decoder reads it; the pad and the version are not in the packet. */
+static uint64_t value_of(const struct sim_packet *got, enum sim_field field)
+{
+	switch (field) {
+	case SIM_FIELD_OPCODE:
+		return got->opcode;
+	case SIM_FIELD_SOLICITED:
+		return (got->flags & SIM_PACKET_SOLICITED) != 0;
+	case SIM_FIELD_PKEY:
+		return got->pkey;
+	case SIM_FIELD_DEST_QPN:
+		return got->dest_qpn;
+	case SIM_FIELD_ACK_REQUEST:
+		return (got->flags & SIM_PACKET_ACK_REQUEST) != 0;
+	case SIM_FIELD_PSN:
+		return got->psn;
+	case SIM_FIELD_SYNDROME:
+		return got->syndrome;
+	case SIM_FIELD_MSN:
+		return got->msn;
+	case SIM_FIELD_REMOTE_ADDR:
+		return got->remote_addr;
+	case SIM_FIELD_RKEY:
+		return got->rkey;
+	case SIM_FIELD_DMA_BYTES:
+		return got->dma_bytes;
+	case SIM_FIELD_SWAP_ADD:
+		return got->swap_add;
+	case SIM_FIELD_COMPARE:
+		return got->compare;
+	case SIM_FIELD_ORIGINAL:
+		return got->original;
+	case SIM_FIELD_QKEY:
+		return got->qkey;
+	case SIM_FIELD_SOURCE_QPN:
+		return got->source_qpn;
+	case SIM_FIELD_IMM_DATA:
+		return be32toh(got->imm_data);
+	default:
+		return got->xrc_srqn;
+	}
+}
+
+static bool is_decoded(enum sim_field field)
+{
+	return field != SIM_FIELD_PAD && field != SIM_FIELD_VERSION && field != SIM_FIELD_OPCODE;
+}
+
+/* Replaces a field, keeps some of its bits, and turns them; no other field changes. */
+static void check_field(uint8_t opcode, enum sim_field field, const char *where)
+{
+	const uint64_t max = sim_field_max(field);
+	const uint64_t value = random_u64() & max, mask = random_u64(), flip = random_u64() & max;
+	const struct sim_field_place *place;
+	struct sim_packet got, before;
+	size_t offset = 0, length_bytes;
+	struct sim_span span;
+	uint64_t want;
+
+	random_packet(opcode);
+	random_route(true);
+	before = packet;
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
+	place = sim_field_find(opcode, field, &offset);
+	if (!place)
+		return;
+	want = ((value_of(&before, field) & ~mask) | (value & mask)) & max;
+	want ^= flip;
+	sim_field_change(frame + sim_route_bytes(&route), place, offset, value, mask, flip);
+	sim_packet_seal(frame, length_bytes, &route);
+	TEST_ASSERT_EQUAL_INT_MESSAGE(
+		SIM_DECODE_OK, sim_packet_decode(frame, length_bytes, &got, &span, &route), where);
+	TEST_ASSERT_EQUAL_HEX64_MESSAGE(want, value_of(&got, field), where);
+	for (enum sim_field other = 0; other < SIM_FIELDS; other++)
+		if (other != field && is_decoded(other))
+			TEST_ASSERT_EQUAL_HEX64_MESSAGE(value_of(&before, other),
+							value_of(&got, other), where);
+}
+
+void test_packet_fields_are_changed_where_they_stand(void)
+{
+	for (unsigned int opcode = 0; opcode < 256; opcode++) {
+		if (!(sim_opcodes[opcode].flags & SIM_OP_VALID))
+			continue;
+		for (enum sim_field field = 0; field < SIM_FIELDS; field++) {
+			char where[64];
+
+			snprintf(where, sizeof(where), "seed %u, %s, field %d", SEED,
+				 sim_opcodes[opcode].name, field);
+			if (is_decoded(field))
+				check_field((uint8_t)opcode, field, where);
+		}
+	}
+}
+
+void test_packet_fields_that_stop_the_decoder(void)
+{
+	static const struct {
+		enum sim_field field;
+		uint64_t value;
+		enum sim_decode want;
+	} rows[] = {
+		{SIM_FIELD_VERSION, 1, SIM_DECODE_BAD_VERSION},
+		{SIM_FIELD_VERSION, 15, SIM_DECODE_BAD_VERSION},
+		{SIM_FIELD_OPCODE, 0x1f, SIM_DECODE_BAD_OPCODE},
+		{SIM_FIELD_PAD, 1, SIM_DECODE_BAD_PAD},
+		{SIM_FIELD_PAD, 3, SIM_DECODE_BAD_PAD},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct sim_field_place *place;
+		size_t offset, length_bytes;
+		struct sim_span span;
+
+		random_packet(SIM_RC_SEND_ONLY);
+		random_route(false);
+		length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
+		place = sim_field_find(SIM_RC_SEND_ONLY, rows[i].field, &offset);
+		sim_field_change(frame + sim_route_bytes(&route), place, offset, rows[i].value,
+				 UINT64_MAX, 0);
+		sim_packet_seal(frame, length_bytes, &route);
+		TEST_ASSERT_EQUAL_INT(rows[i].want, sim_packet_decode(frame, length_bytes, &packet,
+								      &span, &route));
+	}
 }
