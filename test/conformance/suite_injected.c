@@ -360,6 +360,36 @@ static void uc_wrong_lengths(struct vt *t)
 	drop_on_uc(t, wrong_lengths, TS_COUNT(wrong_lengths));
 }
 
+/* A gap in the PSNs costs the rest of the message; a wrong rkey costs its own message. */
+static void uc_losses_have_their_causes(struct vt *t)
+{
+	struct ts_pair *pair = narrow(t, IBV_QPT_UC);
+	const uint32_t psn = pair->a.send_psn;
+
+	ts_quirks(t, "", NULL);
+	ts_recv(&pair->b, .wr_id = RECV, .length = 1000);
+	ts_inject(&pair->a, &pair->b, .opcode = TS_SEND_FIRST | TS_UC, .psn = psn,
+		  .payload_bytes = MTU);
+	ts_inject(&pair->a, &pair->b, .opcode = TS_SEND_MIDDLE | TS_UC, .psn = psn + 2,
+		  .payload_bytes = MTU);
+	VT_EQ(t, ts_drops(t, &t->b, "cut_message"), 1);
+	ts_inject(&pair->a, &pair->b, .opcode = TS_SEND_LAST | TS_UC, .psn = psn + 3,
+		  .payload_bytes = 8);
+	VT_EQ(t, ts_drops(t, &t->b, "cut_message"), 2);
+	ts_no_more(t, pair->b.recv_cq);
+	ts_inject(&pair->a, &pair->b, .opcode = TS_WRITE_ONLY | TS_UC, .psn = psn + 4,
+		  .payload_bytes = 8, .dma_bytes = 8, .rkey = ts_wrong_key(pair->b.mr->rkey),
+		  .remote_addr = (uintptr_t)pair->b.buffer + AWAY);
+	VT_EQ(t, ts_drops(t, &t->b, "access"), 1);
+	ts_blank(t, pair->b.buffer + AWAY, 8);
+	ts_inject(&pair->a, &pair->b, .opcode = TS_SEND_ONLY | TS_UC, .psn = psn + 5,
+		  .payload_bytes = 8);
+	ts_received(t, pair->b.recv_cq, RECV, 8);
+	ts_inject(&pair->a, &pair->b, .opcode = TS_SEND_ONLY | TS_UC, .psn = psn + 6);
+	VT_EQ(t, ts_drops(t, &t->b, "no_receive"), 1);
+	VT_EQ(t, ts_drops(t, &t->b, NULL), 4);
+}
+
 static void xrc_srq_of_nobody(struct vt *t)
 {
 	static const struct row row = {
@@ -884,6 +914,8 @@ static const struct vt_test tests[] = {
 	{"uc_opcodes_out_of_sequence", SEQUENCE, WIRE, uc_opcodes_out_of_sequence, VT_MAY_CORRUPT},
 	{"uc_wrong_lengths", SRC_QIB "qib_uc.c, qib_uc_rcv: goto rewind, goto drop", WIRE,
 	 uc_wrong_lengths, VT_MAY_CORRUPT},
+	{"uc_losses_have_their_causes", SRC_QIB "qib_uc.c, qib_uc_rcv: goto rewind, goto drop",
+	 WIRE, uc_losses_have_their_causes, VT_MAY_CORRUPT},
 	{"xrc_opcodes_out_of_sequence", SEQUENCE, WIRE | VT_NEEDS_ATOMICS,
 	 xrc_opcodes_out_of_sequence, VT_MAY_CORRUPT},
 	{"xrc_wrong_lengths", LENGTHS, WIRE | VT_NEEDS_ATOMICS, xrc_wrong_lengths, VT_MAY_CORRUPT},
