@@ -62,7 +62,7 @@ int verb_dealloc_mw(struct ibv_mw *ibv)
 
 /* --- binding --- */
 
-/* The checks and their errors are those of ibv_bind_mw() in <infiniband/verbs.h>. */
+/* The checks and their errors are those of rdma-core providers/mlx5/qp.c, mlx5_bind_mw. */
 static int check_bind(const struct qp *qp, const struct mw *mw, const struct ibv_mw_bind_info *info)
 {
 	struct mr *mr = region_in(qp->ibv.context, info->mr);
@@ -72,9 +72,8 @@ static int check_bind(const struct qp *qp, const struct mw *mw, const struct ibv
 			   mw->ibv.handle);
 	if (!info->mr && (info->addr || info->length))
 		return say(EINVAL, "bind_mw: a range needs an MR");
-	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED &&
-	    sim_qp_device(qp->engine)->quirks.zero_based_type_1_refused)
-		return say(EINVAL, "bind_mw: this device has no zero-based windows of type 1");
+	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED)
+		return say(EINVAL, "bind_mw: a window of type 1 cannot be zero-based; use type 2");
 	if (info->mr && !mr)
 		return say(EINVAL, "bind_mw: no such MR in this context");
 	if (mr && mr->engine->pd != mw->engine->pd)
