@@ -151,8 +151,7 @@ int vb_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid
 
 /*
  * Reads the valid entries of the GID tables of all ports, at most @max_entries, to places
- * @entry_size bytes apart. @flags must be 0. Returns the number of entries, or a negated errno
- * value; errno itself is not set.
+ * @entry_size bytes apart. @flags must be 0. Returns the number of entries, or a negated errno value.
  */
 ssize_t vb_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 			   size_t max_entries, uint32_t flags, size_t entry_size);

@@ -282,10 +282,8 @@ int verb_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *at
 		err = EINVAL;
 	if (!err && !path.dest)
 		err = EHOSTUNREACH;
-	if (err) {
-		errno = say(err, "resolve_eth_l2_from_gid: no port has that GID");
-		return -err;
-	}
+	if (err)
+		return -say(err, "resolve_eth_l2_from_gid: no port has that GID");
 	memcpy(eth_mac, path.dest->mac, ETHERNET_LL_SIZE);
 	if (vid)
 		*vid = 0xffff;
