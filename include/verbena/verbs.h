@@ -21,10 +21,11 @@
  *
  * Sources. The comment of a verb sums up its man page, ibv_<name>(3), or names another source.
  *
- * Errors. "Returns 0 or errno" means 0 or an errno value. errno values are those of the function's
- * man page; the comments name a few. Besides, every verb except the inline ones answers EINVAL for
- * a NULL object and for an object of an unknown context, and EOPNOTSUPP if the backend does not
- * have the verb, both in the verb's convention. A verb that fails changes nothing and leaves a
+ * Errors. "Returns 0 or errno" means 0 or an errno value, which errno then has, too. errno values are
+ * those of the function's man page; the comments name a few. Besides, every verb except the inline
+ * ones answers EINVAL for a NULL object and for an object of an unknown context, ENOENT for an object
+ * that has been destroyed or whose handle the program has changed, and EOPNOTSUPP if the backend does
+ * not have the verb, all in the verb's convention. A verb that fails changes nothing and leaves a
  * sentence for vb_last_error() (<verbena/error.h>). A verb that succeeds may change errno.
  */
 #ifndef VERBENA_VERBS_H

@@ -17,7 +17,7 @@ struct ibv_ah *verb_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	int err;
 
 	if (!pd)
-		return say_null(EINVAL, "create_ah: no such PD");
+		return say_null(ENOENT, "create_ah: no such PD");
 	ah = object_new(context, KIND_AH, "create_ah");
 	if (!ah)
 		return NULL;
@@ -38,7 +38,6 @@ struct ibv_ah *verb_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 void verb_end_ah(void *object)
 {
 	struct ah *ah = object;
-	struct pd *pd = pd_of(ah->ibv.pd);
 
 	/* The PD may have ended before, and another PD may have its place. */
 	if (pd && pd->number == ah->engine->pd && pd->ahs)
@@ -53,7 +52,7 @@ int verb_destroy_ah(struct ibv_ah *ibv)
 	struct ah *ah = ah_of(ibv);
 
 	if (!ah)
-		return say(EINVAL, "destroy_ah: no such AH");
+		return say(ENOENT, "destroy_ah: no such AH");
 	verb_end_ah(ah);
 	return 0;
 }

@@ -164,14 +164,17 @@ static void (*const ends[KIND_CONTEXT])(void *object) = {
 	[KIND_TD] = verb_end_td, [KIND_CHANNEL] = verb_end_channel,
 };
 
-/* Ends all that was made in the context, users before what they use. */
+/* Ends all that was made in the context, users before what they use. The program may have written to
+ * the context pointer of an object. */
 static void end_objects(struct context *context)
 {
 	void *object;
 
 	for (enum kind kind = 0; kind < KIND_CONTEXT; kind++)
-		for (uint32_t at = 0; (object = handles_next(&context->handles[kind], &at));)
+		for (uint32_t at = 0; (object = handles_next(&context->handles[kind], &at));) {
+			*(struct ibv_context **)object = &context->verbs.context;
 			ends[kind](object);
+		}
 }
 
 /* Returns false if the context is closed. */

@@ -14,7 +14,7 @@ struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, c
 	int err;
 
 	if (!pd)
-		return say_null(EINVAL, "%s: no such PD", verb);
+		return say_null(ENOENT, "%s: no such PD", verb);
 	mr = object_new(context, KIND_MR, verb);
 	if (!mr)
 		return NULL;
@@ -37,6 +37,7 @@ struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, c
 		.lkey = mr->engine->lkey,
 		.rkey = mr->engine->rkey,
 	};
+	mr->pd = pd;
 	pd->users++;
 	return mr;
 }
@@ -72,7 +73,7 @@ struct ibv_mr *verb_alloc_null_mr(struct ibv_pd *pd)
 {
 	HOLD hold = context_hold(pd->context);
 	const struct sim_mr_init init = {.null = true, .access = IBV_ACCESS_LOCAL_WRITE};
-	struct mr *mr = verb_new_mr(pd, &init, "alloc_null_mr");
+	struct mr *mr;
 
 	if (!mr)
 		return NULL;
@@ -91,7 +92,7 @@ static int end_mr(struct mr *mr)
 	if (err)
 		return err;
 	if (!mr->root) {
-		((struct pd *)mr->ibv.pd)->users--;
+		mr->pd->users--;
 		if (mr->dm)
 			mr->dm->users--;
 	}
@@ -112,7 +113,7 @@ int verb_dereg_mr(struct ibv_mr *ibv)
 	int err;
 
 	if (!mr)
-		return say(EINVAL, "dereg_mr: no such MR");
+		return say(ENOENT, "dereg_mr: no such MR");
 	/* A posted unbinding of a window is done by now. */
 	driver_catch_up(&hold.world->driver);
 	err = end_mr(mr->root ? mr->root : mr);
@@ -136,8 +137,9 @@ static int refuse_rereg(int code, int err, const char *cause)
 static void take_change(struct mr *mr, int flags, struct pd *pd, void *addr, size_t length)
 {
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
-		((struct pd *)mr->ibv.pd)->users--;
+		mr->pd->users--;
 		pd->users++;
+		mr->pd = pd;
 		mr->ibv.pd = &pd->ibv;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
@@ -162,10 +164,9 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd, void *add
 	struct pd *pd = NULL;
 	int err;
 
-	if (!mr || mr->dm || mr->root || mr->engine->kind != SIM_MR_REGION)
+	if (mr && (mr->dm || mr->root || mr->engine->kind != SIM_MR_REGION))
 		return refuse_rereg(IBV_REREG_MR_ERR_INPUT, EINVAL,
-				    "no such MR, or one that cannot change: a null MR, an import, "
-				    "device memory");
+				    "the MR cannot change: a null MR, an import, device memory");
 	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED ||
 	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS)) ||
 	    (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr)))
@@ -177,12 +178,15 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd, void *add
 	if (context_of(ibv->context)->device->engine->profile->lacks & SIM_LACKS_REREGISTRATION)
 		return refuse_rereg(IBV_REREG_MR_ERR_CMD, EOPNOTSUPP,
 				    "the device does not have this verb");
+	if (!mr)
+		return refuse_rereg(IBV_REREG_MR_ERR_CMD, ENOENT, "no such MR");
 	if (!flags)
 		return refuse_rereg(IBV_REREG_MR_ERR_CMD, EINVAL, "no flags");
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		pd = pd_in(ibv->context, ibv_pd);
 		if (!pd)
-			return refuse_rereg(IBV_REREG_MR_ERR_CMD, EINVAL,
+			return refuse_rereg(IBV_REREG_MR_ERR_CMD,
+					    object_missing(ibv->context, ibv_pd),
 					    "no such PD in the MR's context");
 		init.pd = pd->number;
 	}
@@ -209,9 +213,8 @@ int verb_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, s
 static int advise_one(const struct pd *pd, enum ibv_advise_mr_advice advice,
 		      const struct ibv_sge *sge)
 {
-	const struct sim_device *device = context_of(pd->ibv.context)->device->engine;
 	const bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-	const struct sim_mr *mr = sim_mr_find(device, SIM_KEY_LOCAL, sge->lkey);
+	const struct sim_mr *mr = NULL;
 	const void *addr;
 
 	if (!mr)

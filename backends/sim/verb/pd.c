@@ -22,7 +22,6 @@ static struct pd *new_pd(struct context *context, uint32_t number, const char *v
 
 	if (!pd)
 		return NULL;
-	pd->ibv.handle = pd->slot;
 	pd->number = number;
 	return pd;
 }
@@ -86,7 +85,7 @@ int verb_dealloc_pd(struct ibv_pd *ibv)
 	struct pd *pd = pd_of(ibv), *root;
 
 	if (!pd)
-		return say(EINVAL, "dealloc_pd: no such PD");
+		return say(ENOENT, "dealloc_pd: no such PD");
 	if (count_users(pd))
 		return say(EBUSY, "dealloc_pd: PD %u: %u objects use it; destroy them first",
 			   ibv->handle, count_users(pd));
@@ -125,7 +124,7 @@ int verb_dealloc_td(struct ibv_td *ibv)
 	struct td *td = td_of(ibv);
 
 	if (!td)
-		return say(EINVAL, "dealloc_td: no such thread domain");
+		return say(ENOENT, "dealloc_td: no such thread domain");
 	if (td->users)
 		return say(EBUSY, "dealloc_td: %u parent domains use it", td->users);
 	verb_end_td(td);
@@ -150,7 +149,8 @@ struct ibv_pd *verb_alloc_parent_domain(struct ibv_context *ibv,
 		return say_null(EINVAL, "alloc_parent_domain: unknown bits in comp_mask 0x%x",
 				attr->comp_mask);
 	if (!pd || (attr->td && !td))
-		return say_null(EINVAL, "alloc_parent_domain: no such %s in this context",
+		return say_null(pd ? object_missing(ibv, attr->td) : object_missing(ibv, attr->pd),
+				"alloc_parent_domain: no such %s in this context",
 				pd ? "thread domain" : "PD");
 	parent = new_pd(context_of(ibv), pd->number, "alloc_parent_domain");
 	if (!parent)

@@ -256,6 +256,8 @@ int verb_query_rt_values_ex(struct ibv_context *ibv, struct ibv_values_ex *value
 	struct driver *driver = &hold.world->driver;
 	struct answer *last = &context->clock_answer;
 
+	if (err)
+		return err;
 	if (!context_live(context))
 		return say(EINVAL, "query_rt_values_ex: the context is closed");
 	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
