@@ -398,8 +398,11 @@ static const struct vt_test tests[] = {
 	{"qp_with_objects_of_two_contexts", "unsourced", SIM | VT_NEEDS_SRQ,
 	 qp_with_objects_of_two_contexts},
 	{"rereg_to_a_pd_of_another_context", "unsourced", SIM, rereg_to_a_pd_of_another_context},
-	{"ah_of_another_pd_or_device", SRC_RVT "qp.c, rvt_qp_valid_operation: ah->pd", SIM,
-	 ah_of_another_pd_or_device},
+	{"ah_of_another_pd_or_device",
+	 "\"does not post the WR to the QP's SQ and returns an immediate error\" (Shanley, "
+	 "InfiniBand Network Architecture, ch. 20, PD Check); EINVAL: " SRC_RVT
+	 "qp.c, rvt_qp_valid_operation: ah->pd",
+	 SIM, ah_of_another_pd_or_device},
 	{"window_of_another_context", "unsourced", SIM, window_of_another_context},
 	{"destroyed_qp_used_again", GONE, SIM, destroyed_qp_used_again},
 	{"destroyed_cq_used_again", GONE, SIM, destroyed_cq_used_again},

@@ -90,8 +90,7 @@ struct td {
 struct pd {
 	struct ibv_pd ibv;
 	uint32_t number;    /* the PD's number in the engine */
-	uint32_t users;	    /* counts the objects made in it, parent domains included, AHs not */
-	uint32_t ahs;	    /* counts its AHs; dealloc_pd ignores them unless a quirk is set */
+	uint32_t users;	    /* counts the objects made in it, parent domains included */
 	struct pd *extends; /* the PD of a parent domain; else NULL */
 	struct td *td;	    /* the thread domain of a parent domain, or NULL */
 	struct pd *root;    /* the PD that an import stands for; else NULL */

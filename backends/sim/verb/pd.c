@@ -89,9 +89,6 @@ int verb_dealloc_pd(struct ibv_pd *ibv)
 	if (count_users(pd))
 		return say(EBUSY, "dealloc_pd: PD %u: %u objects use it; destroy them first",
 			   ibv->handle, count_users(pd));
-	if (pd->ahs && context_of(ibv->context)->device->engine->quirks.ah_keeps_pd_busy)
-		return say(EBUSY, "dealloc_pd: PD %u: %u AHs use it; destroy them first",
-			   ibv->handle, pd->ahs);
 	root = pd->root;
 	verb_end_pd(pd);
 	if (root)
