@@ -156,13 +156,13 @@ void test_advice_is_for_on_demand_regions(void)
 	TEST_ASSERT_EQUAL_INT(EFAULT, B.advise_mr(a.pd, fetch, 0, &sge, 1));
 	sge.length = 4096;
 	sge.lkey = fixed->lkey;
-	TEST_ASSERT_EQUAL_INT(EINVAL, B.advise_mr(a.pd, fetch, 0, &sge, 1));
+	TEST_ASSERT_EQUAL_INT(ENOENT, B.advise_mr(a.pd, fetch, 0, &sge, 1));
 	sge.lkey = readable->lkey;
 	TEST_ASSERT_EQUAL_INT(EPERM,
 			      B.advise_mr(a.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &sge, 1));
 	TEST_ASSERT_EQUAL_INT(0, B.dereg_mr(fixed));
 	sge.lkey = fixed->lkey;
-	TEST_ASSERT_EQUAL_INT(EFAULT, B.advise_mr(a.pd, fetch, 0, &sge, 1));
+	TEST_ASSERT_EQUAL_INT(ENOENT, B.advise_mr(a.pd, fetch, 0, &sge, 1));
 }
 
 /* --- thread and parent domains --- */

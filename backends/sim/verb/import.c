@@ -44,7 +44,7 @@ struct ibv_context *verb_import_device(int cmd_fd)
 		say_null(EINVAL,
 			 "import_device: descriptor %d is no duplicate of an open context's cmd_fd",
 			 cmd_fd);
-	else
+	else if (!verb_lacks(origin, SIM_LACKS_IMPORTS, "import_device"))
 		context = verb_share_device(origin, cmd_fd);
 	pthread_mutex_unlock(&world->driver.mutex);
 	return context ? &context->verbs.context : NULL;

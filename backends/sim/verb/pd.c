@@ -104,6 +104,8 @@ struct ibv_td *verb_alloc_td(struct ibv_context *ibv, struct ibv_td_init_attr *a
 	struct context *context = context_of(ibv);
 	struct td *td;
 
+	if (verb_lacks(context, SIM_LACKS_DOMAINS, "alloc_td"))
+		return NULL;
 	if (!context_live(context) || attr->comp_mask)
 		return say_null(EINVAL, "alloc_td: the context is closed, or comp_mask is not 0");
 	td = object_new(context, KIND_TD, "alloc_td");
@@ -142,6 +144,8 @@ struct ibv_pd *verb_alloc_parent_domain(struct ibv_context *ibv,
 	struct td *td = td_in(ibv, attr->td);
 	struct pd *parent;
 
+	if (verb_lacks(context_of(ibv), SIM_LACKS_DOMAINS, "alloc_parent_domain"))
+		return NULL;
 	if (attr->comp_mask & ~known)
 		return say_null(EINVAL, "alloc_parent_domain: unknown bits in comp_mask 0x%x",
 				attr->comp_mask);

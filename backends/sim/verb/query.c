@@ -255,6 +255,7 @@ int verb_query_rt_values_ex(struct ibv_context *ibv, struct ibv_values_ex *value
 	struct context *context = context_of(ibv);
 	struct driver *driver = &hold.world->driver;
 	struct answer *last = &context->clock_answer;
+	int err = verb_lacks(context, SIM_LACKS_TIMESTAMPS, "query_rt_values_ex");
 
 	if (err)
 		return err;
