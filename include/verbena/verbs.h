@@ -71,7 +71,8 @@ const struct vb_backend *vb_device_backend(const struct ibv_device *device);
  * Lists the devices of the backend @backend; NULL and "" are as for vb_find_backend(). Returns a
  * NULL-terminated array, which is empty if there are no devices, and sets *@num_devices, unless it
  * is NULL, to the number of devices. The caller frees the array with vb_free_device_list() and
- * opens the devices that it needs before that. Errors: NULL with errno EINVAL (there is no such
+ * opens the devices that it needs before that. free(3) frees the array as well, and its devices then
+ * live on, as with libibverbs. Errors: NULL with errno EINVAL (there is no such
  * backend; vb_last_error() lists the known ones), ENOSYS (the backend cannot work on this
  * machine), ENOMEM, or another value of the backend.
  */
