@@ -67,7 +67,8 @@ struct vb_sim_device_config {
 	/*
 	 * GIDs of port 1. On Ethernet, each is a GID of type RoCE v2, and an IPv4 address is
 	 * written ::ffff:a.b.c.d [::ffff:10.0.0.N and fd00::N for the Nth device, as
-	 * vb_sim_default_gids() says]. On InfiniBand, they follow the port's own GID [none].
+	 * vb_sim_default_gids() says; in a world without a seed on the real clock, other
+	 * addresses in each process]. On InfiniBand, they follow the port's own GID [none].
 	 *
 	 * The GID table has at index 0 a link-local GID, made from the MAC address or the port
 	 * GUID. These GIDs follow. On Ethernet, with the profiles "spec" and "mlx5", all of them
@@ -103,7 +104,12 @@ struct vb_sim_link_config {
 struct vb_sim_config {
 	enum vb_sim_clock clock;
 	bool seed_given; /* not set: seed 1 on the virtual clock, a random one on the real clock */
-	uint64_t seed;	 /* decides all random numbers of the world */
+	/*
+	 * Decides all random numbers of the world. Without a seed on the real clock, QPNs, memory
+	 * keys, MACs and default GIDs begin elsewhere in each process, so that a program does not
+	 * take the devices of another process for its own.
+	 */
+	uint64_t seed;
 	const char *trace; /* the pcap file of vb_sim_trace_open(); NULL for none */
 	unsigned int device_count;
 	struct vb_sim_device_config devices[VB_SIM_DEVICES_MAX];

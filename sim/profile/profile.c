@@ -112,7 +112,7 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 #define RXE_LACKS                                                                \
 	(SIM_LACKS_DEVICE_MEMORY | SIM_LACKS_DOMAINS | SIM_LACKS_NULL_REGIONS |  \
 	 SIM_LACKS_REREGISTRATION | SIM_LACKS_ON_DEMAND | SIM_LACKS_TIMESTAMPS | \
-	 SIM_LACKS_IGNORED_OVERRUN)
+	 SIM_LACKS_IGNORED_OVERRUN | SIM_LACKS_IMPORTS)
 
 static const struct sim_profile profiles[] = {
 	{

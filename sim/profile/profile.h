@@ -50,6 +50,7 @@ enum sim_lack {
 	SIM_LACKS_ON_DEMAND = 1 << 4,
 	SIM_LACKS_TIMESTAMPS = 1 << 5, /* of completions, and the HCA clock */
 	SIM_LACKS_IGNORED_OVERRUN = 1 << 6,
+	SIM_LACKS_IMPORTS = 1 << 7,
 };
 
 struct sim_profile {

@@ -103,14 +103,14 @@ int refuse(const char *function)
 	if (present.verb && present.slot == &stubs) {
 		if (!present.said)
 			dispatch_say("%s: there is no backend", present.verb);
-		return EINVAL;
+		return errno = EINVAL;
 	}
 	if (!present.verb)
 		dispatch_say("%s: the backend does not have this verb", verb_of(function));
 	else if (!present.said)
 		dispatch_say("%s: the backend %s does not have this verb", present.verb,
 			     present.slot->name);
-	return EOPNOTSUPP;
+	return errno = EOPNOTSUPP;
 }
 
 /*
@@ -142,8 +142,10 @@ void leave(void)
 
 int leave_errno(int answer)
 {
-	if (answer)
+	if (answer) {
 		note_failure(answer);
+		errno = answer;
+	}
 	leave();
 	return answer;
 }
@@ -166,8 +168,10 @@ int leave_signed(int answer)
 
 ssize_t leave_negated(ssize_t answer)
 {
-	if (answer < 0)
+	if (answer < 0) {
 		note_failure((int)-answer);
+		errno = (int)-answer;
+	}
 	leave();
 	return answer;
 }

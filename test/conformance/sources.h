@@ -18,6 +18,7 @@
 
 /* Sources that several suites cite. */
 #define SRC_FREE_PD   SRC_CORE "uverbs_std_types.c, uverbs_free_pd"
+#define SRC_LOOKUP    SRC_CORE "rdma_core.c, lookup_get_idr_uobject"
 #define SRC_STATE_OPS SRC_RVT "qp.c, ib_rvt_state_ops"
 #define SRC_PSN	      SRC_RXE "rxe_verbs.h, psn_compare: 24 bits"
 

@@ -41,6 +41,7 @@
 	X(domain)           \
 	X(limits)           \
 	X(misuse)           \
+	X(handles)          \
 	X(quirks)           \
 	X(quirks_post)      \
 	X(quirks_cq)        \

@@ -5,13 +5,17 @@
 
 void ts_quirks_of(struct vt *t, struct ibv_context *context, const char *first, const char *second)
 {
+	unsigned int wanted = (*first != 0) + (second != NULL);
 	const char *name;
 
 	for (unsigned int i = 0; (name = vb_sim_quirk_name(i, NULL)); i++) {
 		bool on = !strcmp(name, first) || (second && !strcmp(name, second));
 
+		wanted -= on;
 		VT_OK(t, vb_sim_set_quirk(context, name, on));
 	}
+	/* Each name is that of a quirk. */
+	VT_EQ(t, wanted, 0);
 }
 
 void ts_quirks(struct vt *t, const char *first, const char *second)

@@ -147,7 +147,7 @@ void test_flags_of_spec(void)
 }
 
 /* Quirks of SoftRoCE of Linux 6.1 and 6.12, and of one of them, as measured. */
-static const char *const on_rxe[] = {"ah_keeps_pd_busy",
+static const char *const on_rxe[] = {"bindings_leave_mw_rkey",
 				     "bad_receive_is_operation_error",
 				     "empty_regions_refused",
 				     "grh_flag_on_connections",
@@ -164,7 +164,6 @@ static const char *const on_rxe[] = {"ah_keeps_pd_busy",
 				     "short_receive_is_operation_error",
 				     "slots_free_when_completed",
 				     "window_bounds_unchecked",
-				     "zero_based_type_1_refused",
 				     NULL};
 static const char *const on_rxe_6_1[] = {"bad_lkey_is_operation_error",
 					 "errored_receives_wait",
@@ -175,9 +174,13 @@ static const char *const on_rxe_6_1[] = {"bad_lkey_is_operation_error",
 					 NULL};
 static const char *const on_rxe_6_12[] = {"bad_lkey_is_flush", "errors_are_not_solicited", NULL};
 /* Quirks that ConnectX adapters are said to have. */
-static const char *const on_mlx5[] = {"long_datagrams_fail",	      "overrun_ends_polling",
-				      "posts_ignored_in_wrong_state", "reset_removes_completions",
-				      "zero_based_type_1_refused",    NULL};
+static const char *const on_mlx5[] = {"ahs_in_user_space",
+				      "long_datagrams_fail",
+				      "overrun_ends_polling",
+				      "posts_ignored_in_wrong_state",
+				      "reset_removes_completions",
+				      "bindings_leave_mw_rkey",
+				      NULL};
 
 static void expect_quirks(const char *name, const char *const *quirks)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/base/say.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -13,6 +14,7 @@ int say(int error, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
+	errno = error;
 	return error;
 }
 

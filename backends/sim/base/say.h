@@ -8,10 +8,10 @@
 #include <errno.h>
 #include <stddef.h>
 
-/* Keeps the sentence and returns error, so that `return say(EINVAL, ...)` reads well. */
+/* Keeps the sentence, sets errno to error and returns it: `return say(EINVAL, ...)`. */
 int say(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Sets errno, for verbs that return NULL or -1: `return null_errno(err)`. */
+/* For verbs that return NULL or -1: `return null_errno(err)`. */
 static inline void *null_errno(int error)
 {
 	errno = error;
@@ -24,7 +24,7 @@ static inline int minus_errno(int error)
 	return -1;
 }
 
-/* As say(), and set errno. */
+/* As say(), and return NULL or -1. */
 #define say_null(...)  null_errno(say(__VA_ARGS__))
 #define say_minus(...) minus_errno(say(__VA_ARGS__))
 

@@ -25,6 +25,10 @@
 
 /* --- context.c --- */
 
+/* EOPNOTSUPP with a sentence that names the verb if the device's profile lacks what the verb needs
+ * (enum sim_lack); else 0. */
+int verb_lacks(const struct context *context, unsigned int lack, const char *verb);
+
 /*
  * Returns a context of the device that shares origin's file, and owns cmd_fd on success. The lock
  * is held even if the process has one thread.

@@ -8,11 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The program's array, and before it the world whose devices it lists. */
+/* An array of devices that the program holds. The array is a block of its own: a program may free it
+ * with free(3), and then its entry stays until another array has the same address. */
 struct list {
 	struct list *next;
 	struct vb_sim *world;
-	struct ibv_device *devices[];
+	struct ibv_device **devices;
 };
 
 /* The order of locks everywhere: default_mutex, tables_mutex, a world, the guard. */
@@ -63,6 +64,7 @@ static void after_fork_in_child(void)
 	for (struct vb_sim *world = worlds; world; world = world->next) {
 		driver_forked(&world->driver);
 		world_trace_close(world);
+		world_renumber(world);
 	}
 	after_fork();
 }
@@ -247,26 +249,11 @@ bool process_owns_list(struct ibv_device *const *devices)
 	return found;
 }
 
-struct ibv_device **process_list(struct vb_sim *world, int *num_devices)
-{
-	const size_t slots = world->device_count + 1; /* NULL ends it */
-	struct list *list = calloc(1, sizeof(*list) + slots * sizeof(void *));
-
-	if (!list)
-		return say_null(ENOMEM, "get_device_list: out of memory");
-	for (unsigned int i = 0; i < world->device_count; i++)
-		list->devices[i] = &world->devices[i].ibv;
-	list->world = world;
-	pthread_mutex_lock(&tables_mutex);
-	list->next = lists;
-	lists = list;
-	pthread_mutex_unlock(&tables_mutex);
-	if (num_devices)
-		*num_devices = (int)world->device_count;
-	return list->devices;
-}
-
-void process_free_list(struct ibv_device **devices)
+/*
+ * Takes an array out of the lists, and ends its world if that is retired and this was the last of its
+ * lists. Returns false if the array is in none.
+ */
+static bool forget_list(struct ibv_device *const *devices)
 {
 	struct list **link, *list;
 	bool last = false;
@@ -282,6 +269,39 @@ void process_free_list(struct ibv_device **devices)
 	if (last)
 		end(list->world);
 	free(list);
+	return list != NULL;
+}
+
+struct ibv_device **process_list(struct vb_sim *world, int *num_devices)
+{
+	const unsigned int count = world->device_count;
+	struct ibv_device **devices = malloc((count + 1) * sizeof(struct ibv_device *));
+	struct list *list = malloc(sizeof(*list));
+
+	if (!devices || !list) {
+		free(devices);
+		free(list);
+		return say_null(ENOMEM, "get_device_list: out of memory");
+	}
+	for (unsigned int i = 0; i < count; i++)
+		devices[i] = &world->devices[i].ibv;
+	devices[count] = NULL;
+	/* An old entry is of an array that the program has freed. */
+	forget_list(devices);
+	*list = (struct list){.world = world, .devices = devices};
+	pthread_mutex_lock(&tables_mutex);
+	list->next = lists;
+	lists = list;
+	pthread_mutex_unlock(&tables_mutex);
+	if (num_devices)
+		*num_devices = (int)count;
+	return devices;
+}
+
+void process_free_list(struct ibv_device **devices)
+{
+	if (forget_list(devices))
+		free(devices);
 }
 
 struct ibv_device **vb_sim_device_list(struct vb_sim *sim, int *num_devices)

@@ -20,6 +20,30 @@ static uint64_t choose_seed(const struct vb_sim_config *config)
 	return seed;
 }
 
+/*
+ * Decides whether the devices of a world have QPNs, keys, MACs and default GIDs of their own: then
+ * a program cannot take the devices of another process for its own, and connect to itself. They have
+ * them where nothing asks for a run that can be repeated: on the real clock, without a seed.
+ */
+static uint64_t choose_identity(const struct vb_sim_config *config)
+{
+	uint64_t identity = 0;
+
+	if (config->clock == VB_SIM_CLOCK_REAL && !config->seed_given)
+		(void)!getrandom(&identity, sizeof(identity), 0);
+	return identity;
+}
+
+/* The child's GIDs stay: parent and child share an adapter, which has one set of addresses. */
+void world_renumber(struct vb_sim *world)
+{
+	if (!world->identity)
+		return;
+	(void)!getrandom(&world->identity, sizeof(world->identity), 0);
+	for (unsigned int i = 0; i < world->device_count; i++)
+		sim_device_renumber(world->devices[i].engine, world->identity);
+}
+
 static int fill(struct vb_sim *world, const struct vb_sim_config *config)
 {
 	const struct sim_host host = world_host(world);
@@ -49,6 +73,7 @@ struct vb_sim *world_create(const struct vb_sim_config *config)
 	guard_install();
 	driver_init(&world->driver, config->clock == VB_SIM_CLOCK_REAL);
 	store_init(&world->store);
+	world->identity = choose_identity(config);
 	err = fill(world, config);
 	if (err) {
 		world_destroy(world);

@@ -20,7 +20,8 @@ struct vb_sim {
 	struct device *devices;
 	unsigned int device_count;
 	struct store store;
-	uint32_t last_pd; /* the number of the newest PD */
+	uint64_t identity; /* decides where numbers and addresses begin; 0: at their lowest */
+	uint32_t last_pd;  /* the number of the newest PD */
 	bool retired; /* replaced by a new default world; ends with the last of its device lists */
 	struct pcapfile *trace;
 	vb_sim_frame_fn *watch;
@@ -72,6 +73,9 @@ struct vb_sim *world_create(const struct vb_sim_config *config);
 
 /* Ends a world that no thread uses. */
 void world_destroy(struct vb_sim *world);
+
+/* Gives the devices of a child of fork() numbers of their own, if the world has such numbers. */
+void world_renumber(struct vb_sim *world);
 
 /* Returns true if a device of the world is open. */
 bool world_in_use(struct vb_sim *world);
