@@ -26,6 +26,7 @@
 	X(srq)              \
 	X(xrc)              \
 	X(xrc_states)       \
+	X(attributes)       \
 	X(window)           \
 	X(region)           \
 	X(cq_ex)            \
