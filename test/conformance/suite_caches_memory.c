@@ -337,6 +337,28 @@ static void used_window_keys_have_bounds(struct vt *t)
 	twice(t, window_bounds);
 }
 
+/* Keys that differ from the used key in one bit stand for nothing. */
+static void neighbours(struct vt *t)
+{
+	static const uint32_t bits[] = {1, 0x80, 0x100, 0x800000, 0x80000000};
+
+	for (size_t i = 0; i < TS_COUNT(bits); i++)
+		for (size_t op = 0; op < OPERATIONS; op++) {
+			struct scene s = {.t = t};
+
+			vt_row(t, "bit 0x%x, %s", bits[i], operations[op].name);
+			s.pair = ts_window_pair(t);
+			make_region(&s);
+			reaches(&s, op, s.rkey, PLACE);
+			refused(&s, op, s.rkey ^ bits[i], PLACE);
+		}
+}
+
+static void neighbour_of_a_used_key_is_refused(struct vt *t)
+{
+	twice(t, neighbours);
+}
+
 /* B's other rights do not follow from the one that A used. */
 static void used_right(struct vt *t)
 {
@@ -755,6 +777,8 @@ static const struct vt_test tests[] = {
 	{"ended_window_keys_reach_nothing", WINDOW, ALL, ended_window_keys_reach_nothing},
 	{"used_region_keys_have_bounds", "ibv_reg_mr(3)", ALL, used_region_keys_have_bounds},
 	{"used_window_keys_have_bounds", "ibv_bind_mw(3)", ALL, used_window_keys_have_bounds},
+	{"neighbour_of_a_used_key_is_refused", "ibv_reg_mr(3): rkey", ALL,
+	 neighbour_of_a_used_key_is_refused},
 	{"used_right_gives_no_other", "ibv_reg_mr(3)", ALL, used_right_gives_no_other},
 	{"key_used_by_others_is_refused", "ibv_reg_mr(3): pd", ALL, key_used_by_others_is_refused},
 	{"moved_keys_reach_their_new_place", "ibv_rereg_mr(3), ibv_bind_mw(3)", ALL,

@@ -30,6 +30,7 @@
 	X(attributes_flight) \
 	X(window)            \
 	X(region)            \
+	X(caches_path)       \
 	X(caches_memory)     \
 	X(cq_ex)             \
 	X(moderation)        \
