@@ -225,6 +225,44 @@ static void mend_state_b_in_init(struct scene *s)
 	mend_state_b(s);
 }
 
+/* Gives a QP in SQD a path to another address, or the right one. */
+static void set_path(struct ts_end *end, bool right)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD,
+				   .ah_attr = ts_av(end->node, end->peer->node)};
+
+	if (!right) {
+		attr.ah_attr.grh.dgid.raw[15] ^= 0x40;
+		attr.ah_attr.dlid ^= 0x40;
+	}
+	VT_OK(end->t, ts_to(end, IBV_QPS_SQD));
+	VT_OK(end->t, vb_modify_qp(end->qp, &attr, IBV_QP_STATE | IBV_QP_AV));
+	VT_OK(end->t, ts_to(end, IBV_QPS_RTS));
+}
+
+static void break_path_a(struct scene *s)
+{
+	set_path(&s->pair->a, false);
+}
+
+static void mend_path_a(struct scene *s)
+{
+	set_path(&s->pair->a, true);
+}
+
+static void break_path_b(struct scene *s)
+{
+	set_path(&s->pair->b, false);
+}
+
+static void mend_path_b(struct scene *s)
+{
+	set_path(&s->pair->b, true);
+}
+
+/* So many rows at the end are for connections only. */
+#define CONNECTED_OUTAGES 4
+
 static const struct {
 	const char *name;
 	void (*break_it)(struct scene *s);
@@ -237,6 +275,8 @@ static const struct {
 	{"A has another address", break_address_a, mend_address_a},
 	{"B has another address", break_address_b, mend_address_b},
 	{"the wire loses all", break_wire, mend_wire},
+	{"A's path leads elsewhere", break_path_a, mend_path_a},
+	{"B's path leads elsewhere", break_path_b, mend_path_b},
 	{"B is in RESET", break_state_b, mend_state_b},
 	{"B is in INIT", break_state_b_in_init, mend_state_b_in_init},
 };
@@ -286,6 +326,30 @@ static void end_b_in_err(struct scene *s)
 	VT_OK(s->t, ts_to(&s->pair->b, IBV_QPS_ERR));
 }
 
+/* B's own send ends in error, which moves B to ERR without a modify. */
+static void fail_b(struct scene *s)
+{
+	struct ts_end *b = &s->pair->b;
+
+	ts_send(b, .wr_id = 90, .length = 8, .lkey = ts_wrong_key(b->mr->lkey));
+	ts_failed(s->t, b->send_cq, 90, IBV_WC_LOC_PROT_ERR);
+}
+
+/* Many new QPs are connected to A. One of them may stand where B stood in the device's table. */
+#define NEW_QPS 600
+
+static void replace_b_by_many(struct scene *s)
+{
+	struct ts_end *b = &s->pair->b;
+
+	destroy_b(s);
+	b->recv_psn = s->pair->a.options.a_psn + OPERATIONS;
+	for (int i = 0; i < NEW_QPS; i++) {
+		b->qp = ts_qp(s->t, b->pd, b->recv_cq, IBV_QPT_RC);
+		ts_connect(b);
+	}
+}
+
 /* QPNs have a limited number of bits: after many QPs a new one has B's number. */
 #define QPS_MAX 100000
 
@@ -333,6 +397,7 @@ static const struct {
 	{"B is destroyed", destroy_b},
 	{"B is destroyed, others are made", replace_b},
 	{"B is in ERR", end_b_in_err},
+	{"B is in ERR of itself", fail_b},
 };
 
 /* A gets no answer; connected to a new QP, A works with that. */
@@ -370,6 +435,9 @@ static void gone_peer_gets_nothing(struct vt *t)
 static void number_used_again_is_another_qp(struct vt *t)
 {
 	ts_untraced(t);
+	vt_row(t, "many new QPs");
+	try_end(t, replace_b_by_many, 1);
+	vt_row(t, "another connection has B's number");
 	try_end(t, reuse_number_for_another_peer, 1);
 }
 
@@ -466,8 +534,7 @@ static void ud_arrives(struct vt *t, struct ts_pair *pair, bool arrives)
 
 static void ud_outage(struct vt *t)
 {
-	/* Not the last ones, which are for connections. */
-	for (size_t i = 0; i < TS_COUNT(outages) - 2; i++) {
+	for (size_t i = 0; i < TS_COUNT(outages) - CONNECTED_OUTAGES; i++) {
 		struct scene s = {.t = t, .pair = ts_connected(t, IBV_QPT_UD)};
 
 		/* A's own address is no matter to B. */

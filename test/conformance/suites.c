@@ -22,6 +22,7 @@
 	X(errors)            \
 	X(flush)             \
 	X(faults)            \
+	X(repeats)           \
 	X(trace)             \
 	X(srq)               \
 	X(xrc)               \
