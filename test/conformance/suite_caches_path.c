@@ -335,14 +335,22 @@ static void fail_b(struct scene *s)
 	ts_failed(s->t, b->send_cq, 90, IBV_WC_LOC_PROT_ERR);
 }
 
-/* Many new QPs are connected to A. One of them may stand where B stood in the device's table. */
-#define NEW_QPS 600
+/*
+ * Many QPs come and go, then new QPs are connected to A. One of them may stand where B stood in the
+ * device's table.
+ */
+#define GONE_QPS 300
+#define NEW_QPS	 100
 
 static void replace_b_by_many(struct scene *s)
 {
 	struct ts_end *b = &s->pair->b;
 
 	destroy_b(s);
+	for (int i = 0; i < GONE_QPS; i++) {
+		b->qp = ts_qp(s->t, b->pd, b->recv_cq, IBV_QPT_RC);
+		ts_destroy_qp(b);
+	}
 	b->recv_psn = s->pair->a.options.a_psn + OPERATIONS;
 	for (int i = 0; i < NEW_QPS; i++) {
 		b->qp = ts_qp(s->t, b->pd, b->recv_cq, IBV_QPT_RC);

@@ -33,8 +33,10 @@
 	X(region)            \
 	X(caches_path)       \
 	X(caches_memory)     \
+	X(wc)                \
 	X(cq_ex)             \
 	X(moderation)        \
+	X(changes)           \
 	X(infiniband)        \
 	X(roce)              \
 	X(counters)          \
