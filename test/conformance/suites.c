@@ -36,6 +36,7 @@
 	X(wc)                \
 	X(cq_ex)             \
 	X(moderation)        \
+	X(again)             \
 	X(changes)           \
 	X(infiniband)        \
 	X(roce)              \
