@@ -630,9 +630,9 @@ static void try_cell(struct vt *t, enum ts_type type, const struct effect *effec
 	try_effect(&s, effect, cell);
 }
 
-static void try_type(struct vt *t, enum ts_type type)
+static void try_type(struct vt *t, enum ts_type type, int link_layer)
 {
-	ts_world(t);
+	ts_world_of(t, link_layer);
 	for (size_t i = 0; i < TS_COUNT(effects); i++)
 		for (size_t j = 0; j < ts_transition_count; j++) {
 			const struct ts_transition *cell = &ts_transitions[j];
@@ -644,29 +644,54 @@ static void try_type(struct vt *t, enum ts_type type)
 	vt_row(t, NULL);
 }
 
-static void rc_attributes(struct vt *t)
+static void rc_attributes_on_ethernet(struct vt *t)
 {
-	try_type(t, TS_TYPE_RC);
+	try_type(t, TS_TYPE_RC, IBV_LINK_LAYER_ETHERNET);
 }
 
-static void uc_attributes(struct vt *t)
+static void uc_attributes_on_ethernet(struct vt *t)
 {
-	try_type(t, TS_TYPE_UC);
+	try_type(t, TS_TYPE_UC, IBV_LINK_LAYER_ETHERNET);
 }
 
-static void ud_attributes(struct vt *t)
+static void ud_attributes_on_ethernet(struct vt *t)
 {
-	try_type(t, TS_TYPE_UD);
+	try_type(t, TS_TYPE_UD, IBV_LINK_LAYER_ETHERNET);
 }
 
-static void initiator_attributes(struct vt *t)
+static void initiator_attributes_on_ethernet(struct vt *t)
 {
-	try_type(t, TS_TYPE_XRC_SEND);
+	try_type(t, TS_TYPE_XRC_SEND, IBV_LINK_LAYER_ETHERNET);
 }
 
-static void target_attributes(struct vt *t)
+static void target_attributes_on_ethernet(struct vt *t)
 {
-	try_type(t, TS_TYPE_XRC_RECV);
+	try_type(t, TS_TYPE_XRC_RECV, IBV_LINK_LAYER_ETHERNET);
+}
+
+static void rc_attributes_on_infiniband(struct vt *t)
+{
+	try_type(t, TS_TYPE_RC, IBV_LINK_LAYER_INFINIBAND);
+}
+
+static void uc_attributes_on_infiniband(struct vt *t)
+{
+	try_type(t, TS_TYPE_UC, IBV_LINK_LAYER_INFINIBAND);
+}
+
+static void ud_attributes_on_infiniband(struct vt *t)
+{
+	try_type(t, TS_TYPE_UD, IBV_LINK_LAYER_INFINIBAND);
+}
+
+static void initiator_attributes_on_infiniband(struct vt *t)
+{
+	try_type(t, TS_TYPE_XRC_SEND, IBV_LINK_LAYER_INFINIBAND);
+}
+
+static void target_attributes_on_infiniband(struct vt *t)
+{
+	try_type(t, TS_TYPE_XRC_RECV, IBV_LINK_LAYER_INFINIBAND);
 }
 
 /* --- attributes whose effect is not in the traffic --- */
@@ -963,11 +988,16 @@ static void every_attribute_has_a_row(struct vt *t)
 
 static const struct vt_test tests[] = {
 	{"every_attribute_has_a_row", CORE, VIRTUAL, every_attribute_has_a_row},
-	{"rc_attributes", CORE, VIRTUAL, rc_attributes},
-	{"uc_attributes", CORE, VIRTUAL, uc_attributes},
-	{"ud_attributes", CORE, VIRTUAL, ud_attributes},
-	{"initiator_attributes", CORE, VIRTUAL, initiator_attributes},
-	{"target_attributes", CORE, VIRTUAL, target_attributes},
+	{"rc_attributes_on_ethernet", CORE, VIRTUAL, rc_attributes_on_ethernet},
+	{"uc_attributes_on_ethernet", CORE, VIRTUAL, uc_attributes_on_ethernet},
+	{"ud_attributes_on_ethernet", CORE, VIRTUAL, ud_attributes_on_ethernet},
+	{"initiator_attributes_on_ethernet", CORE, VIRTUAL, initiator_attributes_on_ethernet},
+	{"target_attributes_on_ethernet", CORE, VIRTUAL, target_attributes_on_ethernet},
+	{"rc_attributes_on_infiniband", CORE, VIRTUAL, rc_attributes_on_infiniband},
+	{"uc_attributes_on_infiniband", CORE, VIRTUAL, uc_attributes_on_infiniband},
+	{"ud_attributes_on_infiniband", CORE, VIRTUAL, ud_attributes_on_infiniband},
+	{"initiator_attributes_on_infiniband", CORE, VIRTUAL, initiator_attributes_on_infiniband},
+	{"target_attributes_on_infiniband", CORE, VIRTUAL, target_attributes_on_infiniband},
 	{"drained_event_follows_the_last_request_for_it", "ibv_modify_qp(3): en_sqd_async_notify",
 	 VIRTUAL, drained_event_follows_the_last_request_for_it},
 	{"current_state_is_checked", "ibv_modify_qp(3): cur_qp_state", VIRTUAL,

@@ -345,10 +345,13 @@ static void fail_b(struct scene *s)
 static void replace_b_by_many(struct scene *s)
 {
 	struct ts_end *b = &s->pair->b;
+	struct ibv_qp *gone[GONE_QPS];
 
 	destroy_b(s);
+	for (int i = 0; i < GONE_QPS; i++)
+		gone[i] = ts_qp(s->t, b->pd, b->recv_cq, IBV_QPT_RC);
 	for (int i = 0; i < GONE_QPS; i++) {
-		b->qp = ts_qp(s->t, b->pd, b->recv_cq, IBV_QPT_RC);
+		b->qp = gone[i];
 		ts_destroy_qp(b);
 	}
 	b->recv_psn = s->pair->a.options.a_psn + OPERATIONS;

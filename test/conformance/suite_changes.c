@@ -51,6 +51,8 @@ static void srq_sizes_follow_each_other(struct vt *t)
 		resize_srq(t, shared->srq, sizes[i]);
 		room = ts_query_srq(t, shared->srq).max_wr;
 		VT_CHECK(t, room >= sizes[i]);
+		if (ts_is_spec(t))
+			VT_EXPECT_EQ(t, room, sizes[i]);
 		VT_EQ(t, fill_srq(shared, wr_id), room);
 		for (unsigned int n = 0; n < room; n++)
 			ts_send_over(pair, wr_id + n, 8);
@@ -188,6 +190,29 @@ static void srq_limits_follow_each_other(struct vt *t)
 	}
 }
 
+/* An armed SRQ is armed anew: the last limit holds. */
+static void last_srq_limit_holds(struct vt *t)
+{
+	static const uint32_t limits[][2] = {{2, 6}, {6, 2}, {3, 0}, {0, 3}};
+	struct ts_shared *shared = ts_shared(t);
+	struct ts_pair *pair = ts_pair_on(shared, IBV_QPT_RC);
+
+	for (size_t i = 0; i < TS_COUNT(limits); i++) {
+		const uint32_t limit = limits[i][1];
+
+		vt_row(t, "limit %u, then %u", limits[i][0], limit);
+		for (uint64_t n = 0; n < 8; n++)
+			ts_srq_recv(shared, .wr_id = n, .length = 64);
+		ts_arm_srq(t, shared->srq, limits[i][0]);
+		ts_arm_srq(t, shared->srq, limit);
+		VT_EXPECT_EQ(t, ts_query_srq(t, shared->srq).srq_limit, limit);
+		for (uint32_t left = 8; left-- > 0;) {
+			ts_send_over(pair, 7 - left, 8);
+			VT_EXPECT_EQ(t, limit_event(t), limit && left == limit - 1);
+		}
+	}
+}
+
 /* --- CQs --- */
 
 /* Completes `count` writes into A's send CQ; none is polled. */
@@ -223,6 +248,8 @@ static void cq_sizes_follow_each_other(struct vt *t)
 		VT_OK(t, vb_resize_cq(pair->a.send_cq, sizes[i]));
 		size = pair->a.send_cq->cqe;
 		VT_CHECK(t, size >= sizes[i]);
+		if (ts_is_spec(t))
+			VT_EXPECT_EQ(t, size, sizes[i]);
 		old = next;
 		next += 2;
 		complete(pair, next, size - 2);
@@ -546,6 +573,7 @@ static const struct vt_test tests[] = {
 	 srq_changes_under_a_message},
 	{"srq_limits_follow_each_other", "ibv_modify_srq(3): IBV_SRQ_LIMIT", SRQ,
 	 srq_limits_follow_each_other},
+	{"last_srq_limit_holds", "ibv_modify_srq(3): IBV_SRQ_LIMIT", SRQ, last_srq_limit_holds},
 	{"cq_sizes_follow_each_other", "ibv_resize_cq(3)", 0, cq_sizes_follow_each_other},
 	{"smaller_cq_overruns_at_its_size", "ibv_resize_cq(3), ibv_poll_cq(3)", 0,
 	 smaller_cq_overruns_at_its_size},

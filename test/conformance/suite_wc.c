@@ -92,8 +92,8 @@ static struct scene begin(struct vt *t, enum ts_type type)
 		share_cq(link, TS_A, s.cq[TS_A]);
 		share_cq(link, TS_B, s.cq[TS_B]);
 		link->values[TS_A].pkey_index = link->values[TS_B].pkey_index = (uint16_t)(i + 1);
-		link->values[TS_A].ah_attr.sl = link->values[TS_B].ah_attr.sl =
-			(uint8_t)(4 * i + 3);
+		link->values[TS_A].ah_attr.sl = (uint8_t)(4 * i + 3);
+		link->values[TS_B].ah_attr.sl = (uint8_t)(4 * i + 1);
 		ts_link_connect(link);
 	}
 	return s;
@@ -183,11 +183,11 @@ static void try_operation(struct scene *s, const struct operation *op)
 	}
 }
 
-static void try_type(struct vt *t, enum ts_type type)
+static void try_type(struct vt *t, enum ts_type type, int link_layer)
 {
 	struct scene s;
 
-	ts_world(t);
+	ts_world_of(t, link_layer);
 	s = begin(t, type);
 	/* Twice: an operation comes behind each other one. */
 	for (int round = 0; round < 2; round++)
@@ -200,24 +200,44 @@ static void try_type(struct vt *t, enum ts_type type)
 	vt_row(t, NULL);
 }
 
-static void fields_on_rc(struct vt *t)
+static void fields_of_rc_on_ethernet(struct vt *t)
 {
-	try_type(t, TS_TYPE_RC);
+	try_type(t, TS_TYPE_RC, IBV_LINK_LAYER_ETHERNET);
 }
 
-static void fields_on_uc(struct vt *t)
+static void fields_of_uc_on_ethernet(struct vt *t)
 {
-	try_type(t, TS_TYPE_UC);
+	try_type(t, TS_TYPE_UC, IBV_LINK_LAYER_ETHERNET);
 }
 
-static void fields_on_ud(struct vt *t)
+static void fields_of_ud_on_ethernet(struct vt *t)
 {
-	try_type(t, TS_TYPE_UD);
+	try_type(t, TS_TYPE_UD, IBV_LINK_LAYER_ETHERNET);
 }
 
-static void fields_on_xrc(struct vt *t)
+static void fields_of_xrc_on_ethernet(struct vt *t)
 {
-	try_type(t, TS_TYPE_XRC_SEND);
+	try_type(t, TS_TYPE_XRC_SEND, IBV_LINK_LAYER_ETHERNET);
+}
+
+static void fields_of_rc_on_infiniband(struct vt *t)
+{
+	try_type(t, TS_TYPE_RC, IBV_LINK_LAYER_INFINIBAND);
+}
+
+static void fields_of_uc_on_infiniband(struct vt *t)
+{
+	try_type(t, TS_TYPE_UC, IBV_LINK_LAYER_INFINIBAND);
+}
+
+static void fields_of_ud_on_infiniband(struct vt *t)
+{
+	try_type(t, TS_TYPE_UD, IBV_LINK_LAYER_INFINIBAND);
+}
+
+static void fields_of_xrc_on_infiniband(struct vt *t)
+{
+	try_type(t, TS_TYPE_XRC_SEND, IBV_LINK_LAYER_INFINIBAND);
 }
 
 /* SENDs with invalidation between other SENDs: the key, and no key. */
@@ -377,10 +397,14 @@ static void extended_cq_tells_the_same(struct vt *t)
 #define VIRTUAL (VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK | VT_NEEDS_MTU_1024)
 
 static const struct vt_test tests[] = {
-	{"fields_on_rc", MAN, VIRTUAL, fields_on_rc},
-	{"fields_on_uc", MAN, VIRTUAL, fields_on_uc},
-	{"fields_on_ud", MAN, VIRTUAL, fields_on_ud},
-	{"fields_on_xrc", MAN, VIRTUAL, fields_on_xrc},
+	{"fields_of_rc_on_ethernet", MAN, VIRTUAL, fields_of_rc_on_ethernet},
+	{"fields_of_uc_on_ethernet", MAN, VIRTUAL, fields_of_uc_on_ethernet},
+	{"fields_of_ud_on_ethernet", MAN, VIRTUAL, fields_of_ud_on_ethernet},
+	{"fields_of_xrc_on_ethernet", MAN, VIRTUAL, fields_of_xrc_on_ethernet},
+	{"fields_of_rc_on_infiniband", MAN, VIRTUAL, fields_of_rc_on_infiniband},
+	{"fields_of_uc_on_infiniband", MAN, VIRTUAL, fields_of_uc_on_infiniband},
+	{"fields_of_ud_on_infiniband", MAN, VIRTUAL, fields_of_ud_on_infiniband},
+	{"fields_of_xrc_on_infiniband", MAN, VIRTUAL, fields_of_xrc_on_infiniband},
 	{"invalidated_key_is_told", MAN ": IBV_WC_WITH_INV", 0, invalidated_key_is_told},
 	{"local_operations_are_told", MAN ": IBV_WC_BIND_MW, IBV_WC_LOCAL_INV", 0,
 	 local_operations_are_told},

@@ -9,6 +9,7 @@ struct world {
 	struct vt *t;
 	struct vb_sim *sim;
 	struct vt_node a, b;		 /* of the default world */
+	unsigned have;			 /* in the default world */
 	struct ibv_context *contexts[2]; /* of this world */
 };
 
@@ -23,9 +24,14 @@ static bool has_quirks(struct ibv_context *context)
 	return on;
 }
 
+bool ts_is_spec(const struct vt *t)
+{
+	return t->have & VT_NEEDS_SIM && !has_quirks(t->a.ctx) && !has_quirks(t->b.ctx);
+}
+
 void ts_need_spec(struct vt *t)
 {
-	if (has_quirks(t->a.ctx) || has_quirks(t->b.ctx))
+	if (!ts_is_spec(t))
 		VT_SKIP(t, "the device has quirks; the test is about devices of the profile spec");
 }
 
@@ -38,14 +44,15 @@ static void end_world(void *arg)
 			VT_EXPECT_OK(world->t, vb_close_device(world->contexts[i]));
 	world->t->a = world->a;
 	world->t->b = world->b;
+	world->t->have = world->have;
 	VT_EXPECT_OK(world->t, vb_sim_close(world->sim));
 }
 
-static struct vb_sim_device_config config_of(const struct vt *t, const char *name)
+static struct vb_sim_device_config config_of(int link_layer, const char *name)
 {
 	struct vb_sim_device_config config = {
 		.ports = 2,
-		.link_layer = t->a.port_attr.link_layer,
+		.link_layer = link_layer,
 		.pkey_count = TS_WORLD_PKEYS,
 	};
 
@@ -65,19 +72,24 @@ static void fill_node(struct vt *t, struct vt_node *node, struct ibv_context *co
 
 void ts_world(struct vt *t)
 {
+	ts_world_of(t, t->a.port_attr.link_layer);
+}
+
+void ts_world_of(struct vt *t, int link_layer)
+{
 	struct vb_sim_config *config = vt_alloc(t, sizeof(*config));
 	struct world *world = vt_alloc(t, sizeof(*world));
 	/* On Ethernet index 1 is the IPv4 address; on InfiniBand 0 is the only GID. */
-	const int gid_index = t->a.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+	const int gid_index = link_layer == IBV_LINK_LAYER_ETHERNET;
 	struct ibv_device **list;
 
 	ts_need_spec(t);
-	*world = (struct world){.t = t, .a = t->a, .b = t->b};
+	*world = (struct world){.t = t, .a = t->a, .b = t->b, .have = t->have};
 	*config = (struct vb_sim_config){
 		.seed_given = true,
 		.seed = t->seed,
 		.device_count = 2,
-		.devices = {config_of(t, "world0"), config_of(t, "world1")},
+		.devices = {config_of(link_layer, "world0"), config_of(link_layer, "world1")},
 	};
 	world->sim = VT_PTR(t, vb_sim_open(config));
 	vt_defer(t, end_world, world);
@@ -88,6 +100,10 @@ void ts_world(struct vt *t)
 	VT_CHECK(t, world->contexts[0] && world->contexts[1]);
 	fill_node(t, &t->a, world->contexts[0], 1, gid_index);
 	fill_node(t, &t->b, world->contexts[1], 1, gid_index);
+	t->have &= ~(unsigned)(VT_NEEDS_ETHERNET | VT_NEEDS_INFINIBAND);
+	t->have |=
+		VT_NEEDS_TWO_DEVICES |
+		(link_layer == IBV_LINK_LAYER_ETHERNET ? VT_NEEDS_ETHERNET : VT_NEEDS_INFINIBAND);
 }
 
 struct vt_node ts_second_port(struct vt *t, const struct vt_node *node)

@@ -20,6 +20,11 @@ extern const uint16_t ts_world_pkeys[TS_WORLD_PKEYS];
  */
 void ts_world(struct vt *t);
 
+/* As ts_world(), with the link layer of the caller's choice, which t->have tells, too. */
+void ts_world_of(struct vt *t, int link_layer);
+
+/* Returns true if the devices are simulated and neither has a quirk. */
+bool ts_is_spec(const struct vt *t);
 /* Skips the test if the simulated device A or B has a quirk. */
 void ts_need_spec(struct vt *t);
 
