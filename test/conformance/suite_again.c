@@ -7,6 +7,7 @@
 #include "test/support/keep.h"
 #include "test/support/link.h"
 #include "test/support/need.h"
+#include "test/support/srq.h"
 #include "test/support/tap.h"
 #include "test/support/window.h"
 #include "test/support/world.h"
@@ -293,6 +294,22 @@ static void begin_work(struct ts_link *link, size_t work, int towards, uint64_t 
 	vb_fault_clear(ts_sim(t));
 }
 
+/* A fence waits for no READ of the time before; a gap draws a NAK at once, and no timeout. */
+static void check_fence_and_nak(struct ts_link *link)
+{
+	struct vt *t = link->t;
+	const uint64_t since_ns = ts_now_ns(t);
+
+	TS_LINK_POST(link, IBV_WR_RDMA_WRITE, .wr_id = 1, .length = 8, .remote_offset = TARGET,
+		     .flags = IBV_SEND_FENCE);
+	ts_done(t, link->ends[TS_A]->send_cq, 1, IBV_WC_RDMA_WRITE);
+	ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DROP,
+					    .dest_qpn = link->ends[TS_B]->qp->qp_num,
+					    .count = 1});
+	ts_link_send(link, 2500);
+	VT_EXPECT_EQ(t, ts_now_ns(t), since_ns);
+}
+
 /* After RESET each message takes its own packets and no time. */
 static void check_like_new(struct ts_link *link, struct ts_tap *tap)
 {
@@ -306,6 +323,9 @@ static void check_like_new(struct ts_link *link, struct ts_tap *tap)
 	VT_EXPECT_EQ(t, ts_tap_requests(tap, link->ends[TS_B]->qp->qp_num), 9);
 	VT_EXPECT_EQ(t, ts_tap_request(tap, link->ends[TS_B]->qp->qp_num, 0)->psn,
 		     link->values[TS_A].sq_psn);
+	if (link->reliable)
+		check_fence_and_nak(link);
+	vb_fault_clear(ts_sim(t));
 	ts_link_warm(link);
 }
 
@@ -373,6 +393,75 @@ static void reset_of_a_stopped_queue_begins_anew(struct vt *t)
 		ts_link_connect(link);
 		ts_link_warm(link);
 		ts_no_event(t, &t->a);
+	}
+}
+
+/* --- events --- */
+
+/* Brings a new connection up to B in RTR, and A in RTS. */
+static void connect_b_to_rtr(struct ts_pair *pair)
+{
+	VT_OK(pair->a.t, ts_to(&pair->a, IBV_QPS_RESET));
+	VT_OK(pair->a.t, ts_to(&pair->b, IBV_QPS_RESET));
+	ts_connect(&pair->a);
+	ts_to_init(&pair->b);
+	ts_to_rtr(&pair->b);
+}
+
+/* Each connection of a QP raises its events, whatever the one before it raised. */
+static void events_come_in_each_connection(struct vt *t)
+{
+	struct ts_shared *shared = ts_shared(t);
+	struct ts_pair *pair = ts_pair_on(shared, IBV_QPT_RC);
+	struct ibv_qp *b = pair->b.qp;
+
+	for (int i = 0; i < 3; i++) {
+		vt_row(t, "connection %d", i);
+		connect_b_to_rtr(pair);
+		ts_write(&pair->a, .wr_id = 1, .length = 8);
+		ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
+		ts_event(t, &t->b, IBV_EVENT_COMM_EST, b);
+		ts_to_rts(&pair->b);
+		ts_write(&pair->a, .wr_id = 2, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
+		ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_ACCESS_ERR);
+		ts_event(t, &t->b, IBV_EVENT_QP_ACCESS_ERR, b);
+		ts_event(t, &t->b, IBV_EVENT_QP_LAST_WQE_REACHED, b);
+		connect_b_to_rtr(pair);
+		ts_to_rts(&pair->b);
+		ts_swap(&pair->a, .wr_id = 3, .offset = RESULT, .remote_offset = 4);
+		ts_failed(t, pair->a.send_cq, 3, IBV_WC_REM_INV_REQ_ERR);
+		ts_event(t, &t->b, IBV_EVENT_QP_REQ_ERR, b);
+		ts_event(t, &t->b, IBV_EVENT_QP_LAST_WQE_REACHED, b);
+		ts_no_event(t, &t->b);
+	}
+}
+
+/* --- windows --- */
+
+/* Bindings of one window are posted at once: only the key of the last one gives access. */
+static void last_of_many_bindings_holds(struct vt *t)
+{
+	struct ts_pair *pair;
+	struct ibv_mw *mw;
+	uint32_t keys[4];
+
+	ts_need_windows(t, IBV_MW_TYPE_1);
+	for (uint64_t old = 0; old < 3; old++) {
+		vt_row(t, "key %d", (int)old);
+		pair = ts_window_pair(t);
+		mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
+		for (uint64_t i = 0; i < 4; i++) {
+			VT_OK(t, ts_bind(&pair->b, mw,
+					 &(struct ts_bind){
+						 .wr_id = i, .offset = 4096 * i, .length = 4096}));
+			keys[i] = mw->rkey;
+			VT_CHECK(t, i == 0 || keys[i] != keys[i - 1]);
+		}
+		for (uint64_t i = 0; i < 4; i++)
+			ts_done(t, pair->b.send_cq, i, IBV_WC_BIND_MW);
+		ts_reaches(pair, keys[3], 3 * 4096);
+		ts_refused(pair, keys[old], 4096 * old);
+		ts_drain_events(&t->b);
 	}
 }
 
@@ -468,6 +557,10 @@ static const struct vt_test tests[] = {
 	 reset_in_the_middle_begins_anew},
 	{"reset_of_a_stopped_queue_begins_anew", "ibv_modify_qp(3): IBV_QPS_RESET", VIRTUAL,
 	 reset_of_a_stopped_queue_begins_anew},
+	{"events_come_in_each_connection", "ibv_get_async_event(3)",
+	 VT_NEEDS_SRQ | VT_NEEDS_ATOMICS, events_come_in_each_connection, VT_MAY_RECONNECT},
+	{"last_of_many_bindings_holds", "ibv_bind_mw(3): the new rkey", 0,
+	 last_of_many_bindings_holds},
 	{"datagram_destinations_take_turns", "ibv_post_send(3): wr.ud", VIRTUAL,
 	 datagram_destinations_take_turns},
 	{"every_size_without_a_trace", "ibv_post_send(3)", VT_NEEDS_SIM,
