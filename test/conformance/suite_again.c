@@ -371,6 +371,50 @@ static void reset_in_the_middle_begins_anew(struct vt *t)
 	vt_row(t, NULL);
 }
 
+/* The ack timer of the time before does not run on: an answer that comes in time is awaited. */
+static void old_timer_ends_with_reset(struct vt *t)
+{
+	ts_world(t);
+	for (size_t i = 0; i < TS_COUNT(reset_types); i++) {
+		struct ts_link *link = ts_link(t, reset_types[i]);
+		struct ts_tap *tap;
+
+		if (!link->reliable)
+			continue;
+		vt_row(t, "%s", ts_type_names[reset_types[i]]);
+		ts_link_connect(link);
+		begin_work(link, 2, TS_B, 0);
+		ts_link_connect(link);
+		/* The old timer is due after 1049 us, the new one after 1549 us, the ACK after 1400. */
+		VT_OK(t, vb_sim_run(ts_sim(t), 500000));
+		tap = ts_tap(t);
+		ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DELAY,
+						    .dest_qpn = link->ends[TS_A]->qp->qp_num,
+						    .delay_ns = 900000});
+		ts_link_send(link, 8);
+		VT_EXPECT_EQ(t, ts_tap_requests(tap, link->ends[TS_B]->qp->qp_num), 1);
+		vb_fault_clear(ts_sim(t));
+	}
+}
+
+/* A receive that was in progress is not the one of a request that is refused after RESET. */
+static void refusal_after_reset_ends_no_old_receive(struct vt *t)
+{
+	ts_world(t);
+	for (uint64_t passed = 1; passed < 3; passed++) {
+		struct ts_link *link = ts_link(t, TS_TYPE_RC);
+
+		ts_link_connect(link);
+		begin_work(link, 0, TS_B, passed);
+		ts_link_connect(link);
+		TS_LINK_POST(link, IBV_WR_RDMA_WRITE, .wr_id = 1, .length = 8,
+			     .rkey = ts_wrong_key(link->ends[TS_B]->mr->rkey));
+		ts_failed(t, link->ends[TS_A]->send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+		ts_event(t, &t->b, IBV_EVENT_QP_ACCESS_ERR, link->ends[TS_B]->qp);
+		ts_no_more(t, link->ends[TS_B]->recv_cq);
+	}
+}
+
 /* RESET from SQD while draining, and from SQE. */
 static void reset_of_a_stopped_queue_begins_anew(struct vt *t)
 {
@@ -390,6 +434,8 @@ static void reset_of_a_stopped_queue_begins_anew(struct vt *t)
 			ts_failed(t, a->send_cq, 90, IBV_WC_LOC_PROT_ERR);
 			ts_state(a, IBV_QPS_SQE);
 		}
+		VT_OK(t, ts_to(a, IBV_QPS_RESET));
+		VT_EXPECT(t, !ts_query(a).sq_draining);
 		ts_link_connect(link);
 		ts_link_warm(link);
 		ts_no_event(t, &t->a);
@@ -513,7 +559,8 @@ static void datagram_destinations_take_turns(struct vt *t)
 		if (n & 2)
 			VT_EXPECT_EQ(t, ntohl(wc.imm_data), IMM + n);
 		packet = ts_tap_request(tap, to->qp->qp_num, 0);
-		VT_CHECK(t, packet != NULL);
+		if (!packet)
+			VT_FAIL(t, "no datagram was sent");
 		VT_EXPECT_EQ(t, packet->solicited, !(n & 3));
 		if (t->have & VT_NEEDS_ETHERNET)
 			VT_EXPECT_EQ(t, packet->traffic_class, 4 + 8 * (n & 1));
@@ -555,6 +602,10 @@ static const struct vt_test tests[] = {
 	{"signals_take_turns", "ibv_post_send(3): IBV_SEND_SIGNALED", 0, signals_take_turns},
 	{"reset_in_the_middle_begins_anew", "ibv_modify_qp(3): IBV_QPS_RESET", VIRTUAL,
 	 reset_in_the_middle_begins_anew},
+	{"old_timer_ends_with_reset", "ibv_modify_qp(3): IBV_QPS_RESET", VIRTUAL,
+	 old_timer_ends_with_reset},
+	{"refusal_after_reset_ends_no_old_receive", "ibv_modify_qp(3): IBV_QPS_RESET", VIRTUAL,
+	 refusal_after_reset_ends_no_old_receive},
 	{"reset_of_a_stopped_queue_begins_anew", "ibv_modify_qp(3): IBV_QPS_RESET", VIRTUAL,
 	 reset_of_a_stopped_queue_begins_anew},
 	{"events_come_in_each_connection", "ibv_get_async_event(3)",
