@@ -300,13 +300,13 @@ static void check_fence_and_nak(struct ts_link *link)
 	struct vt *t = link->t;
 	const uint64_t since_ns = ts_now_ns(t);
 
-	TS_LINK_POST(link, IBV_WR_RDMA_WRITE, .wr_id = 1, .length = 8, .remote_offset = TARGET,
-		     .flags = IBV_SEND_FENCE);
-	ts_done(t, link->ends[TS_A]->send_cq, 1, IBV_WC_RDMA_WRITE);
 	ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DROP,
 					    .dest_qpn = link->ends[TS_B]->qp->qp_num,
 					    .count = 1});
 	ts_link_send(link, 2500);
+	TS_LINK_POST(link, IBV_WR_RDMA_WRITE, .wr_id = 1, .length = 8, .remote_offset = TARGET,
+		     .flags = IBV_SEND_FENCE);
+	ts_done(t, link->ends[TS_A]->send_cq, 1, IBV_WC_RDMA_WRITE);
 	VT_EXPECT_EQ(t, ts_now_ns(t), since_ns);
 }
 
@@ -384,7 +384,11 @@ static void old_timer_ends_with_reset(struct vt *t)
 		vt_row(t, "%s", ts_type_names[reset_types[i]]);
 		ts_link_connect(link);
 		begin_work(link, 2, TS_B, 0);
-		ts_link_connect(link);
+		/* Not ts_link_connect(), which polls: that would let the time pass. */
+		for (int which = 0; which < 2; which++)
+			VT_OK(t, ts_to(link->ends[which], IBV_QPS_RESET));
+		for (int which = 0; which < 2; which++)
+			ts_link_walk(link, which);
 		/* The old timer is due after 1049 us, the new one after 1549 us, the ACK after 1400. */
 		VT_OK(t, vb_sim_run(ts_sim(t), 500000));
 		tap = ts_tap(t);
@@ -412,6 +416,32 @@ static void refusal_after_reset_ends_no_old_receive(struct vt *t)
 		ts_failed(t, link->ends[TS_A]->send_cq, 1, IBV_WC_REM_ACCESS_ERR);
 		ts_event(t, &t->b, IBV_EVENT_QP_ACCESS_ERR, link->ends[TS_B]->qp);
 		ts_no_more(t, link->ends[TS_B]->recv_cq);
+	}
+}
+
+/* B has sent a NAK and A has repeated, both in vain; the first gap after RESET draws a new NAK. */
+static void first_gap_after_reset_draws_a_nak(struct vt *t)
+{
+	ts_world(t);
+	for (size_t i = 0; i < TS_COUNT(reset_types); i++) {
+		struct ts_link *link = ts_link(t, reset_types[i]);
+
+		if (!link->reliable)
+			continue;
+		vt_row(t, "%s", ts_type_names[reset_types[i]]);
+		ts_link_connect(link);
+		ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DROP,
+						    .dest_qpn = link->ends[TS_A]->qp->qp_num});
+		ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DROP,
+						    .dest_qpn = link->ends[TS_B]->qp->qp_num,
+						    .psn_given = true,
+						    .psn = link->values[TS_A].sq_psn + 1});
+		TS_LINK_POST(link, IBV_WR_RDMA_WRITE, .wr_id = 1, .length = 3000);
+		VT_OK(t, vb_sim_run(ts_sim(t), 1500000));
+		vb_fault_clear(ts_sim(t));
+		ts_link_connect(link);
+		check_fence_and_nak(link);
+		vb_fault_clear(ts_sim(t));
 	}
 }
 
@@ -604,6 +634,8 @@ static const struct vt_test tests[] = {
 	 reset_in_the_middle_begins_anew},
 	{"old_timer_ends_with_reset", "ibv_modify_qp(3): IBV_QPS_RESET", VIRTUAL,
 	 old_timer_ends_with_reset},
+	{"first_gap_after_reset_draws_a_nak", "ibv_modify_qp(3): IBV_QPS_RESET", VIRTUAL,
+	 first_gap_after_reset_draws_a_nak},
 	{"refusal_after_reset_ends_no_old_receive", "ibv_modify_qp(3): IBV_QPS_RESET", VIRTUAL,
 	 refusal_after_reset_ends_no_old_receive},
 	{"reset_of_a_stopped_queue_begins_anew", "ibv_modify_qp(3): IBV_QPS_RESET", VIRTUAL,
