@@ -701,6 +701,65 @@ static void reregistered_local_keys_work_at_once(struct vt *t)
 	twice(t, local_grants);
 }
 
+/* A list whose pieces are in three regions: each piece is checked by its own key. */
+#define PIECES 3
+
+struct list {
+	struct ibv_mr *mrs[PIECES];
+	struct ibv_sge sge[PIECES];
+};
+
+static struct list make_list(struct ts_end *end)
+{
+	struct list list;
+
+	for (int i = 0; i < PIECES; i++) {
+		uint8_t *memory = ts_memory(end->t, KEY_BYTES);
+
+		ts_fill(memory, KEY_BYTES, 1);
+		list.mrs[i] = ts_mr(end->t, end->pd, memory, KEY_BYTES, TS_ACCESS_ALL);
+		list.sge[i] = (struct ibv_sge){
+			.addr = (uintptr_t)memory, .length = 64, .lkey = list.mrs[i]->lkey};
+	}
+	return list;
+}
+
+static void use_list(struct ts_end *a, struct list *list, enum ibv_wr_opcode opcode,
+		     enum ibv_wc_status status)
+{
+	struct ibv_wc wc;
+
+	TS_POST(a, opcode, .wr_id = 1, .sge = list->sge, .num_sge = PIECES);
+	VT_EQ(a->t, ts_wait(a->t, a->send_cq, 1, &wc), 1);
+	VT_EXPECT_STATUS(a->t, wc.status, status);
+}
+
+static void try_list(struct vt *t, enum ibv_wr_opcode opcode, int ended)
+{
+	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct list list = make_list(&pair->a);
+
+	vt_row(t, "%s, piece %d", opcode == IBV_WR_RDMA_READ ? "READ" : "WRITE", ended);
+	for (int i = 0; i < 2; i++)
+		use_list(&pair->a, &list, opcode, IBV_WC_SUCCESS);
+	VT_OK(t, vb_dereg_mr(list.mrs[ended]));
+	ts_gone(t, list.mrs[ended]);
+	use_list(&pair->a, &list, opcode, IBV_WC_LOC_PROT_ERR);
+}
+
+static void lists(struct vt *t)
+{
+	for (int ended = 0; ended < PIECES; ended++) {
+		try_list(t, IBV_WR_RDMA_WRITE, ended);
+		try_list(t, IBV_WR_RDMA_READ, ended);
+	}
+}
+
+static void pieces_have_keys_of_their_own(struct vt *t)
+{
+	twice(t, lists);
+}
+
 /* --- XRC: the PD of the SRQ that a message names --- */
 
 static void xrc_one(struct ts_xrc *xrc, int srq, enum ibv_wr_opcode opcode, int memory,
@@ -793,6 +852,8 @@ static const struct vt_test tests[] = {
 	 reregistered_local_keys_are_refused},
 	{"reregistered_local_keys_work_at_once", "ibv_rereg_mr(3)", 0,
 	 reregistered_local_keys_work_at_once},
+	{"pieces_have_keys_of_their_own", "ibv_post_send(3): sg_list", 0,
+	 pieces_have_keys_of_their_own},
 	{"xrc_messages_of_two_pds_at_once", "unsourced", ALL, xrc_messages_of_two_pds_at_once},
 	{"xrc_message_is_checked_in_the_pd_of_its_srq", "unsourced", ALL,
 	 xrc_message_is_checked_in_the_pd_of_its_srq},
