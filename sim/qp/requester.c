@@ -337,7 +337,7 @@ static void address(struct sim_qp *qp, uint32_t psn, struct sim_packet *packet)
 	packet->pkey = qp->pkey;
 	packet->dest_qpn = qp->dest_qpn;
 	packet->source_qpn = qp->number;
-	packet->slid = qp->path.source->lid;
+	packet->slid = qp->path.route.slid;
 	packet->sl = qp->path.route.sl;
 	packet->psn = psn;
 }
