@@ -106,11 +106,12 @@ enum sim_discard sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *po
 	return SIM_DISCARD_NONE;
 }
 
-bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, const struct sim_packet *packet)
+bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet)
 {
 	struct sim_engine *engine = qp->engine;
 	struct sim_qp *peer = engine->outlet->direct(engine, &qp->path, packet->dest_qpn);
 
+	packet->slid = qp->path.source->lid;
 	if (!peer || sim_qp_objects(peer, qp->path.dest, packet, &qp->path.route))
 		return false;
 	if (qp->peer.qp != peer)

@@ -327,12 +327,12 @@ enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe
 bool sim_qp_is_from_peer(const struct sim_qp *qp, const struct sim_route *route);
 
 /* Finds the peer of a connected QP again, if packets reach it at once and it admits this one, and
- * notes the epoch; false if the packet has to go through the network. */
-bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, const struct sim_packet *packet);
+ * notes the epoch; false if the packet has to go through the network. Gives the packet the LID that
+ * the port has now. */
+bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet);
 
 /* True if a packet may be handed to the peer as it is; counts the packet. */
-static inline bool sim_hand_over(struct sim_qp *qp, uint64_t *epoch,
-				 const struct sim_packet *packet)
+static inline bool sim_hand_over(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet)
 {
 	if (*epoch != qp->engine->epoch && !sim_peer_find(qp, epoch, packet))
 		return false;
