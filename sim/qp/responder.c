@@ -285,7 +285,8 @@ __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
 	return SIM_ACCEPT;
 }
 
-/* The receive in progress, or an event, tells the program; the NAK tells the peer. */
+/* The receive in progress, or an event, tells the program; the NAK, if there is one, tells the
+ * peer. */
 void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 			  enum sim_verdict verdict)
 {
@@ -303,7 +304,7 @@ void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 	/* The completion did not fit its CQ and has ended the QP: see acknowledge(). */
 	if (qp->state == IBV_QPS_ERR)
 		return;
-	if (qp->reliable)
+	if (qp->reliable && consequence.syndrome)
 		send_nak(qp, consequence.syndrome);
 	sim_qp_fail(qp);
 	if (!taken)
