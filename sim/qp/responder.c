@@ -171,7 +171,10 @@ __attribute__((noinline)) static enum sim_verdict check_write(struct sim_qp *qp,
 	    (!fits && sim_rule_holds(qp, SIM_RULE_PACKET_SIZE)))
 		return SIM_INVALID_REQUEST;
 	if ((flags & SIM_OP_RETH) && !needs_no_memory(qp, announced) &&
-	    !sim_responder_memory(qp, packet->rkey, packet->remote_addr, announced,
+	    !sim_responder_memory(qp, packet->rkey, packet->remote_addr,
+				  qp->device->quirks.writes_checked_by_packet && announced
+					  ? packet->payload_bytes
+					  : announced,
 				  IBV_ACCESS_REMOTE_WRITE))
 		return SIM_ACCESS_DENIED;
 	return fits ? SIM_ACCEPT : SIM_INVALID_REQUEST;
