@@ -124,7 +124,8 @@ struct sim_completer {
 	uint32_t psn; /* the oldest that is not acknowledged */
 	uint8_t retries_left;
 	uint8_t rnr_retries_left;
-	bool repeating; /* set while the requester went back and nothing was acknowledged since */
+	uint8_t timeouts; /* counts ack timeouts since something was acknowledged */
+	bool repeating;	  /* set while the requester went back and nothing was acknowledged since */
 	struct sim_timer ack_timer;
 };
 

@@ -260,6 +260,25 @@ static inline void sim_completer_watch(struct sim_qp *qp, bool progress)
 		sim_completer_rewatch(qp, progress);
 }
 
+/* --- wait.c --- */
+
+/* Return the time at which the RNR timer or the ack timer runs out if it starts now. */
+uint64_t sim_wait_rnr_deadline(const struct sim_qp *qp, unsigned int timer_code);
+uint64_t sim_wait_ack_deadline(const struct sim_qp *qp);
+
+enum sim_timeout {
+	SIM_TIMEOUT_RETRIES,   /* costs a retry; the send ends if no retry is left */
+	SIM_TIMEOUT_KEEPS_ONE, /* costs a retry; the send ends if only one retry is left */
+	SIM_TIMEOUT_REPEATS,   /* retransmits, and costs no retry */
+	SIM_TIMEOUT_WAITS,     /* starts the timer anew, and nothing else */
+};
+
+/* Returns what the ack timeout that has come does. */
+enum sim_timeout sim_wait_over(const struct sim_qp *qp);
+
+/* Returns how often the requester retries. */
+uint8_t sim_wait_retries(const struct sim_qp *qp);
+
 /* --- responder.c --- */
 
 void sim_responder_init(struct sim_qp *qp);
