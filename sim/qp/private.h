@@ -41,6 +41,15 @@ void sim_qp_reset(struct sim_qp *qp);
  * silence. */
 void sim_qp_cq_died(struct sim_qp *qp);
 
+/* Notes a flush of one queue, and returns whether it is the first: a cause for the vendor_err. */
+static inline enum sim_cause sim_qp_first_flush(struct sim_qp *qp, enum sim_flush queue)
+{
+	const bool first = qp->first_flush & queue;
+
+	qp->first_flush &= (uint8_t)~queue;
+	return first ? SIM_CAUSE_FIRST_FLUSH : SIM_CAUSE_ANY;
+}
+
 /* --- attr.c --- */
 
 /* IBV_EVENT_SQ_DRAINED is raised although the program did not ask for it. */
@@ -123,6 +132,9 @@ void sim_receive_complete(struct sim_qp *qp, const struct sim_packet *packet,
 			  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len,
 			  unsigned int wc_flags);
 
+/* Returns the vendor_err of the receive in progress, which ends with a status in error. */
+uint32_t sim_receive_vendor_err(struct sim_qp *qp, enum ibv_wc_status status);
+
 /* The completion did not fit its CQ: gives the slot back that no completion will give back, and ends
  * the QP. */
 void sim_receive_died(struct sim_qp *qp);
@@ -184,6 +196,8 @@ __attribute__((always_inline)) static inline void sim_receive_finish(
 		.wc_flags = wc_flags,
 	};
 	cqe->solicited = false;
+	if (status != IBV_WC_SUCCESS)
+		cqe->wc.vendor_err = sim_receive_vendor_err(qp, status);
 	if (packet)
 		sim_receive_describe(qp, cqe, packet);
 	cqe->timestamp_ns = qp->engine->clock.now_ns;

@@ -40,6 +40,7 @@
 	X(domain)           \
 	X(limits)           \
 	X(misuse)           \
+	X(mlx5)             \
 	X(quirks)           \
 	X(quirks_post)      \
 	X(quirks_cq)        \
