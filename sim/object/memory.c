@@ -94,6 +94,8 @@ static uint32_t rkey_of(const struct sim_mr *mr)
 
 	if (mr->device->quirks.local_regions_have_no_rkey && !(mr->access & remote))
 		return 0;
+	if (mr->device->quirks.keys_are_equal)
+		return mr->lkey;
 	return sim_key_make(mr->number, SIM_KEY_REMOTE);
 }
 
@@ -179,16 +181,15 @@ void *sim_mr_null(const struct sim_mr *mr, int access)
 }
 
 /* The owner of a type 2 window chooses the low byte of its key, so the whole key is compared and
- * not the table's generation. */
+ * not the table's generation. The kind of the key is not compared: lkey and rkey may be equal
+ * (keys_are_equal). */
 const struct sim_mr *sim_mr_find(const struct sim_device *device, enum sim_key_kind kind,
 				 uint32_t key)
 {
 	enum sim_key_kind found;
 	const struct sim_mr *mr = sim_table_at(&device->regions, sim_key_number(key, &found));
 
-	if (!mr || found != kind)
-		return NULL;
-	return key == (kind == SIM_KEY_LOCAL ? mr->lkey : mr->rkey) ? mr : NULL;
+	return mr && key == (kind == SIM_KEY_LOCAL ? mr->lkey : mr->rkey) ? mr : NULL;
 }
 
 bool sim_reach_find(struct sim_reach *reach, enum sim_key_kind kind, uint32_t key)

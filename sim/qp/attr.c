@@ -279,6 +279,8 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 	if (to == IBV_QPS_RESET) {
 		sim_qp_reset(qp);
 	} else if (to == IBV_QPS_ERR && change->mask & IBV_QP_STATE) {
+		if (from != IBV_QPS_ERR)
+			qp->first_flush = SIM_FLUSH_SENDS | SIM_FLUSH_RECEIVES;
 		sim_qp_fail(qp);
 	} else if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
 		qp->sq_draining = true;

@@ -41,6 +41,15 @@ void sim_qp_reset(struct sim_qp *qp);
  * silence. */
 void sim_qp_cq_died(struct sim_qp *qp);
 
+/* Notes a flush of one queue, and returns whether it is the first: a cause for the vendor_err. */
+static inline enum sim_cause sim_qp_first_flush(struct sim_qp *qp, enum sim_flush queue)
+{
+	const bool first = qp->first_flush & queue;
+
+	qp->first_flush &= (uint8_t)~queue;
+	return first ? SIM_CAUSE_FIRST_FLUSH : SIM_CAUSE_ANY;
+}
+
 /* --- attr.c --- */
 
 /* IBV_EVENT_SQ_DRAINED is raised although the program did not ask for it. */
@@ -123,6 +132,9 @@ void sim_receive_complete(struct sim_qp *qp, const struct sim_packet *packet,
 			  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len,
 			  unsigned int wc_flags);
 
+/* Returns the vendor_err of the receive in progress, which ends with a status in error. */
+uint32_t sim_receive_vendor_err(struct sim_qp *qp, enum ibv_wc_status status);
+
 /* The completion did not fit its CQ: gives the slot back that no completion will give back, and ends
  * the QP. */
 void sim_receive_died(struct sim_qp *qp);
@@ -185,6 +197,8 @@ __attribute__((always_inline)) static inline void sim_receive_finish(
 		.wc_flags = wc_flags,
 	};
 	cqe->solicited = false;
+	if (status != IBV_WC_SUCCESS)
+		cqe->wc.vendor_err = sim_receive_vendor_err(qp, status);
 	if (packet)
 		sim_receive_describe(qp, cqe, packet);
 	cqe->timestamp_ns = qp->engine->clock.now_ns;
@@ -260,6 +274,25 @@ static inline void sim_completer_watch(struct sim_qp *qp, bool progress)
 	if (progress || qp->comp.ack_timer.deadline_ns == SIM_NEVER)
 		sim_completer_rewatch(qp, progress);
 }
+
+/* --- wait.c --- */
+
+/* Return the time at which the RNR timer or the ack timer runs out if it starts now. */
+uint64_t sim_wait_rnr_deadline(const struct sim_qp *qp, unsigned int timer_code);
+uint64_t sim_wait_ack_deadline(const struct sim_qp *qp);
+
+enum sim_timeout {
+	SIM_TIMEOUT_RETRIES,   /* costs a retry; the send ends if no retry is left */
+	SIM_TIMEOUT_KEEPS_ONE, /* costs a retry; the send ends if only one retry is left */
+	SIM_TIMEOUT_REPEATS,   /* retransmits, and costs no retry */
+	SIM_TIMEOUT_WAITS,     /* starts the timer anew, and nothing else */
+};
+
+/* Returns what the ack timeout that has come does. */
+enum sim_timeout sim_wait_over(const struct sim_qp *qp);
+
+/* Returns how often the requester retries. */
+uint8_t sim_wait_retries(const struct sim_qp *qp);
 
 /* --- responder.c --- */
 

@@ -171,7 +171,10 @@ __attribute__((noinline)) static enum sim_verdict check_write(struct sim_qp *qp,
 	    (!fits && sim_rule_holds(qp, SIM_RULE_PACKET_SIZE)))
 		return SIM_INVALID_REQUEST;
 	if ((flags & SIM_OP_RETH) && !needs_no_memory(qp, announced) &&
-	    !sim_responder_memory(qp, packet->rkey, packet->remote_addr, announced,
+	    !sim_responder_memory(qp, packet->rkey, packet->remote_addr,
+				  qp->device->quirks.writes_checked_by_packet && announced
+					  ? packet->payload_bytes
+					  : announced,
 				  IBV_ACCESS_REMOTE_WRITE))
 		return SIM_ACCESS_DENIED;
 	return fits ? SIM_ACCEPT : SIM_INVALID_REQUEST;
@@ -285,7 +288,8 @@ __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
 	return SIM_ACCEPT;
 }
 
-/* The receive in progress, or an event, tells the program; the NAK tells the peer. */
+/* The receive in progress, or an event, tells the program; the NAK, if there is one, tells the
+ * peer. */
 void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 			  enum sim_verdict verdict)
 {
@@ -303,7 +307,7 @@ void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 	/* The completion did not fit its CQ and has ended the QP: see acknowledge(). */
 	if (qp->state == IBV_QPS_ERR)
 		return;
-	if (qp->reliable)
+	if (qp->reliable && consequence.syndrome)
 		send_nak(qp, consequence.syndrome);
 	sim_qp_fail(qp);
 	if (!taken)

@@ -8,6 +8,8 @@
 #define SRC_RVT	      "Linux drivers/infiniband/sw/rdmavt/"
 #define SRC_QIB	      "Linux drivers/infiniband/hw/qib/"
 #define SRC_RDMA_CORE "rdma-core "
+#define SRC_STUDY     "unionxic/rdma-fault-characterization/"
+#define SRC_UCX	      "openucx/ucx/"
 
 /* Which SoftRoCE has a quirk: seen by the conformance suite or a probe, or by random programs. */
 #define MEASURED_6_1  "measured on Linux 6.1 rxe"

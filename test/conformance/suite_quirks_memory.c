@@ -113,6 +113,19 @@ static void special_regions_refused(struct vt *t)
 	}
 }
 
+static void keys_are_equal(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	ts_quirks(t, "keys_are_equal", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	VT_EQ(t, pair->a.mr->lkey, pair->a.mr->rkey);
+	VT_EQ(t, pair->b.mr->lkey, pair->b.mr->rkey);
+	ts_transfer(pair, IBV_WR_RDMA_WRITE, 100);
+	ts_transfer(pair, IBV_WR_RDMA_READ, 100);
+	ts_transfer(pair, IBV_WR_SEND, 100);
+}
+
 static const struct vt_test tests[] = {
 	{"ahs_in_user_space", SRC_RDMA_CORE "providers/mlx5/verbs.c, mlx5_create_ah", VT_NEEDS_SIM,
 	 ahs_in_user_space},
@@ -121,6 +134,8 @@ static const struct vt_test tests[] = {
 	{"local_regions_have_no_rkey", MEASURED_6_1, VT_NEEDS_SIM, local_regions_have_no_rkey},
 	{"local_write_not_required", "unsourced", VT_NEEDS_SIM | VT_NEEDS_ATOMICS,
 	 local_write_not_required},
+	{"keys_are_equal", "Linux drivers/infiniband/hw/mlx5/mr.c, set_mr_fields", VT_NEEDS_SIM,
+	 keys_are_equal},
 	{"bound_regions_are_einval", MEASURED_BOTH, VT_NEEDS_SIM, bound_regions_are_einval},
 	{NULL},
 };

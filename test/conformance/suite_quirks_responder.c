@@ -59,10 +59,31 @@ static void cut_writes_jam_uc(struct vt *t)
 	ts_no_more(t, pair->b.recv_cq);
 }
 
+/* The region ends behind the first packet and a half. */
+static void writes_checked_by_packet(struct vt *t)
+{
+	struct ts_pair *pair;
+	size_t packet, at, end;
+
+	ts_quirks(t, "writes_checked_by_packet", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	packet = ts_mtu_bytes(pair->a.options.mtu);
+	end = pair->b.options.buffer_bytes;
+	at = end - packet - packet / 2;
+	ts_write(&pair->a, .wr_id = 1, .length = (uint32_t)(3 * packet), .remote_offset = at);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+	ts_state(&pair->b, IBV_QPS_ERR);
+	ts_blank(t, pair->b.buffer, at);
+	ts_verify(t, pair->b.buffer + at, packet, 1);
+	ts_blank(t, pair->b.buffer + at + packet, end - at - packet);
+}
+
 static const struct vt_test tests[] = {
 	{"packet_sizes_unchecked", MEASURED_6_1, VT_NEEDS_SIM | VT_NEEDS_MTU_1024,
 	 packet_sizes_unchecked},
 	{"empty_accesses_checked", "unsourced", VT_NEEDS_SIM, empty_accesses_checked},
+	{"writes_checked_by_packet", SRC_STUDY "docs/experiments/05, 5.3", VT_NEEDS_SIM,
+	 writes_checked_by_packet},
 	{"cut_writes_jam_uc", FOUND_BOTH "; " SRC_RXE "rxe_resp.c, check_op_seq", VT_NEEDS_SIM,
 	 cut_writes_jam_uc},
 	{NULL},

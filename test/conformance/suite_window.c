@@ -795,6 +795,9 @@ static void bad_remote_invalidate_is_an_error(struct vt *t)
 	VT_EQ(t, wc.wr_id, 5);
 	VT_CHECK(t, wc.status != IBV_WC_SUCCESS);
 	ts_state(&pair->b, IBV_QPS_ERR);
+	/* The send ends, with success on SoftRoCE: errors.invalidation_of_a_key_of_no_window. */
+	VT_EQ(t, ts_wait(t, pair->a.send_cq, 1, &wc), 1);
+	VT_EQ(t, wc.wr_id, 1);
 }
 
 #define BIND  SRC_RXE "rxe_mw.c, rxe_check_bind_mw"

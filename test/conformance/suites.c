@@ -49,6 +49,7 @@
 	X(domain)            \
 	X(limits)            \
 	X(misuse)            \
+	X(mlx5)              \
 	X(handles)           \
 	X(quirks)            \
 	X(quirks_post)       \

@@ -238,3 +238,44 @@ void test_limits_of_rxe(void)
 		TEST_ASSERT_EQUAL_HEX32(0x800000, find(names[i])->max_message_bytes);
 	}
 }
+
+/* No status is forgotten in the table, and each row has its own status and cause. */
+void test_vendor_codes_of_every_status(void)
+{
+	static const enum ibv_wc_status statuses[] = {
+		IBV_WC_LOC_LEN_ERR,    IBV_WC_LOC_QP_OP_ERR,   IBV_WC_LOC_PROT_ERR,
+		IBV_WC_WR_FLUSH_ERR,   IBV_WC_MW_BIND_ERR,     IBV_WC_BAD_RESP_ERR,
+		IBV_WC_LOC_ACCESS_ERR, IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_ACCESS_ERR,
+		IBV_WC_REM_OP_ERR,     IBV_WC_RETRY_EXC_ERR,   IBV_WC_RNR_RETRY_EXC_ERR,
+	};
+	const struct sim_vendor_err *row, *other;
+	size_t i;
+
+	for (i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		for (row = sim_vendor_errs; row->source; row++)
+			if (row->status == statuses[i] && row->cause == SIM_CAUSE_ANY)
+				break;
+		TEST_ASSERT_NOT_NULL(row->source);
+	}
+	for (row = sim_vendor_errs; row->source; row++)
+		for (other = sim_vendor_errs; other != row; other++)
+			TEST_ASSERT_FALSE(row->status == other->status &&
+					  row->cause == other->cause);
+}
+
+void test_vendor_code_of_a_cause(void)
+{
+	TEST_ASSERT_EQUAL_HEX32(0x52,
+				sim_vendor_err(SIM_CODES_MLX5, IBV_WC_LOC_PROT_ERR, SIM_CAUSE_KEY));
+	TEST_ASSERT_EQUAL_HEX32(0x51,
+				sim_vendor_err(SIM_CODES_MLX5, IBV_WC_LOC_PROT_ERR, SIM_CAUSE_ANY));
+	TEST_ASSERT_EQUAL_HEX32(
+		0xf5, sim_vendor_err(SIM_CODES_MLX5, IBV_WC_WR_FLUSH_ERR, SIM_CAUSE_FIRST_FLUSH));
+	/* A cause that its status does not have. */
+	TEST_ASSERT_EQUAL_HEX32(
+		0x88, sim_vendor_err(SIM_CODES_MLX5, IBV_WC_REM_ACCESS_ERR, SIM_CAUSE_KEY));
+	TEST_ASSERT_EQUAL_HEX32(
+		0, sim_vendor_err(SIM_CODES_RXE, IBV_WC_REM_ACCESS_ERR, SIM_CAUSE_ANY));
+	TEST_ASSERT_EQUAL_HEX32(
+		0, sim_vendor_err(SIM_CODES_SPEC, IBV_WC_WR_FLUSH_ERR, SIM_CAUSE_FIRST_FLUSH));
+}
