@@ -321,7 +321,7 @@ static struct ts_pair *slow_pair(struct vt *t)
 			   .delay_ns = 1000,
 			   .bits_per_second = 100000000000}},
 	};
-	ts_world(t, config);
+	ts_enter_world(t, config);
 	options = ts_defaults(t, IBV_QPT_RC);
 	options.buffer_bytes = BROKEN_BYTES;
 	pair = ts_pair(t, &options);

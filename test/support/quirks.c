@@ -90,7 +90,7 @@ static void enter_world(struct vt *t, struct vt_node *node, struct ibv_device *d
 	VT_OK(t, vb_query_gid(node->ctx, 1, node->gid_index, &node->gid));
 }
 
-void ts_world(struct vt *t, const struct vb_sim_config *config)
+void ts_enter_world(struct vt *t, const struct vb_sim_config *config)
 {
 	struct own_world *world = vt_alloc(t, sizeof(*world));
 	struct ibv_device **list;
@@ -112,5 +112,5 @@ void ts_profile(struct vt *t, const char *profile)
 					 .devices = {{.name = "first"}, {.name = "second"}}};
 	snprintf(config->devices[0].profile, sizeof(config->devices[0].profile), "%s", profile);
 	snprintf(config->devices[1].profile, sizeof(config->devices[1].profile), "%s", profile);
-	ts_world(t, config);
+	ts_enter_world(t, config);
 }
