@@ -30,6 +30,9 @@
 	X(region)           \
 	X(cq_ex)            \
 	X(moderation)       \
+	X(reconnect)        \
+	X(returned)         \
+	X(two)              \
 	X(infiniband)       \
 	X(roce)             \
 	X(counters)         \
