@@ -4,6 +4,7 @@
  * once in the old connection happens once in the new one, too.
  */
 #include "test/conformance/sources.h"
+#include "test/support/quirks.h"
 #include "test/support/srq.h"
 
 #include <verbena/fault.h>
@@ -22,10 +23,18 @@ static void lose(struct ts_end *to, uint8_t opcode, unsigned int count)
 						      .count = count});
 }
 
+/* The devices do what the specification says, whatever their profile. */
+static struct ts_pair *connected(struct vt *t, enum ibv_qp_type type)
+{
+	ts_quirks(t, "", NULL);
+	return ts_connected(t, type);
+}
+
 static struct ts_options small_packets(struct vt *t, enum ibv_qp_type type)
 {
 	struct ts_options options = ts_defaults(t, type);
 
+	ts_quirks(t, "", NULL);
 	options.mtu = IBV_MTU_1024;
 	options.max_rd_atomic = 1;
 	options.max_dest_rd_atomic = 1;
@@ -161,7 +170,7 @@ static void old_ack_timer_does_not_fire_in_an_idle_connection(struct vt *t)
 
 static void old_completions_free_no_new_slots(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_pair *pair = connected(t, IBV_QPT_RC);
 	const uint32_t room = pair->a.cap.max_send_wr;
 	uint32_t i;
 
@@ -182,7 +191,7 @@ static void old_completions_free_no_new_slots(struct vt *t)
 
 static void old_receives_free_no_new_slots(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_pair *pair = connected(t, IBV_QPT_RC);
 	const uint32_t room = pair->b.cap.max_recv_wr;
 	uint32_t i;
 
@@ -201,7 +210,7 @@ static void old_receives_free_no_new_slots(struct vt *t)
 
 static void reset_gives_both_queues_back(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_pair *pair = connected(t, IBV_QPT_RC);
 
 	lose(&pair->b, TS_WRITE_ONLY, 0);
 	for (int turn = 0; turn < 3; turn++) {
@@ -217,7 +226,7 @@ static void reset_gives_both_queues_back(struct vt *t)
 
 static void reset_ends_draining(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_pair *pair = connected(t, IBV_QPT_RC);
 
 	lose(&pair->b, TS_WRITE_ONLY, 0);
 	ts_write(&pair->a, .wr_id = 1, .length = 8);
@@ -230,7 +239,7 @@ static void reset_ends_draining(struct vt *t)
 
 static void error_ends_draining(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_pair *pair = connected(t, IBV_QPT_RC);
 
 	lose(&pair->b, TS_WRITE_ONLY, 0);
 	ts_write(&pair->a, .wr_id = 1, .length = 8);
@@ -244,7 +253,7 @@ static void error_ends_draining(struct vt *t)
 
 static void each_connection_is_established(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_pair *pair = connected(t, IBV_QPT_RC);
 
 	for (int turn = 0; turn < 3; turn++) {
 		vt_row(t, "connection %d", turn + 1);
@@ -267,6 +276,7 @@ static void each_error_reaches_the_last_wqe(struct vt *t)
 	struct ts_shared *shared = ts_shared(t);
 	struct ts_pair *pair = ts_pair_on(shared, IBV_QPT_RC);
 
+	ts_quirks(t, "", NULL);
 	for (int turn = 0; turn < 3; turn++) {
 		vt_row(t, "connection %d", turn + 1);
 		VT_OK(t, ts_to(&pair->b, IBV_QPS_ERR));
@@ -287,7 +297,7 @@ static void to_sqd(struct ts_end *end, bool notify)
 static void drained_event_comes_each_time_it_is_asked_for(struct vt *t)
 {
 	static const bool asked[] = {true, false, true, true, false};
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_pair *pair = connected(t, IBV_QPT_RC);
 
 	for (size_t i = 0; i < TS_COUNT(asked); i++) {
 		vt_row(t, "drain %zu", i + 1);
@@ -308,12 +318,13 @@ static void drained_event_comes_each_time_it_is_asked_for(struct vt *t)
 /* The failed send was never on the wire, so the peer must not see a gap. */
 static void uc_goes_on_behind_a_failed_send(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_UC);
+	struct ts_pair *pair = connected(t, IBV_QPT_UC);
 
 	for (int turn = 0; turn < 3; turn++) {
 		vt_row(t, "error %d", turn + 1);
 		ts_recv(&pair->a, .wr_id = 60, .length = 100);
-		ts_send(&pair->a, .wr_id = 1, .length = 100, .lkey = ts_wrong_key(pair->a.mr->lkey));
+		ts_send(&pair->a, .wr_id = 1, .length = 100,
+			.lkey = ts_wrong_key(pair->a.mr->lkey));
 		ts_failed(t, pair->a.send_cq, 1, IBV_WC_LOC_PROT_ERR);
 		ts_state(&pair->a, IBV_QPS_SQE);
 		ts_no_more(t, pair->a.recv_cq);
@@ -332,7 +343,7 @@ static void uc_goes_on_behind_a_failed_send(struct vt *t)
 /* A send in error stops the sends behind it, and not the repetition of those before it. */
 static void sends_before_a_failed_one_are_repeated(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_pair *pair = connected(t, IBV_QPT_RC);
 
 	lose(&pair->b, TS_WRITE_ONLY, 1);
 	ts_write(&pair->a, .wr_id = 1, .length = 8);
@@ -375,4 +386,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_reconnect = {"reconnect", "QPs that are reset or recover", tests};
+const struct vt_suite vt_suite_reconnect = {"reconnect", "QPs that are reset or recover", tests,
+					    .simulator = true};

@@ -5,6 +5,7 @@
  */
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
+#include "test/support/quirks.h"
 #include "test/support/window.h"
 #include "test/support/world.h"
 #include "test/support/xrc.h"
@@ -274,8 +275,8 @@ static void bindings_that_are_posted_together_have_keys_of_their_own(struct vt *
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
 	VT_OK(t, ts_bind(&pair->b, mw, &(struct ts_bind){.wr_id = 1, .length = 64}));
 	first = mw->rkey;
-	VT_OK(t, ts_bind(&pair->b, mw,
-			 &(struct ts_bind){.wr_id = 2, .offset = 1024, .length = 64}));
+	VT_OK(t,
+	      ts_bind(&pair->b, mw, &(struct ts_bind){.wr_id = 2, .offset = 1024, .length = 64}));
 	VT_CHECK(t, mw->rkey != first);
 	ts_done(t, pair->b.send_cq, 1, IBV_WC_BIND_MW);
 	ts_done(t, pair->b.send_cq, 2, IBV_WC_BIND_MW);
@@ -360,6 +361,7 @@ static void events_that_wait_together_name_their_cqs(struct vt *t)
 	struct ibv_cq *got, *cqs[2];
 	struct ibv_qp *qps[2];
 
+	ts_quirks(t, "", NULL);
 	for (int i = 0; i < 2; i++) {
 		cqs[i] = ts_cq_on(t, &t->a, 16, channel);
 		qps[i] = flushing(t, cqs[i]);
@@ -381,6 +383,7 @@ static void destroyed_cq_takes_all_its_events(struct vt *t)
 	struct ibv_cq *kept = ts_cq_on(t, &t->a, 16, channel);
 	struct ibv_qp *first = flushing(t, gone), *second = flushing(t, kept);
 
+	ts_quirks(t, "", NULL);
 	raise_event(t, first);
 	raise_event(t, first);
 	raise_event(t, second);
@@ -465,8 +468,7 @@ static const struct vt_test tests[] = {
 	{"second_port_connects", "ibv_modify_qp(3): port_num", SIM, second_port_connects},
 	{"address_from_a_completion_has_its_port", "ibv_create_ah_from_wc(3): port_num", SIM,
 	 address_from_a_completion_has_its_port},
-	{"events_name_their_port", "ibv_get_async_event(3): port_num", SIM,
-	 events_name_their_port},
+	{"events_name_their_port", "ibv_get_async_event(3): port_num", SIM, events_name_their_port},
 	{"gid_table_lists_both_ports", "ibv_query_gid_table(3)", SIM, gid_table_lists_both_ports},
 	{"multicast_reaches_the_second_port", "ibv_attach_mcast(3)", SIM,
 	 multicast_reaches_the_second_port},
@@ -501,4 +503,5 @@ static const struct vt_test tests[] = {
 	{NULL},
 };
 
-const struct vt_suite vt_suite_two = {"two", "two ports, handles, groups, events", tests};
+const struct vt_suite vt_suite_two = {"two", "two ports, handles, groups, events", tests,
+				      .simulator = true};

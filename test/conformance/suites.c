@@ -33,6 +33,7 @@
 	X(reconnect)        \
 	X(returned)         \
 	X(two)              \
+	X(later)            \
 	X(infiniband)       \
 	X(roce)             \
 	X(counters)         \

@@ -40,7 +40,8 @@ void ts_world(struct vt *t, const struct vb_sim_config *config, uint8_t port)
 	struct place *place = vt_alloc(t, sizeof(*place));
 	struct ibv_device **list;
 
-	*place = (struct place){.t = t, .sim = VT_PTR(t, vb_sim_open(config)), .a = t->a, .b = t->b};
+	*place =
+		(struct place){.t = t, .sim = VT_PTR(t, vb_sim_open(config)), .a = t->a, .b = t->b};
 	vt_defer(t, leave, place);
 	list = VT_PTR(t, vb_sim_device_list(place->sim, NULL));
 	enter(t, &t->a, list[0], port);
