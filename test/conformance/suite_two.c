@@ -142,6 +142,35 @@ static void multicast_reaches_the_second_port(struct vt *t)
 	VT_OK(t, vb_detach_mcast(pair->b.qp, &gid, 0));
 }
 
+/* The link-local GID of a port is made from its MAC: RFC 4291, appendix A. */
+static void mac_of(const union ibv_gid *link_local, uint8_t mac[6])
+{
+	const uint8_t *raw = link_local->raw;
+
+	memcpy(mac, (uint8_t[6]){raw[8] ^ 2, raw[9], raw[10], raw[13], raw[14], raw[15]}, 6);
+}
+
+static void each_port_has_its_mac(struct vt *t)
+{
+	struct ibv_ah_attr attr;
+	uint8_t mac[6], want[6];
+
+	at_port_2(t);
+	for (uint8_t port = 1; port <= 2; port++) {
+		attr = ts_av(&t->a, &t->b);
+		VT_OK(t, vb_query_gid(t->b.ctx, port, 0, &attr.grh.dgid));
+		mac_of(&attr.grh.dgid, want);
+		VT_EQ(t, vb_resolve_eth_l2_from_gid(t->a.ctx, &attr, mac, NULL), 0);
+		VT_EQ_MEM(t, mac, want, sizeof(mac));
+	}
+	attr.grh.dgid.raw[12] ^= 1;
+	VT_EQ(t, vb_resolve_eth_l2_from_gid(t->a.ctx, &attr, mac, NULL), -EHOSTUNREACH);
+	/* RFC 2464: the MAC of a group. */
+	attr.grh.dgid = (union ibv_gid){.raw = {0xff, 0x0e, [12] = 1, 2, 3, 4}};
+	VT_EQ(t, vb_resolve_eth_l2_from_gid(t->a.ctx, &attr, mac, NULL), 0);
+	VT_EQ_MEM(t, mac, ((uint8_t[]){0x33, 0x33, 1, 2, 3, 4}), sizeof(mac));
+}
+
 static void pkeys_of_the_ports_are_separate(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -159,15 +188,16 @@ static void pkeys_of_the_ports_are_separate(struct vt *t)
 
 static void pkey_change_reaches_every_qp(struct vt *t)
 {
-	struct ts_pair *pairs[3];
+	enum { QPS = 3 };
+	struct ts_pair *pairs[QPS];
 
-	for (size_t i = 0; i < TS_COUNT(pairs); i++) {
+	for (size_t i = 0; i < QPS; i++) {
 		pairs[i] = ts_connected(t, IBV_QPT_RC);
 		ts_transfer(pairs[i], IBV_WR_SEND, 100);
 	}
 	VT_OK(t, vb_sim_set_pkey(t->a.ctx, t->a.port, 0, 0x8123));
 	VT_OK(t, vb_sim_set_pkey(t->b.ctx, t->b.port, 0, 0x8123));
-	for (size_t i = 0; i < TS_COUNT(pairs); i++) {
+	for (size_t i = 0; i < QPS; i++) {
 		vt_row(t, "QP %zu", i + 1);
 		memset(pairs[i]->b.buffer, TS_BLANK, 1000);
 		ts_transfer(pairs[i], IBV_WR_SEND, 100);
@@ -472,6 +502,8 @@ static const struct vt_test tests[] = {
 	{"gid_table_lists_both_ports", "ibv_query_gid_table(3)", SIM, gid_table_lists_both_ports},
 	{"multicast_reaches_the_second_port", "ibv_attach_mcast(3)", SIM,
 	 multicast_reaches_the_second_port},
+	{"each_port_has_its_mac", SRC_RDMA_CORE "libibverbs/verbs.c, ibv_resolve_eth_l2_from_gid",
+	 SIM, each_port_has_its_mac},
 	{"pkeys_of_the_ports_are_separate", "ibv_query_pkey(3): port_num", SIM,
 	 pkeys_of_the_ports_are_separate},
 	{"pkey_change_reaches_every_qp", "unsourced", SIM | VT_NEEDS_TWO_DEVICES,
