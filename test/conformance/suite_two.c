@@ -5,9 +5,9 @@
  */
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
+#include "test/support/other_world.h"
 #include "test/support/quirks.h"
 #include "test/support/window.h"
-#include "test/support/world.h"
 #include "test/support/xrc.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static void at_port_2(struct vt *t)
 		.device_count = 2,
 		.devices = {{.name = "two0", .ports = 2}, {.name = "two1", .ports = 2}},
 	};
-	ts_world(t, config, 2);
+	ts_other_world(t, config, 2);
 }
 
 static void second_port_connects(struct vt *t)
@@ -474,7 +474,7 @@ static void directions_of_a_link_do_not_wait_for_one_another(struct vt *t)
 		.link_count = 1,
 		.links = {{.a = "two0", .b = "two1", .bits_per_second = 1000000}},
 	};
-	ts_world(t, config, 1);
+	ts_other_world(t, config, 1);
 	pair = ts_connected(t, IBV_QPT_UD);
 	ts_recv(&pair->b, .wr_id = 50, .length = 2000);
 	ts_recv(&pair->b, .wr_id = 51, .length = 2000);

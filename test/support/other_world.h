@@ -2,8 +2,8 @@
 /*
  * A test in a simulated world of its own configuration.
  */
-#ifndef TEST_SUPPORT_WORLD_H
-#define TEST_SUPPORT_WORLD_H
+#ifndef TEST_SUPPORT_OTHER_WORLD_H
+#define TEST_SUPPORT_OTHER_WORLD_H
 
 #include "test/support/support.h"
 
@@ -11,6 +11,6 @@
 
 /* Until the test ends, A and B are the first two devices of a new world, at the given port. Call this
  * before the test makes any object. */
-void ts_world(struct vt *t, const struct vb_sim_config *config, uint8_t port);
+void ts_other_world(struct vt *t, const struct vb_sim_config *config, uint8_t port);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test/support/world.h"
+#include "test/support/other_world.h"
 
 struct place {
 	struct vt *t;
@@ -35,7 +35,7 @@ static void enter(struct vt *t, struct vt_node *node, struct ibv_device *device,
 	VT_OK(t, vb_query_gid(ctx, port, node->gid_index, &node->gid));
 }
 
-void ts_world(struct vt *t, const struct vb_sim_config *config, uint8_t port)
+void ts_other_world(struct vt *t, const struct vb_sim_config *config, uint8_t port)
 {
 	struct place *place = vt_alloc(t, sizeof(*place));
 	struct ibv_device **list;
