@@ -291,15 +291,19 @@ static void peer_that_ends_is_missed(struct vt *t)
 	};
 
 	ts_quirks(t, "", NULL);
-	for (size_t i = 0; i < TS_COUNT(rows); i++) {
+	for (size_t i = 0; i < 2 * TS_COUNT(rows); i++) {
 		struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
 
-		vt_row(t, "%s", rows[i].name);
+		/* Packets that nobody looks at take a shorter way. */
+		if (i == TS_COUNT(rows))
+			VT_OK(t, vb_sim_trace_close(ts_sim(t)));
+		vt_row(t, "%s, %s a trace", rows[i % TS_COUNT(rows)].name,
+		       i < TS_COUNT(rows) ? "with" : "without");
 		ts_write(&pair->a, .wr_id = 1, .length = 8);
 		ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
 		ts_write(&pair->b, .wr_id = 1, .length = 8);
 		ts_done(t, pair->b.send_cq, 1, IBV_WC_RDMA_WRITE);
-		rows[i].end(pair);
+		rows[i % TS_COUNT(rows)].end(pair);
 		memset(pair->b.buffer, TS_BLANK, 8);
 		ts_write(&pair->a, .wr_id = 3, .length = 8);
 		ts_failed(t, pair->a.send_cq, 3, IBV_WC_RETRY_EXC_ERR);
