@@ -355,6 +355,41 @@ static void sends_before_a_failed_one_are_repeated(struct vt *t)
 	ts_flushed(t, pair->a.send_cq, 3);
 }
 
+/* --- quirks --- */
+
+static void reset_frees_a_jammed_uc_qp(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	ts_quirks(t, "cut_writes_jam_uc", NULL);
+	pair = ts_connected(t, IBV_QPT_UC);
+	ts_write_imm(&pair->a, .wr_id = 1, .length = 3 * ts_mtu_bytes(pair->a.options.mtu));
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
+	reconnect(pair);
+	ts_transfer(pair, IBV_WR_SEND, 8);
+}
+
+/* Two sends were dropped by the first RESET, none by the second. */
+static void ghosts_are_of_the_last_reset(struct vt *t)
+{
+	struct ts_pair *pair;
+	struct ts_log *log;
+
+	ts_quirks(t, "resets_leave_ghosts", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	for (int ghosts = 2; ghosts >= 0; ghosts -= 2) {
+		vt_row(t, "%d ghosts", ghosts);
+		VT_OK(t, ts_to(&pair->a, IBV_QPS_SQD));
+		for (int i = 0; i < ghosts; i++)
+			ts_send(&pair->a, .wr_id = 1, .length = 8);
+		reconnect(pair);
+	}
+	log = ts_watch(t);
+	ts_write(&pair->a, .wr_id = 3, .length = 8);
+	ts_done(t, pair->a.send_cq, 3, IBV_WC_RDMA_WRITE);
+	VT_EQ(t, ts_count(log, TS_WRITE_ONLY, 0), 1);
+}
+
 #define FAULTS (VT_NEEDS_SIM | VT_NEEDS_FAULTS | VT_NEEDS_VIRTUAL_CLOCK)
 
 static const struct vt_test tests[] = {
@@ -383,6 +418,10 @@ static const struct vt_test tests[] = {
 	 uc_goes_on_behind_a_failed_send},
 	{"sends_before_a_failed_one_are_repeated", "unsourced", FAULTS,
 	 sends_before_a_failed_one_are_repeated},
+	{"reset_frees_a_jammed_uc_qp", "unsourced", VT_NEEDS_SIM, reset_frees_a_jammed_uc_qp,
+	 VT_MAY_RECONNECT},
+	{"ghosts_are_of_the_last_reset", "unsourced", VT_NEEDS_SIM, ghosts_are_of_the_last_reset,
+	 VT_MAY_RECONNECT},
 	{NULL},
 };
 
