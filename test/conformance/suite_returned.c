@@ -382,7 +382,7 @@ static const struct vt_test tests[] = {
 	 limit_of_pds_is_the_devices},
 	{"device_memory_comes_back", "ibv_alloc_dm(3)", 0, device_memory_comes_back},
 	{"domains_come_back", "ibv_alloc_td(3), ibv_alloc_parent_domain(3)", 0, domains_come_back},
-	{"last_member_frees_the_group", SRC_RXE "rxe_mcast.c, __rxe_cleanup_mcg",
+	{"last_member_frees_the_group", "ibv_query_device(3): max_mcast_grp",
 	 VT_NEEDS_SIM | VT_NEEDS_ETHERNET, last_member_frees_the_group},
 	{"moved_region_frees_its_pd", "ibv_rereg_mr(3), ibv_dealloc_pd(3)", 0,
 	 moved_region_frees_its_pd},
