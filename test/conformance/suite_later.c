@@ -651,6 +651,41 @@ static void watcher_outlives_the_trace_file(struct vt *t)
 	VT_EQ(t, ts_count(log, TS_WRITE_ONLY, 0), 2);
 }
 
+struct bits {
+	unsigned int sends, solicited;
+};
+
+/* Counts SENDs of one packet. The BTH stands behind Ethernet, IP and UDP. */
+static void saw(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes, bool lost)
+{
+	const size_t at = frame[12] == 0x08 ? 14 + 20 + 8 : 14 + 40 + 8;
+	struct bits *bits = arg;
+
+	(void)now_ns;
+	(void)lost;
+	if (length_bytes < at + 12 || frame[at] != TS_SEND_ONLY)
+		return;
+	bits->sends++;
+	bits->solicited += frame[at + 1] >> 7;
+}
+
+static void solicited_bit_is_on_the_wire(struct vt *t)
+{
+	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct bits bits = {0};
+
+	vb_sim_watch(ts_sim(t), saw, &bits);
+	for (uint64_t i = 0; i < 6; i++) {
+		ts_recv(&pair->b, .wr_id = 50, .length = 8);
+		ts_send(&pair->a, .wr_id = i, .length = i < 3 ? 8 : 0,
+			.flags = i % 3 ? 0 : IBV_SEND_SOLICITED);
+		ts_done(t, pair->a.send_cq, i, IBV_WC_SEND);
+	}
+	vb_sim_watch(ts_sim(t), NULL, NULL);
+	VT_EQ(t, bits.sends, 6);
+	VT_EQ(t, bits.solicited, 2);
+}
+
 #define SIM (VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK)
 
 static const struct vt_test tests[] = {
@@ -698,6 +733,8 @@ static const struct vt_test tests[] = {
 	{"query_after_a_modify_takes_no_time", "unsourced", SIM,
 	 query_after_a_modify_takes_no_time},
 	{"one_tell_ends_a_wait", "unsourced", SIM, one_tell_ends_a_wait},
+	{"solicited_bit_is_on_the_wire", "ibv_post_send(3): IBV_SEND_SOLICITED",
+	 SIM | VT_NEEDS_ETHERNET, solicited_bit_is_on_the_wire},
 	{"watcher_outlives_the_trace_file", "unsourced", SIM, watcher_outlives_the_trace_file},
 	{NULL},
 };
