@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include <verbena/sim.h>
 
 #define TURNS 3
@@ -365,6 +366,26 @@ static void later_objects_begin_anew(struct vt *t)
 	}
 }
 
+/* After the end of its root an import can only be unimported. */
+static void imports_end_with_their_roots(struct vt *t)
+{
+	struct ibv_pd *root_pd = VT_PTR(t, vb_alloc_pd(t->b.ctx)), *pd;
+	void *memory = ts_memory(t, 4096);
+	struct ibv_mr *root_mr = VT_PTR(t, vb_reg_mr(root_pd, memory, 4096, 0)), *mr;
+	int fd = dup(t->b.ctx->cmd_fd);
+	struct ibv_context *ctx = VT_PTR(t, vb_import_device(t->backend, fd));
+
+	ts_keep(t, TS_CONTEXT, ctx);
+	pd = VT_PTR(t, vb_import_pd(ctx, root_pd->handle));
+	mr = VT_PTR(t, vb_import_mr(pd, root_mr->handle));
+	VT_OK(t, vb_dereg_mr(root_mr));
+	VT_CHECK(t, vb_dereg_mr(mr) != 0);
+	vb_unimport_mr(mr);
+	VT_OK(t, vb_dealloc_pd(root_pd));
+	VT_CHECK(t, !vb_reg_mr(pd, memory, 4096, 0));
+	vb_unimport_pd(pd);
+}
+
 static const struct vt_test tests[] = {
 	{"failed_ah_takes_no_slot", "ibv_create_ah(3)", VT_NEEDS_SIM, failed_ah_takes_no_slot},
 	{"failed_window_takes_no_slot", "ibv_alloc_mw(3)", VT_NEEDS_SIM,
@@ -394,6 +415,8 @@ static const struct vt_test tests[] = {
 	 overrun_gives_its_srq_slot_back},
 	{"removed_completions_give_srq_slots_back", "unsourced", VT_NEEDS_SIM | VT_NEEDS_SRQ,
 	 removed_completions_give_srq_slots_back},
+	{"imports_end_with_their_roots", "ibv_import_pd(3), ibv_import_mr(3)", 0,
+	 imports_end_with_their_roots},
 	{"later_objects_begin_anew", "unsourced", 0, later_objects_begin_anew},
 	{NULL},
 };
