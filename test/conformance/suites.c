@@ -37,6 +37,10 @@
 	X(wc)                \
 	X(cq_ex)             \
 	X(moderation)        \
+	X(reconnect)         \
+	X(returned)          \
+	X(two)               \
+	X(later)             \
 	X(again)             \
 	X(changes)           \
 	X(infiniband)        \

@@ -283,11 +283,13 @@ int verb_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *at
 		err = sim_path_resolve(context->device->engine, attr, &path);
 	if (!err && path.route.infiniband)
 		err = EINVAL;
-	if (!err && !path.dest)
+	if (!err)
+		sim_fabric_find_way(hold.world->driver.engine, &path);
+	if (!err && !path.dest && !path.multicast)
 		err = EHOSTUNREACH;
 	if (err)
 		return -say(err, "resolve_eth_l2_from_gid: no port has that GID");
-	memcpy(eth_mac, path.dest->mac, ETHERNET_LL_SIZE);
+	memcpy(eth_mac, path.route.dest_mac, ETHERNET_LL_SIZE);
 	if (vid)
 		*vid = 0xffff;
 	return 0;
