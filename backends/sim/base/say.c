@@ -5,6 +5,12 @@
 #include <stdio.h>
 
 static _Thread_local char sentence[512];
+static say_heard_fn *listener;
+
+void say_listen(say_heard_fn *heard)
+{
+	listener = heard;
+}
 
 int say(int error, const char *format, ...)
 {
@@ -13,6 +19,8 @@ int say(int error, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
+	if (listener)
+		listener(error, said);
 	return error;
 }
 

@@ -73,6 +73,8 @@ struct ibv_dm *verb_alloc_dm(struct ibv_context *ibv, struct ibv_alloc_dm_attr *
 	struct dm *dm;
 
 	guard_install();
+	if (verb_lacks(ibv, SIM_LACKS_DEVICE_MEMORY, __func__))
+		return NULL;
 	if (!context_live(context) || attr->comp_mask || !attr->length ||
 	    attr->log_align_req > LOG_ALIGN_MAX)
 		return say_null(EINVAL,

@@ -72,8 +72,11 @@ struct ibv_mr *verb_alloc_null_mr(struct ibv_pd *pd)
 {
 	HOLD hold = context_hold(pd->context);
 	const struct sim_mr_init init = {.null = true, .access = IBV_ACCESS_LOCAL_WRITE};
-	struct mr *mr = verb_new_mr(pd, &init, "alloc_null_mr");
+	struct mr *mr;
 
+	if (verb_lacks(pd->context, SIM_LACKS_NULL_REGIONS, __func__))
+		return NULL;
+	mr = verb_new_mr(pd, &init, "alloc_null_mr");
 	if (!mr)
 		return NULL;
 	mr->ibv.length = SIZE_MAX;

@@ -108,6 +108,8 @@ struct ibv_td *verb_alloc_td(struct ibv_context *ibv, struct ibv_td_init_attr *a
 	struct context *context = context_of(ibv);
 	struct td *td;
 
+	if (verb_lacks(ibv, SIM_LACKS_DOMAINS, __func__))
+		return NULL;
 	if (!context_live(context) || attr->comp_mask)
 		return say_null(EINVAL, "alloc_td: the context is closed, or comp_mask is not 0");
 	td = object_new(context, KIND_TD, "alloc_td");
@@ -146,6 +148,8 @@ struct ibv_pd *verb_alloc_parent_domain(struct ibv_context *ibv,
 	struct td *td = td_in(ibv, attr->td);
 	struct pd *parent;
 
+	if (verb_lacks(ibv, SIM_LACKS_DOMAINS, __func__))
+		return NULL;
 	if (attr->comp_mask & ~known)
 		return say_null(EINVAL, "alloc_parent_domain: unknown bits in comp_mask 0x%x",
 				attr->comp_mask);

@@ -258,6 +258,8 @@ int verb_query_rt_values_ex(struct ibv_context *ibv, struct ibv_values_ex *value
 
 	if (!context_live(context))
 		return say(EINVAL, "query_rt_values_ex: the context is closed");
+	if (verb_lacks(ibv, SIM_LACKS_TIMESTAMPS, __func__))
+		return EOPNOTSUPP;
 	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
 	if (!values->comp_mask)
 		return 0;

@@ -31,6 +31,17 @@
  */
 struct context *verb_share_device(struct context *origin, int cmd_fd);
 
+/* --- lacking.c --- */
+
+/* Gives each pointer that is NULL a function that refuses with EOPNOTSUPP and a sentence. */
+void verb_fill_lacking(struct verbs_context *verbs);
+
+/*
+ * Returns true if the profile of the context's device lacks any of `what` (enum sim_lack): then
+ * errno is EOPNOTSUPP, and the sentence names the verb, whose __func__ is `function`.
+ */
+bool verb_lacks(struct ibv_context *context, unsigned int what, const char *function);
+
 /* --- query.c --- */
 
 /* A query. Its digest changes with its answer. */
