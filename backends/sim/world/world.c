@@ -6,6 +6,7 @@
 #include "backends/sim/guard/guard.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -74,6 +75,47 @@ bool world_in_use(struct vb_sim *world)
 	HOLD hold = world_hold(world);
 
 	return world->store.contexts.live > 0;
+}
+
+/* Adds the context's objects, such as " (1 PD, 2 CQs)". Returns how much of the text is used. */
+static size_t name_objects(const struct context *context, char *text, size_t size_bytes,
+			   size_t used)
+{
+	static const char *const names[KIND_CONTEXT] = {
+		[KIND_PD] = "PD",     [KIND_CQ] = "CQ",		  [KIND_QP] = "QP",
+		[KIND_SRQ] = "SRQ",   [KIND_MR] = "MR",		  [KIND_MW] = "MW",
+		[KIND_AH] = "AH",     [KIND_DM] = "DM",		  [KIND_TD] = "TD",
+		[KIND_XRCD] = "XRCD", [KIND_CHANNEL] = "channel",
+	};
+	const char *between = " (";
+
+	for (unsigned int kind = 0; kind < KIND_CONTEXT && used < size_bytes; kind++) {
+		const uint32_t live = context->handles[kind].live;
+
+		if (!live)
+			continue;
+		used += (size_t)snprintf(text + used, size_bytes - used, "%s%u %s%s", between, live,
+					 names[kind], live == 1 ? "" : "s");
+		between = ", ";
+	}
+	if (*between == ',' && used < size_bytes)
+		used += (size_t)snprintf(text + used, size_bytes - used, ")");
+	return used;
+}
+
+void world_name_open(struct vb_sim *world, char *text, size_t size_bytes)
+{
+	HOLD hold = world_hold(world);
+	const struct context *context;
+	uint32_t at = 0;
+	size_t used = 0;
+
+	while ((context = handles_next(&world->store.contexts, &at)) && used < size_bytes) {
+		used += (size_t)snprintf(text + used, size_bytes - used, "%s%s", used ? ", " : "",
+					 context->device->ibv.name);
+		if (used < size_bytes)
+			used = name_objects(context, text, size_bytes, used);
+	}
 }
 
 struct vb_sim *vb_sim_of(struct ibv_context *context)
