@@ -38,6 +38,10 @@
 	X(mcast)            \
 	X(ports)            \
 	X(domain)           \
+	X(partitions)       \
+	X(ends)             \
+	X(wakeups)          \
+	X(long)             \
 	X(limits)           \
 	X(misuse)           \
 	X(quirks)           \
