@@ -51,6 +51,7 @@ struct driver {
 	uint64_t asleep_until_ns;
 	uint32_t users; /* open devices */
 	bool running, stop, stopping;
+	bool started; /* set once the thread has held the mutex */
 };
 
 typedef bool driver_ready(const void *arg);
