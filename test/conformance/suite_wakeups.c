@@ -182,11 +182,43 @@ static void no_solicited_wakeup_is_lost(struct vt *t)
 	run(t, true);
 }
 
+/* Events wait in the channel until they are read, however many there are. */
+static void each_cq_of_a_channel_has_its_event(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair = ts_pair_reset(t, &options);
+	struct ibv_comp_channel *channel = ts_channel(t, &t->b);
+	struct ibv_cq *cqs[] = {ts_cq_on(t, &t->b, 8, channel), ts_cq_on(t, &t->b, 8, channel)};
+	const struct ibv_qp_init_attr_ex init = {.send_cq = cqs[0], .recv_cq = cqs[1]};
+	struct ibv_cq *of[2];
+	void *context;
+
+	ts_remake_qp(&pair->b, &init);
+	ts_connect_both(pair);
+	for (unsigned int i = 0; i < 2; i++)
+		VT_OK(t, ibv_req_notify_cq(cqs[i], 0));
+	ts_recv(&pair->b, .wr_id = 1, .length = 64);
+	ts_write(&pair->b, .wr_id = 2, .length = 64);
+	ts_send(&pair->a, .wr_id = 3, .length = 64);
+	ts_settle(t);
+	for (unsigned int i = 0; i < 2; i++) {
+		VT_OK(t, vb_get_cq_event(channel, &of[i], &context));
+		vb_ack_cq_events(of[i], 1);
+	}
+	VT_CHECK(t, of[0] != of[1]);
+	ts_done(t, cqs[0], 2, IBV_WC_RDMA_WRITE);
+	ts_received(t, cqs[1], 1, 64);
+}
+
 #define NOTES "ibv_get_cq_event(3), Examples: request, then poll, then wait"
 
 static const struct vt_test tests[] = {
 	{"no_wakeup_is_lost", NOTES, 0, no_wakeup_is_lost, VT_MAY_THREAD},
 	{"no_solicited_wakeup_is_lost", NOTES, 0, no_solicited_wakeup_is_lost, VT_MAY_THREAD},
+	{"each_cq_of_a_channel_has_its_event",
+	 "ibv_create_comp_channel(3), Notes: one channel can serve many CQs; " SRC_CORE
+	 "uverbs_main.c, ib_uverbs_comp_handler: it queues an event for each",
+	 0, each_cq_of_a_channel_has_its_event},
 	{NULL},
 };
 
