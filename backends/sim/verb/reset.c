@@ -5,12 +5,10 @@
 
 #include <unistd.h>
 
-/* More than the threads that can read one descriptor: each of them takes one. */
-#define WAKE_COUNT (UINT64_C(1) << 32)
-
+/* Each thread that reads the descriptor takes one of the count, which is more than the threads. */
 static void wake_readers(const struct event_queue *queue)
 {
-	static const uint64_t count = WAKE_COUNT;
+	static const uint64_t count = UINT32_MAX;
 
 	(void)!write(queue->fd, &count, sizeof(count));
 }

@@ -77,9 +77,8 @@ bool world_in_use(struct vb_sim *world)
 	return world->store.contexts.live > 0;
 }
 
-/* Adds the context's objects, such as " (1 PD, 2 CQs)". Returns how much of the text is used. */
-static size_t name_objects(const struct context *context, char *text, size_t size_bytes,
-			   size_t used)
+/* Writes the context's objects, such as " (1 PD, 2 CQs)". */
+static void name_objects(const struct context *context, FILE *out)
 {
 	static const char *const names[KIND_CONTEXT] = {
 		[KIND_PD] = "PD",     [KIND_CQ] = "CQ",		  [KIND_QP] = "QP",
@@ -87,35 +86,37 @@ static size_t name_objects(const struct context *context, char *text, size_t siz
 		[KIND_AH] = "AH",     [KIND_DM] = "DM",		  [KIND_TD] = "TD",
 		[KIND_XRCD] = "XRCD", [KIND_CHANNEL] = "channel",
 	};
-	const char *between = " (";
+	const char *between = " (", *end = "";
 
-	for (unsigned int kind = 0; kind < KIND_CONTEXT && used < size_bytes; kind++) {
+	for (enum kind kind = 0; kind < KIND_CONTEXT; kind++) {
 		const uint32_t live = context->handles[kind].live;
 
 		if (!live)
 			continue;
-		used += (size_t)snprintf(text + used, size_bytes - used, "%s%u %s%s", between, live,
-					 names[kind], live == 1 ? "" : "s");
+		fprintf(out, "%s%u %s%s", between, live, names[kind], live == 1 ? "" : "s");
 		between = ", ";
+		end = ")";
 	}
-	if (*between == ',' && used < size_bytes)
-		used += (size_t)snprintf(text + used, size_bytes - used, ")");
-	return used;
+	fputs(end, out);
 }
 
 void world_name_open(struct vb_sim *world, char *text, size_t size_bytes)
 {
 	HOLD hold = world_hold(world);
+	FILE *out = fmemopen(text, size_bytes, "w");
 	const struct context *context;
+	const char *between = "";
 	uint32_t at = 0;
-	size_t used = 0;
 
-	while ((context = handles_next(&world->store.contexts, &at)) && used < size_bytes) {
-		used += (size_t)snprintf(text + used, size_bytes - used, "%s%s", used ? ", " : "",
-					 context->device->ibv.name);
-		if (used < size_bytes)
-			used = name_objects(context, text, size_bytes, used);
+	text[0] = '\0';
+	if (!out)
+		return;
+	while ((context = handles_next(&world->store.contexts, &at))) {
+		fprintf(out, "%s%s", between, context->device->ibv.name);
+		name_objects(context, out);
+		between = ", ";
 	}
+	fclose(out);
 }
 
 struct vb_sim *vb_sim_of(struct ibv_context *context)
