@@ -120,7 +120,8 @@ struct vb_sim_config {
 /*
  * Replaces the default world by a new one. config is copied; NULL is a configuration of zeros.
  *
- * EBUSY: a device of the default world is open.
+ * EBUSY: a device of the default world is open; the sentence of vb_last_error() names what is open.
+ *	See vb_sim_reset().
  * EINVAL: a name is empty, too long or given twice; a link names no device, or joins two link
  *	layers; a profile, quirk, MTU, link layer or clock does not exist; there are too many of
  *	something.
@@ -149,10 +150,32 @@ struct vb_sim *vb_sim_open(const struct vb_sim_config *config);
 /*
  * Ends a world of vb_sim_open(). Device lists of it stay valid until they are freed.
  *
- * EBUSY: a device of the world is open.
+ * EBUSY: a device of the world is open; the sentence names what is open.
  * EINVAL: sim is NULL or the default world.
  */
 int vb_sim_close(struct vb_sim *sim);
+
+/*
+ * Ends the default world, whatever is open in it, and leaves no default world: the next use makes
+ * one, as in a fresh process. For the end of a test, whose failure may have left objects behind:
+ *
+ *	void tearDown(void)
+ *	{
+ *		vb_sim_reset();
+ *	}
+ *
+ * The world's devices are closed with all their objects, its trace is closed, and fault rules and
+ * watchers are gone. A thread that waits in the world (for an event, an acknowledgement, a
+ * completion, for time to pass) fails with ENODEV, and vb_sim_reset() returns after all of these
+ * threads have left their waits. Registrations of threads are gone, too. Other threads must not be
+ * inside a verb of the world. Afterwards, a verb on an object of the world fails as on one that was
+ * destroyed. Device lists of the world stay valid until they are freed. The function of
+ * vb_sim_set_default() stays. Worlds of vb_sim_open() stay as they are.
+ *
+ * The memory of a world that was in use stays allocated, so that stale pointers are recognised.
+ * After fork(), the child may call it, too.
+ */
+void vb_sim_reset(void);
 
 /* Returns the world that an open device belongs to; NULL if the context is not a simulated one. */
 struct vb_sim *vb_sim_of(struct ibv_context *context);

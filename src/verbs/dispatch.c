@@ -18,7 +18,7 @@
 struct call {
 	const char *verb;	       /* NULL between verbs */
 	const struct vb_backend *slot; /* &stubs if there is no backend */
-	bool said;		       /* set once dispatch_say() has explained the failure */
+	bool said; /* set once dispatch_say() or the backend has explained the failure */
 };
 
 static _Thread_local struct call present;
@@ -38,6 +38,13 @@ void dispatch_say(const char *format, ...)
 	va_start(arguments, format);
 	failure_vsay(format, arguments);
 	va_end(arguments);
+	present.said = true;
+}
+
+void dispatch_heard(int err, const char *(*explain)(void))
+{
+	failure_set_err(err);
+	failure_ask(explain);
 	present.said = true;
 }
 
@@ -115,11 +122,12 @@ int refuse(const char *function)
 
 /*
  * Notes a failure and keeps errno. If neither dispatch_say() nor the backend explains the failure,
- * the sentence describes the errno value.
+ * the sentence describes the errno value. A backend with `listen` has told its sentence already, so
+ * that its last_error() would be about an earlier call.
  */
 static void note_failure(int err)
 {
-	const char *(*explain)(void) = present.slot->last_error;
+	const char *(*explain)(void) = present.slot->listen ? NULL : present.slot->last_error;
 	int saved = errno;
 	const char *why;
 

@@ -37,6 +37,12 @@ int leave_signed(int answer);
 ssize_t leave_negated(ssize_t answer);
 void leave(void);
 
+/*
+ * Notes a failure that a backend tells by itself, of whatever function. Changes no errno. See
+ * `listen` in <verbena/backend.h>.
+ */
+void dispatch_heard(int err, const char *(*explain)(void));
+
 /* Says why the present verb fails; the backend is then not asked for its reason. */
 void dispatch_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -60,6 +60,7 @@ enum vt_may {
 		1 << 3, /* a QP is connected twice, which the checker takes for one connection */
 	VT_MAY_LOOP = 1 << 4,	    /* a list of WRs is a loop, so it cannot be counted */
 	VT_MAY_MISADDRESS = 1 << 5, /* answers go to another QP than the requester */
+	VT_MAY_THREAD = 1 << 6, /* threads poll at once, and the checker's lock would stop them */
 };
 
 /* One end of a connection. */

@@ -520,13 +520,15 @@ static void hole_in_a_range_is_efault(struct vt *t)
 
 static void long_run_keeps_the_time_of_each_packet(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_pair *pair;
 	const struct vb_fault_rule rule = {
 		.action = VB_FAULT_DROP, .opcode_given = true, .opcode = TS_WRITE_ONLY, .count = 3};
 	struct ts_log *log = ts_watch(t);
 	uint64_t since_ns = ts_now_ns(t);
 	unsigned int place = 0;
 
+	ts_quirks(t, "", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
 	ts_fault(t, &rule);
 	ts_write(&pair->a, .wr_id = 1, .length = 8);
 	VT_OK(t, vb_sim_run(ts_sim(t), 1000000000));

@@ -193,8 +193,8 @@ static void device_memory_comes_back(struct vt *t)
 static void domains_come_back(struct vt *t)
 {
 	struct ibv_td_init_attr td_init = {0};
-	struct ibv_pd *pd = VT_PTR(t, vb_alloc_pd(t->a.ctx));
 	struct ibv_td *td = TS_PTR_OR_SKIP(t, vb_alloc_td(t->a.ctx, &td_init));
+	struct ibv_pd *pd = VT_PTR(t, vb_alloc_pd(t->a.ctx));
 	struct ibv_parent_domain_init_attr parent_init = {.pd = pd, .td = td};
 	struct ibv_pd *parent = VT_PTR(t, vb_alloc_parent_domain(t->a.ctx, &parent_init));
 	struct ibv_cq_init_attr_ex init = {
@@ -369,11 +369,11 @@ static void later_objects_begin_anew(struct vt *t)
 /* After the end of its root an import can only be unimported. */
 static void imports_end_with_their_roots(struct vt *t)
 {
+	int fd = dup(t->b.ctx->cmd_fd);
+	struct ibv_context *ctx = TS_PTR_OR_SKIP(t, vb_import_device(t->backend, fd));
 	struct ibv_pd *root_pd = VT_PTR(t, vb_alloc_pd(t->b.ctx)), *pd;
 	void *memory = ts_memory(t, 4096);
 	struct ibv_mr *root_mr = VT_PTR(t, vb_reg_mr(root_pd, memory, 4096, 0)), *mr;
-	int fd = dup(t->b.ctx->cmd_fd);
-	struct ibv_context *ctx = VT_PTR(t, vb_import_device(t->backend, fd));
 
 	ts_keep(t, TS_CONTEXT, ctx);
 	pd = VT_PTR(t, vb_import_pd(ctx, root_pd->handle));

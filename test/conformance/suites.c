@@ -51,6 +51,10 @@
 	X(mcast)             \
 	X(ports)             \
 	X(domain)            \
+	X(partitions)        \
+	X(ends)              \
+	X(wakeups)           \
+	X(long)              \
 	X(limits)            \
 	X(misuse)            \
 	X(mlx5)              \

@@ -6,6 +6,12 @@
 #include <stdio.h>
 
 static _Thread_local char sentence[512];
+static say_heard_fn *listener;
+
+void say_listen(say_heard_fn *heard)
+{
+	listener = heard;
+}
 
 int say(int error, const char *format, ...)
 {
@@ -14,6 +20,8 @@ int say(int error, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(sentence, sizeof(sentence), format, args);
 	va_end(args);
+	if (listener)
+		listener(error, said);
 	errno = error;
 	return error;
 }

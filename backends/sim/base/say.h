@@ -8,6 +8,12 @@
 #include <errno.h>
 #include <stddef.h>
 
+/* Is called on the thread whose call has failed; explain() returns the sentence. */
+typedef void say_heard_fn(int error, const char *(*explain)(void));
+
+/* Calls heard() after each say() from now on. Call it before a second thread runs. */
+void say_listen(say_heard_fn *heard);
+
 /* Keeps the sentence, sets errno to error and returns it: `return say(EINVAL, ...)`. */
 int say(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

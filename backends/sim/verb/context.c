@@ -8,18 +8,7 @@
 
 #define COMP_VECTORS 4
 
-int verb_lacks(const struct context *context, unsigned int lack, const char *verb)
-{
-	if (!(context->device->engine->profile->lacks & lack))
-		return 0;
-	return say(EOPNOTSUPP, "%s: a device of profile %s does not have this verb", verb,
-		   context->device->engine->profile->name);
-}
-
-/*
- * The functions that inline functions of <infiniband/verbs.h> call through the context. They answer
- * EOPNOTSUPP for each pointer that is NULL, because the simulator does not have the verb.
- */
+/* The functions that inline functions of <infiniband/verbs.h> call through the context. */
 static void fill(struct context *context)
 {
 	struct verbs_context *verbs = &context->verbs;
@@ -45,6 +34,7 @@ static void fill(struct context *context)
 	verbs->alloc_parent_domain = verb_alloc_parent_domain;
 	verbs->alloc_null_mr = verb_alloc_null_mr;
 	verbs->query_rt_values = verb_query_rt_values_ex;
+	verb_fill_lacking(verbs);
 	verbs->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	verbs->context.num_comp_vectors = COMP_VECTORS;
 	ops->poll_cq = verb_poll_cq;

@@ -216,6 +216,7 @@ int verb_destroy_cq(struct ibv_cq *ibv)
 {
 	HOLD hold = context_hold(ibv->context);
 	struct cq *cq = cq_of(ibv);
+	int err;
 
 	if (!cq)
 		return say(ENOENT, "destroy_cq: no such CQ");
@@ -223,9 +224,10 @@ int verb_destroy_cq(struct ibv_cq *ibv)
 		return say(EBUSY,
 			   "destroy_cq: CQ %u: %u queues complete into it; destroy them first",
 			   ibv->handle, cq->engine->users);
-	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, cq))
+	err = driver_wait_for_others(&hold.world->driver, all_acknowledged, cq);
+	if (err)
 		return say(
-			EDEADLK,
+			err,
 			"destroy_cq: CQ %u: %u completion events and %u asynchronous events were "
 			"read; acknowledge them first",
 			ibv->handle, cq->comp_events_read - ibv->comp_events_completed,

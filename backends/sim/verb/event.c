@@ -24,9 +24,30 @@ static int wait_virtual(struct driver *driver, const struct event_queue *queue)
 			err = driver_wait(driver, has_event, queue);
 		} else {
 			driver_step(driver, has_event, queue);
-			err = queue->count ? 0 : EAGAIN;
+			err = driver->ended ? ENODEV : queue->count ? 0 : EAGAIN;
 		}
 	}
+	return err;
+}
+
+static void gone(void *arg)
+{
+	struct driver *driver = arg;
+
+	pthread_mutex_lock(&driver->mutex);
+	driver_awake(driver);
+	pthread_mutex_unlock(&driver->mutex);
+}
+
+/* Reads the descriptor's count. pthread_cancel() may end the thread here. 0 or errno. */
+static int read_count(struct driver *driver, int fd)
+{
+	uint64_t one;
+	int err;
+
+	pthread_cleanup_push(gone, driver);
+	err = read(fd, &one, sizeof(one)) < 0 ? errno : 0;
+	pthread_cleanup_pop(0);
 	return err;
 }
 
@@ -36,16 +57,19 @@ static int wait_virtual(struct driver *driver, const struct event_queue *queue)
  */
 static int wait_real(struct hold *hold, const struct event_queue *queue, bool *counted)
 {
-	uint64_t one;
 	int err;
 
 	while (!queue->count) {
 		struct vb_sim *world = hold->world;
 
+		driver_asleep(&world->driver);
 		world_release(hold);
 		hold->locked = false;
-		err = read(queue->fd, &one, sizeof(one)) < 0 ? errno : 0;
+		err = read_count(&world->driver, queue->fd);
 		*hold = world_hold(world);
+		driver_awake(&world->driver);
+		if (world->driver.ended)
+			return ENODEV;
 		if (err)
 			return err;
 		*counted = queue->count > 0;

@@ -158,15 +158,16 @@ int verb_destroy_qp(struct ibv_qp *ibv)
 {
 	HOLD hold = context_hold(ibv->context);
 	struct qp *qp = qp_of(ibv);
+	int err;
 
 	if (!qp)
 		return say(ENOENT, "destroy_qp: no such QP");
 	if (sim_multicast_has(qp->engine))
 		return say(EBUSY, "destroy_qp: QP 0x%x is in a multicast group; detach it first",
 			   ibv->qp_num);
-	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, qp))
-		return say(EDEADLK,
-			   "destroy_qp: QP 0x%x: %u events were read; acknowledge them first",
+	err = driver_wait_for_others(&hold.world->driver, all_acknowledged, qp);
+	if (err)
+		return say(err, "destroy_qp: QP 0x%x: %u events were read; acknowledge them first",
 			   ibv->qp_num, qp->async_events_read - ibv->events_completed);
 	verb_end_qp(qp);
 	return 0;

@@ -187,15 +187,16 @@ int verb_destroy_srq(struct ibv_srq *ibv)
 {
 	HOLD hold = context_hold(ibv->context);
 	struct srq *srq = srq_of(ibv);
+	int err;
 
 	if (!srq)
 		return say(ENOENT, "destroy_srq: no such SRQ");
 	if (srq->engine->users)
 		return say(EBUSY, "destroy_srq: SRQ %u: %u QPs use it; destroy them first",
 			   ibv->handle, srq->engine->users);
-	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, srq))
-		return say(EDEADLK,
-			   "destroy_srq: SRQ %u: %u events were read; acknowledge them first",
+	err = driver_wait_for_others(&hold.world->driver, all_acknowledged, srq);
+	if (err)
+		return say(err, "destroy_srq: SRQ %u: %u events were read; acknowledge them first",
 			   ibv->handle, srq->async_events_read - ibv->events_completed);
 	verb_end_srq(srq);
 	return 0;

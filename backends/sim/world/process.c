@@ -103,9 +103,7 @@ static void end(struct vb_sim *world)
 	world_destroy(world);
 }
 
-/* Ends a world without open devices; if the program still holds device lists of it, the world ends
- * with the last of them. */
-static void retire(struct vb_sim *world)
+void process_retire(struct vb_sim *world)
 {
 	bool listed;
 
@@ -113,12 +111,23 @@ static void retire(struct vb_sim *world)
 	pthread_mutex_lock(&world->driver.mutex);
 	world->retired = true;
 	listed = is_listed(world);
-	if (listed)
+	if (listed || world->kept)
 		world_trace_close(world);
 	pthread_mutex_unlock(&world->driver.mutex);
 	pthread_mutex_unlock(&tables_mutex);
-	if (!listed)
+	if (!listed && !world->kept)
 		end(world);
+}
+
+struct vb_sim *process_take_default(void)
+{
+	struct vb_sim *world;
+
+	pthread_mutex_lock(&default_mutex);
+	world = default_world;
+	default_world = NULL;
+	pthread_mutex_unlock(&default_mutex);
+	return world;
 }
 
 static bool is_default(const struct vb_sim *world)
@@ -131,13 +140,22 @@ static bool is_default(const struct vb_sim *world)
 	return same;
 }
 
+static int refuse_in_use(struct vb_sim *world, const char *function, const char *remedy)
+{
+	char open[300];
+
+	world_name_open(world, open, sizeof(open));
+	return say(EBUSY, "%s: devices of the world are open: %s; close them%s", function, open,
+		   remedy);
+}
+
 int vb_sim_close(struct vb_sim *sim)
 {
 	if (!sim || is_default(sim))
 		return say(EINVAL, "vb_sim_close: the world was not made by vb_sim_open()");
 	if (world_in_use(sim))
-		return say(EBUSY, "vb_sim_close: a device of the world is open; close it first");
-	retire(sim);
+		return refuse_in_use(sim, __func__, "");
+	process_retire(sim);
 	return 0;
 }
 
@@ -191,9 +209,7 @@ static int replace_default(const struct vb_sim_config *config)
 	struct vb_sim *old = default_world, *fresh;
 
 	if (old && world_in_use(old))
-		return say(
-			EBUSY,
-			"vb_sim_configure: a device of the default world is open; close it first");
+		return refuse_in_use(old, "vb_sim_configure", ", or call vb_sim_reset()");
 	/* Both worlds may name the same trace file. */
 	if (old)
 		world_trace_close(old);
@@ -202,7 +218,7 @@ static int replace_default(const struct vb_sim_config *config)
 		return errno;
 	default_world = fresh;
 	if (old)
-		retire(old);
+		process_retire(old);
 	return 0;
 }
 
@@ -263,7 +279,7 @@ static bool forget_list(struct ibv_device *const *devices)
 	list = *link;
 	if (list) {
 		*link = list->next;
-		last = list->world->retired && !is_listed(list->world);
+		last = list->world->retired && !list->world->kept && !is_listed(list->world);
 	}
 	pthread_mutex_unlock(&tables_mutex);
 	if (last)

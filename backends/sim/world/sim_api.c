@@ -84,6 +84,8 @@ static int wait_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc, uint6
 	err = driver_wait_until(driver, has_come, &awaited, until_ns);
 	if (err == ETIMEDOUT)
 		return 0;
+	if (err == ENODEV)
+		return say_minus(err, "vb_sim_wait_cq: vb_sim_reset() has ended the world");
 	if (err)
 		return say_minus(
 			err, "vb_sim_wait_cq: CQ %u: nothing can come; no timer or packet is due",

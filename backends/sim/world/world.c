@@ -6,6 +6,7 @@
 #include "backends/sim/guard/guard.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -99,6 +100,48 @@ bool world_in_use(struct vb_sim *world)
 	HOLD hold = world_hold(world);
 
 	return world->store.contexts.live > 0;
+}
+
+/* Writes the context's objects, such as " (1 PD, 2 CQs)". */
+static void name_objects(const struct context *context, FILE *out)
+{
+	static const char *const names[KIND_CONTEXT] = {
+		[KIND_PD] = "PD",     [KIND_CQ] = "CQ",		  [KIND_QP] = "QP",
+		[KIND_SRQ] = "SRQ",   [KIND_MR] = "MR",		  [KIND_MW] = "MW",
+		[KIND_AH] = "AH",     [KIND_DM] = "DM",		  [KIND_TD] = "TD",
+		[KIND_XRCD] = "XRCD", [KIND_CHANNEL] = "channel",
+	};
+	const char *between = " (", *end = "";
+
+	for (enum kind kind = 0; kind < KIND_CONTEXT; kind++) {
+		const uint32_t live = context->handles[kind].live;
+
+		if (!live)
+			continue;
+		fprintf(out, "%s%u %s%s", between, live, names[kind], live == 1 ? "" : "s");
+		between = ", ";
+		end = ")";
+	}
+	fputs(end, out);
+}
+
+void world_name_open(struct vb_sim *world, char *text, size_t size_bytes)
+{
+	HOLD hold = world_hold(world);
+	FILE *out = fmemopen(text, size_bytes, "w");
+	const struct context *context;
+	const char *between = "";
+	uint32_t at = 0;
+
+	text[0] = '\0';
+	if (!out)
+		return;
+	while ((context = handles_next(&world->store.contexts, &at))) {
+		fprintf(out, "%s%s", between, context->device->ibv.name);
+		name_objects(context, out);
+		between = ", ";
+	}
+	fclose(out);
 }
 
 struct vb_sim *vb_sim_of(struct ibv_context *context)
