@@ -11,6 +11,7 @@
 
 #include "sim/base/core.h"
 #include "sim/base/refuse.h"
+#include "sim/net/delivery.h"
 #include "sim/net/fabric.h"
 #include "sim/net/fault.h"
 #include "sim/net/multicast.h"

@@ -54,6 +54,7 @@ const struct vb_backend vb_backend_sim = {
 	.description = "simulated devices in this process",
 	.capabilities = VB_BACKEND_SIMULATED | VB_BACKEND_VIRTUAL_CLOCK | VB_BACKEND_TRACE,
 	.last_why = said,
+	.listen = say_listen,
 	.owns_device = world_owns_device,
 	.owns_context = owns_context,
 	.owns_list = process_owns_list,

@@ -8,6 +8,7 @@
 #include "docs/gen/table.h"
 
 #include "sim/profile/profile.h"
+#include "sim/profile/vendor_err.h"
 #include "sim/qp/state.h"
 #include "sim/qp/verdict.h"
 #include "sim/rxe/rxe.h"
@@ -56,6 +57,7 @@ static void intro(FILE *out)
 	      "- [Work requests](#work-requests): which QP type may post which request\n"
 	      "- [Packets](#packets): the opcodes on the wire\n"
 	      "- [Requests that are refused](#requests-that-are-refused): what each side sees\n"
+	      "- [Vendor codes](#vendor-codes): the `vendor_err` of a completion in error\n"
 	      "- [Timers](#timers): the durations of `min_rnr_timer` and `timeout`\n"
 	      "- [Limits](#limits): what each device profile can do\n"
 	      "- [Quirks](#quirks): where devices differ\n",
@@ -246,7 +248,8 @@ static void verdict_row(struct table *table, unsigned int column, const struct s
 	else if (status != IBV_WC_SUCCESS)
 		table_add(table, column + 2, "%s", status_name(status));
 	else
-		table_add(table, column + 2, "%s", row->syndrome ? "sent again" : "unaffected");
+		table_add(table, column + 2, "%s",
+			  row->syndrome || row->recv_status ? "sent again" : "unaffected");
 	if (row->recv_status == IBV_WC_SUCCESS)
 		return;
 	table_add(table, column + 3, "%s", status_name(row->recv_status));
@@ -324,7 +327,8 @@ static void verdicts(FILE *out, struct table *table)
 	      "A duplicate is not executed again: the responder acknowledges it again, reads\n"
 	      "again for a READ, and answers an atomic with its first result. The responder\n"
 	      "sends one NAK for a gap in the PSNs, and is silent until the gap is filled. After\n"
-	      "an RNR NAK the requester waits for the time in the NAK and sends again.\n"
+	      "an RNR NAK the requester waits for the time in the NAK and sends again. A bad\n"
+	      "invalidation draws no answer: the requester sends it again until its retries end.\n"
 	      "\n"
 	      "On UC the responder sends no NAK. It drops and counts the message. Only these\n"
 	      "reasons complete the receive WR with its status and move the responder to ERR:\n"
@@ -332,6 +336,44 @@ static void verdicts(FILE *out, struct table *table)
 	      out);
 	verdict_list(out, true);
 	profile_verdicts(out, table);
+}
+
+static const char *const causes[] = {
+	[SIM_CAUSE_KEY] = "the lkey of an SGE is of no region",
+	[SIM_CAUSE_PD] = "the lkey of an SGE is of another PD",
+	[SIM_CAUSE_RANGE] = "an SGE exceeds its region",
+	[SIM_CAUSE_RIGHTS] = "the region of an SGE lacks local write",
+	[SIM_CAUSE_FIRST_FLUSH] = "the oldest WR of a queue when the program moves the QP to ERR",
+};
+
+/* The sources are long, so the columns do not line up. */
+static void vendor_codes(FILE *out)
+{
+	const struct sim_profile *profile;
+
+	fputs("\n"
+	      "## Vendor codes\n"
+	      "\n"
+	      "The `vendor_err` of a completion in error, by profile. A row with a reason goes\n"
+	      "before the row of its status without one. 0 stands where a device sets none, or\n"
+	      "where no source was found.\n"
+	      "\n"
+	      "| status | reason |",
+	      out);
+	for (unsigned int i = 0; (profile = sim_profile_at(i)); i++)
+		fprintf(out, " %s |", profile->name);
+	fputs(" source |\n| --- | --- |", out);
+	for (unsigned int i = 0; sim_profile_at(i); i++)
+		fputs(" --- |", out);
+	fputs(" --- |\n", out);
+	for (const struct sim_vendor_err *row = sim_vendor_errs; row->source; row++) {
+		fprintf(out, "| %s | %s |", status_name(row->status),
+			row->cause == SIM_CAUSE_ANY ? "" : causes[row->cause]);
+		for (unsigned int i = 0; (profile = sim_profile_at(i)); i++)
+			fprintf(out, row->codes[profile->codes] ? " 0x%02x |" : " %u |",
+				row->codes[profile->codes]);
+		fprintf(out, " %s |\n", row->source);
+	}
 }
 
 static void add_time(struct table *table, unsigned int column, uint64_t time_ns)
@@ -564,6 +606,7 @@ static char *make(void)
 	work_requests(out, &table);
 	packets(out, &table);
 	verdicts(out, &table);
+	vendor_codes(out);
 	timers(out, &table);
 	limits(out, &table);
 	quirks(out);

@@ -72,6 +72,14 @@ struct vb_backend {
 	const struct vb_why *(*last_why)(void);
 
 	/*
+	 * Makes the backend call heard() on the thread whose call has just failed: of a verb, of an
+	 * inline function, or of another function of the backend. explain() returns what last_why()
+	 * returns. Called once, when the backend is registered. Without listen, only the failures of
+	 * verbs leave a sentence.
+	 */
+	void (*listen)(void (*heard)(int err, const struct vb_why *(*explain)(void)));
+
+	/*
 	 * Return true if a device or a context is this backend's. The structure may be another
 	 * backend's, so only its public part may be read; comparing an operation in context->ops is
 	 * enough. Without these, the verbs layer remembers the backend's devices and contexts.

@@ -14,11 +14,11 @@ extern "C" {
 /*
  * Returns a sentence on the calling thread's last failed vb_* call: the verb, the object and the
  * cause, such as "modify_qp: QP 0x11: RTR needs IBV_QP_DEST_QPN". Returns "" if no call has failed
- * on this thread, or if the backend has no sentence. The library owns the string, which is valid
- * until the thread's next vb_* call.
+ * on this thread. The library owns the string, which is valid until the thread's next vb_* call.
  *
- * Inline functions (vb_post_send(), vb_poll_cq(), ...) call the object directly. After one of them
- * the sentence is that of the backend which another vb_* call on this thread reached last.
+ * Inline functions (vb_post_send(), ibv_alloc_td(), ...) call the object directly. After one has
+ * failed, a simulated device has a sentence; an adapter has none, and the sentence is that of an
+ * earlier call.
  *
  * Any thread may call it at any time. It does not change errno.
  */

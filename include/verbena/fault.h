@@ -20,12 +20,63 @@ extern "C" {
 
 enum vb_fault_action {
 	VB_FAULT_DROP,	    /* the packet is lost on the way */
-	VB_FAULT_CORRUPT,   /* one bit of the packet changes, so that its ICRC is wrong */
+	VB_FAULT_CORRUPT,   /* bytes of the packet change: see enum vb_fault_change */
 	VB_FAULT_DUPLICATE, /* the packet is delivered twice */
 	VB_FAULT_DELAY, /* the packet arrives delay_ns late; packets behind it may overtake it */
 };
 
-/* Which packets a rule matches, and when it fires. A rule of zeros drops every packet. */
+/*
+ * What VB_FAULT_CORRUPT changes. The receiver gets the changed bytes, and does with them what it
+ * does with any frame; vb_sim_drops() counts the packets that it drops, by cause.
+ *
+ * A rule with one of the fields matches only packets that have the field.
+ */
+enum vb_fault_change {
+	/* One bit, which the seed chooses, behind the first 8 bytes of the BTH: the ICRC covers it, and
+	 * the receiver drops the packet because of its ICRC. */
+	VB_CHANGE_ANY_BIT,
+	VB_CHANGE_FRAME_BYTE, /* the byte at `offset`, counted from the frame's first byte */
+	VB_CHANGE_BTH_BYTE,   /* the byte at `offset`, counted from the BTH's first byte */
+	/*
+	 * The packet ends after `value` bytes, counted from the BTH's first byte, and an ICRC. The
+	 * lengths in the headers before the BTH follow. On InfiniBand, value is a multiple of 4. The rule
+	 * matches only packets that are longer.
+	 */
+	VB_CHANGE_LENGTH,
+	/* Fields of the BTH. */
+	VB_CHANGE_OPCODE,
+	VB_CHANGE_SOLICITED,
+	VB_CHANGE_PAD,
+	VB_CHANGE_VERSION,
+	VB_CHANGE_PKEY,
+	VB_CHANGE_DEST_QPN,
+	VB_CHANGE_ACK_REQUEST,
+	VB_CHANGE_PSN,
+	/* Fields of the extension headers. */
+	VB_CHANGE_SYNDROME,    /* AETH */
+	VB_CHANGE_MSN,	       /* AETH */
+	VB_CHANGE_REMOTE_ADDR, /* RETH, AtomicETH */
+	VB_CHANGE_RKEY,	       /* RETH, AtomicETH, IETH */
+	VB_CHANGE_DMA_LENGTH,  /* RETH */
+	VB_CHANGE_SWAP_ADD,    /* AtomicETH */
+	VB_CHANGE_COMPARE,     /* AtomicETH */
+	VB_CHANGE_ORIGINAL,    /* AtomicAckETH */
+	VB_CHANGE_QKEY,	       /* DETH */
+	VB_CHANGE_SOURCE_QPN,  /* DETH */
+	VB_CHANGE_IMM_DATA,    /* ImmDt */
+	VB_CHANGE_XRC_SRQN,    /* XRCETH */
+};
+
+/*
+ * Which packets a rule matches, and when it fires. A rule of zeros drops every packet.
+ *
+ * A field or byte changes in two steps: the bits of `mask` become those of `value`, and the bits of
+ * `flip` turn. If mask and flip are 0, value replaces the whole field. So a rule with
+ *
+ *	.action = VB_FAULT_CORRUPT, .change = VB_CHANGE_PKEY, .value = 0x1234, .right_icrc = true
+ *
+ * gives the packet another P_Key and no other error.
+ */
 struct vb_fault_rule {
 	enum vb_fault_action action;
 	const char *from;   /* the name of the sending device; NULL for any */
@@ -38,13 +89,26 @@ struct vb_fault_rule {
 	uint64_t count;	    /* how often the rule fires; 0 for no limit */
 	double probability; /* of firing on a match that is not skipped; 0 means always */
 	uint64_t delay_ns;  /* for VB_FAULT_DELAY */
+
+	/* For VB_FAULT_CORRUPT. */
+	enum vb_fault_change change;
+	uint32_t offset; /* for VB_CHANGE_FRAME_BYTE and VB_CHANGE_BTH_BYTE */
+	uint64_t value;	 /* in host order */
+	uint64_t mask;
+	uint64_t flip;
+	/*
+	 * Set: the ICRC and the checksums of IPv4 and UDP are those of the changed packet. Not set: they
+	 * are those of the packet before the change. The VCRC of InfiniBand is always right.
+	 */
+	bool right_icrc;
 };
 
 /*
  * Adds a rule behind the world's other rules. rule and its strings are copied. *id becomes the
  * number by which the other functions name the rule; id may be NULL.
  *
- * EINVAL: there is no such action or device, or the probability is not between 0 and 1.
+ * EINVAL: there is no such action, change or device; the probability is not between 0 and 1; or
+ *	value, mask or flip is wider than the field.
  * ENOSPC: the world has 64 rules.
  */
 int vb_fault_add(struct vb_sim *sim, const struct vb_fault_rule *rule, unsigned int *id);

@@ -67,7 +67,8 @@ struct vb_sim_device_config {
 	/*
 	 * GIDs of port 1. On Ethernet, each is a GID of type RoCE v2, and an IPv4 address is
 	 * written ::ffff:a.b.c.d [::ffff:10.0.0.N and fd00::N for the Nth device, as
-	 * vb_sim_default_gids() says]. On InfiniBand, they follow the port's own GID [none].
+	 * vb_sim_default_gids() says; in a world without a seed on the real clock, other
+	 * addresses in each process]. On InfiniBand, they follow the port's own GID [none].
 	 *
 	 * The GID table has at index 0 a link-local GID, made from the MAC address or the port
 	 * GUID. These GIDs follow. On Ethernet, with the profiles "spec" and "mlx5", all of them
@@ -103,7 +104,12 @@ struct vb_sim_link_config {
 struct vb_sim_config {
 	enum vb_sim_clock clock;
 	bool seed_given; /* not set: seed 1 on the virtual clock, a random one on the real clock */
-	uint64_t seed;	 /* decides all random numbers of the world */
+	/*
+	 * Decides all random numbers of the world. Without a seed on the real clock, QPNs, memory
+	 * keys, MACs and default GIDs begin elsewhere in each process, so that a program does not
+	 * take the devices of another process for its own.
+	 */
+	uint64_t seed;
 	const char *trace; /* the pcap file of vb_sim_trace_open(); NULL for none */
 	unsigned int device_count;
 	struct vb_sim_device_config devices[VB_SIM_DEVICES_MAX];
@@ -114,7 +120,8 @@ struct vb_sim_config {
 /*
  * Replaces the default world by a new one. config is copied; NULL is a configuration of zeros.
  *
- * EBUSY: a device of the default world is open.
+ * EBUSY: a device of the default world is open; the sentence of vb_last_error() names what is open.
+ *	See vb_sim_reset().
  * EINVAL: a name is empty, too long or given twice; a link names no device, or joins two link
  *	layers; a profile, quirk, MTU, link layer or clock does not exist; there are too many of
  *	something.
@@ -143,10 +150,32 @@ struct vb_sim *vb_sim_open(const struct vb_sim_config *config);
 /*
  * Ends a world of vb_sim_open(). Device lists of it stay valid until they are freed.
  *
- * EBUSY: a device of the world is open.
+ * EBUSY: a device of the world is open; the sentence names what is open.
  * EINVAL: sim is NULL or the default world.
  */
 int vb_sim_close(struct vb_sim *sim);
+
+/*
+ * Ends the default world, whatever is open in it, and leaves no default world: the next use makes
+ * one, as in a fresh process. For the end of a test, whose failure may have left objects behind:
+ *
+ *	void tearDown(void)
+ *	{
+ *		vb_sim_reset();
+ *	}
+ *
+ * The world's devices are closed with all their objects, its trace is closed, and fault rules and
+ * watchers are gone. A thread that waits in the world (for an event, an acknowledgement, a
+ * completion, for time to pass) fails with ENODEV, and vb_sim_reset() returns after all of these
+ * threads have left their waits. Registrations of threads are gone, too. Other threads must not be
+ * inside a verb of the world. Afterwards, a verb on an object of the world fails as on one that was
+ * destroyed. Device lists of the world stay valid until they are freed. The function of
+ * vb_sim_set_default() stays. Worlds of vb_sim_open() stay as they are.
+ *
+ * The memory of a world that was in use stays allocated, so that stale pointers are recognised.
+ * After fork(), the child may call it, too.
+ */
+void vb_sim_reset(void);
 
 /* Returns the world that an open device belongs to; NULL if the context is not a simulated one. */
 struct vb_sim *vb_sim_of(struct ibv_context *context);
@@ -226,6 +255,12 @@ void vb_sim_thread_leave(struct vb_sim *sim);
  * is cut short. A child of fork() writes nothing into its parent's trace. If the file cannot be
  * written any more, one line on stderr says so, and the program continues.
  *
+ * With the same seed, a program writes the same bytes on each run, if its own actions are the same.
+ * RDMA requests carry virtual addresses: device memory is addressed from 0, and the regions of
+ * <verbena/connect.h> have the same places in each process (not under AddressSanitizer or
+ * ThreadSanitizer), but other memory is where the program, or malloc(3), puts it. Such a program
+ * repeats its bytes without address randomisation, as under `setarch -R`.
+ *
  * The world's earlier trace, if there is one, ends here; if this call fails, it continues.
  *
  * ENOTSUP: the world has devices of both link layers, and a file takes only one.
@@ -255,7 +290,7 @@ struct vb_sim_counters {
 	uint64_t sent_packets;
 	uint64_t received_packets;
 	uint64_t lost_packets;	  /* sent here, lost on the way: a fault, an address of nobody */
-	uint64_t dropped_packets; /* received here, dropped: wrong QP, state, key, ICRC, PSN */
+	uint64_t dropped_packets; /* received here, dropped: vb_sim_drops() says why */
 	uint64_t duplicate_requests;
 	uint64_t out_of_sequence_requests;
 	uint64_t rnr_naks_sent;
@@ -286,6 +321,38 @@ int vb_sim_counter(struct ibv_context *context, const char *name, uint64_t *valu
  * it counts; about may be NULL. Returns NULL behind the last counter. The strings are constant.
  */
 const char *vb_sim_counter_name(unsigned int index, const char **about);
+
+/*
+ * Counts the received packets that a device has dropped for one cause, such as "icrc" or "pkey":
+ * vb_sim_drop_cause() lists the causes. The sum of all causes is dropped_packets of
+ * vb_sim_counters(). Requests of RC and XRC that are refused by a NAK, repeated requests, and
+ * answers that answer nothing are not dropped in this sense.
+ *
+ * EINVAL: there is no such cause, or the context is closed or not a simulated one.
+ */
+int vb_sim_drops(struct ibv_context *context, const char *cause, uint64_t *packets);
+
+/*
+ * Returns the name of the cause at index, from 0, and sets *about to what it means; about may be
+ * NULL. Returns NULL behind the last cause. The strings are constant.
+ */
+const char *vb_sim_drop_cause(unsigned int index, const char **about);
+
+/*
+ * Gives a port a frame, as if the frame came over the port's wire now. frame begins with the
+ * Ethernet header or the LRH, and ends with the ICRC or the VCRC; it is copied. The port decodes and
+ * checks the frame as any other: a frame that is wrong is dropped and counted (vb_sim_drops()), and a
+ * packet that a QP takes does what the packet says. Fault rules do not see the frame; the trace and
+ * the watcher do, although no QP has sent it. Its consequences, such as an ACK, follow in the same
+ * instant: on the virtual clock, when the program waits next.
+ *
+ * EINVAL: the context is closed or not a simulated one, the port does not exist, or the frame is
+ *	longer than 4234 bytes.
+ * EFAULT: the frame cannot be read.
+ * ENETDOWN: the port is down, or the device is dead.
+ */
+int vb_sim_inject(struct ibv_context *context, unsigned int port_num, const void *frame,
+		  size_t frame_bytes);
 
 /*
  * The functions below do to a device what a person at the rack, or the subnet manager, could do.

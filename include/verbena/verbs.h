@@ -21,10 +21,11 @@
  *
  * Sources. The comment of a verb sums up its man page, ibv_<name>(3), or names another source.
  *
- * Errors. "Returns 0 or errno" means 0 or an errno value. errno values are those of the function's
- * man page; the comments name a few. Besides, every verb except the inline ones answers EINVAL for
- * a NULL object and for an object of an unknown context, and EOPNOTSUPP if the backend does not
- * have the verb, both in the verb's convention. A verb that fails changes nothing and leaves a
+ * Errors. "Returns 0 or errno" means 0 or an errno value, which errno then has, too. errno values are
+ * those of the function's man page; the comments name a few. Besides, every verb except the inline
+ * ones answers EINVAL for a NULL object and for an object of an unknown context, ENOENT for an object
+ * that has been destroyed or whose handle the program has changed, and EOPNOTSUPP if the backend does
+ * not have the verb, all in the verb's convention. A verb that fails changes nothing and leaves a
  * sentence for vb_last_error() (<verbena/error.h>). A verb that succeeds may change errno.
  */
 #ifndef VERBENA_VERBS_H
@@ -70,7 +71,8 @@ const struct vb_backend *vb_device_backend(const struct ibv_device *device);
  * Lists the devices of the backend @backend; NULL and "" are as for vb_find_backend(). Returns a
  * NULL-terminated array, which is empty if there are no devices, and sets *@num_devices, unless it
  * is NULL, to the number of devices. The caller frees the array with vb_free_device_list() and
- * opens the devices that it needs before that. Errors: NULL with errno EINVAL (there is no such
+ * opens the devices that it needs before that. free(3) frees the array as well, and its devices then
+ * live on, as with libibverbs. Errors: NULL with errno EINVAL (there is no such
  * backend; vb_last_error() lists the known ones), ENOSYS (the backend cannot work on this
  * machine), ENOMEM, or another value of the backend.
  */
@@ -151,8 +153,7 @@ int vb_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid
 
 /*
  * Reads the valid entries of the GID tables of all ports, at most @max_entries, to places
- * @entry_size bytes apart. @flags must be 0. Returns the number of entries, or a negated errno
- * value; errno itself is not set.
+ * @entry_size bytes apart. @flags must be 0. Returns the number of entries, or a negated errno value.
  */
 ssize_t vb_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
 			   size_t max_entries, uint32_t flags, size_t entry_size);

@@ -50,7 +50,10 @@ static inline void sim_engine_changed(struct sim_engine *engine)
 	engine->epoch++;
 }
 
-/* Returns the next number of the pseudo-random sequence that begins with the engine's seed. */
+/* Returns the next number of the pseudo-random sequence that began with *state. */
+uint64_t sim_random_next(uint64_t *state);
+
+/* Returns the next number of the sequence that begins with the engine's seed. */
 uint64_t sim_random(struct sim_engine *engine);
 
 #endif

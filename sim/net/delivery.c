@@ -2,26 +2,24 @@
 #include "sim/net/delivery.h"
 
 #include "sim/net/net.h"
-#include "sim/object/payload.h"
 #include "sim/object/rules.h"
 #include "sim/qp/qp.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MULTICAST_QPN 0xffffffu
 
-/* A packet on a link with delay. */
+/* A packet on a link with delay: its bytes, and the port that they go to. */
 struct sim_flight {
 	struct sim_timer timer;
 	struct sim_flight *next_made;
 	struct sim_flight *next_spare;
 	struct sim_net *net;
 	struct sim_port *dest;
-	struct sim_packet packet;
-	struct sim_route route;
-	struct sim_span span;
-	uint8_t payload[SIM_PATH_MTU_MAX];
+	size_t frame_bytes;
+	uint8_t frame[SIM_FRAME_BYTES_MAX];
 };
 
 /* True if an InfiniBand packet came by its LID to a port that does not have the GID of its GRH. */
@@ -35,6 +33,21 @@ static bool misrouted(const struct sim_port *port, const struct sim_route *route
 	return sim_port_find_gid(port, &dgid, IBV_GID_TYPE_IB) < 0;
 }
 
+/* True if a frame came to a port that has neither its destination GID nor, on InfiniBand, its
+ * destination LID: the address was taken from the port meanwhile, or the frame was changed. */
+static bool is_misaddressed(const struct sim_port *port, const struct sim_route *route)
+{
+	union ibv_gid dgid;
+
+	if (route->infiniband)
+		return !sim_lid_is_multicast(route->dlid) &&
+		       (route->dlid != port->lid || misrouted(port, route));
+	memcpy(dgid.raw, route->dest_gid, sizeof(dgid));
+	return !sim_gid_is_multicast(dgid.raw) &&
+	       sim_port_find_gid(port, &dgid,
+				 route->roce_v1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2) < 0;
+}
+
 static void arrive_at_group(struct sim_port *port, const struct sim_packet *packet,
 			    const struct sim_route *route)
 {
@@ -44,39 +57,89 @@ static void arrive_at_group(struct sim_port *port, const struct sim_packet *pack
 	     member = next) {
 		next = member->next;
 		if (sim_multicast_matches(member, port, route) &&
-		    sim_qp_admits(member->qp, port, packet, route))
+		    sim_qp_objects(member->qp, port, packet, route) == SIM_DISCARD_NONE)
 			sim_datagram_receive(member->qp, packet, route);
 	}
 }
 
 /* Counts a packet that no QP takes. */
-static void refuse(struct sim_device *device)
+static void refuse(struct sim_device *device, enum sim_discard cause)
 {
-	device->counters.dropped_packets++;
+	sim_discard(&device->counters, cause);
 	device->counters.refused_packets++;
 }
 
-/* A packet with a right ICRC arrives at a port. */
-static void arrive(struct sim_port *port, const struct sim_packet *packet,
-		   const struct sim_route *route)
+/* Gives a packet that has come to a port to its QP, or counts why no QP takes the packet. */
+static void admit(struct sim_port *port, const struct sim_packet *packet,
+		  const struct sim_route *route)
 {
 	struct sim_device *device = port->device;
 	struct sim_qp *qp = sim_table_find(&device->qps, packet->dest_qpn);
+	enum sim_discard cause;
 
-	device->counters.received_packets++;
 	if (packet->dest_qpn == MULTICAST_QPN) {
 		arrive_at_group(port, packet, route);
 		return;
 	}
-	if (misrouted(port, route) || !sim_qp_take_packet(qp, port, packet, route))
-		refuse(device);
+	cause = sim_qp_take_packet(qp, port, packet, route);
+	if (cause != SIM_DISCARD_NONE)
+		refuse(device, cause);
 }
 
-/* A frame with a wrong ICRC arrives at a port. */
-static void arrive_corrupt(struct sim_port *port)
+/* A packet that was not encoded arrives at a port. */
+static void arrive(struct sim_port *port, const struct sim_packet *packet,
+		   const struct sim_route *route)
 {
 	port->device->counters.received_packets++;
-	refuse(port->device);
+	if (misrouted(port, route))
+		refuse(port->device, SIM_DISCARD_ADDRESS);
+	else
+		admit(port, packet, route);
+}
+
+void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes)
+{
+	static const uint8_t causes[] = {
+		[SIM_DECODE_TRUNCATED] = SIM_DISCARD_TRUNCATED,
+		[SIM_DECODE_NOT_ROCE] = SIM_DISCARD_NETWORK_HEADER,
+		[SIM_DECODE_NOT_INFINIBAND] = SIM_DISCARD_NETWORK_HEADER,
+		[SIM_DECODE_BAD_VERSION] = SIM_DISCARD_VERSION,
+		[SIM_DECODE_BAD_OPCODE] = SIM_DISCARD_OPCODE,
+		[SIM_DECODE_BAD_PAD] = SIM_DISCARD_PAD,
+		[SIM_DECODE_BAD_ICRC] = SIM_DISCARD_ICRC,
+		[SIM_DECODE_BAD_VCRC] = SIM_DISCARD_VCRC,
+	};
+	struct sim_packet packet;
+	struct sim_route route;
+	struct sim_span span;
+	enum sim_decode result =
+		(sim_port_is_infiniband(port) ? sim_packet_decode_infiniband : sim_packet_decode)(
+			frame, frame_bytes, &packet, &span, &route);
+
+	port->device->counters.received_packets++;
+	if (result != SIM_DECODE_OK)
+		refuse(port->device, causes[result]);
+	else if (is_misaddressed(port, &route))
+		refuse(port->device, SIM_DISCARD_ADDRESS);
+	else
+		admit(port, &packet, &route);
+}
+
+int sim_net_inject(struct sim_port *port, const void *frame, size_t frame_bytes)
+{
+	struct sim_engine *engine = port->device->engine;
+	uint8_t copy[SIM_FRAME_BYTES_MAX];
+
+	if (frame_bytes > sizeof(copy))
+		return EINVAL;
+	if (engine->host.memory.copy(copy, frame, frame_bytes))
+		return EFAULT;
+	if (!sim_port_is_up(port))
+		return ENETDOWN;
+	sim_trace_show(engine->net, copy, frame_bytes,
+		       sim_port_is_infiniband(port) ? SIM_FRAME_INFINIBAND : 0);
+	sim_delivery_arrive(port, copy, frame_bytes);
+	return 0;
 }
 
 static void land(struct sim_timer *timer)
@@ -84,7 +147,7 @@ static void land(struct sim_timer *timer)
 	struct sim_flight *flight = (struct sim_flight *)timer;
 	struct sim_delivery *delivery = &flight->net->delivery;
 
-	arrive(flight->dest, &flight->packet, &flight->route);
+	sim_delivery_arrive(flight->dest, flight->frame, flight->frame_bytes);
 	flight->next_spare = delivery->spare;
 	delivery->spare = flight;
 }
@@ -112,56 +175,57 @@ static struct sim_flight *take_flight(struct sim_net *net)
 	return flight;
 }
 
-/* Copies a packet until its arrival. False if memory is out: the packet is lost, as in a full
- * switch. */
+/* Keeps the bytes of a packet until its arrival. False if memory is out: the packet is lost, as in a
+ * full switch. */
 static bool take_off(struct sim_net *net, const struct sim_path *path,
-		     const struct sim_packet *packet, uint64_t arrival_ns)
+		     const struct sim_transit *transit, uint64_t arrival_ns)
 {
 	struct sim_flight *flight = take_flight(net);
 
 	if (!flight)
 		return false;
 	flight->dest = path->dest;
-	flight->route = path->route;
-	flight->packet = *packet;
-	flight->span = (struct sim_span){flight->payload, packet->payload_bytes};
-	flight->packet.spans = &flight->span;
-	flight->packet.span_count = packet->payload_bytes ? 1 : 0;
-	if (packet->payload_bytes)
-		sim_copy_spans(path->source->device, packet->spans, packet->span_count,
-			       &flight->span, 1);
+	flight->frame_bytes = transit->frame_bytes;
+	memcpy(flight->frame, transit->frame, transit->frame_bytes);
 	sim_timer_arm(&net->engine->clock, &flight->timer, arrival_ns);
 	return true;
 }
 
 /* Returns the time at which a packet that is sent now reaches the other end of its link. */
 static uint64_t arrival_ns(const struct sim_net *net, const struct sim_path *path,
-			   const struct sim_packet *packet)
+			   const struct sim_transit *transit)
 {
 	struct sim_link *link = path->link;
 	uint64_t start_ns = net->engine->clock.now_ns;
 
 	if (link->bits_per_second) {
 		uint64_t *busy_ns = &link->busy_until_ns[path->source == link->b];
-		uint64_t bits = sim_frame_bytes(packet, &path->route) * 8;
 
 		if (*busy_ns > start_ns)
 			start_ns = *busy_ns;
-		start_ns += bits * UINT64_C(1000000000) / link->bits_per_second;
+		start_ns += transit->frame_bytes * 8 * UINT64_C(1000000000) / link->bits_per_second;
 		*busy_ns = start_ns;
 	}
-	return start_ns + link->delay_ns;
+	return start_ns + link->delay_ns + transit->delay_ns;
 }
 
 /* False if the packet is lost. */
 static bool deliver_to(struct sim_net *net, const struct sim_path *path,
-		       const struct sim_transit *transit)
+		       struct sim_transit *transit)
 {
-	uint64_t when_ns = arrival_ns(net, path, transit->packet) + transit->delay_ns;
+	uint64_t when_ns;
 
+	if (path->link->bits_per_second || path->link->delay_ns || transit->delay_ns)
+		sim_net_encode(net, transit);
+	if (transit->lost)
+		return false;
+	when_ns = arrival_ns(net, path, transit);
 	if (when_ns > net->engine->clock.now_ns)
-		return take_off(net, path, transit->packet, when_ns);
-	arrive(path->dest, transit->packet, &path->route);
+		return take_off(net, path, transit, when_ns);
+	if (transit->frame_bytes)
+		sim_delivery_arrive(path->dest, transit->frame, transit->frame_bytes);
+	else
+		arrive(path->dest, transit->packet, &path->route);
 	return true;
 }
 
@@ -185,7 +249,7 @@ static bool has_members(const struct sim_port *port, const struct sim_path *path
 
 /* One copy to each port that has members of the group, the sender's own port included. False if no
  * port got one. */
-static bool deliver_to_group(struct sim_net *net, const struct sim_transit *transit)
+static bool deliver_to_group(struct sim_net *net, struct sim_transit *transit)
 {
 	const struct sim_device *source = transit->path->source->device;
 	struct sim_path branch = *transit->path;
@@ -204,7 +268,7 @@ static bool deliver_to_group(struct sim_net *net, const struct sim_transit *tran
 	return delivered;
 }
 
-static bool deliver(struct sim_net *net, const struct sim_transit *transit)
+static bool deliver(struct sim_net *net, struct sim_transit *transit)
 {
 	const struct sim_path *path = transit->path;
 
@@ -220,11 +284,6 @@ void sim_delivery_pass(struct sim_filter *filter, struct sim_transit *transit)
 	const struct sim_path *path = transit->path;
 	struct sim_counters *counters = &path->source->device->counters;
 
-	if (transit->corrupt) {
-		if (path->dest)
-			arrive_corrupt(path->dest);
-		return;
-	}
 	if (deliver(filter->net, transit) || transit->again)
 		return;
 	counters->lost_packets++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The last filter: carries a packet over its link to a QP. A packet that a link delays is copied
- * into a buffer of its own.
+ * The last filter: carries a packet over its link to a port, which decodes and checks the bytes of a
+ * packet that was encoded. The bytes of a packet that a link delays are in a buffer of their own.
  */
 #ifndef SIM_NET_DELIVERY_H
 #define SIM_NET_DELIVERY_H
@@ -18,6 +18,16 @@ struct sim_delivery {
 
 /* Delivers a packet, counts it if it is lost, and ends the chain. */
 sim_filter_fn sim_delivery_pass;
+
+/* A frame arrives at a port: decodes and checks it, and gives the packet to its QP. */
+void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes);
+
+/*
+ * A frame that no QP has sent arrives at a port; the trace shows it. The frame is copied.
+ * EINVAL: it is longer than SIM_FRAME_BYTES_MAX. EFAULT: it cannot be read. ENETDOWN: the port is
+ * down.
+ */
+int sim_net_inject(struct sim_port *port, const void *frame, size_t frame_bytes);
 
 /* Frees the buffers of delayed packets. */
 void sim_delivery_destroy(struct sim_delivery *delivery);

@@ -2,18 +2,48 @@
 #include "sim/net/fault.h"
 
 #include "sim/net/net.h"
-#include "sim/wire/bytes.h"
-#include "sim/wire/icrc.h"
 
 #include <errno.h>
+#include <string.h>
 
-static bool matches(const struct sim_fault_rule *rule, const struct sim_device *from,
+enum { ICRC_BYTES = 4, VCRC_BYTES = 2 };
+
+/* The bytes from the BTH to the ICRC, without the ICRC. */
+static size_t covered_bytes(const struct sim_packet *packet)
+{
+	return sim_opcodes[packet->opcode].header_bytes + packet->payload_bytes +
+	       sim_pad_bytes(packet->payload_bytes);
+}
+
+/* True if the packet has what the rule changes. */
+static bool can_change(const struct sim_fault_change *change, const struct sim_path *path,
+		       const struct sim_packet *packet)
+{
+	const size_t frame_bytes = sim_frame_bytes(packet, &path->route);
+	size_t offset;
+
+	switch (change->place) {
+	case SIM_FAULT_FIELD:
+		return sim_field_find(packet->opcode, change->field, &offset) != NULL;
+	case SIM_FAULT_FRAME_BYTE:
+		return change->offset < frame_bytes;
+	case SIM_FAULT_BTH_BYTE:
+		return change->offset < frame_bytes - sim_route_bytes(&path->route);
+	case SIM_FAULT_LENGTH:
+		return change->value < covered_bytes(packet);
+	default:
+		return true;
+	}
+}
+
+static bool matches(const struct sim_fault_rule *rule, const struct sim_path *path,
 		    const struct sim_packet *packet)
 {
-	return (!rule->from || rule->from == from) &&
+	return (!rule->from || rule->from == path->source->device) &&
 	       (!rule->opcode_given || rule->opcode == packet->opcode) &&
 	       (!rule->psn_given || rule->psn == packet->psn) &&
-	       (!rule->dest_qpn || rule->dest_qpn == packet->dest_qpn);
+	       (!rule->dest_qpn || rule->dest_qpn == packet->dest_qpn) &&
+	       (rule->action != SIM_FAULT_CORRUPT || can_change(&rule->change, path, packet));
 }
 
 static bool fires(struct sim_engine *engine, struct sim_fault_slot *slot)
@@ -28,8 +58,7 @@ static bool fires(struct sim_engine *engine, struct sim_fault_slot *slot)
 	return true;
 }
 
-const struct sim_fault_rule *sim_fault_offer(struct sim_engine *engine,
-					     const struct sim_device *from,
+const struct sim_fault_rule *sim_fault_offer(struct sim_engine *engine, const struct sim_path *path,
 					     const struct sim_packet *packet)
 {
 	struct sim_faults *faults = &engine->net->faults;
@@ -37,44 +66,92 @@ const struct sim_fault_rule *sim_fault_offer(struct sim_engine *engine,
 	for (unsigned int i = 0; i < faults->count; i++) {
 		struct sim_fault_slot *slot = &faults->slots[i];
 
-		if (matches(&slot->rule, from, packet) && fires(engine, slot))
+		if (matches(&slot->rule, path, packet) && fires(engine, slot))
 			return &slot->rule;
 	}
 	return NULL;
 }
 
 /* Turns one bit behind the second word of the BTH, where the ICRC covers every bit. */
-static void corrupt(struct sim_net *net, struct sim_transit *transit)
+static void turn_any_bit(struct sim_net *net, struct sim_transit *transit, uint8_t *bth)
 {
 	const bool infiniband = transit->path->route.infiniband;
-	size_t bth = sim_route_bytes(&transit->path->route);
-	size_t length_bytes;
-	uint64_t bit;
+	const size_t end = transit->frame_bytes - (infiniband ? VCRC_BYTES : 0);
+	uint64_t bit = sim_random(net->engine) % (8 * (end - (size_t)(bth - transit->frame) - 8));
+
+	bth[8 + bit / 8] ^= (uint8_t)(1u << bit % 8);
+}
+
+static void change_byte(uint8_t *at, const struct sim_fault_change *change)
+{
+	*at = (uint8_t)(((*at & ~change->mask) | (change->value & change->mask)) ^ change->flip);
+}
+
+/* Cuts the packet off, and puts its ICRC, which is wrong there, behind what is left. */
+static void shorten(struct sim_transit *transit, uint8_t *bth, size_t kept_bytes)
+{
+	memmove(bth + kept_bytes, bth + covered_bytes(transit->packet), ICRC_BYTES);
+	transit->frame_bytes =
+		sim_packet_resize(transit->frame, kept_bytes + ICRC_BYTES, &transit->path->route);
+}
+
+static void change_frame(struct sim_net *net, struct sim_transit *transit,
+			 const struct sim_fault_change *change)
+{
+	uint8_t *bth = transit->frame + sim_route_bytes(&transit->path->route);
+	const struct sim_field_place *place;
+	size_t offset;
+
+	switch (change->place) {
+	case SIM_FAULT_FIELD:
+		place = sim_field_find(transit->packet->opcode, change->field, &offset);
+		sim_field_change(bth, place, offset, change->value, change->mask, change->flip);
+		break;
+	case SIM_FAULT_FRAME_BYTE:
+		change_byte(transit->frame + change->offset, change);
+		break;
+	case SIM_FAULT_BTH_BYTE:
+		change_byte(bth + change->offset, change);
+		break;
+	case SIM_FAULT_LENGTH:
+		shorten(transit, bth, change->value);
+		break;
+	default:
+		turn_any_bit(net, transit, bth);
+	}
+}
+
+static void corrupt(struct sim_net *net, struct sim_transit *transit,
+		    const struct sim_fault_change *change)
+{
+	const struct sim_route *route = &transit->path->route;
 
 	sim_net_encode(net, transit);
-	length_bytes = transit->frame_bytes - (infiniband ? 2 : 0);
-	bit = sim_random(net->engine) % (8 * (length_bytes - bth - 8));
-	net->frame[bth + 8 + bit / 8] ^= (uint8_t)(1u << bit % 8);
-	/* The bit turned in the memory of a switch, which computes a new VCRC. */
-	if (infiniband)
-		sim_store_le16(net->frame + length_bytes, sim_vcrc(net->frame, length_bytes));
-	transit->corrupt = true;
+	change_frame(net, transit, change);
+	if (change->right_icrc)
+		sim_packet_seal(transit->frame, transit->frame_bytes, route);
+	else if (route->infiniband)
+		/* The bits turned in the memory of a switch, which computes a new VCRC. */
+		sim_packet_seal_link(transit->frame, transit->frame_bytes);
 }
 
 void sim_fault_pass(struct sim_filter *filter, struct sim_transit *transit)
 {
-	const struct sim_fault_rule *rule = sim_fault_offer(
-		filter->net->engine, transit->path->source->device, transit->packet);
+	const struct sim_fault_rule *rule =
+		sim_fault_offer(filter->net->engine, transit->path, transit->packet);
 	enum sim_fault_action action = rule ? rule->action : SIM_FAULT_NONE;
-	struct sim_transit second = *transit;
+	struct sim_transit second;
 
 	if (action == SIM_FAULT_DROP ||
 	    !(transit->path->multicast || sim_fabric_is_passable(transit->path)))
 		transit->lost = true;
 	if (action == SIM_FAULT_CORRUPT && !transit->lost)
-		corrupt(filter->net, transit);
+		corrupt(filter->net, transit, &rule->change);
 	if (action == SIM_FAULT_DELAY)
 		transit->delay_ns += rule->delay_ns;
+	if (action == SIM_FAULT_DUPLICATE)
+		sim_net_encode(filter->net, transit);
+	second = *transit;
 	sim_filter_next(filter, transit);
 	if (action == SIM_FAULT_DUPLICATE && !transit->lost) {
 		second.again = true;

@@ -6,6 +6,7 @@
 #define SIM_NET_FAULT_H
 
 #include "sim/net/filter.h"
+#include "sim/wire/field.h"
 
 #define SIM_FAULT_RULES_MAX 64
 
@@ -20,6 +21,26 @@ enum sim_fault_action {
 	SIM_FAULT_DELAY,
 };
 
+/* What SIM_FAULT_CORRUPT changes. */
+enum sim_fault_place {
+	SIM_FAULT_RANDOM_BIT, /* behind the second word of the BTH, where the ICRC covers all bits */
+	SIM_FAULT_FIELD,
+	SIM_FAULT_FRAME_BYTE, /* offset counts from the first byte of the frame */
+	SIM_FAULT_BTH_BYTE,   /* offset counts from the BTH */
+	SIM_FAULT_LENGTH,     /* the packet keeps `value` bytes from the BTH on, and an ICRC */
+};
+
+/* A change of a packet's bytes: the bits of mask become those of value, the bits of flip turn. */
+struct sim_fault_change {
+	enum sim_fault_place place;
+	enum sim_field field;
+	uint32_t offset;
+	uint64_t value;
+	uint64_t mask;
+	uint64_t flip;
+	bool right_icrc; /* the checksums are those of the changed packet */
+};
+
 struct sim_fault_rule {
 	enum sim_fault_action action;
 	const struct sim_device *from; /* NULL: any */
@@ -32,6 +53,7 @@ struct sim_fault_rule {
 	uint64_t count;	   /* packets that the rule acts on; 0: no limit */
 	uint32_t chance;   /* the rule acts with a probability of chance / 2^32; 0: always */
 	uint64_t delay_ns;
+	struct sim_fault_change change;
 };
 
 struct sim_fault_slot {
@@ -63,8 +85,7 @@ void sim_fault_clear(struct sim_engine *engine);
 uint64_t sim_fault_hits(const struct sim_engine *engine, unsigned int id);
 
 /* Offers a packet to the rules in order; returns the rule that acts on it, or NULL. */
-const struct sim_fault_rule *sim_fault_offer(struct sim_engine *engine,
-					     const struct sim_device *from,
+const struct sim_fault_rule *sim_fault_offer(struct sim_engine *engine, const struct sim_path *path,
 					     const struct sim_packet *packet);
 
 #endif

@@ -10,16 +10,18 @@
 
 #include "sim/object/path.h"
 
-/* A packet on its way, as the filters see and change it. */
+/*
+ * A packet on its way, as the filters see and change it. Once a filter has encoded the packet, its
+ * bytes are what travels: the receiver decodes them, and sees nothing else of the packet.
+ */
 struct sim_transit {
 	const struct sim_path *path;
 	const struct sim_packet *packet;
-	const uint8_t *frame; /* its bytes after sim_net_encode(); NULL before */
-	size_t frame_bytes;
-	uint64_t delay_ns; /* added to the link's delay */
-	bool lost;	   /* the packet does not arrive */
-	bool corrupt;	   /* a bit of the frame is wrong, so the receiver finds a wrong ICRC */
-	bool again;	   /* a copy of a packet; the counters count the packet once */
+	uint8_t *frame;	    /* SIM_FRAME_BYTES_MAX bytes, for sim_net_encode() */
+	size_t frame_bytes; /* 0 until the packet is encoded */
+	uint64_t delay_ns;  /* added to the link's delay */
+	bool lost;	    /* the packet does not arrive */
+	bool again;	    /* a copy of a packet; the counters count the packet once */
 };
 
 struct sim_filter;

@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 void sim_filter_activate(struct sim_filter *filter, bool active)
 {
@@ -34,24 +33,28 @@ static struct sim_filter **add_filter(struct sim_net *net, struct sim_filter **e
 
 void sim_net_encode(struct sim_net *net, struct sim_transit *transit)
 {
+	const struct sim_packet *packet = transit->packet;
 	struct sim_route route = transit->path->route;
+	bool readable;
 
-	if (transit->frame)
+	if (transit->frame_bytes)
 		return;
-	if (!route.udp_source_port)
-		route.udp_source_port =
-			sim_udp_source_port(transit->packet->source_qpn, transit->packet->dest_qpn);
-	if (transit->lost)
-		memcpy(route.dest_mac, sim_trace_lost_mac, sizeof(route.dest_mac));
-	transit->frame_bytes = sim_packet_encode(transit->packet, &route,
-						 net->engine->host.memory.copy, net->frame);
-	transit->frame = net->frame;
+	/* A connection's port is in its path. */
+	if (sim_opcodes[packet->opcode].flags & SIM_OP_DETH && !route.udp_source_port)
+		route.udp_source_port = sim_udp_source_port(packet->source_qpn, packet->dest_qpn);
+	transit->frame_bytes = sim_packet_encode(packet, &route, net->engine->host.memory.copy,
+						 transit->frame, &readable);
+	if (readable)
+		return;
+	transit->path->source->device->counters.guarded_faults++;
+	transit->lost = true;
 }
 
 static void send(struct sim_engine *engine, struct sim_path *path, const struct sim_packet *packet)
 {
 	struct sim_net *net = engine->net;
-	struct sim_transit transit = {.path = path, .packet = packet};
+	uint8_t frame[SIM_FRAME_BYTES_MAX];
+	struct sim_transit transit = {.path = path, .packet = packet, .frame = frame};
 
 	path->source->device->counters.sent_packets++;
 	sim_fabric_find_way(engine, path);

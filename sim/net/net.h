@@ -23,14 +23,14 @@ struct sim_net {
 	struct sim_delivery delivery;
 	struct sim_links links;
 	struct sim_member *members;
-	uint8_t frame[SIM_FRAME_BYTES_MAX]; /* of the packet in the filters */
 };
 
 /* Makes engine->net and engine->outlet. ENOMEM. */
 int sim_net_create(struct sim_engine *engine);
 void sim_net_destroy(struct sim_engine *engine);
 
-/* Writes the packet's frame into net->frame, unless an earlier filter has done so. */
+/* Writes the packet's bytes into transit->frame, unless an earlier filter has done so. The packet
+ * is lost if its payload cannot be read. */
 void sim_net_encode(struct sim_net *net, struct sim_transit *transit);
 
 #endif

@@ -35,9 +35,14 @@ struct sim_trace {
 };
 
 struct sim_engine;
+struct sim_net;
 
 /* Shows a packet's frame to the sinks. */
 sim_filter_fn sim_trace_pass;
+
+/* Shows a frame that no QP has sent; flags are enum sim_frame_flag. */
+void sim_trace_show(struct sim_net *net, const uint8_t *frame, size_t frame_bytes,
+		    unsigned int flags);
 
 /* Sets the sink of a place; NULL removes it. On Ethernet the destination of a lost frame is
  * sim_trace_lost_mac. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names and order are those of rxe_counter_descs in Linux drivers/infiniband/sw/rxe/
+ * sim_counter_info: names and order are those of rxe_counter_descs in Linux drivers/infiniband/sw/rxe/
  * rxe_hw_counters.c. The comment of each row says where SoftRoCE counts.
  */
 #include "sim/object/counter.h"
@@ -63,6 +63,48 @@ const struct sim_counter_info sim_counter_info[] = {
 	 COUNTED(receives_completed)},
 	{0},
 };
+
+/* The checks that SoftRoCE has are in Linux drivers/infiniband/sw/rxe/: rxe_recv.c, rxe_rcv and
+ * hdr_check; rxe_icrc.c; rxe_resp.c. */
+const struct sim_discard_info sim_discard_info[SIM_DISCARDS] = {
+	[SIM_DISCARD_TRUNCATED] = {"truncated", "the frame is shorter than its headers say"},
+	[SIM_DISCARD_NETWORK_HEADER] =
+		{"network_header",
+		 "the headers before the BTH are not those of RoCE or InfiniBand"},
+	[SIM_DISCARD_VERSION] = {"version", "the transport header version (TVer) is not 0"},
+	[SIM_DISCARD_OPCODE] = {"opcode", "the opcode is reserved"},
+	[SIM_DISCARD_PAD] = {"pad", "the pad count does not fit the payload"},
+	[SIM_DISCARD_ICRC] = {"icrc", "the ICRC is wrong"},
+	[SIM_DISCARD_VCRC] = {"vcrc", "the VCRC is wrong"},
+	[SIM_DISCARD_ADDRESS] = {"address", "the port does not have the destination GID or LID"},
+	[SIM_DISCARD_NO_QP] = {"no_qp", "the port has no QP with the destination QPN"},
+	[SIM_DISCARD_TRANSPORT] = {"transport", "the opcode is of another QP type"},
+	[SIM_DISCARD_PKEY] = {"pkey", "the P_Key does not match the QP's"},
+	[SIM_DISCARD_STATE] = {"state", "the state of the QP takes no such packet"},
+	[SIM_DISCARD_DIRECTION] =
+		{"direction", "a request came to an XRC initiator, or an answer to an XRC target"},
+	[SIM_DISCARD_STRANGER] = {"stranger", "the source is not the peer of the connection"},
+	[SIM_DISCARD_OWN_MULTICAST] = {"own_multicast",
+				       "the QP blocks multicast packets that it has sent"},
+	[SIM_DISCARD_QKEY] = {"qkey", "the Q_Key is not the QP's"},
+	[SIM_DISCARD_NO_RECEIVE] = {"no_receive", "UD and UC: no receive is posted"},
+	[SIM_DISCARD_SHORT_RECEIVE] = {"short_receive", "UD: the receive is too short"},
+	[SIM_DISCARD_CUT_MESSAGE] = {"cut_message",
+				     "UC: an earlier packet of the message was lost or dropped"},
+	[SIM_DISCARD_BAD_REQUEST] =
+		{"bad_request", "UC: the opcode order, a length or the access flags are wrong"},
+	[SIM_DISCARD_ACCESS] = {"access", "UC: the memory does not allow the access"},
+};
+
+bool sim_discard_read(const struct sim_counters *counters, const char *name, uint64_t *value)
+{
+	for (unsigned int i = 1; i < SIM_DISCARDS; i++)
+		if (strcmp(sim_discard_info[i].name, name) == 0) {
+			*value = counters->discarded[i];
+			return true;
+		}
+	return false;
+}
 
 static uint64_t value_at(const struct sim_counters *counters, size_t offset)
 {

@@ -150,13 +150,26 @@ void sim_cq_pop(struct sim_cq *cq)
 	cq->tail++;
 }
 
+/* True if a completion that the CQ holds fires it as it is armed. */
+static bool holds_firing(const struct sim_cq *cq)
+{
+	for (uint32_t i = cq->tail; i != cq->head; i++) {
+		const struct sim_cqe *cqe = &cq->ring[i & cq->mask];
+
+		if (cq->armed == SIM_CQ_ARMED_ALL || cqe->solicited ||
+		    sim_cq_counts_as_solicited(cq, cqe))
+			return true;
+	}
+	return false;
+}
+
 void sim_cq_arm(struct sim_cq *cq, bool solicited_only)
 {
 	if (!solicited_only)
 		cq->armed = SIM_CQ_ARMED_ALL;
 	else if (cq->armed == SIM_CQ_UNARMED)
 		cq->armed = SIM_CQ_ARMED_SOLICITED;
-	if (cq->device->quirks.pending_completions_notify && sim_cq_count(cq))
+	if (cq->device->quirks.pending_completions_notify && holds_firing(cq))
 		sim_cq_notify(cq);
 }
 

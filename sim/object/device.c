@@ -50,6 +50,8 @@ int sim_device_create(struct sim_engine *engine, const struct sim_device_config 
 		       (uint32_t)config->profile->limits.max_srq);
 	sim_table_init(&device->regions, SIM_KEY_PLACE_BITS, SIM_KEY_GENERATION_BITS, 1,
 		       (1u << SIM_KEY_PLACE_BITS) - 1);
+	if (config->identity)
+		sim_device_renumber(device, config->identity);
 	for (unsigned int i = 0; i < config->port_count; i++)
 		sim_port_init(&device->ports[i], device, i + 1, config);
 	device->node_guid = be64toh(device->ports[0].gids[0].global.interface_id);
@@ -58,6 +60,15 @@ int sim_device_create(struct sim_engine *engine, const struct sim_device_config 
 	*end = device;
 	*out = device;
 	return engine->give_hooks(device);
+}
+
+void sim_device_renumber(struct sim_device *device, uint64_t identity)
+{
+	uint64_t state = identity + device->index;
+
+	sim_table_renumber(&device->qps, (uint32_t)sim_random_next(&state));
+	sim_table_renumber(&device->srqs, (uint32_t)sim_random_next(&state));
+	sim_table_renumber(&device->regions, (uint32_t)sim_random_next(&state));
 }
 
 int sim_device_set_quirk(struct sim_device *device, const char *name, bool on)

@@ -52,12 +52,18 @@ struct sim_device_config {
 	const union ibv_gid *gids;
 	unsigned int pkey_count;
 	const uint16_t *pkeys;
+	uint64_t
+		identity; /* see sim_device_renumber(); 0: numbers and MACs begin at their lowest */
 };
 
 /* Makes a device; sim_engine_destroy() frees it. InfiniBand ports get the LIDs 1, 2, 3, ... in the
  * order in which they are made. EINVAL for a configuration beyond the limits, ENOMEM. */
 int sim_device_create(struct sim_engine *engine, const struct sim_device_config *config, void *user,
 		      struct sim_device **device);
+
+/* Lets QPNs, SRQ numbers and memory keys that are made from now on begin at numbers that depend on
+ * the identity. Objects keep the numbers that they have. */
+void sim_device_renumber(struct sim_device *device, uint64_t identity);
 
 /* Frees a device that has no QPs and no regions; only sim_engine_destroy() calls this. */
 void sim_device_free(struct sim_device *device);

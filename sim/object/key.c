@@ -2,6 +2,7 @@
 #include "sim/object/key.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 
 /* A free place is used again after so many more places have become free: stale numbers are found
@@ -30,18 +31,58 @@ void sim_table_destroy(struct sim_table *table)
 	table->count = 0;
 }
 
-static int grow(struct sim_table *table)
+void sim_table_renumber(struct sim_table *table, uint32_t random)
+{
+	const uint32_t generations = 1u << table->generation_bits;
+	/* From 1, so that each number differs from the one that it would have been. */
+	const uint32_t shift = 1 + (random >> table->place_bits) % (generations - 1);
+
+	if (!table->live) {
+		free(table->places);
+		sim_table_init(table, table->place_bits, table->generation_bits, table->first,
+			       table->limit);
+		table->base = random & ((1u << table->place_bits) - 1);
+	}
+	table->generation = (uint16_t)((table->generation + shift) % generations);
+	for (uint32_t i = 0; i < table->capacity; i++)
+		if (!table->places[i].object)
+			table->places[i].generation =
+				(uint16_t)((table->places[i].generation + shift) % generations);
+}
+
+static uint32_t number_of(const struct sim_table *table, uint32_t place)
+{
+	const uint32_t mask = (1u << table->place_bits) - 1;
+
+	return ((place + table->base) & mask) | (uint32_t)table->places[place].generation
+							<< table->place_bits;
+}
+
+/* Returns the next place that was never used, past the places whose numbers are below the first one. */
+static uint32_t next_unused(const struct sim_table *table)
+{
+	const uint32_t mask = (1u << table->place_bits) - 1;
+	uint32_t place = table->count;
+
+	while (place <= mask && ((place + table->base) & mask) < table->first)
+		place++;
+	return place;
+}
+
+/* Makes room for a place. */
+static int grow(struct sim_table *table, uint32_t place)
 {
 	uint32_t capacity = table->capacity ? 2 * table->capacity : 64;
 	struct sim_place *places;
 
-	while (capacity <= table->first)
+	while (capacity <= place)
 		capacity *= 2;
 	places = realloc(table->places, capacity * sizeof(*places));
 	if (!places)
 		return ENOMEM;
 	for (uint32_t i = table->capacity; i < capacity; i++)
-		places[i] = (struct sim_place){.next_free = NO_PLACE};
+		places[i] =
+			(struct sim_place){.next_free = NO_PLACE, .generation = table->generation};
 	table->places = places;
 	table->capacity = capacity;
 	return 0;
@@ -60,31 +101,33 @@ static uint32_t take_free(struct sim_table *table)
 
 int sim_table_insert(struct sim_table *table, void *object, uint32_t *number)
 {
+	const unsigned int bits = table->place_bits + table->generation_bits;
+	const uint32_t last = (uint32_t)((UINT64_C(1) << bits) - 1);
+	const uint32_t unused = next_unused(table);
+	const bool full = unused >> table->place_bits;
 	uint32_t place;
 
 	if (table->live >= table->limit)
 		return ENOMEM;
-	if (table->free_count > FREE_PLACES_MIN ||
-	    (table->free_count && table->count >> table->place_bits)) {
+	if (table->free_count > FREE_PLACES_MIN || (table->free_count && full)) {
 		place = take_free(table);
 	} else {
-		if (table->count >> table->place_bits)
+		if (full || (unused >= table->capacity && grow(table, unused)))
 			return ENOMEM;
-		if (table->count >= table->capacity && grow(table))
-			return ENOMEM;
-		if (table->count < table->first)
-			table->count = table->first;
-		place = table->count++;
+		place = unused;
+		table->count = unused + 1;
 	}
+	if (number_of(table, place) == last)
+		table->places[place].generation = 0;
 	table->places[place].object = object;
 	table->live++;
-	*number = place | (uint32_t)table->places[place].generation << table->place_bits;
+	*number = number_of(table, place);
 	return 0;
 }
 
 void sim_table_remove(struct sim_table *table, uint32_t number)
 {
-	uint32_t index = number & ((1u << table->place_bits) - 1);
+	uint32_t index = sim_table_place(table, number);
 	struct sim_place *place = &table->places[index];
 
 	place->object = NULL;

@@ -22,8 +22,10 @@ struct sim_table {
 	uint32_t capacity;
 	uint32_t live; /* objects in the table */
 	uint32_t free_head, free_tail, free_count;
-	uint32_t first; /* the lowest place */
-	uint32_t limit; /* the most live objects */
+	uint32_t base;	     /* the number of place 0, without its generation */
+	uint32_t first;	     /* the lowest number */
+	uint32_t limit;	     /* the most live objects */
+	uint16_t generation; /* of a place that was never used */
 	uint8_t place_bits;
 	uint8_t generation_bits;
 };
@@ -34,15 +36,27 @@ void sim_table_init(struct sim_table *table, unsigned int place_bits, unsigned i
 		    uint32_t first, uint32_t limit);
 void sim_table_destroy(struct sim_table *table);
 
-/* Gives an object a number. ENOMEM if the table is full or memory is out. */
+/*
+ * Lets the next numbers begin elsewhere, by a random number. Live objects keep theirs. With live
+ * objects, only the generations change.
+ */
+void sim_table_renumber(struct sim_table *table, uint32_t random);
+
+/* Gives an object a number; never the one whose bits are all set, which is the multicast QPN.
+ * ENOMEM if the table is full or memory is out. */
 int sim_table_insert(struct sim_table *table, void *object, uint32_t *number);
 /* Removes the object of a number. */
 void sim_table_remove(struct sim_table *table, uint32_t number);
 
+static inline uint32_t sim_table_place(const struct sim_table *table, uint32_t number)
+{
+	return (number - table->base) & ((1u << table->place_bits) - 1);
+}
+
 /* Returns the object of a number; NULL if no object has it. */
 static inline void *sim_table_find(const struct sim_table *table, uint32_t number)
 {
-	uint32_t place = number & ((1u << table->place_bits) - 1);
+	uint32_t place = sim_table_place(table, number);
 
 	if (place >= table->count || table->places[place].generation != number >> table->place_bits)
 		return NULL;
@@ -52,7 +66,7 @@ static inline void *sim_table_find(const struct sim_table *table, uint32_t numbe
 /* Returns the object at a number's place, of any generation; NULL if the place is empty. */
 static inline void *sim_table_at(const struct sim_table *table, uint32_t number)
 {
-	uint32_t place = number & ((1u << table->place_bits) - 1);
+	uint32_t place = sim_table_place(table, number);
 
 	return place < table->count ? table->places[place].object : NULL;
 }

@@ -94,6 +94,8 @@ static uint32_t rkey_of(const struct sim_mr *mr)
 
 	if (mr->device->quirks.local_regions_have_no_rkey && !(mr->access & remote))
 		return 0;
+	if (mr->device->quirks.keys_are_equal)
+		return mr->lkey;
 	return sim_key_make(mr->number, SIM_KEY_REMOTE);
 }
 
@@ -179,16 +181,15 @@ void *sim_mr_null(const struct sim_mr *mr, int access)
 }
 
 /* The owner of a type 2 window chooses the low byte of its key, so the whole key is compared and
- * not the table's generation. */
+ * not the table's generation. The kind of the key is not compared: lkey and rkey may be equal
+ * (keys_are_equal). */
 const struct sim_mr *sim_mr_find(const struct sim_device *device, enum sim_key_kind kind,
 				 uint32_t key)
 {
 	enum sim_key_kind found;
 	const struct sim_mr *mr = sim_table_at(&device->regions, sim_key_number(key, &found));
 
-	if (!mr || found != kind)
-		return NULL;
-	return key == (kind == SIM_KEY_LOCAL ? mr->lkey : mr->rkey) ? mr : NULL;
+	return mr && key == (kind == SIM_KEY_LOCAL ? mr->lkey : mr->rkey) ? mr : NULL;
 }
 
 bool sim_reach_find(struct sim_reach *reach, enum sim_key_kind kind, uint32_t key)
@@ -248,9 +249,14 @@ void sim_mw_destroy(struct sim_mr *mw)
 	free(mw);
 }
 
+uint32_t sim_mw_rkey(const struct sim_mr *mw, uint32_t asked)
+{
+	return (mw->rkey & 0xffffff00) | (asked & 0xff);
+}
+
 uint32_t sim_mw_next_rkey(const struct sim_mr *mw)
 {
-	return (mw->rkey & 0xffffff00) | ((mw->promised_rkey + 1) & 0xff);
+	return sim_mw_rkey(mw, mw->promised_rkey + 1);
 }
 
 /* True if the region's PD, rights and bounds allow the binding. */
@@ -271,52 +277,54 @@ static bool region_allows(const struct sim_mr *region, uint32_t pd, const struct
 	return offset <= region->length && bind->length <= region->length - offset;
 }
 
-static bool may_bind(const struct sim_mr *mw, uint32_t pd)
+/* Linux drivers/infiniband/sw/rxe/rxe_mw.c, rxe_check_bind_mw: a window of type 1 is not zero-based;
+ * a bound window of type 2 has to be invalidated first, and a binding of 0 bytes does not unbind
+ * it. */
+static bool may_bind(const struct sim_mr *mw, uint32_t pd, const struct sim_mw_bind *bind)
 {
-	return mw->pd == pd ||
-	       (mw->kind == SIM_MR_WINDOW_1 && !sim_device_obeys(mw->device, SIM_RULE_WINDOW_PD));
+	if (mw->kind == SIM_MR_WINDOW_1)
+		return !(bind->access & IBV_ACCESS_ZERO_BASED) &&
+		       (mw->pd == pd || !sim_device_obeys(mw->device, SIM_RULE_WINDOW_PD));
+	return mw->pd == pd && !mw->region && bind->length;
+}
+
+/* Gives a window all of its region; a zero-based window keeps its own first byte at address 0: Linux
+ * drivers/infiniband/sw/rxe/rxe_resp.c, check_rkey, adds the window's address. */
+static void widen(struct sim_mr *mw, const struct sim_mw_bind *bind)
+{
+	mw->iova = mw->region->iova - (bind->access & IBV_ACCESS_ZERO_BASED ? bind->addr : 0);
+	mw->base = mw->region->base;
+	mw->length = mw->region->length;
 }
 
 bool sim_mw_bind(struct sim_device *device, uint32_t pd, uint32_t qpn, uint32_t mw_number,
 		 const struct sim_mw_bind *bind)
 {
 	struct sim_mr *mw = sim_table_find(&device->regions, mw_number);
-	struct sim_mr *region;
-	uint32_t rkey;
+	struct sim_mr *region = NULL;
 
-	if (!mw || mw->kind < SIM_MR_WINDOW_1 || !may_bind(mw, pd))
+	if (!mw || mw->kind < SIM_MR_WINDOW_1 || !may_bind(mw, pd, bind))
 		return false;
 	if (bind->old_rkey != mw->rkey && !sim_device_obeys(device, SIM_RULE_WINDOW_REBOUND))
 		return false;
-	rkey = (mw->rkey & 0xffffff00) | (bind->new_rkey & 0xff);
-	if (rkey != bind->new_rkey && !device->quirks.window_rkeys_masked)
-		return false;
-	/* A bound type 2 window has to be invalidated first; a binding of 0 bytes does not unbind
-	 * it. */
-	if (mw->kind == SIM_MR_WINDOW_2 && (mw->region || bind->length == 0))
-		return false;
-	if (bind->length == 0) {
-		unbind(mw);
-		mw->rkey = rkey;
-		return true;
+	if (bind->length) {
+		region = (struct sim_mr *)sim_mr_find(device, SIM_KEY_LOCAL, bind->region_lkey);
+		if (!region || !region_allows(region, pd, bind))
+			return false;
 	}
-	region = (struct sim_mr *)sim_mr_find(device, SIM_KEY_LOCAL, bind->region_lkey);
-	if (!region || !region_allows(region, pd, bind))
-		return false;
 	unbind(mw);
+	mw->rkey = sim_mw_rkey(mw, bind->new_rkey);
+	if (!region)
+		return true;
 	mw->region = region;
 	region->windows++;
-	mw->rkey = rkey;
 	mw->access = bind->access;
 	mw->length = bind->length;
 	mw->base = region->base + (bind->addr - region->iova);
 	mw->iova = bind->access & IBV_ACCESS_ZERO_BASED ? 0 : bind->addr;
 	mw->owner_qpn = mw->kind == SIM_MR_WINDOW_2 ? qpn : 0;
-	if (!sim_device_obeys(device, SIM_RULE_WINDOW_BOUNDS)) {
-		mw->base = region->base;
-		mw->iova = region->iova;
-		mw->length = region->length;
-	}
+	if (!sim_device_obeys(device, SIM_RULE_WINDOW_BOUNDS))
+		widen(mw, bind);
 	return true;
 }
 

@@ -77,12 +77,16 @@ void sim_mw_destroy(struct sim_mr *mw);
 /* A binding of a window to a range of a region; length 0 unbinds. */
 struct sim_mw_bind {
 	uint32_t old_rkey; /* the rkey in the program's ibv_mw */
-	uint32_t new_rkey; /* of sim_mw_next_rkey() (type 1) or of the WR (type 2) */
+	uint32_t new_rkey; /* its low 8 bits become those of the window's rkey */
 	uint32_t region_lkey;
 	uint64_t addr;
 	uint64_t length;
 	int access;
 };
+
+/* Returns the window's rkey after a binding that asks for an rkey: a binding takes the low 8 bits and
+ * keeps the window's upper 24 (rdma-core providers/irdma/uverbs.c, calc_type2_mw_stag). */
+uint32_t sim_mw_rkey(const struct sim_mr *mw, uint32_t asked);
 
 /* Returns the rkey of the next binding that is posted for a type 1 window. */
 uint32_t sim_mw_next_rkey(const struct sim_mr *mw);

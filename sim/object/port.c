@@ -44,6 +44,18 @@ static uint16_t next_lid(const struct sim_engine *engine)
 	return (uint16_t)(count + 1);
 }
 
+/* A locally administered address. Devices of one engine differ in the last three bytes. */
+static void set_mac(struct sim_port *port, uint64_t identity)
+{
+	uint64_t state = identity;
+	const uint64_t own = identity ? sim_random_next(&state) : 0;
+	const uint8_t mac[6] = {0x02 | (own & 0xfc),	     (uint8_t)(own >> 8),
+				(uint8_t)(own >> 16),	     (uint8_t)(port->device->index >> 8),
+				(uint8_t)(port->number - 1), (uint8_t)(port->device->index + 1)};
+
+	memcpy(port->mac, mac, sizeof(mac));
+}
+
 void sim_port_init(struct sim_port *port, struct sim_device *device, unsigned int number,
 		   const struct sim_device_config *config)
 {
@@ -53,12 +65,11 @@ void sim_port_init(struct sim_port *port, struct sim_device *device, unsigned in
 		.link_layer = config->link_layer,
 		.state = IBV_PORT_ACTIVE,
 		.mtu = (uint8_t)config->mtu,
-		.mac = {0x02, 0, 0, (uint8_t)(device->index >> 8), (uint8_t)(number - 1),
-			(uint8_t)(device->index + 1)},
 		.gid_count = 1,
 		.pkey_count = 1,
 		.pkeys = {0xffff},
 	};
+	set_mac(port, config->identity);
 	set_link_local(&port->gids[0], port->mac);
 	if (sim_port_is_infiniband(port)) {
 		port->lid = (uint16_t)(next_lid(device->engine) + number - 1);

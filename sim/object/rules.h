@@ -18,7 +18,6 @@ enum sim_rule {
 	SIM_RULE_CHANGES_WHILE_DRAINING, /* the state may change while the send queue drains */
 	SIM_RULE_RNR_WAIT_SENDS_NOTHING, /* the requester stops while the peer has no receive WR */
 	SIM_RULE_RTS_SENDS,		 /* entering RTS sends the WRs that were posted before */
-	SIM_RULE_SOURCE_QPN,		 /* a connected QP takes packets of its peer only */
 	SIM_RULE_PACKET_SIZE,	    /* FIRST and MIDDLE are full, the sum is the message's length */
 	SIM_RULE_ACK_OF_CONNECTION, /* an ACK acknowledges packets of this connection only */
 	SIM_RULE_READ_REPEATED_EXACTLY, /* a repeated READ asks for the end of the first request */

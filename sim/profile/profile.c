@@ -112,7 +112,7 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 #define RXE_LACKS                                                                \
 	(SIM_LACKS_DEVICE_MEMORY | SIM_LACKS_DOMAINS | SIM_LACKS_NULL_REGIONS |  \
 	 SIM_LACKS_REREGISTRATION | SIM_LACKS_ON_DEMAND | SIM_LACKS_TIMESTAMPS | \
-	 SIM_LACKS_IGNORED_OVERRUN)
+	 SIM_LACKS_IGNORED_OVERRUN | SIM_LACKS_IMPORTS)
 
 static const struct sim_profile profiles[] = {
 	{
@@ -149,6 +149,7 @@ static const struct sim_profile profiles[] = {
 		.max_message_bytes = RXE_MESSAGE_BYTES,
 		.gid_table = RXE_GIDS,
 		.lacks = RXE_LACKS,
+		.codes = SIM_CODES_RXE,
 		.quirks = &rxe_6_1_quirks,
 	},
 	{
@@ -161,11 +162,12 @@ static const struct sim_profile profiles[] = {
 		.atomic_write = true,
 		.gid_table = RXE_GIDS,
 		.lacks = RXE_LACKS,
+		.codes = SIM_CODES_RXE,
 		.quirks = &rxe_6_12_quirks,
 	},
 	{
 		.name = "mlx5",
-		.about = "as ConnectX adapters are said to behave (not measured)",
+		.about = "as ConnectX adapters behave where that is measured, or said",
 		.limits = {.fw_ver = "16.35.1012",
 			   .max_mr_size = UINT64_MAX,
 			   .page_size_cap = 0xfffffffffffff000,
@@ -186,6 +188,7 @@ static const struct sim_profile profiles[] = {
 		.roce_v1 = true,
 		/* Linux drivers/infiniband/hw/mlx5/cq.c, include/linux/mlx5/mlx5_ifc.h: 12 bits */
 		.moderation = {.max_cq_count = UINT16_MAX, .max_cq_period = 0xfff},
+		.codes = SIM_CODES_MLX5,
 		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
 		.quirks = &mlx5_quirks,
 	},

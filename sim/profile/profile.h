@@ -5,6 +5,8 @@
 #ifndef SIM_PROFILE_PROFILE_H
 #define SIM_PROFILE_PROFILE_H
 
+#include "sim/profile/vendor_err.h"
+
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,6 +52,7 @@ enum sim_lack {
 	SIM_LACKS_ON_DEMAND = 1 << 4,
 	SIM_LACKS_TIMESTAMPS = 1 << 5, /* of completions, and the HCA clock */
 	SIM_LACKS_IGNORED_OVERRUN = 1 << 6,
+	SIM_LACKS_IMPORTS = 1 << 7,
 };
 
 struct sim_profile {
@@ -64,6 +67,7 @@ struct sim_profile {
 	unsigned int lacks; /* enum sim_lack */
 	bool roce_v1; /* each address of an Ethernet port has a GID of RoCE v1 and one of v2 */
 	struct ibv_cq_moderation_caps moderation; /* zeros: none */
+	enum sim_codes codes;			  /* the column of vendor_err.def */
 	uint32_t create_flags; /* the enum ibv_qp_create_flags that the device knows */
 	const struct sim_quirks *quirks;
 };

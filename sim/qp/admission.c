@@ -25,18 +25,16 @@ static bool takes_responses(const struct sim_qp *qp)
 }
 
 /*
- * True if a connected QP's packet is from the other end of its connection. On InfiniBand as
+ * True if a connected QP's packet is from the port at the other end of its connection: the packet
+ * does not say which QP of that port has sent it. On InfiniBand as
  * qib_ruc_check_hdr in Linux drivers/infiniband/hw/qib/qib_ruc.c: both sides have a GRH or none,
  * the GRH has the connection's GIDs, and the source LID is the peer's. On Ethernet the GIDs of both
  * sides have one type.
  */
-bool sim_qp_is_from_peer(const struct sim_qp *qp, const struct sim_packet *packet,
-			 const struct sim_route *route)
+bool sim_qp_is_from_peer(const struct sim_qp *qp, const struct sim_route *route)
 {
 	const struct sim_route *own = &qp->path.route;
 
-	if (packet->source_qpn != qp->dest_qpn && sim_rule_holds(qp, SIM_RULE_SOURCE_QPN))
-		return false;
 	if (route->infiniband && (route->slid != own->dlid || route->has_grh != own->has_grh))
 		return false;
 	if (route->infiniband && !route->has_grh)
@@ -61,34 +59,43 @@ static bool sent_by(const struct sim_qp *qp, const struct sim_port *port,
 				 route->roce_v1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2) >= 0;
 }
 
-bool sim_qp_admits(const struct sim_qp *qp, const struct sim_port *port,
-		   const struct sim_packet *packet, const struct sim_route *route)
+/* Linux drivers/infiniband/sw/rxe/rxe_recv.c, hdr_check, has the order of the checks. */
+enum sim_discard sim_qp_objects(const struct sim_qp *qp, const struct sim_port *port,
+				const struct sim_packet *packet, const struct sim_route *route)
 {
 	const bool request = sim_opcodes[packet->opcode].flags & SIM_OP_REQUEST;
 
-	if ((packet->opcode & SIM_TRANSPORT_MASK) != qp->transport ||
-	    qp->port_num != port->number || !pkeys_match(packet->pkey, port->pkeys[qp->pkey_index]))
-		return false;
+	if ((packet->opcode & SIM_TRANSPORT_MASK) != qp->transport)
+		return SIM_DISCARD_TRANSPORT;
 	if (request ? !takes_requests(qp) : !takes_responses(qp))
-		return false;
+		return SIM_DISCARD_STATE;
+	if (qp->port_num != port->number)
+		return SIM_DISCARD_NO_QP;
+	if (!pkeys_match(packet->pkey, port->pkeys[qp->pkey_index]))
+		return SIM_DISCARD_PKEY;
 	/* An XRC connection has its requester on one side and its responder on the other. */
 	if (qp->transport == SIM_TRANSPORT_XRC && request == (qp->type == IBV_QPT_XRC_SEND))
-		return false;
-	if (qp->type == IBV_QPT_UD)
-		return packet->dest_qpn != MULTICAST_QPN || !qp->block_self_multicast ||
-		       !sent_by(qp, port, packet, route);
-	return sim_qp_is_from_peer(qp, packet, route);
+		return SIM_DISCARD_DIRECTION;
+	if (qp->type != IBV_QPT_UD)
+		return sim_qp_is_from_peer(qp, route) ? SIM_DISCARD_NONE : SIM_DISCARD_STRANGER;
+	if (packet->dest_qpn == MULTICAST_QPN && qp->block_self_multicast &&
+	    sent_by(qp, port, packet, route))
+		return SIM_DISCARD_OWN_MULTICAST;
+	return SIM_DISCARD_NONE;
 }
 
-bool sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
-			const struct sim_packet *packet, const struct sim_route *route)
+enum sim_discard sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
+				    const struct sim_packet *packet, const struct sim_route *route)
 {
+	enum sim_discard cause;
+
 	if (!qp)
-		return false;
-	if (!sim_qp_admits(qp, port, packet, route)) {
+		return SIM_DISCARD_NO_QP;
+	cause = sim_qp_objects(qp, port, packet, route);
+	if (cause != SIM_DISCARD_NONE) {
 		if (qp->hooks)
 			qp->hooks->refused(qp, packet, route);
-		return false;
+		return cause;
 	}
 	if (qp->type == IBV_QPT_UD)
 		sim_datagram_receive(qp, packet, route);
@@ -96,15 +103,16 @@ bool sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
 		sim_responder_receive(qp, packet);
 	else
 		sim_completer_receive(qp, packet);
-	return true;
+	return SIM_DISCARD_NONE;
 }
 
-bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, const struct sim_packet *packet)
+bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet)
 {
 	struct sim_engine *engine = qp->engine;
 	struct sim_qp *peer = engine->outlet->direct(engine, &qp->path, packet->dest_qpn);
 
-	if (!peer || !sim_qp_admits(peer, qp->path.dest, packet, &qp->path.route))
+	packet->slid = qp->path.source->lid;
+	if (!peer || sim_qp_objects(peer, qp->path.dest, packet, &qp->path.route))
 		return false;
 	if (qp->peer.qp != peer)
 		qp->peer = (struct sim_peer){.qp = peer};

@@ -130,7 +130,6 @@ static void answer(struct sim_qp *qp, struct sim_packet *packet)
 	packet->flags |= SIM_PACKET_MIGRATED;
 	packet->pkey = qp->pkey;
 	packet->dest_qpn = qp->dest_qpn;
-	packet->source_qpn = qp->number;
 	sim_send_response(qp, packet);
 }
 
@@ -146,8 +145,6 @@ static void send_aeth(struct sim_qp *qp, uint8_t syndrome, uint32_t psn)
 	packet.syndrome = syndrome;
 	packet.psn = psn;
 	packet.msn = qp->resp.msn;
-	if (qp->hooks)
-		qp->hooks->acks(qp, &packet);
 	answer(qp, &packet);
 }
 

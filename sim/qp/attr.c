@@ -267,6 +267,8 @@ static void apply_path(struct sim_qp *qp, const struct change *change)
 	}
 	if (change->mask & IBV_QP_DEST_QPN)
 		qp->dest_qpn = attr->dest_qp_num & SIM_PSN_MASK;
+	if ((change->mask & IBV_QP_AV) && !qp->path.route.udp_source_port)
+		qp->path.route.udp_source_port = sim_udp_source_port(qp->number, qp->dest_qpn);
 	if (change->mask & IBV_QP_PKEY_INDEX)
 		qp->pkey_index = attr->pkey_index;
 	if (change->mask & IBV_QP_PORT)
@@ -332,6 +334,8 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 	if (to == IBV_QPS_RESET) {
 		sim_qp_reset(qp);
 	} else if (to == IBV_QPS_ERR && change->mask & IBV_QP_STATE) {
+		if (from != IBV_QPS_ERR)
+			qp->first_flush = SIM_FLUSH_SENDS | SIM_FLUSH_RECEIVES;
 		sim_qp_fail(qp);
 	} else if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
 		qp->sq_draining = true;

@@ -7,7 +7,6 @@
  */
 #include "sim/qp/private.h"
 #include "sim/wire/psn.h"
-#include "sim/wire/timing.h"
 
 const char *const sim_completer_state_names[SIM_COMPLETER_STATES] = {
 	[SIM_COMPLETER_CHECK_PSN] = "CHECK_PSN", [SIM_COMPLETER_ACKNOWLEDGE] = "ACKNOWLEDGE",
@@ -42,8 +41,7 @@ void sim_completer_rewatch(struct sim_qp *qp, bool progress)
 	if (qp->req.sent_psn == comp->psn || qp->timeout == 0 || timer_stands(qp))
 		sim_timer_disarm(&comp->ack_timer);
 	else if (progress || comp->ack_timer.deadline_ns == SIM_NEVER)
-		sim_timer_arm(&qp->engine->clock, &comp->ack_timer,
-			      qp->engine->clock.now_ns + sim_ack_timeout_ns(qp->timeout));
+		sim_timer_arm(&qp->engine->clock, &comp->ack_timer, sim_wait_ack_deadline(qp));
 }
 
 void sim_completer_stop(struct sim_qp *qp)
@@ -53,13 +51,14 @@ void sim_completer_stop(struct sim_qp *qp)
 
 void sim_completer_restore_retries(struct sim_qp *qp)
 {
-	qp->comp.retries_left = qp->retry_cnt;
+	qp->comp.retries_left = sim_wait_retries(qp);
 	qp->comp.rnr_retries_left = qp->rnr_retry;
 }
 
 static void progress(struct sim_qp *qp)
 {
 	qp->comp.repeating = false;
+	qp->comp.timeouts = 0;
 	sim_completer_restore_retries(qp);
 }
 
@@ -70,13 +69,22 @@ static void give_up(struct sim_qp *qp, enum ibv_wc_status status)
 		sim_requester_give_up(qp, status);
 }
 
-/* Counts a retry and goes back to the oldest PSN that is not acknowledged. */
-static void retry(struct sim_qp *qp)
+/* Goes back to the oldest PSN that is not acknowledged. */
+static void repeat(struct sim_qp *qp)
+{
+	qp->device->counters.retries++;
+	qp->comp.repeating = true;
+	sim_requester_rewind(qp, qp->comp.psn);
+	sim_completer_watch(qp, true);
+}
+
+/* Counts a retry and goes back, or ends the oldest send if no more retries are left than `kept`. */
+static void retry(struct sim_qp *qp, unsigned int kept)
 {
 	struct sim_completer *comp = &qp->comp;
 	unsigned int instead;
 
-	if (comp->retries_left == 0) {
+	if (comp->retries_left <= kept) {
 		qp->device->counters.retries_exceeded++;
 		give_up(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
@@ -84,12 +92,14 @@ static void retry(struct sim_qp *qp)
 	instead = qp->hooks ? qp->hooks->retry(qp, false) : 0;
 	if (instead & SIM_RETRY_NEVER)
 		return;
-	qp->device->counters.retries++;
 	if (!(instead & SIM_RETRY_FREE))
 		comp->retries_left--;
+	if (!(instead & SIM_RETRY_LATER)) {
+		repeat(qp);
+		return;
+	}
+	qp->device->counters.retries++;
 	comp->repeating = true;
-	if (!(instead & SIM_RETRY_LATER))
-		sim_requester_rewind(qp, comp->psn);
 	sim_completer_watch(qp, true);
 }
 
@@ -97,10 +107,20 @@ static void timeout(struct sim_timer *timer)
 {
 	struct sim_qp *qp =
 		(struct sim_qp *)((char *)timer - offsetof(struct sim_qp, comp.ack_timer));
+	enum sim_timeout what;
 
 	qp->device->counters.ack_timeouts++;
-	if (qp->state != IBV_QPS_ERR)
-		retry(qp);
+	if (qp->state == IBV_QPS_ERR)
+		return;
+	what = sim_wait_over(qp);
+	if (qp->comp.timeouts < UINT8_MAX)
+		qp->comp.timeouts++;
+	if (what == SIM_TIMEOUT_WAITS)
+		sim_completer_watch(qp, true);
+	else if (what == SIM_TIMEOUT_REPEATS)
+		repeat(qp);
+	else
+		retry(qp, what == SIM_TIMEOUT_KEEPS_ONE);
 }
 
 void sim_completer_init(struct sim_qp *qp)
@@ -364,7 +384,7 @@ static enum sim_completer_state retry_on_answer(struct sim_qp *qp)
 {
 	/* Several signs of one loss cost one retry: the packets under way must have their time. */
 	if (qp->state != IBV_QPS_ERR && !qp->comp.repeating)
-		retry(qp);
+		retry(qp, 0);
 	return SIM_COMPLETER_UPDATE;
 }
 

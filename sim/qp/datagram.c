@@ -3,6 +3,14 @@
 #include "sim/qp/private.h"
 
 #define GRH_BYTES 40u
+/* The bits of sl with the quirk sl_is_packet_type. */
+enum {
+	TYPE_GRH = 0,
+	TYPE_IPV6 = 1,
+	TYPE_IPV4 = 2,
+	TYPE_UDP = 8,
+};
+
 /* A Q_Key with this bit stands for the sending QP's own. */
 #define QKEY_CONTROLLED 0x80000000u
 
@@ -93,12 +101,20 @@ static void fail_receive(struct sim_qp *qp, enum sim_verdict verdict)
 }
 
 /* Drops a datagram that has a wrong Q_Key, or finds no receive WR that it fits. */
-static void drop(struct sim_qp *qp, const struct sim_packet *packet)
+static void drop(struct sim_qp *qp, const struct sim_packet *packet, enum sim_discard cause)
 {
-	qp->device->counters.dropped_packets++;
+	sim_discard(&qp->device->counters, cause);
 	/* Each member of a group decides for itself. */
-	if (packet->qkey != qp->qkey && packet->dest_qpn == qp->number)
+	if (cause == SIM_DISCARD_QKEY && packet->dest_qpn == qp->number)
 		qp->device->counters.refused_packets++;
+}
+
+/* The type of a packet on Ethernet as the quirk sl_is_packet_type tells it. */
+static uint8_t packet_type(const struct sim_route *route)
+{
+	if (route->roce_v1)
+		return TYPE_GRH;
+	return TYPE_UDP | (sim_gid_is_ipv4(route->source_gid) ? TYPE_IPV4 : TYPE_IPV6);
 }
 
 void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
@@ -107,15 +123,17 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 	const struct sim_recv_wqe *wqe = sim_receive_peek(qp);
 	uint32_t flags = sim_opcodes[packet->opcode].flags;
 	uint32_t byte_len = GRH_BYTES + packet->payload_bytes;
+	struct sim_packet told;
 	unsigned int wc_flags = flags & SIM_OP_IMMDT ? IBV_WC_WITH_IMM : 0;
 
 	if (packet->qkey != qp->qkey || !wqe) {
-		drop(qp, packet);
+		drop(qp, packet,
+		     packet->qkey != qp->qkey ? SIM_DISCARD_QKEY : SIM_DISCARD_NO_RECEIVE);
 		return;
 	}
 	if (wqe->length < byte_len) {
 		if (sim_rule_holds(qp, SIM_RULE_SHORT_RECEIVE_KEPT))
-			drop(qp, packet);
+			drop(qp, packet, SIM_DISCARD_SHORT_RECEIVE);
 		else
 			fail_receive(qp, SIM_TOO_LONG);
 		return;
@@ -130,5 +148,10 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 		return;
 	}
 	qp->device->counters.receives_completed++;
+	if (!route->infiniband && qp->device->quirks.sl_is_packet_type) {
+		told = *packet;
+		told.sl = packet_type(route);
+		packet = &told;
+	}
 	sim_receive_complete(qp, packet, IBV_WC_SUCCESS, IBV_WC_RECV, byte_len, wc_flags);
 }

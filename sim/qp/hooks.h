@@ -93,10 +93,8 @@ struct sim_hooks {
 	bool (*uc_drops)(const struct sim_qp *qp);
 	/* An RNR NAK waits to be sent. */
 	void (*rnr_nak)(struct sim_qp *qp);
-	/* An ACK or NAK is about to be sent; the hook may change it. */
-	void (*acks)(struct sim_qp *qp, struct sim_packet *packet);
-	/* A packet that came again draws an ACK. */
-	void (*duplicate)(struct sim_qp *qp, const struct sim_packet *packet);
+	/* True if the ACK that a repeated packet draws leaves before the next packet comes. */
+	bool (*acks_at_once)(const struct sim_qp *qp);
 	/* An atomic has been answered. */
 	void (*atomic_answered)(struct sim_qp *qp, uint32_t psn);
 	/* A receive's completion, NULL packet: flushed or failed here; the hook may change it. */

@@ -124,7 +124,8 @@ struct sim_completer {
 	uint32_t psn; /* the oldest that is not acknowledged */
 	uint8_t retries_left;
 	uint8_t rnr_retries_left;
-	bool repeating; /* set while the requester went back and nothing was acknowledged since */
+	uint8_t timeouts; /* counts ack timeouts since something was acknowledged */
+	bool repeating;	  /* set while the requester went back and nothing was acknowledged since */
 	struct sim_timer ack_timer;
 };
 
@@ -222,6 +223,11 @@ struct sim_peer {
 	uint64_t response_epoch;
 };
 
+enum sim_flush {
+	SIM_FLUSH_SENDS = 1 << 0,
+	SIM_FLUSH_RECEIVES = 1 << 1,
+};
+
 /* A QP's place on a list of struct sim_engine. */
 struct sim_turn {
 	struct sim_qp *next;
@@ -244,7 +250,9 @@ struct sim_qp {
 	bool posts_batch; /* set while ibv_wr_complete(3) posts, not ibv_post_send(3) */
 	bool reliable;	  /* RC and XRC: requests are answered */
 	bool sq_draining;
-	bool drain_event;	/* the program asked for IBV_EVENT_SQ_DRAINED */
+	uint8_t first_flush; /* enum sim_flush: queues whose next flush is the first since the program
+				moved the QP to ERR */
+	bool drain_event;    /* the program asked for IBV_EVENT_SQ_DRAINED */
 	struct sim_cq *send_cq; /* NULL: XRC_RECV */
 	struct sim_srq *srq;
 	struct sim_xrcd *xrcd; /* XRC_RECV */

@@ -134,6 +134,10 @@ __attribute__((noinline)) static int set_local(struct sim_qp *qp, const struct i
 	    !host->find_mw(host->arg, qp, wr->bind_mw.mw, info->mr, &wqe->bind.mw, &wqe->bind.lkey))
 		return refuse(qp, VB_WHY_SEND_BIND, 0, 0);
 	wqe->bind.old_rkey = wr->bind_mw.mw->rkey;
+	/* At the post, as rdma-core providers/irdma/uverbs.c, irdma_upost_send. */
+	if (!qp->device->quirks.bindings_leave_mw_rkey)
+		wr->bind_mw.mw->rkey = sim_mw_rkey(
+			sim_table_find(&qp->device->regions, wqe->bind.mw), wr->bind_mw.rkey);
 	wqe->rkey = wr->bind_mw.rkey;
 	wqe->remote_addr = info->addr;
 	wqe->bind.length = info->length;

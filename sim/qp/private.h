@@ -41,6 +41,15 @@ void sim_qp_reset(struct sim_qp *qp);
  * silence. */
 void sim_qp_cq_died(struct sim_qp *qp);
 
+/* Notes a flush of one queue, and returns whether it is the first: a cause for the vendor_err. */
+static inline enum sim_cause sim_qp_first_flush(struct sim_qp *qp, enum sim_flush queue)
+{
+	const bool first = qp->first_flush & queue;
+
+	qp->first_flush &= (uint8_t)~queue;
+	return first ? SIM_CAUSE_FIRST_FLUSH : SIM_CAUSE_ANY;
+}
+
 /* --- attr.c --- */
 
 /* IBV_EVENT_SQ_DRAINED is raised although the program did not ask for it. */
@@ -123,6 +132,9 @@ void sim_receive_complete(struct sim_qp *qp, const struct sim_packet *packet,
 			  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len,
 			  unsigned int wc_flags);
 
+/* Returns the vendor_err of the receive in progress, which ends with a status in error. */
+uint32_t sim_receive_vendor_err(struct sim_qp *qp, enum ibv_wc_status status);
+
 /* The completion did not fit its CQ: gives the slot back that no completion will give back, and ends
  * the QP. */
 void sim_receive_died(struct sim_qp *qp);
@@ -153,7 +165,8 @@ static inline void sim_receive_describe(const struct sim_qp *qp, struct sim_cqe 
 		wc->imm_data = packet->imm_data;
 	else if (wc->wc_flags & IBV_WC_WITH_INV)
 		wc->invalidated_rkey = packet->rkey;
-	wc->src_qp = packet->source_qpn;
+	/* Linux drivers/infiniband/hw/qib/qib_rc.c, qib_rc_rcv: the QPN of the connection. */
+	wc->src_qp = qp->type == IBV_QPT_UD ? packet->source_qpn : qp->dest_qpn;
 	wc->pkey_index = qp->pkey_index;
 	wc->slid = packet->slid;
 	wc->sl = packet->sl;
@@ -184,6 +197,8 @@ __attribute__((always_inline)) static inline void sim_receive_finish(
 		.wc_flags = wc_flags,
 	};
 	cqe->solicited = false;
+	if (status != IBV_WC_SUCCESS)
+		cqe->wc.vendor_err = sim_receive_vendor_err(qp, status);
 	if (packet)
 		sim_receive_describe(qp, cqe, packet);
 	cqe->timestamp_ns = qp->engine->clock.now_ns;
@@ -260,6 +275,25 @@ static inline void sim_completer_watch(struct sim_qp *qp, bool progress)
 		sim_completer_rewatch(qp, progress);
 }
 
+/* --- wait.c --- */
+
+/* Return the time at which the RNR timer or the ack timer runs out if it starts now. */
+uint64_t sim_wait_rnr_deadline(const struct sim_qp *qp, unsigned int timer_code);
+uint64_t sim_wait_ack_deadline(const struct sim_qp *qp);
+
+enum sim_timeout {
+	SIM_TIMEOUT_RETRIES,   /* costs a retry; the send ends if no retry is left */
+	SIM_TIMEOUT_KEEPS_ONE, /* costs a retry; the send ends if only one retry is left */
+	SIM_TIMEOUT_REPEATS,   /* retransmits, and costs no retry */
+	SIM_TIMEOUT_WAITS,     /* starts the timer anew, and nothing else */
+};
+
+/* Returns what the ack timeout that has come does. */
+enum sim_timeout sim_wait_over(const struct sim_qp *qp);
+
+/* Returns how often the requester retries. */
+uint8_t sim_wait_retries(const struct sim_qp *qp);
+
 /* --- responder.c --- */
 
 void sim_responder_init(struct sim_qp *qp);
@@ -323,16 +357,15 @@ enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe
 /* --- admission.c --- */
 
 /* True if the packet is from the other end of the QP's connection. */
-bool sim_qp_is_from_peer(const struct sim_qp *qp, const struct sim_packet *packet,
-			 const struct sim_route *route);
+bool sim_qp_is_from_peer(const struct sim_qp *qp, const struct sim_route *route);
 
 /* Finds the peer of a connected QP again, if packets reach it at once and it admits this one, and
- * notes the epoch; false if the packet has to go through the network. */
-bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, const struct sim_packet *packet);
+ * notes the epoch; false if the packet has to go through the network. Gives the packet the LID that
+ * the port has now. */
+bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet);
 
 /* True if a packet may be handed to the peer as it is; counts the packet. */
-static inline bool sim_hand_over(struct sim_qp *qp, uint64_t *epoch,
-				 const struct sim_packet *packet)
+static inline bool sim_hand_over(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet)
 {
 	if (*epoch != qp->engine->epoch && !sim_peer_find(qp, epoch, packet))
 		return false;

@@ -242,6 +242,7 @@ void sim_qp_reset(struct sim_qp *qp)
 	qp->sq.head = qp->sq.tail = qp->sq.freed = 0;
 	qp->sq_draining = false;
 	qp->drain_event = false;
+	qp->first_flush = 0;
 	sim_requester_reset(qp);
 	sim_completer_reset(qp, repeating);
 	sim_responder_reset(qp);

@@ -76,13 +76,14 @@ void sim_qp_read_pkey(struct sim_qp *qp);
 /* Makes a QP follow its device's hooks, which have changed. ENOMEM. */
 int sim_qp_set_hooks(struct sim_qp *qp, const struct sim_hooks *hooks);
 
-/* True if the QP takes a packet that has come to a port of its device. */
-bool sim_qp_admits(const struct sim_qp *qp, const struct sim_port *port,
-		   const struct sim_packet *packet, const struct sim_route *route);
+/* Returns why the QP does not take a packet that has come to a port of its device;
+ * SIM_DISCARD_NONE if the QP takes the packet. */
+enum sim_discard sim_qp_objects(const struct sim_qp *qp, const struct sim_port *port,
+				const struct sim_packet *packet, const struct sim_route *route);
 
-/* Gives a packet to the QP; false if the QP (or NULL) does not admit the packet. */
-bool sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
-			const struct sim_packet *packet, const struct sim_route *route);
+/* Gives a packet to the QP, or returns why the QP (or NULL) does not take it. */
+enum sim_discard sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
+				    const struct sim_packet *packet, const struct sim_route *route);
 
 /* Gives a datagram that the QP admits to the QP. */
 void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,

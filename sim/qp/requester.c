@@ -4,7 +4,6 @@
  */
 #include "sim/qp/private.h"
 #include "sim/wire/psn.h"
-#include "sim/wire/timing.h"
 
 /* The way of most packets is one function without calls. */
 #define INLINE __attribute__((always_inline)) static inline
@@ -105,7 +104,7 @@ void sim_requester_wait_rnr(struct sim_qp *qp, unsigned int timer_code)
 {
 	qp->req.waits_rnr = true;
 	sim_timer_arm(&qp->engine->clock, &qp->req.rnr_timer,
-		      qp->engine->clock.now_ns + sim_rnr_timer_ns(timer_code));
+		      sim_wait_rnr_deadline(qp, timer_code));
 }
 
 void sim_requester_end_rnr_wait(struct sim_qp *qp)
@@ -336,7 +335,6 @@ static void address(struct sim_qp *qp, uint32_t psn, struct sim_packet *packet)
 {
 	packet->pkey = qp->pkey;
 	packet->dest_qpn = qp->dest_qpn;
-	packet->source_qpn = qp->number;
 	packet->slid = qp->path.route.slid;
 	packet->sl = qp->path.route.sl;
 	packet->psn = psn;

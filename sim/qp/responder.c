@@ -171,7 +171,10 @@ __attribute__((noinline)) static enum sim_verdict check_write(struct sim_qp *qp,
 	    (!fits && sim_rule_holds(qp, SIM_RULE_PACKET_SIZE)))
 		return SIM_INVALID_REQUEST;
 	if ((flags & SIM_OP_RETH) && !needs_no_memory(qp, announced) &&
-	    !sim_responder_memory(qp, packet->rkey, packet->remote_addr, announced,
+	    !sim_responder_memory(qp, packet->rkey, packet->remote_addr,
+				  qp->device->quirks.writes_checked_by_packet && announced
+					  ? packet->payload_bytes
+					  : announced,
 				  IBV_ACCESS_REMOTE_WRITE))
 		return SIM_ACCESS_DENIED;
 	return fits ? SIM_ACCEPT : SIM_INVALID_REQUEST;
@@ -285,7 +288,8 @@ __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
 	return SIM_ACCEPT;
 }
 
-/* The receive in progress, or an event, tells the program; the NAK tells the peer. */
+/* The receive in progress, or an event, tells the program; the NAK, if there is one, tells the
+ * peer. */
 void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 			  enum sim_verdict verdict)
 {
@@ -303,7 +307,7 @@ void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 	/* The completion did not fit its CQ and has ended the QP: see acknowledge(). */
 	if (qp->state == IBV_QPS_ERR)
 		return;
-	if (qp->reliable)
+	if (qp->reliable && consequence.syndrome)
 		send_nak(qp, consequence.syndrome);
 	sim_qp_fail(qp);
 	if (!taken)
@@ -331,6 +335,21 @@ INLINE void finish_message(struct sim_qp *qp, const struct sim_packet *packet, u
 	abandon(qp);
 }
 
+/* Why a UC packet is dropped, by the verdict on it. */
+static enum sim_discard discard_of(enum sim_verdict verdict)
+{
+	switch (verdict) {
+	case SIM_DROP:
+		return SIM_DISCARD_CUT_MESSAGE;
+	case SIM_NO_RECEIVE:
+		return SIM_DISCARD_NO_RECEIVE;
+	case SIM_ACCESS_DENIED:
+		return SIM_DISCARD_ACCESS;
+	default:
+		return SIM_DISCARD_BAD_REQUEST;
+	}
+}
+
 /* A packet that UC does not accept costs its message and nothing else, unless the QP's own receive
  * WR is at fault. */
 static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
@@ -340,7 +359,7 @@ static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum s
 		return;
 	}
 	if (!qp->hooks || !qp->hooks->uc_refused(qp, packet, verdict))
-		qp->device->counters.dropped_packets++;
+		sim_discard(&qp->device->counters, discard_of(verdict));
 	abandon(qp);
 	qp->resp.dropping = true;
 }
@@ -525,11 +544,11 @@ static enum sim_responder_state repeat(struct request *request)
 		sim_answer_replay(qp, request->packet, request->flags);
 		return SIM_RESPONDER_DONE;
 	}
-	if (qp->hooks)
-		qp->hooks->duplicate(qp, request->packet);
 	if (!qp->resp.ack)
 		qp->resp.ack = SIM_ACK_DUPLICATE;
 	sim_qp_wake_responder(qp);
+	if (qp->hooks && qp->hooks->acks_at_once(qp))
+		sim_responder_run(qp);
 	return SIM_RESPONDER_DONE;
 }
 

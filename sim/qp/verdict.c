@@ -26,9 +26,8 @@ const struct sim_consequence sim_consequences[SIM_VERDICTS] = {
 			     SIM_NAK_REMOTE_OPERATION, IBV_WC_LOC_PROT_ERR, IBV_EVENT_QP_ACCESS_ERR,
 			     true},
 	[SIM_BAD_INVALIDATION] = {"bad invalidation",
-				  "the QP may not invalidate a window with this rkey",
-				  SIM_NAK_REMOTE_ACCESS, IBV_WC_LOC_ACCESS_ERR,
-				  IBV_EVENT_QP_ACCESS_ERR},
+				  "the QP may not invalidate a window with this rkey", 0,
+				  IBV_WC_MW_BIND_ERR, IBV_EVENT_QP_ACCESS_ERR},
 };
 
 enum ibv_wc_status sim_nak_status(uint8_t syndrome)

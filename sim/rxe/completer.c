@@ -26,40 +26,30 @@ unsigned int rxe_retry(struct sim_qp *qp, bool for_rnr)
 	return instead;
 }
 
-/* The last PSN that had been sent when the peer acknowledged: SoftRoCE answers each packet before
- * the next is sent. */
-static uint32_t last_sent(const struct sim_qp *qp, const struct sim_packet *ack)
+/* True if an ACK names a PSN of the oldest message that has not been sent. */
+static bool is_within_message(const struct sim_send_wqe *oldest, uint32_t psn)
 {
-	if (ack->flags & SIM_PACKET_REPEATED &&
-	    sim_psn_distance(ack->repeated_psn, qp->comp.psn) <
-		    sim_psn_distance(qp->req.sent_psn, qp->comp.psn))
-		return ack->repeated_psn;
-	return sim_psn_add(qp->req.sent_psn, SIM_PSN_MASK);
+	return sim_psn_distance(psn, oldest->first_psn) < oldest->packets;
 }
 
-/* True if an ACK acknowledges what had not been sent by then, and more than the oldest message. */
-static bool is_early(const struct sim_qp *qp, const struct sim_packet *ack)
-{
-	const struct sim_send_wqe *oldest = sim_qp_send_wqe(qp, qp->sq.tail);
-
-	return sim_psn_diff(ack->psn, last_sent(qp, ack)) > 0 &&
-	       sim_psn_distance(ack->psn, oldest->first_psn) >= oldest->packets;
-}
-
-/* An ACK of a PSN that was not sent, which a peer draws from an old connection, is taken as one of
+/*
+ * An ACK of a PSN that was not sent, which a peer draws from an old connection, is taken as one of
  * all that was sent, once the oldest message has been: Linux drivers/infiniband/sw/rxe/rxe_comp.c,
- * check_psn. */
+ * check_psn.
+ */
 static bool take_stray(struct sim_qp *qp, struct sim_packet *packet)
 {
-	const uint32_t last = last_sent(qp, packet);
+	const uint32_t last = sim_psn_add(qp->req.sent_psn, SIM_PSN_MASK);
 	const struct sim_send_wqe *oldest;
+	bool complete;
 
 	if (qp->req.sent_psn == qp->comp.psn || !(sim_opcodes[packet->opcode].flags & SIM_OP_ACK) ||
 	    (packet->syndrome & SIM_AETH_TYPE) != SIM_AETH_ACK ||
 	    sim_psn_diff(packet->psn, last) <= 0)
 		return false;
 	oldest = sim_qp_send_wqe(qp, qp->sq.tail);
-	if (sim_psn_distance(last, oldest->first_psn) + 1 < oldest->packets)
+	complete = sim_psn_distance(last, oldest->first_psn) + 1 >= oldest->packets;
+	if (!complete && !is_within_message(oldest, packet->psn))
 		return false;
 	qp->rxe->ahead = true;
 	qp->rxe->ahead_psn = sim_psn_add(packet->psn, 1);
@@ -86,7 +76,7 @@ bool rxe_answer(struct sim_qp *qp, struct sim_packet *packet)
 
 	if (!quirks_of(qp)->acks_of_unsent_complete)
 		return true;
-	if (!expected || (packet->flags & SIM_PACKET_REPEATED && is_early(qp, packet)))
+	if (!expected)
 		return take_stray(qp, packet);
 	return !is_behind(qp, packet);
 }

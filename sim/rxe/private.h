@@ -20,8 +20,6 @@ struct sim_rxe {
 	bool ahead;
 	uint32_t ahead_psn;
 	uint32_t ahead_send;
-	/* the last packet that came again and drew an ACK */
-	uint32_t repeated_psn;
 	/* cut_writes_jam_uc: every message is dropped */
 	bool jammed;
 };
@@ -69,8 +67,7 @@ void rxe_judged(const struct sim_qp *qp, enum sim_verdict verdict,
 bool rxe_uc_refused(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict);
 bool rxe_uc_drops(const struct sim_qp *qp);
 void rxe_rnr_nak(struct sim_qp *qp);
-void rxe_acks(struct sim_qp *qp, struct sim_packet *packet);
-void rxe_duplicate(struct sim_qp *qp, const struct sim_packet *packet);
+bool rxe_acks_at_once(const struct sim_qp *qp);
 void rxe_atomic_answered(struct sim_qp *qp, uint32_t psn);
 void rxe_recv_completed(const struct sim_qp *qp, const struct sim_packet *packet,
 			struct sim_cqe *cqe);

@@ -65,16 +65,13 @@ void rxe_rnr_nak(struct sim_qp *qp)
 		sim_responder_nak_again(qp);
 }
 
-void rxe_acks(struct sim_qp *qp, struct sim_packet *packet)
+/* SoftRoCE answers each packet before the next one is sent. The order matters if the ACK names a
+ * PSN that has not come, from an old connection: what the requester has sent by then decides. */
+bool rxe_acks_at_once(const struct sim_qp *qp)
 {
-	if (qp->resp.ack == SIM_ACK_DUPLICATE)
-		packet->flags |= SIM_PACKET_REPEATED;
-	packet->repeated_psn = qp->rxe->repeated_psn;
-}
+	const struct sim_responder *resp = &qp->resp;
 
-void rxe_duplicate(struct sim_qp *qp, const struct sim_packet *packet)
-{
-	qp->rxe->repeated_psn = packet->psn;
+	return resp->ack == SIM_ACK_DUPLICATE && sim_psn_diff(resp->ack_psn, resp->psn) >= 0;
 }
 
 /* Duplicates are acknowledged up to and including the last atomic, and then not with a PSN of an
@@ -124,7 +121,6 @@ void rxe_refused(struct sim_qp *qp, const struct sim_packet *packet, const struc
 	if (qp->state == IBV_QPS_ERR && quirks_of(qp)->errors_repeat &&
 	    sim_opcodes[packet->opcode].flags & SIM_OP_REQUEST &&
 	    (packet->opcode & SIM_TRANSPORT_MASK) == qp->transport &&
-	    (qp->type == IBV_QPT_UD ? packet->qkey == qp->qkey
-				    : sim_qp_is_from_peer(qp, packet, route)))
+	    (qp->type == IBV_QPT_UD ? packet->qkey == qp->qkey : sim_qp_is_from_peer(qp, route)))
 		sim_qp_fail(qp);
 }

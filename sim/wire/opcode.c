@@ -90,6 +90,11 @@ enum {
 		OP(t, SIM_RC_SEND_ONLY_INV, "SEND Only Invalidate",                             \
 		   SEND | ONLY | TAKES | ENDS | INV | (more))
 
+uint8_t sim_header_bytes(enum sim_opcode_flag header)
+{
+	return (uint8_t)(HEADER_BYTES((uint32_t)header) - HEADER_BYTES(0u));
+}
+
 /*
  * The engine does not know FLUSH (0x1c), which is reserved here. The 16 reserved bytes behind the
  * BTH of a CNP are its payload, which the sender fills with zeros.

@@ -61,6 +61,9 @@ enum sim_opcode_flag {
 
 #define SIM_OP_HEADERS (0x1ffu << 20)
 
+/* Returns the length of an extension header. */
+uint8_t sim_header_bytes(enum sim_opcode_flag header);
+
 enum sim_opcode {
 	SIM_RC_SEND_FIRST = 0x00,
 	SIM_RC_SEND_MIDDLE,

@@ -55,10 +55,9 @@ enum sim_packet_flag {
 	SIM_PACKET_ACK_REQUEST = 1 << 2,
 	SIM_PACKET_FECN = 1 << 3,
 	SIM_PACKET_BECN = 1 << 4,
-	/* Not encoded: repeated requests caused this ACK. */
-	SIM_PACKET_REPEATED = 1 << 5,
 };
 
+/* What the headers from the BTH on say: a receiver learns nothing that is on no wire. */
 struct sim_packet {
 	uint8_t opcode;
 	uint8_t flags;	  /* enum sim_packet_flag */
@@ -68,7 +67,6 @@ struct sim_packet {
 	uint32_t dest_qpn;
 	uint32_t psn;
 	uint32_t payload_bytes; /* without the pad */
-	uint32_t repeated_psn;	/* with SIM_PACKET_REPEATED: the PSN of the last repeated request */
 	const struct sim_span *spans;
 
 	/* Extension headers: the fields of the headers that the opcode has. */
@@ -81,8 +79,8 @@ struct sim_packet {
 	uint32_t msn;	      /* AETH */
 	__be32 imm_data;      /* ImmDt, in network order as in struct ibv_send_wr */
 	uint32_t qkey;	      /* DETH */
-	uint32_t source_qpn;  /* DETH */
-	uint16_t slid;	      /* UD on InfiniBand: of the LRH; the decoder leaves 0 */
+	uint32_t source_qpn;  /* DETH: packets of connections do not name the QP that sends them */
+	uint16_t slid;	      /* this and sl: of the LRH, which the encoder takes from the route */
 	uint8_t sl;
 	uint32_t xrc_srqn;   /* XRCETH */
 	uint32_t ee_context; /* RDETH */
@@ -140,10 +138,24 @@ size_t sim_frame_bytes(const struct sim_packet *packet, const struct sim_route *
  * InfiniBand  LRH, GRH if has_grh, BTH, extension headers, payload, pad, ICRC, VCRC
  *
  * frame has room for SIM_FRAME_BYTES_MAX. copy reads the spans; a span that it cannot read is
- * written as zeros.
+ * written as zeros, and *readable is false then. readable may be NULL.
  */
 size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route *route,
-			 sim_copy_fn *copy, uint8_t *frame);
+			 sim_copy_fn *copy, uint8_t *frame, bool *readable);
+
+/* Writes the headers before the BTH anew, for another number of bytes from the BTH to the ICRC.
+ * Returns the length of the frame. */
+size_t sim_packet_resize(uint8_t *frame, size_t transport_bytes, const struct sim_route *route);
+
+/*
+ * Makes the checksums of a changed frame right: the ICRC, the checksums of IPv4 and of UDP over
+ * IPv6, and the VCRC. Leaves them if the frame's network headers are not of the route's kind, or
+ * if the frame ends before its ICRC.
+ */
+void sim_packet_seal(uint8_t *frame, size_t frame_bytes, const struct sim_route *route);
+
+/* Makes the VCRC of a changed frame of InfiniBand right. */
+void sim_packet_seal_link(uint8_t *frame, size_t frame_bytes);
 
 /*
  * Reads a frame of Ethernet. The packet's payload is *span, which points into frame. On an error

@@ -316,6 +316,8 @@ enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_
 	struct reader reader = {frame, frame_bytes};
 	enum sim_decode result = decode(&reader, get_infiniband, packet, span, route);
 
+	packet->slid = route->slid;
+	packet->sl = route->sl;
 	if (result != SIM_DECODE_OK)
 		return result;
 	if (sim_icrc_infiniband(frame, length_bytes) != sim_load_le32(reader.at))

@@ -32,10 +32,17 @@ static uint8_t *put_ethernet(uint8_t *at, const struct sim_route *route)
 	return at + ETHERNET_BYTES;
 }
 
-static uint8_t *put_ipv4(uint8_t *at, const struct sim_route *route, size_t datagram_bytes)
+static void put_ipv4_checksum(uint8_t *ip)
 {
 	uint16_t sum;
 
+	sim_store_be16(ip + 10, 0);
+	sum = sim_checksum_end(sim_checksum_add(0, ip, IPV4_BYTES));
+	memcpy(ip + 10, &sum, sizeof(sum));
+}
+
+static uint8_t *put_ipv4(uint8_t *at, const struct sim_route *route, size_t datagram_bytes)
+{
 	at[0] = 0x45; /* version 4, five words */
 	at[1] = route->traffic_class;
 	sim_store_be16(at + 2, (uint16_t)datagram_bytes);
@@ -43,11 +50,9 @@ static uint8_t *put_ipv4(uint8_t *at, const struct sim_route *route, size_t data
 	sim_store_be16(at + 6, route->ip_fragment);
 	at[8] = route->hop_limit;
 	at[9] = PROTOCOL_UDP;
-	sim_store_be16(at + 10, 0);
 	memcpy(at + 12, route->source_gid + 12, 4);
 	memcpy(at + 16, route->dest_gid + 12, 4);
-	sum = sim_checksum_end(sim_checksum_add(0, at, IPV4_BYTES));
-	memcpy(at + 10, &sum, sizeof(sum));
+	put_ipv4_checksum(at);
 	return at + IPV4_BYTES;
 }
 
@@ -161,7 +166,7 @@ static uint8_t *put_extensions(uint8_t *at, const struct sim_packet *packet, uin
 }
 
 static uint8_t *put_payload(uint8_t *at, const struct sim_packet *packet, sim_copy_fn *copy,
-			    uint32_t pad_bytes)
+			    uint32_t pad_bytes, bool *readable)
 {
 	const uint8_t *end = at + packet->payload_bytes;
 
@@ -169,8 +174,10 @@ static uint8_t *put_payload(uint8_t *at, const struct sim_packet *packet, sim_co
 		const struct sim_span *span = &packet->spans[i];
 
 		assert(span->length_bytes <= (size_t)(end - at));
-		if (copy(at, span->base, span->length_bytes))
+		if (copy(at, span->base, span->length_bytes)) {
 			memset(at, 0, span->length_bytes);
+			*readable = false;
+		}
 		at += span->length_bytes;
 	}
 	assert(at == end);
@@ -226,8 +233,9 @@ static uint8_t *put_ip(uint8_t *at, const struct sim_route *route, size_t transp
 	}
 }
 
-/* Writes what all link layers have in common: from the BTH to the pad. */
-static uint8_t *put_transport(uint8_t *at, const struct sim_packet *packet, sim_copy_fn *copy)
+/* Writes from the BTH to the pad. */
+static void put_transport(uint8_t *at, const struct sim_packet *packet, sim_copy_fn *copy,
+			  bool *readable)
 {
 	const struct sim_opcode_info *info = &sim_opcodes[packet->opcode];
 	const uint32_t pad_bytes = sim_pad_bytes(packet->payload_bytes);
@@ -237,48 +245,91 @@ static uint8_t *put_transport(uint8_t *at, const struct sim_packet *packet, sim_
 
 	at = put_bth(at, packet, pad_bytes);
 	at = put_extensions(at, packet, info->flags);
-	return put_payload(at, packet, copy, pad_bytes);
+	put_payload(at, packet, copy, pad_bytes, readable);
 }
 
-static size_t encode_infiniband(const struct sim_packet *packet, const struct sim_route *route,
-				sim_copy_fn *copy, uint8_t *frame)
+/* Writes the headers before the BTH, for a length from the BTH to the ICRC. */
+static void put_route(uint8_t *frame, const struct sim_route *route, size_t transport_bytes)
 {
-	const size_t transport_bytes = transport_bytes_of(packet);
-	const size_t length_bytes = sim_route_bytes(route) + transport_bytes;
-	uint8_t *at = put_lrh(frame, route, length_bytes);
+	uint8_t *at = route->infiniband
+			      ? put_lrh(frame, route, sim_route_bytes(route) + transport_bytes)
+			      : put_ethernet(frame, route);
 
 	at = put_ip(at, route, transport_bytes);
-	at = put_transport(at, packet, copy);
-	sim_store_le32(at, sim_icrc_infiniband(frame, length_bytes));
-	sim_store_le16(at + ICRC_BYTES, sim_vcrc(frame, length_bytes));
-	return length_bytes + VCRC_BYTES;
+	if (has_udp(route))
+		put_udp(at, route, UDP_BYTES + transport_bytes);
 }
 
-static size_t encode_ethernet(const struct sim_packet *packet, const struct sim_route *route,
-			      sim_copy_fn *copy, uint8_t *frame)
+void sim_packet_seal_link(uint8_t *frame, size_t frame_bytes)
 {
-	const size_t transport_bytes = transport_bytes_of(packet);
-	const size_t udp_bytes = UDP_BYTES + transport_bytes;
-	const size_t length_bytes = sim_frame_bytes(packet, route) - ETHERNET_BYTES;
-	uint8_t *ip = put_ethernet(frame, route);
-	uint8_t *at = put_ip(ip, route, transport_bytes);
+	const size_t length_bytes = frame_bytes - VCRC_BYTES;
 
-	if (has_udp(route))
-		at = put_udp(at, route, udp_bytes);
-	at = put_transport(at, packet, copy);
-	sim_store_le32(at, route->roce_v1 ? sim_icrc_roce_v1(ip, length_bytes)
-					  : sim_icrc(ip, length_bytes));
+	sim_store_le16(frame + length_bytes, sim_vcrc(frame, length_bytes));
+}
+
+/* Writes the ICRC and the checksums that cover it. */
+static void put_checksums(uint8_t *frame, size_t frame_bytes, const struct sim_route *route)
+{
+	const bool over_ipv6 = has_udp(route) && ip_bytes_of(route) == IPV6_BYTES;
+	uint8_t *ip = frame + ETHERNET_BYTES;
+	const size_t ip_bytes = frame_bytes - ETHERNET_BYTES;
+
+	if (route->infiniband) {
+		const size_t length_bytes = frame_bytes - VCRC_BYTES;
+
+		sim_store_le32(frame + length_bytes - ICRC_BYTES,
+			       sim_icrc_infiniband(frame, length_bytes));
+		sim_packet_seal_link(frame, frame_bytes);
+		return;
+	}
+	sim_store_le32(frame + frame_bytes - ICRC_BYTES,
+		       route->roce_v1 ? sim_icrc_roce_v1(ip, ip_bytes) : sim_icrc(ip, ip_bytes));
 	/* The checksum covers the ICRC, and the ICRC takes the checksum as ones. */
-	if (has_udp(route) && ip_bytes_of(route) == IPV6_BYTES && !route->udp_checksum_given)
-		put_udp_checksum_ipv6(ip, udp_bytes);
-	return ETHERNET_BYTES + length_bytes;
+	if (over_ipv6 && !route->udp_checksum_given)
+		put_udp_checksum_ipv6(ip, ip_bytes - IPV6_BYTES);
+}
+
+size_t sim_packet_resize(uint8_t *frame, size_t transport_bytes, const struct sim_route *route)
+{
+	put_route(frame, route, transport_bytes);
+	return sim_route_bytes(route) + transport_bytes + (route->infiniband ? VCRC_BYTES : 0);
+}
+
+/* True if the network headers of a frame have the route's layout, which the ICRC goes by. */
+static bool is_of_kind(const uint8_t *frame, const struct sim_route *route)
+{
+	if (route->infiniband)
+		return ((frame[1] & LRH_NEXT) == LRH_NEXT_GLOBAL) == route->has_grh;
+	return !has_udp(route) ||
+	       (frame[ETHERNET_BYTES] >> 4 == 4) == (ip_bytes_of(route) == IPV4_BYTES);
+}
+
+void sim_packet_seal(uint8_t *frame, size_t frame_bytes, const struct sim_route *route)
+{
+	const size_t least_bytes = sim_route_bytes(route) + BTH_BYTES + ICRC_BYTES;
+
+	if (is_of_kind(frame, route) &&
+	    frame_bytes >= least_bytes + (route->infiniband ? VCRC_BYTES : 0)) {
+		if (has_udp(route) && ip_bytes_of(route) == IPV4_BYTES)
+			put_ipv4_checksum(frame + ETHERNET_BYTES);
+		put_checksums(frame, frame_bytes, route);
+	} else if (route->infiniband) {
+		sim_packet_seal_link(frame, frame_bytes);
+	}
 }
 
 size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route *route,
-			 sim_copy_fn *copy, uint8_t *frame)
+			 sim_copy_fn *copy, uint8_t *frame, bool *readable)
 {
-	return route->infiniband ? encode_infiniband(packet, route, copy, frame)
-				 : encode_ethernet(packet, route, copy, frame);
+	const size_t frame_bytes = sim_frame_bytes(packet, route);
+	bool all_readable = true;
+
+	put_route(frame, route, transport_bytes_of(packet));
+	put_transport(frame + sim_route_bytes(route), packet, copy, &all_readable);
+	put_checksums(frame, frame_bytes, route);
+	if (readable)
+		*readable = all_readable;
+	return frame_bytes;
 }
 
 void sim_packet_grh(const struct sim_packet *packet, const struct sim_route *route, uint8_t grh[40])

@@ -6,6 +6,7 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define OPTIONS_MAX  32
 #define OPTION_FIRST 1000
@@ -48,6 +49,20 @@ int cli_take_number(const struct cli_command *command, const struct cli_option *
 		return CLI_EXIT_OK;
 	return cli_bad_usage(command, "--%s '%s' is not a number from 0 to %llu", option->name,
 			     value, (unsigned long long)option->max);
+}
+
+int cli_take_seed(const struct cli_command *command, const struct cli_option *option,
+		  const char *value, void *into)
+{
+	uint64_t *seed = (uint64_t *)((char *)into + option->offset);
+
+	if (!strcmp(value, "random"))
+		return getrandom(seed, sizeof(*seed), 0) == sizeof(*seed) ? CLI_EXIT_OK
+									  : CLI_EXIT_FAILED;
+	if (vb_number_read(value, 0, UINT64_MAX, seed) == VB_NUMBER_GOOD)
+		return CLI_EXIT_OK;
+	return cli_bad_usage(command, "--%s '%s' is not \"random\" or a number from 0 to %llu",
+			     option->name, value, (unsigned long long)UINT64_MAX);
 }
 
 int cli_take_word(const struct cli_command *command, const struct cli_option *option,

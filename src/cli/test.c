@@ -62,7 +62,7 @@ static int take_seed(const struct cli_command *command, const struct cli_option 
 		     const char *value, void *into)
 {
 	((struct arguments *)into)->seed_given = true;
-	return cli_take_number(command, option, value, into);
+	return cli_take_seed(command, option, value, into);
 }
 
 #define AT(field) offsetof(struct arguments, field)
@@ -90,8 +90,8 @@ static const struct cli_option options[] = {
 	{"list", 0, NULL, "print the chosen tests and their sources; run nothing", NULL,
 	 cli_take_flag, AT(list)},
 	{"seed", 0, "N",
-	 "of the tests' and the simulator's random numbers\n[the project's, else 1]", "How",
-	 take_seed, AT(run.seed), UINT64_MAX},
+	 "of the tests' and the simulator's random numbers, or\n\"random\" [the project's, else 1]",
+	 "How", take_seed, AT(run.seed)},
 	{"timeout", 0, "SECONDS", "of real time, for each test; 0 is none [30]", NULL,
 	 cli_take_number, AT(timeout_s), TIMEOUT_MAX_S},
 	{"no-fork", 0, NULL, "run in one process without time limit, for debuggers", NULL,
@@ -134,12 +134,17 @@ static int take_devices(struct arguments *arguments, const struct vb_project *pr
 {
 	struct vb_sim_config *sim = &arguments->sim;
 	struct vb_sim *world;
+	char allowed[160];
 
 	*sim = project->sim;
 	sim->trace = NULL;
 	arguments->run.sim = sim;
 	if (!arguments->run.profile || !vt_simulated(&arguments->run))
 		return CLI_EXIT_OK;
+	if (vb_words_find(vb_sim_profile_name, arguments->run.profile) < 0)
+		return cli_bad_usage(&cli_test, "--profile '%s' is unknown (allowed: %s)",
+				     arguments->run.profile,
+				     vb_words_list(vb_sim_profile_name, allowed, sizeof(allowed)));
 	vb_project_add_devices(sim, VB_PROJECT_DEVICES);
 	vb_project_set_profile(sim, arguments->run.profile);
 	world = vb_sim_open(sim);

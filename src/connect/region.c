@@ -4,6 +4,7 @@
 #include "src/connect/object.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -48,9 +49,23 @@ static bool is_checked_build(void)
 	return SANITIZED || (wanted && *wanted && strcmp(wanted, "0") != 0);
 }
 
+/*
+ * RDMA requests carry addresses, so the places of regions decide the bytes of a trace. The kernel
+ * would choose other places in each process; it takes these unless something is there.
+ */
+#define FIRST_PLACE 0x220000000000u
+#define PLACE_BYTES 0x10000u
+
+static void *next_place(size_t length_bytes)
+{
+	static _Atomic uintptr_t next = FIRST_PLACE;
+
+	return (void *)atomic_fetch_add(&next, (length_bytes / PLACE_BYTES + 1) * PLACE_BYTES);
+}
+
 static void *map(int fd, size_t length_bytes)
 {
-	void *addr = mmap(NULL, length_bytes, PROT_READ | PROT_WRITE,
+	void *addr = mmap(next_place(length_bytes), length_bytes, PROT_READ | PROT_WRITE,
 			  fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED, fd, 0);
 
 	return addr == MAP_FAILED ? NULL : addr;

@@ -18,7 +18,7 @@
 struct call {
 	const char *verb;	       /* NULL between verbs */
 	const struct vb_backend *slot; /* &stubs if there is no backend */
-	bool said;		       /* set once dispatch_say() has explained the failure */
+	bool said; /* set once dispatch_say() or the backend has explained the failure */
 };
 
 static _Thread_local struct call present;
@@ -38,6 +38,13 @@ void dispatch_say(const char *format, ...)
 	va_start(arguments, format);
 	failure_vsay(format, arguments);
 	va_end(arguments);
+	present.said = true;
+}
+
+void dispatch_heard(int err, const struct vb_why *(*explain)(void))
+{
+	failure_set_err(err);
+	failure_ask_why(explain);
 	present.said = true;
 }
 
@@ -103,24 +110,24 @@ int refuse(const char *function)
 	if (present.verb && present.slot == &stubs) {
 		if (!present.said)
 			dispatch_say("%s: there is no backend", present.verb);
-		return EINVAL;
+		return errno = EINVAL;
 	}
 	if (!present.verb)
 		dispatch_say("%s: the backend does not have this verb", verb_of(function));
 	else if (!present.said)
 		dispatch_say("%s: the backend %s does not have this verb", present.verb,
 			     present.slot->name);
-	return EOPNOTSUPP;
+	return errno = EOPNOTSUPP;
 }
 
 /*
  * Notes a failure and keeps errno. If neither dispatch_say() nor the backend explains the failure,
- * the sentence describes the errno value.
+ * the sentence describes the errno value. A backend with `listen` has told its sentence already, so
+ * that its last_error() would be about an earlier call.
  */
 static void note_failure(int err)
 {
-	const char *(*explain)(void) = present.slot->last_error;
-	const struct vb_why *(*explain_why)(void) = present.slot->last_why;
+	const char *(*explain)(void) = present.slot->listen ? NULL : present.slot->last_error;
 	int saved = errno;
 	const char *why;
 
@@ -128,9 +135,7 @@ static void note_failure(int err)
 	if (present.said)
 		return;
 	why = explain ? explain() : NULL;
-	if (explain_why && explain_why()->reason)
-		failure_ask_why(explain_why);
-	else if (why && *why)
+	if (why && *why)
 		failure_ask(explain);
 	else
 		dispatch_say("%s: %s (backend %s)", present.verb,
@@ -145,8 +150,10 @@ void leave(void)
 
 int leave_errno(int answer)
 {
-	if (answer)
+	if (answer) {
 		note_failure(answer);
+		errno = answer;
+	}
 	leave();
 	return answer;
 }
@@ -169,8 +176,10 @@ int leave_signed(int answer)
 
 ssize_t leave_negated(ssize_t answer)
 {
-	if (answer < 0)
+	if (answer < 0) {
 		note_failure((int)-answer);
+		errno = (int)-answer;
+	}
 	leave();
 	return answer;
 }

@@ -29,7 +29,7 @@ const struct vb_backend *enter_slot(const char *function, const struct vb_backen
 /*
  * These end the verb and return the backend's answer. They note a failure: an errno value; NULL
  * with errno; a negative value with errno; a negated errno value. leave() ends a verb whose answer
- * never is a failure. errno keeps the backend's value.
+ * never is a failure. errno has the value of the failure, in every convention.
  */
 int leave_errno(int answer);
 void *leave_pointer(const void *answer);
@@ -37,12 +37,18 @@ int leave_signed(int answer);
 ssize_t leave_negated(ssize_t answer);
 void leave(void);
 
+/*
+ * Notes a failure that a backend tells by itself, of whatever function. Changes no errno. See
+ * `listen` in <verbena/backend.h>.
+ */
+void dispatch_heard(int err, const struct vb_why *(*explain)(void));
+
 /* Says why the present verb fails; the backend is then not asked for its reason. */
 void dispatch_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * For a stub: says that the verb @function is refused, unless a sentence has been said. Returns the
- * errno value: EINVAL if enter() found no backend, else EOPNOTSUPP.
+ * For a stub: says that the verb @function is refused, unless a sentence has been said. Sets errno,
+ * and returns the value: EINVAL if enter() found no backend, else EOPNOTSUPP.
  */
 int refuse(const char *function);
 

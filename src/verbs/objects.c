@@ -22,28 +22,26 @@ struct entry {
 };
 
 static struct entry *table[BUCKETS];
-static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The child of fork() has the forking thread only, so no other thread may hold the lock then. */
+/*
+ * The child of fork() has the forking thread only, so no other thread may hold the lock then. The
+ * child unlocks what its thread locked before fork(): a mutex allows that, a rwlock of glibc does
+ * not.
+ */
 static void before_fork(void)
 {
-	pthread_rwlock_wrlock(&lock);
+	pthread_mutex_lock(&lock);
 }
 
 static void after_fork(void)
 {
-	pthread_rwlock_unlock(&lock);
-}
-
-/* The child makes a new lock: glibc knows a writer by its thread ID, which differs in the child. */
-static void after_fork_in_child(void)
-{
-	pthread_rwlock_init(&lock, NULL);
+	pthread_mutex_unlock(&lock);
 }
 
 __attribute__((constructor)) static void watch_fork(void)
 {
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
+	pthread_atfork(before_fork, after_fork, after_fork);
 }
 
 static struct entry **bucket_of(const void *object)
@@ -76,10 +74,10 @@ static int add(const void *object, enum kind kind, struct ibv_device *const *dev
 	for (size_t i = 0; i < count; i++)
 		entry->devices[i] = devices[i];
 
-	pthread_rwlock_wrlock(&lock);
+	pthread_mutex_lock(&lock);
 	entry->next = *bucket;
 	*bucket = entry;
-	pthread_rwlock_unlock(&lock);
+	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
@@ -89,12 +87,12 @@ static const struct vb_backend *take(const void *object, enum kind kind)
 	struct entry **link;
 	struct entry *entry;
 
-	pthread_rwlock_wrlock(&lock);
+	pthread_mutex_lock(&lock);
 	link = find(object, kind);
 	entry = *link;
 	if (entry)
 		*link = entry->next;
-	pthread_rwlock_unlock(&lock);
+	pthread_mutex_unlock(&lock);
 	slot = entry ? entry->slot : NULL;
 	free(entry);
 	return slot;
@@ -123,10 +121,10 @@ const struct vb_backend *objects_context_slot(const struct ibv_context *context)
 	const struct vb_backend *slot;
 	const struct entry *entry;
 
-	pthread_rwlock_rdlock(&lock);
+	pthread_mutex_lock(&lock);
 	entry = *find(context, CONTEXT);
 	slot = entry ? entry->slot : NULL;
-	pthread_rwlock_unlock(&lock);
+	pthread_mutex_unlock(&lock);
 	for (unsigned int i = 0; !slot && registry_at(i); i++)
 		if (registry_at(i)->owns_context && registry_at(i)->owns_context(context))
 			slot = registry_at(i);
@@ -138,10 +136,10 @@ const struct vb_backend *objects_device_slot(const struct ibv_device *device)
 	const struct vb_backend *slot;
 	const struct entry *entry;
 
-	pthread_rwlock_rdlock(&lock);
+	pthread_mutex_lock(&lock);
 	entry = find_holder(device);
 	slot = entry ? entry->slot : NULL;
-	pthread_rwlock_unlock(&lock);
+	pthread_mutex_unlock(&lock);
 	for (unsigned int i = 0; !slot && registry_at(i); i++)
 		if (registry_at(i)->owns_device && registry_at(i)->owns_device(device))
 			slot = registry_at(i);

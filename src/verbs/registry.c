@@ -4,6 +4,7 @@
 #include "backends/ibverbs/backend.h"
 #include "backends/sim/backend.h"
 #include "src/base/count.h"
+#include "src/verbs/dispatch.h"
 #include "src/verbs/stubs.h"
 
 #include <errno.h>
@@ -49,6 +50,8 @@ static int add(const struct vb_backend *backend)
 	} else {
 		slots[count] = *backend;
 		stubs_fill(&slots[count]);
+		if (backend->listen)
+			backend->listen(dispatch_heard);
 		atomic_store(&slot_count, count + 1);
 	}
 	pthread_mutex_unlock(&add_lock);
@@ -59,6 +62,12 @@ static void add_built_in(void)
 {
 	for (size_t i = 0; i < COUNT(built_in); i++)
 		add(built_in[i]);
+}
+
+/* Before main(): functions that are no verbs, as those of <verbena/sim.h>, may fail first. */
+__attribute__((constructor)) static void begin(void)
+{
+	pthread_once(&built_in_once, add_built_in);
 }
 
 int registry_add(const struct vb_backend *backend)

@@ -3,17 +3,15 @@
 
 #include "src/verbs/dispatch.h"
 
-#include <errno.h>
-
 /* The body of a stub, by the verb's convention; called with the verb's arguments. */
 #define REFUSE_ERRNO(...) return refuse(__func__)
 #define REFUSE_POSTED(queue, request, bad) \
 	*(bad) = (request);                \
 	return refuse(__func__)
 #define REFUSE_NEGATED(...) return (-refuse(__func__))
-#define REFUSE_NOTHING(...) errno = refuse(__func__)
-#define REFUSE_WITH(answer)       \
-	errno = refuse(__func__); \
+#define REFUSE_NOTHING(...) refuse(__func__)
+#define REFUSE_WITH(answer) \
+	refuse(__func__);   \
 	return answer
 #define REFUSE_POINTER(...)   REFUSE_WITH(NULL)
 #define REFUSE_OPTIONAL(...)  REFUSE_WITH(NULL)

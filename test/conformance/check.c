@@ -28,6 +28,32 @@ void vt_result_line(struct vt_result *result, const char *fmt, ...)
 	va_end(args);
 }
 
+/* Writes "check => got" in one line. */
+static void name_found(char *what, const char *check, const char *got)
+{
+	snprintf(what, VT_LINE_MAX, "%s%s%s", check, got[0] ? " => " : "", got);
+	for (char *c = what; *c; c++)
+		if ((unsigned char)*c < ' ')
+			*c = ' ';
+}
+
+void vt_find(struct vt_result *result, const char *check, const char *got)
+{
+	char what[VT_LINE_MAX];
+	unsigned int at = 0;
+
+	name_found(what, check, got);
+	while (at < result->found_count && strcmp(result->found[at].what, what) != 0)
+		at++;
+	if (at == VT_FOUND_MAX) {
+		snprintf(result->found[--at].what, VT_LINE_MAX, "more checks");
+	} else if (at == result->found_count) {
+		memcpy(result->found[at].what, what, sizeof(what));
+		result->found_count++;
+	}
+	result->found[at].count++;
+}
+
 bool vt_begin_failure(struct vt_result *result, const char *fmt, ...)
 {
 	va_list args;
@@ -52,8 +78,9 @@ static const char *from_top(const char *file)
 	return top;
 }
 
-static bool begin(struct vt *t, struct vt_at at, const char *expr)
+static bool begin(struct vt *t, struct vt_at at, const char *expr, const char *got)
 {
+	vt_find(t->run->result, expr, got);
 	return vt_begin_failure(t->run->result, "%s:%d: %s%s", from_top(at.file), at.line, expr,
 				t->run->result->ending ? " (cleaning up)" : "");
 }
@@ -80,7 +107,7 @@ bool vt_check(struct vt *t, struct vt_at at, const char *expr, bool holds)
 {
 	if (holds)
 		return true;
-	if (begin(t, at, expr))
+	if (begin(t, at, expr, ""))
 		vt_result_line(t->run->result, "    does not hold");
 	return end(t, at);
 }
@@ -116,8 +143,8 @@ bool vt_eq(struct vt *t, struct vt_at at, enum vt_kind kind, const char *expr, l
 
 	if (got == want)
 		return true;
-	if (begin(t, at, expr)) {
-		name_value(kind, got, got_text, sizeof(got_text));
+	name_value(kind, got, got_text, sizeof(got_text));
+	if (begin(t, at, expr, got_text)) {
 		name_value(kind, want, want_text, sizeof(want_text));
 		got_wanted(t, got_text, want_text);
 		if (sentence[0])
@@ -130,7 +157,7 @@ bool vt_eq_str(struct vt *t, struct vt_at at, const char *expr, const char *got,
 {
 	if (got && want ? !strcmp(got, want) : got == want)
 		return true;
-	if (begin(t, at, expr))
+	if (begin(t, at, expr, got ? got : "NULL"))
 		got_wanted(t, got ? got : "NULL", want ? want : "NULL");
 	return end(t, at);
 }
@@ -152,11 +179,11 @@ bool vt_eq_mem(struct vt *t, struct vt_at at, const char *expr, const void *got,
 		first++;
 	if (first == length_bytes)
 		return true;
-	if (begin(t, at, expr)) {
+	shown = length_bytes - first < 16 ? length_bytes - first : 16;
+	hex(g + first, shown, got_text);
+	if (begin(t, at, expr, got_text)) {
 		for (size_t i = first; i < length_bytes; i++)
 			bad += g[i] != w[i];
-		shown = length_bytes - first < 16 ? length_bytes - first : 16;
-		hex(g + first, shown, got_text);
 		hex(w + first, shown, want_text);
 		got_wanted(t, got_text, want_text);
 		vt_result_line(t->run->result, "    from byte %zu of %zu; %zu differ", first,
@@ -165,15 +192,17 @@ bool vt_eq_mem(struct vt *t, struct vt_at at, const char *expr, const void *got,
 	return end(t, at);
 }
 
-/* Adds what a verb returned, its errno, and the sentence of vb_last_error(). */
-static void returned(struct vt *t, const char *got, int error, const char *want)
+/* Begins a failure with what a verb returned, its errno, and the sentence of vb_last_error(). */
+static void returned(struct vt *t, struct vt_at at, const char *expr, const char *got, int error,
+		     const char *want)
 {
-	char name[64];
+	char name[64], text[160];
 
 	name_errno(error, name, sizeof(name));
-	vt_result_line(t->run->result, "    got:    %s%s%s", got, error ? ", errno " : "",
-		       error ? name : "");
-	vt_result_line(t->run->result, "    wanted: %s", want);
+	snprintf(text, sizeof(text), "%s%s%s", got, error ? ", errno " : "", error ? name : "");
+	if (!begin(t, at, expr, text))
+		return;
+	got_wanted(t, text, want);
 	if (vb_last_error()[0])
 		vt_result_line(t->run->result, "    says:   %s", vb_last_error());
 }
@@ -188,8 +217,7 @@ bool vt_ok(struct vt *t, struct vt_at at, const char *expr, int got, int error)
 		name_errno(got, text, sizeof(text));
 	else
 		snprintf(text, sizeof(text), "%d", got);
-	if (begin(t, at, expr))
-		returned(t, text, got < 0 ? error : 0, "0");
+	returned(t, at, expr, text, got < 0 ? error : 0, "0");
 	return end(t, at);
 }
 
@@ -201,8 +229,7 @@ bool vt_minus_errno(struct vt *t, struct vt_at at, const char *expr, int got, in
 		return true;
 	snprintf(text, sizeof(text), "%d", got);
 	snprintf(want_text, sizeof(want_text), "-1, errno %s (%d)", vt_errno_name(want), want);
-	if (begin(t, at, expr))
-		returned(t, text, error, want_text);
+	returned(t, at, expr, text, error, want_text);
 	return end(t, at);
 }
 
@@ -214,15 +241,13 @@ bool vt_null_errno(struct vt *t, struct vt_at at, const char *expr, const void *
 	if (!got && error == want)
 		return true;
 	snprintf(want_text, sizeof(want_text), "NULL, errno %s (%d)", vt_errno_name(want), want);
-	if (begin(t, at, expr))
-		returned(t, got ? "an object" : "NULL", error, want_text);
+	returned(t, at, expr, got ? "an object" : "NULL", error, want_text);
 	return end(t, at);
 }
 
 void vt_no_object(struct vt *t, struct vt_at at, const char *expr, int error)
 {
-	if (begin(t, at, expr))
-		returned(t, "NULL", error, "an object");
+	returned(t, at, expr, "NULL", error, "an object");
 	longjmp(t->run->end, 1);
 }
 
@@ -234,7 +259,7 @@ void vt_fail(struct vt *t, struct vt_at at, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	begin(t, at, text);
+	begin(t, at, text, "");
 	longjmp(t->run->end, 1);
 }
 

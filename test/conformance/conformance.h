@@ -53,13 +53,14 @@ enum vt_need {
  * breaks a rule of the wire on purpose says so in its row.
  */
 enum vt_may {
-	VT_MAY_CORRUPT = 1 << 0,     /* packets are corrupted on the wire */
+	VT_MAY_CORRUPT = 1 << 0,     /* packets are corrupted on the wire, or made by the test */
 	VT_MAY_CHANGE_DATA = 1 << 1, /* a buffer changes before its WR is retransmitted */
 	VT_MAY_MISTAKE_PSN = 1 << 2, /* the ends expect different first PSNs */
 	VT_MAY_RECONNECT =
 		1 << 3, /* a QP is connected twice, which the checker takes for one connection */
 	VT_MAY_LOOP = 1 << 4,	    /* a list of WRs is a loop, so it cannot be counted */
 	VT_MAY_MISADDRESS = 1 << 5, /* answers go to another QP than the requester */
+	VT_MAY_THREAD = 1 << 6, /* threads poll at once, and the checker's lock would stop them */
 };
 
 /* One end of a connection. */

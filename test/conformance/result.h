@@ -22,11 +22,23 @@ enum vt_outcome { VT_RUNNING, VT_PASSED, VT_FAILED, VT_SKIPPED, VT_KNOWN, VT_OUT
 #define VT_TEXT_MAX	      16384
 #define VT_LINE_MAX	      512
 
+/* A check that failed, as lists of known failures have it: "ibv_poll_cq(cq, 1, &wc) => 0". */
+struct vt_found {
+	unsigned int count; /* how often */
+	char what[VT_LINE_MAX];
+};
+
+/* Further checks are counted in the last entry. */
+#define VT_FOUND_MAX 40
+
 /* The test's process writes it. The runner reads it, even if that process died. */
 struct vt_result {
 	enum vt_outcome outcome;
 	unsigned int failures;
 	bool ending; /* set when the test itself is over and its cleanup runs */
+	bool died;   /* its process crashed, exited, or was ended by the time limit */
+	unsigned int found_count;
+	struct vt_found found[VT_FOUND_MAX]; /* each check and value once, in their order */
 	char row[VT_LINE_MAX];
 	char reason[VT_LINE_MAX];      /* why the test was skipped */
 	char trace_error[VT_LINE_MAX]; /* why the trace could not be written; "" if it was */
@@ -50,6 +62,9 @@ struct vt_run {
 /* Adds a line to the result's text, unless the text is full. */
 void vt_result_line(struct vt_result *result, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Counts a failed check and what it got, which may be "". */
+void vt_find(struct vt_result *result, const char *check, const char *got);
 
 /*
  * Counts a failure and begins its text: the line, and the row of the table that runs. Returns

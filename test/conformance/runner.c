@@ -99,6 +99,19 @@ static void report_trace_error(const struct vt_result *result, bool *reported)
 		result->trace_error);
 }
 
+/* False: out of memory. */
+static bool run_or_leave_out(const struct vt_options *options, const struct vt_place *place,
+			     const struct vt_known *known, struct vt_record *record,
+			     struct vt_result *shared)
+{
+	const char *crash = vt_known_crash(known, record->test);
+
+	if (crash)
+		return vt_leave_out(record, crash);
+	return vt_run_one(options, place, record, shared) &&
+	       (!known || vt_known_judge(known, record, shared));
+}
+
 static int run_chosen(const struct vt_options *options, const struct vt_place *place,
 		      const struct vt_known *known, struct vt_record *records, unsigned int count)
 {
@@ -112,8 +125,7 @@ static int run_chosen(const struct vt_options *options, const struct vt_place *p
 		return VT_EXIT_USAGE;
 	for (i = 0; i < count; i++) {
 		vt_report_start(report, records[i].suite, records[i].test);
-		if (!vt_run_one(options, place, &records[i], shared) ||
-		    (known && !vt_known_judge(known, &records[i])))
+		if (!run_or_leave_out(options, place, known, &records[i], shared))
 			break;
 		report_trace_error(shared, &trace_reported);
 		vt_report_test(report, &records[i]);
@@ -126,6 +138,19 @@ static int run_chosen(const struct vt_options *options, const struct vt_place *p
 	return VT_EXIT_FAILED;
 }
 
+static void refuse_choice(const struct vt_options *options, const struct vt_place *place)
+{
+	fprintf(stderr, "verbena test: no test is chosen%s by",
+		place ? " that is for this place" : "");
+	for (unsigned int i = 0; i < options->suite_count; i++)
+		fprintf(stderr, "%s%s", i ? "," : " --suite ", options->suites[i]);
+	if (options->filter)
+		fprintf(stderr, " --filter '%s'", options->filter);
+	if (options->from)
+		fprintf(stderr, " --from '%s'", options->from);
+	fprintf(stderr, ": 'verbena test --list' names all tests as SUITE.TEST\n");
+}
+
 /*
  * Chooses at least one test, or returns another status than VT_EXIT_PASSED after a message. The
  * caller frees the records.
@@ -135,9 +160,7 @@ static int choose_all(const struct vt_options *options, const struct vt_place *p
 {
 	*count = choose(options, place, NULL);
 	if (!*count) {
-		fprintf(stderr,
-			"verbena test: no test is chosen%s: 'verbena test --list' names them all\n",
-			place ? " that is for this place" : "");
+		refuse_choice(options, place);
 		return VT_EXIT_USAGE;
 	}
 	*records = calloc(*count, sizeof(**records));
@@ -181,8 +204,10 @@ int vt_run_all(const struct vt_options *options)
 		return status;
 	free_records(records, count);
 	vt_find_place(options, &place);
-	if (!place.error[0])
+	if (!place.error[0]) {
+		vt_prepare_traces(options, &place);
 		return run_at(options, &place);
+	}
 	fprintf(stderr, "verbena test: %s\n", place.error);
 	return VT_EXIT_NO_DEVICE;
 }

@@ -59,6 +59,7 @@ struct vt_place {
 	uint8_t port, peer_port;
 	int link_layer;		 /* of both ports; IBV_LINK_LAYER_UNSPECIFIED if they differ */
 	char error[VT_LINE_MAX]; /* why there is no place, and what to do; "" if there is one */
+	char traces[3072];	 /* where failed tests leave their packets; "": nowhere */
 };
 
 /* One test, and where it runs. */
@@ -133,9 +134,17 @@ void vt_close_nodes(struct vt *t, const struct vt_job *job);
 bool vt_run_one(const struct vt_options *options, const struct vt_place *place,
 		struct vt_record *record, struct vt_result *shared);
 
+/* Fills the record of a test that is not run. False: out of memory. */
+bool vt_leave_out(struct vt_record *record, const char *reason);
+
 /* --- runner_trace.c --- */
 
-/* Chooses the path. Without --trace it is a temporary file, which only a failed test leaves. */
+/*
+ * Sets place->traces: without --trace, a folder in $TMPDIR. Removes what earlier runs left there,
+ * unless another run is using the folder.
+ */
+void vt_prepare_traces(const struct vt_options *options, struct vt_place *place);
+/* Chooses the path. Without --trace it is a file in place->traces, which only a failed test leaves. */
 void vt_choose_trace(struct vt_job *job);
 /* Returns true if the trace is being written. */
 bool vt_open_trace(const struct vt_job *job);
@@ -187,10 +196,16 @@ struct vt_known *vt_known_load(const struct vt_options *options);
 /* known may be NULL. Records that were judged refer to it. */
 void vt_known_free(struct vt_known *known);
 /*
- * Makes a failure that is on the list VT_KNOWN, and a test that is on the list and passes
- * VT_FAILED. False: out of memory.
+ * Returns the sentence of a line of the kind "crash": the test would end its process or the device's
+ * driver, so it is not run. Else, and if known is NULL, returns NULL.
  */
-bool vt_known_judge(const struct vt_known *known, struct vt_record *record);
+const char *vt_known_crash(const struct vt_known *known, const struct vt_test *test);
+/*
+ * Makes a failure that is on the list VT_KNOWN if exactly the recorded checks failed. A test that is
+ * on the list and passes, or whose process died, is VT_FAILED. False: out of memory.
+ */
+bool vt_known_judge(const struct vt_known *known, struct vt_record *record,
+		    const struct vt_result *result);
 
 /* --- runner_report.c --- */
 

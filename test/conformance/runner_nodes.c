@@ -116,6 +116,7 @@ static void count_objects(struct vt *t, const char *when)
 	if (left.pds || left.cqs || left.qps || left.srqs || left.mrs || left.ahs ||
 	    left.channels) {
 		t->run->result->failures++;
+		vt_find(t->run->result, "objects are left", when);
 		vt_result_line(t->run->result,
 			       "%s there are still %u PDs, %u CQs, %u QPs, %u SRQs, %u MRs, "
 			       "%u AHs, %u channels",

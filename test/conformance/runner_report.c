@@ -20,6 +20,7 @@ struct vt_report {
 	unsigned int suite_counts[VT_OUTCOMES];
 	double suite_seconds;
 	const struct vt_record *first_failure;
+	const char *traces; /* the folder in which failed tests left packets; "": none */
 };
 
 static const char *coloured(const struct vt_report *report, enum colour colour)
@@ -96,7 +97,7 @@ struct vt_report *vt_report_open(const struct vt_options *options, const struct 
 
 	if (!report)
 		return NULL;
-	*report = (struct vt_report){.options = options, .tests = tests};
+	*report = (struct vt_report){.options = options, .tests = tests, .traces = place->traces};
 	report->progress = terminal && !options->tap;
 	report->colour = report->progress && !(no_colour && *no_colour);
 	if (options->junit) {
@@ -215,6 +216,12 @@ void vt_report_test(struct vt_report *report, const struct vt_record *record)
 	fflush(stdout);
 }
 
+/* Returns true if the suite may fail because of the profile alone. */
+static bool needs_list(const struct vt_options *options)
+{
+	return options->profile && strcmp(options->profile, "spec") != 0 && !options->known;
+}
+
 static void print_end(const struct vt_report *report)
 {
 	const struct vt_record *failure = report->first_failure;
@@ -224,6 +231,13 @@ static void print_end(const struct vt_report *report)
 		printf("%sagain: verbena test%s --seed %llu --filter %s.%s\n", mark,
 		       report->options->again, (unsigned long long)report->options->seed,
 		       failure->suite->name, failure->test->name);
+	if (failure && report->traces[0])
+		printf("%spackets of failed tests: %s (the next run removes them)\n", mark,
+		       report->traces);
+	if (failure && needs_list(report->options))
+		printf("%sThe profile %s differs from the specification: --known "
+		       "test/data/divergences.txt takes the failures that its device has, too\n",
+		       mark, report->options->profile);
 	printf("%s%u passed, %u failed, %u skipped", mark, report->counts[VT_PASSED],
 	       report->counts[VT_FAILED], report->counts[VT_SKIPPED]);
 	if (report->options->known)

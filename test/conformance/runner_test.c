@@ -30,7 +30,7 @@ static void run_job(void *arg)
 		       .suites = options->all_suites,
 		       .run = &run};
 	char error[VT_LINE_MAX];
-	bool watched = !(job->test->may & VT_MAY_LOOP);
+	bool watched = !(job->test->may & (VT_MAY_LOOP | VT_MAY_THREAD));
 	bool traced;
 
 	vt_seed_random(&run, options->seed, job->suite->name, job->test->name);
@@ -49,6 +49,7 @@ static void run_job(void *arg)
 			vt_close_trace(job, t.a.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET);
 	} else {
 		run.result->failures++;
+		run.result->died = true;
 		vt_result_line(run.result, "%s", error);
 	}
 	if (run.result->failures > VT_FAILURES_SHOWN_MAX)
@@ -71,6 +72,7 @@ static void judge(struct vt_result *result, const struct vt_ending *ending, unsi
 	if (!ending->timed_out && !status && result->outcome != VT_RUNNING)
 		return;
 	result->failures++;
+	result->died = true;
 	if (ending->timed_out)
 		vt_result_line(result, "ended by the time limit of %u s%s", timeout_s,
 			       result->ending ? ", cleaning up" : "");
@@ -108,7 +110,17 @@ static void run_forked(const struct vt_job *job, int output)
 		return;
 	}
 	job->result->outcome = VT_FAILED;
+	job->result->died = true;
 	vt_result_line(job->result, "cannot make a process for the test: %s", strerror(errno));
+}
+
+bool vt_leave_out(struct vt_record *record, const char *reason)
+{
+	record->outcome = VT_SKIPPED;
+	if (asprintf(&record->text, "not run here, because it crashes: %s", reason) < 0)
+		record->text = NULL;
+	record->output = strdup("");
+	return record->text && record->output;
 }
 
 bool vt_run_one(const struct vt_options *options, const struct vt_place *place,

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/conformance/runner.h"
 
+#include <dirent.h>
+#include <fcntl.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void trace_failed(struct vt_result *result, const char *path, int error)
@@ -30,19 +35,60 @@ void vt_close_trace(const struct vt_job *job, bool ethernet)
 		vt_check_trace(job->trace, job->test->may, job->result);
 }
 
-/* Makes an empty file in $TMPDIR. Returns false, with errno, if it cannot. */
-static bool make_temporary(char *path, size_t size_bytes)
+/* --- the folder --- */
+
+/* Opens the folder, which is made if need be. In /tmp, another user may have made it. */
+static int open_folder(const char *path)
 {
-	const char *folder = getenv("TMPDIR");
+	struct stat st;
 	int fd;
 
-	snprintf(path, size_bytes, "%s/verbena-test-XXXXXX.pcap",
-		 folder && *folder ? folder : "/tmp");
-	fd = mkstemps(path, strlen(".pcap"));
-	if (fd >= 0)
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return -1;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && (fstat(fd, &st) || st.st_uid != geteuid())) {
 		close(fd);
-	return fd >= 0;
+		errno = EACCES;
+		return -1;
+	}
+	return fd;
 }
+
+static void remove_traces(int folder)
+{
+	DIR *names = fdopendir(dup(folder));
+	const struct dirent *entry;
+
+	while (names && (entry = readdir(names)))
+		if (!fnmatch("*.pcap", entry->d_name, 0))
+			unlinkat(folder, entry->d_name, 0);
+	if (names)
+		closedir(names);
+}
+
+/* The descriptor stays open to the end of the process: each run holds a shared lock of the folder. */
+void vt_prepare_traces(const struct vt_options *options, struct vt_place *place)
+{
+	const char *parent = getenv("TMPDIR");
+	int folder;
+
+	if (!vt_simulated(options) || options->trace_dir)
+		return;
+	snprintf(place->traces, sizeof(place->traces), "%s/verbena-test-%u",
+		 parent && *parent ? parent : "/tmp", geteuid());
+	folder = open_folder(place->traces);
+	if (folder < 0) {
+		fprintf(stderr, "verbena test: %s: %s (failed tests leave no packets)\n",
+			place->traces, strerror(errno));
+		place->traces[0] = '\0';
+		return;
+	}
+	if (!flock(folder, LOCK_EX | LOCK_NB))
+		remove_traces(folder);
+	flock(folder, LOCK_SH);
+}
+
+/* --- the file of a test --- */
 
 void vt_choose_trace(struct vt_job *job)
 {
@@ -50,13 +96,12 @@ void vt_choose_trace(struct vt_job *job)
 
 	if (!vt_simulated(options))
 		return;
-	if (options->trace_dir) {
+	if (options->trace_dir)
 		snprintf(job->trace, sizeof(job->trace), "%s/%s.%s.pcap", options->trace_dir,
 			 job->suite->name, job->test->name);
-	} else if (!make_temporary(job->trace, sizeof(job->trace))) {
-		job->trace[0] = '\0';
-		trace_failed(job->result, "a file in $TMPDIR", errno);
-	}
+	else if (job->place->traces[0])
+		snprintf(job->trace, sizeof(job->trace), "%s/%s.%s-%d.pcap", job->place->traces,
+			 job->suite->name, job->test->name, getpid());
 }
 
 void vt_drop_trace(const struct vt_job *job)

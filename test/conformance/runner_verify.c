@@ -23,8 +23,27 @@ static const struct {
 	{VT_MAY_RECONNECT, " psn message repeat answer response msn dead "},
 };
 
+/* Lists of known failures have "#" for the numbers in a checker's sentence: they follow addresses,
+ * QPNs and the order of packets. */
+static void find_fault(struct vt_result *result, const char *checker, const char *sentence)
+{
+	char got[VT_LINE_MAX];
+	size_t used = 0;
+
+	while (*sentence && used + 1 < sizeof(got)) {
+		bool is_hex = sentence[0] == '0' && sentence[1] == 'x';
+		size_t digits = strspn(sentence, is_hex ? "x0123456789abcdef" : "0123456789");
+
+		got[used++] = digits ? '#' : *sentence;
+		sentence += digits ? digits : 1;
+	}
+	got[used] = '\0';
+	vt_find(result, checker, got);
+}
+
 static void completion_fault(void *arg, const char *sentence)
 {
+	find_fault(arg, "completions", sentence);
 	vt_begin_failure(arg, "completions: %s", sentence);
 }
 
@@ -71,7 +90,9 @@ void vt_check_trace(const char *path, unsigned int may, struct vt_result *result
 	trace_check(path, report);
 	fclose(report);
 	for (line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
-		if (!is_allowed(may, line))
+		if (!is_allowed(may, line)) {
+			find_fault(result, "trace", line);
 			vt_begin_failure(result, "trace: %s", line);
+		}
 	free(text);
 }

@@ -8,6 +8,8 @@
 #define SRC_RVT	      "Linux drivers/infiniband/sw/rdmavt/"
 #define SRC_QIB	      "Linux drivers/infiniband/hw/qib/"
 #define SRC_RDMA_CORE "rdma-core "
+#define SRC_STUDY     "unionxic/rdma-fault-characterization/"
+#define SRC_UCX	      "openucx/ucx/"
 
 /* Which SoftRoCE has a quirk: seen by the conformance suite or a probe, or by random programs. */
 #define MEASURED_6_1  "measured on Linux 6.1 rxe"
@@ -18,6 +20,7 @@
 
 /* Sources that several suites cite. */
 #define SRC_FREE_PD   SRC_CORE "uverbs_std_types.c, uverbs_free_pd"
+#define SRC_LOOKUP    SRC_CORE "rdma_core.c, lookup_get_idr_uobject"
 #define SRC_STATE_OPS SRC_RVT "qp.c, ib_rvt_state_ops"
 #define SRC_PSN	      SRC_RXE "rxe_verbs.h, psn_compare: 24 bits"
 

@@ -465,10 +465,11 @@ static void unsignalled_error_completes(struct vt *t)
 
 /* --- invalidation --- */
 
-/* As run_row(), with a SEND with Invalidate of a forbidden key as the bad request. */
+/* As run_row(), with a SEND with Invalidate of a forbidden key as the bad request: the responder
+ * neither acknowledges nor refuses it. */
 static void invalidate(struct ts_pair *pair, uint32_t length, uint32_t key)
 {
-	static const struct row row = {.requester = IBV_WC_REM_ACCESS_ERR};
+	static const struct row row = {.requester = IBV_WC_RETRY_EXC_ERR};
 	struct vt *t = pair->a.t;
 
 	post_receives(pair, &row);
@@ -476,7 +477,7 @@ static void invalidate(struct ts_pair *pair, uint32_t length, uint32_t key)
 	ts_send_inv(&pair->a, .wr_id = 2, .length = length, .invalidate_rkey = key);
 	ts_write(&pair->a, .wr_id = 3);
 	check_requester(pair, &row);
-	check_responder(pair, IBV_WC_LOC_ACCESS_ERR);
+	check_responder(pair, IBV_WC_MW_BIND_ERR);
 	ts_no_event(t, &t->b);
 }
 
@@ -497,6 +498,31 @@ static void invalidation_of_a_key_of_no_window(struct vt *t)
 		VT_OK(t, vb_dereg_mr(pair->b.mr));
 		ts_gone(t, pair->b.mr);
 	}
+}
+
+/* B answers what came before the SEND, and nothing from the SEND on: each retry is lost on B. */
+static void refused_invalidation_draws_no_answer(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_log *log = ts_watch(t);
+	struct ts_pair *pair;
+
+	options.retry_cnt = 3;
+	pair = ts_pair(t, &options);
+	ts_recv(&pair->b, .wr_id = 50, .offset = 20000, .length = 100);
+	ts_write(&pair->a, .wr_id = 1, .length = 8);
+	ts_send_inv(&pair->a, .wr_id = 2, .length = 100,
+		    .invalidate_rkey = ts_wrong_key(pair->b.mr->rkey));
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
+	ts_failed(t, pair->b.recv_cq, 50, IBV_WC_MW_BIND_ERR);
+	ts_state(&pair->a, IBV_QPS_RTS);
+	log->count = 0;
+	ts_failed(t, pair->a.send_cq, 2, IBV_WC_RETRY_EXC_ERR);
+	/* Nothing goes either way but the repeated SEND. */
+	VT_CHECK(t, log->count >= options.retry_cnt);
+	VT_EQ(t, ts_count(log, TS_SEND_ONLY_INV, pair->b.qp->qp_num), log->count);
+	ts_state(&pair->a, IBV_QPS_ERR);
+	ts_state(&pair->b, IBV_QPS_ERR);
 }
 
 /* --- other connections --- */
@@ -557,10 +583,15 @@ static const struct vt_test tests[] = {
 		 "Work Completion will always be generated\"",
 	 0, unsignalled_error_completes},
 	{"invalidation_of_a_key_of_no_window",
-	 "the refusal: " SRC_RXE "rxe_mr.c, rxe_invalidate_mr; the statuses: "
-	 "unsourced (" RESP "ERR_INVALIDATE_RKEY sends no NAK and ends the receive with "
-	 "REM_INV_REQ_ERR)",
+	 "google/rdma-unit-test unit/rc_test.cc, SendWithInvalidateBadRkey: \"the responder should "
+	 "not "
+	 "send out a NAK code, see IB spec 9.9.6.3 responder error behavior (class J error). The "
+	 "requester should not send out a completion\"; the receive's status: unsourced",
 	 0, invalidation_of_a_key_of_no_window},
+	{"refused_invalidation_draws_no_answer",
+	 "google/rdma-unit-test unit/rc_test.cc, SendWithInvalidateType1Rkey: no NAK, no "
+	 "completion; " RESP "ERR_INVALIDATE_RKEY, class J",
+	 VT_NEEDS_SIM, refused_invalidation_draws_no_answer},
 	{"other_connections_live_on", "unsourced", 0, other_connections_live_on},
 	{NULL},
 };

@@ -416,6 +416,25 @@ static void one_file_has_one_link_layer(struct vt *t)
 	unlink(path);
 }
 
+/* An AH that has sent before tells the LID that its port has now. */
+static void datagram_tells_the_lid_of_its_port(struct vt *t)
+{
+	static const uint16_t lids[] = {0x41, 0x42, 0x43};
+	struct ts_pair *pair = ts_connected(t, IBV_QPT_UD);
+	struct ibv_wc wc;
+
+	for (size_t i = 0; i < TS_COUNT(lids); i++) {
+		vt_row(t, "LID 0x%x", lids[i]);
+		VT_OK(t, vb_sim_set_lid(t->a.ctx, t->a.port, lids[i]));
+		ts_recv(&pair->b, .wr_id = 50, .length = 1000);
+		ts_send(&pair->a, .wr_id = 1, .length = 100);
+		ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
+		wc = ts_received(t, pair->b.recv_cq, 50, 100 + TS_GRH);
+		VT_EQ(t, wc.slid, lids[i]);
+	}
+	ts_drain_events(&t->a);
+}
+
 static const struct vt_test tests[] = {
 	{"ports_have_lids", "ibv_query_port(3)", IB, ports_have_lids},
 	{"gid_0_is_the_subnet_and_the_port", "ibv_query_gid_ex(3)", IB,
@@ -431,6 +450,8 @@ static const struct vt_test tests[] = {
 	 WIRE | VT_NEEDS_TWO_DEVICES, lid_that_changes},
 	{"datagram_without_a_grh", "ibv_poll_cq(3): slid, sl; ibv_init_ah_from_wc(3)", IB,
 	 datagram_without_a_grh},
+	{"datagram_tells_the_lid_of_its_port", "ibv_poll_cq(3): slid", WIRE | VT_NEEDS_TWO_DEVICES,
+	 datagram_tells_the_lid_of_its_port},
 	{"datagram_with_a_grh", "ibv_poll_cq(3): IBV_WC_GRH; ibv_init_ah_from_wc(3)", IB,
 	 datagram_with_a_grh},
 	{"datagram_whose_grh_is_for_another", "unsourced", WIRE, datagram_whose_grh_is_for_another},

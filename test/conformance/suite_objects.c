@@ -7,6 +7,7 @@
 #include "test/support/support.h"
 
 #include <arpa/inet.h>
+#include <stdlib.h>
 #include <verbena/error.h>
 #include <verbena/sim.h>
 
@@ -45,6 +46,24 @@ static void open_device_outlives_the_list(struct vt *t)
 	VT_CHECK(t, *vb_get_device_name(context->device));
 	VT_OK(t, vb_query_device(context, &attr));
 	VT_OK(t, vb_close_device(context));
+}
+
+/* The devices live on, and a later list may have the address of the freed one. */
+static void device_list_may_be_freed_with_free(struct vt *t)
+{
+	for (int i = 0; i < 100; i++) {
+		struct ibv_device **list = VT_PTR(t, vb_get_device_list(t->backend, NULL));
+		struct ibv_device *device = list[0];
+		struct ibv_context *context;
+
+		free(list);
+		VT_CHECK(t, *vb_get_device_name(device));
+		context = VT_PTR(t, vb_open_device(device));
+		VT_OK(t, vb_close_device(context));
+		list = VT_PTR(t, vb_get_device_list(t->backend, NULL));
+		VT_CHECK(t, list[0] == device);
+		vb_free_device_list(list);
+	}
 }
 
 static void device_reports_its_limits(struct vt *t)
@@ -315,18 +334,15 @@ static void pd_with_a_qp_is_ebusy(struct vt *t)
 	ts_gone(t, pd);
 }
 
-/* Devices differ: an AH may exist in user space alone, and then does not hold the PD. */
-static void pd_with_an_ah_is_ebusy_or_is_deallocated(struct vt *t)
+static void pd_with_an_ah_is_ebusy(struct vt *t)
 {
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	struct ibv_ah *ah = ts_ah(t, pd, &t->a, &t->b);
-	int error = vb_dealloc_pd(pd);
 
-	VT_CHECK(t, error == 0 || error == EBUSY);
+	VT_ERRNO(t, vb_dealloc_pd(pd), EBUSY);
 	VT_OK(t, vb_destroy_ah(ah));
 	ts_gone(t, ah);
-	if (error)
-		VT_OK(t, vb_dealloc_pd(pd));
+	VT_OK(t, vb_dealloc_pd(pd));
 	ts_gone(t, pd);
 }
 
@@ -410,11 +426,111 @@ static void list_of_a_world_is_freed_once(struct vt *t)
 	VT_CHECK(t, freed_before(second));
 }
 
+/* Nobody can say that the list is gone: the devices of its world live on. */
+static void freed_list_keeps_its_world(struct vt *t)
+{
+	struct ibv_device *devices[20];
+
+	for (int i = 0; i < 20; i++) {
+		struct vb_sim *sim = VT_PTR(t, vb_sim_open(NULL));
+		struct ibv_device **list = VT_PTR(t, vb_sim_device_list(sim, NULL));
+
+		devices[i] = list[0];
+		free(list);
+		VT_OK(t, vb_sim_close(sim));
+		VT_CHECK(t, *vb_get_device_name(devices[i]));
+		VT_CHECK(t, !vb_open_device(devices[i]));
+		list = VT_PTR(t, vb_get_device_list(t->backend, NULL));
+		VT_CHECK(t, !freed_before(list));
+		/* Not even if the list of the closed world had its address. */
+		VT_CHECK(t, freed_before(list));
+	}
+}
+
+static struct vb_sim *open_world(struct vt *t, enum vb_sim_clock clock, uint64_t seed,
+				 struct ibv_context **ctx)
+{
+	struct vb_sim_config *config = vt_alloc(t, sizeof(*config));
+	struct ibv_device **list;
+	struct vb_sim *sim;
+
+	config->clock = clock;
+	config->seed = seed;
+	config->seed_given = seed;
+	sim = VT_PTR(t, vb_sim_open(config));
+	list = VT_PTR(t, vb_sim_device_list(sim, NULL));
+	*ctx = vb_open_device(list[0]);
+	vb_free_device_list(list);
+	VT_CHECK(t, *ctx);
+	return sim;
+}
+
+/* The numbers by which peers reach the first objects of a world. */
+struct numbers {
+	union ibv_gid gids[3];
+	uint32_t qpn, lkey, rkey;
+};
+
+static struct numbers numbers_of(struct vt *t, enum vb_sim_clock clock, uint64_t seed)
+{
+	static char memory[64];
+	struct numbers numbers;
+	struct ibv_context *ctx;
+	struct vb_sim *sim = open_world(t, clock, seed, &ctx);
+	struct ibv_pd *pd = VT_PTR(t, vb_alloc_pd(ctx));
+	struct ibv_cq *cq = VT_PTR(t, vb_create_cq(ctx, 4, NULL, NULL, 0));
+	struct ibv_qp_init_attr init = good_init(cq);
+	struct ibv_qp *qp = VT_PTR(t, vb_create_qp(pd, &init));
+	struct ibv_mr *mr = VT_PTR(t, vb_reg_mr(pd, memory, 64, IBV_ACCESS_LOCAL_WRITE));
+
+	memset(&numbers, 0, sizeof(numbers));
+	for (int i = 0; i < 3; i++)
+		VT_OK(t, vb_query_gid(ctx, 1, i, &numbers.gids[i]));
+	numbers.qpn = qp->qp_num;
+	numbers.lkey = mr->lkey;
+	numbers.rkey = mr->rkey;
+	VT_OK(t, vb_close_device(ctx));
+	VT_OK(t, vb_sim_close(sim));
+	return numbers;
+}
+
+static void numbers_repeat_if_a_run_can_be_repeated(struct vt *t)
+{
+	const struct numbers first = numbers_of(t, VB_SIM_CLOCK_VIRTUAL, 0);
+	union ibv_gid defaults[2];
+	struct numbers again;
+
+	vb_sim_default_gids(1, defaults);
+	VT_EQ_MEM(t, &first.gids[1], defaults, sizeof(defaults));
+	again = numbers_of(t, VB_SIM_CLOCK_VIRTUAL, 77);
+	VT_EQ_MEM(t, &again, &first, sizeof(first));
+	again = numbers_of(t, VB_SIM_CLOCK_REAL, 78);
+	VT_EQ_MEM(t, &again, &first, sizeof(first));
+}
+
+/* On the real clock without a seed: two worlds stand for two processes. */
+static void numbers_of_others_differ(struct vt *t)
+{
+	const struct numbers a = numbers_of(t, VB_SIM_CLOCK_REAL, 0);
+	const struct numbers b = numbers_of(t, VB_SIM_CLOCK_REAL, 0);
+
+	VT_CHECK(t, memcmp(&a.gids[0], &b.gids[0], 16) != 0);
+	VT_CHECK(t, memcmp(&a.gids[2], &b.gids[2], 16) != 0);
+	/* IPv4 addresses of 10.0.0.0/8, for the first device. */
+	VT_EQ_MEM(t, &a.gids[1], &b.gids[1], 13);
+	VT_EQ(t, a.gids[1].raw[15], 1);
+	VT_CHECK(t, a.qpn != b.qpn && a.lkey != b.lkey && a.rkey != b.rkey);
+	VT_CHECK(t, a.lkey != a.rkey && a.qpn >= 16 && a.qpn < 0xffffff);
+}
+
 static const struct vt_test tests[] = {
 	{"device_list_ends_with_null", "ibv_get_device_list(3)", 0, device_list_ends_with_null},
 	{"device_list_without_a_count", "ibv_get_device_list(3)", 0, device_list_without_a_count},
 	{"open_device_outlives_the_list", "ibv_get_device_list(3), Notes", 0,
 	 open_device_outlives_the_list},
+	{"device_list_may_be_freed_with_free",
+	 SRC_RDMA_CORE "libibverbs/device.c, ibv_get_device_list: one block of calloc()", 0,
+	 device_list_may_be_freed_with_free},
 	{"device_reports_its_limits", "ibv_query_device(3)", 0, device_reports_its_limits},
 	{"query_device_ex_agrees", "ibv_query_device_ex(3)", 0, query_device_ex_agrees},
 	{"port_reports_its_attributes", "ibv_query_port(3)", 0, port_reports_its_attributes},
@@ -444,9 +560,9 @@ static const struct vt_test tests[] = {
 	 pd_with_a_region_is_ebusy},
 	{"pd_with_a_qp_is_ebusy", "ibv_alloc_pd(3), Notes; EBUSY: " SRC_FREE_PD, 0,
 	 pd_with_a_qp_is_ebusy},
-	{"pd_with_an_ah_is_ebusy_or_is_deallocated",
-	 "ibv_alloc_pd(3), Notes: may fail; EBUSY: " SRC_FREE_PD, 0,
-	 pd_with_an_ah_is_ebusy_or_is_deallocated},
+	{"pd_with_an_ah_is_ebusy",
+	 SRC_CORE "verbs.c, _rdma_create_ah: pd->usecnt; EBUSY: " SRC_FREE_PD, 0,
+	 pd_with_an_ah_is_ebusy},
 	{"busy_destroy_changes_nothing",
 	 SRC_FREE_PD "; " SRC_CORE "verbs.c, ib_destroy_cq: they return first", 0,
 	 busy_destroy_changes_nothing},
@@ -457,6 +573,12 @@ static const struct vt_test tests[] = {
 	{"many_objects_come_and_go", "unsourced", 0, many_objects_come_and_go},
 	{"list_of_a_world_is_freed_once", "verbena/sim.h, vb_sim_device_list", VT_NEEDS_SIM,
 	 list_of_a_world_is_freed_once},
+	{"freed_list_keeps_its_world", "verbena/verbs.h, vb_get_device_list", VT_NEEDS_SIM,
+	 freed_list_keeps_its_world},
+	{"numbers_repeat_if_a_run_can_be_repeated", "verbena/sim.h, struct vb_sim_config",
+	 VT_NEEDS_SIM, numbers_repeat_if_a_run_can_be_repeated},
+	{"numbers_of_others_differ", "verbena/sim.h, struct vb_sim_config; RFC 4193: Global ID",
+	 VT_NEEDS_SIM, numbers_of_others_differ},
 	{NULL},
 };
 

@@ -5,19 +5,30 @@
 #include "test/support/quirks.h"
 #include "test/support/window.h"
 
-static void ah_keeps_pd_busy(struct vt *t)
+/* The quirk is about InfiniBand: on Ethernet, the PD stays busy. */
+static void ahs_in_user_space(struct vt *t)
 {
-	struct ibv_ah *ah;
-	struct ibv_pd *pd;
+	static const struct {
+		int link_layer, error;
+	} rows[] = {{IBV_LINK_LAYER_ETHERNET, EBUSY}, {IBV_LINK_LAYER_INFINIBAND, 0}};
+	size_t i;
 
-	ts_quirks(t, "ah_keeps_pd_busy", NULL);
-	pd = ts_pd(t, &t->a);
-	ah = ts_ah(t, pd, &t->a, &t->b);
-	VT_ERRNO(t, vb_dealloc_pd(pd), EBUSY);
-	VT_OK(t, vb_destroy_ah(ah));
-	ts_gone(t, ah);
-	VT_OK(t, vb_dealloc_pd(pd));
-	ts_gone(t, pd);
+	for (i = 0; i < TS_COUNT(rows); i++) {
+		const struct vb_sim_device_config device = {.name = "other",
+							    .quirks = "ahs_in_user_space",
+							    .link_layer = rows[i].link_layer};
+		const struct ts_options options = ts_defaults(t, IBV_QPT_UD);
+		struct ts_end *end = ts_other_device(t, &device, &options);
+		struct ibv_pd *pd = VT_PTR(t, vb_alloc_pd(end->node->ctx));
+		struct ibv_ah_attr attr = ts_av(end->node, end->node);
+		struct ibv_ah *ah = VT_PTR(t, vb_create_ah(pd, &attr));
+
+		vt_row(t, "link layer %d", rows[i].link_layer);
+		VT_ERRNO(t, vb_dealloc_pd(pd), rows[i].error);
+		VT_OK(t, vb_destroy_ah(ah));
+		if (rows[i].error)
+			VT_OK(t, vb_dealloc_pd(pd));
+	}
 }
 
 static void empty_regions_refused(struct vt *t)
@@ -102,14 +113,29 @@ static void special_regions_refused(struct vt *t)
 	}
 }
 
+static void keys_are_equal(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	ts_quirks(t, "keys_are_equal", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	VT_EQ(t, pair->a.mr->lkey, pair->a.mr->rkey);
+	VT_EQ(t, pair->b.mr->lkey, pair->b.mr->rkey);
+	ts_transfer(pair, IBV_WR_RDMA_WRITE, 100);
+	ts_transfer(pair, IBV_WR_RDMA_READ, 100);
+	ts_transfer(pair, IBV_WR_SEND, 100);
+}
+
 static const struct vt_test tests[] = {
-	{"ah_keeps_pd_busy", "unsourced (measured on Linux rxe only with a QP there as well)",
-	 VT_NEEDS_SIM, ah_keeps_pd_busy},
+	{"ahs_in_user_space", SRC_RDMA_CORE "providers/mlx5/verbs.c, mlx5_create_ah", VT_NEEDS_SIM,
+	 ahs_in_user_space},
 	{"empty_regions_refused", MEASURED_BOTH, VT_NEEDS_SIM, empty_regions_refused},
 	{"special_regions_refused", MEASURED_6_12, VT_NEEDS_SIM, special_regions_refused},
 	{"local_regions_have_no_rkey", MEASURED_6_1, VT_NEEDS_SIM, local_regions_have_no_rkey},
 	{"local_write_not_required", "unsourced", VT_NEEDS_SIM | VT_NEEDS_ATOMICS,
 	 local_write_not_required},
+	{"keys_are_equal", "Linux drivers/infiniband/hw/mlx5/mr.c, set_mr_fields", VT_NEEDS_SIM,
+	 keys_are_equal},
 	{"bound_regions_are_einval", MEASURED_BOTH, VT_NEEDS_SIM, bound_regions_are_einval},
 	{NULL},
 };

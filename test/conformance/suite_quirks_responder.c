@@ -26,51 +26,6 @@ static void packet_sizes_unchecked(struct vt *t)
 	send_between_mtus(t, IBV_MTU_256, IBV_MTU_1024);
 }
 
-/* A sends to B from one QP, and B is connected to another QP of A's device. */
-static struct ts_pair *strangers(struct vt *t, enum ibv_qp_type type)
-{
-	struct ts_options options = ts_defaults(t, type);
-	struct ts_end *other;
-	struct ts_pair *pair;
-	struct ibv_qp_attr attr;
-	int mask;
-
-	options.timeout = 8;
-	options.retry_cnt = 2;
-	pair = ts_pair_reset(t, &options);
-	other = ts_end(t, &t->a, &options);
-	ts_connect(&pair->a);
-	ts_to_init(&pair->b);
-	mask = ts_rtr_attr(&pair->b, &attr);
-	attr.dest_qp_num = other->qp->qp_num;
-	VT_OK(t, vb_modify_qp(pair->b.qp, &attr, mask));
-	ts_to_rts(&pair->b);
-	return pair;
-}
-
-static void foreign_requests_accepted(struct vt *t)
-{
-	struct ts_pair *pair;
-
-	ts_quirks(t, "foreign_requests_accepted", NULL);
-	vt_row(t, "UC");
-	pair = strangers(t, IBV_QPT_UC);
-	ts_recv(&pair->b, .wr_id = 5, .length = 100);
-	ts_send(&pair->a, .wr_id = 1, .length = 16);
-	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
-	ts_received(t, pair->b.recv_cq, 5, 16);
-
-	/* B acknowledges to the QP that it is connected to, so the sender times out. */
-	vt_row(t, "RC");
-	pair = strangers(t, IBV_QPT_RC);
-	ts_recv(&pair->b, .wr_id = 5, .length = 100);
-	ts_send(&pair->a, .wr_id = 1, .length = 16);
-	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
-	ts_received(t, pair->b.recv_cq, 5, 16);
-	ts_no_more(t, pair->b.recv_cq);
-	ts_state(&pair->b, IBV_QPS_RTS);
-}
-
 static void empty_accesses_checked(struct vt *t)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ};
@@ -104,12 +59,31 @@ static void cut_writes_jam_uc(struct vt *t)
 	ts_no_more(t, pair->b.recv_cq);
 }
 
+/* The region ends behind the first packet and a half. */
+static void writes_checked_by_packet(struct vt *t)
+{
+	struct ts_pair *pair;
+	size_t packet, at, end;
+
+	ts_quirks(t, "writes_checked_by_packet", NULL);
+	pair = ts_connected(t, IBV_QPT_RC);
+	packet = ts_mtu_bytes(pair->a.options.mtu);
+	end = pair->b.options.buffer_bytes;
+	at = end - packet - packet / 2;
+	ts_write(&pair->a, .wr_id = 1, .length = (uint32_t)(3 * packet), .remote_offset = at);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);
+	ts_state(&pair->b, IBV_QPS_ERR);
+	ts_blank(t, pair->b.buffer, at);
+	ts_verify(t, pair->b.buffer + at, packet, 1);
+	ts_blank(t, pair->b.buffer + at + packet, end - at - packet);
+}
+
 static const struct vt_test tests[] = {
 	{"packet_sizes_unchecked", MEASURED_6_1, VT_NEEDS_SIM | VT_NEEDS_MTU_1024,
 	 packet_sizes_unchecked},
-	{"foreign_requests_accepted", MEASURED_BOTH, VT_NEEDS_SIM, foreign_requests_accepted,
-	 VT_MAY_MISADDRESS},
 	{"empty_accesses_checked", "unsourced", VT_NEEDS_SIM, empty_accesses_checked},
+	{"writes_checked_by_packet", SRC_STUDY "docs/experiments/05, 5.3", VT_NEEDS_SIM,
+	 writes_checked_by_packet},
 	{"cut_writes_jam_uc", FOUND_BOTH "; " SRC_RXE "rxe_resp.c, check_op_seq", VT_NEEDS_SIM,
 	 cut_writes_jam_uc},
 	{NULL},

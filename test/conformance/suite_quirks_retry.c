@@ -222,7 +222,129 @@ static void last_retry_outlives_reset(struct vt *t)
 	ts_flushed(t, pair->a.send_cq, 4);
 }
 
+/* Returns after how long a write to a peer that does not answer ends. */
+static uint64_t time_of_failure_ns(struct vt *t, uint8_t timeout, uint8_t retry_cnt)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+	uint64_t since_ns;
+
+	options.timeout = timeout;
+	options.retry_cnt = retry_cnt;
+	pair = ts_pair_reset(t, &options);
+	ts_connect(&pair->a);
+	since_ns = ts_now_ns(t);
+	ts_write(&pair->a, .wr_id = 1, .length = 8);
+	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	return ts_now_ns(t) - since_ns;
+}
+
+#define TICK_NS 4000000ull
+
+/* Each row: what Linux does with CONFIG_HZ=250, from a tick on, and what was measured in ms. */
+static const struct {
+	uint8_t timeout, retry_cnt;
+	unsigned int ticks;
+	double measured_ms;
+} tick_rows[] = {{1, 2, 6, 23.17},   {8, 0, 2, 8.03},	  {8, 1, 4, 12.29},
+		 {8, 2, 6, 23.26},   {10, 2, 6, 23.93},	  {12, 2, 15, 59.12},
+		 {14, 1, 34, 135.0}, {14, 2, 51, 200.32}, {16, 1, 144, 572.09}};
+
+static void timers_tick(struct vt *t)
+{
+	uint64_t ns, tick;
+	size_t i;
+
+	ts_quirks(t, "timers_tick", NULL);
+	for (i = 0; i < TS_COUNT(tick_rows); i++) {
+		vt_row(t, "timeout %u, retry_cnt %u", tick_rows[i].timeout, tick_rows[i].retry_cnt);
+		/* From a bucket of 8 ticks on, and in the middle of one. */
+		for (tick = 0; tick < 2; tick++) {
+			ts_pause(t, 8 * TICK_NS - ts_now_ns(t) % (8 * TICK_NS) +
+					    tick * 3 * TICK_NS / 2);
+			ns = time_of_failure_ns(t, tick_rows[i].timeout, tick_rows[i].retry_cnt);
+			if (tick == 0)
+				VT_EQ(t, ns, tick_rows[i].ticks * TICK_NS);
+			VT_EQ(t, ts_now_ns(t) % TICK_NS, 0);
+			VT_CHECK(t, ns > tick_rows[i].retry_cnt * TICK_NS);
+		}
+		/* The first wait begins anywhere within a tick, or within 8 ticks if it is long. */
+		VT_CHECK(t, tick_rows[i].measured_ms * 1e6 <= (tick_rows[i].ticks + 0.1) * TICK_NS);
+		VT_CHECK(t, tick_rows[i].measured_ms * 1e6 >=
+				    (tick_rows[i].ticks - (tick_rows[i].timeout > 14 ? 8 : 1)) *
+					    TICK_NS);
+	}
+}
+
+/* min_rnr_timer 12 is 640 us, 20 is 10.24 ms: 1 and 3 ticks, and the tick that has begun. */
+static void rnr_timer_ticks(struct vt *t)
+{
+	static const struct {
+		uint8_t timer;
+		unsigned int ticks;
+	} rows[] = {{1, 2}, {12, 2}, {20, 4}};
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+	uint64_t since_ns;
+	size_t i;
+
+	ts_quirks(t, "timers_tick", NULL);
+	options.rnr_retry = 3;
+	for (i = 0; i < TS_COUNT(rows); i++) {
+		vt_row(t, "min_rnr_timer %u", rows[i].timer);
+		options.min_rnr_timer = rows[i].timer;
+		pair = ts_pair(t, &options);
+		ts_pause(t, TICK_NS - ts_now_ns(t) % TICK_NS);
+		since_ns = ts_now_ns(t);
+		ts_send(&pair->a, .wr_id = 1, .length = 8);
+		ts_failed(t, pair->a.send_cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
+		VT_EQ(t, ts_now_ns(t) - since_ns, 3 * rows[i].ticks * TICK_NS);
+	}
+}
+
+/* The measured times are in suite_mlx5.c; here, what a program can rely on. */
+static void ack_timeout_floor(struct vt *t)
+{
+	uint64_t lowest_ns;
+
+	ts_quirks(t, "ack_timeout_floor", NULL);
+	lowest_ns = time_of_failure_ns(t, 16, 7);
+	VT_EQ(t, time_of_failure_ns(t, 1, 7), lowest_ns);
+	VT_EQ(t, time_of_failure_ns(t, 15, 7), lowest_ns);
+	VT_CHECK(t, time_of_failure_ns(t, 17, 7) > lowest_ns);
+	VT_EQ(t, time_of_failure_ns(t, 8, 0), time_of_failure_ns(t, 8, 4));
+}
+
+static void first_timeout_repeats_nothing(struct vt *t)
+{
+	struct vb_sim_counters before, after;
+	struct ts_log *log = ts_watch(t);
+	uint64_t ns;
+
+	ts_quirks(t, "first_timeout_repeats_nothing", NULL);
+	VT_OK(t, vb_sim_counters(t->a.ctx, &before));
+	ns = time_of_failure_ns(t, 14, 3);
+	VT_OK(t, vb_sim_counters(t->a.ctx, &after));
+	VT_CHECK(t, ns > 4 * (4096ull << 14) && ns < 5 * (4096ull << 14));
+	VT_EQ(t, ts_count(log, TS_WRITE_ONLY, 0), 4);
+	VT_EQ(t, after.ack_timeouts - before.ack_timeouts, 5);
+}
+
+#define WAITS SRC_STUDY "harness/ack_timeout/NOTES.md"
+
 static const struct vt_test tests[] = {
+	{"timers_tick",
+	 MEASURED_6_1 "; Linux kernel/time/timer.c, calc_index; " SRC_RXE
+		      "rxe_qp.c, rxe_qp_from_attr: nsecs_to_jiffies",
+	 VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK, timers_tick},
+	{"rnr_timer_ticks",
+	 SRC_RXE
+	 "rxe_comp.c, rnrnak_jiffies: usecs_to_jiffies; Linux kernel/time/timer.c, calc_index",
+	 VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK, rnr_timer_ticks},
+	{"ack_timeout_floor", WAITS ", A1 and A2", VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK,
+	 ack_timeout_floor},
+	{"first_timeout_repeats_nothing", WAITS ", B: R + 2 increments, R + 1 transmissions",
+	 VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK, first_timeout_repeats_nothing},
 	{"retry_7_is_endless", MEASURED_BOTH, VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK,
 	 retry_7_is_endless},
 	{"retry_9_is_endless", FOUND_BOTH "; " SRC_RXE "rxe_comp.c, COMPST_ERROR_RETRY",

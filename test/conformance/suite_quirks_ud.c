@@ -118,11 +118,54 @@ static void foreign_ahs_end_sends(struct vt *t)
 	ts_state(&pair->a, IBV_QPS_SQE);
 }
 
+/* RoCE v2 over both families; the service level of the AH is 0. suite_mlx5.c has RoCE v1. */
+static void sl_is_packet_type(struct vt *t)
+{
+	struct ts_pair *pair;
+	unsigned int ipv6;
+
+	ts_quirks(t, "sl_is_packet_type", NULL);
+	for (ipv6 = 0; ipv6 < 2; ipv6++) {
+		if (ipv6)
+			ts_use_ipv6(t);
+		pair = ts_connected(t, IBV_QPT_UD);
+		ts_recv(&pair->b, .wr_id = 5, .length = 1000);
+		ts_send(&pair->a, .wr_id = 1, .length = 100);
+		VT_EQ(t, ts_received(t, pair->b.recv_cq, 5, 100 + TS_GRH).sl,
+		      ts_gid_is_ipv4(&t->a.gid) ? 10 : 9);
+	}
+	pair = ts_connected(t, IBV_QPT_RC);
+	ts_recv(&pair->b, .wr_id = 5, .length = 1000);
+	ts_send(&pair->a, .wr_id = 1, .length = 100);
+	VT_EQ(t, ts_received(t, pair->b.recv_cq, 5, 100).sl, 0);
+}
+
+static void sl_stays_on_infiniband(struct vt *t)
+{
+	struct ts_pair *pair;
+
+	ts_quirks(t, "sl_is_packet_type", NULL);
+	pair = ts_connected(t, IBV_QPT_UD);
+	ts_recv(&pair->b, .wr_id = 5, .length = 1000);
+	ts_send(&pair->a, .wr_id = 1, .length = 100);
+	VT_EQ(t, ts_received(t, pair->b.recv_cq, 5, 100 + TS_GRH).sl, 0);
+}
+
 static const struct vt_test tests[] = {
 	{"long_datagrams_fail", "unsourced", VT_NEEDS_SIM, long_datagrams_fail},
 	{"short_datagram_receive_fails", MEASURED_6_1, VT_NEEDS_SIM, short_datagram_receive_fails},
-	{"foreign_ahs_end_sends", FOUND_BOTH, VT_NEEDS_SIM, foreign_ahs_end_sends},
+	{"foreign_ahs_end_sends",
+	 FOUND_BOTH
+	 "; \"an error CQE\": Shanley, InfiniBand Network Architecture, ch. 20, PD Check",
+	 VT_NEEDS_SIM, foreign_ahs_end_sends},
 	{"high_qkey_is_sent", MEASURED_BOTH, VT_NEEDS_SIM, high_qkey_is_sent},
+	{"sl_is_packet_type",
+	 SRC_UCX
+	 "src/uct/ib/ud/base/ud_iface.h, uct_ud_iface_check_grh: \"sl represents RoCE packet "
+	 "type\"",
+	 VT_NEEDS_SIM | VT_NEEDS_ETHERNET, sl_is_packet_type},
+	{"sl_stays_on_infiniband", "ibv_poll_cq(3): sl", VT_NEEDS_SIM | VT_NEEDS_INFINIBAND,
+	 sl_stays_on_infiniband},
 	{"own_datagrams_lack_checksum", MEASURED_BOTH, VT_NEEDS_SIM | VT_NEEDS_ETHERNET,
 	 own_datagrams_lack_checksum},
 	{"multicast_leaves_device", MEASURED_BOTH, VT_NEEDS_SIM | VT_NEEDS_ETHERNET,

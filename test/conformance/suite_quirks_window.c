@@ -4,24 +4,6 @@
 #include "test/support/quirks.h"
 #include "test/support/window.h"
 
-static void zero_based_type_1_refused(struct vt *t)
-{
-	struct ts_pair *pair = ts_window_pair(t);
-	struct ibv_mw *mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
-	uint32_t before = mw->rkey;
-
-	ts_quirks(t, "zero_based_type_1_refused", NULL);
-	VT_ERRNO(t,
-		 ts_bind(&pair->b, mw,
-			 &(struct ts_bind){.wr_id = 1,
-					   .access = IBV_ACCESS_REMOTE_WRITE |
-						     IBV_ACCESS_ZERO_BASED}),
-		 EINVAL);
-	VT_EQ(t, mw->rkey, before);
-	ts_bound(&pair->b, mw, .wr_id = 2);
-	ts_reaches(pair, mw->rkey, 0);
-}
-
 static void window_bounds_unchecked(struct vt *t)
 {
 	static const enum ibv_mw_type types[] = {IBV_MW_TYPE_1, IBV_MW_TYPE_2};
@@ -45,6 +27,30 @@ static void window_bounds_unchecked(struct vt *t)
 	}
 }
 
+/* Address 0 is the first byte that was bound, and the rest of the region lies around it. */
+static void window_without_bounds_keeps_its_base(struct vt *t)
+{
+	struct ts_pair *pair;
+	struct ibv_mw *mw;
+
+	ts_quirks(t, "window_bounds_unchecked", NULL);
+	pair = ts_window_pair(t);
+	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
+	ts_bound(&pair->b, mw, .wr_id = 9, .offset = 1000,
+		 .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
+	ts_write(&pair->a, .wr_id = 1, .length = 16, .rkey = mw->rkey, .remote_address = 4);
+	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
+	ts_verify(t, pair->b.buffer + 1004, 16, 1);
+	ts_blank(t, pair->b.buffer, 1004);
+	ts_write(&pair->a, .wr_id = 2, .length = 16, .rkey = mw->rkey,
+		 .remote_address = (uint64_t)-1000);
+	ts_done(t, pair->a.send_cq, 2, IBV_WC_RDMA_WRITE);
+	ts_verify(t, pair->b.buffer, 16, 1);
+	ts_write(&pair->a, .wr_id = 3, .length = 8, .rkey = mw->rkey,
+		 .remote_address = pair->b.options.buffer_bytes - 1000 - 4);
+	ts_failed(t, pair->a.send_cq, 3, IBV_WC_REM_ACCESS_ERR);
+}
+
 static void invalidation_told_as_checksum(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -64,19 +70,34 @@ static void invalidation_told_as_checksum(struct vt *t)
 	ts_refused(pair, mw->rkey, 0);
 }
 
-static void window_rkeys_masked(struct vt *t)
+static void bindings_leave_mw_rkey(struct vt *t)
 {
 	struct ts_pair *pair;
+	struct ibv_send_wr wr;
+	struct ibv_send_wr *bad;
 	struct ibv_mw *mw;
-	uint32_t rkey;
+	uint32_t before;
 
-	ts_quirks(t, "window_rkeys_masked", NULL);
+	ts_quirks(t, "bindings_leave_mw_rkey", NULL);
 	pair = ts_window_pair(t);
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
-	rkey = mw->rkey ^ 0x1;
-	ts_bound(&pair->b, mw, .wr_id = 9, .rkey = rkey ^ 0x12300);
-	ts_reaches(pair, rkey, 0);
-	ts_refused(pair, rkey ^ 0x12300, 0);
+	before = mw->rkey;
+	wr = (struct ibv_send_wr){
+		.wr_id = 9,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = IBV_SEND_SIGNALED,
+		.bind_mw = {.mw = mw,
+			    .rkey = ibv_inc_rkey(before),
+			    .bind_info = {.mr = pair->b.mr,
+					  .addr = (uintptr_t)pair->b.buffer,
+					  .length = 4096,
+					  .mw_access_flags = IBV_ACCESS_REMOTE_WRITE}},
+	};
+	VT_OK(t, ibv_post_send(pair->b.qp, &wr, &bad));
+	ts_done(t, pair->b.send_cq, 9, IBV_WC_BIND_MW);
+	VT_EQ(t, mw->rkey, before);
+	ts_reaches(pair, ibv_inc_rkey(before), 0);
+	ts_refused(pair, before, 0);
 }
 
 static void window_ranges_wrap(struct vt *t)
@@ -160,6 +181,27 @@ static void type_1_bound_by_sends(struct vt *t)
 	ts_reaches(pair, bind_by_send(&pair->b, ts_mw(&pair->b, IBV_MW_TYPE_1)), 0);
 }
 
+/* ibv_bind_mw() refuses it; a send reaches the device's own check. */
+static void type_1_zero_based_by_a_send_fails(struct vt *t)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = 9, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+	struct ts_pair *pair;
+
+	ts_quirks(t, "type_1_bound_by_sends", NULL);
+	pair = ts_window_pair(t);
+	wr.bind_mw.mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
+	wr.bind_mw.rkey = ibv_inc_rkey(wr.bind_mw.mw->rkey);
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){
+		.mr = pair->b.mr,
+		.addr = (uintptr_t)pair->b.buffer,
+		.length = 4096,
+		.mw_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED};
+	VT_OK(t, ibv_post_send(pair->b.qp, &wr, &bad));
+	ts_failed(t, pair->b.send_cq, 9, IBV_WC_MW_BIND_ERR);
+}
+
 static void type_1_window_of_another_pd_is_bound(struct vt *t)
 {
 	struct ts_pair *pair, *other;
@@ -228,13 +270,17 @@ static void repeated_bindings_fail(struct vt *t)
 static const struct vt_test tests[] = {
 	{"window_bounds_unchecked", MEASURED_BOTH " for type 1; type 2: unsourced", VT_NEEDS_SIM,
 	 window_bounds_unchecked},
+	{"window_without_bounds_keeps_its_base",
+	 SRC_RXE "rxe_resp.c, check_rkey: qp->resp.offset = mw->addr", VT_NEEDS_SIM,
+	 window_without_bounds_keeps_its_base},
 	{"window_ranges_wrap", MEASURED_6_1, VT_NEEDS_SIM, window_ranges_wrap},
-	{"window_rkeys_masked", MEASURED_BOTH, VT_NEEDS_SIM, window_rkeys_masked},
+	{"bindings_leave_mw_rkey",
+	 SRC_RDMA_CORE "providers/rxe/rxe.c, convert_send_wr, and providers/mlx5/qp.c, set_bind_wr",
+	 VT_NEEDS_SIM, bindings_leave_mw_rkey},
 	{"window_regions_of_any_pd", MEASURED_6_1, VT_NEEDS_SIM, window_regions_of_any_pd},
-	{"zero_based_type_1_refused",
-	 "rdma-core providers/rxe/rxe.c and providers/mlx5/verbs.c: bind_mw", VT_NEEDS_SIM,
-	 zero_based_type_1_refused},
 	{"type_1_bound_by_sends", FOUND_BOTH, VT_NEEDS_SIM, type_1_bound_by_sends},
+	{"type_1_zero_based_by_a_send_fails", SRC_RXE "rxe_mw.c, rxe_check_bind_mw: o10-36.2.2",
+	 VT_NEEDS_SIM, type_1_zero_based_by_a_send_fails},
 	{"type_1_window_of_another_pd_is_bound",
 	 FOUND_6_1 "; Linux 6.1 drivers/infiniband/sw/rxe/rxe_mw.c, rxe_check_bind_mw",
 	 VT_NEEDS_SIM, type_1_window_of_another_pd_is_bound},

@@ -5,7 +5,9 @@
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
 #include "test/support/need.h"
+#include "test/support/quirks.h"
 #include "test/support/support.h"
+#include "test/support/window.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -427,9 +429,11 @@ static void advise_mr_takes_and_refuses(struct vt *t)
 	struct ts_end *end;
 	struct ibv_pd *other = ts_pd(t, &t->a);
 	struct ibv_mr *mr, *constant, *pinned;
-	struct ibv_sge sge, outside, unknown, read_only, not_odp;
+	struct ibv_sge sge, outside, unknown, read_only, not_odp, remote, window;
+	struct ibv_mw *mw;
 
 	need_odp(t, IBV_ODP_SUPPORT);
+	ts_need_windows(t, IBV_MW_TYPE_2);
 	end = ts_end(t, &t->a, &options);
 	mr = ts_mr(t, end->pd, end->buffer, 8192, TS_ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
 	constant = ts_mr(t, end->pd, end->buffer, 8192, IBV_ACCESS_ON_DEMAND);
@@ -439,6 +443,9 @@ static void advise_mr_takes_and_refuses(struct vt *t)
 	unknown = (struct ibv_sge){(uintptr_t)end->buffer, 8, ts_wrong_key(mr->lkey)};
 	read_only = (struct ibv_sge){(uintptr_t)end->buffer, 8, constant->lkey};
 	not_odp = (struct ibv_sge){(uintptr_t)end->buffer, 8, pinned->lkey};
+	remote = (struct ibv_sge){(uintptr_t)end->buffer, 8, mr->rkey};
+	mw = ts_mw(end, IBV_MW_TYPE_2);
+	window = (struct ibv_sge){(uintptr_t)end->buffer, 8, mw->rkey};
 	const struct {
 		const char *name;
 		struct ibv_pd *pd;
@@ -457,11 +464,14 @@ static void advise_mr_takes_and_refuses(struct vt *t)
 		{"unknown advice", end->pd, 77, 0, &sge, ENOTSUP},
 		{"unknown flags", end->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 1 << 9, &sge, EINVAL},
 		{"out of bounds", end->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &outside, EFAULT},
-		{"unknown key", end->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &unknown, EFAULT},
+		{"unknown key", end->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &unknown, ENOENT},
+		{"key of a window", end->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &window, EINVAL},
 		{"write to a constant one", end->pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0,
 		 &read_only, EPERM},
 		{"another PD's key", other, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, EPERM},
-		{"not on demand", end->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &not_odp, EINVAL},
+		{"not on demand", end->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &not_odp, ENOENT},
+		{"not on demand, of another PD", other, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &not_odp,
+		 ENOENT},
 	};
 	size_t i;
 
@@ -471,6 +481,109 @@ static void advise_mr_takes_and_refuses(struct vt *t)
 				vb_advise_mr(rows[i].pd, (enum ibv_advise_mr_advice)rows[i].advice,
 					     rows[i].flags, rows[i].sge, 1),
 				rows[i].error);
+	}
+	/* On some devices, an MR has one key for both. */
+	if (mr->rkey != mr->lkey)
+		VT_EXPECT_ERRNO(t,
+				vb_advise_mr(end->pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &remote, 1),
+				ENOENT);
+}
+
+/* --- what a profile lacks --- */
+
+/* Each calls a verb, by vb_* or inline, and undoes it. 0 or errno. */
+static int try_dm(struct ts_end *end, bool inline_call)
+{
+	struct ibv_alloc_dm_attr attr = {.length = 64};
+	struct ibv_context *ctx = end->node->ctx;
+	struct ibv_dm *made = inline_call ? ibv_alloc_dm(ctx, &attr) : vb_alloc_dm(ctx, &attr);
+
+	return made ? vb_free_dm(made) : errno;
+}
+
+static int try_td(struct ts_end *end, bool inline_call)
+{
+	struct ibv_td_init_attr attr = {0};
+	struct ibv_context *ctx = end->node->ctx;
+	struct ibv_td *made = inline_call ? ibv_alloc_td(ctx, &attr) : vb_alloc_td(ctx, &attr);
+
+	return made ? vb_dealloc_td(made) : errno;
+}
+
+static int try_parent_domain(struct ts_end *end, bool inline_call)
+{
+	struct ibv_parent_domain_init_attr attr = {.pd = end->pd};
+	struct ibv_context *ctx = end->node->ctx;
+	struct ibv_pd *made = inline_call ? ibv_alloc_parent_domain(ctx, &attr)
+					  : vb_alloc_parent_domain(ctx, &attr);
+
+	return made ? vb_dealloc_pd(made) : errno;
+}
+
+static int try_null_mr(struct ts_end *end, bool inline_call)
+{
+	struct ibv_mr *made = inline_call ? ibv_alloc_null_mr(end->pd) : vb_alloc_null_mr(end->pd);
+
+	return made ? vb_dereg_mr(made) : errno;
+}
+
+static int try_advice(struct ts_end *end, bool inline_call)
+{
+	const enum ibv_advise_mr_advice fetch = IBV_ADVISE_MR_ADVICE_PREFETCH;
+	struct ibv_sge sge = {(uintptr_t)end->buffer, 8, end->mr->lkey};
+
+	return inline_call ? ibv_advise_mr(end->pd, fetch, 0, &sge, 1)
+			   : vb_advise_mr(end->pd, fetch, 0, &sge, 1);
+}
+
+static int try_clock(struct ts_end *end, bool inline_call)
+{
+	struct ibv_values_ex values = {.comp_mask = IBV_VALUES_MASK_RAW_CLOCK};
+	struct ibv_context *ctx = end->node->ctx;
+
+	return inline_call ? ibv_query_rt_values_ex(ctx, &values)
+			   : vb_query_rt_values_ex(ctx, &values);
+}
+
+/* The MR of the advice is not on demand. */
+static void expect_options(struct ts_end *end, const char *profile, bool lacking)
+{
+	static const struct {
+		const char *verb;
+		int (*try_it)(struct ts_end *end, bool inline_call);
+		int error;
+	} rows[] = {{"alloc_dm", try_dm, 0},
+		    {"alloc_td", try_td, 0},
+		    {"alloc_parent_domain", try_parent_domain, 0},
+		    {"alloc_null_mr", try_null_mr, 0},
+		    {"advise_mr", try_advice, ENOENT},
+		    {"query_rt_values_ex", try_clock, 0}};
+
+	for (size_t i = 0; i < TS_COUNT(rows); i++)
+		for (int inline_call = 0; inline_call < 2; inline_call++) {
+			vt_row(end->t, "%s: %s_%s", profile, inline_call ? "ibv" : "vb",
+			       rows[i].verb);
+			VT_EXPECT_ERRNO(end->t, rows[i].try_it(end, inline_call),
+					lacking ? EOPNOTSUPP : rows[i].error);
+		}
+}
+
+/* The provider of rxe in rdma-core has none of these verbs, that of mlx5 has all. */
+static void profile_decides_what_is_lacking(struct vt *t)
+{
+	static const struct {
+		const char *profile;
+		bool lacking;
+	} rows[] = {{"spec", false}, {"mlx5", false}, {"rxe-6.1", true}, {"rxe-6.12", true}};
+
+	for (size_t i = 0; i < TS_COUNT(rows); i++) {
+		struct vb_sim_device_config device = {.name = "other"};
+		struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+
+		strcpy(device.profile, rows[i].profile);
+		options.mtu = IBV_MTU_1024;
+		expect_options(ts_other_device(t, &device, &options), rows[i].profile,
+			       rows[i].lacking);
 	}
 }
 
@@ -752,8 +865,14 @@ static const struct vt_test tests[] = {
 	 on_demand_memory_may_come_later},
 	{"nothing_is_behind_unmapped_addresses", "unsourced", 0,
 	 nothing_is_behind_unmapped_addresses},
-	{"advise_mr_takes_and_refuses", "ibv_advise_mr(3), Return value; not on demand: unsourced",
+	{"advise_mr_takes_and_refuses",
+	 "ibv_advise_mr(3), Return value; keys: Linux drivers/infiniband/hw/mlx5/odp.c, "
+	 "get_prefetchable_mr",
 	 0, advise_mr_takes_and_refuses},
+	{"profile_decides_what_is_lacking",
+	 SRC_RDMA_CORE "providers/rxe/rxe.c, rxe_ctx_ops, and providers/mlx5/mlx5.c, "
+		       "mlx5_ctx_common_ops; EOPNOTSUPP: libibverbs/dummy_ops.c",
+	 VT_NEEDS_SIM, profile_decides_what_is_lacking},
 	{"optional_flags_change_nothing",
 	 "ibv_reg_mr(3): RELAXED_ORDERING; <infiniband/verbs.h>: IBV_ACCESS_OPTIONAL_RANGE", 0,
 	 optional_flags_change_nothing},

@@ -453,15 +453,117 @@ static void type_2_binding_sets_the_low_byte_of_the_key(struct vt *t)
 	}
 }
 
-static void type_2_binding_with_other_key_bits_fails(struct vt *t)
+static void type_2_binding_keeps_the_upper_bits_of_the_key(struct vt *t)
+{
+	static const uint32_t changes[] = {0x100, 0x80000000, 0xffffff00};
+	struct ts_pair *pair;
+	struct ibv_mw *mw;
+	uint32_t base;
+	size_t i;
+
+	ts_need_windows(t, IBV_MW_TYPE_2);
+	for (i = 0; i < TS_COUNT(changes); i++) {
+		vt_row(t, "upper bits changed by 0x%08x", changes[i]);
+		pair = ts_window_pair(t);
+		mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
+		base = mw->rkey & 0xffffff00;
+		ts_bound(&pair->b, mw, .wr_id = 9, .rkey = (base ^ changes[i]) | 0x5a);
+		ts_reaches(pair, base | 0x5a, 0);
+		ts_refused(pair, (base ^ changes[i]) | 0x5a, 0);
+	}
+}
+
+/* Posts a binding of B's window with an rkey, by ibv_post_send() or by ibv_wr_bind_mw(). */
+static int post_binding(struct ts_end *end, struct ibv_mw *mw, uint32_t rkey, bool by_calls)
+{
+	const struct ibv_mw_bind_info info = {.mr = end->mr,
+					      .addr = (uintptr_t)end->buffer,
+					      .length = 4096,
+					      .mw_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_send_wr wr = {.wr_id = 9,
+				 .opcode = IBV_WR_BIND_MW,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .bind_mw = {.mw = mw, .rkey = rkey, .bind_info = info}};
+	struct ibv_send_wr *bad;
+	struct ibv_qp_ex *ex;
+
+	if (!by_calls)
+		return ibv_post_send(end->qp, &wr, &bad);
+	ex = VT_PTR(end->t, vb_qp_to_qp_ex(end->qp));
+	ibv_wr_start(ex);
+	ex->wr_id = 9;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_bind_mw(ex, mw, rkey, &info);
+	return ibv_wr_complete(ex);
+}
+
+/* An RC pair whose regions allow binding, and whose B posts by calls. */
+static struct ts_pair *pair_with_calls(struct vt *t)
+{
+	const struct ibv_qp_init_attr_ex init = {
+		.comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+		.send_ops_flags = IBV_QP_EX_WITH_BIND_MW,
+	};
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	options.mr_access |= IBV_ACCESS_MW_BIND;
+	pair = ts_pair_reset(t, &options);
+	ts_remake_qp(&pair->b, &init);
+	ts_connect_both(pair);
+	return pair;
+}
+
+/* The program reads the key after the post: the completion comes later. */
+static void posted_binding_writes_the_key_of_the_window(struct vt *t)
 {
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
+	uint32_t base;
+	int by_calls;
+
+	ts_need_windows(t, IBV_MW_TYPE_2);
+	for (by_calls = 0; by_calls < 2; by_calls++) {
+		vt_row(t, by_calls ? "ibv_wr_bind_mw" : "ibv_post_send");
+		pair = by_calls ? pair_with_calls(t) : ts_window_pair(t);
+		mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
+		base = mw->rkey & 0xffffff00;
+		VT_OK(t, post_binding(&pair->b, mw, base ^ 0x12345a5a, by_calls));
+		VT_EQ(t, mw->rkey, base | 0x5a);
+		ts_done(t, pair->b.send_cq, 9, IBV_WC_BIND_MW);
+		VT_EQ(t, mw->rkey, base | 0x5a);
+		ts_reaches(pair, mw->rkey, 0);
+	}
+}
+
+/* Fills the send queue: on the virtual clock, nothing is sent before the program waits. */
+static void fill_send_queue(struct ts_end *end)
+{
+	const struct ts_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .length = 8};
+	int error;
+
+	while (!(error = ts_post(end, &wr)))
+		;
+	VT_ERRNO(end->t, error, ENOMEM);
+}
+
+static void refused_binding_leaves_the_key(struct vt *t)
+{
+	struct ts_pair *pair;
+	struct ibv_mw *mw;
+	uint32_t before;
 
 	ts_need_windows(t, IBV_MW_TYPE_2);
 	pair = ts_window_pair(t);
 	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
-	ts_bind_fails(&pair->b, mw, .wr_id = 9, .rkey = mw->rkey ^ 0x100);
+	before = mw->rkey;
+	fill_send_queue(&pair->b);
+	VT_ERRNO(t, post_binding(&pair->b, mw, before ^ 0xff, false), ENOMEM);
+	VT_EQ(t, mw->rkey, before);
+	VT_OK(t, ts_to(&pair->b, IBV_QPS_RESET));
+	/* Some devices ignore a post in RESET and return 0. */
+	post_binding(&pair->b, mw, before ^ 0xff, false);
+	VT_EQ(t, mw->rkey, before);
 }
 
 static void type_2_is_invalidated_before_it_is_rebound(struct vt *t)
@@ -573,14 +675,14 @@ static void type_2_with_a_region_of_another_pd(struct vt *t)
 		      .address = (uintptr_t)other->b.buffer);
 }
 
-static void zero_based(struct vt *t, enum ibv_mw_type type)
+static void type_2_zero_based(struct vt *t)
 {
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
 
-	ts_need_windows(t, type);
+	ts_need_windows(t, IBV_MW_TYPE_2);
 	pair = ts_window_pair(t);
-	mw = ts_mw(&pair->b, type);
+	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
 	ts_bound(&pair->b, mw, .wr_id = 9, .offset = 1000,
 		 .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
 	ts_write(&pair->a, .wr_id = 1, .length = 16, .rkey = mw->rkey, .remote_address = 4);
@@ -591,31 +693,45 @@ static void zero_based(struct vt *t, enum ibv_mw_type type)
 	ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_ACCESS_ERR);
 }
 
-static void type_1_zero_based(struct vt *t)
-{
-	zero_based(t, IBV_MW_TYPE_1);
-}
-
-static void type_2_zero_based(struct vt *t)
-{
-	zero_based(t, IBV_MW_TYPE_2);
-}
-
 /* A binding without ZERO_BASED gives the window the addresses of its region again. */
-static void type_1_is_zero_based_by_each_binding(struct vt *t)
+static void type_2_is_zero_based_by_each_binding(struct vt *t)
 {
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
 
-	ts_need_windows(t, IBV_MW_TYPE_1);
+	ts_need_windows(t, IBV_MW_TYPE_2);
 	pair = ts_window_pair(t);
-	mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
-	ts_bound(&pair->b, mw, .wr_id = 8, .offset = 1000,
+	mw = ts_mw(&pair->b, IBV_MW_TYPE_2);
+	ts_bound(&pair->b, mw, .wr_id = 7, .offset = 1000,
 		 .access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_ZERO_BASED);
+	VT_OK(t, ts_local_inv(&pair->b, 8, mw->rkey));
+	ts_done(t, pair->b.send_cq, 8, IBV_WC_LOCAL_INV);
 	ts_bound(&pair->b, mw, .wr_id = 9, .offset = 1000);
 	ts_reaches(pair, mw->rkey, 1000);
 	ts_write(&pair->a, .wr_id = 2, .length = 8, .rkey = mw->rkey, .remote_address = 4);
 	ts_failed(t, pair->a.send_cq, 2, IBV_WC_REM_ACCESS_ERR);
+}
+
+static void type_1_zero_based_is_refused(struct vt *t)
+{
+	struct ts_pair *pair;
+	struct ibv_mw *mw;
+	uint32_t before;
+
+	ts_need_windows(t, IBV_MW_TYPE_1);
+	pair = ts_window_pair(t);
+	mw = ts_mw(&pair->b, IBV_MW_TYPE_1);
+	ts_bound(&pair->b, mw, .wr_id = 1);
+	before = mw->rkey;
+	VT_ERRNO(t,
+		 ts_bind(&pair->b, mw,
+			 &(struct ts_bind){.wr_id = 2,
+					   .access = IBV_ACCESS_REMOTE_WRITE |
+						     IBV_ACCESS_ZERO_BASED}),
+		 EINVAL);
+	VT_EQ(t, mw->rkey, before);
+	ts_no_more(t, pair->b.send_cq);
+	ts_reaches(pair, mw->rkey, 0);
 }
 
 /* --- remote invalidation --- */
@@ -679,6 +795,9 @@ static void bad_remote_invalidate_is_an_error(struct vt *t)
 	VT_EQ(t, wc.wr_id, 5);
 	VT_CHECK(t, wc.status != IBV_WC_SUCCESS);
 	ts_state(&pair->b, IBV_QPS_ERR);
+	/* The send ends, with success on SoftRoCE: errors.invalidation_of_a_key_of_no_window. */
+	VT_EQ(t, ts_wait(t, pair->a.send_cq, 1, &wc), 1);
+	VT_EQ(t, wc.wr_id, 1);
 }
 
 #define BIND  SRC_RXE "rxe_mw.c, rxe_check_bind_mw"
@@ -734,8 +853,17 @@ static const struct vt_test tests[] = {
 	{"type_2_binding_sets_the_low_byte_of_the_key",
 	 "ibv_inc_rkey(3); ibv_post_send(3): desired new rkey", 0,
 	 type_2_binding_sets_the_low_byte_of_the_key},
-	{"type_2_binding_with_other_key_bits_fails", "unsourced", 0,
-	 type_2_binding_with_other_key_bits_fails},
+	{"type_2_binding_keeps_the_upper_bits_of_the_key",
+	 SRC_RDMA_CORE "providers/irdma/uverbs.c, calc_type2_mw_stag, and providers/mlx5/qp.c: "
+		       "rkey & 0xFF; " SRC_RXE "rxe_mw.c, rxe_do_bind_mw",
+	 0, type_2_binding_keeps_the_upper_bits_of_the_key},
+	{"posted_binding_writes_the_key_of_the_window",
+	 "ibv_alloc_mw(3): changed during bind operations; at the post: " SRC_RDMA_CORE
+	 "providers/irdma/uverbs.c, irdma_upost_send",
+	 0, posted_binding_writes_the_key_of_the_window},
+	{"refused_binding_leaves_the_key",
+	 SRC_RDMA_CORE "providers/irdma/uverbs.c, irdma_upost_send: err, break",
+	 VT_NEEDS_SIM | VT_NEEDS_VIRTUAL_CLOCK, refused_binding_leaves_the_key},
 	{"type_2_is_invalidated_before_it_is_rebound", ERROR, 0,
 	 type_2_is_invalidated_before_it_is_rebound},
 	{"type_2_is_not_unbound_by_length_0", ERROR, 0, type_2_is_not_unbound_by_length_0},
@@ -749,11 +877,13 @@ static const struct vt_test tests[] = {
 	 type_2b_serves_its_qp_only},
 	{"type_2_of_another_pd_is_not_bound", ERROR, 0, type_2_of_another_pd_is_not_bound},
 	{"type_2_with_a_region_of_another_pd", "unsourced", 0, type_2_with_a_region_of_another_pd},
-	{"type_1_zero_based", "ibv_bind_mw(3): IBV_ACCESS_ZERO_BASED", VT_NEEDS_SIM,
-	 type_1_zero_based},
-	{"type_1_is_zero_based_by_each_binding", "ibv_bind_mw(3): IBV_ACCESS_ZERO_BASED",
-	 VT_NEEDS_SIM, type_1_is_zero_based_by_each_binding},
+	{"type_1_zero_based_is_refused",
+	 SRC_RXE "rxe_mw.c, rxe_check_bind_mw: o10-36.2.2; EINVAL at the post: " SRC_RDMA_CORE
+		 "providers/mlx5/qp.c, mlx5_bind_mw, and providers/rxe/rxe.c, rxe_bind_mw",
+	 0, type_1_zero_based_is_refused},
 	{"type_2_zero_based", "ibv_bind_mw(3): IBV_ACCESS_ZERO_BASED", 0, type_2_zero_based},
+	{"type_2_is_zero_based_by_each_binding", "ibv_bind_mw(3): IBV_ACCESS_ZERO_BASED", 0,
+	 type_2_is_zero_based_by_each_binding},
 	{"send_with_invalidate_ends_access",
 	 "ibv_alloc_mw(3): IBV_WR_SEND_WITH_INV; "
 	 "ibv_poll_cq(3): invalidated_rkey",

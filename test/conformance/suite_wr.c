@@ -280,6 +280,7 @@ static void inline_data_is_copied_by_the_setter(struct vt *t)
 	begin(ex, 1);
 	ibv_wr_rdma_write(ex, pair->b.mr->rkey, (uintptr_t)pair->b.buffer);
 	ibv_wr_set_inline_data(ex, bytes, sizeof(bytes));
+	ts_fill(bytes, sizeof(bytes), 4);
 	begin(ex, 2);
 	ibv_wr_rdma_write(ex, pair->b.mr->rkey, (uintptr_t)pair->b.buffer + 1000);
 	ibv_wr_set_inline_data_list(ex, 3, list);
@@ -288,7 +289,7 @@ static void inline_data_is_copied_by_the_setter(struct vt *t)
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_RDMA_WRITE);
 	ts_done(t, pair->a.send_cq, 2, IBV_WC_RDMA_WRITE);
 	ts_verify(t, pair->b.buffer, 60, 3);
-	ts_verify(t, pair->b.buffer + 1000, 60, 3);
+	ts_verify(t, pair->b.buffer + 1000, 60, 4);
 }
 
 static void each_request_has_its_own_flags(struct vt *t)

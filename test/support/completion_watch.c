@@ -126,6 +126,14 @@ static struct qp_watch *qp_of(const void *qp)
 
 /* --- posting and polling --- */
 
+/*
+ * A device may leave bad_wr as it is when it refuses a list, and what the test's variable then holds
+ * says nothing: the device gets a variable of ours that points here. Such a device may have queued
+ * the list, so the list counts as posted.
+ */
+static struct ibv_send_wr unset_send;
+static struct ibv_recv_wr unset_recv;
+
 /* Both kinds of WR begin with wr_id and next. */
 static size_t count_posted(const struct ibv_recv_wr *wr, int err, const void *bad_wr)
 {
@@ -143,12 +151,17 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 {
 	int (*call)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **) =
 		note_of(qp->context)->ops.post_send;
+	struct ibv_send_wr *bad = &unset_send;
 	size_t count;
 	int err;
 
 	enter();
-	err = call(qp, wr, bad_wr);
-	count = watch.check ? count_posted((void *)wr, err, err ? *bad_wr : NULL) : 0;
+	err = call(qp, wr, &bad);
+	if (bad == &unset_send)
+		bad = NULL;
+	else
+		*bad_wr = bad;
+	count = watch.check ? count_posted((void *)wr, err, bad) : 0;
 	for (; count--; wr = wr->next)
 		completion_check_send(watch.check, qp, wr->wr_id, wr->opcode, wr->send_flags);
 	leave();
@@ -159,12 +172,17 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 {
 	int (*call)(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **) =
 		note_of(qp->context)->ops.post_recv;
+	struct ibv_recv_wr *bad = &unset_recv;
 	size_t count;
 	int err;
 
 	enter();
-	err = call(qp, wr, bad_wr);
-	count = watch.check ? count_posted((void *)wr, err, err ? *bad_wr : NULL) : 0;
+	err = call(qp, wr, &bad);
+	if (bad == &unset_recv)
+		bad = NULL;
+	else
+		*bad_wr = bad;
+	count = watch.check ? count_posted((void *)wr, err, bad) : 0;
 	for (; count--; wr = wr->next)
 		completion_check_recv(watch.check, qp, wr);
 	leave();
@@ -175,12 +193,17 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 {
 	int (*call)(struct ibv_srq *, struct ibv_recv_wr *, struct ibv_recv_wr **) =
 		note_of(srq->context)->ops.post_srq_recv;
+	struct ibv_recv_wr *bad = &unset_recv;
 	size_t count;
 	int err;
 
 	enter();
-	err = call(srq, wr, bad_wr);
-	count = watch.check ? count_posted(wr, err, err ? *bad_wr : NULL) : 0;
+	err = call(srq, wr, &bad);
+	if (bad == &unset_recv)
+		bad = NULL;
+	else
+		*bad_wr = bad;
+	count = watch.check ? count_posted(wr, err, bad) : 0;
 	for (; count--; wr = wr->next)
 		completion_check_srq_recv(watch.check, srq, wr);
 	leave();

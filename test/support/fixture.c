@@ -80,12 +80,22 @@ static void unmap(void *arg)
 	VT_EXPECT_OK(mapping->t, munmap(mapping->memory, mapping->length_bytes));
 }
 
+/*
+ * Where the memory of tests begins, and the distance of two blocks. RETHs carry addresses, so the
+ * places decide the bytes of a trace. Elsewhere the kernel chooses, and would choose anew for each
+ * process.
+ */
+#define FIRST_PLACE 0x210000000000u
+#define PLACE_BYTES 0x20000u
+
 void *ts_memory(struct vt *t, size_t length_bytes)
 {
+	static uintptr_t next_place = FIRST_PLACE;
 	struct mapping *mapping = vt_alloc(t, sizeof(*mapping));
-	void *memory = mmap(NULL, length_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			    -1, 0);
+	void *memory = mmap((void *)next_place, length_bytes, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	next_place += (length_bytes / PLACE_BYTES + 1) * PLACE_BYTES;
 	VT_CHECK(t, memory != MAP_FAILED);
 	*mapping = (struct mapping){t, memory, length_bytes};
 	vt_defer(t, unmap, mapping);

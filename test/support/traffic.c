@@ -60,7 +60,7 @@ void ts_fill_wr(struct ts_end *end, const struct ts_wr *wr, struct ibv_sge *sge,
 
 int ts_post(struct ts_end *end, const struct ts_wr *wr)
 {
-	struct ibv_send_wr out, *bad;
+	struct ibv_send_wr out, *bad = NULL;
 	struct ibv_sge sge;
 
 	ts_fill_wr(end, wr, &sge, &out);
@@ -84,7 +84,7 @@ void ts_fill_rr(const struct ts_rr *rr, const void *buffer, uint32_t lkey, struc
 
 int ts_post_rr(struct ts_end *end, const struct ts_rr *rr)
 {
-	struct ibv_recv_wr out, *bad;
+	struct ibv_recv_wr out, *bad = NULL;
 	struct ibv_sge sge;
 
 	ts_fill_rr(rr, end->buffer, end->mr->lkey, &sge, &out);

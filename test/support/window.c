@@ -84,11 +84,13 @@ static int bind_type_2(struct ts_end *end, struct ibv_mw *mw, const struct ts_bi
 			    .rkey = bind->rkey ? bind->rkey : next_rkey(mw->rkey),
 			    .bind_info = info_of(end, bind)},
 	};
+	const uint32_t rkey = mw->rkey;
 	struct ibv_send_wr *bad;
 	int error = ibv_post_send(end->qp, &wr, &bad);
 
+	/* Some devices leave the field to the program. */
 	if (!error)
-		mw->rkey = wr.bind_mw.rkey;
+		mw->rkey = (rkey & 0xffffff00) | (wr.bind_mw.rkey & 0xff);
 	return error;
 }
 

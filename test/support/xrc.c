@@ -109,10 +109,16 @@ static void initiator_to_rts(struct ts_end *end)
 struct ts_xrc *ts_xrc(struct vt *t)
 {
 	const struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+
+	return ts_xrc_with(t, &options);
+}
+
+struct ts_xrc *ts_xrc_with(struct vt *t, const struct ts_options *options)
+{
 	struct ts_xrc *xrc;
 
 	ts_need_xrc(t);
-	xrc = ts_xrc_reset(t, &options);
+	xrc = ts_xrc_reset(t, options);
 	ts_to_init(&xrc->pair->a);
 	ts_to_rtr(&xrc->pair->a);
 	initiator_to_rts(&xrc->pair->a);

@@ -31,6 +31,7 @@ uint32_t ts_srqn(struct vt *t, struct ibv_srq *srq);
 /* A connection whose QPs are in RESET, or in RTS. */
 struct ts_xrc *ts_xrc_reset(struct vt *t, const struct ts_options *options);
 struct ts_xrc *ts_xrc(struct vt *t);
+struct ts_xrc *ts_xrc_with(struct vt *t, const struct ts_options *options);
 
 /* The steps of the target QP, which differ from those of an RC QP. */
 int ts_target_rtr_attr(struct ts_end *end, struct ibv_qp_attr *attr);

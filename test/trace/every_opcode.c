@@ -111,7 +111,8 @@ static void add_frame(struct pcapfile *file, const struct sim_route *to, uint8_t
 		flags |= SIM_FRAME_INFINIBAND;
 	else
 		route.udp_source_port = sim_udp_source_port(0x12, 0x13);
-	pcapfile_frame(file, now_ns, frame, sim_packet_encode(&packet, &route, copy, frame), flags);
+	pcapfile_frame(file, now_ns, frame, sim_packet_encode(&packet, &route, copy, frame, NULL),
+		       flags);
 	now_ns += 1000;
 }
 

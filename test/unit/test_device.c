@@ -283,6 +283,43 @@ void test_paths_of_roce_v1(void)
 }
 
 /* Every port has its own MAC, which is neither that of a group nor that of lost packets. */
+static struct sim_device *add_with_identity(uint64_t identity, const char *name)
+{
+	const struct sim_device_config config = {.name = name,
+						 .profile = sim_profile_find("spec"),
+						 .port_count = 1,
+						 .link_layer = IBV_LINK_LAYER_ETHERNET,
+						 .mtu = IBV_MTU_4096,
+						 .identity = identity};
+	struct sim_device *device;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_device_create(engine.sim, &config, NULL, &device));
+	return device;
+}
+
+/* The MAC, the link-local GID and the first numbers of two identities differ; an identity repeats
+ * them. */
+void test_an_identity_moves_addresses_and_numbers(void)
+{
+	struct sim_device *devices[3];
+	uint32_t numbers[3];
+
+	for (unsigned int i = 0; i < 3; i++) {
+		devices[i] =
+			add_with_identity(i == 2 ? 6 : 5 + i, (const char *[]){"p", "q", "r"}[i]);
+		TEST_ASSERT_EQUAL_INT(0, sim_table_insert(&devices[i]->qps, &engine, &numbers[i]));
+		sim_table_remove(&devices[i]->qps, numbers[i]);
+		TEST_ASSERT_EQUAL_HEX8(2, devices[i]->ports[0].mac[0] & 3);
+	}
+	TEST_ASSERT_TRUE(memcmp(devices[0]->ports[0].mac, devices[1]->ports[0].mac, 3) != 0);
+	TEST_ASSERT_EQUAL_MEMORY(devices[1]->ports[0].mac, devices[2]->ports[0].mac, 4);
+	TEST_ASSERT_TRUE(memcmp(devices[1]->ports[0].mac, devices[2]->ports[0].mac, 6) != 0);
+	TEST_ASSERT_TRUE(devices[0]->node_guid != devices[1]->node_guid);
+	TEST_ASSERT_NOT_EQUAL(numbers[0], numbers[1]);
+	TEST_ASSERT_NOT_EQUAL(numbers[1], numbers[2]);
+	TEST_ASSERT_TRUE(numbers[0] > 16 || numbers[1] > 16);
+}
+
 void test_macs_are_unique(void)
 {
 	static struct sim_device *devices[300];

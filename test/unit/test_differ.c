@@ -236,6 +236,33 @@ void test_what_does_not_come_again_is_no_difference(void)
 	end_walk(walk);
 }
 
+/* The left side runs whole programs; what it does behind a difference was not compared. */
+void test_coverage_ends_where_the_sides_differ(void)
+{
+	unsigned int step = 0;
+	char line[512];
+
+	for (uint64_t seed = 1; !step; seed++) {
+		struct vd_walk *walk = new_walk(seed, 1);
+
+		runs_with_quirks = UINT_MAX;
+		walk->left.quirks[walk->left.quirk_count++] = "no_affiliated_events";
+		walk->keep_going = true;
+		TEST_ASSERT_EQUAL_INT(0, vd_walk(walk));
+		rewind(walk->out);
+		while (walk->differences && fgets(line, sizeof(line), walk->out))
+			if (sscanf(line, "seed %*u differs at step %u", &step) == 1)
+				break;
+		if (step) {
+			TEST_ASSERT_TRUE(walk->coverage.steps <= step);
+			TEST_ASSERT_EQUAL_UINT(1, walk->coverage.programs);
+		}
+		fclose(walk->out);
+		free(walk);
+		TEST_ASSERT_TRUE(seed < 1000);
+	}
+}
+
 void test_a_device_that_is_not_there_is_an_error(void)
 {
 	struct vd_walk *walk = new_walk(1, 100);

@@ -317,19 +317,22 @@ void test_rule_that_comes_to_a_quiet_connection_bites(void)
 	expect(IBV_WC_SUCCESS);
 }
 
-/* A QP accepts packets only from the other end of its connection. */
+static uint64_t discards(unsigned int side, enum sim_discard cause)
+{
+	return engine.sides[side].device->counters.discarded[cause];
+}
+
+/* A QP accepts packets only from the port at the other end of its connection. */
 void test_strangers_are_dropped(void)
 {
 	struct sim_packet packet;
 
 	again(&(struct engine_config){.peer = true});
-	for (unsigned int i = 0; i < 4; i++) {
+	for (unsigned int i = 0; i < 3; i++) {
 		packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN);
 		if (i == 0)
-			packet.source_qpn ^= 1;
-		else if (i == 1)
 			packet.pkey = 0x1234;
-		else if (i == 2)
+		else if (i == 1)
 			packet.opcode |= SIM_TRANSPORT_UC;
 		else
 			packet.dest_qpn ^= 1 << 20;
@@ -338,7 +341,10 @@ void test_strangers_are_dropped(void)
 	}
 	packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN);
 	engine_send_on(&engine, &engine.sides[0].ah->path, &packet); /* from the wrong device */
-	TEST_ASSERT_EQUAL_UINT64(4, engine.sides[0].device->counters.dropped_packets);
+	TEST_ASSERT_EQUAL_UINT64(3, engine.sides[0].device->counters.dropped_packets);
+	TEST_ASSERT_EQUAL_UINT64(1, discards(0, SIM_DISCARD_PKEY));
+	TEST_ASSERT_EQUAL_UINT64(1, discards(0, SIM_DISCARD_TRANSPORT));
+	TEST_ASSERT_EQUAL_UINT64(1, discards(0, SIM_DISCARD_NO_QP));
 	TEST_ASSERT_EQUAL_HEX32(ENGINE_PSN, engine.sides[0].qp->resp.psn);
 	packet = engine_packet(&engine, SIM_RC_WRITE_ONLY, ENGINE_PSN);
 	engine_send_on(&engine, &engine.sides[1].ah->path, &packet);

@@ -29,7 +29,7 @@ static enum sim_fault_action offer(uint8_t opcode, uint32_t psn)
 {
 	struct sim_packet packet = engine_packet(&engine, opcode, psn);
 	const struct sim_fault_rule *rule =
-		sim_fault_offer(engine.sim, engine.sides[0].device, &packet);
+		sim_fault_offer(engine.sim, &engine.sides[0].ah->path, &packet);
 
 	return rule ? rule->action : SIM_FAULT_NONE;
 }
@@ -261,4 +261,82 @@ void test_a_removed_rule_has_no_hits(void)
 	TEST_ASSERT_EQUAL_INT(0, sim_fault_remove(engine.sim, gone));
 	TEST_ASSERT_EQUAL_UINT64(0, sim_fault_hits(engine.sim, gone));
 	TEST_ASSERT_EQUAL_UINT64(1, sim_fault_hits(engine.sim, kept));
+}
+
+/* A corrupt frame takes the time of its link, as any other. */
+void test_corrupt_frame_comes_after_the_delay(void)
+{
+	tearDown();
+	engine_open(&engine, &(struct engine_config){.seed = 7, .delay_ns = 1000});
+	add(&(struct sim_fault_rule){.action = SIM_FAULT_CORRUPT, .count = 1});
+	write_bytes(30);
+	sim_engine_advance(engine.sim, 999);
+	TEST_ASSERT_EQUAL_UINT64(0, engine.sides[1].device->counters.received_packets);
+	sim_engine_advance(engine.sim, 1000);
+	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[1].device->counters.discarded[SIM_DISCARD_ICRC]);
+}
+
+/* A rule that changes a field or a place leaves packets alone that do not have it. */
+void test_rule_matches_packets_with_its_field(void)
+{
+	static const struct {
+		struct sim_fault_change change;
+		bool fires;
+	} rows[] = {
+		{{.place = SIM_FAULT_FIELD, .field = SIM_FIELD_PSN}, true},
+		{{.place = SIM_FAULT_FIELD, .field = SIM_FIELD_SYNDROME}, false},
+		{{.place = SIM_FAULT_FIELD, .field = SIM_FIELD_RKEY}, false},
+		/* Ethernet, IPv4, UDP, BTH and ICRC, without payload. */
+		{{.place = SIM_FAULT_FRAME_BYTE, .offset = 14 + 20 + 8 + 12 + 4 - 1}, true},
+		{{.place = SIM_FAULT_FRAME_BYTE, .offset = 14 + 20 + 8 + 12 + 4}, false},
+		{{.place = SIM_FAULT_BTH_BYTE, .offset = 12 + 4 - 1}, true},
+		{{.place = SIM_FAULT_BTH_BYTE, .offset = 12 + 4}, false},
+		{{.place = SIM_FAULT_LENGTH, .value = 11}, true},
+		{{.place = SIM_FAULT_LENGTH, .value = 12}, false},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		add(&(struct sim_fault_rule){.action = SIM_FAULT_CORRUPT,
+					     .change = rows[i].change});
+		TEST_ASSERT_EQUAL_INT(rows[i].fires ? SIM_FAULT_CORRUPT : SIM_FAULT_NONE,
+				      offer(SIM_RC_SEND_ONLY, 0));
+		sim_fault_clear(engine.sim);
+	}
+}
+
+/* Any byte of the frame may change, with right checksums: the receiver decodes or drops the frame. */
+void test_any_byte_may_change(void)
+{
+	for (unsigned int infiniband = 0; infiniband < 3; infiniband++)
+		for (uint32_t at = 0; at < 60; at++) {
+			tearDown();
+			engine_open(&engine, &(struct engine_config){.seed = at,
+								     .infiniband = infiniband,
+								     .grh = infiniband == 2});
+			add(&(struct sim_fault_rule){.action = SIM_FAULT_CORRUPT,
+						     .count = 1,
+						     .change = {.place = SIM_FAULT_FRAME_BYTE,
+								.offset = at,
+								.flip = 0xff,
+								.right_icrc = true}});
+			write_bytes(30);
+			TEST_ASSERT_GREATER_OR_EQUAL(
+				1, engine.sides[1].device->counters.received_packets);
+			engine_settle(&engine, SIM_NEVER - 1);
+		}
+}
+
+/* The packet is lost; it is sent again when the memory is there again. */
+void test_packet_whose_payload_cannot_be_read_is_lost(void)
+{
+	engine_poison(engine.sides[0].memory, 1);
+	write_bytes(30);
+	TEST_ASSERT_TRUE(engine.frames[0].lost);
+	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[0].device->counters.lost_packets);
+	TEST_ASSERT_EQUAL_UINT64(1, engine.sides[0].device->counters.guarded_faults);
+	TEST_ASSERT_EQUAL_UINT64(0, engine.sides[1].device->counters.received_packets);
+	engine_poison(NULL, 0);
+	engine_settle(&engine, SIM_NEVER - 1);
+	TEST_ASSERT_TRUE(done());
+	TEST_ASSERT_EQUAL_HEX8(0x5a, engine.sides[1].memory[29]);
 }

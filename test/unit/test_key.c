@@ -204,3 +204,101 @@ void test_keys_in_a_row_look_unlike(void)
 		TEST_ASSERT_GREATER_THAN(1u << 12, next > key ? next - key : key - next);
 	}
 }
+
+/* Every start: the numbers lead to their objects, none is below the first one, and all places are
+ * used. The first number of the table that begins at its end is behind those that do not exist. */
+void test_numbers_that_begin_elsewhere(void)
+{
+	static const uint32_t starts[] = {0, 1, 15, 16, 17, 200, 500, 510, 511, 511 | 0xf << 9};
+	uint32_t numbers[512];
+	uint32_t number;
+
+	for (unsigned int i = 0; i < sizeof(starts) / sizeof(starts[0]); i++) {
+		const uint32_t first = starts[i] < 16 ? 16 : starts[i] & 511;
+
+		sim_table_destroy(&table);
+		sim_table_init(&table, 9, 4, 16, UINT32_MAX);
+		sim_table_renumber(&table, starts[i]);
+		for (unsigned int j = 0; j < 512 - 16; j++) {
+			numbers[j] = insert(&objects[j]);
+			TEST_ASSERT_TRUE((numbers[j] & 511) >= 16);
+		}
+		TEST_ASSERT_EQUAL_UINT32(first, numbers[0] & 511);
+		TEST_ASSERT_EQUAL_INT(ENOMEM, sim_table_insert(&table, objects, &number));
+		for (unsigned int j = 0; j < 512 - 16; j++)
+			TEST_ASSERT_EQUAL_PTR(&objects[j], sim_table_find(&table, numbers[j]));
+		sim_table_remove(&table, numbers[300]);
+		TEST_ASSERT_NULL(sim_table_find(&table, numbers[300]));
+		TEST_ASSERT_EQUAL_PTR(&objects[300], sim_table_find(&table, insert(&objects[300])));
+	}
+}
+
+/* The generation differs from that of a table that was not renumbered, whatever the random number
+ * is. */
+void test_renumbering_changes_every_number(void)
+{
+	for (uint32_t random = 0; random < 1u << 16; random += 4096) {
+		uint32_t number;
+
+		sim_table_destroy(&table);
+		sim_table_init(&table, 12, 4, 16, 4000);
+		sim_table_renumber(&table, random);
+		number = insert(objects);
+		TEST_ASSERT_NOT_EQUAL(16, number);
+		TEST_ASSERT_EQUAL_PTR(objects, sim_table_find(&table, number));
+	}
+}
+
+/* Live objects keep their numbers, and freed places get others than they would have had. */
+void test_renumbering_with_live_objects(void)
+{
+	const uint32_t live = insert(&objects[0]), freed = insert(&objects[1]);
+	uint32_t number;
+
+	sim_table_remove(&table, freed);
+	sim_table_renumber(&table, 0x5123);
+	TEST_ASSERT_EQUAL_PTR(&objects[0], sim_table_find(&table, live));
+	TEST_ASSERT_NULL(sim_table_find(&table, freed));
+	for (unsigned int i = 2; i < 1000; i++) {
+		number = insert(&objects[i]);
+		TEST_ASSERT_NOT_EQUAL(0, number >> 12);
+		TEST_ASSERT_EQUAL_PTR(&objects[i], sim_table_find(&table, number));
+	}
+	sim_table_remove(&table, live);
+	TEST_ASSERT_NULL(sim_table_find(&table, live));
+}
+
+/* The number whose bits are all set is the multicast QPN. */
+void test_the_last_number_is_never_given(void)
+{
+	uint32_t number;
+
+	sim_table_destroy(&table);
+	sim_table_init(&table, 2, 2, 1, UINT32_MAX);
+	for (unsigned int i = 0; i < 100; i++) {
+		number = insert(objects);
+		TEST_ASSERT_NOT_EQUAL(15, number);
+		TEST_ASSERT_EQUAL_PTR(objects, sim_table_find(&table, number));
+		sim_table_remove(&table, number);
+	}
+}
+
+/* The numbers that do not exist come behind 512 places, where the memory of the table ends. A freed
+ * place that is used again leaves them alone. */
+void test_reserved_places_take_no_memory_before_their_turn(void)
+{
+	uint32_t numbers[512];
+
+	sim_table_destroy(&table);
+	sim_table_init(&table, 12, 4, 16, 4000);
+	sim_table_renumber(&table, 4096 - 512);
+	for (unsigned int i = 0; i < 512; i++)
+		numbers[i] = insert(&objects[i]);
+	for (unsigned int i = 0; i < 300; i++)
+		sim_table_remove(&table, numbers[i]);
+	insert(&objects[0]);
+	TEST_ASSERT_EQUAL_UINT32(512, table.capacity);
+	TEST_ASSERT_EQUAL_UINT32(512, table.count);
+	for (uint32_t number = 0; number < 16; number++)
+		TEST_ASSERT_NULL(sim_table_find(&table, number));
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/wire/checksum.h"
+#include "sim/wire/field.h"
 #include "sim/wire/icrc.h" /* Ceedling links the sources of included headers */
 #include "sim/wire/opcode.h"
 #include "sim/wire/packet.h"
@@ -150,7 +151,7 @@ static void check_round_trip(uint8_t opcode, bool ipv4, uint32_t payload_bytes)
 	snprintf(where, sizeof(where), "seed %u, %s, IPv%d, %u bytes", SEED,
 		 sim_opcodes[opcode].name, ipv4 ? 4 : 6, payload_bytes);
 
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(14 + (ipv4 ? 20 : 40) + 8 +
 					       sim_opcodes[opcode].header_bytes + payload_bytes +
 					       (4 - payload_bytes % 4) % 4 + 4,
@@ -168,8 +169,8 @@ static void check_round_trip(uint8_t opcode, bool ipv4, uint32_t payload_bytes)
 		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(payload, got_span.base, payload_bytes, where);
 	}
 
-	TEST_ASSERT_EQUAL_UINT_MESSAGE(length_bytes,
-				       sim_packet_encode(&got, &got_route, copy, again), where);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(
+		length_bytes, sim_packet_encode(&got, &got_route, copy, again, NULL), where);
 	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(frame, again, length_bytes, where);
 }
 
@@ -224,11 +225,13 @@ static void check_infiniband_round_trip(uint8_t opcode, bool grh, uint32_t paylo
 	snprintf(where, sizeof(where), "seed %u, %s, GRH %d, %u bytes", SEED,
 		 sim_opcodes[opcode].name, grh, payload_bytes);
 
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(8 + (grh ? 40 : 0) + sim_opcodes[opcode].header_bytes +
 					       payload_bytes + (4 - payload_bytes % 4) % 4 + 4 + 2,
 				       length_bytes, where);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(length_bytes, sim_frame_bytes(&packet, &route), where);
+	packet.slid = route.slid;
+	packet.sl = route.sl;
 	TEST_ASSERT_EQUAL_STRING_MESSAGE("ok",
 					 sim_decode_str(sim_packet_decode_infiniband(
 						 frame, length_bytes, &got, &got_span, &got_route)),
@@ -293,7 +296,8 @@ void test_packet_of_the_specification(void)
 	TEST_ASSERT_EQUAL_HEX32(0x38f27a05, packet.rkey);
 	TEST_ASSERT_EQUAL_UINT32(14, packet.dma_bytes);
 	TEST_ASSERT_EQUAL_UINT32(14, packet.payload_bytes);
-	TEST_ASSERT_EQUAL_UINT(sizeof(sample), sim_packet_encode(&packet, &route, copy, again));
+	TEST_ASSERT_EQUAL_UINT(sizeof(sample),
+			       sim_packet_encode(&packet, &route, copy, again, NULL));
 	again[0] |= 0x70;
 	TEST_ASSERT_EQUAL_HEX8_ARRAY(sample, again, sizeof(sample) - 2);
 }
@@ -308,7 +312,7 @@ static size_t small_infiniband_frame(bool grh)
 	packet.payload_bytes = 5;
 	packet.spans = &span;
 	packet.span_count = 1;
-	return sim_packet_encode(&packet, &route, copy, frame);
+	return sim_packet_encode(&packet, &route, copy, frame, NULL);
 }
 
 void test_packet_infiniband_truncated_anywhere(void)
@@ -340,7 +344,7 @@ void test_packet_infiniband_truncated_extension_headers(void)
 			continue;
 		random_packet((uint8_t)opcode);
 		random_infiniband_route(true);
-		length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+		length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 		frame[5]--;
 		frame[8 + 5] -= 4;
 		TEST_ASSERT_EQUAL_INT_MESSAGE(SIM_DECODE_TRUNCATED,
@@ -401,7 +405,7 @@ void test_packet_infiniband_bad_pad(void)
 	small_infiniband_frame(false);
 	packet.payload_bytes = 0;
 	packet.spans = &none;
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	frame[8 + 1] |= 0x10;
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_PAD, decode_infiniband(length_bytes));
 }
@@ -410,8 +414,10 @@ void test_packet_infiniband_bad_pad(void)
 void test_packet_bad_vcrc_and_icrc(void)
 {
 	const size_t length_bytes = small_infiniband_frame(true);
-	const struct sim_packet want = packet;
+	struct sim_packet want = packet;
 
+	want.slid = route.slid;
+	want.sl = route.sl;
 	for (unsigned int bit = 0; bit < 48; bit++) {
 		frame[length_bytes - 6 + bit / 8] ^= (uint8_t)(1 << bit % 8);
 		TEST_ASSERT_EQUAL_INT(bit < 32 ? SIM_DECODE_BAD_ICRC : SIM_DECODE_BAD_VCRC,
@@ -470,7 +476,7 @@ static size_t small_frame(bool ipv4)
 	packet.payload_bytes = 5;
 	packet.spans = &span;
 	packet.span_count = 1;
-	return sim_packet_encode(&packet, &route, copy, frame);
+	return sim_packet_encode(&packet, &route, copy, frame, NULL);
 }
 
 static enum sim_decode decode(size_t length_bytes)
@@ -518,7 +524,8 @@ void test_packet_layout_of_a_write(void)
 		.ip_fragment = 0x4000,
 	};
 
-	TEST_ASSERT_EQUAL_UINT(sizeof(want) + 4, sim_packet_encode(&write, &path, copy, frame));
+	TEST_ASSERT_EQUAL_UINT(sizeof(want) + 4,
+			       sim_packet_encode(&write, &path, copy, frame, NULL));
 	TEST_ASSERT_EQUAL_HEX8_ARRAY(want, frame, sizeof(want));
 }
 
@@ -552,7 +559,7 @@ void test_packet_truncated_extension_headers(void)
 			continue;
 		random_packet((uint8_t)opcode);
 		random_route(false);
-		length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+		length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 		frame[14 + 5] -= 4;	 /* IPv6 payload length */
 		frame[14 + 40 + 5] -= 4; /* UDP length */
 		TEST_ASSERT_EQUAL_INT_MESSAGE(SIM_DECODE_TRUNCATED, decode(length_bytes - 4),
@@ -593,11 +600,11 @@ void test_packet_fragments_are_not_roce(void)
 
 	small_frame(true);
 	route.ip_fragment = 0x2000;
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_NOT_ROCE, decode(length_bytes));
 	small_frame(true);
 	route.ip_fragment = 0x0001;
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_NOT_ROCE, decode(length_bytes));
 }
 
@@ -648,7 +655,7 @@ void test_packet_bad_pad(void)
 	small_frame(true);
 	packet.payload_bytes = 0;
 	packet.spans = &none;
-	empty_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	empty_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	frame[14 + 20 + 8 + 1] |= 0x10;
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_BAD_PAD, decode(empty_bytes));
 }
@@ -677,7 +684,7 @@ void test_packet_ethernet_padding_is_no_part_of_it(void)
 
 	random_packet(SIM_RC_SEND_ONLY);
 	random_route(true);
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_UINT(58, length_bytes);
 	memset(frame + length_bytes, 0, 2);
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, sim_packet_decode(frame, 60, &packet, &span, &route));
@@ -740,7 +747,7 @@ static void check_roce_v1_round_trip(uint8_t opcode, uint32_t payload_bytes)
 	snprintf(where, sizeof(where), "seed %u, %s, RoCE v1, %u bytes", SEED,
 		 sim_opcodes[opcode].name, payload_bytes);
 
-	length_bytes = sim_packet_encode(&packet, &route, copy, frame);
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(14 + 40 + sim_opcodes[opcode].header_bytes + payload_bytes +
 					       (4 - payload_bytes % 4) % 4 + 4,
 				       length_bytes, where);
@@ -754,8 +761,8 @@ static void check_roce_v1_round_trip(uint8_t opcode, uint32_t payload_bytes)
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(payload_bytes, got_span.length_bytes, where);
 	if (payload_bytes)
 		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(payload, got_span.base, payload_bytes, where);
-	TEST_ASSERT_EQUAL_UINT_MESSAGE(length_bytes,
-				       sim_packet_encode(&got, &got_route, copy, again), where);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(
+		length_bytes, sim_packet_encode(&got, &got_route, copy, again, NULL), where);
 	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(frame, again, length_bytes, where);
 }
 
@@ -782,7 +789,7 @@ static size_t small_roce_v1_frame(void)
 	packet.payload_bytes = 5;
 	packet.spans = &span;
 	packet.span_count = 1;
-	return sim_packet_encode(&packet, &route, copy, frame);
+	return sim_packet_encode(&packet, &route, copy, frame, NULL);
 }
 
 /*
@@ -818,7 +825,7 @@ void test_packet_layout_of_roce_v1(void)
 		.hop_limit = 64,
 	};
 
-	TEST_ASSERT_EQUAL_UINT(sizeof(want) + 4, sim_packet_encode(&ack, &path, copy, frame));
+	TEST_ASSERT_EQUAL_UINT(sizeof(want) + 4, sim_packet_encode(&ack, &path, copy, frame, NULL));
 	TEST_ASSERT_EQUAL_HEX8_ARRAY(want, frame, sizeof(want));
 }
 
@@ -917,9 +924,13 @@ void test_packet_unreadable_payload_becomes_zero(void)
 {
 	static const uint8_t zeros[8];
 	size_t length_bytes;
+	bool readable;
 
 	small_frame(true);
-	length_bytes = sim_packet_encode(&packet, &route, copy_faults, frame);
+	sim_packet_encode(&packet, &route, copy, frame, &readable);
+	TEST_ASSERT_TRUE(readable);
+	length_bytes = sim_packet_encode(&packet, &route, copy_faults, frame, &readable);
+	TEST_ASSERT_FALSE(readable);
 	TEST_ASSERT_EQUAL_HEX8_ARRAY(zeros, frame + length_bytes - 12, 8);
 	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode(length_bytes));
 }
@@ -975,10 +986,10 @@ void test_packet_checksums(void)
 	/* The checksum stays as it was captured, even if it is 0. */
 	route.udp_checksum_given = true;
 	route.udp_checksum = 0;
-	sim_packet_encode(&packet, &route, copy, frame);
+	sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_HEX8(0, frame[54 + 6] | frame[54 + 7]);
 	route.udp_checksum = 0xabcd;
-	sim_packet_encode(&packet, &route, copy, frame);
+	sim_packet_encode(&packet, &route, copy, frame, NULL);
 	TEST_ASSERT_EQUAL_HEX8(0xab, frame[54 + 6]);
 	TEST_ASSERT_EQUAL_HEX8(0xcd, frame[54 + 7]);
 }
@@ -1041,7 +1052,8 @@ static void check_capture(const char *path)
 		TEST_ASSERT_EQUAL_STRING_MESSAGE(number == 2 ? "bad ICRC" : "ok",
 						 sim_decode_str(result), where);
 		TEST_ASSERT_EQUAL_UINT_MESSAGE(
-			header->caplen, sim_packet_encode(&packet, &route, copy, frame), where);
+			header->caplen, sim_packet_encode(&packet, &route, copy, frame, NULL),
+			where);
 		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(bytes, frame, same_bytes, where);
 		if (number == 2)
 			TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, decode(header->caplen));
@@ -1084,4 +1096,130 @@ void test_packet_decode_names(void)
 {
 	TEST_ASSERT_EQUAL_STRING("truncated", sim_decode_str(SIM_DECODE_TRUNCATED));
 	TEST_ASSERT_EQUAL_STRING("unknown", sim_decode_str((enum sim_decode)99));
+}
+
+/* The value of a field as the decoder reads it; the pad and the version are not in the packet. */
+static uint64_t value_of(const struct sim_packet *got, enum sim_field field)
+{
+	switch (field) {
+	case SIM_FIELD_OPCODE:
+		return got->opcode;
+	case SIM_FIELD_SOLICITED:
+		return (got->flags & SIM_PACKET_SOLICITED) != 0;
+	case SIM_FIELD_PKEY:
+		return got->pkey;
+	case SIM_FIELD_DEST_QPN:
+		return got->dest_qpn;
+	case SIM_FIELD_ACK_REQUEST:
+		return (got->flags & SIM_PACKET_ACK_REQUEST) != 0;
+	case SIM_FIELD_PSN:
+		return got->psn;
+	case SIM_FIELD_SYNDROME:
+		return got->syndrome;
+	case SIM_FIELD_MSN:
+		return got->msn;
+	case SIM_FIELD_REMOTE_ADDR:
+		return got->remote_addr;
+	case SIM_FIELD_RKEY:
+		return got->rkey;
+	case SIM_FIELD_DMA_BYTES:
+		return got->dma_bytes;
+	case SIM_FIELD_SWAP_ADD:
+		return got->swap_add;
+	case SIM_FIELD_COMPARE:
+		return got->compare;
+	case SIM_FIELD_ORIGINAL:
+		return got->original;
+	case SIM_FIELD_QKEY:
+		return got->qkey;
+	case SIM_FIELD_SOURCE_QPN:
+		return got->source_qpn;
+	case SIM_FIELD_IMM_DATA:
+		return be32toh(got->imm_data);
+	default:
+		return got->xrc_srqn;
+	}
+}
+
+static bool is_decoded(enum sim_field field)
+{
+	return field != SIM_FIELD_PAD && field != SIM_FIELD_VERSION && field != SIM_FIELD_OPCODE;
+}
+
+/* Replaces a field, keeps some of its bits, and turns them; no other field changes. */
+static void check_field(uint8_t opcode, enum sim_field field, const char *where)
+{
+	const uint64_t max = sim_field_max(field);
+	const uint64_t value = random_u64() & max, mask = random_u64(), flip = random_u64() & max;
+	const struct sim_field_place *place;
+	struct sim_packet got, before;
+	size_t offset = 0, length_bytes;
+	struct sim_span span;
+	uint64_t want;
+
+	random_packet(opcode);
+	random_route(true);
+	before = packet;
+	length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
+	place = sim_field_find(opcode, field, &offset);
+	if (!place)
+		return;
+	want = ((value_of(&before, field) & ~mask) | (value & mask)) & max;
+	want ^= flip;
+	sim_field_change(frame + sim_route_bytes(&route), place, offset, value, mask, flip);
+	sim_packet_seal(frame, length_bytes, &route);
+	TEST_ASSERT_EQUAL_INT_MESSAGE(
+		SIM_DECODE_OK, sim_packet_decode(frame, length_bytes, &got, &span, &route), where);
+	TEST_ASSERT_EQUAL_HEX64_MESSAGE(want, value_of(&got, field), where);
+	for (enum sim_field other = 0; other < SIM_FIELDS; other++)
+		if (other != field && is_decoded(other))
+			TEST_ASSERT_EQUAL_HEX64_MESSAGE(value_of(&before, other),
+							value_of(&got, other), where);
+}
+
+void test_packet_fields_are_changed_where_they_stand(void)
+{
+	for (unsigned int opcode = 0; opcode < 256; opcode++) {
+		if (!(sim_opcodes[opcode].flags & SIM_OP_VALID))
+			continue;
+		for (enum sim_field field = 0; field < SIM_FIELDS; field++) {
+			char where[64];
+
+			snprintf(where, sizeof(where), "seed %u, %s, field %d", SEED,
+				 sim_opcodes[opcode].name, field);
+			if (is_decoded(field))
+				check_field((uint8_t)opcode, field, where);
+		}
+	}
+}
+
+void test_packet_fields_that_stop_the_decoder(void)
+{
+	static const struct {
+		enum sim_field field;
+		uint64_t value;
+		enum sim_decode want;
+	} rows[] = {
+		{SIM_FIELD_VERSION, 1, SIM_DECODE_BAD_VERSION},
+		{SIM_FIELD_VERSION, 15, SIM_DECODE_BAD_VERSION},
+		{SIM_FIELD_OPCODE, 0x1f, SIM_DECODE_BAD_OPCODE},
+		{SIM_FIELD_PAD, 1, SIM_DECODE_BAD_PAD},
+		{SIM_FIELD_PAD, 3, SIM_DECODE_BAD_PAD},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct sim_field_place *place;
+		size_t offset, length_bytes;
+		struct sim_span span;
+
+		random_packet(SIM_RC_SEND_ONLY);
+		random_route(false);
+		length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
+		place = sim_field_find(SIM_RC_SEND_ONLY, rows[i].field, &offset);
+		sim_field_change(frame + sim_route_bytes(&route), place, offset, rows[i].value,
+				 UINT64_MAX, 0);
+		sim_packet_seal(frame, length_bytes, &route);
+		TEST_ASSERT_EQUAL_INT(rows[i].want, sim_packet_decode(frame, length_bytes, &packet,
+								      &span, &route));
+	}
 }

@@ -147,17 +147,24 @@ void test_flags_of_spec(void)
 }
 
 /* Quirks of SoftRoCE of Linux 6.1 and 6.12, and of one of them, as measured. */
-static const char *const on_rxe[] = {
-	"ah_keeps_pd_busy",	     "bad_receive_is_operation_error",
-	"empty_regions_refused",     "foreign_requests_accepted",
-	"grh_flag_on_connections",   "imm_write_receive_is_remote_error",
-	"message_limit_unchecked",   "no_affiliated_events",
-	"overrun_loses_completions", "path_mtu_unchecked",
-	"pkey_index_unchecked",	     "responder_resources_unchecked",
-	"retry_7_is_endless",	     "retry_ranges_unchecked",
-	"send_errors_end_qp",	     "short_receive_is_operation_error",
-	"slots_free_when_completed", "window_bounds_unchecked",
-	"zero_based_type_1_refused", NULL};
+static const char *const on_rxe[] = {"bindings_leave_mw_rkey",
+				     "bad_receive_is_operation_error",
+				     "empty_regions_refused",
+				     "grh_flag_on_connections",
+				     "imm_write_receive_is_remote_error",
+				     "message_limit_unchecked",
+				     "no_affiliated_events",
+				     "overrun_loses_completions",
+				     "path_mtu_unchecked",
+				     "pkey_index_unchecked",
+				     "responder_resources_unchecked",
+				     "retry_7_is_endless",
+				     "retry_ranges_unchecked",
+				     "send_errors_end_qp",
+				     "short_receive_is_operation_error",
+				     "slots_free_when_completed",
+				     "window_bounds_unchecked",
+				     NULL};
 static const char *const on_rxe_6_1[] = {"bad_lkey_is_operation_error",
 					 "errored_receives_wait",
 					 "no_last_wqe_event",
@@ -167,9 +174,13 @@ static const char *const on_rxe_6_1[] = {"bad_lkey_is_operation_error",
 					 NULL};
 static const char *const on_rxe_6_12[] = {"bad_lkey_is_flush", "errors_are_not_solicited", NULL};
 /* Quirks that ConnectX adapters are said to have. */
-static const char *const on_mlx5[] = {"long_datagrams_fail",	      "overrun_ends_polling",
-				      "posts_ignored_in_wrong_state", "reset_removes_completions",
-				      "zero_based_type_1_refused",    NULL};
+static const char *const on_mlx5[] = {"ahs_in_user_space",
+				      "long_datagrams_fail",
+				      "overrun_ends_polling",
+				      "posts_ignored_in_wrong_state",
+				      "reset_removes_completions",
+				      "bindings_leave_mw_rkey",
+				      NULL};
 
 static void expect_quirks(const char *name, const char *const *quirks)
 {
@@ -226,4 +237,45 @@ void test_limits_of_rxe(void)
 		TEST_ASSERT_EQUAL_INT(15, limits->local_ca_ack_delay);
 		TEST_ASSERT_EQUAL_HEX32(0x800000, find(names[i])->max_message_bytes);
 	}
+}
+
+/* No status is forgotten in the table, and each row has its own status and cause. */
+void test_vendor_codes_of_every_status(void)
+{
+	static const enum ibv_wc_status statuses[] = {
+		IBV_WC_LOC_LEN_ERR,    IBV_WC_LOC_QP_OP_ERR,   IBV_WC_LOC_PROT_ERR,
+		IBV_WC_WR_FLUSH_ERR,   IBV_WC_MW_BIND_ERR,     IBV_WC_BAD_RESP_ERR,
+		IBV_WC_LOC_ACCESS_ERR, IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_ACCESS_ERR,
+		IBV_WC_REM_OP_ERR,     IBV_WC_RETRY_EXC_ERR,   IBV_WC_RNR_RETRY_EXC_ERR,
+	};
+	const struct sim_vendor_err *row, *other;
+	size_t i;
+
+	for (i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		for (row = sim_vendor_errs; row->source; row++)
+			if (row->status == statuses[i] && row->cause == SIM_CAUSE_ANY)
+				break;
+		TEST_ASSERT_NOT_NULL(row->source);
+	}
+	for (row = sim_vendor_errs; row->source; row++)
+		for (other = sim_vendor_errs; other != row; other++)
+			TEST_ASSERT_FALSE(row->status == other->status &&
+					  row->cause == other->cause);
+}
+
+void test_vendor_code_of_a_cause(void)
+{
+	TEST_ASSERT_EQUAL_HEX32(0x52,
+				sim_vendor_err(SIM_CODES_MLX5, IBV_WC_LOC_PROT_ERR, SIM_CAUSE_KEY));
+	TEST_ASSERT_EQUAL_HEX32(0x51,
+				sim_vendor_err(SIM_CODES_MLX5, IBV_WC_LOC_PROT_ERR, SIM_CAUSE_ANY));
+	TEST_ASSERT_EQUAL_HEX32(
+		0xf5, sim_vendor_err(SIM_CODES_MLX5, IBV_WC_WR_FLUSH_ERR, SIM_CAUSE_FIRST_FLUSH));
+	/* A cause that its status does not have. */
+	TEST_ASSERT_EQUAL_HEX32(
+		0x88, sim_vendor_err(SIM_CODES_MLX5, IBV_WC_REM_ACCESS_ERR, SIM_CAUSE_KEY));
+	TEST_ASSERT_EQUAL_HEX32(
+		0, sim_vendor_err(SIM_CODES_RXE, IBV_WC_REM_ACCESS_ERR, SIM_CAUSE_ANY));
+	TEST_ASSERT_EQUAL_HEX32(
+		0, sim_vendor_err(SIM_CODES_SPEC, IBV_WC_WR_FLUSH_ERR, SIM_CAUSE_FIRST_FLUSH));
 }

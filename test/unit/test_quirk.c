@@ -368,25 +368,6 @@ void test_names_of_local_errors(void)
 	}
 }
 
-/* The packet comes from the wire, since only there a stranger can send to the QP. */
-void test_foreign_requests(void)
-{
-	for (int on = 0; on < 2; on++) {
-		struct sim_packet packet;
-
-		again(&(struct engine_config){0});
-		set_quirk("foreign_requests_accepted", on);
-		must_recv(1);
-		packet = engine_packet(&engine, SIM_RC_SEND_ONLY, ENGINE_PSN);
-		packet.dest_qpn = qp()->number;
-		packet.source_qpn = engine.sides[1].qp->number + 1;
-		packet.pkey = 0xffff;
-		engine_send_on(&engine, &engine.sides[1].ah->path, &packet);
-		sim_engine_run(engine.sim);
-		TEST_ASSERT_EQUAL_UINT32(on, sim_cq_count(engine.sides[0].recv_cq));
-	}
-}
-
 void test_grh_flag(void)
 {
 	for (int on = 0; on < 2; on++) {

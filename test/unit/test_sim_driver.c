@@ -2,6 +2,7 @@
 /* What moves time in the backend sim, completion channels, asynchronous events, several threads. */
 #include "backends/sim/backend.h"
 #include "backends/sim/clock/private.h"
+#include "backends/sim/world/world.h"
 #include "unity.h"
 
 #include <errno.h>
@@ -635,4 +636,22 @@ void test_the_clock_counts_whole_seconds_as_10_to_the_9(void)
 
 	/* time() may lag behind the clock by a tick. */
 	TEST_ASSERT_TRUE(now_ns / ns_per_s >= before_s && now_ns / ns_per_s <= after_s + 1);
+}
+
+/*
+ * A program may fork as soon as a device is open: then no thread is just beginning, which would hold
+ * locks of a sanitizer in the child.
+ */
+void test_open_device_leaves_no_thread_that_begins(void)
+{
+	for (unsigned int i = 0; i < 50; i++) {
+		const struct vb_sim *world;
+
+		start(VB_SIM_CLOCK_REAL, 0);
+		world = vb_sim_of(a.context);
+		TEST_ASSERT_TRUE(world->driver.started);
+		B.close_device(a.context);
+		B.close_device(b.context);
+	}
+	setUp();
 }

@@ -9,13 +9,19 @@
 #include <stddef.h>
 #include <verbena/why.h>
 
-/* Keeps the reason and returns error: `return say_why(err, &why)`. */
+/* Is called on the thread whose call has failed; explain() returns why. */
+typedef void say_heard_fn(int error, const struct vb_why *(*explain)(void));
+
+/* Calls heard() after each say() from now on. Call it before a second thread runs. */
+void say_listen(say_heard_fn *heard);
+
+/* Keeps the reason, sets errno to error and returns it: `return say_why(err, &why)`. */
 int say_why(int error, const struct vb_why *why);
 
-/* Keeps a sentence as the reason and returns error, so that `return say(EINVAL, ...)` reads well. */
+/* The same with a sentence as the reason: `return say(EINVAL, ...)`. */
 int say(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Sets errno, for verbs that return NULL or -1: `return null_errno(err)`. */
+/* For verbs that return NULL or -1: `return null_errno(err)`. */
 static inline void *null_errno(int error)
 {
 	errno = error;
@@ -28,7 +34,7 @@ static inline int minus_errno(int error)
 	return -1;
 }
 
-/* As say(), and set errno. */
+/* As say(), and return NULL or -1. */
 #define say_null(...)  null_errno(say(__VA_ARGS__))
 #define say_minus(...) minus_errno(say(__VA_ARGS__))
 

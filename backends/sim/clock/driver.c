@@ -49,6 +49,7 @@ void driver_forked(struct driver *driver)
 	driver->stopping = false;
 	driver->thread_count = 0;
 	driver->waiting = 0;
+	driver->asleep = 0;
 	driver->runners = NULL;
 	init_conditions(driver);
 }
@@ -64,6 +65,39 @@ void driver_wake_all(struct driver *driver)
 	driver->waiting = 0;
 	driver->epoch++;
 	pthread_cond_broadcast(&driver->changed);
+}
+
+void driver_asleep(struct driver *driver)
+{
+	driver->asleep++;
+}
+
+void driver_awake(struct driver *driver)
+{
+	driver->asleep--;
+	if (driver->ended)
+		pthread_cond_broadcast(&driver->changed);
+}
+
+void driver_end_waits(struct driver *driver, void (*wake)(void *arg), void *arg)
+{
+	driver->ended = true;
+	driver_wake_all(driver);
+	wake(arg);
+	while (driver->asleep)
+		pthread_cond_wait(&driver->changed, &driver->mutex);
+}
+
+/* pthread_cancel() must not end the thread in the middle of a verb, with the mutex held. */
+void driver_sleep(struct driver *driver)
+{
+	int cancel;
+
+	driver_asleep(driver);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_cond_wait(&driver->changed, &driver->mutex);
+	pthread_setcancelstate(cancel, NULL);
+	driver_awake(driver);
 }
 
 void driver_changed(struct driver *driver)

@@ -42,6 +42,8 @@ struct driver {
 	struct driver_runner *runners;
 
 	pthread_cond_t changed;
+	uint32_t asleep; /* counts the threads that wait in a verb, with the mutex released */
+	bool ended;	 /* set for ever by driver_end_waits(): every wait fails with ENODEV */
 
 	/* Real: the progress thread, which runs while a device is open. */
 	pthread_t progress;
@@ -49,6 +51,7 @@ struct driver {
 	uint64_t asleep_until_ns;
 	uint32_t users; /* open devices */
 	bool running, stop, stopping;
+	bool started; /* set once the thread has held the mutex */
 };
 
 typedef bool driver_ready(const void *arg);
@@ -63,12 +66,23 @@ void driver_forked(struct driver *driver);
 /* Real: brings the clock up to now and runs the present instant. Virtual: does nothing. */
 void driver_catch_up(struct driver *driver);
 
+/*
+ * Ends all waits, and waits until their threads hold the mutex no more. wake(arg) is called to end
+ * waits outside the driver, which are between driver_asleep() and driver_awake().
+ */
+void driver_end_waits(struct driver *driver, void (*wake)(void *arg), void *arg);
+
+/* The calling thread waits outside the driver, or has waited. */
+void driver_asleep(struct driver *driver);
+void driver_awake(struct driver *driver);
+
 /* Follows a poll or query that found nothing: runs the present instant and, if arg is not ready
  * then, moves time to the next event. */
 void driver_step(struct driver *driver, driver_ready *ready, const void *arg);
 
 /*
- * Waits until arg is ready. Returns EDEADLK if nothing is left that could happen (virtual clock).
+ * Waits until arg is ready. Returns EDEADLK if nothing is left that could happen (virtual clock), or
+ * ENODEV after driver_end_waits().
  */
 int driver_wait(struct driver *driver, driver_ready *ready, const void *arg);
 
@@ -82,7 +96,7 @@ int driver_wait_for_others(struct driver *driver, driver_ready *ready, const voi
 /* Wakes all waiting threads: something that they may wait for has changed. */
 void driver_changed(struct driver *driver);
 
-/* Moves virtual time by a duration. EINVAL on the real clock. */
+/* Moves virtual time by a duration. EINVAL on the real clock; ENODEV as driver_wait(). */
 int driver_run(struct driver *driver, uint64_t duration_ns);
 
 /* Registers the calling thread, or takes it out. 0 or ENOMEM. */

@@ -20,6 +20,9 @@ void driver_ran(const struct driver *driver);
 /* Wakes all waiters; each one that still waits counts itself again. */
 void driver_wake_all(struct driver *driver);
 
+/* Waits until another thread signals a change. */
+void driver_sleep(struct driver *driver);
+
 /* --- virtual.c --- */
 
 void virtual_run_instant(struct driver *driver);

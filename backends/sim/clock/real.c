@@ -71,6 +71,8 @@ static void *progress(void *arg)
 	struct driver *driver = arg;
 
 	pthread_mutex_lock(&driver->mutex);
+	driver->started = true;
+	driver_wake_all(driver);
 	while (!driver->stop) {
 		/* A mutex is not fair: a thread that waits for it needs time to wake up. */
 		if (advance_to_now(driver))
@@ -82,6 +84,11 @@ static void *progress(void *arg)
 	return NULL;
 }
 
+/*
+ * Returns when the thread waits for the mutex or for its work. While a thread begins, it holds locks
+ * of the C library or of a sanitizer: a child that is forked then would find them locked for ever.
+ * AddressSanitizer of GCC 12 does so: its leak check hangs at the child's exit.
+ */
 static int start_progress(struct driver *driver)
 {
 	sigset_t all, kept;
@@ -97,11 +104,14 @@ static int start_progress(struct driver *driver)
 	sigdelset(&all, SIGILL);
 	sigdelset(&all, SIGFPE);
 	driver->stop = false;
+	driver->started = false;
 	driver->asleep_until_ns = 0;
 	pthread_sigmask(SIG_SETMASK, &all, &kept);
 	err = pthread_create(&driver->progress, NULL, progress, driver);
 	pthread_sigmask(SIG_SETMASK, &kept, NULL);
 	driver->running = !err;
+	while (!err && !driver->started)
+		pthread_cond_wait(&driver->changed, &driver->mutex);
 	return err;
 }
 

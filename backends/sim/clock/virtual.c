@@ -54,19 +54,15 @@ static uint64_t next_ns(const struct driver *driver)
 	return next;
 }
 
-/* pthread_cancel() must not end the thread in the middle of a verb, with the mutex held. */
 static void sleep_until_changed(struct driver *driver)
 {
 	uint64_t epoch;
-	int cancel;
 
 	if (virtual_counts(driver))
 		driver->waiting++;
 	epoch = driver->epoch;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	while (driver->epoch == epoch)
-		pthread_cond_wait(&driver->changed, &driver->mutex);
-	pthread_setcancelstate(cancel, NULL);
+		driver_sleep(driver);
 }
 
 bool virtual_let_time_pass(struct driver *driver)
@@ -114,10 +110,10 @@ int driver_run(struct driver *driver, uint64_t duration_ns)
 		until_ns = SIM_NEVER - 1;
 	runner_add(driver, &self, until_ns);
 	virtual_run_instant(driver);
-	while (sim_engine_now_ns(driver->engine) < until_ns)
+	while (sim_engine_now_ns(driver->engine) < until_ns && !driver->ended)
 		virtual_let_time_pass(driver);
 	runner_remove(driver, &self);
-	return 0;
+	return driver->ended ? say(ENODEV, "vb_sim_run: vb_sim_reset() has ended the world") : 0;
 }
 
 int driver_wait_until(struct driver *driver, driver_ready *ready, const void *arg,
@@ -129,7 +125,9 @@ int driver_wait_until(struct driver *driver, driver_ready *ready, const void *ar
 	runner_add(driver, &self, until_ns);
 	while (err < 0) {
 		virtual_run_instant(driver);
-		if (ready(arg))
+		if (driver->ended)
+			err = ENODEV;
+		else if (ready(arg))
 			err = 0;
 		else if (sim_engine_now_ns(driver->engine) >= until_ns)
 			err = ETIMEDOUT;

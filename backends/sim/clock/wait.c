@@ -19,12 +19,14 @@ void driver_step(struct driver *driver, driver_ready *ready, const void *arg)
 int driver_wait(struct driver *driver, driver_ready *ready, const void *arg)
 {
 	if (driver->real) {
-		while (!ready(arg))
-			pthread_cond_wait(&driver->changed, &driver->mutex);
-		return 0;
+		while (!driver->ended && !ready(arg))
+			driver_sleep(driver);
+		return driver->ended ? ENODEV : 0;
 	}
 	for (;;) {
 		virtual_run_instant(driver);
+		if (driver->ended)
+			return ENODEV;
 		if (ready(arg))
 			return 0;
 		if (!virtual_let_time_pass(driver))

@@ -6,30 +6,39 @@
 #include <errno.h>
 #include <string.h>
 
+/*
+ * A program may write to the public structure of an object. So the simulator keeps each object's
+ * number outside it, and only compares the public handle with that number.
+ */
 static const struct {
 	size_t bytes;
 	size_t slot;	    /* where the object keeps its number in its context */
+	size_t handle;	    /* the public handle; 0 if the kind has none */
 	size_t root;	    /* where an import keeps its root; 0 if the kind has no imports */
 	size_t events_read; /* counters of asynchronous events */
 	size_t events_acked;
 } kinds[KINDS] = {
-	[KIND_QP] = {sizeof(struct qp), offsetof(struct qp, ibv.handle),
+	[KIND_QP] = {sizeof(struct qp), offsetof(struct qp, slot), offsetof(struct qp, ibv.handle),
 		     .events_read = offsetof(struct qp, async_events_read),
 		     .events_acked = offsetof(struct qp, ibv.events_completed)},
-	[KIND_SRQ] = {sizeof(struct srq), offsetof(struct srq, ibv.handle),
+	[KIND_SRQ] = {sizeof(struct srq), offsetof(struct srq, slot),
+		      offsetof(struct srq, ibv.handle),
 		      .events_read = offsetof(struct srq, async_events_read),
 		      .events_acked = offsetof(struct srq, ibv.events_completed)},
-	[KIND_CQ] = {sizeof(struct cq), offsetof(struct cq, ibv.handle),
+	[KIND_CQ] = {sizeof(struct cq), offsetof(struct cq, slot), offsetof(struct cq, ibv.handle),
 		     .events_read = offsetof(struct cq, async_events_read),
 		     .events_acked = offsetof(struct cq, ibv.async_events_completed)},
-	[KIND_AH] = {sizeof(struct ah), offsetof(struct ah, ibv.handle)},
-	[KIND_MW] = {sizeof(struct mw), offsetof(struct mw, ibv.handle)},
-	[KIND_MR] = {sizeof(struct mr), offsetof(struct mr, slot), offsetof(struct mr, root)},
-	[KIND_DM] = {sizeof(struct dm), offsetof(struct dm, slot), offsetof(struct dm, root)},
-	[KIND_XRCD] = {sizeof(struct xrcd), offsetof(struct xrcd, handle)},
-	[KIND_PD] = {sizeof(struct pd), offsetof(struct pd, slot), offsetof(struct pd, root)},
-	[KIND_TD] = {sizeof(struct td), offsetof(struct td, handle)},
-	[KIND_CHANNEL] = {sizeof(struct channel), offsetof(struct channel, handle)},
+	[KIND_AH] = {sizeof(struct ah), offsetof(struct ah, slot), offsetof(struct ah, ibv.handle)},
+	[KIND_MW] = {sizeof(struct mw), offsetof(struct mw, slot), offsetof(struct mw, ibv.handle)},
+	[KIND_MR] = {sizeof(struct mr), offsetof(struct mr, slot), offsetof(struct mr, ibv.handle),
+		     offsetof(struct mr, root)},
+	[KIND_DM] = {sizeof(struct dm), offsetof(struct dm, slot), offsetof(struct dm, ibv.handle),
+		     offsetof(struct dm, root)},
+	[KIND_XRCD] = {sizeof(struct xrcd), offsetof(struct xrcd, slot)},
+	[KIND_PD] = {sizeof(struct pd), offsetof(struct pd, slot), offsetof(struct pd, ibv.handle),
+		     offsetof(struct pd, root)},
+	[KIND_TD] = {sizeof(struct td), offsetof(struct td, slot)},
+	[KIND_CHANNEL] = {sizeof(struct channel), offsetof(struct channel, slot)},
 	[KIND_CONTEXT] = {sizeof(struct context), offsetof(struct context, handle)},
 };
 
@@ -41,6 +50,14 @@ static void *field(const void *object, size_t offset)
 static uint32_t *slot_of(enum kind kind, const void *object)
 {
 	return field(object, kinds[kind].slot);
+}
+
+/* The object that an import stands for; the object itself if it is not imported. */
+static void *root_of(enum kind kind, void *object)
+{
+	void *root = kinds[kind].root ? *(void **)field(object, kinds[kind].root) : NULL;
+
+	return root ? root : object;
 }
 
 void store_init(struct store *store)
@@ -74,6 +91,8 @@ void *object_new(struct context *context, enum kind kind, const char *verb)
 	if (!object)
 		return say_null(ENOMEM, "%s: out of memory", verb);
 	*(struct ibv_context **)object = &context->verbs.context;
+	if (kinds[kind].handle)
+		*(uint32_t *)field(object, kinds[kind].handle) = *slot_of(kind, object);
 	store->live[kind]++;
 	/*
 	 * A program that makes objects between two queries of a port is not waiting for the port.
@@ -93,14 +112,28 @@ void object_end(enum kind kind, void *object)
 
 void *object_of(enum kind kind, void *ibv)
 {
+	const uint32_t slot = *slot_of(kind, ibv);
 	void *root;
 
-	if (!object_at(kind, *slot_of(kind, ibv), ibv))
+	if (!object_at(kind, slot, ibv))
 		return NULL;
-	if (!kinds[kind].root)
-		return ibv;
-	root = *(void **)field(ibv, kinds[kind].root);
-	return !root || object_of(kind, root) ? ibv : NULL;
+	root = root_of(kind, ibv);
+	if (root != ibv && !object_at(kind, *slot_of(kind, root), root))
+		return NULL;
+	if (kinds[kind].handle &&
+	    *(uint32_t *)field(ibv, kinds[kind].handle) != *slot_of(kind, root))
+		return NULL;
+	return ibv;
+}
+
+bool object_live(enum kind kind, void *object)
+{
+	return object_at(kind, *slot_of(kind, object), object);
+}
+
+int object_missing(const struct ibv_context *context, const void *ibv)
+{
+	return ibv && *(struct ibv_context *const *)ibv == context ? ENOENT : EINVAL;
 }
 
 struct mr *region_in(const struct ibv_context *context, struct ibv_mr *ibv)

@@ -82,7 +82,7 @@ struct context {
 
 struct td {
 	struct ibv_td ibv;
-	uint32_t handle;
+	uint32_t slot;
 	uint32_t users; /* counts the parent domains that use it */
 };
 
@@ -90,8 +90,7 @@ struct td {
 struct pd {
 	struct ibv_pd ibv;
 	uint32_t number;    /* the PD's number in the engine */
-	uint32_t users;	    /* counts the objects made in it, parent domains included, AHs not */
-	uint32_t ahs;	    /* counts its AHs; dealloc_pd ignores them unless a quirk is set */
+	uint32_t users;	    /* counts the objects made in it, parent domains included */
 	struct pd *extends; /* the PD of a parent domain; else NULL */
 	struct td *td;	    /* the thread domain of a parent domain, or NULL */
 	struct pd *root;    /* the PD that an import stands for; else NULL */
@@ -115,6 +114,7 @@ struct mr {
 	struct ibv_mr ibv;
 	uint8_t beyond[BEYOND_BYTES];
 	struct sim_mr *engine;
+	struct pd *pd;	 /* its PD; of an import, the root has it */
 	struct dm *dm;	 /* the device memory that it covers; NULL for the program's memory */
 	struct mr *root; /* the MR that an import stands for; else NULL */
 	uint32_t slot;	 /* as in struct pd */
@@ -123,6 +123,8 @@ struct mr {
 struct mw {
 	struct ibv_mw ibv;
 	struct sim_mr *engine;
+	struct pd *pd;
+	uint32_t slot;
 };
 
 /* An XRC domain of a device. All XRCDs that are opened with one inode share the domain; a domain
@@ -139,14 +141,14 @@ struct domain {
 struct xrcd {
 	struct ibv_xrcd ibv;
 	uint8_t beyond[BEYOND_BYTES];
-	uint32_t handle;
+	uint32_t slot;
 	uint32_t users; /* counts SRQs and handles of target QPs */
 	struct domain *domain;
 };
 
 struct channel {
 	struct ibv_comp_channel ibv;
-	uint32_t handle;
+	uint32_t slot;
 	uint32_t users; /* counts the CQs that use it */
 	struct event_queue events;
 };
@@ -158,6 +160,8 @@ struct cq {
 	};
 	uint8_t beyond[BEYOND_BYTES];
 	struct sim_cq *engine;
+	struct channel *channel; /* NULL if it has none */
+	uint32_t slot;
 	uint32_t comp_events_read;
 	uint32_t async_events_read;
 	pthread_mutex_t poll_mutex; /* held from ibv_start_poll() to ibv_end_poll() */
@@ -171,7 +175,9 @@ struct srq {
 	struct ibv_srq ibv;
 	uint8_t beyond[BEYOND_BYTES];
 	struct sim_srq *engine;
+	struct pd *pd;
 	struct xrcd *xrcd; /* the domain of an XRC SRQ; else NULL */
+	uint32_t slot;
 	uint32_t async_events_read;
 };
 
@@ -186,6 +192,8 @@ struct qp {
 	uint32_t extended; /* QP_IS_EXTENDED if it was made with send_ops_flags */
 	uint8_t beyond[BEYOND_BYTES];
 	struct sim_qp *engine;
+	struct pd *pd; /* NULL for a target QP */
+	uint32_t slot;
 	uint32_t async_events_read;
 	struct answer answer;
 	struct batch *batch;	/* the WRs since ibv_wr_start(); NULL without send_ops_flags */
@@ -196,6 +204,8 @@ struct qp {
 struct ah {
 	struct ibv_ah ibv;
 	struct sim_ah *engine;
+	struct pd *pd; /* the PD that it keeps busy, or NULL */
+	uint32_t slot;
 };
 
 static inline struct context *context_of(struct ibv_context *context)
@@ -209,11 +219,21 @@ static inline struct context *object_context(const void *object)
 	return context_of(*(struct ibv_context *const *)object);
 }
 
-/* Returns the object behind the program's pointer; NULL if it is not live. An import lives as long
- * as its root. */
+/* Returns the object behind the program's pointer; NULL if it is not live, or its public handle is
+ * not its own. An import lives as long as its root. */
 void *object_of(enum kind kind, void *ibv);
 
-/* As object_of(), with the object's number: for the kinds without imports. */
+/* Returns true if the object is live, whatever its public handle is. */
+bool object_live(enum kind kind, void *object);
+
+/*
+ * The errno for an object that was not found in the context: ENOENT, as the kernel's lookup of the
+ * handle (Linux drivers/infiniband/core/rdma_core.c, lookup_get_idr_uobject); EINVAL for NULL and
+ * for an object of another context.
+ */
+int object_missing(const struct ibv_context *context, const void *ibv);
+
+/* As object_of(), with the object's number. For a kind without imports this is the public handle. */
 static inline void *object_at(enum kind kind, uint32_t number, void *ibv)
 {
 	return handles_has(&object_context(ibv)->handles[kind], number, ibv) ? ibv : NULL;

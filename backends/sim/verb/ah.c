@@ -8,6 +8,12 @@
 
 #define NEXT_HEADER_BTH 0x1b /* of a GRH; Linux include/rdma/ib_pack.h: IB_GRH's next_hdr */
 
+/* Linux drivers/infiniband/core/verbs.c, _rdma_create_ah, counts an AH that the kernel makes. */
+static bool is_counted(const struct sim_ah *ah)
+{
+	return !ah->device->quirks.ahs_in_user_space || !ah->path.route.infiniband;
+}
+
 struct ibv_ah *verb_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 {
 	HOLD hold = context_hold(ibv_pd->context);
@@ -17,7 +23,7 @@ struct ibv_ah *verb_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	int err;
 
 	if (!pd)
-		return say_null(EINVAL, "create_ah: no such PD");
+		return say_null(ENOENT, "create_ah: no such PD");
 	ah = object_new(context, KIND_AH, "create_ah");
 	if (!ah)
 		return NULL;
@@ -27,18 +33,19 @@ struct ibv_ah *verb_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 		return null_errno(say_refused(hold.world, "create_ah", err));
 	}
 	ah->ibv.pd = ibv_pd;
-	pd->ahs++;
+	if (is_counted(ah->engine)) {
+		ah->pd = pd;
+		pd->users++;
+	}
 	return &ah->ibv;
 }
 
 void verb_end_ah(void *object)
 {
 	struct ah *ah = object;
-	struct pd *pd = pd_of(ah->ibv.pd);
 
-	/* The PD may have ended before, and another PD may have its place. */
-	if (pd && pd->number == ah->engine->pd && pd->ahs)
-		pd->ahs--;
+	if (ah->pd)
+		ah->pd->users--;
 	sim_ah_release(ah->engine);
 	object_end(KIND_AH, ah);
 }
@@ -49,7 +56,7 @@ int verb_destroy_ah(struct ibv_ah *ibv)
 	struct ah *ah = ah_of(ibv);
 
 	if (!ah)
-		return say(EINVAL, "destroy_ah: no such AH");
+		return say(ENOENT, "destroy_ah: no such AH");
 	verb_end_ah(ah);
 	return 0;
 }

@@ -8,14 +8,9 @@
 
 #define COMP_VECTORS 4
 
-/*
- * The functions that inline functions of <infiniband/verbs.h> call through the context. They answer
- * EOPNOTSUPP for each pointer that is NULL: because the simulator does not have the verb, or the
- * device's profile lacks it.
- */
+/* The functions that inline functions of <infiniband/verbs.h> call through the context. */
 static void fill(struct context *context)
 {
-	const unsigned int lacks = context->device->engine->profile->lacks;
 	struct verbs_context *verbs = &context->verbs;
 	struct ibv_context_ops *ops = &verbs->context.ops;
 
@@ -34,16 +29,12 @@ static void fill(struct context *context)
 	verbs->reg_dm_mr = verb_reg_dm_mr;
 	verbs->advise_mr = verb_advise_mr;
 	verbs->modify_cq = verb_modify_cq;
-	if (!(lacks & SIM_LACKS_DEVICE_MEMORY))
-		verbs->alloc_dm = verb_alloc_dm;
-	if (!(lacks & SIM_LACKS_DOMAINS)) {
-		verbs->alloc_td = verb_alloc_td;
-		verbs->alloc_parent_domain = verb_alloc_parent_domain;
-	}
-	if (!(lacks & SIM_LACKS_NULL_REGIONS))
-		verbs->alloc_null_mr = verb_alloc_null_mr;
-	if (!(lacks & SIM_LACKS_TIMESTAMPS))
-		verbs->query_rt_values = verb_query_rt_values_ex;
+	verbs->alloc_dm = verb_alloc_dm;
+	verbs->alloc_td = verb_alloc_td;
+	verbs->alloc_parent_domain = verb_alloc_parent_domain;
+	verbs->alloc_null_mr = verb_alloc_null_mr;
+	verbs->query_rt_values = verb_query_rt_values_ex;
+	verb_fill_lacking(verbs);
 	verbs->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	verbs->context.num_comp_vectors = COMP_VECTORS;
 	ops->poll_cq = verb_poll_cq;
@@ -164,14 +155,17 @@ static void (*const ends[KIND_CONTEXT])(void *object) = {
 	[KIND_TD] = verb_end_td, [KIND_CHANNEL] = verb_end_channel,
 };
 
-/* Ends all that was made in the context, users before what they use. */
+/* Ends all that was made in the context, users before what they use. The program may have written to
+ * the context pointer of an object. */
 static void end_objects(struct context *context)
 {
 	void *object;
 
 	for (enum kind kind = 0; kind < KIND_CONTEXT; kind++)
-		for (uint32_t at = 0; (object = handles_next(&context->handles[kind], &at));)
+		for (uint32_t at = 0; (object = handles_next(&context->handles[kind], &at));) {
+			*(struct ibv_context **)object = &context->verbs.context;
 			ends[kind](object);
+		}
 }
 
 /* Returns false if the context is closed. */

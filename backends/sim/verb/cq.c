@@ -18,6 +18,7 @@ static bool is_parent_domain(const struct context *context, struct ibv_pd *ibv)
 static int check_attr(const struct context *context, const struct ibv_cq_init_attr_ex *attr)
 {
 	const struct ibv_device_attr *limits = &context->device->engine->profile->limits;
+	const struct ibv_context *ibv = &context->verbs.context;
 
 	if (!context_live(context))
 		return say(EINVAL, "create_cq: the context is closed");
@@ -30,9 +31,13 @@ static int check_attr(const struct context *context, const struct ibv_cq_init_at
 			   attr->comp_vector, context->verbs.context.num_comp_vectors);
 	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
 	    !is_parent_domain(context, attr->parent_domain))
-		return say(EINVAL, "create_cq: parent_domain is no parent domain of this context");
-	if (attr->channel && !channel_in(&context->verbs.context, attr->channel))
-		return say(EINVAL, "create_cq: the channel does not belong to this context");
+		return say(pd_in(ibv, attr->parent_domain)
+				   ? EINVAL
+				   : object_missing(ibv, attr->parent_domain),
+			   "create_cq: parent_domain is no parent domain of this context");
+	if (attr->channel && !channel_in(ibv, attr->channel))
+		return say(object_missing(ibv, attr->channel),
+			   "create_cq: no such channel in this context");
 	return 0;
 }
 
@@ -56,7 +61,8 @@ static void fill_cq(struct cq *cq, const struct ibv_cq_init_attr_ex *attr)
 		cq->single_threaded |= cq->parent->td != NULL;
 	}
 	if (attr->channel) {
-		((struct channel *)attr->channel)->users++;
+		cq->channel = (struct channel *)attr->channel;
+		cq->channel->users++;
 		attr->channel->refcnt++;
 	}
 }
@@ -138,7 +144,7 @@ int verb_resize_cq(struct ibv_cq *ibv, int cqe)
 	int err;
 
 	if (!cq)
-		return say(EINVAL, "resize_cq: no such CQ");
+		return say(ENOENT, "resize_cq: no such CQ");
 	err = sim_cq_resize(cq->engine, cqe < 0 ? 0 : (unsigned int)cqe);
 	if (err)
 		return say_refused(hold.world, "resize_cq", err);
@@ -154,8 +160,10 @@ int verb_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 	struct cq *cq = cq_of(ibv);
 	int err;
 
-	if (!cq || !attr->attr_mask)
-		return say(EINVAL, "modify_cq: no such CQ, or attr_mask is 0");
+	if (!cq)
+		return say(ENOENT, "modify_cq: no such CQ");
+	if (!attr->attr_mask)
+		return say(EINVAL, "modify_cq: attr_mask is 0");
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
 		return say(EOPNOTSUPP, "modify_cq: unknown bits in attr_mask 0x%x",
 			   attr->attr_mask);
@@ -170,7 +178,7 @@ int verb_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	struct cq *cq = cq_of(ibv);
 
 	if (!cq)
-		return say(EINVAL, "req_notify_cq: no such CQ");
+		return say(ENOENT, "req_notify_cq: no such CQ");
 	sim_cq_arm(cq->engine, solicited_only);
 	return 0;
 }
@@ -178,7 +186,7 @@ int verb_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 void verb_end_cq(void *object)
 {
 	struct cq *cq = object;
-	struct channel *channel = (struct channel *)cq->ibv.channel;
+	struct channel *channel = cq->channel;
 
 	if (channel) {
 		event_queue_forget(&channel->events, cq);
@@ -205,16 +213,18 @@ int verb_destroy_cq(struct ibv_cq *ibv)
 {
 	HOLD hold = context_hold(ibv->context);
 	struct cq *cq = cq_of(ibv);
+	int err;
 
 	if (!cq)
-		return say(EINVAL, "destroy_cq: no such CQ");
+		return say(ENOENT, "destroy_cq: no such CQ");
 	if (cq->engine->users)
 		return say(EBUSY,
 			   "destroy_cq: CQ %u: %u queues complete into it; destroy them first",
 			   ibv->handle, cq->engine->users);
-	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, cq))
+	err = driver_wait_for_others(&hold.world->driver, all_acknowledged, cq);
+	if (err)
 		return say(
-			EDEADLK,
+			err,
 			"destroy_cq: CQ %u: %u completion events and %u asynchronous events were "
 			"read; acknowledge them first",
 			ibv->handle, cq->comp_events_read - ibv->comp_events_completed,

@@ -32,7 +32,7 @@ static int copy(struct ibv_dm *ibv, uint64_t offset, void *host, size_t length_b
 		if (guard_copy(to, from, length_bytes) == 0)
 			return 0;
 	}
-	return say(dm ? EFAULT : EINVAL,
+	return say(dm ? EFAULT : ENOENT,
 		   "memcpy_%s_dm: no such DM, or not whole words of 4 bytes in it",
 		   to_dm ? "to" : "from");
 }
@@ -73,6 +73,8 @@ struct ibv_dm *verb_alloc_dm(struct ibv_context *ibv, struct ibv_alloc_dm_attr *
 	struct dm *dm;
 
 	guard_install();
+	if (verb_lacks(context, SIM_LACKS_DEVICE_MEMORY, "alloc_dm"))
+		return NULL;
 	if (!context_live(context) || attr->comp_mask || !attr->length ||
 	    attr->log_align_req > LOG_ALIGN_MAX)
 		return say_null(EINVAL,
@@ -113,7 +115,7 @@ int verb_free_dm(struct ibv_dm *ibv)
 	struct dm *dm = dm_of(ibv), *root;
 
 	if (!dm)
-		return say(EINVAL, "free_dm: no such DM");
+		return say(ENOENT, "free_dm: no such DM");
 	root = dm->root ? dm->root : dm;
 	if (root->users)
 		return say(EBUSY, "free_dm: DM %u: %u MRs cover it; deregister them first",
@@ -132,9 +134,10 @@ struct ibv_mr *verb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t dm
 	struct sim_mr_init init = {.length = length, .access = (int)access, .trusted = true};
 	struct mr *mr;
 
-	if (!dm || !(access & IBV_ACCESS_ZERO_BASED) || !inside(dm, dm_offset, length))
-		return say_null(EINVAL,
-				"reg_dm_mr: no such DM, a range outside it, or no ZERO_BASED");
+	if (!dm)
+		return say_null(object_missing(pd->context, ibv), "reg_dm_mr: no such DM");
+	if (!(access & IBV_ACCESS_ZERO_BASED) || !inside(dm, dm_offset, length))
+		return say_null(EINVAL, "reg_dm_mr: a range outside the DM, or no ZERO_BASED");
 	init.addr = dm->bytes + dm_offset;
 	mr = verb_new_mr(pd, &init, "reg_dm_mr");
 	if (!mr)

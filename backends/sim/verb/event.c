@@ -24,9 +24,30 @@ static int wait_virtual(struct driver *driver, const struct event_queue *queue)
 			err = driver_wait(driver, has_event, queue);
 		} else {
 			driver_step(driver, has_event, queue);
-			err = queue->count ? 0 : EAGAIN;
+			err = driver->ended ? ENODEV : queue->count ? 0 : EAGAIN;
 		}
 	}
+	return err;
+}
+
+static void gone(void *arg)
+{
+	struct driver *driver = arg;
+
+	pthread_mutex_lock(&driver->mutex);
+	driver_awake(driver);
+	pthread_mutex_unlock(&driver->mutex);
+}
+
+/* Reads the descriptor's count. pthread_cancel() may end the thread here. 0 or errno. */
+static int read_count(struct driver *driver, int fd)
+{
+	uint64_t one;
+	int err;
+
+	pthread_cleanup_push(gone, driver);
+	err = read(fd, &one, sizeof(one)) < 0 ? errno : 0;
+	pthread_cleanup_pop(0);
 	return err;
 }
 
@@ -36,16 +57,19 @@ static int wait_virtual(struct driver *driver, const struct event_queue *queue)
  */
 static int wait_real(struct hold *hold, const struct event_queue *queue, bool *counted)
 {
-	uint64_t one;
 	int err;
 
 	while (!queue->count) {
 		struct vb_sim *world = hold->world;
 
+		driver_asleep(&world->driver);
 		world_release(hold);
 		hold->locked = false;
-		err = read(queue->fd, &one, sizeof(one)) < 0 ? errno : 0;
+		err = read_count(&world->driver, queue->fd);
 		*hold = world_hold(world);
+		driver_awake(&world->driver);
+		if (world->driver.ended)
+			return ENODEV;
 		if (err)
 			return err;
 		*counted = queue->count > 0;
@@ -110,7 +134,7 @@ int verb_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	struct channel *channel = channel_of(ibv);
 
 	if (!channel)
-		return say(EINVAL, "destroy_comp_channel: no such channel");
+		return say(ENOENT, "destroy_comp_channel: no such channel");
 	if (channel->users)
 		return say(
 			EBUSY,
@@ -131,7 +155,7 @@ static void say_awaited(const struct channel *channel)
 	const struct cq *cq;
 
 	while ((cq = handles_next(&context->handles[KIND_CQ], &at)) && used < sizeof(list) - 1)
-		if (cq->ibv.channel == &channel->ibv)
+		if (cq->channel == channel)
 			used += (size_t)snprintf(
 				list + used, sizeof(list) - used,
 				"%sCQ %u (%s, %u completions in it)", used ? ", " : "",
@@ -150,7 +174,7 @@ int verb_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **c
 	int err;
 
 	if (!channel)
-		return say_minus(EINVAL, "get_cq_event: no such channel");
+		return say_minus(ENOENT, "get_cq_event: no such channel");
 	err = next_event(&hold, &channel->events, &event);
 	if (err == EDEADLK) {
 		say_awaited(channel);
@@ -169,13 +193,12 @@ int verb_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **c
 void verb_ack_cq_events(struct ibv_cq *ibv, unsigned int nevents)
 {
 	HOLD hold = context_hold(ibv->context);
-	struct cq *cq = cq_of(ibv);
 
-	if (!cq) {
-		say(EINVAL, "ack_cq_events: no such CQ");
+	if (!object_live(KIND_CQ, ibv)) {
+		say(ENOENT, "ack_cq_events: no such CQ");
 		return;
 	}
-	cq->ibv.comp_events_completed += nevents;
+	ibv->comp_events_completed += nevents;
 	driver_changed(&hold.world->driver);
 }
 
@@ -211,7 +234,7 @@ static void acknowledge(enum kind kind, void *object)
 {
 	HOLD hold = world_hold(object_context(object)->world);
 
-	if (object_of(kind, object))
+	if (object_live(kind, object))
 		(*object_events_acked(kind, object))++;
 	driver_changed(&hold.world->driver);
 }

@@ -44,7 +44,7 @@ struct ibv_context *verb_import_device(int cmd_fd)
 		say_null(EINVAL,
 			 "import_device: descriptor %d is no duplicate of an open context's cmd_fd",
 			 cmd_fd);
-	else
+	else if (!verb_lacks(origin, SIM_LACKS_IMPORTS, "import_device"))
 		context = verb_share_device(origin, cmd_fd);
 	pthread_mutex_unlock(&world->driver.mutex);
 	return context ? &context->verbs.context : NULL;
@@ -72,7 +72,7 @@ struct ibv_pd *verb_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
 	struct pd *pd;
 
 	if (!root || root->root || root->extends)
-		return say_null(EINVAL, "import_pd: the imported device has no PD %u", pd_handle);
+		return say_null(ENOENT, "import_pd: the imported device has no PD %u", pd_handle);
 	pd = object_new(context, KIND_PD, "import_pd");
 	if (!pd)
 		return NULL;
@@ -101,7 +101,7 @@ struct ibv_mr *verb_import_mr(struct ibv_pd *ibv, uint32_t mr_handle)
 	struct mr *mr;
 
 	if (!pd_of(ibv) || !root || root->root)
-		return say_null(EINVAL,
+		return say_null(ENOENT,
 				"import_mr: no such PD, or the imported device has no MR %u",
 				mr_handle);
 	mr = object_new(context, KIND_MR, "import_mr");
@@ -110,6 +110,7 @@ struct ibv_mr *verb_import_mr(struct ibv_pd *ibv, uint32_t mr_handle)
 	mr->ibv = root->ibv;
 	mr->ibv.context = ibv->context;
 	mr->ibv.pd = ibv;
+	mr->ibv.handle = mr_handle;
 	mr->ibv.addr = NULL; /* ibv_import_mr(3) */
 	mr->root = root;
 	mr->engine = root->engine;
@@ -134,7 +135,7 @@ struct ibv_dm *verb_import_dm(struct ibv_context *ibv, uint32_t dm_handle)
 	struct dm *dm;
 
 	if (!root || root->root)
-		return say_null(EINVAL, "import_dm: the imported device has no DM %u", dm_handle);
+		return say_null(ENOENT, "import_dm: the imported device has no DM %u", dm_handle);
 	dm = object_new(context, KIND_DM, "import_dm");
 	if (!dm)
 		return NULL;

@@ -14,7 +14,7 @@ struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, c
 	int err;
 
 	if (!pd)
-		return say_null(EINVAL, "%s: no such PD", verb);
+		return say_null(ENOENT, "%s: no such PD", verb);
 	mr = object_new(context, KIND_MR, verb);
 	if (!mr)
 		return NULL;
@@ -37,6 +37,7 @@ struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, c
 		.lkey = mr->engine->lkey,
 		.rkey = mr->engine->rkey,
 	};
+	mr->pd = pd;
 	pd->users++;
 	return mr;
 }
@@ -72,8 +73,11 @@ struct ibv_mr *verb_alloc_null_mr(struct ibv_pd *pd)
 {
 	HOLD hold = context_hold(pd->context);
 	const struct sim_mr_init init = {.null = true, .access = IBV_ACCESS_LOCAL_WRITE};
-	struct mr *mr = verb_new_mr(pd, &init, "alloc_null_mr");
+	struct mr *mr;
 
+	if (verb_lacks(context_of(pd->context), SIM_LACKS_NULL_REGIONS, "alloc_null_mr"))
+		return NULL;
+	mr = verb_new_mr(pd, &init, "alloc_null_mr");
 	if (!mr)
 		return NULL;
 	mr->ibv.length = SIZE_MAX;
@@ -91,7 +95,7 @@ static int end_mr(struct mr *mr)
 	if (err)
 		return err;
 	if (!mr->root) {
-		((struct pd *)mr->ibv.pd)->users--;
+		mr->pd->users--;
 		if (mr->dm)
 			mr->dm->users--;
 	}
@@ -112,7 +116,7 @@ int verb_dereg_mr(struct ibv_mr *ibv)
 	int err;
 
 	if (!mr)
-		return say(EINVAL, "dereg_mr: no such MR");
+		return say(ENOENT, "dereg_mr: no such MR");
 	/* A posted unbinding of a window is done by now. */
 	driver_catch_up(&hold.world->driver);
 	err = end_mr(mr->root ? mr->root : mr);
@@ -136,8 +140,9 @@ static int refuse_rereg(int code, int err, const char *cause)
 static void take_change(struct mr *mr, int flags, struct pd *pd, void *addr, size_t length)
 {
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
-		((struct pd *)mr->ibv.pd)->users--;
+		mr->pd->users--;
 		pd->users++;
+		mr->pd = pd;
 		mr->ibv.pd = &pd->ibv;
 	}
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
@@ -162,10 +167,9 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd, void *add
 	struct pd *pd = NULL;
 	int err;
 
-	if (!mr || mr->dm || mr->root || mr->engine->kind != SIM_MR_REGION)
+	if (mr && (mr->dm || mr->root || mr->engine->kind != SIM_MR_REGION))
 		return refuse_rereg(IBV_REREG_MR_ERR_INPUT, EINVAL,
-				    "no such MR, or one that cannot change: a null MR, an import, "
-				    "device memory");
+				    "the MR cannot change: a null MR, an import, device memory");
 	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED ||
 	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS)) ||
 	    (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr)))
@@ -177,12 +181,15 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd, void *add
 	if (context_of(ibv->context)->device->engine->profile->lacks & SIM_LACKS_REREGISTRATION)
 		return refuse_rereg(IBV_REREG_MR_ERR_CMD, EOPNOTSUPP,
 				    "the device does not have this verb");
+	if (!mr)
+		return refuse_rereg(IBV_REREG_MR_ERR_CMD, ENOENT, "no such MR");
 	if (!flags)
 		return refuse_rereg(IBV_REREG_MR_ERR_CMD, EINVAL, "no flags");
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		pd = pd_in(ibv->context, ibv_pd);
 		if (!pd)
-			return refuse_rereg(IBV_REREG_MR_ERR_CMD, EINVAL,
+			return refuse_rereg(IBV_REREG_MR_ERR_CMD,
+					    object_missing(ibv->context, ibv_pd),
 					    "no such PD in the MR's context");
 		init.pd = pd->number;
 	}
@@ -206,22 +213,35 @@ int verb_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, s
 
 /* --- ibv_advise_mr(3) --- */
 
+/* The MR of an lkey that ibv_advise_mr(3) can be given. The errors are those of Linux
+ * drivers/infiniband/hw/mlx5/odp.c, get_prefetchable_mr. */
+static int find_advised(const struct pd *pd, uint32_t lkey, bool write, const struct sim_mr **out)
+{
+	const struct sim_device *device = context_of(pd->ibv.context)->device->engine;
+	const struct sim_mr *window = sim_mr_find(device, SIM_KEY_REMOTE, lkey);
+	const struct sim_mr *mr = sim_mr_find(device, SIM_KEY_LOCAL, lkey);
+
+	if (window && window->kind >= SIM_MR_WINDOW_1)
+		return say(EINVAL, "advise_mr: the key 0x%x is that of a memory window", lkey);
+	if (!mr || mr->kind != SIM_MR_REGION || !(mr->access & IBV_ACCESS_ON_DEMAND))
+		return say(ENOENT, "advise_mr: no on-demand MR has lkey 0x%x", lkey);
+	if (mr->pd != pd->number || (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE)))
+		return say(EPERM, "advise_mr: the MR of lkey 0x%x is of another PD, or read-only",
+			   lkey);
+	*out = mr;
+	return 0;
+}
+
 static int advise_one(const struct pd *pd, enum ibv_advise_mr_advice advice,
 		      const struct ibv_sge *sge)
 {
-	const struct sim_device *device = context_of(pd->ibv.context)->device->engine;
 	const bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-	const struct sim_mr *mr = sim_mr_find(device, SIM_KEY_LOCAL, sge->lkey);
+	const struct sim_mr *mr = NULL;
 	const void *addr;
+	int err = find_advised(pd, sge->lkey, write, &mr);
 
-	if (!mr)
-		return say(EFAULT, "advise_mr: no MR has lkey 0x%x", sge->lkey);
-	if (mr->kind != SIM_MR_REGION || !(mr->access & IBV_ACCESS_ON_DEMAND))
-		return say(EINVAL, "advise_mr: the MR of lkey 0x%x is not an on-demand MR",
-			   sge->lkey);
-	if (mr->pd != pd->number || (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE)))
-		return say(EPERM, "advise_mr: the MR of lkey 0x%x is of another PD, or read-only",
-			   sge->lkey);
+	if (err)
+		return err;
 	addr = sim_mr_at(mr, sge->addr, sge->length, 0);
 	if (!addr && sge->length)
 		return say(EFAULT, "advise_mr: the range is outside the MR of lkey 0x%x",
@@ -237,10 +257,14 @@ int verb_advise_mr(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_
 {
 	HOLD hold = context_hold(ibv->context);
 	struct pd *pd = pd_of(ibv);
-	int err = 0;
+	int err = verb_lacks(context_of(ibv->context), SIM_LACKS_ON_DEMAND, "advise_mr");
 
-	if (!pd || flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || !num_sge)
-		return say(EINVAL, "advise_mr: no such PD, unknown flags 0x%x, or no SGEs", flags);
+	if (err)
+		return err;
+	if (!pd)
+		return say(ENOENT, "advise_mr: no such PD");
+	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || !num_sge)
+		return say(EINVAL, "advise_mr: unknown flags 0x%x, or no SGEs", flags);
 	if (advice < IBV_ADVISE_MR_ADVICE_PREFETCH ||
 	    advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return say(ENOTSUP, "advise_mr: there is no advice %d", (int)advice);

@@ -19,8 +19,10 @@ struct ibv_mw *verb_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
 	struct mw *mw;
 	int err;
 
-	if (!pd || (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2))
-		return say_null(EINVAL, "alloc_mw: no such PD, or there is no type %d", (int)type);
+	if (!pd)
+		return say_null(ENOENT, "alloc_mw: no such PD");
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return say_null(EINVAL, "alloc_mw: there is no window of type %d", (int)type);
 	if (!device_has(context, type))
 		return say_null(EOPNOTSUPP, "alloc_mw: %s does not support windows of type %d",
 				context->device->ibv.name, (int)type);
@@ -36,6 +38,7 @@ struct ibv_mw *verb_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
 	mw->ibv.pd = ibv_pd;
 	mw->ibv.rkey = mw->engine->rkey;
 	mw->ibv.type = type;
+	mw->pd = pd;
 	pd->users++;
 	return &mw->ibv;
 }
@@ -45,7 +48,7 @@ void verb_end_mw(void *object)
 	struct mw *mw = object;
 
 	sim_mw_destroy(mw->engine);
-	((struct pd *)mw->ibv.pd)->users--;
+	mw->pd->users--;
 	object_end(KIND_MW, mw);
 }
 
@@ -55,14 +58,14 @@ int verb_dealloc_mw(struct ibv_mw *ibv)
 	struct mw *mw = mw_of(ibv);
 
 	if (!mw)
-		return say(EINVAL, "dealloc_mw: no such window");
+		return say(ENOENT, "dealloc_mw: no such window");
 	verb_end_mw(mw);
 	return 0;
 }
 
 /* --- binding --- */
 
-/* The checks and their errors are those of ibv_bind_mw() in <infiniband/verbs.h>. */
+/* The checks and their errors are those of rdma-core providers/mlx5/qp.c, mlx5_bind_mw. */
 static int check_bind(const struct qp *qp, const struct mw *mw, const struct ibv_mw_bind_info *info)
 {
 	struct mr *mr = region_in(qp->ibv.context, info->mr);
@@ -72,11 +75,13 @@ static int check_bind(const struct qp *qp, const struct mw *mw, const struct ibv
 			   mw->ibv.handle);
 	if (!info->mr && (info->addr || info->length))
 		return say(EINVAL, "bind_mw: a range needs an MR");
-	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED &&
-	    sim_qp_device(qp->engine)->quirks.zero_based_type_1_refused)
-		return say(EINVAL, "bind_mw: this device has no zero-based windows of type 1");
+	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED)
+		return say(EINVAL, "bind_mw: a window of type 1 cannot be zero-based; use type 2");
 	if (info->mr && !mr)
-		return say(EINVAL, "bind_mw: no such MR in this context");
+		return say(mr_in(qp->ibv.context, info->mr)
+				   ? EINVAL
+				   : object_missing(qp->ibv.context, info->mr),
+			   "bind_mw: no such MR in this context, or a null MR");
 	if (mr && mr->engine->pd != mw->engine->pd)
 		return say(EPERM, "bind_mw: the MR and window %u are of different PDs",
 			   mw->ibv.handle);
@@ -90,8 +95,10 @@ static int bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, struct ibv_mw_bind
 	uint32_t lkey, rkey;
 	int err;
 
-	if (!qp || !mw)
-		return say(EINVAL, "bind_mw: no such %s", qp ? "window" : "QP");
+	if (!qp)
+		return say(ENOENT, "bind_mw: no such QP");
+	if (!mw)
+		return say(object_missing(ibv_qp->context, ibv_mw), "bind_mw: no such window");
 	err = check_bind(qp, mw, &info->bind_info);
 	if (err)
 		return err;

@@ -22,7 +22,6 @@ static struct pd *new_pd(struct context *context, uint32_t number, const char *v
 
 	if (!pd)
 		return NULL;
-	pd->ibv.handle = pd->slot;
 	pd->number = number;
 	return pd;
 }
@@ -86,13 +85,10 @@ int verb_dealloc_pd(struct ibv_pd *ibv)
 	struct pd *pd = pd_of(ibv), *root;
 
 	if (!pd)
-		return say(EINVAL, "dealloc_pd: no such PD");
+		return say(ENOENT, "dealloc_pd: no such PD");
 	if (count_users(pd))
 		return say(EBUSY, "dealloc_pd: PD %u: %u objects use it; destroy them first",
 			   ibv->handle, count_users(pd));
-	if (pd->ahs && context_of(ibv->context)->device->engine->quirks.ah_keeps_pd_busy)
-		return say(EBUSY, "dealloc_pd: PD %u: %u AHs use it; destroy them first",
-			   ibv->handle, pd->ahs);
 	root = pd->root;
 	verb_end_pd(pd);
 	if (root)
@@ -108,6 +104,8 @@ struct ibv_td *verb_alloc_td(struct ibv_context *ibv, struct ibv_td_init_attr *a
 	struct context *context = context_of(ibv);
 	struct td *td;
 
+	if (verb_lacks(context, SIM_LACKS_DOMAINS, "alloc_td"))
+		return NULL;
 	if (!context_live(context) || attr->comp_mask)
 		return say_null(EINVAL, "alloc_td: the context is closed, or comp_mask is not 0");
 	td = object_new(context, KIND_TD, "alloc_td");
@@ -125,7 +123,7 @@ int verb_dealloc_td(struct ibv_td *ibv)
 	struct td *td = td_of(ibv);
 
 	if (!td)
-		return say(EINVAL, "dealloc_td: no such thread domain");
+		return say(ENOENT, "dealloc_td: no such thread domain");
 	if (td->users)
 		return say(EBUSY, "dealloc_td: %u parent domains use it", td->users);
 	verb_end_td(td);
@@ -146,11 +144,14 @@ struct ibv_pd *verb_alloc_parent_domain(struct ibv_context *ibv,
 	struct td *td = td_in(ibv, attr->td);
 	struct pd *parent;
 
+	if (verb_lacks(context_of(ibv), SIM_LACKS_DOMAINS, "alloc_parent_domain"))
+		return NULL;
 	if (attr->comp_mask & ~known)
 		return say_null(EINVAL, "alloc_parent_domain: unknown bits in comp_mask 0x%x",
 				attr->comp_mask);
 	if (!pd || (attr->td && !td))
-		return say_null(EINVAL, "alloc_parent_domain: no such %s in this context",
+		return say_null(pd ? object_missing(ibv, attr->td) : object_missing(ibv, attr->pd),
+				"alloc_parent_domain: no such %s in this context",
 				pd ? "thread domain" : "PD");
 	parent = new_pd(context_of(ibv), pd->number, "alloc_parent_domain");
 	if (!parent)

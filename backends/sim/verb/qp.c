@@ -16,7 +16,7 @@ int verb_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	int err;
 
 	if (!qp)
-		return say(EINVAL, "modify_qp: no such QP");
+		return say(ENOENT, "modify_qp: no such QP");
 	driver_catch_up(&hold.world->driver);
 	err = sim_qp_modify(qp->engine, attr, attr_mask);
 	if (err)
@@ -59,7 +59,7 @@ int verb_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	struct qp *qp = qp_of(ibv);
 
 	if (!qp)
-		return say(EINVAL, "query_qp: no such QP");
+		return say(ENOENT, "query_qp: no such QP");
 	driver_catch_up(&hold.world->driver);
 	verb_ask(&hold.world->driver, &(struct question){digest_qp, qp, &qp->answer});
 	memset(attr, 0, sizeof(*attr));
@@ -131,8 +131,8 @@ void verb_end_qp(void *object)
 	event_queue_forget(&object_context(qp)->async, qp);
 	if (leave_ring(qp))
 		sim_qp_destroy(qp->engine);
-	if (qp->ibv.pd)
-		((struct pd *)qp->ibv.pd)->users--;
+	if (qp->pd)
+		qp->pd->users--;
 	if (qp->xrcd)
 		qp->xrcd->users--;
 	batch_free(qp);
@@ -151,15 +151,16 @@ int verb_destroy_qp(struct ibv_qp *ibv)
 {
 	HOLD hold = context_hold(ibv->context);
 	struct qp *qp = qp_of(ibv);
+	int err;
 
 	if (!qp)
-		return say(EINVAL, "destroy_qp: no such QP");
+		return say(ENOENT, "destroy_qp: no such QP");
 	if (sim_multicast_has(qp->engine))
 		return say(EBUSY, "destroy_qp: QP 0x%x is in a multicast group; detach it first",
 			   ibv->qp_num);
-	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, qp))
-		return say(EDEADLK,
-			   "destroy_qp: QP 0x%x: %u events were read; acknowledge them first",
+	err = driver_wait_for_others(&hold.world->driver, all_acknowledged, qp);
+	if (err)
+		return say(err, "destroy_qp: QP 0x%x: %u events were read; acknowledge them first",
 			   ibv->qp_num, qp->async_events_read - ibv->events_completed);
 	verb_end_qp(qp);
 	return 0;

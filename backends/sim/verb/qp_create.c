@@ -38,10 +38,27 @@ static int find_domain(const struct ibv_context *context, const struct ibv_qp_in
 	if (is_target(attr)) {
 		parts->xrcd = xrcd_in(context, xrcd);
 		return parts->xrcd ? 0
-				   : say(EINVAL, "create_qp: no such XRC domain in this context");
+				   : say(object_missing(context, xrcd),
+					 "create_qp: no such XRC domain in this context");
 	}
 	parts->pd = pd_in(context, pd);
-	return parts->pd ? 0 : say(EINVAL, "create_qp: no such PD in this context");
+	return parts->pd
+		       ? 0
+		       : say(object_missing(context, pd), "create_qp: no such PD in this context");
+}
+
+static int find_srq(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
+		    struct parts *parts)
+{
+	/* ibv_create_qp(3), Notes: RC and UD. */
+	if (attr->qp_type == IBV_QPT_UC &&
+	    sim_device_obeys(context_of(context)->device->engine, SIM_RULE_SRQ_OF_TYPE))
+		return say(EINVAL, "create_qp: a UC QP takes no SRQ");
+	parts->srq = srq_in(context, attr->srq);
+	if (!parts->srq)
+		return say(object_missing(context, attr->srq),
+			   "create_qp: no such SRQ in this context");
+	return parts->srq->xrcd ? say(EINVAL, "create_qp: the SRQ is an XRC SRQ") : 0;
 }
 
 /* A target QP has no CQs; an XRC send QP has one, and no receive queue. */
@@ -56,23 +73,15 @@ static int find_parts(struct ibv_context *context, const struct ibv_qp_init_attr
 		return err;
 	parts->send_cq = cq_in(context, attr->send_cq);
 	if (!parts->send_cq)
-		return say(EINVAL, "create_qp: no such send CQ in this context");
+		return say(object_missing(context, attr->send_cq),
+			   "create_qp: no such send CQ in this context");
 	if (attr->qp_type == IBV_QPT_XRC_SEND)
 		return attr->srq ? say(EINVAL, "create_qp: an XRC send QP takes no SRQ") : 0;
 	parts->recv_cq = cq_in(context, attr->recv_cq);
 	if (!parts->recv_cq)
-		return say(EINVAL, "create_qp: no such receive CQ in this context");
-	if (attr->srq) {
-		/* ibv_create_qp(3), Notes: RC and UD. */
-		if (attr->qp_type == IBV_QPT_UC &&
-		    sim_device_obeys(context_of(context)->device->engine, SIM_RULE_SRQ_OF_TYPE))
-			return say(EINVAL, "create_qp: a UC QP takes no SRQ");
-		parts->srq = srq_in(context, attr->srq);
-		if (!parts->srq || parts->srq->xrcd)
-			return say(EINVAL,
-				   "create_qp: no such SRQ in this context, or it is an XRC SRQ");
-	}
-	return 0;
+		return say(object_missing(context, attr->recv_cq),
+			   "create_qp: no such receive CQ in this context");
+	return attr->srq ? find_srq(context, attr, parts) : 0;
 }
 
 static int create_engine(struct context *context, const struct parts *parts,
@@ -128,6 +137,7 @@ static void join(struct qp *qp, const struct parts *parts)
 	qp->ibv.send_cq = parts->send_cq ? &parts->send_cq->ibv : NULL;
 	qp->ibv.recv_cq = parts->recv_cq ? &parts->recv_cq->ibv : NULL;
 	qp->ibv.srq = parts->srq ? &parts->srq->ibv : NULL;
+	qp->pd = parts->pd;
 	qp->xrcd = parts->xrcd;
 	if (parts->pd)
 		parts->pd->users++;
@@ -283,7 +293,8 @@ struct ibv_qp *verb_open_qp(struct ibv_context *ibv, struct ibv_qp_open_attr *at
 			attr->comp_mask);
 	xrcd = xrcd_in(ibv, attr->xrcd);
 	if (!xrcd)
-		return say_null(EINVAL, "open_qp: no such XRC domain in this context");
+		return say_null(object_missing(ibv, attr->xrcd),
+				"open_qp: no such XRC domain in this context");
 	target = find_target(context, xrcd->domain, attr->qp_num);
 	if (!target || attr->qp_type != IBV_QPT_XRC_RECV)
 		return say_null(EINVAL, "open_qp: no QP 0x%x of type %d in the domain",

@@ -255,7 +255,10 @@ int verb_query_rt_values_ex(struct ibv_context *ibv, struct ibv_values_ex *value
 	struct context *context = context_of(ibv);
 	struct driver *driver = &hold.world->driver;
 	struct answer *last = &context->clock_answer;
+	int err = verb_lacks(context, SIM_LACKS_TIMESTAMPS, "query_rt_values_ex");
 
+	if (err)
+		return err;
 	if (!context_live(context))
 		return say(EINVAL, "query_rt_values_ex: the context is closed");
 	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
@@ -280,13 +283,13 @@ int verb_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *at
 		err = sim_path_resolve(context->device->engine, attr, &path);
 	if (!err && path.route.infiniband)
 		err = EINVAL;
-	if (!err && !path.dest)
+	if (!err)
+		sim_fabric_find_way(hold.world->driver.engine, &path);
+	if (!err && !path.dest && !path.multicast)
 		err = EHOSTUNREACH;
-	if (err) {
-		errno = say(err, "resolve_eth_l2_from_gid: no port has that GID");
-		return -err;
-	}
-	memcpy(eth_mac, path.dest->mac, ETHERNET_LL_SIZE);
+	if (err)
+		return -say(err, "resolve_eth_l2_from_gid: no port has that GID");
+	memcpy(eth_mac, path.route.dest_mac, ETHERNET_LL_SIZE);
 	if (vid)
 		*vid = 0xffff;
 	return 0;

@@ -42,15 +42,18 @@ static int find_parts(struct ibv_context *context, const struct ibv_srq_init_att
 {
 	*parts = (struct parts){.pd = pd_in(context, attr->pd)};
 	if (!parts->pd)
-		return say(EINVAL, "create_srq: no such PD in this context");
+		return say(object_missing(context, attr->pd),
+			   "create_srq: no such PD in this context");
 	if (!is_xrc(attr))
 		return 0;
 	parts->xrcd = xrcd_in(context, attr->xrcd);
 	parts->cq = cq_in(context, attr->cq);
-	if (!parts->xrcd || !parts->cq)
-		return say(EINVAL, "create_srq_ex: no such %s in this context",
-			   parts->xrcd ? "CQ" : "XRC domain");
-	return 0;
+	if (!parts->xrcd)
+		return say(object_missing(context, attr->xrcd),
+			   "create_srq_ex: no such XRC domain in this context");
+	return parts->cq ? 0
+			 : say(object_missing(context, attr->cq),
+			       "create_srq_ex: no such CQ in this context");
 }
 
 static struct srq *new_srq(struct context *context, const struct parts *parts,
@@ -77,8 +80,9 @@ static struct srq *new_srq(struct context *context, const struct parts *parts,
 	srq->ibv.pd = attr->pd;
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
+	srq->pd = parts->pd;
 	srq->xrcd = parts->xrcd;
-	parts->pd->users++;
+	srq->pd->users++;
 	if (srq->xrcd)
 		srq->xrcd->users++;
 	attr->attr.max_wr = init.attr.max_wr;
@@ -123,7 +127,7 @@ int verb_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int attr_mas
 	int err;
 
 	if (!srq)
-		return say(EINVAL, "modify_srq: no such SRQ");
+		return say(ENOENT, "modify_srq: no such SRQ");
 	driver_catch_up(&hold.world->driver);
 	err = sim_srq_modify(srq->engine, attr, attr_mask);
 	return err ? say_refused(hold.world, "modify_srq", err) : 0;
@@ -135,7 +139,7 @@ int verb_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	struct srq *srq = srq_of(ibv);
 
 	if (!srq)
-		return say(EINVAL, "query_srq: no such SRQ");
+		return say(ENOENT, "query_srq: no such SRQ");
 	driver_catch_up(&hold.world->driver);
 	sim_srq_query(srq->engine, attr);
 	return 0;
@@ -146,8 +150,10 @@ int verb_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
 	HOLD hold = context_hold(ibv->context);
 	struct srq *srq = srq_of(ibv);
 
-	if (!srq || !srq->xrcd)
-		return say(EINVAL, "get_srq_num: no such SRQ, or it is not an XRC SRQ");
+	if (!srq)
+		return say(ENOENT, "get_srq_num: no such SRQ");
+	if (!srq->xrcd)
+		return say(EINVAL, "get_srq_num: the SRQ is not an XRC SRQ");
 	*number = srq->engine->number;
 	return 0;
 }
@@ -158,7 +164,7 @@ void verb_end_srq(void *object)
 
 	event_queue_forget(&object_context(srq)->async, srq);
 	sim_srq_destroy(srq->engine);
-	((struct pd *)srq->ibv.pd)->users--;
+	srq->pd->users--;
 	if (srq->xrcd)
 		srq->xrcd->users--;
 	object_end(KIND_SRQ, srq);
@@ -176,15 +182,16 @@ int verb_destroy_srq(struct ibv_srq *ibv)
 {
 	HOLD hold = context_hold(ibv->context);
 	struct srq *srq = srq_of(ibv);
+	int err;
 
 	if (!srq)
-		return say(EINVAL, "destroy_srq: no such SRQ");
+		return say(ENOENT, "destroy_srq: no such SRQ");
 	if (srq->engine->users)
 		return say(EBUSY, "destroy_srq: SRQ %u: %u QPs use it; destroy them first",
 			   ibv->handle, srq->engine->users);
-	if (driver_wait_for_others(&hold.world->driver, all_acknowledged, srq))
-		return say(EDEADLK,
-			   "destroy_srq: SRQ %u: %u events were read; acknowledge them first",
+	err = driver_wait_for_others(&hold.world->driver, all_acknowledged, srq);
+	if (err)
+		return say(err, "destroy_srq: SRQ %u: %u events were read; acknowledge them first",
 			   ibv->handle, srq->async_events_read - ibv->events_completed);
 	verb_end_srq(srq);
 	return 0;

@@ -31,6 +31,15 @@
  */
 struct context *verb_share_device(struct context *origin, int cmd_fd);
 
+/* --- lacking.c --- */
+
+/* Gives each pointer that is NULL a function that refuses with EOPNOTSUPP and a sentence. */
+void verb_fill_lacking(struct verbs_context *verbs);
+
+/* EOPNOTSUPP with a sentence that names the verb if the device's profile lacks what the verb needs
+ * (enum sim_lack); else 0. */
+int verb_lacks(const struct context *context, unsigned int lack, const char *verb);
+
 /* --- query.c --- */
 
 /* A query. Its digest changes with its answer. */

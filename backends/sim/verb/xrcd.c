@@ -127,7 +127,7 @@ int verb_close_xrcd(struct ibv_xrcd *ibv)
 	struct xrcd *xrcd = xrcd_of(ibv);
 
 	if (!xrcd)
-		return say(EINVAL, "close_xrcd: no such XRC domain");
+		return say(ENOENT, "close_xrcd: no such XRC domain");
 	if (xrcd->users)
 		return say(EBUSY, "close_xrcd: %u SRQs and QPs use it; destroy them first",
 			   xrcd->users);

@@ -51,6 +51,31 @@ int vb_sim_port_state(struct ibv_context *context, unsigned int port_num, bool u
 	return 0;
 }
 
+int vb_sim_inject(struct ibv_context *context, unsigned int port_num, const void *frame,
+		  size_t frame_bytes)
+{
+	ACT act = begin_act(__func__, context, port_num);
+	int err;
+
+	if (!act.port)
+		return EINVAL;
+	err = sim_net_inject(act.port, frame, frame_bytes);
+	/* The trace is whole when this call returns. */
+	if (act.hold.world->driver.ran)
+		act.hold.world->driver.ran(act.hold.world->driver.ran_arg);
+	switch (err) {
+	case EINVAL:
+		return say(EINVAL, "vb_sim_inject: a frame of %zu bytes; the longest has %u",
+			   frame_bytes, (unsigned int)SIM_FRAME_BYTES_MAX);
+	case EFAULT:
+		return say(EFAULT, "vb_sim_inject: the frame cannot be read");
+	case ENETDOWN:
+		return say(ENETDOWN, "vb_sim_inject: port %u is down", port_num);
+	default:
+		return 0;
+	}
+}
+
 int vb_sim_set_lid(struct ibv_context *context, unsigned int port_num, uint16_t lid)
 {
 	ACT act = begin_act(__func__, context, port_num);

@@ -13,6 +13,29 @@ static const enum sim_fault_action actions[] = {
 	[VB_FAULT_DELAY] = SIM_FAULT_DELAY,
 };
 
+static const enum sim_field fields[] = {
+	[VB_CHANGE_OPCODE] = SIM_FIELD_OPCODE,
+	[VB_CHANGE_SOLICITED] = SIM_FIELD_SOLICITED,
+	[VB_CHANGE_PAD] = SIM_FIELD_PAD,
+	[VB_CHANGE_VERSION] = SIM_FIELD_VERSION,
+	[VB_CHANGE_PKEY] = SIM_FIELD_PKEY,
+	[VB_CHANGE_DEST_QPN] = SIM_FIELD_DEST_QPN,
+	[VB_CHANGE_ACK_REQUEST] = SIM_FIELD_ACK_REQUEST,
+	[VB_CHANGE_PSN] = SIM_FIELD_PSN,
+	[VB_CHANGE_SYNDROME] = SIM_FIELD_SYNDROME,
+	[VB_CHANGE_MSN] = SIM_FIELD_MSN,
+	[VB_CHANGE_REMOTE_ADDR] = SIM_FIELD_REMOTE_ADDR,
+	[VB_CHANGE_RKEY] = SIM_FIELD_RKEY,
+	[VB_CHANGE_DMA_LENGTH] = SIM_FIELD_DMA_BYTES,
+	[VB_CHANGE_SWAP_ADD] = SIM_FIELD_SWAP_ADD,
+	[VB_CHANGE_COMPARE] = SIM_FIELD_COMPARE,
+	[VB_CHANGE_ORIGINAL] = SIM_FIELD_ORIGINAL,
+	[VB_CHANGE_QKEY] = SIM_FIELD_QKEY,
+	[VB_CHANGE_SOURCE_QPN] = SIM_FIELD_SOURCE_QPN,
+	[VB_CHANGE_IMM_DATA] = SIM_FIELD_IMM_DATA,
+	[VB_CHANGE_XRC_SRQN] = SIM_FIELD_XRC_SRQN,
+};
+
 /* A probability as a fraction of 2^32; 0 means always, as in the rule. */
 static uint32_t chance_of(double probability)
 {
@@ -23,6 +46,60 @@ static uint32_t chance_of(double probability)
 	if (chance >= UINT32_MAX)
 		return UINT32_MAX;
 	return chance < 1 ? 1 : (uint32_t)chance;
+}
+
+/* The places of changes that are no field. */
+static enum sim_fault_place place_of(enum vb_fault_change change)
+{
+	switch (change) {
+	case VB_CHANGE_ANY_BIT:
+		return SIM_FAULT_RANDOM_BIT;
+	case VB_CHANGE_FRAME_BYTE:
+		return SIM_FAULT_FRAME_BYTE;
+	case VB_CHANGE_BTH_BYTE:
+		return SIM_FAULT_BTH_BYTE;
+	case VB_CHANGE_LENGTH:
+		return SIM_FAULT_LENGTH;
+	default:
+		return SIM_FAULT_FIELD;
+	}
+}
+
+/* The widest value that a change takes. */
+static uint64_t widest(const struct sim_fault_change *change)
+{
+	switch (change->place) {
+	case SIM_FAULT_FIELD:
+		return sim_field_max(change->field);
+	case SIM_FAULT_FRAME_BYTE:
+	case SIM_FAULT_BTH_BYTE:
+		return UINT8_MAX;
+	default:
+		return UINT64_MAX;
+	}
+}
+
+static int translate_change(const struct vb_fault_rule *from, struct sim_fault_change *to)
+{
+	const bool whole = from->mask == 0 && from->flip == 0;
+
+	if ((unsigned int)from->change >= sizeof(fields) / sizeof(fields[0]))
+		return say(EINVAL, "vb_fault_add: there is no change %d", (int)from->change);
+	*to = (struct sim_fault_change){
+		.place = place_of(from->change),
+		.field = fields[from->change],
+		.offset = from->offset,
+		.value = from->value,
+		.mask = whole ? UINT64_MAX : from->mask,
+		.flip = from->flip,
+		.right_icrc = from->right_icrc,
+	};
+	if ((from->value | from->mask | from->flip) > widest(to))
+		return say(EINVAL,
+			   "vb_fault_add: value, mask or flip is above 0x%llx, the widest value of "
+			   "the field",
+			   (unsigned long long)widest(to));
+	return 0;
 }
 
 static int translate(const struct vb_sim *world, const struct vb_fault_rule *from,
@@ -50,7 +127,7 @@ static int translate(const struct vb_sim *world, const struct vb_fault_rule *fro
 	};
 	if (from->from && !device)
 		return say(EINVAL, "vb_fault_add: there is no device %s", from->from);
-	return 0;
+	return from->action == VB_FAULT_CORRUPT ? translate_change(from, &to->change) : 0;
 }
 
 int vb_fault_add(struct vb_sim *sim, const struct vb_fault_rule *rule, unsigned int *id)

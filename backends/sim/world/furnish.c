@@ -99,6 +99,21 @@ static int set_quirks(struct device *device, const char *names)
 	return 0;
 }
 
+/* The default GIDs: with an identity, IPv4 addresses of another network of 10.0.0.0/8, and IPv6
+ * addresses with a random Global ID (RFC 4193, 3.2.1). */
+static void choose_gids(uint64_t identity, unsigned int number, union ibv_gid gids[2])
+{
+	uint64_t state = identity;
+	uint64_t own;
+
+	vb_sim_default_gids(number, gids);
+	if (!identity)
+		return;
+	own = sim_random_next(&state);
+	memcpy(&gids[0].raw[13], &own, 2);
+	memcpy(&gids[1].raw[1], &own, 5);
+}
+
 static int add_device(struct vb_sim *world, const struct vb_sim_device_config *given)
 {
 	struct vb_sim_device_config config = *given;
@@ -109,7 +124,7 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 	if (!device_fits(world, &config))
 		return EINVAL;
 	if (!config.gid_count && config.link_layer != IBV_LINK_LAYER_INFINIBAND) {
-		vb_sim_default_gids(world->device_count + 1, config.gids);
+		choose_gids(world->identity, world->device_count + 1, config.gids);
 		config.gid_count = 2;
 	}
 	engine = (struct sim_device_config){
@@ -123,6 +138,7 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 		.gids = config.gids,
 		.pkey_count = config.pkey_count,
 		.pkeys = config.pkeys,
+		.identity = world->identity,
 	};
 	device->world = world;
 	fill_ibv_device(&device->ibv, config.name);

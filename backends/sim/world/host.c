@@ -38,9 +38,9 @@ static void cq_event(void *arg, struct sim_cq *engine)
 	struct cq *cq = engine->user;
 	const struct queued_event event = {.object = cq};
 
-	if (!cq->ibv.channel)
+	if (!cq->channel)
 		return;
-	event_queue_push(&((struct channel *)cq->ibv.channel)->events, &event);
+	event_queue_push(&cq->channel->events, &event);
 	driver_changed(&world->driver);
 }
 

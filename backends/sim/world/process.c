@@ -8,11 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* The program's array, and before it the world whose devices it lists. */
+/* An array of devices that the program holds. The array is a block of its own: a program may free it
+ * with free(3), and then its entry stays until another array has the same address. */
 struct list {
 	struct list *next;
 	struct vb_sim *world;
-	struct ibv_device *devices[];
+	struct ibv_device **devices;
 };
 
 /* The order of locks everywhere: default_mutex, tables_mutex, a world, the guard. */
@@ -63,6 +64,7 @@ static void after_fork_in_child(void)
 	for (struct vb_sim *world = worlds; world; world = world->next) {
 		driver_forked(&world->driver);
 		world_trace_close(world);
+		world_renumber(world);
 	}
 	after_fork();
 }
@@ -101,9 +103,7 @@ static void end(struct vb_sim *world)
 	world_destroy(world);
 }
 
-/* Ends a world without open devices; if the program still holds device lists of it, the world ends
- * with the last of them. */
-static void retire(struct vb_sim *world)
+void process_retire(struct vb_sim *world)
 {
 	bool listed;
 
@@ -111,12 +111,23 @@ static void retire(struct vb_sim *world)
 	pthread_mutex_lock(&world->driver.mutex);
 	world->retired = true;
 	listed = is_listed(world);
-	if (listed)
+	if (listed || world->kept)
 		world_trace_close(world);
 	pthread_mutex_unlock(&world->driver.mutex);
 	pthread_mutex_unlock(&tables_mutex);
-	if (!listed)
+	if (!listed && !world->kept)
 		end(world);
+}
+
+struct vb_sim *process_take_default(void)
+{
+	struct vb_sim *world;
+
+	pthread_mutex_lock(&default_mutex);
+	world = default_world;
+	default_world = NULL;
+	pthread_mutex_unlock(&default_mutex);
+	return world;
 }
 
 static bool is_default(const struct vb_sim *world)
@@ -129,13 +140,22 @@ static bool is_default(const struct vb_sim *world)
 	return same;
 }
 
+static int refuse_in_use(struct vb_sim *world, const char *function, const char *remedy)
+{
+	char open[300];
+
+	world_name_open(world, open, sizeof(open));
+	return say(EBUSY, "%s: devices of the world are open: %s; close them%s", function, open,
+		   remedy);
+}
+
 int vb_sim_close(struct vb_sim *sim)
 {
 	if (!sim || is_default(sim))
 		return say(EINVAL, "vb_sim_close: the world was not made by vb_sim_open()");
 	if (world_in_use(sim))
-		return say(EBUSY, "vb_sim_close: a device of the world is open; close it first");
-	retire(sim);
+		return refuse_in_use(sim, __func__, "");
+	process_retire(sim);
 	return 0;
 }
 
@@ -189,9 +209,7 @@ static int replace_default(const struct vb_sim_config *config)
 	struct vb_sim *old = default_world, *fresh;
 
 	if (old && world_in_use(old))
-		return say(
-			EBUSY,
-			"vb_sim_configure: a device of the default world is open; close it first");
+		return refuse_in_use(old, "vb_sim_configure", ", or call vb_sim_reset()");
 	/* Both worlds may name the same trace file. */
 	if (old)
 		world_trace_close(old);
@@ -200,7 +218,7 @@ static int replace_default(const struct vb_sim_config *config)
 		return errno;
 	default_world = fresh;
 	if (old)
-		retire(old);
+		process_retire(old);
 	return 0;
 }
 
@@ -247,26 +265,11 @@ bool process_owns_list(struct ibv_device *const *devices)
 	return found;
 }
 
-struct ibv_device **process_list(struct vb_sim *world, int *num_devices)
-{
-	const size_t slots = world->device_count + 1; /* NULL ends it */
-	struct list *list = calloc(1, sizeof(*list) + slots * sizeof(void *));
-
-	if (!list)
-		return say_null(ENOMEM, "get_device_list: out of memory");
-	for (unsigned int i = 0; i < world->device_count; i++)
-		list->devices[i] = &world->devices[i].ibv;
-	list->world = world;
-	pthread_mutex_lock(&tables_mutex);
-	list->next = lists;
-	lists = list;
-	pthread_mutex_unlock(&tables_mutex);
-	if (num_devices)
-		*num_devices = (int)world->device_count;
-	return list->devices;
-}
-
-void process_free_list(struct ibv_device **devices)
+/*
+ * Takes an array out of the lists, and ends its world if that is retired and this was the last of its
+ * lists. Returns false if the array is in none.
+ */
+static bool forget_list(struct ibv_device *const *devices)
 {
 	struct list **link, *list;
 	bool last = false;
@@ -276,12 +279,45 @@ void process_free_list(struct ibv_device **devices)
 	list = *link;
 	if (list) {
 		*link = list->next;
-		last = list->world->retired && !is_listed(list->world);
+		last = list->world->retired && !list->world->kept && !is_listed(list->world);
 	}
 	pthread_mutex_unlock(&tables_mutex);
 	if (last)
 		end(list->world);
 	free(list);
+	return list != NULL;
+}
+
+struct ibv_device **process_list(struct vb_sim *world, int *num_devices)
+{
+	const unsigned int count = world->device_count;
+	struct ibv_device **devices = malloc((count + 1) * sizeof(struct ibv_device *));
+	struct list *list = malloc(sizeof(*list));
+
+	if (!devices || !list) {
+		free(devices);
+		free(list);
+		return say_null(ENOMEM, "get_device_list: out of memory");
+	}
+	for (unsigned int i = 0; i < count; i++)
+		devices[i] = &world->devices[i].ibv;
+	devices[count] = NULL;
+	/* An old entry is of an array that the program has freed. */
+	forget_list(devices);
+	*list = (struct list){.world = world, .devices = devices};
+	pthread_mutex_lock(&tables_mutex);
+	list->next = lists;
+	lists = list;
+	pthread_mutex_unlock(&tables_mutex);
+	if (num_devices)
+		*num_devices = (int)count;
+	return devices;
+}
+
+void process_free_list(struct ibv_device **devices)
+{
+	if (forget_list(devices))
+		free(devices);
 }
 
 struct ibv_device **vb_sim_device_list(struct vb_sim *sim, int *num_devices)

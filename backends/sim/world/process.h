@@ -24,6 +24,18 @@ struct vb_sim *process_world(struct vb_sim *sim);
 /* Holds that world. The hold's world is NULL, with errno, if the default world cannot be made. */
 struct hold process_hold(struct vb_sim *sim);
 
+/*
+ * Returns the default world, which is the default no more, or NULL if there is none; the caller ends
+ * it with process_retire().
+ */
+struct vb_sim *process_take_default(void);
+
+/*
+ * Ends a world without open devices. If the program still holds device lists of the world, it ends
+ * with the last of them. A world with `kept` set stays in memory, without its trace.
+ */
+void process_retire(struct vb_sim *world);
+
 /* As ibv_get_device_list() and ibv_free_device_list(). */
 struct ibv_device **process_list(struct vb_sim *world, int *num_devices);
 void process_free_list(struct ibv_device **list);

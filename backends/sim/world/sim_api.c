@@ -84,6 +84,8 @@ static int wait_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc, uint6
 	err = driver_wait_until(driver, has_come, &awaited, until_ns);
 	if (err == ETIMEDOUT)
 		return 0;
+	if (err == ENODEV)
+		return say_minus(err, "vb_sim_wait_cq: vb_sim_reset() has ended the world");
 	if (err)
 		return say_minus(
 			err, "vb_sim_wait_cq: CQ %u: nothing can come; no timer or packet is due",
@@ -223,6 +225,27 @@ const char *vb_sim_counter_name(unsigned int index, const char **about)
 	if (about)
 		*about = info->about;
 	return info->name;
+}
+
+int vb_sim_drops(struct ibv_context *ibv, const char *cause, uint64_t *packets)
+{
+	HOLD hold = world_hold_of(ibv);
+	const struct sim_counters *counters = counters_of(&hold, ibv, __func__);
+
+	if (!counters)
+		return EINVAL;
+	if (!sim_discard_read(counters, cause, packets))
+		return say(EINVAL, "vb_sim_drops: no cause is called \"%s\"", cause);
+	return 0;
+}
+
+const char *vb_sim_drop_cause(unsigned int index, const char **about)
+{
+	const bool known = index < SIM_DISCARDS - 1;
+
+	if (about)
+		*about = known ? sim_discard_info[index + 1].about : NULL;
+	return known ? sim_discard_info[index + 1].name : NULL;
 }
 
 void vb_sim_count_objects(struct vb_sim *sim, struct vb_sim_objects *objects)

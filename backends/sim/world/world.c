@@ -6,6 +6,7 @@
 #include "backends/sim/guard/guard.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -19,6 +20,30 @@ static uint64_t choose_seed(const struct vb_sim_config *config)
 	if (config->clock == VB_SIM_CLOCK_REAL)
 		(void)!getrandom(&seed, sizeof(seed), 0);
 	return seed;
+}
+
+/*
+ * Decides whether the devices of a world have QPNs, keys, MACs and default GIDs of their own: then
+ * a program cannot take the devices of another process for its own, and connect to itself. They have
+ * them where nothing asks for a run that can be repeated: on the real clock, without a seed.
+ */
+static uint64_t choose_identity(const struct vb_sim_config *config)
+{
+	uint64_t identity = 0;
+
+	if (config->clock == VB_SIM_CLOCK_REAL && !config->seed_given)
+		(void)!getrandom(&identity, sizeof(identity), 0);
+	return identity;
+}
+
+/* The child's GIDs stay: parent and child share an adapter, which has one set of addresses. */
+void world_renumber(struct vb_sim *world)
+{
+	if (!world->identity)
+		return;
+	(void)!getrandom(&world->identity, sizeof(world->identity), 0);
+	for (unsigned int i = 0; i < world->device_count; i++)
+		sim_device_renumber(world->devices[i].engine, world->identity);
 }
 
 static int fill(struct vb_sim *world, const struct vb_sim_config *config)
@@ -50,6 +75,7 @@ struct vb_sim *world_create(const struct vb_sim_config *config)
 	guard_install();
 	driver_init(&world->driver, config->clock == VB_SIM_CLOCK_REAL);
 	store_init(&world->store);
+	world->identity = choose_identity(config);
 	err = fill(world, config);
 	if (err) {
 		world_destroy(world);
@@ -75,6 +101,48 @@ bool world_in_use(struct vb_sim *world)
 	HOLD hold = world_hold(world);
 
 	return world->store.contexts.live > 0;
+}
+
+/* Writes the context's objects, such as " (1 PD, 2 CQs)". */
+static void name_objects(const struct context *context, FILE *out)
+{
+	static const char *const names[KIND_CONTEXT] = {
+		[KIND_PD] = "PD",     [KIND_CQ] = "CQ",		  [KIND_QP] = "QP",
+		[KIND_SRQ] = "SRQ",   [KIND_MR] = "MR",		  [KIND_MW] = "MW",
+		[KIND_AH] = "AH",     [KIND_DM] = "DM",		  [KIND_TD] = "TD",
+		[KIND_XRCD] = "XRCD", [KIND_CHANNEL] = "channel",
+	};
+	const char *between = " (", *end = "";
+
+	for (enum kind kind = 0; kind < KIND_CONTEXT; kind++) {
+		const uint32_t live = context->handles[kind].live;
+
+		if (!live)
+			continue;
+		fprintf(out, "%s%u %s%s", between, live, names[kind], live == 1 ? "" : "s");
+		between = ", ";
+		end = ")";
+	}
+	fputs(end, out);
+}
+
+void world_name_open(struct vb_sim *world, char *text, size_t size_bytes)
+{
+	HOLD hold = world_hold(world);
+	FILE *out = fmemopen(text, size_bytes, "w");
+	const struct context *context;
+	const char *between = "";
+	uint32_t at = 0;
+
+	text[0] = '\0';
+	if (!out)
+		return;
+	while ((context = handles_next(&world->store.contexts, &at))) {
+		fprintf(out, "%s%s", between, context->device->ibv.name);
+		name_objects(context, out);
+		between = ", ";
+	}
+	fclose(out);
 }
 
 struct vb_sim *vb_sim_of(struct ibv_context *context)

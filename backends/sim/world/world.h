@@ -20,8 +20,10 @@ struct vb_sim {
 	struct device *devices;
 	unsigned int device_count;
 	struct store store;
-	uint32_t last_pd; /* the number of the newest PD */
+	uint64_t identity; /* decides where numbers and addresses begin; 0: at their lowest */
+	uint32_t last_pd;  /* the number of the newest PD */
 	bool retired; /* replaced by a new default world; ends with the last of its device lists */
+	bool kept;    /* reset while it was in use: its memory stays, for stale pointers */
 	struct pcapfile *trace;
 	vb_sim_frame_fn *watch;
 	void *watch_arg;
@@ -79,8 +81,14 @@ struct vb_sim *world_create(const struct vb_sim_config *config);
 /* Ends a world that no thread uses. */
 void world_destroy(struct vb_sim *world);
 
+/* Gives the devices of a child of fork() numbers of their own, if the world has such numbers. */
+void world_renumber(struct vb_sim *world);
+
 /* Returns true if a device of the world is open. */
 bool world_in_use(struct vb_sim *world);
+
+/* Names the open devices and their objects, such as "sim0 (1 PD, 2 CQs), sim1". */
+void world_name_open(struct vb_sim *world, char *text, size_t size_bytes);
 
 /*
  * Holds the world of any backend's context, or NULL: the hold's world is NULL if the context is not

@@ -27,10 +27,10 @@ static void cover_wrs(struct vd_coverage *coverage, const struct vd_program *pro
 }
 
 void vd_cover(struct vd_coverage *coverage, const struct vd_program *program,
-	      const struct vd_record *record)
+	      const struct vd_record *record, unsigned int steps)
 {
 	coverage->programs++;
-	for (unsigned int i = 0; i < record->step_count; i++) {
+	for (unsigned int i = 0; i < steps; i++) {
 		const struct vd_step *step = &program->steps[i];
 
 		coverage->steps += record->outcomes[i].answer != VD_SKIPPED;
@@ -39,9 +39,11 @@ void vd_cover(struct vd_coverage *coverage, const struct vd_program *program,
 			cover_wrs(coverage, program, record, i);
 	}
 	for (unsigned int i = 0; i < record->completion_count; i++)
-		count(coverage, VD_STATUSES, (int)record->completions[i].status, 0);
+		if (record->completions[i].step < steps)
+			count(coverage, VD_STATUSES, (int)record->completions[i].status, 0);
 	for (unsigned int i = 0; i < record->event_count; i++)
-		count(coverage, VD_EVENTS, record->events[i].type, 0);
+		if (record->events[i].step < steps)
+			count(coverage, VD_EVENTS, record->events[i].type, 0);
 }
 
 static void print_answers(const struct vd_coverage *coverage, FILE *out)

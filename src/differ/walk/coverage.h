@@ -30,9 +30,9 @@ struct vd_coverage {
 	unsigned long counts[VD_COUNTED][VD_WHATS_MAX][VD_BYS_MAX];
 };
 
-/* Counts what one side answered. */
+/* Counts what one side answered in the first `steps` steps of the program. */
 void vd_cover(struct vd_coverage *coverage, const struct vd_program *program,
-	      const struct vd_record *record);
+	      const struct vd_record *record, unsigned int steps);
 
 void vd_print_coverage(const struct vd_coverage *coverage, FILE *out);
 

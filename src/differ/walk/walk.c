@@ -91,7 +91,7 @@ static int print_program(struct vd_walk *walk)
 
 	if (error)
 		return error;
-	vd_cover(&walk->coverage, &walk->program, &walk->records[0]);
+	vd_cover(&walk->coverage, &walk->program, &walk->records[0], walk->records[0].step_count);
 	vd_print_test(&walk->program, &walk->records[0], &none, walk->out);
 	return 0;
 }
@@ -114,6 +114,17 @@ static void judge(struct vd_walk *walk, uint64_t seed, const struct vd_differenc
 		reduce(&search);
 }
 
+/* Returns how many steps both sides answered alike: a step after a difference is not compared. */
+static unsigned int compared_steps(const struct vd_walk *walk, enum vd_verdict verdict,
+				   const struct vd_difference *difference)
+{
+	const unsigned int left = walk->records[0].step_count, right = walk->records[1].step_count;
+
+	if (verdict != VD_SAME)
+		return difference->step;
+	return left < right ? left : right;
+}
+
 static int walk_program(struct vd_walk *walk, uint64_t seed)
 {
 	struct vd_difference difference;
@@ -131,7 +142,8 @@ static int walk_program(struct vd_walk *walk, uint64_t seed)
 	error = run_both(walk, &walk->program, &difference, &verdict);
 	if (error)
 		return error;
-	vd_cover(&walk->coverage, &walk->program, &walk->records[0]);
+	vd_cover(&walk->coverage, &walk->program, &walk->records[0],
+		 compared_steps(walk, verdict, &difference));
 	walk->open += verdict == VD_OPEN;
 	if (verdict == VD_OPEN && walk->verbose)
 		fprintf(walk->out, "seed %llu is left at step %u, %s\n", (unsigned long long)seed,
