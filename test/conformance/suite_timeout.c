@@ -79,7 +79,7 @@ static void retries_exactly_retry_cnt_times(struct vt *t)
 static void interval_is_4096_ns_shifted(struct vt *t)
 {
 	struct ts_pair *pair;
-	struct ibv_wc wc;
+	struct ibv_wc wc = {.status = IBV_WC_GENERAL_ERR};
 	uint8_t timeout;
 	uint64_t all_ns;
 

@@ -173,10 +173,10 @@ void test_stale_pointers_are_errors(void)
 	begin(VB_SIM_CLOCK_VIRTUAL);
 	list = vb_get_device_list("sim", NULL);
 	vb_sim_reset();
-	TEST_ASSERT_EQUAL_INT(EINVAL, vb_destroy_qp(qp));
-	TEST_ASSERT_EQUAL_INT(EINVAL, vb_destroy_cq(cq));
-	TEST_ASSERT_EQUAL_INT(EINVAL, vb_destroy_comp_channel(channel));
-	TEST_ASSERT_EQUAL_INT(EINVAL, vb_dealloc_pd(pd));
+	TEST_ASSERT_EQUAL_INT(ENOENT, vb_destroy_qp(qp));
+	TEST_ASSERT_EQUAL_INT(ENOENT, vb_destroy_cq(cq));
+	TEST_ASSERT_EQUAL_INT(ENOENT, vb_destroy_comp_channel(channel));
+	TEST_ASSERT_EQUAL_INT(ENOENT, vb_dealloc_pd(pd));
 	TEST_ASSERT_TRUE(ibv_poll_cq(cq, 1, &wc) < 0);
 	TEST_ASSERT_EQUAL_INT(EINVAL, ibv_post_recv(qp, &wr, &bad));
 	TEST_ASSERT_NULL(vb_alloc_pd(context));
