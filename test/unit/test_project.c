@@ -2,6 +2,7 @@
 /* Run in the top folder of the project, where its own project.yml is. */
 #include "src/project/config.h"
 #include "src/project/project.h"
+#include "test/support/scarce.h"
 #include "unity.h"
 
 #include <arpa/inet.h>
@@ -615,6 +616,45 @@ void test_which_file_is_read(void)
 	unlink("three.yml");
 	TEST_ASSERT_EQUAL_INT(0, chdir(before));
 	TEST_ASSERT_EQUAL_INT(0, rmdir(folder));
+}
+
+/* --- without memory --- */
+
+/* Loads or parses a project whose allocation number `good` fails. True if it needs no more. */
+static bool loads_with(long good, bool loads)
+{
+	static const char text[] = HEAD "  seed: 2\n";
+	int err;
+
+	scarce_after(good, true);
+	scarce.on = true;
+	project = loads ? vb_project_load("project.yml", &error)
+			: vb_project_parse("p.yml", text, sizeof(text) - 1, &error);
+	err = errno;
+	scarce.on = false;
+	if (project) {
+		vb_project_free(project);
+		project = NULL;
+		return !scarce.failures;
+	}
+	TEST_ASSERT_EQUAL_INT_MESSAGE(ENOMEM, err, error.text);
+	if (!loads)
+		TEST_ASSERT_EQUAL_STRING("p.yml: no memory", error.text);
+	return false;
+}
+
+void test_every_allocation_fails_in_turn(void)
+{
+	if (!SCARCE)
+		TEST_IGNORE_MESSAGE("the sanitizer has its own malloc()");
+	for (int loads = 0; loads < 2; loads++) {
+		long good = 0;
+
+		while (!loads_with(good, loads))
+			good++;
+		/* The project, and more for libyaml. */
+		TEST_ASSERT_GREATER_THAN(5, good);
+	}
 }
 
 /* --- the project's own file --- */
