@@ -59,6 +59,18 @@ void driver_ran(const struct driver *driver)
 		driver->ran(driver->ran_arg);
 }
 
+static void give_up(void *driver)
+{
+	pthread_mutex_unlock(&((struct driver *)driver)->mutex);
+}
+
+void driver_sleep(struct driver *driver)
+{
+	pthread_cleanup_push(give_up, driver);
+	pthread_cond_wait(&driver->changed, &driver->mutex);
+	pthread_cleanup_pop(false);
+}
+
 void driver_wake_all(struct driver *driver)
 {
 	driver->waiting = 0;

@@ -13,21 +13,21 @@ void driver_step(struct driver *driver, driver_ready *ready, const void *arg)
 	virtual_run_instant(driver);
 	/* A thread that is not registered does not move the time of the registered ones. */
 	if (!ready(arg) && virtual_counts(driver))
-		virtual_let_time_pass(driver);
+		virtual_let_time_pass(driver, NULL);
 }
 
 int driver_wait(struct driver *driver, driver_ready *ready, const void *arg)
 {
 	if (driver->real) {
 		while (!ready(arg))
-			pthread_cond_wait(&driver->changed, &driver->mutex);
+			driver_sleep(driver);
 		return 0;
 	}
 	for (;;) {
 		virtual_run_instant(driver);
 		if (ready(arg))
 			return 0;
-		if (!virtual_let_time_pass(driver))
+		if (!virtual_let_time_pass(driver, NULL))
 			return EDEADLK;
 	}
 }
