@@ -39,6 +39,10 @@
  * deterministic; drive two agents there in turns with the asynchronous form, or with two threads
  * (vb_sim_thread_enter()).
  *
+ * pthread_cancel(3) ends a thread in the waits of these functions and nowhere else in them. The
+ * operation of a blocking call is then cancelled as by vb_rdma_cancel(); the handle of vb_rdma_wait()
+ * stays valid; vb_rdma_close() has closed the connection. Other threads continue.
+ *
  * Memory is allocated when agents, connections and regions are made, and never for a message.
  */
 #ifndef VERBENA_RDMA_H
@@ -397,8 +401,9 @@ struct vb_rdma_request {
 int vb_rdma_start(const struct vb_rdma_request *request, struct vb_rdma_op *op);
 
 /*
- * Take the result of an operation that has ended; result may be NULL. vb_rdma_poll() drives the
- * agent once. Both return the errno of the operation, which is 0 if it succeeded, or ESTALE (the
+ * Take the result of an operation that has ended. With result NULL, a region in the result is
+ * released and a connection is closed, as by vb_rdma_cancel(). vb_rdma_poll() drives the agent once.
+ * Both return the errno of the operation, which is 0 if it succeeded, or ESTALE (the
  * handle is stale). If the operation has not ended, vb_rdma_poll() returns EAGAIN and
  * vb_rdma_wait() ETIMEDOUT or EDEADLK; the handle stays valid: wait again, or cancel the operation.
  */

@@ -239,6 +239,9 @@ int vb_sim_run(struct vb_sim *sim, uint64_t duration_ns);
  * Registers the calling thread with a world, or ends its registration. If several threads use a
  * world with the virtual clock, each of them registers: time then moves only while all registered
  * threads wait. If no thread is registered, the world assumes that one thread uses it.
+ *
+ * pthread_cancel(3) ends a thread only while a verb waits, on either clock. A registered thread that
+ * may be cancelled ends its registration in a cleanup handler.
  */
 void vb_sim_thread_enter(struct vb_sim *sim);
 void vb_sim_thread_leave(struct vb_sim *sim);

@@ -30,7 +30,7 @@ struct sim_memory_ops {
 	 * been copied. */
 	int (*copy)(void *dst, const void *src, size_t length_bytes);
 	/* Returns 0 if [addr, addr + length_bytes) is mapped, and writable with `write`; else
-	 * EFAULT. */
+	 * EFAULT, or the errno that kept the owner from looking, such as EMFILE. */
 	int (*probe)(const void *addr, size_t length_bytes, bool write);
 };
 

@@ -63,9 +63,7 @@ static int check_range(const struct sim_device *device, const struct sim_mr_init
 	/* Pages on demand may be mapped later. */
 	if (init->access & IBV_ACCESS_ON_DEMAND)
 		return 0;
-	return memory->probe(init->addr, init->length, init->access & IBV_ACCESS_LOCAL_WRITE)
-		       ? EFAULT
-		       : 0;
+	return memory->probe(init->addr, init->length, init->access & IBV_ACCESS_LOCAL_WRITE);
 }
 
 static void set_range(struct sim_mr *mr, const struct sim_mr_init *init)

@@ -403,9 +403,7 @@ static void syntax_error(const yaml_parser_t *parser, const char *file,
 {
 	size_t line = parser->problem_mark.line + 1;
 
-	if (parser->error == YAML_MEMORY_ERROR)
-		snprintf(error->text, sizeof(error->text), "%s: no memory", file);
-	else if (parser->error == YAML_READER_ERROR)
+	if (parser->error == YAML_READER_ERROR)
 		snprintf(error->text, sizeof(error->text), "%s: not a text file: %s at byte %zu",
 			 file, parser->problem, parser->problem_offset);
 	else
@@ -414,8 +412,21 @@ static void syntax_error(const yaml_parser_t *parser, const char *file,
 			 parser->problem ? parser->problem : "cannot be read");
 }
 
-static bool parse_yaml(struct vb_project *project, const char *file, const char *text,
-		       size_t length_bytes, struct vb_project_error *error)
+static int no_memory(const char *file, struct vb_project_error *error)
+{
+	snprintf(error->text, sizeof(error->text), "%s: no memory", file);
+	return ENOMEM;
+}
+
+/* libyaml's loader also fails without an error if it cannot copy a tag or an anchor. */
+static bool lacks_memory(const yaml_parser_t *parser)
+{
+	return parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR;
+}
+
+/* Returns 0, EINVAL or ENOMEM, with a message. */
+static int parse_yaml(struct vb_project *project, const char *file, const char *text,
+		      size_t length_bytes, struct vb_project_error *error)
 {
 	yaml_document_t document;
 	struct reader reader = {
@@ -423,21 +434,21 @@ static bool parse_yaml(struct vb_project *project, const char *file, const char 
 		.project = project,
 	};
 	yaml_parser_t parser;
-	bool valid = false;
+	int err = EINVAL;
 
-	if (!yaml_parser_initialize(&parser)) {
-		snprintf(error->text, sizeof(error->text), "%s: no memory", file);
-		return false;
-	}
+	if (!yaml_parser_initialize(&parser))
+		return no_memory(file, error);
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, length_bytes);
 	if (yaml_parser_load(&parser, &document)) {
-		valid = read_document(&reader);
+		err = read_document(&reader) ? 0 : EINVAL;
 		yaml_document_delete(&document);
+	} else if (lacks_memory(&parser)) {
+		err = no_memory(file, error);
 	} else {
 		syntax_error(&parser, file, error);
 	}
 	yaml_parser_delete(&parser);
-	return valid;
+	return err;
 }
 
 /* NULL with errno and a message. */
@@ -449,7 +460,7 @@ static struct vb_project *new_project(const char *file, struct vb_project_error 
 	if (project)
 		snprintf(project->file, sizeof(project->file), "%s", file);
 	else
-		snprintf(error->text, sizeof(error->text), "%s: no memory", file);
+		errno = no_memory(file, error);
 	return project;
 }
 
@@ -457,16 +468,19 @@ struct vb_project *vb_project_parse(const char *file, const char *text, size_t l
 				    struct vb_project_error *error)
 {
 	struct vb_project *project = new_project(file, error);
+	int err = EINVAL;
 
 	if (!project)
 		return NULL;
 	if (length_bytes > VB_PROJECT_SIZE_MAX)
 		snprintf(error->text, sizeof(error->text), "%s: larger than %d bytes", file,
 			 VB_PROJECT_SIZE_MAX);
-	else if (parse_yaml(project, file, text, length_bytes, error))
+	else
+		err = parse_yaml(project, file, text, length_bytes, error);
+	if (!err)
 		return project;
 	vb_project_free(project);
-	errno = EINVAL;
+	errno = err;
 	return NULL;
 }
 

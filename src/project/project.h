@@ -48,7 +48,8 @@ struct vb_project_error {
  */
 struct vb_project *vb_project_load(const char *path, struct vb_project_error *error);
 
-/* As vb_project_load(), from length_bytes of text; messages name it by file, which is not NULL. */
+/* As vb_project_load(), from length_bytes of text; messages name it by file, which is not NULL.
+ * EINVAL or ENOMEM. */
 struct vb_project *vb_project_parse(const char *file, const char *text, size_t length_bytes,
 				    struct vb_project_error *error);
 

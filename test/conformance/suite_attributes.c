@@ -11,10 +11,10 @@
  * and static_rate (links have the rate of their configuration).
  */
 #include "test/conformance/sources.h"
-#include "test/support/link.h"
+#include "test/support/linked_pair.h"
 #include "test/support/need.h"
 #include "test/support/tap.h"
-#include "test/support/world.h"
+#include "test/support/own_world.h"
 
 #include <verbena/fault.h>
 #include <verbena/sim.h>

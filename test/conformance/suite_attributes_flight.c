@@ -7,9 +7,9 @@
  * QP's access flags for each packet.
  */
 #include "test/conformance/sources.h"
-#include "test/support/link.h"
+#include "test/support/linked_pair.h"
 #include "test/support/tap.h"
-#include "test/support/world.h"
+#include "test/support/own_world.h"
 
 #include <verbena/fault.h>
 #include <verbena/sim.h>

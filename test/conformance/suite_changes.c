@@ -5,10 +5,10 @@
  */
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
-#include "test/support/link.h"
+#include "test/support/linked_pair.h"
 #include "test/support/need.h"
 #include "test/support/srq.h"
-#include "test/support/world.h"
+#include "test/support/own_world.h"
 
 #include <poll.h>
 #include <verbena/fault.h>

@@ -4,11 +4,11 @@
  * the packet is the same. Retries that were used up are there again after each kind of progress.
  */
 #include "test/conformance/sources.h"
-#include "test/support/link.h"
+#include "test/support/linked_pair.h"
 #include "test/support/need.h"
 #include "test/support/tap.h"
 #include "test/support/window.h"
-#include "test/support/world.h"
+#include "test/support/own_world.h"
 
 #include <arpa/inet.h>
 #include <verbena/fault.h>

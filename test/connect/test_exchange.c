@@ -3,8 +3,10 @@
 #include "test/connect/connect.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -44,6 +46,8 @@ static void *call(void *arg)
 	uint8_t *cards = calloc(caller->size, caller->bytes);
 	uint8_t *card = malloc(caller->bytes);
 
+	pthread_cleanup_push(free, cards);
+	pthread_cleanup_push(free, card);
 	for (unsigned int round = 0; round < caller->rounds && !caller->err; round++) {
 		memset(card, (int)(caller->rank + round + 1), caller->bytes);
 		caller->err = caller->exchange(caller->arg, caller->rank, caller->size, card,
@@ -54,8 +58,8 @@ static void *call(void *arg)
 					caller->err = EBADMSG;
 	}
 	snprintf(caller->said, sizeof(caller->said), "%s", vb_last_error());
-	free(cards);
-	free(card);
+	pthread_cleanup_pop(true);
+	pthread_cleanup_pop(true);
 	return NULL;
 }
 
@@ -246,5 +250,98 @@ void test_a_board_on_which_one_is_missing(void)
 	FAILS(EPROTO, vb_exchange_board(board, 0, 3, &card, 1, cards, 0));
 	FAILS(EPROTO, vb_exchange_board(board, 2, 2, &card, 1, cards, 0));
 	FAILS(ETIMEDOUT, vb_exchange_board(board, 0, 2, &card, 1, cards, 2 * MS));
+	vb_board_close(board);
+}
+
+/* --- ranks that wait --- */
+
+#define WAIT_NS	  (200 * MS)
+#define WAKES_MAX 20 /* a look each millisecond would be 200 */
+
+/* How often this thread has gone to sleep. */
+static long sleeps(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+static void wait_in_vain(vb_exchange_fn *exchange, void *arg, unsigned int rank)
+{
+	uint8_t card = 1, cards[2];
+	long before = sleeps();
+
+	FAILS(ETIMEDOUT, exchange(arg, rank, 2, &card, 1, cards, WAIT_NS));
+	TEST_ASSERT_LESS_THAN(WAKES_MAX, sleeps() - before);
+}
+
+void test_a_rank_that_waits_sleeps(void)
+{
+	struct vb_tcp_place host = {"127.0.0.1", port, listener};
+	struct vb_tcp_place guest = {"127.0.0.1", port, -1};
+	struct vb_board *board = vb_board_open(2);
+
+	HAVE(board);
+	wait_in_vain(vb_exchange_tcp, &host, 0);
+	/* The kernel accepts the connection; nobody answers. */
+	wait_in_vain(vb_exchange_tcp, &guest, 1);
+	close(listener);
+	listener = -1;
+	wait_in_vain(vb_exchange_tcp, &guest, 1);
+	wait_in_vain(vb_exchange_board, board, 0);
+	wait_in_vain(vb_exchange_board, board, 1);
+	vb_board_close(board);
+}
+
+static int descriptors(void)
+{
+	DIR *folder = opendir("/proc/self/fd");
+	int count = 0;
+
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
+
+/* Cancels a rank in its exchange: it leaves no line and no listener. */
+static void cancel(vb_exchange_fn *exchange, void *arg, unsigned int rank)
+{
+	struct caller caller = {exchange, arg, rank, 2, 1, VB_FOREVER, 1, 0, ""};
+	int before = descriptors();
+	pthread_t thread;
+	void *end;
+
+	OK(pthread_create(&thread, NULL, call, &caller));
+	OK(pthread_cancel(thread));
+	pthread_join(thread, &end);
+	TEST_ASSERT_TRUE(end == PTHREAD_CANCELED);
+	TEST_ASSERT_EQUAL_INT(before, descriptors());
+}
+
+void test_a_rank_that_is_cancelled(void)
+{
+	struct vb_tcp_place host = {"127.0.0.1", port, listener};
+	struct vb_tcp_place guest = {"127.0.0.1", port, -1};
+	struct vb_board *board = vb_board_open(2);
+	struct caller callers[2];
+	pthread_t threads[2];
+
+	HAVE(board);
+	for (unsigned int rank = 0; rank < 2; rank++)
+		for (int i = 0; i < 20; i++) {
+			cancel(vb_exchange_tcp, rank ? &guest : &host, rank);
+			cancel(vb_exchange_board, board, rank);
+		}
+	/* The board has no listener of a rank that is gone. */
+	for (unsigned int i = 0; i < 2; i++) {
+		callers[i] = (struct caller){vb_exchange_board, board, i, 2, 8, 20 * S, 1, 0, ""};
+		OK(pthread_create(&threads[i], NULL, call, &callers[i]));
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		pthread_join(threads[i], NULL);
+		TEST_ASSERT_EQUAL_INT_MESSAGE(0, callers[i].err, callers[i].said);
+	}
 	vb_board_close(board);
 }

@@ -106,6 +106,29 @@ void test_strangers_on_the_line(void)
 	ends_close(&ends);
 }
 
+/* A greeting of this version that makes no sense: the peer learns that, by status 3. */
+void test_a_greeting_that_is_not_understood(void)
+{
+	const struct vb_rdma_exchange *local = vb_rdma_exchange_local();
+	uint8_t bytes[64];
+	struct ends ends;
+	size_t moved;
+	void *line;
+
+	ends_open(&ends, NULL, NULL);
+	greeting_bytes(bytes);
+	bytes[47] = 0; /* no slots */
+	OK(local->connect(ends.hall, "server", &line));
+	OK(local->send(line, bytes, sizeof(bytes), &moved));
+	turn(&ends);
+	OK(local->receive(line, bytes, sizeof(bytes), &moved));
+	TEST_ASSERT_EQUAL_UINT64(sizeof(bytes), moved);
+	TEST_ASSERT_EQUAL_MEMORY("VBG\1\0\0\0\3", bytes, 8);
+	FAILS(ECONNRESET, local->receive(line, bytes, 1, &moved));
+	local->close_line(line);
+	ends_close(&ends);
+}
+
 /* A hand-made server that goes away in each step. */
 static int connect_to_one_that_dies(struct vb_rdma_agent *agent, struct vb_rdma_hall *hall,
 				    size_t said, uint32_t status)
@@ -146,6 +169,10 @@ void test_a_server_that_dies_in_each_step(void)
 	FAILS(ECONNRESET, connect_to_one_that_dies(ends.agent[0], ends.hall, 64, 0));
 	FAILS(ECONNREFUSED, connect_to_one_that_dies(ends.agent[0], ends.hall, 64, 1));
 	assert_says("no room");
+	FAILS(ECONNREFUSED, connect_to_one_that_dies(ends.agent[0], ends.hall, 64, 2));
+	assert_says("no memory");
+	FAILS(ECONNREFUSED, connect_to_one_that_dies(ends.agent[0], ends.hall, 64, 3));
+	assert_says("not understand");
 	FAILS(ECONNREFUSED, vb_rdma_connect(ends.agent[0], "nobody", S) ? 0 : errno);
 	vb_sim_count_objects(NULL, &after);
 	TEST_ASSERT_EQUAL_MEMORY(&before, &after, sizeof(before));

@@ -459,3 +459,50 @@ void test_many_one_sided_operations_at_once_with_lost_packets(void)
 	vb_remote_mr_put(remote);
 	ends_close(&ends);
 }
+
+/* ends_close() fails with EBUSY if a region or a connection is kept. */
+void test_regions_that_nobody_takes(void)
+{
+	const struct vb_rdma_request ask = {.operation = VB_RDMA_REQUEST_REMOTE_MR,
+					    .rdma = ends.rdma[0],
+					    .length_bytes = 64,
+					    .access = VB_MR_ALL};
+	const struct vb_rdma_request take_local = {.operation = VB_RDMA_RECEIVE_LOCAL_MR,
+						   .rdma = ends.rdma[1]};
+	const struct vb_rdma_request take_remote = {.operation = VB_RDMA_RECEIVE_REMOTE_MR,
+						    .rdma = ends.rdma[1]};
+	struct vb_remote_mr *remote = request_mr(&ends, 0, 64, VB_MR_ALL, 0);
+	struct vb_local_mr *local = vb_alloc_local_mr(ends.agent[0], 64, 0);
+	uint32_t keys = keys_at(1);
+
+	OK(hand_over(0, remote));
+	OK(offer(0, local, VB_MR_ALL, 0));
+	TEST_ASSERT_EQUAL_UINT32(keys + 1, keys_at(1));
+	OK(run(&ends, &ask, NULL));
+	OK(run(&ends, &take_local, NULL));
+	OK(run(&ends, &take_remote, NULL));
+	/* The owners learn that: the keys of the request and of the offer end. */
+	until_keys(keys);
+	vb_remote_mr_put(remote);
+	vb_local_mr_put(local);
+	ends_close(&ends);
+}
+
+void test_connections_that_nobody_takes(void)
+{
+	const struct vb_rdma_request connect = {
+		.operation = VB_RDMA_CONNECT, .agent = ends.agent[0], .address = "server"};
+	const struct vb_rdma_request accept = {.operation = VB_RDMA_ACCEPT,
+					       .listener = ends.listener};
+	struct vb_rdma_op connecting = start(&connect), accepting = start(&accept);
+	struct vb_sim_objects before, after;
+
+	vb_sim_count_objects(NULL, &before);
+	for (int i = 0; i < 100; i++)
+		turn(&ends);
+	OK(vb_rdma_wait(connecting, S, NULL));
+	OK(vb_rdma_wait(accepting, S, NULL));
+	vb_sim_count_objects(NULL, &after);
+	TEST_ASSERT_EQUAL_UINT32(before.qps - 1, after.qps);
+	ends_close(&ends);
+}

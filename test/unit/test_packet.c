@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/wire/checksum.h"
 #include "sim/wire/field.h"
-#include "sim/wire/icrc.h" /* Ceedling links the sources of included headers */
+#include "sim/wire/icrc.h"
 #include "sim/wire/opcode.h"
 #include "sim/wire/packet.h"
 #include "unity.h"

@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <verbena/fault.h>
 #include <verbena/sim.h>
 
@@ -381,4 +383,33 @@ void test_real_time_values_are_in_ticks(void)
 	TEST_ASSERT_EQUAL_INT(0, B.query_rt_values_ex(context, &values));
 	TEST_ASSERT_EQUAL_UINT32(IBV_VALUES_MASK_RAW_CLOCK, values.comp_mask);
 	TEST_ASSERT_EQUAL_INT64(5000000000, values.raw_clock.tv_nsec);
+}
+
+/* A long range is looked up in /proc/self/maps. */
+void test_memory_that_no_free_descriptor_can_look_up(void)
+{
+	const size_t length = 1 << 20;
+	void *many = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND;
+	struct ibv_mr *mr = B.reg_mr(pd, many, length, access);
+	struct ibv_sge sge = {(uintptr_t)many, (uint32_t)length, mr->lkey};
+	struct rlimit kept, none;
+	struct ibv_mr *refused;
+	int err, advised;
+
+	getrlimit(RLIMIT_NOFILE, &kept);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = kept.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &none);
+	refused = B.reg_mr(pd, many, length, IBV_ACCESS_LOCAL_WRITE);
+	err = errno;
+	advised = B.advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1);
+	setrlimit(RLIMIT_NOFILE, &kept);
+	TEST_ASSERT_NULL(refused);
+	TEST_ASSERT_EQUAL_INT(EMFILE, err);
+	TEST_ASSERT_EQUAL_INT(EMFILE, advised);
+	TEST_ASSERT_NOT_NULL(strstr(B.last_error(), "no descriptor is free"));
+	TEST_ASSERT_EQUAL_INT(0, B.advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
+	munmap(many, length);
+	/* Memory that is not mapped stays EFAULT. */
+	expect_null(EFAULT, B.reg_mr(pd, many, length, IBV_ACCESS_LOCAL_WRITE));
 }

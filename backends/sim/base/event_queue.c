@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/base/event_queue.h"
 
+#include "backends/sim/base/cancel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +20,10 @@ int event_queue_init(struct event_queue *queue)
 
 void event_queue_end(struct event_queue *queue)
 {
+	int state = cancel_off();
+
 	close(queue->fd);
+	cancel_restore(state);
 	free(queue->ring);
 	*queue = (struct event_queue){.fd = -1};
 }
@@ -26,6 +31,7 @@ void event_queue_end(struct event_queue *queue)
 void event_queue_push(struct event_queue *queue, const struct queued_event *event)
 {
 	static const uint64_t one = 1;
+	int state;
 
 	if (queue->count == queue->capacity) {
 		uint32_t capacity = queue->capacity ? queue->capacity * 2 : 16;
@@ -42,7 +48,9 @@ void event_queue_push(struct event_queue *queue, const struct queued_event *even
 	}
 	queue->ring[(queue->head + queue->count++) % queue->capacity] = *event;
 	/* The write fails only with 2^64 events in the counter. */
+	state = cancel_off();
 	(void)!write(queue->fd, &one, sizeof(one));
+	cancel_restore(state);
 }
 
 struct queued_event event_queue_pop(struct event_queue *queue)
@@ -57,10 +65,12 @@ struct queued_event event_queue_pop(struct event_queue *queue)
 void event_queue_take_count(const struct event_queue *queue)
 {
 	struct pollfd readable = {.fd = queue->fd, .events = POLLIN};
+	int state = cancel_off();
 	uint64_t one;
 
 	if (poll(&readable, 1, 0) == 1)
 		(void)!read(queue->fd, &one, sizeof(one));
+	cancel_restore(state);
 }
 
 void event_queue_forget(struct event_queue *queue, const void *object)

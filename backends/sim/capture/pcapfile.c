@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pcap/pcap.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -127,12 +128,8 @@ static void put_erf(uint8_t erf[ERF_HEADER_BYTES], uint64_t now_ns, size_t lengt
 	erf[15] = (uint8_t)length_bytes;
 }
 
-void pcapfile_flush(void *arg)
+static void flush(struct pcapfile *file)
 {
-	struct pcapfile *file = arg;
-
-	if (!file->buffered_bytes || file->failed)
-		return;
 	if (pcap_dump_flush(file->dumper) == 0) {
 		file->written_bytes += (off_t)file->buffered_bytes;
 		file->buffered_bytes = 0;
@@ -144,6 +141,19 @@ void pcapfile_flush(void *arg)
 	/* Only what earlier flushes wrote stays: a part of the buffer may end in a cut record. */
 	__fpurge(file->stream);
 	(void)!ftruncate(fileno(file->stream), file->written_bytes);
+}
+
+void pcapfile_flush(void *arg)
+{
+	struct pcapfile *file = arg;
+	int cancel;
+
+	if (!file->buffered_bytes || file->failed)
+		return;
+	/* The caller may hold a lock, which a thread that is cancelled in write(2) would keep. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	flush(file);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 void pcapfile_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,

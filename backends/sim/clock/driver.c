@@ -88,15 +88,20 @@ void driver_end_waits(struct driver *driver, void (*wake)(void *arg), void *arg)
 		pthread_cond_wait(&driver->changed, &driver->mutex);
 }
 
-/* pthread_cancel() must not end the thread in the middle of a verb, with the mutex held. */
+static void sleeper_cancelled(void *arg)
+{
+	struct driver *driver = arg;
+
+	driver_awake(driver);
+	pthread_mutex_unlock(&driver->mutex);
+}
+
 void driver_sleep(struct driver *driver)
 {
-	int cancel;
-
 	driver_asleep(driver);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_cleanup_push(sleeper_cancelled, driver);
 	pthread_cond_wait(&driver->changed, &driver->mutex);
-	pthread_setcancelstate(cancel, NULL);
+	pthread_cleanup_pop(false);
 	driver_awake(driver);
 }
 

@@ -17,19 +17,20 @@ uint64_t driver_clock_ns(clockid_t clock);
 /* Calls the owner's function. */
 void driver_ran(const struct driver *driver);
 
+/* Sleeps until the driver changes. If the thread is cancelled, the mutex is released. */
+void driver_sleep(struct driver *driver);
+
 /* Wakes all waiters; each one that still waits counts itself again. */
 void driver_wake_all(struct driver *driver);
-
-/* Waits until another thread signals a change. */
-void driver_sleep(struct driver *driver);
 
 /* --- virtual.c --- */
 
 void virtual_run_instant(struct driver *driver);
 
 /* Moves time to the next event, or sleeps until another thread has moved it. Returns false if no
- * event is left. */
-bool virtual_let_time_pass(struct driver *driver);
+ * event is left. If the thread is cancelled in its sleep, the runner (NULL: none) leaves the list and
+ * the mutex is released. */
+bool virtual_let_time_pass(struct driver *driver, struct driver_runner *runner);
 
 /* Returns true if the calling thread's waiting moves time: it is registered, or no thread is. */
 bool virtual_counts(const struct driver *driver);

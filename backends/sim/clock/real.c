@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The real clock: verbs and a progress thread bring the engine up to CLOCK_MONOTONIC. */
+#include "backends/sim/base/cancel.h"
 #include "backends/sim/clock/private.h"
 
 #include "sim/engine.h"
@@ -120,12 +121,23 @@ int driver_start(struct driver *driver)
 	int err = 0;
 
 	while (driver->stopping)
-		pthread_cond_wait(&driver->changed, &driver->mutex);
+		driver_sleep(driver);
 	if (driver->real && !driver->running)
 		err = start_progress(driver);
 	if (!err)
 		driver->users++;
 	return err;
+}
+
+/* The mutex is held again at the end. */
+static void join_progress(struct driver *driver)
+{
+	int state = cancel_off();
+
+	pthread_mutex_unlock(&driver->mutex);
+	pthread_join(driver->progress, NULL);
+	pthread_mutex_lock(&driver->mutex);
+	cancel_restore(state);
 }
 
 void driver_stop(struct driver *driver)
@@ -140,9 +152,7 @@ void driver_stop(struct driver *driver)
 	driver->running = false;
 	driver->stopping = true;
 	pthread_cond_signal(&driver->kicked);
-	pthread_mutex_unlock(&driver->mutex);
-	pthread_join(driver->progress, NULL);
-	pthread_mutex_lock(&driver->mutex);
+	join_progress(driver);
 	driver->stopping = false;
 	driver_wake_all(driver);
 	pthread_mutex_unlock(&driver->mutex);

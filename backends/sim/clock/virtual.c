@@ -54,34 +54,6 @@ static uint64_t next_ns(const struct driver *driver)
 	return next;
 }
 
-static void sleep_until_changed(struct driver *driver)
-{
-	uint64_t epoch;
-
-	if (virtual_counts(driver))
-		driver->waiting++;
-	epoch = driver->epoch;
-	while (driver->epoch == epoch)
-		driver_sleep(driver);
-}
-
-bool virtual_let_time_pass(struct driver *driver)
-{
-	uint64_t next;
-
-	if (!all_wait(driver)) {
-		sleep_until_changed(driver);
-		return true;
-	}
-	next = next_ns(driver);
-	if (next != SIM_NEVER) {
-		sim_engine_advance(driver->engine, next);
-		driver_ran(driver);
-	}
-	driver_changed(driver);
-	return next != SIM_NEVER;
-}
-
 /* No thread moves time beyond until_ns while the runner is in the list. */
 static void runner_add(struct driver *driver, struct driver_runner *runner, uint64_t until_ns)
 {
@@ -98,6 +70,61 @@ static void runner_remove(struct driver *driver, const struct driver_runner *run
 	*at = runner->next;
 }
 
+/* A thread that sleeps until the driver changes. */
+struct sleeper {
+	struct driver *driver;
+	const struct driver_runner *runner; /* NULL: none */
+};
+
+/* Those that still wait count themselves again; the cancelled thread does not. */
+static void sleeper_cancelled(void *arg)
+{
+	const struct sleeper *sleeper = arg;
+
+	driver_wake_all(sleeper->driver);
+	if (sleeper->runner)
+		runner_remove(sleeper->driver, sleeper->runner);
+	driver_awake(sleeper->driver);
+	pthread_mutex_unlock(&sleeper->driver->mutex);
+}
+
+/* Not inlined: a cleanup handler is a setjmp(3), and GCC warns of variables beside it. */
+static __attribute__((noinline)) void wait_for_change(struct sleeper *sleeper, uint64_t epoch)
+{
+	driver_asleep(sleeper->driver);
+	pthread_cleanup_push(sleeper_cancelled, sleeper);
+	while (sleeper->driver->epoch == epoch)
+		pthread_cond_wait(&sleeper->driver->changed, &sleeper->driver->mutex);
+	pthread_cleanup_pop(false);
+	driver_awake(sleeper->driver);
+}
+
+static void sleep_until_changed(struct driver *driver, const struct driver_runner *runner)
+{
+	struct sleeper sleeper = {driver, runner};
+
+	if (virtual_counts(driver))
+		driver->waiting++;
+	wait_for_change(&sleeper, driver->epoch);
+}
+
+bool virtual_let_time_pass(struct driver *driver, struct driver_runner *runner)
+{
+	uint64_t next;
+
+	if (!all_wait(driver)) {
+		sleep_until_changed(driver, runner);
+		return true;
+	}
+	next = next_ns(driver);
+	if (next != SIM_NEVER) {
+		sim_engine_advance(driver->engine, next);
+		driver_ran(driver);
+	}
+	driver_changed(driver);
+	return next != SIM_NEVER;
+}
+
 int driver_run(struct driver *driver, uint64_t duration_ns)
 {
 	struct driver_runner self;
@@ -111,7 +138,7 @@ int driver_run(struct driver *driver, uint64_t duration_ns)
 	runner_add(driver, &self, until_ns);
 	virtual_run_instant(driver);
 	while (sim_engine_now_ns(driver->engine) < until_ns && !driver->ended)
-		virtual_let_time_pass(driver);
+		virtual_let_time_pass(driver, &self);
 	runner_remove(driver, &self);
 	return driver->ended ? say(ENODEV, "vb_sim_run: vb_sim_reset() has ended the world") : 0;
 }
@@ -131,7 +158,7 @@ int driver_wait_until(struct driver *driver, driver_ready *ready, const void *ar
 			err = 0;
 		else if (sim_engine_now_ns(driver->engine) >= until_ns)
 			err = ETIMEDOUT;
-		else if (!virtual_let_time_pass(driver))
+		else if (!virtual_let_time_pass(driver, &self))
 			err = EDEADLK;
 	}
 	runner_remove(driver, &self);

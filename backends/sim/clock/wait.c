@@ -13,7 +13,7 @@ void driver_step(struct driver *driver, driver_ready *ready, const void *arg)
 	virtual_run_instant(driver);
 	/* A thread that is not registered does not move the time of the registered ones. */
 	if (!ready(arg) && virtual_counts(driver))
-		virtual_let_time_pass(driver);
+		virtual_let_time_pass(driver, NULL);
 }
 
 int driver_wait(struct driver *driver, driver_ready *ready, const void *arg)
@@ -29,7 +29,7 @@ int driver_wait(struct driver *driver, driver_ready *ready, const void *arg)
 			return ENODEV;
 		if (ready(arg))
 			return 0;
-		if (!virtual_let_time_pass(driver))
+		if (!virtual_let_time_pass(driver, NULL))
 			return EDEADLK;
 	}
 }

@@ -304,18 +304,32 @@ static bool weigh_line(const char *line, uintptr_t *at, uintptr_t end, bool writ
 static int probe_maps(uintptr_t at, uintptr_t end, bool write)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
+	bool good = false, decided = false;
 	char *line = NULL;
 	size_t capacity = 0;
-	bool good = false;
+	int err = EFAULT;
 
 	if (!maps)
-		return EFAULT;
-	while (getline(&line, &capacity, maps) > 0)
-		if (weigh_line(line, &at, end, write, &good))
-			break;
+		return errno;
+	while (!decided && getline(&line, &capacity, maps) > 0)
+		decided = weigh_line(line, &at, end, write, &good);
+	/* getline(3) ends at the end of the file, or without memory for a line. */
+	if (!decided && !feof(maps))
+		err = errno;
 	free(line);
 	fclose(maps);
-	return good ? 0 : EFAULT;
+	return good ? 0 : err;
+}
+
+/* The caller may hold a lock, which a thread that is cancelled in read(2) would keep. */
+static int probe_uncancelled(uintptr_t at, uintptr_t end, bool write)
+{
+	int cancel, err;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	err = probe_maps(at, end, write);
+	pthread_setcancelstate(cancel, NULL);
+	return err;
 }
 
 int guard_probe(const void *addr, size_t length_bytes, bool write)
@@ -340,5 +354,5 @@ int guard_probe(const void *addr, size_t length_bytes, bool write)
 		return 0;
 	}
 #endif
-	return probe_maps(at, end, write);
+	return probe_uncancelled(at, end, write);
 }

@@ -24,7 +24,8 @@ void guard_unlock(void);
 /* Copies. Nonzero if one of the two ranges cannot be accessed; some bytes may be copied then. */
 int guard_copy(void *dst, const void *src, size_t length_bytes);
 
-/* 0 if [addr, addr + length) can be read and, if write is set, written; else EFAULT. */
+/* 0 if [addr, addr + length) can be read and, if write is set, written; else EFAULT. A long range is
+ * looked up in /proc/self/maps: the errno of fopen(3), such as EMFILE or ENOMEM, if that fails. */
 int guard_probe(const void *addr, size_t length_bytes, bool write);
 
 #endif

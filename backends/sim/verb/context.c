@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening and closing a device. */
+#include "backends/sim/base/cancel.h"
 #include "backends/sim/guard/guard.h"
 #include "backends/sim/verb/verbs.h"
 
@@ -71,9 +72,12 @@ static int open_descriptors(struct context *context, int cmd_fd)
 /* Closes the descriptors; kept, if it is one of them, stays the caller's. */
 static void close_descriptors(struct context *context, int kept)
 {
+	int state = cancel_off();
+
 	event_queue_end(&context->async);
 	if (context->verbs.context.cmd_fd != kept)
 		close(context->verbs.context.cmd_fd);
+	cancel_restore(state);
 }
 
 static int enlist(struct vb_sim *world, struct context *context)

@@ -5,6 +5,18 @@
 
 /* --- registration --- */
 
+static const char *cause_of(int err)
+{
+	if (err == EFAULT)
+		return "the memory is not mapped, or is read-only and LOCAL_WRITE is asked for";
+	if (err == EMFILE || err == ENFILE)
+		return "no descriptor is free to read /proc/self/maps; close one, or raise "
+		       "RLIMIT_NOFILE";
+	if (err == ENOMEM)
+		return "no memory";
+	return "the device refuses it";
+}
+
 struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, const char *verb)
 {
 	struct context *context = context_of(ibv_pd->context);
@@ -23,10 +35,7 @@ struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, c
 	if (err) {
 		object_end(KIND_MR, mr);
 		return say_null(err, "%s: %zu bytes at %p with access 0x%x: %s", verb, init.length,
-				init.addr, (unsigned int)init.access,
-				err == EFAULT ? "the memory is not mapped, or is read-only and "
-						"LOCAL_WRITE is asked for"
-					      : "the device refuses it");
+				init.addr, (unsigned int)init.access, cause_of(err));
 	}
 	mr->ibv = (struct ibv_mr){
 		.context = ibv_pd->context,
@@ -246,10 +255,12 @@ static int advise_one(const struct pd *pd, enum ibv_advise_mr_advice advice,
 	if (!addr && sge->length)
 		return say(EFAULT, "advise_mr: the range is outside the MR of lkey 0x%x",
 			   sge->lkey);
-	if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT &&
-	    guard_probe(addr, sge->length, write))
-		return say(EFAULT, "advise_mr: %u bytes at %p are not mapped", sge->length, addr);
-	return 0;
+	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return 0;
+	err = guard_probe(addr, sge->length, write);
+	return err ? say(err, "advise_mr: %u bytes at %p: %s", sge->length, addr,
+			 err == EFAULT ? "they are not mapped, or are read-only" : cause_of(err))
+		   : 0;
 }
 
 int verb_advise_mr(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t flags,

@@ -50,14 +50,23 @@ static int take(struct cq *cq)
 	return 0;
 }
 
-static int take_or_step(struct cq *cq)
+static void unlock_poll(void *mutex)
+{
+	if (mutex)
+		pthread_mutex_unlock(mutex);
+}
+
+/* locked is released if the thread is cancelled while it waits for others; NULL: nothing is. */
+static int take_or_step(struct cq *cq, pthread_mutex_t *locked)
 {
 	HOLD hold = context_hold(cq->ibv.context);
 	int err = take(cq);
 
 	if (err != ENOENT)
 		return err;
+	pthread_cleanup_push(unlock_poll, locked);
 	driver_step(&hold.world->driver, has_entry, cq);
+	pthread_cleanup_pop(false);
 	return take(cq);
 }
 
@@ -73,7 +82,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	poll_locked = !__libc_single_threaded && !cq->single_threaded;
 	if (poll_locked)
 		pthread_mutex_lock(&cq->poll_mutex);
-	err = take_or_step(cq);
+	err = take_or_step(cq, poll_locked ? &cq->poll_mutex : NULL);
 	if (!err)
 		cq->poll_locked = poll_locked;
 	else if (poll_locked)

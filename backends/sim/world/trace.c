@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The trace file and the watcher of a world. */
+#include "backends/sim/base/cancel.h"
 #include "backends/sim/base/say.h"
 #include "backends/sim/capture/pcapfile.h"
 #include "backends/sim/world/world.h"
@@ -10,6 +11,7 @@ int world_trace_close(struct vb_sim *world)
 {
 	struct pcapfile *trace = world->trace;
 	bool failed;
+	int state;
 
 	if (!trace)
 		return 0;
@@ -18,7 +20,9 @@ int world_trace_close(struct vb_sim *world)
 	world->trace = NULL;
 	pcapfile_flush(trace);
 	failed = pcapfile_failed(trace);
+	state = cancel_off();
 	pcapfile_close(trace);
+	cancel_restore(state);
 	return failed ? say(EIO, "trace: some packets could not be written") : 0;
 }
 
@@ -32,6 +36,7 @@ int world_trace_open(struct vb_sim *world, const char *path)
 	struct sim_trace_sink sink = {.frame = pcapfile_frame};
 	bool infiniband = is_infiniband(&world->devices[0]);
 	char error[256];
+	int state;
 
 	for (unsigned int i = 1; i < world->device_count; i++)
 		if (is_infiniband(&world->devices[i]) != infiniband)
@@ -44,7 +49,9 @@ int world_trace_open(struct vb_sim *world, const char *path)
 	 */
 	if (world->trace)
 		pcapfile_flush(world->trace);
+	state = cancel_off();
 	sink.arg = pcapfile_open(path, infiniband, error, sizeof(error));
+	cancel_restore(state);
 	if (!sink.arg)
 		return say(errno ? errno : EIO, "%s", error);
 	world_trace_close(world);
@@ -60,8 +67,10 @@ static void watch_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t
 			unsigned int flags)
 {
 	const struct vb_sim *world = arg;
+	int state = cancel_off();
 
 	world->watch(world->watch_arg, now_ns, frame, length_bytes, flags & SIM_FRAME_LOST);
+	cancel_restore(state);
 }
 
 void world_watch(struct vb_sim *world, vb_sim_frame_fn *fn, void *arg)

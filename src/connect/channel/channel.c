@@ -132,16 +132,27 @@ static bool is_idle(const void *arg)
 	return ((const struct vb_channel *)arg)->pending == 0;
 }
 
+/* Takes the QP to ERR and waits until its works are flushed. The wait is short, and a thread that is
+ * cancelled in it would leave half a channel. */
+static int flush(struct vb_channel *channel)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	int state, err;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	err = vb_modify_qp(channel->qp, &attr, IBV_QP_STATE);
+	if (!err)
+		err = group_wait(channel->group, is_idle, channel, FLUSH_NS);
+	pthread_setcancelstate(state, NULL);
+	return err;
+}
+
 void channel_break(struct vb_channel *channel)
 {
 	const struct ibv_wc flushed = {.status = IBV_WC_WR_FLUSH_ERR};
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
 	channel->broken = true;
-	if (!channel->qp || is_idle(channel))
-		return;
-	if (!vb_modify_qp(channel->qp, &attr, IBV_QP_STATE) &&
-	    !group_wait(channel->group, is_idle, channel, FLUSH_NS))
+	if (!channel->qp || is_idle(channel) || !flush(channel))
 		return;
 	/* No work can access memory after its QP has been destroyed. */
 	if (!vb_destroy_qp(channel->qp))

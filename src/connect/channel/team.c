@@ -201,12 +201,13 @@ int vb_team_join(struct vb_team *team, vb_exchange_fn *exchange, void *arg, uint
 	if (!cards)
 		return fail(ENOMEM, "team: no memory for %u cards", team->size);
 	own = cards + card_bytes * team->size;
+	pthread_cleanup_push(free, cards);
 	vb_team_card(team, own);
 	err = exchange(arg, team->rank, team->size, own, card_bytes, cards, timeout_ns);
 	if (!err)
 		err = vb_team_connect(team, cards);
 	if (!err)
 		err = exchange(arg, team->rank, team->size, own, 1, cards, timeout_ns);
-	free(cards);
+	pthread_cleanup_pop(true);
 	return err;
 }

@@ -8,6 +8,7 @@
 #include "src/connect/cq.h"
 
 #include <errno.h>
+#include <pthread.h>
 
 /* --- results --- */
 
@@ -119,6 +120,30 @@ static void break_channels(struct vb_scope *scope)
 	}
 }
 
+static void drop_works(struct vb_scope *scope)
+{
+	while (scope->works)
+		slot_free(scope->works);
+	scope->group = NULL;
+}
+
+/* The scope may be on the stack of the thread that is cancelled. */
+static void end_cancelled(void *scope)
+{
+	break_channels(scope);
+	drop_works(scope);
+}
+
+static int wait_for_scope(struct vb_scope *scope, uint64_t timeout_ns)
+{
+	int err;
+
+	pthread_cleanup_push(end_cancelled, scope);
+	err = group_wait(scope->group, is_over, scope, timeout_ns);
+	pthread_cleanup_pop(false);
+	return err;
+}
+
 int vb_scope_end(struct vb_scope *scope, uint64_t timeout_ns)
 {
 	unsigned int left = 0;
@@ -126,14 +151,12 @@ int vb_scope_end(struct vb_scope *scope, uint64_t timeout_ns)
 
 	if (!scope->group)
 		return 0;
-	err = group_wait(scope->group, is_over, scope, timeout_ns);
+	err = wait_for_scope(scope, timeout_ns);
 	if (err) {
 		left = scope->pending;
 		break_channels(scope);
 	}
-	while (scope->works)
-		slot_free(scope->works);
-	scope->group = NULL;
+	drop_works(scope);
 	if (err)
 		return fail(err, "scope: %u works did not end in time; their channels are broken",
 			    left);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines in the memory of this process: two rings each. No socket, no clock. One lock for each hall
+ * Lines in the memory of this process: two rings each, and no socket. One lock for each hall
  * protects its listeners and lines.
  */
+#include "src/connect/deadline.h"
+#include "src/connect/exchange/exchange.h"
 #include "src/connect/object.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <verbena/rdma.h>
 
 #define RING_BYTES 4096
 
@@ -41,17 +42,63 @@ struct listener {
 
 struct vb_rdma_hall {
 	pthread_mutex_t lock;
+	pthread_cond_t moved;
+	uint64_t state; /* counts what moved */
 	struct listener *listeners;
 };
 
 /* --- halls --- */
 
+/* Wakes the threads that wait for a move. The caller holds the lock. */
+static void tell(struct vb_rdma_hall *hall)
+{
+	hall->state++;
+	pthread_cond_broadcast(&hall->moved);
+}
+
+uint64_t hall_state(struct vb_rdma_hall *hall)
+{
+	uint64_t state;
+
+	pthread_mutex_lock(&hall->lock);
+	state = hall->state;
+	pthread_mutex_unlock(&hall->lock);
+	return state;
+}
+
+static void unlock_hall(void *hall)
+{
+	pthread_mutex_unlock(&((struct vb_rdma_hall *)hall)->lock);
+}
+
+void hall_wait(struct vb_rdma_hall *hall, uint64_t seen, uint64_t deadline_ns)
+{
+	const struct timespec limit = timespec_of(deadline_ns);
+	int err = 0;
+
+	pthread_mutex_lock(&hall->lock);
+	pthread_cleanup_push(unlock_hall, hall);
+	while (hall->state == seen && !err) {
+		if (deadline_ns == VB_FOREVER)
+			err = pthread_cond_wait(&hall->moved, &hall->lock);
+		else
+			err = pthread_cond_timedwait(&hall->moved, &hall->lock, &limit);
+	}
+	pthread_cleanup_pop(true);
+}
+
 struct vb_rdma_hall *vb_rdma_hall_open(void)
 {
 	struct vb_rdma_hall *hall = object_new(sizeof(*hall), "hall");
+	pthread_condattr_t monotonic;
 
-	if (hall)
-		pthread_mutex_init(&hall->lock, NULL);
+	if (!hall)
+		return NULL;
+	pthread_mutex_init(&hall->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&hall->moved, &monotonic);
+	pthread_condattr_destroy(&monotonic);
 	return hall;
 }
 
@@ -59,6 +106,7 @@ void vb_rdma_hall_close(struct vb_rdma_hall *hall)
 {
 	if (!hall)
 		return;
+	pthread_cond_destroy(&hall->moved);
 	pthread_mutex_destroy(&hall->lock);
 	free(hall);
 }
@@ -90,6 +138,7 @@ static int local_listen(void *arg, const char *address, void **made)
 	if (!taken) {
 		listener->next = hall->listeners;
 		hall->listeners = listener;
+		tell(hall);
 	}
 	pthread_mutex_unlock(&hall->lock);
 	if (taken)
@@ -131,6 +180,7 @@ static int local_connect(void *arg, const char *address, void **line)
 		for (link = &listener->waiting; *link; link = &(*link)->next)
 			;
 		*link = wire;
+		tell(hall);
 	}
 	pthread_mutex_unlock(&hall->lock);
 	if (listener)
@@ -174,6 +224,8 @@ static int local_send(void *object, const void *bytes, size_t length_bytes, size
 		       : lesser(length_bytes, lesser(RING_BYTES - ring->count, RING_BYTES - at));
 	memcpy(ring->bytes + at, bytes, moved);
 	ring->count += moved;
+	if (moved)
+		tell(line->wire->hall);
 	pthread_mutex_unlock(&line->wire->hall->lock);
 	*moved_bytes = moved;
 	if (closed)
@@ -194,6 +246,8 @@ static int local_receive(void *object, void *bytes, size_t length_bytes, size_t 
 	memcpy(bytes, ring->bytes + ring->first, moved);
 	ring->first = (ring->first + moved) % RING_BYTES;
 	ring->count -= moved;
+	if (moved)
+		tell(line->wire->hall);
 	pthread_mutex_unlock(&line->wire->hall->lock);
 	*moved_bytes = moved;
 	if (moved)
@@ -216,6 +270,7 @@ static void local_close_line(void *object)
 
 	pthread_mutex_lock(&wire->hall->lock);
 	line->closed = true;
+	tell(wire->hall);
 	last = other_end(line)->closed;
 	pthread_mutex_unlock(&wire->hall->lock);
 	if (last)
@@ -232,6 +287,7 @@ static void local_close_listener(void *object)
 	for (link = &hall->listeners; *link != listener; link = &(*link)->next)
 		;
 	*link = listener->next;
+	tell(hall);
 	pthread_mutex_unlock(&hall->lock);
 	while ((wire = listener->waiting)) {
 		listener->waiting = wire->next;

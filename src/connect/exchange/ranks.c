@@ -11,6 +11,8 @@
 #include "src/connect/object.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <verbena/channel.h>
 
@@ -21,11 +23,13 @@
 /* Rank 0 keeps this many lines of strangers open beside the lines of its team. */
 #define STRANGERS_MAX 16
 
-/* The time between two attempts to connect grows from LOOK_NS to this limit. */
+/* The time between two attempts to connect over TCP grows from the first limit to the second: no
+ * descriptor says when rank 0 begins to listen. */
+#define RETRY_MIN_NS NS_PER_MS
 #define RETRY_MAX_NS (100 * NS_PER_MS)
 
-/* The time between two looks at lines that do not move. */
-#define LOOK_NS NS_PER_MS
+/* The time between two attempts to accept when the process has no descriptor or memory left. */
+#define SHORTAGE_NS (10 * NS_PER_MS)
 
 /* "[host]:port" */
 #define ADDRESS_BYTES 300
@@ -47,8 +51,8 @@ struct guest {
 
 struct meeting {
 	const struct vb_rdma_exchange *exchange;
-	void *arg;	     /* of the exchange */
-	const char *address; /* of rank 0 */
+	struct vb_rdma_hall *hall; /* the exchange's argument; NULL for TCP */
+	const char *address;	   /* of rank 0 */
 	uint32_t rank, size;
 	const void *card;
 	size_t card_bytes;
@@ -58,21 +62,38 @@ struct meeting {
 	/* of rank 0 */
 	void *listener;
 	struct guest *guests;
-	uint32_t places; /* for guests */
+	struct pollfd *watched; /* a place for each guest, and one for the listener */
+	uint32_t places;	/* for guests */
 	uint32_t arrived;
 };
 
 /* --- lines --- */
 
-/* Sleeps. Returns 0, or ETIMEDOUT when the time for the exchange is over. */
-static int sleep_for(const struct meeting *meeting, uint64_t pause_ns)
+/* The state of the lines in a hall, to be read before a look at them; without a hall 0. */
+static uint64_t state_of(const struct meeting *meeting)
 {
-	uint64_t left_ns = left_until(monotonic_ns(), meeting->deadline_ns);
-	struct timespec pause = timespec_of(left_ns < pause_ns ? left_ns : pause_ns);
+	return meeting->hall ? hall_state(meeting->hall) : 0;
+}
+
+/* Waits at most limit_ns until a descriptor is ready or the hall's state is another than seen.
+ * Returns 0, or ETIMEDOUT when the time for the exchange is over. */
+static int wait_for(const struct meeting *meeting, uint64_t seen, struct pollfd *watched,
+		    nfds_t count, uint64_t limit_ns)
+{
+	uint64_t now_ns = monotonic_ns();
+	uint64_t left_ns = left_until(now_ns, meeting->deadline_ns);
+	struct timespec limit;
 
 	if (!left_ns)
 		return ETIMEDOUT;
-	nanosleep(&pause, NULL);
+	if (left_ns > limit_ns)
+		left_ns = limit_ns;
+	if (meeting->hall) {
+		hall_wait(meeting->hall, seen, deadline_after(now_ns, left_ns));
+		return 0;
+	}
+	limit = timespec_of(left_ns);
+	ppoll(watched, count, left_ns == VB_FOREVER ? NULL : &limit, NULL);
 	return 0;
 }
 
@@ -80,12 +101,16 @@ static int sleep_for(const struct meeting *meeting, uint64_t pause_ns)
 static int transfer(const struct meeting *meeting, void *line, void *bytes, size_t length_bytes,
 		    bool sends)
 {
+	struct pollfd watched = {.fd = meeting->exchange->line_descriptor(line),
+				 .events = sends ? POLLOUT : POLLIN};
 	size_t done = 0;
+	uint64_t seen;
 	int err;
 
-	do
+	do {
+		seen = state_of(meeting);
 		err = line_move(meeting->exchange, line, bytes, length_bytes, sends, &done);
-	while (err == EAGAIN && !sleep_for(meeting, LOOK_NS));
+	} while (err == EAGAIN && !wait_for(meeting, seen, &watched, 1, VB_FOREVER));
 	return err == EAGAIN ? ETIMEDOUT : err;
 }
 
@@ -169,25 +194,62 @@ static int hear(struct meeting *meeting, struct guest *guest)
 	return 0;
 }
 
-/* Hears all guests and accepts one more, then waits a while if ranks are missing. */
-static int collect_some(struct meeting *meeting)
+/* Hears all guests. Sets *free_place to a place for another guest, or to NULL. */
+static int hear_all(struct meeting *meeting, struct guest **free_place)
 {
-	struct guest *free_place = NULL;
 	int err = 0;
 
+	*free_place = NULL;
 	for (uint32_t i = 0; i < meeting->places && !err; i++) {
 		struct guest *guest = &meeting->guests[i];
 
 		if (guest->line && !guest->arrived)
 			err = hear(meeting, guest);
 		if (!guest->line)
-			free_place = guest;
+			*free_place = guest;
 	}
-	if (!err && free_place && !meeting->exchange->accept(meeting->listener, &free_place->line))
+	return err;
+}
+
+/* Fills the table of watched descriptors: those of the guests that are to be heard, and the
+ * listener's if it may accept. Returns their number. */
+static nfds_t watch(const struct meeting *meeting, bool accepts)
+{
+	const struct vb_rdma_exchange *exchange = meeting->exchange;
+	nfds_t count = 0;
+
+	if (accepts)
+		meeting->watched[count++] = (struct pollfd){
+			.fd = exchange->listener_descriptor(meeting->listener), .events = POLLIN};
+	for (uint32_t i = 0; i < meeting->places; i++) {
+		const struct guest *guest = &meeting->guests[i];
+
+		if (guest->line && !guest->arrived)
+			meeting->watched[count++] = (struct pollfd){
+				.fd = exchange->line_descriptor(guest->line), .events = POLLIN};
+	}
+	return count;
+}
+
+/* Hears all guests and accepts one more, then waits for a guest if ranks are missing. */
+static int collect_some(struct meeting *meeting)
+{
+	uint64_t seen = state_of(meeting);
+	struct guest *free_place;
+	int err = hear_all(meeting, &free_place);
+	int refused = EAGAIN;
+	bool is_short;
+
+	if (!err && free_place)
+		refused = meeting->exchange->accept(meeting->listener, &free_place->line);
+	if (!refused)
 		return 0;
 	if (err || meeting->arrived == meeting->size - 1)
 		return err;
-	err = sleep_for(meeting, LOOK_NS);
+	/* A listener that has no descriptor or memory for a line stays readable. */
+	is_short = refused != EAGAIN;
+	err = wait_for(meeting, seen, meeting->watched, watch(meeting, free_place && !is_short),
+		       is_short ? SHORTAGE_NS : VB_FOREVER);
 	return err ? fail(err, "exchange: %u of %u ranks came: %s", meeting->arrived + 1,
 			  meeting->size, strerrordesc_np(err))
 		   : 0;
@@ -220,27 +282,36 @@ static int collect_and_answer(struct meeting *meeting)
 	memcpy(meeting->cards, meeting->card, meeting->card_bytes);
 	while (!err && meeting->arrived < meeting->size - 1)
 		err = collect_some(meeting);
-	if (!err)
-		err = answer_all(meeting);
-	for (uint32_t i = 0; i < meeting->places; i++)
-		if (meeting->guests[i].line)
-			dismiss(meeting, &meeting->guests[i]);
-	return err;
+	return err ? err : answer_all(meeting);
 }
 
-/* The part of rank 0; closes the listener. */
+/* Closes the lines and the listener of rank 0. */
+static void disband(void *arg)
+{
+	struct meeting *meeting = arg;
+
+	for (uint32_t i = 0; meeting->guests && i < meeting->places; i++)
+		if (meeting->guests[i].line)
+			dismiss(meeting, &meeting->guests[i]);
+	meeting->exchange->close_listener(meeting->listener);
+	free(meeting->watched);
+	free(meeting->guests);
+}
+
+/* The part of rank 0; closes the listener, also when the thread is cancelled. */
 static int host(struct meeting *meeting)
 {
 	int err;
 
 	meeting->places = meeting->size - 1 + STRANGERS_MAX;
 	meeting->guests = calloc(meeting->places, sizeof(*meeting->guests));
-	if (meeting->guests)
+	meeting->watched = calloc(meeting->places + 1, sizeof(*meeting->watched));
+	pthread_cleanup_push(disband, meeting);
+	if (meeting->guests && meeting->watched)
 		err = collect_and_answer(meeting);
 	else
 		err = fail(ENOMEM, "exchange: no memory for %u guests", meeting->places);
-	meeting->exchange->close_listener(meeting->listener);
-	free(meeting->guests);
+	pthread_cleanup_pop(true);
 	return err;
 }
 
@@ -267,22 +338,33 @@ static int visit(const struct meeting *meeting, void *line)
 	return transfer(meeting, line, meeting->cards, meeting->card_bytes * meeting->size, false);
 }
 
-static int call_on(const struct meeting *meeting)
+/* Calls rank 0 once. */
+static int call_once(const struct meeting *meeting)
 {
 	const struct vb_rdma_exchange *exchange = meeting->exchange;
-	uint64_t pause_ns = LOOK_NS;
-	int err;
 	void *line;
+	int err = exchange->connect(meeting->hall, meeting->address, &line);
+
+	if (err)
+		return err;
+	pthread_cleanup_push(exchange->close_line, line);
+	err = visit(meeting, line);
+	pthread_cleanup_pop(true);
+	return err;
+}
+
+static int call_on(const struct meeting *meeting)
+{
+	uint64_t pause_ns = RETRY_MIN_NS, seen;
+	int err;
 
 	for (;;) {
-		err = exchange->connect(meeting->arg, meeting->address, &line);
-		if (!err) {
-			err = visit(meeting, line);
-			exchange->close_line(line);
-		}
+		seen = state_of(meeting);
+		err = call_once(meeting);
 		if (err != ECONNREFUSED && err != ECONNRESET && err != ECONNABORTED)
 			break;
-		err = sleep_for(meeting, pause_ns);
+		/* In a hall, a rank 0 that begins to listen changes the state. */
+		err = wait_for(meeting, seen, NULL, 0, meeting->hall ? VB_FOREVER : pause_ns);
 		if (err)
 			break;
 		pause_ns = pause_ns < RETRY_MAX_NS ? pause_ns * 2 : RETRY_MAX_NS;
@@ -303,7 +385,8 @@ static int meet(struct meeting *meeting, uint64_t timeout_ns)
 	if (meeting->rank)
 		return call_on(meeting);
 	if (!meeting->listener) {
-		err = meeting->exchange->listen(meeting->arg, meeting->address, &meeting->listener);
+		err = meeting->exchange->listen(meeting->hall, meeting->address,
+						&meeting->listener);
 		if (err)
 			return fail(err, "exchange: rank 0 listens at %s: %s", meeting->address,
 				    strerrordesc_np(err));

@@ -7,6 +7,7 @@
 #include "src/connect/object.h"
 
 #include <netdb.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -85,6 +86,11 @@ static int name_of(int fd, char host[HOST_BYTES], char service[8], bool *is_v6)
 
 /* --- sockets --- */
 
+static int descriptor(void *object)
+{
+	return ((const struct socket *)object)->fd;
+}
+
 /* Makes a line or listener of a socket, which is closed if that fails. */
 static int object_of(int fd, void **made)
 {
@@ -99,8 +105,7 @@ static int object_of(int fd, void **made)
 	return 0;
 }
 
-/* Makes a socket that listens at the address or connects to it. Returns 0 or errno. */
-static int socket_at(const struct addrinfo *found, bool listens, int *made)
+static int make_socket(const struct addrinfo *found, bool listens, int *made)
 {
 	const struct addrinfo *address = choose(found);
 	int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -120,6 +125,18 @@ static int socket_at(const struct addrinfo *found, bool listens, int *made)
 		close(fd);
 	else
 		*made = fd;
+	return err;
+}
+
+/* Makes a socket that listens at the address or connects to it. Returns 0 or errno. connect(2) does
+ * not block here, but a thread that is cancelled in it would leave the socket open. */
+static int socket_at(const struct addrinfo *found, bool listens, int *made)
+{
+	int state, err;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	err = make_socket(found, listens, made);
+	pthread_setcancelstate(state, NULL);
 	return err;
 }
 
@@ -165,12 +182,23 @@ static int tcp_listen(void *arg, const char *address, void **listener)
 	return tcp_listener_of(fd, listener);
 }
 
+/* Without memory the peer stays in the listener's queue. */
 static int tcp_accept(void *listener, void **line)
 {
-	const struct socket *socket = listener;
-	int fd = accept4(socket->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct socket *accepted = object_new(sizeof(*accepted), "exchange");
+	int state;
 
-	return fd < 0 ? errno : object_of(fd, line);
+	if (!accepted)
+		return ENOMEM;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	accepted->fd = accept4(descriptor(listener), NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	pthread_setcancelstate(state, NULL);
+	if (accepted->fd < 0) {
+		object_drop(accepted, errno);
+		return errno;
+	}
+	*line = accepted;
+	return 0;
 }
 
 static int tcp_connect(void *arg, const char *address, void **line)
@@ -214,11 +242,6 @@ static int tcp_receive(void *line, void *bytes, size_t length_bytes, size_t *mov
 	const struct socket *socket = line;
 
 	return result_of(recv(socket->fd, bytes, length_bytes, 0), moved_bytes);
-}
-
-static int descriptor(void *object)
-{
-	return ((const struct socket *)object)->fd;
 }
 
 static int tcp_name(void *listener, char *text, size_t text_bytes)

@@ -176,6 +176,7 @@ struct vb_rdma_agent *vb_rdma_agent_open(const struct vb_rdma_options *options)
 int vb_rdma_agent_close(struct vb_rdma_agent *agent)
 {
 	uint32_t left;
+	int state;
 
 	if (!agent)
 		return 0;
@@ -187,11 +188,14 @@ int vb_rdma_agent_close(struct vb_rdma_agent *agent)
 		return fail(EBUSY, "agent: it has %u connections, %u local and %u remote regions%s",
 			    agent->connections.taken, agent->locals, agent->remotes,
 			    agent->listeners ? ", and listeners" : "");
+	/* A thread that is cancelled in pthread_join(3) would leave half an agent. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (agent->threaded) {
 		agent_wake(agent);
 		pthread_join(agent->thread, NULL);
 	}
 	agent_free(agent);
+	pthread_setcancelstate(state, NULL);
 	return 0;
 }
 

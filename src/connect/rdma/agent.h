@@ -12,6 +12,7 @@
 #include "src/connect/rdma/message.h"
 
 #include <pthread.h>
+#include <sys/single_threaded.h>
 #include <verbena/sim.h>
 
 /* Receives beside the slots: docs/agent-messages.md. */
@@ -215,10 +216,12 @@ struct vb_rdma_agent {
 	struct vb_cq *cq;
 	uint32_t stride_bytes;	      /* from a message buffer to the next */
 	struct vb_sim *virtual_clock; /* NULL on the real clock */
+	uint64_t told;		      /* vb_sim_told() before the last look at the lines */
 
 	bool threaded, stopping;
 	pthread_t thread;
 	pthread_mutex_t lock;
+	int cancel_state; /* of the thread that has the lock; -1: the process has one thread */
 	pthread_cond_t ended;
 	int epoll_fd, wake_fd;
 
@@ -233,16 +236,27 @@ struct vb_rdma_agent {
 	uint64_t soonest_ns;	  /* when a lease or a handshake ends; VB_FOREVER: never */
 };
 
+/* A thread that has the lock is not cancelled, except in a wait, which gives the lock back. This also
+ * holds for an agent without a thread, which has no mutex. */
 static inline void agent_lock(struct vb_rdma_agent *agent)
 {
+	int state = -1;
+
+	if (!__libc_single_threaded)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 	if (agent->threaded)
 		pthread_mutex_lock(&agent->lock);
+	agent->cancel_state = state;
 }
 
 static inline void agent_unlock(struct vb_rdma_agent *agent)
 {
+	int state = agent->cancel_state;
+
 	if (agent->threaded)
 		pthread_mutex_unlock(&agent->lock);
+	if (state >= 0)
+		pthread_setcancelstate(state, NULL);
 }
 
 static inline uint64_t agent_now_ns(const struct vb_rdma_agent *agent)
@@ -271,7 +285,12 @@ void agent_wake(struct vb_rdma_agent *agent);
 void agent_watch(struct vb_rdma_agent *agent, int fd, bool writable, bool changes);
 /* Wakes the threads that wait for the agent's thread. */
 void agent_notify(struct vb_rdma_agent *agent);
-/* Waits for a notification. 0 or ETIMEDOUT. */
+/* pthread_cleanup_push(agent_relock, agent) before a part that runs without the lock, and
+ * pthread_cleanup_pop(true) after it: cleanup handlers find the agent locked. */
+void agent_relock(void *agent);
+/* The last cleanup handler of a wait: unlocks. */
+void agent_leave(void *agent);
+/* Waits for a notification. 0 or ETIMEDOUT. A cancelled thread leaves with the lock. */
 int agent_wait_for_thread(struct vb_rdma_agent *agent, uint64_t deadline_ns);
 /* Sleeps without the lock until there is something to look at. */
 void agent_sleep(struct vb_rdma_agent *agent, uint64_t left_ns);

@@ -169,6 +169,15 @@ static void say_goodbye(struct vb_rdma *rdma)
 			break;
 }
 
+static void close_cancelled(void *arg)
+{
+	struct vb_rdma *rdma = arg;
+	struct vb_rdma_agent *agent = rdma->agent;
+
+	connection_drop(rdma);
+	agent_unlock(agent);
+}
+
 int vb_rdma_close(struct vb_rdma *rdma)
 {
 	struct vb_rdma_agent *agent;
@@ -177,8 +186,10 @@ int vb_rdma_close(struct vb_rdma *rdma)
 		return 0;
 	agent = rdma->agent;
 	agent_lock(agent);
+	pthread_cleanup_push(close_cancelled, rdma);
 	if (rdma->stage == STAGE_READY && !rdma->err)
 		say_goodbye(rdma);
+	pthread_cleanup_pop(false);
 	connection_drop(rdma);
 	agent_unlock(agent);
 	return 0;

@@ -42,13 +42,36 @@ static int handle(struct vb_rdma_agent *agent, const struct ibv_wc *wc, int take
 	return taken;
 }
 
-/* Polls the CQ once. On a virtual clock a poll that finds nothing advances time. Returns the number
- * of completions, or a negative number. */
+/* Calls a wait for completions without the lock, so that the thread can be cancelled in it. */
+static int wait_unlocked(struct vb_rdma_agent *agent, struct ibv_wc *wc, uint64_t left_ns,
+			 int (*wait)(struct vb_rdma_agent *agent, struct ibv_wc *wc,
+				     uint64_t left_ns))
+{
+	int taken;
+
+	if (__libc_single_threaded)
+		return wait(agent, wc, left_ns);
+	agent_unlock(agent);
+	pthread_cleanup_push(agent_relock, agent);
+	taken = wait(agent, wc, left_ns);
+	pthread_cleanup_pop(true);
+	return taken;
+}
+
+static int poll_cq(struct vb_rdma_agent *agent, struct ibv_wc *wc, uint64_t left_ns)
+{
+	return ibv_poll_cq(agent->cq->cq, TAKEN_MAX, wc);
+}
+
+/* Polls the CQ once. On a virtual clock a poll that finds nothing advances time, or waits for other
+ * threads. Returns the number of completions, or a negative number. */
 static int look(struct vb_rdma_agent *agent)
 {
 	struct ibv_wc wc[TAKEN_MAX];
 
-	return handle(agent, wc, ibv_poll_cq(agent->cq->cq, TAKEN_MAX, wc));
+	return handle(agent, wc,
+		      agent->virtual_clock ? wait_unlocked(agent, wc, 0, poll_cq)
+					   : poll_cq(agent, wc, 0));
 }
 
 /* Returns true while an operation waits for a line or a connection. */
@@ -94,20 +117,29 @@ static bool has_no_descriptors(const struct vb_rdma_agent *agent)
 	return first && agent->options.exchange->listener_descriptor(first->listener) < 0;
 }
 
+static int wait_told(struct vb_rdma_agent *agent, struct ibv_wc *wc, uint64_t left_ns)
+{
+	int taken = vb_sim_wait_cq_told(agent->cq->cq, TAKEN_MAX, wc, left_ns, agent->told);
+
+	if (taken < 0)
+		return -errno;
+	return taken ? taken : -ETIMEDOUT;
+}
+
+static int wait_cq(struct vb_rdma_agent *agent, struct ibv_wc *wc, uint64_t left_ns)
+{
+	return vb_cq_wait(agent->cq, wc, TAKEN_MAX, left_ns);
+}
+
 /* Waits for completions and for vb_sim_tell(). Lines with descriptors may move without a call of
  * vb_sim_tell(), from outside of the world: these waits are short, and never end in EDEADLK. */
 static int wait_for_lines(struct vb_rdma_agent *agent, struct ibv_wc *wc, uint64_t left_ns)
 {
-	uint64_t told = vb_sim_told(agent->virtual_clock);
-	int taken;
-
+	agent->told = vb_sim_told(agent->virtual_clock);
 	greet_step(agent);
 	if (!has_no_descriptors(agent))
 		left_ns = sooner(left_ns, LOOK_VIRTUAL_NS);
-	taken = vb_sim_wait_cq_told(agent->cq->cq, TAKEN_MAX, wc, left_ns, told);
-	if (taken < 0)
-		return -errno;
-	return taken ? taken : -ETIMEDOUT;
+	return wait_unlocked(agent, wc, left_ns, wait_told);
 }
 
 static int wait_virtual(struct vb_rdma_agent *agent, uint64_t deadline_ns)
@@ -123,7 +155,7 @@ static int wait_virtual(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 		 * limit. */
 		if (left_ns == VB_FOREVER && look(agent) > 0)
 			return 0;
-		taken = vb_cq_wait(agent->cq, wc, TAKEN_MAX, left_ns);
+		taken = wait_unlocked(agent, wc, left_ns, wait_cq);
 	}
 	if (taken < 0 && taken != -ETIMEDOUT)
 		return -taken;
@@ -183,7 +215,10 @@ int vb_rdma_progress(struct vb_rdma_agent *agent, uint64_t timeout_ns)
 
 	if (agent->threaded)
 		return 0;
+	agent_lock(agent);
+	pthread_cleanup_push(agent_leave, agent);
 	err = agent_drive(agent, timeout_ns ? cq_deadline_ns(agent->cq, timeout_ns) : 0);
+	pthread_cleanup_pop(true);
 	return err == ETIMEDOUT && !timeout_ns ? 0 : err;
 }
 
@@ -194,15 +229,20 @@ int vb_rdma_descriptor(const struct vb_rdma_agent *agent)
 
 int vb_rdma_arm(struct vb_rdma_agent *agent)
 {
+	int err;
+
 	if (agent->threaded || agent->virtual_clock)
 		return fail(ENOTSUP, "agent: it has %s",
 			    agent->threaded ? "a thread of its own" : "a virtual clock");
+	agent_lock(agent);
 	cq_drain(agent->cq);
-	if (vb_req_notify_cq(agent->cq->cq, 0))
-		return fail(EIO, "agent: the CQ cannot be armed");
-	/* A completion that came before the CQ was armed gives no notification. */
-	if (look(agent))
-		agent_wake(agent);
-	look_around(agent, true);
-	return 0;
+	err = vb_req_notify_cq(agent->cq->cq, 0);
+	if (!err) {
+		/* A completion that came before the CQ was armed gives no notification. */
+		if (look(agent))
+			agent_wake(agent);
+		look_around(agent, true);
+	}
+	agent_unlock(agent);
+	return err ? fail(EIO, "agent: the CQ cannot be armed") : 0;
 }

@@ -33,20 +33,43 @@ static int read_greeting(struct vb_rdma *rdma)
 		return err;
 	if (rdma->peer.status == GREETING_NO_ROOM)
 		return fail(ECONNREFUSED, "rdma: the peer has no room");
+	if (rdma->peer.status == GREETING_FAILED)
+		return fail(ECONNREFUSED, "rdma: the peer has no memory for the connection, or "
+					  "its device failed");
+	if (rdma->peer.status == GREETING_NONSENSE)
+		return fail(ECONNREFUSED, "rdma: the peer did not understand the greeting");
 	return fail(ECONNREFUSED, "rdma: the peer refused: code %u", rdma->peer.status);
 }
 
-/* The listening end answers when its QP is ready. */
+/* Tells the peer why there is no connection. The line is about to be closed. */
+static void refuse(const struct vb_rdma_agent *agent, void *line, enum greeting_status status)
+{
+	const struct greeting greeting = {.status = status};
+	uint8_t bytes[GREETING_BYTES];
+	size_t moved;
+
+	greeting_encode(&greeting, bytes);
+	agent->options.exchange->send(line, bytes, sizeof(bytes), &moved);
+}
+
+/* The listening end answers when its QP is ready. A peer that does not begin with the head of this
+ * version is a stranger and gets no answer. */
 static int meet_client(struct vb_rdma *rdma)
 {
 	int err = read_greeting(rdma);
 
-	if (!err)
-		err = connection_prepare(rdma);
+	if (err == EBADMSG)
+		refuse(rdma->agent, rdma->line, GREETING_NONSENSE);
 	if (err)
 		return err;
-	write_greeting(rdma);
-	return connection_join(rdma);
+	err = connection_prepare(rdma);
+	if (!err) {
+		write_greeting(rdma);
+		err = connection_join(rdma);
+	}
+	if (err)
+		refuse(rdma->agent, rdma->line, GREETING_FAILED);
+	return err;
 }
 
 static int meet_server(struct vb_rdma *rdma)
@@ -195,29 +218,21 @@ static int line_new(struct vb_rdma_agent *agent, void *line, enum stage stage,
 	return 0;
 }
 
-/* Tells a peer that there is no room for its connection. */
-static void turn_away(struct vb_rdma_agent *agent, void *line)
-{
-	const struct greeting greeting = {.status = GREETING_NO_ROOM};
-	uint8_t bytes[GREETING_BYTES];
-	size_t moved;
-
-	greeting_encode(&greeting, bytes);
-	agent->options.exchange->send(line, bytes, sizeof(bytes), &moved);
-	line_close(agent, line);
-}
-
 static void let_in(struct vb_rdma_listener *listener)
 {
 	struct vb_rdma_agent *agent = listener->agent;
 	struct vb_rdma *rdma;
 	void *line;
+	int err;
 
 	while (!agent->options.exchange->accept(listener->listener, &line)) {
-		if (line_new(agent, line, STAGE_HEAR_GREETING, &rdma))
-			turn_away(agent, line);
-		else
+		err = line_new(agent, line, STAGE_HEAR_GREETING, &rdma);
+		if (!err) {
 			rdma->listener = listener;
+			continue;
+		}
+		refuse(agent, line, err == ENOSPC ? GREETING_NO_ROOM : GREETING_FAILED);
+		line_close(agent, line);
 	}
 }
 

@@ -107,6 +107,16 @@ void op_unhold(struct op *op)
 	remote_put(op->request.remote);
 }
 
+/* Calls back without the lock. */
+static void call_back(struct vb_rdma_agent *agent, vb_rdma_callback *callback, void *arg,
+		      const struct vb_rdma_result *result)
+{
+	agent_unlock(agent);
+	pthread_cleanup_push(agent_relock, agent);
+	callback(arg, result);
+	pthread_cleanup_pop(true);
+}
+
 void ops_deliver(struct vb_rdma_agent *agent)
 {
 	struct op *op;
@@ -118,8 +128,6 @@ void ops_deliver(struct vb_rdma_agent *agent)
 
 		op_leave(op);
 		op_free(op);
-		agent_unlock(agent);
-		callback(arg, &result);
-		agent_lock(agent);
+		call_back(agent, callback, arg, &result);
 	}
 }

@@ -103,13 +103,29 @@ static int stale(void)
 	return fail(ESTALE, "rdma: the handle is stale: its result was taken");
 }
 
+/* Drops the objects in a result that nobody takes. */
+static void drop_result(struct op *op)
+{
+	if (op->result.err)
+		return;
+	if (op->result.rdma)
+		connection_drop(op->result.rdma);
+	op_drop_result(op);
+}
+
 static int taken(struct op *op, struct vb_rdma_result *result)
 {
-	const struct vb_rdma *rdma = op->rdma;
+	struct vb_rdma *rdma = op->rdma;
 	int err = op->result.err;
 
-	if (result)
+	if (result) {
 		*result = op->result;
+	} else {
+		drop_result(op);
+		/* The owner of a region learns that the region is released. */
+		if (rdma)
+			connection_pump(rdma);
+	}
 	if (err && rdma && rdma->err == err)
 		fail(err, "%s", rdma->why);
 	else if (err && op->why[0])
@@ -175,7 +191,9 @@ int vb_rdma_wait(struct vb_rdma_op handle, uint64_t timeout_ns, struct vb_rdma_r
 		return stale();
 	agent_lock(handle.agent);
 	op = op_of(handle);
+	pthread_cleanup_push(agent_leave, handle.agent);
 	err = op ? wait_for(op, timeout_ns) : 0;
+	pthread_cleanup_pop(false);
 	/* Meanwhile another thread may have taken the result. */
 	if (op_of(handle) != op || !op)
 		err = stale();
@@ -206,9 +224,7 @@ static void cancel(struct op *op)
 		cancel_busy(op);
 	} else {
 		op_leave(op);
-		if (op->result.rdma && !op->result.err)
-			connection_drop(op->result.rdma);
-		op_drop_result(op);
+		drop_result(op);
 		op_free(op);
 	}
 	if (rdma)
@@ -229,6 +245,28 @@ int vb_rdma_cancel(struct vb_rdma_op handle)
 	return op ? 0 : stale();
 }
 
+static void run_cancelled(void *arg)
+{
+	struct op *op = arg;
+	struct vb_rdma_agent *agent = op->agent;
+
+	cancel(op);
+	agent_unlock(agent);
+}
+
+/* The wait of op_run(): if the thread is cancelled, the operation is, too. */
+static int wait_or_cancel(struct op *op, uint64_t timeout_ns)
+{
+	int err;
+
+	if (__libc_single_threaded)
+		return wait_for(op, timeout_ns);
+	pthread_cleanup_push(run_cancelled, op);
+	err = wait_for(op, timeout_ns);
+	pthread_cleanup_pop(false);
+	return err;
+}
+
 struct vb_rdma_result op_run(const struct vb_rdma_request *request, uint64_t timeout_ns)
 {
 	struct vb_rdma_result result = {0};
@@ -239,7 +277,7 @@ struct vb_rdma_result op_run(const struct vb_rdma_request *request, uint64_t tim
 	if (result.err)
 		return result;
 	agent = op->agent;
-	result.err = wait_for(op, timeout_ns);
+	result.err = wait_or_cancel(op, timeout_ns);
 	if (op->busy) {
 		cancel(op);
 		overdue(result.err, timeout_ns);

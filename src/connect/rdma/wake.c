@@ -45,6 +45,16 @@ void agent_wake(struct vb_rdma_agent *agent)
 		return; /* the counter is full: the agent is awake */
 }
 
+void agent_relock(void *agent)
+{
+	agent_lock(agent);
+}
+
+void agent_leave(void *agent)
+{
+	agent_unlock(agent);
+}
+
 void agent_sleep(struct vb_rdma_agent *agent, uint64_t left_ns)
 {
 	struct timespec limit = timespec_of(left_ns);
@@ -52,8 +62,9 @@ void agent_sleep(struct vb_rdma_agent *agent, uint64_t left_ns)
 	uint64_t wakes;
 
 	agent_unlock(agent);
+	pthread_cleanup_push(agent_relock, agent);
 	epoll_pwait2(agent->epoll_fd, &event, 1, left_ns > INT64_MAX ? NULL : &limit, NULL);
-	agent_lock(agent);
+	pthread_cleanup_pop(true);
 	if (read(agent->wake_fd, &wakes, sizeof(wakes)) < 0)
 		wakes = 0;
 	cq_drain(agent->cq);
@@ -68,8 +79,18 @@ void agent_notify(struct vb_rdma_agent *agent)
 int agent_wait_for_thread(struct vb_rdma_agent *agent, uint64_t deadline_ns)
 {
 	struct timespec limit = timespec_of(deadline_ns);
+	int state = agent->cancel_state;
+	int err;
 
+	if (state >= 0)
+		pthread_setcancelstate(state, NULL);
 	if (deadline_ns == VB_FOREVER)
-		return pthread_cond_wait(&agent->ended, &agent->lock);
-	return pthread_cond_timedwait(&agent->ended, &agent->lock, &limit) ? ETIMEDOUT : 0;
+		err = pthread_cond_wait(&agent->ended, &agent->lock);
+	else
+		err = pthread_cond_timedwait(&agent->ended, &agent->lock, &limit);
+	if (state >= 0)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	/* Other threads have had the lock meanwhile. */
+	agent->cancel_state = state;
+	return err ? ETIMEDOUT : 0;
 }

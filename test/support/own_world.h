@@ -5,8 +5,8 @@
  * the short way from QP to QP as in a program without a trace. The default world always has a
  * trace: the runner's.
  */
-#ifndef TEST_SUPPORT_WORLD_H
-#define TEST_SUPPORT_WORLD_H
+#ifndef TEST_SUPPORT_OWN_WORLD_H
+#define TEST_SUPPORT_OWN_WORLD_H
 
 #include "test/support/support.h"
 

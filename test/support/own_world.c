@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test/support/world.h"
+#include "test/support/own_world.h"
 
 #include <verbena/sim.h>
 

@@ -4,8 +4,8 @@
  * XRC has its initiator on A and its target on B, and B's memory, SRQ and CQ are those of the first
  * SRQ.
  */
-#ifndef TEST_SUPPORT_LINK_H
-#define TEST_SUPPORT_LINK_H
+#ifndef TEST_SUPPORT_LINKED_PAIR_H
+#define TEST_SUPPORT_LINKED_PAIR_H
 
 #include "test/support/transitions.h"
 #include "test/support/xrc.h"

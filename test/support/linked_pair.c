@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test/support/link.h"
+#include "test/support/linked_pair.h"
 #include "test/support/keep.h"
 
 #include <verbena/fault.h>
