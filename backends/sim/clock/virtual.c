@@ -87,17 +87,22 @@ static void sleeper_cancelled(void *arg)
 	pthread_mutex_unlock(&sleeper->driver->mutex);
 }
 
+/* Not inlined: a cleanup handler is a setjmp(3), and GCC warns of variables beside it. */
+static __attribute__((noinline)) void wait_for_change(struct sleeper *sleeper, uint64_t epoch)
+{
+	pthread_cleanup_push(sleeper_cancelled, sleeper);
+	while (sleeper->driver->epoch == epoch)
+		pthread_cond_wait(&sleeper->driver->changed, &sleeper->driver->mutex);
+	pthread_cleanup_pop(false);
+}
+
 static void sleep_until_changed(struct driver *driver, const struct driver_runner *runner)
 {
 	struct sleeper sleeper = {driver, runner};
-	uint64_t epoch = driver->epoch;
 
 	if (virtual_counts(driver))
 		driver->waiting++;
-	pthread_cleanup_push(sleeper_cancelled, &sleeper);
-	while (driver->epoch == epoch)
-		pthread_cond_wait(&driver->changed, &driver->mutex);
-	pthread_cleanup_pop(false);
+	wait_for_change(&sleeper, driver->epoch);
 }
 
 bool virtual_let_time_pass(struct driver *driver, struct driver_runner *runner)
