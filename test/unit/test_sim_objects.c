@@ -396,6 +396,7 @@ void test_memory_that_no_free_descriptor_can_look_up(void)
 	struct rlimit kept, none;
 	struct ibv_mr *refused;
 	int err, advised;
+	char text[512];
 
 	getrlimit(RLIMIT_NOFILE, &kept);
 	none = (struct rlimit){.rlim_cur = 0, .rlim_max = kept.rlim_max};
@@ -407,7 +408,8 @@ void test_memory_that_no_free_descriptor_can_look_up(void)
 	TEST_ASSERT_NULL(refused);
 	TEST_ASSERT_EQUAL_INT(EMFILE, err);
 	TEST_ASSERT_EQUAL_INT(EMFILE, advised);
-	TEST_ASSERT_NOT_NULL(strstr(B.last_error(), "no descriptor is free"));
+	TEST_ASSERT_NOT_NULL(
+		strstr(vb_why_text(B.last_why(), text, sizeof(text)), "no descriptor is free"));
 	TEST_ASSERT_EQUAL_INT(0, B.advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1));
 	munmap(many, length);
 	/* Memory that is not mapped stays EFAULT. */
