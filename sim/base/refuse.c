@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/base/refuse.h"
 
+#include <assert.h>
 #include <errno.h>
+
+static const struct {
+	enum vb_reason reason;
+	int error;
+} errors[] = {
+#define VB_REFUSAL(number, name, error, cause, remedy, source) {VB_WHY_##name, error},
+#include <verbena/reasons.def>
+};
 
 static int errno_of(enum vb_reason reason)
 {
-	switch (reason) {
-#define VB_REFUSAL(number, name, error, cause, remedy, source) \
-	case VB_WHY_##name:                                    \
-		return error;
-#include <verbena/reasons.def>
-	default:
-		return EINVAL;
+	unsigned int i = 0;
+
+	while (errors[i].reason != reason) {
+		i++;
+		assert(i < sizeof(errors) / sizeof(errors[0]));
 	}
+	return errors[i].error;
 }
 
 int sim_refuse(struct sim_engine *engine, struct vb_why why)
@@ -37,5 +45,5 @@ bool sim_take_refusal(struct sim_engine *engine, int error, struct vb_why *why)
 {
 	*why = engine->why;
 	engine->why.reason = VB_WHY_NONE;
-	return why->reason && errno_of(why->reason) == error;
+	return why->reason != VB_WHY_NONE && errno_of(why->reason) == error;
 }

@@ -7,10 +7,10 @@
 #include "test/support/keep.h"
 #include "test/support/linked_pair.h"
 #include "test/support/need.h"
+#include "test/support/own_world.h"
 #include "test/support/srq.h"
 #include "test/support/tap.h"
 #include "test/support/window.h"
-#include "test/support/own_world.h"
 
 #include <arpa/inet.h>
 #include <verbena/fault.h>

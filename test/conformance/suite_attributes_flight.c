@@ -8,8 +8,8 @@
  */
 #include "test/conformance/sources.h"
 #include "test/support/linked_pair.h"
-#include "test/support/tap.h"
 #include "test/support/own_world.h"
+#include "test/support/tap.h"
 
 #include <verbena/fault.h>
 #include <verbena/sim.h>

@@ -9,9 +9,9 @@
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
 #include "test/support/need.h"
+#include "test/support/own_world.h"
 #include "test/support/srq.h"
 #include "test/support/window.h"
-#include "test/support/own_world.h"
 #include "test/support/xrc.h"
 
 #define PLACE	    4096u /* where the key reaches at first, in B's buffer */

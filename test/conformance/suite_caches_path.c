@@ -9,8 +9,8 @@
  */
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
-#include "test/support/support.h"
 #include "test/support/own_world.h"
+#include "test/support/support.h"
 
 #include <verbena/fault.h>
 #include <verbena/sim.h>

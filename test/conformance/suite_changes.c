@@ -7,8 +7,8 @@
 #include "test/support/keep.h"
 #include "test/support/linked_pair.h"
 #include "test/support/need.h"
-#include "test/support/srq.h"
 #include "test/support/own_world.h"
+#include "test/support/srq.h"
 
 #include <poll.h>
 #include <verbena/fault.h>

@@ -6,9 +6,9 @@
 #include "test/conformance/sources.h"
 #include "test/support/linked_pair.h"
 #include "test/support/need.h"
+#include "test/support/own_world.h"
 #include "test/support/tap.h"
 #include "test/support/window.h"
-#include "test/support/own_world.h"
 
 #include <arpa/inet.h>
 #include <verbena/fault.h>

@@ -11,8 +11,8 @@
 #include "test/support/keep.h"
 #include "test/support/linked_pair.h"
 #include "test/support/need.h"
-#include "test/support/window.h"
 #include "test/support/own_world.h"
+#include "test/support/window.h"
 
 #include <arpa/inet.h>
 
