@@ -4,10 +4,12 @@
  * else in them, and leaves the world usable. If the lock is kept, the test hangs; alarm(2) ends it.
  */
 #include "backends/sim/backend.h"
+#include "backends/sim/world/world.h"
 #include "unity.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
@@ -275,7 +277,6 @@ static void *act(void *reached)
 	B.dereg_mr(mr);
 	B.destroy_comp_channel(B.create_comp_channel(context));
 	vb_sim_trace_close(NULL);
-	*(bool *)reached = true;
 	/* An event is queued, so this is no wait, but read(2) would be a cancellation point. */
 	if (!B.get_cq_event(channel, &which, &arg))
 		B.ack_cq_events(which, 1);
@@ -296,6 +297,50 @@ static void cancel_outside_of_waits(enum vb_sim_clock clock)
 	TEST_ASSERT_TRUE(reached);
 	TEST_ASSERT_TRUE(end == PTHREAD_CANCELED);
 	expect_message();
+}
+
+static bool is_asleep(struct vb_sim *world)
+{
+	bool asleep;
+
+	pthread_mutex_lock(&world->driver.mutex);
+	asleep = world->driver.asleep;
+	pthread_mutex_unlock(&world->driver.mutex);
+	return asleep;
+}
+
+/* Opening starts the progress thread and waits for it; a reset waits for the threads that sleep. */
+static void *open_and_reset(void *reached)
+{
+	const struct vb_sim_config config = {.clock = VB_SIM_CLOCK_REAL};
+	struct ibv_device **list;
+
+	pthread_cancel(pthread_self());
+	vb_sim_reset();
+	vb_sim_configure(&config);
+	list = B.get_device_list(NULL);
+	context = B.open_device(list[0]);
+	B.free_device_list(list);
+	*(bool *)reached = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+void test_the_short_waits_of_a_reset_and_of_opening(void)
+{
+	pthread_t waiter, thread;
+	bool reached = false;
+
+	start(VB_SIM_CLOCK_REAL);
+	TEST_ASSERT_EQUAL_INT(0,
+			      pthread_create(&waiter, NULL, unregistered, (void *)wait_cq_event));
+	while (!is_asleep(vb_sim_of(context)))
+		sched_yield();
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, open_and_reset, &reached));
+	pthread_join(thread, NULL);
+	pthread_join(waiter, NULL);
+	TEST_ASSERT_TRUE(reached);
+	TEST_ASSERT_NOT_NULL(context);
 }
 
 void test_verbs_that_do_not_wait_are_not_cancelled(void)

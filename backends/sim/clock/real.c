@@ -116,8 +116,11 @@ static int start_progress(struct driver *driver)
 	return err;
 }
 
+/* The waits for the progress thread are short; a thread that is cancelled in one would leave half a
+ * context. */
 int driver_start(struct driver *driver)
 {
+	int state = cancel_off();
 	int err = 0;
 
 	while (driver->stopping)
@@ -126,6 +129,7 @@ int driver_start(struct driver *driver)
 		err = start_progress(driver);
 	if (!err)
 		driver->users++;
+	cancel_restore(state);
 	return err;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* vb_sim_reset(): the end of a world that is in use. */
+#include "backends/sim/base/cancel.h"
 #include "backends/sim/verb/verbs.h"
 #include "backends/sim/world/process.h"
 
@@ -53,11 +54,15 @@ void vb_sim_reset(void)
 {
 	struct vb_sim *world = process_take_default();
 	struct context *context;
+	int state;
 
 	if (!world)
 		return;
+	/* The waits are short; a thread that is cancelled in one would leave half a world. */
+	state = cancel_off();
 	end_waits(world);
 	while ((context = first_context(world)))
 		verb_close_device(&context->verbs.context);
 	process_retire(world);
+	cancel_restore(state);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/world/process.h"
 
+#include "backends/sim/base/cancel.h"
 #include "backends/sim/base/say.h"
 #include "backends/sim/capture/pcapfile.h"
 #include "backends/sim/guard/guard.h"
@@ -61,12 +62,15 @@ static void after_fork(void)
 
 static void after_fork_in_child(void)
 {
+	int state = cancel_off();
+
 	for (struct vb_sim *world = worlds; world; world = world->next) {
 		driver_forked(&world->driver);
 		world_trace_close(world);
 		world_renumber(world);
 	}
 	after_fork();
+	cancel_restore(state);
 }
 
 static void watch_fork(void)
@@ -168,15 +172,21 @@ void vb_sim_set_default(vb_sim_default_fn *fn)
 	pthread_mutex_unlock(&default_mutex);
 }
 
+/* The program's function may read files. */
 static struct vb_sim *create_default(void)
 {
-	const struct vb_sim_config *config;
+	const struct vb_sim_config *config = NULL;
+	int state = cancel_off();
+	struct vb_sim *world;
 
-	if (!default_config)
-		return vb_sim_open(NULL);
-	config = default_config();
-	return config ? vb_sim_open(config)
-		      : say_null(errno, "the default world has no valid configuration");
+	if (default_config)
+		config = default_config();
+	if (config || !default_config)
+		world = vb_sim_open(config);
+	else
+		world = say_null(errno, "the default world has no valid configuration");
+	cancel_restore(state);
+	return world;
 }
 
 struct vb_sim *process_default(void)
@@ -224,11 +234,13 @@ static int replace_default(const struct vb_sim_config *config)
 
 int vb_sim_configure(const struct vb_sim_config *config)
 {
+	int state = cancel_off();
 	int err;
 
 	pthread_mutex_lock(&default_mutex);
 	err = replace_default(config);
 	pthread_mutex_unlock(&default_mutex);
+	cancel_restore(state);
 	return err;
 }
 
