@@ -123,7 +123,7 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 	const struct sim_recv_wqe *wqe = sim_receive_peek(qp);
 	uint32_t flags = sim_opcodes[packet->opcode].flags;
 	uint32_t byte_len = GRH_BYTES + packet->payload_bytes;
-	struct sim_packet told;
+	struct sim_packet shown;
 	unsigned int wc_flags = flags & SIM_OP_IMMDT ? IBV_WC_WITH_IMM : 0;
 
 	if (packet->qkey != qp->qkey || !wqe) {
@@ -149,9 +149,9 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 	}
 	qp->device->counters.receives_completed++;
 	if (!route->infiniband && qp->device->quirks.sl_is_packet_type) {
-		told = *packet;
-		told.sl = packet_type(route);
-		packet = &told;
+		shown = *packet;
+		shown.sl = packet_type(route);
+		packet = &shown;
 	}
 	sim_receive_complete(qp, packet, IBV_WC_SUCCESS, IBV_WC_RECV, byte_len, wc_flags);
 }

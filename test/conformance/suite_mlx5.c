@@ -4,6 +4,7 @@
  * devices of this profile, whatever the profile of the run is.
  */
 #include "test/conformance/sources.h"
+#include "test/support/other_world.h"
 #include "test/support/quirks.h"
 
 #include <verbena/fault.h>
@@ -321,7 +322,7 @@ static struct ts_pair *slow_pair(struct vt *t)
 			   .delay_ns = 1000,
 			   .bits_per_second = 100000000000}},
 	};
-	ts_enter_world(t, config);
+	ts_other_world(t, config, 1);
 	options = ts_defaults(t, IBV_QPT_RC);
 	options.buffer_bytes = BROKEN_BYTES;
 	pair = ts_pair(t, &options);

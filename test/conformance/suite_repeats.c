@@ -328,7 +328,7 @@ static struct ts_pair *pair_with_channels(struct vt *t)
 	return ts_pair(t, &options);
 }
 
-/* A CQ that waits for solicited completions is told of a message whose packets came again. */
+/* A CQ that waits for solicited completions gets its event for a message whose packets came again. */
 static void solicited_event(struct vt *t, const struct operation *op, unsigned int lost,
 			    bool late_receive, bool solicited)
 {

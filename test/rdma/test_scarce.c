@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A listening end whose allocations fail: the peer is told, and the next peer is served. */
+/* A listening end whose allocations fail: the peer learns of it, and the next peer is served. */
 #include "test/rdma/rdma.h"
 
 #include "test/support/scarce.h"

@@ -5,6 +5,7 @@ struct place {
 	struct vt *t;
 	struct vb_sim *sim;
 	struct vt_node a, b; /* as they were */
+	unsigned have;
 };
 
 static void leave(void *arg)
@@ -18,6 +19,7 @@ static void leave(void *arg)
 		VT_EXPECT_OK(t, vb_close_device(t->a.ctx));
 	t->a = place->a;
 	t->b = place->b;
+	t->have = place->have;
 	VT_EXPECT_OK(t, vb_sim_close(place->sim));
 }
 
@@ -40,8 +42,13 @@ void ts_other_world(struct vt *t, const struct vb_sim_config *config, uint8_t po
 	struct place *place = vt_alloc(t, sizeof(*place));
 	struct ibv_device **list;
 
-	*place =
-		(struct place){.t = t, .sim = VT_PTR(t, vb_sim_open(config)), .a = t->a, .b = t->b};
+	*place = (struct place){
+		.t = t,
+		.sim = VT_PTR(t, vb_sim_open(config)),
+		.a = t->a,
+		.b = t->b,
+		.have = t->have,
+	};
 	vt_defer(t, leave, place);
 	list = VT_PTR(t, vb_sim_device_list(place->sim, NULL));
 	enter(t, &t->a, list[0], port);

@@ -9,8 +9,11 @@
 
 #include <verbena/sim.h>
 
-/* Until the test ends, A and B are the first two devices of a new world, at the given port. Call this
- * before the test makes any object. */
+/*
+ * Until the test ends, A and B are the first two devices of a new world, at the given port. Call this
+ * before the test makes any object. Needs VT_NEEDS_VIRTUAL_CLOCK, or a configuration with the clock of
+ * the run.
+ */
 void ts_other_world(struct vt *t, const struct vb_sim_config *config, uint8_t port);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/support/quirks.h"
 
+#include "test/support/other_world.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -61,49 +63,6 @@ struct ts_end *ts_other_device(struct vt *t, const struct vb_sim_device_config *
 	return ts_end(t, node, options);
 }
 
-struct own_world {
-	struct vt *t;
-	struct vb_sim *sim;
-	struct vt_node a, b; /* the nodes that the test had before */
-};
-
-static void leave_world(void *arg)
-{
-	struct own_world *world = arg;
-	struct vt *t = world->t;
-
-	if (t->a.ctx && t->a.ctx != world->a.ctx)
-		vb_close_device(t->a.ctx);
-	if (t->b.ctx && t->b.ctx != world->b.ctx)
-		vb_close_device(t->b.ctx);
-	t->a = world->a;
-	t->b = world->b;
-	vb_sim_close(world->sim);
-}
-
-static void enter_world(struct vt *t, struct vt_node *node, struct ibv_device *device)
-{
-	*node = (struct vt_node){.port = 1, .gid_index = 1};
-	node->ctx = VT_PTR(t, vb_open_device(device));
-	VT_OK(t, vb_query_device(node->ctx, &node->device_attr));
-	VT_OK(t, vb_query_port(node->ctx, 1, &node->port_attr, sizeof(node->port_attr)));
-	VT_OK(t, vb_query_gid(node->ctx, 1, node->gid_index, &node->gid));
-}
-
-void ts_enter_world(struct vt *t, const struct vb_sim_config *config)
-{
-	struct own_world *world = vt_alloc(t, sizeof(*world));
-	struct ibv_device **list;
-
-	*world = (struct own_world){.t = t, .a = t->a, .b = t->b};
-	world->sim = VT_PTR(t, vb_sim_open(config));
-	vt_defer(t, leave_world, world);
-	list = VT_PTR(t, vb_sim_device_list(world->sim, NULL));
-	enter_world(t, &t->a, list[0]);
-	enter_world(t, &t->b, list[1]);
-	vb_free_device_list(list);
-}
-
 void ts_profile(struct vt *t, const char *profile)
 {
 	struct vb_sim_config *config = vt_alloc(t, sizeof(*config));
@@ -112,5 +71,5 @@ void ts_profile(struct vt *t, const char *profile)
 					 .devices = {{.name = "first"}, {.name = "second"}}};
 	snprintf(config->devices[0].profile, sizeof(config->devices[0].profile), "%s", profile);
 	snprintf(config->devices[1].profile, sizeof(config->devices[1].profile), "%s", profile);
-	ts_enter_world(t, config);
+	ts_other_world(t, config, 1);
 }

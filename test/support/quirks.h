@@ -20,13 +20,7 @@ void ts_quirks(struct vt *t, const char *first, const char *second);
 struct ts_end *ts_other_device(struct vt *t, const struct vb_sim_device_config *device,
 			       const struct ts_options *options);
 
-/*
- * The test's nodes become the first two devices of a world of this configuration, until the test
- * ends. Needs VT_NEEDS_VIRTUAL_CLOCK, or a configuration with the clock of the run.
- */
-void ts_enter_world(struct vt *t, const struct vb_sim_config *config);
-
-/* ts_enter_world() with two devices of a profile. */
+/* Enters a world of two devices of a profile, until the test ends; see ts_other_world(). */
 void ts_profile(struct vt *t, const char *profile);
 
 #endif
