@@ -34,38 +34,35 @@ static struct ts_pair *with_psns(struct vt *t, const struct ts_options *options,
 	return pair;
 }
 
+/* A writes 8 packets from PSN 0xfffffe on, and never repeats; B expects a later PSN. */
+static void fail_from_psn(struct vt *t, uint32_t expected, enum ibv_wc_status status)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+
+	ts_quirks(t, "acks_of_unsent_complete", "acks_of_old_connections");
+	options.mtu = IBV_MTU_256;
+	options.timeout = 8;
+	options.retry_cnt = 0;
+	pair = with_psns(t, &options, 0xfffffe, expected);
+	ts_write(&pair->a, .wr_id = 1, .length = 2000);
+	ts_failed(t, pair->a.send_cq, 1, status);
+}
+
 /*
  * B takes the first packet for a duplicate, and its ACK names the PSN of the second. The second
  * packet is a MIDDLE without a FIRST, but A ignores the NAK for a PSN that was acknowledged.
  */
 static void nak_of_an_acknowledged_psn_is_ignored(struct vt *t)
 {
-	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
-	struct ts_pair *pair;
-
-	ts_quirks(t, "acks_of_unsent_complete", "acks_of_old_connections");
-	options.mtu = IBV_MTU_256;
-	options.timeout = 8;
-	options.retry_cnt = 0;
-	pair = with_psns(t, &options, 0xfffffe, 0xffffff);
-	ts_write(&pair->a, .wr_id = 1, .length = 2000);
-	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
+	fail_from_psn(t, 0xffffff, IBV_WC_RETRY_EXC_ERR);
 }
 
 /* B takes two packets for duplicates. The ACK names the second one's PSN, so the NAK for the third
  * one's PSN counts. */
 static void nak_of_the_next_psn_counts(struct vt *t)
 {
-	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
-	struct ts_pair *pair;
-
-	ts_quirks(t, "acks_of_unsent_complete", "acks_of_old_connections");
-	options.mtu = IBV_MTU_256;
-	options.timeout = 8;
-	options.retry_cnt = 0;
-	pair = with_psns(t, &options, 0xfffffe, 0);
-	ts_write(&pair->a, .wr_id = 1, .length = 2000);
-	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_INV_REQ_ERR);
+	fail_from_psn(t, 0, IBV_WC_REM_INV_REQ_ERR);
 }
 
 /*
