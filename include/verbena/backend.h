@@ -35,11 +35,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <verbena/event.h>
 #include <verbena/why.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct vb_completion_why;
 
 /* What a caller may want to know about a backend before using it. */
 enum vb_backend_capability {
@@ -78,6 +81,19 @@ struct vb_backend {
 	 * verbs leave a sentence.
 	 */
 	void (*listen)(void (*heard)(int err, const struct vb_why *(*explain)(void)));
+
+	/*
+	 * Makes the backend call fn(arg, event) for each event of its devices from now on; NULL
+	 * ends that. Without watch, there are no events but those of the verbs.
+	 */
+	void (*watch)(vb_event_fn *fn, void *arg);
+
+	/* Returns the time on the clock of the context's device. Without this, CLOCK_MONOTONIC. */
+	uint64_t (*now_ns)(const struct ibv_context *context);
+
+	/* Does what vb_completion_why() of <verbena/explain.h> says, with its errno and a reason. */
+	int (*completion_why)(struct ibv_context *context, const struct ibv_wc *wc,
+			      struct vb_completion_why *why);
 
 	/*
 	 * Return true if a device or a context is this backend's. The structure may be another

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Layers: they see each call of a verb before and after the backend does, on any backend. A log, a
+ * sanitizer or a source of failures is a layer.
+ *
+ * While no layer is added, nothing is in the way of a verb. With the first one, the verbs of all
+ * backends go through src/layer/: those that vb_* dispatches, and those that a program reaches
+ * through pointers in an object (context->ops, struct verbs_context, ibv_qp_ex, ibv_cq_ex).
+ */
+#ifndef SRC_LAYER_LAYER_H
+#define SRC_LAYER_LAYER_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <verbena/backend.h>
+
+#define LAYER_ARGUMENTS_MAX 8
+
+/* The verbs, and the functions that a program reaches only through ibv_qp_ex and ibv_cq_ex. */
+enum layer_verb {
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) LAYER_##name,
+#include <verbena/verbs.def>
+	/* ibv_wr_complete(): the arguments are the QP, and the struct ibv_send_wr list of the batch
+	 * (built only if a layer asks for it) */
+	LAYER_wr_start,
+	LAYER_wr_complete,
+	LAYER_wr_abort,
+	/* ibv_start_poll() and ibv_next_poll(): the arguments are the CQ and, if a completion was
+	 * found, its struct ibv_wc; ibv_end_poll(): the CQ */
+	LAYER_start_poll,
+	LAYER_next_poll,
+	LAYER_end_poll,
+	LAYER_VERBS,
+};
+
+enum layer_convention {
+	LAYER_ERRNO,
+	LAYER_POSTED,
+	LAYER_POINTER,
+	LAYER_OPTIONAL,
+	LAYER_MINUS_ONE,
+	LAYER_NEGATED,
+	LAYER_REREG,
+	LAYER_ANSWER,
+	LAYER_NOTHING,
+};
+
+struct layer_parameter {
+	char name[32]; /* such as "attr_mask" */
+	char type[64]; /* such as "struct ibv_qp *" */
+};
+
+struct layer_verb_info {
+	const char *name; /* such as "modify_qp" */
+	enum layer_convention convention;
+	unsigned int parameter_count;
+	const struct layer_parameter *parameters;
+};
+
+const struct layer_verb_info *layer_verb_info(enum layer_verb verb);
+
+/* A call of a verb. A layer writes to nothing in it but `refusal` and `state`. */
+struct layer_call {
+	enum layer_verb verb;
+	const struct vb_backend *backend; /* the original, without layers */
+	struct ibv_context *context;	  /* NULL: none */
+	const char *device;		  /* the context's; NULL: none */
+	const uint64_t *arguments;	  /* pointers and numbers, in the order of the parameters */
+	/* After the call: */
+	uint64_t result;	  /* what the verb returns */
+	int err;		  /* the errno of a failure; 0: the verb succeeded */
+	const struct vb_why *why; /* of a failure, if the backend knows; else NULL */
+};
+
+/*
+ * A layer's functions are called in the order in which the layers were added, and those after the
+ * call in reverse. They may be called by any thread, and call no verb.
+ */
+struct layer {
+	const char *name;
+	/* Before the call. A value other than 0 is an errno with which the verb fails: the backend
+	 * is not called. NULL: nothing to do. */
+	int (*before)(struct layer_call *call);
+	/* After the call. NULL: nothing to do. */
+	void (*after)(const struct layer_call *call);
+	struct layer *next; /* src/layer/ writes it */
+};
+
+/*
+ * Adds or removes a layer. No thread may be inside a verb. Contexts that are open already are layered
+ * from their next verb that goes through vb_* or an exported symbol. Returns 0 or ENOMEM.
+ */
+int layer_add(struct layer *layer);
+void layer_remove(struct layer *layer);
+
+/*
+ * The name of an object that a program has made, such as "pd1", "cq2", "mr3" or "qp 0x11": "" if the
+ * pointer is of no object that a layered verb has returned. Writes into text of size_bytes bytes
+ * (32 are enough) and returns text. Names are counted by device and kind, from 1; a QP's is its
+ * number.
+ */
+const char *layer_object_name(const void *object, char *text, size_t size_bytes);
+
+#endif /* SRC_LAYER_LAYER_H */
