@@ -12,7 +12,7 @@ static const struct {
 #include <verbena/reasons.def>
 };
 
-static int errno_of(enum vb_reason reason)
+int sim_reason_errno(enum vb_reason reason)
 {
 	unsigned int i = 0;
 
@@ -26,7 +26,7 @@ static int errno_of(enum vb_reason reason)
 int sim_refuse(struct sim_engine *engine, struct vb_why why)
 {
 	engine->why = why;
-	return errno_of(why.reason);
+	return sim_reason_errno(why.reason);
 }
 
 int sim_refuse_memory(struct sim_engine *engine)
@@ -45,5 +45,5 @@ bool sim_take_refusal(struct sim_engine *engine, int error, struct vb_why *why)
 {
 	*why = engine->why;
 	engine->why.reason = VB_WHY_NONE;
-	return why->reason != VB_WHY_NONE && errno_of(why->reason) == error;
+	return why->reason != VB_WHY_NONE && sim_reason_errno(why->reason) == error;
 }

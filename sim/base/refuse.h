@@ -7,6 +7,9 @@
 
 #include <verbena/why.h>
 
+/* Returns the errno value of the calls that the reason refuses: that of its row. */
+int sim_reason_errno(enum vb_reason reason);
+
 /*
  * Keeps why in the engine, for its owner to read, and returns the errno value of the reason: `return
  * sim_refuse(engine, (struct vb_why){VB_WHY_QP_TIMEOUT, {number, timeout}})`. The owner takes

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/object/objects.h"
 
-#include "backends/sim/base/say.h"
+#include "backends/sim/object/refuse.h"
 
 #include <errno.h>
 #include <string.h>
@@ -41,6 +41,18 @@ static const struct {
 	[KIND_CHANNEL] = {sizeof(struct channel), offsetof(struct channel, slot)},
 	[KIND_CONTEXT] = {sizeof(struct context), offsetof(struct context, handle)},
 };
+
+const char *kind_name(enum kind kind)
+{
+	static const char *const names[KINDS] = {
+		[KIND_QP] = "QP", [KIND_SRQ] = "SRQ",	      [KIND_CQ] = "CQ",
+		[KIND_AH] = "AH", [KIND_MW] = "MW",	      [KIND_MR] = "MR",
+		[KIND_DM] = "DM", [KIND_XRCD] = "XRCD",	      [KIND_PD] = "PD",
+		[KIND_TD] = "TD", [KIND_CHANNEL] = "channel", [KIND_CONTEXT] = "context",
+	};
+
+	return names[kind];
+}
 
 static void *field(const void *object, size_t offset)
 {
@@ -89,7 +101,7 @@ void *object_new(struct context *context, enum kind kind, const char *verb)
 		object = NULL;
 	}
 	if (!object)
-		return say_null(ENOMEM, "%s: out of memory", verb);
+		return null_errno(refuse_plainly(verb, VB_WHY_NO_MEMORY));
 	*(struct ibv_context **)object = &context->verbs.context;
 	if (kinds[kind].handle)
 		*(uint32_t *)field(object, kinds[kind].handle) = *slot_of(kind, object);
@@ -129,6 +141,16 @@ void *object_of(enum kind kind, void *ibv)
 bool object_live(enum kind kind, void *object)
 {
 	return object_at(kind, *slot_of(kind, object), object);
+}
+
+struct object_handles object_handles(enum kind kind, void *ibv)
+{
+	const uint32_t own = *slot_of(kind, root_of(kind, ibv));
+
+	return (struct object_handles){
+		.given = kinds[kind].handle ? *(uint32_t *)field(ibv, kinds[kind].handle) : own,
+		.own = own,
+	};
 }
 
 int object_missing(const struct ibv_context *context, const void *ibv)

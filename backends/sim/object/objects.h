@@ -269,6 +269,18 @@ ACCESSORS(channel, ibv_comp_channel, object_of(KIND_CHANNEL, ibv))
 /* As X_in(), for an MR that has an rkey: a null MR is none. */
 struct mr *region_in(const struct ibv_context *context, struct ibv_mr *ibv);
 
+/* Returns what messages call an object of the kind, such as "PD". */
+const char *kind_name(enum kind kind);
+
+struct object_handles {
+	uint32_t
+		given; /* what the public structure has, or the object's number if it has no handle */
+	uint32_t own; /* what the simulator gave it */
+};
+
+/* Returns the handles of an object, live or not. */
+struct object_handles object_handles(enum kind kind, void *ibv);
+
 /* Returns true while the context is open. */
 bool context_live(const struct context *context);
 

@@ -34,7 +34,7 @@ struct ibv_pd *verb_alloc_pd(struct ibv_context *ibv)
 	struct pd *pd;
 
 	if (!context_live(context))
-		return say_null(EINVAL, "alloc_pd: the context is closed");
+		return null_errno(refuse_plainly("alloc_pd", VB_WHY_CONTEXT_CLOSED));
 	if (pds_of(hold.world, device) >= (uint32_t)device->engine->profile->limits.max_pd)
 		return say_null(ENOMEM, "alloc_pd: all PDs of %s are in use", device->ibv.name);
 	pd = new_pd(context, hold.world->last_pd + 1, "alloc_pd");
@@ -85,7 +85,7 @@ int verb_dealloc_pd(struct ibv_pd *ibv)
 	struct pd *pd = pd_of(ibv), *root;
 
 	if (!pd)
-		return say(ENOENT, "dealloc_pd: no such PD");
+		return refuse_gone("dealloc_pd", KIND_PD, ibv);
 	if (count_users(pd))
 		return say(EBUSY, "dealloc_pd: PD %u: %u objects use it; destroy them first",
 			   ibv->handle, count_users(pd));
@@ -123,7 +123,7 @@ int verb_dealloc_td(struct ibv_td *ibv)
 	struct td *td = td_of(ibv);
 
 	if (!td)
-		return say(ENOENT, "dealloc_td: no such thread domain");
+		return refuse_gone("dealloc_td", KIND_TD, ibv);
 	if (td->users)
 		return say(EBUSY, "dealloc_td: %u parent domains use it", td->users);
 	verb_end_td(td);
@@ -149,10 +149,10 @@ struct ibv_pd *verb_alloc_parent_domain(struct ibv_context *ibv,
 	if (attr->comp_mask & ~known)
 		return say_null(EINVAL, "alloc_parent_domain: unknown bits in comp_mask 0x%x",
 				attr->comp_mask);
-	if (!pd || (attr->td && !td))
-		return say_null(pd ? object_missing(ibv, attr->td) : object_missing(ibv, attr->pd),
-				"alloc_parent_domain: no such %s in this context",
-				pd ? "thread domain" : "PD");
+	if (!pd)
+		return null_errno(refuse_missing("alloc_parent_domain", KIND_PD, ibv, attr->pd));
+	if (attr->td && !td)
+		return null_errno(refuse_missing("alloc_parent_domain", KIND_TD, ibv, attr->td));
 	parent = new_pd(context_of(ibv), pd->number, "alloc_parent_domain");
 	if (!parent)
 		return NULL;

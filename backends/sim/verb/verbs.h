@@ -6,7 +6,7 @@
 #ifndef BACKENDS_SIM_VERB_VERBS_H
 #define BACKENDS_SIM_VERB_VERBS_H
 
-#include "backends/sim/base/say.h"
+#include "backends/sim/object/refuse.h"
 #include "backends/sim/world/world.h"
 
 #include <errno.h>

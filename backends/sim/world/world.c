@@ -106,12 +106,6 @@ bool world_in_use(struct vb_sim *world)
 /* Writes the context's objects, such as " (1 PD, 2 CQs)". */
 static void name_objects(const struct context *context, FILE *out)
 {
-	static const char *const names[KIND_CONTEXT] = {
-		[KIND_PD] = "PD",     [KIND_CQ] = "CQ",		  [KIND_QP] = "QP",
-		[KIND_SRQ] = "SRQ",   [KIND_MR] = "MR",		  [KIND_MW] = "MW",
-		[KIND_AH] = "AH",     [KIND_DM] = "DM",		  [KIND_TD] = "TD",
-		[KIND_XRCD] = "XRCD", [KIND_CHANNEL] = "channel",
-	};
 	const char *between = " (", *end = "";
 
 	for (enum kind kind = 0; kind < KIND_CONTEXT; kind++) {
@@ -119,7 +113,7 @@ static void name_objects(const struct context *context, FILE *out)
 
 		if (!live)
 			continue;
-		fprintf(out, "%s%u %s%s", between, live, names[kind], live == 1 ? "" : "s");
+		fprintf(out, "%s%u %s%s", between, live, kind_name(kind), live == 1 ? "" : "s");
 		between = ", ";
 		end = ")";
 	}
