@@ -20,8 +20,8 @@ enum vb_event_kind {
 #include <verbena/events.def>
 };
 
-#define VB_EVENT_VALUES 6
-#define VB_EVENT_TEXTS	2
+#define VB_EVENT_VALUES 9
+#define VB_EVENT_TEXTS	4
 
 /* The fields are those that <verbena/events.def> gives the kind. */
 struct vb_event {
@@ -31,6 +31,7 @@ struct vb_event {
 	unsigned int port;  /* 0: none */
 	uint32_t qpn;	    /* 0: none */
 	uint64_t values[VB_EVENT_VALUES];
+	unsigned int absent; /* bit N: the event does not have the fields of values[N] */
 	const char *texts[VB_EVENT_TEXTS];
 	const struct vb_packet *packet; /* of PACKET, DROP and FAULT; NULL: none */
 	const struct vb_why *why;	/* the cause; NULL: none */

@@ -10,12 +10,24 @@
 extern "C" {
 #endif
 
+/* The version of the log's format. A reader refuses a log of a higher version. */
+#define VB_LOG_SCHEMA 1
+
 /*
  * Writes every event from now on to the file at @path, which is replaced: the verbs and completions
  * of all backends, and of simulated devices the packets, drops, states, asynchronous events, timers,
  * faults and failures. "%p" in @path is the number of the process. A log that is open is closed
- * first. A process that is killed leaves all events that came before. Returns 0, or an errno with a
- * sentence for vb_last_error(). No other thread may be inside a verb.
+ * first. No other thread may be inside a verb.
+ *
+ * A process that is killed leaves all lines that came before; the last line may be cut, and bytes
+ * of value 0 may follow it. A child of fork() writes nothing into its parent's log: with "%p" in
+ * @path, the child's first event opens a log of the child's own; without, the child's events are
+ * not logged. If the file cannot be written any more, one line on stderr says so, and the program
+ * continues. At the end of the process the log is closed.
+ *
+ * Returns 0, or an errno with a sentence for vb_last_error(): EBUSY (another process writes its log
+ * into the file), ENODEV (@path is no regular file, or its file system cannot map files), ENOMEM,
+ * or an error of open(2) or posix_fallocate(3).
  */
 int vb_log_open(const char *path);
 
