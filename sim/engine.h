@@ -10,11 +10,13 @@
 #define SIM_ENGINE_H
 
 #include "sim/base/core.h"
+#include "sim/base/note.h"
 #include "sim/base/refuse.h"
 #include "sim/net/delivery.h"
 #include "sim/net/fabric.h"
 #include "sim/net/fault.h"
 #include "sim/net/multicast.h"
+#include "sim/net/notes.h"
 #include "sim/net/subnet.h"
 #include "sim/net/trace.h"
 #include "sim/object/ah.h"

@@ -19,6 +19,14 @@ static bool owns_context(const struct ibv_context *context)
 	return world_owns_device(context->device);
 }
 
+static uint64_t now_ns(const struct ibv_context *context)
+{
+	const struct device *device = (const struct device *)context->device;
+	HOLD hold = world_hold(device->world);
+
+	return sim_engine_now_ns(hold.world->driver.engine);
+}
+
 const char *verb_get_device_name(struct ibv_device *device)
 {
 	return device->name;
@@ -55,6 +63,8 @@ const struct vb_backend vb_backend_sim = {
 	.capabilities = VB_BACKEND_SIMULATED | VB_BACKEND_VIRTUAL_CLOCK | VB_BACKEND_TRACE,
 	.last_why = said,
 	.listen = say_listen,
+	.watch = process_watch,
+	.now_ns = now_ns,
 	.owns_device = world_owns_device,
 	.owns_context = owns_context,
 	.owns_list = process_owns_list,

@@ -83,8 +83,11 @@ struct vb_backend {
 	void (*listen)(void (*heard)(int err, const struct vb_why *(*explain)(void)));
 
 	/*
-	 * Makes the backend call fn(arg, event) for each event of its devices from now on; NULL
-	 * ends that. Without watch, there are no events but those of the verbs.
+	 * Makes the backend call fn(arg, event) for each event of its devices from now on: those that
+	 * are made later, too. NULL ends that. When watch returns, fn of the call before is not
+	 * running and is not called any more. fn runs under locks of the backend: it must not call a
+	 * verb or another function of the backend. Without watch, there are no events but those of
+	 * the verbs.
 	 */
 	void (*watch)(vb_event_fn *fn, void *arg);
 

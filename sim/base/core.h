@@ -38,6 +38,7 @@ struct sim_engine {
 	uint32_t device_count;
 	struct sim_net *net;
 	const struct sim_outlet *outlet; /* takes the packets of QPs */
+	bool watched;			 /* the owner watches: see sim/base/note.h */
 	struct vb_why why;		 /* of the last refusal; see sim/base/refuse.h */
 	/* Sets the hooks of a device and of its QPs by the device's quirks. ENOMEM. */
 	int (*give_hooks)(struct sim_device *device);

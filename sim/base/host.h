@@ -15,6 +15,7 @@ struct sim_ah;
 struct sim_cq;
 struct sim_device;
 struct sim_qp;
+struct vb_event;
 
 /* An asynchronous event. element is the `user` of a QP, CQ or SRQ, and NULL for a port or a
  * device. */
@@ -39,6 +40,9 @@ struct sim_host {
 	/* A completion has fired an armed CQ. The CQ is unarmed now. */
 	void (*cq_event)(void *arg, struct sim_cq *cq);
 	void (*async_event)(void *arg, struct sim_device *device, const struct sim_event *event);
+	/* Something has happened, while the owner watches (sim/base/note.h). element is the `user`
+	 * of the CQ that the event is about, or NULL. The owner must not call the engine. */
+	void (*note)(void *arg, const struct vb_event *event, void *element);
 	/* Finds the number of the window and the lkey of the region that a posted binding names.
 	 * Returns false if the QP may not use one of them. */
 	bool (*find_mw)(void *arg, const struct sim_qp *qp, struct ibv_mw *mw, struct ibv_mr *mr,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/net/delivery.h"
 
+#include "sim/base/note.h"
 #include "sim/net/net.h"
 #include "sim/object/rules.h"
 #include "sim/qp/qp.h"
@@ -138,6 +139,8 @@ int sim_net_inject(struct sim_port *port, const void *frame, size_t frame_bytes)
 		return ENETDOWN;
 	sim_trace_show(engine->net, copy, frame_bytes,
 		       sim_port_is_infiniband(port) ? SIM_FRAME_INFINIBAND : 0);
+	if (sim_watched(engine))
+		sim_notes_injected(port, copy, frame_bytes);
 	sim_delivery_arrive(port, copy, frame_bytes);
 	return 0;
 }

@@ -128,6 +128,7 @@ static void corrupt(struct sim_net *net, struct sim_transit *transit,
 
 	sim_net_encode(net, transit);
 	change_frame(net, transit, change);
+	transit->changed = true;
 	if (change->right_icrc)
 		sim_packet_seal(transit->frame, transit->frame_bytes, route);
 	else if (route->infiniband)
@@ -142,8 +143,8 @@ void sim_fault_pass(struct sim_filter *filter, struct sim_transit *transit)
 	enum sim_fault_action action = rule ? rule->action : SIM_FAULT_NONE;
 	struct sim_transit second;
 
-	if (action == SIM_FAULT_DROP ||
-	    !(transit->path->multicast || sim_fabric_is_passable(transit->path)))
+	sim_net_check_way(transit);
+	if (action == SIM_FAULT_DROP)
 		transit->lost = true;
 	if (action == SIM_FAULT_CORRUPT && !transit->lost)
 		corrupt(filter->net, transit, &rule->change);

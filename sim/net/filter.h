@@ -21,6 +21,7 @@ struct sim_transit {
 	size_t frame_bytes; /* 0 until the packet is encoded */
 	uint64_t delay_ns;  /* added to the link's delay */
 	bool lost;	    /* the packet does not arrive */
+	bool changed;	    /* the bytes of the frame say something else than the packet */
 	bool again;	    /* a copy of a packet; the counters count the packet once */
 };
 

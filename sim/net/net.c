@@ -31,6 +31,12 @@ static struct sim_filter **add_filter(struct sim_net *net, struct sim_filter **e
 	return &filter->next_made;
 }
 
+void sim_net_check_way(struct sim_transit *transit)
+{
+	if (!transit->path->multicast && !sim_fabric_is_passable(transit->path))
+		transit->lost = true;
+}
+
 void sim_net_encode(struct sim_net *net, struct sim_transit *transit)
 {
 	const struct sim_packet *packet = transit->packet;
@@ -93,6 +99,7 @@ int sim_net_create(struct sim_engine *engine)
 	/* The filters, in the order in which a packet passes them. */
 	end = add_filter(net, &net->made, &net->faults.filter, sim_fault_pass);
 	end = add_filter(net, end, &net->trace.filter, sim_trace_pass);
+	end = add_filter(net, end, &net->notes.filter, sim_notes_pass);
 	add_filter(net, end, &net->delivery.filter, sim_delivery_pass);
 	sim_filter_activate(&net->delivery.filter, true);
 	return 0;

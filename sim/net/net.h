@@ -12,6 +12,7 @@
 #include "sim/net/fault.h"
 #include "sim/net/filter.h"
 #include "sim/net/multicast.h"
+#include "sim/net/notes.h"
 #include "sim/net/trace.h"
 
 struct sim_net {
@@ -20,6 +21,7 @@ struct sim_net {
 	struct sim_filter *first; /* the first active filter */
 	struct sim_faults faults;
 	struct sim_trace trace;
+	struct sim_notes notes;
 	struct sim_delivery delivery;
 	struct sim_links links;
 	struct sim_member *members;
@@ -28,6 +30,10 @@ struct sim_net {
 /* Makes engine->net and engine->outlet. ENOMEM. */
 int sim_net_create(struct sim_engine *engine);
 void sim_net_destroy(struct sim_engine *engine);
+
+/* Marks the packet as lost if its ports or its link do not carry it. A packet to a multicast group is
+ * marked by the delivery. */
+void sim_net_check_way(struct sim_transit *transit);
 
 /* Writes the packet's bytes into transit->frame, unless an earlier filter has done so. The packet
  * is lost if its payload cannot be read. */

@@ -22,8 +22,7 @@ void sim_trace_pass(struct sim_filter *filter, struct sim_transit *transit)
 {
 	const bool infiniband = transit->path->route.infiniband;
 
-	if (!transit->path->multicast && !sim_fabric_is_passable(transit->path))
-		transit->lost = true;
+	sim_net_check_way(transit);
 	sim_net_encode(filter->net, transit);
 	/* The bytes of a lost packet go nowhere but into the trace. */
 	if (transit->lost && !infiniband)

@@ -21,6 +21,7 @@ struct sim_path {
 	uint64_t address_epoch; /* the engine's address_epoch when dest and link were found; or 0 */
 	bool multicast;		/* packets go to all members of a group */
 	struct sim_route route;
+	uint32_t qpn; /* the connected QP that sends on this path; 0: the path of an AH */
 	uint8_t sgid_index;
 	uint8_t service_level;
 };

@@ -260,6 +260,7 @@ static void apply_path(struct sim_qp *qp, const struct change *change)
 	if (change->mask & IBV_QP_AV) {
 		qp->ah_attr = attr->ah_attr;
 		qp->path = change->path;
+		qp->path.qpn = qp->number;
 	}
 	if (change->mask & IBV_QP_PATH_MTU) {
 		qp->mtu = (uint8_t)attr->path_mtu;

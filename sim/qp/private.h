@@ -6,6 +6,7 @@
 #ifndef SIM_QP_PRIVATE_H
 #define SIM_QP_PRIVATE_H
 
+#include "sim/base/note.h"
 #include "sim/object/cq.h"
 #include "sim/object/rules.h"
 #include "sim/qp/hooks.h"
@@ -27,6 +28,16 @@ static inline struct sim_send_wqe *sim_qp_send_wqe(const struct sim_qp *qp, uint
 static inline struct sim_recv_wqe *sim_qp_recv_wqe(const struct sim_qp *qp, uint32_t count)
 {
 	return sim_queue_slot(&qp->rq, count);
+}
+
+/* Gives an event of the QP to the owner: fills in what the event says of the QP. Call this only while
+ * sim_watched(). */
+static inline void sim_qp_note(struct sim_qp *qp, struct vb_event *event)
+{
+	event->device = qp->device->name;
+	event->port = qp->port_num;
+	event->qpn = qp->number;
+	sim_note(qp->engine, event, NULL);
 }
 
 /* --- qp.c --- */

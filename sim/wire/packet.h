@@ -172,6 +172,18 @@ enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_
 					     struct sim_packet *packet, struct sim_span *span,
 					     struct sim_route *route);
 
+struct vb_packet;
+
+/* Fills in what <verbena/packet.h> says of a packet, but for `lost` and, of a connection, the QP that
+ * sends the packet. */
+void sim_packet_show(const struct sim_packet *packet, const struct sim_route *route,
+		     struct vb_packet *shown);
+
+/* Decodes a frame and fills in what its headers say, as far as they are right; a wrong checksum leaves
+ * nothing out. */
+enum sim_decode sim_frame_show(const uint8_t *frame, size_t frame_bytes, bool infiniband,
+			       struct vb_packet *shown);
+
 /* Returns an error as words, as "bad ICRC"; a static string. */
 const char *sim_decode_str(enum sim_decode result);
 

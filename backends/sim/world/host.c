@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* What the engine asks its owner for: objects of the program, events, the program's memory. */
+#include "backends/sim/base/cancel.h"
 #include "backends/sim/guard/guard.h"
 #include "backends/sim/world/world.h"
+
+#include <stdio.h>
 
 /* A UD send may name an AH of the QP's own context and PD. */
 static struct sim_ah *find_ah(void *arg, const struct sim_qp *engine, struct ibv_ah *ibv)
@@ -70,6 +73,73 @@ static void push_to_contexts(struct vb_sim *world, const struct sim_device *devi
 			event_queue_push(&context->async, event);
 }
 
+/* --- events for a watcher --- */
+
+enum { NAME_BYTES = 64 };
+
+static void note(void *arg, const struct vb_event *event, void *element)
+{
+	const struct vb_sim *world = arg;
+	int state = cancel_off();
+
+	world->note(world->note_arg, event);
+	cancel_restore(state);
+}
+
+void world_note(struct vb_sim *world, vb_event_fn *fn, void *arg)
+{
+	world->note = fn;
+	world->note_arg = arg;
+	sim_notes_watch(world->driver.engine, fn != NULL);
+}
+
+/* Names the object that an asynchronous event belongs to: the kind and the number that the program
+ * knows. */
+static void name_element(const struct sim_device *device, const struct sim_event *event,
+			 char name[NAME_BYTES])
+{
+	const struct qp *qp = event->element;
+	const struct cq *cq = event->element;
+	const struct srq *srq = event->element;
+
+	switch (event_kind(event->type)) {
+	case KIND_QP:
+		snprintf(name, NAME_BYTES, "QP 0x%x", qp->ibv.qp_num);
+		break;
+	case KIND_CQ:
+		snprintf(name, NAME_BYTES, "CQ %u", cq->ibv.handle);
+		break;
+	case KIND_SRQ:
+		snprintf(name, NAME_BYTES, "SRQ %u", srq->ibv.handle);
+		break;
+	default:
+		if (event->port_num)
+			snprintf(name, NAME_BYTES, "port %u", event->port_num);
+		else
+			snprintf(name, NAME_BYTES, "%s", device->name);
+	}
+}
+
+static void note_async(struct vb_sim *world, const struct sim_device *device,
+		       const struct sim_event *event)
+{
+	const bool of_qp = event_kind(event->type) == KIND_QP;
+	char name[NAME_BYTES];
+	struct vb_event noted = {
+		.kind = VB_EVENT_ASYNC,
+		.device = device->name,
+		.port = event->port_num,
+		.qpn = of_qp ? ((const struct qp *)event->element)->ibv.qp_num : 0,
+		.values = {event->type},
+		.texts = {name},
+	};
+
+	name_element(device, event, name);
+	sim_note(world->driver.engine, &noted, NULL);
+}
+
+/* --- asynchronous events --- */
+
 static void async_event(void *arg, struct sim_device *device, const struct sim_event *event)
 {
 	struct vb_sim *world = arg;
@@ -80,6 +150,8 @@ static void async_event(void *arg, struct sim_device *device, const struct sim_e
 	};
 	const enum kind kind = event_kind(event->type);
 
+	if (sim_watched(world->driver.engine))
+		note_async(world, device, event);
 	if (kind == KINDS)
 		push_to_contexts(world, device, &queued);
 	else if (kind == KIND_QP)
@@ -95,6 +167,7 @@ struct sim_host world_host(struct vb_sim *world)
 		.arg = world,
 		.cq_event = cq_event,
 		.async_event = async_event,
+		.note = note,
 		.find_ah = find_ah,
 		.find_mw = find_mw,
 		.memory = {.copy = guard_copy, .probe = guard_probe},

@@ -25,6 +25,8 @@ static vb_sim_default_fn *default_config;
 static pthread_mutex_t tables_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct vb_sim *worlds;
 static struct list *lists; /* all that are not freed */
+static vb_event_fn *watcher;
+static void *watcher_arg;
 
 /* Returns true if the program holds a device list of the world. The caller holds tables_mutex. */
 static bool is_listed(const struct vb_sim *world)
@@ -80,6 +82,14 @@ static void watch_fork(void)
 
 /* --- worlds --- */
 
+/* The caller holds tables_mutex. */
+static void give_events(struct vb_sim *world)
+{
+	HOLD hold = world_hold(world);
+
+	world_note(hold.world, watcher, watcher_arg);
+}
+
 struct vb_sim *vb_sim_open(const struct vb_sim_config *config)
 {
 	static pthread_once_t watched = PTHREAD_ONCE_INIT;
@@ -91,8 +101,20 @@ struct vb_sim *vb_sim_open(const struct vb_sim_config *config)
 	pthread_mutex_lock(&tables_mutex);
 	world->next = worlds;
 	worlds = world;
+	if (watcher)
+		give_events(world);
 	pthread_mutex_unlock(&tables_mutex);
 	return world;
+}
+
+void process_watch(vb_event_fn *fn, void *arg)
+{
+	pthread_mutex_lock(&tables_mutex);
+	watcher = fn;
+	watcher_arg = arg;
+	for (struct vb_sim *world = worlds; world; world = world->next)
+		give_events(world);
+	pthread_mutex_unlock(&tables_mutex);
 }
 
 static void end(struct vb_sim *world)

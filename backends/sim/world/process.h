@@ -36,6 +36,9 @@ struct vb_sim *process_take_default(void);
  */
 void process_retire(struct vb_sim *world);
 
+/* As `watch` of struct vb_backend: the events of all worlds, those that are made later too. */
+void process_watch(vb_event_fn *fn, void *arg);
+
 /* As ibv_get_device_list() and ibv_free_device_list(). */
 struct ibv_device **process_list(struct vb_sim *world, int *num_devices);
 void process_free_list(struct ibv_device **list);

@@ -10,6 +10,7 @@
 #include "backends/sim/object/objects.h"
 
 #include <sys/single_threaded.h>
+#include <verbena/event.h>
 #include <verbena/sim.h>
 
 struct pcapfile;
@@ -27,6 +28,8 @@ struct vb_sim {
 	struct pcapfile *trace;
 	vb_sim_frame_fn *watch;
 	void *watch_arg;
+	vb_event_fn *note; /* takes the events; NULL: nobody watches */
+	void *note_arg;
 	struct vb_sim *next; /* in the list of all worlds (process.c) */
 };
 
@@ -117,5 +120,8 @@ void world_watch(struct vb_sim *world, vb_sim_frame_fn *fn, void *arg);
 
 /* Returns what the engine calls its owner by. */
 struct sim_host world_host(struct vb_sim *world);
+
+/* Gives the world's events to fn from now on; NULL ends that. The caller holds the world. */
+void world_note(struct vb_sim *world, vb_event_fn *fn, void *arg);
 
 #endif
