@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /*
- * Sources. Opcode values: Linux include/rdma/ib_pack.h; XRC is 0xa0 with the operations of RC, as
- * in Wireshark epan/dissectors/packet-infiniband.c. Extension headers: Linux
+ * Sources. Opcode values and names: Linux include/rdma/ib_pack.h (IB_OPCODE_*); XRC is 0xa0 with the
+ * operations of RC, as in Wireshark epan/dissectors/packet-infiniband.c. Extension headers: Linux
  * drivers/infiniband/sw/rxe/rxe_opcode.c; requests of XRC have an XRCETH before all others.
  */
 
@@ -48,46 +48,47 @@ enum {
 };
 
 /* The rows of RC, UC, RD and XRC. more: the headers that the transport adds. */
-#define SENDS_AND_WRITES(t, more)                                                          \
-	OP(t, SIM_RC_SEND_FIRST, "SEND First", SEND | FIRST | TAKES | (more)),             \
-		OP(t, SIM_RC_SEND_MIDDLE, "SEND Middle", SEND | MIDDLE | (more)),          \
-		OP(t, SIM_RC_SEND_LAST, "SEND Last", SEND | LAST | ENDS | (more)),         \
-		OP(t, SIM_RC_SEND_LAST_IMM, "SEND Last Immediate",                         \
-		   SEND | LAST | ENDS | IMM | (more)),                                     \
-		OP(t, SIM_RC_SEND_ONLY, "SEND Only", SEND | ONLY | TAKES | ENDS | (more)), \
-		OP(t, SIM_RC_SEND_ONLY_IMM, "SEND Only Immediate",                         \
-		   SEND | ONLY | TAKES | ENDS | IMM | (more)),                             \
-		OP(t, SIM_RC_WRITE_FIRST, "WRITE First", WRITE | FIRST | RETH | (more)),   \
-		OP(t, SIM_RC_WRITE_MIDDLE, "WRITE Middle", WRITE | MIDDLE | (more)),       \
-		OP(t, SIM_RC_WRITE_LAST, "WRITE Last", WRITE | LAST | (more)),             \
-		OP(t, SIM_RC_WRITE_LAST_IMM, "WRITE Last Immediate",                       \
-		   WRITE | LAST | TAKES | ENDS | IMM | (more)),                            \
-		OP(t, SIM_RC_WRITE_ONLY, "WRITE Only", WRITE | ONLY | RETH | (more)),      \
-		OP(t, SIM_RC_WRITE_ONLY_IMM, "WRITE Only Immediate",                       \
+#define SENDS_AND_WRITES(t, more)                                                             \
+	OP(t, SIM_RC_SEND_FIRST, "SEND_FIRST", SEND | FIRST | TAKES | (more)),                \
+		OP(t, SIM_RC_SEND_MIDDLE, "SEND_MIDDLE", SEND | MIDDLE | (more)),             \
+		OP(t, SIM_RC_SEND_LAST, "SEND_LAST", SEND | LAST | ENDS | (more)),            \
+		OP(t, SIM_RC_SEND_LAST_IMM, "SEND_LAST_WITH_IMMEDIATE",                       \
+		   SEND | LAST | ENDS | IMM | (more)),                                        \
+		OP(t, SIM_RC_SEND_ONLY, "SEND_ONLY", SEND | ONLY | TAKES | ENDS | (more)),    \
+		OP(t, SIM_RC_SEND_ONLY_IMM, "SEND_ONLY_WITH_IMMEDIATE",                       \
+		   SEND | ONLY | TAKES | ENDS | IMM | (more)),                                \
+		OP(t, SIM_RC_WRITE_FIRST, "RDMA_WRITE_FIRST", WRITE | FIRST | RETH | (more)), \
+		OP(t, SIM_RC_WRITE_MIDDLE, "RDMA_WRITE_MIDDLE", WRITE | MIDDLE | (more)),     \
+		OP(t, SIM_RC_WRITE_LAST, "RDMA_WRITE_LAST", WRITE | LAST | (more)),           \
+		OP(t, SIM_RC_WRITE_LAST_IMM, "RDMA_WRITE_LAST_WITH_IMMEDIATE",                \
+		   WRITE | LAST | TAKES | ENDS | IMM | (more)),                               \
+		OP(t, SIM_RC_WRITE_ONLY, "RDMA_WRITE_ONLY", WRITE | ONLY | RETH | (more)),    \
+		OP(t, SIM_RC_WRITE_ONLY_IMM, "RDMA_WRITE_ONLY_WITH_IMMEDIATE",                \
 		   WRITE | ONLY | RETH | TAKES | ENDS | IMM | (more))
 
 /* The rows of RC, RD and XRC. more, back: the headers that the transport adds to requests and to
  * responses. */
 #define READS_AND_ATOMICS(t, more, back)                                                    \
-	OP(t, SIM_RC_READ_REQUEST, "READ Request",                                          \
+	OP(t, SIM_RC_READ_REQUEST, "RDMA_READ_REQUEST",                                     \
 	   SIM_OP_READ | SIM_OP_REQUEST | ONLY | RETH | (more)),                            \
-		OP(t, SIM_RC_READ_RESPONSE_FIRST, "READ Response First",                    \
+		OP(t, SIM_RC_READ_RESPONSE_FIRST, "RDMA_READ_RESPONSE_FIRST",               \
 		   RESPONSE | FIRST | SIM_OP_AETH | (back)),                                \
-		OP(t, SIM_RC_READ_RESPONSE_MIDDLE, "READ Response Middle",                  \
+		OP(t, SIM_RC_READ_RESPONSE_MIDDLE, "RDMA_READ_RESPONSE_MIDDLE",             \
 		   RESPONSE | MIDDLE | (back)),                                             \
-		OP(t, SIM_RC_READ_RESPONSE_LAST, "READ Response Last",                      \
+		OP(t, SIM_RC_READ_RESPONSE_LAST, "RDMA_READ_RESPONSE_LAST",                 \
 		   RESPONSE | LAST | SIM_OP_AETH | (back)),                                 \
-		OP(t, SIM_RC_READ_RESPONSE_ONLY, "READ Response Only",                      \
+		OP(t, SIM_RC_READ_RESPONSE_ONLY, "RDMA_READ_RESPONSE_ONLY",                 \
 		   RESPONSE | ONLY | SIM_OP_AETH | (back)),                                 \
-		OP(t, SIM_RC_ACK, "Acknowledge", SIM_OP_ACK | ONLY | SIM_OP_AETH | (back)), \
-		OP(t, SIM_RC_ATOMIC_ACK, "ATOMIC Acknowledge",                              \
+		OP(t, SIM_RC_ACK, "ACKNOWLEDGE", SIM_OP_ACK | ONLY | SIM_OP_AETH | (back)), \
+		OP(t, SIM_RC_ATOMIC_ACK, "ATOMIC_ACKNOWLEDGE",                              \
 		   SIM_OP_ATOMIC_ACK | ONLY | SIM_OP_AETH | SIM_OP_ATOMICACKETH | (back)),  \
-		OP(t, SIM_RC_COMPARE_SWAP, "COMPARE SWAP", ATOMIC | (more)),                \
-		OP(t, SIM_RC_FETCH_ADD, "FETCH ADD", ATOMIC | SIM_OP_ADD | (more))
+		OP(t, SIM_RC_COMPARE_SWAP, "COMPARE_SWAP", ATOMIC | (more)),                \
+		OP(t, SIM_RC_FETCH_ADD, "FETCH_ADD", ATOMIC | SIM_OP_ADD | (more))
 
-#define INVALIDATES(t, more)                                                                    \
-	OP(t, SIM_RC_SEND_LAST_INV, "SEND Last Invalidate", SEND | LAST | ENDS | INV | (more)), \
-		OP(t, SIM_RC_SEND_ONLY_INV, "SEND Only Invalidate",                             \
+#define INVALIDATES(t, more)                                             \
+	OP(t, SIM_RC_SEND_LAST_INV, "SEND_LAST_WITH_INVALIDATE",         \
+	   SEND | LAST | ENDS | INV | (more)),                           \
+		OP(t, SIM_RC_SEND_ONLY_INV, "SEND_ONLY_WITH_INVALIDATE", \
 		   SEND | ONLY | TAKES | ENDS | INV | (more))
 
 uint8_t sim_header_bytes(enum sim_opcode_flag header)
@@ -103,7 +104,7 @@ const struct sim_opcode_info sim_opcodes[256] = {
 	SENDS_AND_WRITES(RC, 0),
 	READS_AND_ATOMICS(RC, 0, 0),
 	INVALIDATES(RC, 0),
-	OP(RC, SIM_RC_ATOMIC_WRITE, "ATOMIC WRITE", STORE),
+	OP(RC, SIM_RC_ATOMIC_WRITE, "ATOMIC_WRITE", STORE),
 
 	SENDS_AND_WRITES(UC, 0),
 
@@ -112,8 +113,8 @@ const struct sim_opcode_info sim_opcodes[256] = {
 	OP(RD, SIM_RC_RESYNC, "RESYNC",
 	   SIM_OP_RESYNC | SIM_OP_REQUEST | ONLY | SIM_OP_RDETH | SIM_OP_DETH),
 
-	OP(UD, SIM_RC_SEND_ONLY, "SEND Only", SEND | ONLY | TAKES | ENDS | SIM_OP_DETH),
-	OP(UD, SIM_RC_SEND_ONLY_IMM, "SEND Only Immediate",
+	OP(UD, SIM_RC_SEND_ONLY, "SEND_ONLY", SEND | ONLY | TAKES | ENDS | SIM_OP_DETH),
+	OP(UD, SIM_RC_SEND_ONLY_IMM, "SEND_ONLY_WITH_IMMEDIATE",
 	   SEND | ONLY | TAKES | ENDS | IMM | SIM_OP_DETH),
 
 	[SIM_CNP] = ROW("CNP", SIM_OP_CNP | ONLY | SIM_OP_PAYLOAD),
@@ -121,7 +122,7 @@ const struct sim_opcode_info sim_opcodes[256] = {
 	SENDS_AND_WRITES(XRC, SIM_OP_XRCETH),
 	READS_AND_ATOMICS(XRC, SIM_OP_XRCETH, 0),
 	INVALIDATES(XRC, SIM_OP_XRCETH),
-	OP(XRC, SIM_RC_ATOMIC_WRITE, "ATOMIC WRITE", STORE | SIM_OP_XRCETH),
+	OP(XRC, SIM_RC_ATOMIC_WRITE, "ATOMIC_WRITE", STORE | SIM_OP_XRCETH),
 };
 
 #define ONE_PACKET(operation)                              \

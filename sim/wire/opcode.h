@@ -96,7 +96,7 @@ enum sim_opcode {
 };
 
 struct sim_opcode_info {
-	const char *name;     /* "RC SEND First"; NULL for a reserved value */
+	const char *name;     /* "RC SEND_FIRST"; NULL for a reserved value */
 	uint32_t flags;	      /* enum sim_opcode_flag */
 	uint8_t header_bytes; /* the BTH and all extension headers */
 };

@@ -175,8 +175,8 @@ void test_opcode_names_are_distinct(void)
 					sim_opcodes[i].name);
 		}
 	}
-	TEST_ASSERT_EQUAL_STRING("RC SEND First", sim_opcodes[0].name);
-	TEST_ASSERT_EQUAL_STRING("XRC SEND Only Invalidate", sim_opcodes[0xb7].name);
+	TEST_ASSERT_EQUAL_STRING("RC SEND_FIRST", sim_opcodes[0].name);
+	TEST_ASSERT_EQUAL_STRING("XRC SEND_ONLY_WITH_INVALIDATE", sim_opcodes[0xb7].name);
 }
 
 /* Each kind at each position: middle, last, first, only (first << 1 | last). */
