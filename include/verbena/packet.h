@@ -29,11 +29,12 @@ enum vb_packet_has {
 
 struct vb_packet {
 	uint8_t opcode;		 /* of the BTH */
-	const char *opcode_name; /* such as "RC SEND_ONLY"; a constant string; NULL: reserved */
+	const char *opcode_name; /* such as "RC SEND_ONLY", as in Linux include/rdma/ib_pack.h; a
+				    constant string; NULL: reserved */
 	unsigned int has;	 /* enum vb_packet_has */
 	bool solicited;
 	bool ack_request;
-	bool lost; /* the frame has the mark of a packet that did not arrive */
+	bool lost; /* did not arrive: a frame of Ethernet in a trace of the simulator has a mark */
 	uint16_t pkey;
 	uint32_t dest_qpn;
 	uint32_t source_qpn; /* of the DETH; of a connection 0, unless the backend knows the QP */
@@ -59,7 +60,9 @@ struct vb_packet {
 /*
  * Decodes a frame that begins with the Ethernet header, or with @infiniband with the LRH. Returns 0;
  * EBADMSG with a sentence for vb_last_error() if the frame is no packet of RoCE or InfiniBand, is
- * shorter than its headers say, or has a wrong ICRC or VCRC. Any thread may call it at any time.
+ * shorter than its headers say, or has a wrong ICRC or VCRC. vb_last_reason() says which, and *packet
+ * then has the headers that are right: with a wrong ICRC or VCRC all of them. Any thread may call it
+ * at any time.
  */
 int vb_packet_decode(const void *frame, size_t length_bytes, bool infiniband,
 		     struct vb_packet *packet);

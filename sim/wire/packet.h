@@ -100,6 +100,7 @@ enum sim_syndrome {
 	SIM_NAK_REMOTE_ACCESS = SIM_AETH_NAK | 2,
 	SIM_NAK_REMOTE_OPERATION = SIM_AETH_NAK | 3,
 	SIM_NAK_INVALID_RD = SIM_AETH_NAK | 4,
+	SIM_NAKS = 5,
 };
 
 enum sim_decode {

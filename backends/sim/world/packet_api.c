@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* <verbena/packet.h>. */
+#include "backends/sim/base/say.h"
+
+#include "sim/net/trace.h"
+#include "sim/wire/packet.h"
+#include "sim/wire/timing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <verbena/packet.h>
+
+static const enum vb_reason reasons[] = {
+	[SIM_DECODE_TRUNCATED] = VB_WHY_PACKET_TRUNCATED,
+	[SIM_DECODE_NOT_ROCE] = VB_WHY_PACKET_NOT_ROCE,
+	[SIM_DECODE_NOT_INFINIBAND] = VB_WHY_PACKET_NOT_INFINIBAND,
+	[SIM_DECODE_BAD_VERSION] = VB_WHY_PACKET_VERSION,
+	[SIM_DECODE_BAD_OPCODE] = VB_WHY_PACKET_OPCODE,
+	[SIM_DECODE_BAD_PAD] = VB_WHY_PACKET_PAD,
+	[SIM_DECODE_BAD_ICRC] = VB_WHY_PACKET_ICRC,
+	[SIM_DECODE_BAD_VCRC] = VB_WHY_PACKET_VCRC,
+};
+
+/* Linux include/rdma/ib_pack.h names the codes. */
+static const char *const nak_names[SIM_NAKS] = {
+	[SIM_NAK_PSN_SEQUENCE & SIM_AETH_VALUE] = "PSN sequence error",
+	[SIM_NAK_INVALID_REQUEST & SIM_AETH_VALUE] = "invalid request",
+	[SIM_NAK_REMOTE_ACCESS & SIM_AETH_VALUE] = "remote access error",
+	[SIM_NAK_REMOTE_OPERATION & SIM_AETH_VALUE] = "remote operational error",
+	[SIM_NAK_INVALID_RD & SIM_AETH_VALUE] = "invalid RD request",
+};
+
+int vb_packet_decode(const void *frame, size_t length_bytes, bool infiniband,
+		     struct vb_packet *packet)
+{
+	const enum sim_decode result = sim_frame_show(frame, length_bytes, infiniband, packet);
+	struct vb_why why = {.verb = "vb_packet_decode", .text = packet->opcode_name};
+
+	packet->lost = !infiniband && length_bytes >= sizeof(sim_trace_lost_mac) &&
+		       memcmp(frame, sim_trace_lost_mac, sizeof(sim_trace_lost_mac)) == 0;
+	if (result == SIM_DECODE_OK)
+		return 0;
+	why.reason = reasons[result];
+	why.values[0] = result == SIM_DECODE_BAD_OPCODE ? packet->opcode : length_bytes;
+	return say_why(EBADMSG, &why);
+}
+
+const char *vb_syndrome_text(uint8_t syndrome, char *text, size_t size_bytes)
+{
+	const unsigned int value = syndrome & SIM_AETH_VALUE;
+
+	switch (syndrome & SIM_AETH_TYPE) {
+	case SIM_AETH_ACK:
+		snprintf(text, size_bytes, "ACK");
+		break;
+	case SIM_AETH_RNR_NAK: {
+		/* All times are multiples of 0.01 ms. */
+		const unsigned int units = (unsigned int)(sim_rnr_timer_ns(value) / 10000);
+
+		snprintf(text, size_bytes, "RNR NAK (%u.%02u ms)", units / 100, units % 100);
+		break;
+	}
+	case SIM_AETH_NAK:
+		if (value < SIM_NAKS)
+			snprintf(text, size_bytes, "NAK: %s", nak_names[value]);
+		else
+			snprintf(text, size_bytes, "NAK: reserved code %u", value);
+		break;
+	default:
+		snprintf(text, size_bytes, "reserved syndrome 0x%02x", syndrome);
+	}
+	return text;
+}
