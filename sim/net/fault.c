@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/net/fault.h"
 
+#include "sim/base/note.h"
 #include "sim/net/net.h"
 
 #include <errno.h>
@@ -136,6 +137,19 @@ static void corrupt(struct sim_net *net, struct sim_transit *transit,
 		sim_packet_seal_link(transit->frame, transit->frame_bytes);
 }
 
+static void note(struct sim_engine *engine, const struct sim_transit *transit,
+		 const struct sim_fault_rule *rule)
+{
+	static const char *const names[] = {
+		[SIM_FAULT_NONE] = "none",	 [SIM_FAULT_DROP] = "drop",
+		[SIM_FAULT_CORRUPT] = "corrupt", [SIM_FAULT_DUPLICATE] = "duplicate",
+		[SIM_FAULT_DELAY] = "delay",
+	};
+	const struct sim_fault_slot *slot = (const struct sim_fault_slot *)rule;
+
+	sim_notes_fault(engine, transit, names[rule->action], slot->id);
+}
+
 void sim_fault_pass(struct sim_filter *filter, struct sim_transit *transit)
 {
 	const struct sim_fault_rule *rule =
@@ -143,6 +157,8 @@ void sim_fault_pass(struct sim_filter *filter, struct sim_transit *transit)
 	enum sim_fault_action action = rule ? rule->action : SIM_FAULT_NONE;
 	struct sim_transit second;
 
+	if (rule && sim_watched(filter->net->engine))
+		note(filter->net->engine, transit, rule);
 	sim_net_check_way(transit);
 	if (action == SIM_FAULT_DROP)
 		transit->lost = true;

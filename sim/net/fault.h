@@ -57,7 +57,7 @@ struct sim_fault_rule {
 };
 
 struct sim_fault_slot {
-	struct sim_fault_rule rule;
+	struct sim_fault_rule rule; /* first, so that a rule leads to its slot */
 	unsigned int id;
 	uint64_t matched; /* packets that fit the rule */
 	uint64_t fired;	  /* packets that the rule acted on */

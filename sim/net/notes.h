@@ -17,6 +17,10 @@ struct sim_notes {
 /* Notes a packet. */
 sim_filter_fn sim_notes_pass;
 
+/* Notes that a fault rule acts on a packet. */
+void sim_notes_fault(struct sim_engine *engine, const struct sim_transit *transit,
+		     const char *action, unsigned int rule);
+
 /* Notes a frame that no QP has sent and that arrives at a port. */
 void sim_notes_injected(struct sim_port *port, const uint8_t *frame, size_t frame_bytes);
 

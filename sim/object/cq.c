@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/object/cq.h"
 
+#include "sim/base/note.h"
 #include "sim/base/refuse.h"
 #include "sim/object/device.h"
 #include "sim/object/queue.h"
@@ -26,11 +27,26 @@ static int check_size(const struct sim_device *device, unsigned int entries)
 	return sim_refuse(device->engine, (struct vb_why){VB_WHY_CQ_SIZE, {entries, limit}});
 }
 
+static void note_period(const struct sim_cq *cq)
+{
+	const struct sim_moderation *moderation = &cq->moderation;
+	struct vb_event event = {
+		.kind = VB_EVENT_MODERATION,
+		.device = cq->device->name,
+		.values = {moderation->waiting, moderation->period_ns},
+	};
+
+	sim_note(cq->device->engine, &event, cq->user);
+}
+
 static void period_over(struct sim_timer *timer)
 {
 	const size_t offset = offsetof(struct sim_cq, moderation.timer);
+	struct sim_cq *cq = (struct sim_cq *)((char *)timer - offset);
 
-	sim_cq_notify((struct sim_cq *)((char *)timer - offset));
+	if (sim_watched(cq->device->engine))
+		note_period(cq);
+	sim_cq_notify(cq);
 }
 
 int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, struct sim_cq **out)

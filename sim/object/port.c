@@ -2,6 +2,7 @@
 #include "sim/object/port.h"
 
 #include "sim/base/core.h"
+#include "sim/base/note.h"
 #include "sim/object/device.h"
 #include "sim/wire/packet.h"
 
@@ -151,12 +152,32 @@ static void moved(struct sim_port *port, enum ibv_event_type type)
 	sim_port_event(port, type);
 }
 
+static void note_state(const struct sim_port *port, enum ibv_port_state from)
+{
+	static const char *const names[] = {
+		[IBV_PORT_NOP] = "NOP",	      [IBV_PORT_DOWN] = "DOWN",
+		[IBV_PORT_INIT] = "INIT",     [IBV_PORT_ARMED] = "ARMED",
+		[IBV_PORT_ACTIVE] = "ACTIVE", [IBV_PORT_ACTIVE_DEFER] = "ACTIVE_DEFER",
+	};
+	struct vb_event event = {
+		.kind = VB_EVENT_PORT,
+		.device = port->device->name,
+		.port = port->number,
+		.texts = {names[from], names[port->state]},
+	};
+
+	sim_note(port->device->engine, &event, NULL);
+}
+
 void sim_port_set_state(struct sim_port *port, enum ibv_port_state state)
 {
-	bool was_active = port->state == IBV_PORT_ACTIVE;
+	const enum ibv_port_state from = port->state;
+	bool was_active = from == IBV_PORT_ACTIVE;
 	bool is_active = state == IBV_PORT_ACTIVE;
 
 	port->state = (uint8_t)state;
+	if (from != state && sim_watched(port->device->engine))
+		note_state(port, from);
 	sim_engine_changed(port->device->engine);
 	if (was_active && !is_active)
 		port->device->counters.links_downed++;

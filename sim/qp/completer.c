@@ -70,16 +70,16 @@ static void give_up(struct sim_qp *qp, enum ibv_wc_status status)
 }
 
 /* Goes back to the oldest PSN that is not acknowledged. */
-static void repeat(struct sim_qp *qp)
+static void repeat(struct sim_qp *qp, const char *by)
 {
 	qp->device->counters.retries++;
 	qp->comp.repeating = true;
-	sim_requester_rewind(qp, qp->comp.psn);
+	sim_requester_rewind(qp, qp->comp.psn, by);
 	sim_completer_watch(qp, true);
 }
 
 /* Counts a retry and goes back, or ends the oldest send if no more retries are left than `kept`. */
-static void retry(struct sim_qp *qp, unsigned int kept)
+static void retry(struct sim_qp *qp, unsigned int kept, const char *by)
 {
 	struct sim_completer *comp = &qp->comp;
 	unsigned int instead;
@@ -95,7 +95,7 @@ static void retry(struct sim_qp *qp, unsigned int kept)
 	if (!(instead & SIM_RETRY_FREE))
 		comp->retries_left--;
 	if (!(instead & SIM_RETRY_LATER)) {
-		repeat(qp);
+		repeat(qp, by);
 		return;
 	}
 	qp->device->counters.retries++;
@@ -112,15 +112,17 @@ static void timeout(struct sim_timer *timer)
 	qp->device->counters.ack_timeouts++;
 	if (qp->state == IBV_QPS_ERR)
 		return;
+	if (sim_watched(qp->engine))
+		sim_qp_note_timer(qp, "ack", "expired", 0, qp->comp.retries_left);
 	what = sim_wait_over(qp);
 	if (qp->comp.timeouts < UINT8_MAX)
 		qp->comp.timeouts++;
 	if (what == SIM_TIMEOUT_WAITS)
 		sim_completer_watch(qp, true);
 	else if (what == SIM_TIMEOUT_REPEATS)
-		repeat(qp);
+		repeat(qp, "timeout");
 	else
-		retry(qp, what == SIM_TIMEOUT_KEEPS_ONE);
+		retry(qp, what == SIM_TIMEOUT_KEEPS_ONE, "timeout");
 }
 
 void sim_completer_init(struct sim_qp *qp)
@@ -356,7 +358,7 @@ static enum sim_completer_state receive_rnr_nak(struct answer *answer)
 	if (timer_stands(qp))
 		sim_timer_disarm(&comp->ack_timer);
 	if (!(instead & SIM_RETRY_LATER))
-		sim_requester_rewind(qp, comp->psn);
+		sim_requester_rewind(qp, comp->psn, "rnr_nak");
 	return SIM_COMPLETER_UPDATE;
 }
 
@@ -380,11 +382,15 @@ static enum sim_completer_state receive_sequence_nak(const struct answer *answer
 	return SIM_COMPLETER_RETRY;
 }
 
-static enum sim_completer_state retry_on_answer(struct sim_qp *qp)
+static enum sim_completer_state retry_on_answer(const struct answer *answer)
 {
+	struct sim_qp *qp = answer->qp;
+	/* If a response was lost, less is acknowledged than stands before the answer. */
+	const bool by_nak = answer->packet->psn == qp->comp.psn;
+
 	/* Several signs of one loss cost one retry: the packets under way must have their time. */
 	if (qp->state != IBV_QPS_ERR && !qp->comp.repeating)
-		retry(qp, 0);
+		retry(qp, 0, by_nak ? "sequence_nak" : "lost_response");
 	return SIM_COMPLETER_UPDATE;
 }
 
@@ -436,7 +442,7 @@ static inline void step(struct answer *answer, enum sim_completer_state state)
 	if (state == SIM_COMPLETER_SEQUENCE_NAK)
 		state = receive_sequence_nak(answer);
 	if (state == SIM_COMPLETER_RETRY)
-		state = retry_on_answer(answer->qp);
+		state = retry_on_answer(answer);
 	if (state == SIM_COMPLETER_FAIL)
 		state = fail(answer);
 	if (state == SIM_COMPLETER_UPDATE)

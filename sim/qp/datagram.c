@@ -97,7 +97,7 @@ static void fail_receive(struct sim_qp *qp, enum sim_verdict verdict)
 		qp->hooks->judged(qp, verdict, &consequence);
 	sim_receive_take(qp);
 	sim_receive_complete(qp, NULL, consequence.recv_status, IBV_WC_RECV, 0, 0);
-	sim_qp_fail(qp);
+	sim_qp_fail(qp, "receive");
 }
 
 /* Drops a datagram that has a wrong Q_Key, or finds no receive WR that it fits. */

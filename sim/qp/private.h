@@ -42,6 +42,15 @@ static inline void sim_qp_note(struct sim_qp *qp, struct vb_event *event)
 
 /* --- qp.c --- */
 
+/* Notes that the QP has another state than before, or (from SQD to SQD) has drained its send queue. */
+void sim_qp_note_state(struct sim_qp *qp, enum ibv_qp_state from, const char *by);
+
+static inline void sim_qp_changed_state(struct sim_qp *qp, enum ibv_qp_state from, const char *by)
+{
+	if (sim_watched(qp->engine))
+		sim_qp_note_state(qp, from, by);
+}
+
 /* Raises an asynchronous event of the QP. */
 void sim_qp_event(struct sim_qp *qp, enum ibv_event_type type);
 
@@ -230,8 +239,9 @@ void sim_requester_set_psn(struct sim_qp *qp, uint32_t psn);
 /* A datagram has left. */
 void sim_requester_datagram_sent(struct sim_qp *qp);
 
-/* Goes back to a PSN that was sent: the next packet is that one. */
-void sim_requester_rewind(struct sim_qp *qp, uint32_t psn);
+/* Goes back to a PSN that was sent: the next packet is that one. by is the cause for
+ * VB_EVENT_REWIND. */
+void sim_requester_rewind(struct sim_qp *qp, uint32_t psn, const char *by);
 
 /* Does not send again what was just acknowledged. */
 void sim_requester_skip(struct sim_qp *qp, uint32_t psn);
@@ -287,6 +297,10 @@ static inline void sim_completer_watch(struct sim_qp *qp, bool progress)
 }
 
 /* --- wait.c --- */
+
+/* Notes what has happened to a timer. wait_ns is the time of a timer that starts. */
+void sim_qp_note_timer(struct sim_qp *qp, const char *timer, const char *what, uint64_t wait_ns,
+		       unsigned int retries_left);
 
 /* Return the time at which the RNR timer or the ack timer runs out if it starts now. */
 uint64_t sim_wait_rnr_deadline(const struct sim_qp *qp, unsigned int timer_code);

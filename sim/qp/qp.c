@@ -258,8 +258,18 @@ void sim_qp_event(struct sim_qp *qp, enum ibv_event_type type)
 		host->async_event(host->arg, qp->device, &event);
 }
 
-void sim_qp_fail(struct sim_qp *qp)
+void sim_qp_note_state(struct sim_qp *qp, enum ibv_qp_state from, const char *by)
 {
+	struct vb_event event = {
+		.kind = VB_EVENT_STATE, .values = {from, qp->state}, .texts = {by}};
+
+	sim_qp_note(qp, &event);
+}
+
+void sim_qp_fail(struct sim_qp *qp, const char *by)
+{
+	const enum ibv_qp_state from = qp->state;
+
 	sim_receive_flush_later(qp);
 	if (qp->hooks)
 		qp->hooks->fail(qp);
@@ -269,6 +279,7 @@ void sim_qp_fail(struct sim_qp *qp)
 		sim_engine_changed(qp->engine);
 		sim_requester_stop(qp);
 		sim_completer_stop(qp);
+		sim_qp_changed_state(qp, from, by);
 	}
 	sim_qp_wake_requester(qp);
 }
@@ -277,7 +288,7 @@ void sim_qp_cq_died(struct sim_qp *qp)
 {
 	if (qp->state == IBV_QPS_ERR)
 		return;
-	sim_qp_fail(qp);
+	sim_qp_fail(qp, "cq_overrun");
 	sim_qp_event(qp, IBV_EVENT_QP_FATAL);
 }
 

@@ -67,8 +67,9 @@ int sim_qp_post_batch(struct sim_qp *qp, struct ibv_send_wr *wr, uint32_t count)
 int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_bind *bind,
 		     uint32_t region_lkey, uint32_t *new_rkey);
 
-/* Moves the QP to ERR of itself; the requester's next turn flushes the QP's work. */
-void sim_qp_fail(struct sim_qp *qp);
+/* Moves the QP to ERR of itself; the requester's next turn flushes the QP's work. by is the cause for
+ * VB_EVENT_STATE. */
+void sim_qp_fail(struct sim_qp *qp, const char *by);
 
 /* Reads the P_Key again after a change of the port's table. */
 void sim_qp_read_pkey(struct sim_qp *qp);

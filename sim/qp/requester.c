@@ -16,11 +16,19 @@ const char *const sim_gate_names[SIM_GATES] = {
 
 /* --- what others ask of the requester --- */
 
+static void note_rnr(struct sim_qp *qp, const char *what, uint64_t wait_ns)
+{
+	if (sim_watched(qp->engine))
+		sim_qp_note_timer(qp, "rnr", what, wait_ns, qp->comp.rnr_retries_left);
+}
+
 static void rnr_over(struct sim_timer *timer)
 {
 	struct sim_qp *qp =
 		(struct sim_qp *)((char *)timer - offsetof(struct sim_qp, req.rnr_timer));
 
+	if (qp->req.waits_rnr)
+		note_rnr(qp, "expired", 0);
 	qp->req.waits_rnr = false;
 	if (qp->hooks)
 		qp->hooks->rnr_over(qp);
@@ -49,10 +57,20 @@ void sim_requester_datagram_sent(struct sim_qp *qp)
 	qp->req.next++;
 }
 
-void sim_requester_rewind(struct sim_qp *qp, uint32_t psn)
+static void note_rewind(struct sim_qp *qp, uint32_t psn, const char *by)
+{
+	struct vb_event event = {
+		.kind = VB_EVENT_REWIND, .values = {psn, qp->req.sent_psn}, .texts = {by}};
+
+	sim_qp_note(qp, &event);
+}
+
+void sim_requester_rewind(struct sim_qp *qp, uint32_t psn, const char *by)
 {
 	struct sim_requester *req = &qp->req;
 
+	if (sim_watched(qp->engine))
+		note_rewind(qp, psn, by);
 	req->since_ack_request = 0;
 	for (uint32_t i = qp->sq.tail; i != qp->sq.head; i++) {
 		const struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, i);
@@ -102,13 +120,16 @@ void sim_requester_resume(struct sim_qp *qp)
 
 void sim_requester_wait_rnr(struct sim_qp *qp, unsigned int timer_code)
 {
+	const uint64_t deadline_ns = sim_wait_rnr_deadline(qp, timer_code);
+
 	qp->req.waits_rnr = true;
-	sim_timer_arm(&qp->engine->clock, &qp->req.rnr_timer,
-		      sim_wait_rnr_deadline(qp, timer_code));
+	sim_timer_arm(&qp->engine->clock, &qp->req.rnr_timer, deadline_ns);
+	note_rnr(qp, "started", deadline_ns - qp->engine->clock.now_ns);
 }
 
 void sim_requester_end_rnr_wait(struct sim_qp *qp)
 {
+	note_rnr(qp, "ended", 0);
 	qp->req.waits_rnr = false;
 }
 
@@ -126,10 +147,13 @@ void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status)
 {
 	sim_send_complete(qp, status);
 	if (qp->reliable || (qp->hooks && qp->hooks->send_error_ends(qp))) {
-		sim_qp_fail(qp);
+		sim_qp_fail(qp, "send");
 	} else if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) {
+		const enum ibv_qp_state from = qp->state;
+
 		/* Only the send queue of an unreliable QP is in error. */
 		qp->state = IBV_QPS_SQE;
+		sim_qp_changed_state(qp, from, "send");
 		/* A WQE that was not sent has used no PSN. */
 		qp->req.psn = qp->req.sent_psn;
 		qp->sq_draining = false;
@@ -500,6 +524,7 @@ static void check_drained(struct sim_qp *qp)
 	if (qp->state != IBV_QPS_SQD || !qp->sq_draining || !is_drained(qp))
 		return;
 	qp->sq_draining = false;
+	sim_qp_changed_state(qp, qp->state, "drained");
 	if (qp->drain_event)
 		sim_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }

@@ -24,6 +24,16 @@ static uint64_t tick_after(uint64_t now_ns, uint64_t ticks)
 	return (((expires >> shift) + 1) << shift) * sim_tick_ns;
 }
 
+void sim_qp_note_timer(struct sim_qp *qp, const char *timer, const char *what, uint64_t wait_ns,
+		       unsigned int retries_left)
+{
+	struct vb_event event = {.kind = VB_EVENT_TIMER,
+				 .values = {qp->comp.psn, wait_ns, retries_left},
+				 .texts = {timer, what}};
+
+	sim_qp_note(qp, &event);
+}
+
 /* Linux drivers/infiniband/sw/rxe/rxe_comp.c, rnrnak_jiffies: usecs_to_jiffies rounds up. */
 uint64_t sim_wait_rnr_deadline(const struct sim_qp *qp, unsigned int timer_code)
 {

@@ -69,7 +69,7 @@ void rxe_entered(struct sim_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to
 			sim_receive_flush(qp);
 	} else if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
 		if (qp->req.stopped && quirks->local_errors_end_repeats)
-			sim_requester_rewind(qp, qp->comp.psn);
+			sim_requester_rewind(qp, qp->comp.psn, "modify_qp");
 		if (quirks->drained_event_unasked)
 			sim_qp_ask_drained_event(qp);
 	}

@@ -80,8 +80,17 @@ enum { NAME_BYTES = 64 };
 static void note(void *arg, const struct vb_event *event, void *element)
 {
 	const struct vb_sim *world = arg;
+	const struct cq *cq = element;
+	struct vb_event named;
+	char name[NAME_BYTES];
 	int state = cancel_off();
 
+	if (cq) {
+		snprintf(name, sizeof(name), "CQ %u", cq->ibv.handle);
+		named = *event;
+		named.texts[0] = name;
+		event = &named;
+	}
 	world->note(world->note_arg, event);
 	cancel_restore(state);
 }
