@@ -64,35 +64,45 @@ const struct layer_verb_info *layer_verb_info(enum layer_verb verb);
 struct layer_call {
 	enum layer_verb verb;
 	const struct vb_backend *backend; /* the original, without layers */
-	struct ibv_context *context;	  /* NULL: none */
-	const char *device;		  /* the context's; NULL: none */
+	struct ibv_context *context;	  /* NULL: none, or closed by this call */
+	const char *device;		  /* its name; NULL: none */
 	const uint64_t *arguments;	  /* pointers and numbers, in the order of the parameters */
+	uint64_t state;	     /* the layer's own, from before() to after(); 0 at first */
+	const char *refusal; /* a before() that fails the verb may say why; NULL: it does not */
 	/* After the call: */
-	uint64_t result;	  /* what the verb returns */
+	uint64_t result;	  /* what the verb returns; a negative number is sign-extended */
 	int err;		  /* the errno of a failure; 0: the verb succeeded */
-	const struct vb_why *why; /* of a failure, if the backend knows; else NULL */
+	const struct vb_why *why; /* of a failure, if anybody has given a reason; else NULL */
 };
 
 /*
- * A layer's functions are called in the order in which the layers were added, and those after the
- * call in reverse. They may be called by any thread, and call no verb.
+ * before() is called in the order in which the layers were added, after() in reverse. They are called
+ * by any thread. They call no verb; a verb that they call all the same passes no layer.
  */
 struct layer {
 	const char *name;
 	/* Before the call. A value other than 0 is an errno with which the verb fails: the backend
-	 * is not called. NULL: nothing to do. */
+	 * is not called, nor are the layers below. The layers above get the failure in after().
+	 * wr_abort and end_poll are called all the same, since they release a lock. NULL: nothing to
+	 * do. */
 	int (*before)(struct layer_call *call);
-	/* After the call. NULL: nothing to do. */
+	/* After a call that the layer's before() has let pass. NULL: nothing to do. */
 	void (*after)(const struct layer_call *call);
-	struct layer *next; /* src/layer/ writes it */
 };
 
+#define LAYERS_MAX 8
+
 /*
- * Adds or removes a layer. No thread may be inside a verb. Contexts that are open already are layered
- * from their next verb that goes through vb_* or an exported symbol. Returns 0 or ENOMEM.
+ * Adds a layer below all others, or removes it. No thread may be inside a verb. Contexts that are
+ * open already are layered at once; QPs and CQs with functions of their own (ibv_qp_ex, ibv_cq_ex)
+ * only if they are made from now on, and a QP for which the program calls ibv_qp_to_qp_ex(). Returns
+ * 0, EEXIST (the layer is added already) or ENOMEM (also: there are LAYERS_MAX layers).
  */
 int layer_add(struct layer *layer);
 void layer_remove(struct layer *layer);
+
+/* Returns the time on the clock of the call's device; CLOCK_MONOTONIC if it has none. */
+uint64_t layer_now_ns(const struct layer_call *call);
 
 /*
  * The name of an object that a program has made, such as "pd1", "cq2", "mr3" or "qp 0x11": "" if the
@@ -101,5 +111,17 @@ void layer_remove(struct layer *layer);
  * number.
  */
 const char *layer_object_name(const void *object, char *text, size_t size_bytes);
+
+/* What is known about an object that a layered verb has returned. */
+struct layer_object {
+	const char *kind; /* such as "pd"; constant */
+	uint32_t number;  /* of its kind and device, from 1; of a QP its QPN */
+	uint32_t qpn;	  /* of a QP; else 0 */
+	const struct ibv_context *context;
+	const char *device; /* its name; NULL: none; constant */
+};
+
+/* Returns false if the pointer is of no such object. Reads nothing through the pointer. */
+bool layer_object_find(const void *object, struct layer_object *found);
 
 #endif /* SRC_LAYER_LAYER_H */

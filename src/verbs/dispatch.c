@@ -82,6 +82,22 @@ const struct vb_backend *enter_device(const char *function, const struct ibv_dev
 	return present.slot;
 }
 
+const struct vb_backend *dispatch_slot(void)
+{
+	return present.verb ? present.slot : NULL;
+}
+
+void dispatch_begin_inline(void)
+{
+	if (!present.verb)
+		present.said = false;
+}
+
+bool dispatch_said(void)
+{
+	return present.said;
+}
+
 static void say_unknown(const char *name)
 {
 	char known[512] = "";

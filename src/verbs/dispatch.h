@@ -14,6 +14,7 @@
 
 #include <verbena/backend.h>
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 /* These begin the verb @function (its __func__) on a context, a device or a named backend. */
@@ -51,5 +52,16 @@ void dispatch_say(const char *format, ...) __attribute__((format(printf, 1, 2)))
  * and returns the value: EINVAL if enter() found no backend, else EOPNOTSUPP.
  */
 int refuse(const char *function);
+
+/* --- for layers --- */
+
+/* Returns the slot of the calling thread's present verb; NULL if no vb_<name>() is running. */
+const struct vb_backend *dispatch_slot(void);
+
+/* Begins a call that no vb_<name>() has begun: dispatch_said() is false until a sentence is said. */
+void dispatch_begin_inline(void);
+
+/* Returns true if the present call has been explained, by dispatch_say() or by its backend. */
+bool dispatch_said(void);
 
 #endif /* SRC_VERBS_DISPATCH_H */

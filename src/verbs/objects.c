@@ -161,8 +161,6 @@ int objects_add_context(struct ibv_context *context, const struct vb_backend *sl
 {
 	size_t count = context->device && !slot->owns_device;
 
-	if (slot->owns_context && slot->owns_device)
-		return 0;
 	return add(context, CONTEXT, &context->device, count, slot);
 }
 
@@ -174,6 +172,16 @@ const struct vb_backend *objects_take_list(struct ibv_device **list)
 		if (registry_at(i)->owns_list && registry_at(i)->owns_list(list))
 			slot = registry_at(i);
 	return slot;
+}
+
+void objects_each_context(void (*see)(struct ibv_context *context, const struct vb_backend *slot))
+{
+	pthread_mutex_lock(&lock);
+	for (size_t i = 0; i < BUCKETS; i++)
+		for (const struct entry *entry = table[i]; entry; entry = entry->next)
+			if (entry->kind == CONTEXT)
+				see((struct ibv_context *)entry->object, entry->slot);
+	pthread_mutex_unlock(&lock);
 }
 
 void objects_forget_context(struct ibv_context *context)

@@ -2,8 +2,8 @@
 /*
  * Which backend owns a device list, a device or a context.
  *
- * A table remembers the lists and contexts of backends that do not know their own, with the devices
- * that each of them holds. An object is looked up in the table first, and only then shown to the
+ * A table remembers all open contexts, the lists of backends that do not know their own, and the
+ * devices that each of them holds. An object is looked up in the table first, and only then shown to the
  * backends that know their own: a backend sees a foreign object only if a program uses an object
  * that has been freed. Any thread may call these functions.
  */
@@ -30,5 +30,8 @@ int objects_add_context(struct ibv_context *context, const struct vb_backend *sl
  */
 const struct vb_backend *objects_take_list(struct ibv_device **list);
 void objects_forget_context(struct ibv_context *context);
+
+/* Calls see() for each open context, with a lock held: see() may call nothing of this header. */
+void objects_each_context(void (*see)(struct ibv_context *context, const struct vb_backend *slot));
 
 #endif /* SRC_VERBS_OBJECTS_H */

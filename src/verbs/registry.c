@@ -21,6 +21,7 @@ static const struct vb_backend *const built_in[] = {
 static struct vb_backend slots[REGISTRY_MAX];
 static atomic_uint slot_count; /* the slots below it are complete; only layers change them */
 static pthread_mutex_t add_lock = PTHREAD_MUTEX_INITIALIZER;
+static void (*dresser)(struct vb_backend *slot); /* under add_lock */
 static pthread_once_t built_in_once = PTHREAD_ONCE_INIT;
 
 static struct vb_backend *find_added(const char *name)
@@ -50,6 +51,8 @@ static int add(const struct vb_backend *backend)
 	} else {
 		slots[count] = *backend;
 		stubs_fill(&slots[count]);
+		if (dresser)
+			dresser(&slots[count]);
 		if (backend->listen)
 			backend->listen(dispatch_heard);
 		atomic_store(&slot_count, count + 1);
@@ -74,6 +77,18 @@ int registry_add(const struct vb_backend *backend)
 {
 	pthread_once(&built_in_once, add_built_in);
 	return add(backend);
+}
+
+void registry_dress(void (*dress)(struct vb_backend *slot))
+{
+	pthread_once(&built_in_once, add_built_in);
+	pthread_mutex_lock(&add_lock);
+	dresser = dress;
+	for (unsigned int i = 0; dress && i < atomic_load(&slot_count); i++)
+		dress(&slots[i]);
+	if (dress)
+		dress(&stubs);
+	pthread_mutex_unlock(&add_lock);
 }
 
 const char *registry_resolve(const char *name)

@@ -28,6 +28,12 @@ int registry_add(const struct vb_backend *backend);
  */
 struct vb_backend *registry_find(const char *name);
 
+/*
+ * Calls dress(slot) for each slot, for the stubs, and for each slot that is added later, before
+ * anybody finds it. NULL ends that.
+ */
+void registry_dress(void (*dress)(struct vb_backend *slot));
+
 /* Returns the name that registry_find(@name) looks for. */
 const char *registry_resolve(const char *name);
 

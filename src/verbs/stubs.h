@@ -9,9 +9,10 @@
 
 /*
  * The backend of all verbs that find no backend. A stub answers EINVAL in such a verb, and
- * EOPNOTSUPP in the slot of a backend that does not have the verb; see refuse() in dispatch.h.
+ * EOPNOTSUPP in the slot of a backend that does not have the verb; see refuse() in dispatch.h. Only
+ * layers write to it, as to a slot.
  */
-extern const struct vb_backend stubs;
+extern struct vb_backend stubs;
 
 /* Replaces each NULL verb of @backend with its stub. */
 void stubs_fill(struct vb_backend *backend);

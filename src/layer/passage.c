@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/layer/passage.h"
+
+#include "src/layer/role.h"
+#include "src/layer/shadow.h"
+#include "src/layer/slots.h"
+#include "src/verbs/dispatch.h"
+#include "src/verbs/objects.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <verbena/error.h>
+
+static struct layer *_Atomic layers[LAYERS_MAX];
+static atomic_uint layer_count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while the two above change */
+
+static _Thread_local bool inside;
+
+/* --- adding and removing --- */
+
+static void shadow_open_context(struct ibv_context *context, const struct vb_backend *slot)
+{
+	struct layer_entry *entry = table_enter(context, LAYER_CONTEXT, context);
+
+	if (entry)
+		shadow_context(entry, slots_original(slot));
+}
+
+static bool is_added(const struct layer *layer)
+{
+	for (unsigned int i = 0; i < atomic_load(&layer_count); i++)
+		if (atomic_load(&layers[i]) == layer)
+			return true;
+	return false;
+}
+
+int layer_add(struct layer *layer)
+{
+	unsigned int count;
+	int err = 0;
+
+	pthread_mutex_lock(&lock);
+	count = atomic_load(&layer_count);
+	if (is_added(layer))
+		err = EEXIST;
+	else if (count == LAYERS_MAX)
+		err = ENOMEM;
+	if (!err) {
+		atomic_store(&layers[count], layer);
+		atomic_store(&layer_count, count + 1);
+	}
+	if (!err && !count) {
+		slots_dress();
+		objects_each_context(shadow_open_context);
+	}
+	pthread_mutex_unlock(&lock);
+	return err;
+}
+
+static void forget(struct layer_entry *entry, const void *arg)
+{
+	shadow_hide(entry);
+	shadow_drop(entry);
+	table_remove(entry, entry->serial);
+}
+
+void layer_remove(struct layer *layer)
+{
+	unsigned int count, i = 0;
+
+	pthread_mutex_lock(&lock);
+	count = atomic_load(&layer_count);
+	while (i < count && atomic_load(&layers[i]) != layer)
+		i++;
+	if (i < count) {
+		for (; i + 1 < count; i++)
+			atomic_store(&layers[i], atomic_load(&layers[i + 1]));
+		atomic_store(&layer_count, count - 1);
+		atomic_store(&layers[count - 1], NULL);
+		if (count == 1) {
+			slots_undress();
+			table_each(forget, NULL);
+		}
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* --- a call --- */
+
+bool passage_inside(void)
+{
+	return inside;
+}
+
+static void say_refused(const struct layer *layer, const struct layer_call *call, int err)
+{
+	const char *verb = layer_verb_info(call->verb)->name;
+
+	if (call->refusal)
+		dispatch_say("%s: layer %s: %s", verb, layer->name, call->refusal);
+	else
+		dispatch_say("%s: the layer %s makes the call fail with %s", verb, layer->name,
+			     strerrorname_np(err) ?: "an errno that does not exist");
+}
+
+static void ask_layers(struct passage *passage)
+{
+	struct layer_call *call = &passage->call;
+
+	for (unsigned int i = 0; i < LAYERS_MAX && !passage->refused; i++) {
+		struct layer *layer = atomic_load_explicit(&layers[i], memory_order_acquire);
+
+		if (!layer)
+			return;
+		call->state = 0;
+		call->refusal = NULL;
+		passage->refused = layer->before ? layer->before(call) : 0;
+		if (passage->refused) {
+			say_refused(layer, call, passage->refused);
+			return;
+		}
+		passage->states[passage->count] = call->state;
+		passage->layers[passage->count++] = layer;
+	}
+}
+
+int passage_begin(struct passage *passage, enum layer_verb verb, const struct vb_backend *backend,
+		  struct ibv_context *context, const uint64_t *arguments)
+{
+	const struct layer_entry *entry = table_find(context, LAYER_CONTEXT);
+
+	passage->call = (struct layer_call){
+		.verb = verb,
+		.backend = backend,
+		.context = context,
+		.device = entry && entry->device ? entry->device->name : NULL,
+		.arguments = arguments,
+	};
+	passage->count = 0;
+	passage->refused = 0;
+	passage->ending = NULL;
+	passage->saved_errno = errno;
+	inside = true;
+	dispatch_begin_inline();
+	ask_layers(passage);
+	if (!passage->refused)
+		role_begin(passage);
+	errno = 0;
+	return passage->refused;
+}
+
+/* The failures of conventions that do not return the errno. A backend that does not set errno fails
+ * with EIO. */
+static int errno_or_eio(void)
+{
+	return errno ? errno : EIO;
+}
+
+/* Returns the errno of the failure; 0: the verb has succeeded. */
+static int error_of(const struct passage *passage, int64_t result)
+{
+	switch (layer_verb_info(passage->call.verb)->convention) {
+	case LAYER_ERRNO:
+	case LAYER_POSTED:
+		/* The CQ is empty. */
+		if (result == ENOENT && (passage->call.verb == LAYER_start_poll ||
+					 passage->call.verb == LAYER_next_poll))
+			return 0;
+		return result < 0 ? errno_or_eio() : (int)result;
+	case LAYER_POINTER:
+		return result ? 0 : errno_or_eio();
+	case LAYER_MINUS_ONE:
+	case LAYER_REREG:
+		return result < 0 ? errno_or_eio() : 0;
+	case LAYER_NEGATED:
+		return result < 0 ? (int)-result : 0;
+	default:
+		/* The result does not say so. */
+		return dispatch_said() ? errno : 0;
+	}
+}
+
+/* The sentence that the thread has now. */
+static const struct vb_why *present_sentence(struct vb_why *why, const char *text)
+{
+	*why = (struct vb_why){.reason = VB_WHY_SAID, .text = text};
+	return why;
+}
+
+/* Returns why the call has failed, and not an earlier one. */
+static const struct vb_why *why_of(struct passage *passage)
+{
+	const struct vb_backend *backend = passage->call.backend;
+	const struct vb_why *why;
+	const char *text;
+
+	if (dispatch_said())
+		return vb_last_reason() != VB_WHY_NONE && backend->last_why && !passage->refused
+			       ? backend->last_why()
+			       : present_sentence(&passage->why, vb_last_error());
+	/* The backend tells each failure by itself, and has told none. */
+	if (backend->listen)
+		return NULL;
+	why = backend->last_why ? backend->last_why() : NULL;
+	if (why && why->reason != VB_WHY_NONE)
+		return why;
+	text = backend->last_error ? backend->last_error() : NULL;
+	return text && *text ? present_sentence(&passage->why, text) : NULL;
+}
+
+static void tell_layers(struct passage *passage)
+{
+	struct layer_call *call = &passage->call;
+
+	while (passage->count--) {
+		struct layer *layer = passage->layers[passage->count];
+
+		call->state = passage->states[passage->count];
+		if (layer->after && is_added(layer))
+			layer->after(call);
+	}
+}
+
+void passage_end_with(struct passage *passage, uint64_t result, const uint64_t *arguments)
+{
+	int err;
+
+	passage->call.result = result;
+	passage->call.arguments = arguments;
+	if (passage->refused)
+		errno = passage->refused;
+	passage->call.err = error_of(passage, (int64_t)result);
+	err = errno;
+	passage->call.why = passage->call.err ? why_of(passage) : NULL;
+	role_ended(passage);
+	tell_layers(passage);
+	role_end(passage);
+	inside = false;
+	errno = err ? err : passage->saved_errno;
+}
+
+void passage_end(struct passage *passage, uint64_t result)
+{
+	passage_end_with(passage, result, passage->call.arguments);
+}
+
+uint64_t layer_now_ns(const struct layer_call *call)
+{
+	struct timespec now;
+
+	if (call->backend->now_ns && call->context)
+		return call->backend->now_ns(call->context);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* --- names of objects --- */
+
+bool layer_object_find(const void *object, struct layer_object *found)
+{
+	const struct layer_entry *entry = table_find(object, LAYER_NO_KIND);
+
+	if (!entry)
+		return false;
+	*found = (struct layer_object){
+		.kind = layer_kind_names[entry->kind],
+		.number = entry->number,
+		.qpn = entry->kind == LAYER_QP ? entry->number : 0,
+		.context = entry->context,
+		.device = entry->device ? entry->device->name : NULL,
+	};
+	return true;
+}
+
+const char *layer_object_name(const void *object, char *text, size_t size_bytes)
+{
+	struct layer_object found;
+
+	if (!layer_object_find(object, &found))
+		snprintf(text, size_bytes, "%s", "");
+	else if (strcmp(found.kind, layer_kind_names[LAYER_QP]) == 0)
+		snprintf(text, size_bytes, "qp 0x%x", found.qpn);
+	else
+		snprintf(text, size_bytes, "%s%u", found.kind, found.number);
+	return text;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The way of a call through the layers. Each wrapper of a verb does
+ *
+ *	if (!passage_begin(&passage, LAYER_reg_mr, backend, context, arguments))
+ *		answer = the backend's function;
+ *	passage_end(&passage, answer);
+ */
+#ifndef SRC_LAYER_PASSAGE_H
+#define SRC_LAYER_PASSAGE_H
+
+#include "src/layer/layer.h"
+#include "src/layer/table.h"
+
+struct passage {
+	struct layer_call call;
+	unsigned int count; /* counts the layers whose before() has let the call pass */
+	struct layer *layers[LAYERS_MAX];
+	uint64_t states[LAYERS_MAX];
+	int refused;		    /* the errno with which a layer fails the verb; 0: none does */
+	int saved_errno;	    /* the thread's before the call */
+	struct layer_entry *ending; /* the object that the verb destroys; NULL: none */
+	uint64_t ending_serial;
+	struct vb_why why;
+};
+
+/*
+ * Returns true while the calling thread is inside a layered verb: what the backend or a layer calls
+ * then is no call of the program, and passes no layer.
+ */
+bool passage_inside(void);
+
+/* Returns 0, or the errno with which a layer fails the verb: then the backend must not be called. */
+int passage_begin(struct passage *passage, enum layer_verb verb, const struct vb_backend *backend,
+		  struct ibv_context *context, const uint64_t *arguments);
+
+/* result: what the verb returns. */
+void passage_end(struct passage *passage, uint64_t result);
+
+/* Like passage_end(), if the arguments after the call are others. */
+void passage_end_with(struct passage *passage, uint64_t result, const uint64_t *arguments);
+
+#endif /* SRC_LAYER_PASSAGE_H */

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which verbs make and end objects: the table of objects follows them.
+ */
+#ifndef SRC_LAYER_ROLE_H
+#define SRC_LAYER_ROLE_H
+
+#include "src/layer/passage.h"
+
+/*
+ * Before the backend is called: an object that the verb is to end gets its own functions back, since
+ * its memory may be gone afterwards, or another object's.
+ */
+void role_begin(struct passage *passage);
+
+/* After the backend: enters a new object; shadows an object again that has not ended. */
+void role_ended(struct passage *passage);
+
+/* After the layers, which may name an object that has ended: takes it out of the table. */
+void role_end(struct passage *passage);
+
+#endif /* SRC_LAYER_ROLE_H */

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The slots of the backends while there are layers: they hold the wrappers of wrap.c, and the
+ * originals are here.
+ */
+#ifndef SRC_LAYER_SLOTS_H
+#define SRC_LAYER_SLOTS_H
+
+#include <verbena/backend.h>
+
+/* Puts wrappers into all slots and into those that are added later; takes them out. */
+void slots_dress(void);
+void slots_undress(void);
+
+/* Returns the original of a slot; that of the stubs if the slot is NULL. */
+const struct vb_backend *slots_original(const struct vb_backend *slot);
+
+/* Returns the original of the backend that owns a context. */
+const struct vb_backend *slots_context_original(const struct ibv_context *context);
+
+/* Put the wrapper of each verb into a slot; put the functions of `original` back where the slot has
+ * a wrapper; copy the functions that are no wrappers into `original`. See wrap.c. */
+void wrap_slot(struct vb_backend *slot);
+void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original);
+void wrap_keep(struct vb_backend *original, const struct vb_backend *slot);
+
+#endif /* SRC_LAYER_SLOTS_H */

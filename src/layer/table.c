@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/layer/table.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUCKETS 16384
+
+const char *const layer_kind_names[LAYER_KINDS] = {
+	[LAYER_NO_KIND] = "",
+	[LAYER_CONTEXT] = "context",
+	[LAYER_PD] = "pd",
+	[LAYER_TD] = "td",
+	[LAYER_XRCD] = "xrcd",
+	[LAYER_MR] = "mr",
+	[LAYER_MW] = "mw",
+	[LAYER_DM] = "dm",
+	[LAYER_CHANNEL] = "channel",
+	[LAYER_CQ] = "cq",
+	[LAYER_SRQ] = "srq",
+	[LAYER_QP] = "qp",
+	[LAYER_AH] = "ah",
+	[LAYER_WQ] = "wq",
+	[LAYER_IND_TABLE] = "rwq_ind_table",
+	[LAYER_FLOW] = "flow",
+	[LAYER_FLOW_ACTION] = "flow_action",
+	[LAYER_COUNTERS] = "counters",
+};
+
+static struct layer_entry *_Atomic buckets[BUCKETS];
+static struct layer_device *devices;
+static uint64_t last_serial;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while entries change */
+
+/* In the child of fork() no other thread may hold the lock. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void watch_fork(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+static struct layer_entry *_Atomic *bucket_of(const void *object)
+{
+	uint64_t bits = (uintptr_t)object;
+
+	/* The high bits of the product depend on all bits of the address. */
+	return &buckets[(bits >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> 50];
+}
+_Static_assert(BUCKETS == 1 << 14, "bucket_of() takes the 14 high bits");
+
+struct layer_entry *table_find(const void *object, enum layer_kind kind)
+{
+	struct layer_entry *entry;
+
+	if (!object)
+		return NULL;
+	entry = atomic_load_explicit(bucket_of(object), memory_order_acquire);
+	while (entry && (atomic_load_explicit(&entry->object, memory_order_acquire) != object ||
+			 (kind != LAYER_NO_KIND && entry->kind != kind)))
+		entry = atomic_load_explicit(&entry->next, memory_order_acquire);
+	return entry;
+}
+
+/* Returns a free entry of the bucket. The caller holds the lock. */
+static struct layer_entry *free_entry(struct layer_entry *_Atomic *bucket)
+{
+	struct layer_entry *entry = atomic_load(bucket);
+
+	while (entry && atomic_load(&entry->object))
+		entry = atomic_load(&entry->next);
+	if (entry)
+		return entry;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return NULL;
+	atomic_init(&entry->next, atomic_load(bucket));
+	atomic_store_explicit(bucket, entry, memory_order_release);
+	return entry;
+}
+
+/* Returns NULL if the device has no name, or without memory. The caller holds the lock. */
+static struct layer_device *device_of(const struct ibv_device *device)
+{
+	struct layer_device *known = devices;
+
+	if (!device || !*device->name)
+		return NULL;
+	while (known && strncmp(known->name, device->name, sizeof(known->name)) != 0)
+		known = known->next;
+	if (known)
+		return known;
+	known = calloc(1, sizeof(*known));
+	if (!known)
+		return NULL;
+	memcpy(known->name, device->name, sizeof(known->name) - 1);
+	known->next = devices;
+	devices = known;
+	return known;
+}
+
+struct layer_entry *table_enter(const void *object, enum layer_kind kind,
+				struct ibv_context *context)
+{
+	struct layer_entry *entry, *old;
+
+	pthread_mutex_lock(&lock);
+	old = table_find(object, kind);
+	entry = old ? old : free_entry(bucket_of(object));
+	if (entry) {
+		entry->kind = kind;
+		entry->serial = ++last_serial;
+		entry->context = context;
+		entry->device = device_of(context ? context->device : NULL);
+		entry->number = entry->device ? ++entry->device->counts[kind] : 0;
+		if (kind == LAYER_QP)
+			entry->number = ((const struct ibv_qp *)object)->qp_num;
+		atomic_store_explicit(&entry->object, object, memory_order_release);
+	}
+	pthread_mutex_unlock(&lock);
+	return entry;
+}
+
+void table_remove(struct layer_entry *entry, uint64_t serial)
+{
+	pthread_mutex_lock(&lock);
+	if (entry->serial == serial)
+		atomic_store_explicit(&entry->object, NULL, memory_order_release);
+	pthread_mutex_unlock(&lock);
+}
+
+void table_each(void (*see)(struct layer_entry *entry, const void *arg), const void *arg)
+{
+	for (unsigned int i = 0; i < BUCKETS; i++)
+		for (struct layer_entry *entry = atomic_load(&buckets[i]); entry;
+		     entry = atomic_load(&entry->next))
+			if (atomic_load(&entry->object))
+				see(entry, arg);
+}

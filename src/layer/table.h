@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The objects that layered verbs have returned: contexts, PDs, QPs and all others, by their address.
+ *
+ * A look-up takes no lock, since work requests look up contexts and QPs. So the memory of an entry
+ * lives as long as the process and stays in its bucket: a reader that passes an entry which ends at
+ * the same time still finds its way. A new object takes an entry that has ended.
+ */
+#ifndef SRC_LAYER_TABLE_H
+#define SRC_LAYER_TABLE_H
+
+#include <infiniband/verbs.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum layer_kind {
+	LAYER_NO_KIND,
+	LAYER_CONTEXT,
+	LAYER_PD,
+	LAYER_TD,
+	LAYER_XRCD,
+	LAYER_MR,
+	LAYER_MW,
+	LAYER_DM,
+	LAYER_CHANNEL,
+	LAYER_CQ,
+	LAYER_SRQ,
+	LAYER_QP,
+	LAYER_AH,
+	LAYER_WQ,
+	LAYER_IND_TABLE,
+	LAYER_FLOW,
+	LAYER_FLOW_ACTION,
+	LAYER_COUNTERS,
+	LAYER_KINDS,
+};
+
+/* The name of a kind, such as "pd". */
+extern const char *const layer_kind_names[LAYER_KINDS];
+
+/* A device, which lives as long as the process. */
+struct layer_device {
+	struct layer_device *next;
+	char name[IBV_SYSFS_NAME_MAX];
+	uint32_t counts[LAYER_KINDS]; /* counts the objects that were entered */
+};
+
+struct layer_entry {
+	struct layer_entry *_Atomic next;
+	_Atomic(const void *) object; /* NULL: the entry is free */
+	enum layer_kind kind;
+	uint32_t number;	 /* of the kind on the device, from 1; of a QP its QPN */
+	_Atomic uint64_t serial; /* no other entering has the same */
+	struct ibv_context *context;
+	struct layer_device *device; /* NULL: the context has none */
+	/* The original functions of a context, a CQ or a QP whose functions are replaced; else NULL.
+	 * See shadow.h. */
+	void *_Atomic shadow;
+};
+
+/*
+ * Enters an object, in the place of an object of the same kind that has had the same address.
+ * Returns NULL if there is no memory.
+ */
+struct layer_entry *table_enter(const void *object, enum layer_kind kind,
+				struct ibv_context *context);
+
+/* Returns the entry of an object; NULL: it has none. LAYER_NO_KIND: of any kind. */
+struct layer_entry *table_find(const void *object, enum layer_kind kind);
+
+/* Takes the entry out, unless its serial number is another one: then it is of a newer object. */
+void table_remove(struct layer_entry *entry, uint64_t serial);
+
+/* Calls see() for each entry, in no order. */
+void table_each(void (*see)(struct layer_entry *entry, const void *arg), const void *arg);
+
+#endif /* SRC_LAYER_TABLE_H */

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wrappers, two for each verb, made from the rows of verbs.def:
+ *
+ *	slot_<name>	in the slots of all backends: finds the backend as vb_<name>() has found it
+ *	object_<name>	in the objects of a context: finds the original in the shadow of the context
+ */
+#include "src/layer/passage.h"
+#include "src/layer/shadow.h"
+#include "src/layer/slots.h"
+#include "src/verbs/convention.h"
+#include "src/verbs/dispatch.h"
+#include "src/verbs/objects.h"
+#include "src/verbs/registry.h"
+#include "src/verbs/stubs.h"
+
+#include <stdlib.h>
+#include <sys/types.h>
+
+/* --- arguments as numbers --- */
+
+_Static_assert(sizeof(uintptr_t) == sizeof(uint64_t),
+	       "a number of 64 bits is packed like a pointer");
+
+/* A signed number is sign-extended. */
+#define NUMBER(x) ((uint64_t)(uintptr_t)(x))
+
+#define EACH_0()		 0
+#define EACH_1(a)		 NUMBER(a)
+#define EACH_2(a, b)		 NUMBER(a), NUMBER(b)
+#define EACH_3(a, b, c)		 EACH_2(a, b), NUMBER(c)
+#define EACH_4(a, b, c, d)	 EACH_3(a, b, c), NUMBER(d)
+#define EACH_5(a, b, c, d, e)	 EACH_4(a, b, c, d), NUMBER(e)
+#define EACH_6(a, b, c, d, e, f) EACH_5(a, b, c, d, e), NUMBER(f)
+
+#define SEVENTH(a, b, c, d, e, f, g, h, ...) h
+#define FOR_EACH(...)                                                                     \
+	SEVENTH(0, ##__VA_ARGS__, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, EACH_0) \
+	(__VA_ARGS__)
+
+/* --- the way from a verb's parameters to its backend --- */
+
+/* The original functions of a context. */
+struct context_shadow {
+	const struct vb_backend *backend;
+	struct ibv_context_ops ops;
+	struct verbs_context verbs;
+};
+
+struct route {
+	const struct vb_backend *backend;    /* the original */
+	struct ibv_context *context;	     /* NULL: none, or of no backend */
+	const struct context_shadow *shadow; /* NULL: the context has none */
+};
+
+/* Without dispatch (a program calls a function of the slot), the object says whose it is. */
+static struct route route_to(struct ibv_context *context, const struct ibv_device *device)
+{
+	const struct vb_backend *slot = dispatch_slot();
+	struct route route = {.context = context};
+
+	if (!slot && context)
+		slot = objects_context_slot(context);
+	else if (!slot && device)
+		slot = objects_device_slot(device);
+	else if (!slot)
+		slot = registry_find(NULL);
+	route.backend = slots_original(slot);
+	return route;
+}
+
+/* The verbs layer calls the stubs with an object of no backend, which may be any pointer. */
+#define ROUTE(context, device) \
+	dispatch_slot() == &stubs ? route_to(NULL, NULL) : route_to(context, device)
+
+#define ROUTE_CONTEXT(name, object)	   ROUTE(object, NULL)
+#define ROUTE_OBJECT(name, object)	   ROUTE((object)->context, NULL)
+#define ROUTE_INLINE(name, object)	   ROUTE((object)->context, NULL)
+#define ROUTE_DEVICE(name, object)	   ROUTE(NULL, object)
+#define ROUTE_NAMED(name, object)	   ROUTE(NULL, NULL)
+#define ROUTE_BY_HAND(name, object)	   ROUTE_BY_HAND_##name(object)
+#define ROUTE_BY_HAND_free_device_list(l)  ROUTE(NULL, NULL)
+#define ROUTE_BY_HAND_open_device(device)  ROUTE(NULL, device)
+#define ROUTE_BY_HAND_close_device(object) ROUTE(object, NULL)
+#define ROUTE_BY_HAND_ack_async_event(e)   ROUTE(NULL, NULL)
+
+/* --- a wrapper, by the verb's convention --- */
+
+#define PASS_VALUE(result, name, arguments, convention, route, original)                       \
+	const uint64_t packed[] = {FOR_EACH arguments};                                        \
+	struct passage passage;                                                                \
+	result answer;                                                                         \
+	int err;                                                                               \
+                                                                                               \
+	if (passage_inside())                                                                  \
+		return original arguments;                                                     \
+	err = passage_begin(&passage, LAYER_##name, (route).backend, (route).context, packed); \
+	answer = err ? FAILED(convention, err, UNPACK arguments) : original arguments;         \
+	passage_end(&passage, NUMBER(answer));                                                 \
+	return answer
+
+#define PASS_NOTHING(result, name, arguments, convention, route, original)                    \
+	const uint64_t packed[] = {FOR_EACH arguments};                                       \
+	struct passage passage;                                                               \
+                                                                                              \
+	if (passage_inside()) {                                                               \
+		original arguments;                                                           \
+		return;                                                                       \
+	}                                                                                     \
+	if (!passage_begin(&passage, LAYER_##name, (route).backend, (route).context, packed)) \
+		original arguments;                                                           \
+	passage_end(&passage, 0)
+
+#define PASS_ERRNO     PASS_VALUE
+#define PASS_POSTED    PASS_VALUE
+#define PASS_POINTER   PASS_VALUE
+#define PASS_OPTIONAL  PASS_VALUE
+#define PASS_MINUS_ONE PASS_VALUE
+#define PASS_NEGATED   PASS_VALUE
+#define PASS_REREG     PASS_VALUE
+#define PASS_ANSWER    PASS_VALUE
+
+/* --- in the slots --- */
+
+#define VB_VERB(result, name, parameters, arguments, convention, by, object)  \
+	static result slot_##name parameters                                  \
+	{                                                                     \
+		const struct route route = ROUTE_##by(name, object);          \
+                                                                              \
+		PASS_##convention(result, name, arguments, convention, route, \
+				  route.backend->name);                       \
+	}
+#include <verbena/verbs.def>
+
+void wrap_slot(struct vb_backend *slot)
+{
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
+	slot->name = slot_##name;
+#include <verbena/verbs.def>
+}
+
+void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original)
+{
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
+	if (slot->name == slot_##name)                                       \
+		slot->name = original->name;
+#include <verbena/verbs.def>
+}
+
+void wrap_keep(struct vb_backend *original, const struct vb_backend *slot)
+{
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
+	if (slot->name != slot_##name)                                       \
+		original->name = slot->name;
+#include <verbena/verbs.def>
+}
+
+/* --- in the objects of a context --- */
+
+/* NULL for a context that is not shadowed, such as a program's copy of one. */
+static const struct context_shadow *shadow_of(const struct ibv_context *context)
+{
+	const struct layer_entry *entry = table_find(context, LAYER_CONTEXT);
+
+	return entry ? atomic_load_explicit(&entry->shadow, memory_order_acquire) : NULL;
+}
+
+static struct route route_of(struct ibv_context *context)
+{
+	const struct context_shadow *shadow = shadow_of(context);
+
+	return (struct route){
+		.backend = shadow ? shadow->backend : slots_context_original(context),
+		.context = context,
+		.shadow = shadow,
+	};
+}
+
+/* Returns what the shadow has in its member, or the backend's function. */
+#define ORIGINAL(route, member, name) \
+	((route).shadow && (route).shadow->member ? (route).shadow->member : (route).backend->name)
+
+#define OBJECT_WRAPPER(result, name, parameters, arguments, convention, context, member) \
+	static result object_##name parameters                                           \
+	{                                                                                \
+		const struct route route = route_of(context);                            \
+		__typeof__(result parameters) *original = ORIGINAL(route, member, name); \
+                                                                                         \
+		PASS_##convention(result, name, arguments, convention, route, original); \
+	}
+
+#define CONTEXT_OF_CONTEXT(object) (object)
+#define CONTEXT_OF_OBJECT(object)  ((object)->context)
+#define CONTEXT_OF_INLINE(object)  ((object)->context)
+
+#define VB_VERB(...)
+#define VB_EXPORT(...)
+#define VB_EXTENDED(result, name, parameters, arguments, convention, by, object, op)             \
+	OBJECT_WRAPPER(result, name, parameters, arguments, convention, CONTEXT_OF_##by(object), \
+		       verbs.op)
+#define VB_BASIC(result, name, parameters, arguments, convention, by, object)                    \
+	OBJECT_WRAPPER(result, name, parameters, arguments, convention, CONTEXT_OF_##by(object), \
+		       ops.name)
+#include <verbena/verbs.def>
+
+/*
+ * These two are for programs that were built with an old libibverbs, where ibv_query_device() and
+ * ibv_query_port() were inline: rdma-core libibverbs/device.c, set_lib_ops.
+ */
+static int object_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	const struct route route = route_of(context);
+	__typeof__(int(struct ibv_context *, struct ibv_device_attr *)) *original =
+		ORIGINAL(route, ops._compat_query_device, query_device);
+
+	PASS_VALUE(int, query_device, (context, attr), ERRNO, route, original);
+}
+
+/* The short structure of these programs ends before port_cap_flags2. */
+static int query_short_port(struct ibv_context *context, uint8_t port_num,
+			    struct ibv_port_attr *attr, size_t attr_size)
+{
+	const struct context_shadow *shadow = shadow_of(context);
+
+	return shadow && shadow->ops._compat_query_port
+		       ? shadow->ops._compat_query_port(context, port_num,
+							(struct _compat_ibv_port_attr *)attr)
+		       : slots_context_original(context)->query_port(context, port_num, attr,
+								     attr_size);
+}
+
+static int pass_short_port(struct ibv_context *context, uint8_t port_num,
+			   struct ibv_port_attr *attr, size_t attr_size)
+{
+	const struct route route = route_of(context);
+
+	PASS_VALUE(int, query_port, (context, port_num, attr, attr_size), ERRNO, route,
+		   query_short_port);
+}
+
+static int object_query_short_port(struct ibv_context *context, uint8_t port_num,
+				   struct _compat_ibv_port_attr *attr)
+{
+	return pass_short_port(context, port_num, (struct ibv_port_attr *)attr,
+			       offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+/*
+ * Other threads may be reading the pointers of an open context: each is written at once.
+ */
+#define WRITE(place, value) __atomic_store_n(&(place), value, __ATOMIC_RELEASE)
+
+#define PUT_IN(place, kept, wrapper)                   \
+	do {                                           \
+		if ((place) && (place) != (wrapper)) { \
+			(kept) = (place);              \
+			WRITE(place, wrapper);         \
+		}                                      \
+	} while (0)
+
+#define TAKE_OUT(place, kept, wrapper)      \
+	do {                                \
+		if ((place) == (wrapper))   \
+			WRITE(place, kept); \
+	} while (0)
+
+/* Does `act` for each pointer: ops has all of them, struct verbs_context those within its size. */
+#define EACH_POINTER(act, context, shadow)                                           \
+	act((context)->ops._compat_query_device, (shadow)->ops._compat_query_device, \
+	    object_query_device);                                                    \
+	act((context)->ops._compat_query_port, (shadow)->ops._compat_query_port,     \
+	    object_query_short_port)
+
+static void put_in(struct ibv_context *context, struct context_shadow *shadow)
+{
+	EACH_POINTER(PUT_IN, context, shadow);
+#define VB_VERB(...)
+#define VB_EXPORT(...)
+#define VB_EXTENDED(result, name, parameters, arguments, convention, by, object, op) \
+	{                                                                            \
+		struct verbs_context *verbs = verbs_get_ctx_op(context, op);         \
+                                                                                     \
+		if (verbs)                                                           \
+			PUT_IN(verbs->op, shadow->verbs.op, object_##name);          \
+	}
+#define VB_BASIC(result, name, parameters, arguments, convention, by, object) \
+	PUT_IN(context->ops.name, shadow->ops.name, object_##name);
+#include <verbena/verbs.def>
+}
+
+static void take_out(struct ibv_context *context, const struct context_shadow *shadow)
+{
+	EACH_POINTER(TAKE_OUT, context, shadow);
+#define VB_VERB(...)
+#define VB_EXPORT(...)
+#define VB_EXTENDED(result, name, parameters, arguments, convention, by, object, op) \
+	{                                                                            \
+		struct verbs_context *verbs = verbs_get_ctx_op(context, op);         \
+                                                                                     \
+		if (verbs)                                                           \
+			TAKE_OUT(verbs->op, shadow->verbs.op, object_##name);        \
+	}
+#define VB_BASIC(result, name, parameters, arguments, convention, by, object) \
+	TAKE_OUT(context->ops.name, shadow->ops.name, object_##name);
+#include <verbena/verbs.def>
+}
+
+void shadow_context(struct layer_entry *entry, const struct vb_backend *backend)
+{
+	struct context_shadow *shadow = calloc(1, sizeof(*shadow));
+
+	if (!shadow)
+		return;
+	shadow->backend = backend;
+	atomic_store_explicit(&entry->shadow, shadow, memory_order_release);
+	put_in(entry->context, shadow);
+}
+
+void shadow_hide(struct layer_entry *entry)
+{
+	void *shadow = atomic_load(&entry->shadow);
+
+	if (shadow && entry->kind == LAYER_CONTEXT)
+		take_out(entry->context, shadow);
+}
+
+void shadow_show(struct layer_entry *entry)
+{
+	void *shadow = atomic_load(&entry->shadow);
+
+	if (shadow && entry->kind == LAYER_CONTEXT)
+		put_in(entry->context, shadow);
+}
+
+void shadow_drop(struct layer_entry *entry)
+{
+	free(atomic_exchange(&entry->shadow, NULL));
+}
