@@ -33,6 +33,11 @@ struct sim_memory_ops {
 	/* Returns 0 if [addr, addr + length_bytes) is mapped, and writable with `write`; else
 	 * EFAULT, or the errno that kept the owner from looking, such as EMFILE. */
 	int (*probe)(const void *addr, size_t length_bytes, bool write);
+	/* Called after probe() has returned EFAULT: finds the first bytes that the process cannot
+	 * touch, and returns what they are, such as "not mapped"; NULL if the owner does not know.
+	 * The string is constant. May be NULL. */
+	const char *(*find_hole)(const void *addr, size_t length_bytes, bool write, uintptr_t *hole,
+				 size_t *hole_bytes);
 };
 
 struct sim_host {

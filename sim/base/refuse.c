@@ -41,6 +41,20 @@ int sim_refuse_limit(struct sim_engine *engine, const char *name, int limit)
 						  .text = name});
 }
 
+enum vb_reason sim_descriptor_reason(int error)
+{
+	switch (error) {
+	case EMFILE:
+		return VB_WHY_PROCESS_DESCRIPTORS;
+	case ENFILE:
+		return VB_WHY_SYSTEM_DESCRIPTORS;
+	case ENOMEM:
+		return VB_WHY_NO_MEMORY;
+	default:
+		return VB_WHY_NONE;
+	}
+}
+
 bool sim_take_refusal(struct sim_engine *engine, int error, struct vb_why *why)
 {
 	*why = engine->why;

@@ -24,6 +24,10 @@ int sim_refuse_memory(struct sim_engine *engine);
  * limit's field of struct ibv_device_attr. */
 int sim_refuse_limit(struct sim_engine *engine, const char *name, int limit);
 
+/* Returns the reason of EMFILE, ENFILE or ENOMEM, which the call of the system has returned that
+ * opens a descriptor; VB_WHY_NONE for another error. The text of the first two says what for. */
+enum vb_reason sim_descriptor_reason(int error);
+
 /* Takes the reason of a call that returned @error. Returns false if no reason has been kept for it. */
 bool sim_take_refusal(struct sim_engine *engine, int error, struct vb_why *why);
 

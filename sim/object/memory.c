@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/object/memory.h"
 
-#include "sim/base/core.h"
+#include "sim/base/refuse.h"
 #include "sim/object/device.h"
 #include "sim/object/rules.h"
 
@@ -23,19 +23,28 @@
 /* The size of the host's pages, for the quirk empty_regions_refused. */
 #define PAGE_BYTES 4096u
 
+static int refuse(const struct sim_device *device, enum vb_reason reason, uint64_t first,
+		  uint64_t second)
+{
+	return sim_refuse(device->engine, (struct vb_why){reason, {first, second}});
+}
+
 static int check_access(const struct sim_device *device, int access)
 {
-	const int special = IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB;
+	const int special =
+		access & (IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB);
+	const int unknown = access & ~SIM_ACCESS_KNOWN;
 
-	if (device->quirks.special_regions_refused && access & special)
-		return EOPNOTSUPP;
+	if (device->quirks.special_regions_refused && special)
+		return refuse(device, VB_WHY_MR_SPECIAL, (unsigned int)special, 0);
 	/* ibv_reg_mr(3): remote write and remote atomic need local write. */
 	if ((access & REMOTE_CHANGE) && !(access & IBV_ACCESS_LOCAL_WRITE) &&
 	    !device->quirks.local_write_not_required)
-		return EINVAL;
+		return refuse(device, VB_WHY_MR_LOCAL_WRITE, (unsigned int)(access & REMOTE_CHANGE),
+			      0);
 	if ((access & IBV_ACCESS_ON_DEMAND) && device->profile->lacks & SIM_LACKS_ON_DEMAND)
-		return EINVAL;
-	return access & ~SIM_ACCESS_KNOWN ? EINVAL : 0;
+		return refuse(device, VB_WHY_MR_ON_DEMAND, 0, 0);
+	return unknown ? refuse(device, VB_WHY_MR_ACCESS_UNKNOWN, (unsigned int)unknown, 0) : 0;
 }
 
 /* ibv_reg_mr(3): address 0 and SIZE_MAX with ON_DEMAND reach everything. */
@@ -44,26 +53,59 @@ static bool is_implicit(const struct sim_mr_init *init)
 	return (init->access & IBV_ACCESS_ON_DEMAND) && !init->addr && init->length == SIZE_MAX;
 }
 
-static int check_range(const struct sim_device *device, const struct sim_mr_init *init)
+/* Says where the memory cannot be touched. */
+static int refuse_fault(const struct sim_device *device, const void *addr, size_t length_bytes,
+			bool write)
 {
 	const struct sim_memory_ops *memory = &device->engine->host.memory;
+	struct vb_why why = {VB_WHY_MEMORY_FAULT, {length_bytes, (uintptr_t)addr}};
+	uintptr_t hole = 0;
+	size_t hole_bytes = 0;
+
+	if (memory->find_hole)
+		why.text = memory->find_hole(addr, length_bytes, write, &hole, &hole_bytes);
+	if (!why.text)
+		why.reason = VB_WHY_MEMORY_BEHIND_FILE;
+	why.values[2] = hole_bytes;
+	why.values[3] = hole;
+	return sim_refuse(device->engine, why);
+}
+
+int sim_memory_probe(const struct sim_device *device, const void *addr, size_t length_bytes,
+		     bool write)
+{
+	const int err = device->engine->host.memory.probe(addr, length_bytes, write);
+	const enum vb_reason reason = sim_descriptor_reason(err);
+
+	if (err == EFAULT)
+		return refuse_fault(device, addr, length_bytes, write);
+	if (reason == VB_WHY_NONE)
+		return err;
+	return sim_refuse(device->engine,
+			  (struct vb_why){.reason = reason, .text = "to read /proc/self/maps"});
+}
+
+static int check_range(const struct sim_device *device, const struct sim_mr_init *init)
+{
+	const uint64_t limit = device->profile->limits.max_mr_size;
 	uintptr_t base = (uintptr_t)init->addr;
 
 	if (init->length == 0 && !init->null && base % PAGE_BYTES == 0 &&
 	    device->quirks.empty_regions_refused)
-		return EINVAL;
+		return refuse(device, VB_WHY_MR_EMPTY, 0, 0);
 	if (init->null || init->trusted || is_implicit(init) || init->length == 0)
 		return 0;
-	if (init->length > device->profile->limits.max_mr_size)
-		return EINVAL;
+	if (init->length > limit)
+		return refuse(device, VB_WHY_MR_TOO_LONG, init->length, limit);
 	if (base + init->length - 1 < base)
-		return EFAULT;
+		return refuse(device, VB_WHY_MR_ADDRESS_WRAPS, init->length, base);
 	if (!(init->access & IBV_ACCESS_ZERO_BASED) && init->iova + init->length - 1 < init->iova)
-		return EINVAL;
+		return refuse(device, VB_WHY_MR_IOVA_WRAPS, init->length, init->iova);
 	/* Pages on demand may be mapped later. */
 	if (init->access & IBV_ACCESS_ON_DEMAND)
 		return 0;
-	return memory->probe(init->addr, init->length, init->access & IBV_ACCESS_LOCAL_WRITE);
+	return sim_memory_probe(device, init->addr, init->length,
+				init->access & IBV_ACCESS_LOCAL_WRITE);
 }
 
 static void set_range(struct sim_mr *mr, const struct sim_mr_init *init)
@@ -76,10 +118,8 @@ static void set_range(struct sim_mr *mr, const struct sim_mr_init *init)
 /* Inserts a region or window into the device's table and gives it its keys. */
 static int enlist(struct sim_mr *mr)
 {
-	int err = sim_table_insert(&mr->device->regions, mr, &mr->number);
-
-	if (err)
-		return err;
+	if (sim_table_insert(&mr->device->regions, mr, &mr->number))
+		return sim_refuse_memory(mr->device->engine);
 	mr->lkey = sim_key_make(mr->number, SIM_KEY_LOCAL);
 	mr->rkey = sim_key_make(mr->number, SIM_KEY_REMOTE);
 	return 0;
@@ -99,6 +139,7 @@ static uint32_t rkey_of(const struct sim_mr *mr)
 
 int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, struct sim_mr **out)
 {
+	const int limit = device->profile->limits.max_mr;
 	struct sim_mr *mr;
 	int err = check_access(device, init->access);
 
@@ -107,18 +148,18 @@ int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, str
 	err = check_range(device, init);
 	if (err)
 		return err;
-	if (device->region_count >= (uint32_t)device->profile->limits.max_mr)
-		return ENOMEM;
+	if (device->region_count >= (uint32_t)limit)
+		return sim_refuse_limit(device->engine, "max_mr", limit);
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
-		return ENOMEM;
+		return sim_refuse_memory(device->engine);
 	mr->device = device;
 	mr->kind = init->null ? SIM_MR_NULL : SIM_MR_REGION;
 	mr->pd = init->pd;
 	mr->access = init->access;
 	set_range(mr, init);
 	mr->scratch = init->null ? calloc(2, NULL_BYTES) : NULL;
-	err = init->null && !mr->scratch ? ENOMEM : enlist(mr);
+	err = init->null && !mr->scratch ? sim_refuse_memory(device->engine) : enlist(mr);
 	if (err) {
 		free(mr->scratch);
 		free(mr);
@@ -130,10 +171,25 @@ int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, str
 	return 0;
 }
 
+/* Says how many windows are bound to the region, and names the first. */
+static int refuse_bound(const struct sim_mr *mr, enum vb_reason reason)
+{
+	const struct sim_mr *other;
+	uint32_t place = 0, rkey = 0;
+
+	while (!rkey && (other = sim_table_next(&mr->device->regions, &place)))
+		if (other->region == mr)
+			rkey = other->rkey;
+	return sim_refuse(mr->device->engine,
+			  (struct vb_why){reason, {mr->lkey, mr->windows, rkey}});
+}
+
 int sim_mr_destroy(struct sim_mr *mr)
 {
 	if (mr->windows)
-		return mr->device->quirks.bound_regions_are_einval ? EINVAL : EBUSY;
+		return refuse_bound(mr, mr->device->quirks.bound_regions_are_einval
+						? VB_WHY_MR_BOUND_RXE
+						: VB_WHY_MR_BOUND);
 	mr->device->memory_epoch++;
 	mr->device->region_count--;
 	sim_table_remove(&mr->device->regions, mr->number);
@@ -153,14 +209,17 @@ int sim_mr_change(struct sim_mr *mr, int flags, const struct sim_mr_init *init)
 	};
 	int err;
 
+	if (mr->kind != SIM_MR_REGION)
+		return sim_refuse(mr->device->engine, (struct vb_why){.reason = VB_WHY_REREG_KIND,
+								      .text = "a null MR"});
 	if (mr->windows)
-		return EBUSY;
+		return refuse_bound(mr, VB_WHY_MR_BOUND);
 	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
 		next.addr = init->addr;
 		next.length = init->length;
 		next.iova = init->iova;
 	}
-	err = mr->kind == SIM_MR_REGION ? check_access(mr->device, next.access) : EINVAL;
+	err = check_access(mr->device, next.access);
 	if (!err)
 		err = check_range(mr->device, &next);
 	if (err)
@@ -209,10 +268,10 @@ int sim_mw_create(struct sim_device *device, uint32_t pd, enum ibv_mw_type type,
 	int err;
 
 	if (device->window_count >= (uint32_t)device->profile->limits.max_mw)
-		return ENOMEM;
+		return sim_refuse_limit(device->engine, "max_mw", device->profile->limits.max_mw);
 	mw = calloc(1, sizeof(*mw));
 	if (!mw)
-		return ENOMEM;
+		return sim_refuse_memory(device->engine);
 	mw->device = device;
 	mw->kind = type == IBV_MW_TYPE_1 ? SIM_MR_WINDOW_1 : SIM_MR_WINDOW_2;
 	mw->pd = pd;

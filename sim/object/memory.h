@@ -57,6 +57,13 @@ struct sim_mr {
 	uint8_t *scratch; /* of a null region */
 };
 
+/*
+ * Returns 0 if the application's memory can be read, and written with `write`; else refuses with
+ * EFAULT, or with the errno that kept the owner from looking.
+ */
+int sim_memory_probe(const struct sim_device *device, const void *addr, size_t length_bytes,
+		     bool write);
+
 /* Makes a region. EINVAL or EOPNOTSUPP for its access flags, EINVAL or EFAULT for its range,
  * ENOMEM. */
 int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, struct sim_mr **mr);

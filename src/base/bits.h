@@ -15,6 +15,7 @@ struct bit_name {
 extern const struct bit_name bits_qp_attr[];	/* enum ibv_qp_attr_mask */
 extern const struct bit_name bits_access[];	/* enum ibv_access_flags */
 extern const struct bit_name bits_send_flags[]; /* enum ibv_send_flags */
+extern const struct bit_name bits_wc_flags[];	/* enum ibv_create_cq_wc_flags */
 extern const struct bit_name bits_device_cap[]; /* enum ibv_device_cap_flags */
 
 /*

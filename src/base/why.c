@@ -12,7 +12,7 @@
 #include <verbena/verbs.h>
 #include <verbena/why.h>
 
-#define WORDS_BYTES 256 /* of a value as text: the names of all bits of a mask */
+#define WORDS_BYTES 512 /* of a value as text: the names of all bits of a mask, or why->text */
 
 static const struct vb_reason_info reasons[] = {
 #define VB_REFUSAL(number, name, error, cause, remedy, source) \
@@ -112,6 +112,16 @@ static void write_flags(const struct vb_why *why, unsigned int value, char *text
 	bits_text(bits_send_flags, why->values[value], text, size);
 }
 
+static void write_device_cap(const struct vb_why *why, unsigned int value, char *text, size_t size)
+{
+	bits_text(bits_device_cap, why->values[value], text, size);
+}
+
+static void write_wc_flags(const struct vb_why *why, unsigned int value, char *text, size_t size)
+{
+	bits_text(bits_wc_flags, why->values[value], text, size);
+}
+
 /* Both halves of a GID are in network order. */
 static void write_gid(const struct vb_why *why, unsigned int value, char *text, size_t size)
 {
@@ -130,11 +140,14 @@ static const struct {
 	const char *kind;
 	write_fn *write;
 } kinds[] = {
-	{"d", write_decimal}, {"x", write_hex},		{"bytes", write_bytes},
-	{"ns", write_ns},     {"mtu", write_mtu},	{"state", write_state},
-	{"type", write_type}, {"wr", write_wr},		{"status", write_status},
-	{"mask", write_mask}, {"access", write_access}, {"flags", write_flags},
-	{"gid", write_gid},   {"text", write_text},
+	{"d", write_decimal},	   {"x", write_hex},
+	{"bytes", write_bytes},	   {"ns", write_ns},
+	{"mtu", write_mtu},	   {"state", write_state},
+	{"type", write_type},	   {"wr", write_wr},
+	{"status", write_status},  {"mask", write_mask},
+	{"access", write_access},  {"flags", write_flags},
+	{"gid", write_gid},	   {"text", write_text},
+	{"cap", write_device_cap}, {"wc_flags", write_wc_flags},
 };
 
 /* --- sentences --- */
@@ -156,6 +169,30 @@ static void add(struct sentence *sentence, const char *words, size_t length_byte
 	sentence->text[sentence->used] = '\0';
 }
 
+/* The placeholder {N:n NOUN} counts things. */
+#define COUNTED "n "
+
+static void write_count(uint64_t count, const char *noun, int noun_bytes, char *text, size_t size)
+{
+	snprintf(text, size, "%" PRIu64 " %.*s%s", count, noun_bytes, noun, count == 1 ? "" : "s");
+}
+
+static void write_value(const struct vb_why *why, unsigned int value, const char *kind,
+			size_t kind_bytes, char *text, size_t size)
+{
+	const size_t noun = sizeof(COUNTED) - 1;
+
+	text[0] = '\0';
+	if (!strncmp(kind, COUNTED, noun)) {
+		write_count(why->values[value], kind + noun, (int)(kind_bytes - noun), text, size);
+		return;
+	}
+	for (size_t i = 0; i < COUNT(kinds); i++)
+		if (strlen(kinds[i].kind) == kind_bytes &&
+		    !strncmp(kinds[i].kind, kind, kind_bytes))
+			kinds[i].write(why, value, text, size);
+}
+
 /* Adds the value of the placeholder that begins at @at, and returns its end. */
 static const char *add_value(struct sentence *sentence, const struct vb_why *why, const char *at)
 {
@@ -163,13 +200,8 @@ static const char *add_value(struct sentence *sentence, const struct vb_why *why
 	const unsigned int value = (unsigned int)strtoul(at + 1, NULL, 10);
 	char words[WORDS_BYTES];
 
-	for (size_t i = 0; i < COUNT(kinds); i++) {
-		if (strlen(kinds[i].kind) != (size_t)(end - kind) ||
-		    strncmp(kinds[i].kind, kind, (size_t)(end - kind)) != 0)
-			continue;
-		kinds[i].write(why, value, words, sizeof(words));
-		add(sentence, words, strlen(words));
-	}
+	write_value(why, value, kind, (size_t)(end - kind), words, sizeof(words));
+	add(sentence, words, strlen(words));
 	return end + 1;
 }
 

@@ -63,6 +63,14 @@ void test_bits_without_a_name_are_a_number(void)
 							   IBV_QP_TIMEOUT | 0x40000000}}));
 }
 
+void test_things_are_counted(void)
+{
+	TEST_ASSERT_EQUAL_STRING("DM 3 is covered by 1 MR; deregister the MRs first",
+				 sentence((struct vb_why){VB_WHY_DM_BUSY, {3, 1}}));
+	TEST_ASSERT_EQUAL_STRING("DM 3 is covered by 2 MRs; deregister the MRs first",
+				 sentence((struct vb_why){VB_WHY_DM_BUSY, {3, 2}}));
+}
+
 void test_no_reason_has_no_sentence(void)
 {
 	strcpy(text, "old");
@@ -86,13 +94,13 @@ void test_a_long_sentence_is_cut(void)
 /* A placeholder of no known kind, and one of no value, leaves nothing. */
 static void check_placeholders(const struct vb_reason_info *info, const char *template)
 {
-	static const char *const kinds[] = {"d",      "x",     "bytes", "ns",	  "mtu",
-					    "state",  "type",  "wr",	"status", "mask",
-					    "access", "flags", "gid",	"text"};
+	static const char *const kinds[] = {"d",    "x",    "bytes",  "ns",	 "mtu",	   "state",
+					    "type", "wr",   "status", "mask",	 "access", "flags",
+					    "gid",  "text", "cap",    "wc_flags"};
 
 	while ((template = strchr(template, '{'))) {
 		const char *end = strchr(template, '}');
-		bool known = false;
+		bool known = strncmp(template + 3, "n ", 2) == 0;
 
 		TEST_ASSERT_NOT_NULL_MESSAGE(end, info->name);
 		TEST_ASSERT_TRUE_MESSAGE(isdigit(template[1]) && template[2] == ':', info->name);

@@ -284,27 +284,46 @@ int guard_copy(void *dst, const void *src, size_t length_bytes)
 	return guard_copy_bytes(dst, src, length_bytes);
 }
 
-/* Reads one line of /proc/self/maps. Returns true if *good is decided for [*at, end). */
-static bool weigh_line(const char *line, uintptr_t *at, uintptr_t end, bool write, bool *good)
+/* A walk over /proc/self/maps: the lines so far show that all bytes before `at` can be touched. */
+struct walk {
+	uintptr_t at, end;
+	bool write;
+	bool good;	  /* all bytes can be touched */
+	const char *what; /* what the bytes at `at` are that cannot be touched; NULL: none found */
+	uintptr_t hole_end;
+};
+
+static void end_at_hole(struct walk *walk, const char *what, uintptr_t hole_end)
+{
+	walk->what = what;
+	walk->hole_end = hole_end < walk->end ? hole_end : walk->end;
+}
+
+/* Reads one line of /proc/self/maps. Returns true if the walk ends there. */
+static bool weigh_line(struct walk *walk, const char *line)
 {
 	uintptr_t from, to;
 	char rights[5];
 
-	if (sscanf(line, "%lx-%lx %4s", &from, &to, rights) != 3 || to <= *at)
+	if (sscanf(line, "%lx-%lx %4s", &from, &to, rights) != 3 || to <= walk->at)
 		return false;
-	*good = from <= *at && rights[0] == 'r' && (!write || rights[1] == 'w');
-	if (*good && to < end) {
-		*at = to;
-		*good = false;
-		return false;
-	}
-	return true;
+	if (from > walk->at)
+		end_at_hole(walk, "not mapped", from);
+	else if (rights[0] != 'r')
+		end_at_hole(walk, "mapped without PROT_READ", to);
+	else if (walk->write && rights[1] != 'w')
+		end_at_hole(walk, "read-only", to);
+	else if (to < walk->end)
+		walk->at = to;
+	else
+		walk->good = true;
+	return walk->good || walk->what;
 }
 
-static int probe_maps(uintptr_t at, uintptr_t end, bool write)
+static int walk_maps(struct walk *walk)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
-	bool good = false, decided = false;
+	bool decided = false;
 	char *line = NULL;
 	size_t capacity = 0;
 	int err = EFAULT;
@@ -312,22 +331,24 @@ static int probe_maps(uintptr_t at, uintptr_t end, bool write)
 	if (!maps)
 		return errno;
 	while (!decided && getline(&line, &capacity, maps) > 0)
-		decided = weigh_line(line, &at, end, write, &good);
+		decided = weigh_line(walk, line);
 	/* getline(3) ends at the end of the file, or without memory for a line. */
 	if (!decided && !feof(maps))
 		err = errno;
+	else if (!decided)
+		end_at_hole(walk, "not mapped", walk->end);
 	free(line);
 	fclose(maps);
-	return good ? 0 : err;
+	return walk->good ? 0 : err;
 }
 
 /* The caller may hold a lock, which a thread that is cancelled in read(2) would keep. */
-static int probe_uncancelled(uintptr_t at, uintptr_t end, bool write)
+static int walk_uncancelled(struct walk *walk)
 {
 	int cancel, err;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	err = probe_maps(at, end, write);
+	err = walk_maps(walk);
 	pthread_setcancelstate(cancel, NULL);
 	return err;
 }
@@ -354,5 +375,18 @@ int guard_probe(const void *addr, size_t length_bytes, bool write)
 		return 0;
 	}
 #endif
-	return probe_uncancelled(at, end, write);
+	return walk_uncancelled(&(struct walk){.at = at, .end = end, .write = write});
+}
+
+const char *guard_find_hole(const void *addr, size_t length_bytes, bool write, uintptr_t *hole,
+			    size_t *hole_bytes)
+{
+	struct walk walk = {.at = (uintptr_t)addr, .write = write};
+
+	if (__builtin_add_overflow(walk.at, length_bytes, &walk.end))
+		return NULL;
+	walk_uncancelled(&walk);
+	*hole = walk.at;
+	*hole_bytes = walk.hole_end - walk.at;
+	return walk.what;
 }

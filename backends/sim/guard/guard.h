@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /*
  * Installs the handlers of SIGSEGV and SIGBUS, or puts them on top of handlers that the program has
@@ -27,5 +28,11 @@ int guard_copy(void *dst, const void *src, size_t length_bytes);
 /* 0 if [addr, addr + length) can be read and, if write is set, written; else EFAULT. A long range is
  * looked up in /proc/self/maps: the errno of fopen(3), such as EMFILE or ENOMEM, if that fails. */
 int guard_probe(const void *addr, size_t length_bytes, bool write);
+
+/* After EFAULT: returns what the first bytes are that guard_probe() could not touch ("not mapped",
+ * "mapped without PROT_READ", "read-only"), and sets *hole and *hole_bytes to their part of the
+ * range. NULL if /proc/self/maps cannot be read, or shows no such bytes. */
+const char *guard_find_hole(const void *addr, size_t length_bytes, bool write, uintptr_t *hole,
+			    size_t *hole_bytes);
 
 #endif

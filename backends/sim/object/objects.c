@@ -64,12 +64,11 @@ static uint32_t *slot_of(enum kind kind, const void *object)
 	return field(object, kinds[kind].slot);
 }
 
-/* The object that an import stands for; the object itself if it is not imported. */
-static void *root_of(enum kind kind, void *object)
+void *object_root(enum kind kind, const void *object)
 {
 	void *root = kinds[kind].root ? *(void **)field(object, kinds[kind].root) : NULL;
 
-	return root ? root : object;
+	return root ? root : (void *)object;
 }
 
 void store_init(struct store *store)
@@ -129,7 +128,7 @@ void *object_of(enum kind kind, void *ibv)
 
 	if (!object_at(kind, slot, ibv))
 		return NULL;
-	root = root_of(kind, ibv);
+	root = object_root(kind, ibv);
 	if (root != ibv && !object_at(kind, *slot_of(kind, root), root))
 		return NULL;
 	if (kinds[kind].handle &&
@@ -145,7 +144,7 @@ bool object_live(enum kind kind, void *object)
 
 struct object_handles object_handles(enum kind kind, void *ibv)
 {
-	const uint32_t own = *slot_of(kind, root_of(kind, ibv));
+	const uint32_t own = *slot_of(kind, object_root(kind, ibv));
 
 	return (struct object_handles){
 		.given = kinds[kind].handle ? *(uint32_t *)field(ibv, kinds[kind].handle) : own,

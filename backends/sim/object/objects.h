@@ -177,6 +177,7 @@ struct srq {
 	struct sim_srq *engine;
 	struct pd *pd;
 	struct xrcd *xrcd; /* the domain of an XRC SRQ; else NULL */
+	struct cq *cq;	   /* the CQ of an XRC SRQ; else NULL */
 	uint32_t slot;
 	uint32_t async_events_read;
 };
@@ -268,6 +269,9 @@ ACCESSORS(channel, ibv_comp_channel, object_of(KIND_CHANNEL, ibv))
 
 /* As X_in(), for an MR that has an rkey: a null MR is none. */
 struct mr *region_in(const struct ibv_context *context, struct ibv_mr *ibv);
+
+/* Returns the object that an import stands for; the object itself if it is not imported. */
+void *object_root(enum kind kind, const void *object);
 
 /* Returns what messages call an object of the kind, such as "PD". */
 const char *kind_name(enum kind kind);

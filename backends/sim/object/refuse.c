@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/object/refuse.h"
 
+#include "backends/sim/object/users.h"
+
 #include "sim/base/refuse.h"
+
+#include <string.h>
 
 int refuse_why(const char *verb, struct vb_why why)
 {
@@ -12,6 +16,39 @@ int refuse_why(const char *verb, struct vb_why why)
 int refuse_plainly(const char *verb, enum vb_reason reason)
 {
 	return refuse_why(verb, (struct vb_why){.reason = reason});
+}
+
+int refuse_limit(const char *verb, const char *name, int limit)
+{
+	return refuse_why(verb,
+			  (struct vb_why){VB_WHY_DEVICE_LIMIT, {(uint64_t)limit}, .text = name});
+}
+
+int refuse_comp_mask(const char *verb, uint32_t unknown)
+{
+	return refuse_why(verb, (struct vb_why){VB_WHY_COMP_MASK, {unknown}});
+}
+
+int refuse_busy(const char *verb, enum vb_reason reason, uint64_t number, enum kind kind,
+		const void *object)
+{
+	return refuse_why(verb,
+			  (struct vb_why){reason, {number}, .text = users_text(kind, object)});
+}
+
+int refuse_descriptor(const char *verb, int error, const char *purpose)
+{
+	const enum vb_reason reason = sim_descriptor_reason(error);
+
+	if (reason == VB_WHY_NONE)
+		return say(error, "%s: no descriptor %s: %s", verb, purpose,
+			   strerrordesc_np(error));
+	return refuse_why(verb, (struct vb_why){.reason = reason, .text = purpose});
+}
+
+int refuse_wait(const char *verb, int error, struct vb_why why)
+{
+	return error == ENODEV ? refuse_plainly(verb, VB_WHY_WORLD_ENDED) : refuse_why(verb, why);
 }
 
 int refuse_gone(const char *verb, enum kind kind, void *ibv)

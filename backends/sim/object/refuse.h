@@ -15,6 +15,24 @@ int refuse_why(const char *verb, struct vb_why why);
 /* The same for a reason that has no values. */
 int refuse_plainly(const char *verb, enum vb_reason reason);
 
+/* ENOMEM: the device has as many objects as its limit allows; @name is the limit's field of struct
+ * ibv_device_attr. */
+int refuse_limit(const char *verb, const char *name, int limit);
+
+/* EINVAL: comp_mask has bits that the verb does not know. */
+int refuse_comp_mask(const char *verb, uint32_t unknown);
+
+/* The object has users, which users_text() names. @number is value 0 of the reason. */
+int refuse_busy(const char *verb, enum vb_reason reason, uint64_t number, enum kind kind,
+		const void *object);
+
+/* EMFILE, ENFILE or ENOMEM of a call that has to open a descriptor, with @purpose behind "no free
+ * file descriptor", such as "to read /proc/self/maps". */
+int refuse_descriptor(const char *verb, int error, const char *purpose);
+
+/* A wait has ended with an error of driver_wait(): ENODEV or EDEADLK, for which why is the reason. */
+int refuse_wait(const char *verb, int error, struct vb_why why);
+
 /* ENOENT: X_of() has found that the object is not live. */
 int refuse_gone(const char *verb, enum kind kind, void *ibv);
 

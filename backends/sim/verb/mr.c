@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory regions. */
-#include "backends/sim/guard/guard.h"
 #include "backends/sim/verb/verbs.h"
 
 /* --- registration --- */
-
-static const char *cause_of(int err)
-{
-	if (err == EFAULT)
-		return "the memory is not mapped, or is read-only and LOCAL_WRITE is asked for";
-	if (err == EMFILE || err == ENFILE)
-		return "no descriptor is free to read /proc/self/maps; close one, or raise "
-		       "RLIMIT_NOFILE";
-	if (err == ENOMEM)
-		return "no memory";
-	return "the device refuses it";
-}
 
 struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, const char *verb)
 {
@@ -26,7 +13,7 @@ struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, c
 	int err;
 
 	if (!pd)
-		return say_null(ENOENT, "%s: no such PD", verb);
+		return null_errno(refuse_gone(verb, KIND_PD, ibv_pd));
 	mr = object_new(context, KIND_MR, verb);
 	if (!mr)
 		return NULL;
@@ -34,8 +21,7 @@ struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, c
 	err = sim_mr_create(context->device->engine, &init, &mr->engine);
 	if (err) {
 		object_end(KIND_MR, mr);
-		return say_null(err, "%s: %zu bytes at %p with access 0x%x: %s", verb, init.length,
-				init.addr, (unsigned int)init.access, cause_of(err));
+		return null_errno(say_refused(context->world, verb, err));
 	}
 	mr->ibv = (struct ibv_mr){
 		.context = ibv_pd->context,
@@ -125,14 +111,12 @@ int verb_dereg_mr(struct ibv_mr *ibv)
 	int err;
 
 	if (!mr)
-		return say(ENOENT, "dereg_mr: no such MR");
+		return refuse_gone("dereg_mr", KIND_MR, ibv);
 	/* A posted unbinding of a window is done by now. */
 	driver_catch_up(&hold.world->driver);
 	err = end_mr(mr->root ? mr->root : mr);
 	if (err)
-		return say(
-			err,
-			"dereg_mr: memory windows are bound to the MR; unbind or free them first");
+		return say_refused(hold.world, "dereg_mr", err);
 	if (mr->root)
 		end_mr(mr);
 	return 0;
@@ -140,9 +124,42 @@ int verb_dereg_mr(struct ibv_mr *ibv)
 
 /* --- ibv_rereg_mr(3) --- */
 
-static int refuse_rereg(int code, int err, const char *cause)
+#define REREG "rereg_mr"
+
+/* What an MR is whose range, PD and access cannot change; NULL for an MR of the program's memory. */
+static const char *fixed_kind(const struct mr *mr)
 {
-	say_minus(err, "rereg_mr: %s", cause);
+	if (mr->root)
+		return "an import";
+	if (mr->dm)
+		return "an MR of device memory";
+	return mr->engine->kind == SIM_MR_REGION ? NULL : "a null MR";
+}
+
+/* What libibverbs itself checks: rdma-core libibverbs/verbs.c, ibv_rereg_mr. */
+static int check_rereg(const struct mr *mr, int flags, void *addr, size_t length, int access)
+{
+	const int unknown = flags & ~IBV_REREG_MR_FLAGS_SUPPORTED;
+	const char *fixed = mr ? fixed_kind(mr) : NULL;
+
+	if (fixed)
+		return refuse_why(REREG,
+				  (struct vb_why){.reason = VB_WHY_REREG_KIND, .text = fixed});
+	if (unknown)
+		return refuse_why(REREG,
+				  (struct vb_why){VB_WHY_REREG_FLAGS, {(unsigned int)unknown}});
+	if (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		return refuse_why(REREG,
+				  (struct vb_why){VB_WHY_REREG_ACCESS, {(unsigned int)access}});
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr))
+		return refuse_why(REREG,
+				  (struct vb_why){VB_WHY_REREG_RANGE, {(uintptr_t)addr, length}});
+	return 0;
+}
+
+static int as_code(int code, int err)
+{
+	errno = err;
 	return code;
 }
 
@@ -176,37 +193,29 @@ static int rereg(struct ibv_mr *ibv, int flags, struct ibv_pd *ibv_pd, void *add
 	struct pd *pd = NULL;
 	int err;
 
-	if (mr && (mr->dm || mr->root || mr->engine->kind != SIM_MR_REGION))
-		return refuse_rereg(IBV_REREG_MR_ERR_INPUT, EINVAL,
-				    "the MR cannot change: a null MR, an import, device memory");
-	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED ||
-	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS)) ||
-	    (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!length || !addr)))
-		return refuse_rereg(IBV_REREG_MR_ERR_INPUT, EINVAL,
-				    "unknown flags, access without CHANGE_ACCESS, or "
-				    "CHANGE_TRANSLATION without a range");
+	err = check_rereg(mr, flags, addr, length, access);
+	if (err)
+		return as_code(IBV_REREG_MR_ERR_INPUT, err);
 	/* The library checks the arguments before it asks the device: rdma-core
 	 * libibverbs/verbs.c, ibv_rereg_mr. */
-	if (context_of(ibv->context)->device->engine->profile->lacks & SIM_LACKS_REREGISTRATION)
-		return refuse_rereg(IBV_REREG_MR_ERR_CMD, EOPNOTSUPP,
-				    "the device does not have this verb");
-	if (!mr)
-		return refuse_rereg(IBV_REREG_MR_ERR_CMD, ENOENT, "no such MR");
-	if (!flags)
-		return refuse_rereg(IBV_REREG_MR_ERR_CMD, EINVAL, "no flags");
+	err = verb_lacks(context_of(ibv->context), SIM_LACKS_REREGISTRATION, REREG);
+	if (!err && !mr)
+		err = refuse_gone(REREG, KIND_MR, ibv);
+	if (!err && !flags)
+		err = refuse_plainly(REREG, VB_WHY_REREG_NOTHING);
+	if (err)
+		return as_code(IBV_REREG_MR_ERR_CMD, err);
 	if (flags & IBV_REREG_MR_CHANGE_PD) {
 		pd = pd_in(ibv->context, ibv_pd);
 		if (!pd)
-			return refuse_rereg(IBV_REREG_MR_ERR_CMD,
-					    object_missing(ibv->context, ibv_pd),
-					    "no such PD in the MR's context");
+			return as_code(IBV_REREG_MR_ERR_CMD,
+				       refuse_missing(REREG, KIND_PD, ibv->context, ibv_pd));
 		init.pd = pd->number;
 	}
 	err = sim_mr_change(mr->engine, flags, &init);
 	if (err)
-		return refuse_rereg(IBV_REREG_MR_ERR_CMD, err,
-				    err == EBUSY ? "memory windows are bound to the MR"
-						 : "the device refuses the access or the range");
+		return as_code(IBV_REREG_MR_ERR_CMD,
+			       say_refused(context_of(ibv->context)->world, REREG, err));
 	take_change(mr, flags, pd, addr, length);
 	return 0;
 }
@@ -222,45 +231,70 @@ int verb_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, s
 
 /* --- ibv_advise_mr(3) --- */
 
+#define ADVISE "advise_mr"
+
+static int refuse_key(enum vb_reason reason, uint32_t index, uint32_t lkey)
+{
+	return refuse_why(ADVISE, (struct vb_why){reason, {index, lkey}});
+}
+
 /* The MR of an lkey that ibv_advise_mr(3) can be given. The errors are those of Linux
  * drivers/infiniband/hw/mlx5/odp.c, get_prefetchable_mr. */
-static int find_advised(const struct pd *pd, uint32_t lkey, bool write, const struct sim_mr **out)
+static int find_advised(const struct pd *pd, uint32_t index, uint32_t lkey, bool write,
+			const struct sim_mr **out)
 {
 	const struct sim_device *device = context_of(pd->ibv.context)->device->engine;
 	const struct sim_mr *window = sim_mr_find(device, SIM_KEY_REMOTE, lkey);
 	const struct sim_mr *mr = sim_mr_find(device, SIM_KEY_LOCAL, lkey);
 
 	if (window && window->kind >= SIM_MR_WINDOW_1)
-		return say(EINVAL, "advise_mr: the key 0x%x is that of a memory window", lkey);
-	if (!mr || mr->kind != SIM_MR_REGION || !(mr->access & IBV_ACCESS_ON_DEMAND))
-		return say(ENOENT, "advise_mr: no on-demand MR has lkey 0x%x", lkey);
-	if (mr->pd != pd->number || (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE)))
-		return say(EPERM, "advise_mr: the MR of lkey 0x%x is of another PD, or read-only",
-			   lkey);
+		return refuse_key(VB_WHY_ADVISE_WINDOW, index, lkey);
+	if (!mr)
+		return refuse_key(VB_WHY_ADVISE_KEY, index, lkey);
+	if (mr->kind != SIM_MR_REGION || !(mr->access & IBV_ACCESS_ON_DEMAND))
+		return refuse_key(VB_WHY_ADVISE_PINNED, index, lkey);
+	if (mr->pd != pd->number)
+		return refuse_key(VB_WHY_ADVISE_PD, index, lkey);
+	if (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
+		return refuse_key(VB_WHY_ADVISE_READ_ONLY, index, lkey);
 	*out = mr;
 	return 0;
 }
 
-static int advise_one(const struct pd *pd, enum ibv_advise_mr_advice advice,
+static int advise_one(const struct pd *pd, enum ibv_advise_mr_advice advice, uint32_t index,
 		      const struct ibv_sge *sge)
 {
 	const bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	const struct context *context = context_of(pd->ibv.context);
 	const struct sim_mr *mr = NULL;
 	const void *addr;
-	int err = find_advised(pd, sge->lkey, write, &mr);
+	int err = find_advised(pd, index, sge->lkey, write, &mr);
 
 	if (err)
 		return err;
 	addr = sim_mr_at(mr, sge->addr, sge->length, 0);
 	if (!addr && sge->length)
-		return say(EFAULT, "advise_mr: the range is outside the MR of lkey 0x%x",
-			   sge->lkey);
+		return refuse_why(ADVISE, (struct vb_why){VB_WHY_ADVISE_RANGE,
+							  {index, sge->length, sge->addr, sge->lkey,
+							   mr->length, mr->iova}});
 	if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return 0;
-	err = guard_probe(addr, sge->length, write);
-	return err ? say(err, "advise_mr: %u bytes at %p: %s", sge->length, addr,
-			 err == EFAULT ? "they are not mapped, or are read-only" : cause_of(err))
-		   : 0;
+	err = sim_memory_probe(context->device->engine, addr, sge->length, write);
+	return err ? say_refused(context->world, ADVISE, err) : 0;
+}
+
+static int check_advice(enum ibv_advise_mr_advice advice, uint32_t flags, uint32_t num_sge)
+{
+	const uint32_t unknown = flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH;
+
+	if (unknown)
+		return refuse_why(ADVISE, (struct vb_why){VB_WHY_ADVISE_FLAGS, {unknown}});
+	if (!num_sge)
+		return refuse_plainly(ADVISE, VB_WHY_ADVISE_NO_SGES);
+	if (advice < IBV_ADVISE_MR_ADVICE_PREFETCH ||
+	    advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return refuse_why(ADVISE, (struct vb_why){VB_WHY_ADVISE_ADVICE, {advice}});
+	return 0;
 }
 
 int verb_advise_mr(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t flags,
@@ -268,18 +302,14 @@ int verb_advise_mr(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_
 {
 	HOLD hold = context_hold(ibv->context);
 	struct pd *pd = pd_of(ibv);
-	int err = verb_lacks(context_of(ibv->context), SIM_LACKS_ON_DEMAND, "advise_mr");
+	int err = verb_lacks(context_of(ibv->context), SIM_LACKS_ON_DEMAND, ADVISE);
 
 	if (err)
 		return err;
 	if (!pd)
-		return say(ENOENT, "advise_mr: no such PD");
-	if (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH || !num_sge)
-		return say(EINVAL, "advise_mr: unknown flags 0x%x, or no SGEs", flags);
-	if (advice < IBV_ADVISE_MR_ADVICE_PREFETCH ||
-	    advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
-		return say(ENOTSUP, "advise_mr: there is no advice %d", (int)advice);
+		return refuse_gone(ADVISE, KIND_PD, ibv);
+	err = check_advice(advice, flags, num_sge);
 	for (uint32_t i = 0; i < num_sge && !err; i++)
-		err = advise_one(pd, advice, &sg_list[i]);
+		err = advise_one(pd, advice, i, &sg_list[i]);
 	return err;
 }

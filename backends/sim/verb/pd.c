@@ -31,12 +31,13 @@ struct ibv_pd *verb_alloc_pd(struct ibv_context *ibv)
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
 	struct device *device = context->device;
+	const int limit = device->engine->profile->limits.max_pd;
 	struct pd *pd;
 
 	if (!context_live(context))
 		return null_errno(refuse_plainly("alloc_pd", VB_WHY_CONTEXT_CLOSED));
-	if (pds_of(hold.world, device) >= (uint32_t)device->engine->profile->limits.max_pd)
-		return say_null(ENOMEM, "alloc_pd: all PDs of %s are in use", device->ibv.name);
+	if (pds_of(hold.world, device) >= (uint32_t)limit)
+		return null_errno(refuse_limit("alloc_pd", "max_pd", limit));
 	pd = new_pd(context, hold.world->last_pd + 1, "alloc_pd");
 	if (!pd)
 		return NULL;
@@ -87,8 +88,7 @@ int verb_dealloc_pd(struct ibv_pd *ibv)
 	if (!pd)
 		return refuse_gone("dealloc_pd", KIND_PD, ibv);
 	if (count_users(pd))
-		return say(EBUSY, "dealloc_pd: PD %u: %u objects use it; destroy them first",
-			   ibv->handle, count_users(pd));
+		return refuse_busy("dealloc_pd", VB_WHY_PD_BUSY, ibv->handle, KIND_PD, pd);
 	root = pd->root;
 	verb_end_pd(pd);
 	if (root)
@@ -106,8 +106,10 @@ struct ibv_td *verb_alloc_td(struct ibv_context *ibv, struct ibv_td_init_attr *a
 
 	if (verb_lacks(context, SIM_LACKS_DOMAINS, "alloc_td"))
 		return NULL;
-	if (!context_live(context) || attr->comp_mask)
-		return say_null(EINVAL, "alloc_td: the context is closed, or comp_mask is not 0");
+	if (!context_live(context))
+		return null_errno(refuse_plainly("alloc_td", VB_WHY_CONTEXT_CLOSED));
+	if (attr->comp_mask)
+		return null_errno(refuse_comp_mask("alloc_td", attr->comp_mask));
 	td = object_new(context, KIND_TD, "alloc_td");
 	return td ? &td->ibv : NULL;
 }
@@ -125,7 +127,7 @@ int verb_dealloc_td(struct ibv_td *ibv)
 	if (!td)
 		return refuse_gone("dealloc_td", KIND_TD, ibv);
 	if (td->users)
-		return say(EBUSY, "dealloc_td: %u parent domains use it", td->users);
+		return refuse_busy("dealloc_td", VB_WHY_TD_BUSY, 0, KIND_TD, td);
 	verb_end_td(td);
 	return 0;
 }
@@ -147,8 +149,8 @@ struct ibv_pd *verb_alloc_parent_domain(struct ibv_context *ibv,
 	if (verb_lacks(context_of(ibv), SIM_LACKS_DOMAINS, "alloc_parent_domain"))
 		return NULL;
 	if (attr->comp_mask & ~known)
-		return say_null(EINVAL, "alloc_parent_domain: unknown bits in comp_mask 0x%x",
-				attr->comp_mask);
+		return null_errno(
+			refuse_comp_mask("alloc_parent_domain", attr->comp_mask & ~known));
 	if (!pd)
 		return null_errno(refuse_missing("alloc_parent_domain", KIND_PD, ibv, attr->pd));
 	if (attr->td && !td)

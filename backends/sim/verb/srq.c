@@ -82,6 +82,7 @@ static struct srq *new_srq(struct context *context, const struct parts *parts,
 	pthread_cond_init(&srq->ibv.cond, NULL);
 	srq->pd = parts->pd;
 	srq->xrcd = parts->xrcd;
+	srq->cq = parts->cq;
 	srq->pd->users++;
 	if (srq->xrcd)
 		srq->xrcd->users++;

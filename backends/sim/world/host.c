@@ -179,6 +179,6 @@ struct sim_host world_host(struct vb_sim *world)
 		.note = note,
 		.find_ah = find_ah,
 		.find_mw = find_mw,
-		.memory = {.copy = guard_copy, .probe = guard_probe},
+		.memory = {.copy = guard_copy, .probe = guard_probe, .find_hole = guard_find_hole},
 	};
 }

@@ -4,6 +4,7 @@
 
 #include "backends/sim/base/say.h"
 #include "backends/sim/guard/guard.h"
+#include "backends/sim/object/users.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -103,23 +104,6 @@ bool world_in_use(struct vb_sim *world)
 	return world->store.contexts.live > 0;
 }
 
-/* Writes the context's objects, such as " (1 PD, 2 CQs)". */
-static void name_objects(const struct context *context, FILE *out)
-{
-	const char *between = " (", *end = "";
-
-	for (enum kind kind = 0; kind < KIND_CONTEXT; kind++) {
-		const uint32_t live = context->handles[kind].live;
-
-		if (!live)
-			continue;
-		fprintf(out, "%s%u %s%s", between, live, kind_name(kind), live == 1 ? "" : "s");
-		between = ", ";
-		end = ")";
-	}
-	fputs(end, out);
-}
-
 void world_name_open(struct vb_sim *world, char *text, size_t size_bytes)
 {
 	HOLD hold = world_hold(world);
@@ -132,8 +116,14 @@ void world_name_open(struct vb_sim *world, char *text, size_t size_bytes)
 	if (!out)
 		return;
 	while ((context = handles_next(&world->store.contexts, &at))) {
-		fprintf(out, "%s%s", between, context->device->ibv.name);
-		name_objects(context, out);
+		uint32_t counts[KINDS];
+		char objects[128];
+
+		for (enum kind kind = 0; kind < KINDS; kind++)
+			counts[kind] = context->handles[kind].live;
+		kinds_text(counts, objects, sizeof(objects));
+		fprintf(out, "%s%s%s%s%s", between, context->device->ibv.name,
+			objects[0] ? " (" : "", objects, objects[0] ? ")" : "");
 		between = ", ";
 	}
 	fclose(out);
