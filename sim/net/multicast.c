@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/net/multicast.h"
 
+#include "sim/base/refuse.h"
 #include "sim/net/net.h"
 #include "sim/object/device.h"
 #include "sim/qp/qp.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,35 +40,72 @@ static int count_in_group(const struct sim_device *device, const union ibv_gid *
 	return count;
 }
 
+static int refuse(const struct sim_qp *qp, struct vb_why why)
+{
+	return sim_refuse(sim_qp_device(qp)->engine, why);
+}
+
+/* Refuses with the QP's number, the group's GID and two more values, of which each may be 0. */
+static int refuse_group(const struct sim_qp *qp, enum vb_reason reason, const union ibv_gid *gid,
+			uint16_t first, uint16_t second)
+{
+	struct vb_why why = {reason, {sim_qp_number(qp), 0, 0, first, second}};
+
+	memcpy(&why.values[1], gid->raw, sizeof(gid->raw));
+	return refuse(qp, why);
+}
+
+static int check_group(const struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	struct vb_why why = {.reason = VB_WHY_MCAST_GID};
+
+	if (sim_qp_type(qp) != IBV_QPT_UD)
+		return refuse(qp, (struct vb_why){VB_WHY_MCAST_QP_TYPE,
+						  {sim_qp_number(qp), sim_qp_type(qp)}});
+	if (!sim_gid_is_multicast(gid->raw)) {
+		memcpy(why.values, gid->raw, sizeof(gid->raw));
+		return refuse(qp, why);
+	}
+	/* is_valid_mcast_lid in Linux drivers/infiniband/core/verbs.c. */
+	if (sim_port_is_infiniband(&sim_qp_device(qp)->ports[0]) && !sim_lid_is_multicast(lid))
+		return refuse(qp, (struct vb_why){VB_WHY_MCAST_LID, {lid}});
+	return 0;
+}
+
 /* The three checks of Linux drivers/infiniband/sw/rxe/rxe_mcast.c. */
-static bool has_room(const struct sim_device *device, int in_group)
+static int check_room(const struct sim_device *device, int in_group)
 {
 	const struct ibv_device_attr *limits = &device->profile->limits;
 
-	return in_group < limits->max_mcast_qp_attach &&
-	       (in_group || device->group_count < (uint32_t)limits->max_mcast_grp) &&
-	       device->attachment_count < (uint32_t)limits->max_total_mcast_qp_attach;
+	if (in_group >= limits->max_mcast_qp_attach)
+		return sim_refuse(device->engine,
+				  (struct vb_why){VB_WHY_MCAST_GROUP_FULL, {(uint64_t)in_group}});
+	if (!in_group && device->group_count >= (uint32_t)limits->max_mcast_grp)
+		return sim_refuse_limit(device->engine, "max_mcast_grp", limits->max_mcast_grp);
+	if (device->attachment_count >= (uint32_t)limits->max_total_mcast_qp_attach)
+		return sim_refuse_limit(device->engine, "max_total_mcast_qp_attach",
+					limits->max_total_mcast_qp_attach);
+	return 0;
 }
 
 int sim_multicast_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct sim_device *device = sim_qp_device(qp);
 	struct sim_member **at = find_member(qp, gid, group_lid(qp, lid));
+	int err = check_group(qp, gid, lid);
 	int in_group;
 
-	if (sim_qp_type(qp) != IBV_QPT_UD || !sim_gid_is_multicast(gid->raw))
-		return EINVAL;
-	/* is_valid_mcast_lid in Linux drivers/infiniband/core/verbs.c. */
-	if (sim_port_is_infiniband(&device->ports[0]) && !sim_lid_is_multicast(lid))
-		return EINVAL;
+	if (err)
+		return err;
 	if (*at)
 		return 0;
 	in_group = count_in_group(device, gid, group_lid(qp, lid));
-	if (!has_room(device, in_group))
-		return ENOMEM;
+	err = check_room(device, in_group);
+	if (err)
+		return err;
 	*at = malloc(sizeof(**at));
 	if (!*at)
-		return ENOMEM;
+		return sim_refuse_memory(device->engine);
 	**at = (struct sim_member){
 		.qp = qp,
 		.device = device,
@@ -98,8 +135,10 @@ int sim_multicast_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t l
 
 	/* The LID is compared on Ethernet too: Linux drivers/infiniband/core/uverbs_cmd.c,
 	 * ib_uverbs_detach_mcast. */
-	if (!*at || (*at)->given_lid != lid)
-		return EINVAL;
+	if (!*at)
+		return refuse_group(qp, VB_WHY_MCAST_NO_MEMBER, gid, 0, 0);
+	if ((*at)->given_lid != lid)
+		return refuse_group(qp, VB_WHY_MCAST_OTHER_LID, gid, (*at)->given_lid, lid);
 	remove_member(at);
 	return 0;
 }

@@ -18,23 +18,38 @@ static bool inside(const struct dm *dm, uint64_t offset, size_t length_bytes)
 }
 
 /* The errors are those of rdma-core providers/mlx5/verbs.c, mlx5_access_dm. */
+static int check_copy(const char *verb, struct ibv_dm *ibv, uint64_t offset, size_t length_bytes)
+{
+	const struct dm *dm = dm_of(ibv);
+
+	if (!dm)
+		return refuse_gone(verb, KIND_DM, ibv);
+	if (offset % COPY_ALIGN || length_bytes % COPY_ALIGN)
+		return refuse_why(verb,
+				  (struct vb_why){VB_WHY_DM_COPY_ALIGNMENT,
+						  {ibv->handle, offset, length_bytes, COPY_ALIGN}});
+	if (!inside(dm, offset, length_bytes))
+		return refuse_why(verb, (struct vb_why){VB_WHY_DM_COPY_RANGE,
+							{ibv->handle, length_bytes, offset,
+							 dm->length_bytes}});
+	return 0;
+}
+
 static int copy(struct ibv_dm *ibv, uint64_t offset, void *host, size_t length_bytes, bool to_dm)
 {
 	HOLD hold = context_hold(ibv->context);
-	struct dm *dm = dm_of(ibv);
-	const bool fits = dm && offset % COPY_ALIGN == 0 && length_bytes % COPY_ALIGN == 0 &&
-			  inside(dm, offset, length_bytes);
-	void *to, *from;
+	const char *verb = to_dm ? "memcpy_to_dm" : "memcpy_from_dm";
+	const struct dm *dm = (struct dm *)ibv;
+	int err = check_copy(verb, ibv, offset, length_bytes);
 
-	if (fits) {
-		to = to_dm ? dm->bytes + offset : host;
-		from = to_dm ? host : dm->bytes + offset;
-		if (guard_copy(to, from, length_bytes) == 0)
-			return 0;
-	}
-	return say(dm ? EFAULT : ENOENT,
-		   "memcpy_%s_dm: no such DM, or not whole words of 4 bytes in it",
-		   to_dm ? "to" : "from");
+	if (err)
+		return err;
+	if (to_dm ? guard_copy(dm->bytes + offset, host, length_bytes)
+		  : guard_copy(host, dm->bytes + offset, length_bytes))
+		return refuse_why(verb, (struct vb_why){VB_WHY_DM_COPY_HOST,
+							{length_bytes, (uintptr_t)host},
+							.text = to_dm ? "read" : "written"});
+	return 0;
 }
 
 static int copy_to(struct ibv_dm *ibv, uint64_t dm_offset, const void *host_addr, size_t length)
@@ -65,35 +80,53 @@ void verb_fill_dm(struct dm *dm, uint32_t handle)
 	dm->ibv.handle = handle;
 }
 
+#define ALLOC "alloc_dm"
+
+static int check_attr(const struct context *context, const struct ibv_alloc_dm_attr *attr)
+{
+	const uint64_t left = DEVICE_MEMORY_BYTES - context->device->dm_bytes;
+	int err = verb_lacks(context, SIM_LACKS_DEVICE_MEMORY, ALLOC);
+
+	if (err)
+		return err;
+	if (!context_live(context))
+		return refuse_plainly(ALLOC, VB_WHY_CONTEXT_CLOSED);
+	if (attr->comp_mask)
+		return refuse_comp_mask(ALLOC, attr->comp_mask);
+	if (!attr->length)
+		return refuse_plainly(ALLOC, VB_WHY_DM_EMPTY);
+	if (attr->log_align_req > LOG_ALIGN_MAX)
+		return refuse_why(ALLOC, (struct vb_why){VB_WHY_DM_ALIGNMENT,
+							 {attr->log_align_req, LOG_ALIGN_MAX}});
+	if (attr->length > left)
+		return refuse_why(
+			ALLOC,
+			(struct vb_why){VB_WHY_DM_FULL, {attr->length, left, DEVICE_MEMORY_BYTES}});
+	return 0;
+}
+
 struct ibv_dm *verb_alloc_dm(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr)
 {
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
-	struct device *device = context->device;
 	struct dm *dm;
+	int err;
 
 	guard_install();
-	if (verb_lacks(context, SIM_LACKS_DEVICE_MEMORY, "alloc_dm"))
-		return NULL;
-	if (!context_live(context) || attr->comp_mask || !attr->length ||
-	    attr->log_align_req > LOG_ALIGN_MAX)
-		return say_null(EINVAL,
-				"alloc_dm: cannot be %zu bytes with alignment 2^%u, comp_mask 0x%x",
-				attr->length, attr->log_align_req, attr->comp_mask);
-	if (attr->length > DEVICE_MEMORY_BYTES - device->dm_bytes)
-		return say_null(ENOMEM, "alloc_dm: %s has %llu bytes left", device->ibv.name,
-				(unsigned long long)(DEVICE_MEMORY_BYTES - device->dm_bytes));
-	dm = object_new(context, KIND_DM, "alloc_dm");
+	err = check_attr(context, attr);
+	if (err)
+		return null_errno(err);
+	dm = object_new(context, KIND_DM, ALLOC);
 	if (!dm)
 		return NULL;
 	dm->bytes = take_bytes(attr->length, attr->log_align_req);
 	if (!dm->bytes) {
 		object_end(KIND_DM, dm);
-		return say_null(ENOMEM, "alloc_dm: out of memory");
+		return null_errno(refuse_plainly(ALLOC, VB_WHY_NO_MEMORY));
 	}
 	dm->length_bytes = attr->length;
 	verb_fill_dm(dm, dm->slot);
-	device->dm_bytes += attr->length;
+	context->device->dm_bytes += attr->length;
 	return &dm->ibv;
 }
 
@@ -115,16 +148,18 @@ int verb_free_dm(struct ibv_dm *ibv)
 	struct dm *dm = dm_of(ibv), *root;
 
 	if (!dm)
-		return say(ENOENT, "free_dm: no such DM");
+		return refuse_gone("free_dm", KIND_DM, ibv);
 	root = dm->root ? dm->root : dm;
 	if (root->users)
-		return say(EBUSY, "free_dm: DM %u: %u MRs cover it; deregister them first",
-			   ibv->handle, root->users);
+		return refuse_why("free_dm",
+				  (struct vb_why){VB_WHY_DM_BUSY, {ibv->handle, root->users}});
 	if (dm != root)
 		verb_end_dm(dm);
 	verb_end_dm(root);
 	return 0;
 }
+
+#define REGISTER "reg_dm_mr"
 
 struct ibv_mr *verb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t dm_offset,
 			      size_t length, unsigned int access)
@@ -135,11 +170,16 @@ struct ibv_mr *verb_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t dm
 	struct mr *mr;
 
 	if (!dm)
-		return say_null(object_missing(pd->context, ibv), "reg_dm_mr: no such DM");
-	if (!(access & IBV_ACCESS_ZERO_BASED) || !inside(dm, dm_offset, length))
-		return say_null(EINVAL, "reg_dm_mr: a range outside the DM, or no ZERO_BASED");
+		return null_errno(refuse_missing(REGISTER, KIND_DM, pd->context, ibv));
+	if (!(access & IBV_ACCESS_ZERO_BASED))
+		return null_errno(refuse_plainly(REGISTER, VB_WHY_DM_MR_ZERO_BASED));
+	if (!inside(dm, dm_offset, length))
+		return null_errno(refuse_why(
+			REGISTER,
+			(struct vb_why){VB_WHY_DM_MR_RANGE,
+					{ibv->handle, length, dm_offset, dm->length_bytes}}));
 	init.addr = dm->bytes + dm_offset;
-	mr = verb_new_mr(pd, &init, "reg_dm_mr");
+	mr = verb_new_mr(pd, &init, REGISTER);
 	if (!mr)
 		return NULL;
 	mr->ibv.addr = NULL; /* the program cannot see it */

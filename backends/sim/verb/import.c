@@ -41,21 +41,36 @@ struct ibv_context *verb_import_device(int cmd_fd)
 	origin = find_origin(world, cmd_fd);
 	/* The context's own descriptor is refused: both contexts would close it. */
 	if (!origin || origin->verbs.context.cmd_fd == cmd_fd)
-		say_null(EINVAL,
-			 "import_device: descriptor %d is no duplicate of an open context's cmd_fd",
-			 cmd_fd);
+		refuse_why("import_device", (struct vb_why){origin ? VB_WHY_IMPORT_ORIGINAL
+								   : VB_WHY_IMPORT_DESCRIPTOR,
+							    {(uint64_t)cmd_fd}});
 	else if (!verb_lacks(origin, SIM_LACKS_IMPORTS, "import_device"))
 		context = verb_share_device(origin, cmd_fd);
 	pthread_mutex_unlock(&world->driver.mutex);
 	return context ? &context->verbs.context : NULL;
 }
 
-/* Returns the object of a handle in the context's file; NULL for none. */
-static void *find_root(const struct context *context, enum kind kind, uint32_t handle)
+/*
+ * Sets *root to the object of a handle in the context's file. ENOENT if there is none, or if it is
+ * an import itself or a parent domain.
+ */
+static int find_root(const char *verb, const struct context *context, enum kind kind,
+		     uint32_t handle, void **root)
 {
+	struct vb_why why = {VB_WHY_IMPORT_HANDLE, {handle}, .text = kind_name(kind)};
+
 	if (!context_live(context) || !context_live(context->origin))
-		return NULL;
-	return handles_at(&context->origin->handles[kind], handle);
+		return refuse_plainly(verb, VB_WHY_IMPORT_CLOSED);
+	*root = handles_at(&context->origin->handles[kind], handle);
+	if (!*root)
+		return refuse_why(verb, why);
+	if (object_root(kind, *root) != *root)
+		why.reason = VB_WHY_IMPORT_OF_IMPORT;
+	else if (kind == KIND_PD && ((struct pd *)*root)->extends)
+		why.reason = VB_WHY_IMPORT_PARENT;
+	else
+		return 0;
+	return refuse_why(verb, why);
 }
 
 /* Returns true for an import that was not unimported. Its root may have ended. */
@@ -68,11 +83,12 @@ struct ibv_pd *verb_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
 {
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
-	struct pd *root = find_root(context, KIND_PD, pd_handle);
-	struct pd *pd;
+	struct pd *pd, *root;
+	void *found;
 
-	if (!root || root->root || root->extends)
-		return say_null(ENOENT, "import_pd: the imported device has no PD %u", pd_handle);
+	if (find_root("import_pd", context, KIND_PD, pd_handle, &found))
+		return NULL;
+	root = found;
 	pd = object_new(context, KIND_PD, "import_pd");
 	if (!pd)
 		return NULL;
@@ -97,13 +113,14 @@ struct ibv_mr *verb_import_mr(struct ibv_pd *ibv, uint32_t mr_handle)
 {
 	HOLD hold = context_hold(ibv->context);
 	struct context *context = context_of(ibv->context);
-	struct mr *root = find_root(context, KIND_MR, mr_handle);
-	struct mr *mr;
+	struct mr *mr, *root;
+	void *found;
 
-	if (!pd_of(ibv) || !root || root->root)
-		return say_null(ENOENT,
-				"import_mr: no such PD, or the imported device has no MR %u",
-				mr_handle);
+	if (!pd_of(ibv))
+		return null_errno(refuse_gone("import_mr", KIND_PD, ibv));
+	if (find_root("import_mr", context, KIND_MR, mr_handle, &found))
+		return NULL;
+	root = found;
 	mr = object_new(context, KIND_MR, "import_mr");
 	if (!mr)
 		return NULL;
@@ -131,11 +148,12 @@ struct ibv_dm *verb_import_dm(struct ibv_context *ibv, uint32_t dm_handle)
 {
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
-	struct dm *root = find_root(context, KIND_DM, dm_handle);
-	struct dm *dm;
+	struct dm *dm, *root;
+	void *found;
 
-	if (!root || root->root)
-		return say_null(ENOENT, "import_dm: the imported device has no DM %u", dm_handle);
+	if (find_root("import_dm", context, KIND_DM, dm_handle, &found))
+		return NULL;
+	root = found;
 	dm = object_new(context, KIND_DM, "import_dm");
 	if (!dm)
 		return NULL;

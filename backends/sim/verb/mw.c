@@ -2,13 +2,19 @@
 /* Memory windows. The engine binds and invalidates them. */
 #include "backends/sim/verb/verbs.h"
 
-static bool device_has(const struct context *context, enum ibv_mw_type type)
+static int check_type(const struct context *context, enum ibv_mw_type type)
 {
 	const unsigned int flags = context->device->engine->profile->limits.device_cap_flags;
+	const unsigned int needed = type == IBV_MW_TYPE_1 ? IBV_DEVICE_MEM_WINDOW
+							  : IBV_DEVICE_MEM_WINDOW_TYPE_2A |
+								    IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 
-	if (type == IBV_MW_TYPE_1)
-		return flags & IBV_DEVICE_MEM_WINDOW;
-	return flags & (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B);
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return refuse_why("alloc_mw", (struct vb_why){VB_WHY_MW_TYPE, {type}});
+	if (!(flags & needed))
+		return refuse_why("alloc_mw",
+				  (struct vb_why){VB_WHY_MW_TYPE_LACKING, {type, needed}});
+	return 0;
 }
 
 struct ibv_mw *verb_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
@@ -19,21 +25,16 @@ struct ibv_mw *verb_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
 	struct mw *mw;
 	int err;
 
-	if (!pd)
-		return say_null(ENOENT, "alloc_mw: no such PD");
-	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
-		return say_null(EINVAL, "alloc_mw: there is no window of type %d", (int)type);
-	if (!device_has(context, type))
-		return say_null(EOPNOTSUPP, "alloc_mw: %s does not support windows of type %d",
-				context->device->ibv.name, (int)type);
+	err = pd ? check_type(context, type) : refuse_gone("alloc_mw", KIND_PD, ibv_pd);
+	if (err)
+		return null_errno(err);
 	mw = object_new(context, KIND_MW, "alloc_mw");
 	if (!mw)
 		return NULL;
 	err = sim_mw_create(context->device->engine, pd->number, type, &mw->engine);
 	if (err) {
 		object_end(KIND_MW, mw);
-		return say_null(err, "alloc_mw: all windows of %s are in use",
-				context->device->ibv.name);
+		return null_errno(say_refused(hold.world, "alloc_mw", err));
 	}
 	mw->ibv.pd = ibv_pd;
 	mw->ibv.rkey = mw->engine->rkey;
@@ -58,33 +59,37 @@ int verb_dealloc_mw(struct ibv_mw *ibv)
 	struct mw *mw = mw_of(ibv);
 
 	if (!mw)
-		return say(ENOENT, "dealloc_mw: no such window");
+		return refuse_gone("dealloc_mw", KIND_MW, ibv);
 	verb_end_mw(mw);
 	return 0;
 }
 
 /* --- binding --- */
 
+#define BIND "bind_mw"
+
+static int refuse_bind(enum vb_reason reason, uint64_t first, uint64_t second)
+{
+	return refuse_why(BIND, (struct vb_why){reason, {first, second}});
+}
+
 /* The checks and their errors are those of rdma-core providers/mlx5/qp.c, mlx5_bind_mw. */
 static int check_bind(const struct qp *qp, const struct mw *mw, const struct ibv_mw_bind_info *info)
 {
-	struct mr *mr = region_in(qp->ibv.context, info->mr);
+	const struct ibv_context *context = qp->ibv.context;
+	struct mr *mr = region_in(context, info->mr);
 
 	if (mw->ibv.type != IBV_MW_TYPE_1)
-		return say(EINVAL, "bind_mw: window %u is of type 2; bind it with IBV_WR_BIND_MW",
-			   mw->ibv.handle);
+		return refuse_bind(VB_WHY_BIND_MW_TYPE, mw->ibv.rkey, 0);
 	if (!info->mr && (info->addr || info->length))
-		return say(EINVAL, "bind_mw: a range needs an MR");
+		return refuse_bind(VB_WHY_BIND_MW_NO_MR, info->length, info->addr);
 	if (info->mw_access_flags & IBV_ACCESS_ZERO_BASED)
-		return say(EINVAL, "bind_mw: a window of type 1 cannot be zero-based; use type 2");
+		return refuse_bind(VB_WHY_BIND_MW_ZERO_BASED, mw->ibv.rkey, 0);
 	if (info->mr && !mr)
-		return say(mr_in(qp->ibv.context, info->mr)
-				   ? EINVAL
-				   : object_missing(qp->ibv.context, info->mr),
-			   "bind_mw: no such MR in this context, or a null MR");
+		return mr_in(context, info->mr) ? refuse_plainly(BIND, VB_WHY_BIND_MW_NULL_MR)
+						: refuse_missing(BIND, KIND_MR, context, info->mr);
 	if (mr && mr->engine->pd != mw->engine->pd)
-		return say(EPERM, "bind_mw: the MR and window %u are of different PDs",
-			   mw->ibv.handle);
+		return refuse_bind(VB_WHY_BIND_MW_PD, mr->ibv.lkey, mw->ibv.rkey);
 	return 0;
 }
 
@@ -96,16 +101,16 @@ static int bind(struct ibv_qp *ibv_qp, struct ibv_mw *ibv_mw, struct ibv_mw_bind
 	int err;
 
 	if (!qp)
-		return say(ENOENT, "bind_mw: no such QP");
+		return refuse_gone(BIND, KIND_QP, ibv_qp);
 	if (!mw)
-		return say(object_missing(ibv_qp->context, ibv_mw), "bind_mw: no such window");
+		return refuse_missing(BIND, KIND_MW, ibv_qp->context, ibv_mw);
 	err = check_bind(qp, mw, &info->bind_info);
 	if (err)
 		return err;
 	lkey = info->bind_info.mr ? ((struct mr *)info->bind_info.mr)->engine->lkey : 0;
 	err = sim_qp_post_bind(qp->engine, mw->engine, info, lkey, &rkey);
 	if (err)
-		return say_refused(context_of(ibv_qp->context)->world, "bind_mw", err);
+		return say_refused(context_of(ibv_qp->context)->world, BIND, err);
 	ibv_mw->rkey = rkey;
 	return 0;
 }

@@ -16,6 +16,8 @@ static struct domain *find_domain(const struct device *device, const struct stat
 	return domain;
 }
 
+#define OPEN "open_xrcd"
+
 static struct domain *new_domain(struct device *device, const struct stat *inode)
 {
 	struct domain *domain = calloc(1, sizeof(*domain));
@@ -49,6 +51,11 @@ static void release_domain(struct device *device, struct domain *domain)
 	free(domain);
 }
 
+static int refuse_inode(enum vb_reason reason, int fd)
+{
+	return refuse_why(OPEN, (struct vb_why){reason, {(uint64_t)fd}});
+}
+
 /*
  * Sets *domain to the inode's domain, or to NULL if a new one has to be made. The errors are those
  * of Linux drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_open_xrcd: EBADF, EAGAIN without
@@ -61,12 +68,12 @@ static int look_up(const struct context *context, const struct ibv_xrcd_init_att
 	if (attr->fd == -1)
 		return 0;
 	if (fstat(attr->fd, inode))
-		return say(EBADF, "open_xrcd: there is no descriptor %d", attr->fd);
+		return refuse_inode(VB_WHY_XRCD_DESCRIPTOR, attr->fd);
 	*domain = find_domain(context->device, inode);
 	if (!*domain && !(attr->oflags & O_CREAT))
-		return say(EAGAIN, "open_xrcd: the inode has no domain; set O_CREAT to make one");
+		return refuse_inode(VB_WHY_XRCD_ABSENT, attr->fd);
 	if (*domain && attr->oflags & O_EXCL)
-		return say(EINVAL, "open_xrcd: the inode has a domain, and O_EXCL is set");
+		return refuse_inode(VB_WHY_XRCD_EXISTS, attr->fd);
 	return 0;
 }
 
@@ -79,36 +86,46 @@ static struct xrcd *new_xrcd(struct context *context, const struct ibv_xrcd_init
 
 	if (err)
 		return null_errno(err);
-	xrcd = object_new(context, KIND_XRCD, "open_xrcd");
+	xrcd = object_new(context, KIND_XRCD, OPEN);
 	if (!xrcd)
 		return NULL;
 	if (!domain)
 		domain = new_domain(context->device, attr->fd == -1 ? NULL : &inode);
 	if (!domain) {
 		object_end(KIND_XRCD, xrcd);
-		return say_null(ENOMEM, "open_xrcd: out of memory");
+		return null_errno(refuse_plainly(OPEN, VB_WHY_NO_MEMORY));
 	}
 	xrcd->domain = domain;
 	domain->handles++;
 	return xrcd;
 }
 
+static int check_attr(const struct context *context, const struct ibv_xrcd_init_attr *attr)
+{
+	const unsigned int cap = context->device->engine->profile->limits.device_cap_flags;
+	const int unknown = attr->oflags & ~(O_CREAT | O_EXCL);
+
+	if (!context_live(context))
+		return refuse_plainly(OPEN, VB_WHY_CONTEXT_CLOSED);
+	if (attr->comp_mask != (IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS))
+		return refuse_why(OPEN, (struct vb_why){VB_WHY_XRCD_COMP_MASK, {attr->comp_mask}});
+	if (unknown)
+		return refuse_why(OPEN,
+				  (struct vb_why){VB_WHY_XRCD_OFLAGS, {(unsigned int)unknown}});
+	if (!(cap & IBV_DEVICE_XRC))
+		return refuse_why(OPEN, (struct vb_why){VB_WHY_XRCD_LACKING, {IBV_DEVICE_XRC}});
+	return 0;
+}
+
 struct ibv_xrcd *verb_open_xrcd(struct ibv_context *ibv, struct ibv_xrcd_init_attr *attr)
 {
-	const uint32_t needed = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
+	int err = check_attr(context, attr);
 	struct xrcd *xrcd;
 
-	if (!context_live(context) || attr->comp_mask != needed ||
-	    attr->oflags & ~(O_CREAT | O_EXCL))
-		return say_null(
-			EINVAL,
-			"open_xrcd: the context is closed, or wrong comp_mask 0x%x or oflags 0%o",
-			attr->comp_mask, (unsigned int)attr->oflags);
-	if (!(context->device->engine->profile->limits.device_cap_flags & IBV_DEVICE_XRC))
-		return say_null(EOPNOTSUPP, "open_xrcd: %s does not support XRC",
-				context->device->ibv.name);
+	if (err)
+		return null_errno(err);
 	xrcd = new_xrcd(context, attr);
 	return xrcd ? &xrcd->ibv : NULL;
 }
@@ -127,10 +144,9 @@ int verb_close_xrcd(struct ibv_xrcd *ibv)
 	struct xrcd *xrcd = xrcd_of(ibv);
 
 	if (!xrcd)
-		return say(ENOENT, "close_xrcd: no such XRC domain");
+		return refuse_gone("close_xrcd", KIND_XRCD, ibv);
 	if (xrcd->users)
-		return say(EBUSY, "close_xrcd: %u SRQs and QPs use it; destroy them first",
-			   xrcd->users);
+		return refuse_busy("close_xrcd", VB_WHY_XRCD_BUSY, 0, KIND_XRCD, xrcd);
 	verb_end_xrcd(xrcd);
 	return 0;
 }
