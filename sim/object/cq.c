@@ -8,6 +8,7 @@
 #include "sim/object/rules.h"
 #include "sim/object/srq.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static struct sim_cqe *ring_of(unsigned int entries, uint32_t *mask)
@@ -80,7 +81,7 @@ int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, s
 int sim_cq_destroy(struct sim_cq *cq)
 {
 	if (cq->users)
-		return sim_refuse(cq->device->engine, (struct vb_why){VB_WHY_CQ_BUSY, {cq->users}});
+		return EBUSY; /* the owner knows the users */
 	/* Give back the slots of SRQs, which outlive the CQ. */
 	while (sim_cq_count(cq))
 		sim_cq_pop(cq);

@@ -23,7 +23,7 @@ struct ibv_ah *verb_create_ah(struct ibv_pd *ibv_pd, struct ibv_ah_attr *attr)
 	int err;
 
 	if (!pd)
-		return say_null(ENOENT, "create_ah: no such PD");
+		return null_errno(refuse_gone("create_ah", KIND_PD, ibv_pd));
 	ah = object_new(context, KIND_AH, "create_ah");
 	if (!ah)
 		return NULL;
@@ -56,7 +56,7 @@ int verb_destroy_ah(struct ibv_ah *ibv)
 	struct ah *ah = ah_of(ibv);
 
 	if (!ah)
-		return say(ENOENT, "destroy_ah: no such AH");
+		return refuse_gone("destroy_ah", KIND_AH, ibv);
 	verb_end_ah(ah);
 	return 0;
 }
@@ -88,11 +88,13 @@ static int header_version(const struct ibv_grh *grh)
 	return bytes[20] == 0x45 && ip_checksum(bytes + 20) == 0 ? 4 : 6;
 }
 
+#define FROM_WC "init_ah_from_wc"
+
 static int fill_ipv4(const uint8_t header[20], struct ibv_global_route *route, union ibv_gid *ours,
 		     enum ibv_gid_type *type)
 {
 	if (header[16] >> 4 == 0xe) /* a multicast address is never the receiver's own */
-		return EINVAL;
+		return refuse_plainly(FROM_WC, VB_WHY_WC_GRH_MULTICAST);
 	memset(ours, 0, sizeof(*ours));
 	memset(ours->raw + 10, 0xff, 2);
 	route->dgid = *ours;
@@ -110,9 +112,11 @@ static int fill_ipv6(const struct ibv_grh *grh, struct ibv_global_route *route, 
 	uint32_t word = be32toh(grh->version_tclass_flow);
 
 	if (grh->dgid.raw[0] == 0xff)
-		return EINVAL;
+		return refuse_plainly(FROM_WC, VB_WHY_WC_GRH_MULTICAST);
 	if (grh->next_hdr != IPPROTO_UDP && grh->next_hdr != NEXT_HEADER_BTH)
-		return EPROTONOSUPPORT;
+		return refuse_why(FROM_WC,
+				  (struct vb_why){VB_WHY_WC_GRH_PROTOCOL,
+						  {grh->next_hdr, NEXT_HEADER_BTH, IPPROTO_UDP}});
 	*type = grh->next_hdr == NEXT_HEADER_BTH ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
 	*ours = grh->dgid;
 	route->dgid = grh->sgid;
@@ -122,55 +126,68 @@ static int fill_ipv6(const struct ibv_grh *grh, struct ibv_global_route *route, 
 	return 0;
 }
 
+static int fill_index(const struct sim_port *port, const union ibv_gid *ours,
+		      enum ibv_gid_type type, struct ibv_global_route *route)
+{
+	const int index = sim_port_find_gid(port, ours, type);
+	struct vb_why why = {VB_WHY_WC_GRH_GID, {0, 0, port->number}};
+
+	memcpy(why.values, ours->raw, sizeof(ours->raw));
+	if (index < 0)
+		return refuse_why(FROM_WC, why);
+	route->sgid_index = (uint8_t)index;
+	return 0;
+}
+
 static int fill_route(const struct sim_port *port, const struct ibv_grh *grh,
 		      struct ibv_global_route *route)
 {
+	const bool infiniband = sim_port_is_infiniband(port);
+	const int version = infiniband ? 6 : header_version(grh);
 	enum ibv_gid_type type = IBV_GID_TYPE_IB;
 	union ibv_gid ours;
-	int version = sim_port_is_infiniband(port) ? 6 : header_version(grh);
-	int err = EPROTONOSUPPORT;
-	int index;
+	int err;
 
 	if (version == 4)
 		err = fill_ipv4((const uint8_t *)grh + 20, route, &ours, &type);
 	else if (version == 6)
 		err = fill_ipv6(grh, route, &ours, &type);
+	else
+		err = refuse_plainly(FROM_WC, VB_WHY_WC_GRH_VERSION);
 	if (err)
 		return err;
-	if (sim_port_is_infiniband(port))
-		type = IBV_GID_TYPE_IB;
-	index = sim_port_find_gid(port, &ours, type);
-	if (index < 0)
-		return EINVAL;
-	route->sgid_index = (uint8_t)index;
-	return 0;
+	return fill_index(port, &ours, infiniband ? IBV_GID_TYPE_IB : type, route);
+}
+
+static int fill_attr(const struct context *context, uint8_t port_num, const struct ibv_wc *wc,
+		     const struct ibv_grh *grh, struct ibv_ah_attr *attr)
+{
+	struct sim_device *device = context->device->engine;
+	struct sim_port *port;
+
+	if (!context_live(context))
+		return refuse_plainly(FROM_WC, VB_WHY_CONTEXT_CLOSED);
+	port = sim_device_port(device, port_num);
+	if (!port)
+		return refuse_why(FROM_WC, (struct vb_why){VB_WHY_NO_SUCH_PORT,
+							   {port_num, device->port_count}});
+	*attr = (struct ibv_ah_attr){
+		.dlid = wc->slid,
+		.sl = wc->sl,
+		.src_path_bits = wc->dlid_path_bits,
+		.is_global = !!(wc->wc_flags & IBV_WC_GRH),
+		.port_num = port_num,
+	};
+	return attr->is_global ? fill_route(port, grh, &attr->grh) : 0;
 }
 
 int verb_init_ah_from_wc(struct ibv_context *ibv, uint8_t port_num, struct ibv_wc *wc,
 			 struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	HOLD hold = context_hold(ibv);
-	struct context *context = context_of(ibv);
-	struct sim_port *port = NULL;
-	int err = EINVAL;
+	int err = fill_attr(context_of(ibv), port_num, wc, grh, attr);
 
-	if (context_live(context))
-		port = sim_device_port(context->device->engine, port_num);
-	if (port) {
-		*attr = (struct ibv_ah_attr){
-			.dlid = wc->slid,
-			.sl = wc->sl,
-			.src_path_bits = wc->dlid_path_bits,
-			.is_global = !!(wc->wc_flags & IBV_WC_GRH),
-			.port_num = port_num,
-		};
-		err = attr->is_global ? fill_route(port, grh, &attr->grh) : 0;
-	}
-	if (err)
-		return say_minus(
-			err, "init_ah_from_wc: no port %u, or the header is not addressed to it",
-			port_num);
-	return 0;
+	return err ? minus_errno(err) : 0;
 }
 
 struct ibv_ah *verb_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,

@@ -8,37 +8,39 @@
 static const uint64_t known_wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
 				       IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
 
-static bool is_parent_domain(const struct context *context, struct ibv_pd *ibv)
-{
-	const struct pd *pd = pd_in(&context->verbs.context, ibv);
+#define CREATE "create_cq"
 
-	return pd && pd->extends;
+static int check_parent(struct ibv_context *context, struct ibv_pd *ibv)
+{
+	const struct pd *pd = pd_in(context, ibv);
+
+	if (!pd)
+		return refuse_missing(CREATE, KIND_PD, context, ibv);
+	return pd->extends ? 0
+			   : refuse_why(CREATE, (struct vb_why){VB_WHY_CQ_PARENT, {ibv->handle}});
 }
 
-static int check_attr(const struct context *context, const struct ibv_cq_init_attr_ex *attr)
+static int check_attr(struct context *context, const struct ibv_cq_init_attr_ex *attr)
 {
-	const struct ibv_device_attr *limits = &context->device->engine->profile->limits;
-	const struct ibv_context *ibv = &context->verbs.context;
+	const uint32_t entries = (uint32_t)context->device->engine->profile->limits.max_cqe;
+	struct ibv_context *ibv = &context->verbs.context;
+	const uint32_t vectors = (uint32_t)ibv->num_comp_vectors;
+	int err;
 
 	if (!context_live(context))
-		return say(EINVAL, "create_cq: the context is closed");
-	if (attr->cqe < 1 || attr->cqe > (uint32_t)limits->max_cqe)
-		return say(EINVAL, "create_cq: %u entries: a CQ has 1 to %d", attr->cqe,
-			   limits->max_cqe);
-	if (attr->comp_vector >= (uint32_t)context->verbs.context.num_comp_vectors)
-		return say(EINVAL,
-			   "create_cq: there is no completion vector %u: there are %d, from 0",
-			   attr->comp_vector, context->verbs.context.num_comp_vectors);
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD &&
-	    !is_parent_domain(context, attr->parent_domain))
-		return say(pd_in(ibv, attr->parent_domain)
-				   ? EINVAL
-				   : object_missing(ibv, attr->parent_domain),
-			   "create_cq: parent_domain is no parent domain of this context");
-	if (attr->channel && !channel_in(ibv, attr->channel))
-		return say(object_missing(ibv, attr->channel),
-			   "create_cq: no such channel in this context");
-	return 0;
+		return refuse_plainly(CREATE, VB_WHY_CONTEXT_CLOSED);
+	if (attr->cqe < 1 || attr->cqe > entries)
+		return refuse_why(CREATE, (struct vb_why){VB_WHY_CQ_SIZE, {attr->cqe, entries}});
+	if (attr->comp_vector >= vectors)
+		return refuse_why(CREATE,
+				  (struct vb_why){VB_WHY_CQ_VECTOR, {attr->comp_vector, vectors}});
+	err = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? check_parent(ibv, attr->parent_domain)
+							 : 0;
+	if (err)
+		return err;
+	return attr->channel && !channel_in(ibv, attr->channel)
+		       ? refuse_missing(CREATE, KIND_CHANNEL, ibv, attr->channel)
+		       : 0;
 }
 
 /* Fills a CQ whose engine's CQ is made, and counts it where it is used. */
@@ -76,13 +78,13 @@ static struct cq *create(struct ibv_context *ibv, const struct ibv_cq_init_attr_
 
 	if (err)
 		return null_errno(err);
-	cq = object_new(context, KIND_CQ, "create_cq");
+	cq = object_new(context, KIND_CQ, CREATE);
 	if (!cq)
 		return NULL;
 	err = sim_cq_create(context->device->engine, attr->cqe, cq, &cq->engine);
 	if (err) {
 		object_end(KIND_CQ, cq);
-		return null_errno(say_refused(hold.world, "create_cq", err));
+		return null_errno(say_refused(hold.world, CREATE, err));
 	}
 	fill_cq(cq, attr);
 	return cq;
@@ -103,36 +105,43 @@ struct ibv_cq *verb_create_cq(struct ibv_context *ibv, int cqe, void *cq_context
 	return cq ? &cq->ibv : NULL;
 }
 
-/* Returns true if the device lacks the time stamps or the ignored overrun that attr asks for. */
-static bool asks_too_much(const struct context *context, const struct ibv_cq_init_attr_ex *attr)
+#define CREATE_EX "create_cq_ex"
+
+static int refuse_flags(enum vb_reason reason, uint64_t flags)
+{
+	return refuse_why(CREATE_EX, (struct vb_why){reason, {flags}});
+}
+
+/* EOPNOTSUPP for what the device's CQs do not have. */
+static int check_flags(const struct sim_device *device, const struct ibv_cq_init_attr_ex *attr)
 {
 	const uint64_t stamps =
 		IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
-	const unsigned int lacks = context->device->engine->profile->lacks;
+	const unsigned int lacks = device->profile->lacks;
+	const uint64_t known = known_wc_flags & (lacks & SIM_LACKS_TIMESTAMPS ? ~stamps : ~0ull);
+	const uint32_t flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
+	const uint32_t unknown = flags & ~(uint32_t)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED |
+						     IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN);
 
-	if (attr->wc_flags & stamps && lacks & SIM_LACKS_TIMESTAMPS)
-		return true;
-	return attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS &&
-	       attr->flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN && lacks & SIM_LACKS_IGNORED_OVERRUN;
+	if (attr->wc_flags & ~known)
+		return refuse_flags(VB_WHY_CQ_WC_FLAGS, attr->wc_flags & ~known);
+	if (flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN && lacks & SIM_LACKS_IGNORED_OVERRUN)
+		return refuse_flags(VB_WHY_CQ_OVERRUN_LACKING, 0);
+	if (unknown && sim_device_obeys(device, SIM_RULE_CQ_FLAGS_KNOWN))
+		return refuse_flags(VB_WHY_CQ_FLAGS, unknown);
+	return 0;
 }
 
 struct ibv_cq_ex *verb_create_cq_ex(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr)
 {
-	const uint32_t flags =
-		IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
-	const struct context *context = context_of(ibv);
+	const uint32_t unknown = attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS |
+							       IBV_CQ_INIT_ATTR_MASK_PD);
+	int err = unknown ? refuse_comp_mask(CREATE_EX, unknown)
+			  : check_flags(context_of(ibv)->device->engine, attr);
 	struct cq *cq;
 
-	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD))
-		return say_null(EINVAL, "create_cq_ex: unknown bits in comp_mask 0x%x",
-				attr->comp_mask);
-	if (asks_too_much(context, attr) || attr->wc_flags & ~known_wc_flags ||
-	    (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && attr->flags & ~flags &&
-	     sim_device_obeys(context->device->engine, SIM_RULE_CQ_FLAGS_KNOWN)))
-		return say_null(
-			EOPNOTSUPP,
-			"create_cq_ex: the device does not have all of wc_flags 0x%llx, flags 0x%x",
-			(unsigned long long)attr->wc_flags, attr->flags);
+	if (err)
+		return null_errno(err);
 	cq = create(ibv, attr);
 	return cq ? &cq->ex : NULL;
 }
@@ -144,7 +153,7 @@ int verb_resize_cq(struct ibv_cq *ibv, int cqe)
 	int err;
 
 	if (!cq)
-		return say(ENOENT, "resize_cq: no such CQ");
+		return refuse_gone("resize_cq", KIND_CQ, ibv);
 	err = sim_cq_resize(cq->engine, cqe < 0 ? 0 : (unsigned int)cqe);
 	if (err)
 		return say_refused(hold.world, "resize_cq", err);
@@ -155,18 +164,18 @@ int verb_resize_cq(struct ibv_cq *ibv, int cqe)
 /* The errors are those of Linux drivers/infiniband/core/uverbs_cmd.c. */
 int verb_modify_cq(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 {
+	const uint32_t unknown = attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE;
 	const struct ibv_moderate_cq *moderate = &attr->moderate;
 	HOLD hold = context_hold(ibv->context);
 	struct cq *cq = cq_of(ibv);
 	int err;
 
 	if (!cq)
-		return say(ENOENT, "modify_cq: no such CQ");
+		return refuse_gone("modify_cq", KIND_CQ, ibv);
 	if (!attr->attr_mask)
-		return say(EINVAL, "modify_cq: attr_mask is 0");
-	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
-		return say(EOPNOTSUPP, "modify_cq: unknown bits in attr_mask 0x%x",
-			   attr->attr_mask);
+		return refuse_plainly("modify_cq", VB_WHY_CQ_MODIFY_NOTHING);
+	if (unknown)
+		return refuse_why("modify_cq", (struct vb_why){VB_WHY_CQ_MODIFY_MASK, {unknown}});
 	err = sim_cq_moderate(cq->engine, moderate->cq_count, moderate->cq_period);
 	driver_catch_up(&hold.world->driver);
 	return err ? say_refused(hold.world, "modify_cq", err) : 0;
@@ -178,7 +187,7 @@ int verb_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	struct cq *cq = cq_of(ibv);
 
 	if (!cq)
-		return say(ENOENT, "req_notify_cq: no such CQ");
+		return refuse_gone("req_notify_cq", KIND_CQ, ibv);
 	sim_cq_arm(cq->engine, solicited_only);
 	return 0;
 }
@@ -216,19 +225,17 @@ int verb_destroy_cq(struct ibv_cq *ibv)
 	int err;
 
 	if (!cq)
-		return say(ENOENT, "destroy_cq: no such CQ");
+		return refuse_gone("destroy_cq", KIND_CQ, ibv);
 	if (cq->engine->users)
-		return say(EBUSY,
-			   "destroy_cq: CQ %u: %u queues complete into it; destroy them first",
-			   ibv->handle, cq->engine->users);
+		return refuse_busy("destroy_cq", VB_WHY_CQ_BUSY, ibv->handle, KIND_CQ, cq);
 	err = driver_wait_for_others(&hold.world->driver, all_acknowledged, cq);
 	if (err)
-		return say(
-			err,
-			"destroy_cq: CQ %u: %u completion events and %u asynchronous events were "
-			"read; acknowledge them first",
-			ibv->handle, cq->comp_events_read - ibv->comp_events_completed,
-			cq->async_events_read - ibv->async_events_completed);
+		return refuse_wait(
+			"destroy_cq", err,
+			(struct vb_why){VB_WHY_CQ_EVENTS,
+					{ibv->handle,
+					 cq->comp_events_read - ibv->comp_events_completed,
+					 cq->async_events_read - ibv->async_events_completed}});
 	verb_end_cq(cq);
 	return 0;
 }

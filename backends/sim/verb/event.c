@@ -3,6 +3,7 @@
 #include "backends/sim/verb/verbs.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* --- waiting --- */
@@ -97,7 +98,29 @@ static int next_event(struct hold *hold, struct event_queue *queue, struct queue
 	return 0;
 }
 
+/* Says why next_event() has got none; silence is the reason of EDEADLK. */
+static int refuse_event(const char *verb, int error, int fd, struct vb_why silence)
+{
+	static const struct {
+		int error;
+		enum vb_reason reason;
+	} rows[] = {
+		{EAGAIN, VB_WHY_NO_EVENT},
+		{EINTR, VB_WHY_EVENT_INTERRUPTED},
+		{EBADF, VB_WHY_EVENT_DESCRIPTOR},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].error == error)
+			return refuse_why(verb, (struct vb_why){rows[i].reason, {(uint64_t)fd}});
+	if (error == EDEADLK || error == ENODEV)
+		return refuse_wait(verb, error, silence);
+	return say(error, "%s: fd %d: %s", verb, fd, strerrordesc_np(error));
+}
+
 /* --- completion channels --- */
+
+#define CREATE "create_comp_channel"
 
 struct ibv_comp_channel *verb_create_comp_channel(struct ibv_context *ibv)
 {
@@ -107,14 +130,14 @@ struct ibv_comp_channel *verb_create_comp_channel(struct ibv_context *ibv)
 	int err;
 
 	if (!context_live(context))
-		return say_null(EINVAL, "create_comp_channel: the context is closed");
-	channel = object_new(context, KIND_CHANNEL, "create_comp_channel");
+		return null_errno(refuse_plainly(CREATE, VB_WHY_CONTEXT_CLOSED));
+	channel = object_new(context, KIND_CHANNEL, CREATE);
 	if (!channel)
 		return NULL;
 	err = event_queue_init(&channel->events);
 	if (err) {
 		object_end(KIND_CHANNEL, channel);
-		return say_null(err, "create_comp_channel: cannot make a descriptor");
+		return null_errno(refuse_descriptor(CREATE, err, "for a completion channel"));
 	}
 	channel->ibv.fd = channel->events.fd;
 	return &channel->ibv;
@@ -134,22 +157,20 @@ int verb_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	struct channel *channel = channel_of(ibv);
 
 	if (!channel)
-		return say(ENOENT, "destroy_comp_channel: no such channel");
+		return refuse_gone("destroy_comp_channel", KIND_CHANNEL, ibv);
 	if (channel->users)
-		return say(
-			EBUSY,
-			"destroy_comp_channel: channel of fd %d: %u CQs use it; destroy them first",
-			ibv->fd, channel->users);
+		return refuse_busy("destroy_comp_channel", VB_WHY_CHANNEL_BUSY, (uint64_t)ibv->fd,
+				   KIND_CHANNEL, channel);
 	verb_end_channel(channel);
 	return 0;
 }
 
-/* Names the CQs of a channel to which nothing can come, and what their queues hold. */
-static void say_awaited(const struct channel *channel)
+/* Returns the CQs of a channel to which nothing can come, and what their queues hold. */
+static const char *awaited(const struct channel *channel)
 {
-	const struct context *context = context_of(channel->ibv.context);
 	static const char *const armed[] = {"not armed", "armed for solicited", "armed"};
-	char list[300] = "";
+	static _Thread_local char list[300];
+	const struct context *context = context_of(channel->ibv.context);
 	size_t used = 0;
 	uint32_t at = 0;
 	const struct cq *cq;
@@ -160,9 +181,7 @@ static void say_awaited(const struct channel *channel)
 				list + used, sizeof(list) - used,
 				"%sCQ %u (%s, %u completions in it)", used ? ", " : "",
 				cq->ibv.handle, armed[cq->engine->armed], sim_cq_count(cq->engine));
-	say(EDEADLK,
-	    "get_cq_event: channel of fd %d: nothing can come: %s; no timer or packet is due",
-	    channel->ibv.fd, used ? list : "no CQ uses it");
+	return used ? list : "no CQ uses it";
 }
 
 int verb_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)
@@ -174,15 +193,14 @@ int verb_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **c
 	int err;
 
 	if (!channel)
-		return say_minus(ENOENT, "get_cq_event: no such channel");
+		return minus_errno(refuse_gone("get_cq_event", KIND_CHANNEL, ibv));
 	err = next_event(&hold, &channel->events, &event);
-	if (err == EDEADLK) {
-		say_awaited(channel);
-		return minus_errno(err);
-	}
 	if (err)
-		return say_minus(err, "get_cq_event: channel of fd %d: no event is queued",
-				 ibv->fd);
+		return minus_errno(refuse_event(
+			"get_cq_event", err, ibv->fd,
+			(struct vb_why){VB_WHY_CHANNEL_SILENT,
+					{(uint64_t)ibv->fd},
+					.text = err == EDEADLK ? awaited(channel) : NULL}));
 	owner = event.object;
 	owner->comp_events_read++;
 	*cq = &owner->ibv;
@@ -195,7 +213,7 @@ void verb_ack_cq_events(struct ibv_cq *ibv, unsigned int nevents)
 	HOLD hold = context_hold(ibv->context);
 
 	if (!object_live(KIND_CQ, ibv)) {
-		say(ENOENT, "ack_cq_events: no such CQ");
+		refuse_gone("ack_cq_events", KIND_CQ, ibv);
 		return;
 	}
 	ibv->comp_events_completed += nevents;
@@ -213,12 +231,11 @@ int verb_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 	int err;
 
 	if (!context_live(context))
-		return say_minus(EINVAL, "get_async_event: the context is closed");
+		return minus_errno(refuse_plainly("get_async_event", VB_WHY_CONTEXT_CLOSED));
 	err = next_event(&hold, &context->async, &queued);
 	if (err)
-		return say_minus(err, "get_async_event: %s: %s", context->device->ibv.name,
-				 err == EDEADLK ? "nothing can come: no timer or packet is due"
-						: "no event is queued");
+		return minus_errno(refuse_event("get_async_event", err, ibv->async_fd,
+						(struct vb_why){.reason = VB_WHY_ASYNC_SILENT}));
 	event->event_type = queued.type;
 	kind = event_kind(queued.type);
 	if (kind != KINDS) {
@@ -236,6 +253,8 @@ static void acknowledge(enum kind kind, void *object)
 
 	if (object_live(kind, object))
 		(*object_events_acked(kind, object))++;
+	else
+		refuse_gone("ack_async_event", kind, object);
 	driver_changed(&hold.world->driver);
 }
 
