@@ -298,16 +298,10 @@ void test_path_mtu_above_the_port(void)
 {
 	const struct vb_sim_config config = {.device_count = 1,
 					     .devices = {{.name = "sim0", .mtu = IBV_MTU_1024}}};
-	struct ibv_device **list;
 	struct ibv_qp_init_attr_ex init;
 	struct ibv_qp_attr attr;
 
-	close_pair();
-	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(&config));
-	list = B.get_device_list(NULL);
-	open_end(&a, list[0]);
-	B.free_device_list(list);
-	b.gid = a.gid;
+	open_alone(&config);
 	init = qp_attr(&a, IBV_QPT_RC);
 	qp = B.create_qp_ex(a.context, &init);
 	qpn = qp->qp_num;
@@ -452,19 +446,12 @@ void test_mistakes_of_cqs(void)
 }
 
 /* Replaces the world by one whose only device has a profile. */
-static void open_profile(const char *profile)
+/* Replaces the pair by an RC QP on a device of the profile. */
+static void open_qp(const char *profile)
 {
-	struct vb_sim_config config = {.device_count = 1, .devices = {{.name = "sim0"}}};
 	struct ibv_qp_init_attr_ex init;
-	struct ibv_device **list;
 
-	close_pair();
-	snprintf(config.devices[0].profile, sizeof(config.devices[0].profile), "%s", profile);
-	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(&config));
-	list = B.get_device_list(NULL);
-	open_end(&a, list[0]);
-	B.free_device_list(list);
-	b.gid = a.gid;
+	open_profile(profile);
 	init = qp_attr(&a, IBV_QPT_RC);
 	qp = B.create_qp_ex(a.context, &init);
 	TEST_ASSERT_NOT_NULL(qp);
@@ -476,13 +463,13 @@ void test_mistakes_of_cq_moderation(void)
 	struct ibv_modify_cq_attr moderation = {.attr_mask = IBV_CQ_ATTR_MODERATE,
 						.moderate = {.cq_count = 2, .cq_period = 65535}};
 
-	open_profile("mlx5");
+	open_qp("mlx5");
 	TEST_ASSERT_EQUAL_INT(EINVAL, B.modify_cq(a.cq, &moderation));
 	expect_sentence(
 		VB_WHY_CQ_MODERATION_RANGE,
 		"modify_cq: cq_count 2 or cq_period 65535 us is above the device's limit of 65535 "
 		"completions or 4095 us; give cq_mod_caps of ibv_query_device_ex() at most");
-	open_profile("rxe-6.1");
+	open_qp("rxe-6.1");
 	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, B.modify_cq(a.cq, &moderation));
 	expect_sentence(
 		VB_WHY_CQ_MODERATION_NONE,
@@ -700,7 +687,7 @@ void test_a_queue_of_softroce_looks_at_the_wr_first(void)
 {
 	struct ibv_send_wr atomic = {.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD};
 
-	open_profile("rxe-6.1");
+	open_qp("rxe-6.1");
 	take_to(IBV_QPS_RTS);
 	atomic.wr.atomic.remote_addr = 4;
 	TEST_ASSERT_EQUAL_INT(EINVAL, post_send(atomic, 1, 8));
