@@ -26,8 +26,9 @@ const char *vb_last_error(void);
 
 /*
  * Returns the reason of the failure that vb_last_error() describes, for programs that act on it:
- * VB_WHY_NONE if no call has failed, or if the backend knows no reasons; VB_WHY_SAID for a failure
- * that has a sentence and no row in <verbena/reasons.def>. docs/errors.md lists the reasons.
+ * VB_WHY_NONE if no call has failed on this thread; VB_WHY_ERRNO_ONLY if the backend knows nothing
+ * but the errno; VB_WHY_SAID for a failure that has a sentence and no row in <verbena/reasons.def>.
+ * docs/errors.md lists the reasons.
  *
  * Any thread may call it at any time. It does not change errno.
  */

@@ -91,6 +91,52 @@ const struct bit_name bits_device_cap[] = {
 	{0},
 };
 
+const struct bit_name bits_qp_init[] = {
+	BIT(IBV_QP_INIT_ATTR_PD),
+	BIT(IBV_QP_INIT_ATTR_XRCD),
+	BIT(IBV_QP_INIT_ATTR_CREATE_FLAGS),
+	BIT(IBV_QP_INIT_ATTR_MAX_TSO_HEADER),
+	BIT(IBV_QP_INIT_ATTR_IND_TABLE),
+	BIT(IBV_QP_INIT_ATTR_RX_HASH),
+	BIT(IBV_QP_INIT_ATTR_SEND_OPS_FLAGS),
+	{0},
+};
+
+const struct bit_name bits_qp_create[] = {
+	BIT(IBV_QP_CREATE_BLOCK_SELF_MCAST_LB),	  BIT(IBV_QP_CREATE_SCATTER_FCS),
+	BIT(IBV_QP_CREATE_CVLAN_STRIPPING),	  BIT(IBV_QP_CREATE_SOURCE_QPN),
+	BIT(IBV_QP_CREATE_PCI_WRITE_END_PADDING), {0},
+};
+
+const struct bit_name bits_send_ops[] = {
+	BIT(IBV_QP_EX_WITH_RDMA_WRITE),
+	BIT(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM),
+	BIT(IBV_QP_EX_WITH_SEND),
+	BIT(IBV_QP_EX_WITH_SEND_WITH_IMM),
+	BIT(IBV_QP_EX_WITH_RDMA_READ),
+	BIT(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP),
+	BIT(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD),
+	BIT(IBV_QP_EX_WITH_LOCAL_INV),
+	BIT(IBV_QP_EX_WITH_BIND_MW),
+	BIT(IBV_QP_EX_WITH_SEND_WITH_INV),
+	BIT(IBV_QP_EX_WITH_TSO),
+	BIT(IBV_QP_EX_WITH_ATOMIC_WRITE),
+	{0},
+};
+
+const struct bit_name bits_qp_open[] = {
+	BIT(IBV_QP_OPEN_ATTR_NUM),
+	BIT(IBV_QP_OPEN_ATTR_XRCD),
+	BIT(IBV_QP_OPEN_ATTR_CONTEXT),
+	BIT(IBV_QP_OPEN_ATTR_TYPE),
+	{0},
+};
+
+const struct bit_name bits_srq_init[] = {
+	BIT(IBV_SRQ_INIT_ATTR_TYPE), BIT(IBV_SRQ_INIT_ATTR_PD), BIT(IBV_SRQ_INIT_ATTR_XRCD),
+	BIT(IBV_SRQ_INIT_ATTR_CQ),   BIT(IBV_SRQ_INIT_ATTR_TM), {0},
+};
+
 const char *bits_text(const struct bit_name *names, uint64_t bits, char *text, size_t size_bytes)
 {
 	size_t used = 0;

@@ -17,6 +17,11 @@ extern const struct bit_name bits_access[];	/* enum ibv_access_flags */
 extern const struct bit_name bits_send_flags[]; /* enum ibv_send_flags */
 extern const struct bit_name bits_wc_flags[];	/* enum ibv_create_cq_wc_flags */
 extern const struct bit_name bits_device_cap[]; /* enum ibv_device_cap_flags */
+extern const struct bit_name bits_qp_init[];	/* enum ibv_qp_init_attr_mask */
+extern const struct bit_name bits_qp_create[];	/* enum ibv_qp_create_flags */
+extern const struct bit_name bits_send_ops[];	/* enum ibv_qp_create_send_ops_flags */
+extern const struct bit_name bits_qp_open[];	/* enum ibv_qp_open_attr_mask */
+extern const struct bit_name bits_srq_init[];	/* enum ibv_srq_init_attr_mask */
 
 /*
  * Writes the names of the bits that are set with " | " between them; bits without a name as one

@@ -12,11 +12,16 @@
 /* Room for the longest sentence, which lists all backends. */
 #define SENTENCE_BYTES 1024
 
+#define TEXT_BYTES 512 /* of a reason */
+
 struct failure {
 	int err;
 	/* At most one of them is set: the sentence is what explain returns, or that of the reason. */
 	const char *(*explain)(void);
 	const struct vb_why *(*explain_why)(void);
+	struct vb_why why; /* what explain_why returns for a reason of the verbs layer */
+	char text[TEXT_BYTES];
+	enum vb_reason reason; /* of the sentence */
 	char sentence[SENTENCE_BYTES];
 };
 
@@ -84,6 +89,7 @@ void failure_set_err(int err)
 void failure_vsay(const char *format, va_list arguments)
 {
 	vsnprintf(last.sentence, sizeof(last.sentence), format, arguments);
+	last.reason = VB_WHY_SAID;
 	failure_ask(NULL);
 }
 
@@ -108,6 +114,21 @@ void failure_ask_why(const struct vb_why *(*explain)(void))
 	last.explain_why = explain;
 }
 
+static const struct vb_why *own_why(void)
+{
+	return &last.why;
+}
+
+void failure_why(const struct vb_why *why)
+{
+	last.why = *why;
+	if (why->text) {
+		snprintf(last.text, sizeof(last.text), "%s", why->text);
+		last.why.text = last.text;
+	}
+	failure_ask_why(own_why);
+}
+
 const char *vb_last_error(void)
 {
 	const char *why = last.explain ? last.explain() : last.sentence;
@@ -117,9 +138,16 @@ const char *vb_last_error(void)
 	return why ? why : "";
 }
 
+const struct vb_why *failure_last_why(void)
+{
+	return last.explain_why ? last.explain_why() : NULL;
+}
+
 enum vb_reason vb_last_reason(void)
 {
-	return last.explain_why ? last.explain_why()->reason : VB_WHY_NONE;
+	if (last.explain_why)
+		return last.explain_why()->reason;
+	return last.explain ? VB_WHY_SAID : last.reason;
 }
 
 enum vb_error_kind vb_last_error_kind(void)
@@ -164,10 +192,12 @@ static const char *last_cause(void)
 
 int fail_because(int err, const char *format, ...)
 {
+	const enum vb_reason reason = vb_last_reason();
 	va_list arguments;
 
 	va_start(arguments, format);
 	fail_for(err, last_cause(), format, arguments);
 	va_end(arguments);
+	last.reason = reason;
 	return err;
 }

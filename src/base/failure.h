@@ -17,7 +17,8 @@
  */
 int fail(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Like fail(); the sentence ends with the sentence of the verb that has just failed. */
+/* Like fail(); the sentence ends with the sentence of the verb that has just failed, and
+ * vb_last_reason() returns the reason of that verb. */
 int fail_because(int err, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Like fail(); the sentence ends with @why, which may be NULL. */
@@ -31,6 +32,12 @@ void failure_set_err(int err);
 /* Sets the sentence. No argument may be the string that vb_last_error() returns. */
 void failure_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void failure_vsay(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
+
+/* Sets the reason, of which vb_last_error() makes the sentence. Copies @why and its text. */
+void failure_why(const struct vb_why *why);
+
+/* Returns the reason of which vb_last_error() makes its sentence; NULL if it has a sentence alone. */
+const struct vb_why *failure_last_why(void);
 
 /* Makes vb_last_error() return what @explain returns, until the next sentence is set. */
 void failure_ask(const char *(*explain)(void));

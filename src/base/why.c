@@ -97,29 +97,14 @@ static void write_status(const struct vb_why *why, unsigned int value, char *tex
 	snprintf(text, size, "%s", vb_wc_status_name((enum ibv_wc_status)why->values[value]));
 }
 
-static void write_mask(const struct vb_why *why, unsigned int value, char *text, size_t size)
+static void write_errno(const struct vb_why *why, unsigned int value, char *text, size_t size)
 {
-	bits_text(bits_qp_attr, why->values[value], text, size);
-}
+	const int error = (int)why->values[value];
 
-static void write_access(const struct vb_why *why, unsigned int value, char *text, size_t size)
-{
-	bits_text(bits_access, why->values[value], text, size);
-}
-
-static void write_flags(const struct vb_why *why, unsigned int value, char *text, size_t size)
-{
-	bits_text(bits_send_flags, why->values[value], text, size);
-}
-
-static void write_device_cap(const struct vb_why *why, unsigned int value, char *text, size_t size)
-{
-	bits_text(bits_device_cap, why->values[value], text, size);
-}
-
-static void write_wc_flags(const struct vb_why *why, unsigned int value, char *text, size_t size)
-{
-	bits_text(bits_wc_flags, why->values[value], text, size);
+	if (strerrorname_np(error))
+		snprintf(text, size, "%s (%s)", strerrorname_np(error), strerrordesc_np(error));
+	else
+		snprintf(text, size, "the unknown errno %d", error);
 }
 
 /* Both halves of a GID are in network order. */
@@ -136,18 +121,23 @@ static void write_text(const struct vb_why *why, unsigned int value, char *text,
 	snprintf(text, size, "%s", why->text ? why->text : "");
 }
 
+/* A kind has a function or the names of the bits of a mask. */
 static const struct {
 	const char *kind;
 	write_fn *write;
+	const struct bit_name *bits;
 } kinds[] = {
-	{"d", write_decimal},	   {"x", write_hex},
-	{"bytes", write_bytes},	   {"ns", write_ns},
-	{"mtu", write_mtu},	   {"state", write_state},
-	{"type", write_type},	   {"wr", write_wr},
-	{"status", write_status},  {"mask", write_mask},
-	{"access", write_access},  {"flags", write_flags},
-	{"gid", write_gid},	   {"text", write_text},
-	{"cap", write_device_cap}, {"wc_flags", write_wc_flags},
+	{"d", write_decimal, NULL},	   {"x", write_hex, NULL},
+	{"bytes", write_bytes, NULL},	   {"ns", write_ns, NULL},
+	{"mtu", write_mtu, NULL},	   {"state", write_state, NULL},
+	{"type", write_type, NULL},	   {"wr", write_wr, NULL},
+	{"status", write_status, NULL},	   {"errno", write_errno, NULL},
+	{"gid", write_gid, NULL},	   {"text", write_text, NULL},
+	{"mask", NULL, bits_qp_attr},	   {"access", NULL, bits_access},
+	{"flags", NULL, bits_send_flags},  {"cap", NULL, bits_device_cap},
+	{"wc_flags", NULL, bits_wc_flags}, {"qpinit", NULL, bits_qp_init},
+	{"create", NULL, bits_qp_create},  {"ops", NULL, bits_send_ops},
+	{"open", NULL, bits_qp_open},	   {"srqinit", NULL, bits_srq_init},
 };
 
 /* --- sentences --- */
@@ -187,10 +177,15 @@ static void write_value(const struct vb_why *why, unsigned int value, const char
 		write_count(why->values[value], kind + noun, (int)(kind_bytes - noun), text, size);
 		return;
 	}
-	for (size_t i = 0; i < COUNT(kinds); i++)
-		if (strlen(kinds[i].kind) == kind_bytes &&
-		    !strncmp(kinds[i].kind, kind, kind_bytes))
+	for (size_t i = 0; i < COUNT(kinds); i++) {
+		if (strlen(kinds[i].kind) != kind_bytes ||
+		    strncmp(kinds[i].kind, kind, kind_bytes) != 0)
+			continue;
+		if (kinds[i].bits)
+			bits_text(kinds[i].bits, why->values[value], text, size);
+		else
 			kinds[i].write(why, value, text, size);
+	}
 }
 
 /* Adds the value of the placeholder that begins at @at, and returns its end. */

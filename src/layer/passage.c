@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/layer/passage.h"
 
+#include "src/base/failure.h"
 #include "src/layer/role.h"
 #include "src/layer/shadow.h"
 #include "src/layer/slots.h"
@@ -198,10 +199,10 @@ static const struct vb_why *why_of(struct passage *passage)
 	const struct vb_why *why;
 	const char *text;
 
-	if (dispatch_said())
-		return vb_last_reason() != VB_WHY_NONE && backend->last_why && !passage->refused
-			       ? backend->last_why()
-			       : present_sentence(&passage->why, vb_last_error());
+	if (dispatch_said()) {
+		why = failure_last_why();
+		return why ? why : present_sentence(&passage->why, vb_last_error());
+	}
 	/* The backend tells each failure by itself, and has told none. */
 	if (backend->listen)
 		return NULL;

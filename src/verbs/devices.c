@@ -27,8 +27,7 @@ struct ibv_device **vb_get_device_list(const char *backend, int *num_devices)
 			*num_devices = 0;
 		list = NULL;
 		errno = ENOMEM;
-		dispatch_say("get_device_list: no memory for the devices of backend %s",
-			     slot->name);
+		dispatch_why((struct vb_why){VB_WHY_NO_MEMORY});
 	}
 	return leave_pointer(list);
 }
@@ -43,8 +42,7 @@ void vb_free_device_list(struct ibv_device **list)
 	if (slot != &stubs)
 		slot->free_device_list(list);
 	else
-		dispatch_say("free_device_list: the list %p is of no backend, or freed already",
-			     (void *)list);
+		dispatch_why((struct vb_why){VB_WHY_LIST_UNKNOWN, {(uintptr_t)list}});
 	leave();
 }
 
@@ -55,7 +53,7 @@ static struct ibv_context *remember(struct ibv_context *context, const struct vb
 		return context;
 	slot->close_device(context);
 	errno = ENOMEM;
-	dispatch_say("open_device: no memory for the context");
+	dispatch_why((struct vb_why){VB_WHY_NO_MEMORY});
 	return NULL;
 }
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@
 struct call {
 	const char *verb;	       /* NULL between verbs */
 	const struct vb_backend *slot; /* &stubs if there is no backend */
-	bool said; /* set once dispatch_say() or the backend has explained the failure */
+	bool said; /* set once the verbs layer, a layer or the backend has explained the failure */
 };
 
 static _Thread_local struct call present;
@@ -38,6 +39,17 @@ void dispatch_say(const char *format, ...)
 	va_start(arguments, format);
 	failure_vsay(format, arguments);
 	va_end(arguments);
+	present.said = true;
+}
+
+void dispatch_why(struct vb_why why)
+{
+	const int error = vb_reason_info(why.reason)->error;
+
+	why.verb = present.verb;
+	failure_why(&why);
+	if (error)
+		failure_set_err(error);
 	present.said = true;
 }
 
@@ -62,10 +74,9 @@ const struct vb_backend *enter(const char *function, const struct ibv_context *c
 
 	enter_slot(function, slot);
 	if (!context)
-		dispatch_say("%s: the object, or the context in it, is NULL", present.verb);
+		dispatch_why((struct vb_why){VB_WHY_NULL_OBJECT});
 	else if (!slot)
-		dispatch_say("%s: the context %p belongs to no backend", present.verb,
-			     (const void *)context);
+		dispatch_why((struct vb_why){VB_WHY_FOREIGN_CONTEXT, {(uintptr_t)context}});
 	return present.slot;
 }
 
@@ -75,10 +86,9 @@ const struct vb_backend *enter_device(const char *function, const struct ibv_dev
 
 	enter_slot(function, slot);
 	if (!device)
-		dispatch_say("%s: the device is NULL", present.verb);
+		dispatch_why((struct vb_why){VB_WHY_NULL_DEVICE});
 	else if (!slot)
-		dispatch_say("%s: the device %p belongs to no backend; is its list freed?",
-			     present.verb, (const void *)device);
+		dispatch_why((struct vb_why){VB_WHY_FOREIGN_DEVICE, {(uintptr_t)device}});
 	return present.slot;
 }
 
@@ -100,15 +110,18 @@ bool dispatch_said(void)
 
 static void say_unknown(const char *name)
 {
-	char known[512] = "";
+	char text[512];
+	const char *between = "";
 	const struct vb_backend *slot;
-	size_t used = 0;
+	size_t used = (size_t)snprintf(text, sizeof(text), "\"%.64s\"; the known ones are ",
+				       registry_resolve(name));
 
-	for (unsigned int i = 0; (slot = registry_at(i)) && used < sizeof(known); i++)
-		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s", i ? ", " : "",
+	for (unsigned int i = 0; (slot = registry_at(i)) && used < sizeof(text); i++) {
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", between,
 					 slot->name);
-	dispatch_say("%s: there is no backend \"%.64s\"; the known ones are %s", present.verb,
-		     registry_resolve(name), known);
+		between = ", ";
+	}
+	dispatch_why((struct vb_why){.reason = VB_WHY_BACKEND_UNKNOWN, .text = text});
 }
 
 const struct vb_backend *enter_backend(const char *function, const char *name)
@@ -121,41 +134,61 @@ const struct vb_backend *enter_backend(const char *function, const char *name)
 	return present.slot;
 }
 
+/* Says that the backend of the present verb, or an unknown one, does not have the verb. */
+static void say_lacking(const char *verb)
+{
+	char text[128] = "the backend";
+	struct vb_why why = {.reason = VB_WHY_VERB_LACKING, .verb = verb, .text = text};
+
+	if (present.verb)
+		snprintf(text, sizeof(text), "the backend %.64s", present.slot->name);
+	failure_why(&why);
+	present.said = true;
+}
+
 int refuse(const char *function)
 {
-	if (present.verb && present.slot == &stubs) {
-		if (!present.said)
-			dispatch_say("%s: there is no backend", present.verb);
+	/* enter() and its like have said why there is no backend. */
+	if (present.verb && present.slot == &stubs)
 		return errno = EINVAL;
-	}
-	if (!present.verb)
-		dispatch_say("%s: the backend does not have this verb", verb_of(function));
-	else if (!present.said)
-		dispatch_say("%s: the backend %s does not have this verb", present.verb,
-			     present.slot->name);
+	if (!present.verb || !present.said)
+		say_lacking(verb_of(function));
 	return errno = EOPNOTSUPP;
 }
 
 /*
- * Notes a failure and keeps errno. If neither dispatch_say() nor the backend explains the failure,
- * the sentence describes the errno value. A backend with `listen` has told its sentence already, so
- * that its last_error() would be about an earlier call.
+ * Asks the backend for its reason or its sentence. A backend with `listen` has told its reason
+ * already, so that its last_why() would be about an earlier call. Returns false without either.
+ */
+static bool ask_backend(const struct vb_backend *slot)
+{
+	const char *why;
+
+	if (slot->listen)
+		return false;
+	if (slot->last_why && slot->last_why()->reason != VB_WHY_NONE) {
+		failure_ask_why(slot->last_why);
+		return true;
+	}
+	why = slot->last_error ? slot->last_error() : NULL;
+	if (!why || !*why)
+		return false;
+	failure_ask(slot->last_error);
+	return true;
+}
+
+/*
+ * Notes a failure and keeps errno. If neither dispatch_why() nor the backend explains the failure,
+ * the sentence describes the errno value.
  */
 static void note_failure(int err)
 {
-	const char *(*explain)(void) = present.slot->listen ? NULL : present.slot->last_error;
 	int saved = errno;
-	const char *why;
 
 	failure_set_err(err);
-	if (present.said)
-		return;
-	why = explain ? explain() : NULL;
-	if (why && *why)
-		failure_ask(explain);
-	else
-		dispatch_say("%s: %s (backend %s)", present.verb,
-			     strerrordesc_np(err) ?: "unknown error", present.slot->name);
+	if (!present.said && !ask_backend(present.slot))
+		dispatch_why((struct vb_why){
+			VB_WHY_ERRNO_ONLY, {(uint64_t)err}, .text = present.slot->name});
 	errno = saved;
 }
 

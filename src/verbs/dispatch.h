@@ -23,7 +23,7 @@ const struct vb_backend *enter_device(const char *function, const struct ibv_dev
 const struct vb_backend *enter_backend(const char *function, const char *name);
 
 /*
- * Begins the verb on @slot; NULL stands for the stubs, and the caller says why with dispatch_say().
+ * Begins the verb on @slot; NULL stands for the stubs, and the caller says why with dispatch_why().
  */
 const struct vb_backend *enter_slot(const char *function, const struct vb_backend *slot);
 
@@ -44,11 +44,14 @@ void leave(void);
  */
 void dispatch_heard(int err, const struct vb_why *(*explain)(void));
 
-/* Says why the present verb fails; the backend is then not asked for its reason. */
+/* Says why the present verb fails; the backend is then not asked for its reason. Sets why.verb. */
+void dispatch_why(struct vb_why why);
+
+/* The same in words, for layers, whose sentences come from the program. */
 void dispatch_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * For a stub: says that the verb @function is refused, unless a sentence has been said. Sets errno,
+ * For a stub: says that the backend lacks the verb @function, unless a reason has been said. Sets errno,
  * and returns the value: EINVAL if enter() found no backend, else EOPNOTSUPP.
  */
 int refuse(const char *function);

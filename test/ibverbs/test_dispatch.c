@@ -18,6 +18,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <cmocka.h>
@@ -249,25 +250,36 @@ static void every_failure_comes_back(void **state)
 	}
 }
 
-/* If a backend has no sentence, the sentence describes the errno value. */
+static void check_errno_only(const char *verb)
+{
+	char expected[256];
+
+	snprintf(expected, sizeof(expected),
+		 "%s: the backend ibverbs answered EDQUOT (Disk quota exceeded) and gave no "
+		 "reason; look up the errno in the manual page of the verb, or run the program on "
+		 "simulated devices, which name the cause",
+		 verb);
+	assert_string_equal(vb_last_error(), expected);
+	assert_int_equal(vb_last_reason(), VB_WHY_ERRNO_ONLY);
+}
+
+/* If a backend has no reason, the sentence describes the errno value. */
 static void a_failure_has_a_sentence(void **state)
 {
 	standin.script(EDQUOT, 0);
 	assert_int_equal(vb_modify_qp(&a_qp, NULL, 0), EDQUOT);
-	assert_string_equal(vb_last_error(), "modify_qp: Disk quota exceeded (backend ibverbs)");
+	check_errno_only("modify_qp");
 	standin.script((uint64_t)-1, EDQUOT);
 	assert_int_equal(vb_query_gid(&a_vctx.context, 1, 0, NULL), -1);
-	assert_string_equal(vb_last_error(), "query_gid: Disk quota exceeded (backend ibverbs)");
+	check_errno_only("query_gid");
 	standin.script((uint64_t)-EDQUOT, 0);
 	assert_int_equal(vb_query_gid_table(&a_vctx.context, NULL, 0, 0, 0), -EDQUOT);
-	assert_string_equal(vb_last_error(),
-			    "query_gid_table: Disk quota exceeded (backend ibverbs)");
+	check_errno_only("query_gid_table");
 
 	/* A successful call leaves the sentence as it is. */
 	standin.script(0, 0);
 	assert_int_equal(vb_destroy_qp(&a_qp), 0);
-	assert_string_equal(vb_last_error(),
-			    "query_gid_table: Disk quota exceeded (backend ibverbs)");
+	check_errno_only("query_gid_table");
 }
 
 /* No backend owns this context: each verb answers EINVAL in its convention and calls nothing. */

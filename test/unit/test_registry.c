@@ -4,12 +4,13 @@
  * ones.
  */
 #include "src/verbs/registry.h"
-#include "unity.h"
+#include "test/unit/last_sentence.h"
 
 #include <verbena/error.h>
 #include <verbena/verbs.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -22,6 +23,8 @@ struct fake {
 	unsigned int lists; /* that are not freed */
 	unsigned int queries;
 	int close_answer;
+	int query_answer;
+	struct vb_why why;
 };
 
 static struct fake alpha = {.vendor_id = 0xa};
@@ -123,7 +126,12 @@ static int alpha_query(struct ibv_context *context, struct ibv_device_attr *attr
 
 static int beta_query(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	return fake_query(&beta, attr);
+	return beta.query_answer ? beta.query_answer : fake_query(&beta, attr);
+}
+
+static const struct vb_why *beta_last_why(void)
+{
+	return &beta.why;
 }
 
 static const char *alpha_name(struct ibv_device *device)
@@ -169,6 +177,7 @@ static const struct vb_backend alpha_backend = {
 static const struct vb_backend beta_backend = {
 	.name = "beta",
 	.description = "another fake",
+	.last_why = beta_last_why,
 	.get_device_list = beta_list,
 	.free_device_list = beta_free_list,
 	.get_device_name = beta_name,
@@ -248,18 +257,22 @@ void test_registry_unknown_name_lists_the_known(void)
 	errno = 0;
 	TEST_ASSERT_NULL(vb_find_backend("nosuch"));
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
-	TEST_ASSERT_EQUAL_STRING("find_backend: there is no backend \"nosuch\"; the known ones are "
-				 "sim, ibverbs, alpha, beta",
-				 vb_last_error());
+	expect_reason(
+		VB_WHY_BACKEND_UNKNOWN,
+		"find_backend: there is no backend \"nosuch\"; the known ones are sim, "
+		"ibverbs, alpha, beta; give one of these names, or set VERBENA_BACKEND to one "
+		"and give NULL");
 
 	setenv("VERBENA_BACKEND", "neither", 1);
 	errno = 0;
 	TEST_ASSERT_NULL(vb_get_device_list(NULL, &num_devices));
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
 	TEST_ASSERT_EQUAL_INT(0, num_devices);
-	TEST_ASSERT_EQUAL_STRING("get_device_list: there is no backend \"neither\"; the known ones "
-				 "are sim, ibverbs, alpha, beta",
-				 vb_last_error());
+	expect_reason(
+		VB_WHY_BACKEND_UNKNOWN,
+		"get_device_list: there is no backend \"neither\"; the known ones are sim, "
+		"ibverbs, alpha, beta; give one of these names, or set VERBENA_BACKEND to one "
+		"and give NULL");
 	errno = 0;
 	TEST_ASSERT_NULL(vb_import_device("nosuch", 0));
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
@@ -390,7 +403,11 @@ void test_registry_forgets_devices_nobody_holds(void)
 	TEST_ASSERT_EQUAL_INT(-1, vb_get_device_index(device));
 	TEST_ASSERT_EQUAL_UINT64(0, vb_get_device_guid(device));
 	TEST_ASSERT_NULL(vb_device_backend(device));
-	TEST_ASSERT_NOT_NULL(strstr(vb_last_error(), "belongs to no backend"));
+	expect_reason(VB_WHY_FOREIGN_DEVICE,
+		      "device_backend: the device 0x%" PRIx64
+		      " belongs to no backend; take a device "
+		      "of vb_get_device_list(), and free the list after the device is opened",
+		      (uint64_t)(uintptr_t)device);
 }
 
 /* Programs sort and cut the array that they were given; its devices are known all the same. */
@@ -416,7 +433,12 @@ void test_registry_frees_a_list_once(void)
 	vb_free_device_list(strange);
 	vb_free_device_list(NULL);
 	TEST_ASSERT_EQUAL_UINT(0, beta.lists);
-	TEST_ASSERT_NOT_NULL(strstr(vb_last_error(), "freed already"));
+	expect_reason(VB_WHY_LIST_UNKNOWN,
+		      "free_device_list: the list 0x%" PRIx64
+		      " is of no backend, or freed already; "
+		      "free each list of vb_get_device_list() once",
+		      (uint64_t)(uintptr_t)strange);
+	TEST_ASSERT_EQUAL_INT(VB_ERROR_INVALID_INPUT, vb_last_error_kind());
 }
 
 void test_registry_closed_context_is_unknown(void)
@@ -427,6 +449,11 @@ void test_registry_closed_context_is_unknown(void)
 
 	TEST_ASSERT_EQUAL_INT(0, vb_close_device(a));
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_query_device(a, &attr));
+	expect_reason(VB_WHY_FOREIGN_CONTEXT,
+		      "query_device: the context 0x%" PRIx64
+		      " belongs to no backend; use a context "
+		      "of vb_open_device() or vb_import_device(), and close it after its last use",
+		      (uint64_t)(uintptr_t)a);
 	errno = 0;
 	TEST_ASSERT_EQUAL_INT(-1, vb_close_device(a));
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
@@ -453,8 +480,11 @@ void test_registry_null_objects_are_einval(void)
 	errno = 0;
 	TEST_ASSERT_NULL(vb_alloc_pd(NULL));
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
-	TEST_ASSERT_EQUAL_STRING("alloc_pd: the object, or the context in it, is NULL",
-				 vb_last_error());
+	expect_reason(
+		VB_WHY_NULL_OBJECT,
+		"alloc_pd: the object, or the context pointer in it, is NULL; pass the object "
+		"that its verb returned; a verb that cannot make an object returns NULL and "
+		"sets errno");
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_destroy_qp(NULL));
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_dealloc_pd(&(struct ibv_pd){0}));
 	errno = 0;
@@ -466,7 +496,9 @@ void test_registry_null_objects_are_einval(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
 	TEST_ASSERT_EQUAL_INT(0, vb_query_qp_data_in_order(NULL, IBV_WR_SEND, 0));
 	TEST_ASSERT_NULL(vb_open_device(NULL));
-	TEST_ASSERT_EQUAL_STRING("open_device: the device is NULL", vb_last_error());
+	expect_reason(VB_WHY_NULL_DEVICE,
+		      "open_device: the device is NULL; take a device of vb_get_device_list(); the "
+		      "NULL at the end of the list is no device");
 }
 
 void test_registry_missing_verb_is_eopnotsupp(void)
@@ -478,8 +510,10 @@ void test_registry_missing_verb_is_eopnotsupp(void)
 	errno = 0;
 	TEST_ASSERT_NULL(vb_alloc_pd(b));
 	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, errno);
-	TEST_ASSERT_EQUAL_STRING("alloc_pd: the backend beta does not have this verb",
-				 vb_last_error());
+	expect_reason(
+		VB_WHY_VERB_LACKING,
+		"alloc_pd: the backend beta does not have this verb; do without the verb when "
+		"it fails with EOPNOTSUPP, or use a device that has it");
 	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, vb_dealloc_pd(&pd));
 	TEST_ASSERT_EQUAL_INT(-EOPNOTSUPP, vb_query_gid_table(b, NULL, 0, 0, 0));
 	errno = 0;
@@ -492,25 +526,51 @@ void test_registry_missing_verb_is_eopnotsupp(void)
 	/* Also for one who calls the table without the verbs layer, whatever failed before. */
 	vb_alloc_pd(NULL);
 	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, vb_find_backend("beta")->dealloc_pd(&pd));
-	TEST_ASSERT_EQUAL_STRING("dealloc_pd: the backend does not have this verb",
-				 vb_last_error());
+	expect_reason(
+		VB_WHY_VERB_LACKING,
+		"dealloc_pd: the backend does not have this verb; do without the verb when it "
+		"fails with EOPNOTSUPP, or use a device that has it");
+	TEST_ASSERT_EQUAL_INT(0, vb_close_device(b));
+}
+
+/* beta has last_why and no listen: the reason is that of the failed call, or none. */
+void test_registry_backend_gives_its_reasons(void)
+{
+	struct ibv_context *b = open_first("beta");
+	struct ibv_device_attr attr;
+
+	beta.query_answer = ENOMEM;
+	beta.why = (struct vb_why){.reason = VB_WHY_NO_MEMORY, .verb = "query_device"};
+	TEST_ASSERT_EQUAL_INT(ENOMEM, vb_query_device(b, &attr));
+	expect_reason(VB_WHY_NO_MEMORY,
+		      "query_device: the process has no memory left; free memory, or raise the "
+		      "limit of the process (ulimit -v)");
+	beta.why = (struct vb_why){0};
+	TEST_ASSERT_EQUAL_INT(ENOMEM, vb_query_device(b, &attr));
+	expect_reason(
+		VB_WHY_ERRNO_ONLY,
+		"query_device: the backend beta answered ENOMEM (Cannot allocate memory) and "
+		"gave no reason; look up the errno in the manual page of the verb, or run the "
+		"program on simulated devices, which name the cause");
+	TEST_ASSERT_EQUAL_INT(VB_ERROR_RESOURCE, vb_last_error_kind());
+	beta.query_answer = 0;
 	TEST_ASSERT_EQUAL_INT(0, vb_close_device(b));
 }
 
 void test_registry_backend_explains_its_failures(void)
 {
+	char kept[256];
 	struct ibv_context *a = open_first("alpha");
 	struct ibv_port_attr attr;
 
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_query_port(a, 7, &attr, sizeof(attr)));
-	TEST_ASSERT_EQUAL_STRING("query_port: device a has one port, not 7", vb_last_error());
+	expect_reason(VB_WHY_SAID, "query_port: device a has one port, not 7");
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_dealloc_pd(NULL));
-	TEST_ASSERT_EQUAL_STRING("dealloc_pd: the object, or the context in it, is NULL",
-				 vb_last_error());
+	snprintf(kept, sizeof(kept), "%s", vb_last_error());
+	TEST_ASSERT_EQUAL_INT(VB_WHY_NULL_OBJECT, vb_last_reason());
 	/* A call that succeeds does not bring alpha's old sentence back. */
 	TEST_ASSERT_EQUAL_INT(0, vb_close_device(a));
-	TEST_ASSERT_EQUAL_STRING("dealloc_pd: the object, or the context in it, is NULL",
-				 vb_last_error());
+	expect_reason(VB_WHY_NULL_OBJECT, "%s", kept);
 }
 
 /* Its answer is whether the thread has a sentence already. */

@@ -286,8 +286,8 @@ void test_busy_world_is_named(void)
 	TEST_ASSERT_NOT_NULL(open_device(1));
 	TEST_ASSERT_EQUAL_INT(EBUSY, vb_sim_configure(NULL));
 	TEST_ASSERT_EQUAL_STRING(
-		"vb_sim_configure: devices of the world are open: sim0 (1 QP, 1 CQ, 2 PDs, 1 "
-		"channel), sim1; close them, or call vb_sim_reset()",
+		"vb_sim_configure: devices of the default world are open: sim0 (1 QP, 1 CQ, 2 PDs, "
+		"1 channel), sim1; close them first, or call vb_sim_reset(), which closes them",
 		vb_last_error());
 }
 
@@ -298,8 +298,9 @@ void test_busy_world_of_ones_own_is_named(void)
 	struct ibv_context *own = vb_open_device(list[0]);
 
 	TEST_ASSERT_EQUAL_INT(EBUSY, vb_sim_close(world));
-	TEST_ASSERT_EQUAL_STRING("vb_sim_close: devices of the world are open: sim0; close them",
-				 vb_last_error());
+	TEST_ASSERT_EQUAL_STRING(
+		"vb_sim_close: devices of the world are open: sim0; close them first",
+		vb_last_error());
 	vb_sim_reset(); /* ends the default world only */
 	TEST_ASSERT_EQUAL_INT(0, vb_close_device(own));
 	vb_free_device_list(list);

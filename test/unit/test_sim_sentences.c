@@ -97,13 +97,13 @@ static int wrong_quirk(void)
 
 static const struct call calls[] = {
 	{wrong_profile, EINVAL, "no profile is called \"mlx4\""},
-	{wrong_world, EINVAL, "has no name"},
-	{closing_none, EINVAL, "vb_sim_close: the world was not made by"},
-	{wrong_fault, EINVAL, "vb_fault_add: there is no device nobody"},
-	{removed_fault, ENOENT, "vb_fault_remove: there is no rule 77"},
+	{wrong_world, EINVAL, "the name of devices[0] is empty"},
+	{closing_none, EINVAL, "vb_sim_close: the world is NULL or the default world"},
+	{wrong_fault, EINVAL, "vb_fault_add: the world has no device nobody"},
+	{removed_fault, ENOENT, "vb_fault_remove: the world has no rule 77"},
 	{wrong_trace, ENOENT, "/none/none.pcap"},
-	{wrong_counter, EINVAL, "vb_sim_counters: not a simulated device"},
-	{wrong_wait, EINVAL, "vb_sim_wait_cq: not a simulated CQ"},
+	{wrong_counter, EINVAL, "vb_sim_counters: the context is NULL"},
+	{wrong_wait, EINVAL, "vb_sim_wait_cq: the CQ is NULL"},
 	{wrong_quirk, EINVAL, "vb_sim_set_quirk: "},
 };
 
@@ -155,8 +155,11 @@ void test_inline_verbs_that_a_profile_lacks(void)
 	errno = 0;
 	TEST_ASSERT_NULL(ibv_alloc_td(context, &td));
 	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, errno);
-	TEST_ASSERT_EQUAL_STRING("alloc_td: d with the profile \"rxe-6.1\" does not have this verb",
-				 vb_last_error());
+	TEST_ASSERT_EQUAL_STRING(
+		"alloc_td: d with the profile \"rxe-6.1\" does not have this verb, like the device "
+		"that it imitates; do without the verb when it fails with EOPNOTSUPP, or use a "
+		"simulated device with the profile spec",
+		vb_last_error());
 	TEST_ASSERT_NULL(vb_alloc_td(context, &td));
 	TEST_ASSERT_NULL(ibv_alloc_dm(context, &dm));
 	TEST_ASSERT_NOT_NULL(strstr(vb_last_error(), "alloc_dm: d with"));
@@ -175,8 +178,10 @@ void test_inline_verbs_that_the_simulator_lacks(void)
 	errno = 0;
 	TEST_ASSERT_NULL(ibv_create_wq(context, &init));
 	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, errno);
-	TEST_ASSERT_EQUAL_STRING("create_wq: simulated devices do not have this verb",
-				 vb_last_error());
+	TEST_ASSERT_EQUAL_STRING(
+		"create_wq: a simulated device does not have this verb; do without the verb when "
+		"it fails with EOPNOTSUPP, or use a device that has it",
+		vb_last_error());
 	TEST_ASSERT_NULL(ibv_create_counters(context, &counters));
 	TEST_ASSERT_NOT_NULL(strstr(vb_last_error(), "create_counters: "));
 }

@@ -94,9 +94,10 @@ void test_a_long_sentence_is_cut(void)
 /* A placeholder of no known kind, and one of no value, leaves nothing. */
 static void check_placeholders(const struct vb_reason_info *info, const char *template)
 {
-	static const char *const kinds[] = {"d",    "x",    "bytes",  "ns",	 "mtu",	   "state",
-					    "type", "wr",   "status", "mask",	 "access", "flags",
-					    "gid",  "text", "cap",    "wc_flags"};
+	static const char *const kinds[] = {
+		"d",	  "x",	     "bytes", "ns",	"mtu",	 "state",   "type", "wr",
+		"status", "errno",   "mask",  "access", "flags", "qpinit",  "ops",  "create",
+		"open",	  "srqinit", "gid",   "text",	"cap",	 "wc_flags"};
 
 	while ((template = strchr(template, '{'))) {
 		const char *end = strchr(template, '}');

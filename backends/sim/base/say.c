@@ -17,6 +17,11 @@ void say_listen(say_heard_fn *heard)
 int say_why(int error, const struct vb_why *why)
 {
 	last = *why;
+	if (why->text) {
+		if (why->text != sentence)
+			snprintf(sentence, sizeof(sentence), "%s", why->text);
+		last.text = sentence;
+	}
 	if (listener)
 		listener(error, said);
 	errno = error;

@@ -15,7 +15,7 @@ typedef void say_heard_fn(int error, const struct vb_why *(*explain)(void));
 /* Calls heard() after each say() from now on. Call it before a second thread runs. */
 void say_listen(say_heard_fn *heard);
 
-/* Keeps the reason, sets errno to error and returns it: `return say_why(err, &why)`. */
+/* Keeps the reason and a copy of its text, sets errno to error and returns error. */
 int say_why(int error, const struct vb_why *why);
 
 /* The same with a sentence as the reason: `return say(EINVAL, ...)`. */

@@ -5,6 +5,7 @@
 
 #include "sim/base/refuse.h"
 
+#include <errno.h>
 #include <string.h>
 
 int refuse_why(const char *verb, struct vb_why why)
@@ -16,6 +17,28 @@ int refuse_why(const char *verb, struct vb_why why)
 int refuse_plainly(const char *verb, enum vb_reason reason)
 {
 	return refuse_why(verb, (struct vb_why){.reason = reason});
+}
+
+int refuse_name(const char *verb, enum vb_reason reason, const char *text)
+{
+	return refuse_why(verb, (struct vb_why){.reason = reason, .text = text});
+}
+
+int refuse_overrun(const char *verb, const struct cq *cq)
+{
+	return refuse_why(verb,
+			  (struct vb_why){VB_WHY_CQ_OVERRUN, {cq->slot, (uint64_t)cq->ibv.cqe}});
+}
+
+int refuse_events(const char *verb, int error, enum kind kind, void *object)
+{
+	const uint32_t unacked =
+		*object_events_read(kind, object) - *object_events_acked(kind, object);
+
+	if (error == ENODEV)
+		return refuse_plainly(verb, VB_WHY_SIM_WORLD_ENDED);
+	return refuse_why(
+		verb, (struct vb_why){VB_WHY_EVENTS_UNACKED, {unacked}, .text = kind_name(kind)});
 }
 
 int refuse_limit(const char *verb, const char *name, int limit)

@@ -15,6 +15,17 @@ int refuse_why(const char *verb, struct vb_why why);
 /* The same for a reason that has no values. */
 int refuse_plainly(const char *verb, enum vb_reason reason);
 
+/* The same for a reason that has only a text. */
+int refuse_name(const char *verb, enum vb_reason reason, const char *text);
+
+/* EIO: an overrun CQ has no completions left. */
+int refuse_overrun(const char *verb, const struct cq *cq);
+
+/*
+ * The wait for the acknowledgement of an object's asynchronous events has ended with error: EDEADLK
+ * or ENODEV of driver_wait_for_others().
+ */
+int refuse_events(const char *verb, int error, enum kind kind, void *object);
 /* ENOMEM: the device has as many objects as its limit allows; @name is the limit's field of struct
  * ibv_device_attr. */
 int refuse_limit(const char *verb, const char *name, int limit);

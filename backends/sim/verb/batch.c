@@ -3,6 +3,7 @@
 
 #include "backends/sim/verb/verbs.h"
 
+#include "sim/base/refuse.h"
 #include "sim/qp/state.h"
 #include "sim/wire/opcode.h"
 
@@ -69,10 +70,38 @@ void batch_free(struct qp *qp)
 
 /* --- gathering --- */
 
-void batch_fail(struct batch *batch, int err)
+static void keep(struct batch *batch, const struct vb_why *why)
 {
-	if (!batch->error)
-		batch->error = err;
+	if (batch->error)
+		return;
+	batch->error = sim_reason_errno(why->reason);
+	batch->why = *why;
+}
+
+static struct vb_why newest_why(const struct batch *batch, enum vb_reason reason)
+{
+	const uint32_t newest = batch->count - 1;
+
+	if (!batch->count)
+		return (struct vb_why){reason};
+	return (struct vb_why){reason, {0, newest, batch->wrs[newest].opcode}};
+}
+
+void batch_fail(struct batch *batch, enum vb_reason reason, uint64_t third, uint64_t fourth)
+{
+	struct vb_why why = newest_why(batch, reason);
+
+	why.values[3] = third;
+	why.values[4] = fourth;
+	keep(batch, &why);
+}
+
+void batch_fail_setter(struct batch *batch, const char *what)
+{
+	struct vb_why why = newest_why(batch, VB_WHY_BATCH_SETTER);
+
+	why.text = what;
+	keep(batch, &why);
 }
 
 static int resize_array(void **array, size_t count, size_t bytes)
@@ -110,8 +139,28 @@ static struct batch *open_batch(struct ibv_qp_ex *ex)
 
 static void check_complete(struct batch *batch)
 {
-	if (batch->count && batch->lacks & (NEEDS_DATA | NEEDS_ADDRESS))
-		batch_fail(batch, EINVAL);
+	if (!batch->count)
+		return;
+	if (batch->lacks & NEEDS_DATA)
+		batch_fail(batch, VB_WHY_BATCH_NO_DATA, 0, 0);
+	else if (batch->lacks & NEEDS_ADDRESS)
+		batch_fail(batch, VB_WHY_BATCH_NO_ADDRESS, 0, 0);
+}
+
+/* Checks that the batch may get one more work request, and has room for it. */
+static void check_room(struct batch *batch, enum ibv_wr_opcode opcode)
+{
+	const struct vb_why lacking = {VB_WHY_BATCH_OPERATION,
+				       {0, batch->count, opcode, batch_flags[opcode]}};
+	const struct vb_why full = {VB_WHY_BATCH_FULL, {0, batch->max_wr}};
+	const struct vb_why memory = {.reason = VB_WHY_NO_MEMORY};
+
+	if (!(batch->ops & batch_flags[opcode]))
+		keep(batch, &lacking);
+	else if (batch->count == batch->max_wr)
+		keep(batch, &full);
+	else if (batch->count == batch->capacity && grow(batch))
+		keep(batch, &memory);
 }
 
 static unsigned int needs_of(const struct qp *qp, enum ibv_wr_opcode opcode)
@@ -136,10 +185,7 @@ struct ibv_send_wr *batch_add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 	if (!batch)
 		return NULL;
 	check_complete(batch);
-	if (!(batch->ops & batch_flags[opcode]))
-		batch_fail(batch, EOPNOTSUPP);
-	else if (batch->count == batch->max_wr || (batch->count == batch->capacity && grow(batch)))
-		batch_fail(batch, ENOMEM);
+	check_room(batch, opcode);
 	if (batch->error)
 		return NULL;
 	wr = &batch->wrs[batch->count++];
@@ -152,13 +198,24 @@ struct ibv_send_wr *batch_add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 	return wr;
 }
 
+static const char *name_of(unsigned int what)
+{
+	if (what & NEEDS_ADDRESS)
+		return "a destination";
+	return what & MAY_INLINE ? "inline data" : "SGEs";
+}
+
 struct ibv_send_wr *batch_newest(struct ibv_qp_ex *ex, struct batch **batch, unsigned int what)
 {
 	*batch = open_batch(ex);
 	if (!*batch)
 		return NULL;
-	if (!(*batch)->count || ((*batch)->lacks & what) != what) {
-		batch_fail(*batch, EINVAL);
+	if (!(*batch)->count) {
+		batch_fail(*batch, VB_WHY_BATCH_NO_WR, 0, 0);
+		return NULL;
+	}
+	if (((*batch)->lacks & what) != what) {
+		batch_fail_setter(*batch, name_of(what));
 		return NULL;
 	}
 	(*batch)->lacks &= ~(what & (NEEDS_DATA | NEEDS_ADDRESS));
@@ -195,7 +252,7 @@ void batch_start(struct ibv_qp_ex *ex)
 		return;
 	again = batch->locks ? pthread_mutex_lock(&batch->mutex) == EDEADLK : batch->open;
 	if (again) {
-		batch_fail(batch, EINVAL);
+		batch_fail(batch, VB_WHY_BATCH_TWICE, 0, 0);
 		return;
 	}
 	batch->open = true;
@@ -247,7 +304,7 @@ static int post(struct ibv_qp_ex *ex, struct batch *batch)
 	int err;
 
 	if (!qp)
-		return EINVAL;
+		return refuse_queue("wr_complete", KIND_QP, &ex->qp_base);
 	chain(batch);
 	err = sim_qp_post_batch(qp->engine, batch->wrs, batch->count);
 	if (err)
@@ -261,17 +318,17 @@ int batch_complete(struct ibv_qp_ex *ex)
 	struct batch *batch = batch_of(ex);
 
 	if (!batch || !is_ours(batch))
-		return say(EINVAL,
-			   "wr_complete: no such QP, or this thread did not call ibv_wr_start()");
+		return refuse_why("wr_complete",
+				  (struct vb_why){batch ? VB_WHY_BATCH_CLOSED : VB_WHY_BATCH_NONE,
+						  {ex->qp_base.qp_num}});
 	if (!batch->error)
 		check_complete(batch);
-	if (batch->error)
-		say(batch->error,
-		    "wr_complete: QP 0x%x: a call since ibv_wr_start() was wrong, so that no WR is "
-		    "posted; correct its arguments",
-		    ex->qp_base.qp_num);
-	else
+	if (batch->error) {
+		batch->why.values[0] = ex->qp_base.qp_num;
+		refuse_why("wr_complete", batch->why);
+	} else {
 		batch->error = post(ex, batch);
+	}
 	return leave(batch);
 }
 

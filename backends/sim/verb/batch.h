@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <verbena/why.h>
 
 struct qp;
 
@@ -29,6 +30,7 @@ struct batch {
 	bool locks;
 	bool open;	    /* set between start and complete or abort */
 	int error;	    /* the first error, which ibv_wr_complete() returns */
+	struct vb_why why;  /* of the error */
 	uint64_t ops;	    /* the send_ops_flags of the QP */
 	unsigned int lacks; /* what setters have not given to the newest work request */
 	uint32_t count;
@@ -53,13 +55,20 @@ int batch_new(struct qp *qp, uint64_t send_ops_flags, bool locks);
 /* Frees the batch of a QP, if it has one. */
 void batch_free(struct qp *qp);
 
-/* Keeps the batch's first error. */
-void batch_fail(struct batch *batch, int err);
+/*
+ * Keeps the batch's first error and its reason, whose values are the number of the QP, the index of
+ * the newest WR, its opcode, and these two.
+ */
+void batch_fail(struct batch *batch, enum vb_reason reason, uint64_t third, uint64_t fourth);
+
+/* The same for a setter of `what` that the newest WR does not take. */
+void batch_fail_setter(struct batch *batch, const char *what);
 
 /* Adds a work request. NULL if the batch is lost. */
 struct ibv_send_wr *batch_add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode);
 
-/* The newest work request, for a setter that gives it `what`, once. NULL if the batch is lost. */
+/* The newest work request, for a setter that gives it the needs `what`, once. NULL if the batch is
+ * lost. */
 struct ibv_send_wr *batch_newest(struct ibv_qp_ex *ex, struct batch **batch, unsigned int what);
 
 /* The room for SGEs and for inline data of the newest work request. */

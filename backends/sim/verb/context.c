@@ -92,6 +92,14 @@ static int enlist(struct vb_sim *world, struct context *context)
 	return err;
 }
 
+static int refuse_resources(int error, const char *device)
+{
+	return say_why(error, &(struct vb_why){VB_WHY_CONTEXT_RESOURCES,
+					       {(uint64_t)error},
+					       .verb = "open_device",
+					       .text = device});
+}
+
 /*
  * Returns a context that shares the file of origin, and then owns cmd_fd; with NULL and -1, it has
  * a file of its own.
@@ -104,13 +112,11 @@ static struct context *new_context(struct device *device, struct context *origin
 	int err;
 
 	if (world->retired)
-		return say_null(
-			ENODEV,
-			"open_device: the world of %s has been replaced; list the devices again",
-			device->ibv.name);
+		return null_errno(
+			refuse_name("open_device", VB_WHY_WORLD_REPLACED, device->ibv.name));
 	context = pool_take(&store->pools[KIND_CONTEXT]);
 	if (!context)
-		return say_null(ENOMEM, "open_device: out of memory");
+		return null_errno(refuse_plainly("open_device", VB_WHY_NO_MEMORY));
 	context->world = world;
 	context->store = store;
 	context->device = device;
@@ -127,8 +133,7 @@ static struct context *new_context(struct device *device, struct context *origin
 	}
 	if (err) {
 		pool_give(&store->pools[KIND_CONTEXT], context);
-		return say_null(err, "open_device: %s: cannot make a descriptor or a thread",
-				device->ibv.name);
+		return null_errno(refuse_resources(err, device->ibv.name));
 	}
 	store->live[KIND_CONTEXT]++;
 	return context;
@@ -195,7 +200,7 @@ int verb_close_device(struct ibv_context *ibv)
 	struct vb_sim *world = context_of(ibv)->world;
 
 	if (!close_context(context_of(ibv)))
-		return say_minus(EINVAL, "close_device: the context is closed");
+		return minus_errno(refuse_plainly("close_device", VB_WHY_CONTEXT_CLOSED));
 	driver_stop(&world->driver);
 	return 0;
 }

@@ -5,20 +5,23 @@
  */
 #include "backends/sim/verb/verbs.h"
 
+#include <stdio.h>
+
 static int refuse(const char *function)
 {
-	return say(EOPNOTSUPP, "%s: simulated devices do not have this verb",
-		   function + sizeof("lacking"));
+	return refuse_name(function + sizeof("lacking"), VB_WHY_VERB_LACKING, "a simulated device");
 }
 
 int verb_lacks(const struct context *context, unsigned int lack, const char *verb)
 {
 	const struct device *device = context->device;
+	char text[2 * VB_SIM_NAME_MAX + 32];
 
 	if (!(device->engine->profile->lacks & lack))
 		return 0;
-	return say(EOPNOTSUPP, "%s: %s with the profile \"%s\" does not have this verb", verb,
-		   device->ibv.name, device->engine->profile->name);
+	snprintf(text, sizeof(text), "%s with the profile \"%s\"", device->ibv.name,
+		 device->engine->profile->name);
+	return refuse_name(verb, VB_WHY_VERB_LACKING_PROFILE, text);
 }
 
 /* The bodies, by the verb's convention; called with the verb's arguments. */

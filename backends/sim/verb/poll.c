@@ -9,6 +9,13 @@ static bool has_entry(const void *arg)
 	return sim_cq_count(((const struct cq *)arg)->engine) > 0;
 }
 
+static int refuse_poll(struct ibv_cq *ibv, const struct cq *cq, int num_entries)
+{
+	if (!cq)
+		return refuse_queue("poll_cq", KIND_CQ, ibv);
+	return refuse_why("poll_cq", (struct vb_why){VB_WHY_POLL_COUNT, {(uint64_t)num_entries}});
+}
+
 int verb_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 {
 	HOLD hold = context_hold(ibv->context);
@@ -16,12 +23,12 @@ int verb_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 	int taken;
 
 	if (unlikely(!cq || num_entries < 0))
-		return say_minus(EINVAL, "poll_cq: no such CQ, or num_entries is negative");
+		return minus_errno(refuse_poll(ibv, cq, num_entries));
 	if (!sim_cq_count(cq->engine) && !cq->engine->overrun && num_entries > 0)
 		driver_step(&hold.world->driver, has_entry, cq);
 	taken = sim_cq_poll(cq->engine, num_entries, wc);
 	if (unlikely(taken < 0))
-		say(EIO, "poll_cq: CQ %u has overrun and is empty", ibv->handle);
+		refuse_overrun("poll_cq", cq);
 	return taken;
 }
 
@@ -33,16 +40,12 @@ static struct cq *self(struct ibv_cq_ex *ex)
 /*
  * Makes the oldest entry the current one. ENOENT if there is none; EIO if an overrun CQ is drained.
  */
-static int take(struct cq *cq)
+static int take(struct cq *cq, const char *verb)
 {
 	const struct sim_cqe *cqe = sim_cq_peek(cq->engine);
 
 	if (!cqe)
-		return cq->engine->overrun ? say(EIO,
-						 "start_poll: CQ %u has overrun: completions are "
-						 "lost, and no more will come",
-						 cq->ibv.handle)
-					   : ENOENT;
+		return cq->engine->overrun ? refuse_overrun(verb, cq) : ENOENT;
 	cq->current = *cqe;
 	cq->ex.wr_id = cqe->wc.wr_id;
 	cq->ex.status = cqe->wc.status;
@@ -60,14 +63,14 @@ static void unlock_poll(void *mutex)
 static int take_or_step(struct cq *cq, pthread_mutex_t *locked)
 {
 	HOLD hold = context_hold(cq->ibv.context);
-	int err = take(cq);
+	int err = take(cq, "start_poll");
 
 	if (err != ENOENT)
 		return err;
 	pthread_cleanup_push(unlock_poll, locked);
 	driver_step(&hold.world->driver, has_entry, cq);
 	pthread_cleanup_pop(false);
-	return take(cq);
+	return take(cq, "start_poll");
 }
 
 /* poll_mutex is held from here to end_poll(), so that only one thread is between the two. */
@@ -77,8 +80,11 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	bool poll_locked;
 	int err;
 
-	if (!cq || attr->comp_mask)
-		return say(EINVAL, "start_poll: no such CQ, or comp_mask is not 0");
+	if (!cq)
+		return refuse_queue("start_poll", KIND_CQ, (struct ibv_cq *)ex);
+	if (attr->comp_mask)
+		return refuse_why("start_poll",
+				  (struct vb_why){VB_WHY_POLL_MASK, {attr->comp_mask}});
 	poll_locked = !__libc_single_threaded && !cq->single_threaded;
 	if (poll_locked)
 		pthread_mutex_lock(&cq->poll_mutex);
@@ -95,7 +101,7 @@ static int next_poll(struct ibv_cq_ex *ex)
 	HOLD hold = context_hold(ex->context);
 	struct cq *cq = cq_of((struct ibv_cq *)ex);
 
-	return cq ? take(cq) : say(EINVAL, "next_poll: no such CQ");
+	return cq ? take(cq, "next_poll") : refuse_queue("next_poll", KIND_CQ, (struct ibv_cq *)ex);
 }
 
 static void end_poll(struct ibv_cq_ex *ex)

@@ -16,7 +16,7 @@ int verb_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	int err;
 
 	if (!qp)
-		return say(ENOENT, "modify_qp: no such QP");
+		return refuse_gone("modify_qp", KIND_QP, ibv);
 	driver_catch_up(&hold.world->driver);
 	err = sim_qp_modify(qp->engine, attr, attr_mask);
 	if (err)
@@ -59,7 +59,7 @@ int verb_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 	struct qp *qp = qp_of(ibv);
 
 	if (!qp)
-		return say(ENOENT, "query_qp: no such QP");
+		return refuse_gone("query_qp", KIND_QP, ibv);
 	driver_catch_up(&hold.world->driver);
 	verb_ask(&hold.world->driver, &(struct question){digest_qp, qp, &qp->answer});
 	memset(attr, 0, sizeof(*attr));
@@ -79,7 +79,7 @@ int verb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 
 	if (unlikely(!qp)) {
 		*bad_wr = wr;
-		return say(EINVAL, "post_send: no such QP");
+		return refuse_queue("post_send", KIND_QP, ibv);
 	}
 	err = sim_qp_post_send(qp->engine, wr, bad_wr);
 	if (unlikely(err))
@@ -97,7 +97,7 @@ int verb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 
 	if (unlikely(!qp)) {
 		*bad_wr = wr;
-		return say(EINVAL, "post_recv: no such QP");
+		return refuse_queue("post_recv", KIND_QP, ibv);
 	}
 	err = sim_qp_post_recv(qp->engine, wr, bad_wr);
 	if (unlikely(err))
@@ -154,14 +154,13 @@ int verb_destroy_qp(struct ibv_qp *ibv)
 	int err;
 
 	if (!qp)
-		return say(ENOENT, "destroy_qp: no such QP");
+		return refuse_gone("destroy_qp", KIND_QP, ibv);
 	if (sim_multicast_has(qp->engine))
-		return say(EBUSY, "destroy_qp: QP 0x%x is in a multicast group; detach it first",
-			   ibv->qp_num);
+		return refuse_why("destroy_qp", (struct vb_why){VB_WHY_QP_IN_MULTICAST,
+								{sim_qp_number(qp->engine)}});
 	err = driver_wait_for_others(&hold.world->driver, all_acknowledged, qp);
 	if (err)
-		return say(err, "destroy_qp: QP 0x%x: %u events were read; acknowledge them first",
-			   ibv->qp_num, qp->async_events_read - ibv->events_completed);
+		return refuse_events("destroy_qp", err, KIND_QP, qp);
 	verb_end_qp(qp);
 	return 0;
 }

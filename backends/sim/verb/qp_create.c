@@ -37,14 +37,15 @@ static int find_domain(const struct ibv_context *context, const struct ibv_qp_in
 
 	if (is_target(attr)) {
 		parts->xrcd = xrcd_in(context, xrcd);
-		return parts->xrcd ? 0
-				   : say(object_missing(context, xrcd),
-					 "create_qp: no such XRC domain in this context");
+		return parts->xrcd ? 0 : refuse_missing("create_qp", KIND_XRCD, context, xrcd);
 	}
 	parts->pd = pd_in(context, pd);
-	return parts->pd
-		       ? 0
-		       : say(object_missing(context, pd), "create_qp: no such PD in this context");
+	return parts->pd ? 0 : refuse_missing("create_qp", KIND_PD, context, pd);
+}
+
+static int refuse_srq(enum ibv_qp_type type)
+{
+	return refuse_why("create_qp", (struct vb_why){VB_WHY_QP_TYPE_SRQ, {type}});
 }
 
 static int find_srq(struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
@@ -53,12 +54,11 @@ static int find_srq(struct ibv_context *context, const struct ibv_qp_init_attr_e
 	/* ibv_create_qp(3), Notes: RC and UD. */
 	if (attr->qp_type == IBV_QPT_UC &&
 	    sim_device_obeys(context_of(context)->device->engine, SIM_RULE_SRQ_OF_TYPE))
-		return say(EINVAL, "create_qp: a UC QP takes no SRQ");
+		return refuse_srq(attr->qp_type);
 	parts->srq = srq_in(context, attr->srq);
 	if (!parts->srq)
-		return say(object_missing(context, attr->srq),
-			   "create_qp: no such SRQ in this context");
-	return parts->srq->xrcd ? say(EINVAL, "create_qp: the SRQ is an XRC SRQ") : 0;
+		return refuse_missing("create_qp", KIND_SRQ, context, attr->srq);
+	return parts->srq->xrcd ? refuse_plainly("create_qp", VB_WHY_QP_SRQ_IS_XRC) : 0;
 }
 
 /* A target QP has no CQs; an XRC send QP has one, and no receive queue. */
@@ -73,14 +73,12 @@ static int find_parts(struct ibv_context *context, const struct ibv_qp_init_attr
 		return err;
 	parts->send_cq = cq_in(context, attr->send_cq);
 	if (!parts->send_cq)
-		return say(object_missing(context, attr->send_cq),
-			   "create_qp: no such send CQ in this context");
+		return refuse_missing("create_qp", KIND_CQ, context, attr->send_cq);
 	if (attr->qp_type == IBV_QPT_XRC_SEND)
-		return attr->srq ? say(EINVAL, "create_qp: an XRC send QP takes no SRQ") : 0;
+		return attr->srq ? refuse_srq(attr->qp_type) : 0;
 	parts->recv_cq = cq_in(context, attr->recv_cq);
 	if (!parts->recv_cq)
-		return say(object_missing(context, attr->recv_cq),
-			   "create_qp: no such receive CQ in this context");
+		return refuse_missing("create_qp", KIND_CQ, context, attr->recv_cq);
 	return attr->srq ? find_srq(context, attr, parts) : 0;
 }
 
@@ -125,7 +123,7 @@ static int extend(struct qp *qp, const struct parts *parts, const struct ibv_qp_
 		return 0;
 	/* With a thread domain, the program uses the QP in one thread (ibv_wr_post(3)). */
 	if (verb_wr_fill(qp, attr->send_ops_flags, !(parts->pd && parts->pd->td)))
-		return say(ENOMEM, "create_qp_ex: out of memory");
+		return refuse_plainly("create_qp_ex", VB_WHY_NO_MEMORY);
 	qp->extended = QP_IS_EXTENDED;
 	return 0;
 }
@@ -170,6 +168,11 @@ static struct qp *new_qp(struct context *context, const struct parts *parts,
 	return qp;
 }
 
+static int refuse_extra(enum vb_reason reason, uint64_t value, uint64_t second)
+{
+	return refuse_why("create_qp_ex", (struct vb_why){reason, {value, second}});
+}
+
 /* Refuses the extensions of create_qp_ex that the device does not have. */
 static int check_extras(const struct context *context, const struct ibv_qp_init_attr_ex *attr)
 {
@@ -180,28 +183,22 @@ static int check_extras(const struct context *context, const struct ibv_qp_init_
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_MAX_TSO_HEADER |
 			       IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	uint64_t lacking;
 
 	if (attr->comp_mask & ~known)
-		return say(EOPNOTSUPP, "create_qp_ex: unknown bits in comp_mask 0x%x",
-			   attr->comp_mask);
+		return refuse_extra(VB_WHY_QP_COMP_MASK, attr->comp_mask & ~known, 0);
 	if (flags & ~possible)
-		return say(EOPNOTSUPP,
-			   "create_qp_ex: the device does not have all of create_flags 0x%x",
-			   flags);
+		return refuse_extra(VB_WHY_QP_CREATE_FLAGS, flags & ~possible, 0);
 	if (flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB && attr->qp_type != IBV_QPT_UD)
-		return say(EINVAL, "create_qp_ex: BLOCK_SELF_MCAST_LB is for UD, not for type %d",
-			   (int)attr->qp_type);
+		return refuse_extra(VB_WHY_QP_LOOPBACK_TYPE, attr->qp_type, 0);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && attr->max_tso_header)
-		return say(EOPNOTSUPP, "create_qp_ex: the device has no segmentation offload");
+		return refuse_extra(VB_WHY_QP_TSO, attr->max_tso_header, 0);
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS))
 		return 0;
 	if (is_target(attr))
-		return say(EINVAL, "create_qp_ex: an XRC target QP has no send operations");
-	if (!verb_wr_supports(context->device->engine, attr->qp_type, attr->send_ops_flags))
-		return say(EOPNOTSUPP,
-			   "create_qp_ex: not all of send_ops_flags 0x%llx exist on type %d",
-			   (unsigned long long)attr->send_ops_flags, (int)attr->qp_type);
-	return 0;
+		return refuse_plainly("create_qp_ex", VB_WHY_QP_TARGET_OPS);
+	lacking = verb_wr_lacks(context->device->engine, attr->qp_type, attr->send_ops_flags);
+	return lacking ? refuse_extra(VB_WHY_QP_SEND_OPS, attr->qp_type, lacking) : 0;
 }
 
 struct ibv_qp *verb_create_qp_ex(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr)
@@ -276,29 +273,40 @@ static struct qp *new_handle(struct context *context, struct qp *target, struct 
 	return qp;
 }
 
-struct ibv_qp *verb_open_qp(struct ibv_context *ibv, struct ibv_qp_open_attr *attr)
+static int check_open_mask(const struct ibv_qp_open_attr *attr)
 {
 	const uint32_t needed =
 		IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	const uint32_t missing = needed & ~attr->comp_mask;
+	const uint32_t unknown = attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT);
+
+	if (missing)
+		return refuse_why("open_qp", (struct vb_why){VB_WHY_QP_OPEN_MISSING, {missing}});
+	if (unknown)
+		return refuse_why("open_qp", (struct vb_why){VB_WHY_QP_OPEN_UNKNOWN, {unknown}});
+	return 0;
+}
+
+struct ibv_qp *verb_open_qp(struct ibv_context *ibv, struct ibv_qp_open_attr *attr)
+{
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
 	struct xrcd *xrcd;
 	struct qp *target, *qp;
+	int err = check_open_mask(attr);
 
-	if ((attr->comp_mask & needed) != needed ||
-	    attr->comp_mask & ~(needed | IBV_QP_OPEN_ATTR_CONTEXT))
-		return say_null(
-			EINVAL,
-			"open_qp: comp_mask 0x%x lacks NUM, XRCD or TYPE, or has unknown bits",
-			attr->comp_mask);
+	if (err)
+		return null_errno(err);
 	xrcd = xrcd_in(ibv, attr->xrcd);
 	if (!xrcd)
-		return say_null(object_missing(ibv, attr->xrcd),
-				"open_qp: no such XRC domain in this context");
+		return null_errno(refuse_missing("open_qp", KIND_XRCD, ibv, attr->xrcd));
+	if (attr->qp_type != IBV_QPT_XRC_RECV)
+		return null_errno(refuse_why(
+			"open_qp", (struct vb_why){VB_WHY_QP_OPEN_TYPE, {attr->qp_type}}));
 	target = find_target(context, xrcd->domain, attr->qp_num);
-	if (!target || attr->qp_type != IBV_QPT_XRC_RECV)
-		return say_null(EINVAL, "open_qp: no QP 0x%x of type %d in the domain",
-				attr->qp_num, (int)attr->qp_type);
+	if (!target)
+		return null_errno(refuse_why("open_qp",
+					     (struct vb_why){VB_WHY_QP_OPEN_NONE, {attr->qp_num}}));
 	qp = new_handle(context, target, xrcd,
 			attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
 	return qp ? &qp->ibv : NULL;

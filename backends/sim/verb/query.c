@@ -15,6 +15,36 @@ static struct sim_port *port_of(struct ibv_context *context, unsigned int number
 	return sim_device_port(context_of(context)->device->engine, number);
 }
 
+/* Says why port_of() returned NULL. */
+static int refuse_port(const char *verb, const struct context *context, unsigned int number)
+{
+	const struct device *device = context->device;
+
+	if (!context_live(context))
+		return refuse_plainly(verb, VB_WHY_CONTEXT_CLOSED);
+	return refuse_why(verb, (struct vb_why){VB_WHY_PORT_NONE,
+						{number, device->engine->port_count},
+						.text = device->ibv.name});
+}
+
+/* The same for the verbs of P_Keys, with their errno. */
+static int refuse_pkey_port(const char *verb, const struct context *context, unsigned int number)
+{
+	const struct device *device = context->device;
+
+	return refuse_why(
+		verb, (struct vb_why){context_live(context) ? VB_WHY_PKEY_PORT : VB_WHY_PKEY_CLOSED,
+				      {number, device->engine->port_count},
+				      .text = device->ibv.name});
+}
+
+static int refuse_gid_index(const char *verb, const struct sim_port *port, uint64_t index)
+{
+	return refuse_why(verb, (struct vb_why){VB_WHY_GID_INDEX,
+						{index, port->number,
+						 (uint64_t)port->device->profile->gid_table}});
+}
+
 static size_t smaller(size_t a, size_t b)
 {
 	return a < b ? a : b;
@@ -25,7 +55,7 @@ int verb_query_device(struct ibv_context *ibv, struct ibv_device_attr *attr)
 	HOLD hold = context_hold(ibv);
 
 	if (!context_live(context_of(ibv)))
-		return say(EINVAL, "query_device: the context is closed");
+		return refuse_plainly("query_device", VB_WHY_CONTEXT_CLOSED);
 	sim_device_query(context_of(ibv)->device->engine, attr);
 	return 0;
 }
@@ -65,8 +95,13 @@ int verb_query_device_ex(struct ibv_context *ibv, const struct ibv_query_device_
 	struct ibv_device_attr_ex all = {0};
 	int err;
 
-	if ((input && input->comp_mask) || attr_size < sizeof(all.orig_attr))
-		return say(EINVAL, "query_device_ex: comp_mask is not 0, or the size too small");
+	if (input && input->comp_mask)
+		return refuse_why("query_device_ex",
+				  (struct vb_why){VB_WHY_QUERY_INPUT, {input->comp_mask}});
+	if (attr_size < sizeof(all.orig_attr))
+		return refuse_why(
+			"query_device_ex",
+			(struct vb_why){VB_WHY_QUERY_SIZE, {attr_size, sizeof(all.orig_attr)}});
 	err = verb_query_device(ibv, &all.orig_attr);
 	if (err)
 		return err;
@@ -122,7 +157,7 @@ int verb_query_port(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_a
 	struct answer *last;
 
 	if (!port)
-		return say(EINVAL, "query_port: no port %u", port_num);
+		return refuse_port("query_port", context_of(ibv), port_num);
 	last = &context_of(ibv)->port_answer[port->number - 1];
 	verb_ask(&hold.world->driver, &(struct question){digest_port, port, last});
 	sim_port_query(port, &all);
@@ -146,8 +181,10 @@ int verb_query_gid(struct ibv_context *ibv, uint8_t port_num, int index, union i
 	HOLD hold = context_hold(ibv);
 	struct sim_port *port = port_of(ibv, port_num);
 
-	if (!port || index < 0 || index >= port->device->profile->gid_table)
-		return say_minus(EINVAL, "query_gid: port %u has no GID index %d", port_num, index);
+	if (!port)
+		return minus_errno(refuse_port("query_gid", context_of(ibv), port_num));
+	if (index < 0 || index >= port->device->profile->gid_table)
+		return minus_errno(refuse_gid_index("query_gid", port, (uint64_t)index));
 	memset(gid, 0, sizeof(*gid));
 	if (index < port->gid_count)
 		*gid = port->gids[index];
@@ -182,12 +219,15 @@ int verb_query_gid_ex(struct ibv_context *ibv, uint32_t port_num, uint32_t gid_i
 	HOLD hold = context_hold(ibv);
 	struct sim_port *port = port_of(ibv, port_num);
 
-	if (!port || flags || gid_index >= port->device->profile->gid_table)
-		return say(EINVAL, "query_gid_ex: port %u has no GID index %u, or flags is not 0",
-			   port_num, gid_index);
+	if (!port)
+		return refuse_port("query_gid_ex", context_of(ibv), port_num);
+	if (flags)
+		return refuse_why("query_gid_ex", (struct vb_why){VB_WHY_GID_FLAGS, {flags}});
+	if (gid_index >= port->device->profile->gid_table)
+		return refuse_gid_index("query_gid_ex", port, gid_index);
 	if (is_empty(port, gid_index))
-		return say(ENODATA, "query_gid_ex: GID index %u of port %u is empty", gid_index,
-			   port_num);
+		return refuse_why("query_gid_ex",
+				  (struct vb_why){VB_WHY_PATH_SGID_EMPTY, {gid_index, port_num}});
 	fill_entry(port, gid_index, entry, entry_size);
 	return 0;
 }
@@ -209,10 +249,13 @@ ssize_t verb_query_gid_table(struct ibv_context *ibv, struct ibv_gid_entry *entr
 					   (char *)entries + count * entry_size, entry_size);
 			count++;
 		}
-	if (!live || flags || count > max_entries)
-		return -say(EINVAL,
-			    "query_gid_table: flags is not 0, or there is no room for %zu entries",
-			    count);
+	if (!live)
+		return -refuse_plainly("query_gid_table", VB_WHY_CONTEXT_CLOSED);
+	if (flags)
+		return -refuse_why("query_gid_table", (struct vb_why){VB_WHY_GID_FLAGS, {flags}});
+	if (count > max_entries)
+		return -refuse_why("query_gid_table",
+				   (struct vb_why){VB_WHY_GID_ENTRIES, {max_entries, count}});
 	return (ssize_t)count;
 }
 
@@ -222,9 +265,13 @@ int verb_query_pkey(struct ibv_context *ibv, uint8_t port_num, int index, __be16
 	HOLD hold = context_hold(ibv);
 	struct sim_port *port = port_of(ibv, port_num);
 
-	if (!port || index < 0 || index >= port->pkey_count)
-		return say_minus(ENOENT, "query_pkey: port %u has no P_Key index %d", port_num,
-				 index);
+	if (!port)
+		return minus_errno(refuse_pkey_port("query_pkey", context_of(ibv), port_num));
+	if (index < 0 || index >= port->pkey_count)
+		return minus_errno(
+			refuse_why("query_pkey",
+				   (struct vb_why){VB_WHY_PKEY_INDEX,
+						   {(uint64_t)index, port_num, port->pkey_count}}));
 	*pkey = htobe16(port->pkeys[index]);
 	return 0;
 }
@@ -237,8 +284,10 @@ int verb_get_pkey_index(struct ibv_context *ibv, uint8_t port_num, __be16 pkey)
 	for (int i = 0; port && i < port->pkey_count; i++)
 		if (port->pkeys[i] == be16toh(pkey))
 			return i;
-	return say_minus(ENOENT, "get_pkey_index: port %u has no P_Key 0x%x", port_num,
-			 be16toh(pkey));
+	if (!port)
+		return minus_errno(refuse_pkey_port("get_pkey_index", context_of(ibv), port_num));
+	return minus_errno(refuse_why(
+		"get_pkey_index", (struct vb_why){VB_WHY_PKEY_NONE, {port_num, be16toh(pkey)}}));
 }
 
 /* --- time and addresses --- */
@@ -260,7 +309,7 @@ int verb_query_rt_values_ex(struct ibv_context *ibv, struct ibv_values_ex *value
 	if (err)
 		return err;
 	if (!context_live(context))
-		return say(EINVAL, "query_rt_values_ex: the context is closed");
+		return refuse_plainly("query_rt_values_ex", VB_WHY_CONTEXT_CLOSED);
 	values->comp_mask &= IBV_VALUES_MASK_RAW_CLOCK;
 	if (!values->comp_mask)
 		return 0;
@@ -271,24 +320,34 @@ int verb_query_rt_values_ex(struct ibv_context *ibv, struct ibv_values_ex *value
 	return 0;
 }
 
+static struct vb_why gid_of_nobody(const struct device *device, const union ibv_gid *gid)
+{
+	struct vb_why why = {.reason = VB_WHY_GID_OF_NOBODY, .text = device->ibv.name};
+
+	memcpy(why.values, gid, sizeof(*gid));
+	return why;
+}
+
 int verb_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *attr,
 				 uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
+	const char *const verb = "resolve_eth_l2_from_gid";
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
 	struct sim_path path;
-	int err = EINVAL;
+	int err;
 
-	if (context_live(context))
-		err = sim_path_resolve(context->device->engine, attr, &path);
-	if (!err && path.route.infiniband)
-		err = EINVAL;
-	if (!err)
-		sim_fabric_find_way(hold.world->driver.engine, &path);
-	if (!err && !path.dest && !path.multicast)
-		err = EHOSTUNREACH;
+	if (!context_live(context))
+		return -refuse_plainly(verb, VB_WHY_CONTEXT_CLOSED);
+	err = sim_path_resolve(context->device->engine, attr, &path);
 	if (err)
-		return -say(err, "resolve_eth_l2_from_gid: no port has that GID");
+		return -say_refused(hold.world, verb, err);
+	if (path.route.infiniband)
+		return -refuse_why(verb,
+				   (struct vb_why){VB_WHY_MAC_OF_INFINIBAND, {attr->port_num}});
+	sim_fabric_find_way(hold.world->driver.engine, &path);
+	if (!path.dest && !path.multicast)
+		return -refuse_why(verb, gid_of_nobody(context->device, &attr->grh.dgid));
 	memcpy(eth_mac, path.route.dest_mac, ETHERNET_LL_SIZE);
 	if (vid)
 		*vid = 0xffff;

@@ -20,20 +20,22 @@ static bool is_xrc(const struct ibv_srq_init_attr_ex *attr)
 
 static int check_mask(const struct ibv_srq_init_attr_ex *attr)
 {
-	bool typed = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE;
+	const bool typed = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE;
+	const uint32_t xrc_parts = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	const uint32_t needed = IBV_SRQ_INIT_ATTR_PD | (is_xrc(attr) ? xrc_parts : 0);
+	const uint32_t missing = needed & ~attr->comp_mask;
 
 	if (attr->comp_mask & ~known_mask)
-		return say(EINVAL, "create_srq_ex: unknown bits in comp_mask 0x%x",
-			   attr->comp_mask);
+		return refuse_why(
+			"create_srq_ex",
+			(struct vb_why){VB_WHY_SRQ_COMP_MASK, {attr->comp_mask & ~known_mask}});
 	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TM || (typed && attr->srq_type == IBV_SRQT_TM))
-		return say(EOPNOTSUPP, "create_srq_ex: the device has no tag matching");
+		return refuse_plainly("create_srq_ex", VB_WHY_SRQ_TAG_MATCHING);
 	if (typed && attr->srq_type != IBV_SRQT_BASIC && attr->srq_type != IBV_SRQT_XRC)
-		return say(EINVAL, "create_srq_ex: there is no SRQ type %d", (int)attr->srq_type);
-	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
-		return say(EINVAL, "create_srq_ex: comp_mask has no PD");
-	if (is_xrc(attr) && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) ||
-			     !(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ)))
-		return say(EINVAL, "create_srq_ex: an XRC SRQ needs an XRC domain and a CQ");
+		return refuse_why("create_srq_ex",
+				  (struct vb_why){VB_WHY_SRQ_TYPE, {(uint64_t)attr->srq_type}});
+	if (missing)
+		return refuse_why("create_srq_ex", (struct vb_why){VB_WHY_SRQ_PARTS, {missing}});
 	return 0;
 }
 
@@ -42,18 +44,14 @@ static int find_parts(struct ibv_context *context, const struct ibv_srq_init_att
 {
 	*parts = (struct parts){.pd = pd_in(context, attr->pd)};
 	if (!parts->pd)
-		return say(object_missing(context, attr->pd),
-			   "create_srq: no such PD in this context");
+		return refuse_missing("create_srq", KIND_PD, context, attr->pd);
 	if (!is_xrc(attr))
 		return 0;
 	parts->xrcd = xrcd_in(context, attr->xrcd);
 	parts->cq = cq_in(context, attr->cq);
 	if (!parts->xrcd)
-		return say(object_missing(context, attr->xrcd),
-			   "create_srq_ex: no such XRC domain in this context");
-	return parts->cq ? 0
-			 : say(object_missing(context, attr->cq),
-			       "create_srq_ex: no such CQ in this context");
+		return refuse_missing("create_srq_ex", KIND_XRCD, context, attr->xrcd);
+	return parts->cq ? 0 : refuse_missing("create_srq_ex", KIND_CQ, context, attr->cq);
 }
 
 static struct srq *new_srq(struct context *context, const struct parts *parts,
@@ -128,7 +126,7 @@ int verb_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int attr_mas
 	int err;
 
 	if (!srq)
-		return say(ENOENT, "modify_srq: no such SRQ");
+		return refuse_gone("modify_srq", KIND_SRQ, ibv);
 	driver_catch_up(&hold.world->driver);
 	err = sim_srq_modify(srq->engine, attr, attr_mask);
 	return err ? say_refused(hold.world, "modify_srq", err) : 0;
@@ -140,7 +138,7 @@ int verb_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	struct srq *srq = srq_of(ibv);
 
 	if (!srq)
-		return say(ENOENT, "query_srq: no such SRQ");
+		return refuse_gone("query_srq", KIND_SRQ, ibv);
 	driver_catch_up(&hold.world->driver);
 	sim_srq_query(srq->engine, attr);
 	return 0;
@@ -152,9 +150,9 @@ int verb_get_srq_num(struct ibv_srq *ibv, uint32_t *number)
 	struct srq *srq = srq_of(ibv);
 
 	if (!srq)
-		return say(ENOENT, "get_srq_num: no such SRQ");
+		return refuse_gone("get_srq_num", KIND_SRQ, ibv);
 	if (!srq->xrcd)
-		return say(EINVAL, "get_srq_num: the SRQ is not an XRC SRQ");
+		return refuse_plainly("get_srq_num", VB_WHY_SRQ_NOT_XRC);
 	*number = srq->engine->number;
 	return 0;
 }
@@ -186,14 +184,13 @@ int verb_destroy_srq(struct ibv_srq *ibv)
 	int err;
 
 	if (!srq)
-		return say(ENOENT, "destroy_srq: no such SRQ");
+		return refuse_gone("destroy_srq", KIND_SRQ, ibv);
 	if (srq->engine->users)
-		return say(EBUSY, "destroy_srq: SRQ %u: %u QPs use it; destroy them first",
-			   ibv->handle, srq->engine->users);
+		return refuse_why("destroy_srq",
+				  (struct vb_why){VB_WHY_SRQ_BUSY, {srq->engine->users}});
 	err = driver_wait_for_others(&hold.world->driver, all_acknowledged, srq);
 	if (err)
-		return say(err, "destroy_srq: SRQ %u: %u events were read; acknowledge them first",
-			   ibv->handle, srq->async_events_read - ibv->events_completed);
+		return refuse_events("destroy_srq", err, KIND_SRQ, srq);
 	verb_end_srq(srq);
 	return 0;
 }
@@ -206,7 +203,7 @@ int verb_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 
 	if (!srq) {
 		*bad_wr = wr;
-		return say(EINVAL, "post_srq_recv: no such SRQ");
+		return refuse_queue("post_srq_recv", KIND_SRQ, ibv);
 	}
 	err = sim_srq_post(srq->engine, wr, bad_wr);
 	if (err)

@@ -93,10 +93,10 @@ void verb_fill_poll(struct cq *cq, uint64_t wc_flags);
 
 /* --- wr.c: ibv_wr_post(3) --- */
 
-/* Returns true if the device's QPs of the type have all these operations (enum
- * ibv_qp_create_send_ops_flags). */
-bool verb_wr_supports(const struct sim_device *device, enum ibv_qp_type type,
-		      uint64_t send_ops_flags);
+/* Returns those of the operations (enum ibv_qp_create_send_ops_flags) that the device's QPs of the
+ * type do not have. */
+uint64_t verb_wr_lacks(const struct sim_device *device, enum ibv_qp_type type,
+		       uint64_t send_ops_flags);
 /* Fills ibv_wr_start() to ibv_wr_complete() of a QP; locks: only one thread at a time is between
  * these two. 0 or ENOMEM. */
 int verb_wr_fill(struct qp *qp, uint64_t send_ops_flags, bool locks);

@@ -10,18 +10,18 @@
 
 #include <string.h>
 
-bool verb_wr_supports(const struct sim_device *device, enum ibv_qp_type type,
-		      uint64_t send_ops_flags)
+uint64_t verb_wr_lacks(const struct sim_device *device, enum ibv_qp_type type,
+		       uint64_t send_ops_flags)
 {
 	uint64_t left = send_ops_flags;
 
-	if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE && !device->profile->atomic_write &&
-	    sim_device_obeys(device, SIM_RULE_OPERATIONS_KNOWN))
-		return false;
 	for (unsigned int opcode = 0; opcode < BATCH_OPCODES; opcode++)
 		if (sim_wr_info(type, opcode)->flags & SIM_WR_LEGAL)
 			left &= ~batch_flags[opcode];
-	return left == 0;
+	if (send_ops_flags & IBV_QP_EX_WITH_ATOMIC_WRITE && !device->profile->atomic_write &&
+	    sim_device_obeys(device, SIM_RULE_OPERATIONS_KNOWN))
+		left |= IBV_QP_EX_WITH_ATOMIC_WRITE;
+	return left;
 }
 
 /* --- builders --- */
@@ -139,7 +139,7 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote
 		return;
 	batch->lacks &= NEEDS_ADDRESS;
 	if (guard_copy(batch_bytes(batch), atomic_wr, SIM_ATOMIC_BYTES))
-		batch_fail(batch, EFAULT);
+		batch_fail(batch, VB_WHY_BATCH_ATOMIC_FAULT, (uintptr_t)atomic_wr, 0);
 	else
 		batch_inlined(batch, wr, SIM_ATOMIC_BYTES);
 }
@@ -155,7 +155,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 	if (!wr)
 		return;
 	if (ex->qp_base.qp_type != IBV_QPT_UD)
-		batch_fail(batch, EINVAL);
+		batch_fail_setter(batch, "an AH");
 	wr->wr.ud.ah = ah;
 	wr->wr.ud.remote_qpn = remote_qpn;
 	wr->wr.ud.remote_qkey = remote_qkey;
@@ -169,7 +169,7 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 	if (!wr)
 		return;
 	if (ex->qp_base.qp_type != IBV_QPT_XRC_SEND)
-		batch_fail(batch, EINVAL);
+		batch_fail_setter(batch, "an SRQ number");
 	wr->qp_type.xrc.remote_srqn = remote_srqn;
 }
 
@@ -181,7 +181,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 	if (!wr)
 		return;
 	if (num_sge > batch->max_sge) {
-		batch_fail(batch, EINVAL);
+		batch_fail(batch, VB_WHY_BATCH_SGES, num_sge, batch->max_sge);
 		return;
 	}
 	wr->num_sge = (int)num_sge;
@@ -209,11 +209,12 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 	to = batch_bytes(batch);
 	for (size_t i = 0; i < num_buf; i++) {
 		if (buf_list[i].length > batch->max_inline - length) {
-			batch_fail(batch, EINVAL);
+			batch_fail(batch, VB_WHY_BATCH_INLINE_LENGTH, batch->max_inline, 0);
 			return;
 		}
 		if (guard_copy(to + length, buf_list[i].addr, buf_list[i].length)) {
-			batch_fail(batch, EFAULT);
+			batch_fail(batch, VB_WHY_BATCH_INLINE_FAULT, i,
+				   (uintptr_t)buf_list[i].addr);
 			return;
 		}
 		length += (uint32_t)buf_list[i].length;

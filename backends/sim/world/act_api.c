@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* <verbena/sim.h>: what a test does to a device: ports, addresses, quirks, limits, its death. */
-#include "backends/sim/base/say.h"
+#include "backends/sim/object/refuse.h"
 #include "backends/sim/world/world.h"
 
 #include <errno.h>
@@ -11,24 +11,40 @@
  */
 struct act {
 	struct hold hold;
-	struct sim_port *port; /* NULL: the act is refused with EINVAL and a sentence */
+	struct sim_port *port; /* NULL: the act is refused with EINVAL and a reason */
 };
 
 #define ACT __attribute__((cleanup(end_act))) struct act
+
+/* Returns NULL with a reason if the context is closed or the device has no such port. */
+static struct sim_port *find_port(const char *function, const struct context *context,
+				  unsigned int port_num)
+{
+	struct sim_port *port;
+
+	if (!context_live(context)) {
+		refuse_plainly(function, VB_WHY_CONTEXT_CLOSED);
+		return NULL;
+	}
+	port = sim_device_port(context->device->engine, port_num);
+	if (!port)
+		refuse_why(function,
+			   (struct vb_why){VB_WHY_PORT_NONE,
+					   {port_num, context->device->engine->port_count},
+					   .text = context->device->ibv.name});
+	return port;
+}
 
 static struct act begin_act(const char *function, struct ibv_context *ibv, unsigned int port_num)
 {
 	struct act act = {.hold = world_hold_of(ibv)};
 
 	if (!act.hold.world) {
-		say(EINVAL, "%s: not a simulated device", function);
+		refuse_plainly(function, VB_WHY_SIM_FOREIGN);
 		return act;
 	}
 	driver_catch_up(&act.hold.world->driver);
-	if (context_live(context_of(ibv)))
-		act.port = sim_device_port(context_of(ibv)->device->engine, port_num);
-	if (!act.port)
-		say(EINVAL, "%s: no port %u, or the context is closed", function, port_num);
+	act.port = find_port(function, context_of(ibv), port_num);
 	return act;
 }
 
@@ -65,12 +81,15 @@ int vb_sim_inject(struct ibv_context *context, unsigned int port_num, const void
 		act.hold.world->driver.ran(act.hold.world->driver.ran_arg);
 	switch (err) {
 	case EINVAL:
-		return say(EINVAL, "vb_sim_inject: a frame of %zu bytes; the longest has %u",
-			   frame_bytes, (unsigned int)SIM_FRAME_BYTES_MAX);
+		return refuse_why(__func__, (struct vb_why){VB_WHY_SIM_FRAME_LENGTH,
+							    {frame_bytes, SIM_FRAME_BYTES_MAX}});
 	case EFAULT:
-		return say(EFAULT, "vb_sim_inject: the frame cannot be read");
+		return refuse_why(__func__, (struct vb_why){VB_WHY_SIM_FRAME_FAULT,
+							    {frame_bytes, (uintptr_t)frame}});
 	case ENETDOWN:
-		return say(ENETDOWN, "vb_sim_inject: port %u is down", port_num);
+		return refuse_why(__func__, (struct vb_why){VB_WHY_SIM_PORT_DOWN,
+							    {port_num},
+							    .text = act.port->device->name});
 	default:
 		return 0;
 	}
@@ -97,9 +116,14 @@ static int set_gid(const char *function, const struct act *act, unsigned int ind
 		return EINVAL;
 	gid_type = type ? *type : sim_port_gid_type(act->port);
 	err = sim_port_set_gid(act->port, index, gid, gid_type);
-	return err ? say(err, "%s: port %u cannot have GID index %u with GID type %u", function,
-			 act->port->number, index, gid_type)
-		   : 0;
+	if (!err)
+		return 0;
+	if (index >= SIM_GIDS_MAX)
+		return refuse_why(function,
+				  (struct vb_why){VB_WHY_SIM_GID_INDEX, {index, SIM_GIDS_MAX - 1}});
+	return refuse_why(function, (struct vb_why){VB_WHY_SIM_GID_TYPE,
+						    {act->port->number, gid_type},
+						    .text = act->port->device->name});
 }
 
 int vb_sim_set_gid(struct ibv_context *context, unsigned int port_num, unsigned int index,
@@ -126,8 +150,8 @@ int vb_sim_set_pkey(struct ibv_context *context, unsigned int port_num, unsigned
 	if (!act.port)
 		return EINVAL;
 	if (sim_port_set_pkey(act.port, index, pkey))
-		return say(EINVAL, "vb_sim_set_pkey: port %u cannot have P_Key index %u", port_num,
-			   index);
+		return refuse_why(__func__, (struct vb_why){VB_WHY_SIM_PKEY_INDEX,
+							    {index, SIM_PKEYS_MAX - 1}});
 	return 0;
 }
 
@@ -138,9 +162,7 @@ int vb_sim_port_event(struct ibv_context *context, unsigned int port_num, enum i
 	if (!act.port)
 		return EINVAL;
 	if (type != IBV_EVENT_CLIENT_REREGISTER && type != IBV_EVENT_SM_CHANGE)
-		return say(EINVAL,
-			   "vb_sim_port_event: event %d is not CLIENT_REREGISTER or SM_CHANGE",
-			   (int)type);
+		return refuse_why(__func__, (struct vb_why){VB_WHY_SIM_EVENT, {(uint64_t)type}});
 	sim_port_event(act.port, type);
 	return 0;
 }
@@ -155,13 +177,13 @@ int vb_sim_kill_device(struct ibv_context *context)
 	return 0;
 }
 
-/* Returns NULL, with a sentence, if there is no such quirk or the act is refused. */
+/* Returns NULL with a reason if there is no such quirk or the act is refused. */
 static const bool *find_quirk(const char *function, const struct act *act, const char *name)
 {
 	const bool *quirk = act->port ? sim_quirk_find(&act->port->device->quirks, name) : NULL;
 
 	if (act->port && !quirk)
-		say(EINVAL, "%s: no quirk is called \"%s\"", function, name);
+		refuse_name(function, VB_WHY_SIM_QUIRK, name);
 	return quirk;
 }
 
@@ -171,7 +193,10 @@ int vb_sim_set_quirk(struct ibv_context *context, const char *name, bool on)
 
 	if (!find_quirk(__func__, &act, name))
 		return EINVAL;
-	return sim_device_set_quirk(act.port->device, name, on);
+	/* The quirk is known: only memory for its state can be missing. */
+	return sim_device_set_quirk(act.port->device, name, on)
+		       ? refuse_plainly(__func__, VB_WHY_NO_MEMORY)
+		       : 0;
 }
 
 int vb_sim_quirk(struct ibv_context *context, const char *name, bool *on)
@@ -188,15 +213,20 @@ int vb_sim_quirk(struct ibv_context *context, const char *name, bool *on)
 int vb_sim_lower_limit(struct ibv_context *context, const char *name, int value)
 {
 	ACT act = begin_act(__func__, context, 1);
+	struct ibv_device_attr limits;
+	const int *limit;
 
 	if (!act.port)
 		return EINVAL;
-	if (sim_device_lower_limit(act.port->device, name, value))
-		return say(EINVAL,
-			   "vb_sim_lower_limit: there is no limit \"%s\", or %d is negative or "
-			   "above it",
-			   name, value);
-	return 0;
+	if (!sim_device_lower_limit(act.port->device, name, value))
+		return 0;
+	limits = act.port->device->profile->limits;
+	limit = sim_limit_find(&limits, name);
+	if (!limit)
+		return refuse_name(__func__, VB_WHY_SIM_LIMIT_NAME, name);
+	return refuse_why(__func__, (struct vb_why){VB_WHY_SIM_LIMIT_VALUE,
+						    {(uint64_t)value, (uint64_t)*limit},
+						    .text = name});
 }
 
 const char *vb_sim_quirk_name(unsigned int index, const char **about)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* <verbena/fault.h>. */
-#include "backends/sim/base/say.h"
+#include "backends/sim/object/refuse.h"
 #include "backends/sim/world/process.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <verbena/fault.h>
 
 static const enum sim_fault_action actions[] = {
@@ -35,6 +36,12 @@ static const enum sim_field fields[] = {
 	[VB_CHANGE_IMM_DATA] = SIM_FIELD_IMM_DATA,
 	[VB_CHANGE_XRC_SRQN] = SIM_FIELD_XRC_SRQN,
 };
+
+/* A function of <verbena/fault.h> that adds a rule refuses it. */
+static int refuse_rule(struct vb_why why)
+{
+	return refuse_why("vb_fault_add", why);
+}
 
 /* A probability as a fraction of 2^32; 0 means always, as in the rule. */
 static uint32_t chance_of(double probability)
@@ -84,7 +91,8 @@ static int translate_change(const struct vb_fault_rule *from, struct sim_fault_c
 	const bool whole = from->mask == 0 && from->flip == 0;
 
 	if ((unsigned int)from->change >= sizeof(fields) / sizeof(fields[0]))
-		return say(EINVAL, "vb_fault_add: there is no change %d", (int)from->change);
+		return refuse_rule(
+			(struct vb_why){VB_WHY_FAULT_CHANGE, {(uint64_t)(int)from->change}});
 	*to = (struct sim_fault_change){
 		.place = place_of(from->change),
 		.field = fields[from->change],
@@ -95,11 +103,17 @@ static int translate_change(const struct vb_fault_rule *from, struct sim_fault_c
 		.right_icrc = from->right_icrc,
 	};
 	if ((from->value | from->mask | from->flip) > widest(to))
-		return say(EINVAL,
-			   "vb_fault_add: value, mask or flip is above 0x%llx, the widest value of "
-			   "the field",
-			   (unsigned long long)widest(to));
+		return refuse_rule((struct vb_why){
+			VB_WHY_FAULT_WIDTH, {from->value, from->mask, from->flip, widest(to)}});
 	return 0;
+}
+
+static int refuse_probability(double probability)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%g", probability);
+	return refuse_rule((struct vb_why){.reason = VB_WHY_FAULT_PROBABILITY, .text = text});
 }
 
 static int translate(const struct vb_sim *world, const struct vb_fault_rule *from,
@@ -108,10 +122,10 @@ static int translate(const struct vb_sim *world, const struct vb_fault_rule *fro
 	const struct device *device = from->from ? world_find_device(world, from->from) : NULL;
 
 	if ((unsigned int)from->action >= sizeof(actions) / sizeof(actions[0]))
-		return say(EINVAL, "vb_fault_add: there is no action %d", (int)from->action);
+		return refuse_rule(
+			(struct vb_why){VB_WHY_FAULT_ACTION, {(uint64_t)(int)from->action}});
 	if (!(from->probability >= 0 && from->probability <= 1))
-		return say(EINVAL, "vb_fault_add: probability %g is not between 0 and 1",
-			   from->probability);
+		return refuse_probability(from->probability);
 	*to = (struct sim_fault_rule){
 		.action = actions[from->action],
 		.from = device ? device->engine : NULL,
@@ -126,7 +140,8 @@ static int translate(const struct vb_sim *world, const struct vb_fault_rule *fro
 		.delay_ns = from->delay_ns,
 	};
 	if (from->from && !device)
-		return say(EINVAL, "vb_fault_add: there is no device %s", from->from);
+		return refuse_rule(
+			(struct vb_why){.reason = VB_WHY_FAULT_DEVICE, .text = from->from});
 	return from->action == VB_FAULT_CORRUPT ? translate_change(from, &to->change) : 0;
 }
 
@@ -143,7 +158,7 @@ int vb_fault_add(struct vb_sim *sim, const struct vb_fault_rule *rule, unsigned 
 	if (err)
 		return err;
 	err = sim_fault_add(hold.world->driver.engine, &translated, id ? id : &ignored);
-	return err ? say(err, "vb_fault_add: the world has too many rules; remove one first") : 0;
+	return err ? refuse_rule((struct vb_why){VB_WHY_FAULT_FULL, {SIM_FAULT_RULES_MAX}}) : 0;
 }
 
 int vb_fault_remove(struct vb_sim *sim, unsigned int id)
@@ -154,7 +169,7 @@ int vb_fault_remove(struct vb_sim *sim, unsigned int id)
 	if (!hold.world)
 		return errno;
 	err = sim_fault_remove(hold.world->driver.engine, id);
-	return err ? say(err, "vb_fault_remove: there is no rule %u", id) : 0;
+	return err ? refuse_why(__func__, (struct vb_why){VB_WHY_FAULT_NONE, {id}}) : 0;
 }
 
 void vb_fault_clear(struct vb_sim *sim)

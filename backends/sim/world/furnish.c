@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Makes the devices and links of a world from its configuration. */
-#include "backends/sim/base/say.h"
+#include "backends/sim/object/refuse.h"
 #include "backends/sim/world/world.h"
 
 #include <arpa/inet.h>
@@ -28,36 +28,87 @@ struct device *world_find_device(const struct vb_sim *world, const char *name)
 	return NULL;
 }
 
-static bool device_fits(const struct vb_sim *world, const struct vb_sim_device_config *config)
+/* A name that the configuration of a device gives, and the field in which it stands. */
+static int refuse_named(enum vb_reason reason, const char *name, const char *field,
+			const char *device)
 {
-	const char *name = config->name;
+	char text[VB_SIM_QUIRKS_TEXT + 128];
 
+	snprintf(text, sizeof(text), "\"%s\", as %s of device %s says", name, field, device);
+	return refuse_name(NULL, reason, text);
+}
+
+static int check_name(const struct vb_sim *world, const char *name)
+{
 	if (!name[0] || strnlen(name, VB_SIM_NAME_MAX) == VB_SIM_NAME_MAX)
-		say(EINVAL, "device number %u has no name, or a name that is too long",
-		    world->device_count);
-	else if (world_find_device(world, name))
-		say(EINVAL, "device %s: the name is given twice", name);
-	else if (config->ports > VB_SIM_PORTS_MAX)
-		say(EINVAL, "device %s: %u ports are more than %d", name, config->ports,
-		    VB_SIM_PORTS_MAX);
-	else if (config->gid_count > VB_SIM_GIDS_MAX || config->pkey_count > VB_SIM_PKEYS_MAX)
-		say(EINVAL, "device %s: more than %d GIDs or %d P_Keys", name, VB_SIM_GIDS_MAX,
-		    VB_SIM_PKEYS_MAX);
-	else if (strnlen(config->quirks, VB_SIM_QUIRKS_TEXT) == VB_SIM_QUIRKS_TEXT)
-		say(EINVAL, "device %s: the list of quirks is too long", name);
-	else if (strnlen(config->profile, VB_SIM_NAME_MAX) == VB_SIM_NAME_MAX ||
-		 (config->profile[0] && !sim_profile_find(config->profile)))
-		say(EINVAL, "device %s: no profile is called \"%.*s\"", name, VB_SIM_NAME_MAX,
-		    config->profile);
-	else
-		return true;
-	return false;
+		return refuse_why(NULL, (struct vb_why){VB_WHY_WORLD_DEVICE_NAME,
+							{world->device_count, VB_SIM_NAME_MAX}});
+	if (world_find_device(world, name))
+		return refuse_name(NULL, VB_WHY_WORLD_DEVICE_TWICE, name);
+	return 0;
+}
+
+/* Checks the numbers of ports and addresses. */
+static int check_counts(const struct vb_sim_device_config *config)
+{
+	const struct {
+		enum vb_reason reason;
+		unsigned int count, limit;
+	} counts[] = {
+		{VB_WHY_WORLD_PORTS, config->ports, VB_SIM_PORTS_MAX},
+		{VB_WHY_WORLD_GIDS, config->gid_count, VB_SIM_GIDS_MAX},
+		{VB_WHY_WORLD_PKEYS, config->pkey_count, VB_SIM_PKEYS_MAX},
+	};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (counts[i].count > counts[i].limit)
+			return refuse_why(NULL, (struct vb_why){counts[i].reason,
+								{counts[i].count, counts[i].limit},
+								.text = config->name});
+	return 0;
+}
+
+static int check_profile(const struct vb_sim_device_config *config)
+{
+	char profile[VB_SIM_NAME_MAX + 1];
+
+	if (strnlen(config->quirks, VB_SIM_QUIRKS_TEXT) == VB_SIM_QUIRKS_TEXT)
+		return refuse_why(NULL, (struct vb_why){VB_WHY_WORLD_QUIRKS_LONG,
+							{VB_SIM_QUIRKS_TEXT},
+							.text = config->name});
+	snprintf(profile, sizeof(profile), "%.*s", VB_SIM_NAME_MAX, config->profile);
+	if (strlen(profile) == VB_SIM_NAME_MAX || (profile[0] && !sim_profile_find(profile)))
+		return refuse_named(VB_WHY_WORLD_PROFILE, profile, "profile", config->name);
+	return 0;
+}
+
+static int check_device(const struct vb_sim *world, const struct vb_sim_device_config *config)
+{
+	int err = check_name(world, config->name);
+
+	if (!err)
+		err = check_counts(config);
+	return err ? err : check_profile(config);
+}
+
+/* The reason of sim_device_create(), by its errno: all but link layer and MTU was checked. */
+static int refuse_device(int error, const struct vb_sim_device_config *config)
+{
+	struct vb_why why = {VB_WHY_WORLD_MTU, {config->mtu}, .text = config->name};
+
+	if (error == ENOMEM)
+		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	if (config->link_layer && config->link_layer != IBV_LINK_LAYER_ETHERNET &&
+	    config->link_layer != IBV_LINK_LAYER_INFINIBAND)
+		why = (struct vb_why){
+			VB_WHY_WORLD_LINK_LAYER, {config->link_layer}, .text = config->name};
+	return refuse_why(NULL, why);
 }
 
 /* Stands in the private operations of simulated devices, and of no other device. */
 static struct ibv_context *device_mark(struct ibv_device *device, int cmd_fd)
 {
-	return say_null(EOPNOTSUPP, "%s: open it with ibv_open_device()", device->name);
+	return null_errno(refuse_name(NULL, VB_WHY_DEVICE_OPENED_DIRECTLY, device->name));
 }
 
 bool world_owns_device(const struct ibv_device *device)
@@ -90,10 +141,9 @@ static int set_quirks(struct device *device, const char *names)
 		snprintf(name, sizeof(name), "%.*s", (int)length, names);
 		err = sim_device_set_quirk(device->engine, name, true);
 		if (err == ENOENT)
-			return say(EINVAL, "device %s: no quirk is called \"%s\"", device->ibv.name,
-				   name);
+			return refuse_named(VB_WHY_WORLD_QUIRK, name, "quirks", device->ibv.name);
 		if (err)
-			return err;
+			return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
 		names += length + (names[length] == ',');
 	}
 	return 0;
@@ -121,8 +171,9 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 	struct sim_device_config engine;
 	int err;
 
-	if (!device_fits(world, &config))
-		return EINVAL;
+	err = check_device(world, &config);
+	if (err)
+		return err;
 	if (!config.gid_count && config.link_layer != IBV_LINK_LAYER_INFINIBAND) {
 		choose_gids(world->identity, world->device_count + 1, config.gids);
 		config.gid_count = 2;
@@ -144,31 +195,44 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 	fill_ibv_device(&device->ibv, config.name);
 	err = sim_device_create(world->driver.engine, &engine, device, &device->engine);
 	if (err)
-		return say(err, "device %s: there is no such link layer or MTU", config.name);
+		return refuse_device(err, &config);
 	world->device_count++;
 	return set_quirks(device, config.quirks);
 }
 
-static int add_link(struct vb_sim *world, const struct vb_sim_link_config *config)
+/* The reason of sim_fabric_join(), by its errno. */
+static int refuse_link(int error, const struct vb_sim_link_config *config, unsigned int index)
+{
+	char text[2 * VB_SIM_NAME_MAX + 8];
+	struct vb_why why = {VB_WHY_WORLD_LINK_TWICE, {index}, .text = text};
+
+	if (error == ENOMEM)
+		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	if (error == EINVAL)
+		why.reason = VB_WHY_WORLD_LINK_LAYERS;
+	snprintf(text, sizeof(text), "%s and %s", config->a, config->b);
+	return refuse_why(NULL, why);
+}
+
+static int add_link(struct vb_sim *world, const struct vb_sim_link_config *config,
+		    unsigned int index)
 {
 	struct device *a, *b;
 	int err;
 
 	if (strnlen(config->a, VB_SIM_NAME_MAX) == VB_SIM_NAME_MAX ||
 	    strnlen(config->b, VB_SIM_NAME_MAX) == VB_SIM_NAME_MAX)
-		return say(EINVAL, "a link's device name is too long");
+		return refuse_why(
+			NULL, (struct vb_why){VB_WHY_WORLD_LINK_NAME, {index, VB_SIM_NAME_MAX}});
 	a = world_find_device(world, config->a);
 	b = world_find_device(world, config->b);
 	if (!a || !b)
-		return say(EINVAL, "link %s - %s: there is no device %s", config->a, config->b,
-			   a ? config->b : config->a);
+		return refuse_why(NULL, (struct vb_why){VB_WHY_WORLD_LINK_DEVICE,
+							{index},
+							.text = a ? config->b : config->a});
 	err = sim_fabric_join(world->driver.engine, a->engine, b->engine, config->delay_ns,
 			      config->bits_per_second);
-	if (err)
-		say(err,
-		    "link %s - %s: given twice, between different link layers, or out of memory",
-		    config->a, config->b);
-	return err == EEXIST ? EINVAL : err;
+	return err ? refuse_link(err, config, index) : 0;
 }
 
 int world_furnish(struct vb_sim *world, const struct vb_sim_config *config)
@@ -178,15 +242,18 @@ int world_furnish(struct vb_sim *world, const struct vb_sim_config *config)
 	unsigned int count = config->device_count ? config->device_count : 2;
 	int err = 0;
 
-	if (count > VB_SIM_DEVICES_MAX || config->link_count > VB_SIM_LINKS_MAX)
-		return say(EINVAL, "more than %d devices or %d links", VB_SIM_DEVICES_MAX,
-			   VB_SIM_LINKS_MAX);
+	if (count > VB_SIM_DEVICES_MAX)
+		return refuse_why(
+			NULL, (struct vb_why){VB_WHY_WORLD_DEVICES, {count, VB_SIM_DEVICES_MAX}});
+	if (config->link_count > VB_SIM_LINKS_MAX)
+		return refuse_why(NULL, (struct vb_why){VB_WHY_WORLD_LINKS,
+							{config->link_count, VB_SIM_LINKS_MAX}});
 	world->devices = calloc(count, sizeof(*world->devices));
 	if (!world->devices)
-		return say(ENOMEM, "out of memory");
+		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
 	for (unsigned int i = 0; i < count && !err; i++)
 		err = add_device(world, &devices[i]);
 	for (unsigned int i = 0; i < config->link_count && !err; i++)
-		err = add_link(world, &config->links[i]);
+		err = add_link(world, &config->links[i], i);
 	return err;
 }

@@ -2,9 +2,9 @@
 #include "backends/sim/world/process.h"
 
 #include "backends/sim/base/cancel.h"
-#include "backends/sim/base/say.h"
 #include "backends/sim/capture/pcapfile.h"
 #include "backends/sim/guard/guard.h"
+#include "backends/sim/object/refuse.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -166,21 +166,20 @@ static bool is_default(const struct vb_sim *world)
 	return same;
 }
 
-static int refuse_in_use(struct vb_sim *world, const char *function, const char *remedy)
+static int refuse_in_use(struct vb_sim *world, const char *function, enum vb_reason reason)
 {
 	char open[300];
 
 	world_name_open(world, open, sizeof(open));
-	return say(EBUSY, "%s: devices of the world are open: %s; close them%s", function, open,
-		   remedy);
+	return refuse_name(function, reason, open);
 }
 
 int vb_sim_close(struct vb_sim *sim)
 {
 	if (!sim || is_default(sim))
-		return say(EINVAL, "vb_sim_close: the world was not made by vb_sim_open()");
+		return refuse_plainly(__func__, VB_WHY_WORLD_NOT_OPENED);
 	if (world_in_use(sim))
-		return refuse_in_use(sim, __func__, "");
+		return refuse_in_use(sim, __func__, VB_WHY_WORLD_BUSY);
 	process_retire(sim);
 	return 0;
 }
@@ -194,19 +193,27 @@ void vb_sim_set_default(vb_sim_default_fn *fn)
 	pthread_mutex_unlock(&default_mutex);
 }
 
+/* The function of vb_sim_set_default() gave no configuration; errno says why. */
+static void refuse_default(void)
+{
+	const int error = errno;
+
+	say_why(error, &(struct vb_why){VB_WHY_WORLD_DEFAULT_NONE, {(uint64_t)error}});
+}
+
 /* The program's function may read files. */
 static struct vb_sim *create_default(void)
 {
 	const struct vb_sim_config *config = NULL;
 	int state = cancel_off();
-	struct vb_sim *world;
+	struct vb_sim *world = NULL;
 
 	if (default_config)
 		config = default_config();
 	if (config || !default_config)
 		world = vb_sim_open(config);
 	else
-		world = say_null(errno, "the default world has no valid configuration");
+		refuse_default();
 	cancel_restore(state);
 	return world;
 }
@@ -241,7 +248,7 @@ static int replace_default(const struct vb_sim_config *config)
 	struct vb_sim *old = default_world, *fresh;
 
 	if (old && world_in_use(old))
-		return refuse_in_use(old, "vb_sim_configure", ", or call vb_sim_reset()");
+		return refuse_in_use(old, "vb_sim_configure", VB_WHY_WORLD_DEFAULT_BUSY);
 	/* Both worlds may name the same trace file. */
 	if (old)
 		world_trace_close(old);
@@ -331,7 +338,7 @@ struct ibv_device **process_list(struct vb_sim *world, int *num_devices)
 	if (!devices || !list) {
 		free(devices);
 		free(list);
-		return say_null(ENOMEM, "get_device_list: out of memory");
+		return null_errno(refuse_plainly("get_device_list", VB_WHY_NO_MEMORY));
 	}
 	for (unsigned int i = 0; i < count; i++)
 		devices[i] = &world->devices[i].ibv;

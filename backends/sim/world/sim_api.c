@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* <verbena/sim.h>: time, threads, traces, counters. */
-#include "backends/sim/base/say.h"
+#include "backends/sim/object/refuse.h"
 #include "backends/sim/world/process.h"
 
 #include <errno.h>
@@ -36,7 +36,13 @@ int vb_sim_run(struct vb_sim *sim, uint64_t duration_ns)
 {
 	HOLD hold = process_hold(sim);
 
-	return hold.world ? driver_run(&hold.world->driver, duration_ns) : errno;
+	if (!hold.world)
+		return errno;
+	if (hold.world->driver.real)
+		return refuse_plainly(__func__, VB_WHY_SIM_CLOCK_REAL);
+	return driver_run(&hold.world->driver, duration_ns)
+		       ? refuse_plainly(__func__, VB_WHY_SIM_WORLD_ENDED)
+		       : 0;
 }
 
 /* --- waiting --- */
@@ -59,8 +65,37 @@ static bool has_come(const void *arg)
 	return !cq || sim_cq_count(cq->engine) || cq->engine->overrun;
 }
 
-static int wait_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns,
-		   const uint64_t *told)
+/* Refuses a wait that cannot begin; 0 if it can. */
+static int check_wait(const char *verb, const struct vb_sim *world, struct ibv_cq *ibv,
+		      int num_entries)
+{
+	if (!ibv)
+		return refuse_missing(verb, KIND_CQ, NULL, NULL);
+	if (!world)
+		return refuse_plainly(verb, VB_WHY_SIM_FOREIGN);
+	if (world->driver.real)
+		return refuse_plainly(verb, VB_WHY_SIM_CLOCK_REAL);
+	if (!cq_of(ibv))
+		return refuse_queue(verb, KIND_CQ, ibv);
+	if (num_entries < 1)
+		return refuse_why(verb,
+				  (struct vb_why){VB_WHY_SIM_WAIT_COUNT, {(uint64_t)num_entries}});
+	return 0;
+}
+
+/* Says why a wait ended without a completion, by the errno of driver_wait_until(). */
+static int wait_failed(const char *verb, int error, const struct ibv_cq *ibv)
+{
+	struct vb_why idle = {
+		VB_WHY_SIM_WAIT_IDLE, {ibv->handle}, .text = ibv->context->device->name};
+
+	if (error == ENODEV)
+		return refuse_plainly(verb, VB_WHY_SIM_WORLD_ENDED);
+	return refuse_why(verb, idle);
+}
+
+static int wait_cq(const char *verb, struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc,
+		   uint64_t timeout_ns, const uint64_t *told)
 {
 	HOLD hold = world_hold_of(ibv ? ibv->context : NULL);
 	struct awaited awaited = {.cq = ibv, .told = told};
@@ -69,42 +104,34 @@ static int wait_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc, uint6
 	const struct cq *cq;
 	int err, taken;
 
-	if (!ibv || !hold.world)
-		return say_minus(EINVAL, "vb_sim_wait_cq: not a simulated CQ");
-	driver = &hold.world->driver;
-	if (driver->real)
-		return say_minus(EINVAL, "vb_sim_wait_cq: the world has the real clock");
-	if (!cq_of(ibv) || num_entries < 1)
-		return say_minus(EINVAL,
-				 "vb_sim_wait_cq: no such CQ, or num_entries is less than 1");
-	awaited.driver = driver;
+	err = check_wait(verb, hold.world, ibv, num_entries);
+	if (err)
+		return minus_errno(err);
+	awaited.driver = driver = &hold.world->driver;
 	until_ns = sim_engine_now_ns(driver->engine) + timeout_ns;
 	if (until_ns < timeout_ns)
 		until_ns = VB_SIM_NEVER;
 	err = driver_wait_until(driver, has_come, &awaited, until_ns);
 	if (err == ETIMEDOUT)
 		return 0;
-	if (err == ENODEV)
-		return say_minus(err, "vb_sim_wait_cq: vb_sim_reset() has ended the world");
 	if (err)
-		return say_minus(
-			err, "vb_sim_wait_cq: CQ %u: nothing can come; no timer or packet is due",
-			ibv->handle);
+		return minus_errno(wait_failed(verb, err, ibv));
 	cq = cq_of(ibv);
-	taken = cq ? sim_cq_poll(cq->engine, num_entries, wc) : -1;
-	return taken < 0 ? say_minus(EIO, "vb_sim_wait_cq: the CQ has overrun, or was destroyed")
-			 : taken;
+	if (!cq)
+		return minus_errno(refuse_plainly(verb, VB_WHY_SIM_WAIT_DESTROYED));
+	taken = sim_cq_poll(cq->engine, num_entries, wc);
+	return taken < 0 ? minus_errno(refuse_overrun(verb, cq)) : taken;
 }
 
 int vb_sim_wait_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns)
 {
-	return wait_cq(cq, num_entries, wc, timeout_ns, NULL);
+	return wait_cq(__func__, cq, num_entries, wc, timeout_ns, NULL);
 }
 
 int vb_sim_wait_cq_told(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns,
 			uint64_t told)
 {
-	return wait_cq(cq, num_entries, wc, timeout_ns, &told);
+	return wait_cq(__func__, cq, num_entries, wc, timeout_ns, &told);
 }
 
 void vb_sim_tell(struct vb_sim *sim)
@@ -129,7 +156,7 @@ void vb_sim_thread_enter(struct vb_sim *sim)
 	HOLD hold = process_hold(sim);
 
 	if (hold.world && driver_enter(&hold.world->driver))
-		say(ENOMEM, "vb_sim_thread_enter: out of memory");
+		refuse_plainly(__func__, VB_WHY_NO_MEMORY);
 }
 
 void vb_sim_thread_leave(struct vb_sim *sim)
@@ -171,9 +198,9 @@ static const struct sim_counters *counters_of(const struct hold *hold, struct ib
 					      const char *function)
 {
 	if (!hold->world)
-		say(EINVAL, "%s: not a simulated device", function);
+		refuse_plainly(function, VB_WHY_SIM_FOREIGN);
 	else if (!context_live(context_of(ibv)))
-		say(EINVAL, "%s: the context is closed", function);
+		refuse_plainly(function, VB_WHY_CONTEXT_CLOSED);
 	else
 		return &context_of(ibv)->device->engine->counters;
 	return NULL;
@@ -212,7 +239,7 @@ int vb_sim_counter(struct ibv_context *ibv, const char *name, uint64_t *value)
 	if (!counters)
 		return EINVAL;
 	if (!sim_counter_read(counters, name, value))
-		return say(EINVAL, "vb_sim_counter: no counter is called \"%s\"", name);
+		return refuse_name(__func__, VB_WHY_SIM_COUNTER, name);
 	return 0;
 }
 
@@ -235,7 +262,7 @@ int vb_sim_drops(struct ibv_context *ibv, const char *cause, uint64_t *packets)
 	if (!counters)
 		return EINVAL;
 	if (!sim_discard_read(counters, cause, packets))
-		return say(EINVAL, "vb_sim_drops: no cause is called \"%s\"", cause);
+		return refuse_name(__func__, VB_WHY_SIM_DROP_CAUSE, cause);
 	return 0;
 }
 

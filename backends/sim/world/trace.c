@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The trace file and the watcher of a world. */
 #include "backends/sim/base/cancel.h"
-#include "backends/sim/base/say.h"
 #include "backends/sim/capture/pcapfile.h"
+#include "backends/sim/object/refuse.h"
 #include "backends/sim/world/world.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 int world_trace_close(struct vb_sim *world)
 {
@@ -23,12 +24,20 @@ int world_trace_close(struct vb_sim *world)
 	state = cancel_off();
 	pcapfile_close(trace);
 	cancel_restore(state);
-	return failed ? say(EIO, "trace: some packets could not be written") : 0;
+	return failed ? refuse_plainly("trace", VB_WHY_TRACE_INCOMPLETE) : 0;
 }
 
 static bool is_infiniband(const struct device *device)
 {
 	return sim_port_is_infiniband(&device->engine->ports[0]);
+}
+
+static int refuse_layers(const struct device *first, const struct device *other)
+{
+	char text[2 * IBV_SYSFS_NAME_MAX + 8];
+
+	snprintf(text, sizeof(text), "%s and %s", first->ibv.name, other->ibv.name);
+	return refuse_name("trace", VB_WHY_TRACE_LAYERS, text);
 }
 
 int world_trace_open(struct vb_sim *world, const char *path)
@@ -40,10 +49,7 @@ int world_trace_open(struct vb_sim *world, const char *path)
 
 	for (unsigned int i = 1; i < world->device_count; i++)
 		if (is_infiniband(&world->devices[i]) != infiniband)
-			return say(ENOTSUP,
-				   "trace: %s and %s have different link layers, and a file holds "
-				   "only one",
-				   world->devices[0].ibv.name, world->devices[i].ibv.name);
+			return refuse_layers(&world->devices[0], &world->devices[i]);
 	/*
 	 * path may be the old trace's file: its last frames must not arrive after the new header.
 	 */
@@ -53,7 +59,9 @@ int world_trace_open(struct vb_sim *world, const char *path)
 	sink.arg = pcapfile_open(path, infiniband, error, sizeof(error));
 	cancel_restore(state);
 	if (!sink.arg)
-		return say(errno ? errno : EIO, "%s", error);
+		return say_why(errno ? errno : EIO, &(struct vb_why){.reason = VB_WHY_TRACE_OPEN,
+								     .verb = "trace",
+								     .text = error});
 	world_trace_close(world);
 	world->trace = sink.arg;
 	sim_trace_set(world->driver.engine, SIM_TRACE_FILE, &sink);

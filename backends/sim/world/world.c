@@ -2,8 +2,8 @@
 /* One world's beginning and end. */
 #include "backends/sim/world/world.h"
 
-#include "backends/sim/base/say.h"
 #include "backends/sim/guard/guard.h"
+#include "backends/sim/object/refuse.h"
 #include "backends/sim/object/users.h"
 
 #include <errno.h>
@@ -53,7 +53,7 @@ static int fill(struct vb_sim *world, const struct vb_sim_config *config)
 	int err = sim_engine_create(&host, choose_seed(config), &world->driver.engine);
 
 	if (err)
-		return say(err, "out of memory");
+		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
 	err = world_furnish(world, config);
 	if (!err && config->trace)
 		err = world_trace_open(world, config->trace);
@@ -69,10 +69,11 @@ struct vb_sim *world_create(const struct vb_sim_config *config)
 	if (!config)
 		config = &defaults;
 	if (config->clock != VB_SIM_CLOCK_VIRTUAL && config->clock != VB_SIM_CLOCK_REAL)
-		return say_null(EINVAL, "there is no clock %d", (int)config->clock);
+		return null_errno(refuse_why(
+			NULL, (struct vb_why){VB_WHY_WORLD_CLOCK, {(uint64_t)(int)config->clock}}));
 	world = calloc(1, sizeof(*world));
 	if (!world)
-		return say_null(ENOMEM, "out of memory");
+		return null_errno(refuse_plainly(NULL, VB_WHY_NO_MEMORY));
 	guard_install();
 	driver_init(&world->driver, config->clock == VB_SIM_CLOCK_REAL);
 	store_init(&world->store);
@@ -139,7 +140,7 @@ int say_refused(struct vb_sim *world, const char *verb, int error)
 	struct vb_why why;
 
 	if (!sim_take_refusal(world->driver.engine, error, &why))
-		return say(error, "%s: %s", verb, strerrordesc_np(error));
+		why = (struct vb_why){VB_WHY_ERRNO_ONLY, {(uint64_t)error}, .text = "sim"};
 	why.verb = verb;
 	return say_why(error, &why);
 }
