@@ -12,31 +12,56 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Set while the thread's last get_device_list failed because the kernel has no RDMA support. */
-static _Thread_local bool no_kernel_support;
+/*
+ * Why the thread's last verb failed, where the backend knows more than the errno: libibverbs reports
+ * failures by errno alone.
+ */
+static _Thread_local struct vb_why last;
+
+static const struct vb_why *last_why(void)
+{
+	return &last;
+}
+
+/* Keeps the reason of the verb's failure. Returns @error. */
+static int fail_why(int error, const char *verb, struct vb_why why)
+{
+	last = why;
+	last.verb = verb;
+	return error;
+}
 
 /*
- * Returns the errno value for a verb that the library or the provider does not have. Without a
- * library it is ENOSYS, like libibverbs on a kernel without RDMA support: man
+ * Returns the errno value for a verb that the library or the provider does not have, and keeps the
+ * reason. Without a library it is ENOSYS, like libibverbs on a kernel without RDMA support: man
  * ibv_get_device_list(3).
  */
-static int missing(void)
+static int missing(const char *verb)
 {
-	return library_loaded() ? EOPNOTSUPP : ENOSYS;
+	if (library_loaded())
+		return fail_why(EOPNOTSUPP, verb,
+				(struct vb_why){.reason = VB_WHY_VERB_LACKING,
+						.text = "libibverbs or the driver of the device"});
+	return fail_why(ENOSYS, verb, library_why());
 }
 
 /* --- handing calls on --- */
 
-/* What a missing verb answers, by its convention; called with the verb's arguments. */
-#define MISSING_ERRNO(...) return missing()
+/* What a missing verb answers, by its convention; called with the verb's arguments, where `missed`
+ * is its errno. */
+#define MISSING_ERRNO(...) return missed
 #define MISSING_POSTED(queue, request, bad) \
 	*(bad) = (request);                 \
-	return missing()
-#define MISSING_NEGATED(...) return (-missing())
-#define MISSING_NOTHING(...) return
-#define MISSING_ANSWER(...)  return 0
+	return missed
+#define MISSING_NEGATED(...) return (-missed)
+#define MISSING_NOTHING(...) \
+	(void)missed;        \
+	return
+#define MISSING_ANSWER(...) \
+	(void)missed;       \
+	return 0
 #define MISSING_WITH(answer) \
-	errno = missing();   \
+	errno = missed;      \
 	return answer
 #define MISSING_POINTER(...)   MISSING_WITH(NULL)
 #define MISSING_OPTIONAL(...)  MISSING_WITH(NULL)
@@ -53,7 +78,10 @@ static int missing(void)
 	{                                                              \
 		__typeof__(result parameters) *verb = pointer;         \
                                                                        \
+		last.reason = VB_WHY_NONE;                             \
 		if (!verb) {                                           \
+			const int missed = missing(#name);             \
+                                                                       \
 			MISSING_##convention arguments;                \
 		}                                                      \
 		return verb arguments;                                 \
@@ -80,17 +108,9 @@ static struct ibv_device **wrap_get_device_list(int *num_devices)
 {
 	struct ibv_device **list = pass_get_device_list(num_devices);
 
-	no_kernel_support = !list && errno == ENOSYS && library_loaded();
+	if (!list && errno == ENOSYS && library_loaded())
+		fail_why(ENOSYS, "get_device_list", (struct vb_why){VB_WHY_KERNEL_WITHOUT_RDMA});
 	return list;
-}
-
-/* Only a library that cannot be used has a sentence: libibverbs reports failures by errno alone. */
-static const char *last_error(void)
-{
-	if (no_kernel_support)
-		return "get_device_list: the kernel has no RDMA support loaded "
-		       "(there is no /sys/class/infiniband_verbs)";
-	return library_error();
 }
 
 /* These two do what the header's macros do: the exports do not know the optional flags. */
@@ -119,8 +139,9 @@ static int wrap_query_port(struct ibv_context *context, uint8_t port_num,
 	if (verbs_get_ctx_op(context, query_port))
 		return pass_query_port(context, port_num, port_attr, port_attr_size);
 	if (!library()->short_query_port)
-		return missing();
+		return missing("query_port");
 
+	last.reason = VB_WHY_NONE;
 	err = library()->short_query_port(context, port_num,
 					  (struct _compat_ibv_port_attr *)&whole);
 	if (err)
@@ -138,12 +159,15 @@ static int wrap_query_device_ex(struct ibv_context *context,
 	int err;
 
 	if (input && input->comp_mask)
-		return EINVAL;
+		return fail_why(EINVAL, "query_device_ex",
+				(struct vb_why){VB_WHY_QUERY_INPUT, {input->comp_mask}});
 	err = pass_query_device_ex(context, input, attr, attr_size);
 	if (err != EOPNOTSUPP && err != ENOSYS)
 		return err;
 	if (attr_size < sizeof(attr->orig_attr))
-		return EINVAL;
+		return fail_why(
+			EINVAL, "query_device_ex",
+			(struct vb_why){VB_WHY_QUERY_SIZE, {attr_size, sizeof(attr->orig_attr)}});
 
 	memset(attr, 0, attr_size);
 	return pass_query_device(context, &attr->orig_attr);
@@ -213,7 +237,7 @@ static int wrap_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 const struct vb_backend vb_backend_ibverbs = {
 	.name = "ibverbs",
 	.description = "the real libibverbs and its devices",
-	.last_error = last_error,
+	.last_why = last_why,
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) .name = pass_##name,
 #include <verbena/verbs.def>
 	.get_device_list = wrap_get_device_list,

@@ -4,7 +4,7 @@
  *
  * The environment variable VERBENA_LIBIBVERBS names the file, if it is not libibverbs.so.1. If the
  * library cannot be loaded, get_device_list returns NULL with ENOSYS, like libibverbs on a kernel
- * without RDMA support, and last_error says what is missing.
+ * without RDMA support, and last_why says what is missing.
  */
 #ifndef BACKENDS_IBVERBS_BACKEND_H
 #define BACKENDS_IBVERBS_BACKEND_H

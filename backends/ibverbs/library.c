@@ -28,7 +28,8 @@ static const struct symbol symbols[] = {
 };
 
 static struct library loaded;
-static char error[512];
+static struct vb_why why; /* of a library that cannot be used */
+static char text[384];	  /* of why */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void find_symbol(void *handle, const struct symbol *symbol)
@@ -41,12 +42,14 @@ static void find_symbol(void *handle, const struct symbol *symbol)
 	memcpy((char *)&loaded + symbol->place, &found, sizeof(found));
 }
 
-static void say_missing(const char *file, const char *cause)
+/* cause may be NULL. */
+static void fail(enum vb_reason reason, const char *file, const char *cause)
 {
-	snprintf(error, sizeof(error),
-		 "%s cannot be loaded (%s): install libibverbs1 and ibverbs-providers (Debian, "
-		 "Ubuntu) or rdma-core (Fedora, SUSE), or name the file in VERBENA_LIBIBVERBS",
-		 file, cause);
+	if (cause)
+		snprintf(text, sizeof(text), "%s (%s)", file, cause);
+	else
+		snprintf(text, sizeof(text), "%s", file);
+	why = (struct vb_why){.reason = reason, .text = text};
 }
 
 static void load(void)
@@ -59,16 +62,11 @@ static void load(void)
 
 	handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
-		const char *cause = dlerror();
-
-		say_missing(file, cause ? cause : "no reason given");
+		fail(VB_WHY_LIBRARY_MISSING, file, dlerror());
 		return;
 	}
 	if (dlsym(handle, DROPIN_MARK)) {
-		snprintf(error, sizeof(error),
-			 "%s is Verbena's own drop-in, beside which the real libibverbs cannot be "
-			 "loaded: run without it to reach real devices",
-			 file);
+		fail(VB_WHY_LIBRARY_IS_DROPIN, file, NULL);
 		dlclose(handle);
 		return;
 	}
@@ -77,7 +75,7 @@ static void load(void)
 		find_symbol(handle, &symbols[i]);
 	if (!loaded.ibv_get_device_list) {
 		memset(&loaded, 0, sizeof(loaded));
-		say_missing(file, "it has no ibv_get_device_list");
+		fail(VB_WHY_LIBRARY_MISSING, file, "it has no ibv_get_device_list");
 		dlclose(handle);
 	}
 }
@@ -93,8 +91,8 @@ bool library_loaded(void)
 	return library()->ibv_get_device_list;
 }
 
-const char *library_error(void)
+struct vb_why library_why(void)
 {
 	library();
-	return error;
+	return why;
 }

@@ -7,6 +7,7 @@
 
 #include <infiniband/verbs.h>
 #include <stdbool.h>
+#include <verbena/why.h>
 
 /*
  * A pointer to each exported verb, by the symbol's name; NULL if the loaded library does not export
@@ -32,7 +33,7 @@ const struct library *library(void);
 /* Returns true if the library is loaded. */
 bool library_loaded(void);
 
-/* Returns a sentence that says why the library could not be loaded, or "" if it is loaded. */
-const char *library_error(void);
+/* Returns why the library could not be loaded; the reason is VB_WHY_NONE if it is loaded. */
+struct vb_why library_why(void);
 
 #endif /* BACKENDS_IBVERBS_LIBRARY_H */

@@ -6,11 +6,12 @@
 #include <string.h>
 #include <verbena/verbs.h>
 
+/* A backend without `listen` does not see inline verbs, and its last reason is of another verb. */
 static const char *sentence_of(const struct vb_backend *backend, char *text, size_t size_bytes)
 {
-	if (backend->last_why)
-		return vb_why_text(backend->last_why(), text, size_bytes);
-	return backend->last_error ? backend->last_error() : NULL;
+	return backend->listen && backend->last_why
+		       ? vb_why_text(backend->last_why(), text, size_bytes)
+		       : NULL;
 }
 
 int fail_inline(int err, struct ibv_context *context, const char *format, ...)
