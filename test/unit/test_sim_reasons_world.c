@@ -262,11 +262,12 @@ void test_a_wait_on_a_cq_that_has_overrun(void)
 	struct ibv_cq *cq = overrun_cq();
 
 	TEST_ASSERT_EQUAL_INT(EIO, wait_errno(cq, 1));
-	expect_reason(VB_WHY_CQ_OVERRUN,
-		      "vb_sim_wait_cq: the CQ of handle %u has overrun its 1 entries: completions "
-		      "are lost, and no more will come; destroy its QPs and the CQ, and create a CQ "
-		      "with an entry for each send and receive that can be outstanding",
-		      cq->handle);
+	expect_reason(
+		VB_WHY_CQ_OVERRUN,
+		"vb_sim_wait_cq: the CQ of handle %u has overrun its 1 entries: completions "
+		"are lost, and no more will come; destroy its QPs and the CQ, and create a CQ "
+		"with an entry for each send and receive that can be outstanding",
+		cq->handle);
 }
 
 /* A thread that waits on a CQ while the main thread ends what it waits on. */
@@ -594,18 +595,20 @@ void test_worlds_that_cannot_be_closed(void)
 	struct ibv_context *context = B.open_device(list[0]);
 
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_sim_close(NULL));
-	expect_reason(VB_WHY_WORLD_NOT_OPENED,
-		      "vb_sim_close: the world is NULL or the default world, which vb_sim_open() "
-		      "has not made; give a world of vb_sim_open(); vb_sim_reset() ends the default "
-		      "world");
+	expect_reason(
+		VB_WHY_WORLD_NOT_OPENED,
+		"vb_sim_close: the world is NULL or the default world, which vb_sim_open() "
+		"has not made; give a world of vb_sim_open(); vb_sim_reset() ends the default "
+		"world");
 	TEST_ASSERT_EQUAL_INT(EBUSY, vb_sim_close(world));
 	expect_reason(VB_WHY_WORLD_BUSY,
 		      "vb_sim_close: devices of the world are open: sim0; close them first");
 	TEST_ASSERT_EQUAL_INT(EBUSY, vb_sim_configure(NULL));
-	expect_reason(VB_WHY_WORLD_DEFAULT_BUSY,
-		      "vb_sim_configure: devices of the default world are open: sim0 (1 CQ, 1 MR, 1 "
-		      "PD), sim1 (1 CQ, 1 MR, 1 PD); close them first, or call vb_sim_reset(), "
-		      "which closes them");
+	expect_reason(
+		VB_WHY_WORLD_DEFAULT_BUSY,
+		"vb_sim_configure: devices of the default world are open: sim0 (1 CQ, 1 MR, 1 "
+		"PD), sim1 (1 CQ, 1 MR, 1 PD); close them first, or call vb_sim_reset(), "
+		"which closes them");
 	B.free_device_list(list);
 	TEST_ASSERT_EQUAL_INT(0, B.close_device(context));
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_close(world));
@@ -652,9 +655,10 @@ void test_a_device_of_a_world_that_was_replaced(void)
 	close_pair();
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
 	expect_null(ENODEV, B.open_device(list[0]));
-	expect_reason(VB_WHY_WORLD_REPLACED,
-		      "open_device: another simulated world has replaced the world of sim0; get the "
-		      "device list again, and open a device of the new list");
+	expect_reason(
+		VB_WHY_WORLD_REPLACED,
+		"open_device: another simulated world has replaced the world of sim0; get the "
+		"device list again, and open a device of the new list");
 	B.free_device_list(list);
 }
 

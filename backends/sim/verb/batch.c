@@ -202,7 +202,7 @@ static const char *name_of(unsigned int what)
 {
 	if (what & NEEDS_ADDRESS)
 		return "a destination";
-	return what & MAY_INLINE ? "inline data" : "SGEs";
+	return what & MAY_INLINE ? "inline data" : "data";
 }
 
 struct ibv_send_wr *batch_newest(struct ibv_qp_ex *ex, struct batch **batch, unsigned int what)
