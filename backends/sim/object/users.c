@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/object/users.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #define TEXT_BYTES 300
@@ -57,39 +56,42 @@ struct words {
 	size_t used;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct words *words, const char *format, ...)
+static void add(struct words *words, const char *text)
 {
 	const size_t room = words->size_bytes - words->used;
-	va_list args;
-	int length;
+	const int length = snprintf(words->text + words->used, room, "%s", text);
 
-	va_start(args, format);
-	length = vsnprintf(words->text + words->used, room, format, args);
-	va_end(args);
 	words->used += (size_t)length < room ? (size_t)length : room - 1;
 }
 
 static void add_count(struct words *words, uint32_t count, const char *name)
 {
-	add(words, "%s%u %s%s", words->used ? ", " : "", count, name, count == 1 ? "" : "s");
+	char part[64];
+
+	snprintf(part, sizeof(part), "%s%u %s%s", words->used ? ", " : "", count, name,
+		 count == 1 ? "" : "s");
+	add(words, part);
 }
 
 /* Adds the number by which a program knows the object. */
 static void add_number(struct words *words, enum kind kind, void *object)
 {
+	char part[64];
+
 	switch (kind) {
 	case KIND_QP:
-		add(words, "number 0x%x", ((struct qp *)object)->ibv.qp_num);
+		snprintf(part, sizeof(part), "number 0x%x", ((struct qp *)object)->ibv.qp_num);
 		break;
 	case KIND_MR:
-		add(words, "lkey 0x%x", ((struct mr *)object)->ibv.lkey);
+		snprintf(part, sizeof(part), "lkey 0x%x", ((struct mr *)object)->ibv.lkey);
 		break;
 	case KIND_MW:
-		add(words, "rkey 0x%x", ((struct mw *)object)->ibv.rkey);
+		snprintf(part, sizeof(part), "rkey 0x%x", ((struct mw *)object)->ibv.rkey);
 		break;
 	default:
-		add(words, "handle %u", object_handles(kind, object).own);
+		snprintf(part, sizeof(part), "handle %u", object_handles(kind, object).own);
 	}
+	add(words, part);
 }
 
 /* Adds how many objects of a kind use the object, and the number of the first. */

@@ -51,26 +51,27 @@ struct ibv_context *verb_import_device(int cmd_fd)
 }
 
 /*
- * Sets *root to the object of a handle in the context's file. ENOENT if there is none, or if it is
- * an import itself or a parent domain.
+ * Returns the object of a handle in the context's file. NULL, with ENOENT and a reason, if there is
+ * none, or if it is an import itself or a parent domain.
  */
-static int find_root(const char *verb, const struct context *context, enum kind kind,
-		     uint32_t handle, void **root)
+static void *find_root(const char *verb, const struct context *context, enum kind kind,
+		       uint32_t handle)
 {
 	struct vb_why why = {VB_WHY_IMPORT_HANDLE, {handle}, .text = kind_name(kind)};
+	void *root;
 
 	if (!context_live(context) || !context_live(context->origin))
-		return refuse_plainly(verb, VB_WHY_IMPORT_CLOSED);
-	*root = handles_at(&context->origin->handles[kind], handle);
-	if (!*root)
-		return refuse_why(verb, why);
-	if (object_root(kind, *root) != *root)
+		return null_errno(refuse_plainly(verb, VB_WHY_IMPORT_CLOSED));
+	root = handles_at(&context->origin->handles[kind], handle);
+	if (!root)
+		return null_errno(refuse_why(verb, why));
+	if (object_root(kind, root) != root)
 		why.reason = VB_WHY_IMPORT_OF_IMPORT;
-	else if (kind == KIND_PD && ((struct pd *)*root)->extends)
+	else if (kind == KIND_PD && ((struct pd *)root)->extends)
 		why.reason = VB_WHY_IMPORT_PARENT;
 	else
-		return 0;
-	return refuse_why(verb, why);
+		return root;
+	return null_errno(refuse_why(verb, why));
 }
 
 /* Returns true for an import that was not unimported. Its root may have ended. */
@@ -83,12 +84,11 @@ struct ibv_pd *verb_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
 {
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
-	struct pd *pd, *root;
-	void *found;
+	struct pd *root = find_root("import_pd", context, KIND_PD, pd_handle);
+	struct pd *pd;
 
-	if (find_root("import_pd", context, KIND_PD, pd_handle, &found))
+	if (!root)
 		return NULL;
-	root = found;
 	pd = object_new(context, KIND_PD, "import_pd");
 	if (!pd)
 		return NULL;
@@ -114,13 +114,12 @@ struct ibv_mr *verb_import_mr(struct ibv_pd *ibv, uint32_t mr_handle)
 	HOLD hold = context_hold(ibv->context);
 	struct context *context = context_of(ibv->context);
 	struct mr *mr, *root;
-	void *found;
 
 	if (!pd_of(ibv))
 		return null_errno(refuse_gone("import_mr", KIND_PD, ibv));
-	if (find_root("import_mr", context, KIND_MR, mr_handle, &found))
+	root = find_root("import_mr", context, KIND_MR, mr_handle);
+	if (!root)
 		return NULL;
-	root = found;
 	mr = object_new(context, KIND_MR, "import_mr");
 	if (!mr)
 		return NULL;
@@ -148,12 +147,11 @@ struct ibv_dm *verb_import_dm(struct ibv_context *ibv, uint32_t dm_handle)
 {
 	HOLD hold = context_hold(ibv);
 	struct context *context = context_of(ibv);
-	struct dm *dm, *root;
-	void *found;
+	struct dm *root = find_root("import_dm", context, KIND_DM, dm_handle);
+	struct dm *dm;
 
-	if (find_root("import_dm", context, KIND_DM, dm_handle, &found))
+	if (!root)
 		return NULL;
-	root = found;
 	dm = object_new(context, KIND_DM, "import_dm");
 	if (!dm)
 		return NULL;

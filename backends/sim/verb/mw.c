@@ -25,7 +25,9 @@ struct ibv_mw *verb_alloc_mw(struct ibv_pd *ibv_pd, enum ibv_mw_type type)
 	struct mw *mw;
 	int err;
 
-	err = pd ? check_type(context, type) : refuse_gone("alloc_mw", KIND_PD, ibv_pd);
+	if (!pd)
+		return null_errno(refuse_gone("alloc_mw", KIND_PD, ibv_pd));
+	err = check_type(context, type);
 	if (err)
 		return null_errno(err);
 	mw = object_new(context, KIND_MW, "alloc_mw");
