@@ -72,6 +72,13 @@ static int check_group(const struct sim_qp *qp, const union ibv_gid *gid, uint16
 	return 0;
 }
 
+static int refuse_limit(const struct sim_device *device, const char *name, int limit)
+{
+	return sim_refuse(
+		device->engine,
+		(struct vb_why){VB_WHY_MCAST_DEVICE_FULL, {(uint64_t)limit}, .text = name});
+}
+
 /* The three checks of Linux drivers/infiniband/sw/rxe/rxe_mcast.c. */
 static int check_room(const struct sim_device *device, int in_group)
 {
@@ -81,10 +88,10 @@ static int check_room(const struct sim_device *device, int in_group)
 		return sim_refuse(device->engine,
 				  (struct vb_why){VB_WHY_MCAST_GROUP_FULL, {(uint64_t)in_group}});
 	if (!in_group && device->group_count >= (uint32_t)limits->max_mcast_grp)
-		return sim_refuse_limit(device->engine, "max_mcast_grp", limits->max_mcast_grp);
+		return refuse_limit(device, "max_mcast_grp", limits->max_mcast_grp);
 	if (device->attachment_count >= (uint32_t)limits->max_total_mcast_qp_attach)
-		return sim_refuse_limit(device->engine, "max_total_mcast_qp_attach",
-					limits->max_total_mcast_qp_attach);
+		return refuse_limit(device, "max_total_mcast_qp_attach",
+				    limits->max_total_mcast_qp_attach);
 	return 0;
 }
 

@@ -271,8 +271,8 @@ void test_mistakes_of_imported_objects(void)
 	a.context = NULL;
 	expect_null(ENOENT, B.import_pd(context, 0));
 	expect_reason(VB_WHY_IMPORT_CLOSED,
-		      "import_pd: the context that shares its file with the importing one is "
-		      "closed, or that one is closed; keep both contexts open");
+		      "import_pd: the ibv_context is closed, or the original ibv_context is closed "
+		      "whose cmd_fd it was made from; keep both contexts open");
 	TEST_ASSERT_EQUAL_INT(0, B.close_device(context));
 }
 
@@ -322,20 +322,19 @@ void test_the_limits_of_groups(void)
 	TEST_ASSERT_EQUAL_INT(0, B.attach_mcast(first, &group, 0));
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_lower_limit(a.context, "max_total_mcast_qp_attach", 1));
 	TEST_ASSERT_EQUAL_INT(ENOMEM, B.attach_mcast(second, &group, 0));
-	expect_reason(VB_WHY_DEVICE_LIMIT,
-		      "attach_mcast: the device has 1 of these objects, which is its "
-		      "max_total_mcast_qp_attach of ibv_query_device(); destroy objects that are "
-		      "not used");
+	expect_reason(VB_WHY_MCAST_DEVICE_FULL,
+		      "attach_mcast: the device's max_total_mcast_qp_attach of 1 is reached; "
+		      "detach QPs from groups that they do not need");
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_lower_limit(a.context, "max_mcast_grp", 1));
 	TEST_ASSERT_EQUAL_INT(ENOMEM, B.attach_mcast(second, &other, 0));
-	expect_reason(VB_WHY_DEVICE_LIMIT,
-		      "attach_mcast: the device has 1 of these objects, which is its max_mcast_grp "
-		      "of ibv_query_device(); destroy objects that are not used");
+	expect_reason(VB_WHY_MCAST_DEVICE_FULL,
+		      "attach_mcast: the device's max_mcast_grp of 1 is reached; detach QPs from "
+		      "groups that they do not need");
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_lower_limit(a.context, "max_mcast_qp_attach", 1));
 	TEST_ASSERT_EQUAL_INT(ENOMEM, B.attach_mcast(second, &group, 0));
 	expect_reason(VB_WHY_MCAST_GROUP_FULL,
-		      "attach_mcast: 1 QP of the device are in the group, which is the device's "
-		      "max_mcast_qp_attach; detach QPs that need the group no more");
+		      "attach_mcast: the group has 1 QP of the device, which is the device's "
+		      "max_mcast_qp_attach; detach QPs that do not need the group");
 }
 
 void test_a_group_of_infiniband_has_a_lid(void)

@@ -299,9 +299,8 @@ static void expect_fault(const char *map, size_t offset, size_t length, size_t h
 {
 	expect_null(EFAULT, B.reg_mr(a.pd, (void *)(map + offset), length, IBV_ACCESS_LOCAL_WRITE));
 	expect_reason(VB_WHY_MEMORY_FAULT,
-		      "reg_mr: of the %zu bytes at 0x%lx, %zu bytes from 0x%lx are %s; give memory "
-		      "that the process has mapped, and that is writable if the device has to "
-		      "write",
+		      "reg_mr: of the %zu bytes at 0x%lx, %zu bytes from 0x%lx are %s; map the "
+		      "memory first, with PROT_WRITE if the device has to write to it",
 		      length, (long)(map + offset), hole_bytes, (long)(map + hole), what);
 }
 
@@ -479,7 +478,7 @@ void test_mistakes_of_rereg_mr(void)
 		     "flags has IBV_REREG_MR_CHANGE_TRANSLATION, but addr is 0x0 and length is 64 "
 		     "bytes; give an address and a length above 0");
 	expect_rereg(VB_WHY_REREG_KIND, rereg(null, IBV_REREG_MR_CHANGE_PD, NULL, 0, 0),
-		     "the MR is a null MR, which cannot change; deregister the MR, and register "
+		     "a null MR cannot change; deregister the MR, and register "
 		     "another one");
 	TEST_ASSERT_EQUAL_INT(IBV_REREG_MR_ERR_CMD, rereg(a.mr, 0, NULL, 0, 0));
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
@@ -502,12 +501,11 @@ void test_mrs_that_cannot_change(void)
 	struct ibv_mr *covering = B.reg_dm_mr(a.pd, make_dm(), 0, 64, IBV_ACCESS_ZERO_BASED);
 
 	expect_rereg(VB_WHY_REREG_KIND, rereg(imported, IBV_REREG_MR_CHANGE_PD, NULL, 0, 0),
-		     "the MR is an import, which cannot change; deregister the MR, and register "
+		     "an imported MR cannot change; deregister the MR, and register "
 		     "another one");
-	expect_rereg(
-		VB_WHY_REREG_KIND, rereg(covering, IBV_REREG_MR_CHANGE_PD, NULL, 0, 0),
-		"the MR is an MR of device memory, which cannot change; deregister the MR, and "
-		"register another one");
+	expect_rereg(VB_WHY_REREG_KIND, rereg(covering, IBV_REREG_MR_CHANGE_PD, NULL, 0, 0),
+		     "an MR of device memory cannot change; deregister the MR, and "
+		     "register another one");
 	TEST_ASSERT_EQUAL_INT(0, B.close_device(context));
 }
 
@@ -591,8 +589,7 @@ void test_advice_on_memory_that_is_gone(void)
 	expect_reason(
 		VB_WHY_MEMORY_FAULT,
 		"advise_mr: of the 4096 bytes at 0x%lx, 4096 bytes from 0x%lx are not mapped; "
-		"give memory that the process has mapped, and that is writable if the device "
-		"has to write",
+		"map the memory first, with PROT_WRITE if the device has to write to it",
 		(long)map, (long)map);
 }
 

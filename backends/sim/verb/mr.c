@@ -130,7 +130,7 @@ int verb_dereg_mr(struct ibv_mr *ibv)
 static const char *fixed_kind(const struct mr *mr)
 {
 	if (mr->root)
-		return "an import";
+		return "an imported MR";
 	if (mr->dm)
 		return "an MR of device memory";
 	return mr->engine->kind == SIM_MR_REGION ? NULL : "a null MR";
