@@ -120,6 +120,9 @@ static void ask_layers(struct passage *passage)
 		call->state = 0;
 		call->refusal = NULL;
 		passage->refused = layer->before ? layer->before(call) : 0;
+		/* These release a lock. */
+		if (call->verb == LAYER_wr_abort || call->verb == LAYER_end_poll)
+			passage->refused = 0;
 		if (passage->refused) {
 			say_refused(layer, call, passage->refused);
 			return;

@@ -2,6 +2,7 @@
 #include "src/layer/role.h"
 
 #include "src/layer/shadow.h"
+#include "src/layer/slots.h"
 
 static const struct {
 	uint8_t makes, ends; /* enum layer_kind */
@@ -62,6 +63,37 @@ static const struct {
 
 /* --- an object --- */
 
+/* Returns true if the backend has the verb, and no stub in its place. */
+#define HAS(backend, verb) ((backend)->verb != slots_original(NULL)->verb)
+
+/* A QP that was created with send_ops_flags. */
+static void shadow_new_qp(struct layer_entry *entry, const struct vb_backend *backend,
+			  const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp = (struct ibv_qp *)atomic_load(&entry->object);
+
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && HAS(backend, qp_to_qp_ex) &&
+	    backend->qp_to_qp_ex(qp))
+		shadow_qp(entry, backend, &attr->cap);
+}
+
+/* A QP that is older than the layers, and for which the program asks for its functions now. */
+static void shadow_old_qp(struct layer_call *call)
+{
+	struct ibv_qp *qp = (struct ibv_qp *)(uintptr_t)call->arguments[0];
+	struct layer_entry *entry = table_find(qp, LAYER_QP);
+	struct ibv_qp_init_attr init = {0};
+	struct ibv_qp_attr attr;
+
+	if (entry && atomic_load(&entry->shadow))
+		return;
+	if (call->backend->query_qp(qp, &attr, IBV_QP_CAP, &init))
+		return;
+	entry = entry ? entry : table_enter(qp, LAYER_QP, call->context);
+	if (entry)
+		shadow_qp(entry, call->backend, &init.cap);
+}
+
 static void make(struct passage *passage, enum layer_kind kind)
 {
 	struct layer_call *call = &passage->call;
@@ -78,6 +110,12 @@ static void make(struct passage *passage, enum layer_kind kind)
 		shadow_context(entry, call->backend);
 		call->context = context;
 		call->device = entry->device ? entry->device->name : NULL;
+	} else if (call->verb == LAYER_create_cq_ex) {
+		const struct ibv_cq_init_attr_ex *attr = (void *)(uintptr_t)call->arguments[1];
+
+		shadow_cq(entry, call->backend, attr->wc_flags);
+	} else if (call->verb == LAYER_create_qp_ex) {
+		shadow_new_qp(entry, call->backend, (void *)(uintptr_t)call->arguments[1]);
 	}
 }
 
@@ -130,6 +168,8 @@ void role_ended(struct passage *passage)
 
 	if (makes && passage->call.result)
 		make(passage, makes);
+	else if (passage->call.verb == LAYER_qp_to_qp_ex && passage->call.result)
+		shadow_old_qp(&passage->call);
 	if (!ending)
 		return;
 	if (!passage->call.err) {

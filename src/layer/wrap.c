@@ -42,7 +42,7 @@ _Static_assert(sizeof(uintptr_t) == sizeof(uint64_t),
 
 /* The original functions of a context. */
 struct context_shadow {
-	const struct vb_backend *backend;
+	struct shadow shadow;
 	struct ibv_context_ops ops;
 	struct verbs_context verbs;
 };
@@ -160,9 +160,7 @@ void wrap_keep(struct vb_backend *original, const struct vb_backend *slot)
 /* NULL for a context that is not shadowed, such as a program's copy of one. */
 static const struct context_shadow *shadow_of(const struct ibv_context *context)
 {
-	const struct layer_entry *entry = table_find(context, LAYER_CONTEXT);
-
-	return entry ? atomic_load_explicit(&entry->shadow, memory_order_acquire) : NULL;
+	return (const struct context_shadow *)shadow_find(context, LAYER_CONTEXT);
 }
 
 static struct route route_of(struct ibv_context *context)
@@ -170,7 +168,7 @@ static struct route route_of(struct ibv_context *context)
 	const struct context_shadow *shadow = shadow_of(context);
 
 	return (struct route){
-		.backend = shadow ? shadow->backend : slots_context_original(context),
+		.backend = shadow ? shadow->shadow.backend : slots_context_original(context),
 		.context = context,
 		.shadow = shadow,
 	};
@@ -245,94 +243,41 @@ static int object_query_short_port(struct ibv_context *context, uint8_t port_num
 			       offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
-/*
- * Other threads may be reading the pointers of an open context: each is written at once.
- */
-#define WRITE(place, value) __atomic_store_n(&(place), value, __ATOMIC_RELEASE)
-
-#define PUT_IN(place, kept, wrapper)                   \
-	do {                                           \
-		if ((place) && (place) != (wrapper)) { \
-			(kept) = (place);              \
-			WRITE(place, wrapper);         \
-		}                                      \
-	} while (0)
-
-#define TAKE_OUT(place, kept, wrapper)      \
-	do {                                \
-		if ((place) == (wrapper))   \
-			WRITE(place, kept); \
-	} while (0)
-
-/* Does `act` for each pointer: ops has all of them, struct verbs_context those within its size. */
-#define EACH_POINTER(act, context, shadow)                                           \
-	act((context)->ops._compat_query_device, (shadow)->ops._compat_query_device, \
-	    object_query_device);                                                    \
-	act((context)->ops._compat_query_port, (shadow)->ops._compat_query_port,     \
-	    object_query_short_port)
-
-static void put_in(struct ibv_context *context, struct context_shadow *shadow)
+static void act(struct layer_entry *entry, struct shadow *shadow, enum shadow_act what)
 {
-	EACH_POINTER(PUT_IN, context, shadow);
+	struct context_shadow *kept = (struct context_shadow *)shadow;
+	struct ibv_context *context = entry->context;
+
+	SHADOW_POINTER(what, context->ops._compat_query_device, kept->ops._compat_query_device,
+		       object_query_device);
+	SHADOW_POINTER(what, context->ops._compat_query_port, kept->ops._compat_query_port,
+		       object_query_short_port);
+	/* struct verbs_context may be shorter than ours: verbs_get_ctx_op() compares the size. */
 #define VB_VERB(...)
 #define VB_EXPORT(...)
-#define VB_EXTENDED(result, name, parameters, arguments, convention, by, object, op) \
-	{                                                                            \
-		struct verbs_context *verbs = verbs_get_ctx_op(context, op);         \
-                                                                                     \
-		if (verbs)                                                           \
-			PUT_IN(verbs->op, shadow->verbs.op, object_##name);          \
+#define VB_EXTENDED(result, name, parameters, arguments, convention, by, object, op)    \
+	{                                                                               \
+		struct verbs_context *verbs = verbs_get_ctx_op(context, op);            \
+                                                                                        \
+		if (verbs)                                                              \
+			SHADOW_POINTER(what, verbs->op, kept->verbs.op, object_##name); \
 	}
 #define VB_BASIC(result, name, parameters, arguments, convention, by, object) \
-	PUT_IN(context->ops.name, shadow->ops.name, object_##name);
+	SHADOW_POINTER(what, context->ops.name, kept->ops.name, object_##name);
 #include <verbena/verbs.def>
 }
 
-static void take_out(struct ibv_context *context, const struct context_shadow *shadow)
+static void end_shadow(struct shadow *shadow)
 {
-	EACH_POINTER(TAKE_OUT, context, shadow);
-#define VB_VERB(...)
-#define VB_EXPORT(...)
-#define VB_EXTENDED(result, name, parameters, arguments, convention, by, object, op) \
-	{                                                                            \
-		struct verbs_context *verbs = verbs_get_ctx_op(context, op);         \
-                                                                                     \
-		if (verbs)                                                           \
-			TAKE_OUT(verbs->op, shadow->verbs.op, object_##name);        \
-	}
-#define VB_BASIC(result, name, parameters, arguments, convention, by, object) \
-	TAKE_OUT(context->ops.name, shadow->ops.name, object_##name);
-#include <verbena/verbs.def>
+	free(shadow);
 }
 
 void shadow_context(struct layer_entry *entry, const struct vb_backend *backend)
 {
-	struct context_shadow *shadow = calloc(1, sizeof(*shadow));
+	struct context_shadow *context = calloc(1, sizeof(*context));
 
-	if (!shadow)
+	if (!context)
 		return;
-	shadow->backend = backend;
-	atomic_store_explicit(&entry->shadow, shadow, memory_order_release);
-	put_in(entry->context, shadow);
-}
-
-void shadow_hide(struct layer_entry *entry)
-{
-	void *shadow = atomic_load(&entry->shadow);
-
-	if (shadow && entry->kind == LAYER_CONTEXT)
-		take_out(entry->context, shadow);
-}
-
-void shadow_show(struct layer_entry *entry)
-{
-	void *shadow = atomic_load(&entry->shadow);
-
-	if (shadow && entry->kind == LAYER_CONTEXT)
-		put_in(entry->context, shadow);
-}
-
-void shadow_drop(struct layer_entry *entry)
-{
-	free(atomic_exchange(&entry->shadow, NULL));
+	context->shadow = (struct shadow){.act = act, .end = end_shadow, .backend = backend};
+	shadow_begin(entry, &context->shadow);
 }

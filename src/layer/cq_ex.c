@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* Polling through struct ibv_cq_ex: ibv_create_cq_ex(3). */
+#include "src/layer/shadow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct cq_shadow {
+	struct shadow shadow;
+	uint64_t wc_flags;
+	int (*start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
+	int (*next_poll)(struct ibv_cq_ex *cq);
+	void (*end_poll)(struct ibv_cq_ex *cq);
+};
+
+static struct cq_shadow *shadow_of(const struct ibv_cq_ex *ex)
+{
+	return (struct cq_shadow *)shadow_find(ex, LAYER_CQ);
+}
+
+/* A provider leaves out the functions for fields that the CQ was not created with. */
+#define READ(flags, flag, ex, field) \
+	((flags) & (flag) && (ex)->read_##field ? (ex)->read_##field(ex) : 0)
+
+/* The completion that the CQ shows. Of a failed one only these fields are valid: ibv_poll_cq(3). */
+static struct ibv_wc read_wc(const struct cq_shadow *shadow, struct ibv_cq_ex *ex)
+{
+	const uint64_t flags = shadow->wc_flags;
+	struct ibv_wc wc = {
+		.wr_id = ex->wr_id,
+		.status = ex->status,
+		.qp_num = READ(flags, IBV_WC_EX_WITH_QP_NUM, ex, qp_num),
+	};
+
+	if (wc.status != IBV_WC_SUCCESS) {
+		wc.vendor_err = ex->read_vendor_err ? ex->read_vendor_err(ex) : 0;
+		return wc;
+	}
+	wc.opcode = ex->read_opcode ? ex->read_opcode(ex) : 0;
+	wc.wc_flags = ex->read_wc_flags ? ex->read_wc_flags(ex) : 0;
+	wc.byte_len = READ(flags, IBV_WC_EX_WITH_BYTE_LEN, ex, byte_len);
+	if (wc.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV))
+		wc.imm_data = READ(flags, IBV_WC_EX_WITH_IMM, ex, imm_data);
+	wc.src_qp = READ(flags, IBV_WC_EX_WITH_SRC_QP, ex, src_qp);
+	wc.slid = (uint16_t)READ(flags, IBV_WC_EX_WITH_SLID, ex, slid);
+	wc.sl = READ(flags, IBV_WC_EX_WITH_SL, ex, sl);
+	wc.dlid_path_bits = READ(flags, IBV_WC_EX_WITH_DLID_PATH_BITS, ex, dlid_path_bits);
+	return wc;
+}
+
+static int begin(struct passage *passage, enum layer_verb verb, struct ibv_cq_ex *ex,
+		 const struct cq_shadow *shadow, const uint64_t *arguments)
+{
+	return passage_begin(passage, verb, shadow->shadow.backend, ex->context, arguments);
+}
+
+static int end(struct passage *passage, struct ibv_cq_ex *ex, const struct cq_shadow *shadow,
+	       int err)
+{
+	struct ibv_wc wc;
+	uint64_t arguments[2] = {(uintptr_t)ex, 0};
+
+	if (!err) {
+		wc = read_wc(shadow, ex);
+		arguments[1] = (uintptr_t)&wc;
+	}
+	passage_end_with(passage, (uint64_t)err, arguments);
+	return err;
+}
+
+static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
+{
+	const struct cq_shadow *shadow = shadow_of(ex);
+	const uint64_t arguments[2] = {(uintptr_t)ex, 0};
+	struct passage passage;
+	int err;
+
+	if (!shadow)
+		return EINVAL;
+	if (passage_inside())
+		return shadow->start_poll(ex, attr);
+	err = begin(&passage, LAYER_start_poll, ex, shadow, arguments);
+	return end(&passage, ex, shadow, err ? err : shadow->start_poll(ex, attr));
+}
+
+static int next_poll(struct ibv_cq_ex *ex)
+{
+	const struct cq_shadow *shadow = shadow_of(ex);
+	const uint64_t arguments[2] = {(uintptr_t)ex, 0};
+	struct passage passage;
+	int err;
+
+	if (!shadow)
+		return EINVAL;
+	if (passage_inside())
+		return shadow->next_poll(ex);
+	err = begin(&passage, LAYER_next_poll, ex, shadow, arguments);
+	return end(&passage, ex, shadow, err ? err : shadow->next_poll(ex));
+}
+
+static void end_poll(struct ibv_cq_ex *ex)
+{
+	const struct cq_shadow *shadow = shadow_of(ex);
+	const uint64_t arguments[1] = {(uintptr_t)ex};
+	struct passage passage;
+
+	if (!shadow)
+		return;
+	if (passage_inside()) {
+		shadow->end_poll(ex);
+		return;
+	}
+	begin(&passage, LAYER_end_poll, ex, shadow, arguments);
+	shadow->end_poll(ex);
+	passage_end(&passage, 0);
+}
+
+/* --- the shadow --- */
+
+static void act(struct layer_entry *entry, struct shadow *shadow, enum shadow_act what)
+{
+	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)atomic_load(&entry->object);
+	struct cq_shadow *cq = (struct cq_shadow *)shadow;
+
+	SHADOW_POINTER(what, ex->start_poll, cq->start_poll, start_poll);
+	SHADOW_POINTER(what, ex->next_poll, cq->next_poll, next_poll);
+	SHADOW_POINTER(what, ex->end_poll, cq->end_poll, end_poll);
+}
+
+static void end_shadow(struct shadow *shadow)
+{
+	free(shadow);
+}
+
+void shadow_cq(struct layer_entry *entry, const struct vb_backend *backend, uint64_t wc_flags)
+{
+	struct cq_shadow *cq = calloc(1, sizeof(*cq));
+
+	if (!cq)
+		return;
+	cq->shadow = (struct shadow){.act = act, .end = end_shadow, .backend = backend};
+	cq->wc_flags = wc_flags;
+	shadow_begin(entry, &cq->shadow);
+}
