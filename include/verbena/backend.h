@@ -121,12 +121,14 @@ struct vb_backend {
 };
 
 /*
- * For layers that stack on a backend. Returns the backend that vb_find_backend() returns, and lets
- * the caller write to it; NULL with errno EINVAL like vb_find_backend().
+ * For hooks of a test or a tool that stack on a backend. Returns the backend that vb_find_backend()
+ * returns, and lets the caller write to it; NULL with errno EINVAL like vb_find_backend().
  *
- * The verbs of all threads call through this object. A layer keeps a copy of it, replaces the
- * functions that it wraps while no verb is being called, and later puts the old functions back in
- * the same way. The data and the verbs layer's questions must not be changed.
+ * The verbs of all threads call through this object. A hook keeps a copy of it, replaces the functions
+ * that it wraps while no verb is being called, and later puts the old functions back in the same way.
+ * The data and the verbs layer's questions must not be changed. Hooks stack: who came last goes
+ * first. That includes the library's own layers, such as the log: they put their functions into each
+ * slot with the first layer and take them out with the last.
  */
 struct vb_backend *vb_backend_slot(const char *name);
 

@@ -34,8 +34,7 @@ static void dress(struct vb_backend *slot)
 		rows[i].original = *slot;
 		atomic_store_explicit(&row_count, i + 1, memory_order_release);
 	}
-	wrap_keep(&rows[i].original, slot);
-	wrap_slot(slot);
+	wrap_put(slot, &rows[i].original, i);
 }
 
 void slots_dress(void)
@@ -47,7 +46,7 @@ void slots_undress(void)
 {
 	registry_dress(NULL);
 	for (unsigned int i = 0; i < atomic_load(&row_count); i++)
-		wrap_take_out(rows[i].slot, &rows[i].original);
+		wrap_take_out(rows[i].slot, &rows[i].original, i);
 }
 
 const struct vb_backend *slots_original(const struct vb_backend *slot)
@@ -55,6 +54,11 @@ const struct vb_backend *slots_original(const struct vb_backend *slot)
 	unsigned int i = find(slot ? slot : &stubs);
 
 	return i < atomic_load(&row_count) ? &rows[i].original : &stubs;
+}
+
+const struct vb_backend *slots_at(unsigned int number)
+{
+	return &rows[number].original;
 }
 
 const struct vb_backend *slots_context_original(const struct ibv_context *context)

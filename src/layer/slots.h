@@ -18,10 +18,14 @@ const struct vb_backend *slots_original(const struct vb_backend *slot);
 /* Returns the original of the backend that owns a context. */
 const struct vb_backend *slots_context_original(const struct ibv_context *context);
 
-/* Put the wrapper of each verb into a slot; put the functions of `original` back where the slot has
- * a wrapper; copy the functions that are no wrappers into `original`. See wrap.c. */
-void wrap_slot(struct vb_backend *slot);
-void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original);
-void wrap_keep(struct vb_backend *original, const struct vb_backend *slot);
+/* Returns the original of the slot in row `number`. */
+const struct vb_backend *slots_at(unsigned int number);
+
+/*
+ * In wrap.c. Puts wrappers into the slot of row `number`, and the slot's functions into original;
+ * puts the functions of original back where the slot has a wrapper.
+ */
+void wrap_put(struct vb_backend *slot, struct vb_backend *original, unsigned int number);
+void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original, unsigned int number);
 
 #endif /* SRC_LAYER_SLOTS_H */

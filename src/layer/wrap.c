@@ -5,6 +5,7 @@
  *	slot_<name>	in the slots of all backends: finds the backend as vb_<name>() has found it
  *	object_<name>	in the objects of a context: finds the original in the shadow of the context
  */
+#include "src/layer/pack.h"
 #include "src/layer/passage.h"
 #include "src/layer/shadow.h"
 #include "src/layer/slots.h"
@@ -16,27 +17,6 @@
 
 #include <stdlib.h>
 #include <sys/types.h>
-
-/* --- arguments as numbers --- */
-
-_Static_assert(sizeof(uintptr_t) == sizeof(uint64_t),
-	       "a number of 64 bits is packed like a pointer");
-
-/* A signed number is sign-extended. */
-#define NUMBER(x) ((uint64_t)(uintptr_t)(x))
-
-#define EACH_0()		 0
-#define EACH_1(a)		 NUMBER(a)
-#define EACH_2(a, b)		 NUMBER(a), NUMBER(b)
-#define EACH_3(a, b, c)		 EACH_2(a, b), NUMBER(c)
-#define EACH_4(a, b, c, d)	 EACH_3(a, b, c), NUMBER(d)
-#define EACH_5(a, b, c, d, e)	 EACH_4(a, b, c, d), NUMBER(e)
-#define EACH_6(a, b, c, d, e, f) EACH_5(a, b, c, d, e), NUMBER(f)
-
-#define SEVENTH(a, b, c, d, e, f, g, h, ...) h
-#define FOR_EACH(...)                                                                     \
-	SEVENTH(0, ##__VA_ARGS__, EACH_6, EACH_5, EACH_4, EACH_3, EACH_2, EACH_1, EACH_0) \
-	(__VA_ARGS__)
 
 /* --- the way from a verb's parameters to its backend --- */
 
@@ -53,6 +33,9 @@ struct route {
 	const struct context_shadow *shadow; /* NULL: the context has none */
 };
 
+/* The number of the slot whose function the thread calls, of a verb without an object. */
+static _Thread_local unsigned int named;
+
 /* Without dispatch (a program calls a function of the slot), the object says whose it is. */
 static struct route route_to(struct ibv_context *context, const struct ibv_device *device)
 {
@@ -63,8 +46,6 @@ static struct route route_to(struct ibv_context *context, const struct ibv_devic
 		slot = objects_context_slot(context);
 	else if (!slot && device)
 		slot = objects_device_slot(device);
-	else if (!slot)
-		slot = registry_find(NULL);
 	route.backend = slots_original(slot);
 	return route;
 }
@@ -73,13 +54,16 @@ static struct route route_to(struct ibv_context *context, const struct ibv_devic
 #define ROUTE(context, device) \
 	dispatch_slot() == &stubs ? route_to(NULL, NULL) : route_to(context, device)
 
-#define ROUTE_CONTEXT(name, object)	   ROUTE(object, NULL)
-#define ROUTE_OBJECT(name, object)	   ROUTE((object)->context, NULL)
-#define ROUTE_INLINE(name, object)	   ROUTE((object)->context, NULL)
-#define ROUTE_DEVICE(name, object)	   ROUTE(NULL, object)
-#define ROUTE_NAMED(name, object)	   ROUTE(NULL, NULL)
+#define ROUTE_CONTEXT(name, object) ROUTE(object, NULL)
+#define ROUTE_OBJECT(name, object)  ROUTE((object)->context, NULL)
+#define ROUTE_INLINE(name, object)  ROUTE((object)->context, NULL)
+#define ROUTE_DEVICE(name, object)  ROUTE(NULL, object)
+#define ROUTE_NAMED(name, object)          \
+	{                                  \
+		.backend = slots_at(named) \
+	}
 #define ROUTE_BY_HAND(name, object)	   ROUTE_BY_HAND_##name(object)
-#define ROUTE_BY_HAND_free_device_list(l)  ROUTE(NULL, NULL)
+#define ROUTE_BY_HAND_free_device_list(l)  ROUTE_NAMED(free_device_list, l)
 #define ROUTE_BY_HAND_open_device(device)  ROUTE(NULL, device)
 #define ROUTE_BY_HAND_close_device(object) ROUTE(object, NULL)
 #define ROUTE_BY_HAND_ack_async_event(e)   ROUTE(NULL, NULL)
@@ -87,7 +71,7 @@ static struct route route_to(struct ibv_context *context, const struct ibv_devic
 /* --- a wrapper, by the verb's convention --- */
 
 #define PASS_VALUE(result, name, arguments, convention, route, original)                       \
-	const uint64_t packed[] = {FOR_EACH arguments};                                        \
+	const uint64_t packed[] = {NUMBERS arguments};                                         \
 	struct passage passage;                                                                \
 	result answer;                                                                         \
 	int err;                                                                               \
@@ -100,7 +84,7 @@ static struct route route_to(struct ibv_context *context, const struct ibv_devic
 	return answer
 
 #define PASS_NOTHING(result, name, arguments, convention, route, original)                    \
-	const uint64_t packed[] = {FOR_EACH arguments};                                       \
+	const uint64_t packed[] = {NUMBERS arguments};                                        \
 	struct passage passage;                                                               \
                                                                                               \
 	if (passage_inside()) {                                                               \
@@ -132,26 +116,83 @@ static struct route route_to(struct ibv_context *context, const struct ibv_devic
 	}
 #include <verbena/verbs.def>
 
-void wrap_slot(struct vb_backend *slot)
+/*
+ * The verbs without an object have a function for each slot, which says whose it is. The number is
+ * that of the row in slots.c.
+ */
+#define EACH_SLOT(X, ...)  \
+	X(0, __VA_ARGS__)  \
+	X(1, __VA_ARGS__)  \
+	X(2, __VA_ARGS__)  \
+	X(3, __VA_ARGS__)  \
+	X(4, __VA_ARGS__)  \
+	X(5, __VA_ARGS__)  \
+	X(6, __VA_ARGS__)  \
+	X(7, __VA_ARGS__)  \
+	X(8, __VA_ARGS__)  \
+	X(9, __VA_ARGS__)  \
+	X(10, __VA_ARGS__) \
+	X(11, __VA_ARGS__) \
+	X(12, __VA_ARGS__) \
+	X(13, __VA_ARGS__) \
+	X(14, __VA_ARGS__) \
+	X(15, __VA_ARGS__) \
+	X(16, __VA_ARGS__)
+_Static_assert(REGISTRY_MAX == 16, "EACH_SLOT() has a row for each slot and one for the stubs");
+
+#define NAMED_FUNCTION(number, result, name, parameters, arguments) \
+	static result slot_##name##_##number parameters             \
+	{                                                           \
+		named = number;                                     \
+		return slot_##name arguments;                       \
+	}
+#define NAMED_ADDRESS(number, name) slot_##name##_##number,
+#define NAMED(result, name, parameters, arguments)                     \
+	EACH_SLOT(NAMED_FUNCTION, result, name, parameters, arguments) \
+	static __typeof__(result parameters) *const named_##name[] = { \
+		EACH_SLOT(NAMED_ADDRESS, name)};
+
+#define BY_CONTEXT(...)
+#define BY_OBJECT(...)
+#define BY_INLINE(...)
+#define BY_DEVICE(...)
+#define BY_NAMED(...) NAMED(__VA_ARGS__)
+#define BY_BY_HAND(result, name, parameters, ...) \
+	BY_HAND_##name(result, name, parameters, __VA_ARGS__)
+#define BY_HAND_free_device_list(...) NAMED(__VA_ARGS__)
+#define BY_HAND_open_device(...)
+#define BY_HAND_close_device(...)
+#define BY_HAND_ack_async_event(...)
+#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
+	BY_##by(result, name, parameters, arguments)
+#include <verbena/verbs.def>
+
+/* The wrapper of a verb in slot number `number`. */
+#define IN_SLOT_CONTEXT(name, number)		       slot_##name
+#define IN_SLOT_OBJECT(name, number)		       slot_##name
+#define IN_SLOT_INLINE(name, number)		       slot_##name
+#define IN_SLOT_DEVICE(name, number)		       slot_##name
+#define IN_SLOT_NAMED(name, number)		       named_##name[number]
+#define IN_SLOT_BY_HAND(name, number)		       IN_SLOT_BY_HAND_##name(name, number)
+#define IN_SLOT_BY_HAND_free_device_list(name, number) named_##name[number]
+#define IN_SLOT_BY_HAND_open_device(name, number)      slot_##name
+#define IN_SLOT_BY_HAND_close_device(name, number)     slot_##name
+#define IN_SLOT_BY_HAND_ack_async_event(name, number)  slot_##name
+
+void wrap_put(struct vb_backend *slot, struct vb_backend *original, unsigned int number)
 {
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) \
-	slot->name = slot_##name;
+	if (slot->name != IN_SLOT_##by(name, number))                        \
+		original->name = slot->name;                                 \
+	slot->name = IN_SLOT_##by(name, number);
 #include <verbena/verbs.def>
 }
 
-void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original)
+void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original, unsigned int number)
 {
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) \
-	if (slot->name == slot_##name)                                       \
+	if (slot->name == IN_SLOT_##by(name, number))                        \
 		slot->name = original->name;
-#include <verbena/verbs.def>
-}
-
-void wrap_keep(struct vb_backend *original, const struct vb_backend *slot)
-{
-#define VB_VERB(result, name, parameters, arguments, convention, by, object) \
-	if (slot->name != slot_##name)                                       \
-		original->name = slot->name;
 #include <verbena/verbs.def>
 }
 
