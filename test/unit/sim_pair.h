@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <verbena/sim.h>
 
-#define B	   vb_backend_sim
+/* The table whose verbs are called. A test may define another. */
+#ifndef B
+#define B vb_backend_sim
+#endif
 #define ACCESS_ALL (IBV_ACCESS_LOCAL_WRITE | REMOTE_ALL)
 #define REMOTE_ALL (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 #define QKEY	   0x11111111
