@@ -51,7 +51,11 @@ static struct ibv_wc read_wc(const struct cq_shadow *shadow, struct ibv_cq_ex *e
 static int begin(struct passage *passage, enum layer_verb verb, struct ibv_cq_ex *ex,
 		 const struct cq_shadow *shadow, const uint64_t *arguments)
 {
-	return passage_begin(passage, verb, shadow->shadow.backend, ex->context, arguments);
+	const struct route route = {.backend = shadow->shadow.backend,
+				    .context = ex->context,
+				    .entry = table_find(ex->context, LAYER_CONTEXT)};
+
+	return passage_begin(passage, verb, &route, arguments);
 }
 
 static int end(struct passage *passage, struct ibv_cq_ex *ex, const struct cq_shadow *shadow,

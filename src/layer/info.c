@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The names, conventions and parameters of the verbs, read once from the rows of verbs.def. */
-#include "src/layer/layer.h"
+#include "src/layer/passage.h"
 
 #include "src/base/count.h"
 
@@ -88,6 +88,11 @@ static void read_all(void)
 			.parameter_count = read_parameters(parameters[i], rows[i].text),
 			.parameters = parameters[i],
 		};
+}
+
+enum layer_convention layer_convention_of(enum layer_verb verb)
+{
+	return rows[verb].convention;
 }
 
 const struct layer_verb_info *layer_verb_info(enum layer_verb verb)

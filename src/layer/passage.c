@@ -132,15 +132,15 @@ static void ask_layers(struct passage *passage)
 	}
 }
 
-int passage_begin(struct passage *passage, enum layer_verb verb, const struct vb_backend *backend,
-		  struct ibv_context *context, const uint64_t *arguments)
+int passage_begin(struct passage *passage, enum layer_verb verb, const struct route *route,
+		  const uint64_t *arguments)
 {
-	const struct layer_entry *entry = table_find(context, LAYER_CONTEXT);
+	const struct layer_entry *entry = route->entry;
 
 	passage->call = (struct layer_call){
 		.verb = verb,
-		.backend = backend,
-		.context = context,
+		.backend = route->backend,
+		.context = route->context,
 		.device = entry && entry->device ? entry->device->name : NULL,
 		.arguments = arguments,
 	};
@@ -151,7 +151,7 @@ int passage_begin(struct passage *passage, enum layer_verb verb, const struct vb
 	inside = true;
 	dispatch_begin_inline();
 	ask_layers(passage);
-	if (!passage->refused)
+	if (!passage->refused && role_has(verb))
 		role_begin(passage);
 	errno = 0;
 	return passage->refused;
@@ -167,7 +167,7 @@ static int errno_or_eio(void)
 /* Returns the errno of the failure; 0: the verb has succeeded. */
 static int error_of(const struct passage *passage, int64_t result)
 {
-	switch (layer_verb_info(passage->call.verb)->convention) {
+	switch (layer_convention_of(passage->call.verb)) {
 	case LAYER_ERRNO:
 	case LAYER_POSTED:
 		/* The CQ is empty. */
@@ -224,7 +224,9 @@ static void tell_layers(struct passage *passage)
 		struct layer *layer = passage->layers[passage->count];
 
 		call->state = passage->states[passage->count];
-		if (layer->after && is_added(layer))
+		/* A layer may have been removed while the verb waited. */
+		if (layer->after &&
+		    (atomic_load(&layers[passage->count]) == layer || is_added(layer)))
 			layer->after(call);
 	}
 }
@@ -240,9 +242,11 @@ void passage_end_with(struct passage *passage, uint64_t result, const uint64_t *
 	passage->call.err = error_of(passage, (int64_t)result);
 	err = errno;
 	passage->call.why = passage->call.err ? why_of(passage) : NULL;
-	role_ended(passage);
+	if (role_has(passage->call.verb))
+		role_ended(passage);
 	tell_layers(passage);
-	role_end(passage);
+	if (passage->ending)
+		role_end(passage);
 	inside = false;
 	errno = err ? err : passage->saved_errno;
 }

@@ -2,7 +2,7 @@
 /*
  * The way of a call through the layers. Each wrapper of a verb does
  *
- *	if (!passage_begin(&passage, LAYER_reg_mr, backend, context, arguments))
+ *	if (!passage_begin(&passage, LAYER_reg_mr, &route, arguments))
  *		answer = the backend's function;
  *	passage_end(&passage, answer);
  */
@@ -11,6 +11,13 @@
 
 #include "src/layer/layer.h"
 #include "src/layer/table.h"
+
+/* Where a call goes. */
+struct route {
+	const struct vb_backend *backend; /* the original */
+	struct ibv_context *context;	  /* NULL: none, or of no backend */
+	const struct layer_entry *entry;  /* of the context; NULL: it has none */
+};
 
 struct passage {
 	struct layer_call call;
@@ -24,6 +31,9 @@ struct passage {
 	struct vb_why why;
 };
 
+/* The convention of layer_verb_info(verb). */
+enum layer_convention layer_convention_of(enum layer_verb verb);
+
 /*
  * Returns true while the calling thread is inside a layered verb: what the backend or a layer calls
  * then is no call of the program, and passes no layer.
@@ -31,8 +41,8 @@ struct passage {
 bool passage_inside(void);
 
 /* Returns 0, or the errno with which a layer fails the verb: then the backend must not be called. */
-int passage_begin(struct passage *passage, enum layer_verb verb, const struct vb_backend *backend,
-		  struct ibv_context *context, const uint64_t *arguments);
+int passage_begin(struct passage *passage, enum layer_verb verb, const struct route *route,
+		  const uint64_t *arguments);
 
 /* result: what the verb returns. */
 void passage_end(struct passage *passage, uint64_t result);

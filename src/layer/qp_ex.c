@@ -286,7 +286,12 @@ SETTER(wr_set_sge_list, (struct ibv_qp_ex * qp, size_t count, const struct ibv_s
 static int begin(struct passage *passage, enum layer_verb verb, struct ibv_qp_ex *qp,
 		 const struct qp_shadow *shadow, const uint64_t *arguments)
 {
-	return passage_begin(passage, verb, shadow->shadow.backend, qp->qp_base.context, arguments);
+	struct ibv_context *context = qp->qp_base.context;
+	const struct route route = {.backend = shadow->shadow.backend,
+				    .context = context,
+				    .entry = table_find(context, LAYER_CONTEXT)};
+
+	return passage_begin(passage, verb, &route, arguments);
 }
 
 static void wr_start(struct ibv_qp_ex *qp)

@@ -61,6 +61,11 @@ static const struct {
 	[LAYER_destroy_counters] = {.ends = LAYER_COUNTERS},
 };
 
+bool role_has(enum layer_verb verb)
+{
+	return roles[verb].makes || roles[verb].ends || verb == LAYER_qp_to_qp_ex;
+}
+
 /* --- an object --- */
 
 /* Returns true if the backend has the verb, and no stub in its place. */

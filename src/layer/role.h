@@ -7,6 +7,9 @@
 
 #include "src/layer/passage.h"
 
+/* Returns true if the verb makes or ends an object. For other verbs the functions below do nothing. */
+bool role_has(enum layer_verb verb);
+
 /*
  * Before the backend is called: an object that the verb is to end gets its own functions back, since
  * its memory may be gone afterwards, or another object's.

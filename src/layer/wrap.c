@@ -27,12 +27,6 @@ struct context_shadow {
 	struct verbs_context verbs;
 };
 
-struct route {
-	const struct vb_backend *backend;    /* the original */
-	struct ibv_context *context;	     /* NULL: none, or of no backend */
-	const struct context_shadow *shadow; /* NULL: the context has none */
-};
-
 /* The number of the slot whose function the thread calls, of a verb without an object. */
 static _Thread_local unsigned int named;
 
@@ -40,14 +34,16 @@ static _Thread_local unsigned int named;
 static struct route route_to(struct ibv_context *context, const struct ibv_device *device)
 {
 	const struct vb_backend *slot = dispatch_slot();
-	struct route route = {.context = context};
 
 	if (!slot && context)
 		slot = objects_context_slot(context);
 	else if (!slot && device)
 		slot = objects_device_slot(device);
-	route.backend = slots_original(slot);
-	return route;
+	return (struct route){
+		.backend = slots_original(slot),
+		.context = context,
+		.entry = table_find(context, LAYER_CONTEXT),
+	};
 }
 
 /* The verbs layer calls the stubs with an object of no backend, which may be any pointer. */
@@ -70,29 +66,29 @@ static struct route route_to(struct ibv_context *context, const struct ibv_devic
 
 /* --- a wrapper, by the verb's convention --- */
 
-#define PASS_VALUE(result, name, arguments, convention, route, original)                       \
-	const uint64_t packed[] = {NUMBERS arguments};                                         \
-	struct passage passage;                                                                \
-	result answer;                                                                         \
-	int err;                                                                               \
-                                                                                               \
-	if (passage_inside())                                                                  \
-		return original arguments;                                                     \
-	err = passage_begin(&passage, LAYER_##name, (route).backend, (route).context, packed); \
-	answer = err ? FAILED(convention, err, UNPACK arguments) : original arguments;         \
-	passage_end(&passage, NUMBER(answer));                                                 \
+#define PASS_VALUE(result, name, arguments, convention, route, original)               \
+	const uint64_t packed[] = {NUMBERS arguments};                                 \
+	struct passage passage;                                                        \
+	result answer;                                                                 \
+	int err;                                                                       \
+                                                                                       \
+	if (passage_inside())                                                          \
+		return original arguments;                                             \
+	err = passage_begin(&passage, LAYER_##name, &(route), packed);                 \
+	answer = err ? FAILED(convention, err, UNPACK arguments) : original arguments; \
+	passage_end(&passage, NUMBER(answer));                                         \
 	return answer
 
-#define PASS_NOTHING(result, name, arguments, convention, route, original)                    \
-	const uint64_t packed[] = {NUMBERS arguments};                                        \
-	struct passage passage;                                                               \
-                                                                                              \
-	if (passage_inside()) {                                                               \
-		original arguments;                                                           \
-		return;                                                                       \
-	}                                                                                     \
-	if (!passage_begin(&passage, LAYER_##name, (route).backend, (route).context, packed)) \
-		original arguments;                                                           \
+#define PASS_NOTHING(result, name, arguments, convention, route, original) \
+	const uint64_t packed[] = {NUMBERS arguments};                     \
+	struct passage passage;                                            \
+                                                                           \
+	if (passage_inside()) {                                            \
+		original arguments;                                        \
+		return;                                                    \
+	}                                                                  \
+	if (!passage_begin(&passage, LAYER_##name, &(route), packed))      \
+		original arguments;                                        \
 	passage_end(&passage, 0)
 
 #define PASS_ERRNO     PASS_VALUE
@@ -198,26 +194,30 @@ void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original, u
 
 /* --- in the objects of a context --- */
 
-/* NULL for a context that is not shadowed, such as a program's copy of one. */
-static const struct context_shadow *shadow_of(const struct ibv_context *context)
+static const struct context_shadow *shadow_of(const struct layer_entry *entry)
 {
-	return (const struct context_shadow *)shadow_find(context, LAYER_CONTEXT);
+	return entry ? atomic_load_explicit(&entry->shadow, memory_order_acquire) : NULL;
 }
 
+/* A context without a shadow is a program's copy of one, or all layers are gone. */
 static struct route route_of(struct ibv_context *context)
 {
-	const struct context_shadow *shadow = shadow_of(context);
+	const struct layer_entry *entry = table_find(context, LAYER_CONTEXT);
+	const struct context_shadow *shadow = shadow_of(entry);
 
 	return (struct route){
 		.backend = shadow ? shadow->shadow.backend : slots_context_original(context),
 		.context = context,
-		.shadow = shadow,
+		.entry = entry,
 	};
 }
 
 /* Returns what the shadow has in its member, or the backend's function. */
-#define ORIGINAL(route, member, name) \
-	((route).shadow && (route).shadow->member ? (route).shadow->member : (route).backend->name)
+#define ORIGINAL(route, member, name)                                              \
+	({                                                                         \
+		const struct context_shadow *shadow = shadow_of((route).entry);    \
+		shadow && shadow->member ? shadow->member : (route).backend->name; \
+	})
 
 #define OBJECT_WRAPPER(result, name, parameters, arguments, convention, context, member) \
 	static result object_##name parameters                                           \
@@ -259,13 +259,13 @@ static int object_query_device(struct ibv_context *context, struct ibv_device_at
 static int query_short_port(struct ibv_context *context, uint8_t port_num,
 			    struct ibv_port_attr *attr, size_t attr_size)
 {
-	const struct context_shadow *shadow = shadow_of(context);
+	const struct route route = route_of(context);
+	const struct context_shadow *shadow = shadow_of(route.entry);
 
-	return shadow && shadow->ops._compat_query_port
-		       ? shadow->ops._compat_query_port(context, port_num,
-							(struct _compat_ibv_port_attr *)attr)
-		       : slots_context_original(context)->query_port(context, port_num, attr,
-								     attr_size);
+	if (shadow && shadow->ops._compat_query_port)
+		return shadow->ops._compat_query_port(context, port_num,
+						      (struct _compat_ibv_port_attr *)attr);
+	return route.backend->query_port(context, port_num, attr, attr_size);
 }
 
 static int pass_short_port(struct ibv_context *context, uint8_t port_num,
