@@ -4,10 +4,11 @@
  *
  * The cases of cases.c call a struct vb_backend. Here its members are the vb_* functions, so the
  * cases check that each vb_* function finds the backend, passes its arguments in order and returns
- * the answer. VERBENA_LIBIBVERBS names the stand-in.
+ * the answer. VERBENA_LIBIBVERBS names the stand-in. With an argument, a layer is between.
  */
 #include "test/ibverbs/cases.h"
 
+#include "src/layer/layer.h"
 #include "src/verbs/registry.h"
 
 #include <verbena/error.h>
@@ -101,6 +102,18 @@ static struct {
 
 static struct ibv_device *a_device_list[2];
 
+/* Counts the calls that the layer sees. The backend calls through the objects of the provider, whose
+ * wrappers must not count again. */
+static unsigned int seen;
+static bool layered;
+
+static void see(const struct layer_call *call)
+{
+	seen++;
+}
+
+static struct layer counter = {.name = "counter", .after = see};
+
 static void find(void *handle, const char *name, void *place)
 {
 	void *found = dlsym(handle, name);
@@ -182,6 +195,7 @@ static void check_failure(const struct verb_case *c, int err, bool err_in_void)
 	if ((c->convention == NOTHING || c->convention == NUMBER) && !err_in_void)
 		expected.err = 0;
 	errno = 0;
+	seen = 0;
 	answer = c->call();
 	if (answer != expected.answer || errno != expected.err) {
 		print_error("%s answers %#llx with errno %d, not %#llx with %d\n", c->verb,
@@ -213,6 +227,10 @@ static void check_call(const struct verb_case *c)
 			    standin.calls(), call->target ? call->target : "nothing");
 		fail();
 	}
+	if (seen != layered) {
+		print_error("the layer sees %u calls of %s\n", seen, c->verb);
+		fail();
+	}
 }
 
 static void every_verb_reaches_the_library(void **state)
@@ -226,6 +244,7 @@ static void every_verb_reaches_the_library(void **state)
 		if (is_in(c->verb, elsewhere, COUNT(elsewhere)))
 			continue;
 		standin.script(answer, 0);
+		seen = 0;
 		assert_int_equal(c->call(), answer);
 		check_call(c);
 	}
@@ -350,7 +369,7 @@ static void a_verb_the_backend_lacks_is_eopnotsupp(void **state)
 	assert_int_equal(vb_is_fork_initialized("empty"), IBV_FORK_DISABLED);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(an_unknown_context_is_einval, set_up),
@@ -363,5 +382,8 @@ int main(void)
 		cmocka_unit_test_setup(a_verb_the_backend_lacks_is_eopnotsupp, set_up),
 	};
 
+	layered = argc > 1;
+	if (layered && layer_add(&counter))
+		return 1;
 	return cmocka_run_group_tests(tests, load_standin, NULL);
 }

@@ -29,6 +29,7 @@ struct record {
 	uint64_t result;
 	int err;
 	enum vb_reason reason;
+	char text[256]; /* of the reason */
 	const struct ibv_context *context;
 	char device[32];
 	struct ibv_wc wc;      /* of start_poll and next_poll */
@@ -70,6 +71,8 @@ static void after(const struct layer_call *call)
 	};
 	memcpy(record->arguments, call->arguments,
 	       layer_verb_info(call->verb)->parameter_count * sizeof(uint64_t));
+	if (call->why)
+		vb_why_text(call->why, record->text, sizeof(record->text));
 	if (call->device)
 		strncpy(record->device, call->device, sizeof(record->device) - 1);
 	if (call->verb == LAYER_wr_complete)
@@ -656,6 +659,38 @@ void test_layer_sim_sees_an_older_qp(void)
 	TEST_ASSERT_EQUAL_UINT(0, record_count);
 }
 
+/* A CQ or a QP that cannot be destroyed is still seen; one that is destroyed has its own functions. */
+void test_layer_sim_objects_end_with_their_own_functions(void)
+{
+	struct ibv_cq_ex *cq = extend_cq(IBV_WC_STANDARD_FLAGS);
+	struct ibv_poll_cq_attr attr = {0};
+	int (*start_poll)(struct ibv_cq_ex *, struct ibv_poll_cq_attr *) = cq->start_poll;
+	void (*wr_start)(struct ibv_qp_ex *);
+	struct ibv_qp_init_attr_ex init;
+	struct ibv_qp_ex *ex;
+
+	TEST_ASSERT_EQUAL_INT(EBUSY, vb_destroy_cq(ibv_cq_ex_to_cq(cq)));
+	TEST_ASSERT_TRUE(start_poll == cq->start_poll);
+	record_count = 0;
+	TEST_ASSERT_EQUAL_INT(ENOENT, ibv_start_poll(cq, &attr));
+	only(LAYER_start_poll);
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(to));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_cq(ibv_cq_ex_to_cq(cq)));
+	TEST_ASSERT_TRUE(start_poll != cq->start_poll); /* the simulator keeps the memory */
+	record_count = 0;
+	TEST_ASSERT_EQUAL_INT(EINVAL, ibv_start_poll(cq, &attr));
+	TEST_ASSERT_EQUAL_UINT(0, record_count);
+
+	init = qp_attr(&a, IBV_QPT_RC);
+	init.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	init.send_ops_flags = POSTING;
+	ex = vb_qp_to_qp_ex(vb_create_qp_ex(a.context, &init));
+	wr_start = ex->wr_start;
+	TEST_ASSERT_EQUAL_INT(0, vb_close_device(a.context));
+	a.context = NULL;
+	TEST_ASSERT_TRUE(wr_start != ex->wr_start);
+}
+
 /* A world that is reset takes its contexts along; the layer is removed afterwards. */
 void test_layer_sim_survives_a_reset(void)
 {
@@ -692,6 +727,13 @@ void test_layer_sim_tells_the_reason_of_this_call(void)
 	record = only(LAYER_destroy_cq);
 	TEST_ASSERT_EQUAL_INT(EBUSY, record->err);
 	TEST_ASSERT_TRUE(record->reason != VB_WHY_NONE);
+	/* A verb that the simulator lacks has a sentence of the verbs layer, and not the last reason. */
+	TEST_ASSERT_EQUAL_INT(EINVAL, ibv_post_send(idle, &send, &bad));
+	record_count = 0;
+	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, vb_set_ece(idle, NULL));
+	record = only(LAYER_set_ece);
+	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, record->err);
+	TEST_ASSERT_EQUAL_STRING("set_ece: the backend sim does not have this verb", record->text);
 }
 
 /* --- names --- */
