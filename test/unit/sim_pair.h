@@ -23,7 +23,8 @@ struct end {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	union ibv_gid gid;
+	union ibv_gid gid; /* index 1 of port 1 */
+	uint16_t lid;	   /* of InfiniBand; else 0 */
 	_Alignas(64) uint8_t buffer[4096];
 };
 
@@ -39,6 +40,8 @@ static inline const char *sentence(void)
 
 static inline void open_end(struct end *end, struct ibv_device *device)
 {
+	struct ibv_port_attr port;
+
 	memset(end, 0, sizeof(*end));
 	end->context = B.open_device(device);
 	end->pd = B.alloc_pd(end->context);
@@ -47,17 +50,40 @@ static inline void open_end(struct end *end, struct ibv_device *device)
 			   ACCESS_ALL | IBV_ACCESS_MW_BIND);
 	TEST_ASSERT_NOT_NULL(end->mr);
 	TEST_ASSERT_EQUAL_INT(0, B.query_gid(end->context, 1, 1, &end->gid));
+	TEST_ASSERT_EQUAL_INT(0, B.query_port(end->context, 1, &port, sizeof(port)));
+	end->lid = port.lid;
 }
 
-static inline void open_pair(void)
+/* NULL: two devices of Ethernet. */
+static inline void open_pair_of(const struct vb_sim_config *config)
 {
 	struct ibv_device **list;
 
-	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(config));
 	list = B.get_device_list(NULL);
 	open_end(&a, list[0]);
 	open_end(&b, list[1]);
 	B.free_device_list(list);
+}
+
+static inline void open_pair(void)
+{
+	open_pair_of(NULL);
+}
+
+static inline void open_infiniband_pair(void)
+{
+	static struct vb_sim_config config = {
+		.device_count = 2,
+		.devices = {{.name = "sim0", .link_layer = IBV_LINK_LAYER_INFINIBAND},
+			    {.name = "sim1", .link_layer = IBV_LINK_LAYER_INFINIBAND}},
+	};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		config.devices[i].gid_count = 1;
+		vb_sim_default_gids(i + 1, config.devices[i].gids);
+	}
+	open_pair_of(&config);
 }
 
 /* Closing a device ends all its objects: none is left in the world. */
@@ -115,6 +141,7 @@ static inline void connect_qp(struct ibv_qp *qp, const struct end *peer, uint32_
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 12,
 		.ah_attr = {.is_global = 1,
+			    .dlid = peer->lid,
 			    .port_num = 1,
 			    .grh = {.dgid = peer->gid, .sgid_index = 1, .hop_limit = 64}},
 	};
