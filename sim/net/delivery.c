@@ -23,12 +23,13 @@ struct sim_flight {
 	uint8_t frame[SIM_FRAME_BYTES_MAX];
 };
 
-/* True if an InfiniBand packet came by its LID to a port that does not have the GID of its GRH. */
+/* True if an InfiniBand packet came by its LID to a port that does not have the GID of its GRH. A group
+ * has a LID and a GID that no port has. */
 static bool misrouted(const struct sim_port *port, const struct sim_route *route)
 {
 	union ibv_gid dgid;
 
-	if (!route->infiniband || !route->has_grh)
+	if (!route->infiniband || !route->has_grh || sim_lid_is_multicast(route->dlid))
 		return false;
 	memcpy(dgid.raw, route->dest_gid, sizeof(dgid));
 	return sim_port_find_gid(port, &dgid, IBV_GID_TYPE_IB) < 0;
