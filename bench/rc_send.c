@@ -12,14 +12,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <verbena/backend.h>
 #include <verbena/error.h>
 #include <verbena/fault.h>
 #include <verbena/verbs.h>
 
 struct run {
 	struct bench_pair pair;
-	uint64_t size, count, depth, drop;
+	uint64_t size, count, depth, drop, watch;
 	const char *trace;
+	uint64_t events;
 	uint64_t sent, received; /* completions */
 	struct ibv_sge recv_sge, send_sge;
 	struct ibv_recv_wr recv;
@@ -163,6 +165,14 @@ static double lock_pair_ns(void)
 
 /* --- the run --- */
 
+/* The least that a watcher can do. */
+static void take_event(void *arg, const struct vb_event *event)
+{
+	uint64_t *events = arg;
+
+	++*events;
+}
+
 static void set_up(struct run *run)
 {
 	struct vb_fault_rule drop = {.action = VB_FAULT_DROP, .from = "sim0", .count = 1};
@@ -179,6 +189,8 @@ static void set_up(struct run *run)
 		if (err)
 			bench_fail(run->trace, err);
 	}
+	if (run->watch)
+		vb_find_backend("sim")->watch(take_event, &run->events);
 	if (run->drop) {
 		drop.skip = run->drop - 1;
 		err = vb_fault_add(NULL, &drop, NULL);
@@ -195,6 +207,9 @@ static void report(const struct run *run, uint64_t spent_ns)
 	       run->count, run->size, run->depth, run->trace ? "traced to " : "no trace",
 	       run->trace ? run->trace : "");
 	printf("speed: %.3f million messages/s, %.1f ns each\n", 1e3 / each_ns, each_ns);
+	if (run->watch)
+		printf("events: %.3f million/s, %" PRIu64 " in all\n",
+		       1e3 * (double)run->events / (double)spent_ns, run->events);
 	printf("reference: %.1f ns for empty calls and one copy; %.1f ns a mutex pair\n",
 	       reference_ns(run), lock_pair_ns());
 	bench_print_packets(&run->pair);
@@ -208,6 +223,8 @@ int main(int argc, char **argv)
 		{"--count", "messages", &run.count, 1, UINT64_C(1) << 40, NULL},
 		{"--depth", "WRs that a queue holds", &run.depth, 1, BENCH_DEPTH_MAX, NULL},
 		{"--trace", "FILE write every packet to a pcap file", NULL, 0, 0, &run.trace},
+		{"--watch", "1: a watcher takes the events, and does nothing with them", &run.watch,
+		 0, 1, NULL},
 		{"--drop", "lose the Nth packet of sim0; 0 for none", &run.drop, 0, UINT32_MAX,
 		 NULL},
 		{0},
@@ -222,6 +239,8 @@ int main(int argc, char **argv)
 	if (run.trace)
 		err = vb_sim_trace_close(NULL);
 	spent_ns = bench_now_ns() - began_ns;
+	if (run.watch)
+		vb_find_backend("sim")->watch(NULL, NULL);
 	check_data(&run);
 	report(&run, spent_ns);
 	bench_close(&run.pair);

@@ -317,6 +317,40 @@ void test_rule_that_comes_to_a_quiet_connection_bites(void)
 	expect(IBV_WC_SUCCESS);
 }
 
+static unsigned int noted;
+
+static void count_packet(void *arg, const struct vb_event *event, void *element)
+{
+	(void)arg, (void)element;
+	noted += event->kind == VB_EVENT_PACKET;
+}
+
+/* True if the QP hands its requests to the peer by a function call. */
+static bool hands_over(void)
+{
+	return engine.sides[0].qp->peer.request_epoch == engine.sim->epoch;
+}
+
+/* Packets leave the short way while the owner watches, and take it again afterwards. */
+void test_the_short_way_is_taken_while_nobody_watches(void)
+{
+	again(&(struct engine_config){.quiet = true});
+	engine.sim->host.note = count_packet;
+	noted = 0;
+	for (unsigned int i = 0; i < 3; i++) {
+		write_bytes(10);
+		expect(IBV_WC_SUCCESS);
+		TEST_ASSERT_TRUE(hands_over());
+		sim_notes_watch(engine.sim, true);
+		write_bytes(10);
+		expect(IBV_WC_SUCCESS);
+		TEST_ASSERT_FALSE(hands_over());
+		sim_notes_watch(engine.sim, false);
+		/* A request and an ACK for each write that was watched. */
+		TEST_ASSERT_EQUAL_UINT(2 * (i + 1), noted);
+	}
+}
+
 static uint64_t discards(unsigned int side, enum sim_discard cause)
 {
 	return engine.sides[side].device->counters.discarded[cause];
