@@ -18,7 +18,8 @@ static struct vb_event event_of(const struct sim_transit *transit, enum vb_event
 		sim_frame_show(transit->frame, transit->frame_bytes, path->route.infiniband, shown);
 	else
 		sim_packet_show(transit->packet, &path->route, shown);
-	if (path->qpn)
+	/* A fault rule may have made a datagram of it. */
+	if (!(shown->has & VB_PACKET_HAS_DETH))
 		shown->source_qpn = path->qpn;
 	shown->lost = transit->lost;
 	return (struct vb_event){
