@@ -298,7 +298,7 @@ static inline void sim_completer_watch(struct sim_qp *qp, bool progress)
 
 /* --- wait.c --- */
 
-/* Notes what has happened to a timer. wait_ns is the time of a timer that starts. */
+/* Notes what has happened to a timer. wait_ns is the time of a timer that starts; 0: it does not start. */
 void sim_qp_note_timer(struct sim_qp *qp, const char *timer, const char *what, uint64_t wait_ns,
 		       unsigned int retries_left);
 

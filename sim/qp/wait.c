@@ -27,9 +27,13 @@ static uint64_t tick_after(uint64_t now_ns, uint64_t ticks)
 void sim_qp_note_timer(struct sim_qp *qp, const char *timer, const char *what, uint64_t wait_ns,
 		       unsigned int retries_left)
 {
-	struct vb_event event = {.kind = VB_EVENT_TIMER,
-				 .values = {qp->comp.psn, wait_ns, retries_left},
-				 .texts = {timer, what}};
+	enum { PSN, WAIT, RETRIES };
+	struct vb_event event = {
+		.kind = VB_EVENT_TIMER,
+		.values = {[PSN] = qp->comp.psn, [WAIT] = wait_ns, [RETRIES] = retries_left},
+		.absent = wait_ns ? 0 : 1u << WAIT,
+		.texts = {timer, what},
+	};
 
 	sim_qp_note(qp, &event);
 }

@@ -439,6 +439,7 @@ static void expect_timer(unsigned int index, const char *timer, const char *what
 	TEST_ASSERT_EQUAL_STRING(what, noted->texts[1]);
 	TEST_ASSERT_EQUAL_UINT64(psn, noted->event.values[0]);
 	TEST_ASSERT_EQUAL_UINT64(wait_ns, noted->event.values[1]);
+	TEST_ASSERT_EQUAL_HEX(wait_ns ? 0 : 2, noted->event.absent);
 	TEST_ASSERT_EQUAL_UINT64(retries_left, noted->event.values[2]);
 	TEST_ASSERT_EQUAL_UINT64(time_ns, noted->event.time_ns);
 }
