@@ -222,11 +222,14 @@ static int wrap_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 	const struct ibv_mw_bind_info *info = &mw_bind->bind_info;
 
 	if (mw->type != IBV_MW_TYPE_1)
-		return EINVAL;
+		return fail_why(EINVAL, "bind_mw",
+				(struct vb_why){VB_WHY_BIND_MW_TYPE, {mw->rkey}});
 	if (!info->mr && (info->addr || info->length))
-		return EINVAL;
+		return fail_why(EINVAL, "bind_mw",
+				(struct vb_why){VB_WHY_BIND_MW_NO_MR, {info->length, info->addr}});
 	if (info->mr && info->mr->pd != mw->pd)
-		return EPERM;
+		return fail_why(EPERM, "bind_mw",
+				(struct vb_why){VB_WHY_BIND_MW_PD, {info->mr->lkey, mw->rkey}});
 	return pass_bind_mw(qp, mw, mw_bind);
 }
 

@@ -63,6 +63,8 @@ static const struct {
 	{"ops", "operations"},
 	{"open", "bits"},
 	{"srqinit", "bits"},
+	{"cap", "device_cap_flags"},
+	{"wc_flags", "wc_flags"},
 	{"text", "name"},
 };
 
@@ -81,6 +83,16 @@ static const char *words_of(const char *kind, size_t length)
 	return "value";
 }
 
+static void print_placeholder(FILE *out, const char *kind, size_t length)
+{
+	const size_t counted = strlen("n ");
+
+	if (!strncmp(kind, "n ", counted))
+		fprintf(out, "`<number>` %.*ss", (int)(length - counted), kind + counted);
+	else
+		fprintf(out, "`<%s>`", words_of(kind, length));
+}
+
 /* Prints a text of the table: {4:mask} becomes `<attributes>`, and < is itself. */
 static void print_text(FILE *out, const char *text)
 {
@@ -88,7 +100,7 @@ static void print_text(FILE *out, const char *text)
 		if (*text == '{') {
 			const char *kind = strchr(text, ':') + 1, *end = strchr(kind, '}');
 
-			fprintf(out, "`<%s>`", words_of(kind, (size_t)(end - kind)));
+			print_placeholder(out, kind, (size_t)(end - kind));
 			text = end;
 		} else {
 			if (*text == '<')

@@ -12,7 +12,7 @@ static unsigned int first_difference(const char *text, FILE *file)
 	unsigned int line = 1;
 	int c;
 
-	while ((c = getc(file)) != EOF && c == *text) {
+	while ((c = getc(file)) != EOF && c == (unsigned char)*text) {
 		line += c == '\n';
 		text++;
 	}

@@ -564,6 +564,13 @@ void test_no_descriptor_is_free(void)
 		      "reg_mr: the system has no free file descriptor to read /proc/self/maps; "
 		      "close descriptors, or raise the limit of the system "
 		      "(/proc/sys/fs/file-max)");
+	descriptor_error = ENODEV;
+	expect_null(ENODEV, B.create_comp_channel(a.context));
+	expect_reason(
+		VB_WHY_SYSTEM_CALL,
+		"create_comp_channel: making a file descriptor for a completion channel failed "
+		"with ENODEV (No such device); look up the errno in the manual page of the "
+		"call, which says what the system lacks");
 	descriptor_error = ENOMEM;
 	expect_null(ENOMEM, B.create_comp_channel(a.context));
 	expect_reason(VB_WHY_NO_MEMORY,

@@ -232,6 +232,33 @@ void test_a_batch_that_was_not_started(void)
 		      qpn);
 }
 
+/* Verbs of the data path answer EINVAL for a queue that is destroyed. */
+void test_posting_to_a_destroyed_qp(void)
+{
+	struct ibv_qp *qp = &ex->qp_base;
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND}, *bad_send = NULL;
+	struct ibv_recv_wr recv = {0}, *bad_recv = NULL;
+	const uint32_t handle = qp->handle;
+
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(qp));
+	TEST_ASSERT_EQUAL_INT(EINVAL, ibv_post_send(qp, &send, &bad_send));
+	TEST_ASSERT_EQUAL_PTR(&send, bad_send);
+	expect_reason(
+		VB_WHY_QUEUE_GONE,
+		"post_send: the QP of handle %u is not live: it was destroyed, or its handle "
+		"was overwritten; use the QP only until it is destroyed, and leave its fields "
+		"unchanged",
+		handle);
+	TEST_ASSERT_EQUAL_INT(EINVAL, ibv_post_recv(qp, &recv, &bad_recv));
+	TEST_ASSERT_EQUAL_PTR(&recv, bad_recv);
+	expect_reason(
+		VB_WHY_QUEUE_GONE,
+		"post_recv: the QP of handle %u is not live: it was destroyed, or its handle "
+		"was overwritten; use the QP only until it is destroyed, and leave its fields "
+		"unchanged",
+		handle);
+}
+
 /* --- polling --- */
 
 void test_mistakes_of_poll_cq(void)

@@ -19,23 +19,6 @@ void tearDown(void)
 	close_pair();
 }
 
-/* Replaces the world by one whose only device is as given. */
-static void open_alone(struct vb_sim_device_config device)
-{
-	struct vb_sim_config config = {.device_count = 1, .devices = {device}};
-	struct ibv_device **list;
-
-	close_pair();
-	strcpy(config.devices[0].name, "sim0");
-	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(&config));
-	list = B.get_device_list(NULL);
-	a.context = B.open_device(list[0]);
-	B.free_device_list(list);
-	a.pd = B.alloc_pd(a.context);
-	a.cq = B.create_cq(a.context, 64, NULL, NULL, 0);
-	TEST_ASSERT_NOT_NULL(a.cq);
-}
-
 /* --- queries --- */
 
 static int device_input(void)
@@ -159,10 +142,10 @@ void test_mistakes_of_queries(void)
 		 "query_device_ex: attr_size is 100 bytes, less than the 232 of struct "
 		 "ibv_device_attr; give sizeof(struct ibv_device_attr_ex)"},
 		{VB_WHY_PORT_NONE, EINVAL, port_3,
-		 "query_port: port 3 of sim0 does not exist; the device has 1 port(s), from 1; "
+		 "query_port: port 3 of sim0 does not exist; the device has 1 port, from 1; "
 		 "give one of the device's ports"},
 		{VB_WHY_PORT_NONE, EINVAL, gid_of_port_3,
-		 "query_gid: port 3 of sim0 does not exist; the device has 1 port(s), from 1; give "
+		 "query_gid: port 3 of sim0 does not exist; the device has 1 port, from 1; give "
 		 "one of the device's ports"},
 		{VB_WHY_GID_INDEX, EINVAL, gid_before_the_table,
 		 "query_gid: GID index -1 is outside the GID table of port 1, which has 64 "
@@ -185,7 +168,7 @@ void test_mistakes_of_queries(void)
 		 "query_pkey: P_Key index 7 is outside the P_Key table of port 1, which has 1 "
 		 "entries; give an index below pkey_tbl_len of ibv_query_port()"},
 		{VB_WHY_PKEY_PORT, ENOENT, pkey_of_port_3,
-		 "query_pkey: the P_Keys of port 3 cannot be read, because sim0 has 1 port(s), "
+		 "query_pkey: the P_Keys of port 3 cannot be read, because sim0 has 1 port, "
 		 "from 1; give one of the device's ports"},
 		{VB_WHY_PKEY_NONE, ENOENT, unknown_pkey,
 		 "get_pkey_index: the P_Key table of port 1 has no entry 0x8123; give a P_Key that "
@@ -208,10 +191,13 @@ void test_mistakes_of_queries(void)
 
 void test_there_is_no_mac_address_on_infiniband(void)
 {
+	const struct vb_sim_config config = {
+		.device_count = 1,
+		.devices = {{.name = "sim0", .link_layer = IBV_LINK_LAYER_INFINIBAND}}};
 	struct ibv_ah_attr way = {.port_num = 1, .dlid = 1};
 	uint8_t mac[6];
 
-	open_alone((struct vb_sim_device_config){.link_layer = IBV_LINK_LAYER_INFINIBAND});
+	open_alone(&config);
 	TEST_ASSERT_EQUAL_INT(-EINVAL, B.resolve_eth_l2_from_gid(a.context, &way, mac, NULL));
 	expect_reason(
 		VB_WHY_MAC_OF_INFINIBAND,
@@ -247,7 +233,7 @@ void test_a_verb_that_a_device_lacks(void)
 	expect_reason(VB_WHY_VERB_LACKING,
 		      "create_wq: a simulated device does not have this verb; do without the verb "
 		      "when it fails with EOPNOTSUPP, or use a device that has it");
-	open_alone((struct vb_sim_device_config){.profile = "rxe-6.1"});
+	open_profile("rxe-6.1");
 	expect_null(EOPNOTSUPP, ibv_alloc_td(a.context, &td));
 	expect_reason(VB_WHY_VERB_LACKING_PROFILE,
 		      "alloc_td: sim0 with the profile \"rxe-6.1\" does not have this verb, like "
@@ -406,9 +392,9 @@ void test_mistakes_of_open_qp(void)
 		 IBV_QPT_XRC_RECV,
 		 "open_qp: comp_mask lacks IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_TYPE; set "
 		 "qp_num, xrcd and qp_type, and name them in comp_mask"},
-		{VB_WHY_QP_OPEN_UNKNOWN, 0, 0x80, IBV_QPT_XRC_RECV,
-		 "open_qp: comp_mask has 0x80, which is no bit of enum ibv_qp_open_attr_mask; "
-		 "remove the bits from comp_mask"},
+		{VB_WHY_COMP_MASK, 0, 0x80, IBV_QPT_XRC_RECV,
+		 "open_qp: comp_mask has the unknown bits 0x80; set only the bits of the "
+		 "structure's enum in <infiniband/verbs.h>"},
 		{VB_WHY_QP_OPEN_TYPE, 0, 0, IBV_QPT_RC,
 		 "open_qp: qp_type is RC, and only QPs of type XRC_RECV are shared; set qp_type to "
 		 "IBV_QPT_XRC_RECV"},
@@ -465,9 +451,9 @@ void test_an_event_that_is_not_acknowledged(void)
 	TEST_ASSERT_EQUAL_INT(0, B.get_async_event(a.context, &event));
 	TEST_ASSERT_EQUAL_INT(EDEADLK, B.destroy_qp(from));
 	expect_reason(VB_WHY_EVENTS_UNACKED,
-		      "destroy_qp: the program has read 1 asynchronous event(s) of the QP and has "
-		      "not acknowledged them, and no other thread can; call ibv_ack_async_event() "
-		      "for each event of ibv_get_async_event() first");
+		      "destroy_qp: the QP has 1 asynchronous event to acknowledge, and no other "
+		      "thread can acknowledge them; call "
+		      "ibv_ack_async_event() for each event of ibv_get_async_event() first");
 	B.ack_async_event(&event);
 	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(from));
 }
@@ -521,9 +507,9 @@ void test_mistakes_of_create_srq_ex(void)
 		void (*make)(struct ibv_srq_init_attr_ex *attr);
 		const char *sentence;
 	} mistakes[] = {
-		{VB_WHY_SRQ_COMP_MASK, EINVAL, srq_bits,
-		 "create_srq_ex: comp_mask has 0x200, which is no bit of enum "
-		 "ibv_srq_init_attr_mask; remove the bits from comp_mask"},
+		{VB_WHY_COMP_MASK, EINVAL, srq_bits,
+		 "create_srq_ex: comp_mask has the unknown bits 0x200; set only the bits of the "
+		 "structure's enum in <infiniband/verbs.h>"},
 		{VB_WHY_SRQ_TAG_MATCHING, EOPNOTSUPP, srq_tags,
 		 "create_srq_ex: the device has no tag matching; create a basic SRQ, without "
 		 "IBV_SRQ_INIT_ATTR_TM; tm_caps of ibv_query_device_ex() says what a device has"},
@@ -564,7 +550,7 @@ void test_a_device_that_cannot_resize_an_srq(void)
 {
 	struct ibv_srq_attr attr = {.max_wr = 8};
 
-	open_alone((struct vb_sim_device_config){.profile = "mlx5"});
+	open_profile("mlx5");
 	TEST_ASSERT_EQUAL_INT(EINVAL, B.modify_srq(make_srq(), &attr, IBV_SRQ_MAX_WR));
 	expect_reason(VB_WHY_SRQ_RESIZE_NONE,
 		      "modify_srq: the device cannot resize an SRQ: it has no "

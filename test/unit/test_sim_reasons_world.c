@@ -147,8 +147,8 @@ void test_mistakes_of_functions_on_a_device(void)
 		 "vb_sim_counters: the context is NULL, or the device is not a simulated one; give "
 		 "a context of the backend sim; vb_context_backend() tells a context's backend"},
 		{VB_WHY_PORT_NONE, EINVAL, of_no_port,
-		 "vb_sim_port_state: port 2 of sim0 does not exist; the device has 1 port(s), from "
-		 "1; give one of the device's ports"},
+		 "vb_sim_port_state: port 2 of sim0 does not exist; the device has 1 port, from 1; "
+		 "give one of the device's ports"},
 		{VB_WHY_SIM_COUNTER, EINVAL, unknown_counter,
 		 "vb_sim_counter: no counter is called \"rx_bytes\"; give a name of "
 		 "vb_sim_counter_name()"},
@@ -339,10 +339,10 @@ void test_a_world_that_ends_during_a_wait(void)
 	TEST_ASSERT_EQUAL_INT(0, pthread_join(waiter.thread, NULL));
 	TEST_ASSERT_EQUAL_INT(ENODEV, waiter.error);
 	TEST_ASSERT_EQUAL_STRING(
-		"vb_sim_wait_cq: vb_sim_reset() has ended the world during the call; let the "
-		"threads of a test end before vb_sim_reset()",
+		"vb_sim_wait_cq: the simulated world ended while the call waited; join the threads "
+		"that wait before vb_sim_close() or vb_sim_reset()",
 		waiter.sentence);
-	TEST_ASSERT_EQUAL_HEX(VB_WHY_SIM_WORLD_ENDED, waiter.reason);
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_WORLD_ENDED, waiter.reason);
 }
 
 /* --- functions of <verbena/fault.h> --- */
@@ -672,10 +672,9 @@ void test_a_process_without_descriptors(void)
 	TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_NOFILE, &none));
 	expect_null(EMFILE, B.open_device(list[0]));
 	TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_NOFILE, &kept));
-	expect_reason(VB_WHY_CONTEXT_RESOURCES,
-		      "open_device: sim0 could not be opened, because making a descriptor or a "
-		      "thread failed with EMFILE (Too many open files); raise the limits of the "
-		      "process (ulimit -n, ulimit -u), or close what is not used");
+	expect_reason(VB_WHY_PROCESS_DESCRIPTORS,
+		      "open_device: the process has no free file descriptor for the events of the "
+		      "device; close descriptors, or raise the limit of the process (ulimit -n)");
 	B.free_device_list(list);
 }
 

@@ -12,14 +12,11 @@
 /* Is called on the thread whose call has failed; explain() returns why. */
 typedef void say_heard_fn(int error, const struct vb_why *(*explain)(void));
 
-/* Calls heard() after each say() from now on. Call it before a second thread runs. */
+/* Calls heard() after each say_why() from now on. Call it before a second thread runs. */
 void say_listen(say_heard_fn *heard);
 
 /* Keeps the reason and a copy of its text, sets errno to error and returns error. */
 int say_why(int error, const struct vb_why *why);
-
-/* The same with a sentence as the reason: `return say(EINVAL, ...)`. */
-int say(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* For verbs that return NULL or -1: `return null_errno(err)`. */
 static inline void *null_errno(int error)
@@ -33,10 +30,6 @@ static inline int minus_errno(int error)
 	errno = error;
 	return -1;
 }
-
-/* As say(), and return NULL or -1. */
-#define say_null(...)  null_errno(say(__VA_ARGS__))
-#define say_minus(...) minus_errno(say(__VA_ARGS__))
 
 /* Returns the reason; its number is VB_WHY_NONE if no call has failed. */
 const struct vb_why *said(void);

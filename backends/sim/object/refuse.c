@@ -6,6 +6,7 @@
 #include "sim/base/refuse.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 int refuse_why(const char *verb, struct vb_why why)
@@ -35,10 +36,9 @@ int refuse_events(const char *verb, int error, enum kind kind, void *object)
 	const uint32_t unacked =
 		*object_events_read(kind, object) - *object_events_acked(kind, object);
 
-	if (error == ENODEV)
-		return refuse_plainly(verb, VB_WHY_SIM_WORLD_ENDED);
-	return refuse_why(
-		verb, (struct vb_why){VB_WHY_EVENTS_UNACKED, {unacked}, .text = kind_name(kind)});
+	return refuse_wait(
+		verb, error,
+		(struct vb_why){VB_WHY_EVENTS_UNACKED, {unacked}, .text = kind_name(kind)});
 }
 
 int refuse_limit(const char *verb, const char *name, int limit)
@@ -59,14 +59,22 @@ int refuse_busy(const char *verb, enum vb_reason reason, uint64_t number, enum k
 			  (struct vb_why){reason, {number}, .text = users_text(kind, object)});
 }
 
+int refuse_system(const char *verb, int error, const char *call)
+{
+	return say_why(error,
+		       &(struct vb_why){
+			       VB_WHY_SYSTEM_CALL, {(uint64_t)error}, .verb = verb, .text = call});
+}
+
 int refuse_descriptor(const char *verb, int error, const char *purpose)
 {
 	const enum vb_reason reason = sim_descriptor_reason(error);
+	char call[128];
 
-	if (reason == VB_WHY_NONE)
-		return say(error, "%s: no descriptor %s: %s", verb, purpose,
-			   strerrordesc_np(error));
-	return refuse_why(verb, (struct vb_why){.reason = reason, .text = purpose});
+	if (reason != VB_WHY_NONE)
+		return refuse_name(verb, reason, purpose);
+	snprintf(call, sizeof(call), "making a file descriptor %s", purpose);
+	return refuse_system(verb, error, call);
 }
 
 int refuse_wait(const char *verb, int error, struct vb_why why)

@@ -37,6 +37,10 @@ int refuse_comp_mask(const char *verb, uint32_t unknown);
 int refuse_busy(const char *verb, enum vb_reason reason, uint64_t number, enum kind kind,
 		const void *object);
 
+/* @error: a call of the system or the C library has failed; @call says which, such as "reading the
+ * descriptor". */
+int refuse_system(const char *verb, int error, const char *call);
+
 /* EMFILE, ENFILE or ENOMEM of a call that has to open a descriptor, with @purpose behind "no free
  * file descriptor", such as "to read /proc/self/maps". */
 int refuse_descriptor(const char *verb, int error, const char *purpose);

@@ -52,13 +52,13 @@ static void fill(struct context *context)
 	pthread_mutex_init(&verbs->context.mutex, NULL);
 }
 
-/* Takes cmd_fd, or makes a new one for -1. */
-static int open_descriptors(struct context *context, int cmd_fd)
+/* Takes cmd_fd, or makes a new one for -1. 0, or an errno with a reason. */
+static int open_descriptors(struct context *context, int cmd_fd, const char *verb)
 {
 	int err = event_queue_init(&context->async);
 
 	if (err)
-		return err;
+		return refuse_descriptor(verb, err, "for the events of the device");
 	context->verbs.context.async_fd = context->async.fd;
 	/* Nobody reads or writes the file; a duplicate of the descriptor has the same inode. */
 	context->verbs.context.cmd_fd = cmd_fd >= 0 ? cmd_fd : memfd_create("verbena", MFD_CLOEXEC);
@@ -66,7 +66,7 @@ static int open_descriptors(struct context *context, int cmd_fd)
 		err = errno;
 		event_queue_end(&context->async);
 	}
-	return err;
+	return err ? refuse_descriptor(verb, err, "for the commands of the device") : 0;
 }
 
 /* Closes the descriptors; kept, if it is one of them, stays the caller's. */
@@ -80,24 +80,17 @@ static void close_descriptors(struct context *context, int kept)
 	cancel_restore(state);
 }
 
-static int enlist(struct vb_sim *world, struct context *context)
+static int enlist(struct vb_sim *world, struct context *context, const char *verb)
 {
-	int err = handles_add(&world->store.contexts, context, &context->handle);
+	int err;
 
-	if (err)
-		return err;
+	if (handles_add(&world->store.contexts, context, &context->handle))
+		return refuse_plainly(verb, VB_WHY_NO_MEMORY);
 	err = driver_start(&world->driver);
-	if (err)
-		handles_remove(&world->store.contexts, context->handle);
-	return err;
-}
-
-static int refuse_resources(int error, const char *device)
-{
-	return say_why(error, &(struct vb_why){VB_WHY_CONTEXT_RESOURCES,
-					       {(uint64_t)error},
-					       .verb = "open_device",
-					       .text = device});
+	if (!err)
+		return 0;
+	handles_remove(&world->store.contexts, context->handle);
+	return refuse_system(verb, err, "making the thread of the real clock");
 }
 
 /*
@@ -106,17 +99,17 @@ static int refuse_resources(int error, const char *device)
  */
 static struct context *new_context(struct device *device, struct context *origin, int cmd_fd)
 {
+	const char *const verb = origin ? "import_device" : "open_device";
 	struct vb_sim *world = device->world;
 	struct store *store = &world->store;
 	struct context *context;
 	int err;
 
 	if (world->retired)
-		return null_errno(
-			refuse_name("open_device", VB_WHY_WORLD_REPLACED, device->ibv.name));
+		return null_errno(refuse_name(verb, VB_WHY_WORLD_REPLACED, device->ibv.name));
 	context = pool_take(&store->pools[KIND_CONTEXT]);
 	if (!context)
-		return null_errno(refuse_plainly("open_device", VB_WHY_NO_MEMORY));
+		return null_errno(refuse_plainly(verb, VB_WHY_NO_MEMORY));
 	context->world = world;
 	context->store = store;
 	context->device = device;
@@ -125,15 +118,15 @@ static struct context *new_context(struct device *device, struct context *origin
 		handles_init(&context->handles[i]);
 	fill(context);
 	context->verbs.context.device = &device->ibv;
-	err = open_descriptors(context, cmd_fd);
+	err = open_descriptors(context, cmd_fd, verb);
 	if (!err) {
-		err = enlist(world, context);
+		err = enlist(world, context, verb);
 		if (err)
 			close_descriptors(context, cmd_fd);
 	}
 	if (err) {
 		pool_give(&store->pools[KIND_CONTEXT], context);
-		return null_errno(refuse_resources(err, device->ibv.name));
+		return null_errno(err);
 	}
 	store->live[KIND_CONTEXT]++;
 	return context;

@@ -115,7 +115,7 @@ static int refuse_event(const char *verb, int error, int fd, struct vb_why silen
 			return refuse_why(verb, (struct vb_why){rows[i].reason, {(uint64_t)fd}});
 	if (error == EDEADLK || error == ENODEV)
 		return refuse_wait(verb, error, silence);
-	return say(error, "%s: fd %d: %s", verb, fd, strerrordesc_np(error));
+	return refuse_system(verb, error, "reading the descriptor of the events");
 }
 
 /* --- completion channels --- */

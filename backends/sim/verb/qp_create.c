@@ -283,7 +283,7 @@ static int check_open_mask(const struct ibv_qp_open_attr *attr)
 	if (missing)
 		return refuse_why("open_qp", (struct vb_why){VB_WHY_QP_OPEN_MISSING, {missing}});
 	if (unknown)
-		return refuse_why("open_qp", (struct vb_why){VB_WHY_QP_OPEN_UNKNOWN, {unknown}});
+		return refuse_comp_mask("open_qp", unknown);
 	return 0;
 }
 

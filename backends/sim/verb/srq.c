@@ -26,9 +26,7 @@ static int check_mask(const struct ibv_srq_init_attr_ex *attr)
 	const uint32_t missing = needed & ~attr->comp_mask;
 
 	if (attr->comp_mask & ~known_mask)
-		return refuse_why(
-			"create_srq_ex",
-			(struct vb_why){VB_WHY_SRQ_COMP_MASK, {attr->comp_mask & ~known_mask}});
+		return refuse_comp_mask("create_srq_ex", attr->comp_mask & ~known_mask);
 	if (attr->comp_mask & IBV_SRQ_INIT_ATTR_TM || (typed && attr->srq_type == IBV_SRQT_TM))
 		return refuse_plainly("create_srq_ex", VB_WHY_SRQ_TAG_MATCHING);
 	if (typed && attr->srq_type != IBV_SRQT_BASIC && attr->srq_type != IBV_SRQT_XRC)

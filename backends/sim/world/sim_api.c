@@ -41,7 +41,7 @@ int vb_sim_run(struct vb_sim *sim, uint64_t duration_ns)
 	if (hold.world->driver.real)
 		return refuse_plainly(__func__, VB_WHY_SIM_CLOCK_REAL);
 	return driver_run(&hold.world->driver, duration_ns)
-		       ? refuse_plainly(__func__, VB_WHY_SIM_WORLD_ENDED)
+		       ? refuse_plainly(__func__, VB_WHY_WORLD_ENDED)
 		       : 0;
 }
 
@@ -89,9 +89,7 @@ static int wait_failed(const char *verb, int error, const struct ibv_cq *ibv)
 	struct vb_why idle = {
 		VB_WHY_SIM_WAIT_IDLE, {ibv->handle}, .text = ibv->context->device->name};
 
-	if (error == ENODEV)
-		return refuse_plainly(verb, VB_WHY_SIM_WORLD_ENDED);
-	return refuse_why(verb, idle);
+	return refuse_wait(verb, error, idle);
 }
 
 static int wait_cq(const char *verb, struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc,
