@@ -557,7 +557,10 @@ void test_layer_sees_a_verb_of_no_backend(void)
 	TEST_ASSERT_EQUAL_STRING("a(b()b)a", course);
 	TEST_ASSERT_EQUAL_INT(EINVAL, seen.err);
 	TEST_ASSERT_NULL(seen.context);
-	TEST_ASSERT_EQUAL_STRING("alloc_pd: the object, or the context in it, is NULL", seen_text);
+	TEST_ASSERT_EQUAL_STRING(
+		"alloc_pd: the object, or the context pointer in it, is NULL; pass the object that "
+		"its verb returned; a verb that cannot make an object returns NULL and sets errno",
+		seen_text);
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_destroy_qp(NULL));
 	TEST_ASSERT_EQUAL_INT(EINVAL, seen.err);
 }
