@@ -147,20 +147,25 @@ static void check_complete(struct batch *batch)
 		batch_fail(batch, VB_WHY_BATCH_NO_ADDRESS, 0, 0);
 }
 
-/* Checks that the batch may get one more work request, and has room for it. */
-static void check_room(struct batch *batch, enum ibv_wr_opcode opcode)
+/* The batch gets no work request of the opcode. */
+static void refuse_wr(struct batch *batch, enum ibv_wr_opcode opcode)
 {
-	const struct vb_why lacking = {VB_WHY_BATCH_OPERATION,
-				       {0, batch->count, opcode, batch_flags[opcode]}};
-	const struct vb_why full = {VB_WHY_BATCH_FULL, {0, batch->max_wr}};
-	const struct vb_why memory = {.reason = VB_WHY_NO_MEMORY};
+	struct vb_why why = {.reason = VB_WHY_NO_MEMORY};
 
 	if (!(batch->ops & batch_flags[opcode]))
-		keep(batch, &lacking);
+		why = (struct vb_why){VB_WHY_BATCH_OPERATION,
+				      {0, batch->count, opcode, batch_flags[opcode]}};
 	else if (batch->count == batch->max_wr)
-		keep(batch, &full);
-	else if (batch->count == batch->capacity && grow(batch))
-		keep(batch, &memory);
+		why = (struct vb_why){VB_WHY_BATCH_FULL, {0, batch->max_wr}};
+	keep(batch, &why);
+}
+
+/* Returns true if the batch may get a work request of the opcode, and has room for it. */
+static bool has_room(struct batch *batch, enum ibv_wr_opcode opcode)
+{
+	if (!(batch->ops & batch_flags[opcode]) || batch->count == batch->max_wr)
+		return false;
+	return batch->count < batch->capacity || !grow(batch);
 }
 
 static unsigned int needs_of(const struct qp *qp, enum ibv_wr_opcode opcode)
@@ -185,7 +190,8 @@ struct ibv_send_wr *batch_add(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode)
 	if (!batch)
 		return NULL;
 	check_complete(batch);
-	check_room(batch, opcode);
+	if (!batch->error && !has_room(batch, opcode))
+		refuse_wr(batch, opcode);
 	if (batch->error)
 		return NULL;
 	wr = &batch->wrs[batch->count++];
