@@ -35,6 +35,8 @@ FILE *__wrap_fopen64(const char *path, const char *mode)
 	return descriptor_error ? NULL : __real_fopen64(path, mode);
 }
 
+static struct ibv_context *importing; /* shares the file of end a */
+
 void setUp(void)
 {
 	open_pair();
@@ -42,7 +44,16 @@ void setUp(void)
 
 void tearDown(void)
 {
+	if (importing)
+		B.close_device(importing);
+	importing = NULL;
 	close_pair();
+}
+
+static void import_device(void)
+{
+	importing = B.import_device(dup(a.context->cmd_fd));
+	TEST_ASSERT_NOT_NULL(importing);
 }
 
 static struct ibv_qp *make_qp(enum ibv_qp_type type)
@@ -78,11 +89,12 @@ static struct ibv_pd *make_parent(struct ibv_td *td)
 
 void test_a_busy_pd_names_its_objects(void)
 {
-	struct ibv_context *context = B.import_device(dup(a.context->cmd_fd));
-	struct ibv_pd *imported = B.import_pd(context, a.pd->handle);
 	struct ibv_qp *qp = make_qp(IBV_QPT_RC);
+	struct ibv_pd *imported;
 	struct ibv_mw *mw;
 
+	import_device();
+	imported = B.import_pd(importing, a.pd->handle);
 	TEST_ASSERT_EQUAL_INT(EBUSY, B.dealloc_pd(a.pd));
 	expect_reason(VB_WHY_PD_BUSY,
 		      "dealloc_pd: PD %u still has 1 QP (number 0x%x), 1 MR (lkey 0x%x); destroy "
@@ -101,7 +113,6 @@ void test_a_busy_pd_names_its_objects(void)
 		"dealloc_pd: PD %u still has 2 AHs (first: handle 0), 1 MW (rkey 0x%x), 2 MRs "
 		"(first: lkey 0x%x), 1 parent domain (handle 1); destroy these objects first",
 		a.pd->handle, mw->rkey, a.mr->lkey);
-	TEST_ASSERT_EQUAL_INT(0, B.close_device(context));
 }
 
 void test_a_busy_parent_domain_names_its_cqs(void)
@@ -240,40 +251,39 @@ void test_mistakes_of_import_device(void)
 
 void test_mistakes_of_imported_objects(void)
 {
-	struct ibv_context *context = B.import_device(dup(a.context->cmd_fd));
 	struct ibv_pd *parent = make_parent(NULL), *pd;
 
-	expect_null(ENOENT, B.import_pd(context, 77));
+	import_device();
+	expect_null(ENOENT, B.import_pd(importing, 77));
 	expect_reason(VB_WHY_IMPORT_HANDLE,
 		      "import_pd: the original context has no PD of handle 77; give the handle in "
 		      "the structure of the PD, while the PD is live");
-	expect_null(ENOENT, B.import_dm(context, 3));
+	expect_null(ENOENT, B.import_dm(importing, 3));
 	expect_reason(VB_WHY_IMPORT_HANDLE,
 		      "import_dm: the original context has no DM of handle 3; give the handle in "
 		      "the structure of the DM, while the DM is live");
-	expect_null(ENOENT, B.import_pd(context, parent->handle));
+	expect_null(ENOENT, B.import_pd(importing, parent->handle));
 	expect_reason(VB_WHY_IMPORT_PARENT,
 		      "import_pd: the PD of handle %u is a parent domain, which exists in its own "
 		      "context only; import the PD that the parent domain extends",
 		      parent->handle);
 	/* An import in the original context itself: its number follows that of the parent. */
 	TEST_ASSERT_NOT_NULL(B.import_pd(a.context, a.pd->handle));
-	expect_null(ENOENT, B.import_pd(context, parent->handle + 1));
+	expect_null(ENOENT, B.import_pd(importing, parent->handle + 1));
 	expect_reason(VB_WHY_IMPORT_OF_IMPORT,
 		      "import_pd: the PD of handle %u is an import itself; import the original PD",
 		      parent->handle + 1);
-	pd = B.import_pd(context, a.pd->handle);
+	pd = B.import_pd(importing, a.pd->handle);
 	expect_null(ENOENT, B.import_mr(pd, 12));
 	expect_reason(VB_WHY_IMPORT_HANDLE,
 		      "import_mr: the original context has no MR of handle 12; give the handle in "
 		      "the structure of the MR, while the MR is live");
 	TEST_ASSERT_EQUAL_INT(0, B.close_device(a.context));
 	a.context = NULL;
-	expect_null(ENOENT, B.import_pd(context, 0));
+	expect_null(ENOENT, B.import_pd(importing, 0));
 	expect_reason(VB_WHY_IMPORT_CLOSED,
 		      "import_pd: the ibv_context is closed, or the original ibv_context is closed "
 		      "whose cmd_fd it was made from; keep both contexts open");
-	TEST_ASSERT_EQUAL_INT(0, B.close_device(context));
 }
 
 /* --- multicast groups --- */

@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+static struct ibv_context *importing; /* shares the file of end a */
+
 void setUp(void)
 {
 	open_pair();
@@ -16,7 +18,16 @@ void setUp(void)
 
 void tearDown(void)
 {
+	if (importing)
+		B.close_device(importing);
+	importing = NULL;
 	close_pair();
+}
+
+static void import_device(void)
+{
+	importing = B.import_device(dup(a.context->cmd_fd));
+	TEST_ASSERT_NOT_NULL(importing);
 }
 
 /* --- objects that do not exist --- */
@@ -52,10 +63,10 @@ void test_an_overwritten_handle(void)
 
 void test_an_import_without_its_original(void)
 {
-	struct ibv_context *context = B.import_device(dup(a.context->cmd_fd));
-	struct ibv_pd *pd = B.alloc_pd(a.context);
-	struct ibv_pd *imported = B.import_pd(context, pd->handle);
+	struct ibv_pd *pd = B.alloc_pd(a.context), *imported;
 
+	import_device();
+	imported = B.import_pd(importing, pd->handle);
 	TEST_ASSERT_NOT_NULL(imported);
 	TEST_ASSERT_EQUAL_INT(0, B.dealloc_pd(pd));
 	TEST_ASSERT_EQUAL_INT(ENOENT, B.dealloc_pd(imported));
@@ -64,7 +75,6 @@ void test_an_import_without_its_original(void)
 		      "was destroyed; unimport the PD",
 		      imported->handle);
 	B.unimport_pd(imported);
-	TEST_ASSERT_EQUAL_INT(0, B.close_device(context));
 }
 
 void test_no_object_and_an_object_of_another_context(void)
@@ -100,8 +110,11 @@ void test_a_closed_context(void)
 /* The call of aligned_alloc(3), calloc(3) or posix_memalign(3) that fails, counted from 1; 0: all work. */
 static unsigned int failing;
 
+static bool reallocs_fail;
+
 void *__real_aligned_alloc(size_t align_bytes, size_t size_bytes);
 void *__real_calloc(size_t count, size_t size_bytes);
+void *__real_realloc(void *memory, size_t size_bytes);
 int __real_posix_memalign(void **memory, size_t align_bytes, size_t size_bytes);
 
 void *__wrap_aligned_alloc(size_t align_bytes, size_t size_bytes)
@@ -112,6 +125,11 @@ void *__wrap_aligned_alloc(size_t align_bytes, size_t size_bytes)
 void *__wrap_calloc(size_t count, size_t size_bytes)
 {
 	return failing && !--failing ? NULL : __real_calloc(count, size_bytes);
+}
+
+void *__wrap_realloc(void *memory, size_t size_bytes)
+{
+	return reallocs_fail ? NULL : __real_realloc(memory, size_bytes);
 }
 
 int __wrap_posix_memalign(void **memory, size_t align_bytes, size_t size_bytes)
@@ -211,6 +229,28 @@ void test_no_memory_for_an_object(void)
 	expect_reason(VB_WHY_NO_MEMORY, "alloc_pd: the process has no memory left; free memory, or "
 					"raise the limit of the process (ulimit -v)");
 	TEST_ASSERT_NOT_NULL(make_pd());
+}
+
+/* The tables of handles and of keys grow at different numbers of MRs. */
+void test_no_memory_for_tables(void)
+{
+	unsigned int refused = 0;
+
+	for (unsigned int made = 0; made < 300; made++) {
+		void *mr;
+
+		reallocs_fail = true;
+		mr = make_mr();
+		reallocs_fail = false;
+		if (mr)
+			continue;
+		refused++;
+		expect_reason(VB_WHY_NO_MEMORY,
+			      "reg_mr: the process has no memory left; free memory, or raise the "
+			      "limit of the process (ulimit -v)");
+		TEST_ASSERT_NOT_NULL(make_mr());
+	}
+	TEST_ASSERT_TRUE(refused >= 2);
 }
 
 void test_the_limits_of_a_device(void)
@@ -495,10 +535,11 @@ void test_mistakes_of_rereg_mr(void)
 
 void test_mrs_that_cannot_change(void)
 {
-	struct ibv_context *context = B.import_device(dup(a.context->cmd_fd));
-	struct ibv_pd *pd = B.import_pd(context, a.pd->handle);
-	struct ibv_mr *imported = B.import_mr(pd, a.mr->handle);
 	struct ibv_mr *covering = B.reg_dm_mr(a.pd, make_dm(), 0, 64, IBV_ACCESS_ZERO_BASED);
+	struct ibv_mr *imported;
+
+	import_device();
+	imported = B.import_mr(B.import_pd(importing, a.pd->handle), a.mr->handle);
 
 	expect_rereg(VB_WHY_REREG_KIND, rereg(imported, IBV_REREG_MR_CHANGE_PD, NULL, 0, 0),
 		     "an imported MR cannot change; deregister the MR, and register "
@@ -506,7 +547,6 @@ void test_mrs_that_cannot_change(void)
 	expect_rereg(VB_WHY_REREG_KIND, rereg(covering, IBV_REREG_MR_CHANGE_PD, NULL, 0, 0),
 		     "an MR of device memory cannot change; deregister the MR, and "
 		     "register another one");
-	TEST_ASSERT_EQUAL_INT(0, B.close_device(context));
 }
 
 /* --- ibv_advise_mr(3) --- */
@@ -666,8 +706,25 @@ void test_mistakes_of_mrs_of_device_memory(void)
 		      "%u; register a range of the DM",
 		      dm->handle);
 	TEST_ASSERT_NOT_NULL(B.reg_dm_mr(a.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED));
+}
+
+/* The import of an MR covers no device memory of its own. */
+void test_covered_device_memory_names_its_mrs(void)
+{
+	struct ibv_dm *dm = ask_dm(64, 0, 0);
+	struct ibv_mr *first = B.reg_dm_mr(a.pd, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
+
+	import_device();
+	TEST_ASSERT_NOT_NULL(B.import_mr(B.import_pd(importing, a.pd->handle), first->handle));
+	TEST_ASSERT_EQUAL_INT(EBUSY, B.free_dm(dm));
+	expect_reason(VB_WHY_DM_BUSY,
+		      "free_dm: DM %u is still covered by 1 MR (lkey 0x%x); deregister the MRs "
+		      "first",
+		      dm->handle, first->lkey);
 	TEST_ASSERT_NOT_NULL(B.reg_dm_mr(a.pd, dm, 8, 56, IBV_ACCESS_ZERO_BASED));
 	TEST_ASSERT_EQUAL_INT(EBUSY, B.free_dm(dm));
 	expect_reason(VB_WHY_DM_BUSY,
-		      "free_dm: DM %u is covered by 2 MRs; deregister the MRs first", dm->handle);
+		      "free_dm: DM %u is still covered by 2 MRs (first: lkey 0x%x); deregister the "
+		      "MRs first",
+		      dm->handle, first->lkey);
 }

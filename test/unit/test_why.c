@@ -63,10 +63,12 @@ void test_bits_without_a_name_are_a_number(void)
 
 void test_things_are_counted(void)
 {
-	TEST_ASSERT_EQUAL_STRING("DM 3 is covered by 1 MR; deregister the MRs first",
-				 sentence((struct vb_why){VB_WHY_DM_BUSY, {3, 1}}));
-	TEST_ASSERT_EQUAL_STRING("DM 3 is covered by 2 MRs; deregister the MRs first",
-				 sentence((struct vb_why){VB_WHY_DM_BUSY, {3, 2}}));
+	TEST_ASSERT_EQUAL_STRING("port_num 3 does not exist; the device has 1 port, from 1; give "
+				 "one of the device's ports",
+				 sentence((struct vb_why){VB_WHY_NO_SUCH_PORT, {3, 1}}));
+	TEST_ASSERT_EQUAL_STRING("port_num 3 does not exist; the device has 2 ports, from 1; give "
+				 "one of the device's ports",
+				 sentence((struct vb_why){VB_WHY_NO_SUCH_PORT, {3, 2}}));
 }
 
 void test_no_reason_has_no_sentence(void)

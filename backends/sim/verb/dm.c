@@ -151,8 +151,7 @@ int verb_free_dm(struct ibv_dm *ibv)
 		return refuse_gone("free_dm", KIND_DM, ibv);
 	root = dm->root ? dm->root : dm;
 	if (root->users)
-		return refuse_why("free_dm",
-				  (struct vb_why){VB_WHY_DM_BUSY, {ibv->handle, root->users}});
+		return refuse_busy("free_dm", VB_WHY_DM_BUSY, ibv->handle, KIND_DM, dm);
 	if (dm != root)
 		verb_end_dm(dm);
 	verb_end_dm(root);
