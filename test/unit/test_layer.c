@@ -599,6 +599,21 @@ void test_layer_gives_a_failure_an_errno(void)
 	TEST_ASSERT_EQUAL_INT64(-2, (int64_t)seen.result);
 }
 
+/* The sentence of an earlier call does not explain a later one. */
+void test_layer_has_no_stale_reason(void)
+{
+	add_both();
+	TEST_ASSERT_NULL(vb_alloc_pd(NULL));
+	TEST_ASSERT_NOT_NULL(seen.why);
+	answer = ENOMEM;
+	TEST_ASSERT_EQUAL_INT(ENOMEM, vb_req_notify_cq((struct ibv_cq *)objects[0], 0));
+	TEST_ASSERT_EQUAL_INT(ENOMEM, seen.err);
+	TEST_ASSERT_NULL(seen.why);
+	TEST_ASSERT_EQUAL_INT(ENOMEM, vb_dealloc_pd((struct ibv_pd *)objects[0]));
+	TEST_ASSERT_EQUAL_INT(ENOMEM, seen.err);
+	TEST_ASSERT_NULL(seen.why);
+}
+
 static int refuse_with_words(struct layer_call *call)
 {
 	call->refusal = "no memory is injected";
@@ -660,6 +675,16 @@ void test_layer_covers_backends_that_come_later(void)
 	TEST_ASSERT_EQUAL_STRING("later", seen.backend->name);
 	vb_free_device_list(list);
 	TEST_ASSERT_EQUAL_PTR(list, vb_get_device_list("fake", NULL));
+}
+
+void test_layer_leaves_backends_alone_that_come_after_it(void)
+{
+	static const struct vb_backend after = {.name = "after", .alloc_pd = TABLE_alloc_pd};
+
+	TEST_ASSERT_EQUAL_INT(0, layer_add(&layer_a));
+	layer_remove(&layer_a);
+	TEST_ASSERT_EQUAL_INT(0, registry_add(&after));
+	TEST_ASSERT_TRUE(vb_find_backend("after")->alloc_pd == TABLE_alloc_pd);
 }
 
 /* The real libibverbs answers as without a layer, whether this machine has devices or not. */

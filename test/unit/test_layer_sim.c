@@ -8,12 +8,15 @@
 #include "test/unit/sim_pair.h"
 
 #include <infiniband/verbs.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 #include <verbena/error.h>
 
 #define RECORDS 256
-#define WRS	8
+#define WRS	16
 #define SGES	2
 #define POSTING \
 	(IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
@@ -39,11 +42,16 @@ struct record {
 };
 
 static struct record records[RECORDS];
-static unsigned int record_count;
+static atomic_uint record_count;
 static enum layer_verb refused_verb; /* LAYER_VERBS: none */
+
+static sem_t arrived; /* posted when another thread completes a batch */
+static pthread_t main_thread;
 
 static int before(struct layer_call *call)
 {
+	if (call->verb == LAYER_wr_complete && !pthread_equal(main_thread, pthread_self()))
+		sem_post(&arrived);
 	return call->verb == refused_verb ? ENOMEM : 0;
 }
 
@@ -60,7 +68,7 @@ static void copy_wrs(struct record *record, const struct ibv_send_wr *wr)
 
 static void after(const struct layer_call *call)
 {
-	struct record *record = &records[record_count++ % RECORDS];
+	struct record *record = &records[atomic_fetch_add(&record_count, 1) % RECORDS];
 
 	*record = (struct record){
 		.verb = call->verb,
@@ -122,12 +130,15 @@ void setUp(void)
 {
 	refused_verb = LAYER_VERBS;
 	record_count = 0;
+	main_thread = pthread_self();
+	sem_init(&arrived, 0, 0);
 }
 
 void tearDown(void)
 {
 	layer_remove(&layer);
 	close_pair();
+	sem_destroy(&arrived);
 }
 
 /* --- context->ops --- */
@@ -425,41 +436,100 @@ void test_layer_sim_sees_a_batch_fail(void)
 	TEST_ASSERT_EQUAL_UINT(8, only(LAYER_wr_complete)->wr_count);
 }
 
+static void send_by_calls(struct ibv_qp_ex *ex, uint64_t wr_id)
+{
+	ibv_wr_start(ex);
+	ex->wr_id = wr_id;
+	ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(ex);
+	ibv_wr_set_sge(ex, a.mr->lkey, (uintptr_t)a.buffer, 8);
+}
+
+static void expect_posting(struct ibv_qp_ex *ex)
+{
+	expect_nothing(&a);
+	recv_one(1);
+	send_by_calls(ex, 2);
+	TEST_ASSERT_EQUAL_INT(0, ibv_wr_complete(ex));
+	expect_wc(&a, 2, IBV_WC_SUCCESS);
+	expect_wc(&b, 1, IBV_WC_SUCCESS);
+}
+
 /* A batch that a layer fails is lost, and the QP can be used again. */
-void test_layer_sim_refuses_a_batch(void)
+void test_layer_sim_refuses_wr_complete(void)
 {
 	struct ibv_qp_ex *ex = start_ex();
 
 	refused_verb = LAYER_wr_complete;
-	ibv_wr_start(ex);
-	ibv_wr_send(ex);
-	ibv_wr_set_sge(ex, a.mr->lkey, (uintptr_t)a.buffer, 8);
+	send_by_calls(ex, 9);
 	TEST_ASSERT_EQUAL_INT(ENOMEM, ibv_wr_complete(ex));
 	TEST_ASSERT_EQUAL_STRING("wr_complete: the layer recorder makes the call fail with ENOMEM",
 				 vb_last_error());
+	refused_verb = LAYER_VERBS;
+	expect_posting(ex);
+}
+
+void test_layer_sim_refuses_wr_start(void)
+{
+	struct ibv_qp_ex *ex = start_ex();
+
 	refused_verb = LAYER_wr_start;
-	ibv_wr_start(ex);
-	ibv_wr_send(ex);
-	ibv_wr_set_sge(ex, a.mr->lkey, (uintptr_t)a.buffer, 8);
+	send_by_calls(ex, 9);
 	TEST_ASSERT_EQUAL_INT(ENOMEM, ibv_wr_complete(ex));
 	TEST_ASSERT_EQUAL_STRING("wr_complete: a layer has made wr_start fail with ENOMEM, so that "
 				 "no WR is posted",
 				 vb_last_error());
-	/* An abort releases the QP, whatever a layer says. */
-	refused_verb = LAYER_wr_abort;
-	ibv_wr_start(ex);
+	/* The failure is over: this is a call without wr_start, which the simulator refuses. */
+	TEST_ASSERT_EQUAL_INT(EINVAL, ibv_wr_complete(ex));
+	send_by_calls(ex, 9);
 	ibv_wr_abort(ex);
+	TEST_ASSERT_EQUAL_INT(EINVAL, ibv_wr_complete(ex));
 	refused_verb = LAYER_VERBS;
-	expect_nothing(&a);
+	expect_posting(ex);
+}
+
+/* An abort releases the QP, whatever a layer says. */
+void test_layer_sim_refuses_no_abort(void)
+{
+	struct ibv_qp_ex *ex = start_ex();
+
+	refused_verb = LAYER_wr_abort;
+	send_by_calls(ex, 9);
+	record_count = 0;
+	ibv_wr_abort(ex);
+	TEST_ASSERT_EQUAL_INT(0, only(LAYER_wr_abort)->err);
+	refused_verb = LAYER_VERBS;
+	expect_posting(ex);
+}
+
+/* A thread that completes a batch without having begun one waits for the QP, and then fails. */
+static void *complete_without_start(void *ex)
+{
+	return (void *)(uintptr_t)ibv_wr_complete(ex);
+}
+
+void test_layer_sim_keeps_the_batch_of_another_thread(void)
+{
+	struct ibv_qp_ex *ex = start_ex();
+	unsigned int count = 0;
+	pthread_t thread;
+	void *err;
+
 	recv_one(1);
-	ibv_wr_start(ex);
-	ex->wr_id = 2;
-	ex->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_send(ex);
-	ibv_wr_set_sge(ex, a.mr->lkey, (uintptr_t)a.buffer, 8);
+	send_by_calls(ex, 2);
+	record_count = 0;
+	pthread_create(&thread, NULL, complete_without_start, ex);
+	sem_wait(&arrived);
 	TEST_ASSERT_EQUAL_INT(0, ibv_wr_complete(ex));
+	pthread_join(thread, &err);
+	TEST_ASSERT_EQUAL_INT(EINVAL, (uintptr_t)err);
+	TEST_ASSERT_EQUAL_UINT(2, record_count);
+	for (unsigned int i = 0; i < 2; i++) {
+		TEST_ASSERT_EQUAL_UINT(records[i].err ? 0 : 1, records[i].wr_count);
+		count += records[i].wr_count;
+	}
+	TEST_ASSERT_EQUAL_UINT(1, count);
 	expect_wc(&a, 2, IBV_WC_SUCCESS);
-	expect_wc(&b, 1, IBV_WC_SUCCESS);
 }
 
 /* --- struct ibv_cq_ex --- */
@@ -527,14 +597,20 @@ void test_layer_sim_sees_completions_of_an_extended_cq(void)
 	only(LAYER_end_poll);
 }
 
-/* A provider has no function for a field that the CQ was not created with. */
+static uint32_t read_nothing(struct ibv_cq_ex *cq)
+{
+	return 0xdead;
+}
+
+/* A provider has no function for a field that the CQ was not created with, or one that must not be
+ * called. */
 void test_layer_sim_reads_only_the_fields_of_the_cq(void)
 {
 	struct ibv_cq_ex *cq = extend_cq(IBV_WC_EX_WITH_QP_NUM);
 	struct ibv_poll_cq_attr attr = {0};
 	const struct record *record;
 
-	cq->read_byte_len = NULL;
+	cq->read_byte_len = read_nothing;
 	cq->read_imm_data = NULL;
 	cq->read_src_qp = NULL;
 	cq->read_slid = NULL;
