@@ -86,8 +86,8 @@ struct vb_backend {
 	 * Makes the backend call fn(arg, event) for each event of its devices from now on: those that
 	 * are made later, too. NULL ends that. When watch returns, fn of the call before is not
 	 * running and is not called any more. fn runs under locks of the backend: it must not call a
-	 * verb or another function of the backend. Without watch, there are no events but those of
-	 * the verbs.
+	 * verb or another function of the backend, and the caller of watch holds no lock that fn
+	 * takes. Without watch, there are no events but those of the verbs.
 	 */
 	void (*watch)(vb_event_fn *fn, void *arg);
 

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -525,9 +526,9 @@ void test_a_forked_child_goes_on_watching(void)
 
 static void *watch_often(void *arg)
 {
-	const volatile bool *stop = arg;
+	const atomic_bool *stop = arg;
 
-	while (!*stop) {
+	while (!atomic_load(stop)) {
 		B.watch(note_event, &events);
 		B.watch(NULL, NULL);
 	}
@@ -538,18 +539,18 @@ static void *watch_often(void *arg)
 void test_watching_while_other_threads_send(void)
 {
 	static const struct vb_sim_config real = {.clock = VB_SIM_CLOCK_REAL};
-	static volatile bool stop;
+	static atomic_bool stop;
 	struct ibv_qp *from, *to;
 	pthread_t thread;
 	uint64_t now_ns;
 
 	open_pair_of(&real);
 	connect_pair(&from, &to);
-	stop = false;
-	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, watch_often, (void *)&stop));
+	atomic_store(&stop, false);
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, watch_often, &stop));
 	for (unsigned int i = 0; i < 200; i++)
 		write_once(from);
-	stop = true;
+	atomic_store(&stop, true);
 	pthread_join(thread, NULL);
 	watch_events();
 	write_once(from);
