@@ -213,13 +213,19 @@ static uint64_t arrival_ns(const struct sim_net *net, const struct sim_path *pat
 	return start_ns + link->delay_ns + transit->delay_ns;
 }
 
+bool sim_delivery_needs_bytes(const struct sim_path *path, const struct sim_transit *transit)
+{
+	return path->link &&
+	       (path->link->bits_per_second || path->link->delay_ns || transit->delay_ns);
+}
+
 /* False if the packet is lost. */
 static bool deliver_to(struct sim_net *net, const struct sim_path *path,
 		       struct sim_transit *transit)
 {
 	uint64_t when_ns;
 
-	if (path->link->bits_per_second || path->link->delay_ns || transit->delay_ns)
+	if (sim_delivery_needs_bytes(path, transit))
 		sim_net_encode(net, transit);
 	if (transit->lost)
 		return false;

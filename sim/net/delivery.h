@@ -16,6 +16,10 @@ struct sim_delivery {
 	struct sim_flight *spare;   /* the buffers that hold no packet */
 };
 
+/* Returns true if the delivery encodes the packet, because the packet arrives later. A packet to a group is
+ * decided for each of its links. */
+bool sim_delivery_needs_bytes(const struct sim_path *path, const struct sim_transit *transit);
+
 /* Delivers a packet, counts it if it is lost, and ends the chain. */
 sim_filter_fn sim_delivery_pass;
 

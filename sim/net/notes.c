@@ -37,6 +37,9 @@ void sim_notes_pass(struct sim_filter *filter, struct sim_transit *transit)
 	struct vb_event event;
 
 	sim_net_check_way(transit);
+	/* The packet is lost if its payload cannot be read. */
+	if (!transit->lost && sim_delivery_needs_bytes(transit->path, transit))
+		sim_net_encode(filter->net, transit);
 	event = event_of(transit, VB_EVENT_PACKET, &shown);
 	event.values[LOST] = transit->lost;
 	sim_note(filter->net->engine, &event, NULL);

@@ -3,6 +3,7 @@
 #include "test/unit/event_log.h"
 
 #include <stdio.h>
+#include <sys/mman.h>
 #include <verbena/fault.h>
 
 static struct ibv_qp *from, *to; /* RC; `from` is on sim0 */
@@ -181,6 +182,33 @@ static void a_changed_packet(void)
 void test_a_changed_packet(void)
 {
 	on_both(a_changed_packet);
+}
+
+/* A packet on a link with delay is encoded when it is sent. */
+void test_a_packet_whose_payload_cannot_be_read_is_lost(void)
+{
+	static struct vb_sim_config config = {
+		.device_count = 2,
+		.devices = {{.name = "sim0"}, {.name = "sim1"}},
+		.link_count = 1,
+		.links = {{.a = "sim0", .b = "sim1", .delay_ns = 1000}},
+	};
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_send_wr wr = {.num_sge = 1, .opcode = IBV_WR_SEND};
+	struct ibv_mr *mr;
+	struct ibv_sge sge;
+
+	open_pair_of(&config);
+	connect();
+	mr = B.reg_mr(a.pd, page, 4096, 0);
+	TEST_ASSERT_NOT_NULL(mr);
+	sge = (struct ibv_sge){(uintptr_t)page, 8, mr->lkey};
+	wr.sg_list = &sge;
+	munmap(page, 4096);
+	TEST_ASSERT_EQUAL_INT(0, post_wr(from, &wr));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	TEST_ASSERT_TRUE(only_event(VB_EVENT_PACKET)->packet.lost);
+	TEST_ASSERT_EQUAL_UINT64(1, only_event(VB_EVENT_PACKET)->event.values[0]);
 }
 
 static struct {
