@@ -65,6 +65,7 @@ const struct vb_backend vb_backend_sim = {
 	.listen = say_listen,
 	.watch = process_watch,
 	.now_ns = now_ns,
+	.completion_why = verb_completion_why,
 	.owns_device = world_owns_device,
 	.owns_context = owns_context,
 	.owns_list = process_owns_list,

@@ -356,7 +356,8 @@ static void vendor_codes(FILE *out)
 	      "\n"
 	      "The `vendor_err` of a completion in error, by profile. A row with a reason goes\n"
 	      "before the row of its status without one. 0 stands where a device sets none, or\n"
-	      "where no source was found.\n"
+	      "where no source was found. The profile spec sets the number of the reason that\n"
+	      "the QP's own side has found: see [errors.md](errors.md).\n"
 	      "\n"
 	      "| status | reason |",
 	      out);
@@ -370,8 +371,11 @@ static void vendor_codes(FILE *out)
 		fprintf(out, "| %s | %s |", status_name(row->status),
 			row->cause == SIM_CAUSE_ANY ? "" : causes[row->cause]);
 		for (unsigned int i = 0; (profile = sim_profile_at(i)); i++)
-			fprintf(out, row->codes[profile->codes] ? " 0x%02x |" : " %u |",
-				row->codes[profile->codes]);
+			if (profile->codes == SIM_CODES_SPEC)
+				fputs(" its reason |", out);
+			else
+				fprintf(out, row->codes[profile->codes] ? " 0x%02x |" : " %u |",
+					row->codes[profile->codes]);
 		fprintf(out, " %s |\n", row->source);
 	}
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <verbena/packet.h>
 
 #define MULTICAST_QPN 0xffffffu
 
@@ -64,11 +65,57 @@ static void arrive_at_group(struct sim_port *port, const struct sim_packet *pack
 	}
 }
 
-/* Counts a packet that no QP takes. */
-static void refuse(struct sim_device *device, enum sim_discard cause)
+/* Counts a packet that no QP takes. qp is NULL if no QP has its QPN. */
+static void refuse(const struct sim_port *port, const struct sim_qp *qp,
+		   const struct sim_packet *packet, const struct sim_route *route,
+		   enum sim_discard cause)
 {
-	sim_discard(&device->counters, cause);
+	sim_qp_discard(qp, port, packet, route, cause);
+	port->device->counters.refused_packets++;
+}
+
+/* How a frame is dropped that cannot be decoded. */
+static const struct {
+	enum sim_discard cause;
+	enum vb_reason reason;
+} decode_errors[] = {
+	[SIM_DECODE_TRUNCATED] = {SIM_DISCARD_TRUNCATED, VB_WHY_DROP_TRUNCATED},
+	[SIM_DECODE_NOT_ROCE] = {SIM_DISCARD_NETWORK_HEADER, VB_WHY_DROP_NETWORK_HEADER},
+	[SIM_DECODE_NOT_INFINIBAND] = {SIM_DISCARD_NETWORK_HEADER, VB_WHY_DROP_NETWORK_HEADER},
+	[SIM_DECODE_BAD_VERSION] = {SIM_DISCARD_VERSION, VB_WHY_DROP_VERSION},
+	[SIM_DECODE_BAD_OPCODE] = {SIM_DISCARD_OPCODE, VB_WHY_DROP_OPCODE},
+	[SIM_DECODE_BAD_PAD] = {SIM_DISCARD_PAD, VB_WHY_DROP_PAD},
+	[SIM_DECODE_BAD_ICRC] = {SIM_DISCARD_ICRC, VB_WHY_DROP_ICRC},
+	[SIM_DECODE_BAD_VCRC] = {SIM_DISCARD_VCRC, VB_WHY_DROP_VCRC},
+};
+
+static void note_frame(const struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+		       enum vb_reason reason)
+{
+	struct vb_why why = {.reason = reason};
+	struct vb_packet shown;
+
+	sim_frame_show(frame, frame_bytes, sim_port_is_infiniband(port), &shown);
+	why.text = shown.opcode_name;
+	if (reason == VB_WHY_DROP_OPCODE)
+		why.values[0] = shown.opcode;
+	else if (reason == VB_WHY_DROP_ICRC || reason == VB_WHY_DROP_VCRC)
+		why.values[0] = shown.psn;
+	else
+		why.values[0] = frame_bytes;
+	sim_note_drop(port->device, port, NULL, &shown, &why);
+}
+
+/* Counts a frame that cannot be decoded. */
+static void refuse_frame(const struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			 enum sim_decode error)
+{
+	struct sim_device *device = port->device;
+
+	sim_discard(&device->counters, decode_errors[error].cause);
 	device->counters.refused_packets++;
+	if (sim_watched(device->engine))
+		note_frame(port, frame, frame_bytes, decode_errors[error].reason);
 }
 
 /* Gives a packet that has come to a port to its QP, or counts why no QP takes the packet. */
@@ -85,7 +132,7 @@ static void admit(struct sim_port *port, const struct sim_packet *packet,
 	}
 	cause = sim_qp_take_packet(qp, port, packet, route);
 	if (cause != SIM_DISCARD_NONE)
-		refuse(device, cause);
+		refuse(port, qp, packet, route, cause);
 }
 
 /* A packet that was not encoded arrives at a port. */
@@ -94,23 +141,13 @@ static void arrive(struct sim_port *port, const struct sim_packet *packet,
 {
 	port->device->counters.received_packets++;
 	if (misrouted(port, route))
-		refuse(port->device, SIM_DISCARD_ADDRESS);
+		refuse(port, NULL, packet, route, SIM_DISCARD_ADDRESS);
 	else
 		admit(port, packet, route);
 }
 
 void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes)
 {
-	static const uint8_t causes[] = {
-		[SIM_DECODE_TRUNCATED] = SIM_DISCARD_TRUNCATED,
-		[SIM_DECODE_NOT_ROCE] = SIM_DISCARD_NETWORK_HEADER,
-		[SIM_DECODE_NOT_INFINIBAND] = SIM_DISCARD_NETWORK_HEADER,
-		[SIM_DECODE_BAD_VERSION] = SIM_DISCARD_VERSION,
-		[SIM_DECODE_BAD_OPCODE] = SIM_DISCARD_OPCODE,
-		[SIM_DECODE_BAD_PAD] = SIM_DISCARD_PAD,
-		[SIM_DECODE_BAD_ICRC] = SIM_DISCARD_ICRC,
-		[SIM_DECODE_BAD_VCRC] = SIM_DISCARD_VCRC,
-	};
 	struct sim_packet packet;
 	struct sim_route route;
 	struct sim_span span;
@@ -120,9 +157,9 @@ void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t fra
 
 	port->device->counters.received_packets++;
 	if (result != SIM_DECODE_OK)
-		refuse(port->device, causes[result]);
+		refuse_frame(port, frame, frame_bytes, result);
 	else if (is_misaddressed(port, &route))
-		refuse(port->device, SIM_DISCARD_ADDRESS);
+		refuse(port, NULL, &packet, &route, SIM_DISCARD_ADDRESS);
 	else
 		admit(port, &packet, &route);
 }

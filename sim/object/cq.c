@@ -211,6 +211,18 @@ void sim_cq_purge(struct sim_cq *cq, uint32_t qpn)
 	cq->head = kept;
 }
 
+bool sim_cq_holds(const struct sim_cq *cq, uint32_t qpn, enum ibv_wc_status status,
+		  const uint64_t *wr_id)
+{
+	for (uint32_t i = cq->tail; i != cq->head; i++) {
+		const struct ibv_wc *wc = &cq->ring[i & cq->mask].wc;
+
+		if (wc->qp_num == qpn && wc->status == status && (!wr_id || wc->wr_id == *wr_id))
+			return true;
+	}
+	return false;
+}
+
 void sim_cq_notify(struct sim_cq *cq)
 {
 	const struct sim_host *host = &cq->device->engine->host;

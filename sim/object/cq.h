@@ -89,6 +89,10 @@ void sim_cq_forget(struct sim_cq *cq, const struct sim_queue *queue);
 /* Removes the entries of a QP (a quirk). */
 void sim_cq_purge(struct sim_cq *cq, uint32_t qpn);
 
+/* Returns true if a completion of a QP with a status, and with *wr_id unless NULL, can be polled. */
+bool sim_cq_holds(const struct sim_cq *cq, uint32_t qpn, enum ibv_wc_status status,
+		  const uint64_t *wr_id);
+
 /* Handles an entry for which the CQ has no room. Returns true if the oldest entry made room, and
  * false if the CQ has overrun. */
 bool sim_cq_overflow(struct sim_cq *cq);

@@ -10,12 +10,6 @@
 
 #define REMOTE_CHANGE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 
-/* The flags that a window takes. Programs give local write beside remote write; it grants no right
- * that the region does not have. */
-#define WINDOW_ACCESS                                                                \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
-
 /* The scratch of a null region: NULL_BYTES zeros to read, then NULL_BYTES to write to. Both are
  * longer than a packet's payload. */
 #define NULL_BYTES 8192u
@@ -324,7 +318,7 @@ static bool region_allows(const struct sim_mr *region, uint32_t pd, const struct
 
 	if (region->kind != SIM_MR_REGION ||
 	    (region->pd != pd && sim_device_obeys(device, SIM_RULE_WINDOW_PD)) ||
-	    !(region->access & IBV_ACCESS_MW_BIND) || (bind->access & ~WINDOW_ACCESS))
+	    !(region->access & IBV_ACCESS_MW_BIND) || (bind->access & ~SIM_WINDOW_ACCESS))
 		return false;
 	if ((bind->access & REMOTE_CHANGE) && !(region->access & IBV_ACCESS_LOCAL_WRITE))
 		return false;

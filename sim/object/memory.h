@@ -21,6 +21,12 @@ struct sim_device;
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |     \
 	 IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE)
 
+/* The flags that a window takes. Programs give local write beside remote write; it grants no right
+ * that the region does not have. */
+#define SIM_WINDOW_ACCESS                                                            \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
+
 struct sim_mr_init {
 	uint32_t pd;
 	void *addr;

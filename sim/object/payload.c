@@ -30,30 +30,6 @@ int sim_gather_pieces(struct sim_reach *reach, const struct ibv_sge *sge, unsign
 	return (int)count;
 }
 
-static enum sim_cause cause_of(const struct sim_reach *reach, const struct ibv_sge *sge, int access)
-{
-	const struct sim_mr *mr = sim_mr_find(reach->device, SIM_KEY_LOCAL, sge->lkey);
-
-	if (!mr)
-		return SIM_CAUSE_KEY;
-	if (mr->pd != reach->pd)
-		return SIM_CAUSE_PD;
-	if ((mr->access & access) != access)
-		return SIM_CAUSE_RIGHTS;
-	return sim_mr_at(mr, sge->addr, sge->length, access) ? SIM_CAUSE_ANY : SIM_CAUSE_RANGE;
-}
-
-enum sim_cause sim_gather_cause(const struct sim_reach *reach, const struct ibv_sge *sge,
-				unsigned int n, int access)
-{
-	enum sim_cause cause = SIM_CAUSE_ANY;
-
-	for (unsigned int i = 0; i < n && cause == SIM_CAUSE_ANY; i++)
-		if (sge[i].length)
-			cause = cause_of(reach, &sge[i], access);
-	return cause;
-}
-
 int sim_copy_pieces(struct sim_device *device, const struct sim_span *from, unsigned int from_count,
 		    const struct sim_span *to, unsigned int to_count)
 {

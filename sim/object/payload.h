@@ -47,10 +47,6 @@ __attribute__((always_inline)) static inline int sim_gather(struct sim_reach *re
 	return sim_gather_pieces(reach, sge, n, offset, bytes, access, spans);
 }
 
-/* Returns why the memory of SGEs [0, n) may not be accessed. */
-enum sim_cause sim_gather_cause(const struct sim_reach *reach, const struct ibv_sge *sge,
-				unsigned int n, int access);
-
 /* The general case of sim_copy_spans(). */
 int sim_copy_pieces(struct sim_device *device, const struct sim_span *from, unsigned int from_count,
 		    const struct sim_span *to, unsigned int to_count);

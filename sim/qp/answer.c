@@ -210,6 +210,10 @@ static void cannot_serve(struct sim_qp *qp, const struct sim_resource *resource)
 {
 	struct sim_responder *resp = &qp->resp;
 
+	const uint32_t done = resource->next * qp->mtu_bytes;
+	const uint32_t left = resource->limit - done;
+
+	sim_failure_find_unserved(qp, resource, done, left > qp->mtu_bytes ? qp->mtu_bytes : left);
 	for (unsigned int i = 0; i < resp->resource_count; i++)
 		resp->resources[i].pending = false;
 	resp->resources_pending = 0;

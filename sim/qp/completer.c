@@ -78,14 +78,25 @@ static void repeat(struct sim_qp *qp, const char *by)
 	sim_completer_watch(qp, true);
 }
 
+/* Why the requester goes back. */
+struct cause {
+	const char *name;      /* for VB_EVENT_REWIND */
+	enum vb_reason reason; /* if no retry is left */
+};
+
+static const struct cause by_timeout = {"timeout", VB_WHY_RETRY_TIMEOUT};
+static const struct cause by_nak = {"sequence_nak", VB_WHY_RETRY_SEQUENCE};
+static const struct cause by_lost_response = {"lost_response", VB_WHY_RETRY_RESPONSE};
+
 /* Counts a retry and goes back, or ends the oldest send if no more retries are left than `kept`. */
-static void retry(struct sim_qp *qp, unsigned int kept, const char *by)
+static void retry(struct sim_qp *qp, unsigned int kept, const struct cause *by)
 {
 	struct sim_completer *comp = &qp->comp;
 	unsigned int instead;
 
 	if (comp->retries_left <= kept) {
 		qp->device->counters.retries_exceeded++;
+		sim_failure_find_retries(qp, by->reason);
 		give_up(qp, IBV_WC_RETRY_EXC_ERR);
 		return;
 	}
@@ -95,7 +106,7 @@ static void retry(struct sim_qp *qp, unsigned int kept, const char *by)
 	if (!(instead & SIM_RETRY_FREE))
 		comp->retries_left--;
 	if (!(instead & SIM_RETRY_LATER)) {
-		repeat(qp, by);
+		repeat(qp, by->name);
 		return;
 	}
 	qp->device->counters.retries++;
@@ -120,9 +131,9 @@ static void timeout(struct sim_timer *timer)
 	if (what == SIM_TIMEOUT_WAITS)
 		sim_completer_watch(qp, true);
 	else if (what == SIM_TIMEOUT_REPEATS)
-		repeat(qp, "timeout");
+		repeat(qp, by_timeout.name);
 	else
-		retry(qp, what == SIM_TIMEOUT_KEEPS_ONE, "timeout");
+		retry(qp, what == SIM_TIMEOUT_KEEPS_ONE, &by_timeout);
 }
 
 void sim_completer_init(struct sim_qp *qp)
@@ -151,7 +162,7 @@ static bool is_unanswered(const struct sim_send_wqe *wqe)
 static void finish(struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
 	qp->comp.psn = sim_psn_add(wqe->first_psn, wqe->packets);
-	sim_send_complete(qp, IBV_WC_SUCCESS);
+	sim_send_complete(qp);
 }
 
 /* Ends the local operations that waited for the sends before them. */
@@ -162,7 +173,7 @@ static void finish_locals(struct sim_qp *qp)
 
 		if (!(wqe->info.flags & SIM_WR_LOCAL) || !wqe->done)
 			return;
-		sim_send_complete(qp, IBV_WC_SUCCESS);
+		sim_send_complete(qp);
 	}
 }
 
@@ -238,6 +249,19 @@ static enum sim_completer_state fail_with(struct answer *answer, enum ibv_wc_sta
 	return SIM_COMPLETER_FAIL;
 }
 
+/* The answer does not fit the oldest send. */
+static enum sim_completer_state misfits(struct answer *answer)
+{
+	sim_failure_find_response(answer->qp, answer->packet);
+	return fail_with(answer, IBV_WC_BAD_RESP_ERR);
+}
+
+static enum sim_completer_state cannot_store(struct answer *answer, const struct sim_send_wqe *wqe)
+{
+	sim_failure_find_store(answer->qp, wqe);
+	return fail_with(answer, IBV_WC_LOC_PROT_ERR);
+}
+
 static enum sim_completer_state check_ack(struct answer *answer)
 {
 	uint8_t syndrome = answer->packet->syndrome;
@@ -249,7 +273,10 @@ static enum sim_completer_state check_ack(struct answer *answer)
 		return SIM_COMPLETER_SEQUENCE_NAK;
 	status = (syndrome & SIM_AETH_TYPE) == SIM_AETH_NAK ? sim_nak_status(syndrome)
 							    : IBV_WC_SUCCESS;
-	return status == IBV_WC_SUCCESS ? SIM_COMPLETER_UPDATE : fail_with(answer, status);
+	if (status == IBV_WC_SUCCESS)
+		return SIM_COMPLETER_UPDATE;
+	sim_failure_find_nak(answer->qp, answer->packet, status);
+	return fail_with(answer, status);
 }
 
 /* Stores bytes of an answer; false if their place may not be written. */
@@ -300,10 +327,10 @@ static enum sim_completer_state receive_read_response(struct answer *answer)
 
 	if (!is_unanswered(wqe) || wqe->opcode != IBV_WR_RDMA_READ ||
 	    !size_fits(qp, wqe, bytes, &last) || ends != last)
-		return fail_with(answer, IBV_WC_BAD_RESP_ERR);
+		return misfits(answer);
 	if (!store(qp, wqe, (uint32_t)wqe->read.read_bytes, packet->spans, packet->span_count,
 		   bytes))
-		return fail_with(answer, IBV_WC_LOC_PROT_ERR);
+		return cannot_store(answer, wqe);
 	wqe->read.read_bytes += bytes;
 	if (last)
 		wqe->answered = wqe->packets - 1;
@@ -317,7 +344,7 @@ static enum sim_completer_state receive_write_response(struct answer *answer)
 	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
 
 	if (!is_unanswered(wqe) || answer->packet->payload_bytes || !(answer->flags & SIM_OP_END))
-		return fail_with(answer, IBV_WC_BAD_RESP_ERR);
+		return misfits(answer);
 	return answered(qp, wqe);
 }
 
@@ -329,9 +356,9 @@ static enum sim_completer_state receive_atomic_ack(struct answer *answer)
 	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
 
 	if (!(wqe->info.flags & SIM_WR_ATOMIC))
-		return fail_with(answer, IBV_WC_BAD_RESP_ERR);
+		return misfits(answer);
 	if (!store(qp, wqe, 0, &from, 1, sizeof(*original)))
-		return fail_with(answer, IBV_WC_LOC_PROT_ERR);
+		return cannot_store(answer, wqe);
 	return answered(qp, wqe);
 }
 
@@ -347,6 +374,7 @@ static enum sim_completer_state receive_rnr_nak(struct answer *answer)
 	/* rnr_retry 7 is endless. */
 	if (comp->rnr_retries_left == 0) {
 		qp->device->counters.rnr_retries_exceeded++;
+		sim_failure_find_rnr(qp);
 		return fail_with(answer, IBV_WC_RNR_RETRY_EXC_ERR);
 	}
 	if (comp->rnr_retries_left != 7)
@@ -386,11 +414,11 @@ static enum sim_completer_state retry_on_answer(const struct answer *answer)
 {
 	struct sim_qp *qp = answer->qp;
 	/* If a response was lost, less is acknowledged than stands before the answer. */
-	const bool by_nak = answer->packet->psn == qp->comp.psn;
+	const bool by_loss = answer->packet->psn != qp->comp.psn;
 
 	/* Several signs of one loss cost one retry: the packets under way must have their time. */
 	if (qp->state != IBV_QPS_ERR && !qp->comp.repeating)
-		retry(qp, 0, by_nak ? "sequence_nak" : "lost_response");
+		retry(qp, 0, by_loss ? &by_lost_response : &by_nak);
 	return SIM_COMPLETER_UPDATE;
 }
 
@@ -409,6 +437,7 @@ static void update(const struct answer *answer)
 	/* A WQE in error has waited for those before it; others may have waited for credit. */
 	if (qp->req.stopped && qp->sq.tail == qp->req.next) {
 		sim_requester_resume(qp);
+		sim_failure_recall(qp);
 		give_up(qp, sim_qp_send_wqe(qp, qp->sq.tail)->status);
 	} else if (qp->req.next != qp->sq.head || qp->sq_draining) {
 		sim_qp_wake_requester(qp);

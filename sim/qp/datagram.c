@@ -2,7 +2,6 @@
 /* Unreliable datagrams: no connection, no answer, one packet a message. */
 #include "sim/qp/private.h"
 
-#define GRH_BYTES 40u
 /* The bits of sl with the quirk sl_is_packet_type. */
 enum {
 	TYPE_GRH = 0,
@@ -73,10 +72,10 @@ enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe
 static int store(struct sim_qp *qp, const struct sim_recv_wqe *wqe, const struct sim_packet *packet,
 		 const struct sim_route *route)
 {
-	uint8_t grh[GRH_BYTES];
+	uint8_t grh[SIM_GRH_BYTES];
 	struct sim_span from[SIM_SPANS_MAX + 1] = {{grh, sizeof(grh)}};
 	struct sim_span to[SIM_SPANS_MAX];
-	int count = sim_receive_scatter(qp, wqe, 0, GRH_BYTES + packet->payload_bytes, to);
+	int count = sim_receive_scatter(qp, wqe, 0, SIM_GRH_BYTES + packet->payload_bytes, to);
 
 	if (count < 0)
 		return -1;
@@ -89,10 +88,12 @@ static int store(struct sim_qp *qp, const struct sim_recv_wqe *wqe, const struct
 }
 
 /* The receive WR is at fault: the status of a verdict ends it, and the QP goes to ERR. */
-static void fail_receive(struct sim_qp *qp, enum sim_verdict verdict)
+static void fail_receive(struct sim_qp *qp, const struct sim_packet *packet,
+			 enum sim_verdict verdict)
 {
 	struct sim_consequence consequence = sim_consequences[verdict];
 
+	sim_failure_find_datagram(qp, packet, verdict);
 	if (qp->hooks)
 		qp->hooks->judged(qp, verdict, &consequence);
 	sim_receive_take(qp);
@@ -101,9 +102,10 @@ static void fail_receive(struct sim_qp *qp, enum sim_verdict verdict)
 }
 
 /* Drops a datagram that has a wrong Q_Key, or finds no receive WR that it fits. */
-static void drop(struct sim_qp *qp, const struct sim_packet *packet, enum sim_discard cause)
+static void drop(struct sim_qp *qp, const struct sim_packet *packet, const struct sim_route *route,
+		 enum sim_discard cause)
 {
-	sim_discard(&qp->device->counters, cause);
+	sim_qp_discard(qp, sim_device_port(qp->device, qp->port_num), packet, route, cause);
 	/* Each member of a group decides for itself. */
 	if (cause == SIM_DISCARD_QKEY && packet->dest_qpn == qp->number)
 		qp->device->counters.refused_packets++;
@@ -122,20 +124,20 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 {
 	const struct sim_recv_wqe *wqe = sim_receive_peek(qp);
 	uint32_t flags = sim_opcodes[packet->opcode].flags;
-	uint32_t byte_len = GRH_BYTES + packet->payload_bytes;
+	uint32_t byte_len = SIM_GRH_BYTES + packet->payload_bytes;
 	struct sim_packet shown;
 	unsigned int wc_flags = flags & SIM_OP_IMMDT ? IBV_WC_WITH_IMM : 0;
 
 	if (packet->qkey != qp->qkey || !wqe) {
-		drop(qp, packet,
+		drop(qp, packet, route,
 		     packet->qkey != qp->qkey ? SIM_DISCARD_QKEY : SIM_DISCARD_NO_RECEIVE);
 		return;
 	}
 	if (wqe->length < byte_len) {
 		if (sim_rule_holds(qp, SIM_RULE_SHORT_RECEIVE_KEPT))
-			drop(qp, packet, SIM_DISCARD_SHORT_RECEIVE);
+			drop(qp, packet, route, SIM_DISCARD_SHORT_RECEIVE);
 		else
-			fail_receive(qp, SIM_TOO_LONG);
+			fail_receive(qp, packet, SIM_TOO_LONG);
 		return;
 	}
 	/* A packet without a GRH leaves the 40 bytes undefined: ibv_poll_cq(3). */
@@ -144,7 +146,7 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 	sim_responder_establish(qp);
 	sim_receive_take(qp);
 	if (store(qp, wqe, packet, route)) {
-		fail_receive(qp, SIM_BAD_RECEIVE);
+		fail_receive(qp, packet, SIM_BAD_RECEIVE);
 		return;
 	}
 	qp->device->counters.receives_completed++;

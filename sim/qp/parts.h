@@ -11,6 +11,7 @@
  *     rx     receive.c               the receive WQE of the message in progress
  *     sq     send.c, post.c          the send queue: its tail, its head
  *     peer   admission.c             the QP at the other end
+ *     failures  failure.c            why work failed
  */
 #ifndef SIM_QP_PARTS_H
 #define SIM_QP_PARTS_H
@@ -295,6 +296,7 @@ struct sim_qp {
 	struct sim_completer comp;
 	struct sim_responder resp;
 	struct sim_receive rx;
+	struct sim_failures *failures; /* NULL until something fails; see sim/qp/failure.h */
 };
 
 #endif

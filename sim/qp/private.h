@@ -9,6 +9,7 @@
 #include "sim/base/note.h"
 #include "sim/object/cq.h"
 #include "sim/object/rules.h"
+#include "sim/qp/failure.h"
 #include "sim/qp/hooks.h"
 #include "sim/qp/outlet.h"
 #include "sim/qp/parts.h"
@@ -94,8 +95,11 @@ void sim_turn_cancel(struct sim_qp *qp);
 
 /* --- send.c: the oldest sends end --- */
 
-/* Ends the oldest send WQE, with a completion if one is due. */
-void sim_send_complete(struct sim_qp *qp, enum ibv_wc_status status);
+/* Ends the oldest send WQE with success, with a completion if one is due. */
+void sim_send_complete(struct sim_qp *qp);
+
+/* Ends the oldest send WQE in error. */
+void sim_send_fail(struct sim_qp *qp, enum ibv_wc_status status);
 
 /* Ends all sends with IBV_WC_WR_FLUSH_ERR. */
 void sim_send_flush(struct sim_qp *qp);
@@ -151,9 +155,6 @@ static inline int sim_receive_scatter(struct sim_qp *qp, const struct sim_recv_w
 void sim_receive_complete(struct sim_qp *qp, const struct sim_packet *packet,
 			  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len,
 			  unsigned int wc_flags);
-
-/* Returns the vendor_err of the receive in progress, which ends with a status in error. */
-uint32_t sim_receive_vendor_err(struct sim_qp *qp, enum ibv_wc_status status);
 
 /* The completion did not fit its CQ: gives the slot back that no completion will give back, and ends
  * the QP. */
@@ -218,7 +219,7 @@ __attribute__((always_inline)) static inline void sim_receive_finish(
 	};
 	cqe->solicited = false;
 	if (status != IBV_WC_SUCCESS)
-		cqe->wc.vendor_err = sim_receive_vendor_err(qp, status);
+		cqe->wc.vendor_err = sim_failure_of_receive(qp, status);
 	if (packet)
 		sim_receive_describe(qp, cqe, packet);
 	cqe->timestamp_ns = qp->engine->clock.now_ns;
@@ -347,6 +348,33 @@ static inline void sim_responder_use_pd(struct sim_qp *qp, uint32_t pd)
 	qp->remote_reach.epoch = 0;
 }
 
+/* The access that a request needs, of the QP and of the memory; 0 for a SEND. ATOMIC WRITE asks for
+ * the right to write: Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_rkey. */
+static inline int sim_request_access(uint32_t flags)
+{
+	if (flags & (SIM_OP_WRITE | SIM_OP_STORE))
+		return IBV_ACCESS_REMOTE_WRITE;
+	if (flags & SIM_OP_ATOMIC)
+		return IBV_ACCESS_REMOTE_ATOMIC;
+	return flags & SIM_OP_READ ? IBV_ACCESS_REMOTE_READ : 0;
+}
+
+/* A message's packets are FIRST, MIDDLE..., LAST of one kind, or ONLY. */
+static inline bool sim_in_sequence(const struct sim_responder *resp, uint32_t flags)
+{
+	return flags & SIM_OP_START ? !resp->in_message : resp->in_message == (flags & SIM_OP_KIND);
+}
+
+/* The packets of a message before its last are full, and a last one carries at least a byte. */
+__attribute__((always_inline)) static inline bool sim_payload_fits(const struct sim_qp *qp,
+								   uint32_t bytes, uint32_t flags)
+{
+	if (flags & SIM_OP_END ? bytes <= qp->mtu_bytes && (bytes || (flags & SIM_OP_START))
+			       : bytes == qp->mtu_bytes)
+		return true;
+	return (flags & SIM_OP_SEND) && !sim_rule_holds(qp, SIM_RULE_PACKET_SIZE);
+}
+
 /* A request has come. */
 void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet);
 
@@ -378,6 +406,13 @@ static inline uint32_t sim_response_packets(const struct sim_qp *qp, uint32_t by
 
 /* Sends one WQE of a UD QP: SUCCESS once it is sent, or its local error. */
 enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe);
+
+/* --- loss.c --- */
+
+/* Returns why a packet is dropped. qp is NULL if no QP has the packet's QPN. */
+struct vb_why sim_loss_why(const struct sim_qp *qp, const struct sim_port *port,
+			   const struct sim_packet *packet, const struct sim_route *route,
+			   enum sim_discard cause);
 
 /* --- admission.c --- */
 

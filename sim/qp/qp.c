@@ -231,6 +231,7 @@ void sim_qp_destroy(struct sim_qp *qp)
 	sim_table_remove(&qp->device->qps, qp->number);
 	count_users(qp, -1);
 	sim_responder_free_resources(qp);
+	sim_failure_forget(qp);
 	free_memory(qp);
 }
 
@@ -243,6 +244,7 @@ void sim_qp_reset(struct sim_qp *qp)
 	qp->sq_draining = false;
 	qp->drain_event = false;
 	qp->first_flush = 0;
+	sim_failure_forget(qp);
 	sim_requester_reset(qp);
 	sim_completer_reset(qp, repeating);
 	sim_responder_reset(qp);
@@ -274,6 +276,7 @@ void sim_qp_fail(struct sim_qp *qp, const char *by)
 	if (qp->hooks)
 		qp->hooks->fail(qp);
 	if (qp->state != IBV_QPS_ERR) {
+		sim_failure_ends_qp(qp, by);
 		qp->state = IBV_QPS_ERR;
 		qp->sq_draining = false;
 		sim_engine_changed(qp->engine);

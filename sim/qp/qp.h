@@ -14,6 +14,8 @@
 #include "sim/object/srq.h"
 #include "sim/object/xrcd.h"
 
+struct vb_completion_why;
+struct vb_packet;
 struct sim_hooks;
 struct sim_path;
 struct sim_qp;
@@ -85,6 +87,20 @@ enum sim_discard sim_qp_objects(const struct sim_qp *qp, const struct sim_port *
 /* Gives a packet to the QP, or returns why the QP (or NULL) does not take it. */
 enum sim_discard sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
 				    const struct sim_packet *packet, const struct sim_route *route);
+
+/* Counts a packet that a port or a QP drops, and notes why. qp is NULL if no QP has the packet's
+ * QPN. */
+void sim_qp_discard(const struct sim_qp *qp, const struct sim_port *port,
+		    const struct sim_packet *packet, const struct sim_route *route,
+		    enum sim_discard cause);
+
+/* Notes that a device drops a packet; packet, port and qp may be NULL. */
+void sim_note_drop(struct sim_device *device, const struct sim_port *port, const struct sim_qp *qp,
+		   const struct vb_packet *packet, const struct vb_why *why);
+
+/* Returns what the QP knows of a failed completion: fills in *why but for the QP's own name, which
+ * is there, like why->send. Returns false if nothing is known. */
+bool sim_qp_why(const struct sim_qp *qp, const struct ibv_wc *wc, struct vb_completion_why *why);
 
 /* Gives a datagram that the QP admits to the QP. */
 void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,

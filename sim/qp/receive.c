@@ -125,19 +125,6 @@ void sim_receive_retire_shared(struct sim_qp *qp, struct sim_cqe *cqe)
 		sim_srq_release(rx->srq, rx->slot);
 }
 
-uint32_t sim_receive_vendor_err(struct sim_qp *qp, enum ibv_wc_status status)
-{
-	const struct sim_receive *rx = &qp->rx;
-	enum sim_cause cause = SIM_CAUSE_ANY;
-
-	if (status == IBV_WC_WR_FLUSH_ERR)
-		cause = sim_qp_first_flush(qp, SIM_FLUSH_RECEIVES);
-	else if (status == IBV_WC_LOC_PROT_ERR)
-		cause = sim_gather_cause(rx->reach, rx->wqe->sge, rx->wqe->num_sge,
-					 IBV_ACCESS_LOCAL_WRITE);
-	return sim_vendor_err(qp->device->profile->codes, status, cause);
-}
-
 void sim_receive_complete(struct sim_qp *qp, const struct sim_packet *packet,
 			  enum ibv_wc_status status, enum ibv_wc_opcode opcode, uint32_t byte_len,
 			  unsigned int wc_flags)

@@ -145,7 +145,7 @@ void sim_requester_stop(struct sim_qp *qp)
 
 void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status)
 {
-	sim_send_complete(qp, status);
+	sim_send_fail(qp, status);
 	if (qp->reliable || (qp->hooks && qp->hooks->send_error_ends(qp))) {
 		sim_qp_fail(qp, "send");
 	} else if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) {
@@ -153,6 +153,7 @@ void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status)
 
 		/* Only the send queue of an unreliable QP is in error. */
 		qp->state = IBV_QPS_SQE;
+		sim_failure_ends_qp(qp, "sqe");
 		sim_qp_changed_state(qp, from, "send");
 		/* A WQE that was not sent has used no PSN. */
 		qp->req.psn = qp->req.sent_psn;
@@ -257,7 +258,10 @@ static enum ibv_wc_status fault_of(struct sim_qp *qp, const struct sim_send_wqe 
 __attribute__((noinline)) static void fail(struct sim_qp *qp, struct sim_send_wqe *wqe,
 					   enum ibv_wc_status status)
 {
-	bool ended = qp->hooks && qp->hooks->send_failed(qp, wqe, &status);
+	bool ended;
+
+	sim_failure_find_local(qp, wqe, status);
+	ended = qp->hooks && qp->hooks->send_failed(qp, wqe, &status);
 
 	wqe->status = (uint8_t)status;
 	if (ended)
@@ -418,7 +422,7 @@ INLINE void send_data(struct sim_qp *qp, struct sim_send_wqe *wqe)
 	sim_send_request(qp, &packet);
 	/* No answer comes on an unreliable connection: the message is done when it is sent. */
 	if (qp->type == IBV_QPT_UC && last && qp->sq.tail != qp->sq.head)
-		sim_send_complete(qp, IBV_WC_SUCCESS);
+		sim_send_complete(qp);
 }
 
 void sim_requester_send_empty(struct sim_qp *qp)
@@ -465,7 +469,7 @@ __attribute__((noinline)) static void do_local(struct sim_qp *qp, struct sim_sen
 	wqe->done = true;
 	qp->req.next++;
 	if (qp->sq.tail + 1 == qp->req.next)
-		sim_send_complete(qp, IBV_WC_SUCCESS);
+		sim_send_complete(qp);
 }
 
 /* The requester comes to a WQE again that it has done, behind one that is repeated. */
@@ -504,7 +508,7 @@ INLINE void send_one(struct sim_qp *qp, struct sim_send_wqe *wqe)
 	}
 	status = sim_datagram_send(qp, wqe);
 	if (status == IBV_WC_SUCCESS)
-		sim_send_complete(qp, IBV_WC_SUCCESS);
+		sim_send_complete(qp);
 	else
 		fail(qp, wqe, status);
 }

@@ -8,6 +8,8 @@
 #include "sim/qp/private.h"
 #include "sim/wire/psn.h"
 
+#include <verbena/packet.h>
+
 const char *const sim_responder_state_names[SIM_RESPONDER_STATES] = {
 	[SIM_RESPONDER_CHECK_PSN] = "CHECK_PSN", [SIM_RESPONDER_CHECK_SEQUENCE] = "CHECK_SEQUENCE",
 	[SIM_RESPONDER_CHECK_SRQ] = "CHECK_SRQ", [SIM_RESPONDER_CHECK_REQUEST] = "CHECK_REQUEST",
@@ -115,24 +117,9 @@ static enum sim_verdict check_psn_uc(struct sim_qp *qp, const struct sim_packet 
 	return resp->dropping ? SIM_DROP : SIM_ACCEPT;
 }
 
-/* A message's packets are FIRST, MIDDLE..., LAST of one kind, or ONLY. */
-static bool in_sequence(const struct sim_responder *resp, uint32_t flags)
-{
-	return flags & SIM_OP_START ? !resp->in_message : resp->in_message == (flags & SIM_OP_KIND);
-}
-
 static bool grants(const struct sim_qp *qp, unsigned int access)
 {
 	return qp->access & access;
-}
-
-/* The packets of a message before its last are full, and a last one carries at least a byte. */
-INLINE bool payload_fits(const struct sim_qp *qp, uint32_t bytes, uint32_t flags)
-{
-	if (flags & SIM_OP_END ? bytes <= qp->mtu_bytes && (bytes || (flags & SIM_OP_START))
-			       : bytes == qp->mtu_bytes)
-		return true;
-	return (flags & SIM_OP_SEND) && !sim_rule_holds(qp, SIM_RULE_PACKET_SIZE);
 }
 
 /* A remote access of no bytes is not checked. */
@@ -148,7 +135,7 @@ INLINE enum sim_verdict check_send(struct sim_qp *qp, const struct sim_packet *p
 
 	if ((flags & SIM_OP_RECV) && !sim_receive_take(qp))
 		return SIM_NO_RECEIVE;
-	if (!payload_fits(qp, packet->payload_bytes, flags))
+	if (!sim_payload_fits(qp, packet->payload_bytes, flags))
 		return SIM_INVALID_REQUEST;
 	return total > qp->rx.wqe->length ? SIM_TOO_LONG : SIM_ACCEPT;
 }
@@ -161,7 +148,7 @@ __attribute__((noinline)) static enum sim_verdict check_write(struct sim_qp *qp,
 	uint32_t announced = flags & SIM_OP_RETH ? packet->dma_bytes : qp->resp.length;
 	uint64_t total = (uint64_t)qp->resp.received + packet->payload_bytes;
 	bool fits = total <= announced && (total == announced) == !!(flags & SIM_OP_END) &&
-		    payload_fits(qp, packet->payload_bytes, flags);
+		    sim_payload_fits(qp, packet->payload_bytes, flags);
 
 	if (!grants(qp, IBV_ACCESS_REMOTE_WRITE))
 		return SIM_INVALID_REQUEST;
@@ -195,13 +182,6 @@ __attribute__((noinline)) static enum sim_verdict check_read(struct sim_qp *qp,
 		       : SIM_ACCESS_DENIED;
 }
 
-/* ATOMIC WRITE asks for the right to write: Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_rkey.
- */
-static int atomic_access(uint32_t flags)
-{
-	return flags & SIM_OP_STORE ? IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_REMOTE_ATOMIC;
-}
-
 /* True if an atomic has the payload that it must have, and the device knows it. */
 static bool atomic_fits(const struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
 {
@@ -215,7 +195,7 @@ __attribute__((noinline)) static enum sim_verdict check_atomic(struct sim_qp *qp
 							       const struct sim_packet *packet,
 							       uint32_t flags)
 {
-	const int access = atomic_access(flags);
+	const int access = sim_request_access(flags);
 
 	if (!grants(qp, (unsigned int)access) || qp->resp.resources_new >= qp->resp.resource_size ||
 	    !atomic_fits(qp, packet, flags) || packet->remote_addr % SIM_ATOMIC_BYTES)
@@ -267,7 +247,7 @@ __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
 {
 	const struct sim_memory_ops *memory = &qp->engine->host.memory;
 	void *target = sim_responder_memory(qp, packet->rkey, packet->remote_addr, SIM_ATOMIC_BYTES,
-					    atomic_access(flags));
+					    sim_request_access(flags));
 	uint64_t original = 0;
 	uint64_t value;
 	const struct sim_span to = {&value, sizeof(value)};
@@ -296,6 +276,7 @@ void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 	struct sim_consequence consequence = sim_consequences[verdict];
 	bool taken = qp->rx.taken;
 
+	sim_failure_find_refusal(qp, packet, verdict);
 	if (qp->hooks)
 		qp->hooks->judged(qp, verdict, &consequence);
 	/* An ACK counts the message as done. */
@@ -350,6 +331,21 @@ static enum sim_discard discard_of(enum sim_verdict verdict)
 	}
 }
 
+static void note_dropped(struct sim_qp *qp, const struct sim_packet *packet,
+			 enum sim_verdict verdict)
+{
+	const struct sim_port *port = qp->path.source;
+	const enum sim_discard cause = discard_of(verdict);
+	const struct vb_why why =
+		cause == SIM_DISCARD_CUT_MESSAGE || cause == SIM_DISCARD_NO_RECEIVE
+			? sim_loss_why(qp, port, packet, &qp->path.route, cause)
+			: sim_refusal_why(qp, packet, verdict);
+	struct vb_packet shown;
+
+	sim_packet_show(packet, &qp->path.route, &shown);
+	sim_note_drop(qp->device, port, qp, &shown, &why);
+}
+
 /* A packet that UC does not accept costs its message and nothing else, unless the QP's own receive
  * WR is at fault. */
 static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum sim_verdict verdict)
@@ -358,8 +354,13 @@ static void refuse_uc(struct sim_qp *qp, const struct sim_packet *packet, enum s
 		sim_responder_refuse(qp, packet, verdict);
 		return;
 	}
-	if (!qp->hooks || !qp->hooks->uc_refused(qp, packet, verdict))
+	if (qp->hooks)
+		sim_failure_find_refusal(qp, packet, verdict);
+	if (!qp->hooks || !qp->hooks->uc_refused(qp, packet, verdict)) {
 		sim_discard(&qp->device->counters, discard_of(verdict));
+		if (sim_watched(qp->engine))
+			note_dropped(qp, packet, verdict);
+	}
 	abandon(qp);
 	qp->resp.dropping = true;
 }
@@ -414,7 +415,7 @@ INLINE enum sim_responder_state check_sequence(struct request *request)
 {
 	struct sim_qp *qp = request->qp;
 
-	if (!in_sequence(&qp->resp, request->flags))
+	if (!sim_in_sequence(&qp->resp, request->flags))
 		return refused_as(request, SIM_INVALID_REQUEST);
 	if (qp->rx.held)
 		sim_receive_refind(qp);

@@ -2,23 +2,10 @@
 /* The send queue's end: send WQEs end in the order in which they were posted. */
 #include "sim/qp/private.h"
 
-/* Tells an error of this WQE's memory from others of its status, and the first flush from the rest. */
-static enum sim_cause cause_of(struct sim_qp *qp, const struct sim_send_wqe *wqe,
-			       enum ibv_wc_status status)
-{
-	const bool stores = wqe->info.flags & SIM_WR_RESPONSE && wqe->opcode != IBV_WR_ATOMIC_WRITE;
+#define INLINE __attribute__((always_inline)) static inline
 
-	if (status == IBV_WC_WR_FLUSH_ERR)
-		return sim_qp_first_flush(qp, SIM_FLUSH_SENDS);
-	if (status != IBV_WC_LOC_PROT_ERR || wqe->send_flags & IBV_SEND_INLINE)
-		return SIM_CAUSE_ANY;
-	return sim_gather_cause(&qp->sq_reach, wqe->sge, wqe->num_sge,
-				stores ? IBV_ACCESS_LOCAL_WRITE : 0);
-}
-
-__attribute__((always_inline)) static inline void push_completion(struct sim_qp *qp,
-								  const struct sim_send_wqe *wqe,
-								  enum ibv_wc_status status)
+INLINE void push_completion(struct sim_qp *qp, const struct sim_send_wqe *wqe,
+			    enum ibv_wc_status status, uint32_t vendor_err)
 {
 	struct sim_cq *cq = qp->send_cq;
 	struct sim_cqe *cqe;
@@ -32,13 +19,11 @@ __attribute__((always_inline)) static inline void push_completion(struct sim_qp 
 	cqe->wc = (struct ibv_wc){
 		.wr_id = wqe->wr_id,
 		.status = status,
+		.vendor_err = vendor_err,
 		.opcode = wqe->info.wc_opcode,
 		.byte_len = wqe->length,
 		.qp_num = qp->number,
 	};
-	if (status != IBV_WC_SUCCESS)
-		cqe->wc.vendor_err = sim_vendor_err(qp->device->profile->codes, status,
-						    cause_of(qp, wqe, status));
 	cqe->timestamp_ns = qp->engine->clock.now_ns;
 	cqe->retires = qp->sq_retires;
 	cqe->retire_to = qp->sq.tail;
@@ -48,19 +33,14 @@ __attribute__((always_inline)) static inline void push_completion(struct sim_qp 
 	sim_cq_commit(cq, cqe);
 }
 
-__attribute__((noinline)) static void push_error(struct sim_qp *qp, const struct sim_send_wqe *wqe,
-						 enum ibv_wc_status status)
-{
-	push_completion(qp, wqe, status);
-}
-
 static inline void release_ah(struct sim_qp *qp, const struct sim_send_wqe *wqe)
 {
 	if (qp->type == IBV_QPT_UD && wqe->ud.ah)
 		sim_ah_release(wqe->ud.ah);
 }
 
-void sim_send_complete(struct sim_qp *qp, enum ibv_wc_status status)
+/* Takes the oldest send WQE off the queue. */
+INLINE struct sim_send_wqe *take(struct sim_qp *qp)
 {
 	struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->sq.tail);
 
@@ -70,16 +50,28 @@ void sim_send_complete(struct sim_qp *qp, enum ibv_wc_status status)
 	if (!qp->sq_retires)
 		qp->sq.freed = qp->sq.tail;
 	sim_requester_release(qp, wqe);
-	if (status != IBV_WC_SUCCESS)
-		push_error(qp, wqe, status);
-	else if (wqe->send_flags & IBV_SEND_SIGNALED)
-		push_completion(qp, wqe, IBV_WC_SUCCESS);
+	return wqe;
+}
+
+void sim_send_complete(struct sim_qp *qp)
+{
+	const struct sim_send_wqe *wqe = take(qp);
+
+	if (wqe->send_flags & IBV_SEND_SIGNALED)
+		push_completion(qp, wqe, IBV_WC_SUCCESS, 0);
+}
+
+void sim_send_fail(struct sim_qp *qp, enum ibv_wc_status status)
+{
+	const struct sim_send_wqe *wqe = take(qp);
+
+	push_completion(qp, wqe, status, sim_failure_of_send(qp, wqe, status));
 }
 
 void sim_send_flush(struct sim_qp *qp)
 {
 	while (qp->sq.tail != qp->sq.head)
-		sim_send_complete(qp, IBV_WC_WR_FLUSH_ERR);
+		sim_send_fail(qp, IBV_WC_WR_FLUSH_ERR);
 }
 
 void sim_send_drop(struct sim_qp *qp)

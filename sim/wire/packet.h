@@ -12,6 +12,7 @@
 
 #define SIM_UDP_PORT	 4791
 #define SIM_PATH_MTU_MAX 4096
+#define SIM_GRH_BYTES	 40u /* of a GRH, and before the payload of a UD receive */
 #define SIM_SPANS_MAX	 32
 /* The longest frame: Ethernet, IPv6, UDP, BTH, the longest extension headers, the payload, pad and
  * ICRC. The LRH, GRH and VCRC of InfiniBand are shorter than Ethernet, IPv6 and UDP. */

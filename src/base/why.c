@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Reasons as sentences. */
+#include "src/base/why.h"
+
 #include "src/base/bits.h"
 #include "src/base/count.h"
 
@@ -188,13 +190,17 @@ static void write_value(const struct vb_why *why, unsigned int value, const char
 	}
 }
 
-/* Adds the value of the placeholder that begins at @at, and returns its end. */
+/* Adds the value of the placeholder that begins at @at, or "?" without values, and returns its end. */
 static const char *add_value(struct sentence *sentence, const struct vb_why *why, const char *at)
 {
 	const char *kind = strchr(at, ':') + 1, *end = strchr(kind, '}');
 	const unsigned int value = (unsigned int)strtoul(at + 1, NULL, 10);
 	char words[WORDS_BYTES];
 
+	if (!why) {
+		add(sentence, "?", 1);
+		return end + 1;
+	}
 	write_value(why, value, kind, (size_t)(end - kind), words, sizeof(words));
 	add(sentence, words, strlen(words));
 	return end + 1;
@@ -210,6 +216,28 @@ static void add_template(struct sentence *sentence, const struct vb_why *why, co
 		if (*template)
 			template = add_value(sentence, why, template);
 	}
+}
+
+static const char *write_cause(enum vb_reason reason, const struct vb_why *why, char *text,
+			       size_t size_bytes)
+{
+	const struct vb_reason_info *info = vb_reason_info(reason);
+	struct sentence sentence = {text, size_bytes, 0};
+
+	text[0] = '\0';
+	if (info)
+		add_template(&sentence, why, info->cause);
+	return text;
+}
+
+const char *why_cause(const struct vb_why *why, char *text, size_t size_bytes)
+{
+	return write_cause(why->reason, why, text, size_bytes);
+}
+
+const char *why_row(enum vb_reason reason, char *text, size_t size_bytes)
+{
+	return write_cause(reason, NULL, text, size_bytes);
 }
 
 const char *vb_why_text(const struct vb_why *why, char *text, size_t size_bytes)

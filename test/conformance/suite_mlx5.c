@@ -8,6 +8,7 @@
 #include "test/support/quirks.h"
 
 #include <verbena/fault.h>
+#include <verbena/why.h>
 
 #define WAITS SRC_STUDY "harness/ack_timeout/NOTES.md, "
 #define CODES SRC_STUDY "docs/theory/04 and README.md of harness"
@@ -284,20 +285,28 @@ static void codes_of_flushes(struct vt *t)
 	check_code(t, pair->a.send_cq, 9, IBV_WC_WR_FLUSH_ERR, 0xf9);
 }
 
-static void other_profiles_have_no_codes(struct vt *t)
+/* SoftRoCE sets no code; the profile spec sets the number of the reason. */
+static void codes_of_other_profiles(struct vt *t)
 {
-	static const char *const names[] = {"spec", "rxe-6.1", "rxe-6.12"};
+	static const struct {
+		const char *name;
+		uint32_t refused, flushed;
+	} rows[] = {
+		{"spec", VB_WHY_NAK_ACCESS, VB_WHY_FLUSH_SEND},
+		{"rxe-6.1", 0, 0},
+		{"rxe-6.12", 0, 0},
+	};
 	struct ts_pair *pair;
 	size_t i;
 
-	for (i = 0; i < TS_COUNT(names); i++) {
-		vt_row(t, "%s", names[i]);
-		ts_profile(t, names[i]);
+	for (i = 0; i < TS_COUNT(rows); i++) {
+		vt_row(t, "%s", rows[i].name);
+		ts_profile(t, rows[i].name);
 		pair = ts_connected(t, IBV_QPT_RC);
 		ts_write(&pair->a, .wr_id = 1, .length = 8, .rkey = ts_wrong_key(pair->b.mr->rkey));
 		ts_write(&pair->a, .wr_id = 2, .length = 8);
-		check_code(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR, 0);
-		check_code(t, pair->a.send_cq, 2, IBV_WC_WR_FLUSH_ERR, 0);
+		check_code(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR, rows[i].refused);
+		check_code(t, pair->a.send_cq, 2, IBV_WC_WR_FLUSH_ERR, rows[i].flushed);
 	}
 }
 
@@ -508,10 +517,10 @@ static const struct vt_test tests[] = {
 	{"codes_of_flushes",
 	 SRC_STUDY "harness/gpu-initiated/cqe_seq/NOTES.md, answer 5; of receives: unsourced",
 	 NEEDS, codes_of_flushes},
-	{"other_profiles_have_no_codes",
-	 SRC_RXE
-	 "rxe_comp.c, make_send_cqe: memset, and no vendor_err; the profile spec: unsourced",
-	 NEEDS, other_profiles_have_no_codes},
+	{"codes_of_other_profiles",
+	 SRC_RXE "rxe_comp.c, make_send_cqe: memset, and no vendor_err; the profile spec: "
+		 "include/verbena/reasons.def",
+	 NEEDS, codes_of_other_profiles},
 	{"broken_write_leaves_whole_packets",
 	 SRC_STUDY "harness/README.md, partial_write; its report of experiment 05, 5.4", NEEDS,
 	 broken_write_leaves_whole_packets},

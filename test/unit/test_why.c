@@ -99,7 +99,9 @@ void test_each_reason_is_whole(void)
 		TEST_ASSERT_TRUE_MESSAGE(info->cause[0] && info->source[0], info->name);
 		TEST_ASSERT_TRUE_MESSAGE(info->remedy[0] || info->reason == VB_WHY_SAID,
 					 info->name);
-		TEST_ASSERT_NULL_MESSAGE(strstr(info->cause, "refuse"), info->name);
+		/* A call that fails is refused; the cause says more. */
+		if (info->error)
+			TEST_ASSERT_NULL_MESSAGE(strstr(info->cause, "refuse"), info->name);
 		TEST_ASSERT_EQUAL_PTR(info, vb_reason_info(info->reason));
 		for (unsigned int j = 0; j < i; j++) {
 			other = vb_reason_at(j);

@@ -31,6 +31,12 @@
  */
 struct context *verb_share_device(struct context *origin, int cmd_fd);
 
+/* --- explain.c --- */
+
+/* As completion_why of struct vb_backend. */
+int verb_completion_why(struct ibv_context *context, const struct ibv_wc *wc,
+			struct vb_completion_why *why);
+
 /* --- lacking.c --- */
 
 /* Gives each pointer that is NULL a function that refuses with EOPNOTSUPP and a sentence. */
