@@ -31,16 +31,21 @@ struct vb_completion_why {
 /*
  * Finds out why a completion of a QP of @context failed. @wc is a failed completion that the program
  * has polled, unchanged. Returns 0, or an errno with a sentence for vb_last_error(): EINVAL (@wc
- * succeeded), ENOENT (the device has no such QP now, or knows no reason: then *@why has the row of
- * vendor_err, if there is one), EOPNOTSUPP (an adapter). Any thread may call it at any time.
+ * succeeded), ENOENT (the device has no such QP now, or knows no values: then why->why.reason is the
+ * row of vendor_err, if there is one, and all values are 0), EOPNOTSUPP (an adapter). Any thread may
+ * call it at any time.
+ *
+ * A QP keeps the last failure of each queue, and the failure that moved it to ERR, until it is reset
+ * or destroyed. A completion of an earlier failure has no values.
  */
 int vb_completion_why(struct ibv_context *context, const struct ibv_wc *wc,
 		      struct vb_completion_why *why);
 
 /*
- * Returns both sides' view of a failed completion in sentences, such as "sim0 QP 0x11:
- * IBV_WC_REM_ACCESS_ERR: ...; sim1 QP 0x12 refused RDMA WRITE at PSN 105: ...". For a completion
- * that vb_completion_why() cannot explain, returns its status, described. The string is the
+ * Returns both sides' view of a failed completion in a sentence, such as "sim0 QP 0x11, wr_id 7:
+ * IBV_WC_REM_ACCESS_ERR: sim1 QP 0x12 refused RDMA WRITE at PSN 105: rkey 0x1234 is valid, but the
+ * region lacks IBV_ACCESS_REMOTE_WRITE; register the region with IBV_ACCESS_REMOTE_WRITE". For a
+ * completion that vb_completion_why() cannot explain, the sentence describes its status. The string is the
  * thread's, and valid until the thread's next call of vb_explain().
  */
 const char *vb_explain(struct ibv_context *context, const struct ibv_wc *wc);

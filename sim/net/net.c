@@ -83,6 +83,7 @@ static struct sim_qp *direct(struct sim_engine *engine, struct sim_path *path, u
 static const struct sim_outlet outlet = {
 	.send = send,
 	.direct = direct,
+	.find_way = sim_fabric_find_way,
 	.forget = sim_multicast_forget,
 };
 

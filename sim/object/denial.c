@@ -103,17 +103,19 @@ static struct vb_why window_why(const struct sim_device *device, const struct si
 {
 	const bool type_1 = mw->kind == SIM_MR_WINDOW_1;
 	struct vb_why why = {.values = {mw->rkey, bind->old_rkey}};
+	const int refused =
+		bind->access & (~SIM_WINDOW_ACCESS | (type_1 ? IBV_ACCESS_ZERO_BASED : 0));
 
-	if (type_1 && bind->access & IBV_ACCESS_ZERO_BASED)
-		why.reason = VB_WHY_BIND_ZERO_BASED;
-	else if (mw->pd != pd && (!type_1 || sim_device_obeys(device, SIM_RULE_WINDOW_PD)))
+	if (mw->pd != pd && (!type_1 || sim_device_obeys(device, SIM_RULE_WINDOW_PD)))
 		why.reason = VB_WHY_BIND_WINDOW_PD;
 	else if (!type_1 && mw->region)
 		why.reason = VB_WHY_BIND_WINDOW_BOUND;
 	else if (!type_1 && !bind->length)
 		why.reason = VB_WHY_BIND_EMPTY;
-	else if (bind->old_rkey != mw->rkey && sim_device_obeys(device, SIM_RULE_WINDOW_REBOUND))
+	else if (bind->old_rkey != mw->rkey && !sim_device_obeys(device, SIM_RULE_WINDOW_REBOUND))
 		why.reason = VB_WHY_BIND_OLD_RKEY;
+	else if (refused)
+		why = (struct vb_why){VB_WHY_BIND_FLAGS, {0, type_1 ? 1 : 2, (uint32_t)refused}};
 	return why;
 }
 
@@ -123,7 +125,6 @@ static struct vb_why region_why(const struct sim_device *device, const struct si
 	const int changes = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 	const int needed =
 		IBV_ACCESS_MW_BIND | (bind->access & changes ? IBV_ACCESS_LOCAL_WRITE : 0);
-	const int unknown = bind->access & ~SIM_WINDOW_ACCESS;
 	struct vb_why why = {.values = {0, bind->region_lkey}};
 
 	if (!region || region->kind != SIM_MR_REGION) {
@@ -133,9 +134,6 @@ static struct vb_why region_why(const struct sim_device *device, const struct si
 	} else if ((region->access & needed) != needed) {
 		why.reason = VB_WHY_BIND_REGION_RIGHT;
 		why.values[2] = (uint64_t)(needed & ~region->access);
-	} else if (unknown) {
-		why.reason = VB_WHY_BIND_FLAGS;
-		why.values[2] = (uint32_t)unknown;
 	} else {
 		why = (struct vb_why){VB_WHY_BIND_RANGE,
 				      {0, bind->region_lkey, bind->length, bind->addr, region->iova,

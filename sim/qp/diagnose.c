@@ -36,9 +36,9 @@ static struct vb_why state_why(const struct sim_qp *peer)
 }
 
 /* The peer admits the requests: what its responder waits for, or why its answers do not come. */
-static struct vb_why answer_why(const struct sim_qp *qp, const struct sim_qp *peer)
+static struct vb_why answer_why(const struct sim_qp *qp, struct sim_qp *peer)
 {
-	const struct sim_path *back = &peer->path;
+	const struct sim_port *port = sim_failure_way(peer);
 	const struct sim_packet ack = {
 		.opcode = (uint8_t)(SIM_RC_ACK | peer->transport),
 		.pkey = peer->pkey,
@@ -48,7 +48,7 @@ static struct vb_why answer_why(const struct sim_qp *qp, const struct sim_qp *pe
 
 	if (peer->dest_qpn != qp->number)
 		return (struct vb_why){VB_WHY_PEER_DEST_QPN, {peer->dest_qpn, qp->number}};
-	if (back->dest && sim_qp_objects(qp, back->dest, &ack, &back->route))
+	if (!port || port != qp->path.source || sim_qp_objects(qp, port, &ack, &peer->path.route))
 		return (struct vb_why){VB_WHY_PEER_ANSWERS_DROPPED, {qp->number}};
 	if (ahead > 0)
 		return (struct vb_why){VB_WHY_PEER_PSN_BEHIND, {peer->resp.psn, qp->comp.psn}};
@@ -70,10 +70,10 @@ static uint8_t oldest_opcode(const struct sim_qp *qp)
 				  whole || at + 1 == wqe->packets);
 }
 
-void sim_diagnose(const struct sim_qp *qp, struct sim_finding *finding)
+void sim_diagnose(struct sim_qp *qp, struct sim_finding *finding)
 {
-	const struct sim_port *port = qp->path.dest;
-	const struct sim_qp *peer = sim_failure_peer(qp);
+	const struct sim_port *port = sim_failure_way(qp);
+	struct sim_qp *peer = sim_failure_peer(qp);
 	struct vb_why *why = &finding->peer_why;
 	struct sim_packet request = {
 		.opcode = oldest_opcode(qp),

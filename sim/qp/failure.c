@@ -22,25 +22,30 @@ void sim_failure_forget(struct sim_qp *qp)
 	qp->failures = NULL;
 }
 
-const struct sim_qp *sim_failure_peer(const struct sim_qp *qp)
+const struct sim_port *sim_failure_way(struct sim_qp *qp)
 {
-	const struct sim_port *port = qp->path.dest;
-	const struct sim_qp *peer;
-
-	if (qp->type == IBV_QPT_UD || !port)
+	if (qp->type == IBV_QPT_UD || !qp->path.source)
 		return NULL;
-	peer = sim_table_find(&port->device->qps, qp->dest_qpn);
+	qp->engine->outlet->find_way(qp->engine, &qp->path);
+	return qp->path.dest;
+}
+
+struct sim_qp *sim_failure_peer(struct sim_qp *qp)
+{
+	const struct sim_port *port = sim_failure_way(qp);
+	struct sim_qp *peer = port ? sim_table_find(&port->device->qps, qp->dest_qpn) : NULL;
+
 	return peer && peer->port_num == port->number ? peer : NULL;
 }
 
 /* A finding of this side, with the name of the peer. */
-static struct sim_finding finding_of(const struct sim_qp *qp, struct vb_why why)
+static struct sim_finding finding_of(struct sim_qp *qp, struct vb_why why)
 {
-	const bool connected = qp->type != IBV_QPT_UD && qp->path.dest;
+	const struct sim_port *port = sim_failure_way(qp);
 
 	return (struct sim_finding){
 		.why = why,
-		.peer = connected ? qp->path.dest->device : NULL,
+		.peer = port ? port->device : NULL,
 		.peer_qpn = qp->dest_qpn,
 	};
 }
@@ -102,7 +107,7 @@ static struct vb_why binding_why(const struct sim_qp *qp, const struct sim_send_
 
 	if (wqe->opcode != IBV_WR_BIND_MW)
 		return sim_mw_invalidate_why(qp->device, wqe->invalidate_rkey);
-	if (wqe->started)
+	if (wqe->done)
 		return (struct vb_why){.reason = VB_WHY_BIND_REPEATED};
 	return sim_mw_bind_why(qp->device, qp->pd, wqe->bind.mw, &bind);
 }
@@ -223,6 +228,23 @@ void sim_failure_find_response(struct sim_qp *qp, const struct sim_packet *packe
 
 /* --- receives, and requests that are refused --- */
 
+/* What the peer in this engine knows of the message that a packet belongs to. */
+static struct vb_why sender_why(struct sim_qp *qp, uint32_t psn)
+{
+	const struct sim_qp *peer = sim_failure_peer(qp);
+
+	if (!peer || peer->dest_qpn != qp->number)
+		return (struct vb_why){.reason = VB_WHY_NONE};
+	for (uint32_t i = peer->sq.tail; i != peer->sq.head; i++) {
+		const struct sim_send_wqe *wqe = sim_qp_send_wqe(peer, i);
+
+		if (wqe->started && sim_psn_distance(psn, wqe->first_psn) < wqe->packets)
+			return (struct vb_why){VB_WHY_PEER_SENT,
+					       {wqe->wr_id, wqe->opcode, wqe->length}};
+	}
+	return (struct vb_why){.reason = VB_WHY_NONE};
+}
+
 void sim_failure_find_refusal(struct sim_qp *qp, const struct sim_packet *packet,
 			      enum sim_verdict verdict)
 {
@@ -230,8 +252,10 @@ void sim_failure_find_refusal(struct sim_qp *qp, const struct sim_packet *packet
 
 	if (!record)
 		return;
-	if (packet)
+	if (packet) {
 		record->found = finding_of(qp, sim_refusal_why(qp, packet, verdict));
+		record->found.peer_why = sender_why(qp, packet->psn);
+	}
 	record->refusal = record->found.why;
 	record->refusal_psn = qp->resp.psn;
 }
@@ -395,10 +419,10 @@ void sim_failure_ends_qp(struct sim_qp *qp, const char *by)
 
 /* --- the owner's question --- */
 
-static void fill(struct vb_completion_why *out, const struct sim_finding *finding)
+static void name_peer(const struct sim_finding *finding, const char **name, uint32_t *qpn)
 {
-	out->peer = finding->peer ? finding->peer->name : NULL;
-	out->peer_qpn = finding->peer ? finding->peer_qpn : 0;
+	*name = finding->peer ? finding->peer->name : NULL;
+	*qpn = finding->peer ? finding->peer_qpn : 0;
 }
 
 static bool fill_failed(struct vb_completion_why *out, const struct sim_failed *failed,
@@ -407,7 +431,7 @@ static bool fill_failed(struct vb_completion_why *out, const struct sim_failed *
 	if (failed->status != wc->status || failed->wr_id != wc->wr_id || failed->ambiguous ||
 	    !failed->finding.why.reason)
 		return false;
-	fill(out, &failed->finding);
+	name_peer(&failed->finding, &out->peer, &out->peer_qpn);
 	out->why = failed->finding.why;
 	out->peer_why = failed->finding.peer_why;
 	return true;
@@ -423,7 +447,7 @@ bool sim_qp_why(const struct sim_qp *qp, const struct ibv_wc *wc, struct vb_comp
 		return true;
 	if (wc->status != IBV_WC_WR_FLUSH_ERR || !record->flush || record->flush_ambiguous)
 		return false;
-	fill(out, &record->first);
+	name_peer(&record->first, &out->peer, &out->peer_qpn);
 	out->why.reason = record->flush;
 	out->first = record->first.why;
 	out->first_peer = record->first.peer_why;

@@ -84,8 +84,10 @@ void sim_failure_ends_qp(struct sim_qp *qp, const char *by);
 /* Forgets everything. */
 void sim_failure_forget(struct sim_qp *qp);
 
-/* Returns the QP at the other end of a connection in this engine; NULL if there is none now. */
-const struct sim_qp *sim_failure_peer(const struct sim_qp *qp);
+/* Return the port and the QP at the other end of a connection in this engine; NULL if there is none
+ * now. */
+const struct sim_port *sim_failure_way(struct sim_qp *qp);
+struct sim_qp *sim_failure_peer(struct sim_qp *qp);
 
 /* --- refusal.c --- */
 
@@ -100,6 +102,6 @@ struct vb_why sim_sges_why(const struct sim_reach *reach, const struct ibv_sge *
 /* --- diagnose.c --- */
 
 /* Finds out from both ends why no answer came to the oldest PSN. The finding's own side is given. */
-void sim_diagnose(const struct sim_qp *qp, struct sim_finding *finding);
+void sim_diagnose(struct sim_qp *qp, struct sim_finding *finding);
 
 #endif

@@ -18,6 +18,8 @@ struct sim_outlet {
 	 * unobserved, so that nothing but its admission decides; else NULL. */
 	struct sim_qp *(*direct)(struct sim_engine *engine, struct sim_path *path,
 				 uint32_t dest_qpn);
+	/* Finds out where a path leads now. */
+	void (*find_way)(struct sim_engine *engine, struct sim_path *path);
 	/* A UD QP ends: it leaves its multicast groups. */
 	void (*forget)(struct sim_qp *qp);
 };

@@ -479,8 +479,8 @@ static void pass_local(struct sim_qp *qp, struct sim_send_wqe *wqe)
 		qp->req.next++;
 		return;
 	}
-	wqe->done = false;
 	fail(qp, wqe, IBV_WC_MW_BIND_ERR);
+	wqe->done = false;
 }
 
 /* --- the turn --- */

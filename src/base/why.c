@@ -218,26 +218,35 @@ static void add_template(struct sentence *sentence, const struct vb_why *why, co
 	}
 }
 
-static const char *write_cause(enum vb_reason reason, const struct vb_why *why, char *text,
-			       size_t size_bytes)
+static const char *write_template(const char *template, const struct vb_why *why, char *text,
+				  size_t size_bytes)
 {
-	const struct vb_reason_info *info = vb_reason_info(reason);
 	struct sentence sentence = {text, size_bytes, 0};
 
 	text[0] = '\0';
-	if (info)
-		add_template(&sentence, why, info->cause);
+	add_template(&sentence, why, template);
 	return text;
 }
 
 const char *why_cause(const struct vb_why *why, char *text, size_t size_bytes)
 {
-	return write_cause(why->reason, why, text, size_bytes);
+	const struct vb_reason_info *info = vb_reason_info(why->reason);
+
+	return write_template(info ? info->cause : "", why, text, size_bytes);
+}
+
+const char *why_remedy(const struct vb_why *why, char *text, size_t size_bytes)
+{
+	const struct vb_reason_info *info = vb_reason_info(why->reason);
+
+	return write_template(info ? info->remedy : "", why, text, size_bytes);
 }
 
 const char *why_row(enum vb_reason reason, char *text, size_t size_bytes)
 {
-	return write_cause(reason, NULL, text, size_bytes);
+	const struct vb_reason_info *info = vb_reason_info(reason);
+
+	return write_template(info ? info->cause : "", NULL, text, size_bytes);
 }
 
 const char *vb_why_text(const struct vb_why *why, char *text, size_t size_bytes)

@@ -8,6 +8,9 @@
 /* Writes the cause without the verb and the remedy; "" for VB_WHY_NONE. Returns text. */
 const char *why_cause(const struct vb_why *why, char *text, size_t size_bytes);
 
+/* Writes the remedy, in the same way. */
+const char *why_remedy(const struct vb_why *why, char *text, size_t size_bytes);
+
 /* Writes the cause of a row with "?" for each value; "" if no row has the number. Returns text. */
 const char *why_row(enum vb_reason reason, char *text, size_t size_bytes);
 

@@ -63,7 +63,7 @@ static const struct {
 } predicates[] = {
 	{VB_WHY_RKEY_UNKNOWN, VB_WHY_REQUEST_OPCODE, false},
 	{VB_WHY_DROP_TRUNCATED, VB_WHY_DROP_CUT_MESSAGE, true},
-	{VB_WHY_PEER_STATE, VB_WHY_PEER_ANSWERS_DROPPED, false},
+	{VB_WHY_PEER_STATE, VB_WHY_PEER_SENT, false},
 };
 
 static void add_subject(struct sentence *sentence, const char *device, uint32_t qpn,
@@ -83,20 +83,20 @@ static void add_subject(struct sentence *sentence, const char *device, uint32_t 
 	add(sentence, "%s QP 0x%x: ", device, qpn);
 }
 
-/* One failure, as this side and its peer know it. */
+/* One failure, as this side and its peer know it. The remedy is that of the side that knows why. */
 static void add_failure(struct sentence *sentence, const struct vb_completion_why *why,
 			const struct vb_why *own, const struct vb_why *peer)
 {
+	const bool peer_knows = peer->reason && peer->reason != VB_WHY_PEER_SENT;
 	char words[512];
 
-	if (!peer->reason) {
-		add(sentence, "%s", vb_why_text(own, words, sizeof(words)));
-		return;
-	}
-	if (!is_nak(own->reason))
+	if (!is_nak(own->reason) || !peer->reason)
 		add(sentence, "%s; ", why_cause(own, words, sizeof(words)));
-	add_subject(sentence, why->peer, why->peer_qpn, peer->reason);
-	add(sentence, "%s", vb_why_text(peer, words, sizeof(words)));
+	if (peer->reason) {
+		add_subject(sentence, why->peer, why->peer_qpn, peer->reason);
+		add(sentence, "%s; ", why_cause(peer, words, sizeof(words)));
+	}
+	add(sentence, "%s", why_remedy(peer_knows ? peer : own, words, sizeof(words)));
 }
 
 static void add_known(struct sentence *sentence, const struct vb_completion_why *why)

@@ -7,12 +7,18 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
+#include <verbena/verbs.h>
 
 static struct ibv_qp *from, *to; /* at a and at b */
 
 void setUp(void)
 {
+	struct ibv_qp_init_attr_ex attr;
+
 	open_pair();
+	/* The QPNs of the two devices differ by one. */
+	attr = qp_attr(&b, IBV_QPT_RC);
+	TEST_ASSERT_NOT_NULL(B.create_qp_ex(b.context, &attr));
 	connect_pair(&from, &to);
 	guard_install(); /* above the test framework's own handler */
 }
@@ -57,7 +63,10 @@ static uint64_t there(size_t offset)
 
 /* --- refused by the peer's memory --- */
 
-/* The sentence of a remote access at PSN 0, without "sim1 QP 0x.. refused " and behind the PSN. */
+/* The sentence of a remote access at PSN 0, from behind the PSN; then the QP is connected anew. */
+static void expect_access(enum vb_reason reason, const char *what, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
 static void expect_access(enum vb_reason reason, const char *what, const char *format, ...)
 {
 	char words[512];
@@ -70,29 +79,504 @@ static void expect_access(enum vb_reason reason, const char *what, const char *f
 			 "sim0 QP 0x%x, wr_id 7: IBV_WC_REM_ACCESS_ERR: sim1 QP 0x%x refused %s at "
 			 "PSN 0: %s",
 			 from->qp_num, to->qp_num, what, words);
+	connect_pair(&from, &to);
 }
 
-void test_a_region_that_lacks_a_right(void)
+void test_rights_and_ranges_of_the_peers_memory(void)
 {
-	struct ibv_mr *mr = B.reg_mr(b.pd, b.buffer, 64, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *plain = B.reg_mr(b.pd, b.buffer, 64, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *short_mr = B.reg_mr(b.pd, b.buffer + 64, 64, ACCESS_ALL);
 
-	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), mr->rkey));
+	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), plain->rkey));
 	expect_access(VB_WHY_RKEY_RIGHT, "RDMA WRITE",
 		      "rkey 0x%x is valid, but the region lacks IBV_ACCESS_REMOTE_WRITE; register "
 		      "the region with IBV_ACCESS_REMOTE_WRITE",
-		      mr->rkey);
+		      plain->rkey);
+	send_bytes(8, remote(IBV_WR_RDMA_READ, there(0), plain->rkey));
+	expect_access(VB_WHY_RKEY_RIGHT, "RDMA READ",
+		      "rkey 0x%x is valid, but the region lacks IBV_ACCESS_REMOTE_READ; register "
+		      "the region with IBV_ACCESS_REMOTE_READ",
+		      plain->rkey);
+	send_bytes(8, remote(IBV_WR_ATOMIC_FETCH_AND_ADD, there(0), plain->rkey));
+	expect_access(VB_WHY_RKEY_RIGHT, "FETCH ADD",
+		      "rkey 0x%x is valid, but the region lacks IBV_ACCESS_REMOTE_ATOMIC; register "
+		      "the region with IBV_ACCESS_REMOTE_ATOMIC",
+		      plain->rkey);
+	send_bytes(64, remote(IBV_WR_RDMA_READ, there(72), short_mr->rkey));
+	expect_access(VB_WHY_RKEY_BEHIND, "RDMA READ",
+		      "its 64 bytes at 0x%" PRIx64 " end 8 bytes behind the region of the rkey "
+		      "0x%x, which ends before 0x%" PRIx64
+		      "; access fewer bytes, or register more memory",
+		      there(72), short_mr->rkey, there(128));
+	send_bytes(64, remote(IBV_WR_RDMA_WRITE, there(63), short_mr->rkey));
+	expect_access(VB_WHY_RKEY_BEFORE, "RDMA WRITE",
+		      "its 64 bytes at 0x%" PRIx64 " begin 1 byte before the region of the rkey "
+		      "0x%x, which begins at 0x%" PRIx64 "; give an address inside the region",
+		      there(63), short_mr->rkey, there(64));
 }
 
-void test_a_range_outside_the_region(void)
+void test_keys_of_the_peers_memory(void)
 {
-	struct ibv_mr *mr = B.reg_mr(b.pd, b.buffer + 64, 64, ACCESS_ALL);
+	struct ibv_mr *gone = B.reg_mr(b.pd, b.buffer, 64, ACCESS_ALL);
+	struct ibv_pd *pd = B.alloc_pd(b.context);
+	struct ibv_mr *foreign = B.reg_mr(pd, b.buffer, 64, ACCESS_ALL);
+	const uint32_t stale = gone->rkey;
 
-	send_bytes(64, remote(IBV_WR_RDMA_READ, there(72), mr->rkey));
+	TEST_ASSERT_EQUAL_INT(0, B.dereg_mr(gone));
+	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), stale));
 	expect_access(
-		VB_WHY_RKEY_BEHIND, "RDMA READ",
-		"its 64 bytes at 0x%" PRIx64 " end 8 bytes behind the region of the rkey 0x%x, "
-		"which ends before 0x%" PRIx64 "; access fewer bytes, or register more memory",
-		there(72), mr->rkey, there(128));
+		VB_WHY_RKEY_STALE, "RDMA WRITE",
+		"the rkey 0x%x is stale: its MR was deregistered, or its window has another "
+		"rkey now; keep the MR while the peer uses it, and send the peer each new rkey",
+		stale);
+	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), stale + 0x1000));
+	expect_access(VB_WHY_RKEY_UNKNOWN, "RDMA WRITE",
+		      "no MR or window of the device has the rkey 0x%x; send the rkey of a "
+		      "registered MR to the peer",
+		      stale + 0x1000);
+	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), b.mr->lkey));
+	expect_access(
+		VB_WHY_RKEY_IS_LKEY, "RDMA WRITE",
+		"0x%x is an lkey, and a remote access needs an rkey; send mr->rkey to the peer",
+		b.mr->lkey);
+	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), foreign->rkey));
+	expect_access(VB_WHY_RKEY_PD, "RDMA WRITE",
+		      "the MR or window with the rkey 0x%x belongs to another PD than the QP, or "
+		      "than the XRC SRQ of the message; register the memory in that PD",
+		      foreign->rkey);
+}
+
+static uint8_t *map_page(void)
+{
+	uint8_t *page =
+		mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	TEST_ASSERT_TRUE(page != MAP_FAILED);
+	return page;
+}
+
+void test_memory_of_the_peer_that_is_unmapped(void)
+{
+	uint8_t *page = map_page();
+	struct ibv_mr *mr = B.reg_mr(b.pd, page, 4096, ACCESS_ALL);
+
+	TEST_ASSERT_EQUAL_INT(0, munmap(page, 4096));
+	send_bytes(8, remote(IBV_WR_RDMA_WRITE, (uintptr_t)page, mr->rkey));
+	expect_access(
+		VB_WHY_RKEY_UNMAPPED, "RDMA WRITE",
+		"the 8 bytes at 0x%" PRIxPTR " are inside the region of the rkey 0x%x, but "
+		"the process has unmapped or protected a page of them; keep the memory mapped "
+		"while the peer uses it",
+		(uintptr_t)page, mr->rkey);
+}
+
+/* --- windows --- */
+
+static void bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr,
+		 uint64_t length, unsigned int access)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = 7,
+		.opcode = IBV_WR_BIND_MW,
+		.bind_mw = {.mw = mw,
+			    .rkey = ibv_inc_rkey(mw->rkey),
+			    .bind_info = {.mr = mr,
+					  .addr = addr,
+					  .length = length,
+					  .mw_access_flags = access}},
+	};
+
+	TEST_ASSERT_EQUAL_INT(0, post_wr(qp, &wr));
+}
+
+static void invalidate(struct ibv_qp *qp, uint32_t rkey)
+{
+	struct ibv_send_wr wr = {.wr_id = 7, .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = rkey};
+
+	TEST_ASSERT_EQUAL_INT(0, post_wr(qp, &wr));
+}
+
+void test_windows_of_the_peer(void)
+{
+	struct ibv_mw *mw = B.alloc_mw(b.pd, IBV_MW_TYPE_2);
+	struct ibv_qp *other_from, *other_to;
+
+	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), mw->rkey));
+	expect_access(VB_WHY_RKEY_UNBOUND, "RDMA WRITE",
+		      "the window with the rkey 0x%x is not bound: it was never bound, or it was "
+		      "invalidated; bind the window before the peer uses it",
+		      mw->rkey);
+	connect_pair(&other_from, &other_to);
+	bind(other_to, mw, b.mr, there(0), 64, IBV_ACCESS_REMOTE_WRITE);
+	expect_wc(&b, 7, IBV_WC_SUCCESS);
+	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), mw->rkey));
+	expect_access(VB_WHY_RKEY_OWNER, "RDMA WRITE",
+		      "the window with the rkey 0x%x was bound on QP 0x%x, through which alone it "
+		      "can be used; bind the window on the QP that the request comes to",
+		      mw->rkey, other_to->qp_num);
+}
+
+/* The sentence of a send that fails at a; then the QP is connected anew. */
+static void expect_local(enum ibv_wc_status status, enum vb_reason reason, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static void expect_local(enum ibv_wc_status status, enum vb_reason reason, const char *format, ...)
+{
+	char words[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(words, sizeof(words), format, arguments);
+	va_end(arguments);
+	expect_explained(&a, 7, status, reason, "sim0 QP 0x%x, wr_id 7: %s: %s", from->qp_num,
+			 vb_wc_status_name(status), words);
+	connect_pair(&from, &to);
+}
+
+#define BIND_ERR IBV_WC_MW_BIND_ERR
+
+static struct ibv_mw *window(void)
+{
+	struct ibv_mw *mw = B.alloc_mw(a.pd, IBV_MW_TYPE_2);
+
+	TEST_ASSERT_NOT_NULL(mw);
+	return mw;
+}
+
+void test_windows_that_cannot_be_bound(void)
+{
+	struct ibv_pd *pd = B.alloc_pd(a.context);
+	struct ibv_mw *mw = window(), *foreign_mw = B.alloc_mw(pd, IBV_MW_TYPE_2);
+	const uint64_t here = (uintptr_t)a.buffer;
+	uint32_t rkey;
+
+	bind(from, mw, a.mr, here, 64, IBV_ACCESS_REMOTE_READ);
+	expect_wc(&a, 7, IBV_WC_SUCCESS);
+	rkey = mw->rkey;
+	bind(from, mw, a.mr, here, 64, IBV_ACCESS_REMOTE_READ);
+	expect_local(
+		BIND_ERR, VB_WHY_BIND_WINDOW_BOUND,
+		"the window of type 2 with the rkey 0x%x is bound; invalidate the window first, "
+		"by IBV_WR_LOCAL_INV or by a SEND with invalidate",
+		rkey);
+	mw = window();
+	bind(from, mw, a.mr, here, 0, IBV_ACCESS_REMOTE_READ);
+	expect_local(
+		BIND_ERR, VB_WHY_BIND_EMPTY,
+		"a binding of 0 bytes does not unbind a window of type 2; invalidate the window "
+		"by IBV_WR_LOCAL_INV");
+	mw = window();
+	bind(from, mw, a.mr, here + 4000, 100, IBV_ACCESS_REMOTE_READ);
+	expect_local(BIND_ERR, VB_WHY_BIND_RANGE,
+		     "the 100 bytes at 0x%" PRIx64
+		     " are not inside the MR with the lkey 0x%x, which "
+		     "has 4096 bytes from 0x%" PRIx64 "; bind a range of the MR",
+		     here + 4000, a.mr->lkey, here);
+	mw = window();
+	bind(from, mw, a.mr, here, 64, IBV_ACCESS_HUGETLB);
+	expect_local(
+		BIND_ERR, VB_WHY_BIND_FLAGS,
+		"mw_access_flags has IBV_ACCESS_HUGETLB, which a window of type 2 does not take; "
+		"give remote rights, and IBV_ACCESS_ZERO_BASED for a window of type 2 only");
+	rkey = foreign_mw->rkey;
+	bind(from, foreign_mw, a.mr, here, 64, IBV_ACCESS_REMOTE_READ);
+	expect_local(
+		BIND_ERR, VB_WHY_BIND_WINDOW_PD,
+		"the window with the rkey 0x%x belongs to another PD than the QP; allocate the "
+		"window in the QP's PD",
+		rkey);
+	mw = window();
+	rkey = mw->rkey;
+	bind(from, mw, a.mr, here, 64, IBV_ACCESS_REMOTE_READ);
+	TEST_ASSERT_EQUAL_INT(0, B.dealloc_mw(mw));
+	expect_local(
+		BIND_ERR, VB_WHY_BIND_NO_WINDOW,
+		"the window with the rkey 0x%x has been deallocated; keep the window until its "
+		"binding has completed",
+		rkey);
+}
+
+void test_regions_that_no_window_can_be_bound_to(void)
+{
+	struct ibv_pd *pd = B.alloc_pd(a.context);
+	struct ibv_mr *plain = B.reg_mr(a.pd, a.buffer, 64, IBV_ACCESS_MW_BIND);
+	struct ibv_mr *closed = B.reg_mr(a.pd, a.buffer, 64, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *foreign = B.reg_mr(pd, a.buffer, 64, ACCESS_ALL | IBV_ACCESS_MW_BIND);
+	struct ibv_mr *gone = B.reg_mr(a.pd, a.buffer, 64, ACCESS_ALL | IBV_ACCESS_MW_BIND);
+	const uint64_t here = (uintptr_t)a.buffer;
+	const uint32_t lkey = gone->lkey;
+
+	bind(from, window(), plain, here, 64, IBV_ACCESS_REMOTE_WRITE);
+	expect_local(BIND_ERR, VB_WHY_BIND_REGION_RIGHT,
+		     "the MR with the lkey 0x%x lacks IBV_ACCESS_LOCAL_WRITE; register the MR with "
+		     "IBV_ACCESS_LOCAL_WRITE",
+		     plain->lkey);
+	bind(from, window(), closed, here, 64, IBV_ACCESS_REMOTE_READ);
+	expect_local(BIND_ERR, VB_WHY_BIND_REGION_RIGHT,
+		     "the MR with the lkey 0x%x lacks IBV_ACCESS_MW_BIND; register the MR with "
+		     "IBV_ACCESS_MW_BIND",
+		     closed->lkey);
+	bind(from, window(), foreign, here, 64, IBV_ACCESS_REMOTE_READ);
+	expect_local(
+		BIND_ERR, VB_WHY_BIND_REGION_PD,
+		"the MR with the lkey 0x%x belongs to another PD than the QP; register the MR in "
+		"the QP's PD",
+		foreign->lkey);
+	bind(from, window(), gone, here, 64, IBV_ACCESS_REMOTE_READ);
+	TEST_ASSERT_EQUAL_INT(0, B.dereg_mr(gone));
+	expect_local(
+		BIND_ERR, VB_WHY_BIND_REGION,
+		"the lkey 0x%x of the binding is of no MR that a window can be bound to; give a "
+		"registered MR, and keep it until the binding has completed",
+		lkey);
+}
+
+void test_a_binding_with_a_stale_rkey(void)
+{
+	struct ibv_mw *mw = window();
+	const uint32_t rkey = mw->rkey;
+
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_set_quirk(a.context, "stale_window_rkeys_refused", true));
+	connect_pair(&from, &to);
+	mw->rkey ^= 0x10000;
+	bind(from, mw, a.mr, (uintptr_t)a.buffer, 64, IBV_ACCESS_REMOTE_READ);
+	expect_local(BIND_ERR, VB_WHY_BIND_OLD_RKEY,
+		     "mw->rkey was 0x%x when the binding was posted, but the window has the rkey "
+		     "0x%x; let the binding before complete, or leave mw->rkey to the library",
+		     rkey ^ 0x10000, rkey);
+}
+
+void test_windows_that_cannot_be_invalidated(void)
+{
+	struct ibv_mw *mw = window();
+	struct ibv_qp *other_from, *other_to;
+
+	invalidate(from, mw->rkey);
+	expect_local(
+		BIND_ERR, VB_WHY_INVALIDATE_UNBOUND,
+		"the window with the rkey 0x%x is not bound; invalidate a window once for each "
+		"binding",
+		mw->rkey);
+	invalidate(from, a.mr->rkey);
+	expect_local(BIND_ERR, VB_WHY_INVALIDATE_TYPE,
+		     "0x%x is the rkey of an MR or of a window of type 1, which cannot be "
+		     "invalidated; invalidate windows of type 2 only",
+		     a.mr->rkey);
+	invalidate(from, 0x77777777);
+	expect_local(
+		BIND_ERR, VB_WHY_INVALIDATE_UNKNOWN,
+		"no window has the rkey 0x77777777; give the rkey that the window has since its "
+		"last binding");
+	connect_pair(&other_from, &other_to);
+	bind(other_from, mw, a.mr, (uintptr_t)a.buffer, 64, IBV_ACCESS_REMOTE_READ);
+	expect_wc(&a, 7, IBV_WC_SUCCESS);
+	invalidate(from, mw->rkey);
+	expect_local(
+		BIND_ERR, VB_WHY_INVALIDATE_OWNER,
+		"the window with the rkey 0x%x was bound on QP 0x%x, which alone may invalidate "
+		"it; invalidate the window on that QP, or from its peer",
+		mw->rkey, other_from->qp_num);
+}
+
+/* --- the memory of sends --- */
+
+#define PROT_ERR IBV_WC_LOC_PROT_ERR
+
+void test_keys_of_the_own_memory(void)
+{
+	struct ibv_mr *gone = B.reg_mr(a.pd, a.buffer, 64, ACCESS_ALL);
+	struct ibv_mr *foreign = B.reg_mr(B.alloc_pd(a.context), a.buffer, 64, ACCESS_ALL);
+	const struct ibv_send_wr plain = {.wr_id = 7, .opcode = IBV_WR_SEND};
+	struct ibv_sge sges[2] = {sge_of(&a, 0, 8), sge_of(&a, 8, 8)};
+
+	sges[1].lkey = a.mr->lkey ^ 0x1000;
+	send_sges(sges, 2, plain);
+	expect_local(
+		PROT_ERR, VB_WHY_LKEY_UNKNOWN,
+		"SGE 1 of the send: no MR of the device has the lkey 0x%x; set lkey to mr->lkey "
+		"of a registered MR",
+		sges[1].lkey);
+	sges[1].lkey = gone->lkey;
+	TEST_ASSERT_EQUAL_INT(0, B.dereg_mr(gone));
+	send_sges(sges, 2, plain);
+	expect_local(
+		PROT_ERR, VB_WHY_LKEY_STALE,
+		"SGE 1 of the send: the MR with the lkey 0x%x has been deregistered; keep the MR "
+		"until the work request has completed",
+		sges[1].lkey);
+	sges[1].lkey = a.mr->rkey;
+	send_sges(sges, 2, plain);
+	expect_local(PROT_ERR, VB_WHY_LKEY_IS_RKEY,
+		     "SGE 1 of the send: 0x%x is an rkey, and an SGE needs an lkey; set lkey to "
+		     "mr->lkey",
+		     a.mr->rkey);
+	sges[1].lkey = foreign->lkey;
+	send_sges(sges, 2, plain);
+	expect_local(PROT_ERR, VB_WHY_LKEY_PD,
+		     "SGE 1 of the send: the MR with the lkey 0x%x belongs to another PD than the "
+		     "work queue; register the memory in the PD of the QP, or for a shared receive "
+		     "in the PD of the SRQ",
+		     foreign->lkey);
+}
+
+void test_ranges_and_rights_of_the_own_memory(void)
+{
+	struct ibv_mr *mr = B.reg_mr(a.pd, a.buffer + 64, 64, 0);
+	const struct ibv_send_wr plain = {.wr_id = 7, .opcode = IBV_WR_SEND};
+	const uint64_t here = (uintptr_t)a.buffer;
+	struct ibv_sge sge = {here + 60, 8, mr->lkey};
+
+	send_sges(&sge, 1, plain);
+	expect_local(PROT_ERR, VB_WHY_LKEY_BEFORE,
+		     "SGE 0 of the send: its 8 bytes at 0x%" PRIx64 " begin 4 bytes before the MR "
+		     "with the lkey 0x%x, which begins at 0x%" PRIx64
+		     "; give an address inside the "
+		     "MR",
+		     here + 60, mr->lkey, here + 64);
+	sge = (struct ibv_sge){here + 64, 65, mr->lkey};
+	send_sges(&sge, 1, plain);
+	expect_local(PROT_ERR, VB_WHY_LKEY_BEHIND,
+		     "SGE 0 of the send: its 65 bytes at 0x%" PRIx64
+		     " end 1 byte behind the MR with "
+		     "the lkey 0x%x, which ends before 0x%" PRIx64 "; give a shorter length, or "
+		     "register more memory",
+		     here + 64, mr->lkey, here + 128);
+	sge = (struct ibv_sge){here + 64, 8, mr->lkey};
+	send_sges(&sge, 1, remote(IBV_WR_RDMA_READ, there(0), b.mr->rkey));
+	expect_local(PROT_ERR, VB_WHY_LKEY_RIGHT,
+		     "SGE 0 of the send: the MR with the lkey 0x%x lacks IBV_ACCESS_LOCAL_WRITE; "
+		     "register the MR with IBV_ACCESS_LOCAL_WRITE",
+		     mr->lkey);
+}
+
+void test_own_memory_that_is_unmapped(void)
+{
+	uint8_t *page = map_page();
+	struct ibv_mr *mr = B.reg_mr(a.pd, page, 4096, ACCESS_ALL);
+	struct ibv_sge sge = {(uintptr_t)page, 8, mr->lkey};
+
+	TEST_ASSERT_EQUAL_INT(0, munmap(page, 4096));
+	send_sges(&sge, 1, remote(IBV_WR_RDMA_READ, there(0), b.mr->rkey));
+	expect_local(
+		PROT_ERR, VB_WHY_LKEY_UNMAPPED,
+		"SGE 0 of the send: the 8 bytes at 0x%" PRIxPTR " are inside the MR with the "
+		"lkey 0x%x, but the process has unmapped or protected a page of them; keep the "
+		"memory mapped until the work request has completed",
+		(uintptr_t)page, mr->lkey);
+}
+
+/* --- lengths and operations --- */
+
+void test_lengths_of_sends(void)
+{
+	struct ibv_sge sges[2] = {sge_of(&a, 0, 0x80000000), sge_of(&a, 0, 1)};
+
+	send_sges(sges, 2, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
+	expect_local(IBV_WC_LOC_LEN_ERR, VB_WHY_LENGTH_MESSAGE,
+		     "the message of 2147483649 bytes is longer than the port's max_msg_sz of "
+		     "2147483648; divide the message");
+	send_bytes(4, remote(IBV_WR_ATOMIC_FETCH_AND_ADD, there(0), b.mr->rkey));
+	expect_local(
+		IBV_WC_LOC_LEN_ERR, VB_WHY_LENGTH_ATOMIC,
+		"the SGEs of ATOMIC_FETCH_AND_ADD have 4 bytes, and the operation needs 8; give "
+		"8 bytes of local memory");
+}
+
+void test_operations_without_room_for_reads(void)
+{
+	struct ibv_qp_attr attr = {.max_rd_atomic = 0};
+
+	attr.qp_state = IBV_QPS_SQD;
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC));
+	attr.qp_state = IBV_QPS_RTS;
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE));
+	send_bytes(8, remote(IBV_WR_RDMA_READ, there(0), b.mr->rkey));
+	expect_local(IBV_WC_LOC_QP_OP_ERR, VB_WHY_OPERATION_NO_READS,
+		     "RDMA_READ needs a max_rd_atomic of 1 or more, and the QP's is 0; set "
+		     "max_rd_atomic when the QP goes to RTS, and max_dest_rd_atomic of the peer");
+}
+
+/* --- the peer's receive --- */
+
+static void receive(struct ibv_sge sge)
+{
+	struct ibv_recv_wr wr = {.wr_id = 3, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(to, &wr, &bad));
+}
+
+void test_a_receive_that_is_too_short(void)
+{
+	receive(sge_of(&b, 0, 8));
+	send_bytes(64, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
+	expect_explained(&a, 7, IBV_WC_REM_INV_REQ_ERR, VB_WHY_LENGTH_RECEIVE,
+			 "sim0 QP 0x%x, wr_id 7: IBV_WC_REM_INV_REQ_ERR: sim1 QP 0x%x: the message "
+			 "has 64 bytes or more up to PSN 0, and the receive has room for 8; post "
+			 "receives that are as long as the longest message",
+			 from->qp_num, to->qp_num);
+	expect_explained(
+		&b, 3, IBV_WC_LOC_LEN_ERR, VB_WHY_LENGTH_RECEIVE,
+		"sim1 QP 0x%x, wr_id 3: IBV_WC_LOC_LEN_ERR: the message has 64 bytes or "
+		"more up to PSN 0, and the receive has room for 8; sim0 QP 0x%x sent the "
+		"message: SEND of 64 bytes with wr_id 7; post receives that are as long as "
+		"the longest message",
+		to->qp_num, from->qp_num);
+}
+
+void test_a_receive_that_may_not_be_written(void)
+{
+	struct ibv_mr *mr = B.reg_mr(b.pd, b.buffer, 64, 0);
+
+	receive((struct ibv_sge){(uintptr_t)b.buffer, 64, mr->lkey});
+	send_bytes(8, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
+	expect_explained(
+		&a, 7, IBV_WC_REM_OP_ERR, VB_WHY_LKEY_RIGHT,
+		"sim0 QP 0x%x, wr_id 7: IBV_WC_REM_OP_ERR: sim1 QP 0x%x: SGE 0 of the "
+		"receive: the MR with the lkey 0x%x lacks IBV_ACCESS_LOCAL_WRITE; register "
+		"the MR with IBV_ACCESS_LOCAL_WRITE",
+		from->qp_num, to->qp_num, mr->lkey);
+	expect_explained(&b, 3, IBV_WC_LOC_PROT_ERR, VB_WHY_LKEY_RIGHT,
+			 "sim1 QP 0x%x, wr_id 3: IBV_WC_LOC_PROT_ERR: SGE 0 of the receive: the MR "
+			 "with the lkey 0x%x lacks IBV_ACCESS_LOCAL_WRITE; sim0 QP 0x%x sent the "
+			 "message: SEND of 8 bytes with wr_id 7; register the MR with "
+			 "IBV_ACCESS_LOCAL_WRITE",
+			 to->qp_num, mr->lkey, from->qp_num);
+}
+
+void test_a_sender_whose_memory_is_unmapped(void)
+{
+	uint8_t *page = map_page();
+	struct ibv_mr *mr = B.reg_mr(a.pd, page, 4096, ACCESS_ALL);
+	struct ibv_sge sge = {(uintptr_t)page, 8, mr->lkey};
+
+	receive(sge_of(&b, 0, 64));
+	TEST_ASSERT_EQUAL_INT(0, munmap(page, 4096));
+	send_sges(&sge, 1, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
+	expect_explained(
+		&a, 7, IBV_WC_REM_OP_ERR, VB_WHY_PAYLOAD_UNREADABLE,
+		"sim0 QP 0x%x, wr_id 7: IBV_WC_REM_OP_ERR: sim1 QP 0x%x: the sender of the "
+		"message has unmapped or protected a page of its own memory, so that the "
+		"receive got no data; keep the sender's memory mapped until the send has "
+		"completed",
+		from->qp_num, to->qp_num);
+}
+
+void test_a_peer_without_receives(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .rnr_retry = 2};
+
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE | IBV_QP_RNR_RETRY));
+	attr.qp_state = IBV_QPS_RTS;
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE));
+	send_bytes(8, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
+	expect_explained(
+		&a, 7, IBV_WC_RNR_RETRY_EXC_ERR, VB_WHY_RNR_RETRY,
+		"sim0 QP 0x%x, wr_id 7: IBV_WC_RNR_RETRY_EXC_ERR: the peer answered PSN 0 "
+		"by 3 RNR NAK(s): it had no receive, and rnr_retry is 2; sim1 QP 0x%x had no "
+		"receive when PSN 0 came; post receives at the peer before the sends",
+		from->qp_num, to->qp_num);
 }
 
 /* --- retries --- */
