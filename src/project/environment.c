@@ -2,6 +2,7 @@
 #include "src/project/environment.h"
 
 #include "src/base/number.h"
+#include "src/base/path.h"
 #include "src/base/words.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /*
  * The drop-in replaces libibverbs and the provider libraries under it. Providers of hardware (mlx4,
@@ -128,22 +128,6 @@ static bool read_devices(struct vb_sim_config *sim, struct vb_project_error *err
 	return true;
 }
 
-/* Copies the path with the process number for each %p. */
-static void expand_path(const char *path, char *text, size_t size_bytes)
-{
-	size_t used = 0;
-
-	while (*path && used + 1 < size_bytes) {
-		bool is_process = !strncmp(path, "%p", 2);
-		char piece[24] = {*path};
-
-		if (is_process)
-			snprintf(piece, sizeof(piece), "%ld", (long)getpid());
-		used += (size_t)snprintf(text + used, size_bytes - used, "%s", piece);
-		path += is_process ? 2 : 1;
-	}
-}
-
 static bool read_world(struct vb_project *project, struct vb_project_error *error)
 {
 	const char *trace = variable(VB_ENVIRONMENT_TRACE);
@@ -156,7 +140,7 @@ static bool read_world(struct vb_project *project, struct vb_project_error *erro
 	sim->seed_given |= variable(VB_ENVIRONMENT_SEED) != NULL;
 	sim->clock = clock;
 	if (trace) {
-		expand_path(trace, project->trace, sizeof(project->trace));
+		path_expand(trace, project->trace, sizeof(project->trace));
 		sim->trace = project->trace;
 	}
 	return true;
