@@ -63,6 +63,30 @@ const struct bit_name bits_wc_flags[] = {
 	{0},
 };
 
+const struct bit_name bits_wc[] = {
+	BIT(IBV_WC_GRH),	   BIT(IBV_WC_WITH_IMM),
+	BIT(IBV_WC_IP_CSUM_OK),	   BIT(IBV_WC_WITH_INV),
+	BIT(IBV_WC_TM_SYNC_REQ),   BIT(IBV_WC_TM_MATCH),
+	BIT(IBV_WC_TM_DATA_VALID), {0},
+};
+
+const struct bit_name bits_cq_create[] = {
+	BIT(IBV_CREATE_CQ_ATTR_SINGLE_THREADED),
+	BIT(IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN),
+	{0},
+};
+
+const struct bit_name bits_cq_attr[] = {BIT(IBV_CQ_ATTR_MODERATE), {0}};
+
+const struct bit_name bits_rereg[] = {
+	BIT(IBV_REREG_MR_CHANGE_TRANSLATION),
+	BIT(IBV_REREG_MR_CHANGE_PD),
+	BIT(IBV_REREG_MR_CHANGE_ACCESS),
+	{0},
+};
+
+const struct bit_name bits_srq_attr[] = {BIT(IBV_SRQ_MAX_WR), BIT(IBV_SRQ_LIMIT), {0}};
+
 const struct bit_name bits_device_cap[] = {
 	BIT(IBV_DEVICE_RESIZE_MAX_WR),
 	BIT(IBV_DEVICE_BAD_PKEY_CNTR),

@@ -22,6 +22,11 @@ extern const struct bit_name bits_qp_create[];	/* enum ibv_qp_create_flags */
 extern const struct bit_name bits_send_ops[];	/* enum ibv_qp_create_send_ops_flags */
 extern const struct bit_name bits_qp_open[];	/* enum ibv_qp_open_attr_mask */
 extern const struct bit_name bits_srq_init[];	/* enum ibv_srq_init_attr_mask */
+extern const struct bit_name bits_wc[];		/* enum ibv_wc_flags */
+extern const struct bit_name bits_cq_create[];	/* enum ibv_create_cq_attr_flags */
+extern const struct bit_name bits_cq_attr[];	/* enum ibv_cq_attr_mask */
+extern const struct bit_name bits_rereg[];	/* enum ibv_rereg_mr_flags */
+extern const struct bit_name bits_srq_attr[];	/* enum ibv_srq_attr_mask */
 
 /*
  * Writes the names of the bits that are set with " | " between them; bits without a name as one
