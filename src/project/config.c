@@ -2,6 +2,7 @@
 #include "src/project/config.h"
 
 #include "src/base/count.h"
+#include "src/base/measure.h"
 #include "src/base/number.h"
 
 #include <ctype.h>
@@ -12,25 +13,6 @@
 
 /* A merge key may name a mapping with a merge key, and in a wrong file itself. */
 #define MERGE_DEPTH_MAX 8
-
-/* What is measured: its units, the smallest first, and the form of a value for messages. */
-struct measure {
-	const char *allowed;
-	struct {
-		const char *name;
-		uint64_t factor;
-	} units[5];
-};
-
-static const struct measure times = {
-	"nanoseconds, or a number with ns, us, ms or s",
-	{{"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}},
-};
-
-static const struct measure rates = {
-	"bits a second, or a number with Kbps, Mbps or Gbps",
-	{{"bps", 1}, {"Kbps", 1000}, {"Mbps", 1000000}, {"Gbps", 1000000000}},
-};
 
 bool config_fail(const struct config *config, const struct config_value *value, const char *fmt,
 		 ...)
@@ -336,59 +318,21 @@ bool config_word(const struct config *config, const struct config_value *value,
 					  vb_words_list(key->words, allowed, sizeof(allowed)));
 }
 
-enum measured { MEASURED, NOT_MEASURED, NOT_WHOLE, TOO_BIG };
-
-/* Converts "number[.fraction][ ]unit" to the smallest unit. */
-static enum measured measure(const char *text, const struct measure *by, uint64_t *result)
-{
-	size_t whole = strspn(text, "0123456789"), fraction = 0;
-	const char *rest = text + whole;
-	uint64_t number, factor, part = 0, scale = 1;
-	unsigned int unit = 0;
-
-	if (*rest == '.') {
-		fraction = strspn(rest + 1, "0123456789");
-		if (!fraction)
-			return NOT_MEASURED;
-		rest += 1 + fraction;
-	}
-	rest += strspn(rest, " ");
-	while (*rest && by->units[unit].name && strcmp(by->units[unit].name, rest) != 0)
-		unit++;
-	factor = by->units[unit].factor;
-	if (!whole || !factor)
-		return NOT_MEASURED;
-	if (!vb_number_digits(text, whole, 10, &number) ||
-	    __builtin_mul_overflow(number, factor, &number))
-		return TOO_BIG;
-	for (size_t i = 0; i < fraction; i++) {
-		unsigned int digit = text[whole + 1 + i] - '0';
-
-		if (digit && scale >= factor)
-			return NOT_WHOLE;
-		if (scale < factor) {
-			scale *= 10;
-			part += digit * (factor / scale);
-		}
-	}
-	return __builtin_add_overflow(number, part, result) ? TOO_BIG : MEASURED;
-}
-
 static bool measured(const struct config *config, const struct config_value *value,
-		     const struct measure *by, uint64_t *result)
+		     const struct vb_measure *by, uint64_t *result)
 {
 	char buffer[48];
 
 	if (!is_text(value->node))
 		return wrong_type(config, value, by->allowed);
 	shown(scalar(value->node), buffer, sizeof(buffer));
-	switch (measure(scalar(value->node), by, result)) {
-	case MEASURED:
+	switch (vb_measure_read(scalar(value->node), by, result)) {
+	case VB_MEASURED:
 		return true;
-	case NOT_WHOLE:
+	case VB_NOT_WHOLE:
 		return config_fail(config, value, "'%s' is finer than 1 %s", buffer,
 				   by->units[0].name);
-	case TOO_BIG:
+	case VB_TOO_BIG:
 		return config_fail(config, value, "'%s' is too large (%s)", buffer, by->allowed);
 	default:
 		return config_fail(config, value, "'%s' is not understood (%s)", buffer,
@@ -401,7 +345,7 @@ bool config_duration(const struct config *config, const struct config_value *val
 {
 	const uint64_t *duration_ns = key->into;
 
-	if (!measured(config, value, &times, key->into))
+	if (!measured(config, value, &vb_measure_times, key->into))
 		return false;
 	return *duration_ns <= key->max ||
 	       config_fail(config, value, "'%.40s' is too large (up to %" PRIu64 " s)",
@@ -413,7 +357,7 @@ bool config_rate(const struct config *config, const struct config_value *value,
 {
 	const uint64_t *bits_per_second = key->into;
 
-	return measured(config, value, &rates, key->into) &&
+	return measured(config, value, &vb_measure_rates, key->into) &&
 	       (*bits_per_second ||
 		config_fail(config, value, "is 0 (leave the key out for no limit)"));
 }
