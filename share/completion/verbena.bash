@@ -74,8 +74,13 @@ _verbena()
 			return
 		fi
 	fi
+	if [[ $command == trace && $word != -* && ( $previous != --* || $previous == --failed ) ]]; then
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		return
+	fi
 	case $previous in
-	--project | --junit | --known)
+	--project | --junit | --known | --log)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		;;

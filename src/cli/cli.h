@@ -28,9 +28,10 @@ struct cli_command {
 	const struct cli_option *options;  /* ends with a NULL name */
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 	bool runs_program;		   /* options end at the first other argument */
+	bool takes_file;		   /* an argument may stand beside the options */
 };
 
-extern const struct cli_command cli_devices, cli_differ, cli_run, cli_test;
+extern const struct cli_command cli_devices, cli_differ, cli_run, cli_test, cli_trace;
 
 /* Prints a wrong argument in one line, then where help is. Returns CLI_EXIT_USAGE. */
 int cli_bad_usage(const struct cli_command *command, const char *fmt, ...)

@@ -8,8 +8,8 @@
 #include <verbena/error.h>
 #include <verbena/verbs.h>
 
-static const struct cli_command *const commands[] = {&cli_devices, &cli_run, &cli_test, &cli_differ,
-						     NULL};
+static const struct cli_command *const commands[] = {&cli_devices, &cli_run,	&cli_test,
+						     &cli_trace,   &cli_differ, NULL};
 
 static const struct cli_command *find_command(const char *name)
 {

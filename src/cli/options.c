@@ -126,7 +126,7 @@ int cli_read_options(const struct cli_command *command, int argc, char **argv, v
 				row++;
 		status = row->take(command, row, optarg, into);
 	}
-	if (!status && optind < argc && !command->runs_program)
+	if (!status && optind < argc && !command->runs_program && !command->takes_file)
 		status = cli_bad_usage(command, "unexpected argument '%s'", argv[optind]);
 	return status;
 }

@@ -41,8 +41,9 @@ cli_take_fn cli_take_seed;
 const char *cli_backend(unsigned int index);
 
 /*
- * Reads the command's options from argv into its structure. Arguments behind them are an error,
- * except for a command that runs a program, where reading stops at the first. Returns CLI_EXIT_OK,
+ * Reads the command's options from argv into its structure. Other arguments are an error, except for
+ * a command that takes a file, where optind is the first of them in the end, and for a command that
+ * runs a program, where reading stops at the first. Returns CLI_EXIT_OK,
  * CLI_EXIT_USAGE after a message, or CLI_HELPED after -h.
  */
 int cli_read_options(const struct cli_command *command, int argc, char **argv, void *into);

@@ -14,9 +14,12 @@
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
-	struct ibv_device **list = vb_get_device_list(BACKEND, num_devices);
-	int err = errno;
+	struct ibv_device **list;
+	int err;
 
+	dropin_begin();
+	list = vb_get_device_list(BACKEND, num_devices);
+	err = errno;
 	if (!list)
 		dropin_tell(vb_last_error());
 	errno = err;
@@ -25,6 +28,7 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
 
 struct ibv_context *ibv_import_device(int cmd_fd)
 {
+	dropin_begin();
 	return vb_import_device(BACKEND, cmd_fd);
 }
 

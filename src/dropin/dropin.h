@@ -26,6 +26,12 @@
  */
 void dropin_tell(const char *sentence);
 
+/*
+ * Opens the log that the project names, unless VERBENA_LOG names one, which src/log/ has opened. The
+ * verbs that come first call it: the log must be open before the verb begins.
+ */
+void dropin_begin(void);
+
 /* --- device.c --- */
 
 /* The types that ibv_query_gid_type() tells apart, like sysfs. */

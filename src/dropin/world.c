@@ -8,8 +8,12 @@
 
 #include "src/project/environment.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <verbena/error.h>
+#include <verbena/log.h>
 
 static struct vb_project *project;
 
@@ -19,6 +23,28 @@ void dropin_tell(const char *sentence)
 
 	if (!atomic_flag_test_and_set(&told))
 		fprintf(stderr, "verbena: %s\n", sentence);
+}
+
+static void open_log(void)
+{
+	const char *given = getenv(VB_ENVIRONMENT_LOG);
+	struct vb_project_error error;
+	struct vb_project *named;
+
+	if (given && *given)
+		return;
+	/* from_environment() complains of a wrong project. */
+	named = vb_environment_load(&error);
+	if (named && named->log[0] && vb_log_open(named->log))
+		dropin_tell(vb_last_error());
+	vb_project_free(named);
+}
+
+void dropin_begin(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, open_log);
 }
 
 /* Reads the world's configuration. The simulator holds a lock around the call. */

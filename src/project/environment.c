@@ -130,7 +130,7 @@ static bool read_devices(struct vb_sim_config *sim, struct vb_project_error *err
 
 static bool read_world(struct vb_project *project, struct vb_project_error *error)
 {
-	const char *trace = variable(VB_ENVIRONMENT_TRACE);
+	const char *trace = variable(VB_ENVIRONMENT_TRACE), *log = variable(VB_ENVIRONMENT_LOG);
 	struct vb_sim_config *sim = &project->sim;
 	int clock = VB_SIM_CLOCK_REAL;
 
@@ -143,6 +143,8 @@ static bool read_world(struct vb_project *project, struct vb_project_error *erro
 		path_expand(trace, project->trace, sizeof(project->trace));
 		sim->trace = project->trace;
 	}
+	if (log)
+		snprintf(project->log, sizeof(project->log), "%s", log);
 	return true;
 }
 

@@ -11,6 +11,7 @@
  *	VERBENA_QUIRKS      of all devices, beside the profile's: names with commas between
  *	                    [reset_removes_completions if neither project nor profile is given]
  *	VERBENA_TRACE       a pcap file; %p in the name is the process number [none]
+ *	VERBENA_LOG         the event log; %p in the name is the process number [the project's log]
  *	VERBENA_SEED        [the project's, else random]
  *	VERBENA_CLOCK       real or virtual [real; the project's clock is for `verbena test`]
  *
@@ -27,6 +28,7 @@
 #define VB_ENVIRONMENT_PROFILE	  "VERBENA_PROFILE"
 #define VB_ENVIRONMENT_QUIRKS	  "VERBENA_QUIRKS"
 #define VB_ENVIRONMENT_TRACE	  "VERBENA_TRACE"
+#define VB_ENVIRONMENT_LOG	  "VERBENA_LOG"
 #define VB_ENVIRONMENT_SEED	  "VERBENA_SEED"
 #define VB_ENVIRONMENT_CLOCK	  "VERBENA_CLOCK"
 

@@ -314,6 +314,7 @@ static bool read_section(struct reader *r, const struct config_value *section)
 		{"clock", config_word, &clock, .words = vb_project_clock_name},
 		{"seed", config_number, &sim->seed, .max = UINT64_MAX, .value = &seed},
 		{"trace", config_text, project->trace, .max = PATH_MAX},
+		{"log", config_text, project->log, .max = PATH_MAX},
 		{"suites", config_list, project, 1, VB_PROJECT_SUITES_MAX, .entry = take_suite,
 		 .entries = "suites"},
 		{"profile", config_word, &r->profile, .words = vb_sim_profile_name,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verbena's configuration: the simulated devices and links, clock, seed, trace, suites. It is read
+ * Verbena's configuration: the simulated devices and links, clock, seed, trace, log, suites. It is read
  * from the section ":verbena:" of project.yml, which project.yml(5) describes. environment.h
  * changes it by variables.
  *
@@ -29,6 +29,7 @@ struct vb_project {
 	/* What sim.trace points to. With the room for a name that is too long, which open(2) then
 	 * refuses. */
 	char trace[PATH_MAX + 1];
+	char log[PATH_MAX + 1]; /* the file of vb_log_open(), with "%p"; empty: none */
 	/* The suites to run, in this order; with suite_count 0 all suites. */
 	unsigned int suite_count;
 	struct vb_project_suite suites[VB_PROJECT_SUITES_MAX];

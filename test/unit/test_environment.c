@@ -13,7 +13,7 @@
 static const char *const variables[] = {
 	VB_ENVIRONMENT_PROJECT, VB_ENVIRONMENT_DEVICES, VB_ENVIRONMENT_LINK_LAYER,
 	VB_ENVIRONMENT_PROFILE, VB_ENVIRONMENT_QUIRKS,	VB_ENVIRONMENT_TRACE,
-	VB_ENVIRONMENT_SEED,	VB_ENVIRONMENT_CLOCK,
+	VB_ENVIRONMENT_SEED,	VB_ENVIRONMENT_CLOCK,	VB_ENVIRONMENT_LOG,
 };
 
 static struct vb_project *project;
@@ -78,6 +78,15 @@ void test_an_empty_variable_is_as_good_as_none(void)
 	TEST_ASSERT_NULL(sim->trace);
 	/* But for this one. */
 	TEST_ASSERT_EQUAL_STRING("", sim->devices[0].quirks);
+}
+
+void test_log(void)
+{
+	load();
+	TEST_ASSERT_EQUAL_STRING("", project->log);
+	/* vb_log_open() expands %p: a child of fork() has a log of its own. */
+	load_with(VB_ENVIRONMENT_LOG, "/l-%p.jsonl");
+	TEST_ASSERT_EQUAL_STRING("/l-%p.jsonl", project->log);
 }
 
 void test_devices(void)

@@ -81,11 +81,12 @@ void test_nothing_said_is_the_default_world(void)
 void test_every_key_of_the_world(void)
 {
 	parse(HEAD "  :clock: :real\n  :seed: 18446744073709551615\n"
-		   "  :trace: 'a b.pcap'\n  :suites: [rc, cq-2]\n");
+		   "  :trace: 'a b.pcap'\n  :log: 'a %p.jsonl'\n  :suites: [rc, cq-2]\n");
 	TEST_ASSERT_EQUAL_INT(VB_SIM_CLOCK_REAL, project->sim.clock);
 	TEST_ASSERT_TRUE(project->sim.seed_given);
 	TEST_ASSERT_EQUAL_UINT64(UINT64_MAX, project->sim.seed);
 	TEST_ASSERT_EQUAL_STRING("a b.pcap", project->sim.trace);
+	TEST_ASSERT_EQUAL_STRING("a %p.jsonl", project->log);
 }
 
 void test_suites_keep_order_and_line(void)
@@ -286,7 +287,7 @@ void test_wrong_keys_and_values_name_line_and_key(void)
 		const char *text, *message;
 	} rows[] = {
 		{HEAD "  :clokc: real\n",
-		 "p.yml:2: clokc: unknown key (allowed: clock, seed, trace, suites, profile, "
+		 "p.yml:2: clokc: unknown key (allowed: clock, seed, trace, log, suites, profile, "
 		 "devices, links)"},
 		{HEAD "  clock: real\n  :clock: real\n",
 		 "p.yml:3: clock: given twice (first in line 2)"},
@@ -322,6 +323,7 @@ void test_wrong_keys_and_values_name_line_and_key(void)
 		{HEAD "  seed: {a: 1}\n", "p.yml:2: seed: is a mapping (a number is wanted)"},
 		{HEAD "  trace: ''\n", "p.yml:2: trace: 0 bytes long (1 to 4095 are allowed)"},
 		{HEAD "  trace: \"a\\0b\"\n", "p.yml:2: trace: has a control character"},
+		{HEAD "  log: ''\n", "p.yml:2: log: 0 bytes long (1 to 4095 are allowed)"},
 		{HEAD "  trace: [a]\n", "p.yml:2: trace: is a list (a text is wanted)"},
 		{HEAD "  profile: rxe\n",
 		 "p.yml:2: profile: 'rxe' is unknown (allowed: spec, rxe-6.1, rxe-6.12, mlx5)"},

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/cli/trace.h"
+
+#include "src/base/number.h"
+
+#include <string.h>
+#include <strings.h>
+
+bool trace_number(const json_t *value, uint64_t *number)
+{
+	if (json_is_integer(value)) {
+		*number = (uint64_t)json_integer_value(value);
+		return true;
+	}
+	return json_is_string(value) &&
+	       vb_number_read(json_string_value(value), 0, UINT64_MAX, number) == VB_NUMBER_GOOD;
+}
+
+static bool is_number(const json_t *value, uint64_t wanted)
+{
+	uint64_t number;
+
+	return trace_number(value, &number) && number == wanted;
+}
+
+/* Returns true if the words, with commas between, have the word. */
+static bool has_word(const char *words, const char *word)
+{
+	const size_t length = strlen(word);
+
+	while (*words) {
+		const size_t size = strcspn(words, ",");
+
+		if (size == length && strncmp(words, word, length) == 0)
+			return true;
+		words += size + (words[size] == ',');
+	}
+	return false;
+}
+
+/* Returns true if a string in the value, or in what it holds, is the name of the object. */
+static bool names(const json_t *value, const char *object)
+{
+	const char *key;
+	json_t *member;
+	size_t i;
+
+	if (json_is_string(value))
+		return strcasecmp(json_string_value(value), object) == 0;
+	json_array_foreach(value, i, member) if (names(member, object)) return true;
+	json_object_foreach((json_t *)value, key, member) if (names(member, object)) return true;
+	return false;
+}
+
+/* A packet belongs to the QP that sends it and to the QP that it is for. */
+static bool is_of_qp(const json_t *event, uint64_t qpn)
+{
+	const json_t *packet = json_object_get(event, "packet");
+
+	return is_number(json_object_get(event, "qp"), qpn) ||
+	       is_number(json_object_get(packet, "dest_qp"), qpn) ||
+	       is_number(json_object_get(packet, "source_qp"), qpn);
+}
+
+static bool is_in_time(struct trace_choice *choice, const json_t *event)
+{
+	/* A verb without a device has no time: it comes with what was before it. */
+	trace_number(json_object_get(event, "t"), &choice->last_ns);
+	return choice->last_ns >= choice->from_ns && choice->last_ns <= choice->to_ns;
+}
+
+static bool is_error(const char *async)
+{
+	const size_t length = strlen(async);
+
+	return strstr(async, "FATAL") || (length > 4 && strcmp(async + length - 4, "_ERR") == 0);
+}
+
+bool trace_is_failure(const json_t *event)
+{
+	const char *kind = trace_string(event, "kind"), *status = trace_string(event, "status");
+
+	return strcmp(kind, "failure") == 0 || strcmp(kind, "drop") == 0 ||
+	       json_object_get(event, "errno") || json_object_get(event, "why") ||
+	       json_is_true(json_object_get(event, "lost")) ||
+	       (*status && strcmp(status, "IBV_WC_SUCCESS") != 0) ||
+	       is_error(trace_string(event, "event")) ||
+	       strcmp(trace_string(event, "to"), "ERR") == 0 ||
+	       strcmp(trace_string(event, "to"), "SQE") == 0;
+}
+
+bool trace_chosen(struct trace_choice *choice, const json_t *event)
+{
+	if (!is_in_time(choice, event))
+		return false;
+	if (choice->device && strcmp(trace_string(event, "device"), choice->device) != 0)
+		return false;
+	if (choice->kinds && !has_word(choice->kinds, trace_string(event, "kind")))
+		return false;
+	if (choice->has_qpn && !is_of_qp(event, choice->qpn))
+		return false;
+	if (choice->object && !names(event, choice->object))
+		return false;
+	return !choice->failed || trace_is_failure(event);
+}
