@@ -58,20 +58,20 @@ static bool is_full(int err)
 }
 
 /*
- * Allocates a piece that begins at start: a smaller one than usual if the disk has no more. A piece
- * that ends before `behind` is no progress. Returns 0 and sets *size_bytes, or an errno value.
+ * Allocates a piece that begins at start and ends after `behind`: a shorter one than usual if the
+ * disk has no more. Returns 0 and sets *size_bytes, or an errno value.
  */
 static int allocate_piece(int fd, uint64_t start, uint64_t behind, size_t *size_bytes)
 {
-	size_t size = piece_bytes_at(start);
+	size_t more = (size_t)(start + piece_bytes_at(start) - behind);
 	int err;
 
 	do {
-		*size_bytes = size;
-		err = allocate(fd, start, size);
-		size /= 2;
-		size += -size % page_bytes();
-	} while (is_full(err) && size < *size_bytes && start + size > behind);
+		*size_bytes = (size_t)(behind + more - start);
+		err = allocate(fd, start, *size_bytes);
+		more /= 2;
+		more -= more % page_bytes();
+	} while (is_full(err) && more);
 	return err;
 }
 

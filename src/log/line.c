@@ -64,9 +64,8 @@ void line_bool(struct line *line, bool value)
 
 void line_comma(struct line *line)
 {
-	const char last = line->at[-1];
-
-	if (last != '{' && last != '[')
+	/* A line that is cut at its first byte has no byte before. */
+	if (!line->cut && line->at[-1] != '{' && line->at[-1] != '[')
 		line_plain(line, ",");
 }
 
