@@ -15,12 +15,13 @@
 #include <verbena/backend.h>
 #include <verbena/error.h>
 #include <verbena/fault.h>
+#include <verbena/log.h>
 #include <verbena/verbs.h>
 
 struct run {
 	struct bench_pair pair;
 	uint64_t size, count, depth, drop, watch;
-	const char *trace;
+	const char *trace, *log;
 	uint64_t events;
 	uint64_t sent, received; /* completions */
 	struct ibv_sge recv_sge, send_sge;
@@ -191,6 +192,8 @@ static void set_up(struct run *run)
 	}
 	if (run->watch)
 		vb_find_backend("sim")->watch(take_event, &run->events);
+	if (run->log)
+		bench_check(run->log, vb_log_open(run->log));
 	if (run->drop) {
 		drop.skip = run->drop - 1;
 		err = vb_fault_add(NULL, &drop, NULL);
@@ -225,6 +228,7 @@ int main(int argc, char **argv)
 		{"--trace", "FILE write every packet to a pcap file", NULL, 0, 0, &run.trace},
 		{"--watch", "1: a watcher takes the events, and does nothing with them", &run.watch,
 		 0, 1, NULL},
+		{"--log", "FILE write every event to a log", NULL, 0, 0, &run.log},
 		{"--drop", "lose the Nth packet of sim0; 0 for none", &run.drop, 0, UINT32_MAX,
 		 NULL},
 		{0},
@@ -238,6 +242,8 @@ int main(int argc, char **argv)
 	send_all(&run);
 	if (run.trace)
 		err = vb_sim_trace_close(NULL);
+	if (run.log)
+		bench_check(run.log, vb_log_close());
 	spent_ns = bench_now_ns() - began_ns;
 	if (run.watch)
 		vb_find_backend("sim")->watch(NULL, NULL);

@@ -15,7 +15,7 @@
 
 /* A piece is as long as the file before it, within these bounds. */
 #define PIECE_BYTES_MIN (256u << 10)
-#define PIECE_BYTES_MAX (4u << 20)
+#define PIECE_BYTES_MAX (1u << 20)
 
 static size_t page_bytes(void)
 {
@@ -87,10 +87,11 @@ static int map_piece(struct log_file *file)
 
 	if (err)
 		return err;
-	piece = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file->fd,
-		     (off_t)start);
+	piece = mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, (off_t)start);
 	if (piece == MAP_FAILED)
 		return errno;
+	/* All page faults at once are quicker. Before Linux 5.14, each page faults by itself. */
+	madvise(piece, size_bytes, MADV_POPULATE_WRITE);
 	if (file->piece)
 		munmap(file->piece, file->piece_bytes);
 	file->piece = piece;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/log/form.h"
 
+#define KEY(word) ",\"" word "\":"
+
 /* All fields, in the order of the rows. An empty row stands before those of each kind. */
 static const struct form_field fields[] = {
 #define VB_EVENT(number, name, word, about) {0},
-#define VB_FIELD(value, word, form, about)  {word, FORM_##form, value, about},
+#define VB_FIELD(value, word, form, about) \
+	{word, KEY(word), sizeof(KEY(word)) - 1, FORM_##form, value, about},
 #include <verbena/events.def>
 	{0},
 };

@@ -30,6 +30,8 @@ enum form {
 
 struct form_field {
 	const char *word;
+	const char *key; /* ,"word": */
+	size_t key_bytes;
 	enum form form;
 	unsigned int value; /* the index in values or texts */
 	const char *about;

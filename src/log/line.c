@@ -150,13 +150,31 @@ static size_t add_character(struct line *line, const char *text)
 	return length;
 }
 
+/* Returns how many bytes of the text stand for themselves in a JSON string, up to a limit. */
+static size_t plain_bytes(const char *text, size_t limit)
+{
+	size_t length = 0;
+
+	while (length < limit && text[length] >= ' ' && text[length] < 0x7f &&
+	       text[length] != '"' && text[length] != '\\')
+		length++;
+	return length;
+}
+
 void line_text(struct line *line, const char *text)
 {
-	const char *begin = text;
+	const char *end = text + LINE_TEXT_BYTES_MAX;
 
 	line_plain(line, "\"");
-	while (*text && text - begin < LINE_TEXT_BYTES_MAX)
+	while (text < end) {
+		const size_t length = plain_bytes(text, (size_t)(end - text));
+
+		line_bytes(line, text, length);
+		text += length;
+		if (!*text || text == end)
+			break;
 		text += add_character(line, text);
+	}
 	line_plain(line, "\"");
 }
 

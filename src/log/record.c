@@ -49,55 +49,53 @@ static bool is_left_out(enum form form, uint64_t value)
 	return (form == FORM_FLAG || form == FORM_HEX_NOT_0) && !value;
 }
 
-static void add_number_field(struct line *line, const char *word, enum form form, uint64_t value)
-{
-	if (is_left_out(form, value))
-		return;
-	line_key(line, word);
-	add_number(line, form, value);
-}
-
 /* --- packets --- */
 
-static void add_gid_field(struct line *line, const char *word, const uint8_t gid[16])
-{
-	line_key(line, word);
-	line_gid(line, gid);
-}
-
-static void add_syndrome_field(struct line *line, const char *word, uint8_t syndrome)
+static void add_syndrome(struct line *line, uint8_t syndrome)
 {
 	char text[SYNDROME_BYTES];
 
-	line_key(line, word);
 	line_text(line, vb_syndrome_text(syndrome, text, sizeof(text)));
 }
 
-static void add_opcode_field(struct line *line, const char *word, const struct vb_packet *packet)
+static void add_opcode(struct line *line, const struct vb_packet *packet)
 {
-	line_key(line, word);
 	if (packet->opcode_name)
 		line_word(line, packet->opcode_name);
 	else
 		line_hex(line, packet->opcode);
 }
 
-/* How the member of a row is added, by the row's form. */
-#define ADD_DECIMAL(word, member)     add_number_field(line, word, FORM_DECIMAL, packet->member)
-#define ADD_HEX(word, member)	      add_number_field(line, word, FORM_HEX, packet->member)
-#define ADD_HEX_NOT_0(word, member)   add_number_field(line, word, FORM_HEX_NOT_0, packet->member)
-#define ADD_FLAG(word, member)	      add_number_field(line, word, FORM_FLAG, packet->member)
-#define ADD_GID(word, member)	      add_gid_field(line, word, packet->member)
-#define ADD_SYNDROME(word, member)    add_syndrome_field(line, word, packet->member)
-#define ADD_NAME_OPCODE(word, member) add_opcode_field(line, word, packet)
+/* How the value of a member is added, by the form of its row. */
+#define ADD_DECIMAL(member)	line_decimal(line, packet->member)
+#define ADD_HEX(member)		line_hex(line, packet->member)
+#define ADD_HEX_NOT_0(member)	line_hex(line, packet->member)
+#define ADD_FLAG(member)	line_bool(line, packet->member)
+#define ADD_GID(member)		line_gid(line, packet->member)
+#define ADD_SYNDROME(member)	add_syndrome(line, packet->member)
+#define ADD_NAME_OPCODE(member) add_opcode(line, packet)
+
+/* Which values are left out, by the form. */
+#define OUT_DECIMAL(member)	false
+#define OUT_HEX(member)		false
+#define OUT_HEX_NOT_0(member)	(!packet->member)
+#define OUT_FLAG(member)	(!packet->member)
+#define OUT_GID(member)		false
+#define OUT_SYNDROME(member)	false
+#define OUT_NAME_OPCODE(member) false
 
 static void add_packet(struct line *line, const struct vb_packet *packet)
 {
-	line_key(line, "packet");
-	line_plain(line, "{");
-#define VB_PACKET_FIELD(word, member, form, bits, about) \
-	if (!(bits) || (packet->has & (bits)))           \
-		ADD_##form(word, member);
+	const char *gap = "";
+
+	line_plain(line, ",\"packet\":{");
+#define VB_PACKET_FIELD(word, member, form, bits, about)                  \
+	if ((!(bits) || (packet->has & (bits))) && !OUT_##form(member)) { \
+		line_plain(line, gap);                                    \
+		line_plain(line, "\"" word "\":");                        \
+		ADD_##form(member);                                       \
+		gap = ",";                                                \
+	}
 #include <verbena/events.def>
 	line_plain(line, "}");
 }
@@ -123,6 +121,11 @@ static void add_why(struct line *line, const char *word, const struct vb_why *wh
 
 /* --- events --- */
 
+static void add_key(struct line *line, const struct form_field *field)
+{
+	line_bytes(line, field->key, field->key_bytes);
+}
+
 static void add_call_field(struct line *line, const struct form_field *field,
 			   bool (*add)(struct line *line, const void *arg), const void *arg)
 {
@@ -130,7 +133,7 @@ static void add_call_field(struct line *line, const struct form_field *field,
 
 	if (!add)
 		return;
-	line_key(line, field->word);
+	add_key(line, field);
 	if (!add(line, arg))
 		line->at = before;
 }
@@ -138,11 +141,13 @@ static void add_call_field(struct line *line, const struct form_field *field,
 static void add_field(struct line *line, const struct form_field *field,
 		      const struct vb_event *event, const struct record *record)
 {
+	const uint64_t value = event->values[field->value];
+
 	switch (field->form) {
 	case FORM_TEXT:
 		if (!event->texts[field->value])
 			return;
-		line_key(line, field->word);
+		add_key(line, field);
 		line_text(line, event->texts[field->value]);
 		break;
 	case FORM_ARGUMENTS:
@@ -152,9 +157,10 @@ static void add_field(struct line *line, const struct form_field *field,
 		add_call_field(line, field, record->result, record->arg);
 		break;
 	default:
-		if (!(event->absent & 1u << field->value))
-			add_number_field(line, field->word, field->form,
-					 event->values[field->value]);
+		if ((event->absent & 1u << field->value) || is_left_out(field->form, value))
+			return;
+		add_key(line, field);
+		add_number(line, field->form, value);
 		break;
 	}
 }
