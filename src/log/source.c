@@ -2,6 +2,7 @@
 #include "src/log/source.h"
 
 #include "src/layer/layer.h"
+#include "src/layer/watch.h"
 #include "src/log/call.h"
 #include "src/log/log.h"
 
@@ -20,15 +21,6 @@ static void watch(void *arg, const struct vb_event *event)
 	struct record record = {0};
 
 	log_write(event, &record);
-}
-
-static void watch_backends(vb_event_fn *fn)
-{
-	const struct vb_backend *backend;
-
-	for (unsigned int i = 0; (backend = vb_backend_at(i)); i++)
-		if (backend->watch)
-			backend->watch(fn, NULL);
 }
 
 /* --- verbs and completions --- */
@@ -205,13 +197,16 @@ int source_start(void)
 
 	pthread_once(&once, call_prepare);
 	err = layer_add(&layer);
-	if (!err)
-		watch_backends(watch);
+	if (err)
+		return err;
+	err = layer_watch(watch, NULL);
+	if (err)
+		layer_remove(&layer);
 	return err;
 }
 
 void source_stop(void)
 {
-	watch_backends(NULL);
+	layer_unwatch(watch, NULL);
 	layer_remove(&layer);
 }

@@ -8,7 +8,7 @@
 
 /*
  * Gives all events to log_write() from now on. No thread may be inside a verb. Returns 0, or the
- * errno value of layer_add().
+ * errno value of layer_add() or layer_watch().
  */
 int source_start(void);
 
