@@ -101,6 +101,9 @@ static void write_line(const struct vb_event *event, struct record *record)
 	struct line line = {0};
 
 	line.at = log_file_room(&file, RECORD_BYTES_MAX, &line.end);
+	/* Where a long list is cut does not depend on the file. */
+	if (line.end - line.at > RECORD_BYTES_MAX)
+		line.end = line.at + RECORD_BYTES_MAX;
 	record_write(&line, event, record);
 	if (!line.cut) {
 		log_file_commit(&file, line.at);
@@ -193,19 +196,11 @@ static void after_fork_in_child(void)
 	pthread_mutex_unlock(&mutex);
 }
 
-static void watch_fork(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork_in_child);
-}
-
 /* --- beginning and end --- */
 
 /* Sets the path, with no file yet. Returns 0 or an errno value. */
 static int begin(const char *path)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, watch_fork);
 	if (strlen(path) >= sizeof(path_given))
 		return ENAMETOOLONG;
 	strcpy(path_given, path);
@@ -274,11 +269,17 @@ int vb_log_close(void)
 	return 0;
 }
 
-/* A process that only loads the library writes no log: the first event opens the file. */
+/*
+ * The handlers are there before those of any world, so that fork() takes the lock of the log after the
+ * locks of worlds, as events do.
+ *
+ * A process that only loads the library writes no log: the first event opens the file.
+ */
 __attribute__((constructor)) static void begin_from_environment(void)
 {
 	const char *path = getenv(VARIABLE);
 
+	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 	if (!path || !*path || begin(path) || source_start())
 		return;
 	has_source = true;
