@@ -208,28 +208,33 @@ static void print_contents(FILE *out)
 	fputs("- [Index](#index)\n", out);
 }
 
+struct entry {
+	const struct vb_reason_info *info;
+};
+
 static int compare_names(const void *a, const void *b)
 {
-	const struct vb_reason_info *const *first = a, *const *second = b;
+	const struct entry *first = a, *second = b;
 
-	return strcmp((*first)->name, (*second)->name);
+	return strcmp(first->info->name, second->info->name);
 }
 
 static void print_index(FILE *out)
 {
-	const struct vb_reason_info *sorted[COUNT(rows)], *info;
+	const struct vb_reason_info *info;
+	struct entry sorted[COUNT(rows)];
 	size_t count = 0;
 
 	for (unsigned int i = 0; (info = vb_reason_at(i)); i++)
 		if (info->reason != VB_WHY_SAID)
-			sorted[count++] = info;
+			sorted[count++].info = info;
 	qsort(sorted, count, sizeof(sorted[0]), compare_names);
 	fputs("\n## Index\n\n| reason | number | errno or status |\n| --- | --- | --- |\n", out);
 	for (size_t i = 0; i < count; i++) {
 		fputs("| ", out);
-		print_link(out, sorted[i]->name);
-		fprintf(out, " | `0x%04x` | ", (unsigned int)sorted[i]->reason);
-		print_answer(out, sorted[i]);
+		print_link(out, sorted[i].info->name);
+		fprintf(out, " | `0x%04x` | ", (unsigned int)sorted[i].info->reason);
+		print_answer(out, sorted[i].info);
 		fputs(" |\n", out);
 	}
 }

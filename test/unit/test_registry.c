@@ -3,6 +3,8 @@
  * Choosing a backend, and finding the one of an object, with fake backends beside the built-in
  * ones.
  */
+#include "src/base/failure.h"
+#include "src/verbs/inline.h"
 #include "src/verbs/registry.h"
 #include "test/unit/last_sentence.h"
 
@@ -127,6 +129,11 @@ static int alpha_query(struct ibv_context *context, struct ibv_device_attr *attr
 static int beta_query(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	return beta.query_answer ? beta.query_answer : fake_query(&beta, attr);
+}
+
+static void listen_to_nobody(void (*heard)(int err, const struct vb_why *(*explain)(void)))
+{
+	(void)heard;
 }
 
 static const struct vb_why *beta_last_why(void)
@@ -555,6 +562,44 @@ void test_registry_backend_gives_its_reasons(void)
 	TEST_ASSERT_EQUAL_INT(VB_ERROR_RESOURCE, vb_last_error_kind());
 	beta.query_answer = 0;
 	TEST_ASSERT_EQUAL_INT(0, vb_close_device(b));
+}
+
+/* A backend with listen tells each failure: its last reason is of an earlier call. */
+void test_registry_silent_failure_has_no_old_reason(void)
+{
+	struct ibv_context *b = open_first("beta");
+	struct vb_backend *slot = vb_backend_slot("beta");
+	struct ibv_device_attr attr;
+
+	beta.query_answer = ENOMEM;
+	beta.why = (struct vb_why){.reason = VB_WHY_NO_MEMORY};
+	slot->listen = listen_to_nobody;
+	TEST_ASSERT_EQUAL_INT(ENOMEM, vb_query_device(b, &attr));
+	slot->listen = NULL;
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_ERRNO_ONLY, vb_last_reason());
+	beta.query_answer = 0;
+	TEST_ASSERT_EQUAL_INT(0, vb_close_device(b));
+}
+
+/* A backend without listen does not see inline verbs: its last reason is of another verb. */
+void test_registry_inline_failure_has_no_old_reason(void)
+{
+	struct ibv_context *b = open_first("beta");
+
+	beta.why = (struct vb_why){.reason = VB_WHY_NO_MEMORY};
+	TEST_ASSERT_EQUAL_INT(EIO, fail_inline(EIO, b, "post"));
+	TEST_ASSERT_EQUAL_STRING("driver: post: Input/output error", vb_last_error());
+	beta.why = (struct vb_why){0};
+	TEST_ASSERT_EQUAL_INT(0, vb_close_device(b));
+}
+
+void test_registry_failure_keeps_the_reason_that_it_repeats(void)
+{
+	TEST_ASSERT_EQUAL_INT(EINVAL, vb_dealloc_pd(NULL));
+	fail_because(EINVAL, "closing the channel");
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_NULL_OBJECT, vb_last_reason());
+	TEST_ASSERT_EQUAL_INT(0,
+			      strncmp(vb_last_error(), "invalid input: closing the channel: ", 36));
 }
 
 void test_registry_backend_explains_its_failures(void)

@@ -69,8 +69,6 @@ static bool has_come(const void *arg)
 static int check_wait(const char *verb, const struct vb_sim *world, struct ibv_cq *ibv,
 		      int num_entries)
 {
-	if (!ibv)
-		return refuse_missing(verb, KIND_CQ, NULL, NULL);
 	if (!world)
 		return refuse_plainly(verb, VB_WHY_SIM_FOREIGN);
 	if (world->driver.real)
@@ -102,6 +100,8 @@ static int wait_cq(const char *verb, struct ibv_cq *ibv, int num_entries, struct
 	const struct cq *cq;
 	int err, taken;
 
+	if (!ibv)
+		return minus_errno(refuse_missing(verb, KIND_CQ, NULL, NULL));
 	err = check_wait(verb, hold.world, ibv, num_entries);
 	if (err)
 		return minus_errno(err);
