@@ -40,6 +40,7 @@ void tearDown(void)
 struct call {
 	int (*run)(void);
 	int err;
+	enum vb_reason reason;
 	const char *says;
 };
 
@@ -96,21 +97,23 @@ static int wrong_quirk(void)
 }
 
 static const struct call calls[] = {
-	{wrong_profile, EINVAL, "no profile is called \"mlx4\""},
-	{wrong_world, EINVAL, "the name of devices[0] is empty"},
-	{closing_none, EINVAL, "vb_sim_close: the world is NULL or the default world"},
-	{wrong_fault, EINVAL, "vb_fault_add: the world has no device nobody"},
-	{removed_fault, ENOENT, "vb_fault_remove: the world has no rule 77"},
-	{wrong_trace, ENOENT, "/none/none.pcap"},
-	{wrong_counter, EINVAL, "vb_sim_counters: the context is NULL"},
-	{wrong_wait, EINVAL, "vb_sim_wait_cq: the CQ is NULL"},
-	{wrong_quirk, EINVAL, "vb_sim_set_quirk: "},
+	{wrong_profile, EINVAL, VB_WHY_WORLD_PROFILE, "no profile is called \"mlx4\""},
+	{wrong_world, EINVAL, VB_WHY_WORLD_DEVICE_NAME, "the name of devices[0] is empty"},
+	{closing_none, EINVAL, VB_WHY_WORLD_NOT_OPENED,
+	 "vb_sim_close: the world is NULL or the default world"},
+	{wrong_fault, EINVAL, VB_WHY_FAULT_DEVICE, "vb_fault_add: the world has no device nobody"},
+	{removed_fault, ENOENT, VB_WHY_FAULT_NONE, "vb_fault_remove: the world has no rule 77"},
+	{wrong_trace, ENOENT, VB_WHY_TRACE_OPEN, "/none/none.pcap"},
+	{wrong_counter, EINVAL, VB_WHY_SIM_FOREIGN, "vb_sim_counters: the context is NULL"},
+	{wrong_wait, EINVAL, VB_WHY_OBJECT_NULL, "vb_sim_wait_cq: the CQ is NULL"},
+	{wrong_quirk, EINVAL, VB_WHY_SIM_FOREIGN, "vb_sim_set_quirk: "},
 };
 
 struct outcome {
 	const struct call *call;
 	int err;
 	enum vb_error_kind kind;
+	enum vb_reason reason_before, reason;
 	char before[64], after[256];
 };
 
@@ -119,7 +122,9 @@ static void *call_it(void *arg)
 	struct outcome *outcome = arg;
 
 	snprintf(outcome->before, sizeof(outcome->before), "%s", vb_last_error());
+	outcome->reason_before = vb_last_reason();
 	outcome->err = outcome->call->run();
+	outcome->reason = vb_last_reason();
 	snprintf(outcome->after, sizeof(outcome->after), "%s", vb_last_error());
 	outcome->kind = vb_last_error_kind();
 	return NULL;
@@ -137,6 +142,8 @@ void test_first_failure_of_a_thread_has_a_sentence(void)
 		TEST_ASSERT_EQUAL_STRING("", outcome.before);
 		TEST_ASSERT_EQUAL_INT(calls[i].err, outcome.err);
 		TEST_ASSERT_EQUAL_INT(VB_ERROR_INVALID_INPUT, outcome.kind);
+		TEST_ASSERT_EQUAL_HEX(VB_WHY_NONE, outcome.reason_before);
+		TEST_ASSERT_EQUAL_HEX(calls[i].reason, outcome.reason);
 		if (!strstr(outcome.after, calls[i].says))
 			TEST_FAIL_MESSAGE(outcome.after);
 	}
