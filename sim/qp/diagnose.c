@@ -52,6 +52,9 @@ static struct vb_why answer_why(const struct sim_qp *qp, struct sim_qp *peer)
 		return (struct vb_why){VB_WHY_PEER_ANSWERS_DROPPED, {qp->number}};
 	if (ahead > 0)
 		return (struct vb_why){VB_WHY_PEER_PSN_BEHIND, {peer->resp.psn, qp->comp.psn}};
+	if (ahead < 0 && sim_psn_distance(peer->resp.psn, qp->comp.psn) <=
+				 sim_psn_distance(qp->req.sent_psn, qp->comp.psn))
+		return (struct vb_why){VB_WHY_PEER_ANSWERED, {qp->comp.psn, peer->resp.psn}};
 	if (ahead < 0)
 		return (struct vb_why){VB_WHY_PEER_PSN_AHEAD, {peer->resp.psn, qp->comp.psn}};
 	return (struct vb_why){VB_WHY_PEER_READY, {qp->comp.psn}};

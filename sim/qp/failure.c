@@ -160,7 +160,8 @@ void sim_failure_find_retries(struct sim_qp *qp, enum vb_reason reason)
 
 	if (reason == VB_WHY_RETRY_TIMEOUT && !sim_port_is_up(qp->path.source))
 		finding.why.reason = VB_WHY_RETRY_PORT_DOWN;
-	else
+	/* A peer that answers later requests is there. */
+	else if (reason != VB_WHY_RETRY_RESPONSE)
 		sim_diagnose(qp, &finding);
 	sim_failure_find(qp, &finding);
 }

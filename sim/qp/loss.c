@@ -67,8 +67,6 @@ static struct vb_why why_of(const struct sim_qp *qp, const struct sim_port *port
 		return (struct vb_why){VB_WHY_DROP_DIRECTION, {0, qp->number, qp->type}};
 	case SIM_DISCARD_STRANGER:
 		return stranger_why(qp, route);
-	case SIM_DISCARD_OWN_MULTICAST:
-		return (struct vb_why){VB_WHY_DROP_OWN_MULTICAST, {0, qp->number}};
 	case SIM_DISCARD_QKEY:
 		return (struct vb_why){VB_WHY_DROP_QKEY,
 				       {0, qp->number, packet->qkey, qp->qkey, packet->source_qpn}};

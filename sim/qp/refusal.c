@@ -194,9 +194,7 @@ static struct vb_why invalid_why(const struct request *request)
 		return size_why(request);
 	if (flags & SIM_OP_WRITE)
 		return write_why(request);
-	if (flags & (SIM_OP_READ | SIM_OP_ATOMIC))
-		return answered_why(request);
-	return wrong(request, VB_WHY_REQUEST_OPCODE, 0, 0);
+	return answered_why(request);
 }
 
 struct vb_why sim_refusal_why(const struct sim_qp *qp, const struct sim_packet *packet,

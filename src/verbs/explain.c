@@ -61,7 +61,7 @@ static const struct {
 	enum vb_reason from, to;
 	bool of_device;
 } predicates[] = {
-	{VB_WHY_RKEY_UNKNOWN, VB_WHY_REQUEST_OPCODE, false},
+	{VB_WHY_RKEY_UNKNOWN, VB_WHY_REQUEST_SRQ, false},
 	{VB_WHY_DROP_TRUNCATED, VB_WHY_DROP_CUT_MESSAGE, true},
 	{VB_WHY_PEER_STATE, VB_WHY_PEER_SENT, false},
 };

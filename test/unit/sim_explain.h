@@ -31,6 +31,26 @@ static inline void expect_sentence(const struct end *end, const struct ibv_wc *w
 	va_end(arguments);
 }
 
+static inline enum vb_reason peer_reason(const struct end *end, const struct ibv_wc *wc)
+{
+	struct vb_completion_why why;
+
+	TEST_ASSERT_EQUAL_INT(0, vb_completion_why(end->context, wc, &why));
+	return why.peer_why.reason;
+}
+
+/* Compares the sentence of the QP's own side, and the reason of the peer's. */
+static inline void expect_views(const struct end *end, const struct ibv_wc *wc, enum vb_reason peer,
+				const char *own)
+{
+	struct vb_completion_why why;
+	char text[512];
+
+	TEST_ASSERT_EQUAL_INT(0, vb_completion_why(end->context, wc, &why));
+	TEST_ASSERT_EQUAL_STRING(own, vb_why_text(&why.why, text, sizeof(text)));
+	TEST_ASSERT_EQUAL_HEX(peer, why.peer_why.reason);
+}
+
 /* Takes the next completion of an end, which has failed. */
 static inline struct ibv_wc expect_failed(struct end *end, uint64_t wr_id,
 					  enum ibv_wc_status status)

@@ -63,11 +63,11 @@ static uint64_t there(size_t offset)
 
 /* --- refused by the peer's memory --- */
 
-/* The sentence of a remote access at PSN 0, from behind the PSN; then the QP is connected anew. */
-static void expect_access(enum vb_reason reason, const char *what, const char *format, ...)
-	__attribute__((format(printf, 3, 4)));
+/* The sentence of the peer about a remote access; then the pair is connected anew. */
+static void expect_access(enum vb_reason reason, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
-static void expect_access(enum vb_reason reason, const char *what, const char *format, ...)
+static void expect_access(enum vb_reason reason, const char *format, ...)
 {
 	char words[512];
 	va_list arguments;
@@ -76,9 +76,8 @@ static void expect_access(enum vb_reason reason, const char *what, const char *f
 	vsnprintf(words, sizeof(words), format, arguments);
 	va_end(arguments);
 	expect_explained(&a, 7, IBV_WC_REM_ACCESS_ERR, reason,
-			 "sim0 QP 0x%x, wr_id 7: IBV_WC_REM_ACCESS_ERR: sim1 QP 0x%x refused %s at "
-			 "PSN 0: %s",
-			 from->qp_num, to->qp_num, what, words);
+			 "sim0 QP 0x%x, wr_id 7: IBV_WC_REM_ACCESS_ERR: sim1 QP 0x%x %s",
+			 from->qp_num, to->qp_num, words);
 	connect_pair(&from, &to);
 }
 
@@ -88,28 +87,33 @@ void test_rights_and_ranges_of_the_peers_memory(void)
 	struct ibv_mr *short_mr = B.reg_mr(b.pd, b.buffer + 64, 64, ACCESS_ALL);
 
 	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), plain->rkey));
-	expect_access(VB_WHY_RKEY_RIGHT, "RDMA WRITE",
+	expect_access(VB_WHY_RKEY_RIGHT,
+		      "refused RDMA WRITE at PSN 0: "
 		      "rkey 0x%x is valid, but the region lacks IBV_ACCESS_REMOTE_WRITE; register "
 		      "the region with IBV_ACCESS_REMOTE_WRITE",
 		      plain->rkey);
 	send_bytes(8, remote(IBV_WR_RDMA_READ, there(0), plain->rkey));
-	expect_access(VB_WHY_RKEY_RIGHT, "RDMA READ",
+	expect_access(VB_WHY_RKEY_RIGHT,
+		      "refused RDMA READ at PSN 0: "
 		      "rkey 0x%x is valid, but the region lacks IBV_ACCESS_REMOTE_READ; register "
 		      "the region with IBV_ACCESS_REMOTE_READ",
 		      plain->rkey);
 	send_bytes(8, remote(IBV_WR_ATOMIC_FETCH_AND_ADD, there(0), plain->rkey));
-	expect_access(VB_WHY_RKEY_RIGHT, "FETCH ADD",
+	expect_access(VB_WHY_RKEY_RIGHT,
+		      "refused FETCH ADD at PSN 0: "
 		      "rkey 0x%x is valid, but the region lacks IBV_ACCESS_REMOTE_ATOMIC; register "
 		      "the region with IBV_ACCESS_REMOTE_ATOMIC",
 		      plain->rkey);
 	send_bytes(64, remote(IBV_WR_RDMA_READ, there(72), short_mr->rkey));
-	expect_access(VB_WHY_RKEY_BEHIND, "RDMA READ",
+	expect_access(VB_WHY_RKEY_BEHIND,
+		      "refused RDMA READ at PSN 0: "
 		      "its 64 bytes at 0x%" PRIx64 " end 8 bytes behind the region of the rkey "
 		      "0x%x, which ends before 0x%" PRIx64
 		      "; access fewer bytes, or register more memory",
 		      there(72), short_mr->rkey, there(128));
 	send_bytes(64, remote(IBV_WR_RDMA_WRITE, there(63), short_mr->rkey));
-	expect_access(VB_WHY_RKEY_BEFORE, "RDMA WRITE",
+	expect_access(VB_WHY_RKEY_BEFORE,
+		      "refused RDMA WRITE at PSN 0: "
 		      "its 64 bytes at 0x%" PRIx64 " begin 1 byte before the region of the rkey "
 		      "0x%x, which begins at 0x%" PRIx64 "; give an address inside the region",
 		      there(63), short_mr->rkey, there(64));
@@ -125,22 +129,26 @@ void test_keys_of_the_peers_memory(void)
 	TEST_ASSERT_EQUAL_INT(0, B.dereg_mr(gone));
 	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), stale));
 	expect_access(
-		VB_WHY_RKEY_STALE, "RDMA WRITE",
+		VB_WHY_RKEY_STALE,
+		"refused RDMA WRITE at PSN 0: "
 		"the rkey 0x%x is stale: its MR was deregistered, or its window has another "
 		"rkey now; keep the MR while the peer uses it, and send the peer each new rkey",
 		stale);
 	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), stale + 0x1000));
-	expect_access(VB_WHY_RKEY_UNKNOWN, "RDMA WRITE",
+	expect_access(VB_WHY_RKEY_UNKNOWN,
+		      "refused RDMA WRITE at PSN 0: "
 		      "no MR or window of the device has the rkey 0x%x; send the rkey of a "
 		      "registered MR to the peer",
 		      stale + 0x1000);
 	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), b.mr->lkey));
 	expect_access(
-		VB_WHY_RKEY_IS_LKEY, "RDMA WRITE",
+		VB_WHY_RKEY_IS_LKEY,
+		"refused RDMA WRITE at PSN 0: "
 		"0x%x is an lkey, and a remote access needs an rkey; send mr->rkey to the peer",
 		b.mr->lkey);
 	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), foreign->rkey));
-	expect_access(VB_WHY_RKEY_PD, "RDMA WRITE",
+	expect_access(VB_WHY_RKEY_PD,
+		      "refused RDMA WRITE at PSN 0: "
 		      "the MR or window with the rkey 0x%x belongs to another PD than the QP, or "
 		      "than the XRC SRQ of the message; register the memory in that PD",
 		      foreign->rkey);
@@ -163,11 +171,12 @@ void test_memory_of_the_peer_that_is_unmapped(void)
 	TEST_ASSERT_EQUAL_INT(0, munmap(page, 4096));
 	send_bytes(8, remote(IBV_WR_RDMA_WRITE, (uintptr_t)page, mr->rkey));
 	expect_access(
-		VB_WHY_RKEY_UNMAPPED, "RDMA WRITE",
-		"the 8 bytes at 0x%" PRIxPTR " are inside the region of the rkey 0x%x, but "
+		VB_WHY_RKEY_UNMAPPED,
+		"refused RDMA WRITE at PSN 0: "
+		"the 8 bytes at 0x%" PRIx64 " are inside the region of the rkey 0x%x, but "
 		"the process has unmapped or protected a page of them; keep the memory mapped "
 		"while the peer uses it",
-		(uintptr_t)page, mr->rkey);
+		(uint64_t)(uintptr_t)page, mr->rkey);
 }
 
 /* --- windows --- */
@@ -202,7 +211,8 @@ void test_windows_of_the_peer(void)
 	struct ibv_qp *other_from, *other_to;
 
 	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), mw->rkey));
-	expect_access(VB_WHY_RKEY_UNBOUND, "RDMA WRITE",
+	expect_access(VB_WHY_RKEY_UNBOUND,
+		      "refused RDMA WRITE at PSN 0: "
 		      "the window with the rkey 0x%x is not bound: it was never bound, or it was "
 		      "invalidated; bind the window before the peer uses it",
 		      mw->rkey);
@@ -210,7 +220,8 @@ void test_windows_of_the_peer(void)
 	bind(other_to, mw, b.mr, there(0), 64, IBV_ACCESS_REMOTE_WRITE);
 	expect_wc(&b, 7, IBV_WC_SUCCESS);
 	send_bytes(8, remote(IBV_WR_RDMA_WRITE, there(0), mw->rkey));
-	expect_access(VB_WHY_RKEY_OWNER, "RDMA WRITE",
+	expect_access(VB_WHY_RKEY_OWNER,
+		      "refused RDMA WRITE at PSN 0: "
 		      "the window with the rkey 0x%x was bound on QP 0x%x, through which alone it "
 		      "can be used; bind the window on the QP that the request comes to",
 		      mw->rkey, other_to->qp_num);
@@ -459,10 +470,10 @@ void test_own_memory_that_is_unmapped(void)
 	send_sges(&sge, 1, remote(IBV_WR_RDMA_READ, there(0), b.mr->rkey));
 	expect_local(
 		PROT_ERR, VB_WHY_LKEY_UNMAPPED,
-		"SGE 0 of the send: the 8 bytes at 0x%" PRIxPTR " are inside the MR with the "
+		"SGE 0 of the send: the 8 bytes at 0x%" PRIx64 " are inside the MR with the "
 		"lkey 0x%x, but the process has unmapped or protected a page of them; keep the "
 		"memory mapped until the work request has completed",
-		(uintptr_t)page, mr->lkey);
+		(uint64_t)(uintptr_t)page, mr->lkey);
 }
 
 /* --- lengths and operations --- */
@@ -508,6 +519,10 @@ static void receive(struct ibv_sge sge)
 
 void test_a_receive_that_is_too_short(void)
 {
+	struct vb_completion_why why;
+	struct ibv_wc wc;
+	char text[512];
+
 	receive(sge_of(&b, 0, 8));
 	send_bytes(64, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
 	expect_explained(&a, 7, IBV_WC_REM_INV_REQ_ERR, VB_WHY_LENGTH_RECEIVE,
@@ -515,13 +530,19 @@ void test_a_receive_that_is_too_short(void)
 			 "has 64 bytes or more up to PSN 0, and the receive has room for 8; post "
 			 "receives that are as long as the longest message",
 			 from->qp_num, to->qp_num);
-	expect_explained(
-		&b, 3, IBV_WC_LOC_LEN_ERR, VB_WHY_LENGTH_RECEIVE,
-		"sim1 QP 0x%x, wr_id 3: IBV_WC_LOC_LEN_ERR: the message has 64 bytes or "
-		"more up to PSN 0, and the receive has room for 8; sim0 QP 0x%x sent the "
-		"message: SEND of 64 bytes with wr_id 7; post receives that are as long as "
-		"the longest message",
-		to->qp_num, from->qp_num);
+	wc = expect_failed(&b, 3, IBV_WC_LOC_LEN_ERR);
+	TEST_ASSERT_EQUAL_INT(0, vb_completion_why(b.context, &wc, &why));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_PEER_SENT, why.peer_why.reason);
+	TEST_ASSERT_EQUAL_STRING(
+		"sent the message: SEND of 64 bytes with wr_id 7; see the completion "
+		"of that send",
+		vb_why_text(&why.peer_why, text, sizeof(text)));
+	expect_sentence(&b, &wc, VB_WHY_LENGTH_RECEIVE,
+			"sim1 QP 0x%x, wr_id 3: IBV_WC_LOC_LEN_ERR: the message has 64 bytes or "
+			"more up to PSN 0, and the receive has room for 8; sim0 QP 0x%x sent the "
+			"message: SEND of 64 bytes with wr_id 7; post receives that are as long as "
+			"the longest message",
+			to->qp_num, from->qp_num);
 }
 
 void test_a_receive_that_may_not_be_written(void)
@@ -565,14 +586,20 @@ void test_a_sender_whose_memory_is_unmapped(void)
 void test_a_peer_without_receives(void)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .rnr_retry = 2};
+	struct ibv_wc wc;
 
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE));
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE | IBV_QP_RNR_RETRY));
 	attr.qp_state = IBV_QPS_RTS;
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE));
 	send_bytes(8, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
-	expect_explained(
-		&a, 7, IBV_WC_RNR_RETRY_EXC_ERR, VB_WHY_RNR_RETRY,
+	wc = expect_failed(&a, 7, IBV_WC_RNR_RETRY_EXC_ERR);
+	expect_views(
+		&a, &wc, VB_WHY_PEER_NO_RECEIVE,
+		"the peer answered PSN 0 by 3 RNR NAK(s): it had no receive, and rnr_retry is 2; "
+		"post receives at the peer before the sends; rnr_retry 7 waits for ever");
+	expect_sentence(
+		&a, &wc, VB_WHY_RNR_RETRY,
 		"sim0 QP 0x%x, wr_id 7: IBV_WC_RNR_RETRY_EXC_ERR: the peer answered PSN 0 "
 		"by 3 RNR NAK(s): it had no receive, and rnr_retry is 2; sim1 QP 0x%x had no "
 		"receive when PSN 0 came; post receives at the peer before the sends",

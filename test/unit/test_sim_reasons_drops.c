@@ -18,14 +18,18 @@ static struct {
 	char device[32];
 	char words[512];
 	uint32_t qpn;
+	enum vb_reason reason;
 } drop, failure;
 
 static void watch(void *arg, const struct vb_event *event)
 {
 	(void)arg;
 	if (event->kind == VB_EVENT_DROP) {
+		TEST_ASSERT_NOT_NULL(event->why);
+		drop.reason = event->why->reason;
 		drop.count++;
 		drop.qpn = event->qpn;
+
 		snprintf(drop.device, sizeof(drop.device), "%s", event->device);
 		TEST_ASSERT_NOT_NULL(event->why);
 		vb_why_text(event->why, drop.words, sizeof(drop.words));
@@ -124,9 +128,10 @@ static void receive(uint32_t length)
 }
 
 /* Runs the instant, in which sim1 drops one packet. */
-static void expect_drop(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void expect_drop(enum vb_reason reason, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
-static void expect_drop(const char *format, ...)
+static void expect_drop(enum vb_reason reason, const char *format, ...)
 {
 	char expected[512];
 	va_list arguments;
@@ -136,6 +141,8 @@ static void expect_drop(const char *format, ...)
 	va_end(arguments);
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
 	TEST_ASSERT_EQUAL_STRING(expected, drop.words);
+	TEST_ASSERT_EQUAL_HEX(reason, drop.reason);
+
 	TEST_ASSERT_EQUAL_STRING("sim1", drop.device);
 	TEST_ASSERT_EQUAL_UINT(1, drop.count);
 	memset(&drop, 0, sizeof(drop));
@@ -163,31 +170,37 @@ void test_frames_that_are_wrong(void)
 	corrupt((struct vb_fault_rule){.change = VB_CHANGE_ANY_BIT});
 	send_one(8);
 	expect_drop(
+		VB_WHY_DROP_ICRC,
 		"dropped UC SEND_ONLY at PSN 0: its ICRC is wrong; look for what changes frames "
 		"on the way");
 	corrupt((struct vb_fault_rule){
 		.change = VB_CHANGE_VERSION, .value = 3, .right_icrc = true});
 	send_one(8);
-	expect_drop("dropped a packet: the transport header version of its BTH is not 0; look for "
+	expect_drop(VB_WHY_DROP_VERSION,
+		    "dropped a packet: the transport header version of its BTH is not 0; look for "
 		    "what changes frames on the way");
 	corrupt((struct vb_fault_rule){
 		.change = VB_CHANGE_OPCODE, .value = 0xff, .right_icrc = true});
 	send_one(8);
 	expect_drop(
+		VB_WHY_DROP_OPCODE,
 		"dropped a packet: the opcode 0xff is reserved; look for what changes frames on "
 		"the way");
 	corrupt((struct vb_fault_rule){.change = VB_CHANGE_LENGTH, .value = 8, .right_icrc = true});
 	send_one(8);
-	expect_drop("dropped a frame of 54 bytes, which is shorter than its headers say; look for "
+	expect_drop(VB_WHY_DROP_TRUNCATED,
+		    "dropped a frame of 54 bytes, which is shorter than its headers say; look for "
 		    "what cuts frames on the way");
 	corrupt((struct vb_fault_rule){.change = VB_CHANGE_PAD, .value = 1, .right_icrc = true});
 	send_one(0);
-	expect_drop("dropped UC SEND_ONLY: the pad count of its BTH does not fit the payload; look "
+	expect_drop(VB_WHY_DROP_PAD,
+		    "dropped UC SEND_ONLY: the pad count of its BTH does not fit the payload; look "
 		    "for what changes frames on the way");
 	corrupt((struct vb_fault_rule){
 		.change = VB_CHANGE_FRAME_BYTE, .offset = 12, .value = 0x55});
 	send_one(8);
-	expect_drop("dropped a frame of 66 bytes whose headers before the BTH are not those of the "
+	expect_drop(VB_WHY_DROP_NETWORK_HEADER,
+		    "dropped a frame of 66 bytes whose headers before the BTH are not those of the "
 		    "port's link layer; look for what changes frames on the way");
 }
 
@@ -199,35 +212,41 @@ void test_packets_of_connections_that_do_not_fit(void)
 	corrupt((struct vb_fault_rule){
 		.change = VB_CHANGE_PKEY, .value = 0x1234, .right_icrc = true});
 	send_one(8);
-	expect_drop("dropped UC SEND_ONLY: its P_Key 0x1234 does not match the 0xffff of QP 0x%x; "
+	expect_drop(VB_WHY_DROP_PKEY,
+		    "dropped UC SEND_ONLY: its P_Key 0x1234 does not match the 0xffff of QP 0x%x; "
 		    "give both QPs P_Keys of one partition, one of them a full member",
 		    to->qp_num);
 	corrupt((struct vb_fault_rule){
 		.change = VB_CHANGE_DEST_QPN, .value = 0x999, .right_icrc = true});
 	send_one(8);
 	expect_drop(
+		VB_WHY_DROP_NO_QP,
 		"dropped UC SEND_ONLY: the port has no QP 0x999; set dest_qp_num, or remote_qpn "
 		"of a datagram, to the qp_num of a QP that exists");
 	corrupt((struct vb_fault_rule){
 		.change = VB_CHANGE_OPCODE, .value = 0x04 /* RC SEND_ONLY */, .right_icrc = true});
 	send_one(8);
-	expect_drop("dropped RC SEND_ONLY: QP 0x%x is of type UC; connect QPs of one type",
+	expect_drop(VB_WHY_DROP_TRANSPORT,
+		    "dropped RC SEND_ONLY: QP 0x%x is of type UC; connect QPs of one type",
 		    to->qp_num);
 	modify_state(to, IBV_QPS_ERR);
 	send_one(8);
 	expect_drop(
+		VB_WHY_DROP_STATE_ERR,
 		"dropped UC SEND_ONLY: QP 0x%x is in ERR; find out what moved the QP to ERR; take "
 		"it through RESET",
 		to->qp_num);
 	modify_state(to, IBV_QPS_RESET);
 	send_one(8);
 	expect_drop(
+		VB_WHY_DROP_STATE_EARLY,
 		"dropped UC SEND_ONLY: QP 0x%x is in RESET, which takes no requests; move the QP "
 		"to RTR before the peer sends",
 		to->qp_num);
 	connect_qp(to, &b, from->qp_num);
 	send_one(8);
 	expect_drop(
+		VB_WHY_DROP_STRANGER,
 		"dropped UC SEND_ONLY: QP 0x%x is connected to another port than that of the GID "
 		"::ffff:10.0.0.1; set ah_attr of each QP to the address of the other",
 		to->qp_num);
@@ -240,7 +259,8 @@ void test_an_answer_to_a_qp_that_takes_none(void)
 		.change = VB_CHANGE_OPCODE, .value = 0x11 /* ACK */, .right_icrc = true});
 	modify_state(to, IBV_QPS_RESET);
 	write_one(b.mr->rkey, 8);
-	expect_drop("dropped RC ACKNOWLEDGE: QP 0x%x is in RESET, and takes answers in RTS and SQD "
+	expect_drop(VB_WHY_DROP_STATE_ANSWER,
+		    "dropped RC ACKNOWLEDGE: QP 0x%x is in RESET, and takes answers in RTS and SQD "
 		    "only; keep the QP in RTS while sends are outstanding",
 		    to->qp_num);
 }
@@ -262,7 +282,8 @@ void test_an_address_that_the_port_has_no_more(void)
 	other.raw[15] = 99;
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_set_gid(b.context, 1, 1, &other));
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 1000));
-	expect_drop("dropped UC SEND_ONLY: the port does not have the destination GID "
+	expect_drop(VB_WHY_DROP_GID,
+		    "dropped UC SEND_ONLY: the port does not have the destination GID "
 		    "::ffff:10.0.0.2; give the peer a GID that the port has now");
 }
 
@@ -273,21 +294,25 @@ void test_messages_of_uc_that_are_dropped(void)
 	connect_type(IBV_QPT_UC);
 	send_one(8);
 	expect_drop(
+		VB_WHY_DROP_NO_RECEIVE,
 		"dropped UC SEND_ONLY: no receive is posted to QP 0x%x or its SRQ; post receives "
 		"before the peer sends",
 		to->qp_num);
 	write_one(0x77777777, 8);
-	expect_drop("refused RDMA WRITE at PSN 1: no MR or window of the device has the rkey "
+	expect_drop(VB_WHY_RKEY_UNKNOWN,
+		    "refused RDMA WRITE at PSN 1: no MR or window of the device has the rkey "
 		    "0x77777777; send the rkey of a registered MR to the peer");
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(to, &(struct ibv_qp_attr){0}, IBV_QP_ACCESS_FLAGS));
 	write_one(b.mr->rkey, 8);
-	expect_drop("refused RDMA WRITE at PSN 2: the QP lacks IBV_ACCESS_REMOTE_WRITE in "
+	expect_drop(VB_WHY_REQUEST_QP_RIGHT,
+		    "refused RDMA WRITE at PSN 2: the QP lacks IBV_ACCESS_REMOTE_WRITE in "
 		    "qp_access_flags; set qp_access_flags by ibv_modify_qp()");
 	corrupt((struct vb_fault_rule){
 		.change = VB_CHANGE_LENGTH, .value = 12, .skip = 1, .right_icrc = true});
 	receive(4096);
 	send_one(2000);
-	expect_drop("refused SEND at PSN 4: the last packet of a message in several packets has no "
+	expect_drop(VB_WHY_REQUEST_EMPTY,
+		    "refused SEND at PSN 4: the last packet of a message in several packets has no "
 		    "payload; look for what changes packets on the way");
 }
 
@@ -300,6 +325,7 @@ void test_a_message_of_uc_that_was_cut(void)
 	TEST_ASSERT_EQUAL_INT(0, vb_fault_add(NULL, &rule, NULL));
 	send_one(3000);
 	expect_drop(
+		VB_WHY_DROP_CUT_MESSAGE,
 		"dropped UC SEND_LAST at PSN 2: an earlier packet of the message did not reach QP "
 		"0x%x; a UC QP does not send again; repeat the message if it matters",
 		to->qp_num);
@@ -312,16 +338,19 @@ void test_datagrams_that_are_dropped(void)
 	connect_type(IBV_QPT_UD);
 	send_datagram(to->qp_num, QKEY, 8);
 	expect_drop(
+		VB_WHY_DROP_NO_RECEIVE,
 		"dropped UD SEND_ONLY: no receive is posted to QP 0x%x or its SRQ; post receives "
 		"before the peer sends",
 		to->qp_num);
 	receive(64);
 	send_datagram(to->qp_num, 0x222, 8);
-	expect_drop("dropped UD SEND_ONLY of QP 0x%x: its Q_Key is 0x222, and that of QP 0x%x is "
+	expect_drop(VB_WHY_DROP_QKEY,
+		    "dropped UD SEND_ONLY of QP 0x%x: its Q_Key is 0x222, and that of QP 0x%x is "
 		    "0x11111111; set remote_qkey of the send to the receiver's Q_Key",
 		    from->qp_num, to->qp_num);
 	send_datagram(to->qp_num, QKEY, 64);
-	expect_drop("dropped UD SEND_ONLY of 64 bytes: with the GRH it needs 104 bytes, and the "
+	expect_drop(VB_WHY_DROP_SHORT_RECEIVE,
+		    "dropped UD SEND_ONLY of 64 bytes: with the GRH it needs 104 bytes, and the "
 		    "receive of QP 0x%x has 64, 40 too few; add 40 bytes to the length of each UD "
 		    "receive: the 40 bytes of the GRH come first",
 		    to->qp_num);
@@ -399,7 +428,8 @@ void test_an_xrc_srq_that_does_not_exist(void)
 	connect_qp(from, &b, to->qp_num);
 	memset(&drop, 0, sizeof(drop));
 	post((struct ibv_send_wr){.opcode = IBV_WR_SEND, .qp_type.xrc.remote_srqn = 0x55}, 8);
-	expect_drop("dropped XRC ACKNOWLEDGE: QP 0x%x is of type XRC_RECV, which is on the other "
+	expect_drop(VB_WHY_DROP_DIRECTION,
+		    "dropped XRC ACKNOWLEDGE: QP 0x%x is of type XRC_RECV, which is on the other "
 		    "side of an XRC connection; connect an XRC_SEND QP with an XRC_RECV QP",
 		    to->qp_num);
 }

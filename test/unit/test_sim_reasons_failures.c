@@ -122,12 +122,10 @@ static void corrupt(struct vb_fault_rule rule)
 	TEST_ASSERT_EQUAL_INT(0, vb_fault_add(NULL, &rule, NULL));
 }
 
-/* expect() of a request that the peer refuses at a PSN; then the pair is connected anew. */
-static void expect_invalid(enum vb_reason reason, const char *what, unsigned int psn,
-			   const char *words)
+/* expect() of a request that the peer refuses; then the pair is connected anew. */
+static void expect_invalid(enum vb_reason reason, const char *words)
 {
-	expect(IBV_WC_REM_INV_REQ_ERR, reason, "sim1 QP 0x%x refused %s at PSN %u: %s", to->qp_num,
-	       what, psn, words);
+	expect(IBV_WC_REM_INV_REQ_ERR, reason, "sim1 QP 0x%x %s", to->qp_num, words);
 	vb_fault_clear(NULL);
 	connect_pair(&from, &to);
 }
@@ -137,7 +135,8 @@ void test_a_right_that_the_peer_qp_lacks(void)
 	modify(to, (struct ibv_qp_attr){.qp_access_flags = IBV_ACCESS_REMOTE_READ},
 	       IBV_QP_ACCESS_FLAGS);
 	post(7, IBV_WR_RDMA_WRITE, 8);
-	expect_invalid(VB_WHY_REQUEST_QP_RIGHT, "RDMA WRITE", 0,
+	expect_invalid(VB_WHY_REQUEST_QP_RIGHT,
+		       "refused RDMA WRITE at PSN 0: "
 		       "the QP lacks IBV_ACCESS_REMOTE_WRITE in qp_access_flags; set "
 		       "qp_access_flags by ibv_modify_qp()");
 }
@@ -147,7 +146,8 @@ void test_path_mtus_that_differ(void)
 	reconnect(to, &a, IBV_MTU_512, 0, from->qp_num);
 	post(7, IBV_WR_RDMA_WRITE, 1024);
 	expect_invalid(
-		VB_WHY_REQUEST_MTU, "RDMA WRITE", 0,
+		VB_WHY_REQUEST_MTU,
+		"refused RDMA WRITE at PSN 0: "
 		"the packet has 1024 bytes of payload, but path_mtu of this QP is 512 and the "
 		"peer's must be the same; set the same path_mtu on both QPs");
 	reconnect(to, &a, IBV_MTU_2048, 0, from->qp_num);
@@ -165,7 +165,8 @@ void test_more_reads_than_the_peer_takes(void)
 		post(i, IBV_WR_RDMA_READ, 8);
 	expect_wc(&a, 6, IBV_WC_SUCCESS);
 	expect_invalid(
-		VB_WHY_REQUEST_READS, "RDMA READ", 1,
+		VB_WHY_REQUEST_READS,
+		"refused RDMA READ at PSN 1: "
 		"1 READ(s) and atomics are not answered yet, and max_dest_rd_atomic is 1; set "
 		"the requester's max_rd_atomic to the responder's max_dest_rd_atomic at most");
 }
@@ -181,11 +182,11 @@ void test_addresses_of_atomics(void)
 	wr.wr.atomic.rkey = b.mr->rkey;
 	TEST_ASSERT_EQUAL_INT(0, post_wr(from, &wr));
 	snprintf(words, sizeof(words),
-		 "the address 0x%" PRIxPTR
+		 "refused COMPARE SWAP at PSN 0: the address 0x%" PRIx64
 		 " is no multiple of 8; give an address that is a multiple "
 		 "of 8",
-		 (uintptr_t)b.buffer + 4);
-	expect_invalid(VB_WHY_REQUEST_ALIGNMENT, "COMPARE SWAP", 0, words);
+		 (uint64_t)(uintptr_t)b.buffer + 4);
+	expect_invalid(VB_WHY_REQUEST_ALIGNMENT, words);
 }
 
 void test_packets_that_were_changed_on_the_way(void)
@@ -196,7 +197,8 @@ void test_packets_that_were_changed_on_the_way(void)
 				       .opcode = 0x0a});
 	post(7, IBV_WR_RDMA_WRITE, 8);
 	expect_invalid(
-		VB_WHY_REQUEST_NOT_BEGUN, "RDMA WRITE", 0,
+		VB_WHY_REQUEST_NOT_BEGUN,
+		"refused RDMA WRITE at PSN 0: "
 		"the packet continues a message, and no such message is in progress; look for "
 		"what changes opcodes or PSNs on the way");
 	corrupt((struct vb_fault_rule){.change = VB_CHANGE_OPCODE,
@@ -205,19 +207,22 @@ void test_packets_that_were_changed_on_the_way(void)
 				       .opcode = 0x08 /* WRITE_LAST */});
 	post(7, IBV_WR_RDMA_WRITE, 2000);
 	expect_invalid(
-		VB_WHY_REQUEST_NOT_ENDED, "RDMA WRITE", 1,
+		VB_WHY_REQUEST_NOT_ENDED,
+		"refused RDMA WRITE at PSN 1: "
 		"the packet begins a message, and the message before has not ended; look for "
 		"what changes opcodes or PSNs on the way");
 	corrupt((struct vb_fault_rule){.change = VB_CHANGE_DMA_LENGTH, .value = 9});
 	post(7, IBV_WR_RDMA_WRITE, 8);
 	expect_invalid(
-		VB_WHY_REQUEST_LENGTH, "RDMA WRITE", 0,
+		VB_WHY_REQUEST_LENGTH,
+		"refused RDMA WRITE at PSN 0: "
 		"the RETH announces 9 bytes, and the packets up to this one bring 8; set the "
 		"same path_mtu on both QPs");
 	corrupt((struct vb_fault_rule){.change = VB_CHANGE_DMA_LENGTH, .value = 0x80000001});
 	post(7, IBV_WR_RDMA_READ, 8);
 	expect_invalid(
-		VB_WHY_REQUEST_HUGE, "RDMA READ", 0,
+		VB_WHY_REQUEST_HUGE,
+		"refused RDMA READ at PSN 0: "
 		"the RETH announces 2147483649 bytes, more than the 2147483648 of a message; "
 		"divide the message");
 	corrupt((struct vb_fault_rule){.change = VB_CHANGE_OPCODE,
@@ -225,7 +230,8 @@ void test_packets_that_were_changed_on_the_way(void)
 				       .opcode_given = true,
 				       .opcode = 0x0a});
 	post(7, IBV_WR_RDMA_WRITE, 8);
-	expect_invalid(VB_WHY_REQUEST_PAYLOAD, "RDMA READ", 0,
+	expect_invalid(VB_WHY_REQUEST_PAYLOAD,
+		       "refused RDMA READ at PSN 0: "
 		       "the request has 8 bytes of payload, where 0 belong; look for what changes "
 		       "packets on the way");
 }
@@ -278,8 +284,8 @@ void test_a_nak_without_a_refusal(void)
 	snprintf(words, sizeof(words),
 		 "the peer refused RDMA_WRITE at PSN 0 by a NAK for its memory: rkey 0x%x, 8 bytes "
 		 "at "
-		 "0x%" PRIxPTR "; compare rkey, address, length and rights with the peer's MR",
-		 b.mr->rkey, (uintptr_t)b.buffer);
+		 "0x%" PRIx64 "; compare rkey, address, length and rights with the peer's MR",
+		 b.mr->rkey, (uint64_t)(uintptr_t)b.buffer);
 	expect(IBV_WC_REM_ACCESS_ERR, VB_WHY_NAK_ACCESS, "%s", words);
 }
 
@@ -289,31 +295,43 @@ void test_a_nak_without_a_refusal(void)
 	"no answer to PSN 0 came in 4 ack timeout(s) of 67.1089 ms each (timeout 14, retry_cnt " \
 	"3); "
 
-static void expect_no_answer(const char *words)
+static void expect_no_answer(enum vb_reason reason, const char *words)
 {
+	struct ibv_wc wc;
+
 	post(7, IBV_WR_RDMA_WRITE, 8);
-	expect(IBV_WC_RETRY_EXC_ERR, VB_WHY_RETRY_TIMEOUT, WAITED "%s", words);
+	wc = expect_failed(&a, 7, IBV_WC_RETRY_EXC_ERR);
+	expect_views(&a, &wc, reason,
+		     "no answer to PSN 0 came in 4 ack timeout(s) of 67.1089 ms each (timeout 14, "
+		     "retry_cnt 3); see if the peer is there, is in RTR or RTS, and has this QP as "
+		     "its dest_qp_num; see the addresses of both ends");
+	expect_sentence(&a, &wc, VB_WHY_RETRY_TIMEOUT,
+			"sim0 QP 0x%x, wr_id 7: IBV_WC_RETRY_EXC_ERR: " WAITED "%s", from->qp_num,
+			words);
 }
 
-static void expect_no_answer_of_peer(const char *words)
+static void expect_no_answer_of_peer(enum vb_reason reason, const char *words)
 {
 	char all[512];
 
 	snprintf(all, sizeof(all), "sim1 QP 0x%x %s", to->qp_num, words);
-	expect_no_answer(all);
+	expect_no_answer(reason, all);
 }
 
 void test_a_peer_in_a_state_that_takes_no_requests(void)
 {
 	enter(to, IBV_QPS_RESET);
-	expect_no_answer_of_peer("is in RESET and drops requests; move the peer QP to RTR first");
+	expect_no_answer_of_peer(VB_WHY_PEER_STATE,
+				 "is in RESET and drops requests; move the peer QP to RTR first");
 	reconnect(from, &b, IBV_MTU_1024, 0, to->qp_num);
 	modify(to, (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1},
 	       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	expect_no_answer_of_peer("is in INIT and drops requests; move the peer QP to RTR first");
+	expect_no_answer_of_peer(VB_WHY_PEER_STATE,
+				 "is in INIT and drops requests; move the peer QP to RTR first");
 	reconnect(from, &b, IBV_MTU_1024, 0, to->qp_num);
 	enter(to, IBV_QPS_ERR);
-	expect_no_answer_of_peer("is in ERR and drops requests; find out what moved the peer QP to "
+	expect_no_answer_of_peer(VB_WHY_PEER_ERR,
+				 "is in ERR and drops requests; find out what moved the peer QP to "
 				 "ERR, and take both "
 				 "QPs through RESET");
 }
@@ -327,7 +345,7 @@ void test_a_peer_with_another_connection(void)
 		 "has dest_qp_num 0x999, and its answers go there; set dest_qp_num of the peer to "
 		 "0x%x",
 		 from->qp_num);
-	expect_no_answer_of_peer(words);
+	expect_no_answer_of_peer(VB_WHY_PEER_DEST_QPN, words);
 	reconnect(to, &b, IBV_MTU_1024, 0, from->qp_num);
 	reconnect(from, &b, IBV_MTU_1024, 0, to->qp_num);
 	snprintf(words, sizeof(words),
@@ -335,27 +353,35 @@ void test_a_peer_with_another_connection(void)
 		 "of "
 		 "the GID ::ffff:10.0.0.1; set ah_attr of each QP to the address of the other",
 		 to->qp_num);
-	expect_no_answer(words);
+	expect_no_answer(VB_WHY_DROP_STRANGER, words);
 	reconnect(from, &b, IBV_MTU_1024, 0, 0x999);
 	expect_no_answer(
+		VB_WHY_DROP_NO_QP,
 		"sim1 dropped RC RDMA_WRITE_ONLY: the port has no QP 0x999; set "
 		"dest_qp_num, or remote_qpn of a datagram, to the qp_num of a QP that exists");
 }
 
 void test_a_peer_that_expects_a_later_psn(void)
 {
+	struct ibv_wc wc;
+
 	reconnect(to, &a, IBV_MTU_1024, 5, from->qp_num);
 	post(7, IBV_WR_RDMA_READ, 8);
-	expect(IBV_WC_RETRY_EXC_ERR, VB_WHY_RETRY_TIMEOUT,
-	       WAITED "sim1 QP 0x%x expects PSN 5, and takes PSN 0 for a duplicate; set sq_psn of "
-		      "the sender and rq_psn of the peer to the same value",
-	       to->qp_num);
+	wc = expect_failed(&a, 7, IBV_WC_RETRY_EXC_ERR);
+	expect_sentence(
+		&a, &wc, VB_WHY_RETRY_TIMEOUT,
+		"sim0 QP 0x%x, wr_id 7: IBV_WC_RETRY_EXC_ERR: " WAITED
+		"sim1 QP 0x%x expects PSN 5, and takes PSN 0 for a duplicate; set sq_psn of "
+		"the sender and rq_psn of the peer to the same value",
+		from->qp_num, to->qp_num);
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_PEER_PSN_AHEAD, peer_reason(&a, &wc));
 }
 
 void test_a_peer_that_expects_an_earlier_psn(void)
 {
 	reconnect(to, &a, IBV_MTU_1024, 0xfffffb, from->qp_num);
 	expect_no_answer_of_peer(
+		VB_WHY_PEER_PSN_BEHIND,
 		"expects PSN 16777211, and waits for it since PSN 0 is not the next; set sq_psn of "
 		"the sender and rq_psn of the peer to the same value, if no packet was lost");
 }
@@ -366,15 +392,29 @@ void test_lost_packets(void)
 
 	TEST_ASSERT_EQUAL_INT(0, vb_fault_add(NULL, &rule, NULL));
 	expect_no_answer_of_peer(
+		VB_WHY_PEER_READY,
 		"would take PSN 0 now: the requests or the answers were lost on the way; see the "
 		"link "
 		"and its fault rules; raise retry_cnt or timeout if packets may be lost");
 }
 
+void test_lost_answers(void)
+{
+	struct vb_fault_rule rule = {.action = VB_FAULT_DROP, .dest_qpn = from->qp_num};
+
+	TEST_ASSERT_EQUAL_INT(0, vb_fault_add(NULL, &rule, NULL));
+	expect_no_answer_of_peer(
+		VB_WHY_PEER_ANSWERED,
+		"has taken PSN 0 and expects PSN 1: its answers were lost on the "
+		"way; see the link and its fault rules; raise retry_cnt or timeout "
+		"if packets may be lost");
+}
+
 void test_ports_that_are_down(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_state(b.context, 1, false));
-	expect_no_answer("sim1 QP 0x11: port 1 of the peer is not active; wait for "
+	expect_no_answer(VB_WHY_WAY_PORT_DOWN,
+			 "sim1 QP 0x11: port 1 of the peer is not active; wait for "
 			 "IBV_EVENT_PORT_ACTIVE");
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_state(a.context, 1, false));
 	reconnect(from, &b, IBV_MTU_1024, 0, to->qp_num);
@@ -390,8 +430,155 @@ void test_an_address_of_no_port(void)
 
 	nobody.gid.raw[15] = 77;
 	reconnect(from, &nobody, IBV_MTU_1024, 0, to->qp_num);
-	expect_no_answer("no port has the destination GID ::ffff:10.0.0.77; set "
-			 "ah_attr.grh.dgid to the peer's GID");
+	expect_no_answer(VB_WHY_WAY_NO_GID, "no port has the destination GID ::ffff:10.0.0.77; set "
+					    "ah_attr.grh.dgid to the peer's GID");
+}
+
+void test_a_peer_whose_answers_are_not_taken(void)
+{
+	struct end second = b;
+	char words[256];
+
+	second.gid.raw[15] = 22;
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_set_gid(b.context, 1, 2, &second.gid));
+	reconnect(from, &second, IBV_MTU_1024, 0, to->qp_num);
+	snprintf(words, sizeof(words),
+		 "answers, but its answers do not reach QP 0x%x: they go to another port, or have "
+		 "another P_Key or source GID; set ah_attr and pkey_index of each QP to what fits "
+		 "the "
+		 "other",
+		 from->qp_num);
+	expect_no_answer_of_peer(VB_WHY_PEER_ANSWERS_DROPPED, words);
+}
+
+void test_retries_that_answers_use_up(void)
+{
+	struct vb_fault_rule rule = {.count = 1, .dest_qpn = to->qp_num};
+	struct ibv_wc wc;
+
+	change(from, (struct ibv_qp_attr){.retry_cnt = 0}, IBV_QP_RETRY_CNT);
+	TEST_ASSERT_EQUAL_INT(0, vb_fault_add(NULL, &rule, NULL));
+	for (uint64_t i = 7; i < 9; i++)
+		post(i, IBV_WR_RDMA_WRITE, 8);
+	wc = expect_failed(&a, 7, IBV_WC_RETRY_EXC_ERR);
+	expect_views(
+		&a, &wc, VB_WHY_PEER_READY,
+		"the peer answered by a NAK that it misses PSN 0, and retry_cnt 0 is used up; "
+		"compare sq_psn with the peer's rq_psn; raise retry_cnt if packets may be lost");
+	expect_sentence(
+		&a, &wc, VB_WHY_RETRY_SEQUENCE,
+		"sim0 QP 0x%x, wr_id 7: IBV_WC_RETRY_EXC_ERR: the peer answered by a NAK that "
+		"it misses PSN 0, and retry_cnt 0 is used up; sim1 QP 0x%x would take PSN 0 "
+		"now: the requests or the answers were lost on the way; see the link and its "
+		"fault rules; raise retry_cnt or timeout if packets may be lost",
+		from->qp_num, to->qp_num);
+}
+
+void test_a_response_that_is_lost(void)
+{
+	struct vb_fault_rule rule = {.count = 1, .dest_qpn = from->qp_num};
+
+	change(from, (struct ibv_qp_attr){.retry_cnt = 0}, IBV_QP_RETRY_CNT);
+	TEST_ASSERT_EQUAL_INT(0, vb_fault_add(NULL, &rule, NULL));
+	for (uint64_t i = 7; i < 9; i++)
+		post(i, IBV_WR_RDMA_READ, 8);
+	expect(IBV_WC_RETRY_EXC_ERR, VB_WHY_RETRY_RESPONSE,
+	       "the peer answered later requests, but the response of PSN 0 was lost, and "
+	       "retry_cnt "
+	       "0 is used up; raise retry_cnt if packets may be lost");
+}
+
+void test_a_binding_that_is_repeated(void)
+{
+	struct vb_fault_rule rule = {.count = 1, .dest_qpn = to->qp_num};
+	struct ibv_mw *mw = B.alloc_mw(a.pd, IBV_MW_TYPE_2);
+	struct ibv_send_wr wr = {
+		.wr_id = 7,
+		.opcode = IBV_WR_BIND_MW,
+		.bind_mw = {.mw = mw,
+			    .rkey = ibv_inc_rkey(mw->rkey),
+			    .bind_info = {.mr = a.mr,
+					  .addr = (uintptr_t)a.buffer,
+					  .length = 64,
+					  .mw_access_flags = IBV_ACCESS_REMOTE_READ}},
+	};
+
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_set_quirk(a.context, "repeated_bindings_fail", true));
+	connect_pair(&from, &to);
+	rule.dest_qpn = to->qp_num;
+	TEST_ASSERT_EQUAL_INT(0, vb_fault_add(NULL, &rule, NULL));
+	post(6, IBV_WR_RDMA_WRITE, 8);
+	TEST_ASSERT_EQUAL_INT(0, post_wr(from, &wr));
+	expect_wc(&a, 6, IBV_WC_SUCCESS);
+	expect(IBV_WC_MW_BIND_ERR, VB_WHY_BIND_REPEATED,
+	       "the device has done the binding, and cannot repeat it behind a send that it "
+	       "repeats; "
+	       "bind the window when no send before it can be lost");
+}
+
+/* --- devices without ATOMIC WRITE, and links --- */
+
+static void open_world(const struct vb_sim_config *config)
+{
+	struct ibv_device **list;
+
+	close_pair();
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(config));
+	list = B.get_device_list(NULL);
+	open_end(&a, list[0]);
+	open_end(&b, list[1]);
+	B.free_device_list(list);
+	connect_pair(&from, &to);
+}
+
+static void post_atomic_write(void)
+{
+	struct ibv_sge sge = sge_of(&a, 0, 8);
+	struct ibv_send_wr wr = {
+		.wr_id = 7,
+		.opcode = IBV_WR_ATOMIC_WRITE,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.wr.rdma = {(uintptr_t)b.buffer, b.mr->rkey},
+	};
+
+	TEST_ASSERT_EQUAL_INT(0, post_wr(from, &wr));
+}
+
+void test_a_device_without_atomic_write(void)
+{
+	struct vb_sim_config config = {
+		.device_count = 2,
+		.devices = {{.name = "sim0", .profile = "mlx5"}, {.name = "sim1"}}};
+
+	open_world(&config);
+	post_atomic_write();
+	expect(IBV_WC_LOC_QP_OP_ERR, VB_WHY_OPERATION_ATOMIC_WRITE,
+	       "the device has no ATOMIC WRITE; send an RDMA WRITE, or choose a device with "
+	       "IBV_DEVICE_ATOMIC_WRITE");
+	config.devices[0] = (struct vb_sim_device_config){.name = "sim0"};
+	config.devices[1] = (struct vb_sim_device_config){.name = "sim1", .profile = "mlx5"};
+	open_world(&config);
+	post_atomic_write();
+	expect(IBV_WC_REM_INV_REQ_ERR, VB_WHY_REQUEST_ATOMIC_WRITE,
+	       "sim1 QP 0x%x refused ATOMIC WRITE at PSN 0: the device has no ATOMIC WRITE; send "
+	       "an "
+	       "RDMA WRITE, or choose a device with IBV_DEVICE_ATOMIC_WRITE",
+	       to->qp_num);
+}
+
+void test_ports_that_no_link_joins(void)
+{
+	const struct vb_sim_config config = {
+		.device_count = 3,
+		.devices = {{.name = "sim0"}, {.name = "sim1"}, {.name = "sim2"}},
+		.link_count = 1,
+		.links = {{.a = "sim0", .b = "sim2"}}};
+
+	open_world(&config);
+	expect_no_answer(VB_WHY_WAY_NO_LINK,
+			 "sim1 QP 0x10: no link joins the two ports; add a link to links of struct "
+			 "vb_sim_config");
 }
 
 /* --- flushes --- */
@@ -406,6 +593,7 @@ static void expect_flush(uint64_t wr_id, enum vb_reason reason, const char *word
 void test_a_flush_behind_a_failed_send(void)
 {
 	char words[512];
+	struct ibv_wc wc;
 
 	modify(to, (struct ibv_qp_attr){.qp_access_flags = 0}, IBV_QP_ACCESS_FLAGS);
 	post(7, IBV_WR_RDMA_WRITE, 8);
@@ -417,7 +605,12 @@ void test_a_flush_behind_a_failed_send(void)
 		 "lacks IBV_ACCESS_REMOTE_WRITE in qp_access_flags; set qp_access_flags by "
 		 "ibv_modify_qp()",
 		 to->qp_num);
-	expect_flush(8, VB_WHY_REQUEST_QP_RIGHT, words);
+	wc = expect_failed(&a, 8, IBV_WC_WR_FLUSH_ERR);
+	expect_views(&a, &wc, VB_WHY_NONE,
+		     "an earlier send of the QP failed; see the completion of that send");
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_FLUSH_SEND, wc.vendor_err);
+	expect_sentence(&a, &wc, VB_WHY_REQUEST_QP_RIGHT,
+			"sim0 QP 0x%x, wr_id 8: IBV_WC_WR_FLUSH_ERR: %s", from->qp_num, words);
 }
 
 void test_a_flush_by_the_program(void)
@@ -460,12 +653,18 @@ void test_a_flush_by_an_overrun(void)
 void test_a_flush_at_the_peer_that_refused(void)
 {
 	struct ibv_recv_wr wr = {.wr_id = 3}, *bad;
+	struct ibv_wc wc;
 
 	modify(to, (struct ibv_qp_attr){.qp_access_flags = 0}, IBV_QP_ACCESS_FLAGS);
 	TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(to, &wr, &bad));
 	post(7, IBV_WR_RDMA_WRITE, 8);
-	expect_explained(
-		&b, 3, IBV_WC_WR_FLUSH_ERR, VB_WHY_REQUEST_QP_RIGHT,
+	wc = expect_failed(&b, 3, IBV_WC_WR_FLUSH_ERR);
+	expect_views(&b, &wc, VB_WHY_NONE,
+		     "a receive of the QP failed, or the QP refused a request of its peer; see the "
+		     "completion of that receive, or the asynchronous event of the QP");
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_FLUSH_RECEIVE, wc.vendor_err);
+	expect_sentence(
+		&b, &wc, VB_WHY_REQUEST_QP_RIGHT,
 		"sim1 QP 0x%x, wr_id 3: IBV_WC_WR_FLUSH_ERR: a receive of the QP failed, or "
 		"the QP refused a request of its peer: refused RDMA WRITE at PSN 0: the QP "
 		"lacks IBV_ACCESS_REMOTE_WRITE in qp_access_flags; sim0 QP 0x%x sent the "
@@ -641,12 +840,20 @@ void test_a_flush_of_a_send_queue_in_sqe(void)
 				 .num_sge = 1,
 				 .wr.ud = {.ah = ah, .remote_qpn = 1, .remote_qkey = QKEY}};
 
+	struct ibv_wc wc;
+
 	TEST_ASSERT_EQUAL_INT(0, post_wr(ud, &wr));
 	wr.wr_id = 8;
 	TEST_ASSERT_EQUAL_INT(0, post_wr(ud, &wr));
 	expect_failed(&a, 7, IBV_WC_LOC_PROT_ERR);
-	expect_explained(
-		&a, 8, IBV_WC_WR_FLUSH_ERR, VB_WHY_LKEY_UNKNOWN,
+	wc = expect_failed(&a, 8, IBV_WC_WR_FLUSH_ERR);
+	expect_views(
+		&a, &wc, VB_WHY_NONE,
+		"an earlier send failed and moved the send queue to SQE; move the QP from SQE to "
+		"RTS by ibv_modify_qp()");
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_FLUSH_SQE, wc.vendor_err);
+	expect_sentence(
+		&a, &wc, VB_WHY_LKEY_UNKNOWN,
 		"sim0 QP 0x%x, wr_id 8: IBV_WC_WR_FLUSH_ERR: an earlier send failed and "
 		"moved the send queue to SQE: SGE 0 of the send: no MR of the device has the "
 		"lkey 0x77777777; set lkey to mr->lkey of a registered MR",
@@ -674,6 +881,8 @@ void test_a_completion_that_succeeded_has_no_reason(void)
 	post(7, IBV_WR_RDMA_WRITE, 8);
 	wc = wait_wc(&a);
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_completion_why(a.context, &wc, &why));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_COMPLETION_SUCCEEDED, vb_last_reason());
+
 	TEST_ASSERT_EQUAL_STRING("completion_why: the completion of QP 0x10 with wr_id 7 "
 				 "succeeded; ask only for completions whose status is not "
 				 "IBV_WC_SUCCESS",
@@ -690,7 +899,14 @@ void test_a_qp_that_never_was_has_the_row_of_vendor_err(void)
 	expect_sentence(&a, &wc, VB_WHY_NAK_INVALID_REQUEST,
 			"sim0 QP 0x999, wr_id 7: IBV_WC_REM_ACCESS_ERR: the peer refused ? of ? at "
 			"PSN ? as an invalid request (its values are not known any more)");
+	TEST_ASSERT_EQUAL_STRING(
+		"completion_why: the device knows no values for the completion of QP 0x999 with "
+		"wr_id 7: the QP was reset or destroyed, or has failed again since; ask before the "
+		"QP "
+		"is reset, destroyed or used again",
+		vb_last_error());
 	wc.vendor_err = 0;
+
 	expect_sentence(&a, &wc, VB_WHY_NONE, "sim0 QP 0x999, wr_id 7: IBV_WC_REM_ACCESS_ERR: %s",
 			vb_wc_status_str(IBV_WC_REM_ACCESS_ERR));
 }
