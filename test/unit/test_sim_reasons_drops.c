@@ -460,6 +460,121 @@ void test_a_shared_receive_of_another_pd(void)
 		to->qp_num, b.mr->lkey, from->qp_num);
 }
 
+/* --- InfiniBand --- */
+
+/* The last request that sim0 has sent. */
+static struct {
+	uint8_t bytes[256];
+	size_t length;
+} frame;
+
+static void keep_frame(void *arg, uint64_t now_ns, const uint8_t *bytes, size_t length_bytes,
+		       bool lost)
+{
+	(void)arg, (void)now_ns, (void)lost;
+	TEST_ASSERT_TRUE(length_bytes <= sizeof(frame.bytes));
+	memcpy(frame.bytes, bytes, length_bytes);
+	frame.length = length_bytes;
+}
+
+static void inject(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_inject(b.context, 1, frame.bytes, frame.length));
+}
+
+/* Opens two InfiniBand devices, whose ports have the LIDs 1 and 2. */
+static void open_infiniband(void)
+{
+	tearDown();
+	open_infiniband_pair();
+	B.watch(watch, NULL);
+}
+
+static void connect_lid(struct ibv_qp *qp, uint16_t dlid, uint32_t dest_qpn)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(qp, &attr,
+					     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						     IBV_QP_ACCESS_FLAGS));
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+				    .path_mtu = IBV_MTU_1024,
+				    .dest_qp_num = dest_qpn,
+				    .max_dest_rd_atomic = 1,
+				    .min_rnr_timer = 12,
+				    .ah_attr = {.dlid = dlid, .port_num = 1}};
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(qp, &attr,
+					     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+						     IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+						     IBV_QP_MAX_DEST_RD_ATOMIC |
+						     IBV_QP_MIN_RNR_TIMER));
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .max_rd_atomic = 1};
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(qp, &attr,
+					     IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+						     IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+						     IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static void make_rc(void)
+{
+	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_RC);
+
+	from = B.create_qp_ex(a.context, &attr);
+	attr = qp_attr(&b, IBV_QPT_RC);
+	to = B.create_qp_ex(b.context, &attr);
+}
+
+void test_frames_of_infiniband(void)
+{
+	open_infiniband();
+	make_rc();
+	connect_lid(from, 2, 0x999);
+	vb_sim_watch(NULL, keep_frame, NULL);
+	send_one(8);
+	expect_drop(VB_WHY_DROP_NO_QP,
+		    "dropped RC SEND_ONLY: the port has no QP 0x999; set "
+		    "dest_qp_num, or remote_qpn of a datagram, to the qp_num of a "
+		    "QP that exists");
+	vb_sim_watch(NULL, NULL, NULL);
+	frame.bytes[frame.length - 1] ^= 1;
+	inject();
+	expect_drop(VB_WHY_DROP_VCRC, "dropped RC SEND_ONLY at PSN 0: its VCRC is wrong; look for "
+				      "what changes frames on the link");
+	frame.bytes[frame.length - 1] ^= 1;
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_set_lid(b.context, 1, 9));
+	inject();
+	expect_drop(VB_WHY_DROP_LID, "dropped RC SEND_ONLY: the packet went to the LID 2, and the "
+				     "port has the LID 9; give the peer the port's LID");
+}
+
+void test_lids_that_do_not_fit(void)
+{
+	struct vb_completion_why why;
+	struct ibv_wc wc;
+	char text[512];
+
+	open_infiniband();
+	make_rc();
+	connect_lid(from, 2, to->qp_num);
+	connect_lid(to, 7, from->qp_num);
+	send_one(8);
+	expect_drop(VB_WHY_DROP_STRANGER_LID,
+		    "dropped RC SEND_ONLY: QP 0x%x is connected to the LID 7, and the packet came "
+		    "from the LID 1, or only one side uses a GRH; set ah_attr of each QP to the "
+		    "address of the other",
+		    to->qp_num);
+	make_rc();
+	connect_lid(from, 99, to->qp_num);
+	send_one(8);
+	expect_failed(&a, 7, IBV_WC_RETRY_EXC_ERR);
+	wc = expect_failed(&a, 7, IBV_WC_RETRY_EXC_ERR);
+	TEST_ASSERT_EQUAL_INT(0, vb_completion_why(a.context, &wc, &why));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_WAY_NO_LID, why.peer_why.reason);
+	TEST_ASSERT_EQUAL_STRING(
+		"no port has the destination LID 99; set ah_attr.dlid to the peer's LID",
+		vb_why_text(&why.peer_why, text, sizeof(text)));
+}
+
 /* --- events and worlds --- */
 
 void test_failures_are_events_on_both_sides(void)
