@@ -289,6 +289,20 @@ void test_a_nak_without_a_refusal(void)
 	expect(IBV_WC_REM_ACCESS_ERR, VB_WHY_NAK_ACCESS, "%s", words);
 }
 
+/* The NAK of the first request becomes one of the second, which the peer has not refused. */
+void test_a_nak_of_another_request_than_the_refused_one(void)
+{
+	modify(to, (struct ibv_qp_attr){.qp_access_flags = 0}, IBV_QP_ACCESS_FLAGS);
+	corrupt((struct vb_fault_rule){
+		.change = VB_CHANGE_PSN, .value = 1, .opcode_given = true, .opcode = 0x11});
+	for (uint64_t i = 6; i < 8; i++)
+		post(i, IBV_WR_RDMA_WRITE, 8);
+	expect_wc(&a, 6, IBV_WC_SUCCESS);
+	expect(IBV_WC_REM_INV_REQ_ERR, VB_WHY_NAK_INVALID_REQUEST,
+	       "the peer refused RDMA_WRITE of 8 bytes at PSN 1 as an invalid request; compare the "
+	       "message with the peer's receive, path_mtu, qp_access_flags and max_dest_rd_atomic");
+}
+
 /* --- no answer --- */
 
 #define WAITED                                                                                   \
