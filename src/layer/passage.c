@@ -141,7 +141,7 @@ int passage_begin(struct passage *passage, enum layer_verb verb, const struct ro
 		.verb = verb,
 		.backend = route->backend,
 		.context = route->context,
-		.device = entry && entry->device ? entry->device->name : NULL,
+		.device = entry && entry->device ? entry->device->name : route->device,
 		.arguments = arguments,
 	};
 	passage->count = 0;

@@ -17,6 +17,7 @@ struct route {
 	const struct vb_backend *backend; /* the original */
 	struct ibv_context *context;	  /* NULL: none, or of no backend */
 	const struct layer_entry *entry;  /* of the context; NULL: it has none */
+	const char *device;		  /* of a verb that takes a device: its name */
 };
 
 struct passage {

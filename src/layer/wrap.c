@@ -11,7 +11,6 @@
 #include "src/layer/slots.h"
 #include "src/verbs/convention.h"
 #include "src/verbs/dispatch.h"
-#include "src/verbs/objects.h"
 #include "src/verbs/registry.h"
 #include "src/verbs/stubs.h"
 
@@ -27,42 +26,63 @@ struct context_shadow {
 	struct verbs_context verbs;
 };
 
-/* The number of the slot whose function the thread calls, of a verb without an object. */
+static const struct context_shadow *shadow_of(const struct layer_entry *entry)
+{
+	return entry ? atomic_load_explicit(&entry->shadow, memory_order_acquire) : NULL;
+}
+
+/* The number of the slot whose function the thread calls, of a verb without a context. */
 static _Thread_local unsigned int named;
 
-/* Without dispatch (a program calls a function of the slot), the object says whose it is. */
-static struct route route_to(struct ibv_context *context, const struct ibv_device *device)
+static struct route route_named(const struct ibv_device *device)
+{
+	struct route route = {.backend = slots_at(named)};
+
+	/* A device of no backend may be any pointer. */
+	if (device && route.backend != slots_original(NULL))
+		route.device = device->name;
+	return route;
+}
+
+/*
+ * A program that calls a function of the slot itself has not been dispatched. Then the context says
+ * whose it is: one that was opened under layers, or one that the verbs layer knows.
+ */
+static struct route route_to(struct ibv_context *context)
 {
 	const struct vb_backend *slot = dispatch_slot();
+	const struct layer_entry *entry = table_find(context, LAYER_CONTEXT);
+	const struct context_shadow *shadow = slot ? NULL : shadow_of(entry);
 
-	if (!slot && context)
-		slot = objects_context_slot(context);
-	else if (!slot && device)
-		slot = objects_device_slot(device);
 	return (struct route){
-		.backend = slots_original(slot),
+		.backend = shadow ? shadow->shadow.backend
+			   : slot ? slots_original(slot)
+				  : slots_context_original(context),
 		.context = context,
-		.entry = table_find(context, LAYER_CONTEXT),
+		.entry = entry,
 	};
 }
 
-/* The verbs layer calls the stubs with an object of no backend, which may be any pointer. */
-#define ROUTE(context, device) \
-	dispatch_slot() == &stubs ? route_to(NULL, NULL) : route_to(context, device)
+static struct route route_event(const struct ibv_async_event *event)
+{
+	const struct ibv_context *context = NULL;
 
-#define ROUTE_CONTEXT(name, object) ROUTE(object, NULL)
-#define ROUTE_OBJECT(name, object)  ROUTE((object)->context, NULL)
-#define ROUTE_INLINE(name, object)  ROUTE((object)->context, NULL)
-#define ROUTE_DEVICE(name, object)  ROUTE(NULL, object)
-#define ROUTE_NAMED(name, object)          \
-	{                                  \
-		.backend = slots_at(named) \
-	}
-#define ROUTE_BY_HAND(name, object)	   ROUTE_BY_HAND_##name(object)
-#define ROUTE_BY_HAND_free_device_list(l)  ROUTE_NAMED(free_device_list, l)
-#define ROUTE_BY_HAND_open_device(device)  ROUTE(NULL, device)
-#define ROUTE_BY_HAND_close_device(object) ROUTE(object, NULL)
-#define ROUTE_BY_HAND_ack_async_event(e)   ROUTE(NULL, NULL)
+	if (event && dispatch_slot() != &stubs)
+		dispatch_event_context(event, &context);
+	return route_to((struct ibv_context *)context);
+}
+
+/* The verbs layer calls the stubs with an object of no backend, which may be any pointer. */
+#define ROUTE_CONTEXT(name, object)	     route_to(dispatch_slot() == &stubs ? NULL : (object))
+#define ROUTE_OBJECT(name, object)	     ROUTE_CONTEXT(name, (object)->context)
+#define ROUTE_INLINE(name, object)	     ROUTE_CONTEXT(name, (object)->context)
+#define ROUTE_DEVICE(name, object)	     route_named(object)
+#define ROUTE_NAMED(name, object)	     route_named(NULL)
+#define ROUTE_BY_HAND(name, object)	     ROUTE_BY_HAND_##name(object)
+#define ROUTE_BY_HAND_free_device_list(list) route_named(NULL)
+#define ROUTE_BY_HAND_open_device(device)    route_named(device)
+#define ROUTE_BY_HAND_close_device(context)  ROUTE_CONTEXT(close_device, context)
+#define ROUTE_BY_HAND_ack_async_event(event) route_event(event)
 
 /* --- a wrapper, by the verb's convention --- */
 
@@ -113,7 +133,7 @@ static struct route route_to(struct ibv_context *context, const struct ibv_devic
 #include <verbena/verbs.def>
 
 /*
- * The verbs without an object have a function for each slot, which says whose it is. The number is
+ * The verbs without a context have a function for each slot, which says whose it is. The number is
  * that of the row in slots.c.
  */
 #define EACH_SLOT(X, ...)  \
@@ -151,12 +171,12 @@ _Static_assert(REGISTRY_MAX == 16, "EACH_SLOT() has a row for each slot and one 
 #define BY_CONTEXT(...)
 #define BY_OBJECT(...)
 #define BY_INLINE(...)
-#define BY_DEVICE(...)
-#define BY_NAMED(...) NAMED(__VA_ARGS__)
+#define BY_DEVICE(...) NAMED(__VA_ARGS__)
+#define BY_NAMED(...)  NAMED(__VA_ARGS__)
 #define BY_BY_HAND(result, name, parameters, ...) \
 	BY_HAND_##name(result, name, parameters, __VA_ARGS__)
 #define BY_HAND_free_device_list(...) NAMED(__VA_ARGS__)
-#define BY_HAND_open_device(...)
+#define BY_HAND_open_device(...)      NAMED(__VA_ARGS__)
 #define BY_HAND_close_device(...)
 #define BY_HAND_ack_async_event(...)
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) \
@@ -167,11 +187,11 @@ _Static_assert(REGISTRY_MAX == 16, "EACH_SLOT() has a row for each slot and one 
 #define IN_SLOT_CONTEXT(name, number)		       slot_##name
 #define IN_SLOT_OBJECT(name, number)		       slot_##name
 #define IN_SLOT_INLINE(name, number)		       slot_##name
-#define IN_SLOT_DEVICE(name, number)		       slot_##name
+#define IN_SLOT_DEVICE(name, number)		       named_##name[number]
 #define IN_SLOT_NAMED(name, number)		       named_##name[number]
 #define IN_SLOT_BY_HAND(name, number)		       IN_SLOT_BY_HAND_##name(name, number)
 #define IN_SLOT_BY_HAND_free_device_list(name, number) named_##name[number]
-#define IN_SLOT_BY_HAND_open_device(name, number)      slot_##name
+#define IN_SLOT_BY_HAND_open_device(name, number)      named_##name[number]
 #define IN_SLOT_BY_HAND_close_device(name, number)     slot_##name
 #define IN_SLOT_BY_HAND_ack_async_event(name, number)  slot_##name
 
@@ -193,11 +213,6 @@ void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original, u
 }
 
 /* --- in the objects of a context --- */
-
-static const struct context_shadow *shadow_of(const struct layer_entry *entry)
-{
-	return entry ? atomic_load_explicit(&entry->shadow, memory_order_acquire) : NULL;
-}
 
 /* A context without a shadow is a program's copy of one, or all layers are gone. */
 static struct route route_of(struct ibv_context *context)

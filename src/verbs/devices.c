@@ -105,12 +105,8 @@ enum ibv_fork_status vb_is_fork_initialized(const char *backend)
 
 #define CONTEXT_OF(object) ((object) ? (object)->context : NULL)
 
-/*
- * Finds the context of the object that an event names: man ibv_get_async_event(3). Returns false if
- * the event names no object.
- */
-static bool find_event_context(const struct ibv_async_event *event,
-			       const struct ibv_context **context)
+/* Which member of the event is the object: man ibv_get_async_event(3). */
+bool dispatch_event_context(const struct ibv_async_event *event, const struct ibv_context **context)
 {
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:
@@ -143,7 +139,7 @@ void vb_ack_async_event(struct ibv_async_event *event)
 {
 	const struct ibv_context *context = NULL;
 
-	if (event && !find_event_context(event, &context))
+	if (event && !dispatch_event_context(event, &context))
 		return;
 	enter(__func__, context)->ack_async_event(event);
 	leave();

@@ -58,6 +58,13 @@ int refuse(const char *function);
 
 /* --- for layers --- */
 
+/*
+ * Finds the context of the object that an event names, which is NULL if the object is NULL. Returns
+ * false if the event names no object.
+ */
+bool dispatch_event_context(const struct ibv_async_event *event,
+			    const struct ibv_context **context);
+
 /* Returns the slot of the calling thread's present verb; NULL if no vb_<name>() is running. */
 const struct vb_backend *dispatch_slot(void);
 

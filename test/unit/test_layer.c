@@ -381,11 +381,11 @@ static void run_all_ways(int err)
 						      ? err
 						      : 0,
 					      seen.err, info->name);
-		if (way->verb != LAYER_open_device && !way->takes_backend &&
-		    strncmp(info->name, "get_device_", 11) != 0) {
+		if (way->takes_backend)
+			continue;
+		TEST_ASSERT_EQUAL_STRING_MESSAGE("fake0", seen.device, info->name);
+		if (strncmp(info->name, "get_device_", 11) != 0)
 			TEST_ASSERT_EQUAL_PTR_MESSAGE(context, seen.context, info->name);
-			TEST_ASSERT_EQUAL_STRING_MESSAGE("fake0", seen.device, info->name);
-		}
 	}
 	TEST_ASSERT_GREATER_THAN(100, count);
 }
@@ -490,6 +490,7 @@ void test_layer_sees_devices_and_contexts(void)
 	vb_ack_async_event(&event);
 	TEST_ASSERT_EQUAL_INT(LAYER_ack_async_event, seen.verb);
 	TEST_ASSERT_EQUAL_HEX64((uintptr_t)&event, seen_arguments[0]);
+	TEST_ASSERT_EQUAL_STRING("fake0", seen.device);
 
 	vb_free_device_list(list);
 	TEST_ASSERT_EQUAL_INT(LAYER_free_device_list, seen.verb);
@@ -531,6 +532,8 @@ void test_layer_stays_in_a_context_that_does_not_close(void)
 void test_layer_sees_calls_of_the_table(void)
 {
 	const struct vb_backend *slot = vb_find_backend("fake");
+	struct ibv_async_event event = {.event_type = IBV_EVENT_CQ_ERR};
+	struct verbs_context other = {.sz = 0};
 
 	add_both();
 	answer = (uintptr_t)list;
@@ -544,6 +547,22 @@ void test_layer_sees_calls_of_the_table(void)
 	slot->get_device_index(&device);
 	TEST_ASSERT_EQUAL_INT(LAYER_get_device_index, called.verb);
 	TEST_ASSERT_EQUAL_STRING("a(b()b)aa(b()b)aa(b()b)a", course);
+	event.element.cq = (struct ibv_cq *)objects[0];
+	slot->ack_async_event(&event);
+	TEST_ASSERT_EQUAL_INT(LAYER_ack_async_event, called.verb);
+	TEST_ASSERT_EQUAL_PTR(context, seen.context);
+
+	/* A context that was opened without vb_open_device(). */
+	other.context.device = &device;
+	answer = (uintptr_t)&other.context;
+	TEST_ASSERT_EQUAL_PTR(&other.context, slot->open_device(&device));
+	TEST_ASSERT_EQUAL_INT(LAYER_open_device, called.verb);
+	answer = ENOMEM;
+	TEST_ASSERT_EQUAL_INT(ENOMEM, slot->query_device(&other.context, NULL));
+	TEST_ASSERT_EQUAL_INT(LAYER_query_device, called.verb);
+	answer = 0;
+	TEST_ASSERT_EQUAL_INT(0, slot->close_device(&other.context));
+	TEST_ASSERT_EQUAL_INT(LAYER_close_device, called.verb);
 }
 
 /* --- calls without an object --- */

@@ -32,7 +32,6 @@ struct record {
 	uint64_t result;
 	int err;
 	enum vb_reason reason;
-	char text[256]; /* of the reason */
 	const struct ibv_context *context;
 	char device[32];
 	struct ibv_wc wc;      /* of start_poll and next_poll */
@@ -79,8 +78,6 @@ static void after(const struct layer_call *call)
 	};
 	memcpy(record->arguments, call->arguments,
 	       layer_verb_info(call->verb)->parameter_count * sizeof(uint64_t));
-	if (call->why)
-		vb_why_text(call->why, record->text, sizeof(record->text));
 	if (call->device)
 		strncpy(record->device, call->device, sizeof(record->device) - 1);
 	if (call->verb == LAYER_wr_complete)
