@@ -3,6 +3,7 @@
  * Multicast groups of datagram queue pairs.
  */
 #include "test/conformance/sources.h"
+#include "test/support/own_world.h"
 #include "test/support/support.h"
 
 #define MEMBERS 4
@@ -110,6 +111,13 @@ static void reaches_every_member(struct vt *t)
 		vt_row(t, "member %d", i);
 		VT_EQ(t, got(members[i], 50).src_qp, from->qp->qp_num);
 	}
+}
+
+/* A port takes a packet another way while nothing traces it. */
+static void reaches_every_member_without_a_trace(struct vt *t)
+{
+	ts_untraced(t);
+	reaches_every_member(t);
 }
 
 static void reaches_members_over_ipv6(struct vt *t)
@@ -373,6 +381,8 @@ static void attached_qp_is_ebusy(struct vt *t)
 
 static const struct vt_test tests[] = {
 	{"reaches_every_member", MAN, 0, reaches_every_member},
+	{"reaches_every_member_without_a_trace", MAN, VT_NEEDS_SIM | VT_NEEDS_TWO_DEVICES,
+	 reaches_every_member_without_a_trace},
 	{"reaches_members_over_ipv6", MAN, VT_NEEDS_ETHERNET, reaches_members_over_ipv6},
 	{"grh_names_the_group_over_ipv6", "ibv_post_recv(3), Notes", VT_NEEDS_ETHERNET,
 	 grh_names_the_group_over_ipv6},
