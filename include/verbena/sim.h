@@ -435,6 +435,61 @@ const char *vb_sim_quirk_name(unsigned int index, const char **about);
  */
 int vb_sim_lower_limit(struct ibv_context *context, const char *name, int value);
 
+/* --- what is left, and what happened: for the end of a program or of a test --- */
+
+enum vb_sim_finding_kind {
+	/* The program has left something. */
+	VB_SIM_LEFT_OBJECTS,	 /* `count` objects of the kind `name` are not destroyed */
+	VB_SIM_LEFT_QP,		 /* the QP `number` of `qp_type` is not destroyed, in `qp_state` */
+	VB_SIM_LEFT_SENDS,	 /* `count` sends of the QP `number` have not completed */
+	VB_SIM_LEFT_RECEIVES,	 /* `count` receives of the QP or SRQ (`name`) have not completed */
+	VB_SIM_LEFT_COMPLETIONS, /* `count` completions of the CQ `number` were never polled */
+	VB_SIM_LEFT_EVENTS,	 /* `count` events of the channel with the descriptor `number` were
+				      never read */
+	VB_SIM_LEFT_ACKS,	 /* `count` completion events of the CQ `number` were read, and not
+				      acknowledged */
+	VB_SIM_LEFT_ASYNC_EVENTS, /* `count` asynchronous events `event` were never read */
+	VB_SIM_LEFT_ASYNC_ACKS,	  /* `count` asynchronous events of the object `name` `number` were
+				      read, and not acknowledged */
+	/* Something has happened. */
+	VB_SIM_CQ_OVERRUN, /* the CQ `number` has overrun, and takes no more completions */
+	VB_SIM_DROPS,	   /* `count` packets were dropped for the cause `name`: `about` */
+	VB_SIM_COUNTED,	   /* the counter `name` is `count` */
+};
+
+/* The fields that a kind does not name are 0. Strings are valid during the call. */
+struct vb_sim_finding {
+	enum vb_sim_finding_kind kind;
+	const char *device; /* such as "sim0" */
+	const char *name;   /* such as "MR", "qkey", "packets sent" */
+	const char *about;
+	uint32_t number; /* of a QP its QPN; of another object its handle */
+	uint64_t count;
+	enum ibv_qp_type qp_type;
+	enum ibv_qp_state qp_state;
+	enum ibv_event_type event;
+};
+
+/* Gets a finding. The world's lock is held: the function must not call any function of Verbena. */
+typedef void vb_sim_finding_fn(void *arg, const struct vb_sim_finding *finding);
+
+/*
+ * Looks at all open devices of a world and calls fn for each finding. sim NULL means all worlds that
+ * exist, and makes none; the child of fork(2) has those in which it has opened a device. Counters and drops are those of all devices, open or not. Returns how many
+ * findings are of a kind VB_SIM_LEFT_*: 0 if the program has left nothing. fn may be NULL. So the
+ * end of a test may be
+ *
+ *	assert(!vb_sim_report(NULL, print_finding, NULL));
+ */
+unsigned int vb_sim_report(struct vb_sim *sim, vb_sim_finding_fn *fn, void *arg);
+
+/*
+ * Writes a finding as a sentence without its device, such as "QP 0x11 (RC) is left in RTS", into text
+ * of size_bytes bytes; 256 bytes hold each one. Returns text.
+ */
+const char *vb_sim_finding_text(const struct vb_sim_finding *finding, char *text,
+				size_t size_bytes);
+
 /* Counts of live objects, by kind. All are zero when the program has ended every object. */
 struct vb_sim_objects {
 	uint32_t contexts, pds, cqs, qps, srqs, mrs, ahs, channels, mws, dms, tds, xrcds;

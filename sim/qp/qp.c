@@ -325,6 +325,16 @@ bool sim_qp_is_draining(const struct sim_qp *qp)
 	return qp->sq_draining;
 }
 
+uint32_t sim_qp_sends(const struct sim_qp *qp)
+{
+	return qp->sq.head - qp->sq.tail;
+}
+
+uint32_t sim_qp_receives(const struct sim_qp *qp)
+{
+	return qp->rq.head - qp->rq.tail;
+}
+
 bool sim_qp_signals_all(const struct sim_qp *qp)
 {
 	return qp->sig_all;

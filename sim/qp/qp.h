@@ -45,6 +45,8 @@ struct sim_device *sim_qp_device(const struct sim_qp *qp);
 uint32_t sim_qp_pd(const struct sim_qp *qp);
 bool sim_qp_is_draining(const struct sim_qp *qp);
 bool sim_qp_signals_all(const struct sim_qp *qp);
+uint32_t sim_qp_sends(const struct sim_qp *qp);	   /* posted, and not completed */
+uint32_t sim_qp_receives(const struct sim_qp *qp); /* the same of its own receive queue */
 void *sim_qp_user(const struct sim_qp *qp);
 void sim_qp_set_user(struct sim_qp *qp, void *user);
 

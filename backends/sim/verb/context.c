@@ -87,8 +87,10 @@ static int enlist(struct vb_sim *world, struct context *context, const char *ver
 	if (handles_add(&world->store.contexts, context, &context->handle))
 		return refuse_plainly(verb, VB_WHY_NO_MEMORY);
 	err = driver_start(&world->driver);
-	if (!err)
+	if (!err) {
+		world->inherited = false;
 		return 0;
+	}
 	handles_remove(&world->store.contexts, context->handle);
 	return refuse_system(verb, err, "making the thread of the real clock");
 }

@@ -70,6 +70,7 @@ static void after_fork_in_child(void)
 		driver_forked(&world->driver);
 		world_trace_close(world);
 		world_renumber(world);
+		world->inherited = true;
 	}
 	after_fork();
 	cancel_restore(state);
@@ -184,6 +185,15 @@ int vb_sim_close(struct vb_sim *sim)
 	return 0;
 }
 
+void process_each(void (*fn)(void *arg, struct vb_sim *world), void *arg)
+{
+	pthread_mutex_lock(&tables_mutex);
+	for (struct vb_sim *world = worlds; world; world = world->next)
+		if (!world->retired && !world->inherited)
+			fn(arg, world);
+	pthread_mutex_unlock(&tables_mutex);
+}
+
 /* --- the default world --- */
 
 void vb_sim_set_default(vb_sim_default_fn *fn)
@@ -273,8 +283,11 @@ int vb_sim_configure(const struct vb_sim_config *config)
 	return err;
 }
 
-/* At exit. A world that is still in use stays, for threads that still run. */
-__attribute__((destructor)) static void end_default(void)
+/*
+ * At exit. A world that is still in use stays, for threads that still run. The priority is the last:
+ * other destructors of the library may want to look at the world.
+ */
+__attribute__((destructor(101))) static void end_default(void)
 {
 	struct vb_sim *world = default_world;
 

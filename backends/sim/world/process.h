@@ -38,6 +38,11 @@ void process_retire(struct vb_sim *world);
 
 /* As `watch` of struct vb_backend: the events of all worlds, those that are made later too. */
 void process_watch(vb_event_fn *fn, void *arg);
+/*
+ * Calls fn(arg, world) for each world that is neither retired nor another process's; fn must not make
+ * or end a world.
+ */
+void process_each(void (*fn)(void *arg, struct vb_sim *world), void *arg);
 
 /* As ibv_get_device_list() and ibv_free_device_list(). */
 struct ibv_device **process_list(struct vb_sim *world, int *num_devices);

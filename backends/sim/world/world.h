@@ -24,7 +24,8 @@ struct vb_sim {
 	uint64_t identity; /* decides where numbers and addresses begin; 0: at their lowest */
 	uint32_t last_pd;  /* the number of the newest PD */
 	bool retired; /* replaced by a new default world; ends with the last of its device lists */
-	bool kept;    /* reset while it was in use: its memory stays, for stale pointers */
+	bool inherited; /* true in the child of fork(), until the child opens a device */
+	bool kept;	/* reset while it was in use: its memory stays, for stale pointers */
 	struct pcapfile *trace;
 	vb_sim_frame_fn *watch;
 	void *watch_arg;
