@@ -13,12 +13,22 @@ enum {
 /* A Q_Key with this bit stands for the sending QP's own. */
 #define QKEY_CONTROLLED 0x80000000u
 
+static void note_swallowed(const struct sim_qp *qp, const struct sim_port *port, uint32_t bytes)
+{
+	const struct vb_why why = {VB_WHY_DROP_LONG_DATAGRAM,
+				   {bytes, qp->number, sim_mtu_bytes(port->mtu)}};
+
+	sim_note_drop(qp->device, port, qp, NULL, &why);
+}
+
 /* C10-93.1.1, as Linux drivers/infiniband/sw/rxe/rxe_req.c quotes it: a message above the port's MTU
  * is not sent, and this is no error. */
-static enum ibv_wc_status swallow(struct sim_qp *qp)
+static enum ibv_wc_status swallow(struct sim_qp *qp, const struct sim_port *port, uint32_t bytes)
 {
 	if (qp->device->quirks.long_datagrams_fail)
 		return IBV_WC_LOC_LEN_ERR;
+	if (sim_watched(qp->engine))
+		note_swallowed(qp, port, bytes);
 	sim_requester_datagram_sent(qp);
 	return IBV_WC_SUCCESS;
 }
@@ -50,7 +60,7 @@ enum ibv_wc_status sim_datagram_send(struct sim_qp *qp, struct sim_send_wqe *wqe
 	int count = 1;
 
 	if (wqe->length > sim_mtu_bytes(path->source->mtu))
-		return swallow(qp);
+		return swallow(qp, path->source, wqe->length);
 	/* Unless foreign_ahs_end_sends, posting has refused the AH. */
 	if (wqe->ud.ah->pd != qp->pd)
 		return IBV_WC_LOC_QP_OP_ERR;

@@ -395,6 +395,25 @@ void test_datagrams_that_fail_at_the_sender(void)
 		from->qp_num);
 }
 
+/* VB_WHY_DROP_LONG_DATAGRAM: the send completes with success, and nothing leaves. */
+void test_a_datagram_that_is_not_sent(void)
+{
+	char expected[256];
+
+	connect_type(IBV_QPT_UD);
+	send_datagram(to->qp_num, QKEY, 4097);
+	expect_wc(&a, 7, IBV_WC_SUCCESS);
+	snprintf(expected, sizeof(expected),
+		 "dropped the datagram of 4097 bytes that QP 0x%x was to send: the port's active "
+		 "MTU "
+		 "is 4096; send at most active_mtu of ibv_query_port()",
+		 from->qp_num);
+	TEST_ASSERT_EQUAL_STRING(expected, drop.words);
+	TEST_ASSERT_EQUAL_STRING("sim0", drop.device);
+	TEST_ASSERT_EQUAL_UINT32(from->qp_num, drop.qpn);
+	TEST_ASSERT_EQUAL_UINT(1, drop.count);
+}
+
 /* --- XRC and SRQs --- */
 
 void test_an_xrc_srq_that_does_not_exist(void)
