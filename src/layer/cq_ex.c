@@ -22,14 +22,17 @@ static struct cq_shadow *shadow_of(const struct ibv_cq_ex *ex)
 #define READ(flags, flag, ex, field) \
 	((flags) & (flag) && (ex)->read_##field ? (ex)->read_##field(ex) : 0)
 
-/* The completion that the CQ shows. Of a failed one only these fields are valid: ibv_poll_cq(3). */
+/*
+ * The completion that the CQ shows. Of a failed one only these fields are valid: ibv_poll_cq(3). The
+ * QPN is read whatever the program asked for: who sees a failure wants to know the QP.
+ */
 static struct ibv_wc read_wc(const struct cq_shadow *shadow, struct ibv_cq_ex *ex)
 {
 	const uint64_t flags = shadow->wc_flags;
 	struct ibv_wc wc = {
 		.wr_id = ex->wr_id,
 		.status = ex->status,
-		.qp_num = READ(flags, IBV_WC_EX_WITH_QP_NUM, ex, qp_num),
+		.qp_num = ex->read_qp_num ? ex->read_qp_num(ex) : 0,
 	};
 
 	if (wc.status != IBV_WC_SUCCESS) {
