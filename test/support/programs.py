@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""Test cases that compile programs and run them under `verbena run`."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import textwrap
+import unittest
+
+SECONDS = 60
+
+
+def environment(**more):
+    kept = {k: v for k, v in os.environ.items()
+            if not k.startswith("VERBENA_") and k not in ("LD_LIBRARY_PATH", "LD_BIND_NOW")}
+    return {**kept, **more}
+
+
+class Programs(unittest.TestCase):
+    verbena = "verbena"  # the path of the program verbena
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = pathlib.Path(self.folder.name)
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def command(self, *words, **more):
+        return subprocess.run([str(word) for word in words], capture_output=True, text=True,
+                              env=environment(**more), cwd=self.path, timeout=SECONDS,
+                              errors="replace")
+
+    def check(self, status, *words, **more):
+        done = self.command(*words, **more)
+        self.assertEqual(status, done.returncode, done.stdout + done.stderr)
+        return done
+
+    def run_program(self, status, *words, **more):
+        return self.check(status, self.verbena, "run", *words, **more)
+
+    def compile(self, name, source, *flags, compiler="cc"):
+        """Compiles a file, or a text, in the test's folder. Returns the program's path."""
+        if isinstance(source, str):
+            path = self.path / f"{name}.{'cc' if compiler.endswith('++') else 'c'}"
+            path.write_text(textwrap.dedent(source))
+            source = path.name
+        program = self.path / name
+        self.check(0, compiler, "-o", program, source, *flags)
+        return program
