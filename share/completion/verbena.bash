@@ -40,13 +40,19 @@ _verbena_values()
 	esac
 }
 
-# The place in COMP_WORDS of the program of `run`, whose options all take a value.
+# The place in COMP_WORDS of the program of `run`. bash makes three words of "--option=value".
 _verbena_program()
 {
 	local at=2
 
 	while ((at < COMP_CWORD)) && [[ ${COMP_WORDS[at]} == --?* ]]; do
-		((at += 2))
+		if [[ ${COMP_WORDS[at + 1]} == = ]]; then
+			((at += 3))
+		elif [[ ${COMP_WORDS[at]} == --explain || ${COMP_WORDS[at]} == --report ]]; then
+			((at += 1))
+		else
+			((at += 2))
+		fi
 	done
 	[[ ${COMP_WORDS[at]} == -- ]] && ((at < COMP_CWORD)) && ((at++))
 	echo "$at"
@@ -55,14 +61,20 @@ _verbena_program()
 _verbena()
 {
 	local kind=-d word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
-	local command=${COMP_WORDS[1]} values
+	local command=${COMP_WORDS[1]} values assigned=
 
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
 		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_commands) --help --version" -- "$word")
 		return
 	fi
-	if [[ $command == run && $word != -* ]]; then
+	# After "--option=" the word is "=", and then "=" is the previous word.
+	if [[ $word == = ]]; then
+		word='' assigned=1
+	elif [[ $previous == = ]]; then
+		previous=${COMP_WORDS[COMP_CWORD - 2]} assigned=1
+	fi
+	if [[ $command == run && $word != -* && -z $assigned ]]; then
 		local program
 		program=$(_verbena_program)
 		if ((COMP_CWORD == program)); then
@@ -88,6 +100,10 @@ _verbena()
 		compopt -o filenames
 		[[ $command == run ]] && kind=-f
 		mapfile -t COMPREPLY < <(compgen "$kind" -- "$word")
+		;;
+	--explain | --report)
+		compopt -o filenames
+		[[ -n $assigned ]] && mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		;;
 	help)
 		mapfile -t COMPREPLY < <(compgen -W "$(_verbena_commands)" -- "$word")

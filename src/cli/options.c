@@ -93,6 +93,13 @@ static int bad_option(const struct cli_command *command, int option, char **argv
 	return cli_bad_usage(command, "unknown option '%s'", name);
 }
 
+static int argument_of(const struct cli_option *option)
+{
+	if (!option->argument)
+		return no_argument;
+	return option->argument[0] == '[' ? optional_argument : required_argument;
+}
+
 int cli_read_options(const struct cli_command *command, int argc, char **argv, void *into)
 {
 	struct option longs[OPTIONS_MAX] = {{"help", no_argument, NULL, 'h'}};
@@ -104,8 +111,7 @@ int cli_read_options(const struct cli_command *command, int argc, char **argv, v
 		const struct cli_option *row = &command->options[i];
 
 		longs[i + 1] =
-			(struct option){row->name, row->argument ? required_argument : no_argument,
-					NULL, OPTION_FIRST + (int)i};
+			(struct option){row->name, argument_of(row), NULL, OPTION_FIRST + (int)i};
 		if (row->letter)
 			strncat(letters, &row->letter, 1);
 	}
@@ -137,7 +143,8 @@ static void print_option(const struct cli_option *option)
 {
 	char letter[] = {'-', option->letter, ',', '\0'}, allowed[160];
 	int used = printf("  %-3s --%s%s%s", option->letter ? letter : "", option->name,
-			  option->argument ? " " : "", option->argument ? option->argument : "");
+			  argument_of(option) == required_argument ? " " : "",
+			  option->argument ? option->argument : "");
 
 	for (const char *line = option->help, *end; *line; line = end + (*end != '\0')) {
 		end = strchrnul(line, '\n');

@@ -14,15 +14,15 @@
 
 struct cli_option;
 
-/* Takes the value of an option, which is NULL for an option without argument, into the command's
- * structure. Returns enum cli_exit. */
+/* Takes the value of an option, which is NULL if the option stands without argument, into the
+ * command's structure. Returns enum cli_exit. */
 typedef int cli_take_fn(const struct cli_command *command, const struct cli_option *option,
 			const char *value, void *into);
 
 struct cli_option {
 	const char *name;     /* "seed" */
 	char letter;	      /* 0: none */
-	const char *argument; /* "N"; NULL: none */
+	const char *argument; /* "N"; "[=N]": the option may stand without it; NULL: none */
 	const char *help;     /* lines end with '\n', except the last; the default is in brackets */
 	const char *group;    /* a heading before this option, or NULL */
 	cli_take_fn *take;

@@ -6,8 +6,10 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +54,25 @@ static int take_path(const struct cli_command *command, const struct cli_option 
 	return status;
 }
 
+/* The options that write lines. */
+struct lines {
+	bool emptied[2];
+};
+
+/* Notes that the option's file is to be emptied, and takes the path. */
+static int take_lines(const struct cli_command *command, const struct cli_option *option,
+		      const char *value, void *into)
+{
+	static const char *const errors[] = {"1", "-", "stderr"};
+
+	for (size_t i = 0; value && i < COUNT(errors); i++)
+		if (!strcmp(value, errors[i]))
+			value = NULL;
+	*(bool *)((char *)into + option->offset) = value;
+	return value ? take_path(command, option, value, into)
+		     : take_value(command, option, errors[2], into);
+}
+
 static const struct cli_option options[] = {
 	{"project", 0, "FILE", "devices and links [VERBENA_PROJECT, else none]",
 	 "The simulated world", take_path},
@@ -71,6 +92,12 @@ static const struct cli_option options[] = {
 	{"seed", 0, "N", "of all random numbers [random]", NULL, take_value},
 	{"clock", 0, "C", "how time goes by [real]", NULL, take_value,
 	 .words = vb_project_clock_name},
+	{"explain", 0, "[=FILE]",
+	 "why each verb and completion fails, with the place\nin the program, to stderr or the "
+	 "file",
+	 "What the program does wrong", take_lines, offsetof(struct lines, emptied[0])},
+	{"report", 0, "[=FILE]", "at exit: what is left, counters, dropped packets", NULL,
+	 take_lines, offsetof(struct lines, emptied[1])},
 	{0},
 };
 
@@ -131,6 +158,27 @@ static int check_settings(void)
 	return CLI_EXIT_OK;
 }
 
+/* A run begins with empty files, to whose end each process writes. */
+static int empty_files(const struct lines *lines)
+{
+	static const char *const variables[] = {"VERBENA_EXPLAIN", "VERBENA_REPORT"};
+
+	for (size_t i = 0; i < COUNT(variables); i++) {
+		const char *path = getenv(variables[i]);
+		int fd;
+
+		if (!lines->emptied[i] || !path || strstr(path, "%p"))
+			continue;
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		if (fd < 0) {
+			fprintf(stderr, "verbena run: %s: %s\n", path, strerror(errno));
+			return CLI_EXIT_FAILED;
+		}
+		close(fd);
+	}
+	return CLI_EXIT_OK;
+}
+
 static int execute(char **argv, const char *folder)
 {
 	char reason[2 * PATH_MAX];
@@ -159,8 +207,9 @@ static int execute(char **argv, const char *folder)
 
 static int run(int argc, char **argv)
 {
+	struct lines lines = {{false}};
 	char folder[PATH_MAX];
-	int status = cli_read_options(&cli_run, argc, argv, NULL);
+	int status = cli_read_options(&cli_run, argc, argv, &lines);
 
 	if (status)
 		return status;
@@ -171,7 +220,9 @@ static int run(int argc, char **argv)
 		return status;
 	if (!find_folder(folder))
 		return CLI_EXIT_FAILED;
-	status = put_first(folder);
+	status = empty_files(&lines);
+	if (!status)
+		status = put_first(folder);
 	return status ? status : execute(argv + optind, folder);
 }
 
@@ -183,7 +234,8 @@ const struct cli_command cli_run = {
 		 "program\n"
 		 "and its children load Verbena's " PROGRAM_LIBRARY " instead of the system's.\n",
 	.exits = "  the program's own; before the program runs\n"
-		 "   1  Verbena's library was not found, or there is no memory\n"
+		 "   1  Verbena's library was not found, a file cannot be written, or there is no\n"
+		 "      memory\n"
 		 "   2  wrong usage, a wrong variable, or a wrong project file\n"
 		 " 126  the program cannot be run, or not on simulated devices\n"
 		 " 127  there is no such program\n",

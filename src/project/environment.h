@@ -15,6 +15,8 @@
  *	VERBENA_SEED        [the project's, else random]
  *	VERBENA_CLOCK       real or virtual [real; the project's clock is for `verbena test`]
  *
+ * src/explain/ reads VERBENA_EXPLAIN and VERBENA_REPORT, for all programs: see verbena-run(1).
+ *
  * An empty variable counts as not set, except VERBENA_QUIRKS, where it means no quirks.
  */
 #ifndef SRC_PROJECT_ENVIRONMENT_H

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/explain/place.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FRAMES_MAX 64
+#define DROPIN	   "libibverbs.so" /* also the system's, which the backend ibverbs calls */
+
+/* --- modules --- */
+
+static char program_path[PATH_MAX];
+
+struct search {
+	uintptr_t address;
+	struct module module;
+};
+
+static int look(struct dl_phdr_info *info, size_t size_bytes, void *arg)
+{
+	struct search *search = arg;
+
+	for (unsigned int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
+
+		if (segment->p_type != PT_LOAD ||
+		    search->address - info->dlpi_addr - segment->p_vaddr >= segment->p_memsz)
+			continue;
+		search->module.base = info->dlpi_addr;
+		search->module.path = info->dlpi_name[0] ? info->dlpi_name : program_path;
+		return 1;
+	}
+	return 0;
+}
+
+/* dladdr(3) would wait for the loader's lock, which a thread inside dlopen(3) holds. */
+static bool find_module(uintptr_t address, struct module *module)
+{
+	struct search search = {.address = address};
+
+	if (!dl_iterate_phdr(look, &search))
+		return false;
+	*module = search.module;
+	return true;
+}
+
+static bool is_libibverbs(const struct module *module)
+{
+	const char *slash = strrchr(module->path, '/');
+
+	return !strncmp(slash ? slash + 1 : module->path, DROPIN, strlen(DROPIN));
+}
+
+static struct module own;
+static bool has_libdw;
+
+void place_start(void)
+{
+	const ssize_t length = readlink("/proc/self/exe", program_path, sizeof(program_path) - 1);
+	void *frame[1];
+
+	program_path[length < 0 ? 0 : length] = '\0';
+	find_module((uintptr_t)place_start, &own);
+	has_libdw = symbol_start();
+	backtrace(frame, 1); /* the first call opens libgcc_s */
+}
+
+/* --- the symbols that were described, by address --- */
+
+#define SYMBOLS_BUCKETS 256
+#define SYMBOLS_MAX	4096
+
+struct known {
+	struct known *next;
+	uintptr_t address;
+	struct symbol symbol;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct known *buckets[SYMBOLS_BUCKETS];
+static unsigned int known_count;
+
+void place_lock(void)
+{
+	pthread_mutex_lock(&mutex);
+}
+
+void place_unlock(void)
+{
+	pthread_mutex_unlock(&mutex);
+}
+
+static const char *exported_name(uintptr_t address)
+{
+	Dl_info info;
+
+	return !has_libdw && dladdr((void *)(address - 1), &info) ? info.dli_sname : NULL;
+}
+
+static void describe(uintptr_t address, const struct module *module, struct symbol *symbol)
+{
+	const char *exported = exported_name(address);
+	struct known **bucket = &buckets[address % SYMBOLS_BUCKETS], *known;
+
+	place_lock();
+	for (known = *bucket; known && known->address != address;)
+		known = known->next;
+	if (known) {
+		*symbol = known->symbol;
+	} else {
+		symbol_describe(address, module, exported, symbol);
+		known = known_count < SYMBOLS_MAX ? malloc(sizeof(*known)) : NULL;
+		if (known) {
+			*known = (struct known){*bucket, address, *symbol};
+			*bucket = known;
+			known_count++;
+		}
+	}
+	place_unlock();
+}
+
+/* --- places --- */
+
+/* The stack of a verb, as far as its caller. */
+struct walk {
+	bool through_libibverbs; /* the program called a function of libibverbs.so.1 */
+	bool through_pointer;	 /* the program called a pointer in an object */
+};
+
+/*
+ * The last frame of Verbena: a function of the drop-in, vb_*(), or one behind a pointer. Verbena's
+ * own functions have names only if it is not stripped; those of its interface always have them.
+ */
+static void note_entry(uintptr_t address, const struct module *module, struct walk *walk)
+{
+	struct symbol symbol;
+
+	walk->through_libibverbs = is_libibverbs(module);
+	walk->through_pointer = false;
+	if (walk->through_libibverbs)
+		return;
+	describe(address, module, &symbol);
+	walk->through_pointer = strncmp(symbol.text, "vb_", 3) != 0;
+}
+
+/* Names the verb as the program does. */
+static void name_verb(const struct walk *walk, const char *found, const char *verb,
+		      struct place *place)
+{
+	if (found[0])
+		snprintf(place->verb, sizeof(place->verb), "%s", found);
+	else
+		snprintf(place->verb, sizeof(place->verb), "%s%s",
+			 walk->through_libibverbs || walk->through_pointer ? "ibv_" : "vb_", verb);
+}
+
+void place_find(const char *verb, struct place *place)
+{
+	void *frames[FRAMES_MAX];
+	const int count = backtrace(frames, FRAMES_MAX);
+	char found[SYMBOL_VERB_BYTES] = "";
+	uintptr_t entry = 0;
+	struct module entry_module = {0};
+	struct walk walk = {0};
+
+	*place = (struct place){0};
+	for (int i = 0; i < count; i++) {
+		const uintptr_t address = (uintptr_t)frames[i];
+		struct module module;
+		struct symbol symbol;
+
+		if (!find_module(address - 1, &module))
+			break;
+		if (module.base == own.base || is_libibverbs(&module)) {
+			entry = address;
+			entry_module = module;
+			continue;
+		}
+		describe(address, &module, &symbol);
+		if (symbol.verb[0])
+			memcpy(found, symbol.verb, sizeof(found));
+		memcpy(place->text, symbol.text, sizeof(place->text));
+		if (!symbol.is_verb)
+			break;
+	}
+	if (entry && !found[0])
+		note_entry(entry, &entry_module, &walk);
+	name_verb(&walk, found, verb, place);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* What the environment asks for: VERBENA_EXPLAIN and VERBENA_REPORT. */
+#include "src/explain/explain.h"
+#include "src/explain/report.h"
+
+#include <stdlib.h>
+
+static bool explaining;
+
+__attribute__((constructor)) static void begin(void)
+{
+	struct sink sink;
+
+	if (sink_init(&sink, getenv("VERBENA_EXPLAIN")))
+		explaining = !explain_start(&sink);
+	if (sink_init(&sink, getenv("VERBENA_REPORT")))
+		report_start(&sink);
+}
+
+/* The destructor of backends/sim/world/process.c, which ends the world, has a lower priority. */
+__attribute__((destructor)) static void finish(void)
+{
+	if (explaining)
+		explain_end();
+	report_print();
+}
