@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pcap/pcap.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <verbena/error.h>
