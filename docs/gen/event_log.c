@@ -305,18 +305,20 @@ static const char ending[] =
 	"log of a\n"
 	"higher version than its own.\n";
 
-static const char verb_notes[] = "\n"
-				 "`args` has a member for each parameter of the verb, with the "
-				 "parameter's name. A structure is an\n"
-				 "object with the members that matter, by their names in "
-				 "`<infiniband/verbs.h>`; of structures with\n"
-				 "a mask, those that the mask selects. Masks and flags are arrays "
-				 "of names. A list of work requests\n"
-				 "is an array of objects up to the first that was not posted: "
-				 "`length` is the sum of the lengths of\n"
-				 "its SGEs, and is absent for the request that was not posted. "
-				 "What a verb fills in is there only if\n"
-				 "the verb has succeeded. `path_mtu` and its kin are in bytes.\n";
+static const char verb_notes[] =
+	"\n"
+	"`args` has a member for each parameter of the verb, with the "
+	"parameter's name. A structure is an\n"
+	"object with the members that matter, by their names in "
+	"`<infiniband/verbs.h>`; of structures with\n"
+	"a mask, those that the mask selects. Masks and flags are arrays "
+	"of names. A list of work requests\n"
+	"is an array of objects up to the first that was not posted: "
+	"`length` is the sum of the lengths of\n"
+	"its SGEs, and is absent for the request that was not posted. "
+	"What a verb fills in is there only if\n"
+	"the verb has succeeded. `path_mtu` and its kin are in bytes.\n"
+	"A list that is too long for a line of 64 KiB ends in `\"...\"`.\n";
 
 static void print_row(FILE *out, const char *word, const char *type, const char *about)
 {
