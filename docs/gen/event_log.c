@@ -130,13 +130,13 @@ static const struct vb_event samples[] = {
 	{SIM0, .kind = VB_EVENT_PACKET, .values = {true}, .packet = &packet},
 	{SIM0, .kind = VB_EVENT_DROP, .packet = &packet, .why = &wrong_icrc},
 	{SIM0, .kind = VB_EVENT_STATE, .values = {IBV_QPS_RTS, IBV_QPS_ERR}, .texts = {"send"}},
-	{SIM0, .kind = VB_EVENT_ASYNC, .values = {IBV_EVENT_QP_FATAL}, .texts = {"QP 0x11"}},
+	{SIM0, .kind = VB_EVENT_ASYNC, .values = {IBV_EVENT_QP_FATAL}, .texts = {"qp 0x11"}},
 	{SIM0, .kind = VB_EVENT_TIMER, .values = {105, 0, 6}, .texts = {"ack", "expired"}},
 	{SIM0, .kind = VB_EVENT_FAULT, .values = {1}, .texts = {"drop"}, .packet = &packet},
 	{SIM0, .kind = VB_EVENT_FAILURE, .values = {7, IBV_WC_RETRY_EXC_ERR}, .texts = {"send"}},
 	{SIM0, .kind = VB_EVENT_REWIND, .values = {105, 107}, .texts = {"timeout"}},
 	{SIM0, .kind = VB_EVENT_PORT, .texts = {"ACTIVE", "DOWN"}},
-	{SIM0, .kind = VB_EVENT_MODERATION, .values = {3, 10000}, .texts = {"CQ 1"}},
+	{SIM0, .kind = VB_EVENT_MODERATION, .values = {3, 10000}, .texts = {"cq1"}},
 };
 
 static const struct vb_event *sample_of(unsigned int kind)

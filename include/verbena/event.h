@@ -33,6 +33,8 @@ struct vb_event {
 	uint64_t values[VB_EVENT_VALUES];
 	unsigned int absent; /* bit N: the event does not have the fields of values[N] */
 	const char *texts[VB_EVENT_TEXTS];
+	const void
+		*object; /* the struct ibv_qp, ibv_cq or ibv_srq that texts[0] names; NULL: none */
 	const struct vb_packet *packet; /* of PACKET, DROP and FAULT; NULL: none */
 	const struct vb_why *why;	/* the cause; NULL: none */
 	const struct vb_why *peer_why;	/* of FAILURE: the peer's view; NULL: unknown */

@@ -16,10 +16,20 @@
 
 /* --- events of backends --- */
 
+/* An object has the same name in events of devices and in calls of verbs. */
 static void watch(void *arg, const struct vb_event *event)
 {
 	struct record record = {0};
+	struct vb_event named;
+	char name[OBJECT_NAME_BYTES] = "";
 
+	if (event->object)
+		layer_object_name(event->object, name, sizeof(name));
+	if (name[0]) {
+		named = *event;
+		named.texts[0] = name;
+		event = &named;
+	}
 	log_write(event, &record);
 }
 

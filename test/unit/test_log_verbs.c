@@ -308,6 +308,29 @@ void test_a_datagram_and_its_completions(void)
 	TEST_ASSERT_NULL(find("poll_cq", 0));
 }
 
+/* The name of a CQ is no handle: a handle is used again after a CQ is destroyed. */
+void test_an_event_of_a_device_names_the_object_as_the_verbs_do(void)
+{
+	struct ibv_cq *cq = vb_create_cq(context, 1, NULL, NULL, 0);
+	struct ibv_send_wr *bad, send = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_qp *qp;
+	char expected[40];
+
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_cq(cq));
+	cq = vb_create_cq(context, 1, NULL, NULL, 0);
+	qp = create_qp(IBV_QPT_UD, cq);
+	ready(qp);
+	send.wr.ud.ah = create_ah();
+	send.wr.ud.remote_qpn = qp->qp_num;
+	for (unsigned int i = 0; i < 4; i++)
+		TEST_ASSERT_EQUAL_INT(0, vb_post_send(qp, &send, &bad));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	strcpy(expected, named(cq));
+	read_log();
+	expect("async", 0, "event", "\"IBV_EVENT_CQ_ERR\"");
+	expect("async", 0, "object", expected);
+}
+
 /* ibv_wr_* and ibv_start_poll(): the batch is one event, and each completion is one. */
 void test_builders_and_extended_polls(void)
 {

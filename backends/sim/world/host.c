@@ -89,6 +89,7 @@ static void note(void *arg, const struct vb_event *event, void *element)
 		snprintf(name, sizeof(name), "CQ %u", cq->ibv.handle);
 		named = *event;
 		named.texts[0] = name;
+		named.object = &cq->ibv;
 		event = &named;
 	}
 	world->note(world->note_arg, event);
@@ -103,9 +104,9 @@ void world_note(struct vb_sim *world, vb_event_fn *fn, void *arg)
 }
 
 /* Names the object that an asynchronous event belongs to: the kind and the number that the program
- * knows. */
-static void name_element(const struct sim_device *device, const struct sim_event *event,
-			 char name[NAME_BYTES])
+ * knows. Returns the libibverbs object; NULL for an event of a port or a device. */
+static const void *name_element(const struct sim_device *device, const struct sim_event *event,
+				char name[NAME_BYTES])
 {
 	const struct qp *qp = event->element;
 	const struct cq *cq = event->element;
@@ -114,18 +115,19 @@ static void name_element(const struct sim_device *device, const struct sim_event
 	switch (event_kind(event->type)) {
 	case KIND_QP:
 		snprintf(name, NAME_BYTES, "QP 0x%x", qp->ibv.qp_num);
-		break;
+		return &qp->ibv;
 	case KIND_CQ:
 		snprintf(name, NAME_BYTES, "CQ %u", cq->ibv.handle);
-		break;
+		return &cq->ibv;
 	case KIND_SRQ:
 		snprintf(name, NAME_BYTES, "SRQ %u", srq->ibv.handle);
-		break;
+		return &srq->ibv;
 	default:
 		if (event->port_num)
 			snprintf(name, NAME_BYTES, "port %u", event->port_num);
 		else
 			snprintf(name, NAME_BYTES, "%s", device->name);
+		return NULL;
 	}
 }
 
@@ -143,7 +145,7 @@ static void note_async(struct vb_sim *world, const struct sim_device *device,
 		.texts = {name},
 	};
 
-	name_element(device, event, name);
+	noted.object = name_element(device, event, name);
 	sim_note(world->driver.engine, &noted, NULL);
 }
 
