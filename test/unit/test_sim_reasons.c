@@ -219,7 +219,7 @@ static const struct mistake mistakes[] = {
 	 "modify_qp: QP 0x%x is in RTR, but cur_qp_state is INIT; give the QP's state, or remove "
 	 "IBV_QP_CUR_STATE from attr_mask"},
 	{VB_WHY_QP_PORT, IBV_QPS_RESET, IBV_QPS_INIT, port_2,
-	 "modify_qp: QP 0x%x: port_num 2 does not exist; the device has 1 port(s), from 1; give "
+	 "modify_qp: QP 0x%x: port_num 2 does not exist; the device has 1 port, from 1; give "
 	 "one "
 	 "of the device's ports"},
 	{VB_WHY_QP_PKEY_INDEX, IBV_QPS_RESET, IBV_QPS_INIT, pkey_60000,
@@ -375,7 +375,7 @@ void test_mistakes_of_create_ah(void)
 	expect_null(EINVAL, B.create_ah(a.pd, &attr));
 	expect_sentence(VB_WHY_PATH_PORT,
 			"create_ah: ah_attr.port_num 7 does not exist; the device has "
-			"1 port(s), from 1; give one of the device's ports");
+			"1 port, from 1; give one of the device's ports");
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_lower_limit(a.context, "max_ah", 0));
 	attr = good_ah();
 	expect_null(ENOMEM, B.create_ah(a.pd, &attr));
@@ -576,7 +576,7 @@ void test_mistakes_of_create_qp(void)
 		 {.max_inline_data = 1u << 20},
 		 "create_qp: cap.max_inline_data 1048576 is above the 1024 bytes that the device "
 		 "can hold; "
-		 "ask for less; no query tells this limit"},
+		 "ask for less; no query returns this limit"},
 	};
 	const struct ibv_qp_cap small = {.max_send_wr = 1};
 

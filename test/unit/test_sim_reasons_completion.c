@@ -596,14 +596,13 @@ void test_a_peer_without_receives(void)
 	wc = expect_failed(&a, 7, IBV_WC_RNR_RETRY_EXC_ERR);
 	expect_views(
 		&a, &wc, VB_WHY_PEER_NO_RECEIVE,
-		"the peer answered PSN 0 by 3 RNR NAK(s): it had no receive, and rnr_retry is 2; "
+		"the peer answered PSN 0 by 3 RNR NAKs: it had no receive, and rnr_retry is 2; "
 		"post receives at the peer before the sends; rnr_retry 7 waits for ever");
-	expect_sentence(
-		&a, &wc, VB_WHY_RNR_RETRY,
-		"sim0 QP 0x%x, wr_id 7: IBV_WC_RNR_RETRY_EXC_ERR: the peer answered PSN 0 "
-		"by 3 RNR NAK(s): it had no receive, and rnr_retry is 2; sim1 QP 0x%x had no "
-		"receive when PSN 0 came; post receives at the peer before the sends",
-		from->qp_num, to->qp_num);
+	expect_sentence(&a, &wc, VB_WHY_RNR_RETRY,
+			"sim0 QP 0x%x, wr_id 7: IBV_WC_RNR_RETRY_EXC_ERR: the peer answered PSN 0 "
+			"by 3 RNR NAKs: it had no receive, and rnr_retry is 2; sim1 QP 0x%x had no "
+			"receive when PSN 0 came; post receives at the peer before the sends",
+			from->qp_num, to->qp_num);
 }
 
 /* --- retries --- */
@@ -621,7 +620,7 @@ void test_a_peer_in_init(void)
 	expect_explained(
 		&a, 7, IBV_WC_RETRY_EXC_ERR, VB_WHY_RETRY_TIMEOUT,
 		"sim0 QP 0x%x, wr_id 7: IBV_WC_RETRY_EXC_ERR: no answer to PSN 0 came in 4 "
-		"ack timeout(s) of 67.1089 ms each (timeout 14, retry_cnt 3); sim1 QP 0x%x "
+		"ack timeouts of 67.1089 ms each (timeout 14, retry_cnt 3); sim1 QP 0x%x "
 		"is in INIT and drops requests; move the peer QP to RTR first",
 		from->qp_num, to->qp_num);
 }

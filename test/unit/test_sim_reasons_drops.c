@@ -632,14 +632,13 @@ void test_a_peer_in_another_world_is_unknown(void)
 		TEST_ASSERT_EQUAL_HEX32(from->qp_num, lonely->qp_num);
 		connect_qp(lonely, &b, to->qp_num);
 		TEST_ASSERT_EQUAL_INT(0, post_wr(lonely, &wr));
-		expect_explained(
-			&other, 7, IBV_WC_RETRY_EXC_ERR, VB_WHY_RETRY_TIMEOUT,
-			"sim0 QP 0x%x, wr_id 7: IBV_WC_RETRY_EXC_ERR: no answer to PSN 0 "
-			"came in 4 ack timeout(s) of 67.1089 ms each (timeout 14, retry_cnt "
-			"3); sim1 dropped RC SEND_ONLY: the port has no QP 0x%x; set "
-			"dest_qp_num, or remote_qpn of a datagram, to the qp_num of a QP "
-			"that exists",
-			lonely->qp_num, to->qp_num);
+		expect_explained(&other, 7, IBV_WC_RETRY_EXC_ERR, VB_WHY_RETRY_TIMEOUT,
+				 "sim0 QP 0x%x, wr_id 7: IBV_WC_RETRY_EXC_ERR: no answer to PSN 0 "
+				 "came in 4 ack timeouts of 67.1089 ms each (timeout 14, retry_cnt "
+				 "3); sim1 dropped RC SEND_ONLY: the port has no QP 0x%x; set "
+				 "dest_qp_num, or remote_qpn of a datagram, to the qp_num of a QP "
+				 "that exists",
+				 lonely->qp_num, to->qp_num);
 	}
 	B.close_device(other.context);
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_close(world));

@@ -167,7 +167,8 @@ void test_more_reads_than_the_peer_takes(void)
 	expect_invalid(
 		VB_WHY_REQUEST_READS,
 		"refused RDMA READ at PSN 1: "
-		"1 READ(s) and atomics are not answered yet, and max_dest_rd_atomic is 1; set "
+		"max_dest_rd_atomic of the QP is 1, and as many READs and atomics wait for "
+		"their answers; set "
 		"the requester's max_rd_atomic to the responder's max_dest_rd_atomic at most");
 }
 
@@ -305,8 +306,8 @@ void test_a_nak_of_another_request_than_the_refused_one(void)
 
 /* --- no answer --- */
 
-#define WAITED                                                                                   \
-	"no answer to PSN 0 came in 4 ack timeout(s) of 67.1089 ms each (timeout 14, retry_cnt " \
+#define WAITED                                                                                 \
+	"no answer to PSN 0 came in 4 ack timeouts of 67.1089 ms each (timeout 14, retry_cnt " \
 	"3); "
 
 static void expect_no_answer(enum vb_reason reason, const char *words)
@@ -316,7 +317,7 @@ static void expect_no_answer(enum vb_reason reason, const char *words)
 	post(7, IBV_WR_RDMA_WRITE, 8);
 	wc = expect_failed(&a, 7, IBV_WC_RETRY_EXC_ERR);
 	expect_views(&a, &wc, reason,
-		     "no answer to PSN 0 came in 4 ack timeout(s) of 67.1089 ms each (timeout 14, "
+		     "no answer to PSN 0 came in 4 ack timeouts of 67.1089 ms each (timeout 14, "
 		     "retry_cnt 3); see if the peer is there, is in RTR or RTS, and has this QP as "
 		     "its dest_qp_num; see the addresses of both ends");
 	expect_sentence(&a, &wc, VB_WHY_RETRY_TIMEOUT,
@@ -434,7 +435,7 @@ void test_ports_that_are_down(void)
 	reconnect(from, &b, IBV_MTU_1024, 0, to->qp_num);
 	post(7, IBV_WR_RDMA_WRITE, 8);
 	expect(IBV_WC_RETRY_EXC_ERR, VB_WHY_RETRY_PORT_DOWN,
-	       "port 1 of the QP is not active, so that PSN 0 did not leave in 4 ack timeout(s) of "
+	       "port 1 of the QP is not active, so that PSN 0 did not leave in 4 ack timeouts of "
 	       "67.1089 ms each; wait for IBV_EVENT_PORT_ACTIVE");
 }
 

@@ -303,7 +303,8 @@ void test_polling_a_cq_that_has_overrun(void)
 
 	TEST_ASSERT_EQUAL_INT(-1, ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &wc));
 	expect_reason(VB_WHY_CQ_OVERRUN,
-		      "poll_cq: the CQ of handle %u has overrun its 1 entries: completions are "
+		      "poll_cq: the CQ of handle %u has overrun: it has room for 1 completion; "
+		      "completions are "
 		      "lost, and no more will come; destroy its QPs and the CQ, and create a CQ "
 		      "with an entry for each send and receive that can be outstanding",
 		      cq->handle);

@@ -179,7 +179,7 @@ void test_mistakes_of_queries(void)
 		 "of the world"},
 		{VB_WHY_PATH_PORT, EINVAL, mac_over_port_3,
 		 "resolve_eth_l2_from_gid: ah_attr.port_num 3 does not exist; the device has 1 "
-		 "port(s), from 1; give one of the device's ports"},
+		 "port, from 1; give one of the device's ports"},
 	};
 
 	for (size_t i = 0; i < COUNT(mistakes); i++) {
@@ -466,7 +466,7 @@ void test_an_srq_with_qps(void)
 	TEST_ASSERT_NOT_NULL(B.create_qp_ex(a.context, &attr));
 	TEST_ASSERT_NOT_NULL(B.create_qp_ex(a.context, &attr));
 	TEST_ASSERT_EQUAL_INT(EBUSY, B.destroy_srq(attr.srq));
-	expect_reason(VB_WHY_SRQ_BUSY, "destroy_srq: 2 QP(s) take their receives from the SRQ; "
+	expect_reason(VB_WHY_SRQ_BUSY, "destroy_srq: the SRQ still gives receives to 2 QPs; "
 				       "destroy the QPs first");
 }
 

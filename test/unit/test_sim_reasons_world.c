@@ -264,7 +264,8 @@ void test_a_wait_on_a_cq_that_has_overrun(void)
 	TEST_ASSERT_EQUAL_INT(EIO, wait_errno(cq, 1));
 	expect_reason(
 		VB_WHY_CQ_OVERRUN,
-		"vb_sim_wait_cq: the CQ of handle %u has overrun its 1 entries: completions "
+		"vb_sim_wait_cq: the CQ of handle %u has overrun: it has room for 1 completion; "
+		"completions "
 		"are lost, and no more will come; destroy its QPs and the CQ, and create a CQ "
 		"with an entry for each send and receive that can be outstanding",
 		cq->handle);
