@@ -34,6 +34,6 @@ void sim_device_kill(struct sim_device *device)
 	sim_engine_changed(device->engine);
 	while ((qp = sim_table_next(&device->qps, &place)))
 		if (sim_qp_state(qp) != IBV_QPS_RESET)
-			sim_qp_fail(qp, "device_fatal");
+			sim_qp_fail(qp, SIM_BY_DEVICE);
 	host->async_event(host->arg, device, &event);
 }

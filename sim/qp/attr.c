@@ -337,7 +337,7 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 	} else if (to == IBV_QPS_ERR && change->mask & IBV_QP_STATE) {
 		if (from != IBV_QPS_ERR)
 			qp->first_flush = SIM_FLUSH_SENDS | SIM_FLUSH_RECEIVES;
-		sim_qp_fail(qp, "modify_qp");
+		sim_qp_fail(qp, SIM_BY_MODIFY);
 	} else if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
 		qp->sq_draining = true;
 		qp->drain_event = (change->mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) &&
@@ -348,7 +348,7 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 	}
 	if (qp->state != to) {
 		qp->state = (uint8_t)to;
-		sim_qp_changed_state(qp, from, "modify_qp");
+		sim_qp_changed_state(qp, from, SIM_BY_MODIFY);
 	}
 	if (qp->hooks && change->mask & IBV_QP_STATE)
 		qp->hooks->entered(qp, from, to);

@@ -108,7 +108,7 @@ static void fail_receive(struct sim_qp *qp, const struct sim_packet *packet,
 		qp->hooks->judged(qp, verdict, &consequence);
 	sim_receive_take(qp);
 	sim_receive_complete(qp, NULL, consequence.recv_status, IBV_WC_RECV, 0, 0);
-	sim_qp_fail(qp, "receive");
+	sim_qp_fail(qp, SIM_BY_RECEIVE);
 }
 
 /* Drops a datagram that has a wrong Q_Key, or finds no receive WR that it fits. */

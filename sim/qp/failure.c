@@ -5,7 +5,6 @@
 #include "sim/wire/psn.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <verbena/explain.h>
 
 /* Failures are rare: the record is allocated with the first one. NULL if memory is out. */
@@ -385,14 +384,10 @@ uint32_t sim_failure_of_receive(struct sim_qp *qp, enum ibv_wc_status status)
 
 /* --- the end of a QP --- */
 
-static const struct {
-	const char *by; /* of sim_qp_fail() */
-	enum vb_reason flush;
-	bool found; /* the last failure was the cause */
-} ends[] = {
-	{"modify_qp", VB_WHY_FLUSH_MODIFY, false},    {"send", VB_WHY_FLUSH_SEND, true},
-	{"receive", VB_WHY_FLUSH_RECEIVE, true},      {"cq_overrun", VB_WHY_FLUSH_CQ, false},
-	{"device_fatal", VB_WHY_FLUSH_DEVICE, false}, {"sqe", VB_WHY_FLUSH_SQE, true},
+static const enum vb_reason flushes[SIM_BYS] = {
+	[SIM_BY_MODIFY] = VB_WHY_FLUSH_MODIFY,	 [SIM_BY_SEND] = VB_WHY_FLUSH_SEND,
+	[SIM_BY_RECEIVE] = VB_WHY_FLUSH_RECEIVE, [SIM_BY_CQ] = VB_WHY_FLUSH_CQ,
+	[SIM_BY_DEVICE] = VB_WHY_FLUSH_DEVICE,
 };
 
 static bool flushes_wait(const struct sim_qp *qp)
@@ -401,21 +396,27 @@ static bool flushes_wait(const struct sim_qp *qp)
 	       (qp->rx.cq && sim_cq_holds(qp->rx.cq, qp->number, IBV_WC_WR_FLUSH_ERR, NULL));
 }
 
-void sim_failure_ends_qp(struct sim_qp *qp, const char *by)
+/* Flushes have a cause from now on, which may be the failure that was found last. */
+static void end(struct sim_qp *qp, enum vb_reason flush, bool found)
 {
 	struct sim_failures *record = record_of(qp);
-	size_t i = 0;
 
 	if (!record)
 		return;
-	while (i < sizeof(ends) / sizeof(ends[0]) && strcmp(ends[i].by, by) != 0)
-		i++;
-	if (i == sizeof(ends) / sizeof(ends[0]))
-		return;
 	record->flush_ambiguous = record->flush && flushes_wait(qp);
-	record->flush = ends[i].flush;
-	record->first = ends[i].found ? record->found : (struct sim_finding){0};
+	record->flush = flush;
+	record->first = found ? record->found : (struct sim_finding){0};
 	record->found = (struct sim_finding){0};
+}
+
+void sim_failure_ends_qp(struct sim_qp *qp, enum sim_by by)
+{
+	end(qp, flushes[by], by == SIM_BY_SEND || by == SIM_BY_RECEIVE);
+}
+
+void sim_failure_ends_sends(struct sim_qp *qp)
+{
+	end(qp, VB_WHY_FLUSH_SQE, true);
 }
 
 /* --- the owner's question --- */

@@ -77,9 +77,9 @@ uint32_t sim_failure_of_send(struct sim_qp *qp, const struct sim_send_wqe *wqe,
 			     enum ibv_wc_status status);
 uint32_t sim_failure_of_receive(struct sim_qp *qp, enum ibv_wc_status status);
 
-/* The QP goes to ERR or SQE: what is flushed from now on has this cause. @by is that of
- * sim_qp_fail(). */
-void sim_failure_ends_qp(struct sim_qp *qp, const char *by);
+/* The QP goes to ERR, or by a failed send to SQE: what is flushed from now on has this cause. */
+void sim_failure_ends_qp(struct sim_qp *qp, enum sim_by by);
+void sim_failure_ends_sends(struct sim_qp *qp);
 
 /* Forgets everything. */
 void sim_failure_forget(struct sim_qp *qp);

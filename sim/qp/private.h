@@ -44,9 +44,9 @@ static inline void sim_qp_note(struct sim_qp *qp, struct vb_event *event)
 /* --- qp.c --- */
 
 /* Notes that the QP has another state than before, or (from SQD to SQD) has drained its send queue. */
-void sim_qp_note_state(struct sim_qp *qp, enum ibv_qp_state from, const char *by);
+void sim_qp_note_state(struct sim_qp *qp, enum ibv_qp_state from, enum sim_by by);
 
-static inline void sim_qp_changed_state(struct sim_qp *qp, enum ibv_qp_state from, const char *by)
+static inline void sim_qp_changed_state(struct sim_qp *qp, enum ibv_qp_state from, enum sim_by by)
 {
 	if (sim_watched(qp->engine))
 		sim_qp_note_state(qp, from, by);

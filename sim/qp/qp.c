@@ -260,15 +260,22 @@ void sim_qp_event(struct sim_qp *qp, enum ibv_event_type type)
 		host->async_event(host->arg, qp->device, &event);
 }
 
-void sim_qp_note_state(struct sim_qp *qp, enum ibv_qp_state from, const char *by)
+/* The field "by" of VB_EVENT_STATE. */
+static const char *const by_names[SIM_BYS] = {
+	[SIM_BY_MODIFY] = "modify_qp",	  [SIM_BY_SEND] = "send",
+	[SIM_BY_RECEIVE] = "receive",	  [SIM_BY_CQ] = "cq_overrun",
+	[SIM_BY_DEVICE] = "device_fatal", [SIM_BY_DRAINED] = "drained",
+};
+
+void sim_qp_note_state(struct sim_qp *qp, enum ibv_qp_state from, enum sim_by by)
 {
 	struct vb_event event = {
-		.kind = VB_EVENT_STATE, .values = {from, qp->state}, .texts = {by}};
+		.kind = VB_EVENT_STATE, .values = {from, qp->state}, .texts = {by_names[by]}};
 
 	sim_qp_note(qp, &event);
 }
 
-void sim_qp_fail(struct sim_qp *qp, const char *by)
+void sim_qp_fail(struct sim_qp *qp, enum sim_by by)
 {
 	const enum ibv_qp_state from = qp->state;
 
@@ -291,7 +298,7 @@ void sim_qp_cq_died(struct sim_qp *qp)
 {
 	if (qp->state == IBV_QPS_ERR)
 		return;
-	sim_qp_fail(qp, "cq_overrun");
+	sim_qp_fail(qp, SIM_BY_CQ);
 	sim_qp_event(qp, IBV_EVENT_QP_FATAL);
 }
 

@@ -71,9 +71,19 @@ int sim_qp_post_batch(struct sim_qp *qp, struct ibv_send_wr *wr, uint32_t count)
 int sim_qp_post_bind(struct sim_qp *qp, struct sim_mr *mw, const struct ibv_mw_bind *bind,
 		     uint32_t region_lkey, uint32_t *new_rkey);
 
-/* Moves the QP to ERR of itself; the requester's next turn flushes the QP's work. by is the cause for
- * VB_EVENT_STATE. */
-void sim_qp_fail(struct sim_qp *qp, const char *by);
+/* What changes the state of a QP. */
+enum sim_by {
+	SIM_BY_MODIFY,
+	SIM_BY_SEND,	/* a send has failed */
+	SIM_BY_RECEIVE, /* a receive has failed, or a request was refused */
+	SIM_BY_CQ,	/* a CQ has overrun */
+	SIM_BY_DEVICE,	/* the device is dead */
+	SIM_BY_DRAINED, /* the send queue is drained */
+	SIM_BYS,
+};
+
+/* Moves the QP to ERR; the requester's next turn flushes the QP's work. */
+void sim_qp_fail(struct sim_qp *qp, enum sim_by by);
 
 /* Reads the P_Key again after a change of the port's table. */
 void sim_qp_read_pkey(struct sim_qp *qp);

@@ -147,14 +147,14 @@ void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status)
 {
 	sim_send_fail(qp, status);
 	if (qp->reliable || (qp->hooks && qp->hooks->send_error_ends(qp))) {
-		sim_qp_fail(qp, "send");
+		sim_qp_fail(qp, SIM_BY_SEND);
 	} else if (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD) {
 		const enum ibv_qp_state from = qp->state;
 
 		/* Only the send queue of an unreliable QP is in error. */
 		qp->state = IBV_QPS_SQE;
-		sim_failure_ends_qp(qp, "sqe");
-		sim_qp_changed_state(qp, from, "send");
+		sim_failure_ends_sends(qp);
+		sim_qp_changed_state(qp, from, SIM_BY_SEND);
 		/* A WQE that was not sent has used no PSN. */
 		qp->req.psn = qp->req.sent_psn;
 		qp->sq_draining = false;
@@ -528,7 +528,7 @@ static void check_drained(struct sim_qp *qp)
 	if (qp->state != IBV_QPS_SQD || !qp->sq_draining || !is_drained(qp))
 		return;
 	qp->sq_draining = false;
-	sim_qp_changed_state(qp, qp->state, "drained");
+	sim_qp_changed_state(qp, qp->state, SIM_BY_DRAINED);
 	if (qp->drain_event)
 		sim_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }

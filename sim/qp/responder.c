@@ -290,7 +290,7 @@ void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 		return;
 	if (qp->reliable && consequence.syndrome)
 		send_nak(qp, consequence.syndrome);
-	sim_qp_fail(qp, "receive");
+	sim_qp_fail(qp, SIM_BY_RECEIVE);
 	if (!taken)
 		sim_qp_event(qp, consequence.event);
 }

@@ -56,7 +56,7 @@ void rxe_posted_in_error(struct sim_qp *qp)
 	if (!quirks_of(qp)->errors_repeat)
 		return;
 	sim_receive_rearm_last_wqe(qp);
-	sim_qp_fail(qp, "send");
+	sim_qp_fail(qp, SIM_BY_SEND);
 }
 
 static void send_ghosts(struct sim_qp *qp)
@@ -65,7 +65,7 @@ static void send_ghosts(struct sim_qp *qp)
 
 	if (qp->type == IBV_QPT_UD) {
 		rxe->ghosts = 0;
-		sim_qp_fail(qp, "send");
+		sim_qp_fail(qp, SIM_BY_SEND);
 	}
 	for (; rxe->ghosts; rxe->ghosts--)
 		sim_requester_send_empty(qp);
@@ -156,7 +156,7 @@ bool rxe_send_failed(struct sim_qp *qp, const struct sim_send_wqe *wqe, enum ibv
 		*status = IBV_WC_LOC_QP_OP_ERR;
 	if (!quirks->local_errors_flush_all)
 		return false;
-	sim_qp_fail(qp, "send");
+	sim_qp_fail(qp, SIM_BY_SEND);
 	return true;
 }
 

@@ -122,5 +122,5 @@ void rxe_refused(struct sim_qp *qp, const struct sim_packet *packet, const struc
 	    sim_opcodes[packet->opcode].flags & SIM_OP_REQUEST &&
 	    (packet->opcode & SIM_TRANSPORT_MASK) == qp->transport &&
 	    (qp->type == IBV_QPT_UD ? packet->qkey == qp->qkey : sim_qp_is_from_peer(qp, route)))
-		sim_qp_fail(qp, "receive");
+		sim_qp_fail(qp, SIM_BY_RECEIVE);
 }

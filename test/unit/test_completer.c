@@ -494,7 +494,7 @@ void test_answers_do_nothing_to_a_failed_qp(void)
 	struct sim_packet packet;
 
 	post(IBV_WR_SEND, 1, 8);
-	sim_qp_fail(qp(), "test");
+	sim_qp_fail(qp(), SIM_BY_MODIFY);
 	sim_engine_run(engine.sim);
 	expect(1, IBV_WC_WR_FLUSH_ERR);
 	packet = engine_packet(&engine, SIM_RC_ACK, ENGINE_PSN);

@@ -223,7 +223,7 @@ void test_posted_sends_let_go_of_their_ah(void)
 		TEST_ASSERT_EQUAL_INT(
 			0, engine_send(&engine, 0, &(struct engine_send){.opcode = IBV_WR_SEND}));
 	TEST_ASSERT_EQUAL_UINT32(4, ah->holders);
-	sim_qp_fail(engine.sides[0].qp, "test");
+	sim_qp_fail(engine.sides[0].qp, SIM_BY_MODIFY);
 	sim_engine_run(engine.sim);
 	TEST_ASSERT_EQUAL_UINT32(1, ah->holders);
 	TEST_ASSERT_EQUAL_INT(

@@ -285,7 +285,7 @@ void test_peer_that_changes_under_a_quiet_connection(void)
 			sim_qp_destroy(peer);
 			engine.sides[1].qp = NULL;
 		} else {
-			sim_qp_fail(peer, "test");
+			sim_qp_fail(peer, SIM_BY_MODIFY);
 		}
 		sim_engine_run(engine.sim);
 		memset(engine.sides[0].memory, 0x77, 10);

@@ -211,7 +211,7 @@ void test_destroyed_while_listed(void)
 		sim_engine_run(engine.sim);
 		for (unsigned int i = 0; i < 3; i++) {
 			TEST_ASSERT_EQUAL_INT(0, sim_qp_post_recv(qps[i], &wr, &bad));
-			sim_qp_fail(qps[i], "test");
+			sim_qp_fail(qps[i], SIM_BY_MODIFY);
 			sim_qp_wake_responder(qps[i]);
 		}
 		sim_qp_destroy(qps[victim]);
