@@ -189,7 +189,7 @@ void test_mistakes_of_batches(void)
 	}
 }
 
-/* The first mistake is told, and a right batch after it is posted. */
+/* The sentence names the first mistake, and a right batch after it is posted. */
 void test_the_first_mistake_of_a_batch_counts(void)
 {
 	ibv_wr_start(ex);
