@@ -13,7 +13,7 @@ struct verbs_context a_vctx;
 struct ibv_device a_device;
 struct ibv_mw a_mw;
 struct ibv_mw_bind a_mw_bind;
-struct ibv_qp a_qp;
+struct ibv_qp_ex a_qp_ex;
 struct ibv_pd a_pd;
 struct ibv_srq a_srq;
 struct ibv_qp_init_attr_ex a_qp_init_attr_ex;
@@ -87,7 +87,7 @@ void cases_set_up(void)
 	a_xrcd.context = &a_vctx.context;
 	a_mr.context = &a_vctx.context;
 	a_dm.context = &a_vctx.context;
-	a_qp.context = &a_vctx.context;
+	a_qp_ex.qp_base.context = &a_vctx.context;
 	a_mw.context = &a_vctx.context;
 	a_comp_channel.context = &a_vctx.context;
 	a_cq.context = &a_vctx.context;
@@ -336,7 +336,7 @@ static uint64_t call_alloc_mw(void)
 
 static uint64_t call_bind_mw(void)
 {
-	return (uint64_t)backend->bind_mw(&a_qp, &a_mw, &a_mw_bind);
+	return (uint64_t)backend->bind_mw(&a_qp_ex.qp_base, &a_mw, &a_mw_bind);
 }
 
 static uint64_t call_dealloc_mw(void)
@@ -473,7 +473,7 @@ static uint64_t call_create_qp_ex(void)
 
 static uint64_t call_qp_to_qp_ex(void)
 {
-	return (uintptr_t)backend->qp_to_qp_ex(&a_qp);
+	return (uintptr_t)backend->qp_to_qp_ex(&a_qp_ex.qp_base);
 }
 
 static uint64_t call_open_qp(void)
@@ -483,57 +483,57 @@ static uint64_t call_open_qp(void)
 
 static uint64_t call_modify_qp(void)
 {
-	return (uint64_t)backend->modify_qp(&a_qp, &a_qp_attr, 0x62);
+	return (uint64_t)backend->modify_qp(&a_qp_ex.qp_base, &a_qp_attr, 0x62);
 }
 
 static uint64_t call_query_qp(void)
 {
-	return (uint64_t)backend->query_qp(&a_qp, &a_qp_attr, 0x62, &a_qp_init_attr);
+	return (uint64_t)backend->query_qp(&a_qp_ex.qp_base, &a_qp_attr, 0x62, &a_qp_init_attr);
 }
 
 static uint64_t call_query_qp_data_in_order(void)
 {
-	return (uint64_t)backend->query_qp_data_in_order(&a_qp, 3, 0x81000012);
+	return (uint64_t)backend->query_qp_data_in_order(&a_qp_ex.qp_base, 3, 0x81000012);
 }
 
 static uint64_t call_modify_qp_rate_limit(void)
 {
-	return (uint64_t)backend->modify_qp_rate_limit(&a_qp, &a_qp_rate_limit_attr);
+	return (uint64_t)backend->modify_qp_rate_limit(&a_qp_ex.qp_base, &a_qp_rate_limit_attr);
 }
 
 static uint64_t call_set_ece(void)
 {
-	return (uint64_t)backend->set_ece(&a_qp, &a_ece);
+	return (uint64_t)backend->set_ece(&a_qp_ex.qp_base, &a_ece);
 }
 
 static uint64_t call_query_ece(void)
 {
-	return (uint64_t)backend->query_ece(&a_qp, &a_ece);
+	return (uint64_t)backend->query_ece(&a_qp_ex.qp_base, &a_ece);
 }
 
 static uint64_t call_destroy_qp(void)
 {
-	return (uint64_t)backend->destroy_qp(&a_qp);
+	return (uint64_t)backend->destroy_qp(&a_qp_ex.qp_base);
 }
 
 static uint64_t call_post_send(void)
 {
-	return (uint64_t)backend->post_send(&a_qp, &a_send_wr, &a_send_wr_p);
+	return (uint64_t)backend->post_send(&a_qp_ex.qp_base, &a_send_wr, &a_send_wr_p);
 }
 
 static uint64_t call_post_recv(void)
 {
-	return (uint64_t)backend->post_recv(&a_qp, &a_recv_wr, &a_recv_wr_p);
+	return (uint64_t)backend->post_recv(&a_qp_ex.qp_base, &a_recv_wr, &a_recv_wr_p);
 }
 
 static uint64_t call_attach_mcast(void)
 {
-	return (uint64_t)backend->attach_mcast(&a_qp, &a_gid, 0xfff2);
+	return (uint64_t)backend->attach_mcast(&a_qp_ex.qp_base, &a_gid, 0xfff2);
 }
 
 static uint64_t call_detach_mcast(void)
 {
-	return (uint64_t)backend->detach_mcast(&a_qp, &a_gid, 0xfff2);
+	return (uint64_t)backend->detach_mcast(&a_qp_ex.qp_base, &a_gid, 0xfff2);
 }
 
 static uint64_t call_create_ah(void)
@@ -584,7 +584,7 @@ static uint64_t call_destroy_rwq_ind_table(void)
 
 static uint64_t call_create_flow(void)
 {
-	return (uintptr_t)backend->create_flow(&a_qp, &a_flow_attr);
+	return (uintptr_t)backend->create_flow(&a_qp_ex.qp_base, &a_flow_attr);
 }
 
 static uint64_t call_destroy_flow(void)
@@ -725,7 +725,7 @@ const struct verb_case cases[] = {
 	{"alloc_mw", "ops.alloc_mw", POINTER, 0,
 	 call_alloc_mw, 2, {WORD(&a_pd), 3}},
 	{"bind_mw", "ops.bind_mw", ERRNO, 0,
-	 call_bind_mw, 3, {WORD(&a_qp), WORD(&a_mw), WORD(&a_mw_bind)}},
+	 call_bind_mw, 3, {WORD(&a_qp_ex.qp_base), WORD(&a_mw), WORD(&a_mw_bind)}},
 	{"dealloc_mw", "ops.dealloc_mw", ERRNO, 0,
 	 call_dealloc_mw, 1, {WORD(&a_mw)}},
 	{"alloc_dm", "verbs_context.alloc_dm", POINTER, 0,
@@ -780,31 +780,31 @@ const struct verb_case cases[] = {
 	{"create_qp_ex", "verbs_context.create_qp_ex", POINTER, 0,
 	 call_create_qp_ex, 2, {WORD(&a_vctx.context), WORD(&a_qp_init_attr_ex)}},
 	{"qp_to_qp_ex", "ibv_qp_to_qp_ex", POINTER, 0,
-	 call_qp_to_qp_ex, 1, {WORD(&a_qp)}},
+	 call_qp_to_qp_ex, 1, {WORD(&a_qp_ex.qp_base)}},
 	{"open_qp", "verbs_context.open_qp", POINTER, 0,
 	 call_open_qp, 2, {WORD(&a_vctx.context), WORD(&a_qp_open_attr)}},
 	{"modify_qp", "ibv_modify_qp", ERRNO, 0,
-	 call_modify_qp, 3, {WORD(&a_qp), WORD(&a_qp_attr), 0x62}},
+	 call_modify_qp, 3, {WORD(&a_qp_ex.qp_base), WORD(&a_qp_attr), 0x62}},
 	{"query_qp", "ibv_query_qp", ERRNO, 0,
-	 call_query_qp, 4, {WORD(&a_qp), WORD(&a_qp_attr), 0x62, WORD(&a_qp_init_attr)}},
+	 call_query_qp, 4, {WORD(&a_qp_ex.qp_base), WORD(&a_qp_attr), 0x62, WORD(&a_qp_init_attr)}},
 	{"query_qp_data_in_order", "ibv_query_qp_data_in_order", NUMBER, 0,
-	 call_query_qp_data_in_order, 3, {WORD(&a_qp), 3, 0x81000012}},
+	 call_query_qp_data_in_order, 3, {WORD(&a_qp_ex.qp_base), 3, 0x81000012}},
 	{"modify_qp_rate_limit", "verbs_context.modify_qp_rate_limit", ERRNO, 0,
-	 call_modify_qp_rate_limit, 2, {WORD(&a_qp), WORD(&a_qp_rate_limit_attr)}},
+	 call_modify_qp_rate_limit, 2, {WORD(&a_qp_ex.qp_base), WORD(&a_qp_rate_limit_attr)}},
 	{"set_ece", "ibv_set_ece", ERRNO, 0,
-	 call_set_ece, 2, {WORD(&a_qp), WORD(&a_ece)}},
+	 call_set_ece, 2, {WORD(&a_qp_ex.qp_base), WORD(&a_ece)}},
 	{"query_ece", "ibv_query_ece", ERRNO, 0,
-	 call_query_ece, 2, {WORD(&a_qp), WORD(&a_ece)}},
+	 call_query_ece, 2, {WORD(&a_qp_ex.qp_base), WORD(&a_ece)}},
 	{"destroy_qp", "ibv_destroy_qp", ERRNO, 0,
-	 call_destroy_qp, 1, {WORD(&a_qp)}},
+	 call_destroy_qp, 1, {WORD(&a_qp_ex.qp_base)}},
 	{"post_send", "ops.post_send", ERRNO, 0,
-	 call_post_send, 3, {WORD(&a_qp), WORD(&a_send_wr), WORD(&a_send_wr_p)}},
+	 call_post_send, 3, {WORD(&a_qp_ex.qp_base), WORD(&a_send_wr), WORD(&a_send_wr_p)}},
 	{"post_recv", "ops.post_recv", ERRNO, 0,
-	 call_post_recv, 3, {WORD(&a_qp), WORD(&a_recv_wr), WORD(&a_recv_wr_p)}},
+	 call_post_recv, 3, {WORD(&a_qp_ex.qp_base), WORD(&a_recv_wr), WORD(&a_recv_wr_p)}},
 	{"attach_mcast", "ibv_attach_mcast", ERRNO, 0,
-	 call_attach_mcast, 3, {WORD(&a_qp), WORD(&a_gid), 0xfff2}},
+	 call_attach_mcast, 3, {WORD(&a_qp_ex.qp_base), WORD(&a_gid), 0xfff2}},
 	{"detach_mcast", "ibv_detach_mcast", ERRNO, 0,
-	 call_detach_mcast, 3, {WORD(&a_qp), WORD(&a_gid), 0xfff2}},
+	 call_detach_mcast, 3, {WORD(&a_qp_ex.qp_base), WORD(&a_gid), 0xfff2}},
 	{"create_ah", "ibv_create_ah", POINTER, 0,
 	 call_create_ah, 2, {WORD(&a_pd), WORD(&a_ah_attr)}},
 	{"init_ah_from_wc", "ibv_init_ah_from_wc", MINUS_ONE, 0,
@@ -826,7 +826,7 @@ const struct verb_case cases[] = {
 	{"destroy_rwq_ind_table", "verbs_context.destroy_rwq_ind_table", ERRNO, 0,
 	 call_destroy_rwq_ind_table, 1, {WORD(&a_rwq_ind_table)}},
 	{"create_flow", "verbs_context.ibv_create_flow", POINTER, 0,
-	 call_create_flow, 2, {WORD(&a_qp), WORD(&a_flow_attr)}},
+	 call_create_flow, 2, {WORD(&a_qp_ex.qp_base), WORD(&a_flow_attr)}},
 	{"destroy_flow", "verbs_context.ibv_destroy_flow", ERRNO, 0,
 	 call_destroy_flow, 1, {WORD(&a_flow)}},
 	{"create_flow_action_esp", "verbs_context.create_flow_action_esp", POINTER, 0,

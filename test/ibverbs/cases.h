@@ -33,7 +33,7 @@ extern struct verbs_context a_vctx;
 extern struct ibv_device a_device;
 extern struct ibv_mw a_mw;
 extern struct ibv_mw_bind a_mw_bind;
-extern struct ibv_qp a_qp;
+extern struct ibv_qp_ex a_qp_ex;
 extern struct ibv_pd a_pd;
 extern struct ibv_srq a_srq;
 extern struct ibv_qp_init_attr_ex a_qp_init_attr_ex;

@@ -459,24 +459,24 @@ static void bind_mw_refuses_what_the_wrapper_refuses(void **state)
 
 	standin.script(0, 0);
 	a_mw.type = IBV_MW_TYPE_2;
-	assert_int_equal(backend->bind_mw(&a_qp, &a_mw, &a_mw_bind), EINVAL);
+	assert_int_equal(backend->bind_mw(&a_qp_ex.qp_base, &a_mw, &a_mw_bind), EINVAL);
 	assert_int_equal(backend->last_why()->reason, VB_WHY_BIND_MW_TYPE);
 	a_mw.type = IBV_MW_TYPE_1;
 	a_mw_bind.bind_info.length = 1;
-	assert_int_equal(backend->bind_mw(&a_qp, &a_mw, &a_mw_bind), EINVAL);
+	assert_int_equal(backend->bind_mw(&a_qp_ex.qp_base, &a_mw, &a_mw_bind), EINVAL);
 	assert_int_equal(backend->last_why()->reason, VB_WHY_BIND_MW_NO_MR);
 	a_mw_bind.bind_info.length = 0;
 	a_mw_bind.bind_info.addr = 1;
-	assert_int_equal(backend->bind_mw(&a_qp, &a_mw, &a_mw_bind), EINVAL);
+	assert_int_equal(backend->bind_mw(&a_qp_ex.qp_base, &a_mw, &a_mw_bind), EINVAL);
 	a_mw_bind.bind_info.mr = &mr;
 	a_mw.pd = &a_pd;
-	assert_int_equal(backend->bind_mw(&a_qp, &a_mw, &a_mw_bind), EPERM);
+	assert_int_equal(backend->bind_mw(&a_qp_ex.qp_base, &a_mw, &a_mw_bind), EPERM);
 	assert_int_equal(backend->last_why()->reason, VB_WHY_BIND_MW_PD);
 	assert_string_equal(backend->last_why()->verb, "bind_mw");
 	assert_int_equal(standin.calls(), 0);
 
 	mr.pd = &a_pd;
-	assert_int_equal(backend->bind_mw(&a_qp, &a_mw, &a_mw_bind), 0);
+	assert_int_equal(backend->bind_mw(&a_qp_ex.qp_base, &a_mw, &a_mw_bind), 0);
 	expect_call("ops.bind_mw", 3);
 	a_mw.pd = NULL;
 }

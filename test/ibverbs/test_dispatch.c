@@ -286,7 +286,7 @@ static void check_errno_only(const char *verb)
 static void a_failure_has_a_sentence(void **state)
 {
 	standin.script(EDQUOT, 0);
-	assert_int_equal(vb_modify_qp(&a_qp, NULL, 0), EDQUOT);
+	assert_int_equal(vb_modify_qp(&a_qp_ex.qp_base, NULL, 0), EDQUOT);
 	check_errno_only("modify_qp");
 	standin.script((uint64_t)-1, EDQUOT);
 	assert_int_equal(vb_query_gid(&a_vctx.context, 1, 0, NULL), -1);
@@ -297,7 +297,7 @@ static void a_failure_has_a_sentence(void **state)
 
 	/* A successful call leaves the sentence as it is. */
 	standin.script(0, 0);
-	assert_int_equal(vb_destroy_qp(&a_qp), 0);
+	assert_int_equal(vb_destroy_qp(&a_qp_ex.qp_base), 0);
 	check_errno_only("query_gid_table");
 }
 
