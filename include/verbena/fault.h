@@ -79,9 +79,11 @@ enum vb_fault_change {
  */
 struct vb_fault_rule {
 	enum vb_fault_action action;
-	const char *from;   /* the name of the sending device; NULL for any */
-	bool opcode_given;  /* set: only packets with this BTH opcode */
-	uint8_t opcode;	    /* for example 0x04, RC SEND Only */
+	const char *from;  /* the name of the sending device; NULL for any */
+	bool opcode_given; /* set: only packets with this BTH opcode */
+	uint8_t opcode;	   /* for example 0x04, RC SEND Only */
+	/* Set: also the same operation (the low 5 bits of opcode) of RC, UC, RD, UD and XRC. */
+	bool any_transport;
 	bool psn_given;	    /* set: only packets with this PSN */
 	uint32_t psn;	    /* 24 bits */
 	uint32_t dest_qpn;  /* the QPN in the packet's BTH; 0 for any */
@@ -121,6 +123,16 @@ void vb_fault_clear(struct vb_sim *sim);
 
 /* Returns how often a rule has fired; 0 if no rule has this id. */
 uint64_t vb_fault_hits(struct vb_sim *sim, unsigned int id);
+
+/*
+ * The words by which `verbena run --fault` and project.yml name an action ("drop") and a change
+ * ("PKEY"), by the value of their enum. NULL behind the last one. The strings are constant.
+ */
+const char *vb_fault_action_name(unsigned int action);
+const char *vb_fault_change_name(unsigned int change);
+
+/* Returns the largest value, mask and flip of a change. */
+uint64_t vb_fault_change_max(enum vb_fault_change change);
 
 #ifdef __cplusplus
 }

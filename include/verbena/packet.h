@@ -73,6 +73,9 @@ int vb_packet_decode(const void *frame, size_t length_bytes, bool infiniband,
  */
 const char *vb_syndrome_text(uint8_t syndrome, char *text, size_t size_bytes);
 
+/* Returns the name of an opcode, as opcode_name of struct vb_packet; NULL if it is reserved. */
+const char *vb_opcode_name(uint8_t opcode);
+
 #ifdef __cplusplus
 }
 #endif

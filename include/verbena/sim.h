@@ -32,11 +32,14 @@ extern "C" {
 #define VB_SIM_PORTS_MAX   4
 #define VB_SIM_GIDS_MAX	   16
 #define VB_SIM_PKEYS_MAX   16
+#define VB_SIM_FAULTS_MAX  64
+#define VB_SIM_EVENTS_MAX  64
 
 /* As a time: no event is due. As a duration: no limit. */
 #define VB_SIM_NEVER UINT64_MAX
 
 struct vb_sim;
+struct vb_fault_rule; /* <verbena/fault.h> */
 
 enum vb_sim_clock {
 	/*
@@ -95,6 +98,34 @@ struct vb_sim_link_config {
 	uint64_t bits_per_second; /* how fast packets are serialised; 0 is unlimited [0] */
 };
 
+enum vb_sim_event_kind {
+	VB_SIM_AT_PORT_STATE,  /* `up`: as vb_sim_port_state() */
+	VB_SIM_AT_LID,	       /* `lid`: as vb_sim_set_lid() */
+	VB_SIM_AT_GID,	       /* `index`, `gid`: as vb_sim_set_gid() */
+	VB_SIM_AT_PKEY,	       /* `index`, `pkey`: as vb_sim_set_pkey() */
+	VB_SIM_AT_PORT_EVENT,  /* `type`: as vb_sim_port_event() */
+	VB_SIM_AT_KILL_DEVICE, /* as vb_sim_kill_device(); port_num has no meaning */
+};
+
+/*
+ * Something that happens to a device at a time of the world's clock, whether the program is in a
+ * verb then or not. On the real clock, it happens while a device of the world is open, or as soon as
+ * one is opened. On the virtual clock, time moves to it as to the end of a timer.
+ */
+struct vb_sim_event {
+	uint64_t at_ns;
+	enum vb_sim_event_kind kind;
+	const char *device;    /* the name */
+	unsigned int port_num; /* from 1 */
+	/* The fields that the kind does not name have no meaning. */
+	bool up;
+	uint16_t lid;
+	unsigned int index;
+	union ibv_gid gid;
+	uint16_t pkey; /* in host order */
+	enum ibv_event_type type;
+};
+
 /*
  * A world. Without devices (device_count 0), it gets two, sim0 and sim1. Without links (link_count
  * 0), every port reaches every other port of its link layer without delay; with links, a port
@@ -115,16 +146,23 @@ struct vb_sim_config {
 	struct vb_sim_device_config devices[VB_SIM_DEVICES_MAX];
 	unsigned int link_count;
 	struct vb_sim_link_config links[VB_SIM_LINKS_MAX];
+	/* The rules that the world begins with, as after vb_fault_add() in this order. */
+	unsigned int fault_count;
+	const struct vb_fault_rule *faults;
+	/* In any order; events of one time happen in the order in which they stand. */
+	unsigned int event_count;
+	const struct vb_sim_event *events;
 };
 
 /*
- * Replaces the default world by a new one. config is copied; NULL is a configuration of zeros.
+ * Replaces the default world by a new one. config is copied, with what it points to; NULL is a configuration of zeros.
  *
  * EBUSY: a device of the default world is open; the sentence of vb_last_error() names what is open.
  *	See vb_sim_reset().
  * EINVAL: a name is empty, too long or given twice; a link names no device, or joins two link
- *	layers; a profile, quirk, MTU, link layer or clock does not exist; there are too many of
- *	something.
+ *	layers; a profile, quirk, MTU, link layer or clock does not exist; an event names no device or
+ *	port of the world, or has a value that its function refuses; there are too many of something.
+ * The errors of vb_fault_add().
  * ENOMEM, or the errors of vb_sim_trace_open().
  */
 int vb_sim_configure(const struct vb_sim_config *config);

@@ -7,7 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
-enum { ICRC_BYTES = 4, VCRC_BYTES = 2 };
+enum {
+	ICRC_BYTES = 4,
+	VCRC_BYTES = 2,
+	OPERATION = 0x1f, /* the bits of an opcode behind those of its transport */
+};
 
 /* The bytes from the BTH to the ICRC, without the ICRC. */
 static size_t covered_bytes(const struct sim_packet *packet)
@@ -37,12 +41,20 @@ static bool can_change(const struct sim_fault_change *change, const struct sim_p
 	}
 }
 
+/* A CNP is of no transport, although its low bits are those of an operation. */
+static bool has_opcode(const struct sim_fault_rule *rule, uint8_t opcode)
+{
+	if (!rule->opcode_given || rule->opcode == opcode)
+		return true;
+	return rule->any_transport && opcode != SIM_CNP &&
+	       ((rule->opcode ^ opcode) & OPERATION) == 0;
+}
+
 static bool matches(const struct sim_fault_rule *rule, const struct sim_path *path,
 		    const struct sim_packet *packet)
 {
 	return (!rule->from || rule->from == path->source->device) &&
-	       (!rule->opcode_given || rule->opcode == packet->opcode) &&
-	       (!rule->psn_given || rule->psn == packet->psn) &&
+	       has_opcode(rule, packet->opcode) && (!rule->psn_given || rule->psn == packet->psn) &&
 	       (!rule->dest_qpn || rule->dest_qpn == packet->dest_qpn) &&
 	       (rule->action != SIM_FAULT_CORRUPT || can_change(&rule->change, path, packet));
 }

@@ -46,6 +46,7 @@ struct sim_fault_rule {
 	const struct sim_device *from; /* NULL: any */
 	bool opcode_given;
 	uint8_t opcode;
+	bool any_transport; /* opcode stands for its operation on every transport */
 	bool psn_given;
 	uint32_t psn;
 	uint32_t dest_qpn; /* 0: any */

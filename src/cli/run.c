@@ -54,9 +54,10 @@ static int take_path(const struct cli_command *command, const struct cli_option 
 	return status;
 }
 
-/* The options that write lines. */
+/* What the options say beside the variables that they set. */
 struct lines {
-	bool emptied[2];
+	bool emptied[2];   /* of the options that write lines */
+	bool continued[2]; /* of the options that may be repeated */
 };
 
 /* Notes that the option's file is to be emptied, and takes the path. */
@@ -71,6 +72,35 @@ static int take_lines(const struct cli_command *command, const struct cli_option
 	*(bool *)((char *)into + option->offset) = value;
 	return value ? take_path(command, option, value, into)
 		     : take_value(command, option, errors[2], into);
+}
+
+/* Adds a value to a variable of values with ';' between them. The option's first value replaces what
+ * the variable was before. */
+static int add_value(const char *variable, const char *value, bool *continued)
+{
+	const char *before = *continued ? getenv(variable) : NULL;
+	char *all;
+	int status = CLI_EXIT_OK;
+
+	if (asprintf(&all, "%s%s%s", before ? before : "", before ? ";" : "", value) < 0)
+		return no_memory();
+	if (setenv(variable, all, 1))
+		status = no_memory();
+	free(all);
+	*continued = true;
+	return status;
+}
+
+static int take_fault(const struct cli_command *command, const struct cli_option *option,
+		      const char *value, void *into)
+{
+	return add_value(VB_ENVIRONMENT_FAULT, value, (bool *)((char *)into + option->offset));
+}
+
+static int take_event(const struct cli_command *command, const struct cli_option *option,
+		      const char *value, void *into)
+{
+	return add_value(VB_ENVIRONMENT_EVENTS, value, (bool *)((char *)into + option->offset));
 }
 
 static const struct cli_option options[] = {
@@ -92,6 +122,14 @@ static const struct cli_option options[] = {
 	{"seed", 0, "N", "of all random numbers [random]", NULL, take_value},
 	{"clock", 0, "C", "how time goes by [real]", NULL, take_value,
 	 .words = vb_project_clock_name},
+	{"fault", 0, "RULE",
+	 "what happens to packets, such as \"drop,from=sim0,count=1\";\nmay be repeated, see "
+	 "verbena-run(1) [none]",
+	 "What goes wrong", take_fault, offsetof(struct lines, continued[0])},
+	{"event", 0, "EVENT",
+	 "what happens to a device at a time, such as\n\"at=5ms,port=sim0/1,state=down\"; may be "
+	 "repeated [none]",
+	 NULL, take_event, offsetof(struct lines, continued[1])},
 	{"explain", 0, "[=FILE]",
 	 "why each verb and completion fails, with the place\nin the program, to stderr or the "
 	 "file",
@@ -207,7 +245,7 @@ static int execute(char **argv, const char *folder)
 
 static int run(int argc, char **argv)
 {
-	struct lines lines = {{false}};
+	struct lines lines = {{false}, {false}};
 	char folder[PATH_MAX];
 	int status = cli_read_options(&cli_run, argc, argv, &lines);
 

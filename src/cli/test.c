@@ -129,7 +129,8 @@ static bool take_suites(struct vt_options *run, const struct vb_project *project
 	return true;
 }
 
-/* Takes the project's devices, with --profile as all devices' profile. */
+/* Takes the project's devices, with --profile as all devices' profile. The project's faults and
+ * events are for programs: each test causes its own. */
 static int take_devices(struct arguments *arguments, const struct vb_project *project)
 {
 	struct vb_sim_config *sim = &arguments->sim;
@@ -138,6 +139,8 @@ static int take_devices(struct arguments *arguments, const struct vb_project *pr
 
 	*sim = project->sim;
 	sim->trace = NULL;
+	sim->fault_count = 0;
+	sim->event_count = 0;
 	arguments->run.sim = sim;
 	if (!arguments->run.profile || !vt_simulated(&arguments->run))
 		return CLI_EXIT_OK;

@@ -4,6 +4,7 @@
 #include "src/base/number.h"
 #include "src/base/path.h"
 #include "src/base/words.h"
+#include "src/project/incident.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -148,6 +149,19 @@ static bool read_world(struct vb_project *project, struct vb_project_error *erro
 	return true;
 }
 
+typedef bool add_fn(struct vb_project *project, const char *text, struct vb_project_error *error);
+
+static bool read_incidents(struct vb_project *project, const char *name, add_fn *add,
+			   struct vb_project_error *error)
+{
+	const char *text = variable(name);
+	struct vb_project_error wrong;
+
+	if (!text || add(project, text, &wrong))
+		return true;
+	return fail(error, "%s: %.*s", name, (int)sizeof(error->text) - 32, wrong.text);
+}
+
 struct vb_project *vb_environment_load(struct vb_project_error *error)
 {
 	const char *path = variable(VB_ENVIRONMENT_PROJECT);
@@ -156,7 +170,9 @@ struct vb_project *vb_environment_load(struct vb_project_error *error)
 
 	if (!project)
 		return NULL;
-	if (read_devices(&project->sim, error) && read_world(project, error))
+	if (read_devices(&project->sim, error) && read_world(project, error) &&
+	    read_incidents(project, VB_ENVIRONMENT_FAULT, incident_add_faults, error) &&
+	    read_incidents(project, VB_ENVIRONMENT_EVENTS, incident_add_events, error))
 		return project;
 	vb_project_free(project);
 	return NULL;

@@ -14,6 +14,8 @@
  *	VERBENA_LOG         the event log; %p in the name is the process number [the project's log]
  *	VERBENA_SEED        [the project's, else random]
  *	VERBENA_CLOCK       real or virtual [real; the project's clock is for `verbena test`]
+ *	VERBENA_FAULT       fault rules with ';' between them, behind the project's [none]
+ *	VERBENA_EVENTS      events with ';' between them, beside the project's [none]
  *
  * src/explain/ reads VERBENA_EXPLAIN and VERBENA_REPORT, for all programs: see verbena-run(1).
  *
@@ -33,6 +35,8 @@
 #define VB_ENVIRONMENT_LOG	  "VERBENA_LOG"
 #define VB_ENVIRONMENT_SEED	  "VERBENA_SEED"
 #define VB_ENVIRONMENT_CLOCK	  "VERBENA_CLOCK"
+#define VB_ENVIRONMENT_FAULT	  "VERBENA_FAULT"
+#define VB_ENVIRONMENT_EVENTS	  "VERBENA_EVENTS"
 
 /*
  * The configuration that the variables make. The caller frees it with vb_project_free(). NULL with

@@ -3,6 +3,7 @@
 
 #include "src/base/count.h"
 #include "src/project/config.h"
+#include "src/project/incident.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -282,7 +283,7 @@ static bool take_suite(const struct config *config, const struct config_value *v
 	return true;
 }
 
-/* A profile or links without devices mean the default devices. */
+/* A profile, links, faults or events without devices mean the default devices. */
 static void add_default_devices(struct reader *r)
 {
 	if (r->project->sim.device_count)
@@ -291,8 +292,21 @@ static void add_default_devices(struct reader *r)
 	vb_project_set_profile(&r->project->sim, vb_sim_profile_name(r->profile));
 }
 
-static bool read_links(const struct config *config, const struct config_value *list,
-		       const struct config_key *key)
+static bool take_fault(const struct config *config, const struct config_value *entry,
+		       unsigned int index, void *into)
+{
+	return incident_take_fault(config, entry, index, ((struct reader *)into)->project);
+}
+
+static bool take_event(const struct config *config, const struct config_value *entry,
+		       unsigned int index, void *into)
+{
+	return incident_take_event(config, entry, index, ((struct reader *)into)->project);
+}
+
+/* A list whose entries name devices; into is the reader. */
+static bool read_about_devices(const struct config *config, const struct config_value *list,
+			       const struct config_key *key)
 {
 	add_default_devices(key->into);
 	return config_list(config, list, key);
@@ -321,8 +335,12 @@ static bool read_section(struct reader *r, const struct config_value *section)
 		 .value = &profile},
 		{"devices", read_devices, r, 1, VB_SIM_DEVICES_MAX, .entry = take_device,
 		 .entries = "devices"},
-		{"links", read_links, r, 1, VB_SIM_LINKS_MAX, .entry = take_link,
+		{"links", read_about_devices, r, 1, VB_SIM_LINKS_MAX, .entry = take_link,
 		 .entries = "links"},
+		{"faults", read_about_devices, r, 1, VB_SIM_FAULTS_MAX, .entry = take_fault,
+		 .entries = "rules"},
+		{"events", read_about_devices, r, 1, VB_SIM_EVENTS_MAX, .entry = take_event,
+		 .entries = "events"},
 	};
 
 	if (!config_mapping(&r->config, section, keys, COUNT(keys)))

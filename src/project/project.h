@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verbena's configuration: the simulated devices and links, clock, seed, trace, log, suites. It is read
+ * Verbena's configuration: the simulated devices, links, faults and events, clock, seed,
+ * trace, log, suites. It is read
  * from the section ":verbena:" of project.yml, which project.yml(5) describes. environment.h
  * changes it by variables.
  *
@@ -11,6 +12,7 @@
 
 #include <limits.h>
 #include <stddef.h>
+#include <verbena/fault.h>
 #include <verbena/sim.h>
 
 #define VB_PROJECT_SUITES_MAX 64
@@ -29,6 +31,9 @@ struct vb_project {
 	/* What sim.trace points to. With the room for a name that is too long, which open(2) then
 	 * refuses. */
 	char trace[PATH_MAX + 1];
+	/* What sim.faults and sim.events point to. */
+	struct vb_fault_rule faults[VB_SIM_FAULTS_MAX];
+	struct vb_sim_event events[VB_SIM_EVENTS_MAX];
 	char log[PATH_MAX + 1]; /* the file of vb_log_open(), with "%p"; empty: none */
 	/* The suites to run, in this order; with suite_count 0 all suites. */
 	unsigned int suite_count;
@@ -37,7 +42,7 @@ struct vb_project {
 
 /* One line without newline: "FILE:LINE: KEY: what is wrong (what is allowed)". */
 struct vb_project_error {
-	char text[512];
+	char text[1024];
 };
 
 /*

@@ -53,6 +53,12 @@ static bool done(void)
 	return true;
 }
 
+#define ANY_TRANSPORT(value)                                                       \
+	{                                                                          \
+		.action = SIM_FAULT_DROP, .opcode_given = true, .opcode = (value), \
+		.any_transport = true,                                             \
+	}
+
 void test_conditions(void)
 {
 	static const struct {
@@ -66,6 +72,12 @@ void test_conditions(void)
 		{{.action = SIM_FAULT_DROP, .opcode_given = true, .opcode = 4}, 0, 1, false},
 		{{.action = SIM_FAULT_DROP, .opcode_given = true, .opcode = 0}, 0, 1, true},
 		{{.action = SIM_FAULT_DROP, .opcode_given = true, .opcode = 0}, 4, 1, false},
+		{{.action = SIM_FAULT_DROP, .opcode_given = true, .opcode = 4}, 0x64, 1, false},
+		{ANY_TRANSPORT(4), 0x64, 1, true},
+		{ANY_TRANSPORT(0xa4), 4, 1, true},
+		{ANY_TRANSPORT(4), 0x65, 1, false},
+		{ANY_TRANSPORT(1), 0x21, 1, true},
+		{ANY_TRANSPORT(1), SIM_CNP, 1, false},
 		{{.action = SIM_FAULT_DROP, .psn_given = true, .psn = 0}, 4, 0, true},
 		{{.action = SIM_FAULT_DROP, .psn_given = true, .psn = 0}, 4, 1, false},
 		{{.action = SIM_FAULT_DROP, .dest_qpn = 5}, 4, 1, false},

@@ -518,6 +518,65 @@ static void link_between_layers(struct vb_sim_config *config)
 	config->devices[1].link_layer = IBV_LINK_LAYER_INFINIBAND;
 }
 
+static struct vb_sim_event one_event = {.device = "left", .port_num = 1};
+static const struct vb_fault_rule from_nobody = {.from = "middle"};
+
+static void plan_one(struct vb_sim_config *config, struct vb_sim_event event)
+{
+	one_event = event;
+	config->event_count = 1;
+	config->events = &one_event;
+}
+
+static void events_65(struct vb_sim_config *config)
+{
+	plan_one(config, one_event);
+	config->event_count = 65;
+}
+
+static void event_of_nobody(struct vb_sim_config *config)
+{
+	plan_one(config, (struct vb_sim_event){.device = "middle", .port_num = 1});
+}
+
+static void event_of_no_kind(struct vb_sim_config *config)
+{
+	plan_one(config, (struct vb_sim_event){.device = "left", .port_num = 1, .kind = 9});
+}
+
+static void event_of_port_2(struct vb_sim_config *config)
+{
+	plan_one(config, (struct vb_sim_event){.device = "left", .port_num = 2});
+}
+
+static void event_of_pkey_1(struct vb_sim_config *config)
+{
+	plan_one(config,
+		 (struct vb_sim_event){
+			 .device = "left", .port_num = 1, .kind = VB_SIM_AT_PKEY, .index = 1});
+}
+
+static void event_of_gid_64(struct vb_sim_config *config)
+{
+	plan_one(config,
+		 (struct vb_sim_event){
+			 .device = "left", .port_num = 1, .kind = VB_SIM_AT_GID, .index = 64});
+}
+
+static void event_of_type(struct vb_sim_config *config)
+{
+	plan_one(config, (struct vb_sim_event){.device = "left",
+					       .port_num = 1,
+					       .kind = VB_SIM_AT_PORT_EVENT,
+					       .type = IBV_EVENT_PORT_ERR});
+}
+
+static void fault_from_nobody(struct vb_sim_config *config)
+{
+	config->fault_count = 1;
+	config->faults = &from_nobody;
+}
+
 static const struct spoiled spoiled[] = {
 	{VB_WHY_WORLD_CLOCK, clock_7,
 	 "clock 7 is no value of enum vb_sim_clock; set clock to VB_SIM_CLOCK_VIRTUAL or "
@@ -564,6 +623,29 @@ static const struct spoiled spoiled[] = {
 	{VB_WHY_WORLD_LINK_LAYERS, link_between_layers,
 	 "links[0] connects left and right, and one of them is on Ethernet and the other on "
 	 "InfiniBand; connect devices of one link layer"},
+	{VB_WHY_WORLD_EVENTS, events_65,
+	 "event_count is 65, and a world has 64 events at most; configure fewer events"},
+	{VB_WHY_WORLD_EVENT_DEVICE, event_of_nobody,
+	 "events[0] names middle, and the world has no device of that name; set device to the "
+	 "name of a device of the world"},
+	{VB_WHY_WORLD_EVENT_KIND, event_of_no_kind,
+	 "events[0]: 9 is no value of enum vb_sim_event_kind; set kind to what happens, such as "
+	 "VB_SIM_AT_PORT_STATE"},
+	{VB_WHY_PORT_NONE, event_of_port_2,
+	 "port 2 of left does not exist; the device has 1 port, from 1; give one of the device's "
+	 "ports"},
+	{VB_WHY_SIM_PKEY_INDEX, event_of_pkey_1,
+	 "P_Key index 1 is above 0, the last that a simulated port can have; give a lower "
+	 "index"},
+	{VB_WHY_SIM_GID_INDEX, event_of_gid_64,
+	 "GID index 64 is above 63, the last that a simulated port can have; give a lower index"},
+	{VB_WHY_SIM_EVENT, event_of_type,
+	 "event 10 of enum ibv_event_type cannot be raised for a port alone; give "
+	 "IBV_EVENT_CLIENT_REREGISTER or IBV_EVENT_SM_CHANGE; other events follow from what "
+	 "happens to the device"},
+	{VB_WHY_FAULT_DEVICE, fault_from_nobody,
+	 "vb_fault_add: the world has no device middle; set from to the name of a device of "
+	 "ibv_get_device_list(), or to NULL for all devices"},
 };
 
 void test_mistakes_of_configurations(void)

@@ -14,6 +14,40 @@ static const enum sim_fault_action actions[] = {
 	[VB_FAULT_DELAY] = SIM_FAULT_DELAY,
 };
 
+static const char *const action_names[] = {
+	[VB_FAULT_DROP] = "drop",
+	[VB_FAULT_CORRUPT] = "corrupt",
+	[VB_FAULT_DUPLICATE] = "duplicate",
+	[VB_FAULT_DELAY] = "delay",
+};
+
+static const char *const change_names[] = {
+	[VB_CHANGE_ANY_BIT] = "ANY_BIT",
+	[VB_CHANGE_FRAME_BYTE] = "FRAME_BYTE",
+	[VB_CHANGE_BTH_BYTE] = "BTH_BYTE",
+	[VB_CHANGE_LENGTH] = "LENGTH",
+	[VB_CHANGE_OPCODE] = "OPCODE",
+	[VB_CHANGE_SOLICITED] = "SOLICITED",
+	[VB_CHANGE_PAD] = "PAD",
+	[VB_CHANGE_VERSION] = "VERSION",
+	[VB_CHANGE_PKEY] = "PKEY",
+	[VB_CHANGE_DEST_QPN] = "DEST_QPN",
+	[VB_CHANGE_ACK_REQUEST] = "ACK_REQUEST",
+	[VB_CHANGE_PSN] = "PSN",
+	[VB_CHANGE_SYNDROME] = "SYNDROME",
+	[VB_CHANGE_MSN] = "MSN",
+	[VB_CHANGE_REMOTE_ADDR] = "REMOTE_ADDR",
+	[VB_CHANGE_RKEY] = "RKEY",
+	[VB_CHANGE_DMA_LENGTH] = "DMA_LENGTH",
+	[VB_CHANGE_SWAP_ADD] = "SWAP_ADD",
+	[VB_CHANGE_COMPARE] = "COMPARE",
+	[VB_CHANGE_ORIGINAL] = "ORIGINAL",
+	[VB_CHANGE_QKEY] = "QKEY",
+	[VB_CHANGE_SOURCE_QPN] = "SOURCE_QPN",
+	[VB_CHANGE_IMM_DATA] = "IMM_DATA",
+	[VB_CHANGE_XRC_SRQN] = "XRC_SRQN",
+};
+
 static const enum sim_field fields[] = {
 	[VB_CHANGE_OPCODE] = SIM_FIELD_OPCODE,
 	[VB_CHANGE_SOLICITED] = SIM_FIELD_SOLICITED,
@@ -131,6 +165,7 @@ static int translate(const struct vb_sim *world, const struct vb_fault_rule *fro
 		.from = device ? device->engine : NULL,
 		.opcode_given = from->opcode_given,
 		.opcode = from->opcode,
+		.any_transport = from->any_transport,
 		.psn_given = from->psn_given,
 		.psn = from->psn,
 		.dest_qpn = from->dest_qpn,
@@ -145,19 +180,45 @@ static int translate(const struct vb_sim *world, const struct vb_fault_rule *fro
 	return from->action == VB_FAULT_CORRUPT ? translate_change(from, &to->change) : 0;
 }
 
+const char *vb_fault_action_name(unsigned int action)
+{
+	return action < sizeof(action_names) / sizeof(action_names[0]) ? action_names[action]
+								       : NULL;
+}
+
+const char *vb_fault_change_name(unsigned int change)
+{
+	return change < sizeof(change_names) / sizeof(change_names[0]) ? change_names[change]
+								       : NULL;
+}
+
+uint64_t vb_fault_change_max(enum vb_fault_change change)
+{
+	const struct sim_fault_change translated = {
+		.place = place_of(change),
+		.field = (unsigned int)change < sizeof(fields) / sizeof(fields[0]) ? fields[change]
+										   : 0,
+	};
+
+	return widest(&translated);
+}
+
 int vb_fault_add(struct vb_sim *sim, const struct vb_fault_rule *rule, unsigned int *id)
 {
 	HOLD hold = process_hold(sim);
+
+	return hold.world ? world_add_fault(hold.world, rule, id) : errno;
+}
+
+int world_add_fault(struct vb_sim *world, const struct vb_fault_rule *rule, unsigned int *id)
+{
 	struct sim_fault_rule translated;
 	unsigned int ignored;
-	int err;
+	int err = translate(world, rule, &translated);
 
-	if (!hold.world)
-		return errno;
-	err = translate(hold.world, rule, &translated);
 	if (err)
 		return err;
-	err = sim_fault_add(hold.world->driver.engine, &translated, id ? id : &ignored);
+	err = sim_fault_add(world->driver.engine, &translated, id ? id : &ignored);
 	return err ? refuse_rule((struct vb_why){VB_WHY_FAULT_FULL, {SIM_FAULT_RULES_MAX}}) : 0;
 }
 

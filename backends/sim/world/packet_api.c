@@ -31,6 +31,11 @@ static const char *const nak_names[SIM_NAKS] = {
 	[SIM_NAK_INVALID_RD & SIM_AETH_VALUE] = "invalid RD request",
 };
 
+const char *vb_opcode_name(uint8_t opcode)
+{
+	return sim_opcodes[opcode].name;
+}
+
 int vb_packet_decode(const void *frame, size_t length_bytes, bool infiniband,
 		     struct vb_packet *packet)
 {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <verbena/fault.h>
 
 static uint64_t choose_seed(const struct vb_sim_config *config)
 {
@@ -55,6 +56,10 @@ static int fill(struct vb_sim *world, const struct vb_sim_config *config)
 	if (err)
 		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
 	err = world_furnish(world, config);
+	for (unsigned int i = 0; i < config->fault_count && !err; i++)
+		err = world_add_fault(world, &config->faults[i], NULL);
+	if (!err)
+		err = world_plan(world, config);
 	if (!err && config->trace)
 		err = world_trace_open(world, config->trace);
 	return err;
@@ -94,6 +99,7 @@ void world_destroy(struct vb_sim *world)
 		sim_engine_destroy(world->driver.engine);
 	driver_end(&world->driver);
 	store_end(&world->store);
+	free(world->timeline);
 	free(world->devices);
 	free(world);
 }

@@ -14,6 +14,7 @@
 #include <verbena/sim.h>
 
 struct pcapfile;
+struct timed;
 struct sim_host;
 
 struct vb_sim {
@@ -21,8 +22,9 @@ struct vb_sim {
 	struct device *devices;
 	unsigned int device_count;
 	struct store store;
-	uint64_t identity; /* decides where numbers and addresses begin; 0: at their lowest */
-	uint32_t last_pd;  /* the number of the newest PD */
+	struct timed *timeline; /* the configuration's events */
+	uint64_t identity;	/* decides where numbers and addresses begin; 0: at their lowest */
+	uint32_t last_pd;	/* the number of the newest PD */
 	bool retired; /* replaced by a new default world; ends with the last of its device lists */
 	bool inherited; /* true in the child of fork(), until the child opens a device */
 	bool kept;	/* reset while it was in use: its memory stays, for stale pointers */
@@ -109,6 +111,16 @@ struct device *world_find_device(const struct vb_sim *world, const char *name);
 
 /* Returns true if the device is simulated, in whatever world. */
 bool world_owns_device(const struct ibv_device *device);
+
+/* --- fault_api.c --- */
+
+/* As vb_fault_add(). The caller holds the world, or has it alone. */
+int world_add_fault(struct vb_sim *world, const struct vb_fault_rule *rule, unsigned int *id);
+
+/* --- timeline.c --- */
+
+/* Takes the configuration's events. 0, or an errno with a sentence. */
+int world_plan(struct vb_sim *world, const struct vb_sim_config *config);
 
 /* --- trace.c: the trace file and the watcher; the caller holds the world --- */
 

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/project/incident.h"
+
+#include "src/base/count.h"
+#include "src/base/number.h"
+#include "src/project/setting.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <verbena/packet.h>
+
+#define NUMBER_24    0xffffff
+#define HOUR_NS	     UINT64_C(3600000000000)
+#define INDEX_MAX    63 /* of a GID */
+#define OPERATIONS   32
+#define OPCODES	     256
+#define ENTRIES_TEXT 512
+
+/* --- opcodes --- */
+
+/* The operation of an opcode of a transport: "SEND_LAST" of "RC SEND_LAST"; NULL if it has none. */
+static const char *operation_name(unsigned int opcode)
+{
+	const char *name = vb_opcode_name((uint8_t)opcode);
+	const char *space = name ? strchr(name, ' ') : NULL;
+
+	return space ? space + 1 : NULL;
+}
+
+static void list_operations(char *text, size_t size_bytes)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (unsigned int operation = 0; operation < OPERATIONS; operation++) {
+		const char *name = NULL;
+
+		for (unsigned int opcode = operation; opcode < OPCODES && !name;
+		     opcode += OPERATIONS)
+			name = operation_name(opcode);
+		if (name && used < size_bytes)
+			used += (size_t)snprintf(text + used, size_bytes - used, "%s%s",
+						 used ? ", " : "", name);
+	}
+}
+
+/* A name, a name without its transport, or a number. */
+static bool read_opcode(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	struct vb_fault_rule *rule = setting->into;
+	char operations[600];
+	uint64_t number = 0;
+
+	rule->opcode_given = true;
+	for (unsigned int opcode = 0; opcode < OPCODES; opcode++) {
+		const char *name = vb_opcode_name((uint8_t)opcode);
+		const char *operation = operation_name(opcode);
+
+		rule->any_transport = operation && !strcmp(operation, value);
+		rule->opcode = (uint8_t)opcode;
+		if (rule->any_transport || (name && !strcmp(name, value)))
+			return true;
+	}
+	if (vb_number_read(value, 0, OPCODES - 1, &number) == VB_NUMBER_GOOD) {
+		rule->opcode = (uint8_t)number;
+		return true;
+	}
+	list_operations(operations, sizeof(operations));
+	return setting_fail(
+		setting,
+		"'%s' is no opcode (allowed: 0 to 0xff, CNP, and with or without RC, UC, "
+		"RD, UD or XRC before it: %s)",
+		value, operations);
+}
+
+/* --- rules --- */
+
+static bool read_psn(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	((struct vb_fault_rule *)setting->into)->psn_given = true;
+	return setting_number32(setting, key, value);
+}
+
+static bool no_probability(struct setting *setting, const char *value)
+{
+	return setting_fail(setting, "'%s' is no probability (a number above 0, up to 1)", value);
+}
+
+static bool read_probability(struct setting *setting, const struct setting_key *key,
+			     const char *value)
+{
+	double *probability = &((struct vb_fault_rule *)setting->into)->probability;
+	const char *point = strchr(value, '.');
+	double unit = 1;
+
+	/* Not by strtod(), which takes the decimal point of the program's locale. */
+	for (const char *c = value; *c; c++) {
+		if (c == point)
+			continue;
+		if (*c < '0' || *c > '9')
+			return no_probability(setting, value);
+		*probability = *probability * 10 + (*c - '0');
+		unit *= point && c > point ? 10 : 1;
+	}
+	*probability /= unit;
+	return (*probability > 0 && *probability <= 1) || no_probability(setting, value);
+}
+
+#define RULE(member) offsetof(struct vb_fault_rule, member)
+
+static const struct setting_key rule_keys[] = {
+	{"action", setting_word, RULE(action), .words = vb_fault_action_name},
+	{"from", setting_device, RULE(from)},
+	{"opcode", read_opcode},
+	{"psn", read_psn, RULE(psn), 0, NUMBER_24},
+	{"dest_qpn", setting_number32, RULE(dest_qpn), 1, NUMBER_24},
+	{"skip", setting_number, RULE(skip), 0, UINT64_MAX},
+	{"count", setting_number, RULE(count), 1, UINT64_MAX},
+	{"probability", read_probability},
+	{"delay", setting_duration, RULE(delay_ns), 1, HOUR_NS},
+	{"change", setting_word, RULE(change), .words = vb_fault_change_name},
+	{"offset", setting_number32, RULE(offset), 0, UINT32_MAX},
+	{"value", setting_number, RULE(value), 0, UINT64_MAX},
+	{"mask", setting_number, RULE(mask), 0, UINT64_MAX},
+	{"flip", setting_number, RULE(flip), 0, UINT64_MAX},
+	{"right_icrc", setting_flag, RULE(right_icrc)},
+};
+
+static bool check_rule(struct setting *setting);
+
+static const struct setting_table rule_table = {rule_keys, COUNT(rule_keys), "action", check_rule};
+
+/* The keys that only a rule of one action has. */
+static const struct {
+	const char *key;
+	enum vb_fault_action action;
+} of_actions[] = {
+	{"delay", VB_FAULT_DELAY},	  {"change", VB_FAULT_CORRUPT},
+	{"offset", VB_FAULT_CORRUPT},	  {"value", VB_FAULT_CORRUPT},
+	{"mask", VB_FAULT_CORRUPT},	  {"flip", VB_FAULT_CORRUPT},
+	{"right_icrc", VB_FAULT_CORRUPT},
+};
+
+static bool check_width(struct setting *setting, const char *key, uint64_t number)
+{
+	const struct vb_fault_rule *rule = setting->into;
+	const uint64_t max = vb_fault_change_max(rule->change);
+
+	return number <= max ||
+	       setting_fail(setting, "%s: 0x%" PRIx64 " is wider than %s (0 to 0x%" PRIx64 ")", key,
+			    number, vb_fault_change_name(rule->change), max);
+}
+
+static bool check_rule(struct setting *setting)
+{
+	const struct vb_fault_rule *rule = setting->into;
+	char allowed[64];
+
+	if (!setting_given(setting, &rule_table, "action"))
+		return setting_fail(setting, "action: is missing (allowed: %s)",
+				    vb_words_list(vb_fault_action_name, allowed, sizeof(allowed)));
+	for (unsigned int i = 0; i < COUNT(of_actions); i++)
+		if (rule->action != of_actions[i].action &&
+		    setting_given(setting, &rule_table, of_actions[i].key))
+			return setting_fail(setting, "%s: only a rule of the action '%s' has it",
+					    of_actions[i].key,
+					    vb_fault_action_name(of_actions[i].action));
+	if (rule->action == VB_FAULT_DELAY && !rule->delay_ns)
+		return setting_fail(setting,
+				    "delay: is missing (a rule of the action 'delay' needs it)");
+	return check_width(setting, "value", rule->value) &&
+	       check_width(setting, "mask", rule->mask) && check_width(setting, "flip", rule->flip);
+}
+
+/* --- events --- */
+
+/* "sim0/1" */
+static bool read_port(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	struct vb_sim_event *event = setting->into;
+	const char *slash = strchr(value, '/');
+	char device[VB_SIM_NAME_MAX];
+	uint64_t port = 0;
+	unsigned int ports;
+	int index;
+
+	if (!slash || slash - value >= VB_SIM_NAME_MAX)
+		return setting_fail(setting, "'%s' is no port (a device, '/' and a number: sim0/1)",
+				    value);
+	snprintf(device, sizeof(device), "%.*s", (int)(slash - value), value);
+	index = setting_find_device(setting, device);
+	if (index < 0)
+		return false;
+	ports = setting->sim->devices[index].ports;
+	if (vb_number_read(slash + 1, 1, ports, &port) != VB_NUMBER_GOOD)
+		return setting_fail(setting, "device %s has no port '%s' (1 to %u)", device,
+				    slash + 1, ports);
+	event->device = setting->sim->devices[index].name;
+	event->port_num = (unsigned int)port;
+	return true;
+}
+
+enum { STATE_DOWN, STATE_UP, STATE_FATAL };
+
+static const char *state_name(unsigned int index)
+{
+	static const char *const names[] = {
+		[STATE_DOWN] = "down", [STATE_UP] = "up", [STATE_FATAL] = "fatal", NULL};
+
+	return names[index];
+}
+
+static bool read_state(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	struct vb_sim_event *event = setting->into;
+	unsigned int state;
+	struct setting word = {.into = &state};
+
+	if (!setting_word(&word, &(struct setting_key){.words = state_name}, value))
+		return setting_fail(setting, "%s", word.error);
+	event->kind = state == STATE_FATAL ? VB_SIM_AT_KILL_DEVICE : VB_SIM_AT_PORT_STATE;
+	event->up = state == STATE_UP;
+	return true;
+}
+
+static bool number_of(struct setting *setting, const char *value, uint64_t max, uint16_t *result)
+{
+	uint64_t read = 0;
+	struct setting number = {.into = &read};
+
+	if (!setting_number(&number, &(struct setting_key){.max = max}, value))
+		return setting_fail(setting, "%s", number.error);
+	*result = (uint16_t)read;
+	return true;
+}
+
+static bool read_lid(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	struct vb_sim_event *event = setting->into;
+
+	event->kind = VB_SIM_AT_LID;
+	return number_of(setting, value, UINT16_MAX, &event->lid);
+}
+
+static bool read_pkey(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	struct vb_sim_event *event = setting->into;
+
+	event->kind = VB_SIM_AT_PKEY;
+	return number_of(setting, value, UINT16_MAX, &event->pkey);
+}
+
+static bool read_gid(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	struct vb_sim_event *event = setting->into;
+
+	event->kind = VB_SIM_AT_GID;
+	memset(event->gid.raw + 10, 0xff, 2);
+	return inet_pton(AF_INET, value, event->gid.raw + 12) == 1 ||
+	       inet_pton(AF_INET6, value, event->gid.raw) == 1 ||
+	       setting_fail(setting, "'%s' is not an address (IPv4 or IPv6)", value);
+}
+
+static const char *type_name(unsigned int index)
+{
+	static const char *const names[] = {"client_reregister", "sm_change", NULL};
+
+	return names[index];
+}
+
+static bool read_type(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	struct vb_sim_event *event = setting->into;
+	unsigned int type;
+	struct setting word = {.into = &type};
+
+	if (!setting_word(&word, &(struct setting_key){.words = type_name}, value))
+		return setting_fail(setting, "%s", word.error);
+	event->kind = VB_SIM_AT_PORT_EVENT;
+	event->type = type ? IBV_EVENT_SM_CHANGE : IBV_EVENT_CLIENT_REREGISTER;
+	return true;
+}
+
+#define EVENT(member) offsetof(struct vb_sim_event, member)
+
+static const struct setting_key event_keys[] = {
+	{"at", setting_duration, EVENT(at_ns), 0, HOUR_NS},
+	{"port", read_port},
+	{"device", setting_device, EVENT(device)},
+	{"state", read_state},
+	{"lid", read_lid},
+	{"gid", read_gid},
+	{"pkey", read_pkey},
+	{"index", setting_number32, EVENT(index), 0, INDEX_MAX},
+	{"event", read_type},
+};
+
+static bool check_event(struct setting *setting);
+
+static const struct setting_table event_table = {event_keys, COUNT(event_keys), NULL, check_event};
+
+static bool check_whom(struct setting *setting)
+{
+	const bool fatal = ((struct vb_sim_event *)setting->into)->kind == VB_SIM_AT_KILL_DEVICE;
+	const bool port = setting_given(setting, &event_table, "port");
+	const bool device = setting_given(setting, &event_table, "device");
+
+	if (fatal && port)
+		return setting_fail(setting,
+				    "port: state=fatal ends a whole device (write device=NAME)");
+	if (fatal && !device)
+		return setting_fail(setting, "device: is missing (state=fatal ends a device)");
+	if (!fatal && device)
+		return setting_fail(setting, "device: only state=fatal happens to a whole device "
+					     "(write port=NAME/NUMBER)");
+	return fatal || port || setting_fail(setting, "port: is missing (write port=NAME/NUMBER)");
+}
+
+/* A port has the P_Keys of its device's configuration, which are one by default. */
+static bool check_pkey_index(struct setting *setting)
+{
+	const struct vb_sim_event *event = setting->into;
+	unsigned int last = 0;
+
+	for (unsigned int i = 0; i < setting->sim->device_count; i++)
+		if (event->device == setting->sim->devices[i].name &&
+		    setting->sim->devices[i].pkey_count)
+			last = setting->sim->devices[i].pkey_count - 1;
+	return event->kind != VB_SIM_AT_PKEY || event->index <= last ||
+	       setting_fail(setting, "index: %u is out of range (0 to %u, the P_Keys of %s)",
+			    event->index, last, event->device);
+}
+
+static bool check_event(struct setting *setting)
+{
+	static const char *const happenings[] = {"state", "lid", "gid", "pkey", "event"};
+	const struct vb_sim_event *event = setting->into;
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < COUNT(happenings); i++)
+		count += setting_given(setting, &event_table, happenings[i]);
+	if (count != 1)
+		return setting_fail(setting,
+				    "%u things happen (give one of: state, lid, gid, pkey, event)",
+				    count);
+	if (!setting_given(setting, &event_table, "at"))
+		return setting_fail(setting,
+				    "at: is missing (the time from the world's beginning)");
+	if (setting_given(setting, &event_table, "index") && event->kind != VB_SIM_AT_GID &&
+	    event->kind != VB_SIM_AT_PKEY)
+		return setting_fail(setting, "index: only gid and pkey have it");
+	return check_whom(setting) && check_pkey_index(setting);
+}
+
+/* --- lists --- */
+
+/* Counts an entry that was read, or refuses it if the list is full. */
+static bool add_fault(struct vb_project *project, const struct vb_fault_rule *rule,
+		      struct setting *setting)
+{
+	struct vb_sim_config *sim = &project->sim;
+
+	if (sim->fault_count == VB_SIM_FAULTS_MAX)
+		return setting_fail(setting, "more than %d rules", VB_SIM_FAULTS_MAX);
+	project->faults[sim->fault_count++] = *rule;
+	sim->faults = project->faults;
+	return true;
+}
+
+static bool add_event(struct vb_project *project, const struct vb_sim_event *event,
+		      struct setting *setting)
+{
+	struct vb_sim_config *sim = &project->sim;
+
+	if (sim->event_count == VB_SIM_EVENTS_MAX)
+		return setting_fail(setting, "more than %d events", VB_SIM_EVENTS_MAX);
+	project->events[sim->event_count++] = *event;
+	sim->events = project->events;
+	return true;
+}
+
+bool incident_take_fault(const struct config *config, const struct config_value *entry,
+			 unsigned int index, void *into)
+{
+	struct vb_project *project = into;
+	struct vb_fault_rule rule = {0};
+	struct setting setting = {.sim = &project->sim, .into = &rule};
+
+	return setting_config(&setting, &rule_table, config, entry) &&
+	       add_fault(project, &rule, &setting);
+}
+
+bool incident_take_event(const struct config *config, const struct config_value *entry,
+			 unsigned int index, void *into)
+{
+	struct vb_project *project = into;
+	struct vb_sim_event event = {0};
+	struct setting setting = {.sim = &project->sim, .into = &event};
+
+	return setting_config(&setting, &event_table, config, entry) &&
+	       add_event(project, &event, &setting);
+}
+
+typedef bool add_text_fn(struct vb_project *project, const char *text, struct setting *setting);
+
+static bool add_fault_text(struct vb_project *project, const char *text, struct setting *setting)
+{
+	struct vb_fault_rule rule = {0};
+
+	setting->into = &rule;
+	return setting_text(setting, &rule_table, text) && add_fault(project, &rule, setting);
+}
+
+static bool add_event_text(struct vb_project *project, const char *text, struct setting *setting)
+{
+	struct vb_sim_event event = {0};
+
+	setting->into = &event;
+	return setting_text(setting, &event_table, text) && add_event(project, &event, setting);
+}
+
+static bool add_texts(struct vb_project *project, const char *text, add_text_fn *add,
+		      struct vb_project_error *error)
+{
+	for (;;) {
+		struct setting setting = {.sim = &project->sim};
+		char entry[ENTRIES_TEXT];
+		size_t length = strcspn(text, ";");
+
+		if (length >= sizeof(entry)) {
+			snprintf(error->text, sizeof(error->text),
+				 "'%.40s...' is longer than %d bytes", text, ENTRIES_TEXT - 1);
+			return false;
+		}
+		snprintf(entry, sizeof(entry), "%.*s", (int)length, text);
+		if (!add(project, entry, &setting)) {
+			snprintf(error->text, sizeof(error->text), "'%.150s': %s", entry,
+				 setting.error);
+			return false;
+		}
+		if (!text[length])
+			return true;
+		text += length + 1;
+	}
+}
+
+bool incident_add_faults(struct vb_project *project, const char *text,
+			 struct vb_project_error *error)
+{
+	return add_texts(project, text, add_fault_text, error);
+}
+
+bool incident_add_events(struct vb_project *project, const char *text,
+			 struct vb_project_error *error)
+{
+	return add_texts(project, text, add_event_text, error);
+}
