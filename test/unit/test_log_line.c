@@ -81,6 +81,7 @@ void test_signed_numbers(void)
 	check_signed(INT32_MIN, "-2147483648");
 	check_signed(7, "7");
 	check_signed(-(INT64_C(1) << 53) + 1, "-9007199254740991");
+	check_signed(-(INT64_C(1) << 53), "\"0xffe0000000000000\"");
 	check_signed(INT64_MIN, "\"0x8000000000000000\"");
 }
 
@@ -138,6 +139,15 @@ void test_texts_are_escaped(void)
 		   "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80");
 }
 
+/* A terminal takes DEL for a command. */
+void test_del_is_escaped(void)
+{
+	struct line line = begin();
+
+	line_text(&line, "\x7f");
+	TEST_ASSERT_EQUAL_STRING("\"\\u007f\"", plain(&line));
+}
+
 /* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
 void test_what_is_no_utf8_is_replaced(void)
 {
@@ -150,6 +160,8 @@ void test_what_is_no_utf8_is_replaced(void)
 	check_text("\xf0\x9f\x98", REPLACED REPLACED REPLACED);
 	check_text("\xc0\xaf", REPLACED REPLACED);
 	check_text("\xe0\x80\xaf", REPLACED REPLACED REPLACED);
+	check_text("\xe0\x9f\xbf", REPLACED REPLACED REPLACED);
+	check_text("\xe0\xa0\x80", "\xe0\xa0\x80");
 	check_text("\xed\xa0\x80", REPLACED REPLACED REPLACED);
 	check_text("\xf4\x90\x80\x80", REPLACED REPLACED REPLACED REPLACED);
 }

@@ -117,6 +117,27 @@ void test_rights_and_ranges_of_the_peers_memory(void)
 		      "its 64 bytes at 0x%" PRIx64 " begin 1 byte before the region of the rkey "
 		      "0x%x, which begins at 0x%" PRIx64 "; give an address inside the region",
 		      there(63), short_mr->rkey, there(64));
+	send_bytes(8, remote(IBV_WR_ATOMIC_FETCH_AND_ADD, there(128), short_mr->rkey));
+	expect_access(VB_WHY_RKEY_BEHIND,
+		      "refused FETCH ADD at PSN 0: "
+		      "its 8 bytes at 0x%" PRIx64 " end 8 bytes behind the region of the rkey "
+		      "0x%x, which ends before 0x%" PRIx64
+		      "; access fewer bytes, or register more memory",
+		      there(128), short_mr->rkey, there(128));
+}
+
+/* Ranges are those of the addresses that the peer uses. */
+void test_ranges_of_a_region_with_an_iova(void)
+{
+	struct ibv_mr *mr = B.reg_mr_iova(b.pd, b.buffer, 64, 0x1000, ACCESS_ALL);
+
+	TEST_ASSERT_NOT_NULL(mr);
+	send_bytes(64, remote(IBV_WR_RDMA_WRITE, 0x1008, mr->rkey));
+	expect_access(VB_WHY_RKEY_BEHIND,
+		      "refused RDMA WRITE at PSN 0: its 64 bytes at 0x1008 end 8 bytes behind the "
+		      "region of the rkey 0x%x, which ends before 0x1040; access fewer bytes, or "
+		      "register more memory",
+		      mr->rkey);
 }
 
 void test_keys_of_the_peers_memory(void)
@@ -177,6 +198,36 @@ void test_memory_of_the_peer_that_is_unmapped(void)
 		"the process has unmapped or protected a page of them; keep the memory mapped "
 		"while the peer uses it",
 		(uint64_t)(uintptr_t)page, mr->rkey);
+}
+
+static struct ibv_mr *map_half(void)
+{
+	uint8_t *pages =
+		mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr = B.reg_mr(b.pd, pages, 8192, ACCESS_ALL);
+
+	TEST_ASSERT_NOT_NULL(mr);
+	TEST_ASSERT_EQUAL_INT(0, munmap(pages + 4096, 4096));
+	return mr;
+}
+
+/* The packet that is refused is not the first of its message: path_mtu is 1024. */
+void test_memory_of_the_peer_that_is_unmapped_from_the_middle(void)
+{
+	static uint8_t local[8192];
+	struct ibv_mr *own = B.reg_mr(a.pd, local, sizeof(local), ACCESS_ALL);
+	struct ibv_mr *mr = map_half();
+	struct ibv_sge sge = {(uintptr_t)local, sizeof(local), own->lkey};
+	const uint64_t behind = (uintptr_t)mr->addr + 4096;
+
+	send_sges(&sge, 1, remote(IBV_WR_RDMA_WRITE, (uintptr_t)mr->addr, mr->rkey));
+	expect_access(
+		VB_WHY_RKEY_UNMAPPED,
+		"refused RDMA WRITE at PSN 4: "
+		"the 1024 bytes at 0x%" PRIx64 " are inside the region of the rkey 0x%x, but "
+		"the process has unmapped or protected a page of them; keep the memory mapped "
+		"while the peer uses it",
+		behind, mr->rkey);
 }
 
 /* --- windows --- */
@@ -311,6 +362,8 @@ void test_regions_that_no_window_can_be_bound_to(void)
 {
 	struct ibv_pd *pd = B.alloc_pd(a.context);
 	struct ibv_mr *plain = B.reg_mr(a.pd, a.buffer, 64, IBV_ACCESS_MW_BIND);
+	struct ibv_mr *elsewhere =
+		B.reg_mr_iova(a.pd, a.buffer, 64, 0x1000, ACCESS_ALL | IBV_ACCESS_MW_BIND);
 	struct ibv_mr *closed = B.reg_mr(a.pd, a.buffer, 64, IBV_ACCESS_LOCAL_WRITE);
 	struct ibv_mr *foreign = B.reg_mr(pd, a.buffer, 64, ACCESS_ALL | IBV_ACCESS_MW_BIND);
 	struct ibv_mr *gone = B.reg_mr(a.pd, a.buffer, 64, ACCESS_ALL | IBV_ACCESS_MW_BIND);
@@ -322,6 +375,16 @@ void test_regions_that_no_window_can_be_bound_to(void)
 		     "the MR with the lkey 0x%x lacks IBV_ACCESS_LOCAL_WRITE; register the MR with "
 		     "IBV_ACCESS_LOCAL_WRITE",
 		     plain->lkey);
+	bind(from, window(), plain, here, 64, IBV_ACCESS_REMOTE_ATOMIC);
+	expect_local(BIND_ERR, VB_WHY_BIND_REGION_RIGHT,
+		     "the MR with the lkey 0x%x lacks IBV_ACCESS_LOCAL_WRITE; register the MR with "
+		     "IBV_ACCESS_LOCAL_WRITE",
+		     plain->lkey);
+	bind(from, window(), elsewhere, 0x1020, 64, IBV_ACCESS_REMOTE_READ);
+	expect_local(BIND_ERR, VB_WHY_BIND_RANGE,
+		     "the 64 bytes at 0x1020 are not inside the MR with the lkey 0x%x, which has "
+		     "64 bytes from 0x1000; bind a range of the MR",
+		     elsewhere->lkey);
 	bind(from, window(), closed, here, 64, IBV_ACCESS_REMOTE_READ);
 	expect_local(BIND_ERR, VB_WHY_BIND_REGION_RIGHT,
 		     "the MR with the lkey 0x%x lacks IBV_ACCESS_MW_BIND; register the MR with "
@@ -407,6 +470,15 @@ void test_keys_of_the_own_memory(void)
 		"SGE 1 of the send: no MR of the device has the lkey 0x%x; set lkey to mr->lkey "
 		"of a registered MR",
 		sges[1].lkey);
+	/* An SGE without bytes needs no key. */
+	sges[0] = (struct ibv_sge){.addr = 0};
+	send_sges(sges, 2, plain);
+	expect_local(
+		PROT_ERR, VB_WHY_LKEY_UNKNOWN,
+		"SGE 1 of the send: no MR of the device has the lkey 0x%x; set lkey to mr->lkey "
+		"of a registered MR",
+		sges[1].lkey);
+	sges[0] = sge_of(&a, 0, 8);
 	sges[1].lkey = gone->lkey;
 	TEST_ASSERT_EQUAL_INT(0, B.dereg_mr(gone));
 	send_sges(sges, 2, plain);
@@ -474,6 +546,24 @@ void test_own_memory_that_is_unmapped(void)
 		"lkey 0x%x, but the process has unmapped or protected a page of them; keep the "
 		"memory mapped until the work request has completed",
 		(uint64_t)(uintptr_t)page, mr->lkey);
+}
+
+/* The sentence names the SGE whose page cannot be written. */
+void test_own_memory_that_is_protected(void)
+{
+	uint8_t *page = map_page();
+	struct ibv_mr *mr = B.reg_mr(a.pd, page, 4096, ACCESS_ALL);
+	struct ibv_sge sges[2] = {sge_of(&a, 0, 8), {(uintptr_t)page, 8, mr->lkey}};
+
+	TEST_ASSERT_EQUAL_INT(0, mprotect(page, 4096, PROT_READ));
+	send_sges(sges, 2, remote(IBV_WR_RDMA_READ, there(0), b.mr->rkey));
+	expect_local(
+		PROT_ERR, VB_WHY_LKEY_UNMAPPED,
+		"SGE 1 of the send: the 8 bytes at 0x%" PRIx64 " are inside the MR with the "
+		"lkey 0x%x, but the process has unmapped or protected a page of them; keep the "
+		"memory mapped until the work request has completed",
+		(uint64_t)(uintptr_t)page, mr->lkey);
+	TEST_ASSERT_EQUAL_INT(0, munmap(page, 4096));
 }
 
 /* --- lengths and operations --- */
@@ -545,6 +635,23 @@ void test_a_receive_that_is_too_short(void)
 			to->qp_num, from->qp_num);
 }
 
+/* The second packet is the first one that does not fit: path_mtu is 1024. */
+void test_a_receive_that_is_too_short_for_the_second_packet(void)
+{
+	struct ibv_wc wc;
+
+	receive(sge_of(&b, 0, 1500));
+	send_bytes(2000, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
+	wc = expect_failed(&b, 3, IBV_WC_LOC_LEN_ERR);
+	expect_sentence(
+		&b, &wc, VB_WHY_LENGTH_RECEIVE,
+		"sim1 QP 0x%x, wr_id 3: IBV_WC_LOC_LEN_ERR: the message has 2000 bytes or "
+		"more up to PSN 1, and the receive has room for 1500; sim0 QP 0x%x sent the "
+		"message: SEND of 2000 bytes with wr_id 7; post receives that are as long as "
+		"the longest message",
+		to->qp_num, from->qp_num);
+}
+
 void test_a_receive_that_may_not_be_written(void)
 {
 	struct ibv_mr *mr = B.reg_mr(b.pd, b.buffer, 64, 0);
@@ -569,11 +676,11 @@ void test_a_sender_whose_memory_is_unmapped(void)
 {
 	uint8_t *page = map_page();
 	struct ibv_mr *mr = B.reg_mr(a.pd, page, 4096, ACCESS_ALL);
-	struct ibv_sge sge = {(uintptr_t)page, 8, mr->lkey};
+	struct ibv_sge sges[2] = {sge_of(&a, 0, 8), {(uintptr_t)page, 8, mr->lkey}};
 
 	receive(sge_of(&b, 0, 64));
 	TEST_ASSERT_EQUAL_INT(0, munmap(page, 4096));
-	send_sges(&sge, 1, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
+	send_sges(sges, 2, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
 	expect_explained(
 		&a, 7, IBV_WC_REM_OP_ERR, VB_WHY_PAYLOAD_UNREADABLE,
 		"sim0 QP 0x%x, wr_id 7: IBV_WC_REM_OP_ERR: sim1 QP 0x%x: the sender of the "

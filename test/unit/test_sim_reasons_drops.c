@@ -368,6 +368,8 @@ void test_a_datagram_receive_that_fails(void)
 		"104 bytes with the GRH, and the receive has room for 64; add 40 bytes to the "
 		"length of each UD receive: the 40 bytes of the GRH come first",
 		to->qp_num);
+	TEST_ASSERT_EQUAL_UINT(1, failure.count);
+	TEST_ASSERT_EQUAL_STRING("sim1 receive", failure.device);
 }
 
 void test_datagrams_that_fail_at_the_sender(void)
@@ -610,6 +612,21 @@ void test_failures_are_events_on_both_sides(void)
 		"compare the message with the peer's receive, path_mtu, "
 		"qp_access_flags and max_dest_rd_atomic",
 		failure.words);
+}
+
+void test_flushes_are_events_of_their_queue(void)
+{
+	connect_type(IBV_QPT_RC);
+	receive(8);
+	modify_state(to, IBV_QPS_ERR);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	TEST_ASSERT_EQUAL_UINT(1, failure.count);
+	TEST_ASSERT_EQUAL_STRING("sim1 receive", failure.device);
+	modify_state(from, IBV_QPS_ERR);
+	send_one(8);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	TEST_ASSERT_EQUAL_UINT(2, failure.count);
+	TEST_ASSERT_EQUAL_STRING("sim0 send", failure.device);
 }
 
 /* The default world has a QP with the number of the peer, too. */

@@ -351,6 +351,30 @@ void test_a_peer_in_a_state_that_takes_no_requests(void)
 				 "QPs through RESET");
 }
 
+/* What the peer refused was another request than the one that has no answer now. */
+void test_a_peer_that_refused_another_request(void)
+{
+	static const char words[] = "is in ERR and drops requests; find out what moved the peer QP "
+				    "to ERR, and take both QPs through RESET";
+	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_RC);
+
+	post(6, IBV_WR_RDMA_WRITE, 8);
+	expect_wc(&a, 6, IBV_WC_SUCCESS);
+	modify(to, (struct ibv_qp_attr){.qp_access_flags = 0}, IBV_QP_ACCESS_FLAGS);
+	post(7, IBV_WR_RDMA_WRITE, 8);
+	expect_failed(&a, 7, IBV_WC_REM_INV_REQ_ERR);
+	reconnect(from, &b, IBV_MTU_1024, 0, to->qp_num);
+	expect_no_answer_of_peer(VB_WHY_PEER_ERR, words);
+	/* The same PSN, of another QP. */
+	connect_pair(&from, &to);
+	modify(to, (struct ibv_qp_attr){.qp_access_flags = 0}, IBV_QP_ACCESS_FLAGS);
+	post(7, IBV_WR_RDMA_WRITE, 8);
+	expect_failed(&a, 7, IBV_WC_REM_INV_REQ_ERR);
+	from = B.create_qp_ex(a.context, &attr);
+	connect_qp(from, &b, to->qp_num);
+	expect_no_answer_of_peer(VB_WHY_PEER_ERR, words);
+}
+
 void test_a_peer_with_another_connection(void)
 {
 	char words[256];
@@ -437,6 +461,88 @@ void test_ports_that_are_down(void)
 	expect(IBV_WC_RETRY_EXC_ERR, VB_WHY_RETRY_PORT_DOWN,
 	       "port 1 of the QP is not active, so that PSN 0 did not leave in 4 ack timeouts of "
 	       "67.1089 ms each; wait for IBV_EVENT_PORT_ACTIVE");
+}
+
+/* Reconnects the pair in a world whose devices have two ports each: at a by the second. */
+static void connect_second_port(void)
+{
+	static const struct vb_sim_config config = {
+		.device_count = 2,
+		.devices = {{.name = "sim0", .ports = 2}, {.name = "sim1", .ports = 2}},
+	};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 2};
+	struct end second;
+
+	close_pair();
+	open_pair_of(&config);
+	connect_pair(&from, &to);
+	second = b;
+	TEST_ASSERT_EQUAL_INT(0, B.query_gid(b.context, 2, 1, &second.gid));
+	enter(from, IBV_QPS_RESET);
+	modify(from, attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = to->qp_num,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 12,
+		.ah_attr = {.is_global = 1,
+			    .port_num = 2,
+			    .grh = {.dgid = second.gid, .sgid_index = 1, .hop_limit = 64}},
+	};
+	modify(from, attr,
+	       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 3, .max_rd_atomic = 4};
+	modify(from, attr,
+	       IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		       IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+void test_a_peer_at_another_port(void)
+{
+	char words[256];
+
+	connect_second_port();
+	snprintf(words, sizeof(words),
+		 "sim1 dropped RC RDMA_WRITE_ONLY: the port has no QP 0x%x; set dest_qp_num, or "
+		 "remote_qpn of a datagram, to the qp_num of a QP that exists",
+		 to->qp_num);
+	expect_no_answer(VB_WHY_DROP_NO_QP, words);
+}
+
+void test_a_second_port_that_is_down(void)
+{
+	connect_second_port();
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_state(a.context, 2, false));
+	post(7, IBV_WR_RDMA_WRITE, 8);
+	expect(IBV_WC_RETRY_EXC_ERR, VB_WHY_RETRY_PORT_DOWN,
+	       "port 2 of the QP is not active, so that PSN 0 did not leave in 4 ack timeouts of "
+	       "67.1089 ms each; wait for IBV_EVENT_PORT_ACTIVE");
+}
+
+/* Both QPs use the second entries of the tables, which differ. */
+void test_a_peer_with_another_pkey(void)
+{
+	static const struct vb_sim_config config = {
+		.device_count = 2,
+		.devices = {{.name = "sim0", .pkey_count = 2, .pkeys = {0xffff, 0x8001}},
+			    {.name = "sim1", .pkey_count = 2, .pkeys = {0xffff, 0x8002}}},
+	};
+	char words[256];
+
+	close_pair();
+	open_pair_of(&config);
+	connect_pair(&from, &to);
+	change(from, (struct ibv_qp_attr){.pkey_index = 1}, IBV_QP_PKEY_INDEX);
+	change(to, (struct ibv_qp_attr){.pkey_index = 1}, IBV_QP_PKEY_INDEX);
+	snprintf(
+		words, sizeof(words),
+		"sim1 dropped RC RDMA_WRITE_ONLY: its P_Key 0x8001 does not match the 0x8002 of QP "
+		"0x%x; give both QPs P_Keys of one partition, one of them a full member",
+		to->qp_num);
+	expect_no_answer(VB_WHY_DROP_PKEY, words);
 }
 
 void test_an_address_of_no_port(void)
@@ -626,6 +732,24 @@ void test_a_flush_behind_a_failed_send(void)
 	TEST_ASSERT_EQUAL_HEX(VB_WHY_FLUSH_SEND, wc.vendor_err);
 	expect_sentence(&a, &wc, VB_WHY_REQUEST_QP_RIGHT,
 			"sim0 QP 0x%x, wr_id 8: IBV_WC_WR_FLUSH_ERR: %s", from->qp_num, words);
+}
+
+/* The wr_id alone does not tell the flush from the failure. */
+void test_a_flush_with_the_wr_id_of_the_failure(void)
+{
+	struct ibv_wc failed, flushed;
+
+	modify(to, (struct ibv_qp_attr){.qp_access_flags = 0}, IBV_QP_ACCESS_FLAGS);
+	post(7, IBV_WR_RDMA_WRITE, 8);
+	post(7, IBV_WR_RDMA_WRITE, 8);
+	failed = expect_failed(&a, 7, IBV_WC_REM_INV_REQ_ERR);
+	flushed = expect_failed(&a, 7, IBV_WC_WR_FLUSH_ERR);
+	expect_views(&a, &flushed, VB_WHY_NONE,
+		     "an earlier send of the QP failed; see the completion of that send");
+	expect_views(&a, &failed, VB_WHY_REQUEST_QP_RIGHT,
+		     "the peer refused RDMA_WRITE of 8 bytes at PSN 0 as an invalid request; "
+		     "compare the message with the peer's receive, path_mtu, qp_access_flags and "
+		     "max_dest_rd_atomic");
 }
 
 void test_a_flush_by_the_program(void)
@@ -875,6 +999,64 @@ void test_a_flush_of_a_send_queue_in_sqe(void)
 		ud->qp_num);
 }
 
+/* Two sends of a UD QP: the first, with wr_id 7, fails and moves the send queue to SQE. */
+static struct ibv_qp *enter_sqe(struct ibv_ah **ah)
+{
+	struct ibv_qp *ud = datagram_qp(ah);
+	struct ibv_sge sge = {(uintptr_t)a.buffer, 8, 0x77777777};
+	struct ibv_send_wr wr = {.wr_id = 7,
+				 .opcode = IBV_WR_SEND,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .wr.ud = {.ah = *ah, .remote_qpn = 1, .remote_qkey = QKEY}};
+
+	for (; wr.wr_id < 9; wr.wr_id++)
+		TEST_ASSERT_EQUAL_INT(0, post_wr(ud, &wr));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	return ud;
+}
+
+static void end_and_post(struct ibv_qp *ud, struct ibv_ah *ah)
+{
+	struct ibv_send_wr wr = {.wr_id = 9, .opcode = IBV_WR_SEND, .wr.ud.ah = ah};
+
+	enter(ud, IBV_QPS_ERR);
+	TEST_ASSERT_EQUAL_INT(0, post_wr(ud, &wr));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+}
+
+void test_a_flush_has_the_cause_of_the_last_end(void)
+{
+	struct ibv_ah *ah;
+	struct ibv_qp *ud = enter_sqe(&ah);
+	struct ibv_wc wc;
+
+	expect_failed(&a, 7, IBV_WC_LOC_PROT_ERR);
+	expect_failed(&a, 8, IBV_WC_WR_FLUSH_ERR);
+	end_and_post(ud, ah);
+	wc = expect_failed(&a, 9, IBV_WC_WR_FLUSH_ERR);
+	expect_sentence(&a, &wc, VB_WHY_FLUSH_MODIFY,
+			"sim0 QP 0x%x, wr_id 9: IBV_WC_WR_FLUSH_ERR: the program moved the QP to "
+			"ERR by ibv_modify_qp(); take the QP through RESET before it works again",
+			ud->qp_num);
+}
+
+/* A flush of the send queue's end waits in the CQ when the QP ends. */
+void test_flushes_of_two_ends_have_no_values(void)
+{
+	struct ibv_ah *ah;
+	struct ibv_qp *ud = enter_sqe(&ah);
+	struct ibv_wc wc;
+
+	end_and_post(ud, ah);
+	expect_failed(&a, 7, IBV_WC_LOC_PROT_ERR);
+	wc = expect_failed(&a, 8, IBV_WC_WR_FLUSH_ERR);
+	expect_sentence(&a, &wc, VB_WHY_FLUSH_SQE,
+			"sim0 QP 0x%x, wr_id 8: IBV_WC_WR_FLUSH_ERR: an earlier send failed and "
+			"moved the send queue to SQE (its values are not known any more)",
+			ud->qp_num);
+}
+
 void test_operations_of_another_type(void)
 {
 	struct ibv_ah *ah;
@@ -895,6 +1077,9 @@ void test_a_completion_that_succeeded_has_no_reason(void)
 
 	post(7, IBV_WR_RDMA_WRITE, 8);
 	wc = wait_wc(&a);
+	errno = EXDEV;
+	vb_explain(a.context, &wc);
+	TEST_ASSERT_EQUAL_INT(EXDEV, errno);
 	TEST_ASSERT_EQUAL_INT(EINVAL, vb_completion_why(a.context, &wc, &why));
 	TEST_ASSERT_EQUAL_HEX(VB_WHY_COMPLETION_SUCCEEDED, vb_last_reason());
 

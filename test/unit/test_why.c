@@ -71,6 +71,37 @@ void test_things_are_counted(void)
 				 sentence((struct vb_why){VB_WHY_NO_SUCH_PORT, {3, 2}}));
 }
 
+static void expect_cause_of_size(uint64_t bytes, const char *expected)
+{
+	const struct vb_why why = {VB_WHY_LENGTH_RECEIVE, {bytes, 1, 8}};
+
+	vb_why_text(&why, text, sizeof(text));
+	TEST_ASSERT_EQUAL_INT_MESSAGE(0, strncmp(expected, text, strlen(expected)), text);
+}
+
+void test_bytes_are_counted(void)
+{
+	expect_cause_of_size(0, "the message has 0 bytes or more");
+	expect_cause_of_size(1, "the message has 1 byte or more");
+	expect_cause_of_size(UINT64_C(1) << 32, "the message has 4294967296 bytes or more");
+}
+
+static void expect_wait(uint64_t ns, const char *expected)
+{
+	const struct vb_why why = {VB_WHY_RETRY_TIMEOUT, {0, 4, ns, 14, 3}};
+
+	TEST_ASSERT_TRUE_MESSAGE(strstr(vb_why_text(&why, text, sizeof(text)), expected), text);
+}
+
+void test_times_have_the_largest_unit_that_fits(void)
+{
+	expect_wait(0, "timeouts of 0 ns each");
+	expect_wait(999, "timeouts of 999 ns each");
+	expect_wait(1000, "timeouts of 1 us each");
+	expect_wait(1000000, "timeouts of 1 ms each");
+	expect_wait(1500000000, "timeouts of 1.5 s each");
+}
+
 void test_no_reason_has_no_sentence(void)
 {
 	strcpy(text, "old");
