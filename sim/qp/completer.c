@@ -258,7 +258,7 @@ static enum sim_completer_state misfits(struct answer *answer)
 
 static enum sim_completer_state cannot_store(struct answer *answer, const struct sim_send_wqe *wqe)
 {
-	sim_failure_find_store(answer->qp, wqe);
+	sim_failure_find_store(answer->qp, wqe, answer->packet);
 	return fail_with(answer, IBV_WC_LOC_PROT_ERR);
 }
 

@@ -141,10 +141,15 @@ void sim_failure_recall(struct sim_qp *qp)
 		qp->failures->found = qp->failures->waiting;
 }
 
-void sim_failure_find_store(struct sim_qp *qp, const struct sim_send_wqe *wqe)
+void sim_failure_find_store(struct sim_qp *qp, const struct sim_send_wqe *wqe,
+			    const struct sim_packet *packet)
 {
-	find(qp,
-	     sim_sges_why(&qp->sq_reach, wqe->sge, wqe->num_sge, IBV_ACCESS_LOCAL_WRITE, "send"));
+	struct vb_why why =
+		sim_sges_why(&qp->sq_reach, wqe->sge, wqe->num_sge, IBV_ACCESS_LOCAL_WRITE, "send");
+
+	if (why.reason == VB_WHY_LKEY_UNMAPPED && !sim_payload_is_readable(qp, packet))
+		why = (struct vb_why){VB_WHY_RESPONSE_UNREADABLE, {packet->psn}};
+	find(qp, why);
 }
 
 /* --- sends that fail by answers, or by their lack --- */

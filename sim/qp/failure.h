@@ -48,8 +48,9 @@ void sim_failure_find_local(struct sim_qp *qp, const struct sim_send_wqe *wqe,
 			    enum ibv_wc_status status);
 void sim_failure_recall(struct sim_qp *qp);
 
-/* Keeps that the place of an answer may not be written. */
-void sim_failure_find_store(struct sim_qp *qp, const struct sim_send_wqe *wqe);
+/* Keeps that the place of an answer may not be written, or that the peer's memory cannot be read. */
+void sim_failure_find_store(struct sim_qp *qp, const struct sim_send_wqe *wqe,
+			    const struct sim_packet *packet);
 
 /* Keeps why the oldest send ends after too many retries (@reason: RETRY_*), or RNR NAKs. */
 void sim_failure_find_retries(struct sim_qp *qp, enum vb_reason reason);
@@ -98,6 +99,9 @@ struct vb_why sim_refusal_why(const struct sim_qp *qp, const struct sim_packet *
 /* Returns why the memory of SGEs [0, n) may not be accessed; @queue is "send" or "receive". */
 struct vb_why sim_sges_why(const struct sim_reach *reach, const struct ibv_sge *sge, unsigned int n,
 			   int access, const char *queue);
+
+/* Returns true if the process can read all bytes of the payload. */
+bool sim_payload_is_readable(const struct sim_qp *qp, const struct sim_packet *packet);
 
 /* --- diagnose.c --- */
 

@@ -86,19 +86,25 @@ static struct vb_why memory_why(const struct sim_qp *qp, const struct sim_packet
 	return why;
 }
 
+bool sim_payload_is_readable(const struct sim_qp *qp, const struct sim_packet *packet)
+{
+	const struct sim_memory_ops *memory = &qp->engine->host.memory;
+
+	for (unsigned int i = 0; i < packet->span_count; i++)
+		if (memory->probe(packet->spans[i].base, packet->spans[i].length_bytes, false))
+			return false;
+	return true;
+}
+
 /* The memory of the receive is at fault, or that of the sender. */
 static struct vb_why receive_why(const struct sim_qp *qp, const struct sim_packet *packet)
 {
 	const struct sim_recv_wqe *wqe = sim_receive_peek(qp);
-	const struct sim_memory_ops *memory = &qp->engine->host.memory;
 	const struct vb_why why = sim_sges_why(qp->rx.reach, wqe->sge, wqe->num_sge,
 					       IBV_ACCESS_LOCAL_WRITE, "receive");
 
-	if (why.reason != VB_WHY_LKEY_UNMAPPED)
-		return why;
-	for (unsigned int i = 0; i < packet->span_count; i++)
-		if (memory->probe(packet->spans[i].base, packet->spans[i].length_bytes, false))
-			return (struct vb_why){.reason = VB_WHY_PAYLOAD_UNREADABLE};
+	if (why.reason == VB_WHY_LKEY_UNMAPPED && !sim_payload_is_readable(qp, packet))
+		return (struct vb_why){.reason = VB_WHY_PAYLOAD_UNREADABLE};
 	return why;
 }
 

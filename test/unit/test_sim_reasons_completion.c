@@ -230,6 +230,23 @@ void test_memory_of_the_peer_that_is_unmapped_from_the_middle(void)
 		behind, mr->rkey);
 }
 
+/* The pages are gone when the requester copies from them. */
+void test_a_read_of_memory_that_is_unmapped(void)
+{
+	struct ibv_mr *mr = map_half();
+	struct ibv_sge sge = sge_of(&a, 0, 4096);
+	struct ibv_wc wc;
+
+	send_sges(&sge, 1, remote(IBV_WR_RDMA_READ, (uintptr_t)mr->addr + 2048, mr->rkey));
+	wc = expect_failed(&a, 7, IBV_WC_LOC_PROT_ERR);
+	expect_sentence(&a, &wc, VB_WHY_RESPONSE_UNREADABLE,
+			"sim0 QP 0x%x, wr_id 7: IBV_WC_LOC_PROT_ERR: the peer has unmapped or "
+			"protected a page of the memory that the READ reads, so that the response "
+			"at PSN 2 brought no data; keep the peer's memory mapped until the READ "
+			"has completed",
+			from->qp_num);
+}
+
 /* --- windows --- */
 
 static void bind(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mr *mr, uint64_t addr,
