@@ -14,12 +14,13 @@
 #include <unistd.h>
 #include <verbena/sim.h>
 
-#define LOCK_MS	 100
+#define LOCK_MS	 1000
 #define PRINT_MS 5000
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 
 static struct sink sink;
+static atomic_bool asking;  /* set while the report may wait for the world's lock, and then on */
 static atomic_bool looking; /* set once the report has the world's lock, or needs no lock */
 
 /* --- printing --- */
@@ -83,6 +84,7 @@ void report_print(void)
 
 	if (!first_process || atomic_exchange(&printed, process) == process)
 		return;
+	atomic_store(&asking, true);
 	left = vb_sim_report(NULL, print_finding, &printer);
 	atomic_store(&looking, true);
 	print_counters(&printer);
@@ -133,7 +135,7 @@ static void caught(int signal_number)
 	    !atomic_compare_exchange_strong(&caught_signal, &none, signal_number))
 		die(signal_number);
 	sem_post(&wakes);
-	if (wait_for(&looking, LOCK_MS))
+	if (wait_for(&asking, PRINT_MS) && wait_for(&looking, LOCK_MS))
 		wait_for(&never, PRINT_MS);
 	errno = err;
 }
