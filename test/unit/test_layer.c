@@ -806,6 +806,33 @@ void test_layer_names_objects(void)
 	vb_open_device(&device);
 }
 
+/* An MR whose context was closed behind the layer's back, and another one at its address. */
+void test_layer_names_an_object_at_an_address_used_again(void)
+{
+	struct ibv_context second = {.device = &device};
+	struct ibv_pd pds[2] = {{.context = context}, {.context = &second}};
+	struct ibv_mr mr = {.context = context};
+	struct layer_object found;
+	unsigned int number;
+
+	add_both();
+	answer = (uintptr_t)&second;
+	TEST_ASSERT_EQUAL_PTR(&second, vb_open_device(&device));
+	answer = (uintptr_t)&mr;
+	TEST_ASSERT_EQUAL_PTR(&mr, vb_reg_mr(&pds[0], NULL, 0, 0));
+	TEST_ASSERT_TRUE(layer_object_find(&mr, &found));
+	TEST_ASSERT_EQUAL_PTR(context, found.context);
+	number = found.number;
+	mr.context = &second;
+	TEST_ASSERT_EQUAL_PTR(&mr, vb_reg_mr(&pds[1], NULL, 0, 0));
+	TEST_ASSERT_TRUE(layer_object_find(&mr, &found));
+	TEST_ASSERT_EQUAL_PTR(&second, found.context);
+	TEST_ASSERT_EQUAL_UINT(number + 1, found.number);
+	answer = 0;
+	TEST_ASSERT_EQUAL_INT(0, vb_close_device(&second));
+	TEST_ASSERT_FALSE(layer_object_find(&mr, &found));
+}
+
 /* after() may still name an object that the verb has destroyed. */
 static char last_name[32];
 

@@ -5,6 +5,7 @@
 
 #define B (*vb_find_backend("sim"))
 #include "src/layer/layer.h"
+#include "src/layer/watch.h"
 #include "test/unit/sim_pair.h"
 
 #include <infiniband/verbs.h>
@@ -662,6 +663,22 @@ void test_layer_sim_refuses_a_poll(void)
 	ibv_end_poll(cq);
 }
 
+/* end_poll releases the lock of the CQ: a layer cannot keep it. */
+void test_layer_sim_refuses_no_end_of_a_poll(void)
+{
+	struct ibv_cq_ex *cq = extend_cq(IBV_WC_STANDARD_FLAGS);
+	struct ibv_poll_cq_attr attr = {0};
+
+	recv_one(5);
+	send_imm(1);
+	TEST_ASSERT_EQUAL_INT(0, ibv_start_poll(cq, &attr));
+	refused_verb = LAYER_end_poll;
+	record_count = 0;
+	ibv_end_poll(cq);
+	TEST_ASSERT_EQUAL_INT(0, only(LAYER_end_poll)->err);
+	refused_verb = LAYER_VERBS;
+}
+
 /* --- adding and removing in the middle --- */
 
 void test_layer_sim_comes_and_goes_between_messages(void)
@@ -705,6 +722,45 @@ void test_layer_sim_comes_and_goes_between_messages(void)
 }
 
 /* The program asks for the functions of a QP that is older than the layer. */
+static void count(void *arg, const struct vb_event *event)
+{
+	if (event->kind == VB_EVENT_STATE)
+		++*(unsigned int *)arg;
+}
+
+/* Counts the events of one change of a QP's state that two watchers see. */
+static void expect_watched(unsigned int seen[2], unsigned int first, unsigned int second)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	seen[0] = seen[1] = 0;
+	connect_pair(&from, &to);
+	seen[0] = seen[1] = 0;
+	TEST_ASSERT_EQUAL_INT(0, vb_modify_qp(from, &attr, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_UINT(first, seen[0]);
+	TEST_ASSERT_EQUAL_UINT(second, seen[1]);
+}
+
+/* A watcher is a function with its argument: the same function may watch twice. */
+void test_layer_sim_watchers_come_and_go(void)
+{
+	unsigned int seen[2];
+
+	open_pair();
+	TEST_ASSERT_EQUAL_INT(0, layer_watch(count, &seen[0]));
+	TEST_ASSERT_EQUAL_INT(EEXIST, layer_watch(count, &seen[0]));
+	TEST_ASSERT_EQUAL_INT(0, layer_watch(count, &seen[1]));
+	expect_watched(seen, 1, 1);
+	layer_unwatch(count, &seen[0]);
+	expect_watched(seen, 0, 1);
+	layer_unwatch(count, &seen[0]);
+	TEST_ASSERT_EQUAL_INT(0, layer_watch(count, &seen[0]));
+	layer_unwatch(count, &seen[1]);
+	expect_watched(seen, 1, 0);
+	layer_unwatch(count, &seen[0]);
+	expect_watched(seen, 0, 0);
+}
+
 void test_layer_sim_sees_an_older_qp(void)
 {
 	struct ibv_qp_init_attr_ex attr;

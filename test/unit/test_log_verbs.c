@@ -229,6 +229,33 @@ void test_a_list_of_requests_ends_at_the_bad_one(void)
 	expect("post_recv", 0, "args", expected);
 }
 
+void test_a_list_of_sends_ends_at_the_bad_one(void)
+{
+	struct ibv_cq *cq = vb_create_cq(context, 8, NULL, NULL, 0);
+	struct ibv_qp *qp = create_qp(IBV_QPT_UD, cq);
+	struct ibv_ah *ah = create_ah();
+	struct ibv_send_wr never = {.wr_id = 3}, *bad;
+	struct ibv_send_wr second = {.wr_id = 2,
+				     .next = &never,
+				     .sg_list = (void *)16,
+				     .num_sge = 1000,
+				     .opcode = IBV_WR_SEND,
+				     .wr.ud.ah = ah};
+	struct ibv_send_wr first = {
+		.wr_id = 1, .next = &second, .opcode = IBV_WR_SEND, .wr.ud.ah = ah};
+	const json_t *wrs;
+
+	ready(qp);
+	TEST_ASSERT_TRUE(vb_post_send(qp, &first, &bad) != 0);
+	TEST_ASSERT_EQUAL_PTR(&second, bad);
+	read_log();
+	expect("post_send", 0, "errno", "\"EINVAL\"");
+	wrs = json_object_get(json_object_get(find("post_send", 0), "args"), "wr");
+	TEST_ASSERT_EQUAL_UINT(2, json_array_size(wrs));
+	TEST_ASSERT_NOT_NULL(json_object_get(json_array_get(wrs, 0), "length"));
+	TEST_ASSERT_NULL(json_object_get(json_array_get(wrs, 1), "length"));
+}
+
 /* A list that is too long for a line ends in "...". */
 void test_a_long_list_is_cut(void)
 {
@@ -308,12 +335,98 @@ void test_a_datagram_and_its_completions(void)
 	TEST_ASSERT_NULL(find("poll_cq", 0));
 }
 
+/* Takes an RC QP of the own port to RTS. */
+static void connect(struct ibv_qp *qp, uint32_t dest_qpn)
+{
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_READ};
+
+	TEST_ASSERT_EQUAL_INT(0, vb_modify_qp(qp, &attr,
+					      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						      IBV_QP_ACCESS_FLAGS));
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = dest_qpn,
+		.max_dest_rd_atomic = 4,
+		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.hop_limit = 3}},
+	};
+	TEST_ASSERT_EQUAL_INT(0, vb_query_gid(context, 1, 0, &attr.ah_attr.grh.dgid));
+	TEST_ASSERT_EQUAL_INT(0, vb_modify_qp(qp, &attr,
+					      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+						      IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+						      IBV_QP_MAX_DEST_RD_ATOMIC |
+						      IBV_QP_MIN_RNR_TIMER));
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 1, .max_rd_atomic = 4};
+	TEST_ASSERT_EQUAL_INT(0, vb_modify_qp(qp, &attr,
+					      IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+						      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+						      IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static void post_read(struct ibv_qp *qp, const struct ibv_mr *mr, uint64_t wr_id, uint32_t length)
+{
+	struct ibv_sge sge = {(uintptr_t)buffer, length, mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = wr_id,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_RDMA_READ,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.rdma = {(uintptr_t)buffer + 2048, mr->rkey}};
+	struct ibv_send_wr *bad;
+
+	TEST_ASSERT_EQUAL_INT(0, vb_post_send(qp, &wr, &bad));
+}
+
+/* One call takes two completions: each is an event with its own members. */
+void test_completions_of_reads_have_their_bytes(void)
+{
+	struct ibv_cq *cq = vb_create_cq(context, 8, NULL, NULL, 0);
+	struct ibv_qp *qp = create_qp(IBV_QPT_RC, cq);
+	struct ibv_mr *mr = vb_reg_mr(pd, buffer, sizeof(buffer),
+				      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	struct ibv_wc wcs[2];
+
+	connect(qp, qp->qp_num);
+	post_read(qp, mr, 0x21, 100);
+	post_read(qp, mr, 0x22, 200);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	TEST_ASSERT_EQUAL_INT(2, vb_poll_cq(cq, 2, wcs));
+	read_log();
+	expect("completion", 0, "wr_id", "\"0x21\"");
+	expect("completion", 0, "opcode", "\"RDMA_READ\"");
+	expect("completion", 0, "bytes", "100");
+	expect("completion", 1, "wr_id", "\"0x22\"");
+	expect("completion", 1, "bytes", "200");
+}
+
+/* The verb waits until the send has no retry left, for 4096 ns * 2. */
+void test_a_verb_that_waits_has_a_duration(void)
+{
+	struct ibv_comp_channel *channel = vb_create_comp_channel(context);
+	struct ibv_cq *of, *cq = vb_create_cq(context, 8, NULL, channel, 0);
+	struct ibv_qp *qp = create_qp(IBV_QPT_RC, cq);
+	struct ibv_mr *mr = vb_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
+	void *arg;
+
+	connect(qp, 0x999);
+	TEST_ASSERT_EQUAL_INT(0, vb_req_notify_cq(cq, 0));
+	post_read(qp, mr, 1, 8);
+	TEST_ASSERT_EQUAL_INT(0, vb_get_cq_event(channel, &of, &arg));
+	vb_ack_cq_events(cq, 1);
+	read_log();
+	expect("get_cq_event", 0, "duration_ns", "8192");
+	TEST_ASSERT_EQUAL_INT(json_integer_value(json_object_get(find("post_send", 0), "t")) + 8192,
+			      json_integer_value(json_object_get(find("get_cq_event", 0), "t")));
+}
+
 /* The name of a CQ is no handle: a handle is used again after a CQ is destroyed. */
 void test_an_event_of_a_device_names_the_object_as_the_verbs_do(void)
 {
 	struct ibv_cq *cq = vb_create_cq(context, 1, NULL, NULL, 0);
 	struct ibv_send_wr *bad, send = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_qp *qp;
+	struct ibv_wc wc;
 	char expected[40];
 
 	TEST_ASSERT_EQUAL_INT(0, vb_destroy_cq(cq));
@@ -325,8 +438,11 @@ void test_an_event_of_a_device_names_the_object_as_the_verbs_do(void)
 	for (unsigned int i = 0; i < 4; i++)
 		TEST_ASSERT_EQUAL_INT(0, vb_post_send(qp, &send, &bad));
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	TEST_ASSERT_EQUAL_INT(1, vb_poll_cq(cq, 1, &wc));
+	TEST_ASSERT_TRUE(vb_poll_cq(cq, 1, &wc) < 0);
 	strcpy(expected, named(cq));
 	read_log();
+	expect("poll_cq", 0, "errno", "\"EIO\"");
 	expect("async", 0, "event", "\"IBV_EVENT_CQ_ERR\"");
 	expect("async", 0, "object", expected);
 }
