@@ -968,6 +968,26 @@ void test_two_failures_that_look_the_same_have_no_values(void)
 	expect_datagram(&first, 0x55555555);
 }
 
+/* With a profile that has an adapter's vendor_err, the number is of no row. */
+void test_the_vendor_err_of_an_adapter_is_no_reason(void)
+{
+	const struct vb_sim_config config = {
+		.device_count = 2,
+		.devices = {{.name = "sim0", .profile = "mlx5"}, {.name = "sim1"}}};
+	struct vb_completion_why why;
+	struct ibv_wc wc;
+
+	open_world(&config);
+	wc = fail_once();
+	TEST_ASSERT_EQUAL_INT(0, vb_completion_why(a.context, &wc, &why));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_NAK_INVALID_REQUEST, why.why.reason);
+	wc.wr_id = 99;
+	wc.vendor_err = VB_WHY_NAK_INVALID_REQUEST;
+	TEST_ASSERT_EQUAL_INT(ENOENT, vb_completion_why(a.context, &wc, &why));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_NONE, why.why.reason);
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_NONE, vb_last_completion_reason());
+}
+
 void test_a_flush_of_a_send_queue_in_sqe(void)
 {
 	struct ibv_ah *ah;
