@@ -42,7 +42,7 @@ static inline void note_event(void *arg, const struct vb_event *event)
 		noted->packet = *event->packet;
 }
 
-/* Forgets what was noted, and records from now on. */
+/* Empties the record, and records the events from now on. */
 static inline void watch_events(void)
 {
 	events.count = 0;

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <verbena/explain.h>
+#include <verbena/verbs.h>
 
 /* Compares the sentence and the reason of a completion. */
 static inline void check_explained(const struct end *end, const struct ibv_wc *wc,
@@ -71,6 +72,18 @@ static inline void expect_explained(struct end *end, uint64_t wr_id, enum ibv_wc
 	va_start(arguments, format);
 	check_explained(end, &wc, reason, format, arguments);
 	va_end(arguments);
+}
+
+/* The send of a QP of end a with wr_id 7 has failed; format is the sentence behind the status. */
+__attribute__((format(printf, 4, 0))) static inline void expect_failed_send(
+	const struct ibv_qp *qp, enum ibv_wc_status status, enum vb_reason reason,
+	const char *format, va_list arguments)
+{
+	char words[1024];
+
+	vsnprintf(words, sizeof(words), format, arguments);
+	expect_explained(&a, 7, status, reason, "sim0 QP 0x%x, wr_id 7: %s: %s", qp->qp_num,
+			 vb_wc_status_name(status), words);
 }
 
 #endif

@@ -301,14 +301,11 @@ static void expect_local(enum ibv_wc_status status, enum vb_reason reason, const
 
 static void expect_local(enum ibv_wc_status status, enum vb_reason reason, const char *format, ...)
 {
-	char words[512];
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(words, sizeof(words), format, arguments);
+	expect_failed_send(from, status, reason, format, arguments);
 	va_end(arguments);
-	expect_explained(&a, 7, status, reason, "sim0 QP 0x%x, wr_id 7: %s: %s", from->qp_num,
-			 vb_wc_status_name(status), words);
 	connect_pair(&from, &to);
 }
 

@@ -4,6 +4,7 @@
  * mistake, and the whole sentence that the program gets.
  */
 #include "backends/sim/world/world.h"
+#include "test/unit/sim_import.h"
 #include "test/unit/sim_sentence.h"
 
 #include <fcntl.h>
@@ -35,8 +36,6 @@ FILE *__wrap_fopen64(const char *path, const char *mode)
 	return descriptor_error ? NULL : __real_fopen64(path, mode);
 }
 
-static struct ibv_context *importing; /* shares the file of end a */
-
 void setUp(void)
 {
 	open_pair();
@@ -44,16 +43,7 @@ void setUp(void)
 
 void tearDown(void)
 {
-	if (importing)
-		B.close_device(importing);
-	importing = NULL;
-	close_pair();
-}
-
-static void import_device(void)
-{
-	importing = B.import_device(dup(a.context->cmd_fd));
-	TEST_ASSERT_NOT_NULL(importing);
+	close_pair_and_import();
 }
 
 static struct ibv_qp *make_qp(enum ibv_qp_type type)

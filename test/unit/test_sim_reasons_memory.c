@@ -3,13 +3,12 @@
  * Reasons of protection domains, memory regions, memory windows and device memory: each mistake, and
  * the whole sentence that the program gets.
  */
+#include "test/unit/sim_import.h"
 #include "test/unit/sim_sentence.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-static struct ibv_context *importing; /* shares the file of end a */
 
 void setUp(void)
 {
@@ -18,16 +17,7 @@ void setUp(void)
 
 void tearDown(void)
 {
-	if (importing)
-		B.close_device(importing);
-	importing = NULL;
-	close_pair();
-}
-
-static void import_device(void)
-{
-	importing = B.import_device(dup(a.context->cmd_fd));
-	TEST_ASSERT_NOT_NULL(importing);
+	close_pair_and_import();
 }
 
 /* --- objects that do not exist --- */
