@@ -58,6 +58,25 @@ enum vb_sim_clock {
 	VB_SIM_CLOCK_REAL,
 };
 
+/* How the packets of a device reach devices of other processes. */
+enum vb_sim_wire {
+	/* Not at all: the device is this process's own. */
+	VB_SIM_WIRE_MEMORY,
+	/*
+	 * The device is the machine's: each process of one user that names the same world (struct
+	 * vb_sim_config) has it, with the same GUIDs, GIDs and LIDs. Needs the real clock.
+	 */
+	VB_SIM_WIRE_SHARED,
+	/*
+	 * RoCE v2 over UDP port 4791, to other machines, network namespaces and the kernel's SoftRoCE.
+	 * The device has one GID beside its link-local one: the address that it claims. Ethernet only.
+	 * Needs the real clock.
+	 */
+	VB_SIM_WIRE_UDP,
+};
+
+#define VB_SIM_ADDRESS_MAX 64
+
 /* A simulated device. The name is required; other fields that are zero take the defaults in []. */
 struct vb_sim_device_config {
 	char name[VB_SIM_NAME_MAX];	 /* such as "sim0" */
@@ -85,6 +104,11 @@ struct vb_sim_device_config {
 
 	unsigned int pkey_count;	  /* [1] */
 	uint16_t pkeys[VB_SIM_PKEYS_MAX]; /* in host order [0xffff] */
+
+	enum vb_sim_wire wire; /* [VB_SIM_WIRE_MEMORY] */
+	/* VB_SIM_WIRE_UDP: an address of this machine, or the name of an interface [a free address of
+	 * the loopback network] */
+	char address[VB_SIM_ADDRESS_MAX];
 };
 
 /* Fills gids with the two default GIDs of a world's device, by its number from 1, on Ethernet. */
@@ -149,6 +173,12 @@ struct vb_sim_config {
 	/* The rules that the world begins with, as after vb_fault_add() in this order. */
 	unsigned int fault_count;
 	const struct vb_fault_rule *faults;
+	/*
+	 * Names the world of devices whose wire is VB_SIM_WIRE_SHARED: letters, digits, '_', '-' and '.'
+	 * ["": one for each user and network namespace]. All processes of a world must have the same
+	 * devices.
+	 */
+	char world[VB_SIM_NAME_MAX];
 	/* In any order; events of one time happen in the order in which they stand. */
 	unsigned int event_count;
 	const struct vb_sim_event *events;

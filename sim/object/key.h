@@ -7,8 +7,30 @@
 #ifndef SIM_OBJECT_KEY_H
 #define SIM_OBJECT_KEY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* The kinds of numbers that are unique in a device. */
+enum sim_numbers {
+	SIM_NUMBERS_QP,
+	SIM_NUMBERS_SRQ,
+	SIM_NUMBERS_KEY,
+	SIM_NUMBERS,
+};
+
+/*
+ * Places come in blocks of so many where several engines share the numbers of a device. The first block
+ * begins at place 0.
+ */
+#define SIM_BLOCK_PLACES 256u
+
+/*
+ * Takes a block that no other engine has: sets its index and the generation that its numbers begin with,
+ * which differs from that of the block's last owner. Returns false if no block is left.
+ */
+typedef bool sim_claim_fn(void *arg, uint32_t device_index, unsigned int numbers, uint32_t *block,
+			  uint16_t *generation);
 
 struct sim_place {
 	void *object;

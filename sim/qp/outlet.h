@@ -20,6 +20,9 @@ struct sim_outlet {
 				 uint32_t dest_qpn);
 	/* Finds out where a path leads now. */
 	void (*find_way)(struct sim_engine *engine, struct sim_path *path);
+	/* Returns how many packets may be sent on a path now; 0: the QP waits, and gets a turn when there
+	 * may be room. NULL: there is always room. */
+	unsigned int (*room)(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn);
 	/* A UD QP ends: it leaves its multicast groups. */
 	void (*forget)(struct sim_qp *qp);
 };

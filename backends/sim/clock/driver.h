@@ -8,6 +8,8 @@
 #ifndef BACKENDS_SIM_CLOCK_DRIVER_H
 #define BACKENDS_SIM_CLOCK_DRIVER_H
 
+#include "backends/sim/base/bell.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,6 +24,17 @@ struct driver_runner {
 
 /* Called whenever the engine has run. */
 typedef void driver_ran_fn(void *arg);
+
+/*
+ * What the clock knows of a world's wires (backends/sim/wire/wire.h): the engine is brought up to now with
+ * what has come, and what it has sent leaves when it has run.
+ */
+struct driver_wires {
+	void *arg;
+	bool (*receive)(void *arg); /* true: something has come */
+	void (*flush)(void *arg);
+	void (*listen)(void *arg, bool on); /* on: arrivals ring the bell */
+};
 
 struct driver {
 	pthread_mutex_t mutex;
@@ -59,6 +72,15 @@ typedef bool driver_ready(const void *arg);
 /* The engine may be set later. The driver need not be locked. */
 void driver_init(struct driver *driver, bool real);
 void driver_end(struct driver *driver);
+
+/* Real: connects the clock to wires, before a device is opened. The progress thread sleeps on the bell.
+ * base_ns and wall_base_ns are those that all processes of the world have. */
+void driver_set_wires(struct driver *driver, const struct driver_wires *wires, struct bell *bell,
+		      uint64_t base_ns, uint64_t wall_base_ns);
+
+/* Real: the program is about to wait for something outside of the verbs, such as a completion channel's
+ * descriptor: what comes is handled by the progress thread at once. */
+void driver_listen(struct driver *driver);
 
 /* Called in the child of a fork(), which has neither the progress thread nor any waiter. */
 void driver_forked(struct driver *driver);

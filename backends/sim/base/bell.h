@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A bell: a word in memory, of this process or shared with others, on which one thread sleeps until
+ * somebody rings. A sleeper that is awake costs its callers no system call:
+ *
+ *	sleeper                                 caller
+ *	    seen = bell_listen(bell)                publishes work
+ *	    looks for work once more                if (bell_is_heard(bell))
+ *	    bell_wait(bell, seen, until)                bell_ring(bell)
+ *	    bell_ignore(bell)
+ *
+ * Nothing here locks. In shared memory the values of the words are untrusted: a wrong one costs sleep
+ * or wakefulness, nothing else.
+ */
+#ifndef BACKENDS_SIM_BASE_BELL_H
+#define BACKENDS_SIM_BASE_BELL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct bell {
+	_Atomic uint32_t rings;	   /* counts; the futex */
+	_Atomic uint32_t listened; /* 1 while the sleeper sleeps, or is about to */
+};
+
+/* The sleeper listens from now on. Returns what bell_wait() takes. A full barrier: what others publish
+ * after it, they ring for. */
+uint32_t bell_listen(struct bell *bell);
+void bell_ignore(struct bell *bell);
+
+/* Returns true if the sleeper listens. A full barrier: work that was published before is seen by a
+ * sleeper that begins to listen after it. */
+bool bell_is_heard(struct bell *bell);
+
+/* Wakes the sleeper. */
+void bell_ring(struct bell *bell);
+
+/* Sleeps until the bell has rung since bell_listen(), or until a time of CLOCK_MONOTONIC (UINT64_MAX:
+ * without end). May return early. */
+void bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wire `shared`: processes of one user that name the same world have the same devices. A file in
+ * /dev/shm is the switch. It holds a table of processes, who has which numbers, and a ring for each pair
+ * of processes that exchange packets. There is no daemon. The kernel tells that a process has ended, by
+ * releasing its lock on a byte of the file.
+ */
+#ifndef BACKENDS_SIM_WIRE_SHARED_H
+#define BACKENDS_SIM_WIRE_SHARED_H
+
+#include "backends/sim/wire/wire.h"
+
+#include "sim/object/key.h"
+
+#include <stddef.h>
+
+struct shared_config {
+	const char *world;   /* NULL or "": the default world of this user and network namespace */
+	const char *devices; /* a text of all that the processes of a world must agree on */
+};
+
+/*
+ * Attaches this process to a world, which is made if need be. The engine is set later, by wires_add().
+ * 0, or an errno value with a sentence of reasons.def: another user's file, another version of the
+ * layout, other devices, too many processes, no room in /dev/shm.
+ */
+int shared_open(const struct shared_config *config, struct wire **wire);
+
+/* What all processes of the world agree on: a number that GUIDs, MACs and default GIDs are made from, not
+ * 0; CLOCK_MONOTONIC and CLOCK_REALTIME at the world's time 0. */
+uint64_t shared_identity(const struct wire *wire);
+void shared_base_ns(const struct wire *wire, uint64_t *monotonic_ns, uint64_t *wall_ns);
+
+/* The bell that others ring for this process: in shared memory. The pointer stays valid until close; after
+ * resume() it is another one. */
+struct bell *shared_bell(const struct wire *wire);
+
+/* struct sim_host, claim_numbers: takes a block of numbers for this process. arg is the wire. */
+sim_claim_fn shared_claim;
+
+/* The most processes of a world. */
+#define SHARED_PROCESSES_MAX 256
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Wires: how packets leave this process and come to it. A world has none (all its devices are its own),
+ * or one or two of the kinds `shared` and `udp`. Each kind is an object that begins with a struct
+ * wire; struct wires is what the engine and the clock see of all of them.
+ *
+ * Every function is called with the world's lock held, unless it says otherwise.
+ */
+#ifndef BACKENDS_SIM_WIRE_WIRE_H
+#define BACKENDS_SIM_WIRE_WIRE_H
+
+#include "backends/sim/base/bell.h"
+
+#include "sim/net/wire.h"
+
+struct wire {
+	struct wire *next;
+	const char *name; /* "shared", "udp" */
+	/* What the engine calls; way.arg is the wire. */
+	struct sim_way_out way;
+	/* Returns true if the device is of this wire: packets of its ports leave by it. */
+	bool (*has)(const struct wire *wire, const struct sim_device *device);
+	/* Gives what has come to the engine, a batch at most. Returns true if something came, and calls
+	 * sim_way_out_ready() if others have made room. */
+	bool (*receive)(struct wire *wire);
+	/* What the engine has sent is on its way when this returns, and its receivers are woken. */
+	void (*flush)(struct wire *wire);
+	/* on: what comes rings the world's bell from now on. Off: it need not, since somebody polls. */
+	void (*listen)(struct wire *wire, bool on);
+	/* In the child of a fork(): lets go of what is the parent's, without a word to others. */
+	void (*forked)(struct wire *wire);
+	/* The child opens a device: it gets a place of its own. 0, or an errno value with a sentence. */
+	int (*resume)(struct wire *wire);
+	/* Ends the wire and frees it; the engine may be gone. */
+	void (*close)(struct wire *wire);
+};
+
+struct wires {
+	struct wire *first;
+	struct sim_engine *engine;
+};
+
+/* Adds a wire, and gives the engine one way out that leads to all of them. */
+void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire);
+
+bool wires_receive(struct wires *wires);
+void wires_flush(struct wires *wires);
+void wires_listen(struct wires *wires, bool on);
+void wires_forked(struct wires *wires);
+int wires_resume(struct wires *wires);
+void wires_close(struct wires *wires);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The way out of the engine. Other processes have QPs on the ports of this engine, and other machines
+ * have ports that this engine does not know. The engine's owner gives the functions that carry packets
+ * there, and hands over what comes from there.
+ *
+ * An engine without a way out knows all QPs there are. With one, a packet whose QPN no QP of this
+ * engine has, and a packet whose address no port of this engine has, goes out.
+ */
+#ifndef SIM_NET_WIRE_H
+#define SIM_NET_WIRE_H
+
+#include "sim/object/path.h"
+#include "sim/wire/packet.h"
+
+struct sim_engine;
+
+/* A packet that leaves the engine. The pointers are valid during the call. */
+struct sim_departure {
+	const struct sim_port *source;
+	/* The port of this engine whose QP another process has; NULL: a port that the engine does not
+	 * know. */
+	const struct sim_port *dest;
+	const struct sim_route *route;
+	uint32_t dest_qpn; /* 0xffffff: to a group */
+	/* The whole frame, with right checksums, if a filter or a delay has encoded the packet. */
+	const uint8_t *frame;
+	size_t frame_bytes;		 /* 0: not encoded; then the next is the packet */
+	const struct sim_packet *packet; /* NULL: encoded */
+	/* Reads the spans of the packet. */
+	sim_copy_fn *copy;
+};
+
+/* Who has a QPN, as far as the owner knows. */
+enum sim_presence {
+	SIM_PRESENCE_UNKNOWN, /* the owner cannot know: another machine */
+	SIM_PRESENCE_NOBODY,  /* no process has this QPN, or the one that had it has ended */
+	SIM_PRESENCE_OTHER,   /* a living process has the numbers around this QPN */
+};
+
+struct sim_way_out {
+	void *arg;
+	/* Returns true if packets on a path whose address no port of this engine has leave by this way.
+	 * Asked once after each change of an address. May change the path's route: its MAC, its UDP
+	 * source port. */
+	bool (*reaches)(void *arg, struct sim_path *path);
+	/* Returns how many packets of any length may be sent now. 0: none; the owner calls
+	 * sim_way_out_ready() when it may be more. What nobody takes in has room without end, and
+	 * sim_way_out.send() loses it. */
+	unsigned int (*room)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
+	/* Sends a packet. Returns false if it is lost here. */
+	bool (*send)(void *arg, const struct sim_departure *departure);
+	/* Returns true if QPs of other processes are in multicast groups at the port. */
+	bool (*has_members)(void *arg, const struct sim_port *port);
+	/* The number of this engine's memberships at a device has changed. */
+	void (*joined)(void *arg, const struct sim_device *device, uint32_t memberships);
+	enum sim_presence (*find)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
+};
+
+/* Gives the engine a way out; NULL takes it away. The structure is copied. */
+void sim_way_out_set(struct sim_engine *engine, const struct sim_way_out *way);
+
+/*
+ * Writes the frame of a departure into room of SIM_FRAME_BYTES_MAX bytes and returns its length; 0 if
+ * the payload cannot be read, which is counted. Unless `sealed`, the checksums of a packet that is not
+ * encoded yet are left out: the four bytes of its ICRC, and InfiniBand's VCRC, are zeros.
+ */
+size_t sim_departure_write(const struct sim_departure *departure, bool sealed, uint8_t *room);
+
+/* A frame comes from outside to a port. `checked`: its checksums are right or left out, and are not
+ * looked at. The frame goes to this engine's QPs only. */
+void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			bool checked);
+
+/* There may be room again: QPs that waited for room try again. */
+void sim_way_out_ready(struct sim_engine *engine);
+
+/* Returns true if a QP waits for room. */
+bool sim_way_out_is_awaited(const struct sim_engine *engine);
+
+#endif
