@@ -20,11 +20,15 @@ struct shared_config {
 };
 
 /*
- * Attaches this process to a world, which is made if need be. The engine is set later, by wires_add().
+ * Attaches this process to a world, which is made if need be. The devices come later, by shared_join().
  * 0, or an errno value with a sentence of reasons.def: another user's file, another version of the
  * layout, other devices, too many processes, no room in /dev/shm.
  */
 int shared_open(const struct shared_config *config, struct wire **wire);
+
+/* A device is of this wire. Called for each device when it is made, in the same order in all processes: its
+ * index in the engine is its number in the world. */
+void shared_join(struct wire *wire, struct sim_device *device);
 
 /* What all processes of the world agree on: a number that GUIDs, MACs and default GIDs are made from, not
  * 0; CLOCK_MONOTONIC and CLOCK_REALTIME at the world's time 0. */
