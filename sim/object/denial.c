@@ -10,20 +10,6 @@ enum { KEY = 1, ADDR, LENGTH, EXCESS, BOUND };
 
 /* --- accesses --- */
 
-/* True if an object had the key at its place of the table before the present generation. */
-static bool was_given(const struct sim_table *table, uint32_t number)
-{
-	const uint32_t mask = (1u << table->generation_bits) - 1;
-	const uint32_t place = sim_table_place(table, number);
-	uint32_t age, ages;
-
-	if (place >= table->count)
-		return false;
-	age = (number >> table->place_bits) - table->generation;
-	ages = (uint32_t)table->places[place].generation - table->generation;
-	return (age & mask) < (ages & mask);
-}
-
 static enum sim_denial denial_of_key(const struct sim_device *device, enum sim_key_kind kind,
 				     uint32_t key)
 {
@@ -37,7 +23,7 @@ static enum sim_denial denial_of_key(const struct sim_device *device, enum sim_k
 	if (found != kind)
 		return SIM_DENIAL_UNKNOWN;
 	/* A window keeps the upper 24 bits of its rkey. */
-	if (was_given(&device->regions, number) ||
+	if (sim_table_had(&device->regions, number) ||
 	    (mr && mr->kind >= SIM_MR_WINDOW_1 && (mr->rkey ^ key) >> 8 == 0))
 		return SIM_DENIAL_STALE;
 	return SIM_DENIAL_UNKNOWN;

@@ -25,6 +25,24 @@ static bool config_fits(const struct sim_device_config *config)
 	       strlen(config->name) < SIM_NAME_MAX;
 }
 
+/* Other engines have the device too: its numbers come from blocks. */
+static void claim_numbers(struct sim_device *device)
+{
+	const struct sim_host *host = &device->engine->host;
+	struct sim_claim claim = {
+		.take = host->claim_numbers,
+		.arg = host->claim_arg,
+		.device_index = device->index,
+		.numbers = SIM_NUMBERS_QP,
+	};
+
+	sim_table_claim(&device->qps, &claim);
+	claim.numbers = SIM_NUMBERS_SRQ;
+	sim_table_claim(&device->srqs, &claim);
+	claim.numbers = SIM_NUMBERS_KEY;
+	sim_table_claim(&device->regions, &claim);
+}
+
 int sim_device_create(struct sim_engine *engine, const struct sim_device_config *config, void *user,
 		      struct sim_device **out)
 {
@@ -50,6 +68,8 @@ int sim_device_create(struct sim_engine *engine, const struct sim_device_config 
 		       (uint32_t)config->profile->limits.max_srq);
 	sim_table_init(&device->regions, SIM_KEY_PLACE_BITS, SIM_KEY_GENERATION_BITS, 1,
 		       (1u << SIM_KEY_PLACE_BITS) - 1);
+	if (engine->host.claim_numbers && !config->own_numbers)
+		claim_numbers(device);
 	if (config->identity)
 		sim_device_renumber(device, config->identity);
 	for (unsigned int i = 0; i < config->port_count; i++)

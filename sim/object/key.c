@@ -10,6 +10,8 @@
 #define FREE_PLACES_MIN 256
 
 #define NO_PLACE UINT32_MAX
+/* The next_free of a live object's place whose block has been given up: the place is not used again. */
+#define LOST_PLACE (UINT32_MAX - 1)
 
 void sim_table_init(struct sim_table *table, unsigned int place_bits, unsigned int generation_bits,
 		    uint32_t first, uint32_t limit)
@@ -24,11 +26,43 @@ void sim_table_init(struct sim_table *table, unsigned int place_bits, unsigned i
 	};
 }
 
+void sim_table_claim(struct sim_table *table, const struct sim_claim *claim)
+{
+	table->claim = *claim;
+}
+
 void sim_table_destroy(struct sim_table *table)
 {
 	free(table->places);
+	free(table->blocks);
 	table->places = NULL;
+	table->blocks = NULL;
 	table->count = 0;
+	table->block_count = 0;
+}
+
+/* Keeps the blocks in which objects live, for sim_table_next(). */
+static void give_up_blocks(struct sim_table *table)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < table->block_count; i++) {
+		struct sim_place *place = &table->places[table->blocks[i].index * SIM_BLOCK_PLACES];
+		bool lives = false;
+
+		for (unsigned int at = 0; at < SIM_BLOCK_PLACES; at++, place++) {
+			if (!place->object)
+				continue;
+			place->next_free = LOST_PLACE;
+			lives = true;
+		}
+		if (lives)
+			table->blocks[kept++] = table->blocks[i];
+	}
+	table->block_count = kept;
+	table->free_head = table->free_tail = NO_PLACE;
+	table->free_count = 0;
+	table->unused = table->unused_end = 0;
 }
 
 void sim_table_renumber(struct sim_table *table, uint32_t random)
@@ -37,6 +71,10 @@ void sim_table_renumber(struct sim_table *table, uint32_t random)
 	/* From 1, so that each number differs from the one that it would have been. */
 	const uint32_t shift = 1 + (random >> table->place_bits) % (generations - 1);
 
+	if (table->claim.take) {
+		give_up_blocks(table);
+		return;
+	}
 	if (!table->live) {
 		free(table->places);
 		sim_table_init(table, table->place_bits, table->generation_bits, table->first,
@@ -88,6 +126,111 @@ static int grow(struct sim_table *table, uint32_t place)
 	return 0;
 }
 
+/* Allocates all places at once: memory that is never touched costs nothing, and a place stays where its
+ * number says. */
+static int allocate_all(struct sim_table *table)
+{
+	const uint32_t count = 1u << table->place_bits;
+
+	if (table->places)
+		return 0;
+	table->places = calloc(count, sizeof(*table->places));
+	if (!table->places)
+		return ENOMEM;
+	table->count = table->capacity = count;
+	return 0;
+}
+
+static int reserve_block(struct sim_table *table)
+{
+	const uint32_t room = table->block_room ? 2 * table->block_room : 4;
+	struct sim_block *blocks;
+
+	if (table->block_count < table->block_room)
+		return 0;
+	blocks = realloc(table->blocks, room * sizeof(*blocks));
+	if (!blocks)
+		return ENOMEM;
+	table->blocks = blocks;
+	table->block_room = room;
+	return 0;
+}
+
+static struct sim_block *find_block(const struct sim_table *table, uint32_t index)
+{
+	for (uint32_t i = 0; i < table->block_count; i++)
+		if (table->blocks[i].index == index)
+			return &table->blocks[i];
+	return NULL;
+}
+
+/* Makes the places of a block the ones that the next numbers come from. Objects that a fork() has left in
+ * the block keep their places. */
+static void open_block(struct sim_table *table, struct sim_block block)
+{
+	struct sim_block *known = find_block(table, block.index);
+	const uint32_t begin = block.index * SIM_BLOCK_PLACES;
+
+	if (known)
+		*known = block;
+	else
+		table->blocks[table->block_count++] = block;
+	for (uint32_t place = begin; place < begin + SIM_BLOCK_PLACES; place++)
+		if (!table->places[place].object)
+			table->places[place].generation = block.generation;
+	table->unused = begin;
+	table->unused_end = begin + SIM_BLOCK_PLACES;
+}
+
+static int claim_block(struct sim_table *table)
+{
+	const struct sim_claim *claim = &table->claim;
+	struct sim_block block;
+
+	if (allocate_all(table) || reserve_block(table))
+		return ENOMEM;
+	if (!claim->take(claim->arg, claim->device_index, claim->numbers, &block.index,
+			 &block.generation) ||
+	    block.index >= table->count / SIM_BLOCK_PLACES)
+		return ENOSPC;
+	block.generation &= (uint16_t)((1u << table->generation_bits) - 1);
+	open_block(table, block);
+	return 0;
+}
+
+/* Takes a place of a claimed block that was never used. */
+static int take_claimed(struct sim_table *table, uint32_t *place)
+{
+	for (;;) {
+		int err = 0;
+
+		while (table->unused < table->unused_end &&
+		       (table->unused < table->first || table->places[table->unused].object))
+			table->unused++;
+		if (table->unused < table->unused_end)
+			break;
+		err = claim_block(table);
+		if (err)
+			return err;
+	}
+	*place = table->unused++;
+	return 0;
+}
+
+/* Takes a place that was never used. */
+static int take_unused(struct sim_table *table, uint32_t *place)
+{
+	const uint32_t unused = next_unused(table);
+
+	if (table->claim.take)
+		return take_claimed(table, place);
+	if (unused >> table->place_bits || (unused >= table->capacity && grow(table, unused)))
+		return ENOMEM;
+	*place = unused;
+	table->count = unused + 1;
+	return 0;
+}
+
 static uint32_t take_free(struct sim_table *table)
 {
 	uint32_t place = table->free_head;
@@ -103,23 +246,24 @@ int sim_table_insert(struct sim_table *table, void *object, uint32_t *number)
 {
 	const unsigned int bits = table->place_bits + table->generation_bits;
 	const uint32_t last = (uint32_t)((UINT64_C(1) << bits) - 1);
-	const uint32_t unused = next_unused(table);
-	const bool full = unused >> table->place_bits;
 	uint32_t place;
 
 	if (table->live >= table->limit)
 		return ENOMEM;
-	if (table->free_count > FREE_PLACES_MIN || (table->free_count && full)) {
+	if (table->free_count > FREE_PLACES_MIN) {
 		place = take_free(table);
 	} else {
-		if (full || (unused >= table->capacity && grow(table, unused)))
-			return ENOMEM;
-		place = unused;
-		table->count = unused + 1;
+		int err = take_unused(table, &place);
+
+		if (err && !table->free_count)
+			return err;
+		if (err)
+			place = take_free(table);
 	}
 	if (number_of(table, place) == last)
 		table->places[place].generation = 0;
 	table->places[place].object = object;
+	table->places[place].next_free = NO_PLACE;
 	table->live++;
 	*number = number_of(table, place);
 	return 0;
@@ -132,6 +276,9 @@ void sim_table_remove(struct sim_table *table, uint32_t number)
 
 	place->object = NULL;
 	place->generation = (place->generation + 1) & ((1u << table->generation_bits) - 1);
+	table->live--;
+	if (place->next_free == LOST_PLACE)
+		return;
 	place->next_free = NO_PLACE;
 	if (table->free_tail == NO_PLACE)
 		table->free_head = index;
@@ -139,19 +286,46 @@ void sim_table_remove(struct sim_table *table, uint32_t number)
 		table->places[table->free_tail].next_free = index;
 	table->free_tail = index;
 	table->free_count++;
-	table->live--;
 }
 
-void *sim_table_next(const struct sim_table *table, uint32_t *place)
+/* Returns the place at a cursor, which counts the places of the blocks, or (without a claim) all. */
+static struct sim_place *place_at(const struct sim_table *table, uint32_t cursor)
 {
-	while (*place < table->count) {
-		void *object = table->places ? table->places[*place].object : NULL;
+	const uint32_t block = cursor / SIM_BLOCK_PLACES;
 
-		++*place;
-		if (object)
-			return object;
+	if (!table->claim.take)
+		return cursor < table->count && table->places ? &table->places[cursor] : NULL;
+	if (block >= table->block_count)
+		return NULL;
+	return &table->places[table->blocks[block].index * SIM_BLOCK_PLACES +
+			      cursor % SIM_BLOCK_PLACES];
+}
+
+void *sim_table_next(const struct sim_table *table, uint32_t *cursor)
+{
+	const struct sim_place *place;
+
+	while ((place = place_at(table, *cursor))) {
+		++*cursor;
+		if (place->object)
+			return place->object;
 	}
 	return NULL;
+}
+
+bool sim_table_had(const struct sim_table *table, uint32_t number)
+{
+	const uint32_t mask = (1u << table->generation_bits) - 1;
+	const uint32_t place = sim_table_place(table, number);
+	const struct sim_block *block = find_block(table, place / SIM_BLOCK_PLACES);
+	const uint32_t first = block ? block->generation : table->generation;
+	uint32_t age, ages;
+
+	if (place >= table->count || (table->claim.take && !block))
+		return false;
+	age = (number >> table->place_bits) - first;
+	ages = (uint32_t)table->places[place].generation - first;
+	return (age & mask) < (ages & mask);
 }
 
 /* Multiplying by an odd factor permutes the 20 bits, so that keys made in a row look unlike.

@@ -38,18 +38,38 @@ struct sim_place {
 	uint16_t generation;
 };
 
+/* A block of a table, and the generation that its numbers began with. */
+struct sim_block {
+	uint32_t index;
+	uint16_t generation;
+};
+
+/* Where a table gets its blocks; take NULL: all numbers are the table's. */
+struct sim_claim {
+	sim_claim_fn *take;
+	void *arg;
+	uint32_t device_index;
+	enum sim_numbers numbers;
+};
+
 struct sim_table {
 	struct sim_place *places;
-	uint32_t count; /* places in use or once used */
+	uint32_t
+		count; /* places in use or once used; with a claim, all places once there is a block */
 	uint32_t capacity;
 	uint32_t live; /* objects in the table */
 	uint32_t free_head, free_tail, free_count;
 	uint32_t base;	     /* the number of place 0, without its generation */
 	uint32_t first;	     /* the lowest number */
 	uint32_t limit;	     /* the most live objects */
-	uint16_t generation; /* of a place that was never used */
+	uint16_t generation; /* of a place that was never used, without a claim */
 	uint8_t place_bits;
 	uint8_t generation_bits;
+	struct sim_claim claim;
+	struct sim_block *blocks; /* in the order in which they were claimed */
+	uint32_t block_count, block_room;
+	uint32_t unused,
+		unused_end; /* with a claim: places of the last block that were never used */
 };
 
 /* Makes a table of at most limit objects. Numbers begin with first and have place_bits +
@@ -58,14 +78,18 @@ void sim_table_init(struct sim_table *table, unsigned int place_bits, unsigned i
 		    uint32_t first, uint32_t limit);
 void sim_table_destroy(struct sim_table *table);
 
+/* Lets an empty table take its numbers from blocks that it claims. The number of place 0 is 0 then. */
+void sim_table_claim(struct sim_table *table, const struct sim_claim *claim);
+
 /*
  * Lets the next numbers begin elsewhere, by a random number. Live objects keep theirs. With live
- * objects, only the generations change.
+ * objects, only the generations change. A table with a claim gives up its blocks instead, since they are
+ * another engine's from now on, as after fork(): the next numbers come from new blocks.
  */
 void sim_table_renumber(struct sim_table *table, uint32_t random);
 
 /* Gives an object a number; never the one whose bits are all set, which is the multicast QPN.
- * ENOMEM if the table is full or memory is out. */
+ * ENOMEM if the table is full or memory is out; ENOSPC if no block is left. */
 int sim_table_insert(struct sim_table *table, void *object, uint32_t *number);
 /* Removes the object of a number. */
 void sim_table_remove(struct sim_table *table, uint32_t number);
@@ -93,8 +117,11 @@ static inline void *sim_table_at(const struct sim_table *table, uint32_t number)
 	return place < table->count ? table->places[place].object : NULL;
 }
 
-/* Returns the objects one by one, then NULL. Begin with *place = 0. */
-void *sim_table_next(const struct sim_table *table, uint32_t *place);
+/* Returns the objects one by one, then NULL. Begin with *cursor = 0. */
+void *sim_table_next(const struct sim_table *table, uint32_t *cursor);
+
+/* Returns true if an object had the number at its place before the present generation. */
+bool sim_table_had(const struct sim_table *table, uint32_t number);
 
 /*
  * A memory key: [ generation, high 4 bits | place and kind, scrambled, 20 bits | generation, low 8
