@@ -145,6 +145,11 @@ size_t sim_frame_bytes(const struct sim_packet *packet, const struct sim_route *
 size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route *route,
 			 sim_copy_fn *copy, uint8_t *frame, bool *readable);
 
+/* Writes a frame in the same way without the checksums of its end: its ICRC and its VCRC are zeros, and
+ * so is the checksum of UDP over IPv6. */
+size_t sim_packet_write(const struct sim_packet *packet, const struct sim_route *route,
+			sim_copy_fn *copy, uint8_t *frame, bool *readable);
+
 /* Writes the headers before the BTH anew, for another number of bytes from the BTH to the ICRC.
  * Returns the length of the frame. */
 size_t sim_packet_resize(uint8_t *frame, size_t transport_bytes, const struct sim_route *route);
@@ -173,6 +178,11 @@ enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
 enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_bytes,
 					     struct sim_packet *packet, struct sim_span *span,
 					     struct sim_route *route);
+
+/* Reads a frame of Ethernet or of InfiniBand in the same way, and does not look at its ICRC and VCRC. */
+enum sim_decode sim_packet_read(const uint8_t *frame, size_t frame_bytes, bool infiniband,
+				struct sim_packet *packet, struct sim_span *span,
+				struct sim_route *route);
 
 struct vb_packet;
 

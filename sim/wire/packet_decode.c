@@ -44,6 +44,7 @@ static void map_ipv4(uint8_t gid[16], const uint8_t *address)
 static enum sim_decode get_ipv4(struct reader *reader, struct sim_route *route)
 {
 	const uint8_t *ip = take(reader, IPV4_BYTES);
+	size_t datagram_bytes;
 
 	if (!ip)
 		return SIM_DECODE_TRUNCATED;
@@ -59,9 +60,10 @@ static enum sim_decode get_ipv4(struct reader *reader, struct sim_route *route)
 	map_ipv4(route->dest_gid, ip + 16);
 	if (route->ip_fragment & IPV4_FRAGMENTED)
 		return SIM_DECODE_NOT_ROCE;
-	if (sim_load_be16(ip + 2) < IPV4_BYTES)
+	datagram_bytes = sim_load_be16(ip + 2);
+	if (datagram_bytes < IPV4_BYTES)
 		return SIM_DECODE_TRUNCATED;
-	return limit(reader, sim_load_be16(ip + 2) - IPV4_BYTES);
+	return limit(reader, datagram_bytes - IPV4_BYTES);
 }
 
 /* Reads an IPv6 header, or a GRH, which has the same layout; another one is `wrong`. */
@@ -185,7 +187,7 @@ static enum sim_decode get_bth(struct reader *reader, struct sim_packet *packet,
 	packet->psn = sim_load_be24(bth + 9);
 	if (bth[1] & BTH_VERSION)
 		return SIM_DECODE_BAD_VERSION;
-	if (!(sim_opcodes[bth[0]].flags & SIM_OP_VALID))
+	if (!(sim_opcodes[packet->opcode].flags & SIM_OP_VALID))
 		return SIM_DECODE_BAD_OPCODE;
 	return SIM_DECODE_OK;
 }
@@ -291,13 +293,38 @@ static enum sim_decode decode(struct reader *reader,
 	return result == SIM_DECODE_OK ? get_transport(reader, packet, span) : result;
 }
 
+static enum sim_decode decode_ethernet(struct reader *reader, struct sim_packet *packet,
+				       struct sim_span *span, struct sim_route *route)
+{
+	return decode(reader, get_ethernet, packet, span, route);
+}
+
+static enum sim_decode decode_infiniband(struct reader *reader, struct sim_packet *packet,
+					 struct sim_span *span, struct sim_route *route)
+{
+	enum sim_decode result = decode(reader, get_infiniband, packet, span, route);
+
+	packet->slid = route->slid;
+	packet->sl = route->sl;
+	return result;
+}
+
+enum sim_decode sim_packet_read(const uint8_t *frame, size_t frame_bytes, bool infiniband,
+				struct sim_packet *packet, struct sim_span *span,
+				struct sim_route *route)
+{
+	struct reader reader = {frame, frame_bytes};
+
+	return (infiniband ? decode_infiniband : decode_ethernet)(&reader, packet, span, route);
+}
+
 enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,
 				  struct sim_packet *packet, struct sim_span *span,
 				  struct sim_route *route)
 {
 	const uint8_t *ip = frame + ETHERNET_BYTES;
 	struct reader reader = {frame, frame_bytes};
-	enum sim_decode result = decode(&reader, get_ethernet, packet, span, route);
+	enum sim_decode result = decode_ethernet(&reader, packet, span, route);
 	size_t length_bytes;
 	uint32_t icrc;
 
@@ -314,10 +341,8 @@ enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_
 {
 	const size_t length_bytes = frame_bytes - VCRC_BYTES;
 	struct reader reader = {frame, frame_bytes};
-	enum sim_decode result = decode(&reader, get_infiniband, packet, span, route);
+	enum sim_decode result = decode_infiniband(&reader, packet, span, route);
 
-	packet->slid = route->slid;
-	packet->sl = route->sl;
 	if (result != SIM_DECODE_OK)
 		return result;
 	if (sim_icrc_infiniband(frame, length_bytes) != sim_load_le32(reader.at))

@@ -318,17 +318,28 @@ void sim_packet_seal(uint8_t *frame, size_t frame_bytes, const struct sim_route 
 	}
 }
 
+size_t sim_packet_write(const struct sim_packet *packet, const struct sim_route *route,
+			sim_copy_fn *copy, uint8_t *frame, bool *readable)
+{
+	const size_t transport_bytes = transport_bytes_of(packet);
+	uint8_t *bth = frame + sim_route_bytes(route);
+	const size_t end_bytes = ICRC_BYTES + (route->infiniband ? VCRC_BYTES : 0);
+	bool all_readable = true;
+
+	put_route(frame, route, transport_bytes);
+	put_transport(bth, packet, copy, &all_readable);
+	memset(bth + transport_bytes - ICRC_BYTES, 0, end_bytes);
+	if (readable)
+		*readable = all_readable;
+	return (size_t)(bth - frame) + transport_bytes - ICRC_BYTES + end_bytes;
+}
+
 size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route *route,
 			 sim_copy_fn *copy, uint8_t *frame, bool *readable)
 {
-	const size_t frame_bytes = sim_frame_bytes(packet, route);
-	bool all_readable = true;
+	const size_t frame_bytes = sim_packet_write(packet, route, copy, frame, readable);
 
-	put_route(frame, route, transport_bytes_of(packet));
-	put_transport(frame + sim_route_bytes(route), packet, copy, &all_readable);
 	put_checksums(frame, frame_bytes, route);
-	if (readable)
-		*readable = all_readable;
 	return frame_bytes;
 }
 
