@@ -19,6 +19,7 @@
 #include "sim/net/notes.h"
 #include "sim/net/subnet.h"
 #include "sim/net/trace.h"
+#include "sim/net/wire.h"
 #include "sim/object/ah.h"
 #include "sim/object/cq.h"
 #include "sim/object/device.h"

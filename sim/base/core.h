@@ -18,6 +18,7 @@ struct sim_outlet;
 enum sim_turns {
 	SIM_TURN_REQUESTER,
 	SIM_TURN_RESPONDER,
+	SIM_TURN_ROOM, /* the QP waits until the network takes packets (sim/qp/room.c) */
 	SIM_TURNS,
 };
 

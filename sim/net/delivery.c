@@ -13,13 +13,14 @@
 
 #define MULTICAST_QPN 0xffffffu
 
-/* A packet on a link with delay: its bytes, and the port that they go to. */
+/* A packet on a link with delay: its bytes, and where they go to. */
 struct sim_flight {
 	struct sim_timer timer;
 	struct sim_flight *next_made;
-	struct sim_flight *next_spare;
+	struct sim_flight *next; /* spare, or held */
 	struct sim_net *net;
-	struct sim_port *dest;
+	struct sim_path path;
+	uint32_t dest_qpn;
 	size_t frame_bytes;
 	uint8_t frame[SIM_FRAME_BYTES_MAX];
 };
@@ -146,14 +147,24 @@ static void arrive(struct sim_port *port, const struct sim_packet *packet,
 		admit(port, packet, route);
 }
 
-void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes)
+static enum sim_decode decode(const struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			      struct sim_packet *packet, struct sim_span *span,
+			      struct sim_route *route)
+{
+	return (sim_port_is_infiniband(port) ? sim_packet_decode_infiniband : sim_packet_decode)(
+		frame, frame_bytes, packet, span, route);
+}
+
+void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			 bool checked)
 {
 	struct sim_packet packet;
 	struct sim_route route;
 	struct sim_span span;
 	enum sim_decode result =
-		(sim_port_is_infiniband(port) ? sim_packet_decode_infiniband : sim_packet_decode)(
-			frame, frame_bytes, &packet, &span, &route);
+		checked ? sim_packet_read(frame, frame_bytes, sim_port_is_infiniband(port), &packet,
+					  &span, &route)
+			: decode(port, frame, frame_bytes, &packet, &span, &route);
 
 	port->device->counters.received_packets++;
 	if (result != SIM_DECODE_OK)
@@ -179,8 +190,149 @@ int sim_net_inject(struct sim_port *port, const void *frame, size_t frame_bytes)
 		       sim_port_is_infiniband(port) ? SIM_FRAME_INFINIBAND : 0);
 	if (sim_watched(engine))
 		sim_notes_injected(port, copy, frame_bytes);
-	sim_delivery_arrive(port, copy, frame_bytes);
+	sim_delivery_arrive(port, copy, frame_bytes, false);
 	return 0;
+}
+
+/* True if the port has a GID of the packet's RoCE version. */
+static bool hears(const struct sim_port *port, const struct sim_route *route)
+{
+	return route->infiniband || sim_port_has_type(port, route->roce_v1 ? IBV_GID_TYPE_ROCE_V1
+									   : IBV_GID_TYPE_ROCE_V2);
+}
+
+/* True if QPs of this engine are in the group that the path leads to. */
+static bool has_members(const struct sim_port *port, const struct sim_path *path)
+{
+	const struct sim_member *member = port->device->engine->net->members;
+
+	if (!hears(port, &path->route))
+		return false;
+	while (member && !sim_multicast_matches(member, port, &path->route))
+		member = member->next;
+	return member;
+}
+
+/* True if QPs of other engines may be in the group. */
+static bool has_other_members(const struct sim_net *net, const struct sim_port *port,
+			      const struct sim_path *path)
+{
+	return net->way && hears(port, &path->route) && net->way->has_members(net->way->arg, port);
+}
+
+/* --- the end of a path --- */
+
+/* What has come to the end of a path. */
+struct load {
+	const struct sim_packet *packet; /* used if the packet is not encoded */
+	const uint8_t *frame;
+	size_t frame_bytes; /* 0: not encoded */
+	uint32_t dest_qpn;
+};
+
+/* Gives the packet to the QPs of this engine. */
+static void enter(const struct sim_path *path, const struct load *load)
+{
+	if (load->frame_bytes)
+		sim_delivery_arrive(path->dest, load->frame, load->frame_bytes, false);
+	else
+		arrive(path->dest, load->packet, &path->route);
+}
+
+/* Lets the packet leave the engine. False if it is lost there. */
+static bool depart(const struct sim_net *net, const struct sim_path *path, const struct load *load)
+{
+	struct sim_departure departure = {
+		.source = path->source,
+		.dest = path->dest,
+		.route = &path->route,
+		.dest_qpn = path->multicast ? MULTICAST_QPN : load->dest_qpn,
+		.frame = load->frame,
+		.frame_bytes = load->frame_bytes,
+		.packet = load->frame_bytes ? NULL : load->packet,
+		.copy = net->engine->host.memory.copy,
+	};
+	struct sim_route route;
+
+	if (departure.packet && !path->route.udp_source_port) {
+		route = sim_net_route(path, load->packet);
+		departure.route = &route;
+	}
+	return net->way->send(net->way->arg, &departure);
+}
+
+/* True if the engine's own QPs cannot take the packet: it goes to one QP, which they do not know. */
+static bool leaves(const struct sim_net *net, const struct sim_path *path, uint32_t dest_qpn)
+{
+	if (!net->way || path->multicast || dest_qpn == MULTICAST_QPN)
+		return false;
+	return path->beyond || !sim_table_find(&path->dest->device->qps, dest_qpn);
+}
+
+static bool end_at_group(const struct sim_net *net, const struct sim_path *path,
+			 const struct load *load)
+{
+	bool taken = false;
+
+	if (!path->dest)
+		return net->way && depart(net, path, load);
+	if (has_members(path->dest, path)) {
+		enter(path, load);
+		taken = true;
+	}
+	if (has_other_members(net, path->dest, path))
+		taken |= depart(net, path, load);
+	return taken;
+}
+
+/* A packet has come to the end of its path. False if it is lost. A QPN that nobody has is refused by the
+ * port, as in an engine without a way out. */
+static bool end(const struct sim_net *net, const struct sim_path *path, const struct load *load)
+{
+	if (path->multicast)
+		return end_at_group(net, path, load);
+	if (leaves(net, path, load->dest_qpn)) {
+		if (depart(net, path, load))
+			return true;
+		if (path->beyond ||
+		    net->way->find(net->way->arg, path, load->dest_qpn) != SIM_PRESENCE_NOBODY)
+			return false;
+	}
+	if (!path->dest)
+		return false;
+	enter(path, load);
+	return true;
+}
+
+/* --- links with delay --- */
+
+void sim_delivery_init(struct sim_delivery *delivery)
+{
+	delivery->held_end = &delivery->held;
+}
+
+static void end_flight(struct sim_flight *flight)
+{
+	struct sim_delivery *delivery = &flight->net->delivery;
+	const struct load load = {
+		.frame = flight->frame,
+		.frame_bytes = flight->frame_bytes,
+		.dest_qpn = flight->dest_qpn,
+	};
+
+	if (!end(flight->net, &flight->path, &load))
+		flight->path.source->device->counters.lost_packets++;
+	flight->next = delivery->spare;
+	delivery->spare = flight;
+}
+
+/* True if the packet has to wait until the way out has room. */
+static bool is_jammed(const struct sim_flight *flight)
+{
+	const struct sim_way_out *way = flight->net->way;
+
+	return leaves(flight->net, &flight->path, flight->dest_qpn) &&
+	       !way->room(way->arg, &flight->path, flight->dest_qpn);
 }
 
 static void land(struct sim_timer *timer)
@@ -188,9 +340,29 @@ static void land(struct sim_timer *timer)
 	struct sim_flight *flight = (struct sim_flight *)timer;
 	struct sim_delivery *delivery = &flight->net->delivery;
 
-	sim_delivery_arrive(flight->dest, flight->frame, flight->frame_bytes);
-	flight->next_spare = delivery->spare;
-	delivery->spare = flight;
+	/* Packets leave in the order in which they have landed. */
+	if (!is_jammed(flight) &&
+	    !(delivery->held && leaves(flight->net, &flight->path, flight->dest_qpn))) {
+		end_flight(flight);
+		return;
+	}
+	flight->next = NULL;
+	*delivery->held_end = flight;
+	delivery->held_end = &flight->next;
+}
+
+void sim_delivery_release(struct sim_net *net)
+{
+	struct sim_delivery *delivery = &net->delivery;
+
+	while (delivery->held && !is_jammed(delivery->held)) {
+		struct sim_flight *flight = delivery->held;
+
+		delivery->held = flight->next;
+		if (!delivery->held)
+			delivery->held_end = &delivery->held;
+		end_flight(flight);
+	}
 }
 
 /* Takes a spare buffer or makes one; sim_delivery_destroy() frees the buffers. NULL if memory is
@@ -201,7 +373,7 @@ static struct sim_flight *take_flight(struct sim_net *net)
 	struct sim_flight *flight = delivery->spare;
 
 	if (flight) {
-		delivery->spare = flight->next_spare;
+		delivery->spare = flight->next;
 		return flight;
 	}
 	flight = malloc(sizeof(*flight));
@@ -218,16 +390,17 @@ static struct sim_flight *take_flight(struct sim_net *net)
 
 /* Keeps the bytes of a packet until its arrival. False if memory is out: the packet is lost, as in a
  * full switch. */
-static bool take_off(struct sim_net *net, const struct sim_path *path,
-		     const struct sim_transit *transit, uint64_t arrival_ns)
+static bool take_off(struct sim_net *net, const struct sim_path *path, const struct load *load,
+		     uint64_t arrival_ns)
 {
 	struct sim_flight *flight = take_flight(net);
 
 	if (!flight)
 		return false;
-	flight->dest = path->dest;
-	flight->frame_bytes = transit->frame_bytes;
-	memcpy(flight->frame, transit->frame, transit->frame_bytes);
+	flight->path = *path;
+	flight->dest_qpn = load->dest_qpn;
+	flight->frame_bytes = load->frame_bytes;
+	memcpy(flight->frame, load->frame, load->frame_bytes);
 	sim_timer_arm(&net->engine->clock, &flight->timer, arrival_ns);
 	return true;
 }
@@ -239,7 +412,7 @@ static uint64_t arrival_ns(const struct sim_net *net, const struct sim_path *pat
 	struct sim_link *link = path->link;
 	uint64_t start_ns = net->engine->clock.now_ns;
 
-	if (link->bits_per_second) {
+	if (link && link->bits_per_second) {
 		uint64_t *busy_ns = &link->busy_until_ns[path->source == link->b];
 
 		if (*busy_ns > start_ns)
@@ -247,68 +420,70 @@ static uint64_t arrival_ns(const struct sim_net *net, const struct sim_path *pat
 		start_ns += transit->frame_bytes * 8 * UINT64_C(1000000000) / link->bits_per_second;
 		*busy_ns = start_ns;
 	}
-	return start_ns + link->delay_ns + transit->delay_ns;
+	return start_ns + (link ? link->delay_ns : 0) + transit->delay_ns;
 }
 
 bool sim_delivery_needs_bytes(const struct sim_path *path, const struct sim_transit *transit)
 {
-	return path->link &&
-	       (path->link->bits_per_second || path->link->delay_ns || transit->delay_ns);
+	if (!path->link)
+		return path->beyond && transit->delay_ns;
+	return path->link->bits_per_second || path->link->delay_ns || transit->delay_ns;
+}
+
+/* The QPN that the packet goes to. A frame that a rule has made wrong goes where the packet went. */
+static uint32_t dest_qpn_of(const struct sim_path *path, const struct sim_transit *transit)
+{
+	struct sim_packet packet;
+	struct sim_route route;
+	struct sim_span span;
+
+	if (transit->changed && decode(path->source, transit->frame, transit->frame_bytes, &packet,
+				       &span, &route) == SIM_DECODE_OK)
+		return packet.dest_qpn;
+	return transit->packet->dest_qpn;
 }
 
 /* False if the packet is lost. */
 static bool deliver_to(struct sim_net *net, const struct sim_path *path,
 		       struct sim_transit *transit)
 {
+	struct load load;
 	uint64_t when_ns;
 
 	if (sim_delivery_needs_bytes(path, transit))
 		sim_net_encode(net, transit);
 	if (transit->lost)
 		return false;
+	load = (struct load){
+		.packet = transit->packet,
+		.frame = transit->frame,
+		.frame_bytes = transit->frame_bytes,
+		.dest_qpn = dest_qpn_of(path, transit),
+	};
 	when_ns = arrival_ns(net, path, transit);
 	if (when_ns > net->engine->clock.now_ns)
-		return take_off(net, path, transit, when_ns);
-	if (transit->frame_bytes)
-		sim_delivery_arrive(path->dest, transit->frame, transit->frame_bytes);
-	else
-		arrive(path->dest, transit->packet, &path->route);
-	return true;
+		return take_off(net, path, &load, when_ns);
+	return end(net, path, &load);
 }
 
-/* True if the port has a GID of the packet's RoCE version. */
-static bool hears(const struct sim_port *port, const struct sim_route *route)
-{
-	return route->infiniband || sim_port_has_type(port, route->roce_v1 ? IBV_GID_TYPE_ROCE_V1
-									   : IBV_GID_TYPE_ROCE_V2);
-}
-
-static bool has_members(const struct sim_port *port, const struct sim_path *path)
-{
-	const struct sim_member *member = port->device->engine->net->members;
-
-	if (!hears(port, &path->route))
-		return false;
-	while (member && !sim_multicast_matches(member, port, &path->route))
-		member = member->next;
-	return member;
-}
-
-/* One copy to each port that has members of the group, the sender's own port included. False if no
- * port got one. */
+/* One copy to each port that has members of the group, the sender's own port included, and one to other
+ * machines. False if nobody got one. */
 static bool deliver_to_group(struct sim_net *net, struct sim_transit *transit)
 {
 	const struct sim_device *source = transit->path->source->device;
 	struct sim_path branch = *transit->path;
-	bool delivered = false;
+	bool delivered = branch.beyond && deliver_to(net, &branch, transit);
 
+	branch.beyond = false;
 	for (struct sim_device *device = net->engine->devices; device; device = device->next) {
 		if (device == source && !sim_device_obeys(device, SIM_RULE_MULTICAST_LOOPS))
 			continue;
 		for (unsigned int i = 0; i < device->port_count; i++) {
 			branch.dest = &device->ports[i];
 			branch.link = sim_fabric_link(net->engine, branch.source, branch.dest);
-			if (sim_fabric_is_passable(&branch) && has_members(branch.dest, &branch))
+			if (sim_fabric_is_passable(&branch) &&
+			    (has_members(branch.dest, &branch) ||
+			     has_other_members(net, branch.dest, &branch)))
 				delivered |= deliver_to(net, &branch, transit);
 		}
 	}
@@ -340,7 +515,7 @@ void sim_delivery_pass(struct sim_filter *filter, struct sim_transit *transit)
 
 bool sim_delivery_is_instant(const struct sim_path *path)
 {
-	return sim_fabric_is_passable(path) && !path->link->delay_ns &&
+	return path->dest && sim_fabric_is_passable(path) && !path->link->delay_ns &&
 	       !path->link->bits_per_second && !misrouted(path->dest, &path->route);
 }
 

@@ -9,12 +9,18 @@
 #include "sim/net/filter.h"
 
 struct sim_flight;
+struct sim_net;
 
 struct sim_delivery {
 	struct sim_filter filter;
 	struct sim_flight *flights; /* all buffers of delayed packets */
 	struct sim_flight *spare;   /* the buffers that hold no packet */
+	/* Packets that have come to the end of their link and wait for room in the way out. */
+	struct sim_flight *held;
+	struct sim_flight **held_end;
 };
+
+void sim_delivery_init(struct sim_delivery *delivery);
 
 /* Returns true if the delivery encodes the packet, because the packet arrives later. A packet to a group is
  * decided for each of its links. */
@@ -23,8 +29,13 @@ bool sim_delivery_needs_bytes(const struct sim_path *path, const struct sim_tran
 /* Delivers a packet, counts it if it is lost, and ends the chain. */
 sim_filter_fn sim_delivery_pass;
 
-/* A frame arrives at a port: decodes and checks it, and gives the packet to its QP. */
-void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes);
+/* A frame arrives at a port: decodes and checks it, and gives the packet to its QP. Its checksums are not
+ * looked at if it is `checked`. */
+void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			 bool checked);
+
+/* The way out may have room again: packets that were held leave. Those that find no room stay. */
+void sim_delivery_release(struct sim_net *net);
 
 /*
  * A frame that no QP has sent arrives at a port; the trace shows it. The frame is copied.

@@ -88,6 +88,7 @@ struct sim_port *sim_fabric_find_lid(struct sim_engine *engine, uint16_t lid)
 void sim_fabric_find_way(struct sim_engine *engine, struct sim_path *path)
 {
 	const union ibv_gid *sgid = &path->source->gids[path->sgid_index];
+	const struct sim_way_out *way = engine->net->way;
 	union ibv_gid dgid;
 
 	if (path->address_epoch == engine->address_epoch)
@@ -107,10 +108,12 @@ void sim_fabric_find_way(struct sim_engine *engine, struct sim_path *path)
 			memcpy(path->route.dest_mac, path->dest->mac, sizeof(path->dest->mac));
 	}
 	path->link = path->dest ? sim_fabric_link(engine, path->source, path->dest) : NULL;
+	path->beyond = !path->dest && way && way->reaches(way->arg, path);
 }
 
 bool sim_fabric_is_passable(const struct sim_path *path)
 {
-	return sim_port_is_up(path->source) && path->dest && sim_port_is_up(path->dest) &&
-	       path->link;
+	if (!sim_port_is_up(path->source))
+		return false;
+	return path->beyond || (path->dest && sim_port_is_up(path->dest) && path->link);
 }

@@ -45,7 +45,8 @@ struct sim_port *sim_fabric_find_lid(struct sim_engine *engine, uint16_t lid);
  * last call. */
 void sim_fabric_find_way(struct sim_engine *engine, struct sim_path *path);
 
-/* Returns true if the path has a destination and a link, and both ports are up. */
+/* Returns true if the path has a destination and a link, and both ports are up, or if the path leads
+ * beyond the engine from a port that is up. */
 bool sim_fabric_is_passable(const struct sim_path *path);
 
 #endif

@@ -122,6 +122,7 @@ int sim_multicast_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t l
 	};
 	device->attachment_count++;
 	device->group_count += in_group == 0;
+	sim_way_out_joined(device);
 	return 0;
 }
 
@@ -134,6 +135,7 @@ static void remove_member(struct sim_member **at)
 	device->attachment_count--;
 	device->group_count -= count_in_group(device, &member->gid, member->lid) == 0;
 	free(member);
+	sim_way_out_joined(device);
 }
 
 int sim_multicast_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)

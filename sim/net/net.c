@@ -37,17 +37,25 @@ void sim_net_check_way(struct sim_transit *transit)
 		transit->lost = true;
 }
 
+struct sim_route sim_net_route(const struct sim_path *path, const struct sim_packet *packet)
+{
+	struct sim_route route = path->route;
+
+	/* A connection's port is in its path. */
+	if (sim_opcodes[packet->opcode].flags & SIM_OP_DETH && !route.udp_source_port)
+		route.udp_source_port = sim_udp_source_port(packet->source_qpn, packet->dest_qpn);
+	return route;
+}
+
 void sim_net_encode(struct sim_net *net, struct sim_transit *transit)
 {
 	const struct sim_packet *packet = transit->packet;
-	struct sim_route route = transit->path->route;
+	struct sim_route route;
 	bool readable;
 
 	if (transit->frame_bytes)
 		return;
-	/* A connection's port is in its path. */
-	if (sim_opcodes[packet->opcode].flags & SIM_OP_DETH && !route.udp_source_port)
-		route.udp_source_port = sim_udp_source_port(packet->source_qpn, packet->dest_qpn);
+	route = sim_net_route(transit->path, packet);
 	transit->frame_bytes = sim_packet_encode(packet, &route, net->engine->host.memory.copy,
 						 transit->frame, &readable);
 	if (readable)
@@ -87,6 +95,27 @@ static const struct sim_outlet outlet = {
 	.forget = sim_multicast_forget,
 };
 
+/* The outlet of an engine with a way out. */
+static const struct sim_outlet outlet_with_room = {
+	.send = send,
+	.direct = direct,
+	.find_way = sim_fabric_find_way,
+	.room = sim_net_room,
+	.forget = sim_multicast_forget,
+};
+
+void sim_net_meter(struct sim_engine *engine, bool on)
+{
+	engine->outlet = on ? &outlet_with_room : &outlet;
+	for (struct sim_device *device = engine->devices; device; device = device->next) {
+		uint32_t cursor = 0;
+		struct sim_qp *qp;
+
+		while ((qp = sim_table_next(&device->qps, &cursor)))
+			sim_room_follow(qp);
+	}
+}
+
 int sim_net_create(struct sim_engine *engine)
 {
 	struct sim_net *net = calloc(1, sizeof(*net));
@@ -95,6 +124,7 @@ int sim_net_create(struct sim_engine *engine)
 	if (!net)
 		return ENOMEM;
 	net->engine = engine;
+	sim_delivery_init(&net->delivery);
 	engine->net = net;
 	engine->outlet = &outlet;
 	/* The filters, in the order in which a packet passes them. */

@@ -14,6 +14,7 @@
 #include "sim/net/multicast.h"
 #include "sim/net/notes.h"
 #include "sim/net/trace.h"
+#include "sim/net/wire.h"
 
 struct sim_net {
 	struct sim_engine *engine;
@@ -25,7 +26,18 @@ struct sim_net {
 	struct sim_delivery delivery;
 	struct sim_links links;
 	struct sim_member *members;
+	const struct sim_way_out *way; /* NULL: the engine has no way out */
+	struct sim_way_out given_way;
 };
+
+/* Returns the route of a packet, with the UDP source port of a datagram. */
+struct sim_route sim_net_route(const struct sim_path *path, const struct sim_packet *packet);
+
+/* How many packets the network takes on a path now (sim/qp/outlet.h). */
+unsigned int sim_net_room(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn);
+
+/* Makes QPs ask for room, or ask no more. */
+void sim_net_meter(struct sim_engine *engine, bool on);
 
 /* Makes engine->net and engine->outlet. ENOMEM. */
 int sim_net_create(struct sim_engine *engine);

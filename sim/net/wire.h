@@ -13,6 +13,7 @@
 #include "sim/object/path.h"
 #include "sim/wire/packet.h"
 
+struct sim_device;
 struct sim_engine;
 
 /* A packet that leaves the engine. The pointers are valid during the call. */
@@ -57,8 +58,12 @@ struct sim_way_out {
 	enum sim_presence (*find)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
 };
 
-/* Gives the engine a way out; NULL takes it away. The structure is copied. */
+/* Gives the engine a way out; NULL takes it away. The structure is copied. joined() learns of the
+ * memberships that there are. */
 void sim_way_out_set(struct sim_engine *engine, const struct sim_way_out *way);
+
+/* Private to sim/net: the number of a device's memberships has changed. */
+void sim_way_out_joined(const struct sim_device *device);
 
 /*
  * Writes the frame of a departure into room of SIM_FRAME_BYTES_MAX bytes and returns its length; 0 if

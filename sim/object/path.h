@@ -15,9 +15,10 @@ struct sim_link;
 struct sim_path {
 	struct sim_port *source;
 	/* Found by the GID (Ethernet) or by the DLID (InfiniBand). NULL: no port has the address,
-	 * and packets are lost. */
+	 * and packets are lost unless the path leads beyond the engine. */
 	struct sim_port *dest;
-	struct sim_link *link;	/* NULL if no link joins the two */
+	struct sim_link *link; /* NULL if no link joins the two */
+	bool beyond; /* no port has the address, and the way out reaches it (sim/net/wire.h) */
 	uint64_t address_epoch; /* the engine's address_epoch when dest and link were found; or 0 */
 	bool multicast;		/* packets go to all members of a group */
 	struct sim_route route;

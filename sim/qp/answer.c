@@ -271,17 +271,58 @@ static void serve_all(struct sim_qp *qp, unsigned int *budget)
 	}
 }
 
-bool sim_responder_run(struct sim_qp *qp)
+/* A NAK acknowledges what stands before its PSN; hooks may make an ACK cover more. */
+static bool owes_ack(const struct sim_responder *resp)
+{
+	return resp->ack && (!resp->nak_pending || sim_psn_diff(resp->ack_psn, resp->nak_psn) >= 0);
+}
+
+/* The turn of a QP that asks for room. */
+__attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 {
 	struct sim_responder *resp = &qp->resp;
-	unsigned int budget = SIM_BURST_PACKETS;
+	unsigned int budget;
 
+	if (!resp->resources_pending && !resp->ack && !resp->nak_pending)
+		return false;
+	budget = sim_room_ask(qp, &qp->path, qp->dest_qpn);
+	if (!budget) {
+		sim_room_wait(qp, SIM_TURN_RESPONDER);
+		return false;
+	}
+	if (budget > SIM_BURST_PACKETS)
+		budget = SIM_BURST_PACKETS;
 	if (resp->resources_pending)
 		serve_all(qp, &budget);
 	if (resp->resources_pending)
 		return true;
-	/* A NAK acknowledges what stands before its PSN; hooks may make an ACK cover more. */
-	if (resp->ack && (!resp->nak_pending || sim_psn_diff(resp->ack_psn, resp->nak_psn) >= 0))
+	if (owes_ack(resp)) {
+		if (!budget--)
+			return true;
+		send_aeth(qp, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
+	}
+	resp->ack = SIM_ACK_NONE;
+	if (resp->nak_pending && !budget)
+		return true;
+	if (resp->nak_pending)
+		send_aeth(qp, resp->nak_syndrome, resp->nak_psn);
+	resp->nak_pending = false;
+	return false;
+}
+
+bool sim_responder_run(struct sim_qp *qp)
+{
+	struct sim_responder *resp = &qp->resp;
+	unsigned int budget = qp->burst;
+
+	if (!budget)
+		return run_with_room(qp);
+	if (resp->resources_pending) {
+		serve_all(qp, &budget);
+		if (resp->resources_pending)
+			return true;
+	}
+	if (owes_ack(resp))
 		send_aeth(qp, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
 	resp->ack = SIM_ACK_NONE;
 	if (resp->nak_pending)

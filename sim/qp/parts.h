@@ -10,6 +10,7 @@
  *     resp   responder.c, answer.c   the expected PSN, and the answers that are due
  *     rx     receive.c               the receive WQE of the message in progress
  *     sq     send.c, post.c          the send queue: its tail, its head
+ *     burst, awaiting  room.c        whether the QP asks for room, and waits for it
  *     peer   admission.c             the QP at the other end
  *     failures  failure.c            why work failed
  */
@@ -258,6 +259,8 @@ struct sim_qp {
 	struct sim_srq *srq;
 	struct sim_xrcd *xrcd; /* XRC_RECV */
 	struct sim_turn turns[SIM_TURNS];
+	uint8_t burst;	  /* SIM_BURST_PACKETS; 0: the QP asks for room */
+	uint8_t awaiting; /* the parts that wait for room: bits of enum sim_turns */
 
 	/* What ibv_modify_qp sets. */
 	uint16_t pkey_index;

@@ -93,6 +93,20 @@ static inline void sim_qp_wake_responder(struct sim_qp *qp)
 /* A QP that is reset or ends has no turns. */
 void sim_turn_cancel(struct sim_qp *qp);
 
+/* Takes the QP off a list, if it is on the list. */
+void sim_turn_leave(struct sim_qp *qp, enum sim_turns which);
+
+/* --- room.c: the QP's packets may need room in the engine's way out --- */
+
+/* Returns how many packets may be sent on a path now. */
+unsigned int sim_room_ask(struct sim_qp *qp, struct sim_path *path, uint32_t dest_qpn);
+
+/* A part of the QP waits for room, and has its turn when there may be room. */
+void sim_room_wait(struct sim_qp *qp, enum sim_turns part);
+
+/* The QP waits no more: it is in ERR, or it is reset. */
+void sim_room_leave(struct sim_qp *qp);
+
 /* --- send.c: the oldest sends end --- */
 
 /* Ends the oldest send WQE with success, with a completion if one is due. */

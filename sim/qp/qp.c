@@ -119,6 +119,7 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 	qp->max_inline = init->cap.max_inline_data;
 	qp->has_rq = init->recv_cq && !init->srq && !init->xrcd;
 	err = sim_qp_set_hooks(qp, device->hooks);
+	sim_room_follow(qp);
 	sim_requester_init(qp);
 	sim_completer_init(qp);
 	sim_responder_init(qp);
@@ -217,6 +218,7 @@ static void drop_work(struct sim_qp *qp)
 		if (recv_cq)
 			sim_cq_purge(recv_cq, qp->number);
 	}
+	sim_room_leave(qp);
 	sim_turn_cancel(qp);
 	sim_engine_changed(qp->engine);
 }
@@ -289,6 +291,7 @@ void sim_qp_fail(struct sim_qp *qp, enum sim_by by)
 		sim_engine_changed(qp->engine);
 		sim_requester_stop(qp);
 		sim_completer_stop(qp);
+		sim_room_leave(qp);
 		sim_qp_changed_state(qp, from, by);
 	}
 	sim_qp_wake_requester(qp);

@@ -122,6 +122,12 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 bool sim_requester_run(struct sim_qp *qp);
 bool sim_responder_run(struct sim_qp *qp);
 
+/* The QP asks the engine's outlet for room from now on, or does not: as the outlet has it. */
+void sim_room_follow(struct sim_qp *qp);
+
+/* There may be room: QPs that wait for room have their turns. */
+void sim_room_ready(struct sim_engine *engine);
+
 /* Takes the next QP off a list; NULL if the list is empty. Puts a QP on a list, once. */
 struct sim_qp *sim_turn_take(struct sim_engine *engine, enum sim_turns which);
 void sim_turn_ask(struct sim_qp *qp, enum sim_turns which);

@@ -533,9 +533,41 @@ static void check_drained(struct sim_qp *qp)
 		sim_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
+/* Returns how many packets may be sent from this WQE on. A datagram has a path of its own. */
+static unsigned int room_for(struct sim_qp *qp, const struct sim_send_wqe *wqe)
+{
+	if (qp->type != IBV_QPT_UD)
+		return sim_room_ask(qp, &qp->path, qp->dest_qpn);
+	return sim_room_ask(qp, &wqe->ud.ah->path, wqe->ud.remote_qpn) ? 1 : 0;
+}
+
+/* The turn of a QP that asks for room. What sends no packet needs none: local operations, and a WQE in
+ * error. */
+__attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
+{
+	unsigned int budget = SIM_BURST_PACKETS, room = 0;
+	struct sim_send_wqe *wqe;
+
+	while (gate(qp, &wqe) == SIM_GATE_OPEN) {
+		const bool sends = !(wqe->info.flags & SIM_WR_LOCAL) && !wqe->status;
+
+		if (budget-- == 0)
+			return true;
+		if (sends && !room)
+			room = room_for(qp, wqe);
+		if (sends && room-- == 0) {
+			sim_room_wait(qp, SIM_TURN_REQUESTER);
+			return false;
+		}
+		send_one(qp, wqe);
+	}
+	check_drained(qp);
+	return false;
+}
+
 bool sim_requester_run(struct sim_qp *qp)
 {
-	unsigned int budget = SIM_BURST_PACKETS;
+	unsigned int budget = qp->burst;
 	struct sim_send_wqe *wqe;
 
 	if (qp->hooks && qp->hooks->turn(qp))
@@ -546,7 +578,7 @@ bool sim_requester_run(struct sim_qp *qp)
 	}
 	while (gate(qp, &wqe) == SIM_GATE_OPEN) {
 		if (budget-- == 0)
-			return true;
+			return qp->burst || run_with_room(qp);
 		send_one(qp, wqe);
 	}
 	check_drained(qp);

@@ -41,9 +41,14 @@ static void leave(struct sim_qp *qp, enum sim_turns which)
 	qp->turns[which].asked = false;
 }
 
+void sim_turn_leave(struct sim_qp *qp, enum sim_turns which)
+{
+	if (qp->turns[which].asked)
+		leave(qp, which);
+}
+
 void sim_turn_cancel(struct sim_qp *qp)
 {
 	for (enum sim_turns which = 0; which < SIM_TURNS; which++)
-		if (qp->turns[which].asked)
-			leave(qp, which);
+		sim_turn_leave(qp, which);
 }

@@ -115,7 +115,7 @@ struct ibv_ah_attr engine_ah_attr(const union ibv_gid *dgid)
 	};
 }
 
-void engine_open_bare(struct engine *engine, uint64_t seed)
+static void open_with(struct engine *engine, const struct engine_config *config)
 {
 	const struct sim_host host = {
 		.arg = engine,
@@ -123,11 +123,18 @@ void engine_open_bare(struct engine *engine, uint64_t seed)
 		.async_event = async_event,
 		.find_ah = find_ah,
 		.memory = {copy, probe},
+		.claim_numbers = config->claim,
+		.claim_arg = config->claim_arg,
 	};
 
 	*engine = (struct engine){.bytes_hash = UINT64_C(0xcbf29ce484222325)};
 	engine_poison(NULL, 0);
-	must(sim_engine_create(&host, seed, &engine->sim), "world");
+	must(sim_engine_create(&host, config->seed, &engine->sim), "world");
+}
+
+void engine_open_bare(struct engine *engine, uint64_t seed)
+{
+	open_with(engine, &(struct engine_config){.seed = seed});
 }
 
 static struct sim_device *add_device(struct engine *engine, const char *name, unsigned int ports,
@@ -306,7 +313,7 @@ void engine_open(struct engine *engine, const struct engine_config *config)
 	const struct sim_trace_sink sink = {engine, record};
 	struct engine_side *sides = engine->sides;
 
-	engine_open_bare(engine, config->seed);
+	open_with(engine, config);
 	engine->config = *config;
 	set_defaults(&engine->config);
 	for (unsigned int i = 0; i < 2; i++)
@@ -324,6 +331,8 @@ void engine_open(struct engine *engine, const struct engine_config *config)
 		if (i == 0 || !config->peer)
 			make_qp(engine, &sides[i]);
 	}
+	if (config->unconnected)
+		return;
 	engine_connect_qp(engine, sides[0].qp, config->peer ? ENGINE_PEER_QPN : sides[1].qp->number,
 			  &sides[1].gid, engine->config.psn[0], engine->config.psn[1]);
 	if (!config->peer)
@@ -382,7 +391,7 @@ int engine_recv(struct engine *engine, unsigned int side, uint64_t wr_id, uint32
 static void set_target(const struct engine *engine, unsigned int side,
 		       const struct engine_send *send, struct ibv_send_wr *wr)
 {
-	const struct engine_side *other = &engine->sides[!side];
+	const struct engine_side *other = send->to ? send->to : &engine->sides[!side];
 	uint64_t remote_addr = (uintptr_t)other->memory + send->remote_offset;
 	uint32_t rkey = send->rkey ? send->rkey : other->mr->rkey;
 

@@ -36,9 +36,12 @@ struct engine_config {
 	bool peer;	       /* side 1 has no QP: the test is the peer */
 	bool rtr_only;	       /* leave the QPs in RTR */
 	bool sig_all;
-	bool infiniband; /* the ports' link layer; LIDs 1 and 2 */
-	bool grh;	 /* on InfiniBand: packets have a GRH, too */
-	bool quiet;	 /* record no frames, so that the engine passes descriptors */
+	bool infiniband;     /* the ports' link layer; LIDs 1 and 2 */
+	bool grh;	     /* on InfiniBand: packets have a GRH, too */
+	bool quiet;	     /* record no frames, so that the engine passes descriptors */
+	bool unconnected;    /* leave the QPs in RESET */
+	sim_claim_fn *claim; /* struct sim_host, claim_numbers */
+	void *claim_arg;
 	uint64_t delay_ns;
 	uint64_t bits_per_second;
 };
@@ -123,6 +126,7 @@ struct engine_send {
 	bool unsignalled;
 	uint32_t remote_qpn; /* UD; 0: the other side's */
 	uint32_t remote_qkey;
+	const struct engine_side *to; /* NULL: the other side of this engine */
 };
 int engine_send(struct engine *engine, unsigned int side, const struct engine_send *send);
 

@@ -346,7 +346,7 @@ int verb_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *at
 		return -refuse_why(verb,
 				   (struct vb_why){VB_WHY_MAC_OF_INFINIBAND, {attr->port_num}});
 	sim_fabric_find_way(hold.world->driver.engine, &path);
-	if (!path.dest && !path.multicast)
+	if (!path.dest && !path.multicast && !path.beyond)
 		return -refuse_why(verb, gid_of_nobody(context->device, &attr->grh.dgid));
 	memcpy(eth_mac, path.route.dest_mac, ETHERNET_LL_SIZE);
 	if (vid)

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* The way out: what leaves the engine, what comes from outside, and the QPs that wait for room. */
+#include "sim/net/wire.h"
+
+#include "sim/base/note.h"
+#include "sim/net/net.h"
+#include "sim/qp/qp.h"
+
+#include <limits.h>
+#include <string.h>
+
+void sim_way_out_joined(const struct sim_device *device)
+{
+	const struct sim_way_out *way = device->engine->net->way;
+
+	if (way)
+		way->joined(way->arg, device, device->attachment_count);
+}
+
+void sim_way_out_set(struct sim_engine *engine, const struct sim_way_out *way)
+{
+	struct sim_net *net = engine->net;
+
+	net->way = NULL;
+	if (way) {
+		net->given_way = *way;
+		net->way = &net->given_way;
+	}
+	/* Each path finds out again whether it leads beyond the engine. */
+	engine->address_epoch++;
+	sim_engine_changed(engine);
+	sim_net_meter(engine, way);
+	sim_way_out_ready(engine);
+	for (struct sim_device *device = engine->devices; device; device = device->next)
+		if (device->attachment_count)
+			sim_way_out_joined(device);
+}
+
+unsigned int sim_net_room(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn)
+{
+	const struct sim_way_out *way = engine->net->way;
+
+	sim_fabric_find_way(engine, path);
+	if (!path->beyond && (!path->dest || sim_table_find(&path->dest->device->qps, dest_qpn)))
+		return UINT_MAX;
+	return way->room(way->arg, path, dest_qpn);
+}
+
+size_t sim_departure_write(const struct sim_departure *departure, bool sealed, uint8_t *room)
+{
+	size_t frame_bytes = departure->frame_bytes;
+	bool readable = true;
+
+	if (frame_bytes)
+		memcpy(room, departure->frame, frame_bytes);
+	else
+		frame_bytes = (sealed ? sim_packet_encode : sim_packet_write)(
+			departure->packet, departure->route, departure->copy, room, &readable);
+	if (readable)
+		return frame_bytes;
+	departure->source->device->counters.guarded_faults++;
+	return 0;
+}
+
+void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			bool checked)
+{
+	uint8_t copy[SIM_FRAME_BYTES_MAX];
+
+	if (!sim_port_is_up(port))
+		return;
+	/* Longer than any frame: what it says of itself is wrong anyway. */
+	if (frame_bytes > sizeof(copy))
+		frame_bytes = sizeof(copy);
+	/* The sender may change a frame in shared memory meanwhile: what is read twice is copied. */
+	if (!checked || sim_watched(port->device->engine)) {
+		memcpy(copy, frame, frame_bytes);
+		frame = copy;
+	}
+	sim_delivery_arrive(port, frame, frame_bytes, checked);
+}
+
+void sim_way_out_ready(struct sim_engine *engine)
+{
+	sim_delivery_release(engine->net);
+	sim_room_ready(engine);
+}
+
+bool sim_way_out_is_awaited(const struct sim_engine *engine)
+{
+	return engine->turns[SIM_TURN_ROOM].head || engine->net->delivery.held;
+}

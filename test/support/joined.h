@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two engines with the same devices, as two processes have them, joined by a way out: a ring of frames in
+ * each direction. Engine 0 has the QP of side 0, engine 1 that of side 1; the other sides are idle.
+ */
+#ifndef TEST_SUPPORT_JOINED_H
+#define TEST_SUPPORT_JOINED_H
+
+#include "test/support/engine.h"
+
+#define JOINED_RING 4096u
+
+/* A frame on its way from one engine to the other. */
+struct joined_frame {
+	uint32_t device_index; /* the device and the port that it goes to */
+	uint8_t port;
+	bool checked;
+	size_t frame_bytes;
+	uint8_t frame[SIM_FRAME_BYTES_MAX];
+};
+
+/* The way from one engine to the other. */
+struct joined_way {
+	struct joined *joined;
+	unsigned int from;
+	struct joined_frame *frames; /* JOINED_RING */
+	unsigned int head, tail;
+	unsigned int limit; /* the most frames in the ring */
+	unsigned int most;  /* the most frames that were in the ring */
+	bool stuck;	    /* the receiver takes nothing */
+	bool ended;	    /* the receiver has ended: nobody has its numbers */
+	bool no_end;	    /* there is room without end: what does not fit is lost */
+	bool no_groups;	    /* the receiver has no member of any group */
+	unsigned int sent, lost;
+	uint32_t memberships; /* of the sender */
+	unsigned int joins;   /* calls of joined() */
+	/* What is beyond both engines: frames to the address `far` leave, and end here. */
+	union ibv_gid far;
+	unsigned int far_frames;
+	struct joined_frame far_frame; /* the last one */
+};
+
+struct joined {
+	struct engine engines[2];
+	struct joined_way ways[2];
+	uint8_t owners[SIM_NUMBERS][1u << 12]; /* the engine that has a block, from 1 */
+	uint32_t next_block[SIM_NUMBERS];
+	uint64_t now_ns;
+};
+
+/* Makes both engines, and connects side 0 of the first with side 1 of the second. room: frames that each
+ * ring holds. */
+void joined_open(struct joined *joined, const struct engine_config *config, unsigned int room);
+void joined_close(struct joined *joined);
+
+/* Returns the side that the engine has the QP of. */
+struct engine_side *joined_side(struct joined *joined, unsigned int engine);
+
+/* Posts at an engine's side; the target is the other engine's. */
+int joined_send(struct joined *joined, unsigned int engine, struct engine_send send);
+int joined_recv(struct joined *joined, unsigned int engine, uint64_t wr_id, uint32_t offset,
+		uint32_t bytes);
+
+/* Connects a QP of one engine with one of the other. */
+void joined_connect(struct joined *joined, struct sim_qp *const qps[2]);
+
+/* Gives the next frame of a ring to its receiver. Returns false if there is none, or the ring is stuck. */
+bool joined_pass(struct joined_way *way);
+
+/* Runs both engines and both rings until no packet is under way; then moves the time, while a timer is due
+ * until until_ns. */
+void joined_settle(struct joined *joined, uint64_t until_ns);
+
+/* Runs the present instant of both engines. */
+void joined_run(struct joined *joined);
+
+/* Claims blocks for the engine whose way is arg. */
+sim_claim_fn joined_claim;
+
+#endif
