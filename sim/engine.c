@@ -84,3 +84,10 @@ void sim_engine_advance(struct sim_engine *engine, uint64_t now_ns)
 	if (now_ns > clock->now_ns)
 		clock->now_ns = now_ns;
 }
+
+void sim_engine_postpone(struct sim_engine *engine, uint64_t duration_ns)
+{
+	sim_clock_postpone(&engine->clock, duration_ns);
+	sim_links_postpone(&engine->net->links, duration_ns);
+	engine->clock.now_ns += duration_ns;
+}

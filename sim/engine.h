@@ -57,4 +57,10 @@ uint64_t sim_engine_next_ns(struct sim_engine *engine);
  */
 void sim_engine_advance(struct sim_engine *engine, uint64_t now_ns);
 
+/*
+ * Moves the clock by a duration in which nothing happened, because the owner's thread did not run: each
+ * timer and each packet on a link is later by it.
+ */
+void sim_engine_postpone(struct sim_engine *engine, uint64_t duration_ns);
+
 #endif

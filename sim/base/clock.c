@@ -131,6 +131,18 @@ uint64_t sim_clock_next(struct sim_clock *clock)
 	return top ? top->deadline_ns : SIM_NEVER;
 }
 
+/* Deadlines keep their order, so the heap stays as it is. A disarmed timer stays disarmed. */
+void sim_clock_postpone(struct sim_clock *clock, uint64_t duration_ns)
+{
+	for (uint32_t place = 1; place <= clock->count; place++) {
+		struct sim_timer *timer = clock->heap[place];
+
+		timer->heap_ns += duration_ns;
+		if (timer->deadline_ns != SIM_NEVER)
+			timer->deadline_ns += duration_ns;
+	}
+}
+
 struct sim_timer *sim_clock_take(struct sim_clock *clock)
 {
 	struct sim_timer *top = settle(clock);

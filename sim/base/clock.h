@@ -68,6 +68,9 @@ static inline void sim_timer_disarm(struct sim_timer *timer)
 /* Returns the earliest deadline; SIM_NEVER if no timer is armed. */
 uint64_t sim_clock_next(struct sim_clock *clock);
 
+/* All armed timers fire later by a duration. */
+void sim_clock_postpone(struct sim_clock *clock, uint64_t duration_ns);
+
 /* Disarms and returns a timer that is due now; NULL if none is. */
 struct sim_timer *sim_clock_take(struct sim_clock *clock);
 

@@ -18,6 +18,14 @@ void sim_links_destroy(struct sim_links *links)
 	}
 }
 
+void sim_links_postpone(struct sim_links *links, uint64_t duration_ns)
+{
+	for (struct sim_link *link = links->given; link; link = link->next) {
+		link->busy_until_ns[0] += duration_ns;
+		link->busy_until_ns[1] += duration_ns;
+	}
+}
+
 static struct sim_link *find_given(const struct sim_links *links, const struct sim_port *a,
 				   const struct sim_port *b)
 {

@@ -27,6 +27,9 @@ struct sim_engine;
 /* Frees the links. */
 void sim_links_destroy(struct sim_links *links);
 
+/* Frames that are on a link arrive later by a duration (sim_engine_postpone()). */
+void sim_links_postpone(struct sim_links *links, uint64_t duration_ns);
+
 /* Joins port 1 of two devices. After the first call, only joined ports reach one another. ENOMEM;
  * EEXIST if they are joined; EINVAL if their link layers differ. */
 int sim_fabric_join(struct sim_engine *engine, struct sim_device *a, struct sim_device *b,
