@@ -15,7 +15,7 @@
 #define ROW "%-10s %-19s  %-10s  %4s  %-8s  %-10s  %5s  %4s  %s\n"
 
 struct arguments {
-	const char *backend, *project;
+	const char *backend, *project, *wire, *world;
 };
 
 static const struct cli_option options[] = {
@@ -25,6 +25,14 @@ static const struct cli_option options[] = {
 	 "the simulated devices [VERBENA_PROJECT, else\n./project.yml if it exists, else sim0 and "
 	 "sim1]",
 	 NULL, cli_take_text, offsetof(struct arguments, project)},
+	{"wire", 0, "W",
+	 "of all simulated devices: memory, shared,\nudp[=ADDRESS|INTERFACE] [VERBENA_WIRE, else "
+	 "the project's,\nelse memory]",
+	 NULL, cli_take_text, offsetof(struct arguments, wire)},
+	{"world", 0, "NAME",
+	 "whose processes share the devices [VERBENA_WORLD, else the\nproject's, else one for each "
+	 "user]",
+	 NULL, cli_take_text, offsetof(struct arguments, world)},
 	{0},
 };
 

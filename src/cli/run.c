@@ -119,6 +119,12 @@ static const struct cli_option options[] = {
 	{"log", 0, "FILE",
 	 "every event as a line of JSON, for verbena trace; %p is the\nprocess number [none]", NULL,
 	 take_path},
+	{"wire", 0, "W",
+	 "how packets reach other processes: memory (not at all),\nshared, udp[=ADDRESS|INTERFACE] "
+	 "[shared]",
+	 NULL, take_value},
+	{"world", 0, "NAME", "whose processes share the devices [one for each user]", NULL,
+	 take_value},
 	{"seed", 0, "N", "of all random numbers [random]", NULL, take_value},
 	{"clock", 0, "C", "how time goes by [real]", NULL, take_value,
 	 .words = vb_project_clock_name},

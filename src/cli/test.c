@@ -129,8 +129,8 @@ static bool take_suites(struct vt_options *run, const struct vb_project *project
 	return true;
 }
 
-/* Takes the project's devices, with --profile as all devices' profile. The project's faults and
- * events are for programs: each test causes its own. */
+/* Takes the project's devices, with --profile as all devices' profile. The project's wires, faults and
+ * events are for programs: each test has a world of its own, and causes its own faults. */
 static int take_devices(struct arguments *arguments, const struct vb_project *project)
 {
 	struct vb_sim_config *sim = &arguments->sim;
@@ -141,6 +141,10 @@ static int take_devices(struct arguments *arguments, const struct vb_project *pr
 	sim->trace = NULL;
 	sim->fault_count = 0;
 	sim->event_count = 0;
+	for (unsigned int i = 0; i < sim->device_count; i++) {
+		sim->devices[i].wire = VB_SIM_WIRE_MEMORY;
+		sim->devices[i].address[0] = '\0';
+	}
 	arguments->run.sim = sim;
 	if (!arguments->run.profile || !vt_simulated(&arguments->run))
 		return CLI_EXIT_OK;

@@ -100,11 +100,19 @@ static bool check_quirks(const char *names, struct vb_project_error *error)
 	return true;
 }
 
+/* An address is of one device: without a list of devices, there is one. */
+static uint64_t default_count(void)
+{
+	const char *wire = variable(VB_ENVIRONMENT_WIRE);
+
+	return wire && strchr(wire, '=') ? 1 : VB_PROJECT_DEVICES;
+}
+
 static bool read_devices(struct vb_sim_config *sim, struct vb_project_error *error)
 {
 	const char *quirks = choose_quirks();
 	int link_layer = -1, profile = -1;
-	uint64_t count = VB_PROJECT_DEVICES;
+	uint64_t count = default_count();
 
 	if (!read_number(VB_ENVIRONMENT_DEVICES, 1, VB_SIM_DEVICES_MAX, &count, error) ||
 	    !read_word(VB_ENVIRONMENT_LINK_LAYER, vb_project_link_layer_name, &link_layer, error) ||
@@ -149,6 +157,37 @@ static bool read_world(struct vb_project *project, struct vb_project_error *erro
 	return true;
 }
 
+/* The devices of a program that was not written for Verbena are the machine's, as an adapter's are. */
+static void choose_wires(struct vb_project *project)
+{
+	struct vb_sim_config *sim = &project->sim;
+
+	for (unsigned int i = 0; i < sim->device_count; i++)
+		if (!project->wire_given[i] && sim->clock == VB_SIM_CLOCK_REAL)
+			sim->devices[i].wire = VB_SIM_WIRE_SHARED;
+}
+
+static bool read_wires(struct vb_project *project, struct vb_project_error *error)
+{
+	const char *wire = variable(VB_ENVIRONMENT_WIRE);
+	const char *world = variable(VB_ENVIRONMENT_WORLD);
+	const struct vb_sim_device_config *wired;
+
+	if (wire && !vb_project_set_wire(project, VB_ENVIRONMENT_WIRE, wire, error))
+		return false;
+	if (world && !vb_project_set_world(project, VB_ENVIRONMENT_WORLD, world, error))
+		return false;
+	choose_wires(project);
+	wired = vb_project_wired(project);
+	if (!wired || project->sim.clock == VB_SIM_CLOCK_REAL)
+		return true;
+	return fail(
+		error,
+		"%s: device %s has the wire %s, and other processes cannot follow a virtual clock "
+		"(take the real clock, or the wire memory)",
+		VB_ENVIRONMENT_CLOCK, wired->name, vb_project_wire_name((unsigned int)wired->wire));
+}
+
 typedef bool add_fn(struct vb_project *project, const char *text, struct vb_project_error *error);
 
 static bool read_incidents(struct vb_project *project, const char *name, add_fn *add,
@@ -171,6 +210,7 @@ struct vb_project *vb_environment_load(struct vb_project_error *error)
 	if (!project)
 		return NULL;
 	if (read_devices(&project->sim, error) && read_world(project, error) &&
+	    read_wires(project, error) &&
 	    read_incidents(project, VB_ENVIRONMENT_FAULT, incident_add_faults, error) &&
 	    read_incidents(project, VB_ENVIRONMENT_EVENTS, incident_add_events, error))
 		return project;

@@ -14,6 +14,9 @@
  *	VERBENA_LOG         the event log; %p in the name is the process number [the project's log]
  *	VERBENA_SEED        [the project's, else random]
  *	VERBENA_CLOCK       real or virtual [real; the project's clock is for `verbena test`]
+ *	VERBENA_WIRE        of all devices: memory, shared, udp or udp=ADDRESS [the project's; else
+ *	                    shared on the real clock, memory on the virtual one]
+ *	VERBENA_WORLD       the world of the wire shared [the project's, else the user's]
  *	VERBENA_FAULT       fault rules with ';' between them, behind the project's [none]
  *	VERBENA_EVENTS      events with ';' between them, beside the project's [none]
  *
@@ -35,6 +38,8 @@
 #define VB_ENVIRONMENT_LOG	  "VERBENA_LOG"
 #define VB_ENVIRONMENT_SEED	  "VERBENA_SEED"
 #define VB_ENVIRONMENT_CLOCK	  "VERBENA_CLOCK"
+#define VB_ENVIRONMENT_WIRE	  "VERBENA_WIRE"
+#define VB_ENVIRONMENT_WORLD	  "VERBENA_WORLD"
 #define VB_ENVIRONMENT_FAULT	  "VERBENA_FAULT"
 #define VB_ENVIRONMENT_EVENTS	  "VERBENA_EVENTS"
 

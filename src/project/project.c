@@ -4,6 +4,7 @@
 #include "src/base/count.h"
 #include "src/project/config.h"
 #include "src/project/incident.h"
+#include "src/project/wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,6 +21,7 @@ struct reader {
 	struct config config;
 	struct vb_project *project;
 	int profile; /* of devices that name none: an index of vb_sim_profile_name() */
+	struct vb_project_wire wire; /* of devices that name none */
 };
 
 const char *vb_project_clock_name(unsigned int index)
@@ -146,6 +148,7 @@ static bool take_device(const struct config *config, const struct config_value *
 	struct vb_sim_device_config *device = new_device(sim);
 	struct config_value name;
 	int link_layer = 0, mtu = IBV_MTU_4096 - IBV_MTU_256, profile = r->profile;
+	struct vb_project_wire wire = r->wire;
 	uint64_t ports = 1;
 	const struct config_key keys[] = {
 		{"name", config_name, device->name, .max = VB_SIM_NAME_MAX, .value = &name},
@@ -160,6 +163,7 @@ static bool take_device(const struct config *config, const struct config_value *
 		 .entries = "P_Keys"},
 		{"profile", config_word, &profile, .words = vb_sim_profile_name},
 		{"quirks", config_text, device->quirks, .max = VB_SIM_QUIRKS_TEXT},
+		{"wire", wire_config, &wire},
 	};
 
 	if (!config_mapping(config, entry, keys, COUNT(keys)))
@@ -173,6 +177,8 @@ static bool take_device(const struct config *config, const struct config_value *
 	device->link_layer = vb_project_link_layer(link_layer);
 	device->mtu = IBV_MTU_256 + mtu;
 	snprintf(device->profile, sizeof(device->profile), "%s", vb_sim_profile_name(profile));
+	wire_give(&wire, device);
+	r->project->wire_given[sim->device_count] = wire.given;
 	sim->device_count++;
 	return true;
 }
@@ -290,6 +296,10 @@ static void add_default_devices(struct reader *r)
 		return;
 	vb_project_add_devices(&r->project->sim, VB_PROJECT_DEVICES);
 	vb_project_set_profile(&r->project->sim, vb_sim_profile_name(r->profile));
+	for (unsigned int i = 0; i < r->project->sim.device_count; i++) {
+		wire_give(&r->wire, &r->project->sim.devices[i]);
+		r->project->wire_given[i] = r->wire.given;
+	}
 }
 
 static bool take_fault(const struct config *config, const struct config_value *entry,
@@ -318,11 +328,25 @@ static bool read_devices(const struct config *config, const struct config_value 
 	return config_list(config, list, key) && check_default_gids(key->into, list);
 }
 
+/* An address is of one device. */
+static bool check_wire(const struct reader *r, const struct config_value *wire)
+{
+	const struct vb_sim_config *sim = &r->project->sim;
+	unsigned int users = 0;
+
+	for (unsigned int i = 0; i < sim->device_count; i++)
+		users += sim->devices[i].wire == VB_SIM_WIRE_UDP &&
+			 !strcmp(sim->devices[i].address, r->wire.address);
+	return !r->wire.address[0] || users < 2 ||
+	       config_fail(&r->config, wire,
+			   "gives %u devices one address (give each device its own wire)", users);
+}
+
 static bool read_section(struct reader *r, const struct config_value *section)
 {
 	struct vb_project *project = r->project;
 	struct vb_sim_config *sim = &project->sim;
-	struct config_value seed, profile;
+	struct config_value seed, profile, wire;
 	int clock = VB_SIM_CLOCK_VIRTUAL;
 	const struct config_key keys[] = {
 		{"clock", config_word, &clock, .words = vb_project_clock_name},
@@ -333,6 +357,8 @@ static bool read_section(struct reader *r, const struct config_value *section)
 		 .entries = "suites"},
 		{"profile", config_word, &r->profile, .words = vb_sim_profile_name,
 		 .value = &profile},
+		{"wire", wire_config, &r->wire, .value = &wire},
+		{"world", config_name, sim->world, .max = VB_SIM_NAME_MAX},
 		{"devices", read_devices, r, 1, VB_SIM_DEVICES_MAX, .entry = take_device,
 		 .entries = "devices"},
 		{"links", read_about_devices, r, 1, VB_SIM_LINKS_MAX, .entry = take_link,
@@ -345,8 +371,10 @@ static bool read_section(struct reader *r, const struct config_value *section)
 
 	if (!config_mapping(&r->config, section, keys, COUNT(keys)))
 		return false;
-	if (profile.node)
+	if (profile.node || wire.node)
 		add_default_devices(r);
+	if (wire.node && !check_wire(r, &wire))
+		return false;
 	sim->clock = clock;
 	sim->seed_given = seed.node;
 	sim->trace = project->trace[0] ? project->trace : NULL;
@@ -373,6 +401,55 @@ void vb_project_set_profile(struct vb_sim_config *sim, const char *profile)
 {
 	for (unsigned int i = 0; i < sim->device_count; i++)
 		snprintf(sim->devices[i].profile, sizeof(sim->devices[i].profile), "%s", profile);
+}
+
+bool vb_project_set_wire(struct vb_project *project, const char *name, const char *text,
+			 struct vb_project_error *error)
+{
+	struct vb_project_wire wire;
+	char message[256];
+	bool good = wire_read(text, &wire, message, sizeof(message));
+
+	if (good && wire.address[0] && project->sim.device_count > 1) {
+		snprintf(
+			message, sizeof(message),
+			"'%s' is the address of one device, and there are %u (give each device its "
+			"own wire in project.yml, or take one device)",
+			text, project->sim.device_count);
+		good = false;
+	}
+	if (!good) {
+		snprintf(error->text, sizeof(error->text), "%s: %s", name, message);
+		errno = EINVAL;
+		return false;
+	}
+	for (unsigned int i = 0; i < project->sim.device_count; i++) {
+		wire_give(&wire, &project->sim.devices[i]);
+		project->wire_given[i] = true;
+	}
+	return true;
+}
+
+bool vb_project_set_world(struct vb_project *project, const char *name, const char *text,
+			  struct vb_project_error *error)
+{
+	if (wire_is_world(text)) {
+		snprintf(project->sim.world, sizeof(project->sim.world), "%s", text);
+		return true;
+	}
+	snprintf(error->text, sizeof(error->text),
+		 "%s: '%.80s' is not a name (1 to %d letters, digits, '_', '-' and '.')", name,
+		 text, VB_SIM_NAME_MAX - 1);
+	errno = EINVAL;
+	return false;
+}
+
+const struct vb_sim_device_config *vb_project_wired(const struct vb_project *project)
+{
+	for (unsigned int i = 0; i < project->sim.device_count; i++)
+		if (project->sim.devices[i].wire != VB_SIM_WIRE_MEMORY)
+			return &project->sim.devices[i];
+	return NULL;
 }
 
 static bool is_section_name(const yaml_node_t *name)

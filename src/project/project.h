@@ -25,9 +25,17 @@ struct vb_project_suite {
 	unsigned int line;
 };
 
+/* The wire of a device. */
+struct vb_project_wire {
+	bool given; /* false: not named, which means memory */
+	enum vb_sim_wire wire;
+	char address[VB_SIM_ADDRESS_MAX];
+};
+
 struct vb_project {
 	char file[PATH_MAX]; /* empty: no file was read, and all values are the defaults */
 	struct vb_sim_config sim;
+	bool wire_given[VB_SIM_DEVICES_MAX]; /* of each device: the file names its wire */
 	/* What sim.trace points to. With the room for a name that is too long, which open(2) then
 	 * refuses. */
 	char trace[PATH_MAX + 1];
@@ -62,6 +70,23 @@ struct vb_project *vb_project_parse(const char *file, const char *text, size_t l
 /* The words for a clock, whose index is the enum vb_sim_clock, and for a link layer. */
 const char *vb_project_clock_name(unsigned int index);
 const char *vb_project_link_layer_name(unsigned int index);
+
+/* The word for a wire, whose index is the enum vb_sim_wire. */
+const char *vb_project_wire_name(unsigned int index);
+
+/*
+ * Gives all devices the wire that a text names, such as "shared" or "udp=192.0.2.1". Returns false with
+ * error->text, which begins with the name of the variable or option that has the text.
+ */
+bool vb_project_set_wire(struct vb_project *project, const char *name, const char *text,
+			 struct vb_project_error *error);
+
+/* Names the world of the wire shared. Returns false as vb_project_set_wire(). */
+bool vb_project_set_world(struct vb_project *project, const char *name, const char *text,
+			  struct vb_project_error *error);
+
+/* Returns the first device whose wire is not memory; NULL if there is none. */
+const struct vb_sim_device_config *vb_project_wired(const struct vb_project *project);
 
 /* The IBV_LINK_LAYER_* of the word at an index. */
 int vb_project_link_layer(unsigned int index);

@@ -14,6 +14,7 @@ static const char *const variables[] = {
 	VB_ENVIRONMENT_PROJECT, VB_ENVIRONMENT_DEVICES, VB_ENVIRONMENT_LINK_LAYER,
 	VB_ENVIRONMENT_PROFILE, VB_ENVIRONMENT_QUIRKS,	VB_ENVIRONMENT_TRACE,
 	VB_ENVIRONMENT_SEED,	VB_ENVIRONMENT_CLOCK,	VB_ENVIRONMENT_LOG,
+	VB_ENVIRONMENT_WIRE,	VB_ENVIRONMENT_WORLD,
 };
 
 static struct vb_project *project;
@@ -63,6 +64,9 @@ void test_nothing_set(void)
 	TEST_ASSERT_EQUAL_INT(VB_SIM_CLOCK_REAL, sim->clock);
 	TEST_ASSERT_FALSE(sim->seed_given);
 	TEST_ASSERT_NULL(sim->trace);
+	for (unsigned int i = 0; i < 2; i++)
+		TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_SHARED, sim->devices[i].wire);
+	TEST_ASSERT_EQUAL_STRING("", sim->world);
 }
 
 void test_an_empty_variable_is_as_good_as_none(void)
@@ -144,6 +148,66 @@ void test_clock_and_seed(void)
 	TEST_ASSERT_TRUE(load_with(VB_ENVIRONMENT_SEED, "0xfF")->seed == 255);
 }
 
+/* A seed does not decide who sees the devices; a virtual clock does. */
+void test_wires(void)
+{
+	const struct vb_sim_config *sim = load_with(VB_ENVIRONMENT_SEED, "7");
+
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_SHARED, sim->devices[1].wire);
+	sim = load_with(VB_ENVIRONMENT_CLOCK, "virtual");
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_MEMORY, sim->devices[0].wire);
+	unsetenv(VB_ENVIRONMENT_CLOCK);
+	setenv(VB_ENVIRONMENT_WORLD, "ci-17", 1);
+	sim = load_with(VB_ENVIRONMENT_WIRE, "memory");
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_MEMORY, sim->devices[0].wire);
+	TEST_ASSERT_EQUAL_STRING("ci-17", sim->world);
+	sim = load_with(VB_ENVIRONMENT_WIRE, "udp");
+	TEST_ASSERT_EQUAL_UINT(2, sim->device_count);
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_UDP, sim->devices[1].wire);
+	/* An address is of one device. */
+	sim = load_with(VB_ENVIRONMENT_WIRE, "udp=192.0.2.1");
+	TEST_ASSERT_EQUAL_UINT(1, sim->device_count);
+	TEST_ASSERT_EQUAL_STRING("192.0.2.1", sim->devices[0].address);
+}
+
+/* The variable is stronger than the file, and the file is stronger than the default. */
+void test_wires_of_a_project(void)
+{
+	const struct vb_sim_config *sim;
+
+	sim = load_with(VB_ENVIRONMENT_PROJECT, "test/data/wires.yml");
+	TEST_ASSERT_EQUAL_STRING("of-the-file", sim->world);
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_SHARED, sim->devices[0].wire);
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_MEMORY, sim->devices[1].wire);
+	setenv(VB_ENVIRONMENT_WORLD, "other", 1);
+	sim = load_with(VB_ENVIRONMENT_WIRE, "shared");
+	TEST_ASSERT_EQUAL_STRING("other", sim->world);
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_SHARED, sim->devices[1].wire);
+}
+
+void test_wires_that_are_refused(void)
+{
+	struct vb_project_error error = {""};
+
+	setenv(VB_ENVIRONMENT_CLOCK, "virtual", 1);
+	setenv(VB_ENVIRONMENT_WIRE, "shared", 1);
+	TEST_ASSERT_NULL(vb_environment_load(&error));
+	TEST_ASSERT_EQUAL_STRING(
+		"VERBENA_CLOCK: device sim0 has the wire shared, and other processes "
+		"cannot follow a virtual clock (take the real clock, or the wire "
+		"memory)",
+		error.text);
+	unsetenv(VB_ENVIRONMENT_CLOCK);
+	setenv(VB_ENVIRONMENT_DEVICES, "2", 1);
+	setenv(VB_ENVIRONMENT_WIRE, "udp=eth0", 1);
+	TEST_ASSERT_NULL(vb_environment_load(&error));
+	TEST_ASSERT_EQUAL_STRING(
+		"VERBENA_WIRE: 'udp=eth0' is the address of one device, and there are "
+		"2 (give each device its own wire in project.yml, or take one "
+		"device)",
+		error.text);
+}
+
 void test_the_number_of_the_process_in_the_trace_s_name(void)
 {
 	char wanted[64];
@@ -172,6 +236,10 @@ void test_what_is_refused(void)
 		{VB_ENVIRONMENT_PROFILE, "rxe",
 		 "is unknown (allowed: spec, rxe-6.1, rxe-6.12, mlx5)"},
 		{VB_ENVIRONMENT_CLOCK, "reals", "is unknown (allowed: virtual, real)"},
+		{VB_ENVIRONMENT_WIRE, "rdma",
+		 "'rdma' is unknown (allowed: memory, shared, udp, udp=ADDRESS, udp=INTERFACE)"},
+		{VB_ENVIRONMENT_WORLD, "a b",
+		 "'a b' is not a name (1 to 31 letters, digits, '_', '-' and '.')"},
 		{VB_ENVIRONMENT_QUIRKS, "none", "no quirk is called 'none'"},
 		{VB_ENVIRONMENT_QUIRKS, "receives_flush_first,x,y", "no quirk is called 'x'"},
 		{VB_ENVIRONMENT_QUIRKS, ",receives_flush_first", "no quirk is called ''"},

@@ -147,6 +147,54 @@ void test_every_key_of_a_device(void)
 	TEST_ASSERT_EQUAL_UINT(0, device->pkey_count);
 }
 
+void test_wires_of_the_world_and_of_devices(void)
+{
+	const struct vb_sim_device_config *devices;
+
+	parse(HEAD "  world: ci-17\n  wire: :shared\n  devices:\n"
+		   "    - {name: a}\n    - {name: b, wire: udp=192.0.2.1}\n"
+		   "    - {name: c, wire: udp}\n    - {name: d, wire: memory}\n");
+	devices = project->sim.devices;
+	TEST_ASSERT_EQUAL_STRING("ci-17", project->sim.world);
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_SHARED, devices[0].wire);
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_UDP, devices[1].wire);
+	TEST_ASSERT_EQUAL_STRING("192.0.2.1", devices[1].address);
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_UDP, devices[2].wire);
+	TEST_ASSERT_EQUAL_STRING("", devices[2].address);
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_MEMORY, devices[3].wire);
+	for (unsigned int i = 0; i < 4; i++)
+		TEST_ASSERT_TRUE(project->wire_given[i]);
+	TEST_ASSERT_EQUAL_PTR(&devices[0], vb_project_wired(project));
+}
+
+/* Without a list, the wire is of the default devices. */
+void test_a_wire_without_devices(void)
+{
+	parse(HEAD "  wire: udp\n");
+	TEST_ASSERT_EQUAL_UINT(2, project->sim.device_count);
+	TEST_ASSERT_EQUAL_INT(VB_SIM_WIRE_UDP, project->sim.devices[1].wire);
+	parse(HEAD "  devices: [{name: a}, {name: b, wire: memory}]\n");
+	TEST_ASSERT_FALSE(project->wire_given[0]);
+	TEST_ASSERT_TRUE(project->wire_given[1]);
+	TEST_ASSERT_NULL(vb_project_wired(project));
+}
+
+void test_wires_that_are_refused(void)
+{
+	refuse(HEAD "  wire: infiniband\n",
+	       "p.yml:2: wire: 'infiniband' is unknown (allowed: memory, shared, udp, udp=ADDRESS, "
+	       "udp=INTERFACE)");
+	refuse(HEAD "  wire: shared=eth0\n", "p.yml:2: wire: 'shared=eth0' is unknown (allowed: "
+					     "memory, shared, udp, udp=ADDRESS, "
+					     "udp=INTERFACE)");
+	refuse(HEAD "  devices: [{name: a, wire: udp=}]\n",
+	       "p.yml:2: devices[0].wire: the address is 0 bytes long (1 to 63 are allowed)");
+	refuse(HEAD "  wire: udp=eth0\n",
+	       "p.yml:2: wire: gives 2 devices one address (give each device its own wire)");
+	refuse(HEAD "  world: a/b\n",
+	       "p.yml:2: world: 'a/b' is not a name (letters, digits, '_', '-' and '.')");
+}
+
 void test_every_mtu(void)
 {
 	static const struct {
@@ -288,7 +336,7 @@ void test_wrong_keys_and_values_name_line_and_key(void)
 	} rows[] = {
 		{HEAD "  :clokc: real\n",
 		 "p.yml:2: clokc: unknown key (allowed: clock, seed, trace, log, suites, profile, "
-		 "devices, links, faults, events)"},
+		 "wire, world, devices, links, faults, events)"},
 		{HEAD "  clock: real\n  :clock: real\n",
 		 "p.yml:3: clock: given twice (first in line 2)"},
 		{HEAD "  seed:\n", "p.yml:2: seed: has no value (give one or leave the key out)"},
@@ -353,7 +401,7 @@ void test_wrong_devices_name_line_and_key(void)
 		 "4: devices[1].name: 32 bytes long (1 to 31 are allowed)"},
 		{"{name: b, port: 1}",
 		 "4: devices[1].port: unknown key (allowed: name, ports, link_layer, mtu, "
-		 "addresses, gids, pkeys, profile, quirks)"},
+		 "addresses, gids, pkeys, profile, quirks, wire)"},
 		{"{name: b, ports: 0}", "4: devices[1].ports: '0' is out of range (1 to 4)"},
 		{"{name: b, ports: 5}", "4: devices[1].ports: '5' is out of range (1 to 4)"},
 		{"{name: b, link_layer: roce}",
@@ -454,7 +502,7 @@ void test_anchors_aliases_and_merge_keys(void)
 	TEST_ASSERT_EQUAL_UINT(2, project->sim.devices[1].ports);
 	refuse(":base: &base\n  :mut: 512\n:verbena:\n  devices: [{<<: *base, name: a}]\n",
 	       "p.yml:2: devices[0].mut: unknown key (allowed: name, ports, link_layer, mtu, "
-	       "addresses, gids, pkeys, profile, quirks)");
+	       "addresses, gids, pkeys, profile, quirks, wire)");
 	refuse(":verbena: {<<: 3}\n", "p.yml:1: :verbena:: is a text (a mapping is wanted)");
 	refuse(":verbena: {clock: *none}\n", "p.yml:1: not YAML: found undefined alias");
 }
