@@ -13,17 +13,6 @@ uint64_t driver_clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void init_conditions(struct driver *driver)
-{
-	pthread_condattr_t monotonic;
-
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&driver->kicked, &monotonic);
-	pthread_cond_init(&driver->changed, NULL);
-	pthread_condattr_destroy(&monotonic);
-}
-
 void driver_init(struct driver *driver, bool real)
 {
 	*driver = (struct driver){
@@ -31,13 +20,13 @@ void driver_init(struct driver *driver, bool real)
 		.base_ns = driver_clock_ns(CLOCK_MONOTONIC),
 		.wall_base_ns = real ? driver_clock_ns(CLOCK_REALTIME) : 0,
 	};
+	driver->bell = &driver->own_bell;
 	pthread_mutex_init(&driver->mutex, NULL);
-	init_conditions(driver);
+	pthread_cond_init(&driver->changed, NULL);
 }
 
 void driver_end(struct driver *driver)
 {
-	pthread_cond_destroy(&driver->kicked);
 	pthread_cond_destroy(&driver->changed);
 	pthread_mutex_destroy(&driver->mutex);
 	free(driver->threads);
@@ -51,7 +40,41 @@ void driver_forked(struct driver *driver)
 	driver->waiting = 0;
 	driver->asleep = 0;
 	driver->runners = NULL;
-	init_conditions(driver);
+	driver_set_wires(driver, NULL, NULL);
+	pthread_cond_init(&driver->changed, NULL);
+}
+
+void driver_set_wires(struct driver *driver, const struct driver_wires *wires, struct bell *bell)
+{
+	/* The progress thread may sleep on the old bell. */
+	if (driver->running)
+		bell_ring(driver->bell);
+	driver->wires = wires ? *wires : (struct driver_wires){.arg = NULL};
+	driver->bell = bell ? bell : &driver->own_bell;
+	driver->listening = false;
+	driver->looks_to_listen = 0;
+}
+
+struct bell *driver_bell(struct driver *driver)
+{
+	return driver->bell;
+}
+
+void driver_set_base(struct driver *driver, uint64_t base_ns, uint64_t wall_base_ns)
+{
+	driver->base_ns = base_ns;
+	driver->wall_base_ns = wall_base_ns;
+}
+
+void driver_armed(struct driver *driver)
+{
+	driver->armed++;
+	driver_listen(driver);
+}
+
+void driver_disarmed(struct driver *driver)
+{
+	driver->armed--;
 }
 
 void driver_ran(const struct driver *driver)

@@ -58,13 +58,20 @@ struct driver {
 	uint32_t asleep; /* counts the threads that wait in a verb, with the mutex released */
 	bool ended;	 /* set for ever by driver_end_waits(): every wait fails with ENODEV */
 
-	/* Real: the progress thread, which runs while a device is open. */
+	/* Real: the progress thread, which runs while a device is open and sleeps on the bell. */
 	pthread_t progress;
-	pthread_cond_t kicked;
+	struct bell *bell;
+	struct bell own_bell; /* where no wire gives one */
 	uint64_t asleep_until_ns;
 	uint32_t users; /* open devices */
 	bool running, stop, stopping;
 	bool started; /* set once the thread has held the mutex */
+
+	/* Real, with wires: */
+	struct driver_wires wires; /* the functions are NULL without wires */
+	bool listening;		   /* arrivals ring the bell */
+	uint32_t armed;		   /* counts the armed CQs whose events a channel takes */
+	uint32_t looks_to_listen;  /* the progress thread listens for so many looks at least */
 };
 
 typedef bool driver_ready(const void *arg);
@@ -73,20 +80,38 @@ typedef bool driver_ready(const void *arg);
 void driver_init(struct driver *driver, bool real);
 void driver_end(struct driver *driver);
 
-/* Real: connects the clock to wires, before a device is opened. The progress thread sleeps on the bell.
- * base_ns and wall_base_ns are those that all processes of the world have. */
-void driver_set_wires(struct driver *driver, const struct driver_wires *wires, struct bell *bell,
-		      uint64_t base_ns, uint64_t wall_base_ns);
+/*
+ * Real: connects the clock to wires, while no device is open. The progress thread sleeps on the bell;
+ * NULL: on the driver's own. wires NULL: there are none from now on.
+ */
+void driver_set_wires(struct driver *driver, const struct driver_wires *wires, struct bell *bell);
 
-/* Real: the program is about to wait for something outside of the verbs, such as a completion channel's
- * descriptor: what comes is handled by the progress thread at once. */
+/* Real: the bell on which the progress thread sleeps. */
+struct bell *driver_bell(struct driver *driver);
+
+/* Real: sets the times of CLOCK_MONOTONIC and CLOCK_REALTIME at the world's time 0, where other processes
+ * have the same time. The clock does not move back. */
+void driver_set_base(struct driver *driver, uint64_t base_ns, uint64_t wall_base_ns);
+
+/* Real: a thread is about to wait, or the program for something outside of the verbs, such as a
+ * completion channel's descriptor: the progress thread handles what comes from now on at once. What has
+ * come before is handled when this returns. Call it before looking for the last time. */
 void driver_listen(struct driver *driver);
+
+/* A CQ whose events a channel takes is armed, or is armed no more. */
+void driver_armed(struct driver *driver);
+void driver_disarmed(struct driver *driver);
 
 /* Called in the child of a fork(), which has neither the progress thread nor any waiter. */
 void driver_forked(struct driver *driver);
 
-/* Real: brings the clock up to now and runs the present instant. Virtual: does nothing. */
+/* Real: brings the clock up to now, receives from the wires, runs the present instant and lets packets
+ * leave. Virtual: does nothing. */
 void driver_catch_up(struct driver *driver);
+
+/* Real: runs what was posted since world_hold() has brought the clock up to now, and lets it leave.
+ * Virtual: does nothing. */
+void driver_run_posted(struct driver *driver);
 
 /*
  * Ends all waits, and waits until their threads hold the mutex no more. wake(arg) is called to end

@@ -6,42 +6,104 @@
 #include "sim/engine.h"
 
 #include <signal.h>
+#include <sys/single_threaded.h>
 
 /* How long a thread catches up without a pause, and for how long it then releases the mutex. */
 #define BUSY_NS_MAX 1000000
 #define REST_NS	    100000
 
+/* An event that is later than this waits for the packets that came meanwhile. */
+#define LATE_NS_MAX 100000
+
+/* While the program polls, the progress thread does not listen, and looks after this time again. */
+#define LOOK_NS 1000000
+
+/* The program polls if it has brought the engine up to now within this time. */
+#define POLL_NS_MAX 50000
+
+/* How many looks the progress thread listens on after packets that no poll has taken. */
+#define LOOKS_AFTER_ARRIVAL 64
+
 /* Wakes the progress thread if an event is due before the end of its sleep. */
 static void kick(struct driver *driver)
 {
-	if (driver->running && sim_engine_next_ns(driver->engine) < driver->asleep_until_ns)
-		pthread_cond_signal(&driver->kicked);
+	if (driver->running && sim_engine_next_ns(driver->engine) < driver->asleep_until_ns) {
+		driver->asleep_until_ns = 0;
+		bell_ring(driver->bell);
+	}
+}
+
+static uint64_t world_ns(const struct driver *driver)
+{
+	return driver_clock_ns(CLOCK_MONOTONIC) - driver->base_ns;
 }
 
 /*
- * Brings the engine up to CLOCK_MONOTONIC, each event at its own time. Returns true if it gave up:
- * if events take longer to run than the time that they stand for (a storm of retries, a sanitizer),
- * catching up would never end, so that after BUSY_NS_MAX the world's clock loses the rest.
+ * Gives the engine what has come, at the present time. If the thread has not run for long, timers are due
+ * whose ACKs came meanwhile: the packets go first, and all timers are later by the time that was lost.
+ * Otherwise each timer would see the whole gap pass at once, and retries would end before a peer could
+ * answer. Returns true if something came.
  */
-static bool advance_to_now(struct driver *driver)
+static bool receive(struct driver *driver, uint64_t now_ns)
 {
-	uint64_t began_ns = driver_clock_ns(CLOCK_MONOTONIC), now_ns, next_ns, lost_ns;
+	uint64_t next_ns = sim_engine_next_ns(driver->engine);
+
+	if (next_ns < now_ns && now_ns - next_ns > LATE_NS_MAX) {
+		sim_engine_postpone(driver->engine, now_ns - next_ns);
+		next_ns = now_ns;
+	}
+	sim_engine_advance(driver->engine, next_ns > now_ns ? now_ns : next_ns - 1);
+	return driver->wires.receive(driver->wires.arg);
+}
+
+/* Lets what the engine has sent leave. */
+static void flush(struct driver *driver)
+{
+	if (driver->wires.flush)
+		driver->wires.flush(driver->wires.arg);
+	driver_ran(driver);
+}
+
+/*
+ * Brings the engine up to now_ns, each event at its own time. Returns false if it gave up: if events take
+ * longer to run than the time that they stand for (a storm of retries, a sanitizer), catching up would
+ * never end. After BUSY_NS_MAX all timers are later by the rest. The time itself is never lost: processes
+ * of one world have one time, by which their traces are joined.
+ */
+static bool run_until(struct driver *driver, uint64_t began_ns)
+{
+	uint64_t next_ns, now_ns;
 
 	sim_engine_run(driver->engine);
-	while ((next_ns = sim_engine_next_ns(driver->engine)) <= began_ns - driver->base_ns) {
+	while ((next_ns = sim_engine_next_ns(driver->engine)) <= began_ns) {
 		sim_engine_advance(driver->engine, next_ns);
-		now_ns = driver_clock_ns(CLOCK_MONOTONIC);
+		now_ns = world_ns(driver);
 		if (now_ns - began_ns > BUSY_NS_MAX) {
-			lost_ns = now_ns - driver->base_ns - sim_engine_now_ns(driver->engine);
-			driver->base_ns += lost_ns;
-			driver->wall_base_ns += lost_ns;
-			driver_ran(driver);
-			return true;
+			sim_engine_postpone(driver->engine,
+					    now_ns - sim_engine_now_ns(driver->engine));
+			return false;
 		}
 	}
-	sim_engine_advance(driver->engine, began_ns - driver->base_ns);
-	driver_ran(driver);
-	return false;
+	sim_engine_advance(driver->engine, began_ns);
+	return true;
+}
+
+enum caught_up {
+	CAUGHT_UP,
+	MORE_TO_RECEIVE, /* something came: there may be more than one batch */
+	GAVE_UP,	 /* see run_until() */
+};
+
+static enum caught_up advance_to_now(struct driver *driver)
+{
+	const uint64_t now_ns = world_ns(driver);
+	bool came = false, done;
+
+	if (driver->wires.receive)
+		came = receive(driver, now_ns);
+	done = run_until(driver, now_ns);
+	flush(driver);
+	return !done ? GAVE_UP : came ? MORE_TO_RECEIVE : CAUGHT_UP;
 }
 
 void driver_catch_up(struct driver *driver)
@@ -52,34 +114,132 @@ void driver_catch_up(struct driver *driver)
 	kick(driver);
 }
 
-static void sleep_until(struct driver *driver, uint64_t until_ns)
+void driver_run_posted(struct driver *driver)
 {
-	struct timespec at;
+	if (!driver->real)
+		return;
+	/* world_hold() reads no clock in a process with one thread. */
+	if (__libc_single_threaded)
+		advance_to_now(driver);
+	else {
+		sim_engine_run(driver->engine);
+		flush(driver);
+	}
+	kick(driver);
+}
+
+/* --- listening ---
+ *
+ * Arrivals ring the bell only while the driver listens. No wake-up is lost:
+ *
+ * - The bell's count is read before the last look at the wires, so a ring after the look ends the sleep
+ *   that follows. wires.listen() is a full barrier: what a peer publishes before it is found by the look
+ *   after it, and for what a peer publishes after it the peer rings.
+ * - While the driver does not listen, somebody polls or the progress thread looks again after LOOK_NS. A
+ *   thread that begins to wait, or arms a CQ, calls driver_listen() under the mutex before it looks for
+ *   the last time, and counts in `asleep` or `armed` until it has its answer. While one of the two is not
+ *   0, the progress thread does not stop listening.
+ * - Whoever needs the progress thread earlier than it wakes up rings the bell, whether it listens or not:
+ *   kick(), driver_stop().
+ */
+
+static void set_listening(struct driver *driver, bool on)
+{
+	if (driver->listening == on)
+		return;
+	driver->listening = on;
+	driver->wires.listen(driver->wires.arg, on);
+}
+
+void driver_listen(struct driver *driver)
+{
+	if (!driver->wires.listen || driver->listening)
+		return;
+	set_listening(driver, true);
+	/* One batch; the progress thread receives the rest. */
+	if (advance_to_now(driver) != CAUGHT_UP && driver->running)
+		bell_ring(driver->bell);
+	kick(driver);
+}
+
+/* Decides whether arrivals ring. gap_ns: how long ago the engine was last brought up to now. */
+static void choose_listening(struct driver *driver, uint64_t gap_ns)
+{
+	const bool is_polled = gap_ns <= POLL_NS_MAX;
+
+	set_listening(driver,
+		      !is_polled || driver->asleep || driver->armed || driver->looks_to_listen);
+}
+
+/*
+ * Packets that no poll has taken: the program polls now and then only, such as one that waits for bytes of
+ * its memory to change. The progress thread listens on while that is so.
+ */
+static void learn(struct driver *driver, uint64_t gap_ns, enum caught_up how)
+{
+	if (how != CAUGHT_UP && gap_ns > POLL_NS_MAX)
+		driver->looks_to_listen = LOOKS_AFTER_ARRIVAL;
+	else if (driver->looks_to_listen && gap_ns <= POLL_NS_MAX)
+		driver->looks_to_listen--;
+}
+
+/* Brings the engine up to now. Returns until when the thread may sleep; 0: not at all. */
+static uint64_t look(struct driver *driver)
+{
+	const uint64_t gap_ns = world_ns(driver) - sim_engine_now_ns(driver->engine);
+	enum caught_up how;
+	uint64_t next_ns;
+
+	if (driver->wires.listen)
+		choose_listening(driver, gap_ns);
+	how = advance_to_now(driver);
+	learn(driver, gap_ns, how);
+	if (how == GAVE_UP)
+		return sim_engine_now_ns(driver->engine) + REST_NS;
+	if (how == MORE_TO_RECEIVE)
+		return 0;
+	next_ns = sim_engine_next_ns(driver->engine);
+	if (driver->wires.listen && !driver->listening &&
+	    sim_engine_now_ns(driver->engine) + LOOK_NS < next_ns)
+		return sim_engine_now_ns(driver->engine) + LOOK_NS;
+	return next_ns;
+}
+
+/* --- the progress thread --- */
+
+/* seen: the bell's count before the last look. */
+static void sleep_until(struct driver *driver, uint64_t until_ns, uint32_t seen)
+{
+	struct bell *bell = driver->bell;
 
 	driver->asleep_until_ns = until_ns;
-	if (until_ns == SIM_NEVER) {
-		pthread_cond_wait(&driver->kicked, &driver->mutex);
-	} else {
-		at.tv_sec = (time_t)((until_ns + driver->base_ns) / 1000000000);
-		at.tv_nsec = (long)((until_ns + driver->base_ns) % 1000000000);
-		pthread_cond_timedwait(&driver->kicked, &driver->mutex, &at);
-	}
+	pthread_mutex_unlock(&driver->mutex);
+	if (until_ns)
+		bell_wait(bell, seen,
+			  until_ns == SIM_NEVER ? UINT64_MAX : until_ns + driver->base_ns);
+	pthread_mutex_lock(&driver->mutex);
 	driver->asleep_until_ns = 0;
 }
 
 static void *progress(void *arg)
 {
 	struct driver *driver = arg;
+	uint64_t rested_ns;
 
 	pthread_mutex_lock(&driver->mutex);
 	driver->started = true;
 	driver_wake_all(driver);
+	rested_ns = world_ns(driver);
 	while (!driver->stop) {
+		const uint32_t seen = atomic_load(&driver->bell->rings);
+		uint64_t until_ns = look(driver);
+
 		/* A mutex is not fair: a thread that waits for it needs time to wake up. */
-		if (advance_to_now(driver))
-			sleep_until(driver, sim_engine_now_ns(driver->engine) + REST_NS);
-		else
-			sleep_until(driver, sim_engine_next_ns(driver->engine));
+		if (until_ns)
+			rested_ns = sim_engine_now_ns(driver->engine);
+		else if (sim_engine_now_ns(driver->engine) - rested_ns > BUSY_NS_MAX)
+			until_ns = sim_engine_now_ns(driver->engine) + REST_NS;
+		sleep_until(driver, until_ns, seen);
 	}
 	pthread_mutex_unlock(&driver->mutex);
 	return NULL;
@@ -155,8 +315,10 @@ void driver_stop(struct driver *driver)
 	driver->stop = true;
 	driver->running = false;
 	driver->stopping = true;
-	pthread_cond_signal(&driver->kicked);
+	bell_ring(driver->bell);
 	join_progress(driver);
+	if (driver->wires.listen)
+		set_listening(driver, false);
 	driver->stopping = false;
 	driver_wake_all(driver);
 	pthread_mutex_unlock(&driver->mutex);

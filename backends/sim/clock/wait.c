@@ -3,11 +3,14 @@
 #include "backends/sim/clock/private.h"
 
 #include <errno.h>
+#include <sys/single_threaded.h>
 
 void driver_step(struct driver *driver, driver_ready *ready, const void *arg)
 {
 	if (driver->real) {
-		driver_catch_up(driver);
+		/* world_hold() has brought the engine up to now, unless the process has one thread. */
+		if (__libc_single_threaded)
+			driver_catch_up(driver);
 		return;
 	}
 	virtual_run_instant(driver);
@@ -19,6 +22,7 @@ void driver_step(struct driver *driver, driver_ready *ready, const void *arg)
 int driver_wait(struct driver *driver, driver_ready *ready, const void *arg)
 {
 	if (driver->real) {
+		driver_listen(driver);
 		while (!driver->ended && !ready(arg))
 			driver_sleep(driver);
 		return driver->ended ? ENODEV : 0;

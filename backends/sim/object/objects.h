@@ -167,6 +167,7 @@ struct cq {
 	pthread_mutex_t poll_mutex; /* held from ibv_start_poll() to ibv_end_poll() */
 	bool poll_locked;	    /* set while poll_mutex is held */
 	bool single_threaded;	    /* polled without poll_mutex */
+	bool awaited;		    /* armed, and its event goes to the channel */
 	struct pd *parent;	    /* the parent domain that it was made with, or NULL */
 	struct sim_cqe current;	    /* the entry that ibv_wc_read_*() read */
 };

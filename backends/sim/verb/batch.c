@@ -315,7 +315,7 @@ static int post(struct ibv_qp_ex *ex, struct batch *batch)
 	err = sim_qp_post_batch(qp->engine, batch->wrs, batch->count);
 	if (err)
 		say_refused(hold.world, "wr_complete", err);
-	driver_catch_up(&hold.world->driver);
+	driver_run_posted(&hold.world->driver);
 	return err;
 }
 

@@ -84,6 +84,9 @@ static int enlist(struct vb_sim *world, struct context *context, const char *ver
 {
 	int err;
 
+	err = world->inherited ? world_resume_wires(world) : 0;
+	if (err)
+		return err;
 	if (handles_add(&world->store.contexts, context, &context->handle))
 		return refuse_plainly(verb, VB_WHY_NO_MEMORY);
 	err = driver_start(&world->driver);

@@ -189,6 +189,10 @@ int verb_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	if (!cq)
 		return refuse_gone("req_notify_cq", KIND_CQ, ibv);
 	sim_cq_arm(cq->engine, solicited_only);
+	if (cq->channel && cq->engine->armed && !cq->awaited) {
+		cq->awaited = true;
+		driver_armed(&hold.world->driver);
+	}
 	return 0;
 }
 
@@ -203,6 +207,8 @@ void verb_end_cq(void *object)
 		channel->ibv.refcnt--;
 	}
 	event_queue_forget(&object_context(cq)->async, cq);
+	if (cq->awaited)
+		driver_disarmed(&object_context(cq)->world->driver);
 	if (cq->parent)
 		cq->parent->users--;
 	sim_cq_destroy(cq->engine);

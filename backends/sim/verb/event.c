@@ -60,6 +60,7 @@ static int wait_real(struct hold *hold, const struct event_queue *queue, bool *c
 {
 	int err;
 
+	driver_listen(&hold->world->driver);
 	while (!queue->count) {
 		struct vb_sim *world = hold->world;
 

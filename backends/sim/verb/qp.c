@@ -84,8 +84,7 @@ int verb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 	err = sim_qp_post_send(qp->engine, wr, bad_wr);
 	if (unlikely(err))
 		say_refused(hold.world, "post_send", err);
-	if (hold.world->driver.real)
-		driver_catch_up(&hold.world->driver);
+	driver_run_posted(&hold.world->driver);
 	return err;
 }
 
@@ -103,8 +102,7 @@ int verb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	if (unlikely(err))
 		say_refused(hold.world, "post_recv", err);
 	/* In ERR the WR is flushed at once. */
-	if (hold.world->driver.real)
-		driver_catch_up(&hold.world->driver);
+	driver_run_posted(&hold.world->driver);
 	return err;
 }
 

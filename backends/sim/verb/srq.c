@@ -206,6 +206,6 @@ int verb_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_r
 	err = sim_srq_post(srq->engine, wr, bad_wr);
 	if (err)
 		say_refused(hold.world, "post_srq_recv", err);
-	driver_catch_up(&hold.world->driver);
+	driver_run_posted(&hold.world->driver);
 	return err;
 }

@@ -2,6 +2,7 @@
 /* What the engine asks its owner for: objects of the program, events, the program's memory. */
 #include "backends/sim/base/cancel.h"
 #include "backends/sim/guard/guard.h"
+#include "backends/sim/wire/shared.h"
 #include "backends/sim/world/world.h"
 
 #include <stdio.h>
@@ -43,6 +44,10 @@ static void cq_event(void *arg, struct sim_cq *engine)
 
 	if (!cq->channel)
 		return;
+	if (cq->awaited) {
+		cq->awaited = false;
+		driver_disarmed(&world->driver);
+	}
 	event_queue_push(&cq->channel->events, &event);
 	driver_changed(&world->driver);
 }
@@ -182,5 +187,7 @@ struct sim_host world_host(struct vb_sim *world)
 		.find_ah = find_ah,
 		.find_mw = find_mw,
 		.memory = {.copy = guard_copy, .probe = guard_probe, .find_hole = guard_find_hole},
+		.claim_numbers = world->shared ? shared_claim : NULL,
+		.claim_arg = world->shared,
 	};
 }
