@@ -571,6 +571,57 @@ static void event_of_type(struct vb_sim_config *config)
 					       .type = IBV_EVENT_PORT_ERR});
 }
 
+static void wire_3(struct vb_sim_config *config)
+{
+	config->devices[1].wire = 3;
+}
+
+static void shared_on_virtual_clock(struct vb_sim_config *config)
+{
+	config->devices[1].wire = VB_SIM_WIRE_SHARED;
+}
+
+static void udp_on_virtual_clock(struct vb_sim_config *config)
+{
+	config->devices[0].wire = VB_SIM_WIRE_UDP;
+}
+
+static void udp_with_lids(struct vb_sim_config *config)
+{
+	config->clock = VB_SIM_CLOCK_REAL;
+	config->devices[1].wire = VB_SIM_WIRE_UDP;
+	config->devices[1].link_layer = IBV_LINK_LAYER_INFINIBAND;
+}
+
+static void udp_with_gids(struct vb_sim_config *config)
+{
+	config->clock = VB_SIM_CLOCK_REAL;
+	config->devices[1].wire = VB_SIM_WIRE_UDP;
+	config->devices[1].gid_count = 2;
+}
+
+static void address_in_memory(struct vb_sim_config *config)
+{
+	strcpy(config->devices[1].address, "192.0.2.1");
+}
+
+static void endless_address(struct vb_sim_config *config)
+{
+	config->clock = VB_SIM_CLOCK_REAL;
+	config->devices[1].wire = VB_SIM_WIRE_UDP;
+	memset(config->devices[1].address, '1', sizeof(config->devices[1].address));
+}
+
+static void world_in_a_folder(struct vb_sim_config *config)
+{
+	strcpy(config->world, "a/b");
+}
+
+static void endless_world(struct vb_sim_config *config)
+{
+	memset(config->world, 'w', sizeof(config->world));
+}
+
 static void fault_from_nobody(struct vb_sim_config *config)
 {
 	config->fault_count = 1;
@@ -643,6 +694,37 @@ static const struct spoiled spoiled[] = {
 	 "event 10 of enum ibv_event_type cannot be raised for a port alone; give "
 	 "IBV_EVENT_CLIENT_REREGISTER or IBV_EVENT_SM_CHANGE; other events follow from what "
 	 "happens to the device"},
+	{VB_WHY_WIRE_UNKNOWN, wire_3,
+	 "device right: wire 3 is no value of enum vb_sim_wire; set wire to VB_SIM_WIRE_MEMORY, "
+	 "VB_SIM_WIRE_SHARED or VB_SIM_WIRE_UDP"},
+	{VB_WHY_WIRE_CLOCK, shared_on_virtual_clock,
+	 "device right has the wire shared, and the clock of the world is virtual: other processes "
+	 "cannot follow a virtual clock; give the world the real clock, or its devices the wire "
+	 "memory"},
+	{VB_WHY_WIRE_CLOCK, udp_on_virtual_clock,
+	 "device left has the wire udp, and the clock of the world is virtual: other processes "
+	 "cannot follow a virtual clock; give the world the real clock, or its devices the wire "
+	 "memory"},
+	{VB_WHY_WIRE_UDP_LAYER, udp_with_lids,
+	 "device right has the wire udp and the link layer InfiniBand, and RoCE v2 has no LIDs; "
+	 "give the device the link layer Ethernet, or the wire shared"},
+	{VB_WHY_WIRE_UDP_GIDS, udp_with_gids,
+	 "device right has the wire udp and 2 GIDs of its own, and its GID is the address that it "
+	 "claims; leave the GIDs out, and set address to the device's address"},
+	{VB_WHY_WIRE_ADDRESS, address_in_memory,
+	 "device right has an address of 9 bytes and the wire 0: only a device of the wire udp has "
+	 "an address, of up to 63 bytes; set wire to VB_SIM_WIRE_UDP, or leave the address out"},
+	{VB_WHY_WIRE_ADDRESS, endless_address,
+	 "device right has an address of 64 bytes and the wire 2: only a device of the wire udp "
+	 "has an address, of up to 63 bytes; set wire to VB_SIM_WIRE_UDP, or leave the address "
+	 "out"},
+	{VB_WHY_WIRE_WORLD, world_in_a_folder,
+	 "a/b is not the name of a world: a name has 1 to 31 letters, digits, '_', '-' and '.'; "
+	 "give such a name, or \"\" for the world that your processes share by default"},
+	{VB_WHY_WIRE_WORLD, endless_world,
+	 "wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww is not the name of a world: a name has 1 to 31 letters, "
+	 "digits, '_', '-' and '.'; give such a name, or \"\" for the world that your processes "
+	 "share by default"},
 	{VB_WHY_FAULT_DEVICE, fault_from_nobody,
 	 "vb_fault_add: the world has no device middle; set from to the name of a device of "
 	 "ibv_get_device_list(), or to NULL for all devices"},

@@ -16,6 +16,9 @@
 struct wire {
 	struct wire *next;
 	const char *name; /* "shared", "udp" */
+	/* True if other processes have QPs on the ports of the wire's devices; false: each port is this
+	 * process's. */
+	bool shares_ports;
 	/* What the engine calls; way.arg is the wire. */
 	struct sim_way_out way;
 	/* Returns true if the device is of this wire: packets of its ports leave by it. */
@@ -40,7 +43,7 @@ struct wires {
 	struct sim_engine *engine;
 };
 
-/* Adds a wire, and gives the engine one way out that leads to all of them. */
+/* Adds a wire, and gives the engine one way out that leads to all of them: `wires` must stay where it is. */
 void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire);
 
 bool wires_receive(struct wires *wires);
@@ -48,6 +51,7 @@ void wires_flush(struct wires *wires);
 void wires_listen(struct wires *wires, bool on);
 void wires_forked(struct wires *wires);
 int wires_resume(struct wires *wires);
+/* Takes the engine's way out away and closes all wires. */
 void wires_close(struct wires *wires);
 
 #endif

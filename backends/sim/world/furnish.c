@@ -172,6 +172,8 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 	int err;
 
 	err = check_device(world, &config);
+	if (!err)
+		err = world_claim_address(world, &config);
 	if (err)
 		return err;
 	if (!config.gid_count && config.link_layer != IBV_LINK_LAYER_INFINIBAND) {
@@ -197,6 +199,7 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 	if (err)
 		return refuse_device(err, &config);
 	world->device_count++;
+	world_join_wire(world, &config, device->engine);
 	return set_quirks(device, config.quirks);
 }
 

@@ -8,6 +8,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
+
+/* How long exit(3) waits for the lock of a world. */
+#define LEAVE_NS_MAX 100000000
 
 /* An array of devices that the program holds. The array is a block of its own: a program may free it
  * with free(3), and then its entry stays until another array has the same address. */
@@ -69,6 +73,7 @@ static void after_fork_in_child(void)
 	for (struct vb_sim *world = worlds; world; world = world->next) {
 		driver_forked(&world->driver);
 		world_trace_close(world);
+		world_fork_wires(world);
 		world_renumber(world);
 		world->inherited = true;
 	}
@@ -138,6 +143,7 @@ void process_retire(struct vb_sim *world)
 	pthread_mutex_lock(&world->driver.mutex);
 	world->retired = true;
 	listed = is_listed(world);
+	world_close_wires(world);
 	if (listed || world->kept)
 		world_trace_close(world);
 	pthread_mutex_unlock(&world->driver.mutex);
@@ -284,6 +290,25 @@ int vb_sim_configure(const struct vb_sim_config *config)
 }
 
 /*
+ * At exit: other processes learn at once that the QPs of this process are gone, even if the program has
+ * not closed its devices. A thread that exit(3) has interrupted may hold the lock for ever, such as one
+ * that a signal's handler has left; then the kernel says so to the others.
+ */
+static void leave(struct vb_sim *world)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += LEAVE_NS_MAX;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	if (pthread_mutex_clocklock(&world->driver.mutex, CLOCK_MONOTONIC, &until))
+		return;
+	world_close_wires(world);
+	pthread_mutex_unlock(&world->driver.mutex);
+}
+
+/*
  * At exit. A world that is still in use stays, for threads that still run. The priority is the last:
  * other destructors of the library may want to look at the world.
  */
@@ -291,10 +316,12 @@ __attribute__((destructor(101))) static void end_default(void)
 {
 	struct vb_sim *world = default_world;
 
-	if (!world || world_in_use(world) || is_listed(world))
-		return;
-	default_world = NULL;
-	end(world);
+	if (world && !world_in_use(world) && !is_listed(world)) {
+		default_world = NULL;
+		end(world);
+	}
+	for (world = worlds; world; world = world->next)
+		leave(world);
 }
 
 /* --- device lists --- */

@@ -38,23 +38,31 @@ static uint64_t choose_identity(const struct vb_sim_config *config)
 	return identity;
 }
 
-/* The child's GIDs stay: parent and child share an adapter, which has one set of addresses. */
+/*
+ * The child's GIDs stay: parent and child share an adapter, which has one set of addresses. With the wire
+ * shared, the devices take new blocks of numbers.
+ */
 void world_renumber(struct vb_sim *world)
 {
 	if (!world->identity)
 		return;
-	(void)!getrandom(&world->identity, sizeof(world->identity), 0);
+	if (!world->shared)
+		(void)!getrandom(&world->identity, sizeof(world->identity), 0);
 	for (unsigned int i = 0; i < world->device_count; i++)
 		sim_device_renumber(world->devices[i].engine, world->identity);
 }
 
 static int fill(struct vb_sim *world, const struct vb_sim_config *config)
 {
-	const struct sim_host host = world_host(world);
-	int err = sim_engine_create(&host, choose_seed(config), &world->driver.engine);
+	int err = world_open_wires(world, config);
+	struct sim_host host;
 
 	if (err)
+		return err;
+	host = world_host(world);
+	if (sim_engine_create(&host, choose_seed(config), &world->driver.engine))
 		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	world_connect_wires(world);
 	err = world_furnish(world, config);
 	for (unsigned int i = 0; i < config->fault_count && !err; i++)
 		err = world_add_fault(world, &config->faults[i], NULL);
@@ -95,6 +103,7 @@ struct vb_sim *world_create(const struct vb_sim_config *config)
 void world_destroy(struct vb_sim *world)
 {
 	world_trace_close(world);
+	world_close_wires(world);
 	if (world->driver.engine)
 		sim_engine_destroy(world->driver.engine);
 	driver_end(&world->driver);

@@ -8,6 +8,7 @@
 
 #include "backends/sim/clock/driver.h"
 #include "backends/sim/object/objects.h"
+#include "backends/sim/wire/wire.h"
 
 #include <sys/single_threaded.h>
 #include <verbena/event.h>
@@ -22,9 +23,11 @@ struct vb_sim {
 	struct device *devices;
 	unsigned int device_count;
 	struct store store;
-	struct timed *timeline; /* the configuration's events */
-	uint64_t identity;	/* decides where numbers and addresses begin; 0: at their lowest */
-	uint32_t last_pd;	/* the number of the newest PD */
+	struct wires wires;
+	struct wire *shared, *udp; /* those of `wires`; NULL if no device has such a wire */
+	struct timed *timeline;	   /* the configuration's events */
+	uint64_t identity; /* decides where numbers and addresses begin; 0: at their lowest */
+	uint32_t last_pd;  /* the number of the newest PD */
 	bool retired; /* replaced by a new default world; ends with the last of its device lists */
 	bool inherited; /* true in the child of fork(), until the child opens a device */
 	bool kept;	/* reset while it was in use: its memory stays, for stale pointers */
@@ -101,6 +104,35 @@ void world_name_open(struct vb_sim *world, char *text, size_t size_bytes);
  * a simulated one.
  */
 struct hold world_hold_of(struct ibv_context *context);
+
+/* --- attach.c: the wires --- */
+
+/*
+ * Opens the wires that the configuration names, before the engine is made. The wire shared decides the
+ * world's identity and time. 0, or an errno with a sentence.
+ */
+int world_open_wires(struct vb_sim *world, const struct vb_sim_config *config);
+
+/* Adds the wires to the engine and the clock. */
+void world_connect_wires(struct vb_sim *world);
+
+/* Takes an address for a device that is about to be made, if its wire is udp; its GID becomes that
+ * address. 0, or an errno with a sentence. */
+int world_claim_address(struct vb_sim *world, struct vb_sim_device_config *config);
+
+/* Gives a new device to its wire. */
+void world_join_wire(struct vb_sim *world, const struct vb_sim_device_config *config,
+		     struct sim_device *device);
+
+/* Closes the wires: for other processes, this world's QPs are gone. */
+void world_close_wires(struct vb_sim *world);
+
+/* In the child of a fork(): the wires stay the parent's. */
+void world_fork_wires(struct vb_sim *world);
+
+/* The child opens a device of a world that it has inherited, and becomes a process of its own. 0, or an
+ * errno with a sentence. */
+int world_resume_wires(struct vb_sim *world);
 
 /* --- furnish.c: devices and links --- */
 

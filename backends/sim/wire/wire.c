@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* One way out of the engine that leads to all wires of a world. */
+#include "backends/sim/wire/wire.h"
+
+#include "sim/object/device.h"
+
+#include <stddef.h>
+
+static struct wire *wire_of(const struct wires *wires, const struct sim_device *device)
+{
+	struct wire *wire = wires->first;
+
+	while (wire && !wire->has(wire, device))
+		wire = wire->next;
+	return wire;
+}
+
+/*
+ * Returns the wire by which packets from a port leave; NULL if they cannot leave. A port that the engine
+ * knows (dest) is reached by its own wire, and only if other processes have QPs on it.
+ */
+static struct wire *way_to(const struct wires *wires, const struct sim_port *source,
+			   const struct sim_port *dest)
+{
+	struct wire *wire = wire_of(wires, dest ? dest->device : source->device);
+
+	return wire && (!dest || (wire->shares_ports && wire_of(wires, source->device))) ? wire
+											 : NULL;
+}
+
+/* --- struct sim_way_out; arg is the struct wires --- */
+
+static bool reaches(void *arg, struct sim_path *path)
+{
+	const struct wire *wire = way_to(arg, path->source, NULL);
+
+	return wire && wire->way.reaches(wire->way.arg, path);
+}
+
+static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	const struct wire *wire = way_to(arg, path->source, path->dest);
+
+	return wire ? wire->way.room(wire->way.arg, path, dest_qpn) : UINT32_MAX;
+}
+
+static bool send(void *arg, const struct sim_departure *departure)
+{
+	const struct wire *wire = way_to(arg, departure->source, departure->dest);
+
+	return wire && wire->way.send(wire->way.arg, departure);
+}
+
+static bool has_members(void *arg, const struct sim_port *port)
+{
+	const struct wire *wire = wire_of(arg, port->device);
+
+	return wire && wire->way.has_members(wire->way.arg, port);
+}
+
+static void joined(void *arg, const struct sim_device *device, uint32_t memberships)
+{
+	const struct wire *wire = wire_of(arg, device);
+
+	if (wire)
+		wire->way.joined(wire->way.arg, device, memberships);
+}
+
+static enum sim_presence find(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	const struct wire *wire = way_to(arg, path->source, path->dest);
+
+	return wire ? wire->way.find(wire->way.arg, path, dest_qpn) : SIM_PRESENCE_NOBODY;
+}
+
+/* --- all wires --- */
+
+void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire)
+{
+	const struct sim_way_out all = {
+		.arg = wires,
+		.reaches = reaches,
+		.room = room,
+		.send = send,
+		.has_members = has_members,
+		.joined = joined,
+		.find = find,
+	};
+	struct wire **link = &wires->first;
+
+	while (*link)
+		link = &(*link)->next;
+	*link = wire;
+	wire->next = NULL;
+	wires->engine = engine;
+	sim_way_out_set(engine, &all);
+}
+
+bool wires_receive(struct wires *wires)
+{
+	bool came = false;
+
+	for (struct wire *wire = wires->first; wire; wire = wire->next)
+		came |= wire->receive(wire);
+	return came;
+}
+
+void wires_flush(struct wires *wires)
+{
+	for (struct wire *wire = wires->first; wire; wire = wire->next)
+		wire->flush(wire);
+}
+
+void wires_listen(struct wires *wires, bool on)
+{
+	for (struct wire *wire = wires->first; wire; wire = wire->next)
+		wire->listen(wire, on);
+}
+
+void wires_forked(struct wires *wires)
+{
+	for (struct wire *wire = wires->first; wire; wire = wire->next)
+		wire->forked(wire);
+}
+
+int wires_resume(struct wires *wires)
+{
+	int err = 0;
+
+	for (struct wire *wire = wires->first; wire && !err; wire = wire->next)
+		err = wire->resume(wire);
+	return err;
+}
+
+void wires_close(struct wires *wires)
+{
+	if (wires->first && wires->engine)
+		sim_way_out_set(wires->engine, NULL);
+	while (wires->first) {
+		struct wire *wire = wires->first;
+
+		wires->first = wire->next;
+		wire->close(wire);
+	}
+}
