@@ -33,6 +33,17 @@ void bell_ignore(struct bell *bell);
  * sleeper that begins to listen after it. */
 bool bell_is_heard(struct bell *bell);
 
+/*
+ * The two halves of bell_is_heard(), for a caller that has published work for several sleepers: one
+ * barrier, then a look at each bell.
+ */
+void bell_barrier(void);
+
+static inline bool bell_is_listened(const struct bell *bell)
+{
+	return atomic_load_explicit(&bell->listened, memory_order_relaxed);
+}
+
 /* Wakes the sleeper. */
 void bell_ring(struct bell *bell);
 

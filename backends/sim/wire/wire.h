@@ -24,7 +24,8 @@ struct wire {
 	/* Returns true if the device is of this wire: packets of its ports leave by it. */
 	bool (*has)(const struct wire *wire, const struct sim_device *device);
 	/* Gives what has come to the engine, a batch at most. Returns true if something came, and calls
-	 * sim_way_out_ready() if others have made room. */
+	 * sim_way_out_ready() if others have made room. While sim_way_out_is_awaited(), a call every 10 ms
+	 * at least ends the waits for a receiver that takes nothing. */
 	bool (*receive)(struct wire *wire);
 	/* What the engine has sent is on its way when this returns, and its receivers are woken. */
 	void (*flush)(struct wire *wire);

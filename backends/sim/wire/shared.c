@@ -1,0 +1,661 @@
+/* SPDX-License-Identifier: MIT */
+/* The wire `shared`: packets to other processes of a world, and from them. */
+#include "backends/sim/wire/shared.h"
+
+#include "backends/sim/object/refuse.h"
+#include "backends/sim/wire/shared_areas.h"
+#include "backends/sim/wire/shared_blocks.h"
+#include "backends/sim/wire/shared_places.h"
+
+#include "sim/object/device.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MULTICAST_QPN 0xffffffu
+
+/* The consumer of a full ring that takes nothing for so long loses packets from then on: the senders'
+ * retries find out what is the matter, as behind a switch that gives up on a paused port. */
+#define STALL_NS UINT64_C(100000000)
+
+/* A ring that could not be made is tried again after this time. */
+#define RETRY_NS UINT64_C(10000000)
+
+/* Frames that receive() takes from one ring before it looks at the others. */
+#define BATCH 64
+
+/* A ring to another process; by the other's place. */
+struct outward {
+	segment_id id; /* of the consumer; 0: no ring */
+	struct area area;
+	struct ring_out ring;
+	bool touched;	     /* has frames since the last flush */
+	bool waiting;	     /* QPs wait for room */
+	bool stalled;	     /* the consumer has taken nothing for STALL_NS */
+	uint32_t stuck_head; /* while waiting: the head, and since when it has stood there */
+	uint64_t stuck_since_ns;
+	uint64_t retry_ns; /* no ring could be made: when to try again */
+};
+
+/* A ring from another process. */
+struct inward {
+	struct inward *next;
+	segment_id id; /* of the producer */
+	struct area area;
+	struct ring_in ring;
+	bool touched; /* frames were taken since the last flush */
+	bool broken;  /* its producer, or another process, has written nonsense into it */
+	bool gone;    /* its producer has let go */
+};
+
+struct shared {
+	struct wire wire;
+	struct segment segment;
+	char *name, *devices_text;
+	struct sim_device *devices[SEGMENT_DEVICES];
+	struct sim_engine *engine; /* of the devices */
+	uint64_t identity, base_ns, wall_base_ns;
+	struct bell own_bell;	/* while not attached */
+	uint32_t news;		/* as it was when the rings were looked at last */
+	uint64_t news_retry_ns; /* a ring could not be mapped: when to try again */
+	bool taken;		/* an inward ring is touched */
+	uint32_t waiting;	/* counts the rings that QPs wait for */
+	struct inward *in;
+	/* The places whose outward rings are touched. */
+	uint32_t touched_count;
+	uint16_t touched[SHARED_PROCESSES_MAX];
+	struct outward out[SHARED_PROCESSES_MAX];
+};
+
+static struct shared *shared_of(const struct wire *wire)
+{
+	return (struct shared *)wire;
+}
+
+static bool is_attached(const struct shared *shared)
+{
+	return shared->segment.id;
+}
+
+/* --- rings to others --- */
+
+static void stop_waiting(struct shared *shared, struct outward *out)
+{
+	shared->waiting -= out->waiting;
+	out->waiting = false;
+}
+
+/* Lets go of a ring. Without the lock, the area stays until a process buries this one. */
+static void close_out(struct shared *shared, struct outward *out)
+{
+	stop_waiting(shared, out);
+	if (!areas_release(&shared->segment, &out->area, AREA_PRODUCER, SEGMENT_SEND_PATIENCE_NS))
+		areas_unmap(&out->area);
+	*out = (struct outward){.touched = out->touched};
+}
+
+static bool open_out(struct shared *shared, struct outward *out, segment_id id)
+{
+	if (out->retry_ns && segment_now_ns() < out->retry_ns)
+		return false;
+	if (!areas_take(&shared->segment, id, &out->area)) {
+		out->retry_ns = segment_now_ns() + RETRY_NS;
+		return false;
+	}
+	*out = (struct outward){
+		.id = id,
+		.touched = out->touched,
+		.area = out->area,
+		.ring = {.memory = out->area.memory, .capacity = out->area.capacity}};
+	return true;
+}
+
+/* Returns the ring to a process, which is made if need be; NULL: there is none. */
+static struct outward *out_to(struct shared *shared, segment_id id)
+{
+	struct outward *out = &shared->out[segment_id_place(id) % SHARED_PROCESSES_MAX];
+
+	if (out->id == id)
+		return out;
+	if (out->id)
+		close_out(shared, out);
+	return open_out(shared, out, id) ? out : NULL;
+}
+
+/* Returns the process that has a QPN; 0: none but this one. */
+static segment_id owner_of(const struct shared *shared, const struct sim_device *device,
+			   uint32_t qpn)
+{
+	const uint32_t block = sim_table_place(&device->qps, qpn) / SIM_BLOCK_PLACES;
+	const segment_id id = blocks_owner(&shared->segment, device->index, SIM_NUMBERS_QP, block);
+
+	return id == shared->segment.id ? 0 : id;
+}
+
+/* --- room --- */
+
+/* A ring has stood still for long: its consumer is dead, stopped, or busy elsewhere. */
+static void stall(struct shared *shared, struct outward *out)
+{
+	out->stalled = true;
+	if (!places_live(&shared->segment, out->id))
+		places_bury(&shared->segment, out->id, SEGMENT_SEND_PATIENCE_NS);
+}
+
+/* QPs begin to wait for room, or wait on. */
+static void wait_for_room(struct shared *shared, struct outward *out)
+{
+	if (!out->waiting || out->stuck_head != out->ring.head) {
+		out->stuck_head = out->ring.head;
+		out->stuck_since_ns = segment_now_ns();
+	}
+	shared->waiting += !out->waiting;
+	out->waiting = true;
+}
+
+static unsigned int room_in(struct shared *shared, struct outward *out)
+{
+	const uint32_t room = ring_room(&out->ring);
+
+	if (room)
+		out->stalled = false;
+	else if (out->stalled)
+		return UINT_MAX;
+	else
+		wait_for_room(shared, out);
+	return room;
+}
+
+static unsigned int shared_room(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	struct shared *shared = arg;
+	struct outward *out;
+	segment_id id;
+
+	if (!is_attached(shared) || !path->dest || path->multicast)
+		return UINT_MAX;
+	id = owner_of(shared, path->dest->device, dest_qpn);
+	out = id ? out_to(shared, id) : NULL;
+	return out ? room_in(shared, out) : UINT_MAX;
+}
+
+/*
+ * Looks at the rings that QPs wait for. Returns true if they should try again. A process that is about to
+ * sleep asks the consumers for a call: it listens before it looks for work the last time, which is here.
+ */
+static bool look_for_room(struct shared *shared)
+{
+	const bool sleepy = bell_is_listened(shared_bell(&shared->wire));
+	bool ready = false;
+
+	for (uint32_t i = 0; shared->waiting && i < SHARED_PROCESSES_MAX; i++) {
+		struct outward *out = &shared->out[i];
+
+		if (!out->waiting)
+			continue;
+		if (sleepy)
+			ring_want(&out->ring);
+		if (!room_in(shared, out)) {
+			if (segment_now_ns() - out->stuck_since_ns < STALL_NS)
+				continue;
+			stall(shared, out);
+		}
+		stop_waiting(shared, out);
+		ready = true;
+	}
+	return ready;
+}
+
+/* --- sending --- */
+
+/* Without room in its ring, the packet is lost. */
+static bool put(struct shared *shared, segment_id id, const struct sim_departure *departure)
+{
+	struct outward *out = out_to(shared, id);
+	uint8_t *frame = out ? ring_reserve(&out->ring) : NULL;
+	size_t frame_bytes;
+
+	if (!frame)
+		return false;
+	frame_bytes = sim_departure_write(departure, false, frame);
+	if (!frame_bytes)
+		return false;
+	ring_publish(&out->ring, (uint32_t)frame_bytes, (uint8_t)departure->dest->device->index,
+		     departure->dest->number, departure->frame_bytes ? RING_SEALED : 0);
+	if (!out->touched)
+		shared->touched[shared->touched_count++] = (uint16_t)(out - shared->out);
+	out->touched = true;
+	return true;
+}
+
+/* Returns the process at a place if it is another one and has members of groups at the device. */
+static segment_id member_at(const struct shared *shared, uint32_t place,
+			    const struct sim_device *device)
+{
+	const segment_id id = places_id(&shared->segment, place);
+
+	if (!id || id == shared->segment.id || device->index >= SEGMENT_DEVICES)
+		return 0;
+	return atomic_load_explicit(
+		       &segment_place_at(&shared->segment, place)->memberships[device->index],
+		       memory_order_relaxed)
+		       ? id
+		       : 0;
+}
+
+static bool put_to_members(struct shared *shared, const struct sim_departure *departure)
+{
+	const uint32_t used = places_used(&shared->segment);
+	bool sent = false;
+
+	for (uint32_t i = 0; i < used; i++) {
+		const segment_id id = member_at(shared, i, departure->dest->device);
+
+		if (id)
+			sent |= put(shared, id, departure);
+	}
+	return sent;
+}
+
+static bool shared_send(void *arg, const struct sim_departure *departure)
+{
+	struct shared *shared = arg;
+	segment_id id;
+
+	if (!is_attached(shared) || !departure->dest)
+		return false;
+	if (departure->dest_qpn == MULTICAST_QPN)
+		return put_to_members(shared, departure);
+	id = owner_of(shared, departure->dest->device, departure->dest_qpn);
+	return id && put(shared, id, departure);
+}
+
+/* --- what the engine asks --- */
+
+/* Ports that the engine does not know are in no process of the world. */
+static bool shared_reaches(void *arg, struct sim_path *path)
+{
+	(void)arg;
+	(void)path;
+	return false;
+}
+
+static bool shared_has_members(void *arg, const struct sim_port *port)
+{
+	const struct shared *shared = arg;
+	uint32_t used;
+
+	if (!is_attached(shared))
+		return false;
+	used = places_used(&shared->segment);
+	for (uint32_t i = 0; i < used; i++)
+		if (member_at(shared, i, port->device))
+			return true;
+	return false;
+}
+
+static void shared_joined(void *arg, const struct sim_device *device, uint32_t memberships)
+{
+	struct shared *shared = arg;
+
+	if (is_attached(shared) && device->index < SEGMENT_DEVICES)
+		atomic_store_explicit(&segment_place_at(&shared->segment, shared->segment.place)
+					       ->memberships[device->index],
+				      memberships, memory_order_relaxed);
+}
+
+static enum sim_presence shared_find(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	struct shared *shared = arg;
+	segment_id id;
+
+	if (!path->dest)
+		return SIM_PRESENCE_UNKNOWN;
+	id = is_attached(shared) ? owner_of(shared, path->dest->device, dest_qpn) : 0;
+	if (!id)
+		return SIM_PRESENCE_NOBODY;
+	if (places_live(&shared->segment, id))
+		return SIM_PRESENCE_OTHER;
+	places_bury(&shared->segment, id, SEGMENT_SEND_PATIENCE_NS);
+	return SIM_PRESENCE_NOBODY;
+}
+
+/* --- rings from others --- */
+
+static struct inward *find_in(const struct shared *shared, uint32_t index)
+{
+	struct inward *in = shared->in;
+
+	while (in && in->area.index != index)
+		in = in->next;
+	return in;
+}
+
+/* Returns false if the ring cannot be mapped now. */
+static bool open_in(struct shared *shared, uint32_t index)
+{
+	struct inward *in = calloc(1, sizeof(*in));
+
+	if (!in || !areas_map(&shared->segment, index, &in->area)) {
+		free(in);
+		return false;
+	}
+	in->ring = (struct ring_in){.memory = in->area.memory, .capacity = in->area.capacity};
+	in->id = areas_producer(&shared->segment, index);
+	in->next = shared->in;
+	shared->in = in;
+	return true;
+}
+
+static void close_in(struct shared *shared, struct inward **link)
+{
+	struct inward *in = *link;
+
+	/* receive() comes here again if another process holds the lock. */
+	if (!areas_release(&shared->segment, &in->area, AREA_CONSUMER, 0))
+		return;
+	*link = in->next;
+	free(in);
+}
+
+/* Maps the rings that have come. Returns false if one could not be mapped. */
+static bool open_new(struct shared *shared)
+{
+	uint32_t cursor = 0, index;
+	bool done = true;
+
+	while (areas_next(&shared->segment, AREA_CONSUMER, &cursor, &index))
+		if (!find_in(shared, index))
+			done &= open_in(shared, index);
+	return done;
+}
+
+/* Finds the rings whose other end is gone. */
+static void find_gone(struct shared *shared)
+{
+	for (struct inward *in = shared->in; in; in = in->next)
+		in->gone = !areas_whole(&shared->segment, in->area.index);
+	for (uint32_t i = 0; i < SHARED_PROCESSES_MAX; i++)
+		if (shared->out[i].id && !areas_whole(&shared->segment, shared->out[i].area.index))
+			close_out(shared, &shared->out[i]);
+}
+
+/* Reads `news` first: what changes meanwhile is looked at next time. */
+static void read_news(struct shared *shared)
+{
+	const uint32_t news = atomic_load_explicit(
+		&segment_place_at(&shared->segment, shared->segment.place)->news,
+		memory_order_acquire);
+
+	if (news == shared->news)
+		return;
+	if (shared->news_retry_ns && segment_now_ns() < shared->news_retry_ns)
+		return;
+	find_gone(shared);
+	if (open_new(shared)) {
+		shared->news = news;
+		shared->news_retry_ns = 0;
+	} else {
+		shared->news_retry_ns = segment_now_ns() + RETRY_NS;
+	}
+}
+
+/* Gives a frame to its port. The headers are decoded from a copy, since the producer may change them
+ * while they are read. */
+static void deliver(struct shared *shared, const struct ring_slot *slot)
+{
+	uint8_t frame[SIM_FRAME_BYTES_MAX];
+	struct sim_device *device =
+		slot->device < SEGMENT_DEVICES ? shared->devices[slot->device] : NULL;
+	struct sim_port *port = device ? sim_device_port(device, slot->port) : NULL;
+
+	if (!port)
+		return;
+	memcpy(frame, slot->frame, slot->frame_bytes);
+	sim_way_out_arrive(port, frame, slot->frame_bytes, !(slot->flags & RING_SEALED));
+}
+
+/* Takes a batch of frames. Returns true if one came. */
+static bool drain(struct shared *shared, struct inward *in)
+{
+	struct ring_slot slot;
+	unsigned int count = 0;
+	enum ring_look look = RING_EMPTY;
+
+	while (count < BATCH && !in->broken && (look = ring_look(&in->ring, &slot)) == RING_FRAME) {
+		deliver(shared, &slot);
+		ring_next(&in->ring, &slot);
+		if (++count % 8 == 0)
+			ring_tell(&in->ring);
+	}
+	if (!count) {
+		in->broken |= look == RING_BROKEN;
+		return false;
+	}
+	ring_tell(&in->ring);
+	in->touched = true;
+	shared->taken = true;
+	return true;
+}
+
+static bool shared_receive(struct wire *wire)
+{
+	struct shared *shared = shared_of(wire);
+	bool came = false;
+
+	if (!is_attached(shared))
+		return false;
+	read_news(shared);
+	for (struct inward **link = &shared->in, *in; (in = *link);) {
+		const bool more = drain(shared, in);
+
+		came |= more;
+		if (in->broken || (in->gone && !more))
+			close_in(shared, link);
+		if (*link == in)
+			link = &in->next;
+	}
+	if (shared->waiting && look_for_room(shared)) {
+		sim_way_out_ready(shared->engine);
+		came = true;
+	}
+	return came;
+}
+
+/* --- wakes --- */
+
+static void ring_bell_of(const struct shared *shared, segment_id id)
+{
+	struct bell *bell;
+
+	if (!id || places_id(&shared->segment, segment_id_place(id)) != id)
+		return;
+	bell = &segment_place_at(&shared->segment, segment_id_place(id))->bell;
+	if (bell_is_listened(bell))
+		bell_ring(bell);
+}
+
+/* One barrier stands between all frames and heads that were stored and the looks at who listens. */
+static void shared_flush(struct wire *wire)
+{
+	struct shared *shared = shared_of(wire);
+
+	if (!shared->touched_count && !shared->taken)
+		return;
+	bell_barrier();
+	while (shared->touched_count) {
+		struct outward *out = &shared->out[shared->touched[--shared->touched_count]];
+
+		out->touched = false;
+		ring_bell_of(shared, out->id);
+	}
+	for (struct inward *in = shared->taken ? shared->in : NULL; in; in = in->next) {
+		if (in->touched && ring_is_wanted(&in->ring))
+			ring_bell_of(shared, in->id);
+		in->touched = false;
+	}
+	shared->taken = false;
+}
+
+/* --- attach, fork and leave --- */
+
+/* Forgets the rings, without a word to others. */
+static void forget(struct shared *shared)
+{
+	while (shared->in) {
+		struct inward *in = shared->in;
+
+		shared->in = in->next;
+		areas_unmap(&in->area);
+		free(in);
+	}
+	for (uint32_t i = 0; i < SHARED_PROCESSES_MAX; i++)
+		if (shared->out[i].id)
+			areas_unmap(&shared->out[i].area);
+	memset(shared->out, 0, sizeof(shared->out));
+	shared->waiting = 0;
+	shared->touched_count = 0;
+	shared->taken = false;
+	shared->news = 0;
+	shared->news_retry_ns = 0;
+}
+
+static int attach(struct shared *shared)
+{
+	const struct segment_world world = {shared->name, shared->devices_text, shared->identity,
+					    shared->base_ns, shared->wall_base_ns};
+	int err = segment_open(&shared->segment, &world);
+
+	if (err)
+		return err;
+	err = places_attach(&shared->segment);
+	if (err) {
+		segment_drop(&shared->segment);
+		return err;
+	}
+	shared->identity = shared->segment.header->identity;
+	shared->base_ns = shared->segment.header->base_ns;
+	shared->wall_base_ns = shared->segment.header->wall_base_ns;
+	segment_unlock(&shared->segment);
+	return 0;
+}
+
+static bool shared_has(const struct wire *wire, const struct sim_device *device)
+{
+	return device->index < SEGMENT_DEVICES && shared_of(wire)->devices[device->index] == device;
+}
+
+/* Who listens says so in its bell, which others look at: there is nothing to switch. */
+static void shared_listen(struct wire *wire, bool on)
+{
+	(void)wire;
+	(void)on;
+}
+
+static void shared_forked(struct wire *wire)
+{
+	struct shared *shared = shared_of(wire);
+
+	forget(shared);
+	segment_drop(&shared->segment);
+}
+
+static int shared_resume(struct wire *wire)
+{
+	struct shared *shared = shared_of(wire);
+
+	return is_attached(shared) ? 0 : attach(shared);
+}
+
+static void shared_free(struct shared *shared)
+{
+	free(shared->name);
+	free(shared->devices_text);
+	free(shared);
+}
+
+static void shared_close(struct wire *wire)
+{
+	struct shared *shared = shared_of(wire);
+
+	forget(shared);
+	places_leave(&shared->segment);
+	shared_free(shared);
+}
+
+int shared_open(const struct shared_config *config, struct wire **wire)
+{
+	struct shared *shared = calloc(1, sizeof(*shared));
+	int err;
+
+	if (!shared)
+		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	shared->wire = (struct wire){
+		.name = "shared",
+		.way = {.arg = shared,
+			.reaches = shared_reaches,
+			.room = shared_room,
+			.send = shared_send,
+			.has_members = shared_has_members,
+			.joined = shared_joined,
+			.find = shared_find},
+		.has = shared_has,
+		.receive = shared_receive,
+		.flush = shared_flush,
+		.listen = shared_listen,
+		.forked = shared_forked,
+		.resume = shared_resume,
+		.close = shared_close,
+	};
+	shared->segment.fd = -1;
+	shared->name = strdup(config->world ? config->world : "");
+	shared->devices_text = strdup(config->devices ? config->devices : "");
+	err = shared->name && shared->devices_text ? attach(shared)
+						   : refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	if (err)
+		shared_free(shared);
+	else
+		*wire = &shared->wire;
+	return err;
+}
+
+void shared_join(struct wire *wire, struct sim_device *device)
+{
+	struct shared *shared = shared_of(wire);
+
+	if (device->index < SEGMENT_DEVICES)
+		shared->devices[device->index] = device;
+	shared->engine = device->engine;
+}
+
+/* --- what the world asks --- */
+
+uint64_t shared_identity(const struct wire *wire)
+{
+	return shared_of(wire)->identity;
+}
+
+void shared_base_ns(const struct wire *wire, uint64_t *monotonic_ns, uint64_t *wall_ns)
+{
+	*monotonic_ns = shared_of(wire)->base_ns;
+	*wall_ns = shared_of(wire)->wall_base_ns;
+}
+
+struct bell *shared_bell(const struct wire *wire)
+{
+	struct shared *shared = shared_of(wire);
+
+	return is_attached(shared)
+		       ? &segment_place_at(&shared->segment, shared->segment.place)->bell
+		       : &shared->own_bell;
+}
+
+bool shared_claim(void *arg, uint32_t device_index, unsigned int numbers, uint32_t *block,
+		  uint16_t *generation)
+{
+	struct shared *shared = arg;
+
+	return is_attached(shared) &&
+	       blocks_claim(&shared->segment, device_index, numbers, block, generation);
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: MIT */
+#include "backends/sim/wire/shared_file.h"
+
+#include "backends/sim/object/refuse.h"
+
+#include "sim/base/refuse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <verbena/sim.h>
+
+#define FOLDER "/dev/shm"
+
+/* A world that so many attempts find removed, or half made, is made by nobody. */
+#define ATTEMPTS_MAX 1000
+
+/* What to do with the file that was opened. */
+enum verdict {
+	USE,
+	MAKE,	 /* new and empty */
+	REPLACE, /* nobody uses it: remove it and make a new one */
+	REFUSE,
+};
+
+uint64_t segment_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t wall_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int refuse_segment(enum vb_reason reason, const struct segment *segment, uint64_t value)
+{
+	return refuse_why(NULL, (struct vb_why){reason, {value}, .text = segment->path});
+}
+
+/* A call of the system has failed on the file. */
+static int refuse_call(const char *call, const struct segment *segment, int error)
+{
+	char text[sizeof(segment->path) + 32];
+
+	if (sim_descriptor_reason(error) != VB_WHY_NONE)
+		return refuse_descriptor(NULL, error, "for the file of the world");
+	if (error == ENOSPC)
+		return refuse_segment(VB_WHY_SHARED_NO_SPACE, segment, 0);
+	snprintf(text, sizeof(text), "%s of %s", call, segment->path);
+	return refuse_system(NULL, error, text);
+}
+
+/* --- locks --- */
+
+/* l_pid must be 0 (fcntl(2), open file description locks). */
+static struct flock bytes_of(int64_t first, int64_t count)
+{
+	return (struct flock){
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = count};
+}
+
+static bool lock_byte(int fd, int64_t byte)
+{
+	struct flock lock = bytes_of(byte, 1);
+	int err;
+
+	do
+		err = fcntl(fd, F_OFD_SETLK, &lock);
+	while (err && errno == EINTR);
+	return !err;
+}
+
+static void unlock_byte(int fd, int64_t byte)
+{
+	struct flock lock = bytes_of(byte, 1);
+
+	lock.l_type = F_UNLCK;
+	fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+/*
+ * The wait has an end, since the holder may have been stopped (SIGSTOP, a debugger). fcntl() has no
+ * wait with an end, so this thread looks again and again.
+ */
+bool segment_lock(struct segment *segment, uint64_t patience_ns)
+{
+	const uint64_t end_ns = segment_now_ns() + patience_ns;
+	long pause_ns = 20000;
+
+	while (!lock_byte(segment->fd, SEGMENT_LOCK_BYTE)) {
+		if (segment_now_ns() >= end_ns)
+			return false;
+		nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
+		if (pause_ns < 1000000)
+			pause_ns += pause_ns / 2;
+	}
+	if (segment->header)
+		atomic_store_explicit(&segment->header->lock_pid, (uint32_t)getpid(),
+				      memory_order_relaxed);
+	return true;
+}
+
+void segment_unlock(struct segment *segment)
+{
+	unlock_byte(segment->fd, SEGMENT_LOCK_BYTE);
+}
+
+bool segment_lock_place(const struct segment *segment, uint32_t place)
+{
+	return lock_byte(segment->fd, SEGMENT_PLACE_BYTES + place);
+}
+
+void segment_unlock_place(const struct segment *segment, uint32_t place)
+{
+	unlock_byte(segment->fd, SEGMENT_PLACE_BYTES + place);
+}
+
+bool segment_has_others(const struct segment *segment, uint32_t first, uint32_t count)
+{
+	struct flock lock = bytes_of(SEGMENT_PLACE_BYTES + first, count);
+
+	return !fcntl(segment->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
+/* --- pages --- */
+
+int segment_allocate(const struct segment *segment, uint64_t offset, uint64_t length)
+{
+	int err;
+
+	do
+		err = posix_fallocate(segment->fd, (off_t)offset, (off_t)length);
+	while (err == EINTR);
+	return err;
+}
+
+void segment_free(const struct segment *segment, uint64_t offset, uint64_t length)
+{
+	fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+		  (off_t)length);
+}
+
+static int map_header(struct segment *segment)
+{
+	void *map = mmap(NULL, SEGMENT_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+			 segment->fd, 0);
+
+	if (map == MAP_FAILED)
+		return refuse_call("mmap()", segment, errno);
+	segment->map = map;
+	segment->header = map;
+	return 0;
+}
+
+/* --- the name --- */
+
+static bool is_name(const char *name)
+{
+	const size_t length = strlen(name);
+
+	return length < VB_SIM_NAME_MAX && strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+							"abcdefghijklmnopqrstuvwxyz"
+							"0123456789_-.") == length;
+}
+
+/* Processes in one network namespace have one default world, as they see the same adapters on a real
+ * machine. */
+static int make_path(struct segment *segment, const char *world)
+{
+	const unsigned int user = geteuid();
+	struct stat namespace = {0};
+
+	if (world && *world) {
+		if (!is_name(world))
+			return refuse_why(NULL, (struct vb_why){VB_WHY_SHARED_NAME,
+								{VB_SIM_NAME_MAX - 1},
+								.text = world});
+		snprintf(segment->path, sizeof(segment->path), FOLDER "/verbena-%u-%s", user,
+			 world);
+		return 0;
+	}
+	stat("/proc/self/ns/net", &namespace);
+	snprintf(segment->path, sizeof(segment->path), FOLDER "/verbena-%u-net%lu", user,
+		 (unsigned long)namespace.st_ino);
+	return 0;
+}
+
+/* --- opening --- */
+
+/* Makes the file if there is none. fchmod() makes the mode independent of the umask. */
+static int open_file(const char *path)
+{
+	const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
+	int fd = open(path, flags);
+
+	if (fd >= 0 || errno != ENOENT)
+		return fd;
+	fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+	if (fd < 0)
+		return errno == EEXIST ? open(path, flags) : fd;
+	fchmod(fd, 0600);
+	return fd;
+}
+
+static int refuse_owner(const struct segment *segment, uid_t owner)
+{
+	return refuse_why(
+		NULL,
+		(struct vb_why){VB_WHY_SHARED_OWNER, {owner, geteuid()}, .text = segment->path});
+}
+
+/* open() has failed. The owner of a file that this process may not open says most. */
+static int refuse_open(const struct segment *segment, int error)
+{
+	struct stat status;
+
+	if (error == EACCES && !lstat(segment->path, &status) && status.st_uid != geteuid())
+		return refuse_owner(segment, status.st_uid);
+	return refuse_call("open()", segment, error);
+}
+
+/* Only files of this user that nobody else may open are trusted this far. */
+static int check_file(const struct segment *segment)
+{
+	struct stat status;
+
+	if (fstat(segment->fd, &status))
+		return refuse_call("fstat()", segment, errno);
+	if (!S_ISREG(status.st_mode))
+		return refuse_segment(VB_WHY_SHARED_TYPE, segment, 0);
+	if (status.st_uid != geteuid())
+		return refuse_owner(segment, status.st_uid);
+	if (status.st_mode & (S_IRWXG | S_IRWXO))
+		return refuse_segment(VB_WHY_SHARED_MODE, segment, 0);
+	return 0;
+}
+
+static int open_checked(struct segment *segment)
+{
+	segment->fd = open_file(segment->path);
+	if (segment->fd < 0 && (errno == ELOOP || errno == EISDIR || errno == ENXIO))
+		return refuse_segment(VB_WHY_SHARED_TYPE, segment, 0);
+	if (segment->fd < 0)
+		return refuse_open(segment, errno);
+	return check_file(segment);
+}
+
+/* --- the header --- */
+
+/* Returns the first line in which the texts differ, as text for a sentence. */
+static const char *cut_line(const char *from, char *line, size_t size)
+{
+	size_t length = 0;
+
+	while (from[length] && from[length] != '\n' && length < size - 1) {
+		line[length] = isprint((unsigned char)from[length]) ? from[length] : '?';
+		length++;
+	}
+	line[length] = '\0';
+	return length ? line : "nothing";
+}
+
+static int refuse_devices(const char *here, const char *there)
+{
+	char mine[160], others[160], text[400];
+	size_t line = 0;
+
+	for (size_t i = 0; here[i] == there[i] && here[i]; i++)
+		if (here[i] == '\n')
+			line = i + 1;
+	snprintf(text, sizeof(text), "\"%s\", and the world has \"%s\"",
+		 cut_line(here + line, mine, sizeof(mine)),
+		 cut_line(there + line, others, sizeof(others)));
+	return refuse_name(NULL, VB_WHY_SHARED_DEVICES, text);
+}
+
+static int check_devices(const struct segment *segment, const struct segment_world *world)
+{
+	const struct segment_header *header = segment->header;
+	const uint32_t there_bytes = header->devices_bytes;
+	const size_t here_bytes = strlen(world->devices);
+	char *there;
+	int err = 0;
+
+	if (there_bytes >= SEGMENT_DEVICES_TEXT)
+		return refuse_segment(VB_WHY_SHARED_DAMAGED, segment, 0);
+	there = strndup((const char *)segment->map + SEGMENT_TEXT_AT, there_bytes);
+	if (!there)
+		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	if (here_bytes != there_bytes || strcmp(there, world->devices) != 0)
+		err = refuse_devices(world->devices, there);
+	else if (world->identity && world->identity != header->identity)
+		err = refuse_devices("the addresses of its parent", "other addresses");
+	free(there);
+	return err;
+}
+
+/* A header that processes use, and that this process cannot. */
+static int check_header(const struct segment *segment, uint64_t file_bytes)
+{
+	struct segment_header header = {0};
+
+	if (pread(segment->fd, &header, sizeof(header), 0) != sizeof(header) ||
+	    header.magic != SEGMENT_MAGIC)
+		return refuse_segment(VB_WHY_SHARED_DAMAGED, segment, 0);
+	if (header.layout != SEGMENT_LAYOUT)
+		return refuse_why(NULL, (struct vb_why){VB_WHY_SHARED_VERSION,
+							{header.layout, SEGMENT_LAYOUT},
+							.text = segment->path});
+	if (header.header_bytes != SEGMENT_HEADER_BYTES || file_bytes < SEGMENT_HEADER_BYTES)
+		return refuse_segment(VB_WHY_SHARED_DAMAGED, segment, 0);
+	return 0;
+}
+
+/* Reads by pread(), which a file that is too short does not hurt. The caller holds the lock. */
+static enum verdict judge(const struct segment *segment, int *err)
+{
+	struct stat status;
+
+	*err = 0;
+	if (fstat(segment->fd, &status))
+		*err = refuse_call("fstat()", segment, errno);
+	else if (!segment_has_others(segment, 0, SHARED_PROCESSES_MAX))
+		return status.st_size ? REPLACE : MAKE;
+	else
+		*err = check_header(segment, (uint64_t)status.st_size);
+	return *err ? REFUSE : USE;
+}
+
+/* FNV-1a */
+static uint64_t digest(uint64_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* A machine's adapters keep their addresses from run to run. */
+static uint64_t make_identity(const struct segment_world *world)
+{
+	char host[256] = "";
+	uint64_t identity;
+
+	if (world->identity)
+		return world->identity;
+	gethostname(host, sizeof(host) - 1);
+	identity =
+		digest(digest(UINT64_C(0xcbf29ce484222325), host), world->name ? world->name : "");
+	return identity ? identity : 1;
+}
+
+/* magic comes last: who is killed before leaves a file that the next process replaces. */
+static int make(struct segment *segment, const struct segment_world *world)
+{
+	const size_t devices_bytes = strlen(world->devices);
+	struct segment_header *header;
+	int err = ftruncate(segment->fd, SEGMENT_HEADER_BYTES) ? errno : 0;
+
+	if (!err)
+		err = segment_allocate(segment, 0, sizeof(*header));
+	if (!err)
+		err = segment_allocate(segment, SEGMENT_TEXT_AT, devices_bytes + 1);
+	if (err)
+		return refuse_call("posix_fallocate()", segment, err);
+	err = map_header(segment);
+	if (err)
+		return err;
+	header = segment->header;
+	header->layout = SEGMENT_LAYOUT;
+	header->header_bytes = SEGMENT_HEADER_BYTES;
+	header->identity = make_identity(world);
+	header->base_ns = world->base_ns ? world->base_ns : segment_now_ns();
+	header->wall_base_ns = world->base_ns ? world->wall_base_ns : wall_now_ns();
+	header->devices_bytes = (uint32_t)devices_bytes;
+	memcpy(segment->map + SEGMENT_TEXT_AT, world->devices, devices_bytes);
+	atomic_store_explicit(&header->magic, SEGMENT_MAGIC, memory_order_release);
+	return 0;
+}
+
+void segment_unlink(const struct segment *segment)
+{
+	unlink(segment->path);
+}
+
+void segment_drop(struct segment *segment)
+{
+	if (segment->map)
+		munmap(segment->map, SEGMENT_HEADER_BYTES);
+	if (segment->fd >= 0)
+		close(segment->fd);
+	segment->fd = -1;
+	segment->map = NULL;
+	segment->header = NULL;
+	segment->id = 0;
+}
+
+/* For a sentence. */
+static uint32_t lock_holder(const struct segment *segment)
+{
+	struct segment_header header = {0};
+
+	(void)!pread(segment->fd, &header, sizeof(header), 0);
+	return header.lock_pid;
+}
+
+/* Opens the file and locks it. *gone: the last process has removed it meanwhile. */
+static int open_locked(struct segment *segment, bool *gone)
+{
+	struct stat status;
+	int err = open_checked(segment);
+
+	if (err)
+		return err;
+	if (!segment_lock(segment, SEGMENT_PATIENCE_NS))
+		return refuse_why(NULL, (struct vb_why){VB_WHY_SHARED_LOCKED,
+							{lock_holder(segment), SEGMENT_PATIENCE_NS},
+							.text = segment->path});
+	*gone = fstat(segment->fd, &status) || status.st_nlink == 0;
+	return 0;
+}
+
+/* Makes the file, or maps the one of others. *again: a new file is needed. The caller holds the lock. */
+static int furnish(struct segment *segment, const struct segment_world *world, bool *again)
+{
+	int err;
+
+	switch (judge(segment, &err)) {
+	case REPLACE:
+		segment_unlink(segment);
+		*again = true;
+		return 0;
+	case MAKE:
+		err = make(segment, world);
+		if (err)
+			segment_unlink(segment);
+		return err;
+	case USE:
+		err = map_header(segment);
+		return err ? err : check_devices(segment, world);
+	case REFUSE:
+	default:
+		return err;
+	}
+}
+
+int segment_open(struct segment *segment, const struct segment_world *world)
+{
+	int err;
+
+	*segment = (struct segment){.fd = -1};
+	err = make_path(segment, world->name);
+	if (!err && strlen(world->devices) >= SEGMENT_DEVICES_TEXT)
+		err = refuse_segment(VB_WHY_SHARED_DEVICES_LONG, segment, SEGMENT_DEVICES_TEXT);
+	for (unsigned int i = 0; i < ATTEMPTS_MAX && !err; i++) {
+		bool again = false;
+
+		err = open_locked(segment, &again);
+		if (!err && !again)
+			err = furnish(segment, world, &again);
+		if (!err && !again)
+			return 0;
+		segment_drop(segment);
+	}
+	errno = err ? err : EBUSY;
+	return err ? err : refuse_call("open()", segment, EBUSY);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file of a shared world: its name, who may open it, how it is made, its lock, its end.
+ *
+ * Each attachment opens the file itself. Locks belong to this open file description, so that two
+ * attachments of one process exclude each other, too.
+ */
+#ifndef BACKENDS_SIM_WIRE_SHARED_FILE_H
+#define BACKENDS_SIM_WIRE_SHARED_FILE_H
+
+#include "backends/sim/wire/shared_layout.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct segment {
+	int fd; /* -1: not attached */
+	uint8_t *map;
+	struct segment_header *header; /* at map */
+	uint32_t place;
+	segment_id id; /* of this attachment; 0: none yet */
+	char path[128];
+};
+
+/* What the maker of a world writes into the file. */
+struct segment_world {
+	const char *name;		/* NULL or "": the default world */
+	const char *devices;		/* the text that all processes must agree on */
+	uint64_t identity;		/* 0: made from the names of the world and of the host */
+	uint64_t base_ns, wall_base_ns; /* base_ns 0: now */
+};
+
+/*
+ * Opens the file of a world, or makes it, and holds the lock. The caller takes a place, and unlocks. 0,
+ * or an errno value with a sentence.
+ */
+int segment_open(struct segment *segment, const struct segment_world *world);
+
+/* Unmaps and closes without a word to others, which releases the locks. */
+void segment_drop(struct segment *segment);
+
+/* Takes the lock. Returns false if another process holds it for longer than patience_ns. */
+bool segment_lock(struct segment *segment, uint64_t patience_ns);
+void segment_unlock(struct segment *segment);
+
+/* How long a process waits for the lock: when it attaches, and when it sends. */
+#define SEGMENT_PATIENCE_NS	 UINT64_C(5000000000)
+#define SEGMENT_SEND_PATIENCE_NS UINT64_C(100000000)
+
+/* Tries to lock the byte of a place. */
+bool segment_lock_place(const struct segment *segment, uint32_t place);
+void segment_unlock_place(const struct segment *segment, uint32_t place);
+
+/* Returns true if a process holds one of the places [first, first + count); this attachment's own places
+ * do not count. */
+bool segment_has_others(const struct segment *segment, uint32_t first, uint32_t count);
+
+/* Removes the file's name. */
+void segment_unlink(const struct segment *segment);
+
+/* Allocates pages of the file, or gives them back. 0 or errno. */
+int segment_allocate(const struct segment *segment, uint64_t offset, uint64_t length);
+void segment_free(const struct segment *segment, uint64_t offset, uint64_t length);
+
+static inline struct segment_place *segment_place_at(const struct segment *segment, uint32_t place)
+{
+	return (struct segment_place *)(segment->map + SEGMENT_PLACES_AT) + place;
+}
+
+static inline struct segment_row *segment_row_at(const struct segment *segment, uint32_t device)
+{
+	return (struct segment_row *)(segment->map + SEGMENT_ROWS_AT) + device;
+}
+
+static inline struct segment_area *segment_area_at(const struct segment *segment, uint32_t area)
+{
+	return (struct segment_area *)(segment->map + SEGMENT_TABLE_AT) + area;
+}
+
+/* Time of CLOCK_MONOTONIC. */
+uint64_t segment_now_ns(void);
+
+#endif

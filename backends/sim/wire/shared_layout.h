@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The file of a shared world, as processes map it:
+ *
+ *	header | places | rows of block owners | areas' table | text of the devices | areas
+ *
+ * The file is sparse: a process allocates pages before anybody touches them, so that a full /dev/shm is
+ * an error of fallocate(2) and never SIGBUS.
+ *
+ * Everything here is untrusted: another process may write any byte at any time. Whoever reads a number
+ * reads it once, and checks it before it becomes an index or a length. The exception is a process that
+ * shortens the file, which the kernel lets only the user's own processes do.
+ *
+ * Behind all data are bytes that are only locked (fcntl(2), open file description locks): one byte that
+ * is locked during rare changes, and one for each place, which its process locks as long as it lives.
+ * The kernel releases the locks of a process that is killed.
+ */
+#ifndef BACKENDS_SIM_WIRE_SHARED_LAYOUT_H
+#define BACKENDS_SIM_WIRE_SHARED_LAYOUT_H
+
+#include "backends/sim/base/bell.h"
+#include "backends/sim/wire/shared.h"
+
+#include "sim/object/key.h"
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define SEGMENT_MAGIC	     UINT64_C(0x0a616e6562726556) /* "Verbena\n" */
+#define SEGMENT_LAYOUT	     1
+#define SEGMENT_DEVICES	     64
+#define SEGMENT_DEVICES_TEXT (256u << 10)
+#define SEGMENT_AREAS	     65536
+
+/* The offsets of the locked bytes are the same in each version of the layout, so that a process of one
+ * version sees that processes of another one live. */
+#define SEGMENT_LOCK_BYTE   (INT64_C(1) << 40)
+#define SEGMENT_PLACE_BYTES (SEGMENT_LOCK_BYTE + 1)
+
+/* Who: a place and its generation; 0 is nobody. A place that is used again has another generation. */
+typedef uint64_t segment_id;
+
+static inline segment_id segment_id_make(uint32_t place, uint32_t generation)
+{
+	return (uint64_t)generation << 32 | place;
+}
+
+static inline uint32_t segment_id_place(segment_id id)
+{
+	return (uint32_t)id;
+}
+
+static inline uint32_t segment_id_generation(segment_id id)
+{
+	return (uint32_t)(id >> 32);
+}
+
+/* magic and layout keep their offsets in each version. The maker stores magic last. */
+struct segment_header {
+	_Atomic uint64_t magic;
+	uint32_t layout;
+	uint32_t header_bytes; /* SEGMENT_HEADER_BYTES */
+	uint64_t identity;
+	uint64_t base_ns, wall_base_ns;
+	uint32_t devices_bytes;	      /* of the text of the devices, without its 0 */
+	_Atomic uint32_t lock_pid;    /* who took the lock last; for messages only */
+	_Atomic uint32_t places_used; /* places from here on were never used */
+	_Atomic uint32_t areas_used;  /* the same of the areas' table */
+	_Atomic uint64_t rows;	      /* a bit for each device whose row is allocated */
+	/* Odd while the place is used. */
+	_Atomic uint32_t generations[SHARED_PROCESSES_MAX];
+	/* Where the search for a free block begins. */
+	_Atomic uint32_t next_block[SEGMENT_DEVICES][SIM_NUMBERS];
+};
+
+/* What others read and write of a process. */
+struct segment_place {
+	/* The line of the sleeper and its callers, apart from what each packet reads. */
+	alignas(128) struct bell bell;
+	/* Counts changes of the rings from and to this process. */
+	alignas(128) _Atomic uint32_t news;
+	uint32_t pid; /* for messages only */
+	alignas(128) _Atomic uint32_t memberships[SEGMENT_DEVICES];
+};
+
+/* Blocks of each kind of numbers, in the row of a device. An entry: generation of the owner's place, 32
+ * bits | claims of the block, 16 bits | place of the owner + 1, 16 bits. */
+#define SEGMENT_QP_BLOCKS  1024
+#define SEGMENT_SRQ_BLOCKS 1024
+#define SEGMENT_KEY_BLOCKS ((1u << SIM_KEY_PLACE_BITS) / SIM_BLOCK_PLACES)
+
+struct segment_row {
+	_Atomic uint64_t qp[SEGMENT_QP_BLOCKS];
+	_Atomic uint64_t srq[SEGMENT_SRQ_BLOCKS];
+	_Atomic uint64_t key[SEGMENT_KEY_BLOCKS];
+};
+
+/*
+ * An area holds a ring. Both ends hold it; it is free when both have let go. Only the two ends, and who
+ * buries one of them, clear their bit, under the lock.
+ */
+enum area_state {
+	AREA_TAKEN = 1 << 0,
+	AREA_PRODUCER = 1 << 1,
+	AREA_CONSUMER = 1 << 2,
+};
+
+struct segment_area {
+	_Atomic segment_id producer, consumer;
+	_Atomic uint32_t state;	     /* enum area_state; stored last when an area is taken */
+	_Atomic uint32_t size_class; /* see shared_areas.h */
+	uint64_t spare;
+};
+
+#define SEGMENT_PAGE 4096u
+
+#define SEGMENT_PLACES_AT    (SEGMENT_PAGE)
+#define SEGMENT_ROWS_AT	     (SEGMENT_PLACES_AT + SHARED_PROCESSES_MAX * sizeof(struct segment_place))
+#define SEGMENT_TABLE_AT     (SEGMENT_ROWS_AT + SEGMENT_DEVICES * sizeof(struct segment_row))
+#define SEGMENT_TEXT_AT	     (SEGMENT_TABLE_AT + SEGMENT_AREAS * sizeof(struct segment_area))
+#define SEGMENT_HEADER_BYTES (SEGMENT_TEXT_AT + SEGMENT_DEVICES_TEXT)
+
+_Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is one page");
+_Static_assert(sizeof(struct segment_place) == 512, "places do not straddle pages");
+_Static_assert(sizeof(struct segment_row) % SEGMENT_PAGE == 0, "a row has pages of its own");
+_Static_assert(sizeof(struct segment_area) == 32, "entries do not straddle pages");
+
+#endif

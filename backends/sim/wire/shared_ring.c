@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "backends/sim/wire/shared_ring.h"
+
+#include "backends/sim/base/bell.h"
+
+/*
+ * The word of a slot:
+ *
+ *	frame bytes, 16 bits | device, 8 | port, 8 | flags, 8 | mark, 8 | lines before the slot, 16
+ *
+ * The mark and the lines let the consumer find out that something else has written over the ring.
+ */
+#define MARK 0xb5u
+
+/* Less room than this many frames is worth a look at the head. */
+#define LITTLE_ROOM 8u
+
+static uint64_t word_make(uint32_t position, uint32_t frame_bytes, uint8_t device, uint8_t port,
+			  uint8_t flags)
+{
+	return (uint64_t)frame_bytes << 48 | (uint64_t)device << 40 | (uint64_t)port << 32 |
+	       (uint64_t)flags << 24 | (uint64_t)MARK << 16 | (position / RING_LINE & 0xffff);
+}
+
+static _Atomic uint64_t *word_at(struct ring_memory *memory, uint32_t capacity, uint32_t position)
+{
+	return (_Atomic uint64_t *)(memory->slots + (position & (capacity - 1)));
+}
+
+/* Returns the position behind a slot. */
+static uint32_t behind(uint32_t position, uint32_t frame_bytes, uint32_t capacity)
+{
+	const uint32_t end = position + (8 + frame_bytes + RING_LINE - 1) / RING_LINE * RING_LINE;
+	const uint32_t lap_end = (position & ~(capacity - 1)) + capacity;
+
+	/* Positions wrap around at 2^32: compare distances. */
+	return end - position < lap_end - position ? end : lap_end;
+}
+
+void ring_init(struct ring_memory *memory)
+{
+	atomic_store_explicit(&memory->head, 0, memory_order_relaxed);
+	atomic_store_explicit(&memory->wanted, 0, memory_order_relaxed);
+	atomic_store_explicit((_Atomic uint64_t *)memory->slots, 0, memory_order_release);
+}
+
+/* --- the producer --- */
+
+/* The bytes that are free behind the tail, but for the line of the word that is made 0. A head that is no
+ * position of this ring leaves no room. */
+static uint32_t free_bytes(const struct ring_out *ring)
+{
+	const uint32_t used = ring->tail - ring->head;
+
+	return used + RING_LINE < ring->capacity ? ring->capacity - RING_LINE - used : 0;
+}
+
+/* Acquire: what the consumer has read from the slots, it has read before the producer writes there. */
+static void read_head(struct ring_out *ring)
+{
+	ring->head = atomic_load_explicit(&ring->memory->head, memory_order_acquire);
+}
+
+uint32_t ring_room(struct ring_out *ring)
+{
+	if (free_bytes(ring) < LITTLE_ROOM * RING_SLOT_BYTES)
+		read_head(ring);
+	return free_bytes(ring) / RING_SLOT_BYTES;
+}
+
+uint8_t *ring_reserve(struct ring_out *ring)
+{
+	if (free_bytes(ring) < RING_SLOT_BYTES) {
+		read_head(ring);
+		if (free_bytes(ring) < RING_SLOT_BYTES)
+			return NULL;
+	}
+	return (uint8_t *)word_at(ring->memory, ring->capacity, ring->tail) + 8;
+}
+
+void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, uint8_t port,
+		  uint8_t flags)
+{
+	const uint32_t next = behind(ring->tail, frame_bytes, ring->capacity);
+
+	/* Before the word of this slot, which the consumer follows to the next one. */
+	atomic_store_explicit(word_at(ring->memory, ring->capacity, next), 0, memory_order_relaxed);
+	atomic_store_explicit(word_at(ring->memory, ring->capacity, ring->tail),
+			      word_make(ring->tail, frame_bytes, device, port, flags),
+			      memory_order_release);
+	ring->tail = next;
+}
+
+/*
+ * The consumer stores the head and then looks at `wanted`: the barriers of both ends let one of them see
+ * the other's store. Release, and the consumer's exchange: a producer that has listened before it wants
+ * is found listening by the consumer that clears `wanted`.
+ */
+void ring_want(struct ring_out *ring)
+{
+	atomic_store_explicit(&ring->memory->wanted, 1, memory_order_release);
+	bell_barrier();
+	read_head(ring);
+}
+
+/* --- the consumer --- */
+
+enum ring_look ring_look(const struct ring_in *ring, struct ring_slot *slot)
+{
+	_Atomic uint64_t *at = word_at(ring->memory, ring->capacity, ring->head);
+	const uint64_t word = atomic_load_explicit(at, memory_order_acquire);
+
+	if (!word)
+		return RING_EMPTY;
+	*slot = (struct ring_slot){.frame = (const uint8_t *)at + 8,
+				   .frame_bytes = (uint32_t)(word >> 48),
+				   .device = (uint8_t)(word >> 40),
+				   .port = (uint8_t)(word >> 32),
+				   .flags = (uint8_t)(word >> 24)};
+	if ((word >> 16 & 0xff) != MARK || (word & 0xffff) != (ring->head / RING_LINE & 0xffff) ||
+	    !slot->frame_bytes || slot->frame_bytes > SIM_FRAME_BYTES_MAX)
+		return RING_BROKEN;
+	return RING_FRAME;
+}
+
+void ring_next(struct ring_in *ring, const struct ring_slot *slot)
+{
+	ring->head = behind(ring->head, slot->frame_bytes, ring->capacity);
+}
+
+/* Release: the producer writes over the slots only after they were read. */
+void ring_tell(struct ring_in *ring)
+{
+	if (ring->told == ring->head)
+		return;
+	ring->told = ring->head;
+	atomic_store_explicit(&ring->memory->head, ring->head, memory_order_release);
+}
+
+bool ring_is_wanted(struct ring_in *ring)
+{
+	return atomic_load_explicit(&ring->memory->wanted, memory_order_relaxed) &&
+	       atomic_exchange_explicit(&ring->memory->wanted, 0, memory_order_acq_rel);
+}

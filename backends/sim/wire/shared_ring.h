@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A ring of frames in shared memory, from one producer to one consumer.
+ *
+ * A slot is a word and a frame, and begins at a cache line. The word is 0 until the frame is whole; it
+ * says how long the frame is. So the consumer looks at the word only, which comes in one cache line with
+ * the begin of the frame. Before the producer stores the word of a slot, it makes that of the next slot 0.
+ *
+ * Positions count bytes and never go back. The last slot before the end of the ring may reach beyond it,
+ * where the memory has room for one more frame; the next slot begins at the ring's begin.
+ *
+ * Both ends keep their own position private, and believe only the other end's: the consumer checks
+ * each word, and the producer checks the head. A wrong one costs packets.
+ */
+#ifndef BACKENDS_SIM_WIRE_SHARED_RING_H
+#define BACKENDS_SIM_WIRE_SHARED_RING_H
+
+#include "sim/wire/packet.h"
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RING_LINE 64u
+
+/* Lines that different ends write are two apart, because processors fetch pairs of lines. */
+struct ring_memory {
+	/* The consumer has taken everything before this position. */
+	alignas(128) _Atomic uint32_t head;
+	/* 1 while the producer waits for room. The producer sets it, the consumer clears it. */
+	alignas(128) _Atomic uint32_t wanted;
+	alignas(128) uint8_t slots[];
+};
+
+/* The bytes of the largest slot. */
+#define RING_SLOT_BYTES ((8u + SIM_FRAME_BYTES_MAX + RING_LINE - 1) / RING_LINE * RING_LINE)
+
+/* The bytes of the memory of a ring: whole pages. */
+#define RING_BYTES(capacity) ((uint32_t)(capacity) + 8192u)
+
+_Static_assert(sizeof(struct ring_memory) + RING_SLOT_BYTES <= 8192, "a slot fits behind the end");
+
+struct ring_out {
+	struct ring_memory *memory;
+	uint32_t capacity; /* a power of two */
+	uint32_t tail;
+	uint32_t head; /* as it was read last */
+};
+
+struct ring_in {
+	struct ring_memory *memory;
+	uint32_t capacity;
+	uint32_t head;
+	uint32_t told; /* the head that the producer can read */
+};
+
+enum ring_flag {
+	RING_SEALED = 1 << 0, /* the checksums of the frame are to be checked */
+};
+
+/* A frame that has come; the bytes are in the ring, where the producer may change them at any time. */
+struct ring_slot {
+	const uint8_t *frame;
+	uint32_t frame_bytes;
+	uint8_t device, port, flags;
+};
+
+enum ring_look {
+	RING_EMPTY,
+	RING_FRAME,
+	RING_BROKEN, /* the word is none that a producer stores: there is no next slot */
+};
+
+/* Makes memory an empty ring. */
+void ring_init(struct ring_memory *memory);
+
+/* --- the producer --- */
+
+/* Returns how many frames of any length there is room for; looks at the head where the last look found
+ * little room. */
+uint32_t ring_room(struct ring_out *ring);
+
+/* Returns where the next frame is written, SIM_FRAME_BYTES_MAX bytes; NULL if there is no room. */
+uint8_t *ring_reserve(struct ring_out *ring);
+
+/* Hands the reserved frame to the consumer. */
+void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, uint8_t port,
+		  uint8_t flags);
+
+/* Asks the consumer to say when there is room. Look at the room once more after it. */
+void ring_want(struct ring_out *ring);
+
+/* --- the consumer --- */
+
+enum ring_look ring_look(const struct ring_in *ring, struct ring_slot *slot);
+
+/* Goes behind the slot that ring_look() has found. */
+void ring_next(struct ring_in *ring, const struct ring_slot *slot);
+
+/* Lets the producer read the head. */
+void ring_tell(struct ring_in *ring);
+
+/* Returns true, once, if the producer waits for room. A full barrier stands between ring_tell() and this
+ * call. */
+bool ring_is_wanted(struct ring_in *ring);
+
+#endif

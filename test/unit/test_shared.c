@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: MIT */
+/* The wire `shared`: packets between two attachments of this process, and to and from children. The
+ * functions of the engine that the wire calls are replaced, so that each frame is seen. */
+#include "backends/sim/wire/shared.h"
+
+#include "sim/object/device.h"
+#include "test/unit/shared_world.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define MULTICAST_QPN 0xffffffu
+
+/* An attachment with one device of two ports, whose engine is its address. */
+struct end {
+	struct wire *wire;
+	struct sim_device devices[2];
+	uint32_t qpn;
+	unsigned int arrived, ready;
+	size_t all_bytes, bytes; /* of all frames and of the last one */
+	uint8_t last[SIM_FRAME_BYTES_MAX];
+	unsigned int port;
+	const struct sim_device *device;
+	bool checked;
+};
+
+static struct end a, b, c;
+
+static uint64_t now_ns;
+
+uint64_t __wrap_segment_now_ns(void);
+uint64_t __wrap_segment_now_ns(void)
+{
+	return now_ns += 1000;
+}
+
+/* --- the engine --- */
+
+size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed,
+				  uint8_t *room);
+size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed, uint8_t *room)
+{
+	TEST_ASSERT_FALSE(sealed);
+	if (departure->packet) {
+		memset(room, departure->packet->opcode, departure->packet->payload_bytes);
+		return departure->packet->payload_bytes;
+	}
+	memcpy(room, departure->frame, departure->frame_bytes);
+	return departure->frame_bytes;
+}
+
+void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			       bool checked);
+void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			       bool checked)
+{
+	struct end *end = (struct end *)port->device->engine;
+
+	end->arrived++;
+	end->bytes = frame_bytes;
+	end->all_bytes += frame_bytes;
+	memcpy(end->last, frame, frame_bytes);
+	end->port = port->number;
+	end->device = port->device;
+	end->checked = checked;
+}
+
+void __wrap_sim_way_out_ready(struct sim_engine *engine);
+void __wrap_sim_way_out_ready(struct sim_engine *engine)
+{
+	((struct end *)engine)->ready++;
+}
+
+/* --- ends --- */
+
+/* The first QPN of the next block of a device. */
+static uint32_t claim_qpn(struct end *end, unsigned int device)
+{
+	uint32_t block;
+	uint16_t generation;
+
+	TEST_ASSERT_TRUE(shared_claim(end->wire, device, SIM_NUMBERS_QP, &block, &generation));
+	return block * SIM_BLOCK_PLACES + ((uint32_t)(generation % 64) << 18);
+}
+
+static void join(struct end *end)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		struct sim_device *device = &end->devices[i];
+
+		device->index = i;
+		device->engine = (struct sim_engine *)end;
+		device->port_count = 2;
+		sim_table_init(&device->qps, 18, 6, 0, 1000);
+		for (unsigned int j = 0; j < 2; j++) {
+			device->ports[j].device = device;
+			device->ports[j].number = (uint8_t)(j + 1);
+		}
+		shared_join(end->wire, device);
+	}
+}
+
+static void open_end(struct end *end)
+{
+	const struct shared_config config = {world_name, "devices\n"};
+
+	*end = (struct end){0};
+	TEST_ASSERT_EQUAL_INT(0, shared_open(&config, &end->wire));
+	join(end);
+	end->qpn = claim_qpn(end, 0);
+}
+
+static void close_end(struct end *end)
+{
+	if (end->wire)
+		end->wire->close(end->wire);
+	end->wire = NULL;
+}
+
+void setUp(void)
+{
+	name_world();
+	open_end(&a);
+	open_end(&b);
+}
+
+void tearDown(void)
+{
+	close_end(&a);
+	close_end(&b);
+	close_end(&c);
+	TEST_ASSERT_FALSE(world_exists());
+}
+
+static struct sim_path path_from(struct end *end)
+{
+	return (struct sim_path){.source = &end->devices[0].ports[0],
+				 .dest = &end->devices[0].ports[1]};
+}
+
+/* Sends a packet of `bytes` bytes to a QPN at port 2. */
+static bool send_to(struct end *end, uint32_t qpn, size_t bytes, uint8_t value)
+{
+	const struct sim_packet packet = {.opcode = value, .payload_bytes = (uint32_t)bytes};
+	const struct sim_departure departure = {.source = &end->devices[0].ports[0],
+						.dest = &end->devices[0].ports[1],
+						.dest_qpn = qpn,
+						.packet = &packet};
+
+	return end->wire->way.send(end->wire->way.arg, &departure);
+}
+
+static unsigned int room_to(struct end *end, uint32_t qpn)
+{
+	const struct sim_path path = path_from(end);
+
+	return end->wire->way.room(end->wire->way.arg, &path, qpn);
+}
+
+static enum sim_presence find_from(struct end *end, uint32_t qpn)
+{
+	const struct sim_path path = path_from(end);
+
+	return end->wire->way.find(end->wire->way.arg, &path, qpn);
+}
+
+static bool receive(struct end *end)
+{
+	return end->wire->receive(end->wire);
+}
+
+static void flush(struct end *end)
+{
+	end->wire->flush(end->wire);
+}
+
+static void fill_ring(struct end *end, uint32_t qpn)
+{
+	for (unsigned int i = 0; room_to(end, qpn); i++) {
+		TEST_ASSERT_TRUE(i < 1000);
+		TEST_ASSERT_TRUE(send_to(end, qpn, SIM_FRAME_BYTES_MAX, 1));
+	}
+}
+
+/* --- packets --- */
+
+static void expect_last(const struct end *end, size_t bytes, uint8_t value)
+{
+	TEST_ASSERT_EQUAL_UINT(bytes, end->bytes);
+	for (size_t i = 0; i < bytes; i++)
+		TEST_ASSERT_EQUAL_HEX8(value, end->last[i]);
+}
+
+void test_a_packet_reaches_the_process_that_has_the_qpn(void)
+{
+	TEST_ASSERT_FALSE(receive(&b));
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn + 3, 100, 7));
+	TEST_ASSERT_TRUE(receive(&b));
+	TEST_ASSERT_EQUAL_UINT(1, b.arrived);
+	expect_last(&b, 100, 7);
+	TEST_ASSERT_EQUAL_UINT(2, b.port);
+	TEST_ASSERT_TRUE(b.device == &b.devices[0]);
+	TEST_ASSERT_TRUE(b.checked);
+	TEST_ASSERT_FALSE(receive(&b));
+	TEST_ASSERT_FALSE(receive(&a));
+}
+
+void test_a_frame_that_a_filter_has_encoded_is_checked_by_the_receiver(void)
+{
+	static const uint8_t frame[] = "frame";
+	const struct sim_departure departure = {.dest = &a.devices[1].ports[0],
+						.dest_qpn = claim_qpn(&b, 1),
+						.frame = frame,
+						.frame_bytes = sizeof(frame)};
+
+	TEST_ASSERT_TRUE(a.wire->way.send(a.wire->way.arg, &departure));
+	TEST_ASSERT_TRUE(receive(&b));
+	TEST_ASSERT_FALSE(b.checked);
+	TEST_ASSERT_EQUAL_MEMORY(frame, b.last, sizeof(frame));
+	TEST_ASSERT_EQUAL_UINT(1, b.port);
+	TEST_ASSERT_TRUE(b.device == &b.devices[1]);
+}
+
+void test_a_qpn_of_nobody_takes_nothing(void)
+{
+	TEST_ASSERT_FALSE(send_to(&a, a.qpn, 100, 7));
+	TEST_ASSERT_FALSE(send_to(&a, 0x3ff00, 100, 7));
+	TEST_ASSERT_EQUAL_UINT(UINT_MAX, room_to(&a, 0x3ff00));
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_NOBODY, find_from(&a, 0x3ff00));
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_NOBODY, find_from(&a, a.qpn));
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_OTHER, find_from(&a, b.qpn));
+}
+
+/* All lengths, so that slots of all sizes meet the end of the ring. */
+void test_packets_keep_their_order_and_bytes_around_the_ring(void)
+{
+	size_t bytes = 1;
+
+	for (unsigned int i = 0; i < 5000; i++) {
+		TEST_ASSERT_TRUE(send_to(&a, b.qpn, bytes, (uint8_t)(i | 1)));
+		TEST_ASSERT_TRUE(receive(&b));
+		TEST_ASSERT_EQUAL_UINT(i + 1, b.arrived);
+		expect_last(&b, bytes, (uint8_t)(i | 1));
+		bytes = bytes * 5 % SIM_FRAME_BYTES_MAX + 1;
+	}
+}
+
+/* --- room --- */
+
+void test_a_full_ring_has_room_when_its_receiver_has_taken_packets(void)
+{
+	unsigned int sent = 0, received = 0;
+
+	for (unsigned int round = 0; round < 10; round++) {
+		while (room_to(&a, b.qpn)) {
+			TEST_ASSERT_TRUE(send_to(&a, b.qpn, SIM_FRAME_BYTES_MAX, 1));
+			sent++;
+		}
+		TEST_ASSERT_FALSE(receive(&a));
+		TEST_ASSERT_EQUAL_UINT(round, a.ready);
+		while (receive(&b))
+			;
+		received = b.arrived;
+		TEST_ASSERT_EQUAL_UINT(sent, received);
+		TEST_ASSERT_TRUE(receive(&a));
+		TEST_ASSERT_EQUAL_UINT(round + 1, a.ready);
+		TEST_ASSERT_FALSE(receive(&a));
+	}
+	TEST_ASSERT_TRUE(sent >= 100);
+}
+
+/* room() promises packets of any length. */
+void test_room_is_kept(void)
+{
+	unsigned int room;
+
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
+	while ((room = room_to(&a, b.qpn)) != 0)
+		while (room--)
+			TEST_ASSERT_TRUE(send_to(&a, b.qpn, SIM_FRAME_BYTES_MAX, 1));
+}
+
+void test_a_receiver_that_takes_nothing_for_long_loses_packets(void)
+{
+	fill_ring(&a, b.qpn);
+	now_ns += 50000000;
+	TEST_ASSERT_FALSE(receive(&a));
+	TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+	now_ns += 60000000;
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_EQUAL_UINT(1, a.ready);
+	TEST_ASSERT_EQUAL_UINT(UINT_MAX, room_to(&a, b.qpn));
+	TEST_ASSERT_FALSE(send_to(&a, b.qpn, SIM_FRAME_BYTES_MAX, 1));
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_OTHER, find_from(&a, b.qpn));
+	while (receive(&b))
+		;
+	TEST_ASSERT_TRUE(room_to(&a, b.qpn) < UINT_MAX);
+	fill_ring(&a, b.qpn);
+	TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+}
+
+/* --- bells --- */
+
+static uint32_t rings(const struct end *end)
+{
+	return atomic_load(&shared_bell(end->wire)->rings);
+}
+
+void test_only_a_process_that_listens_is_woken(void)
+{
+	uint32_t before;
+
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
+	flush(&a);
+	receive(&b);
+	before = rings(&b);
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
+	flush(&a);
+	TEST_ASSERT_EQUAL_UINT32(before, rings(&b));
+	TEST_ASSERT_EQUAL_UINT32(before, bell_listen(shared_bell(b.wire)));
+	flush(&a);
+	TEST_ASSERT_EQUAL_UINT32(before, rings(&b));
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
+	TEST_ASSERT_EQUAL_UINT32(before, rings(&b));
+	flush(&a);
+	TEST_ASSERT_EQUAL_UINT32(before + 1, rings(&b));
+}
+
+void test_a_sender_that_sleeps_is_woken_when_there_is_room(void)
+{
+	uint32_t before;
+
+	fill_ring(&a, b.qpn);
+	before = rings(&a);
+	receive(&b);
+	flush(&b);
+	TEST_ASSERT_EQUAL_UINT32(before, rings(&a));
+	while (receive(&b))
+		;
+	TEST_ASSERT_TRUE(receive(&a));
+	fill_ring(&a, b.qpn);
+	bell_listen(shared_bell(a.wire));
+	TEST_ASSERT_FALSE(receive(&a));
+	receive(&b);
+	flush(&b);
+	TEST_ASSERT_EQUAL_UINT32(before + 1, rings(&a));
+	TEST_ASSERT_TRUE(receive(&a));
+}
+
+/* --- groups --- */
+
+void test_a_packet_to_a_group_reaches_each_process_with_members(void)
+{
+	struct wire *wire = a.wire;
+
+	open_end(&c);
+	TEST_ASSERT_FALSE(wire->way.has_members(wire->way.arg, &a.devices[0].ports[1]));
+	TEST_ASSERT_FALSE(send_to(&a, MULTICAST_QPN, 10, 9));
+	a.wire->way.joined(a.wire->way.arg, &a.devices[0], 1);
+	TEST_ASSERT_FALSE(wire->way.has_members(wire->way.arg, &a.devices[0].ports[1]));
+	b.wire->way.joined(b.wire->way.arg, &b.devices[0], 2);
+	c.wire->way.joined(c.wire->way.arg, &c.devices[0], 1);
+	TEST_ASSERT_TRUE(wire->way.has_members(wire->way.arg, &a.devices[0].ports[1]));
+	TEST_ASSERT_FALSE(wire->way.has_members(wire->way.arg, &a.devices[1].ports[1]));
+	TEST_ASSERT_TRUE(send_to(&a, MULTICAST_QPN, 10, 9));
+	TEST_ASSERT_EQUAL_UINT(UINT_MAX, room_to(&a, MULTICAST_QPN));
+	receive(&a);
+	receive(&b);
+	receive(&c);
+	TEST_ASSERT_EQUAL_UINT(0, a.arrived);
+	TEST_ASSERT_EQUAL_UINT(1, b.arrived);
+	TEST_ASSERT_EQUAL_UINT(1, c.arrived);
+	b.wire->way.joined(b.wire->way.arg, &b.devices[0], 0);
+	TEST_ASSERT_TRUE(send_to(&a, MULTICAST_QPN, 10, 9));
+	receive(&b);
+	TEST_ASSERT_EQUAL_UINT(1, b.arrived);
+}
+
+/* --- ends of processes --- */
+
+void test_what_a_process_has_sent_before_it_leaves_arrives(void)
+{
+	TEST_ASSERT_TRUE(send_to(&b, a.qpn, 50, 3));
+	TEST_ASSERT_TRUE(send_to(&b, a.qpn, 60, 4));
+	close_end(&b);
+	while (receive(&a))
+		;
+	TEST_ASSERT_EQUAL_UINT(2, a.arrived);
+	TEST_ASSERT_EQUAL_UINT(60, a.bytes);
+}
+
+/* Two rings, and a new process at the place of one that has left. */
+void test_a_new_process_at_a_place_has_rings_of_its_own(void)
+{
+	const uint32_t old_qpn = b.qpn;
+
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 50, 3));
+	TEST_ASSERT_TRUE(send_to(&b, a.qpn, 50, 3));
+	close_end(&b);
+	open_end(&b);
+	TEST_ASSERT_TRUE(b.qpn != old_qpn);
+	TEST_ASSERT_FALSE(send_to(&a, old_qpn, 50, 5));
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 70, 6));
+	TEST_ASSERT_TRUE(send_to(&b, a.qpn, 80, 8));
+	while (receive(&b))
+		;
+	while (receive(&a))
+		;
+	TEST_ASSERT_EQUAL_UINT(1, b.arrived);
+	TEST_ASSERT_EQUAL_UINT(70, b.bytes);
+	TEST_ASSERT_EQUAL_UINT(2, a.arrived);
+	TEST_ASSERT_EQUAL_UINT(50 + 80, a.all_bytes);
+}
+
+/* The first thing that a child does, as after pthread_atfork(3). */
+static void let_go(void)
+{
+	a.wire->forked(a.wire);
+	b.wire->forked(b.wire);
+}
+
+static int be_c(void)
+{
+	let_go();
+	open_end(&c);
+	return 0;
+}
+
+static uint32_t next_qpn(void)
+{
+	return 2 * SIM_BLOCK_PLACES; /* a and b have the blocks 0 and 1 */
+}
+
+void test_a_dead_process_is_found_out(void)
+{
+	const pid_t child = child_begin(be_c);
+
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_OTHER, find_from(&a, next_qpn()));
+	TEST_ASSERT_TRUE(send_to(&a, next_qpn(), 50, 3));
+	child_kill(child);
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_NOBODY, find_from(&b, next_qpn()));
+	TEST_ASSERT_FALSE(send_to(&a, next_qpn(), 50, 3));
+	TEST_ASSERT_EQUAL_UINT(UINT_MAX, room_to(&a, next_qpn()));
+	receive(&a);
+}
+
+void test_a_full_ring_of_a_dead_process_holds_nobody_up(void)
+{
+	const pid_t child = child_begin(be_c);
+
+	fill_ring(&a, next_qpn());
+	child_kill(child);
+	TEST_ASSERT_EQUAL_UINT(0, room_to(&a, next_qpn()));
+	now_ns += 110000000;
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_EQUAL_UINT(1, a.ready);
+	TEST_ASSERT_EQUAL_UINT(UINT_MAX, room_to(&a, next_qpn()));
+	TEST_ASSERT_FALSE(send_to(&a, next_qpn(), 50, 3));
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_NOBODY, find_from(&a, next_qpn()));
+}
+
+/* --- fork() --- */
+
+static int resume_a(void)
+{
+	const uint32_t qpn_of_b = b.qpn;
+
+	let_go();
+	if (send_to(&a, qpn_of_b, 50, 3) || receive(&a) || room_to(&a, qpn_of_b) != UINT_MAX ||
+	    find_from(&a, qpn_of_b) == SIM_PRESENCE_OTHER)
+		return 1;
+	flush(&a);
+	if (a.wire->resume(a.wire) || a.wire->resume(a.wire))
+		return 1;
+	a.qpn = claim_qpn(&a, 0);
+	if (a.qpn != next_qpn() || !send_to(&a, qpn_of_b, 90, 9))
+		return 1;
+	flush(&a);
+	return 0;
+}
+
+void test_the_child_of_a_fork_becomes_a_process_of_its_own(void)
+{
+	const uint64_t identity = shared_identity(a.wire);
+	const pid_t child = child_begin(resume_a);
+
+	TEST_ASSERT_TRUE(receive(&b));
+	TEST_ASSERT_EQUAL_UINT(90, b.bytes);
+	TEST_ASSERT_TRUE(send_to(&b, a.qpn, 40, 4));
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_EQUAL_UINT(40, a.bytes);
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_OTHER, find_from(&b, next_qpn()));
+	child_kill(child);
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_NOBODY, find_from(&b, next_qpn()));
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_OTHER, find_from(&b, a.qpn));
+	TEST_ASSERT_TRUE(identity == shared_identity(a.wire));
+}
+
+static pid_t *grandchild;
+
+/* Returns when the grandchild has let go. */
+static int fork_and_stay(void)
+{
+	int ends[2];
+	char word;
+	pid_t pid;
+
+	let_go();
+	open_end(&c);
+	if (pipe(ends))
+		return 1;
+	pid = fork();
+	if (!pid) {
+		c.wire->forked(c.wire);
+		alarm(60);
+		_exit(write(ends[1], "", 1) == 1 && pause());
+	}
+	*grandchild = pid;
+	return read(ends[0], &word, 1) != 1;
+}
+
+/* A child that has let go does not keep its dead parent alive for others. */
+void test_a_parent_that_dies_before_its_child_is_dead(void)
+{
+	grandchild = mmap(NULL, sizeof(*grandchild), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	child_kill(child_begin(fork_and_stay));
+	TEST_ASSERT_EQUAL_INT(0, kill(*grandchild, 0));
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_NOBODY, find_from(&a, next_qpn()));
+	kill(*grandchild, SIGKILL);
+	munmap(grandchild, sizeof(*grandchild));
+}
