@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/wire/icrc.h"
 
+#include "sim/wire/bytes.h"
 #include "sim/wire/packet_layout.h"
 
 #include <assert.h>
@@ -92,6 +93,53 @@ uint32_t sim_icrc_infiniband(const uint8_t *packet, size_t length_bytes)
 	masked[0] |= 0xf0; /* virtual lane */
 	return finish(masked, sizeof(masked), packet + sizeof(masked),
 		      length_bytes - sizeof(masked) - ICRC_BYTES);
+}
+
+/*
+ * A CRC is linear. The difference of two ICRCs is the CRC, begun with 0 and not inverted, of the
+ * difference of the two packets: here the identification, followed by zeros. A step over a zero byte
+ * multiplies the CRC by x^8 modulo the polynomial of CRC-32, so the way back over 2^k zero bytes is a
+ * multiplication by row k of this table: x^-8, squared k times. As in the CRC, the highest bit is the
+ * coefficient of x^0.
+ */
+static const uint32_t steps_back[] = {
+	0x6567cb95, 0xd7125358, 0x5b358fd3, 0x2e9bb40b, 0x12a59a49, 0x8df9403d, 0x5139de12,
+	0xba340226, 0x29c45641, 0x12fbc105, 0xecd30c55, 0x3755ebd8, 0x24ee460c,
+};
+
+#define CRC32_POLYNOMIAL 0xedb88320u
+
+/* Returns the product of two polynomials modulo that of CRC-32. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+	uint32_t product = 0;
+
+	for (; a; a <<= 1) {
+		product ^= b & -(a >> 31);
+		b = b >> 1 ^ (CRC32_POLYNOMIAL & -(b & 1));
+	}
+	return product;
+}
+
+bool sim_icrc_identify(const uint8_t *packet, size_t length_bytes, uint16_t *identification)
+{
+	const uint32_t icrc = sim_load_le32(packet + length_bytes - ICRC_BYTES);
+	uint32_t difference = icrc ^ sim_icrc(packet, length_bytes);
+	/* The bytes from the identification to the ICRC. */
+	size_t behind_bytes = length_bytes - ICRC_BYTES - IPV4_ID;
+
+	*identification = 0;
+	if (!difference)
+		return true;
+	assert(behind_bytes < (size_t)1 << sizeof(steps_back) / sizeof(steps_back[0]));
+	for (unsigned int k = 0; behind_bytes; k++, behind_bytes >>= 1)
+		if (behind_bytes & 1)
+			difference = multiply(difference, steps_back[k]);
+	/* The CRC takes in a byte by its low eight bits: what is left are the two bytes in order. */
+	if (difference >> 16)
+		return false;
+	*identification = (uint16_t)(difference << 8 | difference >> 8);
+	return true;
 }
 
 /*

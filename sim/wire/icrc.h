@@ -7,6 +7,7 @@
 #ifndef SIM_WIRE_ICRC_H
 #define SIM_WIRE_ICRC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,14 @@
 uint32_t sim_icrc(const uint8_t *packet, size_t length_bytes);
 uint32_t sim_icrc_roce_v1(const uint8_t *packet, size_t length_bytes);
 uint32_t sim_icrc_infiniband(const uint8_t *packet, size_t length_bytes);
+
+/*
+ * Finds the identification of an IPv4 header that the reader of the packet has not seen, since a UDP
+ * socket hands over the payload only. The packet begins with its IPv4 header, whose identification is
+ * 0. Returns true if the packet's ICRC is right for an identification, and sets *identification to it:
+ * there is at most one.
+ */
+bool sim_icrc_identify(const uint8_t *packet, size_t length_bytes, uint16_t *identification);
 
 /* Returns the VCRC of the bytes from the LRH to the ICRC. */
 uint16_t sim_vcrc(const uint8_t *packet, size_t length_bytes);

@@ -11,6 +11,7 @@
 enum {
 	ETHERNET_BYTES = 14,
 	IPV4_BYTES = 20,
+	IPV4_ID = 4, /* the offset of the identification */
 	IPV6_BYTES = 40,
 	UDP_BYTES = 8,
 	BTH_BYTES = 12,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/wire/icrc.h"
+
+#include "sim/wire/bytes.h"
+#include "test/unit/random_packet.h"
 #include "unity.h"
 
 #include <stdio.h>
@@ -35,6 +38,7 @@ static uint32_t stored(const uint8_t *bytes, size_t length_bytes)
 void setUp(void)
 {
 	memset(datagram, 0, sizeof(datagram));
+	random_state = SEED;
 }
 
 void tearDown(void)
@@ -103,6 +107,109 @@ void test_icrc_ipv6_covers_what_routers_keep(void)
 
 	check_bits(ipv6_ack, sizeof(ipv6_ack), mask);
 }
+
+/* --- identifications that the receiver has not seen --- */
+
+#define PACKET_BYTES_MAX 4244
+
+static uint8_t long_packet[PACKET_BYTES_MAX];
+
+/* Fills long_packet with an IPv4 packet of random bytes and a right ICRC. */
+static void make_packet(size_t length_bytes, uint16_t identification)
+{
+	random_bytes(long_packet, length_bytes);
+	long_packet[0] = 0x45;
+	sim_store_be16(long_packet + 4, identification);
+	sim_store_le32(long_packet + length_bytes - 4, sim_icrc(long_packet, length_bytes));
+}
+
+static const size_t packet_lengths[] = {44, 48, 61, 64, 128, 301, 1072, 2096, PACKET_BYTES_MAX};
+
+void test_identify_finds_every_identification(void)
+{
+	for (size_t i = 0; i < sizeof(packet_lengths) / sizeof(packet_lengths[0]); i++) {
+		const size_t length = packet_lengths[i];
+		uint32_t icrc, base;
+
+		make_packet(length, 0);
+		base = sim_icrc(long_packet, length);
+		for (uint32_t id = 0; id <= 0xffff; id++) {
+			uint16_t found = (uint16_t)~id;
+
+			sim_store_be16(long_packet + 4, (uint16_t)id);
+			icrc = id ? sim_icrc(long_packet, length) : base;
+			sim_store_be16(long_packet + 4, 0);
+			sim_store_le32(long_packet + length - 4, icrc);
+			TEST_ASSERT_TRUE(sim_icrc_identify(long_packet, length, &found));
+			TEST_ASSERT_EQUAL_HEX16(id, found);
+		}
+	}
+}
+
+void test_identify_takes_the_kernels_packets(void)
+{
+	uint8_t seen[sizeof(ipv4_ack)];
+	uint16_t found;
+
+	memcpy(seen, ipv4_ack, sizeof(seen));
+	sim_store_be16(seen + 4, 0);
+	TEST_ASSERT_TRUE(sim_icrc_identify(seen, sizeof(seen), &found));
+	TEST_ASSERT_EQUAL_HEX16(0xac3d, found);
+}
+
+/*
+ * 65,536 of the 2^32 values of an ICRC are right for an identification. So a wrong packet passes with a
+ * probability of 2^-16, if its ICRC is as good as random. A packet that passes must be right for the
+ * identification that is found.
+ */
+void test_identify_finds_wrong_bits(void)
+{
+	uint64_t flipped = 0, passed = 0;
+
+	for (size_t i = 0; i < sizeof(packet_lengths) / sizeof(packet_lengths[0]); i++) {
+		const size_t length = packet_lengths[i];
+
+		make_packet(length, (uint16_t)random_u64());
+		sim_store_be16(long_packet + 4, 0);
+		/* Behind the IP header, but for the UDP checksum and the byte of FECN and BECN. */
+		for (size_t bit = 20 * 8; bit < length * 8; bit++) {
+			uint16_t found;
+
+			if (bit / 8 == 26 || bit / 8 == 27 || bit / 8 == 32)
+				continue;
+			long_packet[bit / 8] ^= (uint8_t)(1 << bit % 8);
+			flipped++;
+			if (sim_icrc_identify(long_packet, length, &found)) {
+				passed++;
+				sim_store_be16(long_packet + 4, found);
+				TEST_ASSERT_EQUAL_HEX32(stored(long_packet, length),
+							sim_icrc(long_packet, length));
+				sim_store_be16(long_packet + 4, 0);
+			}
+			long_packet[bit / 8] ^= (uint8_t)(1 << bit % 8);
+		}
+	}
+	/* About 67,000 bits: one or two pass on average, and seven hardly ever. */
+	TEST_ASSERT_TRUE(flipped > 60000);
+	TEST_ASSERT_LESS_THAN(8, passed);
+}
+
+void test_identify_refuses_random_packets(void)
+{
+	unsigned int passed = 0;
+
+	for (unsigned int i = 0; i < 200000; i++) {
+		uint16_t found;
+
+		make_packet(64, 0);
+		sim_store_le32(long_packet + 60, (uint32_t)random_u64());
+		passed += sim_icrc_identify(long_packet, 64, &found);
+	}
+	/* 200,000 / 65,536 is three on average. */
+	TEST_ASSERT_LESS_THAN(16, passed);
+}
+
+/* --- InfiniBand --- */
 
 /*
  * The sample packet of the specification, from the LRH to the ICRC, as quoted on linux-rdma
