@@ -161,6 +161,13 @@ size_t sim_packet_resize(uint8_t *frame, size_t transport_bytes, const struct si
  */
 void sim_packet_seal(uint8_t *frame, size_t frame_bytes, const struct sim_route *route);
 
+/*
+ * Returns true if the ICRC of a frame of RoCE v2 is right. The frame's network headers are right, and
+ * written by the reader of a UDP socket, who knows all but the identification of IPv4, which is 0: if
+ * the ICRC is right for another one, sets *identification to it and writes it into the IPv4 header.
+ */
+bool sim_packet_identify(uint8_t *frame, size_t frame_bytes, uint16_t *identification);
+
 /* Makes the VCRC of a changed frame of InfiniBand right. */
 void sim_packet_seal_link(uint8_t *frame, size_t frame_bytes);
 

@@ -334,6 +334,28 @@ size_t sim_packet_write(const struct sim_packet *packet, const struct sim_route 
 	return (size_t)(bth - frame) + transport_bytes - ICRC_BYTES + end_bytes;
 }
 
+bool sim_packet_identify(uint8_t *frame, size_t frame_bytes, uint16_t *identification)
+{
+	uint8_t *ip = frame + ETHERNET_BYTES;
+	const bool ipv4 = ip[0] >> 4 == 4;
+	const size_t length_bytes = frame_bytes - ETHERNET_BYTES;
+	const size_t network_bytes = (ipv4 ? IPV4_BYTES : IPV6_BYTES) + UDP_BYTES;
+
+	*identification = 0;
+	if (length_bytes < network_bytes + BTH_BYTES + ICRC_BYTES)
+		return false;
+	if (!ipv4)
+		return sim_icrc(ip, length_bytes) ==
+		       sim_load_le32(frame + frame_bytes - ICRC_BYTES);
+	if (!sim_icrc_identify(ip, length_bytes, identification))
+		return false;
+	if (*identification) {
+		sim_store_be16(ip + IPV4_ID, *identification);
+		put_ipv4_checksum(ip);
+	}
+	return true;
+}
+
 size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route *route,
 			 sim_copy_fn *copy, uint8_t *frame, bool *readable)
 {

@@ -13,6 +13,9 @@
 /* Makes a wire without devices; what comes rings the bell. 0, or an errno value with a sentence. */
 int udp_open(struct bell *bell, struct wire **wire);
 
+/* From now on, what comes rings this bell. */
+void udp_set_bell(struct wire *wire, struct bell *bell);
+
 /*
  * Claims an address for a device: binds port 4791 there. text is an IPv4 or IPv6 address, the name of an
  * interface, or "" for a free address of the loopback network. gid takes the address; the caller makes
@@ -23,22 +26,34 @@ int udp_open(struct bell *bell, struct wire **wire);
  */
 int udp_claim(struct wire *wire, const char *text, union ibv_gid *gid);
 
+/* Returns the largest path MTU whose packets fit the interface of the last claimed address: the active
+ * MTU of the device's port. */
+enum ibv_mtu udp_mtu(const struct wire *wire);
+
 /* Gives the last claimed address to port 1 of a device. */
 void udp_join(struct wire *wire, struct sim_device *device);
 
-/* Counts of the datagrams that a wire has dropped before they became packets, and of marks that it only
- * counts. */
+/* Counts of the datagrams of a device. */
 struct udp_counters {
 	uint64_t sent, received;
-	uint64_t unsent;    /* the socket's buffer was full, or the kernel refused */
-	uint64_t foreign;   /* from a source port or address that no RoCE peer has */
-	uint64_t truncated; /* longer than a packet may be */
-	uint64_t
-		odd_identification; /* the ICRC was right for an IPv4 identification other than 0 */
-	uint64_t congestion_marks;  /* ECN */
+	/* Datagrams that the kernel refused to send. Each is a lost packet of the device, too. */
+	uint64_t too_long;    /* longer than the MTU of the way */
+	uint64_t unreachable; /* no way leads to the address */
+	uint64_t unsent; /* no room in the socket's buffer or in the kernel, or another error */
+	/* Received datagrams that became no packet. */
+	uint64_t truncated;		   /* longer than a packet may be */
+	uint64_t foreign;		   /* from an address or port that no peer can have */
 	uint64_t congestion_notifications; /* CNP */
+	/* Received packets that are only marked. */
+	uint64_t congestion_marks; /* ECN: congestion experienced */
+	uint64_t identified;	   /* the ICRC was right for an IPv4 identification other than 0 */
 };
 
-const struct udp_counters *udp_counters(const struct wire *wire);
+/* Returns the counters of a device of the wire. */
+const struct udp_counters *udp_counters(const struct wire *wire, const struct sim_device *device);
+
+/* Returns the name of the counter at index, from 0, such as "datagrams sent", and sets *value; NULL behind
+ * the last counter. The name is constant. */
+const char *udp_counter(const struct udp_counters *counters, unsigned int index, uint64_t *value);
 
 #endif

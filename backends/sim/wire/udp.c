@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: MIT */
+/* The wire `udp`: what the engine and the clock see of its sockets. */
+#include "backends/sim/wire/udp.h"
+
+#include "backends/sim/object/refuse.h"
+#include "backends/sim/wire/udp_private.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- data --- */
+
+/* A program that polls looks only this often at the socket of a device without QPs. */
+#define IDLE_CALLS 64
+
+enum { CNP = 0x81, ECN = 0x3, ECN_CONGESTION = 0x3 };
+
+static const struct {
+	const char *name;
+	size_t offset;
+} counters[] = {
+	{"datagrams sent", offsetof(struct udp_counters, sent)},
+	{"datagrams received", offsetof(struct udp_counters, received)},
+	{"datagrams not sent: longer than the MTU of the way",
+	 offsetof(struct udp_counters, too_long)},
+	{"datagrams not sent: no way to the address", offsetof(struct udp_counters, unreachable)},
+	{"datagrams not sent: the kernel had no room", offsetof(struct udp_counters, unsent)},
+	{"datagrams dropped: longer than a packet", offsetof(struct udp_counters, truncated)},
+	{"datagrams dropped: from an address or port that no peer can have",
+	 offsetof(struct udp_counters, foreign)},
+	{"congestion notifications received",
+	 offsetof(struct udp_counters, congestion_notifications)},
+	{"packets received with a mark of congestion",
+	 offsetof(struct udp_counters, congestion_marks)},
+	{"packets received with an IPv4 identification other than 0",
+	 offsetof(struct udp_counters, identified)},
+};
+
+/* --- sockets --- */
+
+static struct udp_socket *socket_of(const struct udp *udp, const struct sim_device *device)
+{
+	for (unsigned int i = 0; i < udp->count; i++)
+		if (udp->sockets[i]->device == device)
+			return udp->sockets[i];
+	return NULL;
+}
+
+static bool has(const struct wire *wire, const struct sim_device *device)
+{
+	return socket_of((const struct udp *)wire, device);
+}
+
+/* --- sending --- */
+
+static bool is_loopback(const uint8_t gid[16])
+{
+	return sim_gid_is_ipv4(gid) ? gid[12] == 127
+				    : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)gid);
+}
+
+/* The kernel sends from a loopback address to loopback addresses only: Linux net/ipv4/route.c,
+ * ip_route_output_key_hash_rcu and ip_mc_validate_source. */
+static bool reaches(void *arg, struct sim_path *path)
+{
+	const struct udp_socket *socket = socket_of(arg, path->source->device);
+	struct sim_route *route = &path->route;
+
+	if (!socket || route->roce_v1 || route->infiniband || path->multicast ||
+	    memcmp(route->source_gid, socket->address.gid.raw, sizeof(route->source_gid)) ||
+	    is_loopback(route->source_gid) != is_loopback(route->dest_gid))
+		return false;
+	route->udp_source_port = SIM_UDP_PORT;
+	udp_frame_mac(route->dest_gid, route->dest_mac);
+	return true;
+}
+
+static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	struct udp *udp = arg;
+	struct udp_socket *socket;
+	unsigned int packets;
+
+	(void)dest_qpn;
+	if (!path->qpn)
+		return UINT_MAX; /* a datagram is lost if there is no room */
+	socket = socket_of(udp, path->source->device);
+	if (!socket || socket->fd < 0)
+		return UINT_MAX;
+	packets = udp_pace_room(&socket->pace, path->route.dest_gid);
+	if (!packets)
+		udp_listener_hurry(&udp->listener);
+	return packets;
+}
+
+static bool send_datagram(void *arg, const struct sim_departure *departure)
+{
+	struct udp_socket *socket = socket_of(arg, departure->source->device);
+	struct sim_route route = *departure->route;
+	size_t frame_bytes, offset;
+	uint8_t *frame;
+
+	if (!socket || socket->fd < 0 ||
+	    (departure->frame &&
+	     !udp_frame_reads(departure->frame, departure->frame_bytes, &route)))
+		return false;
+	frame = udp_next_buffer(socket);
+	frame_bytes = sim_departure_write(departure, true, frame);
+	offset = sim_route_bytes(&route);
+	if (frame_bytes <= offset)
+		return false;
+	udp_queue(socket, offset, frame_bytes - offset, &route);
+	return true;
+}
+
+static void flush(struct wire *wire)
+{
+	struct udp *udp = (struct udp *)wire;
+
+	for (unsigned int i = 0; i < udp->count; i++)
+		if (udp->sockets[i]->out->count)
+			udp_flush(udp->sockets[i]);
+}
+
+/* --- groups and other processes: the wire knows neither --- */
+
+static bool has_members(void *arg, const struct sim_port *port)
+{
+	(void)arg;
+	(void)port;
+	return false;
+}
+
+static void joined(void *arg, const struct sim_device *device, uint32_t memberships)
+{
+	(void)arg;
+	(void)device;
+	(void)memberships;
+}
+
+static enum sim_presence find(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	(void)arg;
+	(void)path;
+	(void)dest_qpn;
+	return SIM_PRESENCE_UNKNOWN;
+}
+
+/* --- receiving --- */
+
+/* Returns true if a packet may come from there. */
+static bool is_peer(const struct udp_arrival *arrival)
+{
+	return arrival->source_port && !sim_gid_is_multicast(arrival->source_gid);
+}
+
+/* Counts what is only counted. Returns true if the packet ends here. */
+static bool is_congestion(struct udp_socket *socket, const struct udp_arrival *arrival,
+			  uint16_t identification)
+{
+	socket->counters.identified += identification != 0;
+	socket->counters.congestion_marks += (arrival->traffic_class & ECN) == ECN_CONGESTION;
+	if (arrival->payload[0] != CNP)
+		return false;
+	socket->counters.congestion_notifications++;
+	return true;
+}
+
+/* Returns true if QPs wait for what has come. */
+static bool arrive(struct udp_socket *socket, const struct udp_arrival *arrival)
+{
+	uint16_t identification = 0;
+	bool checked, awaited = false;
+	size_t frame_bytes;
+	uint8_t *frame;
+
+	if (arrival->truncated) {
+		socket->counters.truncated++;
+		return false;
+	}
+	if (!is_peer(arrival)) {
+		socket->counters.foreign++;
+		return false;
+	}
+	frame = udp_frame_make(socket, arrival, &frame_bytes);
+	checked = sim_packet_identify(frame, frame_bytes, &identification);
+	if (checked) {
+		awaited = udp_pace_heard(&socket->pace, arrival->source_gid);
+		if (is_congestion(socket, arrival, identification))
+			return awaited;
+	}
+	/* If the ICRC is wrong, the decoder finds the cause that it counts. */
+	sim_way_out_arrive(&socket->device->ports[0], frame, frame_bytes, checked);
+	return awaited;
+}
+
+/* Returns true if the socket of a device without QPs may wait: nobody would take its packets. */
+static bool may_wait(struct udp *udp, struct udp_socket *socket)
+{
+	return !udp->listener.on && !socket->device->qps.live && ++socket->idle % IDLE_CALLS;
+}
+
+static bool receive(struct wire *wire)
+{
+	struct udp *udp = (struct udp *)wire;
+	bool came = false;
+
+	for (unsigned int i = 0; i < udp->count; i++) {
+		struct udp_socket *socket = udp->sockets[i];
+		bool ready = false;
+		unsigned int count;
+
+		if (!socket->device || socket->fd < 0 || may_wait(udp, socket))
+			continue;
+		count = udp_receive(socket, udp->in);
+		for (unsigned int at = 0; at < count; at++) {
+			struct udp_arrival arrival;
+
+			udp_take(udp->in, at, &arrival);
+			ready |= arrive(socket, &arrival);
+		}
+		came |= count > 0;
+		ready |= udp_pace_resumes(&socket->pace);
+		if (ready)
+			sim_way_out_ready(socket->device->engine);
+	}
+	udp_listener_aim(&udp->listener);
+	return came;
+}
+
+static void set_listening(struct wire *wire, bool on)
+{
+	udp_listener_set(&((struct udp *)wire)->listener, on);
+}
+
+/* --- fork() --- */
+
+/* The parent keeps the addresses: its sockets are closed here only. */
+static void let_go(struct udp_socket *socket)
+{
+	if (socket->fd >= 0)
+		close(socket->fd);
+	socket->fd = -1;
+	socket->out->count = 0;
+}
+
+static void forked(struct wire *wire)
+{
+	struct udp *udp = (struct udp *)wire;
+
+	udp_listener_forget(&udp->listener);
+	for (unsigned int i = 0; i < udp->count; i++)
+		let_go(udp->sockets[i]);
+}
+
+/* A GID of a device does not change: the child can have the address only if the parent has ended. */
+static int refuse_again(const struct udp *udp, const struct udp_address *address, int error,
+			const char *call)
+{
+	struct udp_holder holder = {0};
+
+	if (error == EADDRINUSE)
+		udp_find_holder(address, &holder);
+	if (holder.pid && holder.pid == udp->process)
+		return refuse_why(NULL, (struct vb_why){VB_WHY_UDP_PARENT,
+							{(uint64_t)holder.pid},
+							.text = address->text});
+	return udp_refuse_bind(address, error, call);
+}
+
+static int bind_again(struct udp *udp)
+{
+	for (unsigned int i = 0; i < udp->count; i++) {
+		struct udp_socket *socket = udp->sockets[i];
+		const char *call;
+		int fd = socket->fd >= 0 ? socket->fd : udp_bind(&socket->address, &call);
+
+		if (fd < 0)
+			return refuse_again(udp, &socket->address, -fd, call);
+		socket->fd = fd;
+		udp_pace_init(&socket->pace, fd);
+	}
+	return 0;
+}
+
+static int start_listener(struct udp *udp)
+{
+	const char *call;
+	int err;
+
+	if (udp->listener.runs)
+		return 0;
+	err = udp_listener_start(&udp->listener, udp->listener.bell, &call);
+	return err ? refuse_system(NULL, err, call) : 0;
+}
+
+static int resume(struct wire *wire)
+{
+	struct udp *udp = (struct udp *)wire;
+	int err = bind_again(udp);
+
+	if (!err)
+		err = start_listener(udp);
+	if (err) {
+		forked(wire);
+		return err;
+	}
+	udp_listener_watch(&udp->listener, udp->sockets, udp->count);
+	udp->process = getpid();
+	return 0;
+}
+
+/* --- the wire --- */
+
+static void close_wire(struct wire *wire)
+{
+	struct udp *udp = (struct udp *)wire;
+
+	udp_listener_stop(&udp->listener);
+	for (unsigned int i = 0; i < udp->count; i++) {
+		let_go(udp->sockets[i]);
+		free(udp->sockets[i]->out);
+		free(udp->sockets[i]);
+	}
+	free(udp->in);
+	free(udp);
+}
+
+static const struct wire functions = {
+	.name = "udp",
+	.way =
+		{
+			.reaches = reaches,
+			.room = room,
+			.send = send_datagram,
+			.has_members = has_members,
+			.joined = joined,
+			.find = find,
+		},
+	.has = has,
+	.receive = receive,
+	.flush = flush,
+	.listen = set_listening,
+	.forked = forked,
+	.resume = resume,
+	.close = close_wire,
+};
+
+int udp_open(struct bell *bell, struct wire **wire)
+{
+	struct udp *udp = calloc(1, sizeof(*udp));
+	int err;
+
+	if (!udp)
+		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	udp->wire = functions;
+	udp->wire.way.arg = udp;
+	udp->process = getpid();
+	udp->listener.bell = bell;
+	udp->in = udp_batch_create();
+	err = udp->in ? start_listener(udp) : refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	if (err) {
+		close_wire(&udp->wire);
+		return err;
+	}
+	*wire = &udp->wire;
+	return 0;
+}
+
+void udp_set_bell(struct wire *wire, struct bell *bell)
+{
+	struct udp_listener *listener = &((struct udp *)wire)->listener;
+
+	if (listener->runs)
+		pthread_mutex_lock(&listener->mutex);
+	listener->bell = bell;
+	if (listener->runs)
+		pthread_mutex_unlock(&listener->mutex);
+}
+
+/* Frees the socket if fd is negative. */
+static int add(struct udp *udp, struct udp_socket *socket, int fd)
+{
+	if (fd < 0) {
+		const int err = errno;
+
+		free(socket->out);
+		free(socket);
+		return err;
+	}
+	socket->fd = fd;
+	udp_pace_init(&socket->pace, fd);
+	udp->sockets[udp->count++] = socket;
+	udp_listener_watch(&udp->listener, udp->sockets, udp->count);
+	return 0;
+}
+
+int udp_claim(struct wire *wire, const char *text, union ibv_gid *gid)
+{
+	struct udp *udp = (struct udp *)wire;
+	struct udp_socket *socket = calloc(1, sizeof(*socket));
+	int err;
+
+	assert(udp->count < UDP_SOCKETS_MAX);
+	if (socket)
+		socket->out = udp_batch_create();
+	if (!socket || !socket->out) {
+		free(socket);
+		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	}
+	err = add(udp, socket, udp_claim_address(text, &socket->address));
+	if (!err)
+		*gid = socket->address.gid;
+	return err;
+}
+
+static struct udp_socket *last_socket(const struct wire *wire)
+{
+	const struct udp *udp = (const struct udp *)wire;
+
+	assert(udp->count);
+	return udp->sockets[udp->count - 1];
+}
+
+enum ibv_mtu udp_mtu(const struct wire *wire)
+{
+	return last_socket(wire)->address.mtu;
+}
+
+void udp_join(struct wire *wire, struct sim_device *device)
+{
+	last_socket(wire)->device = device;
+}
+
+const struct udp_counters *udp_counters(const struct wire *wire, const struct sim_device *device)
+{
+	return &socket_of((const struct udp *)wire, device)->counters;
+}
+
+const char *udp_counter(const struct udp_counters *of, unsigned int index, uint64_t *value)
+{
+	if (index >= sizeof(counters) / sizeof(counters[0]))
+		return NULL;
+	*value = *(const uint64_t *)((const char *)of + counters[index].offset);
+	return counters[index].name;
+}

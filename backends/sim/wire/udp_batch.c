@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Batches of the wire `udp`: many datagrams with one system call. */
+#include "backends/sim/base/cancel.h"
+#include "backends/sim/wire/udp_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the sockets have without a control message. */
+enum { TRAFFIC_CLASS = 0, HOP_LIMIT = 64 };
+
+struct udp_batch *udp_batch_create(void)
+{
+	struct udp_batch *batch = aligned_alloc(64, sizeof(*batch));
+
+	if (!batch)
+		return NULL;
+	batch->count = 0;
+	for (unsigned int i = 0; i < UDP_BATCH; i++) {
+		batch->parts[i] =
+			(struct iovec){batch->buffers[i] + UDP_HEAD_BYTES, UDP_DATAGRAM_BYTES_MAX};
+		batch->messages[i] = (struct mmsghdr){
+			.msg_hdr =
+				{
+					.msg_name = &batch->addresses[i],
+					.msg_namelen = sizeof(batch->addresses[i]),
+					.msg_iov = &batch->parts[i],
+					.msg_iovlen = 1,
+					.msg_control = batch->controls[i],
+					.msg_controllen = sizeof(batch->controls[i]),
+				},
+		};
+	}
+	return batch;
+}
+
+/* --- sending --- */
+
+/* Adds a number to the control messages. */
+static void add_control(struct msghdr *message, int level, int type, int value)
+{
+	struct cmsghdr *control = (struct cmsghdr *)(void *)((uint8_t *)message->msg_control +
+							     message->msg_controllen);
+
+	control->cmsg_level = level;
+	control->cmsg_type = type;
+	control->cmsg_len = CMSG_LEN(sizeof(value));
+	memcpy(CMSG_DATA(control), &value, sizeof(value));
+	message->msg_controllen += CMSG_SPACE(sizeof(value));
+}
+
+static void add_controls(struct msghdr *message, const struct sim_route *route, bool ipv6)
+{
+	message->msg_controllen = 0;
+	if (route->traffic_class != TRAFFIC_CLASS)
+		add_control(message, ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, ipv6 ? IPV6_TCLASS : IP_TOS,
+			    route->traffic_class);
+	if (route->hop_limit != HOP_LIMIT)
+		add_control(message, ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
+			    ipv6 ? IPV6_HOPLIMIT : IP_TTL, route->hop_limit);
+}
+
+uint8_t *udp_next_buffer(struct udp_socket *socket)
+{
+	if (socket->out->count == UDP_BATCH)
+		udp_flush(socket);
+	return socket->out->buffers[socket->out->count];
+}
+
+void udp_queue(struct udp_socket *socket, size_t offset, size_t datagram_bytes,
+	       const struct sim_route *route)
+{
+	struct udp_batch *out = socket->out;
+	const unsigned int index = out->count++;
+	struct msghdr *message = &out->messages[index].msg_hdr;
+
+	out->parts[index] = (struct iovec){out->buffers[index] + offset, datagram_bytes};
+	message->msg_namelen = udp_sockaddr(route->dest_gid, &out->addresses[index]);
+	if (socket->address.ipv6 && !socket->no_flow_labels)
+		out->addresses[index].v6.sin6_flowinfo = htonl(route->flow_label);
+	add_controls(message, route, socket->address.ipv6);
+	udp_pace_sent(&socket->pace, route->dest_gid, datagram_bytes);
+}
+
+/*
+ * Returns true if the kernel refused the first datagram from `first` on for its flow label, which needs
+ * a lease where labels are exclusive (Linux net/ipv6/ip6_flowlabel.c, fl6_sock_lookup). The ICRC leaves
+ * out the flow label: the datagrams go without one from now on.
+ */
+static bool drop_flow_labels(struct udp_socket *socket, unsigned int first, int error)
+{
+	struct udp_batch *out = socket->out;
+
+	if (error != EINVAL || !socket->address.ipv6 || socket->no_flow_labels ||
+	    !out->addresses[first].v6.sin6_flowinfo)
+		return false;
+	socket->no_flow_labels = true;
+	for (unsigned int i = first; i < out->count; i++)
+		out->addresses[i].v6.sin6_flowinfo = 0;
+	return true;
+}
+
+/* Counts a datagram that the kernel refused to send. */
+static void lose(struct udp_socket *socket, int error)
+{
+	struct udp_counters *counters = &socket->counters;
+
+	switch (error) {
+	case EMSGSIZE:
+		counters->too_long++;
+		break;
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+	case ENETDOWN:
+	case EADDRNOTAVAIL:
+		counters->unreachable++;
+		break;
+	default:
+		counters->unsent++;
+	}
+	if (socket->device)
+		socket->device->counters.lost_packets++;
+}
+
+void udp_flush(struct udp_socket *socket)
+{
+	struct udp_batch *out = socket->out;
+	const int state = cancel_off();
+	unsigned int done = 0;
+
+	while (done < out->count) {
+		const int sent =
+			sendmmsg(socket->fd, out->messages + done, out->count - done, MSG_DONTWAIT);
+
+		if (sent > 0) {
+			socket->counters.sent += (unsigned int)sent;
+			done += (unsigned int)sent;
+		} else if (errno != EINTR && !drop_flow_labels(socket, done, errno)) {
+			lose(socket, errno);
+			done++;
+		}
+	}
+	out->count = 0;
+	cancel_restore(state);
+}
+
+/* --- receiving --- */
+
+unsigned int udp_receive(struct udp_socket *socket, struct udp_batch *in)
+{
+	const int state = cancel_off();
+	const int count = recvmmsg(socket->fd, in->messages, UDP_BATCH, MSG_DONTWAIT, NULL);
+
+	cancel_restore(state);
+	if (count <= 0)
+		return 0;
+	socket->counters.received += (unsigned int)count;
+	return (unsigned int)count;
+}
+
+static void take_source(const union udp_sockaddr *source, struct udp_arrival *arrival)
+{
+	if (source->any.sa_family == AF_INET) {
+		memset(arrival->source_gid, 0, 10);
+		memset(arrival->source_gid + 10, 0xff, 2);
+		memcpy(arrival->source_gid + 12, &source->v4.sin_addr, 4);
+		arrival->source_port = ntohs(source->v4.sin_port);
+		return;
+	}
+	memcpy(arrival->source_gid, &source->v6.sin6_addr, 16);
+	arrival->source_port = ntohs(source->v6.sin6_port);
+}
+
+/* The traffic class of IPv4 is one byte, that of IPv6 and both hop limits are an int: ip(7), ipv6(7). */
+static void take_controls(struct msghdr *message, struct udp_arrival *arrival)
+{
+	arrival->traffic_class = TRAFFIC_CLASS;
+	arrival->hop_limit = HOP_LIMIT;
+	for (struct cmsghdr *control = CMSG_FIRSTHDR(message); control;
+	     control = CMSG_NXTHDR(message, control)) {
+		int value = 0;
+
+		if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_TOS) {
+			arrival->traffic_class = *CMSG_DATA(control);
+			continue;
+		}
+		memcpy(&value, CMSG_DATA(control), sizeof(value));
+		if (control->cmsg_type ==
+		    (control->cmsg_level == IPPROTO_IP ? IP_TTL : IPV6_HOPLIMIT))
+			arrival->hop_limit = (uint8_t)value;
+		else if (control->cmsg_level == IPPROTO_IPV6 && control->cmsg_type == IPV6_TCLASS)
+			arrival->traffic_class = (uint8_t)value;
+	}
+}
+
+void udp_take(struct udp_batch *in, unsigned int index, struct udp_arrival *arrival)
+{
+	struct msghdr *message = &in->messages[index].msg_hdr;
+
+	arrival->payload = in->parts[index].iov_base;
+	arrival->bytes = in->messages[index].msg_len;
+	arrival->truncated = message->msg_flags & MSG_TRUNC;
+	take_source(&in->addresses[index], arrival);
+	take_controls(message, arrival);
+	message->msg_namelen = sizeof(in->addresses[index]);
+	message->msg_controllen = sizeof(in->controls[index]);
+}

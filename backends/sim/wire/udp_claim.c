@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Claims of the wire `udp`: a device's address is its own while its socket is bound there. */
+#include "backends/sim/base/cancel.h"
+#include "backends/sim/object/refuse.h"
+#include "backends/sim/wire/udp_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What a socket asks for; the kernel gives at most net.core.rmem_max and wmem_max. */
+#define BUFFER_BYTES (4 << 20)
+
+/* --- options --- */
+
+struct option {
+	int level, name, value;
+	const char *text;
+};
+
+/*
+ * The ICRC covers the identification of an IPv4 header. The kernel sends 0 if the packet has DF and the
+ * socket is not connected: Linux include/net/ip.h, ip_select_ident_segs. IP_PMTUDISC_DO sets DF: Linux
+ * net/ipv4/ip_output.c, __ip_make_skb.
+ */
+static const struct option ipv4_options[] = {
+	{IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, "setsockopt(IP_MTU_DISCOVER)"},
+	{IPPROTO_IP, IP_TTL, 64, "setsockopt(IP_TTL)"},
+	{IPPROTO_IP, IP_TOS, 0, "setsockopt(IP_TOS)"},
+	{IPPROTO_IP, IP_RECVTOS, 1, "setsockopt(IP_RECVTOS)"},
+	{IPPROTO_IP, IP_RECVTTL, 1, "setsockopt(IP_RECVTTL)"},
+};
+
+static const struct option ipv6_options[] = {
+	{IPPROTO_IPV6, IPV6_V6ONLY, 1, "setsockopt(IPV6_V6ONLY)"},
+	{IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, "setsockopt(IPV6_MTU_DISCOVER)"},
+	{IPPROTO_IPV6, IPV6_UNICAST_HOPS, 64, "setsockopt(IPV6_UNICAST_HOPS)"},
+	{IPPROTO_IPV6, IPV6_TCLASS, 0, "setsockopt(IPV6_TCLASS)"},
+	{IPPROTO_IPV6, IPV6_RECVTCLASS, 1, "setsockopt(IPV6_RECVTCLASS)"},
+	{IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1, "setsockopt(IPV6_RECVHOPLIMIT)"},
+};
+
+static int set(int fd, const struct option *options, size_t count, const char **call)
+{
+	for (size_t i = 0; i < count; i++)
+		if (setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+			       sizeof(options[i].value))) {
+			*call = options[i].text;
+			return errno;
+		}
+	return 0;
+}
+
+#ifndef IPV6_AUTOFLOWLABEL
+#define IPV6_AUTOFLOWLABEL 70 /* Linux include/uapi/linux/in6.h */
+#endif
+#ifndef IPV6_FLOWINFO_SEND
+#define IPV6_FLOWINFO_SEND 33
+#endif
+
+/* Options that a kernel may refuse: large buffers, and the flow label of each datagram. */
+static void set_wishes(int fd, bool ipv6)
+{
+	static const int bytes = BUFFER_BYTES, off = 0, on = 1;
+
+	/* The first of each pair may pass the limit, and needs CAP_NET_ADMIN. */
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	if (ipv6) {
+		setsockopt(fd, IPPROTO_IPV6, IPV6_AUTOFLOWLABEL, &off, sizeof(off));
+		setsockopt(fd, IPPROTO_IPV6, IPV6_FLOWINFO_SEND, &on, sizeof(on));
+	}
+}
+
+int udp_bind(const struct udp_address *address, const char **call)
+{
+	const int fd = socket(address->ipv6 ? AF_INET6 : AF_INET,
+			      SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	union udp_sockaddr at;
+	socklen_t bytes = udp_sockaddr(address->gid.raw, &at);
+	int err;
+
+	*call = "socket";
+	if (fd < 0)
+		return -errno;
+	err = address->ipv6
+		      ? set(fd, ipv6_options, sizeof(ipv6_options) / sizeof(ipv6_options[0]), call)
+		      : set(fd, ipv4_options, sizeof(ipv4_options) / sizeof(ipv4_options[0]), call);
+	if (!err) {
+		set_wishes(fd, address->ipv6);
+		*call = "bind";
+		err = bind(fd, &at.any, bytes) ? errno : 0;
+	}
+	if (!err)
+		return fd;
+	close(fd);
+	return -err;
+}
+
+/* --- sentences --- */
+
+static int refuse_taken(const struct udp_address *address)
+{
+	struct udp_holder holder;
+	char text[128];
+
+	udp_find_holder(address, &holder);
+	if (!holder.pid)
+		return refuse_name(NULL, VB_WHY_UDP_ADDRESS_HIDDEN, address->text);
+	snprintf(text, sizeof(text), "%s is taken by %s", address->text, holder.program);
+	return refuse_why(
+		NULL,
+		(struct vb_why){VB_WHY_UDP_ADDRESS_TAKEN, {(uint64_t)holder.pid}, .text = text});
+}
+
+int udp_refuse_bind(const struct udp_address *address, int error, const char *call)
+{
+	if (strcmp(call, "bind") != 0)
+		return error == EMFILE || error == ENFILE || error == ENOMEM
+			       ? refuse_descriptor(NULL, error, "for a UDP socket")
+			       : refuse_system(NULL, error, call);
+	switch (error) {
+	case EADDRINUSE:
+		return refuse_taken(address);
+	case EADDRNOTAVAIL:
+		return refuse_name(NULL, VB_WHY_UDP_ADDRESS_ELSEWHERE, address->text);
+	case EACCES:
+		return refuse_name(NULL, VB_WHY_UDP_PORT_DENIED, address->text);
+	default:
+		return refuse_system(NULL, error, call);
+	}
+}
+
+/* --- claims --- */
+
+/*
+ * Returns loopback address `index`, from 1, of a process: 127.128.0.0/9 has a network of 254 addresses
+ * for each process number below 32,768. Where two processes have the same network, bind() decides.
+ */
+static void own_loopback(unsigned int index, struct udp_address *address)
+{
+	const uint32_t pid = (uint32_t)getpid();
+	const union ibv_gid gid = {.raw = {[10] = 0xff,
+					   [11] = 0xff,
+					   [12] = 127,
+					   [13] = (uint8_t)(0x80 | pid >> 8),
+					   [14] = (uint8_t)pid,
+					   [15] = (uint8_t)index}};
+
+	udp_address_init(address, &gid);
+}
+
+static int claim_loopback(struct udp_address *address)
+{
+	const char *call;
+	int fd = -EADDRINUSE;
+
+	for (unsigned int index = 1; index < 255 && fd == -EADDRINUSE; index++) {
+		own_loopback(index, address);
+		fd = udp_bind(address, &call);
+	}
+	if (fd == -EADDRINUSE) {
+		refuse_name(NULL, VB_WHY_UDP_LOOPBACK_FULL, address->text);
+		return -1;
+	}
+	return fd < 0 ? minus_errno(udp_refuse_bind(address, -fd, call)) : fd;
+}
+
+static int claim_named(const char *text, struct udp_address *address)
+{
+	const char *call;
+	int err = udp_address_find(text, address);
+	int fd;
+
+	if (err)
+		return minus_errno(err);
+	fd = udp_bind(address, &call);
+	return fd < 0 ? minus_errno(udp_refuse_bind(address, -fd, call)) : fd;
+}
+
+int udp_claim_address(const char *text, struct udp_address *address)
+{
+	const int state = cancel_off();
+	const int fd = text[0] ? claim_named(text, address) : claim_loopback(address);
+
+	if (fd >= 0)
+		udp_address_find_mtu(address);
+	cancel_restore(state);
+	return fd;
+}

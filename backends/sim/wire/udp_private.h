@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/* The parts of the wire `udp`, a file each. */
+#ifndef BACKENDS_SIM_WIRE_UDP_PRIVATE_H
+#define BACKENDS_SIM_WIRE_UDP_PRIVATE_H
+
+#include "backends/sim/wire/udp.h"
+
+#include "sim/object/device.h"
+#include "sim/wire/packet.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/socket.h>
+
+/* A device has one socket. */
+#define UDP_SOCKETS_MAX 64
+/* The most datagrams of a system call. */
+#define UDP_BATCH 64
+/* The buffer of a datagram: its first bytes are for the headers that the kernel reads and writes. */
+#define UDP_HEAD_BYTES	 64
+#define UDP_BUFFER_BYTES (UDP_HEAD_BYTES + 4224)
+/* The longest datagram of a packet. */
+#define UDP_DATAGRAM_BYTES_MAX (SIM_FRAME_BYTES_MAX - 14 - 40 - 8)
+
+/* --- addresses: udp_address.c, udp_claim.c, udp_holder.c --- */
+
+union udp_sockaddr {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+struct udp_address {
+	union ibv_gid gid;
+	bool ipv6;
+	char text[INET6_ADDRSTRLEN];
+	enum ibv_mtu mtu;
+};
+
+bool udp_gid_is_ipv6(const uint8_t gid[16]);
+
+/* Returns the length of the socket address of a GID and port 4791. */
+socklen_t udp_sockaddr(const uint8_t gid[16], union udp_sockaddr *to);
+
+/* Fills in an address from its GID. */
+void udp_address_init(struct udp_address *address, const union ibv_gid *gid);
+
+/* Finds the address that a text names. 0, or an errno value with a sentence. */
+int udp_address_find(const char *text, struct udp_address *address);
+
+/* Finds the MTU of the interface that has the address. */
+void udp_address_find_mtu(struct udp_address *address);
+
+/* Binds a socket to the address. Returns the socket, or the negative errno value of the call of the system
+ * that failed, whose name is in *call. */
+int udp_bind(const struct udp_address *address, const char **call);
+
+/* Claims the address that the text names. Returns the socket, or -1 with errno set and a sentence. */
+int udp_claim_address(const char *text, struct udp_address *address);
+
+/* Keeps the sentence of a failed udp_bind() and returns the errno value. */
+int udp_refuse_bind(const struct udp_address *address, int error, const char *call);
+
+/* Who has port 4791 of an address. */
+struct udp_holder {
+	int pid;	  /* 0: no process that this one can see */
+	char program[17]; /* of the process */
+};
+
+void udp_find_holder(const struct udp_address *address, struct udp_holder *holder);
+
+/* --- pacing: udp_pace.c --- */
+
+/*
+ * UDP has no credits: a burst that does not fit the receiver's buffer is lost. A connected QP may send
+ * what fits a part of the buffer, until something comes from the peer's address or a pause has passed.
+ */
+#define UDP_PEERS    256
+#define UDP_PAUSE_NS 200000
+
+struct udp_peer {
+	uint8_t gid[16];
+	uint32_t flying_bytes; /* sent since the peer was heard */
+	bool full;	       /* a QP waits until the peer is heard */
+};
+
+struct udp_pace {
+	uint32_t limit_bytes;
+	bool full;	  /* a peer is full */
+	uint64_t full_ns; /* CLOCK_MONOTONIC when the first peer became full */
+	struct udp_peer peers[UDP_PEERS];
+};
+
+void udp_pace_init(struct udp_pace *pace, int fd);
+
+/* Returns how many packets of any length may be sent to the address now. */
+unsigned int udp_pace_room(struct udp_pace *pace, const uint8_t gid[16]);
+
+void udp_pace_sent(struct udp_pace *pace, const uint8_t gid[16], size_t datagram_bytes);
+
+/* Something has come from the address. Returns true if a QP waits for that. */
+bool udp_pace_heard(struct udp_pace *pace, const uint8_t gid[16]);
+
+/* Returns true if the pause is over, so that QPs may send again. */
+bool udp_pace_resumes(struct udp_pace *pace);
+
+/* --- batches: udp_batch.c --- */
+
+#define UDP_CONTROL_BYTES (2 * CMSG_SPACE(sizeof(int)))
+
+/* The datagrams of one call of sendmmsg(2) or recvmmsg(2). */
+struct udp_batch {
+	unsigned int count; /* of datagrams to send */
+	struct mmsghdr messages[UDP_BATCH];
+	struct iovec parts[UDP_BATCH];
+	union udp_sockaddr addresses[UDP_BATCH];
+	_Alignas(struct cmsghdr) uint8_t controls[UDP_BATCH][UDP_CONTROL_BYTES];
+	_Alignas(64) uint8_t buffers[UDP_BATCH][UDP_BUFFER_BYTES];
+};
+
+struct udp_socket {
+	int fd; /* -1: the parent has it */
+	struct udp_address address;
+	struct sim_device *device; /* NULL before udp_join() */
+	bool no_flow_labels;	   /* the kernel has refused one */
+	unsigned int idle;	   /* counts calls of receive() that left out the socket */
+	struct udp_counters counters;
+	struct udp_pace pace;
+	struct udp_batch *out;
+};
+
+struct udp_batch *udp_batch_create(void);
+
+/* Returns the buffer of the next datagram, of UDP_BUFFER_BYTES bytes; sends a full batch before. */
+uint8_t *udp_next_buffer(struct udp_socket *socket);
+
+/* Queues the datagram at `offset` in the buffer of udp_next_buffer(). The address and the fields of the
+ * IP header are those of the route. */
+void udp_queue(struct udp_socket *socket, size_t offset, size_t datagram_bytes,
+	       const struct sim_route *route);
+
+/* Sends the queued datagrams. */
+void udp_flush(struct udp_socket *socket);
+
+/* A received datagram. */
+struct udp_arrival {
+	uint8_t *payload; /* behind UDP_HEAD_BYTES bytes that may be overwritten */
+	size_t bytes;
+	bool truncated;
+	uint16_t source_port;
+	uint8_t source_gid[16];
+	uint8_t traffic_class;
+	uint8_t hop_limit;
+};
+
+/* Receives a batch. Returns the number of datagrams. */
+unsigned int udp_receive(struct udp_socket *socket, struct udp_batch *in);
+
+/* Reads datagram `index` of a received batch, and makes its place ready for another one. */
+void udp_take(struct udp_batch *in, unsigned int index, struct udp_arrival *arrival);
+
+/* --- frames: udp_frame.c --- */
+
+/* Sets a MAC of local administration (IEEE 802) that stands for the adapter with this GID. */
+void udp_frame_mac(const uint8_t gid[16], uint8_t mac[6]);
+
+/* Writes the headers before the BTH of a datagram that has come to the socket. Returns the frame and its
+ * length. */
+uint8_t *udp_frame_make(const struct udp_socket *socket, const struct udp_arrival *arrival,
+			size_t *frame_bytes);
+
+/* Returns false if the headers before the BTH of a frame, which a filter may have changed, are not those
+ * that the kernel will write. Sets the fields of *route that the kernel takes from its caller. */
+bool udp_frame_reads(const uint8_t *frame, size_t frame_bytes, struct sim_route *route);
+
+/* --- the thread that waits for datagrams: udp_listener.c --- */
+
+struct udp_listener {
+	pthread_t thread;
+	bool runs;
+	struct bell *bell;
+	int wake_fd;	   /* wakes the thread out of its sleep on the sockets */
+	_Atomic bool on;   /* somebody wants to hear the bell */
+	_Atomic bool aims; /* the thread watches the sockets, or is about to */
+	/* The mutex guards the rest. */
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	bool began, ends;
+	bool hurries; /* the bell rings after a pause at the latest */
+	unsigned int count;
+	struct pollfd fds[UDP_SOCKETS_MAX + 1];
+};
+
+/* 0, or the errno value of the call of the system that failed, whose name is in *call. */
+int udp_listener_start(struct udp_listener *listener, struct bell *bell, const char **call);
+
+/* Forgets the thread, which the child of a fork() does not have. */
+void udp_listener_forget(struct udp_listener *listener);
+void udp_listener_stop(struct udp_listener *listener);
+
+/* The sockets whose datagrams are watched from now on. */
+void udp_listener_watch(struct udp_listener *listener, struct udp_socket *const *sockets,
+			unsigned int count);
+
+/* on: a datagram rings the bell from now on. */
+void udp_listener_set(struct udp_listener *listener, bool on);
+
+/* The bell rings after a pause, even if no datagram comes. */
+void udp_listener_hurry(struct udp_listener *listener);
+
+/* What had come is taken: if the bell shall ring, it rings for the next datagram. */
+void udp_listener_aim(struct udp_listener *listener);
+
+/* --- the wire: udp.c --- */
+
+struct udp {
+	struct wire wire;
+	int process; /* that claimed the addresses; after a fork() the parent */
+	unsigned int count;
+	struct udp_socket *sockets[UDP_SOCKETS_MAX];
+	struct udp_listener listener;
+	struct udp_batch *in;
+};
+
+#endif

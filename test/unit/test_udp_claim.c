@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Addresses of the wire `udp`: which a text names, who has one, and the whole sentence of each refusal.
+ * Some calls of the system are the test's own (--wrap).
+ */
+#include "backends/sim/base/say.h"
+#include "backends/sim/object/refuse.h"
+#include "test/unit/udp_peer.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+static struct bell bell;
+static struct wire *wires[2];
+static struct sim_device devices[2];
+static int bind_error;	  /* of every bind(), if not 0 */
+static bool no_addresses; /* getifaddrs() finds none */
+
+int __real_bind(int fd, const struct sockaddr *address, socklen_t length);
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length);
+int __real_getifaddrs(struct ifaddrs **entries);
+int __wrap_getifaddrs(struct ifaddrs **entries);
+void __real_freeifaddrs(struct ifaddrs *entries);
+void __wrap_freeifaddrs(struct ifaddrs *entries);
+void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			       bool checked);
+void __wrap_sim_way_out_ready(struct sim_engine *engine);
+size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed,
+				  uint8_t *room);
+
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length)
+{
+	if (bind_error) {
+		errno = bind_error;
+		return -1;
+	}
+	return __real_bind(fd, address, length);
+}
+
+int __wrap_getifaddrs(struct ifaddrs **entries)
+{
+	*entries = NULL;
+	return no_addresses ? 0 : __real_getifaddrs(entries);
+}
+
+void __wrap_freeifaddrs(struct ifaddrs *entries)
+{
+	if (entries)
+		__real_freeifaddrs(entries);
+}
+
+void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			       bool checked)
+{
+	(void)frame;
+	(void)frame_bytes;
+	port->device->counters.received_packets += checked;
+}
+
+void __wrap_sim_way_out_ready(struct sim_engine *engine)
+{
+	(void)engine;
+}
+
+size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed, uint8_t *room)
+{
+	(void)sealed;
+	memcpy(room, departure->frame, departure->frame_bytes);
+	return departure->frame_bytes;
+}
+
+static const char *sentence(void)
+{
+	static char text[512];
+
+	return vb_why_text(said(), text, sizeof(text));
+}
+
+static void expect_refusal(int error, int result, enum vb_reason reason, const char *expected)
+{
+	TEST_ASSERT_EQUAL_STRING(expected, sentence());
+	TEST_ASSERT_EQUAL_HEX(reason, said()->reason);
+	TEST_ASSERT_EQUAL_INT(error, result);
+}
+
+static int claim(unsigned int index, const char *text, union ibv_gid *gid)
+{
+	int err = udp_claim(wires[index], text, gid);
+
+	if (err)
+		return err;
+	memset(&devices[index], 0, sizeof(devices[index]));
+	devices[index].ports[0].device = &devices[index];
+	devices[index].qps.live = 1;
+	udp_join(wires[index], &devices[index]);
+	return 0;
+}
+
+static const char *text_of(const union ibv_gid *gid)
+{
+	static char text[INET6_ADDRSTRLEN];
+
+	return inet_ntop(AF_INET, gid->raw + 12, text, sizeof(text));
+}
+
+static void close_wire(unsigned int index)
+{
+	if (wires[index])
+		wires[index]->close(wires[index]);
+	wires[index] = NULL;
+}
+
+void setUp(void)
+{
+	bind_error = 0;
+	no_addresses = false;
+	for (unsigned int i = 0; i < 2; i++)
+		TEST_ASSERT_EQUAL_INT(0, udp_open(&bell, &wires[i]));
+}
+
+void tearDown(void)
+{
+	close_wire(0);
+	close_wire(1);
+}
+
+/* --- which addresses --- */
+
+/* Devices of a process are neighbours, apart from the addresses that programs use. */
+void test_free_addresses_differ(void)
+{
+	union ibv_gid gids[4];
+
+	for (unsigned int i = 0; i < 4; i++) {
+		TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[i / 2], "", &gids[i]));
+		TEST_ASSERT_TRUE(sim_gid_is_ipv4(gids[i].raw));
+		TEST_ASSERT_EQUAL_UINT(127, gids[i].raw[12]);
+		TEST_ASSERT_TRUE(gids[i].raw[13] & 0x80);
+		TEST_ASSERT_EQUAL_MEMORY(gids[0].raw, gids[i].raw, 15);
+		TEST_ASSERT_EQUAL_UINT(gids[0].raw[15] + i, gids[i].raw[15]);
+		TEST_ASSERT_EQUAL_INT(IBV_MTU_4096, udp_mtu(wires[i / 2]));
+	}
+}
+
+/* Only the named address is bound: the port is free at the others. */
+void test_other_addresses_stay_free(void)
+{
+	union ibv_gid gid, other;
+	int fd;
+
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[0], "", &gid));
+	other = gid;
+	other.raw[15] ^= 0x80;
+	fd = udp_plain(&other, SIM_UDP_PORT);
+	close(fd);
+	/* Nor can anybody share the port. */
+	TEST_ASSERT_NOT_EQUAL(0, udp_claim(wires[1], text_of(&gid), &other));
+}
+
+static void expect_address(const char *text, const char *expected)
+{
+	struct udp_address address;
+
+	TEST_ASSERT_EQUAL_INT_MESSAGE(0, udp_address_find(text, &address), text);
+	TEST_ASSERT_EQUAL_STRING(expected, address.text);
+}
+
+void test_texts_of_addresses(void)
+{
+	expect_address("10.1.2.3", "10.1.2.3");
+	expect_address("::ffff:10.1.2.3", "10.1.2.3");
+	expect_address("FD00::0:1", "fd00::1");
+	expect_address("lo", "127.0.0.1");
+}
+
+void test_mtu_is_the_interfaces(void)
+{
+	struct udp_address address;
+
+	TEST_ASSERT_EQUAL_INT(0, udp_address_find("lo", &address));
+	udp_address_find_mtu(&address);
+	TEST_ASSERT_EQUAL_INT(IBV_MTU_4096, address.mtu);
+	/* An interface that is not known is taken for Ethernet. */
+	no_addresses = true;
+	udp_address_find_mtu(&address);
+	TEST_ASSERT_EQUAL_INT(IBV_MTU_1024, address.mtu);
+}
+
+/* --- refusals --- */
+
+static void expect_named(int error, const char *text, enum vb_reason reason, const char *expected)
+{
+	union ibv_gid gid;
+
+	expect_refusal(error, udp_claim(wires[0], text, &gid), reason, expected);
+}
+
+void test_names(void)
+{
+	expect_named(
+		EINVAL, "10.0.0.300", VB_WHY_UDP_ADDRESS,
+		"\"10.0.0.300\" is no IPv4 or IPv6 address; write an address such as 10.0.0.1 or "
+		"fd00::1, without a prefix length, a port or a zone; or the name of an interface");
+	expect_named(
+		EINVAL, "fe80::1%2", VB_WHY_UDP_ADDRESS,
+		"\"fe80::1%2\" is no IPv4 or IPv6 address; write an address such as 10.0.0.1 or "
+		"fd00::1, without a prefix length, a port or a zone; or the name of an interface");
+	expect_named(
+		ENODEV, "nosuch0", VB_WHY_UDP_INTERFACE,
+		"no interface of this network namespace is called \"nosuch0\"; name an interface "
+		"that `ip link` shows, or an IPv4 or IPv6 address");
+	no_addresses = true;
+	expect_named(
+		EADDRNOTAVAIL, "lo", VB_WHY_UDP_INTERFACE_BARE,
+		"the interface lo has no IPv4 address and no global IPv6 address; give it one, "
+		"as by `ip address add 10.0.0.1/24 dev lo`");
+}
+
+void test_addresses_that_no_device_has(void)
+{
+	static const struct {
+		const char *text, *expected;
+	} rows[] = {
+		{"0.0.0.0", "0.0.0.0 is the address that stands for all of a machine's, and cannot "
+			    "be the GID of a device of the wire udp; name a unicast address of an "
+			    "interface that is not link-local"},
+		{"::", "the address that stands for all of a machine's"},
+		{"224.0.0.1", "224.0.0.1 is the address of a group"},
+		{"ff02::1", "ff02::1 is the address of a group"},
+		{"fe80::1", "fe80::1 is a link-local address"},
+	};
+
+	expect_named(EINVAL, rows[0].text, VB_WHY_UDP_ADDRESS_KIND, rows[0].expected);
+	for (size_t i = 1; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		union ibv_gid gid;
+
+		TEST_ASSERT_EQUAL_INT(EINVAL, udp_claim(wires[0], rows[i].text, &gid));
+		TEST_ASSERT_NOT_NULL_MESSAGE(strstr(sentence(), rows[i].expected), sentence());
+	}
+}
+
+void test_an_address_of_another_machine(void)
+{
+	expect_named(
+		EADDRNOTAVAIL, "192.0.2.1", VB_WHY_UDP_ADDRESS_ELSEWHERE,
+		"no interface that is up has the address 192.0.2.1; name an address that `ip "
+		"address` shows in this network namespace, or bring its interface up, as by `ip "
+		"link set lo up`");
+}
+
+void test_a_port_that_is_denied(void)
+{
+	bind_error = EACCES;
+	expect_named(
+		EACCES, "127.0.0.1", VB_WHY_UDP_PORT_DENIED,
+		"the kernel does not let this process bind UDP port 4791 of 127.0.0.1; set "
+		"net.ipv4.ip_unprivileged_port_start to 4791 or less, or look for the security "
+		"policy that forbids it");
+}
+
+void test_no_free_address(void)
+{
+	char expected[512];
+	struct udp_address last;
+	int fd = udp_claim_address("", &last);
+
+	close(fd);
+	bind_error = EADDRINUSE;
+	last.gid.raw[15] = 254;
+	snprintf(expected, sizeof(expected),
+		 "UDP port 4791 is taken at each of the 254 loopback addresses that this process "
+		 "tries, up to %s; name a free address; where the kernel's SoftRoCE (rdma_rxe) has "
+		 "the port at every address, run in another network namespace",
+		 text_of(&last.gid));
+	expect_named(EADDRINUSE, "", VB_WHY_UDP_LOOPBACK_FULL, expected);
+}
+
+/* --- who has the address --- */
+
+static void expect_taken(const char *address, int by, const char *program)
+{
+	char expected[512];
+
+	snprintf(expected, sizeof(expected),
+		 "UDP port 4791 of %s is taken by %s (process %d); give each process an address of "
+		 "its own, or leave out the address, so that each takes a free one of the loopback "
+		 "network",
+		 address, program, by);
+	expect_named(EADDRINUSE, address, VB_WHY_UDP_ADDRESS_TAKEN, expected);
+}
+
+void test_the_sentence_names_the_holder(void)
+{
+	union ibv_gid gid;
+
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[1], "", &gid));
+	expect_taken(text_of(&gid), getpid(), "test_udp_claim");
+}
+
+/* A child claims an address, and tells it by the pipe; it ends when the parent says so. */
+static int fork_holder(union ibv_gid *gid, int *to_child)
+{
+	int up[2], down[2];
+	int pid;
+
+	TEST_ASSERT_EQUAL_INT(0, pipe(up));
+	TEST_ASSERT_EQUAL_INT(0, pipe(down));
+	pid = fork();
+	if (!pid) {
+		struct udp_address address;
+		char byte;
+
+		close(down[1]);
+		if (udp_claim_address("", &address) < 0 ||
+		    write(up[1], &address.gid, sizeof(address.gid)) < 0)
+			_exit(1);
+		_exit(read(down[0], &byte, 1) != 0);
+	}
+	TEST_ASSERT_EQUAL_INT(sizeof(*gid), read(up[0], gid, sizeof(*gid)));
+	close(up[0]);
+	close(up[1]);
+	close(down[0]);
+	*to_child = down[1];
+	return pid;
+}
+
+void test_the_sentence_names_another_process(void)
+{
+	union ibv_gid gid;
+	int to_child, status;
+	const int pid = fork_holder(&gid, &to_child);
+
+	expect_taken(text_of(&gid), pid, "test_udp_claim");
+	close(to_child);
+	waitpid(pid, &status, 0);
+	TEST_ASSERT_EQUAL_INT(0, status);
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[0], text_of(&gid), &gid));
+}
+
+/* A socket on its way to another process (unix(7), SCM_RIGHTS) is bound, and no process has it. */
+static int hide(int fd)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+	char byte = 0;
+	struct iovec part = {&byte, 1};
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = control,
+				 .msg_controllen = sizeof(control)};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+	int pair[2];
+
+	TEST_ASSERT_EQUAL_INT(0, socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(fd));
+	memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	TEST_ASSERT_EQUAL_INT(1, sendmsg(pair[0], &message, 0));
+	close(pair[0]);
+	close(fd);
+	return pair[1];
+}
+
+void test_the_sentence_names_a_hidden_holder(void)
+{
+	char expected[512];
+	struct udp_address address;
+	const int fd = hide(udp_claim_address("", &address));
+
+	snprintf(
+		expected, sizeof(expected),
+		"UDP port 4791 of %s is taken by a socket of the kernel or of another user's "
+		"process; SoftRoCE (rdma_rxe) has the port at every address of the initial network "
+		"namespace; give the device another address, remove the kernel's rxe devices, or "
+		"run "
+		"in another network namespace",
+		address.text);
+	expect_named(EADDRINUSE, address.text, VB_WHY_UDP_ADDRESS_HIDDEN, expected);
+	close(fd);
+}
+
+/* --- fork() --- */
+
+/* Runs fn in a child, which has forked the wires; fails unless it returns 0. */
+static void in_child(int (*fn)(int parent_ends), bool parent_closes)
+{
+	int ends[2], status;
+	int pid;
+
+	TEST_ASSERT_EQUAL_INT(0, pipe(ends));
+	pid = fork();
+	if (!pid) {
+		close(ends[1]);
+		wires[0]->forked(wires[0]);
+		_exit(fn(ends[0]));
+	}
+	if (parent_closes)
+		close_wire(0);
+	close(ends[0]);
+	close(ends[1]);
+	waitpid(pid, &status, 0);
+	TEST_ASSERT_EQUAL_INT(0, status);
+}
+
+static union ibv_gid parents;
+
+static int is_refused(int parent_ends)
+{
+	char expected[512];
+
+	(void)parent_ends;
+	snprintf(expected, sizeof(expected),
+		 "process %d, of which this process is a fork, has UDP port 4791 of %s, which is "
+		 "the "
+		 "GID of the device; open the device in one of the two processes only, or let the "
+		 "child execute a program, which claims an address of its own",
+		 getppid(), text_of(&parents));
+	if (wires[0]->resume(wires[0]) != EADDRINUSE || said()->reason != VB_WHY_UDP_PARENT ||
+	    strcmp(sentence(), expected) != 0) {
+		fprintf(stderr, "%s\n", sentence());
+		return 1;
+	}
+	wires[0]->close(wires[0]);
+	return 0;
+}
+
+void test_a_child_cannot_have_its_parents_address(void)
+{
+	union ibv_gid other;
+	struct sim_route by;
+	uint8_t frame[256];
+	struct sim_departure departure = {
+		.source = &devices[1].ports[0], .route = &by, .frame = frame};
+
+	TEST_ASSERT_EQUAL_INT(0, claim(0, "", &parents));
+	TEST_ASSERT_EQUAL_INT(0, claim(1, "", &other));
+	in_child(is_refused, false);
+	/* The parent's socket is as it was. */
+	by = udp_route(&other, &parents);
+	departure.frame_bytes = udp_encode(&by, 1, 16, frame);
+	TEST_ASSERT_TRUE(wires[1]->way.send(wires[1]->way.arg, &departure));
+	wires[1]->flush(wires[1]);
+	TEST_ASSERT_TRUE(wires[0]->receive(wires[0]));
+	TEST_ASSERT_EQUAL_UINT(1, devices[0].counters.received_packets);
+}
+
+static int has_it_now(int parent_ends)
+{
+	struct bell own = {0};
+	struct timespec now;
+	uint32_t seen;
+	char byte;
+	int fd;
+
+	if (read(parent_ends, &byte, 1) != 0)
+		return 1;
+	udp_set_bell(wires[0], &own);
+	if (wires[0]->resume(wires[0])) {
+		fprintf(stderr, "%s\n", sentence());
+		return 2;
+	}
+	/* The child's thread rings the child's bell. */
+	seen = bell_listen(&own);
+	wires[0]->listen(wires[0], true);
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	udp_plain_send(fd, &parents, "x", 1);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	bell_wait(&own, seen, (uint64_t)(now.tv_sec + 10) * 1000000000);
+	if (own.rings == seen || !wires[0]->receive(wires[0]))
+		return 3;
+	wires[0]->close(wires[0]);
+	return 0;
+}
+
+void test_a_child_has_the_address_of_a_parent_that_has_ended(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, claim(0, "", &parents));
+	in_child(has_it_now, true);
+}
+
+/* Without a socket, a child sends nothing in its parent's name. */
+static int sends_nothing(int parent_ends)
+{
+	struct sim_route by = udp_route(&parents, &parents);
+	uint8_t frame[256];
+	const struct sim_departure departure = {.source = &devices[0].ports[0],
+						.route = &by,
+						.frame = frame,
+						.frame_bytes = udp_encode(&by, 1, 16, frame)};
+
+	(void)parent_ends;
+	wires[0]->flush(wires[0]); /* what the parent has queued is the parent's */
+	return wires[0]->way.send(wires[0]->way.arg, &departure) ||
+	       udp_counters(wires[0], &devices[0])->sent;
+}
+
+void test_a_child_does_not_send(void)
+{
+	struct sim_route by;
+	uint8_t frame[256];
+	struct sim_departure departure = {
+		.source = &devices[0].ports[0], .route = &by, .frame = frame};
+
+	TEST_ASSERT_EQUAL_INT(0, claim(0, "", &parents));
+	by = udp_route(&parents, &parents);
+	departure.frame_bytes = udp_encode(&by, 1, 16, frame);
+	TEST_ASSERT_TRUE(wires[0]->way.send(wires[0]->way.arg, &departure));
+	in_child(sends_nothing, false);
+	wires[0]->flush(wires[0]);
+	TEST_ASSERT_TRUE(wires[0]->receive(wires[0]));
+	TEST_ASSERT_EQUAL_UINT(1, devices[0].counters.received_packets);
+}

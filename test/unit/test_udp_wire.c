@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The wire `udp` without an engine: frames that leave it, and datagrams that come to it. The functions of
+ * the engine that the wire calls are the test's own (--wrap).
+ */
+#include "test/unit/random_packet.h"
+#include "test/unit/udp_peer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define FRAMES_MAX 512
+
+/* What has come from the wire. */
+static struct {
+	const struct sim_port *port;
+	size_t bytes;
+	bool checked;
+	uint8_t frame[SIM_FRAME_BYTES_MAX + 64];
+} arrived[FRAMES_MAX];
+static unsigned int arrivals, readies;
+
+static struct bell bell;
+static struct wire *wire_a, *wire_b;
+static struct sim_device device_a, device_b;
+static union ibv_gid gid_a, gid_b;
+static uint8_t frame_sent[SIM_FRAME_BYTES_MAX];
+
+void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			       bool checked);
+void __wrap_sim_way_out_ready(struct sim_engine *engine);
+size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed,
+				  uint8_t *room_for_frame);
+
+void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			       bool checked)
+{
+	TEST_ASSERT_LESS_THAN(FRAMES_MAX, arrivals);
+	TEST_ASSERT_LESS_OR_EQUAL(sizeof(arrived[0].frame), frame_bytes);
+	arrived[arrivals].port = port;
+	arrived[arrivals].bytes = frame_bytes;
+	arrived[arrivals].checked = checked;
+	memcpy(arrived[arrivals].frame, frame, frame_bytes);
+	arrivals++;
+}
+
+void __wrap_sim_way_out_ready(struct sim_engine *engine)
+{
+	(void)engine;
+	readies++;
+}
+
+size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed,
+				  uint8_t *room_for_frame)
+{
+	TEST_ASSERT_TRUE(sealed);
+	memcpy(room_for_frame, departure->frame, departure->frame_bytes);
+	return departure->frame_bytes;
+}
+
+/* Makes a wire with a device at the address. */
+static struct wire *open_wire(const char *text, struct sim_device *device, union ibv_gid *gid)
+{
+	struct wire *wire;
+
+	memset(device, 0, sizeof(*device));
+	device->port_count = 1;
+	device->ports[0].device = device;
+	device->qps.live = 1;
+	TEST_ASSERT_EQUAL_INT(0, udp_open(&bell, &wire));
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wire, text, gid));
+	udp_join(wire, device);
+	return wire;
+}
+
+static void close_wires(void)
+{
+	if (wire_a)
+		wire_a->close(wire_a);
+	if (wire_b)
+		wire_b->close(wire_b);
+	wire_a = wire_b = NULL;
+}
+
+static void open_wires(const char *a, const char *b)
+{
+	close_wires();
+	wire_a = open_wire(a, &device_a, &gid_a);
+	wire_b = open_wire(b, &device_b, &gid_b);
+}
+
+void setUp(void)
+{
+	arrivals = readies = 0;
+	memset(&bell, 0, sizeof(bell));
+	random_state = SEED;
+	open_wires("", "");
+}
+
+void tearDown(void)
+{
+	close_wires();
+}
+
+/* Sends the frame from a to b. */
+static bool send_frame(const struct sim_route *by, const uint8_t *frame, size_t frame_bytes)
+{
+	const struct sim_departure departure = {
+		.source = &device_a.ports[0],
+		.route = by,
+		.frame = frame,
+		.frame_bytes = frame_bytes,
+	};
+
+	return wire_a->way.send(wire_a->way.arg, &departure);
+}
+
+static size_t send_packet(const struct sim_route *by, uint32_t psn, uint32_t payload_bytes)
+{
+	const size_t bytes = udp_encode(by, psn, payload_bytes, frame_sent);
+
+	TEST_ASSERT_TRUE(send_frame(by, frame_sent, bytes));
+	return bytes;
+}
+
+/* --- packets between two wires --- */
+
+/* The frame that has come is the frame that was sent, from the IP header on. The UDP checksum, which the
+ * kernel has looked at, is left out. */
+static void expect_sent(unsigned int index, size_t frame_bytes)
+{
+	uint8_t *frame = arrived[index].frame;
+	const size_t checksum_at = 14 + (frame[12] == 0x86 ? 40 : 20) + 6;
+
+	TEST_ASSERT_EQUAL_UINT(frame_bytes, arrived[index].bytes);
+	TEST_ASSERT_TRUE(arrived[index].checked);
+	TEST_ASSERT_EQUAL_PTR(&device_b.ports[0], arrived[index].port);
+	memset(frame + checksum_at, 0, 2);
+	memset(frame_sent + checksum_at, 0, 2);
+	TEST_ASSERT_EQUAL_MEMORY(frame_sent + 12, frame + 12, frame_bytes - 12);
+}
+
+static void check_way(uint8_t traffic_class, uint8_t hop_limit, uint32_t flow_label)
+{
+	struct sim_route by = udp_route(&gid_a, &gid_b);
+	size_t bytes;
+
+	by.traffic_class = traffic_class;
+	by.hop_limit = hop_limit;
+	by.flow_label = flow_label;
+	arrivals = 0;
+	bytes = send_packet(&by, 7, 100);
+	wire_a->flush(wire_a);
+	TEST_ASSERT_TRUE(wire_b->receive(wire_b));
+	TEST_ASSERT_EQUAL_UINT(1, arrivals);
+	expect_sent(0, bytes);
+	TEST_ASSERT_FALSE(wire_b->receive(wire_b));
+}
+
+void test_ipv4_fields_of_the_way_arrive(void)
+{
+	check_way(0, 64, 0);
+	check_way(0x88, 64, 0);
+	check_way(0, 1, 0);
+	check_way(0x21, 255, 0);
+	check_way(0, 64, 0);
+}
+
+/* The kernel does not tell the flow label, which the ICRC leaves out. */
+void test_ipv6_fields_of_the_way_arrive(void)
+{
+	open_wires("::1", "");
+	close_wires();
+	wire_a = wire_b = open_wire("::1", &device_b, &gid_a);
+	device_a = device_b;
+	gid_b = gid_a;
+	device_b.ports[0].device = &device_b;
+	device_a.ports[0].device = &device_b;
+	check_way(0, 64, 0);
+	check_way(0x88, 3, 0);
+	wire_b = NULL;
+}
+
+void test_a_batch_arrives_in_order(void)
+{
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+	const struct udp_counters *counters = udp_counters(wire_a, &device_a);
+
+	for (uint32_t psn = 0; psn < 200; psn++)
+		send_packet(&by, psn, psn % 64);
+	TEST_ASSERT_EQUAL_UINT(192, counters->sent); /* three full queues */
+	wire_a->flush(wire_a);
+	TEST_ASSERT_EQUAL_UINT(200, counters->sent);
+	while (wire_b->receive(wire_b))
+		;
+	TEST_ASSERT_EQUAL_UINT(200, arrivals);
+	TEST_ASSERT_EQUAL_UINT(200, udp_counters(wire_b, &device_b)->received);
+	for (uint32_t psn = 0; psn < 200; psn++)
+		TEST_ASSERT_EQUAL_UINT(psn, sim_load_be24(arrived[psn].frame + 42 + 9));
+}
+
+void test_the_longest_packet_arrives(void)
+{
+	static uint8_t bytes[SIM_PATH_MTU_MAX];
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+	const struct sim_span span = {bytes, sizeof(bytes)};
+	const struct sim_packet longest = {
+		.opcode = IBV_OPCODE_UC_RDMA_WRITE_ONLY_WITH_IMMEDIATE,
+		.payload_bytes = sizeof(bytes),
+		.spans = &span,
+		.span_count = 1,
+	};
+	size_t frame_bytes;
+
+	random_bytes(bytes, sizeof(bytes));
+	frame_bytes = sim_packet_encode(&longest, &by, udp_copy, frame_sent, NULL);
+	TEST_ASSERT_EQUAL_INT(IBV_MTU_4096, udp_mtu(wire_a));
+	TEST_ASSERT_TRUE(send_frame(&by, frame_sent, frame_bytes));
+	wire_a->flush(wire_a);
+	wire_b->receive(wire_b);
+	TEST_ASSERT_EQUAL_UINT(1, arrivals);
+	expect_sent(0, frame_bytes);
+}
+
+/* --- which paths leave --- */
+
+static struct sim_path path_to(const union ibv_gid *dest)
+{
+	struct sim_path path = {.source = &device_a.ports[0], .route = udp_route(&gid_a, dest)};
+
+	path.route.udp_source_port = 0xc123;
+	return path;
+}
+
+static bool reaches(struct sim_path *path)
+{
+	return wire_a->way.reaches(wire_a->way.arg, path);
+}
+
+void test_reaches_what_the_address_reaches(void)
+{
+	const union ibv_gid far = udp_gid("192.0.2.1"), v6 = udp_gid("fd00::1");
+	struct sim_path path = path_to(&gid_b);
+
+	TEST_ASSERT_TRUE(reaches(&path));
+	TEST_ASSERT_EQUAL_UINT(4791, path.route.udp_source_port);
+	/* The kernel sends from loopback addresses to loopback addresses only. */
+	path = path_to(&far);
+	TEST_ASSERT_FALSE(reaches(&path));
+	path = path_to(&v6);
+	TEST_ASSERT_FALSE(reaches(&path));
+}
+
+void test_does_not_reach_by_other_gids(void)
+{
+	struct sim_path path = path_to(&gid_b);
+
+	path.route.roce_v1 = true;
+	TEST_ASSERT_FALSE(reaches(&path));
+	path = path_to(&gid_b);
+	path.route.source_gid[15] ^= 1;
+	TEST_ASSERT_FALSE(reaches(&path));
+	path = path_to(&gid_b);
+	path.multicast = true;
+	TEST_ASSERT_FALSE(reaches(&path));
+	path = path_to(&gid_b);
+	path.source = &device_b.ports[0];
+	TEST_ASSERT_FALSE(reaches(&path));
+}
+
+/* --- frames that a filter has changed --- */
+
+/* Changes one byte of the frame. Returns true if the wire sends the frame. */
+static bool sends_changed(size_t at)
+{
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+	const size_t bytes = udp_encode(&by, 1, 64, frame_sent);
+
+	frame_sent[at] ^= 0x04;
+	return send_frame(&by, frame_sent, bytes);
+}
+
+/* What the kernel writes cannot be sent wrong: such a packet is lost. */
+void test_a_changed_network_header_is_lost(void)
+{
+	static const size_t at[] = {12, 14, 16, 18, 20, 22, 23, 24, 26, 29, 30, 33, 34, 36, 38};
+
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++)
+		TEST_ASSERT_FALSE(sends_changed(at[i]));
+	wire_a->flush(wire_a);
+	TEST_ASSERT_FALSE(wire_b->receive(wire_b));
+}
+
+void test_a_changed_transport_header_is_sent(void)
+{
+	TEST_ASSERT_TRUE(sends_changed(42 + 5));
+	TEST_ASSERT_TRUE(sends_changed(42 + 12 + 10));
+	wire_a->flush(wire_a);
+	TEST_ASSERT_TRUE(wire_b->receive(wire_b));
+	TEST_ASSERT_EQUAL_UINT(2, arrivals);
+	TEST_ASSERT_FALSE(arrived[0].checked);
+	TEST_ASSERT_FALSE(arrived[1].checked);
+}
+
+/* --- datagrams of peers --- */
+
+static int peer;
+static union ibv_gid peer_gid;
+
+static void open_peer(void)
+{
+	struct udp_address address;
+	int fd = udp_claim_address("", &address);
+
+	peer_gid = address.gid;
+	close(fd);
+	peer = udp_plain(&peer_gid, 0xc001);
+}
+
+static void receive_all(void)
+{
+	while (wire_b->receive(wire_b))
+		;
+}
+
+/* Sends the datagram of a packet, whose ICRC is that of an identification, to b. */
+static void peer_sends(uint16_t identification, const uint8_t *change, size_t at)
+{
+	struct sim_route by = udp_route(&peer_gid, &gid_b);
+	size_t bytes;
+
+	by.udp_source_port = 0xc001;
+	by.ip_id = identification;
+	bytes = udp_encode(&by, 1, 64, frame_sent);
+	if (change) {
+		frame_sent[42 + at] = *change;
+		sim_packet_seal(frame_sent, bytes, &by);
+	}
+	udp_plain_send(peer, &gid_b, frame_sent + 42, bytes - 42);
+	receive_all();
+}
+
+void test_any_identification_is_right(void)
+{
+	static const uint16_t identifications[] = {0, 1, 0x1234, 0x8000, 0xffff};
+
+	open_peer();
+	for (unsigned int i = 0; i < 5; i++) {
+		peer_sends(identifications[i], NULL, 0);
+		TEST_ASSERT_EQUAL_UINT(i + 1, arrivals);
+		TEST_ASSERT_TRUE(arrived[i].checked);
+		TEST_ASSERT_EQUAL_MEMORY(frame_sent + 12, arrived[i].frame + 12,
+					 arrived[i].bytes - 12);
+	}
+	TEST_ASSERT_EQUAL_UINT(4, udp_counters(wire_b, &device_b)->identified);
+	close(peer);
+}
+
+void test_congestion_is_counted_only(void)
+{
+	static const uint8_t cnp = 0x81;
+	const int marked = 0x03;
+
+	open_peer();
+	peer_sends(0, &cnp, 0);
+	TEST_ASSERT_EQUAL_UINT(0, arrivals);
+	TEST_ASSERT_EQUAL_UINT(1, udp_counters(wire_b, &device_b)->congestion_notifications);
+	setsockopt(peer, IPPROTO_IP, IP_TOS, &marked, sizeof(marked));
+	peer_sends(0, NULL, 0);
+	TEST_ASSERT_EQUAL_UINT(1, arrivals);
+	TEST_ASSERT_EQUAL_UINT(3, arrived[0].frame[15]);
+	TEST_ASSERT_EQUAL_UINT(1, udp_counters(wire_b, &device_b)->congestion_marks);
+	close(peer);
+}
+
+void test_a_long_datagram_is_dropped(void)
+{
+	static const uint8_t bytes[UDP_DATAGRAM_BYTES_MAX + 1];
+
+	open_peer();
+	udp_plain_send(peer, &gid_b, bytes, sizeof(bytes));
+	receive_all();
+	TEST_ASSERT_EQUAL_UINT(0, arrivals);
+	TEST_ASSERT_EQUAL_UINT(1, udp_counters(wire_b, &device_b)->truncated);
+	udp_plain_send(peer, &gid_b, bytes, sizeof(bytes) - 1);
+	receive_all();
+	TEST_ASSERT_EQUAL_UINT(1, arrivals);
+	TEST_ASSERT_FALSE(arrived[0].checked);
+	close(peer);
+}
+
+/* The decoder must be able to read whatever comes, and the buffer holds every header. */
+void test_hostile_datagrams(void)
+{
+	uint8_t datagram[UDP_DATAGRAM_BYTES_MAX];
+	struct sim_route by = udp_route(&gid_b, &gid_b);
+
+	open_peer();
+	for (unsigned int i = 0; i < 20000; i++) {
+		size_t bytes = random_u64() % (i % 8 ? 128 : sizeof(datagram));
+		struct sim_packet read;
+		struct sim_span span;
+
+		random_bytes(datagram, bytes);
+		if (i % 2 && bytes > 24) { /* a packet that was changed, or cut */
+			memcpy(by.source_gid, peer_gid.raw, 16);
+			udp_encode(&by, i, 64, frame_sent);
+			memcpy(datagram, frame_sent + 42, bytes < 76 ? bytes : 76);
+			datagram[random_u64() % 24] ^= (uint8_t)(1 << random_u64() % 8);
+		}
+		udp_plain_send(peer, &gid_b, datagram, bytes);
+		arrivals = 0;
+		receive_all();
+		TEST_ASSERT_EQUAL_UINT(1, arrivals);
+		TEST_ASSERT_EQUAL_UINT(bytes + 42, arrived[0].bytes);
+		sim_packet_decode(arrived[0].frame, arrived[0].bytes, &read, &span, &by);
+		by = udp_route(&gid_b, &gid_b);
+	}
+	close(peer);
+}
+
+/* --- full buffers --- */
+
+/* The kernel drops what does not fit the receiver's buffer; what fits arrives whole and in order. */
+void test_a_full_buffer_loses_packets(void)
+{
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+	uint32_t last = 0;
+	unsigned int came = 0;
+
+	for (uint32_t psn = 1; psn <= 40000; psn++)
+		send_packet(&by, psn, 1024);
+	wire_a->flush(wire_a);
+	for (;;) {
+		arrivals = 0;
+		if (!wire_b->receive(wire_b))
+			break;
+		for (unsigned int i = 0; i < arrivals; i++) {
+			const uint32_t psn = sim_load_be24(arrived[i].frame + 42 + 9);
+
+			TEST_ASSERT_TRUE(arrived[i].checked);
+			TEST_ASSERT_GREATER_THAN(last, psn);
+			last = psn;
+		}
+		came += arrivals;
+	}
+	TEST_ASSERT_GREATER_THAN(63, came);
+	TEST_ASSERT_LESS_THAN(40000, came);
+}
+
+/* A connected QP gets room for what fits the buffer, and again when the peer is heard. */
+void test_pacing_waits_for_the_peer(void)
+{
+	const struct sim_route back = udp_route(&gid_b, &gid_a);
+	struct sim_path path = path_to(&gid_b);
+	const struct sim_departure answer = {.source = &device_b.ports[0],
+					     .route = &back,
+					     .frame = frame_sent,
+					     .frame_bytes = udp_encode(&back, 0, 0, frame_sent)};
+	unsigned int sent = 0;
+
+	path.qpn = 0x11;
+	while (wire_a->way.room(wire_a->way.arg, &path, 0x12) && sent < 100000) {
+		send_packet(&path.route, sent++, 1024);
+		path.route = udp_route(&gid_a, &gid_b);
+	}
+	wire_a->flush(wire_a);
+	TEST_ASSERT_LESS_THAN(100000, sent);
+	udp_encode(&back, 0, 0, frame_sent);
+	TEST_ASSERT_TRUE(wire_b->way.send(wire_b->way.arg, &answer));
+	wire_b->flush(wire_b);
+	TEST_ASSERT_TRUE(wire_a->receive(wire_a));
+	TEST_ASSERT_EQUAL_UINT(1, readies);
+	TEST_ASSERT_NOT_EQUAL(0, wire_a->way.room(wire_a->way.arg, &path, 0x12));
+	/* What was sent fits the buffer. */
+	for (arrivals = 0; wire_b->receive(wire_b); arrivals = 0)
+		sent -= arrivals;
+	TEST_ASSERT_EQUAL_UINT(0, sent);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* A peer that is silent is tried again after a pause, for which the bell rings. */
+void test_pacing_ends_after_a_pause(void)
+{
+	struct sim_path path = path_to(&gid_b);
+	uint32_t seen;
+
+	path.qpn = 0x11;
+	while (wire_a->way.room(wire_a->way.arg, &path, 0x12))
+		send_packet(&path.route, 1, 1024);
+	seen = bell_listen(&bell);
+	wire_a->listen(wire_a, true);
+	bell_wait(&bell, seen, now_ns() + 10000000000u);
+	TEST_ASSERT_NOT_EQUAL(seen, bell.rings);
+	while (!readies)
+		wire_a->receive(wire_a);
+	TEST_ASSERT_NOT_EQUAL(0, wire_a->way.room(wire_a->way.arg, &path, 0x12));
+	wire_a->listen(wire_a, false);
+}
+
+/* Datagrams of address handles are lost, but never wait. */
+void test_datagrams_are_not_paced(void)
+{
+	struct sim_path path = path_to(&gid_b);
+
+	for (unsigned int i = 0; i < 20000; i++)
+		send_packet(&path.route, 1, 1024);
+	TEST_ASSERT_NOT_EQUAL(0, wire_a->way.room(wire_a->way.arg, &path, 0x12));
+}
+
+/* --- the bell --- */
+
+static void send_one(void)
+{
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+
+	send_packet(&by, 1, 4);
+	wire_a->flush(wire_a);
+}
+
+static void wait_for_bell(uint32_t seen)
+{
+	bell_wait(&bell, seen, now_ns() + 10000000000u);
+	TEST_ASSERT_NOT_EQUAL_MESSAGE(seen, bell.rings, "the bell has not rung for 10 s");
+}
+
+void test_bell_rings_for_each_datagram(void)
+{
+	wire_b->listen(wire_b, true);
+	for (unsigned int i = 1; i <= 20; i++) {
+		const uint32_t seen = bell_listen(&bell);
+
+		TEST_ASSERT_FALSE(wire_b->receive(wire_b));
+		send_one();
+		wait_for_bell(seen);
+		TEST_ASSERT_TRUE(wire_b->receive(wire_b));
+		TEST_ASSERT_EQUAL_UINT(i, arrivals);
+		bell_ignore(&bell);
+	}
+	wire_b->listen(wire_b, false);
+}
+
+/* A datagram that is there before somebody listens rings the bell, too. */
+void test_bell_rings_for_what_has_come(void)
+{
+	uint32_t seen;
+
+	send_one();
+	seen = bell_listen(&bell);
+	wire_b->listen(wire_b, true);
+	wait_for_bell(seen);
+}
+
+/* Who polls does not pay for a thread that wakes up: the bell rings once at most. */
+void test_bell_is_silent_while_somebody_polls(void)
+{
+	wire_b->listen(wire_b, true);
+	wire_b->listen(wire_b, false);
+	bell_listen(&bell);
+	for (unsigned int i = 0; i < 1000; i++) {
+		send_one();
+		while (!wire_b->receive(wire_b))
+			;
+		arrivals = 0;
+	}
+	TEST_ASSERT_LESS_OR_EQUAL(1, bell.rings);
+}
+
+void test_another_bell_rings(void)
+{
+	struct bell other = {0};
+	const uint32_t seen = bell_listen(&other);
+
+	udp_set_bell(wire_b, &other);
+	wire_b->listen(wire_b, true);
+	send_one();
+	bell_wait(&other, seen, now_ns() + 10000000000u);
+	TEST_ASSERT_NOT_EQUAL(seen, other.rings);
+	wire_b->close(wire_b);
+	wire_b = NULL;
+	TEST_ASSERT_EQUAL_UINT(0, bell.rings);
+}
