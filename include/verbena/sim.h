@@ -326,6 +326,12 @@ void vb_sim_thread_leave(struct vb_sim *sim);
  * is cut short. A child of fork() writes nothing into its parent's trace. If the file cannot be
  * written any more, one line on stderr says so, and the program continues.
  *
+ * Several processes, and several worlds, may name the same file at the same time. The first one writes the
+ * file; each other writes a part, PATH.PID.part. The last one that ends its trace, or exits, joins the parts
+ * into the file, in the order of their times: processes that share a world share its clock. What processes
+ * left that were killed is joined by the next one that ends, or by `verbena trace merge PATH`. A trace that
+ * begins while nobody writes the file or a part empties the file and removes the parts.
+ *
  * With the same seed, a program writes the same bytes on each run, if its own actions are the same.
  * RDMA requests carry virtual addresses: device memory is addressed from 0, and the regions of
  * <verbena/connect.h> have the same places in each process (not under AddressSanitizer or
@@ -340,7 +346,8 @@ void vb_sim_thread_leave(struct vb_sim *sim);
  */
 int vb_sim_trace_open(struct vb_sim *sim, const char *path);
 
-/* Ends the trace. Returns 0 if there is none. EIO: some packets are not in the file. */
+/* Ends the trace. Returns 0 if there is none. EIO: some packets are not in the file, or the parts of other
+ * processes cannot be joined. */
 int vb_sim_trace_close(struct vb_sim *sim);
 
 /*

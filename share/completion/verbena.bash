@@ -8,7 +8,8 @@ _verbena_commands()
 
 _verbena_options()
 {
-	"${COMP_WORDS[0]}" "$1" --help 2>/dev/null | grep -oE '^  (-.,|   ) --[a-z-]+' | grep -oE -e '--.*'
+	# shellcheck disable=SC2086 # a command of two words
+	"${COMP_WORDS[0]}" $1 --help 2>/dev/null | grep -oE '^  (-.,|   ) --[a-z-]+' | grep -oE -e '--.*'
 }
 
 # The values in the line "one of: A, B, C" of an option.
@@ -86,9 +87,19 @@ _verbena()
 			return
 		fi
 	fi
+	if [[ $command == trace && ${COMP_WORDS[2]} == merge && COMP_CWORD -gt 2 ]]; then
+		if [[ $word == -* ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "$(_verbena_options 'trace merge')" -- "$word")
+			return
+		fi
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		return
+	fi
 	if [[ $command == trace && $word != -* && ( $previous != --* || $previous == --failed ) ]]; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		((COMP_CWORD == 2)) && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W merge -- "$word")
 		return
 	fi
 	case $previous in

@@ -29,9 +29,12 @@ struct cli_command {
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 	bool runs_program;		   /* options end at the first other argument */
 	bool takes_file;		   /* an argument may stand beside the options */
+	const char *word;		   /* of a part of a command: the word behind the command */
+	const struct cli_command *part;	   /* NULL: the command has no parts */
 };
 
-extern const struct cli_command cli_devices, cli_differ, cli_run, cli_test, cli_trace;
+extern const struct cli_command cli_devices, cli_differ, cli_run, cli_test, cli_trace,
+	cli_trace_merge;
 
 /* Prints a wrong argument in one line, then where help is. Returns CLI_EXIT_USAGE. */
 int cli_bad_usage(const struct cli_command *command, const char *fmt, ...)

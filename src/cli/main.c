@@ -11,11 +11,20 @@
 static const struct cli_command *const commands[] = {&cli_devices, &cli_run,	&cli_test,
 						     &cli_trace,   &cli_differ, NULL};
 
-static const struct cli_command *find_command(const char *name)
+/* Finds the command of the first words, and sets how many words name the command. */
+static const struct cli_command *find_command(int argc, char **argv, int *words)
 {
-	for (const struct cli_command *const *command = commands; *command; command++)
-		if (!strcmp((*command)->name, name))
-			return *command;
+	*words = 1;
+	for (const struct cli_command *const *at = commands; *at; at++) {
+		const struct cli_command *part = (*at)->part;
+
+		if (strcmp((*at)->name, argv[0]) != 0)
+			continue;
+		if (!part || argc < 2 || strcmp(part->word, argv[1]) != 0)
+			return *at;
+		*words = 2;
+		return part;
+	}
 	return NULL;
 }
 
@@ -72,12 +81,13 @@ const char *cli_find_backend(const struct cli_command *command, const char *name
 static int help(int argc, char **argv)
 {
 	const struct cli_command *command;
+	int words;
 
 	if (argc < 2) {
 		print_usage();
 		return CLI_EXIT_OK;
 	}
-	command = find_command(argv[1]);
+	command = find_command(argc - 1, argv + 1, &words);
 	if (!command) {
 		fprintf(stderr, "verbena: unknown command '%s'\n", argv[1]);
 		return try_help("");
@@ -97,8 +107,8 @@ static bool wants_help(int argc, char **argv)
 
 static int run_command(int argc, char **argv)
 {
-	const struct cli_command *command = find_command(argv[0]);
-	int status;
+	int words, status;
+	const struct cli_command *command = find_command(argc, argv, &words);
 
 	if (!command) {
 		fprintf(stderr, "verbena: unknown %s '%s'\n",
@@ -109,7 +119,7 @@ static int run_command(int argc, char **argv)
 		cli_print_help(command);
 		return CLI_EXIT_OK;
 	}
-	status = command->run(argc, argv);
+	status = command->run(argc - words + 1, argv + words - 1);
 	return status == CLI_HELPED ? CLI_EXIT_OK : status;
 }
 

@@ -114,6 +114,8 @@ int cli_read_options(const struct cli_command *command, int argc, char **argv, v
 			(struct option){row->name, argument_of(row), NULL, OPTION_FIRST + (int)i};
 		if (row->letter)
 			strncat(letters, &row->letter, 1);
+		if (row->letter && argument_of(row) == required_argument)
+			strcat(letters, ":");
 	}
 	opterr = 0;
 	while (!status && (option = getopt_long(argc, argv, letters, longs, NULL)) != -1) {

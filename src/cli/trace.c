@@ -165,14 +165,17 @@ static int run(int argc, char **argv)
 const struct cli_command cli_trace = {
 	.name = "trace",
 	.summary = "print an event log or a packet capture",
-	.synopsis = "[OPTION...] FILE",
+	.synopsis = "[OPTION...] FILE\n       verbena trace merge [-o FILE] FILE...",
 	.about = "Prints the events of a log (verbena run --log, vb_log_open) or the packets of a "
 		 "capture\n"
-		 "(pcap), a line each. FILE - is standard input.\n",
+		 "(pcap), a line each. FILE - is standard input. `verbena trace merge` joins the "
+		 "parts of a\n"
+		 "capture.\n",
 	.exits = "   0  success\n"
 		 "   1  the file cannot be read, or has a wrong line\n"
 		 "   2  wrong usage\n",
 	.options = options,
 	.run = run,
 	.takes_file = true,
+	.part = &cli_trace_merge,
 };

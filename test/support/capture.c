@@ -39,7 +39,7 @@ uint64_t capture_frame_ns(unsigned int i)
 
 struct pcapfile *capture_open(void)
 {
-	return pcapfile_open(capture_path, false, capture_error, sizeof(capture_error));
+	return pcapfile_open(capture_path, false, NULL, capture_error, sizeof(capture_error));
 }
 
 void capture_add(struct pcapfile *file, unsigned int first, unsigned int count)

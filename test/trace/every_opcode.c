@@ -145,7 +145,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: every_opcode [--infiniband] FILE\n");
 		return 2;
 	}
-	file = pcapfile_open(argv[argc - 1], infiniband, error, sizeof(error));
+	file = pcapfile_open(argv[argc - 1], infiniband, NULL, error, sizeof(error));
 	if (!file) {
 		fprintf(stderr, "every_opcode: %s\n", error);
 		return 1;

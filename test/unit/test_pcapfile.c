@@ -88,7 +88,7 @@ void test_pcapfile_two_files_at_once(void)
 
 	snprintf(other, sizeof(other), "%s.two", capture_path);
 	one = capture_open();
-	two = pcapfile_open(other, false, capture_error, sizeof(capture_error));
+	two = pcapfile_open(other, false, NULL, capture_error, sizeof(capture_error));
 	capture_add(two, 0, 7);
 	capture_add(one, 0, 100);
 	pcapfile_close(one);
@@ -101,13 +101,14 @@ void test_pcapfile_two_files_at_once(void)
 void test_pcapfile_unwritable_path(void)
 {
 	errno = 0;
-	TEST_ASSERT_NULL(
-		pcapfile_open("/nonexistent/x.pcap", false, capture_error, sizeof(capture_error)));
+	TEST_ASSERT_NULL(pcapfile_open("/nonexistent/x.pcap", false, NULL, capture_error,
+				       sizeof(capture_error)));
 	TEST_ASSERT_EQUAL_INT(ENOENT, errno);
 	TEST_ASSERT_EQUAL_STRING("/nonexistent/x.pcap: No such file or directory", capture_error);
-	TEST_ASSERT_NULL(pcapfile_open("/", false, capture_error, sizeof(capture_error)));
+	TEST_ASSERT_NULL(pcapfile_open("/", false, NULL, capture_error, sizeof(capture_error)));
 	TEST_ASSERT_EQUAL_INT(EISDIR, errno);
-	TEST_ASSERT_NULL(pcapfile_open("/dev/full", false, capture_error, sizeof(capture_error)));
+	TEST_ASSERT_NULL(
+		pcapfile_open("/dev/full", false, NULL, capture_error, sizeof(capture_error)));
 	TEST_ASSERT_EQUAL_INT(ENOSPC, errno);
 	TEST_ASSERT_EQUAL_STRING("/dev/full: No space left on device", capture_error);
 }
@@ -131,7 +132,7 @@ void test_pcapfile_pipe_is_refused(void)
 void test_pcapfile_infiniband_is_erf(void)
 {
 	struct pcapfile *file =
-		pcapfile_open(capture_path, true, capture_error, sizeof(capture_error));
+		pcapfile_open(capture_path, true, NULL, capture_error, sizeof(capture_error));
 	static const uint64_t times_ns[] = {0, 1, 999999999, 1500000000, 7000000123};
 	char why[PCAP_ERRBUF_SIZE] = "";
 	struct pcap_pkthdr *header;

@@ -905,3 +905,35 @@ void test_a_trace_on_a_full_disk(void)
 		      "trace: the trace lacks packets, because a write to its file failed; make "
 		      "room on the disk; the file keeps the packets before the failure");
 }
+
+/* Another world of Ethernet wrote the file, and this world's part is of InfiniBand. */
+void test_a_trace_whose_parts_cannot_be_joined(void)
+{
+	const struct vb_sim_config ethernet = {.device_count = 1, .devices = {{.name = "sim0"}}};
+	const struct vb_sim_config infiniband = {
+		.device_count = 1,
+		.devices = {{.name = "sim0", .link_layer = IBV_LINK_LAYER_INFINIBAND}}};
+	char path[] = "/tmp/verbena-reasons-XXXXXX", part[64];
+	struct vb_sim *first = vb_sim_open(&ethernet), *second = vb_sim_open(&infiniband);
+	int fd = mkstemp(path), kept = dup(STDERR_FILENO);
+
+	TEST_ASSERT_TRUE(fd >= 0);
+	close(fd);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_trace_open(first, path));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_trace_open(second, path));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_trace_close(first));
+	TEST_ASSERT_NOT_NULL(freopen("/dev/null", "w", stderr));
+	TEST_ASSERT_EQUAL_INT(EIO, vb_sim_trace_close(second));
+	fflush(stderr);
+	dup2(kept, STDERR_FILENO);
+	close(kept);
+	expect_reason(VB_WHY_TRACE_PARTS,
+		      "trace: the parts of the trace that other processes wrote cannot be joined "
+		      "with its file; remove the cause, which standard error names, and run "
+		      "`verbena trace merge FILE`");
+	snprintf(part, sizeof(part), "%s.%d.part", path, getpid());
+	TEST_ASSERT_EQUAL_INT(0, unlink(part));
+	unlink(path);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_close(first));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_close(second));
+}

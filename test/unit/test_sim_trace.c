@@ -26,8 +26,11 @@ void setUp(void)
 
 void tearDown(void)
 {
+	char command[160];
+
 	close_pair();
-	unlink(path);
+	snprintf(command, sizeof(command), "rm -f %s %s.*", path, path);
+	TEST_ASSERT_EQUAL_INT(0, system(command));
 }
 
 static void write_once(struct ibv_qp *qp)
@@ -159,4 +162,100 @@ void test_a_forked_child_does_not_write_the_trace(void)
 	TEST_ASSERT_EQUAL_UINT(2 * WRITES, count_frames());
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_trace_close(NULL));
 	TEST_ASSERT_EQUAL_UINT(2 * WRITES, count_frames());
+}
+
+/* --- several processes with one trace --- */
+
+static void let_go(const int *pipe_fds)
+{
+	TEST_ASSERT_EQUAL_INT(1, write(pipe_fds[1], "", 1));
+}
+
+static void await(const int *pipe_fds)
+{
+	char byte;
+
+	TEST_ASSERT_EQUAL_INT(1, read(pipe_fds[0], &byte, 1));
+}
+
+static bool is_joined(pid_t process)
+{
+	char part[96];
+
+	snprintf(part, sizeof(part), "%s.%d.part", path, (int)process);
+	return access(part, F_OK) != 0;
+}
+
+/*
+ * Two children write one trace at the same time; the second one's world begins its packets later. Each ends
+ * by its function: first the one that has the file, then the one that has a part.
+ */
+static void check_two(void (*end_first)(void), void (*end_second)(void), bool joined)
+{
+	int first_writes[2], second_ended[2];
+	pid_t first, second;
+
+	TEST_ASSERT_EQUAL_INT(0, pipe(first_writes));
+	TEST_ASSERT_EQUAL_INT(0, pipe(second_ended));
+	first = fork();
+	if (first == 0) {
+		write_traced();
+		let_go(first_writes);
+		await(second_ended);
+		end_first();
+	}
+	await(first_writes);
+	second = fork();
+	if (second == 0) {
+		vb_sim_run(NULL, 1000000);
+		write_traced();
+		end_second();
+	}
+	TEST_ASSERT_EQUAL_INT(second, waitpid(second, NULL, 0));
+	TEST_ASSERT_EQUAL_UINT(2 * WRITES, count_frames());
+	TEST_ASSERT_FALSE(is_joined(second));
+	let_go(second_ended);
+	TEST_ASSERT_EQUAL_INT(first, waitpid(first, NULL, 0));
+	TEST_ASSERT_EQUAL_INT(joined, is_joined(second));
+	TEST_ASSERT_EQUAL_UINT(joined ? 4 * WRITES : 2 * WRITES, count_frames());
+}
+
+static void end_in_order(void)
+{
+	close_pair();
+	exit(0);
+}
+
+void test_the_last_process_joins_the_trace(void)
+{
+	check_two(end_in_order, end_in_order, true);
+}
+
+/* Programs that exit with open devices are usual. */
+void test_a_process_that_exits_with_open_devices_joins_the_trace(void)
+{
+	check_two(end_exit, end_exit, true);
+}
+
+void test_a_part_survives_sigkill_and_is_joined(void)
+{
+	check_two(end_exit, end_kill, true);
+}
+
+/* Nobody is left to join: `verbena trace merge` does. */
+void test_a_trace_whose_processes_are_killed_keeps_its_part(void)
+{
+	check_two(end_kill, end_in_order, false);
+}
+
+/* A trace may begin again in the same file, and the world does not take itself for another process. */
+void test_a_world_begins_its_trace_again(void)
+{
+	struct ibv_qp *qp = write_traced();
+
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_trace_open(NULL, path));
+	TEST_ASSERT_EQUAL_UINT(0, count_frames());
+	TEST_ASSERT_TRUE(is_joined(getpid()));
+	write_once(qp);
+	TEST_ASSERT_EQUAL_UINT(2, count_frames());
 }

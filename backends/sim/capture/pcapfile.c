@@ -2,6 +2,8 @@
 #include "backends/sim/capture/pcapfile.h"
 
 #include "sim/net/trace.h"
+#include "src/parts/merge.h"
+#include "src/parts/part.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -30,7 +32,7 @@ enum {
 };
 
 struct pcapfile {
-	char *path;
+	struct part part;
 	FILE *stream;
 	pcap_dumper_t *dumper; /* closes the stream */
 	bool infiniband;
@@ -40,20 +42,21 @@ struct pcapfile {
 	char buffer[BUFFER_BYTES]; /* the stream's */
 };
 
-/* Makes the stream. O_NONBLOCK: opening a pipe that nobody reads fails with ENXIO, and does not
- * hang. */
-static bool open_stream(struct pcapfile *file)
+/* Makes the stream of the file, or of a part of it. */
+static bool open_stream(struct pcapfile *file, const char *path, const struct pcapfile *before)
 {
-	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK;
-	int fd = open(file->path, flags, 0666);
+	const int held_fd = before ? fileno(before->stream) : -1;
+	int err = part_open(path, O_WRONLY, held_fd, &file->part);
 
-	if (fd < 0)
-		return false;
-	file->stream = lseek(fd, 0, SEEK_SET) < 0 ? NULL : fdopen(fd, "w");
-	if (!file->stream) {
-		int err = errno;
+	if (!err) {
+		const int fd = file->part.fd;
 
-		close(fd);
+		file->stream = lseek(fd, 0, SEEK_SET) < 0 ? NULL : fdopen(fd, "w");
+		err = file->stream ? 0 : errno;
+		if (err)
+			close(fd);
+	}
+	if (err) {
 		errno = err;
 		return false;
 	}
@@ -87,23 +90,21 @@ static void release(struct pcapfile *file)
 		pcap_dump_close(file->dumper);
 	else if (file->stream)
 		fclose(file->stream);
-	free(file->path);
 	free(file);
 }
 
-struct pcapfile *pcapfile_open(const char *path, bool infiniband, char *error, size_t error_bytes)
+struct pcapfile *pcapfile_open(const char *path, bool infiniband, const struct pcapfile *before,
+			       char *error, size_t error_bytes)
 {
 	struct pcapfile *file = calloc(1, sizeof(*file));
 	int err;
 
-	if (file) {
+	if (file)
 		file->infiniband = infiniband;
-		file->path = strdup(path);
-	}
-	if (file && file->path && open_stream(file) && write_header(file))
+	if (file && open_stream(file, path, before) && write_header(file))
 		return file;
 	err = errno;
-	snprintf(error, error_bytes, "%s: %s", path, strerror(err));
+	snprintf(error, error_bytes, "%s: %s", file ? file->part.name : path, strerror(err));
 	if (file)
 		release(file);
 	errno = err;
@@ -137,7 +138,7 @@ static void flush(struct pcapfile *file)
 	}
 	file->failed = true;
 	fprintf(stderr, "verbena: trace %s: %s; the trace ends here, the program continues\n",
-		file->path, strerror(errno));
+		file->part.name, strerror(errno));
 	/* Only what earlier flushes wrote stays: a part of the buffer may end in a cut record. */
 	__fpurge(file->stream);
 	(void)!ftruncate(fileno(file->stream), file->written_bytes);
@@ -188,10 +189,42 @@ bool pcapfile_failed(const struct pcapfile *file)
 	return file->failed;
 }
 
-void pcapfile_close(struct pcapfile *file)
+bool pcapfile_has_parts(const struct pcapfile *file)
+{
+	struct parts parts;
+	bool found;
+
+	if (!file->part.whole[0] || parts_list(file->part.whole, &parts))
+		return false;
+	found = parts.count > 0;
+	parts_free(&parts);
+	return found;
+}
+
+void pcapfile_abandon(struct pcapfile *file)
 {
 	if (!file)
 		return;
-	pcapfile_flush(file);
+	__fpurge(file->stream);
 	release(file);
+}
+
+int pcapfile_close(struct pcapfile *file)
+{
+	char whole[PART_NAME_BYTES], sentence[MERGE_SENTENCE_BYTES];
+	int err = 0;
+
+	if (!file)
+		return 0;
+	pcapfile_flush(file);
+	strcpy(whole, file->part.whole);
+	release(file);
+	if (whole[0])
+		err = merge_at_end(whole, sentence);
+	if (err)
+		fprintf(stderr,
+			"verbena: the parts of the trace %s are not joined: %s; then run "
+			"`verbena trace merge %s`\n",
+			whole, sentence, whole);
+	return err;
 }

@@ -10,7 +10,7 @@
  * signals lose it. A process that is killed in the middle of a write leaves a last record that is
  * cut short: readers of pcap show the records before it.
  *
- * A child of fork() has a copy of the buffer: flush before fork(), and close the file in the child.
+ * A child of fork() has a copy of the buffer: flush before fork(), and abandon the file in the child.
  *
  * When a write fails (the disk is full), one line on stderr says so; the file keeps the frames that
  * were flushed before, takes no more, and the program continues. A limit of the file's size
@@ -31,12 +31,18 @@
 struct pcapfile;
 
 /*
- * Creates or empties the file at path and writes its header; infiniband chooses the link type.
+ * Creates or empties the file at path and writes its header; infiniband chooses the link type. If another
+ * process writes the file, or another world of this process, the capture is a part beside it
+ * (src/parts/part.h).
+ *
+ * before is the earlier capture of the same caller, which has been flushed and is closed afterwards; NULL:
+ * none. It may be of the same path.
  *
  * Returns NULL with a sentence in error (path and reason; unchanged on success), and errno: the one
  * of open(2) or write(2), ESPIPE for a pipe or a socket, ENOMEM.
  */
-struct pcapfile *pcapfile_open(const char *path, bool infiniband, char *error, size_t error_bytes);
+struct pcapfile *pcapfile_open(const char *path, bool infiniband, const struct pcapfile *before,
+			       char *error, size_t error_bytes);
 
 /*
  * Adds a frame of at most PCAPFILE_FRAME_BYTES_MAX bytes at the time now_ns since 1970. file is a
@@ -52,7 +58,18 @@ void pcapfile_flush(void *file);
 /* Returns true if a write failed; the file is then incomplete. */
 bool pcapfile_failed(const struct pcapfile *file);
 
-/* Flushes and frees; file may be NULL. */
-void pcapfile_close(struct pcapfile *file);
+/*
+ * Flushes and frees; file may be NULL. The last process that closes a part of a trace joins the parts.
+ *
+ * Returns 0, or after a line on stderr the errno value for which the parts are not joined.
+ */
+int pcapfile_close(struct pcapfile *file);
+
+/* Returns true if other processes write parts of this trace, or have written some that are not joined. */
+bool pcapfile_has_parts(const struct pcapfile *file);
+
+/* In the child of a fork(): lets go of the parent's file, and leaves the file as it is. file may be
+ * NULL. */
+void pcapfile_abandon(struct pcapfile *file);
 
 #endif

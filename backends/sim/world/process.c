@@ -72,7 +72,7 @@ static void after_fork_in_child(void)
 
 	for (struct vb_sim *world = worlds; world; world = world->next) {
 		driver_forked(&world->driver);
-		world_trace_close(world);
+		world_trace_forked(world);
 		world_fork_wires(world);
 		world_renumber(world);
 		world->inherited = true;
@@ -290,8 +290,8 @@ int vb_sim_configure(const struct vb_sim_config *config)
 }
 
 /*
- * At exit: other processes learn at once that the QPs of this process are gone, even if the program has
- * not closed its devices. A thread that exit(3) has interrupted may hold the lock for ever, such as one
+ * At exit: the trace is joined with those of other processes, which learn at once that the QPs of this
+ * process are gone, even if the program has not closed its devices. A thread that exit(3) has interrupted may hold the lock for ever, such as one
  * that a signal's handler has left; then the kernel says so to the others.
  */
 static void leave(struct vb_sim *world)
@@ -304,6 +304,7 @@ static void leave(struct vb_sim *world)
 	until.tv_nsec %= 1000000000;
 	if (pthread_mutex_clocklock(&world->driver.mutex, CLOCK_MONOTONIC, &until))
 		return;
+	world_trace_at_exit(world);
 	world_close_wires(world);
 	pthread_mutex_unlock(&world->driver.mutex);
 }

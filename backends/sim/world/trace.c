@@ -8,23 +8,46 @@
 #include <errno.h>
 #include <stdio.h>
 
-int world_trace_close(struct vb_sim *world)
+/* Returns the trace, which is the world's no more; NULL: there is none. */
+static struct pcapfile *take_trace(struct vb_sim *world)
 {
 	struct pcapfile *trace = world->trace;
-	bool failed;
-	int state;
 
 	if (!trace)
-		return 0;
+		return NULL;
 	sim_trace_set(world->driver.engine, SIM_TRACE_FILE, NULL);
 	world->driver.ran = NULL;
 	world->trace = NULL;
+	return trace;
+}
+
+int world_trace_close(struct vb_sim *world)
+{
+	struct pcapfile *trace = take_trace(world);
+	int state, err;
+	bool failed;
+
+	if (!trace)
+		return 0;
 	pcapfile_flush(trace);
 	failed = pcapfile_failed(trace);
 	state = cancel_off();
-	pcapfile_close(trace);
+	err = pcapfile_close(trace);
 	cancel_restore(state);
-	return failed ? refuse_plainly("trace", VB_WHY_TRACE_INCOMPLETE) : 0;
+	if (failed)
+		return refuse_plainly("trace", VB_WHY_TRACE_INCOMPLETE);
+	return err ? refuse_plainly("trace", VB_WHY_TRACE_PARTS) : 0;
+}
+
+void world_trace_at_exit(struct vb_sim *world)
+{
+	if (world->trace && pcapfile_has_parts(world->trace))
+		world_trace_close(world);
+}
+
+void world_trace_forked(struct vb_sim *world)
+{
+	pcapfile_abandon(take_trace(world));
 }
 
 static bool is_infiniband(const struct device *device)
@@ -56,7 +79,7 @@ int world_trace_open(struct vb_sim *world, const char *path)
 	if (world->trace)
 		pcapfile_flush(world->trace);
 	state = cancel_off();
-	sink.arg = pcapfile_open(path, infiniband, error, sizeof(error));
+	sink.arg = pcapfile_open(path, infiniband, world->trace, error, sizeof(error));
 	cancel_restore(state);
 	if (!sink.arg)
 		return say_why(errno ? errno : EIO, &(struct vb_why){.reason = VB_WHY_TRACE_OPEN,

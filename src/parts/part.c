@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/parts/part.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ENDING	       ".part"
+#define PARTS_OF_A_PID 1000
+#define OPEN_FLAGS     (O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+
+static bool are_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Returns true if the path leads to the open file: nobody has removed or replaced the file. */
+static bool is_at(int fd, const char *path)
+{
+	struct stat open, there;
+
+	return fstat(fd, &open) == 0 && stat(path, &there) == 0 && are_same(&open, &there);
+}
+
+/* Closes a descriptor and returns an errno value. */
+static int give_up(int fd, int err)
+{
+	close(fd);
+	return err;
+}
+
+/* --- the list of parts --- */
+
+/* Skips ".DIGITS"; returns NULL if something else stands there. */
+static const char *skip_number(const char *text)
+{
+	const size_t digits = text[0] == '.' ? strspn(text + 1, "0123456789") : 0;
+
+	return digits ? text + 1 + digits : NULL;
+}
+
+/* Returns true for "BASE.PID.part" and "BASE.PID.N.part", if ".part" is the ending. */
+static bool is_part(const char *name, const char *base, const char *ending)
+{
+	const size_t length = strlen(base);
+	const char *rest = strncmp(name, base, length) == 0 ? skip_number(name + length) : NULL;
+
+	if (rest && strcmp(rest, ending) != 0)
+		rest = skip_number(rest);
+	return rest && strcmp(rest, ending) == 0;
+}
+
+static int add(struct parts *parts, int folder_bytes, const char *whole, const char *name)
+{
+	char **grown = realloc(parts->names, (parts->count + 1) * sizeof(*grown));
+
+	if (!grown)
+		return ENOMEM;
+	parts->names = grown;
+	if (asprintf(&grown[parts->count], "%.*s%s", folder_bytes, whole, name) < 0)
+		return ENOMEM;
+	parts->count++;
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int list(const char *whole, const char *ending, struct parts *parts)
+{
+	const char *base = strrchr(whole, '/') + 1;
+	const int folder_bytes = (int)(base - whole);
+	char folder[PART_NAME_BYTES];
+	struct dirent *entry;
+	int err = 0;
+	DIR *dir;
+
+	*parts = (struct parts){0};
+	snprintf(folder, sizeof(folder), "%.*s", folder_bytes, whole);
+	dir = opendir(folder);
+	if (!dir)
+		return errno;
+	while (!err && (entry = readdir(dir)))
+		if (is_part(entry->d_name, base, ending))
+			err = add(parts, folder_bytes, whole, entry->d_name);
+	closedir(dir);
+	if (err)
+		parts_free(parts);
+	else if (parts->count)
+		qsort(parts->names, parts->count, sizeof(*parts->names), compare);
+	return err;
+}
+
+int parts_list(const char *whole, struct parts *parts)
+{
+	return list(whole, ENDING, parts);
+}
+
+int parts_list_joining(const char *whole, struct parts *parts)
+{
+	return list(whole, ENDING PART_JOINING, parts);
+}
+
+void parts_free(struct parts *parts)
+{
+	for (unsigned int i = 0; i < parts->count; i++)
+		free(parts->names[i]);
+	free(parts->names);
+	*parts = (struct parts){0};
+}
+
+/* --- locks --- */
+
+/* A shared lock: several readers may look at the same time, and do not see each other. */
+bool part_is_written(const char *name)
+{
+	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	bool is_written;
+
+	if (fd < 0)
+		return false;
+	is_written = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+	close(fd);
+	return is_written;
+}
+
+int part_lock(const char *name, int flags)
+{
+	for (;;) {
+		int fd = open(name, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags, 0666);
+
+		if (fd < 0)
+			return -1;
+		if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+			close(fd);
+			errno = EWOULDBLOCK;
+			return -1;
+		}
+		if (is_at(fd, name))
+			return fd;
+		close(fd);
+	}
+}
+
+/* --- opening --- */
+
+static bool has_writer(const struct parts *parts)
+{
+	for (unsigned int i = 0; i < parts->count; i++)
+		if (part_is_written(parts->names[i]))
+			return true;
+	return false;
+}
+
+/*
+ * Makes the part and locks it. A reader may look at the part before it is locked, and takes it for a
+ * finished one: then the part may be gone.
+ */
+static int make_part(const char *whole, int flags, struct part *part)
+{
+	const int pid = getpid();
+
+	for (unsigned int i = 1; i <= PARTS_OF_A_PID; i++) {
+		char number[16] = "";
+
+		if (i > 1)
+			snprintf(number, sizeof(number), ".%u", i);
+		if (snprintf(part->name, sizeof(part->name), "%s.%d%s" ENDING, whole, pid,
+			     number) >= (int)sizeof(part->name))
+			return ENAMETOOLONG;
+		part->fd = open(part->name, flags | OPEN_FLAGS | O_EXCL, 0666);
+		if (part->fd < 0 && errno != EEXIST)
+			return errno;
+		if (part->fd < 0)
+			continue;
+		flock(part->fd, LOCK_EX);
+		if (is_at(part->fd, part->name))
+			return 0;
+		close(part->fd);
+	}
+	return EEXIST;
+}
+
+static void remove_all(struct parts *parts)
+{
+	for (unsigned int i = 0; i < parts->count; i++)
+		unlink(parts->names[i]);
+	parts_free(parts);
+}
+
+/* NAME is locked: begins a new run in NAME, or joins the run whose parts are still written. */
+static int begin(int fd, int flags, struct part *part)
+{
+	char joining[PART_NAME_BYTES + sizeof(PART_JOINING)];
+	struct parts parts;
+	int err = parts_list(part->whole, &parts);
+
+	/* A folder that may not be listed has no parts that anybody could put together. */
+	if (err == EACCES)
+		err = 0;
+	if (!err && has_writer(&parts)) {
+		err = make_part(part->whole, flags, part);
+		close(fd);
+	} else if (!err) {
+		remove_all(&parts);
+		if (parts_list_joining(part->whole, &parts) == 0)
+			remove_all(&parts);
+		snprintf(joining, sizeof(joining), "%s" PART_JOINING, part->whole);
+		unlink(joining);
+		part->fd = fd;
+		err = ftruncate(fd, 0) ? give_up(fd, errno) : 0;
+	} else {
+		close(fd);
+	}
+	parts_free(&parts);
+	return err;
+}
+
+/* The caller writes NAME already: it begins again, and others may still write their parts. */
+static int begin_again(int fd, int held_fd, struct part *part)
+{
+	close(fd);
+	part->fd = fcntl(held_fd, F_DUPFD_CLOEXEC, 0);
+	if (part->fd < 0)
+		return errno;
+	if (ftruncate(part->fd, 0) || lseek(part->fd, 0, SEEK_SET) < 0)
+		return give_up(part->fd, errno);
+	return 0;
+}
+
+/* Takes an open file. EAGAIN: NAME was removed or replaced meanwhile. */
+static int take(int fd, int flags, int held_fd, struct part *part)
+{
+	struct stat status, held;
+	int err;
+
+	if (fstat(fd, &status))
+		return give_up(fd, errno);
+	if (!S_ISREG(status.st_mode)) {
+		part->fd = fd;
+		return 0;
+	}
+	if (!realpath(part->name, part->whole))
+		return give_up(fd, errno == ENOENT ? EAGAIN : errno);
+	if (held_fd >= 0 && fstat(held_fd, &held) == 0 && are_same(&status, &held))
+		return begin_again(fd, held_fd, part);
+	err = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
+	if (err == EWOULDBLOCK)
+		return give_up(fd, make_part(part->whole, flags, part));
+	if (!err && !is_at(fd, part->whole))
+		return give_up(fd, EAGAIN);
+	return begin(fd, flags, part);
+}
+
+int part_open(const char *path, int flags, int held_fd, struct part *part)
+{
+	int err;
+
+	do {
+		int fd = open(path, flags | OPEN_FLAGS, 0666);
+
+		*part = (struct part){.fd = -1};
+		snprintf(part->name, sizeof(part->name), "%s", path);
+		err = fd < 0 ? errno : take(fd, flags, held_fd, part);
+	} while (err == EAGAIN);
+	return err;
+}

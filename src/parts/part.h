@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A file that several processes name, such as the trace of a world. The first process writes the file
+ * NAME itself. A process that begins while another one writes NAME gets a part: a file NAME.PID.part
+ * beside it. A reader puts NAME and its parts together.
+ *
+ * Who writes a file holds an exclusive lock on it (flock(2)). The kernel releases the lock when the
+ * process ends, however it ends: a part without a lock is finished. A process that finds NAME and all
+ * parts finished begins a new run: it empties NAME and removes the parts.
+ *
+ * The lock belongs to the descriptor, so two writers of one process are like two processes. A child
+ * of fork() closes its copy of the descriptor, and changes nothing by that.
+ *
+ * On a file system without locks, each writer writes NAME, as if it were alone.
+ */
+#ifndef SRC_PARTS_PART_H
+#define SRC_PARTS_PART_H
+
+#include <limits.h>
+#include <stdbool.h>
+
+#define PART_NAME_BYTES (PATH_MAX + 64)
+
+/* A file that is open for writing. */
+struct part {
+	int fd;			     /* empty, locked, O_CLOEXEC */
+	char whole[PART_NAME_BYTES]; /* the path of NAME, absolute; "": NAME is no regular file */
+	char name[PART_NAME_BYTES];  /* the path of the file that fd writes */
+};
+
+/*
+ * Opens NAME or a part of it, with O_CREAT and the given flags of open(2). O_NONBLOCK is added, so that a
+ * pipe that nobody reads is an error.
+ *
+ * held_fd is a descriptor of the same caller, which writes NAME or another file up to now; -1: none. If it
+ * has NAME, NAME is emptied, and the new descriptor has the lock too. The caller writes to held_fd no more.
+ *
+ * Returns 0, or an errno value; part->name is then the path that failed.
+ */
+int part_open(const char *path, int flags, int held_fd, struct part *part);
+
+/* The parts of a file, by the number of the process. */
+struct parts {
+	char **names;
+	unsigned int count;
+};
+
+/* Lists the parts of the file at an absolute path. 0 or an errno value. */
+int parts_list(const char *whole, struct parts *parts);
+/* Lists the parts that are being joined, or whose joining was interrupted: their names end with
+ * PART_JOINING. */
+int parts_list_joining(const char *whole, struct parts *parts);
+#define PART_JOINING ".joining"
+void parts_free(struct parts *parts);
+
+/* Returns true if somebody writes the file. */
+bool part_is_written(const char *name);
+
+/*
+ * Opens a file for reading and writing and takes its lock. Returns the descriptor; -1 with EWOULDBLOCK if
+ * somebody writes the file, or with another errno value.
+ */
+int part_lock(const char *name, int flags);
+
+#endif /* SRC_PARTS_PART_H */
