@@ -319,12 +319,16 @@ void test_only_a_process_that_listens_is_woken(void)
 	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
 	flush(&a);
 	TEST_ASSERT_EQUAL_UINT32(before, rings(&b));
-	TEST_ASSERT_EQUAL_UINT32(before, bell_listen(shared_bell(b.wire)));
+	b.wire->listen(b.wire, true);
 	flush(&a);
 	TEST_ASSERT_EQUAL_UINT32(before, rings(&b));
 	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
 	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
 	TEST_ASSERT_EQUAL_UINT32(before, rings(&b));
+	flush(&a);
+	TEST_ASSERT_EQUAL_UINT32(before + 1, rings(&b));
+	b.wire->listen(b.wire, false);
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
 	flush(&a);
 	TEST_ASSERT_EQUAL_UINT32(before + 1, rings(&b));
 }
@@ -342,7 +346,7 @@ void test_a_sender_that_sleeps_is_woken_when_there_is_room(void)
 		;
 	TEST_ASSERT_TRUE(receive(&a));
 	fill_ring(&a, b.qpn);
-	bell_listen(shared_bell(a.wire));
+	a.wire->listen(a.wire, true);
 	TEST_ASSERT_FALSE(receive(&a));
 	receive(&b);
 	flush(&b);

@@ -401,19 +401,16 @@ static void read_news(struct shared *shared)
 	}
 }
 
-/* Gives a frame to its port. The headers are decoded from a copy, since the producer may change them
- * while they are read. */
+/* Gives a frame to its port. The engine reads each header of a frame once, in the ring. */
 static void deliver(struct shared *shared, const struct ring_slot *slot)
 {
-	uint8_t frame[SIM_FRAME_BYTES_MAX];
 	struct sim_device *device =
 		slot->device < SEGMENT_DEVICES ? shared->devices[slot->device] : NULL;
 	struct sim_port *port = device ? sim_device_port(device, slot->port) : NULL;
 
-	if (!port)
-		return;
-	memcpy(frame, slot->frame, slot->frame_bytes);
-	sim_way_out_arrive(port, frame, slot->frame_bytes, !(slot->flags & RING_SEALED));
+	if (port)
+		sim_way_out_arrive(port, slot->frame, slot->frame_bytes,
+				   !(slot->flags & RING_SEALED));
 }
 
 /* Takes a batch of frames. Returns true if one came. */
@@ -546,11 +543,14 @@ static bool shared_has(const struct wire *wire, const struct sim_device *device)
 	return device->index < SEGMENT_DEVICES && shared_of(wire)->devices[device->index] == device;
 }
 
-/* Who listens says so in its bell, which others look at: there is nothing to switch. */
 static void shared_listen(struct wire *wire, bool on)
 {
-	(void)wire;
-	(void)on;
+	struct bell *bell = shared_bell(wire);
+
+	if (on)
+		bell_listen(bell);
+	else
+		bell_ignore(bell);
 }
 
 static void shared_forked(struct wire *wire)
@@ -593,6 +593,7 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
 	shared->wire = (struct wire){
 		.name = "shared",
+		.shares_ports = true,
 		.way = {.arg = shared,
 			.reaches = shared_reaches,
 			.room = shared_room,
