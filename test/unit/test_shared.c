@@ -7,6 +7,7 @@
 #include "test/unit/shared_world.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -18,7 +19,7 @@ struct end {
 	struct wire *wire;
 	struct sim_device devices[2];
 	uint32_t qpn;
-	unsigned int arrived, ready;
+	unsigned int arrived, ready, wrong;
 	size_t all_bytes, bytes; /* of all frames and of the last one */
 	uint8_t last[SIM_FRAME_BYTES_MAX];
 	unsigned int port;
@@ -28,12 +29,37 @@ struct end {
 
 static struct end a, b, c;
 
+/* The time of the tests that do not run in threads. */
 static uint64_t now_ns;
+static bool in_threads;
 
+uint64_t __real_segment_now_ns(void);
 uint64_t __wrap_segment_now_ns(void);
 uint64_t __wrap_segment_now_ns(void)
 {
-	return now_ns += 1000;
+	return in_threads ? __real_segment_now_ns() : (now_ns += 1000);
+}
+
+/* --- frames of test_two_threads_lose_no_frame_and_no_call() --- */
+
+static size_t bytes_of_frame(uint32_t number)
+{
+	return number % 7 ? 40 + number % 100 : SIM_FRAME_BYTES_MAX - number % 50;
+}
+
+static uint8_t value_of_frame(uint32_t number)
+{
+	return (uint8_t)(number | 1);
+}
+
+static bool is_frame(uint32_t number, const uint8_t *frame, size_t frame_bytes)
+{
+	if (frame_bytes != bytes_of_frame(number))
+		return false;
+	for (size_t i = 0; i < frame_bytes; i++)
+		if (frame[i] != value_of_frame(number))
+			return false;
+	return true;
 }
 
 /* --- the engine --- */
@@ -58,6 +84,8 @@ void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size
 {
 	struct end *end = (struct end *)port->device->engine;
 
+	if (in_threads)
+		end->wrong += !is_frame(end->arrived, frame, frame_bytes);
 	end->arrived++;
 	end->bytes = frame_bytes;
 	end->all_bytes += frame_bytes;
@@ -536,4 +564,69 @@ void test_a_parent_that_dies_before_its_child_is_dead(void)
 	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_NOBODY, find_from(&a, next_qpn()));
 	kill(*grandchild, SIGKILL);
 	munmap(grandchild, sizeof(*grandchild));
+}
+
+/* --- threads --- */
+
+#define THREAD_FRAMES 30000u
+
+/* What a thread sends from one end to another. */
+struct stream {
+	struct end *from, *to;
+	uint32_t next;
+};
+
+/* Sends as many frames as there is room for, a few at a time. */
+static void send_some(struct stream *stream)
+{
+	for (unsigned int i = 0; i < 20 && stream->next < THREAD_FRAMES; i++) {
+		if (!room_to(stream->from, stream->to->qpn))
+			return;
+		TEST_ASSERT_TRUE(send_to(stream->from, stream->to->qpn,
+					 bytes_of_frame(stream->next),
+					 value_of_frame(stream->next)));
+		stream->next++;
+	}
+}
+
+/* Sleeps when there is nothing to do. A bell that does not ring would let the test hang. */
+static void *exchange(void *arg)
+{
+	struct stream *stream = arg;
+	struct end *end = stream->from;
+	struct bell *bell = shared_bell(end->wire);
+
+	while (stream->next < THREAD_FRAMES || end->arrived < THREAD_FRAMES) {
+		uint32_t seen, before = stream->next;
+
+		send_some(stream);
+		flush(end);
+		if (receive(end) || stream->next != before)
+			continue;
+		flush(end);
+		seen = bell_listen(bell);
+		if (!receive(end))
+			bell_wait(bell, seen, UINT64_MAX);
+		bell_ignore(bell);
+	}
+	flush(end);
+	return NULL;
+}
+
+void test_two_threads_lose_no_frame_and_no_call(void)
+{
+	struct stream forth = {.from = &a, .to = &b}, back = {.from = &b, .to = &a};
+	pthread_t thread;
+
+	in_threads = true;
+	alarm(120);
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, exchange, &back));
+	exchange(&forth);
+	pthread_join(thread, NULL);
+	alarm(0);
+	in_threads = false;
+	TEST_ASSERT_EQUAL_UINT(THREAD_FRAMES, a.arrived);
+	TEST_ASSERT_EQUAL_UINT(THREAD_FRAMES, b.arrived);
+	TEST_ASSERT_EQUAL_UINT(0, a.wrong);
+	TEST_ASSERT_EQUAL_UINT(0, b.wrong);
 }

@@ -19,8 +19,15 @@
  * retries find out what is the matter, as behind a switch that gives up on a paused port. */
 #define STALL_NS UINT64_C(100000000)
 
-/* A ring that could not be made is tried again after this time. */
-#define RETRY_NS UINT64_C(10000000)
+/* A ring that could not be made, or mapped, is tried again after this time. */
+#define RETRY_NS UINT64_C(200000000)
+
+/* How long this process waits for the lock to bury another one, which can wait. */
+#define BURIAL_PATIENCE_NS UINT64_C(1000000)
+
+/* A process has at most this many rings from others: living ones, and dead ones whose packets it has not
+ * taken yet. More are the work of a process that writes nonsense. */
+#define INWARD_MAX (2 * SHARED_PROCESSES_MAX)
 
 /* Frames that receive() takes from one ring before it looks at the others. */
 #define BATCH 64
@@ -62,6 +69,7 @@ struct shared {
 	bool taken;		/* an inward ring is touched */
 	uint32_t waiting;	/* counts the rings that QPs wait for */
 	struct inward *in;
+	uint32_t in_count;
 	/* The places whose outward rings are touched. */
 	uint32_t touched_count;
 	uint16_t touched[SHARED_PROCESSES_MAX];
@@ -140,7 +148,7 @@ static void stall(struct shared *shared, struct outward *out)
 {
 	out->stalled = true;
 	if (!places_live(&shared->segment, out->id))
-		places_bury(&shared->segment, out->id, SEGMENT_SEND_PATIENCE_NS);
+		places_bury(&shared->segment, out->id, BURIAL_PATIENCE_NS);
 }
 
 /* QPs begin to wait for room, or wait on. */
@@ -317,7 +325,7 @@ static enum sim_presence shared_find(void *arg, const struct sim_path *path, uin
 		return SIM_PRESENCE_NOBODY;
 	if (places_live(&shared->segment, id))
 		return SIM_PRESENCE_OTHER;
-	places_bury(&shared->segment, id, SEGMENT_SEND_PATIENCE_NS);
+	places_bury(&shared->segment, id, BURIAL_PATIENCE_NS);
 	return SIM_PRESENCE_NOBODY;
 }
 
@@ -335,8 +343,11 @@ static struct inward *find_in(const struct shared *shared, uint32_t index)
 /* Returns false if the ring cannot be mapped now. */
 static bool open_in(struct shared *shared, uint32_t index)
 {
-	struct inward *in = calloc(1, sizeof(*in));
+	struct inward *in;
 
+	if (shared->in_count == INWARD_MAX)
+		return true;
+	in = calloc(1, sizeof(*in));
 	if (!in || !areas_map(&shared->segment, index, &in->area)) {
 		free(in);
 		return false;
@@ -345,6 +356,7 @@ static bool open_in(struct shared *shared, uint32_t index)
 	in->id = areas_producer(&shared->segment, index);
 	in->next = shared->in;
 	shared->in = in;
+	shared->in_count++;
 	return true;
 }
 
@@ -356,6 +368,7 @@ static void close_in(struct shared *shared, struct inward **link)
 	if (!areas_release(&shared->segment, &in->area, AREA_CONSUMER, 0))
 		return;
 	*link = in->next;
+	shared->in_count--;
 	free(in);
 }
 
@@ -507,6 +520,7 @@ static void forget(struct shared *shared)
 		areas_unmap(&in->area);
 		free(in);
 	}
+	shared->in_count = 0;
 	for (uint32_t i = 0; i < SHARED_PROCESSES_MAX; i++)
 		if (shared->out[i].id)
 			areas_unmap(&shared->out[i].area);
