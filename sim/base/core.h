@@ -13,6 +13,7 @@
 
 struct sim_net;
 struct sim_outlet;
+struct sim_path;
 
 /* The parts of a QP that get turns: the requester sends or flushes, the responder answers. */
 enum sim_turns {
@@ -41,6 +42,9 @@ struct sim_engine {
 	const struct sim_outlet *outlet; /* takes the packets of QPs */
 	bool watched;			 /* the owner watches: see sim/base/note.h */
 	struct vb_why why;		 /* of the last refusal; see sim/base/refuse.h */
+	/* Refuses an Ethernet address that no port has and no way out leads to; NULL: such packets are
+	 * lost. */
+	int (*check_address)(struct sim_engine *engine, const struct sim_path *path);
 	/* Sets the hooks of a device and of its QPs by the device's quirks. ENOMEM. */
 	int (*give_hooks)(struct sim_device *device);
 };

@@ -41,6 +41,11 @@ int sim_refuse_limit(struct sim_engine *engine, const char *name, int limit)
 						  .text = name});
 }
 
+int sim_refuse_numbers(struct sim_engine *engine, const char *numbers)
+{
+	return sim_refuse(engine, (struct vb_why){.reason = VB_WHY_NUMBERS_TAKEN, .text = numbers});
+}
+
 enum vb_reason sim_descriptor_reason(int error)
 {
 	switch (error) {

@@ -23,6 +23,8 @@ int sim_refuse_memory(struct sim_engine *engine);
 /* Refuses with ENOMEM, because the device has as many objects as its limit allows; @name is the
  * limit's field of struct ibv_device_attr. */
 int sim_refuse_limit(struct sim_engine *engine, const char *name, int limit);
+/* No block of numbers is left; @numbers is "QP numbers" and so on. */
+int sim_refuse_numbers(struct sim_engine *engine, const char *numbers);
 
 /* Returns the reason of EMFILE, ENFILE or ENOMEM, which the call of the system has returned that
  * opens a descriptor; VB_WHY_NONE for another error. The text of the first two says what for. */

@@ -295,7 +295,7 @@ static bool end(const struct sim_net *net, const struct sim_path *path, const st
 		if (depart(net, path, load))
 			return true;
 		if (path->beyond ||
-		    net->way->find(net->way->arg, path, load->dest_qpn) != SIM_PRESENCE_NOBODY)
+		    sim_net_presence(net->engine, path, load->dest_qpn) != SIM_PRESENCE_NOBODY)
 			return false;
 	}
 	if (!path->dest)

@@ -36,6 +36,10 @@ struct sim_route sim_net_route(const struct sim_path *path, const struct sim_pac
 /* How many packets the network takes on a path now (sim/qp/outlet.h). */
 unsigned int sim_net_room(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn);
 
+/* Who has a QPN at the end of a path, of which no QP of this engine has it. */
+enum sim_presence sim_net_presence(struct sim_engine *engine, const struct sim_path *path,
+				   uint32_t dest_qpn);
+
 /* Makes QPs ask for room, or ask no more. */
 void sim_net_meter(struct sim_engine *engine, bool on);
 

@@ -3,6 +3,7 @@
 #include "sim/net/wire.h"
 
 #include "sim/base/note.h"
+#include "sim/base/refuse.h"
 #include "sim/net/net.h"
 #include "sim/qp/qp.h"
 
@@ -17,6 +18,18 @@ void sim_way_out_joined(const struct sim_device *device)
 		way->joined(way->arg, device, device->attachment_count);
 }
 
+static int check_address(struct sim_engine *engine, const struct sim_path *path)
+{
+	struct vb_why why = {.reason = VB_WHY_PATH_UNREACHABLE};
+	struct sim_path way = *path;
+
+	sim_fabric_find_way(engine, &way);
+	if (way.dest || way.beyond)
+		return 0;
+	memcpy(why.values, path->route.dest_gid, sizeof(path->route.dest_gid));
+	return sim_refuse(engine, why);
+}
+
 void sim_way_out_set(struct sim_engine *engine, const struct sim_way_out *way)
 {
 	struct sim_net *net = engine->net;
@@ -29,6 +42,7 @@ void sim_way_out_set(struct sim_engine *engine, const struct sim_way_out *way)
 	/* Each path finds out again whether it leads beyond the engine. */
 	engine->address_epoch++;
 	sim_engine_changed(engine);
+	engine->check_address = way ? check_address : NULL;
 	sim_net_meter(engine, way);
 	sim_way_out_ready(engine);
 	for (struct sim_device *device = engine->devices; device; device = device->next)
@@ -44,6 +58,16 @@ unsigned int sim_net_room(struct sim_engine *engine, struct sim_path *path, uint
 	if (!path->beyond && (!path->dest || sim_table_find(&path->dest->device->qps, dest_qpn)))
 		return UINT_MAX;
 	return way->room(way->arg, path, dest_qpn);
+}
+
+enum sim_presence sim_net_presence(struct sim_engine *engine, const struct sim_path *path,
+				   uint32_t dest_qpn)
+{
+	const struct sim_way_out *way = engine->net->way;
+
+	if (path->dest && sim_table_owns(&path->dest->device->qps, dest_qpn))
+		return SIM_PRESENCE_NOBODY;
+	return way->find(way->arg, path, dest_qpn);
 }
 
 size_t sim_departure_write(const struct sim_departure *departure, bool sealed, uint8_t *room)

@@ -32,13 +32,6 @@ struct sim_departure {
 	sim_copy_fn *copy;
 };
 
-/* Who has a QPN, as far as the owner knows. */
-enum sim_presence {
-	SIM_PRESENCE_UNKNOWN, /* the owner cannot know: another machine */
-	SIM_PRESENCE_NOBODY,  /* no process has this QPN, or the one that had it has ended */
-	SIM_PRESENCE_OTHER,   /* a living process has the numbers around this QPN */
-};
-
 struct sim_way_out {
 	void *arg;
 	/* Returns true if packets on a path whose address no port of this engine has leave by this way.
@@ -55,6 +48,7 @@ struct sim_way_out {
 	bool (*has_members)(void *arg, const struct sim_port *port);
 	/* The number of this engine's memberships at a device has changed. */
 	void (*joined)(void *arg, const struct sim_device *device, uint32_t memberships);
+	/* Returns who has a QPN. The engine does not ask for a number of its own blocks. */
 	enum sim_presence (*find)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
 };
 

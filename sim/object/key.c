@@ -313,6 +313,11 @@ void *sim_table_next(const struct sim_table *table, uint32_t *cursor)
 	return NULL;
 }
 
+bool sim_table_owns(const struct sim_table *table, uint32_t number)
+{
+	return find_block(table, sim_table_place(table, number) / SIM_BLOCK_PLACES);
+}
+
 bool sim_table_had(const struct sim_table *table, uint32_t number)
 {
 	const uint32_t mask = (1u << table->generation_bits) - 1;

@@ -120,6 +120,9 @@ static inline void *sim_table_at(const struct sim_table *table, uint32_t number)
 /* Returns the objects one by one, then NULL. Begin with *cursor = 0. */
 void *sim_table_next(const struct sim_table *table, uint32_t *cursor);
 
+/* Returns true if the number is of a block that the table has claimed. */
+bool sim_table_owns(const struct sim_table *table, uint32_t number);
+
 /* Returns true if an object had the number at its place before the present generation. */
 bool sim_table_had(const struct sim_table *table, uint32_t number);
 

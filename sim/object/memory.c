@@ -112,8 +112,12 @@ static void set_range(struct sim_mr *mr, const struct sim_mr_init *init)
 /* Inserts a region or window into the device's table and gives it its keys. */
 static int enlist(struct sim_mr *mr)
 {
-	if (sim_table_insert(&mr->device->regions, mr, &mr->number))
-		return sim_refuse_memory(mr->device->engine);
+	struct sim_engine *engine = mr->device->engine;
+	const int err = sim_table_insert(&mr->device->regions, mr, &mr->number);
+
+	if (err)
+		return err == ENOSPC ? sim_refuse_numbers(engine, "memory keys")
+				     : sim_refuse_memory(engine);
 	mr->lkey = sim_key_make(mr->number, SIM_KEY_LOCAL);
 	mr->rkey = sim_key_make(mr->number, SIM_KEY_REMOTE);
 	return 0;

@@ -69,6 +69,7 @@ static int resolve_ethernet(struct sim_port *port, const struct ibv_ah_attr *att
 			    struct sim_path *path)
 {
 	const struct ibv_global_route *grh = &attr->grh;
+	struct sim_engine *engine = port->device->engine;
 	const union ibv_gid *sgid;
 	enum ibv_gid_type type;
 	/* RoCE has no LIDs: without a GRH there is no address. */
@@ -84,6 +85,10 @@ static int resolve_ethernet(struct sim_port *port, const struct ibv_ah_attr *att
 	    sim_gid_is_ipv4(sgid->raw) != sim_gid_is_ipv4(grh->dgid.raw))
 		return refuse(port, VB_WHY_PATH_FAMILIES, grh->sgid_index, 0, 0);
 	fill_ethernet(&path->route, path, sgid, grh, type == IBV_GID_TYPE_ROCE_V1);
+	/* The kernel resolves the address of a RoCE path in ibv_modify_qp(3) and ibv_create_ah(3): Linux
+	 * drivers/infiniband/core/verbs.c, ib_resolve_eth_dmac. */
+	if (!path->multicast && engine->check_address)
+		return engine->check_address(engine, path);
 	return 0;
 }
 

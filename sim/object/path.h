@@ -12,6 +12,13 @@
 
 struct sim_link;
 
+/* Who has a QPN, as far as the engine knows. */
+enum sim_presence {
+	SIM_PRESENCE_UNKNOWN, /* the engine cannot know: another machine */
+	SIM_PRESENCE_NOBODY,  /* no process has this QPN, or the one that had it has ended */
+	SIM_PRESENCE_OTHER,   /* a living process has the numbers around this QPN */
+};
+
 struct sim_path {
 	struct sim_port *source;
 	/* Found by the GID (Ethernet) or by the DLID (InfiniBand). NULL: no port has the address,
@@ -30,7 +37,7 @@ struct sim_path {
 /*
  * Checks an address vector and makes a path from it. EINVAL for a wrong port, GID index, LID or
  * service level, or a missing GRH; ENODATA for an empty entry of the GID table. An address that no
- * port has is no error.
+ * port has is no error, unless the engine has a way out: ENETUNREACH on Ethernet.
  */
 int sim_path_resolve(struct sim_device *device, const struct ibv_ah_attr *attr,
 		     struct sim_path *path);

@@ -7,6 +7,7 @@
 #include "sim/object/rules.h"
 #include "sim/object/xrcd.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -97,9 +98,12 @@ int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct 
 	}
 	if (sim_device_obeys(device, SIM_RULE_REAL_SIZES))
 		init->attr.max_wr = max_wr;
-	if (sim_table_insert(&device->srqs, srq, &srq->number)) {
+	err = sim_table_insert(&device->srqs, srq, &srq->number);
+	if (err) {
 		free_arrays(srq);
 		free(srq);
+		if (err == ENOSPC)
+			return sim_refuse_numbers(device->engine, "SRQ numbers");
 		return sim_refuse_limit(device->engine, "max_srq", device->profile->limits.max_srq);
 	}
 	srq->user = init->user;

@@ -9,22 +9,49 @@
 
 #include <string.h>
 
-/* Where the way to the peer ends; VB_WHY_NONE if it leads to a port. */
-static struct vb_why way_why(const struct sim_path *path)
+/* Why the way ends here although no port has the address. The engine knows all ports, or (find) has
+ * a way out. */
+static struct vb_why no_port_why(const struct sim_qp *qp)
 {
+	const struct sim_path *path = &qp->path;
+	const bool all_known = !qp->engine->outlet->find;
+	struct vb_why why = {.reason = all_known ? VB_WHY_WAY_NO_GID : VB_WHY_WAY_NO_WIRE};
+
+	if (path->route.infiniband)
+		return (struct vb_why){all_known ? VB_WHY_WAY_NO_LID : VB_WHY_WAY_NO_WIRE_LID,
+				       {path->route.dlid}};
+	if (path->beyond)
+		why = (struct vb_why){VB_WHY_WAY_BEYOND, {0, 0, qp->dest_qpn, qp->number}};
+	memcpy(why.values, path->route.dest_gid, sizeof(path->route.dest_gid));
+	return why;
+}
+
+/* Where the way to the peer ends; VB_WHY_NONE if it leads to a port. */
+static struct vb_why way_why(const struct sim_qp *qp)
+{
+	const struct sim_path *path = &qp->path;
 	struct vb_why why = {.reason = VB_WHY_NONE};
 
-	if (!path->dest && path->route.infiniband) {
-		why = (struct vb_why){VB_WHY_WAY_NO_LID, {path->route.dlid}};
-	} else if (!path->dest) {
-		why.reason = VB_WHY_WAY_NO_GID;
-		memcpy(why.values, path->route.dest_gid, sizeof(path->route.dest_gid));
+	if (!path->dest) {
+		why = no_port_why(qp);
 	} else if (!path->link) {
 		why.reason = VB_WHY_WAY_NO_LINK;
 	} else if (!sim_port_is_up(path->dest)) {
 		why = (struct vb_why){VB_WHY_WAY_PORT_DOWN, {path->dest->number}};
 	}
 	return why;
+}
+
+/* What is known of a QP that is not of this engine; VB_WHY_NONE if this engine knows all QPs. */
+static struct vb_why absence_why(struct sim_qp *qp)
+{
+	const struct sim_outlet *outlet = qp->engine->outlet;
+
+	if (!outlet->find)
+		return (struct vb_why){.reason = VB_WHY_NONE};
+	if (outlet->find(qp->engine, &qp->path, qp->dest_qpn) == SIM_PRESENCE_NOBODY)
+		return (struct vb_why){.reason = VB_WHY_PEER_GONE};
+	return (struct vb_why){VB_WHY_PEER_ELSEWHERE, {qp->number}};
 }
 
 static struct vb_why state_why(const struct sim_qp *peer)
@@ -88,7 +115,9 @@ void sim_diagnose(struct sim_qp *qp, struct sim_finding *finding)
 	struct sim_route route = qp->path.route;
 	enum sim_discard cause;
 
-	*why = way_why(&qp->path);
+	*why = way_why(qp);
+	if (!why->reason && !peer)
+		*why = absence_why(qp);
 	if (why->reason)
 		return;
 	route.slid = qp->path.source->lid;

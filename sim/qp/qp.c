@@ -3,6 +3,7 @@
 #include "sim/base/refuse.h"
 #include "sim/qp/private.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 static int check_cap(const struct sim_device *device, const struct ibv_qp_cap *cap)
@@ -132,7 +133,10 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 		err = sim_clock_reserve(&device->engine->clock);
 	if (err)
 		return sim_refuse_memory(device->engine);
-	if (sim_table_insert(&device->qps, qp, &qp->number))
+	err = sim_table_insert(&device->qps, qp, &qp->number);
+	if (err == ENOSPC)
+		return sim_refuse_numbers(device->engine, "QP numbers");
+	if (err)
 		return sim_refuse_limit(device->engine, "max_qp", device->profile->limits.max_qp);
 	qp->remote_reach.qpn = qp->number;
 	return 0;

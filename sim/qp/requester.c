@@ -272,7 +272,7 @@ __attribute__((noinline)) static void fail(struct sim_qp *qp, struct sim_send_wq
 		qp->req.stopped = true;
 }
 
-static bool start(struct sim_qp *qp, struct sim_send_wqe *wqe)
+INLINE bool start(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
 	enum ibv_wc_status status;
 

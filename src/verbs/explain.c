@@ -64,6 +64,7 @@ static const struct {
 	{VB_WHY_RKEY_UNKNOWN, VB_WHY_REQUEST_SRQ, false},
 	{VB_WHY_DROP_TRUNCATED, VB_WHY_DROP_CUT_MESSAGE, true},
 	{VB_WHY_PEER_STATE, VB_WHY_PEER_SENT, false},
+	{VB_WHY_PEER_GONE, VB_WHY_PEER_ELSEWHERE, false},
 };
 
 static void add_subject(struct sentence *sentence, const char *device, uint32_t qpn,

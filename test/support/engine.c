@@ -287,6 +287,8 @@ void engine_connect_qp(struct engine *engine, struct sim_qp *qp, uint32_t dest_q
 		.rnr_retry = config->rnr_retry,
 		.ah_attr = address_of(engine, dgid),
 	};
+	const bool receives = qp->type == IBV_QPT_RC || qp->type == IBV_QPT_XRC_RECV;
+	const bool sends = qp->type == IBV_QPT_RC || qp->type == IBV_QPT_XRC_SEND;
 	int mask;
 
 	to_init(qp, &attr, &mask);
@@ -295,16 +297,17 @@ void engine_connect_qp(struct engine *engine, struct sim_qp *qp, uint32_t dest_q
 	mask = IBV_QP_STATE;
 	if (qp->type != IBV_QPT_UD)
 		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (qp->type == IBV_QPT_RC)
+	if (receives)
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	must(sim_qp_modify(qp, &attr, mask), "RTR");
 	if (config->rtr_only)
 		return;
 	attr.qp_state = IBV_QPS_RTS;
 	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
-	if (qp->type == IBV_QPT_RC)
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			IBV_QP_MAX_QP_RD_ATOMIC;
+	if (sends || receives)
+		mask |= IBV_QP_TIMEOUT;
+	if (sends)
+		mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	must(sim_qp_modify(qp, &attr, mask), "RTS");
 }
 

@@ -69,7 +69,8 @@ static bool send_frame(void *arg, const struct sim_departure *departure)
 		return way->far_frame.frame_bytes > 0;
 	}
 	if (way->ended || way->head - way->tail >= way->limit ||
-	    (departure->dest_qpn != 0xffffff && owner_of(way->joined, departure->dest_qpn) == 2)) {
+	    (departure->dest_qpn != 0xffffff &&
+	     owner_of(way->joined, departure->dest_qpn) != !way->from)) {
 		way->lost++;
 		return false;
 	}

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Two engines with the same devices, as two processes have them: packets leave by the way out. */
+#include "sim/net/net.h"
 #include "test/support/joined.h"
 #include "unity.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <verbena/explain.h>
 
 static struct joined joined;
+static bool traced; /* packets leave as bytes; else as descriptors */
 
 void setUp(void)
 {
+	traced = false;
 }
 
 void tearDown(void)
@@ -16,9 +22,17 @@ void tearDown(void)
 	joined_close(&joined);
 }
 
+static void open_with_room(const struct engine_config *config, unsigned int room)
+{
+	struct engine_config quiet = *config;
+
+	quiet.quiet = !traced;
+	joined_open(&joined, &quiet, room);
+}
+
 static void open(const struct engine_config *config)
 {
-	joined_open(&joined, config, JOINED_RING);
+	open_with_room(config, JOINED_RING);
 }
 
 static struct ibv_wc expect(struct sim_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
@@ -64,7 +78,7 @@ void test_send_and_receive(void)
 				 joined_side(&joined, 1)->memory + 1000, 2999);
 }
 
-void test_write_and_read_of_many_packets(void)
+static void write_and_read(void)
 {
 	open(&(struct engine_config){.mtu = IBV_MTU_1024});
 	fill(0);
@@ -91,13 +105,23 @@ void test_write_and_read_of_many_packets(void)
 	TEST_ASSERT_EQUAL_UINT64(0, joined_side(&joined, 0)->device->counters.retries);
 }
 
+void test_write_and_read_of_many_packets(void)
+{
+	write_and_read();
+	TEST_ASSERT_TRUE(joined.ways[0].frames[0].checked);
+	joined_close(&joined);
+	traced = true;
+	write_and_read();
+	TEST_ASSERT_FALSE(joined.ways[0].frames[0].checked);
+}
+
 /* Both directions of rings that hold few frames are full at the same time; nothing is lost. */
-void test_full_rings_lose_nothing(void)
+static void fill_rings(void)
 {
 	static const unsigned int rooms[] = {1, 2, 3, 7, 64};
 
 	for (unsigned int i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
-		joined_open(&joined, &(struct engine_config){.reads = 8}, rooms[i]);
+		open_with_room(&(struct engine_config){.reads = 8}, rooms[i]);
 		fill(0);
 		fill(1);
 		for (unsigned int side = 0; side < 2; side++) {
@@ -136,6 +160,13 @@ void test_full_rings_lose_nothing(void)
 		}
 		joined_close(&joined);
 	}
+}
+
+void test_full_rings_lose_nothing(void)
+{
+	fill_rings();
+	traced = true;
+	fill_rings();
 }
 
 /* --- numbers --- */
@@ -194,7 +225,7 @@ void test_a_peer_that_takes_nothing(void)
 {
 	struct engine_side *side;
 
-	joined_open(&joined, &(struct engine_config){.retry_cnt = 3}, 4);
+	open_with_room(&(struct engine_config){.retry_cnt = 3}, 4);
 	side = joined_side(&joined, 0);
 	joined.ways[0].stuck = true;
 	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 9000});
@@ -217,7 +248,7 @@ void test_a_qp_that_waits_is_flushed(void)
 	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
 	struct engine_side *side;
 
-	joined_open(&joined, &(struct engine_config){0}, 0);
+	open_with_room(&(struct engine_config){0}, 0);
 	side = joined_side(&joined, 0);
 	joined_recv(&joined, 0, 9, 0, 100);
 	joined_send(&joined, 0,
@@ -242,7 +273,7 @@ void test_a_qp_that_waits_is_reset_or_destroyed(void)
 	for (unsigned int destroyed = 0; destroyed < 2; destroyed++) {
 		struct engine_side *side;
 
-		joined_open(&joined, &(struct engine_config){0}, 0);
+		open_with_room(&(struct engine_config){0}, 0);
 		side = joined_side(&joined, 0);
 		joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_SEND, .bytes = 9});
 		joined_run(&joined);
@@ -306,4 +337,677 @@ void test_what_comes_from_outside_stays(void)
 	TEST_ASSERT_EQUAL_UINT64(2, side->device->counters.discarded[SIM_DISCARD_NO_QP]);
 	TEST_ASSERT_EQUAL_UINT(0, joined.ways[1].sent);
 	TEST_ASSERT_EQUAL_UINT(0, joined.ways[1].lost);
+}
+
+/* --- reasons --- */
+
+/* Compares the sentence of what the peer's side shows. */
+static void expect_peer_why(const struct engine_side *side, enum vb_reason reason,
+			    const char *sentence)
+{
+	const struct ibv_wc wc = expect(side->send_cq, 0, IBV_WC_RETRY_EXC_ERR);
+	struct vb_completion_why why = {.send = true};
+	char text[512];
+
+	TEST_ASSERT_TRUE(sim_qp_why(side->qp, &wc, &why));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_RETRY_TIMEOUT, why.why.reason);
+	TEST_ASSERT_EQUAL_HEX(reason, why.peer_why.reason);
+	TEST_ASSERT_EQUAL_STRING(sentence, vb_why_text(&why.peer_why, text, sizeof(text)));
+}
+
+static void send_in_vain(void)
+{
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 9});
+	joined_settle(&joined, SIM_NEVER - 1);
+}
+
+void test_reason_nobody_has_the_qpn(void)
+{
+	open(&(struct engine_config){.no_retry = true});
+	joined.ways[0].ended = true;
+	send_in_vain();
+	expect_peer_why(joined_side(&joined, 0), VB_WHY_PEER_GONE,
+			"does not exist: no process has the number, so it was destroyed or its "
+			"process has ended; see if and why the peer's process has ended; exchange "
+			"the QP numbers anew after it starts again");
+}
+
+/* The QPN is of this engine's own block: it need not ask. */
+void test_reason_an_own_qp_was_destroyed(void)
+{
+	struct engine *engine;
+
+	open(&(struct engine_config){.no_retry = true});
+	engine = &joined.engines[0];
+	engine_connect_qp(engine, engine->sides[1].qp, engine->sides[0].qp->number,
+			  &engine->sides[0].gid, ENGINE_PSN, ENGINE_PSN);
+	engine->sides[0].qp->dest_qpn = engine->sides[1].qp->number;
+	sim_qp_destroy(engine->sides[1].qp);
+	engine->sides[1].qp = NULL;
+	send_in_vain();
+	TEST_ASSERT_EQUAL_UINT64(1, engine->sides[1].device->counters.discarded[SIM_DISCARD_NO_QP]);
+	expect_peer_why(&engine->sides[0], VB_WHY_PEER_GONE,
+			"does not exist: no process has the number, so it was destroyed or its "
+			"process has ended; see if and why the peer's process has ended; exchange "
+			"the QP numbers anew after it starts again");
+}
+
+void test_reason_a_living_process_has_the_qpn(void)
+{
+	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	char sentence[512];
+
+	open(&(struct engine_config){.no_retry = true});
+	sim_qp_modify(joined_side(&joined, 1)->qp, &error, IBV_QP_STATE);
+	send_in_vain();
+	snprintf(sentence, sizeof(sentence),
+		 "has a number of another process, which runs; nothing shows here why the QP does "
+		 "not answer; see in that process if the QP is in RTR or RTS and has dest_qp_num "
+		 "0x%x, and if the process is stopped",
+		 joined_side(&joined, 0)->qp->number);
+	expect_peer_why(joined_side(&joined, 0), VB_WHY_PEER_ELSEWHERE, sentence);
+}
+
+/* Moves the peer's port elsewhere. */
+static void take_address(struct sim_device *device)
+{
+	const union ibv_gid other = engine_gid(99);
+
+	sim_port_set_gid(&device->ports[0], 1, &other, IBV_GID_TYPE_ROCE_V2);
+}
+
+void test_reason_no_wire_leads_to_the_address(void)
+{
+	open(&(struct engine_config){.no_retry = true});
+	take_address(joined.engines[0].sides[1].device);
+	send_in_vain();
+	expect_peer_why(
+		joined_side(&joined, 0), VB_WHY_WAY_NO_WIRE,
+		"no adapter of this machine has the destination GID ::ffff:10.0.0.2, and no "
+		"wire leads to it; set ah_attr.grh.dgid to the peer's GID; if the peer is on "
+		"another machine, run both ends with --wire udp");
+}
+
+void test_reason_no_wire_leads_to_the_lid(void)
+{
+	open(&(struct engine_config){.no_retry = true, .infiniband = true});
+	sim_port_set_lid(&joined.engines[0].sides[1].device->ports[0], 9);
+	send_in_vain();
+	expect_peer_why(
+		joined_side(&joined, 0), VB_WHY_WAY_NO_WIRE_LID,
+		"no adapter of this machine has the destination LID 2; set ah_attr.dlid to "
+		"the peer's LID; to reach another machine, use Ethernet adapters with --wire "
+		"udp");
+}
+
+void test_reason_an_address_beyond_does_not_answer(void)
+{
+	char sentence[512];
+
+	open(&(struct engine_config){.no_retry = true});
+	joined.ways[0].far = engine_gid(2);
+	take_address(joined.engines[0].sides[1].device);
+	send_in_vain();
+	TEST_ASSERT_EQUAL_UINT(1, joined.ways[0].far_frames);
+	snprintf(
+		sentence, sizeof(sentence),
+		"the GID ::ffff:10.0.0.2 is beyond this machine's adapters, and nothing shows here "
+		"why QP 0x%x of it does not answer; see at the peer if its QP is in RTR or RTS and "
+		"has dest_qp_num 0x%x, and if it runs with --wire udp; see if a firewall drops UDP "
+		"port 4791",
+		joined_side(&joined, 1)->qp->number, joined_side(&joined, 0)->qp->number);
+	expect_peer_why(joined_side(&joined, 0), VB_WHY_WAY_BEYOND, sentence);
+}
+
+/* ibv_modify_qp(3) and ibv_create_ah(3) refuse an address that nothing leads to. */
+void test_reason_an_unreachable_address_is_refused(void)
+{
+	static const char sentence[] =
+		"no adapter of this machine has the GID ::ffff:10.0.0.55 of grh.dgid, and no wire "
+		"leads to it; set grh.dgid to the peer's GID, which the peer reads by "
+		"ibv_query_gid(); if the peer is on another machine, run both ends with --wire udp";
+	const union ibv_gid nobody = engine_gid(55), far = engine_gid(77);
+	struct ibv_ah_attr attr = engine_ah_attr(&nobody);
+	struct ibv_qp_attr qp_attr = {.ah_attr = attr};
+	struct sim_device *device;
+	struct sim_ah *ah;
+	char text[512];
+
+	open(&(struct engine_config){0});
+	device = joined_side(&joined, 0)->device;
+	TEST_ASSERT_EQUAL_INT(ENETUNREACH, sim_ah_create(device, 1, &attr, &ah));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_PATH_UNREACHABLE, device->engine->why.reason);
+	TEST_ASSERT_EQUAL_STRING(sentence, vb_why_text(&device->engine->why, text, sizeof(text)));
+	sim_qp_modify(joined_side(&joined, 0)->qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_SQD},
+		      IBV_QP_STATE);
+	TEST_ASSERT_EQUAL_INT(ENETUNREACH,
+			      sim_qp_modify(joined_side(&joined, 0)->qp,
+					    &(struct ibv_qp_attr){.qp_state = IBV_QPS_SQD,
+								  .ah_attr = qp_attr.ah_attr},
+					    IBV_QP_STATE | IBV_QP_AV));
+	/* The way out leads to this one. */
+	attr = engine_ah_attr(&far);
+	TEST_ASSERT_EQUAL_INT(0, sim_ah_create(device, 1, &attr, &ah));
+	sim_ah_release(ah);
+	/* Without a way out, packets to an unknown address are lost, and nothing is refused. */
+	sim_way_out_set(device->engine, NULL);
+	attr = engine_ah_attr(&nobody);
+	TEST_ASSERT_EQUAL_INT(0, sim_ah_create(device, 1, &attr, &ah));
+	sim_ah_release(ah);
+}
+
+static bool claims_nothing(void *arg, uint32_t device_index, unsigned int numbers, uint32_t *block,
+			   uint16_t *generation)
+{
+	(void)arg, (void)device_index, (void)numbers, (void)block, (void)generation;
+	return false;
+}
+
+static void expect_taken(const struct sim_engine *sim, const char *numbers)
+{
+	char sentence[256], text[256];
+
+	snprintf(sentence, sizeof(sentence),
+		 "the processes of the world have taken all %s of the device; end processes of the "
+		 "world, or give this process a world of its own: --world NAME",
+		 numbers);
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_NUMBERS_TAKEN, sim->why.reason);
+	TEST_ASSERT_EQUAL_STRING(sentence, vb_why_text(&sim->why, text, sizeof(text)));
+}
+
+void test_reason_no_block_is_left(void)
+{
+	struct sim_qp_init qp_init = {.type = IBV_QPT_RC, .pd = 1};
+	struct sim_srq_init srq_init = {.pd = 1, .attr = {.max_wr = 1, .max_sge = 1}};
+	struct engine *engine;
+	struct sim_mr_init mr_init = {.pd = 1};
+	struct sim_device *device;
+	struct sim_qp *qp;
+	struct sim_srq *srq;
+	struct sim_mr *mr;
+
+	open(&(struct engine_config){0});
+	engine = &joined.engines[0];
+	device = engine->sides[0].device;
+	/* The child of a fork() finds the world full. */
+	sim_device_renumber(device, 1);
+	device->qps.claim.take = device->srqs.claim.take = device->regions.claim.take =
+		claims_nothing;
+	qp_init.send_cq = qp_init.recv_cq = engine->sides[0].send_cq;
+	TEST_ASSERT_EQUAL_INT(ENOMEM, sim_qp_create(device, &qp_init, &qp));
+	expect_taken(engine->sim, "QP numbers");
+	TEST_ASSERT_EQUAL_INT(ENOMEM, sim_srq_create(device, &srq_init, &srq));
+	expect_taken(engine->sim, "SRQ numbers");
+	mr_init.addr = engine->sides[0].memory;
+	mr_init.length = 1;
+	TEST_ASSERT_EQUAL_INT(ENOMEM, sim_mr_create(device, &mr_init, &mr));
+	expect_taken(engine->sim, "memory keys");
+}
+
+/* --- transports --- */
+
+void test_uc(void)
+{
+	struct engine_side *to;
+
+	open_with_room(&(struct engine_config){.type = IBV_QPT_UC}, 3);
+	to = joined_side(&joined, 1);
+	fill(0);
+	joined_recv(&joined, 1, 7, 0, 5000);
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_SEND, .bytes = 5000});
+	joined_send(&joined, 0,
+		    (struct engine_send){.opcode = IBV_WR_RDMA_WRITE,
+					 .wr_id = 1,
+					 .bytes = 9999,
+					 .remote_offset = 100000});
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(joined_side(&joined, 0)->send_cq, 0, IBV_WC_SUCCESS);
+	expect(joined_side(&joined, 0)->send_cq, 1, IBV_WC_SUCCESS);
+	expect(to->recv_cq, 7, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_MEMORY(joined_side(&joined, 0)->memory, to->memory, 5000);
+	TEST_ASSERT_EQUAL_MEMORY(joined_side(&joined, 0)->memory, to->memory + 100000, 9999);
+}
+
+/* A datagram waits for room on its own path: one to a QP of this engine behind it waits, too, since
+ * sends leave in order. */
+void test_ud_waits_in_order(void)
+{
+	const struct engine_send own = {.opcode = IBV_WR_SEND, .wr_id = 2, .bytes = 10};
+	struct engine_side *side, *to;
+	struct engine *engine;
+
+	open_with_room(&(struct engine_config){.type = IBV_QPT_UD}, 2);
+	engine = &joined.engines[0];
+	side = joined_side(&joined, 0);
+	to = joined_side(&joined, 1);
+	engine_connect_qp(engine, engine->sides[1].qp, 0, &side->gid, ENGINE_PSN, ENGINE_PSN);
+	engine_recv(engine, 1, 9, 0, 100);
+	joined.ways[0].limit = 0;
+	for (uint64_t wr_id = 0; wr_id < 2; wr_id++) {
+		joined_recv(&joined, 1, wr_id, 1000 * (uint32_t)wr_id, 100);
+		joined_send(
+			&joined, 0,
+			(struct engine_send){.opcode = IBV_WR_SEND, .wr_id = wr_id, .bytes = 20});
+	}
+	TEST_ASSERT_EQUAL_INT(0, engine_send(engine, 0, &own));
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect_empty(side->send_cq);
+	expect_empty(engine->sides[1].recv_cq);
+	joined.ways[0].limit = 1;
+	sim_way_out_ready(engine->sim);
+	joined_settle(&joined, SIM_NEVER - 1);
+	for (uint64_t wr_id = 0; wr_id < 3; wr_id++)
+		expect(side->send_cq, wr_id, IBV_WC_SUCCESS);
+	for (uint64_t wr_id = 0; wr_id < 2; wr_id++)
+		TEST_ASSERT_EQUAL_UINT32(side->qp->number,
+					 expect(to->recv_cq, wr_id, IBV_WC_SUCCESS).src_qp);
+	expect(engine->sides[1].recv_cq, 9, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_UINT(0, joined.ways[0].lost);
+}
+
+/* A local error of a send behind one that was sent needs no room. */
+void test_a_local_error_needs_no_room(void)
+{
+	struct engine_side *side;
+
+	open_with_room(&(struct engine_config){.no_timeout = true}, 0);
+	side = joined_side(&joined, 0);
+	joined_send(&joined, 0,
+		    (struct engine_send){.opcode = IBV_WR_ATOMIC_CMP_AND_SWP, .bytes = 4});
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(side->send_cq, 0, IBV_WC_LOC_LEN_ERR);
+}
+
+/* Makes an SRQ with one receive on engine 1. */
+static struct sim_srq *make_srq(struct sim_xrcd *xrcd)
+{
+	struct engine_side *side = joined_side(&joined, 1);
+	struct sim_srq_init init = {.pd = 1,
+				    .attr = {.max_wr = 4, .max_sge = 1},
+				    .xrcd = xrcd,
+				    .cq = xrcd ? side->recv_cq : NULL};
+	struct ibv_sge sge = {(uintptr_t)side->memory, 500, side->mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = 8, .sg_list = &sge, .num_sge = 1}, *bad;
+	struct sim_srq *srq;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_srq_create(side->device, &init, &srq));
+	TEST_ASSERT_EQUAL_INT(0, sim_srq_post(srq, &wr, &bad));
+	return srq;
+}
+
+void test_srq(void)
+{
+	struct engine_side *from, *to;
+	struct sim_qp *qps[2];
+	struct sim_srq *srq;
+
+	open(&(struct engine_config){0});
+	from = joined_side(&joined, 0);
+	to = joined_side(&joined, 1);
+	srq = make_srq(NULL);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct engine_side *side = i ? to : from;
+		struct sim_qp_init init = {.type = IBV_QPT_RC,
+					   .pd = 1,
+					   .srq = i ? srq : NULL,
+					   .send_cq = side->send_cq,
+					   .recv_cq = side->recv_cq,
+					   .cap = {.max_send_wr = 4, .max_send_sge = 1}};
+
+		sim_qp_destroy(side->qp);
+		TEST_ASSERT_EQUAL_INT(0, sim_qp_create(side->device, &init, &qps[i]));
+		side->qp = qps[i];
+	}
+	joined_connect(&joined, qps);
+	fill(0);
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_SEND, .bytes = 444});
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(from->send_cq, 0, IBV_WC_SUCCESS);
+	expect(to->recv_cq, 8, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_MEMORY(from->memory, to->memory, 444);
+	sim_qp_destroy(to->qp);
+	to->qp = NULL;
+	TEST_ASSERT_EQUAL_INT(0, sim_srq_destroy(srq));
+}
+
+/* The receiver had no receive, and gets one before the RNR timer fires. */
+void test_rnr(void)
+{
+	open(&(struct engine_config){.rnr_retry = 3, .min_rnr_timer = 14});
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_SEND, .bytes = 700});
+	joined_run(&joined);
+	expect_empty(joined_side(&joined, 0)->send_cq);
+	TEST_ASSERT_EQUAL_UINT64(1, joined_side(&joined, 0)->device->counters.rnr_naks_received);
+	joined_recv(&joined, 1, 7, 0, 700);
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(joined_side(&joined, 0)->send_cq, 0, IBV_WC_SUCCESS);
+	expect(joined_side(&joined, 1)->recv_cq, 7, IBV_WC_SUCCESS);
+}
+
+void test_errors_of_the_peer(void)
+{
+	static const struct {
+		enum ibv_wr_opcode opcode;
+		uint32_t rkey, remote_offset;
+		enum ibv_wc_status status;
+	} rows[] = {
+		{IBV_WR_RDMA_WRITE, 0x12345, 0, IBV_WC_REM_ACCESS_ERR},
+		{IBV_WR_RDMA_READ, 0, ENGINE_MEMORY_BYTES - 4, IBV_WC_REM_ACCESS_ERR},
+		{IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 4, IBV_WC_REM_INV_REQ_ERR},
+		{IBV_WR_SEND, 0, 0, IBV_WC_RNR_RETRY_EXC_ERR},
+	};
+
+	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		open(&(struct engine_config){0});
+		joined_send(&joined, 0,
+			    (struct engine_send){.opcode = rows[i].opcode,
+						 .bytes = 8,
+						 .rkey = rows[i].rkey,
+						 .remote_offset = rows[i].remote_offset});
+		joined_settle(&joined, SIM_NEVER - 1);
+		expect(joined_side(&joined, 0)->send_cq, 0, rows[i].status);
+		joined_close(&joined);
+	}
+}
+
+/* --- filters --- */
+
+static unsigned int add_rule(struct sim_fault_rule rule)
+{
+	unsigned int id;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_fault_add(joined.engines[0].sim, &rule, &id));
+	return id;
+}
+
+static void write_and_compare(uint32_t bytes)
+{
+	fill(0);
+	joined_send(&joined, 0,
+		    (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .wr_id = 3, .bytes = bytes});
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(joined_side(&joined, 0)->send_cq, 3, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_MEMORY(joined_side(&joined, 0)->memory, joined_side(&joined, 1)->memory,
+				 bytes);
+}
+
+void test_fault_rules_act_on_packets_that_leave(void)
+{
+	const struct sim_counters *counters;
+	uint64_t naks;
+
+	open(&(struct engine_config){0});
+	counters = &joined_side(&joined, 1)->device->counters;
+	add_rule((struct sim_fault_rule){.action = SIM_FAULT_DROP, .skip = 2, .count = 1});
+	write_and_compare(2000);
+	TEST_ASSERT_EQUAL_UINT64(1, counters->sequence_naks_sent);
+	TEST_ASSERT_EQUAL_UINT64(1, joined_side(&joined, 0)->device->counters.lost_packets);
+	/* The receiver drops a frame that a rule has changed. */
+	add_rule((struct sim_fault_rule){.action = SIM_FAULT_CORRUPT, .skip = 2, .count = 1});
+	write_and_compare(2000);
+	TEST_ASSERT_EQUAL_UINT64(1, counters->discarded[SIM_DISCARD_ICRC]);
+	TEST_ASSERT_EQUAL_UINT64(
+		0, joined.engines[0].sides[1].device->counters.discarded[SIM_DISCARD_ICRC]);
+	add_rule((struct sim_fault_rule){.action = SIM_FAULT_DUPLICATE, .skip = 2, .count = 1});
+	write_and_compare(2000);
+	TEST_ASSERT_EQUAL_UINT64(1, counters->duplicate_requests);
+	/* The packets behind a delayed one overtake it. */
+	naks = counters->sequence_naks_sent;
+	add_rule((struct sim_fault_rule){
+		.action = SIM_FAULT_DELAY, .skip = 2, .count = 1, .delay_ns = 5000});
+	write_and_compare(2000);
+	TEST_ASSERT_EQUAL_UINT64(naks + 1, counters->sequence_naks_sent);
+}
+
+/* A rule that gives a packet another QPN sends it to the QP with that number, wherever that is. */
+void test_a_changed_qpn_decides_where_a_packet_goes(void)
+{
+	struct engine_side *idle;
+
+	open(&(struct engine_config){.no_timeout = true});
+	idle = &joined.engines[0].sides[1];
+	add_rule((struct sim_fault_rule){.action = SIM_FAULT_CORRUPT,
+					 .count = 1,
+					 .change = {.place = SIM_FAULT_FIELD,
+						    .field = SIM_FIELD_DEST_QPN,
+						    .value = idle->qp->number,
+						    .mask = 0xffffff,
+						    .right_icrc = true}});
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 9});
+	joined_run(&joined);
+	TEST_ASSERT_EQUAL_UINT(0, joined.ways[0].sent);
+	TEST_ASSERT_EQUAL_UINT64(1, idle->device->counters.discarded[SIM_DISCARD_STATE]);
+}
+
+/* The trace has the bytes that leave, and each packet once: at its sender. */
+void test_the_trace_shows_what_leaves(void)
+{
+	const struct engine_frame *frame;
+
+	traced = true;
+	open(&(struct engine_config){0});
+	joined_recv(&joined, 1, 7, 0, 700);
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_SEND, .bytes = 100});
+	joined_settle(&joined, SIM_NEVER - 1);
+	frame = engine_nth(&joined.engines[0], SIM_RC_SEND_ONLY, 0);
+	TEST_ASSERT_NOT_NULL(frame);
+	TEST_ASSERT_FALSE(frame->lost);
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, frame->decoded);
+	TEST_ASSERT_EQUAL_UINT(1, joined.engines[0].frame_count);
+	TEST_ASSERT_EQUAL_UINT(1, joined.engines[1].frame_count);
+	TEST_ASSERT_EQUAL_UINT(1, engine_count(&joined.engines[1], SIM_RC_ACK));
+	TEST_ASSERT_EQUAL_size_t(frame->frame_bytes, joined.ways[0].frames[0].frame_bytes);
+	TEST_ASSERT_FALSE(joined.ways[0].frames[0].checked);
+}
+
+/* Packets on a link with delay find the ring full when they land, and wait. */
+void test_delayed_packets_wait_for_room(void)
+{
+	open_with_room(&(struct engine_config){.delay_ns = 3000, .bits_per_second = 1000000000000},
+		       2);
+	joined.ways[0].stuck = true;
+	fill(0);
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 1500});
+	joined_settle(&joined, 100000);
+	TEST_ASSERT_EQUAL_UINT(2, joined.ways[0].sent);
+	TEST_ASSERT_TRUE(sim_way_out_is_awaited(joined.engines[0].sim));
+	joined.ways[0].stuck = false;
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(joined_side(&joined, 0)->send_cq, 0, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_MEMORY(joined_side(&joined, 0)->memory, joined_side(&joined, 1)->memory,
+				 1500);
+	TEST_ASSERT_EQUAL_UINT64(0, joined_side(&joined, 0)->device->counters.retries);
+	TEST_ASSERT_EQUAL_UINT(0, joined.ways[0].lost);
+	TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[0].sim));
+}
+
+/* --- ports --- */
+
+void test_a_frame_for_a_port_that_is_down_is_lost(void)
+{
+	struct engine_side *side;
+
+	open(&(struct engine_config){0});
+	side = joined_side(&joined, 1);
+	sim_port_set_state(&side->device->ports[0], IBV_PORT_DOWN);
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 9});
+	joined_run(&joined);
+	TEST_ASSERT_EQUAL_UINT64(0, side->device->counters.received_packets);
+	sim_port_set_state(&side->device->ports[0], IBV_PORT_ACTIVE);
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(joined_side(&joined, 0)->send_cq, 0, IBV_WC_SUCCESS);
+}
+
+/* A way out that ends leaves the engine as one without: QPs that waited go on. */
+void test_the_way_out_is_taken_away(void)
+{
+	struct engine_side *side;
+
+	open_with_room(&(struct engine_config){.no_retry = true}, 0);
+	side = joined_side(&joined, 0);
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 9});
+	joined_run(&joined);
+	TEST_ASSERT_TRUE(sim_way_out_is_awaited(joined.engines[0].sim));
+	sim_way_out_set(joined.engines[0].sim, NULL);
+	TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[0].sim));
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(side->send_cq, 0, IBV_WC_RETRY_EXC_ERR);
+	TEST_ASSERT_EQUAL_UINT64(1, joined.engines[0].sides[1].device->counters.refused_packets);
+}
+
+/* --- groups --- */
+
+static const union ibv_gid group = {.raw = {[10] = 0xff, 0xff, 239, [15] = 9}};
+
+static struct sim_ah *group_ah(unsigned int engine)
+{
+	const struct ibv_ah_attr attr = engine_ah_attr(&group);
+	struct sim_ah *ah;
+
+	TEST_ASSERT_EQUAL_INT(0,
+			      sim_ah_create(joined_side(&joined, engine)->device, 1, &attr, &ah));
+	return ah;
+}
+
+static int send_to_group(struct engine_side *side, struct sim_ah *ah)
+{
+	struct ibv_sge sge = {(uintptr_t)side->memory, 33, side->mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .wr.ud = {.ah = (struct ibv_ah *)(void *)ah,
+					   .remote_qpn = 0xffffff,
+					   .remote_qkey = ENGINE_QKEY}};
+	struct ibv_send_wr *bad;
+
+	return sim_qp_post_send(side->qp, &wr, &bad);
+}
+
+/* A datagram to a group reaches members of both engines, once each. */
+static void send_to_both(void)
+{
+	struct engine_side *from, *to;
+	struct sim_ah *ah;
+
+	open(&(struct engine_config){.type = IBV_QPT_UD});
+	from = joined_side(&joined, 0);
+	to = joined_side(&joined, 1);
+	ah = group_ah(0);
+	fill(0);
+	/* Nobody is in the group. */
+	TEST_ASSERT_EQUAL_INT(0, send_to_group(from, ah));
+	joined_run(&joined);
+	TEST_ASSERT_EQUAL_UINT64(1, from->device->counters.lost_packets);
+	TEST_ASSERT_EQUAL_UINT(0, joined.ways[0].sent);
+	for (unsigned int i = 0; i < 2; i++) {
+		TEST_ASSERT_EQUAL_INT(0,
+				      sim_multicast_attach(joined_side(&joined, i)->qp, &group, 0));
+		TEST_ASSERT_EQUAL_UINT32(1, joined.ways[i].memberships);
+		for (uint64_t wr_id = 0; wr_id < 2; wr_id++)
+			joined_recv(&joined, i, wr_id, 1000, 100);
+	}
+	TEST_ASSERT_EQUAL_INT(0, send_to_group(from, ah));
+	joined_run(&joined);
+	expect(from->recv_cq, 0, IBV_WC_SUCCESS);
+	expect_empty(from->recv_cq);
+	TEST_ASSERT_EQUAL_UINT32(from->qp->number, expect(to->recv_cq, 0, IBV_WC_SUCCESS).src_qp);
+	expect_empty(to->recv_cq);
+	TEST_ASSERT_EQUAL_MEMORY(from->memory, to->memory + 1040, 33);
+	TEST_ASSERT_EQUAL_UINT64(1, from->device->counters.lost_packets);
+	/* What comes from outside does not go out again: one frame for each port. */
+	TEST_ASSERT_EQUAL_UINT(2, joined.ways[0].sent);
+	TEST_ASSERT_EQUAL_UINT(0, joined.ways[1].sent);
+	TEST_ASSERT_EQUAL_INT(0, sim_multicast_detach(from->qp, &group, 0));
+	TEST_ASSERT_EQUAL_UINT32(0, joined.ways[0].memberships);
+	sim_qp_destroy(to->qp);
+	to->qp = NULL;
+	TEST_ASSERT_EQUAL_UINT32(0, joined.ways[1].memberships);
+	sim_ah_release(ah);
+}
+
+void test_groups(void)
+{
+	send_to_both();
+	joined_close(&joined);
+	traced = true;
+	send_to_both();
+}
+
+/* A way that reaches a group gets one copy beside those of the adapters. */
+void test_groups_beyond(void)
+{
+	struct engine_side *side;
+	struct sim_ah *ah;
+
+	open(&(struct engine_config){.type = IBV_QPT_UD});
+	joined.ways[0].far = group;
+	side = joined_side(&joined, 0);
+	ah = group_ah(0);
+	sim_multicast_attach(side->qp, &group, 0);
+	joined_recv(&joined, 0, 7, 1000, 100);
+	TEST_ASSERT_EQUAL_INT(0, send_to_group(side, ah));
+	joined_run(&joined);
+	expect(side->recv_cq, 7, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_UINT(1, joined.ways[0].far_frames);
+	sim_ah_release(ah);
+}
+
+/* The child of a fork() gets a way out of its own, which learns of the memberships that there are. */
+void test_a_new_way_out_learns_of_memberships(void)
+{
+	struct sim_way_out way;
+
+	open(&(struct engine_config){.type = IBV_QPT_UD});
+	sim_multicast_attach(joined_side(&joined, 0)->qp, &group, 0);
+	way = *joined.engines[0].sim->net->way;
+	joined.ways[0].memberships = 0;
+	sim_way_out_set(joined.engines[0].sim, &way);
+	TEST_ASSERT_EQUAL_UINT32(1, joined.ways[0].memberships);
+}
+
+/* --- XRC --- */
+
+void test_xrc(void)
+{
+	struct engine_side *from, *to;
+	struct sim_qp *qps[2];
+	struct sim_xrcd *xrcd;
+	struct sim_srq *srq;
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_SEND, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr *bad;
+	struct ibv_sge sge;
+
+	open(&(struct engine_config){0});
+	from = joined_side(&joined, 0);
+	to = joined_side(&joined, 1);
+	TEST_ASSERT_EQUAL_INT(0, sim_xrcd_create(to->device, &xrcd));
+	srq = make_srq(xrcd);
+	for (unsigned int i = 0; i < 2; i++) {
+		struct engine_side *side = i ? to : from;
+		struct sim_qp_init init = {.type = i ? IBV_QPT_XRC_RECV : IBV_QPT_XRC_SEND,
+					   .pd = i ? 0 : 1,
+					   .xrcd = i ? xrcd : NULL,
+					   .send_cq = i ? NULL : side->send_cq,
+					   .cap = {.max_send_wr = 4, .max_send_sge = 1}};
+
+		sim_qp_destroy(side->qp);
+		side->qp = NULL;
+		TEST_ASSERT_EQUAL_INT(0, sim_qp_create(side->device, &init, &qps[i]));
+	}
+	joined_connect(&joined, qps);
+	fill(0);
+	sge = (struct ibv_sge){(uintptr_t)from->memory, 450, from->mr->lkey};
+	wr.sg_list = &sge;
+	wr.qp_type.xrc.remote_srqn = srq->number;
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_post_send(qps[0], &wr, &bad));
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(from->send_cq, 0, IBV_WC_SUCCESS);
+	expect(to->recv_cq, 8, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_MEMORY(from->memory, to->memory, 450);
+	for (unsigned int i = 0; i < 2; i++)
+		sim_qp_destroy(qps[i]);
+	TEST_ASSERT_EQUAL_INT(0, sim_srq_destroy(srq));
+	TEST_ASSERT_EQUAL_INT(0, sim_xrcd_destroy(xrcd));
 }
