@@ -10,10 +10,15 @@ import unittest
 SECONDS = 60
 
 
+# The programs of a test script share a world, and no program of another script is in it.
+WORLD = f"test-{os.getpid()}"
+
+
 def environment(**more):
-    kept = {k: v for k, v in os.environ.items()
-            if not k.startswith("VERBENA_") and k not in ("LD_LIBRARY_PATH", "LD_BIND_NOW")}
-    return {**kept, **more}
+    """The environment of a program: without the caller's variables of Verbena."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("VERBENA_")
+            and k not in ("LD_LIBRARY_PATH", "LD_BIND_NOW", "NO_COLOR")}
+    return {**kept, "VERBENA_WORLD": WORLD, **more}
 
 
 class Programs(unittest.TestCase):

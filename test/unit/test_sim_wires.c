@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The real clock with wires: who receives what comes, when peers must ring, and how a process that did not
+ * run for a while goes on. The wire is a number that a peer's thread counts up.
+ */
+#include "backends/sim/clock/private.h"
+#include "sim/engine.h"
+#include "unity.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Packets come one by one; a batch is one. */
+struct fake_wire {
+	_Atomic uint32_t sent;	   /* by the peer */
+	_Atomic uint32_t received; /* by the driver */
+	_Atomic uint32_t flushes;
+	_Atomic bool listened;
+	struct bell bell;
+};
+
+static struct driver driver;
+static struct fake_wire wire;
+
+static bool receive(void *arg)
+{
+	struct fake_wire *fake = arg;
+
+	if (atomic_load(&fake->received) == atomic_load(&fake->sent))
+		return false;
+	atomic_fetch_add(&fake->received, 1);
+	driver_changed(&driver);
+	return true;
+}
+
+static void flush(void *arg)
+{
+	atomic_fetch_add(&((struct fake_wire *)arg)->flushes, 1);
+}
+
+static void set_listened(void *arg, bool on)
+{
+	struct fake_wire *fake = arg;
+
+	atomic_store(&fake->listened, on);
+	if (on)
+		bell_listen(&fake->bell);
+	else
+		bell_ignore(&fake->bell);
+}
+
+static const struct driver_wires wires = {&wire, receive, flush, set_listened};
+
+void setUp(void)
+{
+	const struct sim_host host = {.arg = NULL};
+
+	alarm(60);
+	memset(&wire, 0, sizeof(wire));
+	driver_init(&driver, true);
+	TEST_ASSERT_EQUAL_INT(0, sim_engine_create(&host, 1, &driver.engine));
+	driver_set_wires(&driver, &wires, &wire.bell);
+}
+
+void tearDown(void)
+{
+	while (driver.users)
+		driver_stop(&driver);
+	sim_engine_destroy(driver.engine);
+	driver_end(&driver);
+	alarm(0);
+}
+
+static void start(void)
+{
+	pthread_mutex_lock(&driver.mutex);
+	TEST_ASSERT_EQUAL_INT(0, driver_start(&driver));
+	pthread_mutex_unlock(&driver.mutex);
+}
+
+/* What a verb does on the real clock. */
+static void poll_once(void)
+{
+	pthread_mutex_lock(&driver.mutex);
+	driver_catch_up(&driver);
+	pthread_mutex_unlock(&driver.mutex);
+}
+
+/* A peer that rings only where somebody listens, as the wire shared does. */
+static void send_one(void)
+{
+	atomic_fetch_add(&wire.sent, 1);
+	if (bell_is_heard(&wire.bell))
+		bell_ring(&wire.bell);
+}
+
+/* Polls, while peers ring: the progress thread looks at each ring. */
+static void poll_until_ignored(void)
+{
+	for (unsigned int i = 0; atomic_load(&wire.listened); i++) {
+		if (i % 64 == 0)
+			bell_ring(&wire.bell);
+		poll_once();
+	}
+}
+
+static void wait_until_listened(void)
+{
+	while (!atomic_load(&wire.listened))
+		sched_yield();
+}
+
+static void wait_until_received(void)
+{
+	while (atomic_load(&wire.received) != atomic_load(&wire.sent))
+		sched_yield();
+}
+
+static bool has_received(const void *arg)
+{
+	return atomic_load(&wire.received) >= *(const uint32_t *)arg;
+}
+
+void test_a_process_outside_of_verbs_takes_what_comes(void)
+{
+	start();
+	wait_until_listened();
+	for (unsigned int i = 0; i < 100; i++) {
+		send_one();
+		wait_until_received();
+	}
+	TEST_ASSERT_TRUE(atomic_load(&wire.flushes) >= 100);
+}
+
+/* A burst of more than a batch behind one ring. */
+void test_one_ring_is_enough_for_all_that_came(void)
+{
+	start();
+	wait_until_listened();
+	pthread_mutex_lock(&driver.mutex);
+	atomic_fetch_add(&wire.sent, 1000);
+	bell_ring(&wire.bell);
+	pthread_mutex_unlock(&driver.mutex);
+	wait_until_received();
+}
+
+/* Each poll receives; the first ring tells the progress thread that the program polls. */
+void test_peers_of_a_busy_poller_need_not_ring(void)
+{
+	start();
+	wait_until_listened();
+	poll_until_ignored();
+	atomic_fetch_add(&wire.sent, 1);
+	poll_once();
+	TEST_ASSERT_EQUAL_UINT(1, atomic_load(&wire.received));
+}
+
+void test_the_progress_thread_listens_once_nobody_polls(void)
+{
+	start();
+	wait_until_listened();
+	poll_until_ignored();
+	wait_until_listened();
+	send_one();
+	wait_until_received();
+}
+
+/* Idle: no look of the progress thread between two packets, however long that is. */
+void test_an_idle_process_sleeps(void)
+{
+	const struct timespec while_idle = {.tv_nsec = 50000000};
+	uint32_t flushes;
+
+	start();
+	wait_until_listened();
+	send_one();
+	wait_until_received();
+	wait_until_listened();
+	/* The look that follows the last packet. */
+	nanosleep(&while_idle, NULL);
+	flushes = atomic_load(&wire.flushes);
+	nanosleep(&while_idle, NULL);
+	TEST_ASSERT_EQUAL_UINT(flushes, atomic_load(&wire.flushes));
+}
+
+/* What came while nobody listened is there when driver_listen() returns. */
+void test_listening_begins_with_a_look(void)
+{
+	start();
+	wait_until_listened();
+	poll_until_ignored();
+	pthread_mutex_lock(&driver.mutex);
+	atomic_fetch_add(&wire.sent, 1);
+	driver_armed(&driver);
+	TEST_ASSERT_EQUAL_UINT(1, atomic_load(&wire.received));
+	TEST_ASSERT_TRUE(atomic_load(&wire.listened));
+	pthread_mutex_unlock(&driver.mutex);
+}
+
+/* While a CQ is armed, polls do not end the listening: the program may sleep after each of them. */
+void test_an_armed_cq_is_listened_for(void)
+{
+	start();
+	pthread_mutex_lock(&driver.mutex);
+	driver_armed(&driver);
+	pthread_mutex_unlock(&driver.mutex);
+	for (unsigned int i = 0; i < 1000; i++) {
+		poll_once();
+		bell_ring(&wire.bell);
+		TEST_ASSERT_TRUE(atomic_load(&wire.listened));
+	}
+	pthread_mutex_lock(&driver.mutex);
+	driver_disarmed(&driver);
+	pthread_mutex_unlock(&driver.mutex);
+	poll_until_ignored();
+}
+
+/* --- no wake-up is lost --- */
+
+#define ROUNDS 20000
+
+static void *peer(void *arg)
+{
+	uint64_t random = 1;
+
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		/* Before, while and after the other thread begins to wait. */
+		for (uint64_t spins = sim_random_next(&random) % 2000; spins; spins--)
+			atomic_signal_fence(memory_order_seq_cst);
+		send_one();
+		while (atomic_load(&wire.received) <= i)
+			sched_yield();
+	}
+	return NULL;
+}
+
+/* The program polls busily for a while, so that nobody listens, and waits in a verb then. */
+void test_no_arrival_is_lost_between_polling_and_waiting(void)
+{
+	uint64_t random = 2;
+	pthread_t thread;
+
+	start();
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, peer, NULL));
+	for (uint32_t i = 1; i <= ROUNDS; i++) {
+		for (uint64_t polls = sim_random_next(&random) % 20;
+		     polls && atomic_load(&wire.received) < i; polls--)
+			poll_once();
+		pthread_mutex_lock(&driver.mutex);
+		if (!has_received(&i))
+			TEST_ASSERT_EQUAL_INT(0, driver_wait(&driver, has_received, &i));
+		pthread_mutex_unlock(&driver.mutex);
+	}
+	TEST_ASSERT_EQUAL_INT(0, pthread_join(thread, NULL));
+}
+
+/* --- time --- */
+
+static struct sim_timer timer;
+static uint32_t received_before;
+
+static void fire(struct sim_timer *fired)
+{
+	received_before = atomic_load(&wire.received);
+}
+
+/*
+ * An ACK has come, and its timer is due since long: the process did not run. The ACK goes first. The timers
+ * of what it causes begin now, and not when the process fell asleep.
+ */
+void test_after_a_pause_packets_come_before_timers(void)
+{
+	const uint64_t now_ns = driver_clock_ns(CLOCK_MONOTONIC) - driver.base_ns;
+
+	received_before = UINT32_MAX;
+	TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&driver.engine->clock));
+	sim_timer_init(&timer, fire);
+	/* As if the last look were a second ago. */
+	driver_set_base(&driver, driver.base_ns - 1000000000, 0);
+	sim_timer_arm(&driver.engine->clock, &timer, now_ns + 1000000);
+	atomic_fetch_add(&wire.sent, 1);
+	poll_once();
+	TEST_ASSERT_EQUAL_UINT(1, received_before);
+	TEST_ASSERT_TRUE(sim_engine_now_ns(driver.engine) >= now_ns + 1000000000);
+	sim_clock_release(&driver.engine->clock, &timer);
+}
+
+/* The engine's time is CLOCK_MONOTONIC since the base that all processes of a world have. */
+void test_the_time_is_that_of_the_world(void)
+{
+	const uint64_t base_ns = driver_clock_ns(CLOCK_MONOTONIC) - UINT64_C(3600000000000);
+	uint64_t before_ns, now_ns, after_ns;
+
+	driver_set_base(&driver, base_ns, 0);
+	before_ns = driver_clock_ns(CLOCK_MONOTONIC) - base_ns;
+	poll_once();
+	now_ns = sim_engine_now_ns(driver.engine);
+	after_ns = driver_clock_ns(CLOCK_MONOTONIC) - base_ns;
+	TEST_ASSERT_TRUE(now_ns >= before_ns && now_ns <= after_ns);
+}
