@@ -272,7 +272,7 @@ __attribute__((noinline)) static void fail(struct sim_qp *qp, struct sim_send_wq
 		qp->req.stopped = true;
 }
 
-INLINE bool start(struct sim_qp *qp, struct sim_send_wqe *wqe)
+static bool start(struct sim_qp *qp, struct sim_send_wqe *wqe)
 {
 	enum ibv_wc_status status;
 
@@ -533,54 +533,61 @@ static void check_drained(struct sim_qp *qp)
 		sim_qp_event(qp, IBV_EVENT_SQ_DRAINED);
 }
 
-/* Returns how many packets may be sent from this WQE on. A datagram has a path of its own. */
-static unsigned int room_for(struct sim_qp *qp, const struct sim_send_wqe *wqe)
+/* Sends until the gate closes. Returns true if the budget is used up and the gate is open. */
+static bool send_burst(struct sim_qp *qp, unsigned int budget)
 {
-	if (qp->type != IBV_QPT_UD)
-		return sim_room_ask(qp, &qp->path, qp->dest_qpn);
-	return sim_room_ask(qp, &wqe->ud.ah->path, wqe->ud.remote_qpn) ? 1 : 0;
-}
-
-/* The turn of a QP that asks for room. What sends no packet needs none: local operations, and a WQE in
- * error. */
-__attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
-{
-	unsigned int budget = SIM_BURST_PACKETS, room = 0;
 	struct sim_send_wqe *wqe;
 
 	while (gate(qp, &wqe) == SIM_GATE_OPEN) {
-		const bool sends = !(wqe->info.flags & SIM_WR_LOCAL) && !wqe->status;
-
 		if (budget-- == 0)
 			return true;
-		if (sends && !room)
-			room = room_for(qp, wqe);
-		if (sends && room-- == 0) {
-			sim_room_wait(qp, SIM_TURN_REQUESTER);
-			return false;
-		}
 		send_one(qp, wqe);
 	}
 	check_drained(qp);
 	return false;
 }
 
+/* Returns how many packets may be sent from the next WQE on. A datagram has a path of its own. What sends
+ * no packet needs no room: local operations, and a WQE in error. */
+static unsigned int next_room(struct sim_qp *qp)
+{
+	const struct sim_send_wqe *wqe = sim_qp_send_wqe(qp, qp->req.next);
+
+	if (wqe->info.flags & SIM_WR_LOCAL || wqe->status)
+		return 1;
+	if (qp->type != IBV_QPT_UD)
+		return sim_room_ask(qp, &qp->path, qp->dest_qpn);
+	return sim_room_ask(qp, &wqe->ud.ah->path, wqe->ud.remote_qpn) ? 1 : 0;
+}
+
+/* The turn of a QP that asks for room. */
+__attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
+{
+	unsigned int left = SIM_BURST_PACKETS;
+	bool open = send_burst(qp, 0);
+
+	while (open && left) {
+		unsigned int room = next_room(qp);
+
+		if (!room) {
+			sim_room_wait(qp, SIM_TURN_REQUESTER);
+			return false;
+		}
+		if (room > left)
+			room = left;
+		left -= room;
+		open = send_burst(qp, room);
+	}
+	return open;
+}
+
 bool sim_requester_run(struct sim_qp *qp)
 {
-	unsigned int budget = qp->burst;
-	struct sim_send_wqe *wqe;
-
 	if (qp->hooks && qp->hooks->turn(qp))
 		return false;
 	if (qp->state == IBV_QPS_ERR || qp->state == IBV_QPS_SQE) {
 		sim_requester_flush(qp, true);
 		return false;
 	}
-	while (gate(qp, &wqe) == SIM_GATE_OPEN) {
-		if (budget-- == 0)
-			return qp->burst || run_with_room(qp);
-		send_one(qp, wqe);
-	}
-	check_drained(qp);
-	return false;
+	return qp->burst ? send_burst(qp, qp->burst) : run_with_room(qp);
 }
