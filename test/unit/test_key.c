@@ -302,3 +302,226 @@ void test_reserved_places_take_no_memory_before_their_turn(void)
 	for (uint32_t number = 0; number < 16; number++)
 		TEST_ASSERT_NULL(sim_table_find(&table, number));
 }
+
+/* --- blocks --- */
+
+/* Several tables share the numbers of a device: who has a block, and the generation that it begins with. */
+#define BLOCKS 16u
+
+static struct sim_table others[3];
+static unsigned int owners[BLOCKS]; /* a table, from 1 */
+static uint32_t next_block;
+static uint16_t next_generation;
+static unsigned int asked;
+
+static bool claim(void *arg, uint32_t device_index, unsigned int numbers, uint32_t *block,
+		  uint16_t *generation)
+{
+	TEST_ASSERT_EQUAL_UINT32(7, device_index);
+	TEST_ASSERT_EQUAL_UINT(SIM_NUMBERS_SRQ, numbers);
+	asked++;
+	if (next_block >= BLOCKS)
+		return false;
+	owners[next_block] = (unsigned int)(uintptr_t)arg;
+	*block = next_block++;
+	*generation = next_generation;
+	return true;
+}
+
+/* Makes table i of the others, of 12 place bits and 4 generation bits. */
+static void share(unsigned int i)
+{
+	const struct sim_claim shared = {claim, (void *)(uintptr_t)(i + 1), 7, SIM_NUMBERS_SRQ};
+
+	sim_table_init(&others[i], 12, 4, 16, 4096);
+	sim_table_claim(&others[i], &shared);
+}
+
+static void share_all(void)
+{
+	next_block = 0;
+	next_generation = 5;
+	asked = 0;
+	for (unsigned int i = 0; i < 3; i++)
+		share(i);
+}
+
+static void end_sharing(void)
+{
+	for (unsigned int i = 0; i < 3; i++)
+		sim_table_destroy(&others[i]);
+}
+
+static uint32_t insert_into(unsigned int i, void *object)
+{
+	uint32_t number;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_table_insert(&others[i], object, &number));
+	TEST_ASSERT_EQUAL_PTR(object, sim_table_find(&others[i], number));
+	TEST_ASSERT_EQUAL_UINT(i + 1, owners[(number & 0xfff) / SIM_BLOCK_PLACES]);
+	TEST_ASSERT_TRUE(sim_table_owns(&others[i], number));
+	return number;
+}
+
+/* Tables that claim blocks by turns have no number in common, and find none of the others' objects. */
+void test_tables_with_blocks_share_no_number(void)
+{
+	static bool given[1u << 16];
+
+	share_all();
+	for (unsigned int i = 0; i < 1200; i++) {
+		const unsigned int at = i % 3;
+		const uint32_t number = insert_into(at, &objects[i]);
+
+		TEST_ASSERT_FALSE(given[number]);
+		given[number] = true;
+		TEST_ASSERT_EQUAL_UINT32(5, number >> 12);
+		TEST_ASSERT_GREATER_OR_EQUAL(16, number & 0xfff);
+		for (unsigned int other = 0; other < 3; other++) {
+			if (other != at)
+				TEST_ASSERT_NULL(sim_table_find(&others[other], number));
+			TEST_ASSERT_EQUAL_INT(other == at, sim_table_owns(&others[other], number));
+		}
+	}
+	/* 400 objects each need two blocks. */
+	TEST_ASSERT_EQUAL_UINT(6, asked);
+	end_sharing();
+}
+
+void test_next_visits_the_claimed_blocks_only(void)
+{
+	uint32_t cursor = 0;
+	unsigned int seen = 0;
+
+	share_all();
+	for (unsigned int i = 0; i < 3; i++)
+		TEST_ASSERT_NULL(sim_table_next(&others[i], &cursor));
+	for (unsigned int i = 0; i < 600; i++)
+		insert_into(i % 2, &objects[i]);
+	while (sim_table_next(&others[1], &cursor))
+		seen++;
+	TEST_ASSERT_EQUAL_UINT(300, seen);
+	TEST_ASSERT_LESS_OR_EQUAL(2 * SIM_BLOCK_PLACES, cursor);
+	end_sharing();
+}
+
+/* Places come back only after 256 others, as in a table of its own; then no further block is claimed. */
+void test_free_places_of_blocks_come_back(void)
+{
+	uint32_t first;
+
+	share_all();
+	first = insert_into(0, &objects[0]);
+	sim_table_remove(&others[0], first);
+	for (unsigned int i = 0; i < 5000; i++) {
+		const uint32_t number = insert_into(0, &objects[1]);
+
+		if (i < 256)
+			TEST_ASSERT_NOT_EQUAL((first & 0xfff), (number & 0xfff));
+		TEST_ASSERT_NULL(sim_table_find(&others[0], first));
+		TEST_ASSERT_EQUAL_INT(number != first, !sim_table_had(&others[0], number));
+		sim_table_remove(&others[0], number);
+		TEST_ASSERT_TRUE(sim_table_had(&others[0], number));
+		/* All 16 generations of the place come before the first one again. */
+		if (i > 256 * 13)
+			break;
+	}
+	TEST_ASSERT_EQUAL_UINT(2, asked);
+	end_sharing();
+}
+
+/* Without a block that is left, free places are used at once; then the table is full. */
+void test_no_block_is_left(void)
+{
+	uint32_t numbers[SIM_BLOCK_PLACES], number;
+
+	share_all();
+	next_block = BLOCKS - 1;
+	for (unsigned int i = 0; i < SIM_BLOCK_PLACES; i++)
+		numbers[i] = insert_into(0, &objects[i]);
+	TEST_ASSERT_EQUAL_INT(ENOSPC, sim_table_insert(&others[0], objects, &number));
+	sim_table_remove(&others[0], numbers[9]);
+	TEST_ASSERT_EQUAL_UINT32(numbers[9] & 0xfff, insert_into(0, objects) & 0xfff);
+	TEST_ASSERT_EQUAL_INT(ENOSPC, sim_table_insert(&others[1], objects, &number));
+	end_sharing();
+}
+
+/* The owner's answer may be wrong: a block beyond the table is none. */
+void test_a_block_beyond_the_table_is_refused(void)
+{
+	struct sim_table small;
+	uint32_t number;
+	const struct sim_claim shared = {claim, NULL, 7, SIM_NUMBERS_SRQ};
+
+	share_all();
+	next_block = 2;
+	sim_table_init(&small, 9, 4, 1, 512);
+	sim_table_claim(&small, &shared);
+	TEST_ASSERT_EQUAL_INT(ENOSPC, sim_table_insert(&small, objects, &number));
+	sim_table_destroy(&small);
+	end_sharing();
+}
+
+/* The generation of the owner has more bits than the number. */
+void test_the_last_number_of_a_block_is_never_given(void)
+{
+	share_all();
+	next_block = BLOCKS - 1;
+	next_generation = 0xfff7;
+	for (unsigned int i = 0; i < 40 * SIM_BLOCK_PLACES; i++) {
+		const uint32_t number = insert_into(0, &objects[0]);
+
+		if (i == 0)
+			TEST_ASSERT_EQUAL_HEX32(0x7f00, number);
+		TEST_ASSERT_NOT_EQUAL(0xffff, number);
+		sim_table_remove(&others[0], number);
+	}
+	end_sharing();
+}
+
+/* After fork(): the child keeps the objects, and no number that the parent may still give. */
+void test_a_child_gives_its_blocks_up(void)
+{
+	uint32_t live, freed, number, cursor = 0;
+	unsigned int seen = 0;
+
+	share_all();
+	live = insert_into(0, &objects[0]);
+	freed = insert_into(0, &objects[1]);
+	sim_table_remove(&others[0], freed);
+	freed = insert_into(0, &objects[1]);
+	sim_table_renumber(&others[0], 99);
+	owners[0] = 9; /* the parent */
+	TEST_ASSERT_EQUAL_PTR(&objects[0], sim_table_find(&others[0], live));
+	sim_table_remove(&others[0], freed);
+	TEST_ASSERT_NULL(sim_table_find(&others[0], freed));
+	for (unsigned int i = 2; i < 600; i++)
+		insert_into(0, &objects[i]);
+	while (sim_table_next(&others[0], &cursor))
+		seen++;
+	TEST_ASSERT_EQUAL_UINT(599, seen);
+	/* The parent has ended, and the child claims its block: what lives there stays. */
+	next_block = 0;
+	owners[0] = 1;
+	next_generation = 11;
+	for (unsigned int i = 600; i < 1200; i++) {
+		number = insert_into(0, &objects[i]);
+		TEST_ASSERT_NOT_EQUAL((live & 0xfff), (number & 0xfff));
+	}
+	TEST_ASSERT_EQUAL_PTR(&objects[0], sim_table_find(&others[0], live));
+	end_sharing();
+}
+
+/* A child without live objects begins anew. */
+void test_an_empty_child_claims_anew(void)
+{
+	uint32_t number;
+
+	share_all();
+	number = insert_into(0, &objects[0]);
+	sim_table_remove(&others[0], number);
+	sim_table_renumber(&others[0], 1);
+	owners[0] = 9;
+	TEST_ASSERT_EQUAL_UINT32(1, insert_into(0, &objects[0]) / SIM_BLOCK_PLACES % BLOCKS);
+	end_sharing();
+}
