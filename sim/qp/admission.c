@@ -109,11 +109,17 @@ enum sim_discard sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *po
 bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet)
 {
 	struct sim_engine *engine = qp->engine;
-	struct sim_qp *peer = engine->outlet->direct(engine, &qp->path, packet->dest_qpn);
+	const uint64_t absent = ~engine->epoch;
+	struct sim_qp *peer;
 
 	packet->slid = qp->path.source->lid;
-	if (!peer || sim_qp_objects(peer, qp->path.dest, packet, &qp->path.route))
+	if (*epoch == absent)
 		return false;
+	peer = engine->outlet->direct(engine, &qp->path, packet->dest_qpn);
+	if (!peer || sim_qp_objects(peer, qp->path.dest, packet, &qp->path.route)) {
+		*epoch = absent;
+		return false;
+	}
 	if (qp->peer.qp != peer)
 		qp->peer = (struct sim_peer){.qp = peer};
 	*epoch = engine->epoch;

@@ -217,7 +217,7 @@ struct sim_receive {
 
 /*
  * The QP at the other end of a connection without delay: it admits our requests or responses while
- * the engine's epoch is this.
+ * the engine's epoch is this. While an epoch is the complement of the engine's, no such QP was found.
  */
 struct sim_peer {
 	struct sim_qp *qp;

@@ -291,6 +291,47 @@ void test_a_qp_that_waits_is_reset_or_destroyed(void)
 	}
 }
 
+/* The response of a READ waits at the responder. The requester asks again, and gets it once. */
+void test_a_response_that_waits(void)
+{
+	struct engine_side *side, *responder;
+
+	open_with_room(&(struct engine_config){0}, 3);
+	side = joined_side(&joined, 0);
+	responder = joined_side(&joined, 1);
+	fill(1);
+	joined.ways[1].stuck = true;
+	joined_send(&joined, 0,
+		    (struct engine_send){.opcode = IBV_WR_RDMA_READ, .bytes = 5000, .offset = 9});
+	joined_settle(&joined, 150000000);
+	TEST_ASSERT_EQUAL_UINT64(2, side->device->counters.retries);
+	TEST_ASSERT_EQUAL_UINT64(2, responder->device->counters.duplicate_requests);
+	TEST_ASSERT_EQUAL_UINT(3, joined.ways[1].sent);
+	TEST_ASSERT_TRUE(sim_way_out_is_awaited(joined.engines[1].sim));
+	joined.ways[1].stuck = false;
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(side->send_cq, 0, IBV_WC_SUCCESS);
+	expect_empty(side->send_cq);
+	TEST_ASSERT_EQUAL_MEMORY(responder->memory, side->memory + 9, 5000);
+	TEST_ASSERT_EQUAL_UINT(0, joined.ways[1].lost);
+	TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[1].sim));
+}
+
+void test_a_responder_that_waits_ends(void)
+{
+	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct engine_side *responder;
+
+	open_with_room(&(struct engine_config){.no_timeout = true}, 4);
+	responder = joined_side(&joined, 1);
+	joined.ways[1].limit = 0;
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_READ, .bytes = 5000});
+	joined_run(&joined);
+	TEST_ASSERT_TRUE(sim_way_out_is_awaited(joined.engines[1].sim));
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_modify(responder->qp, &error, IBV_QP_STATE));
+	TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[1].sim));
+}
+
 void test_a_peer_that_has_ended(void)
 {
 	struct engine_side *side, *idle;
