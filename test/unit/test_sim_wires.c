@@ -48,10 +48,6 @@ static void set_listened(void *arg, bool on)
 	struct fake_wire *fake = arg;
 
 	atomic_store(&fake->listened, on);
-	if (on)
-		bell_listen(&fake->bell);
-	else
-		bell_ignore(&fake->bell);
 }
 
 static const struct driver_wires wires = {&wire, receive, flush, set_listened};

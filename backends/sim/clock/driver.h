@@ -33,7 +33,7 @@ struct driver_wires {
 	void *arg;
 	bool (*receive)(void *arg); /* true: something has come */
 	void (*flush)(void *arg);
-	void (*listen)(void *arg, bool on); /* on: arrivals ring the bell */
+	void (*listen)(void *arg, bool on); /* on: the bell is listened to from now on */
 };
 
 struct driver {

@@ -133,7 +133,7 @@ void driver_run_posted(struct driver *driver)
  * Arrivals ring the bell only while the driver listens. No wake-up is lost:
  *
  * - The bell's count is read before the last look at the wires, so a ring after the look ends the sleep
- *   that follows. wires.listen() is a full barrier: what a peer publishes before it is found by the look
+ *   that follows. bell_listen() is a full barrier: what a peer publishes before it is found by the look
  *   after it, and for what a peer publishes after it the peer rings.
  * - While the driver does not listen, somebody polls or the progress thread looks again after LOOK_NS. A
  *   thread that begins to wait, or arms a CQ, calls driver_listen() under the mutex before it looks for
@@ -148,6 +148,10 @@ static void set_listening(struct driver *driver, bool on)
 	if (driver->listening == on)
 		return;
 	driver->listening = on;
+	if (on)
+		bell_listen(driver->bell);
+	else
+		bell_ignore(driver->bell);
 	driver->wires.listen(driver->wires.arg, on);
 }
 

@@ -235,10 +235,15 @@ void world_connect_wires(struct vb_sim *world)
 
 int world_claim_address(struct vb_sim *world, struct vb_sim_device_config *config)
 {
+	int err;
+
 	if (config->wire != VB_SIM_WIRE_UDP)
 		return 0;
 	config->gid_count = 1;
-	return udp_claim(world->udp, config->address, &config->gids[0]);
+	err = udp_claim(world->udp, config->address, &config->gids[0]);
+	if (!err && (!config->mtu || config->mtu > udp_mtu(world->udp)))
+		config->mtu = udp_mtu(world->udp);
+	return err;
 }
 
 void world_join_wire(struct vb_sim *world, const struct vb_sim_device_config *config,
@@ -282,8 +287,14 @@ int world_resume_wires(struct vb_sim *world)
 
 	if (!world->wires.first)
 		return 0;
+	/* The bell of the wire shared is the parent's until the child has a place of its own. */
+	if (world->udp)
+		udp_set_bell(world->udp, driver_bell(&world->driver));
 	err = wires_resume(&world->wires);
-	if (!err)
-		connect_clock(world);
-	return err;
+	if (err)
+		return err;
+	if (world->udp)
+		udp_set_bell(world->udp, bell_of(world));
+	connect_clock(world);
+	return 0;
 }
