@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/base/count.h"
 #include "src/cli/options.h"
-#include "src/project/project.h"
+#include "src/project/environment.h"
 
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <verbena/error.h>
 #include <verbena/verbs.h>
 
-#define ROW "%-10s %-19s  %-10s  %4s  %-8s  %-10s  %5s  %4s  %s\n"
+#define ROW "%-10s %-19s  %-10s  %4s  %-8s  %-10s  %5s  %4s  %-6s  %s\n"
 
 struct arguments {
 	const char *backend, *project, *wire, *world;
@@ -54,15 +55,32 @@ static const char *name_of(const char *const *names, size_t count, int value, co
 	return value >= 0 && (size_t)value < count && names[value] ? names[value] : other;
 }
 
-/* Writes the first entry that is not empty, an IPv4 address as such. */
-static void first_gid(struct ibv_context *context, uint8_t port, int length, char *text,
+/* Returns the wire of a simulated device; "-" for another backend's. */
+static const char *wire_of(const struct vb_project *project, struct ibv_device *device,
+			   const char *backend)
+{
+	const struct vb_sim_config *sim = &project->sim;
+
+	if (strcmp(backend, "sim") != 0)
+		return "-";
+	for (unsigned int i = 0; i < sim->device_count; i++)
+		if (!strcmp(sim->devices[i].name, vb_get_device_name(device)))
+			return vb_project_wire_name((unsigned int)sim->devices[i].wire);
+	return vb_project_wire_name(VB_SIM_WIRE_MEMORY);
+}
+
+/*
+ * Writes the first entry that is not empty, an IPv4 address as such. A device of the wire udp has its
+ * address behind the link-local GID.
+ */
+static void first_gid(struct ibv_context *context, uint8_t port, int first, int length, char *text,
 		      size_t size_bytes)
 {
 	static const union ibv_gid none;
 	union ibv_gid gid;
 
 	snprintf(text, size_bytes, "-");
-	for (int i = 0; i < length; i++) {
+	for (int i = first; i < length; i++) {
 		if (vb_query_gid(context, port, i, &gid) || !memcmp(&gid, &none, sizeof(gid)))
 			continue;
 		if (IN6_IS_ADDR_V4MAPPED((struct in6_addr *)gid.raw))
@@ -73,8 +91,10 @@ static void first_gid(struct ibv_context *context, uint8_t port, int length, cha
 	}
 }
 
-static void print_port(struct ibv_device *device, struct ibv_context *context, uint8_t port)
+static void print_port(struct ibv_device *device, struct ibv_context *context, uint8_t port,
+		       const char *wire)
 {
+	const bool has_address = !strcmp(wire, vb_project_wire_name(VB_SIM_WIRE_UDP));
 	uint64_t guid = be64toh(vb_get_device_guid(device));
 	char guid_text[24], gid[INET6_ADDRSTRLEN], port_text[8], lid[8] = "-", mtu[8];
 	struct ibv_port_attr attr;
@@ -92,14 +112,15 @@ static void print_port(struct ibv_device *device, struct ibv_context *context, u
 	if (attr.link_layer == IBV_LINK_LAYER_INFINIBAND)
 		snprintf(lid, sizeof(lid), "%u", attr.lid);
 	snprintf(mtu, sizeof(mtu), "%u", 128u << attr.active_mtu);
-	first_gid(context, port, attr.gid_tbl_len, gid, sizeof(gid));
+	first_gid(context, port, has_address, attr.gid_tbl_len, gid, sizeof(gid));
 	printf(ROW, vb_get_device_name(device), guid_text,
 	       name_of(transports, COUNT(transports), device->transport_type, "other"), port_text,
 	       vb_port_state_str(attr.state),
-	       name_of(link_layers, COUNT(link_layers), attr.link_layer, "unknown"), lid, mtu, gid);
+	       name_of(link_layers, COUNT(link_layers), attr.link_layer, "unknown"), lid, mtu, wire,
+	       gid);
 }
 
-static bool print_device(struct ibv_device *device)
+static bool print_device(struct ibv_device *device, const char *wire)
 {
 	struct ibv_context *context = vb_open_device(device);
 	struct ibv_device_attr attr;
@@ -115,7 +136,7 @@ static bool print_device(struct ibv_device *device)
 		fprintf(stderr, "verbena devices: %s: %s\n", vb_get_device_name(device),
 			strerror(rc));
 	for (unsigned int port = 1; !rc && port <= attr.phys_port_cnt; port++)
-		print_port(device, context, port);
+		print_port(device, context, port, wire);
 	vb_close_device(context);
 	return !rc;
 }
@@ -129,7 +150,7 @@ static const char *why(void)
 	return sentence[0] ? sentence : strerror(error);
 }
 
-static int list_devices(const char *backend)
+static int list_devices(const char *backend, const struct vb_project *project)
 {
 	struct ibv_device **list;
 	int count = 0, status = CLI_EXIT_OK;
@@ -146,20 +167,49 @@ static int list_devices(const char *backend)
 		return CLI_EXIT_NO_DEVICE;
 	}
 	printf(ROW, "DEVICE", "NODE GUID", "TRANSPORT", "PORT", "STATE", "LINK LAYER", "LID", "MTU",
-	       "FIRST GID");
+	       "WIRE", "GID");
 	for (int i = 0; i < count; i++)
-		if (!print_device(list[i]))
+		if (!print_device(list[i], wire_of(project, list[i], backend)))
 			status = CLI_EXIT_FAILED;
 	vb_free_device_list(list);
 	return status;
 }
 
-/* Without the project's trace, which would overwrite the trace of the last run. */
-static int configure(struct vb_sim_config *config)
+/* An option, else a variable, else NULL. */
+static const char *given(const char *option, const char *name)
 {
+	const char *value = option ? option : getenv(name);
+
+	return value && *value ? value : NULL;
+}
+
+static int choose_wires(const struct arguments *arguments, struct vb_project *project)
+{
+	const char *wire = given(arguments->wire, VB_ENVIRONMENT_WIRE);
+	const char *world = given(arguments->world, VB_ENVIRONMENT_WORLD);
+	struct vb_project_error error;
+
+	if (wire)
+		vb_project_add_devices(&project->sim, strchr(wire, '=') ? 1 : VB_PROJECT_DEVICES);
+	if ((!wire || vb_project_set_wire(project, arguments->wire ? "--wire" : VB_ENVIRONMENT_WIRE,
+					  wire, &error)) &&
+	    (!world ||
+	     vb_project_set_world(project, arguments->world ? "--world" : VB_ENVIRONMENT_WORLD,
+				  world, &error)))
+		return CLI_EXIT_OK;
+	return cli_bad_usage(&cli_devices, "%s", error.text);
+}
+
+/* Without the project's trace, which would overwrite the trace of the last run. Devices that other
+ * processes see are shown as these see them. */
+static int configure(struct vb_project *project)
+{
+	struct vb_sim_config *config = &project->sim;
 	const char *trace = config->trace;
 	int rc;
 
+	if (vb_project_wired(project))
+		config->clock = VB_SIM_CLOCK_REAL;
 	config->trace = NULL;
 	rc = vb_sim_configure(config);
 	config->trace = trace;
@@ -184,9 +234,11 @@ static int run(int argc, char **argv)
 	project = cli_load_project(arguments.project);
 	if (!project)
 		return CLI_EXIT_USAGE;
-	status = configure(&project->sim);
+	status = choose_wires(&arguments, project);
 	if (!status)
-		status = list_devices(arguments.backend);
+		status = configure(project);
+	if (!status)
+		status = list_devices(arguments.backend, project);
 	vb_project_free(project);
 	return status;
 }

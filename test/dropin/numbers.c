@@ -2,7 +2,8 @@
 /*
  * Prints the numbers by which a peer reaches this process: the GIDs of each device, and the QPNs
  * and keys of its first objects, a line each. With the argument "fork", a child does so as well,
- * after the parent has made objects; with "idle" before. The lines of a child begin with "child".
+ * after the parent has made objects; with "idle" before. The lines of a child begin with "child". With
+ * "stay", the process keeps its objects until its input ends.
  */
 #include <infiniband/verbs.h>
 #include <inttypes.h>
@@ -72,9 +73,11 @@ int main(int argc, char **argv)
 			print_objects(context);
 			return 0;
 		}
-		if (*mode)
+		if (!strcmp(mode, "fork") || !strcmp(mode, "idle"))
 			break;
 	}
+	if (!strcmp(mode, "stay"))
+		(void)getchar();
 	/* As some programs do; ibv_free_device_list() would be right. */
 	free(list);
 	while (wait(&status) > 0)

@@ -350,7 +350,10 @@ int main(int argc, char **argv)
 	unsigned int operations = argc > 1 ? (unsigned int)atoi(argv[1]) : 1000000;
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
 	struct worker workers[THREADS] = {0};
+	char world[32];
 
+	snprintf(world, sizeof(world), "stress-%d", (int)getpid());
+	setenv("VERBENA_WORLD", world, 1);
 	printf("stress: %u operations, seed %llu\n", operations, (unsigned long long)seed);
 	fflush(stdout);
 	set_up();

@@ -84,7 +84,7 @@ static int enlist(struct vb_sim *world, struct context *context, const char *ver
 {
 	int err;
 
-	err = world->inherited ? world_resume_wires(world) : 0;
+	err = world_resume_wires(world);
 	if (err)
 		return err;
 	if (handles_add(&world->store.contexts, context, &context->handle))

@@ -279,13 +279,14 @@ void world_close_wires(struct vb_sim *world)
 void world_fork_wires(struct vb_sim *world)
 {
 	wires_forked(&world->wires);
+	world->wires_forked = world->wires.first;
 }
 
 int world_resume_wires(struct vb_sim *world)
 {
 	int err;
 
-	if (!world->wires.first)
+	if (!world->wires_forked)
 		return 0;
 	/* The bell of the wire shared is the parent's until the child has a place of its own. */
 	if (world->udp)
@@ -296,5 +297,15 @@ int world_resume_wires(struct vb_sim *world)
 	if (world->udp)
 		udp_set_bell(world->udp, bell_of(world));
 	connect_clock(world);
+	world->wires_forked = false;
 	return 0;
+}
+
+bool world_claim_numbers(void *arg, uint32_t device_index, unsigned int numbers, uint32_t *block,
+			 uint16_t *generation)
+{
+	struct vb_sim *world = arg;
+
+	return !world_resume_wires(world) &&
+	       shared_claim(world->shared, device_index, numbers, block, generation);
 }

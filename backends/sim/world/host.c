@@ -2,7 +2,6 @@
 /* What the engine asks its owner for: objects of the program, events, the program's memory. */
 #include "backends/sim/base/cancel.h"
 #include "backends/sim/guard/guard.h"
-#include "backends/sim/wire/shared.h"
 #include "backends/sim/world/world.h"
 
 #include <stdio.h>
@@ -187,7 +186,7 @@ struct sim_host world_host(struct vb_sim *world)
 		.find_ah = find_ah,
 		.find_mw = find_mw,
 		.memory = {.copy = guard_copy, .probe = guard_probe, .find_hole = guard_find_hole},
-		.claim_numbers = world->shared ? shared_claim : NULL,
-		.claim_arg = world->shared,
+		.claim_numbers = world->shared ? world_claim_numbers : NULL,
+		.claim_arg = world,
 	};
 }

@@ -25,6 +25,7 @@ struct vb_sim {
 	struct store store;
 	struct wires wires;
 	struct wire *shared, *udp; /* those of `wires`; NULL if no device has such a wire */
+	bool wires_forked;	   /* in the child of fork(): the wires are not attached */
 	struct timed *timeline;	   /* the configuration's events */
 	uint64_t identity; /* decides where numbers and addresses begin; 0: at their lowest */
 	uint32_t last_pd;  /* the number of the newest PD */
@@ -130,9 +131,12 @@ void world_close_wires(struct vb_sim *world);
 /* In the child of a fork(): the wires stay the parent's. */
 void world_fork_wires(struct vb_sim *world);
 
-/* The child opens a device of a world that it has inherited, and becomes a process of its own. 0, or an
- * errno with a sentence. */
+/* Attaches the wires of a child that opens a device or makes an object: it is a process of its own then.
+ * Does nothing elsewhere. 0, or an errno with a sentence. */
 int world_resume_wires(struct vb_sim *world);
+
+/* struct sim_host, claim_numbers; arg is the world. */
+sim_claim_fn world_claim_numbers;
 
 /* --- furnish.c: devices and links --- */
 
