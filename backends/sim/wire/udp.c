@@ -105,7 +105,7 @@ static bool send_datagram(void *arg, const struct sim_departure *departure)
 	uint8_t *frame;
 
 	if (!socket || socket->fd < 0 ||
-	    (departure->frame &&
+	    (departure->frame_bytes &&
 	     !udp_frame_reads(departure->frame, departure->frame_bytes, &route)))
 		return false;
 	frame = udp_next_buffer(socket);

@@ -48,7 +48,7 @@ static void *listen_on(void *arg)
 		} else if (watch(listener)) {
 			listener->aims = false;
 			listener->hurries = false;
-			if (bell_is_heard(listener->bell))
+			if (listener->on)
 				bell_ring(listener->bell);
 		}
 	}
