@@ -324,7 +324,8 @@ void vb_sim_thread_leave(struct vb_sim *sim);
  * A packet is in the file when the verb that sent it has returned: the file is whole after exit(),
  * _exit(), abort() and signals. A process that is killed inside a verb may leave a last record that
  * is cut short. A child of fork() writes nothing into its parent's trace. If the file cannot be
- * written any more, one line on stderr says so, and the program continues.
+ * written any more, one line on stderr says so, and the program continues. In a world that processes share, a
+ * child that opens a device of its own writes a part of the trace, as other processes do.
  *
  * Several processes, and several worlds, may name the same file at the same time. The first one writes the
  * file; each other writes a part, PATH.PID.part. The last one that ends its trace, or exits, joins the parts

@@ -260,6 +260,13 @@ static int take(int fd, int flags, int held_fd, struct part *part)
 	return begin(fd, flags, part);
 }
 
+int part_open_beside(const char *whole, int flags, struct part *part)
+{
+	*part = (struct part){.fd = -1};
+	snprintf(part->whole, sizeof(part->whole), "%s", whole);
+	return make_part(part->whole, flags, part);
+}
+
 int part_open(const char *path, int flags, int held_fd, struct part *part)
 {
 	int err;

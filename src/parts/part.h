@@ -39,6 +39,9 @@ struct part {
  */
 int part_open(const char *path, int flags, int held_fd, struct part *part);
 
+/* Opens a new part of the file at an absolute path, whether or not somebody writes the file. */
+int part_open_beside(const char *whole, int flags, struct part *part);
+
 /* The parts of a file, by the number of the process. */
 struct parts {
 	char **names;

@@ -33,6 +33,23 @@ void tearDown(void)
 	TEST_ASSERT_EQUAL_INT(0, system(command));
 }
 
+static void open_shared_pair(void)
+{
+	static struct vb_sim_config config = {
+		.clock = VB_SIM_CLOCK_REAL,
+		.device_count = 2,
+		.devices = {{.name = "sim0", .wire = VB_SIM_WIRE_SHARED},
+			    {.name = "sim1", .wire = VB_SIM_WIRE_SHARED}},
+	};
+
+	snprintf(config.world, sizeof(config.world), "test-sim-trace-%d", (int)getpid());
+	for (unsigned int i = 0; i < 2; i++) {
+		config.devices[i].gid_count = 2;
+		vb_sim_default_gids(i + 1, config.devices[i].gids);
+	}
+	open_pair_of(&config);
+}
+
 static void write_once(struct ibv_qp *qp)
 {
 	struct ibv_sge sge = sge_of(&a, 0, 100);
@@ -258,4 +275,76 @@ void test_a_world_begins_its_trace_again(void)
 	TEST_ASSERT_TRUE(is_joined(getpid()));
 	write_once(qp);
 	TEST_ASSERT_EQUAL_UINT(2, count_frames());
+}
+
+/* Waits for the completion of a send on the real clock. */
+static void write_and_wait(struct ibv_qp *qp)
+{
+	struct ibv_sge sge = sge_of(&a, 0, 100);
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.wr.rdma = {(uintptr_t)b.buffer, b.mr->rkey},
+	};
+	struct ibv_wc wc;
+
+	TEST_ASSERT_EQUAL_INT(0, post_wr(qp, &wr));
+	while (B.poll_cq(a.cq, 1, &wc) == 0)
+		;
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+}
+
+/* The child opens devices of its own, and sends. */
+static void write_in_child(void)
+{
+	struct ibv_device **list = B.get_device_list(NULL);
+	struct ibv_qp *from, *to;
+
+	open_end(&a, list[0]);
+	open_end(&b, list[1]);
+	connect_pair(&from, &to);
+	write_and_wait(from);
+	write_and_wait(from);
+	exit(0);
+}
+
+/*
+ * Processes of a world write one trace, also those that are made by fork(). A child that opens devices when
+ * the parent has ended its trace adds to the trace.
+ */
+static void check_child(bool parent_ends_first)
+{
+	int end[2];
+	struct ibv_qp *from, *to;
+	pid_t child;
+
+	TEST_ASSERT_EQUAL_INT(0, pipe(end));
+	open_shared_pair();
+	connect_pair(&from, &to);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_trace_open(NULL, path));
+	write_and_wait(from);
+	child = fork();
+	if (child == 0) {
+		await(end);
+		write_in_child();
+	}
+	if (parent_ends_first)
+		TEST_ASSERT_EQUAL_INT(0, vb_sim_trace_close(NULL));
+	let_go(end);
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, NULL, 0));
+	TEST_ASSERT_EQUAL_INT(parent_ends_first, is_joined(child));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_trace_close(NULL));
+	TEST_ASSERT_TRUE(is_joined(child));
+	TEST_ASSERT_EQUAL_UINT(6, count_frames());
+}
+
+void test_a_child_with_devices_writes_a_part_of_the_world_s_trace(void)
+{
+	check_child(false);
+}
+
+void test_a_child_keeps_the_trace_that_its_parent_has_ended(void)
+{
+	check_child(true);
 }

@@ -42,30 +42,24 @@ struct pcapfile {
 	char buffer[BUFFER_BYTES]; /* the stream's */
 };
 
-/* Makes the stream of the file, or of a part of it. */
-static bool open_stream(struct pcapfile *file, const char *path, const struct pcapfile *before)
+/* Makes the stream of the open file. */
+static int make_stream(struct pcapfile *file)
 {
-	const int held_fd = before ? fileno(before->stream) : -1;
-	int err = part_open(path, O_WRONLY, held_fd, &file->part);
+	const int fd = file->part.fd;
+	int err;
 
-	if (!err) {
-		const int fd = file->part.fd;
-
-		file->stream = lseek(fd, 0, SEEK_SET) < 0 ? NULL : fdopen(fd, "w");
-		err = file->stream ? 0 : errno;
-		if (err)
-			close(fd);
-	}
-	if (err) {
-		errno = err;
-		return false;
+	file->stream = lseek(fd, 0, SEEK_SET) < 0 ? NULL : fdopen(fd, "w");
+	if (!file->stream) {
+		err = errno;
+		close(fd);
+		return err;
 	}
 	setvbuf(file->stream, file->buffer, _IOFBF, BUFFER_BYTES);
-	return true;
+	return 0;
 }
 
 /* The header goes to disk at once, so that a file that cannot be written is found now. */
-static bool write_header(struct pcapfile *file)
+static int write_header(struct pcapfile *file)
 {
 	pcap_t *pcap = pcap_open_dead_with_tstamp_precision(
 		file->infiniband ? DLT_ERF : DLT_EN10MB, SNAPLEN_BYTES, PCAP_TSTAMP_PRECISION_NANO);
@@ -74,14 +68,12 @@ static bool write_header(struct pcapfile *file)
 		file->dumper = pcap_dump_fopen(pcap, file->stream);
 		pcap_close(pcap);
 	}
-	if (!file->dumper) {
-		errno = ENOMEM;
-		return false;
-	}
+	if (!file->dumper)
+		return ENOMEM;
 	if (pcap_dump_flush(file->dumper))
-		return false;
+		return errno;
 	file->written_bytes = pcap_dump_ftell64(file->dumper);
-	return true;
+	return 0;
 }
 
 static void release(struct pcapfile *file)
@@ -93,22 +85,56 @@ static void release(struct pcapfile *file)
 	free(file);
 }
 
-struct pcapfile *pcapfile_open(const char *path, bool infiniband, const struct pcapfile *before,
-			       char *error, size_t error_bytes)
+/* Begins the capture in the file that was opened, unless err is set. */
+static struct pcapfile *begin(struct pcapfile *file, int err, char *error, size_t error_bytes)
+{
+	if (!err)
+		err = make_stream(file);
+	if (!err)
+		err = write_header(file);
+	if (!err)
+		return file;
+	snprintf(error, error_bytes, "%s: %s", file->part.name, strerror(err));
+	release(file);
+	errno = err;
+	return NULL;
+}
+
+static struct pcapfile *make(bool infiniband, const char *path, char *error, size_t error_bytes)
 {
 	struct pcapfile *file = calloc(1, sizeof(*file));
-	int err;
 
 	if (file)
 		file->infiniband = infiniband;
-	if (file && open_stream(file, path, before) && write_header(file))
-		return file;
-	err = errno;
-	snprintf(error, error_bytes, "%s: %s", file ? file->part.name : path, strerror(err));
-	if (file)
-		release(file);
-	errno = err;
-	return NULL;
+	else
+		snprintf(error, error_bytes, "%s: %s", path, strerror(ENOMEM));
+	return file;
+}
+
+struct pcapfile *pcapfile_open(const char *path, bool infiniband, const struct pcapfile *before,
+			       char *error, size_t error_bytes)
+{
+	const int held_fd = before ? fileno(before->stream) : -1;
+	struct pcapfile *file = make(infiniband, path, error, error_bytes);
+
+	return file ? begin(file, part_open(path, O_WRONLY, held_fd, &file->part), error,
+			    error_bytes)
+		    : NULL;
+}
+
+struct pcapfile *pcapfile_open_part(const char *whole, bool infiniband, char *error,
+				    size_t error_bytes)
+{
+	struct pcapfile *file = make(infiniband, whole, error, error_bytes);
+
+	return file ? begin(file, part_open_beside(whole, O_WRONLY, &file->part), error,
+			    error_bytes)
+		    : NULL;
+}
+
+const char *pcapfile_whole(const struct pcapfile *file)
+{
+	return file->part.whole;
 }
 
 /* Seconds and a binary fraction of them, low byte first; then lengths, high byte first. */

@@ -44,6 +44,14 @@ struct pcapfile;
 struct pcapfile *pcapfile_open(const char *path, bool infiniband, const struct pcapfile *before,
 			       char *error, size_t error_bytes);
 
+/* As pcapfile_open(), but opens a new part of the capture at an absolute path: whatever the file holds, it
+ * stays. */
+struct pcapfile *pcapfile_open_part(const char *whole, bool infiniband, char *error,
+				    size_t error_bytes);
+
+/* Returns the absolute path of the file that the parts of a capture belong to; "": no regular file. */
+const char *pcapfile_whole(const struct pcapfile *file);
+
 /*
  * Adds a frame of at most PCAPFILE_FRAME_BYTES_MAX bytes at the time now_ns since 1970. file is a
  * struct pcapfile; the signature and the flags are those of struct sim_trace_sink. Leaves out a

@@ -298,7 +298,7 @@ int world_resume_wires(struct vb_sim *world)
 		udp_set_bell(world->udp, bell_of(world));
 	connect_clock(world);
 	world->wires_forked = false;
-	return 0;
+	return world_trace_resume(world);
 }
 
 bool world_claim_numbers(void *arg, uint32_t device_index, unsigned int numbers, uint32_t *block,

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Returns the trace, which is the world's no more; NULL: there is none. */
 static struct pcapfile *take_trace(struct vb_sim *world)
@@ -47,7 +49,13 @@ void world_trace_at_exit(struct vb_sim *world)
 
 void world_trace_forked(struct vb_sim *world)
 {
-	pcapfile_abandon(take_trace(world));
+	struct pcapfile *trace = take_trace(world);
+
+	if (trace && world->wires.first && *pcapfile_whole(trace)) {
+		free(world->inherited_trace);
+		world->inherited_trace = strdup(pcapfile_whole(trace));
+	}
+	pcapfile_abandon(trace);
 }
 
 static bool is_infiniband(const struct device *device)
@@ -63,10 +71,28 @@ static int refuse_layers(const struct device *first, const struct device *other)
 	return refuse_name("trace", VB_WHY_TRACE_LAYERS, text);
 }
 
+/* Takes a capture that was opened as the trace. */
+static int begin(struct vb_sim *world, struct pcapfile *trace, const char *error)
+{
+	struct sim_trace_sink sink = {.frame = pcapfile_frame, .arg = trace};
+
+	if (!trace)
+		return say_why(errno ? errno : EIO, &(struct vb_why){.reason = VB_WHY_TRACE_OPEN,
+								     .verb = "trace",
+								     .text = error});
+	world_trace_close(world);
+	world->trace = trace;
+	sim_trace_set(world->driver.engine, SIM_TRACE_FILE, &sink);
+	/* Frames reach the kernel before the verb that sent them returns. */
+	world->driver.ran_arg = trace;
+	world->driver.ran = pcapfile_flush;
+	return 0;
+}
+
 int world_trace_open(struct vb_sim *world, const char *path)
 {
-	struct sim_trace_sink sink = {.frame = pcapfile_frame};
 	bool infiniband = is_infiniband(&world->devices[0]);
+	struct pcapfile *trace;
 	char error[256];
 	int state;
 
@@ -79,19 +105,29 @@ int world_trace_open(struct vb_sim *world, const char *path)
 	if (world->trace)
 		pcapfile_flush(world->trace);
 	state = cancel_off();
-	sink.arg = pcapfile_open(path, infiniband, world->trace, error, sizeof(error));
+	trace = pcapfile_open(path, infiniband, world->trace, error, sizeof(error));
 	cancel_restore(state);
-	if (!sink.arg)
-		return say_why(errno ? errno : EIO, &(struct vb_why){.reason = VB_WHY_TRACE_OPEN,
-								     .verb = "trace",
-								     .text = error});
-	world_trace_close(world);
-	world->trace = sink.arg;
-	sim_trace_set(world->driver.engine, SIM_TRACE_FILE, &sink);
-	/* Frames reach the kernel before the verb that sent them returns. */
-	world->driver.ran_arg = world->trace;
-	world->driver.ran = pcapfile_flush;
-	return 0;
+	return begin(world, trace, error);
+}
+
+int world_trace_resume(struct vb_sim *world)
+{
+	struct pcapfile *trace;
+	char error[256];
+	int state, err;
+
+	if (!world->inherited_trace || world->trace)
+		return 0;
+	state = cancel_off();
+	trace = pcapfile_open_part(world->inherited_trace, is_infiniband(&world->devices[0]), error,
+				   sizeof(error));
+	cancel_restore(state);
+	err = begin(world, trace, error);
+	if (!err) {
+		free(world->inherited_trace);
+		world->inherited_trace = NULL;
+	}
+	return err;
 }
 
 static void watch_frame(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes,

@@ -108,6 +108,7 @@ void world_destroy(struct vb_sim *world)
 		sim_engine_destroy(world->driver.engine);
 	driver_end(&world->driver);
 	store_end(&world->store);
+	free(world->inherited_trace);
 	free(world->timeline);
 	free(world->devices);
 	free(world);

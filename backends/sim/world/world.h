@@ -33,6 +33,7 @@ struct vb_sim {
 	bool inherited; /* true in the child of fork(), until the child opens a device */
 	bool kept;	/* reset while it was in use: its memory stays, for stale pointers */
 	struct pcapfile *trace;
+	char *inherited_trace; /* in the child of fork(): the path of the parent's trace, or NULL */
 	vb_sim_frame_fn *watch;
 	void *watch_arg;
 	vb_event_fn *note; /* takes the events; NULL: nobody watches */
@@ -167,6 +168,9 @@ int world_trace_close(struct vb_sim *world);
 void world_trace_at_exit(struct vb_sim *world);
 /* In the child of a fork(): the trace stays the parent's. */
 void world_trace_forked(struct vb_sim *world);
+/* The child becomes a process of its own in the world that its parent shares with others: its packets are
+ * of the world's trace, too. 0, or an errno with a sentence. */
+int world_trace_resume(struct vb_sim *world);
 void world_watch(struct vb_sim *world, vb_sim_frame_fn *fn, void *arg);
 
 /* --- host.c --- */
