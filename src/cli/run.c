@@ -2,6 +2,7 @@
 #include "src/base/count.h"
 #include "src/cli/options.h"
 #include "src/cli/program.h"
+#include "src/cli/session.h"
 #include "src/project/environment.h"
 
 #include <ctype.h>
@@ -17,12 +18,6 @@
 
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
-static int no_memory(void)
-{
-	fprintf(stderr, "verbena run: no memory\n");
-	return CLI_EXIT_FAILED;
-}
-
 /* Sets the variable of the option's name, which the library reads. */
 static int take_value(const struct cli_command *command, const struct cli_option *option,
 		      const char *value, void *into)
@@ -33,7 +28,7 @@ static int take_value(const struct cli_command *command, const struct cli_option
 	for (const char *c = option->name; *c && used < sizeof(variable) - 1; c++)
 		variable[used++] = (char)(*c == '-' ? '_' : toupper((unsigned char)*c));
 	variable[used] = '\0';
-	return setenv(variable, value, 1) ? no_memory() : CLI_EXIT_OK;
+	return setenv(variable, value, 1) ? session_no_memory() : CLI_EXIT_OK;
 }
 
 /* The same with an absolute path, since programs change their working directory. */
@@ -46,7 +41,7 @@ static int take_path(const struct cli_command *command, const struct cli_option 
 
 	if (!folder || asprintf(&whole, "%s%s%s", folder, *folder ? "/" : "", path) < 0) {
 		free(folder);
-		return no_memory();
+		return session_no_memory();
 	}
 	status = take_value(command, option, whole, into);
 	free(whole);
@@ -58,6 +53,7 @@ static int take_path(const struct cli_command *command, const struct cli_option 
 struct lines {
 	bool emptied[2];   /* of the options that write lines */
 	bool continued[2]; /* of the options that may be repeated */
+	const char *files; /* the folder to make, or NULL */
 };
 
 /* Notes that the option's file is to be emptied, and takes the path. */
@@ -83,9 +79,9 @@ static int add_value(const char *variable, const char *value, bool *continued)
 	int status = CLI_EXIT_OK;
 
 	if (asprintf(&all, "%s%s%s", before ? before : "", before ? ";" : "", value) < 0)
-		return no_memory();
+		return session_no_memory();
 	if (setenv(variable, all, 1))
-		status = no_memory();
+		status = session_no_memory();
 	free(all);
 	*continued = true;
 	return status;
@@ -142,6 +138,9 @@ static const struct cli_option options[] = {
 	 "What the program does wrong", take_lines, offsetof(struct lines, emptied[0])},
 	{"report", 0, "[=FILE]", "at exit: what is left, counters, dropped packets", NULL,
 	 take_lines, offsetof(struct lines, emptied[1])},
+	{"files", 0, "FOLDER",
+	 "makes a folder with the devices' files of /sys and /dev,\nand runs no program",
+	 "Instead of a program", cli_take_text, offsetof(struct lines, files)},
 	{0},
 };
 
@@ -171,21 +170,6 @@ static bool find_folder(char *folder)
 		" is neither in %s%s nor in %s%s; build or install all of Verbena\n",
 		self, places[0], self, places[1]);
 	return false;
-}
-
-static int put_first(const char *folder)
-{
-	const char *others = getenv("LD_LIBRARY_PATH");
-	char *folders;
-	int status = CLI_EXIT_OK;
-
-	if (asprintf(&folders, "%s%s%s", folder, others && *others ? ":" : "",
-		     others ? others : "") < 0)
-		return no_memory();
-	if (setenv("LD_LIBRARY_PATH", folders, 1))
-		status = no_memory();
-	free(folders);
-	return status;
 }
 
 /* Reports wrong settings once, before each child would. */
@@ -251,12 +235,16 @@ static int execute(char **argv, const char *folder)
 
 static int run(int argc, char **argv)
 {
-	struct lines lines = {{false}, {false}};
+	struct lines lines = {{false}, {false}, NULL};
 	char folder[PATH_MAX];
 	int status = cli_read_options(&cli_run, argc, argv, &lines);
 
 	if (status)
 		return status;
+	if (lines.files && optind < argc)
+		return cli_bad_usage(&cli_run, "--files runs no program");
+	if (lines.files)
+		return session_make(lines.files);
 	if (optind == argc)
 		return cli_bad_usage(&cli_run, "no program is given");
 	status = check_settings();
@@ -266,7 +254,7 @@ static int run(int argc, char **argv)
 		return CLI_EXIT_FAILED;
 	status = empty_files(&lines);
 	if (!status)
-		status = put_first(folder);
+		status = session_begin(folder);
 	return status ? status : execute(argv + optind, folder);
 }
 

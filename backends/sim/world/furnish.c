@@ -116,16 +116,20 @@ bool world_owns_device(const struct ibv_device *device)
 	return device->_ops._dummy1 == device_mark;
 }
 
-/* With the longest name that a device can have, the paths fit into IBV_SYSFS_PATH_MAX. */
-static void fill_ibv_device(struct ibv_device *ibv, const char *name)
+/*
+ * With the longest name that a device can have, the paths fit into IBV_SYSFS_PATH_MAX. The character
+ * device is called as the kernel calls that of a machine's adapter with this number: programs look
+ * for /dev/infiniband/uverbs0.
+ */
+static void fill_ibv_device(struct ibv_device *ibv, const char *name, unsigned int number)
 {
 	ibv->_ops._dummy1 = device_mark;
 	ibv->node_type = IBV_NODE_CA;
 	ibv->transport_type = IBV_TRANSPORT_IB;
 	snprintf(ibv->name, sizeof(ibv->name), "%s", name);
-	snprintf(ibv->dev_name, sizeof(ibv->dev_name), "uverbs-%s", name);
-	snprintf(ibv->dev_path, sizeof(ibv->dev_path), "/sys/class/infiniband_verbs/uverbs-%s",
-		 name);
+	snprintf(ibv->dev_name, sizeof(ibv->dev_name), "uverbs%u", number);
+	snprintf(ibv->dev_path, sizeof(ibv->dev_path), "/sys/class/infiniband_verbs/uverbs%u",
+		 number);
 	snprintf(ibv->ibdev_path, sizeof(ibv->ibdev_path), "/sys/class/infiniband/%s", name);
 }
 
@@ -194,7 +198,7 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 		.identity = world->identity,
 	};
 	device->world = world;
-	fill_ibv_device(&device->ibv, config.name);
+	fill_ibv_device(&device->ibv, config.name, world->device_count);
 	err = sim_device_create(world->driver.engine, &engine, device, &device->engine);
 	if (err)
 		return refuse_device(err, &config);

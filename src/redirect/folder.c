@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* Listing folders. */
+#include "src/redirect/redirect.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+REDIRECTED(int, scandir, AT_FDCWD,
+	   (const char *path, struct dirent ***list, int (*choose)(const struct dirent *),
+	    int (*compare)(const struct dirent **, const struct dirent **)),
+	   (path, list, choose, compare))
+REDIRECTED(int, scandir64, AT_FDCWD,
+	   (const char *path, struct dirent64 ***list, int (*choose)(const struct dirent64 *),
+	    int (*compare)(const struct dirent64 **, const struct dirent64 **)),
+	   (path, list, choose, compare))
+REDIRECTED(int, scandirat, folder,
+	   (int folder, const char *path, struct dirent ***list,
+	    int (*choose)(const struct dirent *),
+	    int (*compare)(const struct dirent **, const struct dirent **)),
+	   (folder, path, list, choose, compare))
+REDIRECTED(int, scandirat64, folder,
+	   (int folder, const char *path, struct dirent64 ***list,
+	    int (*choose)(const struct dirent64 *),
+	    int (*compare)(const struct dirent64 **, const struct dirent64 **)),
+	   (folder, path, list, choose, compare))
+
+/* --- folders of the machine that have the devices' folders, too --- */
+
+enum { NAMES = 3 };
+
+static const struct {
+	const char *path;
+	const char *names[NAMES];
+} shared[] = {
+	{"/dev", {"infiniband"}},
+	{"/sys/class", {"infiniband", "infiniband_mad", "infiniband_verbs"}},
+	{"/sys/devices/virtual", {"infiniband", "infiniband_verbs"}},
+};
+
+/* Such a folder while a program reads it. */
+struct reading {
+	struct reading *next;
+	const DIR *folder;
+	const char *names[NAMES]; /* those that the machine does not have itself, then NULL */
+	unsigned int at;	  /* the name that is next */
+	struct dirent entry;
+	struct dirent64 entry64;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct reading *first;
+static atomic_uint readings; /* counts them: most programs have none */
+
+/* The names that stand behind those of the machine. Returns false if there is none. */
+static bool choose_names(const char *plain, const char *names[NAMES])
+{
+	unsigned int count = 0;
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
+		for (size_t k = 0; k < NAMES && !strcmp(plain, shared[i].path); k++) {
+			if (!shared[i].names[k])
+				break;
+			stpcpy(stpcpy(stpcpy(path, plain), "/"), shared[i].names[k]);
+			if (REAL(access)(path, F_OK))
+				names[count++] = shared[i].names[k];
+		}
+	if (count < NAMES)
+		names[count] = NULL;
+	return count > 0;
+}
+
+static __attribute__((noinline)) void note(const char *path, const DIR *folder)
+{
+	struct reading *reading;
+	char plain[PATH_MAX];
+	const char *names[NAMES];
+	size_t length;
+
+	if (!redirect_plain(path, plain) || !choose_names(plain, names) || !place_hold(&length))
+		return;
+	reading = calloc(1, sizeof(*reading));
+	if (!reading)
+		return;
+	reading->folder = folder;
+	memcpy(reading->names, names, sizeof(names));
+	pthread_mutex_lock(&lock);
+	reading->next = first;
+	first = reading;
+	pthread_mutex_unlock(&lock);
+	atomic_fetch_add(&readings, 1);
+}
+
+/* The caller holds the lock. */
+static struct reading **find(const DIR *folder)
+{
+	struct reading **at = &first;
+
+	while (*at && (*at)->folder != folder)
+		at = &(*at)->next;
+	return at;
+}
+
+static __attribute__((noinline)) DIR *opendir_elsewhere(const char *path)
+{
+	char buffer[PATH_MAX];
+
+	return REAL(opendir)(redirect_path(AT_FDCWD, path, buffer));
+}
+
+EXPORT DIR *opendir(const char *path)
+{
+	DIR *folder;
+
+	if (redirect_concerns(path))
+		return opendir_elsewhere(path);
+	folder = REAL(opendir)(path);
+	if (folder && *path == '/' && (strstr(path, "dev") || strstr(path, "sys")))
+		note(path, folder);
+	return folder;
+}
+
+/* Behind the last entry of the machine come those of the devices. */
+#define READDIR(name, type, field)                                                     \
+	static __attribute__((noinline)) type name##_more(const DIR *folder)           \
+	{                                                                              \
+		struct reading *reading;                                               \
+		type entry = NULL;                                                     \
+                                                                                       \
+		pthread_mutex_lock(&lock);                                             \
+		reading = *find(folder);                                               \
+		if (reading && reading->at < NAMES && reading->names[reading->at]) {   \
+			entry = &reading->field;                                       \
+			entry->d_ino = 1;                                              \
+			entry->d_reclen = sizeof(*entry);                              \
+			entry->d_type = DT_DIR;                                        \
+			strcpy(entry->d_name, reading->names[reading->at++]);          \
+		}                                                                      \
+		pthread_mutex_unlock(&lock);                                           \
+		return entry;                                                          \
+	}                                                                              \
+	EXPORT type name(DIR *folder)                                                  \
+	{                                                                              \
+		type entry = REAL(name)(folder);                                       \
+                                                                                       \
+		return entry || !atomic_load(&readings) ? entry : name##_more(folder); \
+	}
+
+READDIR(readdir, struct dirent *, entry)
+READDIR(readdir64, struct dirent64 *, entry64)
+
+EXPORT void rewinddir(DIR *folder)
+{
+	struct reading *reading;
+
+	REAL(rewinddir)(folder);
+	if (!atomic_load(&readings))
+		return;
+	pthread_mutex_lock(&lock);
+	reading = *find(folder);
+	if (reading)
+		reading->at = 0;
+	pthread_mutex_unlock(&lock);
+}
+
+static __attribute__((noinline)) void forget(const DIR *folder)
+{
+	struct reading **at, *reading;
+
+	pthread_mutex_lock(&lock);
+	at = find(folder);
+	reading = *at;
+	if (reading) {
+		*at = reading->next;
+		atomic_fetch_sub(&readings, 1);
+	}
+	pthread_mutex_unlock(&lock);
+	free(reading);
+}
+
+EXPORT int closedir(DIR *folder)
+{
+	if (atomic_load(&readings))
+		forget(folder);
+	return REAL(closedir)(folder);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The folder of the files. `verbena run` names the folder, and makes it when this library asks.
+ * Each process that uses the folder holds a shared lock on it; so does each process that starts
+ * while the folder is there. The last of them that ends removes it. A process that is killed
+ * loses its lock: the next process of this run removes the folder at its end, or the next
+ * `verbena run` does.
+ */
+#include "src/files/files.h"
+#include "src/redirect/redirect.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FOLDER_VARIABLE "VERBENA_FILES"
+#define MAKER_VARIABLE	"VERBENA_FILES_BY"
+
+enum {
+	TRIES = 100,	  /* while another process removes the folder, a millisecond each */
+	DESCRIPTOR = 512, /* above those that programs count on */
+};
+
+static struct {
+	pthread_mutex_t lock;
+	bool read;	  /* true after the variables were read */
+	bool ended;	  /* true while the process ends */
+	bool refused;	  /* true after the maker has failed */
+	const char *name; /* NULL: the process is not of `verbena run` */
+	const char *maker;
+	size_t length;
+	int fd; /* has the lock, unless it is -1 */
+	ino_t inode;
+	pid_t process; /* which took the lock */
+} place = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+void *redirect_next(void **found, const char *symbol)
+{
+	void *next = __atomic_load_n(found, __ATOMIC_ACQUIRE);
+
+	if (!next) {
+		next = dlsym(RTLD_NEXT, symbol);
+		__atomic_store_n(found, next, __ATOMIC_RELEASE);
+	}
+	return next;
+}
+
+/* --- the lock --- */
+
+/* Returns true if the descriptor is that of the folder, and sets *inode. */
+static bool is_folder(int fd, ino_t *inode)
+{
+	struct stat open_, named;
+
+	if (REAL(fstat)(fd, &open_) || REAL(lstat)(place.name, &named))
+		return false;
+	*inode = open_.st_ino;
+	return open_.st_ino == named.st_ino && open_.st_dev == named.st_dev;
+}
+
+/* Takes the lock of a folder that exists. 0, or an errno value: EAGAIN while it is being
+ * removed. */
+static int take_lock(void)
+{
+	int fd = REAL(open)(place.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int high;
+
+	if (fd < 0)
+		return errno;
+	if (flock(fd, LOCK_SH | LOCK_NB) || !is_folder(fd, &place.inode)) {
+		close(fd);
+		return EAGAIN;
+	}
+	high = fcntl(fd, F_DUPFD_CLOEXEC, DESCRIPTOR);
+	if (high >= 0)
+		close(fd);
+	place.fd = high >= 0 ? high : fd;
+	place.process = getpid();
+	return 0;
+}
+
+/* The program may have closed the descriptor, and may use its number for another file. */
+static bool has_lock(void)
+{
+	ino_t inode;
+
+	return place.fd >= 0 && is_folder(place.fd, &inode) && inode == place.inode;
+}
+
+/* The child of fork() takes a lock of its own: the inherited one is the parent's, too. */
+static void forked(void)
+{
+	const bool had = place.fd >= 0;
+
+	place.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	if (!had)
+		return;
+	if (has_lock())
+		close(place.fd);
+	place.fd = -1;
+	take_lock();
+}
+
+/* --- making the folder --- */
+
+/* Variables that are for the program alone: the maker writes no trace, and needs no library before
+ * libc. */
+static bool is_for_maker(const char *setting)
+{
+	static const char *const others[] = {"LD_PRELOAD=",  "LD_LIBRARY_PATH=", "VERBENA_TRACE=",
+					     "VERBENA_LOG=", "VERBENA_EXPLAIN=", "VERBENA_REPORT="};
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (!strncmp(setting, others[i], strlen(others[i])))
+			return false;
+	return true;
+}
+
+/* Becomes the maker, with standard error only. */
+__attribute__((noreturn)) static void become_maker(char **settings)
+{
+	char *const words[] = {(char *)"verbena", (char *)"run", (char *)"--files",
+			       (char *)place.name, NULL};
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	dup2(STDERR_FILENO, STDOUT_FILENO);
+	close_range(STDERR_FILENO + 1, ~0U, 0);
+	execve(place.maker, words, settings);
+	syscall(SYS_exit_group, 127);
+	__builtin_unreachable();
+}
+
+/* Returns true if a child ended with status 0; also if the program has waited for the child. */
+static bool ended_well(long child)
+{
+	int status = 0;
+
+	while (child > 0 && syscall(SYS_wait4, child, &status, __WALL, NULL) < 0 && errno == EINTR)
+		;
+	return child > 0 && status == 0;
+}
+
+/*
+ * Runs the maker, and returns true if it has made the folder. The program may wait for its own
+ * children in another thread or in a handler of SIGCHLD, and must not see this one: its parent is
+ * a process without a signal at its end, for which only a wait with __WALL waits.
+ */
+static bool run_maker(char **settings)
+{
+	sigset_t all, before;
+	bool made;
+	long child;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	child = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+	if (!child) {
+		signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status is kept */
+		child = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+		if (!child)
+			become_maker(settings);
+		syscall(SYS_exit_group, !ended_well(child));
+	}
+	made = ended_well(child);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return made;
+}
+
+static bool make(void)
+{
+	size_t count = 0, kept = 0;
+
+	while (environ && environ[count])
+		count++;
+	char *settings[count + 1];
+
+	for (size_t i = 0; i < count; i++)
+		if (is_for_maker(environ[i]))
+			settings[kept++] = environ[i];
+	settings[kept] = NULL;
+	place.refused = !run_maker(settings);
+	return !place.refused;
+}
+
+/* --- the folder --- */
+
+static void read_variables(void)
+{
+	const char *name = getenv(FOLDER_VARIABLE), *maker = getenv(MAKER_VARIABLE);
+
+	if (place.read)
+		return;
+	place.read = true;
+	if (!name || !maker || *name != '/')
+		return;
+	/* The program may change its environment. */
+	place.maker = strdup(maker);
+	place.name = strdup(name);
+	place.length = place.name ? strlen(place.name) : 0;
+	pthread_atfork(NULL, NULL, forked);
+}
+
+static bool hold(void)
+{
+	const struct timespec millisecond = {0, 1000000};
+
+	if (has_lock())
+		return true;
+	for (unsigned int i = 0; i < TRIES && !place.refused; i++) {
+		int err = take_lock();
+
+		if (!err)
+			return true;
+		if (err == EAGAIN)
+			nanosleep(&millisecond, NULL);
+		else if (err != ENOENT || !make())
+			return false;
+	}
+	return false;
+}
+
+const char *place_hold(size_t *length)
+{
+	bool held;
+
+	pthread_mutex_lock(&place.lock);
+	read_variables();
+	held = place.name && place.maker && !place.ended && hold();
+	pthread_mutex_unlock(&place.lock);
+	*length = place.length;
+	return held ? place.name : NULL;
+}
+
+const char *place_held(size_t *length)
+{
+	*length = place.length;
+	return place.fd >= 0 ? place.name : NULL;
+}
+
+void place_leave(void)
+{
+	if (place.fd < 0 || place.process != getpid())
+		return;
+	place.ended = true;
+	if (has_lock())
+		close(place.fd);
+	place.fd = -1;
+	files_take_back(place.name);
+}
+
+__attribute__((constructor)) static void start(void)
+{
+	read_variables();
+	if (place.name && place.fd < 0)
+		take_lock();
+}
+
+__attribute__((destructor)) static void end(void)
+{
+	place_leave();
+}
+
+/* Shells end so: no destructor runs. */
+EXPORT void _exit(int status)
+{
+	place_leave();
+	syscall(SYS_exit_group, status);
+	__builtin_unreachable();
+}
+
+EXPORT void _Exit(int status)
+{
+	_exit(status);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* What a file is, and who may use it. */
+#include "src/redirect/redirect.h"
+
+#include "src/files/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+/* What programs that were linked before glibc 2.33 call; @version is that of struct stat. */
+int __xstat(int version, const char *path, struct stat *status);
+int __xstat64(int version, const char *path, struct stat64 *status);
+int __lxstat(int version, const char *path, struct stat *status);
+int __lxstat64(int version, const char *path, struct stat64 *status);
+int __fxstat(int version, int fd, struct stat *status);
+int __fxstat64(int version, int fd, struct stat64 *status);
+int __fxstatat(int version, int folder, const char *path, struct stat *status, int flags);
+int __fxstatat64(int version, int folder, const char *path, struct stat64 *status, int flags);
+
+/* --- open character devices --- */
+
+/*
+ * The mark is the signal that the file would send if it could (F_SETSIG of fcntl(2)): the number
+ * and one, up to 64 as there are devices. It belongs to the open file, so it is where the file
+ * is, in all its descriptors and processes.
+ */
+void redirect_mark_character_device(int fd, int number)
+{
+	fcntl(fd, F_SETSIG, number + 1);
+}
+
+/* Returns true if the file is that which stands for a character device, and sets *number. */
+static bool is_marked(int fd, dev_t device, int *number)
+{
+	if (device != makedev(1, 7))
+		return false;
+	*number = fcntl(fd, F_GETSIG) - 1;
+	return *number >= 0;
+}
+
+#define UVERBS(number) makedev(FILES_UVERBS_MAJOR, FILES_UVERBS_MINOR + (unsigned int)(number))
+
+/*
+ * The status by a path. That of a character device is the status of the device that stands for it,
+ * with the numbers that the kernel gives. @followed is what follows symbolic links.
+ */
+#define STATUS(name, folder, parameters, arguments, followed)             \
+	static __attribute__((noinline)) int name##_elsewhere parameters; \
+	static inline int name##_plainly parameters                       \
+	{                                                                 \
+		NEXT(name);                                               \
+                                                                          \
+		return next arguments;                                    \
+	}                                                                 \
+	static int name##_elsewhere parameters                            \
+	{                                                                 \
+		NEXT(followed);                                           \
+		char buffer[PATH_MAX];                                    \
+		int number, result;                                       \
+                                                                          \
+		path = redirect_path(folder, path, buffer);               \
+		number = redirect_character_device(path);                 \
+		if (number < 0)                                           \
+			return name##_plainly arguments;                  \
+		result = next arguments;                                  \
+		if (!result)                                              \
+			status->st_rdev = UVERBS(number);                 \
+		return result;                                            \
+	}                                                                 \
+	EXPORT int name parameters                                        \
+	{                                                                 \
+		if (redirect_concerns(path))                              \
+			return name##_elsewhere arguments;                \
+		return name##_plainly arguments;                          \
+	}
+
+STATUS(stat, AT_FDCWD, (const char *path, struct stat *status), (path, status), stat)
+STATUS(stat64, AT_FDCWD, (const char *path, struct stat64 *status), (path, status), stat64)
+STATUS(lstat, AT_FDCWD, (const char *path, struct stat *status), (path, status), stat)
+STATUS(lstat64, AT_FDCWD, (const char *path, struct stat64 *status), (path, status), stat64)
+STATUS(__xstat, AT_FDCWD, (int version, const char *path, struct stat *status),
+       (version, path, status), __xstat)
+STATUS(__xstat64, AT_FDCWD, (int version, const char *path, struct stat64 *status),
+       (version, path, status), __xstat64)
+STATUS(__lxstat, AT_FDCWD, (int version, const char *path, struct stat *status),
+       (version, path, status), __xstat)
+STATUS(__lxstat64, AT_FDCWD, (int version, const char *path, struct stat64 *status),
+       (version, path, status), __xstat64)
+
+/* Takes the flag away that shows a symbolic link itself. */
+static int followed(int flags, const char *path)
+{
+	return redirect_character_device(path) < 0 ? flags : flags & ~AT_SYMLINK_NOFOLLOW;
+}
+
+STATUS(fstatat, folder, (int folder, const char *path, struct stat *status, int flags),
+       (folder, path, status, followed(flags, path)), fstatat)
+STATUS(fstatat64, folder, (int folder, const char *path, struct stat64 *status, int flags),
+       (folder, path, status, followed(flags, path)), fstatat64)
+STATUS(__fxstatat, folder,
+       (int version, int folder, const char *path, struct stat *status, int flags),
+       (version, folder, path, status, followed(flags, path)), __fxstatat)
+STATUS(__fxstatat64, folder,
+       (int version, int folder, const char *path, struct stat64 *status, int flags),
+       (version, folder, path, status, followed(flags, path)), __fxstatat64)
+
+/* The status by a descriptor. */
+#define FSTATUS(name, parameters, arguments)                            \
+	EXPORT int name parameters                                      \
+	{                                                               \
+		NEXT(name);                                             \
+		const int result = next arguments;                      \
+		int number;                                             \
+                                                                        \
+		if (!result && is_marked(fd, status->st_rdev, &number)) \
+			status->st_rdev = UVERBS(number);               \
+		return result;                                          \
+	}
+
+FSTATUS(fstat, (int fd, struct stat *status), (fd, status))
+FSTATUS(fstat64, (int fd, struct stat64 *status), (fd, status))
+FSTATUS(__fxstat, (int version, int fd, struct stat *status), (version, fd, status))
+FSTATUS(__fxstat64, (int version, int fd, struct stat64 *status), (version, fd, status))
+
+static __attribute__((noinline)) int statx_elsewhere(int folder, const char *path, int flags,
+						     unsigned int mask, struct statx *status)
+{
+	char buffer[PATH_MAX];
+	int number, result;
+
+	path = redirect_path(folder, path, buffer);
+	number = redirect_character_device(path);
+	result = REAL(statx)(folder, path, followed(flags, path), mask, status);
+	if (!result && number >= 0) {
+		status->stx_rdev_major = FILES_UVERBS_MAJOR;
+		status->stx_rdev_minor = FILES_UVERBS_MINOR + (unsigned int)number;
+	}
+	return result;
+}
+
+EXPORT int statx(int folder, const char *path, int flags, unsigned int mask, struct statx *status)
+{
+	if (redirect_concerns(path))
+		return statx_elsewhere(folder, path, flags, mask, status);
+	return REAL(statx)(folder, path, flags, mask, status);
+}
+
+/* --- rights and attributes --- */
+
+REDIRECTED(int, access, AT_FDCWD, (const char *path, int mode), (path, mode))
+REDIRECTED(int, eaccess, AT_FDCWD, (const char *path, int mode), (path, mode))
+REDIRECTED(int, euidaccess, AT_FDCWD, (const char *path, int mode), (path, mode))
+REDIRECTED(int, faccessat, folder, (int folder, const char *path, int mode, int flags),
+	   (folder, path, mode, flags))
+REDIRECTED(ssize_t, getxattr, AT_FDCWD,
+	   (const char *path, const char *name, void *value, size_t size),
+	   (path, name, value, size))
+REDIRECTED(ssize_t, lgetxattr, AT_FDCWD,
+	   (const char *path, const char *name, void *value, size_t size),
+	   (path, name, value, size))
+REDIRECTED(ssize_t, listxattr, AT_FDCWD, (const char *path, char *list, size_t size),
+	   (path, list, size))
+REDIRECTED(ssize_t, llistxattr, AT_FDCWD, (const char *path, char *list, size_t size),
+	   (path, list, size))
