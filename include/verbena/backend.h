@@ -132,6 +132,13 @@ struct vb_backend {
  */
 struct vb_backend *vb_backend_slot(const char *name);
 
+/*
+ * Adds a backend of the program for the life of the process; it and its strings must live as long.
+ * Returns 0, or EINVAL (no name), EEXIST (the name is taken) or ENOSPC (16 backends). Any thread may call
+ * it.
+ */
+int vb_backend_add(const struct vb_backend *backend);
+
 #ifdef __cplusplus
 }
 #endif

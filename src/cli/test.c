@@ -7,7 +7,9 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <verbena/error.h>
+#include <verbena/verbs.h>
 
 /* The seed if neither --seed nor the project gives one: runs are repeatable. */
 #define SEED_DEFAULT	  1
@@ -20,9 +22,24 @@ struct arguments {
 	const char *project_path;
 	struct vb_sim_config sim; /* the project's, with --profile */
 	uint64_t timeout_s;
-	bool seed_given, list;
+	bool seed_given, list, two_processes;
+	const char *wire; /* between A's process and B's */
+	struct vt_two two;
+	struct vb_sim_config peer_sim;
 	char again[4096];
 };
+
+/* The wires of --two-processes: enum vb_sim_wire. */
+static const char *wire_name(unsigned int index)
+{
+	static const char *const names[] = {
+		[VB_SIM_WIRE_MEMORY] = "memory",
+		[VB_SIM_WIRE_SHARED] = "shared",
+		[VB_SIM_WIRE_UDP] = "udp",
+	};
+
+	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
+}
 
 /* Adds an option to arguments->again, quoted for a shell if necessary. */
 static void say_again(struct arguments *arguments, const char *option, const char *value)
@@ -36,6 +53,13 @@ static void say_again(struct arguments *arguments, const char *option, const cha
 		plain = plain && (isalnum((unsigned char)*c) || strchr("_-./:+,@", *c));
 	snprintf(arguments->again + used, sizeof(arguments->again) - used, " --%s %s%s%s", option,
 		 plain ? "" : "'", value, plain ? "" : "'");
+}
+
+static void say_flag_again(struct arguments *arguments, const char *option)
+{
+	size_t used = strlen(arguments->again);
+
+	snprintf(arguments->again + used, sizeof(arguments->again) - used, " --%s", option);
 }
 
 /* Splits "a,b" in place. */
@@ -100,6 +124,18 @@ static const struct cli_option options[] = {
 	 "the tests that fail with --profile: these may fail, others\nmay not, and a listed test "
 	 "that passes fails",
 	 NULL, cli_take_text, AT(run.known)},
+	{"two-processes", 0, NULL,
+	 "open B's device in another process, on the real clock; tests\nthat control the simulator "
+	 "are left out",
+	 "Two processes", cli_take_flag, AT(two_processes)},
+	{"wire", 0, "W",
+	 "between the processes: shared, udp, or memory, where A is in\nB's process, too [shared]",
+	 NULL, cli_take_word, AT(wire), .words = wire_name},
+	{"peer-backend", 0, "B", "of B's process [that of --backend]", NULL, cli_take_text,
+	 AT(two.backend), .words = cli_backend},
+	{"peer-network", 0, "PATH",
+	 "the network namespace of B's process, such as\n/run/netns/NAME [the same]", NULL,
+	 cli_take_text, AT(two.network)},
 	{"trace", 0, "DIR", "write each test's packets to DIR/SUITE.TEST.pcap", "Output",
 	 cli_take_text, AT(run.trace_dir)},
 	{"junit", 0, "FILE", "write results as JUnit XML", NULL, cli_take_text, AT(run.junit)},
@@ -162,6 +198,53 @@ static int take_devices(struct arguments *arguments, const struct vb_project *pr
 	return CLI_EXIT_OK;
 }
 
+/* --- two processes --- */
+
+/* Returns the index of a device; `other` without a name. */
+static unsigned int device_index(const struct vb_sim_config *sim, const char *name,
+				 unsigned int other)
+{
+	for (unsigned int i = 0; name && i < sim->device_count; i++)
+		if (!strcmp(sim->devices[i].name, name))
+			return i;
+	return other;
+}
+
+/* A device that claims an address of the network cannot be in both processes. */
+static void set_wire(struct vb_sim_config *sim, enum vb_sim_wire wire, unsigned int own)
+{
+	for (unsigned int i = 0; i < sim->device_count; i++)
+		if (wire != VB_SIM_WIRE_UDP || i == own)
+			sim->devices[i].wire = wire;
+}
+
+static bool is_simulated(const char *backend)
+{
+	return vb_find_backend(backend)->capabilities & VB_BACKEND_SIMULATED;
+}
+
+/* Fills the worlds of both processes. */
+static void take_two(struct arguments *arguments)
+{
+	struct vt_options *run = &arguments->run;
+	struct vb_sim_config *sim = &arguments->sim, *peer = &arguments->peer_sim;
+	enum vb_sim_wire wire = VB_SIM_WIRE_SHARED;
+
+	if (arguments->wire)
+		wire = (enum vb_sim_wire)vb_words_find(wire_name, arguments->wire);
+	if (!arguments->two.backend)
+		arguments->two.backend = run->backend;
+	vb_project_add_devices(sim, VB_PROJECT_DEVICES);
+	sim->clock = VB_SIM_CLOCK_REAL;
+	snprintf(sim->world, sizeof(sim->world), "test-%d", getpid());
+	*peer = *sim;
+	set_wire(sim, wire, device_index(sim, run->device, 0));
+	set_wire(peer, wire, device_index(peer, run->peer_device, is_simulated(run->backend)));
+	arguments->two.sim = is_simulated(arguments->two.backend) ? peer : NULL;
+	arguments->two.both = wire == VB_SIM_WIRE_MEMORY;
+	run->two = &arguments->two;
+}
+
 static int run_project(struct arguments *arguments, const struct vb_project *project)
 {
 	struct vt_options *run = &arguments->run;
@@ -174,6 +257,8 @@ static int run_project(struct arguments *arguments, const struct vb_project *pro
 	status = take_devices(arguments, project);
 	if (status)
 		return status;
+	if (arguments->two_processes)
+		take_two(arguments);
 	run->again = arguments->again;
 	if (!arguments->seed_given)
 		run->seed = project->sim.seed_given ? project->sim.seed : SEED_DEFAULT;
@@ -201,6 +286,11 @@ static int run_test(int argc, char **argv)
 	say_again(&arguments, "profile", run->profile);
 	say_again(&arguments, "project", arguments.project_path);
 	say_again(&arguments, "backend", run->backend);
+	if (arguments.two_processes)
+		say_flag_again(&arguments, "two-processes");
+	say_again(&arguments, "wire", arguments.wire);
+	say_again(&arguments, "peer-backend", arguments.two.backend);
+	say_again(&arguments, "peer-network", arguments.two.network);
 	project = cli_load_project(arguments.project_path);
 	if (!project)
 		return CLI_EXIT_USAGE;

@@ -73,7 +73,7 @@ __attribute__((constructor)) static void begin(void)
 	pthread_once(&built_in_once, add_built_in);
 }
 
-int registry_add(const struct vb_backend *backend)
+int vb_backend_add(const struct vb_backend *backend)
 {
 	pthread_once(&built_in_once, add_built_in);
 	return add(backend);

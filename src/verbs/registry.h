@@ -13,14 +13,8 @@
 #define REGISTRY_VARIABLE "VERBENA_BACKEND"
 #define REGISTRY_DEFAULT  "sim"
 
-/* The number of slots: two backends are built in, and tests add a few. */
+/* The number of slots of vb_backend_add(): two backends are built in, and tests add a few. */
 #define REGISTRY_MAX 16
-
-/*
- * Adds a backend for the life of the process; its strings must live as long. Returns 0, or EINVAL
- * (no name), EEXIST (the name is taken) or ENOSPC. Any thread may call it.
- */
-int registry_add(const struct vb_backend *backend);
 
 /*
  * Returns the slot of a name (NULL or "": the default backend), or NULL. Does not change errno. Only

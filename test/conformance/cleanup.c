@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/conformance/result.h"
+#include "test/peer/peer.h"
 
 #include <stdlib.h>
 
@@ -17,11 +18,14 @@ void vt_defer(struct vt *t, void (*fn)(void *arg), void *arg)
 
 void *vt_alloc(struct vt *t, size_t length_bytes)
 {
-	void *memory = calloc(1, length_bytes ? length_bytes : 1);
+	bool shared = peer_active();
+	void *memory =
+		shared ? peer_alloc(length_bytes) : calloc(1, length_bytes ? length_bytes : 1);
 
 	if (!memory)
 		VT_FAIL(t, "no memory for %zu bytes", length_bytes);
-	vt_defer(t, free, memory);
+	if (!shared)
+		vt_defer(t, free, memory);
 	return memory;
 }
 
@@ -36,7 +40,7 @@ void vt_run_deferred(struct vt *t)
 
 		run->deferred = copy.next;
 		free(deferred);
-		if (!setjmp(run->end))
+		if (!setjmp(run->end) && !run->stopped)
 			copy.fn(copy.arg);
 	}
 }

@@ -56,6 +56,7 @@ struct vt_run {
 	struct vt_result *result;
 	struct vt_deferred *deferred;
 	uint64_t random;
+	bool stopped; /* B's process has ended: no verb of B can be called */
 	jmp_buf end; /* of the test, or of the deferred function that runs */
 };
 

@@ -18,7 +18,7 @@ const struct vt_suite *vt_find_suite(const struct vt_suite *const *suites, const
 const char *vt_suite_unfit(const struct vt_options *options, const struct vt_place *place,
 			   const struct vt_suite *suite)
 {
-	if (suite->simulator && !vt_simulated(options))
+	if (suite->simulator && !vt_has_world(options))
 		return VT_UNFIT_BACKEND;
 	if (place && suite->link_layer && suite->link_layer != place->link_layer)
 		return VT_UNFIT_LINK_LAYER;

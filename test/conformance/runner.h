@@ -9,6 +9,7 @@
  *	runner_test.c	one test from its world to its verdict
  *	runner_trace.c	the file that a test's packets go to
  *	runner_verify.c	the checkers of completions and traces that every test runs under
+ *	runner_two.c	B's process
  *	runner_process.c	child processes, which may crash or hang
  *	runner_known.c	the list of tests that are known to fail
  *	runner_report.c	results on standard output, for people and as TAP
@@ -31,6 +32,14 @@ enum vt_exit {
 
 #define VT_SUITES_CHOSEN_MAX 64
 
+/* B in another process: test/peer/peer.h. */
+struct vt_two {
+	const char *backend;		 /* of B's process */
+	const struct vb_sim_config *sim; /* B's process's world, if it is simulated */
+	const char *network;		 /* the path of its network namespace; NULL: the same */
+	bool both; /* A is in B's process, too: a proof of the relay, without a wire */
+};
+
 struct vt_options {
 	const struct vt_suite *const *all_suites; /* in their order, up to NULL */
 	const char *backend;			  /* a name that vb_find_backend() knows */
@@ -44,6 +53,7 @@ struct vt_options {
 	const char *known;		 /* a list of tests that fail at a place; NULL: none */
 	const char *profile;		 /* that place; NULL: none */
 	const struct vb_sim_config *sim; /* the simulator's world; its trace is not used */
+	const struct vt_two *two;	 /* NULL: the tests run in one process */
 	const char *trace_dir;		 /* NULL: traces are kept of failed tests only */
 	const char *junit;		 /* the path of the JUnit file; NULL: none */
 	const char *again;		 /* options that repeat this run, beside seed and filter */
@@ -110,6 +120,13 @@ const char *vt_suite_unfit(const struct vt_options *options, const struct vt_pla
 /* Returns true if the chosen backend is the simulator. */
 bool vt_simulated(const struct vt_options *options);
 
+/* Returns true if the test has the whole simulated world in its process. */
+bool vt_has_world(const struct vt_options *options);
+
+/* The backends whose devices A and B are. */
+const char *vt_backend_a(const struct vt_options *options);
+const char *vt_backend_b(const struct vt_options *options);
+
 /* Finds the devices to run on, or says in place->error what is missing. */
 void vt_find_place(const struct vt_options *options, struct vt_place *place);
 
@@ -118,6 +135,8 @@ struct ibv_device *vt_device_named(struct ibv_device **list, const char *name);
 
 /* Makes a fresh default world on the simulator. False with VT_LINE_MAX bytes of error. */
 bool vt_make_world(const struct vt_options *options, char *error);
+/* Returns a world's configuration with the seed of the run. */
+struct vb_sim_config vt_world_of(const struct vt_options *options, const struct vb_sim_config *sim);
 
 /* --- runner_nodes.c --- */
 
@@ -165,6 +184,16 @@ void vt_end_completions(void);
 
 /* Judges a trace that is closed: test/support/trace_check.h. may is the test's. */
 void vt_check_trace(const char *path, unsigned int may, struct vt_result *result);
+
+/* --- runner_two.c --- */
+
+/*
+ * Calls fn(arg), with B's process beside it if the options ask for one. *test is the test that runs
+ * then, or NULL. Returns false with VT_LINE_MAX bytes of error if B's process cannot be made, and if it
+ * does not end as it should.
+ */
+bool vt_run_beside(const struct vt_options *options, void (*fn)(void *arg), void *arg,
+		   struct vt **test, char *error);
 
 /* --- runner_process.c --- */
 

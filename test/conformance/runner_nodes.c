@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/conformance/runner.h"
+#include "test/peer/peer.h"
 
 #include <string.h>
 #include <verbena/error.h>
@@ -51,9 +52,10 @@ static void choose_gid(struct vt_node *node)
 	}
 }
 
-static void open_node(struct vt *t, struct vt_node *node, const char *name, uint8_t port)
+static void open_node(struct vt *t, struct vt_node *node, const char *backend, const char *name,
+		      uint8_t port)
 {
-	struct ibv_device **list = VT_PTR(t, vb_get_device_list(t->backend, NULL));
+	struct ibv_device **list = VT_PTR(t, vb_get_device_list(backend, NULL));
 	struct ibv_device *device = vt_device_named(list, name);
 
 	node->ctx = device ? vb_open_device(device) : NULL;
@@ -69,7 +71,7 @@ static void open_node(struct vt *t, struct vt_node *node, const char *name, uint
 static unsigned int find_out(const struct vt *t, const struct vt_job *job)
 {
 	const struct vt_node *a = &t->a, *b = &t->b;
-	bool sim = vt_simulated(job->options);
+	bool sim = vt_has_world(job->options);
 	unsigned int have = 0;
 
 	if (sim)
@@ -96,8 +98,10 @@ static unsigned int find_out(const struct vt *t, const struct vt_job *job)
 
 void vt_open_nodes(struct vt *t, const struct vt_job *job)
 {
-	open_node(t, &t->a, job->place->device, job->place->port);
-	open_node(t, &t->b, job->place->peer_device, job->place->peer_port);
+	const struct vt_options *options = job->options;
+
+	open_node(t, &t->a, vt_backend_a(options), job->place->device, job->place->port);
+	open_node(t, &t->b, vt_backend_b(options), job->place->peer_device, job->place->peer_port);
 	t->have = find_out(t, job);
 }
 
@@ -108,11 +112,8 @@ void vt_require(struct vt *t, unsigned int wanted)
 			VT_SKIP(t, "%s", needs[i].reason);
 }
 
-static void count_objects(struct vt *t, const char *when)
+static void judge_objects(struct vt *t, const char *when, struct vb_sim_objects left)
 {
-	struct vb_sim_objects left;
-
-	vb_sim_count_objects(NULL, &left);
 	if (left.pds || left.cqs || left.qps || left.srqs || left.mrs || left.ahs ||
 	    left.channels) {
 		t->run->result->failures++;
@@ -125,16 +126,26 @@ static void count_objects(struct vt *t, const char *when)
 	}
 }
 
+static void count_objects(struct vt *t, const struct vt_job *job, const char *when)
+{
+	struct vb_sim_objects left = {0};
+
+	if (vt_simulated(job->options)) {
+		vb_sim_count_objects(NULL, &left);
+		judge_objects(t, when, left);
+	}
+	if (job->options->two) {
+		peer_count_objects(&left);
+		judge_objects(t, when, left);
+	}
+}
+
 void vt_close_nodes(struct vt *t, const struct vt_job *job)
 {
-	bool sim = vt_simulated(job->options);
-
-	if (sim)
-		count_objects(t, "at the test's end");
+	count_objects(t, job, "at the test's end");
 	if (t->b.ctx)
 		VT_EXPECT_OK(t, vb_close_device(t->b.ctx));
 	if (t->a.ctx)
 		VT_EXPECT_OK(t, vb_close_device(t->a.ctx));
-	if (sim)
-		count_objects(t, "after its devices were closed");
+	count_objects(t, job, "after its devices were closed");
 }

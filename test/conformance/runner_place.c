@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/conformance/runner.h"
+#include "test/peer/peer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,21 @@ bool vt_simulated(const struct vt_options *options)
 	const struct vb_backend *backend = vb_find_backend(options->backend);
 
 	return backend && backend->capabilities & VB_BACKEND_SIMULATED;
+}
+
+bool vt_has_world(const struct vt_options *options)
+{
+	return vt_simulated(options) && !options->two;
+}
+
+const char *vt_backend_a(const struct vt_options *options)
+{
+	return options->two && options->two->both ? PEER_BACKEND : options->backend;
+}
+
+const char *vt_backend_b(const struct vt_options *options)
+{
+	return options->two ? PEER_BACKEND : options->backend;
 }
 
 struct ibv_device *vt_device_named(struct ibv_device **list, const char *name)
@@ -61,7 +77,8 @@ static bool has_address(struct ibv_context *ctx, uint8_t port)
 static bool can_register(struct ibv_context *ctx)
 {
 	struct ibv_pd *pd = vb_alloc_pd(ctx);
-	void *memory = malloc(REGISTERED_BYTES);
+	void *own = peer_active() ? NULL : malloc(REGISTERED_BYTES);
+	void *memory = peer_active() ? peer_alloc(REGISTERED_BYTES) : own;
 	struct ibv_mr *mr = NULL;
 	int error = 0;
 
@@ -71,7 +88,7 @@ static bool can_register(struct ibv_context *ctx)
 	}
 	if (mr)
 		vb_dereg_mr(mr);
-	free(memory);
+	free(own);
 	if (pd)
 		vb_dealloc_pd(pd);
 	errno = error;
@@ -157,8 +174,18 @@ static void explain_no_device(const struct vt_options *options, char *error)
 		 options->backend);
 }
 
+static const char *default_peer(const struct vt_options *options, int count,
+				struct ibv_device **peer_list, const char *a)
+{
+	if (options->two && strcmp(options->two->backend, options->backend) != 0)
+		return peer_list[0] ? vb_get_device_name(peer_list[0]) : "";
+	return !options->device && count > 1 && vt_simulated(options)
+		       ? vb_get_device_name(peer_list[1])
+		       : a;
+}
+
 static void choose(const struct vt_options *options, struct ibv_device **list, int count,
-		   struct vt_place *place)
+		   struct ibv_device **peer_list, struct vt_place *place)
 {
 	const char *a = options->device, *b = options->peer_device;
 	struct ibv_device *devices[2];
@@ -171,13 +198,11 @@ static void choose(const struct vt_options *options, struct ibv_device **list, i
 	if (!a)
 		a = vb_get_device_name(list[0]);
 	if (!b)
-		b = !options->device && count > 1 && vt_simulated(options)
-			    ? vb_get_device_name(list[1])
-			    : a;
+		b = default_peer(options, count, peer_list, a);
 	snprintf(place->device, sizeof(place->device), "%s", a);
 	snprintf(place->peer_device, sizeof(place->peer_device), "%s", b);
 	devices[0] = vt_device_named(list, a);
-	devices[1] = vt_device_named(list, b);
+	devices[1] = vt_device_named(peer_list, b);
 	if (!devices[0] || !devices[1]) {
 		snprintf(place->error, sizeof(place->error),
 			 "backend %s has no device '%s': 'verbena devices --backend %s' lists them",
@@ -191,6 +216,16 @@ static void choose(const struct vt_options *options, struct ibv_device **list, i
 		place->link_layer = link_layers[0];
 }
 
+struct vb_sim_config vt_world_of(const struct vt_options *options, const struct vb_sim_config *sim)
+{
+	struct vb_sim_config config = *sim;
+
+	config.trace = NULL;
+	config.seed = options->seed;
+	config.seed_given = true;
+	return config;
+}
+
 bool vt_make_world(const struct vt_options *options, char *error)
 {
 	struct vb_sim_config config;
@@ -198,10 +233,7 @@ bool vt_make_world(const struct vt_options *options, char *error)
 
 	if (!vt_simulated(options))
 		return true;
-	config = *options->sim;
-	config.trace = NULL;
-	config.seed = options->seed;
-	config.seed_given = true;
+	config = vt_world_of(options, options->sim);
 	rc = vb_sim_configure(&config);
 	if (rc)
 		snprintf(error, VT_LINE_MAX, "the simulated world cannot be made: %s%s%s",
@@ -223,23 +255,41 @@ struct search {
 	struct vt_place *place;
 };
 
-static void search_devices(void *arg)
+/* Returns NULL with a sentence in place->error. */
+static struct ibv_device **list_devices(const char *backend, int *count, struct vt_place *place)
+{
+	struct ibv_device **list = vb_get_device_list(backend, count);
+
+	if (!list)
+		snprintf(place->error, sizeof(place->error),
+			 "backend %s cannot list devices: %s; use --backend sim", backend, why());
+	return list;
+}
+
+static void search_lists(void *arg)
 {
 	const struct search *s = arg;
-	struct ibv_device **list;
+	struct ibv_device **list, **peer_list;
 	int count = 0;
 
 	if (!vt_make_world(s->options, s->place->error))
 		return;
-	list = vb_get_device_list(s->options->backend, &count);
-	if (!list) {
-		snprintf(s->place->error, sizeof(s->place->error),
-			 "backend %s cannot list devices: %s; use --backend sim",
-			 s->options->backend, why());
-		return;
-	}
-	choose(s->options, list, count, s->place);
+	list = list_devices(vt_backend_a(s->options), &count, s->place);
+	peer_list = list ? list_devices(vt_backend_b(s->options), NULL, s->place) : NULL;
+	if (peer_list)
+		choose(s->options, list, count, peer_list, s->place);
+	vb_free_device_list(peer_list);
 	vb_free_device_list(list);
+}
+
+static void search_devices(void *arg)
+{
+	const struct search *s = arg;
+	struct vt *no_test = NULL;
+	char error[VT_LINE_MAX] = "";
+
+	if (!vt_run_beside(s->options, search_lists, arg, &no_test, error) && !s->place->error[0])
+		memcpy(s->place->error, error, sizeof(error));
 }
 
 void vt_find_place(const struct vt_options *options, struct vt_place *place)

@@ -11,40 +11,64 @@
 
 /* --- in the process of the test --- */
 
+struct stage {
+	const struct vt_job *job;
+	struct vt *test; /* while it runs */
+};
+
 static void run_in_world(struct vt *t, const struct vt_job *job)
 {
 	if (setjmp(t->run->end))
 		return;
+	if (job->options->two && job->test->may & VT_MAY_THREAD)
+		VT_SKIP(t, "two processes: threads of the test would call B's verbs at once");
 	vt_open_nodes(t, job);
 	vt_require(t, job->test->needs);
 	job->test->run(t);
 }
 
-static void run_job(void *arg)
+static void clean_up(struct vt *t, const struct vt_job *job)
 {
-	const struct vt_job *job = arg;
+	vt_run_deferred(t);
+	if (!setjmp(t->run->end) && !t->run->stopped)
+		vt_close_nodes(t, job);
+	/* In one process with the runner, the next test makes a world. */
+	if (t->run->stopped)
+		vb_sim_reset();
+}
+
+static void run_watched(struct vt *t, const struct vt_job *job)
+{
+	bool watched = !(job->test->may & (VT_MAY_LOOP | VT_MAY_THREAD));
+
+	if (watched)
+		vt_watch_completions(t->backend, t->run->result);
+	run_in_world(t, job);
+	if (watched && !t->run->stopped)
+		vt_settle_completions(t->run->result);
+	clean_up(t, job);
+	if (watched)
+		vt_end_completions();
+}
+
+static void run_stage(void *arg)
+{
+	struct stage *stage = arg;
+	const struct vt_job *job = stage->job;
 	const struct vt_options *options = job->options;
 	struct vt_run run = {.result = job->result};
-	struct vt t = {.backend = options->backend,
+	struct vt t = {.backend = vt_backend_a(options),
 		       .seed = options->seed,
 		       .suites = options->all_suites,
 		       .run = &run};
 	char error[VT_LINE_MAX];
-	bool watched = !(job->test->may & (VT_MAY_LOOP | VT_MAY_THREAD));
 	bool traced;
 
+	stage->test = &t;
 	vt_seed_random(&run, options->seed, job->suite->name, job->test->name);
 	if (vt_make_world(options, error)) {
 		traced = vt_open_trace(job);
-		if (watched)
-			vt_watch_completions(t.backend, run.result);
-		run_in_world(&t, job);
-		if (watched)
-			vt_settle_completions(run.result);
-		vt_run_deferred(&t);
-		vt_close_nodes(&t, job);
-		if (watched)
-			vt_end_completions();
+		run_watched(&t, job);
 		if (traced)
 			vt_close_trace(job, t.a.port_attr.link_layer == IBV_LINK_LAYER_ETHERNET);
 	} else {
@@ -52,13 +76,28 @@ static void run_job(void *arg)
 		run.result->died = true;
 		vt_result_line(run.result, "%s", error);
 	}
-	if (run.result->failures > VT_FAILURES_SHOWN_MAX)
-		vt_result_line(run.result, "and %u failures more",
-			       run.result->failures - VT_FAILURES_SHOWN_MAX);
-	if (run.result->failures)
-		run.result->outcome = VT_FAILED;
-	else if (run.result->outcome == VT_RUNNING)
-		run.result->outcome = VT_PASSED;
+	stage->test = NULL;
+}
+
+static void run_job(void *arg)
+{
+	const struct vt_job *job = arg;
+	struct stage stage = {.job = job};
+	struct vt_result *result = job->result;
+	char error[VT_LINE_MAX] = "";
+
+	if (!vt_run_beside(job->options, run_stage, &stage, &stage.test, error)) {
+		result->failures++;
+		result->died = true;
+		vt_result_line(result, "%s", error);
+	}
+	if (result->failures > VT_FAILURES_SHOWN_MAX)
+		vt_result_line(result, "and %u failures more",
+			       result->failures - VT_FAILURES_SHOWN_MAX);
+	if (result->failures)
+		result->outcome = VT_FAILED;
+	else if (result->outcome == VT_RUNNING)
+		result->outcome = VT_PASSED;
 }
 
 /* --- in the process of the runner --- */

@@ -72,7 +72,7 @@ void vt_prepare_traces(const struct vt_options *options, struct vt_place *place)
 	const char *parent = getenv("TMPDIR");
 	int folder;
 
-	if (!vt_simulated(options) || options->trace_dir)
+	if (!vt_has_world(options) || options->trace_dir)
 		return;
 	snprintf(place->traces, sizeof(place->traces), "%s/verbena-test-%u",
 		 parent && *parent ? parent : "/tmp", geteuid());
@@ -94,7 +94,7 @@ void vt_choose_trace(struct vt_job *job)
 {
 	const struct vt_options *options = job->options;
 
-	if (!vt_simulated(options))
+	if (!vt_has_world(options))
 		return;
 	if (options->trace_dir)
 		snprintf(job->trace, sizeof(job->trace), "%s/%s.%s.pcap", options->trace_dir,

@@ -92,7 +92,7 @@ static void read_only_page_with_local_write_is_efault(struct vt *t)
 	struct ibv_pd *pd = ts_pd(t, &t->a);
 	void *memory = ts_memory(t, 4096);
 
-	VT_OK(t, mprotect(memory, 4096, PROT_READ));
+	ts_protect(t, memory, 4096, PROT_READ);
 	VT_NULL_ERRNO(t, vb_reg_mr(pd, memory, 4096, LW), EFAULT);
 	ts_mr(t, pd, memory, 4096, RR);
 }
@@ -271,7 +271,7 @@ static void memory_unmapped_under_a_region(struct vt *t)
 	void *memory = ts_memory(t, 4096);
 	struct ibv_mr *mr = ts_mr(t, pair->b.pd, memory, 4096, ALL);
 
-	VT_OK(t, mprotect(memory, 4096, PROT_NONE));
+	ts_protect(t, memory, 4096, PROT_NONE);
 	ts_write(&pair->a, .wr_id = 1, .length = 100, .rkey = mr->rkey,
 		 .remote_address = (uintptr_t)memory);
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_REM_ACCESS_ERR);

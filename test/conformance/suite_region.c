@@ -404,9 +404,9 @@ static void on_demand_memory_may_come_later(struct vt *t)
 	need_odp(t, IBV_ODP_SUPPORT);
 	pair = ts_connected(t, IBV_QPT_RC);
 	later = ts_memory(t, 8192);
-	VT_OK(t, mprotect(later, 8192, PROT_NONE));
+	ts_protect(t, later, 8192, PROT_NONE);
 	pair->b.mr = ts_mr(t, pair->b.pd, later, 8192, TS_ACCESS_ALL | IBV_ACCESS_ON_DEMAND);
-	VT_OK(t, mprotect(later, 8192, PROT_READ | PROT_WRITE));
+	ts_protect(t, later, 8192, PROT_READ | PROT_WRITE);
 	expect_write(pair, later + 4096, IBV_WC_SUCCESS);
 }
 

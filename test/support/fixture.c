@@ -2,6 +2,7 @@
 /*
  * Objects of the verbs that end with the test, and connected pairs of them.
  */
+#include "test/peer/peer.h"
 #include "test/support/keep.h"
 #include "test/support/need.h"
 #include "test/support/support.h"
@@ -92,14 +93,25 @@ void *ts_memory(struct vt *t, size_t length_bytes)
 {
 	static uintptr_t next_place = FIRST_PLACE;
 	struct mapping *mapping = vt_alloc(t, sizeof(*mapping));
-	void *memory = mmap((void *)next_place, length_bytes, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory = peer_active()
+			       ? peer_place(length_bytes)
+			       : mmap((void *)next_place, length_bytes, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+	if (!memory)
+		VT_FAIL(t, "no shared memory for %zu bytes", length_bytes);
 	next_place += (length_bytes / PLACE_BYTES + 1) * PLACE_BYTES;
 	VT_CHECK(t, memory != MAP_FAILED);
 	*mapping = (struct mapping){t, memory, length_bytes};
 	vt_defer(t, unmap, mapping);
 	return memory;
+}
+
+void ts_protect(struct vt *t, void *memory, size_t length_bytes, int protection)
+{
+	VT_OK(t, mprotect(memory, length_bytes, protection));
+	if (peer_active())
+		VT_OK(t, peer_protect(memory, length_bytes, protection));
 }
 
 static struct ibv_qp *create_qp(struct vt *t, struct ibv_pd *pd, struct ibv_qp_init_attr *init)

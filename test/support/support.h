@@ -112,6 +112,8 @@ struct ibv_ah *ts_ah(struct vt *t, struct ibv_pd *pd, struct vt_node *from, stru
 struct ibv_qp *ts_qp(struct vt *t, struct ibv_pd *pd, struct ibv_cq *cq, enum ibv_qp_type type);
 /* Memory of whole pages, zeroed. */
 void *ts_memory(struct vt *t, size_t length_bytes);
+/* mprotect(2), for both nodes. */
+void ts_protect(struct vt *t, void *memory, size_t length_bytes, int protection);
 
 /* A second context of the node's device. */
 struct ibv_context *ts_context(struct vt *t, struct vt_node *node);

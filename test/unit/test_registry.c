@@ -195,10 +195,10 @@ static const struct vb_backend beta_backend = {
 
 void setUp(void)
 {
-	int err = registry_add(&alpha_backend);
+	int err = vb_backend_add(&alpha_backend);
 
 	TEST_ASSERT_TRUE(err == 0 || err == EEXIST);
-	err = registry_add(&beta_backend);
+	err = vb_backend_add(&beta_backend);
 	TEST_ASSERT_TRUE(err == 0 || err == EEXIST);
 	unsetenv("VERBENA_BACKEND");
 	alpha.close_answer = 0;
@@ -334,10 +334,10 @@ void test_registry_add_refuses_a_taken_name_and_none(void)
 	const struct vb_backend empty = {.name = ""};
 	const struct vb_backend again = {.name = "sim"};
 
-	TEST_ASSERT_EQUAL_INT(EINVAL, registry_add(&nameless));
-	TEST_ASSERT_EQUAL_INT(EINVAL, registry_add(&empty));
-	TEST_ASSERT_EQUAL_INT(EEXIST, registry_add(&again));
-	TEST_ASSERT_EQUAL_INT(EEXIST, registry_add(&alpha_backend));
+	TEST_ASSERT_EQUAL_INT(EINVAL, vb_backend_add(&nameless));
+	TEST_ASSERT_EQUAL_INT(EINVAL, vb_backend_add(&empty));
+	TEST_ASSERT_EQUAL_INT(EEXIST, vb_backend_add(&again));
+	TEST_ASSERT_EQUAL_INT(EEXIST, vb_backend_add(&alpha_backend));
 }
 
 void test_registry_slots_have_no_null_verb(void)

@@ -61,7 +61,7 @@ static const struct vb_backend fake = {
 
 void setUp(void)
 {
-	int err = registry_add(&fake);
+	int err = vb_backend_add(&fake);
 
 	TEST_ASSERT_TRUE(err == 0 || err == EEXIST);
 	acks = 0;
