@@ -24,8 +24,9 @@ struct arguments {
 	uint64_t timeout_s;
 	bool seed_given, list, two_processes;
 	const char *wire; /* between A's process and B's */
+	bool compare;
 	struct vt_two two;
-	struct vb_sim_config peer_sim;
+	struct vb_sim_config peer_sim, one_sim;
 	char again[4096];
 };
 
@@ -136,6 +137,10 @@ static const struct cli_option options[] = {
 	{"peer-network", 0, "PATH",
 	 "the network namespace of B's process, such as\n/run/netns/NAME [the same]", NULL,
 	 cli_take_text, AT(two.network)},
+	{"compare", 0, NULL, "run each test in one process, too; another outcome is a failure",
+	 NULL, cli_take_flag, AT(compare)},
+	{"at-least", 0, "N", "fail if fewer tests use B's process [0]", NULL, cli_take_number,
+	 AT(two.at_least), UINT32_MAX},
 	{"trace", 0, "DIR", "write each test's packets to DIR/SUITE.TEST.pcap", "Output",
 	 cli_take_text, AT(run.trace_dir)},
 	{"junit", 0, "FILE", "write results as JUnit XML", NULL, cli_take_text, AT(run.junit)},
@@ -237,7 +242,9 @@ static void take_two(struct arguments *arguments)
 	vb_project_add_devices(sim, VB_PROJECT_DEVICES);
 	sim->clock = VB_SIM_CLOCK_REAL;
 	snprintf(sim->world, sizeof(sim->world), "test-%d", getpid());
-	*peer = *sim;
+	*peer = arguments->one_sim = *sim;
+	if (arguments->compare)
+		arguments->two.one = &arguments->one_sim;
 	set_wire(sim, wire, device_index(sim, run->device, 0));
 	set_wire(peer, wire, device_index(peer, run->peer_device, is_simulated(run->backend)));
 	arguments->two.sim = is_simulated(arguments->two.backend) ? peer : NULL;

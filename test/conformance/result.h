@@ -36,6 +36,7 @@ struct vt_result {
 	enum vt_outcome outcome;
 	unsigned int failures;
 	bool ending; /* set when the test itself is over and its cleanup runs */
+	bool used_b; /* it has made an object in B's process */
 	bool died;   /* its process crashed, exited, or was ended by the time limit */
 	unsigned int found_count;
 	struct vt_found found[VT_FOUND_MAX]; /* each check and value once, in their order */
@@ -57,7 +58,7 @@ struct vt_run {
 	struct vt_deferred *deferred;
 	uint64_t random;
 	bool stopped; /* B's process has ended: no verb of B can be called */
-	jmp_buf end; /* of the test, or of the deferred function that runs */
+	jmp_buf end;  /* of the test, or of the deferred function that runs */
 };
 
 /* Adds a line to the result's text, unless the text is full. */

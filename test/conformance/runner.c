@@ -109,7 +109,8 @@ static bool run_or_leave_out(const struct vt_options *options, const struct vt_p
 	if (crash)
 		return vt_leave_out(record, crash);
 	return vt_run_one(options, place, record, shared) &&
-	       (!known || vt_known_judge(known, record, shared));
+	       (!known || vt_known_judge(known, record, shared)) &&
+	       (!options->two || vt_compare_one(options, place, record, shared));
 }
 
 static int run_chosen(const struct vt_options *options, const struct vt_place *place,

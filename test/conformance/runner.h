@@ -9,7 +9,7 @@
  *	runner_test.c	one test from its world to its verdict
  *	runner_trace.c	the file that a test's packets go to
  *	runner_verify.c	the checkers of completions and traces that every test runs under
- *	runner_two.c	B's process
+ *	runner_two.c	B's process, and what one process says
  *	runner_process.c	child processes, which may crash or hang
  *	runner_known.c	the list of tests that are known to fail
  *	runner_report.c	results on standard output, for people and as TAP
@@ -37,7 +37,9 @@ struct vt_two {
 	const char *backend;		 /* of B's process */
 	const struct vb_sim_config *sim; /* B's process's world, if it is simulated */
 	const char *network;		 /* the path of its network namespace; NULL: the same */
-	bool both; /* A is in B's process, too: a proof of the relay, without a wire */
+	bool both;			 /* A is in B's process, too: a proof of the relay */
+	const struct vb_sim_config *one; /* of one process, to compare with; NULL: do not compare */
+	uint64_t at_least;		 /* so many tests must use B's process */
 };
 
 struct vt_options {
@@ -89,6 +91,8 @@ struct vt_record {
 	enum vt_outcome outcome;
 	const char *quirks; /* from the list of known failures; NULL if the test is not on it */
 	double seconds;
+	bool used_b;  /* the test has made an object in B's process */
+	bool differs; /* from one process, in its outcome */
 	char *text;   /* failures, or the reason of a skip */
 	char *output; /* what it wrote itself; "" without fork */
 };
@@ -194,6 +198,13 @@ void vt_check_trace(const char *path, unsigned int may, struct vt_result *result
  */
 bool vt_run_beside(const struct vt_options *options, void (*fn)(void *arg), void *arg,
 		   struct vt **test, char *error);
+
+/*
+ * Runs a test that did not skip in one process, too, if the options ask for it. Another outcome there
+ * makes the record VT_FAILED and adds a line to its text. False: out of memory.
+ */
+bool vt_compare_one(const struct vt_options *options, const struct vt_place *place,
+		    struct vt_record *record, struct vt_result *shared);
 
 /* --- runner_process.c --- */
 

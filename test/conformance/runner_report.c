@@ -15,6 +15,7 @@ struct vt_report {
 	bool colour;
 	unsigned int tests, done;
 	unsigned int counts[VT_OUTCOMES];
+	unsigned int in_two, different; /* with --two-processes */
 	/* The suite that runs, for its summary line. */
 	const struct vt_suite *suite;
 	unsigned int suite_counts[VT_OUTCOMES];
@@ -73,8 +74,11 @@ static void print_head(const struct vt_report *report, const struct vt_place *pl
 	const char *mark = report->options->tap ? "# " : "";
 
 	printf("%sseed %llu\n", mark, (unsigned long long)report->options->seed);
-	printf("%sbackend %s, A is %s port %u, B is %s port %u\n", mark, report->options->backend,
+	printf("%sbackend %s, A is %s port %u, B is %s port %u", mark, report->options->backend,
 	       place->device, place->port, place->peer_device, place->peer_port);
+	if (report->options->two)
+		printf(" of backend %s in another process", report->options->two->backend);
+	printf("\n");
 	print_left_out(report, place, VT_UNFIT_BACKEND);
 	print_left_out(report, place, VT_UNFIT_LINK_LAYER);
 }
@@ -207,6 +211,8 @@ void vt_report_test(struct vt_report *report, const struct vt_record *record)
 	report->counts[record->outcome]++;
 	report->suite_counts[record->outcome]++;
 	report->suite_seconds += record->seconds;
+	report->in_two += record->used_b;
+	report->different += record->differs;
 	if (record->outcome == VT_FAILED && !report->first_failure)
 		report->first_failure = record;
 	if (report->options->tap)
@@ -220,6 +226,26 @@ void vt_report_test(struct vt_report *report, const struct vt_record *record)
 static bool needs_list(const struct vt_options *options)
 {
 	return options->profile && strcmp(options->profile, "spec") != 0 && !options->known;
+}
+
+static bool too_few(const struct vt_report *report)
+{
+	const struct vt_two *two = report->options->two;
+
+	return two && report->in_two < two->at_least;
+}
+
+static void print_two(const struct vt_report *report)
+{
+	const struct vt_two *two = report->options->two;
+
+	if (!two)
+		return;
+	if (two->one)
+		printf(", %u differ from one process", report->different);
+	printf(", %u ran in two processes", report->in_two);
+	if (too_few(report))
+		printf(" (fewer than --at-least %llu)", (unsigned long long)two->at_least);
 }
 
 static void print_end(const struct vt_report *report)
@@ -242,6 +268,7 @@ static void print_end(const struct vt_report *report)
 	       report->counts[VT_FAILED], report->counts[VT_SKIPPED]);
 	if (report->options->known)
 		printf(", %u known", report->counts[VT_KNOWN]);
+	print_two(report);
 	printf("\n");
 }
 
@@ -253,7 +280,7 @@ int vt_report_close(struct vt_report *report, const struct vt_record *records, u
 	end_suite(report);
 	written = !report->junit || vt_write_junit(report->junit, report->options, records, count);
 	print_end(report);
-	status = report->counts[VT_FAILED] ? VT_EXIT_FAILED : VT_EXIT_PASSED;
+	status = report->counts[VT_FAILED] || too_few(report) ? VT_EXIT_FAILED : VT_EXIT_PASSED;
 	if (!written || fflush(stdout))
 		status = VT_EXIT_FAILED;
 	free(report);

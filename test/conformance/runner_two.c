@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Tests with B in another process: its beginning, its end, and what it ends. */
+/* Tests with B in another process, and the comparison with one process. */
 #include "test/conformance/runner.h"
 #include "test/peer/peer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static struct vt *running(void *arg)
 {
@@ -57,5 +58,46 @@ bool vt_run_beside(const struct vt_options *options, void (*fn)(void *arg), void
 		return false;
 	peer_run(fn, arg);
 	good = peer_end(error, VT_LINE_MAX);
+	return good;
+}
+
+/* Adds what happened in one process to the text of the record. False: out of memory. */
+static bool say_difference(struct vt_record *record, const struct vt_record *one)
+{
+	char *text;
+	int length = asprintf(&text, "%stwo processes: the test %s; in one it %s%s%s", record->text,
+			      record->outcome == VT_PASSED ? "passes" : "fails",
+			      one->outcome == VT_PASSED	   ? "passes"
+			      : one->outcome == VT_SKIPPED ? "is skipped: "
+							   : "fails: ",
+			      one->outcome == VT_PASSED ? "" : one->text,
+			      one->outcome == VT_FAILED ? "" : "\n");
+
+	if (length < 0)
+		return false;
+	free(record->text);
+	record->text = text;
+	record->outcome = VT_FAILED;
+	record->differs = true;
+	return true;
+}
+
+bool vt_compare_one(const struct vt_options *options, const struct vt_place *place,
+		    struct vt_record *record, struct vt_result *shared)
+{
+	struct vt_options alone = *options;
+	struct vt_record one = {.suite = record->suite, .test = record->test};
+	bool good = true;
+
+	if (!options->two->one || record->outcome == VT_SKIPPED)
+		return true;
+	alone.two = NULL;
+	alone.sim = options->two->one;
+	alone.trace_dir = NULL;
+	good = vt_run_one(&alone, place, &one, shared);
+	if (good && one.outcome != record->outcome)
+		good = say_difference(record, &one);
+	free(one.text);
+	free(one.output);
 	return good;
 }

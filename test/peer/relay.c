@@ -14,11 +14,18 @@
 
 static const struct peer_setup *setup;
 static pid_t peer;
+static bool used; /* an object has been made */
 
 void relay_begin(const struct peer_setup *with, pid_t to)
 {
 	setup = with;
 	peer = to;
+	used = false;
+}
+
+bool peer_used(void)
+{
+	return used;
 }
 
 /* --- a call --- */
@@ -127,6 +134,7 @@ static uint64_t relay(const struct call *call, enum kind makes, bool makes_objec
 	if (ours->with_fd && call->row == ROW_open_xrcd)
 		*(int *)fd = kept_fd;
 	take_descriptors(ours->result, ours->fds);
+	used = used || (makes > KIND_CONTEXT && ours->result);
 	if (ours->ends && !ours->err)
 		close_descriptors(call->values[0]);
 	if (ours->err)
