@@ -39,6 +39,15 @@ static void give_up(void)
 	process = 0;
 }
 
+/* A crash of B's process is its end, whatever the test's process does with its own. */
+static void forget_handlers(void)
+{
+	static const int signals[] = {SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV};
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		signal(signals[i], SIG_DFL);
+}
+
 /* The test's process may end at any time, and B's then ends with it. */
 static pid_t fork_server(const struct peer_setup *setup)
 {
@@ -51,6 +60,7 @@ static pid_t fork_server(const struct peer_setup *setup)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
+	forget_handlers();
 	serve(setup);
 }
 
