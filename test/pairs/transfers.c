@@ -107,6 +107,17 @@ static size_t largest(const struct transfer *t)
 	return most;
 }
 
+/* A WRITE on a UC QP completes when it has been sent. An empty SEND after it says that it has arrived. */
+static bool needs_mark(const struct transfer *t)
+{
+	return t->ends[0].kind == LINK_UC && t->operation->opcode == IBV_WR_RDMA_WRITE;
+}
+
+static void post_mark(struct link *end, unsigned int i)
+{
+	link_post(end, &(struct ibv_send_wr){.wr_id = i, .opcode = IBV_WR_SEND}, 0);
+}
+
 static void prepare(struct transfer *t)
 {
 	size_t most = largest(t);
@@ -123,7 +134,7 @@ static void prepare(struct transfer *t)
 		else
 			pattern_fill(t->adapter.memory + source(t, i), t->size[i],
 				     key(t, t->settings->role, i));
-		if (t->operation->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
+		if (t->operation->opcode == IBV_WR_RDMA_WRITE_WITH_IMM || needs_mark(t))
 			link_receive(end, i, target(t, i), 0);
 		else if (t->operation->receives)
 			link_receive(end, i, target(t, i) - before, most + before);
@@ -154,6 +165,8 @@ static void post(struct transfer *t, unsigned int i)
 		wr.wr.atomic.swap = ~found;
 	}
 	link_post(&t->ends[i], &wr, reads ? source(t, i) : target(t, i));
+	if (needs_mark(t))
+		post_mark(&t->ends[i], i);
 }
 
 static void take_receive(struct transfer *t, const struct ibv_wc *wc)
@@ -183,11 +196,13 @@ static void take_receive(struct transfer *t, const struct ibv_wc *wc)
 
 static void collect(struct transfer *t)
 {
-	unsigned int left = t->operation->receives ? 2 * ENDS : ENDS;
+	unsigned int left = needs_mark(t) ? 3 * ENDS : t->operation->receives ? 2 * ENDS : ENDS;
 	struct ibv_wc wc;
 
 	while (left--) {
 		adapter_success(&t->adapter, &wc);
+		if (needs_mark(t) && wc.opcode != IBV_WC_RDMA_WRITE)
+			continue;
 		if (wc.opcode & IBV_WC_RECV)
 			take_receive(t, &wc);
 		else if (wc.opcode != t->operation->sent)
@@ -275,6 +290,18 @@ static uint32_t bind(struct transfer *t, unsigned int i, struct ibv_mw *mw, size
 	return wr.bind_mw.rkey;
 }
 
+/* A UC QP: waits until the other process's WRITE has arrived. */
+static void exchange_marks(struct transfer *t, unsigned int i)
+{
+	struct ibv_wc wc;
+
+	link_receive(&t->ends[i], i, target(t, i), 0);
+	peer_meet(t->peer);
+	post_mark(&t->ends[i], i);
+	adapter_success(&t->adapter, &wc);
+	adapter_success(&t->adapter, &wc);
+}
+
 /* Writes through the window of the other process; a reliable QP reads the bytes back. */
 static void use_window(struct transfer *t, unsigned int i, uint32_t rkey)
 {
@@ -285,8 +312,10 @@ static void use_window(struct transfer *t, unsigned int i, uint32_t rkey)
 	wr.wr.rdma.rkey = rkey;
 	pattern_fill(bytes, t->size[i], key(t, t->settings->role, i));
 	do_work(t, i, &wr);
-	if (t->ends[i].kind != LINK_RC)
+	if (t->ends[i].kind == LINK_UC) {
+		exchange_marks(t, i);
 		return;
+	}
 	memset(bytes, 0, t->size[i]);
 	wr.opcode = IBV_WR_RDMA_READ;
 	do_work(t, i, &wr);
