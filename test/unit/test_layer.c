@@ -208,7 +208,7 @@ static struct layer layer_b = {.name = "b", .before = before_b, .after = after_b
 
 void setUp(void)
 {
-	int err = registry_add(&fake);
+	int err = vb_backend_add(&fake);
 
 	TEST_ASSERT_TRUE(err == 0 || err == EEXIST);
 	fill_context();
@@ -685,7 +685,7 @@ void test_layer_covers_backends_that_come_later(void)
 	};
 
 	add_both();
-	TEST_ASSERT_EQUAL_INT(0, registry_add(&later));
+	TEST_ASSERT_EQUAL_INT(0, vb_backend_add(&later));
 	answer = (uintptr_t)list;
 	vb_free_device_list(list);
 	begin_way();
@@ -702,7 +702,7 @@ void test_layer_leaves_backends_alone_that_come_after_it(void)
 
 	TEST_ASSERT_EQUAL_INT(0, layer_add(&layer_a));
 	layer_remove(&layer_a);
-	TEST_ASSERT_EQUAL_INT(0, registry_add(&after));
+	TEST_ASSERT_EQUAL_INT(0, vb_backend_add(&after));
 	TEST_ASSERT_TRUE(vb_find_backend("after")->alloc_pd == TABLE_alloc_pd);
 }
 
