@@ -269,13 +269,14 @@ static bool leaves(const struct sim_net *net, const struct sim_path *path, uint3
 	return path->beyond || !sim_table_find(&path->dest->device->qps, dest_qpn);
 }
 
+/* A packet to a group has come to a port, or (without one) goes beyond the engine. */
 static bool end_at_group(const struct sim_net *net, const struct sim_path *path,
 			 const struct load *load)
 {
 	bool taken = false;
 
 	if (!path->dest)
-		return net->way && depart(net, path, load);
+		return depart(net, path, load);
 	if (has_members(path->dest, path)) {
 		enter(path, load);
 		taken = true;
@@ -289,7 +290,7 @@ static bool end_at_group(const struct sim_net *net, const struct sim_path *path,
  * port, as in an engine without a way out. */
 static bool end(const struct sim_net *net, const struct sim_path *path, const struct load *load)
 {
-	if (path->multicast)
+	if (path->multicast && net->way)
 		return end_at_group(net, path, load);
 	if (leaves(net, path, load->dest_qpn)) {
 		if (depart(net, path, load))

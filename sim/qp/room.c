@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Room: where packets leave the engine, a QP asks how many the network takes before it sends. A QP that
- * finds no room waits on a list of the engine. Its timers run on.
+ * finds no room waits on a list of the engine. Its timers run on. A QP that waits with its first packet has
+ * no timer yet: the owner bounds the time for which there is no room.
  */
 #include "sim/qp/private.h"
 

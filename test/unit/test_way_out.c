@@ -862,6 +862,39 @@ void test_delayed_packets_wait_for_room(void)
 	TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[0].sim));
 }
 
+/* The filters act on packets that go beyond the engine, too. */
+void test_filters_act_on_packets_that_go_beyond(void)
+{
+	const struct engine_frame *frame;
+	struct joined_way *way;
+
+	traced = true;
+	open(&(struct engine_config){.no_timeout = true});
+	way = &joined.ways[0];
+	way->far = engine_gid(2);
+	take_address(joined.engines[0].sides[1].device);
+	add_rule((struct sim_fault_rule){.action = SIM_FAULT_DROP, .count = 1});
+	add_rule((struct sim_fault_rule){.action = SIM_FAULT_DUPLICATE, .count = 1});
+	add_rule((struct sim_fault_rule){.action = SIM_FAULT_DELAY, .count = 1, .delay_ns = 5000});
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 700});
+	joined_run(&joined);
+	TEST_ASSERT_EQUAL_UINT(3, joined.engines[0].frame_count - 1);
+	TEST_ASSERT_TRUE(joined.engines[0].frames[0].lost);
+	TEST_ASSERT_EQUAL_UINT(2, way->far_frames);
+	joined_settle(&joined, SIM_NEVER - 1);
+	TEST_ASSERT_EQUAL_UINT(3, way->far_frames);
+	TEST_ASSERT_EQUAL_UINT64(5000, joined.now_ns);
+	TEST_ASSERT_EQUAL_UINT64(1, joined.engines[0].sides[0].device->counters.lost_packets);
+	frame = engine_nth(&joined.engines[0], SIM_RC_WRITE_LAST, 0);
+	TEST_ASSERT_EQUAL_size_t(frame->frame_bytes, way->far_frame.frame_bytes);
+	/* Without the way, the packets are lost here. */
+	sim_way_out_set(joined.engines[0].sim, NULL);
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 700});
+	joined_run(&joined);
+	TEST_ASSERT_EQUAL_UINT(3, way->far_frames);
+	TEST_ASSERT_EQUAL_UINT64(4, joined.engines[0].sides[0].device->counters.lost_packets);
+}
+
 /* --- ports --- */
 
 void test_a_frame_for_a_port_that_is_down_is_lost(void)
