@@ -153,7 +153,7 @@ static struct ibv_context *open_named(const char *name)
 	return bench_need(name, context);
 }
 
-static void open_node(struct bench_node *node, const char *name, size_t buffer_bytes, int cqe)
+void bench_open_node(struct bench_node *node, const char *name, size_t buffer_bytes, int cqe)
 {
 	node->context = open_named(name);
 	node->pd = bench_need("PD", vb_alloc_pd(node->context));
@@ -175,11 +175,11 @@ static void open_node(struct bench_node *node, const char *name, size_t buffer_b
 void bench_open(struct bench_pair *pair, size_t buffer_bytes, int cqe)
 {
 	*pair = (struct bench_pair){0};
-	open_node(&pair->a, "sim0", buffer_bytes, cqe);
-	open_node(&pair->b, "sim1", buffer_bytes, cqe);
+	bench_open_node(&pair->a, "sim0", buffer_bytes, cqe);
+	bench_open_node(&pair->b, "sim1", buffer_bytes, cqe);
 }
 
-static void close_node(struct bench_node *node)
+void bench_close_node(struct bench_node *node)
 {
 	if (node->qp)
 		bench_check("destroy QP", vb_destroy_qp(node->qp));
@@ -193,8 +193,8 @@ static void close_node(struct bench_node *node)
 
 void bench_close(struct bench_pair *pair)
 {
-	close_node(&pair->a);
-	close_node(&pair->b);
+	bench_close_node(&pair->a);
+	bench_close_node(&pair->b);
 }
 
 struct ibv_qp *bench_qp(struct bench_node *node, uint32_t depth)

@@ -56,6 +56,10 @@ void *bench_need(const char *what, void *object);
 /* Polls until the CQ has one completion; fails unless its status is success. */
 void bench_poll_one(struct ibv_cq *cq);
 
+/* Opens a device. Unless buffer_bytes is 0, registers a buffer for remote access. */
+void bench_open_node(struct bench_node *node, const char *name, size_t buffer_bytes, int cqe);
+void bench_close_node(struct bench_node *node);
+
 /* Opens sim0 and sim1. Unless buffer_bytes is 0, registers a buffer of each for remote access. */
 void bench_open(struct bench_pair *pair, size_t buffer_bytes, int cqe);
 void bench_close(struct bench_pair *pair);

@@ -14,8 +14,15 @@
 
 /* --- data --- */
 
-/* A program that polls looks only this often at the socket of a device without QPs. */
-#define IDLE_CALLS 64
+/*
+ * Every verb calls receive(), and a look at a socket costs a system call. While the program polls, the
+ * socket of a device without QPs rests for many calls. A socket that has just been emptied rests for the
+ * verbs by which a program answers a message: one that posts a receive and one that posts a send. An ACK
+ * waits a little longer than that.
+ */
+#define REST_WITHOUT_QPS 63
+#define REST_AFTER_BATCH 2
+#define ACK_CALLS	 4
 
 enum { CNP = 0x81, ECN = 0x3, ECN_CONGESTION = 0x3 };
 
@@ -113,17 +120,24 @@ static bool send_datagram(void *arg, const struct sim_departure *departure)
 	offset = sim_route_bytes(&route);
 	if (frame_bytes <= offset)
 		return false;
+	if (!socket->out->count)
+		socket->waits = ACK_CALLS;
 	udp_queue(socket, offset, frame_bytes - offset, &route);
 	return true;
 }
 
+/* While the program polls, ACKs wait for what the program sends next: so a request does not wait for the
+ * system call of an ACK. */
 static void flush(struct wire *wire)
 {
 	struct udp *udp = (struct udp *)wire;
 
-	for (unsigned int i = 0; i < udp->count; i++)
-		if (udp->sockets[i]->out->count)
-			udp_flush(udp->sockets[i]);
+	for (unsigned int i = 0; i < udp->count; i++) {
+		struct udp_socket *socket = udp->sockets[i];
+
+		if (socket->out->count && (udp->listener.on || !udp_may_wait(socket)))
+			udp_flush(socket);
+	}
 }
 
 /* --- groups and other processes: the wire knows neither --- */
@@ -198,10 +212,37 @@ static bool arrive(struct udp_socket *socket, const struct udp_arrival *arrival)
 	return awaited;
 }
 
-/* Returns true if the socket of a device without QPs may wait: nobody would take its packets. */
-static bool may_wait(struct udp *udp, struct udp_socket *socket)
+/* Gives the engine what has come to a socket. Returns true if something came. */
+static bool empty(struct udp *udp, struct udp_socket *socket)
 {
-	return !udp->listener.on && !socket->device->qps.live && ++socket->idle % IDLE_CALLS;
+	const unsigned int count = udp_receive(socket, udp->in);
+	bool ready = false;
+
+	for (unsigned int at = 0; at < count; at++) {
+		struct udp_arrival arrival;
+
+		udp_take(udp->in, at, &arrival);
+		ready |= arrive(socket, &arrival);
+	}
+	ready |= udp_pace_resumes(&socket->pace);
+	if (ready)
+		sim_way_out_ready(socket->device->engine);
+	if (!socket->device->qps.live)
+		socket->rests = REST_WITHOUT_QPS;
+	else if (count && count < UDP_BATCH)
+		socket->rests = REST_AFTER_BATCH;
+	return count;
+}
+
+/* Returns true if the socket is left out of this call of receive(). */
+static bool rests(const struct udp *udp, struct udp_socket *socket)
+{
+	if (socket->waits)
+		socket->waits--;
+	if (udp->listener.on || !socket->rests)
+		return false;
+	socket->rests--;
+	return true;
 }
 
 static bool receive(struct wire *wire)
@@ -211,22 +252,9 @@ static bool receive(struct wire *wire)
 
 	for (unsigned int i = 0; i < udp->count; i++) {
 		struct udp_socket *socket = udp->sockets[i];
-		bool ready = false;
-		unsigned int count;
 
-		if (!socket->device || socket->fd < 0 || may_wait(udp, socket))
-			continue;
-		count = udp_receive(socket, udp->in);
-		for (unsigned int at = 0; at < count; at++) {
-			struct udp_arrival arrival;
-
-			udp_take(udp->in, at, &arrival);
-			ready |= arrive(socket, &arrival);
-		}
-		came |= count > 0;
-		ready |= udp_pace_resumes(&socket->pace);
-		if (ready)
-			sim_way_out_ready(socket->device->engine);
+		if (socket->device && socket->fd >= 0 && !rests(udp, socket))
+			came |= empty(udp, socket);
 	}
 	udp_listener_aim(&udp->listener);
 	return came;
@@ -245,7 +273,7 @@ static void let_go(struct udp_socket *socket)
 	if (socket->fd >= 0)
 		close(socket->fd);
 	socket->fd = -1;
-	socket->out->count = 0;
+	socket->out->count = socket->out->requests = socket->out->acks = 0;
 }
 
 static void forked(struct wire *wire)

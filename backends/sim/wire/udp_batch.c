@@ -10,13 +10,16 @@
 /* What the sockets have without a control message. */
 enum { TRAFFIC_CLASS = 0, HOP_LIMIT = 64 };
 
+/* The lengths of a BTH, and of the datagram of an ACK: BTH, AETH, ICRC. */
+enum { BTH_BYTES = 12, ACK_BYTES = BTH_BYTES + 4 + 4 };
+
 struct udp_batch *udp_batch_create(void)
 {
 	struct udp_batch *batch = aligned_alloc(64, sizeof(*batch));
 
 	if (!batch)
 		return NULL;
-	batch->count = 0;
+	batch->count = batch->requests = batch->acks = 0;
 	for (unsigned int i = 0; i < UDP_BATCH; i++) {
 		batch->parts[i] =
 			(struct iovec){batch->buffers[i] + UDP_HEAD_BYTES, UDP_DATAGRAM_BYTES_MAX};
@@ -68,6 +71,19 @@ uint8_t *udp_next_buffer(struct udp_socket *socket)
 	return socket->out->buffers[socket->out->count];
 }
 
+/* Counts what the datagram at `index` is. */
+static void sort(struct udp_batch *out, unsigned int index)
+{
+	const uint8_t *bth = out->parts[index].iov_base;
+	const uint32_t flags = sim_opcodes[bth[0]].flags;
+	const bool is_ack = flags & SIM_OP_ACK && out->parts[index].iov_len == ACK_BYTES &&
+			    (bth[BTH_BYTES] & SIM_AETH_TYPE) == SIM_AETH_ACK;
+
+	out->request[index] = flags & SIM_OP_REQUEST;
+	out->requests += out->request[index];
+	out->acks += is_ack;
+}
+
 void udp_queue(struct udp_socket *socket, size_t offset, size_t datagram_bytes,
 	       const struct sim_route *route)
 {
@@ -81,22 +97,23 @@ void udp_queue(struct udp_socket *socket, size_t offset, size_t datagram_bytes,
 		out->addresses[index].v6.sin6_flowinfo = htonl(route->flow_label);
 	add_controls(message, route, socket->address.ipv6);
 	udp_pace_sent(&socket->pace, route->dest_gid, datagram_bytes);
+	sort(out, index);
 }
 
 /*
- * Returns true if the kernel refused the first datagram from `first` on for its flow label, which needs
- * a lease where labels are exclusive (Linux net/ipv6/ip6_flowlabel.c, fl6_sock_lookup). The ICRC leaves
- * out the flow label: the datagrams go without one from now on.
+ * Returns true if the kernel refused a datagram for its flow label, which needs a lease where labels are
+ * exclusive (Linux net/ipv6/ip6_flowlabel.c, fl6_sock_lookup). The ICRC leaves out the flow label: the
+ * datagrams go without one from now on.
  */
-static bool drop_flow_labels(struct udp_socket *socket, unsigned int first, int error)
+static bool drop_flow_labels(struct udp_socket *socket, const struct msghdr *refused, int error)
 {
 	struct udp_batch *out = socket->out;
 
 	if (error != EINVAL || !socket->address.ipv6 || socket->no_flow_labels ||
-	    !out->addresses[first].v6.sin6_flowinfo)
+	    !((const struct sockaddr_in6 *)refused->msg_name)->sin6_flowinfo)
 		return false;
 	socket->no_flow_labels = true;
-	for (unsigned int i = first; i < out->count; i++)
+	for (unsigned int i = 0; i < out->count; i++)
 		out->addresses[i].v6.sin6_flowinfo = 0;
 	return true;
 }
@@ -123,26 +140,52 @@ static void lose(struct udp_socket *socket, int error)
 		socket->device->counters.lost_packets++;
 }
 
-void udp_flush(struct udp_socket *socket)
+static void send_all(struct udp_socket *socket, struct mmsghdr *messages, unsigned int count)
 {
-	struct udp_batch *out = socket->out;
-	const int state = cancel_off();
 	unsigned int done = 0;
 
-	while (done < out->count) {
-		const int sent =
-			sendmmsg(socket->fd, out->messages + done, out->count - done, MSG_DONTWAIT);
+	while (done < count) {
+		const int sent = sendmmsg(socket->fd, messages + done, count - done, MSG_DONTWAIT);
 
 		if (sent > 0) {
 			socket->counters.sent += (unsigned int)sent;
 			done += (unsigned int)sent;
-		} else if (errno != EINTR && !drop_flow_labels(socket, done, errno)) {
+		} else if (errno != EINTR &&
+			   !drop_flow_labels(socket, &messages[done].msg_hdr, errno)) {
 			lose(socket, errno);
 			done++;
 		}
 	}
-	out->count = 0;
+}
+
+/* The order of the requests, and that of the answers, stays. */
+static void send_sorted(struct udp_socket *socket)
+{
+	const struct udp_batch *out = socket->out;
+	struct mmsghdr sorted[UDP_BATCH];
+	unsigned int request = 0, answer = out->requests;
+
+	for (unsigned int i = 0; i < out->count; i++)
+		sorted[out->request[i] ? request++ : answer++] = out->messages[i];
+	send_all(socket, sorted, out->count);
+}
+
+void udp_flush(struct udp_socket *socket)
+{
+	struct udp_batch *out = socket->out;
+	const int state = cancel_off();
+
+	if (out->requests && out->requests < out->count)
+		send_sorted(socket);
+	else
+		send_all(socket, out->messages, out->count);
+	out->count = out->requests = out->acks = 0;
 	cancel_restore(state);
+}
+
+bool udp_may_wait(const struct udp_socket *socket)
+{
+	return socket->out->acks == socket->out->count && socket->waits;
 }
 
 /* --- receiving --- */

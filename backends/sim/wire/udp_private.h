@@ -112,7 +112,9 @@ bool udp_pace_resumes(struct udp_pace *pace);
 
 /* The datagrams of one call of sendmmsg(2) or recvmmsg(2). */
 struct udp_batch {
-	unsigned int count; /* of datagrams to send */
+	unsigned int count;	     /* of datagrams to send */
+	unsigned int requests, acks; /* how many of these are requests, and plain ACKs */
+	bool request[UDP_BATCH];
 	struct mmsghdr messages[UDP_BATCH];
 	struct iovec parts[UDP_BATCH];
 	union udp_sockaddr addresses[UDP_BATCH];
@@ -125,7 +127,9 @@ struct udp_socket {
 	struct udp_address address;
 	struct sim_device *device; /* NULL before udp_join() */
 	bool no_flow_labels;	   /* the kernel has refused one */
-	unsigned int idle;	   /* counts calls of receive() that left out the socket */
+	/* While the program polls: */
+	unsigned int rests; /* how many calls of receive() leave out the socket */
+	unsigned int waits; /* how many calls of receive() the queued ACKs still wait for */
 	struct udp_counters counters;
 	struct udp_pace pace;
 	struct udp_batch *out;
@@ -141,8 +145,11 @@ uint8_t *udp_next_buffer(struct udp_socket *socket);
 void udp_queue(struct udp_socket *socket, size_t offset, size_t datagram_bytes,
 	       const struct sim_route *route);
 
-/* Sends the queued datagrams. */
+/* Sends the queued datagrams: requests first, for which the peer's program may wait. */
 void udp_flush(struct udp_socket *socket);
+
+/* Returns true if only ACKs are queued, which no program waits for as it waits for a request. */
+bool udp_may_wait(const struct udp_socket *socket);
 
 /* A received datagram. */
 struct udp_arrival {
