@@ -23,24 +23,12 @@ struct arguments {
 	struct vb_sim_config sim; /* the project's, with --profile */
 	uint64_t timeout_s;
 	bool seed_given, list, two_processes;
-	const char *wire; /* between A's process and B's */
+	const char *wire, *peer_wire;
 	bool compare;
 	struct vt_two two;
 	struct vb_sim_config peer_sim, one_sim;
 	char again[4096];
 };
-
-/* The wires of --two-processes: enum vb_sim_wire. */
-static const char *wire_name(unsigned int index)
-{
-	static const char *const names[] = {
-		[VB_SIM_WIRE_MEMORY] = "memory",
-		[VB_SIM_WIRE_SHARED] = "shared",
-		[VB_SIM_WIRE_UDP] = "udp",
-	};
-
-	return index < sizeof(names) / sizeof(names[0]) ? names[index] : NULL;
-}
 
 /* Adds an option to arguments->again, quoted for a shell if necessary. */
 static void say_again(struct arguments *arguments, const char *option, const char *value)
@@ -130,8 +118,11 @@ static const struct cli_option options[] = {
 	 "are left out",
 	 "Two processes", cli_take_flag, AT(two_processes)},
 	{"wire", 0, "W",
-	 "between the processes: shared, udp, or memory, where A is in\nB's process, too [shared]",
-	 NULL, cli_take_word, AT(wire), .words = wire_name},
+	 "of A's device: shared, udp, udp=ADDRESS; or memory, where A\nis in B's process, too "
+	 "[shared]",
+	 NULL, cli_take_text, AT(wire)},
+	{"peer-wire", 0, "W", "of B's device [that of --wire, with an address of its own]", NULL,
+	 cli_take_text, AT(peer_wire)},
 	{"peer-backend", 0, "B", "of B's process [that of --backend]", NULL, cli_take_text,
 	 AT(two.backend), .words = cli_backend},
 	{"peer-network", 0, "PATH",
@@ -215,12 +206,31 @@ static unsigned int device_index(const struct vb_sim_config *sim, const char *na
 	return other;
 }
 
-/* A device that claims an address of the network cannot be in both processes. */
-static void set_wire(struct vb_sim_config *sim, enum vb_sim_wire wire, unsigned int own)
+/* Reads a wire into a device. False after a message. */
+static bool read_wire(const char *option, const char *text, struct vb_sim_device_config *device)
 {
-	for (unsigned int i = 0; i < sim->device_count; i++)
-		if (wire != VB_SIM_WIRE_UDP || i == own)
-			sim->devices[i].wire = wire;
+	struct vb_project one = {.sim = {.device_count = 1}};
+	struct vb_project_error error;
+
+	if (!vb_project_set_wire(&one, option, text, &error)) {
+		fprintf(stderr, "verbena test: %s\n", error.text);
+		return false;
+	}
+	device->wire = one.sim.devices[0].wire;
+	memcpy(device->address, one.sim.devices[0].address, sizeof(device->address));
+	return true;
+}
+
+/* All devices of the world shared are in both processes; one that claims an address is in one. */
+static void set_wire(struct vb_sim_config *sim, const struct vb_sim_device_config *wire,
+		     unsigned int own)
+{
+	for (unsigned int i = 0; i < sim->device_count; i++) {
+		if (wire->wire == VB_SIM_WIRE_UDP && i != own)
+			continue;
+		sim->devices[i].wire = wire->wire;
+		memcpy(sim->devices[i].address, wire->address, sizeof(wire->address));
+	}
 }
 
 static bool is_simulated(const char *backend)
@@ -228,28 +238,50 @@ static bool is_simulated(const char *backend)
 	return vb_find_backend(backend)->capabilities & VB_BACKEND_SIMULATED;
 }
 
+/* Without an address of its own, B takes the kind of A's wire. */
+static bool read_wires(const struct arguments *arguments, struct vb_sim_device_config *a,
+		       struct vb_sim_device_config *b)
+{
+	const char *wire = arguments->wire ? arguments->wire : "shared";
+
+	if (!read_wire("--wire", wire, a))
+		return false;
+	if (arguments->peer_wire)
+		return read_wire("--peer-wire", arguments->peer_wire, b);
+	*b = *a;
+	if (is_simulated(arguments->run.backend))
+		b->address[0] = '\0';
+	return true;
+}
+
 /* Fills the worlds of both processes. */
-static void take_two(struct arguments *arguments)
+static int take_two(struct arguments *arguments)
 {
 	struct vt_options *run = &arguments->run;
+	struct vt_two *two = &arguments->two;
 	struct vb_sim_config *sim = &arguments->sim, *peer = &arguments->peer_sim;
-	enum vb_sim_wire wire = VB_SIM_WIRE_SHARED;
+	struct vb_sim_device_config a = {0}, b = {0};
 
-	if (arguments->wire)
-		wire = (enum vb_sim_wire)vb_words_find(wire_name, arguments->wire);
-	if (!arguments->two.backend)
-		arguments->two.backend = run->backend;
+	if (!two->backend)
+		two->backend = run->backend;
+	if (!read_wires(arguments, &a, &b))
+		return CLI_EXIT_USAGE;
+	if (arguments->compare && strcmp(two->backend, run->backend) != 0)
+		return cli_bad_usage(&cli_test,
+				     "--compare runs one process on one backend: it does not go "
+				     "with --peer-backend %s",
+				     two->backend);
 	vb_project_add_devices(sim, VB_PROJECT_DEVICES);
 	sim->clock = VB_SIM_CLOCK_REAL;
 	snprintf(sim->world, sizeof(sim->world), "test-%d", getpid());
 	*peer = arguments->one_sim = *sim;
-	if (arguments->compare)
-		arguments->two.one = &arguments->one_sim;
-	set_wire(sim, wire, device_index(sim, run->device, 0));
-	set_wire(peer, wire, device_index(peer, run->peer_device, is_simulated(run->backend)));
-	arguments->two.sim = is_simulated(arguments->two.backend) ? peer : NULL;
-	arguments->two.both = wire == VB_SIM_WIRE_MEMORY;
-	run->two = &arguments->two;
+	two->one = arguments->compare ? &arguments->one_sim : NULL;
+	set_wire(sim, &a, device_index(sim, run->device, 0));
+	set_wire(peer, &b, device_index(peer, run->peer_device, is_simulated(run->backend)));
+	two->sim = is_simulated(two->backend) ? peer : NULL;
+	two->both = a.wire == VB_SIM_WIRE_MEMORY;
+	run->two = two;
+	return CLI_EXIT_OK;
 }
 
 static int run_project(struct arguments *arguments, const struct vb_project *project)
@@ -265,11 +297,18 @@ static int run_project(struct arguments *arguments, const struct vb_project *pro
 	if (status)
 		return status;
 	if (arguments->two_processes)
-		take_two(arguments);
+		status = take_two(arguments);
+	if (status)
+		return status;
 	run->again = arguments->again;
 	if (!arguments->seed_given)
 		run->seed = project->sim.seed_given ? project->sim.seed : SEED_DEFAULT;
 	return vt_run_all(run);
+}
+
+static bool run_needs_two(const struct vt_two *two)
+{
+	return two->backend || two->network || two->at_least;
 }
 
 static int run_test(int argc, char **argv)
@@ -284,6 +323,9 @@ static int run_test(int argc, char **argv)
 		return status;
 	if (run->known && !run->profile)
 		return cli_bad_usage(&cli_test, "--known needs the place, which --profile names");
+	if (!arguments.two_processes && (arguments.wire || arguments.peer_wire ||
+					 arguments.compare || run_needs_two(&arguments.two)))
+		return cli_bad_usage(&cli_test, "an option of two processes needs --two-processes");
 	run->timeout_s = arguments.timeout_s;
 	run->backend = cli_find_backend(&cli_test, run->backend);
 	if (!run->backend)
@@ -296,6 +338,7 @@ static int run_test(int argc, char **argv)
 	if (arguments.two_processes)
 		say_flag_again(&arguments, "two-processes");
 	say_again(&arguments, "wire", arguments.wire);
+	say_again(&arguments, "peer-wire", arguments.peer_wire);
 	say_again(&arguments, "peer-backend", arguments.two.backend);
 	say_again(&arguments, "peer-network", arguments.two.network);
 	project = cli_load_project(arguments.project_path);
