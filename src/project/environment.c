@@ -13,11 +13,13 @@
 #include <string.h>
 
 /*
- * The drop-in replaces libibverbs and the provider libraries under it. Providers of hardware (mlx4,
- * mlx5, hns and mthca of rdma-core) remove a QP's completions from the CQ when the QP goes to
- * RESET, and programs rely on that. The specification lets the completions stay.
+ * The drop-in replaces libibverbs and the provider libraries under it, and programs rely on what the
+ * providers and adapters do beside the specification. Providers of hardware (mlx4, mlx5, hns and mthca
+ * of rdma-core) remove a QP's completions from the CQ when the QP goes to RESET; by the specification
+ * the completions stay. UCX finds the IP version of a datagram in the sl of its completion, where
+ * adapters that use mlx5 have it; by the specification it is the service level.
  */
-#define QUIRKS_DEFAULT "reset_removes_completions"
+#define QUIRKS_DEFAULT "reset_removes_completions,sl_is_packet_type"
 
 static const char *variable(const char *name)
 {

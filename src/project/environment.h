@@ -9,7 +9,8 @@
  *	VERBENA_LINK_LAYER  of all devices: ethernet or infiniband
  *	VERBENA_PROFILE     of all devices
  *	VERBENA_QUIRKS      of all devices, beside the profile's: names with commas between
- *	                    [reset_removes_completions if neither project nor profile is given]
+ *	                    [if neither project nor profile is given: reset_removes_completions and
+ *	                    sl_is_packet_type]
  *	VERBENA_TRACE       a pcap file; %p in the name is the process number [none]
  *	VERBENA_LOG         the event log; %p in the name is the process number [the project's log]
  *	VERBENA_SEED        [the project's, else random]

@@ -60,7 +60,8 @@ void test_nothing_set(void)
 	TEST_ASSERT_EQUAL_UINT(2, sim->device_count);
 	TEST_ASSERT_EQUAL_STRING("sim0", sim->devices[0].name);
 	TEST_ASSERT_EQUAL_STRING("sim1", sim->devices[1].name);
-	TEST_ASSERT_EQUAL_STRING("reset_removes_completions", sim->devices[1].quirks);
+	TEST_ASSERT_EQUAL_STRING("reset_removes_completions,sl_is_packet_type",
+				 sim->devices[1].quirks);
 	TEST_ASSERT_EQUAL_INT(VB_SIM_CLOCK_REAL, sim->clock);
 	TEST_ASSERT_FALSE(sim->seed_given);
 	TEST_ASSERT_NULL(sim->trace);
