@@ -344,7 +344,7 @@ static const struct vb_backend empty = {
 
 static void a_verb_the_backend_lacks_is_eopnotsupp(void **state)
 {
-	assert_int_equal(registry_add(&empty), 0);
+	assert_int_equal(vb_backend_add(&empty), 0);
 	empty_owns = true;
 	for (size_t i = 0; i < case_count; i++) {
 		const struct verb_case *c = &cases[i];
