@@ -68,7 +68,7 @@ int sim_device_create(struct sim_engine *engine, const struct sim_device_config 
 		       (uint32_t)config->profile->limits.max_srq);
 	sim_table_init(&device->regions, SIM_KEY_PLACE_BITS, SIM_KEY_GENERATION_BITS, 1,
 		       (1u << SIM_KEY_PLACE_BITS) - 1);
-	if (engine->host.claim_numbers && !config->own_numbers)
+	if (engine->host.claim_numbers)
 		claim_numbers(device);
 	if (config->identity)
 		sim_device_renumber(device, config->identity);

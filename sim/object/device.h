@@ -54,7 +54,6 @@ struct sim_device_config {
 	const uint16_t *pkeys;
 	uint64_t
 		identity; /* see sim_device_renumber(); 0: numbers and MACs begin at their lowest */
-	bool own_numbers; /* no other engine has the device: claim_numbers of struct sim_host is not asked */
 };
 
 /* Makes a device; sim_engine_destroy() frees it. InfiniBand ports get the LIDs 1, 2, 3, ... in the

@@ -49,6 +49,6 @@ void sim_turn_leave(struct sim_qp *qp, enum sim_turns which)
 
 void sim_turn_cancel(struct sim_qp *qp)
 {
-	for (enum sim_turns which = 0; which < SIM_TURNS; which++)
-		sim_turn_leave(qp, which);
+	sim_turn_leave(qp, SIM_TURN_REQUESTER);
+	sim_turn_leave(qp, SIM_TURN_RESPONDER);
 }

@@ -106,11 +106,12 @@ static void joined_groups(void *arg, const struct sim_device *device, uint32_t m
 static enum sim_presence find(void *arg, const struct sim_path *path, uint32_t dest_qpn)
 {
 	const struct joined_way *way = arg;
+	const unsigned int owner = owner_of(way->joined, dest_qpn);
 
 	if (!path->dest)
 		return SIM_PRESENCE_UNKNOWN;
-	return way->ended || owner_of(way->joined, dest_qpn) != !way->from ? SIM_PRESENCE_NOBODY
-									   : SIM_PRESENCE_OTHER;
+	return owner == 2 || (owner != way->from && way->ended) ? SIM_PRESENCE_NOBODY
+								: SIM_PRESENCE_OTHER;
 }
 
 struct engine_side *joined_side(struct joined *joined, unsigned int engine)

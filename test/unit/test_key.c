@@ -482,7 +482,7 @@ void test_the_last_number_of_a_block_is_never_given(void)
 /* After fork(): the child keeps the objects, and no number that the parent may still give. */
 void test_a_child_gives_its_blocks_up(void)
 {
-	uint32_t live, freed, number, cursor = 0;
+	uint32_t given[600], live, freed, number, cursor = 0;
 	unsigned int seen = 0;
 
 	share_all();
@@ -496,10 +496,15 @@ void test_a_child_gives_its_blocks_up(void)
 	sim_table_remove(&others[0], freed);
 	TEST_ASSERT_NULL(sim_table_find(&others[0], freed));
 	for (unsigned int i = 2; i < 600; i++)
-		insert_into(0, &objects[i]);
+		given[i - 2] = insert_into(0, &objects[i]);
 	while (sim_table_next(&others[0], &cursor))
 		seen++;
 	TEST_ASSERT_EQUAL_UINT(599, seen);
+	/* The places that are free are the child's own. */
+	for (unsigned int i = 0; i < 400; i++)
+		sim_table_remove(&others[0], given[i]);
+	for (unsigned int i = 2; i < 402; i++)
+		insert_into(0, &objects[i]);
 	/* The parent has ended, and the child claims its block: what lives there stays. */
 	next_block = 0;
 	owners[0] = 1;

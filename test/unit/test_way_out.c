@@ -317,6 +317,33 @@ void test_a_response_that_waits(void)
 	TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[1].sim));
 }
 
+/* The responses of a READ fill the ring, and the ACK or NAK of the WRITE behind it waits. */
+void test_an_answer_that_waits_behind_responses(void)
+{
+	for (unsigned int wrong = 0; wrong < 2; wrong++) {
+		const struct sim_counters *counters;
+
+		open_with_room(&(struct engine_config){0}, 8);
+		counters = &joined_side(&joined, 0)->device->counters;
+		joined.ways[1].limit = 2;
+		joined_send(&joined, 0,
+			    (struct engine_send){.opcode = IBV_WR_RDMA_READ, .bytes = 512});
+		joined_send(&joined, 0,
+			    (struct engine_send){.opcode = IBV_WR_RDMA_WRITE,
+						 .wr_id = 1,
+						 .bytes = 8,
+						 .rkey = wrong ? 0x1234 : 0});
+		joined_settle(&joined, SIM_NEVER - 1);
+		expect(joined_side(&joined, 0)->send_cq, 0, IBV_WC_SUCCESS);
+		expect(joined_side(&joined, 0)->send_cq, 1,
+		       wrong ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS);
+		TEST_ASSERT_EQUAL_UINT(0, joined.ways[1].lost);
+		TEST_ASSERT_EQUAL_UINT(3, joined.ways[1].sent);
+		TEST_ASSERT_EQUAL_UINT64(0, counters->retries);
+		joined_close(&joined);
+	}
+}
+
 void test_a_responder_that_waits_ends(void)
 {
 	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
@@ -862,11 +889,34 @@ void test_delayed_packets_wait_for_room(void)
 	TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[0].sim));
 }
 
+/* A packet that lands when there is room again waits behind those that wait. */
+void test_delayed_packets_leave_in_order(void)
+{
+	open_with_room(&(struct engine_config){.delay_ns = 3000, .bits_per_second = 1000000000}, 1);
+	joined.ways[0].stuck = true;
+	/* Each packet takes more than 2 us. */
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 768});
+	joined_settle(&joined, 8500);
+	TEST_ASSERT_EQUAL_UINT(1, joined.ways[0].sent);
+	TEST_ASSERT_TRUE(sim_way_out_is_awaited(joined.engines[0].sim));
+	joined.ways[0].limit = 3;
+	joined_settle(&joined, 20000);
+	TEST_ASSERT_EQUAL_UINT(1, joined.ways[0].sent);
+	sim_way_out_ready(joined.engines[0].sim);
+	TEST_ASSERT_EQUAL_UINT(3, joined.ways[0].sent);
+	joined.ways[0].stuck = false;
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(joined_side(&joined, 0)->send_cq, 0, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_UINT64(
+		0, joined_side(&joined, 1)->device->counters.out_of_sequence_requests);
+}
+
 /* The filters act on packets that go beyond the engine, too. */
 void test_filters_act_on_packets_that_go_beyond(void)
 {
 	const struct engine_frame *frame;
 	struct joined_way *way;
+	struct sim_way_out out;
 
 	traced = true;
 	open(&(struct engine_config){.no_timeout = true});
@@ -888,11 +938,16 @@ void test_filters_act_on_packets_that_go_beyond(void)
 	frame = engine_nth(&joined.engines[0], SIM_RC_WRITE_LAST, 0);
 	TEST_ASSERT_EQUAL_size_t(frame->frame_bytes, way->far_frame.frame_bytes);
 	/* Without the way, the packets are lost here. */
+	out = *joined.engines[0].sim->net->way;
 	sim_way_out_set(joined.engines[0].sim, NULL);
 	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 700});
 	joined_run(&joined);
 	TEST_ASSERT_EQUAL_UINT(3, way->far_frames);
 	TEST_ASSERT_EQUAL_UINT64(4, joined.engines[0].sides[0].device->counters.lost_packets);
+	sim_way_out_set(joined.engines[0].sim, &out);
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 700});
+	joined_run(&joined);
+	TEST_ASSERT_EQUAL_UINT(6, way->far_frames);
 }
 
 /* --- ports --- */
