@@ -643,6 +643,7 @@ void test_ud_waits_in_order(void)
 	const struct engine_send own = {.opcode = IBV_WR_SEND, .wr_id = 2, .bytes = 10};
 	struct engine_side *side, *to;
 	struct engine *engine;
+	const uint8_t *udp;
 
 	open_with_room(&(struct engine_config){.type = IBV_QPT_UD}, 2);
 	engine = &joined.engines[0];
@@ -671,9 +672,13 @@ void test_ud_waits_in_order(void)
 					 expect(to->recv_cq, wr_id, IBV_WC_SUCCESS).src_qp);
 	expect(engine->sides[1].recv_cq, 9, IBV_WC_SUCCESS);
 	TEST_ASSERT_EQUAL_UINT(0, joined.ways[0].lost);
+	/* Behind Ethernet and IPv4: the port that a trace would show. */
+	udp = joined.ways[0].frames[0].frame + 14 + 20;
+	TEST_ASSERT_EQUAL_HEX16(sim_udp_source_port(side->qp->number, to->qp->number),
+				udp[0] << 8 | udp[1]);
 }
 
-/* A local error of a send behind one that was sent needs no room. */
+/* A send that fails here needs no room. */
 void test_a_local_error_needs_no_room(void)
 {
 	struct engine_side *side;
