@@ -1,31 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* The wire `shared`: packets between two attachments of this process, and to and from children. The
  * functions of the engine that the wire calls are replaced, so that each frame is seen. */
-#include "backends/sim/wire/shared.h"
-
-#include "sim/object/device.h"
-#include "test/unit/shared_world.h"
+#include "test/unit/shared_ends.h"
 
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#define MULTICAST_QPN 0xffffffu
-
-/* An attachment with one device of two ports, whose engine is its address. */
-struct end {
-	struct wire *wire;
-	struct sim_device devices[2];
-	uint32_t qpn;
-	unsigned int arrived, ready, wrong;
-	size_t all_bytes, bytes; /* of all frames and of the last one */
-	uint8_t last[SIM_FRAME_BYTES_MAX];
-	unsigned int port;
-	const struct sim_device *device;
-	bool checked;
-};
 
 static struct end a, b, c;
 
@@ -62,89 +44,9 @@ static bool is_frame(uint32_t number, const uint8_t *frame, size_t frame_bytes)
 	return true;
 }
 
-/* --- the engine --- */
-
-size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed,
-				  uint8_t *room);
-size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed, uint8_t *room)
+static void check_frame(struct end *end, const uint8_t *frame, size_t frame_bytes)
 {
-	TEST_ASSERT_FALSE(sealed);
-	if (departure->packet) {
-		memset(room, departure->packet->opcode, departure->packet->payload_bytes);
-		return departure->packet->payload_bytes;
-	}
-	memcpy(room, departure->frame, departure->frame_bytes);
-	return departure->frame_bytes;
-}
-
-void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked);
-void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked)
-{
-	struct end *end = (struct end *)port->device->engine;
-
-	if (in_threads)
-		end->wrong += !is_frame(end->arrived, frame, frame_bytes);
-	end->arrived++;
-	end->bytes = frame_bytes;
-	end->all_bytes += frame_bytes;
-	memcpy(end->last, frame, frame_bytes);
-	end->port = port->number;
-	end->device = port->device;
-	end->checked = checked;
-}
-
-void __wrap_sim_way_out_ready(struct sim_engine *engine);
-void __wrap_sim_way_out_ready(struct sim_engine *engine)
-{
-	((struct end *)engine)->ready++;
-}
-
-/* --- ends --- */
-
-/* The first QPN of the next block of a device. */
-static uint32_t claim_qpn(struct end *end, unsigned int device)
-{
-	uint32_t block;
-	uint16_t generation;
-
-	TEST_ASSERT_TRUE(shared_claim(end->wire, device, SIM_NUMBERS_QP, &block, &generation));
-	return block * SIM_BLOCK_PLACES + ((uint32_t)(generation % 64) << 18);
-}
-
-static void join(struct end *end)
-{
-	for (unsigned int i = 0; i < 2; i++) {
-		struct sim_device *device = &end->devices[i];
-
-		device->index = i;
-		device->engine = (struct sim_engine *)end;
-		device->port_count = 2;
-		sim_table_init(&device->qps, 18, 6, 0, 1000);
-		for (unsigned int j = 0; j < 2; j++) {
-			device->ports[j].device = device;
-			device->ports[j].number = (uint8_t)(j + 1);
-		}
-		shared_join(end->wire, device);
-	}
-}
-
-static void open_end(struct end *end)
-{
-	const struct shared_config config = {world_name, "devices\n"};
-
-	*end = (struct end){0};
-	TEST_ASSERT_EQUAL_INT(0, shared_open(&config, &end->wire));
-	join(end);
-	end->qpn = claim_qpn(end, 0);
-}
-
-static void close_end(struct end *end)
-{
-	if (end->wire)
-		end->wire->close(end->wire);
-	end->wire = NULL;
+	end->wrong += !is_frame(end->arrived, frame, frame_bytes);
 }
 
 void setUp(void)
@@ -160,48 +62,6 @@ void tearDown(void)
 	close_end(&b);
 	close_end(&c);
 	TEST_ASSERT_FALSE(world_exists());
-}
-
-static struct sim_path path_from(struct end *end)
-{
-	return (struct sim_path){.source = &end->devices[0].ports[0],
-				 .dest = &end->devices[0].ports[1]};
-}
-
-/* Sends a packet of `bytes` bytes to a QPN at port 2. */
-static bool send_to(struct end *end, uint32_t qpn, size_t bytes, uint8_t value)
-{
-	const struct sim_packet packet = {.opcode = value, .payload_bytes = (uint32_t)bytes};
-	const struct sim_departure departure = {.source = &end->devices[0].ports[0],
-						.dest = &end->devices[0].ports[1],
-						.dest_qpn = qpn,
-						.packet = &packet};
-
-	return end->wire->way.send(end->wire->way.arg, &departure);
-}
-
-static unsigned int room_to(struct end *end, uint32_t qpn)
-{
-	const struct sim_path path = path_from(end);
-
-	return end->wire->way.room(end->wire->way.arg, &path, qpn);
-}
-
-static enum sim_presence find_from(struct end *end, uint32_t qpn)
-{
-	const struct sim_path path = path_from(end);
-
-	return end->wire->way.find(end->wire->way.arg, &path, qpn);
-}
-
-static bool receive(struct end *end)
-{
-	return end->wire->receive(end->wire);
-}
-
-static void flush(struct end *end)
-{
-	end->wire->flush(end->wire);
 }
 
 static void fill_ring(struct end *end, uint32_t qpn)
@@ -619,11 +479,13 @@ void test_two_threads_lose_no_frame_and_no_call(void)
 	pthread_t thread;
 
 	in_threads = true;
+	on_arrival = check_frame;
 	alarm(120);
 	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, exchange, &back));
 	exchange(&forth);
 	pthread_join(thread, NULL);
 	alarm(0);
+	on_arrival = NULL;
 	in_threads = false;
 	TEST_ASSERT_EQUAL_UINT(THREAD_FRAMES, a.arrived);
 	TEST_ASSERT_EQUAL_UINT(THREAD_FRAMES, b.arrived);

@@ -44,15 +44,22 @@ bool bell_is_heard(struct bell *bell)
 }
 
 /* The futex is not private: the word may be in memory that processes share. */
-static void futex(struct bell *bell, int operation, uint32_t value, const struct timespec *until)
+static long futex(struct bell *bell, int operation, uint32_t value, const struct timespec *until)
 {
-	syscall(SYS_futex, &bell->rings, operation, value, until, NULL, FUTEX_BITSET_MATCH_ANY);
+	return syscall(SYS_futex, &bell->rings, operation, value, until, NULL,
+		       FUTEX_BITSET_MATCH_ANY);
 }
 
 void bell_ring(struct bell *bell)
 {
 	atomic_fetch_add_explicit(&bell->rings, 1, memory_order_release);
 	futex(bell, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+bool bell_ring_one(struct bell *bell)
+{
+	atomic_fetch_add_explicit(&bell->rings, 1, memory_order_release);
+	return futex(bell, FUTEX_WAKE, 1, NULL) > 0;
 }
 
 void bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns)

@@ -47,6 +47,9 @@ static inline bool bell_is_listened(const struct bell *bell)
 /* Wakes the sleeper. */
 void bell_ring(struct bell *bell);
 
+/* Wakes one of several sleepers. Returns false if none slept. */
+bool bell_ring_one(struct bell *bell);
+
 /* Sleeps until the bell has rung since bell_listen(), or until a time of CLOCK_MONOTONIC (UINT64_MAX:
  * without end). May return early. */
 void bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns);

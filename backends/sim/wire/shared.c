@@ -400,13 +400,16 @@ static void read_news(struct shared *shared)
 	const uint32_t news = atomic_load_explicit(
 		&segment_place_at(&shared->segment, shared->segment.place)->news,
 		memory_order_acquire);
+	bool done;
 
 	if (news == shared->news)
 		return;
 	if (shared->news_retry_ns && segment_now_ns() < shared->news_retry_ns)
 		return;
+	done = open_new(shared);
+	/* The producer of a new ring may be gone already. */
 	find_gone(shared);
-	if (open_new(shared)) {
+	if (done) {
 		shared->news = news;
 		shared->news_retry_ns = 0;
 	} else {

@@ -84,12 +84,36 @@ static bool lock_byte(int fd, int64_t byte)
 	return !err;
 }
 
+/* Returns true if another open file description has the lock. */
+static bool segment_has_holder(const struct segment *segment)
+{
+	struct flock lock = bytes_of(SEGMENT_LOCK_BYTE, 1);
+
+	return !fcntl(segment->fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+}
+
 static void unlock_byte(int fd, int64_t byte)
 {
 	struct flock lock = bytes_of(byte, 1);
 
 	lock.l_type = F_UNLCK;
 	fcntl(fd, F_OFD_SETLK, &lock);
+}
+
+/* Sleeps until the lock may be free, for 1 ms at most: a process that is killed rings no bell. */
+static void wait_for_unlock(const struct segment *segment)
+{
+	struct bell *bell;
+	uint32_t seen;
+
+	if (!segment->header) {
+		nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+		return;
+	}
+	bell = &segment->header->unlocked;
+	seen = bell_listen(bell);
+	if (segment_has_holder(segment))
+		bell_wait(bell, seen, segment_now_ns() + 1000000);
 }
 
 /*
@@ -99,14 +123,15 @@ static void unlock_byte(int fd, int64_t byte)
 bool segment_lock(struct segment *segment, uint64_t patience_ns)
 {
 	const uint64_t end_ns = segment_now_ns() + patience_ns;
-	long pause_ns = 20000;
 
+	/* Who has woken another process lets that one have the lock first. */
+	if (segment->has_woken && patience_ns)
+		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+	segment->has_woken = false;
 	while (!lock_byte(segment->fd, SEGMENT_LOCK_BYTE)) {
 		if (segment_now_ns() >= end_ns)
 			return false;
-		nanosleep(&(struct timespec){.tv_nsec = pause_ns}, NULL);
-		if (pause_ns < 1000000)
-			pause_ns += pause_ns / 2;
+		wait_for_unlock(segment);
 	}
 	if (segment->header)
 		atomic_store_explicit(&segment->header->lock_pid, (uint32_t)getpid(),
@@ -114,9 +139,17 @@ bool segment_lock(struct segment *segment, uint64_t patience_ns)
 	return true;
 }
 
+/* One sleeper is woken at a time. `listened` stays set until nobody sleeps. */
 void segment_unlock(struct segment *segment)
 {
+	struct bell *bell = &segment->header->unlocked;
+
 	unlock_byte(segment->fd, SEGMENT_LOCK_BYTE);
+	if (!bell_is_heard(bell))
+		return;
+	segment->has_woken = bell_ring_one(bell);
+	if (!segment->has_woken)
+		bell_ignore(bell);
 }
 
 bool segment_lock_place(const struct segment *segment, uint32_t place)

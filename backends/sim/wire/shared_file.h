@@ -18,7 +18,8 @@ struct segment {
 	uint8_t *map;
 	struct segment_header *header; /* at map */
 	uint32_t place;
-	segment_id id; /* of this attachment; 0: none yet */
+	segment_id id;	/* of this attachment; 0: none yet */
+	bool has_woken; /* the last segment_unlock() has woken another process */
 	char path[128];
 };
 

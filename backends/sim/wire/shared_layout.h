@@ -67,6 +67,7 @@ struct segment_header {
 	_Atomic uint32_t lock_pid;    /* who took the lock last; for messages only */
 	_Atomic uint32_t places_used; /* places from here on were never used */
 	_Atomic uint32_t areas_used;  /* the same of the areas' table */
+	struct bell unlocked;	      /* on which processes sleep that wait for the lock */
 	_Atomic uint64_t rows;	      /* a bit for each device whose row is allocated */
 	/* Odd while the place is used. */
 	_Atomic uint32_t generations[SHARED_PROCESSES_MAX];
