@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* The wire `shared`: packets between two attachments of this process, and to and from children. The
  * functions of the engine that the wire calls are replaced, so that each frame is seen. */
+#include "sim/base/core.h"
+#include "test/unit/seed.h"
 #include "test/unit/shared_ends.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 
 static struct end a, b, c;
 
@@ -207,7 +211,7 @@ void test_only_a_process_that_listens_is_woken(void)
 	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
 	flush(&a);
 	TEST_ASSERT_EQUAL_UINT32(before, rings(&b));
-	b.wire->listen(b.wire, true);
+	bell_listen(shared_bell(b.wire));
 	flush(&a);
 	TEST_ASSERT_EQUAL_UINT32(before, rings(&b));
 	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
@@ -215,7 +219,7 @@ void test_only_a_process_that_listens_is_woken(void)
 	TEST_ASSERT_EQUAL_UINT32(before, rings(&b));
 	flush(&a);
 	TEST_ASSERT_EQUAL_UINT32(before + 1, rings(&b));
-	b.wire->listen(b.wire, false);
+	bell_ignore(shared_bell(b.wire));
 	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
 	flush(&a);
 	TEST_ASSERT_EQUAL_UINT32(before + 1, rings(&b));
@@ -234,7 +238,7 @@ void test_a_sender_that_sleeps_is_woken_when_there_is_room(void)
 		;
 	TEST_ASSERT_TRUE(receive(&a));
 	fill_ring(&a, b.qpn);
-	a.wire->listen(a.wire, true);
+	bell_listen(shared_bell(a.wire));
 	TEST_ASSERT_FALSE(receive(&a));
 	receive(&b);
 	flush(&b);
@@ -491,4 +495,182 @@ void test_two_threads_lose_no_frame_and_no_call(void)
 	TEST_ASSERT_EQUAL_UINT(THREAD_FRAMES, b.arrived);
 	TEST_ASSERT_EQUAL_UINT(0, a.wrong);
 	TEST_ASSERT_EQUAL_UINT(0, b.wrong);
+}
+
+/* --- a full /dev/shm --- */
+
+/* Allocations of pages from this length on find the file system full; 0: none. */
+static off_t full_from_bytes;
+
+int __real_posix_fallocate64(int fd, off_t offset, off_t length);
+int __wrap_posix_fallocate64(int fd, off_t offset, off_t length);
+int __wrap_posix_fallocate64(int fd, off_t offset, off_t length)
+{
+	if (full_from_bytes && length >= full_from_bytes)
+		return ENOSPC;
+	return __real_posix_fallocate64(fd, offset, length);
+}
+
+void test_a_ring_is_smaller_where_there_is_little_room(void)
+{
+	unsigned int room, small_room;
+
+	room = room_to(&a, b.qpn);
+	full_from_bytes = 30000;
+	small_room = room_to(&b, a.qpn);
+	full_from_bytes = 0;
+	TEST_ASSERT_TRUE(small_room >= 3 && small_room < room);
+	for (unsigned int i = 0; i < small_room; i++)
+		TEST_ASSERT_TRUE(send_to(&b, a.qpn, SIM_FRAME_BYTES_MAX, 5));
+	while (receive(&a))
+		;
+	TEST_ASSERT_EQUAL_UINT(small_room, a.arrived);
+	expect_last(&a, SIM_FRAME_BYTES_MAX, 5);
+}
+
+void test_without_room_for_a_ring_packets_are_lost(void)
+{
+	full_from_bytes = 1;
+	TEST_ASSERT_EQUAL_UINT(UINT_MAX, room_to(&a, b.qpn));
+	TEST_ASSERT_FALSE(send_to(&a, b.qpn, 100, 5));
+	full_from_bytes = 0;
+	TEST_ASSERT_FALSE(send_to(&a, b.qpn, 100, 5));
+	now_ns += 300000000;
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 5));
+	TEST_ASSERT_TRUE(receive(&b));
+}
+
+/* --- processes that write nonsense --- */
+
+static uint64_t state; /* of the random numbers */
+
+static uint32_t random_below(uint32_t limit)
+{
+	return (uint32_t)(sim_random_next(&state) >> 33) % limit;
+}
+
+/* Numbers that are more likely to be taken for right than random ones. */
+static uint64_t random_word(void)
+{
+	switch (random_below(4)) {
+	case 0:
+		return random_below(5);
+	case 1:
+		return UINT64_MAX << random_below(64);
+	case 2:
+		return segment_id_make(random_below(4), 1 + 2 * random_below(3));
+	default:
+		return sim_random_next(&state);
+	}
+}
+
+static void scribble(uint8_t *bytes, size_t size)
+{
+	const uint64_t word = random_word();
+	const size_t length = 1u << random_below(4);
+
+	memcpy(bytes + random_below((uint32_t)(size / length)) * length, &word, length);
+}
+
+static void begin_nonsense(void)
+{
+	uint64_t seed = 0;
+
+	(void)!getrandom(&seed, sizeof(seed), 0);
+	if (getenv("SEED"))
+		seed = strtoull(getenv("SEED"), NULL, 0);
+	printf("seed %llu\n", (unsigned long long)seed);
+	fflush(stdout);
+	run_seed(seed);
+	signal(SIGALRM, on_alarm);
+	alarm(120);
+	state = seed;
+}
+
+/* The rings between a and b are not those that c writes over. */
+void test_a_process_that_writes_over_its_rings_loses_its_own_packets_only(void)
+{
+	struct segment probe;
+	struct area area;
+
+	begin_nonsense();
+	on_arrival = NULL;
+	open_end(&c);
+	attach(&probe);
+	for (unsigned int i = 0; i < 3000; i++) {
+		const unsigned int before_a = a.arrived, before_b = b.arrived;
+
+		TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 5));
+		TEST_ASSERT_TRUE(send_to(&b, a.qpn, 100, 5));
+		receive(&a);
+		receive(&b);
+		TEST_ASSERT_TRUE(a.arrived > before_a && b.arrived > before_b);
+		room_to(&c, a.qpn);
+		for (unsigned int j = random_below(3); j > 0; j--)
+			send_to(&c, a.qpn, 1 + random_below(SIM_FRAME_BYTES_MAX), 9);
+		receive(&c);
+		for (uint32_t j = 0; j < atomic_load(&probe.header->areas_used); j++) {
+			if (segment_id_place(areas_producer(&probe, j)) != 2 ||
+			    !areas_whole(&probe, j) || random_below(3) ||
+			    !areas_map(&probe, j, &area))
+				continue;
+			scribble((uint8_t *)area.memory, random_below(2) ? 4096 : area.capacity);
+			areas_unmap(&area);
+		}
+		now_ns += 10000000;
+	}
+	places_leave(&probe);
+	alarm(0);
+}
+
+/* Packets are lost and blocks are nobody's; nothing hangs, and memory is not touched. */
+static void do_everything(struct end *end, uint32_t qpn)
+{
+	uint32_t block;
+	uint16_t generation;
+
+	room_to(end, qpn);
+	send_to(end, qpn, 1 + random_below(SIM_FRAME_BYTES_MAX), 9);
+	send_to(end, MULTICAST_QPN, 10, 9);
+	find_from(end, qpn);
+	find_from(end, random_below(1u << 24));
+	end->wire->way.joined(end->wire->way.arg, &end->devices[0], random_below(2));
+	end->wire->way.has_members(end->wire->way.arg, &end->devices[0].ports[0]);
+	if (!random_below(4))
+		shared_claim(end->wire, random_below(3), random_below(SIM_NUMBERS), &block,
+			     &generation);
+	receive(end);
+	flush(end);
+}
+
+void test_a_process_that_writes_over_the_world_hangs_nobody(void)
+{
+	begin_nonsense();
+	for (unsigned int i = 0; i < 60; i++) {
+		struct segment hostile;
+
+		attach(&hostile);
+		for (unsigned int j = 0; j < 100; j++) {
+			static const struct {
+				size_t at, bytes;
+			} parts[] = {{0, SEGMENT_PAGE},
+				     {0, 256},
+				     {SEGMENT_PLACES_AT, 2048},
+				     {SEGMENT_ROWS_AT, 64},
+				     {SEGMENT_TABLE_AT, 256}};
+			const unsigned int part = random_below(5);
+
+			scribble(hostile.map + parts[part].at, parts[part].bytes);
+			do_everything(&a, b.qpn);
+			do_everything(&b, a.qpn);
+			now_ns += 50000000;
+		}
+		segment_drop(&hostile);
+		close_end(&a);
+		close_end(&b);
+		TEST_ASSERT_FALSE(world_exists());
+		open_end(&a);
+		open_end(&b);
+	}
+	alarm(0);
 }

@@ -560,14 +560,11 @@ static bool shared_has(const struct wire *wire, const struct sim_device *device)
 	return device->index < SEGMENT_DEVICES && shared_of(wire)->devices[device->index] == device;
 }
 
+/* The bell to which the world listens is the one that others look at: there is nothing to switch. */
 static void shared_listen(struct wire *wire, bool on)
 {
-	struct bell *bell = shared_bell(wire);
-
-	if (on)
-		bell_listen(bell);
-	else
-		bell_ignore(bell);
+	(void)wire;
+	(void)on;
 }
 
 static void shared_forked(struct wire *wire)
