@@ -73,6 +73,7 @@ struct shared {
 	/* The places whose outward rings are touched. */
 	uint32_t touched_count;
 	uint16_t touched[SHARED_PROCESSES_MAX];
+	uint8_t long_frame[SIM_FRAME_BYTES_MAX];
 	struct outward out[SHARED_PROCESSES_MAX];
 };
 
@@ -217,6 +218,22 @@ static bool look_for_room(struct shared *shared)
 
 /* --- sending --- */
 
+/* Writes a frame where ring_reserve() says, and returns its length; 0: it cannot be read. */
+static size_t write_frame(struct shared *shared, const struct sim_departure *departure,
+			  uint8_t *frame)
+{
+	const size_t least_bytes =
+		departure->frame_bytes ? departure->frame_bytes : departure->packet->payload_bytes;
+	size_t frame_bytes;
+
+	if (least_bytes < RING_LONG_BYTES)
+		return sim_departure_write(departure, false, frame);
+	frame_bytes = sim_departure_write(departure, false, shared->long_frame);
+	if (frame_bytes)
+		ring_copy_long(frame, shared->long_frame, frame_bytes);
+	return frame_bytes;
+}
+
 /* Without room in its ring, the packet is lost. */
 static bool put(struct shared *shared, segment_id id, const struct sim_departure *departure)
 {
@@ -226,7 +243,7 @@ static bool put(struct shared *shared, segment_id id, const struct sim_departure
 
 	if (!frame)
 		return false;
-	frame_bytes = sim_departure_write(departure, false, frame);
+	frame_bytes = write_frame(shared, departure, frame);
 	if (!frame_bytes)
 		return false;
 	ring_publish(&out->ring, (uint32_t)frame_bytes, (uint8_t)departure->dest->device->index,

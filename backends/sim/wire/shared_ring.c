@@ -3,6 +3,11 @@
 
 #include "backends/sim/base/bell.h"
 
+#include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 /*
  * The word of a slot:
  *
@@ -77,6 +82,36 @@ uint8_t *ring_reserve(struct ring_out *ring)
 	}
 	return (uint8_t *)word_at(ring->memory, ring->capacity, ring->tail) + 8;
 }
+
+#ifdef __SSE2__
+static void copy_line(uint8_t *to, const uint8_t *from)
+{
+	for (unsigned int i = 0; i < RING_LINE; i += sizeof(__m128i))
+		_mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
+}
+
+/*
+ * The consumer's processor has the ring's lines in its cache, since it has read the frames of the last lap.
+ * An ordinary store would fetch each line from there, only to write over it; processors far from each other
+ * take 200 ns for a line. These stores go past the caches.
+ */
+void ring_copy_long(uint8_t *to, const uint8_t *frame, size_t frame_bytes)
+{
+	size_t at = -(uintptr_t)to % RING_LINE;
+
+	memcpy(to, frame, at);
+	for (; at + RING_LINE <= frame_bytes; at += RING_LINE)
+		copy_line(to + at, frame + at);
+	memcpy(to + at, frame + at, frame_bytes - at);
+	/* Unlike ordinary stores, these may come behind the word of the slot. */
+	_mm_sfence();
+}
+#else
+void ring_copy_long(uint8_t *to, const uint8_t *frame, size_t frame_bytes)
+{
+	memcpy(to, frame, frame_bytes);
+}
+#endif
 
 void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, uint8_t port,
 		  uint8_t flags)

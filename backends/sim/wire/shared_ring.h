@@ -84,6 +84,12 @@ uint32_t ring_room(struct ring_out *ring);
 /* Returns where the next frame is written, SIM_FRAME_BYTES_MAX bytes; NULL if there is no room. */
 uint8_t *ring_reserve(struct ring_out *ring);
 
+/* Copies a long frame to where ring_reserve() says. */
+void ring_copy_long(uint8_t *to, const uint8_t *frame, size_t frame_bytes);
+
+/* Frames from this length on are written by ring_copy_long(). */
+#define RING_LONG_BYTES 1024u
+
 /* Hands the reserved frame to the consumer. */
 void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, uint8_t port,
 		  uint8_t flags);
