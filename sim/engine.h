@@ -51,6 +51,19 @@ static inline uint64_t sim_engine_now_ns(const struct sim_engine *engine)
 /* When the next timer or packet is due; SIM_NEVER if none is. */
 uint64_t sim_engine_next_ns(struct sim_engine *engine);
 
+/* Returns true if something is due at a time or before it. */
+static inline bool sim_engine_is_due(struct sim_engine *engine, uint64_t at_ns)
+{
+	return sim_clock_floor(&engine->clock) <= at_ns && sim_engine_next_ns(engine) <= at_ns;
+}
+
+/* Moves the clock to now_ns (never back), up to which nothing is due. */
+static inline void sim_engine_pass(struct sim_engine *engine, uint64_t now_ns)
+{
+	if (now_ns > engine->clock.now_ns)
+		engine->clock.now_ns = now_ns;
+}
+
 /*
  * Moves the clock to now_ns (never back) and does all that is due on the way, each thing at its
  * own time and each instant to its end.

@@ -65,6 +65,12 @@ static inline void sim_timer_disarm(struct sim_timer *timer)
 	timer->deadline_ns = SIM_NEVER;
 }
 
+/* Returns a time before which no timer is due, which is no later than the earliest deadline. */
+static inline uint64_t sim_clock_floor(const struct sim_clock *clock)
+{
+	return clock->count ? clock->heap[1]->heap_ns : SIM_NEVER;
+}
+
 /* Returns the earliest deadline; SIM_NEVER if no timer is armed. */
 uint64_t sim_clock_next(struct sim_clock *clock);
 

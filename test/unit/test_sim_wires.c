@@ -27,6 +27,13 @@ struct fake_wire {
 static struct driver driver;
 static struct fake_wire wire;
 
+static bool has_arrivals(void *arg)
+{
+	const struct fake_wire *fake = arg;
+
+	return atomic_load(&fake->received) != atomic_load(&fake->sent);
+}
+
 static bool receive(void *arg)
 {
 	struct fake_wire *fake = arg;
@@ -50,7 +57,7 @@ static void set_listened(void *arg, bool on)
 	atomic_store(&fake->listened, on);
 }
 
-static const struct driver_wires wires = {&wire, receive, flush, set_listened};
+static const struct driver_wires wires = {&wire, has_arrivals, receive, flush, set_listened};
 
 void setUp(void)
 {
@@ -79,11 +86,11 @@ static void start(void)
 	pthread_mutex_unlock(&driver.mutex);
 }
 
-/* What a verb does on the real clock. */
+/* What a poll does on the real clock. */
 static void poll_once(void)
 {
 	pthread_mutex_lock(&driver.mutex);
-	driver_catch_up(&driver);
+	driver_poll(&driver);
 	pthread_mutex_unlock(&driver.mutex);
 }
 
@@ -257,6 +264,20 @@ void test_no_arrival_is_lost_between_polling_and_waiting(void)
 
 /* --- time --- */
 
+/* Polls that find nothing share readings of the clock, but the time does not stand. */
+void test_polls_that_find_nothing_go_with_the_time(void)
+{
+	uint64_t began_ns;
+
+	pthread_mutex_lock(&driver.mutex);
+	driver_catch_up(&driver);
+	began_ns = sim_engine_now_ns(driver.engine);
+	for (unsigned int i = 0; i < 16; i++)
+		driver_poll(&driver);
+	pthread_mutex_unlock(&driver.mutex);
+	TEST_ASSERT_TRUE(sim_engine_now_ns(driver.engine) > began_ns);
+}
+
 static struct sim_timer timer;
 static uint32_t received_before;
 
@@ -294,7 +315,9 @@ void test_the_time_is_that_of_the_world(void)
 
 	driver_set_base(&driver, base_ns, 0);
 	before_ns = driver_clock_ns(CLOCK_MONOTONIC) - base_ns;
-	poll_once();
+	pthread_mutex_lock(&driver.mutex);
+	driver_catch_up(&driver);
+	pthread_mutex_unlock(&driver.mutex);
 	now_ns = sim_engine_now_ns(driver.engine);
 	after_ns = driver_clock_ns(CLOCK_MONOTONIC) - base_ns;
 	TEST_ASSERT_TRUE(now_ns >= before_ns && now_ns <= after_ns);

@@ -31,6 +31,8 @@ typedef void driver_ran_fn(void *arg);
  */
 struct driver_wires {
 	void *arg;
+	/* Returns true if there is something to receive, or may be. Costs little. */
+	bool (*arrived)(void *arg);
 	bool (*receive)(void *arg); /* true: something has come */
 	void (*flush)(void *arg);
 	void (*listen)(void *arg, bool on); /* on: the bell is listened to from now on */
@@ -70,6 +72,7 @@ struct driver {
 	/* Real, with wires: */
 	struct driver_wires wires; /* the functions are NULL without wires */
 	bool listening;		   /* arrivals ring the bell */
+	uint32_t skipped;	   /* polls since the clock was read */
 	uint32_t armed;		   /* counts the armed CQs whose events a channel takes */
 	uint32_t looks_to_listen;  /* the progress thread listens for so many looks at least */
 };
@@ -109,8 +112,14 @@ void driver_forked(struct driver *driver);
  * leave. Virtual: does nothing. */
 void driver_catch_up(struct driver *driver);
 
-/* Real: runs what was posted since world_hold() has brought the clock up to now, and lets it leave.
- * Virtual: does nothing. */
+/* Real: as driver_catch_up(), for a poll. While nothing comes, not each of them reads the clock; what a
+ * timer does is then seen by the progress thread or by one of the next polls. */
+void driver_poll(struct driver *driver);
+
+/* Real: brings the clock up to now, before work is posted that gets this time. */
+void driver_begin_post(struct driver *driver);
+
+/* Real: runs what was posted since driver_begin_post(), and lets it leave. Virtual: does nothing. */
 void driver_run_posted(struct driver *driver);
 
 /*

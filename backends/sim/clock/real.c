@@ -21,13 +21,19 @@
 /* The program polls if it has brought the engine up to now within this time. */
 #define POLL_NS_MAX 50000
 
+/* So many polls that find nothing share a reading of the clock, which takes as long as the rest of them. */
+#define POLLS_A_READING 8
+
 /* How many looks the progress thread listens on after packets that no poll has taken. */
 #define LOOKS_AFTER_ARRIVAL 64
 
 /* Wakes the progress thread if an event is due before the end of its sleep. */
 static void kick(struct driver *driver)
 {
-	if (driver->running && sim_engine_next_ns(driver->engine) < driver->asleep_until_ns) {
+	const uint64_t asleep_until_ns = driver->asleep_until_ns;
+
+	if (asleep_until_ns && driver->running &&
+	    sim_engine_is_due(driver->engine, asleep_until_ns - 1)) {
 		driver->asleep_until_ns = 0;
 		bell_ring(driver->bell);
 	}
@@ -39,20 +45,20 @@ static uint64_t world_ns(const struct driver *driver)
 }
 
 /*
- * Gives the engine what has come, at the present time. If the thread has not run for long, timers are due
- * whose ACKs came meanwhile: the packets go first, and all timers are later by the time that was lost.
- * Otherwise each timer would see the whole gap pass at once, and retries would end before a peer could
- * answer. Returns true if something came.
+ * Gives the engine what has come, while timers are due. If the thread has not run for long, the ACKs of
+ * these timers may have come meanwhile: the packets go first, and all timers are later by the time that was
+ * lost. Otherwise each timer would see the whole gap pass at once, and retries would end before a peer
+ * could answer. Returns true if something came.
  */
-static bool receive(struct driver *driver, uint64_t now_ns)
+static bool receive_late(struct driver *driver, uint64_t now_ns)
 {
 	uint64_t next_ns = sim_engine_next_ns(driver->engine);
 
-	if (next_ns < now_ns && now_ns - next_ns > LATE_NS_MAX) {
+	if (now_ns - next_ns > LATE_NS_MAX) {
 		sim_engine_postpone(driver->engine, now_ns - next_ns);
 		next_ns = now_ns;
 	}
-	sim_engine_advance(driver->engine, next_ns > now_ns ? now_ns : next_ns - 1);
+	sim_engine_advance(driver->engine, next_ns - 1);
 	return driver->wires.receive(driver->wires.arg);
 }
 
@@ -97,11 +103,19 @@ enum caught_up {
 static enum caught_up advance_to_now(struct driver *driver)
 {
 	const uint64_t now_ns = world_ns(driver);
-	bool came = false, done;
+	const bool is_due = sim_engine_is_due(driver->engine, now_ns);
+	bool came = false, done = true;
 
+	driver->skipped = 0;
+	if (!is_due)
+		sim_engine_pass(driver->engine, now_ns);
 	if (driver->wires.receive)
-		came = receive(driver, now_ns);
-	done = run_until(driver, now_ns);
+		came = is_due ? receive_late(driver, now_ns)
+			      : driver->wires.receive(driver->wires.arg);
+	if (!is_due)
+		sim_engine_run(driver->engine);
+	if (sim_engine_is_due(driver->engine, now_ns))
+		done = run_until(driver, now_ns);
 	flush(driver);
 	return !done ? GAVE_UP : came ? MORE_TO_RECEIVE : CAUGHT_UP;
 }
@@ -114,14 +128,32 @@ void driver_catch_up(struct driver *driver)
 	kick(driver);
 }
 
+void driver_poll(struct driver *driver)
+{
+	if (driver->wires.arrived && sim_engine_quiet(driver->engine) &&
+	    !driver->wires.arrived(driver->wires.arg) && ++driver->skipped < POLLS_A_READING)
+		return;
+	driver_catch_up(driver);
+}
+
+void driver_begin_post(struct driver *driver)
+{
+	const uint64_t now_ns = world_ns(driver);
+
+	if (sim_engine_is_due(driver->engine, now_ns))
+		driver_catch_up(driver);
+	else
+		sim_engine_pass(driver->engine, now_ns);
+}
+
 void driver_run_posted(struct driver *driver)
 {
 	if (!driver->real)
 		return;
-	/* world_hold() reads no clock in a process with one thread. */
-	if (__libc_single_threaded)
+	/* A process with one thread holds no lock, and begins without a reading of the clock. */
+	if (__libc_single_threaded) {
 		advance_to_now(driver);
-	else {
+	} else {
 		sim_engine_run(driver->engine);
 		flush(driver);
 	}

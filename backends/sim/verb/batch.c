@@ -305,7 +305,7 @@ static void chain(struct batch *batch)
 
 static int post(struct ibv_qp_ex *ex, struct batch *batch)
 {
-	HOLD hold = context_hold(ex->qp_base.context);
+	HOLD hold = context_hold_to_post(ex->qp_base.context);
 	struct qp *qp = qp_of(&ex->qp_base);
 	int err;
 

@@ -18,7 +18,7 @@ static int refuse_poll(struct ibv_cq *ibv, const struct cq *cq, int num_entries)
 
 int verb_poll_cq(struct ibv_cq *ibv, int num_entries, struct ibv_wc *wc)
 {
-	HOLD hold = context_hold(ibv->context);
+	HOLD hold = context_hold_to_poll(ibv->context);
 	struct cq *cq = cq_of(ibv);
 	int taken;
 
@@ -62,7 +62,7 @@ static void unlock_poll(void *mutex)
 /* locked is released if the thread is cancelled while it waits for others; NULL: nothing is. */
 static int take_or_step(struct cq *cq, pthread_mutex_t *locked)
 {
-	HOLD hold = context_hold(cq->ibv.context);
+	HOLD hold = context_hold_to_poll(cq->ibv.context);
 	int err = take(cq, "start_poll");
 
 	if (err != ENOENT)
@@ -98,7 +98,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 static int next_poll(struct ibv_cq_ex *ex)
 {
-	HOLD hold = context_hold(ex->context);
+	HOLD hold = context_hold_to_poll(ex->context);
 	struct cq *cq = cq_of((struct ibv_cq *)ex);
 
 	return cq ? take(cq, "next_poll") : refuse_queue("next_poll", KIND_CQ, (struct ibv_cq *)ex);

@@ -73,7 +73,7 @@ int verb_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 
 int verb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-	HOLD hold = context_hold(ibv->context);
+	HOLD hold = context_hold_to_post(ibv->context);
 	struct qp *qp = qp_of(ibv);
 	int err;
 
@@ -91,7 +91,7 @@ int verb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 
 int verb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	HOLD hold = context_hold(ibv->context);
+	HOLD hold = context_hold_to_post(ibv->context);
 	struct qp *qp = qp_of(ibv);
 	int err;
 

@@ -195,7 +195,7 @@ int verb_destroy_srq(struct ibv_srq *ibv)
 
 int verb_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	HOLD hold = context_hold(ibv->context);
+	HOLD hold = context_hold_to_post(ibv->context);
 	struct srq *srq = srq_of(ibv);
 	int err;
 

@@ -411,12 +411,17 @@ static void find_gone(struct shared *shared)
 			close_out(shared, &shared->out[i]);
 }
 
+static uint32_t news_of(const struct shared *shared)
+{
+	return atomic_load_explicit(
+		&segment_place_at(&shared->segment, shared->segment.place)->news,
+		memory_order_acquire);
+}
+
 /* Reads `news` first: what changes meanwhile is looked at next time. */
 static void read_news(struct shared *shared)
 {
-	const uint32_t news = atomic_load_explicit(
-		&segment_place_at(&shared->segment, shared->segment.place)->news,
-		memory_order_acquire);
+	const uint32_t news = news_of(shared);
 	bool done;
 
 	if (news == shared->news)
@@ -467,6 +472,20 @@ static bool drain(struct shared *shared, struct inward *in)
 	in->touched = true;
 	shared->taken = true;
 	return true;
+}
+
+static bool shared_arrived(const struct wire *wire)
+{
+	const struct shared *shared = shared_of(wire);
+
+	if (!is_attached(shared))
+		return false;
+	if (shared->waiting || news_of(shared) != shared->news)
+		return true;
+	for (const struct inward *in = shared->in; in; in = in->next)
+		if (in->broken || in->gone || !ring_is_empty(&in->ring))
+			return true;
+	return false;
 }
 
 static bool shared_receive(struct wire *wire)
@@ -633,6 +652,7 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 			.joined = shared_joined,
 			.find = shared_find},
 		.has = shared_has,
+		.arrived = shared_arrived,
 		.receive = shared_receive,
 		.flush = shared_flush,
 		.listen = shared_listen,

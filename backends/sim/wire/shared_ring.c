@@ -140,6 +140,12 @@ void ring_want(struct ring_out *ring)
 
 /* --- the consumer --- */
 
+bool ring_is_empty(const struct ring_in *ring)
+{
+	return !atomic_load_explicit(word_at(ring->memory, ring->capacity, ring->head),
+				     memory_order_relaxed);
+}
+
 enum ring_look ring_look(const struct ring_in *ring, struct ring_slot *slot)
 {
 	_Atomic uint64_t *at = word_at(ring->memory, ring->capacity, ring->head);

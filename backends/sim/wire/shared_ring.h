@@ -99,6 +99,9 @@ void ring_want(struct ring_out *ring);
 
 /* --- the consumer --- */
 
+/* Returns true if ring_look() would find no frame. */
+bool ring_is_empty(const struct ring_in *ring);
+
 enum ring_look ring_look(const struct ring_in *ring, struct ring_slot *slot);
 
 /* Goes behind the slot that ring_look() has found. */

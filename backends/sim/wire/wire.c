@@ -96,6 +96,14 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 	sim_way_out_set(engine, &all);
 }
 
+bool wires_have_arrivals(const struct wires *wires)
+{
+	for (const struct wire *wire = wires->first; wire; wire = wire->next)
+		if (!wire->arrived || wire->arrived(wire))
+			return true;
+	return false;
+}
+
 bool wires_receive(struct wires *wires)
 {
 	bool came = false;

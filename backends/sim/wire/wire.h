@@ -23,6 +23,8 @@ struct wire {
 	struct sim_way_out way;
 	/* Returns true if the device is of this wire: packets of its ports leave by it. */
 	bool (*has)(const struct wire *wire, const struct sim_device *device);
+	/* Returns true if receive() has something to do, or may have; NULL: always. */
+	bool (*arrived)(const struct wire *wire);
 	/* Gives what has come to the engine, a batch at most. Returns true if something came, and calls
 	 * sim_way_out_ready() if others have made room. While sim_way_out_is_awaited(), a call every 10 ms
 	 * at least ends the waits for a receiver that takes nothing. */
@@ -48,6 +50,7 @@ struct wires {
 /* Adds a wire, and gives the engine one way out that leads to all of them: `wires` must stay where it is. */
 void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire);
 
+bool wires_have_arrivals(const struct wires *wires);
 bool wires_receive(struct wires *wires);
 void wires_flush(struct wires *wires);
 void wires_listen(struct wires *wires, bool on);

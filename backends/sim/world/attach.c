@@ -192,6 +192,11 @@ int world_open_wires(struct vb_sim *world, const struct vb_sim_config *config)
 	return err;
 }
 
+static bool have_arrivals(void *arg)
+{
+	return wires_have_arrivals(arg);
+}
+
 static bool receive(void *arg)
 {
 	return wires_receive(arg);
@@ -211,6 +216,7 @@ static void connect_clock(struct vb_sim *world)
 {
 	const struct driver_wires wires = {
 		.arg = &world->wires,
+		.arrived = have_arrivals,
 		.receive = receive,
 		.flush = flush,
 		.listen = set_listening,

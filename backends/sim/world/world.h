@@ -57,14 +57,19 @@ struct hold {
 
 #define HOLD __attribute__((cleanup(world_release))) struct hold
 
-static inline struct hold world_hold(struct vb_sim *world)
+static inline struct hold world_hold_by(struct vb_sim *world, void (*begin)(struct driver *driver))
 {
 	if (__libc_single_threaded)
 		return (struct hold){.world = world};
 	pthread_mutex_lock(&world->driver.mutex);
 	if (world->driver.real)
-		driver_catch_up(&world->driver);
+		begin(&world->driver);
 	return (struct hold){.world = world, .locked = true};
+}
+
+static inline struct hold world_hold(struct vb_sim *world)
+{
+	return world_hold_by(world, driver_catch_up);
 }
 
 /*
@@ -76,6 +81,18 @@ int say_refused(struct vb_sim *world, const char *verb, int error);
 static inline struct hold context_hold(struct ibv_context *context)
 {
 	return world_hold(context_of(context)->world);
+}
+
+/* For the verbs that post; driver_run_posted() follows. */
+static inline struct hold context_hold_to_post(struct ibv_context *context)
+{
+	return world_hold_by(context_of(context)->world, driver_begin_post);
+}
+
+/* For polls. */
+static inline struct hold context_hold_to_poll(struct ibv_context *context)
+{
+	return world_hold_by(context_of(context)->world, driver_poll);
 }
 
 static inline void world_release(const struct hold *hold)
