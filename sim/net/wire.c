@@ -26,6 +26,11 @@ static int check_address(struct sim_engine *engine, const struct sim_path *path)
 	sim_fabric_find_way(engine, &way);
 	if (way.dest || way.beyond)
 		return 0;
+	if (engine->net->way->barrier)
+		why.reason = engine->net->way->barrier(engine->net->way->arg, &way);
+	if (why.reason == VB_WHY_NONE)
+		why.reason = VB_WHY_PATH_UNREACHABLE;
+	why.values[2] = path->sgid_index;
 	memcpy(why.values, path->route.dest_gid, sizeof(path->route.dest_gid));
 	return sim_refuse(engine, why);
 }

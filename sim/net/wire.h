@@ -13,6 +13,8 @@
 #include "sim/object/path.h"
 #include "sim/wire/packet.h"
 
+#include <verbena/why.h>
+
 struct sim_device;
 struct sim_engine;
 
@@ -50,6 +52,10 @@ struct sim_way_out {
 	void (*joined)(void *arg, const struct sim_device *device, uint32_t memberships);
 	/* Returns who has a QPN. The engine does not ask for a number of its own blocks. */
 	enum sim_presence (*find)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
+	/* Returns why packets on a path that reaches() has refused cannot leave: a VB_REFUSAL of
+	 * ENETUNREACH, for the destination GID {0} and the source GID of index {2}. VB_WHY_NONE: no wire
+	 * leads to the address. May be NULL. */
+	enum vb_reason (*barrier)(void *arg, const struct sim_path *path);
 };
 
 /* Gives the engine a way out; NULL takes it away. The structure is copied. joined() learns of the

@@ -70,19 +70,29 @@ static bool is_loopback(const uint8_t gid[16])
 				    : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)gid);
 }
 
-/* The kernel sends from a loopback address to loopback addresses only: Linux net/ipv4/route.c,
- * ip_route_output_key_hash_rcu and ip_mc_validate_source. */
-static bool reaches(void *arg, struct sim_path *path)
+static enum vb_reason barrier(void *arg, const struct sim_path *path)
 {
 	const struct udp_socket *socket = socket_of(arg, path->source->device);
-	struct sim_route *route = &path->route;
+	const struct sim_route *route = &path->route;
 
-	if (!socket || route->roce_v1 || route->infiniband || path->multicast ||
-	    memcmp(route->source_gid, socket->address.gid.raw, sizeof(route->source_gid)) ||
-	    is_loopback(route->source_gid) != is_loopback(route->dest_gid))
+	if (!socket || route->infiniband)
+		return VB_WHY_PATH_UNREACHABLE;
+	if (route->roce_v1 ||
+	    memcmp(route->source_gid, socket->address.gid.raw, sizeof(route->source_gid)))
+		return VB_WHY_UDP_SOURCE_GID;
+	/* The kernel sends from a loopback address to loopback addresses only: Linux net/ipv4/route.c,
+	 * ip_route_output_key_hash_rcu and ip_mc_validate_source. */
+	if (is_loopback(route->source_gid) != is_loopback(route->dest_gid))
+		return VB_WHY_UDP_LOOPBACK;
+	return VB_WHY_NONE;
+}
+
+static bool reaches(void *arg, struct sim_path *path)
+{
+	if (path->multicast || barrier(arg, path) != VB_WHY_NONE)
 		return false;
-	route->udp_source_port = SIM_UDP_PORT;
-	udp_frame_mac(route->dest_gid, route->dest_mac);
+	path->route.udp_source_port = SIM_UDP_PORT;
+	udp_frame_mac(path->route.dest_gid, path->route.dest_mac);
 	return true;
 }
 
@@ -368,6 +378,7 @@ static const struct wire functions = {
 			.has_members = has_members,
 			.joined = joined,
 			.find = find,
+			.barrier = barrier,
 		},
 	.has = has,
 	.receive = receive,

@@ -73,6 +73,13 @@ static enum sim_presence find(void *arg, const struct sim_path *path, uint32_t d
 	return wire ? wire->way.find(wire->way.arg, path, dest_qpn) : SIM_PRESENCE_NOBODY;
 }
 
+static enum vb_reason barrier(void *arg, const struct sim_path *path)
+{
+	const struct wire *wire = way_to(arg, path->source, NULL);
+
+	return wire && wire->way.barrier ? wire->way.barrier(wire->way.arg, path) : VB_WHY_NONE;
+}
+
 /* --- all wires --- */
 
 void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire)
@@ -85,6 +92,7 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.has_members = has_members,
 		.joined = joined,
 		.find = find,
+		.barrier = barrier,
 	};
 	struct wire **link = &wires->first;
 

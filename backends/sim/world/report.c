@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* <verbena/sim.h>: what a program has left, and what happened. */
 #include "backends/sim/base/cancel.h"
+#include "backends/sim/wire/udp.h"
 #include "backends/sim/world/process.h"
 
 /* --- data --- */
@@ -166,6 +167,25 @@ static void report_context(struct report *report, struct context *context)
 
 /* --- devices --- */
 
+/* Datagrams of a device whose wire is udp. */
+static void report_datagrams(struct report *report, const struct vb_sim *world,
+			     const struct device *device)
+{
+	const struct udp_counters *counted;
+	const char *name;
+	uint64_t count;
+
+	if (!world->udp || !world->udp->has(world->udp, device->engine))
+		return;
+	counted = udp_counters(world->udp, device->engine);
+	for (unsigned int i = 0; (name = udp_counter(counted, i, &count)); i++)
+		find(report, (struct vb_sim_finding){
+				     .kind = VB_SIM_COUNTED,
+				     .name = name,
+				     .count = count,
+			     });
+}
+
 /* Counts the objects of a kind in all contexts of a device. */
 static void report_kind(struct report *report, const struct vb_sim *world,
 			const struct device *device, enum kind kind)
@@ -212,6 +232,7 @@ static void report_device(struct report *report, const struct vb_sim *world,
 				     .count = *(const uint64_t *)((const char *)counted +
 								  counters[i].offset),
 			     });
+	report_datagrams(report, world, device);
 }
 
 static void report_world(void *arg, struct vb_sim *world)
