@@ -125,8 +125,8 @@ static const struct cli_option options[] = {
 	 cli_take_text, AT(peer_wire)},
 	{"peer-backend", 0, "B", "of B's process [that of --backend]", NULL, cli_take_text,
 	 AT(two.backend), .words = cli_backend},
-	{"peer-network", 0, "PATH",
-	 "the network namespace of B's process, such as\n/run/netns/NAME [the same]", NULL,
+	{"peer-network", 0, "P",
+	 "the path of the network namespace of B's process, such as\n/run/netns/NAME [the same]", NULL,
 	 cli_take_text, AT(two.network)},
 	{"compare", 0, NULL, "run each test in one process, too; another outcome is a failure",
 	 NULL, cli_take_flag, AT(compare)},
@@ -279,6 +279,7 @@ static int take_two(struct arguments *arguments)
 	set_wire(sim, &a, device_index(sim, run->device, 0));
 	set_wire(peer, &b, device_index(peer, run->peer_device, is_simulated(run->backend)));
 	two->sim = is_simulated(two->backend) ? peer : NULL;
+	two->without_groups = a.wire == VB_SIM_WIRE_UDP;
 	two->both = a.wire == VB_SIM_WIRE_MEMORY;
 	run->two = two;
 	return CLI_EXIT_OK;

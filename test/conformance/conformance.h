@@ -45,6 +45,7 @@ enum vt_need {
 	VT_NEEDS_ETHERNET = 1 << 6,	 /* both ports' link layer */
 	VT_NEEDS_INFINIBAND = 1 << 7,
 	VT_NEEDS_MTU_1024 = 1 << 8, /* both ports' active MTU is 1024 at least */
+	VT_NEEDS_GROUPS = 1 << 9,   /* multicasts of one device reach the other */
 };
 
 /*
@@ -102,6 +103,9 @@ struct vt_suite {
 	bool simulator;		     /* for the simulator only: left out on other backends */
 	int link_layer; /* that both ports must have, or the suite is left out; 0: any */
 };
+
+/* Skips the test if A and B do not have what it needs: enum vt_need. */
+void vt_need(struct vt *t, unsigned int needs);
 
 /*
  * Calls fn(arg) when the test ends in any way but a crash; the last deferred call runs first. A

@@ -39,6 +39,7 @@ struct vt_two {
 	const char *network;		 /* the path of its network namespace; NULL: the same */
 	bool both;			 /* A is in B's process, too: a proof of the relay */
 	const struct vb_sim_config *one; /* of one process, to compare with; NULL: do not compare */
+	bool without_groups;		 /* the wire carries no multicasts */
 	uint64_t at_least;		 /* so many tests must use B's process */
 };
 
@@ -146,8 +147,6 @@ struct vb_sim_config vt_world_of(const struct vt_options *options, const struct 
 
 /* Opens A and B and finds out what they have. Ends the test if it cannot. */
 void vt_open_nodes(struct vt *t, const struct vt_job *job);
-/* Skips the test if A and B do not have what it needs. */
-void vt_require(struct vt *t, unsigned int needs);
 /* On the simulator, objects that are left are failures. */
 void vt_close_nodes(struct vt *t, const struct vt_job *job);
 

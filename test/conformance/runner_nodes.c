@@ -19,6 +19,7 @@ static const struct {
 	{VT_NEEDS_ETHERNET, "the ports' link layer is not Ethernet"},
 	{VT_NEEDS_INFINIBAND, "the ports' link layer is not InfiniBand"},
 	{VT_NEEDS_MTU_1024, "the ports' active MTU is below 1024"},
+	{VT_NEEDS_GROUPS, "the wire between A and B carries no multicasts"},
 };
 
 /* Returns 0 for a GID that cannot be used; of the others, the test takes the highest. */
@@ -78,6 +79,8 @@ static unsigned int find_out(const struct vt *t, const struct vt_job *job)
 		have |= VT_NEEDS_SIM | VT_NEEDS_FAULTS;
 	if (sim && job->options->sim->clock == VB_SIM_CLOCK_VIRTUAL)
 		have |= VT_NEEDS_VIRTUAL_CLOCK;
+	if (!job->options->two || !job->options->two->without_groups)
+		have |= VT_NEEDS_GROUPS;
 	if (strcmp(job->place->device, job->place->peer_device) != 0)
 		have |= VT_NEEDS_TWO_DEVICES;
 	if (a->device_attr.atomic_cap != IBV_ATOMIC_NONE &&
@@ -105,7 +108,7 @@ void vt_open_nodes(struct vt *t, const struct vt_job *job)
 	t->have = find_out(t, job);
 }
 
-void vt_require(struct vt *t, unsigned int wanted)
+void vt_need(struct vt *t, unsigned int wanted)
 {
 	for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++)
 		if (wanted & needs[i].need & ~t->have)

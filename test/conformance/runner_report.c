@@ -211,7 +211,7 @@ void vt_report_test(struct vt_report *report, const struct vt_record *record)
 	report->counts[record->outcome]++;
 	report->suite_counts[record->outcome]++;
 	report->suite_seconds += record->seconds;
-	report->in_two += record->used_b;
+	report->in_two += record->used_b && record->outcome != VT_SKIPPED;
 	report->different += record->differs;
 	if (record->outcome == VT_FAILED && !report->first_failure)
 		report->first_failure = record;

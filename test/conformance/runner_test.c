@@ -24,7 +24,7 @@ static void run_in_world(struct vt *t, const struct vt_job *job)
 	if (job->options->two && job->test->may & VT_MAY_THREAD)
 		VT_SKIP(t, "two processes: threads of the test would call B's verbs at once");
 	vt_open_nodes(t, job);
-	vt_require(t, job->test->needs);
+	vt_need(t, job->test->needs);
 	job->test->run(t);
 }
 

@@ -14,11 +14,13 @@
 	 IBV_WC_EX_WITH_SRC_QP | IBV_WC_EX_WITH_SLID | IBV_WC_EX_WITH_SL |      \
 	 IBV_WC_EX_WITH_DLID_PATH_BITS)
 
-static struct ibv_cq_ex *cq_ex(struct vt *t, struct vt_node *node, uint32_t cqe, uint64_t wc_flags,
-			       uint32_t flags)
+static struct ibv_cq_ex *cq_ex_on(struct vt *t, struct vt_node *node, uint32_t cqe,
+				  uint64_t wc_flags, uint32_t flags,
+				  struct ibv_comp_channel *channel)
 {
 	struct ibv_cq_init_attr_ex attr = {
 		.cqe = cqe,
+		.channel = channel,
 		.wc_flags = wc_flags,
 		.comp_mask = flags ? IBV_CQ_INIT_ATTR_MASK_FLAGS : 0,
 		.flags = flags,
@@ -27,6 +29,12 @@ static struct ibv_cq_ex *cq_ex(struct vt *t, struct vt_node *node, uint32_t cqe,
 
 	ts_keep(t, TS_CQ, ibv_cq_ex_to_cq(cq));
 	return cq;
+}
+
+static struct ibv_cq_ex *cq_ex(struct vt *t, struct vt_node *node, uint32_t cqe, uint64_t wc_flags,
+			       uint32_t flags)
+{
+	return cq_ex_on(t, node, cqe, wc_flags, flags, NULL);
 }
 
 /* A pair whose A sends to, or whose B receives from, an extended CQ. */
@@ -246,15 +254,28 @@ static struct ibv_device_attr_ex extended_attr(struct vt *t, struct vt_node *nod
 
 #define STAMPS 5
 
-/* Fills in the timestamps of writes that are a millisecond apart. */
+/* Waits until the CQ has a completion that has come since it was armed, and leaves the completion. */
+static void await_event(struct vt *t, struct ibv_comp_channel *channel)
+{
+	for (unsigned int i = 0; i < 100; i++)
+		if (ts_cq_event(t, channel, NULL))
+			return;
+	VT_FAIL(t, "no completion came");
+}
+
+/* Fills in the timestamps of writes, each of which is posted a millisecond after the completion of the
+ * one before. */
 static void take_stamps(struct vt *t, uint64_t wc_flag, uint64_t stamps[STAMPS])
 {
-	struct ibv_cq_ex *cq = cq_ex(t, &t->a, 16, EVERY_FIELD | wc_flag, 0);
+	struct ibv_comp_channel *channel = ts_channel(t, &t->a);
+	struct ibv_cq_ex *cq = cq_ex_on(t, &t->a, 16, EVERY_FIELD | wc_flag, 0, channel);
 	struct ts_pair *pair = pair_on(cq, NULL, t, IBV_QPT_RC);
 	unsigned int i;
 
 	for (i = 0; i < STAMPS; i++) {
+		VT_OK(t, ibv_req_notify_cq(ibv_cq_ex_to_cq(cq), 0));
 		ts_write(&pair->a, .wr_id = i, .length = 8);
+		await_event(t, channel);
 		ts_pause(t, 1000000);
 	}
 	start(t, cq);

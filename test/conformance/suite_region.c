@@ -313,7 +313,7 @@ static void imported_region_is_the_same(struct vt *t)
 
 	if (fd < 0)
 		VT_SKIP(t, "contexts have no command descriptor");
-	ctx = vb_import_device(t->backend, fd);
+	ctx = vb_import_device(vb_context_backend(t->b.ctx)->name, fd);
 	if (!ctx) {
 		int error = errno;
 
