@@ -213,7 +213,7 @@ static void every_operation_times_out(struct vt *t)
 
 static void peer_in_rtr_answers(struct vt *t)
 {
-	struct ts_options options = timeout_options(t, 8, 1);
+	struct ts_options options = timeout_options(t, 14, 7);
 	struct ts_pair *pair = ts_pair_reset(t, &options);
 
 	ts_connect(&pair->a);
