@@ -35,6 +35,9 @@ _verbena_values()
 	--device | --peer-device)
 		"${COMP_WORDS[0]}" devices 2>/dev/null | awk 'NR > 1 { print $1 }'
 		;;
+	--wire | --peer-wire)
+		echo memory shared udp
+		;;
 	*)
 		_verbena_choices "$1" "$2"
 		;;

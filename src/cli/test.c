@@ -126,8 +126,8 @@ static const struct cli_option options[] = {
 	{"peer-backend", 0, "B", "of B's process [that of --backend]", NULL, cli_take_text,
 	 AT(two.backend), .words = cli_backend},
 	{"peer-network", 0, "P",
-	 "the path of the network namespace of B's process, such as\n/run/netns/NAME [the same]", NULL,
-	 cli_take_text, AT(two.network)},
+	 "the path of the network namespace of B's process, such as\n/run/netns/NAME [the same]",
+	 NULL, cli_take_text, AT(two.network)},
 	{"compare", 0, NULL, "run each test in one process, too; another outcome is a failure",
 	 NULL, cli_take_flag, AT(compare)},
 	{"at-least", 0, "N", "fail if fewer tests use B's process [0]", NULL, cli_take_number,
@@ -206,19 +206,17 @@ static unsigned int device_index(const struct vb_sim_config *sim, const char *na
 	return other;
 }
 
-/* Reads a wire into a device. False after a message. */
-static bool read_wire(const char *option, const char *text, struct vb_sim_device_config *device)
+/* Reads a wire into a device. */
+static int read_wire(const char *option, const char *text, struct vb_sim_device_config *device)
 {
 	struct vb_project one = {.sim = {.device_count = 1}};
 	struct vb_project_error error;
 
-	if (!vb_project_set_wire(&one, option, text, &error)) {
-		fprintf(stderr, "verbena test: %s\n", error.text);
-		return false;
-	}
+	if (!vb_project_set_wire(&one, option, text, &error))
+		return cli_bad_usage(&cli_test, "%s", error.text);
 	device->wire = one.sim.devices[0].wire;
 	memcpy(device->address, one.sim.devices[0].address, sizeof(device->address));
-	return true;
+	return CLI_EXIT_OK;
 }
 
 /* All devices of the world shared are in both processes; one that claims an address is in one. */
@@ -239,19 +237,17 @@ static bool is_simulated(const char *backend)
 }
 
 /* Without an address of its own, B takes the kind of A's wire. */
-static bool read_wires(const struct arguments *arguments, struct vb_sim_device_config *a,
-		       struct vb_sim_device_config *b)
+static int read_wires(const struct arguments *arguments, struct vb_sim_device_config *a,
+		      struct vb_sim_device_config *b)
 {
-	const char *wire = arguments->wire ? arguments->wire : "shared";
+	int status = read_wire("--wire", arguments->wire ? arguments->wire : "shared", a);
 
-	if (!read_wire("--wire", wire, a))
-		return false;
-	if (arguments->peer_wire)
+	if (!status && arguments->peer_wire)
 		return read_wire("--peer-wire", arguments->peer_wire, b);
 	*b = *a;
 	if (is_simulated(arguments->run.backend))
 		b->address[0] = '\0';
-	return true;
+	return status;
 }
 
 /* Fills the worlds of both processes. */
@@ -261,11 +257,13 @@ static int take_two(struct arguments *arguments)
 	struct vt_two *two = &arguments->two;
 	struct vb_sim_config *sim = &arguments->sim, *peer = &arguments->peer_sim;
 	struct vb_sim_device_config a = {0}, b = {0};
+	int status;
 
 	if (!two->backend)
 		two->backend = run->backend;
-	if (!read_wires(arguments, &a, &b))
-		return CLI_EXIT_USAGE;
+	status = read_wires(arguments, &a, &b);
+	if (status)
+		return status;
 	if (arguments->compare && strcmp(two->backend, run->backend) != 0)
 		return cli_bad_usage(&cli_test,
 				     "--compare runs one process on one backend: it does not go "

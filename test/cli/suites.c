@@ -106,11 +106,65 @@ static void writes_control_characters(struct vt *t)
 	VT_FAIL(t, "to be shown");
 }
 
+static bool is_in_two(struct vt *t)
+{
+	return vb_context_backend(t->a.ctx) != vb_context_backend(t->b.ctx);
+}
+
+static void end_pd(void *arg)
+{
+	vb_dealloc_pd(arg);
+}
+
+static struct ibv_pd *pd_of_b(struct vt *t)
+{
+	struct ibv_pd *pd = VT_PTR(t, vb_alloc_pd(t->b.ctx));
+
+	vt_defer(t, end_pd, pd);
+	return pd;
+}
+
+static void uses_b(struct vt *t)
+{
+	VT_CHECK(t, pd_of_b(t)->context == t->b.ctx);
+}
+
+static void differs_in_two(struct vt *t)
+{
+	uses_b(t);
+	VT_EXPECT_EQ(t, is_in_two(t), 0);
+}
+
+/* Nothing is mapped at the address. */
+static void kills_b(struct vt *t)
+{
+	if (!is_in_two(t))
+		VT_SKIP(t, "A and B are in one process");
+	vt_defer(t, says, (void *)"not reached");
+	vb_query_device(t->b.ctx, (struct ibv_device_attr *)64);
+	puts("not reached");
+}
+
+static void leaks_in_b(struct vt *t)
+{
+	if (!is_in_two(t))
+		VT_SKIP(t, "A and B are in one process");
+	VT_PTR(t, vb_alloc_pd(t->b.ctx));
+}
+
+static void gives_own_memory(struct vt *t)
+{
+	static unsigned char memory[64];
+	struct ibv_mr *mr = VT_PTR(t, vb_reg_mr(pd_of_b(t), memory, sizeof(memory), 0));
+
+	VT_OK(t, vb_dereg_mr(mr));
+}
+
 static const struct vt_test good_tests[] = {
 	{"passes", "unsourced", 0, passes},
 	{"skips", "unsourced", 0, skips},
 	{"needs", "unsourced", VT_NEEDS_INFINIBAND, passes},
-	{"leaves_a_process", "unsourced", 0, leaves_a_process},
+	{"leaves_a_process", "unsourced", 0, leaves_a_process, VT_MAY_FORK},
 	{NULL},
 };
 
@@ -126,6 +180,15 @@ static const struct vt_test bad_tests[] = {
 	{NULL},
 };
 
+static const struct vt_test two_tests[] = {
+	{"uses_b", "unsourced", 0, uses_b},
+	{"differs_in_two", "unsourced", 0, differs_in_two},
+	{"kills_b", "unsourced", 0, kills_b},
+	{"leaks_in_b", "unsourced", 0, leaks_in_b},
+	{"gives_own_memory", "unsourced", 0, gives_own_memory},
+	{NULL},
+};
+
 static const struct vt_test elsewhere_tests[] = {
 	{"passes", "unsourced", 0, passes},
 	{NULL},
@@ -133,7 +196,8 @@ static const struct vt_test elsewhere_tests[] = {
 
 static const struct vt_suite good = {"good", "tests that do not fail", good_tests};
 static const struct vt_suite bad = {"bad", "tests that fail", bad_tests};
+static const struct vt_suite two = {"two", "tests with B in another process", two_tests};
 static const struct vt_suite elsewhere = {"elsewhere", "another link layer", elsewhere_tests,
 					  .link_layer = IBV_LINK_LAYER_INFINIBAND};
 
-const struct vt_suite *const vt_suites[] = {&good, &bad, &elsewhere, NULL};
+const struct vt_suite *const vt_suites[] = {&good, &bad, &two, &elsewhere, NULL};

@@ -62,6 +62,7 @@ enum vt_may {
 	VT_MAY_LOOP = 1 << 4,	    /* a list of WRs is a loop, so it cannot be counted */
 	VT_MAY_MISADDRESS = 1 << 5, /* answers go to another QP than the requester */
 	VT_MAY_THREAD = 1 << 6, /* threads poll at once, and the checker's lock would stop them */
+	VT_MAY_FORK = 1 << 7,	/* the test forks; in two processes its stack is shared memory */
 };
 
 /* One end of a connection. */

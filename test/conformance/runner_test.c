@@ -23,6 +23,8 @@ static void run_in_world(struct vt *t, const struct vt_job *job)
 		return;
 	if (job->options->two && job->test->may & VT_MAY_THREAD)
 		VT_SKIP(t, "two processes: threads of the test would call B's verbs at once");
+	if (job->options->two && job->test->may & VT_MAY_FORK)
+		VT_SKIP(t, "two processes: a child of the test would have the same stack");
 	vt_open_nodes(t, job);
 	vt_need(t, job->test->needs);
 	job->test->run(t);
