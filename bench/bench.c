@@ -231,7 +231,7 @@ void bench_connect(struct ibv_qp *qp, const struct bench_node *peer, uint32_t qp
 	};
 	struct ibv_qp_attr rts = {
 		.qp_state = IBV_QPS_RTS,
-		.timeout = 14,
+		.timeout = 18, /* a busy machine may stop a process for long */
 		.retry_cnt = 7,
 		.rnr_retry = 7,
 		.max_rd_atomic = 1,
