@@ -67,7 +67,8 @@ struct shared {
 	uint32_t news;		/* as it was when the rings were looked at last */
 	uint64_t news_retry_ns; /* a ring could not be mapped: when to try again */
 	bool taken;		/* an inward ring is touched */
-	uint32_t waiting;	/* counts the rings that QPs wait for */
+	uint32_t waiting;	/* counts the rings that QPs wait for, whose places follow */
+	uint16_t waited[SHARED_PROCESSES_MAX];
 	struct inward *in;
 	uint32_t in_count;
 	/* The places whose outward rings are touched. */
@@ -91,7 +92,14 @@ static bool is_attached(const struct shared *shared)
 
 static void stop_waiting(struct shared *shared, struct outward *out)
 {
-	shared->waiting -= out->waiting;
+	const uint16_t place = (uint16_t)(out - shared->out);
+	uint32_t i = 0;
+
+	if (!out->waiting)
+		return;
+	while (shared->waited[i] != place)
+		i++;
+	shared->waited[i] = shared->waited[--shared->waiting];
 	out->waiting = false;
 }
 
@@ -159,7 +167,8 @@ static void wait_for_room(struct shared *shared, struct outward *out)
 		out->stuck_head = out->ring.head;
 		out->stuck_since_ns = segment_now_ns();
 	}
-	shared->waiting += !out->waiting;
+	if (!out->waiting)
+		shared->waited[shared->waiting++] = (uint16_t)(out - shared->out);
 	out->waiting = true;
 }
 
@@ -198,11 +207,10 @@ static bool look_for_room(struct shared *shared)
 	const bool sleepy = bell_is_listened(shared_bell(&shared->wire));
 	bool ready = false;
 
-	for (uint32_t i = 0; shared->waiting && i < SHARED_PROCESSES_MAX; i++) {
-		struct outward *out = &shared->out[i];
+	/* From the end: stop_waiting() moves the last place into the gap. */
+	for (uint32_t i = shared->waiting; i-- > 0;) {
+		struct outward *out = &shared->out[shared->waited[i]];
 
-		if (!out->waiting)
-			continue;
 		if (sleepy)
 			ring_want(&out->ring);
 		if (!room_in(shared, out)) {
