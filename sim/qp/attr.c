@@ -360,7 +360,11 @@ static void enter(struct sim_qp *qp, enum ibv_qp_state to, const struct change *
 
 int sim_qp_modify(struct sim_qp *qp, const struct ibv_qp_attr *attr, int attr_mask)
 {
-	struct change change = {.qp = qp, .attr = attr, .mask = attr_mask};
+	struct change change = {
+		.qp = qp,
+		.attr = attr,
+		.mask = attr_mask & ~sim_attributes_ignored(qp->type),
+	};
 	enum ibv_qp_state to = attr_mask & IBV_QP_STATE ? attr->qp_state : qp->state;
 	struct ibv_qp_attr adapted;
 	int err = check(&change, to);
@@ -371,7 +375,7 @@ int sim_qp_modify(struct sim_qp *qp, const struct ibv_qp_attr *attr, int attr_ma
 		return err;
 	if (qp->hooks) {
 		adapted = *attr;
-		qp->hooks->adapt(qp, &adapted, attr_mask);
+		qp->hooks->adapt(qp, &adapted, change.mask);
 		change.attr = &adapted;
 	}
 	apply_path(qp, &change);

@@ -125,6 +125,14 @@ bool sim_transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from, enum 
 	       !(attr_mask & ~sim_transition_mask(cell, to));
 }
 
+/* Linux drivers/infiniband/core/uverbs_cmd.c, modify_qp_mask. */
+int sim_attributes_ignored(enum ibv_qp_type type)
+{
+	if (type == IBV_QPT_XRC_SEND)
+		return READS_IN | RNR_TIMER;
+	return type == IBV_QPT_XRC_RECV ? READS_OUT | RETRY | RNR_RETRY : 0;
+}
+
 const char *sim_qp_state_str(enum ibv_qp_state state)
 {
 	static const char *const names[SIM_QP_STATES] = {

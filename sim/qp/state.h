@@ -28,6 +28,10 @@ int sim_transition_mask(const struct sim_transition *cell, enum ibv_qp_state to)
 bool sim_transition_allowed(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to,
 			    int attr_mask);
 
+/* Returns the bits of attr_mask that the kernel ignores for a QP type: what XRC_SEND has no responder for,
+ * and what XRC_RECV has no requester for. */
+int sim_attributes_ignored(enum ibv_qp_type type);
+
 const char *sim_qp_state_str(enum ibv_qp_state state);
 
 #endif

@@ -946,6 +946,8 @@ static void probe(struct scene *s, enum ts_type type, enum ibv_qp_state from, en
 	for (int bit = IBV_QP_CUR_STATE; bit <= IBV_QP_RATE_LIMIT; bit <<= 1) {
 		struct ibv_qp_attr attr = *mine(s);
 
+		if (ts_ignored(type) & bit & ~required)
+			continue;
 		if (!reach(s, type, from))
 			return;
 		vt_row(s->t, "%s %s->%s with %s", ts_type_names[type], vt_qp_state_name(from),

@@ -191,12 +191,11 @@ static void steps_of_the_initiator(struct vt *t)
 	expect_strict(end, &attr, mask, IBV_QP_QKEY);
 	ts_to_init(end);
 	mask = ts_rtr_attr(end, &attr);
-	expect_strict(end, &attr, mask,
-		      IBV_QP_MIN_RNR_TIMER | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_QKEY);
+	expect_strict(end, &attr, mask, IBV_QP_QKEY);
 	ts_to_rtr(end);
 	mask = ts_rts_attr(end, &attr) | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 	       IBV_QP_MAX_QP_RD_ATOMIC;
-	expect_strict(end, &attr, mask, IBV_QP_MIN_RNR_TIMER | IBV_QP_QKEY);
+	expect_strict(end, &attr, mask, IBV_QP_QKEY);
 	VT_OK(t, vb_modify_qp(end->qp, &attr, mask));
 	ts_state(end, IBV_QPS_RTS);
 }
@@ -217,8 +216,7 @@ static void steps_of_the_target(struct vt *t)
 	expect_strict(end, &attr, mask, IBV_QP_QKEY);
 	VT_OK(t, vb_modify_qp(end->qp, &attr, mask));
 	mask = ts_target_rts_attr(end, &attr);
-	expect_strict(end, &attr, mask,
-		      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
+	expect_strict(end, &attr, mask, IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_QKEY);
 	VT_OK(t, vb_modify_qp(end->qp, &attr, mask));
 	ts_state(end, IBV_QPS_RTS);
 }

@@ -6,6 +6,7 @@
  * XRC_INI and XRC_TGT, written down by hand, without the alternate path.
  */
 #include "test/support/support.h"
+#include "test/support/transitions.h"
 #include "test/support/xrc.h"
 
 #define CORE "Linux drivers/infiniband/core/verbs.c, qp_state_table and ib_modify_qp_is_ok"
@@ -56,6 +57,11 @@ static const struct cell cells[] = {
 	{IBV_QPS_ERR, IBV_QPS_RESET, {0}, {0}},
 	{IBV_QPS_ERR, IBV_QPS_ERR, {0}, {0}},
 };
+
+static int ignored(int which)
+{
+	return ts_ignored(which == INITIATOR ? TS_TYPE_XRC_SEND : TS_TYPE_XRC_RECV);
+}
 
 static const struct cell *find_cell(enum ibv_qp_state from, enum ibv_qp_state to)
 {
@@ -182,7 +188,8 @@ static void optional_attribute_is_taken(struct vt *t)
 
 static void try_forbidden(struct ts_end *end, int which, const struct cell *cell)
 {
-	const int forbidden = BITS & ~(cell->required[which] | cell->optional[which]);
+	const int forbidden =
+		BITS & ~(cell->required[which] | cell->optional[which] | ignored(which));
 
 	for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1)
 		if (forbidden & bit)
@@ -194,11 +201,41 @@ static void forbidden_attribute_is_refused(struct vt *t)
 	for_each_cell(t, try_forbidden);
 }
 
+/* The values are out of range: the device does not look at them. */
+static void try_ignored(struct ts_end *end, int which, const struct cell *cell)
+{
+	struct ibv_qp_attr attr = ts_good_attr(end, end->peer, cell->from, cell->to);
+
+	attr.max_dest_rd_atomic = attr.max_rd_atomic = 255;
+	if (which == INITIATOR)
+		attr.min_rnr_timer = 255;
+	else
+		attr.retry_cnt = attr.rnr_retry = 255;
+	if (cell->required[which] & IBV_QP_MAX_DEST_RD_ATOMIC)
+		attr.max_dest_rd_atomic = 1;
+	if (cell->required[which] & IBV_QP_MAX_QP_RD_ATOMIC)
+		attr.max_rd_atomic = 1;
+	vt_row(end->t, "%s %s->%s", end_names[which], vt_qp_state_name(cell->from),
+	       vt_qp_state_name(cell->to));
+	reach(end, which, cell->from);
+	VT_EXPECT_OK(end->t, vb_modify_qp(end->qp, &attr,
+					  cell->required[which] | ignored(which) | IBV_QP_STATE));
+	VT_EXPECT_STATE(end->t, ts_query_state(end->t, end->qp), cell->to);
+}
+
+static void superfluous_attribute_is_ignored(struct vt *t)
+{
+	for_each_cell(t, try_ignored);
+}
+
 static const struct vt_test tests[] = {
 	{"every_pair", CORE, 0, every_pair},
 	{"missing_attribute_is_refused", CORE, 0, missing_attribute_is_refused},
 	{"optional_attribute_is_taken", CORE, 0, optional_attribute_is_taken},
 	{"forbidden_attribute_is_refused", CORE, 0, forbidden_attribute_is_refused},
+	{"superfluous_attribute_is_ignored",
+	 "Linux drivers/infiniband/core/uverbs_cmd.c, modify_qp_mask", 0,
+	 superfluous_attribute_is_ignored},
 	{NULL},
 };
 

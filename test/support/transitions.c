@@ -87,6 +87,15 @@ int ts_required(enum ts_type type, enum ibv_qp_state from, enum ibv_qp_state to)
 	return mask;
 }
 
+int ts_ignored(enum ts_type type)
+{
+	if (type == TS_TYPE_XRC_SEND)
+		return IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	if (type == TS_TYPE_XRC_RECV)
+		return IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+	return 0;
+}
+
 const char *ts_attribute_name(int bit)
 {
 	static const struct {

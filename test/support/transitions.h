@@ -28,6 +28,10 @@ extern const size_t ts_transition_count;
 /* The attributes that a step towards RTS, from one state to the next, needs. */
 int ts_required(enum ts_type type, enum ibv_qp_state from, enum ibv_qp_state to);
 
+/* The attributes that every step takes and ignores: Linux drivers/infiniband/core/uverbs_cmd.c,
+ * modify_qp_mask. */
+int ts_ignored(enum ts_type type);
+
 /* The name of one bit of enum ibv_qp_attr_mask, without IBV_QP_. */
 const char *ts_attribute_name(int bit);
 
