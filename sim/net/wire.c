@@ -65,6 +65,15 @@ unsigned int sim_net_room(struct sim_engine *engine, struct sim_path *path, uint
 	return way->room(way->arg, path, dest_qpn);
 }
 
+bool sim_net_lags(struct sim_engine *engine, const struct sim_path *path, uint32_t dest_qpn)
+{
+	const struct sim_way_out *way = engine->net->way;
+
+	if (!way->lags || !path->dest || sim_table_find(&path->dest->device->qps, dest_qpn))
+		return false;
+	return way->lags(way->arg, path, dest_qpn);
+}
+
 enum sim_presence sim_net_presence(struct sim_engine *engine, const struct sim_path *path,
 				   uint32_t dest_qpn)
 {

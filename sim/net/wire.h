@@ -44,6 +44,9 @@ struct sim_way_out {
 	 * sim_way_out_ready() when it may be more. What nobody takes in has room without end, and
 	 * sim_way_out.send() loses it. */
 	unsigned int (*room)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
+	/* Returns true while the other end of a path has not taken all packets that were sent there, and may
+	 * still take them: no answer is missing yet. NULL: never. */
+	bool (*lags)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
 	/* Sends a packet. Returns false if it is lost here. */
 	bool (*send)(void *arg, const struct sim_departure *departure);
 	/* Returns true if QPs of other processes are in multicast groups at the port. */

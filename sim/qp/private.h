@@ -101,6 +101,9 @@ void sim_turn_leave(struct sim_qp *qp, enum sim_turns which);
 /* Returns how many packets may be sent on a path now. */
 unsigned int sim_room_ask(struct sim_qp *qp, struct sim_path *path, uint32_t dest_qpn);
 
+/* Returns true while packets of the QP wait for a receiver that does not run. */
+bool sim_room_lags(const struct sim_qp *qp);
+
 /* A part of the QP waits for room, and has its turn when there may be room. */
 void sim_room_wait(struct sim_qp *qp, enum sim_turns part);
 

@@ -52,6 +52,14 @@ static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_q
 	return way->limit - (way->head - way->tail);
 }
 
+static bool lags(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	const struct joined_way *way = arg;
+
+	(void)path;
+	return way->lags && owner_of(way->joined, dest_qpn) == !way->from;
+}
+
 static void write_frame(struct joined_frame *frame, const struct sim_departure *departure)
 {
 	frame->checked = !departure->frame_bytes;
@@ -141,6 +149,7 @@ void joined_open(struct joined *joined, const struct engine_config *config, unsi
 			.arg = way,
 			.reaches = reaches,
 			.room = room,
+			.lags = lags,
 			.send = send_frame,
 			.has_members = has_members,
 			.joined = joined_groups,

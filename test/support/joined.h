@@ -28,6 +28,7 @@ struct joined_way {
 	unsigned int limit; /* the most frames in the ring */
 	unsigned int most;  /* the most frames that were in the ring */
 	bool stuck;	    /* the receiver takes nothing */
+	bool lags;	    /* the receiver does not run, and will */
 	bool ended;	    /* the receiver has ended: nobody has its numbers */
 	bool no_end;	    /* there is room without end: what does not fit is lost */
 	bool no_groups;	    /* the receiver has no member of any group */

@@ -68,6 +68,13 @@ void tearDown(void)
 	TEST_ASSERT_FALSE(world_exists());
 }
 
+static bool lags_to(struct end *end, uint32_t qpn)
+{
+	const struct sim_path path = path_from(end);
+
+	return end->wire->way.lags(end->wire->way.arg, &path, qpn);
+}
+
 static void fill_ring(struct end *end, uint32_t qpn)
 {
 	for (unsigned int i = 0; room_to(end, qpn); i++) {
@@ -191,6 +198,26 @@ void test_a_receiver_that_takes_nothing_for_long_loses_packets(void)
 	TEST_ASSERT_TRUE(room_to(&a, b.qpn) < UINT_MAX);
 	fill_ring(&a, b.qpn);
 	TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+}
+
+/* A process that lives and moves on is late; one that stands still for two seconds never answers. */
+void test_a_receiver_that_is_late(void)
+{
+	TEST_ASSERT_FALSE(lags_to(&a, b.qpn));
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 50, 3));
+	now_ns += 5000000000;
+	TEST_ASSERT_TRUE(lags_to(&a, b.qpn));
+	now_ns += 1900000000;
+	TEST_ASSERT_TRUE(lags_to(&a, b.qpn));
+	now_ns += 200000000;
+	TEST_ASSERT_FALSE(lags_to(&a, b.qpn));
+	TEST_ASSERT_TRUE(receive(&b));
+	flush(&b);
+	TEST_ASSERT_FALSE(lags_to(&a, b.qpn));
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 50, 3));
+	TEST_ASSERT_TRUE(lags_to(&a, b.qpn));
+	TEST_ASSERT_FALSE(lags_to(&a, a.qpn));
+	TEST_ASSERT_FALSE(lags_to(&a, 0x3ff00));
 }
 
 /* --- bells --- */
@@ -336,7 +363,9 @@ void test_a_dead_process_is_found_out(void)
 
 	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_OTHER, find_from(&a, next_qpn()));
 	TEST_ASSERT_TRUE(send_to(&a, next_qpn(), 50, 3));
+	TEST_ASSERT_TRUE(lags_to(&a, next_qpn()));
 	child_kill(child);
+	TEST_ASSERT_FALSE(lags_to(&a, next_qpn()));
 	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_NOBODY, find_from(&b, next_qpn()));
 	TEST_ASSERT_FALSE(send_to(&a, next_qpn(), 50, 3));
 	TEST_ASSERT_EQUAL_UINT(UINT_MAX, room_to(&a, next_qpn()));

@@ -242,6 +242,25 @@ void test_a_peer_that_takes_nothing(void)
 	TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[0].sim));
 }
 
+/* While the receiver of the packets does not run, ack timeouts cost no retry and repeat nothing. */
+void test_a_peer_that_does_not_run(void)
+{
+	struct engine_side *side;
+
+	open_with_room(&(struct engine_config){.retry_cnt = 1}, 4);
+	side = joined_side(&joined, 0);
+	joined.ways[0].stuck = joined.ways[0].lags = true;
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 9000});
+	joined_settle(&joined, UINT64_C(10000000000));
+	TEST_ASSERT_TRUE(side->device->counters.ack_timeouts > 100);
+	TEST_ASSERT_EQUAL_UINT64(0, side->device->counters.retries);
+	TEST_ASSERT_EQUAL_UINT(4, joined.ways[0].sent);
+	joined.ways[0].stuck = joined.ways[0].lags = false;
+	joined_settle(&joined, UINT64_C(20000000000));
+	expect(side->send_cq, 0, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_UINT64(0, side->device->counters.retries);
+}
+
 /* A QP that has sent nothing yet waits as long as there is no room; flushing needs no room. */
 void test_a_qp_that_waits_is_flushed(void)
 {

@@ -19,6 +19,9 @@
  * retries find out what is the matter, as behind a switch that gives up on a paused port. */
 #define STALL_NS UINT64_C(100000000)
 
+/* A living process that takes nothing for so long is taken for one that never answers. */
+#define LAG_NS UINT64_C(2000000000)
+
 /* A ring that could not be made, or mapped, is tried again after this time. */
 #define RETRY_NS UINT64_C(200000000)
 
@@ -42,6 +45,9 @@ struct outward {
 	bool stalled;	     /* the consumer has taken nothing for STALL_NS */
 	uint32_t stuck_head; /* while waiting: the head, and since when it has stood there */
 	uint64_t stuck_since_ns;
+	uint32_t
+		lag_head; /* at the last ack timeout: the head, and since when it has stood there */
+	uint64_t lag_since_ns;
 	uint64_t retry_ns; /* no ring could be made: when to try again */
 };
 
@@ -196,6 +202,33 @@ static unsigned int shared_room(void *arg, const struct sim_path *path, uint32_t
 	id = owner_of(shared, path->dest->device, dest_qpn);
 	out = id ? out_to(shared, id) : NULL;
 	return out ? room_in(shared, out) : UINT_MAX;
+}
+
+/* Returns true while the living consumer of a ring has frames to take, and has not stood still for long. */
+static bool lags(struct shared *shared, struct outward *out)
+{
+	const uint64_t now_ns = segment_now_ns();
+
+	if (ring_is_empty(&out->ring) || !places_live(&shared->segment, out->id))
+		return false;
+	if (!out->lag_since_ns || out->lag_head != out->ring.head) {
+		out->lag_head = out->ring.head;
+		out->lag_since_ns = now_ns;
+	}
+	return now_ns - out->lag_since_ns < LAG_NS;
+}
+
+static bool shared_lags(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	struct shared *shared = arg;
+	segment_id id;
+	struct outward *out;
+
+	if (!is_attached(shared) || !path->dest)
+		return false;
+	id = owner_of(shared, path->dest->device, dest_qpn);
+	out = id ? &shared->out[segment_id_place(id) % SHARED_PROCESSES_MAX] : NULL;
+	return out && out->id == id && lags(shared, out);
 }
 
 /*
@@ -655,6 +688,7 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 		.way = {.arg = shared,
 			.reaches = shared_reaches,
 			.room = shared_room,
+			.lags = shared_lags,
 			.send = shared_send,
 			.has_members = shared_has_members,
 			.joined = shared_joined,

@@ -66,6 +66,12 @@ static void read_head(struct ring_out *ring)
 	ring->head = atomic_load_explicit(&ring->memory->head, memory_order_acquire);
 }
 
+bool ring_is_empty(struct ring_out *ring)
+{
+	read_head(ring);
+	return ring->head == ring->tail;
+}
+
 uint32_t ring_room(struct ring_out *ring)
 {
 	if (free_bytes(ring) < LITTLE_ROOM * RING_SLOT_BYTES)

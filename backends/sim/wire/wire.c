@@ -80,6 +80,13 @@ static enum vb_reason barrier(void *arg, const struct sim_path *path)
 	return wire && wire->way.barrier ? wire->way.barrier(wire->way.arg, path) : VB_WHY_NONE;
 }
 
+static bool lags(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	const struct wire *wire = way_to(arg, path->source, path->dest);
+
+	return wire && wire->way.lags && wire->way.lags(wire->way.arg, path, dest_qpn);
+}
+
 /* --- all wires --- */
 
 void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire)
@@ -88,6 +95,7 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.arg = wires,
 		.reaches = reaches,
 		.room = room,
+		.lags = lags,
 		.send = send,
 		.has_members = has_members,
 		.joined = joined,
