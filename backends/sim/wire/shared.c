@@ -209,7 +209,7 @@ static bool lags(struct shared *shared, struct outward *out)
 {
 	const uint64_t now_ns = segment_now_ns();
 
-	if (ring_is_empty(&out->ring) || !places_live(&shared->segment, out->id))
+	if (ring_is_taken(&out->ring) || !places_live(&shared->segment, out->id))
 		return false;
 	if (!out->lag_since_ns || out->lag_head != out->ring.head) {
 		out->lag_head = out->ring.head;

@@ -66,7 +66,7 @@ static void read_head(struct ring_out *ring)
 	ring->head = atomic_load_explicit(&ring->memory->head, memory_order_acquire);
 }
 
-bool ring_is_empty(struct ring_out *ring)
+bool ring_is_taken(struct ring_out *ring)
 {
 	read_head(ring);
 	return ring->head == ring->tail;

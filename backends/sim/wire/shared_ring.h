@@ -82,7 +82,7 @@ void ring_init(struct ring_memory *memory);
 uint32_t ring_room(struct ring_out *ring);
 
 /* Returns true if the consumer has taken all frames. Looks at the head. */
-bool ring_is_empty(struct ring_out *ring);
+bool ring_is_taken(struct ring_out *ring);
 
 /* Returns where the next frame is written, SIM_FRAME_BYTES_MAX bytes; NULL if there is no room. */
 uint8_t *ring_reserve(struct ring_out *ring);
