@@ -18,8 +18,8 @@
 #include <time.h>
 
 #define CHILDREN    6
-#define KILLS	    400
-#define STEPPED	    120
+#define KILLS	    300
+#define STEPPED	    100
 #define REOPENED    32
 #define SENDERS	    ((KILLS + STEPPED + CHILDREN + 2) * REOPENED)
 #define NOBODYS_QPN (1023 * SIM_BLOCK_PLACES)
