@@ -12,7 +12,8 @@
  * - A function that returns int returns 0 or an errno value, unless its comment says otherwise.
  *   vb_last_error() explains the error in a sentence.
  * - Any thread may call any function at any time, unless its comment says otherwise.
- * - Times are in nanoseconds of the world's clock, which starts at 0 when the world is made.
+ * - Times are in nanoseconds of the world's clock, which starts at 0 when the world is made; with
+ *   VB_SIM_WIRE_SHARED, when its first process makes it.
  */
 #ifndef VERBENA_SIM_H
 #define VERBENA_SIM_H
@@ -53,7 +54,8 @@ enum vb_sim_clock {
 	 */
 	VB_SIM_CLOCK_VIRTUAL,
 	/*
-	 * Time is CLOCK_MONOTONIC. It lags if the machine cannot keep up with the simulated events.
+	 * Time is CLOCK_MONOTONIC. Timers are late if the machine cannot keep up with the simulated
+	 * events.
 	 */
 	VB_SIM_CLOCK_REAL,
 };
@@ -132,8 +134,8 @@ enum vb_sim_event_kind {
 };
 
 /*
- * Something that happens to a device at a time of the world's clock, whether the program is in a
- * verb then or not. On the real clock, it happens while a device of the world is open, or as soon as
+ * Something that happens to a device so long after the process has made or joined the world, whether
+ * the program is in a verb then or not. On the real clock, it happens while a device of the world is open, or as soon as
  * one is opened. On the virtual clock, time moves to it as to the end of a timer.
  */
 struct vb_sim_event {
@@ -162,7 +164,8 @@ struct vb_sim_config {
 	/*
 	 * Decides all random numbers of the world. Without a seed on the real clock, QPNs, memory
 	 * keys, MACs and default GIDs begin elsewhere in each process, so that a program does not
-	 * take the devices of another process for its own.
+	 * take the devices of another process for its own. With VB_SIM_WIRE_SHARED the world decides
+	 * them, with and without a seed.
 	 */
 	uint64_t seed;
 	const char *trace; /* the pcap file of vb_sim_trace_open(); NULL for none */

@@ -26,6 +26,9 @@ _verbena_values()
 	--left | --right)
 		_verbena_choices test --backend
 		;;
+	--wire)
+		echo memory shared udp
+		;;
 	--suite)
 		"${COMP_WORDS[0]}" test --list 2>/dev/null | cut -d. -f1 | sort -u
 		;;

@@ -63,6 +63,14 @@ static int check_values(const struct vb_sim_event *event, const struct sim_port 
 	return 0;
 }
 
+/* A world that other processes have made has a time of its own already. */
+static uint64_t at_ns(const struct vb_sim *world, const struct vb_sim_event *event)
+{
+	const uint64_t now_ns = sim_engine_now_ns(world->driver.engine);
+
+	return event->at_ns < SIM_NEVER - now_ns ? now_ns + event->at_ns : SIM_NEVER;
+}
+
 static int plan(struct vb_sim *world, const struct vb_sim_event *event, unsigned int index)
 {
 	const struct device *device =
@@ -91,7 +99,7 @@ static int plan(struct vb_sim *world, const struct vb_sim_event *event, unsigned
 	if (sim_clock_reserve(&world->driver.engine->clock))
 		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
 	sim_timer_init(&timed->timer, fire);
-	sim_timer_arm(&world->driver.engine->clock, &timed->timer, event->at_ns);
+	sim_timer_arm(&world->driver.engine->clock, &timed->timer, at_ns(world, event));
 	timed->event.device = NULL;
 	return 0;
 }
