@@ -7,8 +7,10 @@
 #include "test/unit/udp_peer.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <net/if.h>
+#include <sched.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -426,6 +428,61 @@ void test_hostile_datagrams(void)
 		by = udp_route(&gid_b, &gid_b);
 	}
 	close(peer);
+}
+
+/* --- what the kernel does not send --- */
+
+/* Enters a network namespace whose loopback interface is up and has the MTU. Returns false if this user may
+ * not. */
+static bool enter_namespace(int mtu)
+{
+	struct ifreq request = {.ifr_name = "lo"};
+	const int fd = unshare(CLONE_NEWUSER | CLONE_NEWNET) ? -1 : socket(AF_INET, SOCK_DGRAM, 0);
+
+	if (fd < 0)
+		return false;
+	request.ifr_flags = IFF_UP | IFF_LOOPBACK;
+	if (ioctl(fd, SIOCSIFFLAGS, &request))
+		return false;
+	request.ifr_mtu = mtu;
+	return !ioctl(fd, SIOCSIFMTU, &request);
+}
+
+/* A datagram that is too long for the interface is lost and counted; those around it arrive. */
+static int long_frame_in_namespace(void)
+{
+	struct sim_route by;
+	struct udp_counters expected = {.sent = 2, .too_long = 1};
+
+	close_wires();
+	if (!enter_namespace(1500))
+		return 77;
+	open_wires("", "127.0.0.9");
+	by = udp_route(&gid_a, &gid_b);
+	send_packet(&by, 1, 64);
+	send_packet(&by, 2, 2000);
+	send_packet(&by, 3, 64);
+	wire_a->flush(wire_a);
+	receive_all(wire_b);
+	return udp_mtu(wire_a) != IBV_MTU_1024 || arrivals != 2 ||
+	       device_a.counters.lost_packets != 1 ||
+	       memcmp(udp_counters(wire_a, &device_a), &expected, sizeof(expected)) != 0;
+}
+
+void test_the_mtu_is_the_interfaces(void)
+{
+	const int pid = fork();
+	int status;
+
+	if (!pid) {
+		wire_a->forked(wire_a);
+		wire_b->forked(wire_b);
+		_exit(long_frame_in_namespace());
+	}
+	waitpid(pid, &status, 0);
+	if (WEXITSTATUS(status) == 77)
+		TEST_IGNORE_MESSAGE("this user may not make a network namespace");
+	TEST_ASSERT_EQUAL_INT(0, status);
 }
 
 /* --- full buffers --- */

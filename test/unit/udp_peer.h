@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define UDP_PAYLOAD_MAX 1024
+#define UDP_PAYLOAD_MAX 2048
 
 static uint8_t udp_payload[UDP_PAYLOAD_MAX];
 
