@@ -78,7 +78,7 @@ static enum vb_reason barrier(void *arg, const struct sim_path *path)
 	if (!socket || route->infiniband)
 		return VB_WHY_PATH_UNREACHABLE;
 	if (route->roce_v1 ||
-	    memcmp(route->source_gid, socket->address.gid.raw, sizeof(route->source_gid)))
+	    memcmp(route->source_gid, socket->address.gid.raw, sizeof(route->source_gid)) != 0)
 		return VB_WHY_UDP_SOURCE_GID;
 	/* The kernel sends from a loopback address to loopback addresses only: Linux net/ipv4/route.c,
 	 * ip_route_output_key_hash_rcu and ip_mc_validate_source. */
@@ -421,40 +421,37 @@ void udp_set_bell(struct wire *wire, struct bell *bell)
 		pthread_mutex_unlock(&listener->mutex);
 }
 
-/* Frees the socket if fd is negative. */
-static int add(struct udp *udp, struct udp_socket *socket, int fd)
+static struct udp_socket *make_socket(void)
 {
-	if (fd < 0) {
-		const int err = errno;
+	struct udp_socket *socket = calloc(1, sizeof(*socket));
 
-		free(socket->out);
-		free(socket);
-		return err;
-	}
-	socket->fd = fd;
-	udp_pace_init(&socket->pace, fd);
-	udp->sockets[udp->count++] = socket;
-	udp_listener_watch(&udp->listener, udp->sockets, udp->count);
-	return 0;
+	if (socket)
+		socket->out = udp_batch_create();
+	if (socket && socket->out)
+		return socket;
+	free(socket);
+	return NULL;
 }
 
 int udp_claim(struct wire *wire, const char *text, union ibv_gid *gid)
 {
 	struct udp *udp = (struct udp *)wire;
-	struct udp_socket *socket = calloc(1, sizeof(*socket));
-	int err;
+	struct udp_socket *socket = make_socket();
 
 	assert(udp->count < UDP_SOCKETS_MAX);
-	if (socket)
-		socket->out = udp_batch_create();
-	if (!socket || !socket->out) {
-		free(socket);
+	if (!socket)
 		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	socket->fd = udp_claim_address(text, &socket->address);
+	if (socket->fd < 0) {
+		free(socket->out);
+		free(socket);
+		return errno;
 	}
-	err = add(udp, socket, udp_claim_address(text, &socket->address));
-	if (!err)
-		*gid = socket->address.gid;
-	return err;
+	udp_pace_init(&socket->pace, socket->fd);
+	udp->sockets[udp->count++] = socket;
+	udp_listener_watch(&udp->listener, udp->sockets, udp->count);
+	*gid = socket->address.gid;
+	return 0;
 }
 
 static struct udp_socket *last_socket(const struct wire *wire)

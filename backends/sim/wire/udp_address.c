@@ -114,7 +114,7 @@ static const char *interface_of(const struct ifaddrs *entries, const struct udp_
 		union ibv_gid one;
 
 		if ((loopback && entry->ifa_flags & IFF_LOOPBACK) ||
-		    (gid_of(entry, &one) && !memcmp(&one, &address->gid, sizeof(one))))
+		    (gid_of(entry, &one) && memcmp(&one, &address->gid, sizeof(one)) == 0))
 			return entry->ifa_name;
 	}
 	return NULL;
@@ -181,8 +181,8 @@ static const char *unusable(const union ibv_gid *gid)
 		return "the address of a group";
 	if (is_link_local(gid))
 		return "a link-local address";
-	if (!memcmp(gid->raw + (sim_gid_is_ipv4(gid->raw) ? 12 : 0), zeros,
-		    sim_gid_is_ipv4(gid->raw) ? 4 : 16))
+	if (memcmp(gid->raw + (sim_gid_is_ipv4(gid->raw) ? 12 : 0), zeros,
+		   sim_gid_is_ipv4(gid->raw) ? 4 : 16) == 0)
 		return "the address that stands for all of a machine's";
 	return NULL;
 }

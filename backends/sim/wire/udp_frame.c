@@ -46,11 +46,11 @@ bool udp_frame_reads(const uint8_t *frame, size_t frame_bytes, struct sim_route 
 
 	sim_packet_decode(frame, frame_bytes, &packet, &span, &read);
 	if (frame_bytes < headers_bytes || read.udp_source_port != route->udp_source_port ||
-	    memcmp(read.source_gid, route->source_gid, sizeof(read.source_gid)) ||
-	    memcmp(read.dest_gid, route->dest_gid, sizeof(read.dest_gid)))
+	    memcmp(read.source_gid, route->source_gid, sizeof(read.source_gid)) != 0 ||
+	    memcmp(read.dest_gid, route->dest_gid, sizeof(read.dest_gid)) != 0)
 		return false;
 	sim_packet_resize(again, frame_bytes - headers_bytes, &read);
-	if (memcmp(again, frame, headers_bytes))
+	if (memcmp(again, frame, headers_bytes) != 0)
 		return false;
 	route->traffic_class = read.traffic_class;
 	route->hop_limit = read.hop_limit;
