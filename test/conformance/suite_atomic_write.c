@@ -25,7 +25,7 @@ static struct ts_options options_of(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 
-	options.timeout = 8;
+	options.timeout = 12;
 	return options;
 }
 
