@@ -81,7 +81,9 @@ static __attribute__((noinline)) void note(const char *path, const DIR *folder)
 	const char *names[NAMES];
 	size_t length;
 
-	if (!redirect_plain(path, plain) || !choose_names(plain, names) || !place_hold(&length))
+	if (*path == '/' ? !redirect_plain(path, plain) : !REAL(getcwd)(plain, sizeof(plain)))
+		return;
+	if (!choose_names(plain, names) || !place_hold(&length))
 		return;
 	reading = calloc(1, sizeof(*reading));
 	if (!reading)
@@ -105,6 +107,11 @@ static struct reading **find(const DIR *folder)
 	return at;
 }
 
+static bool may_be_shared(const char *path)
+{
+	return *path == '/' ? strstr(path, "dev") || strstr(path, "sys") : !strcmp(path, ".");
+}
+
 static __attribute__((noinline)) DIR *opendir_elsewhere(const char *path)
 {
 	char buffer[PATH_MAX];
@@ -119,7 +126,7 @@ EXPORT DIR *opendir(const char *path)
 	if (redirect_concerns(path))
 		return opendir_elsewhere(path);
 	folder = REAL(opendir)(path);
-	if (folder && *path == '/' && (strstr(path, "dev") || strstr(path, "sys")))
+	if (folder && may_be_shared(path))
 		note(path, folder);
 	return folder;
 }
