@@ -964,6 +964,7 @@ void test_filters_act_on_packets_that_go_beyond(void)
 	/* Without the way, the packets are lost here. */
 	out = *joined.engines[0].sim->net->way;
 	sim_way_out_set(joined.engines[0].sim, NULL);
+	take_address(joined.engines[0].sides[1].device);
 	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 700});
 	joined_run(&joined);
 	TEST_ASSERT_EQUAL_UINT(3, way->far_frames);
