@@ -252,6 +252,7 @@ void test_processes_are_killed_at_random_times(void)
 	uint32_t life = 1;
 
 	sent_by_a = sent_by_b = 0;
+	survivors_work();
 	for (unsigned int i = 0; i < CHILDREN; i++) {
 		children[i] = begin(life++);
 		until_ns[i] = segment_now_ns() + random_below(4000000);
