@@ -130,6 +130,8 @@ static void reset_in_the_middle_of_sending(struct vt *t)
 
 	ts_send(&pair->a, .wr_id = 1, .length = 100);
 	ts_pause(t, 1000000);
+	/* A verb on B lets B's process, if it has one, refuse what has come before B has a receive. */
+	ts_state(&pair->b, IBV_QPS_RTS);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
 	ts_recv(&pair->b, .wr_id = 5, .length = 100);
 	ts_no_more(t, pair->a.send_cq);

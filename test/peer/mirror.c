@@ -42,12 +42,14 @@ static const struct layout layouts[KINDS] = {
 	[KIND_IND_TABLE] = LAYOUT(ibv_rwq_ind_table, 1, AT(ibv_rwq_ind_table, context)),
 };
 
-static struct mirror **buckets; /* shared; only B's process writes */
+static struct table {
+	struct mirror *buckets[BUCKETS];
+} * table; /* shared; only B's process writes */
 
 bool mirror_begin(void)
 {
-	buckets = memory_alloc(BUCKETS * sizeof(*buckets));
-	return buckets;
+	table = memory_alloc(sizeof(*table));
+	return table;
 }
 
 /* --- in both processes --- */
@@ -69,7 +71,7 @@ static struct mirror **bucket_of(const void *real)
 {
 	uintptr_t bits = (uintptr_t)real;
 
-	return &buckets[((bits >> 4) ^ (bits >> 14)) % BUCKETS];
+	return &table->buckets[((bits >> 4) ^ (bits >> 14)) % BUCKETS];
 }
 
 static struct mirror *find(const void *real)
@@ -120,9 +122,8 @@ static struct ibv_device *show_device(struct ibv_device *device)
 static void show_list(struct mirror *mirror)
 {
 	struct ibv_device **list = mirror->real;
-	size_t count = sizeof(mirror->object.list) / sizeof(*mirror->object.list);
 
-	for (size_t i = 0; list[i] && i + 1 < count; i++)
+	for (size_t i = 0; list[i] && i + 1 < MIRROR_LIST_MAX; i++)
 		mirror->object.list[i] = show_device(list[i]);
 }
 

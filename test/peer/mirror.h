@@ -33,6 +33,9 @@ enum kind {
 	KINDS,
 };
 
+/* Devices in a list, and its end. */
+#define MIRROR_LIST_MAX 128
+
 struct mirror {
 	struct mirror *next; /* with the same hash */
 	void *real;	     /* in B's process */
@@ -40,7 +43,7 @@ struct mirror {
 	bool extended; /* a QP or CQ whose functions the test may call */
 	union {
 		struct ibv_device device;
-		struct ibv_device *list[128];
+		struct ibv_device *list[MIRROR_LIST_MAX];
 		struct verbs_context verbs;
 		struct ibv_pd pd;
 		struct ibv_td td;

@@ -62,15 +62,16 @@ static void say_death(enum row row)
 /* Returns where the call has the descriptor that a verb gets from the test; NULL: it gets none. */
 static const int *descriptor_of(const struct call *call)
 {
-	const struct ibv_xrcd_init_attr *xrcd = (const void *)(uintptr_t)call->values[1];
+	const struct ibv_xrcd_init_attr *xrcd;
 
 	if (call->row == ROW_import_device)
 		return (const int *)&call->values[0];
 	if (call->row == ROW_reg_dmabuf_mr)
 		return (const int *)&call->values[4];
-	if (call->row == ROW_open_xrcd && xrcd && xrcd->comp_mask & IBV_XRCD_INIT_ATTR_FD)
-		return &xrcd->fd;
-	return NULL;
+	if (call->row != ROW_open_xrcd)
+		return NULL;
+	xrcd = (const void *)(uintptr_t)call->values[1];
+	return xrcd && xrcd->comp_mask & IBV_XRCD_INIT_ATTR_FD ? &xrcd->fd : NULL;
 }
 
 /* A new context or channel has descriptors of B's process; the test gets its own for the same files. */
