@@ -126,8 +126,11 @@ static void reset_ends_work_without_completions(struct vt *t)
 
 static void reset_in_the_middle_of_sending(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
 
+	options.min_rnr_timer = 0; /* 655 ms: no second send is on its way when A is reset */
+	pair = ts_pair(t, &options);
 	ts_send(&pair->a, .wr_id = 1, .length = 100);
 	ts_pause(t, 1000000);
 	/* A verb on B lets B's process, if it has one, refuse what has come before B has a receive. */
