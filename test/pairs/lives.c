@@ -21,10 +21,10 @@ enum {
 	WORD = 3 * 65536,
 	BYTES = 4 * 65536
 };
-enum { ROUNDS = 20, KILLS = 10, SLEEP_S = 3, IDLE_S = 2, CQ_DEPTH = 64 };
+enum { ROUNDS = 20, KILLS = 5, SLEEP_S = 3, IDLE_S = 2, CQ_DEPTH = 64 };
 
-/* RETRY_EXC_ERR after 3 times 67 ms. */
-static const struct link_times times = {.timeout = 14, .retry = 2};
+/* RETRY_EXC_ERR after 3 times 268 ms. */
+static const struct link_times times = {.timeout = 16, .retry = 2};
 
 struct end {
 	struct adapter adapter;

@@ -24,6 +24,7 @@ void fail(const char *format, ...)
 	va_list values;
 
 	va_start(values, format);
+	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): va_start() is the line above. */
 	vsnprintf(text, sizeof(text), format, values);
 	va_end(values);
 	fprintf(stderr, "%s %s (process %d): %s\n", program_invocation_short_name, peer_name,
@@ -182,7 +183,7 @@ bool pattern_holds(const void *bytes, size_t length, uint64_t key)
 		size_t rest = length - done;
 
 		if (memcmp((const char *)bytes + done, &word,
-			   rest < sizeof(word) ? rest : sizeof(word)))
+			   rest < sizeof(word) ? rest : sizeof(word)) != 0)
 			return false;
 	}
 	return true;

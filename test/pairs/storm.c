@@ -222,6 +222,11 @@ static void end(struct storm *storm, unsigned int files)
 		fail("the resident memory grows");
 }
 
+static unsigned int number(const char *text)
+{
+	return text ? (unsigned int)strtoul(text, NULL, 0) : 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {{"peer", required_argument, NULL, 'p'}, {0}};
@@ -230,15 +235,15 @@ int main(int argc, char **argv)
 
 	storm.seed = (uint64_t)getpid();
 	while ((c = getopt_long(argc, argv, "n:t:s:", options, NULL)) != -1) {
-		struct peer starter = {.fd = optarg ? atoi(optarg) : -1};
+		struct peer starter = {.fd = (int)number(optarg)};
 		static struct storm_worker_settings settings;
 
 		switch (c) {
 		case 'n':
-			storm.workers = (unsigned int)atoi(optarg);
+			storm.workers = number(optarg);
 			break;
 		case 't':
-			storm.seconds = (unsigned int)atoi(optarg);
+			storm.seconds = number(optarg);
 			break;
 		case 's':
 			storm.seed = strtoull(optarg, NULL, 0);

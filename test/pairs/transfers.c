@@ -48,9 +48,10 @@ enum {
 	OPERATIONS = sizeof(operations) / sizeof(*operations)
 };
 
-static const struct link_times times = {.timeout = 14, .retry = 7};
-/* So that losses are repaired soon: 4.2 ms. */
-static const struct link_times lossy_times = {.timeout = 10, .retry = 7};
+/* 1.1 s, so that a busy machine is no reason for a retry. */
+static const struct link_times times = {.timeout = 18, .retry = 7};
+/* So that losses are repaired soon: 134 ms. */
+static const struct link_times lossy_times = {.timeout = 15, .retry = 7};
 
 struct transfer {
 	const struct settings *settings;

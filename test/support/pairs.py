@@ -209,8 +209,8 @@ class Case:
         return None
 
 
-def run_cases(cases, jobs=os.cpu_count(), report=None):
-    """Runs cases, some at the same time. Prints a line for each problem, with both outputs. Returns the
+def run_cases(cases, jobs=max(1, os.cpu_count() // 2), report=None):
+    """Runs cases, some at the same time: two processes that poll need two cores. Prints a line for each problem, with both outputs. Returns the
     number of problems."""
     problems = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
