@@ -418,16 +418,17 @@ static bool open_in(struct shared *shared, uint32_t index)
 	return true;
 }
 
-static void close_in(struct shared *shared, struct inward **link)
+/* Returns false if the ring stays for now: receive() comes here again. */
+static bool close_in(struct shared *shared, struct inward **link)
 {
 	struct inward *in = *link;
 
-	/* receive() comes here again if another process holds the lock. */
 	if (!areas_release(&shared->segment, &in->area, AREA_CONSUMER, 0))
-		return;
+		return false;
 	*link = in->next;
 	shared->in_count--;
 	free(in);
+	return true;
 }
 
 /* Maps the rings that have come. Returns false if one could not be mapped. */
@@ -541,9 +542,7 @@ static bool shared_receive(struct wire *wire)
 		const bool more = drain(shared, in);
 
 		came |= more;
-		if (in->broken || (in->gone && !more))
-			close_in(shared, link);
-		if (*link == in)
+		if (!(in->broken || (in->gone && !more)) || !close_in(shared, link))
 			link = &in->next;
 	}
 	if (shared->waiting && look_for_room(shared)) {
