@@ -30,10 +30,9 @@ int sim_gather_pieces(struct sim_reach *reach, const struct ibv_sge *sge, unsign
 	return (int)count;
 }
 
-int sim_copy_pieces(struct sim_device *device, const struct sim_span *from, unsigned int from_count,
-		    const struct sim_span *to, unsigned int to_count)
+int sim_copy_pieces(const struct sim_engine *engine, const struct sim_span *from,
+		    unsigned int from_count, const struct sim_span *to, unsigned int to_count)
 {
-	const struct sim_memory_ops *memory = &device->engine->host.memory;
 	uint32_t from_offset = 0;
 	uint32_t to_offset = 0;
 
@@ -43,11 +42,9 @@ int sim_copy_pieces(struct sim_device *device, const struct sim_span *from, unsi
 		assert(to_count);
 		if (length > to->length_bytes - to_offset)
 			length = to->length_bytes - to_offset;
-		if (memory->copy((uint8_t *)to->base + to_offset,
-				 (const uint8_t *)from->base + from_offset, length)) {
-			device->counters.guarded_faults++;
+		if (engine->host.memory.copy((uint8_t *)to->base + to_offset,
+					     (const uint8_t *)from->base + from_offset, length))
 			return -1;
-		}
 		from_offset += length;
 		to_offset += length;
 		if (from_offset == from->length_bytes) {

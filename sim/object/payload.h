@@ -48,23 +48,20 @@ __attribute__((always_inline)) static inline int sim_gather(struct sim_reach *re
 }
 
 /* The general case of sim_copy_spans(). */
-int sim_copy_pieces(struct sim_device *device, const struct sim_span *from, unsigned int from_count,
-		    const struct sim_span *to, unsigned int to_count);
+int sim_copy_pieces(const struct sim_engine *engine, const struct sim_span *from,
+		    unsigned int from_count, const struct sim_span *to, unsigned int to_count);
 
 /*
  * Copies the bytes of the spans `from` to the spans `to`, which are as long or longer. Nonzero for
- * a fault of memory.
+ * a fault of memory, which the caller counts.
  */
-static inline int sim_copy_spans(struct sim_device *device, const struct sim_span *from,
+static inline int sim_copy_spans(const struct sim_engine *engine, const struct sim_span *from,
 				 unsigned int from_count, const struct sim_span *to,
 				 unsigned int to_count)
 {
 	if (from_count != 1 || to_count != 1)
-		return sim_copy_pieces(device, from, from_count, to, to_count);
-	if (device->engine->host.memory.copy((void *)to->base, from->base, from->length_bytes) == 0)
-		return 0;
-	device->counters.guarded_faults++;
-	return -1;
+		return sim_copy_pieces(engine, from, from_count, to, to_count);
+	return engine->host.memory.copy((void *)to->base, from->base, from->length_bytes);
 }
 
 #endif

@@ -292,8 +292,8 @@ static bool store(struct sim_qp *qp, const struct sim_send_wqe *wqe, uint32_t of
 	int count = sim_gather(&qp->sq_reach, wqe->sge, wqe->num_sge, offset, bytes,
 			       IBV_ACCESS_LOCAL_WRITE, to);
 
-	return count >= 0 && (bytes == 0 || sim_copy_spans(qp->device, from, from_count, to,
-							   (unsigned int)count) == 0);
+	return count >= 0 &&
+	       (bytes == 0 || sim_qp_copy(qp, from, from_count, to, (unsigned int)count) == 0);
 }
 
 /* The oldest send has one more of its answers. */

@@ -94,7 +94,7 @@ static int store(struct sim_qp *qp, const struct sim_recv_wqe *wqe, const struct
 		qp->hooks->grh(qp, route, grh);
 	for (unsigned int i = 0; i < packet->span_count; i++)
 		from[i + 1] = packet->spans[i];
-	return sim_copy_spans(qp->device, from, packet->span_count + 1u, to, (unsigned int)count);
+	return sim_qp_copy(qp, from, packet->span_count + 1u, to, (unsigned int)count);
 }
 
 /* The receive WR is at fault: the status of a verdict ends it, and the QP goes to ERR. */

@@ -96,6 +96,17 @@ void sim_turn_cancel(struct sim_qp *qp);
 /* Takes the QP off a list, if it is on the list. */
 void sim_turn_leave(struct sim_qp *qp, enum sim_turns which);
 
+/* Copies the bytes of spans, as sim_copy_spans(), and counts a fault of memory. */
+static inline int sim_qp_copy(struct sim_qp *qp, const struct sim_span *from,
+			      unsigned int from_count, const struct sim_span *to,
+			      unsigned int to_count)
+{
+	if (__builtin_expect(!sim_copy_spans(qp->engine, from, from_count, to, to_count), true))
+		return 0;
+	qp->device->counters.guarded_faults++;
+	return -1;
+}
+
 /* --- room.c: the QP's packets may need room in the engine's way out --- */
 
 /* Returns how many packets may be sent on a path now. */

@@ -214,7 +214,7 @@ INLINE enum sim_verdict do_send(struct sim_qp *qp, const struct sim_packet *pack
 		return SIM_ACCEPT;
 	count = sim_receive_scatter(qp, qp->rx.wqe, qp->resp.received, packet->payload_bytes, to);
 	if (count < 0 ||
-	    sim_copy_spans(qp->device, packet->spans, packet->span_count, to, (unsigned int)count))
+	    sim_qp_copy(qp, packet->spans, packet->span_count, to, (unsigned int)count))
 		return SIM_BAD_RECEIVE;
 	return SIM_ACCEPT;
 }
@@ -236,7 +236,7 @@ __attribute__((noinline)) static enum sim_verdict do_write(struct sim_qp *qp,
 	to.base = sim_responder_memory(qp, resp->rkey, resp->remote_addr + resp->received,
 				       packet->payload_bytes, IBV_ACCESS_REMOTE_WRITE);
 	to.length_bytes = packet->payload_bytes;
-	if (!to.base || sim_copy_spans(qp->device, packet->spans, packet->span_count, &to, 1))
+	if (!to.base || sim_qp_copy(qp, packet->spans, packet->span_count, &to, 1))
 		return SIM_ACCESS_DENIED;
 	return SIM_ACCEPT;
 }
@@ -256,7 +256,7 @@ __attribute__((noinline)) static enum sim_verdict do_atomic(struct sim_qp *qp,
 	    (!(flags & SIM_OP_STORE) && memory->copy(&original, target, sizeof(original))))
 		return SIM_ACCESS_DENIED;
 	if (flags & SIM_OP_STORE) {
-		if (sim_copy_spans(qp->device, packet->spans, packet->span_count, &to, 1))
+		if (sim_qp_copy(qp, packet->spans, packet->span_count, &to, 1))
 			return SIM_ACCESS_DENIED;
 	} else if (flags & SIM_OP_ADD)
 		value = original + packet->swap_add;
