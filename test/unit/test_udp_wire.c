@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <net/if.h>
+#include <netinet/udp.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -365,6 +366,28 @@ void test_any_identification_is_right(void)
 	}
 	TEST_ASSERT_EQUAL_UINT(4, udp_counters(wire_b, &device_b)->identified);
 	close(peer);
+}
+
+/* SoftRoCE sends no UDP checksum over IPv6. */
+void test_ipv6_without_a_udp_checksum_arrives(void)
+{
+	static const int on = 1;
+	struct sim_route by;
+	size_t bytes;
+
+	close_wires();
+	wire_a = wire_b = open_wire("::1", &device_b, &gid_b);
+	peer = udp_plain(&gid_b, 0xc001);
+	TEST_ASSERT_EQUAL_INT(0, setsockopt(peer, IPPROTO_UDP, UDP_NO_CHECK6_TX, &on, sizeof(on)));
+	by = udp_route(&gid_b, &gid_b);
+	by.udp_source_port = 0xc001;
+	bytes = udp_encode(&by, 1, 64, frame_sent);
+	udp_plain_send(peer, &gid_b, frame_sent + 62, bytes - 62);
+	receive_all(wire_b);
+	TEST_ASSERT_EQUAL_UINT(1, arrivals);
+	TEST_ASSERT_TRUE(arrived[0].checked);
+	close(peer);
+	wire_b = NULL;
 }
 
 void test_congestion_is_counted_only(void)

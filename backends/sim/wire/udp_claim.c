@@ -5,6 +5,7 @@
 #include "backends/sim/wire/udp_private.h"
 
 #include <errno.h>
+#include <netinet/udp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,6 +33,8 @@ static const struct option ipv4_options[] = {
 	{IPPROTO_IP, IP_RECVTTL, 1, "setsockopt(IP_RECVTTL)"},
 };
 
+/* Packets of SoftRoCE over IPv6 have no UDP checksum (test/data/rxe-capture-ipv6.pcap); the ICRC protects
+ * them. */
 static const struct option ipv6_options[] = {
 	{IPPROTO_IPV6, IPV6_V6ONLY, 1, "setsockopt(IPV6_V6ONLY)"},
 	{IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, "setsockopt(IPV6_MTU_DISCOVER)"},
@@ -39,6 +42,7 @@ static const struct option ipv6_options[] = {
 	{IPPROTO_IPV6, IPV6_TCLASS, 0, "setsockopt(IPV6_TCLASS)"},
 	{IPPROTO_IPV6, IPV6_RECVTCLASS, 1, "setsockopt(IPV6_RECVTCLASS)"},
 	{IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1, "setsockopt(IPV6_RECVHOPLIMIT)"},
+	{IPPROTO_UDP, UDP_NO_CHECK6_RX, 1, "setsockopt(UDP_NO_CHECK6_RX)"},
 };
 
 static int set(int fd, const struct option *options, size_t count, const char **call)
