@@ -20,6 +20,7 @@ struct fake_wire {
 	_Atomic uint32_t sent;	   /* by the peer */
 	_Atomic uint32_t received; /* by the driver */
 	_Atomic uint32_t flushes;
+	_Atomic uint32_t looks; /* calls of receive() */
 	_Atomic bool listened;
 	struct bell bell;
 };
@@ -38,6 +39,7 @@ static bool receive(void *arg)
 {
 	struct fake_wire *fake = arg;
 
+	atomic_fetch_add(&fake->looks, 1);
 	if (atomic_load(&fake->received) == atomic_load(&fake->sent))
 		return false;
 	atomic_fetch_add(&fake->received, 1);
@@ -57,6 +59,15 @@ static void set_listened(void *arg, bool on)
 	atomic_store(&fake->listened, on);
 }
 
+/* Whether QPs wait for room. */
+static _Atomic bool awaited;
+
+bool __wrap_sim_way_out_is_awaited(const struct sim_engine *engine);
+bool __wrap_sim_way_out_is_awaited(const struct sim_engine *engine)
+{
+	return atomic_load(&awaited);
+}
+
 static const struct driver_wires wires = {&wire, has_arrivals, receive, flush, set_listened};
 
 void setUp(void)
@@ -65,6 +76,7 @@ void setUp(void)
 
 	alarm(60);
 	memset(&wire, 0, sizeof(wire));
+	atomic_store(&awaited, false);
 	driver_init(&driver, true);
 	TEST_ASSERT_EQUAL_INT(0, sim_engine_create(&host, 1, &driver.engine));
 	driver_set_wires(&driver, &wires, &wire.bell);
@@ -138,6 +150,22 @@ void test_a_process_outside_of_verbs_takes_what_comes(void)
 		wait_until_received();
 	}
 	TEST_ASSERT_TRUE(atomic_load(&wire.flushes) >= 100);
+}
+
+/* The receiver of a full ring may have ended: nobody rings then. */
+void test_the_progress_thread_looks_on_while_qps_wait_for_room(void)
+{
+	uint32_t before;
+
+	start();
+	wait_until_listened();
+	atomic_store(&awaited, true);
+	pthread_mutex_lock(&driver.mutex);
+	driver_catch_up(&driver);
+	pthread_mutex_unlock(&driver.mutex);
+	before = atomic_load(&wire.looks);
+	while (atomic_load(&wire.looks) - before < 3)
+		sched_yield();
 }
 
 /* A burst of more than a batch behind one ring. */

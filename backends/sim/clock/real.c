@@ -18,22 +18,33 @@
 /* While the program polls, the progress thread does not listen, and looks after this time again. */
 #define LOOK_NS 1000000
 
-/* The program polls if it has brought the engine up to now within this time. */
-#define POLL_NS_MAX 50000
+/* The program polls if it has brought the engine up to now within this time, which is longer than the
+ * system call that sends a full batch of datagrams takes. */
+#define POLL_NS_MAX 400000
 
 /* So many polls that find nothing share a reading of the clock, which takes as long as the rest of them. */
 #define POLLS_A_READING 8
 
+/* While QPs wait for room, the wires look after this time whether their receivers still live. */
+#define AWAIT_NS 10000000
+
 /* How many looks the progress thread listens on after packets that no poll has taken. */
 #define LOOKS_AFTER_ARRIVAL 64
 
-/* Wakes the progress thread if an event is due before the end of its sleep. */
+/* Returns true if something is due before the end of the progress thread's sleep. */
+static bool is_due_before(const struct driver *driver, uint64_t asleep_until_ns)
+{
+	return sim_engine_is_due(driver->engine, asleep_until_ns - 1) ||
+	       (sim_way_out_is_awaited(driver->engine) &&
+		asleep_until_ns - 1 > sim_engine_now_ns(driver->engine) + AWAIT_NS);
+}
+
+/* Wakes the progress thread if something is due before the end of its sleep. */
 static void kick(struct driver *driver)
 {
 	const uint64_t asleep_until_ns = driver->asleep_until_ns;
 
-	if (asleep_until_ns && driver->running &&
-	    sim_engine_is_due(driver->engine, asleep_until_ns - 1)) {
+	if (asleep_until_ns && driver->running && is_due_before(driver, asleep_until_ns)) {
 		driver->asleep_until_ns = 0;
 		bell_ring(driver->bell);
 	}
@@ -219,6 +230,11 @@ static void learn(struct driver *driver, uint64_t gap_ns, enum caught_up how)
 		driver->looks_to_listen--;
 }
 
+static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
+{
+	return a_ns < b_ns ? a_ns : b_ns;
+}
+
 /* Brings the engine up to now. Returns until when the thread may sleep; 0: not at all. */
 static uint64_t look(struct driver *driver)
 {
@@ -235,9 +251,10 @@ static uint64_t look(struct driver *driver)
 	if (how == MORE_TO_RECEIVE)
 		return 0;
 	next_ns = sim_engine_next_ns(driver->engine);
-	if (driver->wires.listen && !driver->listening &&
-	    sim_engine_now_ns(driver->engine) + LOOK_NS < next_ns)
-		return sim_engine_now_ns(driver->engine) + LOOK_NS;
+	if (driver->wires.listen && !driver->listening)
+		return earlier(next_ns, sim_engine_now_ns(driver->engine) + LOOK_NS);
+	if (sim_way_out_is_awaited(driver->engine))
+		return earlier(next_ns, sim_engine_now_ns(driver->engine) + AWAIT_NS);
 	return next_ns;
 }
 
