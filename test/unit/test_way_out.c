@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Two engines with the same devices, as two processes have them: packets leave by the way out. */
 #include "sim/net/net.h"
+#include "test/support/engine.h"
 #include "test/support/joined.h"
 #include "unity.h"
 

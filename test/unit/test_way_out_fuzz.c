@@ -5,6 +5,7 @@
  * hang or lose a WR. VERBENA_FUZZ_SEED sets the first seed. The test finds most under AddressSanitizer and
  * UBSan.
  */
+#include "test/support/engine.h"
 #include "test/support/joined.h"
 #include "test/unit/seed.h"
 #include "unity.h"
