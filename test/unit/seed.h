@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 static uint64_t running_seed;
@@ -20,6 +22,22 @@ static inline void run_seed(uint64_t seed)
 	endless_bytes = 0; /* an alarm must not find half a text */
 	snprintf(endless, sizeof(endless), "seed %llu does not end\n", (unsigned long long)seed);
 	endless_bytes = strlen(endless);
+}
+
+/* Returns the seed of the variable SEED, or a random one, and prints it. */
+static inline uint64_t choose_seed(void)
+{
+	const char *given = getenv("SEED");
+	uint64_t seed = 0;
+
+	if (given)
+		seed = strtoull(given, NULL, 0);
+	else
+		(void)!getrandom(&seed, sizeof(seed), 0);
+	printf("seed %llu\n", (unsigned long long)seed);
+	fflush(stdout);
+	run_seed(seed);
+	return seed;
 }
 
 static inline void on_alarm(int number)

@@ -86,14 +86,8 @@ static bool send_next(struct end *end, uint32_t qpn, uint32_t sender, uint32_t *
 
 void setUp(void)
 {
-	uint64_t seed = 0;
+	const uint64_t seed = choose_seed();
 
-	(void)!getrandom(&seed, sizeof(seed), 0);
-	if (getenv("SEED"))
-		seed = strtoull(getenv("SEED"), NULL, 0);
-	printf("seed %llu\n", (unsigned long long)seed);
-	fflush(stdout);
-	run_seed(seed);
 	signal(SIGALRM, on_alarm);
 	alarm(300);
 	state = seed;
