@@ -26,7 +26,8 @@ struct merge_files {
  */
 int merge_write(FILE *out, const struct merge_files *files, char sentence[MERGE_SENTENCE_BYTES]);
 
-/* As merge_write(), into a file, which may be one of those that are read: the file is replaced at the end. A
+/* As merge_write(), into a file, which may be one of the files that merge_write() reads: the file is replaced at the
+ * end. A
  * pipe or a device is written at once. */
 int merge_to(const char *path, const struct merge_files *files,
 	     char sentence[MERGE_SENTENCE_BYTES]);

@@ -32,7 +32,7 @@ void redirect_mark_character_device(int fd, int number)
 	fcntl(fd, F_SETSIG, number + 1);
 }
 
-/* Returns true if the file is that which stands for a character device, and sets *number. */
+/* Returns true if the file stands for a character device, and sets *number. */
 static bool is_marked(int fd, dev_t device, int *number)
 {
 	if (device != makedev(1, 7))

@@ -28,7 +28,7 @@ struct storm {
 	struct worker worker[STORM_WORKERS_MAX];
 	bool stopped;
 	struct storm_sum sum;	   /* of the workers at the end */
-	struct storm_sum survivor; /* of those that were there from the beginning */
+	struct storm_sum survivor; /* of the workers that began with the storm */
 };
 
 static const char usage_text[] =

@@ -228,7 +228,7 @@ void relay_dress_context(struct verbs_context *shown)
 #include <verbena/verbs.def>
 }
 
-/* Puts in the relay's functions of those that the real object has. */
+/* Gives a mirror the relay's function wherever the real object has a function. */
 #define DRESS(name)	  shown->name = real->name ? relay_##name : NULL;
 #define DRESS_QP_QP(name) DRESS(name)
 #define DRESS_CQ_CQ(name) DRESS(name)

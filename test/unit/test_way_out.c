@@ -460,7 +460,7 @@ void test_reason_nobody_has_the_qpn(void)
 			"the QP numbers anew after it starts again");
 }
 
-/* The QPN is of this engine's own block: it need not ask. */
+/* The QPN is of this engine's own block: the engine knows by itself that nobody has the QPN. */
 void test_reason_an_own_qp_was_destroyed(void)
 {
 	struct engine *engine;

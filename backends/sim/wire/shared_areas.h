@@ -35,8 +35,8 @@ bool areas_whole(const struct segment *segment, uint32_t index);
 /* Returns who made the ring in an area. */
 segment_id areas_producer(const struct segment *segment, uint32_t index);
 
-/* Unmaps an area, and lets go of one end of it: the other end is told. Returns false if the lock is not
- * free within patience_ns; then nothing has changed. */
+/* Unmaps an area, lets go of one end of it, and raises the other end's `news`. Returns false if the lock is
+ * not free within patience_ns; then nothing has changed. */
 bool areas_release(struct segment *segment, struct area *area, enum area_state end,
 		   uint64_t patience_ns);
 

@@ -31,8 +31,8 @@ struct wire {
 	bool (*receive)(struct wire *wire);
 	/* What the engine has sent is on its way when this returns, and its receivers are woken. */
 	void (*flush)(struct wire *wire);
-	/* on: the world listens to its bell from now on (backends/sim/base/bell.h). Off: it need not be rung,
-	 * since somebody polls. */
+	/* on: the world listens to its bell from now on (backends/sim/base/bell.h). Off: somebody
+	 * polls, and others may leave the bell alone. */
 	void (*listen)(struct wire *wire, bool on);
 	/* In the child of a fork(): lets go of what is the parent's, without a word to others. */
 	void (*forked)(struct wire *wire);
