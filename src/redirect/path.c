@@ -30,7 +30,7 @@ static const char *root_of(const char *path)
 
 /* A path, read from / on. */
 struct walk {
-	char plain[PATH_MAX]; /* what was read, without "." and "..", with a '/' before each part */
+	char plain[PATH_MAX]; /* the parts so far, each behind a '/'; "." and ".." are resolved */
 	size_t length;
 	const char *root; /* the root that the path is at or below, or NULL */
 	const char *rest; /* the path below it */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* The real clock: verbs and a progress thread bring the engine up to CLOCK_MONOTONIC. */
 #include "backends/sim/base/cancel.h"
+#include "backends/sim/base/thread.h"
 #include "backends/sim/clock/private.h"
 
 #include "sim/engine.h"
 
-#include <signal.h>
 #include <sys/single_threaded.h>
 
 /* How long a thread catches up without a pause, and for how long it then releases the mutex. */
@@ -305,24 +305,12 @@ static void *progress(void *arg)
  */
 static int start_progress(struct driver *driver)
 {
-	sigset_t all, kept;
 	int err;
 
-	/*
-	 * The signals that a fault raises stay unblocked: otherwise they would end the process
-	 * before the guard's handler ran.
-	 */
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	sigdelset(&all, SIGILL);
-	sigdelset(&all, SIGFPE);
 	driver->stop = false;
 	driver->started = false;
 	driver->asleep_until_ns = 0;
-	pthread_sigmask(SIG_SETMASK, &all, &kept);
-	err = pthread_create(&driver->progress, NULL, progress, driver);
-	pthread_sigmask(SIG_SETMASK, &kept, NULL);
+	err = thread_start(&driver->progress, progress, driver);
 	driver->running = !err;
 	while (!err && !driver->started)
 		pthread_cond_wait(&driver->changed, &driver->mutex);

@@ -4,10 +4,10 @@
  * one can be read, rings the bell, and then waits until it is asked to watch again: so a program that
  * polls costs it no wake-up.
  */
+#include "backends/sim/base/thread.h"
 #include "backends/sim/wire/udp_private.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -56,20 +56,10 @@ static void *listen_on(void *arg)
 	return NULL;
 }
 
-/* As the progress thread (backends/sim/clock/real.c): the program's signals are not this thread's. */
 static int begin(struct udp_listener *listener)
 {
-	sigset_t all, kept;
-	int err;
+	int err = thread_start(&listener->thread, listen_on, listener);
 
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	sigdelset(&all, SIGILL);
-	sigdelset(&all, SIGFPE);
-	pthread_sigmask(SIG_SETMASK, &all, &kept);
-	err = pthread_create(&listener->thread, NULL, listen_on, listener);
-	pthread_sigmask(SIG_SETMASK, &kept, NULL);
 	if (err)
 		return err;
 	/* A thread that begins holds locks of the C library, which a child that is forked now would find
