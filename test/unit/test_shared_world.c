@@ -136,7 +136,6 @@ void test_a_file_of_another_layout_that_nobody_uses_is_made_anew(void)
 	attach(&a);
 	a.header->layout = SEGMENT_LAYOUT + 1;
 	segment_drop(&a);
-	TEST_ASSERT_TRUE(world_exists());
 	expect_new_world();
 }
 
@@ -435,8 +434,55 @@ static int attach_and_claim(void)
 void test_what_a_killed_process_leaves_is_replaced(void)
 {
 	child_kill(child_begin(attach_and_claim));
-	TEST_ASSERT_TRUE(world_exists());
 	expect_new_world();
+}
+
+/* Begins another world, which looks for what the dead have left. */
+static void begin_another_world(void)
+{
+	char path[sizeof(world_path)];
+	struct segment other;
+
+	memcpy(path, world_path, sizeof(path));
+	name_world();
+	attach(&other);
+	places_leave(&other);
+	memcpy(world_path, path, sizeof(path));
+}
+
+void test_the_maker_of_another_world_removes_what_a_killed_process_leaves(void)
+{
+	const pid_t child = child_begin(attach_and_claim);
+
+	begin_another_world();
+	TEST_ASSERT_TRUE(world_exists());
+	child_kill(child);
+	begin_another_world();
+	TEST_ASSERT_FALSE(world_exists());
+}
+
+void test_only_files_of_worlds_are_removed(void)
+{
+	static const mode_t modes[] = {0640, 0644, 0400};
+	struct segment holder;
+
+	/* Another layout may have its places elsewhere: any lock keeps the file. */
+	attach(&holder);
+	segment_unlock_place(&holder, holder.place);
+	TEST_ASSERT_TRUE(segment_lock_place(&holder, SHARED_PROCESSES_MAX + 5));
+	begin_another_world();
+	TEST_ASSERT_TRUE(world_exists());
+	segment_unlink(&holder);
+	segment_drop(&holder);
+	for (unsigned int i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		close(make_file(SEGMENT_HEADER_BYTES, modes[i]));
+		begin_another_world();
+		TEST_ASSERT_TRUE(world_exists());
+		unlink(world_path);
+	}
+	TEST_ASSERT_EQUAL_INT(0, mkfifo(world_path, 0600));
+	begin_another_world();
+	TEST_ASSERT_TRUE(world_exists());
 }
 
 void test_a_killed_process_is_buried(void)

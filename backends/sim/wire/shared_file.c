@@ -2,6 +2,7 @@
 #include "backends/sim/wire/shared_file.h"
 
 #include "backends/sim/object/refuse.h"
+#include "backends/sim/wire/shared_sweep.h"
 
 #include "sim/base/refuse.h"
 
@@ -16,8 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 #include <verbena/sim.h>
-
-#define FOLDER "/dev/shm"
 
 /* A world that so many attempts find removed, or half made, is made by nobody. */
 #define ATTEMPTS_MAX 1000
@@ -222,12 +221,12 @@ static int make_path(struct segment *segment, const char *world)
 			return refuse_why(NULL, (struct vb_why){VB_WHY_SHARED_NAME,
 								{VB_SIM_NAME_MAX - 1},
 								.text = world});
-		snprintf(segment->path, sizeof(segment->path), FOLDER "/verbena-%u-%s", user,
-			 world);
+		snprintf(segment->path, sizeof(segment->path), SEGMENT_FOLDER "/verbena-%u-%s",
+			 user, world);
 		return 0;
 	}
 	stat("/proc/self/ns/net", &namespace);
-	snprintf(segment->path, sizeof(segment->path), FOLDER "/verbena-%u-net%lu", user,
+	snprintf(segment->path, sizeof(segment->path), SEGMENT_FOLDER "/verbena-%u-net%lu", user,
 		 (unsigned long)namespace.st_ino);
 	return 0;
 }
@@ -477,6 +476,7 @@ static int furnish(struct segment *segment, const struct segment_world *world, b
 		*again = true;
 		return 0;
 	case MAKE:
+		shared_sweep();
 		err = make(segment, world);
 		if (err)
 			segment_unlink(segment);

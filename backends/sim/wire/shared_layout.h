@@ -27,6 +27,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#define SEGMENT_FOLDER	     "/dev/shm"
 #define SEGMENT_MAGIC	     UINT64_C(0x0a616e6562726556) /* "Verbena\n" */
 #define SEGMENT_LAYOUT	     1
 #define SEGMENT_DEVICES	     64
