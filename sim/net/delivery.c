@@ -247,6 +247,7 @@ static bool depart(const struct sim_net *net, const struct sim_path *path, const
 		.dest = path->dest,
 		.route = &path->route,
 		.dest_qpn = path->multicast ? MULTICAST_QPN : load->dest_qpn,
+		.qpn = path->qpn,
 		.frame = load->frame,
 		.frame_bytes = load->frame_bytes,
 		.packet = load->frame_bytes ? NULL : load->packet,

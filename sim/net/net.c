@@ -101,6 +101,7 @@ static const struct sim_outlet outlet_with_room = {
 	.direct = direct,
 	.find_way = sim_fabric_find_way,
 	.room = sim_net_room,
+	.room_for_ack = sim_net_room_for_ack,
 	.lags = sim_net_lags,
 	.find = sim_net_presence,
 	.forget = sim_multicast_forget,

@@ -35,6 +35,7 @@ struct sim_route sim_net_route(const struct sim_path *path, const struct sim_pac
 
 /* How many packets the network takes on a path now (sim/qp/outlet.h). */
 unsigned int sim_net_room(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn);
+bool sim_net_room_for_ack(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn);
 bool sim_net_lags(struct sim_engine *engine, const struct sim_path *path, uint32_t dest_qpn);
 
 /* Who has a QPN at the end of a path, of which no QP of this engine has it. */

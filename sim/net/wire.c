@@ -65,6 +65,14 @@ unsigned int sim_net_room(struct sim_engine *engine, struct sim_path *path, uint
 	return way->room(way->arg, path, dest_qpn);
 }
 
+bool sim_net_room_for_ack(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn)
+{
+	const struct sim_way_out *way = engine->net->way;
+
+	return sim_net_room(engine, path, dest_qpn) ||
+	       (way->room_for_ack && way->room_for_ack(way->arg, path, dest_qpn));
+}
+
 bool sim_net_lags(struct sim_engine *engine, const struct sim_path *path, uint32_t dest_qpn)
 {
 	const struct sim_way_out *way = engine->net->way;

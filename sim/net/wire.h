@@ -26,6 +26,7 @@ struct sim_departure {
 	const struct sim_port *dest;
 	const struct sim_route *route;
 	uint32_t dest_qpn; /* 0xffffff: to a group */
+	uint32_t qpn;	   /* the connected QP that sends; 0: a datagram */
 	/* The whole frame, with right checksums, if a filter or a delay has encoded the packet. */
 	const uint8_t *frame;
 	size_t frame_bytes;		 /* 0: not encoded; then the next is the packet */
@@ -44,6 +45,9 @@ struct sim_way_out {
 	 * sim_way_out_ready() when it may be more. What nobody takes in has room without end, and
 	 * sim_way_out.send() loses it. */
 	unsigned int (*room)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
+	/* Returns true if an ACK or NAK may be sent now, whatever room() says of longer packets. NULL: as
+	 * room() says. */
+	bool (*room_for_ack)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
 	/* Returns true while the other end of a path has not taken all packets that were sent there, and may
 	 * still take them: no answer is missing yet. NULL: never. */
 	bool (*lags)(void *arg, const struct sim_path *path, uint32_t dest_qpn);

@@ -285,7 +285,10 @@ __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 
 	if (!resp->resources_pending && !resp->ack && !resp->nak_pending)
 		return false;
-	budget = sim_room_ask(qp, &qp->path, qp->dest_qpn);
+	if (resp->resources_pending)
+		budget = sim_room_ask(qp, &qp->path, qp->dest_qpn);
+	else
+		budget = sim_room_for_ack(qp) ? 1 : 0;
 	if (!budget) {
 		sim_room_wait(qp, SIM_TURN_RESPONDER);
 		return false;

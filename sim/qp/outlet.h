@@ -23,6 +23,8 @@ struct sim_outlet {
 	/* Returns how many packets may be sent on a path now; 0: the QP waits, and gets a turn when there
 	 * may be room. NULL: there is always room. */
 	unsigned int (*room)(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn);
+	/* Returns true if an ACK or NAK may be sent on a path now. NULL with room. */
+	bool (*room_for_ack)(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn);
 	/* Returns true while packets of a path wait for a receiver that does not run. NULL: never. */
 	bool (*lags)(struct sim_engine *engine, const struct sim_path *path, uint32_t dest_qpn);
 	/* Returns who has a QPN at the end of a path, if no QP of the engine has it. NULL: nobody. */

@@ -112,6 +112,9 @@ static inline int sim_qp_copy(struct sim_qp *qp, const struct sim_span *from,
 /* Returns how many packets may be sent on a path now. */
 unsigned int sim_room_ask(struct sim_qp *qp, struct sim_path *path, uint32_t dest_qpn);
 
+/* Returns true if an ACK or NAK may be sent to the peer now. Only for an outlet that is asked for room. */
+bool sim_room_for_ack(struct sim_qp *qp);
+
 /* Returns true while packets of the QP wait for a receiver that does not run. */
 bool sim_room_lags(const struct sim_qp *qp);
 

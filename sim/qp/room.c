@@ -18,6 +18,13 @@ unsigned int sim_room_ask(struct sim_qp *qp, struct sim_path *path, uint32_t des
 	return outlet->room ? outlet->room(qp->engine, path, dest_qpn) : SIM_BURST_PACKETS;
 }
 
+bool sim_room_for_ack(struct sim_qp *qp)
+{
+	const struct sim_outlet *outlet = qp->engine->outlet;
+
+	return outlet->room_for_ack(qp->engine, &qp->path, qp->dest_qpn);
+}
+
 bool sim_room_lags(const struct sim_qp *qp)
 {
 	const struct sim_outlet *outlet = qp->engine->outlet;

@@ -49,7 +49,18 @@ static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_q
 	(void)dest_qpn;
 	if (!path->dest || way->ended || way->no_end)
 		return UINT_MAX;
-	return way->limit - (way->head - way->tail);
+	if (way->limit - (way->head - way->tail) <= way->kept)
+		return 0;
+	return way->limit - (way->head - way->tail) - way->kept;
+}
+
+static bool room_for_ack(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	const struct joined_way *way = arg;
+
+	(void)path;
+	(void)dest_qpn;
+	return way->head - way->tail < way->limit;
 }
 
 static bool lags(void *arg, const struct sim_path *path, uint32_t dest_qpn)
@@ -149,6 +160,7 @@ void joined_open(struct joined *joined, const struct engine_config *config, unsi
 			.arg = way,
 			.reaches = reaches,
 			.room = room,
+			.room_for_ack = room_for_ack,
 			.lags = lags,
 			.send = send_frame,
 			.has_members = has_members,

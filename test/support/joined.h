@@ -26,6 +26,7 @@ struct joined_way {
 	struct joined_frame *frames; /* JOINED_RING */
 	unsigned int head, tail;
 	unsigned int limit; /* the most frames in the ring */
+	unsigned int kept;  /* so many of them are for ACKs and NAKs only */
 	unsigned int most;  /* the most frames that were in the ring */
 	bool stuck;	    /* the receiver takes nothing */
 	bool lags;	    /* the receiver does not run, and will */

@@ -555,6 +555,7 @@ void test_pacing_waits_for_the_peer(void)
 	}
 	wire_a->flush(wire_a);
 	TEST_ASSERT_LESS_THAN(100000, sent);
+	TEST_ASSERT_TRUE(wire_a->way.room_for_ack(wire_a->way.arg, &path, 0x12));
 	udp_encode(&back, 0, 0, frame_sent);
 	TEST_ASSERT_TRUE(wire_b->way.send(wire_b->way.arg, &answer));
 	wire_b->flush(wire_b);

@@ -364,6 +364,37 @@ void test_an_answer_that_waits_behind_responses(void)
 	}
 }
 
+/* The room that is left is kept for ACKs and NAKs: they leave, and responses wait. */
+void test_an_ack_leaves_where_responses_wait(void)
+{
+	for (unsigned int wrong = 0; wrong < 2; wrong++) {
+		const struct sim_counters *counters;
+
+		open_with_room(&(struct engine_config){0}, 8);
+		counters = &joined_side(&joined, 0)->device->counters;
+		joined.ways[1].limit = joined.ways[1].kept = 2;
+		joined_send(&joined, 0,
+			    (struct engine_send){.opcode = IBV_WR_RDMA_WRITE,
+						 .bytes = 8,
+						 .rkey = wrong ? 0x1234 : 0});
+		joined_settle(&joined, SIM_NEVER - 1);
+		expect(joined_side(&joined, 0)->send_cq, 0,
+		       wrong ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS);
+		TEST_ASSERT_EQUAL_UINT(1, joined.ways[1].sent);
+		TEST_ASSERT_EQUAL_UINT64(0, counters->retries);
+		joined_close(&joined);
+	}
+	open_with_room(&(struct engine_config){0}, 8);
+	joined.ways[1].limit = joined.ways[1].kept = 2;
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_READ, .bytes = 8});
+	joined_settle(&joined, 150000000);
+	TEST_ASSERT_EQUAL_UINT(0, joined.ways[1].sent);
+	TEST_ASSERT_TRUE(sim_way_out_is_awaited(joined.engines[1].sim));
+	joined.ways[1].kept = 0;
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(joined_side(&joined, 0)->send_cq, 0, IBV_WC_SUCCESS);
+}
+
 void test_a_responder_that_waits_ends(void)
 {
 	const struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};

@@ -114,6 +114,15 @@ static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_q
 	return packets;
 }
 
+/* An ACK is short, and lets the peer's requests go on. */
+static bool room_for_ack(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	(void)arg;
+	(void)path;
+	(void)dest_qpn;
+	return true;
+}
+
 static bool send_datagram(void *arg, const struct sim_departure *departure)
 {
 	struct udp_socket *socket = socket_of(arg, departure->source->device);
@@ -132,6 +141,8 @@ static bool send_datagram(void *arg, const struct sim_departure *departure)
 		return false;
 	if (!socket->out->count)
 		socket->waits = ACK_CALLS;
+	udp_pace_sent(&socket->pace, route.dest_gid, departure->qpn, frame + offset,
+		      frame_bytes - offset);
 	udp_queue(socket, offset, frame_bytes - offset, &route);
 	return true;
 }
@@ -213,7 +224,7 @@ static bool arrive(struct udp_socket *socket, const struct udp_arrival *arrival)
 	frame = udp_frame_make(socket, arrival, &frame_bytes);
 	checked = sim_packet_identify(frame, frame_bytes, &identification);
 	if (checked) {
-		awaited = udp_pace_heard(&socket->pace, arrival->source_gid);
+		awaited = udp_pace_heard(&socket->pace, arrival->source_gid, arrival->payload);
 		if (is_congestion(socket, arrival, identification))
 			return awaited;
 	}
@@ -374,6 +385,7 @@ static const struct wire functions = {
 		{
 			.reaches = reaches,
 			.room = room,
+			.room_for_ack = room_for_ack,
 			.send = send_datagram,
 			.has_members = has_members,
 			.joined = joined,

@@ -11,7 +11,7 @@
 enum { TRAFFIC_CLASS = 0, HOP_LIMIT = 64 };
 
 /* The lengths of a BTH, and of the datagram of an ACK: BTH, AETH, ICRC. */
-enum { BTH_BYTES = 12, ACK_BYTES = BTH_BYTES + 4 + 4 };
+enum { ACK_BYTES = BTH_BYTES + 4 + 4 };
 
 struct udp_batch *udp_batch_create(void)
 {
@@ -96,7 +96,6 @@ void udp_queue(struct udp_socket *socket, size_t offset, size_t datagram_bytes,
 	if (socket->address.ipv6 && !socket->no_flow_labels)
 		out->addresses[index].v6.sin6_flowinfo = htonl(route->flow_label);
 	add_controls(message, route, socket->address.ipv6);
-	udp_pace_sent(&socket->pace, route->dest_gid, datagram_bytes);
 	sort(out, index);
 }
 

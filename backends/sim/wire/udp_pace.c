@@ -2,6 +2,10 @@
 /* Pacing of the wire `udp`: how much may be on its way to an address. */
 #include "backends/sim/wire/udp_private.h"
 
+#include "sim/wire/bytes.h"
+#include "sim/wire/opcode.h"
+#include "sim/wire/psn.h"
+
 #include <string.h>
 #include <time.h>
 
@@ -59,53 +63,147 @@ static uint32_t cost_of(size_t datagram_bytes)
 	return cost > COST_BYTES_MOST ? COST_BYTES_MOST : cost;
 }
 
+static void set_full(struct udp_pace *pace, struct udp_peer *peer)
+{
+	if (peer->full)
+		return;
+	peer->full = true;
+	peer->full_ns = now_ns();
+	if (!pace->full_count++ || peer->full_ns + peer->pause_ns < pace->resume_ns)
+		pace->resume_ns = peer->full_ns + peer->pause_ns;
+}
+
+static void set_ready(struct udp_pace *pace, struct udp_peer *peer)
+{
+	pace->full_count -= peer->full;
+	peer->full = false;
+}
+
 unsigned int udp_pace_room(struct udp_pace *pace, const uint8_t gid[16])
 {
 	struct udp_peer *peer = peer_at(pace, gid);
-	const uint32_t flying = is_peer(peer, gid) ? peer->flying_bytes : 0;
+	const uint64_t flying = is_peer(peer, gid) ? peer->sent_bytes - peer->taken_bytes : 0;
 
 	if (flying < pace->limit_bytes)
-		return (pace->limit_bytes - flying + COST_BYTES_MOST - 1) / COST_BYTES_MOST;
-	peer->full = true;
-	if (!pace->full) {
-		pace->full = true;
-		pace->full_ns = now_ns();
-	}
+		return (unsigned int)((pace->limit_bytes - flying + COST_BYTES_MOST - 1) /
+				      COST_BYTES_MOST);
+	set_full(pace, peer);
 	return 0;
 }
 
-void udp_pace_sent(struct udp_pace *pace, const uint8_t gid[16], size_t datagram_bytes)
+static uint32_t psn_at(const uint8_t *bth)
+{
+	return sim_load_be24(bth + BTH_PSN);
+}
+
+/* Probes stand so far apart that they cover all that may fly. */
+static void add_probe(const struct udp_pace *pace, struct udp_peer *peer, uint32_t qpn,
+		      uint32_t psn)
+{
+	const unsigned int count = peer->probe_count;
+	const uint64_t last_bytes = count ? peer->probes[count - 1].sent_bytes : peer->taken_bytes;
+
+	peer->answers = true;
+	if (count == UDP_PROBES ||
+	    (count && peer->sent_bytes - last_bytes < pace->limit_bytes / UDP_PROBES))
+		return;
+	peer->probes[count] = (struct udp_probe){qpn, psn, peer->sent_bytes};
+	peer->probe_count++;
+}
+
+void udp_pace_sent(struct udp_pace *pace, const uint8_t gid[16], uint32_t qpn, const uint8_t *bth,
+		   size_t datagram_bytes)
 {
 	struct udp_peer *peer = peer_at(pace, gid);
 
 	if (!is_peer(peer, gid)) {
+		set_ready(pace, peer);
+		*peer = (struct udp_peer){.pause_ns = UDP_PAUSE_NS};
 		memcpy(peer->gid, gid, sizeof(peer->gid));
-		peer->flying_bytes = 0;
 	}
-	peer->flying_bytes += cost_of(datagram_bytes);
+	peer->sent_bytes += cost_of(datagram_bytes);
+	if (qpn && bth[BTH_PSN - 1] & BTH_ACK_REQUEST && sim_opcodes[bth[0]].flags & SIM_OP_REQUEST)
+		add_probe(pace, peer, qpn, psn_at(bth));
 }
 
-bool udp_pace_heard(struct udp_pace *pace, const uint8_t gid[16])
+/* A NAK answers, too: it shows that the peer has taken what came before. */
+static bool answers(const struct udp_probe *probe, const uint8_t *bth)
+{
+	const uint32_t flags = sim_opcodes[bth[0]].flags;
+
+	return sim_load_be24(bth + BTH_DEST_QPN) == probe->qpn &&
+	       (sim_psn_diff(psn_at(bth), probe->psn) >= 0 ||
+		(flags & SIM_OP_ACK && (bth[BTH_BYTES] & SIM_AETH_TYPE) != SIM_AETH_ACK));
+}
+
+/* Returns how many probes, from the oldest one, a datagram answers. */
+static unsigned int answered(const struct udp_peer *peer, const uint8_t *bth)
+{
+	const uint32_t flags = sim_opcodes[bth[0]].flags;
+	unsigned int count = peer->probe_count;
+
+	if (!flags || flags & SIM_OP_REQUEST)
+		return 0;
+	while (count && !answers(&peer->probes[count - 1], bth))
+		count--;
+	return count;
+}
+
+bool udp_pace_heard(struct udp_pace *pace, const uint8_t gid[16], const uint8_t *bth)
 {
 	struct udp_peer *peer = peer_at(pace, gid);
 	const bool waits = peer->full;
+	unsigned int count;
 
 	if (!is_peer(peer, gid))
 		return false;
-	peer->flying_bytes = 0;
-	peer->full = false;
+	count = answered(peer, bth);
+	if (peer->answers && !count)
+		return false;
+	peer->taken_bytes = count ? peer->probes[count - 1].sent_bytes : peer->sent_bytes;
+	peer->probe_count -= count;
+	memmove(peer->probes, peer->probes + count, peer->probe_count * sizeof(*peer->probes));
+	peer->pause_ns = UDP_PAUSE_NS;
+	set_ready(pace, peer);
 	return waits;
+}
+
+/*
+ * A peer that answers nothing may be gone, or be busy. What flies to it is given up: all of it, if no answer
+ * was to be expected; else a part, so that what a busy peer has not taken still fits its buffer.
+ */
+static void give_up(struct udp_pace *pace, struct udp_peer *peer)
+{
+	const uint64_t allowance = pace->limit_bytes / (peer->answers ? 8 : 1);
+
+	peer->taken_bytes = peer->sent_bytes - pace->limit_bytes + allowance;
+	if (peer->answers && peer->pause_ns < UDP_PAUSE_NS_MAX)
+		peer->pause_ns *= 2;
+	peer->answers = peer->probe_count;
+	peer->probe_count = 0;
+	set_ready(pace, peer);
 }
 
 bool udp_pace_resumes(struct udp_pace *pace)
 {
-	if (!pace->full || now_ns() - pace->full_ns < UDP_PAUSE_NS)
+	bool resumes = false;
+	uint64_t now;
+
+	if (!pace->full_count)
 		return false;
-	pace->full = false;
-	for (struct udp_peer *peer = pace->peers; peer < pace->peers + UDP_PEERS; peer++)
-		if (peer->full) {
-			peer->full = false;
-			peer->flying_bytes = 0;
+	now = now_ns();
+	if (now < pace->resume_ns)
+		return false;
+	pace->resume_ns = UINT64_MAX;
+	for (struct udp_peer *peer = pace->peers; peer < pace->peers + UDP_PEERS; peer++) {
+		if (!peer->full)
+			continue;
+		if (now - peer->full_ns >= peer->pause_ns) {
+			give_up(pace, peer);
+			resumes = true;
+		} else if (peer->full_ns + peer->pause_ns < pace->resume_ns) {
+			pace->resume_ns = peer->full_ns + peer->pause_ns;
 		}
-	return true;
+	}
+	return resumes;
 }

@@ -71,25 +71,49 @@ struct udp_holder {
 
 void udp_find_holder(const struct udp_address *address, struct udp_holder *holder);
 
+/* The BTH: the offsets of its fields, its length, and the bit before the PSN. */
+enum { BTH_DEST_QPN = 5, BTH_PSN = 9, BTH_BYTES = 12, BTH_ACK_REQUEST = 0x80 };
+
 /* --- pacing: udp_pace.c --- */
 
 /*
- * UDP has no credits: a burst that does not fit the receiver's buffer is lost. A connected QP may send
- * what fits a part of the buffer, until something comes from the peer's address or a pause has passed.
+ * UDP has no credits: a burst that does not fit the receiver's buffer is lost. Connected QPs may send what
+ * fits a part of the buffer, until the peer has taken it or a pause has passed.
+ *
+ * What the peer has taken is known from its answers: datagrams keep their order, so the peer has taken what
+ * was sent before the request that it answers. Some of the requests that fly to a peer are probes, whose
+ * answers are looked for. While no request flies that asks for an ACK, as with unreliable QPs, anything
+ * that comes from the peer counts as an answer to all.
  */
-#define UDP_PEERS    256
-#define UDP_PAUSE_NS 200000
+#define UDP_PEERS  256
+#define UDP_PROBES 8
+
+/* A pause; it doubles each time until an answer comes. */
+#define UDP_PAUSE_NS	 200000
+#define UDP_PAUSE_NS_MAX 12800000
+
+/* A request whose answer shows what the peer has taken. */
+struct udp_probe {
+	uint32_t qpn; /* of the QP that sent it */
+	uint32_t psn;
+	uint64_t sent_bytes; /* to the peer, up to the request */
+};
 
 struct udp_peer {
 	uint8_t gid[16];
-	uint32_t flying_bytes; /* sent since the peer was heard */
-	bool full;	       /* a QP waits until the peer is heard */
+	bool answers; /* requests that ask for an ACK fly, or have flown until the last pause */
+	bool full;    /* a QP waits until the peer has taken some, */
+	uint64_t full_ns, pause_ns; /* since this CLOCK_MONOTONIC, for so long at most */
+	uint64_t sent_bytes;	    /* all that was sent to the peer */
+	uint64_t taken_bytes; /* the part of it that the peer has taken, or that is given up */
+	unsigned int probe_count;
+	struct udp_probe probes[UDP_PROBES]; /* in the order in which they were sent */
 };
 
 struct udp_pace {
 	uint32_t limit_bytes;
-	bool full;	  /* a peer is full */
-	uint64_t full_ns; /* CLOCK_MONOTONIC when the first peer became full */
+	uint32_t full_count; /* of peers */
+	uint64_t resume_ns;  /* when the first pause ends */
 	struct udp_peer peers[UDP_PEERS];
 };
 
@@ -98,10 +122,13 @@ void udp_pace_init(struct udp_pace *pace, int fd);
 /* Returns how many packets of any length may be sent to the address now. */
 unsigned int udp_pace_room(struct udp_pace *pace, const uint8_t gid[16]);
 
-void udp_pace_sent(struct udp_pace *pace, const uint8_t gid[16], size_t datagram_bytes);
+/* A datagram, which begins with its BTH, is sent to the address. qpn: of the connected QP that sends it, or
+ * 0. */
+void udp_pace_sent(struct udp_pace *pace, const uint8_t gid[16], uint32_t qpn, const uint8_t *bth,
+		   size_t datagram_bytes);
 
-/* Something has come from the address. Returns true if a QP waits for that. */
-bool udp_pace_heard(struct udp_pace *pace, const uint8_t gid[16]);
+/* A datagram has come from the address. Returns true if a QP waits for that. */
+bool udp_pace_heard(struct udp_pace *pace, const uint8_t gid[16], const uint8_t *bth);
 
 /* Returns true if the pause is over, so that QPs may send again. */
 bool udp_pace_resumes(struct udp_pace *pace);

@@ -44,6 +44,14 @@ static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_q
 	return wire ? wire->way.room(wire->way.arg, path, dest_qpn) : UINT32_MAX;
 }
 
+static bool room_for_ack(void *arg, const struct sim_path *path, uint32_t dest_qpn)
+{
+	const struct wire *wire = way_to(arg, path->source, path->dest);
+
+	return !wire ||
+	       (wire->way.room_for_ack && wire->way.room_for_ack(wire->way.arg, path, dest_qpn));
+}
+
 static bool send(void *arg, const struct sim_departure *departure)
 {
 	const struct wire *wire = way_to(arg, departure->source, departure->dest);
@@ -95,6 +103,7 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.arg = wires,
 		.reaches = reaches,
 		.room = room,
+		.room_for_ack = room_for_ack,
 		.lags = lags,
 		.send = send,
 		.has_members = has_members,
