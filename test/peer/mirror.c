@@ -191,14 +191,20 @@ void *mirror_make(void *real, enum kind kind)
 	return mirror_object(mirror);
 }
 
+static void push_qp(struct ibv_qp_ex *real, const struct ibv_qp_ex *shown)
+{
+	real->wr_id = shown->wr_id;
+	real->wr_flags = shown->wr_flags;
+}
+
 void mirror_push(const struct mirror *mirror)
 {
-	struct ibv_qp_ex *real = mirror->real;
-
-	if (mirror->kind != KIND_QP || !mirror->extended)
+	if (mirror->ended)
 		return;
-	real->wr_id = mirror->object.qp.wr_id;
-	real->wr_flags = mirror->object.qp.wr_flags;
+	if (mirror->kind == KIND_QP && mirror->extended)
+		push_qp(mirror->real, &mirror->object.qp);
+	else if (mirror->kind == KIND_MW)
+		((struct ibv_mw *)mirror->real)->rkey = mirror->object.mw.rkey;
 }
 
 /* A CQ that is made or ends changes the count of its channel. */

@@ -41,6 +41,7 @@ struct mirror {
 	void *real;	     /* in B's process */
 	enum kind kind;
 	bool extended; /* a QP or CQ whose functions the test may call */
+	bool ended;    /* the real object has been destroyed */
 	union {
 		struct ibv_device device;
 		struct ibv_device *list[MIRROR_LIST_MAX];
@@ -75,7 +76,10 @@ void *mirror_shown(void *real);
 
 /* Returns what the test gets for an object of the kind; NULL: no room. */
 void *mirror_make(void *real, enum kind kind);
-/* Copies what the test may have changed of an extended QP to the object. */
+/*
+ * Copies what the test may have changed to the object: fields of an extended QP, and the rkey of a window,
+ * which a program sets itself where the provider leaves that to it (rdma-core providers/rxe/rxe.c).
+ */
 void mirror_push(const struct mirror *mirror);
 /* Copies what the verb may have changed. */
 void mirror_pull(struct mirror *mirror);

@@ -169,8 +169,10 @@ static void show_result(struct exchange *ours)
 		ours->result = NUMBER(mirror_make(real, ours->makes));
 	if (real && ours->makes == KIND_QP && is_extended(real))
 		mirror_make(real, KIND_QP_EX);
-	if (ours->ends && ours->mirrors[0])
+	if (ours->ends && ours->mirrors[0]) {
 		mirror_pull_channel(ours->mirrors[0]);
+		ours->mirrors[0]->ended = !ours->result;
+	}
 	for (unsigned int i = ours->ends ? 1 : 0; i < MIRRORS_MAX; i++)
 		if (ours->mirrors[i])
 			mirror_pull(ours->mirrors[i]);

@@ -144,6 +144,29 @@ void test_a_context_alone_is_no_use_of_the_process(void)
 	TEST_ASSERT_FALSE(peer_used());
 }
 
+static void set_rkey(struct found *found)
+{
+	struct ibv_pd *pd = vb_alloc_pd(found->context);
+	struct ibv_mw *mw = vb_alloc_mw(pd, IBV_MW_TYPE_2);
+	const uint32_t rkey = mw->rkey;
+
+	/* A verb that fails: QP 0 is none. The mirror is copied in both directions. */
+	mw->rkey = rkey ^ 1;
+	found->first = vb_bind_mw(NULL, mw, NULL);
+	found->good = rkey && mw->rkey == (rkey ^ 1);
+	found->second = vb_dealloc_mw(mw);
+}
+
+void test_a_window_has_the_rkey_that_the_test_gave_it(void)
+{
+	struct found *found = with_peer(set_rkey);
+
+	TEST_ASSERT_EQUAL_STRING("", death);
+	TEST_ASSERT_EQUAL_INT(EINVAL, found->first);
+	TEST_ASSERT_TRUE(found->good);
+	TEST_ASSERT_EQUAL_INT(0, found->second);
+}
+
 static void use_stale_cq(struct found *found)
 {
 	struct ibv_cq *cq = vb_create_cq(found->context, 5, NULL, NULL, 0);
