@@ -127,14 +127,16 @@ static void reset_ends_work_without_completions(struct vt *t)
 static void reset_in_the_middle_of_sending(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
-	struct ts_pair *pair;
+	struct ts_pair *pair, *other = ts_connected(t, IBV_QPT_RC);
 
 	options.min_rnr_timer = 0; /* 655 ms: no second send is on its way when A is reset */
 	pair = ts_pair(t, &options);
 	ts_send(&pair->a, .wr_id = 1, .length = 100);
-	ts_pause(t, 1000000);
-	/* A verb on B lets B's process, if it has one, refuse what has come before B has a receive. */
-	ts_state(&pair->b, IBV_QPS_RTS);
+	/* When B has a later message of another QP, it has refused this one, for which it has no receive. */
+	ts_recv(&other->b, .wr_id = 50, .length = 100);
+	ts_send(&other->a, .wr_id = 10, .length = 100);
+	ts_done(t, other->a.send_cq, 10, IBV_WC_SEND);
+	ts_received(t, other->b.recv_cq, 50, 100);
 	VT_OK(t, ts_to(&pair->a, IBV_QPS_RESET));
 	ts_recv(&pair->b, .wr_id = 5, .length = 100);
 	ts_no_more(t, pair->a.send_cq);
