@@ -23,6 +23,8 @@ struct arguments {
 	struct vb_sim_config sim; /* the project's, with --profile */
 	uint64_t timeout_s;
 	bool seed_given, list, two_processes;
+	const char *profile, *peer_profile;
+	char place[64];
 	const char *wire, *peer_wire;
 	bool compare;
 	struct vt_two two;
@@ -93,7 +95,7 @@ static const struct cli_option options[] = {
 	{"profile", 0, "P",
 	 "of all simulated devices, instead of the project's; with\nanother backend only the "
 	 "place for --known",
-	 NULL, cli_take_text, AT(run.profile), .words = vb_sim_profile_name},
+	 NULL, cli_take_text, AT(profile), .words = vb_sim_profile_name},
 	{"suite", 0, "S[,S...]", "run these suites; may be repeated [all]", "Which",
 	 take_suite_names},
 	{"filter", 0, "GLOB", "run tests whose SUITE.TEST matches [all]", NULL, cli_take_text,
@@ -110,8 +112,9 @@ static const struct cli_option options[] = {
 	{"no-fork", 0, NULL, "run in one process without time limit, for debuggers", NULL,
 	 cli_take_flag, AT(run.no_fork)},
 	{"known", 0, "FILE",
-	 "the tests that fail with --profile: these may fail, others\nmay not, and a listed test "
-	 "that passes fails",
+	 "the tests that fail with --profile (and --peer-profile):\nthese may fail, others may "
+	 "not, "
+	 "and a listed test that\npasses fails",
 	 NULL, cli_take_text, AT(run.known)},
 	{"two-processes", 0, NULL,
 	 "open B's device in another process, on the real clock; tests\nthat control the simulator "
@@ -125,13 +128,17 @@ static const struct cli_option options[] = {
 	 cli_take_text, AT(peer_wire)},
 	{"peer-backend", 0, "B", "of B's process [that of --backend]", NULL, cli_take_text,
 	 AT(two.backend), .words = cli_backend},
+	{"peer-profile", 0, "P",
+	 "of B's device, if it is simulated; and for --known the second\nhalf of the place "
+	 "[that of --profile]",
+	 NULL, cli_take_text, AT(peer_profile), .words = vb_sim_profile_name},
 	{"peer-network", 0, "P",
 	 "the path of the network namespace of B's process, such as\n/run/netns/NAME [the same]",
 	 NULL, cli_take_text, AT(two.network)},
 	{"compare", 0, NULL, "run each test in one process, too; another outcome is a failure",
 	 NULL, cli_take_flag, AT(compare)},
-	{"at-least", 0, "N", "fail if fewer tests use B's process [0]", NULL, cli_take_number,
-	 AT(two.at_least), UINT32_MAX},
+	{"at-least", 0, "N", "fail if fewer tests pass in which a QP of B can receive [0]", NULL,
+	 cli_take_number, AT(two.at_least), UINT32_MAX},
 	{"trace", 0, "DIR", "write each test's packets to DIR/SUITE.TEST.pcap", "Output",
 	 cli_take_text, AT(run.trace_dir)},
 	{"junit", 0, "FILE", "write results as JUnit XML", NULL, cli_take_text, AT(run.junit)},
@@ -161,13 +168,27 @@ static bool take_suites(struct vt_options *run, const struct vb_project *project
 	return true;
 }
 
+/* Returns CLI_EXIT_USAGE after a message if no device can be made with the profile. */
+static int check_profile(const struct vb_sim_config *sim, const char *option, const char *profile)
+{
+	struct vb_sim *world;
+	char allowed[160];
+
+	if (vb_words_find(vb_sim_profile_name, profile) < 0)
+		return cli_bad_usage(&cli_test, "%s '%s' is unknown (allowed: %s)", option, profile,
+				     vb_words_list(vb_sim_profile_name, allowed, sizeof(allowed)));
+	world = vb_sim_open(sim);
+	if (!world)
+		return cli_bad_usage(&cli_test, "%s '%s': %s", option, profile, vb_last_error());
+	vb_sim_close(world);
+	return CLI_EXIT_OK;
+}
+
 /* Takes the project's devices, with --profile as all devices' profile. The project's wires, faults and
  * events are for programs: each test has a world of its own, and causes its own faults. */
 static int take_devices(struct arguments *arguments, const struct vb_project *project)
 {
 	struct vb_sim_config *sim = &arguments->sim;
-	struct vb_sim *world;
-	char allowed[160];
 
 	*sim = project->sim;
 	sim->trace = NULL;
@@ -178,20 +199,11 @@ static int take_devices(struct arguments *arguments, const struct vb_project *pr
 		sim->devices[i].address[0] = '\0';
 	}
 	arguments->run.sim = sim;
-	if (!arguments->run.profile || !vt_simulated(&arguments->run))
+	if (!arguments->profile || !vt_simulated(&arguments->run))
 		return CLI_EXIT_OK;
-	if (vb_words_find(vb_sim_profile_name, arguments->run.profile) < 0)
-		return cli_bad_usage(&cli_test, "--profile '%s' is unknown (allowed: %s)",
-				     arguments->run.profile,
-				     vb_words_list(vb_sim_profile_name, allowed, sizeof(allowed)));
 	vb_project_add_devices(sim, VB_PROJECT_DEVICES);
-	vb_project_set_profile(sim, arguments->run.profile);
-	world = vb_sim_open(sim);
-	if (!world)
-		return cli_bad_usage(&cli_test, "--profile '%s': %s", arguments->run.profile,
-				     vb_last_error());
-	vb_sim_close(world);
-	return CLI_EXIT_OK;
+	vb_project_set_profile(sim, arguments->profile);
+	return check_profile(sim, "--profile", arguments->profile);
 }
 
 /* --- two processes --- */
@@ -236,6 +248,18 @@ static bool is_simulated(const char *backend)
 	return vb_find_backend(backend)->capabilities & VB_BACKEND_SIMULATED;
 }
 
+/* B's device has its profile in the worlds of both processes. */
+static int take_peer_profile(struct arguments *arguments, unsigned int own)
+{
+	const char *profile = arguments->peer_profile;
+	struct vb_sim_config *sim = &arguments->sim;
+
+	if (!profile || !is_simulated(arguments->two.backend))
+		return CLI_EXIT_OK;
+	snprintf(sim->devices[own].profile, sizeof(sim->devices[own].profile), "%s", profile);
+	return check_profile(sim, "--peer-profile", profile);
+}
+
 /* Without an address of its own, B takes the kind of A's wire. */
 static int read_wires(const struct arguments *arguments, struct vb_sim_device_config *a,
 		      struct vb_sim_device_config *b)
@@ -257,6 +281,7 @@ static int take_two(struct arguments *arguments)
 	struct vt_two *two = &arguments->two;
 	struct vb_sim_config *sim = &arguments->sim, *peer = &arguments->peer_sim;
 	struct vb_sim_device_config a = {0}, b = {0};
+	unsigned int own;
 	int status;
 
 	if (!two->backend)
@@ -270,14 +295,18 @@ static int take_two(struct arguments *arguments)
 				     "with --peer-backend %s",
 				     two->backend);
 	vb_project_add_devices(sim, VB_PROJECT_DEVICES);
+	own = device_index(sim, run->peer_device, is_simulated(run->backend));
+	status = take_peer_profile(arguments, own);
+	if (status)
+		return status;
 	sim->clock = VB_SIM_CLOCK_REAL;
 	snprintf(sim->world, sizeof(sim->world), "test-%d", getpid());
 	*peer = arguments->one_sim = *sim;
 	two->one = arguments->compare ? &arguments->one_sim : NULL;
 	set_wire(sim, &a, device_index(sim, run->device, 0));
-	set_wire(peer, &b, device_index(peer, run->peer_device, is_simulated(run->backend)));
+	set_wire(peer, &b, own);
 	two->sim = is_simulated(two->backend) ? peer : NULL;
-	two->without_groups = a.wire == VB_SIM_WIRE_UDP;
+	two->without_groups = a.wire == VB_SIM_WIRE_UDP || b.wire == VB_SIM_WIRE_UDP;
 	two->both = a.wire == VB_SIM_WIRE_MEMORY;
 	run->two = two;
 	return CLI_EXIT_OK;
@@ -305,9 +334,25 @@ static int run_project(struct arguments *arguments, const struct vb_project *pro
 	return vt_run_all(run);
 }
 
-static bool run_needs_two(const struct vt_two *two)
+static bool needs_two(const struct arguments *arguments)
 {
-	return two->backend || two->network || two->at_least;
+	const struct vt_two *two = &arguments->two;
+
+	return arguments->wire || arguments->peer_wire || arguments->peer_profile ||
+	       arguments->compare || two->backend || two->network || two->at_least;
+}
+
+/* Fills the place of known failures: the profile of both nodes, or A:B if they differ. */
+static void name_place(struct arguments *arguments)
+{
+	const char *a = arguments->profile, *b = arguments->peer_profile;
+	bool differ = a && b && strcmp(a, b) != 0;
+
+	if (!a)
+		return;
+	snprintf(arguments->place, sizeof(arguments->place), "%s%s%s", a, differ ? ":" : "",
+		 differ ? b : "");
+	arguments->run.place = arguments->place;
 }
 
 static int run_test(int argc, char **argv)
@@ -320,18 +365,18 @@ static int run_test(int argc, char **argv)
 
 	if (status)
 		return status;
-	if (run->known && !run->profile)
+	if (run->known && !arguments.profile)
 		return cli_bad_usage(&cli_test, "--known needs the place, which --profile names");
-	if (!arguments.two_processes && (arguments.wire || arguments.peer_wire ||
-					 arguments.compare || run_needs_two(&arguments.two)))
+	if (!arguments.two_processes && needs_two(&arguments))
 		return cli_bad_usage(&cli_test, "an option of two processes needs --two-processes");
+	name_place(&arguments);
 	run->timeout_s = arguments.timeout_s;
 	run->backend = cli_find_backend(&cli_test, run->backend);
 	if (!run->backend)
 		return CLI_EXIT_USAGE;
 	say_again(&arguments, "device", run->device);
 	say_again(&arguments, "peer-device", run->peer_device);
-	say_again(&arguments, "profile", run->profile);
+	say_again(&arguments, "profile", arguments.profile);
 	say_again(&arguments, "project", arguments.project_path);
 	say_again(&arguments, "backend", run->backend);
 	if (arguments.two_processes)
@@ -339,6 +384,7 @@ static int run_test(int argc, char **argv)
 	say_again(&arguments, "wire", arguments.wire);
 	say_again(&arguments, "peer-wire", arguments.peer_wire);
 	say_again(&arguments, "peer-backend", arguments.two.backend);
+	say_again(&arguments, "peer-profile", arguments.peer_profile);
 	say_again(&arguments, "peer-network", arguments.two.network);
 	project = cli_load_project(arguments.project_path);
 	if (!project)

@@ -129,6 +129,39 @@ static void uses_b(struct vt *t)
 	VT_CHECK(t, pd_of_b(t)->context == t->b.ctx);
 }
 
+static void end_qp(void *arg)
+{
+	struct ibv_qp *qp = arg;
+	struct ibv_cq *cq = qp->recv_cq;
+
+	vb_destroy_qp(qp);
+	vb_destroy_cq(cq);
+}
+
+static void receives_on_b(struct vt *t)
+{
+	struct ibv_pd *pd = pd_of_b(t);
+	struct ibv_cq *cq = VT_PTR(t, vb_create_cq(t->b.ctx, 5, NULL, NULL, 0));
+	struct ibv_qp_init_attr init = {.send_cq = cq,
+					.recv_cq = cq,
+					.cap = {.max_recv_wr = 3, .max_recv_sge = 1},
+					.qp_type = IBV_QPT_UD};
+	struct ibv_qp *qp = VT_PTR(t, vb_create_qp(pd, &init));
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = t->b.port};
+
+	vt_defer(t, end_qp, qp);
+	VT_OK(t, vb_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	attr.qp_state = IBV_QPS_RTR;
+	VT_OK(t, vb_modify_qp(qp, &attr, IBV_QP_STATE));
+}
+
+static void receives_and_fails(struct vt *t)
+{
+	receives_on_b(t);
+	VT_FAIL(t, "to be counted as no pass");
+}
+
 static void differs_in_two(struct vt *t)
 {
 	uses_b(t);
@@ -182,6 +215,8 @@ static const struct vt_test bad_tests[] = {
 
 static const struct vt_test two_tests[] = {
 	{"uses_b", "unsourced", 0, uses_b},
+	{"receives_on_b", "unsourced", 0, receives_on_b},
+	{"receives_and_fails", "unsourced", 0, receives_and_fails},
 	{"differs_in_two", "unsourced", 0, differs_in_two},
 	{"kills_b", "unsourced", 0, kills_b},
 	{"leaks_in_b", "unsourced", 0, leaks_in_b},

@@ -35,9 +35,9 @@ struct vt_found {
 struct vt_result {
 	enum vt_outcome outcome;
 	unsigned int failures;
-	bool ending; /* set when the test itself is over and its cleanup runs */
-	bool used_b; /* it has made an object in B's process */
-	bool died;   /* its process crashed, exited, or was ended by the time limit */
+	bool ending;	    /* set when the test itself is over and its cleanup runs */
+	bool b_can_receive; /* it has moved a QP of B's process to RTR */
+	bool died;	    /* its process crashed, exited, or was ended by the time limit */
 	unsigned int found_count;
 	struct vt_found found[VT_FOUND_MAX]; /* each check and value once, in their order */
 	char row[VT_LINE_MAX];

@@ -40,7 +40,7 @@ struct vt_two {
 	bool both;			 /* A is in B's process, too: a proof of the relay */
 	const struct vb_sim_config *one; /* of one process, to compare with; NULL: do not compare */
 	bool without_groups;		 /* the wire carries no multicasts */
-	uint64_t at_least;		 /* so many tests must use B's process */
+	uint64_t at_least;		 /* so many tests must pass with a QP of B's process */
 };
 
 struct vt_options {
@@ -54,7 +54,7 @@ struct vt_options {
 	const char *from;			  /* "suite.test", the first to run; NULL: any */
 	uint64_t seed;
 	const char *known;		 /* a list of tests that fail at a place; NULL: none */
-	const char *profile;		 /* that place; NULL: none */
+	const char *place;		 /* that place: a profile, or A's:B's; NULL: none */
 	const struct vb_sim_config *sim; /* the simulator's world; its trace is not used */
 	const struct vt_two *two;	 /* NULL: the tests run in one process */
 	const char *trace_dir;		 /* NULL: traces are kept of failed tests only */
@@ -92,10 +92,10 @@ struct vt_record {
 	enum vt_outcome outcome;
 	const char *quirks; /* from the list of known failures; NULL if the test is not on it */
 	double seconds;
-	bool used_b;  /* the test has made an object in B's process */
-	bool differs; /* from one process, in its outcome */
-	char *text;   /* failures, or the reason of a skip */
-	char *output; /* what it wrote itself; "" without fork */
+	bool b_can_receive; /* the test has moved a QP of B's process to RTR */
+	bool differs;	    /* from one process, in its outcome */
+	char *text;	    /* failures, or the reason of a skip */
+	char *output;	    /* what it wrote itself; "" without fork */
 };
 
 struct vt_report;
@@ -230,7 +230,7 @@ double vt_now_s(void);
 
 struct vt_known;
 
-/* Reads the lines of options->known that name options->profile. NULL after a message. */
+/* Reads the lines of options->known that name options->place. NULL after a message. */
 struct vt_known *vt_known_load(const struct vt_options *options);
 /* known may be NULL. Records that were judged refer to it. */
 void vt_known_free(struct vt_known *known);

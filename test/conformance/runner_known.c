@@ -8,12 +8,18 @@
 /* In a recorded check, this stands for any text. */
 #define ANY "{any}"
 
-/* A line of the kind "test" or "crash". */
+/* "test": the test fails; "varies": it fails in some runs; "crash": it is not run. */
+enum kind { FAILS, VARIES, CRASHES, KINDS };
+
+static const char *const kind_names[KINDS] = {"test", "varies", "crash"};
+
+/* A line of one of these kinds. */
 struct line {
 	unsigned int number;
+	enum kind kind;
 	const struct vt_test *test;
 	char *quirks; /* "-" if no quirk of the simulator causes the failure */
-	char *crash;  /* the sentence of the kind "crash"; NULL for the kind "test" */
+	char *sentence;
 };
 
 /* A line of the kind "fails": a check that fails in a listed test. */
@@ -129,9 +135,9 @@ static const struct line *find_line(const struct vt_known *known, const struct v
 	return NULL;
 }
 
-/* Reads "QUIRKS SENTENCE" of the kinds "test" and "crash". */
-static bool read_known(struct reader *reader, const struct vt_test *test, char *text, bool crash,
-		       bool named)
+/* Reads "QUIRKS SENTENCE". */
+static bool read_known(struct reader *reader, enum kind kind, const struct vt_test *test,
+		       char *text, bool named)
 {
 	struct vt_known *known = reader->known;
 	const char *quirks = strsep(&text, " ");
@@ -148,9 +154,8 @@ static bool read_known(struct reader *reader, const struct vt_test *test, char *
 	line = add_entry((void **)&known->lines, &known->count, sizeof(*line));
 	if (!line)
 		return wrong(reader, "out of memory at", test->name);
-	*line = (struct line){reader->number, test, strdup(quirks), crash ? strdup(text) : NULL};
-	return (line->quirks && (line->crash || !crash)) ||
-	       wrong(reader, "out of memory at", test->name);
+	*line = (struct line){reader->number, kind, test, strdup(quirks), strdup(text)};
+	return (line->quirks && line->sentence) || wrong(reader, "out of memory at", test->name);
 }
 
 /* Reads "COUNT CHECK" of the kind "fails"; COUNT is a number or "+". */
@@ -176,32 +181,43 @@ static bool read_recorded(struct reader *reader, const struct vt_test *test, cha
 	return recorded->what || wrong(reader, "out of memory at", test->name);
 }
 
+static enum kind kind_named(const char *name)
+{
+	enum kind kind = 0;
+
+	while (kind < KINDS && strcmp(kind_names[kind], name) != 0)
+		kind++;
+	return kind;
+}
+
 static bool read_line(struct reader *reader, char *text)
 {
-	const char *kind;
+	const char *word;
 	char *places, *name;
 	const struct vt_test *test;
-	bool named = false, fails, crash;
+	enum kind kind;
+	bool named = false, recorded;
 
 	text[strcspn(text, "\n")] = '\0';
 	if (!*text || *text == '#')
 		return true;
-	kind = strsep(&text, " ");
-	fails = !strcmp(kind, "fails");
-	crash = !strcmp(kind, "crash");
-	if (!fails && !crash && strcmp(kind, "test") != 0)
-		return wrong(reader, "a line begins with 'test', 'crash' or 'fails', not", kind);
+	word = strsep(&text, " ");
+	kind = kind_named(word);
+	recorded = !strcmp(word, "fails");
+	if (!recorded && kind == KINDS)
+		return wrong(reader, "a line begins with 'test', 'varies', 'crash' or 'fails', not",
+			     word);
 	places = strsep(&text, " ");
 	name = strsep(&text, " ");
 	if (!name)
-		return wrong(reader, "places and a test must follow", kind);
+		return wrong(reader, "places and a test must follow", word);
 	test = find_test(reader, name);
 	if (!test)
 		return wrong(reader, "there is no test", name);
 	if (!read_places(reader, places, &named))
 		return false;
-	return fails ? read_recorded(reader, test, text, named)
-		     : read_known(reader, test, text, crash, named);
+	return recorded ? read_recorded(reader, test, text, named)
+			: read_known(reader, kind, test, text, named);
 }
 
 static bool read_all(struct reader *reader, FILE *file)
@@ -218,8 +234,14 @@ static bool read_all(struct reader *reader, FILE *file)
 	if (good && ferror(file))
 		return wrong(reader, "cannot be read", reader->known->file);
 	if (good && !reader->place_found)
-		return wrong(reader, "no line names the profile", reader->known->place);
+		return wrong(reader, "no line names the place", reader->known->place);
 	return good;
+}
+
+/* A real device makes a place real, whoever has it. */
+static bool all_simulated(const struct vt_options *options)
+{
+	return vt_simulated(options) && (!options->two || options->two->sim);
 }
 
 struct vt_known *vt_known_load(const struct vt_options *options)
@@ -227,7 +249,7 @@ struct vt_known *vt_known_load(const struct vt_options *options)
 	struct vt_known *known = calloc(1, sizeof(*known));
 	FILE *file = fopen(options->known, "re");
 	struct reader reader = {
-		.known = known, .suites = options->all_suites, .simulated = vt_simulated(options)};
+		.known = known, .suites = options->all_suites, .simulated = all_simulated(options)};
 
 	if (!known || !file) {
 		fprintf(stderr, "verbena test: --known %s: %s\n", options->known, strerror(errno));
@@ -237,7 +259,7 @@ struct vt_known *vt_known_load(const struct vt_options *options)
 		return NULL;
 	}
 	known->file = options->known;
-	known->place = options->profile;
+	known->place = options->place;
 	if (!read_all(&reader, file)) {
 		vt_known_free(known);
 		known = NULL;
@@ -252,7 +274,7 @@ void vt_known_free(struct vt_known *known)
 		return;
 	for (unsigned int i = 0; i < known->count; i++) {
 		free(known->lines[i].quirks);
-		free(known->lines[i].crash);
+		free(known->lines[i].sentence);
 	}
 	for (unsigned int i = 0; i < known->recorded_count; i++)
 		free(known->recorded[i].what);
@@ -301,15 +323,16 @@ static bool was_found(const struct recorded *recorded, const struct vt_result *r
 	return false;
 }
 
-/* Returns true if the checks that failed are those that are recorded. */
-static bool is_recorded(const struct vt_known *known, const struct vt_test *test,
+/* Returns true if the checks that failed are those that are recorded; of VARIES, if they are among them. */
+static bool is_recorded(const struct vt_known *known, const struct line *line,
 			const struct vt_result *result)
 {
 	for (unsigned int i = 0; i < result->found_count; i++)
-		if (!find_recorded(known, test, &result->found[i]))
+		if (!find_recorded(known, line->test, &result->found[i]))
 			return false;
-	for (unsigned int i = 0; i < known->recorded_count; i++)
-		if (known->recorded[i].test == test && !was_found(&known->recorded[i], result))
+	for (unsigned int i = 0; i < known->recorded_count && line->kind != VARIES; i++)
+		if (known->recorded[i].test == line->test &&
+		    !was_found(&known->recorded[i], result))
 			return false;
 	return true;
 }
@@ -354,7 +377,7 @@ const char *vt_known_crash(const struct vt_known *known, const struct vt_test *t
 {
 	const struct line *line = known ? find_line(known, test) : NULL;
 
-	return line ? line->crash : NULL;
+	return line && line->kind == CRASHES ? line->sentence : NULL;
 }
 
 bool vt_known_judge(const struct vt_known *known, struct vt_record *record,
@@ -363,15 +386,15 @@ bool vt_known_judge(const struct vt_known *known, struct vt_record *record,
 	const struct line *line = find_line(known, record->test);
 	char *text;
 
-	if (!line || line->crash)
+	if (!line || line->kind == CRASHES)
 		return true;
 	record->quirks = line->quirks;
 	if (record->outcome == VT_FAILED) {
-		if (result->died || !is_recorded(known, record->test, result))
+		if (result->died || !is_recorded(known, line, result))
 			return fail_with(record, explain(known, line, record, result));
 		record->outcome = VT_KNOWN;
 	}
-	if (record->outcome != VT_PASSED)
+	if (record->outcome != VT_PASSED || line->kind == VARIES)
 		return true;
 	if (asprintf(&text, "it passed, and %s:%u says that it fails: remove the line\n",
 		     known->file, line->number) < 0)

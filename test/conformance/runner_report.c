@@ -211,7 +211,7 @@ void vt_report_test(struct vt_report *report, const struct vt_record *record)
 	report->counts[record->outcome]++;
 	report->suite_counts[record->outcome]++;
 	report->suite_seconds += record->seconds;
-	report->in_two += record->used_b && record->outcome != VT_SKIPPED;
+	report->in_two += record->b_can_receive && record->outcome == VT_PASSED;
 	report->different += record->differs;
 	if (record->outcome == VT_FAILED && !report->first_failure)
 		report->first_failure = record;
@@ -225,7 +225,7 @@ void vt_report_test(struct vt_report *report, const struct vt_record *record)
 /* Returns true if the suite may fail because of the profile alone. */
 static bool needs_list(const struct vt_options *options)
 {
-	return options->profile && strcmp(options->profile, "spec") != 0 && !options->known;
+	return options->place && strcmp(options->place, "spec") != 0 && !options->known;
 }
 
 static bool too_few(const struct vt_report *report)
@@ -243,7 +243,7 @@ static void print_two(const struct vt_report *report)
 		return;
 	if (two->one)
 		printf(", %u differ from one process", report->different);
-	printf(", %u ran in two processes", report->in_two);
+	printf(", %u passed between two processes", report->in_two);
 	if (too_few(report))
 		printf(" (fewer than --at-least %llu)", (unsigned long long)two->at_least);
 }
@@ -263,7 +263,7 @@ static void print_end(const struct vt_report *report)
 	if (failure && needs_list(report->options))
 		printf("%sThe profile %s differs from the specification: --known "
 		       "test/data/divergences.txt takes the failures that its device has, too\n",
-		       mark, report->options->profile);
+		       mark, report->options->place);
 	printf("%s%u passed, %u failed, %u skipped", mark, report->counts[VT_PASSED],
 	       report->counts[VT_FAILED], report->counts[VT_SKIPPED]);
 	if (report->options->known)

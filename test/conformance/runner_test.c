@@ -49,7 +49,7 @@ static void run_watched(struct vt *t, const struct vt_job *job)
 	run_in_world(t, job);
 	if (watched && !t->run->stopped)
 		vt_settle_completions(t->run->result);
-	t->run->result->used_b = peer_used();
+	t->run->result->b_can_receive = peer_can_receive();
 	clean_up(t, job);
 	if (watched)
 		vt_end_completions();
@@ -181,7 +181,7 @@ bool vt_run_one(const struct vt_options *options, const struct vt_place *place,
 		run_forked(&job, output);
 	vt_drop_trace(&job);
 	record->outcome = shared->outcome;
-	record->used_b = shared->used_b;
+	record->b_can_receive = shared->b_can_receive;
 	record->seconds = vt_now_s() - start_s;
 	record->text = strdup(shared->outcome == VT_SKIPPED ? shared->reason : shared->text);
 	record->output = output < 0 ? strdup("") : read_output(output);

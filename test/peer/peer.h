@@ -55,8 +55,8 @@ void peer_run(void (*fn)(void *arg), void *arg);
 /* Returns true between peer_begin() and peer_end(). */
 bool peer_active(void);
 
-/* Returns true if the test has made an object in B's process, beside a context. */
-bool peer_used(void);
+/* Returns true if the test has moved a QP of B's process to RTR, in which it can receive. */
+bool peer_can_receive(void);
 
 /* Returns zeroed memory that B's process has at the same address, up to peer_end(); NULL: no room. */
 void *peer_alloc(size_t length_bytes);

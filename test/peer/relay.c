@@ -14,18 +14,18 @@
 
 static const struct peer_setup *setup;
 static pid_t peer;
-static bool used; /* an object has been made */
+static bool receives; /* a QP has come to RTR */
 
 void relay_begin(const struct peer_setup *with, pid_t to)
 {
 	setup = with;
 	peer = to;
-	used = false;
+	receives = false;
 }
 
-bool peer_used(void)
+bool peer_can_receive(void)
 {
-	return used;
+	return receives;
 }
 
 /* --- a call --- */
@@ -40,6 +40,16 @@ static bool ends_object(enum row row)
 		if (!strncmp(exchange_name(row), prefixes[i], strlen(prefixes[i])))
 			return true;
 	return false;
+}
+
+static bool moves_to_rtr(const struct call *call)
+{
+	const struct ibv_qp_attr *attr;
+
+	if (call->row != ROW_modify_qp)
+		return false;
+	attr = (const void *)(uintptr_t)call->values[1];
+	return (int)call->values[2] & IBV_QP_STATE && attr->qp_state == IBV_QPS_RTR;
 }
 
 static void say_death(enum row row)
@@ -135,7 +145,7 @@ static uint64_t relay(const struct call *call, enum kind makes, bool makes_objec
 	if (ours->with_fd && call->row == ROW_open_xrcd)
 		*(int *)fd = kept_fd;
 	take_descriptors(ours->result, ours->fds);
-	used = used || (makes > KIND_CONTEXT && ours->result);
+	receives = receives || (moves_to_rtr(call) && !ours->result);
 	if (ours->ends && !ours->err)
 		close_descriptors(call->values[0]);
 	if (ours->err)

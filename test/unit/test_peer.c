@@ -128,7 +128,7 @@ void test_mirrors_name_mirrors_and_follow_their_objects(void)
 	TEST_ASSERT_EQUAL_UINT(1, found->left.qps);
 	TEST_ASSERT_EQUAL_UINT(1, found->left.cqs);
 	TEST_ASSERT_EQUAL_UINT(1, found->left.pds);
-	TEST_ASSERT_TRUE(peer_used());
+	TEST_ASSERT_FALSE(peer_can_receive());
 	TEST_ASSERT_TRUE_MESSAGE(peer_end(error, sizeof(error)), error);
 	TEST_ASSERT_FALSE(peer_active());
 }
@@ -138,10 +138,40 @@ static void open_only(struct found *found)
 	found->good = found->context;
 }
 
-void test_a_context_alone_is_no_use_of_the_process(void)
+static void modify_to_rtr(struct found *found)
 {
-	TEST_ASSERT_TRUE(with_peer(open_only)->good);
-	TEST_ASSERT_FALSE(peer_used());
+	struct ibv_pd *pd = vb_alloc_pd(found->context);
+	struct ibv_cq *cq = vb_create_cq(found->context, 5, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {.send_cq = cq,
+					.recv_cq = cq,
+					.cap = {.max_recv_wr = 3, .max_recv_sge = 1},
+					.qp_type = IBV_QPT_UD};
+	struct ibv_qp *qp = vb_create_qp(pd, &init);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR, .port_num = 1};
+
+	found->first = vb_modify_qp(qp, &attr, IBV_QP_STATE);
+	found->good = !peer_can_receive();
+	attr.qp_state = IBV_QPS_INIT;
+	found->second = vb_modify_qp(qp, &attr,
+				     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	attr.qp_state = IBV_QPS_RTR; /* not in the mask */
+	found->second |= vb_modify_qp(qp, &attr, IBV_QP_QKEY);
+	found->good = found->good && !peer_can_receive();
+	found->third = vb_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+void test_a_qp_in_rtr_can_receive(void)
+{
+	struct found *found = with_peer(modify_to_rtr);
+
+	TEST_ASSERT_EQUAL_INT(EINVAL, found->first);
+	TEST_ASSERT_EQUAL_INT(0, found->second);
+	TEST_ASSERT_TRUE(found->good);
+	TEST_ASSERT_EQUAL_INT(0, found->third);
+	TEST_ASSERT_TRUE(peer_can_receive());
+	TEST_ASSERT_TRUE_MESSAGE(peer_end(error, sizeof(error)), error);
+	TEST_ASSERT_TRUE_MESSAGE(peer_begin(&setup, error, sizeof(error)), error);
+	TEST_ASSERT_FALSE(peer_can_receive());
 }
 
 static void set_rkey(struct found *found)
@@ -150,7 +180,7 @@ static void set_rkey(struct found *found)
 	struct ibv_mw *mw = vb_alloc_mw(pd, IBV_MW_TYPE_2);
 	const uint32_t rkey = mw->rkey;
 
-	/* A verb that fails: QP 0 is none. The mirror is copied in both directions. */
+	/* The verb fails, and still copies the window in both directions. */
 	mw->rkey = rkey ^ 1;
 	found->first = vb_bind_mw(NULL, mw, NULL);
 	found->good = rkey && mw->rkey == (rkey ^ 1);
