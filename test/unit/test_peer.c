@@ -177,12 +177,19 @@ void test_a_qp_in_rtr_can_receive(void)
 static void set_rkey(struct found *found)
 {
 	struct ibv_pd *pd = vb_alloc_pd(found->context);
+	struct ibv_cq *cq = vb_create_cq(found->context, 5, NULL, NULL, 0);
+	struct ibv_qp_init_attr init = {.send_cq = cq,
+					.recv_cq = cq,
+					.cap = {.max_send_wr = 3, .max_send_sge = 1},
+					.qp_type = IBV_QPT_RC};
+	struct ibv_qp *qp = vb_create_qp(pd, &init);
 	struct ibv_mw *mw = vb_alloc_mw(pd, IBV_MW_TYPE_2);
+	struct ibv_mw_bind bind = {0};
 	const uint32_t rkey = mw->rkey;
 
 	/* The verb fails, and still copies the window in both directions. */
 	mw->rkey = rkey ^ 1;
-	found->first = vb_bind_mw(NULL, mw, NULL);
+	found->first = vb_bind_mw(qp, mw, &bind);
 	found->good = rkey && mw->rkey == (rkey ^ 1);
 	found->second = vb_dealloc_mw(mw);
 }
