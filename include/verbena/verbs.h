@@ -118,7 +118,8 @@ int vb_close_device(struct ibv_context *context);
 /*
  * Creates a context in the backend @backend from @cmd_fd, a duplicate of another context's cmd_fd;
  * NULL and "" are as for vb_find_backend(). The new context owns @cmd_fd. vb_close_device() closes
- * the context. Errors: NULL with errno.
+ * the context. The other context may be of another process; on simulated devices both processes
+ * have the wire shared and the same world. Errors: NULL with errno.
  */
 struct ibv_context *vb_import_device(const char *backend, int cmd_fd);
 

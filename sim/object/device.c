@@ -131,7 +131,7 @@ void sim_device_query(const struct sim_device *device, struct ibv_device_attr *a
 
 void sim_device_free(struct sim_device *device)
 {
-	assert(device->qps.live == 0 && device->regions.live == 0);
+	assert(device->qps.live == 0 && device->regions.live == 0 && !device->adopted);
 	sim_table_destroy(&device->qps);
 	sim_table_destroy(&device->regions);
 	sim_table_destroy(&device->srqs);

@@ -34,6 +34,7 @@ struct sim_device {
 	struct sim_counters counters;
 	struct sim_table qps;
 	struct sim_table regions;
+	struct sim_mr *adopted; /* regions of other engines; see sim_mr_adopt() */
 	struct sim_table srqs;
 	uint32_t cq_count, ah_count, xrcd_count, region_count, window_count;
 	uint32_t group_count, attachment_count; /* multicast groups and their members */

@@ -6,6 +6,7 @@
 #include "sim/object/rules.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define REMOTE_CHANGE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
@@ -169,6 +170,45 @@ int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, str
 	return 0;
 }
 
+int sim_mr_adopt(struct sim_device *device, const struct sim_mr_init *init,
+		 const struct sim_adoption *adoption, struct sim_mr **out)
+{
+	struct sim_mr *mr = calloc(1, sizeof(*mr));
+
+	if (!mr)
+		return sim_refuse_memory(device->engine);
+	mr->device = device;
+	mr->kind = SIM_MR_REGION;
+	mr->pd = init->pd;
+	mr->access = init->access;
+	mr->base = (uintptr_t)init->addr;
+	mr->length = init->length;
+	mr->iova = init->iova;
+	mr->lkey = adoption->lkey;
+	mr->rkey = adoption->rkey;
+	mr->adoption = adoption;
+	mr->next_adopted = device->adopted;
+	device->adopted = mr;
+	/* A key of a region that this engine has, too, leads to the adopted one from now on. */
+	device->memory_epoch++;
+	*out = mr;
+	return 0;
+}
+
+static void delist(struct sim_mr *mr)
+{
+	struct sim_mr **at = &mr->device->adopted;
+
+	if (!mr->adoption) {
+		mr->device->region_count--;
+		sim_table_remove(&mr->device->regions, mr->number);
+		return;
+	}
+	while (*at != mr)
+		at = &(*at)->next_adopted;
+	*at = mr->next_adopted;
+}
+
 /* Says how many windows are bound to the region, and names the first. */
 static int refuse_bound(const struct sim_mr *mr, enum vb_reason reason)
 {
@@ -189,8 +229,7 @@ int sim_mr_destroy(struct sim_mr *mr)
 						? VB_WHY_MR_BOUND_RXE
 						: VB_WHY_MR_BOUND);
 	mr->device->memory_epoch++;
-	mr->device->region_count--;
-	sim_table_remove(&mr->device->regions, mr->number);
+	delist(mr);
 	free(mr->scratch);
 	free(mr);
 	return 0;
@@ -235,6 +274,22 @@ void *sim_mr_null(const struct sim_mr *mr, int access)
 	return access & IBV_ACCESS_LOCAL_WRITE ? mr->scratch + NULL_BYTES : mr->scratch;
 }
 
+static bool is_current(const struct sim_mr *mr)
+{
+	return atomic_load_explicit(mr->adoption->stamp, memory_order_acquire) ==
+	       mr->adoption->stamp_then;
+}
+
+static const struct sim_mr *find_adopted(const struct sim_device *device, enum sim_key_kind kind,
+					 uint32_t key)
+{
+	const struct sim_mr *mr = device->adopted;
+
+	while (mr && (key != (kind == SIM_KEY_LOCAL ? mr->lkey : mr->rkey) || !is_current(mr)))
+		mr = mr->next_adopted;
+	return mr;
+}
+
 /* The owner of a type 2 window chooses the low byte of its key, so the whole key is compared and
  * not the table's generation. The kind of the key is not compared: lkey and rkey may be equal
  * (keys_are_equal). */
@@ -242,8 +297,11 @@ const struct sim_mr *sim_mr_find(const struct sim_device *device, enum sim_key_k
 				 uint32_t key)
 {
 	enum sim_key_kind found;
-	const struct sim_mr *mr = sim_table_at(&device->regions, sim_key_number(key, &found));
+	const struct sim_mr *mr = find_adopted(device, kind, key);
 
+	if (mr)
+		return mr;
+	mr = sim_table_at(&device->regions, sim_key_number(key, &found));
 	return mr && key == (kind == SIM_KEY_LOCAL ? mr->lkey : mr->rkey) ? mr : NULL;
 }
 
@@ -255,7 +313,8 @@ bool sim_reach_find(struct sim_reach *reach, enum sim_key_kind kind, uint32_t ke
 		return false;
 	reach->mr = mr;
 	reach->key = key;
-	reach->epoch = reach->device->memory_epoch;
+	/* An adopted region may end at any time: it is looked up each time. */
+	reach->epoch = mr->adoption ? 0 : reach->device->memory_epoch;
 	return true;
 }
 

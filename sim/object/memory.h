@@ -61,6 +61,9 @@ struct sim_mr {
 	uint64_t length;
 	uintptr_t base;
 	uint8_t *scratch; /* of a null region */
+	/* Of another engine's region, which is in the device's list, not in its table; else NULL. */
+	const struct sim_adoption *adoption;
+	struct sim_mr *next_adopted;
 };
 
 /*
@@ -73,6 +76,23 @@ int sim_memory_probe(const struct sim_device *device, const void *addr, size_t l
 /* Makes a region. EINVAL or EOPNOTSUPP for its access flags, EINVAL or EFAULT for its range,
  * ENOMEM. */
 int sim_mr_create(struct sim_device *device, const struct sim_mr_init *init, struct sim_mr **mr);
+
+/* A region that another engine has made. */
+struct sim_adoption {
+	uint32_t lkey, rkey;
+	/* The keys lead to the region while the number at `stamp`, which the other engine's owner may
+	 * change at any time, is `stamp_then`. */
+	const _Atomic uint64_t *stamp;
+	uint64_t stamp_then;
+};
+
+/*
+ * Makes a region of another engine's one. init->addr is where the owner reaches its memory, which is not
+ * probed; the access flags are those that the other engine has checked. The region does not count for
+ * max_mr. *adoption must stay as long as the region. ENOMEM.
+ */
+int sim_mr_adopt(struct sim_device *device, const struct sim_mr_init *init,
+		 const struct sim_adoption *adoption, struct sim_mr **mr);
 /* Destroys a region. EBUSY while a window is bound to it. */
 int sim_mr_destroy(struct sim_mr *mr);
 

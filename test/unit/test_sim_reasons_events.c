@@ -229,7 +229,8 @@ void test_mistakes_of_import_device(void)
 	expect_null(EINVAL, B.import_device(other));
 	expect_reason(VB_WHY_IMPORT_DESCRIPTOR,
 		      "import_device: descriptor %d is no duplicate of the cmd_fd of an open "
-		      "ibv_context of this process; give dup(context->cmd_fd)",
+		      "ibv_context; give dup(context->cmd_fd), or a descriptor that a process of "
+		      "this world has passed",
 		      other);
 	close(other);
 	expect_null(EINVAL, B.import_device(a.context->cmd_fd));

@@ -17,6 +17,8 @@ static const struct {
 	size_t root;	    /* where an import keeps its root; 0 if the kind has no imports */
 	size_t events_read; /* counters of asynchronous events */
 	size_t events_acked;
+	enum description_table table; /* in which its kind is described */
+	size_t stamp;
 } kinds[KINDS] = {
 	[KIND_QP] = {sizeof(struct qp), offsetof(struct qp, slot), offsetof(struct qp, ibv.handle),
 		     .events_read = offsetof(struct qp, async_events_read),
@@ -31,12 +33,15 @@ static const struct {
 	[KIND_AH] = {sizeof(struct ah), offsetof(struct ah, slot), offsetof(struct ah, ibv.handle)},
 	[KIND_MW] = {sizeof(struct mw), offsetof(struct mw, slot), offsetof(struct mw, ibv.handle)},
 	[KIND_MR] = {sizeof(struct mr), offsetof(struct mr, slot), offsetof(struct mr, ibv.handle),
-		     offsetof(struct mr, root)},
+		     offsetof(struct mr, root), .table = DESCRIBED_MR,
+		     .stamp = offsetof(struct mr, stamp)},
 	[KIND_DM] = {sizeof(struct dm), offsetof(struct dm, slot), offsetof(struct dm, ibv.handle),
-		     offsetof(struct dm, root)},
+		     offsetof(struct dm, root), .table = DESCRIBED_DM,
+		     .stamp = offsetof(struct dm, stamp)},
 	[KIND_XRCD] = {sizeof(struct xrcd), offsetof(struct xrcd, slot)},
 	[KIND_PD] = {sizeof(struct pd), offsetof(struct pd, slot), offsetof(struct pd, ibv.handle),
-		     offsetof(struct pd, root)},
+		     offsetof(struct pd, root), .table = DESCRIBED_PD,
+		     .stamp = offsetof(struct pd, stamp)},
 	[KIND_TD] = {sizeof(struct td), offsetof(struct td, slot)},
 	[KIND_CHANNEL] = {sizeof(struct channel), offsetof(struct channel, slot)},
 	[KIND_CONTEXT] = {sizeof(struct context), offsetof(struct context, handle)},
@@ -69,6 +74,13 @@ void *object_root(enum kind kind, const void *object)
 	void *root = kinds[kind].root ? *(void **)field(object, kinds[kind].root) : NULL;
 
 	return root ? root : (void *)object;
+}
+
+bool object_is_foreign(enum kind kind, const void *object)
+{
+	const void *root = object_root(kind, object);
+
+	return root != object && object_context(root)->foreign;
 }
 
 void store_init(struct store *store)
@@ -112,13 +124,31 @@ void *object_new(struct context *context, enum kind kind, const char *verb)
 	return object;
 }
 
+void object_describe(enum kind kind, const void *object, const struct described *described)
+{
+	description_put(&object_context(object)->description, kinds[kind].table,
+			*slot_of(kind, object), described);
+}
+
 void object_end(enum kind kind, void *object)
 {
 	struct context *context = object_context(object);
 
+	description_clear(&context->description, kinds[kind].table, *slot_of(kind, object));
 	handles_remove(&context->handles[kind], *slot_of(kind, object));
 	pool_give(&context->store->pools[kind], object);
 	context->store->live[kind]--;
+}
+
+/* Returns true if what an import stands for is live. */
+static bool root_lives(enum kind kind, void *root)
+{
+	const struct context *context = object_context(root);
+
+	if (!context->foreign)
+		return object_at(kind, *slot_of(kind, root), root);
+	return description_has(&context->description, kinds[kind].table, *slot_of(kind, root),
+			       *(uint64_t *)field(root, kinds[kind].stamp));
 }
 
 void *object_of(enum kind kind, void *ibv)
@@ -129,7 +159,7 @@ void *object_of(enum kind kind, void *ibv)
 	if (!object_at(kind, slot, ibv))
 		return NULL;
 	root = object_root(kind, ibv);
-	if (root != ibv && !object_at(kind, *slot_of(kind, root), root))
+	if (root != ibv && !root_lives(kind, root))
 		return NULL;
 	if (kinds[kind].handle &&
 	    *(uint32_t *)field(ibv, kinds[kind].handle) != *slot_of(kind, root))

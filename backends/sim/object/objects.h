@@ -12,6 +12,7 @@
 #include "backends/sim/base/event_queue.h"
 #include "backends/sim/base/handles.h"
 #include "backends/sim/base/pool.h"
+#include "backends/sim/object/description.h"
 
 #include "sim/engine.h"
 
@@ -25,6 +26,7 @@
 
 struct vb_sim;
 struct batch;
+struct foreign;
 
 /* In the order in which a context that is closed ends its objects: users before what they use. */
 enum kind {
@@ -75,6 +77,11 @@ struct context {
 	struct context
 		*origin; /* the context whose file it shares; itself unless it was imported */
 	struct handles handles[KINDS];
+	/* What other processes may import. Unmapped unless the device is shared with other processes. */
+	struct description description;
+	/* Set in the stand-in for another process's context, which has no ibv_* of its own: it is the
+	 * origin of the contexts imported from there, and its description is the other process's. */
+	struct foreign *foreign;
 	struct event_queue async;
 	struct answer port_answer[SIM_PORTS_MAX];
 	struct answer clock_answer;
@@ -97,6 +104,7 @@ struct pd {
 	struct pd *views;   /* the imports of a root, linked by next_view */
 	struct pd *next_view;
 	uint32_t slot; /* its number in its context; ibv.handle of an import is the root's number */
+	uint64_t stamp; /* of a root in another process: as it was when it was imported */
 };
 
 /* Device memory is memory of this process. */
@@ -108,6 +116,7 @@ struct dm {
 	uint32_t users;	 /* counts the MRs of it */
 	struct dm *root; /* the DM that an import stands for; else NULL */
 	uint32_t slot;	 /* as in struct pd */
+	uint64_t stamp;	 /* as in struct pd */
 };
 
 struct mr {
@@ -118,6 +127,7 @@ struct mr {
 	struct dm *dm;	 /* the device memory that it covers; NULL for the program's memory */
 	struct mr *root; /* the MR that an import stands for; else NULL */
 	uint32_t slot;	 /* as in struct pd */
+	uint64_t stamp;	 /* as in struct pd */
 };
 
 struct mw {
@@ -273,6 +283,12 @@ struct mr *region_in(const struct ibv_context *context, struct ibv_mr *ibv);
 
 /* Returns the object that an import stands for; the object itself if it is not imported. */
 void *object_root(enum kind kind, const void *object);
+
+/* Returns true if the object is an import whose root is in another process. */
+bool object_is_foreign(enum kind kind, const void *object);
+
+/* Describes an object to other processes. Does nothing if the context has no description. */
+void object_describe(enum kind kind, const void *object, const struct described *described);
 
 /* Returns what messages call an object of the kind, such as "PD". */
 const char *kind_name(enum kind kind);

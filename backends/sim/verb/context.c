@@ -52,6 +52,14 @@ static void fill(struct context *context)
 	pthread_mutex_init(&verbs->context.mutex, NULL);
 }
 
+/* A duplicate of the descriptor has the same inode, which shows what context it is of. */
+static int make_file(struct context *context)
+{
+	return world_shares(context->world, context->device)
+		       ? description_create(&context->description)
+		       : memfd_create("verbena", MFD_CLOEXEC);
+}
+
 /* Takes cmd_fd, or makes a new one for -1. 0, or an errno with a reason. */
 static int open_descriptors(struct context *context, int cmd_fd, const char *verb)
 {
@@ -60,8 +68,7 @@ static int open_descriptors(struct context *context, int cmd_fd, const char *ver
 	if (err)
 		return refuse_descriptor(verb, err, "for the events of the device");
 	context->verbs.context.async_fd = context->async.fd;
-	/* Nobody reads or writes the file; a duplicate of the descriptor has the same inode. */
-	context->verbs.context.cmd_fd = cmd_fd >= 0 ? cmd_fd : memfd_create("verbena", MFD_CLOEXEC);
+	context->verbs.context.cmd_fd = cmd_fd >= 0 ? cmd_fd : make_file(context);
 	if (context->verbs.context.cmd_fd < 0) {
 		err = errno;
 		event_queue_end(&context->async);
@@ -75,6 +82,7 @@ static void close_descriptors(struct context *context, int kept)
 	int state = cancel_off();
 
 	event_queue_end(&context->async);
+	description_close(&context->description);
 	if (context->verbs.context.cmd_fd != kept)
 		close(context->verbs.context.cmd_fd);
 	cancel_restore(state);
@@ -134,6 +142,10 @@ static struct context *new_context(struct device *device, struct context *origin
 		return null_errno(err);
 	}
 	store->live[KIND_CONTEXT]++;
+	if (origin)
+		verb_foreign_use(origin);
+	else
+		world_describe(context);
 	return context;
 }
 
@@ -186,6 +198,7 @@ static bool close_context(struct context *context)
 	end_objects(context);
 	for (unsigned int i = 0; i < KINDS; i++)
 		handles_end(&context->handles[i]);
+	verb_foreign_release(context->origin);
 	close_descriptors(context, -1);
 	handles_remove(&world->store.contexts, context->handle);
 	pool_give(&world->store.pools[KIND_CONTEXT], context);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Device memory (ibv_alloc_dm(3)): memory of this process that the program cannot see. */
+#include "backends/sim/guard/distant.h"
 #include "backends/sim/guard/guard.h"
 #include "backends/sim/verb/verbs.h"
 
@@ -44,8 +45,8 @@ static int copy(struct ibv_dm *ibv, uint64_t offset, void *host, size_t length_b
 
 	if (err)
 		return err;
-	if (to_dm ? guard_copy(dm->bytes + offset, host, length_bytes)
-		  : guard_copy(host, dm->bytes + offset, length_bytes))
+	if (to_dm ? distant_copy(dm->bytes + offset, host, length_bytes)
+		  : distant_copy(host, dm->bytes + offset, length_bytes))
 		return refuse_why(verb, (struct vb_why){VB_WHY_DM_COPY_HOST,
 							{length_bytes, (uintptr_t)host},
 							.text = to_dm ? "read" : "written"});
@@ -126,6 +127,8 @@ struct ibv_dm *verb_alloc_dm(struct ibv_context *ibv, struct ibv_alloc_dm_attr *
 	}
 	dm->length_bytes = attr->length;
 	verb_fill_dm(dm, dm->slot);
+	object_describe(KIND_DM, dm,
+			&(struct described){.addr = (uintptr_t)dm->bytes, .length = attr->length});
 	context->device->dm_bytes += attr->length;
 	return &dm->ibv;
 }
@@ -149,6 +152,8 @@ int verb_free_dm(struct ibv_dm *ibv)
 
 	if (!dm)
 		return refuse_gone("free_dm", KIND_DM, ibv);
+	if (object_is_foreign(KIND_DM, dm))
+		return verb_refuse_foreign("free_dm", KIND_DM, dm);
 	root = dm->root ? dm->root : dm;
 	if (root->users)
 		return refuse_busy("free_dm", VB_WHY_DM_BUSY, ibv->handle, KIND_DM, dm);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Importing (ibv_import_device(3), ibv_import_pd(3), ...): a second context on the file of another
- * context, and second objects for the objects of that one. Both contexts are of this process, and
- * of the default world. An import is an object of its own that points to its root. After the root's
- * end, an import can only be unimported, as in the kernel.
+ * context, and second objects for the objects of that one. The other context is of this process or, on
+ * the wire shared, of another one. An import is an object of its own that points to its root; for an
+ * object of another process, the root is a stand-in (foreign.c). After the root's end, an import can
+ * only be unimported, as in the kernel.
  */
+#include "backends/sim/guard/guard.h"
 #include "backends/sim/verb/verbs.h"
 #include "backends/sim/world/process.h"
 
@@ -18,34 +20,67 @@ static bool same_file(int a, int b)
 	       first.st_ino == second.st_ino;
 }
 
-/* Returns the context whose cmd_fd the descriptor duplicates; NULL for none. */
+/* In the child of a fork(), the parent describes a context that the child has inherited. */
+static bool is_own(const struct vb_sim *world, const struct context *context)
+{
+	return context->origin == context &&
+	       (context->description.map || !world_shares(world, context->device));
+}
+
+/* Returns the context of this process whose cmd_fd the descriptor duplicates; NULL for none. */
 static struct context *find_origin(const struct vb_sim *world, int cmd_fd)
 {
 	struct context *context;
 	uint32_t at = 0;
 
 	while ((context = handles_next(&world->store.contexts, &at)))
-		if (context->origin == context && same_file(context->verbs.context.cmd_fd, cmd_fd))
+		if (is_own(world, context) && same_file(context->verbs.context.cmd_fd, cmd_fd))
 			return context;
 	return NULL;
+}
+
+/* Returns true if the descriptor is the cmd_fd of a context, which closes it. */
+static bool is_taken(const struct vb_sim *world, int cmd_fd)
+{
+	const struct context *context;
+	uint32_t at = 0;
+
+	while ((context = handles_next(&world->store.contexts, &at)))
+		if (context->verbs.context.cmd_fd == cmd_fd)
+			return true;
+	return false;
+}
+
+static struct context *import(struct vb_sim *world, int cmd_fd)
+{
+	struct context *origin = find_origin(world, cmd_fd), *context;
+
+	if (is_taken(world, cmd_fd))
+		return null_errno(
+			refuse_why("import_device",
+				   (struct vb_why){VB_WHY_IMPORT_ORIGINAL, {(uint64_t)cmd_fd}}));
+	if (!origin)
+		origin = verb_foreign_find(world, cmd_fd);
+	if (!origin)
+		return NULL;
+	context = verb_lacks(origin, SIM_LACKS_IMPORTS, "import_device")
+			  ? NULL
+			  : verb_share_device(origin, cmd_fd);
+	if (!context)
+		verb_foreign_drop(origin);
+	return context;
 }
 
 struct ibv_context *verb_import_device(int cmd_fd)
 {
 	struct vb_sim *world = process_default();
-	struct context *origin, *context = NULL;
+	struct context *context;
 
 	if (!world)
 		return NULL;
+	guard_install();
 	pthread_mutex_lock(&world->driver.mutex);
-	origin = find_origin(world, cmd_fd);
-	/* The context's own descriptor is refused: both contexts would close it. */
-	if (!origin || origin->verbs.context.cmd_fd == cmd_fd)
-		refuse_why("import_device", (struct vb_why){origin ? VB_WHY_IMPORT_ORIGINAL
-								   : VB_WHY_IMPORT_DESCRIPTOR,
-							    {(uint64_t)cmd_fd}});
-	else if (!verb_lacks(origin, SIM_LACKS_IMPORTS, "import_device"))
-		context = verb_share_device(origin, cmd_fd);
+	context = import(world, cmd_fd);
 	pthread_mutex_unlock(&world->driver.mutex);
 	return context ? &context->verbs.context : NULL;
 }
@@ -60,8 +95,10 @@ static void *find_root(const char *verb, const struct context *context, enum kin
 	struct vb_why why = {VB_WHY_IMPORT_HANDLE, {handle}, .text = kind_name(kind)};
 	void *root;
 
-	if (!context_live(context) || !context_live(context->origin))
+	if (!context_live(context) || (!context->origin->foreign && !context_live(context->origin)))
 		return null_errno(refuse_plainly(verb, VB_WHY_IMPORT_CLOSED));
+	if (context->origin->foreign)
+		return verb_foreign_root(verb, context->origin, kind, handle);
 	root = handles_at(&context->origin->handles[kind], handle);
 	if (!root)
 		return null_errno(refuse_why(verb, why));

@@ -4,6 +4,30 @@
 
 /* --- registration --- */
 
+/* Returns the PD of the program that an MR's PD is, or extends. */
+static const struct pd *plain_pd(const struct pd *pd)
+{
+	return pd->extends ? pd->extends : pd;
+}
+
+static void describe(const struct mr *mr)
+{
+	const struct sim_mr *engine = mr->engine;
+	const bool has_bytes = engine->kind == SIM_MR_REGION && engine->length != UINT64_MAX;
+
+	object_describe(KIND_MR, mr,
+			&(struct described){
+				.addr = engine->base,
+				.length = engine->length,
+				.iova = engine->iova,
+				.access = (uint32_t)engine->access,
+				.lkey = engine->lkey,
+				.rkey = mr->ibv.rkey,
+				.pd = plain_pd(mr->pd)->ibv.handle,
+				.flags = has_bytes ? 0 : DESCRIBED_NO_BYTES,
+			});
+}
+
 struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, const char *verb)
 {
 	struct context *context = context_of(ibv_pd->context);
@@ -34,6 +58,7 @@ struct mr *verb_new_mr(struct ibv_pd *ibv_pd, const struct sim_mr_init *asked, c
 	};
 	mr->pd = pd;
 	pd->users++;
+	describe(mr);
 	return mr;
 }
 
@@ -112,6 +137,8 @@ int verb_dereg_mr(struct ibv_mr *ibv)
 
 	if (!mr)
 		return refuse_gone("dereg_mr", KIND_MR, ibv);
+	if (object_is_foreign(KIND_MR, mr))
+		return verb_refuse_foreign("dereg_mr", KIND_MR, mr);
 	/* A posted unbinding of a window is done by now. */
 	driver_catch_up(&hold.world->driver);
 	err = end_mr(mr->root ? mr->root : mr);
@@ -177,6 +204,7 @@ static void take_change(struct mr *mr, int flags, struct pd *pd, void *addr, siz
 	}
 	mr->ibv.lkey = mr->engine->lkey;
 	mr->ibv.rkey = mr->engine->rkey;
+	describe(mr);
 }
 
 /* ERR_INPUT is what libibverbs itself refuses, ERR_CMD what the kernel or its driver refuses. */

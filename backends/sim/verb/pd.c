@@ -23,6 +23,7 @@ static struct pd *new_pd(struct context *context, uint32_t number, const char *v
 	if (!pd)
 		return NULL;
 	pd->number = number;
+	object_describe(KIND_PD, pd, &(struct described){0});
 	return pd;
 }
 
@@ -87,6 +88,8 @@ int verb_dealloc_pd(struct ibv_pd *ibv)
 
 	if (!pd)
 		return refuse_gone("dealloc_pd", KIND_PD, ibv);
+	if (object_is_foreign(KIND_PD, pd))
+		return verb_refuse_foreign("dealloc_pd", KIND_PD, pd);
 	if (count_users(pd))
 		return refuse_busy("dealloc_pd", VB_WHY_PD_BUSY, ibv->handle, KIND_PD, pd);
 	root = pd->root;
@@ -158,6 +161,7 @@ struct ibv_pd *verb_alloc_parent_domain(struct ibv_context *ibv,
 	parent = new_pd(context_of(ibv), pd->number, "alloc_parent_domain");
 	if (!parent)
 		return NULL;
+	object_describe(KIND_PD, parent, &(struct described){.flags = DESCRIBED_PARENT});
 	parent->extends = pd;
 	parent->td = td;
 	pd->users++;

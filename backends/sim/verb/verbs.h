@@ -31,6 +31,28 @@
  */
 struct context *verb_share_device(struct context *origin, int cmd_fd);
 
+/* --- foreign.c: what stands here for a context of another process, and for its objects --- */
+
+/*
+ * Returns the stand-in for the context that the descriptor is of, if that is a context of another process
+ * in this world; NULL with errno and a sentence. The lock is held even if the process has one thread.
+ */
+struct context *verb_foreign_find(struct vb_sim *world, int cmd_fd);
+
+/* A stand-in lives as long as contexts are imported from it. Nothing happens for other origins. */
+void verb_foreign_use(struct context *origin);
+void verb_foreign_release(struct context *origin);
+
+/* Ends a stand-in that was never used. */
+void verb_foreign_drop(struct context *origin);
+
+/* Returns the object that stands for one of the other process, as handles_at() does; NULL with errno and
+ * a sentence. */
+void *verb_foreign_root(const char *verb, struct context *origin, enum kind kind, uint32_t handle);
+
+/* ENOENT with a sentence that names the verb: only its own process can destroy the object. */
+int verb_refuse_foreign(const char *verb, enum kind kind, const void *import);
+
 /* --- explain.c --- */
 
 /* As completion_why of struct vb_backend. */

@@ -744,6 +744,33 @@ struct bell *shared_bell(const struct wire *wire)
 		       : &shared->own_bell;
 }
 
+uint64_t shared_process(const struct wire *wire)
+{
+	return shared_of(wire)->segment.id;
+}
+
+bool shared_process_lives(const struct wire *wire, uint64_t process)
+{
+	const struct shared *shared = shared_of(wire);
+
+	return is_attached(shared) && places_live(&shared->segment, process);
+}
+
+uint64_t shared_owner(const struct wire *wire, const struct sim_device *device,
+		      enum sim_numbers numbers, uint32_t number)
+{
+	const struct shared *shared = shared_of(wire);
+	const struct sim_table *const tables[SIM_NUMBERS] = {
+		[SIM_NUMBERS_QP] = &device->qps,
+		[SIM_NUMBERS_SRQ] = &device->srqs,
+		[SIM_NUMBERS_KEY] = &device->regions,
+	};
+	const uint32_t block = sim_table_place(tables[numbers], number) / SIM_BLOCK_PLACES;
+
+	return is_attached(shared) ? blocks_owner(&shared->segment, device->index, numbers, block)
+				   : 0;
+}
+
 bool shared_claim(void *arg, uint32_t device_index, unsigned int numbers, uint32_t *block,
 		  uint16_t *generation)
 {

@@ -39,6 +39,16 @@ void shared_base_ns(const struct wire *wire, uint64_t *monotonic_ns, uint64_t *w
  * resume() it is another one. */
 struct bell *shared_bell(const struct wire *wire);
 
+/* Returns the number of this process in the world, which no other attachment has had; 0: not attached. */
+uint64_t shared_process(const struct wire *wire);
+
+/* Returns true if a process that had the number lives: a system call. */
+bool shared_process_lives(const struct wire *wire, uint64_t process);
+
+/* Returns the process whose blocks a device's number is of; 0: nobody's. */
+uint64_t shared_owner(const struct wire *wire, const struct sim_device *device,
+		      enum sim_numbers numbers, uint32_t number);
+
 /* struct sim_host, claim_numbers: takes a block of numbers for this process. arg is the wire. */
 sim_claim_fn shared_claim;
 

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* --- the configuration --- */
 
@@ -284,6 +286,13 @@ void world_close_wires(struct vb_sim *world)
 
 void world_fork_wires(struct vb_sim *world)
 {
+	struct context *context;
+	uint32_t at = 0;
+
+	/* The contexts that have a file are described by the parent. */
+	while ((context = handles_next(&world->store.contexts, &at)))
+		if (!context->foreign && context->origin == context)
+			description_close(&context->description);
 	wires_forked(&world->wires);
 	world->wires_forked = world->wires.first;
 }
@@ -305,6 +314,68 @@ int world_resume_wires(struct vb_sim *world)
 	connect_clock(world);
 	world->wires_forked = false;
 	return world_trace_resume(world);
+}
+
+/* --- contexts of other processes --- */
+
+uint64_t world_pid_namespace(void)
+{
+	struct stat status;
+
+	return stat("/proc/self/ns/pid", &status) ? 0 : status.st_ino;
+}
+
+static void world_times(const struct vb_sim *world, struct description_owner *owner)
+{
+	uint64_t wall_base_ns;
+
+	owner->identity = shared_identity(world->shared);
+	shared_base_ns(world->shared, &owner->base_ns, &wall_base_ns);
+}
+
+bool world_shares(const struct vb_sim *world, const struct device *device)
+{
+	return world->shared && world->shared->has(world->shared, device->engine);
+}
+
+void world_describe(struct context *context)
+{
+	struct description_owner owner = {
+		.pid_namespace = world_pid_namespace(),
+		.pid = (uint32_t)getpid(),
+		.device = context->device->engine->index,
+	};
+
+	if (!context->description.map)
+		return;
+	owner.process = shared_process(context->world->shared);
+	world_times(context->world, &owner);
+	description_sign(&context->description, &owner);
+}
+
+bool world_has_owner(const struct vb_sim *world, const struct description_owner *owner)
+{
+	struct description_owner here;
+
+	if (!world->shared)
+		return false;
+	world_times(world, &here);
+	return owner->identity == here.identity && owner->base_ns == here.base_ns;
+}
+
+bool world_has_key(const struct device *device, uint32_t key, uint64_t process)
+{
+	const struct vb_sim *world = device->world;
+	enum sim_key_kind kind;
+	const uint32_t number = sim_key_number(key, &kind);
+
+	return world_shares(world, device) &&
+	       shared_owner(world->shared, device->engine, SIM_NUMBERS_KEY, number) == process;
+}
+
+bool world_process_lives(const struct vb_sim *world, uint64_t process)
+{
+	return world->shared && shared_process_lives(world->shared, process);
 }
 
 bool world_claim_numbers(void *arg, uint32_t device_index, unsigned int numbers, uint32_t *block,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the engine asks its owner for: objects of the program, events, the program's memory. */
 #include "backends/sim/base/cancel.h"
+#include "backends/sim/guard/distant.h"
 #include "backends/sim/guard/guard.h"
 #include "backends/sim/world/world.h"
 
@@ -185,7 +186,10 @@ struct sim_host world_host(struct vb_sim *world)
 		.note = note,
 		.find_ah = find_ah,
 		.find_mw = find_mw,
-		.memory = {.copy = guard_copy, .probe = guard_probe, .find_hole = guard_find_hole},
+		/* Imports have memory of other processes. */
+		.memory = {.copy = world->shared ? distant_copy : guard_copy,
+			   .probe = guard_probe,
+			   .find_hole = guard_find_hole},
 		.claim_numbers = world->shared ? world_claim_numbers : NULL,
 		.claim_arg = world,
 	};

@@ -153,6 +153,27 @@ void world_fork_wires(struct vb_sim *world);
  * Does nothing elsewhere. 0, or an errno with a sentence. */
 int world_resume_wires(struct vb_sim *world);
 
+/* --- attach.c: contexts of other processes --- */
+
+/* Returns true if other processes of the world have the device, too. */
+bool world_shares(const struct vb_sim *world, const struct device *device);
+
+/* Signs the description of a new context: other processes may import it from now on. Does nothing for a
+ * context without a description. */
+void world_describe(struct context *context);
+
+/* Returns true if the owner of a description is a process of this world. */
+bool world_has_owner(const struct vb_sim *world, const struct description_owner *owner);
+
+/* Returns true if a process of this world that had the number lives: a system call. */
+bool world_process_lives(const struct vb_sim *world, uint64_t process);
+
+/* Returns true if a memory key is of the numbers that a process of the world has. */
+bool world_has_key(const struct device *device, uint32_t key, uint64_t process);
+
+/* Returns the inode of this process's PID namespace; 0 if it is unknown. */
+uint64_t world_pid_namespace(void);
+
 /* struct sim_host, claim_numbers; arg is the world. */
 sim_claim_fn world_claim_numbers;
 
