@@ -143,6 +143,7 @@ struct domain {
 	struct domain *next;
 	struct sim_xrcd *engine;
 	uint32_t handles; /* counts its XRCDs */
+	uint32_t entry;	  /* in the table of the processes that share the device */
 	bool has_inode;
 	dev_t st_dev;
 	ino_t st_ino;

@@ -18,20 +18,48 @@ static struct domain *find_domain(const struct device *device, const struct stat
 
 #define OPEN "open_xrcd"
 
-static struct domain *new_domain(struct device *device, const struct stat *inode)
+static int refuse_inode(enum vb_reason reason, int fd)
+{
+	return refuse_why(OPEN, (struct vb_why){reason, {(uint64_t)fd}});
+}
+
+/* Opens the inode's domain for this process. The errors are those of Linux
+ * drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_open_xrcd: EAGAIN without O_CREAT, EINVAL for O_EXCL. */
+static int open_inode(struct domain *domain, const struct device *device,
+		      const struct ibv_xrcd_init_attr *attr, const struct stat *inode)
+{
+	switch (world_open_domain(device, inode, attr->oflags, &domain->entry)) {
+	case 0:
+		break;
+	case EAGAIN:
+		return refuse_inode(VB_WHY_XRCD_ABSENT, attr->fd);
+	case EEXIST:
+		return refuse_inode(VB_WHY_XRCD_EXISTS, attr->fd);
+	default:
+		return refuse_plainly(OPEN, VB_WHY_XRCD_FULL);
+	}
+	domain->has_inode = true;
+	domain->st_dev = inode->st_dev;
+	domain->st_ino = inode->st_ino;
+	return 0;
+}
+
+/* Returns NULL with errno and a sentence. inode NULL: the domain has none. */
+static struct domain *new_domain(struct device *device, const struct ibv_xrcd_init_attr *attr,
+				 const struct stat *inode)
 {
 	struct domain *domain = calloc(1, sizeof(*domain));
+	int err = inode && domain ? open_inode(domain, device, attr, inode) : 0;
 
-	if (!domain)
-		return NULL;
-	if (sim_xrcd_create(device->engine, &domain->engine)) {
+	if (!domain || err) {
 		free(domain);
-		return NULL;
+		return null_errno(err ? err : refuse_plainly(OPEN, VB_WHY_NO_MEMORY));
 	}
-	if (inode) {
-		domain->has_inode = true;
-		domain->st_dev = inode->st_dev;
-		domain->st_ino = inode->st_ino;
+	if (sim_xrcd_create(device->engine, &domain->engine)) {
+		if (inode)
+			world_close_domain(device, domain->entry);
+		free(domain);
+		return null_errno(refuse_plainly(OPEN, VB_WHY_NO_MEMORY));
 	}
 	domain->next = device->domains;
 	device->domains = domain;
@@ -48,19 +76,12 @@ static void release_domain(struct device *device, struct domain *domain)
 		at = &(*at)->next;
 	*at = domain->next;
 	sim_xrcd_destroy(domain->engine);
+	if (domain->has_inode)
+		world_close_domain(device, domain->entry);
 	free(domain);
 }
 
-static int refuse_inode(enum vb_reason reason, int fd)
-{
-	return refuse_why(OPEN, (struct vb_why){reason, {(uint64_t)fd}});
-}
-
-/*
- * Sets *domain to the inode's domain, or to NULL if a new one has to be made. The errors are those
- * of Linux drivers/infiniband/core/uverbs_cmd.c, ib_uverbs_open_xrcd: EBADF, EAGAIN without
- * O_CREAT, EINVAL for O_EXCL.
- */
+/* Sets *domain to the inode's domain, or to NULL if this process has not opened it. */
 static int look_up(const struct context *context, const struct ibv_xrcd_init_attr *attr,
 		   struct stat *inode, struct domain **domain)
 {
@@ -70,8 +91,6 @@ static int look_up(const struct context *context, const struct ibv_xrcd_init_att
 	if (fstat(attr->fd, inode))
 		return refuse_inode(VB_WHY_XRCD_DESCRIPTOR, attr->fd);
 	*domain = find_domain(context->device, inode);
-	if (!*domain && !(attr->oflags & O_CREAT))
-		return refuse_inode(VB_WHY_XRCD_ABSENT, attr->fd);
 	if (*domain && attr->oflags & O_EXCL)
 		return refuse_inode(VB_WHY_XRCD_EXISTS, attr->fd);
 	return 0;
@@ -82,18 +101,21 @@ static struct xrcd *new_xrcd(struct context *context, const struct ibv_xrcd_init
 	struct domain *domain;
 	struct xrcd *xrcd;
 	struct stat inode;
-	int err = look_up(context, attr, &inode, &domain);
+	int err = world_resume_wires(context->world);
 
+	if (!err)
+		err = look_up(context, attr, &inode, &domain);
 	if (err)
 		return null_errno(err);
 	xrcd = object_new(context, KIND_XRCD, OPEN);
 	if (!xrcd)
 		return NULL;
 	if (!domain)
-		domain = new_domain(context->device, attr->fd == -1 ? NULL : &inode);
+		domain = new_domain(context->device, attr, attr->fd == -1 ? NULL : &inode);
 	if (!domain) {
+		err = errno;
 		object_end(KIND_XRCD, xrcd);
-		return null_errno(refuse_plainly(OPEN, VB_WHY_NO_MEMORY));
+		return null_errno(err);
 	}
 	xrcd->domain = domain;
 	domain->handles++;

@@ -5,6 +5,7 @@
 #include "backends/sim/object/refuse.h"
 #include "backends/sim/wire/shared_areas.h"
 #include "backends/sim/wire/shared_blocks.h"
+#include "backends/sim/wire/shared_domains.h"
 #include "backends/sim/wire/shared_places.h"
 
 #include "sim/object/device.h"
@@ -769,6 +770,21 @@ uint64_t shared_owner(const struct wire *wire, const struct sim_device *device,
 
 	return is_attached(shared) ? blocks_owner(&shared->segment, device->index, numbers, block)
 				   : 0;
+}
+
+enum shared_domain shared_open_domain(struct wire *wire, const struct sim_device *device,
+				      const struct stat *inode, int oflags, uint32_t *entry)
+{
+	struct shared *shared = shared_of(wire);
+	const struct domain_key key = {device->index, inode->st_dev, inode->st_ino};
+
+	return is_attached(shared) ? domains_open(&shared->segment, &key, oflags, entry)
+				   : SHARED_DOMAIN_FULL;
+}
+
+void shared_close_domain(struct wire *wire, uint32_t entry)
+{
+	domains_close(&shared_of(wire)->segment, entry);
 }
 
 bool shared_claim(void *arg, uint32_t device_index, unsigned int numbers, uint32_t *block,

@@ -13,6 +13,7 @@
 #include "sim/object/key.h"
 
 #include <stddef.h>
+#include <sys/stat.h>
 
 struct shared_config {
 	const char *world;   /* NULL or "": the default world of this user and network namespace */
@@ -48,6 +49,19 @@ bool shared_process_lives(const struct wire *wire, uint64_t process);
 /* Returns the process whose blocks a device's number is of; 0: nobody's. */
 uint64_t shared_owner(const struct wire *wire, const struct sim_device *device,
 		      enum sim_numbers numbers, uint32_t number);
+
+enum shared_domain {
+	SHARED_DOMAIN_OPENED,
+	SHARED_DOMAIN_ABSENT, /* no process has it, and oflags lacks O_CREAT */
+	SHARED_DOMAIN_EXISTS, /* another process has it, and oflags has O_EXCL */
+	SHARED_DOMAIN_FULL,
+};
+
+/* Opens the XRC domain of an inode, which this process has not open. Sets *entry, for
+ * shared_close_domain(). */
+enum shared_domain shared_open_domain(struct wire *wire, const struct sim_device *device,
+				      const struct stat *inode, int oflags, uint32_t *entry);
+void shared_close_domain(struct wire *wire, uint32_t entry);
 
 /* struct sim_host, claim_numbers: takes a block of numbers for this process. arg is the wire. */
 sim_claim_fn shared_claim;

@@ -2,7 +2,7 @@
 /*
  * The file of a shared world, as processes map it:
  *
- *	header | places | rows of block owners | areas' table | text of the devices | areas
+ *	header | places | rows of block owners | areas' table | XRC domains | text of the devices | areas
  *
  * The file is sparse: a process allocates pages before anybody touches them, so that a full /dev/shm is
  * an error of fallocate(2) and never SIGBUS.
@@ -29,10 +29,11 @@
 
 #define SEGMENT_FOLDER	     "/dev/shm"
 #define SEGMENT_MAGIC	     UINT64_C(0x0a616e6562726556) /* "Verbena\n" */
-#define SEGMENT_LAYOUT	     1
+#define SEGMENT_LAYOUT	     2
 #define SEGMENT_DEVICES	     64
 #define SEGMENT_DEVICES_TEXT (256u << 10)
 #define SEGMENT_AREAS	     65536
+#define SEGMENT_DOMAINS	     4096
 
 /* The offsets of the locked bytes are the same in each version of the layout, so that a process of one
  * version sees that processes of another one live. */
@@ -70,6 +71,7 @@ struct segment_header {
 	_Atomic uint32_t areas_used;  /* the same of the areas' table */
 	struct bell unlocked;	      /* on which processes sleep that wait for the lock */
 	_Atomic uint64_t rows;	      /* a bit for each device whose row is allocated */
+	_Atomic uint32_t domains;     /* 1 once the table of XRC domains is allocated */
 	/* Odd while the place is used. */
 	_Atomic uint32_t generations[SHARED_PROCESSES_MAX];
 	/* Where the search for a free block begins. */
@@ -115,17 +117,26 @@ struct segment_area {
 	uint64_t spare;
 };
 
+/* A process has the XRC domain of an inode open. owner is stored last; 0: the entry is free. */
+struct segment_domain {
+	_Atomic segment_id owner;
+	uint64_t st_dev, st_ino;
+	uint32_t device;
+};
+
 #define SEGMENT_PAGE 4096u
 
 #define SEGMENT_PLACES_AT    (SEGMENT_PAGE)
 #define SEGMENT_ROWS_AT	     (SEGMENT_PLACES_AT + SHARED_PROCESSES_MAX * sizeof(struct segment_place))
 #define SEGMENT_TABLE_AT     (SEGMENT_ROWS_AT + SEGMENT_DEVICES * sizeof(struct segment_row))
-#define SEGMENT_TEXT_AT	     (SEGMENT_TABLE_AT + SEGMENT_AREAS * sizeof(struct segment_area))
+#define SEGMENT_DOMAINS_AT   (SEGMENT_TABLE_AT + SEGMENT_AREAS * sizeof(struct segment_area))
+#define SEGMENT_TEXT_AT	     (SEGMENT_DOMAINS_AT + SEGMENT_DOMAINS * sizeof(struct segment_domain))
 #define SEGMENT_HEADER_BYTES (SEGMENT_TEXT_AT + SEGMENT_DEVICES_TEXT)
 
 _Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is one page");
 _Static_assert(sizeof(struct segment_place) == 512, "places do not straddle pages");
 _Static_assert(sizeof(struct segment_row) % SEGMENT_PAGE == 0, "a row has pages of its own");
 _Static_assert(sizeof(struct segment_area) == 32, "entries do not straddle pages");
+_Static_assert(sizeof(struct segment_domain) == 32, "entries do not straddle pages");
 
 #endif

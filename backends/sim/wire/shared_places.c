@@ -4,6 +4,7 @@
 #include "backends/sim/object/refuse.h"
 #include "backends/sim/wire/shared_areas.h"
 #include "backends/sim/wire/shared_blocks.h"
+#include "backends/sim/wire/shared_domains.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -51,6 +52,7 @@ static void bury(struct segment *segment, segment_id id)
 	const uint32_t place = segment_id_place(id);
 
 	blocks_free(segment, id);
+	domains_free(segment, id);
 	for (uint32_t i = 0; i < SEGMENT_DEVICES; i++)
 		atomic_store_explicit(&segment_place_at(segment, place)->memberships[i], 0,
 				      memory_order_relaxed);

@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,6 +264,50 @@ void world_join_wire(struct vb_sim *world, const struct vb_sim_device_config *co
 		udp_join(world->udp, device);
 }
 
+/* --- XRC domains --- */
+
+int world_open_domain(const struct device *device, const struct stat *inode, int oflags,
+		      uint32_t *entry)
+{
+	const struct vb_sim *world = device->world;
+
+	if (!world_shares(world, device))
+		return oflags & O_CREAT ? 0 : EAGAIN;
+	switch (shared_open_domain(world->shared, device->engine, inode, oflags, entry)) {
+	case SHARED_DOMAIN_OPENED:
+		return 0;
+	case SHARED_DOMAIN_ABSENT:
+		return EAGAIN;
+	case SHARED_DOMAIN_EXISTS:
+		return EEXIST;
+	case SHARED_DOMAIN_FULL:
+	default:
+		return ENOMEM;
+	}
+}
+
+void world_close_domain(const struct device *device, uint32_t entry)
+{
+	if (world_shares(device->world, device))
+		shared_close_domain(device->world->shared, entry);
+}
+
+/* The child of a fork() has its parent's domains open, too. */
+static void reopen_domains(struct vb_sim *world)
+{
+	for (unsigned int i = 0; i < world->device_count; i++)
+		for (struct domain *domain = world->devices[i].domains; domain;
+		     domain = domain->next) {
+			const struct stat inode = {.st_dev = domain->st_dev,
+						   .st_ino = domain->st_ino};
+
+			domain->entry = UINT32_MAX;
+			if (domain->has_inode)
+				world_open_domain(&world->devices[i], &inode, O_CREAT,
+						  &domain->entry);
+		}
+}
+
 /* --- end, fork() --- */
 
 /* A wire that wires_add() has not taken is closed by itself. */
@@ -313,6 +358,7 @@ int world_resume_wires(struct vb_sim *world)
 		udp_set_bell(world->udp, bell_of(world));
 	connect_clock(world);
 	world->wires_forked = false;
+	reopen_domains(world);
 	return world_trace_resume(world);
 }
 

@@ -11,6 +11,7 @@
 #include "backends/sim/wire/wire.h"
 
 #include <sys/single_threaded.h>
+#include <sys/stat.h>
 #include <verbena/event.h>
 #include <verbena/sim.h>
 
@@ -152,6 +153,18 @@ void world_fork_wires(struct vb_sim *world);
 /* Attaches the wires of a child that opens a device or makes an object: it is a process of its own then.
  * Does nothing elsewhere. 0, or an errno with a sentence. */
 int world_resume_wires(struct vb_sim *world);
+
+/* --- attach.c: XRC domains --- */
+
+/*
+ * Opens the domain of an inode, which this process has not open, in the sight of other processes. EAGAIN
+ * without O_CREAT if no process has it, EEXIST with O_EXCL if another process has it, ENOMEM if the world
+ * has too many. Sets *entry. On other wires no other process has the device: EAGAIN without O_CREAT. The
+ * wires are attached (world_resume_wires()).
+ */
+int world_open_domain(const struct device *device, const struct stat *inode, int oflags,
+		      uint32_t *entry);
+void world_close_domain(const struct device *device, uint32_t entry);
 
 /* --- attach.c: contexts of other processes --- */
 

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A child process of a test that has the test's shared world and the same XRC file. It does what orders
+ * on a socket say, and answers each.
+ */
+#ifndef TEST_UNIT_SHARER_H
+#define TEST_UNIT_SHARER_H
+
+#include "test/unit/sim_sentence.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum share_order {
+	SHARE_OPEN_DOMAIN, /* argument: oflags */
+	SHARE_CLOSE_DOMAIN,
+	SHARE_MAKE_SRQ, /* number: its number; count: the rkey of the buffer; addr */
+	SHARE_DESTROY_SRQ,
+	SHARE_POST, /* argument: receives of 1024 bytes each */
+	SHARE_POLL, /* one completion: error is its status */
+	SHARE_BYTES,
+};
+
+struct share_asks {
+	enum share_order order;
+	int argument;
+};
+
+struct share_answer {
+	int error;
+	uint32_t number, count;
+	uint64_t addr;
+	struct ibv_wc wc;
+	uint8_t bytes[8192];
+};
+
+struct sharer {
+	pid_t pid;
+	int socket;
+};
+
+static char share_world[VB_SIM_NAME_MAX];
+static int share_file; /* its inode names the domain */
+
+static inline void share_config(struct vb_sim_config *config)
+{
+	*config = (struct vb_sim_config){
+		.device_count = 1,
+		.clock = VB_SIM_CLOCK_REAL,
+		.devices = {{.name = "sim0", .wire = VB_SIM_WIRE_SHARED}},
+	};
+	memcpy(config->world, share_world, sizeof(share_world));
+}
+
+static inline struct ibv_xrcd *share_domain(struct ibv_context *context, int fd, int oflags)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = fd,
+		.oflags = oflags,
+	};
+
+	return B.open_xrcd(context, &attr);
+}
+
+/* The next completion; status IBV_WC_GENERAL_ERR if none comes for 10 s. */
+static inline struct ibv_wc share_wait(struct ibv_cq *cq)
+{
+	struct ibv_wc wc = {.status = IBV_WC_GENERAL_ERR};
+	const time_t end = time(NULL) + 10;
+	int n = 0;
+
+	while (!n && time(NULL) <= end)
+		n = ibv_poll_cq(cq, 1, &wc);
+	return wc;
+}
+
+/* --- the child --- */
+
+struct sharing {
+	struct ibv_xrcd *xrcd;
+	struct ibv_srq *srq;
+	uint32_t posted;
+};
+
+static inline void share_make_srq(struct sharing *mine, struct share_answer *answer)
+{
+	struct ibv_srq_init_attr_ex attr = {
+		.attr = {.max_wr = 64, .max_sge = 1},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = a.pd,
+		.xrcd = mine->xrcd,
+		.cq = a.cq,
+	};
+
+	mine->srq = B.create_srq_ex(a.context, &attr);
+	answer->error = mine->srq ? B.get_srq_num(mine->srq, &answer->number) : errno;
+	answer->count = a.mr->rkey;
+	answer->addr = (uintptr_t)a.buffer;
+}
+
+static inline int share_post(struct sharing *mine, int count)
+{
+	for (; count; count--) {
+		struct ibv_sge sge = sge_of(&a, mine->posted % 4 * 1024, 1024);
+		struct ibv_recv_wr wr = {.wr_id = mine->posted++, .sg_list = &sge, .num_sge = 1};
+		struct ibv_recv_wr *bad;
+		int err = B.post_srq_recv(mine->srq, &wr, &bad);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static inline void share_obey(struct sharing *mine, struct share_asks asks,
+			      struct share_answer *answer)
+{
+	switch (asks.order) {
+	case SHARE_OPEN_DOMAIN:
+		mine->xrcd = share_domain(a.context, share_file, asks.argument);
+		answer->error = mine->xrcd ? 0 : errno;
+		break;
+	case SHARE_CLOSE_DOMAIN:
+		answer->error = B.close_xrcd(mine->xrcd);
+		break;
+	case SHARE_MAKE_SRQ:
+		share_make_srq(mine, answer);
+		break;
+	case SHARE_DESTROY_SRQ:
+		answer->error = B.destroy_srq(mine->srq);
+		break;
+	case SHARE_POST:
+		answer->error = share_post(mine, asks.argument);
+		break;
+	case SHARE_POLL:
+		answer->wc = share_wait(a.cq);
+		answer->error = (int)answer->wc.status;
+		break;
+	case SHARE_BYTES:
+		memcpy(answer->bytes, a.buffer, sizeof(a.buffer));
+		break;
+	}
+}
+
+_Noreturn static inline void share(int socket)
+{
+	static struct share_answer answer;
+	struct sharing mine = {0};
+	struct vb_sim_config config;
+	struct share_asks asks;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	share_config(&config);
+	open_alone(&config);
+	while (read(socket, &asks, sizeof(asks)) == sizeof(asks)) {
+		answer = (struct share_answer){0};
+		share_obey(&mine, asks, &answer);
+		if (write(socket, &answer, sizeof(answer)) != sizeof(answer))
+			break;
+	}
+	_exit(0);
+}
+
+/* --- the test --- */
+
+/* Call this before the test opens a world of its own. */
+static inline void share_begin(struct sharer *sharer)
+{
+	int ends[2];
+
+	TEST_ASSERT_EQUAL_INT(0, socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+	sharer->pid = fork();
+	if (!sharer->pid) {
+		close(ends[0]);
+		share(ends[1]);
+	}
+	close(ends[1]);
+	sharer->socket = ends[0];
+}
+
+static inline void share_kill(struct sharer *sharer)
+{
+	int status;
+
+	if (!sharer->pid)
+		return;
+	kill(sharer->pid, SIGKILL);
+	TEST_ASSERT_EQUAL_INT(sharer->pid, waitpid(sharer->pid, &status, 0));
+	close(sharer->socket);
+	sharer->pid = 0;
+}
+
+static inline const struct share_answer *share_ask(const struct sharer *sharer,
+						   enum share_order order, int argument)
+{
+	static struct share_answer answer;
+	const struct share_asks asks = {order, argument};
+	size_t done = 0;
+
+	TEST_ASSERT_EQUAL_INT(sizeof(asks), write(sharer->socket, &asks, sizeof(asks)));
+	while (done < sizeof(answer)) {
+		ssize_t more = read(sharer->socket, (char *)&answer + done, sizeof(answer) - done);
+
+		TEST_ASSERT_TRUE(more > 0);
+		done += (size_t)more;
+	}
+	return &answer;
+}
+
+#endif
