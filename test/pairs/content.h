@@ -29,6 +29,9 @@ struct peer scenario_start(const struct settings *settings, const char *name);
 extern const struct scenario transfer_scenarios[];
 extern const unsigned int transfer_scenario_count;
 
+/* --- imports.c: objects of another process --- */
+scenario_fn imports_first, imports_second;
+
 /* --- lives.c: processes that sleep, fork, exec and die --- */
 extern const struct scenario life_scenarios[];
 extern const unsigned int life_scenario_count;

@@ -397,6 +397,7 @@ const struct scenario life_scenarios[] = {
 	{"blocked", blocked_first, blocked_second}, {"fork", fork_first, fork_second},
 	{"exec", exec_first, exec_second},	    {"after_exec", NULL, after_exec},
 	{"killed", killed_first, killed_second},    {"third", NULL, third},
+	{"imports", imports_first, imports_second},
 };
 
 const unsigned int life_scenario_count = sizeof(life_scenarios) / sizeof(*life_scenarios);

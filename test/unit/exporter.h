@@ -19,7 +19,7 @@
 
 /* What the test learns of the child's objects. */
 struct exported {
-	uint32_t pd, mr, dm; /* handles */
+	uint32_t pd, mr, dm, spare_dm; /* handles */
 	uint32_t parent, null_mr, dm_mr;
 	uint32_t lkey, rkey, dm_rkey;
 	uint64_t addr;
@@ -39,6 +39,7 @@ enum order {
 	ORDER_REGISTER_AGAIN, /* deregisters, and registers the buffer's second half */
 	ORDER_REREGISTER,     /* without remote rights */
 	ORDER_FREE_PD,	      /* an unused one, of handle exported.pd + 2 */
+	ORDER_FREE_DM,	      /* one of handle exported.spare_dm, without MRs */
 	ORDER_CLOSE,
 };
 
@@ -84,7 +85,7 @@ struct exporting {
 	struct ibv_context *context;
 	struct ibv_pd *pd, *spare;
 	struct ibv_mr *mr;
-	struct ibv_dm *dm;
+	struct ibv_dm *dm, *spare_dm;
 	uint8_t *buffer;
 };
 
@@ -115,6 +116,9 @@ static inline void obey(struct exporting *mine, uint8_t order, uint8_t answer[40
 	case ORDER_FREE_PD:
 		err = B.dealloc_pd(mine->spare);
 		break;
+	case ORDER_FREE_DM:
+		err = B.free_dm(mine->spare_dm);
+		break;
 	case ORDER_CLOSE:
 		err = B.close_device(mine->context);
 		break;
@@ -133,6 +137,8 @@ static inline void fill_exported(struct exporting *mine, struct exported *has)
 	has->parent = B.alloc_parent_domain(mine->context, &parent)->handle;
 	mine->spare = B.alloc_pd(mine->context);
 	mine->dm = B.alloc_dm(mine->context, &dm);
+	mine->spare_dm = B.alloc_dm(mine->context, &dm);
+	has->spare_dm = mine->spare_dm->handle;
 	dm_mr = B.reg_dm_mr(mine->pd, mine->dm, 0, 4096, ACCESS_ALL | IBV_ACCESS_ZERO_BASED);
 	has->pd = mine->pd->handle;
 	has->mr = mine->mr->handle;

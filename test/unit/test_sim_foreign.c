@@ -222,8 +222,18 @@ void test_a_copy_inside_the_other_process(void)
 	connect_qp(second, &a, near->qp_num);
 	post(near, IBV_WR_RDMA_WRITE, theirs(30000, 20000), other.has.addr, other.has.rkey);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, next_status(near->send_cq));
-	for (size_t i = 0; i < 4096; i++)
-		TEST_ASSERT_EQUAL_HEX8(exported_byte(30000 + i), order(&other, ORDER_BYTES)[i]);
+	/* The other process has them all: read them back by another QP. */
+	far = make_qp(a.context, a.pd, a.cq);
+	near = make_qp(imported, pd, near->send_cq);
+	connect_qp(near, &a, far->qp_num);
+	connect_qp(far, &a, near->qp_num);
+	for (size_t at = 0; at < 20000; at += 4000) {
+		post(far, IBV_WR_RDMA_READ, sge_of(&a, 0, 4000), other.has.addr + at,
+		     other.has.rkey);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, next_status(a.cq));
+		for (size_t i = 0; i < 4000; i++)
+			TEST_ASSERT_EQUAL_HEX8(exported_byte(30000 + at + i), a.buffer[i]);
+	}
 }
 
 void test_an_mr_of_this_process_in_the_imported_pd(void)
@@ -300,6 +310,29 @@ void test_device_memory_is_one_for_both_processes(void)
 	post(far, IBV_WR_RDMA_WRITE, sge_of(&a, 0, 300), 3000, other.has.dm_rkey);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, next_status(a.cq));
 	TEST_ASSERT_EQUAL_MEMORY(a.buffer, order(&other, ORDER_DM_BYTES) + 3000, 300);
+}
+
+/* An MR of this process covers device memory that the other process frees: its addresses stay taken. */
+void test_device_memory_that_the_other_process_frees(void)
+{
+	struct ibv_dm *dm;
+	struct ibv_mr *of_dm;
+	uint8_t *next;
+
+	import_and_connect();
+	dm = B.import_dm(imported, other.has.spare_dm);
+	of_dm = B.reg_dm_mr(pd, dm, 0, 4096, ACCESS_ALL | IBV_ACCESS_ZERO_BASED);
+	fill(a.buffer, 4096, 30);
+	post(far, IBV_WR_RDMA_WRITE, sge_of(&a, 0, 200), 0, of_dm->rkey);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, next_status(a.cq));
+	order(&other, ORDER_FREE_DM);
+	TEST_ASSERT_EQUAL_INT(ENOENT, B.free_dm(dm));
+	TEST_ASSERT_NOT_NULL(B.import_pd(imported, other.has.pd + 2));
+	next = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	post(far, IBV_WR_RDMA_WRITE, sge_of(&a, 0, 200), 0, of_dm->rkey);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, next_status(a.cq));
+	TEST_ASSERT_EQUAL_HEX8(0, next[199]);
+	munmap(next, 4096);
 }
 
 /* --- ends --- */
@@ -470,7 +503,7 @@ void test_objects_that_cannot_be_imported(void)
 		other.has.null_mr);
 	expect_null(ENOENT, B.import_pd(imported, UINT32_MAX));
 	expect_null(ENOENT, B.import_mr(pd, 1u << 19));
-	expect_null(ENOENT, B.import_dm(imported, other.has.dm + 1));
+	expect_null(ENOENT, B.import_dm(imported, other.has.spare_dm + 1));
 }
 
 void test_descriptors_of_something_else(void)
