@@ -34,6 +34,12 @@ int sim_refuse_memory(struct sim_engine *engine)
 	return sim_refuse(engine, (struct vb_why){.reason = VB_WHY_NO_MEMORY});
 }
 
+int sim_refuse_system(struct sim_engine *engine, int error, const char *call)
+{
+	engine->why = (struct vb_why){VB_WHY_SYSTEM_CALL, {(uint64_t)error}, .text = call};
+	return error;
+}
+
 int sim_refuse_limit(struct sim_engine *engine, const char *name, int limit)
 {
 	return sim_refuse(engine, (struct vb_why){.reason = VB_WHY_DEVICE_LIMIT,
@@ -62,7 +68,13 @@ enum vb_reason sim_descriptor_reason(int error)
 
 bool sim_take_refusal(struct sim_engine *engine, int error, struct vb_why *why)
 {
+	int expected;
+
 	*why = engine->why;
 	engine->why.reason = VB_WHY_NONE;
-	return why->reason != VB_WHY_NONE && sim_reason_errno(why->reason) == error;
+	if (why->reason == VB_WHY_NONE)
+		return false;
+	expected = why->reason == VB_WHY_SYSTEM_CALL ? (int)why->values[0]
+						     : sim_reason_errno(why->reason);
+	return expected == error;
 }

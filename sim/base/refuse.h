@@ -20,6 +20,10 @@ int sim_refuse(struct sim_engine *engine, struct vb_why why);
 /* Refuses with ENOMEM, because the process has no memory. */
 int sim_refuse_memory(struct sim_engine *engine);
 
+/* Refuses with @error of a call of the system; @call says which, and stays valid until the owner has taken
+ * the reason. */
+int sim_refuse_system(struct sim_engine *engine, int error, const char *call);
+
 /* Refuses with ENOMEM, because the device has as many objects as its limit allows; @name is the
  * limit's field of struct ibv_device_attr. */
 int sim_refuse_limit(struct sim_engine *engine, const char *name, int limit);

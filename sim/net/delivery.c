@@ -52,6 +52,12 @@ static bool is_misaddressed(const struct sim_port *port, const struct sim_route 
 				 route->roce_v1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2) < 0;
 }
 
+static bool is_to_group(const struct sim_route *route)
+{
+	return route->infiniband ? sim_lid_is_multicast(route->dlid)
+				 : sim_gid_is_multicast(route->dest_gid);
+}
+
 static void arrive_at_group(struct sim_port *port, const struct sim_packet *packet,
 			    const struct sim_route *route)
 {
@@ -127,7 +133,7 @@ static void admit(struct sim_port *port, const struct sim_packet *packet,
 	struct sim_qp *qp = sim_table_find(&device->qps, packet->dest_qpn);
 	enum sim_discard cause;
 
-	if (packet->dest_qpn == MULTICAST_QPN) {
+	if (packet->dest_qpn == MULTICAST_QPN && is_to_group(route)) {
 		arrive_at_group(port, packet, route);
 		return;
 	}

@@ -95,6 +95,34 @@ static int check_room(const struct sim_device *device, int in_group)
 	return 0;
 }
 
+static int add_member(struct sim_qp *qp, struct sim_member **at, const union ibv_gid *gid,
+		      uint16_t lid, bool first)
+{
+	struct sim_device *device = sim_qp_device(qp);
+	struct sim_member *member = malloc(sizeof(*member));
+	int err;
+
+	if (!member)
+		return sim_refuse_memory(device->engine);
+	err = first ? sim_way_out_join(device, gid) : 0;
+	if (err) {
+		free(member);
+		return err;
+	}
+	*member = (struct sim_member){
+		.qp = qp,
+		.device = device,
+		.gid = *gid,
+		.lid = group_lid(qp, lid),
+		.given_lid = lid,
+	};
+	*at = member;
+	device->attachment_count++;
+	device->group_count += first;
+	sim_way_out_joined(device);
+	return 0;
+}
+
 int sim_multicast_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	struct sim_device *device = sim_qp_device(qp);
@@ -108,22 +136,7 @@ int sim_multicast_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t l
 		return 0;
 	in_group = count_in_group(device, gid, group_lid(qp, lid));
 	err = check_room(device, in_group);
-	if (err)
-		return err;
-	*at = malloc(sizeof(**at));
-	if (!*at)
-		return sim_refuse_memory(device->engine);
-	**at = (struct sim_member){
-		.qp = qp,
-		.device = device,
-		.gid = *gid,
-		.lid = group_lid(qp, lid),
-		.given_lid = lid,
-	};
-	device->attachment_count++;
-	device->group_count += in_group == 0;
-	sim_way_out_joined(device);
-	return 0;
+	return err ? err : add_member(qp, at, gid, lid, in_group == 0);
 }
 
 static void remove_member(struct sim_member **at)
@@ -133,7 +146,10 @@ static void remove_member(struct sim_member **at)
 
 	*at = member->next;
 	device->attachment_count--;
-	device->group_count -= count_in_group(device, &member->gid, member->lid) == 0;
+	if (count_in_group(device, &member->gid, member->lid) == 0) {
+		device->group_count--;
+		sim_way_out_leave(device, &member->gid);
+	}
 	free(member);
 	sim_way_out_joined(device);
 }

@@ -23,7 +23,7 @@ struct sim_member {
 
 /* ibv_attach_mcast(3) and ibv_detach_mcast(3). Attaching a member again has no effect. EINVAL for a
  * QP that is not UD, a GID or LID that is not multicast, and detaching a QP that is no member;
- * ENOMEM. */
+ * ENOMEM; the errors of the way out (sim/net/wire.h). */
 int sim_multicast_attach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid);
 int sim_multicast_detach(struct sim_qp *qp, const union ibv_gid *gid, uint16_t lid);
 

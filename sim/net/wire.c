@@ -18,6 +18,21 @@ void sim_way_out_joined(const struct sim_device *device)
 		way->joined(way->arg, device, device->attachment_count);
 }
 
+int sim_way_out_join(const struct sim_device *device, const union ibv_gid *group)
+{
+	const struct sim_way_out *way = device->engine->net->way;
+
+	return way && way->join ? way->join(way->arg, device, group) : 0;
+}
+
+void sim_way_out_leave(const struct sim_device *device, const union ibv_gid *group)
+{
+	const struct sim_way_out *way = device->engine->net->way;
+
+	if (way && way->leave)
+		way->leave(way->arg, device, group);
+}
+
 static int check_address(struct sim_engine *engine, const struct sim_path *path)
 {
 	struct vb_why why = {.reason = VB_WHY_PATH_UNREACHABLE};

@@ -57,6 +57,13 @@ struct sim_way_out {
 	bool (*has_members)(void *arg, const struct sim_port *port);
 	/* The number of this engine's memberships at a device has changed. */
 	void (*joined)(void *arg, const struct sim_device *device, uint32_t memberships);
+	/* A device's first QP joins a group, by ibv_attach_mcast(3): packets to the group shall come from
+	 * outside from now on. 0, or an errno value whose reason is kept by sim_refuse(): then the QP does
+	 * not join. NULL: nothing to do. Groups that QPs have joined before sim_way_out_set() are left
+	 * out. */
+	int (*join)(void *arg, const struct sim_device *device, const union ibv_gid *group);
+	/* A device's last QP has left a group, also one that was left out of join(). NULL with join(). */
+	void (*leave)(void *arg, const struct sim_device *device, const union ibv_gid *group);
 	/* Returns who has a QPN. The engine does not ask for a number of its own blocks. */
 	enum sim_presence (*find)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
 	/* Returns why packets on a path that reaches() has refused cannot leave: a VB_REFUSAL of
@@ -71,6 +78,11 @@ void sim_way_out_set(struct sim_engine *engine, const struct sim_way_out *way);
 
 /* Private to sim/net: the number of a device's memberships has changed. */
 void sim_way_out_joined(const struct sim_device *device);
+
+/* Private to sim/net: a device's first QP joins a group (0, or an errno value with a reason), and its last
+ * one has left the group. */
+int sim_way_out_join(const struct sim_device *device, const union ibv_gid *group);
+void sim_way_out_leave(const struct sim_device *device, const union ibv_gid *group);
 
 /*
  * Writes the frame of a departure into room of SIM_FRAME_BYTES_MAX bytes and returns its length; 0 if

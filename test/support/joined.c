@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/support/joined.h"
 
+#include "sim/base/refuse.h"
+
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,6 +124,26 @@ static void joined_groups(void *arg, const struct sim_device *device, uint32_t m
 	way->joins++;
 }
 
+static int join(void *arg, const struct sim_device *device, const union ibv_gid *group)
+{
+	struct joined_way *way = arg;
+
+	way->last_group = *group;
+	if (way->join_error)
+		return sim_refuse_system(device->engine, way->join_error, "join()");
+	way->groups_joined++;
+	return 0;
+}
+
+static void leave(void *arg, const struct sim_device *device, const union ibv_gid *group)
+{
+	struct joined_way *way = arg;
+
+	(void)device;
+	way->last_group = *group;
+	way->groups_left++;
+}
+
 static enum sim_presence find(void *arg, const struct sim_path *path, uint32_t dest_qpn)
 {
 	const struct joined_way *way = arg;
@@ -165,6 +187,8 @@ void joined_open(struct joined *joined, const struct engine_config *config, unsi
 			.send = send_frame,
 			.has_members = has_members,
 			.joined = joined_groups,
+			.join = join,
+			.leave = leave,
 			.find = find,
 		};
 

@@ -36,6 +36,10 @@ struct joined_way {
 	unsigned int sent, lost;
 	uint32_t memberships; /* of the sender */
 	unsigned int joins;   /* calls of joined() */
+	/* Calls of join() and leave(), the last group, and the errno value that join() returns. */
+	unsigned int groups_joined, groups_left;
+	union ibv_gid last_group;
+	int join_error;
 	/* What is beyond both engines: frames to the address `far` leave, and end here. */
 	union ibv_gid far;
 	unsigned int far_frames;

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 static uint8_t buffer[UDP_BUFFER_BYTES];
-static struct udp_socket receiver;
+static union ibv_gid receiver;
 
 void setUp(void)
 {
@@ -32,19 +32,20 @@ static void take_off(const uint8_t *frame, size_t frame_bytes, struct udp_arriva
 		.source_port = sim_load_be16(frame + udp_at),
 		.traffic_class = ipv4 ? frame[15] : (uint8_t)(sim_load_be32(frame + 14) >> 20),
 		.hop_limit = ipv4 ? frame[22] : frame[21],
+		.dest_gid = &receiver,
 	};
 	memset(buffer, 0xcc, sizeof(buffer));
 	memcpy(arrival->payload, frame + udp_at + 8, arrival->bytes);
-	memset(&receiver.address.gid, 0, 16);
+	memset(&receiver, 0, 16);
 	if (!ipv4) {
 		memcpy(arrival->source_gid, frame + 22, 16);
-		memcpy(receiver.address.gid.raw, frame + 38, 16);
+		memcpy(receiver.raw, frame + 38, 16);
 		return;
 	}
 	memset(arrival->source_gid + 10, 0xff, 2);
 	memcpy(arrival->source_gid + 12, frame + 26, 4);
-	memset(receiver.address.gid.raw + 10, 0xff, 2);
-	memcpy(receiver.address.gid.raw + 12, frame + 30, 4);
+	memset(receiver.raw + 10, 0xff, 2);
+	memcpy(receiver.raw + 12, frame + 30, 4);
 }
 
 /* The frame is the captured one, but for its MACs, the flow label, which the kernel does not tell, and the
@@ -77,7 +78,7 @@ static void expect_refused(const uint8_t *frame, size_t frame_bytes, const char 
 			continue;
 		take_off(frame, frame_bytes, &arrival);
 		arrival.payload[bit / 8] ^= (uint8_t)(1 << bit % 8);
-		made = udp_frame_make(&receiver, &arrival, &made_bytes);
+		made = udp_frame_make(&arrival, &made_bytes);
 		TEST_ASSERT_FALSE_MESSAGE(sim_packet_identify(made, made_bytes, &identification),
 					  where);
 	}
@@ -101,7 +102,7 @@ static unsigned int read_capture(const char *path)
 
 		snprintf(where, sizeof(where), "%s, frame %u", path, ++count);
 		take_off(frame, header->caplen, &arrival);
-		made = udp_frame_make(&receiver, &arrival, &made_bytes);
+		made = udp_frame_make(&arrival, &made_bytes);
 		TEST_ASSERT_EQUAL_INT_MESSAGE(
 			count != 2, sim_packet_identify(made, made_bytes, &identification), where);
 		if (count == 2)

@@ -190,11 +190,11 @@ void test_mtu_is_the_interfaces(void)
 	struct udp_address address;
 
 	TEST_ASSERT_EQUAL_INT(0, udp_address_find("lo", &address));
-	udp_address_find_mtu(&address);
+	udp_address_find_interface(&address);
 	TEST_ASSERT_EQUAL_INT(IBV_MTU_4096, address.mtu);
 	/* An interface that is not known is taken for Ethernet. */
 	no_addresses = true;
-	udp_address_find_mtu(&address);
+	udp_address_find_interface(&address);
 	TEST_ASSERT_EQUAL_INT(IBV_MTU_1024, address.mtu);
 }
 

@@ -129,6 +129,18 @@ static size_t send_packet(const struct sim_route *by, uint32_t psn, uint32_t pay
 	return bytes;
 }
 
+static void send_from_b(const struct sim_route *by)
+{
+	const size_t bytes = udp_encode(by, 1, 10, frame_sent);
+	const struct sim_departure departure = {.source = &device_b.ports[0],
+						.route = by,
+						.frame = frame_sent,
+						.frame_bytes = bytes};
+
+	TEST_ASSERT_TRUE(wire_b->way.send(wire_b->way.arg, &departure));
+	wire_b->flush(wire_b);
+}
+
 /* Receives until nothing comes: a socket rests for a few calls after a batch. Returns true if something
  * came. */
 static bool receive_all(struct wire *wire)
@@ -284,6 +296,97 @@ void test_does_not_reach_by_other_gids(void)
 	path = path_to(&gid_b);
 	path.source = &device_b.ports[0];
 	TEST_ASSERT_FALSE(reaches(&path));
+}
+
+/* Groups of the device's IP version are reached, from the loopback network too. */
+void test_reaches_groups_of_its_ip_version(void)
+{
+	static const uint8_t mac[] = {0x01, 0x00, 0x5e, 0x01, 0x02, 0x03};
+	const union ibv_gid v4 = udp_gid("239.129.2.3"), v6 = udp_gid("ff0e::1");
+	struct sim_path path = path_to(&v4);
+
+	path.multicast = true;
+	TEST_ASSERT_TRUE(reaches(&path));
+	TEST_ASSERT_EQUAL_UINT(4791, path.route.udp_source_port);
+	TEST_ASSERT_EQUAL_MEMORY(mac, path.route.dest_mac, sizeof(mac));
+	path.route.source_gid[15] ^= 1;
+	TEST_ASSERT_FALSE(reaches(&path));
+	path = path_to(&v6);
+	path.multicast = true;
+	TEST_ASSERT_FALSE(reaches(&path));
+	path = path_to(&v4);
+	path.multicast = true;
+	path.route.roce_v1 = true;
+	TEST_ASSERT_FALSE(reaches(&path));
+}
+
+/* Returns true if wire b gets what a sends to the group. */
+static bool hears_group(const union ibv_gid *group)
+{
+	const struct sim_route by = udp_route(&gid_a, group);
+
+	arrivals = 0;
+	send_packet(&by, 1, 10);
+	wire_a->flush(wire_a);
+	receive_all(wire_b);
+	return arrivals == 1 && arrived[0].checked;
+}
+
+static int child_joins_again(const union ibv_gid *group, const union ibv_gid *left)
+{
+	if (wire_b->way.join(wire_b->way.arg, &device_b, left) || wire_a->resume(wire_a) ||
+	    wire_b->resume(wire_b) || !hears_group(group) || !hears_group(left))
+		return 1;
+	wire_b->way.leave(wire_b->way.arg, &device_b, left);
+	return !hears_group(group) || hears_group(left);
+}
+
+/* The child of a fork() joins what the parent had joined, and what it joins itself before it has a socket,
+ * once the parent has left the addresses. */
+void test_a_child_joins_the_groups_again(void)
+{
+	const union ibv_gid group = udp_gid("239.1.2.3"), left = udp_gid("239.1.2.4");
+	int ready[2], status, pid;
+	char byte = 0;
+
+	TEST_ASSERT_EQUAL_INT(0, wire_b->way.join(wire_b->way.arg, &device_b, &group));
+	TEST_ASSERT_TRUE(hears_group(&group));
+	TEST_ASSERT_EQUAL_INT(0, pipe(ready));
+	pid = fork();
+	if (!pid) {
+		wire_a->forked(wire_a);
+		wire_b->forked(wire_b);
+		_exit(read(ready[0], &byte, 1) == 1 ? child_joins_again(&group, &left) : 2);
+	}
+	TEST_ASSERT_TRUE(hears_group(&group));
+	close_wires();
+	TEST_ASSERT_EQUAL_INT(1, write(ready[1], &byte, 1));
+	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
+	TEST_ASSERT_EQUAL_INT(0, status);
+	close(ready[0]);
+	close(ready[1]);
+}
+
+/* More groups have datagrams than one look at them returns. */
+void test_many_groups(void)
+{
+	union ibv_gid group = udp_gid("239.1.2.0");
+
+	for (uint8_t i = 0; i < 100; i++) {
+		group.raw[15] = i;
+		TEST_ASSERT_EQUAL_INT(0, wire_b->way.join(wire_b->way.arg, &device_b, &group));
+	}
+	for (uint8_t i = 0; i < 100; i++) {
+		struct sim_route by;
+
+		group.raw[15] = i;
+		by = udp_route(&gid_a, &group);
+		send_packet(&by, i, 10);
+	}
+	wire_a->flush(wire_a);
+	receive_all(wire_b);
+	TEST_ASSERT_EQUAL_UINT(100, arrivals);
+	TEST_ASSERT_EQUAL_UINT(100, udp_counters(wire_b, &device_b)->received);
 }
 
 /* --- frames that a filter has changed --- */
@@ -580,6 +683,31 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+/* Datagrams to a group use no room of a peer, not even of one whose place in the table the group's address
+ * has; and those from a group say nothing of what the peer has taken. */
+void test_groups_leave_the_room_of_peers(void)
+{
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+	union ibv_gid group = gid_b;
+	struct sim_path path = path_to(&gid_b);
+	struct sim_route to_group, back;
+	unsigned int room;
+
+	group.raw[12] = 239;
+	to_group = udp_route(&gid_a, &group);
+	back = udp_route(&gid_b, &group);
+	path.qpn = 0x11;
+	for (uint32_t psn = 0; psn < 8; psn++)
+		send_packet(&by, psn, 1024);
+	room = wire_a->way.room(wire_a->way.arg, &path, 0x12);
+	send_packet(&to_group, 9, 1024);
+	TEST_ASSERT_EQUAL_UINT(room, wire_a->way.room(wire_a->way.arg, &path, 0x12));
+	TEST_ASSERT_EQUAL_INT(0, wire_a->way.join(wire_a->way.arg, &device_a, &group));
+	send_from_b(&back);
+	TEST_ASSERT_TRUE(receive_all(wire_a));
+	TEST_ASSERT_EQUAL_UINT(room, wire_a->way.room(wire_a->way.arg, &path, 0x12));
+}
+
 /* A peer that is silent is tried again after a pause, for which the bell rings. */
 void test_pacing_ends_after_a_pause(void)
 {
@@ -741,6 +869,26 @@ void test_bell_is_silent_while_somebody_polls(void)
 		arrivals = 0;
 	}
 	TEST_ASSERT_EQUAL_UINT(0, bell.rings);
+}
+
+void test_bell_rings_for_a_group(void)
+{
+	const union ibv_gid group = udp_gid("239.1.2.3");
+	const struct sim_route by = udp_route(&gid_a, &group);
+
+	TEST_ASSERT_EQUAL_INT(0, wire_b->way.join(wire_b->way.arg, &device_b, &group));
+	for (unsigned int i = 0; i < 50; i++) {
+		const uint32_t seen = bell_listen(&bell);
+
+		wire_b->listen(wire_b, true);
+		send_packet(&by, i, 10);
+		wire_a->flush(wire_a);
+		wait_for_bell(seen);
+		TEST_ASSERT_TRUE(wire_b->receive(wire_b));
+		bell_ignore(&bell);
+	}
+	TEST_ASSERT_EQUAL_UINT(50, arrivals);
+	wire_b->listen(wire_b, false);
 }
 
 void test_another_bell_rings(void)

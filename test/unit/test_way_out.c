@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Two engines with the same devices, as two processes have them: packets leave by the way out. */
+#include "sim/base/refuse.h"
 #include "sim/net/net.h"
 #include "test/support/engine.h"
 #include "test/support/joined.h"
@@ -1150,6 +1151,70 @@ void test_a_new_way_out_learns_of_memberships(void)
 	joined.ways[0].memberships = 0;
 	sim_way_out_set(joined.engines[0].sim, &way);
 	TEST_ASSERT_EQUAL_UINT32(1, joined.ways[0].memberships);
+}
+
+static void expect_joined(unsigned int in, unsigned int out, const union ibv_gid *last)
+{
+	TEST_ASSERT_EQUAL_UINT(in, joined.ways[0].groups_joined);
+	TEST_ASSERT_EQUAL_UINT(out, joined.ways[0].groups_left);
+	TEST_ASSERT_EQUAL_MEMORY(last, &joined.ways[0].last_group, sizeof(*last));
+}
+
+/* The way out joins with a device's first QP and leaves with the last one. */
+void test_a_way_out_joins_each_group_once(void)
+{
+	struct sim_qp_init init = {.type = IBV_QPT_UD, .pd = 1};
+	union ibv_gid other = group;
+	struct engine *engine;
+	struct sim_qp *first, *second;
+
+	other.raw[15] ^= 1;
+	open(&(struct engine_config){.type = IBV_QPT_UD});
+	engine = &joined.engines[0];
+	first = engine->sides[0].qp;
+	init.send_cq = init.recv_cq = engine->sides[0].send_cq;
+	TEST_ASSERT_EQUAL_INT(0, sim_qp_create(engine->sides[0].device, &init, &second));
+	sim_multicast_attach(first, &group, 0);
+	sim_multicast_attach(first, &group, 0);
+	sim_multicast_attach(second, &group, 0);
+	expect_joined(1, 0, &group);
+	sim_multicast_attach(second, &other, 0);
+	expect_joined(2, 0, &other);
+	/* Another device has memberships of its own. */
+	sim_multicast_attach(engine->sides[1].qp, &group, 0);
+	expect_joined(3, 0, &group);
+	sim_multicast_detach(first, &group, 0);
+	expect_joined(3, 0, &group);
+	sim_multicast_detach(second, &group, 0);
+	expect_joined(3, 1, &group);
+	sim_qp_destroy(second);
+	expect_joined(3, 2, &other);
+	sim_multicast_attach(first, &other, 0);
+	expect_joined(4, 2, &other);
+}
+
+void test_a_group_that_the_way_out_cannot_join(void)
+{
+	struct engine_side *side;
+	struct vb_why why;
+
+	open(&(struct engine_config){.type = IBV_QPT_UD});
+	side = joined_side(&joined, 0);
+	joined.ways[0].join_error = ENOBUFS;
+	TEST_ASSERT_EQUAL_INT(ENOBUFS, sim_multicast_attach(side->qp, &group, 0));
+	TEST_ASSERT_TRUE(sim_take_refusal(joined.engines[0].sim, ENOBUFS, &why));
+	TEST_ASSERT_EQUAL_INT(VB_WHY_SYSTEM_CALL, why.reason);
+	TEST_ASSERT_EQUAL_UINT64(ENOBUFS, why.values[0]);
+	TEST_ASSERT_EQUAL_STRING("join()", why.text);
+	TEST_ASSERT_FALSE(sim_multicast_has(side->qp));
+	TEST_ASSERT_EQUAL_UINT32(0, joined.ways[0].memberships);
+	TEST_ASSERT_EQUAL_UINT(0, side->device->group_count);
+	joined.ways[0].join_error = 0;
+	TEST_ASSERT_EQUAL_INT(0, sim_multicast_attach(side->qp, &group, 0));
+	expect_joined(1, 0, &group);
+	/* The reason of a call of the system is that of its own errno value only. */
+	sim_refuse_system(joined.engines[0].sim, ENOBUFS, "join()");
+	TEST_ASSERT_FALSE(sim_take_refusal(joined.engines[0].sim, ENOMEM, &why));
 }
 
 /* --- XRC --- */

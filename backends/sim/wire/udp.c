@@ -39,6 +39,7 @@ static const struct {
 	{"datagrams dropped: longer than a packet", offsetof(struct udp_counters, truncated)},
 	{"datagrams dropped: from an address or port that no peer can have",
 	 offsetof(struct udp_counters, foreign)},
+	{"datagrams dropped: of this process, to a group", offsetof(struct udp_counters, own)},
 	{"congestion notifications received",
 	 offsetof(struct udp_counters, congestion_notifications)},
 	{"packets received with a mark of congestion",
@@ -70,15 +71,23 @@ static bool is_loopback(const uint8_t gid[16])
 				    : IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)gid);
 }
 
-static enum vb_reason barrier(void *arg, const struct sim_path *path)
+/* Returns true if the path is of RoCE v2 and begins at the address of the device's socket. */
+static bool leaves_by(const struct udp *udp, const struct sim_path *path)
 {
-	const struct udp_socket *socket = socket_of(arg, path->source->device);
+	const struct udp_socket *socket = socket_of(udp, path->source->device);
 	const struct sim_route *route = &path->route;
 
-	if (!socket || route->infiniband)
+	return socket && !route->infiniband && !route->roce_v1 &&
+	       memcmp(route->source_gid, &socket->address.gid, sizeof(route->source_gid)) == 0;
+}
+
+static enum vb_reason barrier(void *arg, const struct sim_path *path)
+{
+	const struct sim_route *route = &path->route;
+
+	if (!socket_of(arg, path->source->device) || route->infiniband)
 		return VB_WHY_PATH_UNREACHABLE;
-	if (route->roce_v1 ||
-	    memcmp(route->source_gid, socket->address.gid.raw, sizeof(route->source_gid)) != 0)
+	if (!leaves_by(arg, path))
 		return VB_WHY_UDP_SOURCE_GID;
 	/* The kernel sends from a loopback address to loopback addresses only: Linux net/ipv4/route.c,
 	 * ip_route_output_key_hash_rcu and ip_mc_validate_source. */
@@ -87,9 +96,17 @@ static enum vb_reason barrier(void *arg, const struct sim_path *path)
 	return VB_WHY_NONE;
 }
 
+/* Returns true if packets from the port's address to a group leave: to its members, whoever they are. */
+static bool reaches_group(void *arg, const struct sim_path *path)
+{
+	const struct sim_route *route = &path->route;
+
+	return leaves_by(arg, path) && udp_group_is_of(route->dest_gid, route->source_gid);
+}
+
 static bool reaches(void *arg, struct sim_path *path)
 {
-	if (path->multicast || barrier(arg, path) != VB_WHY_NONE)
+	if (path->multicast ? !reaches_group(arg, path) : barrier(arg, path) != VB_WHY_NONE)
 		return false;
 	path->route.udp_source_port = SIM_UDP_PORT;
 	udp_frame_mac(path->route.dest_gid, path->route.dest_mac);
@@ -141,8 +158,9 @@ static bool send_datagram(void *arg, const struct sim_departure *departure)
 		return false;
 	if (!socket->out->count)
 		socket->waits = ACK_CALLS;
-	udp_pace_sent(&socket->pace, route.dest_gid, departure->qpn, frame + offset,
-		      frame_bytes - offset);
+	if (!sim_gid_is_multicast(route.dest_gid))
+		udp_pace_sent(&socket->pace, route.dest_gid, departure->qpn, frame + offset,
+			      frame_bytes - offset);
 	udp_queue(socket, offset, frame_bytes - offset, &route);
 	return true;
 }
@@ -161,8 +179,23 @@ static void flush(struct wire *wire)
 	}
 }
 
-/* --- groups and other processes: the wire knows neither --- */
+/* --- groups; other processes, of which the wire knows none --- */
 
+static int join(void *arg, const struct sim_device *device, const union ibv_gid *group)
+{
+	struct udp *udp = arg;
+
+	return udp_groups_join(&udp->groups, socket_of(udp, device), group);
+}
+
+static void leave(void *arg, const struct sim_device *device, const union ibv_gid *group)
+{
+	struct udp *udp = arg;
+
+	udp_groups_leave(&udp->groups, socket_of(udp, device), group);
+}
+
+/* No other process has QPs on a port of this wire. */
 static bool has_members(void *arg, const struct sim_port *port)
 {
 	(void)arg;
@@ -205,7 +238,23 @@ static bool is_congestion(struct udp_socket *socket, const struct udp_arrival *a
 	return true;
 }
 
-/* Returns true if QPs wait for what has come. */
+static bool is_to_group(const struct udp_arrival *arrival)
+{
+	return sim_gid_is_multicast(arrival->dest_gid->raw);
+}
+
+/* Returns true if a device of this process has sent the datagram. Those that come are to groups: the engine
+ * has given the packet to its own QPs. */
+static bool is_own(const struct udp *udp, const struct udp_arrival *arrival)
+{
+	for (unsigned int i = 0; i < udp->count; i++)
+		if (memcmp(&udp->sockets[i]->address.gid, arrival->source_gid,
+			   sizeof(arrival->source_gid)) == 0)
+			return true;
+	return false;
+}
+
+/* Returns true if QPs wait for what has come: from their peer, which has taken what it was sent. */
 static bool arrive(struct udp_socket *socket, const struct udp_arrival *arrival)
 {
 	uint16_t identification = 0;
@@ -221,10 +270,11 @@ static bool arrive(struct udp_socket *socket, const struct udp_arrival *arrival)
 		socket->counters.foreign++;
 		return false;
 	}
-	frame = udp_frame_make(socket, arrival, &frame_bytes);
+	frame = udp_frame_make(arrival, &frame_bytes);
 	checked = sim_packet_identify(frame, frame_bytes, &identification);
 	if (checked) {
-		awaited = udp_pace_heard(&socket->pace, arrival->source_gid, arrival->payload);
+		awaited = !is_to_group(arrival) &&
+			  udp_pace_heard(&socket->pace, arrival->source_gid, arrival->payload);
 		if (is_congestion(socket, arrival, identification))
 			return awaited;
 	}
@@ -233,18 +283,31 @@ static bool arrive(struct udp_socket *socket, const struct udp_arrival *arrival)
 	return awaited;
 }
 
-/* Gives the engine what has come to a socket. Returns true if something came. */
-static bool empty(struct udp *udp, struct udp_socket *socket)
+/* Gives the engine the datagrams of a batch. Returns true if QPs wait for one of them. */
+static bool take(struct udp *udp, struct udp_socket *socket, const union ibv_gid *dest,
+		 unsigned int count)
 {
-	const unsigned int count = udp_receive(socket, udp->in);
 	bool ready = false;
 
 	for (unsigned int at = 0; at < count; at++) {
 		struct udp_arrival arrival;
 
 		udp_take(udp->in, at, &arrival);
-		ready |= arrive(socket, &arrival);
+		arrival.dest_gid = dest;
+		if (is_to_group(&arrival) && is_own(udp, &arrival))
+			socket->counters.own++;
+		else
+			ready |= arrive(socket, &arrival);
 	}
+	return ready;
+}
+
+/* Gives the engine what has come to a socket. Returns true if something came. */
+static bool empty(struct udp *udp, struct udp_socket *socket)
+{
+	const unsigned int count = udp_receive(socket, socket->fd, udp->in);
+	bool ready = take(udp, socket, &socket->address.gid, count);
+
 	ready |= udp_pace_resumes(&socket->pace);
 	if (ready)
 		sim_way_out_ready(socket->device->engine);
@@ -255,14 +318,31 @@ static bool empty(struct udp *udp, struct udp_socket *socket)
 	return count;
 }
 
-/* Returns true if the socket is left out of this call of receive(). */
-static bool rests(const struct udp *udp, struct udp_socket *socket)
+/* Gives the engine what has come to groups. Returns true if something came. */
+static bool empty_groups(struct udp *udp)
 {
-	if (socket->waits)
-		socket->waits--;
-	if (udp->listener.on || !socket->rests)
+	struct udp_group *ready[UDP_GROUPS_READY];
+	const unsigned int groups = udp_groups_ready(&udp->groups, ready);
+	bool came = false;
+
+	/* What comes ends no membership: a verb does. */
+	for (unsigned int i = 0; i < groups; i++) {
+		struct udp_group *group = ready[i];
+		const unsigned int count = udp_receive(group->socket, group->fd, udp->in);
+
+		take(udp, group->socket, &group->gid, count);
+		came |= count > 0;
+	}
+	udp->groups.rests = REST_AFTER_BATCH;
+	return came;
+}
+
+/* Returns true if a socket, or the groups, are left out of this call of receive(). */
+static bool rests(const struct udp *udp, unsigned int *calls)
+{
+	if (udp->listener.on || !*calls)
 		return false;
-	socket->rests--;
+	--*calls;
 	return true;
 }
 
@@ -274,9 +354,13 @@ static bool receive(struct wire *wire)
 	for (unsigned int i = 0; i < udp->count; i++) {
 		struct udp_socket *socket = udp->sockets[i];
 
-		if (socket->device && socket->fd >= 0 && !rests(udp, socket))
+		if (socket->waits)
+			socket->waits--;
+		if (socket->device && socket->fd >= 0 && !rests(udp, &socket->rests))
 			came |= empty(udp, socket);
 	}
+	if (udp->groups.first && !rests(udp, &udp->groups.rests))
+		came |= empty_groups(udp);
 	udp_listener_aim(&udp->listener);
 	return came;
 }
@@ -304,6 +388,7 @@ static void forked(struct wire *wire)
 	udp_listener_forget(&udp->listener);
 	for (unsigned int i = 0; i < udp->count; i++)
 		let_go(udp->sockets[i]);
+	udp_groups_forked(&udp->groups);
 }
 
 /* A GID of a device does not change: the child can have the address only if the parent has ended. */
@@ -336,6 +421,14 @@ static int bind_again(struct udp *udp)
 	return 0;
 }
 
+static int join_again(struct udp *udp)
+{
+	const char *call;
+	int err = udp_groups_open(&udp->groups, &call);
+
+	return err ? refuse_system(NULL, err, call) : 0;
+}
+
 static int start_listener(struct udp *udp)
 {
 	const char *call;
@@ -353,12 +446,14 @@ static int resume(struct wire *wire)
 	int err = bind_again(udp);
 
 	if (!err)
+		err = join_again(udp);
+	if (!err)
 		err = start_listener(udp);
 	if (err) {
 		forked(wire);
 		return err;
 	}
-	udp_listener_watch(&udp->listener, udp->sockets, udp->count);
+	udp_listener_watch(&udp->listener, udp->sockets, udp->count, udp->groups.watch_fd);
 	udp->process = getpid();
 	return 0;
 }
@@ -370,6 +465,7 @@ static void close_wire(struct wire *wire)
 	struct udp *udp = (struct udp *)wire;
 
 	udp_listener_stop(&udp->listener);
+	udp_groups_close(&udp->groups);
 	for (unsigned int i = 0; i < udp->count; i++) {
 		let_go(udp->sockets[i]);
 		free(udp->sockets[i]->out);
@@ -389,6 +485,8 @@ static const struct wire functions = {
 			.send = send_datagram,
 			.has_members = has_members,
 			.joined = joined,
+			.join = join,
+			.leave = leave,
 			.find = find,
 			.barrier = barrier,
 		},
@@ -412,8 +510,11 @@ int udp_open(struct bell *bell, struct wire **wire)
 	udp->wire.way.arg = udp;
 	udp->process = getpid();
 	udp->listener.bell = bell;
+	udp->groups.watch_fd = -1;
 	udp->in = udp_batch_create();
-	err = udp->in ? start_listener(udp) : refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	err = udp->in ? join_again(udp) : refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	if (!err)
+		err = start_listener(udp);
 	if (err) {
 		close_wire(&udp->wire);
 		return err;
@@ -461,7 +562,7 @@ int udp_claim(struct wire *wire, const char *text, union ibv_gid *gid)
 	}
 	udp_pace_init(&socket->pace, socket->fd);
 	udp->sockets[udp->count++] = socket;
-	udp_listener_watch(&udp->listener, udp->sockets, udp->count);
+	udp_listener_watch(&udp->listener, udp->sockets, udp->count, udp->groups.watch_fd);
 	*gid = socket->address.gid;
 	return 0;
 }

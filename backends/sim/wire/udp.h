@@ -41,8 +41,9 @@ struct udp_counters {
 	uint64_t unreachable; /* no way leads to the address */
 	uint64_t unsent; /* no room in the socket's buffer or in the kernel, or another error */
 	/* Received datagrams that became no packet. */
-	uint64_t truncated;		   /* longer than a packet may be */
-	uint64_t foreign;		   /* from an address or port that no peer can have */
+	uint64_t truncated; /* longer than a packet may be */
+	uint64_t foreign;   /* from an address or port that no peer can have */
+	uint64_t own;	    /* of this process, to a group: its QPs have the packet */
 	uint64_t congestion_notifications; /* CNP */
 	/* Received packets that are only marked. */
 	uint64_t congestion_marks; /* ECN: congestion experienced */

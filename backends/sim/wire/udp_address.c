@@ -52,6 +52,7 @@ static void map_ipv4(const struct in_addr *from, union ibv_gid *gid)
 void udp_address_init(struct udp_address *address, const union ibv_gid *gid)
 {
 	address->gid = *gid;
+	address->interface = 0;
 	address->ipv6 = udp_gid_is_ipv6(gid->raw);
 	address->mtu = IBV_MTU_1024;
 	inet_ntop(address->ipv6 ? AF_INET6 : AF_INET, gid->raw + (address->ipv6 ? 0 : 12),
@@ -135,7 +136,7 @@ static int mtu_bytes_of(const char *interface)
 	return bytes;
 }
 
-void udp_address_find_mtu(struct udp_address *address)
+void udp_address_find_interface(struct udp_address *address)
 {
 	struct ifaddrs *entries = NULL;
 	int bytes = MTU_BYTES_DEFAULT;
@@ -143,8 +144,10 @@ void udp_address_find_mtu(struct udp_address *address)
 	if (getifaddrs(&entries) == 0) {
 		const char *interface = interface_of(entries, address);
 
-		if (interface)
+		if (interface) {
 			bytes = mtu_bytes_of(interface);
+			address->interface = if_nametoindex(interface);
+		}
 		freeifaddrs(entries);
 	}
 	address->mtu = IBV_MTU_4096;

@@ -189,10 +189,10 @@ bool udp_may_wait(const struct udp_socket *socket)
 
 /* --- receiving --- */
 
-unsigned int udp_receive(struct udp_socket *socket, struct udp_batch *in)
+unsigned int udp_receive(struct udp_socket *socket, int fd, struct udp_batch *in)
 {
 	const int state = cancel_off();
-	const int count = recvmmsg(socket->fd, in->messages, UDP_BATCH, MSG_DONTWAIT, NULL);
+	const int count = recvmmsg(fd, in->messages, UDP_BATCH, MSG_DONTWAIT, NULL);
 
 	cancel_restore(state);
 	if (count <= 0)

@@ -28,6 +28,7 @@ struct option {
 static const struct option ipv4_options[] = {
 	{IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO, "setsockopt(IP_MTU_DISCOVER)"},
 	{IPPROTO_IP, IP_TTL, 64, "setsockopt(IP_TTL)"},
+	{IPPROTO_IP, IP_MULTICAST_TTL, 64, "setsockopt(IP_MULTICAST_TTL)"},
 	{IPPROTO_IP, IP_TOS, 0, "setsockopt(IP_TOS)"},
 	{IPPROTO_IP, IP_RECVTOS, 1, "setsockopt(IP_RECVTOS)"},
 	{IPPROTO_IP, IP_RECVTTL, 1, "setsockopt(IP_RECVTTL)"},
@@ -39,6 +40,7 @@ static const struct option ipv6_options[] = {
 	{IPPROTO_IPV6, IPV6_V6ONLY, 1, "setsockopt(IPV6_V6ONLY)"},
 	{IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO, "setsockopt(IPV6_MTU_DISCOVER)"},
 	{IPPROTO_IPV6, IPV6_UNICAST_HOPS, 64, "setsockopt(IPV6_UNICAST_HOPS)"},
+	{IPPROTO_IPV6, IPV6_MULTICAST_HOPS, 64, "setsockopt(IPV6_MULTICAST_HOPS)"},
 	{IPPROTO_IPV6, IPV6_TCLASS, 0, "setsockopt(IPV6_TCLASS)"},
 	{IPPROTO_IPV6, IPV6_RECVTCLASS, 1, "setsockopt(IPV6_RECVTCLASS)"},
 	{IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1, "setsockopt(IPV6_RECVHOPLIMIT)"},
@@ -79,25 +81,48 @@ static void set_wishes(int fd, bool ipv6)
 	}
 }
 
-int udp_bind(const struct udp_address *address, const char **call)
+int udp_open_socket(bool ipv6, const char **call)
 {
-	const int fd = socket(address->ipv6 ? AF_INET6 : AF_INET,
-			      SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	union udp_sockaddr at;
-	socklen_t bytes = udp_sockaddr(address->gid.raw, &at);
+	const int fd =
+		socket(ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	int err;
 
 	*call = "socket";
 	if (fd < 0)
 		return -errno;
-	err = address->ipv6
-		      ? set(fd, ipv6_options, sizeof(ipv6_options) / sizeof(ipv6_options[0]), call)
-		      : set(fd, ipv4_options, sizeof(ipv4_options) / sizeof(ipv4_options[0]), call);
-	if (!err) {
-		set_wishes(fd, address->ipv6);
-		*call = "bind";
-		err = bind(fd, &at.any, bytes) ? errno : 0;
+	err = ipv6 ? set(fd, ipv6_options, sizeof(ipv6_options) / sizeof(ipv6_options[0]), call)
+		   : set(fd, ipv4_options, sizeof(ipv4_options) / sizeof(ipv4_options[0]), call);
+	if (err) {
+		close(fd);
+		return -err;
 	}
+	set_wishes(fd, ipv6);
+	return fd;
+}
+
+/* IPv4 sends to groups by the interface of the bound address (Linux net/ipv4/route.c,
+ * ip_route_output_key_hash_rcu); IPv6 does not. */
+static int bind_to(int fd, const struct udp_address *address, const char **call)
+{
+	const struct option by = {IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)address->interface,
+				  "setsockopt(IPV6_MULTICAST_IF)"};
+	union udp_sockaddr at;
+	const socklen_t bytes = udp_sockaddr(address->gid.raw, &at);
+
+	*call = "bind";
+	if (bind(fd, &at.any, bytes))
+		return errno;
+	return address->ipv6 ? set(fd, &by, 1, call) : 0;
+}
+
+int udp_bind(const struct udp_address *address, const char **call)
+{
+	const int fd = udp_open_socket(address->ipv6, call);
+	int err;
+
+	if (fd < 0)
+		return fd;
+	err = bind_to(fd, address, call);
 	if (!err)
 		return fd;
 	close(fd);
@@ -170,7 +195,10 @@ static int claim_loopback(struct udp_address *address)
 		refuse_name(NULL, VB_WHY_UDP_LOOPBACK_FULL, address->text);
 		return -1;
 	}
-	return fd < 0 ? minus_errno(udp_refuse_bind(address, -fd, call)) : fd;
+	if (fd < 0)
+		return minus_errno(udp_refuse_bind(address, -fd, call));
+	udp_address_find_interface(address);
+	return fd;
 }
 
 static int claim_named(const char *text, struct udp_address *address)
@@ -181,6 +209,7 @@ static int claim_named(const char *text, struct udp_address *address)
 
 	if (err)
 		return minus_errno(err);
+	udp_address_find_interface(address);
 	fd = udp_bind(address, &call);
 	return fd < 0 ? minus_errno(udp_refuse_bind(address, -fd, call)) : fd;
 }
@@ -190,8 +219,6 @@ int udp_claim_address(const char *text, struct udp_address *address)
 	const int state = cancel_off();
 	const int fd = text[0] ? claim_named(text, address) : claim_loopback(address);
 
-	if (fd >= 0)
-		udp_address_find_mtu(address);
 	cancel_restore(state);
 	return fd;
 }

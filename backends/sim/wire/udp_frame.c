@@ -6,13 +6,20 @@
 
 void udp_frame_mac(const uint8_t gid[16], uint8_t mac[6])
 {
-	mac[0] = 0x02; /* of local administration */
-	mac[1] = 0x00;
+	static const uint8_t ipv4_group[] = {0x01, 0x00, 0x5e}, ipv6_group[] = {0x33, 0x33},
+			     own[] = {0x02 /* of local administration */, 0x00};
+	const bool group = sim_gid_is_multicast(gid);
+
 	memcpy(mac + 2, gid + 12, 4);
+	if (group && sim_gid_is_ipv4(gid)) {
+		mac[3] &= 0x7f;
+		memcpy(mac, ipv4_group, sizeof(ipv4_group));
+	} else {
+		memcpy(mac, group ? ipv6_group : own, sizeof(own));
+	}
 }
 
-uint8_t *udp_frame_make(const struct udp_socket *socket, const struct udp_arrival *arrival,
-			size_t *frame_bytes)
+uint8_t *udp_frame_make(const struct udp_arrival *arrival, size_t *frame_bytes)
 {
 	struct sim_route route = {
 		.traffic_class = arrival->traffic_class,
@@ -23,9 +30,9 @@ uint8_t *udp_frame_make(const struct udp_socket *socket, const struct udp_arriva
 	uint8_t *frame;
 
 	udp_frame_mac(arrival->source_gid, route.source_mac);
-	udp_frame_mac(socket->address.gid.raw, route.dest_mac);
+	udp_frame_mac(arrival->dest_gid->raw, route.dest_mac);
 	memcpy(route.source_gid, arrival->source_gid, sizeof(route.source_gid));
-	memcpy(route.dest_gid, socket->address.gid.raw, sizeof(route.dest_gid));
+	memcpy(route.dest_gid, arrival->dest_gid, sizeof(route.dest_gid));
 	frame = arrival->payload - sim_route_bytes(&route);
 	*frame_bytes = sim_packet_resize(frame, arrival->bytes, &route);
 	return frame;

@@ -18,7 +18,7 @@
 static bool watch(struct udp_listener *listener)
 {
 	static const struct timespec pause = {.tv_nsec = UDP_PAUSE_NS};
-	struct pollfd fds[UDP_SOCKETS_MAX + 1];
+	struct pollfd fds[UDP_SOCKETS_MAX + 2];
 	const unsigned int count = listener->count;
 	const struct timespec *limit = listener->hurries ? &pause : NULL;
 	uint64_t wakes;
@@ -127,12 +127,13 @@ void udp_listener_stop(struct udp_listener *listener)
 }
 
 void udp_listener_watch(struct udp_listener *listener, struct udp_socket *const *sockets,
-			unsigned int count)
+			unsigned int count, int groups_fd)
 {
 	pthread_mutex_lock(&listener->mutex);
 	for (unsigned int i = 0; i < count; i++)
 		listener->fds[i + 1] = (struct pollfd){.fd = sockets[i]->fd, .events = POLLIN};
-	listener->count = count + 1;
+	listener->fds[count + 1] = (struct pollfd){.fd = groups_fd, .events = POLLIN};
+	listener->count = count + 2;
 	wake(listener);
 	pthread_mutex_unlock(&listener->mutex);
 }

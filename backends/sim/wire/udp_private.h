@@ -36,7 +36,9 @@ struct udp_address {
 	union ibv_gid gid;
 	bool ipv6;
 	char text[INET6_ADDRSTRLEN];
+	/* Of the interface that has the address: */
 	enum ibv_mtu mtu;
+	unsigned int interface; /* its index; 0: not found */
 };
 
 bool udp_gid_is_ipv6(const uint8_t gid[16]);
@@ -50,8 +52,11 @@ void udp_address_init(struct udp_address *address, const union ibv_gid *gid);
 /* Finds the address that a text names. 0, or an errno value with a sentence. */
 int udp_address_find(const char *text, struct udp_address *address);
 
-/* Finds the MTU of the interface that has the address. */
-void udp_address_find_mtu(struct udp_address *address);
+/* Finds the interface that has the address. */
+void udp_address_find_interface(struct udp_address *address);
+
+/* Makes a socket with the options of the wire, which is not bound. Returns as udp_bind(). */
+int udp_open_socket(bool ipv6, const char **call);
 
 /* Binds a socket to the address. Returns the socket, or the negative errno value of the call of the system
  * that failed, whose name is in *call. */
@@ -185,25 +190,65 @@ struct udp_arrival {
 	bool truncated;
 	uint16_t source_port;
 	uint8_t source_gid[16];
+	const union ibv_gid *dest_gid; /* the device's, or a group's; set by udp.c */
 	uint8_t traffic_class;
 	uint8_t hop_limit;
 };
 
-/* Receives a batch. Returns the number of datagrams. */
-unsigned int udp_receive(struct udp_socket *socket, struct udp_batch *in);
+/* Receives a batch from fd, the socket's or that of a group of the device. Returns the number of
+ * datagrams. */
+unsigned int udp_receive(struct udp_socket *socket, int fd, struct udp_batch *in);
 
 /* Reads datagram `index` of a received batch, and makes its place ready for another one. */
 void udp_take(struct udp_batch *in, unsigned int index, struct udp_arrival *arrival);
 
+/* --- groups: udp_group.c --- */
+
+/* The most groups that udp_groups_ready() returns. */
+#define UDP_GROUPS_READY 16
+
+/* A multicast group that QPs of a device are in. */
+struct udp_group {
+	struct udp_group *next;
+	struct udp_socket *socket; /* of the device */
+	union ibv_gid gid;
+	int fd; /* -1: the parent has it */
+};
+
+struct udp_groups {
+	struct udp_group *first;
+	int watch_fd;	    /* epoll(7): can be read if a group's socket can */
+	unsigned int rests; /* as that of a socket */
+};
+
+/* Returns true if devices with this GID reach the group: IPv4 has groups of its own. */
+bool udp_group_is_of(const uint8_t group[16], const uint8_t gid[16]);
+
+/* Makes the descriptors that are missing: after udp_groups_forked(), those of all groups. 0, or the errno
+ * value of the call of the system that failed, whose name is in *call. */
+int udp_groups_open(struct udp_groups *groups, const char **call);
+
+/* Joins the group at the interface of the device's address. The group of another IP version has members
+ * in this process only. 0, or an errno value whose reason the engine of the device keeps. */
+int udp_groups_join(struct udp_groups *groups, struct udp_socket *socket, const union ibv_gid *gid);
+void udp_groups_leave(struct udp_groups *groups, const struct udp_socket *socket,
+		      const union ibv_gid *gid);
+
+/* Writes the groups that have datagrams to ready[UDP_GROUPS_READY], and returns how many. */
+unsigned int udp_groups_ready(const struct udp_groups *groups, struct udp_group **ready);
+
+/* In the child of a fork(): lets go of the parent's descriptors. */
+void udp_groups_forked(struct udp_groups *groups);
+void udp_groups_close(struct udp_groups *groups);
+
 /* --- frames: udp_frame.c --- */
 
-/* Sets a MAC of local administration (IEEE 802) that stands for the adapter with this GID. */
+/* Sets the MAC of a group (RFC 1112, RFC 2464), or one of local administration (IEEE 802) that stands for
+ * the adapter with this GID. */
 void udp_frame_mac(const uint8_t gid[16], uint8_t mac[6]);
 
-/* Writes the headers before the BTH of a datagram that has come to the socket. Returns the frame and its
- * length. */
-uint8_t *udp_frame_make(const struct udp_socket *socket, const struct udp_arrival *arrival,
-			size_t *frame_bytes);
+/* Writes the headers before the BTH of a datagram that has come. Returns the frame and its length. */
+uint8_t *udp_frame_make(const struct udp_arrival *arrival, size_t *frame_bytes);
 
 /* Returns false if the headers before the BTH of a frame, which a filter may have changed, are not those
  * that the kernel will write. Sets the fields of *route that the kernel takes from its caller. */
@@ -224,7 +269,7 @@ struct udp_listener {
 	bool began, ends;
 	bool hurries; /* the bell rings after a pause at the latest */
 	unsigned int count;
-	struct pollfd fds[UDP_SOCKETS_MAX + 1];
+	struct pollfd fds[UDP_SOCKETS_MAX + 2];
 };
 
 /* 0, or the errno value of the call of the system that failed, whose name is in *call. */
@@ -234,9 +279,9 @@ int udp_listener_start(struct udp_listener *listener, struct bell *bell, const c
 void udp_listener_forget(struct udp_listener *listener);
 void udp_listener_stop(struct udp_listener *listener);
 
-/* The sockets whose datagrams are watched from now on. */
+/* The sockets whose datagrams are watched from now on, and the descriptor of the groups. */
 void udp_listener_watch(struct udp_listener *listener, struct udp_socket *const *sockets,
-			unsigned int count);
+			unsigned int count, int groups_fd);
 
 /* on: a datagram rings the bell from now on. */
 void udp_listener_set(struct udp_listener *listener, bool on);
@@ -254,6 +299,7 @@ struct udp {
 	int process; /* that claimed the addresses; after a fork() the parent */
 	unsigned int count;
 	struct udp_socket *sockets[UDP_SOCKETS_MAX];
+	struct udp_groups groups;
 	struct udp_listener listener;
 	struct udp_batch *in;
 };

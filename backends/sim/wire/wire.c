@@ -74,6 +74,21 @@ static void joined(void *arg, const struct sim_device *device, uint32_t membersh
 		wire->way.joined(wire->way.arg, device, memberships);
 }
 
+static int join(void *arg, const struct sim_device *device, const union ibv_gid *group)
+{
+	const struct wire *wire = wire_of(arg, device);
+
+	return wire && wire->way.join ? wire->way.join(wire->way.arg, device, group) : 0;
+}
+
+static void leave(void *arg, const struct sim_device *device, const union ibv_gid *group)
+{
+	const struct wire *wire = wire_of(arg, device);
+
+	if (wire && wire->way.leave)
+		wire->way.leave(wire->way.arg, device, group);
+}
+
 static enum sim_presence find(void *arg, const struct sim_path *path, uint32_t dest_qpn)
 {
 	const struct wire *wire = way_to(arg, path->source, path->dest);
@@ -108,6 +123,8 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.send = send,
 		.has_members = has_members,
 		.joined = joined,
+		.join = join,
+		.leave = leave,
 		.find = find,
 		.barrier = barrier,
 	};
