@@ -189,6 +189,9 @@ struct vb_sim_config {
 
 /*
  * Replaces the default world by a new one. config is copied, with what it points to; NULL is a configuration of zeros.
+ * After an error the default world stays. A default world whose devices have the wire shared or udp leaves
+ * its addresses and its shared world before the new one opens, which may name the same: after an error
+ * there is no default world, and the next use makes one (vb_sim_set_default()).
  *
  * EBUSY: a device of the default world is open; the sentence of vb_last_error() names what is open.
  *	See vb_sim_reset().

@@ -268,6 +268,12 @@ static int replace_default(const struct vb_sim_config *config)
 	/* Both worlds may name the same trace file. */
 	if (old)
 		world_trace_close(old);
+	/* The process cannot have an address twice, and other devices in a shared world that it is in. */
+	if (old && old->wires.first) {
+		default_world = NULL;
+		process_retire(old);
+		old = NULL;
+	}
 	fresh = vb_sim_open(config);
 	if (!fresh)
 		return errno;
