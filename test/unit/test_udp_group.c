@@ -11,9 +11,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <verbena/fault.h>
@@ -655,6 +657,16 @@ void test_a_group_of_another_ip_version(void)
 
 /* --- fork() --- */
 
+/* The child ends with this process, however that ends. */
+static pid_t fork_child(void)
+{
+	const pid_t pid = fork();
+
+	if (!pid)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	return pid;
+}
+
 /* The membership of a parent outlives a child that ends. */
 void test_a_child_leaves_its_parents_groups_alone(void)
 {
@@ -663,7 +675,7 @@ void test_a_child_leaves_its_parents_groups_alone(void)
 	attach(&b);
 	send_to_group(&a, 10);
 	take(&b, &a, 10);
-	pid = fork();
+	pid = fork_child();
 	if (!pid) {
 		vb_detach_mcast(b.qp, &group, 0);
 		_exit(0);
@@ -684,7 +696,7 @@ void test_a_parent_leaves_while_a_child_lives(void)
 
 	attach(&b);
 	TEST_ASSERT_EQUAL_INT(0, pipe(lives) | pipe(ends));
-	pid = fork();
+	pid = fork_child();
 	if (!pid)
 		_exit(write(lives[1], &byte, 1) != 1 || read(ends[0], &byte, 1) != 1);
 	TEST_ASSERT_EQUAL_INT(1, read(lives[0], &byte, 1));
@@ -816,7 +828,9 @@ static int in_namespaces(void)
 	if (!run("ip link add vb0 type veth peer name vb1 && ip link delete vb0"))
 		return SKIPPED;
 	TEST_ASSERT_EQUAL_INT(0, pipe(down) | pipe(up));
-	pid = fork();
+	pid = fork_child();
+	close(pid ? down[0] : down[1]);
+	close(pid ? up[1] : up[0]);
 	if (!pid) {
 		be_member(down[0], up[1]);
 		_exit(0);
@@ -831,7 +845,7 @@ void test_namespaces_that_a_cable_joins(void)
 	int pid, status;
 
 	close_all();
-	pid = fork();
+	pid = fork_child();
 	if (!pid)
 		_exit(in_namespaces());
 	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
