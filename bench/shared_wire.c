@@ -8,29 +8,23 @@
  *
  * Each figure is the median of rounds.
  */
-#include "bench.h"
+#include "sides.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <verbena/verbs.h>
 
-#define LIST_MAX     64
 #define RECEIVES     512
 #define SENDS	     128
 #define WRITE_BYTES  (1u << 20)
 #define WRITES_AHEAD 16
 
-/* One of the two processes. The parent measures, the child does what the parent says. */
+/* One of the two processes. */
 struct side {
-	bool parent;
-	int peer; /* a pair of sockets, for what is not measured */
+	struct bench_side both;
 	uint64_t size, list;
 	struct bench_pair pair; /* a is this process's device, b has the address of the other's */
 	uint64_t peer_at;	/* the other's buffer */
@@ -38,35 +32,6 @@ struct side {
 	uint64_t posted; /* receives */
 	uint8_t *copy;	 /* of WRITE_BYTES */
 };
-
-/* What the parent asks for; both processes have a part in it. */
-typedef void way_fn(struct side *side, uint64_t count);
-
-static void need(bool good, const char *what)
-{
-	if (!good)
-		bench_fail(what, errno);
-}
-
-static void tell(const struct side *side, const void *bytes, size_t length)
-{
-	need(write(side->peer, bytes, length) == (ssize_t)length, "write to the other process");
-}
-
-static void hear(const struct side *side, void *bytes, size_t length)
-{
-	need(recv(side->peer, bytes, length, MSG_WAITALL) == (ssize_t)length,
-	     "read from the other process");
-}
-
-/* Both processes are here. */
-static void meet(const struct side *side)
-{
-	char byte = 0;
-
-	tell(side, &byte, 1);
-	hear(side, &byte, 1);
-}
 
 /* --- messages --- */
 
@@ -89,22 +54,9 @@ static void post_receives(struct side *side, unsigned int count)
 		bench_check("post_recv", ibv_post_recv(node->qp, receives, &bad));
 }
 
-/* Posts `count` sends at once. Only the last is signalled. */
 static void post_sends(struct side *side, uint64_t count)
 {
-	struct bench_node *node = &side->pair.a;
-	struct ibv_sge sge = {(uintptr_t)node->buffer + RECEIVES * side->size, (uint32_t)side->size,
-			      node->mr->lkey};
-	struct ibv_send_wr sends[LIST_MAX], *bad;
-
-	for (uint64_t i = 0; i < count; i++)
-		sends[i] =
-			(struct ibv_send_wr){.next = i + 1 < count ? &sends[i + 1] : NULL,
-					     .sg_list = &sge,
-					     .num_sge = 1,
-					     .opcode = IBV_WR_SEND,
-					     .send_flags = i + 1 < count ? 0 : IBV_SEND_SIGNALED};
-	bench_check("post_send", ibv_post_send(node->qp, sends, &bad));
+	bench_post_sends(&side->pair.a, RECEIVES * side->size, side->size, count);
 }
 
 /* Polls once. Returns how many receives have completed, for each of which another one is posted; adds
@@ -116,7 +68,7 @@ static unsigned int poll_some(struct side *side, uint64_t *sent)
 	unsigned int received = 0;
 
 	for (int i = 0; i < taken; i++) {
-		need(done[i].status == IBV_WC_SUCCESS, vb_wc_status_str(done[i].status));
+		bench_expect(done[i].status == IBV_WC_SUCCESS, vb_wc_status_str(done[i].status));
 		if (done[i].opcode & IBV_WC_RECV)
 			received++;
 		else
@@ -126,16 +78,17 @@ static unsigned int poll_some(struct side *side, uint64_t *sent)
 	return received;
 }
 
-static void pingpong(struct side *side, uint64_t count)
+static void pingpong(void *arg, uint64_t count)
 {
+	struct side *side = arg;
 	uint64_t sent = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
-		if (side->parent)
+		if (side->both.parent)
 			post_sends(side, 1);
 		while (!poll_some(side, &sent))
 			;
-		if (!side->parent)
+		if (!side->both.parent)
 			post_sends(side, 1);
 	}
 	while (sent < count)
@@ -143,12 +96,13 @@ static void pingpong(struct side *side, uint64_t count)
 }
 
 /* The child keeps its send queue full. */
-static void stream(struct side *side, uint64_t count)
+static void stream(void *arg, uint64_t count)
 {
+	struct side *side = arg;
 	const uint64_t lists = count / side->list + 1;
 	uint64_t sent = 0, received = 0;
 
-	if (side->parent) {
+	if (side->both.parent) {
 		while (received < lists * side->list)
 			received += poll_some(side, &sent);
 		return;
@@ -181,11 +135,12 @@ static void post_write(struct side *side)
 }
 
 /* The parent writes into the memory of the child, which sleeps. */
-static void write_all(struct side *side, uint64_t count)
+static void write_all(void *arg, uint64_t count)
 {
+	struct side *side = arg;
 	uint64_t written = 0;
 
-	if (!side->parent)
+	if (!side->both.parent)
 		return;
 	for (uint64_t posted = 0; written < count;) {
 		for (; posted < count && posted - written < WRITES_AHEAD; posted++)
@@ -194,9 +149,10 @@ static void write_all(struct side *side, uint64_t count)
 	}
 }
 
-static void copy_all(struct side *side, uint64_t count)
+static void copy_all(void *arg, uint64_t count)
 {
-	for (uint64_t i = 0; i < count && side->parent; i++) {
+	struct side *side = arg;
+	for (uint64_t i = 0; i < count && side->both.parent; i++) {
 		memcpy(side->copy, side->pair.a.buffer, WRITE_BYTES);
 		__asm__ volatile("" ::: "memory");
 	}
@@ -204,32 +160,17 @@ static void copy_all(struct side *side, uint64_t count)
 
 /* --- both processes --- */
 
-static way_fn *const ways[] = {pingpong, stream, write_all, copy_all};
+static bench_way *const table[] = {pingpong, stream, write_all, copy_all};
 
-enum { PINGPONG, STREAM, WRITE, COPY, NO_WAY };
+enum { PINGPONG, STREAM, WRITE, COPY };
 
-struct order {
-	uint64_t way, count;
-};
+static const struct bench_ways ways = {table, sizeof(table) / sizeof(table[0])};
 
-static void go(struct side *side, uint64_t way, uint64_t count)
+static void go(void *arg, unsigned int way, uint64_t count)
 {
-	const struct order order = {way, count};
+	const struct side *side = arg;
 
-	tell(side, &order, sizeof(order));
-	ways[way](side, count);
-	meet(side);
-}
-
-static void obey(struct side *side)
-{
-	struct order order;
-
-	for (hear(side, &order, sizeof(order)); order.way != NO_WAY;
-	     hear(side, &order, sizeof(order))) {
-		ways[order.way](side, order.count);
-		meet(side);
-	}
+	bench_go(&side->both, &ways, way, arg, count);
 }
 
 static void go_pingpong(void *arg, uint64_t count)
@@ -275,15 +216,15 @@ static void open_wire(struct side *side, pid_t first)
 	here.qpn = own->qp->qp_num;
 	here.rkey = own->mr->rkey;
 	here.gid = own->gid;
-	tell(side, &here, sizeof(here));
-	hear(side, &there, sizeof(there));
+	bench_tell(&side->both, &here, sizeof(here));
+	bench_hear(&side->both, &there, sizeof(there));
 	peer->gid = there.gid;
 	side->peer_at = there.at;
 	side->peer_rkey = there.rkey;
 	bench_connect(own->qp, peer, there.qpn);
 	for (unsigned int i = 0; i < RECEIVES; i += BENCH_POLL_MAX)
 		post_receives(side, BENCH_POLL_MAX);
-	meet(side);
+	bench_meet(&side->both);
 }
 
 static void check_written(struct side *side)
@@ -292,11 +233,11 @@ static void check_written(struct side *side)
 
 	for (uint32_t i = 0; i < WRITE_BYTES; i++)
 		expected[i] = (uint8_t)(i * 31 + i / 251);
-	if (side->parent)
+	if (side->both.parent)
 		memcpy(side->pair.a.buffer, expected, WRITE_BYTES);
-	meet(side);
+	bench_meet(&side->both);
 	write_all(side, 1);
-	meet(side);
+	bench_meet(&side->both);
 	if (memcmp(side->pair.a.buffer, expected, WRITE_BYTES) == 0)
 		return;
 	fprintf(stderr, "shared_wire: the data that arrived differ from the written data\n");
@@ -305,7 +246,6 @@ static void check_written(struct side *side)
 
 static void measure(struct side *side, uint64_t count, uint64_t writes)
 {
-	const struct order end = {NO_WAY, 0};
 	struct bench_comparison found;
 
 	found = bench_compare(go_pingpong, NULL, side, count);
@@ -316,7 +256,7 @@ static void measure(struct side *side, uint64_t count, uint64_t writes)
 	printf("writes: %.2f GB/s, memcpy %.2f GB/s\n", WRITE_BYTES / found.ours_ns,
 	       WRITE_BYTES / found.theirs_ns);
 	printf("write ratio: %.3f\n", 1 / found.ratio);
-	tell(side, &end, sizeof(end));
+	bench_dismiss(&side->both, &ways);
 }
 
 /* Puts this process and its threads on one of the processors that it may use. */
@@ -324,13 +264,13 @@ static void stay(unsigned int number)
 {
 	cpu_set_t all, one;
 
-	need(!sched_getaffinity(0, sizeof(all), &all), "sched_getaffinity");
+	bench_expect(!sched_getaffinity(0, sizeof(all), &all), "sched_getaffinity");
 	number %= (unsigned int)CPU_COUNT(&all);
 	CPU_ZERO(&one);
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
 		if (CPU_ISSET(cpu, &all) && !number--)
 			CPU_SET(cpu, &one);
-	need(!sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
+	bench_expect(!sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
 }
 
 int main(int argc, char **argv)
@@ -340,29 +280,23 @@ int main(int argc, char **argv)
 	const struct bench_option options[] = {
 		{"--size", "bytes of a message", &side.size, 1, 1024, NULL},
 		{"--count", "round trips", &count, 100, UINT32_MAX, NULL},
-		{"--list", "sends of a post", &side.list, 1, LIST_MAX, NULL},
+		{"--list", "sends of a post", &side.list, 1, BENCH_LIST_MAX, NULL},
 		{"--writes", "RDMA WRITEs of 1 MiB", &writes, 20, UINT32_MAX, NULL},
 		{0},
 	};
 	const pid_t first = getpid();
-	int pair[2], status = 0;
 
 	bench_options(argc, argv, "Measures the wire `shared` between two processes.", options);
-	need(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socketpair");
-	side.parent = fork();
-	side.peer = pair[!side.parent];
-	close(pair[side.parent]);
-	stay(side.parent);
+	bench_split(&side.both);
+	stay(side.both.parent);
 	side.copy = bench_need("memory", malloc(WRITE_BYTES));
 	open_wire(&side, first);
-	if (side.parent)
+	if (side.both.parent)
 		measure(&side, count, writes);
 	else
-		obey(&side);
+		bench_obey(&side.both, &ways, &side);
 	check_written(&side);
-	meet(&side);
+	bench_meet(&side.both);
 	bench_close_node(&side.pair.a);
-	if (side.parent)
-		need(wait(&status) > 0, "wait");
-	return status ? 1 : 0;
+	return bench_unite(&side.both);
 }
