@@ -335,6 +335,71 @@ void test_after_a_pause_packets_come_before_timers(void)
 	sim_clock_release(&driver.engine->clock, &timer);
 }
 
+static void catch_up(void)
+{
+	pthread_mutex_lock(&driver.mutex);
+	driver_catch_up(&driver);
+	pthread_mutex_unlock(&driver.mutex);
+}
+
+static unsigned int fired_late;
+
+static void count_late(struct sim_timer *fired)
+{
+	(void)fired;
+	fired_late++;
+}
+
+/*
+ * After a pause of 20 s, all timers are later by what was lost: one that was due 10 s after the first is due
+ * 10 s from now. Otherwise all retries of a send would pass at once.
+ */
+void test_after_a_pause_timers_keep_their_distance(void)
+{
+	const uint64_t pause_ns = UINT64_C(20000000000);
+	const uint64_t now_ns = driver_clock_ns(CLOCK_MONOTONIC) - driver.base_ns;
+	struct sim_timer later;
+
+	received_before = UINT32_MAX;
+	fired_late = 0;
+	TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&driver.engine->clock));
+	TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&driver.engine->clock));
+	sim_timer_init(&timer, fire);
+	sim_timer_init(&later, count_late);
+	driver_set_base(&driver, driver.base_ns - pause_ns, 0);
+	sim_timer_arm(&driver.engine->clock, &timer, now_ns + 1000000);
+	sim_timer_arm(&driver.engine->clock, &later, now_ns + 1000000 + pause_ns / 2);
+	catch_up();
+	TEST_ASSERT_EQUAL_UINT(0, received_before);
+	TEST_ASSERT_EQUAL_UINT(0, fired_late);
+	TEST_ASSERT_TRUE(sim_engine_next_ns(driver.engine) >= now_ns + pause_ns + pause_ns / 2);
+	sim_clock_release(&driver.engine->clock, &later);
+	sim_clock_release(&driver.engine->clock, &timer);
+}
+
+/* A timer that is due a little late puts off no other. The machine may be busy: the test tries until the
+ * thread runs soon enough. */
+void test_timers_that_are_a_little_late_put_off_nothing(void)
+{
+	const uint64_t hour_ns = UINT64_C(3600000000000);
+	struct sim_timer later;
+	uint64_t due_ns;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&driver.engine->clock));
+	TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&driver.engine->clock));
+	sim_timer_init(&timer, fire);
+	sim_timer_init(&later, count_late);
+	catch_up();
+	do {
+		due_ns = sim_engine_now_ns(driver.engine) + hour_ns;
+		sim_timer_arm(&driver.engine->clock, &later, due_ns);
+		sim_timer_arm(&driver.engine->clock, &timer, due_ns - hour_ns + 1);
+		catch_up();
+	} while (sim_engine_next_ns(driver.engine) != due_ns);
+	sim_clock_release(&driver.engine->clock, &later);
+	sim_clock_release(&driver.engine->clock, &timer);
+}
+
 /* The engine's time is CLOCK_MONOTONIC since the base that all processes of a world have. */
 void test_the_time_is_that_of_the_world(void)
 {

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/* Areas for rings in a shared world: who lets go of an end, and when the area is free. */
+#include "test/unit/shared_world.h"
+
+static struct segment a, b, c;
+
+void setUp(void)
+{
+	name_world();
+	attach(&a);
+	attach(&b);
+	attach(&c);
+}
+
+void tearDown(void)
+{
+	places_leave(&a);
+	places_leave(&b);
+	places_leave(&c);
+	TEST_ASSERT_FALSE(world_exists());
+}
+
+/* Makes a ring from a to b. */
+static void join_ends(struct area *out, struct area *in)
+{
+	TEST_ASSERT_TRUE(areas_take(&a, b.id, out));
+	TEST_ASSERT_TRUE(areas_map(&b, out->index, in));
+	in->index = out->index;
+	TEST_ASSERT_TRUE(areas_whole(&a, out->index));
+}
+
+static bool holds(const struct segment *segment, enum area_state end, uint32_t index)
+{
+	uint32_t cursor = 0, found;
+
+	while (areas_next(segment, end, &cursor, &found))
+		if (found == index)
+			return true;
+	return false;
+}
+
+/* Each end is let go by itself, in any order; then the next ring takes the area. */
+void test_an_area_is_free_when_both_ends_have_let_go(void)
+{
+	for (unsigned int round = 0; round < 4; round++) {
+		struct area out, in;
+
+		join_ends(&out, &in);
+		TEST_ASSERT_EQUAL_UINT32(0, out.index);
+		if (round % 2) {
+			TEST_ASSERT_TRUE(areas_release(&a, &out, AREA_PRODUCER, 0));
+			TEST_ASSERT_FALSE(holds(&a, AREA_PRODUCER, 0));
+			TEST_ASSERT_TRUE(holds(&b, AREA_CONSUMER, 0));
+		}
+		TEST_ASSERT_FALSE(areas_whole(&a, 0) && round % 2);
+		TEST_ASSERT_TRUE(areas_release(&b, &in, AREA_CONSUMER, 0));
+		TEST_ASSERT_NULL(in.memory);
+		TEST_ASSERT_FALSE(holds(&b, AREA_CONSUMER, 0));
+		if (round % 2 == 0) {
+			TEST_ASSERT_TRUE(holds(&a, AREA_PRODUCER, 0));
+			TEST_ASSERT_FALSE(areas_whole(&a, 0));
+			TEST_ASSERT_TRUE(areas_release(&a, &out, AREA_PRODUCER, 0));
+		}
+		TEST_ASSERT_NULL(out.memory);
+	}
+}
+
+/* An end that was taken from a process, which others thought dead, is not given back a second time: the area
+ * has a new ring meanwhile. */
+void test_an_end_that_another_process_has_is_left_alone(void)
+{
+	struct area out, in, next, next_in;
+
+	join_ends(&out, &in);
+	TEST_ASSERT_TRUE(segment_lock(&b, 0));
+	areas_free(&b, a.id);
+	segment_unlock(&b);
+	TEST_ASSERT_TRUE(areas_release(&b, &in, AREA_CONSUMER, 0));
+	TEST_ASSERT_TRUE(areas_take(&c, b.id, &next));
+	TEST_ASSERT_EQUAL_UINT32(out.index, next.index);
+	TEST_ASSERT_TRUE(areas_map(&b, next.index, &next_in));
+	next_in.index = next.index;
+	TEST_ASSERT_TRUE(areas_release(&a, &out, AREA_PRODUCER, 0));
+	TEST_ASSERT_TRUE(areas_whole(&c, next.index));
+	TEST_ASSERT_TRUE(areas_producer(&b, next.index) == c.id);
+	TEST_ASSERT_TRUE(areas_release(&b, &next_in, AREA_CONSUMER, 0));
+	TEST_ASSERT_TRUE(areas_release(&c, &next, AREA_PRODUCER, 0));
+}
+
+/* Who does not get the lock keeps the end, and may let go later. */
+void test_a_busy_lock_changes_nothing(void)
+{
+	struct area out, in;
+
+	join_ends(&out, &in);
+	TEST_ASSERT_TRUE(segment_lock(&c, 0));
+	TEST_ASSERT_FALSE(areas_release(&b, &in, AREA_CONSUMER, 0));
+	TEST_ASSERT_NOT_NULL(in.memory);
+	TEST_ASSERT_TRUE(areas_whole(&a, out.index));
+	segment_unlock(&c);
+	TEST_ASSERT_TRUE(areas_release(&b, &in, AREA_CONSUMER, 0));
+	TEST_ASSERT_FALSE(areas_whole(&a, out.index));
+	/* The lock is free again. */
+	TEST_ASSERT_TRUE(segment_lock(&c, 0));
+	segment_unlock(&c);
+	TEST_ASSERT_TRUE(areas_release(&a, &out, AREA_PRODUCER, 0));
+}
+
+/* The other end learns that something has changed. */
+void test_letting_go_is_news_for_the_other_end(void)
+{
+	struct area out, in;
+	uint32_t news;
+
+	join_ends(&out, &in);
+	news = atomic_load(&segment_place_at(&a, a.place)->news);
+	TEST_ASSERT_TRUE(areas_release(&b, &in, AREA_CONSUMER, 0));
+	TEST_ASSERT_NOT_EQUAL(news, atomic_load(&segment_place_at(&a, a.place)->news));
+	TEST_ASSERT_TRUE(areas_release(&a, &out, AREA_PRODUCER, 0));
+}
