@@ -48,6 +48,15 @@ static inline uint64_t sim_engine_now_ns(const struct sim_engine *engine)
 	return engine->clock.now_ns;
 }
 
+/* True if a requester has its turn. */
+static inline bool sim_engine_has_requests(const struct sim_engine *engine)
+{
+	return engine->turns[SIM_TURN_REQUESTER].head;
+}
+
+/* Returns true if sim_engine_run() would do nothing but send one QP's ACK. */
+bool sim_engine_owes_ack(const struct sim_engine *engine);
+
 /* When the next timer or packet is due; SIM_NEVER if none is. */
 uint64_t sim_engine_next_ns(struct sim_engine *engine);
 

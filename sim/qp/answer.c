@@ -277,6 +277,12 @@ static bool owes_ack(const struct sim_responder *resp)
 	return resp->ack && (!resp->nak_pending || sim_psn_diff(resp->ack_psn, resp->nak_psn) >= 0);
 }
 
+bool sim_responder_owes_ack(const struct sim_qp *qp)
+{
+	return qp->resp.ack == SIM_ACK_IN_ORDER && !qp->resp.nak_pending &&
+	       !qp->resp.resources_pending;
+}
+
 /* The turn of a QP that asks for room. */
 __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 {

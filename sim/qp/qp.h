@@ -122,6 +122,9 @@ void sim_datagram_receive(struct sim_qp *qp, const struct sim_packet *packet,
 bool sim_requester_run(struct sim_qp *qp);
 bool sim_responder_run(struct sim_qp *qp);
 
+/* Returns true if an ACK is all that the responder has to send. */
+bool sim_responder_owes_ack(const struct sim_qp *qp);
+
 /* The QP asks the engine's outlet for room from now on, or does not: as the outlet has it. */
 void sim_room_follow(struct sim_qp *qp);
 

@@ -53,6 +53,7 @@ void driver_set_wires(struct driver *driver, const struct driver_wires *wires, s
 	driver->bell = bell ? bell : &driver->own_bell;
 	driver->listening = false;
 	driver->looks_to_listen = 0;
+	driver->put_off = false;
 }
 
 struct bell *driver_bell(struct driver *driver)

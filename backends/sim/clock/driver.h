@@ -75,6 +75,8 @@ struct driver {
 	uint32_t skipped;	   /* polls since the clock was read */
 	uint32_t armed;		   /* counts the armed CQs whose events a channel takes */
 	uint32_t looks_to_listen;  /* the progress thread listens for so many looks at least */
+	bool put_off;		   /* an ACK waits: see driver_poll() */
+	uint32_t prompt_acks;	   /* so many ACKs are not put off */
 };
 
 typedef bool driver_ready(const void *arg);
@@ -113,8 +115,12 @@ void driver_forked(struct driver *driver);
 void driver_catch_up(struct driver *driver);
 
 /* Real: as driver_catch_up(), for a poll. While nothing comes, not each of them reads the clock; what a
- * timer does is then seen by the progress thread or by one of the next polls. */
+ * timer does is then seen by the progress thread or by one of the next polls. The ACK of what has come may
+ * be put off until the program has answered. */
 void driver_poll(struct driver *driver);
+
+/* Real: the ACK that a poll has put off leaves, before the process is forked or ends. */
+void driver_settle(struct driver *driver);
 
 /* Real: brings the clock up to now, before work is posted that gets this time. */
 void driver_begin_post(struct driver *driver);

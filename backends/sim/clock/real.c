@@ -31,6 +31,9 @@
 /* How many looks the progress thread listens on after packets that no poll has taken. */
 #define LOOKS_AFTER_ARRIVAL 64
 
+/* How many ACKs leave at once after one that the progress thread had to send. */
+#define PROMPT_ACKS 64
+
 /* Returns true if something is due before the end of the progress thread's sleep. */
 static bool is_due_before(const struct driver *driver, uint64_t asleep_until_ns)
 {
@@ -111,7 +114,19 @@ enum caught_up {
 	GAVE_UP,	 /* see run_until() */
 };
 
-static enum caught_up advance_to_now(struct driver *driver)
+/* Returns true if nothing but one QP's ACK is owed, and the ACK may wait: see driver_poll(). */
+static bool may_put_off(struct driver *driver)
+{
+	if (driver->put_off || driver->listening || !sim_engine_owes_ack(driver->engine))
+		return false;
+	if (!driver->prompt_acks)
+		return true;
+	driver->prompt_acks--;
+	return false;
+}
+
+/* for_poll: an ACK may be put off. */
+static enum caught_up advance_to_now(struct driver *driver, bool for_poll)
 {
 	const uint64_t now_ns = world_ns(driver);
 	const bool is_due = sim_engine_is_due(driver->engine, now_ns);
@@ -123,6 +138,11 @@ static enum caught_up advance_to_now(struct driver *driver)
 	if (driver->wires.receive)
 		came = is_due ? receive_late(driver, now_ns)
 			      : driver->wires.receive(driver->wires.arg);
+	driver->put_off = for_poll && !is_due && may_put_off(driver);
+	if (driver->put_off) {
+		driver_ran(driver);
+		return MORE_TO_RECEIVE;
+	}
 	if (!is_due)
 		sim_engine_run(driver->engine);
 	if (sim_engine_is_due(driver->engine, now_ns))
@@ -135,16 +155,32 @@ void driver_catch_up(struct driver *driver)
 {
 	if (!driver->real)
 		return;
-	advance_to_now(driver);
+	advance_to_now(driver, false);
 	kick(driver);
 }
 
+/*
+ * A program answers many messages at once: the poll that returns a receive's completion is followed by a
+ * post. The ACK of the message is put off until then, so that the answer does not wait behind it. It
+ * leaves with the next poll or the next verb that is no post of receives, or when the progress thread
+ * looks again, which is soon while it does not listen.
+ */
 void driver_poll(struct driver *driver)
 {
 	if (driver->wires.arrived && sim_engine_quiet(driver->engine) &&
 	    !driver->wires.arrived(driver->wires.arg) && ++driver->skipped < POLLS_A_READING)
 		return;
-	driver_catch_up(driver);
+	advance_to_now(driver, driver->wires.listen);
+	kick(driver);
+}
+
+void driver_settle(struct driver *driver)
+{
+	if (!driver->put_off)
+		return;
+	driver->put_off = false;
+	sim_engine_run(driver->engine);
+	flush(driver);
 }
 
 void driver_begin_post(struct driver *driver)
@@ -161,9 +197,13 @@ void driver_run_posted(struct driver *driver)
 {
 	if (!driver->real)
 		return;
+	/* Posted receives need no run. */
+	if (driver->put_off && !sim_engine_has_requests(driver->engine))
+		return;
+	driver->put_off = false;
 	/* A process with one thread holds no lock, and begins without a reading of the clock. */
 	if (__libc_single_threaded) {
-		advance_to_now(driver);
+		advance_to_now(driver, false);
 	} else {
 		sim_engine_run(driver->engine);
 		flush(driver);
@@ -204,7 +244,7 @@ void driver_listen(struct driver *driver)
 		return;
 	set_listening(driver, true);
 	/* One batch; the progress thread receives the rest. */
-	if (advance_to_now(driver) != CAUGHT_UP && driver->running)
+	if (advance_to_now(driver, false) != CAUGHT_UP && driver->running)
 		bell_ring(driver->bell);
 	kick(driver);
 }
@@ -244,7 +284,9 @@ static uint64_t look(struct driver *driver)
 
 	if (driver->wires.listen)
 		choose_listening(driver, gap_ns);
-	how = advance_to_now(driver);
+	if (driver->put_off)
+		driver->prompt_acks = PROMPT_ACKS;
+	how = advance_to_now(driver, false);
 	learn(driver, gap_ns, how);
 	if (how == GAVE_UP)
 		return sim_engine_now_ns(driver->engine) + REST_NS;

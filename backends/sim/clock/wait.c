@@ -8,8 +8,9 @@
 void driver_step(struct driver *driver, driver_ready *ready, const void *arg)
 {
 	if (driver->real) {
-		/* world_hold() has brought the engine up to now, unless the process has one thread. */
-		if (__libc_single_threaded)
+		/* The hold has brought the engine up to now, unless the process has one thread. The program
+		 * has nothing to answer: a put-off ACK leaves. */
+		if (__libc_single_threaded || driver->put_off)
 			driver_catch_up(driver);
 		return;
 	}

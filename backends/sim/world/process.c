@@ -44,13 +44,14 @@ static bool is_listed(const struct vb_sim *world)
 
 /* --- fork() --- */
 
-/* The child must not write what a trace holds a second time. */
+/* The child must neither write what a trace holds a second time nor send the parent's ACK. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&default_mutex);
 	pthread_mutex_lock(&tables_mutex);
 	for (struct vb_sim *world = worlds; world; world = world->next) {
 		pthread_mutex_lock(&world->driver.mutex);
+		driver_settle(&world->driver);
 		if (world->trace)
 			pcapfile_flush(world->trace);
 	}
@@ -310,6 +311,7 @@ static void leave(struct vb_sim *world)
 	until.tv_nsec %= 1000000000;
 	if (pthread_mutex_clocklock(&world->driver.mutex, CLOCK_MONOTONIC, &until))
 		return;
+	driver_settle(&world->driver);
 	world_trace_at_exit(world);
 	world_close_wires(world);
 	pthread_mutex_unlock(&world->driver.mutex);

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The ACK that a poll puts off until the program has answered: when it leaves, and what is never put off.
+ * The wire brings messages, each of which makes a QP owe something; what the QPs send is written down.
+ */
+#include "backends/sim/clock/private.h"
+#include "sim/engine.h"
+#include "sim/qp/private.h"
+#include "unity.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/single_threaded.h>
+#include <unistd.h>
+
+/* What a message makes its receiver owe. */
+enum owed { OWED_ACK, OWED_NAK, OWED_RESPONSE, OWED_PACKETS, OWED_LATE_ACK };
+
+static struct driver driver;
+static struct bell bell;
+static struct sim_qp qps[2];
+static unsigned int to_come; /* messages that the wire has */
+static struct {
+	struct sim_qp *qp;
+	enum owed owed;
+} messages[4];
+/* A letter for each turn, a and b for those of the responders and R for requests; F for a flush. */
+static char sent[16];
+static _Atomic unsigned int sent_count;
+static uint64_t sent_ns; /* the engine's time when the last was written down */
+
+static void write_down(const struct sim_engine *engine, char what)
+{
+	const unsigned int at = atomic_load(&sent_count);
+
+	sent_ns = sim_engine_now_ns(engine);
+	if (at + 1 < sizeof(sent)) {
+		sent[at] = what;
+		atomic_store(&sent_count, at + 1);
+	}
+}
+
+bool __wrap_sim_requester_run(struct sim_qp *qp);
+bool __wrap_sim_requester_run(struct sim_qp *qp)
+{
+	write_down(qp->engine, 'R');
+	return false;
+}
+
+bool __wrap_sim_responder_run(struct sim_qp *qp);
+bool __wrap_sim_responder_run(struct sim_qp *qp)
+{
+	write_down(qp->engine, qp == &qps[0] ? 'a' : 'b');
+	memset(&qp->resp, 0, sizeof(qp->resp));
+	return false;
+}
+
+/* --- the wire --- */
+
+static bool has_arrivals(void *arg)
+{
+	return to_come;
+}
+
+static void owe(struct sim_qp *qp, enum owed owed)
+{
+	if (owed == OWED_PACKETS) {
+		sim_turn_ask(qp, SIM_TURN_REQUESTER);
+		return;
+	}
+	qp->resp.ack = owed == OWED_LATE_ACK ? SIM_ACK_NONE : SIM_ACK_IN_ORDER;
+	qp->resp.nak_pending = owed == OWED_NAK;
+	qp->resp.resources_pending = owed == OWED_RESPONSE;
+	sim_turn_ask(qp, SIM_TURN_RESPONDER);
+}
+
+static bool receive(void *arg)
+{
+	const bool came = to_come;
+
+	for (; to_come; to_come--)
+		owe(messages[to_come - 1].qp, messages[to_come - 1].owed);
+	return came;
+}
+
+static void flush(void *arg)
+{
+	write_down(driver.engine, 'F');
+}
+
+static void set_listened(void *arg, bool on)
+{
+}
+
+static const struct driver_wires wires = {NULL, has_arrivals, receive, flush, set_listened};
+
+void setUp(void)
+{
+	const struct sim_host host = {.arg = NULL};
+
+	alarm(60);
+	/* As in each process that has a progress thread. */
+	__libc_single_threaded = 0;
+	to_come = 0;
+	atomic_store(&sent_count, 0);
+	memset(qps, 0, sizeof(qps));
+	memset(&bell, 0, sizeof(bell));
+	driver_init(&driver, true);
+	TEST_ASSERT_EQUAL_INT(0, sim_engine_create(&host, 1, &driver.engine));
+	driver_set_wires(&driver, &wires, &bell);
+	for (int i = 0; i < 2; i++)
+		qps[i].engine = driver.engine;
+	pthread_mutex_lock(&driver.mutex);
+}
+
+void tearDown(void)
+{
+	pthread_mutex_unlock(&driver.mutex);
+	while (driver.users)
+		driver_stop(&driver);
+	sim_engine_destroy(driver.engine);
+	driver_end(&driver);
+	alarm(0);
+}
+
+static void come(struct sim_qp *qp, enum owed owed)
+{
+	messages[to_come].qp = qp;
+	messages[to_come].owed = owed;
+	to_come++;
+}
+
+/* What was sent since the last call. */
+static void expect_sent(const char *expected)
+{
+	sent[atomic_load(&sent_count)] = 0;
+	TEST_ASSERT_EQUAL_STRING(expected, sent);
+	atomic_store(&sent_count, 0);
+}
+
+static void poll_message(struct sim_qp *qp, enum owed owed)
+{
+	come(qp, owed);
+	driver_poll(&driver);
+}
+
+static void poll_and_put_off(void)
+{
+	atomic_store(&sent_count, 0);
+	poll_message(&qps[0], OWED_ACK);
+	expect_sent("");
+}
+
+/* What ibv_post_send(3) does on the real clock. */
+static void post_request(void)
+{
+	driver_begin_post(&driver);
+	sim_turn_ask(&qps[0], SIM_TURN_REQUESTER);
+	driver_run_posted(&driver);
+}
+
+/* --- when it leaves --- */
+
+void test_the_answer_goes_before_the_ack(void)
+{
+	poll_and_put_off();
+	post_request();
+	expect_sent("RaF");
+	post_request();
+	expect_sent("RF");
+}
+
+void test_posted_receives_let_the_ack_wait(void)
+{
+	poll_and_put_off();
+	driver_begin_post(&driver);
+	driver_run_posted(&driver);
+	expect_sent("");
+	post_request();
+	expect_sent("RaF");
+	/* Nothing waits: receives are posted as ever. */
+	driver_begin_post(&driver);
+	driver_run_posted(&driver);
+	expect_sent("F");
+}
+
+void test_the_ack_leaves_with_the_next_poll(void)
+{
+	poll_and_put_off();
+	driver_poll(&driver);
+	expect_sent("aF");
+}
+
+/* What the next poll brings is acknowledged together with it. */
+void test_an_ack_is_put_off_once(void)
+{
+	for (int i = 0; i < 3; i++) {
+		poll_and_put_off();
+		poll_message(&qps[0], OWED_ACK);
+		expect_sent("aF");
+	}
+}
+
+static bool never(const void *arg)
+{
+	return false;
+}
+
+/* The message was for another CQ than that which is polled: there is no answer. */
+void test_the_ack_leaves_with_the_poll_that_finds_nothing(void)
+{
+	poll_and_put_off();
+	driver_step(&driver, never, NULL);
+	expect_sent("aF");
+	driver_step(&driver, never, NULL);
+	expect_sent("");
+}
+
+void test_the_ack_leaves_with_any_other_verb(void)
+{
+	poll_and_put_off();
+	driver_catch_up(&driver);
+	expect_sent("aF");
+}
+
+void test_the_ack_leaves_before_a_thread_waits(void)
+{
+	poll_and_put_off();
+	driver_listen(&driver);
+	expect_sent("aF");
+}
+
+void test_the_ack_leaves_before_a_fork_and_before_the_end(void)
+{
+	poll_and_put_off();
+	driver_settle(&driver);
+	expect_sent("aF");
+	driver_settle(&driver);
+	expect_sent("");
+}
+
+/* The wires are the parent's: for the child nothing is put off. */
+void test_the_child_of_a_fork_puts_nothing_off(void)
+{
+	poll_and_put_off();
+	driver_forked(&driver);
+	TEST_ASSERT_FALSE(driver.put_off);
+	driver_poll(&driver);
+	expect_sent("a");
+}
+
+/* The post has its own time, however long the program has thought about the answer. */
+void test_the_answer_has_the_time_of_its_post(void)
+{
+	uint64_t before_ns;
+
+	poll_and_put_off();
+	before_ns = driver_clock_ns(CLOCK_MONOTONIC) - driver.base_ns;
+	post_request();
+	expect_sent("RaF");
+	TEST_ASSERT_TRUE(sent_ns >= before_ns);
+}
+
+/* --- the progress thread --- */
+
+static void start(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, driver_start(&driver));
+	/* The program polls: the progress thread need not listen. */
+	while (driver.listening) {
+		driver_poll(&driver);
+		bell_ring(&bell);
+		pthread_mutex_unlock(&driver.mutex);
+		sched_yield();
+		pthread_mutex_lock(&driver.mutex);
+	}
+	atomic_store(&sent_count, 0);
+}
+
+static void leave_to_the_progress_thread(void)
+{
+	pthread_mutex_unlock(&driver.mutex);
+	while (!atomic_load(&sent_count))
+		sched_yield();
+	pthread_mutex_lock(&driver.mutex);
+}
+
+void test_the_ack_leaves_when_no_verb_follows(void)
+{
+	start();
+	poll_and_put_off();
+	leave_to_the_progress_thread();
+	TEST_ASSERT_EQUAL_INT('a', sent[0]);
+}
+
+/* The program is one that does not answer at once. */
+void test_after_a_late_ack_the_next_ones_are_prompt(void)
+{
+	start();
+	poll_and_put_off();
+	leave_to_the_progress_thread();
+	driver.listening = false;
+	for (int i = 0; i < 64; i++) {
+		atomic_store(&sent_count, 0);
+		poll_message(&qps[0], OWED_ACK);
+		expect_sent("aF");
+	}
+	poll_and_put_off();
+	driver_poll(&driver);
+}
+
+/* --- what is not put off --- */
+
+void test_only_an_ack_is_put_off(void)
+{
+	poll_message(&qps[0], OWED_NAK);
+	expect_sent("aF");
+	poll_message(&qps[0], OWED_RESPONSE);
+	expect_sent("aF");
+	poll_message(&qps[0], OWED_PACKETS);
+	expect_sent("RF");
+	poll_message(&qps[0], OWED_LATE_ACK);
+	expect_sent("aF");
+}
+
+void test_the_acks_of_two_qps_leave_at_once(void)
+{
+	come(&qps[1], OWED_ACK);
+	poll_message(&qps[0], OWED_ACK);
+	expect_sent("abF");
+	poll_message(&qps[1], OWED_ACK);
+	expect_sent("");
+	driver_poll(&driver);
+	expect_sent("bF");
+}
+
+void test_an_ack_does_not_hold_up_other_packets(void)
+{
+	come(&qps[1], OWED_PACKETS);
+	poll_message(&qps[0], OWED_ACK);
+	expect_sent("RaF");
+}
+
+/* The progress thread takes what comes: it would not look again soon. */
+void test_no_ack_is_put_off_while_the_progress_thread_listens(void)
+{
+	driver_armed(&driver);
+	expect_sent("F");
+	poll_message(&qps[0], OWED_ACK);
+	expect_sent("aF");
+	driver_disarmed(&driver);
+}
+
+static void fire(struct sim_timer *timer)
+{
+}
+
+void test_no_ack_is_put_off_while_a_timer_is_due(void)
+{
+	struct sim_timer timer;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&driver.engine->clock));
+	sim_timer_init(&timer, fire);
+	sim_timer_arm(&driver.engine->clock, &timer, sim_engine_now_ns(driver.engine) + 1);
+	poll_message(&qps[0], OWED_ACK);
+	expect_sent("aF");
+	sim_clock_release(&driver.engine->clock, &timer);
+	poll_and_put_off();
+	driver_poll(&driver);
+}
+
+/* Verbs other than polls put nothing off. */
+void test_only_a_poll_puts_an_ack_off(void)
+{
+	come(&qps[0], OWED_ACK);
+	driver_catch_up(&driver);
+	expect_sent("aF");
+}
