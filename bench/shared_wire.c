@@ -4,16 +4,21 @@
  *
  * - half a round trip of RC SEND, while both processes poll;
  * - the messages of RC SEND a second: posts of `list` WRs, of which the last is signalled;
- * - the bandwidth of RDMA WRITE, while the receiver sleeps, and that of memcpy() of the same buffer.
+ * - the bandwidth of RDMA WRITE, while the receiver sleeps, that of memcpy() of the same buffer, and that of
+ *   memcpy() into a ring by one process and out of it by the other: what the processors can carry.
  *
  * Each figure is the median of rounds.
  */
 #include "sides.h"
 
+#include <errno.h>
 #include <sched.h>
+#include <stdalign.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include <verbena/verbs.h>
 
@@ -21,6 +26,17 @@
 #define SENDS	     128
 #define WRITE_BYTES  (1u << 20)
 #define WRITES_AHEAD 16
+
+/* As the rings of the wire. */
+#define RING_BYTES  (256u << 10)
+#define CHUNK_BYTES 4096u
+
+/* A ring in memory of both processes. Positions count bytes. */
+struct ring {
+	alignas(128) _Atomic uint64_t head; /* the child has taken everything before it */
+	alignas(128) _Atomic uint64_t tail;
+	alignas(128) uint8_t bytes[RING_BYTES];
+};
 
 /* One of the two processes. */
 struct side {
@@ -31,6 +47,7 @@ struct side {
 	uint32_t peer_rkey;
 	uint64_t posted; /* receives */
 	uint8_t *copy;	 /* of WRITE_BYTES */
+	struct ring *ring;
 };
 
 /* --- messages --- */
@@ -158,11 +175,34 @@ static void copy_all(void *arg, uint64_t count)
 	}
 }
 
+/* The parent copies into the ring and the child out of it; both are busy. */
+static void carry_all(void *arg, uint64_t count)
+{
+	struct side *side = arg;
+	struct ring *ring = side->ring;
+	const bool parent = side->both.parent;
+	_Atomic uint64_t *own = parent ? &ring->tail : &ring->head;
+	const _Atomic uint64_t *peers = parent ? &ring->head : &ring->tail;
+	const uint64_t ahead_bytes = parent ? RING_BYTES : 0;
+	uint64_t at = atomic_load_explicit(own, memory_order_relaxed);
+
+	for (const uint64_t end = at + count * WRITE_BYTES; at < end;) {
+		uint8_t *chunk = ring->bytes + at % RING_BYTES;
+		uint8_t *buffer = side->copy + at % WRITE_BYTES;
+
+		at += CHUNK_BYTES;
+		while (atomic_load_explicit(peers, memory_order_acquire) + ahead_bytes < at)
+			;
+		memcpy(parent ? chunk : buffer, parent ? buffer : chunk, CHUNK_BYTES);
+		atomic_store_explicit(own, at, memory_order_release);
+	}
+}
+
 /* --- both processes --- */
 
-static bench_way *const table[] = {pingpong, stream, write_all, copy_all};
+static bench_way *const table[] = {pingpong, stream, write_all, copy_all, carry_all};
 
-enum { PINGPONG, STREAM, WRITE, COPY };
+enum { PINGPONG, STREAM, WRITE, COPY, CARRY };
 
 static const struct bench_ways ways = {table, sizeof(table) / sizeof(table[0])};
 
@@ -191,6 +231,11 @@ static void go_write(void *arg, uint64_t count)
 static void go_copy(void *arg, uint64_t count)
 {
 	go(arg, COPY, count);
+}
+
+static void go_carry(void *arg, uint64_t count)
+{
+	go(arg, CARRY, count);
 }
 
 /* The processes share the devices: both open sim0. */
@@ -256,6 +301,9 @@ static void measure(struct side *side, uint64_t count, uint64_t writes)
 	printf("writes: %.2f GB/s, memcpy %.2f GB/s\n", WRITE_BYTES / found.ours_ns,
 	       WRITE_BYTES / found.theirs_ns);
 	printf("write ratio: %.3f\n", 1 / found.ratio);
+	found = bench_compare(go_write, go_carry, side, writes);
+	printf("memcpy through a ring: %.2f GB/s\n", WRITE_BYTES / found.theirs_ns);
+	printf("write to ring ratio: %.3f\n", 1 / found.ratio);
 	bench_dismiss(&side->both, &ways);
 }
 
@@ -287,6 +335,10 @@ int main(int argc, char **argv)
 	const pid_t first = getpid();
 
 	bench_options(argc, argv, "Measures the wire `shared` between two processes.", options);
+	side.ring = mmap(NULL, sizeof(*side.ring), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (side.ring == MAP_FAILED)
+		bench_fail("mmap", errno);
 	bench_split(&side.both);
 	stay(side.both.parent);
 	side.copy = bench_need("memory", malloc(WRITE_BYTES));
