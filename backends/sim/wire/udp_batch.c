@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Batches of the wire `udp`: many datagrams with one system call. */
+/* Batches of the wire `udp`: many datagrams with one system call. docs/architecture.md says why each datagram
+ * is one of its own for the kernel, too (no UDP_SEGMENT, no UDP_GRO). */
 #include "backends/sim/base/cancel.h"
 #include "backends/sim/wire/udp_private.h"
 
