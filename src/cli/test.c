@@ -306,7 +306,9 @@ static int take_two(struct arguments *arguments)
 	set_wire(sim, &a, device_index(sim, run->device, 0));
 	set_wire(peer, &b, own);
 	two->sim = is_simulated(two->backend) ? peer : NULL;
-	two->without_groups = a.wire == VB_SIM_WIRE_UDP || b.wire == VB_SIM_WIRE_UDP;
+	/* An adapter's verbs do not make the kernel join a group of IP. */
+	two->without_groups = (a.wire == VB_SIM_WIRE_UDP || b.wire == VB_SIM_WIRE_UDP) &&
+			      !(is_simulated(run->backend) && is_simulated(two->backend));
 	two->both = a.wire == VB_SIM_WIRE_MEMORY;
 	run->two = two;
 	return CLI_EXIT_OK;

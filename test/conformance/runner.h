@@ -39,7 +39,7 @@ struct vt_two {
 	const char *network;		 /* the path of its network namespace; NULL: the same */
 	bool both;			 /* A is in B's process, too: a proof of the relay */
 	const struct vb_sim_config *one; /* of one process, to compare with; NULL: do not compare */
-	bool without_groups;		 /* the wire carries no multicasts */
+	bool without_groups;		 /* multicasts of A do not reach B */
 	uint64_t at_least;		 /* so many tests must pass with a QP of B's process */
 };
 
