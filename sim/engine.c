@@ -2,6 +2,7 @@
 #include "sim/engine.h"
 
 #include "sim/net/net.h"
+#include "sim/qp/relay.h"
 #include "sim/rxe/rxe.h"
 
 #include <errno.h>
@@ -30,6 +31,7 @@ void sim_engine_destroy(struct sim_engine *engine)
 		struct sim_device *device = engine->devices;
 
 		engine->devices = device->next;
+		sim_relay_end(device);
 		sim_device_free(device);
 	}
 	sim_net_destroy(engine);

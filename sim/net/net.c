@@ -104,6 +104,8 @@ static const struct sim_outlet outlet_with_room = {
 	.room_for_ack = sim_net_room_for_ack,
 	.lags = sim_net_lags,
 	.find = sim_net_presence,
+	.holder = sim_net_holder,
+	.relay = sim_net_relay,
 	.forget = sim_multicast_forget,
 };
 

@@ -38,6 +38,12 @@ unsigned int sim_net_room(struct sim_engine *engine, struct sim_path *path, uint
 bool sim_net_room_for_ack(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn);
 bool sim_net_lags(struct sim_engine *engine, const struct sim_path *path, uint32_t dest_qpn);
 
+/* See struct sim_outlet. */
+uint64_t sim_net_holder(struct sim_engine *engine, const struct sim_device *device,
+			unsigned int numbers, uint32_t number);
+bool sim_net_relay(struct sim_engine *engine, const struct sim_port *port, uint64_t process,
+		   const uint8_t *bytes, size_t length);
+
 /* Who has a QPN at the end of a path, of which no QP of this engine has it. */
 enum sim_presence sim_net_presence(struct sim_engine *engine, const struct sim_path *path,
 				   uint32_t dest_qpn);

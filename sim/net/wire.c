@@ -6,6 +6,7 @@
 #include "sim/base/refuse.h"
 #include "sim/net/net.h"
 #include "sim/qp/qp.h"
+#include "sim/qp/relay.h"
 
 #include <limits.h>
 #include <string.h>
@@ -105,6 +106,34 @@ enum sim_presence sim_net_presence(struct sim_engine *engine, const struct sim_p
 	if (path->dest && sim_table_owns(&path->dest->device->qps, dest_qpn))
 		return SIM_PRESENCE_NOBODY;
 	return way->find(way->arg, path, dest_qpn);
+}
+
+uint64_t sim_net_holder(struct sim_engine *engine, const struct sim_device *device,
+			unsigned int numbers, uint32_t number)
+{
+	const struct sim_way_out *way = engine->net->way;
+
+	return way->holder ? way->holder(way->arg, device, numbers, number) : 0;
+}
+
+bool sim_net_relay(struct sim_engine *engine, const struct sim_port *port, uint64_t process,
+		   const uint8_t *bytes, size_t length)
+{
+	const struct sim_way_out *way = engine->net->way;
+
+	return way->relay && way->relay(way->arg, port, process, bytes, length);
+}
+
+void sim_way_out_relayed(struct sim_port *port, uint64_t process, const uint8_t *bytes,
+			 size_t length)
+{
+	uint8_t copy[SIM_RELAY_BYTES_MAX];
+
+	if (!sim_port_is_up(port) || length > sizeof(copy))
+		return;
+	/* The sender may change bytes in shared memory meanwhile. */
+	memcpy(copy, bytes, length);
+	sim_relay_arrive(port, process, copy, length);
 }
 
 size_t sim_departure_write(const struct sim_departure *departure, bool sealed, uint8_t *room)

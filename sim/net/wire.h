@@ -66,6 +66,14 @@ struct sim_way_out {
 	void (*leave)(void *arg, const struct sim_device *device, const union ibv_gid *group);
 	/* Returns who has a QPN. The engine does not ask for a number of its own blocks. */
 	enum sim_presence (*find)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
+	/* Returns the process that has a number of a device (enum sim_numbers); 0: nobody, or this one. NULL:
+	 * always 0. */
+	uint64_t (*holder)(void *arg, const struct sim_device *device, unsigned int numbers,
+			   uint32_t number);
+	/* Sends bytes to sim_way_out_relayed() of a process. Returns false if there is no room. NULL: always
+	 * false. */
+	bool (*relay)(void *arg, const struct sim_port *port, uint64_t process,
+		      const uint8_t *bytes, size_t length);
 	/* Returns why packets on a path that reaches() has refused cannot leave: a VB_REFUSAL of
 	 * ENETUNREACH, for the destination GID {0} and the source GID of index {2}. VB_WHY_NONE: no wire
 	 * leads to the address. May be NULL. */
@@ -95,6 +103,10 @@ size_t sim_departure_write(const struct sim_departure *departure, bool sealed, u
  * looked at. The frame goes to this engine's QPs only. */
 void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
 			bool checked);
+
+/* Bytes that another process has relayed come to a port (sim/qp/relay.h). */
+void sim_way_out_relayed(struct sim_port *port, uint64_t process, const uint8_t *bytes,
+			 size_t length);
 
 /* There may be room again: QPs that waited for room try again. */
 void sim_way_out_ready(struct sim_engine *engine);

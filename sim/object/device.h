@@ -14,6 +14,7 @@
 #define SIM_NAME_MAX  32
 
 struct sim_engine;
+struct sim_qp;
 
 struct sim_device {
 	struct sim_engine *engine;
@@ -34,6 +35,8 @@ struct sim_device {
 	struct sim_counters counters;
 	struct sim_table qps;
 	struct sim_table regions;
+	struct sim_qp *proxies; /* of XRC targets of other processes; see sim/qp/relay.h */
+	uint32_t proxy_count;
 	struct sim_mr *adopted; /* regions of other engines; see sim_mr_adopt() */
 	struct sim_table srqs;
 	uint32_t cq_count, ah_count, xrcd_count, region_count, window_count;

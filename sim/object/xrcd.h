@@ -3,6 +3,7 @@
 #ifndef SIM_OBJECT_XRCD_H
 #define SIM_OBJECT_XRCD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct sim_device;
@@ -10,6 +11,8 @@ struct sim_device;
 struct sim_xrcd {
 	struct sim_device *device;
 	uint32_t users; /* counts SRQs and QPs */
+	bool shared;	/* other engines have the domain, too: key names it in all of them */
+	uint64_t key[2];
 };
 
 /* Makes a domain. ENOMEM. */

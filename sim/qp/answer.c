@@ -283,6 +283,19 @@ bool sim_responder_owes_ack(const struct sim_qp *qp)
 	       !qp->resp.resources_pending;
 }
 
+/* The turn of a proxy, which answers no READs. */
+static void answer_front(struct sim_qp *proxy)
+{
+	struct sim_responder *resp = &proxy->resp;
+
+	if (owes_ack(resp))
+		sim_relay_answer(proxy, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
+	resp->ack = SIM_ACK_NONE;
+	if (resp->nak_pending)
+		sim_relay_answer(proxy, resp->nak_syndrome, resp->nak_psn);
+	resp->nak_pending = false;
+}
+
 /* The turn of a QP that asks for room. */
 __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 {
@@ -291,6 +304,10 @@ __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 
 	if (!resp->resources_pending && !resp->ack && !resp->nak_pending)
 		return false;
+	if (qp->proxy) {
+		answer_front(qp);
+		return false;
+	}
 	if (resp->resources_pending)
 		budget = sim_room_ask(qp, &qp->path, qp->dest_qpn);
 	else

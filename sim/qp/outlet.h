@@ -30,6 +30,13 @@ struct sim_outlet {
 	/* Returns who has a QPN at the end of a path, if no QP of the engine has it. NULL: nobody. */
 	enum sim_presence (*find)(struct sim_engine *engine, const struct sim_path *path,
 				  uint32_t dest_qpn);
+	/* Returns the process that has a number of a device; 0: nobody, or this one. Both functions are NULL
+	 * if no other process has QPs here. */
+	uint64_t (*holder)(struct sim_engine *engine, const struct sim_device *device,
+			   unsigned int numbers, uint32_t number);
+	/* Sends bytes to the relay of a process (sim/qp/relay.h). Returns false if there is no room. */
+	bool (*relay)(struct sim_engine *engine, const struct sim_port *port, uint64_t process,
+		      const uint8_t *bytes, size_t length);
 	/* A UD QP ends: it leaves its multicast groups. */
 	void (*forget)(struct sim_qp *qp);
 };

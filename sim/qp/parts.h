@@ -12,6 +12,7 @@
  *     sq     send.c, post.c          the send queue: its tail, its head
  *     burst, awaiting  room.c        whether the QP asks for room, and waits for it
  *     peer   admission.c             the QP at the other end
+ *     relay  relay.c, responder.c    requests for SRQs of other processes
  *     failures  failure.c            why work failed
  */
 #ifndef SIM_QP_PARTS_H
@@ -201,6 +202,16 @@ struct sim_responder {
 	uint8_t resources_new;	   /* those of them that have not been answered before */
 };
 
+/* Requests of an XRC target for SRQs of another process: sim/qp/relay.h. */
+struct sim_relay {
+	uint64_t
+		holder; /* the process that has the SRQ; of a proxy: the process that has the target */
+	uint32_t ahead; /* counts requests that were relayed and are not answered */
+	uint8_t epoch;	/* counts refusals and resets; an answer to an older epoch is dropped */
+	bool gap;	/* a request was dropped: a NAK asks for it after the last answer */
+	bool refused;	/* a proxy: takes no request of this epoch any more */
+};
+
 /* The receive side: where receive WQEs come from, and the one of the message in progress. */
 struct sim_receive {
 	struct sim_srq *srq; /* the QP's own, or (XRC) the message's; NULL: the receive queue */
@@ -299,6 +310,9 @@ struct sim_qp {
 	struct sim_completer comp;
 	struct sim_responder resp;
 	struct sim_receive rx;
+	bool proxy; /* of another process's XRC target */
+	struct sim_relay relay;
+	struct sim_qp *next_proxy;
 	struct sim_failures *failures; /* NULL until something fails; see sim/qp/failure.h */
 };
 

@@ -415,6 +415,35 @@ void sim_responder_establish(struct sim_qp *qp);
 /* A sequence NAK may follow the NAK that waits. */
 void sim_responder_nak_again(struct sim_qp *qp);
 
+/*
+ * A proxy has answered the requests up to a PSN, or refused the one of that PSN while `message` was in
+ * progress.
+ */
+void sim_responder_relayed(struct sim_qp *qp, uint32_t psn, uint8_t syndrome, uint32_t msn,
+			   uint32_t message);
+
+/* A request comes to a proxy: a message begins at any PSN. Returns false if the request continues a message
+ * that the proxy does not have. */
+bool sim_responder_resume(struct sim_qp *proxy, uint32_t psn, uint32_t msn, uint32_t flags);
+
+/* --- relay.c --- */
+
+enum sim_relayed {
+	SIM_RELAY_SENT,
+	SIM_RELAY_LATER,  /* the request has to come again */
+	SIM_RELAY_NOBODY, /* no other process does such a request */
+};
+
+/* Relays a request of the expected PSN. */
+enum sim_relayed sim_relay_request(struct sim_qp *qp, const struct sim_packet *packet,
+				   uint32_t flags);
+
+/* The requests that are not answered are another connection's, or come again. */
+void sim_relay_reset(struct sim_qp *qp);
+
+/* A proxy answers its front. */
+void sim_relay_answer(struct sim_qp *proxy, uint8_t syndrome, uint32_t psn);
+
 /* --- answer.c --- */
 
 /* Takes memory for the READs and atomics that the responder may hold. */

@@ -119,7 +119,7 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 	qp->send_cq = init->send_cq;
 	qp->max_inline = init->cap.max_inline_data;
 	qp->has_rq = init->recv_cq && !init->srq && !init->xrcd;
-	err = sim_qp_set_hooks(qp, device->hooks);
+	err = init->proxy_of ? 0 : sim_qp_set_hooks(qp, device->hooks);
 	sim_room_follow(qp);
 	sim_requester_init(qp);
 	sim_completer_init(qp);
@@ -133,6 +133,10 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 		err = sim_clock_reserve(&device->engine->clock);
 	if (err)
 		return sim_refuse_memory(device->engine);
+	if (init->proxy_of) {
+		qp->number = init->proxy_of;
+		return 0;
+	}
 	err = sim_table_insert(&device->qps, qp, &qp->number);
 	if (err == ENOSPC)
 		return sim_refuse_numbers(device->engine, "QP numbers");
@@ -199,6 +203,24 @@ int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct si
 	return 0;
 }
 
+int sim_qp_create_proxy(struct sim_device *device, uint32_t number, struct sim_qp **out)
+{
+	const struct sim_qp_init init = {.type = IBV_QPT_XRC_RECV, .proxy_of = number};
+	struct sim_qp *qp = calloc(1, sizeof(*qp));
+	int err;
+
+	if (!qp)
+		return ENOMEM;
+	err = qp_init(qp, device, &init);
+	if (err) {
+		free_memory(qp);
+		return err;
+	}
+	qp->proxy = true;
+	*out = qp;
+	return 0;
+}
+
 int sim_qp_set_hooks(struct sim_qp *qp, const struct sim_hooks *hooks)
 {
 	if (qp->hooks && qp->hooks != hooks)
@@ -234,8 +256,10 @@ void sim_qp_destroy(struct sim_qp *qp)
 		qp->engine->outlet->forget(qp);
 	sim_clock_release(&qp->engine->clock, &qp->req.rnr_timer);
 	sim_clock_release(&qp->engine->clock, &qp->comp.ack_timer);
-	sim_table_remove(&qp->device->qps, qp->number);
-	count_users(qp, -1);
+	if (!qp->proxy) {
+		sim_table_remove(&qp->device->qps, qp->number);
+		count_users(qp, -1);
+	}
 	sim_responder_free_resources(qp);
 	sim_failure_forget(qp);
 	free_memory(qp);
@@ -262,7 +286,7 @@ void sim_qp_event(struct sim_qp *qp, enum ibv_event_type type)
 	const struct sim_event event = {
 		.type = type, .element = qp->user, .port_num = qp->port_num};
 
-	if (!qp->hooks || !qp->hooks->withholds(qp, type))
+	if (!qp->proxy && (!qp->hooks || !qp->hooks->withholds(qp, type)))
 		host->async_event(host->arg, qp->device, &event);
 }
 

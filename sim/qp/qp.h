@@ -32,11 +32,15 @@ struct sim_qp_init {
 	bool sig_all;
 	uint32_t create_flags; /* those of the device's profile */
 	void *user;
+	uint32_t proxy_of; /* sim_qp_create_proxy() sets it */
 };
 
 /* On success init->cap holds what the QP really has. EINVAL, ENOMEM, EOPNOTSUPP (type). */
 int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct sim_qp **qp);
 void sim_qp_destroy(struct sim_qp *qp);
+
+/* Makes a proxy of another process's XRC target: see sim/qp/relay.h. */
+int sim_qp_create_proxy(struct sim_device *device, uint32_t number, struct sim_qp **proxy);
 
 uint32_t sim_qp_number(const struct sim_qp *qp);
 enum ibv_qp_type sim_qp_type(const struct sim_qp *qp);

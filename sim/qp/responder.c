@@ -41,6 +41,7 @@ void sim_responder_reset(struct sim_qp *qp)
 {
 	sim_responder_free_resources(qp);
 	qp->resp = (struct sim_responder){.ack_psn = qp->resp.ack_psn};
+	sim_relay_reset(qp);
 }
 
 void sim_responder_set_psn(struct sim_qp *qp, uint32_t psn)
@@ -67,6 +68,27 @@ void sim_responder_establish(struct sim_qp *qp)
 	qp->resp.established = true;
 	if (qp->state == IBV_QPS_RTR)
 		sim_qp_event(qp, IBV_EVENT_COMM_EST);
+}
+
+bool sim_responder_resume(struct sim_qp *proxy, uint32_t psn, uint32_t msn, uint32_t flags)
+{
+	struct sim_responder *resp = &proxy->resp;
+
+	/* After an error: the target has been connected anew. */
+	if (proxy->state != IBV_QPS_RTR) {
+		resp->nak_pending = false;
+		resp->ack = SIM_ACK_NONE;
+		proxy->state = IBV_QPS_RTR;
+	}
+	resp->established = true;
+	if (!(flags & SIM_OP_START))
+		return resp->in_message && psn == resp->psn;
+	resp->in_message = 0;
+	resp->received = 0;
+	sim_receive_untake(proxy);
+	resp->psn = psn;
+	resp->msn = msn;
+	return true;
 }
 
 /* --- parts of the states --- */
@@ -392,6 +414,59 @@ static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, enum s
 	}
 }
 
+/* --- XRC: answers of proxies --- */
+
+static void relayed_ack(struct sim_qp *qp, uint32_t psn)
+{
+	struct sim_responder *resp = &qp->resp;
+
+	qp->relay.ahead = (uint32_t)sim_psn_diff(resp->psn, sim_psn_add(psn, 1));
+	resp->ack_psn = psn;
+	resp->ack = SIM_ACK_IN_ORDER;
+	sim_qp_wake_responder(qp);
+	if (qp->relay.ahead || !qp->relay.gap)
+		return;
+	qp->relay.gap = false;
+	qp->device->counters.sequence_naks_sent++;
+	send_nak(qp, SIM_NAK_PSN_SEQUENCE);
+}
+
+static enum ibv_event_type event_of(uint8_t syndrome)
+{
+	return syndrome == SIM_NAK_INVALID_REQUEST ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_ACCESS_ERR;
+}
+
+void sim_responder_relayed(struct sim_qp *qp, uint32_t psn, uint8_t syndrome, uint32_t msn,
+			   uint32_t message)
+{
+	const bool ack = (syndrome & SIM_AETH_TYPE) == SIM_AETH_ACK;
+	const int32_t open = sim_psn_diff(qp->resp.psn, ack ? sim_psn_add(psn, 1) : psn);
+	struct sim_responder *resp = &qp->resp;
+
+	/* The proxy speaks of requests that it has. */
+	if (open < !ack || open > (int32_t)qp->relay.ahead - ack || qp->state < IBV_QPS_RTR ||
+	    qp->state == IBV_QPS_ERR)
+		return;
+	if (ack) {
+		relayed_ack(qp, psn);
+		return;
+	}
+	sim_relay_reset(qp);
+	resp->psn = psn;
+	resp->ack_psn = sim_psn_add(psn, SIM_PSN_MASK);
+	resp->ack = SIM_ACK_NONE;
+	resp->msn = msn;
+	resp->in_message = message;
+	send_nak(qp, syndrome);
+	if ((syndrome & SIM_AETH_TYPE) == SIM_AETH_RNR_NAK) {
+		qp->device->counters.rnr_naks_sent++;
+		return;
+	}
+	resp->in_message = 0;
+	sim_qp_fail(qp, SIM_BY_RECEIVE);
+	sim_qp_event(qp, event_of(syndrome));
+}
+
 /* --- the states --- */
 
 static enum sim_responder_state refused_as(struct request *request, enum sim_verdict verdict)
@@ -422,13 +497,45 @@ INLINE enum sim_responder_state check_sequence(struct request *request)
 	return qp->xrcd && !qp->rx.held ? SIM_RESPONDER_CHECK_SRQ : SIM_RESPONDER_CHECK_REQUEST;
 }
 
+/* The requests that were relayed are answered first; then a NAK asks for this one. */
+static enum sim_responder_state later(struct sim_qp *qp)
+{
+	qp->relay.gap = qp->relay.ahead;
+	qp->resp.nak_outstanding = qp->relay.gap;
+	return SIM_RESPONDER_DONE;
+}
+
+/* The SRQ may be one of another process. */
+static enum sim_responder_state relay(struct request *request)
+{
+	struct sim_qp *qp = request->qp;
+	struct sim_responder *resp = &qp->resp;
+
+	switch (sim_relay_request(qp, request->packet, request->flags)) {
+	case SIM_RELAY_SENT:
+		resp->psn = sim_psn_add(resp->psn, 1);
+		resp->in_message = request->flags & SIM_OP_END ? 0 : request->flags & SIM_OP_KIND;
+		if (request->flags & SIM_OP_END)
+			resp->msn = (resp->msn + 1) & SIM_PSN_MASK;
+		return SIM_RESPONDER_DONE;
+	case SIM_RELAY_LATER:
+		return later(qp);
+	case SIM_RELAY_NOBODY:
+	default:
+		return qp->relay.ahead ? later(qp) : refused_as(request, SIM_INVALID_REQUEST);
+	}
+}
+
 /* The SRQ of an XRC message brings its PD. */
 static enum sim_responder_state check_srq(struct request *request)
 {
 	struct sim_qp *qp = request->qp;
 
 	if (!sim_receive_enter_srq(qp, request->packet->xrc_srqn))
-		return refused_as(request, SIM_INVALID_REQUEST);
+		return relay(request);
+	/* An ACK would acknowledge the requests that are not answered, too. */
+	if (qp->relay.ahead)
+		return later(qp);
 	sim_responder_use_pd(qp, qp->rx.srq->pd);
 	return SIM_RESPONDER_CHECK_REQUEST;
 }

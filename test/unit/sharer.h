@@ -22,7 +22,7 @@ enum share_order {
 	SHARE_CLOSE_DOMAIN,
 	SHARE_MAKE_SRQ, /* number: its number; count: the rkey of the buffer; addr */
 	SHARE_DESTROY_SRQ,
-	SHARE_POST, /* argument: receives of 1024 bytes each */
+	SHARE_POST, /* argument: receives of 2048 bytes each, into the two halves of the buffer */
 	SHARE_POLL, /* one completion: error is its status */
 	SHARE_BYTES,
 };
@@ -110,7 +110,7 @@ static inline void share_make_srq(struct sharing *mine, struct share_answer *ans
 static inline int share_post(struct sharing *mine, int count)
 {
 	for (; count; count--) {
-		struct ibv_sge sge = sge_of(&a, mine->posted % 4 * 1024, 1024);
+		struct ibv_sge sge = sge_of(&a, mine->posted % 2 * 2048, 2048);
 		struct ibv_recv_wr wr = {.wr_id = mine->posted++, .sg_list = &sge, .num_sge = 1};
 		struct ibv_recv_wr *bad;
 		int err = B.post_srq_recv(mine->srq, &wr, &bad);

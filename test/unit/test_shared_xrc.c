@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* XRC domains that processes share: which process opens, makes and closes them. */
+/* XRC domains that processes share: which process opens, makes and closes them, and messages of a target QP
+ * of this process for an SRQ of another one. */
+#include "backends/sim/world/world.h"
+#include "sim/net/wire.h"
+#include "test/unit/seed.h"
 #include "test/unit/sharer.h"
 
 #include <stdio.h>
@@ -167,4 +171,282 @@ void test_a_child_keeps_its_parents_domain(void)
 	kill(child, SIGKILL);
 	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
 	TEST_ASSERT_EQUAL_INT(EAGAIN, ask(SHARE_OPEN_DOMAIN, 0));
+}
+
+/* --- messages --- */
+
+static struct ibv_xrcd *domain;
+static struct ibv_qp *initiator, *target;
+static uint32_t their_srq, their_rkey;
+static uint64_t their_addr;
+
+static void make_connection(int file)
+{
+	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_XRC_SEND);
+
+	domain = share_domain(a.context, file, O_CREAT);
+	attr.recv_cq = NULL;
+	attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
+	initiator = B.create_qp_ex(a.context, &attr);
+	attr = (struct ibv_qp_init_attr_ex){
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = domain};
+	target = B.create_qp_ex(a.context, &attr);
+	TEST_ASSERT_NOT_NULL(target);
+	connect_qp(initiator, &a, target->qp_num);
+	connect_qp(target, &a, initiator->qp_num);
+}
+
+static void make_srqs(void)
+{
+	const struct share_answer *answer;
+
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_OPEN_DOMAIN, O_CREAT));
+	answer = share_ask(&other, SHARE_MAKE_SRQ, 0);
+	TEST_ASSERT_EQUAL_INT(0, answer->error);
+	their_srq = answer->number;
+	their_rkey = answer->count;
+	their_addr = answer->addr;
+}
+
+static void connect_targets(void)
+{
+	make_srqs();
+	make_connection(share_file);
+}
+
+static void post_xrc(enum ibv_wr_opcode opcode, uint32_t srq, size_t offset, uint32_t bytes,
+		     uint64_t remote)
+{
+	struct ibv_sge sge = sge_of(&a, offset, bytes);
+	struct ibv_send_wr wr = {.opcode = opcode,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .qp_type.xrc.remote_srqn = srq,
+				 .wr.rdma = {.remote_addr = remote, .rkey = their_rkey}};
+
+	TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &wr));
+}
+
+static void fill(uint8_t seed)
+{
+	for (size_t i = 0; i < sizeof(a.buffer); i++)
+		a.buffer[i] = (uint8_t)(seed + i * 11 + i / 64);
+}
+
+static enum ibv_wc_status sent(void)
+{
+	return share_wait(a.cq).status;
+}
+
+void test_messages_come_to_the_srq_of_another_process(void)
+{
+	connect_targets();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 2));
+	for (unsigned int round = 0; round < 40; round++) {
+		struct ibv_wc wc;
+
+		fill((uint8_t)round);
+		post_xrc(IBV_WR_SEND, their_srq, 0, 2000, 0);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		wc = share_ask(&other, SHARE_POLL, 0)->wc;
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+		TEST_ASSERT_EQUAL_UINT32(2000, wc.byte_len);
+		TEST_ASSERT_EQUAL_UINT64(round, wc.wr_id);
+		TEST_ASSERT_EQUAL_HEX32(target->qp_num, wc.qp_num);
+		TEST_ASSERT_EQUAL_HEX32(initiator->qp_num, wc.src_qp);
+		TEST_ASSERT_EQUAL_MEMORY(
+			a.buffer, share_ask(&other, SHARE_BYTES, 0)->bytes + round % 2 * 2048,
+			2000);
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+	}
+}
+
+void test_messages_in_flight_keep_their_order(void)
+{
+	connect_targets();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 8));
+	for (uint32_t i = 0; i < 8; i++)
+		post_xrc(IBV_WR_SEND, their_srq, 0, 1500 + i, 0);
+	for (uint32_t i = 0; i < 8; i++) {
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_UINT32(1500 + i, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
+	}
+}
+
+void test_a_message_waits_for_a_receive_of_the_other_process(void)
+{
+	connect_targets();
+	for (uint32_t i = 0; i < 3; i++)
+		post_xrc(IBV_WR_SEND, their_srq, 0, 1200 + i, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_UINT32(1200 + i, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
+	}
+}
+
+void test_a_write_goes_to_the_memory_of_the_srqs_process(void)
+{
+	connect_targets();
+	fill(5);
+	post_xrc(IBV_WR_RDMA_WRITE, their_srq, 0, 4000, their_addr + 50);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_MEMORY(a.buffer, share_ask(&other, SHARE_BYTES, 0)->bytes + 50, 4000);
+	post_xrc(IBV_WR_RDMA_WRITE, their_srq, 0, 4000, their_addr + 100);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, sent());
+}
+
+/* One connection, with messages for an SRQ here and one there in turn. */
+void test_srqs_of_two_processes_behind_one_target(void)
+{
+	struct sharing here = {0};
+	struct share_answer answer = {0};
+
+	connect_targets();
+	here.xrcd = domain;
+	share_make_srq(&here, &answer);
+	TEST_ASSERT_EQUAL_INT(0, answer.error);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 5));
+	TEST_ASSERT_EQUAL_INT(0, share_post(&here, 5));
+	for (uint32_t i = 0; i < 8; i++)
+		post_xrc(IBV_WR_SEND, i % 2 ? answer.number : their_srq, 0, 1100 + i, 0);
+	/* 8 sends and 4 receives complete here. */
+	for (uint32_t i = 0; i < 12; i++)
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	for (uint32_t i = 0; i < 8; i += 2)
+		TEST_ASSERT_EQUAL_UINT32(1100 + i, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
+}
+
+void test_a_message_that_is_too_long_for_its_receive(void)
+{
+	connect_targets();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 2049, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_INV_REQ_ERR, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_LEN_ERR, ask(SHARE_POLL, 0));
+}
+
+void test_an_srq_that_is_gone(void)
+{
+	connect_targets();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_DESTROY_SRQ, 0));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 100, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_INV_REQ_ERR, sent());
+}
+
+void test_an_srq_of_another_domain(void)
+{
+	const int file = memfd_create("other", MFD_CLOEXEC);
+
+	make_srqs();
+	make_connection(file);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 100, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_INV_REQ_ERR, sent());
+	close(file);
+}
+
+void test_the_process_of_the_srq_is_killed(void)
+{
+	connect_targets();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 2));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 100, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	share_kill(&other);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 100, 0);
+	TEST_ASSERT_TRUE(sent() != IBV_WC_SUCCESS);
+	/* What the target has for SRQs of this process goes on after a new connection. */
+	post_xrc(IBV_WR_SEND, their_srq, 0, 100, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_WR_FLUSH_ERR, sent());
+}
+
+/* The target is connected anew after an error: the other process takes messages again. */
+void test_a_target_that_is_connected_again(void)
+{
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+	connect_targets();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 2049, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_INV_REQ_ERR, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_LEN_ERR, ask(SHARE_POLL, 0));
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(initiator, &reset, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(target, &reset, IBV_QP_STATE));
+	connect_qp(initiator, &a, target->qp_num);
+	connect_qp(target, &a, initiator->qp_num);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+	fill(77);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 2000, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_UINT32(2000, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
+	TEST_ASSERT_EQUAL_MEMORY(a.buffer, share_ask(&other, SHARE_BYTES, 0)->bytes + 2048, 2000);
+}
+
+/* --- bytes that no relay sends --- */
+
+/* As sim/qp/relay.c has them. */
+struct relayed {
+	uint64_t domain[2];
+	uint32_t target, peer, psn, msn, access;
+	uint16_t pkey_index, slid;
+	uint8_t kind, epoch, mtu, syndrome, message, spare[3];
+};
+
+static size_t write_relayed(uint8_t bytes[SIM_FRAME_BYTES_MAX], uint32_t srq, uint64_t random)
+{
+	const struct sim_route route = {.infiniband = true};
+	const struct relayed head = {.target = 0xabcde,
+				     .mtu = 1 + random % 5,
+				     .kind = random >> 8 & 1,
+				     .epoch = random >> 16 & 3};
+	const struct sim_packet packet = {
+		.opcode = (uint8_t)(SIM_TRANSPORT_XRC | (random >> 24) % 12),
+		.psn = random >> 32 & 7,
+		.dest_qpn = 0xabcde,
+		.xrc_srqn = srq,
+	};
+
+	memcpy(bytes, &head, sizeof(head));
+	return sizeof(head) + sim_packet_write(&packet, &route, NULL, bytes + sizeof(head), NULL);
+}
+
+/* Nobody has the number of the target, and nobody is process 0: so the requests are taken. */
+void test_bytes_that_no_relay_sends(void)
+{
+	struct sim_device *device = context_of(a.context)->device->engine;
+	struct vb_sim *world = context_of(a.context)->world;
+	uint64_t random = choose_seed();
+	struct share_answer answer = {0};
+	struct sharing here = {0};
+	uint8_t bytes[SIM_FRAME_BYTES_MAX];
+
+	connect_targets();
+	here.xrcd = domain;
+	share_make_srq(&here, &answer);
+	for (unsigned int round = 0; round < 20000; round++) {
+		size_t length = write_relayed(bytes, answer.number, sim_random_next(&random));
+
+		if (round % 2)
+			memcpy(bytes, context_of(a.context)->device->domains->engine->key, 16);
+		for (uint64_t flips = sim_random_next(&random) % 3; flips; flips--)
+			bytes[sim_random_next(&random) % length] =
+				(uint8_t)sim_random_next(&random);
+		if (round % 7 == 0)
+			length = sim_random_next(&random) % (length + 1);
+		if (round % 100 == 0)
+			share_post(&here, 1);
+		pthread_mutex_lock(&world->driver.mutex);
+		sim_way_out_relayed(sim_device_port(device, 1), 0, bytes, length);
+		pthread_mutex_unlock(&world->driver.mutex);
+	}
+	fill(3);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+	post_xrc(IBV_WR_RDMA_WRITE, their_srq, 0, 2000, their_addr);
+	for (enum ibv_wc_opcode opcode = IBV_WC_RECV; opcode != IBV_WC_RDMA_WRITE;) {
+		const struct ibv_wc wc = share_wait(a.cq);
+
+		TEST_ASSERT_TRUE(wc.status != IBV_WC_GENERAL_ERR);
+		opcode = wc.qp_num == initiator->qp_num ? IBV_WC_RDMA_WRITE : IBV_WC_RECV;
+	}
+	TEST_ASSERT_EQUAL_MEMORY(a.buffer, share_ask(&other, SHARE_BYTES, 0)->bytes, 2000);
 }

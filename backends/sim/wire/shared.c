@@ -296,6 +296,34 @@ static bool put(struct shared *shared, segment_id id, const struct sim_departure
 	return true;
 }
 
+static void touch(struct shared *shared, struct outward *out)
+{
+	if (!out->touched)
+		shared->touched[shared->touched_count++] = (uint16_t)(out - shared->out);
+	out->touched = true;
+}
+
+static bool shared_relay(void *arg, const struct sim_port *port, uint64_t process,
+			 const uint8_t *bytes, size_t length)
+{
+	struct shared *shared = arg;
+	struct outward *out;
+	uint8_t *frame;
+
+	if (!is_attached(shared) ||
+	    places_id(&shared->segment, segment_id_place(process)) != process)
+		return false;
+	out = out_to(shared, process);
+	frame = out ? ring_reserve(&out->ring) : NULL;
+	if (!frame)
+		return false;
+	memcpy(frame, bytes, length);
+	ring_publish(&out->ring, (uint32_t)length, (uint8_t)port->device->index, port->number,
+		     RING_RELAY);
+	touch(shared, out);
+	return true;
+}
+
 /* Returns the process at a place if it is another one and has members of groups at the device. */
 static segment_id member_at(const struct shared *shared, uint32_t place,
 			    const struct sim_device *device)
@@ -386,6 +414,15 @@ static enum sim_presence shared_find(void *arg, const struct sim_path *path, uin
 		return SIM_PRESENCE_OTHER;
 	places_bury(&shared->segment, id, BURIAL_PATIENCE_NS);
 	return SIM_PRESENCE_NOBODY;
+}
+
+static uint64_t shared_holder(void *arg, const struct sim_device *device, unsigned int numbers,
+			      uint32_t number)
+{
+	const struct shared *shared = arg;
+	const segment_id id = shared_owner(&shared->wire, device, numbers, number);
+
+	return id == shared->segment.id ? 0 : id;
 }
 
 /* --- rings from others --- */
@@ -483,13 +520,15 @@ static void read_news(struct shared *shared)
 }
 
 /* Gives a frame to its port. The engine reads each header of a frame once, in the ring. */
-static void deliver(struct shared *shared, const struct ring_slot *slot)
+static void deliver(struct shared *shared, segment_id from, const struct ring_slot *slot)
 {
 	struct sim_device *device =
 		slot->device < SEGMENT_DEVICES ? shared->devices[slot->device] : NULL;
 	struct sim_port *port = device ? sim_device_port(device, slot->port) : NULL;
 
-	if (port)
+	if (port && slot->flags & RING_RELAY)
+		sim_way_out_relayed(port, from, slot->frame, slot->frame_bytes);
+	else if (port)
 		sim_way_out_arrive(port, slot->frame, slot->frame_bytes,
 				   !(slot->flags & RING_SEALED));
 }
@@ -502,7 +541,7 @@ static bool drain(struct shared *shared, struct inward *in)
 	enum ring_look look = RING_EMPTY;
 
 	while (count < BATCH && !in->broken && (look = ring_look(&in->ring, &slot)) == RING_FRAME) {
-		deliver(shared, &slot);
+		deliver(shared, in->id, &slot);
 		ring_next(&in->ring, &slot);
 		if (++count % 8 == 0)
 			ring_tell(&in->ring);
@@ -692,7 +731,9 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 			.send = shared_send,
 			.has_members = shared_has_members,
 			.joined = shared_joined,
-			.find = shared_find},
+			.find = shared_find,
+			.holder = shared_holder,
+			.relay = shared_relay},
 		.has = shared_has,
 		.arrived = shared_arrived,
 		.receive = shared_receive,

@@ -57,6 +57,7 @@ struct ring_in {
 
 enum ring_flag {
 	RING_SEALED = 1 << 0, /* the checksums of the frame are to be checked */
+	RING_RELAY = 1 << 1,  /* no frame: bytes of the process's relay (sim/qp/relay.h) */
 };
 
 /* A frame that has come; the bytes are in the ring, where the producer may change them at any time. */

@@ -110,6 +110,24 @@ static bool lags(void *arg, const struct sim_path *path, uint32_t dest_qpn)
 	return wire && wire->way.lags && wire->way.lags(wire->way.arg, path, dest_qpn);
 }
 
+static uint64_t holder(void *arg, const struct sim_device *device, unsigned int numbers,
+		       uint32_t number)
+{
+	const struct wire *wire = wire_of(arg, device);
+
+	return wire && wire->way.holder ? wire->way.holder(wire->way.arg, device, numbers, number)
+					: 0;
+}
+
+static bool relay(void *arg, const struct sim_port *port, uint64_t process, const uint8_t *bytes,
+		  size_t length)
+{
+	const struct wire *wire = wire_of(arg, port->device);
+
+	return wire && wire->way.relay &&
+	       wire->way.relay(wire->way.arg, port, process, bytes, length);
+}
+
 /* --- all wires --- */
 
 void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire)
@@ -127,6 +145,8 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.leave = leave,
 		.find = find,
 		.barrier = barrier,
+		.holder = holder,
+		.relay = relay,
 	};
 	struct wire **link = &wires->first;
 

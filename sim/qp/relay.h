@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * XRC targets whose messages are for SRQs of other processes. The target QP (the front) takes the requests
+ * of its connection in the order of their PSNs. It relays a request whose SRQ another process has: there, a
+ * proxy of the target does the request as any responder does, and answers the front, which answers the
+ * requester. The front goes on meanwhile; if the proxy refuses a request, the front goes back to it.
+ *
+ * The proxy has the number of the target and is in no table. It has no events and no handle.
+ */
+#ifndef SIM_QP_RELAY_H
+#define SIM_QP_RELAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct sim_device;
+struct sim_port;
+
+/* Bytes of another process's relay have come to a port. They are untrusted, and do not change any more. */
+void sim_relay_arrive(struct sim_port *port, uint64_t process, const uint8_t *bytes, size_t length);
+
+/* The most bytes that a relay sends at once. */
+#define SIM_RELAY_BYTES_MAX 4234
+
+/* The device ends: its proxies end before. */
+void sim_relay_end(struct sim_device *device);
+
+#endif
