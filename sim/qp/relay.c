@@ -160,9 +160,10 @@ static void end_oldest(struct sim_device *device)
 {
 	struct sim_qp **at = &device->proxies;
 
-	while ((*at)->next_proxy)
+	while (*at && (*at)->next_proxy)
 		at = &(*at)->next_proxy;
-	end_proxy(device, at);
+	if (*at)
+		end_proxy(device, at);
 }
 
 void sim_relay_end(struct sim_device *device)

@@ -57,10 +57,14 @@ static int take(const struct peer *peer)
 				 .msg_iovlen = 1,
 				 .msg_control = control,
 				 .msg_controllen = sizeof(control)};
+	const struct cmsghdr *head;
 	int fd;
 
 	check("recvmsg", recvmsg(peer->fd, &message, 0) == 1 ? 0 : errno);
-	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(fd));
+	head = CMSG_FIRSTHDR(&message);
+	if (!head)
+		fail("no descriptor came");
+	memcpy(&fd, CMSG_DATA(head), sizeof(fd));
 	return fd;
 }
 

@@ -193,10 +193,15 @@ static inline void take(struct exporter *exporter)
 				 .msg_iovlen = 1,
 				 .msg_control = control,
 				 .msg_controllen = sizeof(control)};
+	const struct cmsghdr *head;
 
 	TEST_ASSERT_EQUAL_INT(sizeof(exporter->has),
 			      recvmsg(exporter->socket, &message, MSG_CMSG_CLOEXEC));
-	memcpy(&exporter->cmd_fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+	head = CMSG_FIRSTHDR(&message);
+	exporter->cmd_fd = -1;
+	if (head)
+		memcpy(&exporter->cmd_fd, CMSG_DATA(head), sizeof(int));
+	TEST_ASSERT_TRUE(exporter->cmd_fd >= 0);
 }
 
 /* Call this before the test opens a world of its own. */

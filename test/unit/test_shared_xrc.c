@@ -10,16 +10,22 @@
 
 static struct sharer other;
 
+static void open_own(void)
+{
+	struct vb_sim_config config;
+
+	share_config(&config);
+	open_alone(&config);
+}
+
 void setUp(void)
 {
 	static unsigned int count;
-	struct vb_sim_config config;
 
 	snprintf(share_world, sizeof(share_world), "xrc-%d-%u", (int)getpid(), ++count);
 	share_file = memfd_create("domain", MFD_CLOEXEC);
 	share_begin(&other);
-	share_config(&config);
-	open_alone(&config);
+	open_own();
 }
 
 void tearDown(void)
@@ -380,6 +386,98 @@ void test_a_target_that_is_connected_again(void)
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
 	TEST_ASSERT_EQUAL_UINT32(2000, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
 	TEST_ASSERT_EQUAL_MEMORY(a.buffer, share_ask(&other, SHARE_BYTES, 0)->bytes + 2048, 2000);
+}
+
+static bool is_quiet(void)
+{
+	struct ibv_wc wc;
+
+	for (int i = 0; i < 2000; i++)
+		if (ibv_poll_cq(a.cq, 1, &wc))
+			return false;
+	return true;
+}
+
+/* The first message waits for a receive of the other process; the second one, for this process, behind it. */
+void test_a_message_for_this_process_stays_behind_one_that_waits(void)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+	struct sharing here = {0};
+	struct share_answer answer = {0};
+	unsigned int receives = 0;
+
+	connect_targets();
+	here.xrcd = domain;
+	share_make_srq(&here, &answer);
+	TEST_ASSERT_EQUAL_INT(0, share_post(&here, 3));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 1000, 0);
+	post_xrc(IBV_WR_SEND, answer.number, 0, 1001, 0);
+	TEST_ASSERT_TRUE(is_quiet());
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+	for (unsigned int i = 0; i < 3; i++) {
+		const struct ibv_wc wc = share_wait(a.cq);
+
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+		receives += wc.opcode == IBV_WC_RECV;
+	}
+	TEST_ASSERT_EQUAL_UINT(1, receives);
+	TEST_ASSERT_TRUE(is_quiet());
+	TEST_ASSERT_EQUAL_UINT32(1000, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
+	/* NAKs ask for the second message: no ACK timeout does. */
+	TEST_ASSERT_TRUE(counters->sequence_naks_sent > 0);
+}
+
+void test_srqs_of_two_other_processes(void)
+{
+	struct sharer third;
+	uint32_t second_srq;
+
+	close_pair();
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
+	share_begin(&third);
+	open_own();
+	connect_targets();
+	TEST_ASSERT_EQUAL_INT(0, share_ask(&third, SHARE_OPEN_DOMAIN, 0)->error);
+	second_srq = share_ask(&third, SHARE_MAKE_SRQ, 0)->number;
+	TEST_ASSERT_EQUAL_INT(0, share_ask(&third, SHARE_POST, 4)->error);
+	for (uint32_t i = 0; i < 6; i++)
+		post_xrc(IBV_WR_SEND, i % 2 ? second_srq : their_srq, 0, 1000 + i, 0);
+	TEST_ASSERT_TRUE(is_quiet());
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 4));
+	for (uint32_t i = 0; i < 6; i++)
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	for (uint32_t i = 0; i < 6; i++)
+		TEST_ASSERT_EQUAL_UINT32(
+			1000 + i, share_ask(i % 2 ? &third : &other, SHARE_POLL, 0)->wc.byte_len);
+	share_kill(&third);
+}
+
+/* What the other process has not answered is of the old connection. */
+void test_a_new_connection_waits_for_no_old_answer(void)
+{
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+	struct sharing here = {0};
+	struct share_answer answer = {0};
+
+	connect_targets();
+	here.xrcd = domain;
+	share_make_srq(&here, &answer);
+	TEST_ASSERT_EQUAL_INT(0, share_post(&here, 1));
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 2));
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGSTOP));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 1000, 0);
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(initiator, &reset, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(target, &reset, IBV_QP_STATE));
+	connect_qp(initiator, &a, target->qp_num);
+	connect_qp(target, &a, initiator->qp_num);
+	post_xrc(IBV_WR_SEND, answer.number, 0, 1001, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 1002, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_UINT32(1000, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
+	TEST_ASSERT_EQUAL_UINT32(1002, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
 }
 
 /* --- bytes that no relay sends --- */

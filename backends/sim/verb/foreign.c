@@ -334,10 +334,10 @@ static int open_file(struct vb_sim *world, int cmd_fd, struct description *descr
 	return *device ? 0 : refuse(VB_WHY_IMPORT_DESCRIPTOR, (uint64_t)cmd_fd, 0);
 }
 
-static struct context *new_standin(struct device *device, const struct description *description,
+static struct context *new_standin(struct vb_sim *world, struct device *device,
+				   const struct description *description,
 				   const struct description_owner *owner, const struct stat *file)
 {
-	struct vb_sim *world = device->world;
 	struct context *origin = pool_take(&world->store.pools[KIND_CONTEXT]);
 	struct foreign *foreign = malloc(sizeof(*foreign));
 
@@ -376,7 +376,7 @@ struct context *verb_foreign_find(struct vb_sim *world, int cmd_fd)
 	if (!err)
 		err = open_file(world, cmd_fd, &description, &owner, &device);
 	if (!err)
-		origin = new_standin(device, &description, &owner, &file);
+		origin = new_standin(world, device, &description, &owner, &file);
 	if (!origin)
 		description_close(&description);
 	return err ? null_errno(err) : origin;
