@@ -16,12 +16,12 @@
 
 #define MULTICAST_QPN 0xffffffu
 
-/* The consumer of a full ring that takes nothing for so long loses packets from then on: the senders'
- * retries find out what is the matter, as behind a switch that gives up on a paused port. */
-#define STALL_NS UINT64_C(100000000)
-
-/* A living process that takes nothing for so long is taken for one that never answers. */
+/* A living process that takes nothing for so long is taken for one that never answers: packets for its full
+ * ring are lost from then on, as behind a switch that gives up on a paused port. */
 #define LAG_NS UINT64_C(2000000000)
+
+/* While a ring is full, its sender looks after this time again whether the consumer lives. */
+#define LIFE_NS UINT64_C(100000000)
 
 /* A ring that could not be made, or mapped, is tried again after this time. */
 #define RETRY_NS UINT64_C(200000000)
@@ -43,9 +43,10 @@ struct outward {
 	struct ring_out ring;
 	bool touched;	     /* has frames since the last flush */
 	bool waiting;	     /* QPs wait for room */
-	bool stalled;	     /* the consumer has taken nothing for STALL_NS */
+	bool stalled;	     /* the consumer is dead, or has taken nothing for LAG_NS */
 	uint32_t stuck_head; /* while waiting: the head, and since when it has stood there */
 	uint64_t stuck_since_ns;
+	uint64_t life_ns; /* when to look whether the consumer lives */
 	uint32_t
 		lag_head; /* at the last ack timeout: the head, and since when it has stood there */
 	uint64_t lag_since_ns;
@@ -159,12 +160,18 @@ static segment_id owner_of(const struct shared *shared, const struct sim_device 
 
 /* --- room --- */
 
-/* A ring has stood still for long: its consumer is dead, stopped, or busy elsewhere. */
-static void stall(struct shared *shared, struct outward *out)
+/* Returns true if the consumer of a full ring is dead, stopped, or busy elsewhere for long. */
+static bool is_stalled(struct shared *shared, struct outward *out)
 {
-	out->stalled = true;
-	if (!places_live(&shared->segment, out->id))
-		places_bury(&shared->segment, out->id, BURIAL_PATIENCE_NS);
+	const uint64_t now_ns = segment_now_ns();
+
+	if (now_ns < out->life_ns)
+		return false;
+	out->life_ns = now_ns + LIFE_NS;
+	if (places_live(&shared->segment, out->id))
+		return now_ns - out->stuck_since_ns >= LAG_NS;
+	places_bury(&shared->segment, out->id, BURIAL_PATIENCE_NS);
+	return true;
 }
 
 /* QPs begin to wait for room, or wait on. */
@@ -173,6 +180,7 @@ static void wait_for_room(struct shared *shared, struct outward *out)
 	if (!out->waiting || out->stuck_head != out->ring.head) {
 		out->stuck_head = out->ring.head;
 		out->stuck_since_ns = segment_now_ns();
+		out->life_ns = out->stuck_since_ns + LIFE_NS;
 	}
 	if (!out->waiting)
 		shared->waited[shared->waiting++] = (uint16_t)(out - shared->out);
@@ -248,9 +256,9 @@ static bool look_for_room(struct shared *shared)
 		if (sleepy)
 			ring_want(&out->ring);
 		if (!room_in(shared, out)) {
-			if (segment_now_ns() - out->stuck_since_ns < STALL_NS)
+			out->stalled = is_stalled(shared, out);
+			if (!out->stalled)
 				continue;
-			stall(shared, out);
 		}
 		stop_waiting(shared, out);
 		ready = true;
