@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The connection manager of an engine: the communication management of chapter 12 of the InfiniBand
+ * specification, by datagrams of QP 1. A communication is one end of a connection that is made, held or
+ * ended; or a service that waits for requests; or a query for the QP of a datagram service (SIDR).
+ *
+ * Nothing here blocks, and nothing calls back but struct sim_cm_owner. A function that sends a message
+ * returns as soon as the message is on its way; repetitions are the timers' work. Errors are errno
+ * values, each with its reason (sim_refuse()): EINVAL for a communication that is in another state, or
+ * for a value that its message cannot hold, ENOMEM, and those that the functions name.
+ */
+#ifndef SIM_CM_CM_H
+#define SIM_CM_CM_H
+
+#include "sim/object/device.h"
+
+#include <infiniband/verbs.h>
+
+struct sim_cm;
+
+/* The bytes of private data that each message has: InfiniBand, chapter 12.6. */
+enum {
+	SIM_CM_REQ_PRIVATE_BYTES = 92,
+	SIM_CM_MRA_PRIVATE_BYTES = 222,
+	SIM_CM_REJ_PRIVATE_BYTES = 148,
+	SIM_CM_REP_PRIVATE_BYTES = 196,
+	SIM_CM_RTU_PRIVATE_BYTES = 224,
+	SIM_CM_DREQ_PRIVATE_BYTES = 220,
+	SIM_CM_DREP_PRIVATE_BYTES = 224,
+	SIM_CM_SIDR_REQ_PRIVATE_BYTES = 216,
+	SIM_CM_SIDR_REP_PRIVATE_BYTES = 136,
+	SIM_CM_REJ_ARI_BYTES = 72,
+	SIM_CM_SIDR_REP_INFO_BYTES = 72,
+};
+
+enum sim_cm_state {
+	SIM_CM_IDLE,
+	SIM_CM_LISTEN,
+	SIM_CM_REQ_SENT,
+	SIM_CM_REQ_RCVD,
+	SIM_CM_MRA_REQ_SENT,
+	SIM_CM_MRA_REQ_RCVD,
+	SIM_CM_REP_SENT,
+	SIM_CM_REP_RCVD,
+	SIM_CM_MRA_REP_SENT,
+	SIM_CM_MRA_REP_RCVD,
+	SIM_CM_ESTABLISHED,
+	SIM_CM_DREQ_SENT,
+	SIM_CM_DREQ_RCVD,
+	SIM_CM_TIMEWAIT,
+	SIM_CM_SIDR_REQ_SENT,
+	SIM_CM_SIDR_REQ_RCVD,
+	SIM_CM_STATES,
+};
+
+/* Private data of a message. A shorter one is filled up with zeros. */
+struct sim_cm_private {
+	const void *data;
+	size_t bytes;
+};
+
+/* The way of a connection, as the REQ describes it. */
+struct sim_cm_path {
+	/* The destination, the source GID's index and the port of this side. */
+	struct ibv_ah_attr attr;
+	uint16_t pkey;
+	enum ibv_mtu mtu;
+	uint8_t packet_life_time; /* 4.096 us * 2^n */
+};
+
+/* A REQ. What its receiver learns is described from the sender's view; the path is that of the answer. */
+struct sim_cm_request {
+	uint64_t service_id;
+	struct sim_cm_path path;
+	uint64_t ca_guid; /* of the sender; filled in by sim_cm_send_req() */
+	uint32_t qpn;
+	enum ibv_qp_type qp_type; /* RC, UC, XRC_SEND */
+	uint32_t starting_psn;
+	uint32_t qkey;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t remote_response_timeout; /* 4.096 us * 2^n, from here on */
+	uint8_t local_response_timeout;
+	uint8_t retry_count;	 /* of the QPs */
+	uint8_t rnr_retry_count; /* of the QPs */
+	uint8_t max_cm_retries;
+	bool flow_control;
+	bool srq;
+	uint32_t vendor_id; /* of ECE; 0: none. Linux ibta_vol1_c12.h, CM_REQ_VENDOR_ID */
+	struct sim_cm_private private_data;
+};
+
+struct sim_cm_reply {
+	uint64_t ca_guid; /* filled in by sim_cm_send_rep() */
+	uint32_t qpn;
+	uint32_t starting_psn;
+	uint32_t qkey;
+	uint8_t responder_resources;
+	uint8_t initiator_depth;
+	uint8_t target_ack_delay;
+	uint8_t failover_accepted;
+	uint8_t rnr_retry_count;
+	bool flow_control;
+	bool srq;
+	uint32_t vendor_id;
+	uint32_t ece_options; /* of REP's ECE fields, as the REQ's attribute modifier has them */
+	struct sim_cm_private private_data;
+};
+
+struct sim_cm_rejection {
+	uint16_t reason; /* InfiniBand, 12.6.7.2: IB_CM_REJ_* of Linux ib_cm.h */
+	const void *ari;
+	size_t ari_bytes;
+	struct sim_cm_private private_data;
+};
+
+/* A SIDR_REQ. */
+struct sim_cm_query {
+	uint64_t service_id;
+	struct sim_cm_path path;
+	uint8_t timeout; /* 4.096 us * 2^n for each of max_cm_retries + 1 messages */
+	uint8_t max_cm_retries;
+	struct sim_cm_private private_data;
+};
+
+/* A SIDR_REP. */
+struct sim_cm_answer {
+	uint8_t status; /* InfiniBand, 12.11.2.1; 0: the QP serves */
+	uint32_t qpn, qkey;
+	const void *info;
+	size_t info_bytes;
+	struct sim_cm_private private_data;
+};
+
+/* What a communication learns. */
+enum sim_cm_event_kind {
+	SIM_CM_EVENT_REQ,	/* a listener's: `cm` is a new communication, in REQ_RCVD */
+	SIM_CM_EVENT_REP,	/* in REP_RCVD */
+	SIM_CM_EVENT_RTU,	/* or a sign of the connection: ESTABLISHED */
+	SIM_CM_EVENT_REJ,	/* in IDLE or TIMEWAIT */
+	SIM_CM_EVENT_MRA,
+	SIM_CM_EVENT_DREQ,	/* in DREQ_RCVD */
+	SIM_CM_EVENT_DREP,	/* in TIMEWAIT */
+	SIM_CM_EVENT_REQ_ERROR, /* no answer came: IDLE or TIMEWAIT */
+	SIM_CM_EVENT_REP_ERROR,
+	SIM_CM_EVENT_DREQ_ERROR,
+	SIM_CM_EVENT_TIMEWAIT_EXIT, /* in IDLE: the QP may be used again */
+	SIM_CM_EVENT_SIDR_REQ,	    /* a listener's: `cm` is new, in SIDR_REQ_RCVD */
+	SIM_CM_EVENT_SIDR_REP,
+	SIM_CM_EVENT_SIDR_ERROR,
+};
+
+/* The pointers are valid during the call. The private data has its full length. */
+struct sim_cm_event {
+	enum sim_cm_event_kind kind;
+	struct sim_cm *listener; /* of REQ and SIDR_REQ */
+	union {
+		struct sim_cm_request request;
+		struct sim_cm_reply reply;
+		struct sim_cm_rejection rejection;
+		struct sim_cm_query query;
+		struct sim_cm_answer answer;
+		struct sim_cm_private private_data; /* of all others */
+	};
+};
+
+struct sim_cm_owner {
+	void *arg;
+	/* Something has happened to a communication. The owner may call any function of this header but
+	 * sim_cm_destroy() of `cm` and its listener. Returns false to refuse a REQ or SIDR_REQ: the new
+	 * communication ends with a REJ (reason 28, consumer), or a SIDR_REP (status 2). */
+	bool (*event)(void *arg, struct sim_cm *cm, const struct sim_cm_event *event);
+};
+
+/* Gives the engine an owner of its communications. One time, before any of them is made. ENOMEM. */
+int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner);
+
+/* In IDLE. `user` is the owner's. */
+int sim_cm_create(struct sim_engine *engine, void *user, struct sim_cm **cm);
+
+/* Ends a communication in any state as Linux drivers/infiniband/core/cm.c, cm_destroy_id() does: a REQ
+ * that waits is rejected, a connection is asked to end. Its QPN's timewait goes on without it. */
+void sim_cm_destroy(struct sim_cm *cm);
+
+enum sim_cm_state sim_cm_state(const struct sim_cm *cm);
+void *sim_cm_user(const struct sim_cm *cm);
+void sim_cm_set_user(struct sim_cm *cm, void *user);
+
+/* --- services --- */
+
+/*
+ * Reserves a service ID at an address for this engine, in all processes of its world: until
+ * sim_cm_unreserve() nobody else can. The address is an IP address as a GID (IPv4 mapped), or zeros for all addresses.
+ * EADDRINUSE: somebody has the service ID at this address, at all addresses, or `address` is zeros and
+ * somebody has it at one. `shared`: others that share may have it, too (RDMA_OPTION_ID_REUSEADDR), unless
+ * they listen.
+ */
+int sim_cm_reserve(struct sim_engine *engine, uint64_t service_id, const uint8_t address[16],
+		   bool shared);
+void sim_cm_unreserve(struct sim_engine *engine, uint64_t service_id, const uint8_t address[16]);
+
+/* Listens for requests to a service ID that come to any device (NULL) or to one, and whose private data
+ * names the IP address, or any (zeros). EADDRINUSE. */
+int sim_cm_listen(struct sim_cm *cm, uint64_t service_id, const struct sim_device *device,
+		  const uint8_t address[16]);
+
+/* --- messages --- */
+
+int sim_cm_send_req(struct sim_cm *cm, struct sim_device *device,
+		    const struct sim_cm_request *request);
+int sim_cm_send_rep(struct sim_cm *cm, const struct sim_cm_reply *reply);
+int sim_cm_send_rtu(struct sim_cm *cm, const struct sim_cm_private *private_data);
+int sim_cm_send_rej(struct sim_cm *cm, const struct sim_cm_rejection *rejection);
+/* service_timeout: 4.096 us * 2^n that the peer shall wait. */
+int sim_cm_send_mra(struct sim_cm *cm, uint8_t service_timeout,
+		    const struct sim_cm_private *private_data);
+int sim_cm_send_dreq(struct sim_cm *cm, const struct sim_cm_private *private_data);
+int sim_cm_send_drep(struct sim_cm *cm, const struct sim_cm_private *private_data);
+int sim_cm_send_sidr_req(struct sim_cm *cm, struct sim_device *device,
+			 const struct sim_cm_query *query);
+int sim_cm_send_sidr_rep(struct sim_cm *cm, const struct sim_cm_answer *answer);
+
+/* The QP has received before the RTU came (IBV_EVENT_COMM_EST): the connection stands. */
+int sim_cm_notify(struct sim_cm *cm);
+
+/* Fills in the attributes for the step of the QP to attr->qp_state (INIT, RTR, RTS), and their mask. */
+int sim_cm_init_qp_attr(const struct sim_cm *cm, struct ibv_qp_attr *attr, int *attr_mask);
+
+/* Returns the path to the peer's QP 1, and the peer's communication ID; for messages and logs. */
+uint32_t sim_cm_local_id(const struct sim_cm *cm);
+uint32_t sim_cm_remote_id(const struct sim_cm *cm);
+
+#endif
