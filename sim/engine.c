@@ -27,6 +27,7 @@ int sim_engine_create(const struct sim_host *host, uint64_t seed, struct sim_eng
 
 void sim_engine_destroy(struct sim_engine *engine)
 {
+	sim_cm_stop(engine);
 	while (engine->devices) {
 		struct sim_device *device = engine->devices;
 
@@ -41,7 +42,7 @@ void sim_engine_destroy(struct sim_engine *engine)
 
 /*
  * All that can be sent is sent before anything is answered: so what came in one instant is
- * acknowledged together.
+ * acknowledged together. Messages of the connection manager come last, one at a time.
  */
 void sim_engine_run(struct sim_engine *engine)
 {
@@ -54,10 +55,12 @@ void sim_engine_run(struct sim_engine *engine)
 			continue;
 		}
 		qp = sim_turn_take(engine, SIM_TURN_RESPONDER);
-		if (!qp)
+		if (qp) {
+			if (sim_responder_run(qp))
+				sim_turn_ask(qp, SIM_TURN_RESPONDER);
+		} else if (!sim_cm_run(engine)) {
 			return;
-		if (sim_responder_run(qp))
-			sim_turn_ask(qp, SIM_TURN_RESPONDER);
+		}
 	}
 }
 

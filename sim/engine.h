@@ -12,6 +12,8 @@
 #include "sim/base/core.h"
 #include "sim/base/note.h"
 #include "sim/base/refuse.h"
+#include "sim/cm/cm.h"
+#include "sim/cm/ip.h"
 #include "sim/net/delivery.h"
 #include "sim/net/fabric.h"
 #include "sim/net/fault.h"
@@ -40,7 +42,8 @@ void sim_engine_run(struct sim_engine *engine);
 /* True if sim_engine_run() has nothing to do. */
 static inline bool sim_engine_quiet(const struct sim_engine *engine)
 {
-	return !engine->turns[SIM_TURN_REQUESTER].head && !engine->turns[SIM_TURN_RESPONDER].head;
+	return !engine->turns[SIM_TURN_REQUESTER].head && !engine->turns[SIM_TURN_RESPONDER].head &&
+	       !engine->cm_waits;
 }
 
 static inline uint64_t sim_engine_now_ns(const struct sim_engine *engine)

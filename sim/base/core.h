@@ -11,6 +11,7 @@
 
 #include <verbena/why.h>
 
+struct sim_cm_manager;
 struct sim_net;
 struct sim_outlet;
 struct sim_path;
@@ -39,6 +40,8 @@ struct sim_engine {
 	struct sim_device *devices; /* in the order in which they were made */
 	uint32_t device_count;
 	struct sim_net *net;
+	struct sim_cm_manager *cm;	 /* NULL: the engine has no connection manager */
+	bool cm_waits;			 /* messages wait for sim_cm_run() */
 	const struct sim_outlet *outlet; /* takes the packets of QPs */
 	bool watched;			 /* the owner watches: see sim/base/note.h */
 	struct vb_why why;		 /* of the last refusal; see sim/base/refuse.h */

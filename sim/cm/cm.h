@@ -13,6 +13,7 @@
 #define SIM_CM_CM_H
 
 #include "sim/object/device.h"
+#include "sim/wire/mad.h"
 
 #include <infiniband/verbs.h>
 
@@ -31,6 +32,30 @@ enum {
 	SIM_CM_SIDR_REP_PRIVATE_BYTES = 136,
 	SIM_CM_REJ_ARI_BYTES = 72,
 	SIM_CM_SIDR_REP_INFO_BYTES = 72,
+};
+
+/* The most communications of an engine, and the most messages that wait for its next turn. What comes
+ * beyond is dropped and counted (SIM_DISCARD_CM_FULL). */
+#define SIM_CM_MAX	   65536u
+#define SIM_CM_WAITING_MAX 1024u
+
+/* Linux include/rdma/ib_cm.h, enum ib_cm_rej_reason: those that the connection manager itself gives. */
+enum sim_cm_reject {
+	SIM_CM_REJ_TIMEOUT = 4,
+	SIM_CM_REJ_INVALID_SERVICE_ID = 8,
+	SIM_CM_REJ_INVALID_TRANSPORT = 9,
+	SIM_CM_REJ_STALE_CONNECTION = 10,
+	SIM_CM_REJ_INVALID_GID = 12,
+	SIM_CM_REJ_INVALID_LID = 13,
+	SIM_CM_REJ_INVALID_MTU = 26,
+	SIM_CM_REJ_CONSUMER = 28,
+};
+
+/* Linux include/rdma/ib_cm.h, enum ib_cm_sidr_status. */
+enum sim_cm_sidr_status {
+	SIM_CM_SIDR_SUCCESS = 0,
+	SIM_CM_SIDR_UNSUPPORTED = 1,
+	SIM_CM_SIDR_REJECT = 2,
 };
 
 enum sim_cm_state {
@@ -86,7 +111,8 @@ struct sim_cm_request {
 	uint8_t max_cm_retries;
 	bool flow_control;
 	bool srq;
-	uint32_t vendor_id; /* of ECE; 0: none. Linux ibta_vol1_c12.h, CM_REQ_VENDOR_ID */
+	uint32_t vendor_id;   /* of ECE; 0: none. Linux ibta_vol1_c12.h, CM_REQ_VENDOR_ID */
+	uint32_t ece_options; /* the message's attribute modifier */
 	struct sim_cm_private private_data;
 };
 
@@ -103,7 +129,7 @@ struct sim_cm_reply {
 	bool flow_control;
 	bool srq;
 	uint32_t vendor_id;
-	uint32_t ece_options; /* of REP's ECE fields, as the REQ's attribute modifier has them */
+	uint32_t ece_options; /* the message's attribute modifier */
 	struct sim_cm_private private_data;
 };
 
@@ -126,6 +152,7 @@ struct sim_cm_query {
 /* A SIDR_REP. */
 struct sim_cm_answer {
 	uint8_t status; /* InfiniBand, 12.11.2.1; 0: the QP serves */
+	uint32_t vendor_id, ece_options;
 	uint32_t qpn, qkey;
 	const void *info;
 	size_t info_bytes;
@@ -134,10 +161,10 @@ struct sim_cm_answer {
 
 /* What a communication learns. */
 enum sim_cm_event_kind {
-	SIM_CM_EVENT_REQ,	/* a listener's: `cm` is a new communication, in REQ_RCVD */
-	SIM_CM_EVENT_REP,	/* in REP_RCVD */
-	SIM_CM_EVENT_RTU,	/* or a sign of the connection: ESTABLISHED */
-	SIM_CM_EVENT_REJ,	/* in IDLE or TIMEWAIT */
+	SIM_CM_EVENT_REQ, /* a listener's: `cm` is a new communication, in REQ_RCVD */
+	SIM_CM_EVENT_REP, /* in REP_RCVD */
+	SIM_CM_EVENT_RTU, /* or a sign of the connection: ESTABLISHED */
+	SIM_CM_EVENT_REJ, /* in IDLE or TIMEWAIT */
 	SIM_CM_EVENT_MRA,
 	SIM_CM_EVENT_DREQ,	/* in DREQ_RCVD */
 	SIM_CM_EVENT_DREP,	/* in TIMEWAIT */
@@ -172,8 +199,19 @@ struct sim_cm_owner {
 	bool (*event)(void *arg, struct sim_cm *cm, const struct sim_cm_event *event);
 };
 
-/* Gives the engine an owner of its communications. One time, before any of them is made. ENOMEM. */
+/* Gives the engine an owner of its communications, and QP 1 of its ports to the connection manager. One
+ * time, before any communication is made. ENOMEM. */
 int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner);
+
+/* Ends the connection manager, without a message; no communication may be left. sim_engine_destroy() calls
+ * this. */
+void sim_cm_stop(struct sim_engine *engine);
+
+/* Lets the next communication IDs come from other blocks, as after fork(). Communications keep theirs. */
+void sim_cm_renumber(struct sim_engine *engine);
+
+/* Handles the oldest message that waits; sim_engine_run() calls this. Returns true if there is more to do. */
+bool sim_cm_run(struct sim_engine *engine);
 
 /* In IDLE. `user` is the owner's. */
 int sim_cm_create(struct sim_engine *engine, void *user, struct sim_cm **cm);
@@ -183,6 +221,12 @@ int sim_cm_create(struct sim_engine *engine, void *user, struct sim_cm **cm);
 void sim_cm_destroy(struct sim_cm *cm);
 
 enum sim_cm_state sim_cm_state(const struct sim_cm *cm);
+
+/* Returns a state's name: "REQ_SENT". */
+const char *sim_cm_state_name(enum sim_cm_state state);
+
+/* Returns what a communication in a state does with a message, in a few words; NULL: it drops the message. */
+const char *sim_cm_step_about(enum sim_cm_state state, enum sim_cm_message message);
 void *sim_cm_user(const struct sim_cm *cm);
 void sim_cm_set_user(struct sim_cm *cm, void *user);
 
@@ -220,13 +264,14 @@ int sim_cm_send_sidr_req(struct sim_cm *cm, struct sim_device *device,
 			 const struct sim_cm_query *query);
 int sim_cm_send_sidr_rep(struct sim_cm *cm, const struct sim_cm_answer *answer);
 
-/* The QP has received before the RTU came (IBV_EVENT_COMM_EST): the connection stands. */
+/* The QP has received before the RTU came (IBV_EVENT_COMM_EST): the connection stands. The owner learns of
+ * SIM_CM_EVENT_RTU before this returns. EISCONN: the connection stands already. */
 int sim_cm_notify(struct sim_cm *cm);
 
 /* Fills in the attributes for the step of the QP to attr->qp_state (INIT, RTR, RTS), and their mask. */
 int sim_cm_init_qp_attr(const struct sim_cm *cm, struct ibv_qp_attr *attr, int *attr_mask);
 
-/* Returns the path to the peer's QP 1, and the peer's communication ID; for messages and logs. */
+/* Return the communication's ID and the peer's (0: not known), for messages and logs. */
 uint32_t sim_cm_local_id(const struct sim_cm *cm);
 uint32_t sim_cm_remote_id(const struct sim_cm *cm);
 

@@ -33,6 +33,9 @@ uint64_t sim_cm_service_id(enum sim_cm_port_space space, uint16_t port);
 /* Returns the port of a service ID of a port space. */
 uint16_t sim_cm_service_port(uint64_t service_id);
 
+/* Returns true if a service ID is of a port space: the private data of its requests begins with the header. */
+bool sim_cm_service_is_ip(uint64_t service_id);
+
 void sim_cm_ip_write(const struct sim_cm_ip *ip, uint8_t bytes[SIM_CM_IP_BYTES]);
 
 /* Returns false if the version or the IP version is unknown: Linux cma.c, cma_save_net_info(). */

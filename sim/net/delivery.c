@@ -137,6 +137,10 @@ static void admit(struct sim_port *port, const struct sim_packet *packet,
 		arrive_at_group(port, packet, route);
 		return;
 	}
+	if (packet->dest_qpn == SIM_GSI_QPN && device->engine->net->gsi.receive) {
+		sim_gsi_arrive(port, packet, route);
+		return;
+	}
 	cause = sim_qp_take_packet(qp, port, packet, route);
 	if (cause != SIM_DISCARD_NONE)
 		refuse(port, qp, packet, route, cause);
@@ -245,8 +249,9 @@ static void enter(const struct sim_path *path, const struct load *load)
 		arrive(path->dest, load->packet, &path->route);
 }
 
-/* Lets the packet leave the engine. False if it is lost there. */
-static bool depart(const struct sim_net *net, const struct sim_path *path, const struct load *load)
+/* Lets the packet leave the engine, to a target if it is for QP 1. False if it is lost there. */
+static bool depart(const struct sim_net *net, const struct sim_path *path, const struct load *load,
+		   const struct sim_gsi_target *target)
 {
 	struct sim_departure departure = {
 		.source = path->source,
@@ -254,6 +259,7 @@ static bool depart(const struct sim_net *net, const struct sim_path *path, const
 		.route = &path->route,
 		.dest_qpn = path->multicast ? MULTICAST_QPN : load->dest_qpn,
 		.qpn = path->qpn,
+		.target = target,
 		.frame = load->frame,
 		.frame_bytes = load->frame_bytes,
 		.packet = load->frame_bytes ? NULL : load->packet,
@@ -268,12 +274,19 @@ static bool depart(const struct sim_net *net, const struct sim_path *path, const
 	return net->way->send(net->way->arg, &departure);
 }
 
+static bool is_for_gsi(const struct sim_net *net, uint32_t dest_qpn)
+{
+	return dest_qpn == SIM_GSI_QPN && net->gsi.receive;
+}
+
 /* True if the engine's own QPs cannot take the packet: it goes to one QP, which they do not know. */
 static bool leaves(const struct sim_net *net, const struct sim_path *path, uint32_t dest_qpn)
 {
 	if (!net->way || path->multicast || dest_qpn == MULTICAST_QPN)
 		return false;
-	return path->beyond || !sim_table_find(&path->dest->device->qps, dest_qpn);
+	if (path->beyond)
+		return true;
+	return !is_for_gsi(net, dest_qpn) && !sim_table_find(&path->dest->device->qps, dest_qpn);
 }
 
 /* A packet to a group has come to a port, or (without one) goes beyond the engine. */
@@ -283,14 +296,47 @@ static bool end_at_group(const struct sim_net *net, const struct sim_path *path,
 	bool taken = false;
 
 	if (!path->dest)
-		return depart(net, path, load);
+		return depart(net, path, load, NULL);
 	if (has_members(path->dest, path)) {
 		enter(path, load);
 		taken = true;
 	}
 	if (has_other_members(net, path->dest, path))
-		taken |= depart(net, path, load);
+		taken |= depart(net, path, load, NULL);
 	return taken;
+}
+
+/* Reads the packet that has come to the end of a path. False if its frame is wrong. */
+static bool read_load(const struct sim_path *path, const struct load *load,
+		      struct sim_packet *packet, struct sim_span *span)
+{
+	struct sim_route route;
+
+	if (!load->frame_bytes) {
+		*packet = *load->packet;
+		return true;
+	}
+	return decode(path->source, load->frame, load->frame_bytes, packet, span, &route) ==
+	       SIM_DECODE_OK;
+}
+
+/* A packet to QP 1 has come to a port. A message that no other process takes is the engine's own, which
+ * may refuse it by an answer. */
+static bool end_at_gsi(const struct sim_net *net, const struct sim_path *path,
+		       const struct load *load)
+{
+	const struct sim_way_out *way = net->way;
+	struct sim_gsi_target target;
+	struct sim_packet packet;
+	struct sim_span span;
+
+	if (!way || !way->serves || !read_load(path, load, &packet, &span) ||
+	    sim_gsi_keeps(net, &packet, &target) ||
+	    !way->serves(way->arg, path->dest->device, &target)) {
+		enter(path, load);
+		return true;
+	}
+	return depart(net, path, load, &target);
 }
 
 /* A packet has come to the end of its path. False if it is lost. A QPN that nobody has is refused by the
@@ -300,7 +346,7 @@ static bool end(const struct sim_net *net, const struct sim_path *path, const st
 	if (path->multicast && net->way)
 		return end_at_group(net, path, load);
 	if (leaves(net, path, load->dest_qpn)) {
-		if (depart(net, path, load))
+		if (depart(net, path, load, NULL))
 			return true;
 		if (path->beyond ||
 		    sim_net_presence(net->engine, path, load->dest_qpn) != SIM_PRESENCE_NOBODY)
@@ -308,6 +354,8 @@ static bool end(const struct sim_net *net, const struct sim_path *path, const st
 	}
 	if (!path->dest)
 		return false;
+	if (is_for_gsi(net, load->dest_qpn))
+		return end_at_gsi(net, path, load);
 	enter(path, load);
 	return true;
 }

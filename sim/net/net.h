@@ -11,6 +11,7 @@
 #include "sim/net/fabric.h"
 #include "sim/net/fault.h"
 #include "sim/net/filter.h"
+#include "sim/net/gsi.h"
 #include "sim/net/multicast.h"
 #include "sim/net/notes.h"
 #include "sim/net/trace.h"
@@ -28,6 +29,8 @@ struct sim_net {
 	struct sim_member *members;
 	const struct sim_way_out *way; /* NULL: the engine has no way out */
 	struct sim_way_out given_way;
+	struct sim_gsi gsi; /* receive is NULL: QP 1 takes nothing */
+	uint32_t gsi_psn;   /* of the next message that QP 1 sends */
 };
 
 /* Returns the route of a packet, with the UDP source port of a datagram. */

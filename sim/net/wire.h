@@ -10,6 +10,7 @@
 #ifndef SIM_NET_WIRE_H
 #define SIM_NET_WIRE_H
 
+#include "sim/net/gsi.h"
 #include "sim/object/path.h"
 #include "sim/wire/packet.h"
 
@@ -27,6 +28,8 @@ struct sim_departure {
 	const struct sim_route *route;
 	uint32_t dest_qpn; /* 0xffffff: to a group */
 	uint32_t qpn;	   /* the connected QP that sends; 0: a datagram */
+	/* Whom a message to QP 1 of `dest` is for; NULL: another packet. */
+	const struct sim_gsi_target *target;
 	/* The whole frame, with right checksums, if a filter or a delay has encoded the packet. */
 	const uint8_t *frame;
 	size_t frame_bytes;		 /* 0: not encoded; then the next is the packet */
@@ -78,6 +81,18 @@ struct sim_way_out {
 	 * ENETUNREACH, for the destination GID {0} and the source GID of index {2}. VB_WHY_NONE: no wire
 	 * leads to the address. May be NULL. */
 	enum vb_reason (*barrier)(void *arg, const struct sim_path *path);
+	/* Returns true if another process takes messages to QP 1 that are for `target`. NULL: none. */
+	bool (*serves)(void *arg, const struct sim_device *device,
+		       const struct sim_gsi_target *target);
+	/* Reserves a service ID at an IP address (zeros: at all addresses) for this process, as
+	 * sim_cm_reserve() says. 0, EADDRINUSE, or ENOMEM. NULL, with the next two: no other process has
+	 * services of these ports. */
+	int (*reserve)(void *arg, uint64_t service_id, const uint8_t address[16], bool shared);
+	/* Takes one reservation of this process back. */
+	void (*unreserve)(void *arg, uint64_t service_id, const uint8_t address[16]);
+	/* Messages to a reserved service ID come to this process from now on, or no more. EADDRINUSE:
+	 * another process listens. */
+	int (*listen)(void *arg, uint64_t service_id, const uint8_t address[16], bool on);
 };
 
 /* Gives the engine a way out; NULL takes it away. The structure is copied. joined() learns of the

@@ -94,6 +94,23 @@ const struct sim_discard_info sim_discard_info[SIM_DISCARDS] = {
 	[SIM_DISCARD_BAD_REQUEST] =
 		{"bad_request", "UC: the opcode order, a length or the access flags are wrong"},
 	[SIM_DISCARD_ACCESS] = {"access", "UC: the memory does not allow the access"},
+	[SIM_DISCARD_MAD_SOURCE] = {"mad_source", "QP 1: the message is not from a QP 1"},
+	[SIM_DISCARD_MAD_LENGTH] = {"mad_length", "QP 1: the message has not 256 bytes"},
+	[SIM_DISCARD_MAD_VERSION] = {"mad_version",
+				     "QP 1: the base version or the class version is unknown"},
+	[SIM_DISCARD_MAD_CLASS] =
+		{"mad_class", "QP 1: the management class is not that of the connection manager"},
+	[SIM_DISCARD_MAD_METHOD] = {"mad_method", "QP 1: the method is not Send"},
+	[SIM_DISCARD_MAD_ATTRIBUTE] = {"mad_attribute", "QP 1: no message has the attribute ID"},
+	[SIM_DISCARD_CM_UNKNOWN] = {"cm_unknown",
+				    "connection manager: no communication has the message's IDs"},
+	[SIM_DISCARD_CM_STATE] =
+		{"cm_state",
+		 "connection manager: the communication's state has no use for the message"},
+	[SIM_DISCARD_CM_FIELD] = {"cm_field",
+				  "connection manager: a field of the message is wrong"},
+	[SIM_DISCARD_CM_FULL] = {"cm_full",
+				 "connection manager: too many messages or communications wait"},
 };
 
 bool sim_discard_read(const struct sim_counters *counters, const char *name, uint64_t *value)

@@ -16,7 +16,7 @@
 
 /*
  * Why a port or a QP drops a packet that has come. The order is that of the checks: those of the
- * frame, of the port, of the QP, of a datagram and of a UC message.
+ * frame, of the port, of the QP, of a datagram, of a UC message and of a message to QP 1.
  */
 enum sim_discard {
 	SIM_DISCARD_NONE,
@@ -41,6 +41,16 @@ enum sim_discard {
 	SIM_DISCARD_CUT_MESSAGE,
 	SIM_DISCARD_BAD_REQUEST,
 	SIM_DISCARD_ACCESS,
+	SIM_DISCARD_MAD_SOURCE,
+	SIM_DISCARD_MAD_LENGTH,
+	SIM_DISCARD_MAD_VERSION,
+	SIM_DISCARD_MAD_CLASS,
+	SIM_DISCARD_MAD_METHOD,
+	SIM_DISCARD_MAD_ATTRIBUTE,
+	SIM_DISCARD_CM_UNKNOWN,
+	SIM_DISCARD_CM_STATE,
+	SIM_DISCARD_CM_FIELD,
+	SIM_DISCARD_CM_FULL,
 	SIM_DISCARDS,
 };
 

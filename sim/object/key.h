@@ -16,6 +16,7 @@ enum sim_numbers {
 	SIM_NUMBERS_QP,
 	SIM_NUMBERS_SRQ,
 	SIM_NUMBERS_KEY,
+	SIM_NUMBERS_COMMUNICATION, /* of the engine: claimed at device 0 */
 	SIM_NUMBERS,
 };
 

@@ -30,6 +30,15 @@ static const struct {
 	{"no_receive", VB_WHY_DROP_NO_RECEIVE},
 	{"short_receive", VB_WHY_DROP_SHORT_RECEIVE},
 	{"cut_message", VB_WHY_DROP_CUT_MESSAGE},
+	{"mad_source", VB_WHY_DROP_MAD_SOURCE},
+	{"mad_length", VB_WHY_DROP_MAD_LENGTH},
+	{"mad_class", VB_WHY_DROP_MAD_CLASS},
+	{"mad_method", VB_WHY_DROP_MAD_METHOD},
+	{"mad_attribute", VB_WHY_DROP_MAD_ATTRIBUTE},
+	{"cm_unknown", VB_WHY_DROP_CM_UNKNOWN},
+	{"cm_state", VB_WHY_DROP_CM_STATE},
+	{"cm_field", VB_WHY_DROP_CM_FIELD},
+	{"cm_full", VB_WHY_DROP_CM_FULL},
 };
 
 /* The other causes have several reasons. */
@@ -43,6 +52,7 @@ static const struct {
 			  "its own packets"},
 	{"bad_request", "compare the message with qp_access_flags and path_mtu of the QP"},
 	{"access", "compare rkey, address, length and rights with the MR"},
+	{"mad_version", "use a peer of base version 1 and class version 2"},
 };
 
 static const char *remedy_of(const char *cause)

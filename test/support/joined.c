@@ -3,6 +3,7 @@
 
 #include "sim/base/refuse.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@ static const unsigned int place_bits[SIM_NUMBERS] = {
 	[SIM_NUMBERS_QP] = 18,
 	[SIM_NUMBERS_SRQ] = 18,
 	[SIM_NUMBERS_KEY] = SIM_KEY_PLACE_BITS,
+	[SIM_NUMBERS_COMMUNICATION] = 18,
 };
 
 bool joined_claim(void *arg, uint32_t device_index, unsigned int numbers, uint32_t *block,
@@ -36,6 +38,86 @@ static unsigned int owner_of(const struct joined *joined, uint32_t qpn)
 
 	return owner ? owner - 1 : 2;
 }
+
+/* --- services --- */
+
+static struct joined_service *find_service(struct joined *joined, unsigned int owner,
+					   uint64_t service_id, const uint8_t address[16])
+{
+	for (unsigned int i = 0; i < joined->service_count; i++) {
+		struct joined_service *service = &joined->services[i];
+
+		if (service->owner == owner && service->service_id == service_id &&
+		    memcmp(service->address, address, 16) == 0)
+			return service;
+	}
+	return NULL;
+}
+
+static int reserve(void *arg, uint64_t service_id, const uint8_t address[16], bool shared)
+{
+	const struct joined_way *way = arg;
+	struct joined *joined = way->joined;
+	struct joined_service *service = find_service(joined, !way->from, service_id, address);
+
+	if (service && !(service->shared && shared && !service->listens))
+		return EADDRINUSE;
+	if (joined->service_count == JOINED_SERVICES)
+		return ENOMEM;
+	service = &joined->services[joined->service_count++];
+	*service = (struct joined_service){way->from, service_id, {0}, shared, false};
+	memcpy(service->address, address, sizeof(service->address));
+	return 0;
+}
+
+static void unreserve(void *arg, uint64_t service_id, const uint8_t address[16])
+{
+	const struct joined_way *way = arg;
+	struct joined *joined = way->joined;
+	struct joined_service *service = find_service(joined, way->from, service_id, address);
+
+	if (service)
+		*service = joined->services[--joined->service_count];
+}
+
+static int listen_on(void *arg, uint64_t service_id, const uint8_t address[16], bool on)
+{
+	const struct joined_way *way = arg;
+	struct joined_service *other = find_service(way->joined, !way->from, service_id, address);
+
+	if (on && other && other->listens)
+		return EADDRINUSE;
+	find_service(way->joined, way->from, service_id, address)->listens = on;
+	return 0;
+}
+
+static bool serves(void *arg, const struct sim_device *device, const struct sim_gsi_target *target)
+{
+	const struct joined_way *way = arg;
+	const struct joined *joined = way->joined;
+	const uint32_t block = (target->communication_id & ((1u << 18) - 1)) / SIM_BLOCK_PLACES;
+	static const uint8_t any[16];
+
+	(void)device;
+	if (way->no_services)
+		return false;
+	if (target->kind == SIM_GSI_EVERYBODY)
+		return true;
+	if (target->kind == SIM_GSI_COMMUNICATION)
+		return joined->owners[SIM_NUMBERS_COMMUNICATION][block] == !way->from + 1u;
+	for (unsigned int i = 0; i < joined->service_count; i++) {
+		const struct joined_service *service = &joined->services[i];
+
+		if (service->owner != way->from && service->listens &&
+		    service->service_id == target->service_id &&
+		    (memcmp(service->address, any, 16) == 0 ||
+		     memcmp(service->address, target->address, 16) == 0))
+			return true;
+	}
+	return false;
+}
+
+/* --- packets --- */
 
 static bool reaches(void *arg, struct sim_path *path)
 {
@@ -90,7 +172,7 @@ static bool send_frame(void *arg, const struct sim_departure *departure)
 		return way->far_frame.frame_bytes > 0;
 	}
 	if (way->ended || way->head - way->tail >= way->limit ||
-	    (departure->dest_qpn != 0xffffff &&
+	    (departure->dest_qpn != 0xffffff && !departure->target &&
 	     owner_of(way->joined, departure->dest_qpn) != !way->from)) {
 		way->lost++;
 		return false;
@@ -190,6 +272,10 @@ void joined_open(struct joined *joined, const struct engine_config *config, unsi
 			.join = join,
 			.leave = leave,
 			.find = find,
+			.serves = serves,
+			.reserve = reserve,
+			.unreserve = unreserve,
+			.listen = listen_on,
 		};
 
 		*way = (struct joined_way){.joined = joined, .from = i, .limit = ring};

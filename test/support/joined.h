@@ -32,6 +32,7 @@ struct joined_way {
 	bool lags;	    /* the receiver does not run, and will */
 	bool ended;	    /* the receiver has ended: nobody has its numbers */
 	bool no_end;	    /* there is room without end: what does not fit is lost */
+	bool no_services;   /* the receiver has no services */
 	bool no_groups;	    /* the receiver has no member of any group */
 	unsigned int sent, lost;
 	uint32_t memberships; /* of the sender */
@@ -46,12 +47,24 @@ struct joined_way {
 	struct joined_frame far_frame; /* the last one */
 };
 
+/* A service ID that an engine has reserved. */
+struct joined_service {
+	unsigned int owner; /* the engine */
+	uint64_t service_id;
+	uint8_t address[16];
+	bool shared, listens;
+};
+
+#define JOINED_SERVICES 16u
+
 struct joined {
 	struct engine engines[2];
 	struct joined_way ways[2];
 	uint8_t owners[SIM_NUMBERS][1u << 12]; /* the engine that has a block, from 1 */
 	uint32_t next_block[SIM_NUMBERS];
 	uint64_t now_ns;
+	struct joined_service services[JOINED_SERVICES];
+	unsigned int service_count;
 };
 
 /* Makes both engines, and connects side 0 of the first with side 1 of the second. room: frames that each

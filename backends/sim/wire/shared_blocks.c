@@ -29,6 +29,8 @@ static struct blocks blocks_of(const struct segment *segment, uint32_t device,
 		return (struct blocks){row->srq, SEGMENT_SRQ_BLOCKS};
 	case SIM_NUMBERS_KEY:
 		return (struct blocks){row->key, SEGMENT_KEY_BLOCKS};
+	case SIM_NUMBERS_COMMUNICATION:
+		return (struct blocks){row->communication, SEGMENT_COMMUNICATION_BLOCKS};
 	case SIM_NUMBERS:
 	default:
 		return (struct blocks){NULL, 0};

@@ -2,7 +2,8 @@
 /*
  * The file of a shared world, as processes map it:
  *
- *	header | places | rows of block owners | areas' table | XRC domains | text of the devices | areas
+ *	header | places | rows of block owners | areas' table | XRC domains | text of the devices |
+ *	services | areas
  *
  * The file is sparse: a process allocates pages before anybody touches them, so that a full /dev/shm is
  * an error of fallocate(2) and never SIGBUS.
@@ -65,13 +66,14 @@ struct segment_header {
 	uint32_t header_bytes; /* SEGMENT_HEADER_BYTES */
 	uint64_t identity;
 	uint64_t base_ns, wall_base_ns;
-	uint32_t devices_bytes;	      /* of the text of the devices, without its 0 */
-	_Atomic uint32_t lock_pid;    /* who took the lock last; for messages only */
-	_Atomic uint32_t places_used; /* places from here on were never used */
-	_Atomic uint32_t areas_used;  /* the same of the areas' table */
-	struct bell unlocked;	      /* on which processes sleep that wait for the lock */
-	_Atomic uint64_t rows;	      /* a bit for each device whose row is allocated */
-	_Atomic uint32_t domains;     /* 1 once the table of XRC domains is allocated */
+	uint32_t devices_bytes;		 /* of the text of the devices, without its 0 */
+	_Atomic uint32_t lock_pid;	 /* who took the lock last; for messages only */
+	_Atomic uint32_t places_used;	 /* places from here on were never used */
+	_Atomic uint32_t areas_used;	 /* the same of the areas' table */
+	struct bell unlocked;		 /* on which processes sleep that wait for the lock */
+	_Atomic uint64_t rows;		 /* a bit for each device whose row is allocated */
+	_Atomic uint64_t service_chunks; /* a bit for each chunk of services that is allocated */
+	_Atomic uint32_t domains;	 /* 1 once the table of XRC domains is allocated */
 	/* Odd while the place is used. */
 	_Atomic uint32_t generations[SHARED_PROCESSES_MAX];
 	/* Where the search for a free block begins. */
@@ -90,14 +92,16 @@ struct segment_place {
 
 /* Blocks of each kind of numbers, in the row of a device. An entry: generation of the owner's place, 32
  * bits | claims of the block, 16 bits | place of the owner + 1, 16 bits. */
-#define SEGMENT_QP_BLOCKS  1024
-#define SEGMENT_SRQ_BLOCKS 1024
-#define SEGMENT_KEY_BLOCKS ((1u << SIM_KEY_PLACE_BITS) / SIM_BLOCK_PLACES)
+#define SEGMENT_COMMUNICATION_BLOCKS 1024
+#define SEGMENT_QP_BLOCKS	     1024
+#define SEGMENT_SRQ_BLOCKS	     1024
+#define SEGMENT_KEY_BLOCKS	     ((1u << SIM_KEY_PLACE_BITS) / SIM_BLOCK_PLACES)
 
 struct segment_row {
 	_Atomic uint64_t qp[SEGMENT_QP_BLOCKS];
 	_Atomic uint64_t srq[SEGMENT_SRQ_BLOCKS];
 	_Atomic uint64_t key[SEGMENT_KEY_BLOCKS];
+	_Atomic uint64_t communication[SEGMENT_COMMUNICATION_BLOCKS];
 };
 
 /*
@@ -124,19 +128,40 @@ struct segment_domain {
 	uint32_t device;
 };
 
+/* A service ID that a process has. It stands behind the place that the ID says (shared_services.c). */
+enum service_flag {
+	SERVICE_SHARED = 1 << 0,
+	SERVICE_LISTENS = 1 << 1,
+};
+
+struct segment_service {
+	_Atomic segment_id owner; /* 0: a free entry; stored last */
+	_Atomic uint64_t service_id;
+	_Atomic uint64_t address[2];
+	_Atomic uint32_t flags; /* enum service_flag */
+	uint32_t spare[7];
+};
+
+#define SEGMENT_SERVICES       65536u
+#define SEGMENT_SERVICES_CHUNK 1024u /* entries whose pages are allocated together */
+
 #define SEGMENT_PAGE 4096u
 
-#define SEGMENT_PLACES_AT    (SEGMENT_PAGE)
-#define SEGMENT_ROWS_AT	     (SEGMENT_PLACES_AT + SHARED_PROCESSES_MAX * sizeof(struct segment_place))
-#define SEGMENT_TABLE_AT     (SEGMENT_ROWS_AT + SEGMENT_DEVICES * sizeof(struct segment_row))
-#define SEGMENT_DOMAINS_AT   (SEGMENT_TABLE_AT + SEGMENT_AREAS * sizeof(struct segment_area))
-#define SEGMENT_TEXT_AT	     (SEGMENT_DOMAINS_AT + SEGMENT_DOMAINS * sizeof(struct segment_domain))
-#define SEGMENT_HEADER_BYTES (SEGMENT_TEXT_AT + SEGMENT_DEVICES_TEXT)
+#define SEGMENT_PLACES_AT   (SEGMENT_PAGE)
+#define SEGMENT_ROWS_AT	    (SEGMENT_PLACES_AT + SHARED_PROCESSES_MAX * sizeof(struct segment_place))
+#define SEGMENT_TABLE_AT    (SEGMENT_ROWS_AT + SEGMENT_DEVICES * sizeof(struct segment_row))
+#define SEGMENT_DOMAINS_AT  (SEGMENT_TABLE_AT + SEGMENT_AREAS * sizeof(struct segment_area))
+#define SEGMENT_TEXT_AT	    (SEGMENT_DOMAINS_AT + SEGMENT_DOMAINS * sizeof(struct segment_domain))
+#define SEGMENT_SERVICES_AT (SEGMENT_TEXT_AT + SEGMENT_DEVICES_TEXT)
+#define SEGMENT_HEADER_BYTES \
+	(SEGMENT_SERVICES_AT + SEGMENT_SERVICES * sizeof(struct segment_service))
 
 _Static_assert(sizeof(struct segment_header) <= SEGMENT_PAGE, "the header is one page");
 _Static_assert(sizeof(struct segment_place) == 512, "places do not straddle pages");
 _Static_assert(sizeof(struct segment_row) % SEGMENT_PAGE == 0, "a row has pages of its own");
 _Static_assert(sizeof(struct segment_area) == 32, "entries do not straddle pages");
 _Static_assert(sizeof(struct segment_domain) == 32, "entries do not straddle pages");
+_Static_assert(sizeof(struct segment_service) == 64, "entries do not straddle pages");
+_Static_assert(SEGMENT_SERVICES / SEGMENT_SERVICES_CHUNK == 64, "a chunk has a bit");
 
 #endif

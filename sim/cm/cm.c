@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/* Communications: made, found, told of, ended. */
+#include "sim/cm/private.h"
+
+#include "sim/base/refuse.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A communication ID has 32 bits. ID 0 stands for none. */
+#define PLACE_BITS	18
+#define GENERATION_BITS 14
+#define FIRST_ID	1
+
+static const char *const state_names[SIM_CM_STATES] = {
+	[SIM_CM_IDLE] = "IDLE",
+	[SIM_CM_LISTEN] = "LISTEN",
+	[SIM_CM_REQ_SENT] = "REQ_SENT",
+	[SIM_CM_REQ_RCVD] = "REQ_RCVD",
+	[SIM_CM_MRA_REQ_SENT] = "MRA_REQ_SENT",
+	[SIM_CM_MRA_REQ_RCVD] = "MRA_REQ_RCVD",
+	[SIM_CM_REP_SENT] = "REP_SENT",
+	[SIM_CM_REP_RCVD] = "REP_RCVD",
+	[SIM_CM_MRA_REP_SENT] = "MRA_REP_SENT",
+	[SIM_CM_MRA_REP_RCVD] = "MRA_REP_RCVD",
+	[SIM_CM_ESTABLISHED] = "ESTABLISHED",
+	[SIM_CM_DREQ_SENT] = "DREQ_SENT",
+	[SIM_CM_DREQ_RCVD] = "DREQ_RCVD",
+	[SIM_CM_TIMEWAIT] = "TIMEWAIT",
+	[SIM_CM_SIDR_REQ_SENT] = "SIDR_REQ_SENT",
+	[SIM_CM_SIDR_REQ_RCVD] = "SIDR_REQ_RCVD",
+};
+
+const char *sim_cm_state_name(enum sim_cm_state state)
+{
+	return state_names[state];
+}
+
+uint8_t sim_cm_ack_timeout(unsigned int ack_delay, unsigned int packet_life_time)
+{
+	unsigned int timeout = packet_life_time + 1;
+
+	if (timeout >= ack_delay)
+		timeout += ack_delay >= timeout - 1;
+	else
+		timeout = ack_delay + (timeout >= ack_delay - 1);
+	return (uint8_t)(timeout < 31 ? timeout : 31);
+}
+
+/* --- the manager --- */
+
+/* QP 1 gives messages here. They wait for sim_cm_run(), so that no step is entered from inside a step. */
+static void arrive(void *arg, const struct sim_gsi_message *message)
+{
+	struct sim_cm_manager *manager = arg;
+	struct sim_cm_arrival *arrival = manager->spare;
+
+	if (arrival) {
+		manager->spare = arrival->next;
+	} else if (manager->arrivals < SIM_CM_WAITING_MAX) {
+		arrival = malloc(sizeof(*arrival));
+		manager->arrivals += arrival != NULL;
+	}
+	if (!arrival) {
+		sim_gsi_drop(message, SIM_DISCARD_CM_FULL, VB_WHY_DROP_CM_FULL, manager->arrivals,
+			     0);
+		return;
+	}
+	arrival->next = NULL;
+	arrival->port = message->port;
+	arrival->route = *message->route;
+	arrival->pkey = message->pkey;
+	memcpy(arrival->mad, message->mad, SIM_MAD_BYTES);
+	*manager->end = arrival;
+	manager->end = &arrival->next;
+	manager->engine->cm_waits = true;
+}
+
+bool sim_cm_run(struct sim_engine *engine)
+{
+	struct sim_cm_manager *manager = engine->cm;
+	struct sim_cm_arrival *arrival;
+
+	if (!engine->cm_waits)
+		return false;
+	arrival = manager->first;
+	manager->first = arrival->next;
+	if (!manager->first)
+		manager->end = &manager->first;
+	engine->cm_waits = manager->first;
+	sim_cm_receive(manager, &(struct sim_gsi_message){arrival->port, arrival->mad,
+							  &arrival->route, arrival->pkey});
+	arrival->next = manager->spare;
+	manager->spare = arrival;
+	return true;
+}
+
+static bool keeps(void *arg, const uint8_t *mad, struct sim_gsi_target *target)
+{
+	const struct sim_cm_manager *manager = arg;
+	const enum sim_cm_message message = sim_mad_message(mad);
+
+	*target = (struct sim_gsi_target){.kind = SIM_GSI_COMMUNICATION};
+	switch (message) {
+	case SIM_CM_NONE:
+		return true;
+	case SIM_CM_REQ:
+	case SIM_CM_SIDR_REQ:
+		target->kind = SIM_GSI_SERVICE;
+		sim_cm_request_address(mad, message, &target->service_id, target->address);
+		return sim_cm_find_listener(manager, NULL, target->service_id, target->address);
+	case SIM_CM_SIDR_REP:
+		target->communication_id = (uint32_t)sim_mad_get(mad, SIM_CM_SIDR_REP_REQUEST_ID);
+		break;
+	default:
+		/* All other messages have the two IDs at the same places. */
+		target->communication_id = (uint32_t)sim_mad_get(mad, SIM_CM_REP_REMOTE_ID);
+		/* The sender of a REJ after a timeout does not know its peer. */
+		if (message == SIM_CM_REJ && !target->communication_id)
+			target->kind = SIM_GSI_EVERYBODY;
+		break;
+	}
+	if (target->kind == SIM_GSI_EVERYBODY)
+		return sim_cm_find(manager, mad, message);
+	return manager->table.claim.take
+		       ? sim_table_owns(&manager->table, target->communication_id)
+		       : sim_table_find(&manager->table, target->communication_id) != NULL;
+}
+
+static void number(struct sim_cm_manager *manager, uint32_t random)
+{
+	struct sim_engine *engine = manager->engine;
+	const struct sim_claim claim = {
+		.take = engine->host.claim_numbers,
+		.arg = engine->host.claim_arg,
+		.numbers = SIM_NUMBERS_COMMUNICATION,
+	};
+
+	sim_table_init(&manager->table, PLACE_BITS, GENERATION_BITS, FIRST_ID, SIM_CM_MAX);
+	if (claim.take)
+		sim_table_claim(&manager->table, &claim);
+	else
+		sim_table_renumber(&manager->table, random);
+}
+
+int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner)
+{
+	struct sim_cm_manager *manager = calloc(1, sizeof(*manager));
+	/* A copy: the other random numbers of the engine stay the same. */
+	uint64_t random = engine->random ^ UINT64_C(0x434d);
+	struct sim_gsi gsi = {manager, arrive, keeps};
+
+	assert(!engine->cm);
+	if (!manager)
+		return sim_refuse_memory(engine);
+	manager->engine = engine;
+	manager->owner = *owner;
+	manager->end = &manager->first;
+	manager->random = (uint32_t)sim_random_next(&random);
+	number(manager, (uint32_t)sim_random_next(&random));
+	engine->cm = manager;
+	sim_gsi_set(engine, &gsi);
+	return 0;
+}
+
+static void free_arrivals(struct sim_cm_arrival *arrival)
+{
+	while (arrival) {
+		struct sim_cm_arrival *next = arrival->next;
+
+		free(arrival);
+		arrival = next;
+	}
+}
+
+void sim_cm_stop(struct sim_engine *engine)
+{
+	struct sim_cm_manager *manager = engine->cm;
+
+	if (!manager)
+		return;
+	assert(manager->table.live == 0);
+	sim_gsi_set(engine, NULL);
+	free_arrivals(manager->first);
+	free_arrivals(manager->spare);
+	sim_cm_services_destroy(manager);
+	sim_table_destroy(&manager->table);
+	engine->cm = NULL;
+	engine->cm_waits = false;
+	free(manager);
+}
+
+void sim_cm_renumber(struct sim_engine *engine)
+{
+	if (engine->cm)
+		sim_table_renumber(&engine->cm->table, (uint32_t)sim_random(engine));
+}
+
+/* --- communications --- */
+
+static int insert(struct sim_cm_manager *manager, struct sim_cm *cm)
+{
+	int err = sim_table_insert(&manager->table, cm, &cm->local_id);
+
+	if (!err)
+		return 0;
+	if (err != ENOMEM)
+		return sim_refuse_numbers(manager->engine, "communication IDs");
+	return manager->table.live >= SIM_CM_MAX
+		       ? sim_refuse(manager->engine, (struct vb_why){VB_WHY_CM_LIMIT, {SIM_CM_MAX}})
+		       : sim_refuse_memory(manager->engine);
+}
+
+int sim_cm_create(struct sim_engine *engine, void *user, struct sim_cm **out)
+{
+	struct sim_cm *cm = calloc(1, sizeof(*cm));
+	int err;
+
+	if (!cm)
+		return sim_refuse_memory(engine);
+	sim_timer_init(&cm->timer, sim_cm_expire);
+	cm->engine = engine;
+	cm->user = user;
+	if (sim_clock_reserve(&engine->clock)) {
+		free(cm);
+		return sim_refuse_memory(engine);
+	}
+	err = insert(engine->cm, cm);
+	if (err) {
+		sim_clock_release(&engine->clock, &cm->timer);
+		free(cm);
+		return err;
+	}
+	*out = cm;
+	return 0;
+}
+
+/* What the peer learns when a communication ends: Linux drivers/infiniband/core/cm.c, cm_destroy_id(). */
+static void say_goodbye(struct sim_cm *cm)
+{
+	struct sim_cm_rejection rejection = {.reason = SIM_CM_REJ_CONSUMER};
+	const uint64_t guid = htobe64(cm->path.source ? cm->path.source->device->node_guid : 0);
+
+	switch (cm->state) {
+	case SIM_CM_REQ_SENT:
+	case SIM_CM_MRA_REQ_RCVD:
+		/* The peer may not have an ID of this side: the GUID says whose REQ it was. */
+		rejection.reason = SIM_CM_REJ_TIMEOUT;
+		rejection.ari = &guid;
+		rejection.ari_bytes = sizeof(guid);
+		sim_cm_send_rej(cm, &rejection);
+		break;
+	case SIM_CM_REQ_RCVD:
+	case SIM_CM_MRA_REQ_SENT:
+	case SIM_CM_REP_SENT:
+	case SIM_CM_REP_RCVD:
+	case SIM_CM_MRA_REP_SENT:
+	case SIM_CM_MRA_REP_RCVD:
+		sim_cm_send_rej(cm, &rejection);
+		break;
+	case SIM_CM_ESTABLISHED:
+		/* The program that has the target QP of XRC may live longer than the communication. */
+		if (cm->qp_type != IBV_QPT_XRC_RECV)
+			sim_cm_send_dreq(cm, &(struct sim_cm_private){0});
+		break;
+	case SIM_CM_DREQ_RCVD:
+		sim_cm_send_drep(cm, &(struct sim_cm_private){0});
+		break;
+	case SIM_CM_SIDR_REQ_RCVD:
+		sim_cm_send_sidr_rep(cm, &(struct sim_cm_answer){.status = SIM_CM_SIDR_REJECT});
+		break;
+	default:
+		break;
+	}
+}
+
+void sim_cm_destroy(struct sim_cm *cm)
+{
+	struct sim_engine *engine = cm->engine;
+
+	if (cm->state == SIM_CM_LISTEN)
+		sim_cm_close_service(cm);
+	else
+		say_goodbye(cm);
+	sim_cm_enter(cm, SIM_CM_IDLE);
+	sim_table_remove(&engine->cm->table, cm->local_id);
+	sim_clock_release(&engine->clock, &cm->timer);
+	free(cm);
+}
+
+enum sim_cm_state sim_cm_state(const struct sim_cm *cm)
+{
+	return cm->state;
+}
+
+void *sim_cm_user(const struct sim_cm *cm)
+{
+	return cm->user;
+}
+
+void sim_cm_set_user(struct sim_cm *cm, void *user)
+{
+	cm->user = user;
+}
+
+uint32_t sim_cm_local_id(const struct sim_cm *cm)
+{
+	return cm->local_id;
+}
+
+uint32_t sim_cm_remote_id(const struct sim_cm *cm)
+{
+	return cm->remote_id;
+}
+
+/* --- states --- */
+
+void sim_cm_enter(struct sim_cm *cm, enum sim_cm_state state)
+{
+	struct sim_cm_manager *manager = cm->engine->cm;
+
+	sim_timer_disarm(&cm->timer);
+	cm->state = state;
+	if (state != SIM_CM_IDLE && state != SIM_CM_TIMEWAIT)
+		return;
+	sim_cm_index_remove(&manager->by_remote_qpn, &cm->by_remote_qpn);
+	if (state == SIM_CM_TIMEWAIT)
+		return;
+	sim_cm_index_remove(&manager->by_remote_id, &cm->by_remote_id);
+	sim_cm_index_remove(&manager->by_request, &cm->by_request);
+	cm->remote_id = 0;
+}
+
+void sim_cm_enter_timewait(struct sim_cm *cm)
+{
+	sim_cm_enter(cm, SIM_CM_TIMEWAIT);
+	sim_timer_arm(&cm->engine->clock, &cm->timer,
+		      cm->engine->clock.now_ns + sim_cm_time_ns(cm->ack_timeout));
+}
+
+bool sim_cm_tell(struct sim_cm *cm, const struct sim_cm_event *event)
+{
+	const struct sim_cm_owner *owner = &cm->engine->cm->owner;
+
+	return owner->event(owner->arg, cm, event);
+}
+
+void sim_cm_tell_plainly(struct sim_cm *cm, enum sim_cm_event_kind kind,
+			 const uint8_t *private_data, size_t private_bytes)
+{
+	const struct sim_cm_event event = {
+		.kind = kind,
+		.private_data = {private_data, private_bytes},
+	};
+
+	sim_cm_tell(cm, &event);
+}
+
+int sim_cm_notify(struct sim_cm *cm)
+{
+	static const uint8_t nothing[SIM_CM_RTU_PRIVATE_BYTES];
+
+	if (cm->state == SIM_CM_ESTABLISHED)
+		return sim_refuse(cm->engine, (struct vb_why){VB_WHY_CM_STANDS, {cm->local_id}});
+	if (cm->state != SIM_CM_REP_SENT && cm->state != SIM_CM_MRA_REP_RCVD)
+		return sim_refuse(cm->engine,
+				  (struct vb_why){VB_WHY_CM_NOT_PENDING,
+						  {cm->local_id},
+						  .text = sim_cm_state_name(cm->state)});
+	sim_cm_enter(cm, SIM_CM_ESTABLISHED);
+	sim_cm_tell_plainly(cm, SIM_CM_EVENT_RTU, nothing, sizeof(nothing));
+	return 0;
+}

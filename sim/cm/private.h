@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* What a communication consists of. Private to sim/cm. */
+#ifndef SIM_CM_PRIVATE_H
+#define SIM_CM_PRIVATE_H
+
+#include "sim/base/core.h"
+#include "sim/cm/cm.h"
+#include "sim/cm/index.h"
+#include "sim/net/gsi.h"
+#include "sim/object/device.h"
+#include "sim/wire/mad.h"
+
+struct sim_cm {
+	struct sim_timer timer; /* first: until an answer is due, or until the end of TIMEWAIT */
+	struct sim_engine *engine;
+	void *user;
+	enum sim_cm_state state;
+	uint32_t local_id;
+	uint32_t remote_id; /* 0: not known */
+	uint64_t transaction_id;
+
+	/* How the peer's QP 1 is reached. */
+	struct sim_path path;
+	uint16_t pkey; /* of the messages */
+
+	/* The last message of this side, which a duplicate of the peer's asks for again, and which the timer
+	 * repeats in a state that waits for an answer. */
+	uint8_t mad[SIM_MAD_BYTES];
+	uint64_t timeout_ns; /* of one message, without an MRA */
+	uint64_t wait_ns;    /* until the timer fires the next time */
+	uint8_t max_cm_retries;
+	uint8_t repetitions; /* that are left */
+
+	/* A connection. */
+	enum ibv_qp_type qp_type; /* of this side */
+	struct ibv_ah_attr attr;
+	enum ibv_mtu mtu;
+	uint16_t pkey_index;
+	uint32_t local_qpn, remote_qpn;
+	uint32_t sq_psn, rq_psn;
+	uint8_t responder_resources, initiator_depth; /* of this side */
+	uint8_t retry_count, rnr_retry_count;
+	uint8_t ack_timeout; /* of the QP; also the length of TIMEWAIT. 4.096 us * 2^n */
+	bool alternate_path; /* the REQ names one, which is refused */
+	struct sim_cm_node by_remote_id;  /* the peer's CA GUID and communication ID */
+	struct sim_cm_node by_remote_qpn; /* the peer's CA GUID and QPN */
+
+	/* A service, or what a request is for. */
+	uint64_t service_id;
+	uint8_t address[16];
+	const struct sim_device *device; /* NULL: of any */
+	bool reserved_by_listen;
+	struct sim_cm_node by_service; /* a listener's service ID */
+	struct sim_cm_node by_request; /* of a SIDR_REQ: the sender's address and request ID */
+};
+
+/* A message that waits for sim_cm_run(). */
+struct sim_cm_arrival {
+	struct sim_cm_arrival *next;
+	struct sim_port *port;
+	struct sim_route route;
+	uint16_t pkey;
+	uint8_t mad[SIM_MAD_BYTES];
+};
+
+/* A service ID that this engine has reserved. */
+struct sim_cm_reservation {
+	struct sim_cm_reservation *next;
+	uint64_t service_id;
+	uint8_t address[16];
+	bool shared;  /* others that share may have it, too */
+	bool listens; /* a communication listens */
+};
+
+struct sim_cm_manager {
+	struct sim_engine *engine;
+	struct sim_cm_owner owner;
+	struct sim_table table; /* communications by their ID */
+	uint32_t random;	/* the high half of transaction IDs */
+	struct sim_cm_arrival *first, **end, *spare;
+	uint32_t arrivals; /* that were made; at most SIM_CM_WAITING_MAX */
+	struct sim_cm_reservation *reservations;
+	struct sim_cm_index by_remote_id, by_remote_qpn, by_service, by_request;
+};
+
+/* Returns 4.096 us * 2^code. */
+static inline uint64_t sim_cm_time_ns(unsigned int code)
+{
+	return UINT64_C(4096) << (code & 31);
+}
+
+/* Linux drivers/infiniband/core/cm.c, cm_ack_timeout: the code of twice the life time of a packet and the
+ * delay of an ACK, rounded up where one is half of the other or more. */
+uint8_t sim_cm_ack_timeout(unsigned int ack_delay, unsigned int packet_life_time);
+
+/* --- cm.c --- */
+
+/* Tells the owner. Returns what it returns. */
+bool sim_cm_tell(struct sim_cm *cm, const struct sim_cm_event *event);
+void sim_cm_tell_plainly(struct sim_cm *cm, enum sim_cm_event_kind kind,
+			 const uint8_t *private_data, size_t private_bytes);
+
+/* Changes the state and stops the timer. Knowledge of the peer ends with IDLE, the QPN's with TIMEWAIT. */
+void sim_cm_enter(struct sim_cm *cm, enum sim_cm_state state);
+
+/* Enters TIMEWAIT and starts its timer. */
+void sim_cm_enter_timewait(struct sim_cm *cm);
+
+/* --- send.c --- */
+
+/* Sends the last message again. */
+void sim_cm_repeat(struct sim_cm *cm);
+
+/* Answers a message without a communication: a REJ, DREP, APR or SIDR_REP. */
+void sim_cm_refuse(const struct sim_gsi_message *message, const uint8_t *answer);
+
+/* Fills in the attributes of the path by which answers to a message go. Nonzero if the port does not have the
+ * address that the message came to. */
+int sim_cm_answer_attr(const struct sim_gsi_message *message, struct ibv_ah_attr *attr);
+
+/* Returns the path by which answers to a message go. Nonzero if there is none. */
+int sim_cm_answer_path(const struct sim_gsi_message *message, struct sim_path *path);
+
+/* The timer of a state that waits for an answer. */
+sim_timer_fn sim_cm_expire;
+
+/* --- request.c --- */
+
+/* Writes the path and the connection into a REQ. */
+void sim_cm_write_req(struct sim_cm *cm, const struct sim_cm_request *request, uint8_t *mad);
+
+/* Reads a REQ that came to a port. Returns the reason of a REJ, with its additional information; 0: the REQ
+ * is right. */
+unsigned int sim_cm_read_req(struct sim_cm *cm, const struct sim_gsi_message *message,
+			     struct sim_cm_request *request, const void **info, size_t *info_bytes);
+
+/* Checks the attributes of a path to a peer, and resolves the way to the peer's QP 1. */
+int sim_cm_resolve(struct sim_cm *cm, struct sim_device *device, const struct sim_cm_path *path);
+
+/* --- service.c --- */
+
+/* Returns the listener for a request; NULL if nobody listens in this engine. */
+struct sim_cm *sim_cm_find_listener(const struct sim_cm_manager *manager,
+				    const struct sim_device *device, uint64_t service_id,
+				    const uint8_t address[16]);
+
+/* Reads the IP address that a request is for; zeros: none. */
+void sim_cm_request_address(const uint8_t *mad, enum sim_cm_message message, uint64_t *service_id,
+			    uint8_t address[16]);
+
+/* A listener ends. */
+void sim_cm_close_service(struct sim_cm *cm);
+void sim_cm_services_destroy(struct sim_cm_manager *manager);
+
+/* --- receive.c --- */
+
+/* Finds the communication that a message is for; NULL: none. */
+struct sim_cm *sim_cm_find(const struct sim_cm_manager *manager, const uint8_t *mad,
+			   enum sim_cm_message message);
+
+/* Does what the state of its communication says of a message. */
+void sim_cm_receive(struct sim_cm_manager *manager, const struct sim_gsi_message *message);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* Service IDs: who has reserved them, and who listens. */
+#include "sim/cm/ip.h"
+#include "sim/cm/private.h"
+
+#include "sim/base/refuse.h"
+#include "sim/net/net.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const uint8_t any[16];
+
+static bool is_any(const uint8_t address[16])
+{
+	return memcmp(address, any, sizeof(any)) == 0;
+}
+
+static bool same_address(const uint8_t a[16], const uint8_t b[16])
+{
+	return memcmp(a, b, 16) == 0;
+}
+
+static int refuse_service(struct sim_engine *engine, int err, uint64_t service_id)
+{
+	const enum vb_reason reason =
+		err == EADDRINUSE ? VB_WHY_CM_SERVICE_USED : VB_WHY_CM_SERVICES_FULL;
+
+	return sim_refuse(engine, (struct vb_why){reason, {service_id}});
+}
+
+/* --- reservations --- */
+
+static bool overlaps(const struct sim_cm_reservation *reservation, uint64_t service_id,
+		     const uint8_t address[16])
+{
+	return reservation->service_id == service_id &&
+	       (same_address(reservation->address, address) || is_any(reservation->address) ||
+		is_any(address));
+}
+
+static bool is_reserved(const struct sim_cm_manager *manager, uint64_t service_id,
+			const uint8_t address[16], bool shared)
+{
+	const struct sim_cm_reservation *reservation = manager->reservations;
+
+	while (reservation && (!overlaps(reservation, service_id, address) ||
+			       (reservation->shared && shared && !reservation->listens)))
+		reservation = reservation->next;
+	return reservation;
+}
+
+/* Finds the place of a reservation, one that nobody listens to before others; *place is NULL if there is
+ * none. */
+static struct sim_cm_reservation **find(struct sim_cm_manager *manager, uint64_t service_id,
+					const uint8_t address[16])
+{
+	struct sim_cm_reservation **found = NULL, **link;
+
+	for (link = &manager->reservations; *link; link = &(*link)->next) {
+		if ((*link)->service_id != service_id || !same_address((*link)->address, address))
+			continue;
+		if (!(*link)->listens)
+			return link;
+		found = link;
+	}
+	return found ? found : link;
+}
+
+int sim_cm_reserve(struct sim_engine *engine, uint64_t service_id, const uint8_t address[16],
+		   bool shared)
+{
+	struct sim_cm_manager *manager = engine->cm;
+	const struct sim_way_out *way = engine->net->way;
+	struct sim_cm_reservation *reservation;
+	int err = 0;
+
+	if (is_reserved(manager, service_id, address, shared))
+		return refuse_service(engine, EADDRINUSE, service_id);
+	reservation = calloc(1, sizeof(*reservation));
+	if (!reservation)
+		return sim_refuse_memory(engine);
+	if (way && way->reserve)
+		err = way->reserve(way->arg, service_id, address, shared);
+	if (err) {
+		free(reservation);
+		return refuse_service(engine, err, service_id);
+	}
+	reservation->service_id = service_id;
+	reservation->shared = shared;
+	memcpy(reservation->address, address, sizeof(reservation->address));
+	reservation->next = manager->reservations;
+	manager->reservations = reservation;
+	return 0;
+}
+
+static void remove_at(struct sim_engine *engine, struct sim_cm_reservation **place)
+{
+	const struct sim_way_out *way = engine->net->way;
+	struct sim_cm_reservation *reservation = *place;
+
+	*place = reservation->next;
+	if (way && way->unreserve)
+		way->unreserve(way->arg, reservation->service_id, reservation->address);
+	free(reservation);
+}
+
+void sim_cm_unreserve(struct sim_engine *engine, uint64_t service_id, const uint8_t address[16])
+{
+	struct sim_cm_reservation **place = find(engine->cm, service_id, address);
+
+	if (*place)
+		remove_at(engine, place);
+}
+
+void sim_cm_services_destroy(struct sim_cm_manager *manager)
+{
+	while (manager->reservations)
+		remove_at(manager->engine, &manager->reservations);
+}
+
+/* --- listeners --- */
+
+static bool same_listener(const struct sim_cm *cm, const struct sim_device *device,
+			  const uint8_t address[16])
+{
+	if (cm->device && device && cm->device != device)
+		return false;
+	return same_address(cm->address, address) || is_any(cm->address) || is_any(address);
+}
+
+static bool is_listened(const struct sim_cm_manager *manager, uint64_t service_id,
+			const struct sim_device *device, const uint8_t address[16])
+{
+	const struct sim_cm_node *node =
+		sim_cm_index_find(&manager->by_service, (struct sim_cm_key){service_id, 0});
+
+	while (node && !same_listener(node->cm, device, address))
+		node = sim_cm_index_next(node);
+	return node;
+}
+
+/* Other processes learn of the listener by its reservation. */
+static int announce(struct sim_cm *cm, uint64_t service_id, const uint8_t address[16])
+{
+	struct sim_engine *engine = cm->engine;
+	const struct sim_way_out *way = engine->net->way;
+	struct sim_cm_reservation *own = *find(engine->cm, service_id, address);
+	int err = 0;
+
+	cm->reserved_by_listen = !own || own->listens;
+	if (cm->reserved_by_listen) {
+		err = sim_cm_reserve(engine, service_id, address, false);
+		if (err)
+			return err;
+		own = engine->cm->reservations;
+	}
+	if (way && way->listen)
+		err = way->listen(way->arg, service_id, address, true);
+	if (!err)
+		own->listens = true;
+	else if (cm->reserved_by_listen)
+		sim_cm_unreserve(engine, service_id, address);
+	return err ? refuse_service(engine, err, service_id) : 0;
+}
+
+static void withdraw(struct sim_cm *cm)
+{
+	const struct sim_way_out *way = cm->engine->net->way;
+	struct sim_cm_reservation *own = cm->engine->cm->reservations;
+
+	while (own && !(own->service_id == cm->service_id &&
+			same_address(own->address, cm->address) && own->listens))
+		own = own->next;
+	if (!own)
+		return;
+	own->listens = false;
+	if (way && way->listen)
+		way->listen(way->arg, cm->service_id, cm->address, false);
+	if (cm->reserved_by_listen)
+		sim_cm_unreserve(cm->engine, cm->service_id, cm->address);
+}
+
+int sim_cm_listen(struct sim_cm *cm, uint64_t service_id, const struct sim_device *device,
+		  const uint8_t address[16])
+{
+	struct sim_cm_manager *manager = cm->engine->cm;
+	int err;
+
+	if (cm->state != SIM_CM_IDLE)
+		return sim_refuse(cm->engine,
+				  (struct vb_why){VB_WHY_CM_STATE,
+						  {cm->local_id, 0},
+						  .text = sim_cm_state_name(cm->state)});
+	if (is_listened(manager, service_id, device, address))
+		return refuse_service(cm->engine, EADDRINUSE, service_id);
+	err = announce(cm, service_id, address);
+	if (err)
+		return err;
+	sim_cm_enter(cm, SIM_CM_LISTEN);
+	cm->service_id = service_id;
+	cm->device = device;
+	memcpy(cm->address, address, sizeof(cm->address));
+	sim_cm_index_add(&manager->by_service, &cm->by_service, cm,
+			 (struct sim_cm_key){service_id, 0});
+	return 0;
+}
+
+void sim_cm_close_service(struct sim_cm *cm)
+{
+	sim_cm_index_remove(&cm->engine->cm->by_service, &cm->by_service);
+	withdraw(cm);
+}
+
+struct sim_cm *sim_cm_find_listener(const struct sim_cm_manager *manager,
+				    const struct sim_device *device, uint64_t service_id,
+				    const uint8_t address[16])
+{
+	const struct sim_cm_node *node =
+		sim_cm_index_find(&manager->by_service, (struct sim_cm_key){service_id, 0});
+	struct sim_cm *found = NULL;
+
+	/* A listener at the very address comes before one at all addresses. */
+	for (; node; node = sim_cm_index_next(node)) {
+		struct sim_cm *cm = node->cm;
+
+		if (device && cm->device && cm->device != device)
+			continue;
+		if (same_address(cm->address, address))
+			return cm;
+		if (is_any(cm->address) && !found)
+			found = cm;
+	}
+	return found;
+}
+
+void sim_cm_request_address(const uint8_t *mad, enum sim_cm_message message, uint64_t *service_id,
+			    uint8_t address[16])
+{
+	const bool connects = message == SIM_CM_REQ;
+	struct sim_cm_ip ip;
+
+	*service_id =
+		sim_mad_get(mad, connects ? SIM_CM_REQ_SERVICE_ID : SIM_CM_SIDR_REQ_SERVICE_ID);
+	memset(address, 0, 16);
+	if (sim_cm_service_is_ip(*service_id) &&
+	    sim_cm_ip_read(sim_mad_bytes(mad, connects ? SIM_CM_REQ_PRIVATE_DATA
+						       : SIM_CM_SIDR_REQ_PRIVATE_DATA),
+			   &ip))
+		memcpy(address, ip.dest, 16);
+}

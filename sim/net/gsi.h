@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * QP 1 of the ports, the general services interface (GSI). No program has this QP: the connection manager
+ * sends by it, and receives what is a message of its class. Messages pass filters, links and the way out
+ * as the packets of any QP.
+ */
+#ifndef SIM_NET_GSI_H
+#define SIM_NET_GSI_H
+
+#include "sim/object/counter.h"
+#include "sim/object/path.h"
+#include "sim/wire/mad.h"
+
+#include <verbena/why.h>
+
+struct sim_engine;
+struct sim_net;
+
+/* A message that has come to QP 1 of a port. The pointers are valid during the call. */
+struct sim_gsi_message {
+	struct sim_port *port;
+	const uint8_t *mad; /* SIM_MAD_BYTES */
+	const struct sim_route *route;
+	uint16_t pkey;
+};
+
+/* Whom a message is for, where several processes have the port that it goes to. */
+struct sim_gsi_target {
+	enum sim_gsi_kind {
+		SIM_GSI_COMMUNICATION, /* the process that has the communication ID */
+		SIM_GSI_SERVICE, /* the process that listens for the service ID at the address */
+		SIM_GSI_EVERYBODY,
+	} kind;
+	uint32_t communication_id;
+	uint64_t service_id;
+	uint8_t address[16]; /* an IP address as a GID; zeros: none */
+};
+
+struct sim_gsi {
+	void *arg;
+	/* Takes a message whose Q_Key, P_Key, length, class, versions and method are right. */
+	void (*receive)(void *arg, const struct sim_gsi_message *message);
+	/* Returns true if this engine takes the message; else sets *target to whom it is for. */
+	bool (*keeps)(void *arg, const uint8_t *mad, struct sim_gsi_target *target);
+};
+
+/* Gives QP 1 of all ports a receiver; NULL: packets to QP 1 are dropped. The structure is copied. */
+void sim_gsi_set(struct sim_engine *engine, const struct sim_gsi *gsi);
+
+/* Sends a message from QP 1 of the path's port to QP 1 at its end. */
+void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
+		  const uint8_t *mad);
+
+/* Counts and notes a message that the receiver drops: reason is a VB_LOSS of messages. */
+void sim_gsi_drop(const struct sim_gsi_message *message, enum sim_discard cause,
+		  enum vb_reason reason, uint64_t first, uint64_t second);
+
+/* Private to sim/net: a packet to QP 1 has come to a port. */
+void sim_gsi_arrive(struct sim_port *port, const struct sim_packet *packet,
+		    const struct sim_route *route);
+
+/* Private to sim/net: returns true if the engine keeps a packet to QP 1 of a port that other processes have,
+ * too; else sets *target. */
+bool sim_gsi_keeps(const struct sim_net *net, const struct sim_packet *packet,
+		   struct sim_gsi_target *target);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* The connection manager: a connection is made, used and ended, on both link layers. */
+#include "test/support/talk.h"
+#include "unity.h"
+
+#include <errno.h>
+#include <string.h>
+
+static struct talk talk;
+
+void setUp(void)
+{
+}
+
+void tearDown(void)
+{
+	if (talk.ends[0].sim)
+		talk_close(&talk);
+}
+
+static enum sim_cm_state state(unsigned int side)
+{
+	return sim_cm_state(talk.ends[side].cm);
+}
+
+static const struct talk_event *event(unsigned int side, enum sim_cm_event_kind kind)
+{
+	const struct talk_event *found = talk_nth(&talk, side, kind, 0);
+
+	TEST_ASSERT_NOT_NULL(found);
+	TEST_ASSERT_NULL(talk_nth(&talk, side, kind, 1));
+	return found;
+}
+
+/* All ways that a connection can take. */
+static const struct talk_config configs[] = {
+	{0},
+	{.quiet = true},
+	{.same_device = true},
+	{.infiniband = true},
+	{.infiniband = true, .grh = true},
+	{.infiniband = true, .quiet = true},
+	{.joined = true},
+	{.joined = true, .quiet = true},
+	{.joined = true, .infiniband = true},
+	{.joined = true, .infiniband = true, .grh = true, .quiet = true},
+	{.joined = true, .same_device = true},
+};
+
+static void each(void (*check)(void))
+{
+	for (size_t i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+		talk_open(&talk, &configs[i]);
+		check();
+		talk_close(&talk);
+	}
+}
+
+static void connect_and_disconnect(void)
+{
+	const uint64_t timewait_ns = UINT64_C(4096) << 15;
+	uint64_t ended_ns;
+
+	talk_establish(&talk);
+	TEST_ASSERT_EQUAL_PTR(talk.ends[1].listener, event(1, SIM_CM_EVENT_REQ)->listener);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_REQ_RCVD, event(1, SIM_CM_EVENT_REQ)->state);
+	TEST_ASSERT_EQUAL_MEMORY("hello\0", event(1, SIM_CM_EVENT_REQ)->private_data, 6);
+	TEST_ASSERT_EQUAL_MEMORY("reply\0", event(0, SIM_CM_EVENT_REP)->private_data, 6);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_REP_RCVD, event(0, SIM_CM_EVENT_REP)->state);
+	TEST_ASSERT_EQUAL_MEMORY("ready\0", event(1, SIM_CM_EVENT_RTU)->private_data, 6);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, event(1, SIM_CM_EVENT_RTU)->state);
+	TEST_ASSERT_EQUAL_UINT32(sim_cm_local_id(talk.ends[0].cm),
+				 sim_cm_remote_id(talk.ends[1].cm));
+	TEST_ASSERT_EQUAL_UINT32(sim_cm_local_id(talk.ends[1].cm),
+				 sim_cm_remote_id(talk.ends[0].cm));
+
+	TEST_ASSERT_EQUAL_INT(
+		0, sim_cm_send_dreq(talk.ends[0].cm, &(struct sim_cm_private){"end", 3}));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_DREQ_SENT, state(0));
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_MEMORY("end\0", event(1, SIM_CM_EVENT_DREQ)->private_data, 4);
+	TEST_ASSERT_EQUAL_MEMORY("bye\0", event(0, SIM_CM_EVENT_DREP)->private_data, 4);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_TIMEWAIT, state(0));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_TIMEWAIT, state(1));
+	ended_ns = talk_now(&talk);
+	/* Life time 14, and on the active side the ack delay 5: twice the life time. */
+	talk_until(&talk, ended_ns + timewait_ns - 1);
+	TEST_ASSERT_EQUAL_UINT(0, talk_count(&talk, 0, SIM_CM_EVENT_TIMEWAIT_EXIT));
+	talk_until(&talk, ended_ns + 4 * timewait_ns);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, event(0, SIM_CM_EVENT_TIMEWAIT_EXIT)->state);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, event(1, SIM_CM_EVENT_TIMEWAIT_EXIT)->state);
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(talk.ends[0].sim));
+	TEST_ASSERT_EQUAL_UINT64(0, talk.ends[0].device->counters.dropped_packets);
+	TEST_ASSERT_EQUAL_UINT64(0, talk.ends[1].device->counters.dropped_packets);
+	if (talk.config.quiet)
+		return;
+	TEST_ASSERT_EQUAL_UINT(1, talk_sent(&talk, SIM_CM_REQ));
+	TEST_ASSERT_EQUAL_UINT(1, talk_sent(&talk, SIM_CM_REP));
+	TEST_ASSERT_EQUAL_UINT(1, talk_sent(&talk, SIM_CM_RTU));
+	TEST_ASSERT_EQUAL_UINT(1, talk_sent(&talk, SIM_CM_DREQ));
+	TEST_ASSERT_EQUAL_UINT(1, talk_sent(&talk, SIM_CM_DREP));
+}
+
+void test_a_connection_is_made_and_ended(void)
+{
+	each(connect_and_disconnect);
+}
