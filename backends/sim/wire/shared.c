@@ -7,6 +7,7 @@
 #include "backends/sim/wire/shared_blocks.h"
 #include "backends/sim/wire/shared_domains.h"
 #include "backends/sim/wire/shared_places.h"
+#include "backends/sim/wire/shared_services.h"
 
 #include "sim/object/device.h"
 
@@ -347,6 +348,32 @@ static segment_id member_at(const struct shared *shared, uint32_t place,
 		       : 0;
 }
 
+/* To all other processes. */
+static bool put_to_all(struct shared *shared, const struct sim_departure *departure)
+{
+	const uint32_t used = places_used(&shared->segment);
+	bool sent = false;
+
+	for (uint32_t i = 0; i < used; i++) {
+		const segment_id id = places_id(&shared->segment, i);
+
+		if (id && id != shared->segment.id)
+			sent |= put(shared, id, departure);
+	}
+	return sent;
+}
+
+/* A message to QP 1. */
+static bool put_to_target(struct shared *shared, const struct sim_departure *departure)
+{
+	segment_id id;
+
+	if (departure->target->kind == SIM_GSI_EVERYBODY)
+		return put_to_all(shared, departure);
+	id = services_owner(&shared->segment, departure->target);
+	return id && put(shared, id, departure);
+}
+
 static bool put_to_members(struct shared *shared, const struct sim_departure *departure)
 {
 	const uint32_t used = places_used(&shared->segment);
@@ -370,6 +397,8 @@ static bool shared_send(void *arg, const struct sim_departure *departure)
 		return false;
 	if (departure->dest_qpn == MULTICAST_QPN)
 		return put_to_members(shared, departure);
+	if (departure->target)
+		return put_to_target(shared, departure);
 	id = owner_of(shared, departure->dest->device, departure->dest_qpn);
 	return id && put(shared, id, departure);
 }
@@ -431,6 +460,42 @@ static uint64_t shared_holder(void *arg, const struct sim_device *device, unsign
 	const segment_id id = shared_owner(&shared->wire, device, numbers, number);
 
 	return id == shared->segment.id ? 0 : id;
+}
+
+/* --- services --- */
+
+static bool shared_serves(void *arg, const struct sim_device *device,
+			  const struct sim_gsi_target *target)
+{
+	struct shared *shared = arg;
+
+	(void)device;
+	return is_attached(shared) &&
+	       (target->kind == SIM_GSI_EVERYBODY || services_owner(&shared->segment, target));
+}
+
+static int shared_reserve(void *arg, uint64_t service_id, const uint8_t address[16], bool is_shared)
+{
+	struct shared *shared = arg;
+
+	return is_attached(shared)
+		       ? services_reserve(&shared->segment, service_id, address, is_shared)
+		       : 0;
+}
+
+static void shared_unreserve(void *arg, uint64_t service_id, const uint8_t address[16])
+{
+	struct shared *shared = arg;
+
+	if (is_attached(shared))
+		services_unreserve(&shared->segment, service_id, address);
+}
+
+static int shared_listen_on(void *arg, uint64_t service_id, const uint8_t address[16], bool on)
+{
+	struct shared *shared = arg;
+
+	return is_attached(shared) ? services_listen(&shared->segment, service_id, address, on) : 0;
 }
 
 /* --- rings from others --- */
@@ -741,7 +806,11 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 			.joined = shared_joined,
 			.find = shared_find,
 			.holder = shared_holder,
-			.relay = shared_relay},
+			.relay = shared_relay,
+			.serves = shared_serves,
+			.reserve = shared_reserve,
+			.unreserve = shared_unreserve,
+			.listen = shared_listen_on},
 		.has = shared_has,
 		.arrived = shared_arrived,
 		.receive = shared_receive,

@@ -128,6 +128,45 @@ static bool relay(void *arg, const struct sim_port *port, uint64_t process, cons
 	       wire->way.relay(wire->way.arg, port, process, bytes, length);
 }
 
+static bool serves(void *arg, const struct sim_device *device, const struct sim_gsi_target *target)
+{
+	const struct wire *wire = wire_of(arg, device);
+
+	return wire && wire->way.serves && wire->way.serves(wire->way.arg, device, target);
+}
+
+/* The wire by which other processes have the same ports; NULL: there is none. */
+static const struct wire *wire_of_services(const struct wires *wires)
+{
+	const struct wire *wire = wires->first;
+
+	while (wire && !wire->way.reserve)
+		wire = wire->next;
+	return wire;
+}
+
+static int reserve(void *arg, uint64_t service_id, const uint8_t address[16], bool shared)
+{
+	const struct wire *wire = wire_of_services(arg);
+
+	return wire ? wire->way.reserve(wire->way.arg, service_id, address, shared) : 0;
+}
+
+static void unreserve(void *arg, uint64_t service_id, const uint8_t address[16])
+{
+	const struct wire *wire = wire_of_services(arg);
+
+	if (wire)
+		wire->way.unreserve(wire->way.arg, service_id, address);
+}
+
+static int listen_on(void *arg, uint64_t service_id, const uint8_t address[16], bool on)
+{
+	const struct wire *wire = wire_of_services(arg);
+
+	return wire ? wire->way.listen(wire->way.arg, service_id, address, on) : 0;
+}
+
 /* --- all wires --- */
 
 void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire)
@@ -147,6 +186,10 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.barrier = barrier,
 		.holder = holder,
 		.relay = relay,
+		.serves = serves,
+		.reserve = reserve,
+		.unreserve = unreserve,
+		.listen = listen_on,
 	};
 	struct wire **link = &wires->first;
 

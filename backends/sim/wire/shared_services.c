@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "backends/sim/wire/shared_services.h"
+
+#include "backends/sim/wire/shared_blocks.h"
+#include "backends/sim/wire/shared_places.h"
+
+#include "sim/net/gsi.h"
+#include "sim/wire/bytes.h"
+
+#include <errno.h>
+
+/* An entry stands at most so far behind the place that its service ID says. */
+#define WINDOW 64u
+
+/* How long this process waits for the lock to bury another one, which can wait. */
+#define BURIAL_PATIENCE_NS UINT64_C(1000000)
+
+/* A service ID at an address. */
+struct service {
+	uint64_t id;
+	uint64_t address[2];
+};
+
+static struct service service_of(uint64_t service_id, const uint8_t address[16])
+{
+	return (struct service){service_id, {sim_load_be64(address), sim_load_be64(address + 8)}};
+}
+
+static bool is_any(const uint64_t address[2])
+{
+	return !address[0] && !address[1];
+}
+
+/* --- entries --- */
+
+/* What an entry says. The owner is read first, and once. */
+struct entry {
+	segment_id owner; /* 0: nobody */
+	struct service service;
+	uint32_t flags; /* enum service_flag */
+};
+
+static uint32_t place_of(uint64_t service_id, uint32_t step)
+{
+	return (uint32_t)(service_id ^ service_id >> 16) + step;
+}
+
+/* Returns the entry of a step; NULL if its pages are not allocated. */
+static struct segment_service *at(const struct segment *segment, uint64_t service_id, uint32_t step)
+{
+	const uint32_t place = place_of(service_id, step) % SEGMENT_SERVICES;
+	const uint64_t chunks =
+		atomic_load_explicit(&segment->header->service_chunks, memory_order_acquire);
+
+	if (!(chunks >> place / SEGMENT_SERVICES_CHUNK & 1))
+		return NULL;
+	return (struct segment_service *)(segment->map + SEGMENT_SERVICES_AT) + place;
+}
+
+/* Allocates the pages of a step. The caller holds the lock. */
+static bool allocate(const struct segment *segment, uint64_t service_id, uint32_t step)
+{
+	const uint32_t chunk =
+		place_of(service_id, step) % SEGMENT_SERVICES / SEGMENT_SERVICES_CHUNK;
+	const size_t bytes = SEGMENT_SERVICES_CHUNK * sizeof(struct segment_service);
+
+	if (segment_allocate(segment, SEGMENT_SERVICES_AT + chunk * bytes, bytes))
+		return false;
+	atomic_fetch_or_explicit(&segment->header->service_chunks, UINT64_C(1) << chunk,
+				 memory_order_release);
+	return true;
+}
+
+static bool read_entry(const struct segment *segment, const struct segment_service *from,
+		       struct entry *entry)
+{
+	if (!from)
+		return false;
+	entry->owner = atomic_load_explicit(&from->owner, memory_order_acquire);
+	entry->service.id = atomic_load_explicit(&from->service_id, memory_order_relaxed);
+	for (unsigned int i = 0; i < 2; i++)
+		entry->service.address[i] =
+			atomic_load_explicit(&from->address[i], memory_order_relaxed);
+	entry->flags = atomic_load_explicit(&from->flags, memory_order_relaxed);
+	return entry->owner && places_id(segment, segment_id_place(entry->owner)) == entry->owner;
+}
+
+static bool same(const struct service *a, const struct service *b)
+{
+	return a->id == b->id && a->address[0] == b->address[0] && a->address[1] == b->address[1];
+}
+
+static bool overlap(const struct service *a, const struct service *b)
+{
+	return a->id == b->id && (same(a, b) || is_any(a->address) || is_any(b->address));
+}
+
+/* --- changes, with the lock --- */
+
+/* Returns who keeps this process from a reservation, or (listens) from listening; 0: nobody. The engine has
+ * looked at the reservations of this process. */
+static segment_id find_opponent(const struct segment *segment, const struct service *service,
+				bool shared, bool listens)
+{
+	struct entry entry;
+
+	for (uint32_t step = 0; step < WINDOW; step++) {
+		if (!read_entry(segment, at(segment, service->id, step), &entry) ||
+		    entry.owner == segment->id || !overlap(&entry.service, service))
+			continue;
+		if (entry.flags & SERVICE_LISTENS)
+			return entry.owner;
+		if (!listens && !(shared && entry.flags & SERVICE_SHARED))
+			return entry.owner;
+	}
+	return 0;
+}
+
+/* As find_opponent(), among those that live. */
+static bool is_opposed(struct segment *segment, const struct service *service, bool shared,
+		       bool listens)
+{
+	const segment_id opponent = find_opponent(segment, service, shared, listens);
+
+	if (!opponent || places_live(segment, opponent))
+		return opponent;
+	places_bury_dead(segment);
+	return find_opponent(segment, service, shared, listens);
+}
+
+/* Returns a free entry; NULL if there is none. */
+static struct segment_service *find_free(const struct segment *segment, uint64_t service_id)
+{
+	for (uint32_t step = 0; step < WINDOW; step++) {
+		struct segment_service *free_entry = at(segment, service_id, step);
+		struct entry entry;
+
+		if (!free_entry && !allocate(segment, service_id, step))
+			return NULL;
+		free_entry = at(segment, service_id, step);
+		if (!read_entry(segment, free_entry, &entry))
+			return free_entry;
+	}
+	return NULL;
+}
+
+/* The owner comes last: who is killed before has reserved nothing. */
+static void fill(struct segment_service *to, const struct service *service, uint32_t flags,
+		 segment_id owner)
+{
+	atomic_store_explicit(&to->owner, 0, memory_order_release);
+	atomic_store_explicit(&to->service_id, service->id, memory_order_relaxed);
+	for (unsigned int i = 0; i < 2; i++)
+		atomic_store_explicit(&to->address[i], service->address[i], memory_order_relaxed);
+	atomic_store_explicit(&to->flags, flags, memory_order_relaxed);
+	atomic_store_explicit(&to->owner, owner, memory_order_release);
+}
+
+/* Returns an entry of this process, one that does not listen before others; NULL. */
+static struct segment_service *find_own(const struct segment *segment,
+					const struct service *service)
+{
+	struct segment_service *found = NULL;
+	struct entry entry;
+
+	for (uint32_t step = 0; step < WINDOW; step++) {
+		struct segment_service *own = at(segment, service->id, step);
+
+		if (!read_entry(segment, own, &entry) || entry.owner != segment->id ||
+		    !same(&entry.service, service))
+			continue;
+		if (!(entry.flags & SERVICE_LISTENS))
+			return own;
+		found = own;
+	}
+	return found;
+}
+
+int services_reserve(struct segment *segment, uint64_t service_id, const uint8_t address[16],
+		     bool shared)
+{
+	const struct service service = service_of(service_id, address);
+	struct segment_service *entry;
+	int err = 0;
+
+	if (!segment_lock(segment, SEGMENT_PATIENCE_NS))
+		return ENOMEM;
+	if (is_opposed(segment, &service, shared, false))
+		err = EADDRINUSE;
+	entry = err ? NULL : find_free(segment, service_id);
+	if (entry)
+		fill(entry, &service, shared ? SERVICE_SHARED : 0, segment->id);
+	else if (!err)
+		err = ENOMEM;
+	segment_unlock(segment);
+	return err;
+}
+
+void services_unreserve(struct segment *segment, uint64_t service_id, const uint8_t address[16])
+{
+	const struct service service = service_of(service_id, address);
+	/* Nobody but this process changes its entries while it lives. */
+	struct segment_service *own = find_own(segment, &service);
+
+	if (own)
+		atomic_store_explicit(&own->owner, 0, memory_order_release);
+}
+
+int services_listen(struct segment *segment, uint64_t service_id, const uint8_t address[16],
+		    bool on)
+{
+	const struct service service = service_of(service_id, address);
+	struct segment_service *own;
+	int err = 0;
+
+	if (!segment_lock(segment, SEGMENT_PATIENCE_NS))
+		return ENOMEM;
+	own = find_own(segment, &service);
+	if (on && is_opposed(segment, &service, true, true))
+		err = EADDRINUSE;
+	else if (on && own)
+		atomic_fetch_or_explicit(&own->flags, SERVICE_LISTENS, memory_order_release);
+	else if (own)
+		atomic_fetch_and_explicit(&own->flags, ~(uint32_t)SERVICE_LISTENS,
+					  memory_order_release);
+	segment_unlock(segment);
+	return err;
+}
+
+void services_free(struct segment *segment, segment_id owner)
+{
+	const uint64_t chunks =
+		atomic_load_explicit(&segment->header->service_chunks, memory_order_relaxed);
+	struct segment_service *services =
+		(struct segment_service *)(segment->map + SEGMENT_SERVICES_AT);
+
+	for (uint32_t i = 0; i < SEGMENT_SERVICES; i++)
+		if (chunks >> i / SEGMENT_SERVICES_CHUNK & 1 &&
+		    atomic_load_explicit(&services[i].owner, memory_order_relaxed) == owner)
+			atomic_store_explicit(&services[i].owner, 0, memory_order_release);
+}
+
+/* --- who takes a message --- */
+
+/* A listener at the very address comes before one at all addresses. */
+static segment_id find_listener(const struct segment *segment, const struct service *service)
+{
+	segment_id found = 0;
+	struct entry entry;
+
+	for (uint32_t step = 0; step < WINDOW; step++) {
+		if (!read_entry(segment, at(segment, service->id, step), &entry) ||
+		    entry.owner == segment->id || !(entry.flags & SERVICE_LISTENS))
+			continue;
+		if (same(&entry.service, service))
+			return entry.owner;
+		if (entry.service.id == service->id && is_any(entry.service.address))
+			found = entry.owner;
+	}
+	return found;
+}
+
+segment_id services_owner(struct segment *segment, const struct sim_gsi_target *target)
+{
+	const uint32_t block =
+		(target->communication_id & (SEGMENT_COMMUNICATION_BLOCKS * SIM_BLOCK_PLACES - 1)) /
+		SIM_BLOCK_PLACES;
+	struct service service;
+	segment_id owner;
+
+	if (target->kind == SIM_GSI_COMMUNICATION) {
+		owner = blocks_owner(segment, 0, SIM_NUMBERS_COMMUNICATION, block);
+	} else {
+		service = service_of(target->service_id, target->address);
+		owner = find_listener(segment, &service);
+	}
+	if (!owner || owner == segment->id)
+		return 0;
+	if (places_live(segment, owner))
+		return owner;
+	places_bury(segment, owner, BURIAL_PATIENCE_NS);
+	return 0;
+}
