@@ -104,17 +104,16 @@ static void fields(FILE *out, struct table *table)
 
 int main(int argc, char **argv)
 {
-	struct table *table = calloc(1, sizeof(*table));
+	static struct table table;
 	char *text;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
-	if (!out || !table)
+	if (!out)
 		return EXIT_FAILURE;
 	intro(out);
-	states(out, table);
-	fields(out, table);
-	free(table);
+	states(out, &table);
+	fields(out, &table);
 	if (fclose(out))
 		return EXIT_FAILURE;
 	return page_print(argc, argv, text);

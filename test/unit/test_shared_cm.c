@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/* The connection manager over the wire `shared`: two engines with the same devices, as two processes have
+ * them, attached to one world. */
+#include "sim/cm/private.h"
+#include "test/support/engine.h"
+#include "test/unit/shared_world.h"
+
+#include "backends/sim/wire/shared.h"
+#include "sim/cm/ip.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define SERVICE UINT64_C(0x0000000001065555)
+
+static const uint8_t any[16];
+
+struct process {
+	struct engine engine;
+	struct wires wires;
+	struct wire *wire;
+	struct sim_cm *cm, *listener; /* of the last event, and the own one */
+	unsigned int counts[SIM_CM_EVENT_SIDR_ERROR + 1];
+	unsigned int rejected; /* the reason of the last REJ */
+	bool silent;
+};
+
+static struct process processes[3];
+
+static bool on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
+{
+	struct process *own = arg;
+	struct sim_cm_reply reply = {.qpn = 0x200, .starting_psn = 1};
+
+	own->counts[event->kind]++;
+	if (event->kind == SIM_CM_EVENT_REQ)
+		own->cm = cm;
+	if (event->kind == SIM_CM_EVENT_REJ)
+		own->rejected = event->rejection.reason;
+	if (own->silent)
+		return true;
+	if (event->kind == SIM_CM_EVENT_REQ)
+		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rep(cm, &reply));
+	else if (event->kind == SIM_CM_EVENT_REP)
+		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rtu(cm, &(struct sim_cm_private){0}));
+	else if (event->kind == SIM_CM_EVENT_DREQ)
+		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_drep(cm, &(struct sim_cm_private){0}));
+	return true;
+}
+
+static void open_process(struct process *process)
+{
+	const struct shared_config shared = {world_name, "devices\n"};
+	const struct sim_cm_owner owner = {process, on_event};
+	struct engine_config config = {.unconnected = true, .quiet = true, .claim = shared_claim};
+
+	*process = (struct process){0};
+	TEST_ASSERT_EQUAL_INT(0, shared_open(&shared, &process->wire));
+	config.claim_arg = process->wire;
+	engine_open(&process->engine, &config);
+	for (unsigned int i = 0; i < 2; i++)
+		shared_join(process->wire, process->engine.sides[i].device);
+	wires_add(&process->wires, process->engine.sim, process->wire);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_start(process->engine.sim, &owner));
+}
+
+static void close_process(struct process *process)
+{
+	uint32_t cursor = 0;
+	struct sim_cm *cm;
+
+	if (!process->wire)
+		return;
+	while ((cm = sim_table_next(&process->engine.sim->cm->table, &cursor)))
+		sim_cm_destroy(cm);
+	sim_cm_stop(process->engine.sim);
+	wires_close(&process->wires);
+	engine_close(&process->engine);
+	process->wire = NULL;
+}
+
+void setUp(void)
+{
+	name_world();
+	for (unsigned int i = 0; i < 3; i++)
+		open_process(&processes[i]);
+}
+
+void tearDown(void)
+{
+	for (unsigned int i = 0; i < 3; i++)
+		close_process(&processes[i]);
+	TEST_ASSERT_FALSE(world_exists());
+}
+
+static void run(void)
+{
+	for (unsigned int round = 0; round < 20; round++) {
+		for (unsigned int i = 0; i < 3; i++) {
+			struct process *process = &processes[i];
+
+			if (!process->wire)
+				continue;
+			wires_receive(&process->wires);
+			sim_engine_run(process->engine.sim);
+			wires_flush(&process->wires);
+		}
+	}
+}
+
+static void listen_in(struct process *process)
+{
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(process->engine.sim, process, &process->listener));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(process->listener, SERVICE, NULL, any));
+}
+
+/* Asks for the service at port 1 of the second device, which all processes have. */
+static struct sim_cm *ask(struct process *process)
+{
+	struct sim_cm_request request = {
+		.service_id = SERVICE,
+		.path = {.attr = engine_ah_attr(&process->engine.sides[1].gid),
+			 .pkey = 0xffff,
+			 .mtu = IBV_MTU_1024,
+			 .packet_life_time = 14},
+		.qpn = 0x100,
+		.qp_type = IBV_QPT_RC,
+		.remote_response_timeout = 16,
+		.local_response_timeout = 16,
+		.max_cm_retries = 3,
+	};
+	struct sim_cm *cm;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(process->engine.sim, process, &cm));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_req(cm, process->engine.sides[0].device, &request));
+	run();
+	return cm;
+}
+
+static uint64_t dropped(const struct process *process)
+{
+	return process->engine.sides[0].device->counters.dropped_packets +
+	       process->engine.sides[1].device->counters.dropped_packets;
+}
+
+static void expect_dropped_nothing(void)
+{
+	for (unsigned int i = 0; i < 3; i++)
+		TEST_ASSERT_EQUAL_UINT64(0, dropped(&processes[i]));
+}
+
+/* Each process has both ports; the third one sees nothing. */
+void test_a_connection_of_two_processes(void)
+{
+	struct sim_cm *cm;
+
+	listen_in(&processes[1]);
+	cm = ask(&processes[0]);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(cm));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(processes[1].cm));
+	TEST_ASSERT_TRUE(sim_cm_local_id(cm) != sim_cm_local_id(processes[1].cm));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_dreq(processes[1].cm, &(struct sim_cm_private){0}));
+	run();
+	TEST_ASSERT_EQUAL_INT(SIM_CM_TIMEWAIT, sim_cm_state(cm));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_TIMEWAIT, sim_cm_state(processes[1].cm));
+	for (unsigned int i = 0; i <= SIM_CM_EVENT_SIDR_ERROR; i++)
+		TEST_ASSERT_EQUAL_UINT(0, processes[2].counts[i]);
+	expect_dropped_nothing();
+}
+
+/* The sender's own engine answers. */
+void test_a_service_that_no_process_has(void)
+{
+	ask(&processes[0]);
+	TEST_ASSERT_EQUAL_UINT(1, processes[0].counts[SIM_CM_EVENT_REJ]);
+	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_INVALID_SERVICE_ID, processes[0].rejected);
+	listen_in(&processes[1]);
+	sim_cm_destroy(processes[1].listener);
+	ask(&processes[0]);
+	TEST_ASSERT_EQUAL_UINT(2, processes[0].counts[SIM_CM_EVENT_REJ]);
+	listen_in(&processes[2]);
+	ask(&processes[0]);
+	TEST_ASSERT_EQUAL_UINT(2, processes[0].counts[SIM_CM_EVENT_REJ]);
+	TEST_ASSERT_EQUAL_UINT(1, processes[2].counts[SIM_CM_EVENT_RTU]);
+	close_process(&processes[2]);
+	processes[0].engine.sides[0].device->counters = (struct sim_counters){0};
+	ask(&processes[1]);
+	TEST_ASSERT_EQUAL_UINT(1, processes[1].counts[SIM_CM_EVENT_REJ]);
+}
+
+void test_a_port_of_the_world(void)
+{
+	struct sim_cm *cm;
+
+	listen_in(&processes[1]);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(processes[2].engine.sim, &processes[2], &cm));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, sim_cm_listen(cm, SERVICE, NULL, any));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE,
+			      sim_cm_reserve(processes[0].engine.sim, SERVICE, any, true));
+	sim_cm_destroy(processes[1].listener);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(cm, SERVICE, NULL, any));
+}
+
+/* The REJ of a process that gives up names no ID of its receiver, who is found all the same. */
+void test_a_process_that_gives_up(void)
+{
+	struct sim_cm *cm;
+
+	listen_in(&processes[1]);
+	processes[1].silent = true;
+	cm = ask(&processes[0]);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_REQ_RCVD, sim_cm_state(processes[1].cm));
+	sim_cm_destroy(cm);
+	run();
+	TEST_ASSERT_EQUAL_UINT(1, processes[1].counts[SIM_CM_EVENT_REJ]);
+	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_TIMEOUT, processes[1].rejected);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, sim_cm_state(processes[1].cm));
+}
+
+/* A peer that has gone without a word: the DREQ is answered at once. */
+void test_a_peer_that_is_gone(void)
+{
+	struct sim_cm *cm;
+
+	listen_in(&processes[1]);
+	cm = ask(&processes[0]);
+	wires_forked(&processes[1].wires);
+	close_process(&processes[1]);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(cm));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_dreq(cm, &(struct sim_cm_private){0}));
+	run();
+	TEST_ASSERT_EQUAL_INT(SIM_CM_TIMEWAIT, sim_cm_state(cm));
+	TEST_ASSERT_EQUAL_UINT(1, processes[0].counts[SIM_CM_EVENT_DREP]);
+	/* So is the next request. */
+	ask(&processes[0]);
+	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_INVALID_SERVICE_ID, processes[0].rejected);
+}
