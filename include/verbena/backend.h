@@ -43,6 +43,7 @@ extern "C" {
 #endif
 
 struct vb_completion_why;
+struct vb_cm_backend;
 
 /* What a caller may want to know about a backend before using it. */
 enum vb_backend_capability {
@@ -112,6 +113,10 @@ struct vb_backend {
 	 * follow it. Without this, the verbs layer remembers the arrays of get_device_list.
 	 */
 	bool (*owns_list)(struct ibv_device *const *list);
+
+	/* --- the connection manager: <verbena/cm_backend.h>. NULL: the backend has none --- */
+
+	const struct vb_cm_backend *cm;
 
 	/* --- the verbs; each may be NULL --- */
 
