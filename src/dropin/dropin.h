@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libibverbs.so.1 as programs know it, on the simulator. Each function here has the name that
- * programs link, and does what the man page of that name says. Most are declared in
+ * libibverbs.so.1 and librdmacm.so.1 as programs know them, on the simulator. Each function here has
+ * the name that programs link, and does what the man page of that name says. Most are declared in
  * <infiniband/verbs.h>; this header declares the exported functions that no installed header has.
  *
  * The script `generate` gives the functions the version nodes of the installed library. It makes a
@@ -24,13 +24,13 @@
  * Prints on stderr, once in a process, why there is no simulated world: a program that was written
  * for adapters can only say that there are no devices.
  */
-void dropin_tell(const char *sentence);
+__attribute__((visibility("default"))) void dropin_tell(const char *sentence);
 
 /*
  * Opens the log that the project names, unless VERBENA_LOG names one, which src/log/ has opened. The
  * verbs that come first call it: the log must be open before the verb begins.
  */
-void dropin_begin(void);
+__attribute__((visibility("default"))) void dropin_begin(void);
 
 /* --- device.c --- */
 
@@ -70,6 +70,11 @@ const char *ibv_get_sysfs_path(void);
  * the number of bytes, or -1 with errno (ENOENT: there is no such file).
  */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+
+/* --- rdmacm/rsocket.c: called by the functions that are made from rdmacm/refused.txt --- */
+
+/* Sets errno to ENOSYS; says once on stderr that the program uses rsockets. */
+void dropin_refuse_rsocket(const char *symbol);
 
 /* --- refuse.c: called by the functions that are made from refused.txt --- */
 
