@@ -7,29 +7,12 @@
 #include "backends/ibverbs/backend.h"
 
 #include "backends/ibverbs/library.h"
+#include "backends/ibverbs/load.h"
+#include "backends/ibverbs/rdmacm.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-
-/*
- * Why the thread's last verb failed, where the backend knows more than the errno: libibverbs reports
- * failures by errno alone.
- */
-static _Thread_local struct vb_why last;
-
-static const struct vb_why *last_why(void)
-{
-	return &last;
-}
-
-/* Keeps the reason of the verb's failure. Returns @error. */
-static int fail_why(int error, const char *verb, struct vb_why why)
-{
-	last = why;
-	last.verb = verb;
-	return error;
-}
 
 /*
  * Returns the errno value for a verb that the library or the provider does not have, and keeps the
@@ -39,10 +22,10 @@ static int fail_why(int error, const char *verb, struct vb_why why)
 static int missing(const char *verb)
 {
 	if (library_loaded())
-		return fail_why(EOPNOTSUPP, verb,
-				(struct vb_why){.reason = VB_WHY_VERB_LACKING,
-						.text = "libibverbs or the driver of the device"});
-	return fail_why(ENOSYS, verb, library_why());
+		return load_fail(EOPNOTSUPP, verb,
+				 (struct vb_why){.reason = VB_WHY_VERB_LACKING,
+						 .text = "libibverbs or the driver of the device"});
+	return load_fail(ENOSYS, verb, library_why());
 }
 
 /* --- handing calls on --- */
@@ -78,7 +61,7 @@ static int missing(const char *verb)
 	{                                                              \
 		__typeof__(result parameters) *verb = pointer;         \
                                                                        \
-		last.reason = VB_WHY_NONE;                             \
+		load_begin();                                          \
 		if (!verb) {                                           \
 			const int missed = missing(#name);             \
                                                                        \
@@ -109,7 +92,7 @@ static struct ibv_device **wrap_get_device_list(int *num_devices)
 	struct ibv_device **list = pass_get_device_list(num_devices);
 
 	if (!list && errno == ENOSYS && library_loaded())
-		fail_why(ENOSYS, "get_device_list", (struct vb_why){VB_WHY_KERNEL_WITHOUT_RDMA});
+		load_fail(ENOSYS, "get_device_list", (struct vb_why){VB_WHY_KERNEL_WITHOUT_RDMA});
 	return list;
 }
 
@@ -141,7 +124,7 @@ static int wrap_query_port(struct ibv_context *context, uint8_t port_num,
 	if (!library()->short_query_port)
 		return missing("query_port");
 
-	last.reason = VB_WHY_NONE;
+	load_begin();
 	err = library()->short_query_port(context, port_num,
 					  (struct _compat_ibv_port_attr *)&whole);
 	if (err)
@@ -159,13 +142,13 @@ static int wrap_query_device_ex(struct ibv_context *context,
 	int err;
 
 	if (input && input->comp_mask)
-		return fail_why(EINVAL, "query_device_ex",
-				(struct vb_why){VB_WHY_QUERY_INPUT, {input->comp_mask}});
+		return load_fail(EINVAL, "query_device_ex",
+				 (struct vb_why){VB_WHY_QUERY_INPUT, {input->comp_mask}});
 	err = pass_query_device_ex(context, input, attr, attr_size);
 	if (err != EOPNOTSUPP && err != ENOSYS)
 		return err;
 	if (attr_size < sizeof(attr->orig_attr))
-		return fail_why(
+		return load_fail(
 			EINVAL, "query_device_ex",
 			(struct vb_why){VB_WHY_QUERY_SIZE, {attr_size, sizeof(attr->orig_attr)}});
 
@@ -222,14 +205,14 @@ static int wrap_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 	const struct ibv_mw_bind_info *info = &mw_bind->bind_info;
 
 	if (mw->type != IBV_MW_TYPE_1)
-		return fail_why(EINVAL, "bind_mw",
-				(struct vb_why){VB_WHY_BIND_MW_TYPE, {mw->rkey}});
+		return load_fail(EINVAL, "bind_mw",
+				 (struct vb_why){VB_WHY_BIND_MW_TYPE, {mw->rkey}});
 	if (!info->mr && (info->addr || info->length))
-		return fail_why(EINVAL, "bind_mw",
-				(struct vb_why){VB_WHY_BIND_MW_NO_MR, {info->length, info->addr}});
+		return load_fail(EINVAL, "bind_mw",
+				 (struct vb_why){VB_WHY_BIND_MW_NO_MR, {info->length, info->addr}});
 	if (info->mr && info->mr->pd != mw->pd)
-		return fail_why(EPERM, "bind_mw",
-				(struct vb_why){VB_WHY_BIND_MW_PD, {info->mr->lkey, mw->rkey}});
+		return load_fail(EPERM, "bind_mw",
+				 (struct vb_why){VB_WHY_BIND_MW_PD, {info->mr->lkey, mw->rkey}});
 	return pass_bind_mw(qp, mw, mw_bind);
 }
 
@@ -240,7 +223,8 @@ static int wrap_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind
 const struct vb_backend vb_backend_ibverbs = {
 	.name = "ibverbs",
 	.description = "the real libibverbs and its devices",
-	.last_why = last_why,
+	.last_why = load_last_why,
+	.cm = &rdmacm_backend,
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) .name = pass_##name,
 #include <verbena/verbs.def>
 	.get_device_list = wrap_get_device_list,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The real libibverbs, which the first use loads with dlopen().
+ * The real libibverbs, which the first use loads with dlopen(); rdmacm.h has the real librdmacm.
  *
  * The environment variable VERBENA_LIBIBVERBS names the file, if it is not libibverbs.so.1. If the
  * library cannot be loaded, get_device_list returns NULL with ENOSYS, like libibverbs on a kernel
