@@ -18,6 +18,7 @@ struct arguments {
 	struct trace_choice choice;
 	const char *format;
 	struct trace_text text;
+	int write_error; /* the errno value of the first line that was not written */
 };
 
 /* --- options --- */
@@ -116,6 +117,8 @@ static bool take(void *arg, const json_t *event, const char *line)
 		puts(line);
 	else
 		trace_print(&arguments->text, event, stdout);
+	if (ferror(stdout))
+		arguments->write_error = errno;
 	return !ferror(stdout);
 }
 
@@ -127,10 +130,13 @@ static bool wants_colour(void)
 	       strcmp(terminal, "dumb") != 0;
 }
 
-/* A pager that ends before the output is no error. */
-static void forget_pager(void)
+/* A pager that ends before the output is no error. A line may have failed before the last flush, which then
+ * succeeds. */
+static void forget_pager(int write_error)
 {
-	if (!fflush(stdout) || errno != EPIPE)
+	if (!write_error && fflush(stdout))
+		write_error = errno;
+	if (write_error != EPIPE)
 		return;
 	__fpurge(stdout);
 	clearerr(stdout);
@@ -158,7 +164,7 @@ static int run(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	arguments.text.colour = wants_colour();
 	status = trace_read(file, file == stdin ? "standard input" : name, take, &arguments);
-	forget_pager();
+	forget_pager(arguments.write_error);
 	return status ? CLI_EXIT_FAILED : CLI_EXIT_OK;
 }
 
