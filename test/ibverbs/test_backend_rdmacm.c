@@ -125,9 +125,9 @@ static void an_absent_library_names_the_package(void **state)
 	assert_null(cm->get_devices(NULL));
 	assert_int_equal(ENOSYS, errno);
 	snprintf(expected, sizeof(expected),
-		 "cm_get_devices: %s (%s: cannot open shared object file: No such file or "
-		 "directory) cannot be loaded; install librdmacm1 (Debian, Ubuntu) or librdmacm "
-		 "(Fedora, SUSE), or name the file in VERBENA_LIBRDMACM",
+		 "cm_get_devices: librdmacm cannot be loaded from %s (%s: cannot open shared "
+		 "object file: No such file or directory); install librdmacm1 (Debian, Ubuntu) or "
+		 "librdmacm (Fedora, SUSE), or name the file in VERBENA_LIBRDMACM",
 		 file, file);
 	expect_reason(VB_WHY_CM_LIBRARY_MISSING, expected);
 }

@@ -652,8 +652,9 @@ void test_a_list_of_devices(void)
 	TEST_ASSERT_EQUAL(0, alpha.lists);
 	vb_cm_free_devices(list);
 	expect_reason(VB_WHY_CM_LIST_UNKNOWN,
-		      "cm_free_devices: the list 0x%" PRIx64 " is of no backend, or freed "
-		      "already; free each list of vb_cm_get_devices() and vb_cm_getaddrinfo() once",
+		      "cm_free_devices: the list 0x%" PRIx64 " of the connection manager is of no "
+		      "backend, or freed already; free each list of vb_cm_get_devices() and "
+		      "vb_cm_getaddrinfo() once",
 		      (uint64_t)(uintptr_t)list);
 	TEST_ASSERT_EQUAL(0, alpha.lists);
 }
