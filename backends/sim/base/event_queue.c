@@ -88,6 +88,13 @@ void event_queue_forget(struct event_queue *queue, const void *object)
 	queue->count = kept;
 }
 
+void event_queue_wake(const struct event_queue *queue)
+{
+	static const uint64_t count = UINT32_MAX;
+
+	(void)!write(queue->fd, &count, sizeof(count));
+}
+
 bool event_queue_is_nonblocking(const struct event_queue *queue)
 {
 	return fcntl(queue->fd, F_GETFL) & O_NONBLOCK;

@@ -40,6 +40,9 @@ void event_queue_take_count(const struct event_queue *queue);
 /* Removes all events of an object. */
 void event_queue_forget(struct event_queue *queue, const void *object);
 
+/* Ends all reads of the descriptor: each takes one of a count that is more than there can be threads. */
+void event_queue_wake(const struct event_queue *queue);
+
 /* Returns true if the program has set O_NONBLOCK on the descriptor. */
 bool event_queue_is_nonblocking(const struct event_queue *queue);
 

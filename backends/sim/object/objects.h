@@ -76,6 +76,7 @@ struct context {
 	struct device *device;
 	struct context
 		*origin; /* the context whose file it shares; itself unless it was imported */
+	bool of_cm;	 /* opened by the connection manager */
 	struct handles handles[KINDS];
 	/* What other processes may import. Unmapped unless the device is shared with other processes. */
 	struct description description;

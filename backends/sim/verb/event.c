@@ -79,11 +79,7 @@ static int wait_real(struct hold *hold, const struct event_queue *queue, bool *c
 	return 0;
 }
 
-/*
- * Takes the oldest event, and waits for one if the program has not set O_NONBLOCK. 0 or errno;
- * EDEADLK if nothing can come.
- */
-static int next_event(struct hold *hold, struct event_queue *queue, struct queued_event *event)
+int verb_next_event(struct hold *hold, struct event_queue *queue, struct queued_event *event)
 {
 	struct driver *driver = &hold->world->driver;
 	bool counted = false;
@@ -99,8 +95,7 @@ static int next_event(struct hold *hold, struct event_queue *queue, struct queue
 	return 0;
 }
 
-/* Says why next_event() has got none; silence is the reason of EDEADLK. */
-static int refuse_event(const char *verb, int error, int fd, struct vb_why silence)
+int verb_refuse_event(const char *verb, int error, int fd, struct vb_why silence)
 {
 	static const struct {
 		int error;
@@ -195,9 +190,9 @@ int verb_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **c
 
 	if (!channel)
 		return minus_errno(refuse_gone("get_cq_event", KIND_CHANNEL, ibv));
-	err = next_event(&hold, &channel->events, &event);
+	err = verb_next_event(&hold, &channel->events, &event);
 	if (err)
-		return minus_errno(refuse_event(
+		return minus_errno(verb_refuse_event(
 			"get_cq_event", err, ibv->fd,
 			(struct vb_why){VB_WHY_CHANNEL_SILENT,
 					{(uint64_t)ibv->fd},
@@ -233,10 +228,11 @@ int verb_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 
 	if (!context_live(context))
 		return minus_errno(refuse_plainly("get_async_event", VB_WHY_CONTEXT_CLOSED));
-	err = next_event(&hold, &context->async, &queued);
+	err = verb_next_event(&hold, &context->async, &queued);
 	if (err)
-		return minus_errno(refuse_event("get_async_event", err, ibv->async_fd,
-						(struct vb_why){.reason = VB_WHY_ASYNC_SILENT}));
+		return minus_errno(
+			verb_refuse_event("get_async_event", err, ibv->async_fd,
+					  (struct vb_why){.reason = VB_WHY_ASYNC_SILENT}));
 	event->event_type = queued.type;
 	kind = event_kind(queued.type);
 	if (kind != KINDS) {

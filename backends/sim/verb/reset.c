@@ -4,16 +4,6 @@
 #include "backends/sim/verb/verbs.h"
 #include "backends/sim/world/process.h"
 
-#include <unistd.h>
-
-/* Each thread that reads the descriptor takes one of the count, which is more than the threads. */
-static void wake_readers(const struct event_queue *queue)
-{
-	static const uint64_t count = UINT32_MAX;
-
-	(void)!write(queue->fd, &count, sizeof(count));
-}
-
 /* On the real clock, threads wait for events in read(2). */
 static void wake_all_readers(void *arg)
 {
@@ -25,10 +15,12 @@ static void wake_all_readers(void *arg)
 	while ((context = handles_next(&world->store.contexts, &at))) {
 		uint32_t channel_at = 0;
 
-		wake_readers(&context->async);
+		event_queue_wake(&context->async);
 		while ((channel = handles_next(&context->handles[KIND_CHANNEL], &channel_at)))
-			wake_readers(&channel->events);
+			event_queue_wake(&channel->events);
 	}
+	if (world->cm.wake)
+		world->cm.wake(world->cm.arg);
 }
 
 /* Returns an open context of the world, or NULL. */
@@ -45,7 +37,7 @@ static void end_waits(struct vb_sim *world)
 {
 	pthread_mutex_lock(&world->driver.mutex);
 	world->retired = true;
-	world->kept = world->store.contexts.live || world->driver.asleep;
+	world->kept = world->store.contexts.live || world->cm.live || world->driver.asleep;
 	driver_end_waits(&world->driver, wake_all_readers, world);
 	pthread_mutex_unlock(&world->driver.mutex);
 }

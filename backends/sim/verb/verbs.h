@@ -53,6 +53,17 @@ void *verb_foreign_root(const char *verb, struct context *origin, enum kind kind
 /* ENOENT with a sentence that names the verb: only its own process can destroy the object. */
 int verb_refuse_foreign(const char *verb, enum kind kind, const void *import);
 
+/* --- event.c --- */
+
+/*
+ * Takes the oldest event, and waits for one if the program has not set O_NONBLOCK. On the real clock, the
+ * world is released meanwhile. 0 or errno; EDEADLK if nothing can come.
+ */
+int verb_next_event(struct hold *hold, struct event_queue *queue, struct queued_event *event);
+
+/* Says why verb_next_event() has got none; silence is the reason of EDEADLK. Returns error. */
+int verb_refuse_event(const char *verb, int error, int fd, struct vb_why silence);
+
 /* --- explain.c --- */
 
 /* As completion_why of struct vb_backend. */

@@ -168,12 +168,15 @@ static void async_event(void *arg, struct sim_device *device, const struct sim_e
 
 	if (sim_watched(world->driver.engine))
 		note_async(world, device, event);
-	if (kind == KINDS)
+	if (kind == KINDS) {
 		push_to_contexts(world, device, &queued);
-	else if (kind == KIND_QP)
+		if (world->cm.event)
+			world->cm.event(world->cm.arg, device, event->type);
+	} else if (kind == KIND_QP) {
 		push_to_handles(event->element, queued);
-	else
+	} else {
 		event_queue_push(&object_context(event->element)->async, &queued);
+	}
 	driver_changed(&world->driver);
 }
 

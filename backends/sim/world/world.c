@@ -102,6 +102,8 @@ struct vb_sim *world_create(const struct vb_sim_config *config)
 
 void world_destroy(struct vb_sim *world)
 {
+	if (world->cm.end)
+		world->cm.end(world->cm.arg);
 	world_trace_close(world);
 	world_close_wires(world);
 	if (world->driver.engine)
@@ -114,11 +116,26 @@ void world_destroy(struct vb_sim *world)
 	free(world);
 }
 
+/* The connection manager opens a device for good, as librdmacm does: the program holds no more of it than
+ * the objects that it has made in it. */
+static bool is_held(const struct context *context)
+{
+	for (enum kind kind = 0; kind < KIND_CONTEXT; kind++)
+		if (context->handles[kind].live)
+			return true;
+	return !context->of_cm;
+}
+
 bool world_in_use(struct vb_sim *world)
 {
 	HOLD hold = world_hold(world);
+	const struct context *context;
+	uint32_t at = 0;
 
-	return world->store.contexts.live > 0;
+	while ((context = handles_next(&world->store.contexts, &at)))
+		if (is_held(context))
+			return true;
+	return world->cm.live > 0;
 }
 
 void world_name_open(struct vb_sim *world, char *text, size_t size_bytes)

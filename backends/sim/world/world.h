@@ -19,6 +19,21 @@ struct pcapfile;
 struct timed;
 struct sim_host;
 
+/*
+ * What a world has to tell its connection manager (backends/sim/cm/). All are NULL until the program uses
+ * the connection manager.
+ */
+struct world_cm {
+	void *arg;
+	/* An asynchronous event of a device or port. The caller holds the world. */
+	void (*event)(void *arg, const struct sim_device *device, enum ibv_event_type type);
+	/* As wake() of driver_end_waits(). */
+	void (*wake)(void *arg);
+	/* The world ends, and nobody holds it. */
+	void (*end)(void *arg);
+	uint32_t live; /* counts event channels and identifiers: they keep the world in use */
+};
+
 struct vb_sim {
 	struct driver driver; /* the engine and its clock; its mutex is the world's lock */
 	struct device *devices;
@@ -27,9 +42,10 @@ struct vb_sim {
 	struct wires wires;
 	struct wire *shared, *udp; /* those of `wires`; NULL if no device has such a wire */
 	bool wires_forked;	   /* in the child of fork(): the wires are not attached */
-	struct timed *timeline;	   /* the configuration's events */
-	uint64_t identity; /* decides where numbers and addresses begin; 0: at their lowest */
-	uint32_t last_pd;  /* the number of the newest PD */
+	struct world_cm cm;
+	struct timed *timeline; /* the configuration's events */
+	uint64_t identity;	/* decides where numbers and addresses begin; 0: at their lowest */
+	uint32_t last_pd;	/* the number of the newest PD */
 	bool retired; /* replaced by a new default world; ends with the last of its device lists */
 	bool inherited; /* true in the child of fork(), until the child opens a device */
 	bool kept;	/* reset while it was in use: its memory stays, for stale pointers */
