@@ -294,6 +294,11 @@ enum sim_cm_state sim_cm_state(const struct sim_cm *cm)
 	return cm->state;
 }
 
+struct sim_device *sim_cm_device(const struct sim_cm *cm)
+{
+	return cm->path.source ? cm->path.source->device : NULL;
+}
+
 void *sim_cm_user(const struct sim_cm *cm)
 {
 	return cm->user;

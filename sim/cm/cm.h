@@ -227,6 +227,11 @@ const char *sim_cm_state_name(enum sim_cm_state state);
 
 /* Returns what a communication in a state does with a message, in a few words; NULL: it drops the message. */
 const char *sim_cm_step_about(enum sim_cm_state state, enum sim_cm_message message);
+
+/* Returns the device by which the messages go; of a request, the device to which it came. NULL before the
+ * first message. */
+struct sim_device *sim_cm_device(const struct sim_cm *cm);
+
 void *sim_cm_user(const struct sim_cm *cm);
 void sim_cm_set_user(struct sim_cm *cm, void *user);
 
