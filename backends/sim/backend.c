@@ -2,6 +2,7 @@
 #include "backends/sim/backend.h"
 
 #include "backends/sim/base/say.h"
+#include "backends/sim/cm/cm.h"
 #include "backends/sim/verb/verbs.h"
 #include "backends/sim/world/process.h"
 
@@ -69,6 +70,7 @@ const struct vb_backend vb_backend_sim = {
 	.owns_device = world_owns_device,
 	.owns_context = owns_context,
 	.owns_list = process_owns_list,
+	.cm = &cm_backend,
 
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) .name = verb_##name,
 #include <verbena/verbs.def>
