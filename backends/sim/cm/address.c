@@ -48,6 +48,13 @@ bool cm_address_is_loopback(const struct sockaddr *address)
 	return IN6_IS_ADDR_LOOPBACK(&in6(address)->sin6_addr);
 }
 
+bool cm_address_is_home(const struct sockaddr *address)
+{
+	return cm_address_is_loopback(address) &&
+	       (address->sa_family == AF_INET6 ||
+		ntohl(in4(address)->sin_addr.s_addr) == INADDR_LOOPBACK);
+}
+
 bool cm_address_is_group(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)

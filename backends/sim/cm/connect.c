@@ -69,7 +69,7 @@ static int check_listen(struct cm_id *id)
 
 int cm_listen(struct rdma_cm_id *rdma, int backlog)
 {
-	struct sockaddr_in any = {.sin_family = AF_INET};
+	struct sockaddr_storage any = {.ss_family = AF_INET};
 	struct cm_id *id = cm_id_of(rdma);
 	int err = check_listen(id);
 

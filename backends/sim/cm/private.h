@@ -251,6 +251,7 @@ struct cm_device *cm_device_of(struct cm *cm, const struct sim_device *device);
 socklen_t cm_address_bytes(const struct sockaddr *address);
 bool cm_address_is_any(const struct sockaddr *address);
 bool cm_address_is_loopback(const struct sockaddr *address);
+bool cm_address_is_home(const struct sockaddr *address);  /* 127.0.0.1 or ::1 */
 bool cm_address_is_group(const struct sockaddr *address); /* a multicast address */
 bool cm_address_is_same(const struct sockaddr *a, const struct sockaddr *b);
 /* Returns true if an interface of this machine has the address, or it is a loopback address. */

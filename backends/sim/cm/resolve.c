@@ -102,11 +102,12 @@ static int find_own(struct cm_id *id, const struct sockaddr *address, struct cm_
 /* A link-local address needs its interface: Linux cma.c, cma_check_linklocal. */
 static int check_scope(const struct sockaddr *address, const char *call)
 {
-	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
 	const union ibv_gid gid = cm_address_gid(address);
+	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
 	char text[INET6_ADDRSTRLEN];
 
-	if (address->sa_family != AF_INET6 || !cm_gid_is_link_local(&gid) || in6->sin6_scope_id)
+	memcpy(&in6, address, cm_address_bytes(address));
+	if (in6.sin6_family != AF_INET6 || !cm_gid_is_link_local(&gid) || in6.sin6_scope_id)
 		return 0;
 	return refuse_name(call, VB_WHY_CM_SCOPE, cm_address_text(address, text, sizeof(text)));
 }
@@ -348,7 +349,8 @@ static bool resolve_to_group(struct cm_id *id, const union ibv_gid *gid)
 	return true;
 }
 
-/* Finds device and path for the identifier's destination. 0, or an errno with a sentence. */
+/* Finds device and path for the identifier's destination. With the wire udp, another process may have an
+ * address of this machine. 0, or an errno with a sentence. */
 static int find_path(struct cm_id *id)
 {
 	const union ibv_gid gid = cm_address_gid(dest_of(id));
@@ -360,10 +362,11 @@ static int find_path(struct cm_id *id)
 		found = resolve_to_device(id, &gid, &dest);
 	else if (cm_address_is_group(dest_of(id)))
 		found = resolve_to_group(id, &gid);
-	else if (cm_address_is_any(dest_of(id)) || cm_address_is_local(dest_of(id)))
+	else if (cm_address_is_any(dest_of(id)) || cm_address_is_home(dest_of(id)))
 		found = resolve_to_machine(id, &gid);
 	else
-		found = resolve_to_network(id, &gid);
+		found = resolve_to_network(id, &gid) ||
+			(cm_address_is_local(dest_of(id)) && resolve_to_machine(id, &gid));
 	if (found)
 		return 0;
 	return refuse_name(RESOLVE, VB_WHY_CM_UNREACHABLE,
