@@ -215,9 +215,10 @@ int vb_cm_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *
 /* --- connections --- */
 
 /*
- * Waits for connection requests to the bound address, or to a free port of all devices. @backlog
- * bounds the requests that are neither accepted nor rejected; 0 stands for the backend's default.
- * Each request is an event RDMA_CM_EVENT_CONNECT_REQUEST. Errors: EADDRINUSE, EINVAL (state).
+ * Waits for connection requests to the bound address, or to a free port of all devices. Each request
+ * is an event RDMA_CM_EVENT_CONNECT_REQUEST. @backlog bounds the requests that vb_cm_get_cm_event()
+ * has not taken (Linux drivers/infiniband/core/ucma.c, ucma_get_event): others are rejected. 0 stands
+ * for the backend's default. Errors: EADDRINUSE, EINVAL (state).
  */
 int vb_cm_listen(struct rdma_cm_id *id, int backlog);
 

@@ -49,6 +49,11 @@
 	X(wr)                \
 	X(atomic_write)      \
 	X(mcast)             \
+	X(cm_address)        \
+	X(cm_connect)        \
+	X(cm_ids)            \
+	X(cm_datagram)       \
+	X(cm_end)            \
 	X(ports)             \
 	X(domain)            \
 	X(partitions)        \
