@@ -32,6 +32,11 @@ static const struct talk_event *event(unsigned int side, enum sim_cm_event_kind 
 	return found;
 }
 
+static uint64_t transaction(enum sim_cm_message message)
+{
+	return sim_mad_get(talk_mad(&talk, message, 0)->mad, SIM_CM_NONE_TRANSACTION_ID);
+}
+
 /* All ways that a connection can take. */
 static const struct talk_config configs[] = {
 	{0},
@@ -99,6 +104,10 @@ static void connect_and_disconnect(void)
 	TEST_ASSERT_EQUAL_UINT(1, talk_sent(&talk, SIM_CM_RTU));
 	TEST_ASSERT_EQUAL_UINT(1, talk_sent(&talk, SIM_CM_DREQ));
 	TEST_ASSERT_EQUAL_UINT(1, talk_sent(&talk, SIM_CM_DREP));
+	/* Answers have the transaction ID of their requests. */
+	TEST_ASSERT_EQUAL_HEX64(transaction(SIM_CM_REQ), transaction(SIM_CM_REP));
+	TEST_ASSERT_EQUAL_HEX64(transaction(SIM_CM_REQ), transaction(SIM_CM_RTU));
+	TEST_ASSERT_EQUAL_HEX64(transaction(SIM_CM_DREQ), transaction(SIM_CM_DREP));
 }
 
 void test_a_connection_is_made_and_ended(void)

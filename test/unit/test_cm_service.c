@@ -371,6 +371,46 @@ void test_a_side_that_reads_nothing(void)
 				      attr_of(i, IBV_QPS_INIT, INIT_MASK).qp_access_flags);
 }
 
+/* Before it answers, a side knows what the other one offers. */
+void test_attributes_before_the_rep(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
+	int mask;
+
+	talk_listen(&talk);
+	talk.ends[1].silent = true;
+	talk_connect(&talk);
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_UINT(7, attr_of(1, IBV_QPS_RTR, RTR_RC_MASK).max_dest_rd_atomic);
+	TEST_ASSERT_EQUAL_UINT(4, attr_of(1, IBV_QPS_RTS, RTS_RC_MASK).max_rd_atomic);
+	attr_of(0, IBV_QPS_INIT, INIT_MASK);
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_cm_init_qp_attr(talk.ends[0].cm, &attr, &mask));
+}
+
+/* The peer's ack delay counts, also for the length of TIMEWAIT. */
+void test_the_ack_delay_of_the_peer(void)
+{
+	struct sim_cm_reply reply = talk_reply();
+	uint64_t start_ns;
+
+	talk_listen(&talk);
+	talk.ends[1].silent = true;
+	talk_connect(&talk);
+	talk_run(&talk);
+	reply.target_ack_delay = 20;
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rep(talk.ends[1].cm, &reply));
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_UINT(20, attr_of(0, IBV_QPS_RTS, RTS_RC_MASK).timeout);
+	talk.ends[1].silent = false;
+	sim_cm_send_dreq(talk.ends[1].cm, &(struct sim_cm_private){0});
+	talk_run(&talk);
+	start_ns = talk_now(&talk);
+	talk_until(&talk, start_ns + (UINT64_C(4096) << 20) - 1);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_TIMEWAIT, sim_cm_state(talk.ends[0].cm));
+	talk_until(&talk, start_ns + (UINT64_C(4096) << 20));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, sim_cm_state(talk.ends[0].cm));
+}
+
 /* --- what the events say --- */
 
 void test_values_of_the_messages(void)

@@ -238,6 +238,9 @@ static void drep_is_lost(void)
 	expect_states(SIM_CM_TIMEWAIT, SIM_CM_TIMEWAIT);
 	TEST_ASSERT_EQUAL_UINT(1, count(0, SIM_CM_EVENT_DREQ));
 	TEST_ASSERT_EQUAL_UINT(2, sent(SIM_CM_DREP));
+	TEST_ASSERT_EQUAL_HEX64(
+		sim_mad_get(talk_mad(&talk, SIM_CM_DREQ, 0)->mad, SIM_CM_NONE_TRANSACTION_ID),
+		sim_mad_get(talk_mad(&talk, SIM_CM_DREP, 0)->mad, SIM_CM_NONE_TRANSACTION_ID));
 	TEST_ASSERT_EQUAL_MEMORY("bye\0", talk_nth(&talk, 1, SIM_CM_EVENT_DREP, 0)->private_data,
 				 4);
 }

@@ -5,7 +5,6 @@
 #include "backends/sim/wire/shared_areas.h"
 #include "backends/sim/wire/shared_blocks.h"
 #include "backends/sim/wire/shared_domains.h"
-#include "backends/sim/wire/shared_services.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -54,7 +53,6 @@ static void bury(struct segment *segment, segment_id id)
 
 	blocks_free(segment, id);
 	domains_free(segment, id);
-	services_free(segment, id);
 	for (uint32_t i = 0; i < SEGMENT_DEVICES; i++)
 		atomic_store_explicit(&segment_place_at(segment, place)->memberships[i], 0,
 				      memory_order_relaxed);

@@ -227,19 +227,6 @@ int services_listen(struct segment *segment, uint64_t service_id, const uint8_t 
 	return err;
 }
 
-void services_free(struct segment *segment, segment_id owner)
-{
-	const uint64_t chunks =
-		atomic_load_explicit(&segment->header->service_chunks, memory_order_relaxed);
-	struct segment_service *services =
-		(struct segment_service *)(segment->map + SEGMENT_SERVICES_AT);
-
-	for (uint32_t i = 0; i < SEGMENT_SERVICES; i++)
-		if (chunks >> i / SEGMENT_SERVICES_CHUNK & 1 &&
-		    atomic_load_explicit(&services[i].owner, memory_order_relaxed) == owner)
-			atomic_store_explicit(&services[i].owner, 0, memory_order_release);
-}
-
 /* --- who takes a message --- */
 
 /* A listener at the very address comes before one at all addresses. */

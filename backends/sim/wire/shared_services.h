@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which process has which service IDs, and who takes a message to QP 1. */
+/* Which process has which service IDs, and who takes a message to QP 1. An entry whose process has left or was
+ * buried is free: its place has another generation. */
 #ifndef BACKENDS_SIM_WIRE_SHARED_SERVICES_H
 #define BACKENDS_SIM_WIRE_SHARED_SERVICES_H
 
@@ -14,8 +15,5 @@ int services_listen(struct segment *segment, uint64_t service_id, const uint8_t 
 
 /* Returns the other process that takes a message for one process; 0: none that lives. */
 segment_id services_owner(struct segment *segment, const struct sim_gsi_target *target);
-
-/* Takes all service IDs away from a process. The caller holds the lock. */
-void services_free(struct segment *segment, segment_id owner);
 
 #endif
