@@ -191,10 +191,31 @@ void sim_cm_stop(struct sim_engine *engine)
 	free(manager);
 }
 
-void sim_cm_renumber(struct sim_engine *engine)
+/* Drops the messages that wait. */
+static void drop_arrivals(struct sim_cm_manager *manager)
 {
-	if (engine->cm)
-		sim_table_renumber(&engine->cm->table, (uint32_t)sim_random(engine));
+	*manager->end = manager->spare;
+	manager->spare = manager->first;
+	manager->first = NULL;
+	manager->end = &manager->first;
+	manager->engine->cm_waits = false;
+}
+
+void sim_cm_forked(struct sim_engine *engine)
+{
+	struct sim_cm_manager *manager = engine->cm;
+	uint32_t cursor = 0;
+	struct sim_cm *cm;
+
+	if (!manager)
+		return;
+	while ((cm = sim_table_next(&manager->table, &cursor))) {
+		sim_cm_index_remove(&manager->by_service, &cm->by_service);
+		sim_cm_enter(cm, SIM_CM_IDLE);
+	}
+	drop_arrivals(manager);
+	sim_cm_services_forget(manager);
+	sim_table_renumber(&manager->table, manager->random);
 }
 
 /* --- communications --- */

@@ -207,8 +207,12 @@ int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner);
  * this. */
 void sim_cm_stop(struct sim_engine *engine);
 
-/* Lets the next communication IDs come from other blocks, as after fork(). Communications keep theirs. */
-void sim_cm_renumber(struct sim_engine *engine);
+/*
+ * In the child of a fork(), where other processes have the same ports: the connections, requests and services
+ * are the parent's from now on. Without a word to anybody, the child's communications are in IDLE, its
+ * listeners hear nothing, and its next communication IDs are new ones.
+ */
+void sim_cm_forked(struct sim_engine *engine);
 
 /* Handles the oldest message that waits; sim_engine_run() calls this. Returns true if there is more to do. */
 bool sim_cm_run(struct sim_engine *engine);

@@ -150,7 +150,10 @@ void sim_cm_request_address(const uint8_t *mad, enum sim_cm_message message, uin
 
 /* A listener ends. */
 void sim_cm_close_service(struct sim_cm *cm);
+
+/* Takes all reservations back; or forgets them, as they are another process's. */
 void sim_cm_services_destroy(struct sim_cm_manager *manager);
+void sim_cm_services_forget(struct sim_cm_manager *manager);
 
 /* --- receive.c --- */
 

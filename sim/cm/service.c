@@ -120,6 +120,16 @@ void sim_cm_services_destroy(struct sim_cm_manager *manager)
 		remove_at(manager->engine, &manager->reservations);
 }
 
+void sim_cm_services_forget(struct sim_cm_manager *manager)
+{
+	while (manager->reservations) {
+		struct sim_cm_reservation *reservation = manager->reservations;
+
+		manager->reservations = reservation->next;
+		free(reservation);
+	}
+}
+
 /* --- listeners --- */
 
 static bool same_listener(const struct sim_cm *cm, const struct sim_device *device,

@@ -112,6 +112,7 @@ static void watch(void *arg, uint64_t now_ns, const uint8_t *bytes, size_t lengt
 	    talk->mad_count == TALK_MADS_MAX)
 		return;
 	talk->mads[talk->mad_count].now_ns = now_ns;
+	talk->mads[talk->mad_count].route = route;
 	memcpy(talk->mads[talk->mad_count++].mad, span.base, SIM_MAD_BYTES);
 }
 

@@ -39,6 +39,7 @@ struct talk_end {
 /* A message as the fault rule of the test sees it, before the packet leaves. */
 struct talk_mad {
 	uint64_t now_ns;
+	struct sim_route route;
 	uint8_t mad[SIM_MAD_BYTES];
 };
 

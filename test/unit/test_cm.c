@@ -114,3 +114,76 @@ void test_a_connection_is_made_and_ended(void)
 {
 	each(connect_and_disconnect);
 }
+
+/* --- addresses --- */
+
+static void set_gids(const union ibv_gid gids[2], enum ibv_gid_type type)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		for (unsigned int n = 0; n < (talk.config.joined ? 2u : 1u); n++) {
+			struct engine *engine =
+				talk.config.joined ? &talk.joined.engines[n] : &talk.engine;
+
+			TEST_ASSERT_EQUAL_INT(0,
+					      sim_port_set_gid(&engine->sides[i].device->ports[0],
+							       1, &gids[i], type));
+			engine->sides[i].gid = gids[i];
+		}
+	}
+}
+
+/* Answers have the RoCE version and the addresses of the request. */
+static void check_route(const union ibv_gid gids[2], enum ibv_gid_type type)
+{
+	set_gids(gids, type);
+	talk_establish(&talk);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_dreq(talk.ends[1].cm, &(struct sim_cm_private){0}));
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_UINT(5, talk.mad_count);
+	for (unsigned int i = 0; i < 5; i++) {
+		const struct sim_route *route = &talk.mads[i].route;
+		const bool back = i == 1 || i == 3;
+
+		TEST_ASSERT_EQUAL_INT(type == IBV_GID_TYPE_ROCE_V1, route->roce_v1);
+		TEST_ASSERT_EQUAL_MEMORY(gids[back].raw, route->source_gid, 16);
+		TEST_ASSERT_EQUAL_MEMORY(gids[!back].raw, route->dest_gid, 16);
+		TEST_ASSERT_EQUAL_UINT(64, route->hop_limit);
+	}
+}
+
+void test_addresses_of_roce(void)
+{
+	const union ibv_gid ipv4[2] = {engine_gid(1), engine_gid(2)};
+	const union ibv_gid ipv6[2] = {{.raw = {0xfd, [15] = 1}}, {.raw = {0xfd, [15] = 2}}};
+
+	for (unsigned int i = 0; i < 8; i++) {
+		talk_open(&talk, &(struct talk_config){.joined = i & 1});
+		check_route(i & 2 ? ipv6 : ipv4,
+			    i & 4 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2);
+		talk_close(&talk);
+	}
+}
+
+/* A request to another machine leaves the engine once each time, and is nobody's else. */
+void test_a_request_to_another_machine(void)
+{
+	struct sim_cm_request request;
+	struct talk_end *end = &talk.ends[0];
+
+	talk_open(&talk, &(struct talk_config){.joined = true});
+	talk_listen(&talk);
+	request = talk_request(&talk);
+	request.path.attr.grh.dgid = engine_gid(77);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(end->sim, end, &end->cm));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_req(end->cm, end->device, &request));
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_UINT(1, talk.joined.ways[0].far_frames);
+	TEST_ASSERT_EQUAL_UINT(0, talk_count(&talk, 1, SIM_CM_EVENT_REQ));
+	talk_until(&talk, UINT64_C(100000000000));
+	TEST_ASSERT_EQUAL_UINT(4, talk.joined.ways[0].far_frames);
+	TEST_ASSERT_EQUAL_UINT(1, talk_count(&talk, 0, SIM_CM_EVENT_REQ_ERROR));
+	/* An address that nothing leads to is refused at once. */
+	request.path.attr.grh.dgid = engine_gid(78);
+	TEST_ASSERT_EQUAL_INT(ENETUNREACH, sim_cm_send_req(end->cm, end->device, &request));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, state(0));
+}

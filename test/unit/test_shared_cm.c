@@ -217,6 +217,37 @@ void test_a_process_that_gives_up(void)
 	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, sim_cm_state(processes[1].cm));
 }
 
+/* The child of a fork() connects to a listener of its parent. */
+void test_a_child_of_a_fork(void)
+{
+	struct process *parent = &processes[1], *child = &processes[0];
+	struct sim_cm *cm, *inherited;
+	uint32_t id;
+
+	/* What the child inherits is in the engine of process 0, which then is the child. */
+	listen_in(child);
+	inherited = ask(child);
+	id = sim_cm_local_id(inherited);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(inherited));
+	wires_forked(&child->wires);
+	sim_cm_forked(child->engine.sim);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, sim_cm_state(inherited));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, sim_cm_state(child->listener));
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(child->engine.sim));
+	TEST_ASSERT_EQUAL_INT(0, wires_resume(&child->wires));
+	/* The place of the one that forked is still there: its service is nobody's but a dead one's. */
+	listen_in(parent);
+	cm = ask(child);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(cm));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(parent->cm));
+	TEST_ASSERT_EQUAL_UINT(1, parent->counts[SIM_CM_EVENT_REQ]);
+	TEST_ASSERT_TRUE((id ^ sim_cm_local_id(cm)) & 0x3ff00);
+	parent->counts[SIM_CM_EVENT_DREQ] = 0;
+	sim_cm_destroy(inherited);
+	run();
+	TEST_ASSERT_EQUAL_UINT(0, parent->counts[SIM_CM_EVENT_DREQ]);
+}
+
 /* A peer that has gone without a word: the DREQ is answered at once. */
 void test_a_peer_that_is_gone(void)
 {

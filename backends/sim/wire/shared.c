@@ -11,6 +11,7 @@
 
 #include "sim/object/device.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -480,7 +481,7 @@ static int shared_reserve(void *arg, uint64_t service_id, const uint8_t address[
 
 	return is_attached(shared)
 		       ? services_reserve(&shared->segment, service_id, address, is_shared)
-		       : 0;
+		       : ENOMEM;
 }
 
 static void shared_unreserve(void *arg, uint64_t service_id, const uint8_t address[16])
@@ -495,7 +496,8 @@ static int shared_listen_on(void *arg, uint64_t service_id, const uint8_t addres
 {
 	struct shared *shared = arg;
 
-	return is_attached(shared) ? services_listen(&shared->segment, service_id, address, on) : 0;
+	return is_attached(shared) ? services_listen(&shared->segment, service_id, address, on)
+				   : ENOMEM;
 }
 
 /* --- rings from others --- */
