@@ -200,8 +200,8 @@ int sim_cm_listen(struct sim_cm *cm, uint64_t service_id, const struct sim_devic
 
 	if (cm->state != SIM_CM_IDLE)
 		return sim_refuse(cm->engine,
-				  (struct vb_why){VB_WHY_CM_STATE,
-						  {cm->local_id, 0},
+				  (struct vb_why){VB_WHY_CM_LISTEN,
+						  {cm->local_id},
 						  .text = sim_cm_state_name(cm->state)});
 	if (is_listened(manager, service_id, device, address))
 		return refuse_service(cm->engine, EADDRINUSE, service_id);

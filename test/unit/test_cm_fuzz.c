@@ -111,7 +111,7 @@ static bool on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *ev
 
 /* --- messages --- */
 
-/* An ID that some communication has or has had, or a wrong one. */
+/* An ID that some communication has, or a wrong one. */
 static uint32_t some_id(void)
 {
 	const struct sim_cm *cm = owned_count ? owned[below(owned_count)] : NULL;
@@ -119,6 +119,23 @@ static uint32_t some_id(void)
 	if (!cm || !below(6))
 		return below(4) ? (uint32_t)sim_random_next(&state) : 0;
 	return below(2) ? sim_cm_local_id(cm) : sim_cm_remote_id(cm);
+}
+
+/* The IDs and the QPN of some communication, one of which may be wrong. */
+static void aim(uint8_t *mad)
+{
+	const struct sim_cm *cm = owned_count ? owned[below(owned_count)] : NULL;
+
+	if (!cm)
+		return;
+	sim_mad_set(mad, SIM_CM_REP_LOCAL_ID, below(8) ? sim_cm_remote_id(cm) : some_id());
+	sim_mad_set(mad, SIM_CM_REP_REMOTE_ID, below(8) ? sim_cm_local_id(cm) : some_id());
+	if (sim_mad_message(mad) == SIM_CM_DREQ)
+		sim_mad_set(mad, SIM_CM_DREQ_REMOTE_QPN, cm->local_qpn);
+	else if (sim_mad_message(mad) == SIM_CM_LAP)
+		sim_mad_set(mad, SIM_CM_LAP_REMOTE_QPN, cm->local_qpn);
+	else if (sim_mad_message(mad) == SIM_CM_REP && !sim_cm_remote_id(cm))
+		sim_mad_set(mad, SIM_CM_REP_LOCAL_ID, some_id());
 }
 
 static void randomise(uint8_t *mad)
@@ -154,14 +171,12 @@ static void make_message(uint8_t *mad)
 	change_fields(mad, message);
 	sim_mad_set(mad, SIM_CM_REP_LOCAL_ID, some_id());
 	if (message != SIM_CM_REQ && message != SIM_CM_SIDR_REQ)
-		sim_mad_set(mad, SIM_CM_REP_REMOTE_ID, some_id());
+		aim(mad);
 	else
 		sim_mad_set(mad,
 			    message == SIM_CM_REQ ? SIM_CM_REQ_SERVICE_ID
 						  : SIM_CM_SIDR_REQ_SERVICE_ID,
 			    TALK_SERVICE);
-	if (message == SIM_CM_DREQ && owned_count)
-		sim_mad_set(mad, SIM_CM_DREQ_REMOTE_QPN, owned[below(owned_count)]->local_qpn);
 }
 
 static void step(void)

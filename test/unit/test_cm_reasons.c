@@ -87,6 +87,37 @@ void test_private_data_that_is_too_long(void)
 	       "has 92 bytes; send less; docs/cm-messages.md has the length of each field");
 }
 
+void test_information_that_is_too_long(void)
+{
+	static const uint8_t bytes[73];
+	const struct sim_cm_rejection rejection = {.ari = bytes, .ari_bytes = 73};
+	const struct sim_cm_answer answer = {.info = bytes, .info_bytes = 73};
+	struct sim_cm *cm = make();
+
+	cm->state = SIM_CM_REQ_RCVD;
+	expect(sim_cm_send_rej(cm, &rejection), EINVAL, VB_WHY_CM_PRIVATE,
+	       "73 bytes do not fit the private data or the additional information of REJ, which "
+	       "has 72 bytes; send less; docs/cm-messages.md has the length of each field");
+	cm->state = SIM_CM_SIDR_REQ_RCVD;
+	expect(sim_cm_send_sidr_rep(cm, &answer), EINVAL, VB_WHY_CM_PRIVATE,
+	       "73 bytes do not fit the private data or the additional information of SIDR_REP, "
+	       "which has 72 bytes; send less; docs/cm-messages.md has the length of each field");
+	cm->state = SIM_CM_IDLE;
+}
+
+void test_a_listener_that_is_used(void)
+{
+	static const uint8_t any[16];
+
+	talk_establish(&talk);
+	expect(sim_cm_listen(talk.ends[0].cm, TALK_SERVICE + 1, NULL, any), EINVAL,
+	       VB_WHY_CM_LISTEN,
+	       with_id(talk.ends[0].cm,
+		       "communication 0x%" PRIx32
+		       " cannot listen: its state is ESTABLISHED; listen by a communication that "
+		       "has sent nothing yet"));
+}
+
 void test_a_value_that_is_too_large(void)
 {
 	struct sim_cm_request request = talk_request(&talk);

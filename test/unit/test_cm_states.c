@@ -65,6 +65,16 @@ static unsigned int sent(enum sim_cm_message message)
 	return talk_sent(&talk, message);
 }
 
+/* A message in which this test has changed a field comes to side 1, and is dropped for a cause. */
+static void expect_drop(const uint8_t *mad, unsigned int side, enum sim_discard cause)
+{
+	struct sim_counters *counters = &talk.ends[side].device->counters;
+	const uint64_t before = counters->discarded[cause];
+
+	talk_inject(&talk, side, mad);
+	TEST_ASSERT_EQUAL_UINT64(before + 1, counters->discarded[cause]);
+}
+
 /* --- messages that are lost --- */
 
 static struct {
@@ -359,6 +369,56 @@ static void mra_of_rep(void)
 void test_an_mra_of_a_rep_gives_time(void)
 {
 	each(mra_of_rep);
+}
+
+/* An MRA of another message than the one that was sent. */
+static void mra_of_another(void)
+{
+	uint8_t mad[SIM_MAD_BYTES];
+
+	talk_listen(&talk);
+	lose_next(SIM_CM_REQ, 1);
+	talk_connect(&talk);
+	talk_run(&talk);
+	sim_mad_begin(mad, SIM_CM_MRA, 1);
+	sim_mad_set(mad, SIM_CM_MRA_REMOTE_ID, sim_cm_local_id(talk.ends[0].cm));
+	sim_mad_set(mad, SIM_CM_MRA_MESSAGE, 1);
+	sim_mad_set(mad, SIM_CM_MRA_SERVICE_TIMEOUT, 31);
+	expect_drop(mad, 0, SIM_DISCARD_CM_STATE);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_REQ_SENT, state(0));
+	talk_until(&talk, REQ_NS);
+	talk_run(&talk);
+	expect_states(SIM_CM_ESTABLISHED, SIM_CM_ESTABLISHED);
+}
+
+void test_an_mra_of_another_message(void)
+{
+	each(mra_of_another);
+}
+
+/* A REP or REQ without an ID, and a REP whose ID another connection has. */
+static void wrong_ids(void)
+{
+	uint8_t mad[SIM_MAD_BYTES];
+
+	talk_establish(&talk);
+	lose_next(SIM_CM_REQ, 1);
+	talk_connect(&talk);
+	talk_run(&talk);
+	memcpy(mad, talk_mad(&talk, SIM_CM_REP, 0)->mad, sizeof(mad));
+	sim_mad_set(mad, SIM_CM_REP_REMOTE_ID, sim_cm_local_id(talk.ends[0].cm));
+	expect_drop(mad, 0, SIM_DISCARD_CM_FIELD);
+	sim_mad_set(mad, SIM_CM_REP_LOCAL_ID, 0);
+	expect_drop(mad, 0, SIM_DISCARD_CM_FIELD);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_REQ_SENT, state(0));
+	memcpy(mad, talk_mad(&talk, SIM_CM_REQ, 0)->mad, sizeof(mad));
+	sim_mad_set(mad, SIM_CM_REQ_LOCAL_ID, 0);
+	expect_drop(mad, 1, SIM_DISCARD_CM_FIELD);
+}
+
+void test_messages_without_right_ids(void)
+{
+	each(wrong_ids);
 }
 
 /* --- REJ --- */
