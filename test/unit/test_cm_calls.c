@@ -639,6 +639,71 @@ void test_a_new_identifier_at_the_address_of_an_old_one(void)
 	free(memory);
 }
 
+static void *inherit_alone(void *unused)
+{
+	TEST_ASSERT_EQUAL(0, vb_cm_create_id("alpha", NULL, &heir.id, NULL, RDMA_PS_TCP));
+	return NULL;
+}
+
+static void give_memory_to_itself(struct fake *fake)
+{
+	pthread_t thread;
+
+	fake->destroying = NULL;
+	pthread_create(&thread, NULL, inherit_alone, NULL);
+	pthread_join(thread, NULL);
+}
+
+void test_a_new_identifier_of_the_same_backend_keeps_its_channel(void)
+{
+	struct rdma_cm_id *memory = calloc(1, sizeof(*memory));
+	struct rdma_cm_event *event;
+	struct end a;
+
+	alpha.next_id = memory;
+	a = make_end("alpha");
+	alpha.destroying = give_memory_to_itself;
+	TEST_ASSERT_EQUAL(0, vb_cm_destroy_id(a.id));
+	TEST_ASSERT_EQUAL(-1, vb_cm_get_cm_event(heir.id->channel, &event));
+	TEST_ASSERT_EQUAL(EAGAIN, errno);
+	do_destroy_event_channel(&alpha, heir.id->channel);
+	end_end((struct end){a.channel, heir.id});
+	free(memory);
+}
+
+static void *come_and_go(void *unused)
+{
+	struct end guest = make_end("alpha");
+
+	TEST_ASSERT_EQUAL(0, vb_cm_destroy_id(guest.id));
+	TEST_ASSERT_EQUAL(0, vb_cm_ack_cm_event(&held));
+	vb_cm_destroy_event_channel(guest.channel);
+	return NULL;
+}
+
+static void lend_memory(struct fake *fake)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, come_and_go, NULL);
+	pthread_join(thread, NULL);
+}
+
+/* An identifier of alpha has come and gone while beta ends its own at the same address. */
+void test_the_end_of_an_identifier_leaves_another_backends_alone(void)
+{
+	struct rdma_cm_id *memory = calloc(1, sizeof(*memory));
+	struct end b;
+
+	alpha.next_id = beta.next_id = memory;
+	b = make_end("beta");
+	held = (struct rdma_cm_event){.id = b.id, .event = RDMA_CM_EVENT_ESTABLISHED};
+	beta.destroying = lend_memory;
+	end_end(b);
+	TEST_ASSERT_EQUAL_STRING("ack_cm_event", beta.called);
+	free(memory);
+}
+
 /* --- lists --- */
 
 void test_a_list_of_devices(void)
