@@ -19,12 +19,13 @@
 	leave()
 
 /* What a row becomes, by how its backend is found. */
-#define BY_ID(result, name, parameters, arguments, convention, id)       \
-	result vb_cm_##name parameters                                   \
-	{                                                                \
-		const struct vb_backend *slot = enter_id(__func__, id);  \
-                                                                         \
-		RETURN_##convention(CM(slot, name) arguments, id, slot); \
+#define BY_ID(result, name, parameters, arguments, convention, id)      \
+	result vb_cm_##name parameters                                  \
+	{                                                               \
+		const struct vb_backend *slot = enter_id(__func__, id); \
+		__typeof__(cm_stubs.name) function = CM(slot, name);    \
+                                                                        \
+		RETURN_##convention(function arguments, id, slot);      \
 	}
 #define BY_NAMED(...)
 #define BY_BY_HAND(...)

@@ -152,23 +152,21 @@ static void depths_and_counts_reach_the_other_side(struct vt *t)
 					 .initiator_depth = 4,
 					 .flow_control = 1,
 					 .rnr_retry_count = 4};
-	struct rdma_conn_param *seen;
-	struct tc_event event;
+	struct rdma_conn_param seen;
 	struct ibv_qp_attr attr;
 
 	tc_qp(t, pair->a);
-	event = tc_request(pair, &ask);
-	seen = &event.event.param.conn;
-	VT_EQ(t, seen->responder_resources, 2);
-	VT_EQ(t, seen->initiator_depth, 4);
-	VT_EQ(t, seen->retry_count, 5);
-	VT_EQ(t, seen->rnr_retry_count, 6);
-	VT_EQ(t, seen->flow_control, 1);
-	VT_EQ(t, seen->qp_num, pair->a->qp->qp_num);
+	seen = tc_request(pair, &ask).event.param.conn;
+	VT_EQ(t, seen.responder_resources, 2);
+	VT_EQ(t, seen.initiator_depth, 4);
+	VT_EQ(t, seen.retry_count, 5);
+	VT_EQ(t, seen.rnr_retry_count, 6);
+	VT_EQ(t, seen.flow_control, 1);
+	VT_EQ(t, seen.qp_num, pair->a->qp->qp_num);
 	tc_qp(t, pair->b);
 	VT_OK(t, vb_cm_accept(pair->b, &answer));
-	event = tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ESTABLISHED);
-	VT_EQ(t, seen->qp_num, pair->b->qp->qp_num);
+	seen = tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ESTABLISHED).event.param.conn;
+	VT_EQ(t, seen.qp_num, pair->b->qp->qp_num);
 	tc_expect(t, pair->b_channel, pair->b, RDMA_CM_EVENT_ESTABLISHED);
 
 	attr = query(t, pair->b->qp);
