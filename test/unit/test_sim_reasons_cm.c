@@ -288,13 +288,14 @@ void test_port_space(void)
 void test_no_address(void)
 {
 	expect_minus(EINVAL, CM->bind_addr(id, NULL));
-	expect_reason(VB_WHY_CM_NO_ADDRESS,
-		      "bind_addr: the address is NULL; pass a struct sockaddr_in or a "
-		      "struct sockaddr_in6");
+	expect_reason(VB_WHY_CM_NO_ADDRESS, "bind_addr: no address is given: the pointer is NULL; "
+					    "pass a struct sockaddr_in or a "
+					    "struct sockaddr_in6");
 	expect_minus(EINVAL, CM->resolve_addr(id, NULL, NULL, 1));
-	expect_reason(VB_WHY_CM_NO_ADDRESS,
-		      "resolve_addr: the destination address is NULL; pass a struct "
-		      "sockaddr_in or a struct sockaddr_in6");
+	expect_reason(
+		VB_WHY_CM_NO_ADDRESS,
+		"resolve_addr: no destination address is given: the pointer is NULL; pass a struct "
+		"sockaddr_in or a struct sockaddr_in6");
 }
 
 void test_family(void)
@@ -619,7 +620,7 @@ void test_join(void)
 
 	expect_minus(ENOTSUP, CM->join_multicast_ex(id, &attr, NULL));
 	expect_reason(VB_WHY_CM_JOIN_MASK,
-		      "join_multicast_ex: comp_mask has the unknown bits 0x8; set only "
+		      "join_multicast_ex: comp_mask of the join has the unknown bits 0x8; set only "
 		      "bits of enum rdma_cm_join_mc_attr_mask");
 	attr.comp_mask = RDMA_CM_JOIN_MC_ATTR_JOIN_FLAGS;
 	expect_minus(EINVAL, CM->join_multicast_ex(id, &attr, NULL));
