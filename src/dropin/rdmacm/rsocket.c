@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the functions made from rdmacm/refused.txt call: those of rsocket(7). */
+/* What the functions made from src/dropin/rdmacm/refused.txt call: those of rsocket(7). */
 #include "src/dropin/dropin.h"
 
 #include <errno.h>
