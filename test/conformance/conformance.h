@@ -46,6 +46,7 @@ enum vt_need {
 	VT_NEEDS_INFINIBAND = 1 << 7,
 	VT_NEEDS_MTU_1024 = 1 << 8, /* both ports' active MTU is 1024 at least */
 	VT_NEEDS_GROUPS = 1 << 9,   /* multicasts of one device reach the other */
+	VT_NEEDS_MANAGER = 1 << 10, /* one connection manager serves both devices */
 };
 
 /*

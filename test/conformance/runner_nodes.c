@@ -20,6 +20,7 @@ static const struct {
 	{VT_NEEDS_INFINIBAND, "the ports' link layer is not InfiniBand"},
 	{VT_NEEDS_MTU_1024, "the ports' active MTU is below 1024"},
 	{VT_NEEDS_GROUPS, "the wire between A and B carries no multicasts"},
+	{VT_NEEDS_MANAGER, "B's process has a connection manager of its own"},
 };
 
 /* Returns 0 for a GID that cannot be used; of the others, the test takes the highest. */
@@ -81,6 +82,8 @@ static unsigned int find_out(const struct vt *t, const struct vt_job *job)
 		have |= VT_NEEDS_VIRTUAL_CLOCK;
 	if (!job->options->two || !job->options->two->without_groups)
 		have |= VT_NEEDS_GROUPS;
+	if (!job->options->two)
+		have |= VT_NEEDS_MANAGER;
 	if (strcmp(job->place->device, job->place->peer_device) != 0)
 		have |= VT_NEEDS_TWO_DEVICES;
 	if (a->device_attr.atomic_cap != IBV_ATOMIC_NONE &&

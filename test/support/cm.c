@@ -77,6 +77,7 @@ struct rdma_event_channel *tc_channel(struct vt *t)
 {
 	struct rdma_event_channel *channel;
 
+	vt_need(t, VT_NEEDS_MANAGER);
 	channel = TS_PTR_OR_SKIP(t, vb_cm_create_event_channel(t->backend));
 	vt_defer(t, end_channel, channel);
 	return channel;
