@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The connection manager: a connection is made, used and ended, on both link layers. */
+#include "test/support/engine.h"
+#include "test/support/joined.h"
 #include "test/support/talk.h"
 #include "unity.h"
 

@@ -3,6 +3,8 @@
  * A hostile peer: messages of random bytes, of random fields, with right, stale and forged IDs, in floods.
  * The connection manager stays within its bounds, and connections whose IDs nobody knows stay as they are.
  */
+#include "test/support/engine.h"
+#include "test/support/joined.h"
 #include "test/support/talk.h"
 #include "test/unit/seed.h"
 #include "unity.h"

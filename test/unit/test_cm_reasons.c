@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Why the connection manager refuses a call, and why QP 1 drops a message: the whole sentence of each. */
+#include "test/support/engine.h"
+#include "test/support/joined.h"
 #include "test/support/talk.h"
 #include "unity.h"
 

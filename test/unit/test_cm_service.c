@@ -4,6 +4,8 @@
  * of IP; and what a program gets for its QPs.
  */
 #include "sim/cm/ip.h"
+#include "test/support/engine.h"
+#include "test/support/joined.h"
 #include "test/support/talk.h"
 #include "unity.h"
 

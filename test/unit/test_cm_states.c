@@ -4,6 +4,8 @@
  * refused, in one engine and in two, on both link layers.
  */
 #include "sim/cm/ip.h"
+#include "test/support/engine.h"
+#include "test/support/joined.h"
 #include "test/support/talk.h"
 #include "unity.h"
 
