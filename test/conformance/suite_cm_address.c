@@ -3,7 +3,7 @@
  * Connections: addresses, ports, listeners, and the way to a destination.
  */
 #include "test/conformance/sources.h"
-#include "test/support/cm.h"
+#include "test/support/manager.h"
 
 #define SRC_CMA SRC_CORE "cma.c, "
 

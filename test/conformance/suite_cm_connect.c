@@ -3,8 +3,8 @@
  * Connections: requests, answers, their parameters and their private data.
  */
 #include "test/conformance/sources.h"
-#include "test/support/cm.h"
 #include "test/support/keep.h"
+#include "test/support/manager.h"
 
 #define SRC_CMA SRC_CORE "cma.c, "
 

@@ -3,8 +3,8 @@
  * Connections: the port space UDP, whose requests ask for the QP of a datagram service.
  */
 #include "test/conformance/sources.h"
-#include "test/support/cm.h"
 #include "test/support/keep.h"
+#include "test/support/manager.h"
 
 /* The status of SIDR replies: Linux include/rdma/ib_cm.h, enum ib_cm_sidr_status. */
 enum { UNSUPPORTED = 1, REJECTED = 2 };

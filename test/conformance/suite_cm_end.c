@@ -3,7 +3,7 @@
  * Connections: how they end.
  */
 #include "test/conformance/sources.h"
-#include "test/support/cm.h"
+#include "test/support/manager.h"
 
 static void expect_both(struct tc_pair *pair, enum rdma_cm_event_type type)
 {

@@ -3,7 +3,7 @@
  * Connections: identifiers, event channels, options, and lists.
  */
 #include "test/conformance/sources.h"
-#include "test/support/cm.h"
+#include "test/support/manager.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

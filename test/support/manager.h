@@ -3,8 +3,8 @@
  * Connections of the nodes A and B by their connection manager, for the suites cm_*. B listens, and
  * A connects. All objects are ended when the test ends.
  */
-#ifndef TEST_SUPPORT_CM_H
-#define TEST_SUPPORT_CM_H
+#ifndef TEST_SUPPORT_MANAGER_H
+#define TEST_SUPPORT_MANAGER_H
 
 #include "test/support/support.h"
 

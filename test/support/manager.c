@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "test/support/cm.h"
+#include "test/support/manager.h"
 
 #include "test/support/need.h"
 
