@@ -261,7 +261,9 @@ static const uint8_t *take(struct end *end, struct end *from, uint32_t bytes)
 	TEST_ASSERT_EQUAL_UINT32(GRH_BYTES + bytes, wc.byte_len);
 	TEST_ASSERT_EQUAL_HEX(from->qp->qp_num, wc.src_qp);
 	TEST_ASSERT_TRUE(wc.wc_flags & IBV_WC_GRH);
-	TEST_ASSERT_EQUAL_MEMORY(message_of(from), slot + GRH_BYTES, bytes);
+	/* Unity refuses to compare nothing. */
+	if (bytes)
+		TEST_ASSERT_EQUAL_MEMORY(message_of(from), slot + GRH_BYTES, bytes);
 	return slot;
 }
 

@@ -156,6 +156,9 @@ int cm_destroy_id(struct rdma_cm_id *rdma)
 	if (err)
 		return minus_errno(err);
 	cm_id_end(id);
+	/* The peer learns now of a connection that ends, or of a request that is rejected. */
+	if (!hold.world->retired)
+		driver_catch_up(&hold.world->driver);
 	return 0;
 }
 
