@@ -286,7 +286,7 @@ static void the_backlog_bounds_requests_that_wait(struct vt *t)
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
 	struct tc_address here = tc_address(&t->b, 0);
 	struct rdma_conn_param param = tc_param(NULL, 0);
-	struct rdma_cm_id *late;
+	struct rdma_cm_id *late, *later;
 
 	tc_end(t, pair->listener);
 	pair->listener = tc_id(t, pair->b_channel, RDMA_PS_TCP);
@@ -295,8 +295,10 @@ static void the_backlog_bounds_requests_that_wait(struct vt *t)
 	pair->port = ntohs(vb_cm_get_src_port(pair->listener));
 	pair->a = tc_another(pair);
 	late = tc_another(pair);
+	later = tc_another(pair);
 	tc_qp(t, pair->a);
 	tc_qp(t, late);
+	tc_qp(t, later);
 	VT_OK(t, vb_cm_connect(pair->a, &param));
 	VT_CHECK(t, tc_has_event(t, pair->b_channel));
 	VT_OK(t, vb_cm_connect(late, &param));
@@ -304,9 +306,7 @@ static void the_backlog_bounds_requests_that_wait(struct vt *t)
 	pair->b = tc_expect(t, pair->b_channel, NULL, RDMA_CM_EVENT_CONNECT_REQUEST).event.id;
 	tc_keep(t, pair->b);
 	/* The first has been taken: there is room for another. */
-	late = tc_another(pair);
-	tc_qp(t, late);
-	VT_OK(t, vb_cm_connect(late, &param));
+	VT_OK(t, vb_cm_connect(later, &param));
 	tc_keep(t, tc_expect(t, pair->b_channel, NULL, RDMA_CM_EVENT_CONNECT_REQUEST).event.id);
 }
 
