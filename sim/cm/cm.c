@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Communications: made, found, told of, ended. */
+/* Communications: creation, lookup, events, end. */
 #include "sim/cm/private.h"
 
 #include "sim/base/refuse.h"

@@ -93,7 +93,7 @@ struct sim_cm_path {
 	uint8_t packet_life_time; /* 4.096 us * 2^n */
 };
 
-/* A REQ. What its receiver learns is described from the sender's view; the path is that of the answer. */
+/* A REQ. In an event, the fields have the values of the sender, and the path leads back to the sender. */
 struct sim_cm_request {
 	uint64_t service_id;
 	struct sim_cm_path path;
@@ -214,7 +214,8 @@ void sim_cm_stop(struct sim_engine *engine);
  */
 void sim_cm_forked(struct sim_engine *engine);
 
-/* Handles the oldest message that waits; sim_engine_run() calls this. Returns true if there is more to do. */
+/* Handles the oldest message that waits; sim_engine_run() calls this. Returns true if there is more
+ * to do. */
 bool sim_cm_run(struct sim_engine *engine);
 
 /* In IDLE. `user` is the owner's. */
@@ -229,7 +230,8 @@ enum sim_cm_state sim_cm_state(const struct sim_cm *cm);
 /* Returns a state's name: "REQ_SENT". */
 const char *sim_cm_state_name(enum sim_cm_state state);
 
-/* Returns what a communication in a state does with a message, in a few words; NULL: it drops the message. */
+/* Returns what a communication in a state does with a message, in a few words; NULL: it drops the
+ * message. */
 const char *sim_cm_step_about(enum sim_cm_state state, enum sim_cm_message message);
 
 /* Returns the device by which the messages go; of a request, the device to which it came. NULL before the

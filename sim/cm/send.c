@@ -127,7 +127,8 @@ static void send_and_wait(struct sim_cm *cm, enum sim_cm_state state)
 	sim_cm_repeat(cm);
 }
 
-/* What happens when no answer has come to the last repetition. */
+/* The last repetition of a message has drawn no answer: the event that follows, and whether the QPN
+ * goes into timewait. */
 static const struct {
 	enum sim_cm_event_kind event;
 	bool timewait;

@@ -40,7 +40,7 @@ void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pke
 	engine->outlet->send(engine, path, &packet);
 }
 
-/* --- what is dropped --- */
+/* --- dropped messages --- */
 
 static void note(const struct sim_port *port, const struct sim_packet *packet,
 		 const struct sim_route *route, const struct vb_why *why)

@@ -18,7 +18,7 @@
 	call;                          \
 	leave()
 
-/* What a row becomes, by how its backend is found. */
+/* The function of a row, by the way in which the row finds its backend. */
 #define BY_ID(result, name, parameters, arguments, convention, id)      \
 	result vb_cm_##name parameters                                  \
 	{                                                               \

@@ -132,7 +132,7 @@ void owner_note_channel(const struct rdma_cm_id *id)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Unlinks an entry, unless there is none. The caller holds the lock. */
+/* Unlinks an entry; does nothing for NULL. The caller holds the lock. */
 static struct entry *unlink_entry(struct entry **link)
 {
 	struct entry *entry = *link;

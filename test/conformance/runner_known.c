@@ -238,7 +238,7 @@ static bool read_all(struct reader *reader, FILE *file)
 	return good;
 }
 
-/* A real device makes a place real, whoever has it. */
+/* Returns true if neither A nor B is a real device. */
 static bool all_simulated(const struct vt_options *options)
 {
 	return vt_simulated(options) && (!options->two || options->two->sim);

@@ -16,7 +16,7 @@
 
 struct talk_event {
 	enum sim_cm_event_kind kind;
-	enum sim_cm_state state; /* when the event was told */
+	enum sim_cm_state state; /* when the event was raised */
 	struct sim_cm *cm, *listener;
 	struct sim_cm_event event;
 	uint8_t private_data[224];
@@ -57,7 +57,7 @@ struct talk {
 	struct engine engine;
 	struct joined joined;
 	struct talk_end ends[2];
-	/* What was sent, while somebody traces. */
+	/* The messages that both ends have sent; recorded only while a trace is on. */
 	struct talk_mad mads[TALK_MADS_MAX];
 	unsigned int mad_count;
 	/* Changes the messages of an engine before they arrive; returns false: the message is lost. */

@@ -49,7 +49,8 @@ static void check_receive(struct ts_pair *pair, const struct operation *op, uint
 		VT_EQ(t, ntohl(wc.imm_data), IMM);
 }
 
-/* Waits until B has a later message of the QP: what A has sent before it has come, too, or is lost. */
+/* Waits until B has received a later message of the QP. The packets that A sent before that message
+ * have arrived or are lost. */
 static void wait_for_arrival(struct ts_pair *pair)
 {
 	if (ts_virtual(pair->a.t)) {

@@ -166,7 +166,8 @@ void test_addresses_of_roce(void)
 	}
 }
 
-/* A request to another machine leaves the engine once each time, and is nobody's else. */
+/* Each repetition of a request to another machine leaves the engine once, and no other process gets
+ * the request. */
 void test_a_request_to_another_machine(void)
 {
 	struct sim_cm_request request;

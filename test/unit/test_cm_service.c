@@ -136,7 +136,7 @@ static void listeners(void)
 	TEST_ASSERT_EQUAL_INT(0, reserve(1, any, true));
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&first, 0, NULL, any));
 	TEST_ASSERT_EQUAL_INT(EADDRINUSE, listen_at(&second, 1, NULL, any));
-	/* While somebody listens, nobody else gets it. */
+	/* While a listener has the service ID, no other reservation of the ID succeeds. */
 	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(1, any, true));
 	sim_cm_destroy(first);
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(second, TALK_SERVICE, NULL, any));

@@ -1007,7 +1007,8 @@ static void write_message(enum sim_cm_message message, uint8_t *mad)
 		sim_mad_set(mad, SIM_CM_LAP_REMOTE_QPN, to->local_qpn);
 }
 
-/* What side 1 does is what the table says; a message without a row changes nothing and is counted. */
+/* Side 1 does what the row of its state and the message says. A message without a row is dropped and
+ * counted. */
 void test_each_message_in_each_state(void)
 {
 	for (unsigned int in = 0; in < SIM_CM_STATES; in++) {

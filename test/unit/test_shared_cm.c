@@ -224,7 +224,7 @@ void test_a_child_of_a_fork(void)
 	struct sim_cm *cm, *inherited;
 	uint32_t id;
 
-	/* What the child inherits is in the engine of process 0, which then is the child. */
+	/* The engine of process 0 plays the child, with the objects that the child inherits. */
 	listen_in(child);
 	inherited = ask(child);
 	id = sim_cm_local_id(inherited);
@@ -235,7 +235,7 @@ void test_a_child_of_a_fork(void)
 	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, sim_cm_state(child->listener));
 	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(child->engine.sim));
 	TEST_ASSERT_EQUAL_INT(0, wires_resume(&child->wires));
-	/* The place of the one that forked is still there: its service is nobody's but a dead one's. */
+	/* The place of the parent is still used; the service belongs to a dead process. */
 	listen_in(parent);
 	cm = ask(child);
 	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(cm));

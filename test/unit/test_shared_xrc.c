@@ -124,7 +124,7 @@ void test_other_inodes_and_no_inode_are_other_domains(void)
 	close(file);
 }
 
-/* As many domains as the world's file describes; then none, until one is closed. */
+/* The file of a world has room for 4096 XRC domains. */
 void test_a_world_has_so_many_domains(void)
 {
 	static struct ibv_xrcd *domains[4096];
@@ -133,8 +133,11 @@ void test_a_world_has_so_many_domains(void)
 
 	while (count < 4096) {
 		files[count] = memfd_create("many", MFD_CLOEXEC);
-		if (files[count] < 0)
-			TEST_IGNORE_MESSAGE("the limit of open files is too low");
+		if (files[count] < 0) {
+			TEST_ASSERT_EQUAL_INT(EMFILE, errno);
+			TEST_IGNORE_MESSAGE("the test opens 4097 files, and the limit of open "
+					    "files (ulimit -n) is lower");
+		}
 		domains[count] = share_domain(a.context, files[count], O_CREAT);
 		TEST_ASSERT_NOT_NULL(domains[count]);
 		count++;
@@ -388,7 +391,7 @@ void test_a_target_that_is_connected_again(void)
 	TEST_ASSERT_EQUAL_MEMORY(a.buffer, share_ask(&other, SHARE_BYTES, 0)->bytes + 2048, 2000);
 }
 
-/* Takes all completions. Returns true if there is none. */
+/* Takes all completions. Returns true if the CQ was empty. */
 static bool is_quiet(void)
 {
 	struct ibv_wc wc;
@@ -400,7 +403,8 @@ static bool is_quiet(void)
 	return quiet;
 }
 
-/* The first message waits for a receive of the other process; the second one, for this process, behind it. */
+/* The first message waits for a receive of the other process; the second one, for this process,
+ * behind it. */
 void test_a_message_for_this_process_stays_behind_one_that_waits(void)
 {
 	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
@@ -454,7 +458,7 @@ void test_srqs_of_two_other_processes(void)
 	share_kill(&third);
 }
 
-/* What the other process has not answered is of the old connection. */
+/* The requests that the other process has not answered belong to the old connection. */
 void test_a_new_connection_waits_for_no_old_answer(void)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
@@ -510,7 +514,8 @@ static size_t write_relayed(uint8_t bytes[SIM_FRAME_BYTES_MAX], uint32_t srq, ui
 	return sizeof(head) + sim_packet_write(&packet, &route, NULL, bytes + sizeof(head), NULL);
 }
 
-/* Nobody has the number of the target, and nobody is process 0: so the requests are taken. */
+/* No process owns the number of the target, which the table of blocks writes as process 0. The forged requests
+ * come from process 0: so they are accepted. */
 void test_bytes_that_no_relay_sends(void)
 {
 	struct sim_device *device = context_of(a.context)->device->engine;

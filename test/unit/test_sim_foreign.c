@@ -137,7 +137,7 @@ static void fill(uint8_t *bytes, size_t length, uint8_t seed)
 		bytes[i] = (uint8_t)(seed + i * 13 + i / 100);
 }
 
-/* --- what imports are --- */
+/* --- the imported objects --- */
 
 void test_imports_have_handles_and_keys_of_the_other_process(void)
 {

@@ -193,7 +193,7 @@ void test_the_ack_leaves_with_the_next_poll(void)
 	expect_sent("aF");
 }
 
-/* What the next poll brings is acknowledged together with it. */
+/* One ACK covers the message of this poll and the messages of the next poll. */
 void test_an_ack_is_put_off_once(void)
 {
 	for (int i = 0; i < 3; i++) {
@@ -208,7 +208,7 @@ static bool never(const void *arg)
 	return false;
 }
 
-/* The message was for another CQ than that which is polled: there is no answer. */
+/* The message completes in a CQ that the program does not poll, so no post follows the poll. */
 void test_the_ack_leaves_with_the_poll_that_finds_nothing(void)
 {
 	poll_and_put_off();
@@ -311,7 +311,7 @@ void test_after_a_late_ack_the_next_ones_are_prompt(void)
 	driver_poll(&driver);
 }
 
-/* --- what is not put off --- */
+/* --- answers that leave at once --- */
 
 void test_only_an_ack_is_put_off(void)
 {
@@ -343,7 +343,7 @@ void test_an_ack_does_not_hold_up_other_packets(void)
 	expect_sent("RaF");
 }
 
-/* The progress thread takes what comes: it would not look again soon. */
+/* While the progress thread listens, its poll answers at once: the thread may sleep for long afterwards. */
 void test_no_ack_is_put_off_while_the_progress_thread_listens(void)
 {
 	driver_armed(&driver);

@@ -853,6 +853,7 @@ void test_namespaces_that_a_cable_joins(void)
 	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
 	TEST_ASSERT_TRUE(WIFEXITED(status));
 	if (WEXITSTATUS(status) == SKIPPED)
-		TEST_IGNORE_MESSAGE("no namespaces, or no ip");
+		TEST_IGNORE_MESSAGE("this user may not make network namespaces, or the program ip "
+				    "is missing");
 	TEST_ASSERT_EQUAL_INT(0, WEXITSTATUS(status));
 }

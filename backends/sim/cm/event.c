@@ -124,8 +124,8 @@ static struct cm_id *new_request(struct cm_id *listener, struct sim_cm *comm,
 	return id;
 }
 
-/* What the receiver serves is what the sender asks for: Linux drivers/infiniband/core/cm.c,
- * cm_format_req_event. */
+/* The initiator depth of the sender becomes the responder resources of the receiver, and the reverse: Linux
+ * drivers/infiniband/core/cm.c, cm_format_req_event. */
 static void fill_request(struct cm_event *event, const struct sim_cm_request *request)
 {
 	struct rdma_conn_param *param = &event->rdma.param.conn;
@@ -226,7 +226,7 @@ static void hear_answer(struct cm_id *id, const struct sim_cm_answer *answer)
 	cm_event_push(event);
 }
 
-/* The end of a connection is told once, whoever ends it: Linux cma.c, cma_ib_handler. */
+/* A connection raises one DISCONNECTED event, whichever side disconnects: Linux cma.c, cma_ib_handler. */
 static void hear_end(struct cm_id *id, int status)
 {
 	if (id->state != CM_CONNECT)

@@ -122,7 +122,7 @@ struct cm_id {
 	uint32_t qpn;
 	uint32_t starting_psn; /* of the packets that the QP receives */
 	bool srq;
-	bool connect_error; /* a REP came that the QP could not follow: what comes later is not told */
+	bool connect_error; /* the QP could not follow a REP: later messages raise no event */
 	struct cm_group *groups;
 	uint32_t events_read, events_acked;
 	struct ibv_qp_init_attr

@@ -398,7 +398,7 @@ static int resolve_held(struct cm_id *id, const struct sockaddr *source,
 	return 0;
 }
 
-/* Nobody is asked: what the simulated machine knows of the network is known at once. */
+/* Addresses resolve at once: the simulated machine knows all of them. */
 int cm_resolve_addr(struct rdma_cm_id *rdma, struct sockaddr *source, struct sockaddr *dest,
 		    int timeout_ms)
 {

@@ -140,7 +140,7 @@ void object_end(enum kind kind, void *object)
 	context->store->live[kind]--;
 }
 
-/* Returns true if what an import stands for is live. */
+/* Returns true if the imported object is live. */
 static bool root_lives(enum kind kind, void *root)
 {
 	const struct context *context = object_context(root);

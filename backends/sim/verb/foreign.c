@@ -196,7 +196,8 @@ static const struct {
 	[KIND_DM] = {DESCRIBED_DM, fill_dm},
 };
 
-/* Ends what a proxy has in the engine, unless something here still uses it. */
+/* Ends the MR of the engine through which this process reaches the object. Returns false while
+ * something uses the MR. */
 static bool let_go(struct proxy *proxy)
 {
 	struct mr *mr = proxy->object;

@@ -33,7 +33,7 @@ static bool is_any(const uint64_t address[2])
 
 /* --- entries --- */
 
-/* What an entry says. The owner is read first, and once. */
+/* A copy of an entry. The owner is read first, and once. */
 struct entry {
 	segment_id owner; /* 0: nobody */
 	struct service service;

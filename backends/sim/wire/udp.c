@@ -254,7 +254,8 @@ static bool is_own(const struct udp *udp, const struct udp_arrival *arrival)
 	return false;
 }
 
-/* Returns true if QPs wait for what has come: from their peer, which has taken what it was sent. */
+/* Returns true if the datagram makes room for QPs that wait: it comes from their peer and
+ * acknowledges earlier datagrams. */
 static bool arrive(struct udp_socket *socket, const struct udp_arrival *arrival)
 {
 	uint16_t identification = 0;
