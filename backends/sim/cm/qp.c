@@ -342,17 +342,7 @@ int cm_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex *attr)
 
 int cm_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct ibv_qp_init_attr_ex all = {
-		.qp_context = attr->qp_context,
-		.send_cq = attr->send_cq,
-		.recv_cq = attr->recv_cq,
-		.srq = attr->srq,
-		.cap = attr->cap,
-		.qp_type = attr->qp_type,
-		.sq_sig_all = attr->sq_sig_all,
-		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = pd ? pd : id->pd,
-	};
+	struct ibv_qp_init_attr_ex all = verb_extend_qp_attr(pd ? pd : id->pd, attr);
 	int err = cm_create_qp_ex(id, &all);
 
 	attr->send_cq = all.send_cq;

@@ -217,9 +217,10 @@ struct ibv_qp *verb_create_qp_ex(struct ibv_context *ibv, struct ibv_qp_init_att
 	return qp ? &qp->ibv : NULL;
 }
 
-struct ibv_qp *verb_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+struct ibv_qp_init_attr_ex verb_extend_qp_attr(struct ibv_pd *pd,
+					       const struct ibv_qp_init_attr *attr)
 {
-	struct ibv_qp_init_attr_ex all = {
+	return (struct ibv_qp_init_attr_ex){
 		.qp_context = attr->qp_context,
 		.send_cq = attr->send_cq,
 		.recv_cq = attr->recv_cq,
@@ -230,6 +231,11 @@ struct ibv_qp *verb_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = pd,
 	};
+}
+
+struct ibv_qp *verb_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex all = verb_extend_qp_attr(pd, attr);
 	struct ibv_qp *qp = verb_create_qp_ex(pd->context, &all);
 
 	if (qp)

@@ -64,6 +64,12 @@ int verb_next_event(struct hold *hold, struct event_queue *queue, struct queued_
 /* Says why verb_next_event() has got none; silence is the reason of EDEADLK. Returns error. */
 int verb_refuse_event(const char *verb, int error, int fd, struct vb_why silence);
 
+/* --- qp_create.c --- */
+
+/* Returns the attributes of ibv_create_qp(3) as those of ibv_create_qp_ex(3). */
+struct ibv_qp_init_attr_ex verb_extend_qp_attr(struct ibv_pd *pd,
+					       const struct ibv_qp_init_attr *attr);
+
 /* --- explain.c --- */
 
 /* As completion_why of struct vb_backend. */
