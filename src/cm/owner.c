@@ -1,63 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cm/owner.h"
 
+#include "src/base/handed.h"
+
 #include <errno.h>
-#include <pthread.h>
-#include <stdint.h>
 #include <stdlib.h>
 
 #define BUCKETS 4096
 
 struct entry {
-	struct entry *next;
-	const void *object;
-	enum owner_kind kind;
-	const struct vb_backend *slot;
+	struct handed handed;			  /* kind: enum owner_kind */
 	const struct rdma_event_channel *channel; /* of an identifier */
 };
 
-static struct entry *table[BUCKETS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* As in src/verbs/objects.c: no other thread holds the lock while the process forks. */
-static void before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-__attribute__((constructor)) static void watch_fork(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
-
-static struct entry **bucket_of(const void *object)
-{
-	uintptr_t bits = (uintptr_t)object;
-
-	return &table[((bits >> 4) ^ (bits >> 12) ^ (bits >> 20)) % BUCKETS];
-}
-
-/*
- * Returns the link to the newest entry of an object, or to the NULL that ends the chain. The caller
- * holds the lock.
- */
-static struct entry **find(const void *object, enum owner_kind kind)
-{
-	struct entry **link = bucket_of(object);
-
-	while (*link && ((*link)->object != object || (*link)->kind != kind))
-		link = &(*link)->next;
-	return link;
-}
+static struct handed *buckets[BUCKETS];
+static const struct handed_table table = {buckets, BUCKETS};
 
 static const struct vb_backend *slot_of(const void *object, enum owner_kind kind)
 {
-	const struct entry *entry = *find(object, kind);
+	const struct handed *entry = *handed_find(&table, object, kind);
 
 	return entry ? entry->slot : NULL;
 }
@@ -66,9 +27,9 @@ const struct vb_backend *owner_of(const void *object, enum owner_kind kind)
 {
 	const struct vb_backend *slot;
 
-	pthread_mutex_lock(&lock);
+	handed_lock();
 	slot = slot_of(object, kind);
-	pthread_mutex_unlock(&lock);
+	handed_unlock();
 	return slot;
 }
 
@@ -76,8 +37,9 @@ const struct vb_backend *owner_of(const void *object, enum owner_kind kind)
 static const struct vb_backend *slot_of_user(const struct rdma_event_channel *channel)
 {
 	for (size_t i = 0; i < BUCKETS; i++)
-		for (const struct entry *entry = table[i]; entry; entry = entry->next)
-			if (entry->kind == OWNER_ID && entry->channel == channel)
+		for (const struct handed *entry = buckets[i]; entry; entry = entry->next)
+			if (entry->kind == OWNER_ID &&
+			    ((const struct entry *)entry)->channel == channel)
 				return entry->slot;
 	return NULL;
 }
@@ -86,11 +48,11 @@ const struct vb_backend *owner_of_channel(const struct rdma_event_channel *chann
 {
 	const struct vb_backend *slot;
 
-	pthread_mutex_lock(&lock);
+	handed_lock();
 	slot = slot_of(channel, OWNER_CHANNEL);
 	if (!slot)
 		slot = slot_of_user(channel);
-	pthread_mutex_unlock(&lock);
+	handed_unlock();
 	return slot;
 }
 
@@ -106,18 +68,13 @@ const struct vb_backend *owner_of_event(const struct rdma_cm_event *event)
 int owner_add(const void *object, enum owner_kind kind, const struct vb_backend *slot)
 {
 	struct entry *entry = malloc(sizeof(*entry));
-	struct entry **bucket = bucket_of(object);
 
 	if (!entry)
 		return ENOMEM;
-	*entry = (struct entry){.object = object, .kind = kind, .slot = slot};
+	*entry = (struct entry){.handed = {.object = object, .kind = kind, .slot = slot}};
 	if (kind == OWNER_ID)
 		entry->channel = ((const struct rdma_cm_id *)object)->channel;
-
-	pthread_mutex_lock(&lock);
-	entry->next = *bucket;
-	*bucket = entry;
-	pthread_mutex_unlock(&lock);
+	handed_add(&table, &entry->handed);
 	return 0;
 }
 
@@ -125,32 +82,18 @@ void owner_note_channel(const struct rdma_cm_id *id)
 {
 	struct entry *entry;
 
-	pthread_mutex_lock(&lock);
-	entry = *find(id, OWNER_ID);
+	handed_lock();
+	entry = (struct entry *)*handed_find(&table, id, OWNER_ID);
 	if (entry)
 		entry->channel = id->channel;
-	pthread_mutex_unlock(&lock);
-}
-
-/* Unlinks an entry; does nothing for NULL. The caller holds the lock. */
-static struct entry *unlink_entry(struct entry **link)
-{
-	struct entry *entry = *link;
-
-	if (entry)
-		*link = entry->next;
-	return entry;
+	handed_unlock();
 }
 
 const struct vb_backend *owner_take(const void *object, enum owner_kind kind)
 {
-	const struct vb_backend *slot;
-	struct entry *entry;
+	struct handed *entry = handed_take(&table, object, kind);
+	const struct vb_backend *slot = entry ? entry->slot : NULL;
 
-	pthread_mutex_lock(&lock);
-	entry = unlink_entry(find(object, kind));
-	pthread_mutex_unlock(&lock);
-	slot = entry ? entry->slot : NULL;
 	free(entry);
 	return slot;
 }
@@ -158,12 +101,12 @@ const struct vb_backend *owner_take(const void *object, enum owner_kind kind)
 /*
  * Returns the link to the oldest entry of an object of @slot, or NULL. The caller holds the lock.
  */
-static struct entry **find_oldest(const void *object, enum owner_kind kind,
-				  const struct vb_backend *slot)
+static struct handed **find_oldest(const void *object, enum owner_kind kind,
+				   const struct vb_backend *slot)
 {
-	struct entry **oldest = NULL;
+	struct handed **oldest = NULL;
 
-	for (struct entry **link = bucket_of(object); *link; link = &(*link)->next)
+	for (struct handed **link = handed_bucket(&table, object); *link; link = &(*link)->next)
 		if ((*link)->object == object && (*link)->kind == kind && (*link)->slot == slot)
 			oldest = link;
 	return oldest;
@@ -171,13 +114,15 @@ static struct entry **find_oldest(const void *object, enum owner_kind kind,
 
 void owner_forget(const void *object, enum owner_kind kind, const struct vb_backend *slot)
 {
-	struct entry *entry = NULL;
-	struct entry **link;
+	struct handed *entry = NULL;
+	struct handed **link;
 
-	pthread_mutex_lock(&lock);
+	handed_lock();
 	link = find_oldest(object, kind, slot);
-	if (link)
-		entry = unlink_entry(link);
-	pthread_mutex_unlock(&lock);
+	if (link) {
+		entry = *link;
+		*link = entry->next;
+	}
+	handed_unlock();
 	free(entry);
 }
