@@ -10,6 +10,13 @@
 #include "sim/object/device.h"
 #include "sim/wire/mad.h"
 
+/* The message that an MRA or a REJ answers. */
+enum {
+	ABOUT_REQ = 0,
+	ABOUT_REP = 1,
+	ABOUT_OTHER = 2,
+};
+
 struct sim_cm {
 	struct sim_timer timer; /* first: until an answer is due, or until the end of TIMEWAIT */
 	struct sim_engine *engine;

@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-/* The message that a MRA or REJ is about. */
-enum {
-	ABOUT_REQ = 0,
-	ABOUT_REP = 1,
-};
-
 /* ap_status of an APR: Linux include/rdma/ib_cm.h, enum ib_cm_apr_status. */
 enum {
 	APR_INVALID_ID = 1,

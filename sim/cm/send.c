@@ -6,13 +6,6 @@
 
 #include <string.h>
 
-/* The message that a MRA or REJ is about. */
-enum {
-	ABOUT_REQ = 0,
-	ABOUT_REP = 1,
-	ABOUT_OTHER = 2,
-};
-
 #define STATE(state) (1u << SIM_CM_##state)
 
 /* From which states a program can send a message, and the field of its private data. */

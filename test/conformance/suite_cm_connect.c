@@ -116,13 +116,7 @@ static void a_rejection_of_ece_has_another_reason(struct vt *t)
 
 static void nobody_listens(struct vt *t)
 {
-	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
-
-	tc_qp(t, pair->a);
-	tc_end(t, pair->listener);
-	VT_OK(t, vb_cm_connect(pair->a, &param));
-	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_REJECTED, NO_SERVICE);
+	tc_unserved(t, RDMA_PS_TCP, RDMA_CM_EVENT_REJECTED, NO_SERVICE);
 }
 
 static void a_request_that_is_destroyed_is_rejected(struct vt *t)

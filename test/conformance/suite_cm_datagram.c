@@ -108,13 +108,7 @@ static void a_lookup_is_rejected(struct vt *t)
 
 static void nobody_listens(struct vt *t)
 {
-	struct tc_pair *pair = tc_pair(t, RDMA_PS_UDP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
-
-	tc_qp(t, pair->a);
-	tc_end(t, pair->listener);
-	VT_OK(t, vb_cm_connect(pair->a, &param));
-	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_UNREACHABLE, UNSUPPORTED);
+	tc_unserved(t, RDMA_PS_UDP, RDMA_CM_EVENT_UNREACHABLE, UNSUPPORTED);
 }
 
 static const struct vt_test tests[] = {

@@ -239,6 +239,17 @@ struct tc_event tc_request(struct tc_pair *pair, struct rdma_conn_param *param)
 	return seen;
 }
 
+void tc_unserved(struct vt *t, enum rdma_port_space space, enum rdma_cm_event_type type, int status)
+{
+	struct tc_pair *pair = tc_pair(t, space);
+	struct rdma_conn_param param = tc_param(NULL, 0);
+
+	tc_qp(t, pair->a);
+	tc_end(t, pair->listener);
+	VT_OK(t, vb_cm_connect(pair->a, &param));
+	tc_failed(t, pair->a_channel, pair->a, type, status);
+}
+
 struct tc_pair *tc_connected(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);

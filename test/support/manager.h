@@ -66,6 +66,9 @@ struct rdma_conn_param tc_param(const uint8_t *data, uint8_t bytes);
 
 /* A asks; B takes the request. */
 struct tc_event tc_request(struct tc_pair *pair, struct rdma_conn_param *param);
+/* A sends a request while B has no listener, and gets an event of this type and status. */
+void tc_unserved(struct vt *t, enum rdma_port_space space, enum rdma_cm_event_type type,
+		 int status);
 /* A pair of the port space TCP that is connected, each with a QP. */
 struct tc_pair *tc_connected(struct vt *t);
 /* A message from one QP to the other, and its bytes. */

@@ -6,6 +6,7 @@
 #include "test/unit/seed.h"
 #include "test/unit/sharer.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 static struct sharer other;

@@ -3,6 +3,7 @@
  * Multicast groups over the wire `udp`: worlds of one process, which know nothing of each other, and two
  * network namespaces.
  */
+#include "test/unit/findings.h"
 #include "test/unit/last_sentence.h"
 #include "test/unit/random_packet.h"
 #include "test/unit/udp_peer.h"
@@ -456,18 +457,6 @@ void test_each_member_gets_one_copy(void)
 	expect_nothing(&c, &b);
 }
 
-static char found[8192];
-
-static void note(void *arg, const struct vb_sim_finding *finding)
-{
-	const size_t used = strlen(found);
-	char text[256];
-
-	(void)arg;
-	snprintf(found + used, sizeof(found) - used, "%s: %s\n", finding->device,
-		 vb_sim_finding_text(finding, text, sizeof(text)));
-}
-
 void test_the_report_counts_own_copies(void)
 {
 	attach(&a);
@@ -477,12 +466,9 @@ void test_the_report_counts_own_copies(void)
 	take(&c, &a, 10);
 	expect_nothing(&a, &b);
 	expect_nothing(&c, &b);
-	found[0] = '\0';
-	vb_sim_report(a.world, note, NULL);
-	TEST_ASSERT_NOT_NULL_MESSAGE(
-		strstr(found, "sim0: datagrams dropped: of this process, to a group: 1\n"), found);
-	TEST_ASSERT_NOT_NULL_MESSAGE(
-		strstr(found, "sim1: datagrams dropped: of this process, to a group: 1\n"), found);
+	collect_findings(a.world);
+	expect_found("sim0: datagrams dropped: of this process, to a group: 1\n");
+	expect_found("sim1: datagrams dropped: of this process, to a group: 1\n");
 	TEST_ASSERT_NULL_MESSAGE(strstr(found, "lost"), found);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Two worlds of one process, whose devices reach each other by the wire `udp`. */
+#include "test/unit/findings.h"
 #include "test/unit/last_sentence.h"
 #include "test/unit/random_packet.h"
 #include "test/unit/udp_peer.h"
@@ -28,7 +29,6 @@ struct end {
 };
 
 static struct end a, b;
-static char found[8192];
 static uint8_t frame_of_stranger[SIM_FRAME_BYTES_MAX];
 
 static void open_end(struct end *end)
@@ -322,21 +322,6 @@ void test_strangers_harm_nobody(void)
 
 /* --- what a person sees --- */
 
-static void note(void *arg, const struct vb_sim_finding *finding)
-{
-	const size_t used = strlen(found);
-	char text[256];
-
-	(void)arg;
-	snprintf(found + used, sizeof(found) - used, "%s: %s\n", finding->device,
-		 vb_sim_finding_text(finding, text, sizeof(text)));
-}
-
-static void expect_found(const char *line)
-{
-	TEST_ASSERT_NOT_NULL_MESSAGE(strstr(found, line), found);
-}
-
 void test_the_report_counts_datagrams(void)
 {
 	static const uint8_t zeros[UDP_DATAGRAM_BYTES_MAX + 1];
@@ -349,8 +334,7 @@ void test_the_report_counts_datagrams(void)
 	post(&a, IBV_WR_SEND, 0, 64);
 	expect_success(&a);
 	expect_success(&b);
-	found[0] = '\0';
-	vb_sim_report(b.world, note, NULL);
+	collect_findings(b.world);
 	expect_found("sim0: datagrams received: 3\n");
 	expect_found("sim0: datagrams sent: 1\n");
 	expect_found("sim0: datagrams dropped: longer than a packet: 1\n");
