@@ -69,7 +69,8 @@ bool sim_engine_owes_ack(const struct sim_engine *engine)
 	const struct sim_qp *qp = engine->turns[SIM_TURN_RESPONDER].head;
 
 	return qp && qp == engine->turns[SIM_TURN_RESPONDER].tail &&
-	       !engine->turns[SIM_TURN_REQUESTER].head && sim_responder_owes_ack(qp);
+	       !engine->turns[SIM_TURN_REQUESTER].head && !engine->cm_waits &&
+	       sim_responder_owes_ack(qp);
 }
 
 uint64_t sim_engine_next_ns(struct sim_engine *engine)

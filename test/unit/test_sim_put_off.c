@@ -57,6 +57,20 @@ bool __wrap_sim_responder_run(struct sim_qp *qp)
 	return false;
 }
 
+/* --- the connection manager --- */
+
+static unsigned int managed; /* counts the messages that it has handled */
+
+bool __wrap_sim_cm_run(struct sim_engine *engine);
+bool __wrap_sim_cm_run(struct sim_engine *engine)
+{
+	const bool waited = engine->cm_waits;
+
+	engine->cm_waits = false;
+	managed += waited;
+	return waited;
+}
+
 /* --- the wire --- */
 
 static bool has_arrivals(void *arg)
@@ -341,6 +355,15 @@ void test_an_ack_does_not_hold_up_other_packets(void)
 	come(&qps[1], OWED_PACKETS);
 	poll_message(&qps[0], OWED_ACK);
 	expect_sent("RaF");
+}
+
+void test_no_ack_is_put_off_while_a_message_waits_for_the_connection_manager(void)
+{
+	managed = 0;
+	driver.engine->cm_waits = true;
+	poll_message(&qps[0], OWED_ACK);
+	expect_sent("aF");
+	TEST_ASSERT_EQUAL_UINT(1, managed);
 }
 
 /* While the progress thread listens, its poll answers at once: the thread may sleep for long afterwards. */
