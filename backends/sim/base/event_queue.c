@@ -73,6 +73,18 @@ void event_queue_take_count(const struct event_queue *queue)
 	cancel_restore(state);
 }
 
+void *event_queue_find(const struct event_queue *queue,
+		       bool (*matches)(const void *object, const void *arg), const void *arg)
+{
+	for (uint32_t i = 0; i < queue->count; i++) {
+		void *object = queue->ring[(queue->head + i) % queue->capacity].object;
+
+		if (matches(object, arg))
+			return object;
+	}
+	return NULL;
+}
+
 void event_queue_forget(struct event_queue *queue, const void *object)
 {
 	uint32_t kept = 0;

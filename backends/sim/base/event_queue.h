@@ -37,6 +37,10 @@ struct queued_event event_queue_pop(struct event_queue *queue);
 /* Takes one from the descriptor's count; does nothing if the program has read the count itself. */
 void event_queue_take_count(const struct event_queue *queue);
 
+/* Returns the object of the oldest event for which matches() returns true; NULL if no event matches. */
+void *event_queue_find(const struct event_queue *queue,
+		       bool (*matches)(const void *object, const void *arg), const void *arg);
+
 /* Removes all events of an object. */
 void event_queue_forget(struct event_queue *queue, const void *object);
 

@@ -67,18 +67,20 @@ void cm_destroy_event_channel(struct rdma_event_channel *rdma)
 
 /* --- the waiting events of an identifier --- */
 
-/* Returns the oldest event of the identifier in its queue, or of one of its groups; NULL for none. */
-static struct cm_event *find_event(const struct cm_id *id, const struct cm_group *group)
+static bool is_of_id(const void *event, const void *id)
 {
-	const struct event_queue *queue = &id->channel->queue;
+	return ((const struct cm_event *)event)->id == id;
+}
 
-	for (uint32_t i = 0; i < queue->count; i++) {
-		struct cm_event *event = queue->ring[(queue->head + i) % queue->capacity].object;
+static bool is_of_group(const void *event, const void *group)
+{
+	return ((const struct cm_event *)event)->group == group;
+}
 
-		if (event->id == id && (!group || event->group == group))
-			return event;
-	}
-	return NULL;
+/* Returns the oldest event of the identifier in its queue; NULL if the queue has none. */
+static struct cm_event *find_event(const struct cm_id *id)
+{
+	return event_queue_find(&id->channel->queue, is_of_id, id);
 }
 
 void cm_move_events(struct cm_id *id, struct cm_channel *to)
@@ -87,7 +89,7 @@ void cm_move_events(struct cm_id *id, struct cm_channel *to)
 
 	if (to == id->channel)
 		return;
-	while ((event = find_event(id, NULL))) {
+	while ((event = find_event(id))) {
 		event_queue_forget(&id->channel->queue, event);
 		event_queue_push(&to->queue, &(struct queued_event){.object = event});
 	}
@@ -97,7 +99,7 @@ void cm_drop_events(struct cm_id *id)
 {
 	struct cm_event *event;
 
-	while ((event = find_event(id, NULL))) {
+	while ((event = find_event(id))) {
 		event_queue_forget(&id->channel->queue, event);
 		if (event->fresh)
 			cm_id_end(event->fresh);
@@ -107,7 +109,7 @@ void cm_drop_events(struct cm_id *id)
 
 void cm_drop_group_event(struct cm_id *id, const struct cm_group *group)
 {
-	struct cm_event *event = find_event(id, group);
+	struct cm_event *event = event_queue_find(&id->channel->queue, is_of_group, group);
 
 	if (!event)
 		return;
