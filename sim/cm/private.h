@@ -102,7 +102,7 @@ uint8_t sim_cm_ack_timeout(unsigned int ack_delay, unsigned int packet_life_time
 
 /* --- cm.c --- */
 
-/* Tells the owner. Returns what it returns. */
+/* Raises an event with the owner, and returns the owner's answer. */
 bool sim_cm_tell(struct sim_cm *cm, const struct sim_cm_event *event);
 void sim_cm_tell_plainly(struct sim_cm *cm, enum sim_cm_event_kind kind,
 			 const uint8_t *private_data, size_t private_bytes);
@@ -168,7 +168,8 @@ void sim_cm_services_forget(struct sim_cm_manager *manager);
 struct sim_cm *sim_cm_find(const struct sim_cm_manager *manager, const uint8_t *mad,
 			   enum sim_cm_message message);
 
-/* Does what the state of its communication says of a message. */
+/* Finds the communication of a message, and takes the step that the table has for its state and the
+ * message. */
 void sim_cm_receive(struct sim_cm_manager *manager, const struct sim_gsi_message *message);
 
 #endif

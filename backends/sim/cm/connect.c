@@ -161,7 +161,7 @@ static struct sim_cm_private private_of(const struct letter *letter)
 	return (struct sim_cm_private){letter->bytes, letter->used};
 }
 
-/* The QP is the identifier's, or the one that the program names. */
+/* Takes the QPN from the identifier's own QP, or from the program's parameters. */
 static void take_qp(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	if (id->rdma.qp) {

@@ -54,7 +54,7 @@ enum cm_state {
 struct cm_device {
 	struct device *device;
 	struct ibv_context *context; /* NULL until it is needed */
-	struct ibv_pd *pd;	     /* those of all identifiers; NULL while there is none */
+	struct ibv_pd *pd;	     /* the identifiers' default PD; NULL until one needs it */
 	struct ibv_xrcd *xrcd;
 	uint32_t users; /* counts the identifiers that have `pd` */
 };
@@ -100,7 +100,7 @@ struct cm_id {
 	struct rdma_cm_id rdma;
 	struct cm *cm;
 	struct cm_id *next, **link; /* in the list of the world */
-	struct cm_channel *channel; /* that of rdma.channel */
+	struct cm_channel *channel; /* the object of rdma.channel */
 	bool sync;		    /* made without a channel: its calls wait for their events */
 	enum cm_state state;
 	struct cm_device *device; /* bound to it; NULL: to none */

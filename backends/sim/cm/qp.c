@@ -333,7 +333,7 @@ int cm_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex *attr)
 		destroy_cqs(rdma);
 		return minus_errno(kept);
 	}
-	/* A target QP has no PD: that of the identifier stays. */
+	/* A target QP has no PD: the identifier keeps its PD. */
 	if (qp->pd)
 		rdma->pd = qp->pd;
 	rdma->qp = qp;

@@ -18,7 +18,7 @@ static void wake(void *arg)
 		event_queue_wake(&channel->queue);
 }
 
-/* The context belongs to nobody else: the program may have left objects in it. */
+/* Only the connection manager uses the context, but the program may have left objects in it. */
 static void close_devices(struct cm *cm)
 {
 	for (unsigned int i = 0; i < cm->world->device_count; i++) {

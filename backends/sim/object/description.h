@@ -21,7 +21,7 @@ enum description_table {
 	DESCRIBED_TABLES,
 };
 
-/* Whose context it is. */
+/* The process and the context that the description belongs to. */
 struct description_owner {
 	uint64_t identity, base_ns; /* of the world: no two worlds have the same of both */
 	uint64_t process;	    /* its number in the world */
@@ -56,7 +56,7 @@ struct description {
 /* Makes a sealed file with an empty table, and maps it. Returns its descriptor; -1 with errno. */
 int description_create(struct description *description);
 
-/* Says whose context it is: importers find the file valid from now on. */
+/* Writes the owner of the context. From now on importers find the file valid. */
 void description_sign(struct description *description, const struct description_owner *owner);
 
 /* Describes an object, or describes it anew. */

@@ -52,7 +52,7 @@ static void fill(struct context *context)
 	pthread_mutex_init(&verbs->context.mutex, NULL);
 }
 
-/* A duplicate of the descriptor has the same inode, which shows what context it is of. */
+/* A duplicate of the descriptor has the same inode. So the inode identifies the context. */
 static int make_file(struct context *context)
 {
 	return world_shares(context->world, context->device)

@@ -50,7 +50,7 @@ void verb_foreign_drop(struct context *origin);
  * a sentence. */
 void *verb_foreign_root(const char *verb, struct context *origin, enum kind kind, uint32_t handle);
 
-/* ENOENT with a sentence that names the verb: only its own process can destroy the object. */
+/* Refuses to destroy an object of another process: EOPNOTSUPP, with a sentence that names the verb. */
 int verb_refuse_foreign(const char *verb, enum kind kind, const void *import);
 
 /* --- event.c --- */

@@ -199,7 +199,7 @@ int services_reserve(struct segment *segment, uint64_t service_id, const uint8_t
 void services_unreserve(struct segment *segment, uint64_t service_id, const uint8_t address[16])
 {
 	const struct service service = service_of(service_id, address);
-	/* Nobody but this process changes its entries while it lives. */
+	/* While a process lives, only that process changes its entries. */
 	struct segment_service *own = find_own(segment, &service);
 
 	if (own)

@@ -96,7 +96,8 @@ static enum vb_reason barrier(void *arg, const struct sim_path *path)
 	return VB_WHY_NONE;
 }
 
-/* Returns true if packets from the port's address to a group leave: to its members, whoever they are. */
+/* Returns true if packets from the port's address to a group leave the process. The wire does not
+ * know the members. */
 static bool reaches_group(void *arg, const struct sim_path *path)
 {
 	const struct sim_route *route = &path->route;

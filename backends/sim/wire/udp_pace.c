@@ -126,7 +126,7 @@ void udp_pace_sent(struct udp_pace *pace, const uint8_t gid[16], uint32_t qpn, c
 		add_probe(pace, peer, qpn, psn_at(bth));
 }
 
-/* A NAK answers, too: it shows that the peer has taken what came before. */
+/* A NAK is an answer, too: the peer has taken all datagrams before the NAK's request. */
 static bool answers(const struct udp_probe *probe, const uint8_t *bth)
 {
 	const uint32_t flags = sim_opcodes[bth[0]].flags;

@@ -218,7 +218,7 @@ struct udp_group {
 struct udp_groups {
 	struct udp_group *first;
 	int watch_fd;	    /* epoll(7): can be read if a group's socket can */
-	unsigned int rests; /* as that of a socket */
+	unsigned int rests; /* how many calls of receive() leave out the groups' sockets */
 };
 
 /* Returns true if devices with this GID reach the group: IPv4 has groups of its own. */

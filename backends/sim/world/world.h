@@ -29,7 +29,7 @@ struct world_cm {
 	void (*event)(void *arg, const struct sim_device *device, enum ibv_event_type type);
 	/* As wake() of driver_end_waits(). */
 	void (*wake)(void *arg);
-	/* The world ends, and nobody holds it. */
+	/* The world ends. The caller does not hold the world. */
 	void (*end)(void *arg);
 	uint32_t live; /* counts event channels and identifiers: they keep the world in use */
 };
