@@ -13,6 +13,16 @@ __attribute__((noinline, cold)) static int refuse(const struct sim_qp *qp, enum 
 	return sim_refuse(qp->engine, (struct vb_why){reason, {qp->number, first, second}});
 }
 
+/* A WR does not fit the send queue. Nothing fits that of an XRC target, which has none. */
+__attribute__((noinline, cold)) static int refuse_send(const struct sim_qp *qp,
+						       enum vb_reason reason, uint64_t first,
+						       uint64_t second)
+{
+	if (qp->type == IBV_QPT_XRC_RECV)
+		return refuse(qp, VB_WHY_SEND_TARGET, 0, 0);
+	return refuse(qp, reason, first, second);
+}
+
 __attribute__((noinline)) static int copy_inline(struct sim_qp *qp, const struct ibv_send_wr *wr,
 						 struct sim_send_wqe *wqe)
 {
@@ -165,14 +175,14 @@ INLINE int post_one(struct sim_qp *qp, const struct ibv_send_wr *wr)
 	int err;
 
 	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > qp->sq.max_sge)
-		return refuse(qp, VB_WHY_SEND_SGES, (uint64_t)wr->num_sge, qp->sq.max_sge);
+		return refuse_send(qp, VB_WHY_SEND_SGES, (uint64_t)wr->num_sge, qp->sq.max_sge);
 	if (qp->hooks) {
 		err = qp->hooks->vet_send(qp, wr, full);
 		if (err)
 			return err;
 	}
 	if (full)
-		return refuse(qp, VB_WHY_SEND_FULL, qp->sq.max_wr, 0);
+		return refuse_send(qp, VB_WHY_SEND_FULL, qp->sq.max_wr, 0);
 	wqe = sim_qp_send_wqe(qp, qp->sq.head);
 	wqe->wr_id = wr->wr_id;
 	/* Or invalidate_rkey: both structures have the two in a union. */
@@ -280,6 +290,10 @@ INLINE int post_all(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_w
 __attribute__((noinline)) static int post_early(struct sim_qp *qp, struct ibv_send_wr *wr,
 						struct ibv_send_wr **bad)
 {
+	if (qp->type == IBV_QPT_XRC_RECV) {
+		*bad = wr;
+		return refuse(qp, VB_WHY_SEND_TARGET, 0, 0);
+	}
 	if (!sim_rule_holds(qp, SIM_RULE_EARLY_SENDS_VANISH)) {
 		post_all(qp, wr, bad);
 		return refuse(qp, VB_WHY_SEND_STATE, qp->state, 0);
@@ -293,14 +307,11 @@ __attribute__((noinline)) static int post_early(struct sim_qp *qp, struct ibv_se
 
 int sim_qp_post_send(struct sim_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	int err = qp->type == IBV_QPT_XRC_RECV ? refuse(qp, VB_WHY_SEND_TARGET, 0, 0) : 0;
+	int err;
 
-	if (qp->state < IBV_QPS_RTS && !err)
+	if (qp->state < IBV_QPS_RTS)
 		return post_early(qp, wr, bad);
-	if (!err)
-		err = post_all(qp, wr, bad);
-	else
-		*bad = wr;
+	err = post_all(qp, wr, bad);
 	posted(qp);
 	return err;
 }

@@ -765,10 +765,19 @@ void test_xrc_and_srq_qps_have_one_queue_or_none(void)
 	qp = B.create_qp_ex(a.context, &attr);
 	TEST_ASSERT_NOT_NULL(qp);
 	qpn = qp->qp_num;
-	TEST_ASSERT_EQUAL_INT(EINVAL, post_send((struct ibv_send_wr){.opcode = IBV_WR_SEND}, 0, 0));
-	expect_sentence(VB_WHY_SEND_TARGET,
-			"post_send: QP 0x%x is an XRC target QP, which has no send "
-			"queue; post to the XRC send QP");
+	/* In a state in which no QP takes sends, and in one in which others do. */
+	for (int i = 0; i < 2; i++) {
+		for (int num_sge = 0; num_sge < 2; num_sge++) {
+			TEST_ASSERT_EQUAL_INT(
+				EINVAL,
+				post_send((struct ibv_send_wr){.opcode = IBV_WR_SEND}, num_sge, 8));
+			expect_sentence(VB_WHY_SEND_TARGET,
+					"post_send: QP 0x%x is an XRC target QP, which has no send "
+					"queue; post to the XRC send QP");
+		}
+		take_to(IBV_QPS_INIT);
+		step(IBV_QPS_ERR, IBV_QP_STATE);
+	}
 	TEST_ASSERT_EQUAL_INT(EINVAL, post_recv(0));
 	expect_sentence(VB_WHY_RECV_NONE,
 			"post_recv: QP 0x%x (XRC_RECV) has no receive queue of its "
