@@ -389,6 +389,19 @@ void test_a_full_ring_of_a_dead_process_holds_nobody_up(void)
 	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_NOBODY, find_from(&a, next_qpn()));
 }
 
+void test_a_full_ring_of_a_process_that_leaves_holds_nobody_up(void)
+{
+	fill_ring(&a, b.qpn);
+	TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+	TEST_ASSERT_FALSE(receive(&a));
+	close_end(&b);
+	TEST_ASSERT_TRUE(a.wire->arrived(a.wire));
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_EQUAL_UINT(1, a.ready);
+	TEST_ASSERT_EQUAL_UINT(UINT_MAX, room_to(&a, b.qpn));
+	TEST_ASSERT_FALSE(receive(&a));
+}
+
 /* --- fork() --- */
 
 static int resume_a(void)

@@ -44,7 +44,7 @@ struct outward {
 	struct area area;
 	struct ring_out ring;
 	bool touched;	     /* has frames since the last flush */
-	bool waiting;	     /* QPs wait for room */
+	bool waiting;	     /* packets wait for room */
 	bool stalled;	     /* the consumer is dead, or has taken nothing for LAG_NS */
 	uint32_t stuck_head; /* while waiting: the head, and since when it has stood there */
 	uint64_t stuck_since_ns;
@@ -77,7 +77,8 @@ struct shared {
 	uint32_t news;		/* as it was when the rings were looked at last */
 	uint64_t news_retry_ns; /* a ring could not be mapped: when to try again */
 	bool taken;		/* an inward ring is touched */
-	uint32_t waiting;	/* counts the rings that QPs wait for, whose places follow */
+	bool relieved;		/* a ring that packets waited for has gone: they try again */
+	uint32_t waiting;	/* counts the rings that packets wait for, whose places follow */
 	uint16_t waited[SHARED_PROCESSES_MAX];
 	struct inward *in;
 	uint32_t in_count;
@@ -116,6 +117,7 @@ static void stop_waiting(struct shared *shared, struct outward *out)
 /* Lets go of a ring. Without the lock, the area stays until a process buries this one. */
 static void close_out(struct shared *shared, struct outward *out)
 {
+	shared->relieved |= out->waiting;
 	stop_waiting(shared, out);
 	if (!areas_release(&shared->segment, &out->area, AREA_PRODUCER, SEGMENT_SEND_PATIENCE_NS))
 		areas_unmap(&out->area);
@@ -176,7 +178,7 @@ static bool is_stalled(struct shared *shared, struct outward *out)
 	return true;
 }
 
-/* QPs begin to wait for room, or wait on. */
+/* Packets begin to wait for room, or wait on. */
 static void wait_for_room(struct shared *shared, struct outward *out)
 {
 	if (!out->waiting || out->stuck_head != out->ring.head) {
@@ -243,7 +245,7 @@ static bool shared_lags(void *arg, const struct sim_path *path, uint32_t dest_qp
 }
 
 /*
- * Looks at the rings that QPs wait for. Returns true if they should try again. A process that is about to
+ * Looks at the rings that packets wait for. Returns true if they should try again. A process that is about to
  * sleep asks the consumers for a call: it listens before it looks for work the last time, which is here.
  */
 static bool look_for_room(struct shared *shared)
@@ -637,7 +639,7 @@ static bool shared_arrived(const struct wire *wire)
 
 	if (!is_attached(shared))
 		return false;
-	if (shared->waiting || news_of(shared) != shared->news)
+	if (shared->waiting || shared->relieved || news_of(shared) != shared->news)
 		return true;
 	for (const struct inward *in = shared->in; in; in = in->next)
 		if (in->broken || in->gone || !ring_is_empty(&in->ring))
@@ -660,7 +662,8 @@ static bool shared_receive(struct wire *wire)
 		if (!(in->broken || (in->gone && !more)) || !close_in(shared, link))
 			link = &in->next;
 	}
-	if (shared->waiting && look_for_room(shared)) {
+	if ((shared->waiting && look_for_room(shared)) || shared->relieved) {
+		shared->relieved = false;
 		sim_way_out_ready(shared->engine);
 		came = true;
 	}
@@ -720,6 +723,7 @@ static void forget(struct shared *shared)
 			areas_unmap(&shared->out[i].area);
 	memset(shared->out, 0, sizeof(shared->out));
 	shared->waiting = 0;
+	shared->relieved = false;
 	shared->touched_count = 0;
 	shared->taken = false;
 	shared->news = 0;
