@@ -214,6 +214,7 @@ void sim_cm_forked(struct sim_engine *engine)
 		sim_cm_enter(cm, SIM_CM_IDLE);
 	}
 	drop_arrivals(manager);
+	sim_gsi_forget(engine);
 	sim_cm_services_forget(manager);
 	sim_table_renumber(&manager->table, manager->random);
 }

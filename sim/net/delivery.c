@@ -249,9 +249,9 @@ static void enter(const struct sim_path *path, const struct load *load)
 		arrive(path->dest, load->packet, &path->route);
 }
 
-/* Lets the packet leave the engine, to a target if it is for QP 1. False if it is lost there. */
+/* Lets the packet leave the engine; process: the receiver of a message to QP 1. False if it is lost there. */
 static bool depart(const struct sim_net *net, const struct sim_path *path, const struct load *load,
-		   const struct sim_gsi_target *target)
+		   uint64_t process)
 {
 	struct sim_departure departure = {
 		.source = path->source,
@@ -259,7 +259,7 @@ static bool depart(const struct sim_net *net, const struct sim_path *path, const
 		.route = &path->route,
 		.dest_qpn = path->multicast ? MULTICAST_QPN : load->dest_qpn,
 		.qpn = path->qpn,
-		.target = target,
+		.process = process,
 		.frame = load->frame,
 		.frame_bytes = load->frame_bytes,
 		.packet = load->frame_bytes ? NULL : load->packet,
@@ -296,13 +296,13 @@ static bool end_at_group(const struct sim_net *net, const struct sim_path *path,
 	bool taken = false;
 
 	if (!path->dest)
-		return depart(net, path, load, NULL);
+		return depart(net, path, load, 0);
 	if (has_members(path->dest, path)) {
 		enter(path, load);
 		taken = true;
 	}
 	if (has_other_members(net, path->dest, path))
-		taken |= depart(net, path, load, NULL);
+		taken |= depart(net, path, load, 0);
 	return taken;
 }
 
@@ -320,23 +320,32 @@ static bool read_load(const struct sim_path *path, const struct load *load,
 	       SIM_DECODE_OK;
 }
 
-/* A packet to QP 1 has come to a port. A message that no other process takes is the engine's own, which
- * may refuse it by an answer. */
-static bool end_at_gsi(const struct sim_net *net, const struct sim_path *path,
-		       const struct load *load)
+/* Returns the process that takes a message to QP 1 of a port; 0: the message is the engine's own, which may
+ * refuse it by an answer. */
+static uint64_t server_of(const struct sim_net *net, const struct sim_path *path,
+			  const struct load *load)
 {
 	const struct sim_way_out *way = net->way;
 	struct sim_gsi_target target;
 	struct sim_packet packet;
 	struct sim_span span;
 
-	if (!way || !way->serves || !read_load(path, load, &packet, &span) ||
-	    sim_gsi_keeps(net, &packet, &target) ||
-	    !way->serves(way->arg, path->dest->device, &target)) {
-		enter(path, load);
-		return true;
-	}
-	return depart(net, path, load, &target);
+	if (!way || !way->server || !read_load(path, load, &packet, &span) ||
+	    sim_gsi_keeps(net, &packet, &target))
+		return 0;
+	return way->server(way->arg, path->dest->device, &target);
+}
+
+/* A packet to QP 1 has come to a port. */
+static bool end_at_gsi(const struct sim_net *net, const struct sim_path *path,
+		       const struct load *load)
+{
+	const uint64_t process = server_of(net, path, load);
+
+	if (process)
+		return depart(net, path, load, process);
+	enter(path, load);
+	return true;
 }
 
 /* A packet has come to the end of its path. False if it is lost. A QPN that nobody has is refused by the
@@ -346,7 +355,7 @@ static bool end(const struct sim_net *net, const struct sim_path *path, const st
 	if (path->multicast && net->way)
 		return end_at_group(net, path, load);
 	if (leaves(net, path, load->dest_qpn)) {
-		if (depart(net, path, load, NULL))
+		if (depart(net, path, load, 0))
 			return true;
 		if (path->beyond ||
 		    sim_net_presence(net->engine, path, load->dest_qpn) != SIM_PRESENCE_NOBODY)
@@ -382,23 +391,40 @@ static void end_flight(struct sim_flight *flight)
 	delivery->spare = flight;
 }
 
+/* True if the packet leaves the engine; *process is the receiver of a message to QP 1 of a port. */
+static bool goes_out(const struct sim_flight *flight, uint64_t *process)
+{
+	const struct sim_net *net = flight->net;
+	const struct load load = {.frame = flight->frame, .frame_bytes = flight->frame_bytes};
+
+	*process = 0;
+	if (leaves(net, &flight->path, flight->dest_qpn))
+		return true;
+	if (net->way && flight->path.dest && is_for_gsi(net, flight->dest_qpn))
+		*process = server_of(net, &flight->path, &load);
+	return *process;
+}
+
 /* True if the packet has to wait until the way out has room. */
 static bool is_jammed(const struct sim_flight *flight)
 {
 	const struct sim_way_out *way = flight->net->way;
+	uint64_t process;
 
-	return leaves(flight->net, &flight->path, flight->dest_qpn) &&
-	       !way->room(way->arg, &flight->path, flight->dest_qpn);
+	if (!goes_out(flight, &process))
+		return false;
+	return process ? !way->room_at(way->arg, &flight->path, process)
+		       : !way->room(way->arg, &flight->path, flight->dest_qpn);
 }
 
 static void land(struct sim_timer *timer)
 {
 	struct sim_flight *flight = (struct sim_flight *)timer;
 	struct sim_delivery *delivery = &flight->net->delivery;
+	uint64_t process;
 
 	/* Packets leave in the order in which they have landed. */
-	if (!is_jammed(flight) &&
-	    !(delivery->held && leaves(flight->net, &flight->path, flight->dest_qpn))) {
+	if (!is_jammed(flight) && !(delivery->held && goes_out(flight, &process))) {
 		end_flight(flight);
 		return;
 	}

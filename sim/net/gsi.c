@@ -18,8 +18,10 @@ void sim_gsi_set(struct sim_engine *engine, const struct sim_gsi *gsi)
 	engine->net->gsi = gsi ? *gsi : (struct sim_gsi){0};
 }
 
-void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
-		  const uint8_t *mad)
+/* --- sending --- */
+
+static void send_now(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
+		     const uint8_t *mad)
 {
 	const struct sim_span span = {mad, SIM_MAD_BYTES};
 	const struct sim_packet packet = {
@@ -38,6 +40,76 @@ void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pke
 	};
 
 	engine->outlet->send(engine, path, &packet);
+}
+
+/* Returns true if a message leaves the engine, and to whom. */
+static bool leaves(struct sim_engine *engine, struct sim_path *path, const uint8_t *mad,
+		   struct sim_gsi_receiver *receiver)
+{
+	const struct sim_net *net = engine->net;
+	const struct sim_way_out *way = net->way;
+	struct sim_gsi_target target;
+
+	*receiver = (struct sim_gsi_receiver){0};
+	if (!way)
+		return false;
+	sim_fabric_find_way(engine, path);
+	if (path->beyond)
+		memcpy(receiver->gid, path->route.dest_gid, sizeof(receiver->gid));
+	else if (path->dest && way->server && !net->gsi.keeps(net->gsi.arg, mad, &target))
+		receiver->process = way->server(way->arg, path->dest->device, &target);
+	return path->beyond || receiver->process;
+}
+
+static bool has_room(const struct sim_net *net, const struct sim_path *path, uint64_t process)
+{
+	const struct sim_way_out *way = net->way;
+
+	return process ? way->room_at(way->arg, path, process)
+		       : way->room(way->arg, path, SIM_GSI_QPN);
+}
+
+void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
+		  const uint8_t *mad)
+{
+	struct sim_net *net = engine->net;
+	struct sim_gsi_receiver receiver;
+	struct sim_gsi_letter *letter = NULL;
+
+	if (leaves(engine, path, mad, &receiver) &&
+	    (sim_gsi_lines_have(&net->gsi_lines, &receiver) ||
+	     !has_room(net, path, receiver.process)))
+		letter = sim_gsi_lines_add(&net->gsi_lines, &receiver);
+	if (!letter) {
+		send_now(engine, path, pkey, mad);
+		return;
+	}
+	letter->path = *path;
+	letter->pkey = pkey;
+	memcpy(letter->mad, mad, sizeof(letter->mad));
+}
+
+static bool send_letter(void *arg, const struct sim_gsi_receiver *receiver,
+			struct sim_gsi_letter *letter)
+{
+	struct sim_engine *engine = arg;
+
+	sim_fabric_find_way(engine, &letter->path);
+	if (engine->net->way && (letter->path.dest || letter->path.beyond) &&
+	    !has_room(engine->net, &letter->path, receiver->process))
+		return false;
+	send_now(engine, &letter->path, letter->pkey, letter->mad);
+	return true;
+}
+
+void sim_gsi_release(struct sim_net *net)
+{
+	sim_gsi_lines_release(&net->gsi_lines, send_letter, net->engine);
+}
+
+void sim_gsi_forget(struct sim_engine *engine)
+{
+	sim_gsi_lines_clear(&engine->net->gsi_lines);
 }
 
 /* --- dropped messages --- */

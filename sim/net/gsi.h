@@ -47,13 +47,20 @@ struct sim_gsi {
 /* Gives QP 1 of all ports a receiver; NULL: packets to QP 1 are dropped. The structure is copied. */
 void sim_gsi_set(struct sim_engine *engine, const struct sim_gsi *gsi);
 
-/* Sends a message from QP 1 of the path's port to QP 1 at its end. */
+/* Sends a message from QP 1 of the path's port to QP 1 at its end. While the way out has no room for it, the
+ * message waits (sim/net/gsi_line.h). */
 void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
 		  const uint8_t *mad);
+
+/* Forgets the messages that wait for room. */
+void sim_gsi_forget(struct sim_engine *engine);
 
 /* Counts and notes a message that the receiver drops: reason is a VB_LOSS of messages. */
 void sim_gsi_drop(const struct sim_gsi_message *message, enum sim_discard cause,
 		  enum vb_reason reason, uint64_t first, uint64_t second);
+
+/* Private to sim/net: the way out may have room again. */
+void sim_gsi_release(struct sim_net *net);
 
 /* Private to sim/net: a packet to QP 1 has come to a port. */
 void sim_gsi_arrive(struct sim_port *port, const struct sim_packet *packet,

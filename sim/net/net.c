@@ -145,6 +145,7 @@ void sim_net_destroy(struct sim_engine *engine)
 {
 	struct sim_net *net = engine->net;
 
+	sim_gsi_lines_end(&net->gsi_lines);
 	sim_delivery_destroy(&net->delivery);
 	sim_multicast_destroy(net);
 	sim_links_destroy(&net->links);

@@ -12,6 +12,7 @@
 #include "sim/net/fault.h"
 #include "sim/net/filter.h"
 #include "sim/net/gsi.h"
+#include "sim/net/gsi_line.h"
 #include "sim/net/multicast.h"
 #include "sim/net/notes.h"
 #include "sim/net/trace.h"
@@ -31,6 +32,7 @@ struct sim_net {
 	struct sim_way_out given_way;
 	struct sim_gsi gsi; /* receive is NULL: QP 1 takes nothing */
 	uint32_t gsi_psn;   /* of the next message that QP 1 sends */
+	struct sim_gsi_lines gsi_lines;
 };
 
 /* Returns the route of a packet, with the UDP source port of a datagram. */

@@ -173,10 +173,13 @@ void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t fram
 void sim_way_out_ready(struct sim_engine *engine)
 {
 	sim_delivery_release(engine->net);
+	sim_gsi_release(engine->net);
 	sim_room_ready(engine);
 }
 
 bool sim_way_out_is_awaited(const struct sim_engine *engine)
 {
-	return engine->turns[SIM_TURN_ROOM].head || engine->net->delivery.held;
+	const struct sim_net *net = engine->net;
+
+	return engine->turns[SIM_TURN_ROOM].head || net->delivery.held || net->gsi_lines.first;
 }

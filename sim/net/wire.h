@@ -28,8 +28,8 @@ struct sim_departure {
 	const struct sim_route *route;
 	uint32_t dest_qpn; /* 0xffffff: to a group */
 	uint32_t qpn;	   /* the connected QP that sends; 0: a datagram */
-	/* Whom a message to QP 1 of `dest` is for; NULL: another packet. */
-	const struct sim_gsi_target *target;
+	/* The receiver of a message to QP 1 of `dest`, as server() has returned it; 0: another packet. */
+	uint64_t process;
 	/* The whole frame, with right checksums, if a filter or a delay has encoded the packet. */
 	const uint8_t *frame;
 	size_t frame_bytes;		 /* 0: not encoded; then the next is the packet */
@@ -81,9 +81,13 @@ struct sim_way_out {
 	 * ENETUNREACH, for the destination GID {0} and the source GID of index {2}. VB_WHY_NONE: no wire
 	 * leads to the address. May be NULL. */
 	enum vb_reason (*barrier)(void *arg, const struct sim_path *path);
-	/* Returns true if another process takes messages to QP 1 that are for `target`. NULL: none. */
-	bool (*serves)(void *arg, const struct sim_device *device,
-		       const struct sim_gsi_target *target);
+	/* Returns the process that takes messages to QP 1 that are for `target`; 0: no other process than
+	 * this one. UINT64_MAX: all other processes, for SIM_GSI_EVERYBODY. NULL, with the next one: always
+	 * 0. */
+	uint64_t (*server)(void *arg, const struct sim_device *device,
+			   const struct sim_gsi_target *target);
+	/* Returns how many messages to QP 1 a process has room for, as room() does. */
+	unsigned int (*room_at)(void *arg, const struct sim_path *path, uint64_t process);
 	/* Reserves a service ID at an IP address (zeros: at all addresses) for this process, as
 	 * sim_cm_reserve() says. 0, EADDRINUSE, or ENOMEM. NULL, with the next two: no other process has
 	 * services of these ports. */
@@ -123,10 +127,10 @@ void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t fram
 void sim_way_out_relayed(struct sim_port *port, uint64_t process, const uint8_t *bytes,
 			 size_t length);
 
-/* There may be room again: QPs that waited for room try again. */
+/* There may be room again: what waited for room tries again. */
 void sim_way_out_ready(struct sim_engine *engine);
 
-/* Returns true if a QP waits for room. */
+/* Returns true if a packet waits for room. */
 bool sim_way_out_is_awaited(const struct sim_engine *engine);
 
 #endif

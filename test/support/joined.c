@@ -91,7 +91,8 @@ static int listen_on(void *arg, uint64_t service_id, const uint8_t address[16], 
 	return 0;
 }
 
-static bool serves(void *arg, const struct sim_device *device, const struct sim_gsi_target *target)
+static uint64_t server(void *arg, const struct sim_device *device,
+		       const struct sim_gsi_target *target)
 {
 	const struct joined_way *way = arg;
 	const struct joined *joined = way->joined;
@@ -100,9 +101,9 @@ static bool serves(void *arg, const struct sim_device *device, const struct sim_
 
 	(void)device;
 	if (way->no_services)
-		return false;
+		return 0;
 	if (target->kind == SIM_GSI_EVERYBODY)
-		return true;
+		return UINT64_MAX;
 	if (target->kind == SIM_GSI_COMMUNICATION)
 		return joined->owners[SIM_NUMBERS_COMMUNICATION][block] == !way->from + 1u;
 	for (unsigned int i = 0; i < joined->service_count; i++) {
@@ -112,9 +113,9 @@ static bool serves(void *arg, const struct sim_device *device, const struct sim_
 		    service->service_id == target->service_id &&
 		    (memcmp(service->address, any, 16) == 0 ||
 		     memcmp(service->address, target->address, 16) == 0))
-			return true;
+			return 1;
 	}
-	return false;
+	return 0;
 }
 
 /* --- packets --- */
@@ -131,11 +132,19 @@ static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_q
 	const struct joined_way *way = arg;
 
 	(void)dest_qpn;
-	if (!path->dest || way->ended || way->no_end)
+	if (way->ended || way->no_end)
 		return UINT_MAX;
+	if (!path->dest)
+		return way->far_limit ? way->far_limit - way->far_frames : UINT_MAX;
 	if (way->limit - (way->head - way->tail) <= way->kept)
 		return 0;
 	return way->limit - (way->head - way->tail) - way->kept;
+}
+
+static unsigned int room_at(void *arg, const struct sim_path *path, uint64_t process)
+{
+	(void)process;
+	return room(arg, path, SIM_GSI_QPN);
 }
 
 static bool room_for_ack(void *arg, const struct sim_path *path, uint32_t dest_qpn)
@@ -172,7 +181,7 @@ static bool send_frame(void *arg, const struct sim_departure *departure)
 		return way->far_frame.frame_bytes > 0;
 	}
 	if (way->ended || way->head - way->tail >= way->limit ||
-	    (departure->dest_qpn != 0xffffff && !departure->target &&
+	    (departure->dest_qpn != 0xffffff && !departure->process &&
 	     owner_of(way->joined, departure->dest_qpn) != !way->from)) {
 		way->lost++;
 		return false;
@@ -272,7 +281,8 @@ void joined_open(struct joined *joined, const struct engine_config *config, unsi
 			.join = join,
 			.leave = leave,
 			.find = find,
-			.serves = serves,
+			.server = server,
+			.room_at = room_at,
 			.reserve = reserve,
 			.unreserve = unreserve,
 			.listen = listen_on,

@@ -44,6 +44,7 @@ struct joined_way {
 	/* What is beyond both engines: frames to the address `far` leave, and end here. */
 	union ibv_gid far;
 	unsigned int far_frames;
+	unsigned int far_limit;	       /* how many frames may go there; 0: any number */
 	struct joined_frame far_frame; /* the last one */
 };
 

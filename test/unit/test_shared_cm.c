@@ -22,6 +22,7 @@ struct process {
 	struct sim_cm *cm, *listener; /* of the last event, and the own one */
 	unsigned int counts[SIM_CM_EVENT_SIDR_ERROR + 1];
 	unsigned int rejected; /* the reason of the last REJ */
+	unsigned int requests; /* that it has sent */
 	bool silent;
 };
 
@@ -30,7 +31,8 @@ static struct process processes[3];
 static bool on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
 {
 	struct process *own = arg;
-	struct sim_cm_reply reply = {.qpn = 0x200, .starting_psn = 1};
+	struct sim_cm_reply reply = {.qpn = 0x200 + own->counts[SIM_CM_EVENT_REQ],
+				     .starting_psn = 1};
 
 	own->counts[event->kind]++;
 	if (event->kind == SIM_CM_EVENT_REQ)
@@ -114,8 +116,8 @@ static void listen_in(struct process *process)
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(process->listener, SERVICE, NULL, any));
 }
 
-/* Asks for the service at port 1 of the second device, which all processes have. */
-static struct sim_cm *ask(struct process *process)
+/* Sends a REQ for the service at port 1 of the second device, which all processes have. */
+static struct sim_cm *send_req(struct process *process, uint32_t qpn)
 {
 	struct sim_cm_request request = {
 		.service_id = SERVICE,
@@ -123,7 +125,7 @@ static struct sim_cm *ask(struct process *process)
 			 .pkey = 0xffff,
 			 .mtu = IBV_MTU_1024,
 			 .packet_life_time = 14},
-		.qpn = 0x100,
+		.qpn = qpn,
 		.qp_type = IBV_QPT_RC,
 		.remote_response_timeout = 16,
 		.local_response_timeout = 16,
@@ -133,6 +135,13 @@ static struct sim_cm *ask(struct process *process)
 
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(process->engine.sim, process, &cm));
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_req(cm, process->engine.sides[0].device, &request));
+	return cm;
+}
+
+static struct sim_cm *ask(struct process *process)
+{
+	struct sim_cm *cm = send_req(process, 0x100 + process->requests++);
+
 	run();
 	return cm;
 }
@@ -264,5 +273,65 @@ void test_a_peer_that_is_gone(void)
 	TEST_ASSERT_EQUAL_UINT(1, processes[0].counts[SIM_CM_EVENT_DREP]);
 	/* So is the next request. */
 	ask(&processes[0]);
+	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_INVALID_SERVICE_ID, processes[0].rejected);
+}
+
+/* --- bursts --- */
+
+/* Several times what a ring holds, which is 256 KiB. */
+#define BURST 2000u
+
+static uint64_t lost(const struct process *process)
+{
+	return process->engine.sides[0].device->counters.lost_packets +
+	       process->engine.sides[1].device->counters.lost_packets;
+}
+
+static unsigned int count_in(struct process *process, enum sim_cm_state state)
+{
+	unsigned int count = 0;
+	uint32_t cursor = 0;
+	struct sim_cm *cm;
+
+	while ((cm = sim_table_next(&process->engine.sim->cm->table, &cursor)))
+		count += sim_cm_state(cm) == state;
+	return count;
+}
+
+/* Process 0 sends all messages before process 1 takes one. */
+void test_a_burst_of_messages_waits_for_room(void)
+{
+	uint32_t cursor = 0;
+	struct sim_cm *cm;
+
+	listen_in(&processes[1]);
+	for (unsigned int i = 0; i < BURST; i++)
+		send_req(&processes[0], 0x1000 + i);
+	for (unsigned int i = 0; i < 10; i++)
+		run();
+	TEST_ASSERT_EQUAL_UINT(BURST, processes[1].counts[SIM_CM_EVENT_REQ]);
+	TEST_ASSERT_EQUAL_UINT(BURST, count_in(&processes[0], SIM_CM_ESTABLISHED));
+	TEST_ASSERT_EQUAL_UINT(BURST, count_in(&processes[1], SIM_CM_ESTABLISHED));
+	while ((cm = sim_table_next(&processes[0].engine.sim->cm->table, &cursor)))
+		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_dreq(cm, &(struct sim_cm_private){0}));
+	for (unsigned int i = 0; i < 10; i++)
+		run();
+	TEST_ASSERT_EQUAL_UINT(BURST, count_in(&processes[0], SIM_CM_TIMEWAIT));
+	TEST_ASSERT_EQUAL_UINT(BURST, processes[1].counts[SIM_CM_EVENT_DREQ]);
+	TEST_ASSERT_EQUAL_UINT64(0, lost(&processes[0]) + lost(&processes[1]));
+	expect_dropped_nothing();
+}
+
+/* The receiver ends while messages wait for it: the sender's own engine answers them. */
+void test_a_receiver_ends_while_messages_wait(void)
+{
+	listen_in(&processes[1]);
+	for (unsigned int i = 0; i < BURST; i++)
+		send_req(&processes[0], 0x1000 + i);
+	TEST_ASSERT_TRUE(sim_way_out_is_awaited(processes[0].engine.sim));
+	close_process(&processes[1]);
+	run();
+	TEST_ASSERT_FALSE(sim_way_out_is_awaited(processes[0].engine.sim));
+	TEST_ASSERT_TRUE(processes[0].counts[SIM_CM_EVENT_REJ] > BURST / 2);
 	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_INVALID_SERVICE_ID, processes[0].rejected);
 }

@@ -18,6 +18,9 @@
 
 #define MULTICAST_QPN 0xffffffu
 
+/* The receiver of messages that are for all other processes. */
+#define EVERYBODY UINT64_MAX
+
 /* A living process that takes nothing for so long is taken for one that never answers: packets for its full
  * ring are lost from then on, as behind a switch that gives up on a paused port. */
 #define LAG_NS UINT64_C(2000000000)
@@ -217,6 +220,41 @@ static unsigned int shared_room(void *arg, const struct sim_path *path, uint32_t
 	return out ? room_in(shared, out) : UINT_MAX;
 }
 
+static unsigned int room_at_process(struct shared *shared, segment_id id)
+{
+	struct outward *out = NULL;
+
+	/* The numbers and services of a process that has ended are somebody else's, or nobody's. */
+	if (places_id(&shared->segment, segment_id_place(id)) == id)
+		out = out_to(shared, id);
+	return out ? room_in(shared, out) : UINT_MAX;
+}
+
+static unsigned int room_at_all(struct shared *shared)
+{
+	const uint32_t used = places_used(&shared->segment);
+	unsigned int least = UINT_MAX;
+
+	for (uint32_t i = 0; i < used; i++) {
+		const segment_id id = places_id(&shared->segment, i);
+		const unsigned int room =
+			id && id != shared->segment.id ? room_at_process(shared, id) : UINT_MAX;
+
+		least = room < least ? room : least;
+	}
+	return least;
+}
+
+static unsigned int shared_room_at(void *arg, const struct sim_path *path, uint64_t process)
+{
+	struct shared *shared = arg;
+
+	(void)path;
+	if (!is_attached(shared))
+		return UINT_MAX;
+	return process == EVERYBODY ? room_at_all(shared) : room_at_process(shared, process);
+}
+
 /* Returns true while the living consumer of a ring has frames to take, and has not stood still for long. */
 static bool lags(struct shared *shared, struct outward *out)
 {
@@ -366,17 +404,6 @@ static bool put_to_all(struct shared *shared, const struct sim_departure *depart
 	return sent;
 }
 
-/* A message to QP 1. */
-static bool put_to_target(struct shared *shared, const struct sim_departure *departure)
-{
-	segment_id id;
-
-	if (departure->target->kind == SIM_GSI_EVERYBODY)
-		return put_to_all(shared, departure);
-	id = services_owner(&shared->segment, departure->target);
-	return id && put(shared, id, departure);
-}
-
 static bool put_to_members(struct shared *shared, const struct sim_departure *departure)
 {
 	const uint32_t used = places_used(&shared->segment);
@@ -400,8 +427,10 @@ static bool shared_send(void *arg, const struct sim_departure *departure)
 		return false;
 	if (departure->dest_qpn == MULTICAST_QPN)
 		return put_to_members(shared, departure);
-	if (departure->target)
-		return put_to_target(shared, departure);
+	if (departure->process == EVERYBODY)
+		return put_to_all(shared, departure);
+	if (departure->process)
+		return put(shared, departure->process, departure);
 	id = owner_of(shared, departure->dest->device, departure->dest_qpn);
 	return id && put(shared, id, departure);
 }
@@ -467,14 +496,16 @@ static uint64_t shared_holder(void *arg, const struct sim_device *device, unsign
 
 /* --- services --- */
 
-static bool shared_serves(void *arg, const struct sim_device *device,
-			  const struct sim_gsi_target *target)
+static uint64_t shared_server(void *arg, const struct sim_device *device,
+			      const struct sim_gsi_target *target)
 {
 	struct shared *shared = arg;
 
 	(void)device;
-	return is_attached(shared) &&
-	       (target->kind == SIM_GSI_EVERYBODY || services_owner(&shared->segment, target));
+	if (!is_attached(shared))
+		return 0;
+	return target->kind == SIM_GSI_EVERYBODY ? EVERYBODY
+						 : services_owner(&shared->segment, target);
 }
 
 static int shared_reserve(void *arg, uint64_t service_id, const uint8_t address[16], bool is_shared)
@@ -813,7 +844,8 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 			.find = shared_find,
 			.holder = shared_holder,
 			.relay = shared_relay,
-			.serves = shared_serves,
+			.server = shared_server,
+			.room_at = shared_room_at,
 			.reserve = shared_reserve,
 			.unreserve = shared_unreserve,
 			.listen = shared_listen_on},

@@ -128,11 +128,20 @@ static bool relay(void *arg, const struct sim_port *port, uint64_t process, cons
 	       wire->way.relay(wire->way.arg, port, process, bytes, length);
 }
 
-static bool serves(void *arg, const struct sim_device *device, const struct sim_gsi_target *target)
+static uint64_t server(void *arg, const struct sim_device *device,
+		       const struct sim_gsi_target *target)
 {
 	const struct wire *wire = wire_of(arg, device);
 
-	return wire && wire->way.serves && wire->way.serves(wire->way.arg, device, target);
+	return wire && wire->way.server ? wire->way.server(wire->way.arg, device, target) : 0;
+}
+
+static unsigned int room_at(void *arg, const struct sim_path *path, uint64_t process)
+{
+	const struct wire *wire = way_to(arg, path->source, path->dest);
+
+	return wire && wire->way.room_at ? wire->way.room_at(wire->way.arg, path, process)
+					 : UINT32_MAX;
 }
 
 /* The wire by which other processes have the same ports; NULL: there is none. */
@@ -186,7 +195,8 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.barrier = barrier,
 		.holder = holder,
 		.relay = relay,
-		.serves = serves,
+		.server = server,
+		.room_at = room_at,
 		.reserve = reserve,
 		.unreserve = unreserve,
 		.listen = listen_on,
