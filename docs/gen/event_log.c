@@ -28,6 +28,7 @@ static const struct {
 	const char *type, *schema;
 } forms[] = {
 	[FORM_DECIMAL] = {"number", NUMBER},
+	[FORM_SIGNED] = {"number", "{\"type\": \"integer\"}"},
 	[FORM_HEX] = {"hex", HEX},
 	[FORM_HEX_NOT_0] = {"hex; absent if 0", HEX},
 	[FORM_BOOL] = {"boolean", "{\"type\": \"boolean\"}"},
@@ -92,6 +93,8 @@ static const struct vb_why missing = {
 	.values = {0x11, IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_DEST_QPN},
 };
 
+static const struct vb_why no_service = {.reason = VB_WHY_CM_EVENT_NO_SERVICE};
+
 static const struct vb_why wrong_icrc = {.reason = VB_WHY_PACKET_ICRC};
 
 static bool sample_arguments(struct line *line, const void *arg)
@@ -127,6 +130,12 @@ static const struct vb_event samples[] = {
 	 .values = {7, IBV_WC_SUCCESS, IBV_WC_RECV, 64, IBV_WC_WITH_IMM, 0xcafe},
 	 .absent = 1 << 6 | 1 << 7 | 1 << 8,
 	 .texts = {"cq1"}},
+	{.kind = VB_EVENT_CONNECTION,
+	 .time_ns = 4096,
+	 .device = "sim0",
+	 .values = {8, 148},
+	 .texts = {"RDMA_CM_EVENT_REJECTED", "id1"},
+	 .why = &no_service},
 	{SIM0, .kind = VB_EVENT_PACKET, .values = {true}, .packet = &packet},
 	{SIM0, .kind = VB_EVENT_DROP, .packet = &packet, .why = &wrong_icrc},
 	{SIM0, .kind = VB_EVENT_STATE, .values = {IBV_QPS_RTS, IBV_QPS_ERR}, .texts = {"send"}},
@@ -207,6 +216,11 @@ static const char intro[] =
 	"nothing\n"
 	"  leaves no line. Only a poll that fails is a `verb`. Of the builders `ibv_wr_*`, only\n"
 	"  `wr_complete` and `wr_abort` are events.\n"
+	"- The functions of the connection manager are events of the same kind, by the name of "
+	"`vb_cm_*`:\n"
+	"  `rdma_connect` is the `verb` named `cm_connect`. An event that `rdma_get_cm_event` has "
+	"taken is\n"
+	"  a `connection`; the call itself is a `verb` only if it fails.\n"
 	"- A simulated device adds what happens in it: packets, drops, states, timers, faults, "
 	"failures.\n"
 	"  An adapter adds nothing.\n"
@@ -318,6 +332,7 @@ static const char verb_notes[] =
 	"its SGEs, and is absent for the request that was not posted. "
 	"What a verb fills in is there only if\n"
 	"the verb has succeeded. `path_mtu` and its kin are in bytes.\n"
+	"An IP address is a text such as `\"10.0.0.1 7471\"`: the address and the port.\n"
 	"A list that is too long for a line of 64 KiB ends in `\"...\"`.\n";
 
 static void print_row(FILE *out, const char *word, const char *type, const char *about)

@@ -186,6 +186,19 @@ static void print_completion(const json_t *event, FILE *out)
 	print_why(event, "peer_why", "; the peer: ", out);
 }
 
+static void print_connection(const json_t *event, FILE *out)
+{
+	print_member(event, "event", "", out);
+	print_member(event, "id", " of ", out);
+	print_member(event, "listener", " by ", out);
+	if (json_integer_value(json_object_get(event, "status")))
+		print_member(event, "status", ", status ", out);
+	if (json_object_get(event, "private_bytes"))
+		fputs(", private data", out);
+	print_bytes(event, "private_bytes", out);
+	print_why(event, "why", ": ", out);
+}
+
 /* The members of a packet that every line has in its own words. */
 static bool is_said(const char *key)
 {
@@ -320,10 +333,17 @@ static const struct {
 	const char *kind;
 	void (*print)(const json_t *event, FILE *out);
 } kinds[] = {
-	{"log", print_log},	    {"verb", print_verb},   {"completion", print_completion},
-	{"packet", print_packet},   {"drop", print_drop},   {"state", print_state},
-	{"async", print_async},	    {"timer", print_timer}, {"fault", print_fault},
+	{"log", print_log},
+	{"verb", print_verb},
+	{"completion", print_completion},
+	{"packet", print_packet},
+	{"drop", print_drop},
+	{"state", print_state},
+	{"async", print_async},
+	{"timer", print_timer},
+	{"fault", print_fault},
 	{"failure", print_failure},
+	{"connection", print_connection},
 };
 
 /* --- the line --- */

@@ -8,9 +8,8 @@
 #include "src/verbs/stubs.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <stdint.h>
-
-#define FAILED_GAI(err, ...) FAILED_MINUS_ONE(err, __VA_ARGS__)
 
 /* The name of a stub makes refuse() name the function "cm_<name>". */
 #define VB_CM(result, name, parameters, arguments, convention, by, object, version) \
@@ -25,6 +24,15 @@ const struct vb_cm_backend cm_stubs = {
 	.name = stub_cm_##name,
 #include <verbena/cm.def>
 };
+
+void explain_gai(int answer)
+{
+	if (!answer || answer == -1 || dispatch_said())
+		return;
+	if (answer != EAI_SYSTEM)
+		errno = answer == EAI_MEMORY ? ENOMEM : EINVAL;
+	dispatch_why((struct vb_why){VB_WHY_CM_NAME, .text = gai_strerror(answer)});
+}
 
 /* Begins the function on an object, which belongs to @slot, or else is refused for @unknown. */
 static const struct vb_backend *enter_object(const char *function, const void *object,

@@ -25,6 +25,12 @@ const struct vb_backend *enter_event(const char *function, const struct rdma_cm_
 void note_context(struct ibv_context *context, const struct vb_backend *slot);
 void note_device(const struct rdma_cm_id *id, const struct vb_backend *slot);
 
+/*
+ * Says why getaddrinfo has failed, if the backend has not, and sets errno. answer: what the backend
+ * has returned; 0 is no failure, and -1 has its errno already.
+ */
+void explain_gai(int answer);
+
 /* Stands in for functions that a backend does not have: each of its functions fails. */
 extern const struct vb_cm_backend cm_stubs;
 

@@ -11,7 +11,6 @@
 #include "src/verbs/stubs.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -177,14 +176,6 @@ int vb_cm_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
 
 /* --- addresses and devices --- */
 
-/* Explains an answer of getaddrinfo(3), which comes without a reason. Sets errno. */
-static void explain_gai(int answer)
-{
-	if (answer != EAI_SYSTEM)
-		errno = answer == EAI_MEMORY ? ENOMEM : EINVAL;
-	dispatch_why((struct vb_why){VB_WHY_CM_NAME, .text = gai_strerror(answer)});
-}
-
 int vb_cm_getaddrinfo(const char *backend, const char *node, const char *service,
 		      const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
 {
@@ -196,8 +187,7 @@ int vb_cm_getaddrinfo(const char *backend, const char *node, const char *service
 		say_no_memory();
 		answer = -1;
 	}
-	if (answer && answer != -1 && !dispatch_said())
-		explain_gai(answer);
+	explain_gai(answer);
 	leave_signed(answer ? -1 : 0);
 	return answer;
 }

@@ -2,6 +2,7 @@
 #include "src/explain/explain.h"
 
 #include "src/base/count.h"
+#include "src/cm/cause.h"
 #include "src/explain/flush.h"
 #include "src/explain/place.h"
 #include "src/explain/tally.h"
@@ -14,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <verbena/cm.h>
 #include <verbena/explain.h>
 
 #define SENTENCE_BYTES 3072
@@ -30,6 +32,7 @@ static const struct {
 	{LAYER_get_cq_event, EAGAIN},	 {LAYER_get_cq_event, EINTR},
 	{LAYER_get_async_event, EAGAIN}, {LAYER_get_async_event, EINTR},
 	{LAYER_query_gid_ex, ENODATA},	 {LAYER_get_device_list, ENOSYS},
+	{LAYER_cm_get_cm_event, EAGAIN}, {LAYER_cm_get_cm_event, EINTR},
 };
 
 static bool is_answer(const struct layer_call *call)
@@ -71,6 +74,15 @@ static void print_plain(const char *sentence)
 
 /* --- verbs --- */
 
+/* A backend names vb_cm_connect() "connect". */
+static bool is_name(const char *verb, const char *text, size_t length)
+{
+	const char *plain = strncmp(verb, "cm_", 3) == 0 ? verb + 3 : verb;
+
+	return (strlen(verb) == length && !memcmp(verb, text, length)) ||
+	       (strlen(plain) == length && !memcmp(plain, text, length));
+}
+
 /* Returns a sentence without the name of a verb before it. */
 static const char *without_verb(const char *sentence)
 {
@@ -79,9 +91,7 @@ static const char *without_verb(const char *sentence)
 	if (strncmp(sentence + length, ": ", 2) != 0)
 		return sentence;
 	for (int verb = 0; verb < LAYER_VERBS; verb++) {
-		const char *name = layer_verb_info((enum layer_verb)verb)->name;
-
-		if (strlen(name) == length && !memcmp(name, sentence, length))
+		if (is_name(layer_verb_info((enum layer_verb)verb)->name, sentence, length))
 			return sentence + length + 2;
 	}
 	return sentence;
@@ -151,15 +161,47 @@ static void explain_completions(const struct layer_call *call)
 		explain_completion(call, &wc[i]);
 }
 
+/* --- events of the connection manager --- */
+
+static void explain_event(const struct layer_call *call)
+{
+	const struct rdma_cm_event *event =
+		*(struct rdma_cm_event *const *)(uintptr_t)call->arguments[1];
+	char reason[SENTENCE_BYTES - 512], sentence[SENTENCE_BYTES], id[32];
+	struct place place;
+	struct vb_why why;
+
+	if (!cause_of_event(event, &why))
+		return;
+	place_find(layer_verb_info(call->verb)->name, &place);
+	snprintf(sentence, sizeof(sentence), "%s: %s of %s: %s", place.verb,
+		 vb_cm_event_str(event->event), layer_object_name(event->id, id, sizeof(id)),
+		 vb_why_text(&why, reason, sizeof(reason)));
+	print_line(place.text, sentence);
+}
+
 /* --- the layer --- */
+
+/* Returns the QP that the call ends; NULL if it ends none. */
+static const void *ending_qp(const struct layer_call *call)
+{
+	const void *object = (const void *)(uintptr_t)call->arguments[0];
+	struct layer_object id;
+
+	if (call->verb == LAYER_destroy_qp)
+		return object;
+	/* An identifier that is unknown may be any pointer. */
+	if (call->verb == LAYER_cm_destroy_qp && layer_object_find(object, &id))
+		return ((const struct rdma_cm_id *)object)->qp;
+	return NULL;
+}
 
 /* Notes the QPN of a QP that ends. */
 static int before(struct layer_call *call)
 {
 	struct layer_object qp;
 
-	if (call->verb == LAYER_destroy_qp &&
-	    layer_object_find((const void *)(uintptr_t)call->arguments[0], &qp))
+	if (layer_object_find(ending_qp(call), &qp))
 		call->state = qp.qpn;
 	return 0;
 }
@@ -179,6 +221,10 @@ static void after(const struct layer_call *call)
 	case LAYER_next_poll:
 		explain_completions(call);
 		break;
+	case LAYER_cm_get_cm_event:
+		explain_event(call);
+		break;
+	case LAYER_cm_destroy_qp:
 	case LAYER_destroy_qp:
 		flush_end(call->context, (uint32_t)call->state, print_plain);
 		break;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/explain/place.h"
 
+#include "src/base/count.h"
+
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <limits.h>
@@ -12,7 +14,16 @@
 #include <unistd.h>
 
 #define FRAMES_MAX 64
-#define DROPIN	   "libibverbs.so" /* also the system's, which the backend ibverbs calls */
+#define CM	   "cm_" /* begins the names of functions of the connection manager */
+
+/* The drop-in, and how the program names its functions. The backend ibverbs calls the system's
+ * libraries of these names. */
+static const struct dropin {
+	const char *library, *prefix;
+} dropins[] = {
+	{"libibverbs.so", "ibv_"},
+	{"librdmacm.so", "rdma_"},
+};
 
 /* --- modules --- */
 
@@ -51,11 +62,16 @@ static bool find_module(uintptr_t address, struct module *module)
 	return true;
 }
 
-static bool is_libibverbs(const struct module *module)
+/* Returns NULL if the module is no library of the drop-in. */
+static const struct dropin *dropin_of(const struct module *module)
 {
 	const char *slash = strrchr(module->path, '/');
+	const char *name = slash ? slash + 1 : module->path;
 
-	return !strncmp(slash ? slash + 1 : module->path, DROPIN, strlen(DROPIN));
+	for (size_t i = 0; i < COUNT(dropins); i++)
+		if (!strncmp(name, dropins[i].library, strlen(dropins[i].library)))
+			return &dropins[i];
+	return NULL;
 }
 
 static struct module own;
@@ -130,8 +146,8 @@ static void describe(uintptr_t address, const struct module *module, struct symb
 
 /* The stack of a verb, as far as its caller. */
 struct walk {
-	bool through_libibverbs; /* the program called a function of libibverbs.so.1 */
-	bool through_pointer;	 /* the program called a pointer in an object */
+	const struct dropin *dropin; /* the program called a function of this library; or NULL */
+	bool through_pointer;	     /* the program called a pointer in an object */
 };
 
 /*
@@ -142,9 +158,9 @@ static void note_entry(uintptr_t address, const struct module *module, struct wa
 {
 	struct symbol symbol;
 
-	walk->through_libibverbs = is_libibverbs(module);
+	walk->dropin = dropin_of(module);
 	walk->through_pointer = false;
-	if (walk->through_libibverbs)
+	if (walk->dropin)
 		return;
 	describe(address, module, &symbol);
 	walk->through_pointer = strncmp(symbol.text, "vb_", 3) != 0;
@@ -154,11 +170,16 @@ static void note_entry(uintptr_t address, const struct module *module, struct wa
 static void name_verb(const struct walk *walk, const char *found, const char *verb,
 		      struct place *place)
 {
+	const bool of_cm = !strncmp(verb, CM, strlen(CM));
+
 	if (found[0])
 		snprintf(place->verb, sizeof(place->verb), "%s", found);
+	else if (of_cm && walk->dropin)
+		snprintf(place->verb, sizeof(place->verb), "%s%s", walk->dropin->prefix,
+			 verb + strlen(CM));
 	else
 		snprintf(place->verb, sizeof(place->verb), "%s%s",
-			 walk->through_libibverbs || walk->through_pointer ? "ibv_" : "vb_", verb);
+			 walk->dropin || (walk->through_pointer && !of_cm) ? "ibv_" : "vb_", verb);
 }
 
 void place_find(const char *verb, struct place *place)
@@ -178,7 +199,7 @@ void place_find(const char *verb, struct place *place)
 
 		if (!find_module(address - 1, &module))
 			break;
-		if (module.base == own.base || is_libibverbs(&module)) {
+		if (module.base == own.base || dropin_of(&module)) {
 			entry = address;
 			entry_module = module;
 			continue;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The names, conventions and parameters of the verbs, read once from the rows of verbs.def. */
+/* The names, conventions and parameters of the verbs, read once from the rows of verbs.def and
+ * cm.def. */
 #include "src/layer/passage.h"
 
 #include "src/base/count.h"
@@ -17,6 +18,9 @@ static const struct {
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) \
 	[LAYER_##name] = {#name, LAYER_##convention, #parameters},
 #include <verbena/verbs.def>
+#define VB_CM(result, name, parameters, arguments, convention, by, object, version) \
+	[LAYER_cm_##name] = {"cm_" #name, LAYER_##convention, #parameters},
+#include <verbena/cm.def>
 	[LAYER_wr_start] = {"wr_start", LAYER_NOTHING, "(struct ibv_qp_ex *qp)"},
 	[LAYER_wr_complete] = {"wr_complete", LAYER_ERRNO,
 			       "(struct ibv_qp_ex *qp, struct ibv_send_wr *wr)"},

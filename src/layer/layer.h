@@ -5,7 +5,8 @@
  *
  * While no layer is added, nothing is in the way of a verb. With the first one, the verbs of all
  * backends go through src/layer/: those that vb_* dispatches, and those that a program reaches
- * through pointers in an object (context->ops, struct verbs_context, ibv_qp_ex, ibv_cq_ex).
+ * through pointers in an object (context->ops, struct verbs_context, ibv_qp_ex, ibv_cq_ex). The
+ * functions of the connection manager count as verbs here: vb_cm_connect() is the verb cm_connect.
  */
 #ifndef SRC_LAYER_LAYER_H
 #define SRC_LAYER_LAYER_H
@@ -17,10 +18,13 @@
 
 #define LAYER_ARGUMENTS_MAX 8
 
-/* The verbs, and the functions that a program reaches only through ibv_qp_ex and ibv_cq_ex. */
+/* The verbs, the functions of the connection manager, and the functions that a program reaches only
+ * through ibv_qp_ex and ibv_cq_ex. */
 enum layer_verb {
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) LAYER_##name,
 #include <verbena/verbs.def>
+#define VB_CM(result, name, parameters, arguments, convention, by, object, version) LAYER_cm_##name,
+#include <verbena/cm.def>
 	/* ibv_wr_complete(): the arguments are the QP, and the struct ibv_send_wr list of the batch
 	 * (built only if a layer asks for it) */
 	LAYER_wr_start,
@@ -40,6 +44,7 @@ enum layer_convention {
 	LAYER_POINTER,
 	LAYER_OPTIONAL,
 	LAYER_MINUS_ONE,
+	LAYER_GAI, /* returns 0, or -1 with errno, or EAI_* of getaddrinfo(3) */
 	LAYER_NEGATED,
 	LAYER_REREG,
 	LAYER_ANSWER,
@@ -52,7 +57,7 @@ struct layer_parameter {
 };
 
 struct layer_verb_info {
-	const char *name; /* such as "modify_qp" */
+	const char *name; /* such as "modify_qp" or "cm_connect" */
 	enum layer_convention convention;
 	unsigned int parameter_count;
 	const struct layer_parameter *parameters;
@@ -108,7 +113,7 @@ uint64_t layer_now_ns(const struct layer_call *call);
  * The name of an object that a program has made, such as "pd1", "cq2", "mr3" or "qp 0x11": "" if the
  * pointer is of no object that a layered verb has returned. Writes into text of size_bytes bytes
  * (32 are enough) and returns text. Names are counted by device and kind, from 1; a QP's is its
- * number.
+ * number. Identifiers and channels of the connection manager are counted in the process.
  */
 const char *layer_object_name(const void *object, char *text, size_t size_bytes);
 

@@ -180,6 +180,8 @@ static int error_of(const struct passage *passage, int64_t result)
 	case LAYER_MINUS_ONE:
 	case LAYER_REREG:
 		return result < 0 ? errno_or_eio() : 0;
+	case LAYER_GAI:
+		return result ? errno_or_eio() : 0;
 	case LAYER_NEGATED:
 		return result < 0 ? (int)-result : 0;
 	default:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/layer/role.h"
 
+#include "src/layer/role_cm.h"
 #include "src/layer/shadow.h"
 #include "src/layer/slots.h"
 
@@ -59,11 +60,16 @@ static const struct {
 	[LAYER_destroy_flow_action] = {.ends = LAYER_FLOW_ACTION},
 	[LAYER_create_counters] = {.makes = LAYER_COUNTERS},
 	[LAYER_destroy_counters] = {.ends = LAYER_COUNTERS},
+	[LAYER_cm_create_event_channel] = {.makes = LAYER_EVENT_CHANNEL},
+	[LAYER_cm_destroy_event_channel] = {.ends = LAYER_EVENT_CHANNEL},
+	[LAYER_cm_destroy_id] = {.ends = LAYER_ID},
+	[LAYER_cm_destroy_ep] = {.ends = LAYER_ID},
 };
 
 bool role_has(enum layer_verb verb)
 {
-	return roles[verb].makes || roles[verb].ends || verb == LAYER_qp_to_qp_ex;
+	return roles[verb].makes || roles[verb].ends || verb == LAYER_qp_to_qp_ex ||
+	       role_cm_has(verb);
 }
 
 /* --- an object --- */
@@ -152,6 +158,7 @@ void role_begin(struct passage *passage)
 	enum layer_kind ends = roles[passage->call.verb].ends;
 	const void *object;
 
+	role_cm_begin(passage);
 	if (!ends)
 		return;
 	object = (const void *)(uintptr_t)passage->call.arguments[0];
@@ -174,6 +181,7 @@ void role_ended(struct passage *passage)
 		make(passage, makes);
 	else if (passage->call.verb == LAYER_qp_to_qp_ex && passage->call.result)
 		shadow_old_qp(&passage->call);
+	role_cm_ended(passage);
 	if (!ending)
 		return;
 	if (!passage->call.err) {

@@ -28,4 +28,8 @@ const struct vb_backend *slots_at(unsigned int number);
 void wrap_put(struct vb_backend *slot, struct vb_backend *original, unsigned int number);
 void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original, unsigned int number);
 
+/* In wrap_cm.c, which wrap.c calls: the same for the connection manager. */
+void wrap_put_cm(struct vb_backend *slot, struct vb_backend *original);
+void wrap_take_out_cm(struct vb_backend *slot, const struct vb_backend *original);
+
 #endif /* SRC_LAYER_SLOTS_H */

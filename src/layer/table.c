@@ -26,10 +26,13 @@ const char *const layer_kind_names[LAYER_KINDS] = {
 	[LAYER_FLOW] = "flow",
 	[LAYER_FLOW_ACTION] = "flow_action",
 	[LAYER_COUNTERS] = "counters",
+	[LAYER_ID] = "id",
+	[LAYER_EVENT_CHANNEL] = "event_channel",
 };
 
 static struct layer_entry *_Atomic buckets[BUCKETS];
 static struct layer_device *devices;
+static struct layer_device no_device; /* counts the objects that have none */
 static uint64_t last_serial;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while entries change */
 
@@ -108,24 +111,50 @@ static struct layer_device *device_of(const struct ibv_device *device)
 	return known;
 }
 
+static uint32_t qpn_of(const void *qp)
+{
+	return ((const struct ibv_qp *)qp)->qp_num;
+}
+
+/* The caller holds the lock. */
+static struct layer_entry *enter(const void *object, enum layer_kind kind,
+				 struct ibv_context *context, struct layer_entry *old)
+{
+	struct layer_entry *entry = old ? old : free_entry(bucket_of(object));
+
+	if (!entry)
+		return NULL;
+	entry->kind = kind;
+	entry->serial = ++last_serial;
+	entry->context = context;
+	entry->device = device_of(context ? context->device : NULL);
+	entry->number = ++(entry->device ? entry->device : &no_device)->counts[kind];
+	if (kind == LAYER_QP)
+		entry->number = qpn_of(object);
+	atomic_store_explicit(&entry->object, object, memory_order_release);
+	return entry;
+}
+
 struct layer_entry *table_enter(const void *object, enum layer_kind kind,
 				struct ibv_context *context)
 {
-	struct layer_entry *entry, *old;
+	struct layer_entry *entry;
+
+	pthread_mutex_lock(&lock);
+	entry = enter(object, kind, context, table_find(object, kind));
+	pthread_mutex_unlock(&lock);
+	return entry;
+}
+
+struct layer_entry *table_enter_unknown(const void *object, enum layer_kind kind,
+					struct ibv_context *context)
+{
+	struct layer_entry *entry = NULL, *old;
 
 	pthread_mutex_lock(&lock);
 	old = table_find(object, kind);
-	entry = old ? old : free_entry(bucket_of(object));
-	if (entry) {
-		entry->kind = kind;
-		entry->serial = ++last_serial;
-		entry->context = context;
-		entry->device = device_of(context ? context->device : NULL);
-		entry->number = entry->device ? ++entry->device->counts[kind] : 0;
-		if (kind == LAYER_QP)
-			entry->number = ((const struct ibv_qp *)object)->qp_num;
-		atomic_store_explicit(&entry->object, object, memory_order_release);
-	}
+	if (!old || (kind == LAYER_QP && old->number != qpn_of(object)))
+		entry = enter(object, kind, context, old);
 	pthread_mutex_unlock(&lock);
 	return entry;
 }

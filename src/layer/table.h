@@ -33,6 +33,8 @@ enum layer_kind {
 	LAYER_FLOW,
 	LAYER_FLOW_ACTION,
 	LAYER_COUNTERS,
+	LAYER_ID, /* struct rdma_cm_id */
+	LAYER_EVENT_CHANNEL,
 	LAYER_KINDS,
 };
 
@@ -50,7 +52,8 @@ struct layer_entry {
 	struct layer_entry *_Atomic next;
 	_Atomic(const void *) object; /* NULL: the entry is free */
 	enum layer_kind kind;
-	uint32_t number;	 /* of the kind on the device, from 1; of a QP its QPN */
+	uint32_t number;	 /* of the kind on the device, from 1; of a QP its QPN; of an
+				  * object without a device: of the kind among such objects */
 	_Atomic uint64_t serial; /* no other entering has the same */
 	struct ibv_context *context;
 	struct layer_device *device; /* NULL: the context has none */
@@ -65,6 +68,10 @@ struct layer_entry {
  */
 struct layer_entry *table_enter(const void *object, enum layer_kind kind,
 				struct ibv_context *context);
+
+/* The same, but returns NULL if the object is known already; a QP by its number, too. */
+struct layer_entry *table_enter_unknown(const void *object, enum layer_kind kind,
+					struct ibv_context *context);
 
 /* Returns the entry of an object; NULL: it has none. LAYER_NO_KIND: of any kind. */
 struct layer_entry *table_find(const void *object, enum layer_kind kind);

@@ -5,11 +5,9 @@
  *	slot_<name>	in the slots of all backends: finds the backend as vb_<name>() has found it
  *	object_<name>	in the objects of a context: finds the original in the shadow of the context
  */
-#include "src/layer/pack.h"
-#include "src/layer/passage.h"
+#include "src/layer/pass.h"
 #include "src/layer/shadow.h"
 #include "src/layer/slots.h"
-#include "src/verbs/convention.h"
 #include "src/verbs/dispatch.h"
 #include "src/verbs/registry.h"
 #include "src/verbs/stubs.h"
@@ -83,42 +81,6 @@ static struct route route_event(const struct ibv_async_event *event)
 #define ROUTE_BY_HAND_open_device(device)    route_named(device)
 #define ROUTE_BY_HAND_close_device(context)  ROUTE_CONTEXT(close_device, context)
 #define ROUTE_BY_HAND_ack_async_event(event) route_event(event)
-
-/* --- a wrapper, by the verb's convention --- */
-
-#define PASS_VALUE(result, name, arguments, convention, route, original)               \
-	const uint64_t packed[] = {NUMBERS arguments};                                 \
-	struct passage passage;                                                        \
-	result answer;                                                                 \
-	int err;                                                                       \
-                                                                                       \
-	if (passage_inside())                                                          \
-		return original arguments;                                             \
-	err = passage_begin(&passage, LAYER_##name, &(route), packed);                 \
-	answer = err ? FAILED(convention, err, UNPACK arguments) : original arguments; \
-	passage_end(&passage, NUMBER(answer));                                         \
-	return answer
-
-#define PASS_NOTHING(result, name, arguments, convention, route, original) \
-	const uint64_t packed[] = {NUMBERS arguments};                     \
-	struct passage passage;                                            \
-                                                                           \
-	if (passage_inside()) {                                            \
-		original arguments;                                        \
-		return;                                                    \
-	}                                                                  \
-	if (!passage_begin(&passage, LAYER_##name, &(route), packed))      \
-		original arguments;                                        \
-	passage_end(&passage, 0)
-
-#define PASS_ERRNO     PASS_VALUE
-#define PASS_POSTED    PASS_VALUE
-#define PASS_POINTER   PASS_VALUE
-#define PASS_OPTIONAL  PASS_VALUE
-#define PASS_MINUS_ONE PASS_VALUE
-#define PASS_NEGATED   PASS_VALUE
-#define PASS_REREG     PASS_VALUE
-#define PASS_ANSWER    PASS_VALUE
 
 /* --- in the slots --- */
 
@@ -202,6 +164,7 @@ void wrap_put(struct vb_backend *slot, struct vb_backend *original, unsigned int
 		original->name = slot->name;                                 \
 	slot->name = IN_SLOT_##by(name, number);
 #include <verbena/verbs.def>
+	wrap_put_cm(slot, original);
 }
 
 void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original, unsigned int number)
@@ -210,6 +173,7 @@ void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original, u
 	if (slot->name == IN_SLOT_##by(name, number))                        \
 		slot->name = original->name;
 #include <verbena/verbs.def>
+	wrap_take_out_cm(slot, original);
 }
 
 /* --- in the objects of a context --- */

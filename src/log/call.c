@@ -2,6 +2,7 @@
 #include "src/log/call.h"
 
 #include "src/base/count.h"
+#include "src/log/connection.h"
 #include "src/log/structure.h"
 
 #include <infiniband/verbs.h>
@@ -277,7 +278,7 @@ static bool add_rate_limit(struct line *line, const struct layer_call *call, uns
 
 static bool add_ece(struct line *line, const struct layer_call *call, unsigned int index)
 {
-	if (call->verb == LAYER_query_ece)
+	if (call->verb == LAYER_query_ece || call->verb == LAYER_cm_get_remote_ece)
 		return add_answered(line, call, index, structure_ece);
 	return add_structure(line, call, index, structure_ece, 0);
 }
@@ -415,6 +416,72 @@ static bool add_object(struct line *line, const struct layer_call *call, unsigne
 	return true;
 }
 
+/* --- the connection manager --- */
+
+static bool add_answered_id(struct line *line, const struct layer_call *call, unsigned int index)
+{
+	struct rdma_cm_id *const *id = answer(call, index);
+
+	if (id)
+		structure_add_object(line, *id);
+	return id;
+}
+
+/* init_qp_attr(id, qp_attr, qp_attr_mask) */
+static bool add_answered_qp_attr(struct line *line, const struct layer_call *call,
+				 unsigned int index)
+{
+	const int *mask = answer(call, index + 1);
+
+	return mask && add_structure(line, call, index, structure_qp_attr, (uint32_t)*mask);
+}
+
+static bool add_address(struct line *line, const struct layer_call *call, unsigned int index)
+{
+	connection_add_address(line, pointer(call, index));
+	return true;
+}
+
+static bool add_conn_param(struct line *line, const struct layer_call *call, unsigned int index)
+{
+	return add_structure(line, call, index, connection_param, 0);
+}
+
+static bool add_join(struct line *line, const struct layer_call *call, unsigned int index)
+{
+	const struct rdma_cm_join_mc_attr_ex *join = pointer(call, index);
+
+	if (!join || !(join->comp_mask & RDMA_CM_JOIN_MC_ATTR_ADDRESS))
+		return false;
+	connection_add_address(line, join->addr);
+	return true;
+}
+
+static bool add_port_space(struct line *line, const struct layer_call *call, unsigned int index)
+{
+	const uint64_t space = call->arguments[index];
+
+	line_name(line, connection_port_space(space), space);
+	return true;
+}
+
+static bool add_event_type(struct line *line, const struct layer_call *call, unsigned int index)
+{
+	const uint64_t event = call->arguments[index];
+
+	line_name(line, vb_event_type_name((enum ibv_event_type)event), event);
+	return true;
+}
+
+static bool add_text(struct line *line, const struct layer_call *call, unsigned int index)
+{
+	const char *text = pointer(call, index);
+
+	if (text)
+		line_text(line, text);
+	return text;
+}
+
 /* Of no interest, such as the size of a structure, or memory that the verb fills in. */
 static bool add_nothing(struct line *line, const struct layer_call *call, unsigned int index)
 {
@@ -428,6 +495,17 @@ static const struct {
 	const char *type, *name;
 	write_fn *write;
 } rows[] = {
+	{"struct sockaddr *", NULL, add_address},
+	{"struct rdma_cm_id **", NULL, add_answered_id},
+	{"struct rdma_conn_param *", NULL, add_conn_param},
+	{"struct rdma_cm_join_mc_attr_ex *", NULL, add_join},
+	{"struct ibv_qp_attr *", "qp_attr", add_answered_qp_attr},
+	{"enum rdma_port_space", NULL, add_port_space},
+	{"enum ibv_event_type", NULL, add_event_type},
+	{"const char *", "node", add_text},
+	{"const char *", "service", add_text},
+	{"void *", "context", add_nothing},
+	{"void *", "optval", add_nothing},
 	{"struct ibv_context *", NULL, add_device},
 	{"struct ibv_device *", NULL, add_device},
 	{"int *", "num_devices", add_answered_int},
@@ -501,6 +579,8 @@ static const struct {
 	{"struct ibv_flow *", NULL, add_object},
 	{"struct ibv_flow_action *", NULL, add_object},
 	{"struct ibv_counters *", NULL, add_object},
+	{"struct rdma_cm_id *", NULL, add_object},
+	{"struct rdma_event_channel *", NULL, add_object},
 };
 
 static write_fn *writers[LAYER_VERBS][LAYER_ARGUMENTS_MAX];
@@ -569,7 +649,8 @@ bool call_result(struct line *line, const void *arg)
 	case LAYER_POINTER:
 	case LAYER_OPTIONAL:
 		/* The list is an array of the program's, which has no name. */
-		if (call->verb == LAYER_get_device_list && call->result)
+		if ((call->verb == LAYER_get_device_list || call->verb == LAYER_cm_get_devices) &&
+		    call->result)
 			return false;
 		add_pointer_result(line, call);
 		return true;
@@ -595,5 +676,5 @@ uint32_t call_qpn(const struct layer_call *call)
 		return found.qpn;
 	if (makes && layer_object_find((const void *)(uintptr_t)call->result, &found))
 		return found.qpn;
-	return 0;
+	return connection_qpn(call);
 }

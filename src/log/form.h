@@ -11,6 +11,7 @@
 /* How a field is written. */
 enum form {
 	FORM_DECIMAL,
+	FORM_SIGNED,
 	FORM_HEX,
 	FORM_HEX_NOT_0,
 	FORM_BOOL,

@@ -14,6 +14,9 @@
 static void add_number(struct line *line, enum form form, uint64_t value)
 {
 	switch (form) {
+	case FORM_SIGNED:
+		line_signed(line, (int64_t)value);
+		break;
 	case FORM_HEX:
 	case FORM_HEX_NOT_0:
 		line_hex(line, value);

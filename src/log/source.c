@@ -4,6 +4,7 @@
 #include "src/layer/layer.h"
 #include "src/layer/watch.h"
 #include "src/log/call.h"
+#include "src/log/connection.h"
 #include "src/log/log.h"
 
 #include <errno.h>
@@ -188,7 +189,9 @@ static void add_completions(const struct layer_call *call)
 
 static void after(const struct layer_call *call)
 {
-	if (!is_poll(call->verb)) {
+	if (call->verb == LAYER_cm_get_cm_event && !call->err)
+		connection_write(call, now_ns(call));
+	else if (!is_poll(call->verb)) {
 		if (!is_silent(call->verb))
 			add_verb(call);
 	} else if (!call->err) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a verb that fails answers, by the convention of its row in <verbena/verbs.def>.
+ * How a verb that fails answers, by the convention of its row in <verbena/verbs.def>, and a function
+ * of <verbena/cm.def> by the same names.
  */
 #ifndef SRC_VERBS_CONVENTION_H
 #define SRC_VERBS_CONVENTION_H
@@ -26,6 +27,7 @@
 #define FAILED_POINTER(err, ...)		((void)(err), NULL)
 #define FAILED_OPTIONAL(err, ...)		((void)(err), NULL)
 #define FAILED_MINUS_ONE(err, ...)		((void)(err), -1)
+#define FAILED_GAI(err, ...)			((void)(err), -1)
 #define FAILED_REREG(err, ...)			((void)(err), IBV_REREG_MR_ERR_INPUT)
 #define FAILED_ANSWER(err, ...)			((void)(err), 0)
 

@@ -101,6 +101,7 @@ static void expect(enum form form, unsigned int i, char *expected, size_t size_b
 
 	switch (form) {
 	case FORM_DECIMAL:
+	case FORM_SIGNED:
 		snprintf(expected, size_bytes, "%u", value);
 		break;
 	case FORM_HEX:
