@@ -7,10 +7,12 @@
 #include "sim/wire/psn.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void sim_responder_free_resources(struct sim_qp *qp)
 {
-	qp->device->resource_count -= qp->resp.resource_size;
+	if (!qp->proxy)
+		qp->device->resource_count -= qp->resp.resource_size;
 	free(qp->resp.resources);
 }
 
@@ -19,7 +21,8 @@ void sim_responder_set_resources(struct sim_qp *qp, struct sim_resource *resourc
 	struct sim_responder *resp = &qp->resp;
 
 	sim_responder_free_resources(qp);
-	qp->device->resource_count += count;
+	if (!qp->proxy)
+		qp->device->resource_count += count;
 	resp->resources = resources;
 	resp->resource_size = count;
 	resp->resource_head = 0;
@@ -59,14 +62,44 @@ struct sim_resource *sim_answer_push(struct sim_qp *qp, const struct sim_packet 
 	return resource;
 }
 
-static struct sim_resource *find_resource(struct sim_qp *qp, uint32_t psn)
+/* Returns the resource that came `age` resources before the last one. */
+static struct sim_resource *resource_at(const struct sim_qp *qp, unsigned int age)
 {
-	struct sim_responder *resp = &qp->resp;
+	const struct sim_responder *resp = &qp->resp;
 
-	for (unsigned int i = 0; i < resp->resource_count; i++) {
-		struct sim_resource *resource = &resp->resources[i];
+	return &resp->resources[(resp->resource_head + 2u * resp->resource_size - 1 - age) %
+				resp->resource_size];
+}
+
+/* The newest first: a proxy has those of earlier connections, too. */
+static struct sim_resource *find_resource(const struct sim_qp *qp, uint32_t psn)
+{
+	for (unsigned int i = 0; i < qp->resp.resource_count; i++) {
+		struct sim_resource *resource = resource_at(qp, i);
 
 		if (((psn - resource->first_psn) & SIM_PSN_MASK) < resource->packets)
+			return resource;
+	}
+	return NULL;
+}
+
+static struct sim_resource *oldest_pending(const struct sim_qp *qp)
+{
+	for (unsigned int i = qp->resp.resource_count; i-- > 0;) {
+		struct sim_resource *resource = resource_at(qp, i);
+
+		if (resource->pending)
+			return resource;
+	}
+	return NULL;
+}
+
+const struct sim_resource *sim_answer_oldest_relayed(const struct sim_qp *qp)
+{
+	for (unsigned int i = qp->resp.resources_pending ? qp->resp.resource_count : 0; i-- > 0;) {
+		const struct sim_resource *resource = resource_at(qp, i);
+
+		if (resource->pending && resource->holder)
 			return resource;
 	}
 	return NULL;
@@ -111,7 +144,7 @@ void sim_answer_replay(struct sim_qp *qp, const struct sim_packet *packet, uint3
 	    !(flags & SIM_OP_READ && !sim_rule_holds(qp, SIM_RULE_READ_REPEATED_EXACTLY) &&
 	      part_of_request(resource, packet, offset * qp->mtu_bytes)))
 		return;
-	resource->next = offset;
+	resource->next = resource->asked = offset;
 	resource->restarted = true;
 	resource->limit = offset * qp->mtu_bytes + packet->dma_bytes;
 	resource->end =
@@ -122,6 +155,8 @@ void sim_answer_replay(struct sim_qp *qp, const struct sim_packet *packet, uint3
 		qp->resp.resources_new--;
 	resource->pending = true;
 	resource->replayed = true;
+	if (resource->holder && flags & SIM_OP_ATOMIC && !resource->known)
+		sim_relay_ask_value(qp, resource);
 	sim_qp_wake_responder(qp);
 }
 
@@ -165,35 +200,51 @@ static void answer_atomic(struct sim_qp *qp, const struct sim_resource *resource
 	answer(qp, &packet);
 }
 
-/* Sends one packet of a read response; false if its memory may no longer be read. */
-static bool answer_read(struct sim_qp *qp, struct sim_resource *resource, bool first)
+/* The bytes of the next packet of a read response. */
+static uint32_t next_bytes(const struct sim_qp *qp, const struct sim_resource *resource)
 {
-	uint32_t done = resource->next * qp->mtu_bytes;
-	bool last = resource->next + 1 == resource->end;
-	uint32_t bytes = resource->limit - done;
-	struct sim_span span;
+	const uint32_t bytes = resource->limit - resource->next * qp->mtu_bytes;
+
+	return bytes > qp->mtu_bytes ? qp->mtu_bytes : bytes;
+}
+
+/* Sends one packet of a read response. */
+static void send_read(struct sim_qp *qp, struct sim_resource *resource, void *base, uint32_t bytes)
+{
+	const bool first = resource->next == 0 || resource->restarted;
+	const bool last = resource->next + 1 == resource->end;
+	const struct sim_span span = {base, bytes};
 	struct sim_packet packet = {
 		.opcode = sim_opcode_read_response(qp->transport, first, last),
 		.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE,
 		.psn = sim_psn_add(resource->first_psn, resource->next),
 		.msn = resource->msn,
 		.spans = &span,
+		.span_count = bytes ? 1 : 0,
+		.payload_bytes = bytes,
 	};
 
-	if (bytes > qp->mtu_bytes)
-		bytes = qp->mtu_bytes;
+	resource->next++;
+	resource->restarted = false;
+	answer(qp, &packet);
+}
+
+/* Sends one packet of a read response; false if its memory may no longer be read. */
+static bool answer_read(struct sim_qp *qp, struct sim_resource *resource)
+{
+	const uint32_t bytes = next_bytes(qp, resource);
+	void *base = NULL;
+
 	if (bytes) {
 		sim_responder_use_pd(qp, resource->pd);
-		span.base = sim_responder_memory(qp, resource->rkey, resource->remote_addr + done,
-						 bytes, IBV_ACCESS_REMOTE_READ);
-		span.length_bytes = bytes;
-		if (!span.base)
+		base = sim_responder_memory(qp, resource->rkey,
+					    resource->remote_addr +
+						    (uint64_t)resource->next * qp->mtu_bytes,
+					    bytes, IBV_ACCESS_REMOTE_READ);
+		if (!base)
 			return false;
-		packet.span_count = 1;
-		packet.payload_bytes = bytes;
 	}
-	resource->next++;
-	answer(qp, &packet);
+	send_read(qp, resource, base, bytes);
 	return true;
 }
 
@@ -203,6 +254,9 @@ static void settle(struct sim_qp *qp, struct sim_resource *resource)
 	qp->resp.resources_pending--;
 	if (!resource->replayed)
 		qp->resp.resources_new--;
+	if (resource->holder)
+		sim_responder_relay_settled(
+			qp, sim_psn_add(resource->first_psn, resource->packets - 1));
 }
 
 /* The memory of a READ is gone: the READ and the requests behind it are not answered. */
@@ -222,29 +276,42 @@ static void cannot_serve(struct sim_qp *qp, const struct sim_resource *resource)
 	sim_responder_refuse(qp, NULL, SIM_ACCESS_DENIED);
 }
 
+/* A response acknowledges what came before it. */
+static void acknowledge_before(struct sim_qp *qp, const struct sim_resource *resource)
+{
+	if (sim_psn_diff(resource->first_psn, qp->resp.ack_psn) > 0)
+		qp->resp.ack = SIM_ACK_NONE;
+}
+
 /* Answers one READ or atomic as far as the budget goes. */
 static void serve(struct sim_qp *qp, struct sim_resource *resource, unsigned int *budget)
 {
-	bool first = resource->next == 0 || resource->restarted;
-
+	acknowledge_before(qp, resource);
 	if (sim_opcodes[resource->opcode].flags & SIM_OP_ATOMIC) {
 		settle(qp, resource);
-		answer_atomic(qp, resource);
+		if (qp->proxy)
+			sim_relay_value(qp, resource);
+		else
+			answer_atomic(qp, resource);
 		if (qp->hooks)
 			qp->hooks->atomic_answered(qp, resource->first_psn);
 		--*budget;
 		return;
 	}
 	for (; resource->next < resource->end && *budget; --*budget) {
-		if (!answer_read(qp, resource, first)) {
+		if (!answer_read(qp, resource)) {
 			cannot_serve(qp, resource);
 			return;
 		}
-		first = false;
-		resource->restarted = false;
 	}
 	if (resource->next >= resource->end)
 		settle(qp, resource);
+}
+
+/* Returns true if the READ's data or the atomic's value has to come from another process. */
+static bool awaits_relay(const struct sim_resource *resource)
+{
+	return resource->holder && !resource->known;
 }
 
 /* READs and atomics in the order in which they came. */
@@ -253,6 +320,7 @@ static void serve_all(struct sim_qp *qp, unsigned int *budget)
 	struct sim_responder *resp = &qp->resp;
 	unsigned int at = resp->resource_count < resp->resource_size ? 0 : resp->resource_head;
 
+	resp->awaits_relay = false;
 	for (unsigned int i = 0; i < resp->resource_count && resp->resources_pending; i++) {
 		struct sim_resource *resource = &resp->resources[at];
 
@@ -262,13 +330,75 @@ static void serve_all(struct sim_qp *qp, unsigned int *budget)
 			continue;
 		if (*budget == 0)
 			return;
-		/* A response acknowledges what came before it. */
-		if (sim_psn_diff(resource->first_psn, resp->ack_psn) > 0)
-			resp->ack = SIM_ACK_NONE;
+		if (awaits_relay(resource)) {
+			resp->awaits_relay = true;
+			sim_relay_fetch(qp, resource, *budget);
+			return;
+		}
 		serve(qp, resource, budget);
 		if (resource->pending)
 			return;
 	}
+}
+
+/* Sends the data of a READ's next packet. Without room, the data is asked for again. */
+static void forward(struct sim_qp *qp, struct sim_resource *resource, const uint8_t *bytes,
+		    uint32_t length)
+{
+	if (!qp->burst && !sim_room_ask(qp, &qp->path, qp->dest_qpn)) {
+		resource->asked = resource->next;
+		sim_room_wait(qp, SIM_TURN_RESPONDER);
+		return;
+	}
+	acknowledge_before(qp, resource);
+	send_read(qp, resource, (void *)bytes, length);
+	if (resource->asked < resource->next)
+		resource->asked = resource->next;
+	if (resource->next >= resource->end)
+		settle(qp, resource);
+	sim_qp_wake_responder(qp);
+}
+
+void sim_answer_fetched(struct sim_qp *qp, uint64_t holder, uint32_t psn, const uint8_t *bytes,
+			uint32_t length)
+{
+	struct sim_resource *resource = find_resource(qp, psn);
+
+	if (!resource || !resource->pending || resource->holder != holder)
+		return;
+	if (sim_opcodes[resource->opcode].flags & SIM_OP_READ) {
+		if (resource == oldest_pending(qp) &&
+		    psn == sim_psn_add(resource->first_psn, resource->next) &&
+		    length == next_bytes(qp, resource))
+			forward(qp, resource, bytes, length);
+	} else if (length == sizeof(resource->original)) {
+		memcpy(&resource->original, bytes, sizeof(resource->original));
+		resource->known = true;
+		sim_qp_wake_responder(qp);
+	}
+}
+
+void sim_answer_go_back(struct sim_qp *qp, uint32_t psn)
+{
+	struct sim_responder *resp = &qp->resp;
+
+	while (resp->resource_count) {
+		struct sim_resource *last = resource_at(qp, 0);
+
+		if (sim_psn_diff(sim_psn_add(last->first_psn, last->packets - 1), psn) < 0)
+			break;
+		if (last->pending)
+			resp->resources_pending--;
+		if (last->pending && !last->replayed)
+			resp->resources_new--;
+		last->pending = false;
+		resp->resource_count--;
+		if (!resp->resource_head)
+			resp->resource_head = resp->resource_size;
+		resp->resource_head--;
+	}
+	for (unsigned int i = 0; i < resp->resource_count; i++)
+		resource_at(qp, i)->asked = resource_at(qp, i)->next;
 }
 
 /* A NAK acknowledges what stands before its PSN; hooks may make an ACK cover more. */
@@ -283,17 +413,23 @@ bool sim_responder_owes_ack(const struct sim_qp *qp)
 	       !qp->resp.resources_pending;
 }
 
-/* The turn of a proxy, which answers no READs. */
-static void answer_front(struct sim_qp *proxy)
+/* The turn of a proxy, which has answered the READs when they came. */
+static bool answer_front(struct sim_qp *proxy)
 {
 	struct sim_responder *resp = &proxy->resp;
+	unsigned int budget = SIM_BURST_PACKETS;
 
+	if (resp->resources_pending)
+		serve_all(proxy, &budget);
+	if (resp->resources_pending)
+		return true;
 	if (owes_ack(resp))
 		sim_relay_answer(proxy, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
 	resp->ack = SIM_ACK_NONE;
 	if (resp->nak_pending)
 		sim_relay_answer(proxy, resp->nak_syndrome, resp->nak_psn);
 	resp->nak_pending = false;
+	return false;
 }
 
 /* The turn of a QP that asks for room. */
@@ -304,10 +440,8 @@ __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 
 	if (!resp->resources_pending && !resp->ack && !resp->nak_pending)
 		return false;
-	if (qp->proxy) {
-		answer_front(qp);
-		return false;
-	}
+	if (qp->proxy)
+		return answer_front(qp);
 	if (resp->resources_pending)
 		budget = sim_room_ask(qp, &qp->path, qp->dest_qpn);
 	else
@@ -321,7 +455,7 @@ __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 	if (resp->resources_pending)
 		serve_all(qp, &budget);
 	if (resp->resources_pending)
-		return true;
+		return !resp->awaits_relay;
 	if (owes_ack(resp)) {
 		if (!budget--)
 			return true;
@@ -346,7 +480,7 @@ bool sim_responder_run(struct sim_qp *qp)
 	if (resp->resources_pending) {
 		serve_all(qp, &budget);
 		if (resp->resources_pending)
-			return true;
+			return !resp->awaits_relay;
 	}
 	if (owes_ack(resp))
 		send_aeth(qp, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);

@@ -147,8 +147,13 @@ struct sim_resource {
 	uint32_t pd;
 	uint8_t opcode; /* of the request */
 	bool pending;
+	bool known;	/* of an atomic with a holder: `original` has come */
 	bool replayed;	/* not for the first time */
 	bool restarted; /* the requester asks again, perhaps from the middle: the next is a FIRST */
+	/* XRC, of an SRQ of another process: sim/qp/relay.h. */
+	uint64_t holder;     /* the process; 0: this one */
+	uint32_t srq_number; /* the SRQ */
+	uint32_t asked;	     /* the packets up to which the holder was asked for data */
 };
 
 /* The steps of the responder on a request. */
@@ -200,13 +205,16 @@ struct sim_responder {
 	uint8_t resource_count;
 	uint8_t resources_pending; /* to be answered */
 	uint8_t resources_new;	   /* those of them that have not been answered before */
+	bool awaits_relay;	   /* the oldest of them waits for another process */
 };
 
 /* Requests of an XRC target for SRQs of another process: sim/qp/relay.h. */
 struct sim_relay {
 	uint64_t
 		holder; /* the process that has the SRQ; of a proxy: the process that has the target */
-	uint32_t ahead; /* counts requests that were relayed and are not answered */
+	uint32_t
+		ahead; /* PSNs from the oldest relayed request without an answer to the expected PSN */
+	uint32_t acked; /* the last PSN that the proxy has answered; valid while ahead */
 	uint8_t epoch;	/* counts refusals and resets; an answer to an older epoch is dropped */
 	bool gap;	/* a request was dropped: a NAK asks for it after the last answer */
 	bool refused;	/* a proxy: takes no request of this epoch any more */

@@ -422,6 +422,18 @@ void sim_responder_nak_again(struct sim_qp *qp);
 void sim_responder_relayed(struct sim_qp *qp, uint32_t psn, uint8_t syndrome, uint32_t msn,
 			   uint32_t message);
 
+/* The proxy has failed. Does nothing if a NAK has said so. */
+void sim_responder_relay_failed(struct sim_qp *qp);
+
+/* A READ or an atomic of another process's SRQ is answered, up to a PSN. */
+void sim_responder_relay_settled(struct sim_qp *qp, uint32_t psn);
+
+/* Returns SIM_ACCEPT if the QP may do a READ. */
+enum sim_verdict sim_responder_check_read(struct sim_qp *qp, const struct sim_packet *packet);
+
+/* A proxy that has refused a request takes requests again. */
+void sim_responder_revive(struct sim_qp *proxy);
+
 /* A request comes to a proxy: a message begins at any PSN. Returns false if the request continues a message
  * that the proxy does not have. */
 bool sim_responder_resume(struct sim_qp *proxy, uint32_t psn, uint32_t msn, uint32_t flags);
@@ -434,15 +446,28 @@ enum sim_relayed {
 	SIM_RELAY_NOBODY, /* no other process does such a request */
 };
 
-/* Relays a request of the expected PSN. */
+/* Returns the other process that has an SRQ's number; 0: none. */
+uint64_t sim_relay_holder(const struct sim_qp *qp, uint32_t srq_number);
+
+/* Relays a request of the expected PSN. A READ or an atomic is remembered, as sim_answer_push() does. */
 enum sim_relayed sim_relay_request(struct sim_qp *qp, const struct sim_packet *packet,
 				   uint32_t flags);
 
 /* The requests that are not answered are another connection's, or come again. */
 void sim_relay_reset(struct sim_qp *qp);
 
-/* A proxy answers its front. */
+/* Asks the holder of a READ for the next packets, as many as `room` says at most. */
+void sim_relay_fetch(struct sim_qp *qp, struct sim_resource *resource, unsigned int room);
+
+/* Asks the holder of an atomic for the value that the atomic found. */
+void sim_relay_ask_value(struct sim_qp *qp, const struct sim_resource *resource);
+
+/* A proxy answers its front: an ACK or a NAK, or the value that an atomic found. */
 void sim_relay_answer(struct sim_qp *proxy, uint8_t syndrome, uint32_t psn);
+void sim_relay_value(struct sim_qp *proxy, const struct sim_resource *resource);
+
+/* An asynchronous event of a proxy is the front's. */
+void sim_relay_event(const struct sim_qp *proxy, enum ibv_event_type type);
 
 /* --- answer.c --- */
 
@@ -456,6 +481,17 @@ struct sim_resource *sim_answer_push(struct sim_qp *qp, const struct sim_packet 
 
 /* Answers a READ or atomic that has come again from what was remembered. */
 void sim_answer_replay(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags);
+
+/* The holder of an SRQ has sent the data of a READ's packet, or the value that an atomic found. */
+void sim_answer_fetched(struct sim_qp *qp, uint64_t holder, uint32_t psn, const uint8_t *bytes,
+			uint32_t length);
+
+/* Forgets the READs and atomics that are not answered and end at a PSN or behind it; the others' data is asked
+ * for anew. */
+void sim_answer_go_back(struct sim_qp *qp, uint32_t psn);
+
+/* Returns the oldest READ or atomic that waits for another process; NULL for none. */
+const struct sim_resource *sim_answer_oldest_relayed(const struct sim_qp *qp);
 
 static inline uint32_t sim_response_packets(const struct sim_qp *qp, uint32_t bytes)
 {

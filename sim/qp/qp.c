@@ -203,6 +203,18 @@ int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct si
 	return 0;
 }
 
+/* The proxy remembers as many atomics as any QP of the device. */
+static int reserve_proxy(struct sim_qp *proxy)
+{
+	const int count = proxy->device->profile->limits.max_qp_rd_atom;
+	struct sim_resource *resources = calloc((size_t)count, sizeof(*resources));
+
+	if (!resources)
+		return ENOMEM;
+	sim_responder_set_resources(proxy, resources, (uint8_t)count);
+	return 0;
+}
+
 int sim_qp_create_proxy(struct sim_device *device, uint32_t number, struct sim_qp **out)
 {
 	const struct sim_qp_init init = {.type = IBV_QPT_XRC_RECV, .proxy_of = number};
@@ -217,6 +229,11 @@ int sim_qp_create_proxy(struct sim_device *device, uint32_t number, struct sim_q
 		return err;
 	}
 	qp->proxy = true;
+	err = reserve_proxy(qp);
+	if (err) {
+		sim_qp_destroy(qp);
+		return err;
+	}
 	*out = qp;
 	return 0;
 }
@@ -286,7 +303,9 @@ void sim_qp_event(struct sim_qp *qp, enum ibv_event_type type)
 	const struct sim_event event = {
 		.type = type, .element = qp->user, .port_num = qp->port_num};
 
-	if (!qp->proxy && (!qp->hooks || !qp->hooks->withholds(qp, type)))
+	if (qp->proxy)
+		sim_relay_event(qp, type);
+	else if (!qp->hooks || !qp->hooks->withholds(qp, type))
 		host->async_event(host->arg, qp->device, &event);
 }
 

@@ -178,6 +178,8 @@ static bool lacks_srq(const struct request *request)
 	if (!qp->xrcd || qp->rx.held)
 		return false;
 	srq = sim_table_find(&qp->device->srqs, request->packet->xrc_srqn);
+	if (!srq && sim_relay_holder(qp, request->packet->xrc_srqn))
+		return false;
 	return !srq || srq->xrcd != qp->xrcd;
 }
 

@@ -15,9 +15,15 @@
 /* The most proxies of a device: a process that ends leaves its proxies behind. */
 #define PROXIES_MAX 1024
 
+/* Packets of a READ that the front asks for at once. */
+#define FETCH_MAX 16
+
 enum kind {
 	KIND_REQUEST, /* a frame follows */
 	KIND_ANSWER,
+	KIND_DATA,  /* the payload of a read response, or the value that an atomic found, follows */
+	KIND_EVENT, /* an asynchronous event */
+	KIND_END,   /* the proxy has failed, with or without a NAK */
 };
 
 /* The message in progress, when a request is refused. */
@@ -28,12 +34,15 @@ struct head {
 	uint64_t domain[2];
 	uint32_t target; /* the QPN of the front */
 	uint32_t peer;	 /* the QPN of the requester */
-	uint32_t psn;	 /* of an answer */
+	uint32_t
+		psn; /* of an answer, or of data; of a READ: of the first packet that is asked for */
 	uint32_t msn;
 	uint32_t access;
 	uint16_t pkey_index, slid;
 	uint8_t kind, epoch, mtu, syndrome, message;
-	uint8_t spare[3];
+	uint8_t asked; /* of a READ: packets that are asked for */
+	uint8_t event; /* enum ibv_event_type */
+	uint8_t again; /* an atomic was done, and its value is asked for */
 };
 
 _Static_assert(sizeof(struct head) + 8 + 12 + 56 + SIM_PATH_MTU_MAX + 4 + 4 <= SIM_RELAY_BYTES_MAX,
@@ -48,7 +57,7 @@ static bool send_bytes(const struct sim_qp *qp, const struct sim_port *port, uin
 
 /* --- the front --- */
 
-static uint64_t holder_of(const struct sim_qp *qp, uint32_t srq_number)
+uint64_t sim_relay_holder(const struct sim_qp *qp, uint32_t srq_number)
 {
 	const struct sim_outlet *outlet = qp->engine->outlet;
 
@@ -57,16 +66,13 @@ static uint64_t holder_of(const struct sim_qp *qp, uint32_t srq_number)
 	return outlet->holder(qp->engine, qp->device, SIM_NUMBERS_SRQ, srq_number);
 }
 
-/* InfiniBand's headers are the shortest; the proxy reads none of them but the BTH and what follows. */
-static size_t write_request(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,
-			    uint8_t *bytes)
+static struct head request_head(const struct sim_qp *qp, const struct sim_packet *packet)
 {
-	const struct sim_route route = {.infiniband = true};
-	struct sim_packet sent = *packet;
-	struct head head = {
+	return (struct head){
 		.domain = {qp->xrcd->key[0], qp->xrcd->key[1]},
 		.target = qp->number,
 		.peer = qp->dest_qpn,
+		.psn = packet->psn,
 		.msn = qp->resp.msn,
 		.access = qp->access,
 		.pkey_index = qp->pkey_index,
@@ -75,37 +81,124 @@ static size_t write_request(struct sim_qp *qp, const struct sim_packet *packet, 
 		.epoch = qp->relay.epoch,
 		.mtu = qp->mtu,
 	};
+}
+
+/* InfiniBand's headers are the shortest; the proxy reads none of them but the BTH and what follows. Returns
+ * false if there is no room, or the packet cannot be read. */
+static bool send_request(const struct sim_qp *qp, uint64_t holder, const struct head *head,
+			 const struct sim_packet *packet)
+{
+	const struct sim_route route = {.infiniband = true};
+	uint8_t bytes[SIM_RELAY_BYTES_MAX];
+	struct sim_packet sent = *packet;
 	bool readable = true;
 	size_t length;
 
 	/* The front waits for an answer to each message. */
-	if (flags & SIM_OP_END)
+	if (sim_opcodes[packet->opcode].flags & SIM_OP_END)
 		sent.flags |= SIM_PACKET_ACK_REQUEST;
-	memcpy(bytes, &head, sizeof(head));
-	length = sim_packet_write(&sent, &route, qp->engine->host.memory.copy, bytes + sizeof(head),
-				  &readable);
-	return readable ? sizeof(head) + length : 0;
+	memcpy(bytes, head, sizeof(*head));
+	length = sim_packet_write(&sent, &route, qp->engine->host.memory.copy,
+				  bytes + sizeof(*head), &readable);
+	return readable && send_bytes(qp, qp->path.source, holder, bytes, sizeof(*head) + length);
+}
+
+/* Returns true if the front may remember a READ or atomic, and take the payload of a SEND or WRITE. */
+static bool is_taken(const struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags)
+{
+	if (!(flags & (SIM_OP_READ | SIM_OP_ATOMIC)))
+		return sim_payload_fits(qp, packet->payload_bytes, flags);
+	if (qp->resp.resources_new >= qp->resp.resource_size)
+		return false;
+	return flags & SIM_OP_ATOMIC ||
+	       (!packet->payload_bytes && packet->dma_bytes <= SIM_MESSAGE_BYTES_MAX);
+}
+
+/* The front answers a READ or atomic when the data or the value has come. */
+static void remember(struct sim_qp *qp, const struct sim_packet *packet, const struct head *head,
+		     uint32_t packets)
+{
+	struct sim_resource *resource = sim_answer_push(qp, packet, packets);
+
+	resource->holder = qp->relay.holder;
+	resource->srq_number = packet->xrc_srqn;
+	resource->asked = head->asked;
+}
+
+/* The data of a READ behind another one would come before its turn. */
+static uint8_t first_fetch(const struct sim_qp *qp, uint32_t packets)
+{
+	if (qp->resp.resources_pending)
+		return 0;
+	return (uint8_t)(packets < FETCH_MAX ? packets : FETCH_MAX);
 }
 
 enum sim_relayed sim_relay_request(struct sim_qp *qp, const struct sim_packet *packet,
 				   uint32_t flags)
 {
-	const uint64_t holder = holder_of(qp, packet->xrc_srqn);
-	uint8_t bytes[SIM_RELAY_BYTES_MAX];
-	size_t length;
+	const uint64_t holder = sim_relay_holder(qp, packet->xrc_srqn);
+	uint32_t packets = 1;
+	struct head head;
 
-	if (!holder || !(flags & (SIM_OP_SEND | SIM_OP_WRITE)))
-		return SIM_RELAY_NOBODY;
-	if (!sim_payload_fits(qp, packet->payload_bytes, flags))
+	if (!holder || !is_taken(qp, packet, flags))
 		return SIM_RELAY_NOBODY;
 	if (qp->relay.ahead && (qp->relay.holder != holder || qp->relay.ahead >= AHEAD_MAX))
 		return SIM_RELAY_LATER;
-	length = write_request(qp, packet, flags, bytes);
-	if (!length || !send_bytes(qp, qp->path.source, holder, bytes, length))
+	head = request_head(qp, packet);
+	if (flags & SIM_OP_READ) {
+		packets = sim_response_packets(qp, packet->dma_bytes);
+		head.asked = first_fetch(qp, packets);
+	}
+	if (!send_request(qp, holder, &head, packet))
 		return SIM_RELAY_LATER;
+	if (!qp->relay.ahead)
+		qp->relay.acked = sim_psn_add(packet->psn, SIM_PSN_MASK);
 	qp->relay.holder = holder;
-	qp->relay.ahead++;
+	qp->relay.ahead += packets;
+	if (flags & (SIM_OP_READ | SIM_OP_ATOMIC))
+		remember(qp, packet, &head, packets);
 	return SIM_RELAY_SENT;
+}
+
+/* A request that was relayed before, as the front remembers it. */
+static bool send_again(const struct sim_qp *qp, const struct sim_resource *resource, uint8_t asked)
+{
+	const struct sim_packet packet = {
+		.opcode = resource->opcode,
+		.psn = resource->first_psn,
+		.dest_qpn = qp->number,
+		.xrc_srqn = resource->srq_number,
+		.remote_addr = resource->remote_addr,
+		.rkey = resource->rkey,
+		.dma_bytes = resource->limit,
+	};
+	struct head head = request_head(qp, &packet);
+
+	head.psn = sim_psn_add(resource->first_psn, resource->asked);
+	head.msn = (resource->msn + SIM_PSN_MASK) & SIM_PSN_MASK;
+	head.asked = asked;
+	head.again = true;
+	return send_request(qp, resource->holder, &head, &packet);
+}
+
+void sim_relay_fetch(struct sim_qp *qp, struct sim_resource *resource, unsigned int room)
+{
+	uint32_t asked = resource->end - resource->asked;
+
+	if (!(sim_opcodes[resource->opcode].flags & SIM_OP_READ) ||
+	    resource->asked - resource->next >= FETCH_MAX)
+		return;
+	if (asked > FETCH_MAX)
+		asked = FETCH_MAX;
+	if (asked > room)
+		asked = room;
+	if (asked && send_again(qp, resource, (uint8_t)asked))
+		resource->asked += asked;
+}
+
+void sim_relay_ask_value(struct sim_qp *qp, const struct sim_resource *resource)
+{
+	send_again(qp, resource, 0);
 }
 
 void sim_relay_reset(struct sim_qp *qp)
@@ -113,37 +206,87 @@ void sim_relay_reset(struct sim_qp *qp)
 	qp->relay = (struct sim_relay){.epoch = (uint8_t)(qp->relay.epoch + 1)};
 }
 
-static void take_answer(struct sim_device *device, uint64_t process, const struct head *head)
+static void take_answer(struct sim_qp *qp, const struct head *head)
 {
 	static const uint32_t messages[] = {
 		[MESSAGE_NONE] = 0, [MESSAGE_SEND] = SIM_OP_SEND, [MESSAGE_WRITE] = SIM_OP_WRITE};
-	struct sim_qp *qp = sim_table_find(&device->qps, head->target);
 
-	if (qp && qp->xrcd && qp->relay.ahead && qp->relay.holder == process &&
-	    qp->relay.epoch == head->epoch && head->message <= MESSAGE_WRITE)
+	if (qp->relay.ahead && head->message <= MESSAGE_WRITE)
 		sim_responder_relayed(qp, head->psn & SIM_PSN_MASK, head->syndrome,
 				      head->msn & SIM_PSN_MASK, messages[head->message]);
 }
 
+static bool is_event(uint8_t event)
+{
+	return event == IBV_EVENT_QP_FATAL || event == IBV_EVENT_QP_REQ_ERR ||
+	       event == IBV_EVENT_QP_ACCESS_ERR;
+}
+
+/* What a proxy says to its front. */
+static void hear_proxy(struct sim_qp *qp, uint64_t process, const struct head *head,
+		       const uint8_t *bytes, size_t length)
+{
+	const bool is_holder = qp->relay.holder == process;
+
+	if (head->kind == KIND_DATA)
+		sim_answer_fetched(qp, process, head->psn & SIM_PSN_MASK, bytes, (uint32_t)length);
+	else if (head->kind == KIND_ANSWER && is_holder)
+		take_answer(qp, head);
+	else if (head->kind == KIND_EVENT && is_holder && is_event(head->event))
+		sim_qp_event(qp, head->event);
+	else if (head->kind == KIND_END && is_holder)
+		sim_responder_relay_failed(qp);
+}
+
 /* --- the proxy --- */
+
+static void send_head(const struct sim_qp *proxy, struct head head)
+{
+	head.target = proxy->number;
+	head.epoch = proxy->relay.epoch;
+	send_bytes(proxy, sim_device_port(proxy->device, proxy->port_num), proxy->relay.holder,
+		   (const uint8_t *)&head, sizeof(head));
+}
 
 void sim_relay_answer(struct sim_qp *proxy, uint8_t syndrome, uint32_t psn)
 {
 	const uint32_t message = proxy->resp.in_message;
-	struct head head = {
-		.target = proxy->number,
-		.psn = psn,
-		.msn = proxy->resp.msn,
-		.kind = KIND_ANSWER,
-		.epoch = proxy->relay.epoch,
-		.syndrome = syndrome,
-		.message = message == SIM_OP_SEND    ? MESSAGE_SEND
-			   : message == SIM_OP_WRITE ? MESSAGE_WRITE
-						     : MESSAGE_NONE,
-	};
 
-	send_bytes(proxy, sim_device_port(proxy->device, proxy->port_num), proxy->relay.holder,
-		   (const uint8_t *)&head, sizeof(head));
+	send_head(proxy, (struct head){
+				 .psn = psn,
+				 .msn = proxy->resp.msn,
+				 .kind = KIND_ANSWER,
+				 .syndrome = syndrome,
+				 .message = message == SIM_OP_SEND    ? MESSAGE_SEND
+					    : message == SIM_OP_WRITE ? MESSAGE_WRITE
+								      : MESSAGE_NONE,
+			 });
+}
+
+void sim_relay_event(const struct sim_qp *proxy, enum ibv_event_type type)
+{
+	send_head(proxy, (struct head){.kind = KIND_EVENT, .event = (uint8_t)type});
+}
+
+/* Returns false if there is no room. */
+static bool send_data(const struct sim_qp *proxy, uint32_t psn, const uint8_t *bytes, size_t length)
+{
+	const struct head head = {.target = proxy->number,
+				  .psn = psn,
+				  .kind = KIND_DATA,
+				  .epoch = proxy->relay.epoch};
+	uint8_t sent[SIM_RELAY_BYTES_MAX];
+
+	memcpy(sent, &head, sizeof(head));
+	memcpy(sent + sizeof(head), bytes, length);
+	return send_bytes(proxy, sim_device_port(proxy->device, proxy->port_num),
+			  proxy->relay.holder, sent, sizeof(head) + length);
+}
+
+void sim_relay_value(struct sim_qp *proxy, const struct sim_resource *resource)
+{
+	send_data(proxy, resource->first_psn, (const uint8_t *)&resource->original,
+		  sizeof(resource->original));
 }
 
 static void end_proxy(struct sim_device *device, struct sim_qp **at)
@@ -218,10 +361,70 @@ static const struct sim_srq *srq_of(const struct sim_device *device, const struc
 		       : NULL;
 }
 
+/* Sends the data of one packet of a READ. Returns false if its memory cannot be read. *room is false if there
+ * was no room. */
+static bool send_part(struct sim_qp *proxy, const struct sim_packet *read, uint32_t part,
+		      bool *room)
+{
+	const uint32_t done = part * proxy->mtu_bytes;
+	uint8_t bytes[SIM_PATH_MTU_MAX];
+	struct sim_span from = {.length_bytes = read->dma_bytes - done};
+	struct sim_span to = {.base = bytes};
+
+	if (from.length_bytes > proxy->mtu_bytes)
+		from.length_bytes = proxy->mtu_bytes;
+	to.length_bytes = from.length_bytes;
+	if (from.length_bytes) {
+		from.base = sim_responder_memory(proxy, read->rkey, read->remote_addr + done,
+						 from.length_bytes, IBV_ACCESS_REMOTE_READ);
+		if (!from.base || sim_qp_copy(proxy, &from, 1, &to, 1))
+			return false;
+	}
+	*room = send_data(proxy, sim_psn_add(read->psn, part), bytes, from.length_bytes);
+	return true;
+}
+
+/* Answers the packets of a READ that the front asks for. A message in progress goes on behind it. */
+static void serve_read(struct sim_qp *proxy, const struct head *head,
+		       const struct sim_packet *packet)
+{
+	enum sim_verdict verdict = sim_responder_check_read(proxy, packet);
+	uint32_t part = (head->psn - packet->psn) & SIM_PSN_MASK;
+	bool room = true;
+
+	for (uint32_t left = head->asked; left && room && verdict == SIM_ACCEPT; left--, part++) {
+		if (part >= sim_response_packets(proxy, packet->dma_bytes))
+			return;
+		if (!send_part(proxy, packet, part, &room))
+			verdict = SIM_ACCESS_DENIED;
+	}
+	if (verdict == SIM_ACCEPT)
+		return;
+	proxy->resp.psn = sim_psn_add(packet->psn, part);
+	proxy->resp.msn = head->msn & SIM_PSN_MASK;
+	sim_responder_refuse(proxy, packet, verdict);
+}
+
+/* Does a request, as any responder. */
+static void serve_checked(struct sim_qp *proxy, const struct sim_srq *srq, const struct head *head,
+			  struct sim_packet *packet)
+{
+	const uint32_t flags = sim_opcodes[packet->opcode].flags;
+
+	sim_responder_use_pd(proxy, srq->pd);
+	if (flags & SIM_OP_READ) {
+		sim_responder_revive(proxy);
+		serve_read(proxy, head, packet);
+	} else if (flags & SIM_OP_ATOMIC && head->again) {
+		sim_answer_replay(proxy, packet, flags);
+	} else if (sim_responder_resume(proxy, packet->psn, head->msn & SIM_PSN_MASK, flags)) {
+		sim_responder_receive(proxy, packet);
+	}
+}
+
 static void serve(struct sim_port *port, uint64_t process, const struct head *head,
 		  struct sim_packet *packet)
 {
-	const uint32_t flags = sim_opcodes[packet->opcode].flags;
 	const struct sim_srq *srq = srq_of(port->device, head, packet->xrc_srqn);
 	struct sim_qp *proxy = proxy_of(port->device, process, head->target);
 
@@ -230,16 +433,20 @@ static void serve(struct sim_port *port, uint64_t process, const struct head *he
 		return;
 	follow(proxy, port, head);
 	if (!srq) {
+		sim_relay_event(proxy, IBV_EVENT_QP_REQ_ERR);
 		sim_relay_answer(proxy, SIM_NAK_INVALID_REQUEST, packet->psn);
 		proxy->relay.refused = true;
 		return;
 	}
 	proxy->xrcd = srq->xrcd;
 	packet->slid = head->slid;
-	if (sim_responder_resume(proxy, packet->psn, head->msn & SIM_PSN_MASK, flags))
-		sim_responder_receive(proxy, packet);
+	serve_checked(proxy, srq, head, packet);
 	/* The answer follows in the proxy's turn, which comes after the next requests. */
-	proxy->relay.refused = proxy->resp.nak_pending;
+	proxy->relay.refused = proxy->resp.nak_pending || proxy->state == IBV_QPS_ERR;
+	if (proxy->state != IBV_QPS_ERR)
+		return;
+	sim_responder_run(proxy);
+	send_head(proxy, (struct head){.kind = KIND_END});
 }
 
 static void take_request(struct sim_port *port, uint64_t process, const struct head *head,
@@ -257,8 +464,7 @@ static void take_request(struct sim_port *port, uint64_t process, const struct h
 	    sim_packet_read(frame, frame_bytes, true, &packet, &span, &route) != SIM_DECODE_OK)
 		return;
 	flags = sim_opcodes[packet.opcode].flags;
-	if ((packet.opcode & SIM_TRANSPORT_MASK) == SIM_TRANSPORT_XRC && flags & SIM_OP_REQUEST &&
-	    flags & (SIM_OP_SEND | SIM_OP_WRITE))
+	if ((packet.opcode & SIM_TRANSPORT_MASK) == SIM_TRANSPORT_XRC && flags & SIM_OP_REQUEST)
 		serve(port, process, head, &packet);
 }
 
@@ -266,13 +472,18 @@ static void take_request(struct sim_port *port, uint64_t process, const struct h
 
 void sim_relay_arrive(struct sim_port *port, uint64_t process, const uint8_t *bytes, size_t length)
 {
+	const uint8_t *rest = bytes + sizeof(struct head);
 	struct head head;
+	struct sim_qp *qp;
 
 	if (length < sizeof(head) || !port->device->engine->outlet->holder)
 		return;
 	memcpy(&head, bytes, sizeof(head));
-	if (head.kind == KIND_ANSWER)
-		take_answer(port->device, process, &head);
-	else if (head.kind == KIND_REQUEST)
-		take_request(port, process, &head, bytes + sizeof(head), length - sizeof(head));
+	if (head.kind == KIND_REQUEST) {
+		take_request(port, process, &head, rest, length - sizeof(head));
+		return;
+	}
+	qp = sim_table_find(&port->device->qps, head.target);
+	if (qp && qp->xrcd && qp->relay.epoch == head.epoch && qp->state >= IBV_QPS_RTR)
+		hear_proxy(qp, process, &head, rest, length - sizeof(head));
 }

@@ -5,7 +5,11 @@
  * proxy of the target does the request as any responder does, and answers the front, which answers the
  * requester. The front goes on meanwhile; if the proxy refuses a request, the front goes back to it.
  *
- * The proxy has the number of the target and is in no table. It has no events and no handle.
+ * The front remembers READs and atomics, and sends their responses. It asks for the data of a READ a few
+ * packets at a time, as its way to the requester has room; the proxy checks the whole READ when it comes,
+ * and again each time. The proxy does an atomic once, and remembers its value.
+ *
+ * The proxy has the number of the target and is in no table. It has no handle; its events are the front's.
  */
 #ifndef SIM_QP_RELAY_H
 #define SIM_QP_RELAY_H

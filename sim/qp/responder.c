@@ -70,17 +70,21 @@ void sim_responder_establish(struct sim_qp *qp)
 		sim_qp_event(qp, IBV_EVENT_COMM_EST);
 }
 
+void sim_responder_revive(struct sim_qp *proxy)
+{
+	proxy->resp.established = true;
+	if (proxy->state == IBV_QPS_RTR)
+		return;
+	proxy->resp.nak_pending = false;
+	proxy->resp.ack = SIM_ACK_NONE;
+	proxy->state = IBV_QPS_RTR;
+}
+
 bool sim_responder_resume(struct sim_qp *proxy, uint32_t psn, uint32_t msn, uint32_t flags)
 {
 	struct sim_responder *resp = &proxy->resp;
 
-	/* After an error: the target has been connected anew. */
-	if (proxy->state != IBV_QPS_RTR) {
-		resp->nak_pending = false;
-		resp->ack = SIM_ACK_NONE;
-		proxy->state = IBV_QPS_RTR;
-	}
-	resp->established = true;
+	sim_responder_revive(proxy);
 	if (!(flags & SIM_OP_START))
 		return resp->in_message && psn == resp->psn;
 	resp->in_message = 0;
@@ -189,8 +193,7 @@ __attribute__((noinline)) static enum sim_verdict check_write(struct sim_qp *qp,
 	return fits ? SIM_ACCEPT : SIM_INVALID_REQUEST;
 }
 
-__attribute__((noinline)) static enum sim_verdict check_read(struct sim_qp *qp,
-							     const struct sim_packet *packet)
+enum sim_verdict sim_responder_check_read(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	if (!grants(qp, IBV_ACCESS_REMOTE_READ) ||
 	    qp->resp.resources_new >= qp->resp.resource_size ||
@@ -416,14 +419,15 @@ static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, enum s
 
 /* --- XRC: answers of proxies --- */
 
-static void relayed_ack(struct sim_qp *qp, uint32_t psn)
+/* Requests of this process, and those that were dropped, wait until the relayed ones are answered. */
+static void count_ahead(struct sim_qp *qp)
 {
-	struct sim_responder *resp = &qp->resp;
+	const struct sim_resource *oldest = sim_answer_oldest_relayed(qp);
+	uint32_t from = sim_psn_add(qp->relay.acked, 1);
 
-	qp->relay.ahead = (uint32_t)sim_psn_diff(resp->psn, sim_psn_add(psn, 1));
-	resp->ack_psn = psn;
-	resp->ack = SIM_ACK_IN_ORDER;
-	sim_qp_wake_responder(qp);
+	if (oldest && sim_psn_diff(oldest->first_psn, from) < 0)
+		from = oldest->first_psn;
+	qp->relay.ahead = (uint32_t)sim_psn_diff(qp->resp.psn, from);
 	if (qp->relay.ahead || !qp->relay.gap)
 		return;
 	qp->relay.gap = false;
@@ -431,9 +435,30 @@ static void relayed_ack(struct sim_qp *qp, uint32_t psn)
 	send_nak(qp, SIM_NAK_PSN_SEQUENCE);
 }
 
-static enum ibv_event_type event_of(uint8_t syndrome)
+void sim_responder_relay_settled(struct sim_qp *qp, uint32_t psn)
 {
-	return syndrome == SIM_NAK_INVALID_REQUEST ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_ACCESS_ERR;
+	if (!qp->relay.ahead)
+		return;
+	if (sim_psn_diff(psn, qp->relay.acked) > 0)
+		qp->relay.acked = psn;
+	count_ahead(qp);
+}
+
+static void relayed_ack(struct sim_qp *qp, uint32_t psn)
+{
+	qp->resp.ack_psn = psn;
+	qp->resp.ack = SIM_ACK_IN_ORDER;
+	qp->relay.acked = psn;
+	sim_qp_wake_responder(qp);
+	count_ahead(qp);
+}
+
+void sim_responder_relay_failed(struct sim_qp *qp)
+{
+	if (qp->state == IBV_QPS_ERR)
+		return;
+	sim_relay_reset(qp);
+	sim_qp_fail(qp, SIM_BY_RECEIVE);
 }
 
 void sim_responder_relayed(struct sim_qp *qp, uint32_t psn, uint8_t syndrome, uint32_t msn,
@@ -452,19 +477,20 @@ void sim_responder_relayed(struct sim_qp *qp, uint32_t psn, uint8_t syndrome, ui
 		return;
 	}
 	sim_relay_reset(qp);
+	sim_answer_go_back(qp, psn);
 	resp->psn = psn;
 	resp->ack_psn = sim_psn_add(psn, SIM_PSN_MASK);
 	resp->ack = SIM_ACK_NONE;
 	resp->msn = msn;
 	resp->in_message = message;
-	send_nak(qp, syndrome);
 	if ((syndrome & SIM_AETH_TYPE) == SIM_AETH_RNR_NAK) {
 		qp->device->counters.rnr_naks_sent++;
+		send_nak(qp, SIM_AETH_RNR_NAK | (qp->min_rnr_timer & SIM_AETH_VALUE));
 		return;
 	}
+	send_nak(qp, syndrome);
 	resp->in_message = 0;
 	sim_qp_fail(qp, SIM_BY_RECEIVE);
-	sim_qp_event(qp, event_of(syndrome));
 }
 
 /* --- the states --- */
@@ -508,12 +534,16 @@ static enum sim_responder_state later(struct sim_qp *qp)
 /* The SRQ may be one of another process. */
 static enum sim_responder_state relay(struct request *request)
 {
+	const uint32_t packets =
+		request->flags & SIM_OP_READ
+			? sim_response_packets(request->qp, request->packet->dma_bytes)
+			: 1;
 	struct sim_qp *qp = request->qp;
 	struct sim_responder *resp = &qp->resp;
 
 	switch (sim_relay_request(qp, request->packet, request->flags)) {
 	case SIM_RELAY_SENT:
-		resp->psn = sim_psn_add(resp->psn, 1);
+		resp->psn = sim_psn_add(resp->psn, packets);
 		resp->in_message = request->flags & SIM_OP_END ? 0 : request->flags & SIM_OP_KIND;
 		if (request->flags & SIM_OP_END)
 			resp->msn = (resp->msn + 1) & SIM_PSN_MASK;
@@ -552,7 +582,7 @@ INLINE enum sim_responder_state check_request(struct request *request)
 	else if (flags & SIM_OP_WRITE)
 		verdict = check_write(qp, packet, flags);
 	else if (flags & SIM_OP_READ)
-		verdict = check_read(qp, packet);
+		verdict = sim_responder_check_read(qp, packet);
 	else if (flags & SIM_OP_ATOMIC)
 		verdict = check_atomic(qp, packet, flags);
 	return verdict == SIM_ACCEPT ? SIM_RESPONDER_EXECUTE : refused_as(request, verdict);

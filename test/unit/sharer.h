@@ -25,7 +25,12 @@ enum share_order {
 	SHARE_POST, /* argument: receives of 2048 bytes each, into the two halves of the buffer */
 	SHARE_POLL, /* one completion: error is its status */
 	SHARE_BYTES,
+	SHARE_BIG,   /* registers and fills `big`: number is the rkey; argument: the seed */
+	SHARE_FILL,  /* fills the buffer; argument: the seed */
+	SHARE_DEREG, /* deregisters `big` */
 };
+
+enum { SHARE_BIG_BYTES = 70000 };
 
 struct share_asks {
 	enum share_order order;
@@ -39,6 +44,13 @@ struct share_answer {
 	struct ibv_wc wc;
 	uint8_t bytes[8192];
 };
+
+/* The test fills bytes so that each seed gives others. */
+static inline void share_fill(uint8_t *bytes, size_t length, int seed)
+{
+	for (size_t i = 0; i < length; i++)
+		bytes[i] = (uint8_t)((size_t)seed + i * 11 + i / 64 + i / 4096 * 3);
+}
 
 struct sharer {
 	pid_t pid;
@@ -87,7 +99,10 @@ struct sharing {
 	struct ibv_xrcd *xrcd;
 	struct ibv_srq *srq;
 	uint32_t posted;
+	struct ibv_mr *big;
 };
+
+static uint8_t share_big[SHARE_BIG_BYTES];
 
 static inline void share_make_srq(struct sharing *mine, struct share_answer *answer)
 {
@@ -105,6 +120,16 @@ static inline void share_make_srq(struct sharing *mine, struct share_answer *ans
 	answer->error = mine->srq ? B.get_srq_num(mine->srq, &answer->number) : errno;
 	answer->count = a.mr->rkey;
 	answer->addr = (uintptr_t)a.buffer;
+}
+
+static inline void share_register(struct sharing *mine, int seed, struct share_answer *answer)
+{
+	share_fill(share_big, sizeof(share_big), seed);
+	if (!mine->big)
+		mine->big = B.reg_mr(a.pd, share_big, sizeof(share_big), ACCESS_ALL);
+	answer->error = mine->big ? 0 : errno;
+	answer->number = mine->big ? mine->big->rkey : 0;
+	answer->addr = (uintptr_t)share_big;
 }
 
 static inline int share_post(struct sharing *mine, int count)
@@ -147,6 +172,16 @@ static inline void share_obey(struct sharing *mine, struct share_asks asks,
 		break;
 	case SHARE_BYTES:
 		memcpy(answer->bytes, a.buffer, sizeof(a.buffer));
+		break;
+	case SHARE_BIG:
+		share_register(mine, asks.argument, answer);
+		break;
+	case SHARE_FILL:
+		share_fill(a.buffer, sizeof(a.buffer), asks.argument);
+		break;
+	case SHARE_DEREG:
+		answer->error = B.dereg_mr(mine->big);
+		mine->big = NULL;
 		break;
 	}
 }

@@ -4,43 +4,7 @@
 #include "backends/sim/world/world.h"
 #include "sim/net/wire.h"
 #include "test/unit/seed.h"
-#include "test/unit/sharer.h"
-
-#include <errno.h>
-#include <stdio.h>
-
-static struct sharer other;
-
-static void open_own(void)
-{
-	struct vb_sim_config config;
-
-	share_config(&config);
-	open_alone(&config);
-}
-
-void setUp(void)
-{
-	static unsigned int count;
-
-	snprintf(share_world, sizeof(share_world), "xrc-%d-%u", (int)getpid(), ++count);
-	share_file = memfd_create("domain", MFD_CLOEXEC);
-	share_begin(&other);
-	open_own();
-}
-
-void tearDown(void)
-{
-	share_kill(&other);
-	close(share_file);
-	close_pair();
-	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
-}
-
-static int ask(enum share_order order, int argument)
-{
-	return share_ask(&other, order, argument)->error;
-}
+#include "test/unit/sharer_target.h"
 
 /* --- the domain of an inode --- */
 
@@ -184,69 +148,6 @@ void test_a_child_keeps_its_parents_domain(void)
 }
 
 /* --- messages --- */
-
-static struct ibv_xrcd *domain;
-static struct ibv_qp *initiator, *target;
-static uint32_t their_srq, their_rkey;
-static uint64_t their_addr;
-
-static void make_connection(int file)
-{
-	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_XRC_SEND);
-
-	domain = share_domain(a.context, file, O_CREAT);
-	attr.recv_cq = NULL;
-	attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
-	initiator = B.create_qp_ex(a.context, &attr);
-	attr = (struct ibv_qp_init_attr_ex){
-		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = domain};
-	target = B.create_qp_ex(a.context, &attr);
-	TEST_ASSERT_NOT_NULL(target);
-	connect_qp(initiator, &a, target->qp_num);
-	connect_qp(target, &a, initiator->qp_num);
-}
-
-static void make_srqs(void)
-{
-	const struct share_answer *answer;
-
-	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_OPEN_DOMAIN, O_CREAT));
-	answer = share_ask(&other, SHARE_MAKE_SRQ, 0);
-	TEST_ASSERT_EQUAL_INT(0, answer->error);
-	their_srq = answer->number;
-	their_rkey = answer->count;
-	their_addr = answer->addr;
-}
-
-static void connect_targets(void)
-{
-	make_srqs();
-	make_connection(share_file);
-}
-
-static void post_xrc(enum ibv_wr_opcode opcode, uint32_t srq, size_t offset, uint32_t bytes,
-		     uint64_t remote)
-{
-	struct ibv_sge sge = sge_of(&a, offset, bytes);
-	struct ibv_send_wr wr = {.opcode = opcode,
-				 .sg_list = &sge,
-				 .num_sge = 1,
-				 .qp_type.xrc.remote_srqn = srq,
-				 .wr.rdma = {.remote_addr = remote, .rkey = their_rkey}};
-
-	TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &wr));
-}
-
-static void fill(uint8_t seed)
-{
-	for (size_t i = 0; i < sizeof(a.buffer); i++)
-		a.buffer[i] = (uint8_t)(seed + i * 11 + i / 64);
-}
-
-static enum ibv_wc_status sent(void)
-{
-	return share_wait(a.cq).status;
-}
 
 void test_messages_come_to_the_srq_of_another_process(void)
 {
@@ -494,7 +395,7 @@ struct relayed {
 	uint64_t domain[2];
 	uint32_t target, peer, psn, msn, access;
 	uint16_t pkey_index, slid;
-	uint8_t kind, epoch, mtu, syndrome, message, spare[3];
+	uint8_t kind, epoch, mtu, syndrome, message, asked, event, again;
 };
 
 static size_t write_relayed(uint8_t bytes[SIM_FRAME_BYTES_MAX], uint32_t srq, uint64_t random)
@@ -502,16 +403,22 @@ static size_t write_relayed(uint8_t bytes[SIM_FRAME_BYTES_MAX], uint32_t srq, ui
 	const struct sim_route route = {.infiniband = true};
 	const struct relayed head = {.target = 0xabcde,
 				     .mtu = 1 + random % 5,
-				     .kind = random >> 8 & 1,
-				     .epoch = random >> 16 & 3};
+				     .psn = random >> 36 & 7,
+				     .kind = (random >> 8 & 7) % 5,
+				     .epoch = random >> 16 & 3,
+				     .asked = random >> 40 & 31,
+				     .again = random >> 48 & 1};
 	const struct sim_packet packet = {
-		.opcode = (uint8_t)(SIM_TRANSPORT_XRC | (random >> 24) % 12),
+		.opcode = (uint8_t)(SIM_TRANSPORT_XRC | (random >> 24) % 32),
 		.psn = random >> 32 & 7,
+		.dma_bytes = random >> 50 & 4095,
 		.dest_qpn = 0xabcde,
 		.xrc_srqn = srq,
 	};
 
 	memcpy(bytes, &head, sizeof(head));
+	if (!(sim_opcodes[packet.opcode].flags & SIM_OP_VALID))
+		return sizeof(head);
 	return sizeof(head) + sim_packet_write(&packet, &route, NULL, bytes + sizeof(head), NULL);
 }
 

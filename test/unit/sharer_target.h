@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* A target QP of this process, whose domain a sharer has open, too: tests of messages for the sharer's SRQ. */
+#ifndef TEST_UNIT_SHARER_TARGET_H
+#define TEST_UNIT_SHARER_TARGET_H
+
+#include "test/unit/sharer.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static struct sharer other;
+
+static inline void open_own(void)
+{
+	struct vb_sim_config config;
+
+	share_config(&config);
+	open_alone(&config);
+}
+
+void setUp(void)
+{
+	static unsigned int count;
+
+	snprintf(share_world, sizeof(share_world), "xrc-%d-%u", (int)getpid(), ++count);
+	share_file = memfd_create("domain", MFD_CLOEXEC);
+	share_begin(&other);
+	open_own();
+}
+
+void tearDown(void)
+{
+	share_kill(&other);
+	close(share_file);
+	close_pair();
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
+}
+
+static inline int ask(enum share_order order, int argument)
+{
+	return share_ask(&other, order, argument)->error;
+}
+
+/* --- messages --- */
+
+static struct ibv_xrcd *domain;
+static struct ibv_qp *initiator, *target;
+static uint32_t their_srq, their_rkey;
+static uint64_t their_addr;
+
+static inline void make_connection(int file)
+{
+	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_XRC_SEND);
+
+	domain = share_domain(a.context, file, O_CREAT);
+	attr.recv_cq = NULL;
+	attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
+	initiator = B.create_qp_ex(a.context, &attr);
+	attr = (struct ibv_qp_init_attr_ex){
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = domain};
+	target = B.create_qp_ex(a.context, &attr);
+	TEST_ASSERT_NOT_NULL(target);
+	connect_qp(initiator, &a, target->qp_num);
+	connect_qp(target, &a, initiator->qp_num);
+}
+
+static inline void make_srqs(void)
+{
+	const struct share_answer *answer;
+
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_OPEN_DOMAIN, O_CREAT));
+	answer = share_ask(&other, SHARE_MAKE_SRQ, 0);
+	TEST_ASSERT_EQUAL_INT(0, answer->error);
+	their_srq = answer->number;
+	their_rkey = answer->count;
+	their_addr = answer->addr;
+}
+
+static inline void connect_targets(void)
+{
+	make_srqs();
+	make_connection(share_file);
+}
+
+static inline void post_xrc(enum ibv_wr_opcode opcode, uint32_t srq, size_t offset, uint32_t bytes,
+			    uint64_t remote)
+{
+	struct ibv_sge sge = sge_of(&a, offset, bytes);
+	struct ibv_send_wr wr = {.opcode = opcode,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .qp_type.xrc.remote_srqn = srq,
+				 .wr.rdma = {.remote_addr = remote, .rkey = their_rkey}};
+
+	TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &wr));
+}
+
+static inline void fill(uint8_t seed)
+{
+	for (size_t i = 0; i < sizeof(a.buffer); i++)
+		a.buffer[i] = (uint8_t)(seed + i * 11 + i / 64);
+}
+
+static inline enum ibv_wc_status sent(void)
+{
+	return share_wait(a.cq).status;
+}
+
+#endif

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT */
+/* READs and atomics of a target QP of this process for the SRQ of another one. */
+#include "backends/sim/world/world.h"
+#include "sim/qp/private.h"
+#include "test/unit/sharer_target.h"
+
+#include <poll.h>
+#include <verbena/fault.h>
+
+static uint8_t big[SHARE_BIG_BYTES], expected[SHARE_BIG_BYTES];
+static uint32_t their_big;
+static uint64_t big_addr;
+
+static struct ibv_mr *register_big(void)
+{
+	return B.reg_mr(a.pd, big, sizeof(big), ACCESS_ALL);
+}
+
+/* Fills the other process's memory. */
+static void fill_theirs(int seed)
+{
+	const struct share_answer *answer = share_ask(&other, SHARE_BIG, seed);
+
+	TEST_ASSERT_EQUAL_INT(0, answer->error);
+	their_big = answer->number;
+	big_addr = answer->addr;
+	share_fill(expected, sizeof(expected), seed);
+}
+
+static void post_read(const struct ibv_mr *mr, uint32_t bytes, uint64_t from)
+{
+	struct ibv_sge sge = {(uintptr_t)big, bytes, mr->lkey};
+	struct ibv_send_wr wr = {.wr_id = bytes,
+				 .opcode = IBV_WR_RDMA_READ,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .qp_type.xrc.remote_srqn = their_srq,
+				 .wr.rdma = {.remote_addr = from, .rkey = their_big}};
+
+	TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &wr));
+}
+
+/* An atomic of the first 8 bytes of the other process's buffer. The value comes to a slot of `a.buffer`. */
+static void post_atomic(enum ibv_wr_opcode opcode, uint64_t compare_add, uint64_t swap, size_t slot)
+{
+	struct ibv_sge sge = sge_of(&a, 8 * slot, 8);
+	struct ibv_send_wr wr = {.opcode = opcode,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .qp_type.xrc.remote_srqn = their_srq,
+				 .wr.atomic = {.remote_addr = their_addr,
+					       .rkey = their_rkey,
+					       .compare_add = compare_add,
+					       .swap = swap}};
+
+	TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &wr));
+}
+
+static uint64_t slot_value(size_t slot)
+{
+	uint64_t value;
+
+	memcpy(&value, a.buffer + 8 * slot, sizeof(value));
+	return value;
+}
+
+static uint64_t their_value(void)
+{
+	uint64_t value;
+
+	memcpy(&value, share_ask(&other, SHARE_BYTES, 0)->bytes, sizeof(value));
+	return value;
+}
+
+/* The bytes of `big` from one on are those that the test has put there. */
+static void expect_untouched(size_t from)
+{
+	while (from < sizeof(big))
+		TEST_ASSERT_EQUAL_HEX8(0xee, big[from++]);
+}
+
+static void connect_again(void)
+{
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(initiator, &reset, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(target, &reset, IBV_QP_STATE));
+	connect_qp(initiator, &a, target->qp_num);
+	connect_qp(target, &a, initiator->qp_num);
+}
+
+/* The target has raised the event, and no other one. */
+static void expect_event(enum ibv_event_type type)
+{
+	struct ibv_async_event event;
+	struct pollfd one = {a.context->async_fd, POLLIN, 0};
+
+	TEST_ASSERT_EQUAL_INT(0, B.get_async_event(a.context, &event));
+	TEST_ASSERT_EQUAL_INT(type, event.event_type);
+	TEST_ASSERT_EQUAL_PTR(target, event.element.qp);
+	B.ack_async_event(&event);
+	TEST_ASSERT_EQUAL_INT(0, poll(&one, 1, 0));
+}
+
+static void drop_event(void)
+{
+	struct pollfd one = {a.context->async_fd, POLLIN, 0};
+	struct ibv_async_event event;
+
+	while (poll(&one, 1, 0) > 0) {
+		TEST_ASSERT_EQUAL_INT(0, B.get_async_event(a.context, &event));
+		B.ack_async_event(&event);
+	}
+}
+
+void test_a_read_takes_the_memory_of_the_srqs_process(void)
+{
+	static const uint32_t sizes[] = {
+		0, 1, 1023, 1024, 1025, 16 * 1024, 16385, 40000, 65536, 65537, SHARE_BIG_BYTES - 1};
+	struct ibv_mr *mr = register_big();
+
+	connect_targets();
+	for (unsigned int round = 0; round < 3 * sizeof(sizes) / sizeof(*sizes); round++) {
+		const uint32_t bytes = sizes[round % (sizeof(sizes) / sizeof(*sizes))];
+
+		fill_theirs((int)round);
+		memset(big, 0xee, sizeof(big));
+		post_read(mr, bytes, big_addr + round % 2);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		if (bytes)
+			TEST_ASSERT_EQUAL_MEMORY(expected + round % 2, big, bytes);
+		expect_untouched(bytes);
+	}
+}
+
+void test_atomics_change_the_memory_of_the_srqs_process(void)
+{
+	uint64_t value;
+
+	connect_targets();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 9));
+	value = their_value();
+	for (uint64_t round = 0; round < 30; round++) {
+		post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, round + 5, 0, 1);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_HEX64(value, slot_value(1));
+		value += round + 5;
+		TEST_ASSERT_EQUAL_HEX64(value, their_value());
+		post_atomic(IBV_WR_ATOMIC_CMP_AND_SWP, value + round % 2, ~value, 2);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_HEX64(value, slot_value(2));
+		if (round % 2 == 0)
+			value = ~value;
+		TEST_ASSERT_EQUAL_HEX64(value, their_value());
+	}
+}
+
+/* All of them are posted before the first one completes. */
+static void post_mixture(const struct ibv_mr *mr)
+{
+	struct ibv_sge sge = {(uintptr_t)big, 5000, mr->lkey};
+	struct ibv_send_wr write = {.wr_id = 3,
+				    .opcode = IBV_WR_RDMA_WRITE,
+				    .sg_list = &sge,
+				    .num_sge = 1,
+				    .qp_type.xrc.remote_srqn = their_srq,
+				    .wr.rdma = {.remote_addr = big_addr, .rkey = their_big}};
+
+	post_xrc(IBV_WR_SEND, their_srq, 0, 1900, 0);
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 300);
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 301);
+	TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &write));
+	sge.addr += 30000;
+	sge.length = 40000;
+	write.opcode = IBV_WR_RDMA_READ;
+	TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &write));
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 302);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 1901, 0);
+	post_read(mr, 100, big_addr + 60000);
+}
+
+void test_requests_in_flight_keep_their_order(void)
+{
+	static const enum ibv_wc_opcode opcodes[] = {
+		IBV_WC_SEND,	  IBV_WC_FETCH_ADD, IBV_WC_FETCH_ADD, IBV_WC_RDMA_WRITE,
+		IBV_WC_RDMA_READ, IBV_WC_FETCH_ADD, IBV_WC_SEND,      IBV_WC_RDMA_READ};
+	struct ibv_mr *mr = register_big();
+
+	connect_targets();
+	for (unsigned int round = 0; round < 20; round++) {
+		fill_theirs((int)round);
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 2));
+		share_fill(big, 5000, 1000 + (int)round);
+		memcpy(expected, big, 5000);
+		post_mixture(mr);
+		for (unsigned int i = 0; i < sizeof(opcodes) / sizeof(*opcodes); i++) {
+			const struct ibv_wc wc = share_wait(a.cq);
+
+			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+			TEST_ASSERT_EQUAL_INT(opcodes[i], wc.opcode);
+		}
+		for (uint64_t i = 0; i < 3; i++)
+			TEST_ASSERT_EQUAL_HEX64(slot_value(300) + i, slot_value(300 + i));
+		/* The last 100 bytes were read to the front of `big`. */
+		TEST_ASSERT_EQUAL_MEMORY(expected + 60000, big, 100);
+		TEST_ASSERT_EQUAL_MEMORY(expected, big + 30000, 40000);
+		TEST_ASSERT_EQUAL_UINT32(1900, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
+		TEST_ASSERT_EQUAL_UINT32(1901, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
+	}
+}
+
+/* The atomics behind the SEND are done once, when the SEND has its receive. */
+void test_requests_behind_a_send_that_waits_for_a_receive(void)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+	const struct sim_responder *responder;
+	struct ibv_mr *mr = register_big();
+	uint64_t naks = 0;
+
+	connect_targets();
+	responder = &qp_of(target)->engine->resp;
+	fill_theirs(4);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 4));
+	for (unsigned int round = 1; round <= 5; round++) {
+		const uint64_t value = their_value();
+
+		post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 16, 0, 300);
+		post_read(mr, 30000, big_addr);
+		post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+		post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 32, 0, 301);
+		post_read(mr, 20000, big_addr);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		while (counters->rnr_naks_sent == naks)
+			ibv_poll_cq(a.cq, 0, NULL);
+		naks = counters->rnr_naks_sent;
+		/* The NAK has the timer of the target. */
+		TEST_ASSERT_EQUAL_HEX8(SIM_AETH_RNR_NAK | 12, responder->nak_syndrome);
+		TEST_ASSERT_EQUAL_HEX64(value + 16, their_value());
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+		for (unsigned int i = 0; i < 3; i++)
+			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		naks = counters->rnr_naks_sent;
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+		TEST_ASSERT_EQUAL_HEX64(value, slot_value(300));
+		TEST_ASSERT_EQUAL_HEX64(value + 16, slot_value(301));
+		TEST_ASSERT_EQUAL_MEMORY(expected, big, 30000);
+	}
+}
+
+/* One connection, with READs of memory here and there in turn. */
+void test_reads_of_two_processes_behind_one_target(void)
+{
+	struct ibv_mr *mr = register_big();
+	struct sharing here = {0};
+	struct share_answer answer = {0};
+
+	connect_targets();
+	here.xrcd = domain;
+	share_make_srq(&here, &answer);
+	fill_theirs(3);
+	fill(9);
+	for (unsigned int round = 0; round < 10; round++) {
+		struct ibv_sge sge = {(uintptr_t)big + 40000, 3000, mr->lkey};
+		struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_READ,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .qp_type.xrc.remote_srqn = answer.number,
+					 .wr.rdma = {answer.addr, answer.count}};
+
+		memset(big, 0, sizeof(big));
+		post_read(mr, 20000 + round, big_addr);
+		TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &wr));
+		post_read(mr, 2000 + round, big_addr);
+		for (unsigned int i = 0; i < 3; i++)
+			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_MEMORY(expected, big, 20000 + round);
+		TEST_ASSERT_EQUAL_MEMORY(a.buffer, big + 40000, 3000);
+	}
+}
+
+/* --- refusals --- */
+
+void test_a_read_of_memory_that_is_not_registered(void)
+{
+	struct ibv_mr *mr = register_big();
+
+	connect_targets();
+	fill_theirs(1);
+	memset(big, 0xee, sizeof(big));
+	/* No byte comes if the last one may not be read. */
+	post_read(mr, SHARE_BIG_BYTES, big_addr + 1);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, sent());
+	expect_untouched(0);
+	expect_event(IBV_EVENT_QP_ACCESS_ERR);
+	connect_again();
+	post_read(mr, SHARE_BIG_BYTES, big_addr);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_MEMORY(expected, big, sizeof(big));
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_DEREG, 0));
+	post_read(mr, 1, big_addr);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, sent());
+	expect_event(IBV_EVENT_QP_ACCESS_ERR);
+}
+
+void test_an_atomic_that_is_not_aligned(void)
+{
+	connect_targets();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 2));
+	their_addr += 4;
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_INV_REQ_ERR, sent());
+	expect_event(IBV_EVENT_QP_REQ_ERR);
+	their_addr -= 4;
+	connect_again();
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_HEX64(slot_value(0) + 1, their_value());
+}
+
+static void set_target_access(unsigned int access)
+{
+	struct ibv_qp_attr attr = {.qp_access_flags = access, .qp_state = IBV_QPS_RTS};
+
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(target, &attr, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS));
+}
+
+void test_the_target_grants_no_reads(void)
+{
+	struct ibv_mr *mr = register_big();
+
+	connect_targets();
+	fill_theirs(1);
+	set_target_access(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC);
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	post_read(mr, 100, big_addr);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_INV_REQ_ERR, sent());
+	expect_event(IBV_EVENT_QP_REQ_ERR);
+	connect_again();
+	set_target_access(IBV_ACCESS_REMOTE_READ);
+	post_read(mr, 100, big_addr);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_INV_REQ_ERR, sent());
+	expect_event(IBV_EVENT_QP_REQ_ERR);
+}
+
+/* The requests before the one that is refused are answered, those behind it are not done. */
+void test_a_refused_read_among_others(void)
+{
+	struct ibv_mr *mr = register_big();
+	uint64_t value;
+
+	connect_targets();
+	fill_theirs(6);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 6));
+	value = their_value();
+	for (unsigned int round = 0; round < 3; round++) {
+		memset(big, 0, sizeof(big));
+		post_read(mr, 50000, big_addr);
+		post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, 0, 0);
+		post_read(mr, 2, big_addr + SHARE_BIG_BYTES - 1);
+		post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 100, 0, 1);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, sent());
+		TEST_ASSERT_EQUAL_INT(IBV_WC_WR_FLUSH_ERR, sent());
+		TEST_ASSERT_EQUAL_MEMORY(expected, big, 50000);
+		TEST_ASSERT_EQUAL_HEX64(++value, their_value());
+		drop_event();
+		connect_again();
+	}
+}
+
+/* The SRQ's process refuses the key. There is no NAK: the target is in ERR, and takes no retransmission. */
+void test_a_send_that_invalidates_an_unknown_key(void)
+{
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = 0x1234};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	connect_targets();
+	wr.qp_type.xrc.remote_srqn = their_srq;
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 2));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 10, 0);
+	TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &wr));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_RETRY_EXC_ERR, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_MW_BIND_ERR, ask(SHARE_POLL, 0));
+	TEST_ASSERT_EQUAL_INT(0, B.query_qp(target, &attr, IBV_QP_STATE, &init));
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, attr.qp_state);
+	drop_event();
+	connect_again();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 10, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+}
+
+/* --- losses --- */
+
+static void lose(uint8_t opcode, uint64_t skip, uint64_t count)
+{
+	const struct vb_fault_rule rule = {.action = VB_FAULT_DROP,
+					   .opcode_given = true,
+					   .opcode = opcode,
+					   .skip = skip,
+					   .count = count};
+
+	TEST_ASSERT_EQUAL_INT(0, vb_fault_add(NULL, &rule, NULL));
+}
+
+/* READs come again, from the middle and from the start; an atomic is done once. */
+void test_responses_that_get_lost(void)
+{
+	struct ibv_mr *mr = register_big();
+	uint64_t value;
+
+	connect_targets();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 8));
+	for (unsigned int round = 0; round < 4; round++) {
+		fill_theirs((int)round);
+		memset(big, 0, sizeof(big));
+		value = their_value();
+		lose(SIM_TRANSPORT_XRC | SIM_RC_READ_RESPONSE_MIDDLE, round * 18, 2);
+		if (round % 2)
+			lose(SIM_TRANSPORT_XRC | SIM_RC_READ_RESPONSE_FIRST, 0, 1);
+		lose(SIM_TRANSPORT_XRC | SIM_RC_ATOMIC_ACK, 0, 1 + round % 2);
+		post_read(mr, SHARE_BIG_BYTES, big_addr);
+		post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 7, 0, 0);
+		post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0, 1);
+		for (unsigned int i = 0; i < 3; i++)
+			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		vb_fault_clear(NULL);
+		TEST_ASSERT_EQUAL_MEMORY(expected, big, sizeof(big));
+		TEST_ASSERT_EQUAL_HEX64(value, slot_value(0));
+		TEST_ASSERT_EQUAL_HEX64(value + 7, slot_value(1));
+		TEST_ASSERT_EQUAL_HEX64(value + 15, their_value());
+	}
+}
+
+/* --- ends --- */
+
+void test_the_process_of_the_memory_is_killed(void)
+{
+	struct ibv_mr *mr = register_big();
+	struct sharing here = {0};
+	struct share_answer answer = {0};
+
+	connect_targets();
+	here.xrcd = domain;
+	share_make_srq(&here, &answer);
+	fill_theirs(1);
+	post_read(mr, 40000, big_addr);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	share_kill(&other);
+	post_read(mr, 40000, big_addr);
+	TEST_ASSERT_TRUE(sent() != IBV_WC_SUCCESS);
+	connect_again();
+	/* The target serves this process. */
+	TEST_ASSERT_EQUAL_INT(0, share_post(&here, 1));
+	post_xrc(IBV_WR_SEND, answer.number, 0, 1001, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+}
+
+/* The value of an atomic of the old connection comes while the new one waits for one of the same PSN. */
+void test_an_old_value_is_not_taken(void)
+{
+	struct ibv_mr *mr = register_big();
+	uint64_t value;
+
+	connect_targets();
+	fill_theirs(5);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 5));
+	value = their_value();
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGSTOP));
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 7, 0, 0);
+	connect_again();
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0, 0);
+	post_read(mr, 3000, big_addr);
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_HEX64(value + 7, slot_value(0));
+	TEST_ASSERT_EQUAL_HEX64(value + 15, their_value());
+	TEST_ASSERT_EQUAL_MEMORY(expected, big, 3000);
+}
