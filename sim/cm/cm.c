@@ -366,7 +366,7 @@ void sim_cm_enter_timewait(struct sim_cm *cm)
 		      cm->engine->clock.now_ns + sim_cm_time_ns(cm->ack_timeout));
 }
 
-bool sim_cm_tell(struct sim_cm *cm, const struct sim_cm_event *event)
+enum sim_cm_verdict sim_cm_tell(struct sim_cm *cm, const struct sim_cm_event *event)
 {
 	const struct sim_cm_owner *owner = &cm->engine->cm->owner;
 

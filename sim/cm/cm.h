@@ -191,12 +191,19 @@ struct sim_cm_event {
 	};
 };
 
+/* What the owner does with a REQ or SIDR_REQ. */
+enum sim_cm_verdict {
+	SIM_CM_TAKEN,
+	SIM_CM_REFUSED, /* the new communication ends with a REJ (reason 28, consumer), or a SIDR_REP (status 2) */
+	SIM_CM_NO_ROOM, /* the REQ is dropped and counted, and the peer repeats it; a SIDR_REQ: as REFUSED */
+};
+
 struct sim_cm_owner {
 	void *arg;
 	/* Something has happened to a communication. The owner may call any function of this header but
-	 * sim_cm_destroy() of `cm` and its listener. Returns false to refuse a REQ or SIDR_REQ: the new
-	 * communication ends with a REJ (reason 28, consumer), or a SIDR_REP (status 2). */
-	bool (*event)(void *arg, struct sim_cm *cm, const struct sim_cm_event *event);
+	 * sim_cm_destroy() of `cm` and its listener. The answer counts for a REQ or SIDR_REQ. */
+	enum sim_cm_verdict (*event)(void *arg, struct sim_cm *cm,
+				     const struct sim_cm_event *event);
 };
 
 /* Gives the engine an owner of its communications, and QP 1 of its ports to the connection manager. One

@@ -103,7 +103,7 @@ uint8_t sim_cm_ack_timeout(unsigned int ack_delay, unsigned int packet_life_time
 /* --- cm.c --- */
 
 /* Raises an event with the owner, and returns the owner's answer. */
-bool sim_cm_tell(struct sim_cm *cm, const struct sim_cm_event *event);
+enum sim_cm_verdict sim_cm_tell(struct sim_cm *cm, const struct sim_cm_event *event);
 void sim_cm_tell_plainly(struct sim_cm *cm, enum sim_cm_event_kind kind,
 			 const uint8_t *private_data, size_t private_bytes);
 

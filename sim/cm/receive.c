@@ -401,12 +401,23 @@ static struct sim_cm *make(struct sim_cm_manager *manager, const struct sim_gsi_
 	return cm;
 }
 
-/* Gives the owner a communication that a request has made, or ends it. */
-static void offer(struct sim_cm *cm, struct sim_cm_event *event, struct sim_cm *listener)
+/* Gives the owner a communication that a request has made, or ends it. Linux drivers/infiniband/core/cm.c,
+ * cm_destroy_id: of an owner without memory, a REQ gets no answer. */
+static void offer(struct sim_cm *cm, const struct sim_gsi_message *message,
+		  struct sim_cm_event *event, struct sim_cm *listener)
 {
+	enum sim_cm_verdict verdict;
+
 	event->listener = listener;
-	if (!sim_cm_tell(cm, event))
-		sim_cm_destroy(cm);
+	verdict = sim_cm_tell(cm, event);
+	if (verdict == SIM_CM_TAKEN)
+		return;
+	if (verdict == SIM_CM_NO_ROOM && cm->state == SIM_CM_REQ_RCVD) {
+		sim_gsi_drop(message, SIM_DISCARD_CM_BACKLOG, VB_WHY_DROP_CM_BACKLOG,
+			     cm->service_id, 0);
+		sim_cm_enter(cm, SIM_CM_IDLE);
+	}
+	sim_cm_destroy(cm);
 }
 
 static struct sim_cm *listener_for(const struct sim_cm_manager *manager,
@@ -437,7 +448,7 @@ static void new_connection(struct sim_cm *cm, const struct sim_gsi_message *mess
 	sim_cm_enter(cm, SIM_CM_REQ_RCVD);
 	know_peer(cm, event.request.ca_guid, (uint32_t)get(message, SIM_CM_REQ_LOCAL_ID),
 		  event.request.qpn);
-	offer(cm, &event, listener);
+	offer(cm, message, &event, listener);
 }
 
 static void receive_req(struct sim_cm_manager *manager, const struct sim_gsi_message *message)
@@ -515,7 +526,7 @@ static void receive_sidr_req(struct sim_cm_manager *manager, const struct sim_gs
 	sim_cm_enter(cm, SIM_CM_SIDR_REQ_RCVD);
 	sim_cm_index_add(&manager->by_request, &cm->by_request, cm, key);
 	sim_cm_answer_attr(message, &event.query.path.attr);
-	offer(cm, &event, listener);
+	offer(cm, message, &event, listener);
 }
 
 /* --- the way of a message to its communication --- */

@@ -111,6 +111,8 @@ const struct sim_discard_info sim_discard_info[SIM_DISCARDS] = {
 				  "connection manager: a field of the message is wrong"},
 	[SIM_DISCARD_CM_FULL] = {"cm_full",
 				 "connection manager: too many messages or communications wait"},
+	[SIM_DISCARD_CM_BACKLOG] =
+		{"cm_backlog", "connection manager: the listener's backlog has no room for a REQ"},
 };
 
 bool sim_discard_read(const struct sim_counters *counters, const char *name, uint64_t *value)

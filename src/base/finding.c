@@ -39,6 +39,7 @@ static const struct {
 	{"cm_state", VB_WHY_DROP_CM_STATE},
 	{"cm_field", VB_WHY_DROP_CM_FIELD},
 	{"cm_full", VB_WHY_DROP_CM_FULL},
+	{"cm_backlog", VB_WHY_DROP_CM_BACKLOG},
 };
 
 /* The other causes have several reasons. */

@@ -76,7 +76,7 @@ static void answer(struct talk_end *end, struct sim_cm *cm, enum sim_cm_event_ki
 		must(sim_cm_send_drep(cm, &(struct sim_cm_private){"bye", 3}), "DREP");
 }
 
-static bool on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
+static enum sim_cm_verdict on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
 {
 	struct talk *talk = arg;
 	const bool requests =
@@ -87,13 +87,13 @@ static bool on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *ev
 		sim_cm_set_user(cm, &talk->ends[1]);
 	end = sim_cm_user(cm);
 	record(end, cm, event);
-	if (requests && end->refuse)
-		return false;
+	if (requests && end->verdict != SIM_CM_TAKEN)
+		return end->verdict;
 	if (requests)
 		end->cm = cm;
 	if (!end->silent)
 		answer(end, cm, event->kind);
-	return true;
+	return SIM_CM_TAKEN;
 }
 
 /* --- the wire --- */

@@ -31,9 +31,9 @@ struct talk_end {
 	struct sim_cm *listener;
 	struct talk_event events[TALK_EVENTS_MAX];
 	unsigned int count;
-	bool refuse;  /* answers a REQ or SIDR_REQ with false */
-	bool silent;  /* answers nothing by itself */
-	bool no_drep; /* does not answer a DREQ */
+	enum sim_cm_verdict verdict; /* on a REQ or SIDR_REQ */
+	bool silent;		     /* answers nothing by itself */
+	bool no_drep;		     /* does not answer a DREQ */
 };
 
 /* A message as the fault rule of the test sees it, before the packet leaves. */

@@ -96,19 +96,19 @@ static void act(struct sim_cm *cm)
 	}
 }
 
-static bool on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
+static enum sim_cm_verdict on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
 {
 	const bool is_new = event->kind == SIM_CM_EVENT_REQ || event->kind == SIM_CM_EVENT_SIDR_REQ;
 
 	(void)arg;
 	TEST_ASSERT_TRUE(++events < EVENTS_MAX);
 	if (is_new && (owned_count == OWNED_MAX || !below(4)))
-		return false;
+		return below(2) ? SIM_CM_REFUSED : SIM_CM_NO_ROOM;
 	if (is_new)
 		owned[owned_count++] = cm;
 	if (below(2))
 		act(cm);
-	return true;
+	return SIM_CM_TAKEN;
 }
 
 /* --- messages --- */
@@ -257,7 +257,7 @@ void test_forged_ids_harm_no_connection(void)
 	for (unsigned int i = 0; i < 8; i++) {
 		talk_open(&talk, &(struct talk_config){.joined = i & 1, .infiniband = i & 2});
 		talk_establish(&talk);
-		talk.ends[1].refuse = true;
+		talk.ends[1].verdict = SIM_CM_REFUSED;
 		for (unsigned int n = 0; n < 2000; n++) {
 			const unsigned int side = below(2);
 			const struct sim_cm *to = talk.ends[side].cm;
@@ -317,7 +317,7 @@ void test_a_flood_of_messages(void)
 	TEST_ASSERT_EQUAL_UINT32(SIM_CM_WAITING_MAX, manager->arrivals);
 	TEST_ASSERT_EQUAL_UINT64(2 * SIM_CM_WAITING_MAX,
 				 talk.ends[1].device->counters.discarded[SIM_DISCARD_CM_FULL]);
-	talk.ends[1].refuse = true;
+	talk.ends[1].verdict = SIM_CM_REFUSED;
 	talk_run(&talk);
 	TEST_ASSERT_EQUAL_UINT32(SIM_CM_WAITING_MAX, manager->arrivals);
 	TEST_ASSERT_EQUAL_UINT32(3, manager->table.live);

@@ -410,3 +410,17 @@ void test_a_request_that_finds_no_room(void)
 		    "dropped the REQ: 1 messages or communications wait, which is the limit; let "
 		    "the program take connection requests faster; the peer repeats its message");
 }
+
+void test_a_request_beyond_the_backlog(void)
+{
+	talk_listen(&talk);
+	talk.ends[1].verdict = SIM_CM_NO_ROOM;
+	talk_connect(&talk);
+	talk_run(&talk);
+	expect_drop(
+		SIM_DISCARD_CM_BACKLOG, VB_WHY_DROP_CM_BACKLOG,
+		"dropped the REQ: as many requests for service ID 0x1061234 wait for the program "
+		"as "
+		"its backlog allows; call rdma_get_cm_event(3) sooner, or rdma_listen(3) with a "
+		"larger backlog; the peer repeats its REQ");
+}

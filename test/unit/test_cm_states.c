@@ -529,7 +529,7 @@ void test_a_service_that_nobody_has(void)
 static void owner_refuses(void)
 {
 	talk_listen(&talk);
-	talk.ends[1].refuse = true;
+	talk.ends[1].verdict = SIM_CM_REFUSED;
 	talk_connect(&talk);
 	talk_run(&talk);
 	expect_rej(0, SIM_CM_REJ_CONSUMER, SIM_CM_IDLE);
@@ -539,6 +539,48 @@ static void owner_refuses(void)
 void test_an_owner_refuses_a_request(void)
 {
 	each(owner_refuses);
+}
+
+/* The REQ is dropped without an answer. Its repetition finds room. */
+static void owner_has_no_room(void)
+{
+	const uint64_t *dropped = &talk.ends[1].device->counters.discarded[SIM_DISCARD_CM_BACKLOG];
+
+	talk_listen(&talk);
+	talk.ends[1].verdict = SIM_CM_NO_ROOM;
+	talk_connect(&talk);
+	talk_until(&talk, 2 * REQ_NS - 1);
+	TEST_ASSERT_EQUAL_UINT(2, count(1, SIM_CM_EVENT_REQ));
+	TEST_ASSERT_EQUAL_UINT64(2, *dropped);
+	TEST_ASSERT_EQUAL_UINT(0, sent(SIM_CM_REJ));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_REQ_SENT, state(0));
+	/* The listener, and the communication of side 0. */
+	TEST_ASSERT_EQUAL_UINT32(talk.config.joined ? 1 : 2, talk.ends[1].sim->cm->table.live);
+	talk.ends[1].verdict = SIM_CM_TAKEN;
+	talk_until(&talk, 2 * REQ_NS);
+	talk_run(&talk);
+	expect_states(SIM_CM_ESTABLISHED, SIM_CM_ESTABLISHED);
+	TEST_ASSERT_EQUAL_UINT64(2, *dropped);
+}
+
+void test_an_owner_has_no_room_for_a_request(void)
+{
+	each(owner_has_no_room);
+}
+
+static void owner_has_no_room_for_good(void)
+{
+	talk_listen(&talk);
+	talk.ends[1].verdict = SIM_CM_NO_ROOM;
+	talk_connect(&talk);
+	talk_until(&talk, 4 * REQ_NS);
+	TEST_ASSERT_EQUAL_UINT(1, count(0, SIM_CM_EVENT_REQ_ERROR));
+	TEST_ASSERT_EQUAL_UINT(0, count(0, SIM_CM_EVENT_REJ));
+}
+
+void test_an_owner_never_has_room_for_a_request(void)
+{
+	each(owner_has_no_room_for_good);
 }
 
 /* --- fields of a REQ that are wrong --- */
@@ -1122,11 +1164,19 @@ static void no_datagram_service(void)
 			       talk_nth(&talk, 0, SIM_CM_EVENT_SIDR_REP, 0)->event.answer.status);
 	sim_cm_destroy(talk.ends[0].cm);
 	talk_listen(&talk);
-	talk.ends[1].refuse = true;
+	talk.ends[1].verdict = SIM_CM_REFUSED;
 	ask();
 	talk_run(&talk);
 	TEST_ASSERT_EQUAL_UINT(SIM_CM_SIDR_REJECT,
 			       talk_nth(&talk, 0, SIM_CM_EVENT_SIDR_REP, 1)->event.answer.status);
+	/* A query is answered even if the owner has no room. */
+	talk.ends[1].verdict = SIM_CM_NO_ROOM;
+	ask();
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_UINT(SIM_CM_SIDR_REJECT,
+			       talk_nth(&talk, 0, SIM_CM_EVENT_SIDR_REP, 2)->event.answer.status);
+	TEST_ASSERT_EQUAL_UINT64(0,
+				 talk.ends[1].device->counters.discarded[SIM_DISCARD_CM_BACKLOG]);
 	lose_next(SIM_CM_SIDR_REQ, 100);
 	ask();
 	talk_until(&talk, talk_now(&talk) + 3 * (UINT64_C(4096) << 14) - 1);

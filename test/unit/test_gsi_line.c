@@ -265,7 +265,7 @@ void test_answers_wait_for_room(void)
 
 	talk_open(&talk, &(struct talk_config){.joined = true});
 	talk_listen(&talk);
-	talk.ends[1].refuse = true;
+	talk.ends[1].verdict = SIM_CM_REFUSED;
 	back = &talk.joined.ways[1];
 	back->limit = 1;
 	back->stuck = true;

@@ -28,7 +28,7 @@ struct process {
 
 static struct process processes[3];
 
-static bool on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
+static enum sim_cm_verdict on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
 {
 	struct process *own = arg;
 	struct sim_cm_reply reply = {.qpn = 0x200 + own->counts[SIM_CM_EVENT_REQ],
@@ -40,14 +40,14 @@ static bool on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *ev
 	if (event->kind == SIM_CM_EVENT_REJ)
 		own->rejected = event->rejection.reason;
 	if (own->silent)
-		return true;
+		return SIM_CM_TAKEN;
 	if (event->kind == SIM_CM_EVENT_REQ)
 		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rep(cm, &reply));
 	else if (event->kind == SIM_CM_EVENT_REP)
 		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rtu(cm, &(struct sim_cm_private){0}));
 	else if (event->kind == SIM_CM_EVENT_DREQ)
 		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_drep(cm, &(struct sim_cm_private){0}));
-	return true;
+	return SIM_CM_TAKEN;
 }
 
 static void open_process(struct process *process)

@@ -143,23 +143,24 @@ static void fill_request(struct cm_event *event, const struct sim_cm_request *re
 	keep_conn_private(event, &request->private_data, SIM_CM_IP_BYTES);
 }
 
-/* A REQ or SIDR_REQ for a listener. Returns false to refuse it. */
-static bool hear_request(struct cm_id *listener, struct sim_cm *comm,
-			 const struct sim_cm_event *event)
+/* A REQ or SIDR_REQ for a listener. Linux ucma.c, ucma_connect_event_handler: a full backlog is as no
+ * memory. */
+static enum sim_cm_verdict hear_request(struct cm_id *listener, struct sim_cm *comm,
+					const struct sim_cm_event *event)
 {
 	struct cm_event *told;
 	struct sim_cm_ip ip;
 
-	if (listener->state != CM_LISTEN || !serves(listener, event) || !listener->backlog ||
+	if (listener->state != CM_LISTEN || !serves(listener, event) ||
 	    !sim_cm_ip_read(private_of(event)->data, &ip) || !takes_family(listener, &ip))
-		return false;
-	told = cm_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+		return SIM_CM_REFUSED;
+	told = listener->backlog ? cm_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
 	if (!told)
-		return false;
+		return SIM_CM_NO_ROOM;
 	told->fresh = new_request(listener, comm, event, &ip);
 	if (!told->fresh) {
 		pool_give(&listener->cm->events, told);
-		return false;
+		return SIM_CM_NO_ROOM;
 	}
 	told->fresh->comm = comm;
 	sim_cm_set_user(comm, told->fresh);
@@ -171,7 +172,7 @@ static bool hear_request(struct cm_id *listener, struct sim_cm *comm,
 		keep_datagram_private(told, &event->query.private_data, SIM_CM_IP_BYTES);
 	listener->backlog--;
 	cm_event_push(told);
-	return true;
+	return SIM_CM_TAKEN;
 }
 
 /* --- answers --- */
@@ -273,12 +274,12 @@ static void hear(struct cm_id *id, const struct sim_cm_event *event)
 	}
 }
 
-bool cm_event_heard(void *arg, struct sim_cm *comm, const struct sim_cm_event *event)
+enum sim_cm_verdict cm_event_heard(void *arg, struct sim_cm *comm, const struct sim_cm_event *event)
 {
 	if (event->kind == SIM_CM_EVENT_REQ || event->kind == SIM_CM_EVENT_SIDR_REQ)
 		return hear_request(sim_cm_user(event->listener), comm, event);
 	hear(sim_cm_user(comm), event);
-	return true;
+	return SIM_CM_TAKEN;
 }
 
 /* --- devices --- */

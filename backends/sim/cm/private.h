@@ -217,7 +217,8 @@ void cm_event_push(struct cm_event *event);
 void cm_event_tell(struct cm_id *id, enum rdma_cm_event_type type, int status);
 
 /* As event() of struct sim_cm_owner. */
-bool cm_event_heard(void *arg, struct sim_cm *comm, const struct sim_cm_event *event);
+enum sim_cm_verdict cm_event_heard(void *arg, struct sim_cm *comm,
+				   const struct sim_cm_event *event);
 /* As event() of struct world_cm. */
 void cm_event_of_device(void *arg, const struct sim_device *device, enum ibv_event_type type);
 
