@@ -276,6 +276,9 @@ int sim_cm_send_rej(struct sim_cm *cm, const struct sim_cm_rejection *rejection)
 /* service_timeout: 4.096 us * 2^n that the peer shall wait. */
 int sim_cm_send_mra(struct sim_cm *cm, uint8_t service_timeout,
 		    const struct sim_cm_private *private_data);
+/* As sim_cm_send_mra(), but the MRA leaves with the first duplicate of the peer's message: until then, a program
+ * that answers in time costs no message. Linux include/rdma/ib_cm.h, IB_CM_MRA_FLAG_DELAY. */
+int sim_cm_prepare_mra(struct sim_cm *cm, uint8_t service_timeout);
 int sim_cm_send_dreq(struct sim_cm *cm, const struct sim_cm_private *private_data);
 int sim_cm_send_drep(struct sim_cm *cm, const struct sim_cm_private *private_data);
 int sim_cm_send_sidr_req(struct sim_cm *cm, struct sim_device *device,

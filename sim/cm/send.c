@@ -304,8 +304,9 @@ int sim_cm_send_rej(struct sim_cm *cm, const struct sim_cm_rejection *rejection)
 	return 0;
 }
 
-int sim_cm_send_mra(struct sim_cm *cm, uint8_t service_timeout,
-		    const struct sim_cm_private *private_data)
+/* Writes an MRA into cm->mad, and sets *next to the state that follows. */
+static int write_mra(struct sim_cm *cm, uint8_t service_timeout,
+		     const struct sim_cm_private *private_data, enum sim_cm_state *next)
 {
 	const struct value timeout = {SIM_CM_MRA_SERVICE_TIMEOUT, service_timeout};
 	int err = check(cm, SIM_CM_MRA, private_data);
@@ -318,8 +319,29 @@ int sim_cm_send_mra(struct sim_cm *cm, uint8_t service_timeout,
 	sim_mad_set(cm->mad, SIM_CM_MRA_MESSAGE, about(cm));
 	sim_mad_set(cm->mad, SIM_CM_MRA_SERVICE_TIMEOUT, service_timeout);
 	put_private(cm->mad, SIM_CM_MRA, private_data);
-	send_in(cm, cm->state == SIM_CM_REQ_RCVD ? SIM_CM_MRA_REQ_SENT : SIM_CM_MRA_REP_SENT);
+	*next = cm->state == SIM_CM_REQ_RCVD ? SIM_CM_MRA_REQ_SENT : SIM_CM_MRA_REP_SENT;
 	return 0;
+}
+
+int sim_cm_send_mra(struct sim_cm *cm, uint8_t service_timeout,
+		    const struct sim_cm_private *private_data)
+{
+	enum sim_cm_state next;
+	int err = write_mra(cm, service_timeout, private_data, &next);
+
+	if (!err)
+		send_in(cm, next);
+	return err;
+}
+
+int sim_cm_prepare_mra(struct sim_cm *cm, uint8_t service_timeout)
+{
+	enum sim_cm_state next;
+	int err = write_mra(cm, service_timeout, &(struct sim_cm_private){0}, &next);
+
+	if (!err)
+		sim_cm_enter(cm, next);
+	return err;
 }
 
 int sim_cm_send_dreq(struct sim_cm *cm, const struct sim_cm_private *private_data)

@@ -368,6 +368,94 @@ static void mra_of_rep(void)
 	expect_states(SIM_CM_ESTABLISHED, SIM_CM_ESTABLISHED);
 }
 
+/* An MRA that is prepared leaves with the first duplicate, and with each later one. */
+static void prepared_mra_of_req(void)
+{
+	const uint64_t mra_ns = (UINT64_C(4096) << 24) + (UINT64_C(4096) << 15);
+	struct sim_cm_reply reply = talk_reply();
+
+	talk_listen(&talk);
+	talk.ends[1].silent = true;
+	talk_connect(&talk);
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_prepare_mra(talk.ends[1].cm, 24));
+	talk_until(&talk, REQ_NS - 1);
+	expect_states(SIM_CM_REQ_SENT, SIM_CM_MRA_REQ_SENT);
+	TEST_ASSERT_EQUAL_UINT(0, sent(SIM_CM_MRA));
+	talk_until(&talk, REQ_NS);
+	talk_run(&talk);
+	expect_states(SIM_CM_MRA_REQ_RCVD, SIM_CM_MRA_REQ_SENT);
+	TEST_ASSERT_EQUAL_UINT(1, sent(SIM_CM_MRA));
+	TEST_ASSERT_EQUAL_UINT(
+		24, sim_mad_get(talk_mad(&talk, SIM_CM_MRA, 0)->mad, SIM_CM_MRA_SERVICE_TIMEOUT));
+	TEST_ASSERT_EQUAL_UINT(
+		0, sim_mad_get(talk_mad(&talk, SIM_CM_MRA, 0)->mad, SIM_CM_MRA_MESSAGE));
+	talk_until(&talk, REQ_NS + mra_ns - 1);
+	TEST_ASSERT_EQUAL_UINT(2, sent(SIM_CM_REQ));
+	talk_until(&talk, REQ_NS + 2 * mra_ns);
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_UINT(4, sent(SIM_CM_REQ));
+	TEST_ASSERT_EQUAL_UINT(3, sent(SIM_CM_MRA));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rep(talk.ends[1].cm, &reply));
+	talk.ends[1].silent = false;
+	talk_run(&talk);
+	expect_states(SIM_CM_ESTABLISHED, SIM_CM_ESTABLISHED);
+}
+
+void test_a_prepared_mra_of_a_req(void)
+{
+	each(prepared_mra_of_req);
+}
+
+static void prepared_mra_of_rep(void)
+{
+	talk_listen(&talk);
+	talk.ends[0].silent = true;
+	talk_connect(&talk);
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_prepare_mra(talk.ends[0].cm, 24));
+	talk_until(&talk, REP_NS - 1);
+	expect_states(SIM_CM_MRA_REP_SENT, SIM_CM_REP_SENT);
+	TEST_ASSERT_EQUAL_UINT(0, sent(SIM_CM_MRA));
+	talk_until(&talk, REP_NS);
+	talk_run(&talk);
+	expect_states(SIM_CM_MRA_REP_SENT, SIM_CM_MRA_REP_RCVD);
+	TEST_ASSERT_EQUAL_UINT(1, sent(SIM_CM_MRA));
+	TEST_ASSERT_EQUAL_UINT(
+		1, sim_mad_get(talk_mad(&talk, SIM_CM_MRA, 0)->mad, SIM_CM_MRA_MESSAGE));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rtu(talk.ends[0].cm, &(struct sim_cm_private){0}));
+	talk_run(&talk);
+	expect_states(SIM_CM_ESTABLISHED, SIM_CM_ESTABLISHED);
+}
+
+void test_a_prepared_mra_of_a_rep(void)
+{
+	each(prepared_mra_of_rep);
+}
+
+/* A side that has prepared an MRA rejects, and its peer finds its communication. */
+static void rejected_after_a_prepared_mra(void)
+{
+	const struct sim_cm_rejection rejection = {.reason = 28};
+
+	talk_listen(&talk);
+	talk.ends[1].silent = true;
+	talk_connect(&talk);
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_prepare_mra(talk.ends[1].cm, 24));
+	TEST_ASSERT_EQUAL_INT(EINVAL, sim_cm_prepare_mra(talk.ends[1].cm, 24));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rej(talk.ends[1].cm, &rejection));
+	talk_run(&talk);
+	expect_states(SIM_CM_IDLE, SIM_CM_IDLE);
+	TEST_ASSERT_EQUAL_UINT(1, count(0, SIM_CM_EVENT_REJ));
+	TEST_ASSERT_EQUAL_UINT(0, sent(SIM_CM_MRA));
+}
+
+void test_a_req_is_rejected_after_a_prepared_mra(void)
+{
+	each(rejected_after_a_prepared_mra);
+}
+
 void test_an_mra_of_a_rep_gives_time(void)
 {
 	each(mra_of_rep);

@@ -317,6 +317,51 @@ void test_nobody_answers(void)
 	expect(client.id, RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
 
+/* Without an MRA, a REQ is given up after 16 times 6.4 s. Both sides get 69 s for each repetition instead. */
+void test_both_programs_take_their_time(void)
+{
+	struct rdma_conn_param param = {.retry_count = 7};
+
+	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
+	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	make_qp(&client);
+	TEST_ASSERT_EQUAL_INT(0, CM->connect(client.id, &param));
+	CM->ack_cm_event(take_request());
+	make_qp(&server);
+	vb_sim_run(NULL, UINT64_C(200000000000));
+	TEST_ASSERT_EQUAL_INT(0, CM->accept(server.id, &param));
+	/* The program takes the event of the REP late; the RTU follows. */
+	vb_sim_run(NULL, UINT64_C(200000000000));
+	expect(client.id, RDMA_CM_EVENT_ESTABLISHED, 0);
+	expect(server.id, RDMA_CM_EVENT_ESTABLISHED, 0);
+	send_one(&client, &server, "late");
+}
+
+/* rdma-core librdmacm/cma.c: the answer has the vendor of the request. */
+void test_ece_of_request_and_answer(void)
+{
+	struct ibv_ece ece = {.vendor_id = 0x15b3, .options = 0x1234};
+	struct rdma_conn_param param = {.qp_num = 0x100, .retry_count = 7};
+
+	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
+	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	TEST_ASSERT_EQUAL_INT(0, CM->set_local_ece(client.id, &ece));
+	TEST_ASSERT_EQUAL_INT(0, CM->connect(client.id, &param));
+	CM->ack_cm_event(take_request());
+	ece = (struct ibv_ece){.vendor_id = 1};
+	TEST_ASSERT_EQUAL_INT(0, CM->get_remote_ece(server.id, &ece));
+	TEST_ASSERT_EQUAL_HEX(0x15b3, ece.vendor_id);
+	TEST_ASSERT_EQUAL_HEX(0x1234, ece.options);
+	ece = (struct ibv_ece){.vendor_id = 0x9999, .options = 0x4321};
+	TEST_ASSERT_EQUAL_INT(0, CM->set_local_ece(server.id, &ece));
+	param.qp_num = 0x200;
+	TEST_ASSERT_EQUAL_INT(0, CM->accept(server.id, &param));
+	expect(client.id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	TEST_ASSERT_EQUAL_INT(0, CM->get_remote_ece(client.id, &ece));
+	TEST_ASSERT_EQUAL_HEX(0x15b3, ece.vendor_id);
+	TEST_ASSERT_EQUAL_HEX(0x4321, ece.options);
+}
+
 /* A listener for IPv4 takes no request of IPv6, unless it says so. */
 void test_listener_of_one_family(void)
 {

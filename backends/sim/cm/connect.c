@@ -200,6 +200,7 @@ static int send_request(struct cm_id *id, const struct rdma_conn_param *param,
 		.flow_control = param && param->flow_control,
 		.srq = id->srq,
 		.vendor_id = id->local_ece.vendor_id,
+		.ece_options = id->local_ece.options,
 		.private_data = private_of(letter),
 	};
 
@@ -333,7 +334,8 @@ static int send_reply(struct cm_id *id, const struct rdma_conn_param *param,
 		.flow_control = param && param->flow_control,
 		.rnr_retry_count = param ? smaller(param->rnr_retry_count, 7) : 7,
 		.srq = id->srq,
-		.vendor_id = id->local_ece.vendor_id,
+		/* rdma-core librdmacm/cma.c, ucma_copy_ece_param_to_kern_rep. */
+		.vendor_id = id->remote_ece.vendor_id,
 		.ece_options = id->local_ece.options,
 		.private_data = private_of(letter),
 	};

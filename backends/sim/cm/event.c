@@ -140,6 +140,7 @@ static void fill_request(struct cm_event *event, const struct sim_cm_request *re
 	event->fresh->initiator_depth = param->initiator_depth;
 	event->fresh->responder_resources = param->responder_resources;
 	event->fresh->remote_ece.vendor_id = request->vendor_id;
+	event->fresh->remote_ece.options = request->ece_options;
 	keep_conn_private(event, &request->private_data, SIM_CM_IP_BYTES);
 }
 
@@ -166,10 +167,13 @@ static enum sim_cm_verdict hear_request(struct cm_id *listener, struct sim_cm *c
 	sim_cm_set_user(comm, told->fresh);
 	told->rdma.id = &told->fresh->rdma;
 	told->rdma.listen_id = &listener->rdma;
-	if (event->kind == SIM_CM_EVENT_REQ)
+	if (event->kind == SIM_CM_EVENT_REQ) {
 		fill_request(told, &event->request);
-	else
+		/* Linux cma.c, cma_ib_req_handler. */
+		sim_cm_prepare_mra(comm, CM_SERVICE_TIMEOUT);
+	} else {
 		keep_datagram_private(told, &event->query.private_data, SIM_CM_IP_BYTES);
+	}
 	listener->backlog--;
 	cm_event_push(told);
 	return SIM_CM_TAKEN;
@@ -182,6 +186,8 @@ static void hear_reply(struct cm_id *id, const struct sim_cm_reply *reply)
 	struct cm_event *event = cm_event_new(id, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	struct rdma_conn_param *param;
 
+	/* Linux cma.c, cma_ib_handler. */
+	sim_cm_prepare_mra(id->comm, CM_SERVICE_TIMEOUT);
 	if (!event)
 		return;
 	param = &event->rdma.param.conn;

@@ -29,6 +29,7 @@
 
 /* Linux drivers/infiniband/core/cma.c */
 #define CM_RESPONSE_TIMEOUT 20 /* CMA_CM_RESPONSE_TIMEOUT: 4.3 s */
+#define CM_SERVICE_TIMEOUT  24 /* CMA_CM_MRA_SETTING: 69 s that the peer of a slow program waits */
 #define CM_RETRIES	    15 /* CMA_MAX_CM_RETRIES */
 #define CM_ROCE_LIFE_TIME   16 /* CMA_IBOE_PACKET_LIFETIME */
 #define CM_DATAGRAM_QPN	    0xffffff
