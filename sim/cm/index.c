@@ -3,14 +3,19 @@
 
 #include <stddef.h>
 
-static struct sim_cm_node *const *bucket_of(const struct sim_cm_index *index, struct sim_cm_key key)
+uint32_t sim_cm_index_bucket(struct sim_cm_key key)
 {
 	const uint64_t mixed = (key.high ^ (uint64_t)key.low << 17) * UINT64_C(0x9e3779b97f4a7c15);
 
-	return &index->buckets[mixed >> 52];
+	return (uint32_t)(mixed >> 52);
 }
 
 _Static_assert(SIM_CM_BUCKETS == 1u << 12, "the hash has 12 bits");
+
+static struct sim_cm_node *const *bucket_of(const struct sim_cm_index *index, struct sim_cm_key key)
+{
+	return &index->buckets[sim_cm_index_bucket(key)];
+}
 
 static bool same(struct sim_cm_key a, struct sim_cm_key b)
 {

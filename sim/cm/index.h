@@ -25,6 +25,9 @@ struct sim_cm_index {
 	struct sim_cm_node *buckets[SIM_CM_BUCKETS];
 };
 
+/* Returns the bucket of a key, below SIM_CM_BUCKETS. */
+uint32_t sim_cm_index_bucket(struct sim_cm_key key);
+
 /* Adds a node, which is in no index. Nodes of one key come in the order in which they were added. */
 void sim_cm_index_add(struct sim_cm_index *index, struct sim_cm_node *node, struct sim_cm *cm,
 		      struct sim_cm_key key);

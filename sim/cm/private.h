@@ -72,7 +72,7 @@ struct sim_cm_arrival {
 
 /* A service ID that this engine has reserved. */
 struct sim_cm_reservation {
-	struct sim_cm_reservation *next;
+	struct sim_cm_reservation *next; /* of the bucket */
 	uint64_t service_id;
 	uint8_t address[16];
 	bool shared;  /* others that share may have it, too */
@@ -86,7 +86,8 @@ struct sim_cm_manager {
 	uint32_t random;	/* the high half of transaction IDs */
 	struct sim_cm_arrival *first, **end, *spare;
 	uint32_t arrivals; /* that were made; at most SIM_CM_WAITING_MAX */
-	struct sim_cm_reservation *reservations;
+	/* By sim_cm_index_bucket() of the service ID. */
+	struct sim_cm_reservation *reservations[SIM_CM_BUCKETS];
 	struct sim_cm_index by_remote_id, by_remote_qpn, by_service, by_request;
 };
 

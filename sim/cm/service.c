@@ -32,6 +32,11 @@ static int refuse_service(struct sim_engine *engine, int err, uint64_t service_i
 
 /* --- reservations --- */
 
+static struct sim_cm_reservation **bucket_of(struct sim_cm_manager *manager, uint64_t service_id)
+{
+	return &manager->reservations[sim_cm_index_bucket((struct sim_cm_key){service_id, 0})];
+}
+
 static bool overlaps(const struct sim_cm_reservation *reservation, uint64_t service_id,
 		     const uint8_t address[16])
 {
@@ -40,10 +45,10 @@ static bool overlaps(const struct sim_cm_reservation *reservation, uint64_t serv
 		is_any(address));
 }
 
-static bool is_reserved(const struct sim_cm_manager *manager, uint64_t service_id,
+static bool is_reserved(struct sim_cm_manager *manager, uint64_t service_id,
 			const uint8_t address[16], bool shared)
 {
-	const struct sim_cm_reservation *reservation = manager->reservations;
+	const struct sim_cm_reservation *reservation = *bucket_of(manager, service_id);
 
 	while (reservation && (!overlaps(reservation, service_id, address) ||
 			       (reservation->shared && shared && !reservation->listens)))
@@ -58,7 +63,7 @@ static struct sim_cm_reservation **find(struct sim_cm_manager *manager, uint64_t
 {
 	struct sim_cm_reservation **found = NULL, **link;
 
-	for (link = &manager->reservations; *link; link = &(*link)->next) {
+	for (link = bucket_of(manager, service_id); *link; link = &(*link)->next) {
 		if ((*link)->service_id != service_id || !same_address((*link)->address, address))
 			continue;
 		if (!(*link)->listens)
@@ -73,7 +78,7 @@ int sim_cm_reserve(struct sim_engine *engine, uint64_t service_id, const uint8_t
 {
 	struct sim_cm_manager *manager = engine->cm;
 	const struct sim_way_out *way = engine->net->way;
-	struct sim_cm_reservation *reservation;
+	struct sim_cm_reservation *reservation, **bucket;
 	int err = 0;
 
 	if (is_reserved(manager, service_id, address, shared))
@@ -90,8 +95,9 @@ int sim_cm_reserve(struct sim_engine *engine, uint64_t service_id, const uint8_t
 	reservation->service_id = service_id;
 	reservation->shared = shared;
 	memcpy(reservation->address, address, sizeof(reservation->address));
-	reservation->next = manager->reservations;
-	manager->reservations = reservation;
+	bucket = bucket_of(manager, service_id);
+	reservation->next = *bucket;
+	*bucket = reservation;
 	return 0;
 }
 
@@ -116,17 +122,21 @@ void sim_cm_unreserve(struct sim_engine *engine, uint64_t service_id, const uint
 
 void sim_cm_services_destroy(struct sim_cm_manager *manager)
 {
-	while (manager->reservations)
-		remove_at(manager->engine, &manager->reservations);
+	for (uint32_t i = 0; i < SIM_CM_BUCKETS; i++)
+		while (manager->reservations[i])
+			remove_at(manager->engine, &manager->reservations[i]);
 }
 
 void sim_cm_services_forget(struct sim_cm_manager *manager)
 {
-	while (manager->reservations) {
-		struct sim_cm_reservation *reservation = manager->reservations;
+	for (uint32_t i = 0; i < SIM_CM_BUCKETS; i++) {
+		struct sim_cm_reservation *reservation = manager->reservations[i], *next;
 
-		manager->reservations = reservation->next;
-		free(reservation);
+		manager->reservations[i] = NULL;
+		for (; reservation; reservation = next) {
+			next = reservation->next;
+			free(reservation);
+		}
 	}
 }
 
@@ -164,7 +174,7 @@ static int announce(struct sim_cm *cm, uint64_t service_id, const uint8_t addres
 		err = sim_cm_reserve(engine, service_id, address, false);
 		if (err)
 			return err;
-		own = engine->cm->reservations;
+		own = *bucket_of(engine->cm, service_id);
 	}
 	if (way && way->listen)
 		err = way->listen(way->arg, service_id, address, true);
@@ -178,7 +188,7 @@ static int announce(struct sim_cm *cm, uint64_t service_id, const uint8_t addres
 static void withdraw(struct sim_cm *cm)
 {
 	const struct sim_way_out *way = cm->engine->net->way;
-	struct sim_cm_reservation *own = cm->engine->cm->reservations;
+	struct sim_cm_reservation *own = *bucket_of(cm->engine->cm, cm->service_id);
 
 	while (own && !(own->service_id == cm->service_id &&
 			same_address(own->address, cm->address) && own->listens))

@@ -128,6 +128,34 @@ void test_all_addresses_and_one(void)
 	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(0, right, false));
 }
 
+/* All ports that a machine gives to its clients. Service IDs that share a bucket of the index are apart. */
+void test_many_reservations(void)
+{
+	const uint64_t first = UINT64_C(0x0000000001068000), count = 28232;
+	struct sim_engine *sim = talk.ends[0].sim;
+	struct sim_cm *cm;
+
+	for (uint64_t i = 0; i < count; i++)
+		TEST_ASSERT_EQUAL_INT(0, sim_cm_reserve(sim, first + i, any, false));
+	for (uint64_t i = 0; i < count; i++)
+		TEST_ASSERT_EQUAL_INT(EADDRINUSE, sim_cm_reserve(sim, first + i, left, false));
+	for (uint64_t i = 0; i < count; i += 2)
+		sim_cm_unreserve(sim, first + i, any);
+	for (uint64_t i = 0; i < count; i++)
+		TEST_ASSERT_EQUAL_INT(i & 1 ? EADDRINUSE : 0,
+				      sim_cm_reserve(sim, first + i, left, false));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(sim, &talk.ends[0], &cm));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(cm, first + 1, NULL, any));
+	sim_cm_destroy(cm);
+	/* The listener's end leaves the reservation. */
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, sim_cm_reserve(sim, first + 1, any, false));
+	sim_cm_unreserve(sim, first + 1, any);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(sim, &talk.ends[0], &cm));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(cm, first + 1, NULL, any));
+	sim_cm_destroy(cm);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_reserve(sim, first + 1, any, false));
+}
+
 static void listeners(void)
 {
 	struct sim_cm *first, *second;
