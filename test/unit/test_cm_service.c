@@ -561,13 +561,22 @@ void test_the_engine_keeps_its_random_numbers(void)
 	engine_close(&plain);
 }
 
+static void expect_empty_index(const struct sim_cm_index *index)
+{
+	for (uint32_t i = 0; i < SIM_CM_BUCKETS; i++)
+		TEST_ASSERT_NULL(index->buckets[i]);
+}
+
 /* Ten thousand connections at the same time, in two processes; nothing is left of them. */
 void test_many_connections(void)
 {
 	static struct sim_cm *cms[2][10000];
+	uint32_t timers[2];
 
 	reopen(&(struct talk_config){.joined = true, .quiet = true});
 	talk_listen(&talk);
+	for (unsigned int side = 0; side < 2; side++)
+		timers[side] = talk.ends[side].sim->clock.reserved;
 	for (uint32_t i = 0; i < 10000; i++) {
 		struct sim_cm_request request = talk_request(&talk);
 		struct sim_cm_reply reply = talk_reply();
@@ -598,5 +607,13 @@ void test_many_connections(void)
 	}
 	TEST_ASSERT_EQUAL_UINT32(0, talk.ends[0].sim->cm->table.live);
 	TEST_ASSERT_EQUAL_UINT32(1, talk.ends[1].sim->cm->table.live);
-	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(talk.ends[0].sim));
+	for (unsigned int side = 0; side < 2; side++) {
+		struct sim_engine *sim = talk.ends[side].sim;
+
+		TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(sim));
+		TEST_ASSERT_EQUAL_UINT32(timers[side], sim->clock.reserved);
+		expect_empty_index(&sim->cm->by_remote_id);
+		expect_empty_index(&sim->cm->by_remote_qpn);
+		expect_empty_index(&sim->cm->by_request);
+	}
 }
