@@ -36,9 +36,10 @@
  * return NULL instead. errno values are those of librdmacm and of the kernel (Linux
  * drivers/infiniband/core/cma.c); the comments name a few. Besides, every function answers EINVAL
  * for a NULL object and for one that no vb_cm_*() has made or that has been ended, EOPNOTSUPP if
- * the backend does not have the function, and ENOSYS if the backend cannot work on this machine. A
- * function that fails changes nothing and leaves a sentence for vb_last_error()
- * (<verbena/error.h>). A function that succeeds may change errno.
+ * the backend does not have the function, and ENOSYS if the backend cannot work on this machine.
+ * After RDMA_CM_EVENT_DEVICE_REMOVAL, calls of the identifier fail with ENXIO; it can be ended
+ * still. A function that fails changes nothing, except where its comment says so, and leaves a
+ * sentence for vb_last_error() (<verbena/error.h>). A function that succeeds may change errno.
  */
 #ifndef VERBENA_CM_H
 #define VERBENA_CM_H
@@ -137,7 +138,9 @@ int vb_cm_set_option(struct rdma_cm_id *id, int level, int optname, void *optval
  * Binds an identifier to an address of this machine and to a port; port 0 stands for a free one.
  * With a specific address, the identifier belongs to the address's device from now on, and
  * id->verbs and id->port_num are set. Errors: EINVAL (the identifier is bound), EADDRINUSE,
- * EADDRNOTAVAIL or ENODEV (no device has the address), EAFNOSUPPORT.
+ * EADDRNOTAVAIL (this machine does not have the address; or the port is used, and one of the two
+ * addresses is a wildcard), ENODEV (no device has the address), EACCES (a port below 1024 without
+ * CAP_NET_BIND_SERVICE), EAFNOSUPPORT.
  */
 int vb_cm_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 
@@ -218,7 +221,8 @@ int vb_cm_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *
  * Waits for connection requests to the bound address, or to a free port of all devices. Each request
  * is an event RDMA_CM_EVENT_CONNECT_REQUEST. @backlog bounds the requests that vb_cm_get_cm_event()
  * has not taken (Linux drivers/infiniband/core/ucma.c, ucma_get_event): others are rejected. 0 stands
- * for the backend's default. Errors: EADDRINUSE, EINVAL (state).
+ * for the backend's default. Errors: EADDRINUSE, EADDRNOTAVAIL (another identifier has the port, also
+ * with RDMA_OPTION_ID_REUSEADDR), EINVAL (state).
  */
 int vb_cm_listen(struct rdma_cm_id *id, int backlog);
 
@@ -252,7 +256,8 @@ int vb_cm_establish(struct rdma_cm_id *id);
  * Accepts a connection request, or answers for a datagram service. @conn_param may be NULL for an
  * identifier with a QP: then the values of the request count. Private data: at most 196 bytes for
  * RDMA_PS_TCP, 136 for RDMA_PS_UDP. The event is RDMA_CM_EVENT_ESTABLISHED, or an error; datagram
- * services have none. Errors: EINVAL, as vb_cm_connect().
+ * services have none. Errors: EINVAL, as vb_cm_connect(); also if the request has ended. A request
+ * whose answer has too much private data is rejected (Linux drivers/infiniband/core/cma.c, rdma_accept).
  */
 int vb_cm_accept(struct rdma_cm_id *id, struct rdma_conn_param *conn_param);
 

@@ -251,18 +251,18 @@ void sim_cm_set_user(struct sim_cm *cm, void *user);
 /* --- services --- */
 
 /*
- * Reserves a service ID at an address for this engine, in all processes of its world: until
- * sim_cm_unreserve() nobody else can. The address is an IP address as a GID (IPv4 mapped), or zeros for all addresses.
- * EADDRINUSE: somebody has the service ID at this address, at all addresses, or `address` is zeros and
- * somebody has it at one. `shared`: others that share may have it, too (RDMA_OPTION_ID_REUSEADDR), unless
- * they listen.
+ * Reserves a service ID at an address (sim/net/service_address.h, with its flags) for this engine, in all
+ * processes of its world, until sim_cm_unreserve(). EADDRINUSE: somebody has the service ID at this
+ * address. EADDRNOTAVAIL: one of the two addresses stands for all addresses. Those that listen do not
+ * share.
  */
 int sim_cm_reserve(struct sim_engine *engine, uint64_t service_id, const uint8_t address[16],
-		   bool shared);
+		   uint32_t flags);
 void sim_cm_unreserve(struct sim_engine *engine, uint64_t service_id, const uint8_t address[16]);
 
 /* Listens for requests to a service ID that come to any device (NULL) or to one, and whose private data
- * names the IP address, or any (zeros). EADDRINUSE. */
+ * names the IP address, or one that it stands for. EADDRINUSE, EADDRNOTAVAIL: somebody else has the
+ * service ID, also one that shares. */
 int sim_cm_listen(struct sim_cm *cm, uint64_t service_id, const struct sim_device *device,
 		  const uint8_t address[16]);
 

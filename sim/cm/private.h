@@ -55,6 +55,7 @@ struct sim_cm {
 	/* A service, or what a request is for. */
 	uint64_t service_id;
 	uint8_t address[16];
+	uint32_t service_flags;		 /* enum sim_service_flag, of a listener */
 	const struct sim_device *device; /* NULL: of any */
 	bool reserved_by_listen;
 	struct sim_cm_node by_service; /* a listener's service ID */
@@ -75,8 +76,8 @@ struct sim_cm_reservation {
 	struct sim_cm_reservation *next; /* of the bucket */
 	uint64_t service_id;
 	uint8_t address[16];
-	bool shared;  /* others that share may have it, too */
-	bool listens; /* a communication listens */
+	uint32_t flags; /* enum sim_service_flag */
+	bool listens;	/* a communication listens */
 };
 
 struct sim_cm_manager {

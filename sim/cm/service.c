@@ -5,17 +5,11 @@
 
 #include "sim/base/refuse.h"
 #include "sim/net/net.h"
+#include "sim/net/service_address.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const uint8_t any[16];
-
-static bool is_any(const uint8_t address[16])
-{
-	return memcmp(address, any, sizeof(any)) == 0;
-}
 
 static bool same_address(const uint8_t a[16], const uint8_t b[16])
 {
@@ -24,10 +18,11 @@ static bool same_address(const uint8_t a[16], const uint8_t b[16])
 
 static int refuse_service(struct sim_engine *engine, int err, uint64_t service_id)
 {
-	const enum vb_reason reason =
-		err == EADDRINUSE ? VB_WHY_CM_SERVICE_USED : VB_WHY_CM_SERVICES_FULL;
+	static const enum vb_reason reasons[] = {VB_WHY_CM_SERVICES_FULL, VB_WHY_CM_SERVICE_USED,
+						 VB_WHY_CM_SERVICE_OVERLAPS};
+	const unsigned int which = err == EADDRINUSE ? 1 : err == EADDRNOTAVAIL ? 2 : 0;
 
-	return sim_refuse(engine, (struct vb_why){reason, {service_id}});
+	return sim_refuse(engine, (struct vb_why){reasons[which], {service_id}});
 }
 
 /* --- reservations --- */
@@ -37,23 +32,23 @@ static struct sim_cm_reservation **bucket_of(struct sim_cm_manager *manager, uin
 	return &manager->reservations[sim_cm_index_bucket((struct sim_cm_key){service_id, 0})];
 }
 
-static bool overlaps(const struct sim_cm_reservation *reservation, uint64_t service_id,
-		     const uint8_t address[16])
+/* Returns the errno value of the newest reservation that excludes another one; 0: there is none. */
+static int find_conflict(struct sim_cm_manager *manager, uint64_t service_id,
+			 const uint8_t address[16], uint32_t flags,
+			 const struct sim_cm_reservation *except)
 {
-	return reservation->service_id == service_id &&
-	       (same_address(reservation->address, address) || is_any(reservation->address) ||
-		is_any(address));
-}
+	for (const struct sim_cm_reservation *it = *bucket_of(manager, service_id); it;
+	     it = it->next) {
+		const uint32_t listens = it->listens ? SIM_SERVICE_SHARED : 0;
+		int err;
 
-static bool is_reserved(struct sim_cm_manager *manager, uint64_t service_id,
-			const uint8_t address[16], bool shared)
-{
-	const struct sim_cm_reservation *reservation = *bucket_of(manager, service_id);
-
-	while (reservation && (!overlaps(reservation, service_id, address) ||
-			       (reservation->shared && shared && !reservation->listens)))
-		reservation = reservation->next;
-	return reservation;
+		if (it == except || it->service_id != service_id)
+			continue;
+		err = sim_service_conflict(address, flags, it->address, it->flags & ~listens);
+		if (err)
+			return err;
+	}
+	return 0;
 }
 
 /* Finds the place of a reservation, one that nobody listens to before others; *place is NULL if there is
@@ -74,26 +69,26 @@ static struct sim_cm_reservation **find(struct sim_cm_manager *manager, uint64_t
 }
 
 int sim_cm_reserve(struct sim_engine *engine, uint64_t service_id, const uint8_t address[16],
-		   bool shared)
+		   uint32_t flags)
 {
 	struct sim_cm_manager *manager = engine->cm;
 	const struct sim_way_out *way = engine->net->way;
 	struct sim_cm_reservation *reservation, **bucket;
-	int err = 0;
+	int err = find_conflict(manager, service_id, address, flags, NULL);
 
-	if (is_reserved(manager, service_id, address, shared))
-		return refuse_service(engine, EADDRINUSE, service_id);
+	if (err)
+		return refuse_service(engine, err, service_id);
 	reservation = calloc(1, sizeof(*reservation));
 	if (!reservation)
 		return sim_refuse_memory(engine);
 	if (way && way->reserve)
-		err = way->reserve(way->arg, service_id, address, shared);
+		err = way->reserve(way->arg, service_id, address, flags);
 	if (err) {
 		free(reservation);
 		return refuse_service(engine, err, service_id);
 	}
 	reservation->service_id = service_id;
-	reservation->shared = shared;
+	reservation->flags = flags & ~(uint32_t)SIM_SERVICE_UNIQUE;
 	memcpy(reservation->address, address, sizeof(reservation->address));
 	bucket = bucket_of(manager, service_id);
 	reservation->next = *bucket;
@@ -142,23 +137,24 @@ void sim_cm_services_forget(struct sim_cm_manager *manager)
 
 /* --- listeners --- */
 
-static bool same_listener(const struct sim_cm *cm, const struct sim_device *device,
-			  const uint8_t address[16])
+/* Reserves the service ID of a listener that has not done so. A listener excludes others that share: Linux
+ * drivers/infiniband/core/cma.c, rdma_listen. */
+static int reserve_own(struct sim_cm *cm, uint64_t service_id, const uint8_t address[16],
+		       struct sim_cm_reservation **own)
 {
-	if (cm->device && device && cm->device != device)
-		return false;
-	return same_address(cm->address, address) || is_any(cm->address) || is_any(address);
-}
+	struct sim_cm_manager *manager = cm->engine->cm;
+	int err;
 
-static bool is_listened(const struct sim_cm_manager *manager, uint64_t service_id,
-			const struct sim_device *device, const uint8_t address[16])
-{
-	const struct sim_cm_node *node =
-		sim_cm_index_find(&manager->by_service, (struct sim_cm_key){service_id, 0});
-
-	while (node && !same_listener(node->cm, device, address))
-		node = sim_cm_index_next(node);
-	return node;
+	*own = *find(cm->engine->cm, service_id, address);
+	cm->reserved_by_listen = !*own || (*own)->listens;
+	if (cm->reserved_by_listen) {
+		err = sim_cm_reserve(cm->engine, service_id, address, 0);
+		*own = *bucket_of(manager, service_id);
+		return err;
+	}
+	err = find_conflict(manager, service_id, address,
+			    (*own)->flags & ~(uint32_t)SIM_SERVICE_SHARED, *own);
+	return err ? refuse_service(cm->engine, err, service_id) : 0;
 }
 
 /* Other processes learn of the listener by its reservation. */
@@ -166,23 +162,21 @@ static int announce(struct sim_cm *cm, uint64_t service_id, const uint8_t addres
 {
 	struct sim_engine *engine = cm->engine;
 	const struct sim_way_out *way = engine->net->way;
-	struct sim_cm_reservation *own = *find(engine->cm, service_id, address);
-	int err = 0;
+	struct sim_cm_reservation *own;
+	int err = reserve_own(cm, service_id, address, &own);
 
-	cm->reserved_by_listen = !own || own->listens;
-	if (cm->reserved_by_listen) {
-		err = sim_cm_reserve(engine, service_id, address, false);
-		if (err)
-			return err;
-		own = *bucket_of(engine->cm, service_id);
-	}
+	if (err)
+		return err;
 	if (way && way->listen)
 		err = way->listen(way->arg, service_id, address, true);
-	if (!err)
-		own->listens = true;
-	else if (cm->reserved_by_listen)
-		sim_cm_unreserve(engine, service_id, address);
-	return err ? refuse_service(engine, err, service_id) : 0;
+	if (err) {
+		if (cm->reserved_by_listen)
+			sim_cm_unreserve(engine, service_id, address);
+		return refuse_service(engine, err, service_id);
+	}
+	own->listens = true;
+	cm->service_flags = own->flags;
+	return 0;
 }
 
 static void withdraw(struct sim_cm *cm)
@@ -213,8 +207,6 @@ int sim_cm_listen(struct sim_cm *cm, uint64_t service_id, const struct sim_devic
 				  (struct vb_why){VB_WHY_CM_LISTEN,
 						  {cm->local_id},
 						  .text = sim_cm_state_name(cm->state)});
-	if (is_listened(manager, service_id, device, address))
-		return refuse_service(cm->engine, EADDRINUSE, service_id);
 	err = announce(cm, service_id, address);
 	if (err)
 		return err;
@@ -240,17 +232,17 @@ struct sim_cm *sim_cm_find_listener(const struct sim_cm_manager *manager,
 	const struct sim_cm_node *node =
 		sim_cm_index_find(&manager->by_service, (struct sim_cm_key){service_id, 0});
 	struct sim_cm *found = NULL;
+	unsigned int best = 0;
 
-	/* A listener at the very address comes before one at all addresses. */
 	for (; node; node = sim_cm_index_next(node)) {
 		struct sim_cm *cm = node->cm;
+		const unsigned int suits =
+			sim_service_suits(cm->address, cm->service_flags, address);
 
-		if (device && cm->device && cm->device != device)
+		if ((device && cm->device && cm->device != device) || suits <= best)
 			continue;
-		if (same_address(cm->address, address))
-			return cm;
-		if (is_any(cm->address) && !found)
-			found = cm;
+		best = suits;
+		found = cm;
 	}
 	return found;
 }

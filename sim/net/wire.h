@@ -88,14 +88,14 @@ struct sim_way_out {
 			   const struct sim_gsi_target *target);
 	/* Returns how many messages to QP 1 a process has room for, as room() does. */
 	unsigned int (*room_at)(void *arg, const struct sim_path *path, uint64_t process);
-	/* Reserves a service ID at an IP address (zeros: at all addresses) for this process, as
-	 * sim_cm_reserve() says. 0, EADDRINUSE, or ENOMEM. NULL, with the next two: no other process has
-	 * services of these ports. */
-	int (*reserve)(void *arg, uint64_t service_id, const uint8_t address[16], bool shared);
+	/* Reserves a service ID at an address (sim/net/service_address.h) for this process, as
+	 * sim_cm_reserve() says. 0, EADDRINUSE, EADDRNOTAVAIL, or ENOMEM. NULL, with the next two: no other
+	 * process has services of these ports. */
+	int (*reserve)(void *arg, uint64_t service_id, const uint8_t address[16], uint32_t flags);
 	/* Takes one reservation of this process back. */
 	void (*unreserve)(void *arg, uint64_t service_id, const uint8_t address[16]);
-	/* Messages to a reserved service ID come to this process from now on, or no more. EADDRINUSE:
-	 * another process listens. */
+	/* Messages to a reserved service ID come to this process from now on, or no more. EADDRINUSE,
+	 * EADDRNOTAVAIL: another process has the service ID. */
 	int (*listen)(void *arg, uint64_t service_id, const uint8_t address[16], bool on);
 };
 

@@ -54,6 +54,7 @@
 	X(cm_ids)            \
 	X(cm_datagram)       \
 	X(cm_end)            \
+	X(cm_errors)         \
 	X(ports)             \
 	X(domain)            \
 	X(partitions)        \

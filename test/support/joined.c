@@ -2,6 +2,7 @@
 #include "test/support/joined.h"
 
 #include "sim/base/refuse.h"
+#include "sim/net/service_address.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -54,18 +55,37 @@ static struct joined_service *find_service(struct joined *joined, unsigned int o
 	return NULL;
 }
 
-static int reserve(void *arg, uint64_t service_id, const uint8_t address[16], bool shared)
+/* Returns the errno value of a reservation of the other engine that excludes another one; 0: there is none. */
+static int find_conflict(const struct joined_way *way, uint64_t service_id,
+			 const uint8_t address[16], uint32_t flags)
+{
+	const struct joined *joined = way->joined;
+
+	for (unsigned int i = 0; i < joined->service_count; i++) {
+		const struct joined_service *service = &joined->services[i];
+		const uint32_t listens = service->listens ? SIM_SERVICE_SHARED : 0;
+		const int err = sim_service_conflict(address, flags, service->address,
+						     service->flags & ~listens);
+
+		if (service->owner != way->from && service->service_id == service_id && err)
+			return err;
+	}
+	return 0;
+}
+
+static int reserve(void *arg, uint64_t service_id, const uint8_t address[16], uint32_t flags)
 {
 	const struct joined_way *way = arg;
 	struct joined *joined = way->joined;
-	struct joined_service *service = find_service(joined, !way->from, service_id, address);
+	struct joined_service *service;
+	int err = find_conflict(way, service_id, address, flags);
 
-	if (service && !(service->shared && shared && !service->listens))
-		return EADDRINUSE;
+	if (err)
+		return err;
 	if (joined->service_count == JOINED_SERVICES)
 		return ENOMEM;
 	service = &joined->services[joined->service_count++];
-	*service = (struct joined_service){way->from, service_id, {0}, shared, false};
+	*service = (struct joined_service){way->from, service_id, {0}, flags, false};
 	memcpy(service->address, address, sizeof(service->address));
 	return 0;
 }
@@ -83,12 +103,14 @@ static void unreserve(void *arg, uint64_t service_id, const uint8_t address[16])
 static int listen_on(void *arg, uint64_t service_id, const uint8_t address[16], bool on)
 {
 	const struct joined_way *way = arg;
-	struct joined_service *other = find_service(way->joined, !way->from, service_id, address);
+	struct joined_service *own = find_service(way->joined, way->from, service_id, address);
+	int err = on ? find_conflict(way, service_id, address,
+				     own->flags & ~(uint32_t)SIM_SERVICE_SHARED)
+		     : 0;
 
-	if (on && other && other->listens)
-		return EADDRINUSE;
-	find_service(way->joined, way->from, service_id, address)->listens = on;
-	return 0;
+	if (!err)
+		own->listens = on;
+	return err;
 }
 
 static uint64_t server(void *arg, const struct sim_device *device,
@@ -97,7 +119,6 @@ static uint64_t server(void *arg, const struct sim_device *device,
 	const struct joined_way *way = arg;
 	const struct joined *joined = way->joined;
 	const uint32_t block = (target->communication_id & ((1u << 18) - 1)) / SIM_BLOCK_PLACES;
-	static const uint8_t any[16];
 
 	(void)device;
 	if (way->no_services)
@@ -111,8 +132,7 @@ static uint64_t server(void *arg, const struct sim_device *device,
 
 		if (service->owner != way->from && service->listens &&
 		    service->service_id == target->service_id &&
-		    (memcmp(service->address, any, 16) == 0 ||
-		     memcmp(service->address, target->address, 16) == 0))
+		    sim_service_suits(service->address, service->flags, target->address))
 			return 1;
 	}
 	return 0;

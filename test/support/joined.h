@@ -53,7 +53,8 @@ struct joined_service {
 	unsigned int owner; /* the engine */
 	uint64_t service_id;
 	uint8_t address[16];
-	bool shared, listens;
+	uint32_t flags; /* enum sim_service_flag */
+	bool listens;
 };
 
 #define JOINED_SERVICES 16u

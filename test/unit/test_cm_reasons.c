@@ -150,20 +150,34 @@ void test_a_pkey_that_the_port_does_not_have(void)
 
 void test_a_service_that_is_used(void)
 {
-	static const uint8_t any[16];
+	static const uint8_t one[16] = {[10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1};
 
-	talk_listen(&talk);
-	expect(sim_cm_listen(make(), TALK_SERVICE, NULL, any), EADDRINUSE, VB_WHY_CM_SERVICE_USED,
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_reserve(talk.engine.sim, TALK_SERVICE, one, 0));
+	expect(sim_cm_reserve(talk.engine.sim, TALK_SERVICE, one, 0), EADDRINUSE,
+	       VB_WHY_CM_SERVICE_USED,
 	       "the service ID 0x1061234 is used at the address; choose another port or another "
 	       "address, or end the program that has it");
 }
 
-static int full(void *arg, uint64_t service_id, const uint8_t address[16], bool shared)
+void test_a_service_that_is_used_at_all_addresses(void)
+{
+	static const uint8_t any[16];
+
+	talk_listen(&talk);
+	expect(sim_cm_listen(make(), TALK_SERVICE, NULL, any), EADDRNOTAVAIL,
+	       VB_WHY_CM_SERVICE_OVERLAPS,
+	       "the service ID 0x1061234 is used, and one of the two addresses stands for all "
+	       "addresses; choose another port; set RDMA_OPTION_ID_REUSEADDR on all identifiers, "
+	       "or "
+	       "RDMA_OPTION_ID_AFONLY if the families differ");
+}
+
+static int full(void *arg, uint64_t service_id, const uint8_t address[16], uint32_t flags)
 {
 	(void)arg;
 	(void)service_id;
 	(void)address;
-	(void)shared;
+	(void)flags;
 	return ENOMEM;
 }
 

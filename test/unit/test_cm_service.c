@@ -4,12 +4,14 @@
  * of IP; and what a program gets for its QPs.
  */
 #include "sim/cm/ip.h"
+#include "sim/net/service_address.h"
 #include "test/support/engine.h"
 #include "test/support/joined.h"
 #include "test/support/talk.h"
 #include "unity.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct talk talk;
@@ -83,9 +85,9 @@ void test_service_ids(void)
 
 /* --- who has a service ID --- */
 
-static int reserve(unsigned int side, const uint8_t address[16], bool shared)
+static int reserve(unsigned int side, const uint8_t address[16], uint32_t flags)
 {
-	return sim_cm_reserve(talk.ends[side].sim, TALK_SERVICE, address, shared);
+	return sim_cm_reserve(talk.ends[side].sim, TALK_SERVICE, address, flags);
 }
 
 static int listen_at(struct sim_cm **cm, unsigned int side, const struct sim_device *device,
@@ -98,15 +100,15 @@ static int listen_at(struct sim_cm **cm, unsigned int side, const struct sim_dev
 static void reservations(void)
 {
 	/* Sides of one engine, or of two, whose second one asks. */
-	TEST_ASSERT_EQUAL_INT(0, reserve(0, left, false));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(1, left, false));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(1, left, true));
+	TEST_ASSERT_EQUAL_INT(0, reserve(0, left, 0));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(1, left, 0));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(1, left, SIM_SERVICE_SHARED));
 	sim_cm_unreserve(talk.ends[0].sim, TALK_SERVICE, left);
-	TEST_ASSERT_EQUAL_INT(0, reserve(1, left, false));
+	TEST_ASSERT_EQUAL_INT(0, reserve(1, left, 0));
 	sim_cm_unreserve(talk.ends[1].sim, TALK_SERVICE, left);
-	TEST_ASSERT_EQUAL_INT(0, reserve(0, left, true));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(1, left, false));
-	TEST_ASSERT_EQUAL_INT(0, reserve(1, left, true));
+	TEST_ASSERT_EQUAL_INT(0, reserve(0, left, SIM_SERVICE_SHARED));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(1, left, 0));
+	TEST_ASSERT_EQUAL_INT(0, reserve(1, left, SIM_SERVICE_SHARED));
 }
 
 void test_reservations(void)
@@ -116,16 +118,82 @@ void test_reservations(void)
 	reservations();
 }
 
+enum {
+	SHARED = SIM_SERVICE_SHARED,
+	AFONLY = SIM_SERVICE_AFONLY,
+	UNIQUE = SIM_SERVICE_UNIQUE,
+};
+
+static const uint8_t any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
+static const uint8_t ipv6[16] = {0xfd, [15] = 1};
+
+/* Linux drivers/infiniband/core/cma.c, cma_check_port, row by row. */
+static const struct {
+	const uint8_t *has;
+	uint32_t has_flags;
+	const uint8_t *asks;
+	uint32_t asks_flags;
+	int error;
+} conflicts[] = {
+	{left, 0, left, 0, EADDRINUSE},
+	{left, 0, left, SHARED, EADDRINUSE},
+	{left, SHARED, left, 0, EADDRINUSE},
+	{left, SHARED, left, SHARED, 0},
+	{left, SHARED, left, SHARED | UNIQUE, EADDRINUSE},
+	{left, 0, right, 0, 0},
+	{left, 0, any, 0, EADDRNOTAVAIL},
+	{any, 0, left, 0, EADDRNOTAVAIL},
+	{any, 0, any, 0, EADDRNOTAVAIL},
+	{any, SHARED, left, SHARED, 0},
+	{any_ipv4, AFONLY, left, AFONLY, EADDRNOTAVAIL},
+	{left, AFONLY, any_ipv4, AFONLY, EADDRNOTAVAIL},
+	{any_ipv4, AFONLY, any_ipv4, AFONLY, EADDRNOTAVAIL},
+	{any_ipv4, AFONLY, any, 0, EADDRNOTAVAIL},
+	{any_ipv4, AFONLY, any, AFONLY, 0},
+	{any, AFONLY, any_ipv4, AFONLY, 0},
+	{any, AFONLY, any_ipv4, AFONLY | UNIQUE, EADDRNOTAVAIL},
+	{any, AFONLY, left, AFONLY, 0},
+	{any, AFONLY, left, 0, EADDRNOTAVAIL},
+	{any, AFONLY, ipv6, AFONLY, EADDRNOTAVAIL},
+	{ipv6, 0, left, AFONLY, 0},
+	{ipv6, 0, any_ipv4, AFONLY, EADDRNOTAVAIL},
+	{ipv6, AFONLY, any_ipv4, AFONLY, 0},
+};
+
+static void check_conflicts(void)
+{
+	for (size_t i = 0; i < sizeof(conflicts) / sizeof(conflicts[0]); i++) {
+		char row[16];
+		int err;
+
+		snprintf(row, sizeof(row), "row %zu", i);
+		TEST_ASSERT_EQUAL_INT_MESSAGE(
+			0, reserve(0, conflicts[i].has, conflicts[i].has_flags), row);
+		err = reserve(1, conflicts[i].asks, conflicts[i].asks_flags);
+		TEST_ASSERT_EQUAL_INT_MESSAGE(conflicts[i].error, err, row);
+		if (!err)
+			sim_cm_unreserve(talk.ends[1].sim, TALK_SERVICE, conflicts[i].asks);
+		sim_cm_unreserve(talk.ends[0].sim, TALK_SERVICE, conflicts[i].has);
+	}
+}
+
+void test_addresses_and_flags_that_exclude_each_other(void)
+{
+	check_conflicts();
+	reopen(&(struct talk_config){.joined = true});
+	check_conflicts();
+}
+
 void test_all_addresses_and_one(void)
 {
-	TEST_ASSERT_EQUAL_INT(0, reserve(0, left, false));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(0, any, false));
-	TEST_ASSERT_EQUAL_INT(0, reserve(0, right, false));
+	TEST_ASSERT_EQUAL_INT(0, reserve(0, left, 0));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, reserve(0, any, 0));
+	TEST_ASSERT_EQUAL_INT(0, reserve(0, right, 0));
 	sim_cm_unreserve(talk.ends[0].sim, TALK_SERVICE, left);
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(0, any, false));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, reserve(0, any, 0));
 	sim_cm_unreserve(talk.ends[0].sim, TALK_SERVICE, right);
-	TEST_ASSERT_EQUAL_INT(0, reserve(0, any, false));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(0, right, false));
+	TEST_ASSERT_EQUAL_INT(0, reserve(0, any, 0));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, reserve(0, right, 0));
 }
 
 /* All ports that a machine gives to its clients. Service IDs that share a bucket of the index are apart. */
@@ -136,45 +204,48 @@ void test_many_reservations(void)
 	struct sim_cm *cm;
 
 	for (uint64_t i = 0; i < count; i++)
-		TEST_ASSERT_EQUAL_INT(0, sim_cm_reserve(sim, first + i, any, false));
+		TEST_ASSERT_EQUAL_INT(0, sim_cm_reserve(sim, first + i, any, 0));
 	for (uint64_t i = 0; i < count; i++)
-		TEST_ASSERT_EQUAL_INT(EADDRINUSE, sim_cm_reserve(sim, first + i, left, false));
+		TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, sim_cm_reserve(sim, first + i, left, 0));
 	for (uint64_t i = 0; i < count; i += 2)
 		sim_cm_unreserve(sim, first + i, any);
 	for (uint64_t i = 0; i < count; i++)
-		TEST_ASSERT_EQUAL_INT(i & 1 ? EADDRINUSE : 0,
-				      sim_cm_reserve(sim, first + i, left, false));
+		TEST_ASSERT_EQUAL_INT(i & 1 ? EADDRNOTAVAIL : 0,
+				      sim_cm_reserve(sim, first + i, left, 0));
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(sim, &talk.ends[0], &cm));
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(cm, first + 1, NULL, any));
 	sim_cm_destroy(cm);
 	/* The listener's end leaves the reservation. */
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, sim_cm_reserve(sim, first + 1, any, false));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, sim_cm_reserve(sim, first + 1, any, 0));
 	sim_cm_unreserve(sim, first + 1, any);
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(sim, &talk.ends[0], &cm));
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(cm, first + 1, NULL, any));
 	sim_cm_destroy(cm);
-	TEST_ASSERT_EQUAL_INT(0, sim_cm_reserve(sim, first + 1, any, false));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_reserve(sim, first + 1, any, 0));
 }
 
 static void listeners(void)
 {
 	struct sim_cm *first, *second;
 
-	TEST_ASSERT_EQUAL_INT(0, reserve(0, any, true));
-	TEST_ASSERT_EQUAL_INT(0, reserve(1, any, true));
-	TEST_ASSERT_EQUAL_INT(0, listen_at(&first, 0, NULL, any));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, listen_at(&second, 1, NULL, any));
-	/* While a listener has the service ID, no other reservation of the ID succeeds. */
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(1, any, true));
+	TEST_ASSERT_EQUAL_INT(0, reserve(0, left, SHARED));
+	TEST_ASSERT_EQUAL_INT(0, reserve(1, left, SHARED));
+	/* A listener excludes others that share, also those that do not listen. */
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, listen_at(&first, 0, NULL, left));
+	sim_cm_unreserve(talk.ends[1].sim, TALK_SERVICE, left);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(first, TALK_SERVICE, NULL, left));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(1, left, SHARED));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, reserve(1, any, SHARED));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, listen_at(&second, 1, NULL, left));
 	sim_cm_destroy(first);
-	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(second, TALK_SERVICE, NULL, any));
+	/* The reservation has stayed. */
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(1, left, 0));
+	TEST_ASSERT_EQUAL_INT(0, reserve(1, left, SHARED));
+	sim_cm_unreserve(talk.ends[0].sim, TALK_SERVICE, left);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(second, TALK_SERVICE, NULL, left));
 	sim_cm_destroy(second);
-	/* The reservations have stayed. */
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(0, any, false));
-	sim_cm_unreserve(talk.ends[0].sim, TALK_SERVICE, any);
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(0, any, false));
-	sim_cm_unreserve(talk.ends[1].sim, TALK_SERVICE, any);
-	TEST_ASSERT_EQUAL_INT(0, reserve(0, any, false));
+	sim_cm_unreserve(talk.ends[1].sim, TALK_SERVICE, left);
+	TEST_ASSERT_EQUAL_INT(0, reserve(0, any, 0));
 }
 
 void test_one_of_those_that_share_listens(void)
@@ -190,9 +261,9 @@ void test_a_listener_without_reservation_has_one(void)
 
 	reopen(&(struct talk_config){.joined = true});
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&cm, 0, NULL, any));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, reserve(1, any, true));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, reserve(1, any, SHARED));
 	sim_cm_destroy(cm);
-	TEST_ASSERT_EQUAL_INT(0, reserve(1, any, true));
+	TEST_ASSERT_EQUAL_INT(0, reserve(1, any, SHARED));
 }
 
 /* --- which listener gets a request --- */
@@ -201,7 +272,7 @@ static void ask_for(const uint8_t address[16])
 {
 	struct sim_cm_request request = talk_request(&talk);
 	struct talk_end *end = &talk.ends[0];
-	struct sim_cm_ip ip = {.source_port = 1};
+	struct sim_cm_ip ip = {.ipv6 = memcmp(address, any_ipv4, 12) != 0, .source_port = 1};
 	uint8_t bytes[SIM_CM_IP_BYTES];
 
 	memcpy(ip.dest, address, 16);
@@ -265,6 +336,36 @@ void test_a_listener_of_a_device(void)
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&one, 1, talk.ends[1].device, any));
 	ask_for(right);
 	TEST_ASSERT_EQUAL_PTR(one, listener_of(0));
+}
+
+/* Each family has a listener for all its addresses. */
+static void families(void)
+{
+	struct sim_cm *four, *six;
+
+	talk.ends[1].silent = true;
+	TEST_ASSERT_EQUAL_INT(0, reserve(1, any_ipv4, AFONLY));
+	TEST_ASSERT_EQUAL_INT(0, reserve(1, any, AFONLY));
+	TEST_ASSERT_EQUAL_INT(0, listen_at(&four, 1, NULL, any_ipv4));
+	TEST_ASSERT_EQUAL_INT(0, listen_at(&six, 1, NULL, any));
+	ask_for(right);
+	TEST_ASSERT_EQUAL_PTR(four, listener_of(0));
+	ask_for(ipv6);
+	TEST_ASSERT_EQUAL_PTR(six, listener_of(1));
+	/* The owner of the other family's listener rejects. */
+	sim_cm_destroy(four);
+	ask_for(right);
+	TEST_ASSERT_EQUAL_PTR(six, listener_of(2));
+	sim_cm_destroy(six);
+	ask_for(ipv6);
+	TEST_ASSERT_NULL(listener_of(3));
+}
+
+void test_a_listener_for_each_family(void)
+{
+	families();
+	reopen(&(struct talk_config){.joined = true});
+	families();
 }
 
 /* Both processes have a listener, each for its own address. */

@@ -7,6 +7,7 @@
 
 #include "backends/sim/wire/shared.h"
 #include "sim/cm/ip.h"
+#include "sim/net/service_address.h"
 
 #include <errno.h>
 #include <string.h>
@@ -203,9 +204,9 @@ void test_a_port_of_the_world(void)
 
 	listen_in(&processes[1]);
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(processes[2].engine.sim, &processes[2], &cm));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, sim_cm_listen(cm, SERVICE, NULL, any));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE,
-			      sim_cm_reserve(processes[0].engine.sim, SERVICE, any, true));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, sim_cm_listen(cm, SERVICE, NULL, any));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, sim_cm_reserve(processes[0].engine.sim, SERVICE, any,
+							    SIM_SERVICE_SHARED));
 	sim_cm_destroy(processes[1].listener);
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(cm, SERVICE, NULL, any));
 }

@@ -2,6 +2,7 @@
 /* The table of service IDs in a shared world: who has them, and who takes a message to QP 1. */
 #include "backends/sim/wire/shared_services.h"
 #include "sim/net/gsi.h"
+#include "sim/net/service_address.h"
 #include "test/unit/shared_world.h"
 
 #include <errno.h>
@@ -39,36 +40,55 @@ static segment_id server_of(struct segment *segment, uint64_t service_id, const 
 
 void test_a_service_has_one_owner(void)
 {
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 5, here, false));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, services_reserve(&b, TCP + 5, here, false));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, services_reserve(&b, TCP + 5, here, true));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, services_reserve(&b, TCP + 5, any, false));
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 5, there, false));
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 6, any, false));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, services_reserve(&a, TCP + 6, here, false));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 5, here, 0));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, services_reserve(&b, TCP + 5, here, 0));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, services_reserve(&b, TCP + 5, here, SIM_SERVICE_SHARED));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, services_reserve(&b, TCP + 5, any, 0));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 5, there, 0));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 6, any, 0));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, services_reserve(&a, TCP + 6, here, 0));
 	services_unreserve(&a, TCP + 5, here);
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 5, here, false));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 5, here, 0));
 	/* Another has the service ID: nothing is taken back. */
 	services_unreserve(&a, TCP + 5, here);
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, services_reserve(&a, TCP + 5, here, false));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, services_reserve(&a, TCP + 5, here, 0));
 }
 
-void test_a_shared_service_has_one_listener(void)
+void test_a_listener_excludes_those_that_share(void)
 {
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 5, any, true));
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 5, here, true));
-	TEST_ASSERT_EQUAL_INT(0, services_listen(&a, TCP + 5, any, true));
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, services_listen(&b, TCP + 5, here, true));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 5, any, SIM_SERVICE_SHARED));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 5, here, SIM_SERVICE_SHARED));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, services_listen(&a, TCP + 5, any, true));
 	services_unreserve(&b, TCP + 5, here);
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, services_reserve(&b, TCP + 5, here, true));
+	TEST_ASSERT_EQUAL_INT(0, services_listen(&a, TCP + 5, any, true));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL,
+			      services_reserve(&b, TCP + 5, here, SIM_SERVICE_SHARED));
 	TEST_ASSERT_EQUAL_INT(0, services_listen(&a, TCP + 5, any, false));
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 5, here, true));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 5, here, SIM_SERVICE_SHARED));
+	services_unreserve(&a, TCP + 5, any);
 	TEST_ASSERT_EQUAL_INT(0, services_listen(&b, TCP + 5, here, true));
+}
+
+void test_a_listener_for_each_family(void)
+{
+	static const uint8_t any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
+	static const uint8_t ipv6[16] = {0xfd, [15] = 1};
+	struct segment third;
+
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 5, any_ipv4, SIM_SERVICE_AFONLY));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, services_reserve(&b, TCP + 5, any, 0));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 5, any, SIM_SERVICE_AFONLY));
+	TEST_ASSERT_EQUAL_INT(0, services_listen(&a, TCP + 5, any_ipv4, true));
+	TEST_ASSERT_EQUAL_INT(0, services_listen(&b, TCP + 5, any, true));
+	attach(&third);
+	TEST_ASSERT_TRUE(server_of(&third, TCP + 5, here) == a.id);
+	TEST_ASSERT_TRUE(server_of(&third, TCP + 5, ipv6) == b.id);
+	places_leave(&third);
 }
 
 void test_a_request_finds_its_listener(void)
 {
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 5, here, false));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 5, here, 0));
 	TEST_ASSERT_TRUE(server_of(&b, TCP + 5, here) == 0);
 	TEST_ASSERT_EQUAL_INT(0, services_listen(&a, TCP + 5, here, true));
 	TEST_ASSERT_TRUE(server_of(&b, TCP + 5, here) == a.id);
@@ -79,7 +99,7 @@ void test_a_request_finds_its_listener(void)
 	TEST_ASSERT_EQUAL_INT(0, services_listen(&a, TCP + 5, here, false));
 	TEST_ASSERT_TRUE(server_of(&b, TCP + 5, here) == 0);
 	services_unreserve(&a, TCP + 5, here);
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 5, any, false));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 5, any, 0));
 	TEST_ASSERT_EQUAL_INT(0, services_listen(&a, TCP + 5, any, true));
 	TEST_ASSERT_TRUE(server_of(&b, TCP + 5, there) == a.id);
 }
@@ -103,21 +123,21 @@ void test_many_services(void)
 {
 	for (unsigned int port = 0; port < 65536; port++)
 		TEST_ASSERT_EQUAL_INT(0, services_reserve(port % 2 ? &a : &b, TCP + port,
-							  port % 3 ? any : here, false));
+							  port % 3 ? any : here, 0));
 	for (unsigned int port = 0; port < 65536; port++)
-		TEST_ASSERT_EQUAL_INT(
-			EADDRINUSE, services_reserve(port % 2 ? &b : &a, TCP + port, here, false));
-	TEST_ASSERT_EQUAL_INT(ENOMEM, services_reserve(&a, TCP + 65536 * 11, any, false));
+		TEST_ASSERT_EQUAL_INT(port % 3 ? EADDRNOTAVAIL : EADDRINUSE,
+				      services_reserve(port % 2 ? &b : &a, TCP + port, here, 0));
+	TEST_ASSERT_EQUAL_INT(ENOMEM, services_reserve(&a, TCP + 65536 * 11, any, 0));
 	for (unsigned int port = 0; port < 65536; port++)
 		services_unreserve(port % 2 ? &a : &b, TCP + port, port % 3 ? any : here);
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 65536 * 11, any, false));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 65536 * 11, any, 0));
 }
 
 static int attach_and_listen(void)
 {
 	return attach_with(&of_child, "devices\n") ||
-	       services_reserve(&of_child, TCP + 9, any, false) ||
-	       services_listen(&of_child, TCP + 9, any, true);
+	       services_reserve(&of_child, TCP + 9, any, 0) ||
+	       services_listen(&of_child, TCP + 9, any, SIM_SERVICE_SHARED);
 }
 
 /* A killed process has no services: a request to it is refused, and others may have the port. */
@@ -126,15 +146,15 @@ void test_services_of_a_killed_process(void)
 	pid_t child = child_begin(attach_and_listen);
 
 	TEST_ASSERT_TRUE(server_of(&a, TCP + 9, here) != 0);
-	TEST_ASSERT_EQUAL_INT(EADDRINUSE, services_reserve(&a, TCP + 9, here, false));
+	TEST_ASSERT_EQUAL_INT(EADDRNOTAVAIL, services_reserve(&a, TCP + 9, here, 0));
 	child_kill(child);
 	TEST_ASSERT_TRUE(server_of(&a, TCP + 9, here) == 0);
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 9, here, false));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 9, here, 0));
 	services_unreserve(&a, TCP + 9, here);
 	/* Nobody has asked before: the reservation itself finds out. */
 	child = child_begin(attach_and_listen);
 	child_kill(child);
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 9, any, false));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 9, any, 0));
 	TEST_ASSERT_EQUAL_INT(0, services_listen(&a, TCP + 9, any, true));
 	TEST_ASSERT_TRUE(server_of(&b, TCP + 9, here) == a.id);
 }
@@ -144,7 +164,7 @@ void test_services_of_a_process_that_leaves(void)
 	struct segment c;
 
 	attach(&c);
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&c, TCP + 9, any, false));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&c, TCP + 9, any, 0));
 	places_leave(&c);
-	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 9, any, false));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 9, any, 0));
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Reasons of the connection manager's calls: each mistake, and the whole sentence that the program gets. */
+#include "test/support/capability.h"
 #include "test/unit/sim_sentence.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <infiniband/sa.h>
+#include <linux/capability.h>
 #include <verbena/cm_backend.h>
 
 #define CM   (vb_backend_sim.cm)
@@ -17,13 +19,12 @@ static struct rdma_cm_id *id, *other;
 static bool ports_taken;
 
 int __real_sim_cm_reserve(struct sim_engine *engine, uint64_t service_id, const uint8_t address[16],
-			  bool shared);
+			  uint32_t flags);
 
 int __wrap_sim_cm_reserve(struct sim_engine *engine, uint64_t service_id, const uint8_t address[16],
-			  bool shared)
+			  uint32_t flags)
 {
-	return ports_taken ? EADDRINUSE
-			   : __real_sim_cm_reserve(engine, service_id, address, shared);
+	return ports_taken ? EADDRINUSE : __real_sim_cm_reserve(engine, service_id, address, flags);
 }
 
 static struct sockaddr *at(const char *text, uint16_t port)
@@ -296,6 +297,45 @@ void test_no_address(void)
 		VB_WHY_CM_NO_ADDRESS,
 		"resolve_addr: no destination address is given: the pointer is NULL; pass a struct "
 		"sockaddr_in or a struct sockaddr_in6");
+}
+
+void test_low_port(void)
+{
+	const bool changed = capability_drop(CAP_NET_BIND_SERVICE);
+	const int answer = CM->bind_addr(id, at("10.0.0.2", 1023));
+
+	expect_minus(EACCES, answer);
+	expect_reason(VB_WHY_CM_PORT_LOW,
+		      "bind_addr: port 1023 is below 1024, and the process lacks the capability "
+		      "CAP_NET_BIND_SERVICE; choose a port from 1024 on, or give the process the "
+		      "capability");
+	TEST_ASSERT_EQUAL_INT(0, CM->bind_addr(id, at("10.0.0.2", 1024)));
+	if (!changed)
+		return;
+	capability_restore(CAP_NET_BIND_SERVICE);
+	CM->destroy_id(id);
+	id = new_id(RDMA_PS_TCP);
+	TEST_ASSERT_EQUAL_INT(0, CM->bind_addr(id, at("10.0.0.2", 1023)));
+}
+
+void test_device_is_gone(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, CM->bind_addr(id, at("10.0.0.2", 0)));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_kill_device(id->verbs));
+	expect_minus(ENXIO, CM->listen(id, 1));
+	expect_reason(VB_WHY_CM_REMOVED,
+		      "listen: the device of the identifier is gone, and listen needs it; after "
+		      "RDMA_CM_EVENT_DEVICE_REMOVAL, end the identifier by rdma_destroy_id()");
+}
+
+void test_no_time_for_the_route(void)
+{
+	resolve_address(id);
+	expect_minus(EINVAL, CM->resolve_route(id, 0));
+	expect_reason(VB_WHY_CM_ROUTE_TIMEOUT,
+		      "resolve_route: the time for resolving the route is 0; pass the milliseconds "
+		      "to wait, 2000 for instance");
+	TEST_ASSERT_EQUAL_INT(0, CM->resolve_route(id, 1));
 }
 
 void test_family(void)
@@ -578,9 +618,9 @@ void test_option_of_datagrams(void)
 	expect_minus(EINVAL,
 		     CM->set_option(other, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &byte, 1));
 	expect_reason(VB_WHY_CM_OPTION_TYPE,
-		      "set_option: RDMA_OPTION_ID_ACK_TIMEOUT is for connections, and the "
-		      "identifier is for "
-		      "datagrams; leave the option out in the port space RDMA_PS_UDP");
+		      "set_option: RDMA_OPTION_ID_ACK_TIMEOUT is for QPs of the types RC and "
+		      "XRC_SEND, and the identifier is for another type; leave the option out in "
+		      "the port space RDMA_PS_UDP, and for the target of XRC");
 }
 
 void test_option_path(void)
@@ -642,6 +682,16 @@ void test_leave(void)
 	expect_reason(VB_WHY_CM_NOT_JOINED,
 		      "leave_multicast: the identifier has not joined the group "
 		      "239.0.0.1; pass the address of rdma_join_multicast()");
+}
+
+void test_join_of_a_connection(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, CM->bind_addr(id, at("10.0.0.2", 0)));
+	expect_minus(EINVAL, CM->join_multicast(id, at("239.0.0.1", 0), NULL));
+	expect_reason(VB_WHY_CM_JOIN_TYPE,
+		      "join_multicast: the identifier is for connections, and groups are for "
+		      "datagrams; make the identifier in the port space RDMA_PS_UDP or "
+		      "RDMA_PS_IPOIB");
 }
 
 /* --- names --- */

@@ -349,15 +349,17 @@ static int send_answer(struct cm_id *id, uint8_t status, const struct letter *le
 		.status = status,
 		.qpn = status ? 0 : id->qpn,
 		.qkey = status ? 0 : RDMA_UDP_QKEY,
+		.vendor_id = status ? 0 : id->local_ece.vendor_id,
+		.ece_options = status ? 0 : id->local_ece.options,
 		.private_data = private_of(letter),
 	};
 
 	return sim_cm_send_sidr_rep(id->comm, &answer);
 }
 
-static int accept_held(struct cm_id *id, const struct rdma_conn_param *param)
+/* Sends the answer. 0, or an errno with a sentence. */
+static int answer(struct cm_id *id, const struct rdma_conn_param *param)
 {
-	HOLD hold = world_hold(id->cm->world);
 	const bool datagram = cm_is_datagram(id);
 	struct letter letter = {.used = 0};
 	int err;
@@ -369,10 +371,32 @@ static int accept_held(struct cm_id *id, const struct rdma_conn_param *param)
 		return err;
 	take_qp(id, param);
 	err = datagram ? send_answer(id, SIDR_SUCCESS, &letter) : send_reply(id, param, &letter);
+	return err ? say_refused(id->cm->world, ACCEPT, err) : 0;
+}
+
+/* A request that cannot be accepted is rejected: Linux cma.c, rdma_accept. */
+static void turn_down(struct cm_id *id)
+{
+	const struct letter nothing = {.used = 0};
+
+	if (cm_is_datagram(id))
+		send_answer(id, SIDR_REJECT, &nothing);
+	else
+		sim_cm_send_rej(id->comm,
+				&(struct sim_cm_rejection){.reason = REJ_CONSUMER_DEFINED});
+}
+
+static int accept_held(struct cm_id *id, const struct rdma_conn_param *param)
+{
+	HOLD hold = world_hold(id->cm->world);
+	int err = answer(id, param);
+
 	if (err)
-		return say_refused(hold.world, ACCEPT, err);
+		turn_down(id);
+	else
+		id->unaccepted = false;
 	driver_catch_up(&hold.world->driver);
-	return 0;
+	return err;
 }
 
 static int check_accept(struct cm_id *id, const struct rdma_conn_param *param)
@@ -473,8 +497,10 @@ int cm_notify(struct rdma_cm_id *rdma, enum ibv_event_type event)
 {
 	struct cm_id *id = cm_id_of(rdma);
 	HOLD hold = world_hold(id->cm->world);
-	int err;
+	int err = cm_check_state(id, "notify");
 
+	if (err)
+		return minus_errno(err);
 	if (!id->comm)
 		return minus_errno(refuse_plainly("notify", VB_WHY_CM_NO_CONNECTION));
 	/* Linux drivers/infiniband/core/cm.c, ib_cm_notify. */
@@ -492,7 +518,10 @@ static int disconnect_held(struct cm_id *id)
 {
 	HOLD hold = world_hold(id->cm->world);
 	const struct sim_cm_private none = {NULL, 0};
+	int err = cm_check_state(id, "disconnect");
 
+	if (err)
+		return err;
 	if (!id->comm)
 		return refuse_plainly("disconnect", VB_WHY_CM_NO_CONNECTION);
 	/* Begins the end, or answers the peer's; neither is no error: Linux cma.c, rdma_disconnect. */

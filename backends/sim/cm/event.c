@@ -20,10 +20,16 @@ struct cm_event *cm_event_new(struct cm_id *id, enum rdma_cm_event_type type, in
 	return event;
 }
 
+/* A program learns nothing of a request that it has not accepted; the call of rdma_accept(3) fails: Linux
+ * drivers/infiniband/core/ucma.c, ucma_event_handler. */
 void cm_event_push(struct cm_event *event)
 {
 	struct cm_id *id = event->id;
 
+	if (id->unaccepted) {
+		pool_give(&id->cm->events, event);
+		return;
+	}
 	event_queue_push(&id->channel->queue, &(struct queued_event){.object = event});
 	driver_changed(&id->cm->world->driver);
 }
@@ -164,6 +170,7 @@ static enum sim_cm_verdict hear_request(struct cm_id *listener, struct sim_cm *c
 		return SIM_CM_NO_ROOM;
 	}
 	told->fresh->comm = comm;
+	told->fresh->unaccepted = true;
 	sim_cm_set_user(comm, told->fresh);
 	told->rdma.id = &told->fresh->rdma;
 	told->rdma.listen_id = &listener->rdma;

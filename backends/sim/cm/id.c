@@ -179,8 +179,10 @@ int cm_id_migrate(struct cm_id *id, struct cm_channel *channel)
 	HOLD hold = world_hold(id->cm->world);
 	struct cm_channel *old = id->channel;
 	const bool sync = !channel;
-	int err = await_acks(&hold, id, call);
+	int err = cm_check_state(id, call);
 
+	if (!err)
+		err = await_acks(&hold, id, call);
 	if (err)
 		return err;
 	if (sync)

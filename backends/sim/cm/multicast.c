@@ -130,6 +130,8 @@ static int join_held(struct cm_id *id, const struct sockaddr *address, bool send
 
 	if (!err && !id->device)
 		err = refuse_plainly(JOIN, VB_WHY_CM_NOT_BOUND);
+	if (!err && !cm_is_datagram(id))
+		err = refuse_plainly(JOIN, VB_WHY_CM_JOIN_TYPE);
 	if (err)
 		return err;
 	group = new_group(id, address, send_only, context);

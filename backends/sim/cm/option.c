@@ -41,7 +41,7 @@ static int set_reuse(struct cm_id *id, const void *value, size_t size_bytes)
 {
 	const bool on = read_int(value);
 
-	if (!on && id->state != CM_IDLE)
+	if (on ? id->state == CM_LISTEN : id->state != CM_IDLE)
 		return refuse_late(id, "RDMA_OPTION_ID_REUSEADDR");
 	id->reuse = on;
 	return 0;
@@ -56,12 +56,13 @@ static int set_afonly(struct cm_id *id, const void *value, size_t size_bytes)
 	return 0;
 }
 
-/* Linux cma.c, rdma_set_ack_timeout: only connections have one; the field of a QP has five bits. */
+/* Linux cma.c, rdma_set_ack_timeout: only requesters of reliable connections have one; the field of a QP has
+ * five bits. */
 static int set_ack_timeout(struct cm_id *id, const void *value, size_t size_bytes)
 {
 	const uint8_t timeout = *(const uint8_t *)value;
 
-	if (cm_is_datagram(id))
+	if (id->rdma.qp_type != IBV_QPT_RC && id->rdma.qp_type != IBV_QPT_XRC_SEND)
 		return refuse_name(SET, VB_WHY_CM_OPTION_TYPE, "RDMA_OPTION_ID_ACK_TIMEOUT");
 	if (timeout > 31)
 		return refuse_value(timeout, 31, "RDMA_OPTION_ID_ACK_TIMEOUT");

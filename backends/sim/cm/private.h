@@ -123,6 +123,7 @@ struct cm_id {
 	uint32_t qpn;
 	uint32_t starting_psn; /* of the packets that the QP receives */
 	bool srq;
+	bool unaccepted;    /* of a request: no event comes before rdma_accept(3) */
 	bool connect_error; /* the QP could not follow a REP: later messages raise no event */
 	struct cm_group *groups;
 	uint32_t events_read, events_acked;
@@ -177,8 +178,8 @@ struct cm *cm_default(const char *call);
 
 /* --- state.c --- */
 
-/* Returns 0 if the identifier is in a state in which the call is allowed; else EINVAL with a sentence, or
- * ENODEV if the world has ended. */
+/* Returns 0 if the identifier is in a state in which the call is allowed; else EINVAL with a sentence,
+ * ENXIO if the device was removed, or ENODEV if the world has ended. */
 int cm_check_state(const struct cm_id *id, const char *call);
 
 /* Returns the identifier's state as a word of rdma_cm(7)'s source. */

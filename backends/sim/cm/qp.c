@@ -26,8 +26,10 @@ static int init_held(struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
 	static const char call[] = "init_qp_attr";
 	HOLD hold = world_hold(id->cm->world);
-	int err;
+	int err = cm_check_state(id, call);
 
+	if (err)
+		return err;
 	if (!id->device)
 		return refuse_plainly(call, VB_WHY_CM_NOT_BOUND);
 	if (!id->comm || cm_is_datagram(id)) {

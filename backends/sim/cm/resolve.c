@@ -2,13 +2,20 @@
 /* Binding an identifier to an address and a port, and resolving a destination. */
 #include "backends/sim/cm/private.h"
 
+#include "sim/net/service_address.h"
+
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Linux net/ipv4/af_inet.c: the ports that nobody asks for by number. */
 #define PORT_MIN 32768u
 #define PORT_MAX 60999u
+/* Linux include/net/sock.h, PROT_SOCK: ports from here on are for every process. */
+#define PORT_FREE 1024u
 
 /* --- ports --- */
 
@@ -17,23 +24,32 @@ static struct sockaddr *source_of(struct cm_id *id)
 	return (struct sockaddr *)&id->source;
 }
 
-/* Tries one port. 0 or the errno of sim_cm_reserve(). */
-static int reserve(struct cm_id *id, uint16_t port)
+/* The address at which a port is reserved (sim/net/service_address.h). Linux cma.c, cma_match_private_data: a
+ * wildcard is for both families without the option AFONLY. */
+static void service_address(const struct cm_id *id, uint8_t address[16])
 {
-	const bool any = cm_address_is_any(source_of(id));
-	const union ibv_gid gid = cm_address_gid(source_of(id));
-	uint8_t address[16] = {0};
+	const struct sockaddr *source = (const struct sockaddr *)&id->source;
+	const union ibv_gid gid = cm_address_gid(source);
+
+	memcpy(address, gid.raw, sizeof(gid.raw));
+	if (cm_address_is_any(source) && !id->afonly)
+		memset(address, 0, sizeof(gid.raw));
+}
+
+/* Tries one port, with enum sim_service_flag besides those of the identifier's options. 0 or the errno of
+ * sim_cm_reserve(). */
+static int reserve(struct cm_id *id, uint16_t port, uint32_t flags)
+{
 	const uint64_t service = sim_cm_service_id((enum sim_cm_port_space)id->rdma.ps, port);
 	int err;
 
-	if (!any)
-		memcpy(address, gid.raw, sizeof(address));
-	err = sim_cm_reserve(cm_engine(id->cm), service, address, id->reuse);
+	service_address(id, id->service_address);
+	flags |= (id->reuse ? SIM_SERVICE_SHARED : 0) | (id->afonly ? SIM_SERVICE_AFONLY : 0);
+	err = sim_cm_reserve(cm_engine(id->cm), service, id->service_address, flags);
 	if (err)
 		return err;
 	id->reserved = true;
 	id->service_id = service;
-	memcpy(id->service_address, address, sizeof(address));
 	cm_address_set_port(source_of(id), port);
 	return 0;
 }
@@ -49,11 +65,21 @@ static int reserve_any(struct cm_id *id, const char *call)
 		int err;
 
 		cm->next_port = (uint16_t)(port < PORT_MAX ? port + 1u : PORT_MIN);
-		err = reserve(id, port);
-		if (err != EADDRINUSE)
+		err = reserve(id, port, SIM_SERVICE_UNIQUE);
+		if (err != EADDRINUSE && err != EADDRNOTAVAIL)
 			return err ? say_refused(cm->world, call, err) : 0;
 	}
 	return refuse_plainly(call, VB_WHY_CM_NO_PORT);
+}
+
+static bool may_bind_low_ports(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	return syscall(SYS_capget, &header, data) == 0 &&
+	       data[CAP_TO_INDEX(CAP_NET_BIND_SERVICE)].effective &
+		       CAP_TO_MASK(CAP_NET_BIND_SERVICE);
 }
 
 int cm_bind_port(struct cm_id *id, const char *call)
@@ -63,7 +89,9 @@ int cm_bind_port(struct cm_id *id, const char *call)
 
 	if (!port)
 		return reserve_any(id, call);
-	err = reserve(id, port);
+	if (port < PORT_FREE && !may_bind_low_ports())
+		return refuse_why(call, (struct vb_why){VB_WHY_CM_PORT_LOW, {port, PORT_FREE}});
+	err = reserve(id, port, 0);
 	return err ? say_refused(id->cm->world, call, err) : 0;
 }
 
@@ -439,7 +467,8 @@ static int route_held(struct cm_id *id)
 int cm_resolve_route(struct rdma_cm_id *rdma, int timeout_ms)
 {
 	struct cm_id *id = cm_id_of(rdma);
-	int err = route_held(id);
+	int err = timeout_ms ? route_held(id)
+			     : refuse_plainly("resolve_route", VB_WHY_CM_ROUTE_TIMEOUT);
 
 	return err ? minus_errno(err) : cm_complete(id, "resolve_route");
 }

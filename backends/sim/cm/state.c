@@ -21,7 +21,7 @@ static const char *const names[CM_STATES] = {
 #define IN(state) (1u << CM_##state)
 
 /* Linux drivers/infiniband/core/cma.c: the arguments of cma_comp() and cma_comp_exch(). A call that is not
- * here is allowed in all states. */
+ * here is allowed in all states but DEVICE_REMOVAL. */
 static const struct {
 	const char *call;
 	unsigned int states;
@@ -69,6 +69,8 @@ int cm_check_state(const struct cm_id *id, const char *call)
 
 	if (id->cm->world->retired)
 		return refuse_plainly(call, VB_WHY_WORLD_ENDED);
+	if (id->state == CM_DEVICE_REMOVAL)
+		return refuse_name(call, VB_WHY_CM_REMOVED, call);
 	if (states & 1u << id->state)
 		return 0;
 	list_states(states, wanted, sizeof(wanted));

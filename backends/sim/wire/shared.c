@@ -508,13 +508,12 @@ static uint64_t shared_server(void *arg, const struct sim_device *device,
 						 : services_owner(&shared->segment, target);
 }
 
-static int shared_reserve(void *arg, uint64_t service_id, const uint8_t address[16], bool is_shared)
+static int shared_reserve(void *arg, uint64_t service_id, const uint8_t address[16], uint32_t flags)
 {
 	struct shared *shared = arg;
 
-	return is_attached(shared)
-		       ? services_reserve(&shared->segment, service_id, address, is_shared)
-		       : ENOMEM;
+	return is_attached(shared) ? services_reserve(&shared->segment, service_id, address, flags)
+				   : ENOMEM;
 }
 
 static void shared_unreserve(void *arg, uint64_t service_id, const uint8_t address[16])

@@ -129,16 +129,16 @@ struct segment_domain {
 };
 
 /* A service ID that a process has. It stands behind the place that the ID says (shared_services.c). */
+/* Beside enum sim_service_flag. */
 enum service_flag {
-	SERVICE_SHARED = 1 << 0,
-	SERVICE_LISTENS = 1 << 1,
+	SERVICE_LISTENS = 1 << 31,
 };
 
 struct segment_service {
 	_Atomic segment_id owner; /* 0: a free entry; stored last */
 	_Atomic uint64_t service_id;
 	_Atomic uint64_t address[2];
-	_Atomic uint32_t flags; /* enum service_flag */
+	_Atomic uint32_t flags; /* enum sim_service_flag, enum service_flag */
 	uint32_t spare[7];
 };
 

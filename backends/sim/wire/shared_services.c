@@ -5,9 +5,11 @@
 #include "backends/sim/wire/shared_places.h"
 
 #include "sim/net/gsi.h"
+#include "sim/net/service_address.h"
 #include "sim/wire/bytes.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* An entry stands at most so far behind the place that its service ID says. */
 #define WINDOW 64u
@@ -18,17 +20,15 @@
 /* A service ID at an address. */
 struct service {
 	uint64_t id;
-	uint64_t address[2];
+	uint8_t address[16];
 };
 
 static struct service service_of(uint64_t service_id, const uint8_t address[16])
 {
-	return (struct service){service_id, {sim_load_be64(address), sim_load_be64(address + 8)}};
-}
+	struct service service = {.id = service_id};
 
-static bool is_any(const uint64_t address[2])
-{
-	return !address[0] && !address[1];
+	memcpy(service.address, address, sizeof(service.address));
+	return service;
 }
 
 /* --- entries --- */
@@ -37,7 +37,7 @@ static bool is_any(const uint64_t address[2])
 struct entry {
 	segment_id owner; /* 0: nobody */
 	struct service service;
-	uint32_t flags; /* enum service_flag */
+	uint32_t flags; /* enum sim_service_flag, enum service_flag */
 };
 
 static uint32_t place_of(uint64_t service_id, uint32_t step)
@@ -79,53 +79,57 @@ static bool read_entry(const struct segment *segment, const struct segment_servi
 	entry->owner = atomic_load_explicit(&from->owner, memory_order_acquire);
 	entry->service.id = atomic_load_explicit(&from->service_id, memory_order_relaxed);
 	for (unsigned int i = 0; i < 2; i++)
-		entry->service.address[i] =
-			atomic_load_explicit(&from->address[i], memory_order_relaxed);
+		sim_store_be64(entry->service.address + 8 * i,
+			       atomic_load_explicit(&from->address[i], memory_order_relaxed));
 	entry->flags = atomic_load_explicit(&from->flags, memory_order_relaxed);
 	return entry->owner && places_id(segment, segment_id_place(entry->owner)) == entry->owner;
 }
 
 static bool same(const struct service *a, const struct service *b)
 {
-	return a->id == b->id && a->address[0] == b->address[0] && a->address[1] == b->address[1];
-}
-
-static bool overlap(const struct service *a, const struct service *b)
-{
-	return a->id == b->id && (same(a, b) || is_any(a->address) || is_any(b->address));
+	return a->id == b->id && memcmp(a->address, b->address, sizeof(a->address)) == 0;
 }
 
 /* --- changes, with the lock --- */
 
-/* Returns who keeps this process from a reservation, or (listens) from listening; 0: nobody. The engine has
- * looked at the reservations of this process. */
-static segment_id find_opponent(const struct segment *segment, const struct service *service,
-				bool shared, bool listens)
+/* What keeps this process from a reservation: the owner of another one, and the errno value. */
+struct conflict {
+	segment_id owner; /* 0: none */
+	int err;
+};
+
+/* Looks at the reservations of other processes. The engine has looked at those of this process. */
+static struct conflict find_conflict(const struct segment *segment, const struct service *service,
+				     uint32_t flags)
 {
 	struct entry entry;
 
 	for (uint32_t step = 0; step < WINDOW; step++) {
+		uint32_t others;
+		int err;
+
 		if (!read_entry(segment, at(segment, service->id, step), &entry) ||
-		    entry.owner == segment->id || !overlap(&entry.service, service))
+		    entry.owner == segment->id || entry.service.id != service->id)
 			continue;
-		if (entry.flags & SERVICE_LISTENS)
-			return entry.owner;
-		if (!listens && !(shared && entry.flags & SERVICE_SHARED))
-			return entry.owner;
+		others = entry.flags;
+		if (others & SERVICE_LISTENS)
+			others &= ~(uint32_t)SIM_SERVICE_SHARED;
+		err = sim_service_conflict(service->address, flags, entry.service.address, others);
+		if (err)
+			return (struct conflict){entry.owner, err};
 	}
-	return 0;
+	return (struct conflict){0};
 }
 
-/* As find_opponent(), among those that live. */
-static bool is_opposed(struct segment *segment, const struct service *service, bool shared,
-		       bool listens)
+/* As find_conflict(), with processes that live. Returns its errno value, or 0. */
+static int check(struct segment *segment, const struct service *service, uint32_t flags)
 {
-	const segment_id opponent = find_opponent(segment, service, shared, listens);
+	const struct conflict conflict = find_conflict(segment, service, flags);
 
-	if (!opponent || places_live(segment, opponent))
-		return opponent;
+	if (!conflict.owner || places_live(segment, conflict.owner))
+		return conflict.err;
 	places_bury_dead(segment);
-	return find_opponent(segment, service, shared, listens);
+	return find_conflict(segment, service, flags).err;
 }
 
 /* Returns a free entry; NULL if there is none. */
@@ -151,7 +155,8 @@ static void fill(struct segment_service *to, const struct service *service, uint
 	atomic_store_explicit(&to->owner, 0, memory_order_release);
 	atomic_store_explicit(&to->service_id, service->id, memory_order_relaxed);
 	for (unsigned int i = 0; i < 2; i++)
-		atomic_store_explicit(&to->address[i], service->address[i], memory_order_relaxed);
+		atomic_store_explicit(&to->address[i], sim_load_be64(service->address + 8 * i),
+				      memory_order_relaxed);
 	atomic_store_explicit(&to->flags, flags, memory_order_relaxed);
 	atomic_store_explicit(&to->owner, owner, memory_order_release);
 }
@@ -177,19 +182,18 @@ static struct segment_service *find_own(const struct segment *segment,
 }
 
 int services_reserve(struct segment *segment, uint64_t service_id, const uint8_t address[16],
-		     bool shared)
+		     uint32_t flags)
 {
 	const struct service service = service_of(service_id, address);
 	struct segment_service *entry;
-	int err = 0;
+	int err;
 
 	if (!segment_lock(segment, SEGMENT_PATIENCE_NS))
 		return ENOMEM;
-	if (is_opposed(segment, &service, shared, false))
-		err = EADDRINUSE;
+	err = check(segment, &service, flags);
 	entry = err ? NULL : find_free(segment, service_id);
 	if (entry)
-		fill(entry, &service, shared ? SERVICE_SHARED : 0, segment->id);
+		fill(entry, &service, flags & ~(uint32_t)SIM_SERVICE_UNIQUE, segment->id);
 	else if (!err)
 		err = ENOMEM;
 	segment_unlock(segment);
@@ -216,11 +220,11 @@ int services_listen(struct segment *segment, uint64_t service_id, const uint8_t 
 	if (!segment_lock(segment, SEGMENT_PATIENCE_NS))
 		return ENOMEM;
 	own = find_own(segment, &service);
-	if (on && is_opposed(segment, &service, true, true))
-		err = EADDRINUSE;
-	else if (on && own)
+	if (on && own)
+		err = check(segment, &service, own->flags & ~(uint32_t)SIM_SERVICE_SHARED);
+	if (on && own && !err)
 		atomic_fetch_or_explicit(&own->flags, SERVICE_LISTENS, memory_order_release);
-	else if (own)
+	else if (!on && own)
 		atomic_fetch_and_explicit(&own->flags, ~(uint32_t)SERVICE_LISTENS,
 					  memory_order_release);
 	segment_unlock(segment);
@@ -229,20 +233,24 @@ int services_listen(struct segment *segment, uint64_t service_id, const uint8_t 
 
 /* --- who takes a message --- */
 
-/* A listener at the very address comes before one at all addresses. */
 static segment_id find_listener(const struct segment *segment, const struct service *service)
 {
+	unsigned int best = 0;
 	segment_id found = 0;
 	struct entry entry;
 
 	for (uint32_t step = 0; step < WINDOW; step++) {
+		unsigned int suits;
+
 		if (!read_entry(segment, at(segment, service->id, step), &entry) ||
-		    entry.owner == segment->id || !(entry.flags & SERVICE_LISTENS))
+		    entry.owner == segment->id || entry.service.id != service->id ||
+		    !(entry.flags & SERVICE_LISTENS))
 			continue;
-		if (same(&entry.service, service))
-			return entry.owner;
-		if (entry.service.id == service->id && is_any(entry.service.address))
-			found = entry.owner;
+		suits = sim_service_suits(entry.service.address, entry.flags, service->address);
+		if (suits <= best)
+			continue;
+		best = suits;
+		found = entry.owner;
 	}
 	return found;
 }

@@ -8,7 +8,7 @@
 
 /* struct sim_way_out, reserve(), unreserve() and listen(), for this process. They take the lock. */
 int services_reserve(struct segment *segment, uint64_t service_id, const uint8_t address[16],
-		     bool shared);
+		     uint32_t flags);
 void services_unreserve(struct segment *segment, uint64_t service_id, const uint8_t address[16]);
 int services_listen(struct segment *segment, uint64_t service_id, const uint8_t address[16],
 		    bool on);

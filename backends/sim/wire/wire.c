@@ -154,11 +154,11 @@ static const struct wire *wire_of_services(const struct wires *wires)
 	return wire;
 }
 
-static int reserve(void *arg, uint64_t service_id, const uint8_t address[16], bool shared)
+static int reserve(void *arg, uint64_t service_id, const uint8_t address[16], uint32_t flags)
 {
 	const struct wire *wire = wire_of_services(arg);
 
-	return wire ? wire->way.reserve(wire->way.arg, service_id, address, shared) : 0;
+	return wire ? wire->way.reserve(wire->way.arg, service_id, address, flags) : 0;
 }
 
 static void unreserve(void *arg, uint64_t service_id, const uint8_t address[16])
