@@ -154,6 +154,11 @@ int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner)
 	assert(!engine->cm);
 	if (!manager)
 		return sim_refuse_memory(engine);
+	if (sim_clock_reserve(&engine->clock)) {
+		free(manager);
+		return sim_refuse_memory(engine);
+	}
+	sim_timer_init(&manager->watch, sim_cm_look_at_peers);
 	manager->engine = engine;
 	manager->owner = *owner;
 	manager->end = &manager->first;
@@ -186,6 +191,7 @@ void sim_cm_stop(struct sim_engine *engine)
 	free_arrivals(manager->spare);
 	sim_cm_services_destroy(manager);
 	sim_table_destroy(&manager->table);
+	sim_clock_release(&engine->clock, &manager->watch);
 	engine->cm = NULL;
 	engine->cm_waits = false;
 	free(manager);
@@ -352,6 +358,7 @@ void sim_cm_enter(struct sim_cm *cm, enum sim_cm_state state)
 	if (state != SIM_CM_IDLE && state != SIM_CM_TIMEWAIT)
 		return;
 	sim_cm_index_remove(&manager->by_remote_qpn, &cm->by_remote_qpn);
+	cm->peer = 0;
 	if (state == SIM_CM_TIMEWAIT)
 		return;
 	sim_cm_index_remove(&manager->by_remote_id, &cm->by_remote_id);

@@ -24,6 +24,7 @@ struct sim_cm {
 	enum sim_cm_state state;
 	uint32_t local_id;
 	uint32_t remote_id; /* 0: not known */
+	uint64_t peer;	    /* the other process that has the peer, while it is watched; 0: none */
 	uint64_t transaction_id;
 
 	/* How the peer's QP 1 is reached. */
@@ -81,6 +82,7 @@ struct sim_cm_reservation {
 };
 
 struct sim_cm_manager {
+	struct sim_timer watch; /* first: until the next look at the processes of peers */
 	struct sim_engine *engine;
 	struct sim_cm_owner owner;
 	struct sim_table table; /* communications by their ID */
@@ -164,7 +166,22 @@ void sim_cm_close_service(struct sim_cm *cm);
 void sim_cm_services_destroy(struct sim_cm_manager *manager);
 void sim_cm_services_forget(struct sim_cm_manager *manager);
 
+/* --- peer.c --- */
+
+/* Watch the process of the communication's peer: the one that has the peer's communication ID, or the one that
+ * listens for the REQ or SIDR_REQ which was sent last. If the process dies, the communication takes the message
+ * that its kernel would have sent. No other process has the peer: nothing is watched. */
+void sim_cm_watch_peer(struct sim_cm *cm);
+void sim_cm_watch_listener(struct sim_cm *cm);
+
+/* The timer of the watch. */
+sim_timer_fn sim_cm_look_at_peers;
+
 /* --- receive.c --- */
+
+/* Takes the step that the table has for the state and a message. */
+void sim_cm_step(struct sim_cm *cm, enum sim_cm_message kind,
+		 const struct sim_gsi_message *message);
 
 /* Finds the communication that a message is for; NULL: none. */
 struct sim_cm *sim_cm_find(const struct sim_cm_manager *manager, const uint8_t *mad,

@@ -220,6 +220,7 @@ static void know_peer(struct sim_cm *cm, uint64_t ca_guid, uint32_t remote_id, u
 			 (struct sim_cm_key){ca_guid, remote_id});
 	sim_cm_index_add(&manager->by_remote_qpn, &cm->by_remote_qpn, cm,
 			 (struct sim_cm_key){ca_guid, remote_qpn});
+	sim_cm_watch_peer(cm);
 }
 
 static void take_rep(struct sim_cm *cm, const struct sim_gsi_message *message)
@@ -366,7 +367,7 @@ const char *sim_cm_step_about(enum sim_cm_state state, enum sim_cm_message messa
 	return NULL;
 }
 
-static void step(struct sim_cm *cm, enum sim_cm_message kind, const struct sim_gsi_message *message)
+void sim_cm_step(struct sim_cm *cm, enum sim_cm_message kind, const struct sim_gsi_message *message)
 {
 	step_fn *fn = steps[cm->state][kind];
 
@@ -460,7 +461,7 @@ static void receive_req(struct sim_cm_manager *manager, const struct sim_gsi_mes
 	struct sim_cm *listener, *cm;
 
 	if (known) {
-		step(known->cm, SIM_CM_REQ, message);
+		sim_cm_step(known->cm, SIM_CM_REQ, message);
 		return;
 	}
 	if (!remote_id) {
@@ -510,7 +511,7 @@ static void receive_sidr_req(struct sim_cm_manager *manager, const struct sim_gs
 	struct sim_cm *listener, *cm;
 
 	if (known) {
-		step(known->cm, SIM_CM_SIDR_REQ, message);
+		sim_cm_step(known->cm, SIM_CM_SIDR_REQ, message);
 		return;
 	}
 	listener = listener_for(manager, message, SIM_CM_SIDR_REQ);
@@ -617,6 +618,6 @@ void sim_cm_receive(struct sim_cm_manager *manager, const struct sim_gsi_message
 		sim_gsi_drop(message, SIM_DISCARD_CM_FIELD, VB_WHY_DROP_CM_FIELD,
 			     get(message, SIM_CM_DREQ_REMOTE_QPN), 0);
 	} else {
-		step(cm, kind, message);
+		sim_cm_step(cm, kind, message);
 	}
 }

@@ -197,6 +197,7 @@ int sim_cm_send_req(struct sim_cm *cm, struct sim_device *device,
 	sim_cm_write_req(cm, request, cm->mad);
 	put_private(cm->mad, SIM_CM_REQ, &request->private_data);
 	send_and_wait(cm, SIM_CM_REQ_SENT);
+	sim_cm_watch_listener(cm);
 	return 0;
 }
 
@@ -398,6 +399,7 @@ int sim_cm_send_sidr_req(struct sim_cm *cm, struct sim_device *device,
 	sim_mad_set(cm->mad, SIM_CM_SIDR_REQ_SERVICE_ID, query->service_id);
 	put_private(cm->mad, SIM_CM_SIDR_REQ, &query->private_data);
 	send_and_wait(cm, SIM_CM_SIDR_REQ_SENT);
+	sim_cm_watch_listener(cm);
 	return 0;
 }
 

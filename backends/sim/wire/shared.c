@@ -508,6 +508,18 @@ static uint64_t shared_server(void *arg, const struct sim_device *device,
 						 : services_owner(&shared->segment, target);
 }
 
+static bool shared_lives(void *arg, uint64_t process)
+{
+	struct shared *shared = arg;
+
+	if (!is_attached(shared))
+		return true;
+	if (places_live(&shared->segment, process))
+		return true;
+	places_bury(&shared->segment, process, BURIAL_PATIENCE_NS);
+	return false;
+}
+
 static int shared_reserve(void *arg, uint64_t service_id, const uint8_t address[16], uint32_t flags)
 {
 	struct shared *shared = arg;
@@ -845,6 +857,7 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 			.relay = shared_relay,
 			.server = shared_server,
 			.room_at = shared_room_at,
+			.lives = shared_lives,
 			.reserve = shared_reserve,
 			.unreserve = shared_unreserve,
 			.listen = shared_listen_on},

@@ -154,6 +154,13 @@ static const struct wire *wire_of_services(const struct wires *wires)
 	return wire;
 }
 
+static bool lives(void *arg, uint64_t process)
+{
+	const struct wire *wire = wire_of_services(arg);
+
+	return wire && wire->way.lives(wire->way.arg, process);
+}
+
 static int reserve(void *arg, uint64_t service_id, const uint8_t address[16], uint32_t flags)
 {
 	const struct wire *wire = wire_of_services(arg);
@@ -197,6 +204,7 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.relay = relay,
 		.server = server,
 		.room_at = room_at,
+		.lives = lives,
 		.reserve = reserve,
 		.unreserve = unreserve,
 		.listen = listen_on,

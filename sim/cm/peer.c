@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Peers of other processes that die. The kernel of a real machine ends the identifiers of a process that is
+ * killed, and the peers get a REJ or a DREQ (Linux drivers/infiniband/core/ucma.c, ucma_close; cm.c,
+ * cm_destroy_id). A simulated machine has no kernel: each process watches the processes of its peers, and
+ * takes the message that the kernel would have sent.
+ */
+#include "sim/cm/private.h"
+
+#include "sim/net/fabric.h"
+#include "sim/net/net.h"
+
+/* How long a peer's death may go unnoticed. */
+#define WATCH_NS UINT64_C(200000000)
+
+/* The message by which the kernel ends the peer of a communication in a state. SIM_CM_NONE: no message, or none
+ * that would change anything. */
+static const struct {
+	enum sim_cm_message message;
+	unsigned int reason; /* of a REJ; the status of a SIDR_REP */
+} farewells[SIM_CM_STATES] = {
+	[SIM_CM_REQ_SENT] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
+	[SIM_CM_MRA_REQ_RCVD] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
+	[SIM_CM_REQ_RCVD] = {SIM_CM_REJ, SIM_CM_REJ_TIMEOUT},
+	[SIM_CM_MRA_REQ_SENT] = {SIM_CM_REJ, SIM_CM_REJ_TIMEOUT},
+	[SIM_CM_REP_SENT] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
+	[SIM_CM_MRA_REP_RCVD] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
+	[SIM_CM_REP_RCVD] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
+	[SIM_CM_MRA_REP_SENT] = {SIM_CM_REJ, SIM_CM_REJ_CONSUMER},
+	[SIM_CM_ESTABLISHED] = {SIM_CM_DREQ, 0},
+	[SIM_CM_DREQ_SENT] = {SIM_CM_DREP, 0},
+	[SIM_CM_SIDR_REQ_SENT] = {SIM_CM_SIDR_REP, SIM_CM_SIDR_REJECT},
+};
+
+/* Writes the message that the peer's kernel would send. */
+static void write_farewell(const struct sim_cm *cm, enum sim_cm_message message,
+			   unsigned int reason, uint8_t *mad)
+{
+	sim_mad_begin(mad, message, cm->transaction_id);
+	if (message == SIM_CM_SIDR_REP) {
+		sim_mad_set(mad, SIM_CM_SIDR_REP_REQUEST_ID, cm->local_id);
+		sim_mad_set(mad, SIM_CM_SIDR_REP_SERVICE_ID, cm->service_id);
+		sim_mad_set(mad, SIM_CM_SIDR_REP_STATUS, reason);
+		return;
+	}
+	sim_mad_set(mad, SIM_CM_REP_LOCAL_ID, cm->remote_id);
+	sim_mad_set(mad, SIM_CM_REP_REMOTE_ID, cm->local_id);
+	if (message == SIM_CM_REJ)
+		sim_mad_set(mad, SIM_CM_REJ_REASON, reason);
+}
+
+/* The target of an XRC connection ends without a word: Linux cm.c, cm_destroy_id, IB_QPT_XRC_TGT. */
+static bool is_silent(const struct sim_cm *cm)
+{
+	return cm->state == SIM_CM_ESTABLISHED && cm->qp_type == IBV_QPT_XRC_SEND;
+}
+
+static void take_farewell(struct sim_cm *cm)
+{
+	const enum sim_cm_message message = farewells[cm->state].message;
+	uint8_t mad[SIM_MAD_BYTES];
+
+	cm->peer = 0;
+	if (message == SIM_CM_NONE || is_silent(cm))
+		return;
+	write_farewell(cm, message, farewells[cm->state].reason, mad);
+	sim_cm_step(cm, message,
+		    &(struct sim_gsi_message){cm->path.source, mad, &cm->path.route, cm->pkey});
+}
+
+static void watch_again(struct sim_cm_manager *manager)
+{
+	struct sim_clock *clock = &manager->engine->clock;
+
+	sim_timer_arm(clock, &manager->watch, clock->now_ns + WATCH_NS);
+}
+
+void sim_cm_look_at_peers(struct sim_timer *timer)
+{
+	struct sim_cm_manager *manager = (struct sim_cm_manager *)timer;
+	const struct sim_way_out *way = manager->engine->net->way;
+	uint64_t last = 0;
+	bool last_lives = true, any = false;
+	uint32_t cursor = 0;
+	struct sim_cm *cm;
+
+	while (way && (cm = sim_table_next(&manager->table, &cursor))) {
+		if (!cm->peer)
+			continue;
+		if (cm->peer != last) {
+			last = cm->peer;
+			last_lives = way->lives(way->arg, last);
+		}
+		if (last_lives)
+			any = true;
+		else
+			take_farewell(cm);
+	}
+	if (any)
+		watch_again(manager);
+}
+
+static void watch(struct sim_cm *cm, const struct sim_gsi_target *target)
+{
+	struct sim_engine *engine = cm->engine;
+	const struct sim_way_out *way = engine->net->way;
+
+	cm->peer = 0;
+	if (!way || !way->server || !way->lives)
+		return;
+	sim_fabric_find_way(engine, &cm->path);
+	if (!cm->path.dest)
+		return;
+	cm->peer = way->server(way->arg, cm->path.dest->device, target);
+	if (cm->peer && engine->cm->watch.deadline_ns == SIM_NEVER)
+		watch_again(engine->cm);
+}
+
+void sim_cm_watch_peer(struct sim_cm *cm)
+{
+	watch(cm, &(struct sim_gsi_target){.kind = SIM_GSI_COMMUNICATION,
+					   .communication_id = cm->remote_id});
+}
+
+void sim_cm_watch_listener(struct sim_cm *cm)
+{
+	struct sim_gsi_target target = {.kind = SIM_GSI_SERVICE};
+
+	sim_cm_request_address(cm->mad, sim_mad_message(cm->mad), &target.service_id,
+			       target.address);
+	cm->peer = 0;
+	if (!sim_cm_find_listener(cm->engine->cm, NULL, target.service_id, target.address))
+		watch(cm, &target);
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process of a shared world is killed while it has a communication with another one: what the other one
+ * learns, in each state.
+ */
+#include "sim/cm/private.h"
+#include "test/support/engine.h"
+#include "test/unit/shared_world.h"
+
+#include "backends/sim/wire/shared.h"
+
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define SERVICE	 UINT64_C(0x0000000001065556)
+#define WATCH_NS UINT64_C(200000000)
+#define LIMIT_S	 60
+
+static const uint8_t any[16];
+
+struct process {
+	struct engine engine;
+	struct wires wires;
+	struct wire *wire;
+	struct sim_cm *cm; /* of the last event, or the own one */
+	unsigned int reason;
+	/* The last event that the process answers; later ones are only counted. */
+	unsigned int answers;
+	volatile unsigned int *counts; /* of enum sim_cm_event_kind */
+};
+
+static struct process survivor;
+/* What the child has seen: shared memory. */
+static volatile unsigned int *seen;
+static unsigned int own_counts[SIM_CM_EVENT_SIDR_ERROR + 1];
+
+#define ANSWERS(kind) (1u << SIM_CM_EVENT_##kind)
+
+static bool on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
+{
+	struct process *own = arg;
+	const struct sim_cm_reply reply = {.qpn = 0x200, .starting_psn = 1};
+	const struct sim_cm_private none = {NULL, 0};
+
+	own->counts[event->kind]++;
+	own->cm = cm;
+	if (event->kind == SIM_CM_EVENT_REJ)
+		own->reason = event->rejection.reason;
+	if (event->kind == SIM_CM_EVENT_SIDR_REP)
+		own->reason = event->answer.status;
+	if (!(own->answers & 1u << event->kind))
+		return true;
+	if (event->kind == SIM_CM_EVENT_REQ)
+		sim_cm_send_rep(cm, &reply);
+	else if (event->kind == SIM_CM_EVENT_REP)
+		sim_cm_send_rtu(cm, &none);
+	else if (event->kind == SIM_CM_EVENT_DREQ)
+		sim_cm_send_drep(cm, &none);
+	return true;
+}
+
+static void open_process(struct process *process, volatile unsigned int *counts)
+{
+	const struct shared_config shared = {world_name, "devices\n"};
+	const struct sim_cm_owner owner = {process, on_event};
+	struct engine_config config = {.unconnected = true, .quiet = true, .claim = shared_claim};
+
+	*process = (struct process){.counts = counts};
+	TEST_ASSERT_EQUAL_INT(0, shared_open(&shared, &process->wire));
+	config.claim_arg = process->wire;
+	engine_open(&process->engine, &config);
+	for (unsigned int i = 0; i < 2; i++)
+		shared_join(process->wire, process->engine.sides[i].device);
+	wires_add(&process->wires, process->engine.sim, process->wire);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_start(process->engine.sim, &owner));
+}
+
+static void close_process(struct process *process)
+{
+	uint32_t cursor = 0;
+	struct sim_cm *cm;
+
+	while ((cm = sim_table_next(&process->engine.sim->cm->table, &cursor)))
+		sim_cm_destroy(cm);
+	sim_cm_stop(process->engine.sim);
+	wires_close(&process->wires);
+	engine_close(&process->engine);
+}
+
+void setUp(void)
+{
+	alarm(LIMIT_S);
+	name_world();
+	memset(own_counts, 0, sizeof(own_counts));
+	seen = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	TEST_ASSERT_TRUE(seen != MAP_FAILED);
+	open_process(&survivor, own_counts);
+}
+
+void tearDown(void)
+{
+	close_process(&survivor);
+	munmap((void *)seen, 4096);
+	TEST_ASSERT_FALSE(world_exists());
+	alarm(0);
+}
+
+static void run(struct process *process)
+{
+	wires_receive(&process->wires);
+	sim_engine_run(process->engine.sim);
+	wires_flush(&process->wires);
+}
+
+/* --- what the two do --- */
+
+static void begin_listen(struct process *process)
+{
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(process->engine.sim, process, &process->cm));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(process->cm, SERVICE, NULL, any));
+}
+
+static struct sim_cm_path path(const struct process *process)
+{
+	return (struct sim_cm_path){.attr = engine_ah_attr(&process->engine.sides[1].gid),
+				    .pkey = 0xffff,
+				    .mtu = IBV_MTU_1024,
+				    .packet_life_time = 14};
+}
+
+static void begin_ask(struct process *process)
+{
+	const struct sim_cm_request request = {
+		.service_id = SERVICE,
+		.path = path(process),
+		.qpn = (uint32_t)getpid() & 0xffffff,
+		.qp_type = IBV_QPT_RC,
+		.remote_response_timeout = 20,
+		.local_response_timeout = 20,
+		.max_cm_retries = 15,
+	};
+
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(process->engine.sim, process, &process->cm));
+	TEST_ASSERT_EQUAL_INT(
+		0, sim_cm_send_req(process->cm, process->engine.sides[0].device, &request));
+}
+
+static void begin_query(struct process *process)
+{
+	const struct sim_cm_query query = {
+		.service_id = SERVICE,
+		.path = path(process),
+		.timeout = 20,
+		.max_cm_retries = 15,
+	};
+
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(process->engine.sim, process, &process->cm));
+	TEST_ASSERT_EQUAL_INT(
+		0, sim_cm_send_sidr_req(process->cm, process->engine.sides[0].device, &query));
+}
+
+static const struct scenario {
+	const char *name;
+	void (*survivor)(struct process *process);
+	unsigned int survivor_answers;
+	void (*child)(struct process *process);
+	unsigned int child_answers;
+	enum sim_cm_state state;	/* of the survivor, when the child is killed, */
+	enum sim_cm_event_kind awaited; /* after the child has seen this */
+	bool disconnects;		/* the survivor, once the connection stands */
+	enum sim_cm_event_kind learned; /* by the survivor */
+	unsigned int reason;
+	enum sim_cm_state after;
+} scenarios[] = {
+	{"REQ_SENT", begin_ask, 0, begin_listen, 0, SIM_CM_REQ_SENT, SIM_CM_EVENT_REQ, false,
+	 SIM_CM_EVENT_REJ, SIM_CM_REJ_CONSUMER, SIM_CM_IDLE},
+	{"REQ_RCVD", begin_listen, 0, begin_ask, 0, SIM_CM_REQ_RCVD, SIM_CM_EVENT_REQ_ERROR, false,
+	 SIM_CM_EVENT_REJ, SIM_CM_REJ_TIMEOUT, SIM_CM_IDLE},
+	{"REP_SENT", begin_listen, ANSWERS(REQ), begin_ask, 0, SIM_CM_REP_SENT, SIM_CM_EVENT_REP,
+	 false, SIM_CM_EVENT_REJ, SIM_CM_REJ_CONSUMER, SIM_CM_IDLE},
+	{"REP_RCVD", begin_ask, 0, begin_listen, ANSWERS(REQ), SIM_CM_REP_RCVD, SIM_CM_EVENT_REQ,
+	 false, SIM_CM_EVENT_REJ, SIM_CM_REJ_CONSUMER, SIM_CM_TIMEWAIT},
+	{"ESTABLISHED, active", begin_ask, ANSWERS(REP) | ANSWERS(DREQ), begin_listen, ANSWERS(REQ),
+	 SIM_CM_ESTABLISHED, SIM_CM_EVENT_RTU, false, SIM_CM_EVENT_DREQ, 0, SIM_CM_TIMEWAIT},
+	{"ESTABLISHED, passive", begin_listen, ANSWERS(REQ) | ANSWERS(DREQ), begin_ask,
+	 ANSWERS(REP), SIM_CM_ESTABLISHED, SIM_CM_EVENT_REP, false, SIM_CM_EVENT_DREQ, 0,
+	 SIM_CM_TIMEWAIT},
+	{"DREQ_SENT", begin_ask, ANSWERS(REP), begin_listen, ANSWERS(REQ), SIM_CM_DREQ_SENT,
+	 SIM_CM_EVENT_DREQ, true, SIM_CM_EVENT_DREP, 0, SIM_CM_TIMEWAIT},
+	{"SIDR_REQ_SENT", begin_query, 0, begin_listen, 0, SIM_CM_SIDR_REQ_SENT,
+	 SIM_CM_EVENT_SIDR_REQ, false, SIM_CM_EVENT_SIDR_REP, SIM_CM_SIDR_REJECT, SIM_CM_IDLE},
+};
+
+/* --- the two together --- */
+
+static _Noreturn void be_child(const struct scenario *scenario)
+{
+	static struct process process;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	open_process(&process, seen);
+	process.answers = scenario->child_answers;
+	scenario->child(&process);
+	seen[64] = 1;
+	for (;;) {
+		run(&process);
+		sched_yield();
+	}
+}
+
+static pid_t start_child(const struct scenario *scenario)
+{
+	const pid_t child = fork();
+
+	TEST_ASSERT_TRUE(child >= 0);
+	if (!child)
+		be_child(scenario);
+	while (!seen[64])
+		sched_yield();
+	return child;
+}
+
+static bool is_ready(const struct scenario *scenario)
+{
+	if (!survivor.cm || sim_cm_state(survivor.cm) != scenario->state)
+		return false;
+	/* A child that has asked has nothing to see. */
+	return scenario->awaited == SIM_CM_EVENT_REQ_ERROR || seen[scenario->awaited];
+}
+
+static pid_t reach(const struct scenario *scenario)
+{
+	const struct sim_cm_private none = {NULL, 0};
+	bool disconnected = !scenario->disconnects;
+	pid_t child;
+
+	survivor.answers = scenario->survivor_answers;
+	if (scenario->survivor == begin_listen)
+		scenario->survivor(&survivor);
+	child = start_child(scenario);
+	if (scenario->survivor != begin_listen)
+		scenario->survivor(&survivor);
+	while (!is_ready(scenario)) {
+		run(&survivor);
+		if (!disconnected && seen[SIM_CM_EVENT_RTU])
+			disconnected = !sim_cm_send_dreq(survivor.cm, &none);
+		sched_yield();
+	}
+	return child;
+}
+
+/* Moves the survivor's time. */
+static void pass(uint64_t duration_ns)
+{
+	struct sim_engine *engine = survivor.engine.sim;
+
+	run(&survivor);
+	sim_engine_advance(engine, engine->clock.now_ns + duration_ns);
+	run(&survivor);
+}
+
+static void expect_end(const struct scenario *scenario)
+{
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(0, own_counts[scenario->learned], scenario->name);
+	pass(WATCH_NS);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(1, own_counts[scenario->learned], scenario->name);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(scenario->reason, survivor.reason, scenario->name);
+	TEST_ASSERT_EQUAL_STRING_MESSAGE(sim_cm_state_name(scenario->after),
+					 sim_cm_state_name(sim_cm_state(survivor.cm)),
+					 scenario->name);
+	/* Nothing comes twice, and nothing is watched any more. */
+	pass(3 * WATCH_NS);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(1, own_counts[scenario->learned], scenario->name);
+	TEST_ASSERT_EQUAL_UINT64_MESSAGE(SIM_NEVER, survivor.engine.sim->cm->watch.deadline_ns,
+					 scenario->name);
+}
+
+void test_a_killed_process_in_each_state(void)
+{
+	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+		pid_t child = reach(&scenarios[i]);
+
+		/* While the process lives, nothing ends. */
+		pass(WATCH_NS);
+		TEST_ASSERT_EQUAL_UINT_MESSAGE(0, own_counts[scenarios[i].learned],
+					       scenarios[i].name);
+		child_kill(child);
+		expect_end(&scenarios[i]);
+		tearDown();
+		setUp();
+	}
+}
+
+/* The death of one peer leaves the connection with another one alone. */
+void test_connections_with_two_processes(void)
+{
+	const struct scenario *scenario = &scenarios[5];
+	pid_t first = reach(scenario), second;
+	struct sim_cm *one = survivor.cm, *other;
+
+	memset((void *)seen, 0, 4096);
+	survivor.cm = NULL;
+	second = start_child(scenario);
+	while (!is_ready(scenario)) {
+		run(&survivor);
+		sched_yield();
+	}
+	other = survivor.cm;
+	TEST_ASSERT_TRUE(one != other);
+	child_kill(first);
+	pass(WATCH_NS);
+	TEST_ASSERT_EQUAL_UINT(1, own_counts[SIM_CM_EVENT_DREQ]);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_TIMEWAIT, sim_cm_state(one));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(other));
+	child_kill(second);
+	pass(WATCH_NS);
+	TEST_ASSERT_EQUAL_UINT(2, own_counts[SIM_CM_EVENT_DREQ]);
+}
