@@ -230,7 +230,8 @@ int vb_cm_listen(struct rdma_cm_id *id, int backlog);
  * For a synchronous listener: waits for a connection request and sets *@id to its identifier, which
  * is synchronous, too, and has a QP if vb_cm_create_ep() got its attributes. The parameters of the
  * request are (*id)->event. End it with vb_cm_destroy_ep(). Errors: EINVAL (the listener is
- * asynchronous).
+ * asynchronous), and those of vb_cm_create_qp(): then listen->event->id is the request's identifier,
+ * which the caller ends with vb_cm_destroy_id().
  */
 int vb_cm_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id);
 

@@ -119,6 +119,17 @@ int vb_cm_create_ep(const char *backend, struct rdma_cm_id **id, struct rdma_add
 	return leave_signed(answer);
 }
 
+/* The QP of a request could not be made. The program finds the identifier in the listener's event, and ends
+ * it: rdma-core librdmacm/cma.c, rdma_get_request. */
+static void receive_failed_request(const struct rdma_cm_id *listen, const struct vb_backend *slot)
+{
+	const struct rdma_cm_event *event = listen ? listen->event : NULL;
+
+	if (event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST &&
+	    !owner_of(event->id, OWNER_ID))
+		owner_add(event->id, OWNER_ID, slot);
+}
+
 int vb_cm_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 {
 	const struct vb_backend *slot = enter_id(__func__, listen);
@@ -126,6 +137,8 @@ int vb_cm_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 
 	if (!answer)
 		answer = receive_endpoint(*id, slot);
+	else if (slot != &stubs)
+		receive_failed_request(listen, slot);
 	return leave_signed(answer);
 }
 

@@ -102,7 +102,8 @@ static void a_chosen_port_has_one_owner(struct vt *t)
 
 	for (size_t i = 0; i < TS_COUNT(ids); i++) {
 		ids[i] = sharing(t, channel);
-		VT_OK(t, bind_to(ids[i], tc_address(&t->b, 0)));
+		/* The second one has asked for the port that may be the next. */
+		VT_OK(t, bind_to(ids[i], tc_address(&t->b, i == 1 ? port_of(ids[0]) + 1 : 0)));
 		VT_CHECK(t, port_of(ids[i]) != 0);
 		for (size_t j = 0; j < i; j++)
 			VT_CHECK(t, port_of(ids[i]) != port_of(ids[j]));
@@ -125,7 +126,9 @@ static void ports_below_1024_need_a_capability(struct vt *t)
 	VT_MINUS_ERRNO(t, bind_to(id, tc_any(&t->b, 1023)), EACCES);
 	VT_CHECK(t, !id->verbs);
 	VT_EQ(t, port_of(id), 0);
+	/* The first call has not left its device behind. */
 	VT_OK(t, bind_to(id, tc_any(&t->b, 0)));
+	VT_CHECK(t, !id->verbs);
 }
 
 /* --- addresses --- */

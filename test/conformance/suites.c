@@ -54,7 +54,9 @@
 	X(cm_ids)            \
 	X(cm_datagram)       \
 	X(cm_end)            \
+	X(cm_endpoints)      \
 	X(cm_errors)         \
+	X(cm_options)        \
 	X(ports)             \
 	X(domain)            \
 	X(partitions)        \
