@@ -345,6 +345,9 @@ static void follow(struct sim_qp *proxy, const struct sim_port *port, const stru
 	proxy->mtu = head->mtu;
 	proxy->mtu_bytes = 128u << head->mtu;
 	proxy->pkey_index = head->pkey_index;
+	/* The answers that wait are of the epoch before. */
+	if (proxy->relay.epoch != head->epoch)
+		sim_responder_run(proxy);
 	proxy->relay.epoch = head->epoch;
 	proxy->relay.refused = false;
 }

@@ -117,6 +117,7 @@ void test_a_read_takes_the_memory_of_the_srqs_process(void)
 {
 	static const uint32_t sizes[] = {
 		0, 1, 1023, 1024, 1025, 16 * 1024, 16385, 40000, 65536, 65537, SHARE_BIG_BYTES - 1};
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
 	struct ibv_mr *mr = register_big();
 
 	connect_targets();
@@ -131,6 +132,8 @@ void test_a_read_takes_the_memory_of_the_srqs_process(void)
 			TEST_ASSERT_EQUAL_MEMORY(expected + round % 2, big, bytes);
 		expect_untouched(bytes);
 	}
+	/* All data came at the first request. */
+	TEST_ASSERT_EQUAL_UINT64(0, counters->duplicate_requests);
 }
 
 void test_atomics_change_the_memory_of_the_srqs_process(void)
@@ -279,6 +282,50 @@ void test_reads_of_two_processes_behind_one_target(void)
 	}
 }
 
+/* A SEND for this process waits for a READ and a SEND of the other one, and a READ of this process that
+ * takes several turns of the responder is answered in one go. */
+void test_a_message_for_this_process_stays_behind_a_read_there(void)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+	static const enum ibv_wc_opcode order[] = {IBV_WC_RDMA_READ, IBV_WC_SEND, IBV_WC_RECV,
+						   IBV_WC_SEND, IBV_WC_RDMA_READ};
+	static uint8_t from[SHARE_BIG_BYTES];
+	struct ibv_mr *mr = register_big();
+	struct ibv_mr *source = B.reg_mr(a.pd, from, sizeof(from), ACCESS_ALL);
+	struct ibv_sge sge = {(uintptr_t)big, SHARE_BIG_BYTES, mr->lkey};
+	struct ibv_send_wr local = {.opcode = IBV_WR_RDMA_READ,
+				    .sg_list = &sge,
+				    .num_sge = 1,
+				    .wr.rdma = {(uintptr_t)from, source->rkey}};
+	struct share_answer answer = {0};
+	struct sharing here = {0};
+
+	connect_targets();
+	here.xrcd = domain;
+	share_make_srq(&here, &answer);
+	local.qp_type.xrc.remote_srqn = answer.number;
+	share_fill(from, sizeof(from), 77);
+	for (unsigned int round = 0; round < 10; round++) {
+		fill_theirs((int)round);
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+		TEST_ASSERT_EQUAL_INT(0, share_post(&here, 1));
+		post_read(mr, SHARE_BIG_BYTES, big_addr);
+		post_xrc(IBV_WR_SEND, their_srq, 0, 40, 0);
+		post_xrc(IBV_WR_SEND, answer.number, 0, 41, 0);
+		TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &local));
+		for (unsigned int i = 0; i < sizeof(order) / sizeof(*order); i++) {
+			const struct ibv_wc wc = share_wait(a.cq);
+
+			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+			TEST_ASSERT_EQUAL_INT(order[i], wc.opcode);
+		}
+		TEST_ASSERT_EQUAL_MEMORY(from, big, sizeof(big));
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+	}
+	/* A NAK asks for what was dropped: no request came again because of a timeout. */
+	TEST_ASSERT_EQUAL_UINT64(0, counters->duplicate_requests);
+}
+
 /* --- refusals --- */
 
 void test_a_read_of_memory_that_is_not_registered(void)
@@ -382,21 +429,22 @@ void test_a_send_that_invalidates_an_unknown_key(void)
 
 	connect_targets();
 	wr.qp_type.xrc.remote_srqn = their_srq;
-	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 2));
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 3));
 	post_xrc(IBV_WR_SEND, their_srq, 0, 10, 0);
 	TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &wr));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 77, 0);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
 	TEST_ASSERT_EQUAL_INT(IBV_WC_RETRY_EXC_ERR, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_WR_FLUSH_ERR, sent());
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
 	TEST_ASSERT_EQUAL_INT(IBV_WC_MW_BIND_ERR, ask(SHARE_POLL, 0));
 	TEST_ASSERT_EQUAL_INT(0, B.query_qp(target, &attr, IBV_QP_STATE, &init));
 	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, attr.qp_state);
 	drop_event();
 	connect_again();
-	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
 	post_xrc(IBV_WR_SEND, their_srq, 0, 10, 0);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
-	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+	TEST_ASSERT_EQUAL_UINT32(10, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
 }
 
 /* --- losses --- */
