@@ -431,6 +431,10 @@ void sim_responder_relay_settled(struct sim_qp *qp, uint32_t psn);
 /* Returns SIM_ACCEPT if the QP may do a READ. */
 enum sim_verdict sim_responder_check_read(struct sim_qp *qp, const struct sim_packet *packet);
 
+/* A proxy refuses a READ at one of the packets of its response. */
+void sim_responder_refuse_read(struct sim_qp *proxy, const struct sim_packet *packet, uint32_t part,
+			       uint32_t msn, enum sim_verdict verdict);
+
 /* A proxy that has refused a request takes requests again. */
 void sim_responder_revive(struct sim_qp *proxy);
 

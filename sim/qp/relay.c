@@ -403,9 +403,7 @@ static void serve_read(struct sim_qp *proxy, const struct head *head,
 	}
 	if (verdict == SIM_ACCEPT)
 		return;
-	proxy->resp.psn = sim_psn_add(packet->psn, part);
-	proxy->resp.msn = head->msn & SIM_PSN_MASK;
-	sim_responder_refuse(proxy, packet, verdict);
+	sim_responder_refuse_read(proxy, packet, part, head->msn & SIM_PSN_MASK, verdict);
 }
 
 /* Does a request, as any responder. */

@@ -320,6 +320,14 @@ void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
 		sim_qp_event(qp, consequence.event);
 }
 
+void sim_responder_refuse_read(struct sim_qp *proxy, const struct sim_packet *packet, uint32_t part,
+			       uint32_t msn, enum sim_verdict verdict)
+{
+	proxy->resp.psn = sim_psn_add(packet->psn, part);
+	proxy->resp.msn = msn;
+	sim_responder_refuse(proxy, packet, verdict);
+}
+
 INLINE void finish_message(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,
 			   uint32_t received)
 {
