@@ -352,6 +352,11 @@ void sim_qp_cq_died(struct sim_qp *qp)
 	sim_qp_event(qp, IBV_EVENT_QP_FATAL);
 }
 
+struct sim_xrcd *sim_qp_xrcd(const struct sim_qp *qp)
+{
+	return qp->xrcd;
+}
+
 uint32_t sim_qp_number(const struct sim_qp *qp)
 {
 	return qp->number;

@@ -47,6 +47,7 @@ enum ibv_qp_type sim_qp_type(const struct sim_qp *qp);
 enum ibv_qp_state sim_qp_state(const struct sim_qp *qp);
 struct sim_device *sim_qp_device(const struct sim_qp *qp);
 uint32_t sim_qp_pd(const struct sim_qp *qp);
+struct sim_xrcd *sim_qp_xrcd(const struct sim_qp *qp); /* of an XRC target; else NULL */
 bool sim_qp_is_draining(const struct sim_qp *qp);
 bool sim_qp_signals_all(const struct sim_qp *qp);
 uint32_t sim_qp_sends(const struct sim_qp *qp);	   /* posted, and not completed */

@@ -32,6 +32,9 @@ extern const unsigned int transfer_scenario_count;
 /* --- imports.c: objects of another process --- */
 scenario_fn imports_first, imports_second;
 
+/* --- targets.c: an XRC target that two processes have opened --- */
+scenario_fn targets_first, targets_second, targets_third;
+
 /* --- lives.c: processes that sleep, fork, exec and die --- */
 extern const struct scenario life_scenarios[];
 extern const unsigned int life_scenario_count;

@@ -76,7 +76,9 @@ static void make_srq(struct adapter *adapter, enum link_kind kind)
 			.oflags = O_CREAT,
 		};
 
-		adapter->xrcd = need("ibv_open_xrcd", ibv_open_xrcd(adapter->context, &xrcd));
+		if (!adapter->xrcd)
+			adapter->xrcd =
+				need("ibv_open_xrcd", ibv_open_xrcd(adapter->context, &xrcd));
 		attr.comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 		attr.xrcd = adapter->xrcd;
 		attr.cq = adapter->cq;
@@ -126,6 +128,21 @@ static void to_init(struct ibv_qp *qp, bool datagrams)
 	      ibv_modify_qp(qp, &attr,
 			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
 				    (datagrams ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)));
+}
+
+static void reset_qp(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
+
+	check("ibv_modify_qp to RESET", ibv_modify_qp(qp, &attr, IBV_QP_STATE));
+	to_init(qp, qp->qp_type == IBV_QPT_UD);
+}
+
+void link_reset(struct link *link)
+{
+	reset_qp(link->qp);
+	if (link->receiver != link->qp)
+		reset_qp(link->receiver);
 }
 
 void link_make(struct link *link, struct adapter *adapter, enum link_kind kind, enum ibv_mtu mtu,

@@ -20,8 +20,8 @@ struct adapter {
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel; /* NULL: the process polls */
 	struct ibv_cq *cq;
-	struct ibv_xrcd *xrcd;
-	struct ibv_srq *srq; /* of LINK_XRC and LINK_SRQ */
+	struct ibv_xrcd *xrcd; /* NULL: link_make() opens one of its own */
+	struct ibv_srq *srq;   /* of LINK_XRC and LINK_SRQ */
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 	uint8_t *memory;
@@ -64,6 +64,9 @@ void adapter_close(struct adapter *adapter);
 /* Makes a QP of the adapter, in INIT, and names it. */
 void link_make(struct link *link, struct adapter *adapter, enum link_kind kind, enum ibv_mtu mtu,
 	       struct link_name *name);
+
+/* Brings the QP back to INIT, by RESET. */
+void link_reset(struct link *link);
 
 /* Connects the QP to the QP of the name. */
 void link_connect(struct link *link, const struct link_name *name, struct link_times times);

@@ -397,7 +397,8 @@ const struct scenario life_scenarios[] = {
 	{"blocked", blocked_first, blocked_second}, {"fork", fork_first, fork_second},
 	{"exec", exec_first, exec_second},	    {"after_exec", NULL, after_exec},
 	{"killed", killed_first, killed_second},    {"third", NULL, third},
-	{"imports", imports_first, imports_second},
+	{"imports", imports_first, imports_second}, {"targets", targets_first, targets_second},
+	{"new_target", NULL, targets_third},
 };
 
 const unsigned int life_scenario_count = sizeof(life_scenarios) / sizeof(*life_scenarios);

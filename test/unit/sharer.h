@@ -9,6 +9,7 @@
 #include "test/unit/sim_sentence.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -25,9 +26,16 @@ enum share_order {
 	SHARE_POST, /* argument: receives of 2048 bytes each, into the two halves of the buffer */
 	SHARE_POLL, /* one completion: error is its status */
 	SHARE_BYTES,
-	SHARE_BIG,   /* registers and fills `big`: number is the rkey; argument: the seed */
-	SHARE_FILL,  /* fills the buffer; argument: the seed */
-	SHARE_DEREG, /* deregisters `big` */
+	SHARE_BIG,	   /* registers and fills `big`: number is the rkey; argument: the seed */
+	SHARE_FILL,	   /* fills the buffer; argument: the seed */
+	SHARE_DEREG,	   /* deregisters `big` */
+	SHARE_MAKE_TARGET, /* number: the QPN */
+	SHARE_OPEN_TARGET, /* argument: the QPN */
+	SHARE_DESTROY_TARGET, /* closes the handle */
+	SHARE_QUERY_TARGET,   /* number: the state; count: the QPN of the peer */
+	SHARE_RESET_TARGET,
+	SHARE_EVENT,	    /* number: the type of an event of the target, or UINT32_MAX */
+	SHARE_CLOSE_DEVICE, /* closes the context, and all that is in it */
 };
 
 enum { SHARE_BIG_BYTES = 70000 };
@@ -100,6 +108,7 @@ struct sharing {
 	struct ibv_srq *srq;
 	uint32_t posted;
 	struct ibv_mr *big;
+	struct ibv_qp *target;
 };
 
 static uint8_t share_big[SHARE_BIG_BYTES];
@@ -130,6 +139,50 @@ static inline void share_register(struct sharing *mine, int seed, struct share_a
 	answer->error = mine->big ? 0 : errno;
 	answer->number = mine->big ? mine->big->rkey : 0;
 	answer->addr = (uintptr_t)share_big;
+}
+
+static inline struct ibv_qp *share_make_target(struct ibv_xrcd *xrcd)
+{
+	struct ibv_qp_init_attr_ex attr = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd};
+
+	return B.create_qp_ex(a.context, &attr);
+}
+
+static inline struct ibv_qp *share_open_target(struct ibv_xrcd *xrcd, uint32_t number)
+{
+	struct ibv_qp_open_attr attr = {
+		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE |
+			     IBV_QP_OPEN_ATTR_CONTEXT,
+		.qp_num = number,
+		.xrcd = xrcd,
+		.qp_context = &a,
+		.qp_type = IBV_QPT_XRC_RECV,
+	};
+
+	return B.open_qp(a.context, &attr);
+}
+
+/* Waits for an event. The type is UINT32_MAX if none comes for 10 s. */
+static inline uint32_t share_event(const struct ibv_qp *target)
+{
+	struct pollfd one = {a.context->async_fd, POLLIN, 0};
+	struct ibv_async_event event;
+
+	if (poll(&one, 1, 10000) != 1 || B.get_async_event(a.context, &event))
+		return UINT32_MAX;
+	B.ack_async_event(&event);
+	return event.element.qp == target ? (uint32_t)event.event_type : UINT32_MAX;
+}
+
+static inline void share_query(struct ibv_qp *target, struct share_answer *answer)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	answer->error = B.query_qp(target, &attr, IBV_QP_STATE, &init);
+	answer->number = attr.qp_state;
+	answer->count = attr.dest_qp_num;
 }
 
 static inline int share_post(struct sharing *mine, int count)
@@ -178,6 +231,29 @@ static inline void share_obey(struct sharing *mine, struct share_asks asks,
 		break;
 	case SHARE_FILL:
 		share_fill(a.buffer, sizeof(a.buffer), asks.argument);
+		break;
+	case SHARE_MAKE_TARGET:
+	case SHARE_OPEN_TARGET:
+		mine->target = asks.order == SHARE_MAKE_TARGET
+				       ? share_make_target(mine->xrcd)
+				       : share_open_target(mine->xrcd, (uint32_t)asks.argument);
+		answer->error = mine->target ? 0 : errno;
+		answer->number = mine->target ? mine->target->qp_num : 0;
+		break;
+	case SHARE_DESTROY_TARGET:
+		answer->error = B.destroy_qp(mine->target);
+		break;
+	case SHARE_QUERY_TARGET:
+		share_query(mine->target, answer);
+		break;
+	case SHARE_RESET_TARGET:
+		answer->error = B.modify_qp(mine->target, &(struct ibv_qp_attr){0}, IBV_QP_STATE);
+		break;
+	case SHARE_EVENT:
+		answer->number = share_event(mine->target);
+		break;
+	case SHARE_CLOSE_DEVICE:
+		answer->error = B.close_device(a.context);
 		break;
 	case SHARE_DEREG:
 		answer->error = B.dereg_mr(mine->big);

@@ -213,6 +213,8 @@ struct qp {
 	struct batch *batch;	/* the WRs since ibv_wr_start(); NULL without send_ops_flags */
 	struct xrcd *xrcd;	/* the domain of a target QP; else NULL */
 	struct qp *next_handle; /* a ring of the handles of one QP (ibv_open_qp) */
+	/* A handle of another process's target QP: the process. The engine's QP is a stand-in. Else 0. */
+	uint64_t process;
 };
 
 struct ah {

@@ -187,6 +187,18 @@ static void end_objects(struct context *context)
 		}
 }
 
+/* Returns true if the program has a context of the device. */
+static bool is_open(const struct vb_sim *world, const struct device *device)
+{
+	const struct context *context;
+	uint32_t at = 0;
+
+	while ((context = handles_next(&world->store.contexts, &at)))
+		if (context->device == device)
+			return true;
+	return false;
+}
+
 /* Returns false if the context is closed. */
 static bool close_context(struct context *context)
 {
@@ -201,6 +213,8 @@ static bool close_context(struct context *context)
 	verb_foreign_release(context->origin);
 	close_descriptors(context, -1);
 	handles_remove(&world->store.contexts, context->handle);
+	if (!is_open(world, context->device))
+		verb_end_targets(world, context->device);
 	pool_give(&world->store.pools[KIND_CONTEXT], context);
 	world->store.live[KIND_CONTEXT]--;
 	return true;

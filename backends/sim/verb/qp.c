@@ -18,10 +18,11 @@ int verb_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask)
 	if (!qp)
 		return refuse_gone("modify_qp", KIND_QP, ibv);
 	driver_catch_up(&hold.world->driver);
-	err = sim_qp_modify(qp->engine, attr, attr_mask);
-	if (err)
+	if (qp->process)
+		err = verb_modify_far_target(qp, attr, attr_mask);
+	else if ((err = sim_qp_modify(qp->engine, attr, attr_mask)))
 		say_refused(hold.world, "modify_qp", err);
-	else if (attr_mask & IBV_QP_STATE)
+	if (!err && attr_mask & IBV_QP_STATE)
 		ibv->state = attr->qp_state;
 	qp->answer.given = false;
 	driver_catch_up(&hold.world->driver);
@@ -57,13 +58,17 @@ int verb_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int attr_mask,
 {
 	HOLD hold = context_hold(ibv->context);
 	struct qp *qp = qp_of(ibv);
+	int err;
 
 	if (!qp)
 		return refuse_gone("query_qp", KIND_QP, ibv);
 	driver_catch_up(&hold.world->driver);
 	verb_ask(&hold.world->driver, &(struct question){digest_qp, qp, &qp->answer});
 	memset(attr, 0, sizeof(*attr));
-	sim_qp_query(qp->engine, attr);
+	if (!qp->process)
+		sim_qp_query(qp->engine, attr);
+	else if ((err = verb_query_far_target(qp, attr)))
+		return err;
 	fill_init_attr(qp, attr, init_attr);
 	ibv->state = attr->qp_state;
 	return 0;
@@ -110,8 +115,7 @@ int verb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 
 /* --- destroy --- */
 
-/* Takes a handle out of its QP's ring. Returns true for the last handle, with which the QP ends. */
-static bool leave_ring(struct qp *qp)
+bool verb_leave_ring(struct qp *qp)
 {
 	struct qp *before = qp;
 
@@ -129,7 +133,9 @@ void verb_end_qp(void *object)
 	struct qp *qp = object;
 
 	event_queue_forget(&object_context(qp)->async, qp);
-	if (leave_ring(qp))
+	if (qp->process)
+		verb_close_far_target(qp);
+	if (verb_leave_ring(qp))
 		sim_qp_destroy(qp->engine);
 	if (qp->pd)
 		qp->pd->users--;
@@ -161,6 +167,8 @@ int verb_destroy_qp(struct ibv_qp *ibv)
 	err = driver_wait_for_others(&hold.world->driver, all_acknowledged, qp);
 	if (err)
 		return refuse_events("destroy_qp", err, KIND_QP, qp);
+	if (qp->xrcd)
+		verb_bury_openers(hold.world);
 	verb_end_qp(qp);
 	return 0;
 }

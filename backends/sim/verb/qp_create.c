@@ -259,7 +259,7 @@ static struct qp *find_target(struct context *context, const struct domain *doma
 	struct sim_qp *engine = sim_table_find(&context->device->engine->qps, number);
 	struct qp *qp = engine ? sim_qp_user(engine) : NULL;
 
-	return qp && qp->xrcd && qp->xrcd->domain == domain ? qp : NULL;
+	return qp && sim_qp_xrcd(engine) == domain->engine ? qp : NULL;
 }
 
 /* Returns a new handle of the target QP. */
@@ -276,6 +276,30 @@ static struct qp *new_handle(struct context *context, struct qp *target, struct 
 	xrcd->users++;
 	qp->next_handle = target->next_handle;
 	target->next_handle = qp;
+	return qp;
+}
+
+/* Returns a new handle of the target QP that another process has. */
+static struct qp *new_far_handle(struct context *context, struct xrcd *xrcd, uint32_t number,
+				 void *qp_context)
+{
+	struct qp *qp = object_new(context, KIND_QP, "open_qp");
+	enum ibv_qp_state state;
+	int err;
+
+	if (!qp)
+		return NULL;
+	qp->next_handle = qp;
+	qp->xrcd = xrcd;
+	xrcd->users++;
+	err = verb_open_far_target(context, qp, number, &state);
+	if (err) {
+		xrcd->users--;
+		object_end(KIND_QP, qp);
+		return null_errno(err);
+	}
+	fill_qp(qp, qp_context, IBV_QPT_XRC_RECV);
+	qp->ibv.state = state;
 	return qp;
 }
 
@@ -299,6 +323,7 @@ struct ibv_qp *verb_open_qp(struct ibv_context *ibv, struct ibv_qp_open_attr *at
 	struct context *context = context_of(ibv);
 	struct xrcd *xrcd;
 	struct qp *target, *qp;
+	void *qp_context;
 	int err = check_open_mask(attr);
 
 	if (err)
@@ -309,11 +334,9 @@ struct ibv_qp *verb_open_qp(struct ibv_context *ibv, struct ibv_qp_open_attr *at
 	if (attr->qp_type != IBV_QPT_XRC_RECV)
 		return null_errno(refuse_why(
 			"open_qp", (struct vb_why){VB_WHY_QP_OPEN_TYPE, {attr->qp_type}}));
+	qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL;
 	target = find_target(context, xrcd->domain, attr->qp_num);
-	if (!target)
-		return null_errno(refuse_why("open_qp",
-					     (struct vb_why){VB_WHY_QP_OPEN_NONE, {attr->qp_num}}));
-	qp = new_handle(context, target, xrcd,
-			attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
+	qp = target ? new_handle(context, target, xrcd, qp_context)
+		    : new_far_handle(context, xrcd, attr->qp_num, qp_context);
 	return qp ? &qp->ibv : NULL;
 }

@@ -70,6 +70,39 @@ int verb_refuse_event(const char *verb, int error, int fd, struct vb_why silence
 struct ibv_qp_init_attr_ex verb_extend_qp_attr(struct ibv_pd *pd,
 					       const struct ibv_qp_init_attr *attr);
 
+/* --- qp.c --- */
+
+/* Takes a handle out of its QP's ring. Returns true for the last handle, with which the QP ends. */
+bool verb_leave_ring(struct qp *qp);
+
+/* --- xrcd.c --- */
+
+/* A handle of the domain is closed. The domain ends with the last one. */
+void verb_release_domain(struct device *device, struct domain *domain);
+
+/* --- target.c: target QPs that several processes have opened --- */
+
+/* This process has opened an XRC domain: other processes may ask for its target QPs. */
+void verb_serve_targets(struct vb_sim *world);
+
+/* Opens the target QP that another process has. Sets qp->engine to a stand-in, and *state to the state of the QP. 0,
+ * or an errno value with a sentence. */
+int verb_open_far_target(struct context *context, struct qp *qp, uint32_t number,
+			 enum ibv_qp_state *state);
+
+/* ibv_modify_qp(3), and ibv_query_qp(3) of the attributes, of another process's target QP. */
+int verb_modify_far_target(struct qp *qp, const struct ibv_qp_attr *attr, int attr_mask);
+int verb_query_far_target(struct qp *qp, struct ibv_qp_attr *attr);
+
+/* The handle of another process's target QP is closed. */
+void verb_close_far_target(const struct qp *qp);
+
+/* Lets go of the handles of processes that have ended. */
+void verb_bury_openers(struct vb_sim *world);
+
+/* The last context of a device is closed: its target QPs end, also for other processes. */
+void verb_end_targets(struct vb_sim *world, const struct device *device);
+
 /* --- explain.c --- */
 
 /* As completion_why of struct vb_backend. */

@@ -62,6 +62,7 @@ static struct domain *new_domain(struct device *device, const struct ibv_xrcd_in
 		return null_errno(refuse_plainly(OPEN, VB_WHY_NO_MEMORY));
 	}
 	if (inode && world_shares(device->world, device)) {
+		verb_serve_targets(device->world);
 		domain->engine->shared = true;
 		domain->engine->key[0] = inode->st_dev;
 		domain->engine->key[1] = inode->st_ino;
@@ -71,7 +72,7 @@ static struct domain *new_domain(struct device *device, const struct ibv_xrcd_in
 	return domain;
 }
 
-static void release_domain(struct device *device, struct domain *domain)
+void verb_release_domain(struct device *device, struct domain *domain)
 {
 	struct domain **at = &device->domains;
 
@@ -161,7 +162,7 @@ void verb_end_xrcd(void *object)
 {
 	struct xrcd *xrcd = object;
 
-	release_domain(object_context(xrcd)->device, xrcd->domain);
+	verb_release_domain(object_context(xrcd)->device, xrcd->domain);
 	object_end(KIND_XRCD, xrcd);
 }
 

@@ -75,6 +75,8 @@ struct shared {
 	char *name, *devices_text;
 	struct sim_device *devices[SEGMENT_DEVICES];
 	struct sim_engine *engine; /* of the devices */
+	shared_called_fn *called;
+	void *called_arg;
 	uint64_t identity, base_ns, wall_base_ns;
 	struct bell own_bell;	/* while not attached */
 	uint32_t news;		/* as it was when the rings were looked at last */
@@ -353,10 +355,10 @@ static void touch(struct shared *shared, struct outward *out)
 	out->touched = true;
 }
 
-static bool shared_relay(void *arg, const struct sim_port *port, uint64_t process,
-			 const uint8_t *bytes, size_t length)
+/* Sends bytes that are no frame. */
+static bool put_bytes(struct shared *shared, uint64_t process, const struct ring_slot *slot,
+		      const void *bytes)
 {
-	struct shared *shared = arg;
 	struct outward *out;
 	uint8_t *frame;
 
@@ -367,11 +369,28 @@ static bool shared_relay(void *arg, const struct sim_port *port, uint64_t proces
 	frame = out ? ring_reserve(&out->ring) : NULL;
 	if (!frame)
 		return false;
-	memcpy(frame, bytes, length);
-	ring_publish(&out->ring, (uint32_t)length, (uint8_t)port->device->index, port->number,
-		     RING_RELAY);
+	memcpy(frame, bytes, slot->frame_bytes);
+	ring_publish(&out->ring, slot->frame_bytes, slot->device, slot->port, slot->flags);
 	touch(shared, out);
 	return true;
+}
+
+static bool shared_relay(void *arg, const struct sim_port *port, uint64_t process,
+			 const uint8_t *bytes, size_t length)
+{
+	const struct ring_slot slot = {.frame_bytes = (uint32_t)length,
+				       .device = (uint8_t)port->device->index,
+				       .port = port->number,
+				       .flags = RING_RELAY};
+
+	return put_bytes(arg, process, &slot, bytes);
+}
+
+bool shared_call(struct wire *wire, uint64_t process, const void *bytes, size_t length)
+{
+	const struct ring_slot slot = {.frame_bytes = (uint32_t)length, .flags = RING_CALL};
+
+	return put_bytes(shared_of(wire), process, &slot, bytes);
 }
 
 /* Returns the process at a place if it is another one and has members of groups at the device. */
@@ -638,6 +657,17 @@ static void read_news(struct shared *shared)
 	}
 }
 
+static void take_call(struct shared *shared, segment_id from, const struct ring_slot *slot)
+{
+	uint8_t bytes[SHARED_CALL_BYTES];
+
+	if (!shared->called || slot->frame_bytes > sizeof(bytes))
+		return;
+	/* The sender may change bytes in shared memory meanwhile. */
+	memcpy(bytes, slot->frame, slot->frame_bytes);
+	shared->called(shared->called_arg, from, bytes, slot->frame_bytes);
+}
+
 /* Gives a frame to its port. The engine reads each header of a frame once, in the ring. */
 static void deliver(struct shared *shared, segment_id from, const struct ring_slot *slot)
 {
@@ -645,7 +675,9 @@ static void deliver(struct shared *shared, segment_id from, const struct ring_sl
 		slot->device < SEGMENT_DEVICES ? shared->devices[slot->device] : NULL;
 	struct sim_port *port = device ? sim_device_port(device, slot->port) : NULL;
 
-	if (port && slot->flags & RING_RELAY)
+	if (slot->flags & RING_CALL)
+		take_call(shared, from, slot);
+	else if (port && slot->flags & RING_RELAY)
 		sim_way_out_relayed(port, from, slot->frame, slot->frame_bytes);
 	else if (port)
 		sim_way_out_arrive(port, slot->frame, slot->frame_bytes,
@@ -892,6 +924,12 @@ void shared_join(struct wire *wire, struct sim_device *device)
 }
 
 /* --- what the world asks --- */
+
+void shared_take_calls(struct wire *wire, shared_called_fn *called, void *arg)
+{
+	shared_of(wire)->called = called;
+	shared_of(wire)->called_arg = arg;
+}
 
 uint64_t shared_identity(const struct wire *wire)
 {

@@ -63,6 +63,16 @@ enum shared_domain shared_open_domain(struct wire *wire, const struct sim_device
 				      const struct stat *inode, int oflags, uint32_t *entry);
 void shared_close_domain(struct wire *wire, uint32_t entry);
 
+/* Bytes that a process has sent by shared_call(): untrusted, in memory of this process. */
+typedef void shared_called_fn(void *arg, uint64_t process, const uint8_t *bytes, size_t length);
+
+/* The function gets the bytes that are sent to this process. NULL: they are dropped. */
+void shared_take_calls(struct wire *wire, shared_called_fn *called, void *arg);
+
+/* Sends bytes to a process, at most SHARED_CALL_BYTES. Returns false if there is no room, or no such process. */
+#define SHARED_CALL_BYTES 1024
+bool shared_call(struct wire *wire, uint64_t process, const void *bytes, size_t length);
+
 /* struct sim_host, claim_numbers: takes a block of numbers for this process. arg is the wire. */
 sim_claim_fn shared_claim;
 

@@ -58,6 +58,7 @@ struct ring_in {
 enum ring_flag {
 	RING_SEALED = 1 << 0, /* the checksums of the frame are to be checked */
 	RING_RELAY = 1 << 1,  /* no frame: bytes of the process's relay (sim/qp/relay.h) */
+	RING_CALL = 1 << 2,   /* no frame: bytes for the process's world, of no device */
 };
 
 /* A frame that has come; the bytes are in the ring, where the producer may change them at any time. */

@@ -56,13 +56,16 @@ static void cq_event(void *arg, struct sim_cq *engine)
  * Each handle of a shared QP gets the event: Linux drivers/infiniband/core/verbs.c,
  * __ib_shared_qp_event_handler.
  */
-static void push_to_handles(struct qp *first, struct queued_event event)
+static void push_to_handles(struct vb_sim *world, struct qp *first, struct queued_event event)
 {
 	struct qp *qp = first;
 
 	do {
 		event.object = qp;
-		event_queue_push(&context_of(qp->ibv.context)->async, &event);
+		if (qp->ibv.context)
+			event_queue_push(&context_of(qp->ibv.context)->async, &event);
+		else
+			world->calls.event(world, qp, event.type);
 		qp = qp->next_handle;
 	} while (qp != first);
 }
@@ -173,7 +176,7 @@ static void async_event(void *arg, struct sim_device *device, const struct sim_e
 		if (world->cm.event)
 			world->cm.event(world->cm.arg, device, event->type);
 	} else if (kind == KIND_QP) {
-		push_to_handles(event->element, queued);
+		push_to_handles(world, event->element, queued);
 	} else {
 		event_queue_push(&object_context(event->element)->async, &queued);
 	}

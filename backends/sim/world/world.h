@@ -9,6 +9,7 @@
 #include "backends/sim/clock/driver.h"
 #include "backends/sim/object/objects.h"
 #include "backends/sim/wire/wire.h"
+#include "backends/sim/world/call.h"
 
 #include <sys/single_threaded.h>
 #include <sys/stat.h>
@@ -43,6 +44,7 @@ struct vb_sim {
 	struct wire *shared, *udp; /* those of `wires`; NULL if no device has such a wire */
 	bool wires_forked;	   /* in the child of fork(): the wires are not attached */
 	struct world_cm cm;
+	struct world_calls calls;
 	struct timed *timeline; /* the configuration's events */
 	uint64_t identity;	/* decides where numbers and addresses begin; 0: at their lowest */
 	uint32_t last_pd;	/* the number of the newest PD */

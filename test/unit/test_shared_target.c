@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/* ibv_open_qp(3) of a target QP that another process has created. */
+#include "backends/sim/world/world.h"
+#include "test/unit/sharer_target.h"
+
+static struct sharing here;
+static uint32_t number, srq;
+
+/* The other process has a target; this one opens it, and has an SRQ of the domain. */
+static struct ibv_qp *open_theirs(void)
+{
+	struct share_answer answer = {0};
+	const struct share_answer *theirs;
+
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_OPEN_DOMAIN, O_CREAT));
+	theirs = share_ask(&other, SHARE_MAKE_TARGET, 0);
+	TEST_ASSERT_EQUAL_INT(0, theirs->error);
+	number = theirs->number;
+	here = (struct sharing){.xrcd = share_domain(a.context, share_file, 0)};
+	TEST_ASSERT_NOT_NULL(here.xrcd);
+	share_make_srq(&here, &answer);
+	TEST_ASSERT_EQUAL_INT(0, answer.error);
+	srq = answer.number;
+	target = share_open_target(here.xrcd, number);
+	TEST_ASSERT_NOT_NULL(target);
+	return target;
+}
+
+static void make_initiator(void)
+{
+	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_XRC_SEND);
+
+	attr.recv_cq = NULL;
+	attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
+	initiator = B.create_qp_ex(a.context, &attr);
+	connect_qp(initiator, &a, number);
+}
+
+/* Connects the target by the handle of this process. */
+static void connect_theirs(void)
+{
+	open_theirs();
+	make_initiator();
+	connect_qp(target, &a, initiator->qp_num);
+}
+
+static void restart(void)
+{
+	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
+
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(initiator, &reset, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(target, &reset, IBV_QP_STATE));
+	connect_qp(initiator, &a, number);
+	connect_qp(target, &a, initiator->qp_num);
+}
+
+/* A message goes through the other process to the SRQ of this one. */
+static void expect_message(uint32_t bytes)
+{
+	unsigned int receives = 0;
+
+	TEST_ASSERT_EQUAL_INT(0, share_post(&here, 1));
+	post_xrc(IBV_WR_SEND, srq, 0, bytes, 0);
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct ibv_wc wc = share_wait(a.cq);
+
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+		if (wc.opcode == IBV_WC_RECV && wc.byte_len == bytes && wc.qp_num == number)
+			receives++;
+	}
+	TEST_ASSERT_EQUAL_UINT(1, receives);
+}
+
+static enum ibv_qp_state their_state(void)
+{
+	return share_ask(&other, SHARE_QUERY_TARGET, 0)->number;
+}
+
+static struct share_answer own_query(void)
+{
+	struct share_answer answer = {0};
+
+	share_query(target, &answer);
+	return answer;
+}
+
+static void expect_none(void)
+{
+	expect_null(EINVAL, share_open_target(here.xrcd, number));
+	expect_reason(
+		VB_WHY_QP_OPEN_NONE,
+		"open_qp: the XRC domain has no QP 0x%x of type XRC_RECV; give the qp_num of "
+		"an XRC_RECV QP that was created with a domain of the same inode, and that is "
+		"not destroyed",
+		number);
+}
+
+void test_an_opener_connects_the_target_of_another_process(void)
+{
+	open_theirs();
+	TEST_ASSERT_EQUAL_HEX32(number, target->qp_num);
+	TEST_ASSERT_EQUAL_PTR(&a, target->qp_context);
+	TEST_ASSERT_EQUAL_INT(IBV_QPT_XRC_RECV, target->qp_type);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_RESET, target->state);
+	make_initiator();
+	for (unsigned int round = 0; round < 5; round++) {
+		connect_qp(target, &a, initiator->qp_num);
+		TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, target->state);
+		TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, their_state());
+		TEST_ASSERT_EQUAL_HEX32(initiator->qp_num, own_query().count);
+		expect_message(100 + round);
+		expect_message(1200 + round);
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_RESET_TARGET, 0));
+		TEST_ASSERT_EQUAL_INT(IBV_QPS_RESET, own_query().number);
+		TEST_ASSERT_EQUAL_INT(IBV_QPS_RESET, target->state);
+		TEST_ASSERT_EQUAL_INT(
+			0, B.modify_qp(initiator, &(struct ibv_qp_attr){0}, IBV_QP_STATE));
+		connect_qp(initiator, &a, number);
+	}
+}
+
+void test_a_handle_opened_late_has_the_state_of_the_target(void)
+{
+	struct ibv_qp *second;
+
+	connect_theirs();
+	second = share_open_target(here.xrcd, number);
+	TEST_ASSERT_NOT_NULL(second);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, second->state);
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(target));
+	target = second;
+	expect_message(500);
+}
+
+void test_the_process_of_the_target_refuses_a_change(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
+
+	open_theirs();
+	TEST_ASSERT_EQUAL_INT(EINVAL, B.modify_qp(target, &attr, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_RESET, target->state);
+	TEST_ASSERT_EQUAL_STRING("modify_qp", B.last_why()->verb);
+	TEST_ASSERT_NOT_NULL(strstr(sentence(), "RESET to RTS"));
+	make_initiator();
+	connect_qp(target, &a, initiator->qp_num);
+	expect_message(10);
+}
+
+/* --- how long the target lives --- */
+
+void test_a_target_lives_until_its_last_handle_is_closed(void)
+{
+	connect_theirs();
+	expect_message(10);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_DESTROY_TARGET, 0));
+	for (unsigned int round = 0; round < 3; round++) {
+		expect_message(20 + round);
+		restart();
+		expect_message(30 + round);
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_OPEN_TARGET, (int)number));
+		TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, their_state());
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_DESTROY_TARGET, 0));
+	}
+	TEST_ASSERT_EQUAL_INT(EBUSY, B.close_xrcd(here.xrcd));
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(target));
+	expect_none();
+	TEST_ASSERT_EQUAL_INT(EINVAL, ask(SHARE_OPEN_TARGET, (int)number));
+}
+
+void test_the_creators_handle_keeps_the_target(void)
+{
+	connect_theirs();
+	for (unsigned int round = 0; round < 3; round++) {
+		expect_message(20 + round);
+		TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(target));
+		TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, their_state());
+		target = share_open_target(here.xrcd, number);
+		TEST_ASSERT_NOT_NULL(target);
+		expect_message(40 + round);
+	}
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(target));
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_DESTROY_TARGET, 0));
+	expect_none();
+}
+
+void test_each_of_two_handles_keeps_the_target(void)
+{
+	struct ibv_qp *second;
+
+	connect_theirs();
+	second = share_open_target(here.xrcd, number);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_DESTROY_TARGET, 0));
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(target));
+	expect_message(20);
+	target = second;
+	restart();
+	expect_message(21);
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(second));
+	expect_none();
+}
+
+/* The domain is the creator's until the target ends, and no longer. */
+void test_a_target_keeps_its_domain(void)
+{
+	connect_theirs();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_DESTROY_TARGET, 0));
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_CLOSE_DOMAIN, 0));
+	expect_message(20);
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(target));
+	expect_none();
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_srq(here.srq));
+	TEST_ASSERT_EQUAL_INT(0, B.close_xrcd(here.xrcd));
+	TEST_ASSERT_EQUAL_INT(EAGAIN, ask(SHARE_OPEN_DOMAIN, 0));
+}
+
+void test_a_killed_opener_keeps_no_target(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_OPEN_DOMAIN, O_CREAT));
+	domain = share_domain(a.context, share_file, 0);
+	target = share_make_target(domain);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_OPEN_TARGET, (int)target->qp_num));
+	share_kill(&other);
+	number = target->qp_num;
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(target));
+	TEST_ASSERT_NULL(sim_table_find(&context_of(a.context)->device->engine->qps, number));
+	TEST_ASSERT_EQUAL_INT(0, B.close_xrcd(domain));
+	expect_null(EAGAIN, share_domain(a.context, share_file, 0));
+}
+
+static void expect_ended(const char *verb)
+{
+	expect_reason(VB_WHY_QP_FAR_ENDED,
+		      "%s: the process that has created QP 0x%x has ended or has closed the "
+		      "device, and the QP with it; destroy this handle, and connect with a QP of a "
+		      "process that runs",
+		      verb, number);
+}
+
+void test_the_process_of_the_target_is_killed(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct ibv_qp_init_attr init;
+
+	connect_theirs();
+	expect_message(20);
+	share_kill(&other);
+	TEST_ASSERT_EQUAL_INT(EIO, B.modify_qp(target, &attr, IBV_QP_STATE));
+	expect_ended("modify_qp");
+	TEST_ASSERT_EQUAL_INT(EIO, B.query_qp(target, &attr, IBV_QP_STATE, &init));
+	expect_ended("query_qp");
+	post_xrc(IBV_WR_SEND, srq, 0, 10, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_RETRY_EXC_ERR, sent());
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(target));
+	expect_none();
+	/* A new target, of this process. */
+	target = share_make_target(here.xrcd);
+	number = target->qp_num;
+	restart();
+	expect_message(30);
+}
+
+void test_the_process_of_the_target_closes_the_device(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	connect_theirs();
+	expect_message(20);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_CLOSE_DEVICE, 0));
+	TEST_ASSERT_EQUAL_UINT32(IBV_EVENT_QP_FATAL, share_event(target));
+	TEST_ASSERT_EQUAL_INT(EIO, B.modify_qp(target, &attr, IBV_QP_STATE));
+	expect_ended("modify_qp");
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(target));
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_srq(here.srq));
+	TEST_ASSERT_EQUAL_INT(0, B.close_xrcd(here.xrcd));
+	expect_null(EAGAIN, share_domain(a.context, share_file, 0));
+}
+
+void test_the_process_of_the_target_is_stopped(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+
+	connect_theirs();
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGSTOP));
+	TEST_ASSERT_EQUAL_INT(ETIMEDOUT, B.modify_qp(target, &attr, IBV_QP_STATE));
+	expect_reason(VB_WHY_QP_FAR_SILENT,
+		      "modify_qp: the process that has QP 0x%x has not answered for 2 s; let that "
+		      "process run on, and repeat the call",
+		      number);
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	restart();
+	expect_message(20);
+}
+
+/* --- events --- */
+
+void test_each_handle_of_each_process_gets_an_event(void)
+{
+	connect_theirs();
+	expect_message(20);
+	for (unsigned int round = 0; round < 3; round++) {
+		their_rkey = 0x1234;
+		post_xrc(IBV_WR_RDMA_WRITE, srq, 0, 10, 0x1000);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, sent());
+		TEST_ASSERT_EQUAL_UINT32(IBV_EVENT_QP_ACCESS_ERR, share_event(target));
+		TEST_ASSERT_EQUAL_UINT32(IBV_EVENT_QP_ACCESS_ERR,
+					 share_ask(&other, SHARE_EVENT, 0)->number);
+		TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, own_query().number);
+		restart();
+		expect_message(30 + round);
+	}
+}
+
+/* --- what cannot be opened --- */
+
+void test_only_target_qps_of_the_domain_are_opened(void)
+{
+	const int file = memfd_create("other", MFD_CLOEXEC);
+	struct ibv_xrcd *mine;
+
+	open_theirs();
+	mine = share_domain(a.context, file, O_CREAT);
+	expect_null(EINVAL, share_open_target(mine, number));
+	expect_null(EINVAL, share_open_target(here.xrcd, number + 1));
+	TEST_ASSERT_NOT_NULL(share_open_target(here.xrcd, number));
+	close(file);
+}
