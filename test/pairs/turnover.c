@@ -3,8 +3,8 @@
  * Makes and ends connections between two processes, and looks at what they leave: descriptors, memory, and
  * the file of the shared world.
  *
- *	connections server ADDRESS PORT [FILE]
- *	connections client ADDRESS PORT COUNT [FILE]
+ *	turnover server ADDRESS PORT [FILE]
+ *	turnover client ADDRESS PORT COUNT [FILE]
  *
  * The client has several connections under way; for each of them it makes an identifier and a QP,
  * resolves address and route, connects, disconnects, and destroys both. The last connection tells the server
@@ -47,7 +47,7 @@ static const char *world_file;
 
 static void fail(const char *what)
 {
-	fprintf(stderr, "connections: %s: %s\n", what, strerror(errno));
+	fprintf(stderr, "turnover: %s: %s\n", what, strerror(errno));
 	exit(1);
 }
 
@@ -376,8 +376,8 @@ int main(int argc, char **argv)
 	const int words = serves ? 4 : 5;
 
 	if (argc < words || (!serves && strcmp(argv[1], "client") != 0)) {
-		fprintf(stderr, "usage: connections server ADDRESS PORT [FILE]\n"
-				"       connections client ADDRESS PORT COUNT [FILE]\n");
+		fprintf(stderr, "usage: turnover server ADDRESS PORT [FILE]\n"
+				"       turnover client ADDRESS PORT COUNT [FILE]\n");
 		return 2;
 	}
 	world_file = argc > words ? argv[words] : NULL;
