@@ -303,6 +303,22 @@ static void say_goodbye(struct sim_cm *cm)
 	}
 }
 
+bool sim_cm_leave(struct sim_engine *engine)
+{
+	struct sim_cm_manager *manager = engine->cm;
+	uint32_t cursor = 0;
+	bool sent = false;
+	struct sim_cm *cm;
+
+	while (manager && (cm = sim_table_next(&manager->table, &cursor))) {
+		const enum sim_cm_state before = cm->state;
+
+		say_goodbye(cm);
+		sent |= cm->state != before;
+	}
+	return sent;
+}
+
 void sim_cm_destroy(struct sim_cm *cm)
 {
 	struct sim_engine *engine = cm->engine;

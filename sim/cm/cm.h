@@ -221,6 +221,10 @@ void sim_cm_stop(struct sim_engine *engine);
  */
 void sim_cm_forked(struct sim_engine *engine);
 
+/* The process of the owner ends. The peers learn of it as from sim_cm_destroy(), and the communications
+ * stay. Returns true if a message was sent. */
+bool sim_cm_leave(struct sim_engine *engine);
+
 /* Handles the oldest message that waits; sim_engine_run() calls this. Returns true if there is more
  * to do. */
 bool sim_cm_run(struct sim_engine *engine);

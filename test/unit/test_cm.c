@@ -190,3 +190,76 @@ void test_a_request_to_another_machine(void)
 	TEST_ASSERT_EQUAL_INT(ENETUNREACH, sim_cm_send_req(end->cm, end->device, &request));
 	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, state(0));
 }
+
+/* --- the process of a side ends --- */
+
+static const struct talk_config separate[] = {
+	{.joined = true},
+	{.joined = true, .infiniband = true},
+};
+
+static void leave(unsigned int side)
+{
+	TEST_ASSERT_TRUE(sim_cm_leave(talk.ends[side].sim));
+	talk_run(&talk);
+}
+
+static unsigned int reason_of(unsigned int side)
+{
+	return event(side, SIM_CM_EVENT_REJ)->event.rejection.reason;
+}
+
+void test_the_peer_of_a_process_that_ends(void)
+{
+	for (unsigned int i = 0; i < 4; i++) {
+		const unsigned int leaver = i & 1;
+
+		talk_open(&talk, &separate[i / 2]);
+		talk_establish(&talk);
+		leave(leaver);
+		TEST_ASSERT_EQUAL_UINT(0, talk_count(&talk, leaver, SIM_CM_EVENT_DREQ));
+		event(!leaver, SIM_CM_EVENT_DREQ);
+		TEST_ASSERT_EQUAL_INT(SIM_CM_TIMEWAIT, state(!leaver));
+		TEST_ASSERT_EQUAL_UINT(1, talk_sent(&talk, SIM_CM_DREQ));
+		/* Only once. */
+		TEST_ASSERT_FALSE(sim_cm_leave(talk.ends[leaver].sim));
+		talk_close(&talk);
+	}
+}
+
+void test_the_peer_of_a_process_that_ends_during_a_handshake(void)
+{
+	for (unsigned int i = 0; i < 4; i++) {
+		const unsigned int leaver = i & 1;
+
+		talk_open(&talk, &separate[i / 2]);
+		talk_listen(&talk);
+		talk.ends[1].silent = true;
+		talk_connect(&talk);
+		talk_run(&talk);
+		TEST_ASSERT_EQUAL_INT(SIM_CM_REQ_RCVD, state(1));
+		leave(leaver);
+		TEST_ASSERT_EQUAL_UINT(leaver ? SIM_CM_REJ_CONSUMER : SIM_CM_REJ_TIMEOUT,
+				       reason_of(!leaver));
+		TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, state(!leaver));
+		talk_close(&talk);
+	}
+}
+
+void test_a_process_that_only_listens_ends(void)
+{
+	talk_open(&talk, &separate[0]);
+	talk_listen(&talk);
+	TEST_ASSERT_FALSE(sim_cm_leave(talk.ends[1].sim));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_LISTEN, sim_cm_state(talk.ends[1].listener));
+	TEST_ASSERT_EQUAL_UINT(0, talk.mad_count);
+}
+
+void test_a_process_without_connection_manager_ends(void)
+{
+	struct engine engine;
+
+	engine_open(&engine, &(struct engine_config){.quiet = true});
+	TEST_ASSERT_FALSE(sim_cm_leave(engine.sim));
+	engine_close(&engine);
+}

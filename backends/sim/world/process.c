@@ -297,9 +297,10 @@ int vb_sim_configure(const struct vb_sim_config *config)
 }
 
 /*
- * At exit: the trace is joined with those of other processes, which learn at once that the QPs of this
- * process are gone, even if the program has not closed its devices. A thread that exit(3) has interrupted may hold the lock for ever, such as one
- * that a signal's handler has left; then the kernel says so to the others.
+ * At exit: the trace is joined with those of other processes, which learn at once that the QPs and the
+ * connections of this process are gone, even if the program has not closed its devices. A thread that
+ * exit(3) has interrupted may hold the lock for ever, such as one that a signal's handler has left; then the
+ * kernel says so to the others.
  */
 static void leave(struct vb_sim *world)
 {
@@ -311,6 +312,9 @@ static void leave(struct vb_sim *world)
 	until.tv_nsec %= 1000000000;
 	if (pthread_mutex_clocklock(&world->driver.mutex, CLOCK_MONOTONIC, &until))
 		return;
+	/* As Linux drivers/infiniband/core/ucma.c, ucma_close(), when the kernel closes the files of a process. */
+	if (world->wires.first && sim_cm_leave(world->driver.engine))
+		driver_catch_up(&world->driver);
 	driver_settle(&world->driver);
 	world_trace_at_exit(world);
 	world_close_wires(world);
