@@ -273,6 +273,39 @@ void test_timewait_ends(void)
 	expect(client.id, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 }
 
+static unsigned int qp_timeout(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init_attr;
+	struct ibv_qp_attr attr;
+
+	TEST_ASSERT_EQUAL_INT(0, vb_backend_sim.query_qp(qp, &attr, IBV_QP_TIMEOUT, &init_attr));
+	return attr.timeout;
+}
+
+/* The REP names the delay of its sender's ACKs: 15 with "spec", 16 with "mlx5". The packets' life time is 16:
+ * Linux drivers/infiniband/core/cm.c, cm_format_rep() and cm_ack_timeout(). */
+void test_the_ack_timeout_covers_the_delay_of_the_peer(void)
+{
+	const struct vb_sim_config config = {
+		.device_count = 2,
+		.devices = {{.name = "sim0"}, {.name = "sim1", .profile = "mlx5"}}};
+
+	CM->destroy_event_channel(channel);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(&config));
+	channel = CM->create_event_channel();
+	listen_at(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	client.id = new_id(RDMA_PS_TCP);
+	TEST_ASSERT_EQUAL_INT(
+		0, CM->resolve_addr(client.id, ipv4("10.0.0.1", 0), ipv4("10.0.0.2", PORT), 1000));
+	expect(client.id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	TEST_ASSERT_EQUAL_INT(0, CM->resolve_route(client.id, 1000));
+	expect(client.id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	connect_both();
+	TEST_ASSERT_EQUAL_UINT(18, qp_timeout(client.id->qp));
+	TEST_ASSERT_EQUAL_UINT(17, qp_timeout(server.id->qp));
+	disconnect_both();
+}
+
 /* --- requests that come to nothing --- */
 
 void test_rejection_has_reason_and_private_data(void)

@@ -326,11 +326,13 @@ int cm_establish(struct rdma_cm_id *rdma)
 static int send_reply(struct cm_id *id, const struct rdma_conn_param *param,
 		      const struct letter *letter)
 {
+	const struct ibv_device_attr *limits = &id->device->device->engine->profile->limits;
 	const struct sim_cm_reply reply = {
 		.qpn = id->qpn,
 		.starting_psn = id->starting_psn,
 		.responder_resources = id->responder_resources,
 		.initiator_depth = id->initiator_depth,
+		.target_ack_delay = limits->local_ca_ack_delay,
 		.flow_control = param && param->flow_control,
 		.rnr_retry_count = param ? smaller(param->rnr_retry_count, 7) : 7,
 		.srq = id->srq,
