@@ -246,6 +246,29 @@ void test_the_peer_of_a_process_that_ends_during_a_handshake(void)
 	}
 }
 
+void test_all_peers_of_a_process_that_ends(void)
+{
+	struct talk_end *end = &talk.ends[0];
+	struct sim_cm_request request;
+	struct sim_cm *first;
+
+	talk_open(&talk, &separate[0]);
+	talk_listen(&talk);
+	talk.ends[1].silent = true;
+	talk_connect(&talk);
+	first = end->cm;
+	request = talk_request(&talk);
+	request.qpn++;
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(end->sim, end, &end->cm));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_req(end->cm, end->device, &request));
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_UINT(2, talk_count(&talk, 1, SIM_CM_EVENT_REQ));
+	leave(0);
+	TEST_ASSERT_EQUAL_UINT(2, talk_count(&talk, 1, SIM_CM_EVENT_REJ));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, sim_cm_state(first));
+	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, state(0));
+}
+
 void test_a_process_that_only_listens_ends(void)
 {
 	talk_open(&talk, &separate[0]);
