@@ -85,6 +85,18 @@ static int make_member(int root, const char *class_name, const char *name)
 	return make_link(root, path, target);
 }
 
+/*
+ * The network interface of an adapter, as a folder of its bus device. The addresses of all interfaces of the
+ * machine lead to simulated adapters; each machine has the loopback interface.
+ */
+static int make_interface(int root, const char *device)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), VIRTUAL "infiniband/%s/device/net/lo", device);
+	return make_link(root, path, "/sys/class/net/lo");
+}
+
 /* The files of the adapter itself. */
 static int make_adapter(int root, struct ibv_device *device)
 {
@@ -97,6 +109,8 @@ static int make_adapter(int root, struct ibv_device *device)
 		return errno;
 	snprintf(folder, sizeof(folder), VIRTUAL "infiniband/%s/", device->name);
 	err = make_member(root, "infiniband", device->name);
+	if (!err)
+		err = make_interface(root, device->name);
 	if (!err)
 		err = files_each(context, make_below, &place);
 	vb_close_device(context);
