@@ -50,6 +50,20 @@ uint8_t sim_cm_ack_timeout(unsigned int ack_delay, unsigned int packet_life_time
 
 /* --- the manager --- */
 
+void sim_cm_queue(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival)
+{
+	arrival->next = NULL;
+	*manager->end = arrival;
+	manager->end = &arrival->next;
+	manager->engine->cm_waits = true;
+}
+
+void sim_cm_spare(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival)
+{
+	arrival->next = manager->spare;
+	manager->spare = arrival;
+}
+
 /* QP 1 gives messages here. They wait for sim_cm_run(), so that no step is entered from inside a step. */
 static void arrive(void *arg, const struct sim_gsi_message *message)
 {
@@ -67,14 +81,12 @@ static void arrive(void *arg, const struct sim_gsi_message *message)
 			     0);
 		return;
 	}
-	arrival->next = NULL;
 	arrival->port = message->port;
 	arrival->route = *message->route;
+	arrival->until_ns = 0;
 	arrival->pkey = message->pkey;
 	memcpy(arrival->mad, message->mad, SIM_MAD_BYTES);
-	*manager->end = arrival;
-	manager->end = &arrival->next;
-	manager->engine->cm_waits = true;
+	sim_cm_queue(manager, arrival);
 }
 
 bool sim_cm_run(struct sim_engine *engine)
@@ -89,10 +101,11 @@ bool sim_cm_run(struct sim_engine *engine)
 	if (!manager->first)
 		manager->end = &manager->first;
 	engine->cm_waits = manager->first;
+	if (sim_cm_wait_for_listener(manager, arrival))
+		return true;
 	sim_cm_receive(manager, &(struct sim_gsi_message){arrival->port, arrival->mad,
 							  &arrival->route, arrival->pkey});
-	arrival->next = manager->spare;
-	manager->spare = arrival;
+	sim_cm_spare(manager, arrival);
 	return true;
 }
 
@@ -144,9 +157,27 @@ static void number(struct sim_cm_manager *manager, uint32_t random)
 		sim_table_renumber(&manager->table, random);
 }
 
-int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner)
+/* Returns NULL if memory is out. */
+static struct sim_cm_manager *make_manager(struct sim_clock *clock)
 {
 	struct sim_cm_manager *manager = calloc(1, sizeof(*manager));
+
+	if (!manager)
+		return NULL;
+	sim_timer_init(&manager->watch, sim_cm_look_at_peers);
+	sim_cm_patience_init(manager);
+	if (!sim_clock_reserve(clock)) {
+		if (!sim_clock_reserve(clock))
+			return manager;
+		sim_clock_release(clock, &manager->watch);
+	}
+	free(manager);
+	return NULL;
+}
+
+int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner)
+{
+	struct sim_cm_manager *manager = make_manager(&engine->clock);
 	/* A copy: the other random numbers of the engine stay the same. */
 	uint64_t random = engine->random ^ UINT64_C(0x434d);
 	struct sim_gsi gsi = {manager, arrive, keeps};
@@ -154,11 +185,6 @@ int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner)
 	assert(!engine->cm);
 	if (!manager)
 		return sim_refuse_memory(engine);
-	if (sim_clock_reserve(&engine->clock)) {
-		free(manager);
-		return sim_refuse_memory(engine);
-	}
-	sim_timer_init(&manager->watch, sim_cm_look_at_peers);
 	manager->engine = engine;
 	manager->owner = *owner;
 	manager->end = &manager->first;
@@ -187,6 +213,8 @@ void sim_cm_stop(struct sim_engine *engine)
 		return;
 	assert(manager->table.live == 0);
 	sim_gsi_set(engine, NULL);
+	sim_cm_drop_patient(manager);
+	sim_clock_release(&engine->clock, &manager->patience);
 	free_arrivals(manager->first);
 	free_arrivals(manager->spare);
 	sim_cm_services_destroy(manager);
@@ -200,6 +228,7 @@ void sim_cm_stop(struct sim_engine *engine)
 /* Drops the messages that wait. */
 static void drop_arrivals(struct sim_cm_manager *manager)
 {
+	sim_cm_drop_patient(manager);
 	*manager->end = manager->spare;
 	manager->spare = manager->first;
 	manager->first = NULL;

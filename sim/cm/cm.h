@@ -210,6 +210,10 @@ struct sim_cm_owner {
  * time, before any communication is made. ENOMEM. */
 int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner);
 
+/* Sets how long a request to a service that nobody serves waits for a listener, before the REJ or the
+ * SIDR_REP. From the beginning 0: not at all, as in Linux. */
+void sim_cm_set_patience(struct sim_engine *engine, uint64_t patience_ns);
+
 /* Ends the connection manager, without a message; no communication may be left. sim_engine_destroy() calls
  * this. */
 void sim_cm_stop(struct sim_engine *engine);

@@ -68,6 +68,7 @@ struct sim_cm_arrival {
 	struct sim_cm_arrival *next;
 	struct sim_port *port;
 	struct sim_route route;
+	uint64_t until_ns; /* a request that nobody serves waits until then; 0: it has not waited */
 	uint16_t pkey;
 	uint8_t mad[SIM_MAD_BYTES];
 };
@@ -82,7 +83,11 @@ struct sim_cm_reservation {
 };
 
 struct sim_cm_manager {
-	struct sim_timer watch; /* first: until the next look at the processes of peers */
+	struct sim_timer watch;	   /* first: until the next look at the processes of peers */
+	struct sim_timer patience; /* the next look for listeners of requests that wait */
+	uint64_t patience_ns;	   /* that a request waits for its listener; 0: not at all */
+	struct sim_cm_arrival *patient;
+	uint32_t patient_count;
 	struct sim_engine *engine;
 	struct sim_cm_owner owner;
 	struct sim_table table; /* communications by their ID */
@@ -110,6 +115,11 @@ uint8_t sim_cm_ack_timeout(unsigned int ack_delay, unsigned int packet_life_time
 enum sim_cm_verdict sim_cm_tell(struct sim_cm *cm, const struct sim_cm_event *event);
 void sim_cm_tell_plainly(struct sim_cm *cm, enum sim_cm_event_kind kind,
 			 const uint8_t *private_data, size_t private_bytes);
+
+/* Puts a message behind those that wait for sim_cm_run(). */
+void sim_cm_queue(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival);
+/* The memory of a message is free for another one. */
+void sim_cm_spare(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival);
 
 /* Changes the state and stops the timer. Knowledge of the peer ends with IDLE, the QPN's with TIMEWAIT. */
 void sim_cm_enter(struct sim_cm *cm, enum sim_cm_state state);
@@ -176,6 +186,15 @@ void sim_cm_watch_listener(struct sim_cm *cm);
 
 /* The timer of the watch. */
 sim_timer_fn sim_cm_look_at_peers;
+/* --- patience.c --- */
+
+void sim_cm_patience_init(struct sim_cm_manager *manager);
+
+/* Keeps a request that nobody serves, for a while. Returns false if the message is to be received now. */
+bool sim_cm_wait_for_listener(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival);
+
+/* Drops the requests that wait. */
+void sim_cm_drop_patient(struct sim_cm_manager *manager);
 
 /* --- receive.c --- */
 

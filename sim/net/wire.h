@@ -88,7 +88,7 @@ struct sim_way_out {
 			   const struct sim_gsi_target *target);
 	/* Returns how many messages to QP 1 a process has room for, as room() does. */
 	unsigned int (*room_at)(void *arg, const struct sim_path *path, uint64_t process);
-	/* Returns true if a process of server() lives: a system call. NULL: nobody asks. */
+	/* Returns true if a process of server() lives: a system call. NULL: always true. */
 	bool (*lives)(void *arg, uint64_t process);
 	/* Reserves a service ID at an address (sim/net/service_address.h) for this process, as
 	 * sim_cm_reserve() says. 0, EADDRINUSE, EADDRNOTAVAIL, or ENOMEM. NULL, with the next two: no other

@@ -198,6 +198,163 @@ void test_a_service_that_no_process_has(void)
 	TEST_ASSERT_EQUAL_UINT(1, processes[1].counts[SIM_CM_EVENT_REJ]);
 }
 
+/* --- requests that nobody serves yet --- */
+
+#define PATIENCE_NS UINT64_C(100000000)
+#define MS	    UINT64_C(1000000)
+
+/* Lets time pass in all processes. */
+static void pass(uint64_t until_ns)
+{
+	for (uint64_t now_ns = 0; now_ns <= until_ns; now_ns += MS) {
+		for (unsigned int i = 0; i < 3; i++)
+			if (processes[i].wire &&
+			    sim_engine_now_ns(processes[i].engine.sim) < now_ns)
+				sim_engine_advance(processes[i].engine.sim, now_ns);
+		run();
+	}
+}
+
+static void be_patient(void)
+{
+	for (unsigned int i = 0; i < 3; i++)
+		sim_cm_set_patience(processes[i].engine.sim, PATIENCE_NS);
+}
+
+static void expect_late_service(unsigned int server)
+{
+	const uint64_t now_ns = sim_engine_now_ns(processes[0].engine.sim);
+	const unsigned int served = 16 * server;
+	struct sim_cm *cm = ask(&processes[0]);
+
+	/* on_event() numbers the QPs of one device by this count. */
+	processes[server].counts[SIM_CM_EVENT_REQ] = served;
+	pass(now_ns + PATIENCE_NS / 2);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_REQ_SENT, sim_cm_state(cm));
+	TEST_ASSERT_EQUAL_UINT(0, processes[0].counts[SIM_CM_EVENT_REJ]);
+	listen_in(&processes[server]);
+	pass(now_ns + PATIENCE_NS / 2 + 2 * MS);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(cm));
+	TEST_ASSERT_EQUAL_UINT(served + 1, processes[server].counts[SIM_CM_EVENT_REQ]);
+	sim_cm_destroy(processes[server].listener);
+	pass(now_ns + 2 * PATIENCE_NS);
+	TEST_ASSERT_EQUAL_UINT(served + 1, processes[server].counts[SIM_CM_EVENT_REQ]);
+	TEST_ASSERT_EQUAL_UINT(0, processes[0].counts[SIM_CM_EVENT_REJ]);
+}
+
+void test_a_request_waits_for_a_listener_of_any_process(void)
+{
+	be_patient();
+	expect_late_service(1);
+	expect_late_service(0);
+	expect_late_service(2);
+}
+
+/* The listener ends before the request comes to its process, and another one begins there. */
+void test_a_request_waits_in_the_process_that_it_has_come_to(void)
+{
+	struct sim_cm *cm;
+
+	be_patient();
+	listen_in(&processes[1]);
+	cm = send_req(&processes[0], 0x100);
+	sim_engine_run(processes[0].engine.sim);
+	wires_flush(&processes[0].wires);
+	sim_cm_destroy(processes[1].listener);
+	pass(PATIENCE_NS / 2);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_REQ_SENT, sim_cm_state(cm));
+	listen_in(&processes[1]);
+	pass(PATIENCE_NS / 2 + 2 * MS);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(cm));
+	TEST_ASSERT_EQUAL_UINT(1, processes[1].counts[SIM_CM_EVENT_REQ]);
+}
+
+void test_patience_ends(void)
+{
+	struct sim_cm *cm;
+
+	be_patient();
+	cm = ask(&processes[0]);
+	pass(PATIENCE_NS - MS);
+	TEST_ASSERT_EQUAL_UINT(0, processes[0].counts[SIM_CM_EVENT_REJ]);
+	pass(PATIENCE_NS + MS);
+	TEST_ASSERT_EQUAL_UINT(1, processes[0].counts[SIM_CM_EVENT_REJ]);
+	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_INVALID_SERVICE_ID, processes[0].rejected);
+	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, sim_cm_state(cm));
+	/* The next request waits anew. */
+	ask(&processes[0]);
+	pass(2 * PATIENCE_NS);
+	TEST_ASSERT_EQUAL_UINT(1, processes[0].counts[SIM_CM_EVENT_REJ]);
+	pass(2 * PATIENCE_NS + 2 * MS);
+	TEST_ASSERT_EQUAL_UINT(2, processes[0].counts[SIM_CM_EVENT_REJ]);
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(processes[0].engine.sim));
+}
+
+/* A flood of requests to nobody takes no more memory than 64 of them. */
+void test_few_requests_wait(void)
+{
+	be_patient();
+	for (unsigned int i = 0; i < 70; i++)
+		send_req(&processes[0], 0x100 + i);
+	run();
+	TEST_ASSERT_EQUAL_UINT(70 - 64, processes[0].counts[SIM_CM_EVENT_REJ]);
+	pass(PATIENCE_NS + MS);
+	TEST_ASSERT_EQUAL_UINT(70, processes[0].counts[SIM_CM_EVENT_REJ]);
+	for (unsigned int i = 0; i < 64; i++)
+		send_req(&processes[0], 0x200 + i);
+	run();
+	TEST_ASSERT_EQUAL_UINT(70, processes[0].counts[SIM_CM_EVENT_REJ]);
+	close_process(&processes[0]);
+}
+
+/* A requester that has given up is served by nobody. */
+static void expect_given_up(unsigned int server, bool on_its_way)
+{
+	const uint64_t now_ns = sim_engine_now_ns(processes[0].engine.sim);
+	struct sim_cm *cm;
+
+	if (on_its_way)
+		listen_in(&processes[server]);
+	cm = send_req(&processes[0], 0x100 + processes[0].requests++);
+	sim_engine_run(processes[0].engine.sim);
+	wires_flush(&processes[0].wires);
+	if (on_its_way)
+		sim_cm_destroy(processes[server].listener);
+	run();
+	sim_cm_destroy(cm);
+	run();
+	listen_in(&processes[server]);
+	pass(now_ns + 2 * PATIENCE_NS);
+	TEST_ASSERT_EQUAL_UINT(0, processes[server].counts[SIM_CM_EVENT_REQ]);
+	TEST_ASSERT_EQUAL_UINT(0, processes[0].counts[SIM_CM_EVENT_REJ]);
+	sim_cm_destroy(processes[server].listener);
+}
+
+void test_a_request_whose_sender_gives_up_while_it_waits(void)
+{
+	be_patient();
+	expect_given_up(0, false);
+	expect_given_up(1, false);
+	expect_given_up(1, true);
+}
+
+void test_no_request_waits_in_the_child_of_a_fork(void)
+{
+	struct process *child = &processes[0];
+
+	be_patient();
+	ask(child);
+	wires_forked(&child->wires);
+	sim_cm_forked(child->engine.sim);
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(child->engine.sim));
+	TEST_ASSERT_EQUAL_INT(0, wires_resume(&child->wires));
+	listen_in(child);
+	pass(2 * PATIENCE_NS);
+	TEST_ASSERT_EQUAL_UINT(0, child->counts[SIM_CM_EVENT_REQ]);
+	ask(child);
+	TEST_ASSERT_EQUAL_UINT(1, child->counts[SIM_CM_EVENT_REQ]);
+}
+
 void test_a_port_of_the_world(void)
 {
 	struct sim_cm *cm;

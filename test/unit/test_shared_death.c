@@ -37,7 +37,7 @@ static unsigned int own_counts[SIM_CM_EVENT_SIDR_ERROR + 1];
 
 #define ANSWERS(kind) (1u << SIM_CM_EVENT_##kind)
 
-static bool on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
+static enum sim_cm_verdict on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
 {
 	struct process *own = arg;
 	const struct sim_cm_reply reply = {.qpn = 0x200, .starting_psn = 1};
@@ -50,14 +50,14 @@ static bool on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *ev
 	if (event->kind == SIM_CM_EVENT_SIDR_REP)
 		own->reason = event->answer.status;
 	if (!(own->answers & 1u << event->kind))
-		return true;
+		return SIM_CM_TAKEN;
 	if (event->kind == SIM_CM_EVENT_REQ)
 		sim_cm_send_rep(cm, &reply);
 	else if (event->kind == SIM_CM_EVENT_REP)
 		sim_cm_send_rtu(cm, &none);
 	else if (event->kind == SIM_CM_EVENT_DREQ)
 		sim_cm_send_drep(cm, &none);
-	return true;
+	return SIM_CM_TAKEN;
 }
 
 static void open_process(struct process *process, volatile unsigned int *counts)

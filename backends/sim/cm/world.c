@@ -10,6 +10,9 @@
 #define FIRST_PORT  32768
 #define FIRST_PORTS 28232
 
+/* Real clock: how long a request waits for its listener, whose process may wait for a processor meanwhile. */
+#define PATIENCE_NS UINT64_C(100000000)
+
 static void wake(void *arg)
 {
 	const struct cm *cm = arg;
@@ -87,6 +90,7 @@ static struct cm *make(struct vb_sim *world, const char *call)
 		free(cm);
 		return null_errno(say_refused(world, call, err));
 	}
+	sim_cm_set_patience(world->driver.engine, world->driver.real ? PATIENCE_NS : 0);
 	cm->random = sim_random(world->driver.engine);
 	cm->next_port =
 		(uint16_t)(FIRST_PORT + (world->driver.real ? cm->random % FIRST_PORTS : 0));

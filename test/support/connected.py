@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""Runs a server and a client that meet by the connection manager, as two processes under `verbena run`."""
+import json
+import os
+import pathlib
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+
+from pairs import Port, Process, has_socket, listening, wait_until
+
+LIMIT_S = 60
+# What the event log of a server says once clients reach it: it listens, or has joined the group.
+READY = {"verb": "cm_listen", "result": 0}, {"event": "RDMA_CM_EVENT_MULTICAST_JOIN"}
+
+
+@dataclass
+class Pair:
+    server: list
+    client: list
+    forever: bool = False  # the server ends by a signal only
+    options: tuple = ()  # of verbena run
+    good: tuple = ()  # what the client must print
+    ports: tuple = ()  # the options that give the server and the client a port of the server
+    tcp: bool = False  # the client begins with a connection to the TCP port
+
+    def __str__(self):
+        return " ".join(self.client)
+
+
+def problem(pair, server, client):
+    """Returns what is wrong with two ends, or None."""
+    missing = [word for word in pair.good if word not in client.output]
+    if client.status == 0 and not missing and (server.status == 0 or
+                                                (pair.forever and server.status is None)):
+        return None
+    return f"{missing or ''}\n{server}\n{client}"
+
+
+def events(log):
+    """The complete lines of an event log, whose process may still write: 0 bytes may follow them."""
+    lines = log.read_bytes().rstrip(b"\0").split(b"\n")[:-1] if log.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def is_ready(pair, server, port, log):
+    if pair.tcp:
+        return has_socket(server.popen.pid, listening(port.number))
+    return any(wanted.items() <= event.items() for event in events(log) for wanted in READY)
+
+
+class Runner:
+    """Runs pairs whose server has an address."""
+    count = 0
+
+    def __init__(self, verbena, address, *sides):
+        """sides: the options of verbena run, of the server and of the client."""
+        self.verbena = pathlib.Path(verbena).resolve()
+        self.address = address
+        self.sides = sides
+
+    def words(self, pair, side, world, port, *more):
+        program = (pair.server, pair.client)[side]
+        given = [pair.ports[side], str(port.number)] if pair.ports else []
+        return [self.verbena, "run", "--world", world, *self.sides[side], *pair.options, *more, "--",
+                *program, *given]
+
+    def run(self, pair):
+        """Returns what is wrong, or None."""
+        Runner.count += 1
+        world = f"connected-{os.getpid()}-{Runner.count}"
+        deadline = time.monotonic() + LIMIT_S
+        port = Port()
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "server.jsonl"
+            server = Process(self.words(pair, 0, world, port, "--log", log), folder)
+            try:
+                wait_until(lambda: server.ended() or is_ready(pair, server, port, log), deadline)
+                client = Process(self.words(pair, 1, world, port), folder)
+                wait_until(client.ended, deadline)
+                client = client.end()
+                if not pair.forever and not client.status:
+                    wait_until(server.ended, deadline)
+            finally:
+                ended = server.end()
+                port.close()
+        return problem(pair, ended, client)
+
+
+def runners(verbena, wire, addresses=("127.0.0.1",)):
+    """Returns a runner for each link layer and each of the server's addresses; over the wire udp, the runner
+    of an IPv4 address of the server's own."""
+    if wire == "udp":
+        return [Runner(verbena, "127.0.0.41", ["--wire", "udp=127.0.0.41"],
+                       ["--wire", "udp=127.0.0.42"])]
+    return [Runner(verbena, address, *[["--wire", wire, "--link-layer", link_layer]] * 2)
+            for link_layer in ("ethernet", "infiniband") for address in addresses]
+
+
+def run_pairs(cases):
+    """Runs (runner, pair), of those whose programs are installed. Prints a line for each problem, with both
+    outputs, and with -v for each pair. Returns the number of problems."""
+    failed = 0
+    for runner, pair in cases:
+        if not shutil.which(pair.client[0]):
+            continue
+        began = time.monotonic()
+        wrong = runner.run(pair)
+        failed += wrong is not None
+        if wrong or "-v" in sys.argv:
+            print(f"{'FAIL' if wrong else 'ok  '} {time.monotonic() - began:5.2f} s "
+                  f"{' '.join(map(str, runner.sides[1]))} {pair}{': ' + wrong if wrong else ''}",
+                  flush=True)
+    print(f"{failed} failed", flush=True)
+    return failed
