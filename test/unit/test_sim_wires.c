@@ -22,6 +22,7 @@ struct fake_wire {
 	_Atomic uint32_t flushes;
 	_Atomic uint32_t looks; /* calls of receive() */
 	_Atomic bool listened;
+	_Atomic uint32_t ignored; /* counts the ends of listening */
 	struct bell bell;
 };
 
@@ -57,6 +58,7 @@ static void set_listened(void *arg, bool on)
 	struct fake_wire *fake = arg;
 
 	atomic_store(&fake->listened, on);
+	atomic_fetch_add(&fake->ignored, !on);
 }
 
 /* Whether QPs wait for room. */
@@ -178,6 +180,43 @@ void test_one_ring_is_enough_for_all_that_came(void)
 	bell_ring(&wire.bell);
 	pthread_mutex_unlock(&driver.mutex);
 	wait_until_received();
+}
+
+/* The looks of the progress thread follow each other as closely as polls. */
+void test_peers_ring_on_while_only_the_progress_thread_looks(void)
+{
+	uint32_t before;
+
+	start();
+	wait_until_listened();
+	before = atomic_load(&wire.ignored);
+	for (unsigned int i = 0; i < 20; i++) {
+		atomic_fetch_add(&wire.sent, 1000);
+		bell_ring(&wire.bell);
+		wait_until_received();
+	}
+	TEST_ASSERT_EQUAL_UINT32(before, atomic_load(&wire.ignored));
+	TEST_ASSERT_TRUE(atomic_load(&wire.listened));
+}
+
+/* Packets come and peers ring without end; the progress thread lets a thread in that waits for the mutex. */
+void test_an_endless_stream_leaves_the_mutex_to_others(void)
+{
+	start();
+	wait_until_listened();
+	atomic_store(&wire.sent, UINT32_MAX / 2);
+	bell_ring(&wire.bell);
+	for (unsigned int i = 0; i < 20; i++) {
+		const uint32_t before = atomic_load(&wire.received);
+
+		while (atomic_load(&wire.received) - before < 100)
+			sched_yield();
+		pthread_mutex_lock(&driver.mutex);
+		pthread_mutex_unlock(&driver.mutex);
+	}
+	pthread_mutex_lock(&driver.mutex);
+	atomic_store(&wire.sent, atomic_load(&wire.received));
+	pthread_mutex_unlock(&driver.mutex);
 }
 
 /* Each poll receives; the first ring tells the progress thread that the program polls. */

@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -50,16 +51,40 @@ static long futex(struct bell *bell, int operation, uint32_t value, const struct
 		       FUTEX_BITSET_MATCH_ANY);
 }
 
+/* Wakes up to `count` sleepers and returns how many. The kernel compares `rings` after `asleep` was counted:
+ * a sleeper that is not counted here sees the ring there. */
+static long wake(struct bell *bell, uint32_t count)
+{
+	atomic_fetch_add(&bell->rings, 1);
+	return atomic_load(&bell->asleep) ? futex(bell, FUTEX_WAKE, count, NULL) : 0;
+}
+
 void bell_ring(struct bell *bell)
 {
-	atomic_fetch_add_explicit(&bell->rings, 1, memory_order_release);
-	futex(bell, FUTEX_WAKE, INT_MAX, NULL);
+	wake(bell, INT_MAX);
 }
 
 bool bell_ring_one(struct bell *bell)
 {
-	atomic_fetch_add_explicit(&bell->rings, 1, memory_order_release);
-	return futex(bell, FUTEX_WAKE, 1, NULL) > 0;
+	return wake(bell, 1) > 0;
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+bool bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns)
+{
+	while (atomic_load_explicit(&bell->rings, memory_order_acquire) == seen) {
+		if (monotonic_ns() >= until_ns)
+			return false;
+		sched_yield();
+	}
+	return true;
 }
 
 void bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns)
@@ -68,5 +93,7 @@ void bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns)
 				       .tv_nsec = (long)(until_ns % 1000000000)};
 
 	/* FUTEX_WAIT_BITSET takes an absolute time of CLOCK_MONOTONIC (futex(2)). */
+	atomic_fetch_add(&bell->asleep, 1);
 	futex(bell, FUTEX_WAIT_BITSET, seen, until_ns == UINT64_MAX ? NULL : &until);
+	atomic_fetch_sub(&bell->asleep, 1);
 }

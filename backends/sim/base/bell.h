@@ -22,6 +22,8 @@
 struct bell {
 	_Atomic uint32_t rings;	   /* counts; the futex */
 	_Atomic uint32_t listened; /* 1 while the sleeper sleeps, or is about to */
+	/* Counts the threads that sleep in the kernel; one that was killed stays counted. */
+	_Atomic uint32_t asleep;
 };
 
 /* The sleeper listens from now on. Returns what bell_wait() takes. A full barrier: what others publish
@@ -44,11 +46,15 @@ static inline bool bell_is_listened(const struct bell *bell)
 	return atomic_load_explicit(&bell->listened, memory_order_relaxed);
 }
 
-/* Wakes the sleeper. */
+/* Wakes the sleeper; no system call unless it sleeps. */
 void bell_ring(struct bell *bell);
 
 /* Wakes one of several sleepers. Returns false if none slept. */
 bool bell_ring_one(struct bell *bell);
+
+/* Returns true once the bell has rung since bell_listen(), and false at a time of CLOCK_MONOTONIC. Does not
+ * sleep, but lets other threads have the processor. */
+bool bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns);
 
 /* Sleeps until the bell has rung since bell_listen(), or until a time of CLOCK_MONOTONIC (UINT64_MAX:
  * without end). May return early. */

@@ -65,7 +65,8 @@ struct driver {
 	struct bell *bell;
 	struct bell own_bell; /* where no wire gives one */
 	uint64_t asleep_until_ns;
-	uint32_t users; /* open devices */
+	uint64_t awake_until_ns; /* the thread looks at the bell until then before it sleeps */
+	uint32_t users;		 /* open devices */
 	bool running, stop, stopping;
 	bool started; /* set once the thread has held the mutex */
 
@@ -75,8 +76,10 @@ struct driver {
 	uint32_t skipped;	   /* polls since the clock was read */
 	uint32_t armed;		   /* counts the armed CQs whose events a channel takes */
 	uint32_t looks_to_listen;  /* the progress thread listens for so many looks at least */
-	bool put_off;		   /* an ACK waits: see driver_poll() */
-	uint32_t prompt_acks;	   /* so many ACKs are not put off */
+	uint64_t looked_ns;   /* the engine's time after the last look of the progress thread */
+	uint64_t polled_ns;   /* the engine's time when the thread found that others had moved it */
+	bool put_off;	      /* an ACK waits: see driver_poll() */
+	uint32_t prompt_acks; /* so many ACKs are not put off */
 };
 
 typedef bool driver_ready(const void *arg);

@@ -6,14 +6,19 @@
 
 #include "sim/engine.h"
 
+#include <sched.h>
 #include <sys/single_threaded.h>
 
-/* How long a thread catches up without a pause, and for how long it then releases the mutex. */
+/* How long a thread catches up without a pause, and for how long it then leaves the mutex to others. */
 #define BUSY_NS_MAX 1000000
 #define REST_NS	    100000
 
 /* An event that is later than this waits for the packets that came meanwhile. */
 #define LATE_NS_MAX 100000
+
+/* After something has come, the progress thread stays awake for this time, which is about what it takes to
+ * wake up: the next message of an exchange is handled at once. */
+#define AWAKE_NS 50000
 
 /* While the program polls, the progress thread does not listen, and looks after this time again. */
 #define LOOK_NS 1000000
@@ -249,7 +254,7 @@ void driver_listen(struct driver *driver)
 	kick(driver);
 }
 
-/* Decides whether arrivals ring. gap_ns: how long ago the engine was last brought up to now. */
+/* Decides whether arrivals ring. gap_ns: how long ago the program has brought the engine up to now. */
 static void choose_listening(struct driver *driver, uint64_t gap_ns)
 {
 	const bool is_polled = gap_ns <= POLL_NS_MAX;
@@ -275,10 +280,20 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
 	return a_ns < b_ns ? a_ns : b_ns;
 }
 
+/* Returns how long ago the program has brought the engine up to now: not counting the progress thread. */
+static uint64_t polled_ago_ns(struct driver *driver)
+{
+	const uint64_t engine_ns = sim_engine_now_ns(driver->engine);
+
+	if (engine_ns != driver->looked_ns)
+		driver->polled_ns = engine_ns;
+	return world_ns(driver) - driver->polled_ns;
+}
+
 /* Brings the engine up to now. Returns until when the thread may sleep; 0: not at all. */
 static uint64_t look(struct driver *driver)
 {
-	const uint64_t gap_ns = world_ns(driver) - sim_engine_now_ns(driver->engine);
+	const uint64_t gap_ns = polled_ago_ns(driver);
 	enum caught_up how;
 	uint64_t next_ns;
 
@@ -287,11 +302,14 @@ static uint64_t look(struct driver *driver)
 	if (driver->put_off)
 		driver->prompt_acks = PROMPT_ACKS;
 	how = advance_to_now(driver, false);
+	driver->looked_ns = sim_engine_now_ns(driver->engine);
 	learn(driver, gap_ns, how);
 	if (how == GAVE_UP)
 		return sim_engine_now_ns(driver->engine) + REST_NS;
-	if (how == MORE_TO_RECEIVE)
+	if (how == MORE_TO_RECEIVE) {
+		driver->awake_until_ns = sim_engine_now_ns(driver->engine) + AWAKE_NS;
 		return 0;
+	}
 	next_ns = sim_engine_next_ns(driver->engine);
 	if (driver->wires.listen && !driver->listening)
 		return earlier(next_ns, sim_engine_now_ns(driver->engine) + LOOK_NS);
@@ -305,15 +323,29 @@ static uint64_t look(struct driver *driver)
 /* seen: the bell's count before the last look. */
 static void sleep_until(struct driver *driver, uint64_t until_ns, uint32_t seen)
 {
+	const uint64_t awake_until_ns =
+		driver->listening ? earlier(driver->awake_until_ns, until_ns) : 0;
 	struct bell *bell = driver->bell;
 
 	driver->asleep_until_ns = until_ns;
 	pthread_mutex_unlock(&driver->mutex);
-	if (until_ns)
+	if (until_ns && !bell_watch(bell, seen, awake_until_ns + driver->base_ns))
 		bell_wait(bell, seen,
 			  until_ns == SIM_NEVER ? UINT64_MAX : until_ns + driver->base_ns);
 	pthread_mutex_lock(&driver->mutex);
 	driver->asleep_until_ns = 0;
+}
+
+/* A mutex is not fair: a thread that waits for it needs time to wake up. Peers that ring do not shorten the
+ * time. */
+static void rest(struct driver *driver)
+{
+	const uint64_t end_ns = world_ns(driver) + REST_NS;
+
+	pthread_mutex_unlock(&driver->mutex);
+	while (world_ns(driver) < end_ns)
+		sched_yield();
+	pthread_mutex_lock(&driver->mutex);
 }
 
 static void *progress(void *arg)
@@ -327,13 +359,14 @@ static void *progress(void *arg)
 	rested_ns = world_ns(driver);
 	while (!driver->stop) {
 		const uint32_t seen = atomic_load(&driver->bell->rings);
-		uint64_t until_ns = look(driver);
+		const uint64_t until_ns = look(driver);
 
-		/* A mutex is not fair: a thread that waits for it needs time to wake up. */
-		if (until_ns)
+		if (until_ns) {
 			rested_ns = sim_engine_now_ns(driver->engine);
-		else if (sim_engine_now_ns(driver->engine) - rested_ns > BUSY_NS_MAX)
-			until_ns = sim_engine_now_ns(driver->engine) + REST_NS;
+		} else if (sim_engine_now_ns(driver->engine) - rested_ns > BUSY_NS_MAX) {
+			rest(driver);
+			rested_ns = world_ns(driver);
+		}
 		sleep_until(driver, until_ns, seen);
 	}
 	pthread_mutex_unlock(&driver->mutex);
