@@ -96,21 +96,18 @@ static const struct {
 	[SIM_DECODE_BAD_VCRC] = {SIM_DISCARD_VCRC, VB_WHY_DROP_VCRC},
 };
 
-static void note_frame(const struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-		       enum vb_reason reason)
+static void note_undecoded(const struct sim_port *port, size_t frame_bytes, enum vb_reason reason,
+			   const struct vb_packet *shown)
 {
-	struct vb_why why = {.reason = reason};
-	struct vb_packet shown;
+	struct vb_why why = {.reason = reason, .text = shown->opcode_name};
 
-	sim_frame_show(frame, frame_bytes, sim_port_is_infiniband(port), &shown);
-	why.text = shown.opcode_name;
 	if (reason == VB_WHY_DROP_OPCODE)
-		why.values[0] = shown.opcode;
+		why.values[0] = shown->opcode;
 	else if (reason == VB_WHY_DROP_ICRC || reason == VB_WHY_DROP_VCRC)
-		why.values[0] = shown.psn;
+		why.values[0] = shown->psn;
 	else
 		why.values[0] = frame_bytes;
-	sim_note_drop(port->device, port, NULL, &shown, &why);
+	sim_note_drop(port->device, port, NULL, shown, &why);
 }
 
 /* Counts a frame that cannot be decoded. */
@@ -118,11 +115,14 @@ static void refuse_frame(const struct sim_port *port, const uint8_t *frame, size
 			 enum sim_decode error)
 {
 	struct sim_device *device = port->device;
+	struct vb_packet shown;
 
 	sim_discard(&device->counters, decode_errors[error].cause);
 	device->counters.refused_packets++;
-	if (sim_watched(device->engine))
-		note_frame(port, frame, frame_bytes, decode_errors[error].reason);
+	if (!sim_watched(device->engine))
+		return;
+	sim_frame_show(frame, frame_bytes, sim_port_is_infiniband(port), &shown);
+	note_undecoded(port, frame_bytes, decode_errors[error].reason, &shown);
 }
 
 /* Gives a packet that has come to a port to its QP, or counts why no QP takes the packet. */
@@ -183,6 +183,38 @@ void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t fra
 		refuse(port, NULL, &packet, &route, SIM_DISCARD_ADDRESS);
 	else
 		admit(port, &packet, &route);
+}
+
+/* Counts bytes without a route of their own that cannot be decoded. */
+static void refuse_bare(const struct sim_port *port, const struct sim_packet *packet,
+			const struct sim_route *route, size_t length_bytes, enum sim_decode error)
+{
+	struct sim_device *device = port->device;
+	struct vb_packet shown;
+
+	sim_discard(&device->counters, decode_errors[error].cause);
+	device->counters.refused_packets++;
+	if (!sim_watched(device->engine))
+		return;
+	sim_packet_show(packet, route, &shown);
+	note_undecoded(port, length_bytes, decode_errors[error].reason, &shown);
+}
+
+void sim_delivery_arrive_bare(struct sim_port *port, const struct sim_route *route,
+			      const uint8_t *bytes, size_t length_bytes)
+{
+	struct sim_packet packet;
+	struct sim_span span;
+	const enum sim_decode result =
+		sim_packet_read_bare(bytes, length_bytes, route, &packet, &span);
+
+	port->device->counters.received_packets++;
+	if (result != SIM_DECODE_OK)
+		refuse_bare(port, &packet, route, length_bytes, result);
+	else if (route->infiniband != sim_port_is_infiniband(port) || is_misaddressed(port, route))
+		refuse(port, NULL, &packet, route, SIM_DISCARD_ADDRESS);
+	else
+		admit(port, &packet, route);
 }
 
 int sim_net_inject(struct sim_port *port, const void *frame, size_t frame_bytes)

@@ -34,6 +34,10 @@ sim_filter_fn sim_delivery_pass;
 void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
 			 bool checked);
 
+/* The same for the bytes of sim_packet_write_bare() and the route that they have come on. */
+void sim_delivery_arrive_bare(struct sim_port *port, const struct sim_route *route,
+			      const uint8_t *bytes, size_t length_bytes);
+
 /* The way out may have room again: packets that were held leave. Those that find no room stay. */
 void sim_delivery_release(struct sim_net *net);
 

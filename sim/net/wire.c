@@ -136,6 +136,12 @@ void sim_way_out_relayed(struct sim_port *port, uint64_t process, const uint8_t 
 	sim_relay_arrive(port, process, copy, length);
 }
 
+static size_t count_unreadable(const struct sim_departure *departure)
+{
+	departure->source->device->counters.guarded_faults++;
+	return 0;
+}
+
 size_t sim_departure_write(const struct sim_departure *departure, bool sealed, uint8_t *room)
 {
 	size_t frame_bytes = departure->frame_bytes;
@@ -146,10 +152,16 @@ size_t sim_departure_write(const struct sim_departure *departure, bool sealed, u
 	else
 		frame_bytes = (sealed ? sim_packet_encode : sim_packet_write)(
 			departure->packet, departure->route, departure->copy, room, &readable);
-	if (readable)
-		return frame_bytes;
-	departure->source->device->counters.guarded_faults++;
-	return 0;
+	return readable ? frame_bytes : count_unreadable(departure);
+}
+
+size_t sim_departure_write_bare(const struct sim_departure *departure, uint8_t *room)
+{
+	bool readable;
+	const size_t length =
+		sim_packet_write_bare(departure->packet, departure->copy, room, &readable);
+
+	return readable ? length : count_unreadable(departure);
 }
 
 void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
@@ -168,6 +180,22 @@ void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t fram
 		frame = copy;
 	}
 	sim_delivery_arrive(port, frame, frame_bytes, checked);
+}
+
+void sim_way_out_arrive_bare(struct sim_port *port, const struct sim_route *route,
+			     const uint8_t *bytes, size_t length)
+{
+	uint8_t copy[SIM_FRAME_BYTES_MAX];
+
+	if (!sim_port_is_up(port))
+		return;
+	if (length > sizeof(copy))
+		length = sizeof(copy);
+	if (sim_watched(port->device->engine)) {
+		memcpy(copy, bytes, length);
+		bytes = copy;
+	}
+	sim_delivery_arrive_bare(port, route, bytes, length);
 }
 
 void sim_way_out_ready(struct sim_engine *engine)

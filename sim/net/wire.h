@@ -120,10 +120,19 @@ void sim_way_out_leave(const struct sim_device *device, const union ibv_gid *gro
  */
 size_t sim_departure_write(const struct sim_departure *departure, bool sealed, uint8_t *room);
 
+/* Writes the packet of a departure that is not encoded, in the same way, from the BTH to the pad: the
+ * headers before it and the checksums are left out. */
+size_t sim_departure_write_bare(const struct sim_departure *departure, uint8_t *room);
+
 /* A frame comes from outside to a port. `checked`: its checksums are right or left out, and are not
  * looked at. The frame goes to this engine's QPs only. */
 void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
 			bool checked);
+
+/* The bytes of sim_departure_write_bare() come from outside to a port, on a route that came with another
+ * frame. */
+void sim_way_out_arrive_bare(struct sim_port *port, const struct sim_route *route,
+			     const uint8_t *bytes, size_t length);
 
 /* Bytes that another process has relayed come to a port (sim/qp/relay.h). */
 void sim_way_out_relayed(struct sim_port *port, uint64_t process, const uint8_t *bytes,

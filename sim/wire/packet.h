@@ -150,6 +150,11 @@ size_t sim_packet_encode(const struct sim_packet *packet, const struct sim_route
 size_t sim_packet_write(const struct sim_packet *packet, const struct sim_route *route,
 			sim_copy_fn *copy, uint8_t *frame, bool *readable);
 
+/* Writes a packet without the headers before the BTH and without the checksums, from the BTH to the pad, in
+ * the same way. Returns its length. */
+size_t sim_packet_write_bare(const struct sim_packet *packet, sim_copy_fn *copy, uint8_t *bytes,
+			     bool *readable);
+
 /* Writes the headers before the BTH anew, for another number of bytes from the BTH to the ICRC.
  * Returns the length of the frame. */
 size_t sim_packet_resize(uint8_t *frame, size_t transport_bytes, const struct sim_route *route);
@@ -190,6 +195,15 @@ enum sim_decode sim_packet_decode_infiniband(const uint8_t *frame, size_t frame_
 enum sim_decode sim_packet_read(const uint8_t *frame, size_t frame_bytes, bool infiniband,
 				struct sim_packet *packet, struct sim_span *span,
 				struct sim_route *route);
+
+/* Reads what sim_packet_write_bare() has written, in the same way, for a route. */
+enum sim_decode sim_packet_read_bare(const uint8_t *bytes, size_t length_bytes,
+				     const struct sim_route *route, struct sim_packet *packet,
+				     struct sim_span *span);
+
+/* Reads the headers before the BTH only. */
+enum sim_decode sim_route_read(const uint8_t *frame, size_t frame_bytes, bool infiniband,
+			       struct sim_route *route);
 
 struct vb_packet;
 

@@ -239,15 +239,15 @@ static void get_extensions(const uint8_t *at, struct sim_packet *packet, uint32_
 		packet->rkey = sim_load_be32(at);
 }
 
-/* The payload, its pad and the ICRC are left. */
+/* The payload, its pad and end_bytes behind them are left. */
 static enum sim_decode get_payload(struct reader *reader, struct sim_packet *packet,
-				   struct sim_span *span, uint32_t pad_bytes)
+				   struct sim_span *span, uint32_t pad_bytes, size_t end_bytes)
 {
 	size_t padded_bytes;
 
-	if (reader->left_bytes < ICRC_BYTES)
+	if (reader->left_bytes < end_bytes)
 		return SIM_DECODE_TRUNCATED;
-	padded_bytes = reader->left_bytes - ICRC_BYTES;
+	padded_bytes = reader->left_bytes - end_bytes;
 	if (padded_bytes & 3 || (pad_bytes && padded_bytes <= pad_bytes))
 		return SIM_DECODE_BAD_PAD;
 
@@ -259,9 +259,9 @@ static enum sim_decode get_payload(struct reader *reader, struct sim_packet *pac
 	return SIM_DECODE_OK;
 }
 
-/* Reads from the BTH to the ICRC, where it leaves the reader. */
+/* Reads from the BTH to end_bytes before the end, where it leaves the reader. */
 static enum sim_decode get_transport(struct reader *reader, struct sim_packet *packet,
-				     struct sim_span *span)
+				     struct sim_span *span, size_t end_bytes)
 {
 	const uint8_t *extensions;
 	enum sim_decode result;
@@ -274,7 +274,7 @@ static enum sim_decode get_transport(struct reader *reader, struct sim_packet *p
 	if (!extensions)
 		return SIM_DECODE_TRUNCATED;
 	get_extensions(extensions, packet, sim_opcodes[packet->opcode].flags);
-	return get_payload(reader, packet, span, pad_bytes);
+	return get_payload(reader, packet, span, pad_bytes, end_bytes);
 }
 
 /* Reads a frame up to the ICRC, where it leaves the reader. */
@@ -290,7 +290,7 @@ static enum sim_decode decode(struct reader *reader,
 	memset(span, 0, sizeof(*span));
 	memset(route, 0, sizeof(*route));
 	result = get_network(reader, route);
-	return result == SIM_DECODE_OK ? get_transport(reader, packet, span) : result;
+	return result == SIM_DECODE_OK ? get_transport(reader, packet, span, ICRC_BYTES) : result;
 }
 
 static enum sim_decode decode_ethernet(struct reader *reader, struct sim_packet *packet,
@@ -316,6 +316,28 @@ enum sim_decode sim_packet_read(const uint8_t *frame, size_t frame_bytes, bool i
 	struct reader reader = {frame, frame_bytes};
 
 	return (infiniband ? decode_infiniband : decode_ethernet)(&reader, packet, span, route);
+}
+
+enum sim_decode sim_packet_read_bare(const uint8_t *bytes, size_t length_bytes,
+				     const struct sim_route *route, struct sim_packet *packet,
+				     struct sim_span *span)
+{
+	struct reader reader = {bytes, length_bytes};
+
+	memset(packet, 0, sizeof(*packet));
+	memset(span, 0, sizeof(*span));
+	packet->slid = route->slid;
+	packet->sl = route->sl;
+	return get_transport(&reader, packet, span, 0);
+}
+
+enum sim_decode sim_route_read(const uint8_t *frame, size_t frame_bytes, bool infiniband,
+			       struct sim_route *route)
+{
+	struct reader reader = {frame, frame_bytes};
+
+	memset(route, 0, sizeof(*route));
+	return (infiniband ? get_infiniband : get_ethernet)(&reader, route);
 }
 
 enum sim_decode sim_packet_decode(const uint8_t *frame, size_t frame_bytes,

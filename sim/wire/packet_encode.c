@@ -233,9 +233,9 @@ static uint8_t *put_ip(uint8_t *at, const struct sim_route *route, size_t transp
 	}
 }
 
-/* Writes from the BTH to the pad. */
-static void put_transport(uint8_t *at, const struct sim_packet *packet, sim_copy_fn *copy,
-			  bool *readable)
+/* Writes from the BTH to the pad. Returns where it ends. */
+static uint8_t *put_transport(uint8_t *at, const struct sim_packet *packet, sim_copy_fn *copy,
+			      bool *readable)
 {
 	const struct sim_opcode_info *info = &sim_opcodes[packet->opcode];
 	const uint32_t pad_bytes = sim_pad_bytes(packet->payload_bytes);
@@ -245,7 +245,14 @@ static void put_transport(uint8_t *at, const struct sim_packet *packet, sim_copy
 
 	at = put_bth(at, packet, pad_bytes);
 	at = put_extensions(at, packet, info->flags);
-	put_payload(at, packet, copy, pad_bytes, readable);
+	return put_payload(at, packet, copy, pad_bytes, readable);
+}
+
+size_t sim_packet_write_bare(const struct sim_packet *packet, sim_copy_fn *copy, uint8_t *bytes,
+			     bool *readable)
+{
+	*readable = true;
+	return (size_t)(put_transport(bytes, packet, copy, readable) - bytes);
 }
 
 /* Writes the headers before the BTH, for a length from the BTH to the ICRC. */

@@ -25,8 +25,12 @@ struct end {
 	uint8_t last[SIM_FRAME_BYTES_MAX];
 	unsigned int port;
 	const struct sim_device *device;
-	bool checked;
+	bool checked, bare;
 };
+
+/* The route of all packets. */
+static struct sim_route one_route = {.udp_source_port = 0xc123, .hop_limit = 64};
+static bool route_unreadable;
 
 /* Sees each frame; NULL: nothing more is done with it. */
 static void (*on_arrival)(struct end *end, const uint8_t *frame, size_t frame_bytes);
@@ -46,10 +50,27 @@ size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool se
 	return departure->frame_bytes;
 }
 
-void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked);
-void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked)
+size_t __wrap_sim_departure_write_bare(const struct sim_departure *departure, uint8_t *room);
+size_t __wrap_sim_departure_write_bare(const struct sim_departure *departure, uint8_t *room)
+{
+	return __wrap_sim_departure_write(departure, false, room);
+}
+
+/* All packets have one route. */
+enum sim_decode __wrap_sim_route_read(const uint8_t *frame, size_t frame_bytes, bool infiniband,
+				      struct sim_route *route);
+enum sim_decode __wrap_sim_route_read(const uint8_t *frame, size_t frame_bytes, bool infiniband,
+				      struct sim_route *route)
+{
+	(void)frame;
+	(void)frame_bytes;
+	TEST_ASSERT_FALSE(infiniband);
+	*route = one_route;
+	return route_unreadable ? SIM_DECODE_TRUNCATED : SIM_DECODE_OK;
+}
+
+static inline void see(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+		       bool checked)
 {
 	struct end *end = (struct end *)port->device->engine;
 
@@ -62,6 +83,25 @@ void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size
 	end->port = port->number;
 	end->device = port->device;
 	end->checked = checked;
+	end->bare = false;
+}
+
+void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			       bool checked);
+void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			       bool checked)
+{
+	see(port, frame, frame_bytes, checked);
+}
+
+void __wrap_sim_way_out_arrive_bare(struct sim_port *port, const struct sim_route *route,
+				    const uint8_t *bytes, size_t length);
+void __wrap_sim_way_out_arrive_bare(struct sim_port *port, const struct sim_route *route,
+				    const uint8_t *bytes, size_t length)
+{
+	TEST_ASSERT_EQUAL_MEMORY(&one_route, route, sizeof(one_route));
+	see(port, bytes, length, true);
+	((struct end *)port->device->engine)->bare = true;
 }
 
 void __wrap_sim_way_out_ready(struct sim_engine *engine);
@@ -128,6 +168,7 @@ static inline bool send_to(struct end *end, uint32_t qpn, size_t bytes, uint8_t 
 	const struct sim_packet packet = {.opcode = value, .payload_bytes = (uint32_t)bytes};
 	const struct sim_departure departure = {.source = &end->devices[0].ports[0],
 						.dest = &end->devices[0].ports[1],
+						.route = &one_route,
 						.dest_qpn = qpn,
 						.packet = &packet};
 

@@ -59,6 +59,40 @@ static void check_same_route(const struct sim_route *want, const struct sim_rout
 	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(want, &right, sizeof(right), where);
 }
 
+/* The bytes from the BTH to the pad, and the route of the headers before them, say the same as the frame, of
+ * which `got` and `got_route` were read. */
+static void check_bare(size_t frame_bytes, const struct sim_packet *got,
+		       const struct sim_route *got_route, const char *where)
+{
+	const size_t end_bytes = route.infiniband ? 6 : 4;
+	struct sim_packet bare;
+	struct sim_route bare_route;
+	struct sim_span span;
+	bool readable = false;
+	const size_t length_bytes = sim_packet_write_bare(&packet, copy, again, &readable);
+
+	TEST_ASSERT_TRUE_MESSAGE(readable, where);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(frame_bytes - sim_route_bytes(&route) - end_bytes,
+				       length_bytes, where);
+	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(frame + sim_route_bytes(&route), again, length_bytes,
+					 where);
+	TEST_ASSERT_EQUAL_STRING_MESSAGE(
+		"ok",
+		sim_decode_str(sim_route_read(frame, frame_bytes, route.infiniband, &bare_route)),
+		where);
+	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(got_route, &bare_route, sizeof(bare_route), where);
+	TEST_ASSERT_EQUAL_STRING_MESSAGE("ok",
+					 sim_decode_str(sim_packet_read_bare(
+						 again, length_bytes, &bare_route, &bare, &span)),
+					 where);
+	TEST_ASSERT_EQUAL_UINT_MESSAGE(packet.payload_bytes, span.length_bytes, where);
+	TEST_ASSERT_EQUAL_PTR_MESSAGE(&span, bare.spans, where);
+	if (packet.payload_bytes)
+		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(payload, span.base, packet.payload_bytes, where);
+	bare.spans = got->spans;
+	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(got, &bare, sizeof(bare), where);
+}
+
 /* Encodes and decodes a packet and compares; encodes the result and compares the bytes. */
 static void check_round_trip(uint8_t opcode, bool ipv4, uint32_t payload_bytes)
 {
@@ -100,6 +134,7 @@ static void check_round_trip(uint8_t opcode, bool ipv4, uint32_t payload_bytes)
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(
 		length_bytes, sim_packet_encode(&got, &got_route, copy, again, NULL), where);
 	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(frame, again, length_bytes, where);
+	check_bare(length_bytes, &got, &got_route, where);
 }
 
 void test_packet_round_trip_of_every_opcode_and_pad(void)
@@ -151,6 +186,7 @@ static void check_infiniband_round_trip(uint8_t opcode, bool grh, uint32_t paylo
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(payload_bytes, got_span.length_bytes, where);
 	if (payload_bytes)
 		TEST_ASSERT_EQUAL_MEMORY_MESSAGE(payload, got_span.base, payload_bytes, where);
+	check_bare(length_bytes, &got, &got_route, where);
 }
 
 void test_packet_infiniband_round_trip_of_every_opcode_and_pad(void)
@@ -659,6 +695,7 @@ static void check_roce_v1_round_trip(uint8_t opcode, uint32_t payload_bytes)
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(
 		length_bytes, sim_packet_encode(&got, &got_route, copy, again, NULL), where);
 	TEST_ASSERT_EQUAL_MEMORY_MESSAGE(frame, again, length_bytes, where);
+	check_bare(length_bytes, &got, &got_route, where);
 }
 
 void test_packet_roce_v1_round_trip_of_every_opcode_and_pad(void)

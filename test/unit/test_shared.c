@@ -54,6 +54,8 @@ static void check_frame(struct end *end, const uint8_t *frame, size_t frame_byte
 
 void setUp(void)
 {
+	one_route = (struct sim_route){.udp_source_port = 0xc123, .hop_limit = 64};
+	route_unreadable = false;
 	name_world();
 	open_end(&a);
 	open_end(&b);
@@ -119,6 +121,80 @@ void test_a_frame_that_a_filter_has_encoded_is_checked_by_the_receiver(void)
 	TEST_ASSERT_EQUAL_MEMORY(frame, b.last, sizeof(frame));
 	TEST_ASSERT_EQUAL_UINT(1, b.port);
 	TEST_ASSERT_TRUE(b.device == &b.devices[1]);
+}
+
+/* Sends a packet and returns true if it came without network headers. */
+static bool comes_bare(void)
+{
+	const unsigned int before = b.arrived;
+
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+	receive(&b);
+	TEST_ASSERT_EQUAL_UINT(before + 1, b.arrived);
+	expect_last(&b, 100, 7);
+	TEST_ASSERT_TRUE(b.checked);
+	return b.bare;
+}
+
+void test_packets_of_a_known_route_come_without_network_headers(void)
+{
+	const struct sim_route first = one_route;
+	struct sim_route second = one_route;
+
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+	/* Another connection has another port; both routes are known. */
+	second.udp_source_port++;
+	one_route = second;
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+	one_route = first;
+	TEST_ASSERT_TRUE(comes_bare());
+	one_route = second;
+	TEST_ASSERT_TRUE(comes_bare());
+	/* A route that takes the number of another one. */
+	one_route.hop_limit--;
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+	one_route = second;
+	TEST_ASSERT_FALSE(comes_bare());
+	one_route = first;
+	TEST_ASSERT_TRUE(comes_bare());
+}
+
+/* Frames that a filter has encoded are read by the engine only. */
+void test_an_encoded_frame_teaches_no_route(void)
+{
+	static const uint8_t frame[] = "frame";
+
+	TEST_ASSERT_TRUE(send_frame(&a, b.qpn, frame, sizeof(frame)));
+	receive(&b);
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(send_frame(&a, b.qpn, frame, sizeof(frame)));
+	receive(&b);
+	TEST_ASSERT_FALSE(b.bare);
+	TEST_ASSERT_TRUE(comes_bare());
+}
+
+void test_a_packet_of_an_unknown_route_is_lost(void)
+{
+	route_unreadable = true;
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+	receive(&b);
+	TEST_ASSERT_EQUAL_UINT(1, b.arrived);
+}
+
+/* A ring that is made anew begins without routes. */
+void test_a_new_ring_knows_no_route(void)
+{
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+	close_end(&b);
+	open_end(&b);
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
 }
 
 void test_a_qpn_of_nobody_takes_nothing(void)

@@ -41,11 +41,21 @@
 /* Frames that receive() takes from one ring before it looks at the others. */
 #define BATCH 64
 
+/*
+ * The routes of the last frames with network headers in a ring, as both ends keep them. Most packets have the
+ * route of an earlier one, and travel without these headers: they take fewer cache lines.
+ */
+struct routes {
+	uint32_t known; /* a bit for each number */
+	struct sim_route routes[RING_ROUTES];
+};
+
 /* A ring to another process; by the other's place. */
 struct outward {
 	segment_id id; /* of the consumer; 0: no ring */
 	struct area area;
 	struct ring_out ring;
+	struct routes *routes;
 	bool touched;	     /* has frames since the last flush */
 	bool waiting;	     /* packets wait for room */
 	bool stalled;	     /* the consumer is dead, or has taken nothing for LAG_NS */
@@ -64,6 +74,7 @@ struct inward {
 	segment_id id; /* of the producer */
 	struct area area;
 	struct ring_in ring;
+	struct routes routes;
 	bool touched; /* frames were taken since the last flush */
 	bool broken;  /* its producer, or another process, has written nonsense into it */
 	bool gone;    /* its producer has let go */
@@ -126,19 +137,25 @@ static void close_out(struct shared *shared, struct outward *out)
 	stop_waiting(shared, out);
 	if (!areas_release(&shared->segment, &out->area, AREA_PRODUCER, SEGMENT_SEND_PATIENCE_NS))
 		areas_unmap(&out->area);
+	free(out->routes);
 	*out = (struct outward){.touched = out->touched};
 }
 
 static bool open_out(struct shared *shared, struct outward *out, segment_id id)
 {
+	struct routes *routes;
+
 	if (out->retry_ns && segment_now_ns() < out->retry_ns)
 		return false;
-	if (!areas_take(&shared->segment, id, &out->area)) {
+	routes = calloc(1, sizeof(*routes));
+	if (!routes || !areas_take(&shared->segment, id, &out->area)) {
+		free(routes);
 		out->retry_ns = segment_now_ns() + RETRY_NS;
 		return false;
 	}
 	*out = (struct outward){
 		.id = id,
+		.routes = routes,
 		.touched = out->touched,
 		.area = out->area,
 		.ring = {.memory = out->area.memory, .capacity = out->area.capacity}};
@@ -312,20 +329,67 @@ static bool look_for_room(struct shared *shared)
 
 /* --- sending --- */
 
+/* Connections between two processes have different UDP source ports. */
+static unsigned int route_number(const struct sim_route *route)
+{
+	return (unsigned int)(route->udp_source_port ^ route->dlid) % RING_ROUTES;
+}
+
+/* Returns true if the consumer knows the route of a packet. */
+static bool is_known(const struct routes *routes, const struct sim_route *route)
+{
+	const unsigned int number = route_number(route);
+
+	return routes->known >> number & 1 &&
+	       memcmp(&routes->routes[number], route, sizeof(*route)) == 0;
+}
+
+static void learn_sent(struct routes *routes, const struct sim_route *route)
+{
+	const unsigned int number = route_number(route);
+
+	routes->known |= 1u << number;
+	memcpy(&routes->routes[number], route, sizeof(*route));
+}
+
+/* The flags and the route's number of a packet. */
+static uint8_t flags_of(const struct outward *out, const struct sim_departure *departure)
+{
+	unsigned int flags;
+
+	if (departure->frame_bytes)
+		return RING_SEALED;
+	flags = is_known(out->routes, departure->route) ? RING_BARE : 0;
+	return (uint8_t)(flags | route_number(departure->route) << RING_ROUTE_SHIFT);
+}
+
+static size_t write_plain(const struct sim_departure *departure, uint8_t flags, uint8_t *frame)
+{
+	return flags & RING_BARE ? sim_departure_write_bare(departure, frame)
+				 : sim_departure_write(departure, false, frame);
+}
+
 /* Writes a frame where ring_reserve() says, and returns its length; 0: it cannot be read. */
 static size_t write_frame(struct shared *shared, const struct sim_departure *departure,
-			  uint8_t *frame)
+			  uint8_t flags, uint8_t *frame)
 {
 	const size_t least_bytes =
 		departure->frame_bytes ? departure->frame_bytes : departure->packet->payload_bytes;
 	size_t frame_bytes;
 
 	if (least_bytes < RING_LONG_BYTES)
-		return sim_departure_write(departure, false, frame);
-	frame_bytes = sim_departure_write(departure, false, shared->long_frame);
+		return write_plain(departure, flags, frame);
+	frame_bytes = write_plain(departure, flags, shared->long_frame);
 	if (frame_bytes)
 		ring_copy_long(frame, shared->long_frame, frame_bytes);
 	return frame_bytes;
+}
+
+static void touch(struct shared *shared, struct outward *out)
+{
+	if (!out->touched)
+		shared->touched[shared->touched_count++] = (uint16_t)(out - shared->out);
+	out->touched = true;
 }
 
 /* Without room in its ring, the packet is lost. */
@@ -334,25 +398,20 @@ static bool put(struct shared *shared, segment_id id, const struct sim_departure
 	struct outward *out = out_to(shared, id);
 	uint8_t *frame = out ? ring_reserve(&out->ring) : NULL;
 	size_t frame_bytes;
+	uint8_t flags;
 
 	if (!frame)
 		return false;
-	frame_bytes = write_frame(shared, departure, frame);
+	flags = flags_of(out, departure);
+	frame_bytes = write_frame(shared, departure, flags, frame);
 	if (!frame_bytes)
 		return false;
+	if (!(flags & (RING_BARE | RING_SEALED)))
+		learn_sent(out->routes, departure->route);
 	ring_publish(&out->ring, (uint32_t)frame_bytes, (uint8_t)departure->dest->device->index,
-		     departure->dest->number, departure->frame_bytes ? RING_SEALED : 0);
-	if (!out->touched)
-		shared->touched[shared->touched_count++] = (uint16_t)(out - shared->out);
-	out->touched = true;
+		     departure->dest->number, flags);
+	touch(shared, out);
 	return true;
-}
-
-static void touch(struct shared *shared, struct outward *out)
-{
-	if (!out->touched)
-		shared->touched[shared->touched_count++] = (uint16_t)(out - shared->out);
-	out->touched = true;
 }
 
 /* Sends bytes that are no frame. */
@@ -668,20 +727,52 @@ static void take_call(struct shared *shared, segment_id from, const struct ring_
 	shared->called(shared->called_arg, from, bytes, slot->frame_bytes);
 }
 
+/* Keeps the route of a frame. One that cannot be read is unknown. */
+static void learn_received(struct routes *routes, const struct sim_port *port,
+			   const struct ring_slot *slot)
+{
+	const unsigned int number = slot->flags >> RING_ROUTE_SHIFT;
+
+	routes->known &= ~(1u << number);
+	if (sim_route_read(slot->frame, slot->frame_bytes, sim_port_is_infiniband(port),
+			   &routes->routes[number]) == SIM_DECODE_OK)
+		routes->known |= 1u << number;
+}
+
+/* A packet whose route is unknown is lost: its producer has written nonsense. */
+static void deliver_bare(const struct routes *routes, struct sim_port *port,
+			 const struct ring_slot *slot)
+{
+	const unsigned int number = slot->flags >> RING_ROUTE_SHIFT;
+
+	if (routes->known >> number & 1)
+		sim_way_out_arrive_bare(port, &routes->routes[number], slot->frame,
+					slot->frame_bytes);
+}
+
 /* Gives a frame to its port. The engine reads each header of a frame once, in the ring. */
-static void deliver(struct shared *shared, segment_id from, const struct ring_slot *slot)
+static void deliver(struct shared *shared, struct inward *in, const struct ring_slot *slot)
 {
 	struct sim_device *device =
 		slot->device < SEGMENT_DEVICES ? shared->devices[slot->device] : NULL;
 	struct sim_port *port = device ? sim_device_port(device, slot->port) : NULL;
 
-	if (slot->flags & RING_CALL)
-		take_call(shared, from, slot);
-	else if (port && slot->flags & RING_RELAY)
-		sim_way_out_relayed(port, from, slot->frame, slot->frame_bytes);
-	else if (port)
+	if (slot->flags & RING_CALL) {
+		take_call(shared, in->id, slot);
+		return;
+	}
+	if (!port)
+		return;
+	if (slot->flags & RING_BARE) {
+		deliver_bare(&in->routes, port, slot);
+	} else if (slot->flags & RING_RELAY) {
+		sim_way_out_relayed(port, in->id, slot->frame, slot->frame_bytes);
+	} else {
+		if (!(slot->flags & RING_SEALED))
+			learn_received(&in->routes, port, slot);
 		sim_way_out_arrive(port, slot->frame, slot->frame_bytes,
 				   !(slot->flags & RING_SEALED));
+	}
 }
 
 /* Takes a batch of frames. Returns true if one came. */
@@ -692,7 +783,7 @@ static bool drain(struct shared *shared, struct inward *in)
 	enum ring_look look = RING_EMPTY;
 
 	while (count < BATCH && !in->broken && (look = ring_look(&in->ring, &slot)) == RING_FRAME) {
-		deliver(shared, in->id, &slot);
+		deliver(shared, in, &slot);
 		ring_next(&in->ring, &slot);
 		if (++count % 8 == 0)
 			ring_tell(&in->ring);
@@ -792,9 +883,11 @@ static void forget(struct shared *shared)
 		free(in);
 	}
 	shared->in_count = 0;
-	for (uint32_t i = 0; i < SHARED_PROCESSES_MAX; i++)
+	for (uint32_t i = 0; i < SHARED_PROCESSES_MAX; i++) {
 		if (shared->out[i].id)
 			areas_unmap(&shared->out[i].area);
+		free(shared->out[i].routes);
+	}
 	memset(shared->out, 0, sizeof(shared->out));
 	shared->waiting = 0;
 	shared->relieved = false;

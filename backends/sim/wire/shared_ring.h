@@ -59,7 +59,14 @@ enum ring_flag {
 	RING_SEALED = 1 << 0, /* the checksums of the frame are to be checked */
 	RING_RELAY = 1 << 1,  /* no frame: bytes of the process's relay (sim/qp/relay.h) */
 	RING_CALL = 1 << 2,   /* no frame: bytes for the process's world, of no device */
+	/* A packet without the headers before its BTH: they are those of the last frame of its route's number
+	 * that has headers, no checksums, and no other flag. */
+	RING_BARE = 1 << 3,
 };
+
+/* The number of a frame's route, in the bits above the flags. */
+#define RING_ROUTE_SHIFT 4
+#define RING_ROUTES	 16u
 
 /* A frame that has come; the bytes are in the ring, where the producer may change them at any time. */
 struct ring_slot {
