@@ -221,6 +221,21 @@ void test_packets_keep_their_order_and_bytes_around_the_ring(void)
 	}
 }
 
+/* What comes behind the first frame waits for the next call. */
+void test_after_an_empty_look_one_frame_is_taken_at_first(void)
+{
+	for (unsigned int round = 0; round < 3; round++) {
+		b.arrived = 0;
+		for (unsigned int i = 0; i < 40; i++)
+			TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+		TEST_ASSERT_TRUE(receive(&b));
+		TEST_ASSERT_EQUAL_UINT(1, b.arrived);
+		TEST_ASSERT_TRUE(receive(&b));
+		TEST_ASSERT_EQUAL_UINT(40, b.arrived);
+		TEST_ASSERT_FALSE(receive(&b));
+	}
+}
+
 /* --- room --- */
 
 void test_a_full_ring_has_room_when_its_receiver_has_taken_packets(void)

@@ -38,7 +38,9 @@
  * taken yet. More are the work of a process that writes nonsense. */
 #define INWARD_MAX (2 * SHARED_PROCESSES_MAX)
 
-/* Frames that receive() takes from one ring before it looks at the others. */
+/* Frames that receive() takes from one ring before it looks at the others; but one if the last look has found
+ * the ring empty. The frame behind it is most likely being written, as the ACK behind an answer, and a look at it
+ * would keep the message from the program for as long as its cache line needs. */
 #define BATCH 64
 
 /*
@@ -76,6 +78,7 @@ struct inward {
 	struct ring_in ring;
 	struct routes routes;
 	bool touched; /* frames were taken since the last flush */
+	bool behind;  /* the last look has found a frame */
 	bool broken;  /* its producer, or another process, has written nonsense into it */
 	bool gone;    /* its producer has let go */
 };
@@ -778,16 +781,18 @@ static void deliver(struct shared *shared, struct inward *in, const struct ring_
 /* Takes a batch of frames. Returns true if one came. */
 static bool drain(struct shared *shared, struct inward *in)
 {
+	const unsigned int limit = in->behind ? BATCH : 1;
 	struct ring_slot slot;
 	unsigned int count = 0;
 	enum ring_look look = RING_EMPTY;
 
-	while (count < BATCH && !in->broken && (look = ring_look(&in->ring, &slot)) == RING_FRAME) {
+	while (count < limit && !in->broken && (look = ring_look(&in->ring, &slot)) == RING_FRAME) {
 		deliver(shared, in, &slot);
 		ring_next(&in->ring, &slot);
 		if (++count % 8 == 0)
 			ring_tell(&in->ring);
 	}
+	in->behind = look == RING_FRAME;
 	if (!count) {
 		in->broken |= look == RING_BROKEN;
 		return false;
