@@ -200,6 +200,22 @@ void test_posted_receives_let_the_ack_wait(void)
 	expect_sent("F");
 }
 
+void test_receives_of_a_qp_run_nothing_unless_they_are_flushed(void)
+{
+	const uint64_t before_ns = sim_engine_now_ns(driver.engine);
+
+	poll_and_put_off();
+	driver_run_received(&driver);
+	expect_sent("");
+	TEST_ASSERT_TRUE(driver.put_off);
+	/* In ERR the requester flushes them, at the time of the post. */
+	sim_turn_ask(&qps[0], SIM_TURN_REQUESTER);
+	driver_run_received(&driver);
+	expect_sent("RaF");
+	TEST_ASSERT_FALSE(driver.put_off);
+	TEST_ASSERT_TRUE(sim_engine_now_ns(driver.engine) > before_ns);
+}
+
 void test_the_ack_leaves_with_the_next_poll(void)
 {
 	poll_and_put_off();

@@ -131,6 +131,10 @@ void driver_begin_post(struct driver *driver);
 /* Real: runs what was posted since driver_begin_post(), and lets it leave. Virtual: does nothing. */
 void driver_run_posted(struct driver *driver);
 
+/* Real: follows posted receives. In ERR they are flushed, now. Otherwise they have nothing to run, and need no
+ * reading of the clock. */
+void driver_run_received(struct driver *driver);
+
 /*
  * Ends all waits, and waits until their threads hold the mutex no more. wake(arg) is called to end
  * waits outside the driver, which are between driver_asleep() and driver_awake().

@@ -216,6 +216,12 @@ void driver_run_posted(struct driver *driver)
 	kick(driver);
 }
 
+void driver_run_received(struct driver *driver)
+{
+	if (sim_engine_has_requests(driver->engine))
+		driver_catch_up(driver);
+}
+
 /* --- listening ---
  *
  * Arrivals ring the bell only while the driver listens. No wake-up is lost:

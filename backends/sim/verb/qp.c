@@ -96,7 +96,7 @@ int verb_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 
 int verb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	HOLD hold = context_hold_to_post(ibv->context);
+	HOLD hold = context_hold_to_receive(ibv->context);
 	struct qp *qp = qp_of(ibv);
 	int err;
 
@@ -107,9 +107,8 @@ int verb_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	err = sim_qp_post_recv(qp->engine, wr, bad_wr);
 	if (unlikely(err))
 		say_refused(hold.world, "post_recv", err);
-	/* In ERR the WR is flushed at once. */
 	if (hold.world->driver.real)
-		driver_run_posted(&hold.world->driver);
+		driver_run_received(&hold.world->driver);
 	return err;
 }
 

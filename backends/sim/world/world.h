@@ -108,6 +108,17 @@ static inline struct hold context_hold_to_post(struct ibv_context *context)
 	return world_hold_by(context_of(context)->world, driver_begin_post);
 }
 
+static inline void world_begin_nothing(struct driver *driver)
+{
+	(void)driver;
+}
+
+/* For posted receives; driver_run_received() follows. */
+static inline struct hold context_hold_to_receive(struct ibv_context *context)
+{
+	return world_hold_by(context_of(context)->world, world_begin_nothing);
+}
+
 /* For polls. */
 static inline struct hold context_hold_to_poll(struct ibv_context *context)
 {
