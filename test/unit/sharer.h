@@ -310,6 +310,16 @@ static inline void share_kill(struct sharer *sharer)
 	sharer->pid = 0;
 }
 
+/* Stops the child. It does nothing more when this returns, until SIGCONT. */
+static inline void share_stop(const struct sharer *sharer)
+{
+	int status;
+
+	TEST_ASSERT_EQUAL_INT(0, kill(sharer->pid, SIGSTOP));
+	TEST_ASSERT_EQUAL_INT(sharer->pid, waitpid(sharer->pid, &status, WUNTRACED));
+	TEST_ASSERT_TRUE(WIFSTOPPED(status));
+}
+
 static inline const struct share_answer *share_ask(const struct sharer *sharer,
 						   enum share_order order, int argument)
 {

@@ -275,18 +275,21 @@ void test_the_process_of_the_target_closes_the_device(void)
 	expect_null(EAGAIN, share_domain(a.context, share_file, 0));
 }
 
+/* The answer to the first call, which is refused, comes while the second call waits for its own. */
 void test_the_process_of_the_target_is_stopped(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 
 	connect_theirs();
-	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGSTOP));
+	share_stop(&other);
 	TEST_ASSERT_EQUAL_INT(ETIMEDOUT, B.modify_qp(target, &attr, IBV_QP_STATE));
 	expect_reason(VB_WHY_QP_FAR_SILENT,
 		      "modify_qp: the process that has QP 0x%x has not answered for 2 s; let that "
 		      "process run on, and repeat the call",
 		      number);
 	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, own_query().number);
+	TEST_ASSERT_EQUAL_INT(0, own_query().error);
 	restart();
 	expect_message(20);
 }

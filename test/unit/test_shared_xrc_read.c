@@ -524,7 +524,7 @@ void test_an_old_value_is_not_taken(void)
 	fill_theirs(5);
 	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 5));
 	value = their_value();
-	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGSTOP));
+	share_stop(&other);
 	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 7, 0, 0);
 	connect_again();
 	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 8, 0, 0);
