@@ -146,8 +146,10 @@ void imports_first(const struct settings *settings, struct peer *peer)
 	if (!pattern_holds(theirs, DM_BYTES, settings->seed))
 		fail("the device memory has not what the importer wrote");
 	peer_meet(peer);
+	peer_meet(peer);
+	if (!ibv_free_dm(dm))
+		fail("the importer has freed the device memory, and it was freed again");
 	link_destroy(&link);
-	check("ibv_free_dm", ibv_free_dm(dm));
 	adapter_close(&adapter);
 }
 
@@ -188,9 +190,10 @@ void imports_second(const struct settings *settings, struct peer *peer)
 	check("ibv_memcpy_to_dm", ibv_memcpy_to_dm(dm, 0, bytes, DM_BYTES));
 	peer_meet(peer);
 	peer_meet(peer);
+	check("ibv_free_dm of an import", ibv_free_dm(dm));
+	peer_meet(peer);
 	link_destroy(&link);
 	check("ibv_destroy_cq", ibv_destroy_cq(adapter.cq));
-	ibv_unimport_dm(dm);
 	ibv_unimport_mr(adapter.mr);
 	ibv_unimport_pd(adapter.pd);
 	check("ibv_close_device", ibv_close_device(adapter.context) ? errno : 0);

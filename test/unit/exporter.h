@@ -41,6 +41,7 @@ enum order {
 	ORDER_FREE_PD,	      /* an unused one, of handle exported.pd + 2 */
 	ORDER_FREE_DM,	      /* one of handle exported.spare_dm, without MRs */
 	ORDER_CLOSE,
+	ORDER_EXPECT_GONE, /* an importer has destroyed the MR, the unused PD and the spare DM */
 };
 
 static char import_world[VB_SIM_NAME_MAX];
@@ -121,6 +122,10 @@ static inline void obey(struct exporting *mine, uint8_t order, uint8_t answer[40
 		break;
 	case ORDER_CLOSE:
 		err = B.close_device(mine->context);
+		break;
+	case ORDER_EXPECT_GONE:
+		err = B.dereg_mr(mine->mr) != ENOENT || B.dealloc_pd(mine->spare) != ENOENT ||
+		      B.free_dm(mine->spare_dm) != ENOENT;
 		break;
 	}
 	if (err)

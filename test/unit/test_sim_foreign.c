@@ -459,30 +459,88 @@ void test_the_other_process_is_killed(void)
 		      pid);
 }
 
-/* --- only the other process destroys --- */
+/* --- an importer destroys --- */
 
-void test_this_process_cannot_destroy(void)
+void test_an_importer_destroys_the_objects(void)
 {
+	struct ibv_mr *second;
+	struct ibv_pd *spare;
 	struct ibv_dm *dm;
-	const unsigned int pid = (unsigned int)other.pid;
 
 	import_and_connect();
-	dm = B.import_dm(imported, other.has.dm);
-	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, B.dereg_mr(mr));
-	expect_reason(VB_WHY_IMPORT_OWNER,
-		      "dereg_mr: the MR of handle %u is of process %u, which alone can destroy it; "
-		      "unimport the MR here, and destroy it in process %u",
-		      other.has.mr, pid, pid);
-	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, B.dealloc_pd(pd));
-	expect_reason(
-		VB_WHY_IMPORT_OWNER,
-		"dealloc_pd: the PD of handle %u is of process %u, which alone can destroy it; "
-		"unimport the PD here, and destroy it in process %u",
-		other.has.pd, pid, pid);
-	TEST_ASSERT_EQUAL_INT(EOPNOTSUPP, B.free_dm(dm));
+	second = B.import_mr(pd, other.has.mr);
+	spare = B.import_pd(imported, other.has.pd + 2);
+	dm = B.import_dm(imported, other.has.spare_dm);
 	post_receive(far, sge_of(&a, 0, 4096));
 	post(near, IBV_WR_SEND, theirs(0, 100), 0, 0);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, next_status(near->send_cq));
+	TEST_ASSERT_EQUAL_INT(0, B.dereg_mr(mr));
+	TEST_ASSERT_EQUAL_INT(0, B.dealloc_pd(spare));
+	TEST_ASSERT_EQUAL_INT(0, B.free_dm(dm));
+	order(&other, ORDER_EXPECT_GONE);
+	expect_null(ENOENT, B.import_mr(pd, other.has.mr));
+	expect_null(ENOENT, B.import_pd(imported, other.has.pd + 2));
+	expect_null(ENOENT, B.import_dm(imported, other.has.spare_dm));
+	TEST_ASSERT_EQUAL_INT(ENOENT, B.dereg_mr(second));
+	B.unimport_mr(second);
+	expect_no_access();
+}
+
+/* The MR is gone for the QPs of its own process, too. */
+void test_the_keys_of_an_mr_that_an_importer_has_destroyed(void)
+{
+	import_and_connect();
+	post(far, IBV_WR_RDMA_READ, sge_of(&a, 0, 100), other.has.addr, other.has.rkey);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, next_status(a.cq));
+	TEST_ASSERT_EQUAL_INT(0, B.dereg_mr(mr));
+	post(far, IBV_WR_RDMA_READ, sge_of(&a, 0, 100), other.has.addr, other.has.rkey);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, next_status(a.cq));
+}
+
+/* The users in both processes keep an object. */
+void test_an_object_that_is_used_is_not_destroyed(void)
+{
+	struct ibv_dm *dm;
+
+	import_and_connect();
+	TEST_ASSERT_EQUAL_INT(EBUSY, B.dealloc_pd(pd));
+	expect_reason(VB_WHY_PD_BUSY,
+		      "dealloc_pd: PD %u still has 1 QP (number 0x%x); destroy these objects first",
+		      other.has.pd, near->qp_num);
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(near));
+	TEST_ASSERT_EQUAL_INT(EBUSY, B.dealloc_pd(pd));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_PD_BUSY, B.last_why()->reason);
+	TEST_ASSERT_NOT_NULL(strstr(sentence(), "still has 3 MRs (first: lkey 0x"));
+	dm = B.import_dm(imported, other.has.dm);
+	TEST_ASSERT_EQUAL_INT(EBUSY, B.free_dm(dm));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_DM_BUSY, B.last_why()->reason);
+	TEST_ASSERT_NOT_NULL(strstr(sentence(), "is still covered by 1 MR"));
+	/* Nothing has changed. */
+	near = make_qp(imported, pd, B.create_cq(imported, 64, NULL, NULL, 0));
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(far, &(struct ibv_qp_attr){0}, IBV_QP_STATE));
+	connect_qp(near, &a, far->qp_num);
+	connect_qp(far, &a, near->qp_num);
+	post_receive(far, sge_of(&a, 0, 4096));
+	post(near, IBV_WR_SEND, theirs(0, 100), 0, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, next_status(near->send_cq));
+	order(&other, ORDER_DM_BYTES);
+}
+
+void test_a_process_that_has_ended_destroys_nothing(void)
+{
+	const unsigned int pid = (unsigned int)other.pid;
+
+	import_and_connect();
+	kill_exporter(&other);
+	TEST_ASSERT_EQUAL_INT(EIO, B.dereg_mr(mr));
+	expect_reason(VB_WHY_IMPORT_SILENT,
+		      "dereg_mr: process %u, which has the MR of handle %u, has ended, or does not "
+		      "answer; unimport the MR; the end of its process has destroyed it",
+		      pid, other.has.mr);
+	B.unimport_mr(mr);
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(near));
+	TEST_ASSERT_EQUAL_INT(EIO, B.dealloc_pd(pd));
+	B.unimport_pd(pd);
 }
 
 /* --- what cannot be imported --- */

@@ -142,6 +142,7 @@ static struct context *new_context(struct device *device, struct context *origin
 		return null_errno(err);
 	}
 	store->live[KIND_CONTEXT]++;
+	verb_serve_calls(world);
 	if (origin)
 		verb_foreign_use(origin);
 	else

@@ -152,11 +152,11 @@ int verb_free_dm(struct ibv_dm *ibv)
 
 	if (!dm)
 		return refuse_gone("free_dm", KIND_DM, ibv);
-	if (object_is_foreign(KIND_DM, dm))
-		return verb_refuse_foreign("free_dm", KIND_DM, dm);
 	root = dm->root ? dm->root : dm;
 	if (root->users)
 		return refuse_busy("free_dm", VB_WHY_DM_BUSY, ibv->handle, KIND_DM, dm);
+	if (object_is_foreign(KIND_DM, dm))
+		return verb_destroy_foreign("free_dm", KIND_DM, dm);
 	if (dm != root)
 		verb_end_dm(dm);
 	verb_end_dm(root);

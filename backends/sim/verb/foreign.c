@@ -272,14 +272,54 @@ void *verb_foreign_root(const char *verb, struct context *origin, enum kind kind
 	return proxy ? proxy->object : NULL;
 }
 
-int verb_refuse_foreign(const char *verb, enum kind kind, const void *import)
+/* Returns the proxy whose object it is. */
+static struct proxy *proxy_of(const void *object)
 {
-	const struct context *origin = object_context(object_root(kind, import));
+	struct proxy *proxy = object_context(object)->foreign->proxies;
 
-	return refuse_why(verb, (struct vb_why){VB_WHY_IMPORT_OWNER,
-						{object_handles(kind, (void *)import).own,
-						 origin->foreign->owner.pid},
-						.text = kind_name(kind)});
+	while (proxy->object != object)
+		proxy = proxy->next;
+	return proxy;
+}
+
+static void end_import(enum kind kind, void *import)
+{
+	if (kind == KIND_PD)
+		verb_end_pd(import);
+	else if (kind == KIND_MR)
+		verb_end_mr(import);
+	else
+		verb_end_dm(import);
+}
+
+/* The object that an import stands for has ended; its proxy stays until the stand-in ends. */
+int verb_destroy_foreign(const char *verb, enum kind kind, void *import)
+{
+	struct proxy *proxy = proxy_of(object_root(kind, import));
+	const struct context *origin = object_context(proxy->object);
+	const struct foreign *foreign = origin->foreign;
+	const uint32_t pid = foreign->owner.pid;
+	struct world_call call = {.what = CALL_DESTROY,
+				  .number = proxy->handle,
+				  .mask = kind,
+				  .key = {foreign->st_dev, foreign->st_ino},
+				  .stamp = proxy->stamp};
+	int err = world_ask(origin->world, foreign->owner.process, &call);
+
+	/* Another thread may have unimported it meanwhile. */
+	if (!object_live(kind, import))
+		return refuse_gone(verb, kind, import);
+	if (err)
+		return refuse_why(verb, (struct vb_why){VB_WHY_IMPORT_SILENT,
+							{call.number, pid},
+							.text = kind_name(kind)});
+	if (call.error == ENOENT)
+		return refuse_gone(verb, kind, import);
+	if (call.error)
+		return verb_say_answer(verb, &call);
+	let_go(proxy);
+	end_import(kind, import);
+	return 0;
 }
 
 /* --- stand-ins --- */

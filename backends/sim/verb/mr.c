@@ -107,8 +107,7 @@ struct ibv_mr *verb_alloc_null_mr(struct ibv_pd *pd)
 
 /* --- deregistration --- */
 
-/* EBUSY while a window is bound to the MR; then nothing changes. Of an import, the root stays. */
-static int end_mr(struct mr *mr)
+int verb_try_end_mr(struct mr *mr)
 {
 	int err = mr->root ? 0 : sim_mr_destroy(mr->engine);
 
@@ -125,7 +124,14 @@ static int end_mr(struct mr *mr)
 
 void verb_end_mr(void *mr)
 {
-	end_mr(mr);
+	verb_try_end_mr(mr);
+}
+
+/* The windows of this process are bound to what stands here for the MR of the other one. */
+static int dereg_foreign(struct vb_sim *world, struct mr *mr)
+{
+	return mr->engine->windows ? say_refused(world, "dereg_mr", sim_mr_destroy(mr->engine))
+				   : verb_destroy_foreign("dereg_mr", KIND_MR, mr);
 }
 
 /* With an import, its root ends as well. */
@@ -137,15 +143,15 @@ int verb_dereg_mr(struct ibv_mr *ibv)
 
 	if (!mr)
 		return refuse_gone("dereg_mr", KIND_MR, ibv);
-	if (object_is_foreign(KIND_MR, mr))
-		return verb_refuse_foreign("dereg_mr", KIND_MR, mr);
 	/* A posted unbinding of a window is done by now. */
 	driver_catch_up(&hold.world->driver);
-	err = end_mr(mr->root ? mr->root : mr);
+	if (object_is_foreign(KIND_MR, mr))
+		return dereg_foreign(hold.world, mr);
+	err = verb_try_end_mr(mr->root ? mr->root : mr);
 	if (err)
 		return say_refused(hold.world, "dereg_mr", err);
 	if (mr->root)
-		end_mr(mr);
+		verb_try_end_mr(mr);
 	return 0;
 }
 

@@ -46,8 +46,7 @@ struct ibv_pd *verb_alloc_pd(struct ibv_context *ibv)
 	return &pd->ibv;
 }
 
-/* Counts the users of a PD and of all its imports. */
-static uint32_t count_users(const struct pd *pd)
+uint32_t verb_pd_users(const struct pd *pd)
 {
 	const struct pd *root = pd->root ? pd->root : pd;
 	uint32_t users = root->users;
@@ -88,10 +87,10 @@ int verb_dealloc_pd(struct ibv_pd *ibv)
 
 	if (!pd)
 		return refuse_gone("dealloc_pd", KIND_PD, ibv);
-	if (object_is_foreign(KIND_PD, pd))
-		return verb_refuse_foreign("dealloc_pd", KIND_PD, pd);
-	if (count_users(pd))
+	if (verb_pd_users(pd))
 		return refuse_busy("dealloc_pd", VB_WHY_PD_BUSY, ibv->handle, KIND_PD, pd);
+	if (object_is_foreign(KIND_PD, pd))
+		return verb_destroy_foreign("dealloc_pd", KIND_PD, pd);
 	root = pd->root;
 	verb_end_pd(pd);
 	if (root)

@@ -16,15 +16,6 @@
 /* The process of a handle whose QP has ended. */
 #define NO_PROCESS UINT64_MAX
 
-enum what {
-	OPEN = 1,
-	MODIFY,
-	QUERY,
-	CLOSE, /* a notice of an opener */
-	EVENT, /* a notice to an opener: mask is the event's type */
-	END,   /* a notice to an opener: the QP has ended */
-};
-
 /* A process that has opened a target QP of this process. */
 struct opener {
 	struct opener *next;
@@ -180,26 +171,21 @@ static int serve_open(struct vb_sim *world, uint64_t process, struct world_call 
 	return 0;
 }
 
-/* Copies the reason for the other process, whose pointers differ. */
-static void keep_reason(struct vb_sim *world, struct world_call *call, int err)
+static void keep_refusal(struct vb_sim *world, struct world_call *call, int err)
 {
-	if (!sim_take_refusal(world->driver.engine, err, &call->why))
-		call->why = (struct vb_why){VB_WHY_ERRNO_ONLY, {(uint64_t)err}, .text = "sim"};
-	snprintf(call->text, sizeof(call->text), "%s", call->why.text ? call->why.text : "");
-	call->why.verb = call->why.text = NULL;
+	struct vb_why why;
+
+	if (!sim_take_refusal(world->driver.engine, err, &why))
+		why = (struct vb_why){VB_WHY_ERRNO_ONLY, {(uint64_t)err}, .text = "sim"};
+	verb_keep_reason(call, &why);
 }
 
 static int serve_modify(struct vb_sim *world, struct target *target, struct world_call *call)
 {
-	struct qp *qp = &target->handle;
-	int err = sim_qp_modify(qp->engine, &call->attr, (int)call->mask);
+	int err = sim_qp_modify(target->handle.engine, &call->attr, (int)call->mask);
 
 	if (err)
-		keep_reason(world, call, err);
-	do {
-		qp->answer.given = false;
-		qp = qp->next_handle;
-	} while (qp != &target->handle);
+		keep_refusal(world, call, err);
 	return err;
 }
 
@@ -214,7 +200,8 @@ static void serve_close(struct vb_sim *world, struct target *target, struct open
 /* Events go to each handle of the QP. */
 static void take_event(struct vb_sim *world, uint64_t process, const struct world_call *call)
 {
-	struct queued_event event = {.type = call->what == EVENT ? call->mask : IBV_EVENT_QP_FATAL};
+	struct queued_event event = {.type = call->what == CALL_EVENT ? call->mask
+								      : IBV_EVENT_QP_FATAL};
 	struct context *context;
 	uint32_t at = 0, place;
 	struct qp *qp;
@@ -228,13 +215,13 @@ static void take_event(struct vb_sim *world, uint64_t process, const struct worl
 				continue;
 			event.object = qp;
 			event_queue_push(&context->async, &event);
-			if (call->what == END)
+			if (call->what == CALL_END)
 				qp->process = NO_PROCESS;
 		}
 	driver_changed(&world->driver);
 }
 
-static void serve(struct vb_sim *world, uint64_t process, struct world_call *call)
+void verb_serve_target(struct vb_sim *world, uint64_t process, struct world_call *call)
 {
 	struct device *device;
 	struct domain *domain;
@@ -242,11 +229,11 @@ static void serve(struct vb_sim *world, uint64_t process, struct world_call *cal
 	struct target *target;
 	struct opener *opener;
 
-	if (call->what == OPEN) {
+	if (call->what == CALL_OPEN) {
 		call->error = serve_open(world, process, call);
 		return;
 	}
-	if (call->what == EVENT || call->what == END) {
+	if (call->what == CALL_EVENT || call->what == CALL_END) {
 		take_event(world, process, call);
 		return;
 	}
@@ -254,11 +241,11 @@ static void serve(struct vb_sim *world, uint64_t process, struct world_call *cal
 	target = qp ? target_of(world, qp->engine) : NULL;
 	opener = opener_of(target, process);
 	call->error = opener ? 0 : EIO;
-	if (opener && call->what == MODIFY)
+	if (opener && call->what == CALL_MODIFY)
 		call->error = serve_modify(world, target, call);
-	else if (opener && call->what == QUERY)
+	else if (opener && call->what == CALL_QUERY)
 		sim_qp_query(qp->engine, &call->attr);
-	else if (opener && call->what == CLOSE)
+	else if (opener && call->what == CALL_CLOSE)
 		serve_close(world, target, opener);
 }
 
@@ -270,7 +257,7 @@ static int refuse_silence(const char *verb, int err, uint32_t number)
 }
 
 static struct world_call call_for(const struct device *device, const struct sim_xrcd *xrcd,
-				  uint32_t number, enum what what)
+				  uint32_t number, enum verb_call what)
 {
 	return (struct world_call){.what = what,
 				   .device = device->engine->index,
@@ -284,7 +271,7 @@ int verb_open_far_target(struct context *context, struct qp *qp, uint32_t number
 	const struct domain *domain = qp->xrcd->domain;
 	const struct device *device = context->device;
 	const uint64_t process = world_qp_process(context->world, device->engine, number);
-	struct world_call call = call_for(device, domain->engine, number, OPEN);
+	struct world_call call = call_for(device, domain->engine, number, CALL_OPEN);
 	int err;
 
 	if (!process || !domain->engine->shared)
@@ -312,14 +299,14 @@ static int ask(const struct qp *qp, struct world_call *call)
 					 : world_ask(object_context(qp)->world, qp->process, call);
 }
 
-static struct world_call call_of(const struct qp *qp, enum what what)
+static struct world_call call_of(const struct qp *qp, enum verb_call what)
 {
 	return call_for(object_context(qp)->device, qp->xrcd->domain->engine, qp->ibv.qp_num, what);
 }
 
 int verb_modify_far_target(struct qp *qp, const struct ibv_qp_attr *attr, int attr_mask)
 {
-	struct world_call call = call_of(qp, MODIFY);
+	struct world_call call = call_of(qp, CALL_MODIFY);
 	const uint32_t number = qp->ibv.qp_num;
 	int err;
 
@@ -328,14 +315,12 @@ int verb_modify_far_target(struct qp *qp, const struct ibv_qp_attr *attr, int at
 	err = ask(qp, &call);
 	if (err || (call.error && !call.why.reason))
 		return refuse_silence("modify_qp", err ? err : EIO, number);
-	call.why.verb = "modify_qp";
-	call.why.text = call.text;
-	return call.error ? say_why(call.error, &call.why) : 0;
+	return call.error ? verb_say_answer("modify_qp", &call) : 0;
 }
 
 int verb_query_far_target(struct qp *qp, struct ibv_qp_attr *attr)
 {
-	struct world_call call = call_of(qp, QUERY);
+	struct world_call call = call_of(qp, CALL_QUERY);
 	const uint32_t number = qp->ibv.qp_num;
 	int err = ask(qp, &call);
 
@@ -347,7 +332,7 @@ int verb_query_far_target(struct qp *qp, struct ibv_qp_attr *attr)
 
 void verb_close_far_target(const struct qp *qp)
 {
-	const struct world_call call = call_of(qp, CLOSE);
+	const struct world_call call = call_of(qp, CALL_CLOSE);
 
 	if (qp->process != NO_PROCESS)
 		world_tell(object_context(qp)->world, qp->process, &call);
@@ -355,7 +340,7 @@ void verb_close_far_target(const struct qp *qp)
 
 /* --- the ends of processes and devices --- */
 
-static void tell_openers(struct vb_sim *world, const struct target *target, enum what what,
+static void tell_openers(struct vb_sim *world, const struct target *target, enum verb_call what,
 			 uint32_t mask)
 {
 	struct world_call call =
@@ -366,20 +351,12 @@ static void tell_openers(struct vb_sim *world, const struct target *target, enum
 		world_tell(world, opener->process, &call);
 }
 
-/* A target QP of this process has raised an event. */
-static void send_event(struct vb_sim *world, const struct qp *handle, enum ibv_event_type type)
+void verb_send_event(struct vb_sim *world, const struct qp *handle, enum ibv_event_type type)
 {
 	const struct target *target = target_of(world, handle->engine);
 
 	if (target)
-		tell_openers(world, target, EVENT, type);
-}
-
-void verb_serve_targets(struct vb_sim *world)
-{
-	world->calls.serve = serve;
-	world->calls.event = send_event;
-	world_take_calls(world);
+		tell_openers(world, target, CALL_EVENT, type);
 }
 
 /* Returns an opener whose process has ended, and its target. */
@@ -409,7 +386,7 @@ void verb_end_targets(struct vb_sim *world, const struct device *device)
 		struct target *next = target->next;
 
 		if (target->device == device) {
-			tell_openers(world, target, END, 0);
+			tell_openers(world, target, CALL_END, 0);
 			while (target->openers && target->openers->next)
 				drop_opener(world, target, target->openers);
 			drop_opener(world, target, target->openers);

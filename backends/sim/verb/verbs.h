@@ -50,8 +50,9 @@ void verb_foreign_drop(struct context *origin);
  * a sentence. */
 void *verb_foreign_root(const char *verb, struct context *origin, enum kind kind, uint32_t handle);
 
-/* Refuses to destroy an object of another process: EOPNOTSUPP, with a sentence that names the verb. */
-int verb_refuse_foreign(const char *verb, enum kind kind, const void *import);
+/* Asks the process of an import's object to destroy the object. The world is released meanwhile. 0, or an errno value
+ * with a sentence that names the verb. */
+int verb_destroy_foreign(const char *verb, enum kind kind, void *import);
 
 /* --- event.c --- */
 
@@ -80,10 +81,34 @@ bool verb_leave_ring(struct qp *qp);
 /* A handle of the domain is closed. The domain ends with the last one. */
 void verb_release_domain(struct device *device, struct domain *domain);
 
+/* --- serve.c: what other processes ask of this one --- */
+
+enum verb_call {
+	CALL_OPEN = 1,
+	CALL_MODIFY,
+	CALL_QUERY,
+	CALL_CLOSE, /* a notice of an opener */
+	CALL_EVENT, /* a notice to an opener: mask is the event's type */
+	CALL_END,   /* a notice to an opener: the QP has ended */
+	CALL_DESTROY, /* the object of an import: number is its handle, mask its kind, key its file's inode */
+};
+
+/* Other processes may ask from now on. */
+void verb_serve_calls(struct vb_sim *world);
+
+/* Copies the reason for the other process, whose pointers differ. */
+void verb_keep_reason(struct world_call *call, const struct vb_why *why);
+
+/* Gives the reason of an answer to the program. Returns the answer's error. */
+int verb_say_answer(const char *verb, struct world_call *call);
+
 /* --- target.c: target QPs that several processes have opened --- */
 
-/* This process has opened an XRC domain: other processes may ask for its target QPs. */
-void verb_serve_targets(struct vb_sim *world);
+/* Does what another process asks of a target QP, or takes a notice. */
+void verb_serve_target(struct vb_sim *world, uint64_t process, struct world_call *call);
+
+/* A target QP of this process has raised an event. */
+void verb_send_event(struct vb_sim *world, const struct qp *handle, enum ibv_event_type type);
 
 /* Opens the target QP that another process has. Sets qp->engine to a stand-in, and *state to the state of the QP. 0,
  * or an errno value with a sentence. */
@@ -153,7 +178,16 @@ void verb_end_pd(void *pd);
 void verb_end_td(void *td);
 void verb_end_channel(void *channel);
 
+/* --- pd.c --- */
+
+/* Counts the users of a PD and of all its imports in this process. */
+uint32_t verb_pd_users(const struct pd *pd);
+
 /* --- mr.c --- */
+
+/* Ends an MR. EBUSY, with a reason of the engine, while a window is bound to it; then nothing changes. Of an
+ * import, the root stays. */
+int verb_try_end_mr(struct mr *mr);
 
 /* Returns an MR made from init, whose pd is taken from the PD; NULL with errno and a sentence that
  * names the verb. */

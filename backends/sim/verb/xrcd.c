@@ -62,7 +62,6 @@ static struct domain *new_domain(struct device *device, const struct ibv_xrcd_in
 		return null_errno(refuse_plainly(OPEN, VB_WHY_NO_MEMORY));
 	}
 	if (inode && world_shares(device->world, device)) {
-		verb_serve_targets(device->world);
 		domain->engine->shared = true;
 		domain->engine->key[0] = inode->st_dev;
 		domain->engine->key[1] = inode->st_ino;

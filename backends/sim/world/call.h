@@ -20,16 +20,16 @@ struct world_wait;
 
 /* A question, its answer, or a notice that nobody answers. What comes from another process is untrusted. */
 struct world_call {
-	uint32_t what;	 /* which verb or notice: backends/sim/verb/target.c */
+	uint32_t what;	 /* enum verb_call in backends/sim/verb/verbs.h */
 	uint32_t serial; /* of a question and its answer; 0: a notice */
 	bool is_answer;
 	int32_t error; /* of an answer: an errno value, or 0 */
 	uint32_t device, number, mask;
-	uint64_t key[2];
+	uint64_t key[2], stamp;
 	struct ibv_qp_attr attr;
 	/* Of an answer with an error: the reason, and its text. */
 	struct vb_why why;
-	char text[64];
+	char text[160];
 };
 
 struct world_calls {
