@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* ibv_open_qp(3) of a target QP that another process has created. */
+#include "backends/sim/verb/verbs.h"
 #include "backends/sim/world/world.h"
+#include "test/unit/seed.h"
 #include "test/unit/sharer_target.h"
 
 static struct sharing here;
@@ -326,4 +328,46 @@ void test_only_target_qps_of_the_domain_are_opened(void)
 	expect_null(EINVAL, share_open_target(here.xrcd, number + 1));
 	TEST_ASSERT_NOT_NULL(share_open_target(here.xrcd, number));
 	close(file);
+}
+
+/* --- calls that no process makes --- */
+
+static struct world_call random_call(uint64_t *random, uint32_t own, const struct sim_xrcd *xrcd)
+{
+	struct world_call call;
+	uint8_t *bytes = (uint8_t *)&call;
+
+	for (size_t i = 0; i < sizeof(call); i++)
+		bytes[i] = (uint8_t)sim_random_next(random);
+	call.what %= CALL_DESTROY + 2;
+	call.is_answer = false;
+	if (sim_random_next(random) % 4)
+		call.number = sim_random_next(random) % 4 ? own : call.number % 64;
+	if (sim_random_next(random) % 4)
+		call.device = 0;
+	if (sim_random_next(random) % 4)
+		memcpy(call.key, xrcd->key, sizeof(call.key));
+	call.mask %= 64;
+	return call;
+}
+
+void test_calls_that_no_process_makes(void)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	uint64_t random = choose_seed(), process;
+	uint32_t own;
+
+	connect_theirs();
+	process = world_qp_process(world, context_of(a.context)->device->engine, number);
+	TEST_ASSERT_TRUE(process != 0);
+	own = share_make_target(here.xrcd)->qp_num;
+	for (unsigned int round = 0; round < 20000; round++) {
+		struct world_call call =
+			random_call(&random, own, ((struct xrcd *)here.xrcd)->domain->engine);
+
+		pthread_mutex_lock(&world->driver.mutex);
+		world->calls.serve(world, round % 3 ? process : 12345, &call);
+		pthread_mutex_unlock(&world->driver.mutex);
+	}
+	expect_message(20);
 }
