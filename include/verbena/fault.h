@@ -23,6 +23,11 @@ enum vb_fault_action {
 	VB_FAULT_CORRUPT,   /* bytes of the packet change: see enum vb_fault_change */
 	VB_FAULT_DUPLICATE, /* the packet is delivered twice */
 	VB_FAULT_DELAY, /* the packet arrives delay_ns late; packets behind it may overtake it */
+	/*
+	 * A REQ or a REP of the connection manager is lost, and its sender gets a REJ with `reason` at
+	 * once, as if the receiver had sent it. The receiver knows nothing of that.
+	 */
+	VB_FAULT_REJECT,
 };
 
 /*
@@ -65,6 +70,8 @@ enum vb_fault_change {
 	VB_CHANGE_SOURCE_QPN,  /* DETH */
 	VB_CHANGE_IMM_DATA,    /* ImmDt */
 	VB_CHANGE_XRC_SRQN,    /* XRCETH */
+	/* The field `field` of the message that the rule names. */
+	VB_CHANGE_MESSAGE_FIELD,
 };
 
 /*
@@ -91,6 +98,12 @@ struct vb_fault_rule {
 	uint64_t count;	    /* how often the rule fires; 0 for no limit */
 	double probability; /* of firing on a match that is not skipped; 0 means always */
 	uint64_t delay_ns;  /* for VB_FAULT_DELAY */
+	/*
+	 * Only packets that carry this message of the connection manager, from QP 1 to QP 1: "REQ", "MRA",
+	 * "REJ", "REP", "RTU", "DREQ", "DREP", "SIDR_REQ", "SIDR_REP", "LAP" or "APR". NULL: any packet.
+	 */
+	const char *message;
+	uint16_t reason; /* for VB_FAULT_REJECT: IB_CM_REJ_* of Linux include/rdma/ib_cm.h */
 
 	/* For VB_FAULT_CORRUPT. */
 	enum vb_fault_change change;
@@ -98,6 +111,12 @@ struct vb_fault_rule {
 	uint64_t value;	 /* in host order */
 	uint64_t mask;
 	uint64_t flip;
+	/*
+	 * For VB_CHANGE_MESSAGE_FIELD: a name of docs/cm-messages.md, such as "starting_psn": of the
+	 * message, or of the header of all messages. In a field of bytes, such as "private_data", the
+	 * byte at `offset` changes.
+	 */
+	const char *field;
 	/*
 	 * Set: the ICRC and the checksums of IPv4 and UDP are those of the changed packet. Not set: they
 	 * are those of the packet before the change. The VCRC of InfiniBand is always right.
@@ -109,8 +128,9 @@ struct vb_fault_rule {
  * Adds a rule behind the world's other rules. rule and its strings are copied. *id becomes the
  * number by which the other functions name the rule; id may be NULL.
  *
- * EINVAL: there is no such action, change or device; the probability is not between 0 and 1; or
- *	value, mask or flip is wider than the field.
+ * EINVAL: there is no such action, change, device, message or field of a message; the probability is
+ *	not between 0 and 1; value, mask or flip is wider than the field; or the message of
+ *	VB_FAULT_REJECT is no REQ or REP.
  * ENOSPC: the world has 64 rules.
  */
 int vb_fault_add(struct vb_sim *sim, const struct vb_fault_rule *rule, unsigned int *id);
@@ -131,8 +151,19 @@ uint64_t vb_fault_hits(struct vb_sim *sim, unsigned int id);
 const char *vb_fault_action_name(unsigned int action);
 const char *vb_fault_change_name(unsigned int change);
 
-/* Returns the largest value, mask and flip of a change. */
+/* Returns the largest value, mask and flip of a change; that of VB_CHANGE_MESSAGE_FIELD depends on the
+ * field, see vb_fault_field_max(). */
 uint64_t vb_fault_change_max(enum vb_fault_change change);
+
+/*
+ * The names of the messages, and of the fields of a message: its own, and behind them those of the
+ * header. NULL behind the last one. The strings are constant.
+ */
+const char *vb_fault_message_name(unsigned int index);
+const char *vb_fault_field_name(const char *message, unsigned int index);
+
+/* Returns the largest value, mask and flip of a field; 0 if the message has no such field. */
+uint64_t vb_fault_field_max(const char *message, const char *field);
 
 #ifdef __cplusplus
 }

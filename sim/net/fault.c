@@ -50,12 +50,13 @@ static bool has_opcode(const struct sim_fault_rule *rule, uint8_t opcode)
 	       ((rule->opcode ^ opcode) & OPERATION) == 0;
 }
 
-static bool matches(const struct sim_fault_rule *rule, const struct sim_path *path,
-		    const struct sim_packet *packet)
+static bool matches(const struct sim_engine *engine, const struct sim_fault_rule *rule,
+		    const struct sim_path *path, const struct sim_packet *packet)
 {
 	return (!rule->from || rule->from == path->source->device) &&
 	       has_opcode(rule, packet->opcode) && (!rule->psn_given || rule->psn == packet->psn) &&
 	       (!rule->dest_qpn || rule->dest_qpn == packet->dest_qpn) &&
+	       (!rule->message || rule->message == sim_message_of(engine, packet)) &&
 	       (rule->action != SIM_FAULT_CORRUPT || can_change(&rule->change, path, packet));
 }
 
@@ -79,7 +80,7 @@ const struct sim_fault_rule *sim_fault_offer(struct sim_engine *engine, const st
 	for (unsigned int i = 0; i < faults->count; i++) {
 		struct sim_fault_slot *slot = &faults->slots[i];
 
-		if (matches(&slot->rule, path, packet) && fires(engine, slot))
+		if (matches(engine, &slot->rule, path, packet) && fires(engine, slot))
 			return &slot->rule;
 	}
 	return NULL;
@@ -108,6 +109,17 @@ static void shorten(struct sim_transit *transit, uint8_t *bth, size_t kept_bytes
 		sim_packet_resize(transit->frame, kept_bytes + ICRC_BYTES, &transit->path->route);
 }
 
+static void change_message(uint8_t *bth, const struct sim_fault_change *change)
+{
+	sim_message_change(bth, &(struct sim_message_change){
+					.field = change->message_field,
+					.offset = change->offset,
+					.value = change->value,
+					.mask = change->mask,
+					.flip = change->flip,
+				});
+}
+
 static void change_frame(struct sim_net *net, struct sim_transit *transit,
 			 const struct sim_fault_change *change)
 {
@@ -128,6 +140,9 @@ static void change_frame(struct sim_net *net, struct sim_transit *transit,
 		break;
 	case SIM_FAULT_LENGTH:
 		shorten(transit, bth, change->value);
+		break;
+	case SIM_FAULT_MESSAGE_FIELD:
+		change_message(bth, change);
 		break;
 	default:
 		turn_any_bit(net, transit, bth);
@@ -155,7 +170,7 @@ static void note(struct sim_engine *engine, const struct sim_transit *transit,
 	static const char *const names[] = {
 		[SIM_FAULT_NONE] = "none",	 [SIM_FAULT_DROP] = "drop",
 		[SIM_FAULT_CORRUPT] = "corrupt", [SIM_FAULT_DUPLICATE] = "duplicate",
-		[SIM_FAULT_DELAY] = "delay",
+		[SIM_FAULT_DELAY] = "delay",	 [SIM_FAULT_REJECT] = "reject",
 	};
 	const struct sim_fault_slot *slot = (const struct sim_fault_slot *)rule;
 
@@ -172,7 +187,7 @@ void sim_fault_pass(struct sim_filter *filter, struct sim_transit *transit)
 	if (rule && sim_watched(filter->net->engine))
 		note(filter->net->engine, transit, rule);
 	sim_net_check_way(transit);
-	if (action == SIM_FAULT_DROP)
+	if (action == SIM_FAULT_DROP || action == SIM_FAULT_REJECT)
 		transit->lost = true;
 	if (action == SIM_FAULT_CORRUPT && !transit->lost)
 		corrupt(filter->net, transit, &rule->change);
@@ -186,6 +201,8 @@ void sim_fault_pass(struct sim_filter *filter, struct sim_transit *transit)
 		second.again = true;
 		sim_filter_next(filter, &second);
 	}
+	if (action == SIM_FAULT_REJECT)
+		sim_message_reject(filter->net, transit, rule->reason);
 }
 
 static void count_rules(struct sim_faults *faults, unsigned int count)

@@ -6,6 +6,7 @@
 #define SIM_NET_FAULT_H
 
 #include "sim/net/filter.h"
+#include "sim/net/message.h"
 #include "sim/wire/field.h"
 
 #define SIM_FAULT_RULES_MAX 64
@@ -19,21 +20,24 @@ enum sim_fault_action {
 	SIM_FAULT_CORRUPT,
 	SIM_FAULT_DUPLICATE,
 	SIM_FAULT_DELAY,
+	SIM_FAULT_REJECT, /* the packet is lost, and its sender gets a REJ */
 };
 
 /* What SIM_FAULT_CORRUPT changes. */
 enum sim_fault_place {
 	SIM_FAULT_RANDOM_BIT, /* behind the second word of the BTH, where the ICRC covers all bits */
 	SIM_FAULT_FIELD,
-	SIM_FAULT_FRAME_BYTE, /* offset counts from the first byte of the frame */
-	SIM_FAULT_BTH_BYTE,   /* offset counts from the BTH */
-	SIM_FAULT_LENGTH,     /* the packet keeps `value` bytes from the BTH on, and an ICRC */
+	SIM_FAULT_FRAME_BYTE,	 /* offset counts from the first byte of the frame */
+	SIM_FAULT_BTH_BYTE,	 /* offset counts from the BTH */
+	SIM_FAULT_LENGTH,	 /* the packet keeps `value` bytes from the BTH on, and an ICRC */
+	SIM_FAULT_MESSAGE_FIELD, /* of a message of the connection manager, which the rule names */
 };
 
 /* A change of a packet's bytes: the bits of mask become those of value, the bits of flip turn. */
 struct sim_fault_change {
 	enum sim_fault_place place;
 	enum sim_field field;
+	enum sim_cm_field message_field;
 	uint32_t offset;
 	uint64_t value;
 	uint64_t mask;
@@ -49,11 +53,13 @@ struct sim_fault_rule {
 	bool any_transport; /* opcode stands for its operation on every transport */
 	bool psn_given;
 	uint32_t psn;
-	uint32_t dest_qpn; /* 0: any */
-	uint64_t skip;	   /* matching packets to skip before the rule acts */
-	uint64_t count;	   /* packets that the rule acts on; 0: no limit */
-	uint32_t chance;   /* the rule acts with a probability of chance / 2^32; 0: always */
+	uint32_t dest_qpn;	     /* 0: any */
+	enum sim_cm_message message; /* SIM_CM_NONE: any packet */
+	uint64_t skip;		     /* matching packets to skip before the rule acts */
+	uint64_t count;		     /* packets that the rule acts on; 0: no limit */
+	uint32_t chance; /* the rule acts with a probability of chance / 2^32; 0: always */
 	uint64_t delay_ns;
+	uint16_t reason; /* of SIM_FAULT_REJECT, whose message is SIM_CM_REQ or SIM_CM_REP */
 	struct sim_fault_change change;
 };
 

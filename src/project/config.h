@@ -61,7 +61,7 @@ struct config_key {
 	struct config_value *value; /* takes the value, for later messages; NULL: none is later */
 };
 
-#define CONFIG_KEYS_MAX 16
+#define CONFIG_KEYS_MAX 20
 
 /*
  * Reads a mapping of count keys, whether these are written with or without a leading colon, and

@@ -76,6 +76,48 @@ static bool read_opcode(struct setting *setting, const struct setting_key *key, 
 		value, operations);
 }
 
+/* --- messages of the connection manager --- */
+
+static bool read_message(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	const int index = vb_words_find(vb_fault_message_name, value);
+	char allowed[128];
+
+	if (index < 0)
+		return setting_fail(
+			setting, "'%s' is no message of the connection manager (allowed: %s)",
+			value, vb_words_list(vb_fault_message_name, allowed, sizeof(allowed)));
+	((struct vb_fault_rule *)setting->into)->message =
+		vb_fault_message_name((unsigned int)index);
+	return true;
+}
+
+/* Returns the name of the field as a constant; NULL if the message has no such field. */
+static const char *find_field(const char *message, const char *field)
+{
+	const char *name;
+	unsigned int i = 0;
+
+	do
+		name = vb_fault_field_name(message, i++);
+	while (name && strcmp(name, field) != 0);
+	return name;
+}
+
+/* Which message has the field is checked when the whole rule is known. */
+static bool read_field(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	struct vb_fault_rule *rule = setting->into;
+	const char *message;
+
+	for (unsigned int i = 0; !rule->field && (message = vb_fault_message_name(i)); i++)
+		rule->field = find_field(message, value);
+	return rule->field ||
+	       setting_fail(setting,
+			    "'%s' is no field of a message (docs/cm-messages.md names them)",
+			    value);
+}
+
 /* --- rules --- */
 
 static bool read_psn(struct setting *setting, const struct setting_key *key, const char *value)
@@ -109,6 +151,17 @@ static bool read_probability(struct setting *setting, const struct setting_key *
 	return (*probability > 0 && *probability <= 1) || no_probability(setting, value);
 }
 
+static bool read_reason(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	uint64_t number = 0;
+
+	if (vb_number_read(value, key->min, key->max, &number) != VB_NUMBER_GOOD)
+		return setting_fail(setting, "'%s' is no reason of a REJ (1 to 65535, such as 28)",
+				    value);
+	((struct vb_fault_rule *)setting->into)->reason = (uint16_t)number;
+	return true;
+}
+
 #define RULE(member) offsetof(struct vb_fault_rule, member)
 
 static const struct setting_key rule_keys[] = {
@@ -117,11 +170,14 @@ static const struct setting_key rule_keys[] = {
 	{"opcode", read_opcode},
 	{"psn", read_psn, RULE(psn), 0, NUMBER_24},
 	{"dest_qpn", setting_number32, RULE(dest_qpn), 1, NUMBER_24},
+	{"message", read_message},
 	{"skip", setting_number, RULE(skip), 0, UINT64_MAX},
 	{"count", setting_number, RULE(count), 1, UINT64_MAX},
 	{"probability", read_probability},
 	{"delay", setting_duration, RULE(delay_ns), 1, HOUR_NS},
+	{"reason", read_reason, 0, 1, UINT16_MAX},
 	{"change", setting_word, RULE(change), .words = vb_fault_change_name},
+	{"field", read_field},
 	{"offset", setting_number32, RULE(offset), 0, UINT32_MAX},
 	{"value", setting_number, RULE(value), 0, UINT64_MAX},
 	{"mask", setting_number, RULE(mask), 0, UINT64_MAX},
@@ -141,23 +197,60 @@ static const struct {
 	{"delay", VB_FAULT_DELAY},	  {"change", VB_FAULT_CORRUPT},
 	{"offset", VB_FAULT_CORRUPT},	  {"value", VB_FAULT_CORRUPT},
 	{"mask", VB_FAULT_CORRUPT},	  {"flip", VB_FAULT_CORRUPT},
-	{"right_icrc", VB_FAULT_CORRUPT},
+	{"right_icrc", VB_FAULT_CORRUPT}, {"field", VB_FAULT_CORRUPT},
+	{"reason", VB_FAULT_REJECT},
 };
 
 static bool check_width(struct setting *setting, const char *key, uint64_t number)
 {
 	const struct vb_fault_rule *rule = setting->into;
-	const uint64_t max = vb_fault_change_max(rule->change);
+	const uint64_t max = rule->field ? vb_fault_field_max(rule->message, rule->field)
+					 : vb_fault_change_max(rule->change);
 
 	return number <= max ||
 	       setting_fail(setting, "%s: 0x%" PRIx64 " is wider than %s (0 to 0x%" PRIx64 ")", key,
-			    number, vb_fault_change_name(rule->change), max);
+			    number, rule->field ?: vb_fault_change_name(rule->change), max);
+}
+
+/* A rule with a field of a message changes it, and needs no other word for that. */
+static bool check_field(struct setting *setting)
+{
+	struct vb_fault_rule *rule = setting->into;
+	const bool given = setting_given(setting, &rule_table, "change");
+
+	if (!rule->field)
+		return rule->change != VB_CHANGE_MESSAGE_FIELD ||
+		       setting_fail(setting, "field: is missing (change=MESSAGE_FIELD needs it)");
+	if (given && rule->change != VB_CHANGE_MESSAGE_FIELD)
+		return setting_fail(setting, "field: change=%s changes no field of a message",
+				    vb_fault_change_name(rule->change));
+	if (!rule->message)
+		return setting_fail(setting, "message: is missing (field needs it)");
+	rule->change = VB_CHANGE_MESSAGE_FIELD;
+	return find_field(rule->message, rule->field) ||
+	       setting_fail(setting,
+			    "field: the message %s has no %s (docs/cm-messages.md names them)",
+			    rule->message, rule->field);
+}
+
+static bool check_reject(struct setting *setting)
+{
+	const struct vb_fault_rule *rule = setting->into;
+
+	if (rule->action != VB_FAULT_REJECT)
+		return true;
+	if (!rule->reason)
+		return setting_fail(setting,
+				    "reason: is missing (a rule of the action 'reject' needs it)");
+	return (rule->message &&
+		(!strcmp(rule->message, "REQ") || !strcmp(rule->message, "REP"))) ||
+	       setting_fail(setting, "message: a rule of the action 'reject' needs REQ or REP");
 }
 
 static bool check_rule(struct setting *setting)
 {
 	const struct vb_fault_rule *rule = setting->into;
-	char allowed[64];
+	char allowed[80];
 
 	if (!setting_given(setting, &rule_table, "action"))
 		return setting_fail(setting, "action: is missing (allowed: %s)",
@@ -171,7 +264,8 @@ static bool check_rule(struct setting *setting)
 	if (rule->action == VB_FAULT_DELAY && !rule->delay_ns)
 		return setting_fail(setting,
 				    "delay: is missing (a rule of the action 'delay' needs it)");
-	return check_width(setting, "value", rule->value) &&
+	return check_field(setting) && check_reject(setting) &&
+	       check_width(setting, "value", rule->value) &&
 	       check_width(setting, "mask", rule->mask) && check_width(setting, "flip", rule->flip);
 }
 

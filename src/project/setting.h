@@ -44,7 +44,7 @@ struct setting_table {
 	bool (*check)(struct setting *setting); /* of the whole; its messages name the key */
 };
 
-#define SETTING_KEYS_MAX 16
+#define SETTING_KEYS_MAX CONFIG_KEYS_MAX
 
 /* Returns true if the key of that name was given. */
 bool setting_given(const struct setting *setting, const struct setting_table *table,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pairs import Port, Process, has_socket, listening, wait_until
 
 LIMIT_S = 60
+RACES_MAX = 5  # as often a pair that has lost a race with itself is run again
 # What the event log of a server says once clients reach it: it listens, or has joined the group.
 READY = {"verb": "cm_listen", "result": 0}, {"event": "RDMA_CM_EVENT_MULTICAST_JOIN"}
 
@@ -25,13 +26,31 @@ class Pair:
     good: tuple = ()  # what the client must print
     ports: tuple = ()  # the options that give the server and the client a port of the server
     tcp: bool = False  # the client begins with a connection to the TCP port
+    rule: str = ""  # a fault rule for the server
+    sent: tuple = ()  # with the rule: (message, how often it must be in the server's trace)
+    race: str = ""  # what a program prints that loses a race with its own threads
 
     def __str__(self):
         return " ".join(self.client)
 
 
-def problem(pair, server, client):
-    """Returns what is wrong with two ends, or None."""
+# From the first bytes of a message's header: base version, class, class version, method. The attribute ID
+# is 16 bytes behind them. docs/cm-messages.md
+HEADER = bytes((1, 7, 2, 3))
+ATTRIBUTES = {"REQ": 0x10, "REP": 0x13}
+
+
+def count_messages(trace, message):
+    """Counts a message of the connection manager in a capture file, in whose frames it stands once."""
+    text = trace.read_bytes()
+    found = [i for i in range(len(text) - 18) if text[i:i + 4] == HEADER]
+    return sum(int.from_bytes(text[i + 16:i + 18], "big") == ATTRIBUTES[message] for i in found)
+
+
+def problem(pair, server, client, sent):
+    """Returns what is wrong with two ends, and with how often the message of the rule was sent; or None."""
+    if pair.rule and sent != pair.sent[1]:
+        return f"{pair.sent[0]} was sent {sent} times\n{server}\n{client}"
     missing = [word for word in pair.good if word not in client.output]
     if client.status == 0 and not missing and (server.status == 0 or
                                                 (pair.forever and server.status is None)):
@@ -69,13 +88,24 @@ class Runner:
 
     def run(self, pair):
         """Returns what is wrong, or None."""
+        for _ in range(RACES_MAX):
+            server, client, sent = self.run_once(pair)
+            wrong = problem(pair, server, client, sent)
+            if not (wrong and pair.race and pair.race in server.output + client.output):
+                break
+        return wrong
+
+    def run_once(self, pair):
+        """Returns how the server and the client ended, and how often the message of the rule was sent."""
         Runner.count += 1
         world = f"connected-{os.getpid()}-{Runner.count}"
         deadline = time.monotonic() + LIMIT_S
         port = Port()
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "server.jsonl"
-            server = Process(self.words(pair, 0, world, port, "--log", log), folder)
+            trace = pathlib.Path(folder) / "server.pcap"
+            rule = ["--fault", pair.rule, "--trace", trace] if pair.rule else []
+            server = Process(self.words(pair, 0, world, port, "--log", log, *rule), folder)
             try:
                 wait_until(lambda: server.ended() or is_ready(pair, server, port, log), deadline)
                 client = Process(self.words(pair, 1, world, port), folder)
@@ -86,7 +116,8 @@ class Runner:
             finally:
                 ended = server.end()
                 port.close()
-        return problem(pair, ended, client)
+            sent = count_messages(trace, pair.sent[0]) if pair.rule else None
+        return ended, client, sent
 
 
 def runners(verbena, wire, addresses=("127.0.0.1",)):

@@ -80,6 +80,31 @@ void test_each_key_of_a_rule(void)
 	TEST_ASSERT_EQUAL_UINT(7, project->sim.fault_count);
 }
 
+void test_rules_of_messages(void)
+{
+	const struct vb_fault_rule *r = rule("drop,message=SIDR_REP,count=1");
+
+	TEST_ASSERT_EQUAL_INT(VB_FAULT_DROP, r->action);
+	TEST_ASSERT_EQUAL_STRING("SIDR_REP", r->message);
+	TEST_ASSERT_NULL(r->field);
+	r = rule("reject,message=REQ,reason=28");
+	TEST_ASSERT_EQUAL_INT(VB_FAULT_REJECT, r->action);
+	TEST_ASSERT_EQUAL_UINT(28, r->reason);
+	r = rule("corrupt,field=starting_psn,message=REP,value=7,right_icrc");
+	TEST_ASSERT_EQUAL_INT(VB_CHANGE_MESSAGE_FIELD, r->change);
+	TEST_ASSERT_EQUAL_STRING("starting_psn", r->field);
+	TEST_ASSERT_EQUAL_UINT64(7, r->value);
+	r = rule("corrupt,message=REQ,change=MESSAGE_FIELD,field=service_id,flip="
+		 "0xffffffffffffffff");
+	TEST_ASSERT_EQUAL_INT(VB_CHANGE_MESSAGE_FIELD, r->change);
+	r = rule("corrupt,message=REQ,field=class,value=255");
+	TEST_ASSERT_EQUAL_STRING("class", r->field);
+	r = rule("corrupt,message=REQ,change=PKEY,value=1");
+	TEST_ASSERT_EQUAL_INT(VB_CHANGE_PKEY, r->change);
+	r = rule("corrupt,message=REQ");
+	TEST_ASSERT_EQUAL_INT(VB_CHANGE_ANY_BIT, r->change);
+}
+
 void test_opcodes(void)
 {
 	static const struct {
@@ -113,14 +138,14 @@ void test_opcodes(void)
 
 void test_every_change_has_a_name(void)
 {
-	for (unsigned int change = 0; change <= VB_CHANGE_XRC_SRQN; change++) {
+	for (unsigned int change = 0; change < VB_CHANGE_MESSAGE_FIELD; change++) {
 		char text[64];
 
 		snprintf(text, sizeof(text), "corrupt,change=%s", vb_fault_change_name(change));
 		TEST_ASSERT_EQUAL_INT(change, rule(text)->change);
 	}
-	TEST_ASSERT_NULL(vb_fault_change_name(VB_CHANGE_XRC_SRQN + 1));
-	TEST_ASSERT_NULL(vb_fault_action_name(VB_FAULT_DELAY + 1));
+	TEST_ASSERT_NULL(vb_fault_change_name(VB_CHANGE_MESSAGE_FIELD + 1));
+	TEST_ASSERT_NULL(vb_fault_action_name(VB_FAULT_REJECT + 1));
 	TEST_ASSERT_EQUAL_HEX64(0xffff, vb_fault_change_max(VB_CHANGE_PKEY));
 	TEST_ASSERT_EQUAL_HEX64(0xff, vb_fault_change_max(VB_CHANGE_FRAME_BYTE));
 }
@@ -176,17 +201,20 @@ static void refuse(const struct refused *row,
 void test_wrong_rules(void)
 {
 	static const struct refused rows[] = {
-		{"dop", "action: 'dop' is unknown (allowed: drop, corrupt, duplicate, delay)"},
+		{"dop",
+		 "action: 'dop' is unknown (allowed: drop, corrupt, duplicate, delay, reject)"},
 		{"", "an entry is empty (take out a comma)"},
 		{"drop,", "an entry is empty (take out a comma)"},
-		{"count=1", "action: is missing (allowed: drop, corrupt, duplicate, delay)"},
+		{"count=1",
+		 "action: is missing (allowed: drop, corrupt, duplicate, delay, reject)"},
 		{"drop,pns=1", "pns: unknown key (allowed: action, from, opcode, psn, dest_qpn, "
-			       "skip, count, probability, delay, change, offset, value, mask, "
-			       "flip, right_icrc)"},
+			       "message, skip, count, probability, delay, reason, change, field, "
+			       "offset, value, mask, flip, right_icrc)"},
 		{"drop,count=1,count=2", "count: given twice"},
 		{"drop,action=drop", "action: given twice"},
 		{"drop,psn", "psn: has no value (write psn=...)"},
-		{"psn", "action: 'psn' is unknown (allowed: drop, corrupt, duplicate, delay)"},
+		{"psn",
+		 "action: 'psn' is unknown (allowed: drop, corrupt, duplicate, delay, reject)"},
 		{"drop,psn=", "psn: the value is 0 bytes long (1 to 79 are allowed)"},
 		{"drop,from=sim2", "from: there is no device 'sim2' (allowed: sim0, sim1)"},
 		{"drop,psn=16777216", "psn: '16777216' is out of range (0 to 16777215)"},
@@ -214,6 +242,36 @@ void test_wrong_rules(void)
 		{"drop,mask=1", "mask: only a rule of the action 'corrupt' has it"},
 		{"drop,flip=1", "flip: only a rule of the action 'corrupt' has it"},
 		{"drop,right_icrc", "right_icrc: only a rule of the action 'corrupt' has it"},
+		{"drop,message=req",
+		 "message: 'req' is no message of the connection manager (allowed: REQ, MRA, REJ, "
+		 "REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP, LAP, APR)"},
+		{"drop,message=NONE",
+		 "message: 'NONE' is no message of the connection manager (allowed: REQ, MRA, REJ, "
+		 "REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP, LAP, APR)"},
+		{"drop,message=REQ,reason=8", "reason: only a rule of the action 'reject' has it"},
+		{"drop,message=REQ,field=srq", "field: only a rule of the action 'corrupt' has it"},
+		{"reject,message=REQ",
+		 "reason: is missing (a rule of the action 'reject' needs it)"},
+		{"reject,message=REQ,reason=0",
+		 "reason: '0' is no reason of a REJ (1 to 65535, such as 28)"},
+		{"reject,message=REQ,reason=65536",
+		 "reason: '65536' is no reason of a REJ (1 to 65535, such as 28)"},
+		{"reject,message=RTU,reason=8",
+		 "message: a rule of the action 'reject' needs REQ or REP"},
+		{"reject,reason=8", "message: a rule of the action 'reject' needs REQ or REP"},
+		{"corrupt,message=REQ,field=psn",
+		 "field: 'psn' is no field of a message (docs/cm-messages.md names them)"},
+		{"corrupt,message=RTU,field=starting_psn",
+		 "field: the message RTU has no starting_psn (docs/cm-messages.md names them)"},
+		{"corrupt,field=starting_psn", "message: is missing (field needs it)"},
+		{"corrupt,message=REQ,change=PSN,field=starting_psn",
+		 "field: change=PSN changes no field of a message"},
+		{"corrupt,message=REQ,change=MESSAGE_FIELD",
+		 "field: is missing (change=MESSAGE_FIELD needs it)"},
+		{"corrupt,message=REQ,field=retry_count,value=8",
+		 "value: 0x8 is wider than retry_count (0 to 0x7)"},
+		{"corrupt,message=REQ,field=private_data,mask=256",
+		 "mask: 0x100 is wider than private_data (0 to 0xff)"},
 		{"corrupt,right_icrc=yes", "right_icrc: 'yes' is unknown (allowed: true, false)"},
 		{"corrupt,change=PKEY,value=0x10000",
 		 "value: 0x10000 is wider than PKEY (0 to 0xffff)"},
@@ -240,7 +298,7 @@ void test_wrong_names_get_a_list(void)
 	TEST_ASSERT_NOT_NULL(strstr(error.text, "'256' is no opcode"));
 	TEST_ASSERT_FALSE(incident_add_faults(project, "corrupt,change=pkey", &error));
 	TEST_ASSERT_NOT_NULL(strstr(error.text, "change: 'pkey' is unknown (allowed: ANY_BIT, "));
-	TEST_ASSERT_NOT_NULL(strstr(error.text, ", XRC_SRQN)"));
+	TEST_ASSERT_NOT_NULL(strstr(error.text, ", MESSAGE_FIELD)"));
 }
 
 void test_wrong_events(void)
@@ -322,7 +380,7 @@ void test_a_project_names_the_line(void)
 		 "p.yml:4: faults[1]: psn: '1x' is not a number (0 to 16777215)"},
 		{":verbena:\n  faults:\n    - {psn: 1}\n",
 		 "p.yml:3: faults[0]: action: is missing (allowed: drop, corrupt, duplicate, "
-		 "delay)"},
+		 "delay, reject)"},
 		{":verbena:\n  faults:\n    - {action: [drop]}\n",
 		 "p.yml:3: faults[0].action: is a list (a text is wanted)"},
 		{":verbena:\n  faults: drop\n", "p.yml:2: faults: is a text (a list is wanted)"},

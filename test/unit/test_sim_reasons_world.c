@@ -382,6 +382,57 @@ static int unknown_device(void)
 	return add_rule((struct vb_fault_rule){.from = "sim9"});
 }
 
+static int unknown_message(void)
+{
+	return add_rule((struct vb_fault_rule){.message = "RST"});
+}
+
+/* Adds a rule that changes a field of a message. */
+static int change_field(const char *message, const char *field, uint32_t offset, uint64_t value)
+{
+	return add_rule((struct vb_fault_rule){.action = VB_FAULT_CORRUPT,
+					       .change = VB_CHANGE_MESSAGE_FIELD,
+					       .message = message,
+					       .field = field,
+					       .offset = offset,
+					       .value = value});
+}
+
+static int unknown_field(void)
+{
+	return change_field("REQ", "ttl", 0, 1);
+}
+
+static int field_of_no_message(void)
+{
+	return change_field(NULL, "starting_psn", 0, 1);
+}
+
+static int no_field(void)
+{
+	return change_field("REQ", NULL, 0, 1);
+}
+
+static int byte_behind_field(void)
+{
+	return change_field("REQ", "private_data", 92, 1);
+}
+
+static int wide_field(void)
+{
+	return change_field("REQ", "retry_count", 0, 8);
+}
+
+static int rejected_rtu(void)
+{
+	return add_rule((struct vb_fault_rule){.action = VB_FAULT_REJECT, .message = "RTU"});
+}
+
+static int rejected_packet(void)
+{
+	return add_rule((struct vb_fault_rule){.action = VB_FAULT_REJECT});
+}
+
 static int one_rule_more(void)
 {
 	for (int i = 0; i < 64; i++)
@@ -399,7 +450,8 @@ void test_mistakes_of_fault_rules(void)
 	static const struct mistake mistakes[] = {
 		{VB_WHY_FAULT_ACTION, EINVAL, unknown_action,
 		 "vb_fault_add: action 9 is no value of enum vb_fault_action; set action to "
-		 "VB_FAULT_DROP, VB_FAULT_CORRUPT, VB_FAULT_DUPLICATE or VB_FAULT_DELAY"},
+		 "VB_FAULT_DROP, VB_FAULT_CORRUPT, VB_FAULT_DUPLICATE, VB_FAULT_DELAY or "
+		 "VB_FAULT_REJECT"},
 		{VB_WHY_FAULT_CHANGE, EINVAL, unknown_change,
 		 "vb_fault_add: change 99 is no value of enum vb_fault_change; set change to what "
 		 "the rule changes, such as VB_CHANGE_PSN"},
@@ -412,6 +464,36 @@ void test_mistakes_of_fault_rules(void)
 		{VB_WHY_FAULT_DEVICE, EINVAL, unknown_device,
 		 "vb_fault_add: the world has no device sim9; set from to the name of a device of "
 		 "ibv_get_device_list(), or to NULL for all devices"},
+		{VB_WHY_FAULT_MESSAGE, EINVAL, unknown_message,
+		 "vb_fault_add: the connection manager has no message RST; set message to a name "
+		 "of "
+		 "vb_fault_message_name(), such as REQ, or to NULL for all packets"},
+		{VB_WHY_FAULT_FIELD, EINVAL, unknown_field,
+		 "vb_fault_add: the rule names no field of its message: ttl; set message, and "
+		 "field to a "
+		 "name of vb_fault_field_name(), such as starting_psn"},
+		{VB_WHY_FAULT_FIELD, EINVAL, field_of_no_message,
+		 "vb_fault_add: the rule names no field of its message: starting_psn; set message, "
+		 "and "
+		 "field to a name of vb_fault_field_name(), such as starting_psn"},
+		{VB_WHY_FAULT_FIELD, EINVAL, no_field,
+		 "vb_fault_add: the rule names no field of its message: NULL; set message, and "
+		 "field to "
+		 "a name of vb_fault_field_name(), such as starting_psn"},
+		{VB_WHY_FAULT_FIELD_OFFSET, EINVAL, byte_behind_field,
+		 "vb_fault_add: offset 92 is behind the field, which has 92 bytes; give the number "
+		 "of a "
+		 "byte of the field, from 0"},
+		{VB_WHY_FAULT_WIDTH, EINVAL, wide_field,
+		 "vb_fault_add: value 0x8, mask 0x0 or flip 0x0 is above 0x7, the largest value of "
+		 "what "
+		 "the rule changes; give values that fit"},
+		{VB_WHY_FAULT_REJECT, EINVAL, rejected_rtu,
+		 "vb_fault_add: a rule of the action reject has the message RTU, which no REJ can "
+		 "answer; set message to REQ or REP"},
+		{VB_WHY_FAULT_REJECT, EINVAL, rejected_packet,
+		 "vb_fault_add: a rule of the action reject has the message NULL, which no REJ can "
+		 "answer; set message to REQ or REP"},
 		{VB_WHY_FAULT_FULL, ENOSPC, one_rule_more,
 		 "vb_fault_add: the world has 64 rules, which is the limit; remove a rule by "
 		 "vb_fault_remove() or vb_fault_clear()"},

@@ -5,20 +5,19 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <verbena/fault.h>
 
 static const enum sim_fault_action actions[] = {
-	[VB_FAULT_DROP] = SIM_FAULT_DROP,
-	[VB_FAULT_CORRUPT] = SIM_FAULT_CORRUPT,
-	[VB_FAULT_DUPLICATE] = SIM_FAULT_DUPLICATE,
-	[VB_FAULT_DELAY] = SIM_FAULT_DELAY,
+	[VB_FAULT_DROP] = SIM_FAULT_DROP,	    [VB_FAULT_CORRUPT] = SIM_FAULT_CORRUPT,
+	[VB_FAULT_DUPLICATE] = SIM_FAULT_DUPLICATE, [VB_FAULT_DELAY] = SIM_FAULT_DELAY,
+	[VB_FAULT_REJECT] = SIM_FAULT_REJECT,
 };
 
 static const char *const action_names[] = {
-	[VB_FAULT_DROP] = "drop",
-	[VB_FAULT_CORRUPT] = "corrupt",
-	[VB_FAULT_DUPLICATE] = "duplicate",
-	[VB_FAULT_DELAY] = "delay",
+	[VB_FAULT_DROP] = "drop",	    [VB_FAULT_CORRUPT] = "corrupt",
+	[VB_FAULT_DUPLICATE] = "duplicate", [VB_FAULT_DELAY] = "delay",
+	[VB_FAULT_REJECT] = "reject",
 };
 
 static const char *const change_names[] = {
@@ -46,6 +45,7 @@ static const char *const change_names[] = {
 	[VB_CHANGE_SOURCE_QPN] = "SOURCE_QPN",
 	[VB_CHANGE_IMM_DATA] = "IMM_DATA",
 	[VB_CHANGE_XRC_SRQN] = "XRC_SRQN",
+	[VB_CHANGE_MESSAGE_FIELD] = "MESSAGE_FIELD",
 };
 
 static const enum sim_field fields[] = {
@@ -69,6 +69,7 @@ static const enum sim_field fields[] = {
 	[VB_CHANGE_SOURCE_QPN] = SIM_FIELD_SOURCE_QPN,
 	[VB_CHANGE_IMM_DATA] = SIM_FIELD_IMM_DATA,
 	[VB_CHANGE_XRC_SRQN] = SIM_FIELD_XRC_SRQN,
+	[VB_CHANGE_MESSAGE_FIELD] = 0, /* of a message, and not of the headers of packets */
 };
 
 /* A function of <verbena/fault.h> that adds a rule refuses it. */
@@ -101,10 +102,114 @@ static enum sim_fault_place place_of(enum vb_fault_change change)
 		return SIM_FAULT_BTH_BYTE;
 	case VB_CHANGE_LENGTH:
 		return SIM_FAULT_LENGTH;
+	case VB_CHANGE_MESSAGE_FIELD:
+		return SIM_FAULT_MESSAGE_FIELD;
 	default:
 		return SIM_FAULT_FIELD;
 	}
 }
+
+/* --- messages of the connection manager --- */
+
+/* The message SIM_CM_NONE stands for the header of all. */
+static const char *message_name(enum sim_cm_message message)
+{
+	return message > SIM_CM_NONE && message < SIM_CM_MESSAGES
+		       ? sim_cm_message_info[message].name
+		       : NULL;
+}
+
+const char *vb_fault_message_name(unsigned int index)
+{
+	return index < SIM_CM_MESSAGES ? message_name((enum sim_cm_message)(index + 1)) : NULL;
+}
+
+/* Returns SIM_CM_NONE if no message has the name. */
+static enum sim_cm_message find_message(const char *name)
+{
+	for (unsigned int i = SIM_CM_NONE + 1; name && i < SIM_CM_MESSAGES; i++)
+		if (strcmp(sim_cm_message_info[i].name, name) == 0)
+			return (enum sim_cm_message)i;
+	return SIM_CM_NONE;
+}
+
+/* Returns field number `index` of a message and, behind its fields, of the header; SIM_CM_FIELDS behind the
+ * last one. */
+static enum sim_cm_field field_at(enum sim_cm_message message, unsigned int index)
+{
+	const enum sim_cm_message owners[] = {message, SIM_CM_NONE};
+
+	for (unsigned int i = 0; message && i < 2; i++)
+		for (unsigned int field = 0; field < SIM_CM_FIELDS; field++)
+			if (sim_cm_field_info[field].message == owners[i] && !index--)
+				return (enum sim_cm_field)field;
+	return SIM_CM_FIELDS;
+}
+
+const char *vb_fault_field_name(const char *message, unsigned int index)
+{
+	const enum sim_cm_field field = field_at(find_message(message), index);
+
+	return field == SIM_CM_FIELDS ? NULL : sim_cm_field_info[field].name;
+}
+
+static enum sim_cm_field find_field(enum sim_cm_message message, const char *name)
+{
+	enum sim_cm_field field;
+	unsigned int i = 0;
+
+	do
+		field = field_at(message, i++);
+	while (field != SIM_CM_FIELDS && strcmp(sim_cm_field_info[field].name, name) != 0);
+	return field;
+}
+
+static uint64_t widest_field(enum sim_cm_field field)
+{
+	const unsigned int bits = sim_cm_field_info[field].bits;
+
+	return !bits ? UINT8_MAX : bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+}
+
+uint64_t vb_fault_field_max(const char *message, const char *field)
+{
+	const enum sim_cm_field found = find_field(find_message(message), field);
+
+	return found == SIM_CM_FIELDS ? 0 : widest_field(found);
+}
+
+/* Finds the message of the rule, and for a change of a field the field. Returns 0 or an errno value. */
+static int translate_message(const struct vb_fault_rule *from, struct sim_fault_rule *to)
+{
+	to->message = find_message(from->message);
+	to->reason = from->reason;
+	if (from->message && !to->message)
+		return refuse_rule(
+			(struct vb_why){.reason = VB_WHY_FAULT_MESSAGE, .text = from->message});
+	if (from->action == VB_FAULT_REJECT && to->message != SIM_CM_REQ &&
+	    to->message != SIM_CM_REP)
+		return refuse_rule((struct vb_why){.reason = VB_WHY_FAULT_REJECT,
+						   .text = from->message ?: "NULL"});
+	return 0;
+}
+
+static int translate_field(const struct vb_fault_rule *from, enum sim_cm_message message,
+			   struct sim_fault_change *to)
+{
+	const enum sim_cm_field field = find_field(message, from->field ?: "");
+	const struct sim_cm_field_info *info = &sim_cm_field_info[field];
+
+	if (field == SIM_CM_FIELDS)
+		return refuse_rule((struct vb_why){.reason = VB_WHY_FAULT_FIELD,
+						   .text = from->field ?: "NULL"});
+	if (!info->bits && from->offset >= info->bytes)
+		return refuse_rule(
+			(struct vb_why){VB_WHY_FAULT_FIELD_OFFSET, {from->offset, info->bytes}});
+	to->message_field = field;
+	return 0;
+}
+
+/* --- rules --- */
 
 /* The widest value that a change takes. */
 static uint64_t widest(const struct sim_fault_change *change)
@@ -112,6 +217,8 @@ static uint64_t widest(const struct sim_fault_change *change)
 	switch (change->place) {
 	case SIM_FAULT_FIELD:
 		return sim_field_max(change->field);
+	case SIM_FAULT_MESSAGE_FIELD:
+		return widest_field(change->message_field);
 	case SIM_FAULT_FRAME_BYTE:
 	case SIM_FAULT_BTH_BYTE:
 		return UINT8_MAX;
@@ -120,7 +227,8 @@ static uint64_t widest(const struct sim_fault_change *change)
 	}
 }
 
-static int translate_change(const struct vb_fault_rule *from, struct sim_fault_change *to)
+static int translate_change(const struct vb_fault_rule *from, enum sim_cm_message message,
+			    struct sim_fault_change *to)
 {
 	const bool whole = from->mask == 0 && from->flip == 0;
 
@@ -136,6 +244,12 @@ static int translate_change(const struct vb_fault_rule *from, struct sim_fault_c
 		.flip = from->flip,
 		.right_icrc = from->right_icrc,
 	};
+	if (to->place == SIM_FAULT_MESSAGE_FIELD) {
+		int err = translate_field(from, message, to);
+
+		if (err)
+			return err;
+	}
 	if ((from->value | from->mask | from->flip) > widest(to))
 		return refuse_rule((struct vb_why){
 			VB_WHY_FAULT_WIDTH, {from->value, from->mask, from->flip, widest(to)}});
@@ -154,6 +268,7 @@ static int translate(const struct vb_sim *world, const struct vb_fault_rule *fro
 		     struct sim_fault_rule *to)
 {
 	const struct device *device = from->from ? world_find_device(world, from->from) : NULL;
+	int err;
 
 	if ((unsigned int)from->action >= sizeof(actions) / sizeof(actions[0]))
 		return refuse_rule(
@@ -177,7 +292,11 @@ static int translate(const struct vb_sim *world, const struct vb_fault_rule *fro
 	if (from->from && !device)
 		return refuse_rule(
 			(struct vb_why){.reason = VB_WHY_FAULT_DEVICE, .text = from->from});
-	return from->action == VB_FAULT_CORRUPT ? translate_change(from, &to->change) : 0;
+	err = translate_message(from, to);
+	if (err)
+		return err;
+	return from->action == VB_FAULT_CORRUPT ? translate_change(from, to->message, &to->change)
+						: 0;
 }
 
 const char *vb_fault_action_name(unsigned int action)
@@ -192,8 +311,11 @@ const char *vb_fault_change_name(unsigned int change)
 								       : NULL;
 }
 
+/* The field of a message is not known here: any width fits. */
 uint64_t vb_fault_change_max(enum vb_fault_change change)
 {
+	if (change == VB_CHANGE_MESSAGE_FIELD)
+		return UINT64_MAX;
 	const struct sim_fault_change translated = {
 		.place = place_of(change),
 		.field = (unsigned int)change < sizeof(fields) / sizeof(fields[0]) ? fields[change]
