@@ -17,6 +17,9 @@
  * their like are objects of the same backend's verbs. id->verbs is a context that the connection
  * manager opens by itself, and closes no earlier than the last object that refers to it.
  *
+ * While there are layers, such as an event log, the pointers of a registered backend lead to them, and
+ * only vb_cm_<name>() finds the backend then: call the functions by it.
+ *
  * The channel of an identifier without one, which create_id with a NULL channel makes, is the
  * backend's own: no program destroys it.
  *

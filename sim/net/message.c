@@ -13,12 +13,9 @@ enum {
 
 static bool read_mad(const struct sim_engine *engine, const struct sim_packet *packet, uint8_t *mad)
 {
-	const struct sim_span *span = packet->spans;
-
-	/* QP 1 sends a message in one piece. */
+	/* Only the connection manager sends from QP 1, and each message is one piece. */
 	return packet->dest_qpn == SIM_GSI_QPN && packet->source_qpn == SIM_GSI_QPN &&
-	       packet->payload_bytes == SIM_MAD_BYTES && packet->span_count == 1 &&
-	       !engine->host.memory.copy(mad, span->base, SIM_MAD_BYTES);
+	       !engine->host.memory.copy(mad, packet->spans->base, SIM_MAD_BYTES);
 }
 
 enum sim_cm_message sim_message_of(const struct sim_engine *engine, const struct sim_packet *packet)

@@ -20,6 +20,7 @@
 static struct rdma_event_channel *channel;
 static struct rdma_cm_id *listener, *server, *client;
 static unsigned int established;
+static const char *source_address, *server_address = "127.0.0.1";
 
 /* What both ends have seen: "s" for the server and "c" for the client, before each event. */
 static char seen[TALK_MAX];
@@ -136,11 +137,18 @@ static bool take(void)
 
 static void open_ids(enum rdma_port_space ps)
 {
+	struct sockaddr_in source = {0};
+
 	TEST_ASSERT_EQUAL_INT(0, vb_cm_create_id("sim", channel, &listener, NULL, ps));
 	TEST_ASSERT_EQUAL_INT(0, vb_cm_bind_addr(listener, address("0.0.0.0")));
 	TEST_ASSERT_EQUAL_INT(0, vb_cm_listen(listener, 4));
 	TEST_ASSERT_EQUAL_INT(0, vb_cm_create_id("sim", channel, &client, NULL, ps));
-	TEST_ASSERT_EQUAL_INT(0, vb_cm_resolve_addr(client, NULL, address("127.0.0.1"), 1000));
+	if (source_address)
+		source = *(struct sockaddr_in *)address(source_address);
+	source.sin_port = 0;
+	TEST_ASSERT_EQUAL_INT(
+		0, vb_cm_resolve_addr(client, source_address ? (struct sockaddr *)&source : NULL,
+				      address(server_address), 1000));
 	TEST_ASSERT_TRUE(take());
 	TEST_ASSERT_EQUAL_INT(0, vb_cm_resolve_route(client, 1000));
 	TEST_ASSERT_TRUE(take());
@@ -258,6 +266,52 @@ void test_what_both_ends_see(void)
 		TEST_ASSERT_EQUAL_INT_MESSAGE(rows[i].status, status, text);
 		again();
 	}
+}
+
+/* Two devices with an address each, in the place of the default ones. */
+static void configure(int link_layer)
+{
+	struct vb_sim_config config = {.device_count = 2};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		struct vb_sim_device_config *device = &config.devices[i];
+
+		snprintf(device->name, sizeof(device->name), "device%u", i);
+		device->link_layer = link_layer;
+		device->gid_count = 1;
+		memset(device->gids[0].raw + 10, 0xff, 2);
+		memcpy(device->gids[0].raw + 12, (const uint8_t[]){10, 0, 0, (uint8_t)(i + 1)}, 4);
+	}
+	vb_cm_destroy_event_channel(channel);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(&config));
+	channel = vb_cm_create_event_channel("sim");
+}
+
+/* The REJ goes back to the sender's device, with the addresses of both. */
+void test_a_rejection_from_another_device(void)
+{
+	static const int layers[] = {IBV_LINK_LAYER_ETHERNET, IBV_LINK_LAYER_INFINIBAND};
+
+	source_address = "10.0.0.1";
+	server_address = "10.0.0.2";
+	for (unsigned int i = 0; i < 2; i++) {
+		configure(layers[i]);
+		open_ids(RDMA_PS_TCP);
+		TEST_ASSERT_EQUAL_STRING("device0", client->verbs->device->name);
+		add((struct vb_fault_rule)REJECT("REQ", 26));
+		run();
+		TEST_ASSERT_EQUAL_STRING("c REJECTED", seen);
+		TEST_ASSERT_EQUAL_INT(26, status);
+		again();
+		configure(layers[i]);
+		open_ids(RDMA_PS_TCP);
+		add((struct vb_fault_rule)REJECT("REP", 26, .count = 1));
+		run();
+		TEST_ASSERT_EQUAL_STRING("s CONNECT_REQUEST, s REJECTED, " GOOD, seen);
+		again();
+	}
+	source_address = NULL;
+	server_address = "127.0.0.1";
 }
 
 /* A service of datagrams: the client learns the QP from the SIDR_REP. */

@@ -5,6 +5,7 @@
  */
 #include "src/layer/layer.h"
 #include "src/layer/pack.h"
+#include "src/layer/table.h"
 #include "src/verbs/registry.h"
 #include "unity.h"
 
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <verbena/cm.h>
 #include <verbena/error.h>
+#include <verbena/verbs.h>
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -269,6 +271,25 @@ void test_layer_cm_answers_of_getaddrinfo(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
 	TEST_ASSERT_EQUAL_INT(EINVAL, after_seen.err);
 	TEST_ASSERT_EQUAL_INT64(EAI_NONAME, (int64_t)after_seen.result);
+	answer = -1;
+	answer_errno = ENODATA;
+	TEST_ASSERT_EQUAL_INT(-1, vb_cm_getaddrinfo("fake", "host", "1", NULL, &found));
+	TEST_ASSERT_EQUAL_INT(ENODATA, errno);
+	TEST_ASSERT_EQUAL_INT(ENODATA, after_seen.err);
+}
+
+/* A QP that has ended without a call leaves its entry to the next one at its address. */
+void test_layer_cm_knows_a_qp_by_its_number(void)
+{
+	struct ibv_qp qp = {.qp_num = 17};
+	struct layer_entry *entry = table_enter_unknown(&qp, LAYER_QP, NULL);
+
+	TEST_ASSERT_NOT_NULL(entry);
+	TEST_ASSERT_NULL(table_enter_unknown(&qp, LAYER_QP, NULL));
+	qp.qp_num = 18;
+	TEST_ASSERT_EQUAL_PTR(entry, table_enter_unknown(&qp, LAYER_QP, NULL));
+	TEST_ASSERT_EQUAL_UINT32(18, entry->number);
+	table_remove(entry, entry->serial);
 }
 
 /* A pointer of no backend is not read. */
@@ -288,7 +309,9 @@ void test_layer_cm_sees_a_call_of_no_backend(void)
 
 void test_layer_cm_comes_and_goes(void)
 {
+	TEST_ASSERT_NOT_EQUAL(&fake_cm, vb_find_backend("fake")->cm);
 	layer_remove(&layer);
+	TEST_ASSERT_EQUAL_PTR(&fake_cm, vb_find_backend("fake")->cm);
 	TEST_ASSERT_EQUAL_INT(0, vb_cm_listen(id, 1));
 	TEST_ASSERT_EQUAL_UINT(1, fake_seen.count);
 	TEST_ASSERT_EQUAL_UINT(0, before_seen.count);

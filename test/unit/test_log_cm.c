@@ -178,6 +178,18 @@ static json_t *find(const char *name)
 	return NULL;
 }
 
+static unsigned int count(const char *verb)
+{
+	unsigned int found = 0;
+
+	for (unsigned int i = 0; i < event_count; i++) {
+		const char *name = json_string_value(json_object_get(events[i], "verb"));
+
+		found += name && !strcmp(name, verb);
+	}
+	return found;
+}
+
 __attribute__((format(printf, 3, 4))) static void expect(const char *name, const char *member,
 							 const char *format, ...)
 {
@@ -277,6 +289,48 @@ void test_verbs_of_an_identifiers_device(void)
 	expect("post_recv", "device", "\"sim0\"");
 	expect("post_recv", "qp", "\"0x%x\"", qpn);
 	expect("modify_qp", "qp", "\"0x%x\"", qpn);
+}
+
+/* vb_sim_reset() ends contexts without a verb. */
+void test_verbs_of_a_device_after_a_reset(void)
+{
+	for (unsigned int i = 0; i < 3; i++) {
+		struct ibv_recv_wr recv = {.wr_id = 5}, *bad;
+
+		resolve();
+		make_qp(client);
+		TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(client->qp, &recv, &bad));
+		vb_cm_destroy_qp(client);
+		end_all();
+		vb_sim_reset();
+		channel = vb_cm_create_event_channel("sim");
+		listener = new_id(listener_name);
+		client = new_id(client_name);
+	}
+	read_log();
+	TEST_ASSERT_EQUAL_UINT(3, count("post_recv"));
+}
+
+void test_objects_of_an_identifier_end_with_it(void)
+{
+	const void *qp, *cq, *context;
+	char name[32];
+
+	resolve();
+	context = client->verbs;
+	make_qp(client);
+	qp = client->qp;
+	cq = client->recv_cq;
+	TEST_ASSERT_NOT_EQUAL('\0', layer_object_name(qp, name, sizeof(name))[0]);
+	TEST_ASSERT_NOT_EQUAL('\0', layer_object_name(cq, name, sizeof(name))[0]);
+	vb_cm_destroy_qp(client);
+	TEST_ASSERT_EQUAL_STRING("", layer_object_name(qp, name, sizeof(name)));
+	TEST_ASSERT_EQUAL_STRING("", layer_object_name(cq, name, sizeof(name)));
+	TEST_ASSERT_NOT_EQUAL('\0', layer_object_name(client, name, sizeof(name))[0]);
+	qp = client;
+	end_id(&client);
+	TEST_ASSERT_EQUAL_STRING("", layer_object_name(qp, name, sizeof(name)));
+	TEST_ASSERT_NOT_EQUAL('\0', layer_object_name(context, name, sizeof(name))[0]);
 }
 
 void test_a_call_that_fails(void)
