@@ -23,6 +23,8 @@ static void intro(FILE *out)
 	      "A message is a management datagram (MAD) of 256 bytes: a SEND of a UD QP from QP 1\n"
 	      "to QP 1 with the Q_Key 0x80010000. Offsets count from the first byte of the MAD.\n"
 	      "Bit 0 is the highest one of its byte. Bytes that no row names are zero.\n"
+	      "Fault rules name messages and fields as these tables do: verbena-run(1),\n"
+	      "`message` and `field`.\n"
 	      "\n"
 	      "- [States](#states): what a communication does with each message\n"
 	      "- [Fields](#fields): where each field stands\n",

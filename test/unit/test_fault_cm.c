@@ -28,6 +28,10 @@ static uint64_t established_ns; /* when the last end was established */
 static int status;		/* of the last event with one */
 static unsigned int rule_id;
 
+/* At this event of the client or of the server, the way between them ends. */
+static enum rdma_cm_event_type dies_at;
+static bool dies_at_client;
+
 void setUp(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
@@ -37,6 +41,7 @@ void setUp(void)
 	seen[0] = '\0';
 	established = 0;
 	established_ns = 0;
+	dies_at = RDMA_CM_EVENT_DEVICE_REMOVAL;
 	status = 0;
 }
 
@@ -116,6 +121,11 @@ static void react(const struct rdma_cm_event *event)
 	}
 }
 
+static void add(struct vb_fault_rule rule)
+{
+	TEST_ASSERT_EQUAL_INT_MESSAGE(0, vb_fault_add(NULL, &rule, &rule_id), rule.message);
+}
+
 static bool take(void)
 {
 	struct rdma_cm_event *event = NULL;
@@ -126,6 +136,8 @@ static bool take(void)
 		return false;
 	}
 	note(event);
+	if (event->event == dies_at && (event->id == client) == dies_at_client)
+		add((struct vb_fault_rule){.action = VB_FAULT_DROP});
 	react(event);
 	failed = event->id == server && (event->event == RDMA_CM_EVENT_REJECTED ||
 					 event->event == RDMA_CM_EVENT_UNREACHABLE);
@@ -154,11 +166,6 @@ static void open_ids(enum rdma_port_space ps)
 	TEST_ASSERT_TRUE(take());
 	make_qp(client);
 	seen[0] = '\0';
-}
-
-static void add(struct vb_fault_rule rule)
-{
-	TEST_ASSERT_EQUAL_INT_MESSAGE(0, vb_fault_add(NULL, &rule, &rule_id), rule.message);
 }
 
 /* Runs until no event can come any more. */
@@ -264,6 +271,34 @@ void test_what_both_ends_see(void)
 			TEST_ASSERT_EQUAL_UINT64_MESSAGE(rows[i].established_ns, established_ns,
 							 text);
 		TEST_ASSERT_EQUAL_INT_MESSAGE(rows[i].status, status, text);
+		again();
+	}
+}
+
+/* From an event of the survivor on, all packets are lost: the other end is dead. */
+void test_a_peer_that_dies_in_each_state(void)
+{
+	static const struct {
+		enum rdma_cm_event_type event; /* of any end; 0: from the beginning */
+		bool at_client;
+		const char *seen;
+	} deaths[] = {
+		{RDMA_CM_EVENT_ADDR_RESOLVED, true, "c UNREACHABLE"},
+		{RDMA_CM_EVENT_CONNECT_REQUEST, false,
+		 "s CONNECT_REQUEST, s UNREACHABLE, c UNREACHABLE"},
+		{RDMA_CM_EVENT_ESTABLISHED, true, UP ", c DISCONNECTED, c TIMEWAIT_EXIT"},
+		{RDMA_CM_EVENT_DISCONNECTED, false, ALONE},
+	};
+
+	for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
+		open_ids(RDMA_PS_TCP);
+		dies_at = deaths[i].event;
+		dies_at_client = deaths[i].at_client;
+		if (dies_at == RDMA_CM_EVENT_ADDR_RESOLVED)
+			add((struct vb_fault_rule){.action = VB_FAULT_DROP});
+		run();
+		TEST_ASSERT_EQUAL_STRING(deaths[i].seen, seen);
+		TEST_ASSERT_EQUAL_INT(-ETIMEDOUT, status);
 		again();
 	}
 }
