@@ -387,3 +387,58 @@ void test_a_peer_that_does_not_answer(void)
 		"out); check the address, that the host of the peer is up, and that its program "
 		"has not ended meanwhile");
 }
+
+/* --- a backend that frees identifiers at once --- */
+
+static struct rdma_event_channel *make_channel(void)
+{
+	return calloc(1, sizeof(struct rdma_event_channel));
+}
+
+static void free_channel(struct rdma_event_channel *freed)
+{
+	free(freed);
+}
+
+static int make_id(struct rdma_event_channel *of, struct rdma_cm_id **id, void *context,
+		   enum rdma_port_space ps)
+{
+	*id = calloc(1, sizeof(**id));
+	(*id)->channel = of;
+	return 0;
+}
+
+static int free_id(struct rdma_cm_id *id)
+{
+	memset(id, 0xaa, sizeof(*id));
+	free(id);
+	return 0;
+}
+
+static const struct vb_cm_backend freeing_cm = {
+	.create_event_channel = make_channel,
+	.destroy_event_channel = free_channel,
+	.create_id = make_id,
+	.destroy_id = free_id,
+};
+
+static const struct vb_backend freeing = {
+	.name = "freeing",
+	.description = "frees what it has made",
+	.cm = &freeing_cm,
+};
+
+void test_an_identifier_that_has_ended_is_not_read(void)
+{
+	struct rdma_event_channel *own;
+	struct rdma_cm_id *id;
+
+	TEST_ASSERT_EQUAL_INT(0, vb_backend_add(&freeing));
+	own = vb_cm_create_event_channel("freeing");
+	TEST_ASSERT_EQUAL_INT(0, vb_cm_create_id("freeing", own, &id, NULL, RDMA_PS_TCP));
+	TEST_ASSERT_EQUAL_INT(0, vb_cm_destroy_id(id));
+	vb_cm_destroy_event_channel(own);
+	read_log();
+	expect("cm_destroy_id", "result", "0");
+	expect("cm_destroy_id", "qp", "absent");
+}
