@@ -5,8 +5,8 @@
 #ifndef SIM_NET_FAULT_H
 #define SIM_NET_FAULT_H
 
+#include "sim/net/cm_message.h"
 #include "sim/net/filter.h"
-#include "sim/net/message.h"
 #include "sim/wire/field.h"
 
 #define SIM_FAULT_RULES_MAX 64

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/net/message.h"
+#include "sim/net/cm_message.h"
 
 #include "sim/net/net.h"
 

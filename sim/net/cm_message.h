@@ -2,8 +2,8 @@
 /*
  * Messages of the connection manager as fault rules see them: in packets on their way.
  */
-#ifndef SIM_NET_MESSAGE_H
-#define SIM_NET_MESSAGE_H
+#ifndef SIM_NET_CM_MESSAGE_H
+#define SIM_NET_CM_MESSAGE_H
 
 #include "sim/net/filter.h"
 #include "sim/wire/mad.h"
