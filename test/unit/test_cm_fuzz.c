@@ -349,3 +349,70 @@ void test_a_flood_of_requests(void)
 	TEST_ASSERT_EQUAL_INT(SIM_CM_DREQ_SENT, sim_cm_state(cms[0]));
 	TEST_ASSERT_EQUAL_INT(SIM_CM_DREQ_RCVD, sim_cm_state(cms[1]));
 }
+
+/* An established connection of both sides that a flood must not harm. */
+static struct sim_cm *kept[2];
+
+static void establish_and_keep(void)
+{
+	talk_open(&talk, &(struct talk_config){.joined = true, .quiet = false});
+	talk_establish(&talk);
+	for (unsigned int i = 0; i < 2; i++)
+		kept[i] = talk.ends[i].cm;
+}
+
+static void expect_kept(void)
+{
+	for (unsigned int i = 0; i < 2; i++)
+		TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(kept[i]));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_dreq(kept[0], &(struct sim_cm_private){0}));
+	talk_run(&talk);
+	talk_run(&talk);
+	for (unsigned int i = 0; i < 2; i++)
+		TEST_ASSERT_EQUAL_INT(SIM_CM_TIMEWAIT, sim_cm_state(kept[i]));
+}
+
+/* Requests beyond the backlog cost no memory and no answer. */
+void test_a_flood_of_requests_beyond_the_backlog(void)
+{
+	const struct sim_counters *counters;
+	uint8_t mad[SIM_MAD_BYTES];
+
+	establish_and_keep();
+	counters = &talk.ends[1].device->counters;
+	talk.ends[1].verdict = SIM_CM_NO_ROOM;
+	for (uint32_t i = 0; i < 20000; i++) {
+		write_req(mad, i % 7000);
+		talk_inject(&talk, 1, mad);
+	}
+	TEST_ASSERT_EQUAL_UINT64(20000, counters->discarded[SIM_DISCARD_CM_BACKLOG]);
+	TEST_ASSERT_EQUAL_UINT32(2, talk.ends[1].sim->cm->table.live);
+	TEST_ASSERT_EQUAL_UINT(0, talk_sent(&talk, SIM_CM_REJ));
+	TEST_ASSERT_EQUAL_UINT32(0, talk.ends[1].sim->net->gsi_lines.made);
+	expect_kept();
+}
+
+/* Each DREQ of nobody's connection is answered; while the sender takes no answer, a bounded number waits. */
+void test_a_flood_of_messages_that_want_an_answer(void)
+{
+	struct joined_way *back;
+	uint8_t mad[SIM_MAD_BYTES];
+
+	establish_and_keep();
+	back = &talk.joined.ways[1];
+	back->limit = 4;
+	back->stuck = true;
+	for (uint32_t i = 0; i < SIM_GSI_WAITING_MAX + 3000; i++) {
+		sim_mad_begin(mad, SIM_CM_DREQ, i);
+		sim_mad_set(mad, SIM_CM_DREQ_LOCAL_ID, sim_cm_local_id(kept[0]));
+		sim_mad_set(mad, SIM_CM_DREQ_REMOTE_ID, sim_cm_local_id(kept[1]) ^ 0x100000);
+		talk_inject(&talk, 1, mad);
+	}
+	TEST_ASSERT_EQUAL_UINT32(SIM_GSI_WAITING_MAX, talk.ends[1].sim->net->gsi_lines.made);
+	TEST_ASSERT_EQUAL_UINT(3000 - 4, back->lost);
+	TEST_ASSERT_EQUAL_UINT32(2, talk.ends[1].sim->cm->table.live);
+	back->stuck = false;
+	back->limit = JOINED_RING;
+	expect_kept();
+	TEST_ASSERT_FALSE(sim_way_out_is_awaited(talk.ends[1].sim));
+}
