@@ -239,6 +239,8 @@ static void the_qps_may_be_the_programs_own(struct vt *t)
 	struct ibv_qp *a = own_qp(t, pair->a), *b;
 	struct tc_event event;
 
+	param.responder_resources = 4;
+	param.initiator_depth = 2;
 	param.qp_num = a->qp_num;
 	event = tc_request(pair, &param);
 	VT_EQ(t, event.event.param.conn.qp_num, a->qp_num);
@@ -247,6 +249,9 @@ static void the_qps_may_be_the_programs_own(struct vt *t)
 	move(t, pair->b, b, IBV_QPS_RTR);
 	move(t, pair->b, b, IBV_QPS_RTS);
 	param.qp_num = b->qp_num;
+	param.responder_resources = 2;
+	param.initiator_depth = 1;
+	param.rnr_retry_count = 3;
 	VT_OK(t, vb_cm_accept(pair->b, &param));
 	event = tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	VT_EQ(t, event.event.param.conn.qp_num, b->qp_num);
@@ -255,6 +260,42 @@ static void the_qps_may_be_the_programs_own(struct vt *t)
 	move(t, pair->a, a, IBV_QPS_RTS);
 	VT_OK(t, vb_cm_establish(pair->a));
 	tc_expect(t, pair->b_channel, pair->b, RDMA_CM_EVENT_ESTABLISHED);
+	VT_EQ(t, query(t, a).max_dest_rd_atomic, 1);
+	VT_EQ(t, query(t, a).max_rd_atomic, 2);
+	VT_EQ(t, query(t, a).rnr_retry, 3);
+	/* Before the answer, B knew what A had asked for. */
+	VT_EQ(t, query(t, b).max_dest_rd_atomic, 2);
+	VT_EQ(t, query(t, b).max_rd_atomic, 4);
+	VT_EQ(t, query(t, b).rnr_retry, 7);
+}
+
+/* Connects two QPNs, without QPs, and ends the connection. */
+static void use_qpns(struct tc_pair *pair)
+{
+	struct rdma_conn_param param = tc_param(NULL, 0);
+	struct vt *t = pair->t;
+
+	param.qp_num = 0x4711;
+	tc_request(pair, &param);
+	param.qp_num = 0x4712;
+	VT_OK(t, vb_cm_accept(pair->b, &param));
+	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	VT_OK(t, vb_cm_establish(pair->a));
+	tc_expect(t, pair->b_channel, pair->b, RDMA_CM_EVENT_ESTABLISHED);
+	VT_OK(t, vb_cm_disconnect(pair->a));
+	tc_expect(t, pair->b_channel, pair->b, RDMA_CM_EVENT_DISCONNECTED);
+	VT_OK(t, vb_cm_disconnect(pair->b));
+	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+static void a_qpn_may_be_used_again(struct vt *t)
+{
+	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
+
+	for (int i = 0; i < 3; i++) {
+		use_qpns(pair);
+		pair->a = tc_another(pair);
+	}
 }
 
 static void establish_is_for_the_programs_own_qps(struct vt *t)
@@ -339,6 +380,8 @@ static const struct vt_test tests[] = {
 	 parameters_may_be_left_out},
 	{"the_qps_may_be_the_programs_own", "rdma_establish(3), rdma_init_qp_attr(3)", 0,
 	 the_qps_may_be_the_programs_own},
+	{"a_qpn_may_be_used_again", SRC_CORE "cm.c, cm_enter_timewait: cm_cleanup_timewait", 0,
+	 a_qpn_may_be_used_again},
 	{"establish_is_for_the_programs_own_qps", SRC_RDMA_CORE "librdmacm/cma.c, rdma_establish",
 	 0, establish_is_for_the_programs_own_qps},
 	{"a_request_is_answered_once", SRC_CMA "rdma_connect: cma_comp_exch", 0,

@@ -57,6 +57,7 @@
 	X(cm_endpoints)      \
 	X(cm_errors)         \
 	X(cm_options)        \
+	X(cm_late)           \
 	X(ports)             \
 	X(domain)            \
 	X(partitions)        \
