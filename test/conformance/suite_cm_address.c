@@ -105,30 +105,42 @@ static void a_port_may_be_bound_at_two_addresses(struct vt *t)
 	VT_ERRNO(t, try_port(t, channel, tc_address(&t->a, port), RDMA_PS_TCP), 0);
 }
 
+/* Asks the listener at an address, and expects the request at its channel and a rejection. */
+static void ask_at(struct tc_pair *pair, struct tc_address address, struct rdma_cm_id *listener)
+{
+	struct rdma_conn_param param = tc_param(NULL, 0);
+	struct vt *t = pair->t;
+	struct rdma_cm_id *id = tc_id(t, pair->a_channel, RDMA_PS_TCP), *request;
+
+	VT_OK(t, vb_cm_resolve_addr(id, NULL, tc_sockaddr(&address), 2000));
+	tc_expect(t, pair->a_channel, id, RDMA_CM_EVENT_ADDR_RESOLVED);
+	VT_OK(t, vb_cm_resolve_route(id, 2000));
+	tc_expect(t, pair->a_channel, id, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	tc_qp(t, id);
+	VT_OK(t, vb_cm_connect(id, &param));
+	request = tc_expect(t, listener->channel, NULL, RDMA_CM_EVENT_CONNECT_REQUEST).event.id;
+	tc_keep(t, request);
+	VT_OK(t, vb_cm_reject(request, NULL, 0));
+	tc_failed(t, pair->a_channel, id, RDMA_CM_EVENT_REJECTED, 28);
+}
+
 static void two_addresses_of_a_port_have_a_listener_each(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
 	struct rdma_cm_id *other = tc_id(t, tc_channel(t), RDMA_PS_TCP);
+	struct tc_address here = tc_address(&t->b, pair->port);
 	struct tc_address there = tc_address(&t->a, pair->port);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
 	VT_OK(t, vb_cm_bind_addr(other, tc_sockaddr(&there)));
 	VT_OK(t, vb_cm_listen(other, 1));
-	tc_qp(t, pair->a);
-	/* At B's address, B's listener gets the request. */
-	tc_request(pair, &param);
-	VT_OK(t, vb_cm_reject(pair->b, NULL, 0));
-	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_REJECTED, 28);
+	ask_at(pair, here, pair->listener);
+	ask_at(pair, there, other);
 	/* The end of one listener is not the end of the other. */
 	tc_end(t, other);
-	pair->a = tc_another(pair);
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
-	VT_OK(t, vb_cm_reject(pair->b, NULL, 0));
-	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_REJECTED, 28);
+	ask_at(pair, here, pair->listener);
 }
 
-static void one_of_those_that_share_a_port_listens(struct vt *t)
+static void a_listener_shares_its_port_with_nobody(struct vt *t)
 {
 	struct rdma_event_channel *channel = tc_channel(t);
 	struct tc_address here = tc_address(&t->b, 0);
@@ -142,10 +154,14 @@ static void one_of_those_that_share_a_port_listens(struct vt *t)
 		VT_OK(t, vb_cm_bind_addr(ids[i], tc_sockaddr(&here)));
 		here = tc_address(&t->b, ntohs(vb_cm_get_src_port(ids[i])));
 	}
+	VT_MINUS_ERRNO(t, vb_cm_listen(ids[0], 1), EADDRINUSE);
+	tc_end(t, ids[1]);
 	VT_OK(t, vb_cm_listen(ids[0], 1));
-	VT_MINUS_ERRNO(t, vb_cm_listen(ids[1], 1), EADDRINUSE);
-	tc_end(t, ids[0]);
-	VT_OK(t, vb_cm_listen(ids[1], 1));
+	/* The option is the listener's no more. */
+	ids[1] = tc_id(t, channel, RDMA_PS_TCP);
+	VT_OK(t,
+	      vb_cm_set_option(ids[1], RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)));
+	VT_MINUS_ERRNO(t, vb_cm_bind_addr(ids[1], tc_sockaddr(&here)), EADDRINUSE);
 }
 
 static void a_port_may_be_shared_before_it_listens(struct vt *t)
@@ -258,8 +274,8 @@ static const struct vt_test tests[] = {
 	 a_port_may_be_bound_at_two_addresses},
 	{"two_addresses_of_a_port_have_a_listener_each", SRC_CMA "cma_match_private_data",
 	 VT_NEEDS_TWO_DEVICES, two_addresses_of_a_port_have_a_listener_each},
-	{"one_of_those_that_share_a_port_listens", SRC_CMA "cma_check_port: reuseaddr", 0,
-	 one_of_those_that_share_a_port_listens},
+	{"a_listener_shares_its_port_with_nobody", SRC_CMA "rdma_listen: cma_check_port", 0,
+	 a_listener_shares_its_port_with_nobody},
 	{"a_port_may_be_shared_before_it_listens", SRC_CMA "cma_check_port: reuseaddr", 0,
 	 a_port_may_be_shared_before_it_listens},
 	{"a_listener_without_an_address_gets_a_port", SRC_CMA "rdma_listen", 0,
