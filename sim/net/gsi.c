@@ -30,7 +30,7 @@ static void send_now(struct sim_engine *engine, struct sim_path *path, uint16_t 
 		.pkey = pkey,
 		.dest_qpn = SIM_GSI_QPN,
 		.source_qpn = SIM_GSI_QPN,
-		.psn = engine->net->gsi_psn++ & 0xffffff,
+		.psn = path->source->gsi_psn++ & 0xffffff,
 		.payload_bytes = SIM_MAD_BYTES,
 		.span_count = 1,
 		.spans = &span,

@@ -31,7 +31,6 @@ struct sim_net {
 	const struct sim_way_out *way; /* NULL: the engine has no way out */
 	struct sim_way_out given_way;
 	struct sim_gsi gsi; /* receive is NULL: QP 1 takes nothing */
-	uint32_t gsi_psn;   /* of the next message that QP 1 sends */
 	struct sim_gsi_lines gsi_lines;
 };
 

@@ -29,6 +29,7 @@ struct sim_port {
 	union ibv_gid gids[SIM_GIDS_MAX];
 	uint8_t gid_types[SIM_GIDS_MAX]; /* enum ibv_gid_type; no meaning for a GID of zeros */
 	uint16_t pkeys[SIM_PKEYS_MAX];
+	uint32_t gsi_psn; /* of the next message that QP 1 sends */
 };
 
 static inline bool sim_port_is_infiniband(const struct sim_port *port)

@@ -105,14 +105,17 @@ static void a_port_may_be_bound_at_two_addresses(struct vt *t)
 	VT_ERRNO(t, try_port(t, channel, tc_address(&t->a, port), RDMA_PS_TCP), 0);
 }
 
-/* Asks the listener at an address, and expects the request at its channel and a rejection. */
-static void ask_at(struct tc_pair *pair, struct tc_address address, struct rdma_cm_id *listener)
+/* Asks the listener at an address of one node from another one, and expects the request at the listener's
+ * channel, and a rejection. */
+static void ask_at(struct tc_pair *pair, const struct vt_node *at, const struct vt_node *from,
+		   struct rdma_cm_id *listener)
 {
+	struct tc_address address = tc_address(at, pair->port), source = tc_address(from, 0);
 	struct rdma_conn_param param = tc_param(NULL, 0);
 	struct vt *t = pair->t;
 	struct rdma_cm_id *id = tc_id(t, pair->a_channel, RDMA_PS_TCP), *request;
 
-	VT_OK(t, vb_cm_resolve_addr(id, NULL, tc_sockaddr(&address), 2000));
+	VT_OK(t, vb_cm_resolve_addr(id, tc_sockaddr(&source), tc_sockaddr(&address), 2000));
 	tc_expect(t, pair->a_channel, id, RDMA_CM_EVENT_ADDR_RESOLVED);
 	VT_OK(t, vb_cm_resolve_route(id, 2000));
 	tc_expect(t, pair->a_channel, id, RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -128,16 +131,15 @@ static void two_addresses_of_a_port_have_a_listener_each(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
 	struct rdma_cm_id *other = tc_id(t, tc_channel(t), RDMA_PS_TCP);
-	struct tc_address here = tc_address(&t->b, pair->port);
 	struct tc_address there = tc_address(&t->a, pair->port);
 
 	VT_OK(t, vb_cm_bind_addr(other, tc_sockaddr(&there)));
 	VT_OK(t, vb_cm_listen(other, 1));
-	ask_at(pair, here, pair->listener);
-	ask_at(pair, there, other);
+	ask_at(pair, &t->b, &t->a, pair->listener);
+	ask_at(pair, &t->a, &t->b, other);
 	/* The end of one listener is not the end of the other. */
 	tc_end(t, other);
-	ask_at(pair, here, pair->listener);
+	ask_at(pair, &t->b, &t->a, pair->listener);
 }
 
 static void a_listener_shares_its_port_with_nobody(struct vt *t)
