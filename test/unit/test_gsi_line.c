@@ -187,6 +187,19 @@ void test_requests_wait_for_room(void)
 	}
 }
 
+/* There is room before the engine hears of it: a later message stands behind those that wait all the same. */
+void test_no_message_overtakes_those_that_wait(void)
+{
+	struct joined_way *way = open_with_room(1, false);
+
+	request(0x1000);
+	request(0x1001);
+	way->limit = 9;
+	request(0x1002);
+	TEST_ASSERT_EQUAL_UINT(1, way->sent);
+	expect_requests(3);
+}
+
 /* Packets on a link with delay find no room when they arrive. */
 void test_messages_of_a_link_wait_at_its_end(void)
 {
@@ -236,6 +249,7 @@ void test_another_machine_without_room(void)
 {
 	struct sim_cm_request far;
 	struct talk_end *end = &talk.ends[0];
+	struct sim_gsi_receiver to;
 	struct sim_cm *cm;
 
 	open_with_room(9, false);
@@ -247,6 +261,10 @@ void test_another_machine_without_room(void)
 		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_req(cm, end->device, &far));
 	}
 	request(0x1000);
+	to = (struct sim_gsi_receiver){0};
+	TEST_ASSERT_FALSE(sim_gsi_lines_have(&end->sim->net->gsi_lines, &to));
+	memcpy(to.gid, engine_gid(77).raw, sizeof(to.gid));
+	TEST_ASSERT_TRUE(sim_gsi_lines_have(&end->sim->net->gsi_lines, &to));
 	talk.joined.ways[0].stuck = false;
 	talk_run(&talk);
 	TEST_ASSERT_EQUAL_UINT(2, talk.joined.ways[0].far_frames);

@@ -493,3 +493,21 @@ void test_a_receiver_ends_while_messages_wait(void)
 	TEST_ASSERT_TRUE(processes[0].counts[SIM_CM_EVENT_REJ] > BURST / 2);
 	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_INVALID_SERVICE_ID, processes[0].rejected);
 }
+
+/* The REJ of a process that gives up goes to all others, and waits for the one that has no room. */
+void test_a_burst_of_requests_that_are_given_up(void)
+{
+	static struct sim_cm *cms[BURST];
+
+	listen_in(&processes[1]);
+	processes[1].silent = true;
+	for (unsigned int i = 0; i < BURST; i++)
+		cms[i] = send_req(&processes[0], 0x1000 + i);
+	for (unsigned int i = 0; i < BURST; i++)
+		sim_cm_destroy(cms[i]);
+	for (unsigned int i = 0; i < 10; i++)
+		run();
+	TEST_ASSERT_EQUAL_UINT(BURST, processes[1].counts[SIM_CM_EVENT_REQ]);
+	TEST_ASSERT_EQUAL_UINT(BURST, processes[1].counts[SIM_CM_EVENT_REJ]);
+	TEST_ASSERT_EQUAL_UINT64(0, lost(&processes[0]));
+}
