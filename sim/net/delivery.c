@@ -355,15 +355,12 @@ static bool read_load(const struct sim_path *path, const struct load *load,
 /* Returns the process that takes a message to QP 1 of a port; 0: the message is the engine's own, which may
  * refuse it by an answer. */
 static uint64_t server_of(const struct sim_net *net, const struct sim_path *path,
-			  const struct load *load)
+			  const struct sim_packet *packet)
 {
 	const struct sim_way_out *way = net->way;
 	struct sim_gsi_target target;
-	struct sim_packet packet;
-	struct sim_span span;
 
-	if (!way || !way->server || !read_load(path, load, &packet, &span) ||
-	    sim_gsi_keeps(net, &packet, &target))
+	if (!way || !way->server || sim_gsi_keeps(net, packet, &target))
 		return 0;
 	return way->server(way->arg, path->dest->device, &target);
 }
@@ -372,8 +369,12 @@ static uint64_t server_of(const struct sim_net *net, const struct sim_path *path
 static bool end_at_gsi(const struct sim_net *net, const struct sim_path *path,
 		       const struct load *load)
 {
-	const uint64_t process = server_of(net, path, load);
+	uint64_t process = 0;
+	struct sim_packet packet;
+	struct sim_span span;
 
+	if (net->way && read_load(path, load, &packet, &span))
+		process = server_of(net, path, &packet);
 	if (process)
 		return depart(net, path, load, process);
 	enter(path, load);
@@ -427,13 +428,17 @@ static void end_flight(struct sim_flight *flight)
 static bool goes_out(const struct sim_flight *flight, uint64_t *process)
 {
 	const struct sim_net *net = flight->net;
-	const struct load load = {.frame = flight->frame, .frame_bytes = flight->frame_bytes};
+	struct sim_packet packet;
+	struct sim_route route;
+	struct sim_span span;
 
 	*process = 0;
 	if (leaves(net, &flight->path, flight->dest_qpn))
 		return true;
-	if (net->way && flight->path.dest && is_for_gsi(net, flight->dest_qpn))
-		*process = server_of(net, &flight->path, &load);
+	if (net->way && flight->path.dest && is_for_gsi(net, flight->dest_qpn) &&
+	    decode(flight->path.source, flight->frame, flight->frame_bytes, &packet, &span,
+		   &route) == SIM_DECODE_OK)
+		*process = server_of(net, &flight->path, &packet);
 	return *process;
 }
 
