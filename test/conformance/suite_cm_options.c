@@ -7,6 +7,7 @@
 #include "test/support/manager.h"
 
 #include <endian.h>
+#include <fcntl.h>
 #include <infiniband/sa.h>
 
 #define SRC_CMA SRC_CORE "cma.c, "
@@ -279,6 +280,27 @@ static void a_late_rejection_is_the_last_event(struct vt *t)
 	VT_MINUS_ERRNO(t, vb_cm_establish(pair->a), EINVAL);
 }
 
+/* The peer's later messages say nothing new: librdmacm/cma.c, rdma_get_cm_event, connect_error. */
+static void a_connection_whose_qp_cannot_follow_has_one_event(struct vt *t)
+{
+	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
+	struct rdma_conn_param param = tc_param(NULL, 0);
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct rdma_cm_event *event;
+
+	tc_qp(t, pair->a);
+	tc_request(pair, &param);
+	VT_OK(t, vb_modify_qp(pair->a->qp, &attr, IBV_QP_STATE));
+	tc_qp(t, pair->b);
+	VT_OK(t, vb_cm_accept(pair->b, &param));
+	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_CONNECT_ERROR, -1);
+	VT_OK(t, vb_cm_reject(pair->b, NULL, 0));
+	VT_OK(t, fcntl(pair->a_channel->fd, F_SETFL,
+		       fcntl(pair->a_channel->fd, F_GETFL) | O_NONBLOCK));
+	ts_pause(t, 1000000000);
+	VT_MINUS_ERRNO(t, vb_cm_get_cm_event(pair->a_channel, &event), EAGAIN);
+}
+
 static void a_group_is_joined_before_the_route(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_UDP);
@@ -311,6 +333,9 @@ static const struct vt_test tests[] = {
 	 depths_may_be_left_to_the_devices},
 	{"a_late_rejection_is_the_last_event", SRC_CMA "cma_ib_handler: IB_CM_TIMEWAIT_EXIT",
 	 VT_NEEDS_VIRTUAL_CLOCK, a_late_rejection_is_the_last_event},
+	{"a_connection_whose_qp_cannot_follow_has_one_event",
+	 SRC_RDMA_CORE "librdmacm/cma.c, rdma_get_cm_event: connect_error", VT_NEEDS_VIRTUAL_CLOCK,
+	 a_connection_whose_qp_cannot_follow_has_one_event},
 	{"a_group_is_joined_before_the_route", SRC_CMA "rdma_join_multicast", 0,
 	 a_group_is_joined_before_the_route},
 	{NULL},

@@ -465,6 +465,13 @@ void test_source_address_chooses_the_device(void)
 	disconnect_both();
 }
 
+void test_each_loopback_address_is_the_machines(void)
+{
+	client.id = new_id(RDMA_PS_TCP);
+	TEST_ASSERT_EQUAL_INT(0, CM->bind_addr(client.id, ipv4("127.9.8.7", PORT)));
+	TEST_ASSERT_NOT_NULL(client.id->verbs);
+}
+
 void test_ports_are_taken_once(void)
 {
 	struct rdma_cm_id *second = new_id(RDMA_PS_TCP);
