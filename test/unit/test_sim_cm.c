@@ -4,6 +4,7 @@
 #include "unity.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -588,6 +589,36 @@ void test_multicast(void)
 	TEST_ASSERT_EQUAL_INT(EBUSY, vb_backend_sim.destroy_qp(server.id->qp));
 	TEST_ASSERT_EQUAL_INT(0, CM->leave_multicast(server.id, ipv4("239.1.2.3", 0)));
 	TEST_ASSERT_EQUAL_INT(0, CM->leave_multicast(client.id, ipv4("239.1.2.3", 0)));
+}
+
+void test_the_group_of_an_identifier_has_its_type_of_service(void)
+{
+	uint8_t tos = 0x68;
+	struct rdma_cm_event *event;
+
+	client.id = new_id(RDMA_PS_UDP);
+	TEST_ASSERT_EQUAL_INT(0, CM->bind_addr(client.id, ipv4("10.0.0.1", 0)));
+	TEST_ASSERT_EQUAL_HEX(htobe16(0xffff), client.id->route.addr.addr.ibaddr.pkey);
+	TEST_ASSERT_EQUAL_INT(0, CM->set_option(client.id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &tos,
+						sizeof(tos)));
+	TEST_ASSERT_EQUAL_INT(0, CM->join_multicast(client.id, ipv4("239.1.2.3", 0), &tos));
+	event = next(RDMA_CM_EVENT_MULTICAST_JOIN);
+	TEST_ASSERT_EQUAL_PTR(&tos, event->param.ud.private_data);
+	TEST_ASSERT_EQUAL_HEX(0x68, event->param.ud.ah_attr.grh.traffic_class);
+	TEST_ASSERT_EQUAL_INT(0, CM->ack_cm_event(event));
+}
+
+void test_an_identifier_leaves_a_group_with_the_event_that_waits(void)
+{
+	struct rdma_cm_event *none;
+
+	client.id = new_id(RDMA_PS_UDP);
+	TEST_ASSERT_EQUAL_INT(0, CM->bind_addr(client.id, ipv4("10.0.0.1", 0)));
+	TEST_ASSERT_EQUAL_INT(0, CM->join_multicast(client.id, ipv4("239.1.2.3", 0), NULL));
+	TEST_ASSERT_EQUAL_INT(0, CM->leave_multicast(client.id, ipv4("239.1.2.3", 0)));
+	TEST_ASSERT_EQUAL_INT(0, fcntl(channel->fd, F_SETFL, O_NONBLOCK));
+	TEST_ASSERT_EQUAL_INT(-1, CM->get_cm_event(channel, &none));
+	TEST_ASSERT_EQUAL_INT(EAGAIN, errno);
 }
 
 /* --- events and channels --- */
