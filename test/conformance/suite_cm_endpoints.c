@@ -359,6 +359,27 @@ static void a_source_of_the_hints_is_kept(struct vt *t)
 	VT_CHECK(t, found->ai_src_addr != hints.ai_src_addr);
 }
 
+static void hints_alone_are_the_answer(struct vt *t)
+{
+	struct sockaddr_in dest = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000002)};
+	const struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST | RAI_NOROUTE,
+					    .ai_family = AF_INET,
+					    .ai_qp_type = IBV_QPT_UD,
+					    .ai_port_space = RDMA_PS_UDP,
+					    .ai_dst_addr = (struct sockaddr *)&dest,
+					    .ai_dst_len = sizeof(dest)};
+	const struct rdma_addrinfo *found;
+
+	tc_channel(t);
+	found = look_up(t, NULL, NULL, &hints);
+	VT_EQ(t, found->ai_flags, hints.ai_flags);
+	VT_EQ(t, found->ai_family, AF_INET);
+	VT_EQ(t, found->ai_qp_type, IBV_QPT_UD);
+	VT_EQ(t, found->ai_port_space, RDMA_PS_UDP);
+	VT_EQ(t, found->ai_dst_len, sizeof(dest));
+	VT_EQ_MEM(t, found->ai_dst_addr, &dest, sizeof(dest));
+}
+
 static void names_are_not_numbers(struct vt *t)
 {
 	const struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST | RAI_NOROUTE,
@@ -390,6 +411,8 @@ static const struct vt_test tests[] = {
 	 hints_choose_type_and_port_space},
 	{"a_source_of_the_hints_is_kept", "rdma_getaddrinfo(3): ai_src_addr", 0,
 	 a_source_of_the_hints_is_kept},
+	{"hints_alone_are_the_answer", SRC_RDMA_CORE "librdmacm/addrinfo.c, rdma_getaddrinfo", 0,
+	 hints_alone_are_the_answer},
 	{"names_are_not_numbers", "rdma_getaddrinfo(3): RAI_NUMERICHOST", 0, names_are_not_numbers},
 	{NULL},
 };
