@@ -81,13 +81,15 @@ void sim_message_reject(struct sim_net *net, const struct sim_transit *transit, 
 	struct sim_packet packet = *transit->packet;
 	uint8_t mad[SIM_MAD_BYTES], rej[SIM_MAD_BYTES], frame[SIM_FRAME_BYTES_MAX];
 	const struct sim_span span = {rej, SIM_MAD_BYTES};
+	struct sim_port *const port =
+		transit->path->dest ? transit->path->dest : transit->path->source;
 	size_t frame_bytes;
 
 	if (!read_mad(net->engine, transit->packet, mad))
 		return;
 	write_rej(rej, mad, reason);
 	packet.spans = &span;
-	packet.psn = net->gsi_psn++ & 0xffffff;
+	packet.psn = port->gsi_psn++ & 0xffffff;
 	frame_bytes = sim_packet_encode(&packet, &back, net->engine->host.memory.copy, frame, NULL);
 	sim_net_inject(transit->path->source, frame, frame_bytes);
 }

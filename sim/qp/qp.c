@@ -387,6 +387,12 @@ bool sim_qp_is_draining(const struct sim_qp *qp)
 	return qp->sq_draining;
 }
 
+bool sim_qp_has_completed(const struct sim_qp *qp)
+{
+	return (qp->send_cq && sim_cq_holds(qp->send_cq, qp->number, IBV_WC_SUCCESS, NULL)) ||
+	       (qp->rx.cq && sim_cq_holds(qp->rx.cq, qp->number, IBV_WC_SUCCESS, NULL));
+}
+
 uint32_t sim_qp_sends(const struct sim_qp *qp)
 {
 	return qp->sq.head - qp->sq.tail;

@@ -49,6 +49,9 @@ struct sim_device *sim_qp_device(const struct sim_qp *qp);
 uint32_t sim_qp_pd(const struct sim_qp *qp);
 struct sim_xrcd *sim_qp_xrcd(const struct sim_qp *qp); /* of an XRC target; else NULL */
 bool sim_qp_is_draining(const struct sim_qp *qp);
+
+/* Returns true if a successful completion of the QP can be polled. */
+bool sim_qp_has_completed(const struct sim_qp *qp);
 bool sim_qp_signals_all(const struct sim_qp *qp);
 uint32_t sim_qp_sends(const struct sim_qp *qp);	   /* posted, and not completed */
 uint32_t sim_qp_receives(const struct sim_qp *qp); /* the same of its own receive queue */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Connections on simulated devices, on the virtual clock: the calls of librdmacm in one process. */
 #include "backends/sim/backend.h"
+#include "backends/sim/cm/private.h"
 #include "unity.h"
 
 #include <arpa/inet.h>
@@ -305,6 +306,136 @@ void test_the_ack_timeout_covers_the_delay_of_the_peer(void)
 	TEST_ASSERT_EQUAL_UINT(18, qp_timeout(client.id->qp));
 	TEST_ASSERT_EQUAL_UINT(17, qp_timeout(server.id->qp));
 	disconnect_both();
+}
+
+/* --- the end of a connection, and completions --- */
+
+#define MS	    UINT64_C(1000000)
+#define PATIENCE_MS 50
+
+static bool has_event(void)
+{
+	struct pollfd look = {.fd = channel->fd, .events = POLLIN};
+
+	return poll(&look, 1, 0) == 1;
+}
+
+/* Connects, and lets the client send a message whose completion the server does not poll. */
+static void leave_a_completion(struct side *from, struct side *to)
+{
+	struct ibv_sge sge = {(uintptr_t)to->buffer, sizeof(to->buffer), to->mr->lkey};
+	struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1}, *bad_receive;
+	struct ibv_send_wr send = {.sg_list = &sge,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_SEND,
+				   .send_flags = IBV_SEND_SIGNALED},
+			   *bad_send;
+
+	TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(to->id->qp, &receive, &bad_receive));
+	sge = (struct ibv_sge){(uintptr_t)from->buffer, sizeof(from->buffer), from->mr->lkey};
+	TEST_ASSERT_EQUAL_INT(0, ibv_post_send(from->id->qp, &send, &bad_send));
+	vb_sim_run(NULL, MS);
+}
+
+/* As on the real clock. */
+static void connect_patiently(void)
+{
+	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
+	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	connect_both();
+	cm_id_of(client.id)->cm->ending_patience_ns = PATIENCE_MS * MS;
+}
+
+static void end_at_client(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(client.id));
+	vb_sim_run(NULL, (PATIENCE_MS - 1) * MS);
+}
+
+/* The completion of a receive, then that of a send. */
+void test_the_end_comes_behind_completions(void)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		struct side *sender = i ? &server : &client;
+
+		connect_patiently();
+		leave_a_completion(sender, i ? &client : &server);
+		TEST_ASSERT_EQUAL_INT(0, CM->disconnect(client.id));
+		vb_sim_run(NULL, PATIENCE_MS / 2 * MS);
+		TEST_ASSERT_FALSE(has_event());
+		wait_wc(i ? server.id->send_cq : server.id->recv_cq);
+		vb_sim_run(NULL, MS);
+		TEST_ASSERT_TRUE(has_event());
+		expect(server.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+		TEST_ASSERT_EQUAL_INT(0, CM->disconnect(server.id));
+		expect(client.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+		tearDown();
+		setUp();
+	}
+}
+
+void test_the_end_comes_at_once_without_completions(void)
+{
+	connect_patiently();
+	send_one(&client, &server, "ping");
+	leave_a_completion(&client, &server);
+	wait_wc(server.id->recv_cq);
+	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(client.id));
+	vb_sim_run(NULL, 0);
+	TEST_ASSERT_TRUE(has_event());
+	expect(server.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+}
+
+void test_the_end_does_not_wait_for_ever(void)
+{
+	connect_patiently();
+	leave_a_completion(&client, &server);
+	end_at_client();
+	TEST_ASSERT_FALSE(has_event());
+	vb_sim_run(NULL, 2 * MS);
+	TEST_ASSERT_TRUE(has_event());
+	expect(server.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	vb_sim_run(NULL, 2 * PATIENCE_MS * MS);
+	TEST_ASSERT_FALSE(has_event());
+}
+
+void test_the_end_does_not_wait_for_a_program_that_ends_too(void)
+{
+	connect_patiently();
+	leave_a_completion(&client, &server);
+	end_at_client();
+	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(server.id));
+	expect(server.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	vb_sim_run(NULL, 0);
+	/* The client has not polled either, and has begun the end. */
+	TEST_ASSERT_TRUE(has_event());
+	expect(client.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	vb_sim_run(NULL, 2 * PATIENCE_MS * MS);
+	TEST_ASSERT_FALSE(has_event());
+}
+
+void test_an_identifier_ends_before_its_end_is_heard(void)
+{
+	connect_patiently();
+	leave_a_completion(&client, &server);
+	end_at_client();
+	end_side(&server);
+	vb_sim_run(NULL, 2 * MS);
+	expect(client.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	vb_sim_run(NULL, 2 * PATIENCE_MS * MS);
+	TEST_ASSERT_FALSE(has_event());
+}
+
+void test_on_the_virtual_clock_the_end_does_not_wait(void)
+{
+	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
+	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	connect_both();
+	leave_a_completion(&client, &server);
+	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(client.id));
+	vb_sim_run(NULL, 0);
+	TEST_ASSERT_TRUE(has_event());
+	expect(server.id, RDMA_CM_EVENT_DISCONNECTED, 0);
 }
 
 /* --- requests that come to nothing --- */

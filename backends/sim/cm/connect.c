@@ -529,6 +529,8 @@ static int disconnect_held(struct cm_id *id)
 	/* Begins the end, or answers the peer's; neither is no error: Linux cma.c, rdma_disconnect. */
 	if (sim_cm_send_dreq(id->comm, &none))
 		sim_cm_send_drep(id->comm, &none);
+	if (cm_ending_stop(id))
+		cm_event_tell(id, RDMA_CM_EVENT_DISCONNECTED, 0);
 	driver_catch_up(&hold.world->driver);
 	return 0;
 }

@@ -241,12 +241,15 @@ static void hear_answer(struct cm_id *id, const struct sim_cm_answer *answer)
 }
 
 /* A connection raises one DISCONNECTED event, whichever side disconnects: Linux cma.c, cma_ib_handler. */
-static void hear_end(struct cm_id *id, int status)
+static void hear_end(struct cm_id *id, int status, bool by_peer)
 {
 	if (id->state != CM_CONNECT)
 		return;
 	id->state = CM_DISCONNECT;
-	cm_event_tell(id, RDMA_CM_EVENT_DISCONNECTED, status);
+	if (by_peer)
+		cm_ending_tell(id);
+	else
+		cm_event_tell(id, RDMA_CM_EVENT_DISCONNECTED, status);
 }
 
 static void hear(struct cm_id *id, const struct sim_cm_event *event)
@@ -268,11 +271,13 @@ static void hear(struct cm_id *id, const struct sim_cm_event *event)
 		hear_rejection(id, &event->rejection);
 		break;
 	case SIM_CM_EVENT_DREQ:
+		hear_end(id, 0, true);
+		break;
 	case SIM_CM_EVENT_DREP:
-		hear_end(id, 0);
+		hear_end(id, 0, false);
 		break;
 	case SIM_CM_EVENT_DREQ_ERROR:
-		hear_end(id, -ETIMEDOUT);
+		hear_end(id, -ETIMEDOUT, false);
 		break;
 	case SIM_CM_EVENT_REQ_ERROR:
 	case SIM_CM_EVENT_REP_ERROR:

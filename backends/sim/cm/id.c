@@ -102,6 +102,7 @@ void cm_id_end(struct cm_id *id)
 {
 	struct cm *cm = id->cm;
 
+	cm_ending_stop(id);
 	cm_drop_events(id);
 	if (id->comm)
 		sim_cm_destroy(id->comm);

@@ -61,6 +61,10 @@ struct cm_device {
 };
 
 struct cm {
+	struct sim_timer
+		ending_look; /* first: the next look at identifiers whose peers have disconnected */
+	uint64_t ending_patience_ns; /* see ending.c; 0: such events do not wait */
+	struct cm_id *first_ending;
 	struct vb_sim *world;
 	struct pool ids, channels, events, groups;
 	struct cm_id *first_id;
@@ -126,6 +130,8 @@ struct cm_id {
 	bool unaccepted;    /* of a request: no event comes before rdma_accept(3) */
 	bool connect_error; /* the QP could not follow a REP: later messages raise no event */
 	struct cm_group *groups;
+	struct cm_id *next_ending;
+	uint64_t ending_until_ns; /* DISCONNECTED waits until then; 0: it does not wait */
 	uint32_t events_read, events_acked;
 	struct ibv_qp_init_attr
 		*qp_init_attr; /* rdma_create_ep(3): for the identifiers of requests */
@@ -223,6 +229,15 @@ enum sim_cm_verdict cm_event_heard(void *arg, struct sim_cm *comm,
 				   const struct sim_cm_event *event);
 /* As event() of struct world_cm. */
 void cm_event_of_device(void *arg, const struct sim_device *device, enum ibv_event_type type);
+
+/* --- ending.c --- */
+
+void cm_ending_init(struct cm *cm);
+/* Raises DISCONNECTED for a connection that the peer has ended, behind the completions of its QP. */
+void cm_ending_tell(struct cm_id *id);
+/* Returns true if DISCONNECTED waits, and lets it wait no more: the caller raises it, or ends the
+ * identifier. */
+bool cm_ending_stop(struct cm_id *id);
 
 /* --- id.c --- */
 

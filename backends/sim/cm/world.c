@@ -13,6 +13,10 @@
 /* Real clock: how long a request waits for its listener, whose process may wait for a processor meanwhile. */
 #define PATIENCE_NS UINT64_C(100000000)
 
+/* Real clock: how long a program may take to poll completions before it learns that the peer has
+ * disconnected. */
+#define ENDING_PATIENCE_NS UINT64_C(50000000)
+
 static void wake(void *arg)
 {
 	const struct cm *cm = arg;
@@ -45,6 +49,7 @@ static void end(void *arg)
 		cm_channel_end(cm->first_channel);
 	if (cm->started)
 		driver_stop(&cm->world->driver);
+	sim_clock_release(&cm_engine(cm)->clock, &cm->ending_look);
 	pool_end(&cm->ids);
 	pool_end(&cm->channels);
 	pool_end(&cm->events);
@@ -61,11 +66,13 @@ static struct cm *new_cm(struct vb_sim *world)
 	if (!cm)
 		return NULL;
 	cm->devices = calloc(world->device_count, sizeof(*cm->devices));
-	if (!cm->devices) {
+	if (!cm->devices || sim_clock_reserve(&world->driver.engine->clock)) {
+		free(cm->devices);
 		free(cm);
 		return NULL;
 	}
 	cm->world = world;
+	cm_ending_init(cm);
 	for (unsigned int i = 0; i < world->device_count; i++)
 		cm->devices[i].device = &world->devices[i];
 	pool_init(&cm->ids, sizeof(struct cm_id));
@@ -86,11 +93,13 @@ static struct cm *make(struct vb_sim *world, const char *call)
 		return null_errno(refuse_plainly(call, VB_WHY_NO_MEMORY));
 	err = sim_cm_start(world->driver.engine, &owner);
 	if (err) {
+		sim_clock_release(&world->driver.engine->clock, &cm->ending_look);
 		free(cm->devices);
 		free(cm);
 		return null_errno(say_refused(world, call, err));
 	}
 	sim_cm_set_patience(world->driver.engine, world->driver.real ? PATIENCE_NS : 0);
+	cm->ending_patience_ns = world->driver.real ? ENDING_PATIENCE_NS : 0;
 	cm->random = sim_random(world->driver.engine);
 	cm->next_port =
 		(uint16_t)(FIRST_PORT + (world->driver.real ? cm->random % FIRST_PORTS : 0));

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program learns of completions before it learns that the peer has disconnected. An adapter completes work
+ * as soon as the ACK has come; the kernel's event of the DREQ behind the ACK comes later, by several threads
+ * of the kernel. A process gets ACK and DREQ together when it gets a processor. Programs rely on the
+ * order: libfabric closes the connection with the event, and takes what it has not polled for failed.
+ */
+#include "backends/sim/cm/private.h"
+
+/* Between two looks at the CQs. */
+#define LOOK_NS UINT64_C(1000000)
+
+/* Returns true if the program has not polled a completion of the identifier's QP. */
+static bool has_completions(const struct cm_id *id)
+{
+	const struct sim_qp *qp = sim_table_find(&id->device->device->engine->qps, id->qpn);
+
+	return qp && sim_qp_has_completed(qp);
+}
+
+static void arm(struct cm *cm)
+{
+	struct sim_clock *clock = &cm_engine(cm)->clock;
+
+	sim_timer_arm(clock, &cm->ending_look, clock->now_ns + LOOK_NS);
+}
+
+static void leave(struct cm_id **place)
+{
+	struct cm_id *id = *place;
+
+	*place = id->next_ending;
+	id->ending_until_ns = 0;
+}
+
+static void look(struct sim_timer *timer)
+{
+	struct cm *cm = (struct cm *)timer;
+	struct cm_id **place = &cm->first_ending;
+
+	while (*place) {
+		struct cm_id *id = *place;
+
+		if (has_completions(id) && cm_engine(cm)->clock.now_ns < id->ending_until_ns) {
+			place = &id->next_ending;
+			continue;
+		}
+		leave(place);
+		cm_event_tell(id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	}
+	if (cm->first_ending)
+		arm(cm);
+}
+
+void cm_ending_init(struct cm *cm)
+{
+	sim_timer_init(&cm->ending_look, look);
+}
+
+void cm_ending_tell(struct cm_id *id)
+{
+	struct cm *cm = id->cm;
+
+	if (!cm->ending_patience_ns || !has_completions(id)) {
+		cm_event_tell(id, RDMA_CM_EVENT_DISCONNECTED, 0);
+		return;
+	}
+	id->ending_until_ns = cm_engine(cm)->clock.now_ns + cm->ending_patience_ns;
+	id->next_ending = cm->first_ending;
+	cm->first_ending = id;
+	arm(cm);
+}
+
+bool cm_ending_stop(struct cm_id *id)
+{
+	struct cm_id **place = &id->cm->first_ending;
+
+	if (!id->ending_until_ns)
+		return false;
+	while (*place != id)
+		place = &(*place)->next_ending;
+	leave(place);
+	return true;
+}
