@@ -98,9 +98,10 @@ static void a_listener_excludes_those_that_share(struct vt *t)
 static void a_chosen_port_has_one_owner(struct vt *t)
 {
 	struct rdma_event_channel *channel = tc_channel(t);
-	struct rdma_cm_id *ids[8];
+	enum { IDS = 8 };
+	struct rdma_cm_id *ids[IDS];
 
-	for (size_t i = 0; i < TS_COUNT(ids); i++) {
+	for (size_t i = 0; i < IDS; i++) {
 		ids[i] = sharing(t, channel);
 		/* The second one has asked for the port that may be the next. */
 		VT_OK(t, bind_to(ids[i], tc_address(&t->b, i == 1 ? port_of(ids[0]) + 1 : 0)));

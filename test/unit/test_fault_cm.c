@@ -199,14 +199,14 @@ static void again(void)
 	{                                                             \
 		.action = VB_FAULT_DROP, .message = name, __VA_ARGS__ \
 	}
-#define REPEAT(name, ...)                                     \
-	{                                                     \
-		.action = VB_FAULT_DUPLICATE, .message = name \
+#define REPEAT(name, ...)                                       \
+	{                                                       \
+		.action = VB_FAULT_DUPLICATE, .message = (name) \
 	}
-#define LATE(name, ms)                                                                         \
-	{                                                                                      \
-		.action = VB_FAULT_DELAY, .message = name, .delay_ns = (ms)*UINT64_C(1000000), \
-		.count = 1                                                                     \
+#define LATE(name, ms)                                                                           \
+	{                                                                                        \
+		.action = VB_FAULT_DELAY, .message = (name), .delay_ns = (ms)*UINT64_C(1000000), \
+		.count = 1                                                                       \
 	}
 #define REJECT(name, why, ...)                                                         \
 	{                                                                              \
@@ -410,6 +410,7 @@ static void connect_only(struct ibv_qp_attr *of_server, struct ibv_qp_attr *of_c
 	TEST_ASSERT_EQUAL_INT(0,
 			      vb_cm_connect(client, &(struct rdma_conn_param){.retry_count = 7}));
 	TEST_ASSERT_TRUE(take());
+	TEST_ASSERT_NOT_NULL(server);
 	TEST_ASSERT_EQUAL_INT(0,
 			      vb_query_qp(server->qp, of_server,
 					  IBV_QP_SQ_PSN | IBV_QP_RQ_PSN | IBV_QP_DEST_QPN, &init));

@@ -64,7 +64,7 @@ static struct target *target_of(const struct vb_sim *world, const struct sim_qp 
 
 static struct opener *opener_of(const struct target *target, uint64_t process)
 {
-	struct opener *opener = target ? target->openers : NULL;
+	struct opener *opener = target->openers;
 
 	while (opener && opener->process != process)
 		opener = opener->next;
@@ -239,13 +239,17 @@ void verb_serve_target(struct vb_sim *world, uint64_t process, struct world_call
 	}
 	qp = find(world, call, &device, &domain);
 	target = qp ? target_of(world, qp->engine) : NULL;
-	opener = opener_of(target, process);
-	call->error = opener ? 0 : EIO;
-	if (opener && call->what == CALL_MODIFY)
+	opener = target ? opener_of(target, process) : NULL;
+	if (!opener) {
+		call->error = EIO;
+		return;
+	}
+	call->error = 0;
+	if (call->what == CALL_MODIFY)
 		call->error = serve_modify(world, target, call);
-	else if (opener && call->what == CALL_QUERY)
+	else if (call->what == CALL_QUERY)
 		sim_qp_query(qp->engine, &call->attr);
-	else if (opener && call->what == CALL_CLOSE)
+	else if (call->what == CALL_CLOSE)
 		serve_close(world, target, opener);
 }
 
@@ -387,9 +391,12 @@ void verb_end_targets(struct vb_sim *world, const struct device *device)
 
 		if (target->device == device) {
 			tell_openers(world, target, CALL_END, 0);
-			while (target->openers && target->openers->next)
-				drop_opener(world, target, target->openers);
-			drop_opener(world, target, target->openers);
+			/* The target goes with its last opener. */
+			for (struct opener *opener = target->openers, *later; opener;
+			     opener = later) {
+				later = opener->next;
+				drop_opener(world, target, opener);
+			}
 		}
 		target = next;
 	}
