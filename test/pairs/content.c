@@ -22,7 +22,8 @@ static void usage(FILE *out)
 		"  -e          sleep until completions come [poll]\n"
 		"  -l          packets get lost: UC and UD messages may be missing\n"
 		"  -b BYTES    the largest message [16777216]\n"
-		"  -a          the second process uses the second adapter [both use the first]\n"
+		"  -a          the second process uses the second adapter [both use the first, as\n"
+		"              always in the scenario targets: a domain is of one adapter]\n"
 		"Scenarios:");
 	for (unsigned int i = 0; i < transfer_scenario_count; i++)
 		fprintf(out, " %s", transfer_scenarios[i].name);

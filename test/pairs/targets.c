@@ -13,6 +13,9 @@
 enum { SIZE = 50000, SOURCE = 0, THERE = 65536, BACK = 2 * 65536, WORD = 3 * 65536 };
 enum { BYTES = 4 * 65536, CQ_DEPTH = 64, ROUNDS = 3 };
 
+/* All processes use one adapter, to which the domain belongs. */
+enum { ADAPTER = 0 };
+
 /* RETRY_EXC_ERR after 3 times 268 ms. */
 static const struct link_times times = {.timeout = 16, .retry = 2};
 
@@ -72,7 +75,7 @@ void targets_second(const struct settings *settings, struct peer *peer)
 	struct ibv_qp *target;
 	uint32_t number;
 
-	adapter_open(&adapter, settings->adapter, 4096, CQ_DEPTH, settings->events);
+	adapter_open(&adapter, ADAPTER, 4096, CQ_DEPTH, settings->events);
 	target = create_target(&adapter, peer);
 	number = target->qp_num;
 	for (unsigned int round = 0; round < ROUNDS; round++) {
@@ -94,7 +97,7 @@ void targets_third(const struct settings *settings, struct peer *peer)
 	struct adapter adapter;
 	struct ibv_qp *target;
 
-	adapter_open(&adapter, settings->adapter, 4096, CQ_DEPTH, settings->events);
+	adapter_open(&adapter, ADAPTER, 4096, CQ_DEPTH, settings->events);
 	target = create_target(&adapter, peer);
 	peer_meet(peer);
 	check("ibv_destroy_qp", ibv_destroy_qp(target));
@@ -201,7 +204,7 @@ void targets_first(const struct settings *settings, struct peer *peer)
 	struct link link;
 	uint32_t number;
 
-	adapter_open(&adapter, settings->adapter, BYTES, CQ_DEPTH, settings->events);
+	adapter_open(&adapter, ADAPTER, BYTES, CQ_DEPTH, settings->events);
 	adapter.xrcd = open_domain(&adapter);
 	make_ends(&link, &adapter);
 	peer_take(peer, &number, sizeof(number));

@@ -3,6 +3,7 @@
 
 #include "backends/sim/clock/private.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 uint64_t driver_clock_ns(clockid_t clock)
@@ -35,6 +36,7 @@ void driver_end(struct driver *driver)
 void driver_forked(struct driver *driver)
 {
 	driver->running = false;
+	driver->at_bell = false;
 	driver->stopping = false;
 	driver->thread_count = 0;
 	driver->waiting = 0;
@@ -44,11 +46,18 @@ void driver_forked(struct driver *driver)
 	pthread_cond_init(&driver->changed, NULL);
 }
 
+/* The memory of a bell may go: the progress thread leaves the bell before. */
+static void leave_bell(struct driver *driver)
+{
+	while (atomic_load(&driver->at_bell)) {
+		bell_ring(driver->bell);
+		sched_yield();
+	}
+}
+
 void driver_set_wires(struct driver *driver, const struct driver_wires *wires, struct bell *bell)
 {
-	/* The progress thread may sleep on the old bell. */
-	if (driver->running)
-		bell_ring(driver->bell);
+	leave_bell(driver);
 	driver->wires = wires ? *wires : (struct driver_wires){.arg = NULL};
 	driver->bell = bell ? bell : &driver->own_bell;
 	driver->listening = false;

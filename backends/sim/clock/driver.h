@@ -64,6 +64,7 @@ struct driver {
 	pthread_t progress;
 	struct bell *bell;
 	struct bell own_bell; /* where no wire gives one */
+	_Atomic bool at_bell; /* the progress thread uses the bell without the mutex */
 	uint64_t asleep_until_ns;
 	uint64_t awake_until_ns; /* the thread looks at the bell until then before it sleeps */
 	uint32_t users;		 /* open devices */

@@ -329,15 +329,17 @@ static uint64_t look(struct driver *driver)
 /* seen: the bell's count before the last look. */
 static void sleep_until(struct driver *driver, uint64_t until_ns, uint32_t seen)
 {
-	const uint64_t awake_until_ns =
-		driver->listening ? earlier(driver->awake_until_ns, until_ns) : 0;
+	const uint64_t watch_ns =
+		driver->listening ? earlier(driver->awake_until_ns, until_ns) + driver->base_ns : 0;
+	const uint64_t wait_ns = until_ns == SIM_NEVER ? UINT64_MAX : until_ns + driver->base_ns;
 	struct bell *bell = driver->bell;
 
 	driver->asleep_until_ns = until_ns;
+	atomic_store(&driver->at_bell, true);
 	pthread_mutex_unlock(&driver->mutex);
-	if (until_ns && !bell_watch(bell, seen, awake_until_ns + driver->base_ns))
-		bell_wait(bell, seen,
-			  until_ns == SIM_NEVER ? UINT64_MAX : until_ns + driver->base_ns);
+	if (until_ns && !bell_watch(bell, seen, watch_ns))
+		bell_wait(bell, seen, wait_ns);
+	atomic_store(&driver->at_bell, false);
 	pthread_mutex_lock(&driver->mutex);
 	driver->asleep_until_ns = 0;
 }
