@@ -149,7 +149,7 @@ static void a_program_brings_its_route(struct vt *t)
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
 	struct rdma_conn_param param = tc_param(NULL, 0);
 	struct ibv_path_data paths[] = {path_data(pair->a, IBV_PATH_FLAG_GMP, 10),
-					path_data(pair->a, whole, 13)};
+					path_data(pair->a, whole, 20)};
 
 	pair->a = resolved(pair);
 	VT_MINUS_ERRNO(t,
@@ -163,8 +163,8 @@ static void a_program_brings_its_route(struct vt *t)
 	tc_qp(t, pair->a);
 	tc_request(pair, &param);
 	establish(pair);
-	/* One step above the life time of a packet. */
-	VT_EQ(t, query(t, pair->a->qp).timeout, 14);
+	/* One step above the life time of a packet, which is longer than the delay of an ACK. */
+	VT_EQ(t, query(t, pair->a->qp).timeout, 21);
 	tc_send(t, pair->a, pair->b);
 }
 
