@@ -119,10 +119,12 @@ static void restore(void *unused)
 
 static void ports_below_1024_need_a_capability(struct vt *t)
 {
-	struct rdma_cm_id *id = tc_id(t, tc_channel(t), RDMA_PS_TCP);
+	struct rdma_cm_id *id;
 
+	/* Before the channel is made: the kernel refuses calls of a process that has changed its rights since. */
 	if (capability_drop(CAP_NET_BIND_SERVICE))
 		vt_defer(t, restore, NULL);
+	id = tc_id(t, tc_channel(t), RDMA_PS_TCP);
 	VT_MINUS_ERRNO(t, bind_to(id, tc_address(&t->b, 1)), EACCES);
 	VT_MINUS_ERRNO(t, bind_to(id, tc_any(&t->b, 1023)), EACCES);
 	VT_CHECK(t, !id->verbs);
@@ -461,8 +463,9 @@ static const struct vt_test tests[] = {
 	{"families_of_source_and_destination", SRC_CMA "resolve_prepare_src", 0,
 	 families_of_source_and_destination},
 	{"a_route_needs_time", SRC_CMA "rdma_resolve_route: timeout_ms", 0, a_route_needs_time},
-	{"each_call_in_each_state", SRC_CMA "cma_comp_exch; " SRC_CORE "cm.c, ib_send_cm_*", 0,
-	 each_call_in_each_state},
+	/* It holds on SoftRoCE, too, but takes 100 s there. */
+	{"each_call_in_each_state", SRC_CMA "cma_comp_exch; " SRC_CORE "cm.c, ib_send_cm_*",
+	 VT_NEEDS_SIM, each_call_in_each_state},
 	{"a_second_connect_leaves_the_first_alone", SRC_CMA "rdma_connect: cma_comp_exch", 0,
 	 a_second_connect_leaves_the_first_alone},
 	{"an_answer_with_too_much_data_rejects", SRC_CMA "rdma_accept: reject", 0,
