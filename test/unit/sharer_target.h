@@ -18,7 +18,8 @@ static inline void open_own(void)
 	open_alone(&config);
 }
 
-void setUp(void)
+/* For setUp() and tearDown() of a test. */
+static inline void begin_sharing(void)
 {
 	static unsigned int count;
 
@@ -28,7 +29,7 @@ void setUp(void)
 	open_own();
 }
 
-void tearDown(void)
+static inline void end_sharing(void)
 {
 	share_kill(&other);
 	close(share_file);

@@ -5,6 +5,8 @@
  * objects are replaced in them: IDs, GIDs and QPNs.
  */
 #include "sim/cm/ip.h"
+#include "test/support/engine.h"
+#include "test/support/joined.h"
 #include "test/support/talk.h"
 #include "unity.h"
 

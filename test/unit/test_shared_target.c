@@ -5,6 +5,16 @@
 #include "test/unit/seed.h"
 #include "test/unit/sharer_target.h"
 
+void setUp(void)
+{
+	begin_sharing();
+}
+
+void tearDown(void)
+{
+	end_sharing();
+}
+
 static struct sharing here;
 static uint32_t number, srq;
 

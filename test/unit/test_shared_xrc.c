@@ -6,6 +6,16 @@
 #include "test/unit/seed.h"
 #include "test/unit/sharer_target.h"
 
+void setUp(void)
+{
+	begin_sharing();
+}
+
+void tearDown(void)
+{
+	end_sharing();
+}
+
 /* --- the domain of an inode --- */
 
 void test_a_domain_exists_in_all_processes(void)

@@ -7,6 +7,16 @@
 #include <poll.h>
 #include <verbena/fault.h>
 
+void setUp(void)
+{
+	begin_sharing();
+}
+
+void tearDown(void)
+{
+	end_sharing();
+}
+
 static uint8_t big[SHARE_BIG_BYTES], expected[SHARE_BIG_BYTES];
 static uint32_t their_big;
 static uint64_t big_addr;
