@@ -137,10 +137,11 @@ int vb_cm_set_option(struct rdma_cm_id *id, int level, int optname, void *optval
 /*
  * Binds an identifier to an address of this machine and to a port; port 0 stands for a free one.
  * With a specific address, the identifier belongs to the address's device from now on, and
- * id->verbs and id->port_num are set. Errors: EINVAL (the identifier is bound), EADDRINUSE,
- * EADDRNOTAVAIL (this machine does not have the address; or the port is used, and one of the two
- * addresses is a wildcard), ENODEV (no device has the address), EACCES (a port below 1024 without
- * CAP_NET_BIND_SERVICE), EAFNOSUPPORT.
+ * id->verbs and id->port_num are set. Errors: EINVAL (the identifier is bound, or the address is of
+ * another family than AF_INET and AF_INET6; real devices also take AF_IB), EADDRINUSE, EADDRNOTAVAIL
+ * (this machine does not have the address; or the port is used, and one of the two addresses is a
+ * wildcard), ENODEV (no device has the address), EACCES (a port below 1024 without
+ * CAP_NET_BIND_SERVICE).
  */
 int vb_cm_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr);
 
@@ -162,6 +163,7 @@ int vb_cm_resolve_route(struct rdma_cm_id *id, int timeout_ms);
 /*
  * Finds the addresses of a host and a service for connections of the backend @backend, as
  * getaddrinfo(3) does. @hints may be NULL; with RAI_PASSIVE they ask for an address to listen at.
+ * With RAI_FAMILY, RAI_NUMERICHOST and AF_IB, an IPv6 number becomes a struct sockaddr_ib.
  * Sets *@res to a list that vb_cm_freeaddrinfo() frees. Returns 0, -1 with errno, or another value
  * that is not 0, for gai_strerror(3).
  */
@@ -219,9 +221,10 @@ int vb_cm_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *
 
 /*
  * Waits for connection requests to the bound address, or to a free port of all devices. Each request
- * is an event RDMA_CM_EVENT_CONNECT_REQUEST. @backlog bounds the requests that vb_cm_get_cm_event()
- * has not taken (Linux drivers/infiniband/core/ucma.c, ucma_get_event): others are rejected. 0 stands
- * for the backend's default. Errors: EADDRINUSE, EADDRNOTAVAIL (another identifier has the port, also
+ * is an event RDMA_CM_EVENT_CONNECT_REQUEST. @backlog is the most requests that wait for
+ * vb_cm_get_cm_event() (Linux drivers/infiniband/core/ucma.c, ucma_get_event). Beyond it, a REQ is
+ * dropped and counted, and the peer repeats it; a SIDR_REQ is rejected. 0 stands for the backend's
+ * default. Errors: EADDRINUSE, EADDRNOTAVAIL (another identifier has the port, also
  * with RDMA_OPTION_ID_REUSEADDR), EINVAL (state).
  */
 int vb_cm_listen(struct rdma_cm_id *id, int backlog);

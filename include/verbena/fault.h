@@ -25,7 +25,7 @@ enum vb_fault_action {
 	VB_FAULT_DELAY, /* the packet arrives delay_ns late; packets behind it may overtake it */
 	/*
 	 * A REQ or a REP of the connection manager is lost, and its sender gets a REJ with `reason` at
-	 * once, as if the receiver had sent it. The receiver knows nothing of that.
+	 * once, as if the receiver had sent it. The receiver does not see the message.
 	 */
 	VB_FAULT_REJECT,
 };

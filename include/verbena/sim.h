@@ -185,6 +185,11 @@ struct vb_sim_config {
 	/* In any order; events of one time happen in the order in which they stand. */
 	unsigned int event_count;
 	const struct vb_sim_event *events;
+	/*
+	 * Set: the process only reads attributes. A device with VB_SIM_WIRE_UDP has the GID and the MTU of its
+	 * address without claiming the address, which another process may have, and reaches no other process.
+	 */
+	bool attributes_only;
 };
 
 /*

@@ -41,6 +41,9 @@ _verbena_values()
 	--wire | --peer-wire)
 		echo memory shared udp
 		;;
+	--check)
+		echo exit-status= abort=1 bytes= file= suppressions=
+		;;
 	*)
 		_verbena_choices "$1" "$2"
 		;;
@@ -55,7 +58,7 @@ _verbena_program()
 	while ((at < COMP_CWORD)) && [[ ${COMP_WORDS[at]} == --?* ]]; do
 		if [[ ${COMP_WORDS[at + 1]} == = ]]; then
 			((at += 3))
-		elif [[ ${COMP_WORDS[at]} == --explain || ${COMP_WORDS[at]} == --report ]]; then
+		elif [[ ${COMP_WORDS[at]} == --@(explain|report|check) ]]; then
 			((at += 1))
 		else
 			((at += 2))

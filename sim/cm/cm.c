@@ -120,8 +120,7 @@ static bool keeps(void *arg, const uint8_t *mad, struct sim_gsi_target *target)
 		return true;
 	case SIM_CM_REQ:
 	case SIM_CM_SIDR_REQ:
-		target->kind = SIM_GSI_SERVICE;
-		sim_cm_request_address(mad, message, &target->service_id, target->address);
+		*target = sim_cm_request_target(mad);
 		return sim_cm_find_listener(manager, NULL, target->service_id, target->address);
 	case SIM_CM_SIDR_REP:
 		target->communication_id = (uint32_t)sim_mad_get(mad, SIM_CM_SIDR_REP_REQUEST_ID);
@@ -165,7 +164,7 @@ static struct sim_cm_manager *make_manager(struct sim_clock *clock)
 	if (!manager)
 		return NULL;
 	sim_timer_init(&manager->watch, sim_cm_look_at_peers);
-	sim_cm_patience_init(manager);
+	sim_timer_init(&manager->patience, sim_cm_look_for_listeners);
 	if (!sim_clock_reserve(clock)) {
 		if (!sim_clock_reserve(clock))
 			return manager;
@@ -215,11 +214,11 @@ void sim_cm_stop(struct sim_engine *engine)
 	sim_gsi_set(engine, NULL);
 	sim_cm_drop_patient(manager);
 	sim_clock_release(&engine->clock, &manager->patience);
+	sim_clock_release(&engine->clock, &manager->watch);
 	free_arrivals(manager->first);
 	free_arrivals(manager->spare);
 	sim_cm_services_destroy(manager);
 	sim_table_destroy(&manager->table);
-	sim_clock_release(&engine->clock, &manager->watch);
 	engine->cm = NULL;
 	engine->cm_waits = false;
 	free(manager);

@@ -191,11 +191,11 @@ struct sim_cm_event {
 	};
 };
 
-/* What the owner does with a REQ or SIDR_REQ. */
+/* The owner's answer to a REQ or SIDR_REQ. */
 enum sim_cm_verdict {
 	SIM_CM_TAKEN,
 	SIM_CM_REFUSED, /* the new communication ends with a REJ (reason 28, consumer), or a SIDR_REP (status 2) */
-	SIM_CM_NO_ROOM, /* the REQ is dropped and counted, and the peer repeats it; a SIDR_REQ: as REFUSED */
+	SIM_CM_NO_ROOM, /* a REQ is dropped and counted, and the peer repeats the REQ; a SIDR_REQ is refused */
 };
 
 struct sim_cm_owner {
@@ -210,8 +210,8 @@ struct sim_cm_owner {
  * time, before any communication is made. ENOMEM. */
 int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner);
 
-/* Sets how long a request to a service that nobody serves waits for a listener, before the REJ or the
- * SIDR_REP. From the beginning 0: not at all, as in Linux. */
+/* Sets the time that a request without a listener waits for a listener, before the REJ or the SIDR_REP. The
+ * default is 0, as in Linux. */
 void sim_cm_set_patience(struct sim_engine *engine, uint64_t patience_ns);
 
 /* Ends the connection manager, without a message; no communication may be left. sim_engine_destroy() calls
@@ -225,8 +225,8 @@ void sim_cm_stop(struct sim_engine *engine);
  */
 void sim_cm_forked(struct sim_engine *engine);
 
-/* The process of the owner ends. The peers learn of it as from sim_cm_destroy(), and the communications
- * stay. Returns true if a message was sent. */
+/* The process of the owner ends. Sends the messages of sim_cm_destroy() to all peers, and keeps the
+ * communications. Returns true if a message was sent. */
 bool sim_cm_leave(struct sim_engine *engine);
 
 /* Handles the oldest message that waits; sim_engine_run() calls this. Returns true if there is more
@@ -260,17 +260,17 @@ void sim_cm_set_user(struct sim_cm *cm, void *user);
 
 /*
  * Reserves a service ID at an address (sim/net/service_address.h, with its flags) for this engine, in all
- * processes of its world, until sim_cm_unreserve(). EADDRINUSE: somebody has the service ID at this
- * address. EADDRNOTAVAIL: one of the two addresses stands for all addresses. Those that listen do not
- * share.
+ * processes of its world, until sim_cm_unreserve(). EADDRINUSE: the service ID is reserved at this address.
+ * EADDRNOTAVAIL: the service ID is reserved at another address, and one of the two addresses stands for all
+ * addresses. A listener does not share its service ID.
  */
 int sim_cm_reserve(struct sim_engine *engine, uint64_t service_id, const uint8_t address[16],
 		   uint32_t flags);
 void sim_cm_unreserve(struct sim_engine *engine, uint64_t service_id, const uint8_t address[16]);
 
 /* Listens for requests to a service ID that come to any device (NULL) or to one, and whose private data
- * names the IP address, or one that it stands for. EADDRINUSE, EADDRNOTAVAIL: somebody else has the
- * service ID, also one that shares. */
+ * names the IP address; a wildcard stands for many addresses. EADDRINUSE, EADDRNOTAVAIL: the service ID has
+ * another reservation, shared or not. */
 int sim_cm_listen(struct sim_cm *cm, uint64_t service_id, const struct sim_device *device,
 		  const uint8_t address[16]);
 
@@ -284,8 +284,8 @@ int sim_cm_send_rej(struct sim_cm *cm, const struct sim_cm_rejection *rejection)
 /* service_timeout: 4.096 us * 2^n that the peer shall wait. */
 int sim_cm_send_mra(struct sim_cm *cm, uint8_t service_timeout,
 		    const struct sim_cm_private *private_data);
-/* As sim_cm_send_mra(), but the MRA leaves with the first duplicate of the peer's message: until then, a program
- * that answers in time costs no message. Linux include/rdma/ib_cm.h, IB_CM_MRA_FLAG_DELAY. */
+/* As sim_cm_send_mra(), but sends the MRA when the first duplicate of the peer's message comes. A program that
+ * answers before costs no MRA. Linux include/rdma/ib_cm.h, IB_CM_MRA_FLAG_DELAY. */
 int sim_cm_prepare_mra(struct sim_cm *cm, uint8_t service_timeout);
 int sim_cm_send_dreq(struct sim_cm *cm, const struct sim_cm_private *private_data);
 int sim_cm_send_drep(struct sim_cm *cm, const struct sim_cm_private *private_data);

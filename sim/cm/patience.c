@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests to a service that nobody serves yet. The processes of a simulated machine share its processors: a
- * program that is about to listen may wait for one longer than its peer takes to connect, while adapters
- * answer the packets before the request without a processor. So a request waits a while for its listener,
- * and the requester sends it again if the listener is in another process.
+ * Requests that come before their listener. Simulated adapters share the machine's processors with the
+ * programs. A program that is about to listen may wait for a processor while its peer connects; a real adapter
+ * needs no processor, so there the listener is first. Therefore a request without a listener waits. When
+ * another process begins to listen, the sender repeats the request.
  */
 #include "sim/cm/private.h"
 
@@ -11,10 +11,10 @@
 
 #include <stddef.h>
 
-/* Between two looks for listeners. */
+/* The time between two looks for listeners. */
 #define LOOK_NS UINT64_C(1000000)
 
-/* The most requests that wait. Those beyond are refused at once. */
+/* The most waiting requests. A request beyond this number is refused at once. */
 #define WAITING_MAX 64u
 
 static bool is_request(enum sim_cm_message message)
@@ -22,19 +22,10 @@ static bool is_request(enum sim_cm_message message)
 	return message == SIM_CM_REQ || message == SIM_CM_SIDR_REQ;
 }
 
-static struct sim_gsi_target target_of(const struct sim_cm_arrival *arrival)
-{
-	struct sim_gsi_target target = {.kind = SIM_GSI_SERVICE};
-
-	sim_cm_request_address(arrival->mad, sim_mad_message(arrival->mad), &target.service_id,
-			       target.address);
-	return target;
-}
-
 static bool is_served_here(const struct sim_cm_manager *manager,
 			   const struct sim_cm_arrival *arrival)
 {
-	const struct sim_gsi_target target = target_of(arrival);
+	const struct sim_gsi_target target = sim_cm_request_target(arrival->mad);
 
 	return sim_cm_find_listener(manager, arrival->port->device, target.service_id,
 				    target.address);
@@ -44,7 +35,7 @@ static bool is_served_elsewhere(const struct sim_cm_manager *manager,
 				const struct sim_cm_arrival *arrival)
 {
 	const struct sim_way_out *way = manager->engine->net->way;
-	const struct sim_gsi_target target = target_of(arrival);
+	const struct sim_gsi_target target = sim_cm_request_target(arrival->mad);
 
 	return way && way->server && way->server(way->arg, arrival->port->device, &target);
 }
@@ -70,7 +61,7 @@ static struct sim_cm *find_sender(const struct sim_cm_manager *manager,
 		       : NULL;
 }
 
-/* Returns true if the request was sent by this engine, whose program waits for no answer any more. */
+/* Returns true if this engine has sent the request, and the sender has ended or has another state. */
 static bool is_given_up(const struct sim_cm_manager *manager, const struct sim_cm_arrival *arrival)
 {
 	return manager->table.claim.take &&
@@ -86,7 +77,7 @@ static void arm(struct sim_cm_manager *manager)
 		sim_timer_arm(clock, &manager->patience, clock->now_ns + LOOK_NS);
 }
 
-/* Takes an arrival out of the list of those that wait. */
+/* Removes an arrival from the list of waiting requests. */
 static struct sim_cm_arrival *take_out(struct sim_cm_manager *manager,
 				       struct sim_cm_arrival **place)
 {
@@ -97,7 +88,7 @@ static struct sim_cm_arrival *take_out(struct sim_cm_manager *manager,
 	return arrival;
 }
 
-/* Returns true if the request at a place waits no longer, and takes it out. */
+/* Removes a request from the list if its wait has ended. Returns true if so. */
 static bool leaves(struct sim_cm_manager *manager, struct sim_cm_arrival **place)
 {
 	struct sim_cm_arrival *arrival = *place;
@@ -117,7 +108,7 @@ static bool leaves(struct sim_cm_manager *manager, struct sim_cm_arrival **place
 	return true;
 }
 
-static void look(struct sim_timer *timer)
+void sim_cm_look_for_listeners(struct sim_timer *timer)
 {
 	struct sim_cm_manager *manager =
 		(struct sim_cm_manager *)((char *)timer -
@@ -130,7 +121,7 @@ static void look(struct sim_timer *timer)
 	arm(manager);
 }
 
-/* The sender of a request gives up: the REJ comes behind the request, as on the wire. */
+/* Removes the request whose sender gives up by a REJ. */
 static void cancel(struct sim_cm_manager *manager, const uint8_t *rej)
 {
 	struct sim_cm_arrival **place = &manager->patient;
@@ -145,11 +136,6 @@ static void cancel(struct sim_cm_manager *manager, const uint8_t *rej)
 		else
 			place = &(*place)->next;
 	}
-}
-
-void sim_cm_patience_init(struct sim_cm_manager *manager)
-{
-	sim_timer_init(&manager->patience, look);
 }
 
 bool sim_cm_wait_for_listener(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival)

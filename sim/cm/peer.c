@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Peers of other processes that die. The kernel of a real machine ends the identifiers of a process that is
- * killed, and the peers get a REJ or a DREQ (Linux drivers/infiniband/core/ucma.c, ucma_close; cm.c,
- * cm_destroy_id). A simulated machine has no kernel: each process watches the processes of its peers, and
- * takes the message that the kernel would have sent.
+ * Processes that die while they have a connection. On a real machine, the kernel ends the identifiers of a
+ * killed process, and the peers get a REJ or a DREQ (Linux drivers/infiniband/core/ucma.c, ucma_close; cm.c,
+ * cm_destroy_id). A simulated machine has no kernel: each process watches the processes of its peers. When
+ * such a process dies, the watcher makes the kernel's message itself, and takes a step with it.
  */
 #include "sim/cm/private.h"
 
 #include "sim/net/fabric.h"
 #include "sim/net/net.h"
 
-/* How long a peer's death may go unnoticed. */
+/* The time between two looks at the peers' processes. */
 #define WATCH_NS UINT64_C(200000000)
 
-/* The message by which the kernel ends the peer of a communication in a state. SIM_CM_NONE: no message, or none
- * that would change anything. */
+/* By the state of this side: the message that the kernel of a killed peer sends. SIM_CM_NONE: the kernel sends no
+ * message, or the state has no step for the message. */
 static const struct {
 	enum sim_cm_message message;
 	unsigned int reason; /* of a REJ; the status of a SIDR_REP */
@@ -49,7 +49,7 @@ static void write_farewell(const struct sim_cm *cm, enum sim_cm_message message,
 		sim_mad_set(mad, SIM_CM_REJ_REASON, reason);
 }
 
-/* The target of an XRC connection ends without a word: Linux cm.c, cm_destroy_id, IB_QPT_XRC_TGT. */
+/* Returns true if the kernel of a killed peer sends no message: Linux cm.c, cm_destroy_id, IB_QPT_XRC_TGT. */
 static bool is_silent(const struct sim_cm *cm)
 {
 	return cm->state == SIM_CM_ESTABLISHED && cm->qp_type == IBV_QPT_XRC_SEND;
@@ -124,10 +124,8 @@ void sim_cm_watch_peer(struct sim_cm *cm)
 
 void sim_cm_watch_listener(struct sim_cm *cm)
 {
-	struct sim_gsi_target target = {.kind = SIM_GSI_SERVICE};
+	const struct sim_gsi_target target = sim_cm_request_target(cm->mad);
 
-	sim_cm_request_address(cm->mad, sim_mad_message(cm->mad), &target.service_id,
-			       target.address);
 	cm->peer = 0;
 	if (!sim_cm_find_listener(cm->engine->cm, NULL, target.service_id, target.address))
 		watch(cm, &target);

@@ -10,13 +10,6 @@
 #include "sim/object/device.h"
 #include "sim/wire/mad.h"
 
-/* The message that an MRA or a REJ answers. */
-enum {
-	ABOUT_REQ = 0,
-	ABOUT_REP = 1,
-	ABOUT_OTHER = 2,
-};
-
 struct sim_cm {
 	struct sim_timer timer; /* first: until an answer is due, or until the end of TIMEWAIT */
 	struct sim_engine *engine;
@@ -24,7 +17,7 @@ struct sim_cm {
 	enum sim_cm_state state;
 	uint32_t local_id;
 	uint32_t remote_id; /* 0: not known */
-	uint64_t peer;	    /* the other process that has the peer, while it is watched; 0: none */
+	uint64_t peer;	    /* the process of the peer, while this one watches it; 0: none */
 	uint64_t transaction_id;
 
 	/* How the peer's QP 1 is reached. */
@@ -68,7 +61,7 @@ struct sim_cm_arrival {
 	struct sim_cm_arrival *next;
 	struct sim_port *port;
 	struct sim_route route;
-	uint64_t until_ns; /* a request that nobody serves waits until then; 0: it has not waited */
+	uint64_t until_ns; /* of a request that waits for a listener: the end of the wait; else 0 */
 	uint16_t pkey;
 	uint8_t mad[SIM_MAD_BYTES];
 };
@@ -83,10 +76,10 @@ struct sim_cm_reservation {
 };
 
 struct sim_cm_manager {
-	struct sim_timer watch;	   /* first: until the next look at the processes of peers */
-	struct sim_timer patience; /* the next look for listeners of requests that wait */
-	uint64_t patience_ns;	   /* that a request waits for its listener; 0: not at all */
-	struct sim_cm_arrival *patient;
+	struct sim_timer watch;		/* first: until the next look at the processes of peers */
+	struct sim_timer patience;	/* until the next look for listeners */
+	uint64_t patience_ns;		/* the time that a request waits for a listener */
+	struct sim_cm_arrival *patient; /* requests that wait for a listener */
 	uint32_t patient_count;
 	struct sim_engine *engine;
 	struct sim_cm_owner owner;
@@ -116,9 +109,9 @@ enum sim_cm_verdict sim_cm_tell(struct sim_cm *cm, const struct sim_cm_event *ev
 void sim_cm_tell_plainly(struct sim_cm *cm, enum sim_cm_event_kind kind,
 			 const uint8_t *private_data, size_t private_bytes);
 
-/* Puts a message behind those that wait for sim_cm_run(). */
+/* Adds a message to the end of sim_cm_run()'s queue. */
 void sim_cm_queue(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival);
-/* The memory of a message is free for another one. */
+/* Keeps the memory of a message for the next message. */
 void sim_cm_spare(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival);
 
 /* Changes the state and stops the timer. Knowledge of the peer ends with IDLE, the QPN's with TIMEWAIT. */
@@ -165,9 +158,8 @@ struct sim_cm *sim_cm_find_listener(const struct sim_cm_manager *manager,
 				    const struct sim_device *device, uint64_t service_id,
 				    const uint8_t address[16]);
 
-/* Reads the IP address that a request is for; zeros: none. */
-void sim_cm_request_address(const uint8_t *mad, enum sim_cm_message message, uint64_t *service_id,
-			    uint8_t address[16]);
+/* Returns the service ID and the IP address that a REQ or SIDR_REQ names. */
+struct sim_gsi_target sim_cm_request_target(const uint8_t *mad);
 
 /* A listener ends. */
 void sim_cm_close_service(struct sim_cm *cm);
@@ -178,23 +170,27 @@ void sim_cm_services_forget(struct sim_cm_manager *manager);
 
 /* --- peer.c --- */
 
-/* Watch the process of the communication's peer: the one that has the peer's communication ID, or the one that
- * listens for the REQ or SIDR_REQ which was sent last. If the process dies, the communication takes the message
- * that its kernel would have sent. No other process has the peer: nothing is watched. */
+/* Watches the process that has the peer's communication ID. If the process dies, the communication takes the
+ * message that a kernel would have sent. Watches nothing if the peer is in this process. */
 void sim_cm_watch_peer(struct sim_cm *cm);
+
+/* The same for the process that listens for the REQ or SIDR_REQ in cm->mad. */
 void sim_cm_watch_listener(struct sim_cm *cm);
 
-/* The timer of the watch. */
+/* The function of the timer `watch`. */
 sim_timer_fn sim_cm_look_at_peers;
+
 /* --- patience.c --- */
 
-void sim_cm_patience_init(struct sim_cm_manager *manager);
-
-/* Keeps a request that nobody serves, for a while. Returns false if the message is to be received now. */
+/* Puts a request without a listener into the list of waiting requests. Returns false if the message does not
+ * wait: the caller receives it now. */
 bool sim_cm_wait_for_listener(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival);
 
-/* Drops the requests that wait. */
+/* Drops the waiting requests. */
 void sim_cm_drop_patient(struct sim_cm_manager *manager);
+
+/* The function of the timer `patience`. */
+sim_timer_fn sim_cm_look_for_listeners;
 
 /* --- receive.c --- */
 

@@ -104,7 +104,7 @@ static void repeat(struct sim_cm *cm, const struct sim_gsi_message *message)
 static void refuse_stale(struct sim_cm *cm, const struct sim_gsi_message *message)
 {
 	(void)cm;
-	reject(message, ABOUT_REQ, SIM_CM_REJ_STALE_CONNECTION, NULL, 0);
+	reject(message, SIM_CM_ANSWERS_REQ, SIM_CM_REJ_STALE_CONNECTION, NULL, 0);
 }
 
 /* A REP comes again. Only the side that has asked for the connection has sent an RTU. */
@@ -124,7 +124,8 @@ static void ignore(struct sim_cm *cm, const struct sim_gsi_message *message)
 
 static void take_mra(struct sim_cm *cm, const struct sim_gsi_message *message)
 {
-	const uint64_t about = cm->state == SIM_CM_REQ_SENT ? ABOUT_REQ : ABOUT_REP;
+	const uint64_t about =
+		cm->state == SIM_CM_REQ_SENT ? SIM_CM_ANSWERS_REQ : SIM_CM_ANSWERS_REP;
 
 	if (get(message, SIM_CM_MRA_MESSAGE) != about) {
 		drop_in_state(cm, message);
@@ -236,7 +237,7 @@ static void take_rep(struct sim_cm *cm, const struct sim_gsi_message *message)
 		return;
 	}
 	if (is_stale(cm, (struct sim_cm_key){reply->ca_guid, reply->qpn})) {
-		reject(message, ABOUT_REP, SIM_CM_REJ_STALE_CONNECTION, NULL, 0);
+		reject(message, SIM_CM_ANSWERS_REP, SIM_CM_REJ_STALE_CONNECTION, NULL, 0);
 		return;
 	}
 	know_peer(cm, reply->ca_guid, remote_id, reply->qpn);
@@ -315,13 +316,15 @@ static void take_sidr_rep(struct sim_cm *cm, const struct sim_gsi_message *messa
 
 /* --- the table --- */
 
+/* Linux drivers/infiniband/core/cm.c, cm_dup_req_handler: a REQ that comes again is answered in MRA_REQ_SENT and in
+ * TIMEWAIT only. In REP_SENT the timer repeats the REP. */
 static step_fn *const steps[SIM_CM_STATES][SIM_CM_MESSAGES] = {
 	[SIM_CM_REQ_SENT] =
 		{[SIM_CM_MRA] = take_mra, [SIM_CM_REJ] = take_rej, [SIM_CM_REP] = take_rep},
 	[SIM_CM_MRA_REQ_RCVD] = {[SIM_CM_REJ] = take_rej, [SIM_CM_REP] = take_rep},
 	[SIM_CM_REQ_RCVD] = {[SIM_CM_REQ] = ignore, [SIM_CM_REJ] = take_rej},
 	[SIM_CM_MRA_REQ_SENT] = {[SIM_CM_REQ] = repeat, [SIM_CM_REJ] = take_rej},
-	[SIM_CM_REP_SENT] = {[SIM_CM_REQ] = repeat,
+	[SIM_CM_REP_SENT] = {[SIM_CM_REQ] = ignore,
 			     [SIM_CM_MRA] = take_mra,
 			     [SIM_CM_REJ] = take_rej,
 			     [SIM_CM_RTU] = take_rtu,
@@ -403,7 +406,7 @@ static struct sim_cm *make(struct sim_cm_manager *manager, const struct sim_gsi_
 }
 
 /* Gives the owner a communication that a request has made, or ends it. Linux drivers/infiniband/core/cm.c,
- * cm_destroy_id: of an owner without memory, a REQ gets no answer. */
+ * cm_destroy_id: an owner without memory does not answer a REQ. */
 static void offer(struct sim_cm *cm, const struct sim_gsi_message *message,
 		  struct sim_cm_event *event, struct sim_cm *listener)
 {
@@ -422,13 +425,12 @@ static void offer(struct sim_cm *cm, const struct sim_gsi_message *message,
 }
 
 static struct sim_cm *listener_for(const struct sim_cm_manager *manager,
-				   const struct sim_gsi_message *message, enum sim_cm_message kind)
+				   const struct sim_gsi_message *message)
 {
-	uint64_t service_id;
-	uint8_t address[16];
+	const struct sim_gsi_target target = sim_cm_request_target(message->mad);
 
-	sim_cm_request_address(message->mad, kind, &service_id, address);
-	return sim_cm_find_listener(manager, message->port->device, service_id, address);
+	return sim_cm_find_listener(manager, message->port->device, target.service_id,
+				    target.address);
 }
 
 static void new_connection(struct sim_cm *cm, const struct sim_gsi_message *message,
@@ -441,7 +443,7 @@ static void new_connection(struct sim_cm *cm, const struct sim_gsi_message *mess
 		sim_cm_read_req(cm, message, &event.request, &info, &info_bytes);
 
 	if (reason) {
-		reject(message, ABOUT_REQ, reason, info, info_bytes);
+		reject(message, SIM_CM_ANSWERS_REQ, reason, info, info_bytes);
 		sim_cm_destroy(cm);
 		return;
 	}
@@ -468,14 +470,14 @@ static void receive_req(struct sim_cm_manager *manager, const struct sim_gsi_mes
 		sim_gsi_drop(message, SIM_DISCARD_CM_FIELD, VB_WHY_DROP_CM_FIELD, remote_id, 0);
 		return;
 	}
-	listener = listener_for(manager, message, SIM_CM_REQ);
+	listener = listener_for(manager, message);
 	cm = make(manager, message);
 	if (!cm)
 		return;
 	if (is_stale(cm, (struct sim_cm_key){guid, (uint32_t)get(message, SIM_CM_REQ_QPN)}))
-		reject(message, ABOUT_REQ, SIM_CM_REJ_STALE_CONNECTION, NULL, 0);
+		reject(message, SIM_CM_ANSWERS_REQ, SIM_CM_REJ_STALE_CONNECTION, NULL, 0);
 	else if (!listener)
-		reject(message, ABOUT_REQ, SIM_CM_REJ_INVALID_SERVICE_ID, NULL, 0);
+		reject(message, SIM_CM_ANSWERS_REQ, SIM_CM_REJ_INVALID_SERVICE_ID, NULL, 0);
 	else {
 		new_connection(cm, message, listener);
 		return;
@@ -514,7 +516,7 @@ static void receive_sidr_req(struct sim_cm_manager *manager, const struct sim_gs
 		sim_cm_step(known->cm, SIM_CM_SIDR_REQ, message);
 		return;
 	}
-	listener = listener_for(manager, message, SIM_CM_SIDR_REQ);
+	listener = listener_for(manager, message);
 	if (!listener) {
 		refuse_query(message, SIM_CM_SIDR_UNSUPPORTED);
 		return;
@@ -554,7 +556,8 @@ static struct sim_cm *find_rejected(const struct sim_cm_manager *manager, const 
 		return node ? node->cm : NULL;
 	}
 	return find_pair(manager, sim_mad_get(mad, SIM_CM_REJ_REMOTE_ID),
-			 sim_mad_get(mad, SIM_CM_REJ_MESSAGE) == ABOUT_REQ ? 0 : remote_id);
+			 sim_mad_get(mad, SIM_CM_REJ_MESSAGE) == SIM_CM_ANSWERS_REQ ? 0
+										    : remote_id);
 }
 
 struct sim_cm *sim_cm_find(const struct sim_cm_manager *manager, const uint8_t *mad,
@@ -570,8 +573,9 @@ struct sim_cm *sim_cm_find(const struct sim_cm_manager *manager, const uint8_t *
 	case SIM_CM_REJ:
 		return find_rejected(manager, mad);
 	case SIM_CM_MRA:
-		return find_pair(manager, local_id,
-				 sim_mad_get(mad, SIM_CM_MRA_MESSAGE) == ABOUT_REQ ? 0 : remote_id);
+		return find_pair(
+			manager, local_id,
+			sim_mad_get(mad, SIM_CM_MRA_MESSAGE) == SIM_CM_ANSWERS_REQ ? 0 : remote_id);
 	case SIM_CM_REP:
 		cm = find_pair(manager, local_id, 0);
 		return cm ? cm : find_pair(manager, local_id, remote_id);

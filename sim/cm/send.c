@@ -271,12 +271,12 @@ static unsigned int about(const struct sim_cm *cm)
 	switch (cm->state) {
 	case SIM_CM_REQ_RCVD:
 	case SIM_CM_MRA_REQ_SENT:
-		return ABOUT_REQ;
+		return SIM_CM_ANSWERS_REQ;
 	case SIM_CM_REP_RCVD:
 	case SIM_CM_MRA_REP_SENT:
-		return ABOUT_REP;
+		return SIM_CM_ANSWERS_REP;
 	default:
-		return ABOUT_OTHER;
+		return SIM_CM_ANSWERS_OTHER;
 	}
 }
 

@@ -247,18 +247,20 @@ struct sim_cm *sim_cm_find_listener(const struct sim_cm_manager *manager,
 	return found;
 }
 
-void sim_cm_request_address(const uint8_t *mad, enum sim_cm_message message, uint64_t *service_id,
-			    uint8_t address[16])
+struct sim_gsi_target sim_cm_request_target(const uint8_t *mad)
 {
-	const bool connects = message == SIM_CM_REQ;
+	const bool connects = sim_mad_message(mad) == SIM_CM_REQ;
+	struct sim_gsi_target target = {
+		.kind = SIM_GSI_SERVICE,
+		.service_id = sim_mad_get(mad, connects ? SIM_CM_REQ_SERVICE_ID
+							: SIM_CM_SIDR_REQ_SERVICE_ID),
+	};
 	struct sim_cm_ip ip;
 
-	*service_id =
-		sim_mad_get(mad, connects ? SIM_CM_REQ_SERVICE_ID : SIM_CM_SIDR_REQ_SERVICE_ID);
-	memset(address, 0, 16);
-	if (sim_cm_service_is_ip(*service_id) &&
+	if (sim_cm_service_is_ip(target.service_id) &&
 	    sim_cm_ip_read(sim_mad_bytes(mad, connects ? SIM_CM_REQ_PRIVATE_DATA
 						       : SIM_CM_SIDR_REQ_PRIVATE_DATA),
 			   &ip))
-		memcpy(address, ip.dest, 16);
+		memcpy(target.address, ip.dest, sizeof(target.address));
+	return target;
 }

@@ -5,12 +5,6 @@
 
 #include <string.h>
 
-enum {
-	REJECTS_REQ =
-		0, /* message_rejected: Linux drivers/infiniband/core/cm.c, CM_MSG_RESPONSE_REQ */
-	REJECTS_REP = 1,
-};
-
 static bool read_mad(const struct sim_engine *engine, const struct sim_packet *packet, uint8_t *mad)
 {
 	/* Only the connection manager sends from QP 1, and each message is one piece. */
@@ -28,25 +22,21 @@ enum sim_cm_message sim_message_of(const struct sim_engine *engine, const struct
 	return sim_mad_message(mad);
 }
 
-static uint64_t changed(uint64_t number, const struct sim_message_change *change)
-{
-	return ((number & ~change->mask) | (change->value & change->mask)) ^ change->flip;
-}
-
-void sim_message_change(uint8_t *bth, const struct sim_message_change *change)
+void sim_message_change(uint8_t *bth, enum sim_cm_field field, uint32_t offset,
+			const struct sim_bits *bits)
 {
 	const uint8_t opcode = sim_opcode_request(SIM_TRANSPORT_UD, IBV_WR_SEND, true, true);
-	const struct sim_cm_field_info *info = &sim_cm_field_info[change->field];
+	const struct sim_cm_field_info *info = &sim_cm_field_info[field];
 	uint8_t *mad = bth + sim_opcodes[opcode].header_bytes;
-	uint8_t *byte = mad + info->byte + change->offset;
+	uint8_t *byte = mad + info->byte + offset;
 
 	if (info->bits)
-		sim_mad_set(mad, change->field, changed(sim_mad_get(mad, change->field), change));
+		sim_mad_set(mad, field, sim_bits_change(bits, sim_mad_get(mad, field)));
 	else
-		*byte = (uint8_t)changed(*byte, change);
+		*byte = (uint8_t)sim_bits_change(bits, *byte);
 }
 
-/* --- a REJ on behalf of the receiver --- */
+/* --- a REJ in the name of the receiver --- */
 
 /* A REQ has no ID of its receiver. */
 static void write_rej(uint8_t *rej, const uint8_t *mad, uint16_t reason)
@@ -57,7 +47,7 @@ static void write_rej(uint8_t *rej, const uint8_t *mad, uint16_t reason)
 	sim_mad_set(rej, SIM_CM_REJ_REMOTE_ID, sim_mad_get(mad, SIM_CM_REQ_LOCAL_ID));
 	if (!is_req)
 		sim_mad_set(rej, SIM_CM_REJ_LOCAL_ID, sim_mad_get(mad, SIM_CM_REP_REMOTE_ID));
-	sim_mad_set(rej, SIM_CM_REJ_MESSAGE, is_req ? REJECTS_REQ : REJECTS_REP);
+	sim_mad_set(rej, SIM_CM_REJ_MESSAGE, is_req ? SIM_CM_ANSWERS_REQ : SIM_CM_ANSWERS_REP);
 	sim_mad_set(rej, SIM_CM_REJ_REASON, reason);
 }
 

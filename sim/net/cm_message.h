@@ -6,26 +6,19 @@
 #define SIM_NET_CM_MESSAGE_H
 
 #include "sim/net/filter.h"
+#include "sim/wire/field.h"
 #include "sim/wire/mad.h"
 
 struct sim_engine;
 struct sim_net;
 
-/* The bits of mask become those of value, and the bits of flip turn. */
-struct sim_message_change {
-	enum sim_cm_field field;
-	uint32_t offset; /* of the byte, in a field of bytes */
-	uint64_t value;
-	uint64_t mask;
-	uint64_t flip;
-};
-
 /* Returns the message that a packet carries to QP 1; SIM_CM_NONE if it carries none. */
 enum sim_cm_message sim_message_of(const struct sim_engine *engine,
 				   const struct sim_packet *packet);
 
-/* Changes a field of an encoded message. bth is the packet's BTH. */
-void sim_message_change(uint8_t *bth, const struct sim_message_change *change);
+/* Changes a field of an encoded message; in a field of bytes, the byte at `offset`. bth is the packet's BTH. */
+void sim_message_change(uint8_t *bth, enum sim_cm_field field, uint32_t offset,
+			const struct sim_bits *bits);
 
 /*
  * Answers a REQ or a REP by a REJ of the reason, as if the receiver had sent it. The REJ comes at once,

@@ -110,16 +110,22 @@ static void note_undecoded(const struct sim_port *port, size_t frame_bytes, enum
 	sim_note_drop(port->device, port, NULL, shown, &why);
 }
 
-/* Counts a frame that cannot be decoded. */
-static void refuse_frame(const struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			 enum sim_decode error)
+/* Counts bytes that cannot be decoded. Returns true if the drop must be noted. */
+static bool count_undecoded(const struct sim_port *port, enum sim_decode error)
 {
 	struct sim_device *device = port->device;
-	struct vb_packet shown;
 
 	sim_discard(&device->counters, decode_errors[error].cause);
 	device->counters.refused_packets++;
-	if (!sim_watched(device->engine))
+	return sim_watched(device->engine);
+}
+
+static void refuse_frame(const struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
+			 enum sim_decode error)
+{
+	struct vb_packet shown;
+
+	if (!count_undecoded(port, error))
 		return;
 	sim_frame_show(frame, frame_bytes, sim_port_is_infiniband(port), &shown);
 	note_undecoded(port, frame_bytes, decode_errors[error].reason, &shown);
@@ -185,16 +191,12 @@ void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t fra
 		admit(port, &packet, &route);
 }
 
-/* Counts bytes without a route of their own that cannot be decoded. */
 static void refuse_bare(const struct sim_port *port, const struct sim_packet *packet,
 			const struct sim_route *route, size_t length_bytes, enum sim_decode error)
 {
-	struct sim_device *device = port->device;
 	struct vb_packet shown;
 
-	sim_discard(&device->counters, decode_errors[error].cause);
-	device->counters.refused_packets++;
-	if (!sim_watched(device->engine))
+	if (!count_undecoded(port, error))
 		return;
 	sim_packet_show(packet, route, &shown);
 	note_undecoded(port, length_bytes, decode_errors[error].reason, &shown);
@@ -281,7 +283,8 @@ static void enter(const struct sim_path *path, const struct load *load)
 		arrive(path->dest, load->packet, &path->route);
 }
 
-/* Lets the packet leave the engine; process: the receiver of a message to QP 1. False if it is lost there. */
+/* Lets the packet leave the engine. process: the receiver of a message to QP 1, else 0. Returns false if the packet
+ * is lost there. */
 static bool depart(const struct sim_net *net, const struct sim_path *path, const struct load *load,
 		   uint64_t process)
 {
@@ -352,20 +355,8 @@ static bool read_load(const struct sim_path *path, const struct load *load,
 	       SIM_DECODE_OK;
 }
 
-/* Returns the process that takes a message to QP 1 of a port; 0: the message is the engine's own, which may
- * refuse it by an answer. */
-static uint64_t server_of(const struct sim_net *net, const struct sim_path *path,
-			  const struct sim_packet *packet)
-{
-	const struct sim_way_out *way = net->way;
-	struct sim_gsi_target target;
-
-	if (!way || !way->server || sim_gsi_keeps(net, packet, &target))
-		return 0;
-	return way->server(way->arg, path->dest->device, &target);
-}
-
-/* A packet to QP 1 has come to a port. */
+/* A packet to QP 1 has come to a port. The engine takes a message that no other process takes, and may refuse
+ * the message by an answer. */
 static bool end_at_gsi(const struct sim_net *net, const struct sim_path *path,
 		       const struct load *load)
 {
@@ -374,7 +365,7 @@ static bool end_at_gsi(const struct sim_net *net, const struct sim_path *path,
 	struct sim_span span;
 
 	if (net->way && read_load(path, load, &packet, &span))
-		process = server_of(net, path, &packet);
+		process = sim_gsi_server(net, path->dest, &packet);
 	if (process)
 		return depart(net, path, load, process);
 	enter(path, load);
@@ -424,7 +415,7 @@ static void end_flight(struct sim_flight *flight)
 	delivery->spare = flight;
 }
 
-/* True if the packet leaves the engine; *process is the receiver of a message to QP 1 of a port. */
+/* Returns true if the packet leaves the engine. Sets *process to the receiver of a message to QP 1, else to 0. */
 static bool goes_out(const struct sim_flight *flight, uint64_t *process)
 {
 	const struct sim_net *net = flight->net;
@@ -438,30 +429,27 @@ static bool goes_out(const struct sim_flight *flight, uint64_t *process)
 	if (net->way && flight->path.dest && is_for_gsi(net, flight->dest_qpn) &&
 	    decode(flight->path.source, flight->frame, flight->frame_bytes, &packet, &span,
 		   &route) == SIM_DECODE_OK)
-		*process = server_of(net, &flight->path, &packet);
+		*process = sim_gsi_server(net, flight->path.dest, &packet);
 	return *process;
 }
 
-/* True if the packet has to wait until the way out has room. */
-static bool is_jammed(const struct sim_flight *flight)
+/* Returns true if a packet can end its flight: it stays in the engine, or no packet is `held` before it and the way
+ * out has room. Packets leave in the order in which they have landed. */
+static bool may_end(const struct sim_flight *flight, bool held)
 {
-	const struct sim_way_out *way = flight->net->way;
 	uint64_t process;
 
-	if (!goes_out(flight, &process))
-		return false;
-	return process ? !way->room_at(way->arg, &flight->path, process)
-		       : !way->room(way->arg, &flight->path, flight->dest_qpn);
+	return !goes_out(flight, &process) ||
+	       (!held &&
+		sim_way_out_has_room(flight->net->way, &flight->path, flight->dest_qpn, process));
 }
 
 static void land(struct sim_timer *timer)
 {
 	struct sim_flight *flight = (struct sim_flight *)timer;
 	struct sim_delivery *delivery = &flight->net->delivery;
-	uint64_t process;
 
-	/* Packets leave in the order in which they have landed. */
-	if (!is_jammed(flight) && !(delivery->held && goes_out(flight, &process))) {
+	if (may_end(flight, delivery->held)) {
 		end_flight(flight);
 		return;
 	}
@@ -474,7 +462,7 @@ void sim_delivery_release(struct sim_net *net)
 {
 	struct sim_delivery *delivery = &net->delivery;
 
-	while (delivery->held && !is_jammed(delivery->held)) {
+	while (delivery->held && may_end(delivery->held, false)) {
 		struct sim_flight *flight = delivery->held;
 
 		delivery->held = flight->next;

@@ -34,7 +34,7 @@ sim_filter_fn sim_delivery_pass;
 void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
 			 bool checked);
 
-/* The same for the bytes of sim_packet_write_bare() and the route that they have come on. */
+/* The same for the bytes of sim_packet_write_bare(), with the route of the packet. */
 void sim_delivery_arrive_bare(struct sim_port *port, const struct sim_route *route,
 			      const uint8_t *bytes, size_t length_bytes);
 

@@ -35,7 +35,7 @@ static bool can_change(const struct sim_fault_change *change, const struct sim_p
 	case SIM_FAULT_BTH_BYTE:
 		return change->offset < frame_bytes - sim_route_bytes(&path->route);
 	case SIM_FAULT_LENGTH:
-		return change->value < covered_bytes(packet);
+		return change->bits.value < covered_bytes(packet);
 	default:
 		return true;
 	}
@@ -98,7 +98,7 @@ static void turn_any_bit(struct sim_net *net, struct sim_transit *transit, uint8
 
 static void change_byte(uint8_t *at, const struct sim_fault_change *change)
 {
-	*at = (uint8_t)(((*at & ~change->mask) | (change->value & change->mask)) ^ change->flip);
+	*at = (uint8_t)sim_bits_change(&change->bits, *at);
 }
 
 /* Cuts the packet off, and puts its ICRC, which is wrong there, behind what is left. */
@@ -107,17 +107,6 @@ static void shorten(struct sim_transit *transit, uint8_t *bth, size_t kept_bytes
 	memmove(bth + kept_bytes, bth + covered_bytes(transit->packet), ICRC_BYTES);
 	transit->frame_bytes =
 		sim_packet_resize(transit->frame, kept_bytes + ICRC_BYTES, &transit->path->route);
-}
-
-static void change_message(uint8_t *bth, const struct sim_fault_change *change)
-{
-	sim_message_change(bth, &(struct sim_message_change){
-					.field = change->message_field,
-					.offset = change->offset,
-					.value = change->value,
-					.mask = change->mask,
-					.flip = change->flip,
-				});
 }
 
 static void change_frame(struct sim_net *net, struct sim_transit *transit,
@@ -130,7 +119,7 @@ static void change_frame(struct sim_net *net, struct sim_transit *transit,
 	switch (change->place) {
 	case SIM_FAULT_FIELD:
 		place = sim_field_find(transit->packet->opcode, change->field, &offset);
-		sim_field_change(bth, place, offset, change->value, change->mask, change->flip);
+		sim_field_change(bth, place, offset, &change->bits);
 		break;
 	case SIM_FAULT_FRAME_BYTE:
 		change_byte(transit->frame + change->offset, change);
@@ -139,10 +128,10 @@ static void change_frame(struct sim_net *net, struct sim_transit *transit,
 		change_byte(bth + change->offset, change);
 		break;
 	case SIM_FAULT_LENGTH:
-		shorten(transit, bth, change->value);
+		shorten(transit, bth, change->bits.value);
 		break;
 	case SIM_FAULT_MESSAGE_FIELD:
-		change_message(bth, change);
+		sim_message_change(bth, change->message_field, change->offset, &change->bits);
 		break;
 	default:
 		turn_any_bit(net, transit, bth);

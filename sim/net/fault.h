@@ -33,15 +33,13 @@ enum sim_fault_place {
 	SIM_FAULT_MESSAGE_FIELD, /* of a message of the connection manager, which the rule names */
 };
 
-/* A change of a packet's bytes: the bits of mask become those of value, the bits of flip turn. */
+/* A change of a packet's bytes. */
 struct sim_fault_change {
 	enum sim_fault_place place;
 	enum sim_field field;
 	enum sim_cm_field message_field;
 	uint32_t offset;
-	uint64_t value;
-	uint64_t mask;
-	uint64_t flip;
+	struct sim_bits bits;
 	bool right_icrc; /* the checksums are those of the changed packet */
 };
 

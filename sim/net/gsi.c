@@ -42,31 +42,31 @@ static void send_now(struct sim_engine *engine, struct sim_path *path, uint16_t 
 	engine->outlet->send(engine, path, &packet);
 }
 
-/* Returns true if a message leaves the engine, and to whom. */
-static bool leaves(struct sim_engine *engine, struct sim_path *path, const uint8_t *mad,
-		   struct sim_gsi_receiver *receiver)
+/* Returns the process that takes a message to QP 1 of a port; 0: this one. */
+static uint64_t server_of(const struct sim_net *net, const struct sim_port *port,
+			  const uint8_t *mad)
 {
-	const struct sim_net *net = engine->net;
 	const struct sim_way_out *way = net->way;
 	struct sim_gsi_target target;
 
+	if (!way || !way->server || net->gsi.keeps(net->gsi.arg, mad, &target))
+		return 0;
+	return way->server(way->arg, port->device, &target);
+}
+
+/* Returns true if a message leaves the engine, and sets *receiver. */
+static bool leaves(struct sim_engine *engine, struct sim_path *path, const uint8_t *mad,
+		   struct sim_gsi_receiver *receiver)
+{
 	*receiver = (struct sim_gsi_receiver){0};
-	if (!way)
+	if (!engine->net->way)
 		return false;
 	sim_fabric_find_way(engine, path);
 	if (path->beyond)
 		memcpy(receiver->gid, path->route.dest_gid, sizeof(receiver->gid));
-	else if (path->dest && way->server && !net->gsi.keeps(net->gsi.arg, mad, &target))
-		receiver->process = way->server(way->arg, path->dest->device, &target);
+	else if (path->dest)
+		receiver->process = server_of(engine->net, path->dest, mad);
 	return path->beyond || receiver->process;
-}
-
-static bool has_room(const struct sim_net *net, const struct sim_path *path, uint64_t process)
-{
-	const struct sim_way_out *way = net->way;
-
-	return process ? way->room_at(way->arg, path, process)
-		       : way->room(way->arg, path, SIM_GSI_QPN);
 }
 
 void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pkey,
@@ -78,7 +78,7 @@ void sim_gsi_send(struct sim_engine *engine, struct sim_path *path, uint16_t pke
 
 	if (leaves(engine, path, mad, &receiver) &&
 	    (sim_gsi_lines_have(&net->gsi_lines, &receiver) ||
-	     !has_room(net, path, receiver.process)))
+	     !sim_way_out_has_room(net->way, path, SIM_GSI_QPN, receiver.process)))
 		letter = sim_gsi_lines_add(&net->gsi_lines, &receiver);
 	if (!letter) {
 		send_now(engine, path, pkey, mad);
@@ -93,10 +93,11 @@ static bool send_letter(void *arg, const struct sim_gsi_receiver *receiver,
 			struct sim_gsi_letter *letter)
 {
 	struct sim_engine *engine = arg;
+	const struct sim_way_out *way = engine->net->way;
 
 	sim_fabric_find_way(engine, &letter->path);
-	if (engine->net->way && (letter->path.dest || letter->path.beyond) &&
-	    !has_room(engine->net, &letter->path, receiver->process))
+	if (way && (letter->path.dest || letter->path.beyond) &&
+	    !sim_way_out_has_room(way, &letter->path, SIM_GSI_QPN, receiver->process))
 		return false;
 	send_now(engine, &letter->path, letter->pkey, letter->mad);
 	return true;
@@ -254,11 +255,12 @@ void sim_gsi_arrive(struct sim_port *port, const struct sim_packet *packet,
 		drop(port, packet, route, cause, why);
 }
 
-bool sim_gsi_keeps(const struct sim_net *net, const struct sim_packet *packet,
-		   struct sim_gsi_target *target)
+uint64_t sim_gsi_server(const struct sim_net *net, const struct sim_port *port,
+			const struct sim_packet *packet)
 {
 	uint8_t mad[SIM_MAD_BYTES];
 
-	return packet->payload_bytes != SIM_MAD_BYTES || !read_mad(net->engine, packet, mad) ||
-	       net->gsi.keeps(net->gsi.arg, mad, target);
+	if (packet->payload_bytes != SIM_MAD_BYTES || !read_mad(net->engine, packet, mad))
+		return 0;
+	return server_of(net, port, mad);
 }

@@ -59,16 +59,15 @@ void sim_gsi_forget(struct sim_engine *engine);
 void sim_gsi_drop(const struct sim_gsi_message *message, enum sim_discard cause,
 		  enum vb_reason reason, uint64_t first, uint64_t second);
 
-/* Private to sim/net: the way out may have room again. */
+/* Private to sim/net: sends the messages that have waited for room, if there is room. */
 void sim_gsi_release(struct sim_net *net);
 
 /* Private to sim/net: a packet to QP 1 has come to a port. */
 void sim_gsi_arrive(struct sim_port *port, const struct sim_packet *packet,
 		    const struct sim_route *route);
 
-/* Private to sim/net: returns true if the engine keeps a packet to QP 1 of a port that other processes have,
- * too; else sets *target. */
-bool sim_gsi_keeps(const struct sim_net *net, const struct sim_packet *packet,
-		   struct sim_gsi_target *target);
+/* Private to sim/net: returns the process that takes a packet to QP 1 of a port; 0: this one. */
+uint64_t sim_gsi_server(const struct sim_net *net, const struct sim_port *port,
+			const struct sim_packet *packet);
 
 #endif

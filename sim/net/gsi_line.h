@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Messages of QP 1 that wait for room in the way out. Each receiver has a line of its own, from which messages
- * leave in the order in which QP 1 has sent them: a receiver that takes nothing holds up no other.
+ * leave in the order in which QP 1 has sent them: a receiver that takes no messages delays no other receiver.
  */
 #ifndef SIM_NET_GSI_LINE_H
 #define SIM_NET_GSI_LINE_H
@@ -14,10 +14,10 @@ struct sim_gsi_waiting;
 /* The most messages of an engine that wait for room: 7 MB. The way out loses a message beyond them. */
 #define SIM_GSI_WAITING_MAX 16384u
 
-/* Who takes a message that leaves the engine. */
+/* The receiver of a message that leaves the engine. */
 struct sim_gsi_receiver {
 	uint64_t process; /* as sim_way_out.server() returns it; 0: another machine */
-	uint8_t gid[16];  /* of the other machine */
+	uint8_t gid[16];  /* of the receiver on another machine */
 };
 
 struct sim_gsi_lines {
@@ -26,7 +26,7 @@ struct sim_gsi_lines {
 	uint32_t made; /* counts the messages in lines and the spare ones */
 };
 
-/* A message. */
+/* A message and its route. */
 struct sim_gsi_letter {
 	struct sim_path path;
 	uint16_t pkey;
@@ -36,13 +36,13 @@ struct sim_gsi_letter {
 /* Returns true if a message waits for the receiver. */
 bool sim_gsi_lines_have(const struct sim_gsi_lines *lines, const struct sim_gsi_receiver *receiver);
 
-/* Adds a message to the end of its receiver's line, and returns where the message is written; NULL: as many
- * wait as may, or memory is out. */
+/* Adds a message to the end of its receiver's line. Returns the message, which the caller fills in; NULL if
+ * SIM_GSI_WAITING_MAX messages wait, or memory is out. */
 struct sim_gsi_letter *sim_gsi_lines_add(struct sim_gsi_lines *lines,
 					 const struct sim_gsi_receiver *receiver);
 
-/* Takes messages out while `send` sends them: of each line, all before the first for which `send` returns
- * false. `send` adds no message. */
+/* Calls `send` for the messages of each line, in their order, until it returns false. Removes the messages for
+ * which it has returned true. `send` must add no message. */
 void sim_gsi_lines_release(struct sim_gsi_lines *lines,
 			   bool (*send)(void *arg, const struct sim_gsi_receiver *receiver,
 					struct sim_gsi_letter *letter),

@@ -164,21 +164,24 @@ size_t sim_departure_write_bare(const struct sim_departure *departure, uint8_t *
 	return readable ? length : count_unreadable(departure);
 }
 
+/* The sender may change bytes in shared memory at any time, so bytes that are read twice are copied. Returns the
+ * bytes to read. Cuts *length to that of the longest frame: longer frames are malformed anyway. */
+static const uint8_t *settle(const uint8_t *bytes, size_t *length, bool read_twice, uint8_t *copy)
+{
+	if (*length > SIM_FRAME_BYTES_MAX)
+		*length = SIM_FRAME_BYTES_MAX;
+	return read_twice ? memcpy(copy, bytes, *length) : bytes;
+}
+
 void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
 			bool checked)
 {
+	const bool read_twice = !checked || sim_watched(port->device->engine);
 	uint8_t copy[SIM_FRAME_BYTES_MAX];
 
 	if (!sim_port_is_up(port))
 		return;
-	/* Longer than any frame: what it says of itself is wrong anyway. */
-	if (frame_bytes > sizeof(copy))
-		frame_bytes = sizeof(copy);
-	/* The sender may change a frame in shared memory meanwhile: what is read twice is copied. */
-	if (!checked || sim_watched(port->device->engine)) {
-		memcpy(copy, frame, frame_bytes);
-		frame = copy;
-	}
+	frame = settle(frame, &frame_bytes, read_twice, copy);
 	sim_delivery_arrive(port, frame, frame_bytes, checked);
 }
 
@@ -189,12 +192,7 @@ void sim_way_out_arrive_bare(struct sim_port *port, const struct sim_route *rout
 
 	if (!sim_port_is_up(port))
 		return;
-	if (length > sizeof(copy))
-		length = sizeof(copy);
-	if (sim_watched(port->device->engine)) {
-		memcpy(copy, bytes, length);
-		bytes = copy;
-	}
+	bytes = settle(bytes, &length, sim_watched(port->device->engine), copy);
 	sim_delivery_arrive_bare(port, route, bytes, length);
 }
 

@@ -81,25 +81,32 @@ struct sim_way_out {
 	 * ENETUNREACH, for the destination GID {0} and the source GID of index {2}. VB_WHY_NONE: no wire
 	 * leads to the address. May be NULL. */
 	enum vb_reason (*barrier)(void *arg, const struct sim_path *path);
-	/* Returns the process that takes messages to QP 1 that are for `target`; 0: no other process than
-	 * this one. UINT64_MAX: all other processes, for SIM_GSI_EVERYBODY. NULL, with the next one: always
-	 * 0. */
+	/* Returns the process that takes messages to QP 1 for `target`; 0: no other process.
+	 * UINT64_MAX: all other processes, for SIM_GSI_EVERYBODY. NULL, with room_at(): always 0. */
 	uint64_t (*server)(void *arg, const struct sim_device *device,
 			   const struct sim_gsi_target *target);
-	/* Returns how many messages to QP 1 a process has room for, as room() does. */
+	/* Returns the number of messages to QP 1 that a process has room for, as room() does. */
 	unsigned int (*room_at)(void *arg, const struct sim_path *path, uint64_t process);
-	/* Returns true if a process of server() lives: a system call. NULL: always true. */
+	/* Returns true if a process that server() has returned lives. Makes a system call. NULL: always true. */
 	bool (*lives)(void *arg, uint64_t process);
 	/* Reserves a service ID at an address (sim/net/service_address.h) for this process, as
-	 * sim_cm_reserve() says. 0, EADDRINUSE, EADDRNOTAVAIL, or ENOMEM. NULL, with the next two: no other
+	 * sim_cm_reserve() says. 0, EADDRINUSE, EADDRNOTAVAIL, or ENOMEM. NULL, as the next two: no other
 	 * process has services of these ports. */
 	int (*reserve)(void *arg, uint64_t service_id, const uint8_t address[16], uint32_t flags);
 	/* Takes one reservation of this process back. */
 	void (*unreserve)(void *arg, uint64_t service_id, const uint8_t address[16]);
-	/* Messages to a reserved service ID come to this process from now on, or no more. EADDRINUSE,
-	 * EADDRNOTAVAIL: another process has the service ID. */
+	/* Begins (`on`) or ends the listening of this process to a service ID that it has reserved: server() of
+	 * other processes returns it. EADDRINUSE, EADDRNOTAVAIL: another process has the service ID. */
 	int (*listen)(void *arg, uint64_t service_id, const uint8_t address[16], bool on);
 };
+
+/* Returns true if the way out has room for a packet; process: the receiver of a message to QP 1, or 0. */
+static inline bool sim_way_out_has_room(const struct sim_way_out *way, const struct sim_path *path,
+					uint32_t dest_qpn, uint64_t process)
+{
+	return process ? way->room_at(way->arg, path, process)
+		       : way->room(way->arg, path, dest_qpn);
+}
 
 /* Gives the engine a way out; NULL takes it away. The structure is copied. joined() learns of the
  * memberships that there are. */
@@ -120,8 +127,8 @@ void sim_way_out_leave(const struct sim_device *device, const union ibv_gid *gro
  */
 size_t sim_departure_write(const struct sim_departure *departure, bool sealed, uint8_t *room);
 
-/* Writes the packet of a departure that is not encoded, in the same way, from the BTH to the pad: the
- * headers before it and the checksums are left out. */
+/* Writes the packet of a departure from the BTH to the pad, without the headers before the BTH and without the
+ * checksums. departure->frame_bytes is 0. Returns the length; 0: the payload cannot be read. */
 size_t sim_departure_write_bare(const struct sim_departure *departure, uint8_t *room);
 
 /* A frame comes from outside to a port. `checked`: its checksums are right or left out, and are not
@@ -129,8 +136,7 @@ size_t sim_departure_write_bare(const struct sim_departure *departure, uint8_t *
 void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
 			bool checked);
 
-/* The bytes of sim_departure_write_bare() come from outside to a port, on a route that came with another
- * frame. */
+/* Bytes of sim_departure_write_bare() come from outside to a port. The route is that of an earlier frame. */
 void sim_way_out_arrive_bare(struct sim_port *port, const struct sim_route *route,
 			     const uint8_t *bytes, size_t length);
 
@@ -138,7 +144,7 @@ void sim_way_out_arrive_bare(struct sim_port *port, const struct sim_route *rout
 void sim_way_out_relayed(struct sim_port *port, uint64_t process, const uint8_t *bytes,
 			 size_t length);
 
-/* There may be room again: what waited for room tries again. */
+/* There may be room: QPs and packets that wait for room try to leave. */
 void sim_way_out_ready(struct sim_engine *engine);
 
 /* Returns true if a packet waits for room. */

@@ -71,7 +71,7 @@ static struct sim_resource *resource_at(const struct sim_qp *qp, unsigned int ag
 				resp->resource_size];
 }
 
-/* The newest first: a proxy has those of earlier connections, too. */
+/* Searches from the newest: a proxy also has READs and atomics of earlier connections. */
 static struct sim_resource *find_resource(const struct sim_qp *qp, uint32_t psn)
 {
 	for (unsigned int i = 0; i < qp->resp.resource_count; i++) {
@@ -83,12 +83,13 @@ static struct sim_resource *find_resource(const struct sim_qp *qp, uint32_t psn)
 	return NULL;
 }
 
-static struct sim_resource *oldest_pending(const struct sim_qp *qp)
+/* With `relayed`, returns only a resource that another process holds. */
+static struct sim_resource *oldest_pending(const struct sim_qp *qp, bool relayed)
 {
-	for (unsigned int i = qp->resp.resource_count; i-- > 0;) {
+	for (unsigned int i = qp->resp.resources_pending ? qp->resp.resource_count : 0; i-- > 0;) {
 		struct sim_resource *resource = resource_at(qp, i);
 
-		if (resource->pending)
+		if (resource->pending && (resource->holder || !relayed))
 			return resource;
 	}
 	return NULL;
@@ -96,13 +97,7 @@ static struct sim_resource *oldest_pending(const struct sim_qp *qp)
 
 const struct sim_resource *sim_answer_oldest_relayed(const struct sim_qp *qp)
 {
-	for (unsigned int i = qp->resp.resources_pending ? qp->resp.resource_count : 0; i-- > 0;) {
-		const struct sim_resource *resource = resource_at(qp, i);
-
-		if (resource->pending && resource->holder)
-			return resource;
-	}
-	return NULL;
+	return oldest_pending(qp, true);
 }
 
 /* A READ may come again from its middle; it must ask for what it asked for at first. */
@@ -248,12 +243,18 @@ static bool answer_read(struct sim_qp *qp, struct sim_resource *resource)
 	return true;
 }
 
-static void settle(struct sim_qp *qp, struct sim_resource *resource)
+/* The response of a pending READ or atomic is sent, or is not needed. */
+static void end_pending(struct sim_qp *qp, struct sim_resource *resource)
 {
 	resource->pending = false;
 	qp->resp.resources_pending--;
 	if (!resource->replayed)
 		qp->resp.resources_new--;
+}
+
+static void settle(struct sim_qp *qp, struct sim_resource *resource)
+{
+	end_pending(qp, resource);
 	if (resource->holder)
 		sim_responder_relay_settled(
 			qp, sim_psn_add(resource->first_psn, resource->packets - 1));
@@ -276,7 +277,7 @@ static void cannot_serve(struct sim_qp *qp, const struct sim_resource *resource)
 	sim_responder_refuse(qp, NULL, SIM_ACCESS_DENIED);
 }
 
-/* A response acknowledges what came before it. */
+/* A response acknowledges all requests before it. */
 static void acknowledge_before(struct sim_qp *qp, const struct sim_resource *resource)
 {
 	if (sim_psn_diff(resource->first_psn, qp->resp.ack_psn) > 0)
@@ -341,7 +342,8 @@ static void serve_all(struct sim_qp *qp, unsigned int *budget)
 	}
 }
 
-/* Sends the data of a READ's next packet. Without room, the data is asked for again. */
+/* Sends the data of a READ's next packet. Without room, drops the data: the front asks for
+ * it again. */
 static void forward(struct sim_qp *qp, struct sim_resource *resource, const uint8_t *bytes,
 		    uint32_t length)
 {
@@ -367,7 +369,7 @@ void sim_answer_fetched(struct sim_qp *qp, uint64_t holder, uint32_t psn, const 
 	if (!resource || !resource->pending || resource->holder != holder)
 		return;
 	if (sim_opcodes[resource->opcode].flags & SIM_OP_READ) {
-		if (resource == oldest_pending(qp) &&
+		if (resource == oldest_pending(qp, false) &&
 		    psn == sim_psn_add(resource->first_psn, resource->next) &&
 		    length == next_bytes(qp, resource))
 			forward(qp, resource, bytes, length);
@@ -388,10 +390,7 @@ void sim_answer_go_back(struct sim_qp *qp, uint32_t psn)
 		if (sim_psn_diff(sim_psn_add(last->first_psn, last->packets - 1), psn) < 0)
 			break;
 		if (last->pending)
-			resp->resources_pending--;
-		if (last->pending && !last->replayed)
-			resp->resources_new--;
-		last->pending = false;
+			end_pending(qp, last);
 		resp->resource_count--;
 		if (!resp->resource_head)
 			resp->resource_head = resp->resource_size;
@@ -413,7 +412,7 @@ bool sim_responder_owes_ack(const struct sim_qp *qp)
 	       !qp->resp.resources_pending;
 }
 
-/* The turn of a proxy, which has answered the READs when they came. */
+/* The turn of a proxy. A proxy answers READs at once, and the other requests here. */
 static bool answer_front(struct sim_qp *proxy)
 {
 	struct sim_responder *resp = &proxy->resp;

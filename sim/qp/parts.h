@@ -153,7 +153,7 @@ struct sim_resource {
 	/* XRC, of an SRQ of another process: sim/qp/relay.h. */
 	uint64_t holder;     /* the process; 0: this one */
 	uint32_t srq_number; /* the SRQ */
-	uint32_t asked;	     /* the packets up to which the holder was asked for data */
+	uint32_t asked;	     /* counts the packets whose data the holder was asked for */
 };
 
 /* The steps of the responder on a request. */
@@ -205,7 +205,7 @@ struct sim_responder {
 	uint8_t resource_count;
 	uint8_t resources_pending; /* to be answered */
 	uint8_t resources_new;	   /* those of them that have not been answered before */
-	bool awaits_relay;	   /* the oldest of them waits for another process */
+	bool awaits_relay;	   /* the oldest pending READ or atomic waits for another process */
 };
 
 /* Requests of an XRC target for SRQs of another process: sim/qp/relay.h. */

@@ -13,7 +13,7 @@ __attribute__((noinline, cold)) static int refuse(const struct sim_qp *qp, enum 
 	return sim_refuse(qp->engine, (struct vb_why){reason, {qp->number, first, second}});
 }
 
-/* A WR does not fit the send queue. Nothing fits that of an XRC target, which has none. */
+/* A WR does not fit the send queue. An XRC target has no send queue. */
 __attribute__((noinline, cold)) static int refuse_send(const struct sim_qp *qp,
 						       enum vb_reason reason, uint64_t first,
 						       uint64_t second)

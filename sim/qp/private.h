@@ -422,7 +422,7 @@ void sim_responder_nak_again(struct sim_qp *qp);
 void sim_responder_relayed(struct sim_qp *qp, uint32_t psn, uint8_t syndrome, uint32_t msn,
 			   uint32_t message);
 
-/* The proxy has failed. Does nothing if a NAK has said so. */
+/* The proxy has failed. Does nothing if the front has the proxy's NAK. */
 void sim_responder_relay_failed(struct sim_qp *qp);
 
 /* A READ or an atomic of another process's SRQ is answered, up to a PSN. */
@@ -460,17 +460,17 @@ enum sim_relayed sim_relay_request(struct sim_qp *qp, const struct sim_packet *p
 /* The requests that are not answered are another connection's, or come again. */
 void sim_relay_reset(struct sim_qp *qp);
 
-/* Asks the holder of a READ for the next packets, as many as `room` says at most. */
+/* Asks the holder of a READ for the next packets, at most `room`. */
 void sim_relay_fetch(struct sim_qp *qp, struct sim_resource *resource, unsigned int room);
 
 /* Asks the holder of an atomic for the value that the atomic found. */
 void sim_relay_ask_value(struct sim_qp *qp, const struct sim_resource *resource);
 
-/* A proxy answers its front: an ACK or a NAK, or the value that an atomic found. */
+/* A proxy sends its front an ACK or a NAK, or the value that an atomic found. */
 void sim_relay_answer(struct sim_qp *proxy, uint8_t syndrome, uint32_t psn);
 void sim_relay_value(struct sim_qp *proxy, const struct sim_resource *resource);
 
-/* An asynchronous event of a proxy is the front's. */
+/* The front raises an asynchronous event for its proxy. */
 void sim_relay_event(const struct sim_qp *proxy, enum ibv_event_type type);
 
 /* --- answer.c --- */
@@ -490,8 +490,8 @@ void sim_answer_replay(struct sim_qp *qp, const struct sim_packet *packet, uint3
 void sim_answer_fetched(struct sim_qp *qp, uint64_t holder, uint32_t psn, const uint8_t *bytes,
 			uint32_t length);
 
-/* Forgets the READs and atomics that are not answered and end at a PSN or behind it; the others' data is asked
- * for anew. */
+/* Forgets the READs and atomics that end at a PSN or behind it. The front asks once more for the data of the
+ * other ones that are not answered. */
 void sim_answer_go_back(struct sim_qp *qp, uint32_t psn);
 
 /* Returns the oldest READ or atomic that waits for another process; NULL for none. */

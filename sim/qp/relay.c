@@ -29,7 +29,7 @@ enum kind {
 /* The message in progress, when a request is refused. */
 enum message { MESSAGE_NONE, MESSAGE_SEND, MESSAGE_WRITE };
 
-/* What the relays of two processes tell each other. */
+/* The relays of two processes send this before each frame, payload or value, or alone. */
 struct head {
 	uint64_t domain[2];
 	uint32_t target; /* the QPN of the front */
@@ -83,8 +83,8 @@ static struct head request_head(const struct sim_qp *qp, const struct sim_packet
 	};
 }
 
-/* InfiniBand's headers are the shortest; the proxy reads none of them but the BTH and what follows. Returns
- * false if there is no room, or the packet cannot be read. */
+/* The proxy ignores the headers before the BTH, so they are InfiniBand's, which are the shortest. Returns false if
+ * there is no room, or the packet cannot be read. */
 static bool send_request(const struct sim_qp *qp, uint64_t holder, const struct head *head,
 			 const struct sim_packet *packet)
 {
@@ -125,7 +125,7 @@ static void remember(struct sim_qp *qp, const struct sim_packet *packet, const s
 	resource->asked = head->asked;
 }
 
-/* The data of a READ behind another one would come before its turn. */
+/* Asks for no data while an earlier READ or atomic is not answered: responses are in the order of requests. */
 static uint8_t first_fetch(const struct sim_qp *qp, uint32_t packets)
 {
 	if (qp->resp.resources_pending)
@@ -160,7 +160,7 @@ enum sim_relayed sim_relay_request(struct sim_qp *qp, const struct sim_packet *p
 	return SIM_RELAY_SENT;
 }
 
-/* A request that was relayed before, as the front remembers it. */
+/* Sends a request that the front has relayed before, and remembers. */
 static bool send_again(const struct sim_qp *qp, const struct sim_resource *resource, uint8_t asked)
 {
 	const struct sim_packet packet = {
@@ -222,7 +222,7 @@ static bool is_event(uint8_t event)
 	       event == IBV_EVENT_QP_ACCESS_ERR;
 }
 
-/* What a proxy says to its front. */
+/* The front takes a message of its proxy. */
 static void hear_proxy(struct sim_qp *qp, uint64_t process, const struct head *head,
 		       const uint8_t *bytes, size_t length)
 {
@@ -240,53 +240,51 @@ static void hear_proxy(struct sim_qp *qp, uint64_t process, const struct head *h
 
 /* --- the proxy --- */
 
-static void send_head(const struct sim_qp *proxy, struct head head)
+/* Sends a head, and the bytes that follow it. Returns false if there is no room. */
+static bool send_to_front(const struct sim_qp *proxy, struct head head, const void *bytes,
+			  size_t length)
 {
+	uint8_t sent[SIM_RELAY_BYTES_MAX];
+
 	head.target = proxy->number;
 	head.epoch = proxy->relay.epoch;
-	send_bytes(proxy, sim_device_port(proxy->device, proxy->port_num), proxy->relay.holder,
-		   (const uint8_t *)&head, sizeof(head));
+	memcpy(sent, &head, sizeof(head));
+	if (length)
+		memcpy(sent + sizeof(head), bytes, length);
+	return send_bytes(proxy, sim_device_port(proxy->device, proxy->port_num),
+			  proxy->relay.holder, sent, sizeof(head) + length);
 }
 
 void sim_relay_answer(struct sim_qp *proxy, uint8_t syndrome, uint32_t psn)
 {
 	const uint32_t message = proxy->resp.in_message;
+	const struct head head = {
+		.psn = psn,
+		.msn = proxy->resp.msn,
+		.kind = KIND_ANSWER,
+		.syndrome = syndrome,
+		.message = message == SIM_OP_SEND    ? MESSAGE_SEND
+			   : message == SIM_OP_WRITE ? MESSAGE_WRITE
+						     : MESSAGE_NONE,
+	};
 
-	send_head(proxy, (struct head){
-				 .psn = psn,
-				 .msn = proxy->resp.msn,
-				 .kind = KIND_ANSWER,
-				 .syndrome = syndrome,
-				 .message = message == SIM_OP_SEND    ? MESSAGE_SEND
-					    : message == SIM_OP_WRITE ? MESSAGE_WRITE
-								      : MESSAGE_NONE,
-			 });
+	send_to_front(proxy, head, NULL, 0);
 }
 
 void sim_relay_event(const struct sim_qp *proxy, enum ibv_event_type type)
 {
-	send_head(proxy, (struct head){.kind = KIND_EVENT, .event = (uint8_t)type});
+	send_to_front(proxy, (struct head){.kind = KIND_EVENT, .event = (uint8_t)type}, NULL, 0);
 }
 
 /* Returns false if there is no room. */
-static bool send_data(const struct sim_qp *proxy, uint32_t psn, const uint8_t *bytes, size_t length)
+static bool send_data(const struct sim_qp *proxy, uint32_t psn, const void *bytes, size_t length)
 {
-	const struct head head = {.target = proxy->number,
-				  .psn = psn,
-				  .kind = KIND_DATA,
-				  .epoch = proxy->relay.epoch};
-	uint8_t sent[SIM_RELAY_BYTES_MAX];
-
-	memcpy(sent, &head, sizeof(head));
-	memcpy(sent + sizeof(head), bytes, length);
-	return send_bytes(proxy, sim_device_port(proxy->device, proxy->port_num),
-			  proxy->relay.holder, sent, sizeof(head) + length);
+	return send_to_front(proxy, (struct head){.psn = psn, .kind = KIND_DATA}, bytes, length);
 }
 
 void sim_relay_value(struct sim_qp *proxy, const struct sim_resource *resource)
 {
-	send_data(proxy, resource->first_psn, (const uint8_t *)&resource->original,
-		  sizeof(resource->original));
+	send_data(proxy, resource->first_psn, &resource->original, sizeof(resource->original));
 }
 
 static void end_proxy(struct sim_device *device, struct sim_qp **at)
@@ -345,7 +343,7 @@ static void follow(struct sim_qp *proxy, const struct sim_port *port, const stru
 	proxy->mtu = head->mtu;
 	proxy->mtu_bytes = 128u << head->mtu;
 	proxy->pkey_index = head->pkey_index;
-	/* The answers that wait are of the epoch before. */
+	/* The answers that wait belong to the epoch before. */
 	if (proxy->relay.epoch != head->epoch)
 		sim_responder_run(proxy);
 	proxy->relay.epoch = head->epoch;
@@ -387,16 +385,18 @@ static bool send_part(struct sim_qp *proxy, const struct sim_packet *read, uint3
 	return true;
 }
 
-/* Answers the packets of a READ that the front asks for. A message in progress goes on behind it. */
+/* Answers the packets of a READ that the front asks for. Does not change a message in progress,
+ * which continues behind the READ. */
 static void serve_read(struct sim_qp *proxy, const struct head *head,
 		       const struct sim_packet *packet)
 {
 	enum sim_verdict verdict = sim_responder_check_read(proxy, packet);
+	const uint32_t packets = sim_response_packets(proxy, packet->dma_bytes);
 	uint32_t part = (head->psn - packet->psn) & SIM_PSN_MASK;
 	bool room = true;
 
 	for (uint32_t left = head->asked; left && room && verdict == SIM_ACCEPT; left--, part++) {
-		if (part >= sim_response_packets(proxy, packet->dma_bytes))
+		if (part >= packets)
 			return;
 		if (!send_part(proxy, packet, part, &room))
 			verdict = SIM_ACCESS_DENIED;
@@ -447,7 +447,7 @@ static void serve(struct sim_port *port, uint64_t process, const struct head *he
 	if (proxy->state != IBV_QPS_ERR)
 		return;
 	sim_responder_run(proxy);
-	send_head(proxy, (struct head){.kind = KIND_END});
+	send_to_front(proxy, (struct head){.kind = KIND_END}, NULL, 0);
 }
 
 static void take_request(struct sim_port *port, uint64_t process, const struct head *head,

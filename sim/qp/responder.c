@@ -427,7 +427,7 @@ static void refuse_rc(struct sim_qp *qp, const struct sim_packet *packet, enum s
 
 /* --- XRC: answers of proxies --- */
 
-/* Requests of this process, and those that were dropped, wait until the relayed ones are answered. */
+/* A request for this process, and the NAK of a dropped request, wait until all relayed requests are answered. */
 static void count_ahead(struct sim_qp *qp)
 {
 	const struct sim_resource *oldest = sim_answer_oldest_relayed(qp);

@@ -77,16 +77,15 @@ uint64_t sim_field_max(enum sim_field field)
 }
 
 void sim_field_change(uint8_t *bth, const struct sim_field_place *place, size_t offset,
-		      uint64_t value, uint64_t mask, uint64_t flip)
+		      const struct sim_bits *bits)
 {
 	uint8_t *at = bth + offset;
-	uint64_t number = 0;
+	uint64_t number = 0, field;
 
 	for (unsigned int i = 0; i < place->bytes; i++)
 		number = number << 8 | at[i];
-	mask = (mask & ones(place->bits)) << place->shift;
-	number = (number & ~mask) | (value << place->shift & mask);
-	number ^= (flip & ones(place->bits)) << place->shift;
+	field = number >> place->shift & ones(place->bits);
+	number ^= ((field ^ sim_bits_change(bits, field)) & ones(place->bits)) << place->shift;
 	for (unsigned int i = place->bytes; i > 0; number >>= 8)
 		at[--i] = (uint8_t)number;
 }

@@ -34,6 +34,18 @@ enum sim_field {
 	SIM_FIELDS,
 };
 
+/* A change of a number: sets the bits of `mask` to those of `value`, and then inverts the bits of `flip`. */
+struct sim_bits {
+	uint64_t value;
+	uint64_t mask;
+	uint64_t flip;
+};
+
+static inline uint64_t sim_bits_change(const struct sim_bits *bits, uint64_t number)
+{
+	return ((number & ~bits->mask) | (bits->value & bits->mask)) ^ bits->flip;
+}
+
 /* Where a field stands: the lowest bit of a big-endian number of whole bytes, shifted. */
 struct sim_field_place {
 	uint32_t header; /* enum sim_opcode_flag of the extension header; 0: the BTH */
@@ -50,9 +62,8 @@ const struct sim_field_place *sim_field_find(uint8_t opcode, enum sim_field fiel
 /* Returns the widest value of a field. */
 uint64_t sim_field_max(enum sim_field field);
 
-/* Replaces the bits of mask by those of value, and then turns the bits of flip. bth is the packet's
- * BTH; offset and place are those of sim_field_find(). */
+/* Changes a field. bth is the packet's BTH; offset and place are those of sim_field_find(). */
 void sim_field_change(uint8_t *bth, const struct sim_field_place *place, size_t offset,
-		      uint64_t value, uint64_t mask, uint64_t flip);
+		      const struct sim_bits *bits);
 
 #endif

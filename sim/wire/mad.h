@@ -77,6 +77,13 @@ void sim_mad_put(uint8_t *mad, enum sim_cm_field field, const void *from, size_t
 /* Writes the header of a message, and zeros behind it. */
 void sim_mad_begin(uint8_t *mad, enum sim_cm_message message, uint64_t transaction_id);
 
+/* The message that a REJ or an MRA answers: Linux drivers/infiniband/core/cm.c, enum cm_msg_response. */
+enum sim_cm_answered {
+	SIM_CM_ANSWERS_REQ = 0,
+	SIM_CM_ANSWERS_REP = 1,
+	SIM_CM_ANSWERS_OTHER = 2,
+};
+
 /* Returns the message of a MAD by its attribute ID; SIM_CM_NONE if no message has the ID. */
 enum sim_cm_message sim_mad_message(const uint8_t *mad);
 

@@ -196,7 +196,7 @@ enum sim_decode sim_packet_read(const uint8_t *frame, size_t frame_bytes, bool i
 				struct sim_packet *packet, struct sim_span *span,
 				struct sim_route *route);
 
-/* Reads what sim_packet_write_bare() has written, in the same way, for a route. */
+/* Reads the bytes of sim_packet_write_bare(), in the same way, for a route. */
 enum sim_decode sim_packet_read_bare(const uint8_t *bytes, size_t length_bytes,
 				     const struct sim_route *route, struct sim_packet *packet,
 				     struct sim_span *span);

@@ -239,7 +239,7 @@ static void get_extensions(const uint8_t *at, struct sim_packet *packet, uint32_
 		packet->rkey = sim_load_be32(at);
 }
 
-/* The payload, its pad and end_bytes behind them are left. */
+/* Reads the payload. The reader has the payload, its pad and end_bytes behind them left. */
 static enum sim_decode get_payload(struct reader *reader, struct sim_packet *packet,
 				   struct sim_span *span, uint32_t pad_bytes, size_t end_bytes)
 {
@@ -259,7 +259,7 @@ static enum sim_decode get_payload(struct reader *reader, struct sim_packet *pac
 	return SIM_DECODE_OK;
 }
 
-/* Reads from the BTH to end_bytes before the end, where it leaves the reader. */
+/* Reads from the BTH to the pad, and leaves the end_bytes behind the pad to the caller. */
 static enum sim_decode get_transport(struct reader *reader, struct sim_packet *packet,
 				     struct sim_span *span, size_t end_bytes)
 {

@@ -233,7 +233,7 @@ static uint8_t *put_ip(uint8_t *at, const struct sim_route *route, size_t transp
 	}
 }
 
-/* Writes from the BTH to the pad. Returns where it ends. */
+/* Writes from the BTH to the pad. Returns the end of the pad. */
 static uint8_t *put_transport(uint8_t *at, const struct sim_packet *packet, sim_copy_fn *copy,
 			      bool *readable)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/base/count.h"
+#include "src/check/options.h"
 #include "src/cli/options.h"
 #include "src/cli/program.h"
 #include "src/cli/session.h"
@@ -56,18 +57,88 @@ struct lines {
 	const char *files; /* the folder to make, or NULL */
 };
 
+static bool is_standard_error(const char *path)
+{
+	return !strcmp(path, "1") || !strcmp(path, "-") || !strcmp(path, "stderr");
+}
+
 /* Notes that the option's file is to be emptied, and takes the path. */
 static int take_lines(const struct cli_command *command, const struct cli_option *option,
 		      const char *value, void *into)
 {
-	static const char *const errors[] = {"1", "-", "stderr"};
-
-	for (size_t i = 0; value && i < COUNT(errors); i++)
-		if (!strcmp(value, errors[i]))
-			value = NULL;
+	if (value && is_standard_error(value))
+		value = NULL;
 	*(bool *)((char *)into + option->offset) = value;
 	return value ? take_path(command, option, value, into)
-		     : take_value(command, option, errors[2], into);
+		     : take_value(command, option, "stderr", into);
+}
+
+/* Returns the path in a setting that names a file by a relative path, else NULL. */
+static const char *relative_path(const char *setting)
+{
+	static const char *const names[] = {"file=", "suppressions="};
+
+	for (size_t i = 0; i < COUNT(names); i++) {
+		const char *path = setting + strlen(names[i]);
+
+		if (!strncmp(setting, names[i], strlen(names[i])))
+			return *path == '/' || is_standard_error(path) ? NULL : path;
+	}
+	return NULL;
+}
+
+/* Writes the settings with absolute paths. Changes value. */
+static void write_settings(FILE *out, char *value, const char *folder)
+{
+	char *rest;
+
+	for (char *one = strtok_r(value, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
+		const char *path = relative_path(one);
+
+		if (path)
+			fprintf(out, "%.*s%s/%s", (int)(path - one), one, folder, path);
+		else
+			fputs(one, out);
+		if (*rest)
+			fputc(',', out);
+	}
+}
+
+/* Returns the settings with absolute paths, as a string that the caller frees; NULL: no memory. */
+static char *settle_paths(const char *value)
+{
+	char *copy = strdup(value), *folder = getcwd(NULL, 0), *whole = NULL;
+	size_t size_bytes;
+	FILE *out = copy && folder ? open_memstream(&whole, &size_bytes) : NULL;
+	bool good = out;
+
+	if (out) {
+		write_settings(out, copy, folder);
+		good = !ferror(out) && !fclose(out);
+	}
+	free(folder);
+	free(copy);
+	return good ? whole : NULL;
+}
+
+/* Refuses wrong settings before the program runs. */
+static int take_check(const struct cli_command *command, const struct cli_option *option,
+		      const char *value, void *into)
+{
+	struct check_settings settings;
+	char *whole;
+	int status;
+
+	if (!value || !*value)
+		value = "1";
+	if (!check_settings_read(&settings, value)) {
+		fprintf(stderr, "verbena run: %s\n", settings.error);
+		return CLI_EXIT_USAGE;
+	}
+	whole = settle_paths(value);
+	status = whole ? take_value(command, option, whole, into) : session_no_memory();
+	free(whole);
+	return status;
 }
 
 /* Adds a value to a variable of values with ';' between them. The option's first value replaces what
@@ -138,6 +209,10 @@ static const struct cli_option options[] = {
 	 "What the program does wrong", take_lines, offsetof(struct lines, emptied[0])},
 	{"report", 0, "[=FILE]", "at exit: what is left, counters, dropped packets", NULL,
 	 take_lines, offsetof(struct lines, emptied[1])},
+	{"check", 0, "[=SETTINGS]",
+	 "mistakes that no status shows, such as a buffer that changes\nbefore its completion; "
+	 "exits with 99 if there are any",
+	 NULL, take_check},
 	{"files", 0, "FOLDER",
 	 "makes a folder with the devices' files of /sys and /dev,\nand runs no program",
 	 "Instead of a program", cli_take_text, offsetof(struct lines, files)},
@@ -265,10 +340,12 @@ const struct cli_command cli_run = {
 	.about = "Runs a program that uses libibverbs on simulated devices, without a change: the "
 		 "program\n"
 		 "and its children load Verbena's " PROGRAM_LIBRARY " instead of the system's.\n",
-	.exits = "  the program's own; before the program runs\n"
+	.exits = "  the program's own; with --check and findings 99; before the program runs\n"
 		 "   1  Verbena's library was not found, a file cannot be written, or there is no\n"
 		 "      memory\n"
-		 "   2  wrong usage, a wrong variable, or a wrong project file\n"
+		 "   2  wrong usage, a wrong variable or setting, or a wrong project file or file "
+		 "of\n"
+		 "      suppressions\n"
 		 " 126  the program cannot be run, or not on simulated devices\n"
 		 " 127  there is no such program\n",
 	.options = options,

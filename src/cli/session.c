@@ -130,12 +130,13 @@ static const char *why(int error)
 	return vb_last_error()[0] ? vb_last_error() : strerror(error);
 }
 
-/* Without the trace, which would overwrite that of the program, and without what goes wrong
- * later. */
+/* Without the trace, which would overwrite that of the program, without what goes wrong later, and without
+ * addresses of the wire udp, which the program may have claimed before it looks at the files. */
 static int configure(struct vb_sim_config *config)
 {
 	config->trace = NULL;
 	config->event_count = 0;
+	config->attributes_only = true;
 	return vb_sim_configure(config);
 }
 

@@ -26,8 +26,8 @@ void note_context(struct ibv_context *context, const struct vb_backend *slot);
 void note_device(const struct rdma_cm_id *id, const struct vb_backend *slot);
 
 /*
- * Says why getaddrinfo has failed, if the backend has not, and sets errno. answer: what the backend
- * has returned; 0 is no failure, and -1 has its errno already.
+ * Gives the reason of a failed getaddrinfo, unless the backend has given one, and sets errno. answer: the
+ * backend's result; with 0 or -1 the function does nothing.
  */
 void explain_gai(int answer);
 

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,17 +183,69 @@ static void name_verb(const struct walk *walk, const char *found, const char *ve
 			 walk->dropin || (walk->through_pointer && !of_cm) ? "ibv_" : "vb_", verb);
 }
 
-void place_find(const char *verb, struct place *place)
+static bool is_own(const void *address)
 {
-	void *frames[FRAMES_MAX];
-	const int count = backtrace(frames, FRAMES_MAX);
+	struct module module;
+
+	return find_module((uintptr_t)address - 1, &module) &&
+	       (module.base == own.base || dropin_of(&module));
+}
+
+/* A program calls verbs at few places: the places outside are kept. */
+bool place_is_own(const void *address)
+{
+	static const void *_Atomic outside[256];
+	const void *_Atomic *kept = &outside[((uintptr_t)address >> 1) % COUNT(outside)];
+
+	if (atomic_load_explicit(kept, memory_order_relaxed) == address)
+		return false;
+	if (is_own(address))
+		return true;
+	atomic_store_explicit(kept, address, memory_order_relaxed);
+	return false;
+}
+
+void place_callers(const void **frames, int count)
+{
+	void *all[FRAMES_MAX];
+	const int all_count = backtrace(all, FRAMES_MAX);
+	int first = 0;
+
+	while (first < all_count && is_own(all[first]))
+		first++;
+	if (first)
+		first--;
+	for (int i = 0; i < count; i++)
+		frames[i] = first + i < all_count ? all[first + i] : NULL;
+}
+
+void place_callers_of_handler(const void **frames, int count)
+{
+	void *all[FRAMES_MAX];
+	const int all_count = backtrace(all, FRAMES_MAX);
+	struct module library = {0}, module = {0};
+	int first = 0;
+
+	while (first < all_count && is_own(all[first]))
+		first++;
+	if (first < all_count)
+		find_module((uintptr_t)all[first] - 1, &library);
+	while (first < all_count && find_module((uintptr_t)all[first] - 1, &module) &&
+	       module.base == library.base)
+		first++;
+	for (int i = 0; i < count; i++)
+		frames[i] = first + i < all_count ? all[first + i] : NULL;
+}
+
+void place_describe(const char *verb, const void *const *frames, int count, struct place *place)
+{
 	char found[SYMBOL_VERB_BYTES] = "";
 	uintptr_t entry = 0;
 	struct module entry_module = {0};
-	struct walk walk = {0};
+	struct walk walk = {.through_pointer = true};
 
 	*place = (struct place){0};
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < count && frames[i]; i++) {
 		const uintptr_t address = (uintptr_t)frames[i];
 		struct module module;
 		struct symbol symbol;
@@ -214,4 +267,12 @@ void place_find(const char *verb, struct place *place)
 	if (entry && !found[0])
 		note_entry(entry, &entry_module, &walk);
 	name_verb(&walk, found, verb, place);
+}
+
+void place_find(const char *verb, struct place *place)
+{
+	void *frames[FRAMES_MAX];
+	const int count = backtrace(frames, FRAMES_MAX);
+
+	place_describe(verb, (const void *const *)frames, count, place);
 }

@@ -25,6 +25,22 @@ void place_start(void);
  */
 void place_find(const char *verb, struct place *place);
 
+/* Returns true if the address is in Verbena's library or drop-in. Any thread may call it. */
+bool place_is_own(const void *address);
+
+/*
+ * Finds the addresses of the present calls: of the outermost one inside Verbena, if there is one, and of
+ * the innermost ones outside. The rest are NULL. Any thread may call it.
+ */
+void place_callers(const void **frames, int count);
+
+/* The same in a handler that the C library calls: the calls outside Verbena and outside that library. */
+void place_callers_of_handler(const void **frames, int count);
+
+/* As place_find(), for the place of an earlier call: frames are those of place_callers(), or the calls
+ * outside Verbena of a verb that was called through a pointer in an object. */
+void place_describe(const char *verb, const void *const *frames, int count, struct place *place);
+
 /* Hold the lock of the places, for fork(2). */
 void place_lock(void);
 void place_unlock(void);

@@ -5,9 +5,20 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* The functions of the fields that a failed completion does not have: ibv_poll_cq(3). */
+#define READERS(row)                                                                       \
+	row(enum ibv_wc_opcode, opcode) row(uint32_t, byte_len) row(__be32, imm_data)      \
+		row(uint32_t, src_qp) row(unsigned int, wc_flags) row(uint32_t, slid)      \
+			row(uint8_t, sl) row(uint8_t, dlid_path_bits) row(uint16_t, cvlan) \
+				row(uint32_t, flow_tag)
+
 struct cq_shadow {
 	struct shadow shadow;
 	uint64_t wc_flags;
+	bool watched; /* the functions of READERS are shadowed */
+#define MEMBER(type, field) type (*read_##field)(struct ibv_cq_ex * cq);
+	READERS(MEMBER)
+#undef MEMBER
 	int (*start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
 	int (*next_poll)(struct ibv_cq_ex *cq);
 	void (*end_poll)(struct ibv_cq_ex *cq);
@@ -17,6 +28,49 @@ static struct cq_shadow *shadow_of(const struct ibv_cq_ex *ex)
 {
 	return (struct cq_shadow *)shadow_find(ex, LAYER_CQ);
 }
+
+/* --- reads --- */
+
+static void (*_Atomic reads_watch)(const struct layer_call *call, const char *field);
+
+void layer_watch_reads(void (*watch)(const struct layer_call *call, const char *field))
+{
+	atomic_store(&reads_watch, watch);
+}
+
+/* Inside a verb it is read_wc() that reads. */
+static void note_read(const struct passage *passage, const struct cq_shadow *shadow,
+		      const struct ibv_cq_ex *ex, const char *field)
+{
+	void (*watch)(const struct layer_call *call, const char *field) = atomic_load(&reads_watch);
+	const uint64_t arguments[1] = {(uintptr_t)ex};
+	struct layer_call call = passage->call;
+
+	if (ex->status == IBV_WC_SUCCESS || !watch || passage_inside())
+		return;
+	call.verb = LAYER_VERBS;
+	call.backend = shadow->shadow.backend;
+	call.context = ex->context;
+	call.arguments = arguments;
+	watch(&call, field);
+}
+
+#define READER(type, field)                                     \
+	static type read_##field(struct ibv_cq_ex *ex)          \
+	{                                                       \
+		const struct cq_shadow *shadow = shadow_of(ex); \
+		struct passage passage = {0};                   \
+                                                                \
+		if (!shadow)                                    \
+			return 0;                               \
+		passage_note_caller(&passage);                  \
+		note_read(&passage, shadow, ex, #field);        \
+		return shadow->read_##field(ex);                \
+	}
+READERS(READER)
+#undef READER
+
+/* --- completions --- */
 
 /* A provider leaves out the functions for fields that the CQ was not created with. */
 #define READ(flags, flag, ex, field) \
@@ -86,6 +140,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 		return EINVAL;
 	if (passage_inside())
 		return shadow->start_poll(ex, attr);
+	passage_note_caller(&passage);
 	err = begin(&passage, LAYER_start_poll, ex, shadow, arguments);
 	return end(&passage, ex, shadow, err ? err : shadow->start_poll(ex, attr));
 }
@@ -101,6 +156,7 @@ static int next_poll(struct ibv_cq_ex *ex)
 		return EINVAL;
 	if (passage_inside())
 		return shadow->next_poll(ex);
+	passage_note_caller(&passage);
 	err = begin(&passage, LAYER_next_poll, ex, shadow, arguments);
 	return end(&passage, ex, shadow, err ? err : shadow->next_poll(ex));
 }
@@ -117,6 +173,7 @@ static void end_poll(struct ibv_cq_ex *ex)
 		shadow->end_poll(ex);
 		return;
 	}
+	passage_note_caller(&passage);
 	begin(&passage, LAYER_end_poll, ex, shadow, arguments);
 	shadow->end_poll(ex);
 	passage_end(&passage, 0);
@@ -132,6 +189,11 @@ static void act(struct layer_entry *entry, struct shadow *shadow, enum shadow_ac
 	SHADOW_POINTER(what, ex->start_poll, cq->start_poll, start_poll);
 	SHADOW_POINTER(what, ex->next_poll, cq->next_poll, next_poll);
 	SHADOW_POINTER(what, ex->end_poll, cq->end_poll, end_poll);
+	if (!cq->watched)
+		return;
+#define PUT(type, field) SHADOW_POINTER(what, ex->read_##field, cq->read_##field, read_##field);
+	READERS(PUT)
+#undef PUT
 }
 
 static void end_shadow(struct shadow *shadow)
@@ -147,5 +209,6 @@ void shadow_cq(struct layer_entry *entry, const struct vb_backend *backend, uint
 		return;
 	cq->shadow = (struct shadow){.act = act, .end = end_shadow, .backend = backend};
 	cq->wc_flags = wc_flags;
+	cq->watched = atomic_load(&reads_watch);
 	shadow_begin(entry, &cq->shadow);
 }

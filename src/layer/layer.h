@@ -72,6 +72,8 @@ struct layer_call {
 	struct ibv_context *context;	  /* NULL: none, or closed by this call */
 	const char *device;		  /* its name; NULL: none */
 	const uint64_t *arguments;	  /* pointers and numbers, in the order of the parameters */
+	const void *caller;		  /* the address to which the verb's wrapper returns */
+	const void *const *frame;	  /* the wrapper's frame: it begins with the caller's */
 	uint64_t state;	     /* the layer's own, from before() to after(); 0 at first */
 	const char *refusal; /* a before() that fails the verb may say why; NULL: it does not */
 	/* After the call: */
@@ -108,6 +110,14 @@ void layer_remove(struct layer *layer);
 
 /* Returns the time on the clock of the call's device; CLOCK_MONOTONIC if it has none. */
 uint64_t layer_now_ns(const struct layer_call *call);
+
+/*
+ * From now on, calls `watch` when the program reads, through an ibv_cq_ex, a field that a failed
+ * completion does not have (ibv_poll_cq(3)). call: its caller and frame are those of the function that
+ * reads; its first argument is the CQ. field: such as "byte_len". It is called by any thread, outside
+ * all verbs, for CQs that are made while a layer is added. NULL: no layer asks.
+ */
+void layer_watch_reads(void (*watch)(const struct layer_call *call, const char *field));
 
 /*
  * The name of an object that a program has made, such as "pd1", "cq2", "mr3" or "qp 0x11": "" if the

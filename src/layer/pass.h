@@ -23,6 +23,7 @@
                                                                                        \
 	if (passage_inside())                                                          \
 		return original arguments;                                             \
+	passage_note_caller(&passage);                                                 \
 	err = passage_begin(&passage, LAYER_##name, &(route), packed);                 \
 	answer = err ? FAILED(convention, err, UNPACK arguments) : original arguments; \
 	passage_end(&passage, NUMBER(answer));                                         \
@@ -36,6 +37,7 @@
 		original arguments;                                        \
 		return;                                                    \
 	}                                                                  \
+	passage_note_caller(&passage);                                     \
 	if (!passage_begin(&passage, LAYER_##name, &(route), packed))      \
 		original arguments;                                        \
 	passage_end(&passage, 0)

@@ -143,6 +143,8 @@ int passage_begin(struct passage *passage, enum layer_verb verb, const struct ro
 		.context = route->context,
 		.device = entry && entry->device ? entry->device->name : route->device,
 		.arguments = arguments,
+		.caller = passage->call.caller,
+		.frame = passage->call.frame,
 	};
 	passage->count = 0;
 	passage->refused = 0;

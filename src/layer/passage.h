@@ -2,6 +2,7 @@
 /*
  * The way of a call through the layers. Each wrapper of a verb does
  *
+ *	passage_note_caller(&passage);
  *	if (!passage_begin(&passage, LAYER_reg_mr, &route, arguments))
  *		answer = the backend's function;
  *	passage_end(&passage, answer);
@@ -41,7 +42,14 @@ enum layer_convention layer_convention_of(enum layer_verb verb);
  */
 bool passage_inside(void);
 
-/* Returns 0, or the errno with which a layer fails the verb: then the backend must not be called. */
+/* Notes the caller of the function that this function is inlined into. */
+static inline __attribute__((always_inline)) void passage_note_caller(struct passage *passage)
+{
+	passage->call.caller = __builtin_return_address(0);
+	passage->call.frame = __builtin_frame_address(0);
+}
+
+/* Comes after passage_note_caller(). Returns 0, or the errno with which a layer fails the verb: then the backend must not be called. */
 int passage_begin(struct passage *passage, enum layer_verb verb, const struct route *route,
 		  const uint64_t *arguments);
 

@@ -306,6 +306,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 		shadow->calls.wr_start(qp);
 		return;
 	}
+	passage_note_caller(&passage);
 	lost.err = begin(&passage, LAYER_wr_start, qp, shadow, arguments);
 	lost.qp = lost.err ? qp : NULL;
 	if (!lost.err) {
@@ -350,6 +351,7 @@ static int wr_complete(struct ibv_qp_ex *qp)
 		return shadow->calls.wr_complete(qp);
 	batch = lost.qp == qp ? NULL : own_batch(shadow);
 	arguments[1] = (uintptr_t)chain(batch);
+	passage_note_caller(&passage);
 	err = begin(&passage, LAYER_wr_complete, qp, shadow, arguments);
 	/* While the provider still keeps other threads out. The batch stays this thread's until the
 	 * layers have seen the result. */
@@ -374,6 +376,7 @@ static void wr_abort(struct ibv_qp_ex *qp)
 		shadow->calls.wr_abort(qp);
 		return;
 	}
+	passage_note_caller(&passage);
 	begin(&passage, LAYER_wr_abort, qp, shadow, arguments);
 	if (lost.qp == qp) {
 		lost.qp = NULL;

@@ -57,18 +57,17 @@ void role_cm_begin(const struct passage *passage)
 	const struct rdma_cm_id *id =
 		dispatch_slot() == &stubs ? NULL : argument(&passage->call, 0);
 
+	if (!id)
+		return;
 	switch (passage->call.verb) {
 	case LAYER_cm_destroy_ep:
-		if (id)
-			take_out_srq(id);
+		take_out_srq(id);
 		/* fall through */
 	case LAYER_cm_destroy_qp:
-		if (id)
-			take_out_qp(id);
+		take_out_qp(id);
 		break;
 	case LAYER_cm_destroy_srq:
-		if (id)
-			take_out_srq(id);
+		take_out_srq(id);
 		break;
 	default:
 		break;
@@ -83,7 +82,7 @@ static bool takes_id(const struct layer_verb_info *info)
 	       strcmp(info->parameters[0].type, "struct rdma_cm_id *") == 0;
 }
 
-/* Returns the identifier that a call is about, which has succeeded; NULL if there is none. */
+/* Returns the identifier of a call that has succeeded; NULL if the call has none. */
 static struct rdma_cm_id *id_of(const struct layer_call *call)
 {
 	switch (call->verb) {

@@ -69,7 +69,7 @@ struct layer_entry {
 struct layer_entry *table_enter(const void *object, enum layer_kind kind,
 				struct ibv_context *context);
 
-/* The same, but returns NULL if the object is known already; a QP by its number, too. */
+/* The same, but returns NULL if the table has the object. A QP with another number is a new object. */
 struct layer_entry *table_enter_unknown(const void *object, enum layer_kind kind,
 					struct ibv_context *context);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the log says of connections: events of the connection manager, addresses and parameters. */
+/* Connections in the log: events of the connection manager, addresses and parameters. */
 #ifndef SRC_LOG_CONNECTION_H
 #define SRC_LOG_CONNECTION_H
 
@@ -11,7 +11,7 @@
 /* Writes the event that a call of cm_get_cm_event has taken. */
 void connection_write(const struct layer_call *call, uint64_t time_ns);
 
-/* Returns the number of the QP of the identifier that a call is about; 0 if there is none. */
+/* Returns the number of the QP of a call's identifier; 0 if there is none. */
 uint32_t connection_qpn(const struct layer_call *call);
 
 /* Adds an address with its port, such as "10.0.0.1 7471"; NULL as null. */

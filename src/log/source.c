@@ -189,9 +189,9 @@ static void add_completions(const struct layer_call *call)
 
 static void after(const struct layer_call *call)
 {
-	if (call->verb == LAYER_cm_get_cm_event && !call->err)
+	if (call->verb == LAYER_cm_get_cm_event && !call->err) {
 		connection_write(call, now_ns(call));
-	else if (!is_poll(call->verb)) {
+	} else if (!is_poll(call->verb)) {
 		if (!is_silent(call->verb))
 			add_verb(call);
 	} else if (!call->err) {

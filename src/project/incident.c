@@ -104,7 +104,7 @@ static const char *find_field(const char *message, const char *field)
 	return name;
 }
 
-/* Which message has the field is checked when the whole rule is known. */
+/* check_field() checks the field against the message, which may stand behind the field. */
 static bool read_field(struct setting *setting, const struct setting_key *key, const char *value)
 {
 	struct vb_fault_rule *rule = setting->into;
@@ -212,7 +212,7 @@ static bool check_width(struct setting *setting, const char *key, uint64_t numbe
 			    number, rule->field ?: vb_fault_change_name(rule->change), max);
 }
 
-/* A rule with a field of a message changes it, and needs no other word for that. */
+/* A rule with a field of a message needs no other word to be a change of that field. */
 static bool check_field(struct setting *setting)
 {
 	struct vb_fault_rule *rule = setting->into;

@@ -159,7 +159,7 @@ static void a_listener_shares_its_port_with_nobody(struct vt *t)
 	VT_MINUS_ERRNO(t, vb_cm_listen(ids[0], 1), EADDRINUSE);
 	tc_end(t, ids[1]);
 	VT_OK(t, vb_cm_listen(ids[0], 1));
-	/* The option is the listener's no more. */
+	/* A listener shares its port with no other identifier, in spite of the option. */
 	ids[1] = tc_id(t, channel, RDMA_PS_TCP);
 	VT_OK(t,
 	      vb_cm_set_option(ids[1], RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)));
@@ -199,7 +199,6 @@ static void a_listener_at_any_address_is_found(struct vt *t)
 {
 	struct tc_pair *pair = vt_alloc(t, sizeof(*pair));
 	struct tc_address any = tc_any(&t->b, 0);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
 	*pair = (struct tc_pair){.t = t, .a_channel = tc_channel(t), .b_channel = tc_channel(t)};
 	pair->listener = tc_id(t, pair->b_channel, RDMA_PS_TCP);
@@ -207,8 +206,7 @@ static void a_listener_at_any_address_is_found(struct vt *t)
 	VT_OK(t, vb_cm_listen(pair->listener, 1));
 	pair->port = ntohs(vb_cm_get_src_port(pair->listener));
 	pair->a = tc_another(pair);
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	VT_EQ_STR(t, name_of(pair->b->verbs), name_of(t->b.ctx));
 	VT_EQ(t, ntohs(vb_cm_get_src_port(pair->b)), pair->port);
 	VT_EQ(t, vb_cm_get_dst_port(pair->b), vb_cm_get_src_port(pair->a));
@@ -241,6 +239,49 @@ static void a_source_address_chooses_the_device(struct vt *t)
 	tc_expect(t, pair->a_channel, id, RDMA_CM_EVENT_ADDR_RESOLVED);
 	VT_EQ_STR(t, name_of(id->verbs), name_of(t->a.ctx));
 	VT_EQ_MEM(t, &id->route.addr.addr.ibaddr.sgid, &t->a.gid, sizeof(t->a.gid));
+}
+
+/* Checks the addresses and their ports: the scope of a link-local one is each side's own. */
+static void check_same(struct vt *t, const struct sockaddr *got, const struct sockaddr *wanted)
+{
+	const struct sockaddr_in *in = (const struct sockaddr_in *)got;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)got;
+
+	VT_EQ(t, got->sa_family, wanted->sa_family);
+	VT_EQ(t, in->sin_port, ((const struct sockaddr_in *)wanted)->sin_port);
+	if (got->sa_family == AF_INET)
+		VT_EQ(t, in->sin_addr.s_addr,
+		      ((const struct sockaddr_in *)wanted)->sin_addr.s_addr);
+	else
+		VT_EQ_MEM(t, &in6->sin6_addr, &((const struct sockaddr_in6 *)wanted)->sin6_addr,
+			  sizeof(in6->sin6_addr));
+}
+
+/* The sides are at different addresses where there are two. */
+static void each_side_knows_both_addresses(struct vt *t)
+{
+	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
+	struct tc_address from = tc_address(&t->a, 0), to = tc_address(&t->b, pair->port);
+	struct rdma_conn_param param = tc_param(NULL, 0);
+
+	pair->a = tc_id(t, pair->a_channel, RDMA_PS_TCP);
+	VT_EQ(t, vb_cm_get_src_port(pair->a), 0);
+	VT_EQ(t, vb_cm_get_dst_port(pair->a), 0);
+	VT_OK(t, vb_cm_resolve_addr(pair->a, tc_sockaddr(&from), tc_sockaddr(&to), 2000));
+	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ADDR_RESOLVED);
+	VT_OK(t, vb_cm_resolve_route(pair->a, 2000));
+	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	tc_qp(t, pair->a);
+	tc_request(pair, &param);
+	check_same(t, rdma_get_peer_addr(pair->a), tc_sockaddr(&to));
+	check_same(t, rdma_get_local_addr(pair->b), tc_sockaddr(&to));
+	check_same(t, rdma_get_peer_addr(pair->b), rdma_get_local_addr(pair->a));
+	from = tc_address(&t->a, ntohs(vb_cm_get_src_port(pair->a)));
+	check_same(t, rdma_get_local_addr(pair->a), tc_sockaddr(&from));
+	VT_EQ(t, vb_cm_get_dst_port(pair->b), vb_cm_get_src_port(pair->a));
+	VT_EQ(t, ntohs(vb_cm_get_src_port(pair->b)), pair->port);
+	VT_OK(t, vb_cm_reject(pair->b, NULL, 0));
+	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_REJECTED, 28);
 }
 
 static void steps_out_of_order_are_refused(struct vt *t)
@@ -288,6 +329,8 @@ static const struct vt_test tests[] = {
 	 an_address_and_a_route_are_resolved},
 	{"a_source_address_chooses_the_device", "rdma_resolve_addr(3)", 0,
 	 a_source_address_chooses_the_device},
+	{"each_side_knows_both_addresses", "rdma_get_local_addr(3), rdma_get_peer_addr(3)", 0,
+	 each_side_knows_both_addresses},
 	{"steps_out_of_order_are_refused", SRC_CMA "rdma_resolve_addr, rdma_connect: cma_comp_exch",
 	 0, steps_out_of_order_are_refused},
 	{NULL},

@@ -3,7 +3,6 @@
  * Connections: requests, answers, their parameters and their private data.
  */
 #include "test/conformance/sources.h"
-#include "test/support/keep.h"
 #include "test/support/manager.h"
 
 #define SRC_CMA SRC_CORE "cma.c, "
@@ -31,6 +30,39 @@ static void data_flow_both_ways(struct vt *t)
 	VT_STATE(t, query(t, pair->b->qp).qp_state, IBV_QPS_RTS);
 	tc_send(t, pair->a, pair->b);
 	tc_send(t, pair->b, pair->a);
+}
+
+/* Posts a request from one side to memory of the other one, and waits for it. */
+static void access_remotely(struct vt *t, enum ibv_wr_opcode opcode, struct rdma_cm_id *from,
+			    struct rdma_cm_id *to, bool writes)
+{
+	uint8_t *ours = ts_memory(t, 64), *theirs = ts_memory(t, 64);
+	struct ibv_mr *our_mr = ts_mr(t, from->qp->pd, ours, 64, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *their_mr = ts_mr(t, to->qp->pd, theirs, 64, TS_ACCESS_ALL);
+	struct ibv_sge sge = {(uintptr_t)ours, 64, our_mr->lkey};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = opcode,
+				 .wr.rdma = {(uintptr_t)theirs, their_mr->rkey}},
+			   *bad;
+	struct ibv_wc wc;
+
+	ts_fill(writes ? ours : theirs, 64, 7);
+	VT_OK(t, vb_post_send(from->qp, &wr, &bad));
+	VT_EQ(t, ts_wait(t, from->send_cq, 1, &wc), 1);
+	VT_STATUS(t, wc.status, IBV_WC_SUCCESS);
+	ts_verify(t, writes ? theirs : ours, 64, 7);
+}
+
+/* A QP is made before the rights are known: they come with the connection. */
+static void the_qps_grant_remote_access(struct vt *t)
+{
+	struct tc_pair *pair = tc_connected(t);
+
+	access_remotely(t, IBV_WR_RDMA_WRITE, pair->a, pair->b, true);
+	access_remotely(t, IBV_WR_RDMA_WRITE, pair->b, pair->a, true);
+	access_remotely(t, IBV_WR_RDMA_READ, pair->a, pair->b, false);
+	access_remotely(t, IBV_WR_RDMA_READ, pair->b, pair->a, false);
 }
 
 /* Checks that the event has the bytes, and zeros behind them. */
@@ -94,8 +126,7 @@ static void a_rejection_has_its_reason_and_data(struct vt *t)
 	struct tc_event seen;
 
 	vt_random_fill(t, data, sizeof(data));
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	VT_OK(t, vb_cm_reject(pair->b, data, sizeof(data)));
 	seen = tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_REJECTED, BY_CONSUMER);
 	check_data(t, &seen, data, sizeof(data), sizeof(data));
@@ -106,10 +137,8 @@ static void a_rejection_has_its_reason_and_data(struct vt *t)
 static void a_rejection_of_ece_has_another_reason(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	VT_OK(t, vb_cm_reject_ece(pair->b, NULL, 0));
 	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_REJECTED, VENDOR_OPTION);
 }
@@ -122,10 +151,8 @@ static void nobody_listens(struct vt *t)
 static void a_request_that_is_destroyed_is_rejected(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	tc_end(t, pair->b);
 	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_REJECTED, BY_CONSUMER);
 }
@@ -205,8 +232,7 @@ static void parameters_may_be_left_out(struct vt *t)
 	tc_request(pair, NULL);
 	tc_qp(t, pair->b);
 	VT_OK(t, vb_cm_accept(pair->b, NULL));
-	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ESTABLISHED);
-	tc_expect(t, pair->b_channel, pair->b, RDMA_CM_EVENT_ESTABLISHED);
+	tc_expect_both(pair, RDMA_CM_EVENT_ESTABLISHED);
 	tc_send(t, pair->a, pair->b);
 }
 
@@ -222,21 +248,11 @@ static void move(struct vt *t, struct rdma_cm_id *id, struct ibv_qp *qp, enum ib
 	VT_STATE(t, query(t, qp).qp_state, state);
 }
 
-static struct ibv_qp *own_qp(struct vt *t, struct rdma_cm_id *id)
-{
-	struct ibv_cq *cq = VT_PTR(t, vb_create_cq(id->verbs, 16, NULL, NULL, 0));
-	struct ibv_pd *pd = VT_PTR(t, vb_alloc_pd(id->verbs));
-
-	ts_keep(t, TS_CQ, cq);
-	ts_keep(t, TS_PD, pd);
-	return ts_qp(t, pd, cq, IBV_QPT_RC);
-}
-
 static void the_qps_may_be_the_programs_own(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
 	struct rdma_conn_param param = tc_param(NULL, 0);
-	struct ibv_qp *a = own_qp(t, pair->a), *b;
+	struct ibv_qp *a = tc_own_qp(t, pair->a), *b;
 	struct tc_event event;
 
 	param.responder_resources = 4;
@@ -244,7 +260,7 @@ static void the_qps_may_be_the_programs_own(struct vt *t)
 	param.qp_num = a->qp_num;
 	event = tc_request(pair, &param);
 	VT_EQ(t, event.event.param.conn.qp_num, a->qp_num);
-	b = own_qp(t, pair->b);
+	b = tc_own_qp(t, pair->b);
 	move(t, pair->b, b, IBV_QPS_INIT);
 	move(t, pair->b, b, IBV_QPS_RTR);
 	move(t, pair->b, b, IBV_QPS_RTS);
@@ -347,10 +363,10 @@ static void the_backlog_bounds_requests_that_wait(struct vt *t)
 	event = tc_expect(t, pair->b_channel, NULL, RDMA_CM_EVENT_CONNECT_REQUEST);
 	tc_keep(t, event.event.id);
 	first = event.event.param.conn.qp_num;
-	/* A slow machine may not have seen the second one before. */
+	/* On a slow machine, the second request may arrive only now. */
 	if (ts_virtual(t))
 		VT_EQ(t, first, later->qp->qp_num);
-	/* The second one was not answered, and comes again after the time of a REQ: 6.4 s. */
+	/* The second request has no answer, so A repeats it after the time of a REQ: 6.4 s. */
 	for (unsigned int waits = 0; waits < 3 && !tc_has_event(t, pair->b_channel); waits++)
 		;
 	event = tc_expect(t, pair->b_channel, NULL, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -361,6 +377,8 @@ static void the_backlog_bounds_requests_that_wait(struct vt *t)
 
 static const struct vt_test tests[] = {
 	{"data_flow_both_ways", "rdma_cm(7)", 0, data_flow_both_ways},
+	{"the_qps_grant_remote_access", SRC_CORE "cm.c, cm_init_qp_init_attr", 0,
+	 the_qps_grant_remote_access},
 	{"private_data_of_request_and_answer",
 	 "rdma_connect(3): 56 bytes; rdma_accept(3): 196; rdma_get_cm_event(3): zeroed out", 0,
 	 private_data_of_request_and_answer},

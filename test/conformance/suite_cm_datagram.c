@@ -15,8 +15,7 @@ static struct tc_event lookup(struct tc_pair *pair)
 	struct rdma_conn_param param = tc_param(NULL, 0);
 	struct tc_event seen;
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	tc_qp(t, pair->b);
 	VT_OK(t, vb_cm_accept(pair->b, &param));
 	seen = tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ESTABLISHED);
@@ -98,10 +97,8 @@ static void too_much_private_data_is_refused(struct vt *t)
 static void a_lookup_is_rejected(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_UDP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	VT_OK(t, vb_cm_reject(pair->b, NULL, 0));
 	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_UNREACHABLE, REJECTED);
 }

@@ -5,12 +5,6 @@
 #include "test/conformance/sources.h"
 #include "test/support/manager.h"
 
-static void expect_both(struct tc_pair *pair, enum rdma_cm_event_type type)
-{
-	tc_expect(pair->t, pair->a_channel, pair->a, type);
-	tc_expect(pair->t, pair->b_channel, pair->b, type);
-}
-
 /* The side `first` disconnects, and the other side answers. */
 static void disconnect(struct tc_pair *pair, bool a_is_first)
 {
@@ -32,7 +26,7 @@ static void the_client_disconnects(struct vt *t)
 
 	tc_send(t, pair->a, pair->b);
 	disconnect(pair, true);
-	expect_both(pair, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	tc_expect_both(pair, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 }
 
 static void the_server_disconnects(struct vt *t)
@@ -41,7 +35,7 @@ static void the_server_disconnects(struct vt *t)
 
 	tc_send(t, pair->b, pair->a);
 	disconnect(pair, false);
-	expect_both(pair, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	tc_expect_both(pair, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 }
 
 static void both_disconnect_at_once(struct vt *t)
@@ -50,7 +44,7 @@ static void both_disconnect_at_once(struct vt *t)
 
 	VT_OK(t, vb_cm_disconnect(pair->a));
 	VT_OK(t, vb_cm_disconnect(pair->b));
-	expect_both(pair, RDMA_CM_EVENT_DISCONNECTED);
+	tc_expect_both(pair, RDMA_CM_EVENT_DISCONNECTED);
 }
 
 static void receives_are_flushed(struct vt *t)
@@ -96,14 +90,10 @@ static void connections_end_without_their_neighbours(struct vt *t)
 {
 	struct tc_pair *pair = tc_connected(t);
 	struct rdma_cm_id *a = pair->a, *b = pair->b;
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
 	pair->a = tc_another(pair);
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
-	tc_qp(t, pair->b);
-	VT_OK(t, vb_cm_accept(pair->b, &param));
-	expect_both(pair, RDMA_CM_EVENT_ESTABLISHED);
+	tc_ask(pair);
+	tc_establish(pair);
 	tc_send(t, a, b);
 	tc_send(t, pair->a, pair->b);
 	disconnect(pair, true);

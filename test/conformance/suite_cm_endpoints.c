@@ -7,6 +7,8 @@
 #include "test/support/keep.h"
 #include "test/support/manager.h"
 
+#include <endian.h>
+#include <infiniband/ib.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <verbena/error.h>
@@ -280,6 +282,40 @@ static void an_endpoint_without_a_qp(struct vt *t)
 	VT_MINUS_ERRNO(t, vb_cm_create_ep(t->backend, &id, &res, NULL, NULL), EINVAL);
 }
 
+/* A source without a length is no source: rdma-core librdmacm/cma.c, rdma_resolve_addr2. */
+static void an_address_has_the_length_of_its_family(struct vt *t)
+{
+	struct rdma_cm_id *listen = listener(t, IBV_QPT_RC, RDMA_PS_TCP, NULL, NULL), *id;
+	struct tc_address to = tc_address(&t->b, ntohs(vb_cm_get_src_port(listen)));
+	struct tc_address here = tc_address(&t->a, 0);
+	const socklen_t length = length_of(tc_sockaddr(&to));
+	const socklen_t wrong[] = {1, length - 1, length + 1, 2 * length};
+	struct rdma_addrinfo server = passive(&here, IBV_QPT_RC, RDMA_PS_TCP);
+	struct rdma_addrinfo client = active(&to, IBV_QPT_RC, RDMA_PS_TCP);
+
+	client.ai_src_addr = tc_sockaddr(&here);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		server.ai_src_len = client.ai_src_len = wrong[i];
+		VT_MINUS_ERRNO(t, vb_cm_create_ep(t->backend, &id, &server, NULL, NULL), EINVAL);
+		VT_MINUS_ERRNO(t, vb_cm_create_ep(t->backend, &id, &client, NULL, NULL), EINVAL);
+		client.ai_src_len = 0;
+		client.ai_dst_len = wrong[i];
+		VT_MINUS_ERRNO(t, vb_cm_create_ep(t->backend, &id, &client, NULL, NULL), EINVAL);
+		client.ai_dst_len = length;
+	}
+	server.ai_src_len = client.ai_dst_len = 0;
+	VT_MINUS_ERRNO(t, vb_cm_create_ep(t->backend, &id, &server, NULL, NULL), EINVAL);
+	VT_MINUS_ERRNO(t, vb_cm_create_ep(t->backend, &id, &client, NULL, NULL), EINVAL);
+	client.ai_dst_len = length;
+	client.ai_src_addr = NULL;
+	VT_OK(t, vb_cm_create_ep(t->backend, &id, &client, NULL, NULL));
+	vt_defer(t, end_endpoint, id);
+	client.ai_src_addr = tc_sockaddr(&here);
+	tc_sockaddr(&here)->sa_family = AF_UNIX;
+	VT_OK(t, vb_cm_create_ep(t->backend, &id, &client, NULL, NULL));
+	vt_defer(t, end_endpoint, id);
+}
+
 /* --- SRQs --- */
 
 static void the_srq_of_an_identifier_is_its_qps(struct vt *t)
@@ -329,6 +365,7 @@ static void hints_choose_type_and_port_space(struct vt *t)
 	} rows[] = {
 		{0, RDMA_PS_TCP, IBV_QPT_RC, RDMA_PS_TCP},
 		{0, RDMA_PS_UDP, IBV_QPT_UD, RDMA_PS_UDP},
+		{0, RDMA_PS_IPOIB, IBV_QPT_UD, RDMA_PS_IPOIB},
 		{IBV_QPT_RC, 0, IBV_QPT_RC, RDMA_PS_TCP},
 		{IBV_QPT_UD, 0, IBV_QPT_UD, RDMA_PS_UDP},
 		{IBV_QPT_UC, RDMA_PS_TCP, IBV_QPT_UC, RDMA_PS_TCP},
@@ -346,6 +383,7 @@ static void hints_choose_type_and_port_space(struct vt *t)
 		VT_EQ(t, found->ai_qp_type, rows[i].expected_type);
 		VT_EQ(t, found->ai_port_space, rows[i].expected_space);
 		VT_EQ(t, found->ai_family, AF_INET);
+		VT_EQ(t, found->ai_flags, 0);
 		VT_CHECK(t, found->ai_dst_addr && !found->ai_src_addr);
 		VT_EQ(t, found->ai_dst_len, sizeof(struct sockaddr_in));
 		VT_EQ(t, ntohs(((struct sockaddr_in *)found->ai_dst_addr)->sin_port), 7471);
@@ -366,6 +404,24 @@ static void a_source_of_the_hints_is_kept(struct vt *t)
 	VT_EQ(t, found->ai_src_len, sizeof(source));
 	VT_EQ_MEM(t, found->ai_src_addr, &source, sizeof(source));
 	VT_CHECK(t, found->ai_src_addr != hints.ai_src_addr);
+}
+
+/* The address that was looked up for a listener is its source. */
+static void a_source_that_was_looked_up_is_kept(struct vt *t)
+{
+	struct sockaddr_in source = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000002)};
+	const struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST | RAI_PASSIVE,
+					    .ai_port_space = RDMA_PS_TCP,
+					    .ai_src_addr = (struct sockaddr *)&source,
+					    .ai_src_len = sizeof(source)};
+	const struct rdma_addrinfo *found;
+
+	tc_channel(t);
+	found = look_up(t, "127.0.0.3", "7471", &hints);
+	VT_EQ(t, found->ai_flags, RAI_PASSIVE);
+	VT_CHECK(t, !found->ai_dst_addr);
+	VT_EQ(t, ntohl(((struct sockaddr_in *)found->ai_src_addr)->sin_addr.s_addr), 0x7f000003);
+	VT_EQ(t, ntohs(((struct sockaddr_in *)found->ai_src_addr)->sin_port), 7471);
 }
 
 static void hints_alone_are_the_answer(struct vt *t)
@@ -401,6 +457,35 @@ static void names_are_not_numbers(struct vt *t)
 	VT_CHECK(t, !list);
 }
 
+/* The port space and the port are a service ID, whose mask has the bits that count. */
+static void an_address_of_infiniband_comes_from_ipv6(struct vt *t)
+{
+	struct rdma_addrinfo hints = {.ai_flags = RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY,
+				      .ai_family = AF_IB,
+				      .ai_port_space = RDMA_PS_TCP};
+	static const uint8_t gid[16] = {0xfe, 0x80, [8] = 2, [15] = 3};
+	const struct sockaddr_ib *address;
+	const struct rdma_addrinfo *found;
+
+	tc_channel(t);
+	for (int i = 0; i < 2; i++) {
+		vt_row(t, "%s", i ? "passive" : "active");
+		hints.ai_flags |= i ? RAI_PASSIVE : 0;
+		found = look_up(t, "fe80::200:0:0:3", i ? "7471" : NULL, &hints);
+		VT_EQ(t, found->ai_family, AF_IB);
+		VT_EQ(t, i ? found->ai_src_len : found->ai_dst_len, sizeof(*address));
+		address = (const struct sockaddr_ib *)(i ? found->ai_src_addr : found->ai_dst_addr);
+		VT_EQ(t, address->sib_family, AF_IB);
+		VT_EQ(t, be16toh(address->sib_pkey), 0xffff);
+		VT_EQ_MEM(t, &address->sib_addr, gid, sizeof(gid));
+		VT_EQ(t, be64toh(address->sib_sid), i ? 0x1061d2f : 0x1060000);
+		VT_EQ(t, be64toh(address->sib_sid_mask), i ? UINT64_MAX : UINT64_MAX - 0xffff);
+	}
+	/* Without RAI_FAMILY, the family is that of the number. */
+	hints.ai_flags = RAI_NUMERICHOST | RAI_NOROUTE;
+	VT_EQ(t, look_up(t, "fe80::200:0:0:3", "7471", &hints)->ai_family, AF_INET6);
+}
+
 static const struct vt_test tests[] = {
 	{"a_synchronous_server_and_its_client",
 	 "rdma_create_ep(3), rdma_get_request(3); rdma_cm(7): synchronous", 0,
@@ -414,14 +499,23 @@ static const struct vt_test tests[] = {
 	{"a_synchronous_datagram_service", SRC_LIBRARY "rdma_accept: ucma_is_ud_qp", 0,
 	 a_synchronous_datagram_service},
 	{"an_endpoint_without_a_qp", "rdma_create_ep(3)", 0, an_endpoint_without_a_qp},
+	{"an_address_has_the_length_of_its_family",
+	 "Linux drivers/infiniband/core/ucma.c, ucma_bind, ucma_resolve_addr", 0,
+	 an_address_has_the_length_of_its_family},
 	{"the_srq_of_an_identifier_is_its_qps", "rdma_create_srq(3); rdma_create_qp(3)", 0,
 	 the_srq_of_an_identifier_is_its_qps},
 	{"hints_choose_type_and_port_space", "rdma_getaddrinfo(3)", 0,
 	 hints_choose_type_and_port_space},
 	{"a_source_of_the_hints_is_kept", "rdma_getaddrinfo(3): ai_src_addr", 0,
 	 a_source_of_the_hints_is_kept},
+	{"a_source_that_was_looked_up_is_kept",
+	 SRC_RDMA_CORE "librdmacm/addrinfo.c, rdma_getaddrinfo", 0,
+	 a_source_that_was_looked_up_is_kept},
 	{"hints_alone_are_the_answer", SRC_RDMA_CORE "librdmacm/addrinfo.c, rdma_getaddrinfo", 0,
 	 hints_alone_are_the_answer},
+	{"an_address_of_infiniband_comes_from_ipv6",
+	 "rdma_getaddrinfo(3); " SRC_RDMA_CORE "librdmacm/addrinfo.c, ucma_convert_in6", 0,
+	 an_address_of_infiniband_comes_from_ipv6},
 	{"names_are_not_numbers", "rdma_getaddrinfo(3): RAI_NUMERICHOST", 0, names_are_not_numbers},
 	{NULL},
 };

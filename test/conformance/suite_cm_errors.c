@@ -103,7 +103,7 @@ static void a_chosen_port_has_one_owner(struct vt *t)
 
 	for (size_t i = 0; i < IDS; i++) {
 		ids[i] = sharing(t, channel);
-		/* The second one has asked for the port that may be the next. */
+		/* The second identifier binds the port behind that of the first, which may be the next free port. */
 		VT_OK(t, bind_to(ids[i], tc_address(&t->b, i == 1 ? port_of(ids[0]) + 1 : 0)));
 		VT_CHECK(t, port_of(ids[i]) != 0);
 		for (size_t j = 0; j < i; j++)
@@ -121,7 +121,7 @@ static void ports_below_1024_need_a_capability(struct vt *t)
 {
 	struct rdma_cm_id *id;
 
-	/* Before the channel is made: the kernel refuses calls of a process that has changed its rights since. */
+	/* Drops the right before it makes the channel: the kernel refuses calls on the channel after such a change. */
 	if (capability_drop(CAP_NET_BIND_SERVICE))
 		vt_defer(t, restore, NULL);
 	id = tc_id(t, tc_channel(t), RDMA_PS_TCP);
@@ -218,7 +218,6 @@ static struct tc_pair *enter(struct vt *t, enum state state, struct rdma_cm_id *
 {
 	struct tc_pair *pair = state < ESTABLISHED ? tc_pair(t, RDMA_PS_TCP) : tc_connected(t);
 	struct tc_address here = tc_address(&t->b, 0), to = tc_address(&t->b, pair->port);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
 	*id = state == LISTENING ? pair->listener : pair->a;
 	if (state < ROUTE_RESOLVED)
@@ -230,8 +229,7 @@ static struct tc_pair *enter(struct vt *t, enum state state, struct rdma_cm_id *
 		tc_expect(t, pair->a_channel, *id, RDMA_CM_EVENT_ADDR_RESOLVED);
 	}
 	if (state == ASKED || state == REQUESTED || state == REJECTED) {
-		tc_qp(t, pair->a);
-		tc_request(pair, &param);
+		tc_ask(pair);
 		tc_qp(t, pair->b);
 	}
 	if (state == REQUESTED || state == REJECTED)
@@ -352,43 +350,38 @@ static void a_second_connect_leaves_the_first_alone(struct vt *t)
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
 	struct rdma_conn_param param = tc_param(NULL, 0);
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	VT_MINUS_ERRNO(t, vb_cm_connect(pair->a, &param), EINVAL);
-	tc_qp(t, pair->b);
-	VT_OK(t, vb_cm_accept(pair->b, &param));
-	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ESTABLISHED);
-	tc_expect(t, pair->b_channel, pair->b, RDMA_CM_EVENT_ESTABLISHED);
+	tc_establish(pair);
 	VT_MINUS_ERRNO(t, vb_cm_connect(pair->a, &param), EINVAL);
 	tc_send(t, pair->a, pair->b);
 }
 
+/* B answers a request with more data than fit. */
+static struct tc_pair *answer_too_much(struct vt *t, enum rdma_port_space space, uint8_t bytes)
+{
+	static const uint8_t data[UINT8_MAX];
+	struct tc_pair *pair = tc_pair(t, space);
+	struct rdma_conn_param param = tc_param(data, bytes);
+
+	tc_ask(pair);
+	tc_qp(t, pair->b);
+	VT_MINUS_ERRNO(t, vb_cm_accept(pair->b, &param), EINVAL);
+	return pair;
+}
+
 static void an_answer_with_too_much_data_rejects(struct vt *t)
 {
-	static const uint8_t data[197];
-	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
+	struct tc_pair *pair = answer_too_much(t, RDMA_PS_TCP, 197);
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
-	tc_qp(t, pair->b);
-	param = tc_param(data, sizeof(data));
-	VT_MINUS_ERRNO(t, vb_cm_accept(pair->b, &param), EINVAL);
 	VT_STATE(t, ts_query_state(t, pair->b->qp), IBV_QPS_ERR);
 	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_REJECTED, BY_CONSUMER);
 }
 
 static void a_lookups_answer_with_too_much_data_rejects(struct vt *t)
 {
-	static const uint8_t data[137];
-	struct tc_pair *pair = tc_pair(t, RDMA_PS_UDP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
+	struct tc_pair *pair = answer_too_much(t, RDMA_PS_UDP, 137);
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
-	tc_qp(t, pair->b);
-	param = tc_param(data, sizeof(data));
-	VT_MINUS_ERRNO(t, vb_cm_accept(pair->b, &param), EINVAL);
 	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_UNREACHABLE, SIDR_REJECTED);
 }
 
@@ -396,18 +389,16 @@ static void a_rejection_with_too_much_data_may_be_repeated(struct vt *t)
 {
 	static const uint8_t data[149];
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	VT_MINUS_ERRNO(t, vb_cm_reject(pair->b, data, 149), EINVAL);
 	VT_OK(t, vb_cm_reject(pair->b, data, 148));
 	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_REJECTED, BY_CONSUMER);
 	VT_MINUS_ERRNO(t, vb_cm_reject(pair->b, NULL, 0), EINVAL);
 }
 
-/* The messages of two communications come in their order: the second request says that the rejection of the
- * first has come. */
+/* The messages of two communications come in their order: once the second request has come, the rejection of
+ * the first one has come, too. */
 static void a_request_that_was_given_up_has_no_event(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
@@ -423,10 +414,7 @@ static void a_request_that_was_given_up_has_no_event(struct vt *t)
 	pair->a = next;
 	tc_request(pair, &param);
 	VT_MINUS_ERRNO(t, vb_cm_accept(old, &param), EINVAL);
-	tc_qp(t, pair->b);
-	VT_OK(t, vb_cm_accept(pair->b, &param));
-	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ESTABLISHED);
-	tc_expect(t, pair->b_channel, pair->b, RDMA_CM_EVENT_ESTABLISHED);
+	tc_establish(pair);
 	tc_send(t, pair->a, pair->b);
 }
 
@@ -441,8 +429,7 @@ static void a_second_disconnect_changes_nothing(struct vt *t)
 	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_DISCONNECTED);
 	VT_OK(t, vb_cm_disconnect(pair->b));
 	VT_OK(t, vb_cm_disconnect(pair->a));
-	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_TIMEWAIT_EXIT);
-	tc_expect(t, pair->b_channel, pair->b, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	tc_expect_both(pair, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 }
 
 static const struct vt_test tests[] = {

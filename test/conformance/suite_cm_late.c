@@ -15,12 +15,6 @@
 /* The messages of a connection, in their order. */
 static const char *const messages[] = {"REQ", "REP", "RTU", "DREQ", "DREP"};
 
-static void expect_both(struct tc_pair *pair, enum rdma_cm_event_type type)
-{
-	tc_expect(pair->t, pair->a_channel, pair->a, type);
-	tc_expect(pair->t, pair->b_channel, pair->b, type);
-}
-
 static void answer(struct tc_pair *pair)
 {
 	struct rdma_conn_param param = tc_param(NULL, 0);
@@ -37,7 +31,7 @@ static void end_both(struct tc_pair *pair)
 	tc_expect(t, pair->b_channel, pair->b, RDMA_CM_EVENT_DISCONNECTED);
 	VT_OK(t, vb_cm_disconnect(pair->b));
 	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_DISCONNECTED);
-	expect_both(pair, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	tc_expect_both(pair, RDMA_CM_EVENT_TIMEWAIT_EXIT);
 }
 
 /* No message leads to a second event, also in 30 s. */
@@ -53,7 +47,6 @@ static void expect_silence(struct tc_pair *pair)
 static void live(struct vt *t, unsigned int message, enum vb_fault_action action, uint64_t delay_ns)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
 	vt_row(t, "%s", messages[message]);
 	ts_fault(t, &(struct vb_fault_rule){.action = action,
@@ -61,10 +54,9 @@ static void live(struct vt *t, unsigned int message, enum vb_fault_action action
 					    .skip = message,
 					    .count = 1,
 					    .delay_ns = delay_ns});
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	answer(pair);
-	expect_both(pair, RDMA_CM_EVENT_ESTABLISHED);
+	tc_expect_both(pair, RDMA_CM_EVENT_ESTABLISHED);
 	tc_send(t, pair->a, pair->b);
 	tc_send(t, pair->b, pair->a);
 	/* A late REQ comes before the end: behind it, it would be a new request. */
@@ -94,17 +86,15 @@ static void each_message_may_come_late(struct vt *t)
 static void programs_may_answer_late(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	ts_pause(t, LONG_NS);
 	VT_CHECK(t, !tc_has_event(t, pair->a_channel));
 	answer(pair);
 	/* The RTU follows when the program takes the event of the REP. */
 	ts_pause(t, LONG_NS);
 	VT_CHECK(t, !tc_has_event(t, pair->b_channel));
-	expect_both(pair, RDMA_CM_EVENT_ESTABLISHED);
+	tc_expect_both(pair, RDMA_CM_EVENT_ESTABLISHED);
 	tc_send(t, pair->a, pair->b);
 	end_both(pair);
 }
@@ -123,10 +113,8 @@ static void a_connection_lasts(struct vt *t)
 static void a_rejection_ends_the_request(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	VT_OK(t, vb_cm_reject(pair->b, NULL, 0));
 	tc_failed(t, pair->a_channel, pair->a, RDMA_CM_EVENT_REJECTED, 28);
 	expect_silence(pair);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Connections: what options and parameters do to the QPs, and what reaches the other side.
+ * Connections: the effects of options and parameters on the QPs and on the other side.
  */
 #include "test/conformance/sources.h"
-#include "test/support/keep.h"
 #include "test/support/manager.h"
 
 #include <endian.h>
@@ -41,17 +40,6 @@ static void route(struct tc_pair *pair, struct rdma_cm_id *id)
 	tc_expect(pair->t, pair->a_channel, id, RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-/* Accepts a request that has been taken, and takes both events. */
-static void establish(struct tc_pair *pair)
-{
-	struct rdma_conn_param param = tc_param(NULL, 0);
-
-	tc_qp(pair->t, pair->b);
-	VT_OK(pair->t, vb_cm_accept(pair->b, &param));
-	tc_expect(pair->t, pair->a_channel, pair->a, RDMA_CM_EVENT_ESTABLISHED);
-	tc_expect(pair->t, pair->b_channel, pair->b, RDMA_CM_EVENT_ESTABLISHED);
-}
-
 static int set_byte(struct rdma_cm_id *id, int name, uint8_t value)
 {
 	return vb_cm_set_option(id, RDMA_OPTION_ID, name, &value, sizeof(value));
@@ -63,15 +51,13 @@ static void the_type_of_service_is_the_traffic_class(struct vt *t)
 
 	for (size_t i = 0; i < TS_COUNT(values); i++) {
 		struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-		struct rdma_conn_param param = tc_param(NULL, 0);
 
 		vt_row(t, "TOS %u", values[i]);
 		pair->a = resolved(pair);
 		VT_OK(t, set_byte(pair->a, RDMA_OPTION_ID_TOS, values[i]));
 		route(pair, pair->a);
-		tc_qp(t, pair->a);
-		tc_request(pair, &param);
-		establish(pair);
+		tc_ask(pair);
+		tc_establish(pair);
 		VT_EQ(t, query(t, pair->a->qp).ah_attr.grh.traffic_class, values[i]);
 		VT_EQ(t, query(t, pair->b->qp).ah_attr.grh.traffic_class, values[i]);
 		tc_send(t, pair->a, pair->b);
@@ -81,16 +67,14 @@ static void the_type_of_service_is_the_traffic_class(struct vt *t)
 static void each_side_has_its_ack_timeout(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
 	pair->a = resolved(pair);
 	VT_OK(t, set_byte(pair->a, RDMA_OPTION_ID_ACK_TIMEOUT, 20));
 	route(pair, pair->a);
 	VT_EQ(t, pair->a->route.path_rec->packet_life_time, 19);
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	VT_OK(t, set_byte(pair->b, RDMA_OPTION_ID_ACK_TIMEOUT, 12));
-	establish(pair);
+	tc_establish(pair);
 	VT_EQ(t, query(t, pair->a->qp).timeout, 20);
 	VT_EQ(t, query(t, pair->b->qp).timeout, 12);
 	tc_send(t, pair->a, pair->b);
@@ -147,7 +131,6 @@ static void a_program_brings_its_route(struct vt *t)
 	const uint32_t whole =
 		IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 	struct ibv_path_data paths[] = {path_data(pair->a, IBV_PATH_FLAG_GMP, 10),
 					path_data(pair->a, whole, 20)};
 
@@ -160,22 +143,11 @@ static void a_program_brings_its_route(struct vt *t)
 	      vb_cm_set_option(pair->a, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, paths, sizeof(paths)));
 	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ROUTE_RESOLVED);
 	VT_MINUS_ERRNO(t, vb_cm_resolve_route(pair->a, 2000), EINVAL);
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
-	establish(pair);
+	tc_ask(pair);
+	tc_establish(pair);
 	/* One step above the life time of a packet, which is longer than the delay of an ACK. */
 	VT_EQ(t, query(t, pair->a->qp).timeout, 21);
 	tc_send(t, pair->a, pair->b);
-}
-
-static struct ibv_qp *own_qp(struct vt *t, struct rdma_cm_id *id)
-{
-	struct ibv_cq *cq = VT_PTR(t, vb_create_cq(id->verbs, 16, NULL, NULL, 0));
-	struct ibv_pd *pd = VT_PTR(t, vb_alloc_pd(id->verbs));
-
-	ts_keep(t, TS_CQ, cq);
-	ts_keep(t, TS_PD, pd);
-	return ts_qp(t, pd, cq, IBV_QPT_RC);
 }
 
 static void flags_of_the_programs_own_qps(struct vt *t)
@@ -189,13 +161,13 @@ static void flags_of_the_programs_own_qps(struct vt *t)
 		param.srq = param.flow_control = (uint8_t)i;
 		param.retry_count = i ? 9 : 3;
 		param.rnr_retry_count = i ? 200 : 2;
-		param.qp_num = own_qp(t, pair->a)->qp_num;
+		param.qp_num = tc_own_qp(t, pair->a)->qp_num;
 		seen = tc_request(pair, &param).event.param.conn;
 		VT_EQ(t, seen.srq, i);
 		VT_EQ(t, seen.flow_control, i);
 		VT_EQ(t, seen.retry_count, i ? 7 : 3);
 		VT_EQ(t, seen.rnr_retry_count, i ? 7 : 2);
-		param.qp_num = own_qp(t, pair->b)->qp_num;
+		param.qp_num = tc_own_qp(t, pair->b)->qp_num;
 		VT_OK(t, vb_cm_accept(pair->b, &param));
 		seen = tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_CONNECT_RESPONSE)
 			       .event.param.conn;
@@ -213,13 +185,13 @@ static void ece_reaches_the_other_side(struct vt *t)
 	struct ibv_ece answered = {.vendor_id = 0x123456, .options = 0x70};
 	struct ibv_ece seen;
 
-	param.qp_num = own_qp(t, pair->a)->qp_num;
+	param.qp_num = tc_own_qp(t, pair->a)->qp_num;
 	VT_OK(t, vb_cm_set_local_ece(pair->a, &asked));
 	tc_request(pair, &param);
 	VT_OK(t, vb_cm_get_remote_ece(pair->b, &seen));
 	VT_EQ(t, seen.vendor_id, asked.vendor_id);
 	VT_EQ(t, seen.options, asked.options);
-	param.qp_num = own_qp(t, pair->b)->qp_num;
+	param.qp_num = tc_own_qp(t, pair->b)->qp_num;
 	VT_OK(t, vb_cm_set_local_ece(pair->b, &answered));
 	VT_OK(t, vb_cm_accept(pair->b, &param));
 	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_CONNECT_RESPONSE);
@@ -262,15 +234,15 @@ static void depths_may_be_left_to_the_devices(struct vt *t)
 	tc_send(t, pair->a, pair->b);
 }
 
-/* A connection that has failed has no TIMEWAIT_EXIT: only one that was made ends by it. */
+/* Only an established connection ends with TIMEWAIT_EXIT. */
 static void a_late_rejection_is_the_last_event(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
 	struct rdma_conn_param param = tc_param(NULL, 0);
 
-	param.qp_num = own_qp(t, pair->a)->qp_num;
+	param.qp_num = tc_own_qp(t, pair->a)->qp_num;
 	tc_request(pair, &param);
-	param.qp_num = own_qp(t, pair->b)->qp_num;
+	param.qp_num = tc_own_qp(t, pair->b)->qp_num;
 	VT_OK(t, vb_cm_accept(pair->b, &param));
 	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	VT_OK(t, vb_cm_reject(pair->b, NULL, 0));
@@ -280,7 +252,7 @@ static void a_late_rejection_is_the_last_event(struct vt *t)
 	VT_MINUS_ERRNO(t, vb_cm_establish(pair->a), EINVAL);
 }
 
-/* The peer's later messages say nothing new: librdmacm/cma.c, rdma_get_cm_event, connect_error. */
+/* The peer's later messages raise no event: librdmacm/cma.c, rdma_get_cm_event, connect_error. */
 static void a_connection_whose_qp_cannot_follow_has_one_event(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
@@ -288,8 +260,7 @@ static void a_connection_whose_qp_cannot_follow_has_one_event(struct vt *t)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	struct rdma_cm_event *event;
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
+	tc_ask(pair);
 	VT_OK(t, vb_modify_qp(pair->a->qp, &attr, IBV_QP_STATE));
 	tc_qp(t, pair->b);
 	VT_OK(t, vb_cm_accept(pair->b, &param));

@@ -58,6 +58,10 @@
 	X(cm_errors)         \
 	X(cm_options)        \
 	X(cm_late)           \
+	X(cm_srq)            \
+	X(cm_groups)         \
+	X(cm_removal)        \
+	X(cm_threads)        \
 	X(ports)             \
 	X(domain)            \
 	X(partitions)        \

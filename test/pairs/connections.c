@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two processes connect by the connection manager and check what each learns of the other; see usage()
+ * Two processes connect by the connection manager and check the values that they get from each other; see usage()
  * below. Plain librdmacm: it runs under `verbena run`, and on an adapter.
  */
 #include "test/pairs/peer.h"
@@ -29,7 +29,7 @@ enum {
 	SIDR_BY_PROGRAM = 2,
 };
 
-/* What a client asks for, so that no value of it is that of another field. */
+/* The values of a client's request differ, so that the test sees a value in a wrong field. */
 enum { RESPONDER_RESOURCES = 3, INITIATOR_DEPTH = 4, RETRIES = 5, RNR_RETRIES = 6 };
 
 enum {
@@ -66,7 +66,7 @@ static void usage(FILE *out, const struct scenario *scenarios)
 		fprintf(out, "  %s\n", scenarios->name);
 }
 
-/* --- what is sent --- */
+/* --- data to send --- */
 
 static uint64_t key_of(const struct side *side, enum part part)
 {
@@ -230,7 +230,7 @@ static void accept_from(const struct side *side, struct rdma_cm_id *id)
 	check("rdma_accept", rdma_accept(id, &param) ? errno : 0);
 }
 
-/* Checks what the event says of a request of connect_to(). */
+/* Checks the event of a request of connect_to(). */
 static void check_request(const struct side *side, const struct rdma_cm_event *event)
 {
 	const struct rdma_conn_param *param = &event->param.conn;
@@ -488,17 +488,24 @@ static void client_rejects(const struct side *side)
 	end(id);
 }
 
-static void no_service(const struct side *side)
+/* The client asks for the port behind the server's, at which no program listens. */
+static void ask_in_vain(const struct side *side, enum rdma_port_space space,
+			enum rdma_cm_event_type type, int status)
 {
 	struct rdma_cm_id *id;
 
 	if (side->server)
 		return;
-	id = resolve(side, RDMA_PS_TCP, 1);
+	id = resolve(side, space, 1);
 	make_qp(id);
 	connect_to(side, id, 0);
-	expect_plain(id, RDMA_CM_EVENT_REJECTED, NO_SERVICE);
+	expect_plain(id, type, status);
 	end(id);
+}
+
+static void no_service(const struct side *side)
+{
+	ask_in_vain(side, RDMA_PS_TCP, RDMA_CM_EVENT_REJECTED, NO_SERVICE);
 }
 
 /* --- datagrams --- */
@@ -572,15 +579,7 @@ static void server_rejects_datagrams(const struct side *side)
 
 static void no_datagram_service(const struct side *side)
 {
-	struct rdma_cm_id *id;
-
-	if (side->server)
-		return;
-	id = resolve(side, RDMA_PS_UDP, 1);
-	make_qp(id);
-	connect_to(side, id, 0);
-	expect_plain(id, RDMA_CM_EVENT_UNREACHABLE, SIDR_NO_SERVICE);
-	end(id);
+	ask_in_vain(side, RDMA_PS_UDP, RDMA_CM_EVENT_UNREACHABLE, SIDR_NO_SERVICE);
 }
 
 /* --- both sides --- */

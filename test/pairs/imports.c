@@ -73,11 +73,9 @@ static int take(const struct peer *peer)
 static void send_range(struct link *link, enum ibv_wr_opcode opcode, size_t offset,
 		       size_t remote_offset)
 {
-	struct ibv_sge sge = link_sge(link->adapter, offset, SIZE);
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode};
 	struct ibv_wc wc;
 
-	link_post(link, &wr, remote_offset);
+	link_work(link, opcode, offset, SIZE, remote_offset);
 	adapter_success(link->adapter, &wc);
 }
 

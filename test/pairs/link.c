@@ -302,6 +302,17 @@ void link_post(struct link *link, struct ibv_send_wr *wr, size_t remote_offset)
 	check("ibv_post_send", ibv_post_send(link->qp, wr, &bad));
 }
 
+void link_work(struct link *link, enum ibv_wr_opcode opcode, size_t offset, size_t length,
+	       size_t remote_offset)
+{
+	struct ibv_sge sge = link_sge(link->adapter, offset, length);
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode};
+
+	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
+		wr.wr.atomic.compare_add = 3;
+	link_post(link, &wr, remote_offset);
+}
+
 void link_receive(struct link *link, uint64_t wr_id, size_t offset, size_t length)
 {
 	struct ibv_sge sge = link_sge(link->adapter, offset, length);

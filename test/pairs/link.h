@@ -83,6 +83,10 @@ struct ibv_sge link_sge(const struct adapter *adapter, size_t offset, size_t len
 /* Posts a send, to the address of the peer's memory at an offset. */
 void link_post(struct link *link, struct ibv_send_wr *wr, size_t remote_offset);
 
+/* Posts a WR of this opcode with `length` bytes of the adapter's memory. A fetch-and-add adds 3. */
+void link_work(struct link *link, enum ibv_wr_opcode opcode, size_t offset, size_t length,
+	       size_t remote_offset);
+
 /* Posts a receive of one range, to the SRQ if the QP has one. */
 void link_receive(struct link *link, uint64_t wr_id, size_t offset, size_t length);
 

@@ -47,13 +47,9 @@ static void close_end(struct end *end, const struct peer *peer)
 static void do_work(struct link *link, enum ibv_wr_opcode opcode, size_t offset, size_t length,
 		    size_t remote_offset)
 {
-	struct ibv_sge sge = link_sge(link->adapter, offset, length);
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode};
 	struct ibv_wc wc;
 
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		wr.wr.atomic.compare_add = 3;
-	link_post(link, &wr, remote_offset);
+	link_work(link, opcode, offset, length, remote_offset);
 	adapter_success(link->adapter, &wc);
 }
 

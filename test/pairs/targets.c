@@ -134,13 +134,9 @@ static void connect_ends(struct link *link, uint32_t number)
 static enum ibv_wc_status do_work(struct link *link, enum ibv_wr_opcode opcode, size_t offset,
 				  size_t length, size_t remote_offset)
 {
-	struct ibv_sge sge = link_sge(link->adapter, offset, length);
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = opcode};
 	struct ibv_wc wc;
 
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		wr.wr.atomic.compare_add = 3;
-	link_post(link, &wr, remote_offset);
+	link_work(link, opcode, offset, length, remote_offset);
 	do
 		adapter_wait(link->adapter, &wc);
 	while (wc.opcode & IBV_WC_RECV && wc.status == IBV_WC_SUCCESS);

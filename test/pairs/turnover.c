@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes and ends connections between two processes, and looks at what they leave: descriptors, memory, and
- * the file of the shared world.
+ * Makes and ends connections between two processes, and checks that no descriptors, no memory and no pages of the
+ * shared world's file are left.
  *
  *	turnover server ADDRESS PORT [FILE]
  *	turnover client ADDRESS PORT COUNT [FILE]
@@ -32,7 +32,7 @@
 /* The process is looked at for the first time after this part of its connections. */
 #define WARM_PART 5
 
-/* How much larger the process may be at its end: the heap's own unrest. */
+/* The process may grow so much from the warm state to its end, because the heap changes. */
 #define GROWTH_BYTES_MAX (128 * 1024)
 
 /* The world's table of ports, of which a page is allocated when a port of it is used for the first time. */
@@ -57,7 +57,7 @@ static void must(int err, const char *what)
 		fail(what);
 }
 
-/* --- what the process holds --- */
+/* --- resources of the process --- */
 
 struct holdings {
 	unsigned int descriptors;
@@ -78,7 +78,7 @@ static unsigned int count_descriptors(void)
 	return count;
 }
 
-/* The pages of the process's own: those of files, which include the world's, are not counted. */
+/* Counts the anonymous pages of the process: pages of files, such as the world's, do not count. */
 static long read_resident(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
@@ -100,7 +100,7 @@ static struct holdings look(void)
 	return found;
 }
 
-/* Compares what the process holds with what it held when it was warm. */
+/* Compares the resources with those of the warm process. */
 static int compare(const char *role, const struct holdings *warm, unsigned int count)
 {
 	const struct holdings now = look();
@@ -171,7 +171,7 @@ static void open_channel(void)
 		fail("rdma_create_event_channel");
 }
 
-/* The last things that the process has of its own. */
+/* Ends the objects that all connections use. */
 static void close_all(void)
 {
 	must(cq ? ibv_destroy_cq(cq) : 0, "ibv_destroy_cq");
@@ -314,7 +314,7 @@ static int step(struct client *client, const struct rdma_cm_event *event)
 	}
 }
 
-/* One connection, again until the server listens. */
+/* Repeats one connection until the server listens. */
 static void reach(void)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
@@ -328,7 +328,7 @@ static void reach(void)
 			const struct rdma_cm_event event = next_event();
 
 			err = step(&one, &event);
-			one.begun = one.count; /* no other one follows */
+			one.begun = one.count; /* no other connection follows */
 		}
 		if (!err)
 			return;

@@ -13,7 +13,7 @@ from pairs import Port, Process, has_socket, listening, wait_until
 
 LIMIT_S = 60
 RACES_MAX = 5  # as often a pair that has lost a race with itself is run again
-# What the event log of a server says once clients reach it: it listens, or has joined the group.
+# A line of the server's event log after which clients reach the server: it listens, or has joined the group.
 READY = {"verb": "cm_listen", "result": 0}, {"event": "RDMA_CM_EVENT_MULTICAST_JOIN"}
 
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/support/manager.h"
 
+#include "test/support/keep.h"
 #include "test/support/need.h"
 
 #include <netinet/in.h>
@@ -138,6 +139,16 @@ void tc_qp(struct vt *t, struct rdma_cm_id *id)
 	VT_OK(t, vb_cm_create_qp(id, NULL, &attr));
 }
 
+struct ibv_qp *tc_own_qp(struct vt *t, struct rdma_cm_id *id)
+{
+	struct ibv_cq *cq = VT_PTR(t, vb_create_cq(id->verbs, 16, NULL, NULL, 0));
+	struct ibv_pd *pd = VT_PTR(t, vb_alloc_pd(id->verbs));
+
+	ts_keep(t, TS_CQ, cq);
+	ts_keep(t, TS_PD, pd);
+	return ts_qp(t, pd, cq, IBV_QPT_RC);
+}
+
 /* --- events --- */
 
 bool tc_has_event(struct vt *t, struct rdma_event_channel *channel)
@@ -250,17 +261,35 @@ void tc_unserved(struct vt *t, enum rdma_port_space space, enum rdma_cm_event_ty
 	tc_failed(t, pair->a_channel, pair->a, type, status);
 }
 
+void tc_ask(struct tc_pair *pair)
+{
+	struct rdma_conn_param param = tc_param(NULL, 0);
+
+	tc_qp(pair->t, pair->a);
+	tc_request(pair, &param);
+}
+
+void tc_expect_both(struct tc_pair *pair, enum rdma_cm_event_type type)
+{
+	tc_expect(pair->t, pair->a_channel, pair->a, type);
+	tc_expect(pair->t, pair->b_channel, pair->b, type);
+}
+
+void tc_establish(struct tc_pair *pair)
+{
+	struct rdma_conn_param param = tc_param(NULL, 0);
+
+	tc_qp(pair->t, pair->b);
+	VT_OK(pair->t, vb_cm_accept(pair->b, &param));
+	tc_expect_both(pair, RDMA_CM_EVENT_ESTABLISHED);
+}
+
 struct tc_pair *tc_connected(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
-	struct rdma_conn_param param = tc_param(NULL, 0);
 
-	tc_qp(t, pair->a);
-	tc_request(pair, &param);
-	tc_qp(t, pair->b);
-	VT_OK(t, vb_cm_accept(pair->b, &param));
-	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ESTABLISHED);
-	tc_expect(t, pair->b_channel, pair->b, RDMA_CM_EVENT_ESTABLISHED);
+	tc_ask(pair);
+	tc_establish(pair);
 	return pair;
 }
 

@@ -61,14 +61,23 @@ struct rdma_cm_id *tc_another(struct tc_pair *pair);
 /* Resolves the address and the route of an identifier. */
 void tc_route(struct tc_pair *pair, struct rdma_cm_id *id);
 
-/* Parameters of a connection whose private data are `bytes` bytes of a pattern. */
+/* Parameters of a connection with `bytes` bytes of private data. */
 struct rdma_conn_param tc_param(const uint8_t *data, uint8_t bytes);
+
+/* A QP of the program with the identifier's device, which the identifier does not know. */
+struct ibv_qp *tc_own_qp(struct vt *t, struct rdma_cm_id *id);
 
 /* A asks; B takes the request. */
 struct tc_event tc_request(struct tc_pair *pair, struct rdma_conn_param *param);
 /* A sends a request while B has no listener, and gets an event of this type and status. */
 void tc_unserved(struct vt *t, enum rdma_port_space space, enum rdma_cm_event_type type,
 		 int status);
+/* The same with a new QP of A and the parameters of tc_param(). */
+void tc_ask(struct tc_pair *pair);
+/* Each side's next event is of this type. */
+void tc_expect_both(struct tc_pair *pair, enum rdma_cm_event_type type);
+/* B accepts with a new QP and the parameters of tc_param(), and both sides take their events. */
+void tc_establish(struct tc_pair *pair);
 /* A pair of the port space TCP that is connected, each with a QP. */
 struct tc_pair *tc_connected(struct vt *t);
 /* A message from one QP to the other, and its bytes. */

@@ -19,16 +19,16 @@ static const struct {
 	 "check that the port is active, or give the call more time"},
 	{RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL, VB_WHY_CM_EVENT_CONNECT,
 	 "the peer has accepted, but the QP could not be connected: EINVAL (Invalid argument); "
-	 "look "
-	 "at the state of the QP, and at the parameters that the peer has given to rdma_accept()"},
+	 "look at the state of the QP, and at the parameters that the peer has given to "
+	 "rdma_accept()"},
 	{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, VB_WHY_CM_EVENT_SILENT,
 	 "the connection manager of the peer does not answer: ETIMEDOUT (Connection timed out); "
 	 "check the address, that the host of the peer is up, and that its program has not ended "
 	 "meanwhile"},
 	{RDMA_CM_EVENT_UNREACHABLE, 1, VB_WHY_CM_EVENT_SIDR,
 	 "the peer gives no QP for datagrams: its SIDR_REP has the status 1; start the program "
-	 "that "
-	 "listens, and check its port and port space; 2 says that it has rejected"},
+	 "that listens, and check its port and port space; with the status 2, it has rejected the "
+	 "request"},
 	{RDMA_CM_EVENT_REJECTED, 8, VB_WHY_CM_EVENT_NO_SERVICE,
 	 "no program of the peer listens at this address and port (reason 8 of the REJ, invalid "
 	 "service ID); start the program that listens first, and check its address, its port and "
@@ -36,27 +36,23 @@ static const struct {
 	{RDMA_CM_EVENT_REJECTED, 10, VB_WHY_CM_EVENT_STALE,
 	 "the peer still has another connection of this QP or communication ID (reason 10 of the "
 	 "REJ, stale connection); wait until the peer has ended that connection, or connect "
-	 "another "
-	 "QP"},
+	 "another QP"},
 	{RDMA_CM_EVENT_REJECTED, 28, VB_WHY_CM_EVENT_CONSUMER,
 	 "the program of the peer has rejected the connection, or has destroyed its identifier "
-	 "(reason 28 of the REJ, consumer defined); look at the private data of the event, at what "
-	 "the peer prints, and at the backlog of its rdma_listen()"},
+	 "(reason 28 of the REJ, consumer defined); look at the private data of the event, and at "
+	 "the output of the peer"},
 	{RDMA_CM_EVENT_REJECTED, 26, VB_WHY_CM_EVENT_REJECTED,
 	 "the peer has sent a REJ with the reason 26: invalid MTU; correct what the reason names "
-	 "in "
-	 "the request; InfiniBand, 12.6.7.2 has the list"},
+	 "in the request; InfiniBand, 12.6.7.2 has the list"},
 	{RDMA_CM_EVENT_REJECTED, 35, VB_WHY_CM_EVENT_REJECTED,
 	 "the peer has sent a REJ with the reason 35: vendor option is not supported; correct what "
 	 "the reason names in the request; InfiniBand, 12.6.7.2 has the list"},
 	{RDMA_CM_EVENT_REJECTED, 34, VB_WHY_CM_EVENT_REJECTED,
 	 "the peer has sent a REJ with the reason 34: a reason without a name; correct what the "
-	 "reason "
-	 "names in the request; InfiniBand, 12.6.7.2 has the list"},
+	 "reason names in the request; InfiniBand, 12.6.7.2 has the list"},
 	{RDMA_CM_EVENT_REJECTED, 65535, VB_WHY_CM_EVENT_REJECTED,
-	 "the peer has sent a REJ with the reason 65535: a reason without a name; correct what the "
-	 "reason "
-	 "names in the request; InfiniBand, 12.6.7.2 has the list"},
+	 "the peer has sent a REJ with the reason 65535: a reason without a name; correct what "
+	 "the reason names in the request; InfiniBand, 12.6.7.2 has the list"},
 	{RDMA_CM_EVENT_MULTICAST_ERROR, -ENETDOWN, VB_WHY_CM_EVENT_MULTICAST,
 	 "the port has not joined the multicast group: ENETDOWN (Network is down); check the "
 	 "address of the group, and that the port is active"},

@@ -392,7 +392,8 @@ void test_a_flood_of_requests_beyond_the_backlog(void)
 	expect_kept();
 }
 
-/* Each DREQ of nobody's connection is answered; while the sender takes no answer, a bounded number waits. */
+/* A side answers each DREQ that is for none of its connections. While the sender takes no answer, a bounded number
+ * of answers waits. */
 void test_a_flood_of_messages_that_want_an_answer(void)
 {
 	struct joined_way *back;

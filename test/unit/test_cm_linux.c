@@ -142,13 +142,13 @@ static void give_request(enum frame number)
 {
 	const bool connects = kinds[number] == SIM_CM_REQ;
 	struct talk_end *end = &talk.ends[1];
-	uint64_t service;
-	uint8_t address[16];
+	struct sim_gsi_target target;
 
 	take(number);
-	sim_cm_request_address(mad, kinds[number], &service, address);
+	target = sim_cm_request_target(mad);
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(end->sim, end, &end->listener));
-	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(end->listener, service, NULL, address));
+	TEST_ASSERT_EQUAL_INT(
+		0, sim_cm_listen(end->listener, target.service_id, NULL, target.address));
 	if (connects) {
 		put_gid(SIM_CM_REQ_LOCAL_GID, 0);
 		put_gid(SIM_CM_REQ_REMOTE_GID, 1);
@@ -215,7 +215,7 @@ void test_qp_1_takes_each_message(void)
 
 /* --- requests --- */
 
-/* What test/pairs/connections.c asks for, and what Linux adds: drivers/infiniband/core/cma.c,
+/* The values of test/pairs/connections.c, and those that Linux adds: drivers/infiniband/core/cma.c,
  * cma_connect_ib(). */
 static void check_request(const struct sim_cm_request *request, unsigned int port)
 {

@@ -168,8 +168,7 @@ void test_a_service_that_is_used_at_all_addresses(void)
 	       VB_WHY_CM_SERVICE_OVERLAPS,
 	       "the service ID 0x1061234 is used, and one of the two addresses stands for all "
 	       "addresses; choose another port; set RDMA_OPTION_ID_REUSEADDR on all identifiers, "
-	       "or "
-	       "RDMA_OPTION_ID_AFONLY if the families differ");
+	       "or RDMA_OPTION_ID_AFONLY if the families differ");
 }
 
 static int full(void *arg, uint64_t service_id, const uint8_t address[16], uint32_t flags)
@@ -434,7 +433,6 @@ void test_a_request_beyond_the_backlog(void)
 	expect_drop(
 		SIM_DISCARD_CM_BACKLOG, VB_WHY_DROP_CM_BACKLOG,
 		"dropped the REQ: as many requests for service ID 0x1061234 wait for the program "
-		"as "
-		"its backlog allows; call rdma_get_cm_event(3) sooner, or rdma_listen(3) with a "
-		"larger backlog; the peer repeats its REQ");
+		"as its backlog allows; call rdma_get_cm_event(3) sooner, or rdma_listen(3) with "
+		"a larger backlog; the peer repeats its REQ");
 }

@@ -230,7 +230,7 @@ static void listeners(void)
 
 	TEST_ASSERT_EQUAL_INT(0, reserve(0, left, SHARED));
 	TEST_ASSERT_EQUAL_INT(0, reserve(1, left, SHARED));
-	/* A listener excludes others that share, also those that do not listen. */
+	/* A listener excludes all other reservations, also shared ones without a listener. */
 	TEST_ASSERT_EQUAL_INT(EADDRINUSE, listen_at(&first, 0, NULL, left));
 	sim_cm_unreserve(talk.ends[1].sim, TALK_SERVICE, left);
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_listen(first, TALK_SERVICE, NULL, left));
@@ -286,10 +286,14 @@ static void ask_for(const uint8_t address[16])
 	talk_run(&talk);
 }
 
-static const struct sim_cm *listener_of(unsigned int n)
+/* Returns the listener that gets a request to the address; NULL if no listener gets it. */
+static const struct sim_cm *listener_for(const uint8_t address[16])
 {
-	const struct talk_event *event = talk_nth(&talk, 1, SIM_CM_EVENT_REQ, n);
+	const unsigned int before = talk_count(&talk, 1, SIM_CM_EVENT_REQ);
+	const struct talk_event *event;
 
+	ask_for(address);
+	event = talk_nth(&talk, 1, SIM_CM_EVENT_REQ, before);
 	return event ? event->listener : NULL;
 }
 
@@ -301,19 +305,15 @@ static void by_address(void)
 	talk.ends[1].silent = true;
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&one, 1, NULL, left));
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&other, 1, NULL, right));
-	ask_for(right);
-	TEST_ASSERT_EQUAL_PTR(other, listener_of(0));
-	ask_for(left);
-	TEST_ASSERT_EQUAL_PTR(one, listener_of(1));
-	ask_for(third);
-	TEST_ASSERT_NULL(listener_of(2));
+	TEST_ASSERT_EQUAL_PTR(other, listener_for(right));
+	TEST_ASSERT_EQUAL_PTR(one, listener_for(left));
+	TEST_ASSERT_NULL(listener_for(third));
 	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_INVALID_SERVICE_ID,
 			       talk_nth(&talk, 0, SIM_CM_EVENT_REJ, 0)->event.rejection.reason);
 	sim_cm_destroy(one);
 	sim_cm_destroy(other);
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&one, 1, NULL, any));
-	ask_for(third);
-	TEST_ASSERT_EQUAL_PTR(one, listener_of(2));
+	TEST_ASSERT_EQUAL_PTR(one, listener_for(third));
 }
 
 void test_a_listener_is_found_by_its_address(void)
@@ -330,12 +330,10 @@ void test_a_listener_of_a_device(void)
 	talk.ends[1].silent = true;
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&one, 1, talk.ends[0].device, any));
 	/* The request comes to the other device. */
-	ask_for(right);
-	TEST_ASSERT_NULL(listener_of(0));
+	TEST_ASSERT_NULL(listener_for(right));
 	sim_cm_destroy(one);
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&one, 1, talk.ends[1].device, any));
-	ask_for(right);
-	TEST_ASSERT_EQUAL_PTR(one, listener_of(0));
+	TEST_ASSERT_EQUAL_PTR(one, listener_for(right));
 }
 
 /* Each family has a listener for all its addresses. */
@@ -348,17 +346,13 @@ static void families(void)
 	TEST_ASSERT_EQUAL_INT(0, reserve(1, any, AFONLY));
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&four, 1, NULL, any_ipv4));
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&six, 1, NULL, any));
-	ask_for(right);
-	TEST_ASSERT_EQUAL_PTR(four, listener_of(0));
-	ask_for(ipv6);
-	TEST_ASSERT_EQUAL_PTR(six, listener_of(1));
+	TEST_ASSERT_EQUAL_PTR(four, listener_for(right));
+	TEST_ASSERT_EQUAL_PTR(six, listener_for(ipv6));
 	/* The owner of the other family's listener rejects. */
 	sim_cm_destroy(four);
-	ask_for(right);
-	TEST_ASSERT_EQUAL_PTR(six, listener_of(2));
+	TEST_ASSERT_EQUAL_PTR(six, listener_for(right));
 	sim_cm_destroy(six);
-	ask_for(ipv6);
-	TEST_ASSERT_NULL(listener_of(3));
+	TEST_ASSERT_NULL(listener_for(ipv6));
 }
 
 void test_a_listener_for_each_family(void)
@@ -377,10 +371,17 @@ void test_listeners_of_two_processes(void)
 	talk.ends[1].silent = true;
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&own, 0, NULL, left));
 	TEST_ASSERT_EQUAL_INT(0, listen_at(&other, 1, NULL, right));
-	ask_for(right);
-	TEST_ASSERT_EQUAL_PTR(other, listener_of(0));
-	ask_for(left);
-	TEST_ASSERT_EQUAL_PTR(own, listener_of(1));
+	TEST_ASSERT_EQUAL_PTR(other, listener_for(right));
+	TEST_ASSERT_EQUAL_PTR(own, listener_for(left));
+}
+
+/* A request that the server has taken, and does not answer. */
+static void ask_silent_server(void)
+{
+	talk_listen(&talk);
+	talk.ends[1].silent = true;
+	talk_connect(&talk);
+	talk_run(&talk);
 }
 
 /* --- what a program gets for its QP --- */
@@ -508,10 +509,7 @@ void test_attributes_before_the_rep(void)
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	int mask;
 
-	talk_listen(&talk);
-	talk.ends[1].silent = true;
-	talk_connect(&talk);
-	talk_run(&talk);
+	ask_silent_server();
 	TEST_ASSERT_EQUAL_UINT(7, attr_of(1, IBV_QPS_RTR, RTR_RC_MASK).max_dest_rd_atomic);
 	TEST_ASSERT_EQUAL_UINT(4, attr_of(1, IBV_QPS_RTS, RTS_RC_MASK).max_rd_atomic);
 	attr_of(0, IBV_QPS_INIT, INIT_MASK);
@@ -524,10 +522,7 @@ void test_the_ack_delay_of_the_peer(void)
 	struct sim_cm_reply reply = talk_reply();
 	uint64_t start_ns;
 
-	talk_listen(&talk);
-	talk.ends[1].silent = true;
-	talk_connect(&talk);
-	talk_run(&talk);
+	ask_silent_server();
 	reply.target_ack_delay = 20;
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rep(talk.ends[1].cm, &reply));
 	talk_run(&talk);
@@ -587,10 +582,7 @@ void test_ece_of_a_reply(void)
 {
 	struct sim_cm_reply reply = talk_reply();
 
-	talk_listen(&talk);
-	talk.ends[1].silent = true;
-	talk_connect(&talk);
-	talk_run(&talk);
+	ask_silent_server();
 	reply.vendor_id = 0xa1b2c3;
 	reply.ece_options = 0x10203040;
 	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rep(talk.ends[1].cm, &reply));

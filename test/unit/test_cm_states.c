@@ -770,7 +770,7 @@ static void req_comes_again(void)
 		enum sim_cm_message answer; /* NONE: no answer */
 	} rows[] = {
 		{SIM_CM_REQ_RCVD, SIM_CM_NONE}, {SIM_CM_MRA_REQ_SENT, SIM_CM_MRA},
-		{SIM_CM_REP_SENT, SIM_CM_REP},	{SIM_CM_ESTABLISHED, SIM_CM_NONE},
+		{SIM_CM_REP_SENT, SIM_CM_NONE}, {SIM_CM_ESTABLISHED, SIM_CM_NONE},
 		{SIM_CM_TIMEWAIT, SIM_CM_REJ},
 	};
 	struct sim_cm_reply reply = talk_reply();

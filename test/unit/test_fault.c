@@ -303,8 +303,8 @@ void test_rule_matches_packets_with_its_field(void)
 		{{.place = SIM_FAULT_FRAME_BYTE, .offset = 14 + 20 + 8 + 12 + 4}, false},
 		{{.place = SIM_FAULT_BTH_BYTE, .offset = 12 + 4 - 1}, true},
 		{{.place = SIM_FAULT_BTH_BYTE, .offset = 12 + 4}, false},
-		{{.place = SIM_FAULT_LENGTH, .value = 11}, true},
-		{{.place = SIM_FAULT_LENGTH, .value = 12}, false},
+		{{.place = SIM_FAULT_LENGTH, .bits.value = 11}, true},
+		{{.place = SIM_FAULT_LENGTH, .bits.value = 12}, false},
 	};
 
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -329,7 +329,7 @@ void test_any_byte_may_change(void)
 						     .count = 1,
 						     .change = {.place = SIM_FAULT_FRAME_BYTE,
 								.offset = at,
-								.flip = 0xff,
+								.bits.flip = 0xff,
 								.right_icrc = true}});
 			write_bytes(30);
 			TEST_ASSERT_GREATER_OR_EQUAL(

@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fault rules that name messages of the connection manager: what a message that is lost, repeated, late,
- * changed or rejected does to the events of both ends.
+ * Fault rules that name messages of the connection manager: the events of both ends when a message is lost,
+ * repeated, late, changed or rejected.
  */
-#include "unity.h"
+#include "test/unit/three_ids.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <verbena/cm.h>
 #include <verbena/fault.h>
 #include <verbena/sim.h>
 #include <verbena/verbs.h>
 
-#define PORT	 7471
 #define TALK_MAX 1024
 
-static struct rdma_event_channel *channel;
-static struct rdma_cm_id *listener, *server, *client;
 static unsigned int established;
 static const char *source_address, *server_address = "127.0.0.1";
 
-/* What both ends have seen: "s" for the server and "c" for the client, before each event. */
+/* The events of both ends: "s" for the server or "c" for the client stands before each event. */
 static char seen[TALK_MAX];
 static uint64_t established_ns; /* when the last end was established */
 static int status;		/* of the last event with one */
@@ -45,45 +40,14 @@ void setUp(void)
 	status = 0;
 }
 
-static void end_id(struct rdma_cm_id **id)
-{
-	if (*id && (*id)->qp)
-		vb_cm_destroy_qp(*id);
-	if (*id)
-		TEST_ASSERT_EQUAL_INT(0, vb_cm_destroy_id(*id));
-	*id = NULL;
-}
-
 void tearDown(void)
 {
 	vb_fault_clear(NULL);
-	end_id(&server);
-	end_id(&client);
-	end_id(&listener);
-	vb_cm_destroy_event_channel(channel);
+	end_ids();
 	vb_sim_reset();
 }
 
 /* --- the two ends --- */
-
-static struct sockaddr *address(const char *text)
-{
-	static struct sockaddr_in at;
-
-	at = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(PORT)};
-	TEST_ASSERT_EQUAL_INT(1, inet_pton(AF_INET, text, &at.sin_addr));
-	return (struct sockaddr *)&at;
-}
-
-static void make_qp(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = id->qp_type,
-	};
-
-	TEST_ASSERT_EQUAL_INT(0, vb_cm_create_qp(id, NULL, &attr));
-}
 
 static void note(const struct rdma_cm_event *event)
 {
@@ -168,7 +132,7 @@ static void open_ids(enum rdma_port_space ps)
 	seen[0] = '\0';
 }
 
-/* Runs until no event can come any more. */
+/* Runs until both ends have had their last event. */
 static void run(void)
 {
 	struct rdma_conn_param param = {.private_data = "hello",
@@ -230,7 +194,7 @@ static const struct {
 	{LOSE("RTU", .count = 1), GOOD, REP_NS, 1, 0},
 	{LOSE("DREQ", .count = 1), GOOD, 0, 1, 0},
 	{LOSE("DREP", .count = 1), ALONE, 0, 1, 0},
-	/* The peer is dead from there on. */
+	/* From this message on, the peer is dead. */
 	{LOSE("REQ"), "c UNREACHABLE", 0, 16, -ETIMEDOUT},
 	{LOSE("RTU"), "s CONNECT_REQUEST, c ESTABLISHED, s UNREACHABLE", 0, 16, -ETIMEDOUT},
 	{LOSE("DREQ"), UP ", c DISCONNECTED, c TIMEWAIT_EXIT", 0, 16, -ETIMEDOUT},
@@ -245,7 +209,7 @@ static const struct {
 	{LATE("RTU", 5), GOOD, 5000000, 1, 0},
 	{LATE("DREQ", 5), GOOD, 0, 1, 0},
 	{LATE("DREP", 5), GOOD, 0, 1, 0},
-	/* Later than the sender waits: what comes then is a message of the past. */
+	/* The message comes when its sender has given up: the receiver drops it. */
 	{LATE("REP", 10000), GOOD, REP_NS, 1, 0},
 	{LATE("RTU", 10000), GOOD, REP_NS, 1, 0},
 	{REJECT("REQ", 28), "c REJECTED", 0, 1, 28},
@@ -359,7 +323,7 @@ void test_messages_of_datagram_services(void)
 	} datagrams[] = {
 		{LOSE("REQ"), "s CONNECT_REQUEST, c ESTABLISHED", 0},
 		{LOSE("SIDR_REQ", .count = 1), "s CONNECT_REQUEST, c ESTABLISHED", 1},
-		/* The server has answered the first request, and knows nothing of it any more. */
+		/* The server has answered the first request and forgotten it. */
 		{LOSE("SIDR_REP", .count = 1),
 		 "s CONNECT_REQUEST, s CONNECT_REQUEST, c ESTABLISHED", 1},
 		{LOSE("SIDR_REQ"), "c UNREACHABLE", 16},

@@ -40,7 +40,7 @@ static void add(uint64_t process, uint8_t address, uint16_t number)
 	letter->pkey = number;
 }
 
-/* What has left, and how many may leave for each process. */
+/* The messages that have left, and the number that may leave for each process. */
 static struct {
 	uint16_t numbers[16];
 	unsigned int count, room[4];
@@ -65,7 +65,7 @@ static void expect_out(unsigned int count, const uint16_t *numbers)
 	memset(&out, 0, sizeof(out));
 }
 
-/* A receiver without room holds up its own messages only, at each place among the lines. */
+/* A receiver without room delays only its own messages, at each place among the lines. */
 void test_each_receiver_has_a_line(void)
 {
 	for (uint64_t stuck = 1; stuck <= 3; stuck++) {
@@ -153,7 +153,7 @@ static struct sim_cm *request(uint32_t qpn)
 	return cm;
 }
 
-/* All messages come, in their order and one time each, however many ways to look at them are on. */
+/* All messages come once and in their order, also while a trace and a log are on. */
 static void expect_requests(unsigned int count)
 {
 	talk.joined.ways[0].stuck = false;
@@ -177,7 +177,7 @@ void test_requests_wait_for_room(void)
 			request(0x1000 + i);
 		talk_run(&talk);
 		TEST_ASSERT_EQUAL_UINT(3, way->sent);
-		/* What waits has not been sent: neither a trace nor a counter has it. */
+		/* A message that waits is not sent: neither the trace nor a counter has it. */
 		TEST_ASSERT_EQUAL_UINT64(3, talk.ends[0].device->counters.sent_packets);
 		TEST_ASSERT_EQUAL_UINT(quiet ? 0 : 3, talk.mad_count);
 		TEST_ASSERT_TRUE(sim_way_out_is_awaited(talk.ends[0].sim));
@@ -189,7 +189,7 @@ void test_requests_wait_for_room(void)
 	}
 }
 
-/* There is room before the engine hears of it: a later message stands behind those that wait all the same. */
+/* A later message waits behind the earlier ones, even if there is room of which the engine does not know yet. */
 void test_no_message_overtakes_those_that_wait(void)
 {
 	struct joined_way *way = open_with_room(1, false);
@@ -332,7 +332,7 @@ void test_a_child_forgets_messages_that_wait(void)
 	TEST_ASSERT_EQUAL_UINT(1, way->sent);
 }
 
-/* Without a way out, what waits for it is the engine's own. */
+/* Without a way out, the engine itself takes the messages that have waited for it. */
 void test_the_way_out_is_taken_away(void)
 {
 	open_with_room(1, false);

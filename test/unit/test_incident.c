@@ -198,92 +198,96 @@ static void refuse(const struct refused *row,
 	TEST_ASSERT_EQUAL_STRING(message, error.text);
 }
 
-void test_wrong_rules(void)
-{
-	static const struct refused rows[] = {
-		{"dop",
-		 "action: 'dop' is unknown (allowed: drop, corrupt, duplicate, delay, reject)"},
-		{"", "an entry is empty (take out a comma)"},
-		{"drop,", "an entry is empty (take out a comma)"},
-		{"count=1",
-		 "action: is missing (allowed: drop, corrupt, duplicate, delay, reject)"},
-		{"drop,pns=1", "pns: unknown key (allowed: action, from, opcode, psn, dest_qpn, "
-			       "message, skip, count, probability, delay, reason, change, field, "
-			       "offset, value, mask, flip, right_icrc)"},
-		{"drop,count=1,count=2", "count: given twice"},
-		{"drop,action=drop", "action: given twice"},
-		{"drop,psn", "psn: has no value (write psn=...)"},
-		{"psn",
-		 "action: 'psn' is unknown (allowed: drop, corrupt, duplicate, delay, reject)"},
-		{"drop,psn=", "psn: the value is 0 bytes long (1 to 79 are allowed)"},
-		{"drop,from=sim2", "from: there is no device 'sim2' (allowed: sim0, sim1)"},
-		{"drop,psn=16777216", "psn: '16777216' is out of range (0 to 16777215)"},
-		{"drop,dest_qpn=0", "dest_qpn: '0' is out of range (1 to 16777215)"},
-		{"drop,skip=x", "skip: 'x' is not a number (0 to 18446744073709551615)"},
-		{"drop,count=01", "count: '01' begins with 0 (write it without, or 0x...)"},
-		{"drop,count=0", "count: '0' is out of range (1 to 18446744073709551615)"},
-		{"drop,probability=0",
-		 "probability: '0' is no probability (a number above 0, up to 1)"},
-		{"drop,probability=1.01",
-		 "probability: '1.01' is no probability (a number above 0, up to 1)"},
-		{"drop,probability=0.1.1",
-		 "probability: '0.1.1' is no probability (a number above 0, up to 1)"},
-		{"drop,probability=1%",
-		 "probability: '1%' is no probability (a number above 0, up to 1)"},
-		{"delay", "delay: is missing (a rule of the action 'delay' needs it)"},
-		{"drop,delay=1ms", "delay: only a rule of the action 'delay' has it"},
-		{"delay,delay=1h",
-		 "delay: '1h' is not understood (nanoseconds, or a number with ns, us, ms or s)"},
-		{"delay,delay=3601s", "delay: '3601s' is out of range (1 ns to 3600 s)"},
-		{"delay,delay=0.5ns", "delay: '0.5ns' is finer than 1 ns"},
-		{"drop,change=PSN", "change: only a rule of the action 'corrupt' has it"},
-		{"drop,offset=1", "offset: only a rule of the action 'corrupt' has it"},
-		{"drop,value=1", "value: only a rule of the action 'corrupt' has it"},
-		{"drop,mask=1", "mask: only a rule of the action 'corrupt' has it"},
-		{"drop,flip=1", "flip: only a rule of the action 'corrupt' has it"},
-		{"drop,right_icrc", "right_icrc: only a rule of the action 'corrupt' has it"},
-		{"drop,message=req",
-		 "message: 'req' is no message of the connection manager (allowed: REQ, MRA, REJ, "
-		 "REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP, LAP, APR)"},
-		{"drop,message=NONE",
-		 "message: 'NONE' is no message of the connection manager (allowed: REQ, MRA, REJ, "
-		 "REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP, LAP, APR)"},
-		{"drop,message=REQ,reason=8", "reason: only a rule of the action 'reject' has it"},
-		{"drop,message=REQ,field=srq", "field: only a rule of the action 'corrupt' has it"},
-		{"reject,message=REQ",
-		 "reason: is missing (a rule of the action 'reject' needs it)"},
-		{"reject,message=REQ,reason=0",
-		 "reason: '0' is no reason of a REJ (1 to 65535, such as 28)"},
-		{"reject,message=REQ,reason=65536",
-		 "reason: '65536' is no reason of a REJ (1 to 65535, such as 28)"},
-		{"reject,message=RTU,reason=8",
-		 "message: a rule of the action 'reject' needs REQ or REP"},
-		{"reject,reason=8", "message: a rule of the action 'reject' needs REQ or REP"},
-		{"corrupt,message=REQ,field=psn",
-		 "field: 'psn' is no field of a message (docs/cm-messages.md names them)"},
-		{"corrupt,message=RTU,field=starting_psn",
-		 "field: the message RTU has no starting_psn (docs/cm-messages.md names them)"},
-		{"corrupt,field=starting_psn", "message: is missing (field needs it)"},
-		{"corrupt,message=REQ,change=PSN,field=starting_psn",
-		 "field: change=PSN changes no field of a message"},
-		{"corrupt,message=REQ,change=MESSAGE_FIELD",
-		 "field: is missing (change=MESSAGE_FIELD needs it)"},
-		{"corrupt,message=REQ,field=retry_count,value=8",
-		 "value: 0x8 is wider than retry_count (0 to 0x7)"},
-		{"corrupt,message=REQ,field=private_data,mask=256",
-		 "mask: 0x100 is wider than private_data (0 to 0xff)"},
-		{"corrupt,right_icrc=yes", "right_icrc: 'yes' is unknown (allowed: true, false)"},
-		{"corrupt,change=PKEY,value=0x10000",
-		 "value: 0x10000 is wider than PKEY (0 to 0xffff)"},
-		{"corrupt,change=BTH_BYTE,flip=256",
-		 "flip: 0x100 is wider than BTH_BYTE (0 to 0xff)"},
-		{"corrupt,change=PSN,mask=0x1000000",
-		 "mask: 0x1000000 is wider than PSN (0 to 0xffffff)"},
-	};
+static const struct refused wrong_rules[] = {
+	{"dop", "action: 'dop' is unknown (allowed: drop, corrupt, duplicate, delay, reject)"},
+	{"", "an entry is empty (take out a comma)"},
+	{"drop,", "an entry is empty (take out a comma)"},
+	{"count=1", "action: is missing (allowed: drop, corrupt, duplicate, delay, reject)"},
+	{"drop,pns=1", "pns: unknown key (allowed: action, from, opcode, psn, dest_qpn, "
+		       "message, skip, count, probability, delay, reason, change, field, "
+		       "offset, value, mask, flip, right_icrc)"},
+	{"drop,count=1,count=2", "count: given twice"},
+	{"drop,action=drop", "action: given twice"},
+	{"drop,psn", "psn: has no value (write psn=...)"},
+	{"psn", "action: 'psn' is unknown (allowed: drop, corrupt, duplicate, delay, reject)"},
+	{"drop,psn=", "psn: the value is 0 bytes long (1 to 79 are allowed)"},
+	{"drop,from=sim2", "from: there is no device 'sim2' (allowed: sim0, sim1)"},
+	{"drop,psn=16777216", "psn: '16777216' is out of range (0 to 16777215)"},
+	{"drop,dest_qpn=0", "dest_qpn: '0' is out of range (1 to 16777215)"},
+	{"drop,skip=x", "skip: 'x' is not a number (0 to 18446744073709551615)"},
+	{"drop,count=01", "count: '01' begins with 0 (write it without, or 0x...)"},
+	{"drop,count=0", "count: '0' is out of range (1 to 18446744073709551615)"},
+	{"drop,probability=0", "probability: '0' is no probability (a number above 0, up to 1)"},
+	{"drop,probability=1.01",
+	 "probability: '1.01' is no probability (a number above 0, up to 1)"},
+	{"drop,probability=0.1.1",
+	 "probability: '0.1.1' is no probability (a number above 0, up to 1)"},
+	{"drop,probability=1%", "probability: '1%' is no probability (a number above 0, up to 1)"},
+	{"delay", "delay: is missing (a rule of the action 'delay' needs it)"},
+	{"drop,delay=1ms", "delay: only a rule of the action 'delay' has it"},
+	{"delay,delay=1h",
+	 "delay: '1h' is not understood (nanoseconds, or a number with ns, us, ms or s)"},
+	{"delay,delay=3601s", "delay: '3601s' is out of range (1 ns to 3600 s)"},
+	{"delay,delay=0.5ns", "delay: '0.5ns' is finer than 1 ns"},
+	{"drop,change=PSN", "change: only a rule of the action 'corrupt' has it"},
+	{"drop,offset=1", "offset: only a rule of the action 'corrupt' has it"},
+	{"drop,value=1", "value: only a rule of the action 'corrupt' has it"},
+	{"drop,mask=1", "mask: only a rule of the action 'corrupt' has it"},
+	{"drop,flip=1", "flip: only a rule of the action 'corrupt' has it"},
+	{"drop,right_icrc", "right_icrc: only a rule of the action 'corrupt' has it"},
+	{"corrupt,right_icrc=yes", "right_icrc: 'yes' is unknown (allowed: true, false)"},
+	{"corrupt,change=PKEY,value=0x10000", "value: 0x10000 is wider than PKEY (0 to 0xffff)"},
+	{"corrupt,change=BTH_BYTE,flip=256", "flip: 0x100 is wider than BTH_BYTE (0 to 0xff)"},
+	{"corrupt,change=PSN,mask=0x1000000", "mask: 0x1000000 is wider than PSN (0 to 0xffffff)"},
+};
 
-	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+static const struct refused wrong_rules_of_messages[] = {
+	{"drop,message=req",
+	 "message: 'req' is no message of the connection manager (allowed: REQ, MRA, REJ, "
+	 "REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP, LAP, APR)"},
+	{"drop,message=NONE",
+	 "message: 'NONE' is no message of the connection manager (allowed: REQ, MRA, REJ, "
+	 "REP, RTU, DREQ, DREP, SIDR_REQ, SIDR_REP, LAP, APR)"},
+	{"drop,message=REQ,reason=8", "reason: only a rule of the action 'reject' has it"},
+	{"drop,message=REQ,field=srq", "field: only a rule of the action 'corrupt' has it"},
+	{"reject,message=REQ", "reason: is missing (a rule of the action 'reject' needs it)"},
+	{"reject,message=REQ,reason=0",
+	 "reason: '0' is no reason of a REJ (1 to 65535, such as 28)"},
+	{"reject,message=REQ,reason=65536",
+	 "reason: '65536' is no reason of a REJ (1 to 65535, such as 28)"},
+	{"reject,message=RTU,reason=8", "message: a rule of the action 'reject' needs REQ or REP"},
+	{"reject,reason=8", "message: a rule of the action 'reject' needs REQ or REP"},
+	{"corrupt,message=REQ,field=psn",
+	 "field: 'psn' is no field of a message (docs/cm-messages.md names them)"},
+	{"corrupt,message=RTU,field=starting_psn",
+	 "field: the message RTU has no starting_psn (docs/cm-messages.md names them)"},
+	{"corrupt,field=starting_psn", "message: is missing (field needs it)"},
+	{"corrupt,message=REQ,change=PSN,field=starting_psn",
+	 "field: change=PSN changes no field of a message"},
+	{"corrupt,message=REQ,change=MESSAGE_FIELD",
+	 "field: is missing (change=MESSAGE_FIELD needs it)"},
+	{"corrupt,message=REQ,field=retry_count,value=8",
+	 "value: 0x8 is wider than retry_count (0 to 0x7)"},
+	{"corrupt,message=REQ,field=private_data,mask=256",
+	 "mask: 0x100 is wider than private_data (0 to 0xff)"},
+};
+
+static void refuse_rules(const struct refused *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
 		refuse(&rows[i], incident_add_faults);
 	TEST_ASSERT_EQUAL_UINT(0, project->sim.fault_count);
+}
+
+void test_wrong_rules(void)
+{
+	refuse_rules(wrong_rules, sizeof(wrong_rules) / sizeof(wrong_rules[0]));
+}
+
+void test_wrong_rules_of_messages(void)
+{
+	refuse_rules(wrong_rules_of_messages,
+		     sizeof(wrong_rules_of_messages) / sizeof(wrong_rules_of_messages[0]));
 }
 
 /* These name all that is possible. */

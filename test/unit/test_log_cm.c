@@ -1,30 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What the log says of connections: the calls of the connection manager, and its events. */
+/* Connections in the log: the calls of the connection manager, and its events. */
 #include "src/layer/layer.h"
-#include "unity.h"
+#include "test/unit/three_ids.h"
+#include "test/unit/written_log.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <jansson.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <verbena/cm.h>
 #include <verbena/fault.h>
-#include <verbena/log.h>
 #include <verbena/sim.h>
 #include <verbena/verbs.h>
 
-#define EVENTS_MAX 512
-#define PORT	   7471
-
-static char path[64];
-static json_t *events[EVENTS_MAX];
-static unsigned int event_count;
-static struct rdma_event_channel *channel;
-static struct rdma_cm_id *listener, *server, *client;
 /* Objects are counted over all tests of the process. */
 static char channel_name[32], listener_name[32], server_name[32], client_name[32];
 
@@ -39,15 +24,8 @@ static struct rdma_cm_id *new_id(char name[32])
 
 void setUp(void)
 {
-	int fd;
-
-	strcpy(path, "/tmp/verbena-test-log-XXXXXX");
-	fd = mkstemp(path);
-	TEST_ASSERT_TRUE(fd >= 0);
-	close(fd);
-	event_count = 0;
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
-	TEST_ASSERT_EQUAL_INT(0, vb_log_open(path));
+	begin_log();
 	channel = vb_cm_create_event_channel("sim");
 	TEST_ASSERT_NOT_NULL(channel);
 	layer_object_name(channel, channel_name, sizeof(channel_name));
@@ -56,44 +34,15 @@ void setUp(void)
 	server = NULL;
 }
 
-static void end_id(struct rdma_cm_id **id)
-{
-	if (*id)
-		TEST_ASSERT_EQUAL_INT(0, vb_cm_destroy_id(*id));
-	*id = NULL;
-}
-
-static void end_all(void)
-{
-	end_id(&server);
-	end_id(&client);
-	end_id(&listener);
-	if (channel)
-		vb_cm_destroy_event_channel(channel);
-	channel = NULL;
-}
-
 void tearDown(void)
 {
 	vb_fault_clear(NULL);
-	end_all();
-	vb_log_close();
-	for (unsigned int i = 0; i < event_count; i++)
-		json_decref(events[i]);
-	unlink(path);
+	end_ids();
+	end_log();
 	vb_sim_reset();
 }
 
 /* --- the program --- */
-
-static struct sockaddr *address(const char *text)
-{
-	static struct sockaddr_in at;
-
-	at = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons(PORT)};
-	TEST_ASSERT_EQUAL_INT(1, inet_pton(AF_INET, text, &at.sin_addr));
-	return (struct sockaddr *)&at;
-}
 
 /* Takes and acknowledges an event. */
 static void expect_event(enum rdma_cm_event_type type)
@@ -123,16 +72,6 @@ static void resolve(void)
 	expect_event(RDMA_CM_EVENT_ROUTE_RESOLVED);
 }
 
-static void make_qp(struct rdma_cm_id *id)
-{
-	struct ibv_qp_init_attr attr = {
-		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-	};
-
-	TEST_ASSERT_EQUAL_INT(0, vb_cm_create_qp(id, NULL, &attr));
-}
-
 static void request(void)
 {
 	struct rdma_conn_param param = {.private_data = "hello",
@@ -144,26 +83,6 @@ static void request(void)
 }
 
 /* --- the log --- */
-
-/* Ends the log and reads all its events. */
-static void read_log(void)
-{
-	char *line = NULL;
-	size_t size = 0;
-	FILE *file;
-
-	TEST_ASSERT_EQUAL_INT(0, vb_log_close());
-	file = fopen(path, "r");
-	TEST_ASSERT_NOT_NULL(file);
-	while (getline(&line, &size, file) > 0) {
-		TEST_ASSERT_TRUE(event_count < EVENTS_MAX);
-		events[event_count] = json_loads(line, 0, NULL);
-		TEST_ASSERT_NOT_NULL_MESSAGE(events[event_count], line);
-		event_count++;
-	}
-	free(line);
-	fclose(file);
-}
 
 /* Returns the first event of that name: a verb, or an event of the connection manager. */
 static json_t *find(const char *name)
@@ -193,8 +112,7 @@ static unsigned int count(const char *verb)
 __attribute__((format(printf, 3, 4))) static void expect(const char *name, const char *member,
 							 const char *format, ...)
 {
-	json_t *value = json_object_get(find(name), member);
-	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : strdup("absent");
+	char *text = member_text(find(name), member);
 	char expected[512];
 	va_list values;
 
@@ -301,7 +219,7 @@ void test_verbs_of_a_device_after_a_reset(void)
 		make_qp(client);
 		TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(client->qp, &recv, &bad));
 		vb_cm_destroy_qp(client);
-		end_all();
+		end_ids();
 		vb_sim_reset();
 		channel = vb_cm_create_event_channel("sim");
 		listener = new_id(listener_name);

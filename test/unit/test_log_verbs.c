@@ -1,39 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* What the log says of verbs and completions that test/log/pingpong.c does not call. */
 #include "src/layer/layer.h"
-#include "unity.h"
+#include "test/unit/written_log.h"
 
 #include <errno.h>
 #include <infiniband/verbs.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <verbena/log.h>
 #include <verbena/sim.h>
 #include <verbena/verbs.h>
 
-#define EVENTS_MAX 512
-
-static char path[64];
 static char buffer[4096];
-static json_t *events[EVENTS_MAX];
-static unsigned int event_count;
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 
 void setUp(void)
 {
 	struct ibv_device **list;
-	int fd;
 
-	strcpy(path, "/tmp/verbena-test-log-XXXXXX");
-	fd = mkstemp(path);
-	TEST_ASSERT_TRUE(fd >= 0);
-	close(fd);
-	event_count = 0;
-	TEST_ASSERT_EQUAL_INT(0, vb_log_open(path));
+	begin_log();
 	list = vb_get_device_list("sim", NULL);
 	context = vb_open_device(list[0]);
 	vb_free_device_list(list);
@@ -43,31 +26,8 @@ void setUp(void)
 
 void tearDown(void)
 {
-	vb_log_close();
-	for (unsigned int i = 0; i < event_count; i++)
-		json_decref(events[i]);
-	unlink(path);
+	end_log();
 	vb_sim_reset();
-}
-
-/* Ends the log and reads all its events. */
-static void read_log(void)
-{
-	char *line = NULL;
-	size_t size = 0;
-	FILE *file;
-
-	TEST_ASSERT_EQUAL_INT(0, vb_log_close());
-	file = fopen(path, "r");
-	TEST_ASSERT_NOT_NULL(file);
-	while (getline(&line, &size, file) > 0) {
-		TEST_ASSERT_TRUE(event_count < EVENTS_MAX);
-		events[event_count] = json_loads(line, 0, NULL);
-		TEST_ASSERT_NOT_NULL_MESSAGE(events[event_count], line);
-		event_count++;
-	}
-	free(line);
-	fclose(file);
 }
 
 /* Returns event number @which, from 0, of a kind, or of the verb of that name. */
@@ -97,8 +57,7 @@ static const char *named(const void *object)
 static void expect(const char *word, unsigned int which, const char *member, const char *expected)
 {
 	const json_t *event = find(word, which);
-	json_t *value = json_object_get(event, member);
-	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY) : strdup("absent");
+	char *text = member_text(event, member);
 
 	TEST_ASSERT_NOT_NULL_MESSAGE(event, word);
 	TEST_ASSERT_EQUAL_STRING_MESSAGE(expected, text, word);

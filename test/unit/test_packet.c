@@ -1098,7 +1098,8 @@ static void check_field(uint8_t opcode, enum sim_field field, const char *where)
 		return;
 	want = ((value_of(&before, field) & ~mask) | (value & mask)) & max;
 	want ^= flip;
-	sim_field_change(frame + sim_route_bytes(&route), place, offset, value, mask, flip);
+	sim_field_change(frame + sim_route_bytes(&route), place, offset,
+			 &(struct sim_bits){value, mask, flip});
 	sim_packet_seal(frame, length_bytes, &route);
 	TEST_ASSERT_EQUAL_INT_MESSAGE(
 		SIM_DECODE_OK, sim_packet_decode(frame, length_bytes, &got, &span, &route), where);
@@ -1148,8 +1149,8 @@ void test_packet_fields_that_stop_the_decoder(void)
 		random_route(false);
 		length_bytes = sim_packet_encode(&packet, &route, copy, frame, NULL);
 		place = sim_field_find(SIM_RC_SEND_ONLY, rows[i].field, &offset);
-		sim_field_change(frame + sim_route_bytes(&route), place, offset, rows[i].value,
-				 UINT64_MAX, 0);
+		sim_field_change(frame + sim_route_bytes(&route), place, offset,
+				 &(struct sim_bits){rows[i].value, UINT64_MAX, 0});
 		sim_packet_seal(frame, length_bytes, &route);
 		TEST_ASSERT_EQUAL_INT(rows[i].want, sim_packet_decode(frame, length_bytes, &packet,
 								      &span, &route));

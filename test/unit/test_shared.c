@@ -123,6 +123,12 @@ void test_a_frame_that_a_filter_has_encoded_is_checked_by_the_receiver(void)
 	TEST_ASSERT_TRUE(b.device == &b.devices[1]);
 }
 
+static void receive_all(struct end *end)
+{
+	while (receive(end))
+		;
+}
+
 /* Sends a packet and returns true if it came without network headers. */
 static bool comes_bare(void)
 {
@@ -177,16 +183,61 @@ void test_an_encoded_frame_teaches_no_route(void)
 	TEST_ASSERT_TRUE(comes_bare());
 }
 
+/* The flags of such a frame have no number of a route, which is as the number 0. */
+void test_an_encoded_frame_ends_no_route(void)
+{
+	static const uint8_t frame[] = "frame";
+
+	one_route.udp_source_port = 0xc100;
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+	route_unreadable = true;
+	TEST_ASSERT_TRUE(send_frame(&a, b.qpn, frame, sizeof(frame)));
+	receive_all(&b);
+	TEST_ASSERT_TRUE(comes_bare());
+}
+
 void test_a_packet_of_an_unknown_route_is_lost(void)
 {
 	route_unreadable = true;
 	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
 	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
-	receive(&b);
+	receive_all(&b);
 	TEST_ASSERT_EQUAL_UINT(1, b.arrived);
 }
 
-/* A ring that is made anew begins without routes. */
+/* A frame that cannot be read takes the number of a route that is known. */
+void test_a_frame_that_cannot_be_read_ends_the_route_of_its_number(void)
+{
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+	one_route.hop_limit--;
+	route_unreadable = true;
+	TEST_ASSERT_FALSE(comes_bare());
+	b.arrived = 0;
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+	receive_all(&b);
+	TEST_ASSERT_EQUAL_UINT(0, b.arrived);
+	/* Another number is not touched. */
+	route_unreadable = false;
+	one_route.udp_source_port++;
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+}
+
+/* The memory of a payload may be gone when the packet leaves: the ring and its routes stay as they were. */
+void test_a_packet_that_cannot_be_read_is_not_sent(void)
+{
+	TEST_ASSERT_FALSE(send_to(&a, b.qpn, 0, 7));
+	TEST_ASSERT_FALSE(receive(&b));
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_FALSE(send_to(&a, b.qpn, 0, 7));
+	TEST_ASSERT_FALSE(receive(&b));
+	TEST_ASSERT_TRUE(comes_bare());
+	TEST_ASSERT_EQUAL_UINT(2, b.arrived);
+}
+
+/* A new ring begins without routes. */
 void test_a_new_ring_knows_no_route(void)
 {
 	TEST_ASSERT_FALSE(comes_bare());
@@ -214,6 +265,7 @@ void test_packets_keep_their_order_and_bytes_around_the_ring(void)
 
 	for (unsigned int i = 0; i < 5000; i++) {
 		TEST_ASSERT_TRUE(send_to(&a, b.qpn, bytes, (uint8_t)(i | 1)));
+		flush(&a);
 		TEST_ASSERT_TRUE(receive(&b));
 		TEST_ASSERT_EQUAL_UINT(i + 1, b.arrived);
 		expect_last(&b, bytes, (uint8_t)(i | 1));
@@ -221,7 +273,23 @@ void test_packets_keep_their_order_and_bytes_around_the_ring(void)
 	}
 }
 
-/* What comes behind the first frame waits for the next call. */
+/* A burst of long packets has come when the sender's flush returns, also behind packets that came before. */
+void test_long_packets_come_with_the_flush(void)
+{
+	for (unsigned int count = 1; count <= 9; count++) {
+		const unsigned int before = b.arrived;
+
+		for (unsigned int i = 0; i < count; i++)
+			TEST_ASSERT_TRUE(send_to(&a, b.qpn, 4000, (uint8_t)count));
+		flush(&a);
+		while (receive(&b))
+			;
+		TEST_ASSERT_EQUAL_UINT(before + count, b.arrived);
+		expect_last(&b, 4000, (uint8_t)count);
+	}
+}
+
+/* The frames behind the first one wait for the next call. */
 void test_after_an_empty_look_one_frame_is_taken_at_first(void)
 {
 	for (unsigned int round = 0; round < 3; round++) {
@@ -247,6 +315,7 @@ void test_a_full_ring_has_room_when_its_receiver_has_taken_packets(void)
 			TEST_ASSERT_TRUE(send_to(&a, b.qpn, SIM_FRAME_BYTES_MAX, 1));
 			sent++;
 		}
+		flush(&a);
 		TEST_ASSERT_FALSE(receive(&a));
 		TEST_ASSERT_EQUAL_UINT(round, a.ready);
 		while (receive(&b))
@@ -258,6 +327,42 @@ void test_a_full_ring_has_room_when_its_receiver_has_taken_packets(void)
 		TEST_ASSERT_FALSE(receive(&a));
 	}
 	TEST_ASSERT_TRUE(sent >= 100);
+}
+
+/* A process that only looks whether something has come finds the room, too. */
+void test_waiting_for_room_is_work(void)
+{
+	TEST_ASSERT_FALSE(a.wire->arrived(a.wire));
+	fill_ring(&a, b.qpn);
+	TEST_ASSERT_TRUE(a.wire->arrived(a.wire));
+	TEST_ASSERT_FALSE(receive(&a));
+	TEST_ASSERT_TRUE(a.wire->arrived(a.wire));
+	receive_all(&b);
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_FALSE(a.wire->arrived(a.wire));
+}
+
+static unsigned int rooms[2];
+
+static void note_room(struct end *end, const uint8_t *frame, size_t frame_bytes)
+{
+	(void)frame;
+	(void)frame_bytes;
+	if (end->arrived % 8 == 0 && end->arrived < 16)
+		rooms[end->arrived / 8] = room_to(&a, b.qpn);
+}
+
+/* The sender need not wait for the end of a batch. */
+void test_a_ring_has_room_while_its_receiver_takes_a_batch(void)
+{
+	fill_ring(&a, b.qpn);
+	TEST_ASSERT_TRUE(receive(&b));
+	b.arrived = 0;
+	on_arrival = note_room;
+	TEST_ASSERT_TRUE(receive(&b));
+	on_arrival = NULL;
+	TEST_ASSERT_TRUE(b.arrived >= 16);
+	TEST_ASSERT_TRUE(rooms[1] > rooms[0]);
 }
 
 /* room() promises packets of any length. */
@@ -360,6 +465,10 @@ void test_a_sender_that_sleeps_is_woken_when_there_is_room(void)
 	fill_ring(&a, b.qpn);
 	bell_listen(shared_bell(a.wire));
 	TEST_ASSERT_FALSE(receive(&a));
+	receive(&b);
+	flush(&b);
+	TEST_ASSERT_EQUAL_UINT32(before + 1, rings(&a));
+	/* Once: the sender has not asked again. */
 	receive(&b);
 	flush(&b);
 	TEST_ASSERT_EQUAL_UINT32(before + 1, rings(&a));
@@ -661,6 +770,7 @@ void test_a_ring_is_smaller_where_there_is_little_room(void)
 	TEST_ASSERT_TRUE(small_room >= 3 && small_room < room);
 	for (unsigned int i = 0; i < small_room; i++)
 		TEST_ASSERT_TRUE(send_to(&b, a.qpn, SIM_FRAME_BYTES_MAX, 5));
+	flush(&b);
 	while (receive(&a))
 		;
 	TEST_ASSERT_EQUAL_UINT(small_room, a.arrived);
@@ -754,6 +864,102 @@ void test_a_process_that_writes_over_its_rings_loses_its_own_packets_only(void)
 	}
 	places_leave(&probe);
 	alarm(0);
+}
+
+/* Maps the ring from A to B. */
+static void map_ring(struct segment *probe, struct area *area)
+{
+	uint32_t i = 0;
+
+	attach(probe);
+	while (areas_producer(probe, i) != shared_process(a.wire) || !areas_whole(probe, i))
+		i++;
+	TEST_ASSERT_TRUE(areas_map(probe, i, area));
+}
+
+static void unmap_ring(struct segment *probe, struct area *area)
+{
+	areas_unmap(area);
+	places_leave(probe);
+}
+
+/* The word of the slot that B takes next: backends/sim/wire/shared_ring.c. */
+static void change_word(uint64_t cleared, uint64_t flipped)
+{
+	struct segment probe;
+	struct area area;
+	uint64_t *word;
+
+	map_ring(&probe, &area);
+	word = (uint64_t *)(area.memory->slots +
+			    (atomic_load(&area.memory->head) & (area.capacity - 1)));
+	*word = (*word & ~cleared) ^ flipped;
+	unmap_ring(&probe, &area);
+}
+
+/* The ring ends, and gives way to another one. */
+void test_a_word_that_no_sender_writes(void)
+{
+	static const struct {
+		uint64_t cleared, flipped;
+	} rows[] = {
+		{0, UINT64_C(1) << 16},	     /* another mark */
+		{0, 1},			     /* another place in the ring */
+		{UINT64_C(0xffff) << 48, 0}, /* no byte */
+		{UINT64_C(0xffff) << 48, (SIM_FRAME_BYTES_MAX + UINT64_C(1)) << 48}, /* too many */
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		TEST_ASSERT_FALSE(comes_bare());
+		TEST_ASSERT_TRUE(comes_bare());
+		b.arrived = 0;
+		TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+		change_word(rows[i].cleared, rows[i].flipped);
+		receive_all(&b);
+		TEST_ASSERT_EQUAL_UINT(0, b.arrived);
+		receive_all(&a);
+	}
+	TEST_ASSERT_FALSE(comes_bare());
+}
+
+/* --- calls --- */
+
+static void count_call(void *arg, uint64_t from, const uint8_t *bytes, size_t length)
+{
+	unsigned int *calls = arg;
+
+	(void)bytes;
+	TEST_ASSERT_TRUE(from == shared_process(a.wire));
+	TEST_ASSERT_TRUE(length <= SHARED_CALL_BYTES);
+	(*calls)++;
+}
+
+void test_a_call_has_a_length(void)
+{
+	static const uint8_t bytes[SHARED_CALL_BYTES + 1];
+	unsigned int calls = 0;
+
+	shared_take_calls(b.wire, count_call, &calls);
+	TEST_ASSERT_TRUE(shared_call(a.wire, shared_process(b.wire), bytes, SHARED_CALL_BYTES));
+	TEST_ASSERT_TRUE(shared_call(a.wire, shared_process(b.wire), bytes, sizeof(bytes)));
+	receive_all(&b);
+	TEST_ASSERT_EQUAL_UINT(1, calls);
+}
+
+/* A place whose ring is another one since the last flush is woken once. */
+void test_a_new_process_at_a_place_is_woken_once(void)
+{
+	uint32_t before;
+
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
+	close_end(&b);
+	open_end(&b);
+	bell_listen(shared_bell(b.wire));
+	/* The news of a ring wakes its receiver, too. */
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 1, 1));
+	before = rings(&b);
+	flush(&a);
+	TEST_ASSERT_EQUAL_UINT32(before + 1, rings(&b));
 }
 
 /* Packets are lost and blocks are nobody's; nothing hangs, and memory is not touched. */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The connection manager over the wire `shared`: two engines with the same devices, as two processes have
  * them, attached to one world. */
-#include "sim/cm/private.h"
 #include "test/support/engine.h"
-#include "test/unit/shared_world.h"
+#include "test/unit/attached_cm.h"
 
-#include "backends/sim/wire/shared.h"
 #include "sim/cm/ip.h"
 #include "sim/net/service_address.h"
 
@@ -53,32 +51,17 @@ static enum sim_cm_verdict on_event(void *arg, struct sim_cm *cm, const struct s
 
 static void open_process(struct process *process)
 {
-	const struct shared_config shared = {world_name, "devices\n"};
 	const struct sim_cm_owner owner = {process, on_event};
-	struct engine_config config = {.unconnected = true, .quiet = true, .claim = shared_claim};
 
 	*process = (struct process){0};
-	TEST_ASSERT_EQUAL_INT(0, shared_open(&shared, &process->wire));
-	config.claim_arg = process->wire;
-	engine_open(&process->engine, &config);
-	for (unsigned int i = 0; i < 2; i++)
-		shared_join(process->wire, process->engine.sides[i].device);
-	wires_add(&process->wires, process->engine.sim, process->wire);
-	TEST_ASSERT_EQUAL_INT(0, sim_cm_start(process->engine.sim, &owner));
+	process->wire = attach_cm(&process->engine, &process->wires, &owner);
 }
 
 static void close_process(struct process *process)
 {
-	uint32_t cursor = 0;
-	struct sim_cm *cm;
-
 	if (!process->wire)
 		return;
-	while ((cm = sim_table_next(&process->engine.sim->cm->table, &cursor)))
-		sim_cm_destroy(cm);
-	sim_cm_stop(process->engine.sim);
-	wires_close(&process->wires);
-	engine_close(&process->engine);
+	detach_cm(&process->engine, &process->wires);
 	process->wire = NULL;
 }
 
@@ -102,11 +85,8 @@ static void run(void)
 		for (unsigned int i = 0; i < 3; i++) {
 			struct process *process = &processes[i];
 
-			if (!process->wire)
-				continue;
-			wires_receive(&process->wires);
-			sim_engine_run(process->engine.sim);
-			wires_flush(&process->wires);
+			if (process->wire)
+				run_cm(&process->engine, &process->wires);
 		}
 	}
 }
@@ -198,7 +178,7 @@ void test_a_service_that_no_process_has(void)
 	TEST_ASSERT_EQUAL_UINT(1, processes[1].counts[SIM_CM_EVENT_REJ]);
 }
 
-/* --- requests that nobody serves yet --- */
+/* --- requests without a listener --- */
 
 #define PATIENCE_NS UINT64_C(100000000)
 #define MS	    UINT64_C(1000000)
@@ -281,7 +261,7 @@ void test_patience_ends(void)
 	TEST_ASSERT_EQUAL_UINT(1, processes[0].counts[SIM_CM_EVENT_REJ]);
 	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_INVALID_SERVICE_ID, processes[0].rejected);
 	TEST_ASSERT_EQUAL_INT(SIM_CM_IDLE, sim_cm_state(cm));
-	/* The next request waits anew. */
+	/* The next request has its own wait. */
 	ask(&processes[0]);
 	pass(2 * PATIENCE_NS);
 	TEST_ASSERT_EQUAL_UINT(1, processes[0].counts[SIM_CM_EVENT_REJ]);
@@ -290,7 +270,7 @@ void test_patience_ends(void)
 	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(processes[0].engine.sim));
 }
 
-/* A flood of requests to nobody takes no more memory than 64 of them. */
+/* A flood of requests without a listener takes the memory of 64 of them. */
 void test_few_requests_wait(void)
 {
 	be_patient();
@@ -307,7 +287,7 @@ void test_few_requests_wait(void)
 	close_process(&processes[0]);
 }
 
-/* A requester that has given up is served by nobody. */
+/* No listener gets the request of a requester that has given up. */
 static void expect_given_up(unsigned int server, bool on_its_way)
 {
 	const uint64_t now_ns = sim_engine_now_ns(processes[0].engine.sim);
@@ -436,7 +416,7 @@ void test_a_peer_that_is_gone(void)
 
 /* --- bursts --- */
 
-/* Several times what a ring holds, which is 256 KiB. */
+/* Several times as many messages as a ring of 256 KiB holds. */
 #define BURST 2000u
 
 static uint64_t lost(const struct process *process)
@@ -494,7 +474,7 @@ void test_a_receiver_ends_while_messages_wait(void)
 	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_INVALID_SERVICE_ID, processes[0].rejected);
 }
 
-/* The REJ of a process that gives up goes to all others, and waits for the one that has no room. */
+/* The REJ of a process that gives up goes to all other processes, and waits for a process that has no room. */
 void test_a_burst_of_requests_that_are_given_up(void)
 {
 	static struct sim_cm *cms[BURST];

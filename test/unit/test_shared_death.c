@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process of a shared world is killed while it has a communication with another one: what the other one
- * learns, in each state.
+ * A process of a shared world is killed while it has a communication with another one: the events of the
+ * survivor, in each state.
  */
-#include "sim/cm/private.h"
 #include "test/support/engine.h"
-#include "test/unit/shared_world.h"
-
-#include "backends/sim/wire/shared.h"
+#include "test/unit/attached_cm.h"
 
 #include <sched.h>
 #include <string.h>
@@ -22,7 +19,6 @@ static const uint8_t any[16];
 struct process {
 	struct engine engine;
 	struct wires wires;
-	struct wire *wire;
 	struct sim_cm *cm; /* of the last event, or the own one */
 	unsigned int reason;
 	/* The last event that the process answers; later ones are only counted. */
@@ -31,7 +27,7 @@ struct process {
 };
 
 static struct process survivor;
-/* What the child has seen: shared memory. */
+/* Counts the events of the child; in shared memory. */
 static volatile unsigned int *seen;
 static unsigned int own_counts[SIM_CM_EVENT_SIDR_ERROR + 1];
 
@@ -62,30 +58,10 @@ static enum sim_cm_verdict on_event(void *arg, struct sim_cm *cm, const struct s
 
 static void open_process(struct process *process, volatile unsigned int *counts)
 {
-	const struct shared_config shared = {world_name, "devices\n"};
 	const struct sim_cm_owner owner = {process, on_event};
-	struct engine_config config = {.unconnected = true, .quiet = true, .claim = shared_claim};
 
 	*process = (struct process){.counts = counts};
-	TEST_ASSERT_EQUAL_INT(0, shared_open(&shared, &process->wire));
-	config.claim_arg = process->wire;
-	engine_open(&process->engine, &config);
-	for (unsigned int i = 0; i < 2; i++)
-		shared_join(process->wire, process->engine.sides[i].device);
-	wires_add(&process->wires, process->engine.sim, process->wire);
-	TEST_ASSERT_EQUAL_INT(0, sim_cm_start(process->engine.sim, &owner));
-}
-
-static void close_process(struct process *process)
-{
-	uint32_t cursor = 0;
-	struct sim_cm *cm;
-
-	while ((cm = sim_table_next(&process->engine.sim->cm->table, &cursor)))
-		sim_cm_destroy(cm);
-	sim_cm_stop(process->engine.sim);
-	wires_close(&process->wires);
-	engine_close(&process->engine);
+	attach_cm(&process->engine, &process->wires, &owner);
 }
 
 void setUp(void)
@@ -100,7 +76,7 @@ void setUp(void)
 
 void tearDown(void)
 {
-	close_process(&survivor);
+	detach_cm(&survivor.engine, &survivor.wires);
 	munmap((void *)seen, 4096);
 	TEST_ASSERT_FALSE(world_exists());
 	alarm(0);
@@ -108,12 +84,10 @@ void tearDown(void)
 
 static void run(struct process *process)
 {
-	wires_receive(&process->wires);
-	sim_engine_run(process->engine.sim);
-	wires_flush(&process->wires);
+	run_cm(&process->engine, &process->wires);
 }
 
-/* --- what the two do --- */
+/* --- steps of a connection --- */
 
 static void begin_listen(struct process *process)
 {
@@ -269,7 +243,7 @@ static void expect_end(const struct scenario *scenario)
 	TEST_ASSERT_EQUAL_STRING_MESSAGE(sim_cm_state_name(scenario->after),
 					 sim_cm_state_name(sim_cm_state(survivor.cm)),
 					 scenario->name);
-	/* Nothing comes twice, and nothing is watched any more. */
+	/* No event comes twice, and the survivor watches no process. */
 	pass(3 * WATCH_NS);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(1, own_counts[scenario->learned], scenario->name);
 	TEST_ASSERT_EQUAL_UINT64_MESSAGE(SIM_NEVER, survivor.engine.sim->cm->watch.deadline_ns,

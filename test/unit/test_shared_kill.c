@@ -126,6 +126,8 @@ static void survivors_work(void)
 		if (room_to(&b, a.qpn))
 			TEST_ASSERT_TRUE(send_next(&b, a.qpn, 1, &sent_by_b));
 	}
+	flush(&a);
+	flush(&b);
 	drain_end(&a);
 	drain_end(&b);
 }

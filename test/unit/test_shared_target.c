@@ -211,7 +211,7 @@ void test_each_of_two_handles_keeps_the_target(void)
 	expect_none();
 }
 
-/* The domain is the creator's until the target ends, and no longer. */
+/* The creator has the domain until the target ends. */
 void test_a_target_keeps_its_domain(void)
 {
 	connect_theirs();
@@ -325,7 +325,7 @@ void test_each_handle_of_each_process_gets_an_event(void)
 	}
 }
 
-/* --- what cannot be opened --- */
+/* --- opens that fail --- */
 
 void test_only_target_qps_of_the_domain_are_opened(void)
 {

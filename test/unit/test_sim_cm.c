@@ -127,6 +127,13 @@ static void resolve(struct sockaddr *address, enum rdma_port_space ps)
 	TEST_ASSERT_EQUAL_INT(1, client.id->route.num_paths);
 }
 
+/* The server listens, and the client has a route to the server. */
+static void listen_and_resolve(void)
+{
+	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
+	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+}
+
 /* Takes the request for the server. */
 static struct rdma_cm_event *take_request(void)
 {
@@ -187,7 +194,8 @@ static struct ibv_wc wait_wc(struct ibv_cq *cq)
 	return wc;
 }
 
-static void send_one(struct side *from, struct side *to, const char *text)
+/* Posts a receive, and a send from the buffer. */
+static void post_one(struct side *from, struct side *to)
 {
 	struct ibv_sge sge = {(uintptr_t)to->buffer, sizeof(to->buffer), to->mr->lkey};
 	struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1}, *bad_receive;
@@ -198,9 +206,14 @@ static void send_one(struct side *from, struct side *to, const char *text)
 			   *bad_send;
 
 	TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(to->id->qp, &receive, &bad_receive));
-	snprintf((char *)from->buffer, sizeof(from->buffer), "%s", text);
 	sge = (struct ibv_sge){(uintptr_t)from->buffer, sizeof(from->buffer), from->mr->lkey};
 	TEST_ASSERT_EQUAL_INT(0, ibv_post_send(from->id->qp, &send, &bad_send));
+}
+
+static void send_one(struct side *from, struct side *to, const char *text)
+{
+	snprintf((char *)from->buffer, sizeof(from->buffer), "%s", text);
+	post_one(from, to);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wait_wc(from->id->send_cq).status);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wait_wc(to->id->recv_cq).status);
 	TEST_ASSERT_EQUAL_STRING(text, (const char *)to->buffer);
@@ -320,34 +333,26 @@ static bool has_event(void)
 	return poll(&look, 1, 0) == 1;
 }
 
-/* Connects, and lets the client send a message whose completion the server does not poll. */
+/* Sends a message whose completions no side polls. */
 static void leave_a_completion(struct side *from, struct side *to)
 {
-	struct ibv_sge sge = {(uintptr_t)to->buffer, sizeof(to->buffer), to->mr->lkey};
-	struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1}, *bad_receive;
-	struct ibv_send_wr send = {.sg_list = &sge,
-				   .num_sge = 1,
-				   .opcode = IBV_WR_SEND,
-				   .send_flags = IBV_SEND_SIGNALED},
-			   *bad_send;
-
-	TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(to->id->qp, &receive, &bad_receive));
-	sge = (struct ibv_sge){(uintptr_t)from->buffer, sizeof(from->buffer), from->mr->lkey};
-	TEST_ASSERT_EQUAL_INT(0, ibv_post_send(from->id->qp, &send, &bad_send));
+	post_one(from, to);
 	vb_sim_run(NULL, MS);
 }
 
 /* As on the real clock. */
 static void connect_patiently(void)
 {
-	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
-	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	listen_and_resolve();
 	connect_both();
 	cm_id_of(client.id)->cm->ending_patience_ns = PATIENCE_MS * MS;
 }
 
-static void end_at_client(void)
+/* The client ends the connection, and the server leaves a completion in its CQ. */
+static void end_behind_a_completion(void)
 {
+	connect_patiently();
+	leave_a_completion(&client, &server);
 	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(client.id));
 	vb_sim_run(NULL, (PATIENCE_MS - 1) * MS);
 }
@@ -388,9 +393,7 @@ void test_the_end_comes_at_once_without_completions(void)
 
 void test_the_end_does_not_wait_for_ever(void)
 {
-	connect_patiently();
-	leave_a_completion(&client, &server);
-	end_at_client();
+	end_behind_a_completion();
 	TEST_ASSERT_FALSE(has_event());
 	vb_sim_run(NULL, 2 * MS);
 	TEST_ASSERT_TRUE(has_event());
@@ -401,9 +404,7 @@ void test_the_end_does_not_wait_for_ever(void)
 
 void test_the_end_does_not_wait_for_a_program_that_ends_too(void)
 {
-	connect_patiently();
-	leave_a_completion(&client, &server);
-	end_at_client();
+	end_behind_a_completion();
 	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(server.id));
 	expect(server.id, RDMA_CM_EVENT_DISCONNECTED, 0);
 	vb_sim_run(NULL, 0);
@@ -416,9 +417,7 @@ void test_the_end_does_not_wait_for_a_program_that_ends_too(void)
 
 void test_an_identifier_ends_before_its_end_is_heard(void)
 {
-	connect_patiently();
-	leave_a_completion(&client, &server);
-	end_at_client();
+	end_behind_a_completion();
 	end_side(&server);
 	vb_sim_run(NULL, 2 * MS);
 	expect(client.id, RDMA_CM_EVENT_DISCONNECTED, 0);
@@ -428,8 +427,7 @@ void test_an_identifier_ends_before_its_end_is_heard(void)
 
 void test_on_the_virtual_clock_the_end_does_not_wait(void)
 {
-	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
-	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	listen_and_resolve();
 	connect_both();
 	leave_a_completion(&client, &server);
 	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(client.id));
@@ -445,8 +443,7 @@ void test_rejection_has_reason_and_private_data(void)
 	struct rdma_conn_param param = {.retry_count = 7};
 	struct rdma_cm_event *event;
 
-	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
-	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	listen_and_resolve();
 	make_qp(&client);
 	TEST_ASSERT_EQUAL_INT(0, CM->connect(client.id, &param));
 	CM->ack_cm_event(take_request());
@@ -474,8 +471,7 @@ void test_nobody_answers(void)
 {
 	struct rdma_conn_param param = {.retry_count = 7};
 
-	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
-	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	listen_and_resolve();
 	make_qp(&client);
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_state(client.id->verbs, 1, false));
 	TEST_ASSERT_EQUAL_INT(0, CM->connect(client.id, &param));
@@ -487,8 +483,7 @@ void test_both_programs_take_their_time(void)
 {
 	struct rdma_conn_param param = {.retry_count = 7};
 
-	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
-	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	listen_and_resolve();
 	make_qp(&client);
 	TEST_ASSERT_EQUAL_INT(0, CM->connect(client.id, &param));
 	CM->ack_cm_event(take_request());
@@ -508,8 +503,7 @@ void test_ece_of_request_and_answer(void)
 	struct ibv_ece ece = {.vendor_id = 0x15b3, .options = 0x1234};
 	struct rdma_conn_param param = {.qp_num = 0x100, .retry_count = 7};
 
-	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
-	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	listen_and_resolve();
 	TEST_ASSERT_EQUAL_INT(0, CM->set_local_ece(client.id, &ece));
 	TEST_ASSERT_EQUAL_INT(0, CM->connect(client.id, &param));
 	CM->ack_cm_event(take_request());
@@ -561,8 +555,7 @@ void test_addresses_of_a_connection(void)
 	char text[INET_ADDRSTRLEN];
 	const struct rdma_addr *addr;
 
-	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
-	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	listen_and_resolve();
 	connect_both();
 	addr = &server.id->route.addr;
 	inet_ntop(AF_INET, &addr->src_sin.sin_addr, text, sizeof(text));
@@ -796,8 +789,7 @@ void test_waiting_events_end_with_their_identifier(void)
 	struct pollfd readable = {.fd = channel->fd, .events = POLLIN};
 	struct rdma_conn_param param = {.retry_count = 7};
 
-	listen_at(ipv4("0.0.0.0", PORT), RDMA_PS_TCP);
-	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	listen_and_resolve();
 	make_qp(&client);
 	TEST_ASSERT_EQUAL_INT(0, CM->connect(client.id, &param));
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 1));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reasons of the simulator: each mistake, and the whole sentence that the program gets. */
-#include "backends/sim/guard/guard.h"
+#include "src/guard/guard.h"
 #include "test/unit/sim_sentence.h"
 
 #include <fcntl.h>

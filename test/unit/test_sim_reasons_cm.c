@@ -165,9 +165,8 @@ void test_silent(void)
 	expect_minus(EDEADLK, CM->get_cm_event(channel, &event));
 	expect_reason(VB_WHY_CM_SILENT,
 		      "get_cm_event: no event can come to the event channel of fd %d: no message "
-		      "is on its "
-		      "way, and no timer is due; call what brings the event before the wait: "
-		      "rdma_resolve_addr(), rdma_listen(), rdma_connect() and their like",
+		      "is on its way, and no timer is due; call what brings the event before the "
+		      "wait: rdma_resolve_addr(), rdma_listen(), rdma_connect() and their like",
 		      channel->fd);
 }
 
@@ -299,6 +298,45 @@ void test_no_address(void)
 		"sockaddr_in or a struct sockaddr_in6");
 }
 
+static void expect_no_endpoint(struct rdma_addrinfo *res, const char *which, unsigned int bytes)
+{
+	char expected[512];
+
+	snprintf(
+		expected, sizeof(expected),
+		"create_ep: the %s has a length of %u bytes, and an address of the family 2 has 16 "
+		"bytes; take the addresses and their lengths from rdma_getaddrinfo(), or set "
+		"ai_src_len and ai_dst_len to the size of the struct sockaddr_in or struct "
+		"sockaddr_in6",
+		which, bytes);
+	expect_minus(EINVAL, CM->create_ep(&other, res, NULL, NULL));
+	expect_reason(VB_WHY_CM_ADDRESS_LENGTH, expected);
+	TEST_ASSERT_NULL(other);
+}
+
+void test_length_of_an_address(void)
+{
+	struct rdma_addrinfo res = {
+		.ai_flags = RAI_PASSIVE,
+		.ai_qp_type = IBV_QPT_RC,
+		.ai_port_space = RDMA_PS_TCP,
+		.ai_src_addr = at("10.0.0.2", 0),
+		.ai_src_len = sizeof(struct sockaddr_in) - 1,
+		.ai_dst_addr = at("10.0.0.1", 1),
+		.ai_dst_len = sizeof(struct sockaddr_in) + 1,
+	};
+
+	expect_no_endpoint(&res, "source address", 15);
+	res.ai_flags = 0;
+	expect_no_endpoint(&res, "source address", 15);
+	res.ai_src_len++;
+	expect_no_endpoint(&res, "destination address", 17);
+	res.ai_dst_len = 0;
+	expect_no_endpoint(&res, "destination address", 0);
+	res.ai_dst_len = sizeof(struct sockaddr_in);
+	TEST_ASSERT_EQUAL_INT(0, CM->create_ep(&other, &res, NULL, NULL));
+}
+
 void test_low_port(void)
 {
 	const bool changed = capability_drop(CAP_NET_BIND_SERVICE);
@@ -346,9 +384,8 @@ void test_family(void)
 	expect_reason(
 		VB_WHY_CM_FAMILY,
 		"resolve_addr: the source address has the family 1, which is neither AF_INET (2) "
-		"nor "
-		"AF_INET6 (10); set the family of the address, and use IP addresses on simulated "
-		"devices");
+		"nor AF_INET6 (10); set the family of the address, and use IP addresses on "
+		"simulated devices");
 }
 
 void test_families(void)
@@ -357,8 +394,8 @@ void test_families(void)
 	expect_minus(EINVAL, CM->resolve_addr(id, NULL, at("fd00::1", 1), 1));
 	expect_reason(VB_WHY_CM_FAMILIES,
 		      "resolve_addr: the source address has the family 2, and the destination "
-		      "address the "
-		      "family 10; bind the identifier to an address of the destination's family");
+		      "address the family 10; bind the identifier to an address of the "
+		      "destination's family");
 }
 
 void test_not_local(void)
@@ -383,8 +420,7 @@ void test_no_gid(void)
 	expect_minus(ENODEV, CM->bind_addr(id, at("127.0.0.1", 0)));
 	expect_reason(VB_WHY_CM_NO_GID,
 		      "bind_addr: no port that is up has a GID for the address 127.0.0.1; give a "
-		      "simulated "
-		      "device a GID of the same family, or set its port to active");
+		      "simulated device a GID of the same family, or set its port to active");
 }
 
 void test_scope(void)
@@ -401,9 +437,8 @@ void test_unreachable(void)
 	expect_reason(
 		VB_WHY_CM_UNREACHABLE,
 		"resolve_addr: no simulated device reaches 192.0.2.7; use an address of this "
-		"machine "
-		"or a GID of a simulated device, or give a device the wire udp to reach other "
-		"machines");
+		"machine or a GID of a simulated device, or give a device the wire udp to reach "
+		"other machines");
 	/* The identifier can still be used. */
 	resolve_address(id);
 }
@@ -430,8 +465,8 @@ void test_no_qp(void)
 	expect_reason(
 		VB_WHY_CM_NO_QP,
 		"connect: the identifier has no QP, and there are no connection parameters that "
-		"name "
-		"one; call rdma_create_qp() before, or set qp_num of the connection parameters");
+		"name one; call rdma_create_qp() before, or set qp_num of the connection "
+		"parameters");
 }
 
 void test_resources(void)
@@ -541,9 +576,8 @@ void test_pd_of_another_device(void)
 	expect_reason(
 		VB_WHY_CM_PD_DEVICE,
 		"create_qp: the PD belongs to another context than the identifier's, which is of "
-		"the "
-		"device sim1; allocate the PD by ibv_alloc_pd(id->verbs), or pass NULL for the "
-		"identifier's own");
+		"the device sim1; allocate the PD by ibv_alloc_pd(id->verbs), or pass NULL for "
+		"the identifier's own");
 }
 
 void test_other_cq(void)
@@ -606,8 +640,7 @@ void test_options(void)
 		VB_WHY_CM_OPTION_LATE,
 		"set_option: it is too early or too late for RDMA_OPTION_ID_AFONLY in the state "
 		"ADDR_RESOLVED; set REUSEADDR and AFONLY before rdma_bind_addr(), and the path "
-		"after "
-		"RDMA_CM_EVENT_ADDR_RESOLVED");
+		"after RDMA_CM_EVENT_ADDR_RESOLVED");
 }
 
 void test_option_of_datagrams(void)

@@ -2,7 +2,7 @@
 /*
  * Why completions fail: each mistake, and the whole sentence of vb_explain() on each side.
  */
-#include "backends/sim/guard/guard.h"
+#include "src/guard/guard.h"
 #include "test/unit/sim_explain.h"
 
 #include <sys/mman.h>

@@ -3,7 +3,7 @@
  * Reasons of ibv_wr_start() to ibv_wr_complete() and of polling: each mistake, and the whole sentence
  * that the program gets. The mistakes of ibv_post_send() are in test_sim_reasons.c.
  */
-#include "backends/sim/guard/guard.h"
+#include "src/guard/guard.h"
 #include "test/unit/sim_sentence.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -3,8 +3,8 @@
  * Reasons of <verbena/sim.h> and <verbena/fault.h>: each mistake, and the whole sentence that the
  * program gets.
  */
-#include "backends/sim/guard/guard.h"
 #include "backends/sim/world/world.h"
+#include "src/guard/guard.h"
 #include "test/unit/sim_sentence.h"
 
 #include <pthread.h>
@@ -265,9 +265,8 @@ void test_a_wait_on_a_cq_that_has_overrun(void)
 	expect_reason(
 		VB_WHY_CQ_OVERRUN,
 		"vb_sim_wait_cq: the CQ of handle %u has overrun: it has room for 1 completion; "
-		"completions "
-		"are lost, and no more will come; destroy its QPs and the CQ, and create a CQ "
-		"with an entry for each send and receive that can be outstanding",
+		"completions are lost, and no more will come; destroy its QPs and the CQ, and "
+		"create a CQ with an entry for each send and receive that can be outstanding",
 		cq->handle);
 }
 
@@ -466,28 +465,22 @@ void test_mistakes_of_fault_rules(void)
 		 "ibv_get_device_list(), or to NULL for all devices"},
 		{VB_WHY_FAULT_MESSAGE, EINVAL, unknown_message,
 		 "vb_fault_add: the connection manager has no message RST; set message to a name "
-		 "of "
-		 "vb_fault_message_name(), such as REQ, or to NULL for all packets"},
+		 "of vb_fault_message_name(), such as REQ, or to NULL for all packets"},
 		{VB_WHY_FAULT_FIELD, EINVAL, unknown_field,
 		 "vb_fault_add: the rule names no field of its message: ttl; set message, and "
-		 "field to a "
-		 "name of vb_fault_field_name(), such as starting_psn"},
-		{VB_WHY_FAULT_FIELD, EINVAL, field_of_no_message,
-		 "vb_fault_add: the rule names no field of its message: starting_psn; set message, "
-		 "and "
 		 "field to a name of vb_fault_field_name(), such as starting_psn"},
+		{VB_WHY_FAULT_FIELD, EINVAL, field_of_no_message,
+		 "vb_fault_add: the rule names no field of its message: starting_psn; set "
+		 "message, and field to a name of vb_fault_field_name(), such as starting_psn"},
 		{VB_WHY_FAULT_FIELD, EINVAL, no_field,
 		 "vb_fault_add: the rule names no field of its message: NULL; set message, and "
-		 "field to "
-		 "a name of vb_fault_field_name(), such as starting_psn"},
+		 "field to a name of vb_fault_field_name(), such as starting_psn"},
 		{VB_WHY_FAULT_FIELD_OFFSET, EINVAL, byte_behind_field,
-		 "vb_fault_add: offset 92 is behind the field, which has 92 bytes; give the number "
-		 "of a "
-		 "byte of the field, from 0"},
+		 "vb_fault_add: offset 92 is behind the field, which has 92 bytes; give the "
+		 "number of a byte of the field, from 0"},
 		{VB_WHY_FAULT_WIDTH, EINVAL, wide_field,
-		 "vb_fault_add: value 0x8, mask 0x0 or flip 0x0 is above 0x7, the largest value of "
-		 "what "
-		 "the rule changes; give values that fit"},
+		 "vb_fault_add: value 0x8, mask 0x0 or flip 0x0 is above 0x7, the largest value "
+		 "of what the rule changes; give values that fit"},
 		{VB_WHY_FAULT_REJECT, EINVAL, rejected_rtu,
 		 "vb_fault_add: a rule of the action reject has the message RTU, which no REJ can "
 		 "answer; set message to REQ or REP"},

@@ -3,6 +3,7 @@
  * The real clock with wires: who receives what comes, when peers must ring, and how a process that did not
  * run for a while goes on. The wire is a number that a peer's thread counts up.
  */
+#include "backends/sim/base/clock_now.h"
 #include "backends/sim/clock/private.h"
 #include "sim/engine.h"
 #include "unity.h"
@@ -290,6 +291,82 @@ void test_an_armed_cq_is_listened_for(void)
 	poll_until_ignored();
 }
 
+static void *wait_for_one(void *arg)
+{
+	static const uint32_t one = 1;
+
+	(void)arg;
+	pthread_mutex_lock(&driver.mutex);
+	driver_wait(&driver, has_received, &one);
+	pthread_mutex_unlock(&driver.mutex);
+	return NULL;
+}
+
+static bool somebody_waits(void)
+{
+	bool waits;
+
+	pthread_mutex_lock(&driver.mutex);
+	waits = driver.asleep;
+	pthread_mutex_unlock(&driver.mutex);
+	return waits;
+}
+
+/* One thread polls, another one waits: its packet rings. */
+void test_a_thread_that_waits_is_listened_for(void)
+{
+	pthread_t thread;
+
+	start();
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, wait_for_one, NULL));
+	while (!somebody_waits())
+		sched_yield();
+	for (unsigned int i = 0; i < 1000; i++) {
+		poll_once();
+		bell_ring(&wire.bell);
+		TEST_ASSERT_TRUE(atomic_load(&wire.listened));
+	}
+	send_one();
+	TEST_ASSERT_EQUAL_INT(0, pthread_join(thread, NULL));
+	poll_until_ignored();
+}
+
+static uint64_t looked_ns(void)
+{
+	uint64_t ns;
+
+	pthread_mutex_lock(&driver.mutex);
+	ns = driver.looked_ns;
+	pthread_mutex_unlock(&driver.mutex);
+	return ns;
+}
+
+/* Polls, and wakes the progress thread for a look. */
+static void poll_until_looked(void)
+{
+	const uint64_t before_ns = looked_ns();
+
+	bell_ring(&wire.bell);
+	while (looked_ns() == before_ns)
+		poll_once();
+}
+
+/* A program that polls now and then only is woken for some time still, and then polls alone. */
+void test_listening_goes_on_after_packets_that_no_poll_has_taken(void)
+{
+	unsigned int looks = 0;
+
+	start();
+	wait_until_listened();
+	for (unsigned int i = 0; i < 200; i++) {
+		send_one();
+		wait_until_received();
+	}
+	for (; atomic_load(&wire.listened); looks++)
+		poll_until_looked();
+	TEST_ASSERT_TRUE(looks >= 32);
+}
+
 /* --- no wake-up is lost --- */
 
 #define ROUNDS 20000
@@ -359,7 +436,7 @@ static void fire(struct sim_timer *fired)
  */
 void test_after_a_pause_packets_come_before_timers(void)
 {
-	const uint64_t now_ns = driver_clock_ns(CLOCK_MONOTONIC) - driver.base_ns;
+	const uint64_t now_ns = clock_now_ns(CLOCK_MONOTONIC) - driver.base_ns;
 
 	received_before = UINT32_MAX;
 	TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&driver.engine->clock));
@@ -396,7 +473,7 @@ static void count_late(struct sim_timer *fired)
 void test_after_a_pause_timers_keep_their_distance(void)
 {
 	const uint64_t pause_ns = UINT64_C(20000000000);
-	const uint64_t now_ns = driver_clock_ns(CLOCK_MONOTONIC) - driver.base_ns;
+	const uint64_t now_ns = clock_now_ns(CLOCK_MONOTONIC) - driver.base_ns;
 	struct sim_timer later;
 
 	received_before = UINT32_MAX;
@@ -442,15 +519,15 @@ void test_timers_that_are_a_little_late_put_off_nothing(void)
 /* The engine's time is CLOCK_MONOTONIC since the base that all processes of a world have. */
 void test_the_time_is_that_of_the_world(void)
 {
-	const uint64_t base_ns = driver_clock_ns(CLOCK_MONOTONIC) - UINT64_C(3600000000000);
+	const uint64_t base_ns = clock_now_ns(CLOCK_MONOTONIC) - UINT64_C(3600000000000);
 	uint64_t before_ns, now_ns, after_ns;
 
 	driver_set_base(&driver, base_ns, 0);
-	before_ns = driver_clock_ns(CLOCK_MONOTONIC) - base_ns;
+	before_ns = clock_now_ns(CLOCK_MONOTONIC) - base_ns;
 	pthread_mutex_lock(&driver.mutex);
 	driver_catch_up(&driver);
 	pthread_mutex_unlock(&driver.mutex);
 	now_ns = sim_engine_now_ns(driver.engine);
-	after_ns = driver_clock_ns(CLOCK_MONOTONIC) - base_ns;
+	after_ns = clock_now_ns(CLOCK_MONOTONIC) - base_ns;
 	TEST_ASSERT_TRUE(now_ns >= before_ns && now_ns <= after_ns);
 }

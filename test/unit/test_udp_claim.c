@@ -198,7 +198,52 @@ void test_mtu_is_the_interfaces(void)
 	TEST_ASSERT_EQUAL_INT(IBV_MTU_1024, address.mtu);
 }
 
+/* The attributes of a device can be read while another process has its address. */
+void test_a_taken_address_is_described(void)
+{
+	union ibv_gid gid, described;
+	enum ibv_mtu mtu;
+
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[0], "", &gid));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, udp_claim(wires[1], text_of(&gid), &described));
+	TEST_ASSERT_EQUAL_INT(0, udp_describe(text_of(&gid), &described, &mtu));
+	TEST_ASSERT_EQUAL_MEMORY(gid.raw, described.raw, sizeof(gid.raw));
+	TEST_ASSERT_EQUAL_INT(udp_mtu(wires[0]), mtu);
+	/* Without a text: the first address of this process, taken or not. */
+	memset(&described, 0, sizeof(described));
+	TEST_ASSERT_EQUAL_INT(0, udp_describe("", &described, &mtu));
+	TEST_ASSERT_EQUAL_MEMORY(gid.raw, described.raw, sizeof(gid.raw));
+	TEST_ASSERT_EQUAL_INT(IBV_MTU_4096, mtu);
+}
+
+void test_a_described_address_stays_free(void)
+{
+	union ibv_gid gid;
+	enum ibv_mtu mtu;
+	struct udp_address address;
+
+	TEST_ASSERT_EQUAL_INT(0, udp_describe("", &gid, &mtu));
+	udp_address_init(&address, &gid);
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[0], address.text, &gid));
+}
+
 /* --- refusals --- */
+
+static void expect_undescribed(int error, const char *text, enum vb_reason reason)
+{
+	enum ibv_mtu mtu;
+	union ibv_gid gid;
+
+	TEST_ASSERT_EQUAL_INT(error, udp_describe(text, &gid, &mtu));
+	TEST_ASSERT_EQUAL_HEX(reason, said()->reason);
+}
+
+void test_texts_that_describe_nothing(void)
+{
+	expect_undescribed(EINVAL, "10.0.0.300", VB_WHY_UDP_ADDRESS);
+	expect_undescribed(EINVAL, "224.0.0.1", VB_WHY_UDP_ADDRESS_KIND);
+	expect_undescribed(ENODEV, "nosuch0", VB_WHY_UDP_INTERFACE);
+}
 
 static void expect_named(int error, const char *text, enum vb_reason reason, const char *expected)
 {

@@ -5,10 +5,13 @@
 #include "test/unit/random_packet.h"
 #include "test/unit/udp_peer.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <verbena/error.h>
 #include <verbena/fault.h>
 #include <verbena/sim.h>
 #include <verbena/verbs.h>
@@ -29,7 +32,25 @@ struct end {
 };
 
 static struct end a, b;
+static bool no_addresses; /* getifaddrs() finds none */
 static uint8_t frame_of_stranger[SIM_FRAME_BYTES_MAX];
+
+int __real_getifaddrs(struct ifaddrs **entries);
+int __wrap_getifaddrs(struct ifaddrs **entries);
+void __real_freeifaddrs(struct ifaddrs *entries);
+void __wrap_freeifaddrs(struct ifaddrs *entries);
+
+int __wrap_getifaddrs(struct ifaddrs **entries)
+{
+	*entries = NULL;
+	return no_addresses ? 0 : __real_getifaddrs(entries);
+}
+
+void __wrap_freeifaddrs(struct ifaddrs *entries)
+{
+	if (entries)
+		__real_freeifaddrs(entries);
+}
 
 static void open_end(struct end *end)
 {
@@ -142,6 +163,7 @@ static void close_end(struct end *end)
 void setUp(void)
 {
 	random_state = SEED;
+	no_addresses = false;
 	open_end(&a);
 	open_end(&b);
 }
@@ -189,6 +211,67 @@ static struct ibv_wc complete(struct end *end)
 static void expect_success(struct end *end)
 {
 	TEST_ASSERT_EQUAL_STRING("success", vb_wc_status_str(complete(end).status));
+}
+
+/* --- attributes --- */
+
+static void expect_same_port(struct ibv_context *expected, struct ibv_context *context,
+			     enum ibv_mtu mtu)
+{
+	struct ibv_port_attr attr[2];
+	union ibv_gid gid[2];
+
+	TEST_ASSERT_EQUAL_INT(0, vb_query_port(expected, 1, &attr[0], sizeof(attr[0])));
+	TEST_ASSERT_EQUAL_INT(0, vb_query_port(context, 1, &attr[1], sizeof(attr[1])));
+	TEST_ASSERT_EQUAL_INT(attr[0].gid_tbl_len, attr[1].gid_tbl_len);
+	TEST_ASSERT_EQUAL_INT(mtu, attr[1].active_mtu);
+	TEST_ASSERT_EQUAL_INT(mtu, attr[1].max_mtu);
+	TEST_ASSERT_EQUAL_INT(0, vb_query_gid(expected, 1, 1, &gid[0]));
+	TEST_ASSERT_EQUAL_INT(0, vb_query_gid(context, 1, 1, &gid[1]));
+	TEST_ASSERT_EQUAL_MEMORY(gid[0].raw, gid[1].raw, sizeof(gid[0]));
+}
+
+/* A world for attributes has a device whose address another world has claimed, and takes nothing from it. */
+static void look_at_taken_address(enum ibv_mtu mtu, enum ibv_mtu expected)
+{
+	struct vb_sim_config config = {
+		.clock = VB_SIM_CLOCK_REAL,
+		.device_count = 1,
+		.devices = {{.name = "sim0", .wire = VB_SIM_WIRE_UDP}},
+	};
+	struct ibv_device **list;
+	struct ibv_context *context;
+	struct vb_sim *world;
+
+	inet_ntop(AF_INET, a.gid.raw + 12, config.devices[0].address,
+		  sizeof(config.devices[0].address));
+	TEST_ASSERT_NULL(vb_sim_open(&config));
+	TEST_ASSERT_EQUAL_INT(EADDRINUSE, errno);
+	config.attributes_only = true;
+	config.devices[0].mtu = mtu;
+	world = vb_sim_open(&config);
+	TEST_ASSERT_NOT_NULL_MESSAGE(world, vb_last_error());
+	list = vb_sim_device_list(world, NULL);
+	context = vb_open_device(list[0]);
+	vb_free_device_list(list);
+	expect_same_port(a.context, context, expected);
+	TEST_ASSERT_EQUAL_INT(0, vb_close_device(context));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_close(world));
+}
+
+void test_attributes_of_a_taken_address(void)
+{
+	look_at_taken_address(0, IBV_MTU_4096);
+	look_at_taken_address(IBV_MTU_1024, IBV_MTU_1024);
+	/* An interface that is not known is taken for Ethernet. */
+	no_addresses = true;
+	look_at_taken_address(0, IBV_MTU_1024);
+	look_at_taken_address(IBV_MTU_2048, IBV_MTU_1024);
+	join_ends();
+	post_receive(&b, 0, 64);
+	post(&a, IBV_WR_SEND, 0, 64);
+	expect_success(&a);
+	expect_success(&b);
 }
 
 /* --- data --- */

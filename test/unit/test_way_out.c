@@ -895,8 +895,8 @@ void test_a_changed_qpn_decides_where_a_packet_goes(void)
 					 .count = 1,
 					 .change = {.place = SIM_FAULT_FIELD,
 						    .field = SIM_FIELD_DEST_QPN,
-						    .value = idle->qp->number,
-						    .mask = 0xffffff,
+						    .bits.value = idle->qp->number,
+						    .bits.mask = 0xffffff,
 						    .right_icrc = true}});
 	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 9});
 	joined_run(&joined);
@@ -1261,4 +1261,111 @@ void test_xrc(void)
 		sim_qp_destroy(qps[i]);
 	TEST_ASSERT_EQUAL_INT(0, sim_srq_destroy(srq));
 	TEST_ASSERT_EQUAL_INT(0, sim_xrcd_destroy(xrcd));
+}
+
+/* --- packets without their network headers --- */
+
+/* Sends a message of 100 bytes, and takes its frame out of the ring. Returns the bytes from the BTH to the pad. */
+static const uint8_t *take_bare(struct sim_route *route, size_t *length)
+{
+	struct joined_way *way = &joined.ways[0];
+	const struct joined_frame *frame = &way->frames[way->tail % JOINED_RING];
+	const bool infiniband = sim_port_is_infiniband(&joined_side(&joined, 1)->device->ports[0]);
+	size_t head_bytes;
+
+	way->stuck = true;
+	joined_recv(&joined, 1, 5, 1000, 100);
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_SEND, .bytes = 100});
+	joined_run(&joined);
+	TEST_ASSERT_EQUAL_UINT(1, way->head - way->tail);
+	way->tail++;
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK,
+			      sim_route_read(frame->frame, frame->frame_bytes, infiniband, route));
+	head_bytes = sim_route_bytes(route);
+	*length = frame->frame_bytes - head_bytes - (infiniband ? 6 : 4);
+	return frame->frame + head_bytes;
+}
+
+static void change_dest(struct sim_route *route)
+{
+	route->dest_gid[15] ^= 0x55;
+	route->dlid ^= 0x55;
+}
+
+/* The route of a ring may be that of an address which the port has no more. */
+void test_a_bare_packet_comes_to_the_address_of_its_route(void)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		const struct sim_counters *counters;
+		struct sim_route good, bad;
+		struct sim_port *port;
+		const uint8_t *bytes;
+		size_t length;
+
+		open(&(struct engine_config){.no_timeout = true, .infiniband = i});
+		fill(0);
+		port = &joined_side(&joined, 1)->device->ports[0];
+		counters = &port->device->counters;
+		bytes = take_bare(&good, &length);
+		bad = good;
+		change_dest(&bad);
+		sim_way_out_arrive_bare(port, &bad, bytes, length);
+		TEST_ASSERT_EQUAL_UINT64(1, counters->discarded[SIM_DISCARD_ADDRESS]);
+		/* A route of the other link layer. */
+		bad = good;
+		bad.infiniband = !good.infiniband;
+		bad.dlid = port->lid;
+		sim_way_out_arrive_bare(port, &bad, bytes, length);
+		TEST_ASSERT_EQUAL_UINT64(2, counters->discarded[SIM_DISCARD_ADDRESS]);
+		expect_empty(joined_side(&joined, 1)->recv_cq);
+		sim_way_out_arrive_bare(port, &good, bytes, length);
+		expect(joined_side(&joined, 1)->recv_cq, 5, IBV_WC_SUCCESS);
+		TEST_ASSERT_EQUAL_MEMORY(joined_side(&joined, 0)->memory,
+					 joined_side(&joined, 1)->memory + 1000, 100);
+		TEST_ASSERT_EQUAL_UINT64(3, counters->received_packets);
+		joined_close(&joined);
+	}
+}
+
+void test_a_port_that_is_down_takes_no_bare_packet(void)
+{
+	struct sim_route route;
+	struct sim_port *port;
+	const uint8_t *bytes;
+	size_t length;
+
+	open(&(struct engine_config){.no_timeout = true});
+	port = &joined_side(&joined, 1)->device->ports[0];
+	bytes = take_bare(&route, &length);
+	sim_port_set_state(port, IBV_PORT_DOWN);
+	sim_way_out_arrive_bare(port, &route, bytes, length);
+	TEST_ASSERT_EQUAL_UINT64(0, port->device->counters.received_packets);
+	expect_empty(joined_side(&joined, 1)->recv_cq);
+	sim_port_set_state(port, IBV_PORT_ACTIVE);
+	sim_way_out_arrive_bare(port, &route, bytes, length);
+	expect(joined_side(&joined, 1)->recv_cq, 5, IBV_WC_SUCCESS);
+}
+
+static int copy_nothing(void *dst, const void *src, size_t length_bytes)
+{
+	(void)dst;
+	(void)src;
+	(void)length_bytes;
+	return 1;
+}
+
+/* The memory of the payload is gone: the packet is not sent, and counted. */
+void test_a_bare_packet_whose_payload_cannot_be_read(void)
+{
+	static const uint8_t gone[100];
+	const struct sim_span span = {gone, sizeof(gone)};
+	const struct sim_packet packet = {
+		.opcode = 4, .spans = &span, .span_count = 1, .payload_bytes = 100};
+	struct sim_departure departure = {.packet = &packet, .copy = copy_nothing};
+	uint8_t room[SIM_FRAME_BYTES_MAX];
+
+	open(&(struct engine_config){0});
+	departure.source = &joined_side(&joined, 0)->device->ports[0];
+	TEST_ASSERT_EQUAL_UINT(0, sim_departure_write_bare(&departure, room));
+	TEST_ASSERT_EQUAL_UINT64(1, departure.source->device->counters.guarded_faults);
 }

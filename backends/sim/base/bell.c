@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/base/bell.h"
 
+#include "backends/sim/base/clock_now.h"
+
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -69,18 +71,10 @@ bool bell_ring_one(struct bell *bell)
 	return wake(bell, 1) > 0;
 }
 
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 bool bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns)
 {
 	while (atomic_load_explicit(&bell->rings, memory_order_acquire) == seen) {
-		if (monotonic_ns() >= until_ns)
+		if (clock_now_ns(CLOCK_MONOTONIC) >= until_ns)
 			return false;
 		sched_yield();
 	}

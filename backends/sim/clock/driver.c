@@ -1,25 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/clock/driver.h"
 
+#include "backends/sim/base/clock_now.h"
 #include "backends/sim/clock/private.h"
 
 #include <sched.h>
 #include <stdlib.h>
 
-uint64_t driver_clock_ns(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 void driver_init(struct driver *driver, bool real)
 {
 	*driver = (struct driver){
 		.real = real,
-		.base_ns = driver_clock_ns(CLOCK_MONOTONIC),
-		.wall_base_ns = real ? driver_clock_ns(CLOCK_REALTIME) : 0,
+		.base_ns = clock_now_ns(CLOCK_MONOTONIC),
+		.wall_base_ns = real ? clock_now_ns(CLOCK_REALTIME) : 0,
 	};
 	driver->bell = &driver->own_bell;
 	pthread_mutex_init(&driver->mutex, NULL);
@@ -46,7 +39,7 @@ void driver_forked(struct driver *driver)
 	pthread_cond_init(&driver->changed, NULL);
 }
 
-/* The memory of a bell may go: the progress thread leaves the bell before. */
+/* Waits until the progress thread has left the bell. Afterwards the bell's memory may be freed. */
 static void leave_bell(struct driver *driver)
 {
 	while (atomic_load(&driver->at_bell)) {

@@ -78,9 +78,9 @@ struct driver {
 	uint32_t armed;		   /* counts the armed CQs whose events a channel takes */
 	uint32_t looks_to_listen;  /* the progress thread listens for so many looks at least */
 	uint64_t looked_ns;   /* the engine's time after the last look of the progress thread */
-	uint64_t polled_ns;   /* the engine's time when the thread found that others had moved it */
+	uint64_t polled_ns;   /* the engine's time after the last look of the program */
 	bool put_off;	      /* an ACK waits: see driver_poll() */
-	uint32_t prompt_acks; /* so many ACKs are not put off */
+	uint32_t prompt_acks; /* counts down: so many ACKs are sent at once */
 };
 
 typedef bool driver_ready(const void *arg);

@@ -8,11 +8,7 @@
 
 #include "backends/sim/clock/driver.h"
 
-#include <time.h>
-
 /* --- driver.c --- */
-
-uint64_t driver_clock_ns(clockid_t clock);
 
 /* Calls the owner's function. */
 void driver_ran(const struct driver *driver);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The real clock: verbs and a progress thread bring the engine up to CLOCK_MONOTONIC. */
 #include "backends/sim/base/cancel.h"
+#include "backends/sim/base/clock_now.h"
 #include "backends/sim/base/thread.h"
 #include "backends/sim/clock/private.h"
 
@@ -60,7 +61,7 @@ static void kick(struct driver *driver)
 
 static uint64_t world_ns(const struct driver *driver)
 {
-	return driver_clock_ns(CLOCK_MONOTONIC) - driver->base_ns;
+	return clock_now_ns(CLOCK_MONOTONIC) - driver->base_ns;
 }
 
 /*
@@ -260,7 +261,7 @@ void driver_listen(struct driver *driver)
 	kick(driver);
 }
 
-/* Decides whether arrivals ring. gap_ns: how long ago the program has brought the engine up to now. */
+/* Decides whether arrivals ring the bell. gap_ns: as polled_ago_ns() returns it. */
 static void choose_listening(struct driver *driver, uint64_t gap_ns)
 {
 	const bool is_polled = gap_ns <= POLL_NS_MAX;
@@ -286,7 +287,8 @@ static uint64_t earlier(uint64_t a_ns, uint64_t b_ns)
 	return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* Returns how long ago the program has brought the engine up to now: not counting the progress thread. */
+/* Returns the time since the program last brought the engine up to the present. The looks of the progress thread
+ * do not count. */
 static uint64_t polled_ago_ns(struct driver *driver)
 {
 	const uint64_t engine_ns = sim_engine_now_ns(driver->engine);
@@ -344,8 +346,8 @@ static void sleep_until(struct driver *driver, uint64_t until_ns, uint32_t seen)
 	driver->asleep_until_ns = 0;
 }
 
-/* A mutex is not fair: a thread that waits for it needs time to wake up. Peers that ring do not shorten the
- * time. */
+/* Leaves the mutex to threads that wait for it. They need time to wake up, because a mutex is not fair; the bell
+ * does not shorten this time. */
 static void rest(struct driver *driver)
 {
 	const uint64_t end_ns = world_ns(driver) + REST_NS;

@@ -83,6 +83,17 @@ static struct cm_event *find_event(const struct cm_id *id)
 	return event_queue_find(&id->channel->queue, is_of_id, id);
 }
 
+/* The identifier of a request has the channel from which the program takes the request: rdma-core
+ * librdmacm/cma.c, ucma_process_conn_req. */
+static void move_event(struct cm_event *event, struct cm_channel *to)
+{
+	event_queue_push(&to->queue, &(struct queued_event){.object = event});
+	if (!event->fresh)
+		return;
+	event->fresh->channel = to;
+	event->fresh->rdma.channel = &to->rdma;
+}
+
 void cm_move_events(struct cm_id *id, struct cm_channel *to)
 {
 	struct cm_event *event;
@@ -91,7 +102,7 @@ void cm_move_events(struct cm_id *id, struct cm_channel *to)
 		return;
 	while ((event = find_event(id))) {
 		event_queue_forget(&id->channel->queue, event);
-		event_queue_push(&to->queue, &(struct queued_event){.object = event});
+		move_event(event, to);
 	}
 }
 

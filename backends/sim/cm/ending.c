@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program learns of completions before it learns that the peer has disconnected. An adapter completes work
- * as soon as the ACK has come; the kernel's event of the DREQ behind the ACK comes later, by several threads
- * of the kernel. A process gets ACK and DREQ together when it gets a processor. Programs rely on the
- * order: libfabric closes the connection with the event, and takes what it has not polled for failed.
+ * DISCONNECTED comes behind the completions of the QP. On a real machine, the adapter completes a send as soon as
+ * the ACK has come, and the event of the DREQ behind the ACK comes later, through several threads of the kernel. A
+ * simulated adapter may receive the ACK and the DREQ at once, because it receives when its process has a processor.
+ * Programs rely on the order: libfabric closes the connection on the event, and reports the sends whose completions
+ * it has not polled as failed.
  */
 #include "backends/sim/cm/private.h"
 
-/* Between two looks at the CQs. */
+/* The time between two looks at the CQs. */
 #define LOOK_NS UINT64_C(1000000)
 
 /* Returns true if the program has not polled a completion of the identifier's QP. */

@@ -150,8 +150,8 @@ static void fill_request(struct cm_event *event, const struct sim_cm_request *re
 	keep_conn_private(event, &request->private_data, SIM_CM_IP_BYTES);
 }
 
-/* A REQ or SIDR_REQ for a listener. Linux ucma.c, ucma_connect_event_handler: a full backlog is as no
- * memory. */
+/* A REQ or SIDR_REQ for a listener. Linux ucma.c, ucma_connect_event_handler: a full backlog has
+ * the effect of a lack of memory. */
 static enum sim_cm_verdict hear_request(struct cm_id *listener, struct sim_cm *comm,
 					const struct sim_cm_event *event)
 {

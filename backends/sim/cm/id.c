@@ -222,10 +222,24 @@ static void *copy_of(const void *bytes, size_t size_bytes)
 		    : null_errno(refuse_plainly("create_ep", VB_WHY_NO_MEMORY));
 }
 
+/* cm_bind_addr() and cm_resolve_addr() refuse an address that is missing, or of another family. */
+static int check_length(const struct sockaddr *address, socklen_t length_bytes, const char *which)
+{
+	const socklen_t needed_bytes = cm_address_bytes(address);
+
+	if (!address || !needed_bytes || length_bytes == needed_bytes)
+		return 0;
+	return minus_errno(refuse_why(
+		"create_ep", (struct vb_why){VB_WHY_CM_ADDRESS_LENGTH,
+					     {length_bytes, address->sa_family, needed_bytes},
+					     .text = which}));
+}
+
 static int fill_passive(struct cm_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
 			const struct ibv_qp_init_attr *attr)
 {
-	if (cm_bind_addr(&id->rdma, res->ai_src_addr))
+	if (check_length(res->ai_src_addr, res->ai_src_len, "source address") ||
+	    cm_bind_addr(&id->rdma, res->ai_src_addr))
 		return -1;
 	if (pd)
 		id->rdma.pd = pd;
@@ -241,8 +255,14 @@ static int fill_passive(struct cm_id *id, const struct rdma_addrinfo *res, struc
 static int resolve(struct cm_id *id, const struct rdma_addrinfo *res)
 {
 	static const int timeout_ms = 2000; /* rdma-core librdmacm/cma.c, rdma_create_ep */
-	int err = cm_resolve_addr(&id->rdma, res->ai_src_addr, res->ai_dst_addr, timeout_ms);
+	/* rdma-core librdmacm/cma.c, rdma_resolve_addr2: without a length there is no source address. */
+	struct sockaddr *source = res->ai_src_len ? res->ai_src_addr : NULL;
+	int err = check_length(source, res->ai_src_len, "source address");
 
+	if (!err)
+		err = check_length(res->ai_dst_addr, res->ai_dst_len, "destination address");
+	if (!err)
+		err = cm_resolve_addr(&id->rdma, source, res->ai_dst_addr, timeout_ms);
 	if (err)
 		return err;
 	if (!res->ai_route_len)

@@ -2,6 +2,8 @@
 /* rdma_getaddrinfo(3): as rdma-core librdmacm/addrinfo.c, over getaddrinfo(3). */
 #include "backends/sim/cm/private.h"
 
+#include <endian.h>
+#include <infiniband/ib.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,10 +51,18 @@ static struct addrinfo wanted(const struct rdma_addrinfo *hints)
 	return (struct addrinfo){
 		.ai_flags = (hints->ai_flags & RAI_PASSIVE ? AI_PASSIVE : 0) |
 			    (hints->ai_flags & RAI_NUMERICHOST ? AI_NUMERICHOST : 0),
-		.ai_family = hints->ai_family,
+		.ai_family = hints->ai_family == AF_IB ? AF_UNSPEC : hints->ai_family,
 		.ai_socktype = socktype,
 		.ai_protocol = protocol(hints->ai_port_space, socktype),
 	};
+}
+
+/* rdma-core librdmacm/addrinfo.c, ucma_convert_to_rai: the C library knows no addresses of InfiniBand, whose
+ * numbers are written as those of IPv6. */
+static bool wants_infiniband(const struct rdma_addrinfo *hints, const struct addrinfo *found)
+{
+	return hints->ai_family == AF_IB && (hints->ai_flags & RAI_FAMILY) &&
+	       (hints->ai_flags & RAI_NUMERICHOST) && found->ai_family == AF_INET6;
 }
 
 /* --- the answer --- */
@@ -68,11 +78,33 @@ static int copy_address(struct sockaddr **to, socklen_t *to_bytes, const struct 
 	return 0;
 }
 
+/* rdma-core librdmacm/addrinfo.c, ucma_convert_in6 and ucma_set_sid: port space and port are a service ID. */
+static struct sockaddr_ib infiniband_address(const struct sockaddr *address, int port_space)
+{
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)address;
+	const uint16_t port = cm_address_port(address);
+	struct sockaddr_ib made = {
+		.sib_family = AF_IB,
+		.sib_pkey = htobe16(0xffff),
+		.sib_flowinfo = in6->sin6_flowinfo,
+		.sib_sid = htobe64((uint64_t)port_space << 16 | port),
+		.sib_sid_mask = htobe64((port_space ? RDMA_IB_IP_PS_MASK : 0) |
+					(port ? RDMA_IB_IP_PORT_MASK : 0)),
+		.sib_scope_id = in6->sin6_scope_id,
+	};
+
+	memcpy(&made.sib_addr, &in6->sin6_addr, sizeof(made.sib_addr));
+	return made;
+}
+
 static int fill(struct rdma_addrinfo *res, const struct rdma_addrinfo *hints,
 		const struct addrinfo *found)
 {
 	const bool passive = hints->ai_flags & RAI_PASSIVE;
 	char **name = passive ? &res->ai_src_canonname : &res->ai_dst_canonname;
+	struct sockaddr **address = passive ? &res->ai_src_addr : &res->ai_dst_addr;
+	socklen_t *bytes = passive ? &res->ai_src_len : &res->ai_dst_len;
+	struct sockaddr_ib ib;
 
 	res->ai_flags = passive ? RAI_PASSIVE : 0;
 	res->ai_family = found->ai_family;
@@ -84,10 +116,11 @@ static int fill(struct rdma_addrinfo *res, const struct rdma_addrinfo *hints,
 		res->ai_port_space = found->ai_protocol == IPPROTO_UDP ? RDMA_PS_UDP : RDMA_PS_TCP;
 	if (found->ai_canonname)
 		*name = strdup(found->ai_canonname);
-	return passive ? copy_address(&res->ai_src_addr, &res->ai_src_len, found->ai_addr,
-				      found->ai_addrlen)
-		       : copy_address(&res->ai_dst_addr, &res->ai_dst_len, found->ai_addr,
-				      found->ai_addrlen);
+	if (!wants_infiniband(hints, found))
+		return copy_address(address, bytes, found->ai_addr, found->ai_addrlen);
+	res->ai_family = AF_IB;
+	ib = infiniband_address(found->ai_addr, res->ai_port_space);
+	return copy_address(address, bytes, (const struct sockaddr *)&ib, sizeof(ib));
 }
 
 /* Asks the C library. 0, -1 with errno, or its error. */

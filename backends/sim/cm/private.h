@@ -235,7 +235,7 @@ void cm_event_of_device(void *arg, const struct sim_device *device, enum ibv_eve
 void cm_ending_init(struct cm *cm);
 /* Raises DISCONNECTED for a connection that the peer has ended, behind the completions of its QP. */
 void cm_ending_tell(struct cm_id *id);
-/* Returns true if DISCONNECTED waits, and lets it wait no more: the caller raises it, or ends the
+/* Ends the wait of DISCONNECTED. Returns true if it has waited: then the caller raises it, or ends the
  * identifier. */
 bool cm_ending_stop(struct cm_id *id);
 

@@ -14,7 +14,7 @@
 /* Linux net/ipv4/af_inet.c: the ports that nobody asks for by number. */
 #define PORT_MIN 32768u
 #define PORT_MAX 60999u
-/* Linux include/net/sock.h, PROT_SOCK: ports from here on are for every process. */
+/* Linux include/net/sock.h, PROT_SOCK: each process may use the ports from here on. */
 #define PORT_FREE 1024u
 
 /* --- ports --- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/guard/distant.h"
 
-#include "backends/sim/guard/guard.h"
+#include "src/guard/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>

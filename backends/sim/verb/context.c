@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening and closing a device. */
 #include "backends/sim/base/cancel.h"
-#include "backends/sim/guard/guard.h"
 #include "backends/sim/verb/verbs.h"
+#include "src/guard/guard.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

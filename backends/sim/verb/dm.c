@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Device memory (ibv_alloc_dm(3)): memory of this process that the program cannot see. */
 #include "backends/sim/guard/distant.h"
-#include "backends/sim/guard/guard.h"
 #include "backends/sim/verb/verbs.h"
+#include "src/guard/guard.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -272,7 +272,7 @@ void *verb_foreign_root(const char *verb, struct context *origin, enum kind kind
 	return proxy ? proxy->object : NULL;
 }
 
-/* Returns the proxy whose object it is. */
+/* Returns the proxy that has the object. */
 static struct proxy *proxy_of(const void *object)
 {
 	struct proxy *proxy = object_context(object)->foreign->proxies;
@@ -292,7 +292,7 @@ static void end_import(enum kind kind, void *import)
 		verb_end_dm(import);
 }
 
-/* The object that an import stands for has ended; its proxy stays until the stand-in ends. */
+/* Ends an object of another process for its import. The object's proxy stays until the stand-in ends. */
 int verb_destroy_foreign(const char *verb, enum kind kind, void *import)
 {
 	struct proxy *proxy = proxy_of(object_root(kind, import));
@@ -339,15 +339,6 @@ static struct context *find_standin(const struct vb_sim *world, const struct sta
 	return NULL;
 }
 
-static struct device *find_device(const struct vb_sim *world, uint32_t index)
-{
-	for (unsigned int i = 0; i < world->device_count; i++)
-		if (world->devices[i].engine->index == index &&
-		    world_shares(world, &world->devices[i]))
-			return &world->devices[i];
-	return NULL;
-}
-
 static int refuse(enum vb_reason reason, uint64_t first, uint64_t second)
 {
 	return refuse_why("import_device", (struct vb_why){reason, {first, second}});
@@ -371,7 +362,7 @@ static int open_file(struct vb_sim *world, int cmd_fd, struct description *descr
 		return refuse(VB_WHY_IMPORT_WORLD, owner->pid, 0);
 	if (!world_process_lives(world, owner->process))
 		return refuse(VB_WHY_IMPORT_ENDED, owner->pid, 0);
-	*device = find_device(world, owner->device);
+	*device = world_shared_device(world, owner->device);
 	return *device ? 0 : refuse(VB_WHY_IMPORT_DESCRIPTOR, (uint64_t)cmd_fd, 0);
 }
 

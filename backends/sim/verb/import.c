@@ -6,9 +6,9 @@
  * object of another process, the root is a stand-in (foreign.c). After the root's end, an import can
  * only be unimported, as in the kernel.
  */
-#include "backends/sim/guard/guard.h"
 #include "backends/sim/verb/verbs.h"
 #include "backends/sim/world/process.h"
+#include "src/guard/guard.h"
 
 #include <sys/stat.h>
 

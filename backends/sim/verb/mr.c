@@ -127,7 +127,7 @@ void verb_end_mr(void *mr)
 	verb_try_end_mr(mr);
 }
 
-/* The windows of this process are bound to what stands here for the MR of the other one. */
+/* A window of this process is bound to the stand-in for the MR of the other process. */
 static int dereg_foreign(struct vb_sim *world, struct mr *mr)
 {
 	return mr->engine->windows ? say_refused(world, "dereg_mr", sim_mr_destroy(mr->engine))

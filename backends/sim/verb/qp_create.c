@@ -253,10 +253,10 @@ struct ibv_qp_ex *verb_qp_to_qp_ex(struct ibv_qp *ibv)
 
 /* --- ibv_open_qp(3) --- */
 
-/* Returns one of the handles of the domain's target QP with this number; NULL for none. */
-static struct qp *find_target(struct context *context, const struct domain *domain, uint32_t number)
+struct qp *verb_find_target(const struct device *device, const struct domain *domain,
+			    uint32_t number)
 {
-	struct sim_qp *engine = sim_table_find(&context->device->engine->qps, number);
+	struct sim_qp *engine = sim_table_find(&device->engine->qps, number);
 	struct qp *qp = engine ? sim_qp_user(engine) : NULL;
 
 	return qp && sim_qp_xrcd(engine) == domain->engine ? qp : NULL;
@@ -335,7 +335,7 @@ struct ibv_qp *verb_open_qp(struct ibv_context *ibv, struct ibv_qp_open_attr *at
 		return null_errno(refuse_why(
 			"open_qp", (struct vb_why){VB_WHY_QP_OPEN_TYPE, {attr->qp_type}}));
 	qp_context = attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL;
-	target = find_target(context, xrcd->domain, attr->qp_num);
+	target = verb_find_target(context->device, xrcd->domain, attr->qp_num);
 	qp = target ? new_handle(context, target, xrcd, qp_context)
 		    : new_far_handle(context, xrcd, attr->qp_num, qp_context);
 	return qp ? &qp->ibv : NULL;

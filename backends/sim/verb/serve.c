@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What other processes ask of this one (backends/sim/world/call.h). A call is served while this process receives,
- * on any thread: it must not change the last refusal of that thread.
+ * Serves the calls of other processes (backends/sim/world/call.h). A thread serves a call while it receives
+ * packets: the call must not change the last refusal of that thread.
  */
 #include "backends/sim/verb/verbs.h"
 
@@ -15,6 +15,15 @@ void verb_keep_reason(struct world_call *call, const struct vb_why *why)
 	call->why = *why;
 	snprintf(call->text, sizeof(call->text), "%s", why->text ? why->text : "");
 	call->why.verb = call->why.text = NULL;
+}
+
+void verb_keep_refusal(const struct vb_sim *world, struct world_call *call, int err)
+{
+	struct vb_why why;
+
+	if (!sim_take_refusal(world->driver.engine, err, &why))
+		why = (struct vb_why){VB_WHY_ERRNO_ONLY, {(uint64_t)err}, .text = "sim"};
+	verb_keep_reason(call, &why);
 }
 
 int verb_say_answer(const char *verb, struct world_call *call)
@@ -61,10 +70,9 @@ static int destroy_pd(struct vb_sim *world, struct world_call *call, void *pd)
 static int destroy_mr(struct vb_sim *world, struct world_call *call, void *mr)
 {
 	int err = verb_try_end_mr(mr);
-	struct vb_why why;
 
-	if (err && sim_take_refusal(world->driver.engine, err, &why))
-		verb_keep_reason(call, &why);
+	if (err)
+		verb_keep_refusal(world, call, err);
 	return err;
 }
 

@@ -26,22 +26,13 @@ struct opener {
 /* A target QP of this process that others have opened. */
 struct target {
 	struct target *next;
-	struct qp handle; /* the one that stands for the openers; without a context */
+	struct qp handle; /* stands for all openers in the ring of handles; has no context */
 	struct device *device;
 	struct domain *domain;
 	struct opener *openers;
 };
 
 /* --- the process of the QP --- */
-
-static struct device *device_at(const struct vb_sim *world, uint32_t index)
-{
-	for (unsigned int i = 0; i < world->device_count; i++)
-		if (world->devices[i].engine->index == index &&
-		    world_shares(world, &world->devices[i]))
-			return &world->devices[i];
-	return NULL;
-}
 
 static struct domain *domain_of(const struct device *device, const uint64_t key[2])
 {
@@ -136,14 +127,9 @@ static void drop_opener(struct vb_sim *world, struct target *target, struct open
 static struct qp *find(const struct vb_sim *world, const struct world_call *call,
 		       struct device **device, struct domain **domain)
 {
-	struct sim_qp *engine;
-	struct qp *qp;
-
-	*device = device_at(world, call->device);
+	*device = world_shared_device(world, call->device);
 	*domain = *device ? domain_of(*device, call->key) : NULL;
-	engine = *domain ? sim_table_find(&(*device)->engine->qps, call->number) : NULL;
-	qp = engine ? sim_qp_user(engine) : NULL;
-	return qp && sim_qp_xrcd(engine) == (*domain)->engine ? qp : NULL;
+	return *domain ? verb_find_target(*device, *domain, call->number) : NULL;
 }
 
 static int serve_open(struct vb_sim *world, uint64_t process, struct world_call *call)
@@ -171,21 +157,12 @@ static int serve_open(struct vb_sim *world, uint64_t process, struct world_call 
 	return 0;
 }
 
-static void keep_refusal(struct vb_sim *world, struct world_call *call, int err)
-{
-	struct vb_why why;
-
-	if (!sim_take_refusal(world->driver.engine, err, &why))
-		why = (struct vb_why){VB_WHY_ERRNO_ONLY, {(uint64_t)err}, .text = "sim"};
-	verb_keep_reason(call, &why);
-}
-
 static int serve_modify(struct vb_sim *world, struct target *target, struct world_call *call)
 {
 	int err = sim_qp_modify(target->handle.engine, &call->attr, (int)call->mask);
 
 	if (err)
-		keep_refusal(world, call, err);
+		verb_keep_refusal(world, call, err);
 	return err;
 }
 

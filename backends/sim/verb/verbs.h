@@ -71,6 +71,10 @@ int verb_refuse_event(const char *verb, int error, int fd, struct vb_why silence
 struct ibv_qp_init_attr_ex verb_extend_qp_attr(struct ibv_pd *pd,
 					       const struct ibv_qp_init_attr *attr);
 
+/* Returns one of the handles of the domain's target QP with this number; NULL for none. */
+struct qp *verb_find_target(const struct device *device, const struct domain *domain,
+			    uint32_t number);
+
 /* --- qp.c --- */
 
 /* Takes a handle out of its QP's ring. Returns true for the last handle, with which the QP ends. */
@@ -81,7 +85,7 @@ bool verb_leave_ring(struct qp *qp);
 /* A handle of the domain is closed. The domain ends with the last one. */
 void verb_release_domain(struct device *device, struct domain *domain);
 
-/* --- serve.c: what other processes ask of this one --- */
+/* --- serve.c: calls of other processes --- */
 
 enum verb_call {
 	CALL_OPEN = 1,
@@ -93,18 +97,21 @@ enum verb_call {
 	CALL_DESTROY, /* the object of an import: number is its handle, mask its kind, key its file's inode */
 };
 
-/* Other processes may ask from now on. */
+/* From now on, this process serves the calls of other processes. */
 void verb_serve_calls(struct vb_sim *world);
 
 /* Copies the reason for the other process, whose pointers differ. */
 void verb_keep_reason(struct world_call *call, const struct vb_why *why);
+
+/* The same for the reason that the engine has given for err. */
+void verb_keep_refusal(const struct vb_sim *world, struct world_call *call, int err);
 
 /* Gives the reason of an answer to the program. Returns the answer's error. */
 int verb_say_answer(const char *verb, struct world_call *call);
 
 /* --- target.c: target QPs that several processes have opened --- */
 
-/* Does what another process asks of a target QP, or takes a notice. */
+/* Does the verb that another process asks for on a target QP, or takes a notice. */
 void verb_serve_target(struct vb_sim *world, uint64_t process, struct world_call *call);
 
 /* A target QP of this process has raised an event. */
@@ -122,7 +129,7 @@ int verb_query_far_target(struct qp *qp, struct ibv_qp_attr *attr);
 /* The handle of another process's target QP is closed. */
 void verb_close_far_target(const struct qp *qp);
 
-/* Lets go of the handles of processes that have ended. */
+/* Removes the openers whose processes have ended. */
 void verb_bury_openers(struct vb_sim *world);
 
 /* The last context of a device is closed: its target QPs end, also for other processes. */

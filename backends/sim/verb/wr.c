@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Posting by calls (ibv_wr_post(3)): the builders and setters of an ibv_qp_ex. */
-#include "backends/sim/guard/guard.h"
 #include "backends/sim/object/objects.h"
 #include "backends/sim/verb/batch.h"
 #include "backends/sim/verb/verbs.h"
+#include "src/guard/guard.h"
 
 #include "sim/object/rules.h"
 #include "sim/wire/opcode.h"

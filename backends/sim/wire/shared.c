@@ -18,7 +18,7 @@
 
 #define MULTICAST_QPN 0xffffffu
 
-/* The receiver of messages that are for all other processes. */
+/* Stands for all other processes as the receiver of a message. */
 #define EVERYBODY UINT64_MAX
 
 /* A living process that takes nothing for so long is taken for one that never answers: packets for its full
@@ -38,9 +38,9 @@
  * taken yet. More are the work of a process that writes nonsense. */
 #define INWARD_MAX (2 * SHARED_PROCESSES_MAX)
 
-/* Frames that receive() takes from one ring before it looks at the others; but one if the last look has found
- * the ring empty. The frame behind it is most likely being written, as the ACK behind an answer, and a look at it
- * would keep the message from the program for as long as its cache line needs. */
+/* receive() takes at most this many frames from a ring before it looks at the other rings. It takes one frame if
+ * its last look found the ring empty: the producer probably writes the next frame now, such as the ACK behind an
+ * answer. To read that frame's cache line would delay the message that has arrived. */
 #define BATCH 64
 
 /*
@@ -104,7 +104,7 @@ struct shared {
 	/* The places whose outward rings are touched. */
 	uint32_t touched_count;
 	uint16_t touched[SHARED_PROCESSES_MAX];
-	uint8_t long_frame[SIM_FRAME_BYTES_MAX];
+	struct ring_stage stage; /* of long frames */
 	struct outward out[SHARED_PROCESSES_MAX];
 };
 
@@ -203,7 +203,7 @@ static bool is_stalled(struct shared *shared, struct outward *out)
 	return true;
 }
 
-/* Packets begin to wait for room, or wait on. */
+/* The packets for a full ring begin to wait for room, or continue to wait. */
 static void wait_for_room(struct shared *shared, struct outward *out)
 {
 	if (!out->waiting || out->stuck_head != out->ring.head) {
@@ -246,7 +246,7 @@ static unsigned int room_at_process(struct shared *shared, segment_id id)
 {
 	struct outward *out = NULL;
 
-	/* The numbers and services of a process that has ended are somebody else's, or nobody's. */
+	/* The numbers and services of a process that has ended may belong to another process. */
 	if (places_id(&shared->segment, segment_id_place(id)) == id)
 		out = out_to(shared, id);
 	return out ? room_in(shared, out) : UINT_MAX;
@@ -344,7 +344,7 @@ static bool is_known(const struct routes *routes, const struct sim_route *route)
 	const unsigned int number = route_number(route);
 	const void *kept = &routes->routes[number], *own = route;
 
-	/* Routes that differ in their padding only count as two: the headers travel once more. */
+	/* Two routes that differ only in their padding count as different: their packets have headers. */
 	return routes->known >> number & 1 && memcmp(kept, own, sizeof(*route)) == 0;
 }
 
@@ -367,26 +367,18 @@ static uint8_t flags_of(const struct outward *out, const struct sim_departure *d
 	return (uint8_t)(flags | route_number(departure->route) << RING_ROUTE_SHIFT);
 }
 
-static size_t write_plain(const struct sim_departure *departure, uint8_t flags, uint8_t *frame)
+/* Returns the length of the frame; 0: it cannot be read. */
+static size_t write_frame(const struct sim_departure *departure, uint8_t flags, uint8_t *frame)
 {
 	return flags & RING_BARE ? sim_departure_write_bare(departure, frame)
 				 : sim_departure_write(departure, false, frame);
 }
 
-/* Writes a frame where ring_reserve() says, and returns its length; 0: it cannot be read. */
-static size_t write_frame(struct shared *shared, const struct sim_departure *departure,
-			  uint8_t flags, uint8_t *frame)
+/* Returns true if a packet's frame is best written to the stage. */
+static bool is_long(const struct sim_departure *departure)
 {
-	const size_t least_bytes =
-		departure->frame_bytes ? departure->frame_bytes : departure->packet->payload_bytes;
-	size_t frame_bytes;
-
-	if (least_bytes < RING_LONG_BYTES)
-		return write_plain(departure, flags, frame);
-	frame_bytes = write_plain(departure, flags, shared->long_frame);
-	if (frame_bytes)
-		ring_copy_long(frame, shared->long_frame, frame_bytes);
-	return frame_bytes;
+	return (departure->frame_bytes ? departure->frame_bytes
+				       : departure->packet->payload_bytes) >= RING_LONG_BYTES;
 }
 
 static void touch(struct shared *shared, struct outward *out)
@@ -401,19 +393,25 @@ static bool put(struct shared *shared, segment_id id, const struct sim_departure
 {
 	struct outward *out = out_to(shared, id);
 	uint8_t *frame = out ? ring_reserve(&out->ring) : NULL;
+	const uint8_t device = (uint8_t)departure->dest->device->index;
+	const uint8_t port = departure->dest->number;
+	const bool staged = is_long(departure);
 	size_t frame_bytes;
 	uint8_t flags;
 
 	if (!frame)
 		return false;
 	flags = flags_of(out, departure);
-	frame_bytes = write_frame(shared, departure, flags, frame);
+	frame_bytes = write_frame(departure, flags, staged ? shared->stage.frame : frame);
 	if (!frame_bytes)
 		return false;
 	if (!(flags & (RING_BARE | RING_SEALED)))
 		learn_sent(out->routes, departure->route);
-	ring_publish(&out->ring, (uint32_t)frame_bytes, (uint8_t)departure->dest->device->index,
-		     departure->dest->number, flags);
+	if (staged)
+		ring_publish_long(&out->ring, &shared->stage, (uint32_t)frame_bytes, device, port,
+				  flags);
+	else
+		ring_publish(&out->ring, (uint32_t)frame_bytes, device, port, flags);
 	touch(shared, out);
 	return true;
 }
@@ -594,9 +592,7 @@ static bool shared_lives(void *arg, uint64_t process)
 {
 	struct shared *shared = arg;
 
-	if (!is_attached(shared))
-		return true;
-	if (places_live(&shared->segment, process))
+	if (!is_attached(shared) || places_live(&shared->segment, process))
 		return true;
 	places_bury(&shared->segment, process, BURIAL_PATIENCE_NS);
 	return false;
@@ -731,7 +727,7 @@ static void take_call(struct shared *shared, segment_id from, const struct ring_
 	shared->called(shared->called_arg, from, bytes, slot->frame_bytes);
 }
 
-/* Keeps the route of a frame. One that cannot be read is unknown. */
+/* Keeps the route of a frame. The number of a route that cannot be read is unknown from then on. */
 static void learn_received(struct routes *routes, const struct sim_port *port,
 			   const struct ring_slot *slot)
 {
@@ -854,6 +850,12 @@ static void ring_bell_of(const struct shared *shared, segment_id id)
 		bell_ring(bell);
 }
 
+static void flush_rings(struct shared *shared)
+{
+	for (uint32_t i = 0; i < shared->touched_count; i++)
+		ring_flush(&shared->out[shared->touched[i]].ring);
+}
+
 /* One barrier stands between all frames and heads that were stored and the looks at who listens. */
 static void shared_flush(struct wire *wire)
 {
@@ -861,6 +863,7 @@ static void shared_flush(struct wire *wire)
 
 	if (!shared->touched_count && !shared->taken)
 		return;
+	flush_rings(shared);
 	bell_barrier();
 	while (shared->touched_count) {
 		struct outward *out = &shared->out[shared->touched[--shared->touched_count]];
@@ -966,9 +969,17 @@ static void shared_close(struct wire *wire)
 	shared_free(shared);
 }
 
+/* As calloc(), whose memory is not aligned for the stage. */
+static struct shared *shared_make(void)
+{
+	struct shared *shared = aligned_alloc(alignof(struct shared), sizeof(*shared));
+
+	return shared ? memset(shared, 0, sizeof(*shared)) : NULL;
+}
+
 int shared_open(const struct shared_config *config, struct wire **wire)
 {
-	struct shared *shared = calloc(1, sizeof(*shared));
+	struct shared *shared = shared_make();
 	int err;
 
 	if (!shared)

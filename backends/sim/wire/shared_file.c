@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "backends/sim/wire/shared_file.h"
 
+#include "backends/sim/base/clock_now.h"
 #include "backends/sim/object/refuse.h"
 #include "backends/sim/wire/shared_sweep.h"
 
@@ -31,18 +32,7 @@ enum verdict {
 
 uint64_t segment_now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
-static uint64_t wall_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	return clock_now_ns(CLOCK_MONOTONIC);
 }
 
 static int refuse_segment(enum vb_reason reason, const struct segment *segment, uint64_t value)
@@ -416,7 +406,7 @@ static int make(struct segment *segment, const struct segment_world *world)
 	header->header_bytes = SEGMENT_HEADER_BYTES;
 	header->identity = make_identity(world);
 	header->base_ns = world->base_ns ? world->base_ns : segment_now_ns();
-	header->wall_base_ns = world->base_ns ? world->wall_base_ns : wall_now_ns();
+	header->wall_base_ns = world->base_ns ? world->wall_base_ns : clock_now_ns(CLOCK_REALTIME);
 	header->devices_bytes = (uint32_t)devices_bytes;
 	memcpy(segment->map + SEGMENT_TEXT_AT, world->devices, devices_bytes);
 	atomic_store_explicit(&header->magic, SEGMENT_MAGIC, memory_order_release);

@@ -128,12 +128,12 @@ struct segment_domain {
 	uint32_t device;
 };
 
-/* A service ID that a process has. It stands behind the place that the ID says (shared_services.c). */
-/* Beside enum sim_service_flag. */
+/* A flag of an entry that no flag of enum sim_service_flag has. */
 enum service_flag {
-	SERVICE_LISTENS = 1 << 31,
+	SERVICE_LISTENS = 1 << 30,
 };
 
+/* A service ID that a process has. The ID says where the search for its entry begins (shared_services.c). */
 struct segment_service {
 	_Atomic segment_id owner; /* 0: a free entry; stored last */
 	_Atomic uint64_t service_id;

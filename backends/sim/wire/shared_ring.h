@@ -6,6 +6,9 @@
  * says how long the frame is. So the consumer looks at the word only, which comes in one cache line with
  * the begin of the frame. Before the producer stores the word of a slot, it makes that of the next slot 0.
  *
+ * The producer hands several long frames over together: it withholds the word of the first one, so that the
+ * consumer finds none of them, and stores the words of the others. One barrier serves all of them.
+ *
  * Positions count bytes and never go back. The last slot before the end of the ring may reach beyond it,
  * where the memory has room for one more frame; the next slot begins at the ring's begin.
  *
@@ -46,6 +49,9 @@ struct ring_out {
 	uint32_t capacity; /* a power of two */
 	uint32_t tail;
 	uint32_t head; /* as it was read last */
+	uint32_t withheld_count;
+	uint32_t withheld_at;	/* the position of the first withheld frame */
+	uint64_t withheld_word; /* the word of that frame */
 };
 
 struct ring_in {
@@ -58,9 +64,9 @@ struct ring_in {
 enum ring_flag {
 	RING_SEALED = 1 << 0, /* the checksums of the frame are to be checked */
 	RING_RELAY = 1 << 1,  /* no frame: bytes of the process's relay (sim/qp/relay.h) */
-	RING_CALL = 1 << 2,   /* no frame: bytes for the process's world, of no device */
-	/* A packet without the headers before its BTH: they are those of the last frame of its route's number
-	 * that has headers, no checksums, and no other flag. */
+	RING_CALL = 1 << 2, /* no frame: bytes for shared_called_fn; device and port mean nothing */
+	/* A packet without checksums, and without the headers before its BTH. The headers are equal to those of
+	 * the last frame that has the same route number and none of these flags. */
 	RING_BARE = 1 << 3,
 };
 
@@ -96,15 +102,26 @@ bool ring_is_taken(struct ring_out *ring);
 /* Returns where the next frame is written, SIM_FRAME_BYTES_MAX bytes; NULL if there is no room. */
 uint8_t *ring_reserve(struct ring_out *ring);
 
-/* Copies a long frame to where ring_reserve() says. */
-void ring_copy_long(uint8_t *to, const uint8_t *frame, size_t frame_bytes);
-
-/* Frames from this length on are written by ring_copy_long(). */
-#define RING_LONG_BYTES 1024u
-
-/* Hands the reserved frame to the consumer. */
+/* Hands the reserved frame to the consumer, and the withheld frames before it. */
 void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, uint8_t port,
 		  uint8_t flags);
+
+/* A frame that ring_publish_long() copies. */
+struct ring_stage {
+	alignas(RING_LINE) uint64_t word; /* the ring's */
+	uint8_t frame[RING_SLOT_BYTES - sizeof(uint64_t)];
+};
+
+/* Frames from this length on are better copied to the ring by ring_publish_long(). */
+#define RING_LONG_BYTES 1024u
+
+/* Copies a staged frame to where ring_reserve() says, and withholds the frame until more frames or
+ * ring_flush() follow. */
+void ring_publish_long(struct ring_out *ring, struct ring_stage *stage, uint32_t frame_bytes,
+		       uint8_t device, uint8_t port, uint8_t flags);
+
+/* Hands the withheld frames to the consumer. */
+void ring_flush(struct ring_out *ring);
 
 /* Asks the consumer to say when there is room. Look at the room once more after it. */
 void ring_want(struct ring_out *ring);

@@ -92,10 +92,10 @@ static bool same(const struct service *a, const struct service *b)
 
 /* --- changes, with the lock --- */
 
-/* What keeps this process from a reservation: the owner of another one, and the errno value. */
+/* A reservation of another process that excludes one of this process. */
 struct conflict {
-	segment_id owner; /* 0: none */
-	int err;
+	segment_id owner; /* 0: no reservation excludes it */
+	int err;	  /* EADDRINUSE or EADDRNOTAVAIL */
 };
 
 /* Looks at the reservations of other processes. The engine has looked at those of this process. */
@@ -121,7 +121,7 @@ static struct conflict find_conflict(const struct segment *segment, const struct
 	return (struct conflict){0};
 }
 
-/* As find_conflict(), with processes that live. Returns its errno value, or 0. */
+/* Returns the errno value of a conflict with a process that lives, or 0. */
 static int check(struct segment *segment, const struct service *service, uint32_t flags)
 {
 	const struct conflict conflict = find_conflict(segment, service, flags);

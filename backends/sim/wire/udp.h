@@ -26,6 +26,10 @@ void udp_set_bell(struct wire *wire, struct bell *bell);
  */
 int udp_claim(struct wire *wire, const char *text, union ibv_gid *gid);
 
+/* Finds the GID and the MTU of the device that claims an address, and claims nothing. The text is that of
+ * udp_claim(); "" is the address that this process would try first. 0, or an errno value with a sentence. */
+int udp_describe(const char *text, union ibv_gid *gid, enum ibv_mtu *mtu);
+
 /* Returns the largest path MTU whose packets fit the interface of the last claimed address: the active
  * MTU of the device's port. */
 enum ibv_mtu udp_mtu(const struct wire *wire);

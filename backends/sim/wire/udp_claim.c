@@ -222,3 +222,20 @@ int udp_claim_address(const char *text, struct udp_address *address)
 	cancel_restore(state);
 	return fd;
 }
+
+int udp_describe(const char *text, union ibv_gid *gid, enum ibv_mtu *mtu)
+{
+	struct udp_address address;
+	int err = 0;
+
+	if (text[0])
+		err = udp_address_find(text, &address);
+	else
+		own_loopback(1, &address);
+	if (err)
+		return err;
+	udp_address_find_interface(&address);
+	*gid = address.gid;
+	*mtu = address.mtu;
+	return 0;
+}

@@ -2,6 +2,8 @@
 /* Pacing of the wire `udp`: how much may be on its way to an address. */
 #include "backends/sim/wire/udp_private.h"
 
+#include "backends/sim/base/clock_now.h"
+
 #include "sim/wire/bytes.h"
 #include "sim/wire/opcode.h"
 #include "sim/wire/psn.h"
@@ -19,14 +21,6 @@
 
 /* If the kernel does not say how large a buffer is. */
 #define BUFFER_BYTES_DEFAULT 212992
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* The peer's buffer is not known. It is taken to be as large as the socket's own. A third of it may be
  * filled, since an answer may come while as much is under way. */
@@ -68,7 +62,7 @@ static void set_full(struct udp_pace *pace, struct udp_peer *peer)
 	if (peer->full)
 		return;
 	peer->full = true;
-	peer->full_ns = now_ns();
+	peer->full_ns = clock_now_ns(CLOCK_MONOTONIC);
 	if (!pace->full_count++ || peer->full_ns + peer->pause_ns < pace->resume_ns)
 		pace->resume_ns = peer->full_ns + peer->pause_ns;
 }
@@ -191,7 +185,7 @@ bool udp_pace_resumes(struct udp_pace *pace)
 
 	if (!pace->full_count)
 		return false;
-	now = now_ns();
+	now = clock_now_ns(CLOCK_MONOTONIC);
 	if (now < pace->resume_ns)
 		return false;
 	pace->resume_ns = UINT64_MAX;

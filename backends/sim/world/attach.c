@@ -187,7 +187,7 @@ int world_open_wires(struct vb_sim *world, const struct vb_sim_config *config)
 
 	if (!err && names(config, VB_SIM_WIRE_SHARED))
 		err = open_shared(world, config);
-	if (!err && names(config, VB_SIM_WIRE_UDP)) {
+	if (!err && names(config, VB_SIM_WIRE_UDP) && !config->attributes_only) {
 		err = udp_open(bell_of(world), &world->udp);
 		if (err)
 			world->udp = NULL;
@@ -242,16 +242,31 @@ void world_connect_wires(struct vb_sim *world)
 
 /* --- devices --- */
 
+/* Gives the device the GID and the MTU of its address; without the wire, the address is not claimed. */
+static int find_address(struct vb_sim *world, struct vb_sim_device_config *config,
+			enum ibv_mtu *mtu)
+{
+	int err;
+
+	if (!world->udp)
+		return udp_describe(config->address, &config->gids[0], mtu);
+	err = udp_claim(world->udp, config->address, &config->gids[0]);
+	if (!err)
+		*mtu = udp_mtu(world->udp);
+	return err;
+}
+
 int world_claim_address(struct vb_sim *world, struct vb_sim_device_config *config)
 {
+	enum ibv_mtu mtu;
 	int err;
 
 	if (config->wire != VB_SIM_WIRE_UDP)
 		return 0;
 	config->gid_count = 1;
-	err = udp_claim(world->udp, config->address, &config->gids[0]);
-	if (!err && (!config->mtu || config->mtu > udp_mtu(world->udp)))
-		config->mtu = udp_mtu(world->udp);
+	err = find_address(world, config, &mtu);
+	if (!err && (!config->mtu || config->mtu > mtu))
+		config->mtu = mtu;
 	return err;
 }
 
@@ -260,7 +275,7 @@ void world_join_wire(struct vb_sim *world, const struct vb_sim_device_config *co
 {
 	if (config->wire == VB_SIM_WIRE_SHARED)
 		shared_join(world->shared, device);
-	else if (config->wire == VB_SIM_WIRE_UDP)
+	else if (config->wire == VB_SIM_WIRE_UDP && world->udp)
 		udp_join(world->udp, device);
 }
 
@@ -384,6 +399,15 @@ static void world_times(const struct vb_sim *world, struct description_owner *ow
 bool world_shares(const struct vb_sim *world, const struct device *device)
 {
 	return world->shared && world->shared->has(world->shared, device->engine);
+}
+
+struct device *world_shared_device(const struct vb_sim *world, uint32_t index)
+{
+	for (unsigned int i = 0; i < world->device_count; i++)
+		if (world->devices[i].engine->index == index &&
+		    world_shares(world, &world->devices[i]))
+			return &world->devices[i];
+	return NULL;
 }
 
 void world_describe(struct context *context)

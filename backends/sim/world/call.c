@@ -2,6 +2,7 @@
 #include "backends/sim/world/call.h"
 
 #include "backends/sim/base/cancel.h"
+#include "backends/sim/base/clock_now.h"
 #include "backends/sim/wire/shared.h"
 #include "backends/sim/world/world.h"
 
@@ -14,7 +15,7 @@ _Static_assert(sizeof(struct world_call) <= SHARED_CALL_BYTES, "a call fits the 
 /* How long a thread that waits for an answer sleeps at a time. */
 #define NAP_NS 20000
 
-/* Looks for the answer before it is asked whether the process lives, which is a system call. */
+/* A thread looks so often for the answer before it asks by a system call whether the process lives. */
 #define LOOKS 16
 
 /* A question without an answer. It is on the stack of the thread that waits. */
@@ -85,14 +86,6 @@ uint64_t world_qp_process(const struct vb_sim *world, const struct sim_device *d
 	return process == shared_process(world->shared) ? 0 : process;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Lets other threads run, which may take the answer. */
 static void nap(struct vb_sim *world)
 {
@@ -109,7 +102,7 @@ static void nap(struct vb_sim *world)
 
 static int await(struct vb_sim *world, const struct world_wait *wait)
 {
-	const uint64_t end_ns = now_ns() + WORLD_CALL_S * UINT64_C(1000000000);
+	const uint64_t end_ns = clock_now_ns(CLOCK_MONOTONIC) + WORLD_CALL_S * UINT64_C(1000000000);
 
 	for (unsigned int looks = 1; !wait->answered; looks++) {
 		driver_catch_up(&world->driver);
@@ -119,7 +112,7 @@ static int await(struct vb_sim *world, const struct world_wait *wait)
 			return EIO;
 		if (looks % LOOKS == 0 && !world_process_lives(world, wait->process))
 			return EIO;
-		if (now_ns() > end_ns)
+		if (clock_now_ns(CLOCK_MONOTONIC) > end_ns)
 			return ETIMEDOUT;
 		nap(world);
 	}

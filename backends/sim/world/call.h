@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Calls between the processes of a shared world: a process asks the one that has an object to do a verb on it,
- * and waits for the answer. The other process does it while it handles what has come by the wire.
+ * Calls between the processes of a shared world: a process asks the process of an object to do a verb on the
+ * object, and waits for the answer. The process of the object does the verb while it receives from the wire.
  *
  * The caller of each function holds the world.
  */
@@ -18,7 +18,7 @@ struct target;
 struct vb_sim;
 struct world_wait;
 
-/* A question, its answer, or a notice that nobody answers. What comes from another process is untrusted. */
+/* A question, its answer, or a notice, which has no answer. The bytes of another process are untrusted. */
 struct world_call {
 	uint32_t what;	 /* enum verb_call in backends/sim/verb/verbs.h */
 	uint32_t serial; /* of a question and its answer; 0: a notice */
@@ -33,10 +33,11 @@ struct world_call {
 };
 
 struct world_calls {
-	/* Does what another process asks for, and writes the answer into the question. NULL: no process has
-	 * a reason to ask. */
+	/* Does the verb of a question and writes the answer into the question, or takes a notice. NULL
+	 * before verb_serve_calls(). */
 	void (*serve)(struct vb_sim *world, uint64_t process, struct world_call *call);
-	/* A target QP has raised an event, which is for the handles that other processes have. */
+	/* A target QP has raised an event. The function sends the event to the processes that have handles of
+	 * the QP. */
 	void (*event)(struct vb_sim *world, const struct qp *handle, enum ibv_event_type type);
 	struct target *targets;	  /* target QPs of this process that others have opened */
 	struct world_wait *waits; /* questions without an answer */
@@ -59,7 +60,7 @@ void world_tell(struct vb_sim *world, uint64_t process, const struct world_call 
 uint64_t world_qp_process(const struct vb_sim *world, const struct sim_device *device,
 			  uint32_t number);
 
-/* Calls come from now on. */
+/* From now on, the world serves the calls of other processes. */
 void world_take_calls(struct vb_sim *world);
 
 #endif

@@ -69,7 +69,7 @@ static const enum sim_field fields[] = {
 	[VB_CHANGE_SOURCE_QPN] = SIM_FIELD_SOURCE_QPN,
 	[VB_CHANGE_IMM_DATA] = SIM_FIELD_IMM_DATA,
 	[VB_CHANGE_XRC_SRQN] = SIM_FIELD_XRC_SRQN,
-	[VB_CHANGE_MESSAGE_FIELD] = 0, /* of a message, and not of the headers of packets */
+	[VB_CHANGE_MESSAGE_FIELD] = 0, /* no field of a packet's headers */
 };
 
 /* A function of <verbena/fault.h> that adds a rule refuses it. */
@@ -111,7 +111,7 @@ static enum sim_fault_place place_of(enum vb_fault_change change)
 
 /* --- messages of the connection manager --- */
 
-/* The message SIM_CM_NONE stands for the header of all. */
+/* Returns NULL for SIM_CM_NONE, which stands for the header of each message. */
 static const char *message_name(enum sim_cm_message message)
 {
 	return message > SIM_CM_NONE && message < SIM_CM_MESSAGES
@@ -178,7 +178,7 @@ uint64_t vb_fault_field_max(const char *message, const char *field)
 	return found == SIM_CM_FIELDS ? 0 : widest_field(found);
 }
 
-/* Finds the message of the rule, and for a change of a field the field. Returns 0 or an errno value. */
+/* Finds the message of the rule, and copies the reason. Returns 0 or an errno value. */
 static int translate_message(const struct vb_fault_rule *from, struct sim_fault_rule *to)
 {
 	to->message = find_message(from->message);
@@ -239,9 +239,7 @@ static int translate_change(const struct vb_fault_rule *from, enum sim_cm_messag
 		.place = place_of(from->change),
 		.field = fields[from->change],
 		.offset = from->offset,
-		.value = from->value,
-		.mask = whole ? UINT64_MAX : from->mask,
-		.flip = from->flip,
+		.bits = {from->value, whole ? UINT64_MAX : from->mask, from->flip},
 		.right_icrc = from->right_icrc,
 	};
 	if (to->place == SIM_FAULT_MESSAGE_FIELD) {
@@ -311,18 +309,16 @@ const char *vb_fault_change_name(unsigned int change)
 								       : NULL;
 }
 
-/* The field of a message is not known here: any width fits. */
+/* A change of a message's field depends on the field, which is not known here. */
 uint64_t vb_fault_change_max(enum vb_fault_change change)
 {
-	if (change == VB_CHANGE_MESSAGE_FIELD)
-		return UINT64_MAX;
 	const struct sim_fault_change translated = {
 		.place = place_of(change),
 		.field = (unsigned int)change < sizeof(fields) / sizeof(fields[0]) ? fields[change]
 										   : 0,
 	};
 
-	return widest(&translated);
+	return translated.place == SIM_FAULT_MESSAGE_FIELD ? UINT64_MAX : widest(&translated);
 }
 
 int vb_fault_add(struct vb_sim *sim, const struct vb_fault_rule *rule, unsigned int *id)

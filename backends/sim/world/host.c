@@ -2,8 +2,8 @@
 /* What the engine asks its owner for: objects of the program, events, the program's memory. */
 #include "backends/sim/base/cancel.h"
 #include "backends/sim/guard/distant.h"
-#include "backends/sim/guard/guard.h"
 #include "backends/sim/world/world.h"
+#include "src/guard/guard.h"
 
 #include <stdio.h>
 

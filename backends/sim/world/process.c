@@ -3,8 +3,8 @@
 
 #include "backends/sim/base/cancel.h"
 #include "backends/sim/capture/pcapfile.h"
-#include "backends/sim/guard/guard.h"
 #include "backends/sim/object/refuse.h"
+#include "src/guard/guard.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -297,10 +297,10 @@ int vb_sim_configure(const struct vb_sim_config *config)
 }
 
 /*
- * At exit: the trace is joined with those of other processes, which learn at once that the QPs and the
- * connections of this process are gone, even if the program has not closed its devices. A thread that
- * exit(3) has interrupted may hold the lock for ever, such as one that a signal's handler has left; then the
- * kernel says so to the others.
+ * At exit: joins the trace with those of other processes, and makes them see at once that the QPs and the
+ * connections of this process are gone, even if the program has not closed its devices. A thread that exit(3) has
+ * interrupted may hold the lock for ever, for example in a signal handler that calls exit(3). Then the other
+ * processes see from the kernel's file locks that this process has ended.
  */
 static void leave(struct vb_sim *world)
 {

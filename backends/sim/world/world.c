@@ -2,9 +2,9 @@
 /* One world's beginning and end. */
 #include "backends/sim/world/world.h"
 
-#include "backends/sim/guard/guard.h"
 #include "backends/sim/object/refuse.h"
 #include "backends/sim/object/users.h"
+#include "src/guard/guard.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -113,7 +113,7 @@ static inline void world_begin_nothing(struct driver *driver)
 	(void)driver;
 }
 
-/* For posted receives; driver_run_received() follows. */
+/* For the verbs that post receives; driver_run_received() follows. */
 static inline struct hold context_hold_to_receive(struct ibv_context *context)
 {
 	return world_hold_by(context_of(context)->world, world_begin_nothing);
@@ -199,6 +199,9 @@ void world_close_domain(const struct device *device, uint32_t entry);
 
 /* Returns true if other processes of the world have the device, too. */
 bool world_shares(const struct vb_sim *world, const struct device *device);
+
+/* Returns the device of an index if it is one that world_shares() returns true for; else NULL. */
+struct device *world_shared_device(const struct vb_sim *world, uint32_t index);
 
 /* Signs the description of a new context: other processes may import it from now on. Does nothing for a
  * context without a description. */

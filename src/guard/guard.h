@@ -3,8 +3,8 @@
  * Access to the application's memory, which may be unmapped when a packet needs it: these routines
  * survive a fault. Any other fault goes to the handler that the application has installed.
  */
-#ifndef BACKENDS_SIM_GUARD_GUARD_H
-#define BACKENDS_SIM_GUARD_GUARD_H
+#ifndef SRC_GUARD_GUARD_H
+#define SRC_GUARD_GUARD_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "backends/sim/guard/guard.h"
+#include "src/guard/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ud-header. The first 40 bytes of a datagram's receive are the place of the GRH: ibv_post_recv(3), Notes. A
+ * receive with less room takes no datagram at all; one with exactly as much takes empty ones. A receive that
+ * failed because the datagram and the GRH together are too long is a finding if the datagram alone fits.
+ */
+#include "src/check/check.h"
+
+#include <inttypes.h>
+#include <verbena/explain.h>
+
+#define GRH_BYTES 40
+
+static void check_room(const struct check_qp *qp, const struct work *work)
+{
+	const uint64_t room = work_length_bytes(work);
+	char object[64], name[64];
+
+	if (room >= GRH_BYTES)
+		return;
+	offence_report(VB_RULE_UD_HEADER,
+		       (const struct offence_place[OFFENCE_PLACES_MAX]){
+			       {.label = "posted", .spot = work->posted},
+		       },
+		       "%s: %s has %" PRIu64 " bytes, too few for the GRH of any datagram",
+		       check_name(qp->object.handle, object, sizeof(object)),
+		       check_work_name(work, name, sizeof(name)), room);
+}
+
+static void posted(struct check_call *check, struct check_qp *qp, struct work *work)
+{
+	if (qp && !work->send && qp->type == IBV_QPT_UD)
+		check_room(qp, work);
+}
+
+/* Adapters end a short receive with the first one; SoftRoCE of Linux 6.1 with the second one. Most devices
+ * drop the datagram instead, and no completion shows it. */
+static bool is_length_status(enum ibv_wc_status status)
+{
+	return status == IBV_WC_LOC_LEN_ERR || status == IBV_WC_LOC_QP_OP_ERR;
+}
+
+/* Values of the reason: the bytes of the datagram, the same with the GRH, and the room. */
+static void judge(const struct check_call *check, const struct check_qp *qp,
+		  const struct work *work, const struct ibv_wc *wc)
+{
+	char object[64], name[64];
+	struct vb_completion_why found;
+	const uint64_t *values = found.why.values;
+
+	if (vb_completion_why(qp->object.context, wc, &found) ||
+	    found.why.reason != VB_WHY_LENGTH_DATAGRAM_RECEIVE || values[2] < values[0])
+		return;
+	offence_report(VB_RULE_UD_HEADER,
+		       (const struct offence_place[OFFENCE_PLACES_MAX]){
+			       {.label = "posted", .spot = work->posted},
+			       {.label = "polled", .spot = check->spot},
+		       },
+		       "%s: %s has %" PRIu64 " bytes, enough for the datagram of %" PRIu64
+		       ", but not for the GRH before it",
+		       check_name(qp->object.handle, object, sizeof(object)),
+		       check_work_name(work, name, sizeof(name)), values[2], values[0]);
+}
+
+static void done(struct check_call *check, struct check_qp *qp, struct work *work,
+		 const struct ibv_wc *wc)
+{
+	if (wc && is_length_status(wc->status) && !work->send && qp->type == IBV_QPT_UD)
+		judge(check, qp, work, wc);
+}
+
+const struct check_rule rule_datagram = {.posted = posted, .done = done};

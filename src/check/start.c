@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/* What the environment asks for: VERBENA_CHECK. See verbena-run(1), --check. */
+#include "src/check/enable.h"
+#include "src/check/options.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <verbena/check.h>
+#include <verbena/error.h>
+
+#define EXIT_WRONG_VARIABLE 2
+
+void check_keep_loaded(void)
+{
+	static const char here;
+	Dl_info library;
+
+	if (dladdr(&here, &library))
+		dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	struct check_settings settings;
+	const char *value = getenv("VERBENA_CHECK");
+
+	if (!check_settings_wanted(value))
+		return;
+	if (!check_settings_read(&settings, value)) {
+		fprintf(stderr, "verbena: %s\n", settings.error);
+		exit(EXIT_WRONG_VARIABLE);
+	}
+	if (!vb_check_enable(&settings.options))
+		return;
+	fprintf(stderr, "verbena: %s\n", vb_last_error());
+	exit(EXIT_WRONG_VARIABLE);
+}
+
+/* Streams would be flushed after this handler. */
+static void exit_with(int status, void *arg)
+{
+	fflush(NULL);
+	_exit((int)(intptr_t)arg);
+}
+
+/* The handler runs when the destructors of all libraries have run: the world has ended by then. */
+__attribute__((destructor)) static void finish(void)
+{
+	const int status = check_finish();
+
+	if (status)
+		on_exit(exit_with, (void *)(intptr_t)status);
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* Receives of datagrams. */
+#include "pair.h"
+
+static const struct plan plan = {.type = IBV_QPT_UD, .access = IBV_ACCESS_LOCAL_WRITE};
+
+static struct ibv_ah *ah;
+
+static void connect_datagram(void)
+{
+	struct ibv_ah_attr attr;
+
+	connect_ends(&plan);
+	attr = path_to(there);
+	attr.grh.sgid_index = (uint8_t)here->gid_index;
+	ah = ibv_create_ah(here->pd, &attr);
+	need(ah != NULL, "AH");
+}
+
+static void close_datagram(void)
+{
+	ibv_destroy_ah(ah);
+	close_ends();
+}
+
+/* Posts a receive of two SGEs, the first one with the bytes of the GRH. */
+static void receive_of(uint32_t grh_bytes, uint32_t length)
+{
+	struct ibv_sge sges[] = {piece(there, 0, grh_bytes), piece(there, 1024, length)};
+	struct ibv_recv_wr wr = {.wr_id = 8, .sg_list = sges, .num_sge = 2}, *bad;
+
+	need(!ibv_post_recv(there->qp, &wr, &bad), "receive"); /* @receive-of */
+}
+
+static void send_of(uint32_t length)
+{
+	struct ibv_sge sge = piece(here, 0, length);
+	struct ibv_send_wr wr = {
+		.wr_id = 7,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+		.wr.ud = {.ah = ah, .remote_qpn = there->qp->qp_num, .remote_qkey = 0x11111111},
+	};
+	struct ibv_send_wr *bad;
+
+	need(!ibv_post_send(here->qp, &wr, &bad), "send");
+	need(wait_for(here).status == IBV_WC_SUCCESS, "sent");
+}
+
+static void no_room(void)
+{
+	connect_datagram();
+	receive_of(0, 32);
+	close_datagram();
+}
+
+static void no_room_kept(void)
+{
+	connect_datagram();
+	receive_of(GRH_BYTES, 0);
+	send_of(0);
+	need(wait_for(there).byte_len == GRH_BYTES, "empty datagram");
+	close_datagram();
+}
+
+/* Else the device drops the datagram, and no completion shows it. */
+static void let_short_receives_fail(void)
+{
+	need(!setenv("VERBENA_QUIRKS", "short_datagram_receive_fails", 1), "environment");
+}
+
+static void no_room_for_grh(void)
+{
+	let_short_receives_fail();
+	connect_datagram();
+	receive_of(0, 64);
+	send_of(64);
+	need(wait_for(there).status == IBV_WC_LOC_QP_OP_ERR, "status");
+	close_datagram();
+}
+
+/* The datagram is too long in any case. */
+static void no_room_for_grh_kept(void)
+{
+	let_short_receives_fail();
+	connect_datagram();
+	receive_of(GRH_BYTES, 64);
+	send_of(64);
+	need(wait_for(there).status == IBV_WC_SUCCESS, "status");
+	receive_of(GRH_BYTES, 64);
+	send_of(256);
+	need(wait_for(there).status == IBV_WC_LOC_QP_OP_ERR, "status");
+	close_datagram();
+}
+
+#define PAIR(name, function)                  \
+	{name, function},                     \
+	{                                     \
+		name "-kept", function##_kept \
+	}
+
+static const struct mode modes[] = {
+	PAIR("no-room", no_room),
+	PAIR("no-room-for-grh", no_room_for_grh),
+	{0},
+};
+
+int main(int argc, char **argv)
+{
+	return run_mode(argc, argv, modes);
+}
