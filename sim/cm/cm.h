@@ -229,6 +229,9 @@ void sim_cm_forked(struct sim_engine *engine);
  * communications. Returns true if a message was sent. */
 bool sim_cm_leave(struct sim_engine *engine);
 
+/* Some process of the world may have ended, or is about to. Communications whose peers were in it learn of it. */
+void sim_cm_processes_ended(struct sim_engine *engine);
+
 /* Handles the oldest message that waits; sim_engine_run() calls this. Returns true if there is more
  * to do. */
 bool sim_cm_run(struct sim_engine *engine);

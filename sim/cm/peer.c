@@ -10,8 +10,12 @@
 #include "sim/net/fabric.h"
 #include "sim/net/net.h"
 
-/* The time between two looks at the peers' processes. */
+/* The time between two looks at the peers' processes, where the way out does not tell of ended ones. */
 #define WATCH_NS UINT64_C(200000000)
+
+/* A process that the way out has told of may need some more time to end. The first look comes after this time. Then
+ * the time doubles, until WATCH_NS have passed. */
+#define SETTLE_NS UINT64_C(1000000)
 
 /* By the state of this side: the message that the kernel of a killed peer sends. SIM_CM_NONE: the kernel sends no
  * message, or the state has no step for the message. */
@@ -72,7 +76,11 @@ static void watch_again(struct sim_cm_manager *manager)
 {
 	struct sim_clock *clock = &manager->engine->clock;
 
-	sim_timer_arm(clock, &manager->watch, clock->now_ns + WATCH_NS);
+	if (manager->watch_is_told && clock->now_ns >= manager->watch_until_ns)
+		return;
+	sim_timer_arm(clock, &manager->watch, clock->now_ns + manager->watch_wait_ns);
+	if (manager->watch_wait_ns < WATCH_NS)
+		manager->watch_wait_ns *= 2;
 }
 
 void sim_cm_look_at_peers(struct sim_timer *timer)
@@ -100,6 +108,28 @@ void sim_cm_look_at_peers(struct sim_timer *timer)
 		watch_again(manager);
 }
 
+void sim_cm_processes_ended(struct sim_engine *engine)
+{
+	struct sim_cm_manager *manager = engine->cm;
+
+	if (!manager)
+		return;
+	manager->watch_until_ns = engine->clock.now_ns + WATCH_NS;
+	manager->watch_wait_ns = SETTLE_NS;
+	watch_again(manager);
+}
+
+/* The looks go on until WATCH_NS from now: the process may have ended before the way out watched it. */
+static void begin_watch(struct sim_cm_manager *manager, const struct sim_way_out *way)
+{
+	manager->watch_is_told = way->watches && way->watches(way->arg);
+	manager->watch_until_ns = manager->engine->clock.now_ns + WATCH_NS;
+	if (manager->watch.deadline_ns != SIM_NEVER)
+		return;
+	manager->watch_wait_ns = WATCH_NS;
+	watch_again(manager);
+}
+
 static void watch(struct sim_cm *cm, const struct sim_gsi_target *target)
 {
 	struct sim_engine *engine = cm->engine;
@@ -112,8 +142,8 @@ static void watch(struct sim_cm *cm, const struct sim_gsi_target *target)
 	if (!cm->path.dest)
 		return;
 	cm->peer = way->server(way->arg, cm->path.dest->device, target);
-	if (cm->peer && engine->cm->watch.deadline_ns == SIM_NEVER)
-		watch_again(engine->cm);
+	if (cm->peer)
+		begin_watch(engine->cm, way);
 }
 
 void sim_cm_watch_peer(struct sim_cm *cm)

@@ -76,7 +76,9 @@ struct sim_cm_reservation {
 };
 
 struct sim_cm_manager {
-	struct sim_timer watch;		/* first: until the next look at the processes of peers */
+	struct sim_timer watch; /* first: until the next look at the processes of peers */
+	bool watch_is_told; /* the way out tells of ended processes: looks are needed until watch_until_ns only */
+	uint64_t watch_until_ns, watch_wait_ns;
 	struct sim_timer patience;	/* until the next look for listeners */
 	uint64_t patience_ns;		/* the time that a request waits for a listener */
 	struct sim_cm_arrival *patient; /* requests that wait for a listener */

@@ -89,6 +89,9 @@ struct sim_way_out {
 	unsigned int (*room_at)(void *arg, const struct sim_path *path, uint64_t process);
 	/* Returns true if a process that server() has returned lives. Makes a system call. NULL: always true. */
 	bool (*lives)(void *arg, uint64_t process);
+	/* Asks the owner to call sim_cm_processes_ended() from now on when a process may have ended. Returns false
+	 * if the owner cannot: then the engine asks lives() again and again. NULL: always false. */
+	bool (*watches)(void *arg);
 	/* Reserves a service ID at an address (sim/net/service_address.h) for this process, as
 	 * sim_cm_reserve() says. 0, EADDRINUSE, EADDRNOTAVAIL, or ENOMEM. NULL, as the next two: no other
 	 * process has services of these ports. */

@@ -6,13 +6,16 @@
 #include "test/support/engine.h"
 #include "test/unit/attached_cm.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
-#define SERVICE	 UINT64_C(0x0000000001065556)
-#define WATCH_NS UINT64_C(200000000)
-#define LIMIT_S	 60
+#define SERVICE	  UINT64_C(0x0000000001065556)
+#define WATCH_NS  UINT64_C(200000000)
+#define SETTLE_NS UINT64_C(1000000)
+#define LIMIT_S	  60
 
 static const uint8_t any[16];
 
@@ -29,6 +32,7 @@ struct process {
 static struct process survivor;
 /* Counts the events of the child; in shared memory. */
 static volatile unsigned int *seen;
+static struct wire *wire; /* of the survivor */
 static unsigned int own_counts[SIM_CM_EVENT_SIDR_ERROR + 1];
 
 #define ANSWERS(kind) (1u << SIM_CM_EVENT_##kind)
@@ -56,12 +60,12 @@ static enum sim_cm_verdict on_event(void *arg, struct sim_cm *cm, const struct s
 	return SIM_CM_TAKEN;
 }
 
-static void open_process(struct process *process, volatile unsigned int *counts)
+static struct wire *open_process(struct process *process, volatile unsigned int *counts)
 {
 	const struct sim_cm_owner owner = {process, on_event};
 
 	*process = (struct process){.counts = counts};
-	attach_cm(&process->engine, &process->wires, &owner);
+	return attach_cm(&process->engine, &process->wires, &owner);
 }
 
 void setUp(void)
@@ -71,7 +75,7 @@ void setUp(void)
 	memset(own_counts, 0, sizeof(own_counts));
 	seen = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	TEST_ASSERT_TRUE(seen != MAP_FAILED);
-	open_process(&survivor, own_counts);
+	wire = open_process(&survivor, own_counts);
 }
 
 void tearDown(void)
@@ -234,10 +238,26 @@ static void pass(uint64_t duration_ns)
 	run(&survivor);
 }
 
+/* Sleeps until the bell of the survivor rings for an ended process. */
+static void await_bell(void)
+{
+	struct bell *bell = shared_bell(wire);
+
+	for (;;) {
+		const uint32_t seen_rings = bell_listen(bell);
+
+		if (wires_have_arrivals(&survivor.wires))
+			break;
+		bell_wait(bell, seen_rings, UINT64_MAX);
+	}
+	bell_ignore(bell);
+}
+
 static void expect_end(const struct scenario *scenario)
 {
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(0, own_counts[scenario->learned], scenario->name);
-	pass(WATCH_NS);
+	await_bell();
+	pass(SETTLE_NS);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(1, own_counts[scenario->learned], scenario->name);
 	TEST_ASSERT_EQUAL_UINT_MESSAGE(scenario->reason, survivor.reason, scenario->name);
 	TEST_ASSERT_EQUAL_STRING_MESSAGE(sim_cm_state_name(scenario->after),
@@ -283,11 +303,70 @@ void test_connections_with_two_processes(void)
 	other = survivor.cm;
 	TEST_ASSERT_TRUE(one != other);
 	child_kill(first);
-	pass(WATCH_NS);
+	await_bell();
+	pass(SETTLE_NS);
 	TEST_ASSERT_EQUAL_UINT(1, own_counts[SIM_CM_EVENT_DREQ]);
 	TEST_ASSERT_EQUAL_INT(SIM_CM_TIMEWAIT, sim_cm_state(one));
 	TEST_ASSERT_EQUAL_INT(SIM_CM_ESTABLISHED, sim_cm_state(other));
 	child_kill(second);
-	pass(WATCH_NS);
+	await_bell();
+	pass(SETTLE_NS);
 	TEST_ASSERT_EQUAL_UINT(2, own_counts[SIM_CM_EVENT_DREQ]);
+}
+
+/* A process that waits for its peer to die has no timer, and does not wake up. */
+void test_watching_costs_no_time(void)
+{
+	const struct scenario *scenario = &scenarios[5];
+	pid_t child = reach(scenario);
+
+	pass(WATCH_NS);
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, survivor.engine.sim->cm->watch.deadline_ns);
+	child_kill(child);
+	await_bell();
+	pass(SETTLE_NS);
+	TEST_ASSERT_EQUAL_UINT(1, own_counts[scenario->learned]);
+}
+
+/* The kernel tells of a closed file before it releases the locks of the process: a look comes too early. */
+void test_a_process_that_ends_slowly(void)
+{
+	const struct scenario *scenario = &scenarios[5];
+	pid_t child = reach(scenario);
+
+	pass(WATCH_NS);
+	/* The file is closed, and the child still has its lock. */
+	close(open(world_path, O_RDWR | O_CLOEXEC));
+	await_bell();
+	pass(SETTLE_NS);
+	TEST_ASSERT_EQUAL_UINT(0, own_counts[scenario->learned]);
+	child_kill(child);
+	pass(2 * SETTLE_NS);
+	TEST_ASSERT_EQUAL_UINT(1, own_counts[scenario->learned]);
+}
+
+/* Without a descriptor for inotify(7), the survivor looks from time to time. */
+void test_watching_without_a_descriptor(void)
+{
+	const struct scenario *scenario = &scenarios[5];
+	struct rlimit limit, none;
+	pid_t child;
+
+	TEST_ASSERT_EQUAL_INT(0, getrlimit(RLIMIT_NOFILE, &limit));
+	none = limit;
+	none.rlim_cur = 0;
+	survivor.answers = scenario->survivor_answers;
+	begin_listen(&survivor);
+	child = start_child(scenario);
+	TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_NOFILE, &none));
+	while (!is_ready(scenario)) {
+		run(&survivor);
+		sched_yield();
+	}
+	TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_NOFILE, &limit));
+	pass(3 * WATCH_NS);
+	TEST_ASSERT_EQUAL_UINT(0, own_counts[scenario->learned]);
+	child_kill(child);
+	pass(WATCH_NS);
+	TEST_ASSERT_EQUAL_UINT(1, own_counts[scenario->learned]);
 }

@@ -8,7 +8,9 @@
 #include "backends/sim/wire/shared_domains.h"
 #include "backends/sim/wire/shared_places.h"
 #include "backends/sim/wire/shared_services.h"
+#include "backends/sim/wire/shared_watch.h"
 
+#include "sim/cm/cm.h"
 #include "sim/object/device.h"
 
 #include <errno.h>
@@ -92,12 +94,13 @@ struct shared {
 	shared_called_fn *called;
 	void *called_arg;
 	uint64_t identity, base_ns, wall_base_ns;
-	struct bell own_bell;	/* while not attached */
-	uint32_t news;		/* as it was when the rings were looked at last */
-	uint64_t news_retry_ns; /* a ring could not be mapped: when to try again */
-	bool taken;		/* an inward ring is touched */
-	bool relieved;		/* a ring that packets waited for has gone: they try again */
-	uint32_t waiting;	/* counts the rings that packets wait for, whose places follow */
+	struct bell own_bell;	   /* while not attached */
+	struct shared_watch watch; /* runs once the engine asks for it */
+	uint32_t news;		   /* as it was when the rings were looked at last */
+	uint64_t news_retry_ns;	   /* a ring could not be mapped: when to try again */
+	bool taken;		   /* an inward ring is touched */
+	bool relieved;		   /* a ring that packets waited for has gone: they try again */
+	uint32_t waiting;	   /* counts the rings that packets wait for, whose places follow */
 	uint16_t waited[SHARED_PROCESSES_MAX];
 	struct inward *in;
 	uint32_t in_count;
@@ -598,6 +601,16 @@ static bool shared_lives(void *arg, uint64_t process)
 	return false;
 }
 
+/* The thread stays when nothing is watched any more: processes that have connections make new ones. */
+static bool shared_watches(void *arg)
+{
+	struct shared *shared = arg;
+
+	return is_attached(shared) &&
+	       (shared->watch.runs ||
+		shared_watch_start(&shared->watch, shared->segment.fd, shared_bell(&shared->wire)));
+}
+
 static int shared_reserve(void *arg, uint64_t service_id, const uint8_t address[16], uint32_t flags)
 {
 	struct shared *shared = arg;
@@ -806,7 +819,8 @@ static bool shared_arrived(const struct wire *wire)
 
 	if (!is_attached(shared))
 		return false;
-	if (shared->waiting || shared->relieved || news_of(shared) != shared->news)
+	if (shared->waiting || shared->relieved || news_of(shared) != shared->news ||
+	    atomic_load_explicit(&shared->watch.ended, memory_order_relaxed))
 		return true;
 	for (const struct inward *in = shared->in; in; in = in->next)
 		if (in->broken || in->gone || !ring_is_empty(&in->ring))
@@ -821,6 +835,8 @@ static bool shared_receive(struct wire *wire)
 
 	if (!is_attached(shared))
 		return false;
+	if (shared_watch_take(&shared->watch))
+		sim_cm_processes_ended(shared->engine);
 	read_news(shared);
 	for (struct inward **link = &shared->in, *in; (in = *link);) {
 		const bool more = drain(shared, in);
@@ -942,6 +958,7 @@ static void shared_forked(struct wire *wire)
 {
 	struct shared *shared = shared_of(wire);
 
+	shared_watch_forget(&shared->watch);
 	forget(shared);
 	segment_drop(&shared->segment);
 }
@@ -964,6 +981,7 @@ static void shared_close(struct wire *wire)
 {
 	struct shared *shared = shared_of(wire);
 
+	shared_watch_stop(&shared->watch);
 	forget(shared);
 	places_leave(&shared->segment);
 	shared_free(shared);
@@ -1000,6 +1018,7 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 			.server = shared_server,
 			.room_at = shared_room_at,
 			.lives = shared_lives,
+			.watches = shared_watches,
 			.reserve = shared_reserve,
 			.unreserve = shared_unreserve,
 			.listen = shared_listen_on},

@@ -161,6 +161,13 @@ static bool lives(void *arg, uint64_t process)
 	return wire && wire->way.lives(wire->way.arg, process);
 }
 
+static bool watches(void *arg)
+{
+	const struct wire *wire = wire_of_services(arg);
+
+	return wire && wire->way.watches && wire->way.watches(wire->way.arg);
+}
+
 static int reserve(void *arg, uint64_t service_id, const uint8_t address[16], uint32_t flags)
 {
 	const struct wire *wire = wire_of_services(arg);
@@ -205,6 +212,7 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.server = server,
 		.room_at = room_at,
 		.lives = lives,
+		.watches = watches,
 		.reserve = reserve,
 		.unreserve = unreserve,
 		.listen = listen_on,
