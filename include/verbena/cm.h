@@ -138,7 +138,7 @@ int vb_cm_set_option(struct rdma_cm_id *id, int level, int optname, void *optval
  * Binds an identifier to an address of this machine and to a port; port 0 stands for a free one.
  * With a specific address, the identifier belongs to the address's device from now on, and
  * id->verbs and id->port_num are set. Errors: EINVAL (the identifier is bound, or the address is of
- * another family than AF_INET and AF_INET6; real devices also take AF_IB), EADDRINUSE, EADDRNOTAVAIL
+ * another family than AF_INET, AF_INET6 and AF_IB), EADDRINUSE, EADDRNOTAVAIL
  * (this machine does not have the address; or the port is used, and one of the two addresses is a
  * wildcard), ENODEV (no device has the address), EACCES (a port below 1024 without
  * CAP_NET_BIND_SERVICE).

@@ -121,7 +121,7 @@ static bool keeps(void *arg, const uint8_t *mad, struct sim_gsi_target *target)
 	case SIM_CM_REQ:
 	case SIM_CM_SIDR_REQ:
 		*target = sim_cm_request_target(mad);
-		return sim_cm_find_listener(manager, NULL, target->service_id, target->address);
+		return sim_cm_find_listener(manager, NULL, target);
 	case SIM_CM_SIDR_REP:
 		target->communication_id = (uint32_t)sim_mad_get(mad, SIM_CM_SIDR_REP_REQUEST_ID);
 		break;

@@ -27,8 +27,7 @@ static bool is_served_here(const struct sim_cm_manager *manager,
 {
 	const struct sim_gsi_target target = sim_cm_request_target(arrival->mad);
 
-	return sim_cm_find_listener(manager, arrival->port->device, target.service_id,
-				    target.address);
+	return sim_cm_find_listener(manager, arrival->port->device, &target);
 }
 
 static bool is_served_elsewhere(const struct sim_cm_manager *manager,

@@ -157,6 +157,6 @@ void sim_cm_watch_listener(struct sim_cm *cm)
 	const struct sim_gsi_target target = sim_cm_request_target(cm->mad);
 
 	cm->peer = 0;
-	if (!sim_cm_find_listener(cm->engine->cm, NULL, target.service_id, target.address))
+	if (!sim_cm_find_listener(cm->engine->cm, NULL, &target))
 		watch(cm, &target);
 }

@@ -157,8 +157,8 @@ int sim_cm_resolve(struct sim_cm *cm, struct sim_device *device, const struct si
 
 /* Returns the listener for a request; NULL if nobody listens in this engine. */
 struct sim_cm *sim_cm_find_listener(const struct sim_cm_manager *manager,
-				    const struct sim_device *device, uint64_t service_id,
-				    const uint8_t address[16]);
+				    const struct sim_device *device,
+				    const struct sim_gsi_target *target);
 
 /* Returns the service ID and the IP address that a REQ or SIDR_REQ names. */
 struct sim_gsi_target sim_cm_request_target(const uint8_t *mad);

@@ -429,8 +429,7 @@ static struct sim_cm *listener_for(const struct sim_cm_manager *manager,
 {
 	const struct sim_gsi_target target = sim_cm_request_target(message->mad);
 
-	return sim_cm_find_listener(manager, message->port->device, target.service_id,
-				    target.address);
+	return sim_cm_find_listener(manager, message->port->device, &target);
 }
 
 static void new_connection(struct sim_cm *cm, const struct sim_gsi_message *message,

@@ -226,18 +226,18 @@ void sim_cm_close_service(struct sim_cm *cm)
 }
 
 struct sim_cm *sim_cm_find_listener(const struct sim_cm_manager *manager,
-				    const struct sim_device *device, uint64_t service_id,
-				    const uint8_t address[16])
+				    const struct sim_device *device,
+				    const struct sim_gsi_target *target)
 {
 	const struct sim_cm_node *node =
-		sim_cm_index_find(&manager->by_service, (struct sim_cm_key){service_id, 0});
+		sim_cm_index_find(&manager->by_service, (struct sim_cm_key){target->service_id, 0});
 	struct sim_cm *found = NULL;
 	unsigned int best = 0;
 
 	for (; node; node = sim_cm_index_next(node)) {
 		struct sim_cm *cm = node->cm;
 		const unsigned int suits =
-			sim_service_suits(cm->address, cm->service_flags, address);
+			sim_service_suits(cm->address, cm->service_flags, sim_gsi_address(target));
 
 		if ((device && cm->device && cm->device != device) || suits <= best)
 			continue;
@@ -260,7 +260,9 @@ struct sim_gsi_target sim_cm_request_target(const uint8_t *mad)
 	if (sim_cm_service_is_ip(target.service_id) &&
 	    sim_cm_ip_read(sim_mad_bytes(mad, connects ? SIM_CM_REQ_PRIVATE_DATA
 						       : SIM_CM_SIDR_REQ_PRIVATE_DATA),
-			   &ip))
+			   &ip)) {
+		target.has_address = true;
 		memcpy(target.address, ip.dest, sizeof(target.address));
+	}
 	return target;
 }

@@ -33,8 +33,15 @@ struct sim_gsi_target {
 	} kind;
 	uint32_t communication_id;
 	uint64_t service_id;
-	uint8_t address[16]; /* an IP address as a GID; zeros: none */
+	bool has_address;    /* the request names an IP address */
+	uint8_t address[16]; /* the IP address as a GID */
 };
+
+/* Returns the IP address that a request names, for sim_service_suits(); NULL: none. */
+static inline const uint8_t *sim_gsi_address(const struct sim_gsi_target *target)
+{
+	return target->has_address ? target->address : NULL;
+}
 
 struct sim_gsi {
 	void *arg;

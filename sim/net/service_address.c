@@ -39,8 +39,13 @@ int sim_service_conflict(const uint8_t address[16], uint32_t flags, const uint8_
 unsigned int sim_service_suits(const uint8_t address[16], uint32_t flags,
 			       const uint8_t requested[16])
 {
-	const bool ipv4 = is_ipv4(requested);
+	bool ipv4;
 
+	if (!requested)
+		return flags & SIM_SERVICE_INFINIBAND ? 4 : 1;
+	if (flags & SIM_SERVICE_INFINIBAND)
+		return 2;
+	ipv4 = is_ipv4(requested);
 	if (equal(address, requested))
 		return 4;
 	if (equal(address, all_ipv4))

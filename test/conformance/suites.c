@@ -52,6 +52,7 @@
 	X(cm_address)        \
 	X(cm_connect)        \
 	X(cm_ids)            \
+	X(cm_infiniband)     \
 	X(cm_datagram)       \
 	X(cm_end)            \
 	X(cm_endpoints)      \

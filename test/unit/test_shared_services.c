@@ -32,7 +32,8 @@ void tearDown(void)
 
 static segment_id server_of(struct segment *segment, uint64_t service_id, const uint8_t address[16])
 {
-	struct sim_gsi_target target = {.kind = SIM_GSI_SERVICE, .service_id = service_id};
+	struct sim_gsi_target target = {
+		.kind = SIM_GSI_SERVICE, .service_id = service_id, .has_address = true};
 
 	memcpy(target.address, address, sizeof(target.address));
 	return services_owner(segment, &target);
@@ -167,4 +168,23 @@ void test_services_of_a_process_that_leaves(void)
 	TEST_ASSERT_EQUAL_INT(0, services_reserve(&c, TCP + 9, any, 0));
 	places_leave(&c);
 	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 9, any, 0));
+}
+
+/* A request that names no IP address goes to a listener of InfiniBand, wherever it listens. A request with an IP address
+ * goes there, too, unless another process listens at that address. */
+void test_requests_without_an_ip_address(void)
+{
+	const struct sim_gsi_target target = {.kind = SIM_GSI_SERVICE, .service_id = TCP + 5};
+
+	TEST_ASSERT_EQUAL_UINT64(0, services_owner(&a, &target));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 5, there, SIM_SERVICE_INFINIBAND));
+	TEST_ASSERT_EQUAL_INT(0, services_listen(&b, TCP + 5, there, true));
+	TEST_ASSERT_EQUAL_UINT64(b.id, services_owner(&a, &target));
+	TEST_ASSERT_EQUAL_UINT64(b.id, server_of(&a, TCP + 5, here));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 6, here, 0));
+	TEST_ASSERT_EQUAL_INT(0, services_listen(&a, TCP + 6, here, true));
+	/* Its process rejects the request. */
+	TEST_ASSERT_EQUAL_UINT64(
+		a.id, services_owner(&b, &(struct sim_gsi_target){.kind = SIM_GSI_SERVICE,
+								  .service_id = TCP + 6}));
 }

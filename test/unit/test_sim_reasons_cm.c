@@ -4,7 +4,9 @@
 #include "test/unit/sim_sentence.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <fcntl.h>
+#include <infiniband/ib.h>
 #include <infiniband/sa.h>
 #include <linux/capability.h>
 #include <verbena/cm_backend.h>
@@ -383,9 +385,8 @@ void test_family(void)
 	expect_minus(EINVAL, CM->resolve_addr(id, &local, at("10.0.0.1", 1), 1));
 	expect_reason(
 		VB_WHY_CM_FAMILY,
-		"resolve_addr: the source address has the family 1, which is neither AF_INET (2) "
-		"nor AF_INET6 (10); set the family of the address, and use IP addresses on "
-		"simulated devices");
+		"resolve_addr: the source address has the family 1, which is none of AF_INET (2), "
+		"AF_INET6 (10) and AF_IB (27); set the family of the address");
 }
 
 void test_families(void)
@@ -408,6 +409,52 @@ void test_not_local(void)
 		"wildcard address");
 	/* Nothing has changed. */
 	TEST_ASSERT_EQUAL_INT(0, CM->bind_addr(id, at("10.0.0.1", 0)));
+}
+
+/* An address of the family AF_IB. */
+static struct sockaddr *at_gid(const char *text, uint64_t service_id)
+{
+	static struct sockaddr_ib address;
+
+	address = (struct sockaddr_ib){.sib_family = AF_IB,
+				       .sib_pkey = htobe16(0xffff),
+				       .sib_sid = htobe64(service_id),
+				       .sib_sid_mask = htobe64(UINT64_MAX)};
+	inet_pton(AF_INET6, text, &address.sib_addr);
+	return (struct sockaddr *)&address;
+}
+
+void test_addresses_of_infiniband(void)
+{
+	expect_minus(EPROTONOSUPPORT, CM->bind_addr(id, at_gid("::", RDMA_IB_IP_PS_UDP)));
+	expect_reason(
+		VB_WHY_CM_IB_SPACE,
+		"bind_addr: the service ID 0x1110000, with the mask 0xffffffffffff0000 of the "
+		"port space, is in no port space that an identifier of the port space 0x106 "
+		"may use; set sib_sid to RDMA_IB_IP_PS_TCP, RDMA_IB_IP_PS_UDP or "
+		"RDMA_IB_PS_IB plus the port, or let sib_sid_mask be 0; RDMA_PS_IPOIB has no "
+		"such addresses");
+	expect_minus(ENODEV, CM->bind_addr(id, at_gid("fec0::9", RDMA_IB_IP_PS_TCP)));
+	expect_reason(
+		VB_WHY_CM_IB_GID,
+		"bind_addr: no InfiniBand port of a simulated device has the GID fec0::9; "
+		"bind to a GID of such a port, or to the wildcard address; on Ethernet, use IP "
+		"addresses");
+	expect_minus(ENODEV,
+		     CM->resolve_addr(id, NULL, at_gid("fec0::9", RDMA_IB_IP_PS_TCP + 1), 1));
+	expect_reason(
+		VB_WHY_CM_IB_PORT,
+		"resolve_addr: no port with the P_Key 0xffff has the GID fec0::9, or an active "
+		"link and a GID with the same subnet prefix; set sib_addr to a GID of a "
+		"simulated device, and sib_pkey to a P_Key of its port in network byte order, "
+		"such as htobe16(0xffff)");
+	TEST_ASSERT_EQUAL_INT(
+		0, CM->resolve_addr(id, NULL, at_gid("fe80::9", RDMA_IB_IP_PS_TCP + 1), 1));
+	expect_minus(ENODEV, CM->resolve_route(id, 1));
+	expect_reason(
+		VB_WHY_CM_IB_ETHERNET,
+		"resolve_route: an address of the family AF_IB has no route on Ethernet, which "
+		"is the link layer of port 1; use IP addresses on Ethernet");
 }
 
 void test_no_gid(void)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* IP addresses, those of this machine, and the devices' GIDs that stand for them. */
+/* Addresses of IP and of InfiniBand, those of this machine, and the devices' GIDs that stand for them. */
 #include "backends/sim/cm/private.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
+#include <infiniband/ib.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +19,18 @@ static const struct sockaddr_in6 *in6(const struct sockaddr *address)
 	return (const struct sockaddr_in6 *)(const void *)address;
 }
 
-/* AF_IB needs a kernel that knows it: rdma-core librdmacm/cma.c, ucma_addrlen. The simulated machine
- * has IP addresses only. */
+static const struct sockaddr_ib *in_ib(const struct sockaddr *address)
+{
+	return (const struct sockaddr_ib *)(const void *)address;
+}
+
+/* Returns the 16 bytes of an address of IPv6 or InfiniBand. */
+static const void *bytes_of(const struct sockaddr *address)
+{
+	return address->sa_family == AF_IB ? (const void *)&in_ib(address)->sib_addr
+					   : &in6(address)->sin6_addr;
+}
+
 socklen_t cm_address_bytes(const struct sockaddr *address)
 {
 	if (!address)
@@ -29,6 +40,8 @@ socklen_t cm_address_bytes(const struct sockaddr *address)
 		return sizeof(struct sockaddr_in);
 	case AF_INET6:
 		return sizeof(struct sockaddr_in6);
+	case AF_IB:
+		return sizeof(struct sockaddr_ib);
 	default:
 		return 0;
 	}
@@ -38,20 +51,23 @@ bool cm_address_is_any(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)
 		return in4(address)->sin_addr.s_addr == htonl(INADDR_ANY);
-	return IN6_IS_ADDR_UNSPECIFIED(&in6(address)->sin6_addr);
+	/* Linux cma.c, cma_any_addr. */
+	if (address->sa_family == AF_IB && cm_address_is_loopback(address))
+		return true;
+	return IN6_IS_ADDR_UNSPECIFIED((const struct in6_addr *)bytes_of(address));
 }
 
 bool cm_address_is_loopback(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)
 		return ntohl(in4(address)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-	return IN6_IS_ADDR_LOOPBACK(&in6(address)->sin6_addr);
+	return IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)bytes_of(address));
 }
 
 bool cm_address_is_home(const struct sockaddr *address)
 {
 	return cm_address_is_loopback(address) &&
-	       (address->sa_family == AF_INET6 ||
+	       (address->sa_family != AF_INET ||
 		ntohl(in4(address)->sin_addr.s_addr) == INADDR_LOOPBACK);
 }
 
@@ -59,7 +75,7 @@ bool cm_address_is_group(const struct sockaddr *address)
 {
 	if (address->sa_family == AF_INET)
 		return IN_MULTICAST(ntohl(in4(address)->sin_addr.s_addr));
-	return IN6_IS_ADDR_MULTICAST(&in6(address)->sin6_addr);
+	return IN6_IS_ADDR_MULTICAST((const struct in6_addr *)bytes_of(address));
 }
 
 bool cm_address_is_same(const struct sockaddr *a, const struct sockaddr *b)
@@ -86,13 +102,26 @@ bool cm_address_is_local(const struct sockaddr *address)
 
 uint16_t cm_address_port(const struct sockaddr *address)
 {
+	if (address->sa_family == AF_IB)
+		return (uint16_t)be64toh(in_ib(address)->sib_sid & in_ib(address)->sib_sid_mask);
 	return ntohs(address->sa_family == AF_INET ? in4(address)->sin_port
 						   : in6(address)->sin6_port);
 }
 
+/* Linux cma.c, cma_bind_port. */
+static void set_ib_port(struct sockaddr_ib *address, uint16_t port)
+{
+	const uint64_t kept = be64toh(address->sib_sid & address->sib_sid_mask);
+
+	address->sib_sid = htobe64((kept & ~(uint64_t)UINT16_MAX) | port);
+	address->sib_sid_mask = htobe64(UINT64_MAX);
+}
+
 void cm_address_set_port(struct sockaddr *address, uint16_t port)
 {
-	if (address->sa_family == AF_INET)
+	if (address->sa_family == AF_IB)
+		set_ib_port((struct sockaddr_ib *)(void *)address, port);
+	else if (address->sa_family == AF_INET)
 		((struct sockaddr_in *)(void *)address)->sin_port = htons(port);
 	else
 		((struct sockaddr_in6 *)(void *)address)->sin6_port = htons(port);
@@ -106,7 +135,7 @@ union ibv_gid cm_address_gid(const struct sockaddr *address)
 		memset(gid.raw + 10, 0xff, 2);
 		memcpy(gid.raw + 12, &in4(address)->sin_addr, 4);
 	} else {
-		memcpy(gid.raw, &in6(address)->sin6_addr, sizeof(gid.raw));
+		memcpy(gid.raw, bytes_of(address), sizeof(gid.raw));
 	}
 	return gid;
 }
@@ -117,16 +146,18 @@ void cm_address_from_gid(const union ibv_gid *gid, int family, struct sockaddr_s
 	address->ss_family = (sa_family_t)family;
 	if (family == AF_INET)
 		memcpy(&((struct sockaddr_in *)address)->sin_addr, gid->raw + 12, 4);
+	else if (family == AF_IB)
+		memcpy(&((struct sockaddr_ib *)address)->sib_addr, gid->raw, sizeof(gid->raw));
 	else
 		memcpy(&((struct sockaddr_in6 *)address)->sin6_addr, gid->raw, sizeof(gid->raw));
 }
 
 const char *cm_address_text(const struct sockaddr *address, char *text, size_t size_bytes)
 {
-	const void *bytes = address->sa_family == AF_INET ? (const void *)&in4(address)->sin_addr
-							  : &in6(address)->sin6_addr;
+	const bool ipv4 = address->sa_family == AF_INET;
+	const void *bytes = ipv4 ? &in4(address)->sin_addr : bytes_of(address);
 
-	if (!inet_ntop(address->sa_family, bytes, text, (socklen_t)size_bytes))
+	if (!inet_ntop(ipv4 ? AF_INET : AF_INET6, bytes, text, (socklen_t)size_bytes))
 		snprintf(text, size_bytes, "?");
 	return text;
 }

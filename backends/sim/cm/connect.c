@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Making and ending connections: listen, connect, accept, reject, disconnect. */
-#include "backends/sim/cm/private.h"
+#include "backends/sim/cm/infiniband.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -175,6 +175,8 @@ static void take_qp(struct cm_id *id, const struct rdma_conn_param *param)
 
 static uint64_t dest_service(const struct cm_id *id)
 {
+	if (cm_is_infiniband(id))
+		return cm_ib_dest_service_id(id);
 	return sim_cm_service_id((enum sim_cm_port_space)id->rdma.ps,
 				 cm_address_port((const struct sockaddr *)&id->dest));
 }
@@ -224,15 +226,19 @@ static int connect_held(struct cm_id *id, const struct rdma_conn_param *param)
 {
 	static const char call[] = "connect";
 	const bool datagram = cm_is_datagram(id);
-	struct letter letter;
+	struct letter letter = {.used = 0};
 	int err = start(id, call);
 
 	if (err)
 		return err;
-	add_header(&letter, id);
+	if (!cm_is_infiniband(id))
+		add_header(&letter, id);
 	err = add_param(&letter, id, param,
 			datagram ? SIM_CM_SIDR_REQ_PRIVATE_BYTES : SIM_CM_REQ_PRIVATE_BYTES,
 			datagram ? "SIDR_REQ" : "REQ", call);
+	/* Linux cma.c, cma_format_hdr: the first byte is the version of the IP header, even without the header. */
+	if (cm_is_infiniband(id))
+		letter.bytes[0] = 0;
 	if (!err) {
 		err = datagram ? send_query(id, &letter) : send_request(id, param, &letter);
 		if (err)

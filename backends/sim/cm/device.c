@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Devices: the contexts, PDs and XRC domains that the connection manager makes for programs. */
-#include "backends/sim/cm/private.h"
+#include "backends/sim/cm/infiniband.h"
 
 #include <endian.h>
 #include <fcntl.h>
@@ -94,7 +94,8 @@ static void fill_addresses(struct cm_id *id)
 	id->rdma.port_num = id->port->number;
 	addr->addr.ibaddr.sgid = id->port->gids[id->path.attr.grh.sgid_index];
 	addr->addr.ibaddr.dgid = id->dgid;
-	addr->addr.ibaddr.pkey = htobe16(id->port->pkeys[0]);
+	addr->addr.ibaddr.pkey =
+		htobe16(cm_is_infiniband(id) && id->routed ? id->path.pkey : id->port->pkeys[0]);
 }
 
 /* rdma-core librdmacm/cma.c, ucma_convert_path: each selector says "exactly". */

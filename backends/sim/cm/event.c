@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Events: what the messages of the engine mean for the identifiers. */
-#include "backends/sim/cm/private.h"
+#include "backends/sim/cm/infiniband.h"
 
 #include <errno.h>
 #include <string.h>
@@ -97,6 +97,25 @@ static bool takes_family(const struct cm_id *listener, const struct sim_cm_ip *i
 	return !listener->afonly || listener->source.ss_family == family;
 }
 
+/* Returns the bytes before the program's private data. */
+static size_t skipped_by(const struct cm_id *listener)
+{
+	return cm_is_infiniband(listener) ? 0 : SIM_CM_IP_BYTES;
+}
+
+/* Linux cma.c, cma_save_ip_info, cma_match_private_data and cma_match_net_dev. A listener of the family AF_IB takes
+ * requests with and without an IP header; the first byte is the version, 0. */
+static bool takes_header(const struct cm_id *listener, const struct sim_cm_event *event,
+			 struct sim_cm_ip *ip)
+{
+	const uint8_t *bytes = private_of(event)->data;
+
+	if (cm_is_infiniband(listener))
+		return bytes[0] == 0 &&
+		       (!listener->port || listener->port->number == path_of(event)->attr.port_num);
+	return sim_cm_ip_read(bytes, ip) && takes_family(listener, ip);
+}
+
 static void fill_addresses(struct cm_id *id, const struct sim_cm_ip *ip, uint16_t port)
 {
 	const int family = ip->ipv6 ? AF_INET6 : AF_INET;
@@ -126,13 +145,17 @@ static struct cm_id *new_request(struct cm_id *listener, struct sim_cm *comm,
 	id->routed = true;
 	id->port = sim_device_port(device, id->path.attr.port_num);
 	id->dgid = id->path.attr.grh.dgid;
-	fill_addresses(id, ip, cm_address_port((struct sockaddr *)&listener->source));
+	if (cm_is_infiniband(listener))
+		cm_ib_fill_request(id, listener, event);
+	else
+		fill_addresses(id, ip, cm_address_port((struct sockaddr *)&listener->source));
 	return id;
 }
 
 /* The initiator depth of the sender becomes the responder resources of the receiver, and the reverse: Linux
  * drivers/infiniband/core/cm.c, cm_format_req_event. */
-static void fill_request(struct cm_event *event, const struct sim_cm_request *request)
+static void fill_request(struct cm_event *event, const struct sim_cm_request *request,
+			 size_t skipped)
 {
 	struct rdma_conn_param *param = &event->rdma.param.conn;
 
@@ -147,7 +170,7 @@ static void fill_request(struct cm_event *event, const struct sim_cm_request *re
 	event->fresh->responder_resources = param->responder_resources;
 	event->fresh->remote_ece.vendor_id = request->vendor_id;
 	event->fresh->remote_ece.options = request->ece_options;
-	keep_conn_private(event, &request->private_data, SIM_CM_IP_BYTES);
+	keep_conn_private(event, &request->private_data, skipped);
 }
 
 /* A REQ or SIDR_REQ for a listener. Linux ucma.c, ucma_connect_event_handler: a full backlog has
@@ -159,7 +182,7 @@ static enum sim_cm_verdict hear_request(struct cm_id *listener, struct sim_cm *c
 	struct sim_cm_ip ip;
 
 	if (listener->state != CM_LISTEN || !serves(listener, event) ||
-	    !sim_cm_ip_read(private_of(event)->data, &ip) || !takes_family(listener, &ip))
+	    !takes_header(listener, event, &ip))
 		return SIM_CM_REFUSED;
 	told = listener->backlog ? cm_event_new(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0) : NULL;
 	if (!told)
@@ -175,11 +198,11 @@ static enum sim_cm_verdict hear_request(struct cm_id *listener, struct sim_cm *c
 	told->rdma.id = &told->fresh->rdma;
 	told->rdma.listen_id = &listener->rdma;
 	if (event->kind == SIM_CM_EVENT_REQ) {
-		fill_request(told, &event->request);
+		fill_request(told, &event->request, skipped_by(listener));
 		/* Linux cma.c, cma_ib_req_handler. */
 		sim_cm_prepare_mra(comm, CM_SERVICE_TIMEOUT);
 	} else {
-		keep_datagram_private(told, &event->query.private_data, SIM_CM_IP_BYTES);
+		keep_datagram_private(told, &event->query.private_data, skipped_by(listener));
 	}
 	listener->backlog--;
 	cm_event_push(told);
@@ -306,6 +329,9 @@ static bool has_source(const struct cm_id *id)
 {
 	const union ibv_gid gid = cm_address_gid((const struct sockaddr *)&id->source);
 
+	/* The event comes from a net device. */
+	if (cm_is_infiniband(id))
+		return true;
 	return memcmp(&id->port->gids[id->path.attr.grh.sgid_index], &gid, sizeof(gid)) == 0;
 }
 

@@ -37,6 +37,8 @@ static union ibv_gid infiniband_gid(const struct cm_id *id, const struct sockadd
 				     id->rdma.ps == RDMA_PS_UDP ? 0x01 : 0x1b, (uint8_t)(pkey >> 8),
 				     (uint8_t)pkey}};
 
+	if (address->sa_family == AF_IB)
+		return given;
 	/* The address of an IPv6 group may be that of a group which the subnet manager has chosen. */
 	if (!ipv4 && given.raw[0] == 0xff && (given.raw[1] & 0xf0) == 0x10 &&
 	    given.raw[2] == 0xa0 && given.raw[3] == 0x1b)
@@ -154,7 +156,7 @@ static int refuse_address(const struct sockaddr *address, const char *call)
 	if (!address)
 		return refuse_name(call, VB_WHY_CM_NO_ADDRESS, "multicast address");
 	return refuse_why(call, (struct vb_why){VB_WHY_CM_FAMILY,
-						{address->sa_family, AF_INET, AF_INET6},
+						{address->sa_family, AF_INET, AF_INET6, AF_IB},
 						.text = "multicast address"});
 }
 

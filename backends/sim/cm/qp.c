@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The QP of an identifier, its CQs and its SRQ: as rdma-core librdmacm/cma.c makes and moves them. */
-#include "backends/sim/cm/private.h"
+#include "backends/sim/cm/infiniband.h"
 
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 /* Linux cma.c, cma_ib_init_qp_attr: before there is a connection, and for datagrams. */
 static void fill_first(const struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	attr->pkey_index = 0;
+	attr->pkey_index = cm_is_infiniband(id) ? cm_ib_pkey_index(id) : 0;
 	attr->port_num = id->port->number;
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	if (cm_is_datagram(id)) {

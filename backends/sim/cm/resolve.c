@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Binding an identifier to an address and a port, and resolving a destination. */
+#include "backends/sim/cm/infiniband.h"
 #include "backends/sim/cm/private.h"
 
 #include "sim/net/service_address.h"
 
 #include <errno.h>
+#include <infiniband/ib.h>
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,11 +42,15 @@ static void service_address(const struct cm_id *id, uint8_t address[16])
  * sim_cm_reserve(). */
 static int reserve(struct cm_id *id, uint16_t port, uint32_t flags)
 {
-	const uint64_t service = sim_cm_service_id((enum sim_cm_port_space)id->rdma.ps, port);
+	const bool infiniband = cm_is_infiniband(id);
+	const uint64_t service =
+		infiniband ? cm_ib_service_id(id, port)
+			   : sim_cm_service_id((enum sim_cm_port_space)id->rdma.ps, port);
 	int err;
 
 	service_address(id, id->service_address);
-	flags |= (id->reuse ? SIM_SERVICE_SHARED : 0) | (id->afonly ? SIM_SERVICE_AFONLY : 0);
+	flags |= (id->reuse ? SIM_SERVICE_SHARED : 0) | (id->afonly ? SIM_SERVICE_AFONLY : 0) |
+		 (infiniband ? SIM_SERVICE_INFINIBAND : 0);
 	err = sim_cm_reserve(cm_engine(id->cm), service, id->service_address, flags);
 	if (err)
 		return err;
@@ -114,10 +120,14 @@ static int find_own(struct cm_id *id, const struct sockaddr *address, struct cm_
 	char text[INET6_ADDRSTRLEN];
 	struct device *first;
 
-	if (cm_find_gid(id->cm, &gid, place)) {
+	if (cm_find_gid(id->cm, &gid, place) &&
+	    (address->sa_family != AF_IB || sim_port_is_infiniband(place->port))) {
 		id->own_address = true;
 		return 0;
 	}
+	if (address->sa_family == AF_IB)
+		return refuse_name(call, VB_WHY_CM_IB_GID,
+				   cm_address_text(address, text, sizeof(text)));
 	if (!cm_address_is_local(address))
 		return refuse_name(call, VB_WHY_CM_NOT_LOCAL,
 				   cm_address_text(address, text, sizeof(text)));
@@ -134,8 +144,9 @@ static int check_scope(const struct sockaddr *address, const char *call)
 	struct sockaddr_in6 in6 = {.sin6_family = AF_INET6};
 	char text[INET6_ADDRSTRLEN];
 
-	memcpy(&in6, address, cm_address_bytes(address));
-	if (in6.sin6_family != AF_INET6 || !cm_gid_is_link_local(&gid) || in6.sin6_scope_id)
+	if (address->sa_family == AF_INET6)
+		memcpy(&in6, address, sizeof(in6));
+	if (address->sa_family != AF_INET6 || !cm_gid_is_link_local(&gid) || in6.sin6_scope_id)
 		return 0;
 	return refuse_name(call, VB_WHY_CM_SCOPE, cm_address_text(address, text, sizeof(text)));
 }
@@ -145,7 +156,7 @@ static int refuse_family(const struct sockaddr *address, const char *which, cons
 	if (!address)
 		return refuse_name(call, VB_WHY_CM_NO_ADDRESS, which);
 	return refuse_why(call, (struct vb_why){VB_WHY_CM_FAMILY,
-						{address->sa_family, AF_INET, AF_INET6},
+						{address->sa_family, AF_INET, AF_INET6, AF_IB},
 						.text = which});
 }
 
@@ -174,6 +185,8 @@ static int bind_id(struct cm_id *id, const struct sockaddr *address, const char 
 	/* Linux cma.c, rdma_bind_addr; for IPv6 as net.ipv6.bindv6only is by default. */
 	if (!id->afonly_set)
 		id->afonly = address->sa_family == AF_INET;
+	if (!err && cm_is_infiniband(id))
+		err = cm_ib_choose_space(id, call);
 	if (!err)
 		err = cm_bind_port(id, call);
 	if (err) {
@@ -219,7 +232,12 @@ static struct sockaddr *dest_of(struct cm_id *id)
 static void set_source(struct cm_id *id, const struct sockaddr *address)
 {
 	const uint16_t port = cm_address_port(source_of(id));
+	const union ibv_gid gid = cm_address_gid(address);
 
+	if (address->sa_family == AF_IB) {
+		memcpy(&((struct sockaddr_ib *)&id->source)->sib_addr, &gid, sizeof(gid));
+		return;
+	}
 	memcpy(&id->source, address, cm_address_bytes(address));
 	cm_address_set_port(source_of(id), port);
 }
@@ -229,7 +247,7 @@ static void set_loopback(struct cm_id *id)
 	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff, [12] = IN_LOOPBACKNET, [15] = 1}};
 	struct sockaddr_storage loopback;
 
-	if (id->dest.ss_family == AF_INET6)
+	if (id->dest.ss_family != AF_INET)
 		gid = (union ibv_gid){.raw = {[15] = 1}};
 	cm_address_from_gid(&gid, id->dest.ss_family, &loopback);
 	set_source(id, (struct sockaddr *)&loopback);
@@ -377,6 +395,25 @@ static bool resolve_to_group(struct cm_id *id, const union ibv_gid *gid)
 	return true;
 }
 
+/* The destination is a GID: packets leave by the port to which the identifier is bound, or by that of the GID. 0, or an
+ * errno with a sentence. */
+static int find_ib_path(struct cm_id *id, const union ibv_gid *dgid)
+{
+	struct cm_place place = {NULL, id->port, id->path.attr.grh.sgid_index}, dest;
+	int err = 0;
+
+	if (id->device)
+		place.device = id->device->device;
+	else
+		err = cm_ib_find_port(id, &place, RESOLVE);
+	if (err)
+		return err;
+	choose_source(id, &place);
+	set_dest(id, dgid, cm_find_gid(id->cm, dgid, &dest) ? dest.port : NULL);
+	cm_ib_set_path(id);
+	return 0;
+}
+
 /* Finds device and path for the identifier's destination. With the wire udp, another process may have an
  * address of this machine. 0, or an errno with a sentence. */
 static int find_path(struct cm_id *id)
@@ -386,6 +423,8 @@ static int find_path(struct cm_id *id)
 	struct cm_place dest;
 	bool found;
 
+	if (id->dest.ss_family == AF_IB && !cm_address_is_any(dest_of(id)))
+		return find_ib_path(id, &gid);
 	if (cm_find_gid(id->cm, &gid, &dest))
 		found = resolve_to_device(id, &gid, &dest);
 	else if (cm_address_is_group(dest_of(id)))
@@ -408,6 +447,8 @@ static int resolve_held(struct cm_id *id, const struct sockaddr *source,
 	struct sockaddr_storage any = {.ss_family = dest->sa_family};
 	int err = cm_check_state(id, RESOLVE);
 
+	if (dest->sa_family == AF_IB)
+		any = cm_ib_source_for(dest);
 	if (!err && id->state == CM_IDLE)
 		err = bind_id(id, source ? source : (struct sockaddr *)&any, RESOLVE);
 	if (err)
@@ -451,10 +492,18 @@ static int route_held(struct cm_id *id)
 {
 	HOLD hold = world_hold(id->cm->world);
 	int err = cm_check_state(id, "resolve_route");
+	int status = 0;
 
+	if (!err && cm_is_infiniband(id))
+		err = cm_ib_find_route(id, &status, "resolve_route");
 	if (err)
 		return err;
-	id->path.attr.grh.traffic_class = id->tos;
+	if (status) {
+		cm_event_tell(id, RDMA_CM_EVENT_ROUTE_ERROR, status);
+		return 0;
+	}
+	if (!cm_is_infiniband(id))
+		id->path.attr.grh.traffic_class = id->tos;
 	/* Linux cma.c, cma_resolve_iboe_route: the QP's timeout is one step above the life time. */
 	if (id->ack_timeout_set && id->ack_timeout)
 		id->path.packet_life_time = id->ack_timeout - 1;

@@ -233,7 +233,7 @@ int services_listen(struct segment *segment, uint64_t service_id, const uint8_t 
 
 /* --- who takes a message --- */
 
-static segment_id find_listener(const struct segment *segment, const struct service *service)
+static segment_id find_listener(const struct segment *segment, const struct sim_gsi_target *target)
 {
 	unsigned int best = 0;
 	segment_id found = 0;
@@ -242,11 +242,12 @@ static segment_id find_listener(const struct segment *segment, const struct serv
 	for (uint32_t step = 0; step < WINDOW; step++) {
 		unsigned int suits;
 
-		if (!read_entry(segment, at(segment, service->id, step), &entry) ||
-		    entry.owner == segment->id || entry.service.id != service->id ||
+		if (!read_entry(segment, at(segment, target->service_id, step), &entry) ||
+		    entry.owner == segment->id || entry.service.id != target->service_id ||
 		    !(entry.flags & SERVICE_LISTENS))
 			continue;
-		suits = sim_service_suits(entry.service.address, entry.flags, service->address);
+		suits = sim_service_suits(entry.service.address, entry.flags,
+					  sim_gsi_address(target));
 		if (suits <= best)
 			continue;
 		best = suits;
@@ -260,15 +261,12 @@ segment_id services_owner(struct segment *segment, const struct sim_gsi_target *
 	const uint32_t block =
 		(target->communication_id & (SEGMENT_COMMUNICATION_BLOCKS * SIM_BLOCK_PLACES - 1)) /
 		SIM_BLOCK_PLACES;
-	struct service service;
 	segment_id owner;
 
-	if (target->kind == SIM_GSI_COMMUNICATION) {
+	if (target->kind == SIM_GSI_COMMUNICATION)
 		owner = blocks_owner(segment, 0, SIM_NUMBERS_COMMUNICATION, block);
-	} else {
-		service = service_of(target->service_id, target->address);
-		owner = find_listener(segment, &service);
-	}
+	else
+		owner = find_listener(segment, target);
 	if (!owner || owner == segment->id)
 		return 0;
 	if (places_live(segment, owner))
