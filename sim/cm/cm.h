@@ -90,7 +90,7 @@ struct sim_cm_path {
 	struct ibv_ah_attr attr;
 	uint16_t pkey;
 	enum ibv_mtu mtu;
-	uint8_t packet_life_time; /* 4.096 us * 2^n */
+	uint8_t packet_life_time; /* 4.096 us * 2^n; six bits */
 };
 
 /* A REQ. In an event, the fields have the values of the sender, and the path leads back to the sender. */

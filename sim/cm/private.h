@@ -94,10 +94,10 @@ struct sim_cm_manager {
 	struct sim_cm_index by_remote_id, by_remote_qpn, by_service, by_request;
 };
 
-/* Returns 4.096 us * 2^code. */
+/* Returns 4.096 us * 2^code; for codes of six bits, at most 2.4 hours. */
 static inline uint64_t sim_cm_time_ns(unsigned int code)
 {
-	return UINT64_C(4096) << (code & 31);
+	return UINT64_C(4096) << (code < 31 ? code : 31);
 }
 
 /* Linux drivers/infiniband/core/cm.c, cm_ack_timeout: the code of twice the life time of a packet and the

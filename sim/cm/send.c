@@ -170,7 +170,6 @@ static int check_req(const struct sim_cm *cm, const struct sim_cm_request *reque
 		{SIM_CM_REQ_MTU, request->path.mtu},
 		{SIM_CM_REQ_PACKET_RATE, request->path.attr.static_rate},
 		{SIM_CM_REQ_FLOW_LABEL, request->path.attr.grh.flow_label},
-		{SIM_CM_REQ_ACK_TIMEOUT, request->path.packet_life_time},
 	};
 	const enum ibv_qp_type type = request->qp_type;
 	int err = check(cm, SIM_CM_REQ, &request->private_data);

@@ -150,6 +150,26 @@ static void a_program_brings_its_route(struct vt *t)
 	tc_send(t, pair->a, pair->b);
 }
 
+/* The field of a path record has six bits, and that of a QP five. */
+static void a_life_time_that_is_longer_than_any_timeout(struct vt *t)
+{
+	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
+	struct ibv_path_data path = path_data(
+		pair->a, IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL,
+		33);
+
+	pair->a = resolved(pair);
+	VT_OK(t,
+	      vb_cm_set_option(pair->a, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)));
+	tc_expect(t, pair->a_channel, pair->a, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	/* librdmacm shows five bits, ucma_convert_path. */
+	VT_EQ(t, pair->a->route.path_rec->packet_life_time, 33 & 0x1f);
+	tc_ask(pair);
+	tc_establish(pair);
+	VT_EQ(t, query(t, pair->a->qp).timeout, 31);
+	VT_EQ(t, query(t, pair->b->qp).timeout, 31);
+}
+
 static void flags_of_the_programs_own_qps(struct vt *t)
 {
 	struct tc_pair *pair = tc_pair(t, RDMA_PS_TCP);
@@ -293,6 +313,9 @@ static const struct vt_test tests[] = {
 	 options_that_come_too_late_or_do_not_fit},
 	{"a_program_brings_its_route", SRC_CORE "ucma.c, ucma_set_ib_path", 0,
 	 a_program_brings_its_route},
+	{"a_life_time_that_is_longer_than_any_timeout",
+	 SRC_CORE "cm.c, cm_ack_timeout: min(31, ack_timeout)", 0,
+	 a_life_time_that_is_longer_than_any_timeout},
 	{"flags_of_the_programs_own_qps",
 	 "rdma_connect(3): srq, flow_control; " SRC_CMA "cma_connect_ib: min_t(u8, 7, retry_count)",
 	 0, flags_of_the_programs_own_qps},

@@ -425,6 +425,37 @@ void test_an_identifier_ends_before_its_end_is_heard(void)
 	TEST_ASSERT_FALSE(has_event());
 }
 
+/* Of two identifiers whose ends wait, the one that has begun to wait first ends itself. */
+void test_two_identifiers_wait_for_their_ends(void)
+{
+	struct side first_client, first_server;
+
+	connect_patiently();
+	leave_a_completion(&client, &server);
+	first_client = client;
+	first_server = server;
+	client = server = (struct side){.id = NULL};
+	resolve(ipv4("10.0.0.2", PORT), RDMA_PS_TCP);
+	connect_both();
+	leave_a_completion(&client, &server);
+	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(first_client.id));
+	vb_sim_run(NULL, MS);
+	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(client.id));
+	vb_sim_run(NULL, MS);
+	TEST_ASSERT_FALSE(has_event());
+
+	TEST_ASSERT_EQUAL_INT(0, CM->disconnect(first_server.id));
+	expect(first_server.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	vb_sim_run(NULL, 0);
+	expect(first_client.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	TEST_ASSERT_FALSE(has_event());
+	vb_sim_run(NULL, 2 * PATIENCE_MS * MS);
+	expect(server.id, RDMA_CM_EVENT_DISCONNECTED, 0);
+	TEST_ASSERT_FALSE(has_event());
+	end_side(&first_server);
+	end_side(&first_client);
+}
+
 void test_on_the_virtual_clock_the_end_does_not_wait(void)
 {
 	listen_and_resolve();

@@ -98,7 +98,8 @@ static void fill_addresses(struct cm_id *id)
 		htobe16(cm_is_infiniband(id) && id->routed ? id->path.pkey : id->port->pkeys[0]);
 }
 
-/* rdma-core librdmacm/cma.c, ucma_convert_path: each selector says "exactly". */
+/* rdma-core librdmacm/cma.c, ucma_convert_path: each selector says "exactly"; of the six bits of the life time, the
+ * program sees five. */
 static void fill_route(const struct cm_id *id, struct ibv_sa_path_rec *record)
 {
 	const struct sim_cm_path *path = &id->path;
@@ -120,7 +121,7 @@ static void fill_route(const struct cm_id *id, struct ibv_sa_path_rec *record)
 		.rate_selector = 2,
 		.rate = IBV_RATE_100_GBPS,
 		.packet_life_time_selector = 2,
-		.packet_life_time = path->packet_life_time,
+		.packet_life_time = path->packet_life_time & 0x1f,
 	};
 }
 

@@ -93,7 +93,7 @@ static int set_path(struct cm_id *id, const void *value, size_t size_bytes)
 	if (id->state != CM_ADDR_RESOLVED)
 		return refuse_late(id, "RDMA_OPTION_IB_PATH");
 	id->path.attr.sl = (uint8_t)(be16toh(path.path.qosclass_sl) & 0xf);
-	id->path.packet_life_time = path.path.packetlifetime & 0x1f;
+	id->path.packet_life_time = path.path.packetlifetime & 0x3f;
 	id->routed = true;
 	id->state = CM_ROUTE_RESOLVED;
 	cm_event_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
