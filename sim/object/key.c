@@ -56,6 +56,7 @@ static void give_up_blocks(struct sim_table *table)
 			place->next_free = LOST_PLACE;
 			lives = true;
 		}
+		table->blocks[i].given_up = true;
 		if (lives)
 			table->blocks[kept++] = table->blocks[i];
 	}
@@ -185,7 +186,7 @@ static void open_block(struct sim_table *table, struct sim_block block)
 static int claim_block(struct sim_table *table)
 {
 	const struct sim_claim *claim = &table->claim;
-	struct sim_block block;
+	struct sim_block block = {0};
 
 	if (allocate_all(table) || reserve_block(table))
 		return ENOMEM;
@@ -315,7 +316,10 @@ void *sim_table_next(const struct sim_table *table, uint32_t *cursor)
 
 bool sim_table_owns(const struct sim_table *table, uint32_t number)
 {
-	return find_block(table, sim_table_place(table, number) / SIM_BLOCK_PLACES);
+	const struct sim_block *block =
+		find_block(table, sim_table_place(table, number) / SIM_BLOCK_PLACES);
+
+	return block && !block->given_up;
 }
 
 bool sim_table_had(const struct sim_table *table, uint32_t number)

@@ -43,6 +43,7 @@ struct sim_place {
 struct sim_block {
 	uint32_t index;
 	uint16_t generation;
+	bool given_up; /* another engine has the block, and objects of this one still live in it */
 };
 
 /* Where a table gets its blocks; take NULL: all numbers are the table's. */
@@ -121,7 +122,7 @@ static inline void *sim_table_at(const struct sim_table *table, uint32_t number)
 /* Returns the objects one by one, then NULL. Begin with *cursor = 0. */
 void *sim_table_next(const struct sim_table *table, uint32_t *cursor);
 
-/* Returns true if the number is of a block that the table has claimed. */
+/* Returns true if the number is of a block that the table has claimed, and has not given up. */
 bool sim_table_owns(const struct sim_table *table, uint32_t number);
 
 /* Returns true if an object had the number at its place before the present generation. */

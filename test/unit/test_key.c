@@ -493,6 +493,9 @@ void test_a_child_gives_its_blocks_up(void)
 	sim_table_renumber(&others[0], 99);
 	owners[0] = 9; /* the parent */
 	TEST_ASSERT_EQUAL_PTR(&objects[0], sim_table_find(&others[0], live));
+	/* The next numbers of the block are the parent's. */
+	TEST_ASSERT_FALSE(sim_table_owns(&others[0], live));
+	TEST_ASSERT_FALSE(sim_table_owns(&others[0], live + 2));
 	sim_table_remove(&others[0], freed);
 	TEST_ASSERT_NULL(sim_table_find(&others[0], freed));
 	for (unsigned int i = 2; i < 600; i++)
@@ -514,6 +517,7 @@ void test_a_child_gives_its_blocks_up(void)
 		TEST_ASSERT_NOT_EQUAL((live & 0xfff), (number & 0xfff));
 	}
 	TEST_ASSERT_EQUAL_PTR(&objects[0], sim_table_find(&others[0], live));
+	TEST_ASSERT_TRUE(sim_table_owns(&others[0], live));
 	end_sharing();
 }
 
