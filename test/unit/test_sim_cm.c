@@ -9,6 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <verbena/cm_backend.h>
@@ -854,4 +858,56 @@ void test_address_change(void)
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_set_gid(client.id->verbs, 1, 1, &gid));
 	TEST_ASSERT_EQUAL_INT(0, fcntl(channel->fd, F_SETFL, O_NONBLOCK));
 	TEST_ASSERT_EQUAL_INT(-1, CM->get_cm_event(channel, &none));
+}
+
+/* --- a channel that ends while a thread waits --- */
+
+struct waiter {
+	struct rdma_event_channel *channel;
+	_Atomic bool done;
+	int answer, err;
+};
+
+static void interrupt(int signal)
+{
+	(void)signal;
+}
+
+static void *wait_at_channel(void *arg)
+{
+	struct waiter *waiter = arg;
+	struct rdma_cm_event *event;
+
+	waiter->answer = CM->get_cm_event(waiter->channel, &event);
+	waiter->err = errno;
+	waiter->done = true;
+	return NULL;
+}
+
+/* The thread may wait for the lock, be about to read, or read, when the channel ends: only a signal ends its wait. */
+void test_a_thread_waits_at_a_channel_that_ends(void)
+{
+	const struct vb_sim_config config = {.clock = VB_SIM_CLOCK_REAL};
+	const struct sigaction action = {.sa_handler = interrupt};
+
+	TEST_ASSERT_EQUAL_INT(0, sigaction(SIGUSR1, &action, NULL));
+	tearDown();
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(&config));
+	channel = CM->create_event_channel();
+	for (unsigned int i = 0; i < 20; i++) {
+		struct waiter waiter = {.channel = CM->create_event_channel()};
+		pthread_t thread;
+
+		TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, wait_at_channel, &waiter));
+		for (unsigned int yields = 0; yields < i; yields++)
+			sched_yield();
+		CM->destroy_event_channel(waiter.channel);
+		while (!waiter.done) {
+			pthread_kill(thread, SIGUSR1);
+			sched_yield();
+		}
+		pthread_join(thread, NULL);
+		TEST_ASSERT_EQUAL_INT(-1, waiter.answer);
+		TEST_ASSERT_EQUAL_INT(EINTR, waiter.err);
+	}
 }

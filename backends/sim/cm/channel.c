@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 /* --- channels --- */
 
@@ -54,9 +56,24 @@ struct rdma_event_channel *cm_create_event_channel(void)
 	return channel ? &channel->rdma : NULL;
 }
 
+/*
+ * A thread that has acknowledged the last event of an identifier, for which rdma_destroy_id(3) has waited, is about to
+ * wait at the channel again (rdma-core librdmacm/examples/rping.c, cm_thread). On a real machine it has the time to
+ * do so, because the calls in between take longer. Here, a pause lets it run.
+ */
+static void let_threads_wait(const struct vb_sim *world)
+{
+	static const struct timespec pause = {.tv_nsec = 200000};
+
+	if (world->driver.real)
+		nanosleep(&pause, NULL);
+}
+
 void cm_destroy_event_channel(struct rdma_event_channel *rdma)
 {
 	struct cm_channel *channel = cm_channel_of(rdma);
+
+	let_threads_wait(channel->cm->world);
 	HOLD hold = world_hold(channel->cm->world);
 
 	for (struct cm_id *id = channel->cm->first_id; id; id = id->next)
@@ -145,13 +162,53 @@ static void count_acked(struct cm_event *event)
 		event->group->events_acked++;
 }
 
+static bool is_open(const struct cm *cm, const struct cm_channel *channel)
+{
+	const struct cm_channel *open = cm->first_channel;
+
+	while (open && open != channel)
+		open = open->next;
+	return open;
+}
+
+/* Returns EINTR after a signal. */
+static int wait_for_a_signal(struct hold *hold)
+{
+	world_release(hold);
+	hold->locked = false;
+	pause();
+	return EINTR;
+}
+
+/*
+ * Waits for an event of the channel. A thread that waits while another one destroys the channel waits until a signal
+ * comes: the kernel does not wake it (Linux drivers/infiniband/core/ucma.c, ucma_get_event). The thread may also have
+ * waited for the world's lock, or not yet have begun to read from the descriptor. 0 or errno.
+ */
+static int wait_for_event(struct hold *hold, struct cm *cm, struct cm_channel *channel,
+			  struct queued_event *queued)
+{
+	const bool real = hold->world->driver.real;
+	int err;
+
+	if (hold->world->retired)
+		return ENODEV;
+	if (real && !is_open(cm, channel))
+		return wait_for_a_signal(hold);
+	err = verb_next_event(hold, &channel->queue, queued);
+	if (err && real && !hold->world->retired && !is_open(cm, channel))
+		return wait_for_a_signal(hold);
+	return err;
+}
+
 /* Waits for the oldest event of the channel. NULL with errno and a sentence. */
 static struct cm_event *take_event(struct cm_channel *channel, const char *call)
 {
-	HOLD hold = world_hold(channel->cm->world);
+	struct cm *cm = channel->cm;
+	HOLD hold = world_hold(cm->world);
 	struct queued_event queued;
 	struct cm_event *event;
-	int err = hold.world->retired ? ENODEV : verb_next_event(&hold, &channel->queue, &queued);
+	int err = wait_for_event(&hold, cm, channel, &queued);
 
 	if (err)
 		return null_errno(verb_refuse_event(
