@@ -95,6 +95,14 @@ struct vb_backend {
 	/* Returns the time on the clock of the context's device. Without this, CLOCK_MONOTONIC. */
 	uint64_t (*now_ns)(const struct ibv_context *context);
 
+	/*
+	 * For layers, which look in the middle of a verb: what query_qp and query_port would answer now.
+	 * Unlike those, these functions move no virtual clock and change nothing. They return 0 or an
+	 * errno value, without a reason. Without them, layers call the verbs.
+	 */
+	int (*look_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr);
+	int (*look_port)(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr);
+
 	/* Does what vb_completion_why() of <verbena/explain.h> says, with its errno and a reason. */
 	int (*completion_why)(struct ibv_context *context, const struct ibv_wc *wc,
 			      struct vb_completion_why *why);

@@ -2,7 +2,7 @@
 /*
  * What the rules of the sanitizer are made of. A rule is a file with a struct check_rule. Its functions
  * run under the sanitizer's lock, in any thread; they call no verb of the program's objects but
- * vb_completion_why() and queries.
+ * vb_completion_why(), queries of GIDs and P_Keys, and those of src/check/look.h.
  */
 #ifndef SRC_CHECK_CHECK_H
 #define SRC_CHECK_CHECK_H

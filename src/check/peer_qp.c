@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/check/peer_qp.h"
 
+#include "src/check/look.h"
+
 #include <string.h>
 #include <verbena/verbs.h>
 
@@ -9,7 +11,7 @@ static bool has_gid(const struct check_qp *qp, const union ibv_gid *gid)
 	struct ibv_port_attr port;
 	union ibv_gid entry;
 
-	if (vb_query_port(qp->object.context, qp->attr.port_num, &port, sizeof(port)))
+	if (!look_port(qp->object.context, qp->attr.port_num, &port))
 		return false;
 	for (int i = 0; i < port.gid_tbl_len; i++)
 		if (!vb_query_gid(qp->object.context, qp->attr.port_num, i, &entry) &&
@@ -22,8 +24,8 @@ static bool has_lid(const struct check_qp *qp, uint16_t lid)
 {
 	struct ibv_port_attr port;
 
-	return !vb_query_port(qp->object.context, qp->attr.port_num, &port, sizeof(port)) &&
-	       lid >= port.lid && lid < port.lid + (1 << port.lmc);
+	return look_port(qp->object.context, qp->attr.port_num, &port) && lid >= port.lid &&
+	       lid < port.lid + (1 << port.lmc);
 }
 
 static bool is_connected(const struct check_qp *qp)

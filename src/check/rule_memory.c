@@ -4,6 +4,7 @@
  * memory until its completion has been polled; that of a QP that is in no state to carry it out does not.
  */
 #include "src/check/check.h"
+#include "src/check/look.h"
 #include "src/check/poison.h"
 #include "src/guard/guard.h"
 
@@ -11,7 +12,6 @@
 #include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <string.h>
-#include <verbena/verbs.h>
 
 /* --- QPs that carry out their works --- */
 
@@ -34,13 +34,11 @@ static bool is_live_state(enum ibv_qp_state state, bool send)
  * if the state that the program has set is a live one. */
 static bool is_live(const struct check_qp *qp, bool send)
 {
-	struct ibv_qp_attr attr;
-	struct ibv_qp_init_attr init;
+	enum ibv_qp_state state;
 
 	if (qp->failed || (qp->attr_mask & IBV_QP_STATE && !is_live_state(qp->state, send)))
 		return false;
-	return !vb_query_qp((struct ibv_qp *)qp->object.handle, &attr, IBV_QP_STATE, &init) &&
-	       is_live_state(attr.qp_state, send);
+	return look_state((struct ibv_qp *)qp->object.handle, &state) && is_live_state(state, send);
 }
 
 /* Returns a QP that takes receives of the SRQ; NULL: none. */

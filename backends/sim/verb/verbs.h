@@ -141,6 +141,11 @@ void verb_end_targets(struct vb_sim *world, const struct device *device);
 int verb_completion_why(struct ibv_context *context, const struct ibv_wc *wc,
 			struct vb_completion_why *why);
 
+/* --- look.c: look_qp and look_port of struct vb_backend --- */
+
+int verb_look_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr);
+int verb_look_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr);
+
 /* --- lacking.c --- */
 
 /* Gives each pointer that is NULL a function that refuses with EOPNOTSUPP and a sentence. */
