@@ -2,9 +2,11 @@
 /*
  * ud-header. The first 40 bytes of a datagram's receive are the place of the GRH: ibv_post_recv(3), Notes. A
  * receive with less room takes no datagram at all; one with exactly as much takes empty ones. A receive that
- * failed because the datagram and the GRH together are too long is a finding if the datagram alone fits.
+ * failed because the datagram and the GRH together are too long is a finding if the datagram alone fits. A QP
+ * that is not ready to receive may have receives of any length: it takes no datagram for them.
  */
 #include "src/check/check.h"
+#include "src/check/look.h"
 
 #include <inttypes.h>
 #include <verbena/explain.h>
@@ -27,10 +29,32 @@ static void check_room(const struct check_qp *qp, const struct work *work)
 		       check_work_name(work, name, sizeof(name)), room);
 }
 
+static bool takes_datagrams(const struct check_qp *qp)
+{
+	enum ibv_qp_state state;
+
+	return look_state((struct ibv_qp *)qp->object.handle, &state) &&
+	       (state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
+		state == IBV_QPS_SQE);
+}
+
 static void posted(struct check_call *check, struct check_qp *qp, struct work *work)
 {
-	if (qp && !work->send && qp->type == IBV_QPT_UD)
+	if (qp && !work->send && qp->type == IBV_QPT_UD && work_length_bytes(work) < GRH_BYTES &&
+	    takes_datagrams(qp))
 		check_room(qp, work);
+}
+
+/* The receives were posted before the QP was ready. */
+static void after_modify(struct check_call *check)
+{
+	const struct check_qp *qp = check->qp;
+
+	if (check->call->err || !qp || qp->type != IBV_QPT_UD || qp->state != IBV_QPS_RTR ||
+	    !((int)check->call->arguments[2] & IBV_QP_STATE))
+		return;
+	for (uint64_t i = 0; i < work_count(&qp->receives); i++)
+		check_room(qp, work_at(&qp->receives, i));
 }
 
 /* Adapters end a short receive with the first one; SoftRoCE of Linux 6.1 with the second one. Most devices
@@ -69,4 +93,9 @@ static void done(struct check_call *check, struct check_qp *qp, struct work *wor
 		judge(check, qp, work, wc);
 }
 
-const struct check_rule rule_datagram = {.posted = posted, .done = done};
+static const struct check_hook hooks[] = {
+	{LAYER_modify_qp, NULL, after_modify},
+	{0},
+};
+
+const struct check_rule rule_datagram = {.hooks = hooks, .posted = posted, .done = done};

@@ -226,7 +226,8 @@ static void judge(const struct check_call *check, const struct check_qp *qp, str
 		return;
 	why = remote ? &found.peer_why : &found.why;
 	verdict = verdict_of(why->reason);
-	if (!verdict)
+	/* A packet that was changed on the wire has another key. */
+	if (!verdict || (remote && (uint32_t)why->values[1] != work->rkey))
 		return;
 	snprintf(what, sizeof(what), verdict->text, (uint32_t)why->values[1]);
 	report(check, qp, work, find_of(verdict, work, why, qp->object.context, remote), what);

@@ -95,6 +95,33 @@ static void no_room_for_grh_kept(void)
 	close_datagram();
 }
 
+/* The receive is posted before the QP is ready. */
+static void no_room_early(void)
+{
+	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR};
+
+	open_ends(&plan);
+	to_init(there, &plan);
+	receive_of(0, 32);
+	to_rtr(there, &rtr);
+	close_ends();
+}
+
+/* A receive without bytes shows when the queue is empty. */
+static void no_room_early_kept(void)
+{
+	struct ibv_qp_attr err = {.qp_state = IBV_QPS_ERR};
+
+	open_ends(&plan);
+	to_init(there, &plan);
+	receive_of(0, 0);
+	need(!ibv_modify_qp(there->qp, &err, IBV_QP_STATE), "ERR");
+	need(wait_for(there).status == IBV_WC_WR_FLUSH_ERR, "flush");
+	receive_of(0, 0);
+	need(wait_for(there).status == IBV_WC_WR_FLUSH_ERR, "flush in ERR");
+	close_ends();
+}
+
 #define PAIR(name, function)                  \
 	{name, function},                     \
 	{                                     \
@@ -103,6 +130,7 @@ static void no_room_for_grh_kept(void)
 
 static const struct mode modes[] = {
 	PAIR("no-room", no_room),
+	PAIR("no-room-early", no_room_early),
 	PAIR("no-room-for-grh", no_room_for_grh),
 	{0},
 };

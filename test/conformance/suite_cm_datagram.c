@@ -61,6 +61,8 @@ static void a_datagram_reaches_the_service(struct vt *t)
 	VT_STATUS(t, wc.status, IBV_WC_SUCCESS);
 	VT_EQ(t, wc.src_qp, pair->a->qp->qp_num);
 	ts_verify(t, received + TS_GRH, 64, 9);
+	VT_EQ(t, ts_wait(t, pair->a->send_cq, 1, &wc), 1);
+	VT_STATUS(t, wc.status, IBV_WC_SUCCESS);
 }
 
 static void private_data_of_lookup_and_answer(struct vt *t)
