@@ -33,6 +33,9 @@ struct vb_check_options {
 	bool abort; /* true: abort(3) after the first finding */
 	/* How many bytes of each buffer are compared, at its two ends; 0: 64 KiB. */
 	uint32_t buffer_bytes;
+	/* true: simulated devices use each order of writes to memory that verbs allow, and the rule
+	 * order-assumed watches; holds for worlds that are made after vb_check_enable(). */
+	bool order;
 };
 
 /*

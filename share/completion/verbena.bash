@@ -42,7 +42,7 @@ _verbena_values()
 		echo memory shared udp
 		;;
 	--check)
-		echo exit-status= abort=1 bytes= file= suppressions=
+		echo exit-status= abort=1 bytes= order=1 file= suppressions=
 		;;
 	*)
 		_verbena_choices "$1" "$2"

@@ -18,7 +18,7 @@
 static const struct check_rule *const rules[] = {
 	&rule_buffer,	&rule_memory, &rule_target, &rule_completion, &rule_queue, &rule_chain,
 	&rule_lost,	&rule_event,  &rule_poll,   &rule_receive,    &rule_ends,  &rule_path,
-	&rule_datagram, &rule_key,    &rule_thread, &rule_fork,	      &rule_limit,
+	&rule_datagram, &rule_key,    &rule_thread, &rule_fork,	      &rule_limit, &rule_order,
 };
 
 #define RULE_COUNT COUNT(rules)
@@ -26,8 +26,8 @@ static const struct check_rule *const rules[] = {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while a rule runs */
 static bool enabled;
 
-/* The functions of the rules, made from the table once, so that a call asks no rule that does not
- * want it. */
+/* The functions of the rules that are wanted, made from the table, so that a call asks no rule that does
+ * not want it. */
 static const struct check_hook *hooks[LAYER_VERBS][RULE_COUNT + 1];
 static struct {
 	void (*posted[RULE_COUNT + 1])(struct check_call *, struct check_qp *, struct work *);
@@ -133,7 +133,7 @@ const char *check_work_name(const struct work *work, char *text, size_t size_byt
 
 /* --- the layer --- */
 
-/* What a call of a verb needs, made from the tables once. */
+/* What a call of a verb needs, made from the tables. */
 static struct {
 	uint8_t kind; /* enum object_kind of the first argument; OBJECT_KINDS: another one */
 	bool after_success, after_failure;
@@ -253,9 +253,11 @@ static struct layer checks = {.name = "check", .before = before, .after = after}
 		unsigned int count = 0;                                 \
                                                                         \
 		for (unsigned int i = 0; i < RULE_COUNT; i++)           \
-			if (rules[i]->member)                           \
+			if (rules[i]->member && is_wanted[i])           \
 				fns.member[count++] = rules[i]->member; \
 	} while (0)
+
+static bool is_wanted[RULE_COUNT];
 
 static void note_needs(const struct check_hook *hook)
 {
@@ -288,8 +290,13 @@ static enum object_kind kind_of(enum layer_verb verb)
 	return OBJECT_KINDS;
 }
 
-static void collect(void)
+static void collect(const struct vb_check_options *options)
 {
+	memset(hooks, 0, sizeof(hooks));
+	memset(&fns, 0, sizeof(fns));
+	memset(needs, 0, sizeof(needs));
+	for (unsigned int i = 0; i < RULE_COUNT; i++)
+		is_wanted[i] = !rules[i]->wanted || rules[i]->wanted(options);
 	for (int i = 0; i < LAYER_VERBS; i++)
 		needs[i].kind = (uint8_t)kind_of((enum layer_verb)i);
 	for (const struct check_hook *hook = track_hooks; hook->before || hook->after; hook++) {
@@ -297,7 +304,8 @@ static void collect(void)
 		note_needs(hook);
 	}
 	for (unsigned int i = 0; i < RULE_COUNT; i++)
-		collect_hooks(rules[i]);
+		if (is_wanted[i])
+			collect_hooks(rules[i]);
 	COLLECT(posted);
 	COLLECT(done);
 	COLLECT(polled);
@@ -349,7 +357,6 @@ static void start_once(void)
 	check_keep_loaded();
 	spot_start();
 	poison_start();
-	collect();
 }
 
 int vb_check_enable(const struct vb_check_options *options)
@@ -370,6 +377,7 @@ int vb_check_enable(const struct vb_check_options *options)
 	for (unsigned int i = 0; i < RULE_COUNT; i++)
 		if (rules[i]->begin)
 			rules[i]->begin(options);
+	collect(options);
 	err = layer_add(&checks);
 	if (err)
 		return fail(err, "check: no memory for the layer");

@@ -48,6 +48,9 @@ struct check_rule {
 	void (*look)(struct check_call *check);
 	/* The process is about to call fork(2). */
 	void (*forking)(void);
+	/* Returns false if the options do not ask for the rule: its other functions are not called then.
+	 * NULL: each program has the rule. */
+	bool (*wanted)(const struct vb_check_options *options);
 	/* The process ends, or the sanitizer is disabled: forget all. */
 	void (*end)(void);
 	void (*begin)(const struct vb_check_options *options);
@@ -92,6 +95,6 @@ void check_release(void);
 /* The rules. */
 extern const struct check_rule rule_buffer, rule_memory, rule_target, rule_completion, rule_queue,
 	rule_chain, rule_lost, rule_event, rule_poll, rule_receive, rule_ends, rule_path,
-	rule_datagram, rule_key, rule_thread, rule_fork, rule_limit;
+	rule_datagram, rule_key, rule_thread, rule_fork, rule_limit, rule_order;
 
 #endif /* SRC_CHECK_CHECK_H */

@@ -129,6 +129,9 @@ struct check_qp {
 	/* A send for which the peer had no receive: its number; 0: there is none. */
 	uint64_t unreceived;
 	uint64_t unreceived_ns, unreceived_naks; /* the time, and the peer's RNR NAKs until then */
+	/* rule_order.c: counts the posted messages that take a receive of the peer, and the completed
+	 * receives. */
+	uint64_t messages, received;
 };
 
 struct check_mr {

@@ -35,6 +35,12 @@ static bool set_abort(struct check_settings *settings, const char *text)
 	return !strcmp(text, "0") || !strcmp(text, "1");
 }
 
+static bool set_order(struct check_settings *settings, const char *text)
+{
+	settings->options.order = !strcmp(text, "1");
+	return !strcmp(text, "0") || !strcmp(text, "1");
+}
+
 static bool set_bytes(struct check_settings *settings, const char *text)
 {
 	unsigned long number;
@@ -65,6 +71,7 @@ static const struct {
 	{"exit-status", "a number from 0 to 255; 0 is the program's own", set_status},
 	{"abort", "0 or 1", set_abort},
 	{"bytes", "a number of bytes of each buffer", set_bytes},
+	{"order", "0 or 1", set_order},
 	{"file", "a file for the findings", set_file},
 	{"suppressions", "a file of suppressions", set_suppressions},
 };
@@ -85,7 +92,7 @@ static bool read_setting(struct check_settings *settings, const char *text)
 	}
 	snprintf(settings->error, sizeof(settings->error),
 		 "check: %.64s: there is no such setting; take exit-status=N, abort=1, bytes=N, "
-		 "file=FILE or suppressions=FILE",
+		 "order=1, file=FILE or suppressions=FILE",
 		 text);
 	return false;
 }

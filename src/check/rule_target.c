@@ -6,7 +6,7 @@
  * share are not watched.
  */
 #include "src/check/check.h"
-#include "src/check/poison.h"
+#include "src/check/order.h"
 #include "src/check/sum.h"
 
 #include <rdma/rdma_cma.h>
@@ -137,7 +137,9 @@ static void touched(const struct poison_access *access)
 	if (!check_try_hold())
 		return;
 	check_each_work(look_for_access, &search);
-	if (search.work) {
+	if (!search.work)
+		order_touched(access);
+	else {
 		places[0].spot = search.work->posted;
 		check_work_name(search.work, name, sizeof(name));
 		if (search.qp)

@@ -135,6 +135,26 @@ static bool survive(void *context)
 	return true;
 }
 
+#define PAGE_FAULT_WRITES 2 /* the bit of the error code */
+
+/* Describes the access. */
+static void describe(const siginfo_t *info, const void *context, struct guard_fault *fault)
+{
+	const greg_t *registers = ((const ucontext_t *)context)->uc_mcontext.gregs;
+	const uintptr_t at = (uintptr_t)registers[REG_RIP];
+	const void *const *frame = (const void *const *)(uintptr_t)registers[REG_RBP];
+
+	*fault = (struct guard_fault){
+		.address = info->si_addr,
+		.writes = registers[REG_ERR] & PAGE_FAULT_WRITES,
+		.own = at >= (uintptr_t)guard_begin && at < (uintptr_t)guard_end,
+		.frames = {(const void *)(at + 1)},
+	};
+	guard_copy_bytes(&fault->frames[1], (const void *)(uintptr_t)registers[REG_RSP],
+			 sizeof(fault->frames[1]));
+	guard_copy_bytes(&fault->frames[2], &frame[1], sizeof(fault->frames[2]));
+}
+
 #else
 
 /* The kernel copies, and returns EFAULT where this process would fault. */
@@ -153,7 +173,30 @@ static bool survive(void *context)
 	return false;
 }
 
+static void describe(const siginfo_t *info, const void *context, struct guard_fault *fault)
+{
+	*fault = (struct guard_fault){.address = info->si_addr};
+}
+
 #endif
+
+static bool (*watching)(const struct guard_fault *fault);
+
+void guard_watch_faults(bool (*fault)(const struct guard_fault *fault))
+{
+	watching = fault;
+}
+
+/* Returns true if the access is repeated. */
+static bool is_made_possible(int number, const siginfo_t *info, const void *context)
+{
+	struct guard_fault fault;
+
+	if (!watching || number != SIGSEGV || info->si_code != SEGV_ACCERR)
+		return false;
+	describe(info, context, &fault);
+	return watching(&fault);
+}
 
 /*
  * The actions below ours, the oldest first. A program may install an action on top of ours; the
@@ -203,8 +246,10 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	const char *frame = __builtin_frame_address(0);
 	int kept_errno = errno;
 
-	if (survive(context))
+	if (is_made_possible(number, info, context) || survive(context)) {
+		errno = kept_errno;
 		return;
+	}
 	if (passing.context != context || frame >= passing.frame) {
 		passing.context = context;
 		passing.frame = frame;

@@ -35,4 +35,20 @@ int guard_probe(const void *addr, size_t length_bytes, bool write);
 const char *guard_find_hole(const void *addr, size_t length_bytes, bool write, uintptr_t *hole,
 			    size_t *hole_bytes);
 
+/* An access that the processor has refused. */
+struct guard_fault {
+	void *address;
+	bool writes; /* false also where the processor does not say */
+	bool own;    /* one of the routines above has made it */
+	/* The address behind the access, the word on top of the stack, and the return address of the frame that
+	 * the frame pointer names. The last two may be any number, or NULL. */
+	const void *frames[3];
+};
+
+/*
+ * Calls `fault` in the handler of SIGSEGV, before all else. It returns true if it has made the access
+ * possible. NULL ends that. No fault may happen meanwhile.
+ */
+void guard_watch_faults(bool (*fault)(const struct guard_fault *fault));
+
 #endif

@@ -3,7 +3,7 @@
 #include "backends/sim/base/cancel.h"
 #include "backends/sim/guard/distant.h"
 #include "backends/sim/world/world.h"
-#include "src/guard/guard.h"
+#include "src/guard/held.h"
 
 #include <stdio.h>
 
@@ -183,6 +183,28 @@ static void async_event(void *arg, struct sim_device *device, const struct sim_e
 	driver_changed(&world->driver);
 }
 
+/* --- memory --- */
+
+static int copy_holding(void *dst, const void *src, size_t length_bytes)
+{
+	return held_copy(guard_copy, dst, src, length_bytes);
+}
+
+static int copy_distant_holding(void *dst, const void *src, size_t length_bytes)
+{
+	return held_copy(distant_copy, dst, src, length_bytes);
+}
+
+typedef int copy_fn(void *dst, const void *src, size_t length_bytes);
+
+/* Imports have memory of other processes. */
+static copy_fn *choose_copy(const struct vb_sim *world)
+{
+	if (held_wanted())
+		return world->shared ? copy_distant_holding : copy_holding;
+	return world->shared ? distant_copy : guard_copy;
+}
+
 struct sim_host world_host(struct vb_sim *world)
 {
 	return (struct sim_host){
@@ -192,8 +214,7 @@ struct sim_host world_host(struct vb_sim *world)
 		.note = note,
 		.find_ah = find_ah,
 		.find_mw = find_mw,
-		/* Imports have memory of other processes. */
-		.memory = {.copy = world->shared ? distant_copy : guard_copy,
+		.memory = {.copy = choose_copy(world),
 			   .probe = guard_probe,
 			   .find_hole = guard_find_hole},
 		.claim_numbers = world->shared ? world_claim_numbers : NULL,

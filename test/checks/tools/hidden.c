@@ -216,6 +216,33 @@ static void read_freed_kept(void)
 	free_of(IBV_WR_RDMA_READ, 0);
 }
 
+/* With order=1: a WRITE of less than a page, whose last bytes have come. */
+static void order_of(int early)
+{
+	struct ibv_wc wc;
+
+	connect_ends(&plan);
+	memset(here->memory, 1, 64);
+	post(here, IBV_WR_RDMA_WRITE, 7);
+	while (!*(volatile char *)(there->memory + 63))
+		ibv_poll_cq(there->cq, 1, &wc);
+	if (early)
+		use(there->memory + 8);
+	wait_for(here);
+	use(there->memory + 8);
+	close_ends();
+}
+
+static void order_write(void)
+{
+	order_of(1);
+}
+
+static void order_write_kept(void)
+{
+	order_of(0);
+}
+
 static const struct mode modes[] = {
 	{"receive-read", receive_read},
 	{"receive-read-kept", receive_read_kept},
@@ -229,6 +256,8 @@ static const struct mode modes[] = {
 	{"read-freed-kept", read_freed_kept},
 	{"freed-posted", freed_posted},
 	{"freed-posted-kept", write_freed_kept},
+	{"order-write", order_write},
+	{"order-write-kept", order_write_kept},
 	{0},
 };
 
