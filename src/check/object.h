@@ -132,6 +132,8 @@ struct check_qp {
 	/* rule_order.c: counts the posted messages that take a receive of the peer, and the completed
 	 * receives. */
 	uint64_t messages, received;
+	/* race.c: the threads of ThreadSanitizer that stand for the queues; NULL: none */
+	void *send_fiber, *receive_fiber;
 };
 
 struct check_mr {

@@ -9,6 +9,7 @@
 #include "src/check/check.h"
 #include "src/check/order.h"
 #include "src/check/poison.h"
+#include "src/check/share.h"
 #include "src/guard/held.h"
 
 #include <dlfcn.h>
@@ -112,37 +113,6 @@ static size_t bytes_before_last_word(const uint8_t *memory, size_t length_bytes)
 	return word > begin ? word - begin : 0;
 }
 
-/* A range, and whether a work in flight has a buffer there that adapters write to. */
-struct shared {
-	const uint8_t *memory;
-	size_t length_bytes;
-	uint64_t number; /* of the work that is posted */
-	bool found;
-};
-
-static void look_for_sharer(struct check_qp *qp, struct work *work, void *arg)
-{
-	struct shared *shared = arg;
-
-	for (uint32_t i = 0; work->target && work->number != shared->number && i < work->sge_count;
-	     i++) {
-		const struct work_sge *sge = &work->sges[i];
-		const uint8_t *memory = sge->memory;
-
-		shared->found |= memory && memory < shared->memory + shared->length_bytes &&
-				 shared->memory < memory + sge->sge.length;
-	}
-}
-
-/* Returns true if another work has a buffer there: its completion allows the program to use the bytes. */
-static bool is_shared(const struct work *work, const void *memory, size_t length_bytes)
-{
-	struct shared shared = {memory, length_bytes, work->number, false};
-
-	check_each_work(look_for_sharer, &shared);
-	return shared.found;
-}
-
 /* Holds the bytes. promised_by: of a WRITE; else 0. */
 static void hold(const struct check_qp *qp, const struct work *work, const void *memory,
 		 size_t held_bytes, uint64_t promised_by)
@@ -153,7 +123,8 @@ static void hold(const struct check_qp *qp, const struct work *work, const void 
 	if (!held_bytes || poison_is_freed(memory, held_bytes))
 		return;
 	order_forget(memory, held_bytes);
-	if (is_shared(work, memory, held_bytes))
+	/* The completion of the other work allows the program to use the bytes. */
+	if (share_found(work, memory, held_bytes))
 		return;
 	number = held_add((void *)memory, held_bytes);
 	if (number < 0)
