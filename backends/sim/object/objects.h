@@ -86,6 +86,8 @@ struct context {
 	struct event_queue async;
 	struct answer port_answer[SIM_PORTS_MAX];
 	struct answer clock_answer;
+	/* poll_cq() of the backend: while layers watch, ops has another one. */
+	int (*poll_cq)(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 };
 
 struct td {

@@ -124,6 +124,7 @@ static struct context *new_context(struct device *device, struct context *origin
 	if (!context)
 		return null_errno(refuse_plainly(verb, VB_WHY_NO_MEMORY));
 	context->world = world;
+	context->poll_cq = verb_poll_cq;
 	context->store = store;
 	context->device = device;
 	context->origin = origin ? origin : context;
