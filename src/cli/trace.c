@@ -5,6 +5,7 @@
 #include "src/base/number.h"
 #include "src/cli/options.h"
 #include "src/log/form.h"
+#include "src/picture/event.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -107,7 +108,7 @@ static const struct cli_option options[] = {
 static bool take(void *arg, const json_t *event, const char *line)
 {
 	struct arguments *arguments = arg;
-	const bool is_head = strcmp(trace_string(event, "kind"), "log") == 0;
+	const bool is_head = strcmp(event_string(event, "kind"), "log") == 0;
 	const bool is_json = arguments->format && strcmp(arguments->format, "json") == 0;
 
 	/* The first line stays: what is printed as JSON is a log. */

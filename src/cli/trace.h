@@ -35,9 +35,6 @@ struct trace_choice {
 /* Returns true if the event is chosen. */
 bool trace_chosen(struct trace_choice *choice, const json_t *event);
 
-/* Returns true for a failure, an error, a loss or a drop. */
-bool trace_is_failure(const json_t *event);
-
 /* --- trace_text.c --- */
 
 /* The widths of columns, which grow with the events. */
@@ -48,18 +45,5 @@ struct trace_text {
 
 /* Prints the event as one line. */
 void trace_print(struct trace_text *text, const json_t *event, FILE *out);
-
-/* --- helpers of all parts --- */
-
-/* Returns the string of a member; "" if there is none. */
-static inline const char *trace_string(const json_t *object, const char *key)
-{
-	const char *string = json_string_value(json_object_get(object, key));
-
-	return string ? string : "";
-}
-
-/* Reads a number, or a string such as "0x11". Returns false if the value is neither. */
-bool trace_number(const json_t *value, uint64_t *number);
 
 #endif /* SRC_CLI_TRACE_H */

@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/trace.h"
 
-#include "src/base/number.h"
+#include "src/picture/event.h"
 
 #include <string.h>
 #include <strings.h>
-
-bool trace_number(const json_t *value, uint64_t *number)
-{
-	if (json_is_integer(value)) {
-		*number = (uint64_t)json_integer_value(value);
-		return true;
-	}
-	return json_is_string(value) &&
-	       vb_number_read(json_string_value(value), 0, UINT64_MAX, number) == VB_NUMBER_GOOD;
-}
 
 static bool is_number(const json_t *value, uint64_t wanted)
 {
 	uint64_t number;
 
-	return trace_number(value, &number) && number == wanted;
+	return event_number(value, &number) && number == wanted;
 }
 
 /* Returns true if the words, with commas between, have the word. */
@@ -65,41 +55,21 @@ static bool is_of_qp(const json_t *event, uint64_t qpn)
 static bool is_in_time(struct trace_choice *choice, const json_t *event)
 {
 	/* A verb without a device has no time: it comes with what was before it. */
-	trace_number(json_object_get(event, "t"), &choice->last_ns);
+	event_number(json_object_get(event, "t"), &choice->last_ns);
 	return choice->last_ns >= choice->from_ns && choice->last_ns <= choice->to_ns;
-}
-
-static bool is_error(const char *async)
-{
-	const size_t length = strlen(async);
-
-	return strstr(async, "FATAL") || (length > 4 && strcmp(async + length - 4, "_ERR") == 0);
-}
-
-bool trace_is_failure(const json_t *event)
-{
-	const char *kind = trace_string(event, "kind"), *status = trace_string(event, "status");
-
-	return strcmp(kind, "failure") == 0 || strcmp(kind, "drop") == 0 ||
-	       json_object_get(event, "errno") || json_object_get(event, "why") ||
-	       json_is_true(json_object_get(event, "lost")) ||
-	       (*status && strcmp(status, "IBV_WC_SUCCESS") != 0) ||
-	       is_error(trace_string(event, "event")) ||
-	       strcmp(trace_string(event, "to"), "ERR") == 0 ||
-	       strcmp(trace_string(event, "to"), "SQE") == 0;
 }
 
 bool trace_chosen(struct trace_choice *choice, const json_t *event)
 {
 	if (!is_in_time(choice, event))
 		return false;
-	if (choice->device && strcmp(trace_string(event, "device"), choice->device) != 0)
+	if (choice->device && strcmp(event_string(event, "device"), choice->device) != 0)
 		return false;
-	if (choice->kinds && !has_word(choice->kinds, trace_string(event, "kind")))
+	if (choice->kinds && !has_word(choice->kinds, event_string(event, "kind")))
 		return false;
 	if (choice->has_qpn && !is_of_qp(event, choice->qpn))
 		return false;
 	if (choice->object && !names(event, choice->object))
 		return false;
-	return !choice->failed || trace_is_failure(event);
+	return !choice->failed || event_is_failure(event);
 }

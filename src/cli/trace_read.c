@@ -3,6 +3,7 @@
 #include "src/cli/trace.h"
 
 #include "src/log/record.h"
+#include "src/picture/event.h"
 
 #include <errno.h>
 #include <pcap/pcap.h>
@@ -53,8 +54,8 @@ static bool check_head(struct reading *reading, const json_t *head)
 {
 	uint64_t schema;
 
-	if (strcmp(trace_string(head, "kind"), "log") != 0 ||
-	    !trace_number(json_object_get(head, "schema"), &schema)) {
+	if (strcmp(event_string(head, "kind"), "log") != 0 ||
+	    !event_number(json_object_get(head, "schema"), &schema)) {
 		complain(reading, "the file is no log of Verbena: a log begins with a line of the "
 				  "kind \"log\"");
 		return false;
@@ -64,7 +65,7 @@ static bool check_head(struct reading *reading, const json_t *head)
 	complain(reading,
 		 "the log has schema %llu, of Verbena %s; this program reads schemas up to %d: "
 		 "install a newer Verbena",
-		 (unsigned long long)schema, trace_string(head, "verbena"), VB_LOG_SCHEMA);
+		 (unsigned long long)schema, event_string(head, "verbena"), VB_LOG_SCHEMA);
 	return false;
 }
 
@@ -78,9 +79,9 @@ static const char *mistake(const json_t *event)
 		return "the line is no object";
 	if (!json_is_string(json_object_get(event, "kind")))
 		return "the event has no \"kind\"";
-	if (!trace_number(json_object_get(event, "n"), &number))
+	if (!event_number(json_object_get(event, "n"), &number))
 		return "the event has no number \"n\"";
-	if (time && !trace_number(time, &number))
+	if (time && !event_number(time, &number))
 		return "\"t\" is no number of nanoseconds";
 	return NULL;
 }
