@@ -15,7 +15,8 @@ _verbena_options()
 # The values in the line "one of: A, B, C" of an option.
 _verbena_choices()
 {
-	"${COMP_WORDS[0]}" "$1" --help 2>/dev/null | awk -v option="$2" '
+	# shellcheck disable=SC2086 # a command of two words
+	"${COMP_WORDS[0]}" $1 --help 2>/dev/null | awk -v option="$2" '
 		/^  (-.,|   ) --/ { on = $1 == option || $2 == option }
 		on && sub(/^ *one of: /, "") { gsub(/,/, ""); print }'
 }
@@ -105,14 +106,17 @@ _verbena()
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 	fi
-	if [[ $command == trace && $word != -* && ( $previous != --* || $previous == --failed ) ]]; then
+	if [[ $command == trace && $word != -* && ( $previous != --* || $previous == --@(failed|verbs) ) ]]; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
-		((COMP_CWORD == 2)) && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W merge -- "$word")
+		((COMP_CWORD == 2)) && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'merge show' -- "$word")
 		return
 	fi
+	if [[ $command == trace && ${COMP_WORDS[2]} == show && COMP_CWORD -gt 2 ]]; then
+		command='trace show'
+	fi
 	case $previous in
-	--project | --junit | --known | --log)
+	--project | --junit | --known | --log | --svg)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		;;

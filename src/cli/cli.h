@@ -30,11 +30,12 @@ struct cli_command {
 	bool runs_program;		   /* options end at the first other argument */
 	bool takes_file;		   /* an argument may stand beside the options */
 	const char *word;		   /* of a part of a command: the word behind the command */
-	const struct cli_command *part;	   /* NULL: the command has no parts */
+	const struct cli_command *part;	   /* the first part; NULL: the command has none */
+	const struct cli_command *next;	   /* of a part: the next one, or NULL */
 };
 
 extern const struct cli_command cli_devices, cli_differ, cli_run, cli_test, cli_trace,
-	cli_trace_merge;
+	cli_trace_merge, cli_trace_show;
 
 /* Prints a wrong argument in one line, then where help is. Returns CLI_EXIT_USAGE. */
 int cli_bad_usage(const struct cli_command *command, const char *fmt, ...)

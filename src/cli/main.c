@@ -16,14 +16,16 @@ static const struct cli_command *find_command(int argc, char **argv, int *words)
 {
 	*words = 1;
 	for (const struct cli_command *const *at = commands; *at; at++) {
-		const struct cli_command *part = (*at)->part;
-
 		if (strcmp((*at)->name, argv[0]) != 0)
 			continue;
-		if (!part || argc < 2 || strcmp(part->word, argv[1]) != 0)
-			return *at;
-		*words = 2;
-		return part;
+		for (const struct cli_command *part = (*at)->part; part && argc > 1;
+		     part = part->next) {
+			if (strcmp(part->word, argv[1]) != 0)
+				continue;
+			*words = 2;
+			return part;
+		}
+		return *at;
 	}
 	return NULL;
 }

@@ -52,6 +52,23 @@ static bool is_of_qp(const json_t *event, uint64_t qpn)
 	       is_number(json_object_get(packet, "source_qp"), qpn);
 }
 
+/* A packet goes from one of the QPs to the other; that of a capture may not say where from. */
+static bool is_between(const struct trace_choice *choice, const json_t *event)
+{
+	const json_t *packet = json_object_get(event, "packet");
+	uint64_t number, source, dest;
+
+	if (!packet)
+		return event_number(json_object_get(event, "qp"), &number) &&
+		       (number == choice->ends[0] || number == choice->ends[1]);
+	if (!event_number(json_object_get(packet, "dest_qp"), &dest))
+		return false;
+	if (!event_number(json_object_get(packet, "source_qp"), &source))
+		return dest == choice->ends[0] || dest == choice->ends[1];
+	return (source == choice->ends[0] && dest == choice->ends[1]) ||
+	       (source == choice->ends[1] && dest == choice->ends[0]);
+}
+
 static bool is_in_time(struct trace_choice *choice, const json_t *event)
 {
 	/* A verb without a device has no time: it comes with what was before it. */
@@ -68,6 +85,8 @@ bool trace_chosen(struct trace_choice *choice, const json_t *event)
 	if (choice->kinds && !has_word(choice->kinds, event_string(event, "kind")))
 		return false;
 	if (choice->has_qpn && !is_of_qp(event, choice->qpn))
+		return false;
+	if (choice->has_connection && !is_between(choice, event))
 		return false;
 	if (choice->object && !names(event, choice->object))
 		return false;

@@ -28,6 +28,7 @@ enum {
 struct reading {
 	const char *name;
 	unsigned long line; /* of a log: its number; of a capture: that of the frame */
+	unsigned long skip; /* so many frames of a capture are left out at its beginning */
 	bool wrong;	    /* set once a line was wrong */
 	trace_take_fn *take;
 	void *arg;
@@ -39,6 +40,8 @@ __attribute__((format(printf, 2, 3))) static void complain(struct reading *readi
 	va_list arguments;
 
 	reading->wrong = true;
+	if (!reading->name)
+		return;
 	fflush(stdout);
 	fprintf(stderr, "verbena trace: %s:%lu: ", reading->name, reading->line);
 	va_start(arguments, format);
@@ -156,7 +159,7 @@ static void add_reason(json_t *event, enum vb_reason reason, const char *sentenc
 }
 
 static bool take_packet(struct reading *reading, const struct vb_packet *packet, uint64_t time_ns,
-			bool is_wrong)
+			bool has_time, bool is_wrong)
 {
 	char text[RECORD_BYTES_MAX], *line;
 	const struct vb_event event = {
@@ -166,7 +169,7 @@ static bool take_packet(struct reading *reading, const struct vb_packet *packet,
 		.values = {packet->lost},
 		.packet = packet,
 	};
-	const struct record record = {.number = reading->line};
+	const struct record record = {.number = reading->line, .no_time = !has_time};
 	struct line written = {text, text + sizeof(text) - 1, false};
 	json_t *object;
 	bool goes_on;
@@ -188,20 +191,21 @@ static bool is_other(enum vb_reason reason)
 	return reason == VB_WHY_PACKET_NOT_ROCE || reason == VB_WHY_PACKET_NOT_INFINIBAND;
 }
 
+static uint64_t frame_time_ns(const struct pcap_pkthdr *header)
+{
+	return (uint64_t)header->ts.tv_sec * NS_PER_S + (uint64_t)header->ts.tv_usec;
+}
+
 /* Takes a frame: captures of a network hold other packets, too, which are left out. */
 static bool take_frame(struct reading *reading, struct capture *capture,
 		       const struct pcap_pkthdr *header, const u_char *frame)
 {
-	const uint64_t time_ns =
-		(uint64_t)header->ts.tv_sec * NS_PER_S + (uint64_t)header->ts.tv_usec;
+	const uint64_t time_ns = frame_time_ns(header);
 	struct vb_packet packet;
 	size_t length = header->caplen;
 	bool is_lost = false;
 	int err;
 
-	/* The clock of a simulated world begins at 0, that of a machine in 1970. */
-	if (reading->line == 1 && time_ns >= LINE_NUMBER_LIMIT)
-		capture->start_ns = time_ns;
 	if (capture->infiniband) {
 		if (length < ERF_HEADER_BYTES || frame[ERF_TYPE] != ERF_TYPE_INFINIBAND)
 			return true;
@@ -213,19 +217,25 @@ static bool take_frame(struct reading *reading, struct capture *capture,
 	packet.lost |= is_lost;
 	if (err && is_other(vb_last_reason()))
 		return true;
-	return take_packet(reading, &packet, time_ns - capture->start_ns, err);
+	/* A frame from before the first one has no time on the capture's clock. */
+	return take_packet(reading, &packet, time_ns - capture->start_ns,
+			   time_ns >= capture->start_ns, err);
 }
 
 static void read_frames(struct reading *reading, struct capture *capture)
 {
 	struct pcap_pkthdr *header;
 	const u_char *frame;
-	int status = 0;
+	bool goes_on = true;
+	int status = 1;
 
-	do {
-		status = pcap_next_ex(capture->pcap, &header, &frame);
-		reading->line++;
-	} while (status == 1 && take_frame(reading, capture, header, frame));
+	while (goes_on && (status = pcap_next_ex(capture->pcap, &header, &frame)) == 1) {
+		/* The clock of a simulated world begins at 0, that of a machine in 1970. */
+		if (++reading->line == 1 && frame_time_ns(header) >= LINE_NUMBER_LIMIT)
+			capture->start_ns = frame_time_ns(header);
+		if (reading->line > reading->skip)
+			goes_on = take_frame(reading, capture, header, frame);
+	}
 	if (status == PCAP_ERROR)
 		complain(reading, "%s", pcap_geterr(capture->pcap));
 }
@@ -256,9 +266,29 @@ static void read_capture(FILE *file, struct reading *reading)
 
 /* --- both --- */
 
+uint64_t trace_count_frames(const char *path)
+{
+	char error[PCAP_ERRBUF_SIZE];
+	pcap_t *pcap = pcap_open_offline(path, error);
+	struct pcap_pkthdr *header;
+	const u_char *frame;
+	uint64_t count = 0;
+
+	while (pcap && pcap_next_ex(pcap, &header, &frame) == 1)
+		count++;
+	if (pcap)
+		pcap_close(pcap);
+	return count;
+}
+
 int trace_read(FILE *file, const char *name, trace_take_fn *take, void *arg)
 {
-	struct reading reading = {.name = name, .take = take, .arg = arg};
+	return trace_read_from(file, name, 0, take, arg);
+}
+
+int trace_read_from(FILE *file, const char *name, uint64_t skip, trace_take_fn *take, void *arg)
+{
+	struct reading reading = {.name = name, .skip = skip, .take = take, .arg = arg};
 	const int first = getc(file);
 
 	if (first == EOF) {
