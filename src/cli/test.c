@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/options.h"
+#include "src/cli/trace.h"
 #include "src/project/project.h"
 #include "test/conformance/runner.h"
 #include "test/conformance/suites.h"
@@ -15,6 +16,10 @@
 #define SEED_DEFAULT	  1
 #define TIMEOUT_DEFAULT_S 30
 #define TIMEOUT_MAX_S	  86400
+
+/* What is shown of the packets of a failed test. */
+#define SHOWN_ROWS  12
+#define SHOWN_WIDTH 100
 
 /* The command line, and the options that repeat a run. */
 struct arguments {
@@ -357,9 +362,14 @@ static void name_place(struct arguments *arguments)
 	arguments->run.place = arguments->place;
 }
 
+static void show_packets(const char *path, FILE *out)
+{
+	trace_show_last(path, SHOWN_ROWS, SHOWN_WIDTH, out);
+}
+
 static int run_test(int argc, char **argv)
 {
-	struct arguments arguments = {.run = {.all_suites = vt_suites},
+	struct arguments arguments = {.run = {.all_suites = vt_suites, .show = show_packets},
 				      .timeout_s = TIMEOUT_DEFAULT_S};
 	struct vt_options *run = &arguments.run;
 	struct vb_project *project;

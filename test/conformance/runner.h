@@ -43,6 +43,9 @@ struct vt_two {
 	uint64_t at_least;		 /* so many tests must pass with a QP of B's process */
 };
 
+/* Prints the last packets of a trace as lines. */
+typedef void vt_show_fn(const char *path, FILE *out);
+
 struct vt_options {
 	const struct vt_suite *const *all_suites; /* in their order, up to NULL */
 	const char *backend;			  /* a name that vb_find_backend() knows */
@@ -57,6 +60,7 @@ struct vt_options {
 	const char *place;		 /* that place: a profile, or A's:B's; NULL: none */
 	const struct vb_sim_config *sim; /* the simulator's world; its trace is not used */
 	const struct vt_two *two;	 /* NULL: the tests run in one process */
+	vt_show_fn *show;		 /* prints the last packets of a trace; NULL: nobody does */
 	const char *trace_dir;		 /* NULL: traces are kept of failed tests only */
 	const char *junit;		 /* the path of the JUnit file; NULL: none */
 	const char *again;		 /* options that repeat this run, beside seed and filter */
@@ -172,7 +176,7 @@ void vt_choose_trace(struct vt_job *job);
 bool vt_open_trace(const struct vt_job *job);
 /* Ends the trace and, on Ethernet, judges it. */
 void vt_close_trace(const struct vt_job *job, bool ethernet);
-/* Deletes a temporary file, or tells where the packets of the failed test are. */
+/* Deletes a temporary file. Of a failed test, shows the last packets and tells where all are. */
 void vt_drop_trace(const struct vt_job *job);
 
 /* --- runner_verify.c --- */

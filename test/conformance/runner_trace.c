@@ -104,9 +104,32 @@ void vt_choose_trace(struct vt_job *job)
 			 job->suite->name, job->test->name, getpid());
 }
 
+/* Adds the last packets to the test's text, a line each. */
+static void show_trace(const struct vt_job *job)
+{
+	char *text = NULL, *rest, *line;
+	size_t size = 0;
+	FILE *out = job->options->show ? open_memstream(&text, &size) : NULL;
+
+	if (!out)
+		return;
+	job->options->show(job->trace, out);
+	if (!fclose(out) && size) {
+		vt_result_line(job->result, "its last packets:");
+		for (rest = text; (line = strsep(&rest, "\n"));)
+			if (*line)
+				vt_result_line(job->result, "    %s", line);
+	}
+	free(text);
+}
+
 void vt_drop_trace(const struct vt_job *job)
 {
-	if (!job->trace[0] || job->options->trace_dir)
+	if (!job->trace[0])
+		return;
+	if (job->result->outcome == VT_FAILED)
+		show_trace(job);
+	if (job->options->trace_dir)
 		return;
 	if (job->result->outcome == VT_FAILED)
 		vt_result_line(job->result, "its packets: %s", job->trace);
