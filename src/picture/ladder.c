@@ -62,6 +62,16 @@ static void learn(struct ladder *ladder, int address, int node)
 		ladder->addresses[address].node = node;
 }
 
+/* Returns the node of an address: without a device, the address is a node of its own. */
+static int node_at(struct ladder *ladder, int index)
+{
+	struct address *address = &ladder->addresses[index];
+
+	if (address->node == LADDER_NOWHERE)
+		address->node = node_named(ladder, address->text);
+	return address->node;
+}
+
 /* A device's addresses are those that it sends from, and those that it has told the program. */
 static void learn_from(struct ladder *ladder, const json_t *event, int node)
 {
@@ -126,8 +136,7 @@ void ladder_take(struct ladder *ladder, const json_t *event, bool chosen)
 	}
 	/* A capture names no devices. */
 	if (row.node == LADDER_NOWHERE && source != LADDER_NOWHERE) {
-		learn(ladder, source, node_named(ladder, ladder->addresses[source].text));
-		row.node = ladder->addresses[source].node;
+		row.node = node_at(ladder, source);
 	}
 	*new_row(ladder) = row;
 }
@@ -193,14 +202,10 @@ void ladder_end(struct ladder *ladder)
 	keep_last(ladder);
 	for (size_t i = 0; i < ladder->row_count; i++) {
 		struct row *row = &ladder->rows[i];
-		struct address *address;
 
 		if (row->kind != ROW_PACKET || row->peer == LADDER_NOWHERE)
 			continue;
-		address = &ladder->addresses[row->peer];
-		if (address->node == LADDER_NOWHERE)
-			address->node = node_named(ladder, address->text);
-		row->peer = address->node;
+		row->peer = node_at(ladder, row->peer);
 		if (row->peer == row->node)
 			say_loopback(row);
 	}
