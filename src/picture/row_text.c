@@ -161,15 +161,26 @@ static void write_fault(const json_t *event, FILE *out)
 	put_packet(packet, event_string(packet, "source_qp"), out);
 }
 
-/* The requests of a post. */
-static const json_t *requests_of(const json_t *event)
-{
-	const json_t *requests = json_object_get(json_object_get(event, "args"), "wr");
+/* The verbs that post, and the arguments with their requests. */
+static const struct {
+	const char *verb;
+	const char *requests;
+} posts[] = {
+	{"post_send", "wr"},
+	{"post_recv", "wr"},
+	{"post_srq_recv", "recv_wr"},
+	{"wr_complete", "wr"},
+};
 
-	return strncmp(event_string(event, "verb"), "post_", 5) == 0 ||
-			       strcmp(event_string(event, "verb"), "wr_complete") == 0
-		       ? requests
-		       : NULL;
+/* Returns the name of the argument with the requests of a post; NULL for any other event. */
+static const char *requests_of(const json_t *event)
+{
+	const char *verb = event_string(event, "verb");
+
+	for (size_t i = 0; i < COUNT(posts); i++)
+		if (strcmp(verb, posts[i].verb) == 0)
+			return posts[i].requests;
+	return NULL;
 }
 
 static void put_request(const json_t *request, FILE *out)
@@ -185,11 +196,14 @@ static void put_request(const json_t *request, FILE *out)
 
 static void write_post(const json_t *event, FILE *out)
 {
-	const json_t *requests = requests_of(event);
+	const json_t *arguments = json_object_get(event, "args");
+	const json_t *requests = json_object_get(arguments, requests_of(event));
 	json_t *request;
 	size_t i;
 
 	put_qp(event, out);
+	if (json_object_get(arguments, "srq"))
+		fprintf(out, "%s: ", event_string(arguments, "srq"));
 	fputs(event_string(event, "verb"), out);
 	json_array_foreach(requests, i, request)
 	{
