@@ -68,6 +68,7 @@ const struct vb_backend vb_backend_sim = {
 	.now_ns = now_ns,
 	.look_qp = verb_look_qp,
 	.look_port = verb_look_port,
+	.look_peer = verb_look_peer,
 	.completion_why = verb_completion_why,
 	.owns_device = world_owns_device,
 	.owns_context = owns_context,

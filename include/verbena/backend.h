@@ -52,6 +52,14 @@ enum vb_backend_capability {
 	VB_BACKEND_TRACE = 1 << 2,	   /* it can write its packets to a pcap file */
 };
 
+/* A QP that look_peer has found. */
+struct vb_peer {
+	const char *device; /* its name; valid while the device list is */
+	uint32_t qpn;
+	enum ibv_qp_type type;
+	struct ibv_qp_attr attr; /* as query_qp gives it */
+};
+
 struct vb_backend {
 	/* --- data --- */
 
@@ -102,6 +110,15 @@ struct vb_backend {
 	 */
 	int (*look_qp)(struct ibv_qp *qp, struct ibv_qp_attr *attr);
 	int (*look_port)(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr);
+
+	/*
+	 * The same for the other end: the QP to which a connected QP leads (ah is NULL), or the QP with the
+	 * number remote_qpn at an address handle. Another process of the same world is asked, and the call
+	 * waits for its answer. ENOENT: there is no such QP, or nobody knows. Without this, the other end is
+	 * unknown.
+	 */
+	int (*look_peer)(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn,
+			 struct vb_peer *peer);
 
 	/* Does what vb_completion_why() of <verbena/explain.h> says, with its errno and a reason. */
 	int (*completion_why)(struct ibv_context *context, const struct ibv_wc *wc,

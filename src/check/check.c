@@ -16,10 +16,10 @@
 #include <verbena/verbs.h>
 
 static const struct check_rule *const rules[] = {
-	&rule_buffer, &rule_memory, &rule_target,   &rule_completion, &rule_queue,
-	&rule_chain,  &rule_lost,   &rule_event,    &rule_poll,	      &rule_receive,
-	&rule_ends,   &rule_path,   &rule_datagram, &rule_key,	      &rule_thread,
-	&rule_fork,   &rule_limit,  &rule_order,    &rule_race,
+	&rule_buffer,	&rule_memory, &rule_target, &rule_completion, &rule_queue, &rule_chain,
+	&rule_lost,	&rule_event,  &rule_poll,   &rule_receive,    &rule_ends,  &rule_path,
+	&rule_datagram, &rule_key,    &rule_thread, &rule_fork,	      &rule_limit, &rule_order,
+	&rule_race,	&rule_far,    &rule_qkey,
 };
 
 #define RULE_COUNT COUNT(rules)

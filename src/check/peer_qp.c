@@ -28,7 +28,7 @@ static bool has_lid(const struct check_qp *qp, uint16_t lid)
 	       lid < port.lid + (1 << port.lmc);
 }
 
-static bool is_connected(const struct check_qp *qp)
+bool peer_is_connected(const struct check_qp *qp)
 {
 	return (qp->type == IBV_QPT_RC || qp->type == IBV_QPT_UC) &&
 	       (qp->state == IBV_QPS_RTR || qp->state == IBV_QPS_RTS) &&
@@ -38,7 +38,7 @@ static bool is_connected(const struct check_qp *qp)
 
 bool peer_leads_to(const struct check_qp *qp, const struct check_qp *peer)
 {
-	if (!is_connected(peer) || peer->type != qp->type || peer->qpn != qp->attr.dest_qp_num)
+	if (!peer_is_connected(peer) || peer->type != qp->type || peer->qpn != qp->attr.dest_qp_num)
 		return false;
 	return qp->attr.ah_attr.is_global ? has_gid(peer, &qp->attr.ah_attr.grh.dgid)
 					  : has_lid(peer, qp->attr.ah_attr.dlid);
@@ -46,7 +46,7 @@ bool peer_leads_to(const struct check_qp *qp, const struct check_qp *peer)
 
 struct check_qp *peer_find(const struct check_qp *qp)
 {
-	if (!is_connected(qp))
+	if (!peer_is_connected(qp))
 		return NULL;
 	for (struct object *object = object_first(OBJECT_QP); object; object = object->next_of_kind)
 		if (peer_leads_to(qp, (struct check_qp *)object))

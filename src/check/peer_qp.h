@@ -8,6 +8,9 @@
 
 #include "src/check/object.h"
 
+/* Returns true if the program has connected the QP, and the QP is in RTR or RTS. */
+bool peer_is_connected(const struct check_qp *qp);
+
 /* Returns true if both QPs are in RTR or RTS, and dest_qp_num and ah_attr of the first one lead to the
  * second one. */
 bool peer_leads_to(const struct check_qp *qp, const struct check_qp *peer);

@@ -6,6 +6,7 @@
  * max_rd_atomic when more RDMA READs and atomics are in flight than the peer takes.
  */
 #include "src/check/check.h"
+#include "src/check/far.h"
 #include "src/check/peer_qp.h"
 
 #include <inttypes.h>
@@ -65,7 +66,8 @@ static void look_at(struct check_qp *qp)
 {
 	struct check_qp *peer = peer_find(qp);
 
-	qp->ends_differ = false;
+	/* The first send shows a peer out of sight. */
+	qp->ends_differ = !peer && qp->state == IBV_QPS_RTS;
 	if (!peer || qp->ends_reported)
 		return;
 	if (!is_mutual(qp, peer)) {
@@ -146,9 +148,10 @@ static void look_at_send(const struct check_call *check, struct check_qp *qp,
 {
 	const struct check_qp *peer = peer_find(qp);
 
-	if (!peer)
-		return;
-	if (!is_mutual(qp, peer)) {
+	if (!peer) {
+		far_compare(qp, work);
+		qp->ends_differ = false;
+	} else if (!is_mutual(qp, peer)) {
 		report_send(check, qp, peer,
 			    qp->qpn != peer->attr.dest_qp_num
 				    ? "the QP number of the sender and dest_qp_num of the receiver "

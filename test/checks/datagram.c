@@ -32,7 +32,7 @@ static void receive_of(uint32_t grh_bytes, uint32_t length)
 	need(!ibv_post_recv(there->qp, &wr, &bad), "receive"); /* @receive-of */
 }
 
-static void send_of(uint32_t length)
+static void send_with(uint32_t length, uint32_t qkey)
 {
 	struct ibv_sge sge = piece(here, 0, length);
 	struct ibv_send_wr wr = {
@@ -41,12 +41,17 @@ static void send_of(uint32_t length)
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
-		.wr.ud = {.ah = ah, .remote_qpn = there->qp->qp_num, .remote_qkey = 0x11111111},
+		.wr.ud = {.ah = ah, .remote_qpn = there->qp->qp_num, .remote_qkey = qkey},
 	};
 	struct ibv_send_wr *bad;
 
-	need(!ibv_post_send(here->qp, &wr, &bad), "send");
+	need(!ibv_post_send(here->qp, &wr, &bad), "send"); /* @send-with */
 	need(wait_for(here).status == IBV_WC_SUCCESS, "sent");
+}
+
+static void send_of(uint32_t length)
+{
+	send_with(length, QKEY);
 }
 
 static void no_room(void)
@@ -122,6 +127,25 @@ static void no_room_early_kept(void)
 	close_ends();
 }
 
+static void wrong_qkey(void)
+{
+	connect_datagram();
+	receive_of(GRH_BYTES, 64);
+	send_with(64, QKEY + 1);
+	send_with(64, QKEY + 1);
+	close_datagram();
+}
+
+/* A Q_Key with the highest bit stands for the sender's own. */
+static void wrong_qkey_kept(void)
+{
+	connect_datagram();
+	receive_of(GRH_BYTES, 64);
+	send_with(64, QKEY);
+	send_with(64, 0x80000000);
+	close_datagram();
+}
+
 #define PAIR(name, function)                  \
 	{name, function},                     \
 	{                                     \
@@ -132,6 +156,7 @@ static const struct mode modes[] = {
 	PAIR("no-room", no_room),
 	PAIR("no-room-early", no_room_early),
 	PAIR("no-room-for-grh", no_room_for_grh),
+	PAIR("wrong-qkey", wrong_qkey),
 	{0},
 };
 

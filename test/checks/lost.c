@@ -208,6 +208,7 @@ static void datagram(int in_error)
 	sge.lkey++;
 	wr.wr.ud.ah = ibv_create_ah(here->pd, &path);
 	wr.wr.ud.remote_qpn = here->qp->qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
 	wr.send_flags = IBV_SEND_SIGNALED;
 	need(!ibv_post_send(here->qp, &wr, &bad), "send");
 	need(wait_for(here).status != IBV_WC_SUCCESS, "a send without an MR succeeded");

@@ -312,6 +312,7 @@ static void datagram(int waits, unsigned int flags)
 	wr.send_flags = flags;
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = there->qp->qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
 	wr.wr.ud.remote_qkey = 0x11111111;
 	need(!ibv_post_send(here->qp, &wr, &bad), "send"); /* @datagram */
 	if (waits)

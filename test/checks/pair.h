@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define QKEY	     0x11111111
 #define MEMORY_BYTES 65536 /* of each end */
 #define DEPTH	     16
 #define REMOTE	     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
@@ -91,7 +92,7 @@ static void to_init(struct end *end, const struct plan *plan)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qkey = 0x11111111,
+		.qkey = QKEY,
 		.qp_access_flags = (unsigned int)(plan->access ? plan->access : REMOTE),
 	};
 	const int key = end->qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;

@@ -66,6 +66,7 @@ static void datagram_of(int early)
 	wr.send_flags = IBV_SEND_SIGNALED;
 	wr.wr.ud.ah = ibv_create_ah(here->pd, &path);
 	wr.wr.ud.remote_qpn = there->qp->qp_num;
+	wr.wr.ud.remote_qkey = QKEY;
 	wr.wr.ud.remote_qkey = 0x11111111;
 	receive(there, 8);
 	if (early)

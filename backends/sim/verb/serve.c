@@ -118,6 +118,8 @@ static void serve(struct vb_sim *world, uint64_t process, struct world_call *cal
 {
 	if (call->what == CALL_DESTROY)
 		serve_destroy(world, call);
+	else if (call->what == CALL_LOOK)
+		verb_serve_look(world, call);
 	else
 		verb_serve_target(world, process, call);
 }

@@ -94,6 +94,7 @@ enum verb_call {
 	CALL_CLOSE, /* a notice of an opener */
 	CALL_EVENT, /* a notice to an opener: mask is the event's type */
 	CALL_END,   /* a notice to an opener: the QP has ended */
+	CALL_LOOK,    /* number and device are those of a QP; the answer's mask is its type */
 	CALL_DESTROY, /* the object of an import: number is its handle, mask its kind, key its file's inode */
 };
 
@@ -141,10 +142,14 @@ void verb_end_targets(struct vb_sim *world, const struct device *device);
 int verb_completion_why(struct ibv_context *context, const struct ibv_wc *wc,
 			struct vb_completion_why *why);
 
-/* --- look.c: look_qp and look_port of struct vb_backend --- */
+/* --- look.c: the functions of these names in struct vb_backend --- */
 
 int verb_look_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr);
 int verb_look_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr);
+int verb_look_peer(struct ibv_qp *qp, struct ibv_ah *ah, uint32_t remote_qpn, struct vb_peer *peer);
+
+/* Looks at a QP of this process for another process. */
+void verb_serve_look(const struct vb_sim *world, struct world_call *call);
 
 /* --- lacking.c --- */
 
