@@ -7,6 +7,7 @@
  * signalled send was in flight when the CQ was armed. A receive counts only if the QP has had messages
  * before, and if no send was posted since the arming: else the message may be an answer to that send.
  */
+#include "src/base/async_event.h"
 #include "src/check/check.h"
 
 #include <errno.h>
@@ -339,20 +340,12 @@ static void before_ack(struct check_call *check)
 /* Returns the object that an event names; NULL: it names none, or an unknown one. */
 static struct object *object_of(const struct ibv_async_event *event)
 {
-	switch (event->event_type) {
-	case IBV_EVENT_CQ_ERR:
+	switch (async_event_of(event->event_type)) {
+	case EVENT_OF_CQ:
 		return (struct object *)object_find_cq(event->element.cq);
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-	case IBV_EVENT_PATH_MIG:
-	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
+	case EVENT_OF_QP:
 		return (struct object *)object_find_qp(event->element.qp);
-	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
+	case EVENT_OF_SRQ:
 		return (struct object *)object_find_srq(event->element.srq);
 	default:
 		return NULL;

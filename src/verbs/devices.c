@@ -6,6 +6,7 @@
  */
 #include <verbena/verbs.h>
 
+#include "src/base/async_event.h"
 #include "src/verbs/dispatch.h"
 #include "src/verbs/objects.h"
 #include "src/verbs/stubs.h"
@@ -105,28 +106,19 @@ enum ibv_fork_status vb_is_fork_initialized(const char *backend)
 
 #define CONTEXT_OF(object) ((object) ? (object)->context : NULL)
 
-/* Which member of the event is the object: man ibv_get_async_event(3). */
 bool dispatch_event_context(const struct ibv_async_event *event, const struct ibv_context **context)
 {
-	switch (event->event_type) {
-	case IBV_EVENT_CQ_ERR:
+	switch (async_event_of(event->event_type)) {
+	case EVENT_OF_CQ:
 		*context = CONTEXT_OF(event->element.cq);
 		return true;
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-	case IBV_EVENT_PATH_MIG:
-	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
+	case EVENT_OF_QP:
 		*context = CONTEXT_OF(event->element.qp);
 		return true;
-	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
+	case EVENT_OF_SRQ:
 		*context = CONTEXT_OF(event->element.srq);
 		return true;
-	case IBV_EVENT_WQ_FATAL:
+	case EVENT_OF_WQ:
 		*context = CONTEXT_OF(event->element.wq);
 		return true;
 	default:
