@@ -44,9 +44,10 @@ enum vt_need {
 	VT_NEEDS_SRQ = 1 << 5,		 /* max_srq is not 0, on both */
 	VT_NEEDS_ETHERNET = 1 << 6,	 /* both ports' link layer */
 	VT_NEEDS_INFINIBAND = 1 << 7,
-	VT_NEEDS_MTU_1024 = 1 << 8, /* both ports' active MTU is 1024 at least */
-	VT_NEEDS_GROUPS = 1 << 9,   /* multicasts of one device reach the other */
-	VT_NEEDS_MANAGER = 1 << 10, /* one connection manager serves both devices */
+	VT_NEEDS_MTU_1024 = 1 << 8,	 /* both ports' active MTU is 1024 at least */
+	VT_NEEDS_GROUPS = 1 << 9,	 /* multicasts of one device reach the other */
+	VT_NEEDS_MANAGER = 1 << 10,	 /* one connection manager serves both devices */
+	VT_NEEDS_SAME_MANAGER = 1 << 11, /* the connection managers of A and B are of one backend */
 };
 
 /*

@@ -21,6 +21,8 @@ static const struct {
 	{VT_NEEDS_MTU_1024, "the ports' active MTU is below 1024"},
 	{VT_NEEDS_GROUPS, "the wire between A and B carries no multicasts"},
 	{VT_NEEDS_MANAGER, "B's process has a connection manager of its own"},
+	{VT_NEEDS_SAME_MANAGER,
+	 "the connection managers of A and B are of different kinds, or in one process"},
 };
 
 /* Returns 0 for a GID that cannot be used; of the others, the test takes the highest. */
@@ -83,7 +85,10 @@ static unsigned int find_out(const struct vt *t, const struct vt_job *job)
 	if (!job->options->two || !job->options->two->without_groups)
 		have |= VT_NEEDS_GROUPS;
 	if (!job->options->two)
-		have |= VT_NEEDS_MANAGER;
+		have |= VT_NEEDS_MANAGER | VT_NEEDS_SAME_MANAGER;
+	else if (!job->options->two->both &&
+		 strcmp(job->options->two->backend, job->options->backend) == 0)
+		have |= VT_NEEDS_SAME_MANAGER;
 	if (strcmp(job->place->device, job->place->peer_device) != 0)
 		have |= VT_NEEDS_TWO_DEVICES;
 	if (a->device_attr.atomic_cap != IBV_ATOMIC_NONE &&

@@ -41,6 +41,8 @@ static void a_request_has_the_listeners_context(struct vt *t)
 	struct rdma_conn_param param = tc_param(NULL, 0);
 	struct tc_event seen;
 
+	/* A test does not write the fields of B's identifiers. */
+	vt_need(t, VT_NEEDS_MANAGER);
 	pair->listener->context = &param;
 	tc_qp(t, pair->a);
 	seen = tc_request(pair, &param);

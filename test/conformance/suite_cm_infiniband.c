@@ -172,8 +172,8 @@ static struct tc_pair *ib_pair(struct vt *t, enum rdma_port_space ps, const stru
 	struct tc_address here = ib_address(at, 0, 0);
 
 	pair->t = t;
-	pair->a_channel = tc_channel(t);
-	pair->b_channel = tc_channel(t);
+	pair->a_channel = tc_channel_of(t, &t->a);
+	pair->b_channel = tc_channel_of(t, &t->b);
 	pair->listener = tc_id(t, pair->b_channel, ps);
 	VT_OK(t, vb_cm_bind_addr(pair->listener, tc_sockaddr(&here)));
 	VT_OK(t, vb_cm_listen(pair->listener, 8));

@@ -27,6 +27,9 @@ static const char *const names[ROWS] = {
 #include "test/peer/inline.def"
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) [ROW_##name] = #name,
 #include <verbena/verbs.def>
+#define VB_CM(result, name, parameters, arguments, convention, by, object, version) \
+	[ROW_cm_##name] = "cm_" #name,
+#include <verbena/cm.def>
 	[ROW_COUNT_OBJECTS] = "counting its objects",
 	[ROW_PROTECT] = "mprotect",
 	[ROW_END] = "its end",

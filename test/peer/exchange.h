@@ -11,12 +11,15 @@
 #include <verbena/sim.h>
 #include <verbena/why.h>
 
-/* What B's process is asked: a function of an object, a verb, or one of the last rows. */
+/* What B's process is asked: a function of an object, a verb, a function of the connection manager, or one of the last
+ * rows. */
 enum row {
 #define PEER_INLINE(owner, result, name, parameters, arguments, convention) ROW_##name,
 #include "test/peer/inline.def"
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) ROW_##name,
 #include <verbena/verbs.def>
+#define VB_CM(result, name, parameters, arguments, convention, by, object, version) ROW_cm_##name,
+#include <verbena/cm.def>
 	ROW_COUNT_OBJECTS,
 	ROW_PROTECT,
 	ROW_END,

@@ -2,6 +2,7 @@
 #include "test/peer/mirror.h"
 
 #include "test/peer/memory.h"
+#include "test/peer/mirror_cm.h"
 #include "test/peer/relay.h"
 
 #include <stddef.h>
@@ -113,8 +114,11 @@ static struct ibv_device *show_device(struct ibv_device *device)
 
 	if (!mirror) {
 		mirror = new_mirror(device, KIND_DEVICE);
-		if (mirror)
+		if (mirror) {
 			mirror->object.device = *device;
+			/* By this field, the simulator knows its own devices. */
+			memset(&mirror->object.device._ops, 0, sizeof(mirror->object.device._ops));
+		}
 	}
 	return mirror ? &mirror->object.device : NULL;
 }
@@ -184,10 +188,24 @@ void *mirror_make(void *real, enum kind kind)
 		show_context(mirror);
 	else if (kind == KIND_CHANNEL)
 		show_channel(mirror);
+	else if (kind == KIND_CM_CHANNEL)
+		mirror->object.cm_channel = *(const struct rdma_event_channel *)real;
 	if (kind != base_of(kind) && !mirror->extended)
 		extend(mirror, kind);
 	mirror_pull(mirror);
 	mirror_pull_channel(mirror);
+	return mirror_object(mirror);
+}
+
+void *mirror_for(void *real, enum kind kind)
+{
+	struct mirror *mirror = real ? find(real) : NULL;
+
+	if (!real)
+		return NULL;
+	if (!mirror || mirror->ended || mirror->kind != kind)
+		return mirror_make(real, kind);
+	mirror_pull(mirror);
 	return mirror_object(mirror);
 }
 
@@ -222,6 +240,10 @@ void mirror_pull(struct mirror *mirror)
 	const struct layout *layout = &layouts[mirror->kind];
 	unsigned char *shown = (unsigned char *)&mirror->object;
 
+	if (mirror->kind == KIND_CM_ID)
+		mirror_pull_id(mirror);
+	else if (mirror->kind == KIND_CM_EVENT)
+		mirror_pull_event(mirror);
 	if (!layout->size_bytes)
 		return;
 	memcpy(shown, mirror->real, layout->size_bytes);

@@ -8,7 +8,9 @@
 #define TEST_PEER_MIRROR_H
 
 #include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 enum kind {
 	KIND_NONE,
@@ -30,6 +32,9 @@ enum kind {
 	KIND_AH,
 	KIND_WQ,
 	KIND_IND_TABLE,
+	KIND_CM_CHANNEL,
+	KIND_CM_ID,
+	KIND_CM_EVENT,
 	KINDS,
 };
 
@@ -59,6 +64,15 @@ struct mirror {
 		struct ibv_ah ah;
 		struct ibv_wq wq;
 		struct ibv_rwq_ind_table table;
+		struct rdma_event_channel cm_channel;
+		struct mirror_id {
+			struct rdma_cm_id id;
+			struct ibv_sa_path_rec path;
+		} cm_id;
+		struct mirror_event {
+			struct rdma_cm_event event;
+			uint8_t private_data[256];
+		} cm_event;
 	} object;
 };
 
@@ -76,6 +90,8 @@ void *mirror_shown(void *real);
 
 /* Returns what the test gets for an object of the kind; NULL: no room. */
 void *mirror_make(void *real, enum kind kind);
+/* The same for an object that may have a mirror. NULL for NULL. */
+void *mirror_for(void *real, enum kind kind);
 /*
  * Copies what the test may have changed to the object: fields of an extended QP, and the rkey of a window,
  * which a program sets itself where the provider leaves that to it (rdma-core providers/rxe/rxe.c).

@@ -12,7 +12,7 @@
  * B's process is a child of the test's process, so that both have their code and their constants at the
  * same addresses. What a verb reads and writes is shared: the test runs on a stack in shared memory, and
  * the memory that it allocates is shared, too (memory.c). For each object of B's process there is a
- * mirror in shared memory (mirror.c), which is what the test sees: a copy of the object's public
+ * mirror in shared memory (mirror.c, mirror_cm.c), which is what the test sees: a copy of the object's public
  * structure, whose functions are those of the relay.
  *
  * A process has one peer at a time. Only the thread of peer_run() may call verbs on its objects.

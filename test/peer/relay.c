@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <verbena/cm_backend.h>
 
 static const struct peer_setup *setup;
 static pid_t peer;
@@ -36,6 +37,9 @@ static bool ends_object(enum row row)
 	static const char *const prefixes[] = {"close_",   "dealloc_", "dereg_",
 					       "destroy_", "free_",    "unimport_"};
 
+	if (row == ROW_cm_destroy_event_channel || row == ROW_cm_destroy_id ||
+	    row == ROW_cm_ack_cm_event)
+		return true;
 	for (size_t i = 0; i < sizeof(prefixes) / sizeof(*prefixes); i++)
 		if (!strncmp(exchange_name(row), prefixes[i], strlen(prefixes[i])))
 			return true;
@@ -46,6 +50,9 @@ static bool moves_to_rtr(const struct call *call)
 {
 	const struct ibv_qp_attr *attr;
 
+	/* The QP of an identifier. */
+	if (call->row == ROW_cm_accept)
+		return true;
 	if (call->row != ROW_modify_qp)
 		return false;
 	attr = (const void *)(uintptr_t)call->values[1];
@@ -94,6 +101,8 @@ static void take_descriptors(uint64_t object, unsigned int count)
 		return;
 	if (mirror->kind == KIND_CHANNEL) {
 		mirror->object.channel.fd = fds[0];
+	} else if (mirror->kind == KIND_CM_CHANNEL) {
+		mirror->object.cm_channel.fd = fds[0];
 	} else {
 		mirror->object.verbs.context.async_fd = fds[0];
 		mirror->object.verbs.context.cmd_fd = fds[1];
@@ -106,6 +115,8 @@ static void close_descriptors(uint64_t object)
 
 	if (mirror->kind == KIND_CHANNEL) {
 		close(mirror->object.channel.fd);
+	} else if (mirror->kind == KIND_CM_CHANNEL) {
+		close(mirror->object.cm_channel.fd);
 	} else if (mirror->kind == KIND_CONTEXT) {
 		close(mirror->object.verbs.context.async_fd);
 		close(mirror->object.verbs.context.cmd_fd);
@@ -183,6 +194,7 @@ static uint64_t relay(const struct call *call, enum kind makes, bool makes_objec
 #define RELAY_NEGATED	RELAY_VALUE
 #define RELAY_REREG	RELAY_VALUE
 #define RELAY_ANSWER	RELAY_VALUE
+#define RELAY_GAI	RELAY_VALUE
 
 #define FUNCTION(result, name, parameters, arguments, convention)        \
 	static result relay_##name parameters                            \
@@ -195,6 +207,9 @@ static uint64_t relay(const struct call *call, enum kind makes, bool makes_objec
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) \
 	FUNCTION(result, name, parameters, arguments, convention)
 #include <verbena/verbs.def>
+#define VB_CM(result, name, parameters, arguments, convention, by, object, version) \
+	FUNCTION(result, cm_##name, parameters, arguments, convention)
+#include <verbena/cm.def>
 
 /*
  * The array is the test's: as libibverbs's own, it may be freed by free(). The real list stays until B's
@@ -275,6 +290,12 @@ static const struct vb_why *last_why(void)
 	return &exchange()->why;
 }
 
+static const struct vb_cm_backend relay_cm = {
+#define VB_CM(result, name, parameters, arguments, convention, by, object, version) \
+	.name = relay_cm_##name,
+#include <verbena/cm.def>
+};
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverride-init"
 
@@ -282,6 +303,7 @@ const struct vb_backend relay_backend = {
 	.name = PEER_BACKEND,
 	.description = "the device of another process, for conformance tests in two processes",
 	.last_why = last_why,
+	.cm = &relay_cm,
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) .name = relay_##name,
 #include <verbena/verbs.def>
 	.get_device_list = copy_list,

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <verbena/cm_backend.h>
 #include <verbena/error.h>
 #include <verbena/verbs.h>
 
@@ -50,6 +51,7 @@ static const struct vb_backend *backend;
 #define CALL_NEGATED   CALL_VALUE
 #define CALL_REREG     CALL_VALUE
 #define CALL_ANSWER    CALL_VALUE
+#define CALL_GAI       CALL_VALUE
 
 #define FUNCTION(name, parameters, arguments, convention, call) \
 	static uint64_t with_##name parameters                  \
@@ -71,6 +73,9 @@ static const struct vb_backend *backend;
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) \
 	FUNCTION(name, parameters, arguments, convention, backend->name)
 #include <verbena/verbs.def>
+#define VB_CM(result, name, parameters, arguments, convention, by, object, version) \
+	FUNCTION(cm_##name, parameters, arguments, convention, backend->cm->name)
+#include <verbena/cm.def>
 
 static uint64_t count_objects(void)
 {
@@ -99,6 +104,9 @@ static uint64_t (*const calls[ROWS])(void) = {
 #define VB_VERB(result, name, parameters, arguments, convention, by, object) \
 	[ROW_##name] = call_##name,
 #include <verbena/verbs.def>
+#define VB_CM(result, name, parameters, arguments, convention, by, object, version) \
+	[ROW_cm_##name] = call_cm_##name,
+#include <verbena/cm.def>
 	[ROW_COUNT_OBJECTS] = count_objects,
 	[ROW_PROTECT] = protect,
 	[ROW_END] = end,
@@ -140,6 +148,7 @@ static void send_descriptors(struct exchange *ours, const void *object)
 {
 	const struct ibv_context *context = object;
 	const struct ibv_comp_channel *channel = object;
+	const struct rdma_event_channel *cm_channel = object;
 	int fds[2];
 
 	ours->fds = 0;
@@ -151,7 +160,22 @@ static void send_descriptors(struct exchange *ours, const void *object)
 		ours->fds = exchange_send(fds, 2) ? 2 : 0;
 	} else if (ours->makes == KIND_CHANNEL) {
 		ours->fds = exchange_send(&channel->fd, 1) ? 1 : 0;
+	} else if (ours->makes == KIND_CM_CHANNEL) {
+		ours->fds = exchange_send(&cm_channel->fd, 1) ? 1 : 0;
 	}
+}
+
+/* An identifier or event that the function has written to the place of its second argument. */
+static void show_place(const struct exchange *ours)
+{
+	void **place = (void **)(uintptr_t)ours->arguments[1];
+
+	if (ours->result)
+		return;
+	if (ours->row == ROW_cm_create_id)
+		mirror_for(*place, KIND_CM_ID);
+	else if (ours->row == ROW_cm_get_cm_event)
+		mirror_make(*place, KIND_CM_EVENT);
 }
 
 /* A QP may have the functions of an extended one, which a test finds by ibv_qp_to_qp_ex(). */
@@ -165,6 +189,7 @@ static void show_result(struct exchange *ours)
 	void *real = (void *)(uintptr_t)ours->result;
 
 	send_descriptors(ours, real);
+	show_place(ours);
 	if (real && ours->makes != KIND_NONE)
 		ours->result = NUMBER(mirror_make(real, ours->makes));
 	if (real && ours->makes == KIND_QP && is_extended(real))

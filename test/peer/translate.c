@@ -86,6 +86,12 @@ static void visit_argument(const struct call *call, unsigned int i, visit_fn *vi
 	case TYPE_CQ_PLACE:
 		VISIT(*(struct ibv_cq **)at);
 		break;
+	case TYPE_CM_ID_PLACE:
+		VISIT(*(struct rdma_cm_id **)at);
+		break;
+	case TYPE_CM_EVENT_PLACE:
+		VISIT(*(struct rdma_cm_event **)at);
+		break;
 	case TYPE_EVENT:
 		visit_event(at, visit, arg);
 		break;
@@ -130,7 +136,8 @@ static void visit_argument(const struct call *call, unsigned int i, visit_fn *vi
 /* Returns true if the verb only writes the argument: what stands there before has no meaning. */
 static bool is_answer(const struct call *call, unsigned int i)
 {
-	return call->types[i] == TYPE_CQ_PLACE ||
+	return call->types[i] == TYPE_CQ_PLACE || call->types[i] == TYPE_CM_ID_PLACE ||
+	       call->types[i] == TYPE_CM_EVENT_PLACE ||
 	       (call->types[i] == TYPE_EVENT && call->row == ROW_get_async_event) ||
 	       (call->types[i] == TYPE_QP_INIT && call->row == ROW_query_qp);
 }
@@ -185,15 +192,32 @@ static const char *check_recvs(const struct ibv_recv_wr *wr)
 	return why;
 }
 
+/* Returns true for the test's own pointer: the only one of these functions that names no object. */
+static bool is_context(const struct call *call, unsigned int i)
+{
+	return call->types[i] == TYPE_MEMORY &&
+	       (call->row == ROW_create_cq || call->row == ROW_cm_create_id ||
+		(call->row == ROW_cm_join_multicast && i == 2) ||
+		(call->row == ROW_cm_join_multicast_ex && i == 2));
+}
+
+static const char *check_param(const struct rdma_conn_param *param)
+{
+	return is_common(param) && (!param || is_common(param->private_data)) ? NULL
+									      : FOREIGN_MEMORY;
+}
+
 static const char *check_argument(const struct call *call, unsigned int i)
 {
 	const void *at = (const void *)(uintptr_t)call->values[i];
 	const char *why = NULL;
 
-	/* The only pointer of create_cq that is no object is the test's own cq_context. */
-	if (call->types[i] == TYPE_NUMBER ||
-	    (call->types[i] == TYPE_MEMORY && call->row == ROW_create_cq))
+	if (call->types[i] == TYPE_NUMBER || is_context(call, i))
 		return NULL;
+	if (call->row == ROW_cm_connect || call->row == ROW_cm_accept)
+		why = check_param((const void *)(uintptr_t)call->values[1]);
+	if (why)
+		return why;
 	if (call->types[i] < KINDS)
 		return !at || mirror_of(at) ? NULL : FOREIGN_OBJECT;
 	if (!is_common(at))

@@ -10,6 +10,8 @@ enum type {
 	TYPE_NUMBER = KIND_NONE,
 	TYPE_MEMORY = KINDS, /* that the verb reads or writes, without objects in it */
 	TYPE_CQ_PLACE,	     /* where get_cq_event writes a CQ */
+	TYPE_CM_ID_PLACE,    /* where cm_create_id writes an identifier */
+	TYPE_CM_EVENT_PLACE, /* where cm_get_cm_event writes an event */
 	TYPE_EVENT,
 	TYPE_QP_INIT,
 	TYPE_QP_INIT_EX,
@@ -48,6 +50,11 @@ enum type {
 		struct ibv_ah *: KIND_AH,                \
 		struct ibv_wq *: KIND_WQ,                \
 		struct ibv_rwq_ind_table *: KIND_IND_TABLE, \
+		struct rdma_event_channel *: KIND_CM_CHANNEL, \
+		struct rdma_cm_id *: KIND_CM_ID,         \
+		struct rdma_cm_event *: KIND_CM_EVENT,   \
+		struct rdma_cm_id **: TYPE_CM_ID_PLACE,  \
+		struct rdma_cm_event **: TYPE_CM_EVENT_PLACE, \
 		struct ibv_cq **: TYPE_CQ_PLACE,         \
 		struct ibv_async_event *: TYPE_EVENT,    \
 		struct ibv_qp_init_attr *: TYPE_QP_INIT, \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/support/manager.h"
 
+#include "test/peer/peer.h"
 #include "test/support/keep.h"
 #include "test/support/need.h"
 
@@ -74,14 +75,22 @@ static void end_channel(void *channel)
 	vb_cm_destroy_event_channel(channel);
 }
 
-struct rdma_event_channel *tc_channel(struct vt *t)
+struct rdma_event_channel *tc_channel_of(struct vt *t, const struct vt_node *node)
 {
+	const bool relayed = node == &t->b && peer_active();
 	struct rdma_event_channel *channel;
 
-	vt_need(t, VT_NEEDS_MANAGER);
-	channel = TS_PTR_OR_SKIP(t, vb_cm_create_event_channel(t->backend));
+	vt_need(t, VT_NEEDS_SAME_MANAGER);
+	channel =
+		TS_PTR_OR_SKIP(t, vb_cm_create_event_channel(relayed ? PEER_BACKEND : t->backend));
 	vt_defer(t, end_channel, channel);
 	return channel;
+}
+
+struct rdma_event_channel *tc_channel(struct vt *t)
+{
+	vt_need(t, VT_NEEDS_MANAGER);
+	return tc_channel_of(t, &t->a);
 }
 
 static void end_id(struct vt *t, struct rdma_cm_id *id)
@@ -217,8 +226,8 @@ struct tc_pair *tc_pair(struct vt *t, enum rdma_port_space ps)
 	struct tc_address here = tc_address(&t->b, 0);
 
 	pair->t = t;
-	pair->a_channel = tc_channel(t);
-	pair->b_channel = tc_channel(t);
+	pair->a_channel = tc_channel_of(t, &t->a);
+	pair->b_channel = tc_channel_of(t, &t->b);
 	pair->listener = tc_id(t, pair->b_channel, ps);
 	VT_OK(t, vb_cm_bind_addr(pair->listener, tc_sockaddr(&here)));
 	VT_OK(t, vb_cm_listen(pair->listener, 8));

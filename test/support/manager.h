@@ -27,8 +27,10 @@ struct tc_event {
 	uint8_t data_bytes;
 };
 
-/* Skips the test if the backend has no connection manager. */
+/* Skip the test if the backend has no connection manager. The first one is for identifiers of A and B; the test is
+ * skipped if B is in another process. The second one is for identifiers of a node, in its process. */
 struct rdma_event_channel *tc_channel(struct vt *t);
+struct rdma_event_channel *tc_channel_of(struct vt *t, const struct vt_node *node);
 struct rdma_cm_id *tc_id(struct vt *t, struct rdma_event_channel *channel, enum rdma_port_space ps);
 /* Keeps an identifier that the test has got. */
 void tc_keep(struct vt *t, struct rdma_cm_id *id);
