@@ -626,6 +626,15 @@ bool sim_delivery_is_instant(const struct sim_path *path)
 	       !path->link->bits_per_second && !misrouted(path->dest, &path->route);
 }
 
+void sim_delivery_hand_over(struct sim_net *net, const struct sim_path *path,
+			    const struct sim_packet *packet)
+{
+	const struct load load = {.packet = packet, .dest_qpn = packet->dest_qpn};
+
+	if (!end(net, path, &load))
+		path->source->device->counters.lost_packets++;
+}
+
 void sim_delivery_destroy(struct sim_delivery *delivery)
 {
 	while (delivery->flights) {

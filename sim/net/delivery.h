@@ -29,6 +29,11 @@ bool sim_delivery_needs_bytes(const struct sim_path *path, const struct sim_tran
 /* Delivers a packet, counts it if it is lost, and ends the chain. */
 sim_filter_fn sim_delivery_pass;
 
+/* Delivers a packet that no other filter looks at, on a path for which sim_delivery_is_instant() returns true, and
+ * counts the packet if it is lost. */
+void sim_delivery_hand_over(struct sim_net *net, const struct sim_path *path,
+			    const struct sim_packet *packet);
+
 /* A frame arrives at a port: decodes and checks it, and gives the packet to its QP. Its checksums are not
  * looked at if it is `checked`. */
 void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,

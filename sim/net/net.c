@@ -64,15 +64,27 @@ void sim_net_encode(struct sim_net *net, struct sim_transit *transit)
 	transit->lost = true;
 }
 
-static void send(struct sim_engine *engine, struct sim_path *path, const struct sim_packet *packet)
+/* Leads a packet through all active filters. */
+__attribute__((noinline)) static void pass_filters(struct sim_net *net, const struct sim_path *path,
+						   const struct sim_packet *packet)
 {
-	struct sim_net *net = engine->net;
 	uint8_t frame[SIM_FRAME_BYTES_MAX];
 	struct sim_transit transit = {.path = path, .packet = packet, .frame = frame};
 
+	net->first->pass(net->first, &transit);
+}
+
+static void send(struct sim_engine *engine, struct sim_path *path, const struct sim_packet *packet)
+{
+	struct sim_net *net = engine->net;
+
 	path->source->device->counters.sent_packets++;
 	sim_fabric_find_way(engine, path);
-	net->first->pass(net->first, &transit);
+	if (net->first == &net->delivery.filter && !path->multicast &&
+	    sim_delivery_is_instant(path))
+		sim_delivery_hand_over(net, path, packet);
+	else
+		pass_filters(net, path, packet);
 }
 
 /* Returns the QP at the other end if a packet reaches it now and no filter but the delivery is

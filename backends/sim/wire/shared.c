@@ -54,6 +54,17 @@ struct routes {
 	struct sim_route routes[RING_ROUTES];
 };
 
+/* So many blocks of QPNs, of which a packet has gone to one, are kept with their owners. */
+#define OWNERS_KNOWN 16u
+
+/* The owner of a block of QPNs, as its entry in the table said. */
+struct known_owner {
+	const _Atomic uint64_t *entry; /* NULL: nothing is known */
+	uint64_t value;		       /* of the entry */
+	segment_id id;
+	uint32_t device, block;
+};
+
 /* A ring to another process; by the other's place. */
 struct outward {
 	segment_id id; /* of the consumer; 0: no ring */
@@ -107,6 +118,7 @@ struct shared {
 	/* The places whose outward rings are touched. */
 	uint32_t touched_count;
 	uint16_t touched[SHARED_PROCESSES_MAX];
+	struct known_owner owners[OWNERS_KNOWN];
 	struct ring_stage stage; /* of long frames */
 	struct outward out[SHARED_PROCESSES_MAX];
 };
@@ -180,14 +192,30 @@ static struct outward *out_to(struct shared *shared, segment_id id)
 	return open_out(shared, out, id) ? out : NULL;
 }
 
-/* Returns the process that has a QPN; 0: none but this one. */
-static segment_id owner_of(const struct shared *shared, const struct sim_device *device,
-			   uint32_t qpn)
+static segment_id look_up_owner(struct shared *shared, struct known_owner *known, uint32_t device,
+				uint32_t block)
+{
+	const segment_id id = blocks_owner_at(&shared->segment, device, SIM_NUMBERS_QP, block,
+					      &known->entry, &known->value);
+
+	known->id = id;
+	known->device = device;
+	known->block = block;
+	return id == shared->segment.id ? 0 : id;
+}
+
+/* Returns the process that has a QPN; 0: none but this one. What is known of a block holds while its entry is
+ * the same and its owner has not been buried. */
+static segment_id owner_of(struct shared *shared, const struct sim_device *device, uint32_t qpn)
 {
 	const uint32_t block = sim_table_place(&device->qps, qpn) / SIM_BLOCK_PLACES;
-	const segment_id id = blocks_owner(&shared->segment, device->index, SIM_NUMBERS_QP, block);
+	struct known_owner *known = &shared->owners[block % OWNERS_KNOWN];
 
-	return id == shared->segment.id ? 0 : id;
+	if (known->id && known->block == block && known->device == device->index &&
+	    atomic_load_explicit(known->entry, memory_order_acquire) == known->value &&
+	    places_id(&shared->segment, segment_id_place(known->id)) == known->id)
+		return known->id == shared->segment.id ? 0 : known->id;
+	return look_up_owner(shared, known, device->index, block);
 }
 
 /* --- room --- */
@@ -914,6 +942,7 @@ static void forget(struct shared *shared)
 		free(shared->out[i].routes);
 	}
 	memset(shared->out, 0, sizeof(shared->out));
+	memset(shared->owners, 0, sizeof(shared->owners));
 	shared->waiting = 0;
 	shared->relieved = false;
 	shared->touched_count = 0;

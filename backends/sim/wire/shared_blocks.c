@@ -128,8 +128,8 @@ bool blocks_claim(struct segment *segment, uint32_t device, enum sim_numbers num
 	return claimed;
 }
 
-segment_id blocks_owner(const struct segment *segment, uint32_t device, enum sim_numbers numbers,
-			uint32_t block)
+segment_id blocks_owner_at(const struct segment *segment, uint32_t device, enum sim_numbers numbers,
+			   uint32_t block, const _Atomic uint64_t **entry, uint64_t *value)
 {
 	struct blocks blocks;
 	segment_id owner;
@@ -139,8 +139,19 @@ segment_id blocks_owner(const struct segment *segment, uint32_t device, enum sim
 	blocks = blocks_of(segment, device, numbers);
 	if (block >= blocks.count)
 		return 0;
-	owner = entry_owner(atomic_load_explicit(&blocks.entries[block], memory_order_acquire));
+	*entry = &blocks.entries[block];
+	*value = atomic_load_explicit(*entry, memory_order_acquire);
+	owner = entry_owner(*value);
 	return owner && places_id(segment, segment_id_place(owner)) == owner ? owner : 0;
+}
+
+segment_id blocks_owner(const struct segment *segment, uint32_t device, enum sim_numbers numbers,
+			uint32_t block)
+{
+	const _Atomic uint64_t *entry;
+	uint64_t value;
+
+	return blocks_owner_at(segment, device, numbers, block, &entry, &value);
 }
 
 void blocks_free(struct segment *segment, segment_id owner)

@@ -13,6 +13,11 @@ bool blocks_claim(struct segment *segment, uint32_t device, enum sim_numbers num
 segment_id blocks_owner(const struct segment *segment, uint32_t device, enum sim_numbers numbers,
 			uint32_t block);
 
+/* The same, and sets *entry to where the table says so, and *value to what the table says. 0: may leave both as
+ * they are. */
+segment_id blocks_owner_at(const struct segment *segment, uint32_t device, enum sim_numbers numbers,
+			   uint32_t block, const _Atomic uint64_t **entry, uint64_t *value);
+
 /* Takes all blocks away from a process. The caller holds the lock. */
 void blocks_free(struct segment *segment, segment_id owner);
 

@@ -5,21 +5,32 @@
 #include "sim/object/device.h"
 
 #include <stddef.h>
+#include <string.h>
 
-static struct wire *wire_of(const struct wires *wires, const struct sim_device *device)
+/* A device gets its wire once, and keeps it until wires_close(). A device without a wire may get one later. */
+static struct wire *look_up(struct wires *wires, const struct sim_device *device)
 {
 	struct wire *wire = wires->first;
 
 	while (wire && !wire->has(wire, device))
 		wire = wire->next;
+	if (wire)
+		wires->known[device->index % WIRES_KNOWN] = (struct wires_known){device, wire};
 	return wire;
+}
+
+static inline struct wire *wire_of(struct wires *wires, const struct sim_device *device)
+{
+	const struct wires_known *known = &wires->known[device->index % WIRES_KNOWN];
+
+	return known->device == device ? known->wire : look_up(wires, device);
 }
 
 /*
  * Returns the wire by which packets from a port leave; NULL if they cannot leave. A port that the engine
  * knows (dest) is reached by its own wire, and only if other processes have QPs on it.
  */
-static struct wire *way_to(const struct wires *wires, const struct sim_port *source,
+static struct wire *way_to(struct wires *wires, const struct sim_port *source,
 			   const struct sim_port *dest)
 {
 	struct wire *wire = wire_of(wires, dest ? dest->device : source->device);
@@ -275,6 +286,7 @@ void wires_close(struct wires *wires)
 {
 	if (wires->first && wires->engine)
 		sim_way_out_set(wires->engine, NULL);
+	memset(wires->known, 0, sizeof(wires->known));
 	while (wires->first) {
 		struct wire *wire = wires->first;
 

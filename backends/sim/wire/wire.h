@@ -42,9 +42,16 @@ struct wire {
 	void (*close)(struct wire *wire);
 };
 
+/* Each packet asks for the wire of a device: the answers for the last devices are kept. */
+#define WIRES_KNOWN 8u
+
 struct wires {
 	struct wire *first;
 	struct sim_engine *engine;
+	struct wires_known {
+		const struct sim_device *device;
+		struct wire *wire;
+	} known[WIRES_KNOWN]; /* by the index of the device; NULL: not known */
 };
 
 /* Adds a wire, and gives the engine one way out that leads to all of them: `wires` must stay where it is. */
