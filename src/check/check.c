@@ -16,60 +16,40 @@
 #include <verbena/verbs.h>
 
 static const struct check_rule *const rules[] = {
-	&rule_buffer,	&rule_memory, &rule_target, &rule_completion, &rule_queue, &rule_chain,
-	&rule_lost,	&rule_event,  &rule_poll,   &rule_receive,    &rule_ends,  &rule_path,
-	&rule_datagram, &rule_key,    &rule_thread, &rule_fork,	      &rule_limit, &rule_order,
-	&rule_race,	&rule_far,    &rule_qkey,
+#define RULE(name) &rule_##name,
+	CHECK_RULES(RULE)
+#undef RULE
 };
 
 #define RULE_COUNT COUNT(rules)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while a rule runs */
 static bool enabled;
+unsigned int check_alerts;
 
-/* The functions of the rules that are wanted, made from the table, so that a call asks no rule that does
- * not want it. */
-static const struct check_hook *hooks[LAYER_VERBS][RULE_COUNT + 1];
-static struct {
-	void (*posted[RULE_COUNT + 1])(struct check_call *, struct check_qp *, struct work *);
-	void (*done[RULE_COUNT + 1])(struct check_call *, struct check_qp *, struct work *,
-				     const struct ibv_wc *);
-	void (*polled[RULE_COUNT + 1])(struct check_call *, struct check_qp *, struct ibv_wc *);
-	void (*dropped[RULE_COUNT + 1])(struct check_call *, struct check_qp *, struct work *);
-	void (*refused[RULE_COUNT + 1])(struct check_call *, struct check_qp *, struct work *);
-	void (*look[RULE_COUNT + 1])(struct check_call *);
-} fns;
-static const struct check_hook *tracks[LAYER_VERBS];
-
-void check_posted(struct check_call *check, struct check_qp *qp, struct work *work)
-{
-	for (unsigned int i = 0; fns.posted[i]; i++)
-		fns.posted[i](check, qp, work);
-}
-
-void check_done(struct check_call *check, struct check_qp *qp, struct work *work,
-		const struct ibv_wc *wc)
-{
-	for (unsigned int i = 0; fns.done[i]; i++)
-		fns.done[i](check, qp, work, wc);
-}
-
-void check_polled(struct check_call *check, struct check_qp *qp, struct ibv_wc *wc)
-{
-	for (unsigned int i = 0; fns.polled[i]; i++)
-		fns.polled[i](check, qp, wc);
-}
+/* What a call of a verb needs, made from the tables of hooks, so that a call asks no rule that
+ * does not want it. The last function of each list is NULL. */
+static struct needs {
+	uint8_t kind; /* enum object_kind of the first argument; OBJECT_KINDS: another one */
+	bool after_success, after_failure;
+	/* track.c is the last one before the verb, and the first one after it. */
+	void (*before_rarely[RULE_COUNT + 1])(struct check_call *check);
+	void (*before[2 * RULE_COUNT + 2])(struct check_call *check);
+	void (*after[RULE_COUNT + 2])(struct check_call *check);
+} needs[LAYER_VERBS];
 
 void check_dropped(struct check_call *check, struct check_qp *qp, struct work *work)
 {
-	for (unsigned int i = 0; fns.dropped[i]; i++)
-		fns.dropped[i](check, qp, work);
+	for (unsigned int i = 0; i < RULE_COUNT; i++)
+		if (rules[i]->dropped)
+			rules[i]->dropped(check, qp, work);
 }
 
 void check_refused(struct check_call *check, struct check_qp *qp, struct work *work)
 {
-	for (unsigned int i = 0; fns.refused[i]; i++)
-		fns.refused[i](check, qp, work);
+	for (unsigned int i = 0; i < RULE_COUNT; i++)
+		if (rules[i]->refused)
+			rules[i]->refused(check, qp, work);
 }
 
 /* --- what rules ask --- */
@@ -134,44 +114,51 @@ const char *check_work_name(const struct work *work, char *text, size_t size_byt
 
 /* --- the layer --- */
 
-/* What a call of a verb needs, made from the tables. */
-static struct {
-	uint8_t kind; /* enum object_kind of the first argument; OBJECT_KINDS: another one */
-	bool after_success, after_failure;
-} needs[LAYER_VERBS];
-
 /* A program may give any pointer: what neither the sanitizer nor the layers know is not read. */
-static struct check_qp *known_qp(struct ibv_qp *qp)
+static CHECK_RARE struct check_qp *new_qp(struct ibv_qp *qp)
 {
-	struct check_qp *known = object_find_qp(qp);
 	struct layer_object found;
 
-	return known || !layer_object_find(qp, &found) ? known : object_qp(qp);
+	return layer_object_find(qp, &found) ? object_qp(qp) : NULL;
 }
 
-static struct check_cq *known_cq(struct ibv_cq *cq)
+static CHECK_RARE struct check_cq *new_cq(struct ibv_cq *cq)
 {
-	struct check_cq *known = object_find_cq(cq);
 	struct layer_object found;
 
-	return known || !layer_object_find(cq, &found) ? known : object_cq(cq);
+	return layer_object_find(cq, &found) ? object_cq(cq) : NULL;
 }
 
 /* Describes the call. Enters its object if that was made out of sight. */
-static void describe(struct check_call *check, struct layer_call *call)
+static inline __attribute__((always_inline)) void describe(struct check_call *check,
+							   struct layer_call *call,
+							   const struct needs *need)
 {
-	*check = (struct check_call){.call = call, .state = &call->state};
+	check->call = call;
+	check->state = &call->state;
+	check->qp = NULL;
+	check->cq = NULL;
+	check->wants_after = false;
 	spot_take(call, &check->spot);
-	if (needs[call->verb].kind == OBJECT_QP)
-		check->qp = known_qp(check_pointer(check, 0));
-	else if (needs[call->verb].kind == OBJECT_CQ)
-		check->cq = known_cq(check_pointer(check, 0));
+	if (need->kind == OBJECT_QP) {
+		check->qp = object_find_qp(check_pointer(check, 0));
+		if (!check->qp)
+			check->qp = new_qp(check_pointer(check, 0));
+	} else if (need->kind == OBJECT_CQ) {
+		check->cq = object_find_cq(check_pointer(check, 0));
+		if (!check->cq)
+			check->cq = new_cq(check_pointer(check, 0));
+	}
 }
 
+/* What rules with wanted() look at is in the lists of before(). */
 static void look(struct check_call *check)
 {
-	for (unsigned int i = 0; fns.look[i]; i++)
-		fns.look[i](check);
+#define CALL(name)                                   \
+	if (rule_##name.look && !rule_##name.wanted) \
+		rule_##name.look(check);
+	CHECK_RULES(CALL)
+#undef CALL
 }
 
 /* Returns true if the lock is taken: a process with one thread needs none. */
@@ -190,21 +177,25 @@ static void leave(bool locked)
 		pthread_mutex_unlock(&lock);
 }
 
+static void call_each(void (*const *fn)(struct check_call *check), struct check_call *check)
+{
+	for (; *fn; fn++)
+		(*fn)(check);
+}
+
 static int before(struct layer_call *call)
 {
-	const struct check_hook *const *hook = hooks[call->verb];
-	const struct check_hook *track = tracks[call->verb];
+	const struct needs *need = &needs[call->verb];
 	struct check_call check;
 	bool locked;
 
 	locked = enter();
-	describe(&check, call);
+	describe(&check, call, need);
 	look(&check);
-	for (; *hook; hook++)
-		if ((*hook)->before)
-			(*hook)->before(&check);
-	if (track && track->before)
-		track->before(&check);
+	if (*need->before_rarely && (!check.qp || check.qp->alerts))
+		call_each(need->before_rarely, &check);
+	call_each(need->before, &check);
+	call->skips_after = !check.wants_after && !need->after_success;
 	leave(locked);
 	return 0;
 }
@@ -217,19 +208,13 @@ static bool ends_object(const struct layer_call *call)
 
 static void run_after(struct layer_call *call)
 {
-	const struct check_hook *const *hook = hooks[call->verb];
-	const struct check_hook *track = tracks[call->verb];
 	struct check_call check = {.call = call, .state = &call->state};
 
 	if (ends_object(call))
 		spot_take(call, &check.spot);
 	else
-		describe(&check, call);
-	if (track && track->after)
-		track->after(&check);
-	for (; *hook; hook++)
-		if ((*hook)->after)
-			(*hook)->after(&check);
+		describe(&check, call, &needs[call->verb]);
+	call_each(needs[call->verb].after, &check);
 }
 
 static void after(const struct layer_call *seen)
@@ -237,7 +222,7 @@ static void after(const struct layer_call *seen)
 	struct layer_call call;
 	bool locked;
 
-	if (!(seen->err ? needs[seen->verb].after_failure : needs[seen->verb].after_success))
+	if (seen->err && !needs[seen->verb].after_failure)
 		return;
 	call = *seen;
 	locked = enter();
@@ -249,33 +234,30 @@ static struct layer checks = {.name = "check", .before = before, .after = after}
 
 /* --- beginning and end --- */
 
-#define COLLECT(member)                                                 \
-	do {                                                            \
-		unsigned int count = 0;                                 \
-                                                                        \
-		for (unsigned int i = 0; i < RULE_COUNT; i++)           \
-			if (rules[i]->member && is_wanted[i])           \
-				fns.member[count++] = rules[i]->member; \
-	} while (0)
-
-static bool is_wanted[RULE_COUNT];
-
-static void note_needs(const struct check_hook *hook)
+static void append(void (**list)(struct check_call *check), void (*fn)(struct check_call *check))
 {
-	needs[hook->verb].after_failure |= hook->after != NULL;
-	needs[hook->verb].after_success |= hook->after && !hook->after_failure_only;
+	while (*list)
+		list++;
+	*list = fn;
 }
 
-static void collect_hooks(const struct check_rule *rule)
+static void collect_before(const struct check_hook *hook)
 {
-	for (const struct check_hook *hook = rule->hooks; hook && (hook->before || hook->after);
-	     hook++) {
-		unsigned int i = 0;
+	for (; hook && (hook->before || hook->after); hook++)
+		if (hook->before)
+			append(hook->before_rarely ? needs[hook->verb].before_rarely
+						   : needs[hook->verb].before,
+			       hook->before);
+}
 
-		while (hooks[hook->verb][i])
-			i++;
-		hooks[hook->verb][i] = hook;
-		note_needs(hook);
+static void collect_after(const struct check_hook *hook)
+{
+	for (; hook && (hook->before || hook->after); hook++) {
+		if (!hook->after)
+			continue;
+		append(needs[hook->verb].after, hook->after);
+		needs[hook->verb].after_failure = true;
+		needs[hook->verb].after_success |= !hook->after_failure_only;
 	}
 }
 
@@ -291,28 +273,32 @@ static enum object_kind kind_of(enum layer_verb verb)
 	return OBJECT_KINDS;
 }
 
+static void collect_looks(const struct check_rule *rule)
+{
+	for (int i = 0; rule->wanted && rule->look && i < LAYER_VERBS; i++)
+		append(needs[i].before, rule->look);
+}
+
+static bool is_wanted(const struct check_rule *rule, const struct vb_check_options *options)
+{
+	return !rule->wanted || rule->wanted(options);
+}
+
 static void collect(const struct vb_check_options *options)
 {
-	memset(hooks, 0, sizeof(hooks));
-	memset(&fns, 0, sizeof(fns));
 	memset(needs, 0, sizeof(needs));
-	for (unsigned int i = 0; i < RULE_COUNT; i++)
-		is_wanted[i] = !rules[i]->wanted || rules[i]->wanted(options);
 	for (int i = 0; i < LAYER_VERBS; i++)
 		needs[i].kind = (uint8_t)kind_of((enum layer_verb)i);
-	for (const struct check_hook *hook = track_hooks; hook->before || hook->after; hook++) {
-		tracks[hook->verb] = hook;
-		note_needs(hook);
-	}
 	for (unsigned int i = 0; i < RULE_COUNT; i++)
-		if (is_wanted[i])
-			collect_hooks(rules[i]);
-	COLLECT(posted);
-	COLLECT(done);
-	COLLECT(polled);
-	COLLECT(dropped);
-	COLLECT(refused);
-	COLLECT(look);
+		if (is_wanted(rules[i], options))
+			collect_looks(rules[i]);
+	collect_after(track_hooks);
+	for (unsigned int i = 0; i < RULE_COUNT; i++)
+		if (is_wanted(rules[i], options)) {
+			collect_before(rules[i]->hooks);
+			collect_after(rules[i]->hooks);
+		}
+	collect_before(track_hooks);
 }
 
 static void hold(void)

@@ -18,6 +18,9 @@ struct check_call {
 	/* The object of the verb if it is a QP or a CQ, else NULL. After a verb that ends the object: NULL. */
 	struct check_qp *qp;
 	struct check_cq *cq;
+	/* A before() or a posted() sets this to have all after() of the verb called: also those that
+	 * have nothing to do after a success. */
+	bool wants_after;
 };
 
 struct check_hook {
@@ -25,7 +28,9 @@ struct check_hook {
 	/* Before the verb and after it; after it has failed, too. Either may be NULL. */
 	void (*before)(struct check_call *check);
 	void (*after)(struct check_call *check);
-	bool after_failure_only; /* after() has nothing to do if the verb has succeeded */
+	bool before_rarely; /* before() has nothing to do for a QP without alerts */
+	/* after() has nothing to do if the verb has succeeded, unless check->wants_after was set. */
+	bool after_failure_only;
 };
 
 /* A function that is not needed is NULL. */
@@ -33,11 +38,20 @@ struct check_rule {
 	const struct check_hook *hooks; /* the last one has no function */
 	/* A WR is given to the device: before the verb. qp is NULL for a receive of an SRQ. */
 	void (*posted)(struct check_call *check, struct check_qp *qp, struct work *work);
+	/* posted() is called only for works of SRQs, with SGEs that do not fit, of QPs with alerts, and
+	 * while check_alerts is not 0: for other works it has nothing to do. */
+	bool posted_rarely;
 	/* The completion of a work has been polled, or of a later work of the same send queue. wc: of
 	 * this work; NULL: it is not signalled, and a later one has succeeded. */
 	void (*done)(struct check_call *check, struct check_qp *qp, struct work *work,
 		     const struct ibv_wc *wc);
-	/* A completion is in the program's memory, which the rule may change. */
+	/* done() is called only for works that have failed, those of QPs with alerts or an SRQ, and while
+	 * check_alerts is not 0. */
+	bool done_rarely;
+	/* done() is called only for targets, for works that have failed, and while check_alerts is not 0. */
+	bool done_targets;
+	/* A failed completion, or any one while check_alerts is not 0, is in the program's memory, which
+	 * the rule may change. */
 	void (*polled)(struct check_call *check, struct check_qp *qp, struct ibv_wc *wc);
 	/* A work leaves its queue without a completion: the QP or SRQ is destroyed or the QP is
 	 * reset; qp is NULL for an SRQ. */
@@ -48,13 +62,31 @@ struct check_rule {
 	void (*look)(struct check_call *check);
 	/* The process is about to call fork(2). */
 	void (*forking)(void);
-	/* Returns false if the options do not ask for the rule: its other functions are not called then.
-	 * NULL: each program has the rule. */
+	/* Returns false if the options do not ask for the rule: its hooks and look() are not called then. Its
+	 * other functions ask for that themselves. NULL: each program has the rule. */
 	bool (*wanted)(const struct vb_check_options *options);
 	/* The process ends, or the sanitizer is disabled: forget all. */
 	void (*end)(void);
 	void (*begin)(const struct vb_check_options *options);
 };
+
+/*
+ * Of a function that a rule calls rarely. What the function needs costs nothing in the common case then:
+ * it is not inlined into the one that is called for each work request.
+ */
+#define CHECK_RARE __attribute__((noinline, cold))
+
+/* What makes each post of the process worth a closer look: a rule whose posted() is of rare use sets its
+ * part. */
+enum {
+	CHECK_ALERT_FAILED = 1 << 0, /* rule_completion.c */
+	CHECK_ALERT_LOST = 1 << 1,   /* rule_memory.c */
+	CHECK_ALERT_POISON = 1 << 2, /* rule_memory.c */
+	CHECK_ALERT_ORDER = 1 << 3,  /* rule_order.c */
+	CHECK_ALERT_RACE = 1 << 4,   /* race.c */
+};
+
+extern unsigned int check_alerts; /* 0: nothing does */
 
 /* Each argument of the call as a pointer or number. */
 static inline void *check_pointer(const struct check_call *check, unsigned int index)
@@ -92,10 +124,32 @@ void check_hold(void);
 bool check_try_hold(void);
 void check_release(void);
 
-/* The rules. */
-extern const struct check_rule rule_buffer, rule_memory, rule_target, rule_completion, rule_queue,
-	rule_chain, rule_lost, rule_event, rule_poll, rule_receive, rule_ends, rule_path,
-	rule_datagram, rule_key, rule_thread, rule_fork, rule_limit, rule_order, rule_race,
-	rule_far, rule_qkey;
+/* The rules, in the order in which they are called: rule_buffer and so on. */
+#define CHECK_RULES(RULE) \
+	RULE(buffer)      \
+	RULE(memory)      \
+	RULE(target)      \
+	RULE(completion)  \
+	RULE(queue)       \
+	RULE(chain)       \
+	RULE(lost)        \
+	RULE(event)       \
+	RULE(poll)        \
+	RULE(receive)     \
+	RULE(ends)        \
+	RULE(path)        \
+	RULE(datagram)    \
+	RULE(key)         \
+	RULE(thread)      \
+	RULE(fork)        \
+	RULE(limit)       \
+	RULE(order)       \
+	RULE(race)        \
+	RULE(far)         \
+	RULE(qkey)
+
+#define CHECK_DECLARE(name) extern const struct check_rule rule_##name;
+CHECK_RULES(CHECK_DECLARE)
+#undef CHECK_DECLARE
 
 #endif /* SRC_CHECK_CHECK_H */

@@ -245,6 +245,7 @@ struct check_qp *object_enter_qp(struct ibv_qp *qp, const struct ibv_qp_cap *cap
 	known->signals_all = signals_all;
 	known->qpn = qp->qp_num;
 	known->type = qp->qp_type;
+	known->is_datagram = qp->qp_type == IBV_QPT_UD;
 	known->pd = qp->pd;
 	known->state = qp->state;
 	known->send_cq = object_cq(qp->send_cq);
@@ -279,14 +280,6 @@ struct check_mr *object_mr(struct ibv_mr *mr, int access)
 	known->number = ++registrations;
 	enter(&known->object, mr, OBJECT_MR, mr->context);
 	return known;
-}
-
-const void *object_memory(const struct check_mr *mr, const struct ibv_sge *sge)
-{
-	if (!mr || !mr->memory || sge->addr - mr->addr > mr->length_bytes ||
-	    sge->length > mr->length_bytes - (sge->addr - mr->addr))
-		return NULL;
-	return (const char *)mr->memory + (sge->addr - mr->addr);
 }
 
 struct check_mr *object_search_mr(bool (*matches)(const struct check_mr *mr, const void *arg),

@@ -40,6 +40,9 @@ struct object {
 
 struct domain;
 
+/* Who has polled the failure of a QP, or has moved it to ERR. */
+enum qp_failure { QP_WORKS, QP_FAILED_UNSEEN, QP_FAILED };
+
 struct check_cq {
 	struct object object;
 	uint32_t cqe; /* entries; 0: unknown */
@@ -111,18 +114,29 @@ struct check_qp {
 	/* rule_queue.c */
 	uint32_t unsignalled; /* counts the last sends that were posted and are not signalled */
 	bool full_reported;
-	/* rule_lost.c: who has polled the failure, or has moved the QP to ERR */
-	enum { QP_WORKS, QP_FAILED_UNSEEN, QP_FAILED } failure;
+	/* What makes a post worth a closer look: a rule whose functions are of rare use sets its part. */
+	union {
+		struct {
+			uint8_t failure;     /* rule_lost.c: enum qp_failure */
+			bool awaits_message; /* rule_event.c: posted a receive, received nothing */
+			bool keeps_chain;    /* rule_chain.c: a failed call on one of the queues */
+			bool has_domain;     /* rule_thread.c: domain is not NULL */
+			bool ends_differ;    /* rule_ends.c: a send may show that the ends differ */
+			/* rule_receive.c: rnr_retry is 7, and min_rnr_timer of the peer is 0 */
+			bool waits_long;
+			bool is_datagram; /* rule_datagram.c */
+		};
+		uint64_t alerts; /* 0: nothing does */
+	};
+	/* rule_lost.c */
 	pthread_t failure_thread;
 	struct spot failed_at;
 	/* rule_ends.c */
 	struct spot rtr_at, rts_at; /* where the QP went to these states */
 	uint64_t first_send;	    /* of sends: the tail when the QP went to RTS */
-	bool ends_differ;	    /* a send may show that the ends differ */
 	bool ends_reported;
 	struct domain *domain; /* rule_thread.c; NULL: any thread may use the QP at any time */
 	/* rule_receive.c */
-	bool waits_long;	/* rnr_retry is 7, and min_rnr_timer of the peer is 0 */
 	bool drops_receives;	/* the reset that is running has dropped receives */
 	bool lost_receives;	/* the last reset has */
 	uint64_t receives_then; /* of receives: the tail after the last reset */
@@ -170,8 +184,12 @@ struct check_qp *object_find_qpn(const struct ibv_context *context, uint32_t qpn
 struct check_mr *object_find_lkey(const struct ibv_context *context, uint32_t lkey,
 				  const struct ibv_pd *pd);
 
-/* Returns where an SGE's bytes are in this process; NULL: unknown. mr: of its lkey, or NULL. */
-const void *object_memory(const struct check_mr *mr, const struct ibv_sge *sge);
+/* Returns true if all these bytes, as work requests name them, are in the MR. */
+static inline bool object_contains(const struct check_mr *mr, uint64_t addr, uint64_t length_bytes)
+{
+	return addr - mr->addr <= mr->length_bytes &&
+	       length_bytes <= mr->length_bytes - (addr - mr->addr);
+}
 
 /* Copies the attributes that the mask names. */
 void object_set_attr(struct check_qp *qp, const struct ibv_qp_attr *attr, int mask);

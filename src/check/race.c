@@ -35,6 +35,7 @@ static struct {
 } tsan;
 
 static char syncs[SYNCS]; /* only their addresses count */
+static bool active;	  /* the program is linked with ThreadSanitizer */
 
 static bool find_tsan(void)
 {
@@ -67,6 +68,7 @@ static bool find_tsan(void)
 
 static bool wanted(const struct vb_check_options *options)
 {
+	(void)options;
 	return find_tsan();
 }
 
@@ -119,7 +121,7 @@ static void posted(struct check_call *check, struct check_qp *qp, struct work *w
 {
 	void *own, *fiber;
 
-	if (!qp || work->inlined)
+	if (!active || !qp || work->inlined)
 		return;
 	fiber = fiber_of(qp, work->send);
 	if (!fiber)
@@ -137,13 +139,13 @@ static void posted(struct check_call *check, struct check_qp *qp, struct work *w
 static void done(struct check_call *check, struct check_qp *qp, struct work *work,
 		 const struct ibv_wc *wc)
 {
-	if (qp)
+	if (active && qp)
 		tsan.acquire(sync_of(work));
 }
 
 static void dropped(struct check_call *check, struct check_qp *qp, struct work *work)
 {
-	if (qp)
+	if (active && qp)
 		tsan.acquire(sync_of(work));
 }
 
@@ -164,7 +166,7 @@ static void end_works(struct check_qp *qp)
 
 static void polled(struct check_call *check, struct check_qp *qp, struct ibv_wc *wc)
 {
-	if (wc->status != IBV_WC_SUCCESS)
+	if (active && wc->status != IBV_WC_SUCCESS)
 		end_works(qp);
 }
 
@@ -224,8 +226,18 @@ static void before_destroy(struct check_call *check)
 		end_fibers(check->qp);
 }
 
+static void begin(const struct vb_check_options *options)
+{
+	(void)options;
+	active = find_tsan();
+	if (active)
+		check_alerts |= CHECK_ALERT_RACE;
+}
+
 static void end(void)
 {
+	check_alerts &= ~(unsigned int)CHECK_ALERT_RACE;
+	active = false;
 	for (struct object *object = object_first(OBJECT_QP); object; object = object->next_of_kind)
 		end_fibers((struct check_qp *)object);
 }
@@ -240,9 +252,12 @@ const struct check_rule rule_race = {
 	.hooks = hooks,
 	.wanted = wanted,
 	.posted = posted,
+	.posted_rarely = true,
 	.done = done,
+	.done_rarely = true,
 	.polled = polled,
 	.dropped = dropped,
 	.refused = dropped,
+	.begin = begin,
 	.end = end,
 };

@@ -22,7 +22,7 @@ static uint32_t bytes = BYTES_DEFAULT;
 /* --- what adapters may have written --- */
 
 /* Targets of works that have completed, the last ones. */
-static struct {
+static struct past {
 	const char *memory;
 	size_t length_bytes;
 	uint64_t number; /* of the last post before the completion */
@@ -140,7 +140,7 @@ static void report(const struct check_call *check, const struct check_qp *qp,
 		       "%s: the buffers of %s (%" PRIu64
 		       " bytes) have changed before its completion",
 		       check_name(qp->object.handle, object, sizeof(object)),
-		       check_work_name(work, name, sizeof(name)), work_length_bytes(work));
+		       check_work_name(work, name, sizeof(name)), work->length_bytes);
 }
 
 static void compare(const struct check_call *check, const struct check_qp *qp, struct work *work)
@@ -180,49 +180,71 @@ static void posted(struct check_call *check, struct check_qp *qp, struct work *w
 		memory_missing(check, qp, work, NULL);
 }
 
+static void keep_past(const struct work *work)
+{
+	for (uint32_t i = 0; i < work->sge_count; i++) {
+		struct past *entry = &past[past_count % PAST_MAX];
+
+		if (!work->sges[i].memory)
+			continue;
+		past_count++;
+		entry->memory = work->sges[i].memory;
+		entry->length_bytes = work->sges[i].sge.length;
+		entry->work = work->number;
+		entry->number = last_number;
+	}
+}
+
 static void done(struct check_call *check, struct check_qp *qp, struct work *work,
 		 const struct ibv_wc *wc)
 {
 	if (work->send)
 		compare(check, qp, work);
-	for (uint32_t i = 0; work->target && i < work->sge_count; i++) {
-		if (!work->sges[i].memory)
-			continue;
-		past[past_count % PAST_MAX].memory = work->sges[i].memory;
-		past[past_count % PAST_MAX].length_bytes = work->sges[i].sge.length;
-		past[past_count % PAST_MAX].work = work->number;
-		past[past_count++ % PAST_MAX].number = last_number;
-	}
+	if (work->target)
+		keep_past(work);
 }
 
 /* --- between post and completion --- */
 
 static struct {
 	uint64_t changes; /* object_changes() when the cursor was set */
-	const struct object *qp;
+	struct check_qp *qp;
 	uint64_t index;
 	unsigned int
 		skipped; /* counts the verbs that could have looked, with many sends in flight */
 } cursor;
 
+/* Returns false if the QP has no more sends. */
+static inline bool look_at_qp(struct check_call *check)
+{
+	const uint64_t count = work_count(&cursor.qp->sends);
+
+	if (cursor.index >= count)
+		return false;
+	if (count <= SENDS_FEW || ++cursor.skipped % 4 == 0)
+		compare(check, cursor.qp, work_at(&cursor.qp->sends, cursor.index++));
+	return true;
+}
+
+static __attribute__((noinline)) void look_at_others(struct check_call *check)
+{
+	for (unsigned int looked = 1; looked <= QPS_LOOKED; looked++) {
+		cursor.qp = (struct check_qp *)cursor.qp->object.next_of_kind;
+		cursor.index = 0;
+		if (!cursor.qp || looked == QPS_LOOKED || look_at_qp(check))
+			return;
+	}
+}
+
 static void look(struct check_call *check)
 {
 	if (cursor.changes != object_changes() || !cursor.qp) {
 		cursor.changes = object_changes();
-		cursor.qp = object_first(OBJECT_QP);
+		cursor.qp = (struct check_qp *)object_first(OBJECT_QP);
 		cursor.index = 0;
 	}
-	for (unsigned int i = 0; i < QPS_LOOKED && cursor.qp; i++) {
-		struct check_qp *qp = (struct check_qp *)cursor.qp;
-
-		if (cursor.index < work_count(&qp->sends)) {
-			if (work_count(&qp->sends) <= SENDS_FEW || ++cursor.skipped % 4 == 0)
-				compare(check, qp, work_at(&qp->sends, cursor.index++));
-			return;
-		}
-		cursor.qp = cursor.qp->next_of_kind;
-		cursor.index = 0;
-	}
+	if (cursor.qp && !look_at_qp(check))
+		look_at_others(check);
 }
 
 static void begin(const struct vb_check_options *options)

@@ -111,10 +111,12 @@ static void before_post(struct check_call *check, struct work_queue *queue, bool
 
 	if (!chain->accepted)
 		return;
-	if (!repeats(queue, check_pointer(check, 1), send))
+	if (!repeats(queue, check_pointer(check, 1), send)) {
 		chain->accepted = 0;
-	else
-		chain->repeats = check->call->arguments;
+		return;
+	}
+	chain->repeats = check->call->arguments;
+	check->wants_after = true;
 }
 
 static void report(const struct check_call *check, const void *handle,
@@ -180,28 +182,41 @@ static void after_post(struct check_call *check, const void *handle, struct work
 		remember(check, queue, accepted);
 }
 
+static void note_chains(struct check_qp *qp)
+{
+	qp->keeps_chain = qp->sends.chain.accepted || qp->receives.chain.accepted;
+}
+
 static void before_send(struct check_call *check)
 {
-	if (check->qp)
-		before_post(check, &check->qp->sends, true);
+	if (!check->qp)
+		return;
+	before_post(check, &check->qp->sends, true);
+	note_chains(check->qp);
 }
 
 static void after_send(struct check_call *check)
 {
-	if (check->qp)
-		after_post(check, check->qp->object.handle, &check->qp->sends, true);
+	if (!check->qp)
+		return;
+	after_post(check, check->qp->object.handle, &check->qp->sends, true);
+	note_chains(check->qp);
 }
 
 static void before_receive(struct check_call *check)
 {
-	if (check->qp)
-		before_post(check, &check->qp->receives, false);
+	if (!check->qp)
+		return;
+	before_post(check, &check->qp->receives, false);
+	note_chains(check->qp);
 }
 
 static void after_receive(struct check_call *check)
 {
-	if (check->qp)
-		after_post(check, check->qp->object.handle, &check->qp->receives, false);
+	if (!check->qp)
+		return;
+	after_post(check, check->qp->object.handle, &check->qp->receives, false);
+	note_chains(check->qp);
 }
 
 static void before_srq_receive(struct check_call *check)
@@ -221,9 +236,11 @@ static void after_srq_receive(struct check_call *check)
 }
 
 static const struct check_hook hooks[] = {
-	{LAYER_post_send, before_send, after_send},
-	{LAYER_post_recv, before_receive, after_receive},
-	{LAYER_post_srq_recv, before_srq_receive, after_srq_receive},
+	{LAYER_post_send, before_send, after_send, .before_rarely = true,
+	 .after_failure_only = true},
+	{LAYER_post_recv, before_receive, after_receive, .before_rarely = true,
+	 .after_failure_only = true},
+	{LAYER_post_srq_recv, before_srq_receive, after_srq_receive, .after_failure_only = true},
 	{0},
 };
 

@@ -34,6 +34,7 @@ static uint32_t note_failure(const struct check_call *check, const struct ibv_wc
 	const uint32_t number = failure_count++;
 	const uint32_t mark = MARK | (number & 0xff) << 8 | MARK_BITS;
 
+	check_alerts |= CHECK_ALERT_FAILED;
 	failures[number % MARKS_MAX] = (struct failure){
 		.mark = mark,
 		.cq = check->cq ? check->cq->object.handle : NULL,
@@ -200,6 +201,7 @@ static void end(void)
 	layer_watch_reads(NULL);
 	memset(failures, 0, sizeof(failures));
 	failure_count = 0;
+	check_alerts &= ~(unsigned int)CHECK_ALERT_FAILED;
 }
 
 static const struct check_hook hooks[] = {
@@ -209,4 +211,10 @@ static const struct check_hook hooks[] = {
 };
 
 const struct check_rule rule_completion = {
-	.hooks = hooks, .posted = posted, .polled = polled, .begin = begin, .end = end};
+	.hooks = hooks,
+	.posted = posted,
+	.posted_rarely = true,
+	.polled = polled,
+	.begin = begin,
+	.end = end,
+};

@@ -143,8 +143,8 @@ static uint64_t count_reads(const struct check_qp *qp)
 	return count;
 }
 
-static void look_at_send(const struct check_call *check, struct check_qp *qp,
-			 const struct work *work)
+static CHECK_RARE void look_at_send(const struct check_call *check, struct check_qp *qp,
+				    const struct work *work)
 {
 	const struct check_qp *peer = peer_find(qp);
 
@@ -183,4 +183,4 @@ static const struct check_hook hooks[] = {
 	{0},
 };
 
-const struct check_rule rule_ends = {.hooks = hooks, .posted = posted};
+const struct check_rule rule_ends = {.hooks = hooks, .posted = posted, .posted_rarely = true};

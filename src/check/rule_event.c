@@ -27,6 +27,8 @@ static void posted(struct check_call *check, struct check_qp *qp, struct work *w
 	last_number = work->number;
 	if (work->send)
 		last_send_number = work->number;
+	else if (qp && !qp->received_tick)
+		qp->awaits_message = true;
 }
 
 static void done(struct check_call *check, struct check_qp *qp, struct work *work,
@@ -36,8 +38,10 @@ static void done(struct check_call *check, struct check_qp *qp, struct work *wor
 		return;
 	if (wc->status != IBV_WC_SUCCESS && !qp->broken_tick)
 		qp->broken_tick = ++last_tick;
-	if (wc->status == IBV_WC_SUCCESS && !work->send && !qp->received_tick)
+	if (wc->status == IBV_WC_SUCCESS && !work->send && !qp->received_tick) {
 		qp->received_tick = ++last_tick;
+		qp->awaits_message = false;
+	}
 }
 
 static void after_modify(struct check_call *check)
@@ -463,4 +467,5 @@ static const struct check_hook hooks[] = {
 	{0},
 };
 
-const struct check_rule rule_event = {.hooks = hooks, .posted = posted, .done = done, .end = end};
+const struct check_rule rule_event = {
+	.hooks = hooks, .posted = posted, .done = done, .done_rarely = true, .end = end};

@@ -23,12 +23,6 @@ struct search {
 	bool ended; /* the MR has ended */
 };
 
-static bool contains(const struct check_mr *mr, uint64_t addr, uint64_t length_bytes)
-{
-	return addr - mr->addr <= mr->length_bytes &&
-	       length_bytes <= mr->length_bytes - (addr - mr->addr);
-}
-
 static bool matches(const struct check_mr *mr, const void *arg)
 {
 	const struct search *search = arg;
@@ -36,7 +30,7 @@ static bool matches(const struct check_mr *mr, const void *arg)
 	return (search->by == BY_LKEY ? mr->lkey : mr->rkey) == search->key &&
 	       (!search->context || mr->object.context == search->context) &&
 	       (mr->ended.frames[0] != NULL) == search->ended &&
-	       contains(mr, search->addr, search->length_bytes);
+	       object_contains(mr, search->addr, search->length_bytes);
 }
 
 static const struct check_mr *find(const struct search *search)
@@ -140,7 +134,7 @@ static bool has_memory(const struct work *work)
 				work->opcode == IBV_WR_BIND_MW || work->opcode == IBV_WR_DRIVER1));
 }
 
-static void posted(struct check_call *check, struct check_qp *qp, struct work *work)
+static CHECK_RARE void look_closer(struct check_call *check, struct check_qp *qp, struct work *work)
 {
 	const struct check_srq *srq = qp ? NULL : object_find_srq(check_pointer(check, 0));
 	const struct ibv_pd *pd = qp ? qp->pd : srq ? srq->pd : NULL;
@@ -149,14 +143,21 @@ static void posted(struct check_call *check, struct check_qp *qp, struct work *w
 		return;
 	for (uint32_t i = 0; i < work->sge_count && !work->key_reported; i++) {
 		const struct ibv_sge *sge = &work->sges[i].sge;
+
 		const struct check_mr *mr;
 
 		if (!sge->length)
 			continue;
 		mr = object_find_lkey(check->call->context, sge->lkey, pd);
-		if (!mr || mr->pd != pd || !contains(mr, sge->addr, sge->length))
+		if (!mr || mr->pd != pd || !object_contains(mr, sge->addr, sge->length))
 			examine(check, qp, work, i, mr, pd);
 	}
+}
+
+static void posted(struct check_call *check, struct check_qp *qp, struct work *work)
+{
+	if (!work->fits)
+		look_closer(check, qp, work);
 }
 
 /* --- at the completion --- */
@@ -258,4 +259,11 @@ static const struct check_hook hooks[] = {
 	{0},
 };
 
-const struct check_rule rule_key = {.hooks = hooks, .posted = posted, .done = done, .end = end};
+const struct check_rule rule_key = {
+	.hooks = hooks,
+	.posted = posted,
+	.posted_rarely = true,
+	.done = done,
+	.done_rarely = true,
+	.end = end,
+};

@@ -128,4 +128,10 @@ static const struct check_hook hooks[] = {
 };
 
 const struct check_rule rule_lost = {
-	.hooks = hooks, .posted = posted, .polled = polled, .dropped = dropped, .end = end};
+	.hooks = hooks,
+	.posted = posted,
+	.posted_rarely = true,
+	.polled = polled,
+	.dropped = dropped,
+	.end = end,
+};

@@ -258,9 +258,9 @@ static bool has_gone(const struct work *work, bool (*is_gone)(const struct work_
 	return false;
 }
 
-static void look_for_gone(const struct check_call *check, const void *owner, struct work *work,
-			  bool (*is_gone)(const struct work_sge *sge), const char *how,
-			  const struct spot *seen)
+static CHECK_RARE void look_for_gone(const struct check_call *check, const void *owner,
+				     struct work *work, bool (*is_gone)(const struct work_sge *sge),
+				     const char *how, const struct spot *seen)
 {
 	/* Unknown: that of the post. */
 	if (seen && !seen->frames[0])
@@ -303,11 +303,33 @@ static bool is_readable(const struct work *work)
 	return true;
 }
 
-static void look_since_seen(const struct check_call *check, const struct check_qp *qp,
-			    struct work *work, bool (*is_gone)(const struct work_sge *sge),
-			    const char *how)
+static CHECK_RARE void look_since_seen(const struct check_call *check, const struct check_qp *qp,
+				       struct work *work,
+				       bool (*is_gone)(const struct work_sge *sge), const char *how)
 {
 	look_for_gone(check, qp->object.handle, work, is_gone, how, &work->seen);
+}
+
+static __attribute__((noinline)) void look_at_target(const struct check_call *check,
+						     const struct check_qp *qp, struct work *work)
+{
+	if (!is_readable(work))
+		look_since_seen(check, qp, work, is_unmapped, "unmapped");
+}
+
+static CHECK_RARE void look_at_failed(const struct check_call *check, const struct check_qp *qp,
+				      struct work *work, const struct ibv_wc *wc)
+{
+	if (wc->status == IBV_WC_LOC_PROT_ERR || wc->status == IBV_WC_REM_ACCESS_ERR)
+		look_since_seen(check, qp, work, is_unmapped, "unmapped");
+}
+
+static CHECK_RARE void look_with_tool(const struct check_call *check, const struct check_qp *qp,
+				      struct work *work)
+{
+	if (work->target)
+		look_at_target(check, qp, work);
+	look_since_seen(check, qp, work, is_freed, "freed");
 }
 
 static void done(struct check_call *check, struct check_qp *qp, struct work *work,
@@ -315,15 +337,12 @@ static void done(struct check_call *check, struct check_qp *qp, struct work *wor
 {
 	if (work->inlined)
 		return;
-	if (wc && wc->status != IBV_WC_SUCCESS) {
-		if (wc->status == IBV_WC_LOC_PROT_ERR || wc->status == IBV_WC_REM_ACCESS_ERR)
-			look_since_seen(check, qp, work, is_unmapped, "unmapped");
-		return;
-	}
-	if (work->target && !is_readable(work))
-		look_since_seen(check, qp, work, is_unmapped, "unmapped");
-	if (poison_active)
-		look_since_seen(check, qp, work, is_freed, "freed");
+	if (wc && wc->status != IBV_WC_SUCCESS)
+		look_at_failed(check, qp, work, wc);
+	else if (poison_active)
+		look_with_tool(check, qp, work);
+	else if (work->target)
+		look_at_target(check, qp, work);
 }
 
 /* --- QPs that end with sends in flight --- */
@@ -381,6 +400,7 @@ static void keep_lost(const struct check_call *check, const struct check_qp *qp,
 {
 	struct lost *entry = &lost[lost_count++ % LOST_MAX];
 
+	check_alerts |= CHECK_ALERT_LOST;
 	*entry = (struct lost){
 		.context = qp->object.context,
 		.qpn = qp->qpn,
@@ -431,12 +451,8 @@ static bool is_again(const struct lost *entry, const struct work_sge *sge)
 	       entry->addr < sge->sge.addr + sge->sge.length;
 }
 
-static void posted(struct check_call *check, struct check_qp *qp, struct work *work)
+static CHECK_RARE void look_for_lost(struct work *work)
 {
-	if (poison_active && !work->inlined)
-		look_for_gone(check, check_pointer(check, 0), work, is_freed, "freed", NULL);
-	if (!lost_count)
-		return;
 	for (uint32_t i = 0; i < work->sge_count; i++)
 		for (unsigned int k = 0; k < LOST_MAX; k++)
 			if (is_again(&lost[k], &work->sges[i])) {
@@ -445,14 +461,20 @@ static void posted(struct check_call *check, struct check_qp *qp, struct work *w
 			}
 }
 
+static void posted(struct check_call *check, struct check_qp *qp, struct work *work)
+{
+	if (poison_active && !work->inlined)
+		look_for_gone(check, check_pointer(check, 0), work, is_freed, "freed", NULL);
+	if (lost_count)
+		look_for_lost(work);
+}
+
 /* Some adapters keep the completions of a QP that has ended: one that is polled ends the sends up to
  * its own. */
-static void polled(struct check_call *check, struct check_qp *qp, struct ibv_wc *wc)
+static CHECK_RARE void forget_lost(const struct check_call *check, const struct ibv_wc *wc)
 {
 	uint64_t number = 0;
 
-	if (!lost_count)
-		return;
 	for (unsigned int k = 0; k < LOST_MAX; k++)
 		if (lost[k].context == check->call->context && lost[k].qpn == wc->qp_num &&
 		    lost[k].wr_id == wc->wr_id)
@@ -463,8 +485,21 @@ static void polled(struct check_call *check, struct check_qp *qp, struct ibv_wc 
 			lost[k].mr_number = 0;
 }
 
+static void polled(struct check_call *check, struct check_qp *qp, struct ibv_wc *wc)
+{
+	if (lost_count)
+		forget_lost(check, wc);
+}
+
+static void begin(const struct vb_check_options *options)
+{
+	if (poison_active)
+		check_alerts |= CHECK_ALERT_POISON;
+}
+
 static void end(void)
 {
+	check_alerts &= ~(unsigned int)(CHECK_ALERT_LOST | CHECK_ALERT_POISON);
 	memset(lost, 0, sizeof(lost));
 	lost_count = 0;
 }
@@ -483,7 +518,10 @@ static const struct check_hook hooks[] = {
 
 const struct check_rule rule_memory = {.hooks = hooks,
 				       .posted = posted,
+				       .posted_rarely = true,
 				       .done = done,
+				       .done_targets = true,
 				       .polled = polled,
 				       .dropped = dropped,
+				       .begin = begin,
 				       .end = end};

@@ -97,7 +97,7 @@ static bool is_at_end(const struct landing *landing, const void *arg)
 static bool is_target(const struct check_mr *mr, const void *arg)
 {
 	const struct work *work = arg;
-	const uint64_t offset = work->remote_addr - mr->addr, length = work_length_bytes(work);
+	const uint64_t offset = work->remote_addr - mr->addr, length = work->length_bytes;
 
 	return mr->rkey == work->rkey && !mr->ended.frames[0] && mr->memory &&
 	       mr->access & IBV_ACCESS_REMOTE_WRITE && offset <= mr->length_bytes &&
@@ -149,7 +149,7 @@ static void hold(const struct check_qp *qp, const struct work *work, const void 
 static void hold_target(const struct check_qp *qp, const struct work *work)
 {
 	const struct check_mr *mr = object_search_mr(is_target, work);
-	const uint64_t length_bytes = work_length_bytes(work);
+	const uint64_t length_bytes = work->length_bytes;
 	const uint8_t *memory;
 
 	if (!mr || !length_bytes)
@@ -289,6 +289,8 @@ static bool is_atomic(enum ibv_wr_opcode opcode)
 
 static void posted(struct check_call *check, struct check_qp *qp, struct work *work)
 {
+	if (!active)
+		return;
 	if (work->target)
 		hold_buffers(qp, work);
 	for (uint32_t i = 0; !work->target && i < work->sge_count; i++)
@@ -321,7 +323,7 @@ static bool counts(const struct check_qp *qp, const struct check_qp *peer)
 
 static void polled(struct check_call *check, struct check_qp *qp, struct ibv_wc *wc)
 {
-	if (!qp)
+	if (!active || !qp)
 		return;
 	if (wc->status != IBV_WC_SUCCESS) {
 		promise_all(is_at_end, qp);
@@ -344,7 +346,7 @@ static void dropped(struct check_call *check, struct check_qp *qp, struct work *
 static void refused(struct check_call *check, struct check_qp *qp, struct work *work)
 {
 	dropped(check, qp, work);
-	if (work->send && takes_receive(work->opcode) && qp->messages)
+	if (active && work->send && takes_receive(work->opcode) && qp->messages)
 		qp->messages--;
 }
 
@@ -403,6 +405,7 @@ static void begin(const struct vb_check_options *options)
 	active = options->order;
 	if (!active)
 		return;
+	check_alerts |= CHECK_ALERT_ORDER;
 	watch.protects = !poison_active;
 	held_start(&watch);
 }
@@ -414,6 +417,7 @@ static void end(void)
 	promise_all(NULL, NULL);
 	landing_count = 0;
 	held_stop();
+	check_alerts &= ~(unsigned int)CHECK_ALERT_ORDER;
 	active = false;
 }
 
@@ -433,7 +437,9 @@ const struct check_rule rule_order = {
 	.hooks = hooks,
 	.wanted = wanted,
 	.posted = posted,
+	.posted_rarely = true,
 	.done = done,
+	.done_rarely = true,
 	.polled = polled,
 	.dropped = dropped,
 	.refused = refused,

@@ -114,4 +114,4 @@ static void end(void)
 	memset(known, 0, sizeof(known));
 }
 
-const struct check_rule rule_qkey = {.posted = posted, .end = end};
+const struct check_rule rule_qkey = {.posted = posted, .posted_rarely = true, .end = end};

@@ -129,13 +129,18 @@ static void report_small(const struct check_call *check, const struct check_cq *
 		       cq->cqe == 1 ? "y" : "ies", count);
 }
 
+static bool is_exceeded(const struct check_cq *cq)
+{
+	return cq && cq->in_flight + cq->shared > cq->cqe && cq->cqe && !cq->overrun_reported &&
+	       !cq->ignores_overrun && is_known(&cq->object);
+}
+
 /* A CQ whose counters are wrong is not looked at any more. */
 static void look_at_cq(const struct check_call *check, struct check_cq *cq)
 {
 	uint64_t count;
 
-	if (!cq || cq->in_flight + cq->shared <= cq->cqe || cq->overrun_reported || !cq->cqe ||
-	    cq->ignores_overrun || !is_known(&cq->object))
+	if (!is_exceeded(cq))
 		return;
 	cq->overrun_reported = true;
 	count = count_into(cq);
@@ -145,17 +150,33 @@ static void look_at_cq(const struct check_call *check, struct check_cq *cq)
 
 /* --- posts and completions --- */
 
-static void posted(struct check_call *check, struct check_qp *qp, struct work *work)
+static void posted_send(struct check_call *check, struct check_qp *qp, const struct work *work)
 {
-	const struct check_srq *srq;
+	qp->unsignalled = work->signalled ? 0 : qp->unsignalled + 1;
+	if (qp->knows_caps && qp->unsignalled > qp->cap.max_send_wr)
+		check->wants_after = true;
+}
 
-	if (work->send) {
-		qp->unsignalled = work->signalled ? 0 : qp->unsignalled + 1;
-		return;
-	}
-	srq = qp ? NULL : object_find_srq(check_pointer(check, 0));
+static CHECK_RARE struct check_cq *count_shared(const struct check_srq *srq)
+{
 	if (srq && srq->cq)
 		srq->cq->shared++;
+	return srq ? srq->cq : NULL;
+}
+
+/* after() of the verb looks closer at queues that may be too small: then it is known if it was refused. */
+static void posted(struct check_call *check, struct check_qp *qp, struct work *work)
+{
+	const struct check_cq *cq;
+
+	if (work->send)
+		posted_send(check, qp, work);
+	if (qp)
+		cq = work->send ? qp->send_cq : qp->recv_cq;
+	else
+		cq = count_shared(object_find_srq(check_pointer(check, 0)));
+	if (is_exceeded(cq))
+		check->wants_after = true;
 }
 
 static void done(struct check_call *check, struct check_qp *qp, struct work *work,
@@ -295,10 +316,10 @@ static void before_destroy_cq(struct check_call *check)
 }
 
 static const struct check_hook hooks[] = {
-	{LAYER_post_send, NULL, after_send},
-	{LAYER_wr_complete, NULL, after_send},
-	{LAYER_post_recv, NULL, after_receive},
-	{LAYER_post_srq_recv, NULL, after_srq_receive},
+	{LAYER_post_send, NULL, after_send, .after_failure_only = true},
+	{LAYER_wr_complete, NULL, after_send, .after_failure_only = true},
+	{LAYER_post_recv, NULL, after_receive, .after_failure_only = true},
+	{LAYER_post_srq_recv, NULL, after_srq_receive, .after_failure_only = true},
 	{LAYER_create_qp, NULL, after_create_qp},
 	{LAYER_create_qp_ex, NULL, after_create_qp},
 	{LAYER_cm_create_qp, NULL, after_cm_create_qp},
@@ -310,4 +331,5 @@ static const struct check_hook hooks[] = {
 	{0},
 };
 
-const struct check_rule rule_queue = {.hooks = hooks, .posted = posted, .done = done};
+const struct check_rule rule_queue = {
+	.hooks = hooks, .posted = posted, .done = done, .done_rarely = true};

@@ -64,11 +64,12 @@ static bool count_naks(const struct check_qp *peer, uint64_t *count)
 	return !vb_sim_counter(peer->object.context, "send_rnr_err", count);
 }
 
-static void posted(struct check_call *check, struct check_qp *qp, struct work *work)
+static CHECK_RARE void look_at_receives(const struct check_call *check, struct check_qp *qp,
+					const struct work *work)
 {
 	const struct check_qp *peer;
 
-	if (!qp || !qp->waits_long || qp->unreceived || !work->send || !takes_receive(work))
+	if (qp->unreceived || !work->send || !takes_receive(work))
 		return;
 	peer = peer_find(qp);
 	if (!peer || !waits_long(qp, peer) || work_count(&peer->receives) ||
@@ -76,6 +77,12 @@ static void posted(struct check_call *check, struct check_qp *qp, struct work *w
 		return;
 	qp->unreceived = work->number;
 	qp->unreceived_ns = layer_now_ns(check->call);
+}
+
+static void posted(struct check_call *check, struct check_qp *qp, struct work *work)
+{
+	if (qp && qp->waits_long)
+		look_at_receives(check, qp, work);
 }
 
 static void report_long(const struct check_qp *qp, const struct check_qp *peer,
@@ -97,34 +104,36 @@ static void report_long(const struct check_qp *qp, const struct check_qp *peer,
 		check_name(peer->object.handle, peer_name, sizeof(peer_name)));
 }
 
-static void look_at_wait(const struct check_call *check, struct check_qp *qp,
-			 const struct work *work)
+static CHECK_RARE void look_at_wait(const struct check_call *check, struct check_qp *qp,
+				    const struct work *work)
 {
 	const struct check_qp *peer = peer_find(qp);
 	uint64_t naks;
 
+	qp->unreceived = 0;
 	if (!peer || layer_now_ns(check->call) - qp->unreceived_ns < LONGEST_RNR_NS ||
 	    !count_naks(peer, &naks) || naks == qp->unreceived_naks)
 		return;
 	report_long(qp, peer, work);
 }
 
+static CHECK_RARE void look_at_failed(const struct check_qp *qp, const struct work *work)
+{
+	const struct check_qp *peer = peer_find(qp);
+
+	if (peer && !peer->srq && peer->receives.tail == peer->receives_then)
+		report_missing(qp, peer, work);
+}
+
 static void done(struct check_call *check, struct check_qp *qp, struct work *work,
 		 const struct ibv_wc *wc)
 {
-	const struct check_qp *peer;
-
 	if (!work->send)
 		return;
-	if (qp->unreceived && qp->unreceived == work->number) {
+	if (qp->unreceived == work->number)
 		look_at_wait(check, qp, work);
-		qp->unreceived = 0;
-	}
-	if (!wc || wc->status != IBV_WC_RNR_RETRY_EXC_ERR)
-		return;
-	peer = peer_find(qp);
-	if (peer && !peer->srq && peer->receives.tail == peer->receives_then)
-		report_missing(qp, peer, work);
+	if (wc && wc->status == IBV_WC_RNR_RETRY_EXC_ERR)
+		look_at_failed(qp, work);
 }
 
 /* --- states --- */
@@ -143,9 +152,10 @@ static void after_modify(struct check_call *check)
 		qp->unreceived = 0;
 	}
 	peer = peer_find(qp);
-	qp->waits_long = peer && waits_long(qp, peer);
+	/* A send that waits is judged when it is done. */
+	qp->waits_long = qp->unreceived || (peer && waits_long(qp, peer));
 	if (peer)
-		peer->waits_long = waits_long(peer, qp);
+		peer->waits_long = peer->unreceived || waits_long(peer, qp);
 }
 
 static const struct check_hook hooks[] = {
@@ -154,4 +164,10 @@ static const struct check_hook hooks[] = {
 };
 
 const struct check_rule rule_receive = {
-	.hooks = hooks, .posted = posted, .done = done, .dropped = dropped};
+	.hooks = hooks,
+	.posted = posted,
+	.posted_rarely = true,
+	.done = done,
+	.done_rarely = true,
+	.dropped = dropped,
+};

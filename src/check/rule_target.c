@@ -193,18 +193,14 @@ static uint64_t written_bytes(const struct ibv_wc *wc)
 	return wc->opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : wc->byte_len;
 }
 
-static void compare_tail(const struct check_call *check, const struct check_qp *qp,
-			 const struct work *work, const struct ibv_wc *wc)
+static CHECK_RARE void compare_tail(const struct check_call *check, const struct check_qp *qp,
+				    const struct work *work, const struct ibv_wc *wc)
 {
-	const uint64_t length_bytes = work_length_bytes(work);
-	uint32_t tail_bytes;
 	uint64_t sum;
+	const uint32_t tail_bytes = sum_tail(work, &sum);
 
-	if (written_bytes(wc) >= length_bytes)
-		return;
-	tail_bytes = sum_tail(work, &sum);
 	if (tail_bytes && sum != work->target_sum &&
-	    written_bytes(wc) + tail_bytes <= length_bytes && !buffer_may_be_written(work))
+	    written_bytes(wc) + tail_bytes <= work->length_bytes && !buffer_may_be_written(work))
 		report(check, qp, work, "bytes behind the message in the buffers");
 }
 
@@ -231,16 +227,26 @@ static void posted(struct check_call *check, struct check_qp *qp, struct work *w
 		watch_sums(qp, work);
 }
 
+static CHECK_RARE void leave_done(struct work *work, const struct ibv_wc *wc)
+{
+	if (!wc || wc->status != IBV_WC_SUCCESS)
+		leave(work, 0);
+	else
+		leave(work, work->send ? work->length_bytes : written_bytes(wc));
+}
+
 static void done(struct check_call *check, struct check_qp *qp, struct work *work,
 		 const struct ibv_wc *wc)
 {
-	const bool succeeded = wc && wc->status == IBV_WC_SUCCESS;
-
 	if (work->watch == TARGET_OPEN)
 		return;
-	if (work->watch == TARGET_TAIL && succeeded)
+	if (work->watch != TARGET_TAIL) {
+		leave_done(work, wc);
+		return;
+	}
+	if (wc && wc->status == IBV_WC_SUCCESS && written_bytes(wc) < work->length_bytes)
 		compare_tail(check, qp, work, wc);
-	leave(work, !succeeded ? 0 : work->send ? work_length_bytes(work) : written_bytes(wc));
+	work->watch = TARGET_OPEN;
 }
 
 static void dropped(struct check_call *check, struct check_qp *qp, struct work *work)
@@ -360,6 +366,7 @@ const struct check_rule rule_target = {
 	.hooks = hooks,
 	.posted = posted,
 	.done = done,
+	.done_targets = true,
 	.polled = polled,
 	.dropped = dropped,
 	.refused = dropped,

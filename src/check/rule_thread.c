@@ -128,8 +128,10 @@ static void set_domain(const struct check_call *check, const struct ibv_pd *pd)
 	if (check->call->err || !parents)
 		return;
 	qp = object_find_qp((const struct ibv_qp *)(uintptr_t)check->call->result);
-	if (qp)
-		qp->domain = domain_of(pd);
+	if (!qp)
+		return;
+	qp->domain = domain_of(pd);
+	qp->has_domain = qp->domain;
 }
 
 static void after_create_qp(struct check_call *check)
@@ -191,8 +193,10 @@ static void report(const struct check_call *check, const struct domain *domain, 
 			name, domain->td ? "belongs to a thread domain" : "is for a single thread");
 }
 
-static void enter(const struct check_call *check, struct domain *domain, const void *handle)
+/* The thread leaves the domain after the verb. */
+static CHECK_RARE void enter(struct check_call *check, struct domain *domain, const void *handle)
 {
+	check->wants_after = true;
 	if (domain->depth && !pthread_equal(domain->thread, pthread_self())) {
 		report(check, domain, handle);
 		return;
@@ -261,9 +265,9 @@ static const struct check_hook hooks[] = {
 	{LAYER_create_qp_ex, NULL, after_create_qp_ex},
 	{LAYER_create_cq_ex, NULL, after_create_cq},
 	{LAYER_destroy_cq, before_destroy_cq, NULL},
-	{LAYER_post_send, enter_qp, leave_qp},
-	{LAYER_post_recv, enter_qp, leave_qp},
-	{LAYER_wr_start, enter_qp, NULL},
+	{LAYER_post_send, enter_qp, leave_qp, .before_rarely = true, .after_failure_only = true},
+	{LAYER_post_recv, enter_qp, leave_qp, .before_rarely = true, .after_failure_only = true},
+	{LAYER_wr_start, enter_qp, NULL, .before_rarely = true},
 	{LAYER_wr_complete, NULL, leave_qp},
 	{LAYER_wr_abort, NULL, leave_qp},
 	{LAYER_poll_cq, enter_cq, leave_cq},

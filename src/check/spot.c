@@ -8,36 +8,31 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FRAME_BYTES_MAX 65536 /* of a function that keeps no frame pointer, or of a wrong number */
-
 void spot_start(void)
 {
 	place_start();
 	guard_install();
 }
 
-/* The caller's caller, if the caller keeps a frame pointer; else the value is any number. */
-static const void *next_caller(const void *const *frame)
+const void *_Atomic spot_outside[SPOT_OUTSIDE];
+
+const void *spot_read_frame(uintptr_t frame)
 {
-	const uintptr_t above = (uintptr_t)frame[0];
 	const void *callers[2];
 
-	if (above - (uintptr_t)frame - 1 >= FRAME_BYTES_MAX || above % sizeof(void *) ||
-	    guard_copy(callers, (const void *)above, sizeof(callers)))
-		return NULL;
-	return callers[1];
+	return guard_copy(callers, (const void *)frame, sizeof(callers)) ? NULL : callers[1];
 }
 
-void spot_take(const struct layer_call *call, struct spot *spot)
+void spot_take_new(const struct layer_call *call, struct spot *spot)
 {
 	spot->verb = call->verb;
 	if (place_is_own(call->caller)) {
+		/* The program is somewhere above Verbena's own functions. */
 		place_callers(spot->frames, COUNT(spot->frames));
 		return;
 	}
-	spot->frames[0] = call->caller;
-	spot->frames[1] = next_caller(call->frame);
-	spot->frames[2] = NULL;
+	atomic_store_explicit(spot_outside_of(call->caller), call->caller, memory_order_relaxed);
+	spot_take(call, spot);
 }
 
 void spot_take_fork(struct spot *spot)

@@ -15,6 +15,75 @@ static bool failed(const struct check_call *check)
 	return check->call->err;
 }
 
+/* --- the rules --- */
+
+/*
+ * Each of these calls the functions of the rules that have one. It names the rules, and does not go
+ * through a table: so link-time optimisation leaves only the calls that are needed.
+ */
+
+static CHECK_RARE void call_rare(struct check_call *check, struct check_qp *qp, struct work *work)
+{
+#define CALL(name)                                           \
+	if (rule_##name.posted && rule_##name.posted_rarely) \
+		rule_##name.posted(check, qp, work);
+	CHECK_RULES(CALL)
+#undef CALL
+}
+
+static inline __attribute__((always_inline)) void tell_posted(struct check_call *check,
+							      struct check_qp *qp,
+							      struct work *work)
+{
+#define CALL(name)                                            \
+	if (rule_##name.posted && !rule_##name.posted_rarely) \
+		rule_##name.posted(check, qp, work);
+	CHECK_RULES(CALL)
+#undef CALL
+	if (check_alerts || !work->fits || !qp || qp->alerts)
+		call_rare(check, qp, work);
+}
+
+static CHECK_RARE void call_rare_done(struct check_call *check, struct check_qp *qp,
+				      struct work *work, const struct ibv_wc *wc)
+{
+#define CALL(name)                                       \
+	if (rule_##name.done && rule_##name.done_rarely) \
+		rule_##name.done(check, qp, work, wc);
+	CHECK_RULES(CALL)
+#undef CALL
+}
+
+static inline __attribute__((always_inline)) void tell_done(struct check_call *check,
+							    struct check_qp *qp, struct work *work,
+							    const struct ibv_wc *wc, bool failed)
+{
+	const bool alerted = failed || check_alerts;
+	const bool targets = work->target || alerted;
+
+#define CALL(name)                                                                     \
+	if (rule_##name.done && !rule_##name.done_rarely && !rule_##name.done_targets) \
+		rule_##name.done(check, qp, work, wc);
+	CHECK_RULES(CALL)
+#undef CALL
+#define CALL(name)                                                   \
+	if (targets && rule_##name.done && rule_##name.done_targets) \
+		rule_##name.done(check, qp, work, wc);
+	CHECK_RULES(CALL)
+#undef CALL
+	if (alerted || qp->alerts || qp->srq)
+		call_rare_done(check, qp, work, wc);
+}
+
+static CHECK_RARE void tell_polled(struct check_call *check, struct check_qp *qp, struct ibv_wc *wc)
+{
+#define CALL(name)              \
+	if (rule_##name.polled) \
+		rule_##name.polled(check, qp, wc);
+	CHECK_RULES(CALL)
+#undef CALL
+}
+
 /* --- posts --- */
 
 /* Returns how many WRs of a chain the device may take. */
@@ -23,29 +92,43 @@ static uint64_t chain_max(const struct check_qp *qp, uint32_t limit)
 	return qp && qp->knows_caps ? limit : WORKS_MAX;
 }
 
+/* mr: of the SGE's lkey; NULL: unknown. */
+static inline void record_sge(struct work *work, uint32_t index, const struct ibv_sge *sge,
+			      const struct check_mr *mr, const struct ibv_pd *pd)
+{
+	struct work_sge *to = &work->sges[index];
+
+	*to = (struct work_sge){.sge = *sge};
+	work->length_bytes += sge->length;
+	if (mr)
+		to->mr_number = mr->number;
+	if (mr && object_contains(mr, sge->addr, sge->length)) {
+		to->memory = mr->memory ? (const char *)mr->memory + (sge->addr - mr->addr) : NULL;
+		work->fits &= mr->pd == pd;
+	} else {
+		work->fits = false;
+	}
+}
+
 /* Copies what posts of all kinds have. Returns NULL if the verb will refuse the WR. */
-static struct work *record(struct check_call *check, struct work_queue *queue,
-			   const struct ibv_pd *pd, const struct ibv_sge *sges, int sge_count,
-			   uint32_t sges_max)
+static inline __attribute__((always_inline)) struct work *record(struct check_call *check,
+								 struct work_queue *queue,
+								 const struct ibv_pd *pd,
+								 const struct ibv_sge *sges,
+								 int sge_count, uint32_t sges_max)
 {
 	struct work *work;
 
-	if (sge_count < 0 || (uint32_t)sge_count > (sges_max ? sges_max : SGES_MAX) ||
-	    (sge_count && !sges))
+	/* A negative number is a large one here. */
+	if ((uint32_t)sge_count > (sges_max ? sges_max : SGES_MAX) || (sge_count && !sges))
 		return NULL;
 	work = work_add(queue, (uint32_t)sge_count);
 	if (!work)
 		return NULL;
-	for (int i = 0; i < sge_count; i++) {
-		const struct check_mr *mr =
-			object_find_lkey(check->call->context, sges[i].lkey, pd);
-
-		work->sges[i] = (struct work_sge){
-			.sge = sges[i],
-			.memory = object_memory(mr, &sges[i]),
-			.mr_number = mr ? mr->number : 0,
-		};
-	}
+	work->fits = true;
+	for (uint32_t i = 0; i < (uint32_t)sge_count; i++)
+		record_sge(work, i, &sges[i],
+			   object_find_lkey(check->call->context, sges[i].lkey, pd), pd);
 	work->number = ++posts;
 	work->posted = check->spot;
 	return work;
@@ -93,7 +176,7 @@ static void record_send(struct check_call *check, struct check_qp *qp, const str
 	note_remote(qp, wr, work);
 	if (work->signalled && qp->send_cq)
 		qp->send_cq->in_flight++;
-	check_posted(check, qp, work);
+	tell_posted(check, qp, work);
 }
 
 /* The batch of ibv_wr_complete() has one pointer more than the list of ibv_post_send(). */
@@ -135,7 +218,7 @@ static void before_receives_of(struct check_call *check, struct work_queue *queu
 		work->wr = wr;
 		if (cq)
 			cq->in_flight++;
-		check_posted(check, check->qp, work);
+		tell_posted(check, check->qp, work);
 		count++;
 	}
 	*check->state = count;
@@ -217,48 +300,61 @@ static void after_srq_receives(struct check_call *check)
 
 /* --- completions --- */
 
+static struct work_queue *receives_of(struct check_qp *qp)
+{
+	return qp->srq ? &qp->srq->receives : &qp->receives;
+}
+
 static void leave_cq(struct check_cq *cq, const struct work *work)
 {
 	if (cq && work->signalled && cq->in_flight)
 		cq->in_flight--;
 }
 
-/* The works before it have no completion of their own. */
-static void end_sends(struct check_call *check, struct check_qp *qp, uint64_t index,
-		      const struct ibv_wc *wc)
+/* Sends that are not signalled end with a later one. */
+static __attribute__((noinline)) void end_earlier(struct check_call *check, struct check_qp *qp,
+						  uint64_t count)
 {
-	for (uint64_t i = 0; i <= index; i++) {
-		struct work *work = work_at(&qp->sends, i);
-
-		leave_cq(qp->send_cq, work);
-		check_done(check, qp, work, i == index ? wc : NULL);
+	for (uint64_t i = 0; i < count; i++) {
+		leave_cq(qp->send_cq, work_at(&qp->sends, i));
+		tell_done(check, qp, work_at(&qp->sends, i), NULL, false);
 	}
+}
+
+/* work: that of the index. */
+static inline __attribute__((always_inline)) void end_send(struct check_call *check,
+							   struct check_qp *qp, struct work *work,
+							   uint64_t index, const struct ibv_wc *wc,
+							   bool failed)
+{
+	if (index)
+		end_earlier(check, qp, index);
+	leave_cq(qp->send_cq, work);
+	tell_done(check, qp, work, wc, failed);
 	work_leave(&qp->sends, index + 1);
 }
 
 /* Receives of an SRQ complete in any order. */
-static void end_receive(struct check_call *check, struct check_qp *qp, uint64_t index,
-			const struct ibv_wc *wc)
+static inline __attribute__((always_inline)) void end_receive(struct check_call *check,
+							      struct check_qp *qp,
+							      struct work_queue *queue,
+							      struct work *work,
+							      const struct ibv_wc *wc, bool failed)
 {
-	struct work_queue *queue = qp->srq ? &qp->srq->receives : &qp->receives;
-	struct work *work = work_at(queue, index);
-
 	if (!qp->srq)
 		leave_cq(qp->recv_cq, work);
-	check_done(check, qp, work, wc);
+	tell_done(check, qp, work, wc, failed);
 	work->done = true;
 	while (work_count(queue) && work_at(queue, 0)->done)
 		work_leave(queue, 1);
 }
 
-/* Returns true if the completion is of the send queue. A failed one does not say so. */
-static bool is_of_send(const struct check_call *check, const struct check_qp *qp,
-		       const struct ibv_wc *wc, uint64_t send, uint64_t receive)
+/* Returns true if a failed completion is of the send queue: it does not say so itself. */
+static CHECK_RARE bool is_of_send(const struct check_call *check, const struct check_qp *qp,
+				  const struct ibv_wc *wc, uint64_t send, uint64_t receive)
 {
 	struct vb_completion_why why;
 
-	if (wc->status == IBV_WC_SUCCESS)
-		return !(wc->opcode & IBV_WC_RECV);
 	if (send == UINT64_MAX || receive == UINT64_MAX)
 		return receive == UINT64_MAX;
 	if (qp->send_cq != qp->recv_cq)
@@ -266,43 +362,76 @@ static bool is_of_send(const struct check_call *check, const struct check_qp *qp
 	return vb_completion_why(qp->object.context, wc, &why) || why.send;
 }
 
-static void end_work(struct check_call *check, struct check_qp *qp, const struct ibv_wc *wc)
+static CHECK_RARE void end_failed(struct check_call *check, struct check_qp *qp,
+				  const struct ibv_wc *wc)
 {
-	const struct work_queue *receives = qp->srq ? &qp->srq->receives : &qp->receives;
-	const bool failed = wc->status != IBV_WC_SUCCESS;
-	const bool maybe_send = failed || !(wc->opcode & IBV_WC_RECV);
-	const bool maybe_receive = failed || wc->opcode & IBV_WC_RECV;
-	const uint64_t send = maybe_send ? work_find(&qp->sends, wc->wr_id, failed) : UINT64_MAX;
-	const uint64_t receive =
-		maybe_receive ? work_find(receives, wc->wr_id, failed) : UINT64_MAX;
+	const uint64_t send = work_find(&qp->sends, wc->wr_id, true);
+	const uint64_t receive = work_find(receives_of(qp), wc->wr_id, true);
 
 	if (send == UINT64_MAX && receive == UINT64_MAX)
 		return;
 	if (is_of_send(check, qp, wc, send, receive))
-		end_sends(check, qp, send, wc);
+		end_send(check, qp, work_at(&qp->sends, send), send, wc, true);
 	else
-		end_receive(check, qp, receive, wc);
+		end_receive(check, qp, receives_of(qp), work_at(receives_of(qp), receive), wc,
+			    true);
 }
 
-static void see_completion(struct check_call *check, struct ibv_wc *wc)
+static inline __attribute__((always_inline)) void end_work(struct check_call *check,
+							   struct check_qp *qp,
+							   const struct ibv_wc *wc)
 {
-	struct check_qp *qp = object_find_qpn(check->call->context, wc->qp_num);
+	const bool receive = wc->opcode & IBV_WC_RECV;
+	struct work_queue *queue = receive ? receives_of(qp) : &qp->sends;
+	struct work *work = work_at(queue, 0);
+	uint64_t index = 0;
 
-	if (qp)
-		end_work(check, qp, wc);
-	if (qp && wc->status != IBV_WC_SUCCESS && !qp->failed) {
-		qp->failed = true;
-		qp->failure_polled = check->spot;
+	/* Most often it is the first one. */
+	if (!work_count(queue) || !work_ends(work, wc->wr_id, false)) {
+		index = work_find(queue, wc->wr_id, false);
+		if (index == UINT64_MAX)
+			return;
+		work = work_at(queue, index);
 	}
-	check_polled(check, qp, wc);
+	if (receive)
+		end_receive(check, qp, queue, work, wc, false);
+	else
+		end_send(check, qp, work, index, wc, false);
 }
 
+/* qp: that of the completion, or NULL. */
+static inline __attribute__((always_inline)) void see_completion_of(struct check_call *check,
+								    struct check_qp *qp,
+								    struct ibv_wc *wc)
+{
+	if (qp && wc->status == IBV_WC_SUCCESS) {
+		end_work(check, qp, wc);
+	} else if (qp) {
+		end_failed(check, qp, wc);
+		if (!qp->failed)
+			qp->failure_polled = check->spot;
+		qp->failed = true;
+	}
+	if (check_alerts || wc->status != IBV_WC_SUCCESS)
+		tell_polled(check, qp, wc);
+}
+
+static __attribute__((noinline)) void see_completion(struct check_call *check, struct ibv_wc *wc)
+{
+	see_completion_of(check, object_find_qpn(check->call->context, wc->qp_num), wc);
+}
+
+/* Often, completions in a row are of one QP. */
 static void after_poll(struct check_call *check)
 {
 	struct ibv_wc *wc = check_pointer(check, 2);
+	struct check_qp *qp = NULL;
 
-	for (int64_t i = 0; i < (int64_t)check->call->result; i++)
-		see_completion(check, &wc[i]);
+	for (int64_t i = 0; i < (int64_t)check->call->result; i++) {
+		if (!qp || qp->qpn != wc[i].qp_num)
+			qp = object_find_qpn(check->call->context, wc[i].qp_num);
+		see_completion_of(check, qp, &wc[i]);
+	}
 }
 
 /* Of ibv_start_poll() and ibv_next_poll(): NULL if the CQ was empty. */

@@ -14,10 +14,6 @@ extern const struct check_hook track_hooks[];
 /* The first object of the program exists. */
 void check_watch_forks(void);
 
-void check_posted(struct check_call *check, struct check_qp *qp, struct work *work);
-void check_done(struct check_call *check, struct check_qp *qp, struct work *work,
-		const struct ibv_wc *wc);
-void check_polled(struct check_call *check, struct check_qp *qp, struct ibv_wc *wc);
 void check_dropped(struct check_call *check, struct check_qp *qp, struct work *work);
 void check_refused(struct check_call *check, struct check_qp *qp, struct work *work);
 

@@ -54,22 +54,12 @@ static bool grow(struct work_queue *queue, uint32_t works, uint32_t sges_each)
 	return true;
 }
 
-struct work *work_add(struct work_queue *queue, uint32_t sge_count)
+__attribute__((noinline, cold)) bool work_queue_grow(struct work_queue *queue, uint32_t sge_count)
 {
 	const bool full = work_count(queue) == queue->capacity;
-	struct work *work;
 
-	if ((full || sge_count > queue->sges_each) &&
-	    !grow(queue, full ? 2 * queue->capacity : queue->capacity,
-		  sge_count > queue->sges_each ? sge_count : queue->sges_each))
-		return NULL;
-	work = work_of(queue, queue->tail);
-	*work = (struct work){
-		.sge_count = sge_count,
-		.sges = sges_of(queue, queue->tail),
-	};
-	queue->tail++;
-	return work;
+	return grow(queue, full ? 2 * queue->capacity : queue->capacity,
+		    sge_count > queue->sges_each ? sge_count : queue->sges_each);
 }
 
 void work_take_back(struct work_queue *queue, uint64_t count)
@@ -79,20 +69,8 @@ void work_take_back(struct work_queue *queue, uint64_t count)
 
 uint64_t work_find(const struct work_queue *queue, uint64_t wr_id, bool failed)
 {
-	for (uint64_t i = 0; i < work_count(queue); i++) {
-		const struct work *work = work_at(queue, i);
-
-		if (work->wr_id == wr_id && !work->done && (work->signalled || failed))
+	for (uint64_t i = 0; i < work_count(queue); i++)
+		if (work_ends(work_at(queue, i), wr_id, failed))
 			return i;
-	}
 	return UINT64_MAX;
-}
-
-uint64_t work_length_bytes(const struct work *work)
-{
-	uint64_t length_bytes = 0;
-
-	for (uint32_t i = 0; i < work->sge_count; i++)
-		length_bytes += work->sges[i].sge.length;
-	return length_bytes;
 }

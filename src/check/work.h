@@ -17,37 +17,37 @@ struct work_sge {
 };
 
 struct work {
+	/* These are set before they are read. */
+	struct spot posted;
+	struct spot seen;    /* rule_buffer.c: the last verb at which the buffers had this sum */
+	uint64_t sum;	     /* rule_buffer.c */
+	uint64_t target_sum; /* of the buffers with TARGET_WHOLE, of their end with TARGET_TAIL */
+	/* work_add() sets all others to 0, or the post sets them. */
 	uint64_t wr_id;
 	uint64_t number; /* of the post, in the process, from 1 */
-	bool send;	 /* false: a receive */
-	bool signalled;	 /* a receive always is */
-	bool inlined;	 /* the buffers are free since the post */
-	bool target;	 /* the adapter writes to the buffers */
-	bool done; /* of a receive that waits for earlier ones of its SRQ to leave the queue */
-	enum ibv_wr_opcode opcode; /* of a send */
 	uint64_t remote_addr;
-	uint32_t rkey;
 	const struct ibv_ah *ah; /* of a datagram; else NULL */
-	uint32_t remote_qpn, remote_qkey;
-	const void *wr; /* the program's structure; only for comparison */
-	struct spot posted;
-	uint32_t sge_count;
+	const void *wr;		 /* the program's structure; only for comparison */
 	struct work_sge *sges;
-	/* rule_buffer.c */
-	uint64_t sum;
-	struct spot seen; /* the last verb at which the buffers had this sum */
-	bool summed;	  /* the sum is known, and no change was reported */
-	/* rule_memory.c */
-	const struct ibv_mw *mw; /* that the work request binds; NULL: none */
-	bool ending;		 /* a verb is about to end the address handle or MW */
-	bool missing;		 /* its memory is not mapped, and this was looked into */
+	uint64_t length_bytes;	 /* of all SGEs */
+	const struct ibv_mw *mw; /* rule_memory.c: that the work request binds; NULL: none */
+	uint32_t sge_count;
+	uint32_t rkey;
+	uint32_t remote_qpn, remote_qkey;
+	enum ibv_wr_opcode opcode; /* of a send */
 	/* rule_target.c */
 	enum { TARGET_OPEN, TARGET_HIDDEN, TARGET_SHARED, TARGET_WHOLE, TARGET_TAIL } watch;
-	uint64_t target_sum; /* of the buffers with TARGET_WHOLE, of their end with TARGET_TAIL */
-	/* rule_key.c */
-	bool key_reported;
-	/* rule_lost.c */
-	bool after_failure; /* posted by the thread that knew that the QP had failed */
+	bool send;	/* false: a receive */
+	bool signalled; /* a receive always is */
+	bool inlined;	/* the buffers are free since the post */
+	bool target;	/* the adapter writes to the buffers */
+	bool done;	/* of a receive that waits for earlier ones of its SRQ to leave the queue */
+	bool fits;	/* all SGEs are in MRs of the queue's PD */
+	bool summed;	/* rule_buffer.c: the sum is known, and no change was reported */
+	bool ending;	/* rule_memory.c: a verb is about to end the address handle or MW */
+	bool missing;	/* rule_memory.c: its memory is not mapped, and this was looked into */
+	bool key_reported;  /* rule_key.c */
+	bool after_failure; /* rule_lost.c: posted by the thread that knew that the QP had failed */
 };
 
 /* rule_chain.c: what the last failed call of a queue had accepted. */
@@ -73,9 +73,8 @@ struct work_queue {
 bool work_queue_init(struct work_queue *queue, uint32_t works, uint32_t sges_each);
 void work_queue_free(struct work_queue *queue);
 
-/* Returns a new work at the end, with room for its SGEs; NULL without memory. The places of works
- * may change. */
-struct work *work_add(struct work_queue *queue, uint32_t sge_count);
+/* Makes the ring larger. Returns false without memory. The places of works change. */
+bool work_queue_grow(struct work_queue *queue, uint32_t sge_count);
 
 /* Takes the last works out, which were not accepted. */
 void work_take_back(struct work_queue *queue, uint64_t count);
@@ -97,8 +96,48 @@ static inline struct work *work_at(const struct work_queue *queue, uint64_t inde
 	return work_of(queue, queue->head + index);
 }
 
-/* Returns the index of the oldest work that a completion with this wr_id is of; UINT64_MAX: none.
- * failed: the completion may be of a work that is not signalled. */
+/* Sets what a post does not always set: a structure of this size would be cleared by a loop. */
+static inline void work_reset(struct work *work)
+{
+	work->seen.frames[0] = NULL;
+	work->remote_addr = 0;
+	work->ah = NULL;
+	work->mw = NULL;
+	work->length_bytes = 0;
+	work->rkey = 0;
+	work->remote_qpn = work->remote_qkey = 0;
+	work->opcode = (enum ibv_wr_opcode)0;
+	work->watch = TARGET_OPEN;
+	work->send = work->signalled = work->inlined = work->target = work->done = false;
+	work->fits = work->summed = work->ending = work->missing = false;
+	work->key_reported = work->after_failure = false;
+}
+
+/* Returns a new work at the end, with room for its SGEs; NULL without memory. The places of works
+ * may change. */
+static inline struct work *work_add(struct work_queue *queue, uint32_t sge_count)
+{
+	struct work *work;
+
+	if ((work_count(queue) == queue->capacity || sge_count > queue->sges_each) &&
+	    !work_queue_grow(queue, sge_count))
+		return NULL;
+	work = work_of(queue, queue->tail);
+	work_reset(work);
+	work->sge_count = sge_count;
+	work->sges = &queue->sges[(queue->tail & (queue->capacity - 1)) * queue->sges_each];
+	queue->tail++;
+	return work;
+}
+
+/* Returns true if a completion with this wr_id is of the work. failed: the completion may be of a work that
+ * is not signalled. */
+static inline bool work_ends(const struct work *work, uint64_t wr_id, bool failed)
+{
+	return work->wr_id == wr_id && !work->done && (work->signalled || failed);
+}
+
+/* Returns the index of the oldest such work; UINT64_MAX: none. */
 uint64_t work_find(const struct work_queue *queue, uint64_t wr_id, bool failed);
 
 /* Takes the oldest works out. */
@@ -106,8 +145,5 @@ static inline void work_leave(struct work_queue *queue, uint64_t count)
 {
 	queue->head += count;
 }
-
-/* Returns how many bytes the SGEs have. */
-uint64_t work_length_bytes(const struct work *work);
 
 #endif /* SRC_CHECK_WORK_H */

@@ -19,18 +19,19 @@
 #if defined(__x86_64__)
 
 /*
- * guard_copy_bytes(dst, src, n), guard_touch_read(addr), guard_touch_write(addr) return 0, or 1
- * after a fault. They keep nothing on the stack: the handler only moves RIP to guard_fault. A copy
+ * guard_copy_bytes(dst, src, n), guard_sum_words(sum, words, count, factor), guard_touch_read(addr) and
+ * guard_touch_write(addr) return 0, or 1 after a fault. They keep nothing on the stack: the handler only moves RIP to guard_fault. A copy
  * of up to 64 bytes loads all bytes before it stores any. The last load of 16 or 64 bytes overlaps
  * the one before it, so that no loop is needed for the rest.
  */
 __asm__(".pushsection .text\n"
 	".p2align 6\n"
 	".hidden guard_begin, guard_end, guard_fault\n"
-	".hidden guard_copy_bytes, guard_touch_read, guard_touch_write\n"
+	".hidden guard_copy_bytes, guard_sum_words, guard_touch_read, guard_touch_write\n"
 	".globl guard_begin, guard_end, guard_fault\n"
-	".globl guard_copy_bytes, guard_touch_read, guard_touch_write\n"
+	".globl guard_copy_bytes, guard_sum_words, guard_touch_read, guard_touch_write\n"
 	".type guard_copy_bytes, @function\n"
+	".type guard_sum_words, @function\n"
 	".type guard_touch_read, @function\n"
 	".type guard_touch_write, @function\n"
 	"guard_begin:\n"
@@ -100,6 +101,34 @@ __asm__(".pushsection .text\n"
 	"7:	ret\n"
 	"	.cfi_endproc\n"
 	"	.size guard_copy_bytes, . - guard_copy_bytes\n"
+	"guard_sum_words:\n"
+	"	.cfi_startproc\n"
+	"	xorl %eax, %eax\n"
+	"	movq (%rdi), %r8\n"
+	"	subq $4, %rdx\n"
+	"	jb 2f\n"
+	"1:	imulq %rcx, %r8\n"
+	"	addq (%rsi), %r8\n"
+	"	imulq %rcx, %r8\n"
+	"	addq 8(%rsi), %r8\n"
+	"	imulq %rcx, %r8\n"
+	"	addq 16(%rsi), %r8\n"
+	"	imulq %rcx, %r8\n"
+	"	addq 24(%rsi), %r8\n"
+	"	addq $32, %rsi\n"
+	"	subq $4, %rdx\n"
+	"	jae 1b\n"
+	"2:	addq $4, %rdx\n"
+	"	jz 4f\n"
+	"3:	imulq %rcx, %r8\n"
+	"	addq (%rsi), %r8\n"
+	"	addq $8, %rsi\n"
+	"	decq %rdx\n"
+	"	jnz 3b\n"
+	"4:	movq %r8, (%rdi)\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	"	.size guard_sum_words, . - guard_sum_words\n"
 	"guard_touch_read:\n"
 	"	.cfi_startproc\n"
 	"	xorl %eax, %eax\n"
@@ -122,6 +151,7 @@ __asm__(".pushsection .text\n"
 
 extern const char guard_begin[], guard_end[], guard_fault[];
 int guard_copy_bytes(void *dst, const void *src, size_t length_bytes);
+int guard_sum_words(uint64_t *sum, const void *words, size_t count, uint64_t factor);
 int guard_touch_read(const void *addr);
 int guard_touch_write(const void *addr);
 
@@ -166,6 +196,23 @@ static int guard_copy_bytes(void *dst, const void *src, size_t length_bytes)
 	if (!length_bytes)
 		return 0;
 	return process_vm_readv(getpid(), &to, 1, &from, 1, 0) != (ssize_t)length_bytes;
+}
+
+static int guard_sum_words(uint64_t *sum, const void *words, size_t count, uint64_t factor)
+{
+	const uint64_t *from = words;
+	uint64_t block[64], all = *sum;
+	size_t part;
+
+	for (; count; from += part, count -= part) {
+		part = count < sizeof(block) / 8 ? count : sizeof(block) / 8;
+		if (guard_copy_bytes(block, from, part * 8))
+			return 1;
+		for (size_t i = 0; i < part; i++)
+			all = all * factor + block[i];
+	}
+	*sum = all;
+	return 0;
 }
 
 static bool survive(void *context)
@@ -327,6 +374,11 @@ void guard_unlock(void)
 int guard_copy(void *dst, const void *src, size_t length_bytes)
 {
 	return guard_copy_bytes(dst, src, length_bytes);
+}
+
+int guard_sum(uint64_t *sum, const void *words, size_t count, uint64_t factor)
+{
+	return guard_sum_words(sum, words, count, factor);
 }
 
 /* A walk over /proc/self/maps: the lines so far show that all bytes before `at` can be touched. */

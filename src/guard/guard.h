@@ -25,6 +25,10 @@ void guard_unlock(void);
 /* Copies. Nonzero if one of the two ranges cannot be accessed; some bytes may be copied then. */
 int guard_copy(void *dst, const void *src, size_t length_bytes);
 
+/* Does *sum = *sum * factor + word for each of `count` words of 8 bytes, which need no alignment. Nonzero if
+ * one of them cannot be read: *sum is not changed then. */
+int guard_sum(uint64_t *sum, const void *words, size_t count, uint64_t factor);
+
 /* 0 if [addr, addr + length) can be read and, if write is set, written; else EFAULT. A long range is
  * looked up in /proc/self/maps: the errno of fopen(3), such as EMFILE or ENOMEM, if that fails. */
 int guard_probe(const void *addr, size_t length_bytes, bool write);

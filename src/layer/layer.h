@@ -65,7 +65,7 @@ struct layer_verb_info {
 
 const struct layer_verb_info *layer_verb_info(enum layer_verb verb);
 
-/* A call of a verb. A layer writes to nothing in it but `refusal` and `state`. */
+/* A call of a verb. A layer writes to nothing in it but `refusal`, `state` and `skips_after`. */
 struct layer_call {
 	enum layer_verb verb;
 	const struct vb_backend *backend; /* the original, without layers */
@@ -76,6 +76,7 @@ struct layer_call {
 	const void *const *frame;	  /* the wrapper's frame: it begins with the caller's */
 	uint64_t state;	     /* the layer's own, from before() to after(); 0 at first */
 	const char *refusal; /* a before() that fails the verb may say why; NULL: it does not */
+	bool skips_after;    /* a before() may set it: after() is called only if the verb fails */
 	/* After the call: */
 	uint64_t result;	  /* what the verb returns; a negative number is sign-extended */
 	int err;		  /* the errno of a failure; 0: the verb succeeded */

@@ -13,6 +13,7 @@
 
 #include "src/layer/pack.h"
 #include "src/layer/passage.h"
+#include "src/layer/steps.h"
 #include "src/verbs/convention.h"
 
 #define PASS_VALUE(result, name, arguments, convention, route, original)               \
@@ -41,6 +42,22 @@
 	if (!passage_begin(&passage, LAYER_##name, &(route), packed))      \
 		original arguments;                                        \
 	passage_end(&passage, 0)
+
+/* The same, with all steps inlined: for the functions that programs call for each message. */
+#define PASS_INLINE(result, name, arguments, convention, route, original)                      \
+	const uint64_t packed[] = {NUMBERS arguments};                                         \
+	struct passage_thread *const thread = passage_own_thread();                            \
+	struct passage passage;                                                                \
+	result answer;                                                                         \
+	int err;                                                                               \
+                                                                                               \
+	if (thread->inside)                                                                    \
+		return original arguments;                                                     \
+	passage_note_caller(&passage);                                                         \
+	err = steps_begin(&passage, thread, LAYER_##name, &(route), packed);                   \
+	answer = err ? FAILED(convention, err, UNPACK arguments) : original arguments;         \
+	steps_end(&passage, thread, LAYER_##name, LAYER_##convention, NUMBER(answer), packed); \
+	return answer
 
 #define PASS_ERRNO     PASS_VALUE
 #define PASS_POSTED    PASS_VALUE

@@ -2,9 +2,9 @@
 #include "src/layer/passage.h"
 
 #include "src/base/failure.h"
-#include "src/layer/role.h"
 #include "src/layer/shadow.h"
 #include "src/layer/slots.h"
+#include "src/layer/steps.h"
 #include "src/verbs/dispatch.h"
 #include "src/verbs/objects.h"
 
@@ -15,11 +15,11 @@
 #include <time.h>
 #include <verbena/error.h>
 
-static struct layer *_Atomic layers[LAYERS_MAX];
+struct layer *_Atomic passage_layers[LAYERS_MAX];
 static atomic_uint layer_count;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while the two above change */
 
-static _Thread_local bool inside;
+_Thread_local struct passage_thread passage_thread;
 
 /* --- adding and removing --- */
 
@@ -34,7 +34,7 @@ static void shadow_open_context(struct ibv_context *context, const struct vb_bac
 static bool is_added(const struct layer *layer)
 {
 	for (unsigned int i = 0; i < atomic_load(&layer_count); i++)
-		if (atomic_load(&layers[i]) == layer)
+		if (atomic_load(&passage_layers[i]) == layer)
 			return true;
 	return false;
 }
@@ -51,10 +51,11 @@ int layer_add(struct layer *layer)
 	else if (count == LAYERS_MAX)
 		err = ENOMEM;
 	if (!err) {
-		atomic_store(&layers[count], layer);
+		atomic_store(&passage_layers[count], layer);
 		atomic_store(&layer_count, count + 1);
 	}
 	if (!err && !count) {
+		role_start();
 		slots_dress();
 		objects_each_context(shadow_open_context);
 	}
@@ -75,13 +76,13 @@ void layer_remove(struct layer *layer)
 
 	pthread_mutex_lock(&lock);
 	count = atomic_load(&layer_count);
-	while (i < count && atomic_load(&layers[i]) != layer)
+	while (i < count && atomic_load(&passage_layers[i]) != layer)
 		i++;
 	if (i < count) {
 		for (; i + 1 < count; i++)
-			atomic_store(&layers[i], atomic_load(&layers[i + 1]));
+			atomic_store(&passage_layers[i], atomic_load(&passage_layers[i + 1]));
 		atomic_store(&layer_count, count - 1);
-		atomic_store(&layers[count - 1], NULL);
+		atomic_store(&passage_layers[count - 1], NULL);
 		if (count == 1) {
 			slots_undress();
 			table_each(forget, NULL);
@@ -91,11 +92,6 @@ void layer_remove(struct layer *layer)
 }
 
 /* --- a call --- */
-
-bool passage_inside(void)
-{
-	return inside;
-}
 
 static void say_refused(const struct layer *layer, const struct layer_call *call, int err)
 {
@@ -108,55 +104,20 @@ static void say_refused(const struct layer *layer, const struct layer_call *call
 			     strerrorname_np(err) ?: "an errno that does not exist");
 }
 
-static void ask_layers(struct passage *passage)
+/* wr_abort and end_poll release a lock. */
+bool passage_refuse(struct passage *passage, const struct layer *layer, int err)
 {
-	struct layer_call *call = &passage->call;
-
-	for (unsigned int i = 0; i < LAYERS_MAX && !passage->refused; i++) {
-		struct layer *layer = atomic_load_explicit(&layers[i], memory_order_acquire);
-
-		if (!layer)
-			return;
-		call->state = 0;
-		call->refusal = NULL;
-		passage->refused = layer->before ? layer->before(call) : 0;
-		/* These release a lock. */
-		if (call->verb == LAYER_wr_abort || call->verb == LAYER_end_poll)
-			passage->refused = 0;
-		if (passage->refused) {
-			say_refused(layer, call, passage->refused);
-			return;
-		}
-		passage->states[passage->count] = call->state;
-		passage->layers[passage->count++] = layer;
-	}
+	if (passage->call.verb == LAYER_wr_abort || passage->call.verb == LAYER_end_poll)
+		return false;
+	passage->refused = err;
+	say_refused(layer, &passage->call, err);
+	return true;
 }
 
 int passage_begin(struct passage *passage, enum layer_verb verb, const struct route *route,
 		  const uint64_t *arguments)
 {
-	const struct layer_entry *entry = route->entry;
-
-	passage->call = (struct layer_call){
-		.verb = verb,
-		.backend = route->backend,
-		.context = route->context,
-		.device = entry && entry->device ? entry->device->name : route->device,
-		.arguments = arguments,
-		.caller = passage->call.caller,
-		.frame = passage->call.frame,
-	};
-	passage->count = 0;
-	passage->refused = 0;
-	passage->ending = NULL;
-	passage->saved_errno = errno;
-	inside = true;
-	dispatch_begin_inline();
-	ask_layers(passage);
-	if (!passage->refused && role_has(verb))
-		role_begin(passage);
-	errno = 0;
-	return passage->refused;
+	return steps_begin(passage, &passage_thread, verb, route, arguments);
 }
 
 /* The failures of conventions that do not return the errno. A backend that does not set errno fails
@@ -166,8 +127,7 @@ static int errno_or_eio(void)
 	return errno ? errno : EIO;
 }
 
-/* Returns the errno of the failure; 0: the verb has succeeded. */
-static int error_of(const struct passage *passage, int64_t result)
+int passage_error(const struct passage *passage, int64_t result)
 {
 	switch (layer_convention_of(passage->call.verb)) {
 	case LAYER_ERRNO:
@@ -220,39 +180,32 @@ static const struct vb_why *why_of(struct passage *passage)
 	return text && *text ? present_sentence(&passage->why, text) : NULL;
 }
 
-static void tell_layers(struct passage *passage)
+void passage_tell(struct passage *passage)
 {
 	struct layer_call *call = &passage->call;
+	const unsigned int tells = call->err ? ~0U : passage->tells;
 
-	while (passage->count--) {
-		struct layer *layer = passage->layers[passage->count];
+	for (unsigned int i = passage->count; i--;) {
+		struct layer *layer = passage->layers[i];
 
-		call->state = passage->states[passage->count];
+		call->state = passage->states[i];
 		/* A layer may have been removed while the verb waited. */
-		if (layer->after &&
-		    (atomic_load(&layers[passage->count]) == layer || is_added(layer)))
+		if (tells >> i & 1 && layer->after &&
+		    (atomic_load(&passage_layers[i]) == layer || is_added(layer)))
 			layer->after(call);
 	}
 }
 
+void passage_find_why(struct passage *passage)
+{
+	passage->call.why = why_of(passage);
+}
+
 void passage_end_with(struct passage *passage, uint64_t result, const uint64_t *arguments)
 {
-	int err;
+	const enum layer_verb verb = passage->call.verb;
 
-	passage->call.result = result;
-	passage->call.arguments = arguments;
-	if (passage->refused)
-		errno = passage->refused;
-	passage->call.err = error_of(passage, (int64_t)result);
-	err = errno;
-	passage->call.why = passage->call.err ? why_of(passage) : NULL;
-	if (role_has(passage->call.verb))
-		role_ended(passage);
-	tell_layers(passage);
-	if (passage->ending)
-		role_end(passage);
-	inside = false;
-	errno = err ? err : passage->saved_errno;
+	steps_end(passage, &passage_thread, verb, layer_convention_of(verb), result, arguments);
 }
 
 void passage_end(struct passage *passage, uint64_t result)

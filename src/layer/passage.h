@@ -24,6 +24,7 @@ struct route {
 struct passage {
 	struct layer_call call;
 	unsigned int count; /* counts the layers whose before() has let the call pass */
+	unsigned int tells; /* a bit for each layer whose after() is called if the verb succeeds */
 	struct layer *layers[LAYERS_MAX];
 	uint64_t states[LAYERS_MAX];
 	int refused;		    /* the errno with which a layer fails the verb; 0: none does */
@@ -36,11 +37,32 @@ struct passage {
 /* The convention of layer_verb_info(verb). */
 enum layer_convention layer_convention_of(enum layer_verb verb);
 
+/* These two belong to passage.c and steps.h. */
+struct passage_thread {
+	bool inside;		    /* the thread is inside a layered verb */
+	struct dispatch_call *call; /* of dispatch_own_call(), or NULL at first */
+};
+
+extern _Thread_local struct passage_thread passage_thread;
+extern struct layer *_Atomic passage_layers[LAYERS_MAX]; /* the first NULL ends them */
+
 /*
  * Returns true while the calling thread is inside a layered verb: what the backend or a layer calls
  * then is no call of the program, and passes no layer.
  */
-bool passage_inside(void);
+static inline bool passage_inside(void)
+{
+	return passage_thread.inside;
+}
+
+/* The compiler finds the thread's variables once in a function that calls this. */
+static inline struct passage_thread *passage_own_thread(void)
+{
+	struct passage_thread *thread = &passage_thread;
+
+	__asm__("" : "+r"(thread));
+	return thread;
+}
 
 /* Notes the caller of the function that this function is inlined into. */
 static inline __attribute__((always_inline)) void passage_note_caller(struct passage *passage)
@@ -49,7 +71,8 @@ static inline __attribute__((always_inline)) void passage_note_caller(struct pas
 	passage->call.frame = __builtin_frame_address(0);
 }
 
-/* Comes after passage_note_caller(). Returns 0, or the errno with which a layer fails the verb: then the backend must not be called. */
+/* Comes after passage_note_caller(). Returns 0, or the errno with which a layer fails the verb: then the
+ * backend must not be called. */
 int passage_begin(struct passage *passage, enum layer_verb verb, const struct route *route,
 		  const uint64_t *arguments);
 

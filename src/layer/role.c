@@ -66,10 +66,13 @@ static const struct {
 	[LAYER_cm_destroy_ep] = {.ends = LAYER_ID},
 };
 
-bool role_has(enum layer_verb verb)
+bool role_table[LAYER_VERBS];
+
+void role_start(void)
 {
-	return roles[verb].makes || roles[verb].ends || verb == LAYER_qp_to_qp_ex ||
-	       role_cm_has(verb);
+	for (int i = 0; i < LAYER_VERBS; i++)
+		role_table[i] = roles[i].makes || roles[i].ends || i == LAYER_qp_to_qp_ex ||
+				role_cm_has((enum layer_verb)i);
 }
 
 /* --- an object --- */

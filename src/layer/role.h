@@ -7,8 +7,17 @@
 
 #include "src/layer/passage.h"
 
+/* Call this when the first layer is added, before any other function. */
+void role_start(void);
+
+/* This belongs to role.c. */
+extern bool role_table[LAYER_VERBS];
+
 /* Returns true if the verb makes or ends an object. For other verbs the functions below do nothing. */
-bool role_has(enum layer_verb verb);
+static inline bool role_has(enum layer_verb verb)
+{
+	return role_table[verb];
+}
 
 /*
  * Before the backend is called: an object that the verb is to end gets its own functions back, since

@@ -179,7 +179,8 @@ void wrap_take_out(struct vb_backend *slot, const struct vb_backend *original, u
 /* --- in the objects of a context --- */
 
 /* A context without a shadow is a program's copy of one, or all layers are gone. */
-static struct route route_of(struct ibv_context *context)
+static inline __attribute__((always_inline)) struct route route_of_inline(
+	struct ibv_context *context)
 {
 	const struct layer_entry *entry = table_find(context, LAYER_CONTEXT);
 	const struct context_shadow *shadow = shadow_of(entry);
@@ -189,6 +190,11 @@ static struct route route_of(struct ibv_context *context)
 		.context = context,
 		.entry = entry,
 	};
+}
+
+static struct route route_of(struct ibv_context *context)
+{
+	return route_of_inline(context);
 }
 
 /* Returns what the shadow has in its member, or the backend's function. */
@@ -207,6 +213,15 @@ static struct route route_of(struct ibv_context *context)
 		PASS_##convention(result, name, arguments, convention, route, original); \
 	}
 
+#define INLINE_WRAPPER(result, name, parameters, arguments, convention, context)           \
+	static result object_##name parameters                                             \
+	{                                                                                  \
+		const struct route route = route_of_inline(context);                       \
+		__typeof__(result parameters) *original = ORIGINAL(route, ops.name, name); \
+                                                                                           \
+		PASS_INLINE(result, name, arguments, convention, route, original);         \
+	}
+
 #define CONTEXT_OF_CONTEXT(object) (object)
 #define CONTEXT_OF_OBJECT(object)  ((object)->context)
 #define CONTEXT_OF_INLINE(object)  ((object)->context)
@@ -216,9 +231,8 @@ static struct route route_of(struct ibv_context *context)
 #define VB_EXTENDED(result, name, parameters, arguments, convention, by, object, op)             \
 	OBJECT_WRAPPER(result, name, parameters, arguments, convention, CONTEXT_OF_##by(object), \
 		       verbs.op)
-#define VB_BASIC(result, name, parameters, arguments, convention, by, object)                    \
-	OBJECT_WRAPPER(result, name, parameters, arguments, convention, CONTEXT_OF_##by(object), \
-		       ops.name)
+#define VB_BASIC(result, name, parameters, arguments, convention, by, object) \
+	INLINE_WRAPPER(result, name, parameters, arguments, convention, CONTEXT_OF_##by(object))
 #include <verbena/verbs.def>
 
 /*

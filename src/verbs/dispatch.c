@@ -15,14 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The calling thread's present verb. */
-struct call {
-	const char *verb;	       /* NULL between verbs */
-	const struct vb_backend *slot; /* &stubs if there is no backend */
-	bool said; /* set once the verbs layer, a layer or the backend has explained the failure */
-};
-
-static _Thread_local struct call present;
+static _Thread_local struct dispatch_call present;
 
 /* "vb_modify_qp" and "stub_modify_qp" are "modify_qp". */
 static const char *verb_of(const char *function)
@@ -97,10 +90,9 @@ const struct vb_backend *dispatch_slot(void)
 	return present.verb ? present.slot : NULL;
 }
 
-void dispatch_begin_inline(void)
+struct dispatch_call *dispatch_own_call(void)
 {
-	if (!present.verb)
-		present.said = false;
+	return &present;
 }
 
 bool dispatch_said(void)

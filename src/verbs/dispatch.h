@@ -68,8 +68,22 @@ bool dispatch_event_context(const struct ibv_async_event *event,
 /* Returns the slot of the calling thread's present verb; NULL if no vb_<name>() is running. */
 const struct vb_backend *dispatch_slot(void);
 
+/* The calling thread's present verb. */
+struct dispatch_call {
+	const char *verb;	       /* NULL between verbs */
+	const struct vb_backend *slot; /* &stubs if there is no backend */
+	bool said; /* set once the verbs layer, a layer or the backend has explained the failure */
+};
+
+/* Returns that of the calling thread; it stays where it is. */
+struct dispatch_call *dispatch_own_call(void);
+
 /* Begins a call that no vb_<name>() has begun: dispatch_said() is false until a sentence is said. */
-void dispatch_begin_inline(void);
+static inline void dispatch_begin_inline(struct dispatch_call *call)
+{
+	if (!call->verb)
+		call->said = false;
+}
 
 /* Returns true if the present call has been explained, by dispatch_say() or by its backend. */
 bool dispatch_said(void);

@@ -112,6 +112,34 @@ static void identifier_kept(void)
 	close_ends();
 }
 
+/* A send of another QP, which has not failed. It is refused, since the QP is not connected. */
+static void send_elsewhere(uint64_t wr_id)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = there->cq,
+		.recv_cq = there->cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_sge sge = piece(there, 0, 64);
+	struct ibv_send_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	there->qp = ibv_create_qp(there->pd, &init);
+	need(there->qp != NULL, "QP");
+	need(ibv_post_send(there->qp, &wr, &bad) == EINVAL, "refusal"); /* @send-elsewhere */
+	close_ends();
+}
+
+static void elsewhere(void)
+{
+	send_elsewhere(fail().byte_len);
+}
+
+static void elsewhere_kept(void)
+{
+	send_elsewhere(fail().wr_id);
+}
+
 /* --- struct ibv_cq_ex --- */
 
 static struct ibv_cq_ex *open_extended(void)
@@ -194,6 +222,8 @@ static const struct mode modes[] = {
 	{"failed-immediate-kept", immediate_kept},
 	{"failed-identifier", identifier},
 	{"failed-identifier-kept", identifier_kept},
+	{"failed-elsewhere", elsewhere},
+	{"failed-elsewhere-kept", elsewhere_kept},
 	{"failed-read", extended_read},
 	{"failed-read-kept", extended_read_kept},
 	{0},

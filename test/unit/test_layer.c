@@ -655,6 +655,47 @@ void test_layer_says_why_it_refuses(void)
 	TEST_ASSERT_EQUAL_UINT(0, called.count);
 }
 
+/* --- layers that need no after() --- */
+
+static int before_and_skip(struct layer_call *call)
+{
+	write_course("c(");
+	call->skips_after = true;
+	return 0;
+}
+
+static void after_c(const struct layer_call *call)
+{
+	write_course(")c");
+}
+
+static void post(int result, const char *expected)
+{
+	struct ibv_recv_wr wr = {.num_sge = 0}, *bad;
+
+	*course = '\0';
+	answer = (uint64_t)result;
+	TEST_ASSERT_EQUAL_INT(result, ibv_post_recv((struct ibv_qp *)objects[0], &wr, &bad));
+	TEST_ASSERT_EQUAL_STRING(expected, course);
+	*course = '\0';
+	TEST_ASSERT_EQUAL_INT(result, vb_dealloc_pd((struct ibv_pd *)objects[0]));
+	TEST_ASSERT_EQUAL_STRING(expected, course);
+}
+
+void test_layer_skips_after_unless_the_verb_fails(void)
+{
+	struct layer layer_c = {.name = "c", .before = before_and_skip, .after = after_c};
+
+	TEST_ASSERT_EQUAL_INT(0, layer_add(&layer_a));
+	TEST_ASSERT_EQUAL_INT(0, layer_add(&layer_c));
+	TEST_ASSERT_EQUAL_INT(0, layer_add(&layer_b));
+	post(0, "a(c(b()b)a");
+	post(ENOMEM, "a(c(b()b)c)a");
+	refusal = EINVAL; /* of the layer below */
+	post(EINVAL, "a(c(b()c)a");
+	layer_remove(&layer_c);
+}
+
 /* --- adding --- */
 
 void test_layer_is_added_once_and_up_to_a_limit(void)

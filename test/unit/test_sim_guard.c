@@ -40,6 +40,40 @@ void test_copies_every_length_and_nothing_beside_it(void)
 	TEST_ASSERT_EQUAL_INT(0, guard_copy(map + 2 * page, map, 2 * page));
 }
 
+#define FACTOR UINT64_C(0x9e3779b97f4a7c15)
+
+/* Of each count and alignment, and each word counts. */
+void test_sums_words(void)
+{
+	for (size_t i = 0; i < page; i++)
+		map[i] = (uint8_t)(i * 7 + 1);
+	for (size_t count = 0; count < 20; count++)
+		for (size_t at = 0; at < 9; at++) {
+			uint64_t sum = 5, expected = 5, word;
+
+			for (size_t i = 0; i < count; i++) {
+				memcpy(&word, map + at + 8 * i, 8);
+				expected = expected * FACTOR + word;
+			}
+			TEST_ASSERT_EQUAL_INT(0, guard_sum(&sum, map + at, count, FACTOR));
+			TEST_ASSERT_EQUAL_HEX64(expected, sum);
+		}
+}
+
+void test_a_sum_survives_unmapped_words(void)
+{
+	guard_install();
+	munmap(map + page, page);
+	for (size_t count = 1; count < 20; count++) {
+		uint64_t sum = 5;
+
+		TEST_ASSERT_NOT_EQUAL(0,
+				      guard_sum(&sum, map + page - 8 * count + 1, count, FACTOR));
+		TEST_ASSERT_EQUAL_HEX64(5, sum);
+		TEST_ASSERT_EQUAL_INT(0, guard_sum(&sum, map + page - 8 * count, count, FACTOR));
+	}
+}
+
 /*
  * CMocka installs its own handlers when a test begins, so that each test installs the guard's
  * again.
