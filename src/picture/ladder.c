@@ -135,9 +135,8 @@ void ladder_take(struct ladder *ladder, const json_t *event, bool chosen)
 		source = packet_address(ladder, packet, "slid", "source_gid");
 	}
 	/* A capture names no devices. */
-	if (row.node == LADDER_NOWHERE && source != LADDER_NOWHERE) {
+	if (row.node == LADDER_NOWHERE && source != LADDER_NOWHERE)
 		row.node = node_at(ladder, source);
-	}
 	*new_row(ladder) = row;
 }
 
@@ -147,6 +146,8 @@ static void keep_last(struct ladder *ladder)
 				    ? ladder->row_count - ladder->last
 				    : 0;
 
+	if (!gone)
+		return;
 	for (size_t i = 0; i < gone; i++)
 		free(ladder->rows[i].text);
 	memmove(ladder->rows, ladder->rows + gone,

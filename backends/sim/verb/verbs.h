@@ -94,7 +94,7 @@ enum verb_call {
 	CALL_CLOSE, /* a notice of an opener */
 	CALL_EVENT, /* a notice to an opener: mask is the event's type */
 	CALL_END,   /* a notice to an opener: the QP has ended */
-	CALL_LOOK,    /* number and device are those of a QP; the answer's mask is its type */
+	CALL_LOOK,  /* number and device are those of a QP; the answer's mask is its type */
 	CALL_DESTROY, /* the object of an import: number is its handle, mask its kind, key its file's inode */
 };
 
