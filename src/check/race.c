@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Data races between the program and the adapter, in programs with ThreadSanitizer: the tool is told what the
- * adapter does with the buffers of work requests, as a thread that begins to read or write them with the post.
- * The post orders the program before the adapter, and the poll of the completion the adapter before the program.
- * ThreadSanitizer itself reports a program that touches a buffer in between.
+ * Data races between the program and the adapter, in programs with ThreadSanitizer. race.c tells ThreadSanitizer
+ * what the adapter does with the buffers of work requests, as a thread that begins to read or write them with the
+ * post. The post orders the program before the adapter, and the poll of the completion the adapter before the
+ * program. ThreadSanitizer itself reports a program that touches a buffer in between.
  *
  * Each queue is a thread ("fiber") of its own: its work requests complete in order, so a completion orders the
  * works before it, and no others.

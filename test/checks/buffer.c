@@ -58,7 +58,7 @@ static void changed_in_chain(void)
 	close_ends();
 }
 
-/* The buffers of those that have completed. */
+/* Changes only the buffers of work requests that have completed. */
 static void changed_in_chain_kept(void)
 {
 	connect_ends(&plan);
