@@ -3,6 +3,7 @@
 #include "test/peer/exchange.h"
 #include "test/peer/memory.h"
 #include "test/peer/mirror.h"
+#include "test/peer/mirror_cm.h"
 #include "test/peer/peer.h"
 #include "test/peer/relay.h"
 #include "test/peer/serve.h"
