@@ -51,15 +51,20 @@ static void context_pointer_is_kept(struct vt *t)
 	VT_OK(t, vb_destroy_cq(cq));
 }
 
-/* A pair whose A has completed `count` writes. */
+/* A pair whose A has completed `count` writes: each has raised an event, so its completion is in the CQ. */
 static struct ts_pair *written(struct vt *t, struct ts_options *options, unsigned int count)
 {
-	struct ts_pair *pair = ts_pair(t, options);
-	unsigned int i;
+	struct ts_pair *pair;
+	unsigned int i, tries;
 
-	for (i = 0; i < count; i++)
+	options->channels = true;
+	pair = ts_pair(t, options);
+	for (i = 0; i < count; i++) {
+		VT_OK(t, ibv_req_notify_cq(pair->a.send_cq, 0));
 		ts_write(&pair->a, .wr_id = i, .length = 8);
-	ts_settle(t);
+		for (tries = 0; !ts_cq_event(t, pair->a.send_channel, NULL); tries++)
+			VT_CHECK(t, tries < 100);
+	}
 	return pair;
 }
 
