@@ -83,8 +83,9 @@ static int run(int argc, char **argv)
 const struct cli_command cli_trace = {
 	.name = "trace",
 	.summary = "print an event log or a packet capture",
-	.synopsis = "[OPTION...] FILE\n       verbena trace show [OPTION...] FILE\n       verbena "
-		    "trace merge [-o FILE] FILE...",
+	.synopsis =
+		"[OPTION...] FILE\n       verbena trace show [OPTION...] FILE...\n       verbena "
+		"trace merge [-o FILE] FILE...",
 	.about = "Prints the events of a log (verbena run --log, vb_log_open) or the packets of a "
 		 "capture\n"
 		 "(pcap), a line each. FILE - is standard input. `verbena trace show` prints "

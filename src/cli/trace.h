@@ -24,6 +24,22 @@ int trace_read(FILE *file, const char *name, trace_take_fn *take, void *arg);
 /* The same, without the first @skip frames of a capture. */
 int trace_read_from(FILE *file, const char *name, uint64_t skip, trace_take_fn *take, void *arg);
 
+/* The frame of a capture that the event of take() was decoded from. */
+struct trace_frame {
+	const uint8_t *bytes;
+	size_t length_bytes;
+	bool infiniband;
+	uint64_t
+		start_ns; /* what the times of the capture's events count from, since 1970; 0: its own 0 */
+};
+
+/* Takes an event, its line of JSON, and its frame; NULL: it is of a log. Returns false to stop. */
+typedef bool trace_take_frame_fn(void *arg, const json_t *event, const char *line,
+				 const struct trace_frame *frame);
+
+/* The same as trace_read(), with the frames of a capture. */
+int trace_read_frames(FILE *file, const char *name, trace_take_frame_fn *take, void *arg);
+
 /* Returns how many frames a capture has. */
 uint64_t trace_count_frames(const char *path);
 
@@ -96,6 +112,9 @@ vb_words_fn trace_kind;
 /* Opens the one file of the command line; "-" is standard input. Returns enum cli_exit. */
 int trace_open(const struct cli_command *command, int argc, char **argv, FILE **file,
 	       const char **name);
+
+/* Opens a file; "-" is standard input. Sets *shown to its name for messages. Returns NULL after a message. */
+FILE *trace_open_file(const char *name, const char **shown);
 
 /* Returns true if standard output is a terminal that shows colours. */
 bool trace_wants_colour(void);

@@ -90,6 +90,16 @@ int trace_take_connection(const struct cli_command *command, const struct cli_op
 
 /* --- the file --- */
 
+FILE *trace_open_file(const char *name, const char **shown)
+{
+	FILE *file = strcmp(name, "-") == 0 ? stdin : fopen(name, "re");
+
+	*shown = file == stdin ? "standard input" : name;
+	if (!file)
+		fprintf(stderr, "verbena trace: %s: %s\n", name, strerror(errno));
+	return file;
+}
+
 int trace_open(const struct cli_command *command, int argc, char **argv, FILE **file,
 	       const char **name)
 {
@@ -97,15 +107,8 @@ int trace_open(const struct cli_command *command, int argc, char **argv, FILE **
 		return cli_bad_usage(command, "no file is given");
 	if (optind + 1 < argc)
 		return cli_bad_usage(command, "unexpected argument '%s'", argv[optind + 1]);
-	*name = argv[optind];
-	*file = strcmp(*name, "-") == 0 ? stdin : fopen(*name, "re");
-	if (!*file) {
-		fprintf(stderr, "verbena trace: %s: %s\n", *name, strerror(errno));
-		return CLI_EXIT_FAILED;
-	}
-	if (*file == stdin)
-		*name = "standard input";
-	return CLI_EXIT_OK;
+	*file = trace_open_file(argv[optind], name);
+	return *file ? CLI_EXIT_OK : CLI_EXIT_FAILED;
 }
 
 /* --- the output --- */

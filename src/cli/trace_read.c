@@ -30,7 +30,7 @@ struct reading {
 	unsigned long line; /* of a log: its number; of a capture: that of the frame */
 	unsigned long skip; /* so many frames of a capture are left out at its beginning */
 	bool wrong;	    /* set once a line was wrong */
-	trace_take_fn *take;
+	trace_take_frame_fn *take;
 	void *arg;
 };
 
@@ -101,11 +101,12 @@ static bool take_line(struct reading *reading, const char *line, bool is_whole)
 	if (wrong && !is_whole)
 		goes_on = false;
 	else if (reading->line == 1 && !wrong)
-		goes_on = check_head(reading, event) && reading->take(reading->arg, event, line);
+		goes_on = check_head(reading, event) &&
+			  reading->take(reading->arg, event, line, NULL);
 	else if (wrong)
 		complain(reading, "%s", wrong);
 	else
-		goes_on = reading->take(reading->arg, event, line);
+		goes_on = reading->take(reading->arg, event, line, NULL);
 	if (reading->line == 1 && wrong)
 		goes_on = false;
 	json_decref(event);
@@ -158,13 +159,15 @@ static void add_reason(json_t *event, enum vb_reason reason, const char *sentenc
 				      "number", number, "text", sentence));
 }
 
-static bool take_packet(struct reading *reading, const struct vb_packet *packet, uint64_t time_ns,
-			bool has_time, bool is_wrong)
+static bool take_packet(struct reading *reading, const struct vb_packet *packet,
+			const struct trace_frame *frame, uint64_t time_ns, bool is_wrong)
 {
 	char text[RECORD_BYTES_MAX], *line;
+	/* A frame from before the first one has no time on the capture's clock. */
+	const bool has_time = time_ns >= frame->start_ns;
 	const struct vb_event event = {
 		.kind = VB_EVENT_PACKET,
-		.time_ns = time_ns,
+		.time_ns = time_ns - frame->start_ns,
 		.qpn = packet->source_qpn,
 		.values = {packet->lost},
 		.packet = packet,
@@ -180,7 +183,7 @@ static bool take_packet(struct reading *reading, const struct vb_packet *packet,
 	if (is_wrong)
 		add_reason(object, vb_last_reason(), vb_last_error());
 	line = json_dumps(object, JSON_COMPACT);
-	goes_on = reading->take(reading->arg, object, line);
+	goes_on = reading->take(reading->arg, object, line, frame);
 	free(line);
 	json_decref(object);
 	return goes_on;
@@ -200,26 +203,23 @@ static uint64_t frame_time_ns(const struct pcap_pkthdr *header)
 static bool take_frame(struct reading *reading, struct capture *capture,
 		       const struct pcap_pkthdr *header, const u_char *frame)
 {
-	const uint64_t time_ns = frame_time_ns(header);
+	struct trace_frame taken = {frame, header->caplen, capture->infiniband, capture->start_ns};
 	struct vb_packet packet;
-	size_t length = header->caplen;
 	bool is_lost = false;
 	int err;
 
 	if (capture->infiniband) {
-		if (length < ERF_HEADER_BYTES || frame[ERF_TYPE] != ERF_TYPE_INFINIBAND)
+		if (taken.length_bytes < ERF_HEADER_BYTES || frame[ERF_TYPE] != ERF_TYPE_INFINIBAND)
 			return true;
 		is_lost = frame[ERF_FLAGS] & ERF_RECEIVE_ERROR;
-		frame += ERF_HEADER_BYTES;
-		length -= ERF_HEADER_BYTES;
+		taken.bytes += ERF_HEADER_BYTES;
+		taken.length_bytes -= ERF_HEADER_BYTES;
 	}
-	err = vb_packet_decode(frame, length, capture->infiniband, &packet);
+	err = vb_packet_decode(taken.bytes, taken.length_bytes, capture->infiniband, &packet);
 	packet.lost |= is_lost;
 	if (err && is_other(vb_last_reason()))
 		return true;
-	/* A frame from before the first one has no time on the capture's clock. */
-	return take_packet(reading, &packet, time_ns - capture->start_ns,
-			   time_ns >= capture->start_ns, err);
+	return take_packet(reading, &packet, &taken, frame_time_ns(header), err);
 }
 
 static void read_frames(struct reading *reading, struct capture *capture)
@@ -281,31 +281,59 @@ uint64_t trace_count_frames(const char *path)
 	return count;
 }
 
-int trace_read(FILE *file, const char *name, trace_take_fn *take, void *arg)
+static int read_file(FILE *file, struct reading *reading)
 {
-	return trace_read_from(file, name, 0, take, arg);
-}
-
-int trace_read_from(FILE *file, const char *name, uint64_t skip, trace_take_fn *take, void *arg)
-{
-	struct reading reading = {.name = name, .skip = skip, .take = take, .arg = arg};
 	const int first = getc(file);
 
 	if (first == EOF) {
-		complain(&reading, "%s",
+		complain(reading, "%s",
 			 ferror(file) ? strerror(errno) : "the file is empty: it is no log");
 		fclose(file);
 		return 1;
 	}
 	ungetc(first, file);
 	if (first == '{') {
-		read_log(file, &reading);
+		read_log(file, reading);
 		fclose(file);
 	} else if (first == 0xa1 || first == 0xd4 || first == 0x4d || first == 0x0a) {
-		read_capture(file, &reading);
+		read_capture(file, reading);
 	} else {
-		complain(&reading, "the file is neither a log nor a capture (pcap)");
+		complain(reading, "the file is neither a log nor a capture (pcap)");
 		fclose(file);
 	}
-	return reading.wrong;
+	return reading->wrong;
+}
+
+int trace_read_frames(FILE *file, const char *name, trace_take_frame_fn *take, void *arg)
+{
+	struct reading reading = {.name = name, .take = take, .arg = arg};
+
+	return read_file(file, &reading);
+}
+
+/* For those that want no frames. */
+struct without_frames {
+	trace_take_fn *take;
+	void *arg;
+};
+
+static bool leave_out_frame(void *arg, const json_t *event, const char *line,
+			    const struct trace_frame *frame)
+{
+	const struct without_frames *to = arg;
+
+	return to->take(to->arg, event, line);
+}
+
+int trace_read_from(FILE *file, const char *name, uint64_t skip, trace_take_fn *take, void *arg)
+{
+	struct without_frames to = {take, arg};
+	struct reading reading = {.name = name, .skip = skip, .take = leave_out_frame, .arg = &to};
+
+	return read_file(file, &reading);
+}
+
+int trace_read(FILE *file, const char *name, trace_take_fn *take, void *arg)
+{
+	return trace_read_from(file, name, 0, take, arg);
 }

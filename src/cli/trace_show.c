@@ -2,7 +2,7 @@
 #include "src/cli/trace.h"
 
 #include "src/base/number.h"
-#include "src/picture/ladder.h"
+#include "src/picture/page.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -20,8 +20,9 @@ struct arguments {
 	uint64_t last;
 	uint64_t width;
 	const char *colour;
-	const char *svg;
+	const char *svg, *html;
 	struct ladder ladder;
+	struct page page; /* only with --html */
 };
 
 /* --- options --- */
@@ -56,6 +57,10 @@ static const struct cli_option options[] = {
 	 cli_take_word, AT(colour), .words = colour_word},
 	{"svg", 0, "FILE", "write an SVG picture instead of text; - is standard output", NULL,
 	 cli_take_text, AT(svg)},
+	{"html", 0, "FILE",
+	 "write a page for browsers instead of text: one file, which needs no\nnetwork; - is "
+	 "standard output",
+	 NULL, cli_take_text, AT(html)},
 	{0},
 };
 
@@ -79,12 +84,39 @@ static bool has_colour(const struct arguments *arguments)
 
 /* --- reading --- */
 
-static bool take(void *arg, const json_t *event, const char *line)
+static bool take(void *arg, const json_t *event, const char *line, const struct trace_frame *frame)
 {
 	struct arguments *arguments = arg;
+	struct row *row =
+		ladder_take(&arguments->ladder, event, trace_chosen(&arguments->choice, event));
 
-	ladder_take(&arguments->ladder, event, trace_chosen(&arguments->choice, event));
+	if (frame)
+		ladder_set_start(&arguments->ladder, frame->start_ns);
+	if (row && arguments->html && frame)
+		page_take(
+			&arguments->page, row, event, line,
+			&(struct page_frame){frame->bytes, frame->length_bytes, frame->infiniband});
+	else if (row && arguments->html)
+		page_take(&arguments->page, row, event, line, NULL);
 	return true;
+}
+
+/* Reads a file. Returns enum cli_exit. */
+static int read_one(struct arguments *arguments, const char *path)
+{
+	const char *name;
+	FILE *file = trace_open_file(path, &name);
+
+	if (!file)
+		return CLI_EXIT_FAILED;
+	ladder_begin_file(&arguments->ladder, name);
+	arguments->choice.last_ns = 0;
+	return trace_read_frames(file, name, take, arguments) ? CLI_EXIT_FAILED : CLI_EXIT_OK;
+}
+
+static bool take_last(void *arg, const json_t *event, const char *line)
+{
+	return take(arg, event, line, NULL);
 }
 
 void trace_show_last(const char *path, unsigned int rows, int width, FILE *out)
@@ -97,7 +129,7 @@ void trace_show_last(const char *path, unsigned int rows, int width, FILE *out)
 	if (!file)
 		return;
 	arguments.ladder.left_out = count > rows ? count - rows : 0;
-	trace_read_from(file, NULL, arguments.ladder.left_out, take, &arguments);
+	trace_read_from(file, NULL, arguments.ladder.left_out, take_last, &arguments);
 	ladder_end(&arguments.ladder);
 	ladder_print(&arguments.ladder, &style, out);
 	ladder_free(&arguments.ladder);
@@ -105,19 +137,22 @@ void trace_show_last(const char *path, unsigned int rows, int width, FILE *out)
 
 /* --- writing --- */
 
-static int write_svg(const struct arguments *arguments)
+/* Writes the picture to a file; "-" is standard output. Returns enum cli_exit. */
+static int write_file(struct arguments *arguments, const char *name)
 {
-	const bool to_stdout = strcmp(arguments->svg, "-") == 0;
-	FILE *out = to_stdout ? stdout : fopen(arguments->svg, "we");
-	bool failed = !out;
+	const bool to_stdout = strcmp(name, "-") == 0;
+	FILE *out = to_stdout ? stdout : fopen(name, "we");
+	int err = out ? 0 : errno;
 
-	if (out) {
+	if (out && arguments->html)
+		err = page_write(&arguments->page, &arguments->ladder, out);
+	else if (out)
 		ladder_print_svg(&arguments->ladder, out);
-		failed = ferror(out) || (to_stdout ? fflush(out) : fclose(out));
-	}
-	if (failed)
-		fprintf(stderr, "verbena trace show: %s: %s\n", arguments->svg, strerror(errno));
-	return failed ? CLI_EXIT_FAILED : CLI_EXIT_OK;
+	if (out && ((ferror(out) | (to_stdout ? fflush(out) : fclose(out))) && !err))
+		err = errno;
+	if (err)
+		fprintf(stderr, "verbena trace show: %s: %s\n", name, strerror(err));
+	return err ? CLI_EXIT_FAILED : CLI_EXIT_OK;
 }
 
 static void write_text(const struct arguments *arguments)
@@ -131,41 +166,58 @@ static void write_text(const struct arguments *arguments)
 	trace_forget_pager(ferror(stdout) ? errno : 0);
 }
 
+static int write_picture(struct arguments *arguments)
+{
+	if (arguments->html)
+		return write_file(arguments, arguments->html);
+	if (arguments->svg)
+		return write_file(arguments, arguments->svg);
+	write_text(arguments);
+	return CLI_EXIT_OK;
+}
+
 static int run(int argc, char **argv)
 {
 	struct arguments arguments = {.choice = {.to_ns = UINT64_MAX}};
 	int status = cli_read_options(&cli_trace_show, argc, argv, &arguments);
-	const char *name;
-	FILE *file;
 
-	if (!status)
-		status = trace_open(&cli_trace_show, argc, argv, &file, &name);
 	if (status)
 		return status;
+	if (optind == argc)
+		return cli_bad_usage(&cli_trace_show, "no file is given");
+	if (arguments.svg && arguments.html)
+		return cli_bad_usage(&cli_trace_show, "--svg and --html are two pictures: "
+						      "choose one");
 	signal(SIGPIPE, SIG_IGN);
 	arguments.ladder.with_verbs = arguments.with_verbs;
 	arguments.ladder.last = arguments.last;
-	status = trace_read(file, name, take, &arguments) ? CLI_EXIT_FAILED : CLI_EXIT_OK;
+	for (int i = optind; i < argc; i++)
+		if (read_one(&arguments, argv[i]))
+			status = CLI_EXIT_FAILED;
+	/* Without any row of a file that cannot be opened, an empty picture would hide the failure. */
+	if (status && !arguments.ladder.file_count)
+		return status;
 	ladder_end(&arguments.ladder);
-	if (!arguments.svg)
-		write_text(&arguments);
-	else if (write_svg(&arguments))
+	if (write_picture(&arguments))
 		status = CLI_EXIT_FAILED;
 	ladder_free(&arguments.ladder);
+	page_free(&arguments.page);
 	return status;
 }
 
 const struct cli_command cli_trace_show = {
 	.name = "trace show",
 	.summary = "print a log or a capture as a ladder",
-	.synopsis = "[OPTION...] FILE",
-	.about = "Prints the events of a log or the packets of a capture (pcap) as a ladder: nodes "
+	.synopsis = "[OPTION...] FILE...",
+	.about = "Prints the events of logs and the packets of captures (pcap) as a ladder: nodes "
 		 "are\n"
 		 "columns, packets are arrows between them, and all else stands beside its node. A "
 		 "node is\n"
-		 "a device, or an address whose device the file does not name.\n",
+		 "a device, or an address whose device no file names. Several files are joined in "
+		 "the order\n"
+		 "of their times; a packet of a log that a capture has, too, is one row.\n",
 	.exits = "   0  success\n"
-		 "   1  the file cannot be read, or has a wrong line; the picture cannot be "
+		 "   1  a file cannot be read, or has a wrong line; the picture cannot be "
 		 "written\n"
 		 "   2  wrong usage\n",
 	.options = options,

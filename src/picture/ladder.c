@@ -1,30 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/picture/ladder.h"
 
+#include "src/base/count.h"
+#include "src/picture/bytes.h"
 #include "src/picture/event.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* The program ends if the memory of the rows cannot be had. */
-static void *sure(void *memory)
-{
-	if (memory)
-		return memory;
-	fprintf(stderr, "verbena trace: out of memory; choose fewer events, or --last\n");
-	exit(1);
-}
-
 /* --- nodes and addresses --- */
 
-static int node_named(struct ladder *ladder, const char *name)
+static int node_named(struct ladder *ladder, const char *name, unsigned int file)
 {
-	for (size_t i = 0; i < ladder->node_count; i++)
-		if (strcmp(ladder->nodes[i], name) == 0)
+	const size_t count = ladder->node_count;
+
+	for (size_t i = 0; i < count; i++)
+		if (ladder->origins[i].file == file && strcmp(ladder->nodes[i], name) == 0)
 			return (int)i;
-	ladder->nodes =
-		sure(realloc(ladder->nodes, (ladder->node_count + 1) * sizeof(*ladder->nodes)));
-	ladder->nodes[ladder->node_count] = sure(strdup(name));
+	ladder->nodes = bytes_sure(realloc(ladder->nodes, (count + 1) * sizeof(*ladder->nodes)));
+	ladder->origins =
+		bytes_sure(realloc(ladder->origins, (count + 1) * sizeof(*ladder->origins)));
+	ladder->nodes[count] = bytes_sure(strdup(name));
+	ladder->origins[count] = (struct origin){file, (int)count, false};
 	return (int)ladder->node_count++;
 }
 
@@ -34,10 +31,10 @@ static int address_of(struct ladder *ladder, const char *text)
 	for (size_t i = ladder->address_count; i-- > 0;)
 		if (strcmp(ladder->addresses[i].text, text) == 0)
 			return (int)i;
-	ladder->addresses = sure(realloc(ladder->addresses,
-					 (ladder->address_count + 1) * sizeof(*ladder->addresses)));
+	ladder->addresses = bytes_sure(realloc(
+		ladder->addresses, (ladder->address_count + 1) * sizeof(*ladder->addresses)));
 	ladder->addresses[ladder->address_count] =
-		(struct address){sure(strdup(text)), LADDER_NOWHERE};
+		(struct address){bytes_sure(strdup(text)), LADDER_NOWHERE};
 	return (int)ladder->address_count++;
 }
 
@@ -56,10 +53,21 @@ static int packet_address(struct ladder *ladder, const json_t *packet, const cha
 	return *gid ? address_of(ladder, gid) : LADDER_NOWHERE;
 }
 
+/* Two files may both say which device has an address: then it is one device. */
 static void learn(struct ladder *ladder, int address, int node)
 {
-	if (address != LADDER_NOWHERE && ladder->addresses[address].node == LADDER_NOWHERE)
+	struct origin *origin = &ladder->origins[node];
+	int before;
+
+	if (address == LADDER_NOWHERE)
+		return;
+	before = ladder->addresses[address].node;
+	origin->addressed = true;
+	if (before == LADDER_NOWHERE)
 		ladder->addresses[address].node = node;
+	else if (ladder->origins[before].file != origin->file && origin->same == node &&
+		 strcmp(ladder->nodes[before], ladder->nodes[node]) == 0)
+		origin->same = ladder->origins[before].same;
 }
 
 /* Returns the node of an address: without a device, the address is a node of its own. */
@@ -68,7 +76,7 @@ static int node_at(struct ladder *ladder, int index)
 	struct address *address = &ladder->addresses[index];
 
 	if (address->node == LADDER_NOWHERE)
-		address->node = node_named(ladder, address->text);
+		address->node = node_named(ladder, address->text, LADDER_NO_FILE);
 	return address->node;
 }
 
@@ -88,78 +96,129 @@ static void learn_from(struct ladder *ladder, const json_t *event, int node)
 		learn(ladder, address_of(ladder, gid), node);
 }
 
+/* --- files --- */
+
+void ladder_begin_file(struct ladder *ladder, const char *name)
+{
+	const size_t count = ladder->file_count + 1;
+
+	ladder->files = bytes_sure(realloc(ladder->files, count * sizeof(*ladder->files)));
+	ladder->files[ladder->file_count++] = (struct ladder_file){bytes_sure(strdup(name)), 0};
+	ladder->last_time_ns = 0;
+}
+
+void ladder_set_start(struct ladder *ladder, uint64_t start_ns)
+{
+	if (ladder->file_count)
+		ladder->files[ladder->file_count - 1].start_ns = start_ns;
+}
+
+static unsigned int present_file(const struct ladder *ladder)
+{
+	return ladder->file_count ? ladder->file_count - 1 : 0;
+}
+
 /* --- rows --- */
 
-/* Returns the place of a new row. The oldest rows go once there are twice as many as wanted. */
+/* Leaves out the rows before the last @count ones. */
+static void leave_out(struct ladder *ladder, size_t count)
+{
+	const size_t gone = ladder->row_count - count;
+
+	for (size_t i = 0; i < gone; i++)
+		free(ladder->rows[i].text);
+	memmove(ladder->rows, ladder->rows + gone, count * sizeof(*ladder->rows));
+	ladder->row_count = count;
+	ladder->left_out += gone;
+}
+
+/* Returns the place of a new row. The oldest rows go once there are twice as many as wanted; of several
+ * files the last rows are known at the end. */
 static struct row *new_row(struct ladder *ladder)
 {
-	if (ladder->last && ladder->row_count >= 2 * ladder->last) {
-		const size_t gone = ladder->row_count - ladder->last;
-
-		for (size_t i = 0; i < gone; i++)
-			free(ladder->rows[i].text);
-		memmove(ladder->rows, ladder->rows + gone, ladder->last * sizeof(*ladder->rows));
-		ladder->row_count = ladder->last;
-		ladder->left_out += gone;
-	}
+	if (ladder->last && ladder->file_count < 2 && ladder->row_count >= 2 * ladder->last)
+		leave_out(ladder, ladder->last);
 	if (ladder->row_count == ladder->row_room) {
 		ladder->row_room = ladder->row_room ? 2 * ladder->row_room : 64;
 		ladder->rows =
-			sure(realloc(ladder->rows, ladder->row_room * sizeof(*ladder->rows)));
+			bytes_sure(realloc(ladder->rows, ladder->row_room * sizeof(*ladder->rows)));
 	}
 	return &ladder->rows[ladder->row_count++];
 }
 
-void ladder_take(struct ladder *ladder, const json_t *event, bool chosen)
+static uint64_t add_text(uint64_t sum, const char *text)
 {
-	const char *device = event_string(event, "device");
-	const json_t *packet = json_object_get(event, "packet");
-	const enum row_kind kind = row_kind_of(event, ladder->with_verbs);
-	struct row row = {.kind = kind, .node = LADDER_NOWHERE, .peer = LADDER_NOWHERE};
-	int source = LADDER_NOWHERE;
-
-	if (*device)
-		row.node = node_named(ladder, device);
-	learn_from(ladder, event, row.node);
-	if (!chosen || kind == ROW_NONE)
-		return;
-	event_number(json_object_get(event, "n"), &row.number);
-	row.has_time = event_number(json_object_get(event, "t"), &row.time_ns);
-	row.lost = json_is_true(json_object_get(event, "lost"));
-	row.failed = event_is_failure(event);
-	row.text = sure(row_text(event));
-	/* Until ladder_end() the peer is an address. */
-	if (kind == ROW_PACKET && !json_object_get(event, "injected")) {
-		if (!packet_is_multicast(packet))
-			row.peer = packet_address(ladder, packet, "dlid", "dest_gid");
-		source = packet_address(ladder, packet, "slid", "source_gid");
-	}
-	/* A capture names no devices. */
-	if (row.node == LADDER_NOWHERE && source != LADDER_NOWHERE)
-		row.node = node_at(ladder, source);
-	*new_row(ladder) = row;
+	for (; *text; text++)
+		sum = (sum ^ (uint8_t)*text) * UINT64_C(0x100000001b3); /* FNV-1a */
+	return sum;
 }
 
-static void keep_last(struct ladder *ladder)
+/* Two files have the same packet if these agree, and the time. */
+static uint64_t sum_of_packet(const json_t *packet)
 {
-	const size_t gone = ladder->last && ladder->row_count > ladder->last
-				    ? ladder->row_count - ladder->last
-				    : 0;
+	static const char *const texts[] = {"opcode", "dest_qp", "source_gid", "dest_gid"};
+	static const char *const numbers[] = {"psn", "payload_bytes", "slid", "dlid"};
+	uint64_t sum = UINT64_C(0xcbf29ce484222325), number;
 
-	if (!gone)
+	for (size_t i = 0; i < COUNT(texts); i++)
+		sum = add_text(sum, event_string(packet, texts[i])) + 1;
+	for (size_t i = 0; i < COUNT(numbers); i++)
+		if (event_number(json_object_get(packet, numbers[i]), &number))
+			sum = (sum ^ number) * UINT64_C(0x100000001b3) + i;
+	return sum;
+}
+
+/* Fills in what the event says of its packet. Until ladder_end() the peer is an address. */
+static void take_packet(struct ladder *ladder, const json_t *event, struct row *row)
+{
+	const json_t *packet = json_object_get(event, "packet");
+
+	row->source = packet_address(ladder, packet, "slid", "source_gid");
+	row->dest = packet_address(ladder, packet, "dlid", "dest_gid");
+	if (row->kind != ROW_PACKET)
 		return;
-	for (size_t i = 0; i < gone; i++)
-		free(ladder->rows[i].text);
-	memmove(ladder->rows, ladder->rows + gone,
-		(ladder->row_count - gone) * sizeof(*ladder->rows));
-	ladder->row_count -= gone;
-	ladder->left_out += gone;
+	row->packet_sum = sum_of_packet(packet);
+	if (!json_object_get(event, "injected") && !packet_is_multicast(packet))
+		row->peer = row->dest;
+}
+
+struct row *ladder_take(struct ladder *ladder, const json_t *event, bool chosen)
+{
+	const char *device = event_string(event, "device");
+	const enum row_kind kind = row_kind_of(event, ladder->with_verbs);
+	struct row row = {.kind = kind,
+			  .node = LADDER_NOWHERE,
+			  .peer = LADDER_NOWHERE,
+			  .source = LADDER_NOWHERE,
+			  .dest = LADDER_NOWHERE,
+			  .file = present_file(ladder),
+			  .sequence = ladder->sequence++};
+	struct row *place;
+
+	if (*device)
+		row.node = node_named(ladder, device, row.file);
+	learn_from(ladder, event, row.node);
+	row.has_time = event_number(json_object_get(event, "t"), &row.time_ns);
+	if (row.has_time)
+		ladder->last_time_ns = row.time_ns;
+	row.order_ns = ladder->last_time_ns;
+	if (!chosen || kind == ROW_NONE)
+		return NULL;
+	event_number(json_object_get(event, "n"), &row.number);
+	row.lost = json_is_true(json_object_get(event, "lost"));
+	row.failed = event_is_failure(event);
+	row.text = bytes_sure(row_text(event));
+	if (json_object_get(event, "packet"))
+		take_packet(ladder, event, &row);
+	place = new_row(ladder);
+	*place = row;
+	return place;
 }
 
 /* Leaves out the nodes without rows: those of devices that were opened only, or filtered out. */
 static void drop_nodes(struct ladder *ladder)
 {
-	int *now = sure(calloc(ladder->node_count + 1, sizeof(*now)));
+	int *now = bytes_sure(calloc(ladder->node_count + 1, sizeof(*now)));
 	size_t count = 0;
 
 	for (size_t i = 0; i < ladder->row_count; i++) {
@@ -198,18 +257,45 @@ static void say_loopback(struct row *row)
 	row->peer = LADDER_NOWHERE;
 }
 
-void ladder_end(struct ladder *ladder)
+/* A capture names no devices: its packets are of the nodes that have their addresses. */
+static void find_sources(struct ladder *ladder)
 {
-	keep_last(ladder);
 	for (size_t i = 0; i < ladder->row_count; i++) {
 		struct row *row = &ladder->rows[i];
 
+		if (row->kind == ROW_PACKET && row->node == LADDER_NOWHERE &&
+		    row->source != LADDER_NOWHERE)
+			row->node = node_at(ladder, row->source);
+	}
+}
+
+/* Turns the peers from addresses into nodes. */
+static void find_peers(struct ladder *ladder)
+{
+	for (size_t i = 0; i < ladder->row_count; i++) {
+		struct row *row = &ladder->rows[i];
+
+		if (row->node != LADDER_NOWHERE)
+			row->node = ladder->origins[row->node].same;
 		if (row->kind != ROW_PACKET || row->peer == LADDER_NOWHERE)
 			continue;
 		row->peer = node_at(ladder, row->peer);
+		row->peer = ladder->origins[row->peer].same;
 		if (row->peer == row->node)
 			say_loopback(row);
 	}
+}
+
+void ladder_end(struct ladder *ladder)
+{
+	if (ladder->file_count > 1) {
+		ladder_sort(ladder);
+		ladder_unify(ladder);
+	}
+	find_sources(ladder);
+	if (ladder->last && ladder->row_count > ladder->last)
+		leave_out(ladder, ladder->last);
+	find_peers(ladder);
 	drop_nodes(ladder);
 	for (size_t i = 0; i < ladder->node_count; i++)
 		ladder_clean(ladder->nodes[i]);
@@ -223,7 +309,11 @@ void ladder_free(struct ladder *ladder)
 		free(ladder->nodes[i]);
 	for (size_t i = 0; i < ladder->address_count; i++)
 		free(ladder->addresses[i].text);
+	for (unsigned int i = 0; i < ladder->file_count; i++)
+		free(ladder->files[i].name);
+	free(ladder->files);
 	free(ladder->rows);
+	free(ladder->origins);
 	free(ladder->nodes);
 	free(ladder->addresses);
 	*ladder = (struct ladder){0};
