@@ -100,6 +100,20 @@ static struct sim_qp *direct(struct sim_engine *engine, struct sim_path *path, u
 					     : NULL;
 }
 
+/* What the conditions ask for changes with the engine's epoch only. */
+static bool find_lane(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn,
+		      struct sim_lane *lane)
+{
+	const struct sim_net *net = engine->net;
+
+	if (net->first != &net->delivery.filter || !net->way->lane || path->multicast)
+		return false;
+	sim_fabric_find_way(engine, path);
+	return sim_delivery_is_instant(path) &&
+	       !sim_table_find(&path->dest->device->qps, dest_qpn) &&
+	       net->way->lane(net->way->arg, path, dest_qpn, lane);
+}
+
 static const struct sim_outlet outlet = {
 	.send = send,
 	.direct = direct,
@@ -114,6 +128,7 @@ static const struct sim_outlet outlet_with_room = {
 	.find_way = sim_fabric_find_way,
 	.room = sim_net_room,
 	.room_for_ack = sim_net_room_for_ack,
+	.lane = find_lane,
 	.lags = sim_net_lags,
 	.find = sim_net_presence,
 	.holder = sim_net_holder,

@@ -11,6 +11,7 @@
 #define SIM_NET_WIRE_H
 
 #include "sim/net/gsi.h"
+#include "sim/object/lane.h"
 #include "sim/object/path.h"
 #include "sim/wire/packet.h"
 
@@ -56,6 +57,10 @@ struct sim_way_out {
 	bool (*lags)(void *arg, const struct sim_path *path, uint32_t dest_qpn);
 	/* Sends a packet. Returns false if it is lost here. */
 	bool (*send)(void *arg, const struct sim_departure *departure);
+	/* Finds the lane of a connection to a QP of another process (sim/object/lane.h): all of it but the epoch.
+	 * Returns false if there is none. NULL: always false. */
+	bool (*lane)(void *arg, const struct sim_path *path, uint32_t dest_qpn,
+		     struct sim_lane *lane);
 	/* Returns true if QPs of other processes are in multicast groups at the port. */
 	bool (*has_members)(void *arg, const struct sim_port *port);
 	/* The number of this engine's memberships at a device has changed. */

@@ -347,7 +347,7 @@ static void serve_all(struct sim_qp *qp, unsigned int *budget)
 static void forward(struct sim_qp *qp, struct sim_resource *resource, const uint8_t *bytes,
 		    uint32_t length)
 {
-	if (!qp->burst && !sim_room_ask(qp, &qp->path, qp->dest_qpn)) {
+	if (!qp->burst && !sim_room_ask_peer(qp)) {
 		resource->asked = resource->next;
 		sim_room_wait(qp, SIM_TURN_RESPONDER);
 		return;
@@ -442,7 +442,7 @@ __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 	if (qp->proxy)
 		return answer_front(qp);
 	if (resp->resources_pending)
-		budget = sim_room_ask(qp, &qp->path, qp->dest_qpn);
+		budget = sim_room_ask_peer(qp);
 	else
 		budget = sim_room_for_ack(qp) ? 1 : 0;
 	if (!budget) {

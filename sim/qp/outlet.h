@@ -5,6 +5,7 @@
 #ifndef SIM_QP_OUTLET_H
 #define SIM_QP_OUTLET_H
 
+#include "sim/object/lane.h"
 #include "sim/object/path.h"
 
 struct sim_engine;
@@ -25,6 +26,10 @@ struct sim_outlet {
 	unsigned int (*room)(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn);
 	/* Returns true if an ACK or NAK may be sent on a path now. NULL with room. */
 	bool (*room_for_ack)(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn);
+	/* Finds the lane of a connection, which is used while filters and delays are not. Returns false if there is
+	 * none. NULL with room. */
+	bool (*lane)(struct sim_engine *engine, struct sim_path *path, uint32_t dest_qpn,
+		     struct sim_lane *lane);
 	/* Returns true while packets of a path wait for a receiver that does not run. NULL: never. */
 	bool (*lags)(struct sim_engine *engine, const struct sim_path *path, uint32_t dest_qpn);
 	/* Returns who has a QPN at the end of a path, if no QP of the engine has it. NULL: nobody. */

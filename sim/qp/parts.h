@@ -11,6 +11,7 @@
  *     rx     receive.c               the receive WQE of the message in progress
  *     sq     send.c, post.c          the send queue: its tail, its head
  *     burst, awaiting  room.c        whether the QP asks for room, and waits for it
+ *     lane   room.c                  where the connection leads beyond the engine
  *     peer   admission.c             the QP at the other end
  *     relay  relay.c, responder.c    requests for SRQs of other processes
  *     failures  failure.c            why work failed
@@ -18,6 +19,7 @@
 #ifndef SIM_QP_PARTS_H
 #define SIM_QP_PARTS_H
 
+#include "sim/object/lane.h"
 #include "sim/object/payload.h"
 #include "sim/object/queue.h"
 #include "sim/qp/qp.h"
@@ -302,6 +304,7 @@ struct sim_qp {
 	struct sim_path path;
 
 	struct sim_peer peer;
+	struct sim_lane lane;
 
 	/* The queues that completions give slots back to; NULL: slots are free at once (a quirk). */
 	struct sim_queue *sq_retires;

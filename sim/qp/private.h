@@ -112,6 +112,9 @@ static inline int sim_qp_copy(struct sim_qp *qp, const struct sim_span *from,
 /* Returns how many packets may be sent on a path now. */
 unsigned int sim_room_ask(struct sim_qp *qp, struct sim_path *path, uint32_t dest_qpn);
 
+/* The same for the path of a connected QP to its peer. */
+unsigned int sim_room_ask_peer(struct sim_qp *qp);
+
 /* Returns true if an ACK or NAK may be sent to the peer now. Only for an outlet that is asked for room. */
 bool sim_room_for_ack(struct sim_qp *qp);
 
@@ -534,13 +537,22 @@ static inline bool sim_hand_over(struct sim_qp *qp, uint64_t *epoch, struct sim_
 	return true;
 }
 
+/* Sends a connected QP's packet to the network, by the lane if there is one. */
+static inline void sim_send_out(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	if (qp->lane.epoch == qp->engine->epoch && qp->lane.ops->send(&qp->lane, &qp->path, packet))
+		qp->device->counters.sent_packets++;
+	else
+		qp->engine->outlet->send(qp->engine, &qp->path, packet);
+}
+
 /* Sends a connected QP's packet to the peer's responder, or to the peer's completer. */
 static inline void sim_send_request(struct sim_qp *qp, struct sim_packet *packet)
 {
 	if (sim_hand_over(qp, &qp->peer.request_epoch, packet))
 		sim_responder_receive(qp->peer.qp, packet);
 	else
-		qp->engine->outlet->send(qp->engine, &qp->path, packet);
+		sim_send_out(qp, packet);
 }
 
 static inline void sim_send_response(struct sim_qp *qp, struct sim_packet *packet)
@@ -548,7 +560,7 @@ static inline void sim_send_response(struct sim_qp *qp, struct sim_packet *packe
 	if (sim_hand_over(qp, &qp->peer.response_epoch, packet))
 		sim_completer_receive(qp->peer.qp, packet);
 	else
-		qp->engine->outlet->send(qp->engine, &qp->path, packet);
+		sim_send_out(qp, packet);
 }
 
 #endif

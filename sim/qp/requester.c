@@ -556,7 +556,7 @@ static unsigned int next_room(struct sim_qp *qp)
 	if (wqe->info.flags & SIM_WR_LOCAL || wqe->status)
 		return 1;
 	if (qp->type != IBV_QPT_UD)
-		return sim_room_ask(qp, &qp->path, qp->dest_qpn);
+		return sim_room_ask_peer(qp);
 	return sim_room_ask(qp, &wqe->ud.ah->path, wqe->ud.remote_qpn) ? 1 : 0;
 }
 

@@ -18,11 +18,47 @@ unsigned int sim_room_ask(struct sim_qp *qp, struct sim_path *path, uint32_t des
 	return outlet->room ? outlet->room(qp->engine, path, dest_qpn) : SIM_BURST_PACKETS;
 }
 
+/* Looks for the lane of the QP's connection, unless there is none in this epoch. */
+static void find_lane(struct sim_qp *qp)
+{
+	struct sim_engine *engine = qp->engine;
+	const uint64_t absent = ~engine->epoch;
+
+	if (qp->lane.epoch == absent)
+		return;
+	qp->lane.epoch = absent;
+	if (engine->outlet->lane &&
+	    engine->outlet->lane(engine, &qp->path, qp->dest_qpn, &qp->lane))
+		qp->lane.epoch = engine->epoch;
+}
+
+/* Returns how many packets the lane takes now; 0: the network is to be asked. */
+static unsigned int ask_lane(const struct sim_qp *qp)
+{
+	return qp->lane.epoch == qp->engine->epoch ? qp->lane.ops->room(&qp->lane) : 0;
+}
+
+unsigned int sim_room_ask_peer(struct sim_qp *qp)
+{
+	unsigned int room = ask_lane(qp);
+
+	if (room)
+		return room;
+	room = sim_room_ask(qp, &qp->path, qp->dest_qpn);
+	find_lane(qp);
+	return room;
+}
+
 bool sim_room_for_ack(struct sim_qp *qp)
 {
 	const struct sim_outlet *outlet = qp->engine->outlet;
+	bool room;
 
-	return outlet->room_for_ack(qp->engine, &qp->path, qp->dest_qpn);
+	if (ask_lane(qp))
+		return true;
+	room = outlet->room_for_ack(qp->engine, &qp->path, qp->dest_qpn);
+	find_lane(qp);
+	return room;
 }
 
 bool sim_room_lags(const struct sim_qp *qp)

@@ -119,6 +119,7 @@ struct shared {
 	uint32_t touched_count;
 	uint16_t touched[SHARED_PROCESSES_MAX];
 	struct known_owner owners[OWNERS_KNOWN];
+	uint64_t forgotten;	 /* counts how often the rings and the mapped file were let go */
 	struct ring_stage stage; /* of long frames */
 	struct outward out[SHARED_PROCESSES_MAX];
 };
@@ -204,11 +205,16 @@ static segment_id look_up_owner(struct shared *shared, struct known_owner *known
 	return id == shared->segment.id ? 0 : id;
 }
 
+static uint32_t block_of(const struct sim_device *device, uint32_t qpn)
+{
+	return sim_table_place(&device->qps, qpn) / SIM_BLOCK_PLACES;
+}
+
 /* Returns the process that has a QPN; 0: none but this one. What is known of a block holds while its entry is
  * the same and its owner has not been buried. */
 static segment_id owner_of(struct shared *shared, const struct sim_device *device, uint32_t qpn)
 {
-	const uint32_t block = sim_table_place(&device->qps, qpn) / SIM_BLOCK_PLACES;
+	const uint32_t block = block_of(device, qpn);
 	struct known_owner *known = &shared->owners[block % OWNERS_KNOWN];
 
 	if (known->id && known->block == block && known->device == device->index &&
@@ -419,21 +425,17 @@ static void touch(struct shared *shared, struct outward *out)
 	out->touched = true;
 }
 
-/* Without room in its ring, the packet is lost. */
-static bool put(struct shared *shared, segment_id id, const struct sim_departure *departure)
+/* Writes a packet to where ring_reserve() has said. Returns false if the packet cannot be read. */
+static bool put_at(struct shared *shared, struct outward *out, uint8_t *frame,
+		   const struct sim_departure *departure)
 {
-	struct outward *out = out_to(shared, id);
-	uint8_t *frame = out ? ring_reserve(&out->ring) : NULL;
 	const uint8_t device = (uint8_t)departure->dest->device->index;
 	const uint8_t port = departure->dest->number;
 	const bool staged = is_long(departure);
-	size_t frame_bytes;
-	uint8_t flags;
+	const uint8_t flags = flags_of(out, departure);
+	const size_t frame_bytes =
+		write_frame(departure, flags, staged ? shared->stage.frame : frame);
 
-	if (!frame)
-		return false;
-	flags = flags_of(out, departure);
-	frame_bytes = write_frame(departure, flags, staged ? shared->stage.frame : frame);
 	if (!frame_bytes)
 		return false;
 	if (!(flags & (RING_BARE | RING_SEALED)))
@@ -445,6 +447,15 @@ static bool put(struct shared *shared, segment_id id, const struct sim_departure
 		ring_publish(&out->ring, (uint32_t)frame_bytes, device, port, flags);
 	touch(shared, out);
 	return true;
+}
+
+/* Without room in its ring, the packet is lost. */
+static bool put(struct shared *shared, segment_id id, const struct sim_departure *departure)
+{
+	struct outward *out = out_to(shared, id);
+	uint8_t *frame = out ? ring_reserve(&out->ring) : NULL;
+
+	return frame && put_at(shared, out, frame, departure);
 }
 
 /* Sends bytes that are no frame. */
@@ -544,6 +555,90 @@ static bool shared_send(void *arg, const struct sim_departure *departure)
 		return put(shared, departure->process, departure);
 	id = owner_of(shared, departure->dest->device, departure->dest_qpn);
 	return id && put(shared, id, departure);
+}
+
+/* --- lanes ---
+ *
+ * A lane knows the process that has the QPN. As what is known of an owner, it holds while the entry of the QPN's
+ * block is the same and the process has not been buried. place: the entry, in the mapped file.
+ */
+
+enum lane_value {
+	LANE_ENTRY,	/* the value of the entry */
+	LANE_OWNER,	/* the process */
+	LANE_FORGOTTEN, /* shared->forgotten: as long as it is the same, the file is mapped there */
+};
+
+/* Returns the ring of a lane; NULL: the lane does not hold. */
+static struct outward *lane_out(const struct sim_lane *lane)
+{
+	struct shared *shared = lane->wire;
+	const segment_id id = lane->values[LANE_OWNER];
+	struct outward *out = &shared->out[segment_id_place(id) % SHARED_PROCESSES_MAX];
+	const _Atomic uint64_t *entry = lane->place;
+
+	return lane->values[LANE_FORGOTTEN] == shared->forgotten && out->id == id &&
+			       atomic_load_explicit(entry, memory_order_acquire) ==
+				       lane->values[LANE_ENTRY] &&
+			       places_id(&shared->segment, segment_id_place(id)) == id
+		       ? out
+		       : NULL;
+}
+
+/* A full or stalled ring is shared_room()'s. */
+static unsigned int lane_room(const struct sim_lane *lane)
+{
+	struct outward *out = lane_out(lane);
+
+	return out && !out->stalled ? ring_room(&out->ring) : 0;
+}
+
+static bool lane_send(const struct sim_lane *lane, const struct sim_path *path,
+		      const struct sim_packet *packet)
+{
+	struct shared *shared = lane->wire;
+	struct outward *out = lane_out(lane);
+	uint8_t *frame = out ? ring_reserve(&out->ring) : NULL;
+	const struct sim_departure departure = {
+		.source = path->source,
+		.dest = path->dest,
+		.route = &path->route,
+		.packet = packet,
+		.copy = shared->engine->host.memory.copy,
+	};
+
+	if (!frame)
+		return false;
+	if (!put_at(shared, out, frame, &departure))
+		path->source->device->counters.lost_packets++;
+	return true;
+}
+
+static const struct sim_lane_ops lane_ops = {.room = lane_room, .send = lane_send};
+
+static bool shared_lane(void *arg, const struct sim_path *path, uint32_t dest_qpn,
+			struct sim_lane *lane)
+{
+	struct shared *shared = arg;
+	const struct sim_device *device = path->dest->device;
+	const struct known_owner *known;
+	segment_id id;
+
+	if (!is_attached(shared))
+		return false;
+	id = owner_of(shared, device, dest_qpn);
+	if (!id || !out_to(shared, id))
+		return false;
+	known = &shared->owners[block_of(device, dest_qpn) % OWNERS_KNOWN];
+	*lane = (struct sim_lane){
+		.ops = &lane_ops,
+		.wire = shared,
+		.place = known->entry,
+		.values = {[LANE_ENTRY] = known->value,
+			   [LANE_OWNER] = id,
+			   [LANE_FORGOTTEN] = shared->forgotten},
+	};
+	return true;
 }
 
 /* --- what the engine asks --- */
@@ -943,6 +1038,7 @@ static void forget(struct shared *shared)
 	}
 	memset(shared->out, 0, sizeof(shared->out));
 	memset(shared->owners, 0, sizeof(shared->owners));
+	shared->forgotten++;
 	shared->waiting = 0;
 	shared->relieved = false;
 	shared->touched_count = 0;
@@ -1039,6 +1135,7 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 			.room = shared_room,
 			.lags = shared_lags,
 			.send = shared_send,
+			.lane = shared_lane,
 			.has_members = shared_has_members,
 			.joined = shared_joined,
 			.find = shared_find,

@@ -70,6 +70,13 @@ static bool send(void *arg, const struct sim_departure *departure)
 	return wire && wire->way.send(wire->way.arg, departure);
 }
 
+static bool lane(void *arg, const struct sim_path *path, uint32_t dest_qpn, struct sim_lane *found)
+{
+	const struct wire *wire = way_to(arg, path->source, path->dest);
+
+	return wire && wire->way.lane && wire->way.lane(wire->way.arg, path, dest_qpn, found);
+}
+
 static bool has_members(void *arg, const struct sim_port *port)
 {
 	const struct wire *wire = wire_of(arg, port->device);
@@ -212,6 +219,7 @@ void wires_add(struct wires *wires, struct sim_engine *engine, struct wire *wire
 		.room_for_ack = room_for_ack,
 		.lags = lags,
 		.send = send,
+		.lane = lane,
 		.has_members = has_members,
 		.joined = joined,
 		.join = join,
