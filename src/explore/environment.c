@@ -37,6 +37,7 @@ void follow_by_programs(const struct follow *follow, int tally_fd)
 	char text[VB_SCHEDULE_TEXT];
 
 	*follow->tally = (struct explore_tally){.version = TALLY_VERSION};
+	follow_keep(follow->tally);
 	setenv(VARIABLE_SCHEDULE, vb_schedule_print(follow->schedule, text), 1);
 	set_number(VARIABLE_TALLY, (uint64_t)tally_fd);
 	set_number(VARIABLE_KINDS, follow->kinds);

@@ -36,6 +36,9 @@ struct follow {
 /* The process follows a schedule from now on, and counts into the tally, which becomes zero first. */
 void follow_begin(const struct follow *follow);
 
+/* vb_explore_wrong() writes into this tally from now on. */
+void follow_keep(struct explore_tally *tally);
+
 /* Ends that: no fault happens from now on. */
 void follow_end(void);
 
