@@ -188,6 +188,18 @@ static void put_number(FILE *out, const char *option, uint64_t number)
 		fprintf(out, " --%s %llu", option, (unsigned long long)number);
 }
 
+static void put_kinds(FILE *out, uint64_t kinds)
+{
+	const char *between = " --kinds ";
+
+	for (unsigned int kind = 0; kind < VB_DECISION_KINDS; kind++) {
+		if (!(kinds & 1u << kind))
+			continue;
+		fprintf(out, "%s%s", between, vb_decision_name(kind));
+		between = ",";
+	}
+}
+
 static void write_again(struct arguments *arguments, const char *self)
 {
 	FILE *out = fmemopen(arguments->again, sizeof(arguments->again), "w");
@@ -195,6 +207,7 @@ static void write_again(struct arguments *arguments, const char *self)
 	if (!out)
 		return;
 	fprintf(out, "%s explore --schedule %%s", self);
+	put_kinds(out, arguments->kinds);
 	put_number(out, "status", arguments->status);
 	if (arguments->leaks)
 		fputs(" --leaks", out);
