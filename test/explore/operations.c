@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: explore-operations [-p PAIRS] [-w WALKS] [-j JOBS] [-k KINDS] [OPERATION...]
+ * usage: explore-operations [-p PAIRS] [-w WALKS] [-j JOBS] [-k KINDS] [-r] [OPERATION...]
  *
  * Explores each operation of a reliable connection: whatever single packet is lost, repeated, late or
  * corrupted, the data are the same at the end, and each work request completes once. KINDS is a sum of bits:
- * 1 << enum vb_decision_kind.
+ * 1 << enum vb_decision_kind. With -r, a test may end with a failure that a verb has reported.
  */
 #include "test/explore/node.h"
+#include "test/explore/program.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <verbena/explore.h>
 #include <verbena/sim.h>
 
@@ -316,6 +314,8 @@ static const struct operation operations[] = {
 	{"late_receive_srq", run_late_receive, true},
 };
 
+#define COUNT (sizeof(operations) / sizeof(*operations))
+
 /* --- the program --- */
 
 static int explored(void *arg)
@@ -331,39 +331,11 @@ static int explored(void *arg)
 	return end;
 }
 
-static bool is_chosen(const char *name, char **names)
-{
-	if (!*names)
-		return true;
-	while (*names && strcmp(*names, name) != 0)
-		names++;
-	return *names;
-}
-
 int main(int argc, char **argv)
 {
-	struct vb_explore explore = {.test = explored};
-	int option, status = 0;
+	struct explored tests[COUNT + 1] = {{NULL}};
 
-	while ((option = getopt(argc, argv, "p:w:j:k:")) != -1) {
-		if (option == '?')
-			return 2;
-		if (option == 'p')
-			explore.pairs_max = strtoull(optarg, NULL, 10);
-		if (option == 'w')
-			explore.walks = strtoull(optarg, NULL, 10);
-		if (option == 'j')
-			explore.jobs = (unsigned int)strtoul(optarg, NULL, 10);
-		if (option == 'k')
-			explore.kinds = (unsigned int)strtoul(optarg, NULL, 0);
-	}
-	for (size_t i = 0; i < sizeof(operations) / sizeof(*operations); i++) {
-		if (!is_chosen(operations[i].name, argv + optind))
-			continue;
-		explore.name = operations[i].name;
-		explore.arg = (void *)&operations[i];
-		if (vb_explore(&explore, NULL))
-			status = 1;
-	}
-	return status;
+	for (size_t i = 0; i < COUNT; i++)
+		tests[i] = (struct explored){operations[i].name, explored, (void *)&operations[i]};
+	return explore_program(argc, argv, tests);
 }
