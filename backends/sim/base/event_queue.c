@@ -10,12 +10,23 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+/* A queue that was made takes so many events whatever happens later. */
+#define RING_FIRST 16
+
 int event_queue_init(struct event_queue *queue)
 {
-	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	struct queued_event *ring = malloc(RING_FIRST * sizeof(*ring));
+	int fd = ring ? eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC) : -1;
+	const int err = ring ? errno : ENOMEM;
 
 	*queue = (struct event_queue){.fd = fd};
-	return fd < 0 ? errno : 0;
+	if (fd < 0) {
+		free(ring);
+		return err;
+	}
+	queue->ring = ring;
+	queue->capacity = RING_FIRST;
+	return 0;
 }
 
 void event_queue_end(struct event_queue *queue)
@@ -34,7 +45,7 @@ void event_queue_push(struct event_queue *queue, const struct queued_event *even
 	int state;
 
 	if (queue->count == queue->capacity) {
-		uint32_t capacity = queue->capacity ? queue->capacity * 2 : 16;
+		uint32_t capacity = queue->capacity * 2;
 		struct queued_event *ring = malloc(capacity * sizeof(*ring));
 
 		if (!ring)

@@ -42,6 +42,11 @@ static int grow(struct pool *pool)
 	return 0;
 }
 
+bool pool_reserve(struct pool *pool, size_t count)
+{
+	return pool->unused >= count || pool->rest_count > REST_OBJECTS + count || !grow(pool);
+}
+
 void *pool_take(struct pool *pool)
 {
 	void *object;

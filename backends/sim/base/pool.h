@@ -7,6 +7,7 @@
 #ifndef BACKENDS_SIM_BASE_POOL_H
 #define BACKENDS_SIM_BASE_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,9 @@ void pool_init(struct pool *pool, size_t object_bytes);
 
 /* Returns a zeroed object; NULL if out of memory. */
 void *pool_take(struct pool *pool);
+
+/* Makes sure that pool_take() finds memory for so many objects, at most 32. Returns false if there is none. */
+bool pool_reserve(struct pool *pool, size_t count);
 
 /* Gives back an object of this pool. Its bytes stay unchanged until it is taken again. */
 void pool_give(struct pool *pool, void *object);

@@ -7,10 +7,13 @@
 
 /* --- beginning --- */
 
+/* The events of a connection, from its address to its end, do not get lost for want of memory. */
+#define EVENTS_OF_ID 8
+
 struct cm_id *cm_id_new(struct cm *cm, struct cm_channel *channel, void *context,
 			enum rdma_port_space ps, enum ibv_qp_type qp_type)
 {
-	struct cm_id *id = pool_take(&cm->ids);
+	struct cm_id *id = pool_reserve(&cm->events, EVENTS_OF_ID) ? pool_take(&cm->ids) : NULL;
 
 	if (!id)
 		return NULL;
