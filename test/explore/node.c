@@ -7,18 +7,20 @@
 #include <verbena/sim.h>
 #include <verbena/verbs.h>
 
+#define RETRIES	      6
 #define RECEIVE_FIRST 101
 #define LATER_NS      1000000000
 
 /* --- the beginning and the end --- */
 
-static bool prepare(struct node *node)
+static bool prepare(struct node *node, unsigned int retries)
 {
 	struct vb_qp_config config;
 
 	vb_qp_config_init(&config);
 	vb_qp_config_allow_remote_rw(&config);
 	config.access |= IBV_ACCESS_REMOTE_ATOMIC;
+	config.retry_cnt = retries;
 	config.path_mtu = IBV_MTU_256;
 	config.max_rd_atomic = config.max_dest_rd_atomic = 4;
 	config.srq = node->srq;
@@ -34,7 +36,7 @@ static bool open_srq(struct node *node)
 	return node->srq;
 }
 
-static bool open_node(struct node *node, const char *name, bool with_srq)
+static bool open_node(struct node *node, const char *name, bool with_srq, unsigned int retries)
 {
 	node->device = vb_device_open_named("sim", name, 0, VB_GID_INDEX_ANY);
 	if (!node->device)
@@ -49,7 +51,7 @@ static bool open_node(struct node *node, const char *name, bool with_srq)
 		vb_region_alloc(node->device, node->pd, (size_t)2 * HALF_BYTES, VB_ACCESS_DEFAULT);
 	if (!node->region)
 		return false;
-	return (!with_srq || open_srq(node)) && prepare(node);
+	return (!with_srq || open_srq(node)) && prepare(node, retries);
 }
 
 static void close_node(struct node *node)
@@ -89,9 +91,14 @@ static bool join(struct pair *pair)
 
 bool pair_open(struct pair *pair, bool with_srq)
 {
+	return pair_open_with(pair, with_srq, RETRIES);
+}
+
+bool pair_open_with(struct pair *pair, bool with_srq, unsigned int retries)
+{
 	*pair = (struct pair){.a = {.device = NULL}};
-	if (open_node(&pair->a, "sim0", false) && open_node(&pair->b, "sim1", with_srq) &&
-	    join(pair))
+	if (open_node(&pair->a, "sim0", false, retries) &&
+	    open_node(&pair->b, "sim1", with_srq, retries) && join(pair))
 		return true;
 	pair_close(pair);
 	return false;

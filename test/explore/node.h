@@ -30,6 +30,7 @@ struct pair {
 
 /* Returns false if a call has failed: then nothing is left. */
 bool pair_open(struct pair *pair, bool with_srq);
+bool pair_open_with(struct pair *pair, bool with_srq, unsigned int retries);
 void pair_close(struct pair *pair);
 
 /* The bytes of a half, 0 or 1. */
