@@ -19,6 +19,7 @@
 #include "sim/net/fault.h"
 #include "sim/net/multicast.h"
 #include "sim/net/notes.h"
+#include "sim/net/schedule.h"
 #include "sim/net/subnet.h"
 #include "sim/net/trace.h"
 #include "sim/net/wire.h"

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults on the simulated wire: rules that drop, corrupt, duplicate or delay chosen packets.
+ * Faults on the simulated wire, and failing calls.
+ *
+ * Faults are rules that drop, corrupt, duplicate or delay chosen packets (vb_fault_*). Failing calls are
+ * rules that make a call of a verb or of the connection manager, or an allocation inside Verbena, fail
+ * (vb_fail_*, below); they work on any backend.
  *
  * Each packet is compared with a world's rules as its port sends it, retransmissions included, in
  * the order in which the rules were added. The first rule that matches and fires decides the
  * packet's fate; later rules do not see the packet.
  *
- * Every function takes NULL for the default world, may be called from any thread, and acts at once.
- * A function that returns int returns 0 or an errno value; vb_last_error() explains the error.
+ * Every vb_fault_* function takes NULL for the default world, may be called from any thread, and acts at
+ * once. A function that returns int returns 0 or an errno value; vb_last_error() explains the error.
  */
 #ifndef VERBENA_FAULT_H
 #define VERBENA_FAULT_H
@@ -164,6 +168,90 @@ const char *vb_fault_field_name(const char *message, unsigned int index);
 
 /* Returns the largest value, mask and flip of a field; 0 if the message has no such field. */
 uint64_t vb_fault_field_max(const char *message, const char *field);
+
+/* --- failing calls --- */
+
+/*
+ * The rules of failing calls belong to the process, and hold for all backends, the real one too. They are
+ * asked in the order in which they were added; the first rule that matches and fires decides, and later
+ * rules do not see the call. A rule that skips a call, or has fired as often as it may, lets the call go
+ * on to the next rule.
+ *
+ * While no rule of a call exists, nothing is in the way of a call. QPs and CQs with functions of their own
+ * (ibv_qp_ex, ibv_cq_ex) that were created while nothing watched the calls of the process are not seen
+ * later: add rules before such a QP or CQ is created.
+ *
+ * Each function may be called from any thread. No thread may be inside a verb while the first rule of a
+ * call is added, or the last one is removed. A call that Verbena itself makes inside another one is not
+ * seen.
+ */
+enum vb_fail_action {
+	/* The call fails with `err` in its own convention, and does nothing. */
+	VB_FAIL_CALL,
+	/*
+	 * An allocation of memory inside Verbena fails with ENOMEM: malloc, calloc, realloc, strdup, mmap
+	 * and their like, called by libverbena.so for any reason. Those of the program, of libc and of other
+	 * libraries do not fail and do not count.
+	 */
+	VB_FAIL_ALLOCATION,
+};
+
+/* Which calls a rule matches, and when it fires. A rule of zeros makes each call fail with ENOMEM. */
+struct vb_fail_rule {
+	enum vb_fail_action action;
+	/*
+	 * Of VB_FAIL_CALL: the name of the call without its prefix, such as "create_qp" for ibv_create_qp(),
+	 * "cm_connect" for rdma_connect(), "wr_complete" for ibv_wr_complete(). NULL: each call that
+	 * vb_fail_is_any() allows.
+	 */
+	const char *call;
+	const char *device; /* only calls on the device of this name; NULL: any */
+	uint64_t skip;	    /* how many matching calls pass before the rule may fire */
+	uint64_t count;	    /* how often the rule fires; 0 for no limit */
+	int err;	    /* with which a call fails; 0 for ENOMEM. An allocation: ENOMEM */
+};
+
+#define VB_FAIL_RULES_MAX 64
+
+/*
+ * Adds a rule behind the other rules. rule and its strings are copied. *id becomes the number by which the
+ * other functions name the rule; id may be NULL. Returns 0 or an errno value, which vb_last_error()
+ * explains.
+ *
+ * EINVAL: there is no such action or call; err is no errno value; or a rule of an allocation has a call, a
+ *	device or an err.
+ * ENOSPC: there are VB_FAIL_RULES_MAX rules.
+ * ENOMEM: too many layers watch the calls of the process.
+ * EOPNOTSUPP: allocations cannot fail in this program, since it is linked with Verbena statically and not
+ *	with libverbena.so.
+ */
+int vb_fail_add(const struct vb_fail_rule *rule, unsigned int *id);
+
+/* Removes a rule. ENOENT: no rule has this id. */
+int vb_fail_remove(unsigned int id);
+
+/* Removes all rules. */
+void vb_fail_clear(void);
+
+/* Returns how often a rule has fired; 0 if no rule has this id. */
+uint64_t vb_fail_hits(unsigned int id);
+
+/*
+ * Returns how many calls or allocations a rule has matched, those that it has skipped and those that it
+ * has let pass after its last firing included; 0 if no rule has this id. A rule with skip = UINT64_MAX
+ * fails nothing, and only counts.
+ */
+uint64_t vb_fail_seen(unsigned int id);
+
+/*
+ * The names of the calls that can fail. NULL behind the last one. The strings are constant.
+ *
+ * vb_fail_is_any() returns true if a rule without a name matches the call: calls that create, register,
+ * open, modify, query, post, connect. Not among them are calls that end an object, that acknowledge, that
+ * poll, or that take an event: a rule that names one of these makes it fail, too.
+ */
+const char *vb_fail_call_name(unsigned int index);
+bool vb_fail_is_any(const char *call);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
 
 #include "sim/base/note.h"
 #include "sim/net/net.h"
+#include "sim/net/schedule.h"
 
 #include <errno.h>
 #include <string.h>
@@ -166,10 +167,19 @@ static void note(struct sim_engine *engine, const struct sim_transit *transit,
 	sim_notes_fault(engine, transit, names[rule->action], slot->id);
 }
 
+/* The schedule counts each packet, and decides before the rules. */
+static const struct sim_fault_rule *choose(struct sim_net *net, const struct sim_transit *transit)
+{
+	const struct sim_fault_rule *rule = NULL;
+
+	if (net->faults.schedule)
+		rule = sim_schedule_offer(net->faults.schedule);
+	return rule ? rule : sim_fault_offer(net->engine, transit->path, transit->packet);
+}
+
 void sim_fault_pass(struct sim_filter *filter, struct sim_transit *transit)
 {
-	const struct sim_fault_rule *rule =
-		sim_fault_offer(filter->net->engine, transit->path, transit->packet);
+	const struct sim_fault_rule *rule = choose(filter->net, transit);
 	enum sim_fault_action action = rule ? rule->action : SIM_FAULT_NONE;
 	struct sim_transit second;
 
@@ -197,7 +207,7 @@ void sim_fault_pass(struct sim_filter *filter, struct sim_transit *transit)
 static void count_rules(struct sim_faults *faults, unsigned int count)
 {
 	faults->count = count;
-	sim_filter_activate(&faults->filter, count > 0);
+	sim_filter_activate(&faults->filter, count || faults->schedule);
 }
 
 int sim_fault_add(struct sim_engine *engine, const struct sim_fault_rule *rule, unsigned int *id)

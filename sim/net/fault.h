@@ -13,6 +13,7 @@
 
 struct sim_device;
 struct sim_engine;
+struct sim_schedule;
 
 enum sim_fault_action {
 	SIM_FAULT_NONE,
@@ -74,6 +75,7 @@ struct sim_faults {
 		slots[SIM_FAULT_RULES_MAX]; /* in the order in which they were added */
 	unsigned int count;
 	unsigned int last_id;
+	struct sim_schedule *schedule; /* asked before the rules; NULL: none */
 };
 
 /* Acts on a packet by the first rule that fits. */

@@ -219,34 +219,6 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-/* Finds the folder of Verbena's libibverbs: beside this program in a build, else as installed. */
-static bool find_folder(char *folder)
-{
-	static const char *const places[] = {"/src/dropin", "/../" VERBENA_LIBDIR "/verbena"};
-	char self[PATH_MAX], library[PATH_MAX + 32];
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *end;
-
-	if (length < 0)
-		return false;
-	self[length] = '\0';
-	end = strrchr(self, '/');
-	*end = '\0';
-	for (size_t i = 0; i < COUNT(places); i++) {
-		snprintf(library, sizeof(library), "%s%s", self, places[i]);
-		if (!realpath(library, folder))
-			continue;
-		snprintf(library, sizeof(library), "%s/" PROGRAM_LIBRARY, folder);
-		if (!access(library, R_OK))
-			return true;
-	}
-	fprintf(stderr,
-		"verbena run: Verbena's " PROGRAM_LIBRARY
-		" is neither in %s%s nor in %s%s; build or install all of Verbena\n",
-		self, places[0], self, places[1]);
-	return false;
-}
-
 /* Reports wrong settings once, before each child would. */
 static int check_settings(void)
 {
@@ -325,7 +297,7 @@ static int run(int argc, char **argv)
 	status = check_settings();
 	if (status)
 		return status;
-	if (!find_folder(folder))
+	if (!program_folder("run", folder))
 		return CLI_EXIT_FAILED;
 	status = empty_files(&lines);
 	if (!status)

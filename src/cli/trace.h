@@ -109,6 +109,10 @@ void trace_forget_pager(int write_error);
 /* Prints the last rows of a capture as a ladder; nothing if there is none. */
 void trace_show_last(const char *path, unsigned int rows, int width, FILE *out);
 
+/* Writes a picture of a log as SVG, and prints its last rows. Returns 0, or 1 if there is no log or no
+ * picture. */
+int trace_picture(const char *log, const char *svg, unsigned int rows, int width, FILE *out);
+
 /* --- trace_text.c --- */
 
 /* The widths of columns, which grow with the events. */

@@ -120,6 +120,31 @@ static int write_svg(const struct arguments *arguments)
 	return failed ? CLI_EXIT_FAILED : CLI_EXIT_OK;
 }
 
+/* Reads a log without a message. */
+static bool read_log(struct arguments *arguments, const char *path)
+{
+	FILE *file = fopen(path, "re");
+
+	if (!file || trace_read(file, NULL, take, arguments))
+		return false;
+	ladder_end(&arguments->ladder);
+	return true;
+}
+
+int trace_picture(const char *log, const char *svg, unsigned int rows, int width, FILE *out)
+{
+	struct arguments whole = {.choice = {.to_ns = UINT64_MAX}, .svg = svg}, last = whole;
+	const struct ladder_style style = {.width = width};
+	bool good = read_log(&whole, log) && !write_svg(&whole);
+
+	last.ladder.last = rows;
+	if (good && read_log(&last, log))
+		ladder_print(&last.ladder, &style, out);
+	ladder_free(&whole.ladder);
+	ladder_free(&last.ladder);
+	return good ? 0 : 1;
+}
+
 static void write_text(const struct arguments *arguments)
 {
 	const struct ladder_style style = {

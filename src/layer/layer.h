@@ -65,7 +65,10 @@ struct layer_verb_info {
 
 const struct layer_verb_info *layer_verb_info(enum layer_verb verb);
 
-/* A call of a verb. A layer writes to nothing in it but `refusal`, `state` and `skips_after`. */
+/* Returns true if the verb ends an object, as destroy_qp does. */
+bool layer_verb_ends(enum layer_verb verb);
+
+/* A call of a verb. A layer writes to nothing in it but `refusal`, `why`, `state` and `skips_after`. */
 struct layer_call {
 	enum layer_verb verb;
 	const struct vb_backend *backend; /* the original, without layers */
@@ -76,11 +79,13 @@ struct layer_call {
 	const void *const *frame;	  /* the wrapper's frame: it begins with the caller's */
 	uint64_t state;	     /* the layer's own, from before() to after(); 0 at first */
 	const char *refusal; /* a before() that fails the verb may say why; NULL: it does not */
-	bool skips_after;    /* a before() may set it: after() is called only if the verb fails */
+	/* The same as a reason, which says more; it and its text stay until the call ends. After the call:
+	 * of a failure, if anybody has given a reason; else NULL. */
+	const struct vb_why *why;
+	bool skips_after; /* a before() may set it: after() is called only if the verb fails */
 	/* After the call: */
-	uint64_t result;	  /* what the verb returns; a negative number is sign-extended */
-	int err;		  /* the errno of a failure; 0: the verb succeeded */
-	const struct vb_why *why; /* of a failure, if anybody has given a reason; else NULL */
+	uint64_t result; /* what the verb returns; a negative number is sign-extended */
+	int err;	 /* the errno of a failure; 0: the verb succeeded */
 };
 
 /*
@@ -96,12 +101,13 @@ struct layer {
 	int (*before)(struct layer_call *call);
 	/* After a call that the layer's before() has let pass. NULL: nothing to do. */
 	void (*after)(const struct layer_call *call);
+	bool lowest; /* the layer stays below those that are added after it; one layer at most has it */
 };
 
 #define LAYERS_MAX 8
 
 /*
- * Adds a layer below all others, or removes it. No thread may be inside a verb. Contexts that are
+ * Adds a layer below all others but the lowest, or removes it. No thread may be inside a verb. Contexts that are
  * open already are layered at once; QPs and CQs with functions of their own (ibv_qp_ex, ibv_cq_ex)
  * only if they are made from now on, and a QP for which the program calls ibv_qp_to_qp_ex(). Returns
  * 0, EEXIST (the layer is added already) or ENOMEM (also: there are LAYERS_MAX layers).

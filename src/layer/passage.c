@@ -39,6 +39,20 @@ static bool is_added(const struct layer *layer)
 	return false;
 }
 
+/* Puts the layer behind the other `count` ones, and before the lowest. */
+static void put(struct layer *layer, unsigned int count)
+{
+	struct layer *last = count ? atomic_load(&passage_layers[count - 1]) : NULL;
+
+	if (last && last->lowest) {
+		atomic_store(&passage_layers[count], last);
+		atomic_store(&passage_layers[count - 1], layer);
+	} else {
+		atomic_store(&passage_layers[count], layer);
+	}
+	atomic_store(&layer_count, count + 1);
+}
+
 int layer_add(struct layer *layer)
 {
 	unsigned int count;
@@ -50,10 +64,8 @@ int layer_add(struct layer *layer)
 		err = EEXIST;
 	else if (count == LAYERS_MAX)
 		err = ENOMEM;
-	if (!err) {
-		atomic_store(&passage_layers[count], layer);
-		atomic_store(&layer_count, count + 1);
-	}
+	if (!err)
+		put(layer, count);
 	if (!err && !count) {
 		role_start();
 		slots_dress();
@@ -97,7 +109,9 @@ static void say_refused(const struct layer *layer, const struct layer_call *call
 {
 	const char *verb = layer_verb_info(call->verb)->name;
 
-	if (call->refusal)
+	if (call->why)
+		dispatch_why(*call->why);
+	else if (call->refusal)
 		dispatch_say("%s: layer %s: %s", verb, layer->name, call->refusal);
 	else
 		dispatch_say("%s: the layer %s makes the call fail with %s", verb, layer->name,

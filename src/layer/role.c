@@ -68,6 +68,11 @@ static const struct {
 
 bool role_table[LAYER_VERBS];
 
+bool layer_verb_ends(enum layer_verb verb)
+{
+	return roles[verb].ends;
+}
+
 void role_start(void)
 {
 	for (int i = 0; i < LAYER_VERBS; i++)

@@ -64,6 +64,7 @@ static inline __attribute__((always_inline)) int steps_ask(struct passage *passa
 			break;
 		call->state = 0;
 		call->refusal = NULL;
+		call->why = NULL;
 		call->skips_after = false;
 		if (layer->before) {
 			const int err = layer->before(call);

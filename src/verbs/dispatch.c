@@ -39,7 +39,7 @@ void dispatch_why(struct vb_why why)
 {
 	const int error = vb_reason_info(why.reason)->error;
 
-	why.verb = present.verb;
+	why.verb = why.verb ? why.verb : present.verb;
 	failure_why(&why);
 	if (error)
 		failure_set_err(error);

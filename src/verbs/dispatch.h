@@ -44,7 +44,8 @@ void leave(void);
  */
 void dispatch_heard(int err, const struct vb_why *(*explain)(void));
 
-/* Says why the present verb fails; the backend is then not asked for its reason. Sets why.verb. */
+/* Says why the present verb fails; the backend is then not asked for its reason. Sets why.verb if it is
+ * NULL. */
 void dispatch_why(struct vb_why why);
 
 /* The same in words, for layers, whose sentences come from the program. */

@@ -38,6 +38,21 @@ struct driver_wires {
 	void (*listen)(void *arg, bool on); /* on: the bell is listened to from now on */
 };
 
+/* How a wait can never end (backends/sim/clock/patience.c). */
+enum driver_stuck {
+	DRIVER_BLOCKED, /* a verb blocks, and nothing is due */
+	DRIVER_POLLING, /* polls_max polls in a row have found nothing, and nothing is due */
+	DRIVER_LONG,	/* the time has passed time_ns_max */
+};
+
+struct driver_patience {
+	uint64_t polls_max;   /* 0: no limit */
+	uint64_t time_ns_max; /* 0: no limit */
+	uint64_t polls;	      /* counts those in a row */
+	/* The caller holds the driver's mutex. NULL: nobody watches. */
+	void (*stuck)(enum driver_stuck how, uint64_t now_ns);
+};
+
 struct driver {
 	pthread_mutex_t mutex;
 	struct sim_engine *engine;
@@ -55,6 +70,7 @@ struct driver {
 	uint64_t epoch; /* counts wake-ups: a waiter looks again when it changes */
 	uint64_t told;	/* counts the calls of vb_sim_tell() */
 	struct driver_runner *runners;
+	struct driver_patience patience;
 
 	pthread_cond_t changed;
 	uint32_t asleep; /* counts the threads that wait in a verb, with the mutex released */
@@ -84,6 +100,9 @@ struct driver {
 };
 
 typedef bool driver_ready(const void *arg);
+
+/* Virtual: the waits are watched from now on. */
+void driver_watch(struct driver *driver, const struct driver_patience *patience);
 
 /* The engine may be set later. The driver need not be locked. */
 void driver_init(struct driver *driver, bool real);

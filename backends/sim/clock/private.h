@@ -19,6 +19,14 @@ void driver_sleep(struct driver *driver);
 /* Wakes all waiters; each one that still waits counts itself again. */
 void driver_wake_all(struct driver *driver);
 
+/* --- patience.c --- */
+
+/* Tells whoever watches that a verb blocks, and nothing is due. */
+void patience_blocked(const struct driver *driver);
+
+/* The same after each wait on the virtual clock, with which time has moved or not. */
+void patience_passed(struct driver *driver, bool moved);
+
 /* --- virtual.c --- */
 
 void virtual_run_instant(struct driver *driver);

@@ -121,6 +121,8 @@ bool virtual_let_time_pass(struct driver *driver, struct driver_runner *runner)
 		driver_ran(driver);
 	}
 	driver_changed(driver);
+	if (driver->patience.stuck)
+		patience_passed(driver, next != SIM_NEVER);
 	return next != SIM_NEVER;
 }
 

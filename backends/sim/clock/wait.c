@@ -34,8 +34,10 @@ int driver_wait(struct driver *driver, driver_ready *ready, const void *arg)
 			return ENODEV;
 		if (ready(arg))
 			return 0;
-		if (!virtual_let_time_pass(driver, NULL))
+		if (!virtual_let_time_pass(driver, NULL)) {
+			patience_blocked(driver);
 			return EDEADLK;
+		}
 	}
 }
 
@@ -43,7 +45,9 @@ int driver_wait_for_others(struct driver *driver, driver_ready *ready, const voi
 {
 	if (ready(arg))
 		return 0;
-	if (!driver->real && !virtual_has_others(driver))
+	if (!driver->real && !virtual_has_others(driver)) {
+		patience_blocked(driver);
 		return EDEADLK;
+	}
 	return driver_wait(driver, ready, arg);
 }

@@ -55,6 +55,7 @@ void world_renumber(struct vb_sim *world)
 static int fill(struct vb_sim *world, const struct vb_sim_config *config)
 {
 	int err = world_open_wires(world, config);
+	const char *trace = config->trace;
 	struct sim_host host;
 
 	if (err)
@@ -62,14 +63,15 @@ static int fill(struct vb_sim *world, const struct vb_sim_config *config)
 	host = world_host(world);
 	if (sim_engine_create(&host, choose_seed(config), &world->driver.engine))
 		return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+	world_follow(world, &trace);
 	world_connect_wires(world);
 	err = world_furnish(world, config);
 	for (unsigned int i = 0; i < config->fault_count && !err; i++)
 		err = world_add_fault(world, &config->faults[i], NULL);
 	if (!err)
 		err = world_plan(world, config);
-	if (!err && config->trace)
-		err = world_trace_open(world, config->trace);
+	if (!err && trace)
+		err = world_trace_open(world, trace);
 	return err;
 }
 

@@ -237,6 +237,11 @@ bool world_owns_device(const struct ibv_device *device);
 /* As vb_fault_add(). The caller holds the world, or has it alone. */
 int world_add_fault(struct vb_sim *world, const struct vb_fault_rule *rule, unsigned int *id);
 
+/* --- course.c --- */
+
+/* Follows the course of the process (vb_sim_follow()), if there is one. Sets *trace, unless it is a path. */
+void world_follow(struct vb_sim *world, const char **trace);
+
 /* --- timeline.c --- */
 
 /* Takes the configuration's events. 0, or an errno with a sentence. */

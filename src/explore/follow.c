@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* A process follows a schedule. */
+#include "src/explore/failures.h"
+#include "src/explore/tally.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <verbena/error.h>
+#include <verbena/sim.h>
+
+#define IDLE_POLLS_MAX 10000
+
+static struct explore_tally *tally; /* NULL: the process follows no schedule */
+static bool aborts;
+/* --- hangs --- */
+
+void tally_say_stuck(const struct explore_tally *from, char *words, size_t size_bytes)
+{
+	static const char *const what[] = {
+		[VB_STUCK_BLOCKED] = "a blocking call waits for ever: nothing is due in the world",
+		[VB_STUCK_POLLING] = "the program polls for ever: nothing is due in the world",
+		[VB_STUCK_LONG] = "the run does not end",
+	};
+
+	snprintf(words, size_bytes, "%s (virtual time %" PRIu64 ".%09" PRIu64 " s)",
+		 what[from->stuck - 1], from->stuck_ns / 1000000000, from->stuck_ns % 1000000000);
+}
+
+static void end_stuck(void *arg, enum vb_stuck how, uint64_t now_ns)
+{
+	char words[256];
+
+	tally->stuck = 1 + how;
+	tally->stuck_ns = now_ns;
+	if (!aborts)
+		_exit(EXIT_STUCK);
+	tally_say_stuck(tally, words, sizeof(words));
+	fprintf(stderr, "verbena: %s\n", words);
+	abort();
+}
+
+/* --- the process --- */
+
+void follow_keep(struct explore_tally *into)
+{
+	tally = into;
+}
+
+void follow_begin(const struct follow *follow)
+{
+	tally = follow->tally;
+	aborts = follow->aborts;
+	*tally = (struct explore_tally){.version = TALLY_VERSION};
+	vb_sim_follow(&(struct vb_sim_course){
+		.schedule = follow->schedule,
+		.packets = &tally->seen[COUNTED_PACKETS],
+		.idle_polls_max = IDLE_POLLS_MAX,
+		.time_ns_max = follow->time_ns_max,
+		.trace = follow->trace,
+		.stuck = end_stuck,
+	});
+	failures_begin(follow->schedule, follow->kinds);
+}
+
+void follow_end(void)
+{
+	failures_end(tally->seen);
+	vb_sim_follow(NULL);
+}
+
+static void keep_first(void *arg, const struct vb_sim_finding *finding)
+{
+	struct explore_tally *into = arg;
+	char text[256];
+
+	if (finding->kind <= VB_SIM_LEFT_ASYNC_ACKS && !into->left_words[0])
+		snprintf(into->left_words, sizeof(into->left_words), "%s: %s", finding->device,
+			 vb_sim_finding_text(finding, text, sizeof(text)));
+}
+
+void follow_look_at_left(struct explore_tally *into)
+{
+	into->left = vb_sim_report(NULL, keep_first, into);
+}
+
+int vb_explore_wrong(const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	if (tally && !tally->words[0])
+		vsnprintf(tally->words, sizeof(tally->words), format, arguments);
+	va_end(arguments);
+	return VB_ENDED_WRONG;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/explore/report.h"
+
+#include "src/base/failure.h"
+#include "src/explore/tally.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CLEAR_LINE "\r\033[K"
+
+static const char *const stages[] = {
+	[STAGE_PLAIN] = "without a decision",
+	[STAGE_SINGLES] = "single decisions",
+	[STAGE_PAIRS] = "pairs",
+	[STAGE_WALKS] = "random schedules",
+};
+
+void report_begin(struct report *report, const struct vb_explore *explore)
+{
+	*report = (struct report){
+		.explore = explore,
+		.terminal = !explore->quiet && isatty(STDERR_FILENO),
+	};
+}
+
+/* --- the progress --- */
+
+void report_progress(const struct report *report, enum stage stage, uint64_t done, uint64_t count)
+{
+	if (report->terminal && count)
+		fprintf(stderr,
+			CLEAR_LINE "explore %s: %s: %" PRIu64 " of %" PRIu64 " (%" PRIu64 " %%)",
+			report->explore->name, stages[stage], done, count, 100 * done / count);
+}
+
+void report_progress_end(const struct report *report)
+{
+	if (report->terminal)
+		fputs(CLEAR_LINE, stderr);
+}
+
+/* --- the end --- */
+
+static void print_kinds(const struct vb_explore *explore)
+{
+	const char *between = "";
+
+	for (unsigned int kind = 0; kind < VB_DECISION_KINDS; kind++) {
+		if (!(explore->kinds & 1u << kind))
+			continue;
+		fprintf(stderr, "%s%s", between, vb_decision_name(kind));
+		between = ", ";
+	}
+}
+
+static void print_counts(const struct vb_explore *explore, const struct vb_explore_result *result)
+{
+	fprintf(stderr, "%" PRIu64 " packets", result->packets);
+	if (explore->kinds & 1u << VB_DECIDE_CALL)
+		fprintf(stderr, ", %" PRIu64 " calls", result->calls);
+	if (explore->kinds & 1u << VB_DECIDE_ALLOCATION)
+		fprintf(stderr, ", %" PRIu64 " allocations", result->allocations);
+}
+
+void report_success(const struct report *report, const struct vb_explore_result *result,
+		    const struct space *space)
+{
+	const struct vb_explore *explore = report->explore;
+	const uint64_t pairs = space_pairs(space), chosen = space_count(space, STAGE_PAIRS);
+
+	if (explore->quiet)
+		return;
+	fprintf(stderr, "explore %s: %" PRIu64 " schedules end well: ", explore->name,
+		result->space - 1);
+	print_counts(explore, result);
+	fprintf(stderr, "; all of %" PRIu64 " single decisions (", space->singles);
+	print_kinds(explore);
+	fprintf(stderr, ")");
+	if (chosen)
+		fprintf(stderr, "; %" PRIu64 " of %" PRIu64 " pairs (%" PRIu64 " %%)", chosen,
+			pairs, 100 * chosen / pairs);
+	if (explore->walks)
+		fprintf(stderr, "; %" PRIu64 " random schedules", explore->walks);
+	fprintf(stderr, "\n");
+}
+
+static void print_files(const struct files *files)
+{
+	fprintf(stderr, "  log:     %s (verbena trace show %s)\n", files->log, files->log);
+	if (!access(files->trace, R_OK))
+		fprintf(stderr, "  packets: %s\n", files->trace);
+}
+
+void report_failure(const struct report *report, const struct vb_explore_result *result,
+		    const struct files *files)
+{
+	char text[VB_SCHEDULE_TEXT];
+
+	if (report->explore->quiet)
+		return;
+	fprintf(stderr, "explore %s: %s fails: %s\n", report->explore->name,
+		vb_schedule_print(&result->schedule, text), result->words);
+	fprintf(stderr, "  found:   %" PRIu64 " of %" PRIu64 " schedules, in %" PRIu64 " runs\n",
+		result->failed, result->space, result->runs);
+	print_files(files);
+	fprintf(stderr, "  output:  %s\n", files->output);
+	fprintf(stderr, "  repeat:  %s\n", result->command);
+}
+
+void report_given(const struct report *report, const struct vb_explore_result *result,
+		  const struct files *files)
+{
+	char text[VB_SCHEDULE_TEXT];
+
+	if (report->explore->quiet)
+		return;
+	fprintf(stderr, "explore %s: %s %s: %s\n", report->explore->name,
+		vb_schedule_print(&result->schedule, text), result->failed ? "fails" : "ends well",
+		result->words);
+	print_files(files);
+}
+
+/* --- files --- */
+
+static char *path_of(const struct vb_explore *explore, const char *ending)
+{
+	char *path;
+
+	if (asprintf(&path, "%s/%s.%s", explore->folder, explore->name, ending) < 0)
+		return NULL;
+	/* The file of an earlier run is not this one's. */
+	unlink(path);
+	return path;
+}
+
+int report_name_files(const struct vb_explore *explore, struct files *files)
+{
+	*files = (struct files){NULL, NULL, NULL};
+	if (mkdir(explore->folder, 0777) && errno != EEXIST)
+		return fail(errno, "the folder %s cannot be made: %s", explore->folder,
+			    strerror(errno));
+	files->log = path_of(explore, "jsonl");
+	files->trace = path_of(explore, "pcap");
+	files->output = path_of(explore, "out");
+	if (files->log && files->trace && files->output)
+		return 0;
+	report_forget_files(files);
+	return fail(ENOMEM, "there is no memory for the names of files");
+}
+
+void report_forget_files(struct files *files)
+{
+	free(files->log);
+	free(files->trace);
+	free(files->output);
+}
+
+/* --- the command --- */
+
+static void put_quoted(FILE *out, const char *word)
+{
+	bool plain = *word;
+
+	for (const char *c = word; *c; c++)
+		plain = plain && (isalnum((unsigned char)*c) || strchr("_-./:+,@%=", *c));
+	if (plain) {
+		fputs(word, out);
+		return;
+	}
+	fputc('\'', out);
+	for (const char *c = word; *c; c++)
+		if (*c == '\'')
+			fputs("'\\''", out);
+		else
+			fputc(*c, out);
+	fputc('\'', out);
+}
+
+/* The words of this process's command line. */
+static void put_program(FILE *out)
+{
+	FILE *in = fopen("/proc/self/cmdline", "re");
+	char *word = NULL;
+	size_t size_bytes = 0;
+
+	while (in && getdelim(&word, &size_bytes, '\0', in) > 0) {
+		fputc(' ', out);
+		put_quoted(out, word);
+	}
+	free(word);
+	if (in)
+		fclose(in);
+}
+
+/* Replaces "%s" of the caller's command. */
+static void put_given(FILE *out, const char *command, const char *schedule)
+{
+	const char *at = strstr(command, "%s");
+
+	if (at)
+		fprintf(out, "%.*s%s%s", (int)(at - command), command, schedule, at + 2);
+	else
+		fputs(command, out);
+}
+
+void report_command(const struct vb_explore *explore, const struct vb_schedule *schedule,
+		    char *text, size_t size_bytes)
+{
+	char printed[VB_SCHEDULE_TEXT];
+	FILE *out = fmemopen(text, size_bytes, "w");
+
+	if (!out)
+		return;
+	vb_schedule_print(schedule, printed);
+	if (explore->command) {
+		put_given(out, explore->command, printed);
+	} else {
+		fprintf(out, "%s=%s/%s", VARIABLE_SCHEDULE, explore->name, printed);
+		put_program(out);
+	}
+	fclose(out);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* What exploration says to people, and the files that it names. */
+#ifndef SRC_EXPLORE_REPORT_H
+#define SRC_EXPLORE_REPORT_H
+
+#include "src/explore/space.h"
+
+struct report {
+	const struct vb_explore *explore;
+	bool terminal; /* the progress is shown */
+	bool shown;    /* a line of progress is on the terminal */
+};
+
+/* The files of a failing run. */
+struct files {
+	char *log, *trace, *output;
+};
+
+void report_begin(struct report *report, const struct vb_explore *explore);
+
+void report_progress(const struct report *report, enum stage stage, uint64_t done, uint64_t count);
+void report_progress_end(const struct report *report);
+
+void report_success(const struct report *report, const struct vb_explore_result *result,
+		    const struct space *space);
+void report_failure(const struct report *report, const struct vb_explore_result *result,
+		    const struct files *files);
+/* Of a run with a given schedule. */
+void report_given(const struct report *report, const struct vb_explore_result *result,
+		  const struct files *files);
+
+/* Makes the folder, and names the files in it. 0, or an errno value with a sentence. */
+int report_name_files(const struct vb_explore *explore, struct files *files);
+void report_forget_files(struct files *files);
+
+/* Writes the command that repeats a run. */
+void report_command(const struct vb_explore *explore, const struct vb_schedule *schedule,
+		    char *text, size_t size_bytes);
+
+#endif /* SRC_EXPLORE_REPORT_H */
