@@ -77,5 +77,5 @@ int main(int argc, char **argv)
 		end_need(end_wait(ends[0].send_cq).status == IBV_WC_SUCCESS, "a WRITE has failed");
 	ibv_dereg_mr(target);
 	ends_close(ends);
-	return 0;
+	return !good;
 }

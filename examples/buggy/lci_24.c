@@ -91,5 +91,5 @@ int main(int argc, char **argv)
 	while (in_flight)
 		make_room(&ends[0]);
 	ends_close(ends);
-	return 0;
+	return count < MESSAGES;
 }

@@ -39,6 +39,7 @@ int main(int argc, char **argv)
 	const bool fixed = end_wants_fixed(argc, argv);
 	struct end ends[2];
 	struct end *active = &ends[0], *passive = &ends[1];
+	enum ibv_wc_status status;
 
 	ends_open(ends);
 	for (int i = 0; i < 2; i++)
@@ -53,7 +54,8 @@ int main(int argc, char **argv)
 		send_message(passive);
 		/* The active end is busy: it reads the answer after the send has failed. */
 	}
-	printf("the send: %s\n", ibv_wc_status_str(end_wait(passive->send_cq).status));
+	status = end_wait(passive->send_cq).status;
+	printf("the send: %s\n", ibv_wc_status_str(status));
 	ends_close(ends);
-	return 0;
+	return status != IBV_WC_SUCCESS;
 }

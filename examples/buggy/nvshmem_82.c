@@ -64,6 +64,7 @@ int main(int argc, char **argv)
 {
 	const bool fixed = end_wants_fixed(argc, argv);
 	struct end ends[2];
+	enum ibv_wc_status status;
 
 	ends_open(ends);
 	for (int i = 0; i < 2; i++)
@@ -72,7 +73,8 @@ int main(int argc, char **argv)
 		connect_end(ends, i, fixed);
 	end_receive(&ends[1], 0, MESSAGE_BYTES);
 	send_message(&ends[0]);
-	printf("the send: %s\n", ibv_wc_status_str(end_wait(ends[0].send_cq).status));
+	status = end_wait(ends[0].send_cq).status;
+	printf("the send: %s\n", ibv_wc_status_str(status));
 	ends_close(ends);
-	return 0;
+	return status != IBV_WC_SUCCESS;
 }

@@ -51,5 +51,5 @@ int main(int argc, char **argv)
 		drop(mr);
 	printf("the send: %s\n", ibv_wc_status_str(wc.status));
 	ends_close(ends);
-	return 0;
+	return wc.status != IBV_WC_SUCCESS;
 }

@@ -86,6 +86,7 @@ int main(int argc, char **argv)
 {
 	const size_t payload = end_wants_fixed(argc, argv) ? GRH_BYTES : 0;
 	struct end ends[2];
+	bool right;
 
 	ends_open(ends);
 	for (int i = 0; i < 2; i++)
@@ -94,7 +95,8 @@ int main(int argc, char **argv)
 	fill(&ends[0], payload);
 	send_datagram(&ends[0], &ends[1]);
 	end_need(end_wait(ends[1].recv_cq).status == IBV_WC_SUCCESS, "the receive has failed");
-	printf("the payload is %s\n", is_right(&ends[1], payload) ? "right" : "wrong");
+	right = is_right(&ends[1], payload);
+	printf("the payload is %s\n", right ? "right" : "wrong");
 	ends_close(ends);
-	return 0;
+	return !right;
 }
