@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * usage: ceph_25447 [--fixed]
- * A replay of https://github.com/ceph/ceph/pull/25447. Connections ended by ibv_destroy_qp() alone, while work
- * was in flight. Only a QP in ERR gives back all completions: so the program moves the QP to ERR, posts a last
- * work request, and destroys the QP after the completion of that one, which comes last.
+ * A replay of https://github.com/ceph/ceph/pull/25447. A QP was destroyed while work was in flight. Only a QP
+ * in ERR gives back the completions of all its work. Fixed: the program moves the QP to ERR, posts a last work
+ * request, and destroys the QP after the completion of that one, which comes last.
  */
 #include "ends.h"
 

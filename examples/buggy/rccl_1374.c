@@ -2,8 +2,8 @@
 /*
  * usage: rccl_1374 [--fixed]
  * A replay of https://github.com/ROCm/rccl/pull/1374. A request to receive has up to three completions: two of
- * sends, and one of the receive. All went to one CQ, which had entries for two of each request. When the
- * program polled late, the CQ overran: adapters lose completions then, and the connection fails.
+ * sends, and one of the receive. All go to one CQ, which had entries for two of each request. If the program
+ * polls late, the CQ overruns: completions are lost, and the QP goes to ERR.
  */
 #include "ends.h"
 
