@@ -122,13 +122,18 @@ void ends_connect(struct end ends[2])
 	}
 }
 
+static void destroy_cq(struct ibv_cq *cq)
+{
+	end_need(!ibv_destroy_cq(cq), "a CQ cannot be destroyed"); /* @destroy-cq */
+}
+
 void ends_close(struct end ends[2])
 {
 	for (int i = 0; i < 2; i++) {
 		ibv_destroy_qp(ends[i].qp);
-		ibv_destroy_cq(ends[i].send_cq);
 		if (ends[i].recv_cq != ends[i].send_cq)
-			ibv_destroy_cq(ends[i].recv_cq);
+			destroy_cq(ends[i].recv_cq);
+		destroy_cq(ends[i].send_cq);
 		ibv_dereg_mr(ends[i].mr);
 		ibv_dealloc_pd(ends[i].pd);
 		ibv_destroy_comp_channel(ends[i].channel);

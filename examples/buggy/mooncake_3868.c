@@ -52,6 +52,7 @@ int main(int argc, char **argv)
 	const bool fixed = end_wants_fixed(argc, argv);
 	struct end ends[2];
 	struct ibv_mr *target;
+	enum ibv_wc_status status;
 
 	ends_open(ends);
 	for (int i = 0; i < 2; i++)
@@ -61,8 +62,9 @@ int main(int argc, char **argv)
 	target = ibv_reg_mr(ends[1].pd, ends[1].memory, MESSAGE_BYTES,
 			    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	end_need(target, "the memory cannot be registered");
-	printf("the WRITE: %s\n", ibv_wc_status_str(write_message(ends, target)));
+	status = write_message(ends, target);
+	printf("the WRITE: %s\n", ibv_wc_status_str(status));
 	ibv_dereg_mr(target);
 	ends_close(ends);
-	return 0;
+	return status != IBV_WC_SUCCESS;
 }

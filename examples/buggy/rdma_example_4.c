@@ -79,14 +79,16 @@ int main(int argc, char **argv)
 	struct end ends[2];
 	struct end *client = &ends[0], *server = &ends[1];
 	struct ibv_mr *mr;
+	enum ibv_wc_status status;
 
 	ends_open(ends);
 	ends_connect(ends);
 	mr = register_buffer(server);
 	end_receive(client, 0, sizeof(struct buffer_attr));
 	send_attr(server, mr, fixed);
-	printf("the WRITE: %s\n", ibv_wc_status_str(write_buffer(client)));
+	status = write_buffer(client);
+	printf("the WRITE: %s\n", ibv_wc_status_str(status));
 	ibv_dereg_mr(mr);
 	ends_close(ends);
-	return 0;
+	return status != IBV_WC_SUCCESS;
 }
