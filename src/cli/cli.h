@@ -34,7 +34,7 @@ struct cli_command {
 	const struct cli_command *next;	   /* of a part: the next one, or NULL */
 };
 
-extern const struct cli_command cli_devices, cli_differ, cli_run, cli_test, cli_trace,
+extern const struct cli_command cli_devices, cli_differ, cli_run, cli_script, cli_test, cli_trace,
 	cli_trace_merge, cli_trace_show;
 
 /* Prints a wrong argument in one line, then where help is. Returns CLI_EXIT_USAGE. */
