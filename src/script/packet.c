@@ -184,7 +184,8 @@ static void set_addresses(struct vb_packet *packet, const struct script_wire *wi
 }
 
 size_t script_packet_make(const struct script_line *line, const struct script_qp *qp,
-			  const struct script_wire *wire, uint8_t *frame)
+			  const struct script_qp *to, const struct script_wire *wire,
+			  uint8_t *frame)
 {
 	struct vb_packet packet = {.opcode = line->operation.opcode};
 	uint8_t payload[VB_FRAME_BYTES_MAX];
@@ -193,6 +194,8 @@ size_t script_packet_make(const struct script_line *line, const struct script_qp
 	for (size_t i = 0; i < COUNT(members); i++)
 		if (has_member(&members[i], line->has, packet.opcode))
 			set(&packet, &members[i], wire_value(&members[i], line, qp));
+	if (to)
+		packet.dest_qpn = to->qp->qp_num;
 	set_addresses(&packet, wire);
 	script_data(line, payload,
 		    packet.payload_bytes < sizeof(payload) ? packet.payload_bytes : 0);

@@ -5,10 +5,12 @@
 #include "src/base/count.h"
 #include "src/base/measure.h"
 #include "src/base/number.h"
+#include "src/base/words.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <verbena/sim.h>
 
 #define ONE_YEAR_NS (365ull * 86400 * 1000000000)
 
@@ -428,6 +430,52 @@ static bool read_word(struct parser *parser)
 	}
 }
 
+/* --- texts --- */
+
+static const char *quirk_name(unsigned int index)
+{
+	return vb_sim_quirk_name(index, NULL);
+}
+
+/* Checks "QUIRK[,QUIRK...]". */
+static bool check_quirks(struct parser *parser, char *list)
+{
+	const char *quirk;
+
+	while ((quirk = strsep(&list, ",")))
+		if (vb_words_find(quirk_name, quirk) < 0)
+			return FAIL("there is no quirk '%s'; docs/semantics.md lists them, and '-' "
+				    "and a sentence stand for none",
+				    quirk);
+	return true;
+}
+
+/* Checks the places of a line 'known', and why the script fails there. */
+static bool check_known(struct parser *parser)
+{
+	char places[SCRIPT_TEXT_MAX], *list = places, *why, *place;
+
+	strcpy(places, parser->line->word);
+	while ((place = strsep(&list, ","))) {
+		place[strcspn(place, "/")] = '\0';
+		if (vb_words_find(vb_sim_profile_name, place) < 0)
+			return FAIL("there is no profile '%s'", place);
+	}
+	why = take_word(parser);
+	if (!why || (strcmp(why, "-") == 0 && !take_word(parser)))
+		return FAIL("give the quirks by which the script fails, or '-' and a sentence");
+	return strcmp(why, "-") == 0 || check_quirks(parser, why);
+}
+
+static bool read_text(struct parser *parser)
+{
+	if (parser->line->statement == SCRIPT_KNOWN)
+		return check_known(parser);
+	if (take_word(parser))
+		return true;
+	return FAIL("'%s' wants a text behind it", script_statements[parser->line->statement].name);
+}
+
 /* --- times --- */
 
 static bool read_time(struct parser *parser, const char *text, uint64_t *time_ns)
@@ -507,7 +555,7 @@ static bool read_line(struct parser *parser)
 	if (!read_when(parser, &word) || !find_statement(parser, word) || !read_word(parser))
 		return false;
 	if (script_statements[line->statement].takes_text)
-		return true;
+		return read_text(parser);
 	if (!read_fields(parser))
 		return false;
 	if (line->values[SCRIPT_QP_NAME].given)

@@ -223,8 +223,11 @@ static bool expect_silence(struct script_run *run, const struct script_line *lin
 
 static bool inject(struct script_run *run, const struct script_line *line)
 {
+	const struct script_value *to = &line->values[SCRIPT_TO];
 	uint8_t frame[VB_FRAME_BYTES_MAX];
-	const size_t length_bytes = script_packet_make(line, &run->qps[line->qp], run->wire, frame);
+	const size_t length_bytes =
+		script_packet_make(line, &run->qps[line->qp],
+				   to->given ? &run->qps[to->number] : NULL, run->wire, frame);
 	const int err = length_bytes ? run->wire->inject(run->wire, frame, length_bytes) : EINVAL;
 
 	return !err ||

@@ -58,9 +58,11 @@ uint8_t script_pattern(uint64_t place);
 /* Fills the bytes that DATA of a line stands for. */
 void script_data(const struct script_line *line, uint8_t *bytes, size_t length_bytes);
 
-/* Writes the frame of a line '<'. Returns its length; 0 with a sentence of vb_last_error(). */
+/* Writes the frame of a line '<' of the peer of @qp, for the QP @to; NULL: for @qp. Returns its length; 0
+ * with a sentence of vb_last_error(). */
 size_t script_packet_make(const struct script_line *line, const struct script_qp *qp,
-			  const struct script_wire *wire, uint8_t *frame);
+			  const struct script_qp *to, const struct script_wire *wire,
+			  uint8_t *frame);
 
 /* Compares a frame of the device with a line '>'. Returns false with the failure. */
 bool script_packet_compare(const struct script_line *line, const struct script_qp *qp,

@@ -84,6 +84,7 @@ enum script_field {
 	SCRIPT_ICRC,
 	/* Work requests, completions, memory. */
 	SCRIPT_QP_NAME,
+	SCRIPT_TO,
 	SCRIPT_ID,
 	SCRIPT_AT,
 	SCRIPT_LKEY,

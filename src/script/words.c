@@ -60,6 +60,7 @@ const struct script_field_info script_fields[SCRIPT_FIELDS] = {
 	[SCRIPT_ICRC] = {"icrc", KIND(ICRC), 0, IN(IN)},
 	[SCRIPT_QP_NAME] = {"qp", KIND(QP), 0,
 			    PACKETS | CALLS | IN(STORE) | IN(MEMORY) | IN(COMPLETION) | IN(EVENT)},
+	[SCRIPT_TO] = {"to", KIND(QP), 0, IN(IN)},
 	[SCRIPT_ID] = {"id", KIND(NUMBER), BITS(64), IN(SEND) | IN(RECEIVE) | IN(COMPLETION)},
 	[SCRIPT_AT] = {"at", KIND(NUMBER), BITS(32),
 		       IN(SEND) | IN(RECEIVE) | IN(STORE) | IN(MEMORY)},
