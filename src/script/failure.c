@@ -48,7 +48,7 @@ const char *script_time_text(uint64_t duration_ns, char *text, size_t size_bytes
 	while (units[i].ns > 1 && duration_ns < units[i].ns)
 		i++;
 	snprintf(digits, sizeof(digits), "%09llu",
-		 (unsigned long long)(duration_ns % units[i].ns * (1000000000 / units[i].ns)));
+		 (unsigned long long)duration_ns % units[i].ns * (1000000000 / units[i].ns));
 	for (length = 9; length && digits[length - 1] == '0'; length--)
 		digits[length - 1] = '\0';
 	snprintf(text, size_bytes, "%llu%s%s%s", (unsigned long long)(duration_ns / units[i].ns),

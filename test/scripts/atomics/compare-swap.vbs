@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The value changes only if it is the one that is compared with. Both answers have the value from before.
 source ibv_post_send(3): compare_add, swap
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The answer has the value from before the addition.
 source ibv_post_send(3): compare_add
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The requester repeats an atomic with the same PSN when no answer comes. A late answer completes it once.
 source Linux drivers/infiniband/sw/rxe/rxe_req.c, rxe_requester: req_retry makes the packets again from the WQE
 

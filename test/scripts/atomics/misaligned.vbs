@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # An address that is no multiple of 8 is an invalid request.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, rxe_responder: ERR_MISALIGNED_ATOMIC
 

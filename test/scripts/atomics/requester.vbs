@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The requester sends the operands, and puts the old value into its buffer.
 source ibv_post_send(3): compare_add, swap
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The ACK of a duplicate has the newest PSN and MSN: it acknowledges all that has come.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, duplicate_request: prev_psn
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # An atomic that comes again is answered from the saved result and executed once.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, duplicate_request: find_resource
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A repeated READ asks for the same bytes or the rest of them. One that asks for others is dropped.
 source unsourced
 known rxe-6.1,rxe-6.12 repeated_reads_may_differ

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A READ that comes again is executed again: the response has the present bytes.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, duplicate_request: rcv_replay
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A SEND that comes again is acknowledged again and takes no second receive.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, duplicate_request
 

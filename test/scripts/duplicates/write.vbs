@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A WRITE that comes again is acknowledged again and changes no memory.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, duplicate_request
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A FIRST packet has exactly the path MTU.
 source Linux drivers/infiniband/hw/qib/qib_rc.c, qib_rc_rcv: nack_inv
 known rxe-6.1 packet_sizes_unchecked

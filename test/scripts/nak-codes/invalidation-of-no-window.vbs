@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A SEND that invalidates a key of no window draws no answer, neither ACK nor NAK.
 source google/rdma-unit-test unit/rc_test.cc, SendWithInvalidateBadRkey, quoting 9.9.6.3, class J
 known rxe-6.1,rxe-6.12 refused_invalidations_acknowledged

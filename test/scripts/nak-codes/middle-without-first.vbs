@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A MIDDLE packet that no FIRST packet has begun is an invalid request.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_op_seq
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A new message that begins before the last one has ended is an invalid request. The receive that the old one has taken ends in error.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_op_seq; the status of the receive: unsourced
 

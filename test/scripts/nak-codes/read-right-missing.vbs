@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A READ that the QP's access flags do not allow is an invalid request.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, rxe_responder: ERR_UNSUPPORTED_OPCODE
 

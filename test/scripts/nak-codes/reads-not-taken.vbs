@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # With max_dest_rd_atomic 0 a READ is an invalid request.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, rxe_responder: ERR_TOO_MANY_RDMA_ATM_REQ
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A responder that cannot write its own receive answers with a remote operation error.
 source Linux drivers/infiniband/sw/rdmavt/qp.c, init_sge: LOC_PROT_ERR; Linux drivers/infiniband/hw/qib/qib_rc.c, qib_rc_rcv: nack_op_err
 known rxe-6.1,rxe-6.12 bad_receive_is_operation_error

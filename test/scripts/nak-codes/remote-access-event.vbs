@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The responder's program learns of the violation by an event.
 source ibv_get_async_event(3): QP_ACCESS_ERR
 known rxe-6.1,rxe-6.12 no_affiliated_events

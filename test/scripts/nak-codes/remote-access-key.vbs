@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A WRITE with a wrong rkey is a remote access error, and ends the QP.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, rxe_responder: ERR_RKEY_VIOLATION
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A READ that leaves the region is a remote access error. Nothing of it is sent.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, rxe_responder: ERR_RKEY_VIOLATION
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A request behind a gap draws one NAK with the PSN that is missing. The requests behind it draw none until it is repaired.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn: sent_psn_nak
 

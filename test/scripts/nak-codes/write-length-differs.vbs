@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The bytes of a WRITE are as many as its RETH says.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, rxe_resp_check_length
 

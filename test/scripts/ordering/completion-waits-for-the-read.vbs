@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A WRITE behind a READ is acknowledged first. Its completion comes behind that of the READ.
 source Linux drivers/infiniband/sw/rxe/rxe_comp.c, get_wqe: the head of the queue
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A fenced send waits until all READs before it are done.
 source ibv_post_send(3): IBV_SEND_FENCE; Linux drivers/infiniband/hw/qib/qib_rc.c, qib_make_rc_req: RVT_S_WAIT_FENCE
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A send without a fence follows a READ at once.
 source ibv_post_send(3): IBV_SEND_FENCE
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # At most max_rd_atomic READs and atomics are outstanding; the next one waits.
 source ibv_query_qp(3): max_rd_atomic; Linux drivers/infiniband/hw/qib/qib_rc.c, qib_make_rc_req: RVT_S_WAIT_RDMAR
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # In SQD new sends wait. In RTS they are sent.
 source Linux drivers/infiniband/sw/rdmavt/qp.c, rvt_modify_qp and ib_rvt_state_ops
 known rxe-6.1,rxe-6.12 rts_starts_nothing

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A gap across the wrap draws a NAK with the PSN that is missing.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_psn
 

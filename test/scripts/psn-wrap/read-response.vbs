@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The packets of a response wrap, too.
 source Linux drivers/infiniband/sw/rxe/rxe_verbs.h, psn_compare: 24 bits
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # PSNs have 24 bits: 0 follows 0xffffff.
 source Linux drivers/infiniband/sw/rxe/rxe_verbs.h, psn_compare: 24 bits
 

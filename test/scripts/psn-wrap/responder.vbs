@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A responder takes 0 behind 0xffffff, and knows the PSNs before it as duplicates.
 source Linux drivers/infiniband/sw/rxe/rxe_verbs.h, psn_compare: 24 bits
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # An ACK of a PSN that was not sent acknowledges nothing.
 source Linux drivers/infiniband/hw/qib/qib_rc.c, qib_rc_rcv_resp: ignores an ACK of a PSN that was not sent
 known rxe-6.1,rxe-6.12 acks_of_unsent_complete

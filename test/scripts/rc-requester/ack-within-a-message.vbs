@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # An ACK of a message's first packet acknowledges that packet: only the rest comes again.
 source Linux drivers/infiniband/hw/qib/qib_rc.c, reset_psn: from the oldest PSN that is not acknowledged
 

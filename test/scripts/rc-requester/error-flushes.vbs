@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A QP that enters ERR flushes its sends and its receives, and answers nothing.
 source Linux drivers/infiniband/sw/rdmavt/qp.c, rvt_error_qp
 

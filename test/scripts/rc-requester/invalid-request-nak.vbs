@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # An invalid request NAK ends its request with that error.
 source Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_ack: AETH_NAK_INVALID_REQ
 

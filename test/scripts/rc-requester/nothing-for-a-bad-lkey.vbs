@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A send whose own memory may not be read fails at the requester: no packet leaves the device.
 source Linux drivers/infiniband/sw/rdmavt/qp.c, init_sge: LOC_PROT_ERR
 known rxe-6.1 bad_lkey_is_operation_error

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # An ACK of a PSN that is acknowledged already changes nothing.
 source Linux drivers/infiniband/hw/hfi1/rc.c, rc_rcv_resp: "Ignore invalid responses"
 

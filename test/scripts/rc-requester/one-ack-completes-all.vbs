@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # An ACK acknowledges each PSN up to its own. Completions come in posting order.
 source Linux drivers/infiniband/sw/rxe/rxe_comp.c, get_wqe: the head of the queue
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Each ACK that acknowledges something gives back all retries.
 source Linux drivers/infiniband/sw/rxe/rxe_comp.c, reset_retry_counters
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # When the rest of a response is missing, the requester asks for the rest, from the first PSN that is missing.
 source Linux drivers/infiniband/sw/rxe/rxe_req.c, req_retry: wqe->dma and wqe->iova of a READ
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The request behind a READ has the PSN behind the last packet of the READ's response.
 source Linux drivers/infiniband/sw/rxe/rxe_req.c, update_wqe_psn
 

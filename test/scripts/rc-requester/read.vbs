@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A READ asks for all its bytes in one request. Its response writes them into the buffer.
 source Linux drivers/infiniband/sw/rxe/rxe_comp.c, do_read
 

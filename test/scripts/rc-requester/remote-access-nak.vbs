@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A remote access NAK ends its request with that error, and the requests behind it are flushed.
 source Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_ack: AETH_NAK_REM_ACC_ERR; rxe_drain_resp_pkts
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A reset ends all work: the QP sends nothing of it afterwards.
 source ibv_modify_qp(3): IBV_QPS_RESET; Linux drivers/infiniband/sw/rdmavt/qp.c, rvt_reset_qp
 known rxe-6.12 resets_leave_ghosts

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A long message has FIRST, MIDDLE and LAST packets of the path MTU. The last one asks for an ACK.
 source Linux drivers/infiniband/sw/rxe/rxe_req.c, next_opcode_rc
 

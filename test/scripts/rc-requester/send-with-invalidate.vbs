@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The key to invalidate stands in the packet.
 source ibv_post_send(3): invalidate_rkey
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A SEND is one packet of the next PSN. The ACK of this PSN completes it.
 source ibv_post_send(3), ibv_poll_cq(3)
 

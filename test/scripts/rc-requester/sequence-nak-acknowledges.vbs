@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A sequence NAK acknowledges each PSN below its own.
 source Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_psn, complete_ack
 

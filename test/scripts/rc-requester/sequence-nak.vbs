@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A sequence NAK makes the requester go back to its PSN at once.
 source Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_ack: AETH_NAK_PSN_SEQ_ERROR
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The solicited bit stands in the packet.
 source ibv_post_send(3): IBV_SEND_SOLICITED
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # With timeout 0 there is no ack timer.
 source Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_from_attr: timeout 0, no timer
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The number of retries is exact, whatever the timer is.
 source ibv_modify_qp(3): retry_cnt; Linux drivers/infiniband/hw/qib/qib_rc.c, qib_restart_rc: s_retry
 known mlx5 ack_timeout_floor

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Without an answer the requester repeats the packet after 4.096 us * 2^timeout, retry_cnt times. Then the send fails.
 source ibv_modify_qp(3): timeout, retry_cnt; Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_from_attr: 4096 ns << timeout
 known rxe-6.1/sim,rxe-6.12/sim timers_tick

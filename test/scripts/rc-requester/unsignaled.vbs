@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A send without IBV_SEND_SIGNALED makes no completion; the ACK of a later one covers it.
 source ibv_post_send(3): IBV_SEND_SIGNALED
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The immediate data stands in the last packet.
 source Linux drivers/infiniband/sw/rxe/rxe_req.c, next_opcode_rc
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A WRITE has the address, the key and the length in the RETH of its first packet.
 source Linux drivers/infiniband/sw/rxe/rxe_req.c, init_req_packet
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The MSN counts messages of each kind, not packets.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, execute: qp->resp.msn
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # An ACK covers all requests up to its PSN. Requests that do not ask for an ACK need none of their own.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, acknowledge: bth_ack
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A QP in INIT drops what comes.
 source Linux drivers/infiniband/sw/rxe/rxe_recv.c, check_type_state
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A QP in RTR receives and acknowledges; it sends no requests of its own.
 source Linux drivers/infiniband/sw/rdmavt/qp.c, ib_rvt_state_ops: RTR
 

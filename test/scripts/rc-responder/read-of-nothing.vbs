@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A READ of no bytes is answered by a response without a payload.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_rkey: "A zero-byte op is not required to set an addr or rkey"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A READ has as many PSNs as its response has packets: the next request begins behind them.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, read_reply, get_req
 

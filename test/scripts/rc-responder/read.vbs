@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The response has the PSN of the request and the bytes of the memory.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, read_reply
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A long SEND is one message: one receive, one ACK with the PSN of its last packet, and one more in the MSN.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, execute: the MSN counts with the last packet
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The immediate data of the last packet is in the completion.
 source ibv_poll_cq(3): imm_data, IBV_WC_WITH_IMM
 

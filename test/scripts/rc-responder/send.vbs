@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A SEND of one packet takes the oldest receive. The ACK has its PSN and counts one message.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, execute, acknowledge
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A packet to a QPN of no QP is dropped without an answer.
 source Linux drivers/infiniband/sw/rxe/rxe_recv.c, hdr_check
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A WRITE of no bytes needs neither a right rkey nor a right address.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_rkey: "A zero-byte op is not required to set an addr or rkey"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Only the first packet has a RETH. The packets behind it follow one another in memory.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_rkey: qp->resp.va and resid
 

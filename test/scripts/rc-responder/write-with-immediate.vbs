@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A WRITE with immediate data takes a receive, and leaves the buffer of this receive alone.
 source Linux drivers/infiniband/sw/rdmavt/qp.c, rvt_get_rwqe: wr_id_only
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A WRITE takes no receive and makes no completion at the responder.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_resource: a receive for SEND and immediate data only
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A packet with a wrong ICRC has not come: no answer, no completion. Its repetition is executed.
 source Linux drivers/infiniband/sw/rxe/rxe_recv.c, rxe_rcv
 

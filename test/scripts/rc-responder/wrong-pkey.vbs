@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A packet of another partition is dropped.
 source Linux drivers/infiniband/sw/rxe/rxe_recv.c, check_keys
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A SEND of no bytes needs a receive, too.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_resource
 

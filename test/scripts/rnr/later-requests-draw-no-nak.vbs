@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # After an RNR NAK the responder drops later requests without an answer until the refused one comes again.
 source Linux drivers/infiniband/hw/qib/qib_rc.c, qib_rc_rcv_error: none while r_nak_state
 known rxe-6.1,rxe-6.12 rnr_naks_stop_nothing

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # All packets of a message that has drawn an RNR NAK come again.
 source Linux drivers/infiniband/hw/qib/qib_rc.c, do_rc_ack: RNR NAK, reset_psn
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A SEND that finds no receive draws an RNR NAK with the responder's timer. It succeeds when a receive is there.
 source Linux drivers/infiniband/sw/rxe/rxe_hdr.h, AETH_RNR_NAK; rxe_resp.c, check_resource
 

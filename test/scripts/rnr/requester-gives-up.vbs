@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The message is repeated rnr_retry times. The RNR NAK behind the last repetition ends it.
 source ibv_modify_qp(3): rnr_retry; Linux drivers/infiniband/sw/rxe/rxe_comp.c, RNR_RETRY
 

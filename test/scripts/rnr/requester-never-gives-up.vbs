@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # With rnr_retry 7 the requester repeats without an end.
 source Linux drivers/infiniband/sw/rxe/rxe_comp.c, RNR_RETRY: 7
 

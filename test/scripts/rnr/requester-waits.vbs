@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The requester waits as long as the timer of the RNR NAK says, then repeats the message.
 source Linux include/rdma/ib_verbs.h, enum ib_rnr_timeout: 01 is 0.01 ms
 known rxe-6.1/sim,rxe-6.12/sim timers_tick

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The ack timer stands still while a message waits for a receive.
 source Linux drivers/infiniband/hw/qib/qib_rc.c, do_rc_ack: RNR NAK, rvt_stop_rc_timers
 known rxe-6.1/sim timers_tick

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A WRITE with immediate data needs a receive; its bytes are written only when there is one.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, check_resource
 

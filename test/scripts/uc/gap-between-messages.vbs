@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A new message begins at any PSN.
 source Linux drivers/infiniband/hw/qib/qib_uc.c, qib_uc_rcv: a FIRST or ONLY packet begins a new message
 

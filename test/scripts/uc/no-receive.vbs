@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A SEND that finds no receive is dropped without an answer.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, ERR_RNR on UC
 

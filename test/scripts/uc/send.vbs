@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # UC has no answers. A send is complete when it has left.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, acknowledge: RC only
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A long WRITE with immediate data that finds no receive is lost. Later messages arrive.
 source Linux drivers/infiniband/hw/qib/qib_uc.c, qib_uc_rcv: a FIRST or ONLY packet begins a new message
 known rxe-6.1,rxe-6.12 cut_writes_jam_uc

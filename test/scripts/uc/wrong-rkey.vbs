@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A WRITE with a wrong rkey is dropped. The QP stays.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, ERR_RKEY on UC
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A UD QP drops a packet of a connection.
 source Linux drivers/infiniband/sw/rxe/rxe_recv.c, check_type_state
 

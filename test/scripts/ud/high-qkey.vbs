@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A work request whose Q_Key has its high bit set sends the QP's own.
 source Linux drivers/infiniband/hw/qib/qib_ud.c, qib_make_ud_req: "Qkeys with the high order bit set"
 known rxe-6.1,rxe-6.12 high_qkey_is_sent

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A datagram that finds no receive is dropped.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, rxe_responder: ERR_RNR on UD, class D
 

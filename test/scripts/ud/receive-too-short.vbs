@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A datagram that is longer than its receive is dropped. The receive serves the next one.
 source Linux drivers/infiniband/hw/qib/qib_ud.c, qib_ud_rcv: RVT_R_REUSE_SGE
 known rxe-6.1 short_datagram_receive_fails

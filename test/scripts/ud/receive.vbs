@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The datagram stands behind 40 bytes for the GRH, which byte_len counts.
 source ibv_post_recv(3), Notes: 40 bytes in front
 

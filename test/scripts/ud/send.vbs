@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A datagram has the Q_Key of the work request and the QPN of its sender.
 source ibv_post_send(3): wr.ud; ibv_poll_cq(3): src_qp
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A datagram with another Q_Key is dropped and takes no receive.
 source Linux drivers/infiniband/sw/rxe/rxe_recv.c, check_keys
 
