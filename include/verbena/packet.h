@@ -67,6 +67,23 @@ struct vb_packet {
 int vb_packet_decode(const void *frame, size_t length_bytes, bool infiniband,
 		     struct vb_packet *packet);
 
+/* The longest frame: the longest headers, and a payload of 4096 bytes. */
+#define VB_FRAME_BYTES_MAX 4234
+
+/*
+ * Writes the frame of a packet: of RoCE v2; of InfiniBand if packet->has has VB_PACKET_HAS_LIDS, with a
+ * GRH if it also has VB_PACKET_HAS_GIDS. The opcode decides which extension headers follow the BTH; the
+ * frame has the fields of struct vb_packet that these headers have. opcode_name, lost and the other bits
+ * of `has` have no meaning. payload points to packet->payload_bytes bytes. The pad, the checksums, the ICRC and the
+ * VCRC are right. MAC addresses are zeros, which the caller may replace: no checksum covers them. The UDP
+ * source port is 0xc000, the hop limit 64.
+ *
+ * frame has room for VB_FRAME_BYTES_MAX. Returns the frame's length; 0 with errno EINVAL and a sentence
+ * if the opcode is reserved, or the payload is longer than 4096 bytes. Any thread may call it at any time.
+ */
+size_t vb_packet_encode(const struct vb_packet *packet, const void *payload,
+			uint8_t frame[VB_FRAME_BYTES_MAX]);
+
 /*
  * Writes the syndrome of an AETH as text, such as "ACK", "RNR NAK (0.64 ms)" or "NAK: remote access
  * error", into text of size_bytes bytes (32 are enough). Returns text.

@@ -97,6 +97,11 @@ _verbena()
 			return
 		fi
 	fi
+	if [[ $command == script && $word != -* && ( $previous != --* || $previous == --@(infiniband|verbose) ) ]]; then
+		compopt -o filenames
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		return
+	fi
 	if [[ $command == trace && ${COMP_WORDS[2]} == merge && COMP_CWORD -gt 2 ]]; then
 		if [[ $word == -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$(_verbena_options 'trace merge')" -- "$word")

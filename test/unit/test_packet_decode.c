@@ -196,6 +196,68 @@ void test_packet_decode_truncated_anywhere(void)
 		sentence());
 }
 
+/* Where the payload of a frame begins. */
+static const uint8_t *payload_of(size_t length_bytes, uint32_t payload_bytes, bool infiniband)
+{
+	return frame + length_bytes - (infiniband ? 2 : 0) - 4 - (-payload_bytes & 3) -
+	       payload_bytes;
+}
+
+void test_packet_encode_is_the_opposite_of_decode(void)
+{
+	static const unsigned int roce_v1 = 2;
+	uint8_t again[VB_FRAME_BYTES_MAX];
+
+	for (unsigned int opcode = 0; opcode < 256; opcode++) {
+		for (unsigned int network = 0; sim_opcodes[opcode].name && network < NETWORKS;
+		     network++) {
+			const bool infiniband = network >= INFINIBAND;
+			const size_t length_bytes = make_frame((uint8_t)opcode, network);
+			struct vb_packet first, second;
+			size_t again_bytes;
+
+			if (network == roce_v1)
+				continue;
+			vb_packet_decode(frame, length_bytes, infiniband, &first);
+			again_bytes = vb_packet_encode(
+				&first, payload_of(length_bytes, first.payload_bytes, infiniband),
+				again);
+			TEST_ASSERT_EQUAL_UINT_MESSAGE(length_bytes, again_bytes, where);
+			TEST_ASSERT_EQUAL_INT_MESSAGE(
+				0, vb_packet_decode(again, again_bytes, infiniband, &second),
+				where);
+			check_fields(&second, network);
+			memcpy(frame, again, again_bytes);
+			if (first.payload_bytes)
+				TEST_ASSERT_EQUAL_MEMORY_MESSAGE(
+					"\1\2\3\4\5",
+					payload_of(again_bytes, PAYLOAD_BYTES, infiniband),
+					PAYLOAD_BYTES, where);
+		}
+	}
+}
+
+void test_packet_encode_refuses(void)
+{
+	struct vb_packet wrong = {.opcode = 0x1c};
+
+	TEST_ASSERT_EQUAL_UINT(0, vb_packet_encode(&wrong, "", frame));
+	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_ENCODE_OPCODE, vb_backend_sim.last_why()->reason);
+	TEST_ASSERT_EQUAL_STRING(
+		"vb_packet_encode: opcode 0x1c is reserved, so it is unknown which headers the "
+		"packet has; encode a packet with an opcode that has a name, and change its BTH in "
+		"the frame",
+		sentence());
+	wrong = (struct vb_packet){.opcode = SIM_RC_SEND_ONLY, .payload_bytes = 4097};
+	TEST_ASSERT_EQUAL_UINT(0, vb_packet_encode(&wrong, frame, frame));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_ENCODE_PAYLOAD, vb_backend_sim.last_why()->reason);
+	TEST_ASSERT_EQUAL_STRING(
+		"vb_packet_encode: the payload has 4097 bytes, and the longest payload of a packet "
+		"4096 bytes; send a longer message as several packets",
+		sentence());
+}
+
 static void expect(size_t length_bytes, bool infiniband, enum vb_reason reason, const char *text,
 		   struct vb_packet *got)
 {

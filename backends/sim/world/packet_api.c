@@ -6,6 +6,7 @@
 #include "sim/wire/packet.h"
 #include "sim/wire/timing.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,85 @@ int vb_packet_decode(const void *frame, size_t length_bytes, bool infiniband,
 	why.values[0] = result == SIM_DECODE_BAD_OPCODE ? packet->opcode : length_bytes;
 	return say_why(EBADMSG, &why);
 }
+
+_Static_assert(VB_FRAME_BYTES_MAX == SIM_FRAME_BYTES_MAX, "the public length of a frame");
+
+/* --- encoding --- */
+
+static int copy_plainly(void *dst, const void *src, size_t length_bytes)
+{
+	memcpy(dst, src, length_bytes);
+	return 0;
+}
+
+static struct sim_route route_of(const struct vb_packet *packet)
+{
+	struct sim_route route = {
+		.hop_limit = 64,
+		.ip_fragment = 0x4000,
+		.udp_source_port = 0xc000,
+		.infiniband = packet->has & VB_PACKET_HAS_LIDS,
+		.has_grh = packet->has & VB_PACKET_HAS_GIDS,
+		.slid = packet->slid,
+		.dlid = packet->dlid,
+	};
+
+	memcpy(route.source_gid, packet->source_gid, sizeof(route.source_gid));
+	memcpy(route.dest_gid, packet->dest_gid, sizeof(route.dest_gid));
+	return route;
+}
+
+static struct sim_packet inner(const struct vb_packet *packet, const struct sim_span *span)
+{
+	return (struct sim_packet){
+		.opcode = packet->opcode,
+		.flags = (packet->solicited ? SIM_PACKET_SOLICITED : 0) | SIM_PACKET_MIGRATED |
+			 (packet->ack_request ? SIM_PACKET_ACK_REQUEST : 0),
+		.syndrome = packet->syndrome,
+		.span_count = span->length_bytes != 0,
+		.pkey = packet->pkey,
+		.dest_qpn = packet->dest_qpn & 0xffffff,
+		.psn = packet->psn & 0xffffff,
+		.payload_bytes = span->length_bytes,
+		.spans = span,
+		.remote_addr = packet->remote_addr,
+		.rkey = packet->rkey,
+		.dma_bytes = packet->dma_bytes,
+		.swap_add = packet->swap_add,
+		.compare = packet->compare,
+		.original = packet->original,
+		.msn = packet->msn & 0xffffff,
+		.imm_data = htobe32(packet->imm),
+		.qkey = packet->qkey,
+		.source_qpn = packet->source_qpn & 0xffffff,
+		.xrc_srqn = packet->xrc_srqn & 0xffffff,
+	};
+}
+
+size_t vb_packet_encode(const struct vb_packet *packet, const void *payload,
+			uint8_t frame[VB_FRAME_BYTES_MAX])
+{
+	const struct sim_span span = {payload, packet->payload_bytes};
+	const struct sim_route route = route_of(packet);
+	struct vb_why why = {.reason = VB_WHY_ENCODE_OPCODE,
+			     .values = {packet->opcode},
+			     .verb = "vb_packet_encode"};
+	struct sim_packet wanted;
+
+	if (packet->payload_bytes > SIM_PATH_MTU_MAX) {
+		why.reason = VB_WHY_ENCODE_PAYLOAD;
+		why.values[0] = packet->payload_bytes;
+		why.values[1] = SIM_PATH_MTU_MAX;
+	}
+	if (!sim_opcodes[packet->opcode].name || packet->payload_bytes > SIM_PATH_MTU_MAX) {
+		say_why(EINVAL, &why);
+		return 0;
+	}
+	wanted = inner(packet, &span);
+	return sim_packet_encode(&wanted, &route, copy_plainly, frame, NULL);
+}
+
+/* --- words --- */
 
 const char *vb_syndrome_text(uint8_t syndrome, char *text, size_t size_bytes)
 {

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: MIT
+# An invalid request NAK ends its request with that error.
+source Linux drivers/infiniband/sw/rxe/rxe_comp.c, check_ack: AETH_NAK_INVALID_REQ
+
+qp q RC
+post_send SEND id=1 length=8
+> SEND_ONLY psn=0 length=8
+< NAK_INVALID_REQUEST psn=0 msn=0
+completion send id=1 status=REM_INV_REQ_ERR
+state ERR
