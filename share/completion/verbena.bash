@@ -121,7 +121,7 @@ _verbena()
 		command='trace show'
 	fi
 	case $previous in
-	--project | --junit | --known | --log | --svg)
+	--project | --junit | --known | --log | --svg | --html)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		;;

@@ -17,7 +17,7 @@
 #define TIMEOUT_DEFAULT_S 30
 #define TIMEOUT_MAX_S	  86400
 
-/* What is shown of the packets of a failed test. */
+/* What is shown of the log, or of the packets, of a failed test. */
 #define SHOWN_ROWS  12
 #define SHOWN_WIDTH 100
 
@@ -362,14 +362,14 @@ static void name_place(struct arguments *arguments)
 	arguments->run.place = arguments->place;
 }
 
-static void show_packets(const char *path, FILE *out)
+static void show_last(const char *path, FILE *out)
 {
 	trace_show_last(path, SHOWN_ROWS, SHOWN_WIDTH, out);
 }
 
 static int run_test(int argc, char **argv)
 {
-	struct arguments arguments = {.run = {.all_suites = vt_suites, .show = show_packets},
+	struct arguments arguments = {.run = {.all_suites = vt_suites, .show = show_last},
 				      .timeout_s = TIMEOUT_DEFAULT_S};
 	struct vt_options *run = &arguments.run;
 	struct vb_project *project;

@@ -125,7 +125,10 @@ void trace_forget_pager(int write_error);
 
 /* --- trace_show.c --- */
 
-/* Prints the last rows of a capture as a ladder; nothing if there is none. */
+/*
+ * Prints the last rows of a log or a capture as a ladder of @width columns; nothing if there are none. For a test
+ * that has failed: it says nothing of a file that it cannot read.
+ */
 void trace_show_last(const char *path, unsigned int rows, int width, FILE *out);
 
 /* Writes a picture of a log as SVG, and prints its last rows. Returns 0, or 1 if there is no log or no

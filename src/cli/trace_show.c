@@ -119,19 +119,31 @@ static bool take_last(void *arg, const json_t *event, const char *line)
 	return take(arg, event, line, NULL);
 }
 
+/* Returns true if the file begins as a log does. */
+static bool is_log(FILE *file)
+{
+	const int first = getc(file);
+
+	ungetc(first, file);
+	return first == '{';
+}
+
 void trace_show_last(const char *path, unsigned int rows, int width, FILE *out)
 {
-	struct arguments arguments = {.choice = {.to_ns = UINT64_MAX}};
+	struct arguments arguments = {.choice = {.to_ns = UINT64_MAX}, .ladder = {.last = rows}};
 	const struct ladder_style style = {.width = width};
-	const uint64_t count = trace_count_frames(path);
-	FILE *file = count ? fopen(path, "re") : NULL;
+	FILE *file = fopen(path, "re");
+	uint64_t count;
 
 	if (!file)
 		return;
+	/* The first frames of a capture are skipped, since decoding takes long. */
+	count = is_log(file) ? 0 : trace_count_frames(path);
 	arguments.ladder.left_out = count > rows ? count - rows : 0;
 	trace_read_from(file, NULL, arguments.ladder.left_out, take_last, &arguments);
 	ladder_end(&arguments.ladder);
-	ladder_print(&arguments.ladder, &style, out);
+	if (arguments.ladder.row_count)
+		ladder_print(&arguments.ladder, &style, out);
 	ladder_free(&arguments.ladder);
 }
 
@@ -160,7 +172,7 @@ static bool read_log(struct arguments *arguments, const char *path)
 {
 	FILE *file = fopen(path, "re");
 
-	if (!file || trace_read(file, NULL, take, arguments))
+	if (!file || trace_read(file, NULL, take_last, arguments))
 		return false;
 	ladder_end(&arguments->ladder);
 	return true;
@@ -170,7 +182,7 @@ int trace_picture(const char *log, const char *svg, unsigned int rows, int width
 {
 	struct arguments whole = {.choice = {.to_ns = UINT64_MAX}, .svg = svg}, last = whole;
 	const struct ladder_style style = {.width = width};
-	bool good = read_log(&whole, log) && !write_svg(&whole);
+	bool good = read_log(&whole, log) && !write_file(&whole, svg);
 
 	last.ladder.last = rows;
 	if (good && read_log(&last, log))

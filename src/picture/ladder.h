@@ -9,7 +9,7 @@
  *	ladder_wrap.c	a text that is broken into lines
  *	ladder_text.c	the ladder as lines
  *	ladder_svg.c	the ladder as SVG
- *	ladder_html.c	the ladder as a page for browsers: page.h
+ *	page.h		the ladder as a page for browsers
  */
 #ifndef SRC_PICTURE_LADDER_H
 #define SRC_PICTURE_LADDER_H

@@ -43,7 +43,7 @@ struct vt_two {
 	uint64_t at_least;		 /* so many tests must pass with a QP of B's process */
 };
 
-/* Prints the last packets of a trace as lines. */
+/* Prints the last rows of a log or of a trace as lines. */
 typedef void vt_show_fn(const char *path, FILE *out);
 
 struct vt_options {
@@ -60,10 +60,10 @@ struct vt_options {
 	const char *place;		 /* that place: a profile, or A's:B's; NULL: none */
 	const struct vb_sim_config *sim; /* the simulator's world; its trace is not used */
 	const struct vt_two *two;	 /* NULL: the tests run in one process */
-	vt_show_fn *show;		 /* prints the last packets of a trace; NULL: nobody does */
-	const char *trace_dir;		 /* NULL: traces are kept of failed tests only */
-	const char *junit;		 /* the path of the JUnit file; NULL: none */
-	const char *again;		 /* options that repeat this run, beside seed and filter */
+	vt_show_fn *show;      /* of a failed test's log or trace; NULL: nobody shows it */
+	const char *trace_dir; /* NULL: traces are kept of failed tests only */
+	const char *junit;     /* the path of the JUnit file; NULL: none */
+	const char *again;     /* options that repeat this run, beside seed and filter */
 	bool tap;
 	bool verbose; /* a line for each test */
 	bool no_fork;
@@ -87,6 +87,7 @@ struct vt_job {
 	const struct vt_test *test;
 	struct vt_result *result;
 	char trace[4096]; /* the path of its trace; "" for none */
+	char log[4096];	  /* the path of its event log; "" for none */
 };
 
 /* A test that has been run, for reports. */
@@ -176,7 +177,12 @@ void vt_choose_trace(struct vt_job *job);
 bool vt_open_trace(const struct vt_job *job);
 /* Ends the trace and, on Ethernet, judges it. */
 void vt_close_trace(const struct vt_job *job, bool ethernet);
-/* Deletes a temporary file. Of a failed test, shows the last packets and tells where all are. */
+/* Chooses the path of the log, beside the trace. */
+void vt_choose_log(struct vt_job *job);
+/*
+ * Deletes a temporary file. Of a failed test, shows the last rows of its log, or else of its trace, and says
+ * where both are.
+ */
 void vt_drop_trace(const struct vt_job *job);
 
 /* --- runner_verify.c --- */

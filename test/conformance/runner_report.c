@@ -258,7 +258,7 @@ static void print_end(const struct vt_report *report)
 		       report->options->again, (unsigned long long)report->options->seed,
 		       failure->suite->name, failure->test->name);
 	if (failure && report->traces[0])
-		printf("%spackets of failed tests: %s (the next run removes them)\n", mark,
+		printf("%slogs and packets of failed tests: %s (the next run removes them)\n", mark,
 		       report->traces);
 	if (failure && needs_list(report->options))
 		printf("%sThe profile %s differs from the specification: --known "

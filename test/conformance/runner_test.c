@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <verbena/error.h>
+#include <verbena/log.h>
 
 #define OUTPUT_MAX 65536
 
@@ -90,6 +92,8 @@ static void run_job(void *arg)
 	struct vt_result *result = job->result;
 	char error[VT_LINE_MAX] = "";
 
+	if (job->log[0] && vb_log_open(job->log))
+		fprintf(stderr, "%s\n", vb_last_error());
 	if (!vt_run_beside(job->options, run_stage, &stage, &stage.test, error)) {
 		result->failures++;
 		result->died = true;
@@ -157,6 +161,60 @@ static void run_forked(const struct vt_job *job, int output)
 	vt_result_line(job->result, "cannot make a process for the test: %s", strerror(errno));
 }
 
+/* --- the log of a failed test --- */
+
+/* Of a test that hangs: the second run may take so long. */
+#define HANG_TIMEOUT_S 5
+
+static bool is_same_failure(const struct vt_result *first, const struct vt_result *second)
+{
+	return second->outcome == VT_FAILED && first->failures == second->failures &&
+	       first->died == second->died;
+}
+
+/* Runs the job in a process of its own. Returns true if it fails as the result says. */
+static bool fails_again(const struct vt_job *job, const struct vt_result *first)
+{
+	struct vt_ending ending;
+	unsigned int timeout_s = job->options->timeout_s;
+	int output = memfd_create("output", MFD_CLOEXEC);
+
+	if (first->died && timeout_s > HANG_TIMEOUT_S)
+		timeout_s = HANG_TIMEOUT_S;
+	if (vt_in_child(run_job, (void *)job, output, timeout_s, &ending))
+		judge(job->result, &ending, timeout_s);
+	if (output >= 0)
+		close(output);
+	return is_same_failure(first, job->result);
+}
+
+/*
+ * Runs a failed test once more, with an event log: on the virtual clock the same things happen. So tests that
+ * pass run without a log. Sets job->log, unless the second run ended otherwise. Not for tests that a list
+ * of known failures may expect.
+ */
+static void log_failure(struct vt_job *job)
+{
+	struct vt_job again = *job;
+	struct vt_result *result;
+
+	if (job->result->outcome != VT_FAILED || !job->trace[0] || job->options->no_fork ||
+	    job->options->known)
+		return;
+	result = vt_shared(sizeof(*result));
+	if (!result)
+		return;
+	again.result = result;
+	again.trace[0] = '\0';
+	vt_choose_log(job);
+	memcpy(again.log, job->log, sizeof(again.log));
+	if (!fails_again(&again, job->result)) {
+		unlink(job->log);
+		job->log[0] = '\0';
+	}
+	munmap(result, sizeof(*result));
+}
+
 bool vt_leave_out(struct vt_record *record, const char *reason)
 {
 	record->outcome = VT_SKIPPED;
@@ -169,7 +227,7 @@ bool vt_leave_out(struct vt_record *record, const char *reason)
 bool vt_run_one(const struct vt_options *options, const struct vt_place *place,
 		struct vt_record *record, struct vt_result *shared)
 {
-	struct vt_job job = {options, place, record->suite, record->test, shared, ""};
+	struct vt_job job = {options, place, record->suite, record->test, shared, "", ""};
 	double start_s = vt_now_s();
 	int output = options->no_fork ? -1 : memfd_create("output", MFD_CLOEXEC);
 
@@ -179,6 +237,7 @@ bool vt_run_one(const struct vt_options *options, const struct vt_place *place,
 		run_job(&job);
 	else
 		run_forked(&job, output);
+	log_failure(&job);
 	vt_drop_trace(&job);
 	record->outcome = shared->outcome;
 	record->b_can_receive = shared->b_can_receive;

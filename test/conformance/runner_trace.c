@@ -60,7 +60,7 @@ static void remove_traces(int folder)
 	const struct dirent *entry;
 
 	while (names && (entry = readdir(names)))
-		if (!fnmatch("*.pcap", entry->d_name, 0))
+		if (!fnmatch("*.pcap", entry->d_name, 0) || !fnmatch("*.log", entry->d_name, 0))
 			unlinkat(folder, entry->d_name, 0);
 	if (names)
 		closedir(names);
@@ -104,8 +104,17 @@ void vt_choose_trace(struct vt_job *job)
 			 job->suite->name, job->test->name, getpid());
 }
 
-/* Adds the last packets to the test's text, a line each. */
-static void show_trace(const struct vt_job *job)
+void vt_choose_log(struct vt_job *job)
+{
+	const char *end = strrchr(job->trace, '.');
+
+	if (end)
+		snprintf(job->log, sizeof(job->log), "%.*s.log", (int)(end - job->trace),
+			 job->trace);
+}
+
+/* Adds the last rows of a log or a trace to the test's text, a line each. */
+static void show_last(const struct vt_job *job, const char *path, const char *what)
 {
 	char *text = NULL, *rest, *line;
 	size_t size = 0;
@@ -113,9 +122,9 @@ static void show_trace(const struct vt_job *job)
 
 	if (!out)
 		return;
-	job->options->show(job->trace, out);
+	job->options->show(path, out);
 	if (!fclose(out) && size) {
-		vt_result_line(job->result, "its last packets:");
+		vt_result_line(job->result, "its last %s:", what);
 		for (rest = text; (line = strsep(&rest, "\n"));)
 			if (*line)
 				vt_result_line(job->result, "    %s", line);
@@ -125,14 +134,17 @@ static void show_trace(const struct vt_job *job)
 
 void vt_drop_trace(const struct vt_job *job)
 {
+	const bool failed = job->result->outcome == VT_FAILED;
+
 	if (!job->trace[0])
 		return;
-	if (job->result->outcome == VT_FAILED)
-		show_trace(job);
-	if (job->options->trace_dir)
-		return;
-	if (job->result->outcome == VT_FAILED)
+	if (failed)
+		show_last(job, job->log[0] ? job->log : job->trace,
+			  job->log[0] ? "events" : "packets");
+	if (failed && job->log[0])
+		vt_result_line(job->result, "its events:  %s", job->log);
+	if (failed && !job->options->trace_dir)
 		vt_result_line(job->result, "its packets: %s", job->trace);
-	else
+	if (!failed && !job->options->trace_dir)
 		unlink(job->trace);
 }
