@@ -10,22 +10,26 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* A queue that was made takes so many events whatever happens later. */
-#define RING_FIRST 16
+#define FIRST_CAPACITY 16
 
 int event_queue_init(struct event_queue *queue)
 {
-	struct queued_event *ring = malloc(RING_FIRST * sizeof(*ring));
-	int fd = ring ? eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC) : -1;
-	const int err = ring ? errno : ENOMEM;
+	int fd;
 
-	*queue = (struct event_queue){.fd = fd};
+	*queue = (struct event_queue){.fd = -1};
+	queue->ring = malloc(FIRST_CAPACITY * sizeof(*queue->ring));
+	if (!queue->ring)
+		return ENOMEM;
+	fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (fd < 0) {
-		free(ring);
+		const int err = errno;
+
+		free(queue->ring);
+		queue->ring = NULL;
 		return err;
 	}
-	queue->ring = ring;
-	queue->capacity = RING_FIRST;
+	queue->fd = fd;
+	queue->capacity = FIRST_CAPACITY;
 	return 0;
 }
 
