@@ -164,7 +164,7 @@ static int prepare(void)
 		return CLI_EXIT_USAGE;
 	}
 	vb_project_free(project);
-	return program_folder("explore", folder) ? session_begin(folder) : CLI_EXIT_FAILED;
+	return session_find_folder("explore", folder) ? session_begin(folder) : CLI_EXIT_FAILED;
 }
 
 /* --- the command that repeats a run --- */
@@ -291,7 +291,7 @@ static int run(int argc, char **argv)
 	if (!status)
 		status = prepare();
 	if (!status) {
-		write_again(&arguments, "verbena");
+		write_again(&arguments, program_invocation_name);
 		status = explore_program(&arguments);
 	}
 	free(arguments.path);

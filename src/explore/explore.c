@@ -200,8 +200,10 @@ static int run_stage(struct exploration *exploration, enum stage stage)
 	err = crew_run(exploration->crew, &runs);
 	first = add_runs(exploration, count);
 	result->space += count;
-	if (first < count && !failed)
+	if (first < count && !failed) {
 		schedule_of_stage(exploration, first, &result->schedule);
+		exploration->report.before = result->space - count + first - 1;
+	}
 	return err;
 }
 

@@ -108,8 +108,11 @@ void report_failure(const struct report *report, const struct vb_explore_result 
 		return;
 	fprintf(stderr, "explore %s: %s fails: %s\n", report->explore->name,
 		vb_schedule_print(&result->schedule, text), result->words);
-	fprintf(stderr, "  found:   %" PRIu64 " of %" PRIu64 " schedules, in %" PRIu64 " runs\n",
-		result->failed, result->space, result->runs);
+	if (report->explore->goes_on)
+		fprintf(stderr, "  failed:  %" PRIu64 " of %" PRIu64 " schedules\n", result->failed,
+			result->space);
+	else if (result->schedule.count)
+		fprintf(stderr, "  before:  %" PRIu64 " schedules end well\n", report->before);
 	print_files(files);
 	fprintf(stderr, "  output:  %s\n", files->output);
 	fprintf(stderr, "  repeat:  %s\n", result->command);

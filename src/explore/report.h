@@ -7,8 +7,8 @@
 
 struct report {
 	const struct vb_explore *explore;
-	bool terminal; /* the progress is shown */
-	bool shown;    /* a line of progress is on the terminal */
+	bool terminal;	 /* the progress is shown */
+	uint64_t before; /* counts the schedules before the one that fails */
 };
 
 /* The files of a failing run. */

@@ -54,9 +54,9 @@ static void *wake(struct pool *pool)
 	return object;
 }
 
-bool pool_reserve(struct pool *pool, size_t count)
+bool pool_prepare(struct pool *pool)
 {
-	return pool->unused >= count || pool->rest_count > REST_OBJECTS + count || !grow(pool);
+	return pool->unused || pool->rest_count || !grow(pool);
 }
 
 void *pool_take(struct pool *pool)

@@ -23,11 +23,11 @@ struct pool {
 
 void pool_init(struct pool *pool, size_t object_bytes);
 
+/* Returns true if the next pool_take() succeeds, for which it may allocate. */
+bool pool_prepare(struct pool *pool);
+
 /* Returns a zeroed object; NULL if out of memory and no object rests. */
 void *pool_take(struct pool *pool);
-
-/* Makes sure that pool_take() finds memory for so many objects, at most 32. Returns false if there is none. */
-bool pool_reserve(struct pool *pool, size_t count);
 
 /* Gives back an object of this pool. Its bytes stay unchanged until it is taken again. */
 void pool_give(struct pool *pool, void *object);

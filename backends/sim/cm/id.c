@@ -7,13 +7,11 @@
 
 /* --- beginning --- */
 
-/* The events of a connection, from its address to its end, do not get lost for want of memory. */
-#define EVENTS_OF_ID 8
-
+/* An identifier has memory for its events, so that a call that needs no other memory ends by its event. */
 struct cm_id *cm_id_new(struct cm *cm, struct cm_channel *channel, void *context,
 			enum rdma_port_space ps, enum ibv_qp_type qp_type)
 {
-	struct cm_id *id = pool_reserve(&cm->events, EVENTS_OF_ID) ? pool_take(&cm->ids) : NULL;
+	struct cm_id *id = pool_prepare(&cm->events) ? pool_take(&cm->ids) : NULL;
 
 	if (!id)
 		return NULL;
