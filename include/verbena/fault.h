@@ -205,13 +205,19 @@ enum vb_fail_action {
 	 * finds none.
 	 */
 	VB_FAIL_MADE,
+	/*
+	 * An asynchronous event is raised when a call returns, whether it has failed or not: `event` of the
+	 * call's device, which must be a simulated one. vb_sim_port_state(), vb_sim_port_event() and
+	 * vb_sim_kill_device() say what the event brings with it.
+	 */
+	VB_FAIL_EVENT,
 };
 
 /* Which calls a rule matches, and when it fires. A rule of zeros makes each call fail with ENOMEM. */
 struct vb_fail_rule {
 	enum vb_fail_action action;
 	/*
-	 * Of VB_FAIL_CALL: the name of the call without its prefix, such as "create_qp" for ibv_create_qp(),
+	 * Of VB_FAIL_CALL and VB_FAIL_EVENT: the name of the call without its prefix, such as "create_qp" for ibv_create_qp(),
 	 * "cm_connect" for rdma_connect(), "wr_complete" for ibv_wr_complete(). NULL: each call that
 	 * vb_fail_is_any() allows.
 	 */
@@ -233,6 +239,10 @@ struct vb_fail_rule {
 	uint32_t qpn;	     /* VB_FAIL_COMPLETION: only of this QP; 0: of any */
 	bool wr_id_given;    /* VB_FAIL_COMPLETION: set: only with this wr_id */
 	uint64_t wr_id;
+	/* Of VB_FAIL_EVENT: IBV_EVENT_PORT_ERR, PORT_ACTIVE, SM_CHANGE, CLIENT_REREGISTER or DEVICE_FATAL;
+	 * and the port, 0 for port 1. */
+	enum ibv_event_type event;
+	uint32_t port_num;
 };
 
 #define VB_FAIL_RULES_MAX 64
@@ -242,7 +252,7 @@ struct vb_fail_rule {
  * other functions name the rule; id may be NULL. Returns 0 or an errno value, which vb_last_error()
  * explains.
  *
- * EINVAL: there is no such action, call or status; err is no errno value; or a member is set that the action
+ * EINVAL: there is no such action, call, status or event; err is no errno value; or a member is set that the action
  *	or the call does not have.
  * ENOSPC: there are VB_FAIL_RULES_MAX rules.
  * ENOMEM: too many layers watch the calls of the process.

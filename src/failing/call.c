@@ -28,6 +28,7 @@ static int before(struct layer_call *call)
 static uint64_t change(const struct layer_call *call)
 {
 	post_answer(call);
+	event_raise(call);
 	return completion_change(call);
 }
 

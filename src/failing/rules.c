@@ -64,7 +64,8 @@ static bool matches(const struct fail_rule *rule, const struct fail_question *qu
 	if (wc)
 		return (!rule->qpn || rule->qpn == wc->qp_num) &&
 		       (!rule->wr_id_given || rule->wr_id == wc->wr_id);
-	return rule->action != VB_FAIL_CALL || matches_call(rule, call);
+	return (rule->action != VB_FAIL_CALL && rule->action != VB_FAIL_EVENT) ||
+	       matches_call(rule, call);
 }
 
 bool rules_ask(const struct fail_question *question, struct fail_rule *fired)
@@ -111,7 +112,8 @@ static const char *first_word(const struct fail_rule *rule)
 {
 	static const char *const words[] = {[VB_FAIL_ALLOCATION] = "allocation",
 					    [VB_FAIL_COMPLETION] = "completion",
-					    [VB_FAIL_MADE] = "made_completion"};
+					    [VB_FAIL_MADE] = "made_completion",
+					    [VB_FAIL_EVENT] = "event"};
 
 	if (rule->action != VB_FAIL_CALL)
 		return words[rule->action];
@@ -149,7 +151,7 @@ static int refuse_fail(const char *function, struct vb_why why)
 #define REFUSE(...) refuse_fail("vb_fail_add", (struct vb_why){__VA_ARGS__})
 
 /* The members of a rule that not all actions have. */
-enum member { CALL = 1, DEVICE = 2, ERR = 4, AT = 8, COMPLETION = 16 };
+enum member { CALL = 1, DEVICE = 2, ERR = 4, AT = 8, COMPLETION = 16, EVENT = 32 };
 
 /* Returns the name of a member that is set, and is none of `allowed`; NULL: there is none. */
 static const char *wrong_member(const struct vb_fail_rule *rule, unsigned int allowed)
@@ -167,6 +169,8 @@ static const char *wrong_member(const struct vb_fail_rule *rule, unsigned int al
 		{rule->vendor_err, COMPLETION, "vendor_err"},
 		{rule->qpn, COMPLETION, "qpn"},
 		{rule->wr_id || rule->wr_id_given, COMPLETION, "wr_id"},
+		{rule->event, EVENT, "event"},
+		{rule->port_num, EVENT, "port_num"},
 	};
 
 	for (unsigned int i = 0; i < COUNT(members); i++)
@@ -209,10 +213,9 @@ static int read_completion(const struct vb_fail_rule *rule, struct fail_rule *in
 static int read_rule(const struct vb_fail_rule *rule, struct fail_rule *into)
 {
 	static const unsigned int members[] = {
-		[VB_FAIL_CALL] = CALL | DEVICE | ERR | AT,
-		[VB_FAIL_ALLOCATION] = 0,
-		[VB_FAIL_COMPLETION] = DEVICE | COMPLETION,
-		[VB_FAIL_MADE] = DEVICE | COMPLETION,
+		[VB_FAIL_CALL] = CALL | DEVICE | ERR | AT,  [VB_FAIL_ALLOCATION] = 0,
+		[VB_FAIL_COMPLETION] = DEVICE | COMPLETION, [VB_FAIL_MADE] = DEVICE | COMPLETION,
+		[VB_FAIL_EVENT] = CALL | DEVICE | EVENT,
 	};
 	const char *wrong;
 
@@ -226,7 +229,11 @@ static int read_rule(const struct vb_fail_rule *rule, struct fail_rule *into)
 	if (rule->device && strlen(rule->device) >= sizeof(into->device))
 		return REFUSE(VB_WHY_FAIL_FIELD, .text = "device of such a long name");
 	snprintf(into->device, sizeof(into->device), "%s", rule->device ? rule->device : "");
-	if (rule->action == VB_FAIL_CALL)
+	if (rule->action == VB_FAIL_EVENT && !event_is_known(rule->event))
+		return REFUSE(VB_WHY_FAIL_EVENT, {rule->event});
+	into->event = rule->event;
+	into->port_num = rule->port_num ? rule->port_num : 1;
+	if (rule->action == VB_FAIL_CALL || rule->action == VB_FAIL_EVENT)
 		return read_call(rule, into);
 	return rule->action == VB_FAIL_ALLOCATION ? 0 : read_completion(rule, into);
 }

@@ -24,6 +24,8 @@ struct fail_rule {
 	uint32_t vendor_err, qpn;
 	bool wr_id_given;
 	uint64_t wr_id;
+	enum ibv_event_type event;
+	uint32_t port_num;
 };
 
 /* What rules are asked about. */
@@ -62,6 +64,12 @@ void post_answer(const struct layer_call *call);
 
 /* In completion.c: changes and makes completions. Returns what the poll returns. */
 uint64_t completion_change(const struct layer_call *call);
+
+/* In event.c: raises events after a call. */
+void event_raise(const struct layer_call *call);
+
+/* Returns true if a rule may raise the event. */
+bool event_is_known(enum ibv_event_type event);
 
 /* In call.c: the layer, which is added while a rule of a call exists. Returns 0 or ENOMEM. */
 int call_watch(bool wanted);

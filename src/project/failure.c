@@ -13,6 +13,7 @@
 #define NUMBER_24    0xffffff
 #define ERRNO_MAX    4095
 #define AT_MAX	     65535
+#define PORT_MAX     255
 #define ENTRY_BYTES  512
 #define STATUS_BYTES 7 /* of "IBV_WC_" */
 
@@ -25,6 +26,7 @@ static const struct {
 	{"allocation", VB_FAIL_ALLOCATION},
 	{"completion", VB_FAIL_COMPLETION},
 	{"made_completion", VB_FAIL_MADE},
+	{"event", VB_FAIL_EVENT},
 };
 
 static bool read_fail(struct setting *setting, const struct setting_key *key, const char *value)
@@ -42,7 +44,7 @@ static bool read_fail(struct setting *setting, const struct setting_key *key, co
 			setting,
 			"'%s' is no call that can fail (allowed: a verb such as create_qp, a "
 			"function of connections such as cm_connect, any, allocation, "
-			"completion, made_completion)",
+			"completion, made_completion, event)",
 			value);
 	rule->call = vb_fail_call_name((unsigned int)call);
 	return true;
@@ -81,6 +83,43 @@ static bool read_errno(struct setting *setting, const struct setting_key *key, c
 	return true;
 }
 
+static bool read_call(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	const int call = vb_words_find(vb_fail_call_name, value);
+
+	if (call < 0)
+		return setting_fail(setting, "'%s' is no call that can fail", value);
+	((struct vb_failure *)setting->into)->rule.call = vb_fail_call_name((unsigned int)call);
+	return true;
+}
+
+static const struct {
+	const char *name;
+	enum ibv_event_type event;
+} events[] = {
+	{"PORT_ERR", IBV_EVENT_PORT_ERR},
+	{"PORT_ACTIVE", IBV_EVENT_PORT_ACTIVE},
+	{"SM_CHANGE", IBV_EVENT_SM_CHANGE},
+	{"CLIENT_REREGISTER", IBV_EVENT_CLIENT_REREGISTER},
+	{"DEVICE_FATAL", IBV_EVENT_DEVICE_FATAL},
+};
+
+static const char *event_name(unsigned int index)
+{
+	return index < COUNT(events) ? events[index].name : NULL;
+}
+
+static bool read_type(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	unsigned int index = 0;
+	struct setting word = {.into = &index};
+
+	if (!setting_word(&word, &(struct setting_key){.words = event_name}, value))
+		return setting_fail(setting, "%s", word.error);
+	((struct vb_failure *)setting->into)->rule.event = events[index].event;
+	return true;
+}
+
 static const char *status_name(unsigned int index)
 {
 	return index <= IBV_WC_TM_RNDV_INCOMPLETE ? vb_wc_status_name(index) + STATUS_BYTES : NULL;
@@ -105,44 +144,62 @@ static const struct setting_key keys[] = {
 	{"vendor_err", setting_number32, RULE(vendor_err), 0, UINT32_MAX},
 	{"qpn", setting_number32, RULE(qpn), 0, NUMBER_24},
 	{"wr_id", read_wr_id, RULE(wr_id), 0, UINT64_MAX},
+	{"call", read_call},
+	{"type", read_type},
+	{"port", setting_number32, RULE(port_num), 1, PORT_MAX},
 };
 
 static bool check(struct setting *setting);
 
 static const struct setting_table table = {keys, COUNT(keys), "fail", check};
 
+enum kind { CALLS = 1, COMPLETIONS = 2, EVENTS = 4 };
+
 /* The keys that only some rules have. */
 static const struct {
 	const char *key;
-	bool of_call, of_completion;
+	enum kind kind;
+	const char *whose;
 } of_kinds[] = {
-	{"errno", true, false},	     {"at", true, false},  {"status", false, true},
-	{"vendor_err", false, true}, {"qpn", false, true}, {"wr_id", false, true},
+	{"errno", CALLS, "calls"},
+	{"at", CALLS, "calls"},
+	{"status", COMPLETIONS, "completions"},
+	{"vendor_err", COMPLETIONS, "completions"},
+	{"qpn", COMPLETIONS, "completions"},
+	{"wr_id", COMPLETIONS, "completions"},
+	{"call", EVENTS, "events"},
+	{"type", EVENTS, "events"},
+	{"port", EVENTS, "events"},
 };
+
+static bool is_list(const char *call)
+{
+	return call && (!strcmp(call, "post_send") || !strcmp(call, "post_recv") ||
+			!strcmp(call, "post_srq_recv"));
+}
 
 static bool check(struct setting *setting)
 {
+	static const enum kind kinds[] = {[VB_FAIL_CALL] = CALLS,
+					  [VB_FAIL_COMPLETION] = COMPLETIONS,
+					  [VB_FAIL_MADE] = COMPLETIONS,
+					  [VB_FAIL_EVENT] = EVENTS};
 	const struct vb_fail_rule *rule = &((struct vb_failure *)setting->into)->rule;
-	const bool call = rule->action == VB_FAIL_CALL;
-	const bool completion = rule->action == VB_FAIL_COMPLETION || rule->action == VB_FAIL_MADE;
-	const char *const list[] = {"post_send", "post_recv", "post_srq_recv"};
-	bool posts = false;
 
 	if (!setting_given(setting, &table, "fail"))
 		return setting_fail(setting,
-				    "fail: is missing (a call, any, allocation, completion or "
-				    "made_completion)");
+				    "fail: is missing (a call, any, allocation, completion, "
+				    "made_completion or event)");
 	if (rule->action == VB_FAIL_ALLOCATION && setting_given(setting, &table, "device"))
 		return setting_fail(setting, "device: a rule of allocations has none");
 	for (unsigned int i = 0; i < COUNT(of_kinds); i++)
 		if (setting_given(setting, &table, of_kinds[i].key) &&
-		    !(of_kinds[i].of_call && call) && !(of_kinds[i].of_completion && completion))
+		    kinds[rule->action] != of_kinds[i].kind)
 			return setting_fail(setting, "%s: only a rule of %s has it",
-					    of_kinds[i].key,
-					    of_kinds[i].of_call ? "calls" : "completions");
-	for (unsigned int i = 0; i < COUNT(list); i++)
-		posts |= rule->call && strcmp(rule->call, list[i]) == 0;
-	return !rule->at || posts ||
+					    of_kinds[i].key, of_kinds[i].whose);
+	if (rule->action == VB_FAIL_EVENT && !setting_given(setting, &table, "type"))
+		return setting_fail(setting, "type: is missing (a rule of events needs it)");
+	return !rule->at || is_list(rule->call) ||
 	       setting_fail(setting, "at: only post_send, post_recv and post_srq_recv have it");
 }
 

@@ -420,6 +420,43 @@ void test_a_completion_is_made_up(void)
 	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 2, wc));
 }
 
+/* --- events --- */
+
+static void expect_event(struct ibv_context *context, enum ibv_event_type type)
+{
+	struct ibv_async_event event;
+
+	TEST_ASSERT_EQUAL_INT(0, vb_get_async_event(context, &event));
+	TEST_ASSERT_EQUAL_INT(type, event.event_type);
+	vb_ack_async_event(&event);
+}
+
+/* The event comes with the second alloc_pd on the device, which succeeds. */
+void test_a_call_raises_an_event(void)
+{
+	static const enum ibv_event_type types[] = {
+		IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE, IBV_EVENT_SM_CHANGE,
+		IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_DEVICE_FATAL};
+
+	for (unsigned int i = 0; i < 5; i++) {
+		const unsigned int id = add_rule((struct vb_fail_rule){.action = VB_FAIL_EVENT,
+								       .call = "alloc_pd",
+								       .device = "sim1",
+								       .skip = 1,
+								       .count = 1,
+								       .event = types[i]});
+		struct ibv_pd *pds[3] = {vb_alloc_pd(a.context), vb_alloc_pd(b.context)};
+
+		TEST_ASSERT_EQUAL_UINT64(0, vb_fail_hits(id));
+		pds[2] = vb_alloc_pd(b.context);
+		TEST_ASSERT_EQUAL_UINT64(1, vb_fail_hits(id));
+		expect_event(b.context, types[i]);
+		for (unsigned int j = 0; j < 3; j++)
+			TEST_ASSERT_EQUAL_INT(0, vb_dealloc_pd(pds[j]));
+		vb_fail_clear();
+	}
+}
+
 /* --- refusals --- */
 
 static void expect_refused(struct vb_fail_rule rule, int err, enum vb_reason reason,
@@ -456,6 +493,11 @@ void test_rules_that_are_refused(void)
 		       VB_WHY_FAIL_STATUS,
 		       "fail_add: 999 is no status of a completion; set status to a value of enum "
 		       "ibv_wc_status");
+	expect_refused(
+		(struct vb_fail_rule){.action = VB_FAIL_EVENT, .event = IBV_EVENT_QP_FATAL}, EINVAL,
+		VB_WHY_FAIL_EVENT,
+		"fail_add: a rule cannot raise the event 1; set event to IBV_EVENT_PORT_ERR, "
+		"PORT_ACTIVE, SM_CHANGE, CLIENT_REREGISTER or DEVICE_FATAL");
 	expect_refused((struct vb_fail_rule){.action = VB_FAIL_ALLOCATION}, EOPNOTSUPP,
 		       VB_WHY_FAIL_STATIC,
 		       "fail_add: allocations cannot fail in this program, since it is linked with "

@@ -331,6 +331,11 @@ void test_failing_calls(void)
 	r = &failure("fail=made_completion,wr_id=9")->rule;
 	TEST_ASSERT_EQUAL_INT(VB_FAIL_MADE, r->action);
 	TEST_ASSERT_EQUAL_UINT64(9, r->wr_id);
+	r = &failure("event,type=DEVICE_FATAL,call=poll_cq,port=2")->rule;
+	TEST_ASSERT_EQUAL_INT(VB_FAIL_EVENT, r->action);
+	TEST_ASSERT_EQUAL_INT(IBV_EVENT_DEVICE_FATAL, r->event);
+	TEST_ASSERT_EQUAL_STRING("poll_cq", r->call);
+	TEST_ASSERT_EQUAL_UINT(2, r->port_num);
 }
 
 static bool add_failure(struct vb_project *into, const char *text, struct vb_project_error *e)
@@ -343,9 +348,16 @@ void test_wrong_failing_calls(void)
 	static const struct refused rows[] = {
 		{"crete_qp", "fail: 'crete_qp' is no call that can fail (allowed: a verb such as "
 			     "create_qp, a function of connections such as cm_connect, any, "
-			     "allocation, completion, made_completion)"},
-		{"skip=1", "fail: is missing (a call, any, allocation, completion or "
-			   "made_completion)"},
+			     "allocation, completion, made_completion, event)"},
+		{"skip=1", "fail: is missing (a call, any, allocation, completion, "
+			   "made_completion or event)"},
+		{"event,skip=1", "type: is missing (a rule of events needs it)"},
+		{"event,type=QP_FATAL",
+		 "type: 'QP_FATAL' is unknown (allowed: PORT_ERR, PORT_ACTIVE, SM_CHANGE, "
+		 "CLIENT_REREGISTER, DEVICE_FATAL)"},
+		{"any,type=PORT_ERR", "type: only a rule of events has it"},
+		{"event,type=PORT_ERR,call=poll", "call: 'poll' is no call that can fail"},
+		{"event,type=PORT_ERR,port=0", "port: '0' is out of range (1 to 255)"},
 		{"any,errno=ENOENTE",
 		 "errno: 'ENOENTE' is no errno value (allowed: a name such as ENOMEM, 1 to 4095)"},
 		{"any,errno=0",
