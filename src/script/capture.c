@@ -111,11 +111,9 @@ static struct capture_qp *find_qp(struct capture *capture, enum ibv_qp_type type
 	return NULL;
 }
 
-/* Returns the QP that the packet is of, or one that its answer joins to it; NULL: none yet. */
-static struct capture_qp *find_partner(struct capture *capture, unsigned int at)
+/* Returns the QP that lacks the side of a QPN, and that an answer to the QPN or from it names; NULL: none. */
+static struct capture_qp *find_partner_of(struct capture *capture, const struct capture_packet *own)
 {
-	const struct capture_packet *own = &capture->packets[at];
-
 	for (unsigned int i = 0; i < capture->count; i++) {
 		const struct capture_packet *other = &capture->packets[i];
 		struct capture_qp *qp;
@@ -127,6 +125,22 @@ static struct capture_qp *find_partner(struct capture *capture, unsigned int at)
 			return qp;
 	}
 	return NULL;
+}
+
+/* The same for any packet to the QPN: an ACK has the PSN of the last request only. */
+static struct capture_qp *find_partner(struct capture *capture, unsigned int at)
+{
+	const struct capture_packet *own = &capture->packets[at];
+	struct capture_qp *qp = NULL;
+
+	for (unsigned int i = at; i < capture->count && !qp; i++) {
+		const struct capture_packet *like = &capture->packets[i];
+
+		if (like->from_device == own->from_device &&
+		    like->packet.dest_qpn == own->packet.dest_qpn)
+			qp = find_partner_of(capture, like);
+	}
+	return qp;
 }
 
 /* The only other QP of UC or UD without the packet's side is the other end. */
@@ -278,6 +292,8 @@ static void take_message(struct capture_qp *qp, const struct capture_packet *at)
 /* Counts how often the device repeats a request before an answer comes. */
 static void take_retries(struct capture_qp *qp, const struct capture_packet *at, bool is_repeated)
 {
+	bool is_burst = false; /* the request follows the one before it */
+
 	if (!at->from_device && capture_is_answer(&at->packet)) {
 		qp->after_rnr =
 			at->packet.has & VB_PACKET_HAS_AETH && (at->packet.syndrome & 0xe0) == 0x20;
@@ -286,7 +302,11 @@ static void take_retries(struct capture_qp *qp, const struct capture_packet *at,
 			qp->rnr_waits = 0;
 		return;
 	}
-	if (!is_repeated)
+	if (at->from_device && !capture_is_answer(&at->packet)) {
+		is_burst = at->packet.psn == ((qp->last_psn + 1) & SCRIPT_PSN_MASK);
+		qp->last_psn = at->packet.psn;
+	}
+	if (!is_repeated || is_burst)
 		return;
 	if (qp->after_rnr)
 		qp->rnr_waits++;

@@ -36,6 +36,7 @@ struct capture_qp {
 	unsigned int retries, rnr_retries; /* the most repetitions without an answer between them */
 	unsigned int timeouts, rnr_waits;  /* so far, since the last answer */
 	bool after_rnr;
+	uint32_t last_psn;	   /* of a request of the device */
 	uint64_t message_bytes[2]; /* so far, of the peer and of the device */
 };
 
