@@ -164,7 +164,7 @@ static struct capture_qp *place(struct capture *capture, unsigned int at)
 	const bool is_peer = own->from_device;
 	struct capture_qp *qp = find_qp(capture, type, own->packet.dest_qpn, is_peer);
 
-	if (!qp)
+	if (!qp && type == IBV_QPT_RC)
 		qp = find_partner(capture, at);
 	if (!qp)
 		qp = find_half(capture, type, is_peer);
@@ -260,15 +260,12 @@ static void take_timeout(struct capture *capture, unsigned int last)
 	}
 }
 
-static bool was_sent(const struct capture *capture, unsigned int last)
+/* Returns true if a request of the device has an earlier PSN than the next new one. */
+static bool was_sent(struct capture_qp *qp, const struct vb_packet *packet)
 {
-	const struct capture_packet *own = &capture->packets[last];
-
-	for (unsigned int i = 0; i < last; i++)
-		if (capture->packets[i].qp == own->qp && capture->packets[i].from_device &&
-		    !capture_is_answer(&capture->packets[i].packet) &&
-		    capture->packets[i].packet.psn == own->packet.psn)
-			return true;
+	if (((packet->psn - qp->next_psn) & SCRIPT_PSN_MASK) > SCRIPT_PSN_MASK / 2)
+		return true;
+	qp->next_psn = (packet->psn + capture_psns(qp, packet)) & SCRIPT_PSN_MASK;
 	return false;
 }
 
@@ -297,6 +294,7 @@ static void take_retries(struct capture_qp *qp, const struct capture_packet *at,
 	if (!at->from_device && capture_is_answer(&at->packet)) {
 		qp->after_rnr =
 			at->packet.has & VB_PACKET_HAS_AETH && (at->packet.syndrome & 0xe0) == 0x20;
+		qp->had_rnr |= qp->after_rnr;
 		qp->timeouts = 0;
 		if (!qp->after_rnr)
 			qp->rnr_waits = 0;
@@ -329,8 +327,8 @@ static void take_sizes(struct capture *capture)
 
 		if (!qp)
 			continue;
-		is_repeated =
-			at->from_device && !capture_is_answer(&at->packet) && was_sent(capture, i);
+		is_repeated = at->from_device && !capture_is_answer(&at->packet) &&
+			      was_sent(qp, &at->packet);
 		take_message(qp, at);
 		take_retries(qp, at, is_repeated);
 		if (!at->from_device && qp->has_base && at->packet.has & VB_PACKET_HAS_RETH &&
@@ -369,9 +367,11 @@ bool capture_find_qps(struct capture *capture, char *why, size_t why_bytes)
 		take_memory(qp, at);
 		take_timer(qp, at);
 	}
-	for (unsigned int i = 0; i < capture->qp_count; i++)
+	for (unsigned int i = 0; i < capture->qp_count; i++) {
+		capture->qps[i].next_psn = capture->qps[i].psn;
 		if (!capture->qps[i].mtu_bytes)
 			capture->qps[i].mtu_bytes = 4096;
+	}
 	take_sizes(capture);
 	return true;
 }

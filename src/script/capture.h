@@ -35,8 +35,9 @@ struct capture_qp {
 	int timeout, rnr_timer;		   /* -1: unknown */
 	unsigned int retries, rnr_retries; /* the most repetitions without an answer between them */
 	unsigned int timeouts, rnr_waits;  /* so far, since the last answer */
-	bool after_rnr;
+	bool after_rnr, had_rnr;
 	uint32_t last_psn;	   /* of a request of the device */
+	uint32_t next_psn;	   /* behind all requests of the device */
 	uint64_t message_bytes[2]; /* so far, of the peer and of the device */
 };
 

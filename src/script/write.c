@@ -199,10 +199,10 @@ static uint64_t buffer_of(const struct capture_qp *qp)
 	return (bytes + GRH_BYTES + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 }
 
-/* Without a repetition any number will do. */
-static unsigned int retries_of(unsigned int repeated)
+/* Returns a number of retries that the device has not exceeded. */
+static unsigned int retries_of(unsigned int repeated, bool had_to_repeat)
 {
-	return repeated && repeated < 7 ? repeated : 7;
+	return had_to_repeat && repeated < 7 ? repeated : 7;
 }
 
 static void write_post(struct writer *writer, unsigned int first)
@@ -306,7 +306,8 @@ static void write_qp(const struct writer *writer, int index)
 	if (qp->type == IBV_QPT_RC)
 		fprintf(writer->out,
 			" max_rd_atomic=16 max_dest_rd_atomic=16 retry_cnt=%u rnr_retry=%u",
-			retries_of(qp->retries), retries_of(qp->rnr_retries));
+			retries_of(qp->retries, qp->retries),
+			retries_of(qp->rnr_retries, qp->had_rnr));
 	if (qp->timeout >= 0)
 		fprintf(writer->out, " timeout=%d", qp->timeout);
 	if (qp->rnr_timer >= 0)
