@@ -102,9 +102,9 @@ _verbena()
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 	fi
-	if [[ $command == trace && ${COMP_WORDS[2]} == merge && COMP_CWORD -gt 2 ]]; then
+	if [[ $command == trace && ${COMP_WORDS[2]} == @(merge|to-script) && COMP_CWORD -gt 2 ]]; then
 		if [[ $word == -* ]]; then
-			mapfile -t COMPREPLY < <(compgen -W "$(_verbena_options 'trace merge')" -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "$(_verbena_options "trace ${COMP_WORDS[2]}")" -- "$word")
 			return
 		fi
 		compopt -o filenames
@@ -114,7 +114,7 @@ _verbena()
 	if [[ $command == trace && $word != -* && ( $previous != --* || $previous == --@(failed|verbs) ) ]]; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
-		((COMP_CWORD == 2)) && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'merge show' -- "$word")
+		((COMP_CWORD == 2)) && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'merge show to-script' -- "$word")
 		return
 	fi
 	if [[ $command == trace && ${COMP_WORDS[2]} == show && COMP_CWORD -gt 2 ]]; then

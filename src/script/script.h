@@ -11,6 +11,7 @@
  *	watch.c		what the device does: its packets, completions and events
  *	failure.c	how a failure is told
  *	wire_sim.c	the simulator
+ *	capture.c, write.c	a capture becomes a script
  *	wire_network.c	a device of the machine, through a raw socket on the peer's interface
  */
 #ifndef SRC_SCRIPT_SCRIPT_H
