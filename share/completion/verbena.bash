@@ -51,7 +51,7 @@ _verbena_values()
 	esac
 }
 
-# The place in COMP_WORDS of the program of `run`. bash makes three words of "--option=value".
+# The place in COMP_WORDS of the program of `run` and `explore`. bash makes three words of "--option=value".
 _verbena_program()
 {
 	local at=2
@@ -59,7 +59,7 @@ _verbena_program()
 	while ((at < COMP_CWORD)) && [[ ${COMP_WORDS[at]} == --?* ]]; do
 		if [[ ${COMP_WORDS[at + 1]} == = ]]; then
 			((at += 3))
-		elif [[ ${COMP_WORDS[at]} == --@(explain|report|check) ]]; then
+		elif [[ ${COMP_WORDS[at]} == --@(explain|report|check|all|leaks) ]]; then
 			((at += 1))
 		else
 			((at += 2))
@@ -85,7 +85,7 @@ _verbena()
 	elif [[ $previous == = ]]; then
 		previous=${COMP_WORDS[COMP_CWORD - 2]} assigned=1
 	fi
-	if [[ $command == run && $word != -* && -z $assigned ]]; then
+	if [[ $command == @(run|explore) && $word != -* && -z $assigned ]]; then
 		local program
 		program=$(_verbena_program)
 		if ((COMP_CWORD == program)); then
@@ -116,6 +116,9 @@ _verbena()
 		command='trace show'
 	fi
 	case $previous in
+	--folder)
+		mapfile -t COMPREPLY < <(compgen -d -- "$word")
+		;;
 	--project | --junit | --known | --log | --svg)
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")

@@ -164,7 +164,7 @@ static int prepare(void)
 		return CLI_EXIT_USAGE;
 	}
 	vb_project_free(project);
-	return program_folder("explore", folder) ? session_begin(folder) : CLI_EXIT_FAILED;
+	return session_find_folder("explore", folder) ? session_begin(folder) : CLI_EXIT_FAILED;
 }
 
 /* --- the command that repeats a run --- */
@@ -188,6 +188,18 @@ static void put_number(FILE *out, const char *option, uint64_t number)
 		fprintf(out, " --%s %llu", option, (unsigned long long)number);
 }
 
+static void put_kinds(FILE *out, uint64_t kinds)
+{
+	const char *between = " --kinds ";
+
+	for (unsigned int kind = 0; kind < VB_DECISION_KINDS; kind++) {
+		if (!(kinds & 1u << kind))
+			continue;
+		fprintf(out, "%s%s", between, vb_decision_name(kind));
+		between = ",";
+	}
+}
+
 static void write_again(struct arguments *arguments, const char *self)
 {
 	FILE *out = fmemopen(arguments->again, sizeof(arguments->again), "w");
@@ -195,6 +207,7 @@ static void write_again(struct arguments *arguments, const char *self)
 	if (!out)
 		return;
 	fprintf(out, "%s explore --schedule %%s", self);
+	put_kinds(out, arguments->kinds);
 	put_number(out, "status", arguments->status);
 	if (arguments->leaks)
 		fputs(" --leaks", out);
@@ -278,7 +291,7 @@ static int run(int argc, char **argv)
 	if (!status)
 		status = prepare();
 	if (!status) {
-		write_again(&arguments, "verbena");
+		write_again(&arguments, program_invocation_name);
 		status = explore_program(&arguments);
 	}
 	free(arguments.path);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/program.h"
 
-#include "src/base/count.h"
-
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -43,35 +41,6 @@ __attribute__((format(printf, 2, 3))) static bool refuse(const struct image *ima
 	va_start(args, fmt);
 	vsnprintf(image->reason, image->reason_size_bytes, fmt, args);
 	va_end(args);
-	return false;
-}
-
-/* --- finding the library --- */
-
-bool program_folder(const char *command, char *folder)
-{
-	static const char *const places[] = {"/src/dropin", "/../" VERBENA_LIBDIR "/verbena"};
-	char self[PATH_MAX], library[PATH_MAX + 32];
-	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *end;
-
-	if (length < 0)
-		return false;
-	self[length] = '\0';
-	end = strrchr(self, '/');
-	*end = '\0';
-	for (size_t i = 0; i < COUNT(places); i++) {
-		snprintf(library, sizeof(library), "%s%s", self, places[i]);
-		if (!realpath(library, folder))
-			continue;
-		snprintf(library, sizeof(library), "%s/" PROGRAM_LIBRARY, folder);
-		if (!access(library, R_OK))
-			return true;
-	}
-	fprintf(stderr,
-		"verbena %s: Verbena's " PROGRAM_LIBRARY
-		" is neither in %s%s nor in %s%s; build or install all of Verbena\n",
-		command, self, places[0], self, places[1]);
 	return false;
 }
 

@@ -12,12 +12,6 @@
 #define PROGRAM_LIBRARY "libibverbs.so.1"
 
 /*
- * Finds the folder of Verbena's libibverbs: beside this program in a build, else as installed. folder has
- * PATH_MAX bytes. Returns false after a message of the command.
- */
-bool program_folder(const char *command, char *folder);
-
-/*
  * The file that execvp(3) would run, as a string that the caller frees. NULL with errno: ENOENT, or
  * EACCES if there is a file that may not be executed.
  */

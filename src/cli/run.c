@@ -297,7 +297,7 @@ static int run(int argc, char **argv)
 	status = check_settings();
 	if (status)
 		return status;
-	if (!program_folder("run", folder))
+	if (!session_find_folder("run", folder))
 		return CLI_EXIT_FAILED;
 	status = empty_files(&lines);
 	if (!status)

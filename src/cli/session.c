@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/session.h"
 
+#include "src/base/count.h"
 #include "src/cli/options.h"
+#include "src/cli/program.h"
 #include "src/files/files.h"
 #include "src/project/environment.h"
 
@@ -18,6 +20,35 @@
 #include <unistd.h>
 #include <verbena/error.h>
 #include <verbena/verbs.h>
+
+/* --- where the libraries are --- */
+
+bool session_find_folder(const char *command, char *folder)
+{
+	static const char *const places[] = {"/src/dropin", "/../" VERBENA_LIBDIR "/verbena"};
+	char self[PATH_MAX], library[PATH_MAX + 32];
+	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *end;
+
+	if (length < 0)
+		return false;
+	self[length] = '\0';
+	end = strrchr(self, '/');
+	*end = '\0';
+	for (size_t i = 0; i < COUNT(places); i++) {
+		snprintf(library, sizeof(library), "%s%s", self, places[i]);
+		if (!realpath(library, folder))
+			continue;
+		snprintf(library, sizeof(library), "%s/" PROGRAM_LIBRARY, folder);
+		if (!access(library, R_OK))
+			return true;
+	}
+	fprintf(stderr,
+		"verbena %s: Verbena's " PROGRAM_LIBRARY
+		" is neither in %s%s nor in %s%s; build or install all of Verbena\n",
+		command, self, places[0], self, places[1]);
+	return false;
+}
 
 /* --- where the folder is --- */
 

@@ -17,6 +17,12 @@
 #define SESSION_LIBRARY "libverbena-files.so"
 
 /*
+ * Finds the folder of Verbena's libibverbs: beside this program in a build, else as installed. folder has
+ * PATH_MAX bytes. Returns false after a message of the command.
+ */
+bool session_find_folder(const char *command, char *folder);
+
+/*
  * Makes the environment of a program that runs on simulated devices: the libraries in @folder stand
  * before others, and the variables above name a folder that no other run has. Removes folders that
  * processes of the same user have left. Returns an exit status.

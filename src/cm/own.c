@@ -87,13 +87,16 @@ int vb_cm_create_id(const char *backend, struct rdma_event_channel *channel, str
 {
 	const struct vb_backend *slot =
 		channel ? enter_channel(__func__, channel) : enter_backend(__func__, backend);
-	int answer = CM(slot, create_id)(channel, id, context, ps);
+	struct rdma_cm_id *made = NULL;
+	int answer = CM(slot, create_id)(channel, id ? &made : NULL, context, ps);
 
-	if (!answer && owner_add(*id, OWNER_ID, slot)) {
-		slot->cm->destroy_id(*id);
+	if (!answer && owner_add(made, OWNER_ID, slot)) {
+		slot->cm->destroy_id(made);
 		say_no_memory();
 		answer = -1;
 	}
+	if (!answer)
+		*id = made;
 	return leave_signed(answer);
 }
 
@@ -112,10 +115,13 @@ int vb_cm_create_ep(const char *backend, struct rdma_cm_id **id, struct rdma_add
 		    struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
 {
 	const struct vb_backend *slot = enter_backend(__func__, backend);
-	int answer = CM(slot, create_ep)(id, res, pd, qp_init_attr);
+	struct rdma_cm_id *made = NULL;
+	int answer = CM(slot, create_ep)(id ? &made : NULL, res, pd, qp_init_attr);
 
 	if (!answer)
-		answer = receive_endpoint(*id, slot);
+		answer = receive_endpoint(made, slot);
+	if (!answer)
+		*id = made;
 	return leave_signed(answer);
 }
 
@@ -133,12 +139,15 @@ static void receive_failed_request(const struct rdma_cm_id *listen, const struct
 int vb_cm_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 {
 	const struct vb_backend *slot = enter_id(__func__, listen);
-	int answer = CM(slot, get_request)(listen, id);
+	struct rdma_cm_id *made = NULL;
+	int answer = CM(slot, get_request)(listen, id ? &made : NULL);
 
 	if (!answer)
-		answer = receive_endpoint(*id, slot);
+		answer = receive_endpoint(made, slot);
 	else if (slot != &stubs)
 		receive_failed_request(listen, slot);
+	if (!answer)
+		*id = made;
 	return leave_signed(answer);
 }
 
@@ -193,13 +202,16 @@ int vb_cm_getaddrinfo(const char *backend, const char *node, const char *service
 		      const struct rdma_addrinfo *hints, struct rdma_addrinfo **res)
 {
 	const struct vb_backend *slot = enter_backend(__func__, backend);
-	int answer = CM(slot, getaddrinfo)(node, service, hints, res);
+	struct rdma_addrinfo *made = NULL;
+	int answer = CM(slot, getaddrinfo)(node, service, hints, res ? &made : NULL);
 
-	if (!answer && owner_add(*res, OWNER_ADDRESSES, slot)) {
-		slot->cm->freeaddrinfo(*res);
+	if (!answer && owner_add(made, OWNER_ADDRESSES, slot)) {
+		slot->cm->freeaddrinfo(made);
 		say_no_memory();
 		answer = -1;
 	}
+	if (!answer)
+		*res = made;
 	explain_gai(answer);
 	leave_signed(answer ? -1 : 0);
 	return answer;

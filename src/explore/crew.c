@@ -116,6 +116,12 @@ static void redirect_output(const char *path)
 	close(fd);
 }
 
+/* Allocations are counted: a process has more of them the first time that it does something. */
+static bool needs_fresh_process(const struct vb_explore *explore)
+{
+	return explore->kinds & 1u << VB_DECIDE_ALLOCATION;
+}
+
 static _Noreturn void work(const struct crew *crew, const struct runs *runs,
 			   const struct worker *worker)
 {
@@ -138,6 +144,8 @@ static _Noreturn void work(const struct crew *crew, const struct runs *runs,
 		worker->place->began_ns = now_ns();
 		worker->place->busy = true;
 		record(crew, runs, worker, (struct outcome){.end = run_test(crew->explore, &run)});
+		if (needs_fresh_process(crew->explore))
+			break;
 	}
 	fflush(NULL);
 	_exit(0);
@@ -192,9 +200,8 @@ static int reap(const struct crew *crew, const struct runs *runs, struct worker 
 	while (waitpid(worker->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	worker->pid = 0;
-	if (!worker->place->busy)
-		return 0;
-	record(crew, runs, worker, judge(worker, status));
+	if (worker->place->busy)
+		record(crew, runs, worker, judge(worker, status));
 	return has_more(crew->board, runs) ? start(crew, runs, worker) : 0;
 }
 

@@ -156,7 +156,7 @@ static int keep_failure(struct exploration *exploration)
 	struct vb_explore_result *result = exploration->result;
 	struct files files;
 	struct outcome outcome;
-	int err = report_name_files(explore, &files);
+	int err = report_name_files(explore, &result->schedule, &files);
 
 	if (!err)
 		err = run_one(exploration, &result->schedule, files.log, files.trace, files.output,
@@ -200,8 +200,10 @@ static int run_stage(struct exploration *exploration, enum stage stage)
 	err = crew_run(exploration->crew, &runs);
 	first = add_runs(exploration, count);
 	result->space += count;
-	if (first < count && !failed)
+	if (first < count && !failed) {
 		schedule_of_stage(exploration, first, &result->schedule);
+		exploration->report.before = result->space - count + first - 1;
+	}
 	return err;
 }
 
@@ -350,7 +352,7 @@ static int run_given(const struct vb_explore *explore, const char *text,
 	int err = vb_schedule_parse(text, &result->schedule);
 
 	if (!err)
-		err = report_name_files(explore, &files);
+		err = report_name_files(explore, &result->schedule, &files);
 	if (err)
 		return err;
 	report_begin(&report, explore);

@@ -93,8 +93,9 @@ void report_success(const struct report *report, const struct vb_explore_result 
 
 static void print_files(const struct files *files)
 {
-	fprintf(stderr, "  log:     %s (verbena trace show %s)\n", files->log, files->log);
-	if (!access(files->trace, R_OK))
+	if (files->log && !access(files->log, R_OK))
+		fprintf(stderr, "  log:     %s (verbena trace show %s)\n", files->log, files->log);
+	if (files->trace && !access(files->trace, R_OK))
 		fprintf(stderr, "  packets: %s\n", files->trace);
 }
 
@@ -107,8 +108,11 @@ void report_failure(const struct report *report, const struct vb_explore_result 
 		return;
 	fprintf(stderr, "explore %s: %s fails: %s\n", report->explore->name,
 		vb_schedule_print(&result->schedule, text), result->words);
-	fprintf(stderr, "  found:   %" PRIu64 " of %" PRIu64 " schedules, in %" PRIu64 " runs\n",
-		result->failed, result->space, result->runs);
+	if (report->explore->goes_on)
+		fprintf(stderr, "  failed:  %" PRIu64 " of %" PRIu64 " schedules\n", result->failed,
+			result->space);
+	else if (result->schedule.count)
+		fprintf(stderr, "  before:  %" PRIu64 " schedules end well\n", report->before);
 	print_files(files);
 	fprintf(stderr, "  output:  %s\n", files->output);
 	fprintf(stderr, "  repeat:  %s\n", result->command);
@@ -140,16 +144,25 @@ static char *path_of(const struct vb_explore *explore, const char *ending)
 	return path;
 }
 
-int report_name_files(const struct vb_explore *explore, struct files *files)
+static bool has_allocation(const struct vb_schedule *schedule)
 {
+	return schedule->count &&
+	       schedule->decisions[schedule->count - 1].kind == VB_DECIDE_ALLOCATION;
+}
+
+int report_name_files(const struct vb_explore *explore, const struct vb_schedule *schedule,
+		      struct files *files)
+{
+	const bool bare = has_allocation(schedule);
+
 	*files = (struct files){NULL, NULL, NULL};
 	if (mkdir(explore->folder, 0777) && errno != EEXIST)
 		return fail(errno, "the folder %s cannot be made: %s", explore->folder,
 			    strerror(errno));
-	files->log = path_of(explore, "jsonl");
-	files->trace = path_of(explore, "pcap");
+	files->log = bare ? NULL : path_of(explore, "jsonl");
+	files->trace = bare ? NULL : path_of(explore, "pcap");
 	files->output = path_of(explore, "out");
-	if (files->log && files->trace && files->output)
+	if (files->output && (bare || (files->log && files->trace)))
 		return 0;
 	report_forget_files(files);
 	return fail(ENOMEM, "there is no memory for the names of files");

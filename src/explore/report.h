@@ -7,13 +7,14 @@
 
 struct report {
 	const struct vb_explore *explore;
-	bool terminal; /* the progress is shown */
-	bool shown;    /* a line of progress is on the terminal */
+	bool terminal;	 /* the progress is shown */
+	uint64_t before; /* counts the schedules before the one that fails */
 };
 
 /* The files of a failing run. */
 struct files {
-	char *log, *trace, *output;
+	char *log, *trace; /* NULL: none */
+	char *output;
 };
 
 void report_begin(struct report *report, const struct vb_explore *explore);
@@ -29,8 +30,12 @@ void report_failure(const struct report *report, const struct vb_explore_result 
 void report_given(const struct report *report, const struct vb_explore_result *result,
 		  const struct files *files);
 
-/* Makes the folder, and names the files in it. 0, or an errno value with a sentence. */
-int report_name_files(const struct vb_explore *explore, struct files *files);
+/*
+ * Makes the folder, and names the files in it. 0, or an errno value with a sentence. A run in which an
+ * allocation fails has no log and no trace, which allocate memory, too.
+ */
+int report_name_files(const struct vb_explore *explore, const struct vb_schedule *schedule,
+		      struct files *files);
 void report_forget_files(struct files *files);
 
 /* Writes the command that repeats a run. */

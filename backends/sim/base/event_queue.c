@@ -10,12 +10,27 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define FIRST_CAPACITY 16
+
 int event_queue_init(struct event_queue *queue)
 {
-	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	int fd;
 
-	*queue = (struct event_queue){.fd = fd};
-	return fd < 0 ? errno : 0;
+	*queue = (struct event_queue){.fd = -1};
+	queue->ring = malloc(FIRST_CAPACITY * sizeof(*queue->ring));
+	if (!queue->ring)
+		return ENOMEM;
+	fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (fd < 0) {
+		const int err = errno;
+
+		free(queue->ring);
+		queue->ring = NULL;
+		return err;
+	}
+	queue->fd = fd;
+	queue->capacity = FIRST_CAPACITY;
+	return 0;
 }
 
 void event_queue_end(struct event_queue *queue)
@@ -34,7 +49,7 @@ void event_queue_push(struct event_queue *queue, const struct queued_event *even
 	int state;
 
 	if (queue->count == queue->capacity) {
-		uint32_t capacity = queue->capacity ? queue->capacity * 2 : 16;
+		uint32_t capacity = queue->capacity * 2;
 		struct queued_event *ring = malloc(capacity * sizeof(*ring));
 
 		if (!ring)

@@ -24,11 +24,11 @@ struct event_queue {
 	struct queued_event *ring;
 };
 
-/* Opens the descriptor. 0 or errno. */
+/* Opens the descriptor, and makes room for some events. 0 or errno. */
 int event_queue_init(struct event_queue *queue);
 void event_queue_end(struct event_queue *queue);
 
-/* Adds an event. Out of memory, the event is lost, as the kernel loses it. */
+/* Adds an event. If there is no memory for one more, the event is lost, as the kernel loses it. */
 void event_queue_push(struct event_queue *queue, const struct queued_event *event);
 
 /* Takes the oldest event, without its count: see event_queue_take_count(). */

@@ -42,19 +42,35 @@ static int grow(struct pool *pool)
 	return 0;
 }
 
+/* Returns the object that rests longest; NULL if none rests. */
+static void *wake(struct pool *pool)
+{
+	void *object = pool->oldest;
+
+	if (!pool->rest_count)
+		return NULL;
+	pool->oldest = *next_of(pool, object);
+	pool->rest_count--;
+	return object;
+}
+
+bool pool_prepare(struct pool *pool)
+{
+	return pool->unused || pool->rest_count || !grow(pool);
+}
+
 void *pool_take(struct pool *pool)
 {
-	void *object;
+	void *object = NULL;
 
-	if (!pool->unused && pool->rest_count > REST_OBJECTS) {
-		object = pool->oldest;
-		pool->oldest = *next_of(pool, object);
-		pool->rest_count--;
-	} else {
-		if (!pool->unused && grow(pool))
-			return NULL;
+	if (!pool->unused && pool->rest_count > REST_OBJECTS)
+		object = wake(pool);
+	else if (pool->unused || !grow(pool))
 		object = pool->slabs->objects + --pool->unused * pool->object_bytes;
-	}
+	else
+		object = wake(pool);
+	if (!object)
+		return NULL;
 	return memset(object, 0, pool->object_bytes);
 }
 

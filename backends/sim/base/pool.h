@@ -7,6 +7,7 @@
 #ifndef BACKENDS_SIM_BASE_POOL_H
 #define BACKENDS_SIM_BASE_POOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +23,10 @@ struct pool {
 
 void pool_init(struct pool *pool, size_t object_bytes);
 
-/* Returns a zeroed object; NULL if out of memory. */
+/* Returns true if the next pool_take() succeeds, for which it may allocate. */
+bool pool_prepare(struct pool *pool);
+
+/* Returns a zeroed object; NULL if out of memory and no object rests. */
 void *pool_take(struct pool *pool);
 
 /* Gives back an object of this pool. Its bytes stay unchanged until it is taken again. */

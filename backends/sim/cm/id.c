@@ -7,10 +7,11 @@
 
 /* --- beginning --- */
 
+/* An identifier has memory for its events, so that a call that needs no other memory ends by its event. */
 struct cm_id *cm_id_new(struct cm *cm, struct cm_channel *channel, void *context,
 			enum rdma_port_space ps, enum ibv_qp_type qp_type)
 {
-	struct cm_id *id = pool_take(&cm->ids);
+	struct cm_id *id = pool_prepare(&cm->events) ? pool_take(&cm->ids) : NULL;
 
 	if (!id)
 		return NULL;

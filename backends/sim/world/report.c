@@ -186,7 +186,8 @@ static void report_datagrams(struct report *report, const struct vb_sim *world,
 			     });
 }
 
-/* Counts the objects of a kind in all contexts of a device. */
+/* Counts the objects of a kind in all contexts of a device. A context of the connection manager is not the
+ * program's, which cannot close it. */
 static void report_kind(struct report *report, const struct vb_sim *world,
 			const struct device *device, enum kind kind)
 {
@@ -196,7 +197,7 @@ static void report_kind(struct report *report, const struct vb_sim *world,
 
 	while ((context = handles_next(&world->store.contexts, &at)))
 		if (context->device == device)
-			count += kind == KIND_CONTEXT ? 1 : context->handles[kind].live;
+			count += kind == KIND_CONTEXT ? !context->of_cm : context->handles[kind].live;
 	find(report, (struct vb_sim_finding){
 			     .kind = VB_SIM_LEFT_OBJECTS,
 			     .name = names[kind],
