@@ -194,6 +194,17 @@ enum vb_fail_action {
 	 * libraries do not fail and do not count.
 	 */
 	VB_FAIL_ALLOCATION,
+	/*
+	 * A completion of success that the program polls gets `status` and `vendor_err`. Its other members
+	 * stay, as far as a failed completion has them (ibv_poll_cq(3)); the QP stays in its state.
+	 */
+	VB_FAIL_COMPLETION,
+	/*
+	 * ibv_poll_cq() finds, behind the CQ's own completions and if there is room, one that belongs to no
+	 * WR, with `wr_id`, `qpn`, `status` and `vendor_err`. skip counts polls with room. ibv_start_poll()
+	 * finds none.
+	 */
+	VB_FAIL_MADE,
 };
 
 /* Which calls a rule matches, and when it fires. A rule of zeros makes each call fail with ENOMEM. */
@@ -209,6 +220,19 @@ struct vb_fail_rule {
 	uint64_t skip;	    /* how many matching calls pass before the rule may fire */
 	uint64_t count;	    /* how often the rule fires; 0 for no limit */
 	int err;	    /* with which a call fails; 0 for ENOMEM. An allocation: ENOMEM */
+	/*
+	 * Of VB_FAIL_CALL with post_send, post_recv or post_srq_recv: the place of the WR that is refused, from
+	 * 0. The WRs before it are posted, and *bad_wr is this WR: ibv_post_send(3). The rule matches only
+	 * longer lists. ibv_wr_complete() posts all WRs or none: ibv_wr_post(3).
+	 */
+	uint32_t at;
+	/* Of VB_FAIL_COMPLETION and VB_FAIL_MADE: */
+	enum ibv_wc_status
+		status;	     /* VB_FAIL_COMPLETION: IBV_WC_SUCCESS stands for IBV_WC_GENERAL_ERR */
+	uint32_t vendor_err; /* 0: a number by which vb_explain() knows the completion */
+	uint32_t qpn;	     /* VB_FAIL_COMPLETION: only of this QP; 0: of any */
+	bool wr_id_given;    /* VB_FAIL_COMPLETION: set: only with this wr_id */
+	uint64_t wr_id;
 };
 
 #define VB_FAIL_RULES_MAX 64
@@ -218,8 +242,8 @@ struct vb_fail_rule {
  * other functions name the rule; id may be NULL. Returns 0 or an errno value, which vb_last_error()
  * explains.
  *
- * EINVAL: there is no such action or call; err is no errno value; or a rule of an allocation has a call, a
- *	device or an err.
+ * EINVAL: there is no such action, call or status; err is no errno value; or a member is set that the action
+ *	or the call does not have.
  * ENOSPC: there are VB_FAIL_RULES_MAX rules.
  * ENOMEM: too many layers watch the calls of the process.
  * EOPNOTSUPP: allocations cannot fail in this program, since it is linked with Verbena statically and not

@@ -53,7 +53,7 @@ static int take_path(const struct cli_command *command, const struct cli_option 
 /* What the options say beside the variables that they set. */
 struct lines {
 	bool emptied[2];   /* of the options that write lines */
-	bool continued[2]; /* of the options that may be repeated */
+	bool continued[3]; /* of the options that may be repeated */
 	const char *files; /* the folder to make, or NULL */
 };
 
@@ -170,6 +170,12 @@ static int take_event(const struct cli_command *command, const struct cli_option
 	return add_value(VB_ENVIRONMENT_EVENTS, value, (bool *)((char *)into + option->offset));
 }
 
+static int take_fail(const struct cli_command *command, const struct cli_option *option,
+		     const char *value, void *into)
+{
+	return add_value(VB_ENVIRONMENT_FAIL, value, (bool *)((char *)into + option->offset));
+}
+
 static const struct cli_option options[] = {
 	{"project", 0, "FILE", "devices and links [VERBENA_PROJECT, else none]",
 	 "The simulated world", take_path},
@@ -203,6 +209,11 @@ static const struct cli_option options[] = {
 	 "what happens to a device at a time, such as\n\"at=5ms,port=sim0/1,state=down\"; may be "
 	 "repeated [none]",
 	 NULL, take_event, offsetof(struct lines, continued[1])},
+	{"fail", 0, "RULE",
+	 "which calls of the program fail, such as\n\"create_qp,skip=2,errno=ENOMEM\"; may be "
+	 "repeated "
+	 "[none]",
+	 NULL, take_fail, offsetof(struct lines, continued[2])},
 	{"explain", 0, "[=FILE]",
 	 "why each verb and completion fails, with the place\nin the program, to stderr or the "
 	 "file",
@@ -286,6 +297,8 @@ static int run(int argc, char **argv)
 	char folder[PATH_MAX];
 	int status = cli_read_options(&cli_run, argc, argv, &lines);
 
+	/* The rules of VERBENA_FAIL are for the program. */
+	vb_fail_clear();
 	if (status)
 		return status;
 	if (lines.files && optind < argc)

@@ -25,17 +25,17 @@ void dropin_tell(const char *sentence)
 		fprintf(stderr, "verbena: %s\n", sentence);
 }
 
-static void open_log(void)
+/* What a project asks of the whole process. The library itself has done what the variables ask. */
+static void begin(void)
 {
 	const char *given = getenv(VB_ENVIRONMENT_LOG);
 	struct vb_project_error error;
-	struct vb_project *named;
-
-	if (given && *given)
-		return;
 	/* from_environment() complains of a wrong project. */
-	named = vb_environment_load(&error);
-	if (named && named->log[0] && vb_log_open(named->log))
+	struct vb_project *named = vb_environment_load(&error);
+
+	if (named && named->log[0] && !(given && *given) && vb_log_open(named->log))
+		dropin_tell(vb_last_error());
+	if (named && vb_project_fail(named))
 		dropin_tell(vb_last_error());
 	vb_project_free(named);
 }
@@ -44,7 +44,7 @@ void dropin_begin(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, open_log);
+	pthread_once(&once, begin);
 }
 
 /* Reads the world's configuration. The simulator holds a lock around the call. */

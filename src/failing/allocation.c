@@ -23,22 +23,23 @@ static atomic_bool watching;
 
 /* Link-time optimisation does not see that the linker uses these names. A test that wraps a function itself
  * has another definition. */
-#define WRAPPED(result, name, parameters)                             \
-	/* NOLINTNEXTLINE(bugprone-reserved-identifier) */            \
-	extern result __real_##name parameters __attribute__((weak)); \
-	/* NOLINTNEXTLINE(bugprone-reserved-identifier) */            \
+#define WRAPPED(result, name, parameters)                                   \
+	/* NOLINTNEXTLINE(bugprone-reserved-identifier) */                  \
+	extern result __real_##name parameters __attribute__((weak));       \
+	/* NOLINTNEXTLINE(bugprone-reserved-identifier) */                  \
 	extern result __wrap_##name parameters __attribute__((used, weak)); \
-	/* NOLINTNEXTLINE(bugprone-reserved-identifier) */            \
+	/* NOLINTNEXTLINE(bugprone-reserved-identifier) */                  \
 	result __wrap_##name parameters
 
 /* Returns true, with errno, if the allocation is to fail. */
 static bool fails(void)
 {
+	static const struct fail_question question = {.action = VB_FAIL_ALLOCATION};
 	struct fail_rule fired;
 
 	if (!atomic_load_explicit(&watching, memory_order_relaxed))
 		return false;
-	if (!rules_ask(VB_FAIL_ALLOCATION, NULL, &fired))
+	if (!rules_ask(&question, &fired))
 		return false;
 	errno = fired.err;
 	return true;

@@ -10,9 +10,10 @@ static _Thread_local char why_text[RULE_TEXT_BYTES];
 
 static int before(struct layer_call *call)
 {
+	const struct fail_question question = {.action = VB_FAIL_CALL, .call = call};
 	struct fail_rule rule;
 
-	if (!rules_ask(VB_FAIL_CALL, call, &rule))
+	if (!rules_ask(&question, &rule))
 		return 0;
 	why = (struct vb_why){
 		.reason = VB_WHY_FAIL_INJECTED,
@@ -21,10 +22,17 @@ static int before(struct layer_call *call)
 		.text = rules_text(&rule, why_text),
 	};
 	call->why = &why;
-	return rule.err;
+	return rule.at ? post_before(call, &rule) : rule.err;
 }
 
-static struct layer failing = {.name = "failing", .before = before, .lowest = true};
+static uint64_t change(const struct layer_call *call)
+{
+	post_answer(call);
+	return completion_change(call);
+}
+
+static struct layer failing = {
+	.name = "failing", .before = before, .change = change, .lowest = true};
 
 int call_watch(bool wanted)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/failing/rules.h"
 
+#include "src/base/count.h"
 #include "src/verbs/dispatch.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,16 +43,31 @@ static void follow_forks(void)
 
 /* --- matching --- */
 
-static bool matches(const struct fail_rule *rule, const struct layer_call *call)
+static bool matches_call(const struct fail_rule *rule, const struct layer_call *call)
 {
-	if (!call)
-		return true;
-	if (rule->any_call ? !words_is_any(call->verb) : rule->verb != call->verb)
-		return false;
-	return !rule->device[0] || (call->device && strcmp(rule->device, call->device) == 0);
+	if (rule->any_call)
+		return words_is_any(call->verb);
+	return rule->verb == call->verb && (!rule->at || post_reaches(call, rule->at));
 }
 
-bool rules_ask(enum vb_fail_action action, const struct layer_call *call, struct fail_rule *fired)
+static bool matches(const struct fail_rule *rule, const struct fail_question *question)
+{
+	const struct layer_call *call = question->call;
+	const struct ibv_wc *wc = question->wc;
+
+	if (rule->action != question->action)
+		return false;
+	if (!call)
+		return true;
+	if (rule->device[0] && !(call->device && strcmp(rule->device, call->device) == 0))
+		return false;
+	if (wc)
+		return (!rule->qpn || rule->qpn == wc->qp_num) &&
+		       (!rule->wr_id_given || rule->wr_id == wc->wr_id);
+	return rule->action != VB_FAIL_CALL || matches_call(rule, call);
+}
+
+bool rules_ask(const struct fail_question *question, struct fail_rule *fired)
 {
 	bool fires = false;
 
@@ -58,7 +75,7 @@ bool rules_ask(enum vb_fail_action action, const struct layer_call *call, struct
 	for (unsigned int i = 0; i < rule_count && !fires; i++) {
 		struct fail_rule *rule = &rules[i];
 
-		if (rule->action != action || !matches(rule, call))
+		if (!matches(rule, question))
 			continue;
 		fires = rule->seen++ >= rule->skip && (!rule->count || rule->hits < rule->count);
 		rule->hits += fires;
@@ -69,25 +86,53 @@ bool rules_ask(enum vb_fail_action action, const struct layer_call *call, struct
 	return fires;
 }
 
+/* Writes the rest of a text. */
+struct rest {
+	char *at;
+	size_t bytes;
+};
+
+__attribute__((format(printf, 2, 3))) static void add_text(struct rest *rest, const char *format,
+							   ...)
+{
+	va_list arguments;
+	int wanted;
+
+	va_start(arguments, format);
+	wanted = vsnprintf(rest->at, rest->bytes, format, arguments);
+	va_end(arguments);
+	if (wanted < 0 || (size_t)wanted >= rest->bytes)
+		return;
+	rest->at += wanted;
+	rest->bytes -= (size_t)wanted;
+}
+
+static const char *first_word(const struct fail_rule *rule)
+{
+	static const char *const words[] = {[VB_FAIL_ALLOCATION] = "allocation",
+					    [VB_FAIL_COMPLETION] = "completion",
+					    [VB_FAIL_MADE] = "made_completion"};
+
+	if (rule->action != VB_FAIL_CALL)
+		return words[rule->action];
+	return rule->any_call ? "any" : layer_verb_info(rule->verb)->name;
+}
+
 const char *rules_text(const struct fail_rule *rule, char text[RULE_TEXT_BYTES])
 {
-	const char *call = rule->any_call ? "any" : layer_verb_info(rule->verb)->name;
-	const bool allocation = rule->action == VB_FAIL_ALLOCATION;
-	size_t used =
-		(size_t)snprintf(text, RULE_TEXT_BYTES, "%s", allocation ? "allocation" : call);
+	struct rest rest = {text, RULE_TEXT_BYTES};
 
+	add_text(&rest, "%s", first_word(rule));
 	if (rule->device[0])
-		used += (size_t)snprintf(text + used, RULE_TEXT_BYTES - used, ",device=%s",
-					 rule->device);
+		add_text(&rest, ",device=%s", rule->device);
 	if (rule->skip)
-		used += (size_t)snprintf(text + used, RULE_TEXT_BYTES - used, ",skip=%" PRIu64,
-					 rule->skip);
+		add_text(&rest, ",skip=%" PRIu64, rule->skip);
 	if (rule->count)
-		used += (size_t)snprintf(text + used, RULE_TEXT_BYTES - used, ",count=%" PRIu64,
-					 rule->count);
-	if (!allocation && strerrorname_np(rule->err))
-		snprintf(text + used, RULE_TEXT_BYTES - used, ",errno=%s",
-			 strerrorname_np(rule->err));
+		add_text(&rest, ",count=%" PRIu64, rule->count);
+	if (rule->at)
+		add_text(&rest, ",at=%" PRIu32, rule->at);
+	if (rule->action == VB_FAIL_CALL && strerrorname_np(rule->err))
+		add_text(&rest, ",errno=%s", strerrorname_np(rule->err));
 	return text;
 }
 
@@ -103,67 +148,109 @@ static int refuse_fail(const char *function, struct vb_why why)
 
 #define REFUSE(...) refuse_fail("vb_fail_add", (struct vb_why){__VA_ARGS__})
 
+/* The members of a rule that not all actions have. */
+enum member { CALL = 1, DEVICE = 2, ERR = 4, AT = 8, COMPLETION = 16 };
+
+/* Returns the name of a member that is set, and is none of `allowed`; NULL: there is none. */
+static const char *wrong_member(const struct vb_fail_rule *rule, unsigned int allowed)
+{
+	const struct {
+		bool set;
+		enum member member;
+		const char *name;
+	} members[] = {
+		{rule->call, CALL, "call"},
+		{rule->device, DEVICE, "device"},
+		{rule->err, ERR, "err"},
+		{rule->at, AT, "at"},
+		{rule->status, COMPLETION, "status"},
+		{rule->vendor_err, COMPLETION, "vendor_err"},
+		{rule->qpn, COMPLETION, "qpn"},
+		{rule->wr_id || rule->wr_id_given, COMPLETION, "wr_id"},
+	};
+
+	for (unsigned int i = 0; i < COUNT(members); i++)
+		if (members[i].set && !(allowed & members[i].member))
+			return members[i].name;
+	return NULL;
+}
+
 /* Returns 0, or an errno value after it has said why the rule is refused. */
 static int read_call(const struct vb_fail_rule *rule, struct fail_rule *into)
 {
 	into->err = rule->err ? rule->err : ENOMEM;
+	into->at = rule->at;
 	into->any_call = !rule->call;
 	if (rule->call && !words_find_call(rule->call, &into->verb))
 		return REFUSE(VB_WHY_FAIL_NO_CALL, .text = rule->call);
+	if (rule->at && !(rule->call && words_is_list(into->verb)))
+		return REFUSE(VB_WHY_FAIL_FIELD, .text = "at");
 	if (into->err < 0 || into->err > ERRNO_MAX)
 		return REFUSE(VB_WHY_FAIL_ERRNO, {(uint64_t)(int64_t)rule->err});
-	if (rule->device && strlen(rule->device) >= sizeof(into->device))
-		return REFUSE(VB_WHY_FAIL_FIELD, .text = "device of such a long name");
-	snprintf(into->device, sizeof(into->device), "%s", rule->device ? rule->device : "");
 	return 0;
 }
 
-static int read_allocation(const struct vb_fail_rule *rule, struct fail_rule *into)
+static int read_completion(const struct vb_fail_rule *rule, struct fail_rule *into)
 {
-	into->err = ENOMEM;
-	if (rule->call)
-		return REFUSE(VB_WHY_FAIL_FIELD, .text = "call");
-	if (rule->device)
-		return REFUSE(VB_WHY_FAIL_FIELD, .text = "device");
-	if (rule->err)
-		return REFUSE(VB_WHY_FAIL_FIELD, .text = "err");
+	const bool made = rule->action == VB_FAIL_MADE;
+
+	if ((unsigned int)rule->status > IBV_WC_TM_RNDV_INCOMPLETE)
+		return REFUSE(VB_WHY_FAIL_STATUS, {(unsigned int)rule->status});
+	into->status = rule->status || made ? rule->status : IBV_WC_GENERAL_ERR;
+	into->vendor_err = rule->vendor_err ? rule->vendor_err
+			   : made	    ? VB_WHY_FAIL_MADE
+					    : VB_WHY_FAIL_COMPLETION;
+	into->qpn = rule->qpn;
+	into->wr_id = rule->wr_id;
+	into->wr_id_given = rule->wr_id_given;
 	return 0;
 }
 
 static int read_rule(const struct vb_fail_rule *rule, struct fail_rule *into)
 {
+	static const unsigned int members[] = {
+		[VB_FAIL_CALL] = CALL | DEVICE | ERR | AT,
+		[VB_FAIL_ALLOCATION] = 0,
+		[VB_FAIL_COMPLETION] = DEVICE | COMPLETION,
+		[VB_FAIL_MADE] = DEVICE | COMPLETION,
+	};
+	const char *wrong;
+
 	*into = (struct fail_rule){
-		.action = rule->action, .skip = rule->skip, .count = rule->count};
-	switch (rule->action) {
-	case VB_FAIL_CALL:
-		return read_call(rule, into);
-	case VB_FAIL_ALLOCATION:
-		return read_allocation(rule, into);
-	default:
+		.action = rule->action, .skip = rule->skip, .count = rule->count, .err = ENOMEM};
+	if ((unsigned int)rule->action >= COUNT(members))
 		return REFUSE(VB_WHY_FAIL_ACTION, {rule->action});
-	}
+	wrong = wrong_member(rule, members[rule->action]);
+	if (wrong)
+		return REFUSE(VB_WHY_FAIL_FIELD, .text = wrong);
+	if (rule->device && strlen(rule->device) >= sizeof(into->device))
+		return REFUSE(VB_WHY_FAIL_FIELD, .text = "device of such a long name");
+	snprintf(into->device, sizeof(into->device), "%s", rule->device ? rule->device : "");
+	if (rule->action == VB_FAIL_CALL)
+		return read_call(rule, into);
+	return rule->action == VB_FAIL_ALLOCATION ? 0 : read_completion(rule, into);
 }
 
 /* --- adding and removing --- */
 
-/* Returns how many rules have the action. */
-static unsigned int count_of(enum vb_fail_action action)
+/* Returns true if rules of allocations exist, or else rules of calls. */
+static bool have(bool allocations)
 {
-	unsigned int count = 0;
+	bool found = false;
 
 	pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; i < rule_count; i++)
-		count += rules[i].action == action;
+		found |= (rules[i].action == VB_FAIL_ALLOCATION) == allocations;
 	pthread_mutex_unlock(&lock);
-	return count;
+	return found;
 }
 
 /* Watches what the rules are about, and nothing else. */
 static void watch_less(void)
 {
-	if (!count_of(VB_FAIL_ALLOCATION))
+	if (!have(true))
 		allocation_watch(false);
-	if (!count_of(VB_FAIL_CALL))
+	if (!have(false))
 		call_watch(false);
 }
 
@@ -172,7 +259,7 @@ static int add(struct fail_rule *rule)
 {
 	if (rule_count == VB_FAIL_RULES_MAX)
 		return REFUSE(VB_WHY_FAIL_FULL, {rule_count});
-	if (rule->action == VB_FAIL_CALL && call_watch(true))
+	if (rule->action != VB_FAIL_ALLOCATION && call_watch(true))
 		return REFUSE(VB_WHY_FAIL_LAYERS);
 	pthread_mutex_lock(&lock);
 	rule->id = ++last_id;

@@ -19,13 +19,25 @@ struct fail_rule {
 	uint64_t skip, count;
 	uint64_t seen, hits;
 	int err;
+	uint32_t at;
+	enum ibv_wc_status status;
+	uint32_t vendor_err, qpn;
+	bool wr_id_given;
+	uint64_t wr_id;
+};
+
+/* What rules are asked about. */
+struct fail_question {
+	enum vb_fail_action action;
+	const struct layer_call *call; /* NULL: an allocation */
+	const struct ibv_wc *wc;       /* of VB_FAIL_COMPLETION */
 };
 
 /*
- * Asks the rules of an action about a call: each rule that matches counts it, until one fires. Returns
- * false if none fires. Else *fired is a copy of the rule. call: NULL for an allocation.
+ * Asks the rules of an action: each rule that matches counts it, until one fires. Returns false if none
+ * fires. Else *fired is a copy of the rule.
  */
-bool rules_ask(enum vb_fail_action action, const struct layer_call *call, struct fail_rule *fired);
+bool rules_ask(const struct fail_question *question, struct fail_rule *fired);
 
 /* Writes the rule in the words of --fail, such as "create_qp,skip=2,errno=ENOMEM". Returns text. */
 const char *rules_text(const struct fail_rule *rule, char text[RULE_TEXT_BYTES]);
@@ -35,6 +47,21 @@ bool words_find_call(const char *name, enum layer_verb *verb);
 
 /* Returns true if a rule without a name matches the call. */
 bool words_is_any(enum layer_verb verb);
+
+/* Returns true if the call posts a list of WRs of which the first ones may be posted. */
+bool words_is_list(enum layer_verb verb);
+
+/* In post.c: returns true if the call's list has a WR at this place. */
+bool post_reaches(const struct layer_call *call, uint32_t at);
+
+/* Posts the WRs before rule->at. Returns the errno with which the call fails. */
+int post_before(struct layer_call *call, const struct fail_rule *rule);
+
+/* Sets *bad_wr of a call that post_before() has made fail. */
+void post_answer(const struct layer_call *call);
+
+/* In completion.c: changes and makes completions. Returns what the poll returns. */
+uint64_t completion_change(const struct layer_call *call);
 
 /* In call.c: the layer, which is added while a rule of a call exists. Returns 0 or ENOMEM. */
 int call_watch(bool wanted);

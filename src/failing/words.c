@@ -39,6 +39,11 @@ bool words_is_any(enum layer_verb verb)
 	return true;
 }
 
+bool words_is_list(enum layer_verb verb)
+{
+	return verb == LAYER_post_send || verb == LAYER_post_recv || verb == LAYER_post_srq_recv;
+}
+
 bool words_find_call(const char *name, enum layer_verb *verb)
 {
 	for (int i = 0; i < LAYER_VERBS; i++)

@@ -16,6 +16,9 @@ struct cq_shadow {
 	struct shadow shadow;
 	uint64_t wc_flags;
 	bool watched; /* the functions of READERS are shadowed */
+	bool changed; /* a layer has changed the completion that the CQ shows; then: */
+	uint32_t vendor_err;
+	uint32_t (*read_vendor_err)(struct ibv_cq_ex *cq);
 #define MEMBER(type, field) type (*read_##field)(struct ibv_cq_ex * cq);
 	READERS(MEMBER)
 #undef MEMBER
@@ -72,6 +75,25 @@ READERS(READER)
 
 /* --- completions --- */
 
+static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
+{
+	const struct cq_shadow *shadow = shadow_of(ex);
+
+	if (!shadow)
+		return 0;
+	return shadow->changed ? shadow->vendor_err : shadow->read_vendor_err(ex);
+}
+
+/* The program reads what a layer has made of the completion. */
+static void take_change(struct cq_shadow *shadow, struct ibv_cq_ex *ex, const struct ibv_wc *wc)
+{
+	shadow->changed = wc->status != ex->status;
+	if (!shadow->changed)
+		return;
+	ex->status = wc->status;
+	shadow->vendor_err = wc->vendor_err;
+}
+
 /* A provider leaves out the functions for fields that the CQ was not created with. */
 #define READ(flags, flag, ex, field) \
 	((flags) & (flag) && (ex)->read_##field ? (ex)->read_##field(ex) : 0)
@@ -90,7 +112,7 @@ static struct ibv_wc read_wc(const struct cq_shadow *shadow, struct ibv_cq_ex *e
 	};
 
 	if (wc.status != IBV_WC_SUCCESS) {
-		wc.vendor_err = ex->read_vendor_err ? ex->read_vendor_err(ex) : 0;
+		wc.vendor_err = ex->read_vendor_err ? shadow->read_vendor_err(ex) : 0;
 		return wc;
 	}
 	wc.opcode = ex->read_opcode ? ex->read_opcode(ex) : 0;
@@ -115,8 +137,7 @@ static int begin(struct passage *passage, enum layer_verb verb, struct ibv_cq_ex
 	return passage_begin(passage, verb, &route, arguments);
 }
 
-static int end(struct passage *passage, struct ibv_cq_ex *ex, const struct cq_shadow *shadow,
-	       int err)
+static int end(struct passage *passage, struct ibv_cq_ex *ex, struct cq_shadow *shadow, int err)
 {
 	struct ibv_wc wc;
 	uint64_t arguments[2] = {(uintptr_t)ex, 0};
@@ -126,12 +147,14 @@ static int end(struct passage *passage, struct ibv_cq_ex *ex, const struct cq_sh
 		arguments[1] = (uintptr_t)&wc;
 	}
 	passage_end_with(passage, (uint64_t)err, arguments);
+	if (!err)
+		take_change(shadow, ex, &wc);
 	return err;
 }
 
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
-	const struct cq_shadow *shadow = shadow_of(ex);
+	struct cq_shadow *shadow = shadow_of(ex);
 	const uint64_t arguments[2] = {(uintptr_t)ex, 0};
 	struct passage passage;
 	int err;
@@ -147,7 +170,7 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 
 static int next_poll(struct ibv_cq_ex *ex)
 {
-	const struct cq_shadow *shadow = shadow_of(ex);
+	struct cq_shadow *shadow = shadow_of(ex);
 	const uint64_t arguments[2] = {(uintptr_t)ex, 0};
 	struct passage passage;
 	int err;
@@ -189,6 +212,7 @@ static void act(struct layer_entry *entry, struct shadow *shadow, enum shadow_ac
 	SHADOW_POINTER(what, ex->start_poll, cq->start_poll, start_poll);
 	SHADOW_POINTER(what, ex->next_poll, cq->next_poll, next_poll);
 	SHADOW_POINTER(what, ex->end_poll, cq->end_poll, end_poll);
+	SHADOW_POINTER(what, ex->read_vendor_err, cq->read_vendor_err, read_vendor_err);
 	if (!cq->watched)
 		return;
 #define PUT(type, field) SHADOW_POINTER(what, ex->read_##field, cq->read_##field, read_##field);

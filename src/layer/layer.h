@@ -101,6 +101,13 @@ struct layer {
 	int (*before)(struct layer_call *call);
 	/* After a call that the layer's before() has let pass. NULL: nothing to do. */
 	void (*after)(const struct layer_call *call);
+	/*
+	 * Of the lowest layer: called after the backend, or after its own before() has failed the verb, and
+	 * before all after(): it may change what the verb has filled in (completions, *bad_wr). Returns
+	 * what the verb returns instead of call->result; only the inline functions of libibverbs return
+	 * another value. NULL: nothing changes.
+	 */
+	uint64_t (*change)(const struct layer_call *call);
 	bool lowest; /* the layer stays below those that are added after it; one layer at most has it */
 };
 

@@ -57,7 +57,7 @@
 	err = steps_begin(&passage, thread, LAYER_##name, &(route), packed);                   \
 	answer = err ? FAILED(convention, err, UNPACK arguments) : original arguments;         \
 	steps_end(&passage, thread, LAYER_##name, LAYER_##convention, NUMBER(answer), packed); \
-	return answer
+	return (result)(uintptr_t)steps_result(&passage)
 
 #define PASS_ERRNO     PASS_VALUE
 #define PASS_POSTED    PASS_VALUE

@@ -27,6 +27,7 @@ struct passage {
 	unsigned int tells; /* a bit for each layer whose after() is called if the verb succeeds */
 	struct layer *layers[LAYERS_MAX];
 	uint64_t states[LAYERS_MAX];
+	struct layer *changer;	    /* the layer with change() that has seen the call; NULL: none */
 	int refused;		    /* the errno with which a layer fails the verb; 0: none does */
 	int saved_errno;	    /* the thread's before the call */
 	struct layer_entry *ending; /* the object that the verb destroys; NULL: none */

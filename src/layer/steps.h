@@ -56,6 +56,7 @@ static inline __attribute__((always_inline)) int steps_ask(struct passage *passa
 	unsigned int i = 0;
 
 	passage->tells = 0;
+	passage->changer = NULL;
 	for (; i < LAYERS_MAX; i++) {
 		struct layer *layer =
 			atomic_load_explicit(&passage_layers[i], memory_order_acquire);
@@ -66,6 +67,8 @@ static inline __attribute__((always_inline)) int steps_ask(struct passage *passa
 		call->refusal = NULL;
 		call->why = NULL;
 		call->skips_after = false;
+		if (layer->change)
+			passage->changer = layer;
 		if (layer->before) {
 			const int err = layer->before(call);
 
@@ -139,6 +142,8 @@ static inline __attribute__((always_inline)) void steps_end(
 	passage->call.arguments = arguments;
 	if (passage->refused)
 		errno = passage->refused;
+	if (passage->changer)
+		passage->call.result = result = passage->changer->change(&passage->call);
 	if (!steps_have_succeeded(convention, (int64_t)result))
 		passage->call.err = passage_error(passage, (int64_t)result);
 	err = errno;
@@ -152,6 +157,12 @@ static inline __attribute__((always_inline)) void steps_end(
 		role_end(passage);
 	thread->inside = false;
 	errno = err ? err : passage->saved_errno;
+}
+
+/* Returns what the verb returns, after steps_end(). */
+static inline uint64_t steps_result(const struct passage *passage)
+{
+	return passage->call.result;
 }
 
 #endif /* SRC_LAYER_STEPS_H */

@@ -4,6 +4,7 @@
 #include "src/base/number.h"
 #include "src/base/path.h"
 #include "src/base/words.h"
+#include "src/project/failure.h"
 #include "src/project/incident.h"
 
 #include <errno.h>
@@ -203,6 +204,14 @@ static bool read_incidents(struct vb_project *project, const char *name, add_fn 
 	return fail(error, "%s: %.*s", name, (int)sizeof(error->text) - 32, wrong.text);
 }
 
+static bool check_failures(struct vb_project *project, const char *text,
+			   struct vb_project_error *error)
+{
+	struct vb_failures failures = {0};
+
+	return failure_read(&failures, text, error);
+}
+
 struct vb_project *vb_environment_load(struct vb_project_error *error)
 {
 	const char *path = variable(VB_ENVIRONMENT_PROJECT);
@@ -214,6 +223,7 @@ struct vb_project *vb_environment_load(struct vb_project_error *error)
 	if (read_devices(&project->sim, error) && read_world(project, error) &&
 	    read_wires(project, error) &&
 	    read_incidents(project, VB_ENVIRONMENT_FAULT, incident_add_faults, error) &&
+	    read_incidents(project, VB_ENVIRONMENT_FAIL, check_failures, error) &&
 	    read_incidents(project, VB_ENVIRONMENT_EVENTS, incident_add_events, error))
 		return project;
 	vb_project_free(project);

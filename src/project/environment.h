@@ -19,8 +19,10 @@
  *	                    shared on the real clock, memory on the virtual one]
  *	VERBENA_WORLD       the world of the wire shared [the project's, else the user's]
  *	VERBENA_FAULT       fault rules with ';' between them, behind the project's [none]
+ *	VERBENA_FAIL        rules of failing calls with ';' between them, before the project's [none]
  *	VERBENA_EVENTS      events with ';' between them, beside the project's [none]
  *
+ * src/failing/ reads VERBENA_FAIL, for all programs; here it is only checked.
  * src/explain/ reads VERBENA_EXPLAIN and VERBENA_REPORT, for all programs: see verbena-run(1).
  *
  * An empty variable counts as not set, except VERBENA_QUIRKS, where it means no quirks.
@@ -42,6 +44,7 @@
 #define VB_ENVIRONMENT_WIRE	  "VERBENA_WIRE"
 #define VB_ENVIRONMENT_WORLD	  "VERBENA_WORLD"
 #define VB_ENVIRONMENT_FAULT	  "VERBENA_FAULT"
+#define VB_ENVIRONMENT_FAIL	  "VERBENA_FAIL"
 #define VB_ENVIRONMENT_EVENTS	  "VERBENA_EVENTS"
 
 /*

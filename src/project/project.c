@@ -3,6 +3,7 @@
 
 #include "src/base/count.h"
 #include "src/project/config.h"
+#include "src/project/failure.h"
 #include "src/project/incident.h"
 #include "src/project/wire.h"
 
@@ -365,6 +366,8 @@ static bool read_section(struct reader *r, const struct config_value *section)
 		 .entries = "links"},
 		{"faults", read_about_devices, r, 1, VB_SIM_FAULTS_MAX, .entry = take_fault,
 		 .entries = "rules"},
+		{"failures", config_list, &project->failures, 1, VB_FAIL_RULES_MAX,
+		 .entry = failure_take, .entries = "rules"},
 		{"events", read_about_devices, r, 1, VB_SIM_EVENTS_MAX, .entry = take_event,
 		 .entries = "events"},
 	};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verbena's configuration: the simulated devices, links, faults and events, clock, seed,
- * trace, log, suites. It is read
- * from the section ":verbena:" of project.yml, which project.yml(5) describes. environment.h
+ * Verbena's configuration: the simulated devices, links, faults, events and failing calls, clock,
+ * seed, trace, log, suites. It is read from the section ":verbena:" of project.yml, which project.yml(5) describes. environment.h
  * changes it by variables.
  *
  * There is no global state: threads may load projects at the same time.
@@ -32,6 +31,17 @@ struct vb_project_wire {
 	char address[VB_SIM_ADDRESS_MAX];
 };
 
+/* A rule of failing calls. Copies have a pointer to the device of the original. */
+struct vb_failure {
+	struct vb_fail_rule rule;
+	char device[VB_SIM_NAME_MAX]; /* what rule.device points to */
+};
+
+struct vb_failures {
+	unsigned int count;
+	struct vb_failure failures[VB_FAIL_RULES_MAX];
+};
+
 struct vb_project {
 	char file[PATH_MAX]; /* empty: no file was read, and all values are the defaults */
 	struct vb_sim_config sim;
@@ -42,7 +52,8 @@ struct vb_project {
 	/* What sim.faults and sim.events point to. */
 	struct vb_fault_rule faults[VB_SIM_FAULTS_MAX];
 	struct vb_sim_event events[VB_SIM_EVENTS_MAX];
-	char log[PATH_MAX + 1]; /* the file of vb_log_open(), with "%p"; empty: none */
+	struct vb_failures failures; /* of the file alone: src/failing/ reads VERBENA_FAIL */
+	char log[PATH_MAX + 1];	     /* the file of vb_log_open(), with "%p"; empty: none */
 	/* The suites to run, in this order; with suite_count 0 all suites. */
 	unsigned int suite_count;
 	struct vb_project_suite suites[VB_PROJECT_SUITES_MAX];
@@ -96,6 +107,10 @@ void vb_project_add_devices(struct vb_sim_config *sim, unsigned int count);
 
 /* Gives all devices the profile. */
 void vb_project_set_profile(struct vb_sim_config *sim, const char *profile);
+
+/* Adds the project's rules of failing calls to those of the process. Returns 0, or an errno value with a
+ * sentence of vb_last_error(). */
+int vb_project_fail(const struct vb_project *project);
 
 /* project may be NULL. */
 void vb_project_free(struct vb_project *project);

@@ -114,13 +114,25 @@ static void add_known(struct sentence *sentence, const struct vb_completion_why 
 
 /* --- the questions --- */
 
+/* A failing call has given the completion its status: no device knows it. */
+static bool is_injected(const struct ibv_wc *wc)
+{
+	return wc->status != IBV_WC_SUCCESS &&
+	       (wc->vendor_err == VB_WHY_FAIL_COMPLETION || wc->vendor_err == VB_WHY_FAIL_MADE);
+}
+
 static int ask(struct ibv_context *context, const struct ibv_wc *wc, struct vb_completion_why *why)
 {
 	const struct vb_backend *slot = enter("vb_completion_why", context);
 	int err;
 
 	*why = (struct vb_completion_why){0};
-	if (!slot->completion_why) {
+	if (is_injected(wc)) {
+		why->qpn = wc->qp_num;
+		why->why.reason = (enum vb_reason)wc->vendor_err;
+		err = 0;
+		leave();
+	} else if (!slot->completion_why) {
 		err = refuse("vb_completion_why");
 		leave();
 	} else {

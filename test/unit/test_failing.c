@@ -27,8 +27,10 @@ static const struct vb_backend verbs = {
 #include "test/unit/last_sentence.h"
 #include "test/unit/sim_pair.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <verbena/cm.h>
+#include <verbena/explain.h>
 #include <verbena/fault.h>
 
 void setUp(void)
@@ -199,6 +201,225 @@ void test_without_a_rule_nothing_is_in_the_way(void)
 	TEST_ASSERT_TRUE(own == a.context->ops.post_send);
 }
 
+/* --- lists of WRs --- */
+
+#define LIST 4
+
+static struct ibv_recv_wr receives[LIST];
+
+static struct ibv_recv_wr *list_of_receives(void)
+{
+	static struct ibv_sge sge;
+
+	sge = sge_of(&a, 0, 64);
+	for (unsigned int i = 0; i < LIST; i++)
+		receives[i] = (struct ibv_recv_wr){.wr_id = i,
+						   .next = i + 1 < LIST ? &receives[i + 1] : NULL,
+						   .sg_list = &sge,
+						   .num_sge = 1};
+	return receives;
+}
+
+/* The WRs before the one that is refused are posted: ibv_post_recv(3), bad_wr. */
+void test_the_third_receive_of_a_list_is_refused(void)
+{
+	struct ibv_recv_wr *wr = list_of_receives(), *bad = NULL;
+	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_RC);
+	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_qp_attr error = {.qp_state = IBV_QPS_ERR};
+	struct ibv_qp *qp = vb_create_qp_ex(a.context, &attr);
+	const unsigned int id = add_rule((struct vb_fail_rule){.call = "post_recv", .at = 2});
+
+	TEST_ASSERT_EQUAL_INT(0, vb_modify_qp(qp, &init,
+					      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						      IBV_QP_ACCESS_FLAGS));
+	TEST_ASSERT_EQUAL_INT(ENOMEM, ibv_post_recv(qp, wr, &bad));
+	TEST_ASSERT_EQUAL_PTR(&receives[2], bad);
+	expect_reason(
+		VB_WHY_FAIL_INJECTED,
+		"post_recv: rule %u of the failing calls, 'post_recv,at=2,errno=ENOMEM', makes "
+		"this call fail with ENOMEM (Cannot allocate memory); handle the failure as one "
+		"of a device; without the rule the call is made",
+		id);
+	/* The list is as it was, and a shorter one is not refused. */
+	TEST_ASSERT_EQUAL_PTR(&receives[2], receives[1].next);
+	TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(qp, &receives[2], &bad));
+	TEST_ASSERT_EQUAL_INT(0, vb_modify_qp(qp, &error, IBV_QP_STATE));
+	for (unsigned int i = 0; i < LIST; i++)
+		expect_wc(&a, i, IBV_WC_WR_FLUSH_ERR);
+	expect_nothing(&a);
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(qp));
+}
+
+static struct ibv_send_wr *list_of_sends(void)
+{
+	static struct ibv_send_wr sends[LIST];
+	static struct ibv_sge sge;
+
+	sge = sge_of(&a, 0, 64);
+	for (unsigned int i = 0; i < LIST; i++)
+		sends[i] = (struct ibv_send_wr){.wr_id = i,
+						.next = i + 1 < LIST ? &sends[i + 1] : NULL,
+						.sg_list = &sge,
+						.num_sge = 1,
+						.opcode = IBV_WR_SEND,
+						.send_flags = IBV_SEND_SIGNALED};
+	return sends;
+}
+
+void test_the_second_send_of_a_list_is_refused(void)
+{
+	struct ibv_send_wr *wr = list_of_sends(), *bad = NULL;
+	struct ibv_recv_wr *bad_recv;
+	struct ibv_qp *from, *to;
+
+	connect_pair(&from, &to);
+	add_rule((struct vb_fail_rule){.call = "post_send", .at = 1, .err = ENOSPC});
+	receives[0] = (struct ibv_recv_wr){
+		.sg_list = &(struct ibv_sge){(uintptr_t)b.buffer, 64, b.mr->lkey}, .num_sge = 1};
+	TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(to, receives, &bad_recv));
+	TEST_ASSERT_EQUAL_INT(ENOSPC, ibv_post_send(from, wr, &bad));
+	TEST_ASSERT_EQUAL_PTR(wr->next, bad);
+	expect_wc(&a, 0, IBV_WC_SUCCESS);
+	expect_nothing(&a);
+	/* The QP itself refuses the first WR: the rule changes nothing of that. */
+	wr->num_sge = 1000;
+	TEST_ASSERT_EQUAL_INT(EINVAL, ibv_post_send(from, wr, &bad));
+	TEST_ASSERT_EQUAL_PTR(wr, bad);
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_SEND_SGES, vb_last_reason());
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(from));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(to));
+}
+
+/* --- completions --- */
+
+static void post_both(struct ibv_qp *from, struct ibv_qp *to, uint64_t wr_id)
+{
+	struct ibv_sge out = sge_of(&a, 0, 64), in = sge_of(&b, 0, 64);
+	struct ibv_recv_wr *bad, recv = {.wr_id = wr_id, .sg_list = &in, .num_sge = 1};
+	struct ibv_send_wr send = {
+		.wr_id = wr_id, .sg_list = &out, .num_sge = 1, .opcode = IBV_WR_SEND};
+
+	TEST_ASSERT_EQUAL_INT(0, ibv_post_recv(to, &recv, &bad));
+	TEST_ASSERT_EQUAL_INT(0, post_wr(from, &send));
+}
+
+void test_a_completion_gets_another_status(void)
+{
+	struct ibv_qp *from, *to;
+	char sentence[256];
+	struct ibv_wc wc;
+
+	connect_pair(&from, &to);
+	add_rule((struct vb_fail_rule){.action = VB_FAIL_COMPLETION,
+				       .status = IBV_WC_RETRY_EXC_ERR,
+				       .qpn = from->qp_num,
+				       .skip = 1,
+				       .count = 1});
+	for (unsigned int i = 0; i < 3; i++)
+		post_both(from, to, i);
+	expect_wc(&a, 0, IBV_WC_SUCCESS);
+	wc = wait_wc(&a);
+	TEST_ASSERT_EQUAL_UINT64(1, wc.wr_id);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_RETRY_EXC_ERR, wc.status);
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_FAIL_COMPLETION, wc.vendor_err);
+	snprintf(sentence, sizeof(sentence),
+		 "sim0 QP 0x%x, wr_id 1: IBV_WC_RETRY_EXC_ERR: a rule of the failing calls has "
+		 "given "
+		 "this status to the completion, which the device has ended with success; handle "
+		 "the "
+		 "failure as one of a device",
+		 from->qp_num);
+	TEST_ASSERT_EQUAL_STRING(sentence, vb_explain(a.context, &wc));
+	expect_wc(&a, 2, IBV_WC_SUCCESS);
+	for (unsigned int i = 0; i < 3; i++)
+		expect_wc(&b, i, IBV_WC_SUCCESS);
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(from));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(to));
+}
+
+void test_a_completion_by_its_wr_id(void)
+{
+	struct ibv_qp *from, *to;
+	struct ibv_wc wc;
+
+	connect_pair(&from, &to);
+	add_rule((struct vb_fail_rule){.action = VB_FAIL_COMPLETION,
+				       .vendor_err = 0x81,
+				       .device = "sim1",
+				       .wr_id_given = true,
+				       .wr_id = 1});
+	post_both(from, to, 0);
+	post_both(from, to, 1);
+	expect_wc(&a, 0, IBV_WC_SUCCESS);
+	expect_wc(&a, 1, IBV_WC_SUCCESS);
+	expect_wc(&b, 0, IBV_WC_SUCCESS);
+	wc = wait_wc(&b);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_GENERAL_ERR, wc.status);
+	TEST_ASSERT_EQUAL_HEX(0x81, wc.vendor_err);
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(from));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(to));
+}
+
+/* Through ibv_start_poll(), the program reads the changed status from the CQ. */
+void test_a_completion_of_start_poll(void)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_poll_cq_attr none = {0};
+	struct ibv_cq *own = a.cq;
+	struct ibv_qp *from, *to;
+	struct ibv_cq_ex *ex;
+
+	add_rule((struct vb_fail_rule){.action = VB_FAIL_COMPLETION,
+				       .status = IBV_WC_REM_OP_ERR,
+				       .vendor_err = 0x81,
+				       .count = 1});
+	ex = vb_create_cq_ex(a.context, &attr);
+	TEST_ASSERT_NOT_NULL(ex);
+	a.cq = ibv_cq_ex_to_cq(ex);
+	connect_pair(&from, &to);
+	post_both(from, to, 5);
+	post_both(from, to, 6);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	TEST_ASSERT_EQUAL_INT(0, ibv_start_poll(ex, &none));
+	TEST_ASSERT_EQUAL_UINT64(5, ex->wr_id);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_OP_ERR, ex->status);
+	TEST_ASSERT_EQUAL_HEX(0x81, ibv_wc_read_vendor_err(ex));
+	TEST_ASSERT_EQUAL_INT(0, ibv_next_poll(ex));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ex->status);
+	ibv_end_poll(ex);
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(from));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(to));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_cq(a.cq));
+	a.cq = own;
+}
+
+void test_a_completion_is_made_up(void)
+{
+	struct ibv_wc wc[2];
+	char sentence[256];
+
+	add_rule((struct vb_fail_rule){.action = VB_FAIL_MADE,
+				       .skip = 1,
+				       .count = 1,
+				       .wr_id = 77,
+				       .qpn = 0x123,
+				       .status = IBV_WC_REM_ACCESS_ERR});
+	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 2, wc));
+	TEST_ASSERT_EQUAL_INT(1, ibv_poll_cq(a.cq, 2, wc));
+	TEST_ASSERT_EQUAL_UINT64(77, wc[0].wr_id);
+	TEST_ASSERT_EQUAL_HEX(0x123, wc[0].qp_num);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, wc[0].status);
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_FAIL_MADE, wc[0].vendor_err);
+	snprintf(sentence, sizeof(sentence),
+		 "sim0 QP 0x123, wr_id 77: IBV_WC_REM_ACCESS_ERR: a rule of the failing calls has "
+		 "made "
+		 "up this completion, which belongs to no WR; check the wr_id and the QPN of a "
+		 "completion before you use them");
+	TEST_ASSERT_EQUAL_STRING(sentence, vb_explain(a.context, wc));
+	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 2, wc));
+}
+
 /* --- refusals --- */
 
 static void expect_refused(struct vb_fail_rule rule, int err, enum vb_reason reason,
@@ -225,6 +446,16 @@ void test_rules_that_are_refused(void)
 	expect_refused((struct vb_fail_rule){.action = VB_FAIL_ALLOCATION, .call = "create_qp"},
 		       EINVAL, VB_WHY_FAIL_FIELD,
 		       "fail_add: a rule of this action has no call; leave the field 0");
+	expect_refused((struct vb_fail_rule){.action = VB_FAIL_COMPLETION, .err = EIO}, EINVAL,
+		       VB_WHY_FAIL_FIELD,
+		       "fail_add: a rule of this action has no err; leave the field 0");
+	expect_refused((struct vb_fail_rule){.call = "create_qp", .at = 1}, EINVAL,
+		       VB_WHY_FAIL_FIELD,
+		       "fail_add: a rule of this action has no at; leave the field 0");
+	expect_refused((struct vb_fail_rule){.action = VB_FAIL_MADE, .status = 999}, EINVAL,
+		       VB_WHY_FAIL_STATUS,
+		       "fail_add: 999 is no status of a completion; set status to a value of enum "
+		       "ibv_wc_status");
 	expect_refused((struct vb_fail_rule){.action = VB_FAIL_ALLOCATION}, EOPNOTSUPP,
 		       VB_WHY_FAIL_STATIC,
 		       "fail_add: allocations cannot fail in this program, since it is linked with "

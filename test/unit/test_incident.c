@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Rules and events as texts and as entries of a project, and each sentence that refuses one. */
 #include "src/project/environment.h"
+#include "src/project/failure.h"
 #include "src/project/incident.h"
 #include "unity.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -288,6 +290,100 @@ void test_wrong_rules_of_messages(void)
 {
 	refuse_rules(wrong_rules_of_messages,
 		     sizeof(wrong_rules_of_messages) / sizeof(wrong_rules_of_messages[0]));
+}
+
+/* --- failing calls --- */
+
+static const struct vb_failure *failure(const char *text)
+{
+	static struct vb_failures failures;
+
+	failures.count = 0;
+	TEST_ASSERT_TRUE_MESSAGE(failure_read(&failures, text, &error), error.text);
+	TEST_ASSERT_EQUAL_UINT(1, failures.count);
+	return failures.failures;
+}
+
+void test_failing_calls(void)
+{
+	const struct vb_fail_rule *r =
+		&failure("create_qp,device=mlx5_0,skip=2,count=3,errno=EPERM")->rule;
+
+	TEST_ASSERT_EQUAL_INT(VB_FAIL_CALL, r->action);
+	TEST_ASSERT_EQUAL_STRING("create_qp", r->call);
+	TEST_ASSERT_EQUAL_STRING("mlx5_0", r->device);
+	TEST_ASSERT_EQUAL_UINT64(2, r->skip);
+	TEST_ASSERT_EQUAL_UINT64(3, r->count);
+	TEST_ASSERT_EQUAL_INT(EPERM, r->err);
+	r = &failure("any")->rule;
+	TEST_ASSERT_NULL(r->call);
+	TEST_ASSERT_NULL(r->device);
+	TEST_ASSERT_EQUAL_INT(0, r->err);
+	TEST_ASSERT_EQUAL_UINT(7, failure("post_send,at=7")->rule.at);
+	TEST_ASSERT_EQUAL_INT(12, failure("cm_connect,errno=12")->rule.err);
+	TEST_ASSERT_EQUAL_INT(VB_FAIL_ALLOCATION, failure("allocation,skip=4")->rule.action);
+	r = &failure("completion,status=RNR_RETRY_EXC_ERR,vendor_err=0x81,qpn=0x11,wr_id=0")->rule;
+	TEST_ASSERT_EQUAL_INT(VB_FAIL_COMPLETION, r->action);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_RNR_RETRY_EXC_ERR, r->status);
+	TEST_ASSERT_EQUAL_HEX(0x81, r->vendor_err);
+	TEST_ASSERT_EQUAL_HEX(0x11, r->qpn);
+	TEST_ASSERT_TRUE(r->wr_id_given);
+	r = &failure("fail=made_completion,wr_id=9")->rule;
+	TEST_ASSERT_EQUAL_INT(VB_FAIL_MADE, r->action);
+	TEST_ASSERT_EQUAL_UINT64(9, r->wr_id);
+}
+
+static bool add_failure(struct vb_project *into, const char *text, struct vb_project_error *e)
+{
+	return failure_read(&into->failures, text, e);
+}
+
+void test_wrong_failing_calls(void)
+{
+	static const struct refused rows[] = {
+		{"crete_qp", "fail: 'crete_qp' is no call that can fail (allowed: a verb such as "
+			     "create_qp, a function of connections such as cm_connect, any, "
+			     "allocation, completion, made_completion)"},
+		{"skip=1", "fail: is missing (a call, any, allocation, completion or "
+			   "made_completion)"},
+		{"any,errno=ENOENTE",
+		 "errno: 'ENOENTE' is no errno value (allowed: a name such as ENOMEM, 1 to 4095)"},
+		{"any,errno=0",
+		 "errno: '0' is no errno value (allowed: a name such as ENOMEM, 1 to 4095)"},
+		{"allocation,device=sim0", "device: a rule of allocations has none"},
+		{"completion,errno=EIO", "errno: only a rule of calls has it"},
+		{"allocation,at=1", "at: only a rule of calls has it"},
+		{"any,status=SUCCESS", "status: only a rule of completions has it"},
+		{"modify_qp,at=1", "at: only post_send, post_recv and post_srq_recv have it"},
+		{"any,device=a-name-that-is-longer-than-any-device",
+		 "device: 'a-name-that-is-longer-than-any-device' is longer than 31 bytes"},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		refuse(&rows[i], add_failure);
+	TEST_ASSERT_EQUAL_UINT(0, project->failures.count);
+}
+
+void test_failing_calls_of_a_project(void)
+{
+	static const char text[] = ":verbena:\n"
+				   "  failures:\n"
+				   "    - {fail: create_qp, device: sim1, errno: EPERM}\n"
+				   "    - completion,status=:GENERAL_ERR\n";
+	struct vb_project *given = vb_project_parse("p.yml", text, sizeof(text) - 1, &error);
+
+	TEST_ASSERT_NULL(given);
+	TEST_ASSERT_NOT_NULL(strstr(error.text, "p.yml:4: failures[1]: status: ':GENERAL_ERR' is "
+						"unknown (allowed: SUCCESS, LOC_LEN_ERR, "));
+	given = vb_project_parse("p.yml", text,
+				 strlen(text) - sizeof("    - completion,status=:GENERAL_ERR"),
+				 &error);
+	TEST_ASSERT_NOT_NULL_MESSAGE(given, error.text);
+	TEST_ASSERT_EQUAL_UINT(1, given->failures.count);
+	TEST_ASSERT_EQUAL_STRING("create_qp", given->failures.failures[0].rule.call);
+	TEST_ASSERT_EQUAL_STRING("sim1", given->failures.failures[0].rule.device);
+	TEST_ASSERT_EQUAL_INT(EPERM, given->failures.failures[0].rule.err);
+	vb_project_free(given);
 }
 
 /* These name all that is possible. */

@@ -336,7 +336,7 @@ void test_wrong_keys_and_values_name_line_and_key(void)
 	} rows[] = {
 		{HEAD "  :clokc: real\n",
 		 "p.yml:2: clokc: unknown key (allowed: clock, seed, trace, log, suites, profile, "
-		 "wire, world, devices, links, faults, events)"},
+		 "wire, world, devices, links, faults, failures, events)"},
 		{HEAD "  clock: real\n  :clock: real\n",
 		 "p.yml:3: clock: given twice (first in line 2)"},
 		{HEAD "  seed:\n", "p.yml:2: seed: has no value (give one or leave the key out)"},

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: MIT */
+#include "src/project/failure.h"
+
+#include "src/base/count.h"
+#include "src/base/number.h"
+#include "src/project/setting.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <verbena/verbs.h>
+
+#define NUMBER_24    0xffffff
+#define ERRNO_MAX    4095
+#define AT_MAX	     65535
+#define ENTRY_BYTES  512
+#define STATUS_BYTES 7 /* of "IBV_WC_" */
+
+/* The words of `fail` that are no call. */
+static const struct {
+	const char *word;
+	enum vb_fail_action action;
+} words[] = {
+	{"any", VB_FAIL_CALL},
+	{"allocation", VB_FAIL_ALLOCATION},
+	{"completion", VB_FAIL_COMPLETION},
+	{"made_completion", VB_FAIL_MADE},
+};
+
+static bool read_fail(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	struct vb_fail_rule *rule = &((struct vb_failure *)setting->into)->rule;
+	const int call = vb_words_find(vb_fail_call_name, value);
+
+	for (unsigned int i = 0; i < COUNT(words); i++)
+		if (strcmp(words[i].word, value) == 0) {
+			rule->action = words[i].action;
+			return true;
+		}
+	if (call < 0)
+		return setting_fail(
+			setting,
+			"'%s' is no call that can fail (allowed: a verb such as create_qp, a "
+			"function of connections such as cm_connect, any, allocation, "
+			"completion, made_completion)",
+			value);
+	rule->call = vb_fail_call_name((unsigned int)call);
+	return true;
+}
+
+static bool read_device(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	char *device = ((struct vb_failure *)setting->into)->device;
+
+	if (strlen(value) >= VB_SIM_NAME_MAX)
+		return setting_fail(setting, "'%s' is longer than %d bytes", value,
+				    VB_SIM_NAME_MAX - 1);
+	strcpy(device, value);
+	return true;
+}
+
+/* A name or a number. */
+static bool read_errno(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	int *err = &((struct vb_failure *)setting->into)->rule.err;
+	uint64_t number = 0;
+
+	for (int i = 1; i <= ERRNO_MAX; i++) {
+		const char *name = strerrorname_np(i);
+
+		if (name && strcmp(name, value) == 0) {
+			*err = i;
+			return true;
+		}
+	}
+	if (vb_number_read(value, 1, ERRNO_MAX, &number) != VB_NUMBER_GOOD)
+		return setting_fail(
+			setting, "'%s' is no errno value (allowed: a name such as ENOMEM, 1 to %d)",
+			value, ERRNO_MAX);
+	*err = (int)number;
+	return true;
+}
+
+static const char *status_name(unsigned int index)
+{
+	return index <= IBV_WC_TM_RNDV_INCOMPLETE ? vb_wc_status_name(index) + STATUS_BYTES : NULL;
+}
+
+static bool read_wr_id(struct setting *setting, const struct setting_key *key, const char *value)
+{
+	((struct vb_failure *)setting->into)->rule.wr_id_given = true;
+	return setting_number(setting, key, value);
+}
+
+#define RULE(member) offsetof(struct vb_failure, rule.member)
+
+static const struct setting_key keys[] = {
+	{"fail", read_fail},
+	{"device", read_device},
+	{"skip", setting_number, RULE(skip), 0, UINT64_MAX},
+	{"count", setting_number, RULE(count), 1, UINT64_MAX},
+	{"errno", read_errno},
+	{"at", setting_number32, RULE(at), 0, AT_MAX},
+	{"status", setting_word, RULE(status), .words = status_name},
+	{"vendor_err", setting_number32, RULE(vendor_err), 0, UINT32_MAX},
+	{"qpn", setting_number32, RULE(qpn), 0, NUMBER_24},
+	{"wr_id", read_wr_id, RULE(wr_id), 0, UINT64_MAX},
+};
+
+static bool check(struct setting *setting);
+
+static const struct setting_table table = {keys, COUNT(keys), "fail", check};
+
+/* The keys that only some rules have. */
+static const struct {
+	const char *key;
+	bool of_call, of_completion;
+} of_kinds[] = {
+	{"errno", true, false},	     {"at", true, false},  {"status", false, true},
+	{"vendor_err", false, true}, {"qpn", false, true}, {"wr_id", false, true},
+};
+
+static bool check(struct setting *setting)
+{
+	const struct vb_fail_rule *rule = &((struct vb_failure *)setting->into)->rule;
+	const bool call = rule->action == VB_FAIL_CALL;
+	const bool completion = rule->action == VB_FAIL_COMPLETION || rule->action == VB_FAIL_MADE;
+	const char *const list[] = {"post_send", "post_recv", "post_srq_recv"};
+	bool posts = false;
+
+	if (!setting_given(setting, &table, "fail"))
+		return setting_fail(setting,
+				    "fail: is missing (a call, any, allocation, completion or "
+				    "made_completion)");
+	if (rule->action == VB_FAIL_ALLOCATION && setting_given(setting, &table, "device"))
+		return setting_fail(setting, "device: a rule of allocations has none");
+	for (unsigned int i = 0; i < COUNT(of_kinds); i++)
+		if (setting_given(setting, &table, of_kinds[i].key) &&
+		    !(of_kinds[i].of_call && call) && !(of_kinds[i].of_completion && completion))
+			return setting_fail(setting, "%s: only a rule of %s has it",
+					    of_kinds[i].key,
+					    of_kinds[i].of_call ? "calls" : "completions");
+	for (unsigned int i = 0; i < COUNT(list); i++)
+		posts |= rule->call && strcmp(rule->call, list[i]) == 0;
+	return !rule->at || posts ||
+	       setting_fail(setting, "at: only post_send, post_recv and post_srq_recv have it");
+}
+
+/* --- lists --- */
+
+static bool add(struct vb_failures *failures, const struct vb_failure *failure,
+		struct setting *setting)
+{
+	struct vb_failure *place = &failures->failures[failures->count];
+
+	if (failures->count == VB_FAIL_RULES_MAX)
+		return setting_fail(setting, "more than %d rules", VB_FAIL_RULES_MAX);
+	*place = *failure;
+	if (place->device[0])
+		place->rule.device = place->device;
+	failures->count++;
+	return true;
+}
+
+bool failure_take(const struct config *config, const struct config_value *entry, unsigned int index,
+		  void *into)
+{
+	struct vb_failure failure = {0};
+	struct setting setting = {.into = &failure};
+
+	return setting_config(&setting, &table, config, entry) &&
+	       (add(into, &failure, &setting) || config_fail(config, entry, "%s", setting.error));
+}
+
+static bool add_text(struct vb_failures *failures, const char *text, struct setting *setting)
+{
+	struct vb_failure failure = {0};
+
+	setting->into = &failure;
+	return setting_text(setting, &table, text) && add(failures, &failure, setting);
+}
+
+bool failure_read(struct vb_failures *failures, const char *text, struct vb_project_error *error)
+{
+	for (;;) {
+		struct setting setting = {0};
+		char entry[ENTRY_BYTES];
+		const size_t length = strcspn(text, ";");
+
+		if (length >= sizeof(entry)) {
+			snprintf(error->text, sizeof(error->text),
+				 "'%.40s...' is longer than %d bytes", text, ENTRY_BYTES - 1);
+			return false;
+		}
+		snprintf(entry, sizeof(entry), "%.*s", (int)length, text);
+		if (!add_text(failures, entry, &setting)) {
+			snprintf(error->text, sizeof(error->text), "'%.150s': %s", entry,
+				 setting.error);
+			return false;
+		}
+		if (!text[length])
+			return true;
+		text += length + 1;
+	}
+}
+
+int vb_project_fail(const struct vb_project *project)
+{
+	return failure_apply(&project->failures);
+}
+
+int failure_apply(const struct vb_failures *failures)
+{
+	int err = 0;
+
+	for (unsigned int i = 0; i < failures->count && !err; i++)
+		err = vb_fail_add(&failures->failures[i].rule, NULL);
+	return err;
+}
