@@ -166,7 +166,8 @@ static int start(const struct crew *crew, const struct runs *runs, struct worker
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
 			_exit(0);
-		redirect_output(runs->output);
+		if (!runs->shows_output)
+			redirect_output(runs->output);
 		work(crew, runs, worker);
 	}
 	close(ends[1]);

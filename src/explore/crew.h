@@ -25,6 +25,7 @@ struct runs {
 	bool goes_on; /* set: no failure ends the list */
 	/* Files of a list of one run. NULL: none. */
 	const char *log, *trace, *output;
+	bool shows_output; /* set: the output of the test stays where it goes */
 	void (*progress)(void *arg, uint64_t done); /* a few times a second; NULL: never */
 	void *progress_arg;
 	/* One for each run, in memory of crew_memory(), filled with zeros. */

@@ -88,6 +88,7 @@ __attribute__((constructor)) static void begin(void)
 		.tally = mapped,
 		.kinds = (unsigned int)read_variable(VARIABLE_KINDS),
 		.time_ns_max = read_variable(VARIABLE_TIME),
+		.trace = getenv("VERBENA_TRACE"),
 	});
 }
 

@@ -121,7 +121,7 @@ static int run_one(struct exploration *exploration, const struct vb_schedule *sc
 static int fails_without(struct exploration *exploration, unsigned int left_out, bool *fails)
 {
 	struct vb_schedule less = exploration->result->schedule;
-	struct outcome outcome;
+	struct outcome outcome = {.ran = false};
 	int err;
 
 	less.count--;
@@ -155,7 +155,7 @@ static int keep_failure(struct exploration *exploration)
 	const struct vb_explore *explore = &exploration->explore;
 	struct vb_explore_result *result = exploration->result;
 	struct files files;
-	struct outcome outcome;
+	struct outcome outcome = {.ran = false};
 	int err = report_name_files(explore, &result->schedule, &files);
 
 	if (!err)
@@ -342,11 +342,54 @@ static const char *given_text(const struct vb_explore *explore, bool *other)
 	return slash + 1;
 }
 
-/* Without a program, the run is in this process, for debuggers. */
+/* A program is a process of its own, and so is the run. */
+static int run_given_program(const struct vb_explore *explore, const struct files *files,
+			     struct vb_explore_result *result)
+{
+	struct crew *crew = crew_begin(explore);
+	struct outcome *outcome = crew_memory(sizeof(*outcome));
+	const struct runs runs = {
+		.count = 1,
+		.schedule = given_schedule,
+		.arg = &result->schedule,
+		.log = files->log,
+		.trace = files->trace,
+		.shows_output = true,
+		.outcomes = outcome,
+	};
+	int err = crew && outcome ? crew_run(crew, &runs) : ENOMEM;
+
+	if (!err) {
+		result->end = outcome->end;
+		run_say(crew_tally(crew), outcome->end, outcome->signal, result->words,
+			sizeof(result->words));
+	}
+	crew_forget(outcome, sizeof(*outcome));
+	if (crew)
+		crew_end(crew);
+	return err ? fail(err, "the run could not begin") : 0;
+}
+
+/* In this process, for debuggers. */
+static void run_given_here(const struct vb_explore *explore, const struct files *files,
+			   struct vb_explore_result *result)
+{
+	struct explore_tally tally = {.version = TALLY_VERSION};
+
+	result->end = run_test(explore, &(struct run){
+						.schedule = &result->schedule,
+						.tally = &tally,
+						.tally_fd = -1,
+						.log = files->log,
+						.trace = files->trace,
+						.aborts = true,
+					});
+	run_say(&tally, result->end, 0, result->words, sizeof(result->words));
+}
+
 static int run_given(const struct vb_explore *explore, const char *text,
 		     struct vb_explore_result *result)
 {
-	struct explore_tally tally = {.version = TALLY_VERSION};
 	struct report report;
 	struct files files;
 	int err = vb_schedule_parse(text, &result->schedule);
@@ -356,21 +399,19 @@ static int run_given(const struct vb_explore *explore, const char *text,
 	if (err)
 		return err;
 	report_begin(&report, explore);
-	result->end = run_test(explore, &(struct run){
-						.schedule = &result->schedule,
-						.tally = &tally,
-						.tally_fd = -1,
-						.log = files.log,
-						.trace = files.trace,
-						.aborts = true,
-					});
-	result->runs = result->space = 1;
-	result->failed = run_failed(explore, &result->schedule, result->end);
-	run_say(&tally, result->end, 0, result->words, sizeof(result->words));
-	report_command(explore, &result->schedule, result->command, sizeof(result->command));
-	report_given(&report, result, &files);
+	if (explore->runs_program)
+		err = run_given_program(explore, &files, result);
+	else
+		run_given_here(explore, &files, result);
+	if (!err) {
+		result->runs = result->space = 1;
+		result->failed = run_failed(explore, &result->schedule, result->end);
+		report_command(explore, &result->schedule, result->command,
+			       sizeof(result->command));
+		report_given(&report, result, &files);
+	}
 	report_forget_files(&files);
-	return 0;
+	return err;
 }
 
 /* --- the public function --- */

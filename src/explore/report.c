@@ -112,7 +112,8 @@ void report_failure(const struct report *report, const struct vb_explore_result 
 		fprintf(stderr, "  failed:  %" PRIu64 " of %" PRIu64 " schedules\n", result->failed,
 			result->space);
 	else if (result->schedule.count)
-		fprintf(stderr, "  before:  %" PRIu64 " schedules end well\n", report->before);
+		fprintf(stderr, "  before:  %" PRIu64 " schedule%s well\n", report->before,
+			report->before == 1 ? " ends" : "s end");
 	print_files(files);
 	fprintf(stderr, "  output:  %s\n", files->output);
 	fprintf(stderr, "  repeat:  %s\n", result->command);

@@ -82,7 +82,7 @@ static uint64_t spread(const struct space *space, uint64_t index)
 {
 	const uint64_t pairs = space_pairs(space), chosen = space_count(space, STAGE_PAIRS);
 
-	return (uint64_t)((unsigned __int128)index * pairs / chosen);
+	return chosen ? (uint64_t)((unsigned __int128)index * pairs / chosen) : 0;
 }
 
 static void pair(const struct space *space, uint64_t index, struct vb_schedule *schedule)
