@@ -2,6 +2,7 @@
 #include "backends/sim/base/event_queue.h"
 
 #include "backends/sim/base/cancel.h"
+#include "backends/sim/base/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,18 +11,24 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-int event_queue_init(struct event_queue *queue)
+int event_queue_init(struct event_queue *queue, void *owner)
 {
 	int fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	int err = fd < 0 ? errno : owner ? descriptor_enter(fd, owner) : 0;
 
+	if (err && fd >= 0) {
+		close(fd);
+		fd = -1;
+	}
 	*queue = (struct event_queue){.fd = fd};
-	return fd < 0 ? errno : 0;
+	return err;
 }
 
 void event_queue_end(struct event_queue *queue)
 {
 	int state = cancel_off();
 
+	descriptor_leave(queue->fd);
 	close(queue->fd);
 	cancel_restore(state);
 	free(queue->ring);
