@@ -7,12 +7,13 @@
 
 static const struct wait_world worlds = {vb_sim_has_fd, vb_sim_wait_fd, vb_sim_wait_fd_events};
 
+#pragma weak verbena_files_wait
+
+/* Under `verbena run`, the functions of libverbena-files.so wait, and call those of this library for libc's. */
 const struct wait_world *wait_world(void)
 {
-	return &worlds;
+	return verbena_files_wait ? NULL : &worlds;
 }
-
-#pragma weak verbena_files_wait
 
 __attribute__((constructor)) static void offer(void)
 {

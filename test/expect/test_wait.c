@@ -367,11 +367,20 @@ void test_vb_sim_wait_fd(void)
 {
 	struct pollfd fd = {channel_fd(&b), POLLIN, 0};
 	uint64_t left_ns;
+	char text[512];
 
 	TEST_ASSERT_TRUE(vb_sim_has_fd(fd.fd));
 	TEST_ASSERT_TRUE(vb_sim_has_fd(-1));
 	FAILS(EDEADLK, vb_sim_wait_fd(fd.fd, is_readable, &fd, VB_SIM_NEVER));
-	assert_says("nothing can come");
+	TEST_ASSERT_EQUAL_INT(VB_WHY_WAIT_IDLE, vb_last_reason());
+	snprintf(text, sizeof(text),
+		 "vb_sim_wait_fd: the wait for descriptor %d has no limit, and nothing can come: "
+		 "no packet is "
+		 "under way, no timer runs, and no other thread can act; post the work that raises "
+		 "the event, "
+		 "or arm the CQ first",
+		 fd.fd);
+	TEST_ASSERT_EQUAL_STRING(text, vb_last_error());
 	FAILS(ETIMEDOUT, vb_sim_wait_fd(fd.fd, is_readable, &fd, 7));
 	TEST_ASSERT_EQUAL_UINT64(7, vb_sim_now_ns(NULL));
 	TEST_ASSERT_EQUAL_INT(EAGAIN, vb_sim_wait_fd_events(fd.fd, is_readable, &fd, 7, &left_ns));
@@ -382,7 +391,13 @@ void test_vb_sim_wait_fd(void)
 	OK(vb_sim_wait_fd(fd.fd, is_readable, &fd, VB_SIM_NEVER));
 	TEST_ASSERT_EQUAL_UINT64(7 + DELAY_NS, vb_sim_now_ns(NULL));
 	FAILS(EINVAL, vb_sim_wait_fd(0, is_readable, &fd, 7));
-	assert_says("descriptor 0 is not of a world on the virtual clock");
+	TEST_ASSERT_EQUAL_INT(VB_WHY_WAIT_DESCRIPTOR, vb_last_reason());
+	TEST_ASSERT_EQUAL_STRING("vb_sim_wait_fd: descriptor 0 is not of a world on the virtual "
+				 "clock; give the descriptor of a "
+				 "completion channel, of asynchronous events or of an event "
+				 "channel; on the real clock, wait by "
+				 "poll(2)",
+				 vb_last_error());
 }
 
 /* A closed channel's number belongs to whoever gets it next. */
