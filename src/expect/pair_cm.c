@@ -63,6 +63,7 @@ static int take(struct pair_side *side, enum rdma_cm_event_type type, struct rdm
 	enum rdma_cm_event_type came;
 	int status;
 
+	*id = NULL;
 	if (expect_wait_fd(side->channel->fd, expect_timeout_ns()) != EXPECT_CAME)
 		return fail(ETIMEDOUT, "pair_open: no %s came", vb_cm_event_str(type));
 	if (vb_cm_get_cm_event(side->channel, &event))
@@ -160,8 +161,9 @@ static int connect_ends(struct pair *pair)
 	if (vb_cm_connect(a->end->id, &parameters))
 		return pair_failed("connecting");
 	err = take(b, RDMA_CM_EVENT_CONNECT_REQUEST, &id);
-	if (!err)
-		err = make_end(pair, b, id);
+	if (err || !id)
+		return err;
+	err = make_end(pair, b, id);
 	if (err)
 		return err;
 	if (vb_cm_accept(id, &parameters))

@@ -62,8 +62,8 @@ static bool fits(const char *pattern, const char *full, const char *other)
 
 	if (!blank)
 		return !strcmp(name, "*");
-	if (colon &&
-	    (strncmp(pattern, full, (size_t)(blank - full)) || colon - pattern != blank - full))
+	if (colon && (strncmp(pattern, full, (size_t)(blank - full)) != 0 ||
+		      colon - pattern != blank - full))
 		return false;
 	return !fnmatch(name, blank + 1, 0) || (other && !fnmatch(name, other, 0));
 }
@@ -108,9 +108,9 @@ static bool fits_packet(const struct sequence_item *item, const struct record *r
 {
 	const struct vb_packet *packet = &record->packet;
 
-	if (item->device[0] && strcmp(item->device, record->device))
+	if (item->device[0] && strcmp(item->device, record->device) != 0)
 		return false;
-	if (strcmp(item->name, "*") &&
+	if (strcmp(item->name, "*") != 0 &&
 	    !fits(item->name, packet->opcode_name ? packet->opcode_name : "",
 		  is_ack(packet) ? ack_name(packet) : NULL))
 		return false;

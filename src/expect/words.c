@@ -32,7 +32,7 @@ bool expect_is_name(const char *word, const char *prefix, const char *name)
 
 struct expect_want *expect_want(struct expect_want *wants, const char *field)
 {
-	while (strcmp(wants->field, field))
+	while (strcmp(wants->field, field) != 0)
 		wants++;
 	return wants;
 }
@@ -82,7 +82,7 @@ bool expect_read(struct expect_place place, const char *pattern,
 
 	snprintf(text, sizeof(text), "%s", pattern);
 	while ((word = strsep(&rest, " \t\n"))) {
-		wrong = word[0] && strcmp(word, "*") ? read_word(word, grammar) : NULL;
+		wrong = word[0] && strcmp(word, "*") != 0 ? read_word(word, grammar) : NULL;
 		if (!wrong)
 			continue;
 		expect_begin_message();

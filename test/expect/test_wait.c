@@ -400,6 +400,33 @@ void test_vb_sim_wait_fd(void)
 				 vb_last_error());
 }
 
+static void *end_at_once(void *arg)
+{
+	return arg;
+}
+
+/*
+ * A program may read the descriptor's count itself. Taking the event then looks at the descriptor with the world
+ * locked: the look must not be a wait. A process that had a second thread takes locks.
+ */
+void test_a_program_reads_the_count_itself(void)
+{
+	struct pollfd fd = {channel_fd(&b), POLLIN, 0};
+	pthread_t thread;
+	uint64_t count;
+
+	OK(pthread_create(&thread, NULL, end_at_once, NULL));
+	OK(pthread_join(thread, NULL));
+	receive(&b);
+	send_from(&a);
+	TEST_ASSERT_EQUAL_INT(1, poll(&fd, 1, -1));
+	TEST_ASSERT_EQUAL_INT(sizeof(count), read(fd.fd, &count, sizeof(count)));
+	alarm(20); /* a deadlock ends the test */
+	take_event(&b);
+	alarm(0);
+	TEST_ASSERT_EQUAL_INT(0, poll(&fd, 1, 0));
+}
+
 /* A closed channel's number belongs to whoever gets it next. */
 void test_a_descriptor_that_is_closed(void)
 {
