@@ -101,6 +101,22 @@ void test_another_packet_came(void)
 		   vb_expect_packets("SEND_ONLY ACK"));
 }
 
+/* A packet of the right name with a wrong field, from a wrong device, of a wrong transport. */
+void test_fields_that_differ(void)
+{
+	const char *const patterns[] = {
+		"SEND_ONLY[psn=99]", "SEND_ONLY[qp=1]",	     "SEND_ONLY[bytes=63]",
+		"SEND_ONLY[lost]",   "SEND_ONLY[solicited]", "SEND_ONLY[ack_request=0]",
+		"sim1:SEND_ONLY",    "UC:SEND_ONLY",	     "SEND_ONLY[imm=5]",
+	};
+
+	for (size_t i = 0; i < sizeof(patterns) / sizeof(*patterns); i++) {
+		message(64);
+		FAILS_SAYING(vb_expect_packets("%s ACK", patterns[i]),
+			     "another packet came than the pattern has");
+	}
+}
+
 void test_a_packet_too_many(void)
 {
 	message(64);

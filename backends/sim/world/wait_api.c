@@ -130,6 +130,7 @@ int vb_sim_wait_fd_events(int fd, vb_sim_look_fn *look, void *arg, uint64_t time
 {
 	struct wait wait = {.look = look, .arg = arg, .left_ns = left_ns};
 
+	*left_ns = timeout_ns;
 	return wait_for(__func__, fd, &wait, timeout_ns);
 }
 
