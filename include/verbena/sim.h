@@ -48,9 +48,8 @@ enum vb_sim_clock {
 	 * work, and a wait runs it. These calls wait: a blocking ibv_get_cq_event() or
 	 * ibv_get_async_event(), a poll of an empty CQ, a query that would give the same answer as
 	 * the last one (a query of a port: only if the context made no object since then),
-	 * vb_sim_run() and vb_sim_wait_cq(). poll(2) and epoll(7) on a descriptor, and sleeping,
-	 * move no time: a program that sleeps on a descriptor sleeps for ever, unless an event is
-	 * queued already.
+	 * vb_sim_run() and vb_sim_wait_cq(); poll(2), select(2) and epoll_wait(2) on a descriptor of
+	 * Verbena, as vb_sim_wait_fd() says. Sleeping moves no time.
 	 */
 	VB_SIM_CLOCK_VIRTUAL,
 	/*
@@ -302,6 +301,43 @@ void vb_sim_tell(struct vb_sim *sim);
 uint64_t vb_sim_told(struct vb_sim *sim);
 int vb_sim_wait_cq_told(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc, uint64_t timeout_ns,
 			uint64_t told);
+
+/*
+ * Waiting for descriptors on the virtual clock. The descriptors of completion channels, of asynchronous
+ * events and of event channels of librdmacm can be waited for with poll(2), select(2) and epoll_wait(2) and
+ * their relatives: libverbena.so, and `verbena run` for unmodified programs, replace these functions. Such a
+ * wait moves virtual time, as a wait in a verb does:
+ *
+ * - A wait runs the present instant, and then moves time from event to event until a descriptor of the set is
+ *   ready. The end of the timeout is a time of the virtual clock: the wait returns 0 when the clock has
+ *   reached it, and takes no real time. A wait with a timeout of 0 runs the present instant only; but 16 of
+ *   them in a row, at the same time, move time to the next event.
+ * - If the set also has descriptors that are not Verbena's, such as a socket, the wait moves time through the
+ *   events that are due before the end of the timeout, and then sleeps really, for the timeout.
+ * - If no event is due and there is no timeout, the wait sleeps, as on a real machine.
+ * - A set with descriptors of several worlds moves the time of one of them.
+ *
+ * vb_sim_wait_fd() is for a program that waits otherwise (by io_uring(7), syscall(2), or from a library that is
+ * linked before libverbena.so). fd is one of the descriptors. look(arg) looks without waiting,
+ * such as poll(2) with a timeout of 0, and returns true if the wait is over; it must not call Verbena. Waits for
+ * timeout_ns at most (VB_SIM_NEVER: no limit). Returns 0 if look() has
+ * returned true, or
+ * ETIMEDOUT: the timeout has passed.
+ * EDEADLK: no timer or packet is due, and there is no limit.
+ * EINVAL: fd is not a descriptor of a world on the virtual clock.
+ * ENODEV: the world has ended.
+ */
+typedef bool vb_sim_look_fn(void *arg);
+int vb_sim_wait_fd(int fd, vb_sim_look_fn *look, void *arg, uint64_t timeout_ns);
+
+/* As vb_sim_wait_fd(), but time passes through events only: EAGAIN without a sentence if none is due before the
+ * end of the timeout, and *left_ns is what is left of the timeout. Meanwhile the caller may wait for something
+ * else. */
+int vb_sim_wait_fd_events(int fd, vb_sim_look_fn *look, void *arg, uint64_t timeout_ns,
+			  uint64_t *left_ns);
+
+/* Returns true if a wait for the descriptor moves a virtual clock; with -1, if there is such a descriptor. */
+bool vb_sim_has_fd(int fd);
 
 /* Returns the time of the next timer or packet; VB_SIM_NEVER if there is none. */
 uint64_t vb_sim_next_ns(struct vb_sim *sim);

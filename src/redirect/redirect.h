@@ -5,7 +5,8 @@
  * devices are. The first process that looks for such a file has the folder made. A path that does
  * not contain the name of one of these files goes to libc unchanged.
  *
- * Each function of libc that takes a path is defined here with the same name.
+ * Each function of libc that takes a path is defined here with the same name. Those that wait for descriptors are
+ * in src/wait/.
  */
 #ifndef SRC_REDIRECT_REDIRECT_H
 #define SRC_REDIRECT_REDIRECT_H

@@ -2,33 +2,37 @@
 #include "backends/sim/base/event_queue.h"
 
 #include "backends/sim/base/cancel.h"
+#include "backends/sim/base/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FIRST_CAPACITY 16
 
-int event_queue_init(struct event_queue *queue)
+int event_queue_init(struct event_queue *queue, void *owner)
 {
-	int fd;
+	struct queued_event *ring = malloc(FIRST_CAPACITY * sizeof(*ring));
+	int fd, err;
 
 	*queue = (struct event_queue){.fd = -1};
-	queue->ring = malloc(FIRST_CAPACITY * sizeof(*queue->ring));
-	if (!queue->ring)
+	if (!ring)
 		return ENOMEM;
 	fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	if (fd < 0) {
-		const int err = errno;
-
-		free(queue->ring);
-		queue->ring = NULL;
+	err = fd < 0 ? errno : owner ? descriptor_enter(fd, owner) : 0;
+	if (err) {
+		if (fd >= 0)
+			close(fd);
+		free(ring);
 		return err;
 	}
 	queue->fd = fd;
+	queue->ring = ring;
 	queue->capacity = FIRST_CAPACITY;
 	return 0;
 }
@@ -37,6 +41,7 @@ void event_queue_end(struct event_queue *queue)
 {
 	int state = cancel_off();
 
+	descriptor_leave(queue->fd);
 	close(queue->fd);
 	cancel_restore(state);
 	free(queue->ring);
@@ -77,13 +82,21 @@ struct queued_event event_queue_pop(struct event_queue *queue)
 	return event;
 }
 
-void event_queue_take_count(const struct event_queue *queue)
+/* The caller holds the world: poll(2) itself could be a wait that moves time (src/wait/wait.h). */
+static bool is_readable(const struct event_queue *queue)
 {
 	struct pollfd readable = {.fd = queue->fd, .events = POLLIN};
+	struct timespec now = {0};
+
+	return syscall(SYS_ppoll, &readable, 1, &now, NULL, 0) == 1;
+}
+
+void event_queue_take_count(const struct event_queue *queue)
+{
 	int state = cancel_off();
 	uint64_t one;
 
-	if (poll(&readable, 1, 0) == 1)
+	if (is_readable(queue))
 		(void)!read(queue->fd, &one, sizeof(one));
 	cancel_restore(state);
 }

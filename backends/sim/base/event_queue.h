@@ -24,8 +24,11 @@ struct event_queue {
 	struct queued_event *ring;
 };
 
-/* Opens the descriptor, and makes room for some events. 0 or errno. */
-int event_queue_init(struct event_queue *queue);
+/*
+ * Opens the descriptor, and makes room for some events. @owner is the world, if waits for the descriptor move
+ * its time (descriptor.h), or NULL. 0 or errno.
+ */
+int event_queue_init(struct event_queue *queue, void *owner);
 void event_queue_end(struct event_queue *queue);
 
 /* Adds an event. If there is no memory for one more, the event is lost, as the kernel loses it. */

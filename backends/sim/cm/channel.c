@@ -16,7 +16,7 @@ struct cm_channel *cm_channel_new(struct cm *cm, const char *call)
 
 	if (!channel)
 		return null_errno(refuse_plainly(call, VB_WHY_NO_MEMORY));
-	err = event_queue_init(&channel->queue);
+	err = event_queue_init(&channel->queue, world_waiting_owner(cm->world));
 	if (err) {
 		pool_give(&cm->channels, channel);
 		return null_errno(refuse_descriptor(call, err, "for an event channel"));

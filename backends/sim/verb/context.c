@@ -63,7 +63,7 @@ static int make_file(struct context *context)
 /* Takes cmd_fd, or makes a new one for -1. 0, or an errno with a reason. */
 static int open_descriptors(struct context *context, int cmd_fd, const char *verb)
 {
-	int err = event_queue_init(&context->async);
+	int err = event_queue_init(&context->async, world_waiting_owner(context->world));
 
 	if (err)
 		return refuse_descriptor(verb, err, "for the events of the device");

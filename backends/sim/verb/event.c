@@ -130,7 +130,7 @@ struct ibv_comp_channel *verb_create_comp_channel(struct ibv_context *ibv)
 	channel = object_new(context, KIND_CHANNEL, CREATE);
 	if (!channel)
 		return NULL;
-	err = event_queue_init(&channel->events);
+	err = event_queue_init(&channel->events, world_waiting_owner(context->world));
 	if (err) {
 		object_end(KIND_CHANNEL, channel);
 		return null_errno(refuse_descriptor(CREATE, err, "for a completion channel"));

@@ -131,6 +131,12 @@ static inline void world_release(const struct hold *hold)
 		pthread_mutex_unlock(&hold->world->driver.mutex);
 }
 
+/* Returns the owner for event_queue_init(): on the virtual clock, a wait for a descriptor moves time. */
+static inline void *world_waiting_owner(struct vb_sim *world)
+{
+	return world->driver.real ? NULL : world;
+}
+
 /* --- world.c --- */
 
 /* Returns NULL with errno and a sentence. config NULL: the defaults. */
