@@ -106,7 +106,8 @@ enum sim_discard sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *po
 	return SIM_DISCARD_NONE;
 }
 
-bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet)
+/* Gives the packet the LID that the port has now. */
+static bool find_peer(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet)
 {
 	struct sim_engine *engine = qp->engine;
 	const uint64_t absent = ~engine->epoch;
@@ -124,4 +125,24 @@ bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet
 		qp->peer = (struct sim_peer){.qp = peer};
 	*epoch = engine->epoch;
 	return true;
+}
+
+/* A QP whose packets reach the peer at once has no lane. */
+static bool send_by_lane(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	if (qp->lane.epoch != qp->engine->epoch ||
+	    !qp->lane.ops->send(&qp->lane, &qp->path, packet))
+		return false;
+	qp->device->counters.sent_packets++;
+	return true;
+}
+
+bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet)
+{
+	if (send_by_lane(qp, packet))
+		return false;
+	if (find_peer(qp, epoch, packet))
+		return true;
+	qp->engine->outlet->send(qp->engine, &qp->path, packet);
+	return false;
 }

@@ -115,6 +115,12 @@ unsigned int sim_room_ask(struct sim_qp *qp, struct sim_path *path, uint32_t des
 /* The same for the path of a connected QP to its peer. */
 unsigned int sim_room_ask_peer(struct sim_qp *qp);
 
+/* Returns how many packets the QP's lane takes now. 0: none, or there is no lane: the network is to be asked. */
+static inline unsigned int sim_room_in_lane(const struct sim_qp *qp)
+{
+	return qp->lane.epoch == qp->engine->epoch ? qp->lane.ops->room(&qp->lane) : 0;
+}
+
 /* Returns true if an ACK or NAK may be sent to the peer now. Only for an outlet that is asked for room. */
 bool sim_room_for_ack(struct sim_qp *qp);
 
@@ -522,12 +528,13 @@ struct vb_why sim_loss_why(const struct sim_qp *qp, const struct sim_port *port,
 /* True if the packet is from the other end of the QP's connection. */
 bool sim_qp_is_from_peer(const struct sim_qp *qp, const struct sim_route *route);
 
-/* Finds the peer of a connected QP again, if packets reach it at once and it admits this one, and
- * notes the epoch; false if the packet has to go through the network. Gives the packet the LID that
- * the port has now. */
+/*
+ * Finds the peer of a connected QP again, if packets reach it at once and it admits this one, and
+ * notes the epoch. Otherwise sends the packet, by the QP's lane or through the network, and returns false.
+ */
 bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet);
 
-/* True if a packet may be handed to the peer as it is; counts the packet. */
+/* True if a packet is to be handed to the peer as it is; counts the packet. False: the packet was sent. */
 static inline bool sim_hand_over(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet)
 {
 	if (*epoch != qp->engine->epoch && !sim_peer_find(qp, epoch, packet))
@@ -537,30 +544,17 @@ static inline bool sim_hand_over(struct sim_qp *qp, uint64_t *epoch, struct sim_
 	return true;
 }
 
-/* Sends a connected QP's packet to the network, by the lane if there is one. */
-static inline void sim_send_out(struct sim_qp *qp, const struct sim_packet *packet)
-{
-	if (qp->lane.epoch == qp->engine->epoch && qp->lane.ops->send(&qp->lane, &qp->path, packet))
-		qp->device->counters.sent_packets++;
-	else
-		qp->engine->outlet->send(qp->engine, &qp->path, packet);
-}
-
 /* Sends a connected QP's packet to the peer's responder, or to the peer's completer. */
 static inline void sim_send_request(struct sim_qp *qp, struct sim_packet *packet)
 {
 	if (sim_hand_over(qp, &qp->peer.request_epoch, packet))
 		sim_responder_receive(qp->peer.qp, packet);
-	else
-		sim_send_out(qp, packet);
 }
 
 static inline void sim_send_response(struct sim_qp *qp, struct sim_packet *packet)
 {
 	if (sim_hand_over(qp, &qp->peer.response_epoch, packet))
 		sim_completer_receive(qp->peer.qp, packet);
-	else
-		sim_send_out(qp, packet);
 }
 
 #endif

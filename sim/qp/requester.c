@@ -560,21 +560,24 @@ static unsigned int next_room(struct sim_qp *qp)
 	return sim_room_ask(qp, &wqe->ud.ah->path, wqe->ud.remote_qpn) ? 1 : 0;
 }
 
+static unsigned int at_most(unsigned int count, unsigned int limit)
+{
+	return count < limit ? count : limit;
+}
+
 /* The turn of a QP that asks for room. */
 __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 {
-	unsigned int left = SIM_BURST_PACKETS;
-	bool open = send_burst(qp, 0);
+	unsigned int room = at_most(sim_room_in_lane(qp), SIM_BURST_PACKETS);
+	unsigned int left = SIM_BURST_PACKETS - room;
+	bool open = send_burst(qp, room);
 
 	while (open && left) {
-		unsigned int room = next_room(qp);
-
+		room = at_most(next_room(qp), left);
 		if (!room) {
 			sim_room_wait(qp, SIM_TURN_REQUESTER);
 			return false;
 		}
-		if (room > left)
-			room = left;
 		left -= room;
 		open = send_burst(qp, room);
 	}

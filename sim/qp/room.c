@@ -32,15 +32,9 @@ static void find_lane(struct sim_qp *qp)
 		qp->lane.epoch = engine->epoch;
 }
 
-/* Returns how many packets the lane takes now; 0: the network is to be asked. */
-static unsigned int ask_lane(const struct sim_qp *qp)
-{
-	return qp->lane.epoch == qp->engine->epoch ? qp->lane.ops->room(&qp->lane) : 0;
-}
-
 unsigned int sim_room_ask_peer(struct sim_qp *qp)
 {
-	unsigned int room = ask_lane(qp);
+	unsigned int room = sim_room_in_lane(qp);
 
 	if (room)
 		return room;
@@ -54,7 +48,7 @@ bool sim_room_for_ack(struct sim_qp *qp)
 	const struct sim_outlet *outlet = qp->engine->outlet;
 	bool room;
 
-	if (ask_lane(qp))
+	if (sim_room_in_lane(qp))
 		return true;
 	room = outlet->room_for_ack(qp->engine, &qp->path, qp->dest_qpn);
 	find_lane(qp);

@@ -273,7 +273,8 @@ static enum sim_decode get_transport(struct reader *reader, struct sim_packet *p
 	extensions = take(reader, sim_opcodes[packet->opcode].header_bytes - BTH_BYTES);
 	if (!extensions)
 		return SIM_DECODE_TRUNCATED;
-	get_extensions(extensions, packet, sim_opcodes[packet->opcode].flags);
+	if (sim_opcodes[packet->opcode].header_bytes > BTH_BYTES)
+		get_extensions(extensions, packet, sim_opcodes[packet->opcode].flags);
 	return get_payload(reader, packet, span, pad_bytes, end_bytes);
 }
 

@@ -244,7 +244,8 @@ static uint8_t *put_transport(uint8_t *at, const struct sim_packet *packet, sim_
 	assert(packet->payload_bytes <= SIM_PATH_MTU_MAX);
 
 	at = put_bth(at, packet, pad_bytes);
-	at = put_extensions(at, packet, info->flags);
+	if (info->header_bytes > BTH_BYTES)
+		at = put_extensions(at, packet, info->flags);
 	return put_payload(at, packet, copy, pad_bytes, readable);
 }
 

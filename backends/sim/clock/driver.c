@@ -14,6 +14,8 @@ void driver_init(struct driver *driver, bool real)
 		.base_ns = clock_now_ns(CLOCK_MONOTONIC),
 		.wall_base_ns = real ? clock_now_ns(CLOCK_REALTIME) : 0,
 	};
+	if (real)
+		ticks_init(&driver->ticks);
 	driver->bell = &driver->own_bell;
 	pthread_mutex_init(&driver->mutex, NULL);
 	pthread_cond_init(&driver->changed, NULL);

@@ -9,6 +9,7 @@
 #define BACKENDS_SIM_CLOCK_DRIVER_H
 
 #include "backends/sim/base/bell.h"
+#include "backends/sim/clock/ticks.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -62,6 +63,8 @@ struct driver {
 	uint64_t base_ns; /* CLOCK_MONOTONIC at the engine's time 0 */
 	uint64_t
 		wall_base_ns; /* CLOCK_REALTIME then; 0 on the virtual clock, so that runs repeat */
+
+	struct ticks ticks; /* real: reads CLOCK_MONOTONIC */
 
 	/* Virtual: time moves while all registered threads wait. */
 	pthread_t *threads;

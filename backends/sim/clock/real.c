@@ -59,9 +59,9 @@ static void kick(struct driver *driver)
 	}
 }
 
-static uint64_t world_ns(const struct driver *driver)
+static uint64_t world_ns(struct driver *driver)
 {
-	return clock_now_ns(CLOCK_MONOTONIC) - driver->base_ns;
+	return ticks_now_ns(&driver->ticks) - driver->base_ns;
 }
 
 /*
@@ -350,10 +350,10 @@ static void sleep_until(struct driver *driver, uint64_t until_ns, uint32_t seen)
  * does not shorten this time. */
 static void rest(struct driver *driver)
 {
-	const uint64_t end_ns = world_ns(driver) + REST_NS;
+	const uint64_t end_ns = clock_now_ns(CLOCK_MONOTONIC) + REST_NS;
 
 	pthread_mutex_unlock(&driver->mutex);
-	while (world_ns(driver) < end_ns)
+	while (clock_now_ns(CLOCK_MONOTONIC) < end_ns)
 		sched_yield();
 	pthread_mutex_lock(&driver->mutex);
 }

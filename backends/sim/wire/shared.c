@@ -52,6 +52,9 @@
 struct routes {
 	uint32_t known; /* a bit for each number */
 	struct sim_route routes[RING_ROUTES];
+	/* Outward: the lane whose packet has the route of a number, and the lane's epoch; NULL: no lane. */
+	const struct sim_lane *lanes[RING_ROUTES];
+	uint64_t epochs[RING_ROUTES];
 };
 
 /* So many blocks of QPNs, of which a packet has gone to one, are kept with their owners. */
@@ -390,6 +393,7 @@ static void learn_sent(struct routes *routes, const struct sim_route *route)
 	const unsigned int number = route_number(route);
 
 	routes->known |= 1u << number;
+	routes->lanes[number] = NULL;
 	memcpy(&routes->routes[number], route, sizeof(*route));
 }
 
@@ -569,36 +573,69 @@ enum lane_value {
 	LANE_FORGOTTEN, /* shared->forgotten: as long as it is the same, the file is mapped there */
 };
 
-/* Returns the ring of a lane; NULL: the lane does not hold. */
-static struct outward *lane_out(const struct sim_lane *lane)
+/* Returns the ring of a lane; NULL: the ring is let go. */
+static struct outward *lane_ring(const struct sim_lane *lane)
 {
 	struct shared *shared = lane->wire;
 	const segment_id id = lane->values[LANE_OWNER];
 	struct outward *out = &shared->out[segment_id_place(id) % SHARED_PROCESSES_MAX];
-	const _Atomic uint64_t *entry = lane->place;
 
-	return lane->values[LANE_FORGOTTEN] == shared->forgotten && out->id == id &&
-			       atomic_load_explicit(entry, memory_order_acquire) ==
-				       lane->values[LANE_ENTRY] &&
-			       places_id(&shared->segment, segment_id_place(id)) == id
-		       ? out
-		       : NULL;
+	return lane->values[LANE_FORGOTTEN] == shared->forgotten && out->id == id ? out : NULL;
 }
 
-/* A full or stalled ring is shared_room()'s. */
+/* Returns true if the lane's ring still leads to the QPN. */
+static bool lane_holds(const struct sim_lane *lane)
+{
+	const struct shared *shared = lane->wire;
+	const segment_id id = lane->values[LANE_OWNER];
+	const _Atomic uint64_t *entry = lane->place;
+	const _Atomic uint32_t *generation =
+		&shared->segment.header->generations[segment_id_place(id)];
+
+	return atomic_load_explicit(entry, memory_order_acquire) == lane->values[LANE_ENTRY] &&
+	       atomic_load_explicit(generation, memory_order_acquire) == segment_id_generation(id);
+}
+
+/* Where the QPN leads is looked at when a packet is sent. A full or stalled ring is shared_room()'s. */
 static unsigned int lane_room(const struct sim_lane *lane)
 {
-	struct outward *out = lane_out(lane);
+	struct outward *out = lane_ring(lane);
 
-	return out && !out->stalled ? ring_room(&out->ring) : 0;
+	if (!out || out->stalled)
+		return 0;
+	ring_prepare(&out->ring);
+	return ring_room(&out->ring);
 }
 
-static bool lane_send(const struct sim_lane *lane, const struct sim_path *path,
-		      const struct sim_packet *packet)
+/* Returns true if the consumer knows the route of the lane's packets, which is the same in the lane's epoch. */
+static bool is_lanes(const struct routes *routes, unsigned int number, const struct sim_lane *lane)
 {
-	struct shared *shared = lane->wire;
-	struct outward *out = lane_out(lane);
-	uint8_t *frame = out ? ring_reserve(&out->ring) : NULL;
+	return routes->lanes[number] == lane && routes->epochs[number] == lane->epoch;
+}
+
+/* Sends a short packet with the route of the lane's last packet. Returns false if the packet cannot be read. */
+static bool put_bare(struct shared *shared, struct outward *out, uint8_t *bytes,
+		     const struct sim_path *path, const struct sim_packet *packet)
+{
+	const unsigned int number = route_number(&path->route);
+	bool readable;
+	const size_t length =
+		sim_packet_write_bare(packet, shared->engine->host.memory.copy, bytes, &readable);
+
+	if (!readable) {
+		path->source->device->counters.guarded_faults++;
+		return false;
+	}
+	ring_publish(&out->ring, (uint32_t)length, (uint8_t)path->dest->device->index,
+		     path->dest->number, (uint8_t)(RING_BARE | number << RING_ROUTE_SHIFT));
+	touch(shared, out);
+	return true;
+}
+
+/* Sends a packet of any length and route in the same way. */
+static bool put_whole(struct shared *shared, struct outward *out, uint8_t *frame,
+		      const struct sim_path *path, const struct sim_packet *packet)
+{
 	const struct sim_departure departure = {
 		.source = path->source,
 		.dest = path->dest,
@@ -607,9 +644,28 @@ static bool lane_send(const struct sim_lane *lane, const struct sim_path *path,
 		.copy = shared->engine->host.memory.copy,
 	};
 
+	return put_at(shared, out, frame, &departure);
+}
+
+static bool lane_send(const struct sim_lane *lane, const struct sim_path *path,
+		      const struct sim_packet *packet)
+{
+	const unsigned int number = route_number(&path->route);
+	struct shared *shared = lane->wire;
+	struct outward *out = lane_ring(lane);
+	uint8_t *frame = out && lane_holds(lane) ? ring_reserve(&out->ring) : NULL;
+	bool sent;
+
 	if (!frame)
 		return false;
-	if (!put_at(shared, out, frame, &departure))
+	if (is_lanes(out->routes, number, lane) && packet->payload_bytes < RING_LONG_BYTES) {
+		sent = put_bare(shared, out, frame, path, packet);
+	} else {
+		sent = put_whole(shared, out, frame, path, packet);
+		out->routes->lanes[number] = sent ? lane : NULL;
+		out->routes->epochs[number] = lane->epoch;
+	}
+	if (!sent)
 		path->source->device->counters.lost_packets++;
 	return true;
 }

@@ -102,6 +102,9 @@ bool ring_is_taken(struct ring_out *ring);
 /* Returns where the next frame is written, SIM_FRAME_BYTES_MAX bytes; NULL if there is no room. */
 uint8_t *ring_reserve(struct ring_out *ring);
 
+/* A frame will soon be written: fetches the line of its word, which the consumer looks at, while the frame is made. */
+void ring_prepare(const struct ring_out *ring);
+
 /* Hands the reserved frame to the consumer, and the withheld frames before it. */
 void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, uint8_t port,
 		  uint8_t flags);

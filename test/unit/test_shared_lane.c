@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/* Lanes of the wire `shared` (sim/object/lane.h): they carry the packets of a connection as long as its QPN leads
+ * to the same process, and leave the rest to the network. */
+#include "test/unit/shared_ends.h"
+
+#include <limits.h>
+
+#define EPOCH 7u
+
+/* Short packets of a lane are written by this function alone. */
+size_t __wrap_sim_packet_write_bare(const struct sim_packet *packet, sim_copy_fn *copy,
+				    uint8_t *bytes, bool *readable);
+size_t __wrap_sim_packet_write_bare(const struct sim_packet *packet, sim_copy_fn *copy,
+				    uint8_t *bytes, bool *readable)
+{
+	(void)copy;
+	memset(bytes, packet->opcode, packet->payload_bytes);
+	*readable = packet->payload_bytes;
+	return packet->payload_bytes;
+}
+
+static struct end a, b;
+static struct sim_path path;
+static struct sim_lane lane;
+
+static bool find_lane(uint32_t qpn)
+{
+	path = path_from(&a);
+	path.route = one_route;
+	if (!a.wire->way.lane(a.wire->way.arg, &path, qpn, &lane))
+		return false;
+	lane.epoch = EPOCH;
+	return true;
+}
+
+void setUp(void)
+{
+	one_route = (struct sim_route){.udp_source_port = 0xc123, .hop_limit = 64};
+	route_unreadable = false;
+	on_arrival = NULL;
+	name_world();
+	open_end(&a);
+	open_end(&b);
+	TEST_ASSERT_TRUE(find_lane(b.qpn));
+}
+
+void tearDown(void)
+{
+	close_end(&a);
+	close_end(&b);
+	TEST_ASSERT_FALSE(world_exists());
+}
+
+static unsigned int room(void)
+{
+	return lane.ops->room(&lane);
+}
+
+static bool send_by_lane(size_t bytes, uint8_t value)
+{
+	const struct sim_packet packet = {.opcode = value, .payload_bytes = (uint32_t)bytes};
+
+	return lane.ops->send(&lane, &path, &packet);
+}
+
+static void expect_arrival(size_t bytes, uint8_t value, bool bare)
+{
+	const unsigned int before = b.arrived;
+
+	flush(&a);
+	receive(&b);
+	TEST_ASSERT_EQUAL_UINT(before + 1, b.arrived);
+	TEST_ASSERT_EQUAL_UINT(bytes, b.bytes);
+	for (size_t i = 0; i < bytes; i++)
+		TEST_ASSERT_EQUAL_HEX8(value, b.last[i]);
+	TEST_ASSERT_EQUAL_UINT(2, b.port);
+	TEST_ASSERT_TRUE(b.device == &b.devices[0]);
+	TEST_ASSERT_EQUAL_INT(bare, b.bare);
+}
+
+void test_a_lane_carries_short_and_long_packets(void)
+{
+	TEST_ASSERT_TRUE(room() > 0);
+	TEST_ASSERT_TRUE(send_by_lane(100, 7));
+	expect_arrival(100, 7, false);
+	TEST_ASSERT_TRUE(send_by_lane(64, 8));
+	expect_arrival(64, 8, true);
+	TEST_ASSERT_TRUE(send_by_lane(4096, 9));
+	expect_arrival(4096, 9, true);
+	TEST_ASSERT_TRUE(send_by_lane(64, 10));
+	expect_arrival(64, 10, true);
+}
+
+/* Another connection's route takes the number: the receiver has to learn the lane's route again. */
+void test_a_route_that_another_one_has_replaced_is_sent_again(void)
+{
+	const struct sim_route own = one_route;
+
+	TEST_ASSERT_TRUE(send_by_lane(100, 1));
+	expect_arrival(100, 1, false);
+	TEST_ASSERT_TRUE(send_by_lane(100, 2));
+	expect_arrival(100, 2, true);
+	one_route.hop_limit--;
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 3));
+	expect_arrival(100, 3, false);
+	one_route = own;
+	TEST_ASSERT_TRUE(send_by_lane(100, 4));
+	expect_arrival(100, 4, false);
+	TEST_ASSERT_TRUE(send_by_lane(100, 5));
+	expect_arrival(100, 5, true);
+}
+
+/* In another epoch the path may have another route. */
+void test_the_route_of_another_epoch_is_sent_again(void)
+{
+	TEST_ASSERT_TRUE(send_by_lane(100, 1));
+	expect_arrival(100, 1, false);
+	path.route.hop_limit--;
+	one_route = path.route;
+	lane.epoch++;
+	TEST_ASSERT_TRUE(send_by_lane(100, 2));
+	expect_arrival(100, 2, false);
+}
+
+/* The packet is counted as lost, and is not sent again by the network. */
+void test_a_packet_that_cannot_be_read_is_lost(void)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		const uint64_t *lost = &a.devices[0].counters.lost_packets;
+		const uint64_t before = *lost;
+
+		TEST_ASSERT_TRUE(send_by_lane(0, 7));
+		TEST_ASSERT_EQUAL_UINT64(before + 1, *lost);
+		TEST_ASSERT_FALSE(receive(&b));
+		TEST_ASSERT_TRUE(send_by_lane(100, 7));
+		expect_arrival(100, 7, i);
+	}
+}
+
+void test_a_lane_leads_to_other_processes_only(void)
+{
+	TEST_ASSERT_FALSE(find_lane(a.qpn));
+	TEST_ASSERT_FALSE(find_lane(b.qpn + 64 * SIM_BLOCK_PLACES));
+}
+
+void test_a_full_ring_is_left_to_the_network(void)
+{
+	TEST_ASSERT_TRUE(send_by_lane(100, 1));
+	while (room_to(&a, b.qpn))
+		TEST_ASSERT_TRUE(send_by_lane(4096, 1));
+	TEST_ASSERT_EQUAL_UINT(0, room());
+	flush(&a);
+	while (receive(&b))
+		;
+	TEST_ASSERT_TRUE(room() > 0);
+}
+
+static void expect_ended(void)
+{
+	TEST_ASSERT_FALSE(send_by_lane(100, 1));
+	TEST_ASSERT_FALSE(send_by_lane(4096, 1));
+}
+
+void test_a_lane_ends_with_the_process_of_the_qpn(void)
+{
+	const uint32_t qpn = b.qpn;
+
+	TEST_ASSERT_TRUE(send_by_lane(100, 1));
+	close_end(&b);
+	expect_ended();
+	/* The next process at the place has other numbers. */
+	open_end(&b);
+	expect_ended();
+	TEST_ASSERT_FALSE(find_lane(qpn));
+	TEST_ASSERT_FALSE(receive(&b));
+	TEST_ASSERT_TRUE(find_lane(b.qpn));
+	TEST_ASSERT_TRUE(send_by_lane(100, 2));
+	expect_arrival(100, 2, false);
+}
+
+/* The child of a fork maps the file elsewhere, or not at all. */
+static int use_lane(void)
+{
+	a.wire->forked(a.wire);
+	b.wire->forked(b.wire);
+	if (room() || send_by_lane(100, 1) || a.wire->resume(a.wire))
+		return 1;
+	return room() || send_by_lane(100, 1);
+}
+
+void test_a_lane_ends_with_a_fork(void)
+{
+	pid_t child;
+
+	TEST_ASSERT_TRUE(send_by_lane(100, 1));
+	expect_arrival(100, 1, false);
+	child = child_begin(use_lane);
+	TEST_ASSERT_TRUE(send_by_lane(100, 2));
+	expect_arrival(100, 2, true);
+	child_kill(child);
+	TEST_ASSERT_EQUAL_INT(SIM_PRESENCE_OTHER, find_from(&a, b.qpn));
+}
