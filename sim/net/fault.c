@@ -210,6 +210,14 @@ static void count_rules(struct sim_faults *faults, unsigned int count)
 	sim_filter_activate(&faults->filter, count || faults->schedule);
 }
 
+void sim_fault_follow(struct sim_engine *engine, struct sim_schedule *schedule)
+{
+	struct sim_faults *faults = &engine->net->faults;
+
+	faults->schedule = schedule;
+	count_rules(faults, faults->count);
+}
+
 int sim_fault_add(struct sim_engine *engine, const struct sim_fault_rule *rule, unsigned int *id)
 {
 	struct sim_faults *faults = &engine->net->faults;

@@ -81,6 +81,9 @@ struct sim_faults {
 /* Acts on a packet by the first rule that fits. */
 sim_filter_fn sim_fault_pass;
 
+/* The engine follows a schedule from now on (sim/net/schedule.h); NULL: none. */
+void sim_fault_follow(struct sim_engine *engine, struct sim_schedule *schedule);
+
 /* Adds a rule behind the others and gives it an id. ENOSPC if SIM_FAULT_RULES_MAX rules exist. */
 int sim_fault_add(struct sim_engine *engine, const struct sim_fault_rule *rule, unsigned int *id);
 

@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/net/schedule.h"
 
-#include "sim/net/net.h"
-
-void sim_schedule_follow(struct sim_engine *engine, struct sim_schedule *schedule)
-{
-	struct sim_faults *faults = &engine->net->faults;
-
-	faults->schedule = schedule;
-	sim_filter_activate(&faults->filter, schedule || faults->count);
-}
-
 const struct sim_fault_rule *sim_schedule_offer(struct sim_schedule *schedule)
 {
 	const struct sim_schedule_step *step = &schedule->steps[schedule->next];

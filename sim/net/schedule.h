@@ -23,9 +23,6 @@ struct sim_schedule {
 	uint64_t *seen;	   /* becomes `packets` if that is more; NULL: nobody asks */
 };
 
-/* The engine follows the schedule from now on; NULL: none. */
-void sim_schedule_follow(struct sim_engine *engine, struct sim_schedule *schedule);
-
 /* Counts a packet, and returns the rule that acts on it, or NULL. */
 const struct sim_fault_rule *sim_schedule_offer(struct sim_schedule *schedule);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: explore-connections [-p PAIRS] [-w WALKS] [-j JOBS] [-k KINDS] [-r] [WAY...]
+ * usage: explore-connections [-p PAIRS] [-w WALKS] [-j JOBS] [-k KINDS] [-r] [-i] [WAY...]
  *
  * Explores how connections are made, used and ended: by the connection manager, by a channel and by agents.
  * Whatever message is lost, the connection comes about and carries its data; whatever call or allocation

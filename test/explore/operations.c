@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: explore-operations [-p PAIRS] [-w WALKS] [-j JOBS] [-k KINDS] [-r] [OPERATION...]
+ * usage: explore-operations [-p PAIRS] [-w WALKS] [-j JOBS] [-k KINDS] [-r] [-i] [OPERATION...]
  *
  * Explores each operation of a reliable connection: whatever single packet is lost, repeated, late or
  * corrupted, the data are the same at the end, and each work request completes once. KINDS is a sum of bits:
- * 1 << enum vb_decision_kind. With -r, a test may end with a failure that a verb has reported.
+ * 1 << enum vb_decision_kind. With -r, a test may end with a failure that a verb has reported; with -i,
+ * the devices are of InfiniBand.
  */
 #include "test/explore/node.h"
 #include "test/explore/program.h"

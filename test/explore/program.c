@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/explore/program.h"
 
+#include <infiniband/verbs.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <verbena/sim.h>
 
 static bool is_chosen(const char *name, char **names)
 {
@@ -14,12 +16,24 @@ static bool is_chosen(const char *name, char **names)
 	return *names;
 }
 
+/* Worlds have InfiniBand devices. */
+static const struct vb_sim_config *infiniband(void)
+{
+	static struct vb_sim_config config = {
+		.device_count = 2,
+		.devices = {{.name = "sim0", .link_layer = IBV_LINK_LAYER_INFINIBAND},
+			    {.name = "sim1", .link_layer = IBV_LINK_LAYER_INFINIBAND}},
+	};
+
+	return &config;
+}
+
 /* Returns false after a wrong option. */
 static bool read_options(int argc, char **argv, struct vb_explore *explore)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "p:w:j:k:r")) != -1) {
+	while ((option = getopt(argc, argv, "p:w:j:k:ri")) != -1) {
 		const uint64_t number = optarg ? strtoull(optarg, NULL, 0) : 0;
 
 		if (option == '?')
@@ -34,6 +48,8 @@ static bool read_options(int argc, char **argv, struct vb_explore *explore)
 			explore->kinds = (unsigned int)number;
 		if (option == 'r')
 			explore->reports_allowed = true;
+		if (option == 'i')
+			vb_sim_set_default(infiniband);
 	}
 	return true;
 }

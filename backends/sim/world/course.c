@@ -20,7 +20,7 @@ static const struct sim_fault_rule rules[] = {
 /* A schedule is sorted: its packets come first, by their numbers. */
 static void take_steps(const struct vb_schedule *from)
 {
-	for (unsigned int i = 0; from && i < from->count; i++) {
+	for (unsigned int i = 0; from && i < from->count && i < SIM_SCHEDULE_MAX; i++) {
 		const struct vb_decision *decision = &from->decisions[i];
 
 		if (decision->kind <= VB_DECIDE_CORRUPT)
@@ -58,7 +58,7 @@ void world_follow(struct vb_sim *world, const char **trace)
 		return;
 	if (!*trace)
 		*trace = course.trace;
-	sim_schedule_follow(world->driver.engine, &schedule);
+	sim_fault_follow(world->driver.engine, &schedule);
 	driver_watch(&world->driver, &(struct driver_patience){
 					     .polls_max = course.idle_polls_max,
 					     .time_ns_max = course.time_ns_max,

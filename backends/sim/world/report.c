@@ -197,7 +197,8 @@ static void report_kind(struct report *report, const struct vb_sim *world,
 
 	while ((context = handles_next(&world->store.contexts, &at)))
 		if (context->device == device)
-			count += kind == KIND_CONTEXT ? !context->of_cm : context->handles[kind].live;
+			count += kind == KIND_CONTEXT ? !context->of_cm
+						      : context->handles[kind].live;
 	find(report, (struct vb_sim_finding){
 			     .kind = VB_SIM_LEFT_OBJECTS,
 			     .name = names[kind],
