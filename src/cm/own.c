@@ -95,7 +95,7 @@ int vb_cm_create_id(const char *backend, struct rdma_event_channel *channel, str
 		say_no_memory();
 		answer = -1;
 	}
-	if (!answer)
+	if (!answer && id)
 		*id = made;
 	return leave_signed(answer);
 }
@@ -120,7 +120,7 @@ int vb_cm_create_ep(const char *backend, struct rdma_cm_id **id, struct rdma_add
 
 	if (!answer)
 		answer = receive_endpoint(made, slot);
-	if (!answer)
+	if (!answer && id)
 		*id = made;
 	return leave_signed(answer);
 }
@@ -146,7 +146,7 @@ int vb_cm_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 		answer = receive_endpoint(made, slot);
 	else if (slot != &stubs)
 		receive_failed_request(listen, slot);
-	if (!answer)
+	if (!answer && id)
 		*id = made;
 	return leave_signed(answer);
 }
@@ -210,7 +210,7 @@ int vb_cm_getaddrinfo(const char *backend, const char *node, const char *service
 		say_no_memory();
 		answer = -1;
 	}
-	if (!answer)
+	if (!answer && res)
 		*res = made;
 	explain_gai(answer);
 	leave_signed(answer ? -1 : 0);

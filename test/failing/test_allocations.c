@@ -192,7 +192,7 @@ static bool exchange(struct verbs_end *from, struct verbs_end *to)
 	struct ibv_sge out = {(uintptr_t)from->buffer, 64, 0xdead};
 	struct ibv_send_wr *bad, wrong = {.sg_list = &out, .num_sge = 1};
 	struct ibv_cq *cq;
-	struct ibv_wc wc;
+	struct ibv_wc wc = {0};
 	void *end;
 
 	if (!post(from, to) || !DONE(vb_get_cq_event(to->channel, &cq, &end)))

@@ -251,6 +251,25 @@ void test_the_third_receive_of_a_list_is_refused(void)
 	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(qp));
 }
 
+void test_the_second_receive_of_an_srq_is_refused(void)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 2, .max_sge = 1}};
+	struct ibv_srq *srq = vb_create_srq(a.pd, &attr);
+	struct ibv_recv_wr *wr = list_of_receives(), *bad = NULL;
+	const unsigned int id =
+		add_rule((struct vb_fail_rule){.call = "post_srq_recv", .at = 1, .err = EIO});
+
+	TEST_ASSERT_EQUAL_INT(EIO, ibv_post_srq_recv(srq, wr, &bad));
+	TEST_ASSERT_EQUAL_PTR(&receives[1], bad);
+	TEST_ASSERT_EQUAL_INT(0, vb_fail_remove(id));
+	/* One slot is taken. */
+	TEST_ASSERT_EQUAL_INT(0, vb_query_srq(srq, &attr.attr));
+	receives[attr.attr.max_wr - 1].next = NULL;
+	TEST_ASSERT_EQUAL_INT(ENOMEM, ibv_post_srq_recv(srq, wr, &bad));
+	TEST_ASSERT_EQUAL_PTR(&receives[attr.attr.max_wr - 1], bad);
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_srq(srq));
+}
+
 static struct ibv_send_wr *list_of_sends(void)
 {
 	static struct ibv_send_wr sends[LIST];

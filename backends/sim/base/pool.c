@@ -61,11 +61,9 @@ bool pool_prepare(struct pool *pool)
 
 void *pool_take(struct pool *pool)
 {
-	void *object = NULL;
+	void *object;
 
-	if (!pool->unused && pool->rest_count > REST_OBJECTS)
-		object = wake(pool);
-	else if (pool->unused || !grow(pool))
+	if (pool->unused || (pool->rest_count <= REST_OBJECTS && !grow(pool)))
 		object = pool->slabs->objects + --pool->unused * pool->object_bytes;
 	else
 		object = wake(pool);
