@@ -361,12 +361,20 @@ static void put_data(struct writing *writing)
 	put_frames(writing);
 }
 
+/* Offsets in the page have 32 bits. */
+static bool is_too_large(const struct writing *writing)
+{
+	return writing->page->lines.used > UINT32_MAX || writing->page->frames.used > UINT32_MAX;
+}
+
 int page_write(struct page *page, const struct ladder *ladder, FILE *out)
 {
 	static const char mark[] = "<!-- data -->\n";
 	const char *data = strstr(page_text, mark);
 	struct writing writing = {.page = page, .ladder = ladder, .out = out};
 
+	if (is_too_large(&writing))
+		return EFBIG;
 	fwrite(page_text, 1, (size_t)(data - page_text), out);
 	put_data(&writing);
 	fputs(data + strlen(mark), out);

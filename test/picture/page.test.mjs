@@ -15,7 +15,7 @@ function inPage(names, expression) {
 
 const { splitPattern, Records } = inPage(["records.js"], "({ splitPattern, Records })");
 const { decodeFrame, ipv6, opcodeName } = inPage(["headers.js"], "({ decodeFrame, ipv6, opcodeName })");
-const { readTime, writeTime } = inPage(["choice.js"], "({ readTime, writeTime })");
+const { readTime, writeTime, Search } = inPage(["choice.js"], "({ readTime, writeTime, Search })");
 
 function textOf(pattern, bytes) {
   return new Records(Uint8Array.from([0, ...bytes]), [splitPattern(pattern)]).text(0);
@@ -95,4 +95,20 @@ test("times are read and written", () => {
     assert.equal(readTime(writeTime(ns)), ns);
   }
   assert.ok(Number.isNaN(readTime("soon")));
+});
+
+test("a search reaches the last of many rows", async () => {
+  const count = 25000;
+  const texts = { patterns: [{ parts: ["row ", ""] }], number: () => 0 };
+  const textAt = new Uint32Array(count);
+  const search = new Search({ texts, textAt, count, text: (row) => `row ${row}` });
+  await search.start(" ROW 24999", () => {});
+  assert.deepEqual([...search.matches.keys()].filter((row) => search.matches[row]), [24999]);
+  assert.equal(search.found, 1);
+  assert.equal(search.countIn([24999, 24998]), 1);
+  const first = search.start("row 1", () => {});
+  await search.start("row 7", () => {});
+  await first;
+  assert.equal(search.matches[1], 0);
+  assert.equal(search.matches[7], 1);
 });

@@ -4,6 +4,9 @@
 
 const RELATED_MOST = 200; /* rows of a work request that are listed */
 
+/* The headers below RDMA's, which are folded at first. */
+const LOWER = ["Ethernet", "IPv4", "IPv6", "UDP", "LRH"];
+
 /* Makes an element: element("td", {className: "x"}, "text", child). */
 function element(name, properties = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
@@ -29,6 +32,7 @@ class Detail {
     this.actions = actions; /* {select, followQp, followWork, copyLink} */
     this.row = -1;
     this.lit = null; /* the field whose bytes are marked */
+    this.folded = new Set(LOWER);
   }
 
   async show(row) {
@@ -154,15 +158,35 @@ class Detail {
       const head = element("tr", { className: "head field" }, element("td", {}, header.name),
         element("td", {}, header.text || `${size} byte${size === 1 ? "" : "s"}`));
       this.addField(table, head, header);
-      for (const field of header.fields) {
+      const lines = header.fields.map((field) => {
         const line = element("tr", { className: "field" }, element("td", {}, field.name), element("td", {}, field.text));
         line.dataset.field = `${header.name}.${field.name}`;
         this.addField(table, line, field);
+        return line;
+      });
+      if (lines.length) {
+        this.addFold(header.name, head, lines);
       }
     }
     table.onmouseleave = () => this.light(this.pinned || null);
     this.pinned = null;
     return table;
+  }
+
+  /* A press on the name of a header folds its fields away, or shows them, in all packets. */
+  addFold(name, head, lines) {
+    const show = () => {
+      const folded = this.folded.has(name);
+      head.firstChild.textContent = `${folded ? "▸" : "▾"} ${name}`;
+      lines.forEach((line) => (line.hidden = folded));
+    };
+    head.onclick = () => {
+      if (!this.folded.delete(name)) {
+        this.folded.add(name);
+      }
+      show();
+    };
+    show();
   }
 
   addField(table, line, field) {
