@@ -27,6 +27,7 @@ struct made {
 static struct {
 	pthread_mutex_t mutex;
 	bool on;
+	bool has_places; /* set once: place_start() may be called once only */
 	struct made *list;
 	size_t count, capacity;
 } state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -176,8 +177,9 @@ int leak_begin(void)
 
 	if (err)
 		return err;
-	if (!state.on)
+	if (!state.has_places)
 		place_start();
+	state.has_places = true;
 	state.on = true;
 	state.count = 0;
 	return 0;

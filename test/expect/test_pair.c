@@ -104,6 +104,32 @@ void test_rdma_and_atomics(void)
 	OK(vb_pair_close(pair));
 }
 
+/* On the real clock the checks sleep. */
+void test_the_real_clock(void)
+{
+	struct vb_pair *pair;
+
+	fresh_world(2, VB_SIM_CLOCK_REAL);
+	OK(vb_expect_begin());
+	pair = open_pair(NULL);
+	vb_expect_mark();
+	OK(vb_pair_receive(&pair->b, 1, 0, 64));
+	OK(vb_pair_post(&pair->a, 2, IBV_WR_SEND, 0, 64));
+	HOLDS(vb_expect_completion(pair->b.cq, "RECV wr_id=1"));
+	HOLDS(vb_expect_completion(pair->a.cq, "SEND wr_id=2"));
+	HOLDS(vb_expect_packets("SEND_ONLY ACK"));
+	OK(vb_sim_port_state(pair->a.context, 1, false));
+	HOLDS(vb_expect_event(pair->a.context, "PORT_ERR"));
+	vb_expect_set_timeout(5 * MS);
+	HOLDS(vb_expect_no_event(pair->a.context, 1 * MS));
+	HOLDS(vb_expect_no_completion(pair->a.cq, 1 * MS));
+	FAILS_SAYING(vb_expect_completion(pair->a.cq, "SEND"), "none came within 5 ms");
+	FAILS_SAYING(vb_expect_packets("ACK"), "a packet of the pattern did not come within 5 ms");
+	vb_expect_set_timeout(0);
+	OK(vb_pair_close(pair));
+	HOLDS(vb_expect_no_leaks());
+}
+
 void test_options(void)
 {
 	const struct vb_pair_options options = {.device = {"sim1", "sim0"},

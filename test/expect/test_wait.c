@@ -72,8 +72,20 @@ void setUp(void)
 	HAVE(b.qp);
 }
 
+static void close_end(struct end *end)
+{
+	if (end->qp)
+		OK(vb_destroy_qp(end->qp));
+	OK(vb_region_free(end->region));
+	OK(vb_cq_close(end->cq));
+	OK(vb_dealloc_pd(end->pd));
+	OK(vb_device_close(end->device));
+}
+
 void tearDown(void)
 {
+	close_end(&a);
+	close_end(&b);
 	vb_sim_reset();
 }
 
@@ -292,6 +304,7 @@ void test_a_completion_in_error(void)
 	struct ibv_wc wc;
 
 	OK(vb_destroy_qp(b.qp));
+	b.qp = NULL;
 	OK(ibv_req_notify_cq(a.cq->cq, 0));
 	send_from(&a);
 	TEST_ASSERT_EQUAL_INT(1, poll(&fd, 1, 3600000));
