@@ -7,8 +7,9 @@
 #include <string.h>
 #include <verbena/error.h>
 
-/* How much earlier than written something may come if times are not exact: two ticks of a kernel of 250 Hz. */
-#define EARLY_NS 8000000
+/* If times are not exact, something may come earlier than written by this part of the tolerance: a busy machine
+ * sees the packet before it late. */
+#define EARLY_PART 4
 
 /* How long a virtual clock waits for what is late, to tell how late it is. */
 #define LATE_NS 10000000000
@@ -18,12 +19,13 @@
 static uint64_t earliest(const struct script_run *run, const struct script_line *line)
 {
 	const uint64_t at_ns = run->last_ns + line->from_ns;
+	const uint64_t early_ns = run->wire->tolerance_ns / EARLY_PART;
 
 	if (run->wire->exact)
 		return at_ns;
 	if (line->time == SCRIPT_NOW)
 		return 0;
-	return at_ns > EARLY_NS ? at_ns - EARLY_NS : 0;
+	return at_ns > early_ns ? at_ns - early_ns : 0;
 }
 
 static uint64_t latest(const struct script_run *run, const struct script_line *line)

@@ -58,14 +58,43 @@ static bool is_for_peer(const struct script_wire *wire, const uint8_t *frame, si
 	       (udp[2] << 8 | udp[3]) == UDP_PORT;
 }
 
+/* Returns when the kernel has received the frame: this process may have slept since then. */
+static uint64_t arrival(struct script_wire *wire, struct msghdr *message)
+{
+	const struct cmsghdr *control = CMSG_FIRSTHDR(message);
+	struct timespec stamp, time;
+	int64_t age_ns;
+
+	if (!control || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_TIMESTAMPNS)
+		return now(wire);
+	memcpy(&stamp, CMSG_DATA(control), sizeof(stamp));
+	clock_gettime(CLOCK_REALTIME, &time);
+	age_ns = (int64_t)(time.tv_sec - stamp.tv_sec) * 1000000000 + time.tv_nsec - stamp.tv_nsec;
+	return now(wire) - (uint64_t)(age_ns > 0 ? age_ns : 0);
+}
+
 static void receive(struct script_wire *wire)
 {
 	uint8_t frame[VB_FRAME_BYTES_MAX + 64];
+	char control[CMSG_SPACE(sizeof(struct timespec))];
+	struct iovec place = {frame, sizeof(frame)};
 	ssize_t length_bytes;
 
-	while ((length_bytes = recv(own(wire)->socket, frame, sizeof(frame), MSG_DONTWAIT)) > 0)
+	for (;;) {
+		struct msghdr message = {
+			.msg_iov = &place,
+			.msg_iovlen = 1,
+			.msg_control = control,
+			.msg_controllen = sizeof(control),
+		};
+
+		length_bytes = recvmsg(own(wire)->socket, &message, MSG_DONTWAIT);
+		if (length_bytes <= 0)
+			return;
 		if (is_for_peer(wire, frame, (size_t)length_bytes))
-			script_wire_keep(wire, now(wire), false, frame, (size_t)length_bytes);
+			script_wire_keep(wire, arrival(wire, &message), false, frame,
+					 (size_t)length_bytes);
+	}
 }
 
 static int inject(struct script_wire *wire, const uint8_t *frame, size_t length_bytes)
@@ -178,7 +207,10 @@ static bool open_socket(struct network_wire *wire, const char *interface)
 		.sll_ifindex = (int)if_nametoindex(interface),
 	};
 
+	const int yes = 1;
+
 	wire->socket = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_IP));
+	setsockopt(wire->socket, SOL_SOCKET, SO_TIMESTAMPNS, &yes, sizeof(yes));
 	return wire->socket >= 0 && address.sll_ifindex &&
 	       !bind(wire->socket, (const struct sockaddr *)&address, sizeof(address));
 }
