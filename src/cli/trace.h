@@ -4,6 +4,7 @@
 #define SRC_CLI_TRACE_H
 
 #include "src/cli/options.h"
+#include "src/picture/ladder.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -23,6 +24,9 @@ int trace_read(FILE *file, const char *name, trace_take_fn *take, void *arg);
 
 /* The same, without the first @skip frames of a capture. */
 int trace_read_from(FILE *file, const char *name, uint64_t skip, trace_take_fn *take, void *arg);
+
+/* The same as trace_read(); each event of a capture has a member "frame", its bytes in hexadecimal. */
+int trace_read_frames(FILE *file, const char *name, trace_take_fn *take, void *arg);
 
 /* Returns how many frames a capture has. */
 uint64_t trace_count_frames(const char *path);
@@ -99,6 +103,31 @@ int trace_open(const struct cli_command *command, int argc, char **argv, FILE **
 
 /* Returns true if standard output is a terminal that shows colours. */
 bool trace_wants_colour(void);
+
+/* The options --width and --color of pictures as text. */
+struct trace_look {
+	uint64_t width; /* 0: the terminal's, else 100 */
+	const char *colour;
+};
+
+cli_take_fn trace_take_width; /* sets the uint64_t at the option's offset */
+vb_words_fn trace_colour_word;
+
+struct ladder_style trace_style(const struct trace_look *look);
+
+#define TRACE_LOOK_OPTIONS(offset)                                                                 \
+	{"width",                                                                                  \
+	 0,                                                                                        \
+	 "N",                                                                                      \
+	 "columns of a line [the terminal's, else 100]",                                           \
+	 "Output",                                                                                 \
+	 trace_take_width,                                                                         \
+	 (offset) + offsetof(struct trace_look, width)},                                           \
+	{                                                                                          \
+		"color", 0, "WHEN", "colours [auto: on a terminal, unless NO_COLOR is set]", NULL, \
+			cli_take_word, (offset) + offsetof(struct trace_look, colour),             \
+			.words = trace_colour_word                                                 \
+	}
 
 /* Flushes standard output. A pager that ends before the output is no error; @write_error is the errno
  * value of the first line that was not written, or 0. */

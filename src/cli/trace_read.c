@@ -29,6 +29,7 @@ struct reading {
 	const char *name;
 	unsigned long line; /* of a log: its number; of a capture: that of the frame */
 	unsigned long skip; /* so many frames of a capture are left out at its beginning */
+	bool with_frames;   /* events of a capture have the bytes of their frames */
 	bool wrong;	    /* set once a line was wrong */
 	trace_take_fn *take;
 	void *arg;
@@ -140,6 +141,12 @@ static void read_log(FILE *file, struct reading *reading)
 
 /* --- captures --- */
 
+/* A frame from its first header to its last checksum. */
+struct frame {
+	const uint8_t *bytes;
+	size_t length;
+};
+
 struct capture {
 	pcap_t *pcap;
 	bool infiniband;
@@ -158,8 +165,23 @@ static void add_reason(json_t *event, enum vb_reason reason, const char *sentenc
 				      "number", number, "text", sentence));
 }
 
+/* Adds the bytes of the frame, in hexadecimal. */
+static void add_frame(json_t *event, const struct frame *frame)
+{
+	static const char digits[] = "0123456789abcdef";
+	char *text = malloc(2 * frame->length + 1);
+
+	for (size_t i = 0; text && i < frame->length; i++) {
+		text[2 * i] = digits[frame->bytes[i] >> 4];
+		text[2 * i + 1] = digits[frame->bytes[i] & 0xf];
+	}
+	if (text)
+		json_object_set_new(event, "frame", json_stringn(text, 2 * frame->length));
+	free(text);
+}
+
 static bool take_packet(struct reading *reading, const struct vb_packet *packet, uint64_t time_ns,
-			bool has_time, bool is_wrong)
+			bool has_time, const struct frame *frame, bool is_wrong)
 {
 	char text[RECORD_BYTES_MAX], *line;
 	const struct vb_event event = {
@@ -180,6 +202,8 @@ static bool take_packet(struct reading *reading, const struct vb_packet *packet,
 	if (is_wrong)
 		add_reason(object, vb_last_reason(), vb_last_error());
 	line = json_dumps(object, JSON_COMPACT);
+	if (reading->with_frames)
+		add_frame(object, frame);
 	goes_on = reading->take(reading->arg, object, line);
 	free(line);
 	json_decref(object);
@@ -219,7 +243,7 @@ static bool take_frame(struct reading *reading, struct capture *capture,
 		return true;
 	/* A frame from before the first one has no time on the capture's clock. */
 	return take_packet(reading, &packet, time_ns - capture->start_ns,
-			   time_ns >= capture->start_ns, err);
+			   time_ns >= capture->start_ns, &(struct frame){frame, length}, err);
 }
 
 static void read_frames(struct reading *reading, struct capture *capture)
@@ -281,6 +305,29 @@ uint64_t trace_count_frames(const char *path)
 	return count;
 }
 
+static int read_file(FILE *file, struct reading *reading)
+{
+	const int first = getc(file);
+
+	if (first == EOF) {
+		complain(reading, "%s",
+			 ferror(file) ? strerror(errno) : "the file is empty: it is no log");
+		fclose(file);
+		return 1;
+	}
+	ungetc(first, file);
+	if (first == '{') {
+		read_log(file, reading);
+		fclose(file);
+	} else if (first == 0xa1 || first == 0xd4 || first == 0x4d || first == 0x0a) {
+		read_capture(file, reading);
+	} else {
+		complain(reading, "the file is neither a log nor a capture (pcap)");
+		fclose(file);
+	}
+	return reading->wrong;
+}
+
 int trace_read(FILE *file, const char *name, trace_take_fn *take, void *arg)
 {
 	return trace_read_from(file, name, 0, take, arg);
@@ -289,23 +336,13 @@ int trace_read(FILE *file, const char *name, trace_take_fn *take, void *arg)
 int trace_read_from(FILE *file, const char *name, uint64_t skip, trace_take_fn *take, void *arg)
 {
 	struct reading reading = {.name = name, .skip = skip, .take = take, .arg = arg};
-	const int first = getc(file);
 
-	if (first == EOF) {
-		complain(&reading, "%s",
-			 ferror(file) ? strerror(errno) : "the file is empty: it is no log");
-		fclose(file);
-		return 1;
-	}
-	ungetc(first, file);
-	if (first == '{') {
-		read_log(file, &reading);
-		fclose(file);
-	} else if (first == 0xa1 || first == 0xd4 || first == 0x4d || first == 0x0a) {
-		read_capture(file, &reading);
-	} else {
-		complain(&reading, "the file is neither a log nor a capture (pcap)");
-		fclose(file);
-	}
-	return reading.wrong;
+	return read_file(file, &reading);
+}
+
+int trace_read_frames(FILE *file, const char *name, trace_take_fn *take, void *arg)
+{
+	struct reading reading = {.name = name, .with_frames = true, .take = take, .arg = arg};
+
+	return read_file(file, &reading);
 }
