@@ -100,9 +100,13 @@ _verbena()
 			return
 		fi
 	fi
-	if [[ $command == trace && ${COMP_WORDS[2]} == merge && COMP_CWORD -gt 2 ]]; then
+	if [[ $command == wireshark ]]; then
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W 'install uninstall --help' -- "$word")
+		return
+	fi
+	if [[ $command == trace && ${COMP_WORDS[2]} == @(merge|annotate) && COMP_CWORD -gt 2 ]]; then
 		if [[ $word == -* ]]; then
-			mapfile -t COMPREPLY < <(compgen -W "$(_verbena_options 'trace merge')" -- "$word")
+			mapfile -t COMPREPLY < <(compgen -W "$(_verbena_options "trace ${COMP_WORDS[2]}")" -- "$word")
 			return
 		fi
 		compopt -o filenames
@@ -112,7 +116,7 @@ _verbena()
 	if [[ $command == trace && $word != -* && ( $previous != --* || $previous == --@(failed|verbs|quiet) ) ]]; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
-		((COMP_CWORD == 2)) && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'diff merge show' -- "$word")
+		((COMP_CWORD == 2)) && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'annotate diff merge show' -- "$word")
 		return
 	fi
 	if [[ $command == trace && ${COMP_WORDS[2]} == @(show|diff) && COMP_CWORD -gt 2 ]]; then

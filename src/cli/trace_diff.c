@@ -390,4 +390,5 @@ const struct cli_command cli_trace_diff = {
 	.run = run,
 	.takes_file = true,
 	.word = "diff",
+	.next = &cli_trace_annotate,
 };
