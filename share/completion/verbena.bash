@@ -42,6 +42,9 @@ _verbena_values()
 	--wire | --peer-wire)
 		echo memory shared udp
 		;;
+	--ignore)
+		echo time address number
+		;;
 	--check)
 		echo exit-status= abort=1 bytes= order=1 file= suppressions=
 		;;
@@ -102,7 +105,11 @@ _verbena()
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 	fi
-	if [[ $command == trace && ${COMP_WORDS[2]} == @(merge|to-script) && COMP_CWORD -gt 2 ]]; then
+	if [[ $command == wireshark ]]; then
+		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W 'install uninstall --help' -- "$word")
+		return
+	fi
+	if [[ $command == trace && ${COMP_WORDS[2]} == @(merge|annotate|to-script) && COMP_CWORD -gt 2 ]]; then
 		if [[ $word == -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$(_verbena_options "trace ${COMP_WORDS[2]}")" -- "$word")
 			return
@@ -111,14 +118,14 @@ _verbena()
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 	fi
-	if [[ $command == trace && $word != -* && ( $previous != --* || $previous == --@(failed|verbs) ) ]]; then
+	if [[ $command == trace && $word != -* && ( $previous != --* || $previous == --@(failed|verbs|quiet) ) ]]; then
 		compopt -o filenames
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
-		((COMP_CWORD == 2)) && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'merge show to-script' -- "$word")
+		((COMP_CWORD == 2)) && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'annotate diff merge show to-script' -- "$word")
 		return
 	fi
-	if [[ $command == trace && ${COMP_WORDS[2]} == show && COMP_CWORD -gt 2 ]]; then
-		command='trace show'
+	if [[ $command == trace && ${COMP_WORDS[2]} == @(show|diff) && COMP_CWORD -gt 2 ]]; then
+		command="trace ${COMP_WORDS[2]}"
 	fi
 	case $previous in
 	--folder)

@@ -35,7 +35,8 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_devices, cli_differ, cli_explore, cli_run, cli_script, cli_test,
-	cli_trace, cli_trace_merge, cli_trace_script, cli_trace_show;
+	cli_trace, cli_trace_annotate, cli_trace_diff, cli_trace_merge, cli_trace_script,
+	cli_trace_show, cli_wireshark, cli_wireshark_install, cli_wireshark_uninstall;
 
 /* Prints a wrong argument in one line, then where help is. Returns CLI_EXIT_USAGE. */
 int cli_bad_usage(const struct cli_command *command, const char *fmt, ...)

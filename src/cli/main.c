@@ -8,9 +8,9 @@
 #include <verbena/error.h>
 #include <verbena/verbs.h>
 
-static const struct cli_command *const commands[] = {&cli_devices, &cli_run,   &cli_test,
-						     &cli_script,  &cli_trace, &cli_explore,
-						     &cli_differ,  NULL};
+static const struct cli_command *const commands[] = {&cli_devices, &cli_run,	   &cli_test,
+						     &cli_script,  &cli_trace,	   &cli_explore,
+						     &cli_differ,  &cli_wireshark, NULL};
 
 /* Finds the command of the first words, and sets how many words name the command. */
 static const struct cli_command *find_command(int argc, char **argv, int *words)

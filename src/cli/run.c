@@ -3,6 +3,7 @@
 #include "src/check/options.h"
 #include "src/cli/options.h"
 #include "src/cli/program.h"
+#include "src/cli/repeat.h"
 #include "src/cli/session.h"
 #include "src/project/environment.h"
 
@@ -276,6 +277,7 @@ static int execute(char **argv, const char *folder)
 		free(path);
 		return EXIT_CANNOT_RUN;
 	}
+	repeat_run();
 	if (path) {
 		/* By its path and not by execvp(), so that the file that was checked runs. */
 		execv(path, argv);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/options.h"
+#include "src/cli/repeat.h"
 #include "src/cli/trace.h"
+#include "src/project/environment.h"
 #include "src/project/project.h"
 #include "test/conformance/runner.h"
 #include "test/conformance/suites.h"
 
 #include <ctype.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <verbena/error.h>
@@ -58,24 +61,31 @@ static void say_flag_again(struct arguments *arguments, const char *option)
 	snprintf(arguments->again + used, sizeof(arguments->again) - used, " --%s", option);
 }
 
-/* Splits "a,b" in place. */
+/* Takes names with commas between. The arguments stay whole, for repeat_test(). */
 static int take_suite_names(const struct cli_command *command, const struct cli_option *option,
 			    const char *value, void *into)
 {
 	struct vt_options *run = &((struct arguments *)into)->run;
-	char *name, *rest = (char *)value;
+	char name[64];
 
-	while ((name = strsep(&rest, ","))) {
-		if (!vt_find_suite(vt_suites, name))
+	for (const char *at = value;; at++) {
+		const size_t length = strcspn(at, ",");
+		const struct vt_suite *suite;
+
+		snprintf(name, sizeof(name), "%.*s", (int)length, at);
+		suite = vt_find_suite(vt_suites, name);
+		if (!suite)
 			return cli_bad_usage(command,
 					     "there is no suite '%s': 'verbena test --list' "
 					     "names them",
 					     name);
 		if (run->suite_count == VT_SUITES_CHOSEN_MAX)
 			return cli_bad_usage(command, "more than %d suites", VT_SUITES_CHOSEN_MAX);
-		run->suites[run->suite_count++] = name;
+		run->suites[run->suite_count++] = suite->name;
+		at += length;
+		if (!*at)
+			return CLI_EXIT_OK;
 	}
-	return CLI_EXIT_OK;
 }
 
 static int take_seed(const struct cli_command *command, const struct cli_option *option,
@@ -386,10 +396,13 @@ static int run_test(int argc, char **argv)
 	run->backend = cli_find_backend(&cli_test, run->backend);
 	if (!run->backend)
 		return CLI_EXIT_USAGE;
+	if (is_simulated(run->backend) && !arguments.two_processes)
+		repeat_test(argc, argv);
 	say_again(&arguments, "device", run->device);
 	say_again(&arguments, "peer-device", run->peer_device);
 	say_again(&arguments, "profile", arguments.profile);
-	say_again(&arguments, "project", arguments.project_path);
+	say_again(&arguments, "project",
+		  arguments.project_path ? arguments.project_path : getenv(VB_ENVIRONMENT_PROJECT));
 	say_again(&arguments, "backend", run->backend);
 	if (arguments.two_processes)
 		say_flag_again(&arguments, "two-processes");

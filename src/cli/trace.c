@@ -85,14 +85,17 @@ const struct cli_command cli_trace = {
 	.summary = "print an event log or a packet capture",
 	.synopsis =
 		"[OPTION...] FILE\n       verbena trace show [OPTION...] FILE...\n       verbena "
-		"trace merge [-o FILE] FILE...\n       verbena trace to-script [OPTION...] FILE",
+		"trace merge [-o FILE] FILE...\n       verbena trace diff [OPTION...] A B\n    "
+		"   verbena trace annotate -o FILE CAPTURE LOG...\n       verbena trace to-script "
+		"[OPTION...] FILE",
 	.about = "Prints the events of a log (verbena run --log, vb_log_open) or the packets of a "
 		 "capture\n"
 		 "(pcap), a line each. FILE - is standard input. `verbena trace show` prints "
 		 "them as a\n"
-		 "ladder; `verbena trace merge` joins the parts of a capture, and `verbena trace "
-		 "to-script`\n"
-		 "turns one into a packet script.\n",
+		 "ladder; `verbena trace merge` joins the parts of a capture; `verbena trace diff` "
+		 "finds\nthe first event that differs; `verbena trace annotate` puts the events of "
+		 "a log into "
+		 "a\ncapture; `verbena trace to-script` turns a capture into a packet script.\n",
 	.exits = "   0  success\n"
 		 "   1  the file cannot be read, or has a wrong line\n"
 		 "   2  wrong usage\n",

@@ -4,6 +4,7 @@
 #define SRC_CLI_TRACE_H
 
 #include "src/cli/options.h"
+#include "src/picture/ladder.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -118,6 +119,31 @@ FILE *trace_open_file(const char *name, const char **shown);
 
 /* Returns true if standard output is a terminal that shows colours. */
 bool trace_wants_colour(void);
+
+/* The options --width and --color of pictures as text. */
+struct trace_look {
+	uint64_t width; /* 0: the terminal's, else 100 */
+	const char *colour;
+};
+
+cli_take_fn trace_take_width; /* sets the uint64_t at the option's offset */
+vb_words_fn trace_colour_word;
+
+struct ladder_style trace_style(const struct trace_look *look);
+
+#define TRACE_LOOK_OPTIONS(offset)                                                                 \
+	{"width",                                                                                  \
+	 0,                                                                                        \
+	 "N",                                                                                      \
+	 "columns of a line [the terminal's, else 100]",                                           \
+	 "Output",                                                                                 \
+	 trace_take_width,                                                                         \
+	 (offset) + offsetof(struct trace_look, width)},                                           \
+	{                                                                                          \
+		"color", 0, "WHEN", "colours [auto: on a terminal, unless NO_COLOR is set]", NULL, \
+			cli_take_word, (offset) + offsetof(struct trace_look, colour),             \
+			.words = trace_colour_word                                                 \
+	}
 
 /* Flushes standard output. A pager that ends before the output is no error; @write_error is the errno
  * value of the first line that was not written, or 0. */

@@ -213,5 +213,5 @@ const struct cli_command cli_trace_merge = {
 	.run = run,
 	.takes_file = true,
 	.word = "merge",
-	.next = &cli_trace_script,
+	.next = &cli_trace_diff,
 };

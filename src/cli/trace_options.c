@@ -11,7 +11,11 @@
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+#define WIDTH_MIN     60
+#define WIDTH_DEFAULT 100 /* without a terminal */
 
 /* --- which events --- */
 
@@ -119,6 +123,44 @@ bool trace_wants_colour(void)
 
 	return isatty(STDOUT_FILENO) && !(never && *never) && terminal &&
 	       strcmp(terminal, "dumb") != 0;
+}
+
+const char *trace_colour_word(unsigned int index)
+{
+	static const char *const words[] = {"auto", "always", "never", NULL};
+
+	return index < 4 ? words[index] : NULL;
+}
+
+int trace_take_width(const struct cli_command *command, const struct cli_option *option,
+		     const char *value, void *into)
+{
+	if (vb_number_read(value, WIDTH_MIN, LADDER_WIDTH_MAX,
+			   (uint64_t *)((char *)into + option->offset)) == VB_NUMBER_GOOD)
+		return CLI_EXIT_OK;
+	return cli_bad_usage(command, "--width '%s' is not a number from %d to %d", value,
+			     WIDTH_MIN, LADDER_WIDTH_MAX);
+}
+
+static int terminal_width(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
+		return WIDTH_DEFAULT;
+	if (size.ws_col < WIDTH_MIN)
+		return WIDTH_MIN;
+	return size.ws_col < LADDER_WIDTH_MAX ? size.ws_col : LADDER_WIDTH_MAX;
+}
+
+struct ladder_style trace_style(const struct trace_look *look)
+{
+	const bool is_auto = !look->colour || strcmp(look->colour, "auto") == 0;
+
+	return (struct ladder_style){
+		.width = look->width ? (int)look->width : terminal_width(),
+		.colour = is_auto ? trace_wants_colour() : strcmp(look->colour, "always") == 0,
+	};
 }
 
 /* A pager that ends before the output is no error. A line may have failed before the last flush, which then

@@ -237,7 +237,10 @@ static void read_frames(struct reading *reading, struct capture *capture)
 			goes_on = take_frame(reading, capture, header, frame);
 	}
 	if (status == PCAP_ERROR)
-		complain(reading, "%s", pcap_geterr(capture->pcap));
+		complain(reading, "%s%s", pcap_geterr(capture->pcap),
+			 strstr(pcap_geterr(capture->pcap), "type of the first interface")
+				 ? "; if verbena trace annotate wrote the file, read its log"
+				 : "");
 }
 
 static void read_capture(FILE *file, struct reading *reading)

@@ -1,48 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/trace.h"
 
-#include "src/base/number.h"
+#include "src/picture/ladder.h"
 #include "src/picture/page.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#define WIDTH_MIN     60
-#define WIDTH_DEFAULT 100 /* without a terminal */
 
 struct arguments {
 	struct trace_choice choice; /* the first member, as TRACE_CHOICE_OPTIONS wants it */
 	bool with_verbs;
 	uint64_t last;
-	uint64_t width;
-	const char *colour;
+	struct trace_look look;
 	const char *svg, *html;
 	struct ladder ladder;
 	struct page page; /* only with --html */
 };
 
 /* --- options --- */
-
-static const char *colour_word(unsigned int index)
-{
-	static const char *const words[] = {"auto", "always", "never", NULL};
-
-	return index < 4 ? words[index] : NULL;
-}
-
-static int take_width(const struct cli_command *command, const struct cli_option *option,
-		      const char *value, void *into)
-{
-	if (vb_number_read(value, WIDTH_MIN, LADDER_WIDTH_MAX,
-			   &((struct arguments *)into)->width) == VB_NUMBER_GOOD)
-		return CLI_EXIT_OK;
-	return cli_bad_usage(command, "--width '%s' is not a number from %d to %d", value,
-			     WIDTH_MIN, LADDER_WIDTH_MAX);
-}
 
 #define AT(field) offsetof(struct arguments, field)
 
@@ -52,9 +29,7 @@ static const struct cli_option options[] = {
 	 AT(with_verbs)},
 	{"last", 0, "N", "the last N rows only [0: all]", NULL, cli_take_number, AT(last),
 	 UINT32_MAX},
-	{"width", 0, "N", "columns of a line [the terminal's, else 100]", "Output", take_width},
-	{"color", 0, "WHEN", "colours [auto: on a terminal, unless NO_COLOR is set]", NULL,
-	 cli_take_word, AT(colour), .words = colour_word},
+	TRACE_LOOK_OPTIONS(AT(look)),
 	{"svg", 0, "FILE", "write an SVG picture instead of text; - is standard output", NULL,
 	 cli_take_text, AT(svg)},
 	{"html", 0, "FILE",
@@ -63,24 +38,6 @@ static const struct cli_option options[] = {
 	 NULL, cli_take_text, AT(html)},
 	{0},
 };
-
-static int terminal_width(void)
-{
-	struct winsize size;
-
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || !size.ws_col)
-		return WIDTH_DEFAULT;
-	if (size.ws_col < WIDTH_MIN)
-		return WIDTH_MIN;
-	return size.ws_col < LADDER_WIDTH_MAX ? size.ws_col : LADDER_WIDTH_MAX;
-}
-
-static bool has_colour(const struct arguments *arguments)
-{
-	if (!arguments->colour || strcmp(arguments->colour, "auto") == 0)
-		return trace_wants_colour();
-	return strcmp(arguments->colour, "always") == 0;
-}
 
 /* --- reading --- */
 
@@ -194,10 +151,7 @@ int trace_picture(const char *log, const char *svg, unsigned int rows, int width
 
 static void write_text(const struct arguments *arguments)
 {
-	const struct ladder_style style = {
-		.width = arguments->width ? (int)arguments->width : terminal_width(),
-		.colour = has_colour(arguments),
-	};
+	const struct ladder_style style = trace_style(&arguments->look);
 
 	ladder_print(&arguments->ladder, &style, stdout);
 	trace_forget_pager(ferror(stdout) ? errno : 0);
