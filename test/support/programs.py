@@ -51,5 +51,7 @@ class Programs(unittest.TestCase):
             path.write_text(textwrap.dedent(source))
             source = path.name
         program = self.path / name
-        self.check(0, compiler, "-o", program, source, *flags)
+        # The compiler has the caller's runtime folder: ccache keeps files there.
+        done = Programs.command(self, compiler, "-o", program, source, *flags)
+        self.assertEqual(0, done.returncode, done.stdout + done.stderr)
         return program
