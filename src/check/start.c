@@ -4,6 +4,7 @@
 #include "src/check/options.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +23,10 @@ void check_keep_loaded(void)
 		dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
+/* errno is 0 when main() begins, as without Verbena. */
 __attribute__((constructor)) static void begin(void)
 {
+	const int err = errno;
 	struct check_settings settings;
 	const char *value = getenv("VERBENA_CHECK");
 
@@ -33,8 +36,10 @@ __attribute__((constructor)) static void begin(void)
 		fprintf(stderr, "verbena: %s\n", settings.error);
 		exit(EXIT_WRONG_VARIABLE);
 	}
-	if (!vb_check_enable(&settings.options))
+	if (!vb_check_enable(&settings.options)) {
+		errno = err;
 		return;
+	}
 	fprintf(stderr, "verbena: %s\n", vb_last_error());
 	exit(EXIT_WRONG_VARIABLE);
 }

@@ -259,11 +259,15 @@ void place_leave(void)
 	files_take_back(place.name);
 }
 
+/* errno is 0 when main() begins, as without Verbena. */
 __attribute__((constructor)) static void start(void)
 {
+	const int err = errno;
+
 	read_variables();
 	if (place.name && place.fd < 0)
 		take_lock();
+	errno = err;
 }
 
 __attribute__((destructor)) static void end(void)
