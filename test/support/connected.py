@@ -14,6 +14,7 @@ from pairs import Port, Process, has_socket, listening, wait_until
 LIMIT_S = 60
 RACES_MAX = 5  # as often a pair that has lost a race with itself is run again
 # A line of the server's event log after which clients reach the server: it listens, or has joined the group.
+PORT = "PORT"  # the word of a program that becomes a port of the server
 READY = {"verb": "cm_listen", "result": 0}, {"event": "RDMA_CM_EVENT_MULTICAST_JOIN"}
 
 
@@ -24,8 +25,7 @@ class Pair:
     forever: bool = False  # the server ends by a signal only
     options: tuple = ()  # of verbena run
     good: tuple = ()  # what the client must print
-    ports: tuple = ()  # the options that give the server and the client a port of the server
-    tcp: bool = False  # the client begins with a connection to the TCP port
+    tcp: object = None  # the client begins with a connection to this TCP port: PORT, or a number
     rule: str = ""  # a fault rule for the server
     sent: tuple = ()  # with the rule: (message, how often it must be in the server's trace)
     race: str = ""  # what a program prints that loses a race with its own threads
@@ -66,7 +66,7 @@ def events(log):
 
 def is_ready(pair, server, port, log):
     if pair.tcp:
-        return has_socket(server.popen.pid, listening(port.number))
+        return has_socket(server.popen.pid, listening(port.number if pair.tcp == PORT else pair.tcp))
     return any(wanted.items() <= event.items() for event in events(log) for wanted in READY)
 
 
@@ -81,10 +81,8 @@ class Runner:
         self.sides = sides
 
     def words(self, pair, side, world, port, *more):
-        program = (pair.server, pair.client)[side]
-        given = [pair.ports[side], str(port.number)] if pair.ports else []
-        return [self.verbena, "run", "--world", world, *self.sides[side], *pair.options, *more, "--",
-                *program, *given]
+        program = [str(port.number) if word == PORT else word for word in (pair.server, pair.client)[side]]
+        return [self.verbena, "run", "--world", world, *self.sides[side], *pair.options, *more, "--", *program]
 
     def run(self, pair):
         """Returns what is wrong, or None."""
