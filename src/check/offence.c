@@ -2,6 +2,7 @@
 #include "src/check/offence.h"
 
 #include "src/base/count.h"
+#include "src/base/fnv.h"
 #include "src/check/suppress.h"
 #include "src/explain/sink.h"
 
@@ -160,27 +161,19 @@ static void print(const struct rule *rule, const struct offence_place *places,
 
 /* --- which findings are reported --- */
 
-/* Continues a number that stands for texts: FNV-1a. */
-static uint64_t add_to_hash(uint64_t hash, const void *bytes, size_t length_bytes)
-{
-	for (size_t i = 0; i < length_bytes; i++)
-		hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
-/* The innermost address of a place does not do: without optimisation it is in an inline function of
- * <infiniband/verbs.h>, and the same for the whole source. */
+/* Hashes the texts of the places. The innermost address alone would not tell two places apart: without
+ * optimisation it is in an inline function of <infiniband/verbs.h>, which a source has once. */
 static uint64_t hash_places(const struct offence_place *places, const struct described *found)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = FNV_BASIS;
 
 	for (unsigned int i = 0; i < OFFENCE_PLACES_MAX && places[i].label; i++) {
 		const char *text = found[i].at.text;
 
 		if (*text)
-			hash = add_to_hash(hash, text, strlen(text) + 1);
+			hash = fnv_add(hash, text, strlen(text) + 1);
 		else
-			hash = add_to_hash(hash, &places[i].spot.frames[0], sizeof(void *));
+			hash = fnv_add(hash, &places[i].spot.frames[0], sizeof(void *));
 	}
 	return hash;
 }

@@ -226,7 +226,7 @@ static bool take_sum(void *arg, const json_t *event, const char *line)
 		side->room = room;
 	}
 	form = normal_event(&side->normal, event);
-	side->sums[side->count++] = normal_sum(form);
+	side->sums[side->count++] = normal_hash(form);
 	json_decref(form);
 	return true;
 }
