@@ -14,15 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Long enough for any network, short enough that times never overflow. */
+/* An hour: more than any network has, and sums of it do not overflow. */
 #define DELAY_MAX_NS UINT64_C(3600000000000)
 
 /* The section that is being read. */
 struct reader {
 	struct config config;
 	struct vb_project *project;
-	int profile; /* of devices that name none: an index of vb_sim_profile_name() */
-	struct vb_project_wire wire; /* of devices that name none */
+	int profile; /* for devices that name none: an index of vb_sim_profile_name() */
+	struct vb_project_wire wire; /* for devices that name none */
 };
 
 const char *vb_project_clock_name(unsigned int index)
@@ -44,7 +44,7 @@ int vb_project_link_layer(unsigned int index)
 	return index ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
 }
 
-/* The word of IBV_MTU_256 + index. */
+/* Returns the word for IBV_MTU_256 + index. */
 static const char *mtu_name(unsigned int index)
 {
 	static const char *const names[] = {"256", "512", "1024", "2048", "4096", NULL};
@@ -73,14 +73,14 @@ static bool read_gid(const struct config *config, const struct config_value *val
 	return is_host || config_fail(config, value, "%s is not a host's address", text);
 }
 
-/* --- devices; device_count does not count yet the device that is being read --- */
+/* --- devices; while a device is read, device_count is its index --- */
 
 static struct vb_sim_device_config *new_device(struct vb_sim_config *sim)
 {
 	return &sim->devices[sim->device_count];
 }
 
-/* The index of the device, of the first count, that was given an address; -1 if none was. */
+/* Returns the index of the device, among the first @count, that has the address; -1 if none has. */
 static int owner_of(const struct vb_sim_config *sim, unsigned int count, const union ibv_gid *gid)
 {
 	for (unsigned int i = 0; i < count; i++)
@@ -184,7 +184,7 @@ static bool take_device(const struct config *config, const struct config_value *
 	return true;
 }
 
-/* A given address must not be one that a device without addresses takes. */
+/* Refuses a given address that a device without `addresses` has by default. */
 static bool check_default_gids(const struct reader *r, const struct config_value *list)
 {
 	const struct vb_sim_config *sim = &r->project->sim;
@@ -290,7 +290,7 @@ static bool take_suite(const struct config *config, const struct config_value *v
 	return true;
 }
 
-/* A profile, links, faults or events without devices mean the default devices. */
+/* Adds the default devices if the file lists none: its profile, links, faults and events are then theirs. */
 static void add_default_devices(struct reader *r)
 {
 	if (r->project->sim.device_count)
@@ -315,7 +315,7 @@ static bool take_event(const struct config *config, const struct config_value *e
 	return incident_take_event(config, entry, index, ((struct reader *)into)->project);
 }
 
-/* A list whose entries name devices; into is the reader. */
+/* Reads a list whose entries name devices; key->into is the struct reader. */
 static bool read_about_devices(const struct config *config, const struct config_value *list,
 			       const struct config_key *key)
 {
@@ -329,7 +329,7 @@ static bool read_devices(const struct config *config, const struct config_value 
 	return config_list(config, list, key) && check_default_gids(key->into, list);
 }
 
-/* An address is of one device. */
+/* Refuses a wire of the section that gives two devices one address. */
 static bool check_wire(const struct reader *r, const struct config_value *wire)
 {
 	const struct vb_sim_config *sim = &r->project->sim;
@@ -517,7 +517,8 @@ static int no_memory(const char *file, struct vb_project_error *error)
 	return ENOMEM;
 }
 
-/* libyaml's loader also fails without an error if it cannot copy a tag or an anchor. */
+/* Returns true if libyaml has failed for lack of memory. Its loader sets no error if it cannot copy a tag or an
+ * anchor. */
 static bool lacks_memory(const yaml_parser_t *parser)
 {
 	return parser->error == YAML_MEMORY_ERROR || parser->error == YAML_NO_ERROR;
@@ -550,7 +551,7 @@ static int parse_yaml(struct vb_project *project, const char *file, const char *
 	return err;
 }
 
-/* NULL with errno and a message. */
+/* Returns an empty project, or NULL with errno and a message. */
 static struct vb_project *new_project(const char *file, struct vb_project_error *error)
 {
 	struct vb_project *project = calloc(1, sizeof(*project));
@@ -583,7 +584,8 @@ struct vb_project *vb_project_parse(const char *file, const char *text, size_t l
 	return NULL;
 }
 
-/* Reads up to one byte more than a project may have. Returns 0 or an errno. */
+/* Reads at most VB_PROJECT_SIZE_MAX + 1 bytes, so that the caller sees if there are too many. Returns 0 or an
+ * errno value. */
 static int read_file(const char *path, char *text, size_t *length_bytes)
 {
 	FILE *file = fopen(path, "re");
