@@ -34,10 +34,10 @@ static bool aborts;
 static uint64_t counts[RULE_NUMBERS]; /* by rule; of all rules: counts[0] */
 static uint64_t repeated_count;
 
-/* The findings that were reported, by rule and places. */
+/* The reported findings. Two findings are the same if rule and places are. */
 static struct known {
 	enum vb_rule rule;
-	uint64_t places; /* a number that stands for their texts */
+	uint64_t places; /* hash_places() */
 } known[KNOWN_MAX];
 static unsigned int known_count;
 
@@ -80,7 +80,7 @@ struct text {
 
 static void add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Cuts what is too long. */
+/* Appends to the text, and cuts what does not fit. */
 static void add(struct text *text, const char *format, ...)
 {
 	const size_t room = sizeof(text->bytes) - text->length;
@@ -96,7 +96,7 @@ static void add(struct text *text, const char *format, ...)
 
 /* The places of a finding, as they are printed. */
 struct described {
-	struct place at, until; /* until: text is "" unless the finding has it */
+	struct place at, until; /* until: its text is "" if the finding has only `at` */
 };
 
 static void describe(const struct offence_place *places, struct described *found)
@@ -178,7 +178,7 @@ static uint64_t hash_places(const struct offence_place *places, const struct des
 	return hash;
 }
 
-/* Returns false if the finding is known; notes it. */
+/* Returns true, and remembers the finding, if it was not reported before. */
 static bool is_new(enum vb_rule rule, const struct offence_place *places,
 		   const struct described *found)
 {
