@@ -31,8 +31,9 @@ static const struct cli_option options[] = {
 	 "the project's,\nelse memory]",
 	 NULL, cli_take_text, offsetof(struct arguments, wire)},
 	{"world", 0, "NAME",
-	 "whose processes share the devices [VERBENA_WORLD, else the\nproject's, else one for each "
-	 "user]",
+	 "processes with the same NAME share the devices\n[VERBENA_WORLD, else the project's, else "
+	 "one "
+	 "for each user]",
 	 NULL, cli_take_text, offsetof(struct arguments, world)},
 	{0},
 };
