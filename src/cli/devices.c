@@ -201,8 +201,8 @@ static int choose_wires(const struct arguments *arguments, struct vb_project *pr
 	return cli_bad_usage(&cli_devices, "%s", error.text);
 }
 
-/* Without the project's trace, which would overwrite the trace of the last run. Devices that other
- * processes see are shown as these see them. */
+/* Configures the simulator without the project's trace, which would overwrite that of the last run. With a wire
+ * to other processes, it takes the real clock, so that the devices are those that these processes see. */
 static int configure(struct vb_project *project)
 {
 	struct vb_sim_config *config = &project->sim;
