@@ -12,13 +12,13 @@ _verbena_options()
 	"${COMP_WORDS[0]}" $1 --help 2>/dev/null | grep -oE '^  (-.,|   ) --[a-z-]+' | grep -oE -e '--.*'
 }
 
-# The values in the line "one of: A, B, C" of an option.
+# The values behind "one of:" of an option: "A, B, C", in several lines if a comma ends the line.
 _verbena_choices()
 {
 	# shellcheck disable=SC2086 # a command of two words
 	"${COMP_WORDS[0]}" $1 --help 2>/dev/null | awk -v option="$2" '
 		/^  (-.,|   ) --/ { on = $1 == option || $2 == option }
-		on && sub(/^ *one of: /, "") { gsub(/,/, ""); print }'
+		on && (list || sub(/^ *one of: /, "")) { list = /,$/; gsub(/,/, ""); print }'
 }
 
 _verbena_values()

@@ -64,7 +64,7 @@ void sim_cm_spare(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival
 	manager->spare = arrival;
 }
 
-/* QP 1 gives messages here. They wait for sim_cm_run(), so that no step is entered from inside a step. */
+/* Queues a message of QP 1 for sim_cm_run(), so that no step is entered from inside another step. */
 static void arrive(void *arg, const struct sim_gsi_message *message)
 {
 	struct sim_cm_manager *manager = arg;
@@ -292,7 +292,8 @@ int sim_cm_create(struct sim_engine *engine, void *user, struct sim_cm **out)
 	return 0;
 }
 
-/* What the peer learns when a communication ends: Linux drivers/infiniband/core/cm.c, cm_destroy_id(). */
+/* Sends the message that tells the peer that the communication ends: Linux drivers/infiniband/core/cm.c,
+ * cm_destroy_id(). */
 static void say_goodbye(struct sim_cm *cm)
 {
 	struct sim_cm_rejection rejection = {.reason = SIM_CM_REJ_CONSUMER};
@@ -301,7 +302,7 @@ static void say_goodbye(struct sim_cm *cm)
 	switch (cm->state) {
 	case SIM_CM_REQ_SENT:
 	case SIM_CM_MRA_REQ_RCVD:
-		/* The peer may not have an ID of this side: the GUID says whose REQ it was. */
+		/* The peer may not know the ID of this side: the GUID identifies the REQ. */
 		rejection.reason = SIM_CM_REJ_TIMEOUT;
 		rejection.ari = &guid;
 		rejection.ari_bytes = sizeof(guid);

@@ -34,8 +34,8 @@ enum {
 	SIM_CM_SIDR_REP_INFO_BYTES = 72,
 };
 
-/* The most communications of an engine, and the most messages that wait for its next turn. What comes
- * beyond is dropped and counted (SIM_DISCARD_CM_FULL). */
+/* The most communications of an engine, and the most messages that may be queued. Further ones are dropped
+ * and counted (SIM_DISCARD_CM_FULL). */
 #define SIM_CM_MAX	   65536u
 #define SIM_CM_WAITING_MAX 1024u
 
@@ -78,7 +78,7 @@ enum sim_cm_state {
 	SIM_CM_STATES,
 };
 
-/* Private data of a message. A shorter one is filled up with zeros. */
+/* Private data of a message. Shorter data are padded with zeros. */
 struct sim_cm_private {
 	const void *data;
 	size_t bytes;
@@ -159,25 +159,25 @@ struct sim_cm_answer {
 	struct sim_cm_private private_data;
 };
 
-/* What a communication learns. */
+/* The events of a communication. */
 enum sim_cm_event_kind {
-	SIM_CM_EVENT_REQ, /* a listener's: `cm` is a new communication, in REQ_RCVD */
+	SIM_CM_EVENT_REQ, /* of a listener: `cm` is a new communication, in REQ_RCVD */
 	SIM_CM_EVENT_REP, /* in REP_RCVD */
-	SIM_CM_EVENT_RTU, /* or a sign of the connection: ESTABLISHED */
+	SIM_CM_EVENT_RTU, /* an RTU, or a packet that shows the connection: ESTABLISHED */
 	SIM_CM_EVENT_REJ, /* in IDLE or TIMEWAIT */
 	SIM_CM_EVENT_MRA,
 	SIM_CM_EVENT_DREQ,	/* in DREQ_RCVD */
 	SIM_CM_EVENT_DREP,	/* in TIMEWAIT */
-	SIM_CM_EVENT_REQ_ERROR, /* no answer came: IDLE or TIMEWAIT */
+	SIM_CM_EVENT_REQ_ERROR, /* no answer to a REQ or REP has arrived: IDLE or TIMEWAIT */
 	SIM_CM_EVENT_REP_ERROR,
 	SIM_CM_EVENT_DREQ_ERROR,
 	SIM_CM_EVENT_TIMEWAIT_EXIT, /* in IDLE: the QP may be used again */
-	SIM_CM_EVENT_SIDR_REQ,	    /* a listener's: `cm` is new, in SIDR_REQ_RCVD */
+	SIM_CM_EVENT_SIDR_REQ,	    /* of a listener: `cm` is new, in SIDR_REQ_RCVD */
 	SIM_CM_EVENT_SIDR_REP,
 	SIM_CM_EVENT_SIDR_ERROR,
 };
 
-/* The pointers are valid during the call. The private data has its full length. */
+/* The pointers are valid during the call. The private data are padded to their full length. */
 struct sim_cm_event {
 	enum sim_cm_event_kind kind;
 	struct sim_cm *listener; /* of REQ and SIDR_REQ */
@@ -200,14 +200,14 @@ enum sim_cm_verdict {
 
 struct sim_cm_owner {
 	void *arg;
-	/* Something has happened to a communication. The owner may call any function of this header but
-	 * sim_cm_destroy() of `cm` and its listener. The answer counts for a REQ or SIDR_REQ. */
+	/* An event of a communication. The owner may call any function of this header but sim_cm_destroy()
+	 * of `cm` and its listener. The answer matters for a REQ or SIDR_REQ only. */
 	enum sim_cm_verdict (*event)(void *arg, struct sim_cm *cm,
 				     const struct sim_cm_event *event);
 };
 
-/* Gives the engine an owner of its communications, and QP 1 of its ports to the connection manager. One
- * time, before any communication is made. ENOMEM. */
+/* Gives the engine an owner of its communications, and QP 1 of its ports to the connection manager. Call it
+ * once, before any communication is made. Returns 0 or ENOMEM. */
 int sim_cm_start(struct sim_engine *engine, const struct sim_cm_owner *owner);
 
 /* Sets the time that a request without a listener waits for a listener, before the REJ or the SIDR_REP. The
@@ -219,24 +219,25 @@ void sim_cm_set_patience(struct sim_engine *engine, uint64_t patience_ns);
 void sim_cm_stop(struct sim_engine *engine);
 
 /*
- * In the child of a fork(), where other processes have the same ports: the connections, requests and services
- * are the parent's from now on. Without a word to anybody, the child's communications are in IDLE, its
- * listeners hear nothing, and its next communication IDs are new ones.
+ * In the child of a fork(), where other processes have the same ports: the connections, requests and
+ * services now belong to the parent only. The child's communications go to IDLE without a message, its
+ * listeners get no requests, and its next communication IDs are new ones.
  */
 void sim_cm_forked(struct sim_engine *engine);
 
-/* The process of the owner ends. Sends the messages of sim_cm_destroy() to all peers, and keeps the
- * communications. Returns true if a message was sent. */
+/* Call this when the owner's process ends. Sends the messages of sim_cm_destroy() to all peers, and keeps
+ * the communications. Returns true if a message was sent. */
 bool sim_cm_leave(struct sim_engine *engine);
 
-/* Some process of the world may have ended, or is about to. Communications whose peers were in it learn of it. */
+/* Call this when a process of the world may have ended or is about to. Communications with peers in it are
+ * told. */
 void sim_cm_processes_ended(struct sim_engine *engine);
 
 /* Handles the oldest message that waits; sim_engine_run() calls this. Returns true if there is more
  * to do. */
 bool sim_cm_run(struct sim_engine *engine);
 
-/* In IDLE. `user` is the owner's. */
+/* Makes a communication in IDLE. `user` belongs to the owner. */
 int sim_cm_create(struct sim_engine *engine, void *user, struct sim_cm **cm);
 
 /* Ends a communication in any state as Linux drivers/infiniband/core/cm.c, cm_destroy_id() does: a REQ
@@ -296,8 +297,11 @@ int sim_cm_send_sidr_req(struct sim_cm *cm, struct sim_device *device,
 			 const struct sim_cm_query *query);
 int sim_cm_send_sidr_rep(struct sim_cm *cm, const struct sim_cm_answer *answer);
 
-/* The QP has received before the RTU came (IBV_EVENT_COMM_EST): the connection stands. The owner learns of
- * SIM_CM_EVENT_RTU before this returns. EISCONN: the connection stands already. */
+/*
+ * Call this when the QP has received a packet before the RTU (IBV_EVENT_COMM_EST): the connection is
+ * established. Raises SIM_CM_EVENT_RTU before it returns. Returns EISCONN if the connection was established
+ * before.
+ */
 int sim_cm_notify(struct sim_cm *cm);
 
 /* Fills in the attributes for the step of the QP to attr->qp_state (INIT, RTR, RTS), and their mask. */

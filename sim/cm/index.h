@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Indices of communications by a key that is not their own number. Nodes are members of their objects, so
- * that nothing is allocated. */
+/* Finds communications by keys other than their own number. The nodes are members of the communications, so
+ * nothing is allocated. */
 #ifndef SIM_CM_INDEX_H
 #define SIM_CM_INDEX_H
 
@@ -28,11 +28,11 @@ struct sim_cm_index {
 /* Returns the bucket of a key, below SIM_CM_BUCKETS. */
 uint32_t sim_cm_index_bucket(struct sim_cm_key key);
 
-/* Adds a node, which is in no index. Nodes of one key come in the order in which they were added. */
+/* Adds a node, which must be in no index. Nodes with the same key keep the order of their adding. */
 void sim_cm_index_add(struct sim_cm_index *index, struct sim_cm_node *node, struct sim_cm *cm,
 		      struct sim_cm_key key);
 
-/* Takes a node out, if it is in. */
+/* Removes a node, if it is in the index. */
 void sim_cm_index_remove(struct sim_cm_index *index, struct sim_cm_node *node);
 
 /* Returns the first node of a key; NULL if there is none. */

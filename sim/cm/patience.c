@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests that come before their listener. Simulated adapters share the machine's processors with the
- * programs. A program that is about to listen may wait for a processor while its peer connects; a real adapter
- * needs no processor, so there the listener is first. Therefore a request without a listener waits. When
- * another process begins to listen, the sender repeats the request.
+ * Requests that arrive before their listener. A simulated adapter shares the machine's processors with
+ * programs: a program that is about to listen may be waiting for a processor while its peer connects. With a
+ * real adapter, which needs no processor, the listener would be first. Therefore a request without a
+ * listener waits. If another process begins to listen, the sender repeats the request.
  */
 #include "sim/cm/private.h"
 
@@ -120,7 +120,7 @@ void sim_cm_look_for_listeners(struct sim_timer *timer)
 	arm(manager);
 }
 
-/* Removes the request whose sender gives up by a REJ. */
+/* Removes the request that its sender has cancelled with a REJ. */
 static void cancel(struct sim_cm_manager *manager, const uint8_t *rej)
 {
 	struct sim_cm_arrival **place = &manager->patient;
@@ -145,7 +145,7 @@ bool sim_cm_wait_for_listener(struct sim_cm_manager *manager, struct sim_cm_arri
 
 	if (kind == SIM_CM_REJ)
 		cancel(manager, arrival->mad);
-	/* A request that has waited comes here a second time. */
+	/* A request that has waited is received here a second time. */
 	if (!manager->patience_ns || arrival->until_ns || manager->patient_count == WAITING_MAX ||
 	    !is_request(kind) || is_served_here(manager, arrival))
 		return false;

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that die while they have a connection. On a real machine, the kernel ends the identifiers of a
+ * Ends connections whose peer's process has died. On a real machine, the kernel ends the identifiers of a
  * killed process, and the peers get a REJ or a DREQ (Linux drivers/infiniband/core/ucma.c, ucma_close; cm.c,
  * cm_destroy_id). A simulated machine has no kernel: each process watches the processes of its peers. When
- * such a process dies, the watcher makes the kernel's message itself, and takes a step with it.
+ * such a process dies, the watcher makes the message that the kernel would have sent, and receives it.
  */
 #include "sim/cm/private.h"
 
 #include "sim/net/fabric.h"
 #include "sim/net/net.h"
 
-/* The time between two looks at the peers' processes, where the way out does not tell of ended ones. */
+/* The interval of looks at the peers' processes if the way out does not report ended processes. */
 #define WATCH_NS UINT64_C(200000000)
 
-/* A process that the way out has told of may need some more time to end. The first look comes after this time. Then
- * the time doubles, until WATCH_NS have passed. */
+/* A process that the way out has reported may need more time to end. The first look comes after this time,
+ * which then doubles until WATCH_NS have passed. */
 #define SETTLE_NS UINT64_C(1000000)
 
-/* By the state of this side: the message that the kernel of a killed peer sends. SIM_CM_NONE: the kernel sends no
- * message, or the state has no step for the message. */
+/* The message that the kernel of a killed peer sends, by the state of this side. SIM_CM_NONE: none, or the
+ * state has no step for it. */
 static const struct {
 	enum sim_cm_message message;
 	unsigned int reason; /* of a REJ; the status of a SIDR_REP */
@@ -119,7 +119,7 @@ void sim_cm_processes_ended(struct sim_engine *engine)
 	watch_again(manager);
 }
 
-/* The looks go on until WATCH_NS from now: the process may have ended before the way out watched it. */
+/* Looks go on until WATCH_NS from now, because the process may have ended before the way out watched it. */
 static void begin_watch(struct sim_cm_manager *manager, const struct sim_way_out *way)
 {
 	manager->watch_is_told = way->watches && way->watches(way->arg);

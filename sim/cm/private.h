@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a communication consists of. Private to sim/cm. */
+/* The parts of a communication and of the connection manager. Private to sim/cm. */
 #ifndef SIM_CM_PRIVATE_H
 #define SIM_CM_PRIVATE_H
 
@@ -20,19 +20,19 @@ struct sim_cm {
 	uint64_t peer;	    /* the process of the peer, while this one watches it; 0: none */
 	uint64_t transaction_id;
 
-	/* How the peer's QP 1 is reached. */
+	/* The path to the peer's QP 1. */
 	struct sim_path path;
 	uint16_t pkey; /* of the messages */
 
-	/* The last message of this side, which a duplicate of the peer's asks for again, and which the timer
-	 * repeats in a state that waits for an answer. */
+	/* The last message of this side. It is sent again when the peer repeats its message, and by the
+	 * timer in a state that waits for an answer. */
 	uint8_t mad[SIM_MAD_BYTES];
-	uint64_t timeout_ns; /* of one message, without an MRA */
-	uint64_t wait_ns;    /* until the timer fires the next time */
+	uint64_t timeout_ns; /* the timeout of one message, without an MRA */
+	uint64_t wait_ns;    /* the time until the timer fires next */
 	uint8_t max_cm_retries;
 	uint8_t repetitions; /* that are left */
 
-	/* A connection. */
+	/* The connection. */
 	enum ibv_qp_type qp_type; /* of this side */
 	struct ibv_ah_attr attr;
 	enum ibv_mtu mtu;
@@ -46,7 +46,7 @@ struct sim_cm {
 	struct sim_cm_node by_remote_id;  /* the peer's CA GUID and communication ID */
 	struct sim_cm_node by_remote_qpn; /* the peer's CA GUID and QPN */
 
-	/* A service, or what a request is for. */
+	/* The service ID of a listener or of a request. */
 	uint64_t service_id;
 	uint8_t address[16];
 	uint32_t service_flags;		 /* enum sim_service_flag, of a listener */
@@ -56,7 +56,7 @@ struct sim_cm {
 	struct sim_cm_node by_request; /* of a SIDR_REQ: the sender's address and request ID */
 };
 
-/* A message that waits for sim_cm_run(). */
+/* A received message that is queued for sim_cm_run(). */
 struct sim_cm_arrival {
 	struct sim_cm_arrival *next;
 	struct sim_port *port;
@@ -77,7 +77,7 @@ struct sim_cm_reservation {
 
 struct sim_cm_manager {
 	struct sim_timer watch; /* first: until the next look at the processes of peers */
-	bool watch_is_told; /* the way out tells of ended processes: looks are needed until watch_until_ns only */
+	bool watch_is_told; /* the way out reports ended processes: looks are needed only until watch_until_ns */
 	uint64_t watch_until_ns, watch_wait_ns;
 	struct sim_timer patience;	/* until the next look for listeners */
 	uint64_t patience_ns;		/* the time that a request waits for a listener */
@@ -88,7 +88,7 @@ struct sim_cm_manager {
 	struct sim_table table; /* communications by their ID */
 	uint32_t random;	/* the high half of transaction IDs */
 	struct sim_cm_arrival *first, **end, *spare;
-	uint32_t arrivals; /* that were made; at most SIM_CM_WAITING_MAX */
+	uint32_t arrivals; /* counts the allocated arrivals; at most SIM_CM_WAITING_MAX */
 	/* By sim_cm_index_bucket() of the service ID. */
 	struct sim_cm_reservation *reservations[SIM_CM_BUCKETS];
 	struct sim_cm_index by_remote_id, by_remote_qpn, by_service, by_request;
@@ -116,7 +116,7 @@ void sim_cm_queue(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival
 /* Keeps the memory of a message for the next message. */
 void sim_cm_spare(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival);
 
-/* Changes the state and stops the timer. Knowledge of the peer ends with IDLE, the QPN's with TIMEWAIT. */
+/* Changes the state and stops the timer. In IDLE it forgets the peer, after TIMEWAIT the QPN. */
 void sim_cm_enter(struct sim_cm *cm, enum sim_cm_state state);
 
 /* Enters TIMEWAIT and starts its timer. */
@@ -160,13 +160,13 @@ struct sim_cm *sim_cm_find_listener(const struct sim_cm_manager *manager,
 				    const struct sim_device *device,
 				    const struct sim_gsi_target *target);
 
-/* Returns the service ID and the IP address that a REQ or SIDR_REQ names. */
+/* Returns the service ID and IP address for which a REQ or SIDR_REQ asks. */
 struct sim_gsi_target sim_cm_request_target(const uint8_t *mad);
 
 /* A listener ends. */
 void sim_cm_close_service(struct sim_cm *cm);
 
-/* Takes all reservations back; or forgets them, as they are another process's. */
+/* Removes all reservations; or only forgets them, if they belong to another process. */
 void sim_cm_services_destroy(struct sim_cm_manager *manager);
 void sim_cm_services_forget(struct sim_cm_manager *manager);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a communication does with a message, by its state: chapter 12.9 of the InfiniBand specification, as
- * Linux drivers/infiniband/core/cm.c has it. A state without a row for a message drops and counts it.
+ * The steps of a communication for each message, by its state: chapter 12.9 of the InfiniBand specification,
+ * as Linux drivers/infiniband/core/cm.c implements it. A message for which the state has no step is dropped
+ * and counted.
  */
 #include "sim/cm/private.h"
 
@@ -41,7 +42,7 @@ static void tell(struct sim_cm *cm, enum sim_cm_event_kind kind,
 
 /* --- answers without a communication --- */
 
-/* Begins an answer that turns the two IDs of a message round. */
+/* Begins an answer, which has the two IDs of the message in reverse. */
 static void begin_answer(const struct sim_gsi_message *message, enum sim_cm_message answer,
 			 uint8_t *mad)
 {
@@ -100,14 +101,14 @@ static void repeat(struct sim_cm *cm, const struct sim_gsi_message *message)
 	sim_cm_repeat(cm);
 }
 
-/* A REQ comes late to a connection that has ended. */
+/* Rejects a REQ that arrives late for a connection that has ended. */
 static void refuse_stale(struct sim_cm *cm, const struct sim_gsi_message *message)
 {
 	(void)cm;
 	reject(message, SIM_CM_ANSWERS_REQ, SIM_CM_REJ_STALE_CONNECTION, NULL, 0);
 }
 
-/* A REP comes again. Only the side that has asked for the connection has sent an RTU. */
+/* Repeats the RTU after a repeated REP. Only the active side has sent an RTU. */
 static void repeat_rtu(struct sim_cm *cm, const struct sim_gsi_message *message)
 {
 	if (sim_mad_message(cm->mad) == SIM_CM_RTU)
@@ -156,7 +157,7 @@ static void tell_rej(struct sim_cm *cm, const struct sim_gsi_message *message)
 	sim_cm_tell(cm, &event);
 }
 
-/* The attempt ends. */
+/* Ends an attempt to connect. */
 static void take_rej(struct sim_cm *cm, const struct sim_gsi_message *message)
 {
 	if (get(message, SIM_CM_REJ_REASON) == SIM_CM_REJ_STALE_CONNECTION)
@@ -166,7 +167,7 @@ static void take_rej(struct sim_cm *cm, const struct sim_gsi_message *message)
 	tell_rej(cm, message);
 }
 
-/* The QP of this side may have been used. */
+/* Ends an attempt after this side's QP may have been used. */
 static void take_late_rej(struct sim_cm *cm, const struct sim_gsi_message *message)
 {
 	sim_cm_enter_timewait(cm);
@@ -198,7 +199,8 @@ static void read_rep(const struct sim_cm *cm, const struct sim_gsi_message *mess
 	};
 }
 
-/* Another connection of this engine has the peer's QP: the peer has forgotten the connection. */
+/* Returns true if another connection of this engine has the peer's QP. The peer has forgotten that connection, which
+ * is ended if it is established. */
 static bool is_stale(struct sim_cm *cm, struct sim_cm_key qpn)
 {
 	struct sim_cm_manager *manager = cm->engine->cm;
@@ -256,7 +258,7 @@ static void take_rtu(struct sim_cm *cm, const struct sim_gsi_message *message)
 	tell(cm, SIM_CM_EVENT_RTU, message, SIM_CM_RTU_PRIVATE_DATA);
 }
 
-/* The peer ends the connection, also while this side does. */
+/* Lets the peer end the connection, also while this side ends it. */
 static void take_dreq(struct sim_cm *cm, const struct sim_gsi_message *message)
 {
 	cm->transaction_id = get(message, SIM_CM_NONE_TRANSACTION_ID);
@@ -278,7 +280,7 @@ static void take_drep(struct sim_cm *cm, const struct sim_gsi_message *message)
 	tell(cm, SIM_CM_EVENT_DREP, message, SIM_CM_DREP_PRIVATE_DATA);
 }
 
-/* The simulator has no path migration. */
+/* Refuses a LAP: the simulator has no path migration. */
 static void refuse_lap(struct sim_cm *cm, const struct sim_gsi_message *message)
 {
 	(void)cm;
@@ -382,14 +384,14 @@ void sim_cm_step(struct sim_cm *cm, enum sim_cm_message kind, const struct sim_g
 
 /* --- requests --- */
 
-/* Makes a communication for a request. NULL: there is no room, and the peer repeats its request. */
+/* Makes a communication for a request. Returns NULL if there is no room; the peer then repeats its request. */
 static struct sim_cm *make(struct sim_cm_manager *manager, const struct sim_gsi_message *message)
 {
 	const struct vb_why why = manager->engine->why;
 	struct sim_cm *cm;
 
 	if (sim_cm_create(manager->engine, NULL, &cm)) {
-		/* The refusal is not the program's. */
+		/* Restores the last reason, because this refusal is not of a call of the program. */
 		manager->engine->why = why;
 		sim_gsi_drop(message, SIM_DISCARD_CM_FULL, VB_WHY_DROP_CM_FULL, manager->table.live,
 			     0);
@@ -583,7 +585,7 @@ struct sim_cm *sim_cm_find(const struct sim_cm_manager *manager, const uint8_t *
 	}
 }
 
-/* A message to no communication. */
+/* Answers a message that belongs to no communication. */
 static void receive_unknown(const struct sim_gsi_message *message, enum sim_cm_message kind)
 {
 	if (kind == SIM_CM_DREQ)

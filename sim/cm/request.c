@@ -146,7 +146,7 @@ static bool read_type(const uint8_t *mad, enum ibv_qp_type *type)
 	}
 }
 
-/* Returns a LID of the REQ, or that of the LRH if the path is routed. */
+/* Returns a LID of the REQ; that of the LRH if the path is routed. */
 static uint16_t lid_of(const uint8_t *mad, enum sim_cm_field field, uint16_t lrh)
 {
 	const uint16_t lid = (uint16_t)sim_mad_get(mad, field);
@@ -183,7 +183,7 @@ static void read_path(const struct sim_gsi_message *message, struct sim_cm_path 
 	grh->hop_limit = (uint8_t)(route->hop_limit ? route->hop_limit : hop_limit);
 }
 
-/* Finds the GID of the port that the REQ names. InfiniBand without a GRH may name none. */
+/* Finds the GID that the REQ names in the port's table. On InfiniBand, a REQ without a GRH may name none. */
 static bool find_gid(const struct sim_gsi_message *message, struct sim_cm_path *path)
 {
 	static const union ibv_gid none;
@@ -200,14 +200,14 @@ static bool find_gid(const struct sim_gsi_message *message, struct sim_cm_path *
 	return index >= 0;
 }
 
-/* Returns true if the QP of this side can use the path. */
+/* Returns true if the QP of this side can use the path to the peer. */
 static bool leads_back(struct sim_device *device, const struct sim_cm_path *path)
 {
 	struct sim_path resolved = {0};
 	const struct vb_why why = device->engine->why;
 	const bool right = !sim_path_resolve(device, &path->attr, &resolved) && !resolved.multicast;
 
-	/* The refusal is not the program's. */
+	/* Restores the last reason, because this refusal is not of a call of the program. */
 	device->engine->why = why;
 	return right;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is sent: the messages of a communication and their repetition, and answers without one. */
+/* Sending: the messages of a communication, their repetition, and answers that belong to no communication. */
 #include "sim/cm/private.h"
 
 #include "sim/base/refuse.h"
@@ -83,7 +83,7 @@ static void put_private(uint8_t *mad, enum sim_cm_message message,
 	sim_mad_put(mad, rows[message].private_data, private_data->data, private_data->bytes);
 }
 
-/* Begins a message that names both communications. They stand at the same places in all messages. */
+/* Begins a message with both communication IDs. They are at the same offsets in all messages. */
 static void begin(const struct sim_cm *cm, enum sim_cm_message message, uint8_t *mad)
 {
 	sim_mad_begin(mad, message, cm->transaction_id);
@@ -120,8 +120,8 @@ static void send_and_wait(struct sim_cm *cm, enum sim_cm_state state)
 	sim_cm_repeat(cm);
 }
 
-/* The last repetition of a message has drawn no answer: the event that follows, and whether the QPN
- * goes into timewait. */
+/* The event when the last repetition of a message has got no answer, and whether the QPN then goes into
+ * timewait. */
 static const struct {
 	enum sim_cm_event_kind event;
 	bool timewait;

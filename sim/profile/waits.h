@@ -10,7 +10,7 @@
 
 #define SIM_TIMEOUT_CODES 32
 
-/* A tick of the kernel's timers. */
+/* The length of a tick of the kernel's timers, in ns. */
 extern const uint64_t sim_tick_ns;
 
 /*
@@ -19,12 +19,12 @@ extern const uint64_t sim_tick_ns;
  * costs a retry. Then come regular waits, and each costs a retry.
  */
 struct sim_ack_floor {
-	uint8_t lowest;	       /* a lower timeout waits as long as this one */
-	uint8_t timeouts;      /* a regular wait is so many timeouts long */
-	uint8_t retries_for_0; /* with retry_cnt 0 the adapter retries so often */
+	uint8_t lowest;	       /* a lower timeout counts as this one */
+	uint8_t timeouts;      /* the length of a regular wait, in timeouts */
+	uint8_t retries_for_0; /* how often the adapter retries with retry_cnt 0 */
 	uint8_t early_count;
 	uint32_t early_us[11];
-	uint32_t tolerance_us; /* an early wait may be so much longer than the timeout */
+	uint32_t tolerance_us; /* an early wait may be longer than the timeout by this time */
 };
 
 extern const struct sim_ack_floor sim_ack_floor;

@@ -27,12 +27,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while a rule ru
 static bool enabled;
 unsigned int check_alerts;
 
-/* What a call of a verb needs, made from the tables of hooks, so that a call asks no rule that
- * does not want it. The last function of each list is NULL. */
+/* The functions to call before and after a verb, collected from the tables of hooks: a call does not ask
+ * rules that have no hook for its verb. NULL ends each list. */
 static struct needs {
 	uint8_t kind; /* enum object_kind of the first argument; OBJECT_KINDS: another one */
 	bool after_success, after_failure;
-	/* track.c is the last one before the verb, and the first one after it. */
+	/* In before[], track.c comes last; in after[], it comes first. */
 	void (*before_rarely[RULE_COUNT + 1])(struct check_call *check);
 	void (*before[2 * RULE_COUNT + 2])(struct check_call *check);
 	void (*after[RULE_COUNT + 2])(struct check_call *check);
@@ -114,7 +114,8 @@ const char *check_work_name(const struct work *work, char *text, size_t size_byt
 
 /* --- the layer --- */
 
-/* A program may give any pointer: what neither the sanitizer nor the layers know is not read. */
+/* Returns the QP, entered if it is new. A program may give any pointer: one that neither the sanitizer nor
+ * the layers know is not read. */
 static CHECK_RARE struct check_qp *new_qp(struct ibv_qp *qp)
 {
 	struct layer_object found;
@@ -129,7 +130,7 @@ static CHECK_RARE struct check_cq *new_cq(struct ibv_cq *cq)
 	return layer_object_find(cq, &found) ? object_cq(cq) : NULL;
 }
 
-/* Describes the call. Enters its object if that was made out of sight. */
+/* Fills in the description of the call. Enters the QP or CQ of the call if it is unknown. */
 static inline __attribute__((always_inline)) void describe(struct check_call *check,
 							   struct layer_call *call,
 							   const struct needs *need)
@@ -151,7 +152,7 @@ static inline __attribute__((always_inline)) void describe(struct check_call *ch
 	}
 }
 
-/* What rules with wanted() look at is in the lists of before(). */
+/* Calls look() of all rules without wanted(). For rules with wanted(), look() is in the lists of before(). */
 static void look(struct check_call *check)
 {
 #define CALL(name)                                   \
@@ -161,7 +162,7 @@ static void look(struct check_call *check)
 #undef CALL
 }
 
-/* Returns true if the lock is taken: a process with one thread needs none. */
+/* Takes the lock unless the process has one thread. Returns true if it is taken. */
 static bool enter(void)
 {
 	const bool locks = !__libc_single_threaded;
@@ -200,7 +201,7 @@ static int before(struct layer_call *call)
 	return 0;
 }
 
-/* Such a call has freed the object; if the call has failed, track.c shows the object again. */
+/* Returns true for a verb that frees its object. If the verb has failed, track.c enters the object again. */
 static bool ends_object(const struct layer_call *call)
 {
 	return call->verb == LAYER_destroy_qp || call->verb == LAYER_destroy_cq;
@@ -326,8 +327,9 @@ static void release_child(void)
 }
 
 /*
- * fork() calls the handler first that was registered last. The sanitizer's lock is taken before those of
- * backends and tables, as in a verb: so its handler is registered when these have theirs.
+ * fork() calls the handlers of pthread_atfork(3) in reverse order of their registration. The sanitizer's
+ * lock must be taken before those of backends and tables, as in a verb, so this handler is registered after
+ * theirs: when the first object exists.
  */
 void check_watch_forks(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the rules of the sanitizer are made of. A rule is a file with a struct check_rule. Its functions
- * run under the sanitizer's lock, in any thread; they call no verb of the program's objects but
- * vb_completion_why(), queries of GIDs and P_Keys, and those of src/check/look.h.
+ * The interface between the sanitizer and its rules. A rule is a file with a struct check_rule. Its
+ * functions are called with the sanitizer's lock held, by any thread. They call no verb of the program's
+ * objects but vb_completion_why(), queries of GIDs and P_Keys, and those of src/check/look.h. A "work" is a
+ * work request in flight (work.h).
  */
 #ifndef SRC_CHECK_CHECK_H
 #define SRC_CHECK_CHECK_H
@@ -13,19 +14,20 @@
 /* A call of a verb. */
 struct check_call {
 	const struct layer_call *call;
-	uint64_t *state; /* track.c's own, from before() to after() */
+	uint64_t *state; /* for track.c only: a number that it keeps from before() to after() */
 	struct spot spot;
-	/* The object of the verb if it is a QP or a CQ, else NULL. After a verb that ends the object: NULL. */
+	/* The first argument of the verb if it is a QP or a CQ; else NULL. NULL after a verb that has ended
+	 * it. */
 	struct check_qp *qp;
 	struct check_cq *cq;
-	/* A before() or a posted() sets this to have all after() of the verb called: also those that
-	 * have nothing to do after a success. */
+	/* A before() or posted() sets this so that after() is called also after a success, when hooks with
+	 * after_failure_only would be skipped. */
 	bool wants_after;
 };
 
 struct check_hook {
 	enum layer_verb verb;
-	/* Before the verb and after it; after it has failed, too. Either may be NULL. */
+	/* Called before the verb, and after it, whether it has succeeded or failed. Either may be NULL. */
 	void (*before)(struct check_call *check);
 	void (*after)(struct check_call *check);
 	bool before_rarely; /* before() has nothing to do for a QP without alerts */
@@ -33,51 +35,57 @@ struct check_hook {
 	bool after_failure_only;
 };
 
-/* A function that is not needed is NULL. */
+/* Functions that a rule does not need are NULL. */
 struct check_rule {
-	const struct check_hook *hooks; /* the last one has no function */
-	/* A WR is given to the device: before the verb. qp is NULL for a receive of an SRQ. */
+	const struct check_hook *hooks; /* ended by a hook without functions */
+	/* Called for each WR of a post, before the verb. qp is NULL for a receive of an SRQ. */
 	void (*posted)(struct check_call *check, struct check_qp *qp, struct work *work);
-	/* posted() is called only for works of SRQs, with SGEs that do not fit, of QPs with alerts, and
-	 * while check_alerts is not 0: for other works it has nothing to do. */
+	/*
+	 * Set if posted() has nothing to do for most works. It is then called only for works of SRQs, works
+	 * with SGEs that are not in MRs of their PD, works of QPs with alerts, and all works while
+	 * check_alerts is not 0.
+	 */
 	bool posted_rarely;
-	/* The completion of a work has been polled, or of a later work of the same send queue. wc: of
-	 * this work; NULL: it is not signalled, and a later one has succeeded. */
+	/*
+	 * Called when the completion of a work has been polled, or that of a later work of the same send
+	 * queue. wc is the work's own completion; NULL if the work is unsignalled and a later one has
+	 * succeeded.
+	 */
 	void (*done)(struct check_call *check, struct check_qp *qp, struct work *work,
 		     const struct ibv_wc *wc);
-	/* done() is called only for works that have failed, those of QPs with alerts or an SRQ, and while
-	 * check_alerts is not 0. */
+	/* Set if done() needs to be called only for failed works, works of QPs with alerts or of SRQs, and
+	 * all works while check_alerts is not 0. */
 	bool done_rarely;
-	/* done() is called only for targets, for works that have failed, and while check_alerts is not 0. */
+	/* Set if done() needs to be called only for works that the adapter writes to, failed works, and all
+	 * works while check_alerts is not 0. */
 	bool done_targets;
-	/* A failed completion, or any one while check_alerts is not 0, is in the program's memory, which
-	 * the rule may change. */
+	/* Called when a failed completion has been polled, or any completion while check_alerts is not 0. wc
+	 * is in the program's memory, and the rule may change it. */
 	void (*polled)(struct check_call *check, struct check_qp *qp, struct ibv_wc *wc);
-	/* A work leaves its queue without a completion: the QP or SRQ is destroyed or the QP is
-	 * reset; qp is NULL for an SRQ. */
+	/* Called when a work leaves its queue without a completion, because the QP or SRQ is destroyed or
+	 * the QP is reset. qp is NULL for an SRQ. */
 	void (*dropped)(struct check_call *check, struct check_qp *qp, struct work *work);
-	/* A work that was posted leaves its queue: the device has not accepted it. */
+	/* Called when a work leaves its queue because the device has refused it after posted() was called. */
 	void (*refused)(struct check_call *check, struct check_qp *qp, struct work *work);
-	/* Before any verb, for what is looked at each time. */
+	/* Called before each verb. */
 	void (*look)(struct check_call *check);
-	/* The process is about to call fork(2). */
+	/* Called before fork(2). */
 	void (*forking)(void);
-	/* Returns false if the options do not ask for the rule: its hooks and look() are not called then. Its
-	 * other functions ask for that themselves. NULL: each program has the rule. */
+	/* Returns false if the options do not ask for the rule: then its hooks and look() are never called.
+	 * The other functions must check this themselves. NULL: the rule is always on. */
 	bool (*wanted)(const struct vb_check_options *options);
-	/* The process ends, or the sanitizer is disabled: forget all. */
+	/* Called when the process ends or the sanitizer is disabled: the rule forgets all. */
 	void (*end)(void);
 	void (*begin)(const struct vb_check_options *options);
 };
 
 /*
- * Of a function that a rule calls rarely. What the function needs costs nothing in the common case then:
- * it is not inlined into the one that is called for each work request.
+ * For functions that a rule calls rarely. They are not inlined into the function that is called for each
+ * work request, so that the common case does not pay for them.
  */
 #define CHECK_RARE __attribute__((noinline, cold))
 
-/* What makes each post of the process worth a closer look: a rule whose posted() is of rare use sets its
- * part. */
+/* The bits of check_alerts. A rule sets its bit while posted_rarely and done_rarely must not skip any work. */
 enum {
 	CHECK_ALERT_FAILED = 1 << 0, /* rule_completion.c */
 	CHECK_ALERT_LOST = 1 << 1,   /* rule_memory.c */
@@ -88,29 +96,29 @@ enum {
 
 extern unsigned int check_alerts; /* 0: nothing does */
 
-/* Each argument of the call as a pointer or number. */
+/* Returns an argument of the call, as a pointer. */
 static inline void *check_pointer(const struct check_call *check, unsigned int index)
 {
 	return (void *)(uintptr_t)check->call->arguments[index];
 }
 
-/* Runs fn for each work in flight, of all queues; qp is NULL for the works of an SRQ. */
+/* Calls fn for each work in flight, of all queues. qp is NULL for the works of an SRQ. */
 void check_each_work(void (*fn)(struct check_qp *qp, struct work *work, void *arg), void *arg);
 
-/* The name of an object, such as "QP 0x11 of sim0" or "cq1 of sim0", in text of size_bytes bytes (64 are
- * enough). */
+/* Writes the name of an object, such as "QP 0x11 of sim0" or "cq1 of sim0", to `text` of size_bytes bytes
+ * (64 are enough). Returns `text`. */
 const char *check_name(const void *handle, char *text, size_t size_bytes);
 
-/* What a work is called in a report, such as "the SEND with wr_id 7". */
+/* Writes the name of a work in reports, such as "the SEND with wr_id 0x7", to `text`. Returns `text`. */
 const char *check_work_name(const struct work *work, char *text, size_t size_bytes);
 
-/* rule_memory.c: looks whether the program has unmapped memory of a work. Call it when the memory cannot
- * be read. seen: the last verb at which it could be; NULL: it cannot be read when the work is posted. */
+/* rule_memory.c: reports if the program has unmapped memory of a work. Call it when the memory cannot be
+ * read. `seen` is the last verb before which it could be read; NULL: it could not when the work was posted. */
 void memory_missing(const struct check_call *check, const struct check_qp *qp, struct work *work,
 		    const struct spot *seen);
 
-/* rule_memory.c: looks whether the program has freed memory of a work since a verb, if that can be known.
- * Returns true if it has. */
+/* rule_memory.c: reports if the program has freed memory of a work since the verb `seen`. Returns true if it
+ * has; false also if that cannot be known. */
 bool memory_freed(const struct check_call *check, const struct check_qp *qp, struct work *work,
 		  const struct spot *seen);
 
@@ -118,13 +126,13 @@ bool memory_freed(const struct check_call *check, const struct check_qp *qp, str
  * the peer, since the work was posted. */
 bool buffer_may_be_written(const struct work *work);
 
-/* Hold the lock of the sanitizer outside a verb. check_try_hold() returns false, and holds nothing, if
- * another thread does. */
+/* Take and release the sanitizer's lock outside a verb. check_try_hold() returns false if another thread has
+ * the lock. */
 void check_hold(void);
 bool check_try_hold(void);
 void check_release(void);
 
-/* The rules, in the order in which they are called: rule_buffer and so on. */
+/* The names of all rules, in the order of their calls: rule_buffer and so on. */
 #define CHECK_RULES(RULE) \
 	RULE(buffer)      \
 	RULE(memory)      \

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The sanitizer and the life of its process. */
+/* Starting and ending the sanitizer with the process. */
 #ifndef SRC_CHECK_ENABLE_H
 #define SRC_CHECK_ENABLE_H
 
-/* The library stays loaded after dlclose(3), so that it sets the status when the process exits. */
+/* Keeps the library loaded after dlclose(3): it must set the exit status at the end of the process. */
 void check_keep_loaded(void);
 
-/* Lets the rules look a last time. Returns the status with which the process is to exit; 0: its own. */
+/* Ends the sanitizer. Returns the status with which the process is to exit; 0: the program's own status
+ * counts. */
 int check_finish(void);
 
 #endif /* SRC_CHECK_ENABLE_H */

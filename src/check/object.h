@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of the program as the sanitizer knows them. An object that is older than the sanitizer,
- * or was made out of its sight, is entered at its first use. The caller holds the lock of the sanitizer.
+ * The program's objects as the sanitizer knows them. An object that existed before the sanitizer, or that
+ * was made without a verb, is entered at its first use. The caller holds the sanitizer's lock.
  */
 #ifndef SRC_CHECK_OBJECT_H
 #define SRC_CHECK_OBJECT_H
@@ -18,12 +18,12 @@ enum object_kind {
 	OBJECT_KINDS,
 };
 
-/* rule_event.c: events that the program got and acknowledged. */
+/* rule_event.c: counts the events that the program got and acknowledged. */
 struct event_count {
 	uint64_t got, acked;
 	pthread_t thread;     /* of the first call */
 	bool several_threads; /* another thread got or acknowledged one, too */
-	bool reported;	      /* that the object is destroyed without acknowledgements */
+	bool reported;	      /* the destruction without acknowledgements was reported */
 	struct spot last_got;
 };
 
@@ -34,13 +34,14 @@ struct object {
 	const void *handle;	     /* such as the struct ibv_qp */
 	enum object_kind kind;
 	struct ibv_context *context;
-	struct spot made;	  /* unknown: it was made out of sight */
+	struct spot made; /* where the object was made; unknown if it was not made by a verb */
 	struct event_count async; /* rule_event.c: asynchronous events of the object */
 };
 
 struct domain;
 
-/* Who has polled the failure of a QP, or has moved it to ERR. */
+/* What a thread knows of the failure of a QP: nothing; that it has failed, but the thread may not have seen
+ * it yet; or that it has failed. rule_lost.c. */
 enum qp_failure { QP_WORKS, QP_FAILED_UNSEEN, QP_FAILED };
 
 struct check_cq {
@@ -53,14 +54,14 @@ struct check_cq {
 	/* rule_event.c */
 	struct event_count events;
 	struct {
-		/* The last ibv_req_notify_cq(), among the ticks of QPs; 0: the CQ is not armed, or
-		 * it was polled until it was empty since then. */
+		/* The tick of the last ibv_req_notify_cq(); 0: the CQ is not armed, or was polled until it
+		 * was empty since then. */
 		uint64_t tick;
 		uint64_t number; /* of the last post before it */
 		struct spot spot;
 		pthread_t thread;
 		bool solicited_only;
-		bool sure; /* the CQ is armed, and was empty at some time after that */
+		bool sure; /* the CQ is armed, and was empty at some moment after that */
 	} armed;
 	bool event_unpolled; /* an event was got, and the CQ has not been polled since */
 	bool polled;	     /* polled_by is known */
@@ -98,7 +99,7 @@ struct check_qp {
 	struct check_cq *send_cq, *recv_cq; /* NULL: none */
 	struct check_srq *srq;		    /* NULL: none */
 	struct work_queue sends, receives;
-	/* What ibv_modify_qp() has set since the last reset, and where. */
+	/* The attributes that ibv_modify_qp() has set since the last reset, and their mask. */
 	struct ibv_qp_attr attr;
 	int attr_mask;
 	enum ibv_qp_state state;
@@ -108,13 +109,15 @@ struct check_qp {
 	struct spot failure_polled;
 	/* rule_memory.c */
 	bool ended_live; /* a verb is about to destroy or reset the QP while its sends are carried out */
-	/* rule_event.c: when the QP had its first receive completed, and when its works began to fail; 0:
-	 * not yet. */
+	/* rule_event.c: the ticks when the first receive of the QP completed, and when its works began to
+	 * fail; 0: not yet. */
 	uint64_t received_tick, broken_tick;
 	/* rule_queue.c */
-	uint32_t unsignalled; /* counts the last sends that were posted and are not signalled */
+	uint32_t
+		unsignalled; /* counts the unsignalled sends that were posted last, without a gap */
 	bool full_reported;
-	/* What makes a post worth a closer look: a rule whose functions are of rare use sets its part. */
+	/* Alerts: while one is set, rules with posted_rarely, done_rarely or before_rarely are called for
+	 * the QP. Each rule sets its own. */
 	union {
 		struct {
 			uint8_t failure;     /* rule_lost.c: enum qp_failure */
@@ -140,9 +143,10 @@ struct check_qp {
 	bool drops_receives;	/* the reset that is running has dropped receives */
 	bool lost_receives;	/* the last reset has */
 	uint64_t receives_then; /* of receives: the tail after the last reset */
-	/* A send for which the peer had no receive: its number; 0: there is none. */
+	/* The number of a send for which the peer had no receive; 0: none. */
 	uint64_t unreceived;
-	uint64_t unreceived_ns, unreceived_naks; /* the time, and the peer's RNR NAKs until then */
+	uint64_t unreceived_ns,
+		unreceived_naks; /* then: the time, and how many RNR NAKs the peer had sent */
 	/* rule_order.c: counts the posted messages that take a receive of the peer, and the completed
 	 * receives. */
 	uint64_t messages, received;
@@ -154,23 +158,24 @@ struct check_mr {
 	struct object object;
 	struct check_mr *next_lkey; /* in the bucket of the lkey */
 	const struct ibv_pd *pd;
-	uint64_t addr; /* of its first byte, as work requests name it */
+	uint64_t addr; /* of the first byte, as work requests name it (iova) */
 	uint64_t length_bytes;
-	const void *memory; /* its first byte in this process; NULL: none, or unknown */
+	const void *
+		memory; /* the first byte in this process; NULL if it is not in this process, or unknown */
 	uint32_t lkey, rkey;
 	int access;
-	struct spot ended; /* of an MR that has ended; its keys are remembered */
-	uint64_t number;   /* of the registration, in the process, from 1 */
+	struct spot ended; /* where the MR has ended; an ended MR is kept for its keys */
+	uint64_t number;   /* counts the registrations of the process, from 1 */
 };
 
-/* Returns the object, or NULL. */
+/* Find an object. Return NULL if it is unknown. */
 struct check_cq *object_find_cq(const struct ibv_cq *cq);
 struct check_qp *object_find_qp(const struct ibv_qp *qp);
 struct check_srq *object_find_srq(const struct ibv_srq *srq);
 struct check_mr *object_find_mr(const struct ibv_mr *mr);
 
-/* The same, but enter an object that is unknown; NULL without memory. cap and signals_all of a QP are
- * those of its creation; cap NULL: unknown. */
+/* As above, but enter an object that is unknown. Return NULL without memory. cap and signals_all of a QP are
+ * those of its creation; a NULL cap means that they are unknown. */
 struct check_cq *object_cq(struct ibv_cq *cq);
 struct check_srq *object_srq(struct ibv_srq *srq);
 struct check_qp *object_qp(struct ibv_qp *qp);
@@ -180,7 +185,7 @@ struct check_mr *object_mr(struct ibv_mr *mr, int access);
 /* Returns the QP of a completion; NULL: unknown. */
 struct check_qp *object_find_qpn(const struct ibv_context *context, uint32_t qpn);
 
-/* Returns a live MR by its lkey, of the PD if there are several; NULL: none. */
+/* Returns a live MR by its lkey; if several have the lkey, that of the PD. NULL: none. */
 struct check_mr *object_find_lkey(const struct ibv_context *context, uint32_t lkey,
 				  const struct ibv_pd *pd);
 
@@ -198,24 +203,23 @@ void object_set_attr(struct check_qp *qp, const struct ibv_qp_attr *attr, int ma
 struct check_mr *object_search_mr(bool (*matches)(const struct check_mr *mr, const void *arg),
 				  const void *arg);
 
-/* Takes an object out while a verb ends it, so that another thread may enter a new one of the same
- * address. One of the functions below follows. */
+/* Removes an object from the tables while a verb ends it, because another thread may enter a new object at
+ * the same address. One of the three functions below must follow. */
 void object_hide(struct object *object);
 
-/* The verb has failed. */
+/* Enters the object again: the verb has failed. */
 void object_show(struct object *object);
 
-/* The verb has ended the QP, CQ or SRQ: frees it. */
+/* Frees the object: the verb has ended the QP, CQ or SRQ. */
 void object_free(struct object *object);
 
-/* The verb has ended the MR. Its keys are remembered; the oldest ended ones are forgotten. */
+/* Keeps the MR that the verb has ended, for its keys. Only the last ones are kept. */
 void object_end_mr(struct check_mr *mr, const struct spot *ended);
 
-/* Returns the first object of a kind; the others are at next_of_kind. MRs that have ended are not in
- * the list. */
+/* Returns the first object of a kind; next_of_kind leads to the others. Ended MRs are not in this list. */
 struct object *object_first(enum object_kind kind);
 
-/* Returns how often an object has left: a pointer to an object is valid while this stays the same. */
+/* Counts the removals of objects: a pointer to an object is valid while this number stays the same. */
 uint64_t object_changes(void);
 
 /* Forgets all. */

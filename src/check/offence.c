@@ -2,6 +2,7 @@
 #include "src/check/offence.h"
 
 #include "src/base/count.h"
+#include "src/base/fnv.h"
 #include "src/check/suppress.h"
 #include "src/explain/sink.h"
 
@@ -33,10 +34,10 @@ static bool aborts;
 static uint64_t counts[RULE_NUMBERS]; /* by rule; of all rules: counts[0] */
 static uint64_t repeated_count;
 
-/* The findings that were reported, by rule and places. */
+/* The reported findings. Two findings are the same if rule and places are. */
 static struct known {
 	enum vb_rule rule;
-	uint64_t places; /* a number that stands for their texts */
+	uint64_t places; /* hash_places() */
 } known[KNOWN_MAX];
 static unsigned int known_count;
 
@@ -79,7 +80,7 @@ struct text {
 
 static void add(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Cuts what is too long. */
+/* Appends to the text, and cuts what does not fit. */
 static void add(struct text *text, const char *format, ...)
 {
 	const size_t room = sizeof(text->bytes) - text->length;
@@ -95,7 +96,7 @@ static void add(struct text *text, const char *format, ...)
 
 /* The places of a finding, as they are printed. */
 struct described {
-	struct place at, until; /* until: text is "" unless the finding has it */
+	struct place at, until; /* until: its text is "" if the finding has only `at` */
 };
 
 static void describe(const struct offence_place *places, struct described *found)
@@ -160,32 +161,24 @@ static void print(const struct rule *rule, const struct offence_place *places,
 
 /* --- which findings are reported --- */
 
-/* Continues a number that stands for texts: FNV-1a. */
-static uint64_t add_to_hash(uint64_t hash, const void *bytes, size_t length_bytes)
-{
-	for (size_t i = 0; i < length_bytes; i++)
-		hash = (hash ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
-/* The innermost address of a place does not do: without optimisation it is in an inline function of
- * <infiniband/verbs.h>, and the same for the whole source. */
+/* Hashes the texts of the places. The innermost address alone would not tell two places apart: without
+ * optimisation it is in an inline function of <infiniband/verbs.h>, which a source has once. */
 static uint64_t hash_places(const struct offence_place *places, const struct described *found)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	uint64_t hash = FNV_BASIS;
 
 	for (unsigned int i = 0; i < OFFENCE_PLACES_MAX && places[i].label; i++) {
 		const char *text = found[i].at.text;
 
 		if (*text)
-			hash = add_to_hash(hash, text, strlen(text) + 1);
+			hash = fnv_add(hash, text, strlen(text) + 1);
 		else
-			hash = add_to_hash(hash, &places[i].spot.frames[0], sizeof(void *));
+			hash = fnv_add(hash, &places[i].spot.frames[0], sizeof(void *));
 	}
 	return hash;
 }
 
-/* Returns false if the finding is known; notes it. */
+/* Returns true, and remembers the finding, if it was not reported before. */
 static bool is_new(enum vb_rule rule, const struct offence_place *places,
 		   const struct described *found)
 {

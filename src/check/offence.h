@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the sanitizer has found: it is printed, counted, and decides how the process exits. */
+/* Reports findings: prints and counts them, and computes the exit status of the process. */
 #ifndef SRC_CHECK_OFFENCE_H
 #define SRC_CHECK_OFFENCE_H
 
@@ -11,7 +11,8 @@
 struct offence_place {
 	const char *label; /* such as "posted"; NULL: none, and none follow */
 	struct spot spot;
-	/* Of a change that no verb has made: spot and until are the verbs before and after it. */
+	/* For a change that no verb has made: `spot` and `until` are the verbs before and after it. Else
+	 * NULL. */
 	const struct spot *until;
 };
 
@@ -21,20 +22,20 @@ struct offence_place {
 int offence_start(const struct vb_check_options *options);
 
 /*
- * Reports a finding, unless it is suppressed or has been reported at these places. format says what
- * has happened, and to which object. Any thread may call it; it changes no errno.
+ * Reports a finding, unless it is suppressed or was reported at the same places. `format` says what has
+ * happened, and to which object. Any thread may call it; errno stays.
  */
 void offence_report(enum vb_rule rule, const struct offence_place places[OFFENCE_PLACES_MAX],
 		    const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-/* Prints how often findings were repeated. Returns the status with which the process is to exit; 0:
- * its own. */
+/* Prints how many findings there were. Returns the status with which the process is to exit; 0: the
+ * program's own status counts. */
 int offence_end(void);
 
 /* Forgets all findings that were reported, for the child of fork(2). Call this with the lock held. */
 void offence_forget(void);
 
-/* Hold the lock of the findings, for fork(2). */
+/* Take and release the lock of the findings, for fork(2). */
 void offence_lock(void);
 void offence_unlock(void);
 

@@ -8,8 +8,8 @@
 #include <valgrind/memcheck.h>
 #endif
 
-/* The guard's copies are not instrumented: on other processors they are made by functions that
- * AddressSanitizer replaces. */
+/* On x86-64 the guard copies without instrumented functions. On other processors its copies go through
+ * functions that AddressSanitizer replaces. */
 #if defined(__x86_64__)
 #define COPIES_UNSEEN true
 #else
@@ -23,7 +23,7 @@
 #define SHADOW_USER	   0xf7
 
 #define GRANULE	   8
-#define BITS_BYTES 256 /* whose bits memcheck is asked for at once */
+#define BITS_BYTES 256 /* bytes for which memcheck is asked at once */
 
 /* The functions of AddressSanitizer's run-time library, which is part of the program. */
 static struct {
@@ -135,8 +135,8 @@ static bool asan_is_freed(const void *memory, size_t length_bytes)
 	return false;
 }
 
-/* Calls fn for each run of whole granules whose byte of the shadow has a value. Returns whether there is
- * one. */
+/* Calls fn, if it is not NULL, for each run of whole granules whose shadow byte has the value. Returns true
+ * if there is such a run. */
 static bool each_run(const void *memory, size_t length_bytes, uint8_t value,
 		     void (*fn)(const volatile void *memory, size_t length_bytes))
 {
@@ -178,7 +178,7 @@ void poison_watch(void (*touched)(const struct poison_access *access))
 
 /* --- memcheck --- */
 
-/* Returns true if all bytes can be accessed. */
+/* Returns true if memcheck says that all bytes can be accessed. */
 static bool is_addressable(const void *memory, size_t length_bytes)
 {
 #ifdef VERBENA_MEMCHECK

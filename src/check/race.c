@@ -72,7 +72,7 @@ static bool wanted(const struct vb_check_options *options)
 	return find_tsan();
 }
 
-/* Where the adapter says that it has done with a work. */
+/* Returns the address by which ThreadSanitizer orders the end of a work before its poll. */
 static void *sync_of(const struct work *work)
 {
 	return &syncs[work->number % SYNCS];
@@ -92,7 +92,8 @@ static void *fiber_of(struct check_qp *qp, bool send)
 	return *fiber;
 }
 
-/* The adapter's stack is that of the post. */
+/* Tells ThreadSanitizer of the adapter's accesses to the buffers. The stack in its report is that of the
+ * post. */
 static void access_buffers(const struct work *work)
 {
 	void *const *frames = (void *const *)work->posted.frames;
@@ -106,7 +107,7 @@ static void access_buffers(const struct work *work)
 	for (uint32_t i = 0; i < work->sge_count; i++) {
 		const struct work_sge *sge = &work->sges[i];
 
-		/* Two adapters may use one buffer; what the program makes of it is its own. */
+		/* A buffer may be given to two adapters at once: that is for the program to decide. */
 		if (sge->memory && sge->sge.length &&
 		    !share_found(work, sge->memory, sge->sge.length))
 			(work->target ? tsan.write : tsan.read)((void *)sge->memory,
@@ -155,7 +156,7 @@ static void end_queue(const struct work_queue *queue)
 		tsan.acquire(sync_of(work_at(queue, i)));
 }
 
-/* Adapters use no buffers of a QP that has failed. */
+/* Ends all works of a QP that has failed: adapters no longer use their buffers. */
 static void end_works(struct check_qp *qp)
 {
 	if (!qp)

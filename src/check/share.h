@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that several works in flight use. */
+/* Finds memory that several works in flight use. */
 #ifndef SRC_CHECK_SHARE_H
 #define SRC_CHECK_SHARE_H
 

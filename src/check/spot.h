@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the program has called a verb: kept as addresses, described only in a report. */
+/* A place where the program has called a verb. It is kept as addresses and described only in a report. */
 #ifndef SRC_CHECK_SPOT_H
 #define SRC_CHECK_SPOT_H
 
@@ -13,7 +13,7 @@
 #define SPOT_NO_VERB ((enum layer_verb)LAYER_VERBS)
 #define SPOT_FORK    ((enum layer_verb)(LAYER_VERBS + 1))
 
-/* All 0: unknown. */
+/* All members are 0 if the place is unknown. */
 struct spot {
 	/* See place_callers(). Without optimisation, the innermost call outside Verbena is in a verb
 	 * that a header defines, and the program's is the next one. */
@@ -25,7 +25,7 @@ struct spot {
 void spot_start(void);
 
 #define SPOT_OUTSIDE	256   /* a power of two */
-#define FRAME_BYTES_MAX 65536 /* of a function that keeps no frame pointer, or of a wrong number */
+#define FRAME_BYTES_MAX 65536 /* a larger distance is no frame */
 #define PAGE_BYTES	4096  /* the smallest one */
 
 /* For spot_take(): callers outside Verbena, of which a program has few; and the parts that are rare. */
@@ -38,7 +38,7 @@ static inline const void *_Atomic *spot_outside_of(const void *caller)
 	return &spot_outside[((uintptr_t)caller >> 1) % SPOT_OUTSIDE];
 }
 
-/* The caller's caller, if the caller keeps a frame pointer; else the value is any number. */
+/* Returns the caller's caller if the caller keeps a frame pointer; else any value. */
 static inline const void *spot_next_caller(const void *const *frame)
 {
 	const uintptr_t above = (uintptr_t)frame[0];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the environment asks for: VERBENA_CHECK. See verbena-run(1), --check. */
+/* Starts the sanitizer if VERBENA_CHECK asks for it: verbena-run(1), --check. */
 #include "src/check/enable.h"
 #include "src/check/options.h"
 
@@ -44,7 +44,7 @@ __attribute__((constructor)) static void begin(void)
 	exit(EXIT_WRONG_VARIABLE);
 }
 
-/* Streams would be flushed after this handler. */
+/* exit(3) calls this before it flushes the streams, so this flushes them. */
 static void exit_with(int status, void *arg)
 {
 	fflush(NULL);

@@ -18,8 +18,8 @@ static bool failed(const struct check_call *check)
 /* --- the rules --- */
 
 /*
- * Each of these calls the functions of the rules that have one. It names the rules, and does not go
- * through a table: so link-time optimisation leaves only the calls that are needed.
+ * Each of these functions calls one function of all rules that have it. They name the rules instead of going
+ * through a table, so that link-time optimisation leaves only the calls that are needed.
  */
 
 static CHECK_RARE void call_rare(struct check_call *check, struct check_qp *qp, struct work *work)
@@ -86,13 +86,13 @@ static CHECK_RARE void tell_polled(struct check_call *check, struct check_qp *qp
 
 /* --- posts --- */
 
-/* Returns how many WRs of a chain the device may take. */
+/* Returns the largest number of WRs of a chain that the device may take. */
 static uint64_t chain_max(const struct check_qp *qp, uint32_t limit)
 {
 	return qp && qp->knows_caps ? limit : WORKS_MAX;
 }
 
-/* mr: of the SGE's lkey; NULL: unknown. */
+/* Copies an SGE. mr is the MR of its lkey; NULL: unknown. */
 static inline void record_sge(struct work *work, uint32_t index, const struct ibv_sge *sge,
 			      const struct check_mr *mr, const struct ibv_pd *pd)
 {
@@ -119,7 +119,7 @@ static inline __attribute__((always_inline)) struct work *record(struct check_ca
 {
 	struct work *work;
 
-	/* A negative number is a large one here. */
+	/* As an unsigned number, a negative one is too large. */
 	if ((uint32_t)sge_count > (sges_max ? sges_max : SGES_MAX) || (sge_count && !sges))
 		return NULL;
 	work = work_add(queue, (uint32_t)sge_count);
@@ -321,7 +321,7 @@ static __attribute__((noinline)) void end_earlier(struct check_call *check, stru
 	}
 }
 
-/* work: that of the index. */
+/* Ends the send `work`, which has that index in its queue. */
 static inline __attribute__((always_inline)) void end_send(struct check_call *check,
 							   struct check_qp *qp, struct work *work,
 							   uint64_t index, const struct ibv_wc *wc,
@@ -349,7 +349,7 @@ static inline __attribute__((always_inline)) void end_receive(struct check_call 
 		work_leave(queue, 1);
 }
 
-/* Returns true if a failed completion is of the send queue: it does not say so itself. */
+/* Returns true if a failed completion is of the send queue. The completion itself does not say so. */
 static CHECK_RARE bool is_of_send(const struct check_call *check, const struct check_qp *qp,
 				  const struct ibv_wc *wc, uint64_t send, uint64_t receive)
 {
@@ -386,7 +386,7 @@ static inline __attribute__((always_inline)) void end_work(struct check_call *ch
 	struct work *work = work_at(queue, 0);
 	uint64_t index = 0;
 
-	/* Most often it is the first one. */
+	/* Most completions are of the oldest work. */
 	if (!work_count(queue) || !work_ends(work, wc->wr_id, false)) {
 		index = work_find(queue, wc->wr_id, false);
 		if (index == UINT64_MAX)
@@ -399,7 +399,7 @@ static inline __attribute__((always_inline)) void end_work(struct check_call *ch
 		end_send(check, qp, work, index, wc, false);
 }
 
-/* qp: that of the completion, or NULL. */
+/* qp is the QP of the completion, or NULL. */
 static inline __attribute__((always_inline)) void see_completion_of(struct check_call *check,
 								    struct check_qp *qp,
 								    struct ibv_wc *wc)
@@ -421,7 +421,7 @@ static __attribute__((noinline)) void see_completion(struct check_call *check, s
 	see_completion_of(check, object_find_qpn(check->call->context, wc->qp_num), wc);
 }
 
-/* Often, completions in a row are of one QP. */
+/* Completions in a row are often of one QP, which is then looked up once. */
 static void after_poll(struct check_call *check)
 {
 	struct ibv_wc *wc = check_pointer(check, 2);
@@ -434,7 +434,7 @@ static void after_poll(struct check_call *check)
 	}
 }
 
-/* Of ibv_start_poll() and ibv_next_poll(): NULL if the CQ was empty. */
+/* After ibv_start_poll() and ibv_next_poll(). The completion is NULL if the CQ was empty. */
 static void after_step(struct check_call *check)
 {
 	struct ibv_wc *wc = check_pointer(check, 1);
@@ -467,7 +467,7 @@ static void drop_all(struct check_call *check, struct check_qp *qp)
 
 /* --- objects that functions out of sight have ended --- */
 
-/* QPs that a function out of sight has ended still name the CQ. */
+/* QPs that ended without a verb may still name the CQ. */
 static void forget_cq(const struct check_cq *cq)
 {
 	for (struct object *object = object_first(OBJECT_QP); object;
@@ -492,7 +492,7 @@ static void forget_srq(const struct check_srq *srq)
 	}
 }
 
-/* Forgets an object whose address a new one has; NULL: there is none. */
+/* Forgets an old object at the address of a new one. NULL: there is none. */
 static void end_stale(struct object *object)
 {
 	if (!object)
@@ -734,7 +734,7 @@ static void after_reg_mr(struct check_call *check)
 	known->memory = check_pointer(check, 1);
 }
 
-/* All addresses and lengths are right. */
+/* A null MR has all addresses and lengths. */
 static void after_null_mr(struct check_call *check)
 {
 	struct check_mr *known = enter_mr(check, 0);
@@ -760,7 +760,7 @@ static void after_reg_other_mr(struct check_call *check)
 	known->memory = NULL;
 }
 
-/* Its addresses in work requests are those of iova. */
+/* Work requests address this MR from iova on. */
 static void after_reg_mr_iova(struct check_call *check)
 {
 	struct check_mr *known = enter_mr(check, (int)check->call->arguments[4]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Work requests in flight: posted, and no completion of it or of a later one has been polled. The
- * caller holds the lock of the sanitizer.
+ * Works: work requests in flight. A work request is in flight until its completion, or that of a later work
+ * request of its send queue, has been polled. The caller holds the sanitizer's lock.
  */
 #ifndef SRC_CHECK_WORK_H
 #define SRC_CHECK_WORK_H
@@ -17,12 +17,12 @@ struct work_sge {
 };
 
 struct work {
-	/* These are set before they are read. */
+	/* work_add() leaves these members unset: they are set before they are read. */
 	struct spot posted;
 	struct spot seen;    /* rule_buffer.c: the last verb at which the buffers had this sum */
 	uint64_t sum;	     /* rule_buffer.c */
 	uint64_t target_sum; /* of the buffers with TARGET_WHOLE, of their end with TARGET_TAIL */
-	/* work_add() sets all others to 0, or the post sets them. */
+	/* work_add() sets the other members to 0, or the post sets them. */
 	uint64_t wr_id;
 	uint64_t number; /* of the post, in the process, from 1 */
 	uint64_t remote_addr;
@@ -39,7 +39,7 @@ struct work {
 	enum { TARGET_OPEN, TARGET_HIDDEN, TARGET_SHARED, TARGET_WHOLE, TARGET_TAIL } watch;
 	bool send;	/* false: a receive */
 	bool signalled; /* a receive always is */
-	bool inlined;	/* the buffers are free since the post */
+	bool inlined;	/* inline data: the buffers may be used again after the post */
 	bool target;	/* the adapter writes to the buffers */
 	bool done;	/* of a receive that waits for earlier ones of its SRQ to leave the queue */
 	bool fits;	/* all SGEs are in MRs of the queue's PD */
@@ -76,7 +76,7 @@ void work_queue_free(struct work_queue *queue);
 /* Makes the ring larger. Returns false without memory. The places of works change. */
 bool work_queue_grow(struct work_queue *queue, uint32_t sge_count);
 
-/* Takes the last works out, which were not accepted. */
+/* Removes the last works of the queue, which the device has not accepted. */
 void work_take_back(struct work_queue *queue, uint64_t count);
 
 static inline uint64_t work_count(const struct work_queue *queue)
@@ -84,7 +84,7 @@ static inline uint64_t work_count(const struct work_queue *queue)
 	return queue->tail - queue->head;
 }
 
-/* Returns the work that was posted after `number` others. */
+/* Returns the work that was posted as number `number` of its queue, from 0. */
 static inline struct work *work_of(const struct work_queue *queue, uint64_t number)
 {
 	return &queue->works[number & (queue->capacity - 1)];
@@ -96,7 +96,7 @@ static inline struct work *work_at(const struct work_queue *queue, uint64_t inde
 	return work_of(queue, queue->head + index);
 }
 
-/* Sets what a post does not always set: a structure of this size would be cleared by a loop. */
+/* Sets the members that a post does not always set. Clearing the whole structure would take a loop. */
 static inline void work_reset(struct work *work)
 {
 	work->seen.frames[0] = NULL;
@@ -140,7 +140,7 @@ static inline bool work_ends(const struct work *work, uint64_t wr_id, bool faile
 /* Returns the index of the oldest such work; UINT64_MAX: none. */
 uint64_t work_find(const struct work_queue *queue, uint64_t wr_id, bool failed);
 
-/* Takes the oldest works out. */
+/* Removes the oldest works. */
 static inline void work_leave(struct work_queue *queue, uint64_t count)
 {
 	queue->head += count;

@@ -31,8 +31,9 @@ static const struct cli_option options[] = {
 	 "the project's,\nelse memory]",
 	 NULL, cli_take_text, offsetof(struct arguments, wire)},
 	{"world", 0, "NAME",
-	 "whose processes share the devices [VERBENA_WORLD, else the\nproject's, else one for each "
-	 "user]",
+	 "processes with the same NAME share the devices\n[VERBENA_WORLD, else the project's, else "
+	 "one "
+	 "for each user]",
 	 NULL, cli_take_text, offsetof(struct arguments, world)},
 	{0},
 };
@@ -200,8 +201,8 @@ static int choose_wires(const struct arguments *arguments, struct vb_project *pr
 	return cli_bad_usage(&cli_devices, "%s", error.text);
 }
 
-/* Without the project's trace, which would overwrite the trace of the last run. Devices that other
- * processes see are shown as these see them. */
+/* Configures the simulator without the project's trace, which would overwrite that of the last run. With a wire
+ * to other processes, it takes the real clock, so that the devices are those that these processes see. */
 static int configure(struct vb_project *project)
 {
 	struct vb_sim_config *config = &project->sim;

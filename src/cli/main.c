@@ -81,12 +81,21 @@ const char *cli_find_backend(const struct cli_command *command, const char *name
 	return NULL;
 }
 
+/* Looks for -h and --help before any option is read, so that they work beside wrong options. */
+static bool wants_help(int argc, char **argv)
+{
+	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help"))
+			return true;
+	return false;
+}
+
 static int help(int argc, char **argv)
 {
 	const struct cli_command *command;
 	int words;
 
-	if (argc < 2) {
+	if (argc < 2 || wants_help(argc, argv)) {
 		print_usage();
 		return CLI_EXIT_OK;
 	}
@@ -97,15 +106,6 @@ static int help(int argc, char **argv)
 	}
 	cli_print_help(command);
 	return CLI_EXIT_OK;
-}
-
-/* Looks for -h and --help before any option is read, so that they work beside wrong options. */
-static bool wants_help(int argc, char **argv)
-{
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-		if (!strcmp(argv[i], "-h") || !strcmp(argv[i], "--help"))
-			return true;
-	return false;
 }
 
 static int run_command(int argc, char **argv)

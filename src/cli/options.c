@@ -11,6 +11,7 @@
 #define OPTIONS_MAX  32
 #define OPTION_FIRST 1000
 #define HELP_COLUMN  25
+#define LINE_COLUMNS 90
 
 static const char exits_of_all[] = "   0  success; all tests passed or were skipped\n"
 				   "   1  a test failed, or an error occurred\n"
@@ -141,9 +142,25 @@ int cli_read_options(const struct cli_command *command, int argc, char **argv, v
 
 /* --- help --- */
 
+/* Prints "one of: A, B, C" in lines of at most LINE_COLUMNS columns. */
+static void print_words(vb_words_fn *words)
+{
+	int column = printf("%*sone of:", HELP_COLUMN, "");
+	const char *word;
+
+	for (unsigned int i = 0; (word = words(i)); i++) {
+		const char *comma = words(i + 1) ? "," : "";
+
+		if (column + 1 + (int)strlen(word) + (int)strlen(comma) > LINE_COLUMNS)
+			column = printf("\n%*s", HELP_COLUMN - 1, "") - 1;
+		column += printf(" %s%s", word, comma);
+	}
+	printf("\n");
+}
+
 static void print_option(const struct cli_option *option)
 {
-	char letter[] = {'-', option->letter, ',', '\0'}, allowed[160];
+	char letter[] = {'-', option->letter, ',', '\0'};
 	int used = printf("  %-3s --%s%s%s", option->letter ? letter : "", option->name,
 			  argument_of(option) == required_argument ? " " : "",
 			  option->argument ? option->argument : "");
@@ -155,8 +172,7 @@ static void print_option(const struct cli_option *option)
 		used = 0;
 	}
 	if (option->words)
-		printf("%*sone of: %s\n", HELP_COLUMN, "",
-		       vb_words_list(option->words, allowed, sizeof(allowed)));
+		print_words(option->words);
 }
 
 void cli_print_exits(const char *exits)

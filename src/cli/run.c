@@ -197,10 +197,10 @@ static const struct cli_option options[] = {
 	 "how packets reach other processes: memory (not at all),\nshared, udp[=ADDRESS|INTERFACE] "
 	 "[shared]",
 	 NULL, take_value},
-	{"world", 0, "NAME", "whose processes share the devices [one for each user]", NULL,
-	 take_value},
+	{"world", 0, "NAME", "processes with the same NAME share the devices [one for\neach user]",
+	 NULL, take_value},
 	{"seed", 0, "N", "of all random numbers [random]", NULL, take_value},
-	{"clock", 0, "C", "how time goes by [real]", NULL, take_value,
+	{"clock", 0, "C", "the clock, see verbena-run(1) [real]", NULL, take_value,
 	 .words = vb_project_clock_name},
 	{"fault", 0, "RULE",
 	 "what happens to packets, such as \"drop,from=sim0,count=1\";\nmay be repeated, see "

@@ -223,7 +223,7 @@ static int take_devices(struct arguments *arguments, const struct vb_project *pr
 
 /* --- two processes --- */
 
-/* Returns the index of a device; `other` without a name. */
+/* Returns the index of the device of that name; `other` if there is no name. */
 static unsigned int device_index(const struct vb_sim_config *sim, const char *name,
 				 unsigned int other)
 {
@@ -321,7 +321,7 @@ static int take_two(struct arguments *arguments)
 	set_wire(sim, &a, device_index(sim, run->device, 0));
 	set_wire(peer, &b, own);
 	two->sim = is_simulated(two->backend) ? peer : NULL;
-	/* An adapter's verbs do not make the kernel join a group of IP. */
+	/* The kernel joins no IP multicast group for the verbs of an adapter. */
 	two->without_groups = (a.wire == VB_SIM_WIRE_UDP || b.wire == VB_SIM_WIRE_UDP) &&
 			      !(is_simulated(run->backend) && is_simulated(two->backend));
 	two->both = a.wire == VB_SIM_WIRE_MEMORY;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of `verbena trace`: where events come from, which are chosen, how they are printed. */
+/* The parts of `verbena trace`: reading events, choosing among them, printing them. */
 #ifndef SRC_CLI_TRACE_H
 #define SRC_CLI_TRACE_H
 
@@ -13,7 +13,7 @@
 
 /* --- trace_read.c --- */
 
-/* Takes an event, and its line of JSON. Returns false to stop. */
+/* Gets an event, and its line of JSON. Returns false to stop the reading. */
 typedef bool trace_take_fn(void *arg, const json_t *event, const char *line);
 
 /*
@@ -25,7 +25,7 @@ int trace_read(FILE *file, const char *name, trace_take_fn *take, void *arg);
 /* The same, without the first @skip frames of a capture. */
 int trace_read_from(FILE *file, const char *name, uint64_t skip, trace_take_fn *take, void *arg);
 
-/* The frame of a capture that the event of take() was decoded from. */
+/* The frame of a capture from which an event was decoded. */
 struct trace_frame {
 	const uint8_t *bytes;
 	size_t length_bytes;
@@ -34,7 +34,8 @@ struct trace_frame {
 		start_ns; /* what the times of the capture's events count from, since 1970; 0: its own 0 */
 };
 
-/* Takes an event, its line of JSON, and its frame; NULL: it is of a log. Returns false to stop. */
+/* Gets an event, its line of JSON, and its frame; NULL for an event of a log. Returns false to stop the
+ * reading. */
 typedef bool trace_take_frame_fn(void *arg, const json_t *event, const char *line,
 				 const struct trace_frame *frame);
 
@@ -152,8 +153,8 @@ void trace_forget_pager(int write_error);
 /* --- trace_show.c --- */
 
 /*
- * Prints the last rows of a log or a capture as a ladder of @width columns; nothing if there are none. For a test
- * that has failed: it says nothing of a file that it cannot read.
+ * Prints the last rows of a log or a capture as a ladder of @width columns. It is for a test that has
+ * failed, so it prints nothing, also no message, if the file cannot be read.
  */
 void trace_show_last(const char *path, unsigned int rows, int width, FILE *out);
 

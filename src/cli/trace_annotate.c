@@ -27,7 +27,7 @@
 
 enum { PACKETS, CALLS }; /* the interfaces of the new capture */
 
-/* What a packet of a log and a frame of the capture have in common. */
+/* The values by which a packet of a log is found among the frames of the capture. */
 struct mark {
 	uint64_t time_ns;
 	uint64_t psn, dest_qpn;
@@ -43,7 +43,7 @@ struct log {
 	struct event *events;
 	size_t count, room;
 	size_t next;	  /* the first event that is not written */
-	uint64_t last_ns; /* an event without a time has that of the event before */
+	uint64_t last_ns; /* the time for events that have none: that of the event before */
 	bool no_memory;
 };
 
@@ -148,7 +148,8 @@ static void write_event(struct work *work, struct event *event)
 	event->text = NULL;
 }
 
-/* Returns the log's next event, or NULL. Packets from before @time_ns are not in the capture. */
+/* Returns the log's next event, or NULL. Skips packets from before @time_ns, which the capture does not
+ * have. */
 static struct event *head_of(struct work *work, struct log *log, uint64_t time_ns)
 {
 	while (log->next < log->count) {
@@ -191,7 +192,7 @@ static bool is_same(const struct mark *a, const struct mark *b)
 	       strcmp(a->opcode, b->opcode) == 0;
 }
 
-/* The packet of the log that the frame shows is behind. */
+/* Skips the log's event of the packet that the frame shows. */
 static void pass_packet(struct work *work, const struct mark *mark)
 {
 	for (size_t i = 0; i < work->log_count; i++) {

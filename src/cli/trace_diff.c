@@ -39,7 +39,7 @@ struct side {
 	bool no_memory;
 	/* second reading */
 	size_t first;	/* the event that differs */
-	size_t context; /* so many rows before it and behind it */
+	size_t context; /* counts the rows shown before the event that differs, and behind it */
 	size_t at;
 	json_t *form; /* of the event that differs; NULL: the file ends before */
 	struct ladder before, from;
@@ -226,7 +226,7 @@ static bool take_sum(void *arg, const json_t *event, const char *line)
 		side->room = room;
 	}
 	form = normal_event(&side->normal, event);
-	side->sums[side->count++] = normal_sum(form);
+	side->sums[side->count++] = normal_hash(form);
 	json_decref(form);
 	return true;
 }
@@ -270,7 +270,7 @@ static bool take_row(void *arg, const json_t *event, const char *line)
 		    is_chosen && at >= side->first && at <= side->first + side->context);
 	if (!is_chosen)
 		return true;
-	/* Also those before: they number what the side has seen. */
+	/* Called also for earlier events, because it numbers what it has seen. */
 	form = normal_event(&side->normal, event);
 	if (at == side->first)
 		side->form = json_incref(form);

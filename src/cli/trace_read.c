@@ -27,8 +27,9 @@ enum {
 
 struct reading {
 	const char *name;
-	unsigned long line; /* of a log: its number; of a capture: that of the frame */
-	unsigned long skip; /* so many frames of a capture are left out at its beginning */
+	unsigned long
+		line; /* for messages: the number of the line of a log, or of the frame of a capture */
+	unsigned long skip; /* counts the frames that are skipped at the beginning of a capture */
 	bool wrong;	    /* set once a line was wrong */
 	trace_take_frame_fn *take;
 	void *arg;
@@ -199,7 +200,7 @@ static uint64_t frame_time_ns(const struct pcap_pkthdr *header)
 	return (uint64_t)header->ts.tv_sec * NS_PER_S + (uint64_t)header->ts.tv_usec;
 }
 
-/* Takes a frame: captures of a network hold other packets, too, which are left out. */
+/* Gets a frame. Skips packets of other protocols, which captures of a network have, too. */
 static bool take_frame(struct reading *reading, struct capture *capture,
 		       const struct pcap_pkthdr *header, const u_char *frame)
 {

@@ -41,7 +41,7 @@ static int fail(const char *name, const char *why)
 	return CLI_EXIT_FAILED;
 }
 
-/* Adds a frame; leaves out one of another protocol. Returns false without memory. */
+/* Adds a frame, or skips it if it is of another protocol. Returns false without memory. */
 static bool take_frame(struct capture *capture, const struct pcap_pkthdr *header,
 		       const uint8_t *frame)
 {

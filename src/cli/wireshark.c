@@ -6,6 +6,7 @@
  * The first line of an installed file has the checksum of the rest. A file with another first line, or another
  * checksum, is the user's: it is neither overwritten nor removed.
  */
+#include "src/base/fnv.h"
 #include "src/cli/options.h"
 #include "src/cli/wireshark_files.h"
 
@@ -23,8 +24,6 @@
 #define PROFILE	   "Verbena"
 #define MARK	   " Installed by `verbena wireshark install`, removed by `uninstall`; checksum "
 #define MARK_BYTES 128
-#define FNV_BASIS  UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME  UINT64_C(0x100000001b3)
 
 struct folders {
 	char plugins[PATH_MAX];
@@ -121,20 +120,11 @@ static int find_path(const struct folders *folders, const struct wireshark_file 
 
 /* --- files --- */
 
-static uint64_t checksum(const char *text)
-{
-	uint64_t sum = FNV_BASIS;
-
-	for (; *text; text++)
-		sum = (sum ^ (unsigned char)*text) * FNV_PRIME;
-	return sum;
-}
-
 /* Writes the first line of an installed file, a comment. */
 static void mark(const struct wireshark_file *file, const char *text, char line[MARK_BYTES])
 {
 	snprintf(line, MARK_BYTES, "%s" MARK "%016" PRIx64 "\n", file->is_plugin ? "--" : "#",
-		 checksum(text));
+		 fnv_add_text(FNV_BASIS, text));
 }
 
 /* Returns the contents, which the caller frees; NULL: errno says why. */

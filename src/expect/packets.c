@@ -49,7 +49,7 @@ static void say_packet(size_t number, const struct record *record)
 		expect_say(" (lost)");
 }
 
-/* The packets around the place where they part from the pattern. */
+/* Adds the packets around the one that does not match the pattern. */
 static void say_packets(const struct record *packets, size_t count, size_t part)
 {
 	const size_t first = part > SHOWN_MAX / 2 ? part - SHOWN_MAX / 2 : 0;

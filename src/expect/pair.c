@@ -247,7 +247,7 @@ struct vb_pair *vb_expect_pair_at(const char *file, int line, const struct vb_pa
 
 /* --- ending --- */
 
-/* Keeps the first error. */
+/* Keeps the error of the first failure. */
 static void keep(int *first, int err)
 {
 	if (err && !*first)

@@ -44,7 +44,7 @@ static void see(void *arg, const struct vb_event *event)
 		*record = (struct record){.time_ns = event->time_ns, .packet = *event->packet};
 		snprintf(record->device, sizeof(record->device), "%s",
 			 event->device ? event->device : "");
-		/* The event says it if no mark of the frame does. */
+		/* If no mark of the frame says that it is lost, the event does. */
 		record->packet.lost = event->packet->lost || event->values[0];
 	} else {
 		state.lost++;

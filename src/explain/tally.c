@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/explain/tally.h"
 
+#include "src/base/fnv.h"
+
 #include <pthread.h>
 
 /* Sentences that have no row any more are printed each time. */
@@ -25,14 +27,6 @@ void tally_unlock(void)
 	pthread_mutex_unlock(&mutex);
 }
 
-/* FNV-1a, continued from @hash. */
-static uint64_t mix(uint64_t hash, const char *text)
-{
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 /* Returns the row of a hash, which may be a free one; NULL if all are taken by others. */
 static struct row *find(uint64_t hash)
 {
@@ -47,7 +41,7 @@ static struct row *find(uint64_t hash)
 
 uint64_t tally_count(const char *place, const char *sentence)
 {
-	uint64_t hash = mix(mix(UINT64_C(0xcbf29ce484222325), place), sentence) | 1;
+	uint64_t hash = fnv_add_text(fnv_add_text(FNV_BASIS, place), sentence) | 1;
 	uint64_t count = 1;
 	struct row *row;
 

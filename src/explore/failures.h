@@ -8,7 +8,7 @@
 /* kinds: bits of enum vb_decision_kind; those of calls and allocations are counted. */
 void failures_begin(const struct vb_schedule *schedule, unsigned int kinds);
 
-/* From now on nothing fails. Sets how many calls and allocations the run had. */
+/* Removes the rules. Sets how many calls and allocations the run had. */
 void failures_end(uint64_t seen[COUNTED]);
 
 #endif /* SRC_EXPLORE_FAILURES_H */

@@ -8,7 +8,7 @@
 struct run {
 	const struct vb_schedule *schedule;
 	struct explore_tally *tally;
-	int tally_fd;		 /* its memory, for programs; -1: none */
+	int tally_fd;		 /* the descriptor of the tally, for programs; -1: none */
 	const char *log, *trace; /* NULL: none */
 	bool aborts;		 /* a hang calls abort(3) */
 };

@@ -119,7 +119,8 @@ static uint64_t next_random(uint64_t *state)
 	return mixed ^ mixed >> 31;
 }
 
-/* Faults cause more packets than the run without a decision has. */
+/* Returns the range for random numbers of packets: faults cause more packets than the run without a decision
+ * has. */
 static uint64_t reach(const struct space *space, unsigned int kind)
 {
 	const uint64_t seen = space->seen[schedule_counted(kind)];

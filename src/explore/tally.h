@@ -10,7 +10,7 @@
 
 #define TALLY_VERSION 1
 
-/* How a process ends that has found out that it hangs. */
+/* The exit status of a process that has found out that it hangs. */
 #define EXIT_STUCK 98
 
 struct explore_tally {
@@ -39,7 +39,7 @@ void follow_begin(const struct follow *follow);
 /* vb_explore_wrong() writes into this tally from now on. */
 void follow_keep(struct explore_tally *tally);
 
-/* Ends that: no fault happens from now on. */
+/* Stops following the schedule: no fault happens from now on. */
 void follow_end(void);
 
 /* Notes what the process has left. */

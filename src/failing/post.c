@@ -91,7 +91,7 @@ int post_before(struct layer_call *call, const struct fail_rule *rule)
 	else
 		err = post_receives(call, rule->at, &taken);
 	refused = place(call, taken);
-	/* The device refuses a WR before that one. */
+	/* The device has refused an earlier WR. */
 	if (err)
 		call->why = failure_last_why();
 	return err ? err : rule->err;

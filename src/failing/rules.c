@@ -87,7 +87,7 @@ bool rules_ask(const struct fail_question *question, struct fail_rule *fired)
 	return fires;
 }
 
-/* Writes the rest of a text. */
+/* The part of a buffer that is not written yet. */
 struct rest {
 	char *at;
 	size_t bytes;
@@ -150,7 +150,7 @@ static int refuse_fail(const char *function, struct vb_why why)
 
 #define REFUSE(...) refuse_fail("vb_fail_add", (struct vb_why){__VA_ARGS__})
 
-/* The members of a rule that not all actions have. */
+/* The members of a rule that only some actions have. */
 enum member { CALL = 1, DEVICE = 2, ERR = 4, AT = 8, COMPLETION = 16, EVENT = 32 };
 
 /* Returns the name of a member that is set, and is none of `allowed`; NULL: there is none. */
@@ -252,7 +252,7 @@ static bool have(bool allocations)
 	return found;
 }
 
-/* Watches what the rules are about, and nothing else. */
+/* Stops watching calls or allocations for which no rule is left. */
 static void watch_less(void)
 {
 	if (!have(true))

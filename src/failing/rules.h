@@ -28,7 +28,7 @@ struct fail_rule {
 	uint32_t port_num;
 };
 
-/* What rules are asked about. */
+/* A call or an allocation for which the rules are asked. */
 struct fail_question {
 	enum vb_fail_action action;
 	const struct layer_call *call; /* NULL: an allocation */

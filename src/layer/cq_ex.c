@@ -41,7 +41,7 @@ void layer_watch_reads(void (*watch)(const struct layer_call *call, const char *
 	atomic_store(&reads_watch, watch);
 }
 
-/* Inside a verb it is read_wc() that reads. */
+/* Notes that the program reads a field. Inside a verb, read_wc() reads, not the program. */
 static void note_read(const struct passage *passage, const struct cq_shadow *shadow,
 		      const struct ibv_cq_ex *ex, const char *field)
 {
@@ -84,7 +84,7 @@ static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
 	return shadow->changed ? shadow->vendor_err : shadow->read_vendor_err(ex);
 }
 
-/* The program reads what a layer has made of the completion. */
+/* Lets the program read the completion as a layer has changed it. */
 static void take_change(struct cq_shadow *shadow, struct ibv_cq_ex *ex, const struct ibv_wc *wc)
 {
 	shadow->changed = wc->status != ex->status;
@@ -99,8 +99,8 @@ static void take_change(struct cq_shadow *shadow, struct ibv_cq_ex *ex, const st
 	((flags) & (flag) && (ex)->read_##field ? (ex)->read_##field(ex) : 0)
 
 /*
- * The completion that the CQ shows. Of a failed one only these fields are valid: ibv_poll_cq(3). The
- * QPN is read whatever the program asked for: who sees a failure wants to know the QP.
+ * Returns the completion that the CQ shows. Only these fields of a failed one are valid: ibv_poll_cq(3). The
+ * QPN is read in any case, because a layer that sees a failure needs the QP.
  */
 static struct ibv_wc read_wc(const struct cq_shadow *shadow, struct ibv_cq_ex *ex)
 {

@@ -68,21 +68,22 @@ const struct layer_verb_info *layer_verb_info(enum layer_verb verb);
 /* Returns true if the verb ends an object, as destroy_qp does. */
 bool layer_verb_ends(enum layer_verb verb);
 
-/* A call of a verb. A layer writes to nothing in it but `refusal`, `why`, `state` and `skips_after`. */
+/* A call of a verb. A layer may write to `refusal`, `why`, `state` and `skips_after` only. */
 struct layer_call {
 	enum layer_verb verb;
 	const struct vb_backend *backend; /* the original, without layers */
 	struct ibv_context *context;	  /* NULL: none, or closed by this call */
 	const char *device;		  /* its name; NULL: none */
 	const uint64_t *arguments;	  /* pointers and numbers, in the order of the parameters */
-	const void *caller;		  /* the address to which the verb's wrapper returns */
-	const void *const *frame;	  /* the wrapper's frame: it begins with the caller's */
-	uint64_t state;	     /* the layer's own, from before() to after(); 0 at first */
-	const char *refusal; /* a before() that fails the verb may say why; NULL: it does not */
-	/* The same as a reason, which says more; it and its text stay until the call ends. After the call:
-	 * of a failure, if anybody has given a reason; else NULL. */
+	const void *caller; /* the address to which the verb's wrapper returns, in the program */
+	const void *const *frame; /* the wrapper's frame: it begins with the caller's */
+	uint64_t state;		  /* the layer's own, from before() to after(); 0 at first */
+	const char *
+		refusal; /* set by a before() that fails the verb: a sentence that says why; may be NULL */
+	/* As refusal, but a reason of reasons.def; it and its text must stay until the call ends. After a
+	 * failed call: its reason, if one is known; else NULL. */
 	const struct vb_why *why;
-	bool skips_after; /* a before() may set it: after() is called only if the verb fails */
+	bool skips_after; /* set by a before() that needs after() only if the verb fails */
 	/* After the call: */
 	uint64_t result; /* what the verb returns; a negative number is sign-extended */
 	int err;	 /* the errno of a failure; 0: the verb succeeded */

@@ -39,7 +39,7 @@ static bool is_added(const struct layer *layer)
 	return false;
 }
 
-/* Puts the layer behind the other `count` ones, and before the lowest. */
+/* Inserts the layer after `count` others, but before the lowest. */
 static void put(struct layer *layer, unsigned int count)
 {
 	struct layer *last = count ? atomic_load(&passage_layers[count - 1]) : NULL;
@@ -134,8 +134,7 @@ int passage_begin(struct passage *passage, enum layer_verb verb, const struct ro
 	return steps_begin(passage, &passage_thread, verb, route, arguments);
 }
 
-/* The failures of conventions that do not return the errno. A backend that does not set errno fails
- * with EIO. */
+/* Returns errno for conventions that do not return it; EIO if the backend has set none. */
 static int errno_or_eio(void)
 {
 	return errno ? errno : EIO;
@@ -146,7 +145,7 @@ int passage_error(const struct passage *passage, int64_t result)
 	switch (layer_convention_of(passage->call.verb)) {
 	case LAYER_ERRNO:
 	case LAYER_POSTED:
-		/* The CQ is empty. */
+		/* Not a failure: the CQ is empty. */
 		if (result == ENOENT && (passage->call.verb == LAYER_start_poll ||
 					 passage->call.verb == LAYER_next_poll))
 			return 0;
@@ -161,7 +160,7 @@ int passage_error(const struct passage *passage, int64_t result)
 	case LAYER_NEGATED:
 		return result < 0 ? (int)-result : 0;
 	default:
-		/* The result does not say so. */
+		/* The result does not tell a failure from a success. */
 		return dispatch_said() ? errno : 0;
 	}
 }
@@ -173,7 +172,7 @@ static const struct vb_why *present_sentence(struct vb_why *why, const char *tex
 	return why;
 }
 
-/* Returns why the call has failed, and not an earlier one. */
+/* Returns the reason of this call's failure, not that of an earlier call. */
 static const struct vb_why *why_of(struct passage *passage)
 {
 	const struct vb_backend *backend = passage->call.backend;
@@ -184,7 +183,7 @@ static const struct vb_why *why_of(struct passage *passage)
 		why = failure_last_why();
 		return why ? why : present_sentence(&passage->why, vb_last_error());
 	}
-	/* The backend tells each failure by itself, and has told none. */
+	/* A backend with listen() reports each failure itself; this time it has reported none. */
 	if (backend->listen)
 		return NULL;
 	why = backend->last_why ? backend->last_why() : NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The way of a call through the layers. Each wrapper of a verb does
+ * The way of a call through the layers. Each wrapper of a verb does this:
  *
- *	passage_note_caller(&passage);
- *	if (!passage_begin(&passage, LAYER_reg_mr, &route, arguments))
- *		answer = the backend's function;
- *	passage_end(&passage, answer);
+ *         passage_note_caller(&passage);
+ *         if (!passage_begin(&passage, LAYER_reg_mr, &route, arguments))
+ *                 answer = the backend's function;
+ *         passage_end(&passage, answer);
  */
 #ifndef SRC_LAYER_PASSAGE_H
 #define SRC_LAYER_PASSAGE_H
@@ -13,7 +13,7 @@
 #include "src/layer/layer.h"
 #include "src/layer/table.h"
 
-/* Where a call goes. */
+/* The backend that a call goes to. */
 struct route {
 	const struct vb_backend *backend; /* the original */
 	struct ibv_context *context;	  /* NULL: none, or of no backend */
@@ -24,7 +24,7 @@ struct route {
 struct passage {
 	struct layer_call call;
 	unsigned int count; /* counts the layers whose before() has let the call pass */
-	unsigned int tells; /* a bit for each layer whose after() is called if the verb succeeds */
+	unsigned int tells; /* bit I is set if layer I wants after() also after a success */
 	struct layer *layers[LAYERS_MAX];
 	uint64_t states[LAYERS_MAX];
 	struct layer *changer;	    /* the layer with change() that has seen the call; NULL: none */
@@ -48,15 +48,15 @@ extern _Thread_local struct passage_thread passage_thread;
 extern struct layer *_Atomic passage_layers[LAYERS_MAX]; /* the first NULL ends them */
 
 /*
- * Returns true while the calling thread is inside a layered verb: what the backend or a layer calls
- * then is no call of the program, and passes no layer.
+ * Returns true while the calling thread is inside a layered verb. Calls of the backend or of a layer are
+ * then no calls of the program, and pass no layer.
  */
 static inline bool passage_inside(void)
 {
 	return passage_thread.inside;
 }
 
-/* The compiler finds the thread's variables once in a function that calls this. */
+/* Inline, so that the compiler looks up the thread's variables once in each caller. */
 static inline struct passage_thread *passage_own_thread(void)
 {
 	struct passage_thread *thread = &passage_thread;
@@ -72,7 +72,7 @@ static inline __attribute__((always_inline)) void passage_note_caller(struct pas
 	passage->call.frame = __builtin_frame_address(0);
 }
 
-/* Comes after passage_note_caller(). Returns 0, or the errno with which a layer fails the verb: then the
+/* Call this after passage_note_caller(). Returns 0, or the errno with which a layer fails the verb: then the
  * backend must not be called. */
 int passage_begin(struct passage *passage, enum layer_verb verb, const struct route *route,
 		  const uint64_t *arguments);
@@ -80,7 +80,7 @@ int passage_begin(struct passage *passage, enum layer_verb verb, const struct ro
 /* result: what the verb returns. */
 void passage_end(struct passage *passage, uint64_t result);
 
-/* Like passage_end(), if the arguments after the call are others. */
+/* As passage_end(), if the arguments have changed during the call. */
 void passage_end_with(struct passage *passage, uint64_t result, const uint64_t *arguments);
 
 #endif /* SRC_LAYER_PASSAGE_H */

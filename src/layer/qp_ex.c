@@ -33,7 +33,7 @@ struct qp_shadow {
 	struct batch *spare; /* under the lock */
 };
 
-/* A QP for which a layer has failed this thread's wr_start, and the errno: the batch is lost. */
+/* The QP and the errno of this thread's last wr_start that a layer has failed: that batch is lost. */
 static _Thread_local struct {
 	const struct ibv_qp_ex *qp;
 	int err;
@@ -111,8 +111,8 @@ static struct ibv_send_wr *chain(struct batch *batch)
 
 /* --- gathering --- */
 
-/* Takes what the wrappers of the builders note if there is no batch, or no room: the provider fails a
- * batch of more than max_send_wr. */
+/* The wrappers write here if there is no batch, or no room in it: the provider fails a batch of more than
+ * max_send_wr. */
 static _Thread_local struct ibv_send_wr unseen;
 
 static struct ibv_send_wr *add(const struct qp_shadow *shadow, const struct ibv_qp_ex *qp,
@@ -186,7 +186,7 @@ static void note_atomic(struct ibv_send_wr *wr, uint32_t rkey, uint64_t remote_a
 	wr->wr.atomic.swap = swap;
 }
 
-/* The address is that of the program's data, which the provider has copied. */
+/* The address is that of the program's data, which the provider copies at once. */
 static void note_inline(const struct qp_shadow *shadow, struct ibv_send_wr *wr, const void *addr,
 			size_t length)
 {
@@ -316,7 +316,7 @@ static void wr_start(struct ibv_qp_ex *qp)
 	passage_end(&passage, 0);
 }
 
-/* A layer has failed wr_start, which could not say so. */
+/* Fails wr_complete: a layer has failed wr_start, which cannot report a failure. */
 static int complete_lost(void)
 {
 	int err = lost.err;
@@ -327,8 +327,8 @@ static int complete_lost(void)
 	return errno = err;
 }
 
-/* err: with which a layer fails the call. Then the provider gives up the batch, since wr_complete would
- * have ended it. */
+/* Completes a batch. err is the errno with which a layer fails the call: then the provider's wr_abort ends
+ * the batch instead of wr_complete. */
 static int complete(const struct qp_shadow *shadow, struct ibv_qp_ex *qp, int err)
 {
 	if (!err)
@@ -353,8 +353,8 @@ static int wr_complete(struct ibv_qp_ex *qp)
 	arguments[1] = (uintptr_t)chain(batch);
 	passage_note_caller(&passage);
 	err = begin(&passage, LAYER_wr_complete, qp, shadow, arguments);
-	/* While the provider still keeps other threads out. The batch stays this thread's until the
-	 * layers have seen the result. */
+	/* Closes the batch while the provider still keeps other threads out. It stays this thread's until
+	 * the layers have seen the result. */
 	if (batch)
 		atomic_store(&shadow->open, NULL);
 	err = lost.qp == qp ? complete_lost() : complete(shadow, qp, err);

@@ -12,16 +12,17 @@
 
 #include <errno.h>
 
-/* A layer has failed the verb. Returns false if the verb is called all the same. */
+/* Fails the verb for a layer. Returns false if the verb must be called all the same, because it releases a
+ * lock. */
 bool passage_refuse(struct passage *passage, const struct layer *layer, int err);
 
-/* Returns the errno of a result that may be a failure; 0: the verb has succeeded. */
+/* Returns the errno of a verb's result; 0 if the verb has succeeded. */
 int passage_error(const struct passage *passage, int64_t result);
 
 /* After a failure: finds out why, for the layers. */
 void passage_find_why(struct passage *passage);
 
-/* Tells the layers what has become of the call. */
+/* Calls after() of the layers. */
 void passage_tell(struct passage *passage);
 
 /* As role_has(). The compiler knows that the verbs of messages have none. */
@@ -31,7 +32,7 @@ static inline __attribute__((always_inline)) bool steps_have_role(enum layer_ver
 	       verb != LAYER_poll_cq && verb != LAYER_req_notify_cq && role_has(verb);
 }
 
-/* Each member is written by itself: that of the caller stays. */
+/* Sets each member of its own, so that the caller, which is set already, stays. */
 static inline __attribute__((always_inline)) void steps_describe(struct layer_call *call,
 								 enum layer_verb verb,
 								 const struct route *route,
@@ -49,7 +50,7 @@ static inline __attribute__((always_inline)) void steps_describe(struct layer_ca
 	call->why = NULL;
 }
 
-/* Returns 0, or the errno with which a layer fails the verb. */
+/* Calls before() of the layers. Returns 0, or the errno with which a layer fails the verb. */
 static inline __attribute__((always_inline)) int steps_ask(struct passage *passage)
 {
 	struct layer_call *call = &passage->call;
@@ -111,7 +112,7 @@ static inline __attribute__((always_inline)) int steps_begin(struct passage *pas
 	return refused;
 }
 
-/* Returns true if no more needs to be known: the verb has succeeded. */
+/* Returns true if the result alone says that the verb has succeeded. */
 static inline __attribute__((always_inline)) bool steps_have_succeeded(
 	enum layer_convention convention, int64_t result)
 {

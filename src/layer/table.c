@@ -36,7 +36,7 @@ static struct layer_device no_device; /* counts the objects that have none */
 static uint64_t last_serial;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while entries change */
 
-/* In the child of fork() no other thread may hold the lock. */
+/* Takes the lock before fork(), so that no thread holds it in the child. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&lock);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The events of all backends for several watchers: `watch` of <verbena/backend.h> has one.
- */
+/* Gives the events of all backends to several watchers: a backend has one, `watch` of <verbena/backend.h>. */
 #ifndef SRC_LAYER_WATCH_H
 #define SRC_LAYER_WATCH_H
 
@@ -16,7 +14,7 @@
  */
 int layer_watch(vb_event_fn *fn, void *arg);
 
-/* Ends that. When it returns, fn is not running and is not called any more. */
+/* Removes a watcher. When it returns, fn is not running and will not be called again. */
 void layer_unwatch(vb_event_fn *fn, void *arg);
 
 #endif /* SRC_LAYER_WATCH_H */

@@ -29,22 +29,22 @@ static const struct context_shadow *shadow_of(const struct layer_entry *entry)
 	return entry ? atomic_load_explicit(&entry->shadow, memory_order_acquire) : NULL;
 }
 
-/* The number of the slot whose function the thread calls, of a verb without a context. */
+/* The number of the slot whose function the thread has called, for verbs without a context. */
 static _Thread_local unsigned int named;
 
 static struct route route_named(const struct ibv_device *device)
 {
 	struct route route = {.backend = slots_at(named)};
 
-	/* A device of no backend may be any pointer. */
+	/* A device of no backend may be any pointer, so its name is not read. */
 	if (device && route.backend != slots_original(NULL))
 		route.device = device->name;
 	return route;
 }
 
 /*
- * A program that calls a function of the slot itself has not been dispatched. Then the context says
- * whose it is: one that was opened under layers, or one that the verbs layer knows.
+ * Finds the backend of a context. A program that calls the slot's function itself has not been dispatched:
+ * then the context tells the backend, if it was opened under layers or if the verbs layer knows it.
  */
 static struct route route_to(struct ibv_context *context)
 {
@@ -94,10 +94,7 @@ static struct route route_event(const struct ibv_async_event *event)
 	}
 #include <verbena/verbs.def>
 
-/*
- * The verbs without a context have a function for each slot, which says whose it is. The number is
- * that of the row in slots.c.
- */
+/* Verbs without a context have a wrapper for each slot, by the number of its row in slots.c. */
 #define EACH_SLOT(X, ...)  \
 	X(0, __VA_ARGS__)  \
 	X(1, __VA_ARGS__)  \
@@ -197,7 +194,7 @@ static struct route route_of(struct ibv_context *context)
 	return route_of_inline(context);
 }
 
-/* Returns what the shadow has in its member, or the backend's function. */
+/* The original function in the shadow; without a shadow, that of the backend. */
 #define ORIGINAL(route, member, name)                                              \
 	({                                                                         \
 		const struct context_shadow *shadow = shadow_of((route).entry);    \
@@ -248,7 +245,7 @@ static int object_query_device(struct ibv_context *context, struct ibv_device_at
 	PASS_VALUE(int, query_device, (context, attr), ERRNO, route, original);
 }
 
-/* The short structure of these programs ends before port_cap_flags2. */
+/* The structure of these programs ends before port_cap_flags2. */
 static int query_short_port(struct ibv_context *context, uint8_t port_num,
 			    struct ibv_port_attr *attr, size_t attr_size)
 {

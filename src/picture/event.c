@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An event as text for people: what has happened, without the columns of time, device, kind and QP. */
+/* The text of an event. It leaves out time, device, kind and QP, which the listing has in columns. */
 #include "src/picture/event.h"
 
 #include "src/base/count.h"
@@ -22,6 +22,7 @@ bool event_number(const json_t *value, uint64_t *number)
 
 /* --- failures --- */
 
+/* Returns true for an asynchronous event that reports an error, such as IBV_EVENT_QP_FATAL. */
 static bool is_error(const char *async)
 {
 	const size_t length = strlen(async);
@@ -59,7 +60,7 @@ static void print_members(const json_t *object, const char *between, FILE *out)
 	}
 }
 
-/* Names of bits have | between them, other elements commas. */
+/* Prints the names of set bits as "A|B", objects as "{...}, {...}". */
 static void print_array(const json_t *array, FILE *out)
 {
 	const bool is_bits = !json_is_object(json_array_get(array, 0));
@@ -95,7 +96,7 @@ static void print_value(const json_t *value, FILE *out)
 	}
 }
 
-/* Prints "before VALUE", if the object has the member. */
+/* Prints @before and the value, if the object has the member. */
 static void print_member(const json_t *object, const char *key, const char *before, FILE *out)
 {
 	const json_t *member = json_object_get(object, key);
@@ -221,15 +222,15 @@ static void print_connection(const json_t *event, FILE *out)
 	print_why(event, "why", ": ", out);
 }
 
-/* The members of a packet that every line has in its own words. */
-static bool is_said(const char *key)
-{
-	static const char *const said[] = {"opcode", "psn",	      "dest_qp",     "source_qp",
-					   "pkey",   "payload_bytes", "source_gid",  "dest_gid",
-					   "slid",   "dlid",	      "ack_request", "solicited"};
+/* Members of a packet that print_packet_members() leaves out or prints in words of their own. */
+static const char *const special[] = {"opcode", "psn",		 "dest_qp",	"source_qp",
+				      "pkey",	"payload_bytes", "source_gid",	"dest_gid",
+				      "slid",	"dlid",		 "ack_request", "solicited"};
 
-	for (size_t i = 0; i < COUNT(said); i++)
-		if (strcmp(key, said[i]) == 0)
+static bool is_special(const char *key)
+{
+	for (size_t i = 0; i < COUNT(special); i++)
+		if (strcmp(key, special[i]) == 0)
 			return true;
 	return false;
 }
@@ -249,7 +250,7 @@ static void print_packet_members(const json_t *packet, FILE *out)
 		fputs(", solicited", out);
 	json_object_foreach((json_t *)packet, key, member)
 	{
-		if (is_said(key))
+		if (is_special(key))
 			continue;
 		fprintf(out, ", %s ", key);
 		print_value(member, out);
@@ -330,7 +331,7 @@ static void print_failure(const json_t *event, FILE *out)
 	print_why(event, "peer_why", "; the peer: ", out);
 }
 
-/* A kind without a form of its own: the fields that stand in no column. */
+/* Prints an event whose kind has no function of its own: "name value, name value". */
 static void print_other(const json_t *event, FILE *out)
 {
 	static const char *const columns[] = {"n", "t", "kind", "device", "qp"};

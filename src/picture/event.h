@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An event of a log (docs/event-log.md), as jansson has read the line: its values, and its text. */
+/* Reads an event: a line of a log (docs/event-log.md) that jansson has parsed. */
 #ifndef SRC_PICTURE_EVENT_H
 #define SRC_PICTURE_EVENT_H
 
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Returns the string of a member; "" if there is none. */
+/* Returns the string of a member, which belongs to the object; "" if the object has no such string. */
 static inline const char *event_string(const json_t *object, const char *key)
 {
 	const char *string = json_string_value(json_object_get(object, key));
@@ -19,10 +19,11 @@ static inline const char *event_string(const json_t *object, const char *key)
 /* Reads a number, or a string such as "0x11". Returns false if the value is neither. */
 bool event_number(const json_t *value, uint64_t *number);
 
-/* Returns true for a failure, an error, a loss or a drop. */
+/* Returns true for an event that reports a failed verb, work request or completion, a lost or dropped
+ * packet, an error event, or a QP that has entered ERR or SQE. */
 bool event_is_failure(const json_t *event);
 
-/* Writes what has happened, without newline. */
+/* Writes the event as text for people, without time, device, kind, QP and newline. */
 void event_text(const json_t *event, FILE *out);
 
 #endif /* SRC_PICTURE_EVENT_H */

@@ -2,6 +2,7 @@
 #include "src/picture/ladder.h"
 
 #include "src/base/count.h"
+#include "src/base/fnv.h"
 #include "src/picture/bytes.h"
 #include "src/picture/event.h"
 
@@ -25,7 +26,8 @@ static int node_named(struct ladder *ladder, const char *name, unsigned int file
 	return (int)ladder->node_count++;
 }
 
-/* Returns the index of an address. The latest addresses are those that packets have next. */
+/* Returns the index of an address, and adds it if it is new. The next packet mostly has one of the addresses
+ * that came last. */
 static int address_of(struct ladder *ladder, const char *text)
 {
 	for (size_t i = ladder->address_count; i-- > 0;)
@@ -38,7 +40,7 @@ static int address_of(struct ladder *ladder, const char *text)
 	return (int)ladder->address_count++;
 }
 
-/* Returns the address of a packet by these keys, or LADDER_NOWHERE: the packet has none. */
+/* Returns the index of the packet's address; LADDER_NOWHERE if it has neither of the two members. */
 static int packet_address(struct ladder *ladder, const json_t *packet, const char *lid_key,
 			  const char *gid_key)
 {
@@ -53,7 +55,8 @@ static int packet_address(struct ladder *ladder, const json_t *packet, const cha
 	return *gid ? address_of(ladder, gid) : LADDER_NOWHERE;
 }
 
-/* Two files may both say which device has an address: then it is one device. */
+/* Notes that the node has the address. If a node of the same name in another file has it, too, the two nodes
+ * are one device. */
 static void learn(struct ladder *ladder, int address, int node)
 {
 	struct origin *origin = &ladder->origins[node];
@@ -70,7 +73,7 @@ static void learn(struct ladder *ladder, int address, int node)
 		origin->same = ladder->origins[before].same;
 }
 
-/* Returns the node of an address: without a device, the address is a node of its own. */
+/* Returns the node of an address. An address without a known device becomes a node. */
 static int node_at(struct ladder *ladder, int index)
 {
 	struct address *address = &ladder->addresses[index];
@@ -80,7 +83,7 @@ static int node_at(struct ladder *ladder, int index)
 	return address->node;
 }
 
-/* A device's addresses are those that it sends from, and those that it has told the program. */
+/* A device's addresses are the source addresses of its packets and the GIDs that query_gid returns. */
 static void learn_from(struct ladder *ladder, const json_t *event, int node)
 {
 	const json_t *packet = json_object_get(event, "packet");
@@ -120,8 +123,8 @@ static unsigned int present_file(const struct ladder *ladder)
 
 /* --- rows --- */
 
-/* Leaves out the rows before the last @count ones. */
-static void leave_out(struct ladder *ladder, size_t count)
+/* Removes all rows but the last @count. */
+static void keep_last(struct ladder *ladder, size_t count)
 {
 	const size_t gone = ladder->row_count - count;
 
@@ -132,12 +135,12 @@ static void leave_out(struct ladder *ladder, size_t count)
 	ladder->left_out += gone;
 }
 
-/* Returns the place of a new row. The oldest rows go once there are twice as many as wanted; of several
- * files the last rows are known at the end. */
+/* Returns the place of a new row. With `last`, old rows are removed when there are twice as many as wanted.
+ * With several files, which rows are the last is known only after sorting. */
 static struct row *new_row(struct ladder *ladder)
 {
 	if (ladder->last && ladder->file_count < 2 && ladder->row_count >= 2 * ladder->last)
-		leave_out(ladder, ladder->last);
+		keep_last(ladder, ladder->last);
 	if (ladder->row_count == ladder->row_room) {
 		ladder->row_room = ladder->row_room ? 2 * ladder->row_room : 64;
 		ladder->rows =
@@ -146,29 +149,22 @@ static struct row *new_row(struct ladder *ladder)
 	return &ladder->rows[ladder->row_count++];
 }
 
-static uint64_t add_text(uint64_t sum, const char *text)
-{
-	for (; *text; text++)
-		sum = (sum ^ (uint8_t)*text) * UINT64_C(0x100000001b3); /* FNV-1a */
-	return sum;
-}
-
-/* Two files have the same packet if these agree, and the time. */
-static uint64_t sum_of_packet(const json_t *packet)
+/* Hashes the members that are equal for the same packet in two files. */
+static uint64_t hash_packet(const json_t *packet)
 {
 	static const char *const texts[] = {"opcode", "dest_qp", "source_gid", "dest_gid"};
 	static const char *const numbers[] = {"psn", "payload_bytes", "slid", "dlid"};
-	uint64_t sum = UINT64_C(0xcbf29ce484222325), number;
+	uint64_t hash = FNV_BASIS, number;
 
 	for (size_t i = 0; i < COUNT(texts); i++)
-		sum = add_text(sum, event_string(packet, texts[i])) + 1;
+		hash = fnv_add_text(hash, event_string(packet, texts[i])) + 1;
 	for (size_t i = 0; i < COUNT(numbers); i++)
 		if (event_number(json_object_get(packet, numbers[i]), &number))
-			sum = (sum ^ number) * UINT64_C(0x100000001b3) + i;
-	return sum;
+			hash = fnv_add(hash, &number, sizeof(number)) + i;
+	return hash;
 }
 
-/* Fills in what the event says of its packet. Until ladder_end() the peer is an address. */
+/* Fills in the row's members of a packet. */
 static void take_packet(struct ladder *ladder, const json_t *event, struct row *row)
 {
 	const json_t *packet = json_object_get(event, "packet");
@@ -177,7 +173,7 @@ static void take_packet(struct ladder *ladder, const json_t *event, struct row *
 	row->dest = packet_address(ladder, packet, "dlid", "dest_gid");
 	if (row->kind != ROW_PACKET)
 		return;
-	row->packet_sum = sum_of_packet(packet);
+	row->packet_hash = hash_packet(packet);
 	if (!json_object_get(event, "injected") && !packet_is_multicast(packet))
 		row->peer = row->dest;
 }
@@ -215,38 +211,45 @@ struct row *ladder_take(struct ladder *ladder, const json_t *event, bool chosen)
 	return place;
 }
 
-/* Leaves out the nodes without rows: those of devices that were opened only, or filtered out. */
-static void drop_nodes(struct ladder *ladder)
+/* Sets is_used[N] for each node N that a row shows. */
+static void find_used_nodes(const struct ladder *ladder, bool *is_used)
 {
-	int *now = bytes_sure(calloc(ladder->node_count + 1, sizeof(*now)));
-	size_t count = 0;
-
 	for (size_t i = 0; i < ladder->row_count; i++) {
 		if (ladder->rows[i].node != LADDER_NOWHERE)
-			now[ladder->rows[i].node] = 1;
+			is_used[ladder->rows[i].node] = true;
 		if (ladder->rows[i].peer != LADDER_NOWHERE)
-			now[ladder->rows[i].peer] = 1;
+			is_used[ladder->rows[i].peer] = true;
 	}
+}
+
+/* Removes the nodes without rows: devices that were only opened, or whose events were not chosen. */
+static void remove_unused_nodes(struct ladder *ladder)
+{
+	bool *is_used = bytes_sure(calloc(ladder->node_count + 1, sizeof(*is_used)));
+	int *new_index = bytes_sure(calloc(ladder->node_count + 1, sizeof(*new_index)));
+	size_t count = 0;
+
+	find_used_nodes(ladder, is_used);
 	for (size_t i = 0; i < ladder->node_count; i++) {
-		if (now[i]) {
-			ladder->nodes[count] = ladder->nodes[i];
-			now[i] = (int)count++;
-		} else {
+		new_index[i] = (int)count;
+		if (is_used[i])
+			ladder->nodes[count++] = ladder->nodes[i];
+		else
 			free(ladder->nodes[i]);
-		}
 	}
 	ladder->node_count = count;
 	for (size_t i = 0; i < ladder->row_count; i++) {
 		if (ladder->rows[i].node != LADDER_NOWHERE)
-			ladder->rows[i].node = now[ladder->rows[i].node];
+			ladder->rows[i].node = new_index[ladder->rows[i].node];
 		if (ladder->rows[i].peer != LADDER_NOWHERE)
-			ladder->rows[i].peer = now[ladder->rows[i].peer];
+			ladder->rows[i].peer = new_index[ladder->rows[i].peer];
 	}
-	free(now);
+	free(new_index);
+	free(is_used);
 }
 
-/* A packet from a node to itself is no arrow. */
-static void say_loopback(struct row *row)
+/* Turns the row of a packet from a node to itself into a note: there is no second column for an arrow. */
+static void make_loopback_note(struct row *row)
 {
 	char *text;
 
@@ -257,7 +260,7 @@ static void say_loopback(struct row *row)
 	row->peer = LADDER_NOWHERE;
 }
 
-/* A capture names no devices: its packets are of the nodes that have their addresses. */
+/* A capture names no devices: the sender of a packet is the node that has its source address. */
 static void find_sources(struct ladder *ladder)
 {
 	for (size_t i = 0; i < ladder->row_count; i++) {
@@ -282,7 +285,7 @@ static void find_peers(struct ladder *ladder)
 		row->peer = node_at(ladder, row->peer);
 		row->peer = ladder->origins[row->peer].same;
 		if (row->peer == row->node)
-			say_loopback(row);
+			make_loopback_note(row);
 	}
 }
 
@@ -294,9 +297,9 @@ void ladder_end(struct ladder *ladder)
 	}
 	find_sources(ladder);
 	if (ladder->last && ladder->row_count > ladder->last)
-		leave_out(ladder, ladder->last);
+		keep_last(ladder, ladder->last);
 	find_peers(ladder);
-	drop_nodes(ladder);
+	remove_unused_nodes(ladder);
 	for (size_t i = 0; i < ladder->node_count; i++)
 		ladder_clean(ladder->nodes[i]);
 }

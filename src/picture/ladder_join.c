@@ -13,7 +13,7 @@ static int compare(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* Rows of one time stay in the order of the files. */
+/* Orders rows of the same time as the events were read. */
 static int compare_times(const void *a, const void *b)
 {
 	const struct row *left = a, *right = b;
@@ -21,15 +21,15 @@ static int compare_times(const void *a, const void *b)
 	return compare(left->order_ns, right->order_ns) ?: compare(left->sequence, right->sequence);
 }
 
-/* Orders the rows of packets so that the same packets stand together, those of logs before those of
- * captures, which name no device. */
+/* Orders rows so that equal packets are neighbours. Rows of logs precede those of captures, which name no
+ * device. */
 static int compare_packets(const void *a, const void *b)
 {
 	const struct row *left = *(const struct row *const *)a,
 			 *right = *(const struct row *const *)b;
 
 	return compare(left->time_ns, right->time_ns)
-		       ?: compare(left->packet_sum, right->packet_sum)
+		       ?: compare(left->packet_hash, right->packet_hash)
 		       ?: compare(left->node == LADDER_NOWHERE, right->node == LADDER_NOWHERE)
 		       ?: compare(left->file, right->file)
 		       ?: compare(left->sequence, right->sequence);
@@ -37,35 +37,36 @@ static int compare_packets(const void *a, const void *b)
 
 static bool is_same_packet(const struct row *a, const struct row *b)
 {
-	return a->time_ns == b->time_ns && a->packet_sum == b->packet_sum;
+	return a->time_ns == b->time_ns && a->packet_hash == b->packet_hash;
 }
 
-/* The row that stays has what the other file says, too: a capture has the bytes, a log the device. */
-static void take_over(struct row *stays, struct row *goes)
+/* Adds to a row what another file says of the same packet (a capture has the bytes, a log the device), and
+ * marks the other row for removal. */
+static void join_rows(struct row *row, struct row *other)
 {
-	if (stays->node == LADDER_NOWHERE)
-		stays->node = goes->node;
-	if (stays->kept && goes->kept)
-		stays->kept_too = goes->kept;
-	stays->lost |= goes->lost;
-	goes->kind = ROW_NONE;
+	if (row->node == LADDER_NOWHERE)
+		row->node = other->node;
+	if (row->page_event && other->page_event)
+		row->page_event_other = other->page_event;
+	row->lost |= other->lost;
+	other->kind = ROW_NONE;
 }
 
 /*
- * Of rows that are the same packet by their fields and time, the first of a file is the same as the first
- * of another file, and so on: a packet that was repeated at once is several packets.
+ * Joins rows that have equal packets at one time, sorted by file. A file may have such a packet several times,
+ * if the packet was duplicated: its N-th row is the same packet as the N-th row of the first file.
  */
-static void join_run(struct row **run, size_t count)
+static void join_equal_packets(struct row **rows, size_t count)
 {
-	size_t second = 0;
+	size_t of_first_file = 0;
 
-	while (second < count && run[second]->file == run[0]->file)
-		second++;
-	for (size_t i = 0, at = second; at < count; at++) {
-		if (at > second && run[at]->file != run[at - 1]->file)
-			i = 0;
-		if (i < second)
-			take_over(run[i++], run[at]);
+	while (of_first_file < count && rows[of_first_file]->file == rows[0]->file)
+		of_first_file++;
+	for (size_t nth = 0, i = of_first_file; i < count; i++) {
+		if (i > of_first_file && rows[i]->file != rows[i - 1]->file)
+			nth = 0;
+		if (nth < of_first_file)
+			join_rows(rows[nth++], rows[i]);
 	}
 }
 
@@ -81,13 +82,13 @@ static void join_packets(struct ladder *ladder)
 	for (size_t i = 0; i < count; i = end) {
 		for (end = i + 1; end < count && is_same_packet(packets[i], packets[end]);)
 			end++;
-		join_run(packets + i, end - i);
+		join_equal_packets(packets + i, end - i);
 	}
 	free(packets);
 }
 
-/* Removes the rows that other rows have taken over. */
-static void remove_none(struct ladder *ladder)
+/* Removes the rows that were joined to others. */
+static void remove_joined(struct ladder *ladder)
 {
 	size_t count = 0;
 
@@ -100,8 +101,8 @@ static void remove_none(struct ladder *ladder)
 	ladder->row_count = count;
 }
 
-/* Counts the times of captures that count from moments of their own from the first of these. */
-static void count_from_first(struct ladder *ladder)
+/* The times of captures count from different moments: makes all of them count from the first moment. */
+static void align_times(struct ladder *ladder)
 {
 	uint64_t first_ns = 0, start_ns;
 
@@ -123,9 +124,9 @@ void ladder_sort(struct ladder *ladder)
 {
 	if (!ladder->row_count)
 		return;
-	count_from_first(ladder);
+	align_times(ladder);
 	join_packets(ladder);
-	remove_none(ladder);
+	remove_joined(ladder);
 	qsort(ladder->rows, ladder->row_count, sizeof(*ladder->rows), compare_times);
 }
 
@@ -136,14 +137,14 @@ static bool is_device(const struct ladder *ladder, size_t node)
 	return ladder->origins[node].file != LADDER_NO_FILE;
 }
 
-static bool have_one_name(const struct ladder *ladder, size_t a, size_t b)
+/* Returns true if the nodes are devices of the same name that are not known to be the same device. */
+static bool share_name(const struct ladder *ladder, size_t a, size_t b)
 {
 	return is_device(ladder, a) && is_device(ladder, b) && ladder->origins[a].same == (int)a &&
 	       ladder->origins[b].same == (int)b && strcmp(ladder->nodes[a], ladder->nodes[b]) == 0;
 }
 
-/* Adds the file to the name of a device whose name another node has. */
-static void name_by_file(struct ladder *ladder, size_t node)
+static void add_file_to_name(struct ladder *ladder, size_t node)
 {
 	const char *path = ladder->files[ladder->origins[node].file].name;
 	const char *file = strrchr(path, '/');
@@ -155,17 +156,18 @@ static void name_by_file(struct ladder *ladder, size_t node)
 	ladder->nodes[node] = name;
 }
 
-static void name_apart(struct ladder *ladder)
+/* Adds the file to the names of devices that share a name. */
+static void tell_apart(struct ladder *ladder)
 {
 	bool *is_shared = bytes_sure(calloc(ladder->node_count + 1, sizeof(*is_shared)));
 
 	for (size_t i = 0; i < ladder->node_count; i++)
 		for (size_t j = 0; j < i; j++)
-			if (have_one_name(ladder, i, j))
+			if (share_name(ladder, i, j))
 				is_shared[i] = is_shared[j] = true;
 	for (size_t i = 0; i < ladder->node_count; i++)
 		if (is_shared[i])
-			name_by_file(ladder, i);
+			add_file_to_name(ladder, i);
 	free(is_shared);
 }
 
@@ -176,12 +178,12 @@ void ladder_unify(struct ladder *ladder)
 	for (size_t i = 0; i < ladder->node_count; i++) {
 		origins[i].same = origins[origins[i].same].same;
 		for (size_t j = 0; j < i; j++) {
-			if (!have_one_name(ladder, i, j) ||
+			if (!share_name(ladder, i, j) ||
 			    (origins[i].addressed && origins[j].addressed))
 				continue;
 			origins[i].same = (int)j;
 			origins[j].addressed |= origins[i].addressed;
 		}
 	}
-	name_apart(ladder);
+	tell_apart(ladder);
 }

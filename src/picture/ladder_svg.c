@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ladder as an SVG picture without references to other files. Each row is a group:
+ * Writes a ladder as an SVG picture that needs no other file. Each row is a group:
  *
  *	<g class="row packet" data-n="39"><title>...</title>...</g>
  *
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* In pixels. The font's characters have the same width, a little more than 7. */
+/* In pixels; TIME_COLUMNS in characters, which are a little more than 7 pixels wide. */
 #define CHARACTER    7.3
 #define LINE	     16
 #define ROW_GAP	     6
@@ -22,7 +22,7 @@
 /* In characters. */
 #define GAP_MIN	 40
 #define GAP_MAX	 100
-#define GAP_MORE 10 /* what an arrow needs beside its text */
+#define GAP_MORE 10 /* the part of an arrow without text */
 
 static const char style[] =
 	"<style>"
@@ -77,6 +77,7 @@ static void put_text(const char *text, size_t bytes, FILE *out)
 
 /* --- places --- */
 
+/* Returns the x coordinate of a node's vertical line. */
 static double rail(const struct drawing *drawing, int node)
 {
 	return MARGIN + TIME_COLUMNS * CHARACTER + node * drawing->gap * CHARACTER;
@@ -85,7 +86,7 @@ static double rail(const struct drawing *drawing, int node)
 static double width(const struct drawing *drawing)
 {
 	const int count = (int)drawing->ladder->node_count;
-	/* Without a second node, notes need the room of a gap. */
+	/* With one node, its notes need the width of a gap. */
 	const int last = count > 1 ? count - 1 : 1;
 
 	return rail(drawing, last) + MARGIN + 4 * CHARACTER;
@@ -113,7 +114,8 @@ static double height_of(const struct drawing *drawing, const struct row *row)
 
 /* --- rows --- */
 
-/* Puts the text as lines, at x and to the side that the anchor says. Returns the base of the last. */
+/* Writes the row's text as lines. @anchor is "start" or "end" of a line, which is at x. Returns the y
+ * coordinate below the last line. */
 static double put_lines(const struct drawing *drawing, const struct row *row, double x,
 			const char *anchor)
 {
@@ -131,7 +133,7 @@ static double put_lines(const struct drawing *drawing, const struct row *row, do
 	return y;
 }
 
-/* Puts an arrow; that of a lost packet ends in a cross before the node. */
+/* Draws an arrow; that of a lost packet ends with a cross at four fifths of its way. */
 static void put_arrow(const struct drawing *drawing, double from, double to, double y, bool lost)
 {
 	const double ahead = from < to ? 1 : -1;
@@ -146,7 +148,7 @@ static void put_arrow(const struct drawing *drawing, double from, double to, dou
 		fprintf(drawing->out, "<path d=\"M%.1f %.1fl%.1f -4v8z\"/>", end, y, -ahead * 8);
 }
 
-/* The text is above the arrow, and begins at the sender. */
+/* Draws an arrow with the text above it, on the sender's side. */
 static void put_packet(const struct drawing *drawing, const struct row *row)
 {
 	const double from = rail(drawing, row->node), to = rail(drawing, row->peer);
@@ -205,7 +207,7 @@ static void put_row(const struct drawing *drawing, const struct row *row)
 
 /* --- the picture --- */
 
-/* The gap suits the longest text, in limits. */
+/* Chooses the distance of two nodes, in characters: enough for the longest text, up to GAP_MAX. */
 static int choose_gap(const struct ladder *ladder)
 {
 	int gap = GAP_MIN;

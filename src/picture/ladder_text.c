@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A ladder as lines:
+ * Prints a ladder as lines of text:
  *
  *	                sim0                                                        sim1
  *	       0.000 us  | QP 0x10: post_send 0x1 SEND, 12 bytes                       |
@@ -12,9 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NS_PER_US	1000
-#define TIME_DIGITS	8
-#define GAP_COLUMNS_MIN 24 /* between two nodes; with less, each line names its nodes */
+#define NS_PER_US   1000
+#define TIME_DIGITS 8
+#define GAP_COLUMNS_MIN \
+	24 /* between two nodes; with less, lines have no rails and name their nodes */
 #define PIECE_BYTES_MAX (4 * LADDER_WIDTH_MAX + 3)
 #define COLUMNS_MIN	20 /* for a text */
 
@@ -32,11 +33,11 @@ struct drawing {
 	const struct ladder_style *style;
 	FILE *out;
 	int time_digits, time_columns;
-	int inner; /* columns behind the time */
-	bool rails;
+	int inner;  /* columns to the right of the time */
+	bool rails; /* true if each node has a vertical line */
 };
 
-/* A line between the rails. */
+/* A line of output: a part of an arrow or a note, with its text. Columns count from the end of the time. */
 struct stroke {
 	int from, to; /* the columns of a packet's rails, from < to; of a note both are 0 */
 	bool leftwards;
@@ -49,7 +50,7 @@ struct stroke {
 
 /* --- places --- */
 
-/* The column of a node's rail. */
+/* Returns the column of a node's vertical line. */
 static int rail(const struct drawing *drawing, int node)
 {
 	const int last = (int)drawing->ladder->node_count - 1;
@@ -83,12 +84,12 @@ static void print_time(const struct drawing *drawing, const struct row *row, boo
 			*shade ? plain : "");
 }
 
-/* The character of a stroke at a column without text. */
+/* Returns the character at a column that has no text: a part of the arrow, a rail or a space. */
 static char mark(const struct drawing *drawing, const struct stroke *stroke, int column)
 {
 	const int length = stroke->to - stroke->from;
 	const int head = stroke->leftwards ? stroke->from + 1 : stroke->to - 1;
-	/* The end of a lost packet's way, which is a fifth short of the node. */
+	/* The arrow of a lost packet ends at four fifths of its way. */
 	const int end = stroke->leftwards ? stroke->from + length / 5 : stroke->to - length / 5;
 
 	if (column <= stroke->from || column >= stroke->to || !stroke->first)
@@ -102,12 +103,12 @@ static char mark(const struct drawing *drawing, const struct stroke *stroke, int
 	return '-';
 }
 
-/* Returns the column behind the last one that has something. */
+/* Returns the length of the line, in columns. */
 static int last_column(const struct drawing *drawing, const struct stroke *stroke)
 {
 	const int text_end = stroke->text_at + stroke->piece.columns;
 
-	/* The last rail ends the line. A single rail is the first. */
+	/* With several rails the last one is the last column; a single rail is column 0. */
 	return drawing->rails && drawing->ladder->node_count > 1 ? drawing->inner : text_end;
 }
 
@@ -158,7 +159,7 @@ static void draw_packet(const struct drawing *drawing, const struct row *row)
 				.first = true,
 				.colour = colour_of(row)};
 	const int length = stroke.to - stroke.from;
-	/* "|-- TEXT ->|", or with a fifth of the way missing. */
+	/* Between two rails: "-- ", the text, " ->". The arrow of a lost packet is a fifth shorter. */
 	const int columns = length - 1 - 3 - 3 - (row->lost ? length / 5 : 0);
 	const char *text = row->text;
 
@@ -177,7 +178,7 @@ static void draw_packet(const struct drawing *drawing, const struct row *row)
 	}
 }
 
-/* Notes stand right of their rail; those of the last node left of it. */
+/* Prints a note to the right of its rail; notes of the last node stand to the left. */
 static void draw_note(const struct drawing *drawing, const struct row *row)
 {
 	const int count = (int)drawing->ladder->node_count;
@@ -198,8 +199,7 @@ static void draw_note(const struct drawing *drawing, const struct row *row)
 	}
 }
 
-/* A row without rails: of an event that belongs to no node, and of all events if the nodes are too
- * many for the width. */
+/* Prints a row without rails: the event belongs to no node, or the line is too short for all nodes. */
 static void draw_plain(const struct drawing *drawing, const struct row *row)
 {
 	const struct ladder *ladder = drawing->ladder;
@@ -238,7 +238,7 @@ static void draw_row(const struct drawing *drawing, const struct row *row)
 
 /* --- the head --- */
 
-/* The column at which a node's name begins: in the middle over the rail, and inside the line. */
+/* Returns the first column of a node's name, which is centred above the rail but stays inside the line. */
 static int name_column(const struct drawing *drawing, int node)
 {
 	const int columns = ladder_columns(drawing->ladder->nodes[node]);
@@ -249,7 +249,7 @@ static int name_column(const struct drawing *drawing, int node)
 	return at > 0 ? at : 0;
 }
 
-/* Prints the names in one line, or in several if one would cover the next. */
+/* Prints the names of the nodes in one line, or in several if two names would overlap. */
 static void print_names(const struct drawing *drawing)
 {
 	const int count = (int)drawing->ladder->node_count;

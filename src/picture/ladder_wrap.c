@@ -46,7 +46,7 @@ void ladder_clean(char *text)
 
 	for (const char *at = text; *at; at++) {
 		const unsigned char byte = (unsigned char)*at, next = (unsigned char)at[1];
-		/* U+0080 to U+009F are two bytes. */
+		/* The control characters U+0080 to U+009F have two bytes in UTF-8. */
 		const bool is_long = byte == 0xc2 && next >= 0x80 && next < 0xa0;
 
 		*to++ = is_long || byte < ' ' || byte == 0x7f ? '?' : *at;

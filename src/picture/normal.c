@@ -2,26 +2,27 @@
 #include "src/picture/normal.h"
 
 #include "src/base/count.h"
+#include "src/base/fnv.h"
 #include "src/picture/event.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define OWN_FROM (UINT64_C(1) << 32) /* lower numbers are no addresses of a process */
-#define PSN_MASK 0xffffff
-#define TEXT_MAX 160
+#define ADDRESS_MIN (UINT64_C(1) << 32) /* a lower number is taken for a key or an identifier */
+#define PSN_MASK    0xffffff
+#define TEXT_MAX    160
 
 /* --- which members --- */
 
 /* How a member is compared. */
 enum way {
-	PLAIN,
-	TIME,
-	NAMED,	  /* a number that the device has chosen */
-	SENTENCE, /* its words repeat numbers of other members */
-	PSN,
-	NEVER,
+	PLAIN,	  /* by its value */
+	TIME,	  /* not at all if choice->time is set */
+	NAMED,	  /* a number that the device has chosen; see place_of() */
+	SENTENCE, /* not at all if a choice is set: its words repeat times, addresses and numbers */
+	PSN,	  /* see psn_distance() */
+	NEVER,	  /* not at all */
 };
 
 static const struct {
@@ -86,7 +87,8 @@ static bool is_ignored(const struct normal_choice *choice, const char *key, enum
 static json_t *normal_value(struct normal *normal, const json_t *owner, const char *key,
 			    const json_t *value);
 
-/* Returns the place of a value among those of its class that this side has had. */
+/* Returns "number N" for a value: N counts the different values of all classes that this side had before it.
+ * Two runs that get other numbers in the same order are equal in this form. */
 static json_t *place_of(struct normal *normal, const char *class, const char *value)
 {
 	char name[TEXT_MAX], text[TEXT_MAX];
@@ -103,8 +105,8 @@ static json_t *place_of(struct normal *normal, const char *class, const char *va
 	return json_string(text);
 }
 
-/* Returns how far the PSN is behind the first one of its stream: of packets to a QP, or of events of a
- * QP. */
+/* Returns the distance of the PSN from the first PSN of its stream: the packets to one QP, or the events of
+ * one QP. */
 static json_t *psn_distance(struct normal *normal, const json_t *owner, const json_t *value)
 {
 	const char *dest = event_string(owner, "dest_qp");
@@ -119,7 +121,8 @@ static json_t *psn_distance(struct normal *normal, const json_t *owner, const js
 	return json_integer((json_integer_value(value) - json_integer_value(first)) & PSN_MASK);
 }
 
-/* Keys are known by their values only, other numbers by what they name, too. */
+/* Returns what the number of a member names. The same value in two classes is two numbers: QP 5 and SRQ 5.
+ * lkeys and rkeys are one class. */
 static const char *class_of(const char *key)
 {
 	if (strstr(key, "key"))
@@ -170,7 +173,7 @@ static bool is_address(const json_t *value)
 	uint64_t number;
 
 	return json_is_string(value) && strncmp(json_string_value(value), "0x", 2) == 0 &&
-	       event_number(value, &number) && number >= OWN_FROM;
+	       event_number(value, &number) && number >= ADDRESS_MIN;
 }
 
 static json_t *normal_value(struct normal *normal, const json_t *owner, const char *key,
@@ -202,20 +205,15 @@ void normal_free(struct normal *normal)
 	normal->seen = NULL;
 }
 
-/* --- sums --- */
+/* --- hashes --- */
 
-#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
-#define FNV_PRIME UINT64_C(0x100000001b3)
-
-uint64_t normal_sum(const json_t *form)
+uint64_t normal_hash(const json_t *form)
 {
 	char *text = json_dumps(form, JSON_SORT_KEYS | JSON_COMPACT);
-	uint64_t sum = FNV_BASIS;
+	const uint64_t hash = fnv_add_text(FNV_BASIS, text ? text : "");
 
-	for (const char *c = text; c && *c; c++)
-		sum = (sum ^ (unsigned char)*c) * FNV_PRIME;
 	free(text);
-	return sum;
+	return hash;
 }
 
 /* --- differences --- */
@@ -231,7 +229,7 @@ static char *value_text(const json_t *value)
 	return text;
 }
 
-/* Frames are long: only the first byte that differs is shown. */
+/* Prints the first byte that differs: frames are long. */
 static void print_frames(const char *a, const char *b, FILE *out)
 {
 	size_t at = 0;

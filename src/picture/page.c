@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/picture/page.h"
 
-#include "src/base/count.h"
 #include "src/picture/event.h"
 
 #include <stdlib.h>
@@ -56,13 +55,13 @@ static void take_frame(struct page *page, const struct page_frame *frame, struct
 
 /* --- work requests --- */
 
-/* Requests of these opcodes send no packet. */
+/* Returns true for work requests that send no packet. */
 static bool is_local(const char *opcode)
 {
 	return strcmp(opcode, "LOCAL_INV") == 0 || strcmp(opcode, "BIND_MW") == 0;
 }
 
-/* Takes the requests that were posted: the one that was refused has no length. */
+/* Keeps the work requests that were posted. The log gives a refused one no length. */
 static void take_posts(struct page *page, const json_t *requests, bool receives,
 		       struct page_event *kept)
 {
@@ -83,26 +82,14 @@ static void take_posts(struct page *page, const json_t *requests, bool receives,
 	}
 }
 
-/* The verbs that post: the argument with their requests, and whether these receive. */
-static const struct {
-	const char *verb, *requests;
-	bool receives;
-} post_verbs[] = {
-	{"post_send", "wr", false},
-	{"post_recv", "wr", true},
-	{"post_srq_recv", "recv_wr", true},
-	{"wr_complete", "wr", false},
-};
-
 static void take_verb(struct page *page, const json_t *event, struct page_event *kept)
 {
 	const json_t *arguments = json_object_get(event, "args");
-	const char *verb = event_string(event, "verb"), *srq = event_string(arguments, "srq");
+	const char *srq = event_string(arguments, "srq");
+	const struct post_verb *post = post_verb_of(event);
 
-	for (size_t i = 0; i < COUNT(post_verbs); i++)
-		if (strcmp(verb, post_verbs[i].verb) == 0)
-			take_posts(page, json_object_get(arguments, post_verbs[i].requests),
-				   post_verbs[i].receives, kept);
+	if (post)
+		take_posts(page, json_object_get(arguments, post->requests), post->receives, kept);
 	if (strncmp(srq, "srq", 3) == 0)
 		kept->srq = (uint32_t)strtoul(srq + 3, NULL, 10);
 }
@@ -123,6 +110,7 @@ static void take_kind(struct page *page, const json_t *event, struct page_event 
 	kept->kind = (uint8_t)i;
 }
 
+/* Keeps what the event says of the end of a work request. */
 static void take_end(const json_t *event, struct page_event *kept)
 {
 	const char *kind = event_string(event, "kind"), *opcode = event_string(event, "opcode");
@@ -158,7 +146,7 @@ void page_take(struct page *page, struct row *row, const json_t *event, const ch
 	if (frame)
 		take_frame(page, frame, &kept);
 	kept.line = pattern_add(&page->patterns, &page->lines, line);
-	row->kept = page->events.used / sizeof(kept);
+	row->page_event = page->events.used / sizeof(kept);
 	bytes_add(&page->events, &kept, sizeof(kept));
 }
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finds the rows of each work request. The N-th message that a QP sends is of its N-th request that
- * sends; a response is of the message whose PSN it has; a completion is of the oldest open request with
- * its wr_id. A verb is an event once it has returned, so a packet may come before its post.
+ * Finds the rows of each work request ("work" for short).
  *
- * A packet of a capture does not say which QP of a connection has sent it. There a flow is the packets of
- * a node to a QP, and the responses to it are those whose PSNs it awaits.
+ * - The N-th message that a QP sends belongs to the N-th work of its send queue that sends a message.
+ * - A response belongs to the message that has its PSN.
+ * - A completion belongs to the oldest work with its wr_id that has not completed.
+ *
+ * The log has a verb when it has returned, so the packets of a work may precede its post.
+ *
+ * A packet of a capture does not name the QP that sent it. There a flow has the packets from a node to a QP,
+ * and a response belongs to the flow whose newest PSNs it acknowledges.
  */
 #include "src/picture/page.h"
 
@@ -16,31 +20,34 @@
 #define PSN_HALF	 0x800000u
 #define OUTSTANDING_PSNS 4096u /* how far a response is behind the newest request */
 
-/* A request that a post has given to a queue. */
+/* A work request in a queue. */
 struct work {
 	uint64_t wr_id;
-	uint32_t number;
+	uint32_t number; /* as in struct page_works */
 	bool sends;
 };
 
+/* A message that a QP has begun to send. */
 struct message {
-	uint32_t psn; /* of its first packet */
-	uint32_t number;
+	uint32_t psn;	 /* of its first packet */
+	uint32_t number; /* of its work */
 };
 
-/* What a QP, an SRQ, or the packets of a capture between two nodes have. */
+/* The queues and messages of a QP, of an SRQ, or of the packets of a capture from a node to a QP. */
 struct flow {
-	uint64_t key;
-	struct bytes sends, receives;	/* struct work */
-	struct bytes messages;		/* struct message */
-	size_t sent_works;		/* of the works that send, those whose message has come */
-	size_t next_send;		/* the first of the sends that may still get a message */
-	size_t open_send, open_receive; /* the first that has not completed */
+	uint64_t key;		      /* key_of() */
+	struct bytes sends, receives; /* struct work */
+	struct bytes messages;	      /* struct message */
+	size_t sent_works;	      /* counts the works whose message has been seen */
+	size_t next_send;	      /* index in sends: works before it need no message any more */
+	size_t open_send,
+		open_receive; /* index in sends and receives: works before it have completed */
 	bool has_psn;
-	uint32_t max_psn; /* the newest PSN that was sent */
+	uint32_t max_psn; /* the newest PSN that was sent; valid with has_psn */
 	uint64_t awaited; /* of the responses of a capture: the key of the requests; 0: unknown */
 };
 
+/* The state of page_follow(). */
 struct following {
 	const struct page *page;
 	const struct ladder *ladder;
@@ -55,7 +62,7 @@ struct following {
 
 enum { KEY_SRQ = 1, KEY_REQUESTS, KEY_RESPONSES };
 
-/* The key of a QP or, with a tag, of something else. No key is 0. */
+/* Returns the key of a flow: of QP @number of a node if the tag is 0. No key is 0. */
 static uint64_t key_of(unsigned int tag, int node, int peer, uint32_t number)
 {
 	return (uint64_t)tag << 62 | (uint64_t)((unsigned int)node + 1) << 43 |
@@ -81,7 +88,7 @@ static uint32_t *slot_of(const struct following *following, uint64_t key)
 	return &following->slots[slot];
 }
 
-static void grow(struct following *following)
+static void grow_slots(struct following *following)
 {
 	following->slot_count = following->slot_count ? 2 * following->slot_count : 256;
 	free(following->slots);
@@ -96,7 +103,7 @@ static struct flow *flow_of(struct following *following, uint64_t key)
 	uint32_t *slot;
 
 	if (2 * (flow_count(following) + 1) > following->slot_count)
-		grow(following);
+		grow_slots(following);
 	slot = slot_of(following, key);
 	if (!*slot) {
 		bytes_add(&following->flows, &new, sizeof(new));
@@ -134,7 +141,8 @@ static size_t message_count(const struct flow *flow)
 	return flow->messages.used / sizeof(struct message);
 }
 
-static void say(struct following *following, uint32_t number)
+/* Says that the present row belongs to a work; 0: to none. */
+static void add_to_row(struct following *following, uint32_t number)
 {
 	if (number)
 		bytes_add(&following->out->works, &number, sizeof(number));
@@ -142,10 +150,10 @@ static void say(struct following *following, uint32_t number)
 
 /* --- posts and messages --- */
 
+/* Adds a work to its queue. If its message has been seen already, the work gets the message's number. */
 static void post_one(struct following *following, struct flow *flow, const struct page_post *post)
 {
 	struct work work = {.wr_id = post->wr_id, .sends = post->sends};
-
 	const bool is_next = flow->next_send == work_count(&flow->sends);
 	const bool is_sent = post->sends && is_next && flow->sent_works < message_count(flow);
 
@@ -156,7 +164,7 @@ static void post_one(struct following *following, struct flow *flow, const struc
 	if (is_sent || (is_next && !post->receives && !post->sends))
 		flow->next_send++;
 	bytes_add(post->receives ? &flow->receives : &flow->sends, &work, sizeof(work));
-	say(following, work.number);
+	add_to_row(following, work.number);
 }
 
 static void post(struct following *following, const struct row *row, const struct page_event *event)
@@ -170,7 +178,8 @@ static void post(struct following *following, const struct row *row, const struc
 		post_one(following, flow, &posts[event->post + i]);
 }
 
-/* Returns the number of the next message: that of the next request that sends, if its post has come. */
+/* Returns the number of a new message: that of the next work that sends, or a new one if the log has no post
+ * of it yet. */
 static uint32_t next_number(struct following *following, struct flow *flow)
 {
 	const struct work *works = works_of(&flow->sends);
@@ -186,7 +195,7 @@ static uint32_t next_number(struct following *following, struct flow *flow)
 	return ++following->last_number;
 }
 
-/* Returns the number of the newest message that begins at the PSN or before. */
+/* Returns the number of the message that has the PSN: the newest that begins at it or before; 0: none. */
 static uint32_t number_at(const struct flow *flow, uint32_t psn)
 {
 	for (size_t i = message_count(flow); i-- > 0;)
@@ -200,7 +209,7 @@ static bool is_new(const struct flow *flow, uint32_t psn)
 	return !flow->has_psn || ((psn - flow->max_psn - 1) & PSN_MASK) < PSN_HALF;
 }
 
-/* Takes a PSN that was used. Returns false if an earlier packet had it, or a later one. */
+/* Advances max_psn to a PSN. Returns false if max_psn is there already or beyond. */
 static bool reach(struct flow *flow, uint32_t psn)
 {
 	if (!is_new(flow, psn))
@@ -210,7 +219,7 @@ static bool reach(struct flow *flow, uint32_t psn)
 	return true;
 }
 
-/* Returns true if the request repeats an earlier one. */
+/* Takes a request packet. Returns true if it is a retransmission. */
 static bool request(struct following *following, struct flow *flow, const struct page_event *event)
 {
 	const bool is_first = reach(flow, event->psn);
@@ -220,13 +229,14 @@ static bool request(struct following *following, struct flow *flow, const struct
 
 		bytes_add(&flow->messages, &message, sizeof(message));
 	}
-	say(following, number_at(flow, event->psn));
+	add_to_row(following, number_at(flow, event->psn));
 	return !is_first;
 }
 
 /* --- responses --- */
 
-/* Finds the requests of a capture that the responses to a QP answer. Returns NULL if none await the PSN. */
+/* Finds the flow of requests that a capture's response answers. The first response decides for all responses
+ * of that node to that QP. Returns NULL if no flow has outstanding requests near the PSN. */
 static struct flow *find_awaiting(struct following *following, const struct row *row,
 				  const struct page_event *event)
 {
@@ -275,12 +285,13 @@ static void packet(struct following *following, const struct row *row,
 	if (!flow)
 		return;
 	reach(flow, event->psn);
-	say(following, number_at(flow, event->psn));
+	add_to_row(following, number_at(flow, event->psn));
 }
 
 /* --- completions and the rest --- */
 
-/* Returns the oldest request with the wr_id that has not completed; with @ends it completes. */
+/* Returns the number of the oldest work from *open on that has the wr_id; 0: none. With @ends this work
+ * completes, and *open is set behind it. */
 static uint32_t find_work(const struct bytes *list, size_t *open, uint64_t wr_id, bool ends)
 {
 	for (size_t i = *open; i < work_count(list); i++) {
@@ -319,7 +330,7 @@ static void end(struct following *following, const struct row *row, const struct
 	if (!number)
 		number = find_work(&flow->receives, &flow->open_receive, event->wr_id,
 				   event->completes);
-	say(following, number ? number : find_in_srqs(following, row, event));
+	add_to_row(following, number ? number : find_in_srqs(following, row, event));
 }
 
 static void reset(struct following *following, const struct row *row,
@@ -332,7 +343,7 @@ static void reset(struct following *following, const struct row *row,
 	*flow = empty;
 }
 
-/* A timer or a rewind: of the oldest message that is not acknowledged. */
+/* Takes a timer or a rewind. Both name the PSN of the oldest message that is not acknowledged. */
 static void timer(struct following *following, const struct row *row,
 		  const struct page_event *event)
 {
@@ -340,13 +351,13 @@ static void timer(struct following *following, const struct row *row,
 
 	if (event->sent_psn)
 		reach(flow, (event->sent_psn - 1) & PSN_MASK);
-	say(following, number_at(flow, event->psn));
+	add_to_row(following, number_at(flow, event->psn));
 }
 
 static void follow(struct following *following, size_t index)
 {
 	const struct row *row = &following->ladder->rows[index];
-	const struct page_event *event = page_event(following->page, row->kept);
+	const struct page_event *event = page_event(following->page, row->page_event);
 
 	if (event->posts)
 		post(following, row, event);

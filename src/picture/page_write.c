@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The data of the page: an index in JSON, and sections that are compressed (raw DEFLATE) and written in
- * base64. The section "columns" has a value of each row in each column, the widest columns first;
- * src/picture/page/data.js reads them in the same order.
+ * Writes the data of the page: an index in JSON, and sections of bytes, which are compressed (raw DEFLATE) and
+ * written in base64. The section "columns" holds tables column by column, with a value for each row, in the
+ * byte order of the machine (little-endian). src/picture/page/data.js reads the columns in the same order: a
+ * column that you add here, add there.
  */
 #include "src/picture/page.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEVEL		  6
+#define LEVEL		  6 /* of compression, of 12 */
 #define FRAME_BLOCK_BYTES (512u << 10)
 #define NO_NODE		  0xffff
 #define NONE		  0xffffffffu
@@ -34,11 +35,11 @@ struct writing {
 	const struct ladder *ladder;
 	FILE *out;
 	struct page_works works;
-	struct bytes texts;	 /* of the rows, as patterns and numbers */
-	struct bytes text_at;	 /* uint32_t, of each row */
-	struct bytes frames;	 /* those of the rows, in their order */
-	struct bytes frame_at;	 /* uint32_t, of each row */
-	struct bytes block_at;	 /* uint32_t, where each block of frames begins */
+	struct bytes texts;	 /* of the rows, as pattern_add() writes them */
+	struct bytes text_at;	 /* uint32_t: of each row, the offset in texts */
+	struct bytes frames;	 /* of the rows, in the order of the rows */
+	struct bytes frame_at;	 /* uint32_t: of each row, the offset in frames, or NONE */
+	struct bytes block_at;	 /* uint32_t: of each block of frames, the offset in frames */
 	struct bytes compressed; /* of the present section */
 };
 
@@ -88,17 +89,18 @@ static void add_32(struct bytes *bytes, uint32_t value)
 
 static const struct page_event *event_of(const struct writing *writing, size_t row)
 {
-	return page_event(writing->page, writing->ladder->rows[row].kept);
+	return page_event(writing->page, writing->ladder->rows[row].page_event);
 }
 
-/* The event of the row, or of the same packet in another file, that has a frame; NULL: neither. */
+/* Returns the event of the row, or of the same packet in another file, that has a frame; NULL if neither
+ * has. */
 static const struct page_event *framed(const struct writing *writing, size_t index)
 {
 	const struct row *row = &writing->ladder->rows[index];
-	const struct page_event *event = page_event(writing->page, row->kept);
+	const struct page_event *event = page_event(writing->page, row->page_event);
 
-	if (!event->frame_bytes && row->kept_too)
-		event = page_event(writing->page, row->kept_too);
+	if (!event->frame_bytes && row->page_event_other)
+		event = page_event(writing->page, row->page_event_other);
 	return event->frame_bytes ? event : NULL;
 }
 
@@ -116,7 +118,7 @@ static uint8_t flags_of(const struct writing *writing, size_t index)
 	       (row->has_time ? 0 : FLAG_NO_TIME);
 }
 
-/* The columns of 32 bits, by the row's index. */
+/* Each of these functions returns the value of a 32-bit column for row @i. */
 static uint32_t line_column(const struct writing *writing, size_t i)
 {
 	return (uint32_t)event_of(writing, i)->line;
@@ -176,14 +178,14 @@ static void add_columns_16(const struct writing *writing, struct bytes *into)
 {
 	const struct ladder *ladder = writing->ladder;
 	const size_t count = ladder->row_count;
-	uint16_t *nodes = (void *)bytes_more(into, 3 * count * sizeof(*nodes));
+	uint16_t *columns = (void *)bytes_more(into, 3 * count * sizeof(*columns));
 
 	for (size_t i = 0; i < count; i++) {
 		const struct page_event *with = framed(writing, i);
 
-		nodes[i] = node_number(ladder->rows[i].node);
-		nodes[count + i] = node_number(ladder->rows[i].peer);
-		nodes[2 * count + i] = (uint16_t)(with ? with->frame_kept_bytes : 0);
+		columns[i] = node_number(ladder->rows[i].node);
+		columns[count + i] = node_number(ladder->rows[i].peer);
+		columns[2 * count + i] = (uint16_t)(with ? with->frame_kept_bytes : 0);
 	}
 }
 
@@ -191,13 +193,13 @@ static void add_columns_8(const struct writing *writing, struct bytes *into)
 {
 	const struct ladder *ladder = writing->ladder;
 	const size_t count = ladder->row_count;
-	uint8_t *kinds = bytes_more(into, 4 * count);
+	uint8_t *columns = bytes_more(into, 4 * count);
 
 	for (size_t i = 0; i < count; i++) {
-		kinds[i] = (uint8_t)ladder->rows[i].kind;
-		kinds[count + i] = event_of(writing, i)->kind;
-		kinds[2 * count + i] = flags_of(writing, i);
-		kinds[3 * count + i] = (uint8_t)ladder->rows[i].file;
+		columns[i] = (uint8_t)ladder->rows[i].kind;
+		columns[count + i] = event_of(writing, i)->kind;
+		columns[2 * count + i] = flags_of(writing, i);
+		columns[3 * count + i] = (uint8_t)ladder->rows[i].file;
 	}
 }
 
@@ -255,7 +257,7 @@ static void add_frames(struct writing *writing)
 	}
 }
 
-/* Each block of frames is a section: the page reads the one that it shows. */
+/* Writes each block of frames as a section: a page decompresses only the blocks that it shows. */
 static void put_frames(struct writing *writing)
 {
 	const uint32_t *blocks = (const void *)writing->block_at.at;
@@ -335,7 +337,7 @@ static void put_index(const struct writing *writing)
 	char *text = bytes_sure(json_dumps(index, JSON_COMPACT));
 
 	fputs("<script type=\"application/json\" id=\"index\">", writing->out);
-	/* "</script>" in a name would end the element. */
+	/* A name that contains "</script>" must not end the element. */
 	for (const char *at = text; *at; at++)
 		if (*at == '<')
 			fputs("\\u003c", writing->out);

@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/picture/pattern.h"
 
+#include "src/base/fnv.h"
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define HEX_DIGITS_MAX	   16
-#define DECIMAL_DIGITS_MAX 15 /* with those behind the point: below 2^53 */
-#define FRACTION_MAX	   9
-#define SLOTS_MIN	   1024
+#define HEX_DIGITS_MAX 16
+#define DECIMAL_DIGITS_MAX \
+	15 /* before and behind the point: JavaScript's numbers are exact up to 2^53 */
+#define FRACTION_MAX 9
+#define SLOTS_MIN    1024
 
 static const char hex_digits[] = "0123456789abcdef", digits[] = "0123456789";
 
 /* --- numbers in a text --- */
 
-/* Returns true if a number cannot begin behind the character, or end before it. */
+/* Returns true for a character of a word. A number neither begins behind such a character nor ends before
+ * one. */
 static bool is_word(char c)
 {
 	return isalnum((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
 }
 
-/* Parts of addresses, such as "10.0.0.1" and "fe80::1", are no numbers. In JSON a colon follows the
- * quote of a name. */
+/* Returns true if a number may begin at @at. Parts of addresses, such as "10.0.0.1" and "fe80::1", do not count
+ * as numbers; after '":' a value of JSON begins. */
 static bool may_begin(const char *text, const char *at)
 {
 	if (at == text)
@@ -32,12 +36,13 @@ static bool may_begin(const char *text, const char *at)
 	return !is_word(at[-1]) && at[-1] != '.';
 }
 
+/* Returns true if a number may end before @at. */
 static bool may_end(const char *at)
 {
 	return !is_word(*at) && !((*at == '.' || *at == ':') && (is_word(at[1]) || at[1] == ':'));
 }
 
-/* Takes "0x11". Returns how long the number is; 0: there is none. */
+/* Reads a number such as "0x11". Returns its length in bytes; 0: there is none that can be written back. */
 static size_t take_hex(const char *at, uint64_t *number)
 {
 	size_t count;
@@ -52,7 +57,8 @@ static size_t take_hex(const char *at, uint64_t *number)
 	return 2 + count;
 }
 
-/* Takes "12" or "1.25". Sets *behind to how many digits are behind the point. */
+/* Reads a number such as "12" or "1.25", and sets *behind to the count of digits behind the point. Returns its
+ * length in bytes; 0: there is none that can be written back. */
 static size_t take_decimal(const char *at, uint64_t *number, size_t *behind)
 {
 	const size_t count = strspn(at, digits);
@@ -75,7 +81,8 @@ static void put_mark(struct patterns *patterns, uint8_t mark)
 	*bytes_more(&patterns->pattern, 1) = mark;
 }
 
-/* Takes a number from the text, if there is one. Returns how long it is. */
+/* Adds the number at @at of the text to the pattern and the numbers. Returns its length in bytes; 0: there is
+ * none. */
 static size_t take_number(struct patterns *patterns, const char *text, const char *at)
 {
 	uint64_t number = 0;
@@ -98,6 +105,7 @@ static size_t take_number(struct patterns *patterns, const char *text, const cha
 	return length;
 }
 
+/* Splits a text into its pattern and its numbers. */
 static void split(struct patterns *patterns, const char *text)
 {
 	patterns->pattern.used = patterns->numbers.used = 0;
@@ -111,18 +119,11 @@ static void split(struct patterns *patterns, const char *text)
 	put_mark(patterns, 0);
 }
 
-static size_t hash(const char *text)
-{
-	uint64_t sum = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
-
-	for (; *text; text++)
-		sum = (sum ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-	return (size_t)(sum ^ sum >> 32);
-}
-
+/* Returns the slot of a pattern, or the free slot where it belongs. */
 static uint32_t *slot_of(const struct patterns *patterns, const char *text)
 {
-	size_t slot = hash(text) % patterns->slot_count;
+	const uint64_t hash = fnv_add_text(FNV_BASIS, text);
+	size_t slot = (size_t)(hash ^ hash >> 32) % patterns->slot_count;
 
 	while (patterns->slots[slot] &&
 	       strcmp(patterns->texts[patterns->slots[slot] - 1], text) != 0)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Texts that differ in their numbers only, such as the lines of a log, take few bytes: a text is the
- * number of its pattern, and its numbers. The pattern is the text with a mark in place of each number:
+ * Stores texts that differ only in their numbers, such as the lines of a log, in few bytes. A record is the
+ * index of the text's pattern, and the text's numbers. The pattern is the text with a mark in place of each
+ * number:
  *
  *	"RC SEND_ONLY PSN 100, QP 0x10 > 0x12"	->	"RC SEND_ONLY PSN \1, QP \2 > \2", 100, 16, 18
  *
- * The text that comes back is the same, byte for byte. src/picture/page/records.js reads it.
+ * src/picture/page/records.js makes the same text of it, byte for byte. The caller owns a struct patterns,
+ * zeroed before the first call, and one thread uses it.
  */
 #ifndef SRC_PICTURE_PATTERN_H
 #define SRC_PICTURE_PATTERN_H
@@ -14,22 +16,23 @@
 
 #include <stdio.h>
 
-/* The marks. */
+/* The marks of numbers in a pattern. */
 enum {
 	PATTERN_DECIMAL = 1,
-	PATTERN_HEX = 2,      /* "0x" and lower-case digits */
-	PATTERN_FRACTION = 3, /* a digit follows in the pattern: so many digits behind the point */
+	PATTERN_HEX = 2, /* "0x" and lower-case digits */
+	PATTERN_FRACTION =
+		3, /* a digit follows in the pattern: the count of digits behind the point */
 };
 
 struct patterns {
-	char **texts;
+	char **texts; /* the patterns */
 	size_t count, room;
-	uint32_t *slots; /* a hash table of indices plus 1 */
+	uint32_t *slots; /* a hash table: indices in texts plus 1 */
 	size_t slot_count;
-	struct bytes pattern, numbers; /* of the present text */
+	struct bytes pattern, numbers; /* of the text that pattern_add() is splitting */
 };
 
-/* Adds the text to @records, as the index of its pattern and its numbers. Returns its offset. */
+/* Appends the record of a text to @records. Returns the record's offset. */
 size_t pattern_add(struct patterns *patterns, struct bytes *records, const char *text);
 
 void patterns_free(struct patterns *patterns);

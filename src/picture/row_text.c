@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of a row: short, since a row stands beside its node. */
+/* The kind of a row, and its text, which is short: it must fit between two nodes. */
 #include "src/picture/ladder.h"
 
 #include "src/base/count.h"
@@ -31,15 +31,14 @@ const char *row_kind_name(enum row_kind kind)
 
 /* --- groups --- */
 
-/* The first LID of multicast groups. */
-#define LID_MULTICAST 0xc000
+#define LID_MULTICAST_MIN 0xc000
 
 static bool is_ipv6_group(const char *gid)
 {
 	return strncmp(gid, "ff", 2) == 0 && strcspn(gid, ":") == 4;
 }
 
-/* An IPv4 address of multicast, 224.0.0.0/4, in a GID. */
+/* Returns true for a GID that maps an IPv4 multicast address, 224.0.0.0/4. */
 static bool is_ipv4_group(const char *gid)
 {
 	static const char before[] = "::ffff:";
@@ -57,13 +56,13 @@ bool packet_is_multicast(const json_t *packet)
 	uint64_t lid;
 
 	if (event_number(json_object_get(packet, "dlid"), &lid))
-		return lid >= LID_MULTICAST;
+		return lid >= LID_MULTICAST_MIN;
 	return is_ipv6_group(gid) || is_ipv4_group(gid);
 }
 
 /* --- parts of texts --- */
 
-/* Writes "before VALUE", if the object has the member, a number or a string. */
+/* Writes @before and the value, if the object has the member and it is a number or a string. */
 static void put(const json_t *object, const char *key, const char *before, FILE *out)
 {
 	const json_t *member = json_object_get(object, key);
@@ -74,7 +73,7 @@ static void put(const json_t *object, const char *key, const char *before, FILE 
 		fprintf(out, "%s%" JSON_INTEGER_FORMAT, before, json_integer_value(member));
 }
 
-/* Writes "before N bytes", if the object has the member. */
+/* Writes @before and "N bytes", if the object has the member. */
 static void put_bytes(const json_t *object, const char *key, const char *before, FILE *out)
 {
 	uint64_t bytes;
@@ -95,8 +94,7 @@ static void put_qp(const json_t *event, FILE *out)
 		fprintf(out, "QP %s: ", event_string(event, "qp"));
 }
 
-/* Returns true if the payload says nothing that the opcode does not: requests of READs and pure ACKs
- * have none. */
+/* Returns true for opcodes whose packets have no payload, or always one of the same size. */
 static bool has_no_size(const json_t *packet)
 {
 	const char *opcode = event_string(packet, "opcode");
@@ -161,25 +159,20 @@ static void write_fault(const json_t *event, FILE *out)
 	put_packet(packet, event_string(packet, "source_qp"), out);
 }
 
-/* The verbs that post, and the arguments with their requests. */
-static const struct {
-	const char *verb;
-	const char *requests;
-} posts[] = {
-	{"post_send", "wr"},
-	{"post_recv", "wr"},
-	{"post_srq_recv", "recv_wr"},
-	{"wr_complete", "wr"},
+static const struct post_verb post_verbs[] = {
+	{"post_send", "wr", false},
+	{"post_recv", "wr", true},
+	{"post_srq_recv", "recv_wr", true},
+	{"wr_complete", "wr", false},
 };
 
-/* Returns the name of the argument with the requests of a post; NULL for any other event. */
-static const char *requests_of(const json_t *event)
+const struct post_verb *post_verb_of(const json_t *event)
 {
 	const char *verb = event_string(event, "verb");
 
-	for (size_t i = 0; i < COUNT(posts); i++)
-		if (strcmp(verb, posts[i].verb) == 0)
-			return posts[i].requests;
+	for (size_t i = 0; i < COUNT(post_verbs); i++)
+		if (strcmp(verb, post_verbs[i].verb) == 0)
+			return &post_verbs[i];
 	return NULL;
 }
 
@@ -197,7 +190,7 @@ static void put_request(const json_t *request, FILE *out)
 static void write_post(const json_t *event, FILE *out)
 {
 	const json_t *arguments = json_object_get(event, "args");
-	const json_t *requests = json_object_get(arguments, requests_of(event));
+	const json_t *requests = json_object_get(arguments, post_verb_of(event)->requests);
 	json_t *request;
 	size_t i;
 
@@ -234,14 +227,14 @@ static void write_state(const json_t *event, FILE *out)
 	put_why(event, out);
 }
 
-/* The text that `verbena trace` prints, behind the QP. */
+/* Writes the QP and the text that `verbena trace` prints. */
 static void write_text(const json_t *event, FILE *out)
 {
 	put_qp(event, out);
 	event_text(event, out);
 }
 
-/* The same, behind the QP and the kind. */
+/* Writes the QP, the kind, and the text that `verbena trace` prints. */
 static void write_named(const json_t *event, FILE *out)
 {
 	put_qp(event, out);
@@ -283,19 +276,20 @@ static size_t kind_index(const json_t *event)
 	return i;
 }
 
-/* Calls that ask for something that is not there. Programs call these in a loop: that is no failure. */
+/* Verbs and errno values that only say that there is nothing yet. Programs call such verbs in a loop, so the
+ * ladder does not show them as failures. */
 static const struct {
 	const char *verb, *err;
-} answers[] = {
+} empty_answers[] = {
 	{"get_async_event", "EAGAIN"}, {"get_cq_event", "EAGAIN"},  {"cm_get_cm_event", "EAGAIN"},
 	{"query_gid", "ENODATA"},      {"query_gid_ex", "ENODATA"},
 };
 
 static bool found_nothing(const json_t *event)
 {
-	for (size_t i = 0; i < COUNT(answers); i++)
-		if (strcmp(event_string(event, "verb"), answers[i].verb) == 0 &&
-		    strcmp(event_string(event, "errno"), answers[i].err) == 0)
+	for (size_t i = 0; i < COUNT(empty_answers); i++)
+		if (strcmp(event_string(event, "verb"), empty_answers[i].verb) == 0 &&
+		    strcmp(event_string(event, "errno"), empty_answers[i].err) == 0)
 			return true;
 	return false;
 }
@@ -306,7 +300,7 @@ enum row_kind row_kind_of(const json_t *event, bool with_verbs)
 
 	if (row != ROW_VERB)
 		return row;
-	if (requests_of(event))
+	if (post_verb_of(event))
 		return ROW_POST;
 	if (with_verbs)
 		return ROW_VERB;
@@ -321,7 +315,7 @@ char *row_text(const json_t *event)
 
 	if (!out)
 		return NULL;
-	(requests_of(event) ? write_post : kinds[kind_index(event)].write)(event, out);
+	(post_verb_of(event) ? write_post : kinds[kind_index(event)].write)(event, out);
 	if (fclose(out))
 		return NULL;
 	ladder_clean(text);

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A merge key may name a mapping with a merge key, and in a wrong file itself. */
+/* A mapping that is merged (<<) may merge another one; in a wrong file it merges itself. */
 #define MERGE_DEPTH_MAX 8
 
 bool config_fail(const struct config *config, const struct config_value *value, const char *fmt,
@@ -71,7 +71,7 @@ static const char *kind(const yaml_node_t *node)
 	}
 }
 
-/* The text for a message: shortened, and without control characters. */
+/* Writes the text to @buffer for a message: shortened, and without control characters. Returns @buffer. */
 static const char *shown(const char *text, char *buffer, size_t size_bytes)
 {
 	size_t i;
@@ -90,7 +90,7 @@ static bool wrong_type(const struct config *config, const struct config_value *v
 	return config_fail(config, value, "is %s (%s is wanted)", kind(value->node), wanted);
 }
 
-/* A name may be written with a leading colon, as Ruby's symbols are. */
+/* Skips the leading colon of a name that is written as a symbol of Ruby. */
 static const char *without_colon(const char *name)
 {
 	return name[0] == ':' ? name + 1 : name;
@@ -108,12 +108,13 @@ static void child_key(const struct config_value *parent, const char *name, char 
 		snprintf(key, size_bytes, "%s", short_name);
 }
 
+/* A mapping that is being read. */
 struct mapping {
 	const struct config *config;
 	const struct config_value *self;
 	const struct config_key *keys;
 	unsigned int count;
-	struct config_value values[CONFIG_KEYS_MAX];
+	struct config_value values[CONFIG_KEYS_MAX]; /* the value of each of the keys */
 };
 
 static bool unknown_key(const struct mapping *m, const struct config_value *found)
@@ -225,7 +226,7 @@ struct config_value config_entry(const struct config *config, const struct confi
 					       list->node->data.sequence.items.start[index]),
 	};
 
-	/* An alias stands for a node on another line; messages name that line. */
+	/* If the entry is an alias, this is the line of the node that it stands for. */
 	entry.line = entry.node->start_mark.line + 1;
 	snprintf(entry.key, sizeof(entry.key), "%.80s[%u]", list->key, index);
 	return entry;

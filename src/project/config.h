@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Values of a YAML document, each with its line, and one form of message about a wrong value.
+ * Reads values of a YAML document. Each value knows its line and its key, such as "devices[1].mtu", for messages.
  *
- * A function that returns bool returns false after it has written a message, and reading then
- * stops. A value's key is written as people would: "devices[1].mtu".
+ * A function that returns bool returns false after it has written a message to config->error. Reading then stops.
  */
 #ifndef SRC_PROJECT_CONFIG_H
 #define SRC_PROJECT_CONFIG_H
@@ -15,7 +14,7 @@
 #include <stdint.h>
 #include <yaml.h>
 
-/* The key of the section itself. The keys inside it do not repeat it. */
+/* The key of the section. Messages about keys inside it do not repeat it. */
 #define CONFIG_TOP ":verbena:"
 
 struct config {
@@ -32,7 +31,7 @@ struct config_value {
 	unsigned int line; /* from 1 */
 };
 
-/* True for a null of YAML 1.1, as Ruby reads it. */
+/* Returns true for a null of YAML 1.1, as Ruby reads it. */
 bool config_is_null(const yaml_node_t *node);
 
 /* Writes "FILE:LINE: KEY: ..." and returns false. */
@@ -41,11 +40,11 @@ bool config_fail(const struct config *config, const struct config_value *value, 
 
 struct config_key;
 
-/* Reads one entry of a list, at an index from 0 up; into is the list's config_key.into. */
+/* Reads the entry of a list at an index from 0; into is the list's config_key.into. */
 typedef bool config_entry_fn(const struct config *config, const struct config_value *entry,
 			     unsigned int index, void *into);
 
-/* Reads a value that is given into the key's field. */
+/* Reads a value into key->into. */
 typedef bool config_read_fn(const struct config *config, const struct config_value *value,
 			    const struct config_key *key);
 
@@ -53,12 +52,13 @@ typedef bool config_read_fn(const struct config *config, const struct config_val
 struct config_key {
 	const char *name;
 	config_read_fn *read;
-	void *into;		/* the field, which keeps its content if no value is given */
-	uint64_t min, max;	/* of a number; of the entries of a list; max: bytes of a text */
-	vb_words_fn *words;	/* of config_word() */
-	config_entry_fn *entry; /* of config_list() */
-	const char *entries;	/* of config_list(): the entries' name in messages */
-	struct config_value *value; /* takes the value, for later messages; NULL: none is later */
+	void *into; /* the field, which keeps its content if no value is given */
+	uint64_t min,
+		max; /* limits of a number, or of the count of entries; max: bytes of a text */
+	vb_words_fn *words;	    /* for config_word() */
+	config_entry_fn *entry;	    /* for config_list() */
+	const char *entries;	    /* for config_list(): what messages call the entries */
+	struct config_value *value; /* gets a copy of the value, for later messages; may be NULL */
 };
 
 #define CONFIG_KEYS_MAX 20
@@ -71,7 +71,7 @@ struct config_key {
 bool config_mapping(const struct config *config, const struct config_value *mapping,
 		    const struct config_key *keys, unsigned int count);
 
-/* An entry of a list. */
+/* Returns the entry of a list at an index. */
 struct config_value config_entry(const struct config *config, const struct config_value *list,
 				 unsigned int index);
 

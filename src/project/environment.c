@@ -22,6 +22,7 @@
  */
 #define QUIRKS_DEFAULT "reset_removes_completions,sl_is_packet_type"
 
+/* Returns the value of a variable; NULL if it is not set or empty. */
 static const char *variable(const char *name)
 {
 	const char *value = getenv(name);
@@ -103,7 +104,8 @@ static bool check_quirks(const char *names, struct vb_project_error *error)
 	return true;
 }
 
-/* An address is of one device: without a list of devices, there is one. */
+/* Returns how many devices there are without a list: one if VERBENA_WIRE names an address, which only one device
+ * can have. */
 static uint64_t default_count(void)
 {
 	const char *wire = variable(VB_ENVIRONMENT_WIRE);
@@ -160,7 +162,8 @@ static bool read_world(struct vb_project *project, struct vb_project_error *erro
 	return true;
 }
 
-/* The devices of a program that was not written for Verbena are the machine's, as an adapter's are. */
+/* On the real clock, devices without a wire get the wire shared: all processes of the machine see them, as they
+ * would see an adapter. */
 static void choose_wires(struct vb_project *project)
 {
 	struct vb_sim_config *sim = &project->sim;
@@ -191,6 +194,7 @@ static bool read_wires(struct vb_project *project, struct vb_project_error *erro
 		VB_ENVIRONMENT_CLOCK, wired->name, vb_project_wire_name((unsigned int)wired->wire));
 }
 
+/* Adds the entries of a text to the project. */
 typedef bool add_fn(struct vb_project *project, const char *text, struct vb_project_error *error);
 
 static bool read_incidents(struct vb_project *project, const char *name, add_fn *add,
@@ -204,6 +208,7 @@ static bool read_incidents(struct vb_project *project, const char *name, add_fn 
 	return fail(error, "%s: %.*s", name, (int)sizeof(error->text) - 32, wrong.text);
 }
 
+/* An add_fn that adds nothing: src/failing/ reads the rules. */
 static bool check_failures(struct vb_project *project, const char *text,
 			   struct vb_project_error *error)
 {

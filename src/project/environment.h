@@ -48,8 +48,9 @@
 #define VB_ENVIRONMENT_EVENTS	  "VERBENA_EVENTS"
 
 /*
- * The configuration that the variables make. The caller frees it with vb_project_free(). NULL with
- * errno and error->text as vb_project_load(); the text names the variable.
+ * Returns the configuration that the variables describe. The caller frees it with vb_project_free(). Returns NULL
+ * with errno and error->text as vb_project_load(); the text names the variable. No other thread may change the
+ * environment meanwhile.
  */
 struct vb_project *vb_environment_load(struct vb_project_error *error);
 

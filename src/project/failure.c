@@ -10,14 +10,14 @@
 #include <string.h>
 #include <verbena/verbs.h>
 
-#define NUMBER_24    0xffffff
-#define ERRNO_MAX    4095
-#define AT_MAX	     65535
-#define PORT_MAX     255
-#define ENTRY_BYTES  512
+#define NUMBER_24 0xffffff
+#define ERRNO_MAX 4095
+#define AT_MAX	  65535 /* index in a list of work requests */
+#define PORT_MAX  255
+
 #define STATUS_BYTES 7 /* of "IBV_WC_" */
 
-/* The words of `fail` that are no call. */
+/* Values of the key `fail` that name no call. */
 static const struct {
 	const char *word;
 	enum vb_fail_action action;
@@ -61,7 +61,7 @@ static bool read_device(struct setting *setting, const struct setting_key *key, 
 	return true;
 }
 
-/* A name or a number. */
+/* Reads a name such as ENOMEM, or a number. */
 static bool read_errno(struct setting *setting, const struct setting_key *key, const char *value)
 {
 	int *err = &((struct vb_failure *)setting->into)->rule.err;
@@ -155,12 +155,12 @@ static const struct setting_table table = {keys, COUNT(keys), "fail", check};
 
 enum kind { CALLS = 1, COMPLETIONS = 2, EVENTS = 4 };
 
-/* The keys that only some rules have. */
+/* The keys that only rules of one kind may have. */
 static const struct {
 	const char *key;
 	enum kind kind;
-	const char *whose;
-} of_kinds[] = {
+	const char *kind_text;
+} kind_keys[] = {
 	{"errno", CALLS, "calls"},
 	{"at", CALLS, "calls"},
 	{"status", COMPLETIONS, "completions"},
@@ -172,7 +172,8 @@ static const struct {
 	{"port", EVENTS, "events"},
 };
 
-static bool is_list(const char *call)
+/* Returns true for a call that takes a list of work requests. */
+static bool takes_list(const char *call)
 {
 	return call && (!strcmp(call, "post_send") || !strcmp(call, "post_recv") ||
 			!strcmp(call, "post_srq_recv"));
@@ -192,14 +193,14 @@ static bool check(struct setting *setting)
 				    "made_completion or event)");
 	if (rule->action == VB_FAIL_ALLOCATION && setting_given(setting, &table, "device"))
 		return setting_fail(setting, "device: a rule of allocations has none");
-	for (unsigned int i = 0; i < COUNT(of_kinds); i++)
-		if (setting_given(setting, &table, of_kinds[i].key) &&
-		    kinds[rule->action] != of_kinds[i].kind)
+	for (unsigned int i = 0; i < COUNT(kind_keys); i++)
+		if (setting_given(setting, &table, kind_keys[i].key) &&
+		    kinds[rule->action] != kind_keys[i].kind)
 			return setting_fail(setting, "%s: only a rule of %s has it",
-					    of_kinds[i].key, of_kinds[i].whose);
+					    kind_keys[i].key, kind_keys[i].kind_text);
 	if (rule->action == VB_FAIL_EVENT && !setting_given(setting, &table, "type"))
 		return setting_fail(setting, "type: is missing (a rule of events needs it)");
-	return !rule->at || is_list(rule->call) ||
+	return !rule->at || takes_list(rule->call) ||
 	       setting_fail(setting, "at: only post_send, post_recv and post_srq_recv have it");
 }
 
@@ -229,7 +230,8 @@ bool failure_take(const struct config *config, const struct config_value *entry,
 	       (add(into, &failure, &setting) || config_fail(config, entry, "%s", setting.error));
 }
 
-static bool add_text(struct vb_failures *failures, const char *text, struct setting *setting)
+/* A setting_add_fn. */
+static bool add_text(void *failures, const char *text, struct setting *setting)
 {
 	struct vb_failure failure = {0};
 
@@ -239,26 +241,7 @@ static bool add_text(struct vb_failures *failures, const char *text, struct sett
 
 bool failure_read(struct vb_failures *failures, const char *text, struct vb_project_error *error)
 {
-	for (;;) {
-		struct setting setting = {0};
-		char entry[ENTRY_BYTES];
-		const size_t length = strcspn(text, ";");
-
-		if (length >= sizeof(entry)) {
-			snprintf(error->text, sizeof(error->text),
-				 "'%.40s...' is longer than %d bytes", text, ENTRY_BYTES - 1);
-			return false;
-		}
-		snprintf(entry, sizeof(entry), "%.*s", (int)length, text);
-		if (!add_text(failures, entry, &setting)) {
-			snprintf(error->text, sizeof(error->text), "'%.150s': %s", entry,
-				 setting.error);
-			return false;
-		}
-		if (!text[length])
-			return true;
-		text += length + 1;
-	}
+	return setting_list(text, NULL, add_text, failures, error->text, sizeof(error->text));
 }
 
 int vb_project_fail(const struct vb_project *project)

@@ -9,13 +9,13 @@
 #include "src/project/config.h"
 #include "src/project/project.h"
 
-/* Adds an entry of a list; into is the struct vb_failures. */
+/* Adds an entry of a list in project.yml; into is the struct vb_failures. */
 config_entry_fn failure_take;
 
-/* Adds the entries of a text with ';' between them. Returns false with a message. */
+/* Adds the rules of a text, which are separated by ';'. Returns false with a message in error->text. */
 bool failure_read(struct vb_failures *failures, const char *text, struct vb_project_error *error);
 
-/* As vb_project_fail(). */
+/* Makes the rules take effect: see vb_project_fail(). */
 int failure_apply(const struct vb_failures *failures);
 
 #endif

@@ -12,16 +12,16 @@
 #include <string.h>
 #include <verbena/packet.h>
 
-#define NUMBER_24    0xffffff
-#define HOUR_NS	     UINT64_C(3600000000000)
-#define INDEX_MAX    63 /* of a GID */
-#define OPERATIONS   32
-#define OPCODES	     256
-#define ENTRIES_TEXT 512
+#define NUMBER_24  0xffffff
+#define HOUR_NS	   UINT64_C(3600000000000)
+#define INDEX_MAX  63 /* of a GID */
+#define OPERATIONS 32
+#define OPCODES	   256
 
 /* --- opcodes --- */
 
-/* The operation of an opcode of a transport: "SEND_LAST" of "RC SEND_LAST"; NULL if it has none. */
+/* Returns the name of an opcode without its transport, "SEND_LAST" for "RC SEND_LAST"; NULL if the opcode is of no
+ * transport, or unknown. */
 static const char *operation_name(unsigned int opcode)
 {
 	const char *name = vb_opcode_name((uint8_t)opcode);
@@ -47,7 +47,7 @@ static void list_operations(char *text, size_t size_bytes)
 	}
 }
 
-/* A name, a name without its transport, or a number. */
+/* Reads a name such as "RC SEND_LAST", a name without its transport, or a number. */
 static bool read_opcode(struct setting *setting, const struct setting_key *key, const char *value)
 {
 	struct vb_fault_rule *rule = setting->into;
@@ -92,7 +92,7 @@ static bool read_message(struct setting *setting, const struct setting_key *key,
 	return true;
 }
 
-/* Returns the name of the field as a constant; NULL if the message has no such field. */
+/* Returns the message's field of that name, as a string that stays; NULL if the message has no such field. */
 static const char *find_field(const char *message, const char *field)
 {
 	const char *name;
@@ -104,7 +104,8 @@ static const char *find_field(const char *message, const char *field)
 	return name;
 }
 
-/* check_field() checks the field against the message, which may stand behind the field. */
+/* Reads the field of any message. check_field() checks later that the rule's message has it: the key `message` may
+ * follow. */
 static bool read_field(struct setting *setting, const struct setting_key *key, const char *value)
 {
 	struct vb_fault_rule *rule = setting->into;
@@ -189,11 +190,11 @@ static bool check_rule(struct setting *setting);
 
 static const struct setting_table rule_table = {rule_keys, COUNT(rule_keys), "action", check_rule};
 
-/* The keys that only a rule of one action has. */
+/* The keys that only rules of one action may have. */
 static const struct {
 	const char *key;
 	enum vb_fault_action action;
-} of_actions[] = {
+} action_keys[] = {
 	{"delay", VB_FAULT_DELAY},	  {"change", VB_FAULT_CORRUPT},
 	{"offset", VB_FAULT_CORRUPT},	  {"value", VB_FAULT_CORRUPT},
 	{"mask", VB_FAULT_CORRUPT},	  {"flip", VB_FAULT_CORRUPT},
@@ -212,7 +213,7 @@ static bool check_width(struct setting *setting, const char *key, uint64_t numbe
 			    number, rule->field ?: vb_fault_change_name(rule->change), max);
 }
 
-/* A rule with a field of a message needs no other word to be a change of that field. */
+/* Checks the key `field`. A rule with a field changes that field, also without change=MESSAGE_FIELD. */
 static bool check_field(struct setting *setting)
 {
 	struct vb_fault_rule *rule = setting->into;
@@ -255,12 +256,12 @@ static bool check_rule(struct setting *setting)
 	if (!setting_given(setting, &rule_table, "action"))
 		return setting_fail(setting, "action: is missing (allowed: %s)",
 				    vb_words_list(vb_fault_action_name, allowed, sizeof(allowed)));
-	for (unsigned int i = 0; i < COUNT(of_actions); i++)
-		if (rule->action != of_actions[i].action &&
-		    setting_given(setting, &rule_table, of_actions[i].key))
+	for (unsigned int i = 0; i < COUNT(action_keys); i++)
+		if (rule->action != action_keys[i].action &&
+		    setting_given(setting, &rule_table, action_keys[i].key))
 			return setting_fail(setting, "%s: only a rule of the action '%s' has it",
-					    of_actions[i].key,
-					    vb_fault_action_name(of_actions[i].action));
+					    action_keys[i].key,
+					    vb_fault_action_name(action_keys[i].action));
 	if (rule->action == VB_FAULT_DELAY && !rule->delay_ns)
 		return setting_fail(setting,
 				    "delay: is missing (a rule of the action 'delay' needs it)");
@@ -271,7 +272,7 @@ static bool check_rule(struct setting *setting)
 
 /* --- events --- */
 
-/* "sim0/1" */
+/* Reads a port such as "sim0/1". */
 static bool read_port(struct setting *setting, const struct setting_key *key, const char *value)
 {
 	struct vb_sim_event *event = setting->into;
@@ -320,12 +321,12 @@ static bool read_state(struct setting *setting, const struct setting_key *key, c
 	return true;
 }
 
-static bool number_of(struct setting *setting, const char *value, uint64_t max, uint16_t *result)
+static bool read_number16(struct setting *setting, const char *value, uint16_t *result)
 {
 	uint64_t read = 0;
 	struct setting number = {.into = &read};
 
-	if (!setting_number(&number, &(struct setting_key){.max = max}, value))
+	if (!setting_number(&number, &(struct setting_key){.max = UINT16_MAX}, value))
 		return setting_fail(setting, "%s", number.error);
 	*result = (uint16_t)read;
 	return true;
@@ -336,7 +337,7 @@ static bool read_lid(struct setting *setting, const struct setting_key *key, con
 	struct vb_sim_event *event = setting->into;
 
 	event->kind = VB_SIM_AT_LID;
-	return number_of(setting, value, UINT16_MAX, &event->lid);
+	return read_number16(setting, value, &event->lid);
 }
 
 static bool read_pkey(struct setting *setting, const struct setting_key *key, const char *value)
@@ -344,7 +345,7 @@ static bool read_pkey(struct setting *setting, const struct setting_key *key, co
 	struct vb_sim_event *event = setting->into;
 
 	event->kind = VB_SIM_AT_PKEY;
-	return number_of(setting, value, UINT16_MAX, &event->pkey);
+	return read_number16(setting, value, &event->pkey);
 }
 
 static bool read_gid(struct setting *setting, const struct setting_key *key, const char *value)
@@ -396,7 +397,8 @@ static bool check_event(struct setting *setting);
 
 static const struct setting_table event_table = {event_keys, COUNT(event_keys), NULL, check_event};
 
-static bool check_whom(struct setting *setting)
+/* Checks the keys `port` and `device`: state=fatal needs a device, each other event needs a port. */
+static bool check_target(struct setting *setting)
 {
 	const bool fatal = ((struct vb_sim_event *)setting->into)->kind == VB_SIM_AT_KILL_DEVICE;
 	const bool port = setting_given(setting, &event_table, "port");
@@ -413,7 +415,7 @@ static bool check_whom(struct setting *setting)
 	return fatal || port || setting_fail(setting, "port: is missing (write port=NAME/NUMBER)");
 }
 
-/* A port has the P_Keys of its device's configuration, which are one by default. */
+/* Checks that the port has a P_Key at the index. Without `pkeys` in its configuration a device has one P_Key. */
 static bool check_pkey_index(struct setting *setting)
 {
 	const struct vb_sim_event *event = setting->into;
@@ -430,12 +432,12 @@ static bool check_pkey_index(struct setting *setting)
 
 static bool check_event(struct setting *setting)
 {
-	static const char *const happenings[] = {"state", "lid", "gid", "pkey", "event"};
+	static const char *const changes[] = {"state", "lid", "gid", "pkey", "event"};
 	const struct vb_sim_event *event = setting->into;
 	unsigned int count = 0;
 
-	for (unsigned int i = 0; i < COUNT(happenings); i++)
-		count += setting_given(setting, &event_table, happenings[i]);
+	for (unsigned int i = 0; i < COUNT(changes); i++)
+		count += setting_given(setting, &event_table, changes[i]);
 	if (count != 1)
 		return setting_fail(setting,
 				    "%u things happen (give one of: state, lid, gid, pkey, event)",
@@ -446,12 +448,11 @@ static bool check_event(struct setting *setting)
 	if (setting_given(setting, &event_table, "index") && event->kind != VB_SIM_AT_GID &&
 	    event->kind != VB_SIM_AT_PKEY)
 		return setting_fail(setting, "index: only gid and pkey have it");
-	return check_whom(setting) && check_pkey_index(setting);
+	return check_target(setting) && check_pkey_index(setting);
 }
 
 /* --- lists --- */
 
-/* Counts an entry that was read, or refuses it if the list is full. */
 static bool add_fault(struct vb_project *project, const struct vb_fault_rule *rule,
 		      struct setting *setting)
 {
@@ -498,9 +499,8 @@ bool incident_take_event(const struct config *config, const struct config_value 
 	       add_event(project, &event, &setting);
 }
 
-typedef bool add_text_fn(struct vb_project *project, const char *text, struct setting *setting);
-
-static bool add_fault_text(struct vb_project *project, const char *text, struct setting *setting)
+/* A setting_add_fn; @project is a struct vb_project. */
+static bool add_fault_text(void *project, const char *text, struct setting *setting)
 {
 	struct vb_fault_rule rule = {0};
 
@@ -508,7 +508,8 @@ static bool add_fault_text(struct vb_project *project, const char *text, struct 
 	return setting_text(setting, &rule_table, text) && add_fault(project, &rule, setting);
 }
 
-static bool add_event_text(struct vb_project *project, const char *text, struct setting *setting)
+/* As add_fault_text(). */
+static bool add_event_text(void *project, const char *text, struct setting *setting)
 {
 	struct vb_sim_event event = {0};
 
@@ -516,39 +517,16 @@ static bool add_event_text(struct vb_project *project, const char *text, struct 
 	return setting_text(setting, &event_table, text) && add_event(project, &event, setting);
 }
 
-static bool add_texts(struct vb_project *project, const char *text, add_text_fn *add,
-		      struct vb_project_error *error)
-{
-	for (;;) {
-		struct setting setting = {.sim = &project->sim};
-		char entry[ENTRIES_TEXT];
-		size_t length = strcspn(text, ";");
-
-		if (length >= sizeof(entry)) {
-			snprintf(error->text, sizeof(error->text),
-				 "'%.40s...' is longer than %d bytes", text, ENTRIES_TEXT - 1);
-			return false;
-		}
-		snprintf(entry, sizeof(entry), "%.*s", (int)length, text);
-		if (!add(project, entry, &setting)) {
-			snprintf(error->text, sizeof(error->text), "'%.150s': %s", entry,
-				 setting.error);
-			return false;
-		}
-		if (!text[length])
-			return true;
-		text += length + 1;
-	}
-}
-
 bool incident_add_faults(struct vb_project *project, const char *text,
 			 struct vb_project_error *error)
 {
-	return add_texts(project, text, add_fault_text, error);
+	return setting_list(text, &project->sim, add_fault_text, project, error->text,
+			    sizeof(error->text));
 }
 
 bool incident_add_events(struct vb_project *project, const char *text,
 			 struct vb_project_error *error)
 {
-	return add_texts(project, text, add_event_text, error);
+	return setting_list(text, &project->sim, add_event_text, project, error->text,
+			    sizeof(error->text));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What goes wrong in a world from outside: its fault rules, and the events of its timeline. A rule or
- * an event is a text, as of `verbena run --fault` and `--event`, or a mapping of project.yml.
- * Names of devices refer to project->sim, which has them before.
+ * Reads fault rules, and the events that happen to devices and ports at given times. Each is a text, as of
+ * `verbena run --fault` and `--event`, or a mapping of project.yml. The devices that they name must be in
+ * project->sim before.
  */
 #ifndef SRC_PROJECT_INCIDENT_H
 #define SRC_PROJECT_INCIDENT_H
@@ -10,10 +10,10 @@
 #include "src/project/config.h"
 #include "src/project/project.h"
 
-/* Adds an entry of a list; into is the struct vb_project. */
+/* Adds an entry of a list in project.yml; into is the struct vb_project. */
 config_entry_fn incident_take_fault, incident_take_event;
 
-/* Adds the entries of a text with ';' between them. Returns false with a message. */
+/* Adds the rules or events of a text, which are separated by ';'. Returns false with a message in error->text. */
 bool incident_add_faults(struct vb_project *project, const char *text,
 			 struct vb_project_error *error);
 bool incident_add_events(struct vb_project *project, const char *text,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Verbena's configuration: the simulated devices, links, faults, events and failing calls, clock,
- * seed, trace, log, suites. It is read from the section ":verbena:" of project.yml, which project.yml(5) describes. environment.h
- * changes it by variables.
+ * Verbena's configuration: the simulated devices, links, faults, events and failing calls, clock, seed, trace, log,
+ * suites. It is read from the section ":verbena:" of project.yml, which project.yml(5) describes. environment.h
+ * changes it by environment variables.
  *
- * There is no global state: threads may load projects at the same time.
+ * There is no global state: threads may load projects at the same time, and one thread uses a project.
  */
 #ifndef SRC_PROJECT_PROJECT_H
 #define SRC_PROJECT_PROJECT_H
@@ -17,24 +17,24 @@
 #define VB_PROJECT_SUITES_MAX 64
 #define VB_PROJECT_FILE	      "project.yml"
 #define VB_PROJECT_SIZE_MAX   (1 << 20) /* bytes of a file */
-#define VB_PROJECT_DEVICES    2		/* where neither project nor variable names devices */
+#define VB_PROJECT_DEVICES    2		/* if neither project nor variable says how many */
 
 struct vb_project_suite {
 	char name[VB_SIM_NAME_MAX];
-	unsigned int line;
+	unsigned int line; /* of the file, for messages */
 };
 
 /* The wire of a device. */
 struct vb_project_wire {
-	bool given; /* false: not named, which means memory */
+	bool given; /* false if the file names no wire: then the wire is memory */
 	enum vb_sim_wire wire;
 	char address[VB_SIM_ADDRESS_MAX];
 };
 
-/* A rule of failing calls. Copies have a pointer to the device of the original. */
+/* A rule of failing calls. rule.device points to `device` of the same structure, so a copy must set it anew. */
 struct vb_failure {
 	struct vb_fail_rule rule;
-	char device[VB_SIM_NAME_MAX]; /* what rule.device points to */
+	char device[VB_SIM_NAME_MAX];
 };
 
 struct vb_failures {
@@ -45,15 +45,15 @@ struct vb_failures {
 struct vb_project {
 	char file[PATH_MAX]; /* empty: no file was read, and all values are the defaults */
 	struct vb_sim_config sim;
-	bool wire_given[VB_SIM_DEVICES_MAX]; /* of each device: the file names its wire */
-	/* What sim.trace points to. With the room for a name that is too long, which open(2) then
-	 * refuses. */
+	bool wire_given[VB_SIM_DEVICES_MAX]; /* of each device: true if the file names its wire */
+	/* sim.trace points here. One byte longer than a path may be, so that open(2) refuses a longer name
+	 * rather than opens a shortened one. */
 	char trace[PATH_MAX + 1];
-	/* What sim.faults and sim.events point to. */
+	/* sim.faults and sim.events point here. */
 	struct vb_fault_rule faults[VB_SIM_FAULTS_MAX];
 	struct vb_sim_event events[VB_SIM_EVENTS_MAX];
-	struct vb_failures failures; /* of the file alone: src/failing/ reads VERBENA_FAIL */
-	char log[PATH_MAX + 1];	     /* the file of vb_log_open(), with "%p"; empty: none */
+	struct vb_failures failures; /* those of the file: src/failing/ reads VERBENA_FAIL */
+	char log[PATH_MAX + 1];	     /* for vb_log_open(), may have "%p"; empty: no log */
 	/* The suites to run, in this order; with suite_count 0 all suites. */
 	unsigned int suite_count;
 	struct vb_project_suite suites[VB_PROJECT_SUITES_MAX];
@@ -65,24 +65,25 @@ struct vb_project_error {
 };
 
 /*
- * Reads a project file: path if it is not NULL, else the file that VERBENA_PROJECT names, else
- * project.yml in the working directory. If that file does not exist, all values are the defaults.
+ * Reads a project file: @path if it is not NULL, else the file that VERBENA_PROJECT names, else
+ * project.yml in the working directory. If there is no project.yml, all values are the defaults.
  *
- * The caller frees the project with vb_project_free(). NULL with errno and error->text: EINVAL for
+ * The caller frees the project with vb_project_free(). Returns NULL with errno and error->text: EINVAL for
  * a wrong file, ENOMEM, or the errno of open(2) or read(2).
  */
 struct vb_project *vb_project_load(const char *path, struct vb_project_error *error);
 
-/* As vb_project_load(), from length_bytes of text; messages name it by file, which is not NULL.
+/* As vb_project_load(), but reads @length_bytes of @text. Messages call it @file, which is not NULL. errno is
  * EINVAL or ENOMEM. */
 struct vb_project *vb_project_parse(const char *file, const char *text, size_t length_bytes,
 				    struct vb_project_error *error);
 
-/* The words for a clock, whose index is the enum vb_sim_clock, and for a link layer. */
+/* The words for a clock, by enum vb_sim_clock, and for a link layer, by the index of vb_project_link_layer(). NULL
+ * behind the last word. */
 const char *vb_project_clock_name(unsigned int index);
 const char *vb_project_link_layer_name(unsigned int index);
 
-/* The word for a wire, whose index is the enum vb_sim_wire. */
+/* The word for a wire, by enum vb_sim_wire; NULL behind the last word. */
 const char *vb_project_wire_name(unsigned int index);
 
 /*
@@ -99,10 +100,10 @@ bool vb_project_set_world(struct vb_project *project, const char *name, const ch
 /* Returns the first device whose wire is not memory; NULL if there is none. */
 const struct vb_sim_device_config *vb_project_wired(const struct vb_project *project);
 
-/* The IBV_LINK_LAYER_* of the word at an index. */
+/* Returns the IBV_LINK_LAYER_* of vb_project_link_layer_name(index). */
 int vb_project_link_layer(unsigned int index);
 
-/* If the configuration names no devices: adds count default ones, named sim0, sim1 and so on. */
+/* Adds @count default devices, named sim0, sim1 and so on, if the configuration has no devices. */
 void vb_project_add_devices(struct vb_sim_config *sim, unsigned int count);
 
 /* Gives all devices the profile. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define VALUE_BYTES_MAX 80
+#define ENTRY_BYTES_MAX 512
 
 bool setting_fail(struct setting *setting, const char *fmt, ...)
 {
@@ -126,6 +127,7 @@ bool setting_device(struct setting *setting, const struct setting_key *key, cons
 
 /* --- a text --- */
 
+/* Returns the index of the key in the table; -1 if there is none. */
 static int find_key(const struct setting_table *table, const char *name, size_t length)
 {
 	for (unsigned int i = 0; i < table->count; i++)
@@ -153,7 +155,7 @@ static bool unknown_key(struct setting *setting, const struct setting_table *tab
 	return setting_fail(setting, "%.*s: unknown key (allowed: %s)", length, name, allowed);
 }
 
-/* Puts the key before the message of a value. */
+/* Writes the key's name before the message about its value. */
 static bool name_key(struct setting *setting, const struct setting_key *key)
 {
 	char message[sizeof(setting->error)];
@@ -162,40 +164,48 @@ static bool name_key(struct setting *setting, const struct setting_key *key)
 	return setting_fail(setting, "%s: %.*s", key->name, (int)sizeof(message) - 32, message);
 }
 
+/* Reads the value of a key, of @length bytes. */
+static bool read_item_value(struct setting *setting, const struct setting_key *key,
+			    const char *text, size_t length)
+{
+	char value[VALUE_BYTES_MAX];
+
+	if (!length || length >= sizeof(value))
+		return setting_fail(setting,
+				    "%s: the value is %zu bytes long (1 to %d are allowed)",
+				    key->name, length, VALUE_BYTES_MAX - 1);
+	snprintf(value, sizeof(value), "%.*s", (int)length, text);
+	return key->read(setting, key, value) || name_key(setting, key);
+}
+
+/* Reads "KEY=VALUE", or "KEY" for a flag; the first item may be the value of table->first alone. */
 static bool read_item(struct setting *setting, const struct setting_table *table, const char *item,
 		      size_t length, bool is_first)
 {
-	const char *equals = memchr(item, '=', length);
-	size_t key_length = equals ? (size_t)(equals - item) : length;
+	const char *equals = memchr(item, '=', length), *value = equals ? equals + 1 : NULL;
+	const size_t key_length = equals ? (size_t)(equals - item) : length;
 	int index = find_key(table, item, key_length);
 	const struct setting_key *key;
-	char value[VALUE_BYTES_MAX];
 
-	/* A word alone: "delay" names an action here, and a key elsewhere. */
-	if (is_first && length && !equals && table->first &&
-	    (index < 0 || table->keys[index].read != setting_flag)) {
-		index = find_key(table, table->first, strlen(table->first));
-		equals = item - 1;
-	}
 	if (!length)
 		return setting_fail(setting, "an entry is empty (take out a comma)");
+	/* The word may also be the name of a key: "delay" is an action and a key. */
+	if (is_first && !equals && table->first &&
+	    (index < 0 || table->keys[index].read != setting_flag)) {
+		index = find_key(table, table->first, strlen(table->first));
+		value = item;
+	}
 	if (index < 0)
 		return unknown_key(setting, table, item, (int)key_length);
 	key = &table->keys[index];
 	if (setting->given >> index & 1)
 		return setting_fail(setting, "%s: given twice", key->name);
 	setting->given |= UINT32_C(1) << index;
-	if (!equals && key->read != setting_flag)
-		return setting_fail(setting, "%s: has no value (write %s=...)", key->name,
-				    key->name);
-	length -= equals ? (size_t)(equals + 1 - item) : 0;
-	if (equals && (!length || length >= sizeof(value)))
-		return setting_fail(setting,
-				    "%s: the value is %zu bytes long (1 to %d are allowed)",
-				    key->name, length, VALUE_BYTES_MAX - 1);
-	snprintf(value, sizeof(value), "%.*s", equals ? (int)length : 4,
-		 equals ? equals + 1 : "true");
-	return key->read(setting, key, value) || name_key(setting, key);
+	if (value)
+		return read_item_value(setting, key, value, length - (size_t)(value - item));
+	if (key->read == setting_flag)
+		return read_item_value(setting, key, "true", strlen("true"));
+	return setting_fail(setting, "%s: has no value (write %s=...)", key->name, key->name);
 }
 
 bool setting_text(struct setting *setting, const struct setting_table *table, const char *text)
@@ -213,8 +223,33 @@ bool setting_text(struct setting *setting, const struct setting_table *table, co
 	}
 }
 
+bool setting_list(const char *text, const struct vb_sim_config *sim, setting_add_fn *add,
+		  void *list, char *message, size_t size_bytes)
+{
+	for (;;) {
+		struct setting setting = {.sim = sim};
+		char entry[ENTRY_BYTES_MAX];
+		const size_t length = strcspn(text, ";");
+
+		if (length >= sizeof(entry)) {
+			snprintf(message, size_bytes, "'%.40s...' is longer than %d bytes", text,
+				 ENTRY_BYTES_MAX - 1);
+			return false;
+		}
+		snprintf(entry, sizeof(entry), "%.*s", (int)length, text);
+		if (!add(list, entry, &setting)) {
+			snprintf(message, size_bytes, "'%.150s': %s", entry, setting.error);
+			return false;
+		}
+		if (!text[length])
+			return true;
+		text += length + 1;
+	}
+}
+
 /* --- a value of a project --- */
 
+/* What read_value() needs besides the key of config.h. */
 struct bridge {
 	struct setting *setting;
 	const struct setting_table *table;
@@ -231,7 +266,7 @@ static bool read_value(const struct config *config, const struct config_value *v
 
 	if (!config_text(config, value, &(struct config_key){.into = text, .max = sizeof(text)}))
 		return false;
-	/* Words may be written as Ruby's symbols. */
+	/* A word may have a leading colon, as a symbol of Ruby. */
 	if (own->read == setting_word && text[0] == ':')
 		word++;
 	bridge->setting->given |= UINT32_C(1) << index;

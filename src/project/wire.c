@@ -25,7 +25,7 @@ bool wire_read(const char *text, struct vb_project_wire *wire, char *message, si
 	char word[16];
 	int index;
 
-	/* A word that is cut is none of the words. */
+	/* A word that is too long is cut, which makes it unknown, too. */
 	snprintf(word, sizeof(word), "%.*s",
 		 equals && equals - text < 15 ? (int)(equals - text) : 15, text);
 	index = vb_words_find(vb_project_wire_name, word);
@@ -56,7 +56,7 @@ bool wire_config(const struct config *config, const struct config_value *value,
 
 	if (!config_text(config, value, &(struct config_key){.into = text, .max = sizeof(text)}))
 		return false;
-	/* Words may be written as Ruby's symbols. */
+	/* A word may have a leading colon, as a symbol of Ruby. */
 	if (text[0] == ':')
 		word++;
 	return wire_read(word, key->into, message, sizeof(message)) ||

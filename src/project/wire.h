@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The wires of devices, as people write them in project.yml, in a variable and on a command line:
+ * Reads the wire of a device, as written in project.yml, in an environment variable and on a command line:
  * "memory", "shared", "udp", "udp=ADDRESS", "udp=INTERFACE".
  */
 #ifndef SRC_PROJECT_WIRE_H
@@ -18,7 +18,7 @@ config_read_fn wire_config;
 /* Gives the wire to a device. */
 void wire_give(const struct vb_project_wire *wire, struct vb_sim_device_config *device);
 
-/* Returns true for the name of a world. */
+/* Returns true if the text may be the name of a world. */
 bool wire_is_world(const char *name);
 
 #endif

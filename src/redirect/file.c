@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening files. */
+/* Functions that open files. */
 #include "src/redirect/redirect.h"
 
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-/* What programs that were compiled with _FORTIFY_SOURCE call. */
+/* Programs that were compiled with _FORTIFY_SOURCE call these. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int folder, const char *path, int flags);
@@ -35,7 +35,7 @@ static int mark(int fd, const char *path)
 		return mark(next arguments, path);                        \
 	}
 
-/* The mode, which is an argument only if the flags say so. */
+/* Reads the argument `mode` of open(2), which exists only with these flags. */
 #define MODE(flags)                                                     \
 	({                                                              \
 		mode_t given = 0;                                       \

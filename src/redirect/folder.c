@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Listing folders. */
+/* Functions that list folders. */
 #include "src/redirect/redirect.h"
 
 #include <dirent.h>
@@ -28,7 +28,7 @@ REDIRECTED(int, scandirat64, folder,
 	    int (*compare)(const struct dirent64 **, const struct dirent64 **)),
 	   (folder, path, list, choose, compare))
 
-/* --- folders of the machine that have the devices' folders, too --- */
+/* --- folders of the machine to which the devices' folders are added --- */
 
 enum { NAMES = 3 };
 
@@ -41,21 +41,23 @@ static const struct {
 	{"/sys/devices/virtual", {"infiniband", "infiniband_verbs"}},
 };
 
-/* Such a folder while a program reads it. */
+/* Such a folder, from opendir() to closedir(). */
 struct reading {
 	struct reading *next;
 	const DIR *folder;
-	const char *names[NAMES]; /* those that the machine does not have itself, then NULL */
-	unsigned int at;	  /* the name that is next */
+	const char *names
+		[NAMES]; /* the names to add: the machine does not have them. NULL ends them. */
+	unsigned int next_name; /* an index in names */
 	struct dirent entry;
 	struct dirent64 entry64;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct reading *first;
-static atomic_uint readings; /* counts them: most programs have none */
+static atomic_uint
+	readings; /* counts the list, so that readdir() takes no lock while it is empty */
 
-/* The names that stand behind those of the machine. Returns false if there is none. */
+/* Fills in the names to add to a folder. Returns false if there is none. */
 static bool choose_names(const char *plain, const char *names[NAMES])
 {
 	unsigned int count = 0;
@@ -74,6 +76,7 @@ static bool choose_names(const char *plain, const char *names[NAMES])
 	return count > 0;
 }
 
+/* Remembers an open folder if names are to be added to it. */
 static __attribute__((noinline)) void note(const char *path, const DIR *folder)
 {
 	struct reading *reading;
@@ -97,7 +100,7 @@ static __attribute__((noinline)) void note(const char *path, const DIR *folder)
 	atomic_fetch_add(&readings, 1);
 }
 
-/* The caller holds the lock. */
+/* Returns the link to the folder's entry of the list. The caller holds the lock. */
 static struct reading **find(const DIR *folder)
 {
 	struct reading **at = &first;
@@ -107,6 +110,7 @@ static struct reading **find(const DIR *folder)
 	return at;
 }
 
+/* Returns true if the path may be one of shared[]: a cheap test before note(). */
 static bool may_be_shared(const char *path)
 {
 	return *path == '/' ? strstr(path, "dev") || strstr(path, "sys") : !strcmp(path, ".");
@@ -131,30 +135,30 @@ EXPORT DIR *opendir(const char *path)
 	return folder;
 }
 
-/* Behind the last entry of the machine come those of the devices. */
-#define READDIR(name, type, field)                                                     \
-	static __attribute__((noinline)) type name##_more(const DIR *folder)           \
-	{                                                                              \
-		struct reading *reading;                                               \
-		type entry = NULL;                                                     \
-                                                                                       \
-		pthread_mutex_lock(&lock);                                             \
-		reading = *find(folder);                                               \
-		if (reading && reading->at < NAMES && reading->names[reading->at]) {   \
-			entry = &reading->field;                                       \
-			entry->d_ino = 1;                                              \
-			entry->d_reclen = sizeof(*entry);                              \
-			entry->d_type = DT_DIR;                                        \
-			strcpy(entry->d_name, reading->names[reading->at++]);          \
-		}                                                                      \
-		pthread_mutex_unlock(&lock);                                           \
-		return entry;                                                          \
-	}                                                                              \
-	EXPORT type name(DIR *folder)                                                  \
-	{                                                                              \
-		type entry = REAL(name)(folder);                                       \
-                                                                                       \
-		return entry || !atomic_load(&readings) ? entry : name##_more(folder); \
+/* readdir(3): after the last entry of the machine, it returns the names that are added. */
+#define READDIR(name, type, field)                                                                 \
+	static __attribute__((noinline)) type name##_more(const DIR *folder)                       \
+	{                                                                                          \
+		struct reading *reading;                                                           \
+		type entry = NULL;                                                                 \
+                                                                                                   \
+		pthread_mutex_lock(&lock);                                                         \
+		reading = *find(folder);                                                           \
+		if (reading && reading->next_name < NAMES && reading->names[reading->next_name]) { \
+			entry = &reading->field;                                                   \
+			entry->d_ino = 1;                                                          \
+			entry->d_reclen = sizeof(*entry);                                          \
+			entry->d_type = DT_DIR;                                                    \
+			strcpy(entry->d_name, reading->names[reading->next_name++]);               \
+		}                                                                                  \
+		pthread_mutex_unlock(&lock);                                                       \
+		return entry;                                                                      \
+	}                                                                                          \
+	EXPORT type name(DIR *folder)                                                              \
+	{                                                                                          \
+		type entry = REAL(name)(folder);                                                   \
+                                                                                                   \
+		return entry || !atomic_load(&readings) ? entry : name##_more(folder);             \
 	}
 
 READDIR(readdir, struct dirent *, entry)
@@ -170,7 +174,7 @@ EXPORT void rewinddir(DIR *folder)
 	pthread_mutex_lock(&lock);
 	reading = *find(folder);
 	if (reading)
-		reading->at = 0;
+		reading->next_name = 0;
 	pthread_mutex_unlock(&lock);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fts(3). The functions of libc walk the folder where the files are. The program sees an entry
- * with the path that it knows, and libc gets the entry back with its own path.
+ * fts(3). libc walks the folder that has the files (place.c). Before an entry goes to the program, its path is
+ * shortened to the path that the program knows; before it goes back to libc, the path is restored.
  */
 #include "src/redirect/redirect.h"
 
@@ -12,20 +12,20 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-/* A walk of which a root is in the folder. */
+/* A walk that has a root in the folder. */
 struct walk {
 	struct walk *next;
 	const void *fts;
-	void *entry;   /* which the program sees, or NULL */
-	size_t hidden; /* bytes that the program does not see of its path */
-	bool access;   /* true if they are not in fts_accpath either */
+	void *entry;   /* the entry that the program has, or NULL */
+	size_t hidden; /* bytes that are cut off the beginning of its fts_path */
+	bool access;   /* true if they are cut off fts_accpath, too */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct walk *first;
-static atomic_uint walks; /* counts them: most programs have none */
+static atomic_uint walks; /* counts the list, so that most programs take no lock */
 
-/* A walk is used by one thread at a time, as fts(3) asks. */
+/* Returns the walk, or NULL. By fts(3) one thread at a time uses a walk, so it stays. */
 static struct walk *find(const void *fts)
 {
 	struct walk *walk = NULL;
@@ -86,7 +86,7 @@ static void free_roots(char **roots)
 	free(roots);
 }
 
-/* The roots of a walk, where they are; NULL without memory. */
+/* Returns the redirected roots of a walk, which free_roots() frees; NULL without memory. */
 static char **find_roots(char *const *paths)
 {
 	size_t count = 0;
@@ -111,7 +111,7 @@ static char **find_roots(char *const *paths)
 typedef int compare_entries(const FTSENT **, const FTSENT **);
 typedef int compare_entries64(const FTSENT64 **, const FTSENT64 **);
 
-/* Shows an entry to the program, or gives it back to libc, with the change of its path. */
+/* prefix_show() shortens an entry's path for the program, prefix_take() restores it for libc. */
 #define FTS_FUNCTIONS(prefix, walk_type, entry_type, compare_type)                            \
 	static void prefix##_show(struct walk *walk, entry_type entry)                        \
 	{                                                                                     \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Symbolic links, and the paths that they lead to. */
+/* Functions that read symbolic links and return paths. */
 #include "src/redirect/redirect.h"
 
 #include <errno.h>
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What programs that were compiled with _FORTIFY_SOURCE call. */
+/* Programs that were compiled with _FORTIFY_SOURCE call these. */
 ssize_t __readlink_chk(const char *path, char *target, size_t size, size_t room);
 ssize_t __readlinkat_chk(int folder, const char *path, char *target, size_t size, size_t room);
 char *__realpath_chk(const char *path, char *resolved, size_t room);
 char *__getcwd_chk(char *path, size_t size, size_t room);
 
-/* The target of a link may be in the folder: /proc/self/cwd, and the links of descriptors. */
+/* Shortens the target of a link that is in the folder, such as /proc/self/cwd or /proc/self/fd/5. */
 static ssize_t target_back(char *target, ssize_t length)
 {
 	size_t shorter;
@@ -57,15 +57,16 @@ READLINK(__readlinkat_chk, folder,
 	 (int folder, const char *path, char *target, size_t size, size_t room),
 	 (folder, path, target, size, room))
 
-/* A path that a function returns. */
-static char *back(char *path)
+/* Shortens a path that a function returns. */
+static char *path_back(char *path)
 {
 	if (path)
 		path[redirect_back(path, strlen(path))] = '\0';
 	return path;
 }
 
-/* Returns what realpath() returns for a character device, in @resolved unless that is NULL. */
+/* Returns the path of a character device as realpath() would: in @resolved, or in memory that the program
+ * frees if that is NULL. */
 static char *name_device(int number, char *resolved)
 {
 	char path[64];
@@ -86,14 +87,14 @@ static char *name_device(int number, char *resolved)
 		number = redirect_character_device(path);                   \
 		if (number >= 0 && !REAL(access)(path, F_OK))               \
 			return name_device(number, resolved);               \
-		return back(next arguments);                                \
+		return path_back(next arguments);                           \
 	}                                                                   \
 	EXPORT char *name parameters                                        \
 	{                                                                   \
 		NEXT(name);                                                 \
 		if (redirect_concerns(path))                                \
 			return name##_elsewhere arguments;                  \
-		return back(next arguments);                                \
+		return path_back(next arguments);                           \
 	}
 
 REALPATH(realpath, (const char *path, char *resolved), (path, resolved), resolved)
@@ -107,15 +108,15 @@ REDIRECTED(int, chdir, AT_FDCWD, (const char *path), (path))
 
 EXPORT char *getcwd(char *path, size_t size)
 {
-	return back(REAL(getcwd)(path, size));
+	return path_back(REAL(getcwd)(path, size));
 }
 
 EXPORT char *__getcwd_chk(char *path, size_t size, size_t room)
 {
-	return back(REAL(__getcwd_chk)(path, size, room));
+	return path_back(REAL(__getcwd_chk)(path, size, room));
 }
 
 EXPORT char *get_current_dir_name(void)
 {
-	return back(REAL(get_current_dir_name)());
+	return path_back(REAL(get_current_dir_name)());
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which paths lead to the files of a device. */
+/* Finds out which paths lead to files of a device, and where these files are. */
 #include "src/redirect/redirect.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static const char *const roots[] = {
 	"sys/devices/virtual/infiniband_verbs",
 };
 
-/* Returns the root that is the path; NULL if there is none. */
+/* Returns the entry of roots[] that equals the path; NULL if there is none. */
 static const char *root_of(const char *path)
 {
 	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++)
@@ -28,14 +28,14 @@ static const char *root_of(const char *path)
 	return NULL;
 }
 
-/* A path, read from / on. */
+/* An absolute path that is read part by part. */
 struct walk {
-	char plain[PATH_MAX]; /* the parts so far, each behind a '/'; "." and ".." are resolved */
-	size_t length;
-	const char *root; /* the root that the path is at or below, or NULL */
-	const char *rest; /* the path below it */
-	int depth;	  /* below the root */
-	bool left;	  /* true after the path has left a root by ".." */
+	char plain[PATH_MAX]; /* the parts so far, each after a '/'; "." and ".." are resolved */
+	size_t length;	      /* of plain */
+	const char *root;     /* the root that the path so far is at or below, or NULL */
+	const char *rest;     /* the part of the path below the root, as it was given */
+	int depth;	      /* counts the parts below the root */
+	bool left;	      /* true after the path has left a root by ".." */
 };
 
 static void go_up(struct walk *walk)
@@ -84,8 +84,8 @@ static void read_path(struct walk *walk, const char *path)
 	}
 }
 
-/* Writes the absolute path of a path. Returns false if it is too long, or if the folder is
- * unknown. */
+/* Writes the absolute form of a path to @whole, of PATH_MAX bytes. Returns false if it is too long, or if
+ * @folder has no path. */
 static bool make_absolute(int folder, const char *path, char *whole)
 {
 	char link[64];
@@ -115,6 +115,7 @@ size_t redirect_hidden(const char *path)
 	return place && !strncmp(path, place, length) && path[length] == '/' ? length : 0;
 }
 
+/* redirect_path(), but errno may change. */
 static const char *find(int folder, const char *path, char *buffer)
 {
 	char whole[PATH_MAX];

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The folder of the files. `verbena run` names the folder, and makes it when this library asks.
- * Each process that uses the folder holds a shared lock on it; so does each process that starts
- * while the folder is there. The last of them that ends removes it. A process that is killed
- * loses its lock: the next process of this run removes the folder at its end, or the next
- * `verbena run` does.
+ * The folder that has the files of the simulated devices. `verbena run` chooses its name; the first process that
+ * looks for a file runs `verbena run --files NAME`, the maker, which makes it. Each process that uses the folder
+ * holds a shared lock on it, and so does each process that starts while the folder exists. The last of these
+ * processes removes the folder when it ends. If that process is killed, the next process of the same run removes
+ * the folder, or the next `verbena run`.
  */
 #include "src/files/files.h"
 #include "src/redirect/redirect.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,33 +25,22 @@
 #define MAKER_VARIABLE	"VERBENA_FILES_BY"
 
 enum {
-	TRIES = 100,	  /* while another process removes the folder, a millisecond each */
-	DESCRIPTOR = 512, /* above those that programs count on */
+	TRIES = 100,	  /* at 1 ms each, while another process is removing the folder */
+	DESCRIPTOR = 512, /* the lowest for the lock: some programs count on low numbers */
 };
 
 static struct {
 	pthread_mutex_t lock;
-	bool read;	  /* true after the variables were read */
-	bool ended;	  /* true while the process ends */
-	bool refused;	  /* true after the maker has failed */
-	const char *name; /* NULL: the process is not of `verbena run` */
-	const char *maker;
-	size_t length;
-	int fd; /* has the lock, unless it is -1 */
-	ino_t inode;
-	pid_t process; /* which took the lock */
+	bool read;	   /* true after the variables were read */
+	bool ended;	   /* true while the process ends */
+	bool refused;	   /* true after the maker has failed */
+	const char *name;  /* the folder; NULL: the process does not belong to `verbena run` */
+	const char *maker; /* the path of the program verbena */
+	size_t length;	   /* of name */
+	int fd;		   /* the descriptor that has the lock; -1: none */
+	ino_t inode;	   /* of the locked folder */
+	pid_t process;	   /* the process that took the lock */
 } place = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
-
-void *redirect_next(void **found, const char *symbol)
-{
-	void *next = __atomic_load_n(found, __ATOMIC_ACQUIRE);
-
-	if (!next) {
-		next = dlsym(RTLD_NEXT, symbol);
-		__atomic_store_n(found, next, __ATOMIC_RELEASE);
-	}
-	return next;
-}
 
 /* --- the lock --- */
 
@@ -67,7 +55,7 @@ static bool is_folder(int fd, ino_t *inode)
 	return open_.st_ino == named.st_ino && open_.st_dev == named.st_dev;
 }
 
-/* Takes the lock of a folder that exists. 0, or an errno value: EAGAIN while it is being
+/* Locks the folder. Returns 0 or an errno value: ENOENT if there is no folder, EAGAIN while it is being
  * removed. */
 static int take_lock(void)
 {
@@ -88,7 +76,8 @@ static int take_lock(void)
 	return 0;
 }
 
-/* The program may have closed the descriptor, and may use its number for another file. */
+/* Returns true if the process has the lock. The program may have closed the descriptor, and its number may now
+ * be another file's. */
 static bool has_lock(void)
 {
 	ino_t inode;
@@ -96,7 +85,7 @@ static bool has_lock(void)
 	return place.fd >= 0 && is_folder(place.fd, &inode) && inode == place.inode;
 }
 
-/* The child of fork() takes a lock of its own: the inherited one is the parent's, too. */
+/* In the child of fork(): takes a lock of its own. The inherited descriptor shares the parent's lock. */
 static void forked(void)
 {
 	const bool had = place.fd >= 0;
@@ -112,8 +101,8 @@ static void forked(void)
 
 /* --- making the folder --- */
 
-/* Variables that are for the program alone: the maker writes no trace, and needs no library before
- * libc. */
+/* Returns false for environment variables that are for the program alone: the maker writes no trace and no log,
+ * and must run without this library. */
 static bool is_for_maker(const char *setting)
 {
 	static const char *const others[] = {"LD_PRELOAD=",  "LD_LIBRARY_PATH=", "VERBENA_TRACE=",
@@ -125,7 +114,7 @@ static bool is_for_maker(const char *setting)
 	return true;
 }
 
-/* Becomes the maker, with standard error only. */
+/* Executes the maker, whose output goes to standard error. */
 __attribute__((noreturn)) static void become_maker(char **settings)
 {
 	char *const words[] = {(char *)"verbena", (char *)"run", (char *)"--files",
@@ -141,7 +130,8 @@ __attribute__((noreturn)) static void become_maker(char **settings)
 	__builtin_unreachable();
 }
 
-/* Returns true if a child ended with status 0; also if the program has waited for the child. */
+/* Waits for a child, and returns true if it ended with status 0. If the program has already taken the status,
+ * that counts as 0. */
 static bool ended_well(long child)
 {
 	int status = 0;
@@ -152,9 +142,11 @@ static bool ended_well(long child)
 }
 
 /*
- * Runs the maker, and returns true if it has made the folder. The program may wait for its own
- * children in another thread or in a handler of SIGCHLD, and must not see this one: its parent is
- * a process without a signal at its end, for which only a wait with __WALL waits.
+ * Runs the maker, and returns true if it has made the folder.
+ *
+ * The program may wait for any child in another thread or in a handler of SIGCHLD, and must not get the maker.
+ * So the maker is the child of a process between, which is cloned without an exit signal: its end raises no
+ * SIGCHLD, and only a wait with __WALL (wait(2)) returns it.
  */
 static bool run_maker(char **settings)
 {
@@ -166,7 +158,7 @@ static bool run_maker(char **settings)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	child = syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
 	if (!child) {
-		signal(SIGCHLD, SIG_DFL); /* if it is ignored, no status is kept */
+		signal(SIGCHLD, SIG_DFL); /* if it is ignored, the kernel keeps no status */
 		child = syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 		if (!child)
 			become_maker(settings);
@@ -204,13 +196,14 @@ static void read_variables(void)
 	place.read = true;
 	if (!name || !maker || *name != '/')
 		return;
-	/* The program may change its environment. */
+	/* Copies: the program may change its environment. */
 	place.maker = strdup(maker);
 	place.name = strdup(name);
 	place.length = place.name ? strlen(place.name) : 0;
 	pthread_atfork(NULL, NULL, forked);
 }
 
+/* Takes the lock, and makes the folder if it is missing. The caller holds place.lock. */
 static bool hold(void)
 {
 	const struct timespec millisecond = {0, 1000000};
@@ -275,7 +268,7 @@ __attribute__((destructor)) static void end(void)
 	place_leave();
 }
 
-/* Shells end so: no destructor runs. */
+/* Shells end with _exit(), which runs no destructor. */
 EXPORT void _exit(int status)
 {
 	place_leave();

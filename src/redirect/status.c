@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a file is, and who may use it. */
+/* Functions of the status, the access rights and the attributes of a file. */
 #include "src/redirect/redirect.h"
 
 #include "src/files/files.h"
@@ -10,7 +10,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* What programs that were linked before glibc 2.33 call; @version is that of struct stat. */
+/* Programs that were linked before glibc 2.33 call these. @version is that of struct stat. */
 int __xstat(int version, const char *path, struct stat *status);
 int __xstat64(int version, const char *path, struct stat64 *status);
 int __lxstat(int version, const char *path, struct stat *status);
@@ -22,20 +22,22 @@ int __fxstatat64(int version, int folder, const char *path, struct stat64 *statu
 
 /* --- open character devices --- */
 
+#define DEV_FULL makedev(1, 7)
+
 /*
- * The mark is the signal that the file would send if it could (F_SETSIG of fcntl(2)): the number
- * and one, up to 64 as there are devices. It belongs to the open file, so it is where the file
- * is, in all its descriptors and processes.
+ * /dev/full stands for each character device (FILES_CHARACTER_DEVICE). The mark of such an open file is its signal
+ * of asynchronous I/O (F_SETSIG of fcntl(2)), which /dev/full never sends: the number of the device plus 1, at most
+ * 64. The kernel keeps it with the open file, so all descriptors of the file have it, in all processes.
  */
 void redirect_mark_character_device(int fd, int number)
 {
 	fcntl(fd, F_SETSIG, number + 1);
 }
 
-/* Returns true if the file stands for a character device, and sets *number. */
+/* Returns true if the open file is marked, and sets *number. @device is its st_rdev. */
 static bool is_marked(int fd, dev_t device, int *number)
 {
-	if (device != makedev(1, 7))
+	if (device != DEV_FULL)
 		return false;
 	*number = fcntl(fd, F_GETSIG) - 1;
 	return *number >= 0;
@@ -44,8 +46,9 @@ static bool is_marked(int fd, dev_t device, int *number)
 #define UVERBS(number) makedev(FILES_UVERBS_MAJOR, FILES_UVERBS_MINOR + (unsigned int)(number))
 
 /*
- * The status by a path. That of a character device is the status of the device that stands for it,
- * with the numbers that the kernel gives. @followed is what follows symbolic links.
+ * Defines a function that returns the status of a path. For a character device it returns the status of the file
+ * that stands for the device, with the device number that the kernel gives to uverbsN. That file is a symbolic
+ * link, so the function @followed, which follows links, is called.
  */
 #define STATUS(name, folder, parameters, arguments, followed)             \
 	static __attribute__((noinline)) int name##_elsewhere parameters; \
@@ -90,7 +93,7 @@ STATUS(__lxstat, AT_FDCWD, (int version, const char *path, struct stat *status),
 STATUS(__lxstat64, AT_FDCWD, (int version, const char *path, struct stat64 *status),
        (version, path, status), __xstat64)
 
-/* Takes the flag away that shows a symbolic link itself. */
+/* Returns the flags without AT_SYMLINK_NOFOLLOW if the path is a character device's. */
 static int followed(int flags, const char *path)
 {
 	return redirect_character_device(path) < 0 ? flags : flags & ~AT_SYMLINK_NOFOLLOW;
@@ -107,7 +110,7 @@ STATUS(__fxstatat64, folder,
        (int version, int folder, const char *path, struct stat64 *status, int flags),
        (version, folder, path, status, followed(flags, path)), __fxstatat64)
 
-/* The status by a descriptor. */
+/* Defines a function that returns the status of a descriptor. */
 #define FSTATUS(name, parameters, arguments)                            \
 	EXPORT int name parameters                                      \
 	{                                                               \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that walk a tree of files, and say the paths that they find. */
+/* Functions that walk a tree of files and give the program the paths that they find. */
 #include "src/redirect/redirect.h"
 
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 
 /* --- nftw(3) and ftw(3) --- */
 
-/* What the walk of this thread calls. */
+/* The program's function, which the walk of this thread calls for each file. */
 static _Thread_local union {
 	__nftw_func_t nftw;
 	__nftw64_func_t nftw64;
@@ -67,7 +67,7 @@ WALK(ftw64, (const char *path, __ftw64_func_t see, int descriptors), (path, see,
 
 /* --- glob(3) --- */
 
-/* Paths of earlier calls (GLOB_APPEND) are the program's already, so they stay. */
+/* Shortens paths that are in the folder. Paths of earlier calls (GLOB_APPEND) are short already. */
 static void paths_back(char **paths, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

@@ -245,7 +245,7 @@ static void take_timer(struct capture_qp *qp, const struct capture_packet *at)
 		qp->qkey = at->packet.qkey;
 }
 
-/* A repeated request tells the ack timeout: it comes so long after a packet of its QP. */
+/* Takes the ack timeout from a repeated request: the time since the last packet of its QP. */
 static void take_timeout(struct capture *capture, unsigned int last)
 {
 	const struct capture_packet *own = &capture->packets[last];
@@ -269,7 +269,7 @@ static bool was_sent(struct capture_qp *qp, const struct vb_packet *packet)
 	return false;
 }
 
-/* A message needs as much memory. */
+/* Enlarges the memory of the QP to hold the message. */
 static void take_message(struct capture_qp *qp, const struct capture_packet *at)
 {
 	const uint8_t operation = at->packet.opcode & 0x1f;

@@ -281,7 +281,7 @@ static bool waits_itself(enum script_statement statement)
 	       statement == SCRIPT_SILENCE || statement == SCRIPT_OUT;
 }
 
-/* States and memory are those after the present instant. */
+/* Returns true for statements that look at states or memory, as they are after the present instant. */
 static bool looks(enum script_statement statement)
 {
 	return statement == SCRIPT_STATE || statement == SCRIPT_MEMORY;

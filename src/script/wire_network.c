@@ -58,7 +58,7 @@ static bool is_for_peer(const struct script_wire *wire, const uint8_t *frame, si
 	       (udp[2] << 8 | udp[3]) == UDP_PORT;
 }
 
-/* Returns when the kernel has received the frame: this process may have slept since then. */
+/* Returns the time when the kernel has received the frame. This process may read it much later. */
 static uint64_t arrival(struct script_wire *wire, struct msghdr *message)
 {
 	const struct cmsghdr *control = CMSG_FIRSTHDR(message);

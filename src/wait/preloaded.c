@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In libverbena-files.so: the worlds of libverbena.so, once the process has loaded it. */
+/* For libverbena-files.so: gets the worlds of libverbena.so when the process loads that library. */
 #include "src/wait/wait.h"
 
 #include <stdatomic.h>

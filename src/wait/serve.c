@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In libverbena.so: its worlds, for its own functions and for those of libverbena-files.so. */
+/* For libverbena.so: serves its worlds to its own copy of wait.c, or to that of libverbena-files.so. */
 #include "src/wait/wait.h"
 
 #include <stddef.h>
@@ -9,7 +9,8 @@ static const struct wait_world worlds = {vb_sim_has_fd, vb_sim_wait_fd, vb_sim_w
 
 #pragma weak verbena_files_wait
 
-/* Under `verbena run`, the functions of libverbena-files.so wait, and call those of this library for libc's. */
+/* Under `verbena run` the copy in libverbena-files.so does the waiting. The functions that it calls as libc's
+ * are those of this library, which must then leave the call alone. */
 const struct wait_world *wait_world(void)
 {
 	return verbena_files_wait ? NULL : &worlds;

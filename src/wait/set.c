@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The descriptors of a set, and which of them are Verbena's. */
+/* Finds out which descriptors of a set are Verbena's. */
 #include "src/wait/wait.h"
 
 #include <errno.h>
@@ -13,13 +13,14 @@
 
 static void add(struct wait_set *set, const struct wait_world *world, int fd, int depth);
 
-/* Returns the descriptor of a line of proc_pid_fdinfo(5), such as "tfd:       5 events: ..."; -1: another line. */
+/* Returns the descriptor in a line "tfd:       5 events: ..." of proc_pid_fdinfo(5); -1 for another line. */
 static int target_of(const char *line)
 {
 	return strncmp(line, "tfd:", 4) ? -1 : (int)strtol(line + 4, NULL, 10);
 }
 
-/* Returns false if the descriptor is not of epoll(7), or waits for nothing. */
+/* Adds the descriptors that an epoll(7) descriptor waits for. Returns false if it waits for none, or is no
+ * epoll descriptor. */
 static bool add_targets(struct wait_set *set, const struct wait_world *world, int fd, int depth)
 {
 	char path[64], line[256];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* poll(2), select(2), epoll_wait(2) and their relatives. */
-/* The headers would define poll() and its like inline. */
+/* Defines poll(2), select(2), epoll_wait(2) and their variants. With _FORTIFY_SOURCE, libc's headers would
+ * define poll() and others inline. */
 #undef _FORTIFY_SOURCE
 
 #include "src/wait/wait.h"
 
-#include <dlfcn.h>
+#include "src/wait/next.h"
+
 #include <errno.h>
-#include <gnu/lib-names.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,51 +15,22 @@
 #include <sys/single_threaded.h>
 #include <time.h>
 
-#define EXPORT __attribute__((visibility("default")))
-#define NEVER  UINT64_MAX /* VB_SIM_NEVER */
-#define SLICE_NS \
-	10000000 /* so often a wait without limit looks at the world, if there are other threads */
-
-/* The definition behind this one: libc's, or that of a sanitizer. */
-#define NEXT(name)          \
-	static void *next_; \
-	__typeof__(&(name)) next = (__typeof__(next))find(&next_, #name)
-
-/* For a library that the dynamic linker has placed behind libc. */
-static void *find_in_libc(const char *symbol)
-{
-	void *libc = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
-	void *definition = libc ? dlsym(libc, symbol) : NULL;
-
-	if (libc)
-		dlclose(libc);
-	return definition;
-}
-
-static void *find(void **found, const char *symbol)
-{
-	void *next = __atomic_load_n(found, __ATOMIC_ACQUIRE);
-
-	if (!next) {
-		next = dlsym(RTLD_NEXT, symbol);
-		if (!next)
-			next = find_in_libc(symbol);
-		__atomic_store_n(found, next, __ATOMIC_RELEASE);
-	}
-	return next;
-}
+#define NEVER UINT64_MAX /* VB_SIM_NEVER */
+/* A thread that sleeps without limit looks at the world this often: another thread may make an event due. */
+#define SLICE_NS 10000000
 
 /* --- one wait --- */
 
 struct wait {
 	struct wait_set set;
 	uint64_t timeout_ns; /* NEVER: no limit */
-	int result;	     /* of the last call of the real function */
-	int error;	     /* the errno that belongs to it */
-	/* Calls the real function, for real_ns at most, and sets result. */
+	int result;	     /* of the last call of libc's function */
+	int error;	     /* errno after that call */
+	/* Calls libc's function with the timeout @real_ns, in real time, and sets result. */
 	void (*call)(struct wait *wait, uint64_t real_ns);
 };
 
+/* Asks libc without sleeping. Returns true if the wait is over. */
 static bool look(void *arg)
 {
 	struct wait *wait = arg;
@@ -69,7 +40,7 @@ static bool look(void *arg)
 	return wait->result != 0;
 }
 
-/* Sleeps really. Returns true if the wait is over. */
+/* Sleeps in libc, in real time. Returns true if the wait is over. */
 static bool sleep_for(struct wait *wait, uint64_t real_ns)
 {
 	wait->call(wait, real_ns);
@@ -77,7 +48,8 @@ static bool sleep_for(struct wait *wait, uint64_t real_ns)
 	return wait->result != 0;
 }
 
-/* The set has descriptors of others, which need real time. Returns true if the wait is over. */
+/* Waits for a set that also has descriptors of the kernel, which become ready in real time. Returns true if
+ * the wait is over. */
 static bool wait_with_others(const struct wait_world *world, struct wait *wait)
 {
 	uint64_t left_ns;
@@ -89,24 +61,24 @@ static bool wait_with_others(const struct wait_world *world, struct wait *wait)
 		return true;
 	if (left_ns == NEVER)
 		return sleep_for(wait, __libc_single_threaded ? NEVER : SLICE_NS);
-	/* The virtual time of the timeout passes, too. */
+	/* The same time passes on the virtual clock. */
 	if (!sleep_for(wait, left_ns))
 		world->wait_fd(wait->set.fd, look, wait, left_ns);
 	return true;
 }
 
-/* Returns true if the wait is over. */
+/* Waits for a set that has only Verbena's descriptors. Returns true if the wait is over. */
 static bool wait_alone(const struct wait_world *world, struct wait *wait)
 {
 	int err = world->wait_fd(wait->set.fd, look, wait, wait->timeout_ns);
 
-	/* A world that ends, or another thread that closes the descriptor. */
+	/* The world is ending, or another thread has closed the descriptor. */
 	if (err == ENODEV || err == EINVAL)
 		return sleep_for(wait, wait->timeout_ns);
 	return err != EDEADLK || sleep_for(wait, __libc_single_threaded ? NEVER : SLICE_NS);
 }
 
-/* Returns what the function returns, with its errno. */
+/* Waits as libc's function does. Returns its result, with its errno. */
 static int wait_for(const struct wait_world *world, struct wait *wait)
 {
 	const int saved = errno;
@@ -119,26 +91,26 @@ static int wait_for(const struct wait_world *world, struct wait *wait)
 	return wait->result;
 }
 
-static uint64_t of_ms(int timeout_ms)
+static uint64_t ms_to_ns(int timeout_ms)
 {
 	return timeout_ms < 0 ? NEVER : (uint64_t)timeout_ms * 1000000;
 }
 
-/* Rounded up: a wait is not shorter than the program asks for. */
-static int to_ms(uint64_t ns)
+/* Rounds up: a wait is not shorter than the program asks for. */
+static int ns_to_ms(uint64_t ns)
 {
 	const uint64_t ms = ns / 1000000 + (ns % 1000000 != 0);
 
 	return ns == NEVER ? -1 : ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
-static uint64_t of_timespec(const struct timespec *time)
+static uint64_t timespec_to_ns(const struct timespec *time)
 {
 	return time ? (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec : NEVER;
 }
 
 /* Returns NULL for NEVER. */
-static struct timespec *to_timespec(uint64_t ns, struct timespec *time)
+static struct timespec *ns_to_timespec(uint64_t ns, struct timespec *time)
 {
 	*time = (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
 	return ns == NEVER ? NULL : time;
@@ -164,7 +136,7 @@ static void call_poll(struct wait *wait, uint64_t real_ns)
 {
 	struct poll_wait *self = (struct poll_wait *)wait;
 
-	wait->result = self->poll(self->fds, self->count, to_ms(real_ns));
+	wait->result = self->poll(self->fds, self->count, ns_to_ms(real_ns));
 }
 
 static void call_ppoll(struct wait *wait, uint64_t real_ns)
@@ -172,10 +144,11 @@ static void call_ppoll(struct wait *wait, uint64_t real_ns)
 	struct poll_wait *self = (struct poll_wait *)wait;
 	struct timespec time;
 
-	wait->result = self->ppoll(self->fds, self->count, to_timespec(real_ns, &time), self->mask);
+	wait->result =
+		self->ppoll(self->fds, self->count, ns_to_timespec(real_ns, &time), self->mask);
 }
 
-/* Returns the worlds if the set has a descriptor of one. */
+/* Fills in wait->set. Returns the worlds if the set has a descriptor of one; NULL: the call is libc's. */
 static const struct wait_world *world_of_poll(struct wait *wait, const struct pollfd *fds,
 					      nfds_t count)
 {
@@ -190,7 +163,7 @@ static const struct wait_world *world_of_poll(struct wait *wait, const struct po
 EXPORT int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
 	NEXT(poll);
-	struct poll_wait self = {.wait = {.timeout_ns = of_ms(timeout), .call = call_poll},
+	struct poll_wait self = {.wait = {.timeout_ns = ms_to_ns(timeout), .call = call_poll},
 				 .fds = fds,
 				 .count = count,
 				 .poll = next};
@@ -203,18 +176,19 @@ EXPORT int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeou
 		 const sigset_t *mask)
 {
 	NEXT(ppoll);
-	struct poll_wait self = {.wait = {.timeout_ns = of_timespec(timeout), .call = call_ppoll},
-				 .fds = fds,
-				 .count = count,
-				 .mask = mask,
-				 .ppoll = next};
+	struct poll_wait self = {
+		.wait = {.timeout_ns = timespec_to_ns(timeout), .call = call_ppoll},
+		.fds = fds,
+		.count = count,
+		.mask = mask,
+		.ppoll = next};
 	const struct wait_world *world =
 		is_valid(timeout) ? world_of_poll(&self.wait, fds, count) : NULL;
 
 	return world ? wait_for(world, &self.wait) : next(fds, count, timeout, mask);
 }
 
-/* What programs call that were compiled with _FORTIFY_SOURCE. */
+/* Programs that were compiled with _FORTIFY_SOURCE call these instead of poll() and ppoll(). */
 int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t bytes);
 int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
 		const sigset_t *mask, size_t bytes);
@@ -260,10 +234,11 @@ static void call_select(struct wait *wait, uint64_t real_ns)
 	wait->result = self->select ? self->select(self->count, sets[0], sets[1], sets[2],
 						   real_ns == NEVER ? NULL : &time)
 				    : self->pselect(self->count, sets[0], sets[1], sets[2],
-						    to_timespec(real_ns, &precise), self->mask);
+						    ns_to_timespec(real_ns, &precise), self->mask);
 }
 
-/* A set of more descriptors than fd_set holds is the program's own memory, which nobody can copy. */
+/* As world_of_poll(). A set of more descriptors than an fd_set holds is memory of an unknown layout, so libc gets
+ * the call. */
 static const struct wait_world *world_of_select(struct select_wait *self)
 {
 	const struct wait_world *world = wait_world();
@@ -295,7 +270,7 @@ EXPORT int select(int count, fd_set *reads, fd_set *writes, fd_set *excepts,
 		timeout ? (uint64_t)timeout->tv_sec * 1000000000 + (uint64_t)timeout->tv_usec * 1000
 			: NEVER;
 	wait_for(world, &self.wait);
-	/* Linux writes the time that is left: none after a timeout. Otherwise it stays as it was. */
+	/* Linux writes the time that is left. It is 0 after a timeout; other results keep the program's value. */
 	if (timeout && !self.wait.result)
 		*timeout = (struct timeval){0, 0};
 	return self.wait.result;
@@ -306,7 +281,7 @@ EXPORT int pselect(int count, fd_set *reads, fd_set *writes, fd_set *excepts,
 {
 	NEXT(pselect);
 	struct select_wait self = {
-		.wait = {.timeout_ns = of_timespec(timeout), .call = call_select},
+		.wait = {.timeout_ns = timespec_to_ns(timeout), .call = call_select},
 		.count = count,
 		.sets = {reads, writes, excepts},
 		.mask = mask,
@@ -334,11 +309,12 @@ static void call_epoll(struct wait *wait, uint64_t real_ns)
 	struct epoll_wait_call *self = (struct epoll_wait_call *)wait;
 
 	wait->result = self->epoll_wait ? self->epoll_wait(self->fd, self->events, self->count,
-							   to_ms(real_ns))
+							   ns_to_ms(real_ns))
 					: self->epoll_pwait(self->fd, self->events, self->count,
-							    to_ms(real_ns), self->mask);
+							    ns_to_ms(real_ns), self->mask);
 }
 
+/* As world_of_poll(). */
 static const struct wait_world *world_of_epoll(struct wait *wait, int fd)
 {
 	const struct wait_world *world = wait_world();
@@ -352,11 +328,12 @@ static const struct wait_world *world_of_epoll(struct wait *wait, int fd)
 EXPORT int epoll_wait(int fd, struct epoll_event *events, int count, int timeout)
 {
 	NEXT(epoll_wait);
-	struct epoll_wait_call self = {.wait = {.timeout_ns = of_ms(timeout), .call = call_epoll},
-				       .fd = fd,
-				       .events = events,
-				       .count = count,
-				       .epoll_wait = next};
+	struct epoll_wait_call self = {
+		.wait = {.timeout_ns = ms_to_ns(timeout), .call = call_epoll},
+		.fd = fd,
+		.events = events,
+		.count = count,
+		.epoll_wait = next};
 	const struct wait_world *world = world_of_epoll(&self.wait, fd);
 
 	return world ? wait_for(world, &self.wait) : next(fd, events, count, timeout);
@@ -366,30 +343,31 @@ EXPORT int epoll_pwait(int fd, struct epoll_event *events, int count, int timeou
 		       const sigset_t *mask)
 {
 	NEXT(epoll_pwait);
-	struct epoll_wait_call self = {.wait = {.timeout_ns = of_ms(timeout), .call = call_epoll},
-				       .fd = fd,
-				       .events = events,
-				       .count = count,
-				       .mask = mask,
-				       .epoll_pwait = next};
+	struct epoll_wait_call self = {
+		.wait = {.timeout_ns = ms_to_ns(timeout), .call = call_epoll},
+		.fd = fd,
+		.events = events,
+		.count = count,
+		.mask = mask,
+		.epoll_pwait = next};
 	const struct wait_world *world = world_of_epoll(&self.wait, fd);
 
 	return world ? wait_for(world, &self.wait) : next(fd, events, count, timeout, mask);
 }
 
-/* Since glibc 2.35 and Linux 5.11. Its timeout is finer, which the virtual clock keeps. */
+/* Since glibc 2.35 and Linux 5.11. The virtual clock keeps its timeout in ns; real waits go through
+ * epoll_pwait(), in ms. */
 EXPORT int epoll_pwait2(int fd, struct epoll_event *events, int count,
 			const struct timespec *timeout, const sigset_t *mask)
 {
-	static void *found;
 	NEXT(epoll_pwait2);
 	struct epoll_wait_call self = {
-		.wait = {.timeout_ns = of_timespec(timeout), .call = call_epoll},
+		.wait = {.timeout_ns = timespec_to_ns(timeout), .call = call_epoll},
 		.fd = fd,
 		.events = events,
 		.count = count,
 		.mask = mask,
-		.epoll_pwait = (__typeof__(&epoll_pwait))find(&found, "epoll_pwait")};
+		.epoll_pwait = REAL(epoll_pwait)};
 	const struct wait_world *world = is_valid(timeout) ? world_of_epoll(&self.wait, fd) : NULL;
 
 	return world ? wait_for(world, &self.wait) : next(fd, events, count, timeout, mask);

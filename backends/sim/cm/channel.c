@@ -57,9 +57,10 @@ struct rdma_event_channel *cm_create_event_channel(void)
 }
 
 /*
- * A thread that has acknowledged the last event of an identifier, for which rdma_destroy_id(3) has waited, is about to
- * wait at the channel again (rdma-core librdmacm/examples/rping.c, cm_thread). On a real machine it has the time to
- * do so, because the calls in between take longer. Here, a pause lets it run.
+ * Pauses, so that another thread can run. A thread that has acknowledged the last event of an identifier,
+ * for which rdma_destroy_id(3) was waiting, is about to wait at the channel again (rdma-core
+ * librdmacm/examples/rping.c, cm_thread). On a real machine it has the time to do so, because the calls in
+ * between take longer.
  */
 static void let_threads_wait(const struct vb_sim *world)
 {
@@ -147,7 +148,7 @@ void cm_drop_group_event(struct cm_id *id, const struct cm_group *group)
 
 /* --- taking an event --- */
 
-/* Counts an event that the program has in its hands from now on. */
+/* Counts an event that the program holds from now on. */
 static void count_read(struct cm_event *event)
 {
 	event->id->events_read++;
@@ -201,7 +202,7 @@ static int wait_for_event(struct hold *hold, struct cm *cm, struct cm_channel *c
 	return err;
 }
 
-/* Waits for the oldest event of the channel. NULL with errno and a sentence. */
+/* Waits for the oldest event of the channel. Returns NULL with errno and a sentence. */
 static struct cm_event *take_event(struct cm_channel *channel, const char *call)
 {
 	struct cm *cm = channel->cm;
@@ -221,7 +222,7 @@ static struct cm_event *take_event(struct cm_channel *channel, const char *call)
 	return event;
 }
 
-/* Gives back an event that the program does not see. */
+/* Acknowledges an event that the program does not get to see. */
 static void discard(struct cm_event *event)
 {
 	struct cm *cm = event->id->cm;
@@ -232,7 +233,7 @@ static void discard(struct cm_event *event)
 	driver_changed(&hold.world->driver);
 }
 
-/* The address, or the route, is the program's from now on. */
+/* Copies the resolved address or route to the program's identifier. */
 static void follow_resolved(struct cm_event *event, enum rdma_cm_event_type failed)
 {
 	event->rdma.status = cm_publish(event->id, "get_cm_event") ? -1 : 0;
@@ -240,7 +241,7 @@ static void follow_resolved(struct cm_event *event, enum rdma_cm_event_type fail
 		event->rdma.event = failed;
 }
 
-/* Gives the program the identifier of a request. Returns false if there is none: the request is lost. */
+/* Publishes the identifier of a request to the program. Returns false if that fails: the request is lost. */
 static bool follow_request(struct cm_event *event)
 {
 	struct cm_id *fresh = event->fresh;
@@ -306,7 +307,7 @@ static bool follow(struct cm_event *event)
 	}
 }
 
-/* Waits for the next event that the program sees. NULL with errno and a sentence. */
+/* Waits for the next event that the program gets to see. Returns NULL with errno and a sentence. */
 static struct cm_event *next_event(struct cm_channel *channel, const char *call)
 {
 	struct cm_event *event;

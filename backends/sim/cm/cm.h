@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* librdmacm's functions on simulated devices: what the vtable of the backend takes. */
+/* The connection manager on simulated devices: the functions of librdmacm, as the backend's vtable has them. */
 #ifndef BACKENDS_SIM_CM_CM_H
 #define BACKENDS_SIM_CM_CM_H
 

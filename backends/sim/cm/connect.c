@@ -34,7 +34,7 @@ static int start(struct cm_id *id, const char *call)
 	return err ? say_refused(id->cm->world, call, err) : 0;
 }
 
-/* Forgets a communication that has sent no message. */
+/* Ends a communication that has sent no message. */
 static void stop(struct cm_id *id)
 {
 	sim_cm_destroy(id->comm);
@@ -109,8 +109,8 @@ static int check_param(const struct cm_id *id, const struct rdma_conn_param *par
 	return 0;
 }
 
-/* The bytes of a message's private data: the IP header if it has one, what rdma_create_ep(3) was given,
- * and the program's. */
+/* The private data of a message, in its order: the IP header, if the message has one; the data that
+ * rdma_create_ep(3) was given; the program's data. */
 struct letter {
 	uint8_t bytes[CM_PRIVATE_BYTES + SIM_CM_IP_BYTES];
 	size_t used;
@@ -382,7 +382,7 @@ static int answer(struct cm_id *id, const struct rdma_conn_param *param)
 	return err ? say_refused(id->cm->world, ACCEPT, err) : 0;
 }
 
-/* A request that cannot be accepted is rejected: Linux cma.c, rdma_accept. */
+/* Rejects a request that could not be accepted: Linux cma.c, rdma_accept. */
 static void turn_down(struct cm_id *id)
 {
 	const struct letter nothing = {.used = 0};
@@ -532,7 +532,8 @@ static int disconnect_held(struct cm_id *id)
 		return err;
 	if (!id->comm)
 		return refuse_plainly("disconnect", VB_WHY_CM_NO_CONNECTION);
-	/* Begins the end, or answers the peer's; neither is no error: Linux cma.c, rdma_disconnect. */
+	/* Begins the disconnection, or answers the peer's. That there is nothing to end is no error: Linux
+	 * cma.c, rdma_disconnect. */
 	if (sim_cm_send_dreq(id->comm, &none))
 		sim_cm_send_drep(id->comm, &none);
 	if (cm_ending_stop(id))

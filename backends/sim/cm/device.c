@@ -15,7 +15,8 @@ struct cm_device *cm_device_of(struct cm *cm, const struct sim_device *device)
 	return NULL;
 }
 
-/* Takes the context, or gives it back if another thread was faster. */
+/* Keeps the opened context for the device, or closes it if another thread was faster. Returns the device's
+ * context. */
 static struct ibv_context *keep_context(struct cm *cm, struct cm_device *device,
 					struct ibv_context *context)
 {
@@ -47,7 +48,8 @@ int cm_device_open(struct cm *cm, struct cm_device *device, const char *call)
 
 /* --- what the program sees of an identifier --- */
 
-/* Takes the PD for all identifiers of the device, or returns it if another thread was faster. */
+/* Keeps the PD for all identifiers of the device, or ends it if another thread was faster. Returns the
+ * device's PD. */
 static struct ibv_pd *keep_pd(struct cm_id *id, struct ibv_pd *pd)
 {
 	HOLD hold = world_hold(id->cm->world);
@@ -153,8 +155,8 @@ int cm_publish(struct cm_id *id, const char *call)
 	return publish_route(id, call);
 }
 
-/* As librdmacm, which forgets a PD in which the program has objects: rdma-core librdmacm/cma.c,
- * ucma_put_device. */
+/* Releases the PD as librdmacm does, which forgets a PD in which the program has objects: rdma-core
+ * librdmacm/cma.c, ucma_put_device. */
 void cm_device_release(struct cm_id *id)
 {
 	struct cm_device *device = id->device;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events: what the messages of the engine mean for the identifiers. */
+/* Turns the events of communications in the engine into events of identifiers. */
 #include "backends/sim/cm/infiniband.h"
 
 #include <errno.h>
@@ -97,7 +97,7 @@ static bool takes_family(const struct cm_id *listener, const struct sim_cm_ip *i
 	return !listener->afonly || listener->source.ss_family == family;
 }
 
-/* Returns the bytes before the program's private data. */
+/* Returns how many bytes precede the program's private data. */
 static size_t skipped_by(const struct cm_id *listener)
 {
 	return cm_is_infiniband(listener) ? 0 : SIM_CM_IP_BYTES;
@@ -243,7 +243,7 @@ static void hear_rejection(struct cm_id *id, const struct sim_cm_rejection *reje
 	cm_event_push(event);
 }
 
-/* The answer of a datagram service: Linux cma.c, cma_sidr_rep_handler. */
+/* Handles the answer of a datagram service: Linux cma.c, cma_sidr_rep_handler. */
 static void hear_answer(struct cm_id *id, const struct sim_cm_answer *answer)
 {
 	struct cm_event *event = cm_event_new(
@@ -329,14 +329,14 @@ static bool has_source(const struct cm_id *id)
 {
 	const union ibv_gid gid = cm_address_gid((const struct sockaddr *)&id->source);
 
-	/* The event comes from a net device. */
+	/* On InfiniBand this event comes from a net device. */
 	if (cm_is_infiniband(id))
 		return true;
 	return memcmp(&id->port->gids[id->path.attr.grh.sgid_index], &gid, sizeof(gid)) == 0;
 }
 
-/* The program learns of a device that is gone, and of a source address that its device has no more.
- * Linux drivers/infiniband/core/cma.c, cma_process_remove and cma_netdev_change. */
+/* Tells the program of a device that was removed, and of a source address that its device has lost. Linux
+ * drivers/infiniband/core/cma.c, cma_process_remove and cma_netdev_change. */
 void cm_event_of_device(void *arg, const struct sim_device *device, enum ibv_event_type type)
 {
 	const struct cm *cm = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Identifiers: their beginning and end, and their way from channel to channel. */
+/* Identifiers: creation, destruction, and moving to another channel. */
 #include "backends/sim/cm/private.h"
 
 #include <stdlib.h>
@@ -7,7 +7,8 @@
 
 /* --- beginning --- */
 
-/* An identifier has memory for its events, so that a call that needs no other memory ends by its event. */
+/* Allocates the identifier's events with it, so that a call that needs no other memory always ends with its
+ * event. */
 struct cm_id *cm_id_new(struct cm *cm, struct cm_channel *channel, void *context,
 			enum rdma_port_space ps, enum ibv_qp_type qp_type)
 {
@@ -31,7 +32,7 @@ struct cm_id *cm_id_new(struct cm *cm, struct cm_channel *channel, void *context
 	return id;
 }
 
-/* Linux ucma.c, ucma_get_qp_type. 0 for a port space that there is not. */
+/* Linux ucma.c, ucma_get_qp_type. Returns 0 for an unknown port space. */
 static enum ibv_qp_type default_type(enum rdma_port_space ps)
 {
 	switch (ps) {
@@ -158,7 +159,7 @@ int cm_destroy_id(struct rdma_cm_id *rdma)
 	if (err)
 		return minus_errno(err);
 	cm_id_end(id);
-	/* The peer learns now of a connection that ends, or of a request that is rejected. */
+	/* Tells the peer of a connection that ends, or of a request that is rejected. */
 	if (!hold.world->retired)
 		driver_catch_up(&hold.world->driver);
 	return 0;

@@ -56,8 +56,8 @@ static int set_afonly(struct cm_id *id, const void *value, size_t size_bytes)
 	return 0;
 }
 
-/* Linux cma.c, rdma_set_ack_timeout: only requesters of reliable connections have one; the field of a QP has
- * five bits. */
+/* Linux cma.c, rdma_set_ack_timeout: only the requester of a reliable connection has an ack timeout, which
+ * has five bits in a QP. */
 static int set_ack_timeout(struct cm_id *id, const void *value, size_t size_bytes)
 {
 	const uint8_t timeout = *(const uint8_t *)value;
@@ -71,8 +71,8 @@ static int set_ack_timeout(struct cm_id *id, const void *value, size_t size_byte
 	return 0;
 }
 
-/* The program brings the route: Linux ucma.c, ucma_set_ib_path. The event is that of a route which was
- * resolved. Of the records, the first whose flags say that it is primary counts. */
+/* Sets the route that the program gives: Linux ucma.c, ucma_set_ib_path. Raises the event of a resolved
+ * route. Takes the first record whose flags say that it is primary. */
 static int set_path(struct cm_id *id, const void *value, size_t size_bytes)
 {
 	const size_t count = size_bytes / sizeof(struct ibv_path_data);
@@ -102,7 +102,7 @@ static int set_path(struct cm_id *id, const void *value, size_t size_bytes)
 
 static const struct option {
 	int level, number;
-	size_t size_bytes; /* 0: the function looks at the length */
+	size_t size_bytes; /* 0: the function checks the length */
 	const char *name;
 	int (*set)(struct cm_id *id, const void *value, size_t size_bytes);
 } options[] = {
@@ -123,7 +123,7 @@ static const struct option *find_option(int level, int number)
 	return NULL;
 }
 
-/* ENOSYS for an option that there is not: Linux ucma.c, ucma_set_option_level. */
+/* Returns ENOSYS for an unknown option: Linux ucma.c, ucma_set_option_level. */
 static int set_held(struct cm_id *id, int level, int number, const void *value, size_t size_bytes)
 {
 	HOLD hold = world_hold(id->cm->world);
@@ -151,7 +151,7 @@ int cm_set_option(struct rdma_cm_id *id, int level, int number, void *value, siz
 
 /* --- ECE: rdma_set_local_ece(3), rdma_get_remote_ece(3) --- */
 
-/* For QPs that the program has made: an identifier's QP has none. */
+/* Refuses ECE for an identifier's own QP: it is for QPs that the program has made. */
 static int check_ece(const struct rdma_cm_id *id, const struct ibv_ece *ece, const char *call)
 {
 	if (id->qp)

@@ -63,14 +63,14 @@ struct cm_device {
 struct cm {
 	struct sim_timer
 		ending_look; /* first: the next look at identifiers whose peers have disconnected */
-	uint64_t ending_patience_ns; /* see ending.c; 0: such events do not wait */
+	uint64_t ending_patience_ns; /* see ending.c; 0: DISCONNECTED is raised at once */
 	struct cm_id *first_ending;
 	struct vb_sim *world;
 	struct pool ids, channels, events, groups;
 	struct cm_id *first_id;
 	struct cm_channel *first_channel;
 	struct cm_device *devices; /* one for each of the world's */
-	bool started; /* this process runs the world's clock for the connection manager */
+	bool started; /* this process has started the world's clock for the connection manager */
 	uint16_t next_port;
 	uint64_t random;
 };
@@ -122,7 +122,7 @@ struct cm_id {
 	uint8_t service_address[16]; /* reserved */
 	bool reuse, afonly, afonly_set, tos_set, ack_timeout_set;
 	uint8_t tos, ack_timeout;
-	uint32_t backlog; /* counts the requests that may still wait in the queue */
+	uint32_t backlog; /* counts the requests in the queue; its limit is the backlog */
 	uint8_t initiator_depth, responder_resources;
 	uint32_t qpn;
 	uint32_t starting_psn; /* of the packets that the QP receives */
@@ -140,11 +140,11 @@ struct cm_id {
 	struct ibv_ece local_ece, remote_ece;
 };
 
-/* An event, waiting or in the hands of the program. */
+/* An event that waits in a channel or that the program holds. */
 struct cm_event {
 	struct rdma_cm_event rdma;
-	struct cm_id *id;    /* whose events are counted: of a request, the listener */
-	struct cm_id *fresh; /* of a request: its identifier; NULL for others */
+	struct cm_id *id;    /* the identifier that counts the event: for a request, the listener */
+	struct cm_id *fresh; /* for a request: the new identifier; else NULL */
 	struct cm_group *group;
 	uint8_t private_data[CM_PRIVATE_BYTES];
 };
@@ -235,7 +235,7 @@ void cm_event_of_device(void *arg, const struct sim_device *device, enum ibv_eve
 void cm_ending_init(struct cm *cm);
 /* Raises DISCONNECTED for a connection that the peer has ended, behind the completions of its QP. */
 void cm_ending_tell(struct cm_id *id);
-/* Ends the wait of DISCONNECTED. Returns true if it has waited: then the caller raises it, or ends the
+/* Ends the wait of DISCONNECTED. Returns true if it was waiting: then the caller raises it, or ends the
  * identifier. */
 bool cm_ending_stop(struct cm_id *id);
 
@@ -244,7 +244,7 @@ bool cm_ending_stop(struct cm_id *id);
 /* Returns an identifier of the channel; NULL if out of memory. */
 struct cm_id *cm_id_new(struct cm *cm, struct cm_channel *channel, void *context,
 			enum rdma_port_space ps, enum ibv_qp_type qp_type);
-/* Ends an identifier that no event in the program's hands belongs to. Its channel stays. */
+/* Ends an identifier whose events the program has all acknowledged. Its channel stays. */
 void cm_id_end(struct cm_id *id);
 /* As rdma_migrate_id(3), and makes the identifier synchronous if channel is NULL. Holds the world
  * itself. */
@@ -257,7 +257,7 @@ int cm_device_open(struct cm *cm, struct cm_device *device, const char *call);
 /* Fills in what the program sees of the identifier's device and addresses, and opens the device if need
  * be. Holds the world itself. Returns 0, or an errno with a sentence. */
 int cm_publish(struct cm_id *id, const char *call);
-/* The identifier belongs to the device no more. */
+/* Releases the identifier's share of the device and its PD. */
 void cm_device_release(struct cm_id *id);
 /* Returns the XRC domain of all identifiers of the device. Holds the world itself. NULL with errno. */
 struct ibv_xrcd *cm_device_xrcd(struct cm_device *device);
@@ -265,7 +265,7 @@ struct cm_device *cm_device_of(struct cm *cm, const struct sim_device *device);
 
 /* --- address.c --- */
 
-/* Returns the length of an address of a family that there is: 0 for all others and for NULL. */
+/* Returns the length of an address; 0 for NULL and for unknown families. */
 socklen_t cm_address_bytes(const struct sockaddr *address);
 bool cm_address_is_any(const struct sockaddr *address);
 bool cm_address_is_loopback(const struct sockaddr *address);
@@ -276,7 +276,7 @@ bool cm_address_is_same(const struct sockaddr *a, const struct sockaddr *b);
 bool cm_address_is_local(const struct sockaddr *address);
 uint16_t cm_address_port(const struct sockaddr *address); /* host order */
 void cm_address_set_port(struct sockaddr *address, uint16_t port);
-/* The address as a GID: IPv4 is mapped. And back; the port is 0. */
+/* Return the address as a GID (IPv4 is mapped), and a GID as an address with port 0. */
 union ibv_gid cm_address_gid(const struct sockaddr *address);
 void cm_address_from_gid(const union ibv_gid *gid, int family, struct sockaddr_storage *address);
 bool cm_gid_is_link_local(const union ibv_gid *gid); /* of IPv6 */
@@ -288,7 +288,7 @@ bool cm_find_gid(struct cm *cm, const union ibv_gid *gid, struct cm_place *place
 /* Finds an entry of the device's GID tables for packets to the destination: of the same family on
  * Ethernet. */
 bool cm_find_source(struct device *device, const union ibv_gid *dest, struct cm_place *place);
-/* Returns the device for addresses that no device has: the first with a port that is up. */
+/* Returns the device that stands for addresses that no device has: the first one with a port that is up. */
 struct device *cm_first_device(struct cm *cm);
 
 /* --- resolve.c --- */
@@ -305,7 +305,8 @@ int cm_qp_to_err(struct cm_id *id);
 
 /* --- connect.c --- */
 
-/* What follows a REP: QP to RTS, and RTU. Holds the world itself. 0, or -1 with errno. */
+/* Takes the steps after a REP: moves the QP to RTS and sends the RTU. Holds the world itself. Returns 0, or
+ * -1 with errno. */
 int cm_follow_reply(struct cm_id *id, const char *call);
 
 /* --- multicast.c --- */

@@ -87,7 +87,7 @@ static void set_initiator(struct ibv_qp_attr *attr, uint8_t value)
 	attr->max_rd_atomic = value;
 }
 
-/* INIT comes again: the rights were not known when the QP was made. */
+/* INIT is set a second time, because the access rights were unknown when the QP was made. */
 int cm_qp_to_rtr(struct cm_id *id, uint8_t responder_resources)
 {
 	struct ibv_qp *qp = id->rdma.qp;
@@ -118,7 +118,7 @@ int cm_qp_to_err(struct cm_id *id)
 	return id->rdma.qp ? modify(id->rdma.qp, &attr, IBV_QP_STATE) : 0;
 }
 
-/* A datagram QP serves as soon as it is made. */
+/* Moves a datagram QP to RTS when it is made. */
 static int start_datagrams(struct cm_id *id, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
@@ -146,7 +146,7 @@ static void destroy_channel(struct ibv_comp_channel **channel)
 	*channel = NULL;
 }
 
-/* The CQs of an XRC SRQ are still in use. */
+/* Destroys the CQs, unless an XRC SRQ still uses them. */
 static void destroy_cqs(struct rdma_cm_id *id)
 {
 	if (id->qp_type == IBV_QPT_XRC_RECV && id->srq)
@@ -278,7 +278,7 @@ static int check_parts(const struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *
 	return 0;
 }
 
-/* Fills in what the program has left out. 0, or -1 with errno. */
+/* Fills in the attributes that the program has left out. Returns 0, or -1 with errno. */
 static int add_parts(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *rdma = &id->rdma;

@@ -13,10 +13,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Linux net/ipv4/af_inet.c: the ports that nobody asks for by number. */
+/* Linux net/ipv4/af_inet.c: the lowest of the ports that are given to programs that ask for any port. */
 #define PORT_MIN 32768u
 #define PORT_MAX 60999u
-/* Linux include/net/sock.h, PROT_SOCK: each process may use the ports from here on. */
+/* Linux include/net/sock.h, PROT_SOCK: any process may bind ports from this one on. */
 #define PORT_FREE 1024u
 
 /* --- ports --- */
@@ -60,8 +60,8 @@ static int reserve(struct cm_id *id, uint16_t port, uint32_t flags)
 	return 0;
 }
 
-/* Begins behind the last port: a port that was just given up is not taken at once. On the real clock, the
- * first port is random, so that processes seldom ask for the same one. */
+/* Reserves a free port. The search begins behind the last port, so that a port is not used again at once. On
+ * the real clock the first port is random, so that processes seldom try the same one. */
 static int reserve_any(struct cm_id *id, const char *call)
 {
 	struct cm *cm = id->cm;
@@ -253,7 +253,7 @@ static void set_loopback(struct cm_id *id)
 	set_source(id, (struct sockaddr *)&loopback);
 }
 
-/* The device's own address, unless the identifier is bound to one. */
+/* Sets the source address to the device's own, unless the identifier is bound to one. */
 static void choose_source(struct cm_id *id, const struct cm_place *place)
 {
 	const union ibv_gid *gid = &place->port->gids[place->index];

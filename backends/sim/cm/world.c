@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-/* Linux net/ipv4/af_inet.c, ip_local_ports: the ports that nobody asks for by number. On the real clock, the
- * first of them is random, so that processes seldom ask for the same one. */
+/* Linux net/ipv4/af_inet.c, ip_local_ports: the first of the ports for programs that ask for any port. On
+ * the real clock the first port is random, so that processes seldom try the same one. */
 #define FIRST_PORT  32768
 #define FIRST_PORTS 28232
 
@@ -36,7 +36,7 @@ static void close_devices(struct cm *cm)
 	}
 }
 
-/* What vb_sim_reset() leaves of identifiers and channels. */
+/* Called by vb_sim_reset(): frees the identifiers and channels that are left. */
 static void end(void *arg)
 {
 	struct cm *cm = arg;
@@ -108,7 +108,7 @@ static struct cm *make(struct vb_sim *world, const char *call)
 	return cm;
 }
 
-/* The devices that the parent has opened are not the child's. */
+/* Drops the devices that the parent of a fork() has opened. */
 static void leave_parent(struct cm *cm)
 {
 	for (unsigned int i = 0; i < cm->world->device_count; i++)
@@ -137,7 +137,7 @@ static int start(struct cm *cm, const char *call)
 	return 0;
 }
 
-/* The lock is taken even if the process has one thread: a second one may start here. */
+/* Takes the lock even if the process has one thread: this call may start a second one. */
 struct cm *cm_default(const char *call)
 {
 	struct vb_sim *world = process_default();

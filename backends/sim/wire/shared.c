@@ -20,44 +20,47 @@
 
 #define MULTICAST_QPN 0xffffffu
 
-/* Stands for all other processes as the receiver of a message. */
+/* The receiver of a message that goes to all other processes. */
 #define EVERYBODY UINT64_MAX
 
-/* A living process that takes nothing for so long is taken for one that never answers: packets for its full
- * ring are lost from then on, as behind a switch that gives up on a paused port. */
+/* If a living process takes no frame for this time, packets for its full ring are lost from then on, as
+ * behind a switch that gives up on a paused port. */
 #define LAG_NS UINT64_C(2000000000)
 
-/* While a ring is full, its sender looks after this time again whether the consumer lives. */
+/* While a ring is full, its sender checks at this interval if the consumer lives. */
 #define LIFE_NS UINT64_C(100000000)
 
 /* A ring that could not be made, or mapped, is tried again after this time. */
 #define RETRY_NS UINT64_C(200000000)
 
-/* How long this process waits for the lock to bury another one, which can wait. */
+/* How long this process waits for the lock before it puts off the burial of another process. */
 #define BURIAL_PATIENCE_NS UINT64_C(1000000)
 
-/* A process has at most this many rings from others: living ones, and dead ones whose packets it has not
- * taken yet. More are the work of a process that writes nonsense. */
+/* The most rings from other processes: those of living processes, and of dead ones whose packets this
+ * process has not taken yet. More rings than this come from a process that writes nonsense. */
 #define INWARD_MAX (2 * SHARED_PROCESSES_MAX)
 
-/* receive() takes at most this many frames from a ring before it looks at the other rings. It takes one frame if
- * its last look found the ring empty: the producer probably writes the next frame now, such as the ACK behind an
- * answer. To read that frame's cache line would delay the message that has arrived. */
+/*
+ * receive() takes at most this many frames from a ring before it looks at the other rings. If the last look
+ * found the ring empty, it takes one frame: the producer is probably writing the next frame now, such as the
+ * ACK behind an answer, and reading that frame's cache line would delay the frame that has arrived.
+ */
 #define BATCH 64
 
 /*
- * The routes of the last frames with network headers in a ring, as both ends keep them. Most packets have the
- * route of an earlier one, and travel without these headers: they take fewer cache lines.
+ * The routes of the last frames with network headers in a ring. Both ends keep the same routes. A packet
+ * whose route is known travels without these headers, and takes fewer cache lines.
  */
 struct routes {
 	uint32_t known; /* a bit for each number */
 	struct sim_route routes[RING_ROUTES];
-	/* Outward: the lane whose packet has the route of a number, and the lane's epoch; NULL: no lane. */
+	/* Outward: for each route number, the lane whose packets have that route, and the lane's epoch;
+	 * NULL: no lane. */
 	const struct sim_lane *lanes[RING_ROUTES];
 	uint64_t epochs[RING_ROUTES];
 };
 
-/* So many blocks of QPNs, of which a packet has gone to one, are kept with their owners. */
+/* This process remembers the owners of this many blocks of QPNs to which it has sent. */
 #define OWNERS_KNOWN 16u
 
 /* The owner of a block of QPNs, as its entry in the table said. */
@@ -68,22 +71,23 @@ struct known_owner {
 	uint32_t device, block;
 };
 
-/* A ring to another process; by the other's place. */
+/* A ring to another process. Indexed by the place of that process. */
 struct outward {
 	segment_id id; /* of the consumer; 0: no ring */
 	struct area area;
 	struct ring_out ring;
 	struct routes *routes;
-	bool touched;	     /* has frames since the last flush */
-	bool waiting;	     /* packets wait for room */
-	bool stalled;	     /* the consumer is dead, or has taken nothing for LAG_NS */
-	uint32_t stuck_head; /* while waiting: the head, and since when it has stood there */
-	uint64_t stuck_since_ns;
-	uint64_t life_ns; /* when to look whether the consumer lives */
+	bool touched; /* has frames since the last flush */
+	bool waiting; /* packets wait for room */
+	bool stalled; /* the consumer is dead, or has taken nothing for LAG_NS */
 	uint32_t
-		lag_head; /* at the last ack timeout: the head, and since when it has stood there */
+		stuck_head; /* while packets wait: the head, and the time since when the head has not moved */
+	uint64_t stuck_since_ns;
+	uint64_t life_ns; /* the time of the next check if the consumer lives */
+	uint32_t
+		lag_head; /* at the last ack timeout: the head, and the time since when it has not moved */
 	uint64_t lag_since_ns;
-	uint64_t retry_ns; /* no ring could be made: when to try again */
+	uint64_t retry_ns; /* if no ring could be made: the time of the next attempt */
 };
 
 /* A ring from another process. */
@@ -95,7 +99,7 @@ struct inward {
 	struct routes routes;
 	bool touched; /* frames were taken since the last flush */
 	bool behind;  /* the last look has found a frame */
-	bool broken;  /* its producer, or another process, has written nonsense into it */
+	bool broken;  /* the producer, or another process, has written nonsense into the ring */
 	bool gone;    /* its producer has let go */
 };
 
@@ -109,12 +113,12 @@ struct shared {
 	void *called_arg;
 	uint64_t identity, base_ns, wall_base_ns;
 	struct bell own_bell;	   /* while not attached */
-	struct shared_watch watch; /* runs once the engine asks for it */
-	uint32_t news;		   /* as it was when the rings were looked at last */
-	uint64_t news_retry_ns;	   /* a ring could not be mapped: when to try again */
+	struct shared_watch watch; /* starts when the engine asks for it */
+	uint32_t news;		   /* the value of `news` when the rings were last looked at */
+	uint64_t news_retry_ns;	   /* if a ring could not be mapped: the time of the next attempt */
 	bool taken;		   /* an inward ring is touched */
-	bool relieved;		   /* a ring that packets waited for has gone: they try again */
-	uint32_t waiting;	   /* counts the rings that packets wait for, whose places follow */
+	bool relieved;	  /* a ring with waiting packets has gone: these packets try again */
+	uint32_t waiting; /* counts the rings with waiting packets; their places follow */
 	uint16_t waited[SHARED_PROCESSES_MAX];
 	struct inward *in;
 	uint32_t in_count;
@@ -122,7 +126,8 @@ struct shared {
 	uint32_t touched_count;
 	uint16_t touched[SHARED_PROCESSES_MAX];
 	struct known_owner owners[OWNERS_KNOWN];
-	uint64_t forgotten;	 /* counts how often the rings and the mapped file were let go */
+	uint64_t
+		forgotten; /* counts how often this process has dropped its rings and its mapping of the file */
 	struct ring_stage stage; /* of long frames */
 	struct outward out[SHARED_PROCESSES_MAX];
 };
@@ -152,7 +157,7 @@ static void stop_waiting(struct shared *shared, struct outward *out)
 	out->waiting = false;
 }
 
-/* Lets go of a ring. Without the lock, the area stays until a process buries this one. */
+/* Releases a ring. Without the lock, the area stays taken until another process buries this one. */
 static void close_out(struct shared *shared, struct outward *out)
 {
 	shared->relieved |= out->waiting;
@@ -184,7 +189,7 @@ static bool open_out(struct shared *shared, struct outward *out, segment_id id)
 	return true;
 }
 
-/* Returns the ring to a process, which is made if need be; NULL: there is none. */
+/* Returns the ring to a process, and makes it if need be; NULL if it cannot be made. */
 static struct outward *out_to(struct shared *shared, segment_id id)
 {
 	struct outward *out = &shared->out[segment_id_place(id) % SHARED_PROCESSES_MAX];
@@ -213,8 +218,8 @@ static uint32_t block_of(const struct sim_device *device, uint32_t qpn)
 	return sim_table_place(&device->qps, qpn) / SIM_BLOCK_PLACES;
 }
 
-/* Returns the process that has a QPN; 0: none but this one. What is known of a block holds while its entry is
- * the same and its owner has not been buried. */
+/* Returns the process that has a QPN; 0: no other process. A remembered owner of a block is valid while the
+ * block's entry is the same and the owner has not been buried. */
 static segment_id owner_of(struct shared *shared, const struct sim_device *device, uint32_t qpn)
 {
 	const uint32_t block = block_of(device, qpn);
@@ -229,7 +234,7 @@ static segment_id owner_of(struct shared *shared, const struct sim_device *devic
 
 /* --- room --- */
 
-/* Returns true if the consumer of a full ring is dead, stopped, or busy elsewhere for long. */
+/* Returns true if the consumer of a full ring is dead, stopped, or has taken nothing for LAG_NS. */
 static bool is_stalled(struct shared *shared, struct outward *out)
 {
 	const uint64_t now_ns = segment_now_ns();
@@ -243,7 +248,7 @@ static bool is_stalled(struct shared *shared, struct outward *out)
 	return true;
 }
 
-/* The packets for a full ring begin to wait for room, or continue to wait. */
+/* Notes that packets wait for room in the ring. */
 static void wait_for_room(struct shared *shared, struct outward *out)
 {
 	if (!out->waiting || out->stuck_head != out->ring.head) {
@@ -286,7 +291,7 @@ static unsigned int room_at_process(struct shared *shared, segment_id id)
 {
 	struct outward *out = NULL;
 
-	/* The numbers and services of a process that has ended may belong to another process. */
+	/* After a process has ended, another one may have its numbers and services. */
 	if (places_id(&shared->segment, segment_id_place(id)) == id)
 		out = out_to(shared, id);
 	return out ? room_in(shared, out) : UINT_MAX;
@@ -317,7 +322,8 @@ static unsigned int shared_room_at(void *arg, const struct sim_path *path, uint6
 	return process == EVERYBODY ? room_at_all(shared) : room_at_process(shared, process);
 }
 
-/* Returns true while the living consumer of a ring has frames to take, and has not stood still for long. */
+/* Returns true if the ring has frames that its living consumer will probably still take: it has not stood
+ * still for LAG_NS. */
 static bool lags(struct shared *shared, struct outward *out)
 {
 	const uint64_t now_ns = segment_now_ns();
@@ -345,15 +351,16 @@ static bool shared_lags(void *arg, const struct sim_path *path, uint32_t dest_qp
 }
 
 /*
- * Looks at the rings that packets wait for. Returns true if they should try again. A process that is about to
- * sleep asks the consumers for a call: it listens before it looks for work the last time, which is here.
+ * Looks at the rings with waiting packets. Returns true if these packets should try again. A process that is
+ * about to sleep asks the consumers to ring its bell: it calls this after it has begun to listen, as its
+ * last look for work.
  */
 static bool look_for_room(struct shared *shared)
 {
 	const bool sleepy = bell_is_listened(shared_bell(&shared->wire));
 	bool ready = false;
 
-	/* From the end: stop_waiting() moves the last place into the gap. */
+	/* From the end, because stop_waiting() moves the last place into the gap. */
 	for (uint32_t i = shared->waiting; i-- > 0;) {
 		struct outward *out = &shared->out[shared->waited[i]];
 
@@ -372,7 +379,8 @@ static bool look_for_room(struct shared *shared)
 
 /* --- sending --- */
 
-/* Connections between two processes have different UDP source ports. */
+/* Returns the number of a route. The routes of different connections between two processes have different
+ * UDP source ports. */
 static unsigned int route_number(const struct sim_route *route)
 {
 	return (unsigned int)(route->udp_source_port ^ route->dlid) % RING_ROUTES;
@@ -384,7 +392,8 @@ static bool is_known(const struct routes *routes, const struct sim_route *route)
 	const unsigned int number = route_number(route);
 	const void *kept = &routes->routes[number], *own = route;
 
-	/* Two routes that differ only in their padding count as different: their packets have headers. */
+	/* Routes that differ only in padding bytes count as different. Their packets then have headers,
+	 * which does no harm. */
 	return routes->known >> number & 1 && memcmp(kept, own, sizeof(*route)) == 0;
 }
 
@@ -415,7 +424,7 @@ static size_t write_frame(const struct sim_departure *departure, uint8_t flags, 
 				 : sim_departure_write(departure, false, frame);
 }
 
-/* Returns true if a packet's frame is best written to the stage. */
+/* Returns true if the frame should be written to the stage, and copied from there. */
 static bool is_long(const struct sim_departure *departure)
 {
 	return (departure->frame_bytes ? departure->frame_bytes
@@ -429,7 +438,8 @@ static void touch(struct shared *shared, struct outward *out)
 	out->touched = true;
 }
 
-/* Writes a packet to where ring_reserve() has said. Returns false if the packet cannot be read. */
+/* Writes a packet's frame to the place that ring_reserve() has returned. Returns false if the packet cannot
+ * be read. */
 static bool put_at(struct shared *shared, struct outward *out, uint8_t *frame,
 		   const struct sim_departure *departure)
 {
@@ -453,7 +463,7 @@ static bool put_at(struct shared *shared, struct outward *out, uint8_t *frame,
 	return true;
 }
 
-/* Without room in its ring, the packet is lost. */
+/* Puts a packet into the ring to a process. The packet is lost if the ring has no room. */
 static bool put(struct shared *shared, segment_id id, const struct sim_departure *departure)
 {
 	struct outward *out = out_to(shared, id);
@@ -462,7 +472,7 @@ static bool put(struct shared *shared, segment_id id, const struct sim_departure
 	return frame && put_at(shared, out, frame, departure);
 }
 
-/* Sends bytes that are no frame. */
+/* Sends bytes that are no frame, with the flags of @slot. */
 static bool put_bytes(struct shared *shared, uint64_t process, const struct ring_slot *slot,
 		      const void *bytes)
 {
@@ -500,7 +510,7 @@ bool shared_call(struct wire *wire, uint64_t process, const void *bytes, size_t 
 	return put_bytes(shared_of(wire), process, &slot, bytes);
 }
 
-/* Returns the process at a place if it is another one and has members of groups at the device. */
+/* Returns the process at a place, if it is another process that has members of groups at the device; else 0. */
 static segment_id member_at(const struct shared *shared, uint32_t place,
 			    const struct sim_device *device)
 {
@@ -515,7 +525,7 @@ static segment_id member_at(const struct shared *shared, uint32_t place,
 		       : 0;
 }
 
-/* To all other processes. */
+/* Sends a packet to all other processes. */
 static bool put_to_all(struct shared *shared, const struct sim_departure *departure)
 {
 	const uint32_t used = places_used(&shared->segment);
@@ -570,10 +580,10 @@ static bool shared_send(void *arg, const struct sim_departure *departure)
 enum lane_value {
 	LANE_ENTRY,	/* the value of the entry */
 	LANE_OWNER,	/* the process */
-	LANE_FORGOTTEN, /* shared->forgotten: as long as it is the same, the file is mapped there */
+	LANE_FORGOTTEN, /* shared->forgotten when the lane was made: while it is the same, the file is mapped at the same address */
 };
 
-/* Returns the ring of a lane; NULL: the ring is let go. */
+/* Returns the ring of a lane; NULL if the ring was released. */
 static struct outward *lane_ring(const struct sim_lane *lane)
 {
 	struct shared *shared = lane->wire;
@@ -596,7 +606,8 @@ static bool lane_holds(const struct sim_lane *lane)
 	       atomic_load_explicit(generation, memory_order_acquire) == segment_id_generation(id);
 }
 
-/* Where the QPN leads is looked at when a packet is sent. A full or stalled ring is shared_room()'s. */
+/* Returns the room of a lane. The owner of the QPN is checked when a packet is sent, and shared_room()
+ * handles full and stalled rings. */
 static unsigned int lane_room(const struct sim_lane *lane)
 {
 	struct outward *out = lane_ring(lane);
@@ -607,7 +618,8 @@ static unsigned int lane_room(const struct sim_lane *lane)
 	return ring_room(&out->ring);
 }
 
-/* Returns true if the consumer knows the route of the lane's packets, which is the same in the lane's epoch. */
+/* Returns true if the consumer knows the route of the lane's packets. The route is the same as long as the
+ * lane's epoch is. */
 static bool is_lanes(const struct routes *routes, unsigned int number, const struct sim_lane *lane)
 {
 	return routes->lanes[number] == lane && routes->epochs[number] == lane->epoch;
@@ -632,7 +644,7 @@ static bool put_bare(struct shared *shared, struct outward *out, uint8_t *bytes,
 	return true;
 }
 
-/* Sends a packet of any length and route in the same way. */
+/* Sends a packet of any length and any route. */
 static bool put_whole(struct shared *shared, struct outward *out, uint8_t *frame,
 		      const struct sim_path *path, const struct sim_packet *packet)
 {
@@ -699,7 +711,7 @@ static bool shared_lane(void *arg, const struct sim_path *path, uint32_t dest_qp
 
 /* --- what the engine asks --- */
 
-/* Ports that the engine does not know are in no process of the world. */
+/* Each process of the world has all its devices: a port that the engine does not know is in no process. */
 static bool shared_reaches(void *arg, struct sim_path *path)
 {
 	(void)arg;
@@ -780,7 +792,8 @@ static bool shared_lives(void *arg, uint64_t process)
 	return false;
 }
 
-/* The thread stays when nothing is watched any more: processes that have connections make new ones. */
+/* Starts the thread that watches, unless it runs. Returns true if it runs. It stays when nothing is watched any
+ * more: processes that had connections mostly make new ones. */
 static bool shared_watches(void *arg)
 {
 	struct shared *shared = arg;
@@ -845,7 +858,7 @@ static bool open_in(struct shared *shared, uint32_t index)
 	return true;
 }
 
-/* Returns false if the ring stays for now: receive() comes here again. */
+/* Closes a ring whose other end is gone. Returns false if the ring must stay for now: receive() tries again. */
 static bool close_in(struct shared *shared, struct inward **link)
 {
 	struct inward *in = *link;
@@ -887,7 +900,7 @@ static uint32_t news_of(const struct shared *shared)
 		memory_order_acquire);
 }
 
-/* Reads `news` first: what changes meanwhile is looked at next time. */
+/* Reads `news` before it looks at the rings: a later change is seen at the next look. */
 static void read_news(struct shared *shared)
 {
 	const uint32_t news = news_of(shared);
@@ -898,7 +911,7 @@ static void read_news(struct shared *shared)
 	if (shared->news_retry_ns && segment_now_ns() < shared->news_retry_ns)
 		return;
 	done = open_new(shared);
-	/* The producer of a new ring may be gone already. */
+	/* The producer of a new ring may have ended already. */
 	find_gone(shared);
 	if (done) {
 		shared->news = news;
@@ -914,12 +927,12 @@ static void take_call(struct shared *shared, segment_id from, const struct ring_
 
 	if (!shared->called || slot->frame_bytes > sizeof(bytes))
 		return;
-	/* The sender may change bytes in shared memory meanwhile. */
+	/* Copies the frame first: the sender may change the bytes in shared memory at any time. */
 	memcpy(bytes, slot->frame, slot->frame_bytes);
 	shared->called(shared->called_arg, from, bytes, slot->frame_bytes);
 }
 
-/* Keeps the route of a frame. The number of a route that cannot be read is unknown from then on. */
+/* Keeps the route of a frame. If the route cannot be read, its number is unknown from then on. */
 static void learn_received(struct routes *routes, const struct sim_port *port,
 			   const struct ring_slot *slot)
 {
@@ -931,7 +944,8 @@ static void learn_received(struct routes *routes, const struct sim_port *port,
 		routes->known |= 1u << number;
 }
 
-/* A packet whose route is unknown is lost: its producer has written nonsense. */
+/* Delivers a frame without network headers. If its route is unknown, the producer has written nonsense, and
+ * the packet is lost. */
 static void deliver_bare(const struct routes *routes, struct sim_port *port,
 			 const struct ring_slot *slot)
 {
@@ -1051,7 +1065,8 @@ static void flush_rings(struct shared *shared)
 		ring_flush(&shared->out[shared->touched[i]].ring);
 }
 
-/* One barrier stands between all frames and heads that were stored and the looks at who listens. */
+/* One barrier serves all rings: it stands between the stores of frames and heads, and the reads of who
+ * listens. */
 static void shared_flush(struct wire *wire)
 {
 	struct shared *shared = shared_of(wire);
@@ -1076,7 +1091,7 @@ static void shared_flush(struct wire *wire)
 
 /* --- attach, fork and leave --- */
 
-/* Forgets the rings, without a word to others. */
+/* Forgets all rings without telling the other processes. */
 static void forget(struct shared *shared)
 {
 	while (shared->in) {
@@ -1128,7 +1143,7 @@ static bool shared_has(const struct wire *wire, const struct sim_device *device)
 	return device->index < SEGMENT_DEVICES && shared_of(wire)->devices[device->index] == device;
 }
 
-/* The bell to which the world listens is the one that others look at: there is nothing to switch. */
+/* Nothing to switch: the world listens to the bell that other processes ring. */
 static void shared_listen(struct wire *wire, bool on)
 {
 	(void)wire;
@@ -1168,7 +1183,7 @@ static void shared_close(struct wire *wire)
 	shared_free(shared);
 }
 
-/* As calloc(), whose memory is not aligned for the stage. */
+/* As calloc(), but aligned for the stage. */
 static struct shared *shared_make(void)
 {
 	struct shared *shared = aligned_alloc(alignof(struct shared), sizeof(*shared));

@@ -16,57 +16,59 @@
 #include <sys/stat.h>
 
 struct shared_config {
-	const char *world;   /* NULL or "": the default world of this user and network namespace */
-	const char *devices; /* a text of all that the processes of a world must agree on */
+	const char *world; /* NULL or "": the default world of this user and network namespace */
+	const char *
+		devices; /* a text that is equal in all processes of a world, such as their devices */
 };
 
 /*
- * Attaches this process to a world, which is made if need be. The devices come later, by shared_join().
- * 0, or an errno value with a sentence of reasons.def: another user's file, another version of the
+ * Attaches this process to a world, and makes the world if need be. shared_join() adds the devices later.
+ * Returns 0, or an errno value with a sentence of reasons.def: another user's file, another version of the
  * layout, other devices, too many processes, no room in /dev/shm.
  */
 int shared_open(const struct shared_config *config, struct wire **wire);
 
-/* A device is of this wire. Called for each device when it is made, in the same order in all processes: its
- * index in the engine is its number in the world. */
+/* Adds a device to the wire. Call it for each device when it is made, in the same order in all processes:
+ * the device's index in the engine is its number in the world. */
 void shared_join(struct wire *wire, struct sim_device *device);
 
-/* What all processes of the world agree on: a number that GUIDs, MACs and default GIDs are made from, not
- * 0; CLOCK_MONOTONIC and CLOCK_REALTIME at the world's time 0. */
+/* Values that are equal in all processes of a world: a number, not 0, that GUIDs, MACs and default GIDs are
+ * made from; CLOCK_MONOTONIC and CLOCK_REALTIME at the world's time 0. */
 uint64_t shared_identity(const struct wire *wire);
 void shared_base_ns(const struct wire *wire, uint64_t *monotonic_ns, uint64_t *wall_ns);
 
-/* The bell that others ring for this process: in shared memory. The pointer stays valid until close; after
- * resume() it is another one. */
+/* Returns the bell, in shared memory, that other processes ring for this process. The pointer is valid until
+ * close(); resume() makes another bell. */
 struct bell *shared_bell(const struct wire *wire);
 
 /* Returns the number of this process in the world, which no other attachment has had; 0: not attached. */
 uint64_t shared_process(const struct wire *wire);
 
-/* Returns true if a process that had the number lives: a system call. */
+/* Returns true if the process that has the number is alive. Makes a system call. */
 bool shared_process_lives(const struct wire *wire, uint64_t process);
 
-/* Returns the process whose blocks a device's number is of; 0: nobody's. */
+/* Returns the process that owns a device's number; 0: no process. */
 uint64_t shared_owner(const struct wire *wire, const struct sim_device *device,
 		      enum sim_numbers numbers, uint32_t number);
 
 enum shared_domain {
 	SHARED_DOMAIN_OPENED,
-	SHARED_DOMAIN_ABSENT, /* no process has it, and oflags lacks O_CREAT */
-	SHARED_DOMAIN_EXISTS, /* another process has it, and oflags has O_EXCL */
+	SHARED_DOMAIN_ABSENT, /* no process has the domain open, and oflags lacks O_CREAT */
+	SHARED_DOMAIN_EXISTS, /* another process has the domain open, and oflags has O_EXCL */
 	SHARED_DOMAIN_FULL,
 };
 
-/* Opens the XRC domain of an inode, which this process has not open. Sets *entry, for
- * shared_close_domain(). */
+/* Opens the XRC domain of an inode; this process must not have it open. Sets *entry, which
+ * shared_close_domain() takes. */
 enum shared_domain shared_open_domain(struct wire *wire, const struct sim_device *device,
 				      const struct stat *inode, int oflags, uint32_t *entry);
 void shared_close_domain(struct wire *wire, uint32_t entry);
 
-/* Bytes that a process has sent by shared_call(): untrusted, in memory of this process. */
+/* Receives bytes that a process has sent by shared_call(). They are untrusted, and in memory of this
+ * process. */
 typedef void shared_called_fn(void *arg, uint64_t process, const uint8_t *bytes, size_t length);
 
-/* The function gets the bytes that are sent to this process. NULL: they are dropped. */
+/* Sets the function that receives the bytes that are sent to this process. NULL: the bytes are dropped. */
 void shared_take_calls(struct wire *wire, shared_called_fn *called, void *arg);
 
 /* Sends bytes to a process, at most SHARED_CALL_BYTES. Returns false if there is no room, or no such process. */
@@ -76,7 +78,7 @@ bool shared_call(struct wire *wire, uint64_t process, const void *bytes, size_t 
 /* struct sim_host, claim_numbers: takes a block of numbers for this process. arg is the wire. */
 sim_claim_fn shared_claim;
 
-/* The most processes of a world. */
+/* The largest number of processes in a world. */
 #define SHARED_PROCESSES_MAX 256
 
 #endif

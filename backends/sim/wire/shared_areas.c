@@ -18,12 +18,12 @@
 _Static_assert(SEGMENT_HEADER_BYTES % SEGMENT_PAGE == 0, "areas begin at pages");
 _Static_assert(AREA_STRIDE % SEGMENT_PAGE == 0, "areas begin at pages");
 
-/* A ring takes at most this part of the room that is left: 240 rings, of 16 processes all to all, leave
- * room in the 64 MiB that a container of Docker has in /dev/shm. */
+/* A ring takes at most this part of the free room. 240 rings, of 16 processes all to all, then leave room in
+ * the 64 MiB that a Docker container has in /dev/shm. */
 #define SHARE_OF_ROOM 128
 
-/* With more rings than this, a ring is of the class below: the rings of many processes fit into caches
- * and memory. */
+/* With more rings than this, a ring is of the next smaller class, so that the rings of many processes fit
+ * into caches and memory. */
 static const uint32_t class_rings[CLASSES] = {UINT32_MAX, 2048, 512, 64, 0};
 
 static uint32_t bytes_of(uint32_t size_class)
@@ -56,15 +56,15 @@ static segment_id end_of(const struct segment_area *entry, enum area_state end)
 				    memory_order_relaxed);
 }
 
-/* Gives the pages of an area back. Killed in the middle, the area stays taken, with no end that is held,
- * and the next call of areas_free() comes here again. */
+/* Frees the pages of an area. If the process is killed in the middle, the area stays taken with no end that
+ * is held, and the next areas_free() frees it. */
 static void give_back(const struct segment *segment, uint32_t index)
 {
 	segment_free(segment, offset_of(index), AREA_STRIDE);
 	atomic_store_explicit(&segment_area_at(segment, index)->state, 0, memory_order_release);
 }
 
-/* The caller holds the lock. */
+/* Releases one end of an area. The caller holds the lock. */
 static void let_go(struct segment *segment, uint32_t index, enum area_state end)
 {
 	struct segment_area *entry = segment_area_at(segment, index);
@@ -78,7 +78,7 @@ static void let_go(struct segment *segment, uint32_t index, enum area_state end)
 		give_back(segment, index);
 }
 
-/* Returns true if the end of an area is held by a process. */
+/* Returns true if a process holds the given end of an area. */
 static bool is_held(const struct segment_area *entry, enum area_state end, segment_id id)
 {
 	const uint32_t wanted = AREA_TAKEN | (uint32_t)end;
@@ -129,7 +129,7 @@ segment_id areas_producer(const struct segment *segment, uint32_t index)
 
 /* --- taking --- */
 
-/* Finds an entry of the table that is free, and counts those that are taken. */
+/* Finds a free entry of the table, and counts the taken ones. */
 static uint32_t find_free(const struct segment *segment, uint32_t *taken)
 {
 	const uint32_t used = areas_used(segment);
@@ -186,7 +186,7 @@ static bool map(const struct segment *segment, uint32_t index, uint32_t size_cla
 	return true;
 }
 
-/* The state comes last: who is killed before leaves a free entry. */
+/* Stores the state last: if the process is killed before, the entry is still free. */
 static void publish(const struct segment *segment, uint32_t index, segment_id consumer,
 		    uint32_t size_class)
 {
@@ -202,7 +202,7 @@ static void publish(const struct segment *segment, uint32_t index, segment_id co
 				      memory_order_release);
 }
 
-/* The caller holds the lock. */
+/* areas_take(). The caller holds the lock. */
 static bool take(struct segment *segment, segment_id consumer, struct area *area)
 {
 	uint32_t taken;
@@ -234,7 +234,7 @@ bool areas_take(struct segment *segment, segment_id consumer, struct area *area)
 	return taken;
 }
 
-/* Allocates the pages once more, in case that the entry lies. */
+/* Allocates the pages again: the entry, which another process wrote, may claim pages that do not exist. */
 bool areas_map(const struct segment *segment, uint32_t index, struct area *area)
 {
 	const uint32_t size_class = atomic_load_explicit(

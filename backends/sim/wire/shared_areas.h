@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Areas of the file, each of which holds the ring from one process to another. The producer takes an area;
- * both ends hold it. An area is free when both ends have let go or have died: a process that gets a dead
- * one's place has another id, and never meets the dead one's rings.
+ * Areas of the file. An area holds the ring from one process, its producer, to another one, its consumer.
+ * The producer takes the area, and then both ends hold it. The area is free when both ends have released it
+ * or have died. A process that gets a dead process's place has another id, and so never gets the dead
+ * process's rings.
  */
 #ifndef BACKENDS_SIM_WIRE_SHARED_AREAS_H
 #define BACKENDS_SIM_WIRE_SHARED_AREAS_H
@@ -17,12 +18,12 @@ struct area {
 	struct ring_memory *memory;
 };
 
-/* Takes an area for a ring from this process to another one, maps it, and tells the other. Returns false
- * if there is no room in /dev/shm, or the lock is held for long. */
+/* Takes an area for a ring from this process to another one, maps it, and tells the other process. Returns
+ * false if there is no room in /dev/shm, or if the lock is not free soon. */
 bool areas_take(struct segment *segment, segment_id consumer, struct area *area);
 
-/* Finds the next area at *cursor or behind it that this process holds as `end` (AREA_PRODUCER or
- * AREA_CONSUMER). Begin with *cursor = 0. Needs no lock. */
+/* Finds the next area, at *cursor or behind it, that this process holds as `end` (AREA_PRODUCER or
+ * AREA_CONSUMER), and advances *cursor. Start with *cursor = 0. Needs no lock. */
 bool areas_next(const struct segment *segment, enum area_state end, uint32_t *cursor,
 		uint32_t *index);
 
@@ -32,18 +33,18 @@ bool areas_map(const struct segment *segment, uint32_t index, struct area *area)
 /* Returns true if both ends hold an area. */
 bool areas_whole(const struct segment *segment, uint32_t index);
 
-/* Returns who made the ring in an area. */
+/* Returns the producer of the ring in an area. */
 segment_id areas_producer(const struct segment *segment, uint32_t index);
 
-/* Unmaps an area, lets go of one end of it, and raises the other end's `news`. Returns false if the lock is
+/* Unmaps an area, releases one end of it, and raises the other end's `news`. Returns false if the lock is
  * not free within patience_ns; then nothing has changed. */
 bool areas_release(struct segment *segment, struct area *area, enum area_state end,
 		   uint64_t patience_ns);
 
-/* Unmaps an area and lets go of nothing: the attachment ends, or is that of another process. */
+/* Unmaps an area without releasing an end: the attachment ends, or belongs to another process. */
 void areas_unmap(struct area *area);
 
-/* Lets go of all ends of a process. The caller holds the lock. */
+/* Releases all ends that a process holds. The caller holds the lock. */
 void areas_free(struct segment *segment, segment_id id);
 
 #endif

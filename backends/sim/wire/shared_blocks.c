@@ -4,9 +4,9 @@
 #include "backends/sim/wire/shared_places.h"
 
 /*
- * The generations of a block's claims are this far apart, modulo 65536 and modulo the fewer generations
- * of a table: a number of the last owner does not come again with the next claims, even if that owner
- * has removed some of its numbers, which counts their generations up.
+ * Successive claims of a block have generations this far apart, modulo 65536 or modulo the fewer generations
+ * of a table. So a number of the last owner does not come again soon, even if that owner has counted
+ * generations up by removing numbers.
  */
 #define GENERATION_STEP 0x9e37u
 
@@ -61,14 +61,14 @@ static uint16_t entry_claims(uint64_t entry)
 
 /* --- rows --- */
 
-/* Pages of a row are touched only after they were allocated. */
+/* Returns true if the pages of a row are allocated: only then may they be touched. */
 static bool has_row(const struct segment *segment, uint32_t device)
 {
 	return device < SEGMENT_DEVICES &&
 	       atomic_load_explicit(&segment->header->rows, memory_order_acquire) >> device & 1;
 }
 
-/* The caller holds the lock. */
+/* Allocates the pages of a row. The caller holds the lock. */
 static bool make_row(const struct segment *segment, uint32_t device)
 {
 	if (device >= SEGMENT_DEVICES)
@@ -85,8 +85,8 @@ static bool make_row(const struct segment *segment, uint32_t device)
 
 /* --- claims --- */
 
-/* Blocks are claimed in turn, so that a block is used again as late as possible. One store makes the
- * claim: who is killed has the block, or has not. */
+/* Claims the next free block in turn, so that a freed block is used again as late as possible. One store
+ * makes the claim: a process that is killed either has the block or does not. */
 static bool claim(struct segment *segment, uint32_t device, enum sim_numbers numbers,
 		  uint32_t *block, uint16_t *generation)
 {

@@ -10,7 +10,7 @@ static struct segment_domain *entry_at(const struct segment *segment, uint32_t e
 	return (struct segment_domain *)(segment->map + SEGMENT_DOMAINS_AT) + entry;
 }
 
-/* Pages of the table are touched only after they were allocated. */
+/* Returns true if the pages of the table are allocated: only then may they be touched. */
 static bool has_table(const struct segment *segment)
 {
 	return atomic_load_explicit(&segment->header->domains, memory_order_acquire);
@@ -32,7 +32,7 @@ static segment_id owner_of(const struct segment *segment, uint32_t entry)
 	return atomic_load_explicit(&entry_at(segment, entry)->owner, memory_order_acquire);
 }
 
-/* Returns true if a process has the domain. The dead are buried. */
+/* Returns true if a living process has the domain open. Buries dead processes. */
 static bool exists(const struct segment *segment, const struct domain_key *key)
 {
 	for (uint32_t i = 0; i < SEGMENT_DOMAINS; i++) {
@@ -45,7 +45,7 @@ static bool exists(const struct segment *segment, const struct domain_key *key)
 	return false;
 }
 
-/* The owner is stored last: who is killed before has opened nothing. */
+/* Stores the owner last: a process that is killed before has opened nothing. */
 static bool enter(const struct segment *segment, const struct domain_key *key, uint32_t *entry)
 {
 	for (uint32_t i = 0; i < SEGMENT_DOMAINS; i++) {

@@ -19,14 +19,14 @@
 #include <unistd.h>
 #include <verbena/sim.h>
 
-/* A world that so many attempts find removed, or half made, is made by nobody. */
+/* After this many attempts at a world that is removed or half made each time, the process gives up. */
 #define ATTEMPTS_MAX 1000
 
 /* What to do with the file that was opened. */
 enum verdict {
 	USE,
 	MAKE,	 /* new and empty */
-	REPLACE, /* nobody uses it: remove it and make a new one */
+	REPLACE, /* nobody uses the file: remove it and make a new one */
 	REFUSE,
 };
 
@@ -40,7 +40,7 @@ static int refuse_segment(enum vb_reason reason, const struct segment *segment, 
 	return refuse_why(NULL, (struct vb_why){reason, {value}, .text = segment->path});
 }
 
-/* A call of the system has failed on the file. */
+/* Returns the errno value of a system call that has failed on the file, with a sentence. */
 static int refuse_call(const char *call, const struct segment *segment, int error)
 {
 	char text[sizeof(segment->path) + 32];
@@ -55,7 +55,7 @@ static int refuse_call(const char *call, const struct segment *segment, int erro
 
 /* --- locks --- */
 
-/* l_pid must be 0 (fcntl(2), open file description locks). */
+/* Returns the description of a lock. l_pid must be 0 (fcntl(2), open file description locks). */
 static struct flock bytes_of(int64_t first, int64_t count)
 {
 	return (struct flock){
@@ -89,7 +89,7 @@ static void unlock_byte(int fd, int64_t byte)
 	fcntl(fd, F_OFD_SETLK, &lock);
 }
 
-/* Sleeps until the lock may be free, for 1 ms at most: a process that is killed rings no bell. */
+/* Sleeps until the lock may be free, at most 1 ms: a process that is killed rings no bell. */
 static void wait_for_unlock(const struct segment *segment)
 {
 	struct bell *bell;
@@ -106,14 +106,14 @@ static void wait_for_unlock(const struct segment *segment)
 }
 
 /*
- * The wait has an end, since the holder may have been stopped (SIGSTOP, a debugger). fcntl() has no
- * wait with an end, so this thread looks again and again.
+ * fcntl() has no wait with a time limit, and the holder may have been stopped (SIGSTOP, a debugger). So this
+ * thread tries again and again.
  */
 bool segment_lock(struct segment *segment, uint64_t patience_ns)
 {
 	const uint64_t end_ns = segment_now_ns() + patience_ns;
 
-	/* Who has woken another process lets that one have the lock first. */
+	/* A process that has just woken another one lets that one have the lock first. */
 	if (segment->has_woken && patience_ns)
 		nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 	segment->has_woken = false;
@@ -128,7 +128,7 @@ bool segment_lock(struct segment *segment, uint64_t patience_ns)
 	return true;
 }
 
-/* One sleeper is woken at a time. `listened` stays set until nobody sleeps. */
+/* Wakes one sleeper. `listened` stays set until nobody sleeps. */
 void segment_unlock(struct segment *segment)
 {
 	struct bell *bell = &segment->header->unlocked;
@@ -199,8 +199,8 @@ static bool is_name(const char *name)
 							"0123456789_-.") == length;
 }
 
-/* Processes in one network namespace have one default world, as they see the same adapters on a real
- * machine. */
+/* Writes the path of a world's file. All processes of one network namespace have the same default world, as
+ * on a real machine they see the same adapters. */
 static int make_path(struct segment *segment, const char *world)
 {
 	const unsigned int user = geteuid();
@@ -245,7 +245,8 @@ static int refuse_owner(const struct segment *segment, uid_t owner)
 		(struct vb_why){VB_WHY_SHARED_OWNER, {owner, geteuid()}, .text = segment->path});
 }
 
-/* open() has failed. The owner of a file that this process may not open says most. */
+/* Returns the errno value of a failed open(), with a sentence that names the file's owner if another user
+ * has the file. */
 static int refuse_open(const struct segment *segment, int error)
 {
 	struct stat status;
@@ -255,7 +256,7 @@ static int refuse_open(const struct segment *segment, int error)
 	return refuse_call("open()", segment, error);
 }
 
-/* Only files of this user that nobody else may open are trusted this far. */
+/* Refuses a file that is not this user's, or that others may open. */
 static int check_file(const struct segment *segment)
 {
 	struct stat status;
@@ -283,7 +284,8 @@ static int open_checked(struct segment *segment)
 
 /* --- the header --- */
 
-/* Returns the first line in which the texts differ, as text for a sentence. */
+/* Copies the first line of a text to @line, without control characters. Returns @line; "nothing" if it is
+ * empty. */
 static const char *cut_line(const char *from, char *line, size_t size)
 {
 	size_t length = 0;
@@ -331,7 +333,7 @@ static int check_devices(const struct segment *segment, const struct segment_wor
 	return err;
 }
 
-/* A header that processes use, and that this process cannot. */
+/* Refuses the header of a living world that this process cannot use. */
 static int check_header(const struct segment *segment, uint64_t file_bytes)
 {
 	struct segment_header header = {0};
@@ -348,7 +350,8 @@ static int check_header(const struct segment *segment, uint64_t file_bytes)
 	return 0;
 }
 
-/* Reads by pread(), which a file that is too short does not hurt. The caller holds the lock. */
+/* Decides what to do with the file. Reads it by pread(), which only returns less if the file is too short.
+ * The caller holds the lock. */
 static enum verdict judge(const struct segment *segment, int *err)
 {
 	struct stat status;
@@ -371,7 +374,8 @@ static uint64_t digest(uint64_t hash, const char *text)
 	return hash;
 }
 
-/* A machine's adapters keep their addresses from run to run. */
+/* Returns the identity of a world. It depends on the names of host and world, so that adapters keep their
+ * addresses from run to run. */
 static uint64_t make_identity(const struct segment_world *world)
 {
 	char host[256] = "";
@@ -385,7 +389,7 @@ static uint64_t make_identity(const struct segment_world *world)
 	return identity ? identity : 1;
 }
 
-/* magic comes last: who is killed before leaves a file that the next process replaces. */
+/* Makes the file. Stores `magic` last: if the process is killed before, the next process replaces the file. */
 static int make(struct segment *segment, const struct segment_world *world)
 {
 	const size_t devices_bytes = strlen(world->devices);
@@ -430,7 +434,7 @@ void segment_drop(struct segment *segment)
 	segment->id = 0;
 }
 
-/* For a sentence. */
+/* Returns the process that took the lock last, for a sentence. */
 static uint32_t lock_holder(const struct segment *segment)
 {
 	struct segment_header header = {0};
@@ -439,7 +443,7 @@ static uint32_t lock_holder(const struct segment *segment)
 	return header.lock_pid;
 }
 
-/* Opens the file and locks it. *gone: the last process has removed it meanwhile. */
+/* Opens the file and locks it. Sets *gone if the last process has removed the file meanwhile. */
 static int open_locked(struct segment *segment, bool *gone)
 {
 	struct stat status;
@@ -455,7 +459,8 @@ static int open_locked(struct segment *segment, bool *gone)
 	return 0;
 }
 
-/* Makes the file, or maps the one of others. *again: a new file is needed. The caller holds the lock. */
+/* Makes the file, or maps the file of other processes. Sets *again if a new file is needed. The caller holds
+ * the lock. */
 static int furnish(struct segment *segment, const struct segment_world *world, bool *again)
 {
 	int err;

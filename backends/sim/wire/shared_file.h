@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file of a shared world: its name, who may open it, how it is made, its lock, its end.
+ * The file of a shared world: its name, its making, who may open it, its lock, its end.
  *
- * Each attachment opens the file itself. Locks belong to this open file description, so that two
- * attachments of one process exclude each other, too.
+ * Each attachment opens the file itself. Locks belong to the open file description, so two attachments of
+ * one process exclude each other, too.
  */
 #ifndef BACKENDS_SIM_WIRE_SHARED_FILE_H
 #define BACKENDS_SIM_WIRE_SHARED_FILE_H
@@ -23,7 +23,7 @@ struct segment {
 	char path[128];
 };
 
-/* What the maker of a world writes into the file. */
+/* What the process that makes a world writes into the file. */
 struct segment_world {
 	const char *name;		/* NULL or "": the default world */
 	const char *devices;		/* the text that all processes must agree on */
@@ -32,23 +32,23 @@ struct segment_world {
 };
 
 /*
- * Opens the file of a world, or makes it, and holds the lock. The caller takes a place, and unlocks. 0,
- * or an errno value with a sentence.
+ * Opens the file of a world, or makes it, and takes the lock. The caller then takes a place and unlocks.
+ * Returns 0, or an errno value with a sentence.
  */
 int segment_open(struct segment *segment, const struct segment_world *world);
 
-/* Unmaps and closes without a word to others, which releases the locks. */
+/* Unmaps and closes the file without telling others. That releases the locks. */
 void segment_drop(struct segment *segment);
 
 /* Takes the lock. Returns false if another process holds it for longer than patience_ns. */
 bool segment_lock(struct segment *segment, uint64_t patience_ns);
 void segment_unlock(struct segment *segment);
 
-/* How long a process waits for the lock: when it attaches, and when it sends. */
+/* How long a process waits for the lock when it attaches, and when it sends. */
 #define SEGMENT_PATIENCE_NS	 UINT64_C(5000000000)
 #define SEGMENT_SEND_PATIENCE_NS UINT64_C(100000000)
 
-/* Tries to lock the byte of a place. */
+/* Tries to lock the byte of a place. Returns false if another attachment has it. */
 bool segment_lock_place(const struct segment *segment, uint32_t place);
 void segment_unlock_place(const struct segment *segment, uint32_t place);
 
@@ -59,7 +59,7 @@ bool segment_has_others(const struct segment *segment, uint32_t first, uint32_t 
 /* Removes the file's name. */
 void segment_unlink(const struct segment *segment);
 
-/* Allocates pages of the file, or gives them back. 0 or errno. */
+/* Allocate pages of the file, or free them. Return 0 or an errno value. */
 int segment_allocate(const struct segment *segment, uint64_t offset, uint64_t length);
 void segment_free(const struct segment *segment, uint64_t offset, uint64_t length);
 

@@ -41,7 +41,8 @@
 #define SEGMENT_LOCK_BYTE   (INT64_C(1) << 40)
 #define SEGMENT_PLACE_BYTES (SEGMENT_LOCK_BYTE + 1)
 
-/* Who: a place and its generation; 0 is nobody. A place that is used again has another generation. */
+/* Names a process: a place and the place's generation; 0: no process. A place that is used again has another
+ * generation. */
 typedef uint64_t segment_id;
 
 static inline segment_id segment_id_make(uint32_t place, uint32_t generation)
@@ -66,12 +67,12 @@ struct segment_header {
 	uint32_t header_bytes; /* SEGMENT_HEADER_BYTES */
 	uint64_t identity;
 	uint64_t base_ns, wall_base_ns;
-	uint32_t devices_bytes;		 /* of the text of the devices, without its 0 */
-	_Atomic uint32_t lock_pid;	 /* who took the lock last; for messages only */
-	_Atomic uint32_t places_used;	 /* places from here on were never used */
-	_Atomic uint32_t areas_used;	 /* the same of the areas' table */
-	struct bell unlocked;		 /* on which processes sleep that wait for the lock */
-	_Atomic uint64_t rows;		 /* a bit for each device whose row is allocated */
+	uint32_t devices_bytes;	      /* of the text of the devices, without its 0 */
+	_Atomic uint32_t lock_pid;    /* the process that took the lock last; for messages only */
+	_Atomic uint32_t places_used; /* the places from this number on were never used */
+	_Atomic uint32_t areas_used;  /* the same for the table of areas */
+	struct bell unlocked;	      /* the bell for processes that wait for the lock */
+	_Atomic uint64_t rows;	      /* a bit for each device whose row is allocated */
 	_Atomic uint64_t service_chunks; /* a bit for each chunk of services that is allocated */
 	_Atomic uint32_t domains;	 /* 1 once the table of XRC domains is allocated */
 	/* Odd while the place is used. */
@@ -105,8 +106,8 @@ struct segment_row {
 };
 
 /*
- * An area holds a ring. Both ends hold it; it is free when both have let go. Only the two ends, and who
- * buries one of them, clear their bit, under the lock.
+ * An area holds a ring. Both ends hold the area, and it is free when both have released it. The bit of an
+ * end is cleared by that end, or by the process that buries it, under the lock.
  */
 enum area_state {
 	AREA_TAKEN = 1 << 0,
@@ -116,24 +117,26 @@ enum area_state {
 
 struct segment_area {
 	_Atomic segment_id producer, consumer;
-	_Atomic uint32_t state;	     /* enum area_state; stored last when an area is taken */
+	_Atomic uint32_t state; /* enum area_state; stored last by the process that takes an area */
 	_Atomic uint32_t size_class; /* see shared_areas.h */
 	uint64_t spare;
 };
 
-/* A process has the XRC domain of an inode open. owner is stored last; 0: the entry is free. */
+/* An entry means that a process has the XRC domain of an inode open. `owner` is stored last; 0: the entry is
+ * free. */
 struct segment_domain {
 	_Atomic segment_id owner;
 	uint64_t st_dev, st_ino;
 	uint32_t device;
 };
 
-/* A flag of an entry that no flag of enum sim_service_flag has. */
+/* A flag of an entry that is not in enum sim_service_flag. */
 enum service_flag {
 	SERVICE_LISTENS = 1 << 30,
 };
 
-/* A service ID that a process has. The ID says where the search for its entry begins (shared_services.c). */
+/* A service ID that a process has reserved. The search for an entry begins at a place that follows from the
+ * ID (shared_services.c). */
 struct segment_service {
 	_Atomic segment_id owner; /* 0: a free entry; stored last */
 	_Atomic uint64_t service_id;

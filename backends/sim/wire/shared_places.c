@@ -45,8 +45,8 @@ void places_tell(const struct segment *segment, segment_id id)
 
 /* --- burials --- */
 
-/* The generation comes last: until then, the place counts as used, and the next holder of the lock
- * begins the burial again. */
+/* Frees what a dead process held. Changes the generation last: until then the place counts as used, and if
+ * this process is killed, the next holder of the lock begins the burial again. */
 static void bury(struct segment *segment, segment_id id)
 {
 	const uint32_t place = segment_id_place(id);
@@ -102,7 +102,8 @@ static uint32_t take_place(const struct segment *segment)
 	return SHARED_PROCESSES_MAX;
 }
 
-/* The generation comes last: who is killed before has not been here. */
+/* Enters this process at a place. Changes the generation last: if the process is killed before, it has never
+ * been there. */
 static void enter(struct segment *segment, uint32_t place)
 {
 	struct segment_header *header = segment->header;

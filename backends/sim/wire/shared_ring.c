@@ -17,11 +17,11 @@
  */
 #define MARK 0xb5u
 
-/* The barrier of ring_flush() waits until the stores before it have reached the memory, which takes about a third
- * of the time of the copy of a frame of 4 KiB. So many frames share one. */
+/* The barrier of ring_flush() waits until all earlier stores have reached the memory. That takes about a
+ * third of the time of copying a frame of 4 KiB, so up to this many frames share a barrier. */
 #define WITHHELD_MAX 4u
 
-/* Less room than this many frames is worth a look at the head. */
+/* With less room than this many frames, ring_room() reads the head again. */
 #define LITTLE_ROOM 8u
 
 static uint64_t word_make(uint32_t position, uint32_t frame_bytes, uint8_t device, uint8_t port,
@@ -55,8 +55,8 @@ void ring_init(struct ring_memory *memory)
 
 /* --- the producer --- */
 
-/* The bytes that are free behind the tail, but for the line of the word that is made 0. A head that is no
- * position of this ring leaves no room. */
+/* Returns the free bytes behind the tail, without the line of the word that is set to 0. A head that is no
+ * position of this ring counts as no room. */
 static uint32_t free_bytes(const struct ring_out *ring)
 {
 	const uint32_t used = ring->tail - ring->head;
@@ -64,7 +64,7 @@ static uint32_t free_bytes(const struct ring_out *ring)
 	return used + RING_LINE < ring->capacity ? ring->capacity - RING_LINE - used : 0;
 }
 
-/* Acquire: what the consumer has read from the slots, it has read before the producer writes there. */
+/* Acquire: the consumer has finished reading the slots before the producer writes there. */
 static void read_head(struct ring_out *ring)
 {
 	ring->head = atomic_load_explicit(&ring->memory->head, memory_order_acquire);
@@ -95,9 +95,9 @@ uint8_t *ring_reserve(struct ring_out *ring)
 
 #ifdef __SSE2__
 /*
- * The consumer's processor has the ring's lines in its cache, since it has read the frames of the last lap.
- * An ordinary store would fetch each line from there, only to write over it; processors far from each other
- * take 200 ns for a line. These stores of whole lines go past the caches.
+ * Copies whole lines past the caches. The consumer's processor has the ring's lines in its cache, because it
+ * read them one lap ago. An ordinary store would first fetch each line from there, which takes 200 ns
+ * between distant processors, only to overwrite it.
  */
 static void copy_lines(uint8_t *to, const uint8_t *from, size_t bytes)
 {
@@ -106,7 +106,7 @@ static void copy_lines(uint8_t *to, const uint8_t *from, size_t bytes)
 				 _mm_load_si128((const __m128i *)(from + at)));
 }
 
-/* Unlike ordinary stores, those of copy_lines() may come behind the word of the slot. */
+/* Waits for the stores of copy_lines(), which may otherwise become visible after the word of the slot. */
 static void settle_lines(void)
 {
 	_mm_sfence();
@@ -134,7 +134,7 @@ static inline void fetch_to_write(const void *at)
 #endif
 }
 
-/* The processor of the consumer, which has read them one lap ago, has the lines of the next slot. The first
+/* Fetches the lines of the next slot, which are in the consumer's cache since the last lap. The first line
  * stays there: the consumer looks at its word. */
 static void fetch_ahead(const struct ring_out *ring)
 {
@@ -159,7 +159,8 @@ void ring_flush(struct ring_out *ring)
 {
 	if (!ring->withheld_count)
 		return;
-	/* Before the word of the first frame: when the consumer sees that word, it reads up to the tail. */
+	/* The next slot's word is set to 0 before the word of the first frame is stored: a consumer that
+	 * sees the first word reads on up to the tail. */
 	store_word(ring, ring->tail, 0);
 	settle_lines();
 	store_word(ring, ring->withheld_at, ring->withheld_word);
@@ -172,7 +173,7 @@ void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, u
 	const uint32_t next = behind(ring->tail, frame_bytes, ring->capacity);
 	const uint64_t word = word_make(ring->tail, frame_bytes, device, port, flags);
 
-	/* Before the word of this slot, which the consumer follows to the next one. */
+	/* As above: the consumer follows the word of this slot to the next slot. */
 	store_word(ring, next, 0);
 	store_word(ring, ring->tail, word);
 	ring->tail = next;
@@ -180,8 +181,8 @@ void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, u
 	fetch_ahead(ring);
 }
 
-/* Withholds the frame at the tail: the consumer comes to it behind the first withheld one. Returns the word of its
- * slot for now. */
+/* Withholds the frame at the tail: the consumer will see it after the first withheld frame. Returns the word
+ * that its slot gets for now. */
 static uint64_t withhold(struct ring_out *ring, uint64_t word)
 {
 	if (ring->withheld_count++)
@@ -206,9 +207,9 @@ void ring_publish_long(struct ring_out *ring, struct ring_stage *stage, uint32_t
 }
 
 /*
- * The consumer stores the head and then looks at `wanted`: the barriers of both ends let one of them see
- * the other's store. Release, and the consumer's exchange: a producer that has listened before it wants
- * is found listening by the consumer that clears `wanted`.
+ * The consumer stores the head and then reads `wanted`; the producer stores `wanted` and then reads the
+ * head. The barriers of both make sure that one of them sees the other's store. Release, with the consumer's
+ * exchange: a consumer that clears `wanted` sees that the producer has begun to listen before.
  */
 void ring_want(struct ring_out *ring)
 {
@@ -225,7 +226,7 @@ bool ring_is_empty(const struct ring_in *ring)
 				     memory_order_relaxed);
 }
 
-/* Fetches the other lines of a short frame together, not one after the other when they are read. */
+/* Fetches all lines of a short frame at once, instead of one after the other while reading. */
 static void fetch_frame(const uint8_t *slot, uint32_t frame_bytes)
 {
 	if (8 + frame_bytes > RING_LINE)
@@ -258,7 +259,7 @@ void ring_next(struct ring_in *ring, const struct ring_slot *slot)
 	ring->head = behind(ring->head, slot->frame_bytes, ring->capacity);
 }
 
-/* Release: the producer writes over the slots only after they were read. */
+/* Release: the producer overwrites the slots only after they were read. */
 void ring_tell(struct ring_in *ring)
 {
 	if (ring->told == ring->head)

@@ -27,9 +27,9 @@
 
 #define RING_LINE 64u
 
-/* Lines that different ends write are two apart, because processors fetch pairs of lines. */
+/* Lines that different ends write are 128 bytes apart, because processors fetch pairs of lines. */
 struct ring_memory {
-	/* The consumer has taken everything before this position. */
+	/* The consumer has taken all frames before this position. */
 	alignas(128) _Atomic uint32_t head;
 	/* 1 while the producer waits for room. The producer sets it, the consumer clears it. */
 	alignas(128) _Atomic uint32_t wanted;
@@ -58,12 +58,12 @@ struct ring_in {
 	struct ring_memory *memory;
 	uint32_t capacity;
 	uint32_t head;
-	uint32_t told; /* the head that the producer can read */
+	uint32_t told; /* the head as the producer sees it */
 };
 
 enum ring_flag {
 	RING_SEALED = 1 << 0, /* the checksums of the frame are to be checked */
-	RING_RELAY = 1 << 1,  /* no frame: bytes of the process's relay (sim/qp/relay.h) */
+	RING_RELAY = 1 << 1,  /* no frame: bytes for the process's relay (sim/qp/relay.h) */
 	RING_CALL = 1 << 2, /* no frame: bytes for shared_called_fn; device and port mean nothing */
 	/* A packet without checksums, and without the headers before its BTH. The headers are equal to those of
 	 * the last frame that has the same route number and none of these flags. */
@@ -74,7 +74,7 @@ enum ring_flag {
 #define RING_ROUTE_SHIFT 4
 #define RING_ROUTES	 16u
 
-/* A frame that has come; the bytes are in the ring, where the producer may change them at any time. */
+/* A frame that has arrived. Its bytes are in the ring, where the producer may change them at any time. */
 struct ring_slot {
 	const uint8_t *frame;
 	uint32_t frame_bytes;
@@ -84,25 +84,26 @@ struct ring_slot {
 enum ring_look {
 	RING_EMPTY,
 	RING_FRAME,
-	RING_BROKEN, /* the word is none that a producer stores: there is no next slot */
+	RING_BROKEN, /* the word is not one that a producer stores: the ring cannot be read any further */
 };
 
-/* Makes memory an empty ring. */
+/* Initialises memory as an empty ring. */
 void ring_init(struct ring_memory *memory);
 
 /* --- the producer --- */
 
-/* Returns how many frames of any length there is room for; looks at the head where the last look found
- * little room. */
+/* Returns the number of frames, of any length, that there is room for. Reads the head if the last known room
+ * was small. */
 uint32_t ring_room(struct ring_out *ring);
 
 /* Returns true if the consumer has taken all frames. Looks at the head. */
 bool ring_is_taken(struct ring_out *ring);
 
-/* Returns where the next frame is written, SIM_FRAME_BYTES_MAX bytes; NULL if there is no room. */
+/* Returns the address for the next frame, of SIM_FRAME_BYTES_MAX bytes; NULL if there is no room. */
 uint8_t *ring_reserve(struct ring_out *ring);
 
-/* A frame will soon be written: fetches the line of its word, which the consumer looks at, while the frame is made. */
+/* Call this shortly before a frame is written: fetches the line of its slot's word, which the consumer looks
+ * at, while the frame is made. */
 void ring_prepare(const struct ring_out *ring);
 
 /* Hands the reserved frame to the consumer, and the withheld frames before it. */
@@ -118,15 +119,14 @@ struct ring_stage {
 /* Frames from this length on are better copied to the ring by ring_publish_long(). */
 #define RING_LONG_BYTES 1024u
 
-/* Copies a staged frame to where ring_reserve() says, and withholds the frame until more frames or
- * ring_flush() follow. */
+/* Copies a staged frame to the reserved place, and withholds it until more frames or ring_flush() follow. */
 void ring_publish_long(struct ring_out *ring, struct ring_stage *stage, uint32_t frame_bytes,
 		       uint8_t device, uint8_t port, uint8_t flags);
 
 /* Hands the withheld frames to the consumer. */
 void ring_flush(struct ring_out *ring);
 
-/* Asks the consumer to say when there is room. Look at the room once more after it. */
+/* Asks the consumer to tell when there is room. Check the room once more after this call. */
 void ring_want(struct ring_out *ring);
 
 /* --- the consumer --- */
@@ -136,10 +136,10 @@ bool ring_is_empty(const struct ring_in *ring);
 
 enum ring_look ring_look(const struct ring_in *ring, struct ring_slot *slot);
 
-/* Goes behind the slot that ring_look() has found. */
+/* Advances past the slot that ring_look() has found. */
 void ring_next(struct ring_in *ring, const struct ring_slot *slot);
 
-/* Lets the producer read the head. */
+/* Publishes the head to the producer. */
 void ring_tell(struct ring_in *ring);
 
 /* Returns true, once, if the producer waits for room. A full barrier stands between ring_tell() and this

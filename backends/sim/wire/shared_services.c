@@ -11,10 +11,10 @@
 #include <errno.h>
 #include <string.h>
 
-/* An entry stands at most so far behind the place that its service ID says. */
+/* An entry is at most this many steps behind the place that follows from its service ID. */
 #define WINDOW 64u
 
-/* How long this process waits for the lock to bury another one, which can wait. */
+/* How long this process waits for the lock before it puts off the burial of another process. */
 #define BURIAL_PATIENCE_NS UINT64_C(1000000)
 
 /* A service ID at an address. */
@@ -33,7 +33,7 @@ static struct service service_of(uint64_t service_id, const uint8_t address[16])
 
 /* --- entries --- */
 
-/* A copy of an entry. The owner is read first, and once. */
+/* A copy of an entry. The owner is read first, and only once. */
 struct entry {
 	segment_id owner; /* 0: nobody */
 	struct service service;
@@ -45,7 +45,7 @@ static uint32_t place_of(uint64_t service_id, uint32_t step)
 	return (uint32_t)(service_id ^ service_id >> 16) + step;
 }
 
-/* Returns the entry of a step; NULL if its pages are not allocated. */
+/* Returns the entry at a step of the search; NULL if its pages are not allocated. */
 static struct segment_service *at(const struct segment *segment, uint64_t service_id, uint32_t step)
 {
 	const uint32_t place = place_of(service_id, step) % SEGMENT_SERVICES;
@@ -57,7 +57,7 @@ static struct segment_service *at(const struct segment *segment, uint64_t servic
 	return (struct segment_service *)(segment->map + SEGMENT_SERVICES_AT) + place;
 }
 
-/* Allocates the pages of a step. The caller holds the lock. */
+/* Allocates the pages of the entry at a step. The caller holds the lock. */
 static bool allocate(const struct segment *segment, uint64_t service_id, uint32_t step)
 {
 	const uint32_t chunk =
@@ -92,13 +92,13 @@ static bool same(const struct service *a, const struct service *b)
 
 /* --- changes, with the lock --- */
 
-/* A reservation of another process that excludes one of this process. */
+/* A reservation of another process that conflicts with the wanted one. */
 struct conflict {
 	segment_id owner; /* 0: no reservation excludes it */
 	int err;	  /* EADDRINUSE or EADDRNOTAVAIL */
 };
 
-/* Looks at the reservations of other processes. The engine has looked at those of this process. */
+/* Searches the reservations of other processes. The engine has already checked those of this process. */
 static struct conflict find_conflict(const struct segment *segment, const struct service *service,
 				     uint32_t flags)
 {
@@ -148,7 +148,7 @@ static struct segment_service *find_free(const struct segment *segment, uint64_t
 	return NULL;
 }
 
-/* The owner comes last: who is killed before has reserved nothing. */
+/* Fills in an entry. Stores the owner last: a process that is killed before has reserved nothing. */
 static void fill(struct segment_service *to, const struct service *service, uint32_t flags,
 		 segment_id owner)
 {
@@ -161,7 +161,7 @@ static void fill(struct segment_service *to, const struct service *service, uint
 	atomic_store_explicit(&to->owner, owner, memory_order_release);
 }
 
-/* Returns an entry of this process, one that does not listen before others; NULL. */
+/* Returns an entry of this process, preferably one that does not listen; NULL if it has none. */
 static struct segment_service *find_own(const struct segment *segment,
 					const struct service *service)
 {
@@ -203,7 +203,7 @@ int services_reserve(struct segment *segment, uint64_t service_id, const uint8_t
 void services_unreserve(struct segment *segment, uint64_t service_id, const uint8_t address[16])
 {
 	const struct service service = service_of(service_id, address);
-	/* While a process lives, only that process changes its entries. */
+	/* Only the process itself changes its entries while it lives. */
 	struct segment_service *own = find_own(segment, &service);
 
 	if (own)

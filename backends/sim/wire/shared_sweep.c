@@ -39,8 +39,8 @@ static bool is_own(int folder, const char *name, int fd)
 }
 
 /*
- * Whoever has opened the file and waits for the lock finds, with the lock, that the file has no name any
- * more, and makes a new one: segment_open().
+ * Removes a world's file if no process has it. A process that has opened the file meanwhile and waits for
+ * the lock finds, when it has the lock, that the file has no name, and makes a new one: segment_open().
  */
 static void remove_if_dead(int folder, const char *name)
 {

@@ -22,7 +22,7 @@ static void *run(void *arg)
 	for (;;) {
 		if (poll(fds, 2, -1) > 0 && fds[STOP].revents)
 			return NULL;
-		/* The events all say the same. */
+		/* The content of the events does not matter: each says that a process has closed the file. */
 		if (read(watch->fds[CLOSED], events, sizeof(events)) <= 0)
 			continue;
 		atomic_store(&watch->ended, true);
@@ -37,7 +37,8 @@ static void close_fds(const struct shared_watch *watch)
 			close(watch->fds[i]);
 }
 
-/* The path of the descriptor leads to the same file even if another file has the name meanwhile. */
+/* Opens by the descriptor's path in /proc, which leads to the same file even if another file has its name
+ * now. */
 static bool open_fds(struct shared_watch *watch, int file_fd)
 {
 	char path[32];
@@ -49,8 +50,8 @@ static bool open_fds(struct shared_watch *watch, int file_fd)
 	       inotify_add_watch(watch->fds[CLOSED], path, IN_CLOSE_WRITE) >= 0;
 }
 
-/* Returns when the thread runs: a thread that begins holds locks of the C library, which a child that is forked now
- * would find locked for ever. */
+/* Starts the thread, and returns when it runs. A thread that begins holds locks of the C library; a child
+ * that is forked at this moment would find them locked for ever. */
 static bool start_thread(struct shared_watch *watch)
 {
 	bool started;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The wire `udp`: what the engine and the clock see of its sockets. */
+/* The wire `udp`: the functions that the engine and the clock call. */
 #include "backends/sim/wire/udp.h"
 
 #include "backends/sim/object/refuse.h"
@@ -15,10 +15,10 @@
 /* --- data --- */
 
 /*
- * Every verb calls receive(), and a look at a socket costs a system call. While the program polls, the
- * socket of a device without QPs rests for many calls. A socket that has just been emptied rests for the
- * verbs by which a program answers a message: one that posts a receive and one that posts a send. An ACK
- * waits a little longer than that.
+ * Every verb calls receive(), and a look at a socket is a system call. While the program polls, most calls
+ * leave the socket out: for a device without QPs, many calls in a row; for a socket that has just been
+ * emptied, the two verbs by which a program answers a message, one that posts a receive and one that posts a
+ * send. ACKs are sent a little later than that.
  */
 #define REST_WITHOUT_QPS 63
 #define REST_AFTER_BATCH 2
@@ -122,7 +122,7 @@ static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_q
 
 	(void)dest_qpn;
 	if (!path->qpn)
-		return UINT_MAX; /* a datagram is lost if there is no room */
+		return UINT_MAX; /* a datagram that finds no room is lost */
 	socket = socket_of(udp, path->source->device);
 	if (!socket || socket->fd < 0)
 		return UINT_MAX;
@@ -196,7 +196,7 @@ static void leave(void *arg, const struct sim_device *device, const union ibv_gi
 	udp_groups_leave(&udp->groups, socket_of(udp, device), group);
 }
 
-/* No other process has QPs on a port of this wire. */
+/* Returns false: no other process has QPs on a port of this wire. */
 static bool has_members(void *arg, const struct sim_port *port)
 {
 	(void)arg;
@@ -227,7 +227,7 @@ static bool is_peer(const struct udp_arrival *arrival)
 	return arrival->source_port && !sim_gid_is_multicast(arrival->source_gid);
 }
 
-/* Counts what is only counted. Returns true if the packet ends here. */
+/* Counts a packet that only reports congestion. Returns true if the packet needs no further handling. */
 static bool is_congestion(struct udp_socket *socket, const struct udp_arrival *arrival,
 			  uint16_t identification)
 {
@@ -244,8 +244,8 @@ static bool is_to_group(const struct udp_arrival *arrival)
 	return sim_gid_is_multicast(arrival->dest_gid->raw);
 }
 
-/* Returns true if a device of this process has sent the datagram. Those that come are to groups: the engine
- * has given the packet to its own QPs. */
+/* Returns true if a device of this process has sent the datagram to a group. The engine has given such a
+ * packet to its own QPs already. */
 static bool is_own(const struct udp *udp, const struct udp_arrival *arrival)
 {
 	for (unsigned int i = 0; i < udp->count; i++)
@@ -280,12 +280,12 @@ static bool arrive(struct udp_socket *socket, const struct udp_arrival *arrival)
 		if (is_congestion(socket, arrival, identification))
 			return awaited;
 	}
-	/* If the ICRC is wrong, the decoder finds the cause that it counts. */
+	/* If the ICRC is wrong, the decoder finds out why, and counts that. */
 	sim_way_out_arrive(&socket->device->ports[0], frame, frame_bytes, checked);
 	return awaited;
 }
 
-/* Gives the engine the datagrams of a batch. Returns true if QPs wait for one of them. */
+/* Gives the engine the datagrams of a batch. Returns true if QPs were waiting for one of them. */
 static bool take(struct udp *udp, struct udp_socket *socket, const union ibv_gid *dest,
 		 unsigned int count)
 {
@@ -304,7 +304,7 @@ static bool take(struct udp *udp, struct udp_socket *socket, const union ibv_gid
 	return ready;
 }
 
-/* Gives the engine what has come to a socket. Returns true if something came. */
+/* Gives the engine the datagrams that have arrived at a socket. Returns true if there were any. */
 static bool empty(struct udp *udp, struct udp_socket *socket)
 {
 	const unsigned int count = udp_receive(socket, socket->fd, udp->in);
@@ -320,14 +320,14 @@ static bool empty(struct udp *udp, struct udp_socket *socket)
 	return count;
 }
 
-/* Gives the engine what has come to groups. Returns true if something came. */
+/* Gives the engine the datagrams that have arrived for groups. Returns true if there were any. */
 static bool empty_groups(struct udp *udp)
 {
 	struct udp_group *ready[UDP_GROUPS_READY];
 	const unsigned int groups = udp_groups_ready(&udp->groups, ready);
 	bool came = false;
 
-	/* What comes ends no membership: a verb does. */
+	/* A received packet ends no membership; only a verb does. */
 	for (unsigned int i = 0; i < groups; i++) {
 		struct udp_group *group = ready[i];
 		const unsigned int count = udp_receive(group->socket, group->fd, udp->in);
@@ -374,7 +374,7 @@ static void set_listening(struct wire *wire, bool on)
 
 /* --- fork() --- */
 
-/* The parent keeps the addresses: its sockets are closed here only. */
+/* Closes the child's copies of a parent's sockets. The parent keeps its addresses. */
 static void let_go(struct udp_socket *socket)
 {
 	if (socket->fd >= 0)

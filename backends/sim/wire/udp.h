@@ -10,10 +10,11 @@
 
 #include <stddef.h>
 
-/* Makes a wire without devices; what comes rings the bell. 0, or an errno value with a sentence. */
+/* Makes a wire without devices. Arriving datagrams ring the bell. Returns 0, or an errno value with a
+ * sentence. */
 int udp_open(struct bell *bell, struct wire **wire);
 
-/* From now on, what comes rings this bell. */
+/* Replaces the bell that arriving datagrams ring. */
 void udp_set_bell(struct wire *wire, struct bell *bell);
 
 /*
@@ -40,16 +41,17 @@ void udp_join(struct wire *wire, struct sim_device *device);
 /* Counts of the datagrams of a device. */
 struct udp_counters {
 	uint64_t sent, received;
-	/* Datagrams that the kernel refused to send. Each is a lost packet of the device, too. */
+	/* Datagrams that the kernel has refused to send. Each one also counts as a lost packet of the
+	 * device. */
 	uint64_t too_long;    /* longer than the MTU of the way */
 	uint64_t unreachable; /* no way leads to the address */
 	uint64_t unsent; /* no room in the socket's buffer or in the kernel, or another error */
-	/* Received datagrams that became no packet. */
+	/* Received datagrams that are no packet. */
 	uint64_t truncated; /* longer than a packet may be */
 	uint64_t foreign;   /* from an address or port that no peer can have */
 	uint64_t own;	    /* of this process, to a group: its QPs have the packet */
 	uint64_t congestion_notifications; /* CNP */
-	/* Received packets that are only marked. */
+	/* Received packets that are only counted. */
 	uint64_t congestion_marks; /* ECN: congestion experienced */
 	uint64_t identified;	   /* the ICRC was right for an IPv4 identification other than 0 */
 };

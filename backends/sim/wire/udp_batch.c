@@ -72,7 +72,7 @@ uint8_t *udp_next_buffer(struct udp_socket *socket)
 	return socket->out->buffers[socket->out->count];
 }
 
-/* Counts what the datagram at `index` is. */
+/* Counts the queued datagram at `index` as a request or an ACK. */
 static void sort(struct udp_batch *out, unsigned int index)
 {
 	const uint8_t *bth = out->parts[index].iov_base;
@@ -118,7 +118,7 @@ static bool drop_flow_labels(struct udp_socket *socket, const struct msghdr *ref
 	return true;
 }
 
-/* Counts a datagram that the kernel refused to send. */
+/* Counts the datagram as lost: the kernel refused to send it. */
 static void lose(struct udp_socket *socket, int error)
 {
 	struct udp_counters *counters = &socket->counters;
@@ -158,7 +158,7 @@ static void send_all(struct udp_socket *socket, struct mmsghdr *messages, unsign
 	}
 }
 
-/* The order of the requests, and that of the answers, stays. */
+/* Sends the requests, then the ACKs, each in their order. */
 static void send_sorted(struct udp_socket *socket)
 {
 	const struct udp_batch *out = socket->out;

@@ -166,8 +166,8 @@ int udp_refuse_bind(const struct udp_address *address, int error, const char *ca
 /* --- claims --- */
 
 /*
- * Returns loopback address `index`, from 1, of a process: 127.128.0.0/9 has a network of 254 addresses
- * for each process number below 32,768. Where two processes have the same network, bind() decides.
+ * Returns the loopback address with number `index`, from 1, of this process. 127.128.0.0/9 has a network of
+ * 254 addresses for each process number below 32,768. If two processes share a network, bind() decides.
  */
 static void own_loopback(unsigned int index, struct udp_address *address)
 {

@@ -39,9 +39,9 @@ uint8_t *udp_frame_make(const struct udp_arrival *arrival, size_t *frame_bytes)
 }
 
 /*
- * Headers that were read without an error are written again: if they differ from those of the frame, the
- * frame has a wrong length, or an IP header or a UDP header that the kernel does not write. The kernel
- * writes the identification anew; the ICRC says if it was changed.
+ * Decodes the headers and encodes them again. If they differ from those of the frame, the frame has a wrong
+ * length, or IP or UDP headers that the kernel does not write. The kernel chooses another identification;
+ * the ICRC tells if it was changed.
  */
 bool udp_frame_reads(const uint8_t *frame, size_t frame_bytes, struct sim_route *route)
 {

@@ -13,8 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Sleeps until a socket can be read, the thread is woken, or the pause is over. The mutex is released
- * meanwhile. Returns true unless the thread was only woken. */
+/* Sleeps until a socket can be read, the thread is woken, or the pause is over. Releases the mutex
+ * meanwhile. Returns false if the thread was woken and nothing else has happened. */
 static bool watch(struct udp_listener *listener)
 {
 	static const struct timespec pause = {.tv_nsec = UDP_PAUSE_NS};
@@ -62,8 +62,8 @@ static int begin(struct udp_listener *listener)
 
 	if (err)
 		return err;
-	/* A thread that begins holds locks of the C library, which a child that is forked now would find
-	 * locked for ever. */
+	/* A thread that begins holds locks of the C library; a child that is forked at this moment would
+	 * find them locked for ever. */
 	pthread_mutex_lock(&listener->mutex);
 	while (!listener->began)
 		pthread_cond_wait(&listener->changed, &listener->mutex);
@@ -93,7 +93,7 @@ int udp_listener_start(struct udp_listener *listener, struct bell *bell, const c
 	return err;
 }
 
-/* Lets the thread look at its orders again. The caller holds the mutex. */
+/* Wakes the thread, which then looks at on and hurries again. The caller holds the mutex. */
 static void wake(struct udp_listener *listener)
 {
 	static const uint64_t one = 1;

@@ -12,9 +12,8 @@
 #include <time.h>
 
 /*
- * The kernel counts against a socket's buffer what a datagram occupies in memory: a block of a power of
- * two, and its administration (Linux net/core/sock.c, sock_rmalloc; net/ipv4/udp.c,
- * __udp_enqueue_schedule_skb). These are about that.
+ * A datagram takes a block of a power of two, and some administration, of a socket's buffer (Linux
+ * net/core/sock.c, sock_rmalloc; net/ipv4/udp.c, __udp_enqueue_schedule_skb). These numbers are about that.
  */
 #define COST_BYTES_LEAST 768
 #define COST_BYTES_MOST	 8704
@@ -22,8 +21,8 @@
 /* If the kernel does not say how large a buffer is. */
 #define BUFFER_BYTES_DEFAULT 212992
 
-/* The peer's buffer is not known. It is taken to be as large as the socket's own. A third of it may be
- * filled, since an answer may come while as much is under way. */
+/* The size of the peer's buffer is unknown, and taken to be that of this socket. A third of it may be
+ * filled, since an answer may be on its way while as much is sent again. */
 void udp_pace_init(struct udp_pace *pace, int fd)
 {
 	int bytes = 0;
@@ -37,7 +36,7 @@ void udp_pace_init(struct udp_pace *pace, int fd)
 		pace->limit_bytes = COST_BYTES_MOST;
 }
 
-/* Addresses may share a place: then the newest has it. */
+/* Returns the peer with this address. Addresses may share an entry, which the newest address then has. */
 static struct udp_peer *peer_at(struct udp_pace *pace, const uint8_t gid[16])
 {
 	return &pace->peers[(gid[15] ^ gid[14] * 7u ^ gid[13] * 31u ^ gid[7]) % UDP_PEERS];
@@ -90,7 +89,8 @@ static uint32_t psn_at(const uint8_t *bth)
 	return sim_load_be24(bth + BTH_PSN);
 }
 
-/* Probes stand so far apart that they cover all that may fly. */
+/* Adds a probe, far enough from the last one that all probes together cover the datagrams that may be in
+ * flight. */
 static void add_probe(const struct udp_pace *pace, struct udp_peer *peer, uint32_t qpn,
 		      uint32_t psn)
 {
@@ -120,7 +120,8 @@ void udp_pace_sent(struct udp_pace *pace, const uint8_t gid[16], uint32_t qpn, c
 		add_probe(pace, peer, qpn, psn_at(bth));
 }
 
-/* A NAK is an answer, too: the peer has taken all datagrams before the NAK's request. */
+/* Returns true if a datagram answers a probe. A NAK does, too: the peer has taken all datagrams before the
+ * NAK's request. */
 static bool answers(const struct udp_probe *probe, const uint8_t *bth)
 {
 	const uint32_t flags = sim_opcodes[bth[0]].flags;
@@ -163,8 +164,9 @@ bool udp_pace_heard(struct udp_pace *pace, const uint8_t gid[16], const uint8_t 
 }
 
 /*
- * A peer that answers nothing may be gone, or be busy. What flies to it is given up: all of it, if no answer
- * was to be expected; else a part, so that what a busy peer has not taken still fits its buffer.
+ * Gives up waiting for a silent peer, which may be gone or busy. If no answer was to be expected, all
+ * datagrams in flight count as taken; else a part, so that what a busy peer has not taken still fits its
+ * buffer.
  */
 static void give_up(struct udp_pace *pace, struct udp_peer *peer)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the wire `udp`, a file each. */
+/* Private to the wire `udp`: the parts of the wire, a file each. */
 #ifndef BACKENDS_SIM_WIRE_UDP_PRIVATE_H
 #define BACKENDS_SIM_WIRE_UDP_PRIVATE_H
 
@@ -68,9 +68,9 @@ int udp_claim_address(const char *text, struct udp_address *address);
 /* Keeps the sentence of a failed udp_bind() and returns the errno value. */
 int udp_refuse_bind(const struct udp_address *address, int error, const char *call);
 
-/* Who has port 4791 of an address. */
+/* The process that has port 4791 of an address. */
 struct udp_holder {
-	int pid;	  /* 0: no process that this one can see */
+	int pid;	  /* 0: no process that this process may see */
 	char program[17]; /* of the process */
 };
 
@@ -101,18 +101,18 @@ enum { BTH_DEST_QPN = 5, BTH_PSN = 9, BTH_BYTES = 12, BTH_ACK_REQUEST = 0x80 };
 struct udp_probe {
 	uint32_t qpn; /* of the QP that sent it */
 	uint32_t psn;
-	uint64_t sent_bytes; /* to the peer, up to the request */
+	uint64_t sent_bytes; /* the bytes sent to the peer, up to this request */
 };
 
 struct udp_peer {
 	uint8_t gid[16];
-	bool answers; /* requests that ask for an ACK fly, or have flown until the last pause */
-	bool full;    /* a QP waits until the peer has taken some, */
-	uint64_t full_ns, pause_ns; /* since this CLOCK_MONOTONIC, for so long at most */
-	uint64_t sent_bytes;	    /* all that was sent to the peer */
-	uint64_t taken_bytes; /* the part of it that the peer has taken, or that is given up */
+	bool answers; /* requests that ask for an ACK are in flight, or were until the last pause */
+	bool full;    /* a QP waits for the peer to take datagrams */
+	uint64_t full_ns, pause_ns; /* since this time of CLOCK_MONOTONIC, at most this long */
+	uint64_t sent_bytes;	    /* all bytes that were sent to the peer */
+	uint64_t taken_bytes; /* the bytes of them that the peer has taken, or that were given up */
 	unsigned int probe_count;
-	struct udp_probe probes[UDP_PROBES]; /* in the order in which they were sent */
+	struct udp_probe probes[UDP_PROBES]; /* in the order of sending */
 };
 
 struct udp_pace {
@@ -127,12 +127,12 @@ void udp_pace_init(struct udp_pace *pace, int fd);
 /* Returns how many packets of any length may be sent to the address now. */
 unsigned int udp_pace_room(struct udp_pace *pace, const uint8_t gid[16]);
 
-/* A datagram, which begins with its BTH, is sent to the address. qpn: of the connected QP that sends it, or
- * 0. */
+/* Counts a datagram, which begins with its BTH, as sent to the address. qpn is the connected QP that sends
+ * it, or 0. */
 void udp_pace_sent(struct udp_pace *pace, const uint8_t gid[16], uint32_t qpn, const uint8_t *bth,
 		   size_t datagram_bytes);
 
-/* A datagram has come from the address. Returns true if a QP waits for that. */
+/* Counts a datagram that has arrived from the address. Returns true if a QP was waiting for it. */
 bool udp_pace_heard(struct udp_pace *pace, const uint8_t gid[16], const uint8_t *bth);
 
 /* Returns true if the pause is over, so that QPs may send again. */
@@ -180,7 +180,7 @@ void udp_queue(struct udp_socket *socket, size_t offset, size_t datagram_bytes,
 /* Sends the queued datagrams: requests first, for which the peer's program may wait. */
 void udp_flush(struct udp_socket *socket);
 
-/* Returns true if only ACKs are queued, which no program waits for as it waits for a request. */
+/* Returns true if only ACKs are queued: the peer's program does not wait for them as it waits for a request. */
 bool udp_may_wait(const struct udp_socket *socket);
 
 /* A received datagram. */
@@ -237,7 +237,7 @@ void udp_groups_leave(struct udp_groups *groups, const struct udp_socket *socket
 /* Writes the groups that have datagrams to ready[UDP_GROUPS_READY], and returns how many. */
 unsigned int udp_groups_ready(const struct udp_groups *groups, struct udp_group **ready);
 
-/* In the child of a fork(): lets go of the parent's descriptors. */
+/* In the child of a fork(): closes its copies of the parent's descriptors. */
 void udp_groups_forked(struct udp_groups *groups);
 void udp_groups_close(struct udp_groups *groups);
 
@@ -247,7 +247,7 @@ void udp_groups_close(struct udp_groups *groups);
  * the adapter with this GID. */
 void udp_frame_mac(const uint8_t gid[16], uint8_t mac[6]);
 
-/* Writes the headers before the BTH of a datagram that has come. Returns the frame and its length. */
+/* Writes the headers in front of the BTH of a received datagram. Returns the frame and sets its length. */
 uint8_t *udp_frame_make(const struct udp_arrival *arrival, size_t *frame_bytes);
 
 /* Returns false if the headers before the BTH of a frame, which a filter may have changed, are not those
@@ -261,7 +261,7 @@ struct udp_listener {
 	bool runs;
 	struct bell *bell;
 	int wake_fd;	   /* wakes the thread out of its sleep on the sockets */
-	_Atomic bool on;   /* somebody wants to hear the bell */
+	_Atomic bool on;   /* somebody wants the bell to ring */
 	_Atomic bool aims; /* the thread watches the sockets, or is about to */
 	/* The mutex guards the rest. */
 	pthread_mutex_t mutex;
@@ -279,24 +279,24 @@ int udp_listener_start(struct udp_listener *listener, struct bell *bell, const c
 void udp_listener_forget(struct udp_listener *listener);
 void udp_listener_stop(struct udp_listener *listener);
 
-/* The sockets whose datagrams are watched from now on, and the descriptor of the groups. */
+/* Sets the sockets and the descriptor of the groups that the thread watches. */
 void udp_listener_watch(struct udp_listener *listener, struct udp_socket *const *sockets,
 			unsigned int count, int groups_fd);
 
-/* on: a datagram rings the bell from now on. */
+/* on: datagrams ring the bell from now on. */
 void udp_listener_set(struct udp_listener *listener, bool on);
 
 /* The bell rings after a pause, even if no datagram comes. */
 void udp_listener_hurry(struct udp_listener *listener);
 
-/* What had come is taken: if the bell shall ring, it rings for the next datagram. */
+/* Call this when all datagrams are taken: the next one rings the bell, if it is on. */
 void udp_listener_aim(struct udp_listener *listener);
 
 /* --- the wire: udp.c --- */
 
 struct udp {
 	struct wire wire;
-	int process; /* that claimed the addresses; after a fork() the parent */
+	int process; /* the process that claimed the addresses; in the child of a fork(), the parent */
 	unsigned int count;
 	struct udp_socket *sockets[UDP_SOCKETS_MAX];
 	struct udp_groups groups;

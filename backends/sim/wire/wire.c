@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One way out of the engine that leads to all wires of a world. */
+/* Gives the engine one way out that leads to all wires of a world. */
 #include "backends/sim/wire/wire.h"
 
 #include "sim/object/device.h"
@@ -27,8 +27,8 @@ static inline struct wire *wire_of(struct wires *wires, const struct sim_device 
 }
 
 /*
- * Returns the wire by which packets from a port leave; NULL if they cannot leave. A port that the engine
- * knows (dest) is reached by its own wire, and only if other processes have QPs on it.
+ * Returns the wire by which packets leave a port; NULL if they cannot leave. A port that the engine knows
+ * (dest) is reached by its own wire, and only if other processes have QPs on it.
  */
 static struct wire *way_to(struct wires *wires, const struct sim_port *source,
 			   const struct sim_port *dest)
@@ -162,7 +162,7 @@ static unsigned int room_at(void *arg, const struct sim_path *path, uint64_t pro
 					 : UINT32_MAX;
 }
 
-/* The wire by which other processes have the same ports; NULL: there is none. */
+/* Returns the wire whose other processes have the same ports; NULL if there is none. */
 static const struct wire *wire_of_services(const struct wires *wires)
 {
 	const struct wire *wire = wires->first;

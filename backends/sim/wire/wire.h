@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Wires: how packets leave this process and come to it. A world has none (all its devices are its own),
- * or one or two of the kinds `shared` and `udp`. Each kind is an object that begins with a struct
- * wire; struct wires is what the engine and the clock see of all of them.
+ * Wires carry packets between this process and others. A world without wires has all devices to itself; else
+ * it has one or two wires, of the kinds `shared` and `udp`. A wire is an object that begins with struct
+ * wire; struct wires joins them for the engine and the clock.
  *
- * Every function is called with the world's lock held, unless it says otherwise.
+ * The caller of a function holds the world's lock, unless a comment says otherwise.
  */
 #ifndef BACKENDS_SIM_WIRE_WIRE_H
 #define BACKENDS_SIM_WIRE_WIRE_H
@@ -21,24 +21,27 @@ struct wire {
 	bool shares_ports;
 	/* What the engine calls; way.arg is the wire. */
 	struct sim_way_out way;
-	/* Returns true if the device is of this wire: packets of its ports leave by it. */
+	/* Returns true if the wire carries the packets of the device's ports. */
 	bool (*has)(const struct wire *wire, const struct sim_device *device);
-	/* Returns true if receive() has something to do, or may have; NULL: always. */
+	/* Returns true if receive() may have something to do; NULL: it always may. */
 	bool (*arrived)(const struct wire *wire);
-	/* Gives what has come to the engine, a batch at most. Returns true if something came, and calls
-	 * sim_way_out_ready() if others have made room. While sim_way_out_is_awaited(), a call every 10 ms
-	 * at least ends the waits for a receiver that takes nothing. */
+	/*
+	 * Gives arrived packets to the engine, one batch at most. Returns true if there were any, and calls
+	 * sim_way_out_ready() if there is room again for waiting packets. While sim_way_out_is_awaited(), it
+	 * must be called every 10 ms at least, because it ends the waits for a receiver that takes nothing.
+	 */
 	bool (*receive)(struct wire *wire);
-	/* What the engine has sent is on its way when this returns, and its receivers are woken. */
+	/* Sends all packets that the engine has given to the wire, and wakes their receivers. */
 	void (*flush)(struct wire *wire);
-	/* on: the world listens to its bell from now on (backends/sim/base/bell.h). Off: somebody
-	 * polls, and others may leave the bell alone. */
+	/* on: the world listens to its bell from now on (backends/sim/base/bell.h). Off: a thread polls, and
+	 * others need not ring the bell. */
 	void (*listen)(struct wire *wire, bool on);
-	/* In the child of a fork(): lets go of what is the parent's, without a word to others. */
+	/* In the child of a fork(): drops what belongs to the parent, without telling others. */
 	void (*forked)(struct wire *wire);
-	/* The child opens a device: it gets a place of its own. 0, or an errno value with a sentence. */
+	/* In the child, when it opens a device: attaches the child. Returns 0, or an errno value with a
+	 * sentence. */
 	int (*resume)(struct wire *wire);
-	/* Ends the wire and frees it; the engine may be gone. */
+	/* Ends and frees the wire. The engine may be gone already. */
 	void (*close)(struct wire *wire);
 };
 
@@ -63,7 +66,7 @@ void wires_flush(struct wires *wires);
 void wires_listen(struct wires *wires, bool on);
 void wires_forked(struct wires *wires);
 int wires_resume(struct wires *wires);
-/* Takes the engine's way out away and closes all wires. */
+/* Removes the engine's way out and closes all wires. */
 void wires_close(struct wires *wires);
 
 #endif
