@@ -14,7 +14,7 @@ static bool has_kind(unsigned int kinds, unsigned int kind)
 /* Returns the index-th of `all`, of which `chosen` are spread evenly. */
 static uint64_t spread(uint64_t index, uint64_t chosen, uint64_t all)
 {
-	return (uint64_t)((unsigned __int128)index * all / chosen);
+	return chosen ? (uint64_t)((unsigned __int128)index * all / chosen) : 0;
 }
 
 /* Returns the index-th decision that is explored, in the order of their kinds. */
