@@ -338,7 +338,8 @@ const struct cli_command cli_explore = {
 		 "command that\n"
 		 "repeats this run.\n",
 	.exits = "   0  the program has ended well with each schedule\n"
-		 "   1  it has not, or it fails without a schedule, or nothing is explored, or an error "
+		 "   1  it has not, or it fails without a schedule, or nothing is explored, or an "
+		 "error "
 		 "occurred\n"
 		 "   2  wrong usage, or a wrong variable or project file\n"
 		 " 126  the program cannot be run\n"
