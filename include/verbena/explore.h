@@ -120,6 +120,8 @@ struct vb_explore {
 	unsigned int kinds;
 	/* The kinds of packets of which pairs are made [those of `kinds`]. */
 	unsigned int pair_kinds;
+	uint64_t
+		singles_max; /* how many single decisions; of more, those are spread evenly [0: all] */
 	uint64_t pairs_max; /* how many pairs of decisions [0: none] */
 	uint64_t walks;	    /* how many random schedules of 3 to 6 decisions [0: none] */
 	uint64_t seed;	    /* of the random schedules [1] */
@@ -212,6 +214,8 @@ struct vb_sim_course {
 	 * returns, the verb does what it does without it. NULL: nobody asks. */
 	void (*stuck)(void *arg, enum vb_stuck how, uint64_t now_ns);
 	void *arg;
+	/* Called when a world is made; it calls no function of Verbena. NULL: nobody asks. */
+	void (*begun)(void *arg);
 };
 
 /* Sets the course, which is copied with its schedule; NULL ends it. Worlds that exist stay as they are. While there is a

@@ -26,13 +26,12 @@ enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 #define SECONDS_MAX   86400
 #define JOBS_MAX      256
 #define NUMBER_MAX    1000000000
-#define SHOWN_ROWS    12
-#define SHOWN_WIDTH   100
+#define RUNS_PLAIN    2 /* without a decision */
 #define KINDS_PACKETS ((1u << (VB_DECIDE_CORRUPT + 1)) - 1)
 #define STATUS_NONE   0
 
 struct arguments {
-	uint64_t kinds, pairs, walks, seed, jobs, timeout_s, virtual_s, status;
+	uint64_t kinds, singles, pairs, walks, seed, jobs, timeout_s, virtual_s, status;
 	bool all, leaks;
 	const char *schedule, *folder, *name;
 	char **program; /* its path, and its arguments */
@@ -74,6 +73,8 @@ static const struct cli_option options[] = {
 	{"seed", 0, "N", "of the random schedules [1]", NULL, cli_take_seed, AT(seed)},
 	{"schedule", 0, "S", "this schedule only, such as drop:3,call:7", NULL, cli_take_text,
 	 AT(schedule)},
+	{"singles", 0, "N", "so many single decisions, spread over all of them [all]", NULL,
+	 cli_take_number, AT(singles), NUMBER_MAX},
 	{"all", 0, NULL, "go on after a failure [stop]", NULL, cli_take_flag, AT(all)},
 	{"status", 0, "N", "an exit status of the program that is a success, as 0 is [none]",
 	 "What is right", cli_take_number, AT(status), STATUS_MAX},
@@ -144,6 +145,19 @@ static int set_default(const char *variable, const char *value)
 	return setenv(variable, value, 1) ? session_no_memory() : CLI_EXIT_OK;
 }
 
+/* Schedules count the packets of one process on the virtual clock. */
+static int check_repeats(const struct vb_project *project)
+{
+	if (project->sim.clock != VB_SIM_CLOCK_REAL)
+		return CLI_EXIT_OK;
+	fprintf(stderr,
+		"verbena explore: " VB_ENVIRONMENT_CLOCK
+		" is real, and a run repeats on the virtual clock only, where one process has all "
+		"devices; unset the variable. For a program of several processes, lose packets by "
+		"rules: verbena run --fault drop,skip=N,count=1\n");
+	return CLI_EXIT_USAGE;
+}
+
 /* Repeated runs need the virtual clock, a wire of the process, and one seed. */
 static int prepare(void)
 {
@@ -163,7 +177,10 @@ static int prepare(void)
 		fprintf(stderr, "verbena explore: %s\n", error.text);
 		return CLI_EXIT_USAGE;
 	}
+	status = check_repeats(project);
 	vb_project_free(project);
+	if (status)
+		return status;
 	return session_find_folder("explore", folder) ? session_begin(folder) : CLI_EXIT_FAILED;
 }
 
@@ -236,14 +253,22 @@ static int find_program(struct arguments *arguments)
 	return CLI_EXIT_OK;
 }
 
+static void name_file(const struct vb_explore *explore, const char *ending, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/%s.%s", explore->folder, explore->name, ending);
+}
+
 static void show_failure(const struct arguments *arguments, const struct vb_explore *explore)
 {
-	char log[PATH_MAX], picture[PATH_MAX];
+	char log[PATH_MAX], capture[PATH_MAX], picture[PATH_MAX], page[PATH_MAX];
 
-	snprintf(log, sizeof(log), "%s/%s.jsonl", explore->folder, explore->name);
-	snprintf(picture, sizeof(picture), "%s/%s.svg", explore->folder, explore->name);
-	if (!trace_picture(log, picture, SHOWN_ROWS, SHOWN_WIDTH, stderr))
-		fprintf(stderr, "  picture: %s\n", picture);
+	name_file(explore, "jsonl", log);
+	name_file(explore, "pcap", capture);
+	name_file(explore, "svg", picture);
+	name_file(explore, "html", page);
+	if (!access(log, R_OK) &&
+	    !trace_picture(log, access(capture, R_OK) ? NULL : capture, picture, page, stderr))
+		fprintf(stderr, "  picture: %s, and for a browser %s\n", picture, page);
 }
 
 static int explore_program(struct arguments *arguments)
@@ -253,6 +278,7 @@ static int explore_program(struct arguments *arguments)
 		.test = run_once,
 		.arg = arguments,
 		.kinds = (unsigned int)arguments->kinds,
+		.singles_max = arguments->singles,
 		.pairs_max = arguments->pairs,
 		.walks = arguments->walks,
 		.seed = arguments->seed,
@@ -274,7 +300,9 @@ static int explore_program(struct arguments *arguments)
 	failed = vb_explore(&explore, &result);
 	if (result.failed)
 		show_failure(arguments, &explore);
-	return failed ? CLI_EXIT_FAILED : CLI_EXIT_OK;
+	/* Runs without a packet say nothing of the program. */
+	return failed || (!arguments->schedule && result.runs <= RUNS_PLAIN) ? CLI_EXIT_FAILED
+									     : CLI_EXIT_OK;
 }
 
 static int run(int argc, char **argv)
@@ -310,7 +338,9 @@ const struct cli_command cli_explore = {
 		 "command that\n"
 		 "repeats this run.\n",
 	.exits = "   0  the program has ended well with each schedule\n"
-		 "   1  it has not, or it fails without a schedule, or an error occurred\n"
+		 "   1  it has not, or it fails without a schedule, or nothing is explored, or an "
+		 "error "
+		 "occurred\n"
 		 "   2  wrong usage, or a wrong variable or project file\n"
 		 " 126  the program cannot be run\n"
 		 " 127  there is no such program\n",

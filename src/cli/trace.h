@@ -158,9 +158,10 @@ void trace_forget_pager(int write_error);
  */
 void trace_show_last(const char *path, unsigned int rows, int width, FILE *out);
 
-/* Writes a picture of a log as SVG, and prints its last rows. Returns 0, or 1 if there is no log or no
- * picture. */
-int trace_picture(const char *log, const char *svg, unsigned int rows, int width, FILE *out);
+/* Prints the last rows of a log, and writes all as a picture (SVG) and as a page (HTML), to which the capture adds
+ * the packets' bytes. Returns 0, or 1 if a file cannot be read or written. */
+int trace_picture(const char *log, const char *capture, const char *svg, const char *page,
+		  FILE *out);
 
 /* --- trace_text.c --- */
 

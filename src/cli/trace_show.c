@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What trace_picture() prints. */
+#define PICTURE_ROWS  12
+#define PICTURE_WIDTH 100
+
 struct arguments {
 	struct trace_choice choice; /* the first member, as TRACE_CHOICE_OPTIONS wants it */
 	bool with_verbs;
@@ -124,29 +128,45 @@ static int write_file(struct arguments *arguments, const char *name)
 	return err ? CLI_EXIT_FAILED : CLI_EXIT_OK;
 }
 
-/* Reads a log without a message. */
-static bool read_log(struct arguments *arguments, const char *path)
+/* Reads a file without a message. Returns false if it cannot be read. */
+static bool read_quietly(struct arguments *arguments, const char *path)
 {
 	FILE *file = fopen(path, "re");
 
-	if (!file || trace_read(file, NULL, take_last, arguments))
+	if (!file)
 		return false;
-	ladder_end(&arguments->ladder);
-	return true;
+	ladder_begin_file(&arguments->ladder, path);
+	arguments->choice.last_ns = 0;
+	return !trace_read_frames(file, NULL, take, arguments);
 }
 
-int trace_picture(const char *log, const char *svg, unsigned int rows, int width, FILE *out)
+/* Writes one picture of the files; capture may be NULL. */
+static bool draw(struct arguments *arguments, const char *log, const char *capture,
+		 const char *path)
 {
-	struct arguments whole = {.choice = {.to_ns = UINT64_MAX}, .svg = svg}, last = whole;
-	const struct ladder_style style = {.width = width};
-	bool good = read_log(&whole, log) && !write_file(&whole, svg);
+	bool good = read_quietly(arguments, log);
 
-	last.ladder.last = rows;
-	if (good && read_log(&last, log))
-		ladder_print(&last.ladder, &style, out);
-	ladder_free(&whole.ladder);
-	ladder_free(&last.ladder);
-	return good ? 0 : 1;
+	if (good && capture)
+		good = read_quietly(arguments, capture);
+	if (good) {
+		ladder_end(&arguments->ladder);
+		good = !write_file(arguments, path);
+	}
+	ladder_free(&arguments->ladder);
+	page_free(&arguments->page);
+	return good;
+}
+
+int trace_picture(const char *log, const char *capture, const char *svg, const char *page,
+		  FILE *out)
+{
+	struct arguments picture = {.choice = {.to_ns = UINT64_MAX}, .svg = svg};
+	struct arguments pages = {.choice = {.to_ns = UINT64_MAX}, .html = page};
+	bool good;
+
+	trace_show_last(log, PICTURE_ROWS, PICTURE_WIDTH, out);
+	good = draw(&picture, log, NULL, svg);
+	return draw(&pages, log, capture, page) && good ? 0 : 1;
 }
 
 static void write_text(const struct arguments *arguments)

@@ -50,7 +50,7 @@ struct crew {
 	struct worker workers[JOBS_MAX];
 };
 
-static uint64_t now_ns(void)
+uint64_t crew_now_ns(void)
 {
 	struct timespec now;
 
@@ -141,7 +141,7 @@ static _Noreturn void work(const struct crew *crew, const struct runs *runs,
 			break;
 		runs->schedule(runs->arg, index, &schedule);
 		worker->place->index = index;
-		worker->place->began_ns = now_ns();
+		worker->place->began_ns = crew_now_ns();
 		worker->place->busy = true;
 		record(crew, runs, worker, (struct outcome){.end = run_test(crew->explore, &run)});
 		if (needs_fresh_process(crew->explore))
@@ -244,7 +244,7 @@ int crew_run(struct crew *crew, const struct runs *runs)
 	for (unsigned int i = 0; i < crew->jobs && i < runs->count && !err; i++)
 		err = start(crew, runs, &crew->workers[i]);
 	while (look(crew, fds)) {
-		const uint64_t at_ns = now_ns();
+		const uint64_t at_ns = crew_now_ns();
 
 		for (unsigned int i = 0; i < crew->jobs; i++) {
 			if (fds[i].revents && !err)

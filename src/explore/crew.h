@@ -44,6 +44,9 @@ int crew_run(struct crew *crew, const struct runs *runs);
 /* Returns what the last run of a list of one has left. */
 const struct explore_tally *crew_tally(const struct crew *crew);
 
+/* Real time. */
+uint64_t crew_now_ns(void);
+
 /* Memory that the processes of the crew share; NULL with errno. */
 void *crew_memory(size_t size_bytes);
 void crew_forget(void *memory, size_t size_bytes);

@@ -99,4 +99,6 @@ __attribute__((destructor)) static void finish(void)
 		return;
 	follow_end();
 	follow_look_at_left(mapped);
+	if (mapped->process == follower)
+		mapped->process = 0;
 }

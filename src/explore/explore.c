@@ -28,6 +28,7 @@ struct exploration {
 	struct report report;
 	struct outcome *outcomes; /* of the stage */
 	enum stage stage;
+	uint64_t began_ns; /* the stage, in real time */
 };
 
 static struct vb_explore with_defaults(const struct vb_explore *given)
@@ -88,7 +89,8 @@ static void progress(void *arg, uint64_t done)
 	const struct exploration *exploration = arg;
 
 	report_progress(&exploration->report, exploration->stage, done,
-			space_count(&exploration->space, exploration->stage));
+			space_count(&exploration->space, exploration->stage),
+			crew_now_ns() - exploration->began_ns);
 }
 
 /* Runs one schedule; log, trace and output may be NULL. */
@@ -149,6 +151,21 @@ static int shrink(struct exploration *exploration)
 	return err;
 }
 
+/* Fills in the sentence of the run that was repeated. */
+static void say_failure(const struct exploration *exploration, const struct outcome *outcome)
+{
+	struct vb_explore_result *result = exploration->result;
+
+	if (outcome->failed)
+		run_say(crew_tally(exploration->crew), outcome->end, outcome->signal, result->words,
+			sizeof(result->words));
+	else
+		snprintf(result->words, sizeof(result->words),
+			 "a run has failed, and its repetition has not: something beside the "
+			 "schedule decides what happens, such as real time, another thread or "
+			 "another process");
+}
+
 /* Repeats the run, and keeps its files. */
 static int keep_failure(struct exploration *exploration)
 {
@@ -163,8 +180,7 @@ static int keep_failure(struct exploration *exploration)
 			      &outcome);
 	if (!err) {
 		result->end = outcome.end;
-		run_say(crew_tally(exploration->crew), outcome.end, outcome.signal, result->words,
-			sizeof(result->words));
+		say_failure(exploration, &outcome);
 		report_command(explore, &result->schedule, result->command,
 			       sizeof(result->command));
 		report_failure(&exploration->report, result, &files);
@@ -194,6 +210,7 @@ static int run_stage(struct exploration *exploration, enum stage stage)
 	int err;
 
 	exploration->stage = stage;
+	exploration->began_ns = crew_now_ns();
 	exploration->outcomes = runs.outcomes = crew_memory(size_bytes);
 	if (!runs.outcomes)
 		return errno;
@@ -260,7 +277,8 @@ static int explore_singles(struct exploration *exploration)
 	if (!err && !space_take_singles(&exploration->space, packets))
 		err = ENOMEM;
 	exploration->result->all_singles =
-		!err && (!exploration->result->failed || exploration->explore.goes_on);
+		!err && (!exploration->result->failed || exploration->explore.goes_on) &&
+		count == exploration->space.singles_all;
 	exploration->space.single_packets = NULL;
 	free(packets);
 	end_stage(exploration);
@@ -302,6 +320,7 @@ static int explore_space(const struct vb_explore *explore, struct vb_explore_res
 			{
 				.kinds = explore->kinds,
 				.pair_kinds = explore->pair_kinds,
+				.singles_max = explore->singles_max,
 				.pairs_max = explore->pairs_max,
 				.walks = explore->walks,
 				.seed = explore->seed,

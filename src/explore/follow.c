@@ -4,6 +4,7 @@
 #include "src/explore/tally.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,27 @@ static void end_stuck(void *arg, enum vb_stuck how, uint64_t now_ns)
 
 /* --- the process --- */
 
+/* Returns true if another process that has a world is there. */
+static bool other_lives(void)
+{
+	return tally->process && tally->process != getpid() && !kill(tally->process, 0);
+}
+
+/* Packets and calls are counted in one process: those of two have no order that repeats. */
+static void note_world(void *arg)
+{
+	if (other_lives()) {
+		tally->crowded = true;
+		vb_explore_wrong(
+			"two processes of the program use Verbena at the same time, and schedules "
+			"count the packets of one; let one process have both ends, on two devices, "
+			"or lose packets by rules (verbena run --fault drop,skip=N,count=1)");
+		fprintf(stderr, "verbena: %s\n", tally->words);
+		_exit(EXIT_STUCK);
+	}
+	tally->process = getpid();
+}
+
 void follow_keep(struct explore_tally *into)
 {
 	tally = into;
@@ -53,7 +75,6 @@ void follow_begin(const struct follow *follow)
 {
 	tally = follow->tally;
 	aborts = follow->aborts;
-	*tally = (struct explore_tally){.version = TALLY_VERSION};
 	vb_sim_follow(&(struct vb_sim_course){
 		.schedule = follow->schedule,
 		.packets = &tally->seen[COUNTED_PACKETS],
@@ -61,6 +82,7 @@ void follow_begin(const struct follow *follow)
 		.time_ns_max = follow->time_ns_max,
 		.trace = follow->trace,
 		.stuck = end_stuck,
+		.begun = note_world,
 	});
 	failures_begin(follow->schedule, follow->kinds);
 }

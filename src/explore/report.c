@@ -14,6 +14,14 @@
 #include <unistd.h>
 
 #define CLEAR_LINE "\r\033[K"
+#define NS_OF_S	   1000000000u
+
+/* Of a test that sends nothing. */
+#define NOTHING                                                                                  \
+	"explore %s: nothing is explored: the run has no packet, or nothing else of the chosen " \
+	"kinds; "                                                                                \
+	"let it send on simulated devices: a program does that if it uses libibverbs or "        \
+	"libverbena\n"
 
 static const char *const stages[] = {
 	[STAGE_PLAIN] = "without a decision",
@@ -32,12 +40,17 @@ void report_begin(struct report *report, const struct vb_explore *explore)
 
 /* --- the progress --- */
 
-void report_progress(const struct report *report, enum stage stage, uint64_t done, uint64_t count)
+void report_progress(const struct report *report, enum stage stage, uint64_t done, uint64_t count,
+		     uint64_t elapsed_ns)
 {
-	if (report->terminal && count)
-		fprintf(stderr,
-			CLEAR_LINE "explore %s: %s: %" PRIu64 " of %" PRIu64 " (%" PRIu64 " %%)",
-			report->explore->name, stages[stage], done, count, 100 * done / count);
+	const uint64_t left_s = done ? elapsed_ns / done * (count - done) / NS_OF_S : 0;
+
+	if (!report->terminal || !count)
+		return;
+	fprintf(stderr, CLEAR_LINE "explore %s: %s: %" PRIu64 " of %" PRIu64 " (%" PRIu64 " %%)",
+		report->explore->name, stages[stage], done, count, 100 * done / count);
+	if (left_s)
+		fprintf(stderr, ", about %" PRIu64 " s left", left_s);
 }
 
 void report_progress_end(const struct report *report)
@@ -69,23 +82,41 @@ static void print_counts(const struct vb_explore *explore, const struct vb_explo
 		fprintf(stderr, ", %" PRIu64 " allocations", result->allocations);
 }
 
+static void print_share(const char *between, uint64_t part, uint64_t whole, const char *what)
+{
+	fprintf(stderr, "%s%" PRIu64 " of %" PRIu64 " %s (%" PRIu64 " %%)", between, part, whole,
+		what, 100 * part / whole);
+}
+
+static void print_singles(const struct vb_explore *explore, const struct space *space)
+{
+	if (space->singles == space->singles_all)
+		fprintf(stderr, "; all of %" PRIu64 " single decisions", space->singles);
+	else
+		print_share("; ", space->singles, space->singles_all, "single decisions");
+	fprintf(stderr, " (");
+	print_kinds(explore);
+	fprintf(stderr, ")");
+}
+
 void report_success(const struct report *report, const struct vb_explore_result *result,
 		    const struct space *space)
 {
 	const struct vb_explore *explore = report->explore;
-	const uint64_t pairs = space_pairs(space), chosen = space_count(space, STAGE_PAIRS);
+	const uint64_t schedules = space->singles ? result->space - 1 : 0;
 
 	if (explore->quiet)
 		return;
-	fprintf(stderr, "explore %s: %" PRIu64 " schedules end well: ", explore->name,
-		result->space - 1);
+	if (!schedules) {
+		fprintf(stderr, NOTHING, explore->name);
+		return;
+	}
+	fprintf(stderr, "explore %s: %" PRIu64 " schedule%s well: ", explore->name, schedules,
+		schedules == 1 ? " ends" : "s end");
 	print_counts(explore, result);
-	fprintf(stderr, "; all of %" PRIu64 " single decisions (", space->singles);
-	print_kinds(explore);
-	fprintf(stderr, ")");
-	if (chosen)
-		fprintf(stderr, "; %" PRIu64 " of %" PRIu64 " pairs (%" PRIu64 " %%)", chosen,
-			pairs, 100 * chosen / pairs);
+	print_singles(explore, space);
+	if (space_pairs(space))
+		print_share("; ", space_count(space, STAGE_PAIRS), space_pairs(space), "pairs");
 	if (explore->walks)
 		fprintf(stderr, "; %" PRIu64 " random schedules", explore->walks);
 	fprintf(stderr, "\n");

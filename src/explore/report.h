@@ -19,7 +19,9 @@ struct files {
 
 void report_begin(struct report *report, const struct vb_explore *explore);
 
-void report_progress(const struct report *report, enum stage stage, uint64_t done, uint64_t count);
+/* elapsed_ns: real time since the stage began. */
+void report_progress(const struct report *report, enum stage stage, uint64_t done, uint64_t count,
+		     uint64_t elapsed_ns);
 void report_progress_end(const struct report *report);
 
 void report_success(const struct report *report, const struct vb_explore_result *result,

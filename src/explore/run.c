@@ -30,6 +30,8 @@ bool run_failed(const struct vb_explore *explore, const struct vb_schedule *sche
 /* What vb_explore() has found out counts more than what the test says. */
 static uint32_t judge(const struct vb_explore *explore, const struct explore_tally *tally, int said)
 {
+	if (tally->crowded)
+		return VB_ENDED_WRONG;
 	if (tally->stuck)
 		return VB_ENDED_HANGING;
 	if (said != VB_ENDED_WELL && said != VB_ENDED_REPORTED)
@@ -56,6 +58,7 @@ static int run_function(const struct vb_explore *explore, const struct follow *f
 {
 	int said;
 
+	*follow->tally = (struct explore_tally){.version = TALLY_VERSION};
 	vb_sim_reset();
 	if (log)
 		vb_log_open(log);

@@ -11,9 +11,16 @@ static bool has_kind(unsigned int kinds, unsigned int kind)
 	return kinds & 1u << kind;
 }
 
-/* Returns the index-th decision of the chosen kinds, in the order of their kinds. */
+/* Returns the index-th of `all`, of which `chosen` are spread evenly. */
+static uint64_t spread(uint64_t index, uint64_t chosen, uint64_t all)
+{
+	return chosen ? (uint64_t)((unsigned __int128)index * all / chosen) : 0;
+}
+
+/* Returns the index-th decision that is explored, in the order of their kinds. */
 static struct vb_decision single(const struct space *space, uint64_t index)
 {
+	index = spread(index, space->singles, space->singles_all);
 	for (unsigned int kind = 0; kind < VB_DECISION_KINDS; kind++) {
 		const uint64_t count =
 			has_kind(space->kinds, kind) ? space->seen[schedule_counted(kind)] : 0;
@@ -27,12 +34,15 @@ static struct vb_decision single(const struct space *space, uint64_t index)
 
 void space_take_plain(struct space *space, const uint64_t seen[COUNTED])
 {
-	space->singles = 0;
+	space->singles_all = 0;
 	for (enum counted i = 0; i < COUNTED; i++)
 		space->seen[i] = seen[i];
 	for (unsigned int kind = 0; kind < VB_DECISION_KINDS; kind++)
 		if (has_kind(space->kinds, kind))
-			space->singles += seen[schedule_counted(kind)];
+			space->singles_all += seen[schedule_counted(kind)];
+	space->singles = space->singles_all;
+	if (space->singles_max && space->singles_max < space->singles)
+		space->singles = space->singles_max;
 }
 
 /* --- pairs: a single decision, and one of a later packet of its run --- */
@@ -77,19 +87,12 @@ static unsigned int nth_kind(unsigned int kinds, uint64_t n)
 	abort();
 }
 
-/* If there are more pairs than pairs_max, those that are explored are spread evenly. */
-static uint64_t spread(const struct space *space, uint64_t index)
-{
-	const uint64_t pairs = space_pairs(space), chosen = space_count(space, STAGE_PAIRS);
-
-	return chosen ? (uint64_t)((unsigned __int128)index * pairs / chosen) : 0;
-}
-
 static void pair(const struct space *space, uint64_t index, struct vb_schedule *schedule)
 {
 	const unsigned int kinds = count_bits(space->pair_kinds);
 	uint64_t low = 0, high = space->singles;
 
+	index = spread(index, space_count(space, STAGE_PAIRS), space_pairs(space));
 	while (high - low > 1) {
 		const uint64_t middle = low + (high - low) / 2;
 
@@ -174,7 +177,7 @@ void space_schedule(const struct space *space, enum stage stage, uint64_t index,
 		schedule->decisions[0] = single(space, index);
 		break;
 	case STAGE_PAIRS:
-		pair(space, spread(space, index), schedule);
+		pair(space, index, schedule);
 		break;
 	case STAGE_WALKS:
 		walk(space, index, schedule);

@@ -14,9 +14,11 @@ enum stage { STAGE_PLAIN, STAGE_SINGLES, STAGE_PAIRS, STAGE_WALKS, STAGES };
 
 struct space {
 	unsigned int kinds, pair_kinds; /* bits of enum vb_decision_kind */
+	uint64_t singles_max;		/* 0: no limit */
 	uint64_t pairs_max, walks, seed;
 	uint64_t seen[COUNTED]; /* by the run without a decision */
-	uint64_t singles;
+	uint64_t singles;	/* counts those that are explored */
+	uint64_t singles_all;	/* counts all */
 	/* By the number of a single decision: the packets of its run. Set by the owner. */
 	const uint64_t *single_packets;
 	uint64_t *pairs_before; /* by the number of a single decision, and the sum at the end */

@@ -8,7 +8,7 @@
 
 #include "src/explore/schedule.h"
 
-#define TALLY_VERSION 1
+#define TALLY_VERSION 2
 
 /* The exit status of a process that has found out that it hangs. */
 #define EXIT_STUCK 98
@@ -18,6 +18,8 @@ struct explore_tally {
 	uint32_t stuck;		/* 1 + enum vb_stuck; 0: the run does not hang */
 	uint64_t stuck_ns;	/* the virtual time of that */
 	uint64_t seen[COUNTED]; /* by the run */
+	int32_t process;	/* the process that has a world; 0: none */
+	bool crowded;		/* two processes had one at the same time */
 	uint64_t left;		/* counts the findings VB_SIM_LEFT_* at the end */
 	char left_words[256];	/* the first of them */
 	char words[512];	/* of vb_explore_wrong() */
@@ -33,7 +35,7 @@ struct follow {
 	bool aborts;	   /* a hang calls abort(3); otherwise it ends the process */
 };
 
-/* The process follows a schedule from now on, and counts into the tally, which becomes zero first. */
+/* The process follows a schedule from now on, and counts into the tally, of which only the version is not zero. */
 void follow_begin(const struct follow *follow);
 
 /* vb_explore_wrong() writes into this tally from now on. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * usage: message RETRIES
+ * usage: message RETRIES [hold]
  *
  * Sends a message with so many retries, for test/explore/check-command. Exits with 3 if a completion reports a
- * failure, and with 4 if a call does.
+ * failure, and with 4 if a call does. With "hold", it then keeps its devices until it is killed or its input ends.
  */
 #include "test/explore/node.h"
 
@@ -23,6 +23,10 @@ int main(int argc, char **argv)
 		      64))
 		status = node_take(&pair.a, 1, 0, NULL) ? 3 : 0;
 	printf("status %d\n", status);
+	if (argc > 2) {
+		fflush(stdout);
+		getchar();
+	}
 	pair_close(&pair);
 	return status;
 }

@@ -56,6 +56,8 @@ void world_follow(struct vb_sim *world, const char **trace)
 {
 	if (!given || world->driver.real)
 		return;
+	if (course.begun)
+		course.begun(course.arg);
 	if (!*trace)
 		*trace = course.trace;
 	sim_fault_follow(world->driver.engine, &schedule);
