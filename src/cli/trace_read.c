@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads logs (docs/event-log.md) and capture files, whose packets become the same events. */
+#include "src/cli/pcapng_read.h"
 #include "src/cli/trace.h"
 
 #include "src/log/record.h"
@@ -200,10 +201,10 @@ static uint64_t frame_time_ns(const struct pcap_pkthdr *header)
 }
 
 /* Takes a frame: captures of a network hold other packets, too, which are left out. */
-static bool take_frame(struct reading *reading, struct capture *capture,
-		       const struct pcap_pkthdr *header, const u_char *frame)
+static bool take_frame(struct reading *reading, const struct capture *capture, uint64_t time_ns,
+		       const uint8_t *frame, size_t length)
 {
-	struct trace_frame taken = {frame, header->caplen, capture->infiniband, capture->start_ns};
+	struct trace_frame taken = {frame, length, capture->infiniband, capture->start_ns};
 	struct vb_packet packet;
 	bool is_lost = false;
 	int err;
@@ -219,7 +220,14 @@ static bool take_frame(struct reading *reading, struct capture *capture,
 	packet.lost |= is_lost;
 	if (err && is_other(vb_last_reason()))
 		return true;
-	return take_packet(reading, &packet, &taken, frame_time_ns(header), err);
+	return take_packet(reading, &packet, &taken, time_ns, err);
+}
+
+/* The clock of a simulated world begins at 0, that of a machine in 1970. */
+static void count_frame(struct reading *reading, struct capture *capture, uint64_t time_ns)
+{
+	if (++reading->line == 1 && time_ns >= LINE_NUMBER_LIMIT)
+		capture->start_ns = time_ns;
 }
 
 static void read_frames(struct reading *reading, struct capture *capture)
@@ -230,16 +238,17 @@ static void read_frames(struct reading *reading, struct capture *capture)
 	int status = 1;
 
 	while (goes_on && (status = pcap_next_ex(capture->pcap, &header, &frame)) == 1) {
-		/* The clock of a simulated world begins at 0, that of a machine in 1970. */
-		if (++reading->line == 1 && frame_time_ns(header) >= LINE_NUMBER_LIMIT)
-			capture->start_ns = frame_time_ns(header);
+		const uint64_t time_ns = frame_time_ns(header);
+
+		count_frame(reading, capture, time_ns);
 		if (reading->line > reading->skip)
-			goes_on = take_frame(reading, capture, header, frame);
+			goes_on = take_frame(reading, capture, time_ns, frame, header->caplen);
 	}
 	if (status == PCAP_ERROR)
 		complain(reading, "%s%s", pcap_geterr(capture->pcap),
 			 strstr(pcap_geterr(capture->pcap), "type of the first interface")
-				 ? "; if verbena trace annotate wrote the file, read its log"
+				 ? "; name the file itself, not a pipe, if verbena trace annotate "
+				   "wrote it"
 				 : "");
 }
 
@@ -265,6 +274,60 @@ static void read_capture(FILE *file, struct reading *reading)
 			 "the capture has link type %s; captures of Ethernet or of ERF can be read",
 			 pcap_datalink_val_to_name(type) ?: "unknown");
 	pcap_close(capture.pcap);
+}
+
+/* --- captures with the events of logs, as verbena trace annotate writes them --- */
+
+/* Takes the event of a frame of USER15. Other programs may use this link type, too: their frames are left out. */
+static bool take_event_frame(struct reading *reading, const struct pcapng_frame *frame)
+{
+	json_t *whole = json_loadb(frame->bytes, frame->length, 0, NULL);
+	const json_t *event = json_object_get(whole, "event");
+	const char *wrong = event ? mistake(event) : NULL;
+	char *line = event && !wrong ? json_dumps(event, JSON_COMPACT) : NULL;
+	bool goes_on = true;
+
+	if (wrong)
+		complain(reading, "%s", wrong);
+	else if (line && json_object_get(whole, "verbena"))
+		goes_on = reading->take(reading->arg, event, line, NULL);
+	free(line);
+	json_decref(whole);
+	return goes_on;
+}
+
+static bool take_annotated(struct reading *reading, struct capture *capture,
+			   const struct pcapng_frame *frame, unsigned int link_type)
+{
+	count_frame(reading, capture, frame->time_ns);
+	if (reading->line <= reading->skip)
+		return true;
+	if (link_type == PCAPNG_USER15)
+		return take_event_frame(reading, frame);
+	capture->infiniband = link_type == PCAPNG_ERF;
+	return take_frame(reading, capture, frame->time_ns, frame->bytes, frame->length);
+}
+
+static void read_annotated(FILE *file, struct reading *reading)
+{
+	struct pcapng_reader reader = {.file = file};
+	struct capture capture = {.pcap = NULL};
+	enum pcapng_read got = PCAPNG_END;
+	struct pcapng_frame frame;
+	bool goes_on = true;
+
+	while (goes_on && (got = pcapng_read(&reader, &frame)) == PCAPNG_FRAME)
+		goes_on = take_annotated(reading, &capture, &frame,
+					 reader.link_types[frame.interface]);
+	if (goes_on && got == PCAPNG_DAMAGED)
+		complain(reading,
+			 "the file is damaged behind this frame; annotate the capture again");
+	pcapng_read_end(&reader);
+}
+
+bool trace_is_annotated(FILE *file)
+{
+	return pcapng_has_events(file);
 }
 
 /* --- both --- */
@@ -297,6 +360,9 @@ static int read_file(FILE *file, struct reading *reading)
 	ungetc(first, file);
 	if (first == '{') {
 		read_log(file, reading);
+		fclose(file);
+	} else if (first == 0x0a && trace_is_annotated(file)) {
+		read_annotated(file, reading);
 		fclose(file);
 	} else if (first == 0xa1 || first == 0xd4 || first == 0x4d || first == 0x0a) {
 		read_capture(file, reading);
