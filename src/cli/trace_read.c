@@ -2,6 +2,7 @@
 /* Reads logs (docs/event-log.md) and capture files, whose packets become the same events. */
 #include "src/cli/pcapng_read.h"
 #include "src/cli/trace.h"
+#include "src/cli/trace_link.h"
 
 #include "src/log/record.h"
 #include "src/picture/event.h"
@@ -144,7 +145,7 @@ static void read_log(FILE *file, struct reading *reading)
 
 struct capture {
 	pcap_t *pcap;
-	bool infiniband;
+	struct trace_link link;
 	uint64_t start_ns; /* what "t" counts from */
 };
 
@@ -201,22 +202,26 @@ static uint64_t frame_time_ns(const struct pcap_pkthdr *header)
 }
 
 /* Takes a frame: captures of a network hold other packets, too, which are left out. */
-static bool take_frame(struct reading *reading, const struct capture *capture, uint64_t time_ns,
+static bool take_frame(struct reading *reading, struct capture *capture, uint64_t time_ns,
 		       const uint8_t *frame, size_t length)
 {
-	struct trace_frame taken = {frame, length, capture->infiniband, capture->start_ns};
+	const bool infiniband = capture->link.type == DLT_ERF;
+	struct trace_frame taken = {NULL, length, infiniband, capture->start_ns};
 	struct vb_packet packet;
 	bool is_lost = false;
 	int err;
 
-	if (capture->infiniband) {
+	frame = taken.bytes = trace_link_frame(&capture->link, frame, &taken.length_bytes);
+	if (!frame)
+		return true;
+	if (infiniband) {
 		if (taken.length_bytes < ERF_HEADER_BYTES || frame[ERF_TYPE] != ERF_TYPE_INFINIBAND)
 			return true;
 		is_lost = frame[ERF_FLAGS] & ERF_RECEIVE_ERROR;
 		taken.bytes += ERF_HEADER_BYTES;
 		taken.length_bytes -= ERF_HEADER_BYTES;
 	}
-	err = vb_packet_decode(taken.bytes, taken.length_bytes, capture->infiniband, &packet);
+	err = vb_packet_decode(taken.bytes, taken.length_bytes, infiniband, &packet);
 	packet.lost |= is_lost;
 	if (err && is_other(vb_last_reason()))
 		return true;
@@ -266,13 +271,13 @@ static void read_capture(FILE *file, struct reading *reading)
 		fclose(file);
 		return;
 	}
-	capture.infiniband = type == DLT_ERF;
-	if (type == DLT_EN10MB || type == DLT_ERF)
+	capture.link.type = type;
+	if (trace_link_is_known(type))
 		read_frames(reading, &capture);
 	else
-		complain(reading,
-			 "the capture has link type %s; captures of Ethernet or of ERF can be read",
+		complain(reading, "the capture has link type %s; " TRACE_LINKS,
 			 pcap_datalink_val_to_name(type) ?: "unknown");
+	trace_link_end(&capture.link);
 	pcap_close(capture.pcap);
 }
 
@@ -304,7 +309,8 @@ static bool take_annotated(struct reading *reading, struct capture *capture,
 		return true;
 	if (link_type == PCAPNG_USER15)
 		return take_event_frame(reading, frame);
-	capture->infiniband = link_type == PCAPNG_ERF;
+	/* The numbers of the link types that are known are those of libpcap. */
+	capture->link.type = (int)link_type;
 	return take_frame(reading, capture, frame->time_ns, frame->bytes, frame->length);
 }
 
@@ -322,6 +328,7 @@ static void read_annotated(FILE *file, struct reading *reading)
 	if (goes_on && got == PCAPNG_DAMAGED)
 		complain(reading,
 			 "the file is damaged behind this frame; annotate the capture again");
+	trace_link_end(&capture.link);
 	pcapng_read_end(&reader);
 }
 
