@@ -5,8 +5,11 @@
 
 #include <string.h>
 
-/* A packet is captured this long before or after its event, since the last packet that was found. */
-#define WINDOW_NS INT64_C(50000000)
+/* A packet is captured at most this long before or after its event, since the last packet that was found. */
+#define WINDOW_NS UINT64_C(50000000)
+
+/* So many frames on each side of the expected time are looked at. */
+#define FRAMES_MAX 10000
 
 /* How many pairs of the log's first packets and of frames are tried, and how many packets judge each pair. */
 #define PAIRS_MAX 64
@@ -33,20 +36,43 @@ static size_t frame_at(const struct trace_marks *frames, uint64_t time_ns)
 	return low;
 }
 
-/* Finds the packet among the frames from number @from. Returns the number of frames if none is near enough. */
-static size_t find_frame(const struct trace_marks *frames, const struct trace_mark *packet,
-			 uint64_t offset_ns, size_t from)
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static bool is_packet_of(const struct trace_mark *frame, const struct trace_mark *packet)
+{
+	return !frame->is_found && trace_same_packet(frame, packet);
+}
+
+/* Finds the packet among the frames, as near to its time as possible. Packets of one moment may leave in another order
+ * than that of the log. Returns NULL if none is near enough. */
+static struct trace_mark *find_frame(const struct trace_marks *frames,
+				     const struct trace_mark *packet, uint64_t offset_ns)
 {
 	const uint64_t time_ns = packet->time_ns + offset_ns;
-	size_t at = frame_at(frames, time_ns - WINDOW_NS);
+	const size_t middle = frame_at(frames, time_ns);
+	struct trace_mark *found = NULL;
+	uint64_t nearest = WINDOW_NS;
 
-	for (at = at > from ? at : from; at < frames->count; at++) {
-		if (frames->marks[at].time_ns > time_ns + WINDOW_NS)
+	for (size_t at = middle; at < frames->count && at - middle < FRAMES_MAX && !found; at++) {
+		const uint64_t far = distance(frames->marks[at].time_ns, time_ns);
+
+		if (far >= nearest)
 			break;
-		if (trace_same_packet(&frames->marks[at], packet))
-			return at;
+		if (!is_packet_of(&frames->marks[at], packet))
+			continue;
+		nearest = far;
+		found = &frames->marks[at];
 	}
-	return frames->count;
+	for (size_t at = middle; at-- > 0 && middle - at < FRAMES_MAX;) {
+		if (distance(frames->marks[at].time_ns, time_ns) >= nearest)
+			break;
+		if (is_packet_of(&frames->marks[at], packet))
+			return &frames->marks[at];
+	}
+	return found;
 }
 
 /* --- the first packet that both have --- */
@@ -56,21 +82,18 @@ static unsigned int count_found(const struct trace_log *log, const struct trace_
 				size_t first, uint64_t offset_ns)
 {
 	unsigned int tries = 0, found = 0;
-	size_t from = 0;
 
 	for (size_t i = first; i < log->count && tries < TRIES; i++) {
-		const struct trace_mark *packet = &log->events[i].mark;
-		size_t at;
+		const struct trace_mark *packet = &log->events[i].mark, *frame;
 
 		if (log->events[i].text)
 			continue;
 		tries++;
-		at = find_frame(frames, packet, offset_ns, from);
-		if (at == frames->count)
+		frame = find_frame(frames, packet, offset_ns);
+		if (!frame)
 			continue;
 		found++;
-		from = at + 1;
-		offset_ns = frames->marks[at].time_ns - packet->time_ns;
+		offset_ns = frame->time_ns - packet->time_ns;
 	}
 	return found;
 }
@@ -102,26 +125,48 @@ static unsigned int find_offset(const struct trace_log *log, const struct trace_
 
 /* --- all events --- */
 
+/* What happened before a packet stands before it. */
+static void move_before_packets(struct trace_log *log)
+{
+	uint64_t first_ns = UINT64_MAX;
+
+	for (size_t i = log->count; i-- > 0;) {
+		uint64_t *time_ns = &log->events[i].mark.time_ns;
+
+		if (log->events[i].text && *time_ns > first_ns)
+			*time_ns = first_ns;
+		first_ns = *time_ns < first_ns ? *time_ns : first_ns;
+	}
+}
+
+/* Events are nearly in order; those of one time stay in their order. */
+static void sort_events(struct trace_log *log)
+{
+	for (size_t i = 1; i < log->count; i++) {
+		const struct trace_event event = log->events[i];
+		size_t at = i;
+
+		for (; at > 0 && log->events[at - 1].mark.time_ns > event.mark.time_ns; at--)
+			log->events[at] = log->events[at - 1];
+		log->events[at] = event;
+	}
+}
+
 static void move_events(struct trace_log *log, const struct trace_marks *frames, uint64_t offset_ns)
 {
-	size_t from = 0;
-
 	for (size_t i = 0; i < log->count; i++) {
-		struct trace_mark *mark = &log->events[i].mark;
-		const size_t at = log->events[i].text ? frames->count
-						      : find_frame(frames, mark, offset_ns, from);
+		struct trace_mark *mark = &log->events[i].mark, *frame = NULL;
 
-		if (at < frames->count) {
-			offset_ns = frames->marks[at].time_ns - mark->time_ns;
-			from = at + 1;
+		if (!log->events[i].text)
+			frame = find_frame(frames, mark, offset_ns);
+		if (frame) {
+			frame->is_found = true;
+			offset_ns = frame->time_ns - mark->time_ns;
 		}
 		mark->time_ns += offset_ns;
 	}
-	/* What happened before a packet stands before it. */
-	for (size_t i = log->count; i-- > 1;)
-		if (log->events[i - 1].text &&
-		    log->events[i - 1].mark.time_ns > log->events[i].mark.time_ns)
-			log->events[i - 1].mark.time_ns = log->events[i].mark.time_ns;
+	move_before_packets(log);
+	sort_events(log);
 }
 
 static bool has_packets(const struct trace_log *log)

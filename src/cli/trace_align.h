@@ -14,6 +14,7 @@ struct trace_mark {
 	uint64_t time_ns;
 	uint64_t psn, dest_qpn;
 	char opcode[TRACE_OPCODE_BYTES];
+	bool is_found; /* of a frame: a log has the packet */
 };
 
 struct trace_event {
@@ -42,7 +43,8 @@ bool trace_same_packet(const struct trace_mark *a, const struct trace_mark *b);
 
 /*
  * The times of a capture of a simulated world are those of its log. A capture of a network has the time of day: the
- * log's packets that are in the capture get the capture's times, and all events between them keep their places.
+ * log's packets that are in the capture get the capture's times, and all other events stay before the packets behind
+ * them.
  * The log of an adapter has no packets: its times count from the moment that the log names. Returns NULL, or why the
  * log and the capture have no common clock.
  */
