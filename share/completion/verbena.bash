@@ -27,9 +27,6 @@ _verbena_values()
 	--left | --right)
 		_verbena_choices test --backend
 		;;
-	--wire)
-		echo memory shared udp
-		;;
 	--suite)
 		"${COMP_WORDS[0]}" test --list 2>/dev/null | cut -d. -f1 | sort -u
 		;;
@@ -109,7 +106,7 @@ _verbena()
 		((COMP_CWORD == 2)) && mapfile -t COMPREPLY < <(compgen -W 'install uninstall --help' -- "$word")
 		return
 	fi
-	if [[ $command == trace && ${COMP_WORDS[2]} == @(merge|annotate|to-script) && COMP_CWORD -gt 2 ]]; then
+	if [[ $command == trace && ${COMP_WORDS[2]} == @(merge|annotate|to-script) ]] && ((COMP_CWORD > 2)); then
 		if [[ $word == -* ]]; then
 			mapfile -t COMPREPLY < <(compgen -W "$(_verbena_options "trace ${COMP_WORDS[2]}")" -- "$word")
 			return
@@ -124,7 +121,7 @@ _verbena()
 		((COMP_CWORD == 2)) && mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W 'annotate diff merge show to-script' -- "$word")
 		return
 	fi
-	if [[ $command == trace && ${COMP_WORDS[2]} == @(show|diff) && COMP_CWORD -gt 2 ]]; then
+	if [[ $command == trace && ${COMP_WORDS[2]} == @(show|diff) ]] && ((COMP_CWORD > 2)); then
 		command="trace ${COMP_WORDS[2]}"
 	fi
 	case $previous in

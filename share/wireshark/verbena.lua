@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Verbena in Wireshark (docs/wireshark.md): events of a log as frames between packets, names for the
--- opcodes of InfiniBand that Wireshark does not know, and a mark on retransmissions.
+-- opcodes of InfiniBand that Wireshark does not know, and marks on packets that are sent again.
 --
 -- `verbena trace annotate` writes an event as a frame of the link type USER15:
 --
@@ -83,6 +83,10 @@ local again_field = own(ProtoField.bool("verbena.retransmission", "retransmissio
 	"the request has been sent before"))
 local first_field = own(ProtoField.framenum("verbena.retransmission_of", "first sent in", base.NONE,
 	frametype.RETRANS_PREV))
+local answer_field = own(ProtoField.bool("verbena.repeated_answer", "repeated answer", base.NONE, nil, nil,
+	"the same answer to this request has been sent before"))
+local answered_field = own(ProtoField.framenum("verbena.repeated_answer_of", "first answered in", base.NONE,
+	frametype.DUP_ACK))
 verbena.fields = all
 
 local failure = ProtoExpert.new("verbena.failure", "Verbena: a failure", expert.group.RESPONSE_CODE,
@@ -257,8 +261,14 @@ end
 
 -- Events ------------------------------------------------------------------------------------------------
 
-local streams = {} -- "source > destination QP": the frames in which PSNs were first sent
+-- "destination QP": "source > destination": what was sent to this QP from there. `requests` has the frame in which
+-- a PSN was first sent, `answers` that of an answer, `reads` the last READs by the end of their memory.
+local streams = {}
+-- "source > destination": PSN: the READs with this PSN. The answer to a READ tells the path MTU, and does not name
+-- the READ's destination QP.
+local asked = {}
 local repeats = {} -- frame numbers of retransmissions: the frame in which the request was first sent
+local repeated_answers = {} -- frame numbers of answers: the frame in which the answer was first sent
 
 -- A QP that begins anew has other PSNs: "QPN" of the QP to which they go.
 local function forget_streams(event)
@@ -313,7 +323,7 @@ function verbena.dissector(tvb, pinfo, tree)
 end
 
 function verbena.init()
-	streams, repeats = {}, {}
+	streams, asked, repeats, repeated_answers = {}, {}, {}, {}
 end
 
 local encapsulations = DissectorTable.get("wtap_encap")
@@ -404,16 +414,110 @@ local function show_headers(tvb, tree, at, operation, is_xrc)
 	end
 end
 
-local function note_request(pinfo, psn, dest)
-	local from = tostring(pinfo.src) .. " > " .. tostring(pinfo.dst)
+local function way(source, dest)
+	return tostring(source) .. " > " .. tostring(dest)
+end
+
+local function stream_of(pinfo, dest)
+	local from = way(pinfo.src, pinfo.dst)
 	streams[dest] = streams[dest] or {}
-	streams[dest][from] = streams[dest][from] or {}
-	local first = streams[dest][from][psn]
+	streams[dest][from] = streams[dest][from] or {requests = {}, answers = {}, reads = {}}
+	return streams[dest][from]
+end
+
+local READS_KEPT = 128 -- of the same end: more than a QP may have outstanding
+
+-- Finds the READ that a READ request continues. A requester that has got a part of the answer asks for the rest:
+-- the request has the PSN of the first packet that is missing, and the address of its bytes (InfiniBand specification,
+-- 9.7.5.1.2 is unsourced here; Linux drivers/infiniband/sw/rxe/rxe_req.c, req_retry()).
+local function find_continued(reads, read)
+	for _, before in ipairs(reads) do
+		local packets = (read.psn - before.psn) % 2 ^ 24
+		if before.mtu and packets > 0 and before.bytes - read.bytes == packets * before.mtu then
+			return before
+		end
+	end
+end
+
+-- Returns the frame of the READ that this one continues, if there is one. Otherwise the READ is kept.
+local function note_read(pinfo, tvb, at, psn, stream)
+	if at + header_bytes.reth > tvb:len() then
+		return
+	end
+	local read = {psn = psn, bytes = tvb:range(at + 12, 4):uint(), frame = pinfo.number}
+	local last = tvb:range(at, 8):uint64() + UInt64.new(read.bytes, 0)
+	local key = last:tohex() .. tvb:range(at + 8, 4):bytes():tohex()
+	local from = way(pinfo.src, pinfo.dst)
+	stream.reads[key] = stream.reads[key] or {}
+	local before = find_continued(stream.reads[key], read)
+	read.frame = before and before.frame or read.frame
+	table.insert(stream.reads[key], 1, read)
+	stream.reads[key][READS_KEPT + 1] = nil
+	asked[from] = asked[from] or {}
+	asked[from][psn] = {read, (asked[from][psn] or {})[1]}
+	return before and before.frame
+end
+
+-- The first packet of an answer that has several is as long as the path MTU.
+local function note_mtu(pinfo, tvb, at, psn)
+	local mtu = 256
+	while mtu < 4096 and at + header_bytes.aeth + 2 * mtu <= tvb:len() do
+		mtu = 2 * mtu
+	end
+	for _, read in ipairs((asked[way(pinfo.dst, pinfo.src)] or {})[psn] or {}) do
+		read.mtu = mtu
+	end
+end
+
+local function note_request(pinfo, tvb, at, operation, psn, dest)
+	local stream = stream_of(pinfo, dest)
+	local first = stream.requests[psn]
+	if operation[1] == "RDMA_READ_REQUEST" then
+		first = note_read(pinfo, tvb, at, psn, stream) or first
+	end
 	if first then
 		repeats[pinfo.number] = first
-	else
-		streams[dest][from][psn] = pinfo.number
 	end
+	stream.requests[psn] = first or pinfo.number
+end
+
+-- The packets of READ responses repeat each other if they have the same PSN, acknowledges if they also say the same.
+local function note_answer(pinfo, tvb, at, operation, psn, dest)
+	local stream, key = stream_of(pinfo, dest), psn .. " " .. operation[1]
+	if operation[1]:match("^RDMA_READ_RESPONSE") then
+		key = psn .. " READ"
+	elseif at < tvb:len() then
+		key = key .. bit.band(tvb:range(at, 1):uint(), 0x60)
+	end
+	repeated_answers[pinfo.number] = stream.answers[key]
+	stream.answers[key] = stream.answers[key] or pinfo.number
+	if operation[1] == "RDMA_READ_RESPONSE_FIRST" then
+		note_mtu(pinfo, tvb, at, psn)
+	end
+end
+
+-- Adds a flag, and the frame that this one repeats.
+local function add_mark(top, range, flag, of, first)
+	top:add(flag, range, first ~= nil):set_generated()
+	if first then
+		top:add(of, range, first):set_generated()
+	end
+end
+
+local function show_repeats(pinfo, tvb, top, operation, is_xrc)
+	local at = bth_of().offset + BTH_BYTES
+	local psn, dest = psn_of(), dest_of().value
+	if operation.answer then
+		if not pinfo.visited then
+			note_answer(pinfo, tvb, at, operation, psn.value, dest)
+		end
+		add_mark(top, psn.range, answer_field, answered_field, repeated_answers[pinfo.number])
+		return
+	end
+	if not pinfo.visited then
+		note_request(pinfo, tvb, at + (is_xrc and header_bytes.xrceth or 0), operation, psn.value, dest)
+	end
+	add_mark(top, psn.range, again_field, first_field, repeats[pinfo.number])
 end
 
 local function has_aeth(operation)
@@ -452,15 +556,8 @@ function packets.dissector(tvb, pinfo, tree)
 	local name = transport == "CNP" and "CNP" or transport .. " " .. operation[1]
 	local top = tree:add(packets, opcode.range, "Verbena: " .. name)
 	top:add(known.packet.opcode.field, opcode.range, name)
-	if (transport == "RC" or transport == "XRC") and not operation.answer then
-		if not pinfo.visited then
-			note_request(pinfo, psn_of().value, dest_of().value)
-		end
-		local first = repeats[pinfo.number]
-		top:add(again_field, psn_of().range, first ~= nil):set_generated()
-		if first then
-			top:add(first_field, psn_of().range, first):set_generated()
-		end
+	if transport == "RC" or transport == "XRC" then
+		show_repeats(pinfo, tvb, top, operation, transport == "XRC")
 	end
 	if is_unknown then
 		show_headers(tvb, top, bth_of().offset + BTH_BYTES, operation, transport == "XRC")

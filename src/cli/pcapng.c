@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/pcapng.h"
 
-#include <string.h>
+#include "src/cli/pcapng_format.h"
 
-enum {
-	SECTION_HEADER = 0x0a0d0d0a,
-	INTERFACE_DESCRIPTION = 1,
-	ENHANCED_PACKET = 6,
-	BYTE_ORDER = 0x1a2b3c4d,
-	VERSION_MAJOR = 1,
-	OPTION_USER_APPLICATION = 4,
-	OPTION_NAME = 2,
-	OPTION_DESCRIPTION = 3,
-	OPTION_RESOLUTION = 9,
-	NANOSECONDS = 9,  /* 10^-9 s */
-	BLOCK_BYTES = 12, /* type, and twice the length */
-};
+#include <string.h>
 
 static uint32_t padded(size_t bytes)
 {
@@ -65,44 +53,44 @@ static void put_end_of_options(FILE *out)
 
 void pcapng_begin(FILE *out, const char *program)
 {
-	const uint32_t bytes = BLOCK_BYTES + 16 + option_bytes(strlen(program)) + 4;
+	const uint32_t bytes = PCAPNG_BLOCK_BYTES + 16 + option_bytes(strlen(program)) + 4;
 
-	put_32(out, SECTION_HEADER);
+	put_32(out, PCAPNG_SECTION_HEADER);
 	put_32(out, bytes);
-	put_32(out, BYTE_ORDER);
-	put_16(out, VERSION_MAJOR);
+	put_32(out, PCAPNG_BYTE_ORDER);
+	put_16(out, PCAPNG_VERSION_MAJOR);
 	put_16(out, 0);
 	/* The section's length is not known. */
 	put_32(out, UINT32_MAX);
 	put_32(out, UINT32_MAX);
-	put_option(out, OPTION_USER_APPLICATION, program, strlen(program));
+	put_option(out, PCAPNG_OPTION_USER_APPLICATION, program, strlen(program));
 	put_end_of_options(out);
 	put_32(out, bytes);
 }
 
 void pcapng_add_interface(FILE *out, unsigned int link_type, const char *name, const char *about)
 {
-	static const uint8_t resolution = NANOSECONDS;
-	const uint32_t bytes = BLOCK_BYTES + 8 + option_bytes(strlen(name)) +
+	static const uint8_t resolution = PCAPNG_NANOSECONDS;
+	const uint32_t bytes = PCAPNG_BLOCK_BYTES + 8 + option_bytes(strlen(name)) +
 			       option_bytes(strlen(about)) + option_bytes(1) + 4;
 
-	put_32(out, INTERFACE_DESCRIPTION);
+	put_32(out, PCAPNG_INTERFACE_DESCRIPTION);
 	put_32(out, bytes);
 	put_16(out, link_type);
 	put_16(out, 0);
 	put_32(out, 0); /* frames are never cut */
-	put_option(out, OPTION_NAME, name, strlen(name));
-	put_option(out, OPTION_DESCRIPTION, about, strlen(about));
-	put_option(out, OPTION_RESOLUTION, &resolution, 1);
+	put_option(out, PCAPNG_OPTION_NAME, name, strlen(name));
+	put_option(out, PCAPNG_OPTION_DESCRIPTION, about, strlen(about));
+	put_option(out, PCAPNG_OPTION_RESOLUTION, &resolution, 1);
 	put_end_of_options(out);
 	put_32(out, bytes);
 }
 
 void pcapng_add_frame(FILE *out, const struct pcapng_frame *frame)
 {
-	const uint32_t bytes = BLOCK_BYTES + 20 + padded(frame->length);
+	const uint32_t bytes = PCAPNG_BLOCK_BYTES + 20 + padded(frame->length);
 
-	put_32(out, ENHANCED_PACKET);
+	put_32(out, PCAPNG_ENHANCED_PACKET);
 	put_32(out, bytes);
 	put_32(out, frame->interface);
 	put_32(out, (uint32_t)(frame->time_ns >> 32));

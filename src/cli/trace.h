@@ -17,7 +17,7 @@
 typedef bool trace_take_fn(void *arg, const json_t *event, const char *line);
 
 /*
- * Reads a log or a capture file (pcap), calls take() for each event, and closes the file. @name is
+ * Reads a log, a capture file (pcap) or an annotated capture, calls take() for each event, and closes the file. @name is
  * for messages; NULL: none are printed. Returns 0, or 1 after a message: the file is neither, its schema is newer, or lines were wrong.
  */
 int trace_read(FILE *file, const char *name, trace_take_fn *take, void *arg);
@@ -41,6 +41,9 @@ typedef bool trace_take_frame_fn(void *arg, const json_t *event, const char *lin
 
 /* The same as trace_read(), with the frames of a capture. */
 int trace_read_frames(FILE *file, const char *name, trace_take_frame_fn *take, void *arg);
+
+/* Returns true if verbena trace annotate wrote the file, from which one can read twice. */
+bool trace_is_annotated(FILE *file);
 
 /* Returns how many frames a capture has. */
 uint64_t trace_count_frames(const char *path);

@@ -9,6 +9,8 @@
  */
 #include "src/cli/pcapng.h"
 #include "src/cli/trace.h"
+#include "src/cli/trace_align.h"
+#include "src/cli/trace_link.h"
 #include "src/picture/event.h"
 
 #include <errno.h>
@@ -18,34 +20,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <verbena/packet.h>
 
 #define NS_PER_S	 UINT64_C(1000000000)
 #define ERF_HEADER_BYTES 16
-#define OPCODE_BYTES	 48
 
 enum { PACKETS, CALLS }; /* the interfaces of the new capture */
-
-/* The values by which a packet of a log is found among the frames of the capture. */
-struct mark {
-	uint64_t time_ns;
-	uint64_t psn, dest_qpn;
-	char opcode[OPCODE_BYTES];
-};
-
-struct event {
-	struct mark mark; /* only the time, unless the event is a packet */
-	char *text; /* of the frame; NULL: the event is a packet, whose frame is in the capture */
-};
-
-struct log {
-	struct event *events;
-	size_t count, room;
-	size_t next;	  /* the first event that is not written */
-	uint64_t last_ns; /* the time for events that have none: that of the event before */
-	bool no_memory;
-};
 
 struct arguments {
 	const char *output;
@@ -53,8 +35,10 @@ struct arguments {
 
 struct work {
 	const char *capture; /* its name */
-	struct log *logs;
+	struct trace_log *logs;
 	size_t log_count;
+	int link_type;
+	struct trace_marks frames;
 	uint64_t absent; /* counts the packets of logs that are not in the capture */
 	FILE *out;
 };
@@ -79,18 +63,18 @@ __attribute__((format(printf, 2, 3))) static int fail(const char *path, const ch
 
 /* --- logs --- */
 
-static struct event *new_event(struct log *log)
+static struct trace_event *new_event(struct trace_log *log)
 {
 	if (log->count == log->room) {
 		const size_t room = log->room ? 2 * log->room : 256;
-		struct event *events = realloc(log->events, room * sizeof(*events));
+		struct trace_event *events = realloc(log->events, room * sizeof(*events));
 
 		if (!events)
 			return NULL;
 		log->events = events;
 		log->room = room;
 	}
-	log->events[log->count] = (struct event){.text = NULL};
+	log->events[log->count] = (struct trace_event){.text = NULL};
 	return &log->events[log->count++];
 }
 
@@ -110,15 +94,29 @@ static char *frame_text(const json_t *event, const char *line)
 	return whole;
 }
 
+/* Returns the nanoseconds since 1970 of a date such as 2026-11-22T09:00:00.123456789Z; 0 if it is none. */
+static uint64_t date_ns(const char *text)
+{
+	struct tm utc = {0};
+	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &utc);
+	unsigned int fraction_ns = 0;
+
+	if (!rest || sscanf(rest, ".%9uZ", &fraction_ns) != 1)
+		return 0;
+	return (uint64_t)timegm(&utc) * NS_PER_S + fraction_ns;
+}
+
 static bool take_event(void *arg, const json_t *object, const char *line)
 {
-	struct log *log = arg;
+	struct trace_log *log = arg;
 	const char *kind = event_string(object, "kind");
 	const json_t *packet = json_object_get(object, "packet");
-	struct event *event;
+	struct trace_event *event;
 
-	if (strcmp(kind, "log") == 0)
+	if (strcmp(kind, "log") == 0) {
+		log->started_ns = date_ns(event_string(object, "started"));
 		return true;
+	}
 	event = new_event(log);
 	log->no_memory = !event;
 	if (!event)
@@ -128,7 +126,8 @@ static bool take_event(void *arg, const json_t *object, const char *line)
 	if (strcmp(kind, "packet") == 0) {
 		event_number(json_object_get(packet, "psn"), &event->mark.psn);
 		event_number(json_object_get(packet, "dest_qp"), &event->mark.dest_qpn);
-		snprintf(event->mark.opcode, OPCODE_BYTES, "%s", event_string(packet, "opcode"));
+		snprintf(event->mark.opcode, TRACE_OPCODE_BYTES, "%s",
+			 event_string(packet, "opcode"));
 		return true;
 	}
 	event->text = frame_text(object, line);
@@ -138,7 +137,7 @@ static bool take_event(void *arg, const json_t *object, const char *line)
 
 /* --- merging --- */
 
-static void write_event(struct work *work, struct event *event)
+static void write_event(struct work *work, struct trace_event *event)
 {
 	const struct pcapng_frame frame = {CALLS, event->mark.time_ns, event->text,
 					   strlen(event->text), strlen(event->text)};
@@ -150,10 +149,10 @@ static void write_event(struct work *work, struct event *event)
 
 /* Returns the log's next event, or NULL. Skips packets from before @time_ns, which the capture does not
  * have. */
-static struct event *head_of(struct work *work, struct log *log, uint64_t time_ns)
+static struct trace_event *head_of(struct work *work, struct trace_log *log, uint64_t time_ns)
 {
 	while (log->next < log->count) {
-		struct event *event = &log->events[log->next];
+		struct trace_event *event = &log->events[log->next];
 
 		if (event->text || event->mark.time_ns >= time_ns)
 			return event;
@@ -168,11 +167,11 @@ static struct event *head_of(struct work *work, struct log *log, uint64_t time_n
 static void write_events(struct work *work, uint64_t time_ns)
 {
 	for (;;) {
-		struct log *first = NULL;
+		struct trace_log *first = NULL;
 		uint64_t first_ns = 0;
 
 		for (size_t i = 0; i < work->log_count; i++) {
-			const struct event *event = head_of(work, &work->logs[i], time_ns);
+			const struct trace_event *event = head_of(work, &work->logs[i], time_ns);
 
 			if (!event || !event->text || event->mark.time_ns > time_ns ||
 			    (first && event->mark.time_ns >= first_ns))
@@ -186,20 +185,15 @@ static void write_events(struct work *work, uint64_t time_ns)
 	}
 }
 
-static bool is_same(const struct mark *a, const struct mark *b)
-{
-	return a->time_ns == b->time_ns && a->psn == b->psn && a->dest_qpn == b->dest_qpn &&
-	       strcmp(a->opcode, b->opcode) == 0;
-}
-
 /* Skips the log's event of the packet that the frame shows. */
-static void pass_packet(struct work *work, const struct mark *mark)
+static void pass_packet(struct work *work, const struct trace_mark *mark)
 {
 	for (size_t i = 0; i < work->log_count; i++) {
-		struct log *log = &work->logs[i];
-		const struct event *event = head_of(work, log, mark->time_ns);
+		struct trace_log *log = &work->logs[i];
+		const struct trace_event *event = head_of(work, log, mark->time_ns);
 
-		if (!event || event->text || !is_same(&event->mark, mark))
+		if (!event || event->text || event->mark.time_ns != mark->time_ns ||
+		    !trace_same_packet(&event->mark, mark))
 			continue;
 		log->next++;
 		return;
@@ -208,16 +202,20 @@ static void pass_packet(struct work *work, const struct mark *mark)
 
 /* --- the capture --- */
 
-static struct mark mark_of(const struct pcap_pkthdr *header, const u_char *frame, bool infiniband)
+static struct trace_mark mark_of(const struct pcap_pkthdr *header, const u_char *frame,
+				 struct trace_link *link)
 {
+	const bool infiniband = link->type == DLT_ERF;
 	const size_t skip = infiniband ? ERF_HEADER_BYTES : 0;
-	struct mark mark = {.time_ns = (uint64_t)header->ts.tv_sec * NS_PER_S +
-				       (uint64_t)header->ts.tv_usec};
+	struct trace_mark mark = {.time_ns = (uint64_t)header->ts.tv_sec * NS_PER_S +
+					     (uint64_t)header->ts.tv_usec};
 	struct vb_packet packet = {0};
+	size_t length = header->caplen;
 
-	if (header->caplen < skip)
+	frame = trace_link_frame(link, frame, &length);
+	if (!frame || length < skip)
 		return mark;
-	vb_packet_decode(frame + skip, header->caplen - skip, infiniband, &packet);
+	vb_packet_decode(frame + skip, length - skip, infiniband, &packet);
 	mark.psn = packet.psn;
 	mark.dest_qpn = packet.dest_qpn;
 	/* A log names an opcode without a name by its number. */
@@ -228,31 +226,88 @@ static struct mark mark_of(const struct pcap_pkthdr *header, const u_char *frame
 	return mark;
 }
 
-static int copy_frames(struct work *work, pcap_t *pcap, bool infiniband)
-{
-	struct pcap_pkthdr *header;
-	const u_char *bytes;
-	int status;
+/* Takes a frame of the capture and its mark. Returns false to stop. */
+typedef bool take_frame_fn(struct work *work, const struct trace_mark *mark,
+			   const struct pcapng_frame *frame);
 
-	while ((status = pcap_next_ex(pcap, &header, &bytes)) == 1) {
-		const struct mark mark = mark_of(header, bytes, infiniband);
+static int read_capture(struct work *work, take_frame_fn *take)
+{
+	char error[PCAP_ERRBUF_SIZE];
+	pcap_t *pcap = pcap_open_offline_with_tstamp_precision(work->capture,
+							       PCAP_TSTAMP_PRECISION_NANO, error);
+	struct pcap_pkthdr *header;
+	struct trace_link link;
+	const u_char *bytes;
+	int status = CLI_EXIT_OK, got = 1;
+
+	if (!pcap)
+		return fail(work->capture, "%s", error);
+	link = (struct trace_link){.type = pcap_datalink(pcap)};
+	work->link_type = link.type;
+	if (!trace_link_is_known(link.type))
+		status = fail(work->capture, "the capture has link type %s; " TRACE_LINKS,
+			      pcap_datalink_val_to_name(link.type) ?: "unknown");
+	while (!status && (got = pcap_next_ex(pcap, &header, &bytes)) == 1) {
+		const struct trace_mark mark = mark_of(header, bytes, &link);
 		const struct pcapng_frame frame = {PACKETS, mark.time_ns, bytes, header->caplen,
 						   header->len};
 
-		write_events(work, mark.time_ns);
-		pcapng_add_frame(work->out, &frame);
-		pass_packet(work, &mark);
+		if (!take(work, &mark, &frame))
+			status = fail(work->capture, "out of memory");
 	}
-	if (status == PCAP_ERROR)
-		return fail(work->capture, "%s", pcap_geterr(pcap));
-	return CLI_EXIT_OK;
+	if (got == PCAP_ERROR)
+		status = fail(work->capture, "%s", pcap_geterr(pcap));
+	trace_link_end(&link);
+	pcap_close(pcap);
+	return status;
+}
+
+static bool keep_mark(struct work *work, const struct trace_mark *mark,
+		      const struct pcapng_frame *frame)
+{
+	struct trace_marks *frames = &work->frames;
+
+	if (frames->count == frames->room) {
+		const size_t room = frames->room ? 2 * frames->room : 1024;
+		struct trace_mark *marks = realloc(frames->marks, room * sizeof(*marks));
+
+		if (!marks)
+			return false;
+		frames->marks = marks;
+		frames->room = room;
+	}
+	frames->marks[frames->count++] = *mark;
+	return true;
+}
+
+static bool copy_frame(struct work *work, const struct trace_mark *mark,
+		       const struct pcapng_frame *frame)
+{
+	write_events(work, mark->time_ns);
+	pcapng_add_frame(work->out, frame);
+	pass_packet(work, mark);
+	return true;
+}
+
+/* Gives all logs the clock of the capture. Returns enum cli_exit. */
+static int align_logs(struct work *work)
+{
+	int status = read_capture(work, keep_mark);
+
+	for (size_t i = 0; i < work->log_count && !status; i++) {
+		const char *wrong = trace_align(&work->logs[i], &work->frames);
+
+		if (wrong)
+			status = fail(work->logs[i].name, "%s", wrong);
+	}
+	return status;
 }
 
 /* Writes what comes after the last frame. */
 static void write_rest(struct work *work)
 {
 	for (size_t i = 0; i < work->log_count; i++) {
-		struct log *log = &work->logs[i];
+		struct trace_log *log = &work->logs[i];
 
 		for (; log->next < log->count; log->next++) {
 			if (log->events[log->next].text)
@@ -274,23 +329,18 @@ static void say_absent(const struct work *work)
 			work->absent == 1 ? "is" : "are");
 }
 
-static int merge(struct work *work, pcap_t *pcap)
+static int merge(struct work *work)
 {
-	const int type = pcap_datalink(pcap);
 	int status;
 
-	if (type != DLT_EN10MB && type != DLT_ERF)
-		return fail(work->capture,
-			    "the capture has link type %s; captures of Ethernet or of ERF can be "
-			    "annotated",
-			    pcap_datalink_val_to_name(type) ?: "unknown");
 	pcapng_begin(work->out, "Verbena " VERBENA_VERSION);
-	pcapng_add_interface(work->out, type == DLT_ERF ? PCAPNG_ERF : PCAPNG_ETHERNET, "packets",
+	/* The numbers of these DLT_ are those of link types in files. */
+	pcapng_add_interface(work->out, (unsigned int)work->link_type, "packets",
 			     "packets of the capture");
 	pcapng_add_interface(work->out, PCAPNG_USER15, "calls",
 			     "events of the log, which the plugin of verbena wireshark install "
 			     "decodes");
-	status = copy_frames(work, pcap, type == DLT_ERF);
+	status = read_capture(work, copy_frame);
 	write_rest(work);
 	say_absent(work);
 	return status;
@@ -309,22 +359,16 @@ static int end_output(const char *name, FILE *out, int status)
 
 static int write_output(struct work *work, const char *output)
 {
-	char error[PCAP_ERRBUF_SIZE];
-	pcap_t *pcap = pcap_open_offline_with_tstamp_precision(work->capture,
-							       PCAP_TSTAMP_PRECISION_NANO, error);
-	int status;
+	const int status = align_logs(work);
 
-	if (!pcap)
-		return fail(work->capture, "%s", error);
+	if (status)
+		return status;
 	signal(SIGPIPE, SIG_IGN);
 	work->out =
 		strcmp(output, "-") == 0 ? fdopen(dup(STDOUT_FILENO), "w") : fopen(output, "we");
-	if (work->out)
-		status = end_output(output, work->out, merge(work, pcap));
-	else
-		status = fail(output, "%s", strerror(errno));
-	pcap_close(pcap);
-	return status;
+	if (!work->out)
+		return fail(output, "%s", strerror(errno));
+	return end_output(output, work->out, merge(work));
 }
 
 /* Reads a log, or remembers the capture. */
@@ -332,7 +376,7 @@ static int take_file(struct work *work, const char *name)
 {
 	FILE *file = fopen(name, "re");
 	const int first = file ? getc(file) : EOF;
-	struct log *log = &work->logs[work->log_count];
+	struct trace_log *log = &work->logs[work->log_count];
 
 	if (!file)
 		return fail(name, "%s", strerror(errno));
@@ -345,6 +389,7 @@ static int take_file(struct work *work, const char *name)
 		return CLI_EXIT_OK;
 	}
 	work->log_count++;
+	log->name = name;
 	if (trace_read(file, name, take_event, log))
 		return CLI_EXIT_FAILED;
 	return log->no_memory ? fail(name, "out of memory") : CLI_EXIT_OK;
@@ -358,6 +403,7 @@ static void free_logs(struct work *work)
 		free(work->logs[i].events);
 	}
 	free(work->logs);
+	free(work->frames.marks);
 }
 
 static int run(int argc, char **argv)
@@ -394,7 +440,10 @@ const struct cli_command cli_trace_annotate = {
 		 "the\n"
 		 "events of the logs of the same run: calls, completions, states, timers, drops. "
 		 "The plugin\n"
-		 "and the profile of `verbena wireshark install` show them.\n",
+		 "and the profile of `verbena wireshark install` show them. The capture may be one "
+		 "of tcpdump:\n"
+		 "then the packets of a log, or the date of an adapter's log, give its events the "
+		 "time of day.\n",
 	.exits = "   0  success\n"
 		 "   1  a file cannot be read or written, or a log has a wrong line\n"
 		 "   2  wrong usage\n",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `verbena trace diff`: the first event that differs between two logs or two captures. */
+/* `verbena trace diff`: the first event that differs between two logs, two captures or two annotated captures. */
 #include "src/base/count.h"
 #include "src/cli/trace.h"
 #include "src/picture/event.h"
@@ -30,7 +30,7 @@ struct arguments {
 struct side {
 	const char *name;
 	FILE *file;
-	bool is_capture;
+	enum { LOG, CAPTURE, ANNOTATED } kind;
 	struct trace_choice choice;
 	struct normal normal;
 	/* first reading */
@@ -143,7 +143,9 @@ static bool open_side(struct side *side, const char *name)
 		return false;
 	}
 	first = getc(side->file);
-	side->is_capture = first != '{' && first != EOF;
+	side->kind = first == '{' || first == EOF     ? LOG
+		     : trace_is_annotated(side->file) ? ANNOTATED
+						      : CAPTURE;
 	return true;
 }
 
@@ -327,15 +329,15 @@ static void show(struct side sides[2], size_t first, const struct arguments *arg
 
 /* --- the command --- */
 
-/* A capture has only packets, and says less of them than a log. */
+/* A capture has only packets, and says less of them than a log; in an annotated capture, they are the capture's. */
 static int compare_packets_only(struct arguments *arguments)
 {
 	static const char *const absent[] = {"device", "port", "qp", "source_qp", "injected"};
 
 	if (arguments->choice.kinds && strcmp(arguments->choice.kinds, "packet") != 0)
 		return cli_bad_usage(&cli_trace_diff,
-				     "a log and a capture have only packets in common: --kind %s "
-				     "compares nothing",
+				     "files of two kinds (log, capture, annotated capture) have "
+				     "only packets in common: --kind %s compares nothing",
 				     arguments->choice.kinds);
 	arguments->choice.kinds = "packet";
 	for (size_t i = 0; i < COUNT(absent); i++)
@@ -381,7 +383,7 @@ static int compare_files(struct arguments *arguments, char *const *names)
 
 	if (open_side(&sides[0], names[0]) && open_side(&sides[1], names[1])) {
 		status = CLI_EXIT_OK;
-		if (sides[0].is_capture != sides[1].is_capture)
+		if (sides[0].kind != sides[1].kind)
 			status = compare_packets_only(arguments);
 		if (!status)
 			status = compare(sides, arguments);
@@ -418,8 +420,8 @@ const struct cli_command cli_trace_diff = {
 		 "event that\n"
 		 "differs, with the events around it in each file. Of captures, the bytes of the "
 		 "frames are\n"
-		 "compared, too; of a log and a capture, the packets. The first line of a log is "
-		 "not compared.\n",
+		 "compared, too; of a log, a capture and a capture of verbena trace annotate, the\n"
+		 "packets. The first line of a log is not compared.\n",
 	.exits = "   0  the files have the same events\n"
 		 "   1  an event differs\n"
 		 "   2  a file cannot be read, or has a wrong line; wrong usage\n",

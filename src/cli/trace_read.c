@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads logs (docs/event-log.md) and capture files, whose packets become the same events. */
+#include "src/cli/pcapng_read.h"
 #include "src/cli/trace.h"
+#include "src/cli/trace_link.h"
 
 #include "src/log/record.h"
 #include "src/picture/event.h"
@@ -144,7 +146,7 @@ static void read_log(FILE *file, struct reading *reading)
 
 struct capture {
 	pcap_t *pcap;
-	bool infiniband;
+	struct trace_link link;
 	uint64_t start_ns; /* what "t" counts from */
 };
 
@@ -201,26 +203,37 @@ static uint64_t frame_time_ns(const struct pcap_pkthdr *header)
 }
 
 /* Gets a frame. Skips packets of other protocols, which captures of a network have, too. */
-static bool take_frame(struct reading *reading, struct capture *capture,
-		       const struct pcap_pkthdr *header, const u_char *frame)
+static bool take_frame(struct reading *reading, struct capture *capture, uint64_t time_ns,
+		       const uint8_t *frame, size_t length)
 {
-	struct trace_frame taken = {frame, header->caplen, capture->infiniband, capture->start_ns};
+	const bool infiniband = capture->link.type == DLT_ERF;
+	struct trace_frame taken = {NULL, length, infiniband, capture->start_ns};
 	struct vb_packet packet;
 	bool is_lost = false;
 	int err;
 
-	if (capture->infiniband) {
+	frame = taken.bytes = trace_link_frame(&capture->link, frame, &taken.length_bytes);
+	if (!frame)
+		return true;
+	if (infiniband) {
 		if (taken.length_bytes < ERF_HEADER_BYTES || frame[ERF_TYPE] != ERF_TYPE_INFINIBAND)
 			return true;
 		is_lost = frame[ERF_FLAGS] & ERF_RECEIVE_ERROR;
 		taken.bytes += ERF_HEADER_BYTES;
 		taken.length_bytes -= ERF_HEADER_BYTES;
 	}
-	err = vb_packet_decode(taken.bytes, taken.length_bytes, capture->infiniband, &packet);
+	err = vb_packet_decode(taken.bytes, taken.length_bytes, infiniband, &packet);
 	packet.lost |= is_lost;
 	if (err && is_other(vb_last_reason()))
 		return true;
-	return take_packet(reading, &packet, &taken, frame_time_ns(header), err);
+	return take_packet(reading, &packet, &taken, time_ns, err);
+}
+
+/* The clock of a simulated world begins at 0, that of a machine in 1970. */
+static void count_frame(struct reading *reading, struct capture *capture, uint64_t time_ns)
+{
+	if (++reading->line == 1 && time_ns >= LINE_NUMBER_LIMIT)
+		capture->start_ns = time_ns;
 }
 
 static void read_frames(struct reading *reading, struct capture *capture)
@@ -231,16 +244,17 @@ static void read_frames(struct reading *reading, struct capture *capture)
 	int status = 1;
 
 	while (goes_on && (status = pcap_next_ex(capture->pcap, &header, &frame)) == 1) {
-		/* The clock of a simulated world begins at 0, that of a machine in 1970. */
-		if (++reading->line == 1 && frame_time_ns(header) >= LINE_NUMBER_LIMIT)
-			capture->start_ns = frame_time_ns(header);
+		const uint64_t time_ns = frame_time_ns(header);
+
+		count_frame(reading, capture, time_ns);
 		if (reading->line > reading->skip)
-			goes_on = take_frame(reading, capture, header, frame);
+			goes_on = take_frame(reading, capture, time_ns, frame, header->caplen);
 	}
 	if (status == PCAP_ERROR)
 		complain(reading, "%s%s", pcap_geterr(capture->pcap),
 			 strstr(pcap_geterr(capture->pcap), "type of the first interface")
-				 ? "; if verbena trace annotate wrote the file, read its log"
+				 ? "; name the file itself, not a pipe, if verbena trace annotate "
+				   "wrote it"
 				 : "");
 }
 
@@ -258,14 +272,70 @@ static void read_capture(FILE *file, struct reading *reading)
 		fclose(file);
 		return;
 	}
-	capture.infiniband = type == DLT_ERF;
-	if (type == DLT_EN10MB || type == DLT_ERF)
+	capture.link.type = type;
+	if (trace_link_is_known(type))
 		read_frames(reading, &capture);
 	else
-		complain(reading,
-			 "the capture has link type %s; captures of Ethernet or of ERF can be read",
+		complain(reading, "the capture has link type %s; " TRACE_LINKS,
 			 pcap_datalink_val_to_name(type) ?: "unknown");
+	trace_link_end(&capture.link);
 	pcap_close(capture.pcap);
+}
+
+/* --- captures with the events of logs, as verbena trace annotate writes them --- */
+
+/* Takes the event of a frame of USER15. Other programs may use this link type, too: their frames are left out. */
+static bool take_event_frame(struct reading *reading, const struct pcapng_frame *frame)
+{
+	json_t *whole = json_loadb(frame->bytes, frame->length, 0, NULL);
+	const json_t *event = json_object_get(whole, "event");
+	const char *wrong = event ? mistake(event) : NULL;
+	char *line = event && !wrong ? json_dumps(event, JSON_COMPACT) : NULL;
+	bool goes_on = true;
+
+	if (wrong)
+		complain(reading, "%s", wrong);
+	else if (line && json_object_get(whole, "verbena"))
+		goes_on = reading->take(reading->arg, event, line, NULL);
+	free(line);
+	json_decref(whole);
+	return goes_on;
+}
+
+static bool take_annotated(struct reading *reading, struct capture *capture,
+			   const struct pcapng_frame *frame, unsigned int link_type)
+{
+	count_frame(reading, capture, frame->time_ns);
+	if (reading->line <= reading->skip)
+		return true;
+	if (link_type == PCAPNG_USER15)
+		return take_event_frame(reading, frame);
+	/* The numbers of the link types that are known are those of libpcap. */
+	capture->link.type = (int)link_type;
+	return take_frame(reading, capture, frame->time_ns, frame->bytes, frame->length);
+}
+
+static void read_annotated(FILE *file, struct reading *reading)
+{
+	struct pcapng_reader reader = {.file = file};
+	struct capture capture = {.pcap = NULL};
+	enum pcapng_read got = PCAPNG_END;
+	struct pcapng_frame frame;
+	bool goes_on = true;
+
+	while (goes_on && (got = pcapng_read(&reader, &frame)) == PCAPNG_FRAME)
+		goes_on = take_annotated(reading, &capture, &frame,
+					 reader.link_types[frame.interface]);
+	if (goes_on && got == PCAPNG_DAMAGED)
+		complain(reading,
+			 "the file is damaged behind this frame; annotate the capture again");
+	trace_link_end(&capture.link);
+	pcapng_read_end(&reader);
+}
+
+bool trace_is_annotated(FILE *file)
+{
+	return pcapng_has_events(file);
 }
 
 /* --- both --- */
@@ -298,6 +368,9 @@ static int read_file(FILE *file, struct reading *reading)
 	ungetc(first, file);
 	if (first == '{') {
 		read_log(file, reading);
+		fclose(file);
+	} else if (first == 0x0a && trace_is_annotated(file)) {
+		read_annotated(file, reading);
 		fclose(file);
 	} else if (first == 0xa1 || first == 0xd4 || first == 0x4d || first == 0x0a) {
 		read_capture(file, reading);

@@ -130,10 +130,11 @@ static void rnr_retry_7_retries_for_ever(struct vt *t)
 
 static void late_receive_saves_the_send(struct vt *t)
 {
-	struct ts_pair *pair = rnr_pair(t, 6, 20);
+	/* 7 times 81.92 ms: a busy machine may pause longer than asked. */
+	struct ts_pair *pair = rnr_pair(t, 6, 26);
 
 	ts_send(&pair->a, .wr_id = 1, .length = 100);
-	ts_pause(t, 15000000);
+	ts_pause(t, 120000000);
 	ts_recv(&pair->b, .wr_id = 5, .length = 100);
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
 	ts_received(t, pair->b.recv_cq, 5, 100);

@@ -21,20 +21,28 @@ enum {
 	WORD = 3 * 65536,
 	BYTES = 4 * 65536
 };
-enum { ROUNDS = 20, KILLS = 5, SLEEP_S = 3, IDLE_S = 2, CQ_DEPTH = 64 };
+enum { ROUNDS = 20, KILLS = 5, IDLE_S = 2, CQ_DEPTH = 64 };
 
-/* RETRY_EXC_ERR after 3 times 268 ms. */
-static const struct link_times times = {.timeout = 16, .retry = 2};
+/* RETRY_EXC_ERR after 8 times 1.07 s: a peer that lives has this long to run on a busy machine. */
+static const struct link_times patient = {.timeout = 18, .retry = 7};
+/* RETRY_EXC_ERR after 3 times 268 ms, of a peer that goes. */
+static const struct link_times hasty = {.timeout = 16, .retry = 2};
 
 struct end {
 	struct adapter adapter;
 	struct link link;
 };
 
-static void open_end(struct end *end, const struct settings *settings, const struct peer *peer)
+static void open_with(struct end *end, const struct settings *settings, const struct peer *peer,
+		      struct link_times times)
 {
 	adapter_open(&end->adapter, settings->adapter, BYTES, CQ_DEPTH, settings->events);
 	link_join(&end->link, &end->adapter, LINK_RC, IBV_MTU_1024, times, peer);
+}
+
+static void open_end(struct end *end, const struct settings *settings, const struct peer *peer)
+{
+	open_with(end, settings, peer, patient);
 }
 
 static void close_end(struct end *end, const struct peer *peer)
@@ -115,17 +123,16 @@ static void sleep_ms(unsigned int ms)
 		;
 }
 
-/* --- sleeper: one-sided work at a process that is in no verb --- */
+/* --- sleeper: one-sided work at a process that is in no verb until all work has completed --- */
 
 static void sleeper_first(const struct settings *settings, struct peer *peer)
 {
 	struct end end;
-	uint64_t value, began_ns;
+	uint64_t value;
 
 	open_end(&end, settings, peer);
 	talk(&end.link, settings, peer, 0, 0);
 	peer_meet(peer);
-	began_ns = now_ns();
 	for (unsigned int round = 1; round <= ROUNDS; round++) {
 		pattern_fill(end.adapter.memory + SOURCE, SIZE, round);
 		do_work(&end.link, IBV_WR_RDMA_WRITE, SOURCE, SIZE, WRITTEN);
@@ -135,9 +142,7 @@ static void sleeper_first(const struct settings *settings, struct peer *peer)
 		memcpy(&value, end.adapter.memory + WORD, sizeof(value));
 		same("the value that FETCH_ADD has found", 3 * (round - 1), value);
 	}
-	if (now_ns() - began_ns > SLEEP_S * 1000000000ULL * 2 / 3)
-		fail("%d operations took %.1f s, so they waited for the sleeping process",
-		     3 * ROUNDS, (double)(now_ns() - began_ns) / 1e9);
+	peer_meet(peer);
 	close_end(&end, peer);
 }
 
@@ -149,7 +154,8 @@ static void sleeper_second(const struct settings *settings, struct peer *peer)
 	open_end(&end, settings, peer);
 	talk(&end.link, settings, peer, 1, 0);
 	peer_meet(peer);
-	sleep_ms(SLEEP_S * 1000);
+	/* The process sleeps in read(2) until the other one has finished. */
+	peer_meet(peer);
 	expect(&end.link, "RDMA WRITE", WRITTEN, ROUNDS);
 	memcpy(&value, end.adapter.memory + WORD, sizeof(value));
 	same("the value that FETCH_ADD has left", 3 * ROUNDS, value);
@@ -264,7 +270,7 @@ static void fork_first(const struct settings *settings, struct peer *peer)
 	open_end(&end, settings, peer);
 	talk(&end.link, settings, peer, 0, 0);
 	child = fork_child(settings);
-	link_join(&to_child, &end.adapter, LINK_RC, IBV_MTU_1024, times, &child);
+	link_join(&to_child, &end.adapter, LINK_RC, IBV_MTU_1024, patient, &child);
 	for (unsigned int round = 0; round < ROUNDS; round++) {
 		talk(&end.link, settings, peer, 0, 1 + round);
 		talk(&to_child, settings, &child, 0, 1000 + round);
@@ -293,9 +299,9 @@ static void exec_first(const struct settings *settings, struct peer *peer)
 	struct end end;
 	struct link again;
 
-	open_end(&end, settings, peer);
+	open_with(&end, settings, peer, hasty);
 	talk(&end.link, settings, peer, 0, 0);
-	link_join(&again, &end.adapter, LINK_RC, IBV_MTU_1024, times, peer);
+	link_join(&again, &end.adapter, LINK_RC, IBV_MTU_1024, patient, peer);
 	talk(&again, settings, peer, 0, 1);
 	expect_retry_exceeded(&end.link);
 	talk(&again, settings, peer, 0, 2);
@@ -310,7 +316,7 @@ static void exec_second(const struct settings *settings, struct peer *peer)
 	const char *argv[24] = {program_invocation_name, "--peer", number};
 	int count = 3;
 
-	open_end(&end, settings, peer);
+	open_with(&end, settings, peer, hasty);
 	talk(&end.link, settings, peer, 1, 0);
 	snprintf(number, sizeof(number), "%d", peer->fd);
 	for (const char *const *word = settings->arguments; *word; word++)
@@ -347,10 +353,10 @@ static void kill_one(struct end *end, const struct settings *settings, struct pe
 		     unsigned int round)
 {
 	unsigned int messages = (unsigned int)((settings->seed * 31 + round * 17) % 100);
-	uint64_t least_ns = (times.retry + 1) * (4096ULL << times.timeout) * 9 / 10, began_ns,
+	uint64_t least_ns = (hasty.retry + 1) * (4096ULL << hasty.timeout) * 9 / 10, began_ns,
 		 took_ns;
 
-	link_join(&end->link, &end->adapter, LINK_RC, IBV_MTU_1024, times, peer);
+	link_join(&end->link, &end->adapter, LINK_RC, IBV_MTU_1024, hasty, peer);
 	while (messages--)
 		do_work(&end->link, IBV_WR_RDMA_WRITE, SOURCE, SIZE, WRITTEN);
 	began_ns = now_ns();
@@ -372,7 +378,7 @@ static void killed_first(const struct settings *settings, struct peer *peer)
 		kill_one(&end, settings, peer, round);
 		*peer = scenario_start(settings, round + 1 < KILLS ? "killed" : "third");
 	}
-	link_join(&end.link, &end.adapter, LINK_RC, IBV_MTU_1024, times, peer);
+	link_join(&end.link, &end.adapter, LINK_RC, IBV_MTU_1024, patient, peer);
 	for (unsigned int round = 0; round < ROUNDS; round++)
 		talk(&end.link, settings, peer, 0, round);
 	close_end(&end, peer);

@@ -79,9 +79,12 @@ static void take_message(void)
 {
 	struct ibv_wc wc = {.opcode = IBV_WC_SEND};
 
-	while (wc.opcode != IBV_WC_RECV)
+	while (wc.opcode != IBV_WC_RECV) {
 		if (ibv_poll_cq(a.cq, 1, &wc) == 1)
 			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+		else
+			sched_yield();
+	}
 	post_receive();
 }
 
@@ -135,6 +138,7 @@ static int ask_until_end(pid_t child)
 			post_receive();
 			ask = true;
 		}
+		sched_yield();
 	}
 	return status;
 }

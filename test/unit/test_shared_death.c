@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -326,6 +327,27 @@ void test_watching_costs_no_time(void)
 	await_bell();
 	pass(SETTLE_NS);
 	TEST_ASSERT_EQUAL_UINT(1, own_counts[scenario->learned]);
+}
+
+/* The maker of a world looks for worlds whose processes are dead. It wakes no process of a world that is alive. */
+void test_a_new_world_wakes_no_process_of_another(void)
+{
+	const int closed = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	struct inotify_event event;
+	struct segment other;
+	char path[sizeof(world_path)], name[sizeof(world_name)];
+
+	strcpy(path, world_path);
+	strcpy(name, world_name);
+	TEST_ASSERT_TRUE(inotify_add_watch(closed, path, IN_CLOSE_WRITE) >= 0);
+	name_world();
+	attach(&other);
+	TEST_ASSERT_EQUAL_INT(-1, read(closed, &event, sizeof(event)));
+	TEST_ASSERT_EQUAL_INT(EAGAIN, errno);
+	places_leave(&other);
+	close(closed);
+	strcpy(world_path, path);
+	strcpy(world_name, name);
 }
 
 /* The kernel tells of a closed file before it releases the locks of the process: a look comes too early. */

@@ -38,14 +38,29 @@ static bool is_own(int folder, const char *name, int fd)
 	       named.st_dev == opened.st_dev && named.st_ino == opened.st_ino;
 }
 
+/* Returns true if no process has a lock on the file. The file is opened for reading: inotify(7) tells the processes
+ * of a world of each close() of a file that was opened for writing, and they would look for a killed process. */
+static bool looks_dead(int folder, const char *name)
+{
+	const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	const bool dead = fd >= 0 && !has_others(fd);
+
+	if (fd >= 0)
+		close(fd);
+	return dead;
+}
+
 /*
  * Removes a world's file if no process has it. A process that has opened the file meanwhile and waits for
  * the lock finds, when it has the lock, that the file has no name, and makes a new one: segment_open().
  */
 static void remove_if_dead(int folder, const char *name)
 {
-	const int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	int fd;
 
+	if (!looks_dead(folder, name))
+		return;
+	fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return;
 	if (lock(fd) && !has_others(fd) && is_own(folder, name, fd))

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Numbers of the format pcapng (draft-ietf-opsawg-pcapng). */
+#ifndef SRC_CLI_PCAPNG_FORMAT_H
+#define SRC_CLI_PCAPNG_FORMAT_H
+
+enum {
+	PCAPNG_SECTION_HEADER = 0x0a0d0d0a,
+	PCAPNG_INTERFACE_DESCRIPTION = 1,
+	PCAPNG_ENHANCED_PACKET = 6,
+	PCAPNG_BYTE_ORDER = 0x1a2b3c4d,
+	PCAPNG_VERSION_MAJOR = 1,
+	PCAPNG_OPTION_USER_APPLICATION = 4,
+	PCAPNG_OPTION_NAME = 2,
+	PCAPNG_OPTION_DESCRIPTION = 3,
+	PCAPNG_OPTION_RESOLUTION = 9,
+	PCAPNG_NANOSECONDS = 9,	 /* 10^-9 s */
+	PCAPNG_BLOCK_BYTES = 12, /* type, and twice the length */
+};
+
+#endif /* SRC_CLI_PCAPNG_FORMAT_H */
