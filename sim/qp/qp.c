@@ -314,6 +314,7 @@ static const char *const by_names[SIM_BYS] = {
 	[SIM_BY_MODIFY] = "modify_qp",	  [SIM_BY_SEND] = "send",
 	[SIM_BY_RECEIVE] = "receive",	  [SIM_BY_CQ] = "cq_overrun",
 	[SIM_BY_DEVICE] = "device_fatal", [SIM_BY_DRAINED] = "drained",
+	[SIM_BY_EVENT] = "event",
 };
 
 void sim_qp_note_state(struct sim_qp *qp, enum ibv_qp_state from, enum sim_by by)

@@ -31,7 +31,9 @@ enum layer_verb {
 	LAYER_wr_complete,
 	LAYER_wr_abort,
 	/* ibv_start_poll() and ibv_next_poll(): the arguments are the CQ and, if a completion was
-	 * found, its struct ibv_wc; ibv_end_poll(): the CQ */
+	 * found, its struct ibv_wc; ibv_end_poll(): the CQ. For change(), if the CQ is empty, the third
+	 * argument is a struct ibv_wc: a layer that fills it in copies the third argument to the second, and
+	 * returns 0. */
 	LAYER_start_poll,
 	LAYER_next_poll,
 	LAYER_end_poll,

@@ -39,6 +39,17 @@ static bool is_added(const struct layer *layer)
 	return false;
 }
 
+bool passage_may_change(void)
+{
+	for (unsigned int i = 0; i < atomic_load(&layer_count); i++) {
+		const struct layer *layer = atomic_load(&passage_layers[i]);
+
+		if (layer && layer->change)
+			return true;
+	}
+	return false;
+}
+
 /* Puts the layer behind the other `count` ones, and before the lowest. */
 static void put(struct layer *layer, unsigned int count)
 {

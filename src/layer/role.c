@@ -73,6 +73,11 @@ bool layer_verb_ends(enum layer_verb verb)
 	return roles[verb].ends;
 }
 
+enum layer_kind role_makes(enum layer_verb verb)
+{
+	return roles[verb].makes;
+}
+
 void role_start(void)
 {
 	for (int i = 0; i < LAYER_VERBS; i++)

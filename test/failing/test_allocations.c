@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each allocation inside the library fails in turn, while a good program runs: each call succeeds, or is
- * refused with ENOMEM and a sentence; the program can end what it has made, and nothing is left: no object
- * and no memory.
+ * Each allocation inside the library fails in turn, while a good program runs; then each descriptor that the
+ * library makes, and each thread. Each call succeeds, or is refused with the errno and a sentence; the program
+ * can end what it has made, and nothing is left: no object, no memory, no descriptor and no thread.
  */
 #include "test/failing/live.h"
 #include "unity.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -19,6 +20,7 @@
 #include <verbena/connect.h>
 #include <verbena/error.h>
 #include <verbena/fault.h>
+#include <verbena/rdma.h>
 #include <verbena/sim.h>
 #include <verbena/verbs.h>
 
@@ -30,12 +32,19 @@
 /* The rule that makes an allocation fail; 0: none. */
 static unsigned int rule;
 static const struct vb_sim_config *world; /* in which the program runs */
-static bool refused; /* a call has been refused: the program ends what it has */
+static bool refused;		    /* a call has been refused: the program ends what it has */
+static enum vb_fail_action lacking; /* what the library does not get */
+static int lacking_err;
+static bool
+	peer_lacks; /* the library may lack something at the peer, whose greeting then says so */
 
 void setUp(void)
 {
 	rule = 0;
 	world = NULL;
+	lacking = VB_FAIL_ALLOCATION;
+	lacking_err = ENOMEM;
+	peer_lacks = false;
 }
 
 void tearDown(void)
@@ -44,16 +53,15 @@ void tearDown(void)
 	vb_sim_reset();
 }
 
-/* Makes the allocation behind the next `skip` ones fail. */
-static void fail_allocation(uint64_t skip)
+/* Makes the allocation, descriptor or thread behind the next `skip` ones fail. */
+static void fail_one(uint64_t skip)
 {
-	const struct vb_fail_rule allocation = {
-		.action = VB_FAIL_ALLOCATION, .skip = skip, .count = 1};
+	const struct vb_fail_rule one = {.action = lacking, .skip = skip, .count = 1};
 
-	TEST_ASSERT_EQUAL_INT(0, vb_fail_add(&allocation, &rule));
+	TEST_ASSERT_EQUAL_INT(0, vb_fail_add(&one, &rule));
 }
 
-/* Returns true if a call of a good program has succeeded. A call that was refused must say that memory was
+/* Returns true if a call of a good program has succeeded. A call that was refused must say what was
  * lacking. */
 static bool good(bool succeeded, const char *call)
 {
@@ -63,10 +71,11 @@ static bool good(bool succeeded, const char *call)
 	if (succeeded)
 		return true;
 	refused = true;
-	snprintf(where, sizeof(where), "%s, without allocation %d: %s", call,
-		 (int)vb_fail_seen(rule), vb_last_error());
+	snprintf(where, sizeof(where), "%s, without the %d. %s: %s", call, (int)vb_fail_seen(rule),
+		 strerrorname_np(lacking_err), vb_last_error());
 	TEST_ASSERT_EQUAL_UINT64_MESSAGE(1, vb_fail_hits(rule), where);
-	TEST_ASSERT_EQUAL_INT_MESSAGE(ENOMEM, err, where);
+	if (!peer_lacks || err != ECONNREFUSED)
+		TEST_ASSERT_EQUAL_INT_MESSAGE(lacking_err, err, where);
 	TEST_ASSERT_TRUE_MESSAGE(*vb_last_error(), where);
 	return false;
 }
@@ -186,6 +195,19 @@ static bool post(struct verbs_end *from, struct verbs_end *to)
 	       OK(ibv_post_send(from->qp, &send, &bad_send));
 }
 
+/* Takes the next completion. Returns what ibv_poll_cq() returns, or 0 if none comes in time. */
+static int take(struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	const uint64_t end_ns = vb_sim_now_ns(NULL) + 10 * (uint64_t)WAIT_NS;
+	int found = 0;
+
+	if (vb_sim_clock_of(NULL) == VB_SIM_CLOCK_VIRTUAL)
+		return vb_sim_wait_cq(cq, 1, wc, WAIT_NS);
+	while (!found && vb_sim_now_ns(NULL) < end_ns)
+		found = ibv_poll_cq(cq, 1, wc);
+	return found;
+}
+
 /* The message arrives, and the receiver learns of it by an event. The last send finds a wrong key. */
 static bool exchange(struct verbs_end *from, struct verbs_end *to)
 {
@@ -198,13 +220,13 @@ static bool exchange(struct verbs_end *from, struct verbs_end *to)
 	if (!post(from, to) || !DONE(vb_get_cq_event(to->channel, &cq, &end)))
 		return false;
 	vb_ack_cq_events(cq, 1);
-	TEST_ASSERT_EQUAL_INT(1, vb_sim_wait_cq(to->cq, 1, &wc, WAIT_NS));
+	TEST_ASSERT_EQUAL_INT(1, take(to->cq, &wc));
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
-	TEST_ASSERT_EQUAL_INT(1, vb_sim_wait_cq(from->cq, 1, &wc, WAIT_NS));
+	TEST_ASSERT_EQUAL_INT(1, take(from->cq, &wc));
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
 	if (!OK(ibv_post_send(from->qp, &wrong, &bad)))
 		return false;
-	TEST_ASSERT_EQUAL_INT(1, vb_sim_wait_cq(from->cq, 1, &wc, WAIT_NS));
+	TEST_ASSERT_EQUAL_INT(1, take(from->cq, &wc));
 	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_PROT_ERR, wc.status);
 	return true;
 }
@@ -411,7 +433,58 @@ static void run_endpoints(void)
 		vb_cm_freeaddrinfo(address);
 }
 
+/* --- agents: <verbena/rdma.h> --- */
+
+static struct vb_rdma_agent *agents[2];
+static struct vb_rdma_listener *agent_listener;
+static struct vb_rdma *ways[2];
+
+static bool make_agents(void)
+{
+	struct vb_rdma_options options;
+	char address[64];
+
+	vb_rdma_options_init(&options);
+	options.backend = "sim";
+	options.thread = true;
+	return MADE(agents[0] = vb_rdma_agent_open(&options)) &&
+	       MADE(agents[1] = vb_rdma_agent_open(&options)) &&
+	       MADE(agent_listener = vb_rdma_listen(agents[0], "127.0.0.1:0")) &&
+	       OK(vb_rdma_listener_name(agent_listener, address, sizeof(address))) &&
+	       MADE(ways[0] = vb_rdma_connect(agents[1], address, 10 * (uint64_t)WAIT_NS)) &&
+	       MADE(ways[1] = vb_rdma_accept(agent_listener, 10 * (uint64_t)WAIT_NS));
+}
+
+static void run_agents(void)
+{
+	peer_lacks = true;
+	agents[0] = agents[1] = NULL;
+	agent_listener = NULL;
+	ways[0] = ways[1] = NULL;
+	make_agents();
+	for (int i = 0; i < 2; i++)
+		if (ways[i])
+			vb_rdma_close(ways[i]);
+	if (agent_listener)
+		vb_rdma_listener_close(agent_listener);
+	END(vb_rdma_agent_close, agents[1]);
+	END(vb_rdma_agent_close, agents[0]);
+}
+
 /* --- each allocation in turn --- */
+
+/* Counts the entries of a folder of /proc/self: descriptors or threads. */
+static long count_entries(const char *path)
+{
+	DIR *folder = opendir(path);
+	long count = 0;
+
+	TEST_ASSERT_NOT_NULL(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
 
 /* The connection manager keeps devices open for the life of the process, as librdmacm does. */
 static void expect_left(uint32_t contexts_max)
@@ -426,20 +499,26 @@ static void expect_left(uint32_t contexts_max)
 	TEST_ASSERT_TRUE(memcmp(&expected, &left, sizeof(left)) == 0);
 }
 
+/* What lives in the process. */
+struct living {
+	long allocations, descriptors, threads;
+};
+
 /* Runs a program in a new world, whose making is part of it. Returns what lives then. */
-static long run_once(void (*program)(void), uint64_t skip)
+static struct living run_once(void (*program)(void), uint64_t skip)
 {
 	refused = false;
-	fail_allocation(skip);
+	fail_one(skip);
 	if (OK(vb_sim_configure(world)))
 		program();
-	return live_count;
+	return (struct living){live_count, count_entries("/proc/self/fd"),
+			       count_entries("/proc/self/task")};
 }
 
 static void fail_each(void (*program)(void), uint32_t contexts_max)
 {
+	struct living before = {0}, after;
 	uint64_t skip = 0;
-	long before = 0;
 
 	/* The first runs make what stays for the life of the process. */
 	for (int i = 0; i < 3; i++) {
@@ -449,7 +528,6 @@ static void fail_each(void (*program)(void), uint32_t contexts_max)
 	}
 	for (bool fails = true; fails; skip++) {
 		char text[64];
-		long after;
 
 		run_once(program, skip);
 		fails = vb_fail_hits(rule);
@@ -458,12 +536,18 @@ static void fail_each(void (*program)(void), uint32_t contexts_max)
 		/* What the world has kept, the next world replaces. */
 		after = run_once(program, UINT64_MAX);
 		vb_fail_clear();
-		snprintf(text, sizeof(text), "without allocation %d", (int)skip);
-		TEST_ASSERT_EQUAL_INT64_MESSAGE(before, after, text);
+		snprintf(text, sizeof(text), "without the %d. %s", (int)skip,
+			 strerrorname_np(lacking_err));
+		/* The C library keeps the memory of threads that have ended: LeakSanitizer judges then. */
+		if (!world || world->clock == VB_SIM_CLOCK_VIRTUAL)
+			TEST_ASSERT_EQUAL_INT64_MESSAGE(before.allocations, after.allocations,
+							text);
+		TEST_ASSERT_EQUAL_INT64_MESSAGE(before.descriptors, after.descriptors, text);
+		TEST_ASSERT_EQUAL_INT64_MESSAGE(before.threads, after.threads, text);
 		TEST_ASSERT_TRUE(skip < ALLOCATIONS_MAX);
 	}
-	printf("%d allocations failed in turn\n", (int)skip - 1);
-	TEST_ASSERT_TRUE(skip > 20);
+	printf("%s: %d failed in turn\n", strerrorname_np(lacking_err), (int)skip - 1);
+	TEST_ASSERT_TRUE(skip > (lacking == VB_FAIL_ALLOCATION ? 20 : 1));
 }
 
 void test_verbs(void)
@@ -512,13 +596,69 @@ void test_channels(void)
 void test_allocations_are_counted_and_fail(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
-	fail_allocation(UINT64_MAX);
+	fail_one(UINT64_MAX);
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
 	TEST_ASSERT_GREATER_THAN(0, vb_fail_seen(rule));
 	TEST_ASSERT_EQUAL_UINT64(0, vb_fail_hits(rule));
 	TEST_ASSERT_EQUAL_INT(0, vb_fail_remove(rule));
-	fail_allocation(0);
+	fail_one(0);
 	TEST_ASSERT_EQUAL_INT(ENOMEM, vb_sim_configure(NULL));
 	TEST_ASSERT_EQUAL_UINT64(1, vb_fail_hits(rule));
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
+}
+
+/* --- descriptors and threads --- */
+
+static const struct vb_sim_config real = {.clock = VB_SIM_CLOCK_REAL,
+					  .device_count = 2,
+					  .devices = {{.name = "sim0"}, {.name = "sim1"}}};
+
+static void fail_each_descriptor(void (*program)(void), uint32_t contexts_max)
+{
+	lacking = VB_FAIL_DESCRIPTOR;
+	lacking_err = EMFILE;
+	fail_each(program, contexts_max);
+}
+
+void test_descriptors_of_verbs(void)
+{
+	fail_each_descriptor(run_verbs, 0);
+}
+
+void test_descriptors_of_verbs_on_the_real_clock(void)
+{
+	world = &real;
+	fail_each_descriptor(run_verbs, 0);
+}
+
+void test_descriptors_of_connections(void)
+{
+	fail_each_descriptor(run_cm, 2);
+}
+
+void test_descriptors_of_channels(void)
+{
+	fail_each_descriptor(run_channels, 0);
+}
+
+void test_descriptors_of_agents(void)
+{
+	world = &real;
+	fail_each_descriptor(run_agents, 0);
+}
+
+void test_threads_of_agents(void)
+{
+	world = &real;
+	lacking = VB_FAIL_THREAD;
+	lacking_err = EAGAIN;
+	fail_each(run_agents, 0);
+}
+
+void test_threads_of_verbs_on_the_real_clock(void)
+{
+	world = &real;
+	lacking = VB_FAIL_THREAD;
+	lacking_err = EAGAIN;
+	fail_each(run_verbs, 0);
 }
