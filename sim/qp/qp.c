@@ -140,6 +140,8 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 	err = sim_table_insert(&device->qps, qp, &qp->number);
 	if (err == ENOSPC)
 		return sim_refuse_numbers(device->engine, "QP numbers");
+	if (err && !sim_table_is_full(&device->qps))
+		return sim_refuse_memory(device->engine);
 	if (err)
 		return sim_refuse_limit(device->engine, "max_qp", device->profile->limits.max_qp);
 	qp->remote_reach.qpn = qp->number;

@@ -282,8 +282,10 @@ void shadow_cq(struct layer_entry *entry, const struct vb_backend *backend, uint
 {
 	struct cq_shadow *cq = calloc(1, sizeof(*cq));
 
-	if (!cq)
+	if (!cq) {
+		shadow_lose_sight();
 		return;
+	}
 	cq->shadow = (struct shadow){.act = act, .end = end_shadow, .backend = backend};
 	cq->wc_flags = wc_flags;
 	cq->watched = atomic_load(&reads_watch) || passage_may_change();

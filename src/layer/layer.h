@@ -124,6 +124,12 @@ struct layer {
 int layer_add(struct layer *layer);
 void layer_remove(struct layer *layer);
 
+/*
+ * Returns true after memory was lacking for the wrappers of a context, a CQ or a QP, or for its place among the
+ * objects: from then on, until the last layer is removed, the layers may not see all calls on it.
+ */
+bool layer_lost_sight(void);
+
 /* Returns the time on the clock of the call's device; CLOCK_MONOTONIC if it has none. */
 uint64_t layer_now_ns(const struct layer_call *call);
 

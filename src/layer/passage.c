@@ -109,6 +109,7 @@ void layer_remove(struct layer *layer)
 		if (count == 1) {
 			slots_undress();
 			table_each(forget, NULL);
+			shadow_regain_sight();
 		}
 	}
 	pthread_mutex_unlock(&lock);

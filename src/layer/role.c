@@ -125,8 +125,10 @@ static void make(struct passage *passage, enum layer_kind kind)
 		kind == LAYER_CONTEXT ? (struct ibv_context *)object : call->context;
 	struct layer_entry *entry = table_enter(object, kind, context);
 
-	if (!entry)
+	if (!entry) {
+		shadow_lose_sight();
 		return;
+	}
 	/* An older object at this address has ended without a verb. */
 	shadow_drop(entry);
 	if (kind == LAYER_CONTEXT) {

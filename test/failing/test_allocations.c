@@ -16,6 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <verbena/channel.h>
+#include <verbena/check.h>
 #include <verbena/cm.h>
 #include <verbena/connect.h>
 #include <verbena/error.h>
@@ -77,6 +78,8 @@ static bool good(bool succeeded, const char *call)
 	if (!peer_lacks || err != ECONNREFUSED)
 		TEST_ASSERT_EQUAL_INT_MESSAGE(lacking_err, err, where);
 	TEST_ASSERT_TRUE_MESSAGE(*vb_last_error(), where);
+	/* Nothing has reached a limit of the device. */
+	TEST_ASSERT_TRUE_MESSAGE(vb_last_reason() != VB_WHY_DEVICE_LIMIT, where);
 	return false;
 }
 
@@ -148,7 +151,7 @@ static bool make_qps(struct verbs_end *end)
 	       MADE(end->ud = vb_create_qp(end->pd, &ud));
 }
 
-static bool connect_end(struct verbs_end *end, const struct verbs_end *peer)
+static bool reach_rts(struct verbs_end *end, const struct verbs_end *peer)
 {
 	struct ibv_ah_attr path = {
 		.is_global = 1, .port_num = 1, .grh = {peer->gid, .sgid_index = 1, .hop_limit = 1}};
@@ -174,12 +177,20 @@ static bool connect_end(struct verbs_end *end, const struct verbs_end *peer)
 				       IBV_QP_MIN_RNR_TIMER)) &&
 	       OK(vb_modify_qp(end->qp, &rts,
 			       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)) &&
-	       MADE(end->ah = vb_create_ah(end->pd, &path)) &&
+				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static bool connect_end(struct verbs_end *end, const struct verbs_end *peer)
+{
+	struct ibv_ah_attr path = {
+		.is_global = 1, .port_num = 1, .grh = {peer->gid, .sgid_index = 1, .hop_limit = 1}};
+
+	return reach_rts(end, peer) && MADE(end->ah = vb_create_ah(end->pd, &path)) &&
 	       OK(vb_attach_mcast(end->ud, &group, 0));
 }
 
-static bool post(struct verbs_end *from, struct verbs_end *to)
+/* A receive at the other end, and a send. */
+static bool post_one(struct verbs_end *from, struct verbs_end *to)
 {
 	struct ibv_sge out = {(uintptr_t)from->buffer, 64, from->mr->lkey};
 	struct ibv_sge in = {(uintptr_t)to->buffer, 64, to->mr->lkey};
@@ -191,8 +202,15 @@ static bool post(struct verbs_end *from, struct verbs_end *to)
 	struct ibv_recv_wr *bad_recv, recv = {.wr_id = WR_ID, .sg_list = &in, .num_sge = 1};
 
 	return OK(ibv_post_recv(to->qp, &recv, &bad_recv)) &&
-	       OK(ibv_post_srq_recv(to->srq, &recv, &bad_recv)) &&
 	       OK(ibv_post_send(from->qp, &send, &bad_send));
+}
+
+static bool post(struct verbs_end *from, struct verbs_end *to)
+{
+	struct ibv_sge in = {(uintptr_t)to->buffer, 64, to->mr->lkey};
+	struct ibv_recv_wr *bad, recv = {.wr_id = WR_ID, .sg_list = &in, .num_sge = 1};
+
+	return OK(ibv_post_srq_recv(to->srq, &recv, &bad)) && post_one(from, to);
 }
 
 /* Takes the next completion. Returns what ibv_poll_cq() returns, or 0 if none comes in time. */
@@ -265,6 +283,75 @@ static void run_verbs(void)
 	    make_qps(&ends[0]) && make_qps(&ends[1]) && connect_end(&ends[0], &ends[1]) &&
 	    connect_end(&ends[1], &ends[0]))
 		exchange(&ends[0], &ends[1]);
+	if (list)
+		vb_free_device_list(list);
+	end_end(&ends[0]);
+	end_end(&ends[1]);
+}
+
+/* --- a program that polls extended CQs, and keeps all rules of the sanitizer --- */
+
+static bool make_extended(struct verbs_end *end, struct ibv_device *device)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 64, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_device_attr limits;
+	struct ibv_cq_ex *ex = NULL;
+	struct ibv_qp_init_attr init = {.cap = {8, 8, 2, 2, 0}, .qp_type = IBV_QPT_RC};
+
+	if (!(MADE(end->context = vb_open_device(device)) &&
+	      OK(vb_query_device(end->context, &limits)) &&
+	      DONE(vb_query_gid(end->context, 1, 1, &end->gid)) &&
+	      MADE(end->pd = vb_alloc_pd(end->context)) &&
+	      MADE(ex = vb_create_cq_ex(end->context, &attr))))
+		return false;
+	init.send_cq = init.recv_cq = end->cq = ibv_cq_ex_to_cq(ex);
+	return MADE(end->qp = vb_create_qp(end->pd, &init));
+}
+
+static void poll_extended(const struct verbs_end *end)
+{
+	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)end->cq;
+	struct ibv_poll_cq_attr none = {0};
+	int found = ENOENT;
+
+	for (int i = 0; i < 1000 && found == ENOENT; i++)
+		found = ibv_start_poll(ex, &none);
+	TEST_ASSERT_EQUAL_INT(0, found);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ex->status);
+	ibv_end_poll(ex);
+}
+
+/* The MRs end while the QPs are in RTS: all work has completed. */
+static bool exchange_extended(struct verbs_end *from, struct verbs_end *to)
+{
+	struct verbs_end *both[] = {from, to};
+	bool sent;
+
+	for (int i = 0; i < 2; i++)
+		if (!MADE(both[i]->mr = vb_reg_mr(both[i]->pd, both[i]->buffer, 256,
+						  IBV_ACCESS_LOCAL_WRITE)))
+			return false;
+	sent = post_one(from, to);
+	if (sent) {
+		poll_extended(from);
+		poll_extended(to);
+	}
+	for (int i = 0; sent && i < 2; i++) {
+		TEST_ASSERT_EQUAL_INT(0, vb_dereg_mr(both[i]->mr));
+		both[i]->mr = NULL;
+	}
+	return sent;
+}
+
+static void run_extended(void)
+{
+	struct ibv_device **list = vb_get_device_list(NULL, NULL);
+
+	memset(ends, 0, sizeof(ends));
+	if (MADE(list) && make_extended(&ends[0], list[0]) && make_extended(&ends[1], list[1]) &&
+	    reach_rts(&ends[0], &ends[1]) && reach_rts(&ends[1], &ends[0]) &&
+	    exchange_extended(&ends[0], &ends[1]))
+		exchange_extended(&ends[1], &ends[0]);
 	if (list)
 		vb_free_device_list(list);
 	end_end(&ends[0]);
@@ -605,6 +692,26 @@ void test_allocations_are_counted_and_fail(void)
 	TEST_ASSERT_EQUAL_INT(ENOMEM, vb_sim_configure(NULL));
 	TEST_ASSERT_EQUAL_UINT64(1, vb_fail_hits(rule));
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
+}
+
+/* A program that keeps the rules has no finding, whatever memory the library and the sanitizer lack. */
+void test_the_sanitizer_finds_nothing(void)
+{
+	uint64_t skip = 0;
+
+	for (bool fails = true; fails; skip++) {
+		char text[64];
+
+		TEST_ASSERT_EQUAL_INT(0, vb_check_enable(NULL));
+		run_once(run_extended, skip);
+		fails = vb_fail_hits(rule);
+		vb_fail_clear();
+		snprintf(text, sizeof(text), "without allocation %d", (int)skip);
+		TEST_ASSERT_EQUAL_UINT64_MESSAGE(0, vb_check_findings(VB_RULE_NONE), text);
+		vb_sim_reset();
+		vb_check_disable();
+	}
+	TEST_ASSERT_TRUE(skip > 20);
 }
 
 /* --- descriptors and threads --- */
