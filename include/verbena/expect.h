@@ -202,8 +202,8 @@ struct vb_pair_end {
 	struct ibv_cq *cq;   /* of both queues */
 	struct ibv_srq *srq; /* NULL: none */
 	struct ibv_qp *qp;
-	struct ibv_qp *target;		  /* XRC: takes what the other end sends; else NULL */
-	struct ibv_xrcd *xrcd;		  /* XRC; else NULL */
+	struct ibv_qp *target; /* XRC: takes what the other end sends; else NULL */
+	struct ibv_xrcd *xrcd; /* XRC; else NULL */
 	/* UD: to the other end; else NULL. With cm, only a has one: b learns of a's QP by the address and the
 	 * QPN of its first message. */
 	struct ibv_ah *ah;

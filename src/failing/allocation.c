@@ -165,18 +165,14 @@ WRAPPED(int, memfd_create, (const char *name, unsigned int flags))
 }
 
 /* Only a file that open(2) may create has a mode. */
-static mode_t mode_of(int flags, va_list arguments)
-{
-	return flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
-}
-
 WRAPPED(int, open64, (const char *path, int flags, ...))
 {
 	va_list arguments;
-	mode_t mode;
+	mode_t mode = 0;
 
 	va_start(arguments, flags);
-	mode = mode_of(flags, arguments);
+	if (flags & O_CREAT)
+		mode = va_arg(arguments, mode_t);
 	va_end(arguments);
 	return no_descriptor() ? -1 : __real_open64(path, flags, mode);
 }
@@ -184,10 +180,11 @@ WRAPPED(int, open64, (const char *path, int flags, ...))
 WRAPPED(int, openat64, (int folder, const char *path, int flags, ...))
 {
 	va_list arguments;
-	mode_t mode;
+	mode_t mode = 0;
 
 	va_start(arguments, flags);
-	mode = mode_of(flags, arguments);
+	if (flags & O_CREAT)
+		mode = va_arg(arguments, mode_t);
 	va_end(arguments);
 	return no_descriptor() ? -1 : __real_openat64(folder, path, flags, mode);
 }

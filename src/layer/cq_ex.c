@@ -165,7 +165,7 @@ static int begin(struct passage *passage, enum layer_verb verb, struct ibv_cq_ex
 static int end(struct passage *passage, struct ibv_cq_ex *ex, struct cq_shadow *shadow, int err,
 	       bool refused)
 {
-	struct ibv_wc wc;
+	struct ibv_wc wc = {0};
 	uint64_t arguments[3] = {(uintptr_t)ex, 0, 0};
 
 	shadow->made = false;
