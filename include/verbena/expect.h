@@ -151,12 +151,19 @@ void vb_expect_mark(void);
  * A failure shows the pattern and the packets, with a caret where they part. The failure
  * comes at once if no later packet can help; otherwise when the time is up, or nothing can come any more.
  */
-#define vb_expect_packets(...) vb_expect_packets_at(__FILE__, __LINE__, __VA_ARGS__)
-bool vb_expect_packets_at(const char *file, int line, const char *pattern, ...)
-	VB_EXPECT_PRINTF(3, 4);
+#define vb_expect_packets(...) vb_expect_packets_at(__FILE__, __LINE__, NULL, __VA_ARGS__)
+bool vb_expect_packets_at(const char *file, int line, struct ibv_context *context,
+			  const char *pattern, ...) VB_EXPECT_PRINTF(4, 5);
+
+/*
+ * The same for a device of a world of vb_sim_open(): waits on the world of the context. vb_expect_packets() waits on
+ * the default world. Packets of all worlds are compared.
+ */
+#define vb_expect_packets_of(context, ...) \
+	vb_expect_packets_at(__FILE__, __LINE__, (context), __VA_ARGS__)
 
 /* Fails if a packet has been sent since the mark, or is sent in the present instant. */
-#define vb_expect_no_packets() vb_expect_packets_at(__FILE__, __LINE__, "%s", "")
+#define vb_expect_no_packets() vb_expect_packets_at(__FILE__, __LINE__, NULL, "%s", "")
 
 /* --- leaks --- */
 
@@ -176,7 +183,7 @@ struct vb_pair_options {
 	 * XRC_SEND, the target QP of the other end, and an SRQ. 0: IBV_QPT_RC. */
 	enum ibv_qp_type type;
 	bool srq; /* the QPs take their receives from an SRQ; XRC always has one. Not with UC */
-	bool cm; /* connect by the connection manager: RC only. The devices then need IP addresses */
+	bool cm; /* connect by the connection manager: RC or UD. The devices then need IP addresses */
 	const char *backend; /* NULL: as vb_devices_get() */
 	const char *device
 		[2]; /* the devices of a and b; NULL: the backend's first, and its second, if any */
@@ -195,9 +202,11 @@ struct vb_pair_end {
 	struct ibv_cq *cq;   /* of both queues */
 	struct ibv_srq *srq; /* NULL: none */
 	struct ibv_qp *qp;
-	struct ibv_qp *target;		  /* XRC: takes what the other end sends; else NULL */
-	struct ibv_xrcd *xrcd;		  /* XRC; else NULL */
-	struct ibv_ah *ah;		  /* UD: to the other end; else NULL */
+	struct ibv_qp *target; /* XRC: takes what the other end sends; else NULL */
+	struct ibv_xrcd *xrcd; /* XRC; else NULL */
+	/* UD: to the other end; else NULL. With cm, only a has one: b learns of a's QP by the address and the
+	 * QPN of its first message. */
+	struct ibv_ah *ah;
 	uint32_t remote_qpn, remote_qkey; /* of the other end; UD */
 	struct ibv_mr *mr;
 	uint8_t *buffer;       /* the memory of mr, zeroed */

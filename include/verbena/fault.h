@@ -201,16 +201,30 @@ enum vb_fail_action {
 	VB_FAIL_COMPLETION,
 	/*
 	 * ibv_poll_cq() finds, behind the CQ's own completions and if there is room, one that belongs to no
-	 * WR, with `wr_id`, `qpn`, `status` and `vendor_err`. skip counts polls with room. ibv_start_poll()
-	 * finds none.
+	 * WR, with `wr_id`, `qpn`, `status` and `vendor_err`; all other members are 0. So do ibv_start_poll()
+	 * and ibv_next_poll() when the CQ is empty. skip counts polls with room.
 	 */
 	VB_FAIL_MADE,
 	/*
 	 * An asynchronous event is raised when a call returns, whether it has failed or not: `event` of the
-	 * call's device, which must be a simulated one. vb_sim_port_state(), vb_sim_port_event() and
-	 * vb_sim_kill_device() say what the event brings with it.
+	 * call's device, which must be a simulated one, or of one of its QPs, CQs or SRQs. vb_sim_port_state(),
+	 * vb_sim_port_event(), vb_sim_kill_device() and vb_sim_object_event() say what the event brings with
+	 * it. As each event of an object, it is to be acknowledged: until then, destroying the object waits
+	 * (ibv_get_async_event(3)).
+	 *
+	 * The event of a QP, CQ or SRQ is of the QP with the number `qpn`; of the n-th object of its kind that
+	 * the program has made on the device, n = `object`; or, if both are 0, of the object that the call has
+	 * made or is about. The rule matches only calls for which that object exists and lives on.
 	 */
 	VB_FAIL_EVENT,
+	/*
+	 * A descriptor that libverbena.so asks the system for, for any reason, cannot be made: open, fopen,
+	 * socket, eventfd, memfd_create, epoll_create1, opendir and their like fail with `err`, which is
+	 * EMFILE if it is 0. Those of the program and of other libraries do not fail and do not count.
+	 */
+	VB_FAIL_DESCRIPTOR,
+	/* The same of pthread_create(3), which fails with EAGAIN. */
+	VB_FAIL_THREAD,
 };
 
 /* Which calls a rule matches, and when it fires. A rule of zeros makes each call fail with ENOMEM. */
@@ -225,7 +239,8 @@ struct vb_fail_rule {
 	const char *device; /* only calls on the device of this name; NULL: any */
 	uint64_t skip;	    /* how many matching calls pass before the rule may fire */
 	uint64_t count;	    /* how often the rule fires; 0 for no limit */
-	int err;	    /* with which a call fails; 0 for ENOMEM. An allocation: ENOMEM */
+	/* With which a call fails; 0 for ENOMEM; or a descriptor; 0 for EMFILE. An allocation: ENOMEM */
+	int err;
 	/*
 	 * Of VB_FAIL_CALL with post_send, post_recv or post_srq_recv: the place of the WR that is refused, from
 	 * 0. The WRs before it are posted, and *bad_wr is this WR: ibv_post_send(3). The rule matches only
@@ -236,13 +251,15 @@ struct vb_fail_rule {
 	enum ibv_wc_status
 		status;	     /* VB_FAIL_COMPLETION: IBV_WC_SUCCESS stands for IBV_WC_GENERAL_ERR */
 	uint32_t vendor_err; /* 0: a number by which vb_explain() knows the completion */
-	uint32_t qpn;	     /* VB_FAIL_COMPLETION: only of this QP; 0: of any */
+	uint32_t qpn;	     /* VB_FAIL_COMPLETION: only of this QP; 0: of any; and of VB_FAIL_EVENT */
 	bool wr_id_given;    /* VB_FAIL_COMPLETION: set: only with this wr_id */
 	uint64_t wr_id;
-	/* Of VB_FAIL_EVENT: IBV_EVENT_PORT_ERR, PORT_ACTIVE, SM_CHANGE, CLIENT_REREGISTER or DEVICE_FATAL;
-	 * and the port, 0 for port 1. */
+	/* Of VB_FAIL_EVENT: IBV_EVENT_PORT_ERR, PORT_ACTIVE, SM_CHANGE, CLIENT_REREGISTER or DEVICE_FATAL,
+	 * and the port, 0 for port 1; or an event of a QP, CQ or SRQ, and which object of the kind, from 1
+	 * (0: see VB_FAIL_EVENT). QPs, CQs and SRQs count from the first rule of a call or event on. */
 	enum ibv_event_type event;
 	uint32_t port_num;
+	uint32_t object;
 };
 
 #define VB_FAIL_RULES_MAX 64
@@ -256,8 +273,8 @@ struct vb_fail_rule {
  *	or the call does not have.
  * ENOSPC: there are VB_FAIL_RULES_MAX rules.
  * ENOMEM: too many layers watch the calls of the process.
- * EOPNOTSUPP: allocations cannot fail in this program, since it is linked with Verbena statically and not
- *	with libverbena.so.
+ * EOPNOTSUPP: allocations, descriptors and threads cannot fail in this program, since it is linked with Verbena
+ *	statically and not with libverbena.so.
  */
 int vb_fail_add(const struct vb_fail_rule *rule, unsigned int *id);
 
@@ -271,7 +288,7 @@ void vb_fail_clear(void);
 uint64_t vb_fail_hits(unsigned int id);
 
 /*
- * Returns how many calls or allocations a rule has matched, those that it has skipped and those that it
+ * Returns how many calls, allocations and their like a rule has matched, those that it has skipped and those that it
  * has let pass after its last firing included; 0 if no rule has this id. A rule with skip = UINT64_MAX
  * fails nothing, and only counts.
  */

@@ -526,6 +526,17 @@ int vb_sim_set_pkey(struct ibv_context *context, unsigned int port_num, unsigned
 int vb_sim_port_event(struct ibv_context *context, unsigned int port_num, enum ibv_event_type type);
 
 /*
+ * Raises an event of a QP, CQ or SRQ, on each profile: event->event_type, such as IBV_EVENT_COMM_EST, of the
+ * object in event->element. The event is one of the device: ibv_get_async_event(3) returns it, and until it is
+ * acknowledged, destroying the object waits.
+ *
+ * IBV_EVENT_QP_FATAL, QP_REQ_ERR and QP_ACCESS_ERR move the QP to ERR, unless the QP is in RESET; with each
+ * other event, the object stays as it is. EINVAL also for an event of a port or device, and for an object
+ * that does not live.
+ */
+int vb_sim_object_event(const struct ibv_async_event *event);
+
+/*
  * Ends the life of a device: IBV_EVENT_DEVICE_FATAL. Its QPs enter ERR, and it neither sends nor
  * receives from now on. Its objects can still be destroyed, and its contexts closed.
  */

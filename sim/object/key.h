@@ -93,6 +93,12 @@ void sim_table_renumber(struct sim_table *table, uint32_t random);
 /* Gives an object a number; never the one whose bits are all set, which is the multicast QPN.
  * ENOMEM if the table is full or memory is out; ENOSPC if no block is left. */
 int sim_table_insert(struct sim_table *table, void *object, uint32_t *number);
+/* Returns true if the table has as many objects as the device's limit allows. */
+static inline bool sim_table_is_full(const struct sim_table *table)
+{
+	return table->live >= table->limit;
+}
+
 /* Removes the object of a number. */
 void sim_table_remove(struct sim_table *table, uint32_t number);
 

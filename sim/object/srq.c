@@ -104,6 +104,8 @@ int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct 
 		free(srq);
 		if (err == ENOSPC)
 			return sim_refuse_numbers(device->engine, "SRQ numbers");
+		if (!sim_table_is_full(&device->srqs))
+			return sim_refuse_memory(device->engine);
 		return sim_refuse_limit(device->engine, "max_srq", device->profile->limits.max_srq);
 	}
 	srq->user = init->user;

@@ -392,7 +392,7 @@ uint32_t sim_failure_of_receive(struct sim_qp *qp, enum ibv_wc_status status)
 static const enum vb_reason flushes[SIM_BYS] = {
 	[SIM_BY_MODIFY] = VB_WHY_FLUSH_MODIFY,	 [SIM_BY_SEND] = VB_WHY_FLUSH_SEND,
 	[SIM_BY_RECEIVE] = VB_WHY_FLUSH_RECEIVE, [SIM_BY_CQ] = VB_WHY_FLUSH_CQ,
-	[SIM_BY_DEVICE] = VB_WHY_FLUSH_DEVICE,
+	[SIM_BY_DEVICE] = VB_WHY_FLUSH_DEVICE,	 [SIM_BY_EVENT] = VB_WHY_FLUSH_EVENT,
 };
 
 static bool flushes_wait(const struct sim_qp *qp)

@@ -140,6 +140,8 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 	err = sim_table_insert(&device->qps, qp, &qp->number);
 	if (err == ENOSPC)
 		return sim_refuse_numbers(device->engine, "QP numbers");
+	if (err && !sim_table_is_full(&device->qps))
+		return sim_refuse_memory(device->engine);
 	if (err)
 		return sim_refuse_limit(device->engine, "max_qp", device->profile->limits.max_qp);
 	qp->remote_reach.qpn = qp->number;
@@ -314,6 +316,7 @@ static const char *const by_names[SIM_BYS] = {
 	[SIM_BY_MODIFY] = "modify_qp",	  [SIM_BY_SEND] = "send",
 	[SIM_BY_RECEIVE] = "receive",	  [SIM_BY_CQ] = "cq_overrun",
 	[SIM_BY_DEVICE] = "device_fatal", [SIM_BY_DRAINED] = "drained",
+	[SIM_BY_EVENT] = "event",
 };
 
 void sim_qp_note_state(struct sim_qp *qp, enum ibv_qp_state from, enum sim_by by)

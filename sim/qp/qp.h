@@ -87,6 +87,7 @@ enum sim_by {
 	SIM_BY_CQ,	/* a CQ has overrun */
 	SIM_BY_DEVICE,	/* the device is dead */
 	SIM_BY_DRAINED, /* the send queue is drained */
+	SIM_BY_EVENT,	/* a test has raised an event that ends a QP */
 	SIM_BYS,
 };
 

@@ -218,6 +218,9 @@ void offence_report(enum vb_rule rule, const struct offence_place places[OFFENCE
 	va_list arguments;
 	int state;
 
+	/* A call out of sight may have ended what seems to be in flight. */
+	if (layer_lost_sight())
+		return;
 	va_start(arguments, format);
 	vsnprintf(sentence, sizeof(sentence), format, arguments);
 	va_end(arguments);

@@ -211,9 +211,8 @@ static const struct cli_option options[] = {
 	 "repeated [none]",
 	 NULL, take_event, offsetof(struct lines, continued[1])},
 	{"fail", 0, "RULE",
-	 "which calls of the program fail, such as\n\"create_qp,skip=2,errno=ENOMEM\"; may be "
-	 "repeated "
-	 "[none]",
+	 "which calls, completions and descriptors fail, and which\nevents come, such as "
+	 "\"create_qp,skip=2,errno=ENOMEM\"; may be\nrepeated [none]",
 	 NULL, take_fail, offsetof(struct lines, continued[2])},
 	{"explain", 0, "[=FILE]",
 	 "why each verb and completion fails, with the place\nin the program, to stderr or the "

@@ -91,18 +91,18 @@ static void say_difference(const struct sequence *sequence, const struct sequenc
 
 /* --- waiting --- */
 
-/* Runs the present instant of the default world. */
-static void settle(void)
+/* Runs the present instant of the world. */
+static void settle(struct vb_sim *sim)
 {
-	if (vb_sim_clock_of(NULL) == VB_SIM_CLOCK_VIRTUAL)
-		vb_sim_run(NULL, 0);
+	if (vb_sim_clock_of(sim) == VB_SIM_CLOCK_VIRTUAL)
+		vb_sim_run(sim, 0);
 }
 
 /* Lets time pass up to the next event, but not beyond until_ns. Returns how the wait has ended. */
-static enum expect_end pass(uint64_t until_ns)
+static enum expect_end pass(struct vb_sim *sim, uint64_t until_ns)
 {
-	const bool real = vb_sim_clock_of(NULL) == VB_SIM_CLOCK_REAL;
-	const uint64_t now_ns = real ? expect_real_ns() : vb_sim_now_ns(NULL);
+	const bool real = vb_sim_clock_of(sim) == VB_SIM_CLOCK_REAL;
+	const uint64_t now_ns = real ? expect_real_ns() : vb_sim_now_ns(sim);
 	uint64_t next_ns;
 
 	if (now_ns >= until_ns)
@@ -111,30 +111,31 @@ static enum expect_end pass(uint64_t until_ns)
 		expect_rest();
 		return EXPECT_CAME;
 	}
-	next_ns = vb_sim_next_ns(NULL);
+	next_ns = vb_sim_next_ns(sim);
 	if (next_ns == VB_SIM_NEVER)
 		return EXPECT_NOTHING_CAN_COME;
-	vb_sim_run(NULL, (next_ns < until_ns ? next_ns : until_ns) - now_ns);
+	vb_sim_run(sim, (next_ns < until_ns ? next_ns : until_ns) - now_ns);
 	return EXPECT_CAME;
 }
 
-static uint64_t end_of_wait(void)
+static uint64_t end_of_wait(struct vb_sim *sim)
 {
 	const uint64_t now_ns =
-		vb_sim_clock_of(NULL) == VB_SIM_CLOCK_REAL ? expect_real_ns() : vb_sim_now_ns(NULL);
+		vb_sim_clock_of(sim) == VB_SIM_CLOCK_REAL ? expect_real_ns() : vb_sim_now_ns(sim);
 
 	return now_ns + expect_timeout_ns();
 }
 
 /* Returns EXPECT_CAME if the packets are those of the pattern, or cannot become so. */
-static enum expect_end wait_for(const struct sequence *sequence, struct sequence_match *match)
+static enum expect_end wait_for(struct vb_sim *sim, const struct sequence *sequence,
+				struct sequence_match *match)
 {
-	const uint64_t until_ns = end_of_wait();
+	const uint64_t until_ns = end_of_wait(sim);
 	enum expect_end end = EXPECT_CAME;
 	const struct record *packets;
 	size_t count, lost, compared = SIZE_MAX;
 
-	settle();
+	settle(sim);
 	while (end == EXPECT_CAME) {
 		packets = record_packets(&count, &lost);
 		if (count != compared)
@@ -142,15 +143,17 @@ static enum expect_end wait_for(const struct sequence *sequence, struct sequence
 		compared = count;
 		if (match->whole || !match->may_follow)
 			return EXPECT_CAME;
-		end = pass(until_ns);
+		end = pass(sim, until_ns);
 	}
 	return end;
 }
 
-static bool check(struct expect_place place, const struct sequence *sequence)
+/* context: of the world that the check waits on; NULL: the default world. */
+static bool check(struct expect_place place, struct ibv_context *context,
+		  const struct sequence *sequence)
 {
 	struct sequence_match match = {.at = 0};
-	enum expect_end end = wait_for(sequence, &match);
+	enum expect_end end = wait_for(context ? vb_sim_of(context) : NULL, sequence, &match);
 	const struct record *packets;
 	size_t count, lost;
 
@@ -169,13 +172,14 @@ static bool check(struct expect_place place, const struct sequence *sequence)
 	else
 		expect_say("a packet of the pattern did not come");
 	if (end != EXPECT_CAME)
-		expect_say_nothing(end, expect_timeout_ns(), NULL);
+		expect_say_nothing(end, expect_timeout_ns(), context);
 	say_difference(sequence, &match, packets, count);
 	record_clear();
 	return expect_fail(place);
 }
 
-bool vb_expect_packets_at(const char *file, int line, const char *pattern, ...)
+bool vb_expect_packets_at(const char *file, int line, struct ibv_context *context,
+			  const char *pattern, ...)
 {
 	const struct expect_place place = {file, line};
 	char text[EXPECT_PATTERN_BYTES];
@@ -192,8 +196,12 @@ bool vb_expect_packets_at(const char *file, int line, const char *pattern, ...)
 		return expect_fail_with(place,
 					"no packets are watched; call vb_expect_begin() before "
 					"the verbs that send them");
+	if (context && !vb_sim_of(context))
+		return expect_fail_with(place,
+					"the context is of no simulated device, whose packets "
+					"nobody sees");
 	if (sequence_read(&sequence, text))
-		return check(place, &sequence);
+		return check(place, context, &sequence);
 	expect_begin_message();
 	say_wrong_pattern(&sequence);
 	return expect_fail(place);

@@ -31,9 +31,8 @@ static int check_options(const struct vb_pair_options *options)
 			    type);
 	if (options->srq && type == IBV_QPT_UC)
 		return fail(EINVAL, "pair_open: UC QPs have no SRQ; clear `srq`");
-	if (options->cm && (type != IBV_QPT_RC || options->srq))
-		return fail(EINVAL,
-			    "pair_open: with `cm`, the type is IBV_QPT_RC, and there is no SRQ");
+	if (options->cm && type != IBV_QPT_RC && type != IBV_QPT_UD)
+		return fail(EINVAL, "pair_open: with `cm`, the type is IBV_QPT_RC or IBV_QPT_UD");
 	if (options->timeout > 31 || options->retry_cnt > 7 || options->rnr_retry > 8)
 		return fail(EINVAL, "pair_open: timeout is 31 at most, retry_cnt 7, rnr_retry 8");
 	return 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Connected pairs of the connection manager: b listens, a connects. */
+/* Connected pairs of the connection manager: b listens, a connects. Of UD QPs, the connection manager tells a
+ * the address, the QPN and the Q_Key of b; a's first message tells b those of a. */
 #include "src/expect/clock.h"
 #include "src/expect/pair.h"
 #include "src/expect/report.h"
@@ -56,12 +57,29 @@ static int find_address(struct pair *pair, int which, union address *address)
 	return 0;
 }
 
+static bool is_ud(const struct pair *pair)
+{
+	return pair->options.type == IBV_QPT_UD;
+}
+
+/* Makes the AH to the other end from the event of a UD identifier. Returns 0 or an errno value. */
+static int note_peer(struct pair_side *side, const struct rdma_cm_event *event)
+{
+	struct vb_pair_end *end = side->end;
+
+	end->remote_qpn = event->param.ud.qp_num;
+	end->remote_qkey = event->param.ud.qkey;
+	end->ah = vb_create_ah(end->pd, (struct ibv_ah_attr *)&event->param.ud.ah_attr);
+	return end->ah ? 0 : pair_failed("creating an address handle");
+}
+
 /* Takes the next event, which must be of the type. *id is that of the event. */
-static int take(struct pair_side *side, enum rdma_cm_event_type type, struct rdma_cm_id **id)
+static int take(struct pair *pair, struct pair_side *side, enum rdma_cm_event_type type,
+		struct rdma_cm_id **id)
 {
 	struct rdma_cm_event *event;
 	enum rdma_cm_event_type came;
-	int status;
+	int status, err = 0;
 
 	*id = NULL;
 	if (expect_wait_fd(side->channel->fd, expect_timeout_ns()) != EXPECT_CAME)
@@ -71,8 +89,10 @@ static int take(struct pair_side *side, enum rdma_cm_event_type type, struct rdm
 	came = event->event;
 	status = event->status;
 	*id = event->id;
+	if (came == type && came == RDMA_CM_EVENT_ESTABLISHED && is_ud(pair))
+		err = note_peer(side, event);
 	vb_cm_ack_cm_event(event);
-	return came == type ? 0
+	return came == type ? err
 			    : fail(ECONNREFUSED, "pair_open: %s came with status %d, and not %s",
 				   vb_cm_event_str(came), status, vb_cm_event_str(type));
 }
@@ -80,7 +100,7 @@ static int take(struct pair_side *side, enum rdma_cm_event_type type, struct rdm
 static int make_end(struct pair *pair, struct pair_side *side, struct rdma_cm_id *id)
 {
 	struct vb_pair_end *end = side->end;
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC,
+	struct ibv_qp_init_attr init = {.qp_type = pair->options.type,
 					.cap = {.max_send_wr = pair->options.depth,
 						.max_recv_wr = pair->options.depth,
 						.max_send_sge = 1,
@@ -94,6 +114,7 @@ static int make_end(struct pair *pair, struct pair_side *side, struct rdma_cm_id
 	if (err)
 		return err;
 	init.send_cq = init.recv_cq = end->cq;
+	init.srq = end->srq;
 	if (vb_cm_create_qp(id, end->pd, &init))
 		return pair_failed("creating a QP");
 	end->qp = id->qp;
@@ -108,6 +129,11 @@ static int make_end(struct pair *pair, struct pair_side *side, struct rdma_cm_id
 	return end->mr ? 0 : pair_failed("registering memory");
 }
 
+static enum rdma_port_space space_of(const struct pair *pair)
+{
+	return is_ud(pair) ? RDMA_PS_UDP : RDMA_PS_TCP;
+}
+
 static int listen_at(struct pair *pair, union address *address)
 {
 	struct pair_side *side = &pair->sides[1];
@@ -117,7 +143,7 @@ static int listen_at(struct pair *pair, union address *address)
 		return err;
 	side->channel = vb_cm_create_event_channel(pair->options.backend);
 	if (!side->channel ||
-	    vb_cm_create_id(NULL, side->channel, &pair->listener, NULL, RDMA_PS_TCP) ||
+	    vb_cm_create_id(NULL, side->channel, &pair->listener, NULL, space_of(pair)) ||
 	    vb_cm_bind_addr(pair->listener, &address->any) || vb_cm_listen(pair->listener, 1))
 		return pair_failed("listening");
 	/* Of both families the port stands at the same place. */
@@ -136,15 +162,15 @@ static int resolve(struct pair *pair, union address *to)
 		return err;
 	side->channel = vb_cm_create_event_channel(pair->options.backend);
 	if (!side->channel ||
-	    vb_cm_create_id(NULL, side->channel, &side->end->id, NULL, RDMA_PS_TCP) ||
+	    vb_cm_create_id(NULL, side->channel, &side->end->id, NULL, space_of(pair)) ||
 	    vb_cm_resolve_addr(side->end->id, &from.any, &to->any, WAIT_MS))
 		return pair_failed("resolving an address");
-	err = take(side, RDMA_CM_EVENT_ADDR_RESOLVED, &id);
+	err = take(pair, side, RDMA_CM_EVENT_ADDR_RESOLVED, &id);
 	if (err)
 		return err;
 	if (vb_cm_resolve_route(side->end->id, WAIT_MS))
 		return pair_failed("resolving a route");
-	err = take(side, RDMA_CM_EVENT_ROUTE_RESOLVED, &id);
+	err = take(pair, side, RDMA_CM_EVENT_ROUTE_RESOLVED, &id);
 	return err ? err : make_end(pair, side, side->end->id);
 }
 
@@ -160,16 +186,20 @@ static int connect_ends(struct pair *pair)
 
 	if (vb_cm_connect(a->end->id, &parameters))
 		return pair_failed("connecting");
-	err = take(b, RDMA_CM_EVENT_CONNECT_REQUEST, &id);
+	err = take(pair, b, RDMA_CM_EVENT_CONNECT_REQUEST, &id);
 	if (err || !id)
 		return err;
 	err = make_end(pair, b, id);
 	if (err)
 		return err;
+	parameters.qp_num = id->qp->qp_num;
+	parameters.srq = pair->options.srq;
 	if (vb_cm_accept(id, &parameters))
 		return pair_failed("accepting");
-	err = take(a, RDMA_CM_EVENT_ESTABLISHED, &id);
-	return err ? err : take(b, RDMA_CM_EVENT_ESTABLISHED, &id);
+	if (is_ud(pair))
+		return take(pair, a, RDMA_CM_EVENT_ESTABLISHED, &id);
+	err = take(pair, a, RDMA_CM_EVENT_ESTABLISHED, &id);
+	return err ? err : take(pair, b, RDMA_CM_EVENT_ESTABLISHED, &id);
 }
 
 int pair_open_cm(struct pair *pair)
@@ -194,9 +224,13 @@ static int close_end(struct pair_side *side)
 	struct vb_pair_end *end = side->end;
 	int err = 0;
 
+	if (end->ah)
+		err = vb_destroy_ah(end->ah);
 	if (end->qp)
 		vb_cm_destroy_qp(end->id);
-	if (end->mr)
+	if (end->srq && !err)
+		err = vb_destroy_srq(end->srq);
+	if (end->mr && !err)
 		err = vb_dereg_mr(end->mr);
 	free(side->memory);
 	if (end->cq && !err)

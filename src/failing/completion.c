@@ -42,12 +42,25 @@ static uint64_t change_poll(const struct layer_call *call)
 	return call->result;
 }
 
+/* Of ibv_start_poll() and ibv_next_poll(). The arguments after the call are the layers' own, and may change. */
+static uint64_t change_step(const struct layer_call *call)
+{
+	uint64_t *arguments = (uint64_t *)(uintptr_t)call->arguments;
+
+	if (!call->result && arguments[1])
+		change_one(call, (struct ibv_wc *)(uintptr_t)arguments[1]);
+	if (!call->result || !arguments[2] ||
+	    !make_one(call, (struct ibv_wc *)(uintptr_t)arguments[2]))
+		return call->result;
+	arguments[1] = arguments[2];
+	return 0;
+}
+
 uint64_t completion_change(const struct layer_call *call)
 {
 	if (call->verb == LAYER_poll_cq)
 		return change_poll(call);
-	if ((call->verb == LAYER_start_poll || call->verb == LAYER_next_poll) && !call->result &&
-	    call->arguments[1])
-		change_one(call, (struct ibv_wc *)(uintptr_t)call->arguments[1]);
+	if (call->verb == LAYER_start_poll || call->verb == LAYER_next_poll)
+		return change_step(call);
 	return call->result;
 }

@@ -64,8 +64,9 @@ static bool matches(const struct fail_rule *rule, const struct fail_question *qu
 	if (wc)
 		return (!rule->qpn || rule->qpn == wc->qp_num) &&
 		       (!rule->wr_id_given || rule->wr_id == wc->wr_id);
-	return (rule->action != VB_FAIL_CALL && rule->action != VB_FAIL_EVENT) ||
-	       matches_call(rule, call);
+	if (rule->action == VB_FAIL_EVENT)
+		return matches_call(rule, call) && event_reaches(call, rule);
+	return rule->action != VB_FAIL_CALL || matches_call(rule, call);
 }
 
 bool rules_ask(const struct fail_question *question, struct fail_rule *fired)
@@ -110,10 +111,10 @@ __attribute__((format(printf, 2, 3))) static void add_text(struct rest *rest, co
 
 static const char *first_word(const struct fail_rule *rule)
 {
-	static const char *const words[] = {[VB_FAIL_ALLOCATION] = "allocation",
-					    [VB_FAIL_COMPLETION] = "completion",
-					    [VB_FAIL_MADE] = "made_completion",
-					    [VB_FAIL_EVENT] = "event"};
+	static const char *const words[] = {
+		[VB_FAIL_ALLOCATION] = "allocation", [VB_FAIL_COMPLETION] = "completion",
+		[VB_FAIL_MADE] = "made_completion",  [VB_FAIL_EVENT] = "event",
+		[VB_FAIL_DESCRIPTOR] = "descriptor", [VB_FAIL_THREAD] = "thread"};
 
 	if (rule->action != VB_FAIL_CALL)
 		return words[rule->action];
@@ -133,7 +134,8 @@ const char *rules_text(const struct fail_rule *rule, char text[RULE_TEXT_BYTES])
 		add_text(&rest, ",count=%" PRIu64, rule->count);
 	if (rule->at)
 		add_text(&rest, ",at=%" PRIu32, rule->at);
-	if (rule->action == VB_FAIL_CALL && strerrorname_np(rule->err))
+	if ((rule->action == VB_FAIL_CALL || rule->action == VB_FAIL_DESCRIPTOR) &&
+	    strerrorname_np(rule->err))
 		add_text(&rest, ",errno=%s", strerrorname_np(rule->err));
 	return text;
 }
@@ -151,7 +153,17 @@ static int refuse_fail(const char *function, struct vb_why why)
 #define REFUSE(...) refuse_fail("vb_fail_add", (struct vb_why){__VA_ARGS__})
 
 /* The members of a rule that only some actions have. */
-enum member { CALL = 1, DEVICE = 2, ERR = 4, AT = 8, COMPLETION = 16, EVENT = 32 };
+enum member {
+	CALL = 1,
+	DEVICE = 2,
+	ERR = 4,
+	AT = 8,
+	COMPLETION = 16,
+	EVENT = 32,
+	QPN = 64,
+	PORT = 128,
+	OBJECT = 256,
+};
 
 /* Returns the name of a member that is set, and is none of `allowed`; NULL: there is none. */
 static const char *wrong_member(const struct vb_fail_rule *rule, unsigned int allowed)
@@ -167,10 +179,11 @@ static const char *wrong_member(const struct vb_fail_rule *rule, unsigned int al
 		{rule->at, AT, "at"},
 		{rule->status, COMPLETION, "status"},
 		{rule->vendor_err, COMPLETION, "vendor_err"},
-		{rule->qpn, COMPLETION, "qpn"},
+		{rule->qpn, QPN, "qpn"},
 		{rule->wr_id || rule->wr_id_given, COMPLETION, "wr_id"},
 		{rule->event, EVENT, "event"},
-		{rule->port_num, EVENT, "port_num"},
+		{rule->port_num, PORT, "port_num"},
+		{rule->object, OBJECT, "object"},
 	};
 
 	for (unsigned int i = 0; i < COUNT(members); i++)
@@ -180,18 +193,38 @@ static const char *wrong_member(const struct vb_fail_rule *rule, unsigned int al
 }
 
 /* Returns 0, or an errno value after it has said why the rule is refused. */
+static int read_err(const struct vb_fail_rule *rule, struct fail_rule *into, int usual)
+{
+	into->err = rule->err ? rule->err : usual;
+	if (into->err < 0 || into->err > ERRNO_MAX)
+		return REFUSE(VB_WHY_FAIL_ERRNO, {(uint64_t)(int64_t)rule->err});
+	return 0;
+}
+
 static int read_call(const struct vb_fail_rule *rule, struct fail_rule *into)
 {
-	into->err = rule->err ? rule->err : ENOMEM;
 	into->at = rule->at;
 	into->any_call = !rule->call;
 	if (rule->call && !words_find_call(rule->call, &into->verb))
 		return REFUSE(VB_WHY_FAIL_NO_CALL, .text = rule->call);
 	if (rule->at && !(rule->call && words_is_list(into->verb)))
 		return REFUSE(VB_WHY_FAIL_FIELD, .text = "at");
-	if (into->err < 0 || into->err > ERRNO_MAX)
-		return REFUSE(VB_WHY_FAIL_ERRNO, {(uint64_t)(int64_t)rule->err});
-	return 0;
+	return read_err(rule, into, ENOMEM);
+}
+
+/* What the library itself does not get: memory, a descriptor, a thread. */
+static bool is_inside(enum vb_fail_action action)
+{
+	return action == VB_FAIL_ALLOCATION || action == VB_FAIL_DESCRIPTOR ||
+	       action == VB_FAIL_THREAD;
+}
+
+static int read_inside(const struct vb_fail_rule *rule, struct fail_rule *into)
+{
+	return read_err(rule, into,
+			rule->action == VB_FAIL_ALLOCATION   ? ENOMEM
+			: rule->action == VB_FAIL_DESCRIPTOR ? EMFILE
+							     : EAGAIN);
 }
 
 static int read_completion(const struct vb_fail_rule *rule, struct fail_rule *into)
@@ -210,20 +243,34 @@ static int read_completion(const struct vb_fail_rule *rule, struct fail_rule *in
 	return 0;
 }
 
-static int read_rule(const struct vb_fail_rule *rule, struct fail_rule *into)
+/* Returns the members that a rule of this action may have. */
+static unsigned int members_of(const struct vb_fail_rule *rule)
 {
 	static const unsigned int members[] = {
-		[VB_FAIL_CALL] = CALL | DEVICE | ERR | AT,  [VB_FAIL_ALLOCATION] = 0,
-		[VB_FAIL_COMPLETION] = DEVICE | COMPLETION, [VB_FAIL_MADE] = DEVICE | COMPLETION,
+		[VB_FAIL_CALL] = CALL | DEVICE | ERR | AT,
+		[VB_FAIL_ALLOCATION] = 0,
+		[VB_FAIL_COMPLETION] = DEVICE | COMPLETION | QPN,
+		[VB_FAIL_MADE] = DEVICE | COMPLETION | QPN,
 		[VB_FAIL_EVENT] = CALL | DEVICE | EVENT,
+		[VB_FAIL_DESCRIPTOR] = ERR,
+		[VB_FAIL_THREAD] = 0,
 	};
+
+	if (rule->action != VB_FAIL_EVENT)
+		return members[rule->action];
+	return members[rule->action] | (event_has_object(rule->event) ? OBJECT : PORT) |
+	       (event_has_qp(rule->event) && !rule->object ? QPN : 0);
+}
+
+static int read_rule(const struct vb_fail_rule *rule, struct fail_rule *into)
+{
 	const char *wrong;
 
 	*into = (struct fail_rule){
 		.action = rule->action, .skip = rule->skip, .count = rule->count, .err = ENOMEM};
-	if ((unsigned int)rule->action >= COUNT(members))
+	if ((unsigned int)rule->action > VB_FAIL_THREAD)
 		return REFUSE(VB_WHY_FAIL_ACTION, {rule->action});
-	wrong = wrong_member(rule, members[rule->action]);
+	wrong = wrong_member(rule, members_of(rule));
 	if (wrong)
 		return REFUSE(VB_WHY_FAIL_FIELD, .text = wrong);
 	if (rule->device && strlen(rule->device) >= sizeof(into->device))
@@ -233,21 +280,23 @@ static int read_rule(const struct vb_fail_rule *rule, struct fail_rule *into)
 		return REFUSE(VB_WHY_FAIL_EVENT, {rule->event});
 	into->event = rule->event;
 	into->port_num = rule->port_num ? rule->port_num : 1;
+	into->object = rule->object;
+	into->qpn = rule->qpn;
 	if (rule->action == VB_FAIL_CALL || rule->action == VB_FAIL_EVENT)
 		return read_call(rule, into);
-	return rule->action == VB_FAIL_ALLOCATION ? 0 : read_completion(rule, into);
+	return is_inside(rule->action) ? read_inside(rule, into) : read_completion(rule, into);
 }
 
 /* --- adding and removing --- */
 
-/* Returns true if rules of allocations exist, or else rules of calls. */
-static bool have(bool allocations)
+/* Returns true if rules of what the library does not get exist, or else rules of calls. */
+static bool have(bool inside)
 {
 	bool found = false;
 
 	pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; i < rule_count; i++)
-		found |= (rules[i].action == VB_FAIL_ALLOCATION) == allocations;
+		found |= is_inside(rules[i].action) == inside;
 	pthread_mutex_unlock(&lock);
 	return found;
 }
@@ -266,13 +315,13 @@ static int add(struct fail_rule *rule)
 {
 	if (rule_count == VB_FAIL_RULES_MAX)
 		return REFUSE(VB_WHY_FAIL_FULL, {rule_count});
-	if (rule->action != VB_FAIL_ALLOCATION && call_watch(true))
+	if (!is_inside(rule->action) && call_watch(true))
 		return REFUSE(VB_WHY_FAIL_LAYERS);
 	pthread_mutex_lock(&lock);
 	rule->id = ++last_id;
 	rules[rule_count++] = *rule;
 	pthread_mutex_unlock(&lock);
-	if (rule->action != VB_FAIL_ALLOCATION || allocation_watch(true))
+	if (!is_inside(rule->action) || allocation_watch(true))
 		return 0;
 	pthread_mutex_lock(&lock);
 	rule_count--;

@@ -25,7 +25,7 @@ struct fail_rule {
 	bool wr_id_given;
 	uint64_t wr_id;
 	enum ibv_event_type event;
-	uint32_t port_num;
+	uint32_t port_num, object;
 };
 
 /* A call or an allocation for which the rules are asked. */
@@ -70,6 +70,13 @@ void event_raise(const struct layer_call *call);
 
 /* Returns true if a rule may raise the event. */
 bool event_is_known(enum ibv_event_type event);
+
+/* Return true if the event is of a QP, CQ or SRQ; of a QP. */
+bool event_has_object(enum ibv_event_type event);
+bool event_has_qp(enum ibv_event_type event);
+
+/* Returns true if the event is of no object, or if the object exists. */
+bool event_reaches(const struct layer_call *call, const struct fail_rule *rule);
 
 /* In call.c: the layer, which is added while a rule of a call exists. Returns 0 or ENOMEM. */
 int call_watch(bool wanted);

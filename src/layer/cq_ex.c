@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Polling through struct ibv_cq_ex: ibv_create_cq_ex(3). */
 #include "src/layer/shadow.h"
+#include "src/layer/steps.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,8 +17,12 @@ struct cq_shadow {
 	struct shadow shadow;
 	uint64_t wc_flags;
 	bool watched; /* the functions of READERS are shadowed */
-	bool changed; /* a layer has changed the completion that the CQ shows; then: */
+	bool changed; /* a layer has changed or made the completion that the CQ shows; then: */
 	uint32_t vendor_err;
+	bool made; /* a layer has made the completion that the CQ shows; then: */
+	uint32_t qpn;
+	bool closed; /* a made completion has begun the poll: the backend's CQ was empty */
+	uint32_t (*read_qp_num)(struct ibv_cq_ex *cq);
 	uint32_t (*read_vendor_err)(struct ibv_cq_ex *cq);
 #define MEMBER(type, field) type (*read_##field)(struct ibv_cq_ex * cq);
 	READERS(MEMBER)
@@ -58,17 +63,17 @@ static void note_read(const struct passage *passage, const struct cq_shadow *sha
 	watch(&call, field);
 }
 
-#define READER(type, field)                                     \
-	static type read_##field(struct ibv_cq_ex *ex)          \
-	{                                                       \
-		const struct cq_shadow *shadow = shadow_of(ex); \
-		struct passage passage = {0};                   \
-                                                                \
-		if (!shadow)                                    \
-			return 0;                               \
-		passage_note_caller(&passage);                  \
-		note_read(&passage, shadow, ex, #field);        \
-		return shadow->read_##field(ex);                \
+#define READER(type, field)                                         \
+	static type read_##field(struct ibv_cq_ex *ex)              \
+	{                                                           \
+		const struct cq_shadow *shadow = shadow_of(ex);     \
+		struct passage passage = {0};                       \
+                                                                    \
+		if (!shadow)                                        \
+			return 0;                                   \
+		passage_note_caller(&passage);                      \
+		note_read(&passage, shadow, ex, #field);            \
+		return shadow->made ? 0 : shadow->read_##field(ex); \
 	}
 READERS(READER)
 #undef READER
@@ -82,6 +87,25 @@ static uint32_t read_vendor_err(struct ibv_cq_ex *ex)
 	if (!shadow)
 		return 0;
 	return shadow->changed ? shadow->vendor_err : shadow->read_vendor_err(ex);
+}
+
+static uint32_t read_qp_num(struct ibv_cq_ex *ex)
+{
+	const struct cq_shadow *shadow = shadow_of(ex);
+
+	if (!shadow)
+		return 0;
+	return shadow->made ? shadow->qpn : shadow->read_qp_num(ex);
+}
+
+/* Lets the program read a completion that a layer has made. */
+static void take_made(struct cq_shadow *shadow, struct ibv_cq_ex *ex, const struct ibv_wc *wc)
+{
+	shadow->made = shadow->changed = true;
+	shadow->qpn = wc->qp_num;
+	shadow->vendor_err = wc->vendor_err;
+	ex->wr_id = wc->wr_id;
+	ex->status = wc->status;
 }
 
 /* Lets the program read the completion as a layer has changed it. */
@@ -137,19 +161,26 @@ static int begin(struct passage *passage, enum layer_verb verb, struct ibv_cq_ex
 	return passage_begin(passage, verb, &route, arguments);
 }
 
-static int end(struct passage *passage, struct ibv_cq_ex *ex, struct cq_shadow *shadow, int err)
+/* err: what the backend returns, or with which a layer has refused the call. Returns what the program gets. */
+static int end(struct passage *passage, struct ibv_cq_ex *ex, struct cq_shadow *shadow, int err,
+	       bool refused)
 {
-	struct ibv_wc wc;
-	uint64_t arguments[2] = {(uintptr_t)ex, 0};
+	struct ibv_wc wc = {0};
+	uint64_t arguments[3] = {(uintptr_t)ex, 0, 0};
 
+	shadow->made = false;
 	if (!err) {
 		wc = read_wc(shadow, ex);
 		arguments[1] = (uintptr_t)&wc;
+	} else if (err == ENOENT && !refused) {
+		arguments[2] = (uintptr_t)&wc;
 	}
 	passage_end_with(passage, (uint64_t)err, arguments);
 	if (!err)
 		take_change(shadow, ex, &wc);
-	return err;
+	else if (!steps_result(passage))
+		take_made(shadow, ex, &wc);
+	return (int)steps_result(passage);
 }
 
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
@@ -157,15 +188,32 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	struct cq_shadow *shadow = shadow_of(ex);
 	const uint64_t arguments[2] = {(uintptr_t)ex, 0};
 	struct passage passage;
-	int err;
+	int refused, err, result;
 
 	if (!shadow)
 		return EINVAL;
 	if (passage_inside())
 		return shadow->start_poll(ex, attr);
 	passage_note_caller(&passage);
-	err = begin(&passage, LAYER_start_poll, ex, shadow, arguments);
-	return end(&passage, ex, shadow, err ? err : shadow->start_poll(ex, attr));
+	refused = begin(&passage, LAYER_start_poll, ex, shadow, arguments);
+	err = refused ? refused : shadow->start_poll(ex, attr);
+	result = end(&passage, ex, shadow, err, refused);
+	if (!result)
+		shadow->closed = err;
+	return result;
+}
+
+/* A poll that a made completion has begun opens the backend's CQ when the program asks for the next one. */
+static int next_of_backend(struct ibv_cq_ex *ex, struct cq_shadow *shadow)
+{
+	struct ibv_poll_cq_attr none = {0};
+	int err;
+
+	if (!shadow->closed)
+		return shadow->next_poll(ex);
+	err = shadow->start_poll(ex, &none);
+	shadow->closed = err;
+	return err;
 }
 
 static int next_poll(struct ibv_cq_ex *ex)
@@ -173,20 +221,21 @@ static int next_poll(struct ibv_cq_ex *ex)
 	struct cq_shadow *shadow = shadow_of(ex);
 	const uint64_t arguments[2] = {(uintptr_t)ex, 0};
 	struct passage passage;
-	int err;
+	int refused, err;
 
 	if (!shadow)
 		return EINVAL;
 	if (passage_inside())
 		return shadow->next_poll(ex);
 	passage_note_caller(&passage);
-	err = begin(&passage, LAYER_next_poll, ex, shadow, arguments);
-	return end(&passage, ex, shadow, err ? err : shadow->next_poll(ex));
+	refused = begin(&passage, LAYER_next_poll, ex, shadow, arguments);
+	err = refused ? refused : next_of_backend(ex, shadow);
+	return end(&passage, ex, shadow, err, refused);
 }
 
 static void end_poll(struct ibv_cq_ex *ex)
 {
-	const struct cq_shadow *shadow = shadow_of(ex);
+	struct cq_shadow *shadow = shadow_of(ex);
 	const uint64_t arguments[1] = {(uintptr_t)ex};
 	struct passage passage;
 
@@ -198,7 +247,10 @@ static void end_poll(struct ibv_cq_ex *ex)
 	}
 	passage_note_caller(&passage);
 	begin(&passage, LAYER_end_poll, ex, shadow, arguments);
-	shadow->end_poll(ex);
+	shadow->made = false;
+	if (!shadow->closed)
+		shadow->end_poll(ex);
+	shadow->closed = false;
 	passage_end(&passage, 0);
 }
 
@@ -213,6 +265,7 @@ static void act(struct layer_entry *entry, struct shadow *shadow, enum shadow_ac
 	SHADOW_POINTER(what, ex->next_poll, cq->next_poll, next_poll);
 	SHADOW_POINTER(what, ex->end_poll, cq->end_poll, end_poll);
 	SHADOW_POINTER(what, ex->read_vendor_err, cq->read_vendor_err, read_vendor_err);
+	SHADOW_POINTER(what, ex->read_qp_num, cq->read_qp_num, read_qp_num);
 	if (!cq->watched)
 		return;
 #define PUT(type, field) SHADOW_POINTER(what, ex->read_##field, cq->read_##field, read_##field);
@@ -229,10 +282,12 @@ void shadow_cq(struct layer_entry *entry, const struct vb_backend *backend, uint
 {
 	struct cq_shadow *cq = calloc(1, sizeof(*cq));
 
-	if (!cq)
+	if (!cq) {
+		shadow_lose_sight();
 		return;
+	}
 	cq->shadow = (struct shadow){.act = act, .end = end_shadow, .backend = backend};
 	cq->wc_flags = wc_flags;
-	cq->watched = atomic_load(&reads_watch);
+	cq->watched = atomic_load(&reads_watch) || passage_may_change();
 	shadow_begin(entry, &cq->shadow);
 }

@@ -31,7 +31,9 @@ enum layer_verb {
 	LAYER_wr_complete,
 	LAYER_wr_abort,
 	/* ibv_start_poll() and ibv_next_poll(): the arguments are the CQ and, if a completion was
-	 * found, its struct ibv_wc; ibv_end_poll(): the CQ */
+	 * found, its struct ibv_wc; ibv_end_poll(): the CQ. For change(), if the CQ is empty, the third
+	 * argument is a struct ibv_wc: a layer that fills it in copies the third argument to the second, and
+	 * returns 0. */
 	LAYER_start_poll,
 	LAYER_next_poll,
 	LAYER_end_poll,
@@ -122,6 +124,12 @@ struct layer {
  */
 int layer_add(struct layer *layer);
 void layer_remove(struct layer *layer);
+
+/*
+ * Returns true after memory was lacking for the wrappers of a context, a CQ or a QP, or for its place among the
+ * objects: from then on, until the last layer is removed, the layers may not see all calls on it.
+ */
+bool layer_lost_sight(void);
 
 /* Returns the time on the clock of the call's device; CLOCK_MONOTONIC if it has none. */
 uint64_t layer_now_ns(const struct layer_call *call);

@@ -39,6 +39,17 @@ static bool is_added(const struct layer *layer)
 	return false;
 }
 
+bool passage_may_change(void)
+{
+	for (unsigned int i = 0; i < atomic_load(&layer_count); i++) {
+		const struct layer *layer = atomic_load(&passage_layers[i]);
+
+		if (layer && layer->change)
+			return true;
+	}
+	return false;
+}
+
 /* Inserts the layer after `count` others, but before the lowest. */
 static void put(struct layer *layer, unsigned int count)
 {
@@ -98,6 +109,7 @@ void layer_remove(struct layer *layer)
 		if (count == 1) {
 			slots_undress();
 			table_each(forget, NULL);
+			shadow_regain_sight();
 		}
 	}
 	pthread_mutex_unlock(&lock);

@@ -65,6 +65,9 @@ static inline struct passage_thread *passage_own_thread(void)
 	return thread;
 }
 
+/* Returns true if a layer is added that may change what verbs fill in. */
+bool passage_may_change(void);
+
 /* Notes the caller of the function that this function is inlined into. */
 static inline __attribute__((always_inline)) void passage_note_caller(struct passage *passage)
 {

@@ -444,8 +444,10 @@ void shadow_qp(struct layer_entry *entry, const struct vb_backend *backend,
 {
 	struct qp_shadow *qp = calloc(1, sizeof(*qp));
 
-	if (!qp)
+	if (!qp) {
+		shadow_lose_sight();
 		return;
+	}
 	qp->shadow = (struct shadow){.act = act, .end = end_shadow, .backend = backend};
 	qp->max_wr = cap->max_send_wr;
 	/* Inline data and the 8 bytes of an ATOMIC WRITE take an SGE, too. */

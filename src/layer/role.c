@@ -73,6 +73,11 @@ bool layer_verb_ends(enum layer_verb verb)
 	return roles[verb].ends;
 }
 
+enum layer_kind role_makes(enum layer_verb verb)
+{
+	return roles[verb].makes;
+}
+
 void role_start(void)
 {
 	for (int i = 0; i < LAYER_VERBS; i++)
@@ -120,8 +125,10 @@ static void make(struct passage *passage, enum layer_kind kind)
 		kind == LAYER_CONTEXT ? (struct ibv_context *)object : call->context;
 	struct layer_entry *entry = table_enter(object, kind, context);
 
-	if (!entry)
+	if (!entry) {
+		shadow_lose_sight();
 		return;
+	}
 	/* An older object at this address has ended without a verb. */
 	shadow_drop(entry);
 	if (kind == LAYER_CONTEXT) {

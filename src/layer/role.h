@@ -19,6 +19,9 @@ static inline bool role_has(enum layer_verb verb)
 	return role_table[verb];
 }
 
+/* Returns the kind of the objects that the verb makes; LAYER_NO_KIND: it makes none. */
+enum layer_kind role_makes(enum layer_verb verb);
+
 /*
  * Before the backend is called: an object that the verb is to end gets its own functions back, since
  * its memory may be gone afterwards, or another object's.

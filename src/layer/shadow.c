@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/layer/shadow.h"
 
+static atomic_bool lost_sight;
+
+void shadow_lose_sight(void)
+{
+	atomic_store(&lost_sight, true);
+}
+
+void shadow_regain_sight(void)
+{
+	atomic_store(&lost_sight, false);
+}
+
+bool layer_lost_sight(void)
+{
+	return atomic_load(&lost_sight);
+}
+
 void shadow_begin(struct layer_entry *entry, struct shadow *shadow)
 {
 	atomic_store_explicit(&entry->shadow, shadow, memory_order_release);

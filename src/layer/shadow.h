@@ -47,6 +47,12 @@ void shadow_drop(struct layer_entry *entry);
 /* Returns the shadow of a live object of a kind; NULL: it has none. Any thread may call it. */
 struct shadow *shadow_find(const void *object, enum layer_kind kind);
 
+/* Notes that memory was lacking for the sight of an object: layer_lost_sight(). */
+void shadow_lose_sight(void);
+
+/* No object has wrappers any more. */
+void shadow_regain_sight(void);
+
 /* --- the kinds; without memory an object has no shadow --- */
 
 /* wrap.c: context->ops and struct verbs_context */

@@ -74,6 +74,32 @@ struct layer_entry *table_find(const void *object, enum layer_kind kind)
 	return entry;
 }
 
+/* Returns the object of a kind and device that has this place, or, if place is 0, this number. */
+static const void *search(enum layer_kind kind, const char *device, uint32_t place, uint32_t number)
+{
+	for (unsigned int i = 0; i < BUCKETS; i++)
+		for (struct layer_entry *entry = atomic_load(&buckets[i]); entry;
+		     entry = atomic_load(&entry->next)) {
+			const void *object = atomic_load(&entry->object);
+
+			if (object && entry->kind == kind && entry->device &&
+			    (place ? entry->place == place : entry->number == number) &&
+			    strcmp(entry->device->name, device) == 0)
+				return object;
+		}
+	return NULL;
+}
+
+const void *table_find_place(enum layer_kind kind, const char *device, uint32_t place)
+{
+	return search(kind, device, place, 0);
+}
+
+const void *table_find_qpn(const char *device, uint32_t qpn)
+{
+	return search(LAYER_QP, device, 0, qpn);
+}
+
 /* Returns a free entry of the bucket. The caller holds the lock. */
 static struct layer_entry *free_entry(struct layer_entry *_Atomic *bucket)
 {
@@ -128,7 +154,8 @@ static struct layer_entry *enter(const void *object, enum layer_kind kind,
 	entry->serial = ++last_serial;
 	entry->context = context;
 	entry->device = device_of(context ? context->device : NULL);
-	entry->number = ++(entry->device ? entry->device : &no_device)->counts[kind];
+	entry->place = ++(entry->device ? entry->device : &no_device)->counts[kind];
+	entry->number = entry->place;
 	if (kind == LAYER_QP)
 		entry->number = qpn_of(object);
 	atomic_store_explicit(&entry->object, object, memory_order_release);

@@ -54,6 +54,7 @@ struct layer_entry {
 	enum layer_kind kind;
 	uint32_t number;	 /* of the kind on the device, from 1; of a QP its QPN; of an
 				  * object without a device: of the kind among such objects */
+	uint32_t place;		 /* of the kind on the device, from 1, also of a QP */
 	_Atomic uint64_t serial; /* no other entering has the same */
 	struct ibv_context *context;
 	struct layer_device *device; /* NULL: the context has none */
@@ -75,6 +76,12 @@ struct layer_entry *table_enter_unknown(const void *object, enum layer_kind kind
 
 /* Returns the entry of an object; NULL: it has none. LAYER_NO_KIND: of any kind. */
 struct layer_entry *table_find(const void *object, enum layer_kind kind);
+
+/* Returns the object that was entered as the place-th of its kind on a device; NULL: there is none now. */
+const void *table_find_place(enum layer_kind kind, const char *device, uint32_t place);
+
+/* Returns the QP of a device that has the number; NULL: there is none. */
+const void *table_find_qpn(const char *device, uint32_t qpn);
 
 /* Takes the entry out, unless its serial number is another one: then it is of a newer object. */
 void table_remove(struct layer_entry *entry, uint64_t serial);

@@ -307,8 +307,10 @@ void shadow_context(struct layer_entry *entry, const struct vb_backend *backend)
 {
 	struct context_shadow *context = calloc(1, sizeof(*context));
 
-	if (!context)
+	if (!context) {
+		shadow_lose_sight();
 		return;
+	}
 	context->shadow = (struct shadow){.act = act, .end = end_shadow, .backend = backend};
 	shadow_begin(entry, &context->shadow);
 }

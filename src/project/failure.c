@@ -24,6 +24,8 @@ static const struct {
 } words[] = {
 	{"any", VB_FAIL_CALL},
 	{"allocation", VB_FAIL_ALLOCATION},
+	{"descriptor", VB_FAIL_DESCRIPTOR},
+	{"thread", VB_FAIL_THREAD},
 	{"completion", VB_FAIL_COMPLETION},
 	{"made_completion", VB_FAIL_MADE},
 	{"event", VB_FAIL_EVENT},
@@ -44,7 +46,7 @@ static bool read_fail(struct setting *setting, const struct setting_key *key, co
 			setting,
 			"'%s' is no call that can fail (allowed: a verb such as create_qp, a "
 			"function of connections such as cm_connect, any, allocation, "
-			"completion, made_completion, event)",
+			"descriptor, thread, completion, made_completion, event)",
 			value);
 	rule->call = vb_fail_call_name((unsigned int)call);
 	return true;
@@ -102,6 +104,17 @@ static const struct {
 	{"SM_CHANGE", IBV_EVENT_SM_CHANGE},
 	{"CLIENT_REREGISTER", IBV_EVENT_CLIENT_REREGISTER},
 	{"DEVICE_FATAL", IBV_EVENT_DEVICE_FATAL},
+	{"QP_FATAL", IBV_EVENT_QP_FATAL},
+	{"QP_REQ_ERR", IBV_EVENT_QP_REQ_ERR},
+	{"QP_ACCESS_ERR", IBV_EVENT_QP_ACCESS_ERR},
+	{"COMM_EST", IBV_EVENT_COMM_EST},
+	{"SQ_DRAINED", IBV_EVENT_SQ_DRAINED},
+	{"PATH_MIG", IBV_EVENT_PATH_MIG},
+	{"PATH_MIG_ERR", IBV_EVENT_PATH_MIG_ERR},
+	{"QP_LAST_WQE_REACHED", IBV_EVENT_QP_LAST_WQE_REACHED},
+	{"CQ_ERR", IBV_EVENT_CQ_ERR},
+	{"SRQ_ERR", IBV_EVENT_SRQ_ERR},
+	{"SRQ_LIMIT_REACHED", IBV_EVENT_SRQ_LIMIT_REACHED},
 };
 
 static const char *event_name(unsigned int index)
@@ -147,29 +160,31 @@ static const struct setting_key keys[] = {
 	{"call", read_call},
 	{"type", read_type},
 	{"port", setting_number32, RULE(port_num), 1, PORT_MAX},
+	{"object", setting_number32, RULE(object), 1, UINT32_MAX},
 };
 
 static bool check(struct setting *setting);
 
 static const struct setting_table table = {keys, COUNT(keys), "fail", check};
 
-enum kind { CALLS = 1, COMPLETIONS = 2, EVENTS = 4 };
+enum kind { CALLS = 1, COMPLETIONS = 2, EVENTS = 4, DESCRIPTORS = 8 };
 
-/* The keys that only rules of one kind may have. */
+/* The keys that only rules of some kinds may have. */
 static const struct {
 	const char *key;
-	enum kind kind;
-	const char *kind_text;
+	unsigned int kinds;
+	const char *kinds_text;
 } kind_keys[] = {
-	{"errno", CALLS, "calls"},
+	{"errno", CALLS | DESCRIPTORS, "calls and descriptors"},
 	{"at", CALLS, "calls"},
 	{"status", COMPLETIONS, "completions"},
 	{"vendor_err", COMPLETIONS, "completions"},
-	{"qpn", COMPLETIONS, "completions"},
+	{"qpn", COMPLETIONS | EVENTS, "completions and events"},
 	{"wr_id", COMPLETIONS, "completions"},
 	{"call", EVENTS, "events"},
 	{"type", EVENTS, "events"},
 	{"port", EVENTS, "events"},
+	{"object", EVENTS, "events"},
 };
 
 /* Returns true for a call that takes a list of work requests. */
@@ -184,20 +199,24 @@ static bool check(struct setting *setting)
 	static const enum kind kinds[] = {[VB_FAIL_CALL] = CALLS,
 					  [VB_FAIL_COMPLETION] = COMPLETIONS,
 					  [VB_FAIL_MADE] = COMPLETIONS,
-					  [VB_FAIL_EVENT] = EVENTS};
+					  [VB_FAIL_EVENT] = EVENTS,
+					  [VB_FAIL_DESCRIPTOR] = DESCRIPTORS,
+					  [VB_FAIL_THREAD] = 0};
 	const struct vb_fail_rule *rule = &((struct vb_failure *)setting->into)->rule;
 
 	if (!setting_given(setting, &table, "fail"))
 		return setting_fail(setting,
-				    "fail: is missing (a call, any, allocation, completion, "
-				    "made_completion or event)");
-	if (rule->action == VB_FAIL_ALLOCATION && setting_given(setting, &table, "device"))
-		return setting_fail(setting, "device: a rule of allocations has none");
+				    "fail: is missing (a call, any, allocation, descriptor, "
+				    "thread, completion, made_completion or event)");
+	if (!kinds[rule->action] || kinds[rule->action] == DESCRIPTORS)
+		if (setting_given(setting, &table, "device"))
+			return setting_fail(setting, "device: a rule of allocations, descriptors "
+						     "and threads has none");
 	for (unsigned int i = 0; i < COUNT(kind_keys); i++)
 		if (setting_given(setting, &table, kind_keys[i].key) &&
-		    kinds[rule->action] != kind_keys[i].kind)
+		    !(kinds[rule->action] & kind_keys[i].kinds))
 			return setting_fail(setting, "%s: only a rule of %s has it",
-					    kind_keys[i].key, kind_keys[i].kind_text);
+					    kind_keys[i].key, kind_keys[i].kinds_text);
 	if (rule->action == VB_FAIL_EVENT && !setting_given(setting, &table, "type"))
 		return setting_fail(setting, "type: is missing (a rule of events needs it)");
 	return !rule->at || takes_list(rule->call) ||

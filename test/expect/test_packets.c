@@ -39,6 +39,70 @@ void test_a_message_and_its_ack(void)
 	HOLDS(vb_expect_no_packets());
 }
 
+/* Connects two QPs of the devices of a world. */
+static void connect_in(struct vb_device *devices[2], struct ibv_pd *pds[2], struct ibv_cq *cqs[2],
+		       struct ibv_qp *qps[2])
+{
+	struct vb_prepared_qp *prepared[2];
+	struct vb_endpoint ends[2];
+	struct vb_qp_config config;
+
+	vb_qp_config_init(&config);
+	for (int i = 0; i < 2; i++) {
+		pds[i] = vb_alloc_pd(devices[i]->context);
+		cqs[i] = vb_create_cq(devices[i]->context, 8, NULL, NULL, 0);
+		prepared[i] = vb_qp_prepare(devices[i], pds[i], cqs[i], cqs[i], &config);
+		TEST_ASSERT_NOT_NULL(prepared[i]);
+		ends[i] = *vb_prepared_endpoint(prepared[i]);
+	}
+	for (int i = 0; i < 2; i++) {
+		qps[i] = vb_handshake(prepared[i], &ends[!i]);
+		TEST_ASSERT_NOT_NULL(qps[i]);
+	}
+}
+
+/* The wait moves the time of the context's world: the link is slow. */
+void test_packets_of_another_world(void)
+{
+	struct vb_sim_config *config = calloc(1, sizeof(*config));
+	struct ibv_recv_wr *bad_recv, recv = {.wr_id = 1};
+	struct ibv_send_wr *bad, wr = {.opcode = IBV_WR_SEND};
+	struct vb_device *devices[2];
+	struct ibv_device **list;
+	struct ibv_pd *pds[2];
+	struct ibv_cq *cqs[2];
+	struct ibv_qp *qps[2];
+	struct vb_sim *other;
+
+	config->device_count = 2;
+	config->link_count = 1;
+	config->links[0] = (struct vb_sim_link_config){"other0", "other1", 10000, 0};
+	strcpy(config->devices[0].name, "other0");
+	strcpy(config->devices[1].name, "other1");
+	other = vb_sim_open(config);
+	free(config);
+	TEST_ASSERT_NOT_NULL(other);
+	list = vb_sim_device_list(other, NULL);
+	for (int i = 0; i < 2; i++) {
+		devices[i] = vb_device_open(list[i], 0, VB_GID_INDEX_ANY);
+		TEST_ASSERT_NOT_NULL(devices[i]);
+	}
+	vb_free_device_list(list);
+	connect_in(devices, pds, cqs, qps);
+	OK(vb_post_recv(qps[1], &recv, &bad_recv));
+	OK(vb_post_send(qps[0], &wr, &bad));
+	HOLDS(vb_expect_packets_of(devices[0]->context, "other0:SEND_ONLY other1:ACK"));
+	TEST_ASSERT_TRUE(vb_sim_now_ns(other) >= 10000);
+	FAILS_SAYING(vb_expect_packets_of(devices[0]->context, "SEND_ONLY"), "nothing can come");
+	for (int i = 0; i < 2; i++) {
+		OK(vb_destroy_qp(qps[i]));
+		OK(vb_destroy_cq(cqs[i]));
+		OK(vb_dealloc_pd(pds[i]));
+		OK(vb_device_close(devices[i]));
+	}
+	OK(vb_sim_close(other));
+}
+
 void test_wildcards_and_repetitions(void)
 {
 	const char *const patterns[] = {

@@ -70,6 +70,30 @@ void test_pairs_of_infiniband(void)
 		exchange(&(struct vb_pair_options){.type = types[i]});
 }
 
+/* The connection manager's pairs, with and without an SRQ. Of UD QPs, a knows b. */
+void test_pairs_of_the_connection_manager(void)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UD};
+
+	for (unsigned int i = 0; i < 4; i++) {
+		const bool ud = types[i / 2] == IBV_QPT_UD;
+		struct vb_pair *pair = open_pair(
+			&(struct vb_pair_options){.cm = true, .type = types[i / 2], .srq = i % 2});
+
+		TEST_ASSERT_EQUAL_INT(i % 2, pair->b.srq != NULL);
+		memset(pair->a.buffer, 'a', 64);
+		OK(vb_pair_receive(&pair->b, 1, 1024, 64 + (ud ? 40 : 0)));
+		OK(vb_pair_post(&pair->a, 2, IBV_WR_SEND, 0, 64));
+		HOLDS(vb_expect_completion(pair->b.cq, "RECV wr_id=1 length=%d", ud ? 104 : 64));
+		HOLDS(vb_expect_completion(pair->a.cq, "SEND wr_id=2"));
+		TEST_ASSERT_EQUAL_MEMORY(pair->a.buffer, pair->b.buffer + 1024 + (ud ? 40 : 0), 64);
+		if (ud)
+			TEST_ASSERT_EQUAL_UINT32(pair->b.qp->qp_num, pair->a.remote_qpn);
+		OK(vb_pair_close(pair));
+		HOLDS(vb_expect_no_leaks());
+	}
+}
+
 void test_a_pair_of_the_connection_manager(void)
 {
 	struct vb_pair *pair = open_pair(&(struct vb_pair_options){.cm = true});
@@ -155,8 +179,8 @@ void test_pairs_that_cannot_be(void)
 		     "UC QPs have no SRQ; clear `srq`");
 	FAILS_SAYING(vb_expect_pair(&(struct vb_pair_options){.type = 99}),
 		     "type 99; give IBV_QPT_RC, _UC, _UD or _XRC_SEND");
-	FAILS_SAYING(vb_expect_pair(&(struct vb_pair_options){.type = IBV_QPT_UD, .cm = true}),
-		     "with `cm`, the type is IBV_QPT_RC, and there is no SRQ");
+	FAILS_SAYING(vb_expect_pair(&(struct vb_pair_options){.type = IBV_QPT_UC, .cm = true}),
+		     "with `cm`, the type is IBV_QPT_RC or IBV_QPT_UD");
 	FAILS_SAYING(vb_expect_pair(&(struct vb_pair_options){.timeout = 32}),
 		     "timeout is 31 at most");
 	FAILS_SAYING(vb_expect_pair(&(struct vb_pair_options){.depth = 1u << 21}), "max_cqe");

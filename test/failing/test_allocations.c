@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each allocation inside the library fails in turn, while a good program runs: each call succeeds, or is
- * refused with ENOMEM and a sentence; the program can end what it has made, and nothing is left: no object
- * and no memory.
+ * Each allocation inside the library fails in turn, while a good program runs; then each descriptor that the
+ * library makes, and each thread. Each call succeeds, or is refused with the errno and a sentence; the program
+ * can end what it has made, and nothing is left: no object, no memory, no descriptor and no thread.
  */
 #include "test/failing/live.h"
 #include "unity.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -15,10 +16,12 @@
 #include <string.h>
 #include <unistd.h>
 #include <verbena/channel.h>
+#include <verbena/check.h>
 #include <verbena/cm.h>
 #include <verbena/connect.h>
 #include <verbena/error.h>
 #include <verbena/fault.h>
+#include <verbena/rdma.h>
 #include <verbena/sim.h>
 #include <verbena/verbs.h>
 
@@ -30,12 +33,19 @@
 /* The rule that makes an allocation fail; 0: none. */
 static unsigned int rule;
 static const struct vb_sim_config *world; /* in which the program runs */
-static bool refused; /* a call has been refused: the program ends what it has */
+static bool refused;		    /* a call has been refused: the program ends what it has */
+static enum vb_fail_action lacking; /* what the library does not get */
+static int lacking_err;
+static bool
+	peer_lacks; /* the library may lack something at the peer, whose greeting then says so */
 
 void setUp(void)
 {
 	rule = 0;
 	world = NULL;
+	lacking = VB_FAIL_ALLOCATION;
+	lacking_err = ENOMEM;
+	peer_lacks = false;
 }
 
 void tearDown(void)
@@ -44,16 +54,15 @@ void tearDown(void)
 	vb_sim_reset();
 }
 
-/* Makes the allocation behind the next `skip` ones fail. */
-static void fail_allocation(uint64_t skip)
+/* Makes the allocation, descriptor or thread behind the next `skip` ones fail. */
+static void fail_one(uint64_t skip)
 {
-	const struct vb_fail_rule allocation = {
-		.action = VB_FAIL_ALLOCATION, .skip = skip, .count = 1};
+	const struct vb_fail_rule one = {.action = lacking, .skip = skip, .count = 1};
 
-	TEST_ASSERT_EQUAL_INT(0, vb_fail_add(&allocation, &rule));
+	TEST_ASSERT_EQUAL_INT(0, vb_fail_add(&one, &rule));
 }
 
-/* Returns true if a call of a good program has succeeded. A call that was refused must say that memory was
+/* Returns true if a call of a good program has succeeded. A call that was refused must say what was
  * lacking. */
 static bool good(bool succeeded, const char *call)
 {
@@ -63,11 +72,14 @@ static bool good(bool succeeded, const char *call)
 	if (succeeded)
 		return true;
 	refused = true;
-	snprintf(where, sizeof(where), "%s, without allocation %d: %s", call,
-		 (int)vb_fail_seen(rule), vb_last_error());
+	snprintf(where, sizeof(where), "%s, without the %d. %s: %s", call, (int)vb_fail_seen(rule),
+		 strerrorname_np(lacking_err), vb_last_error());
 	TEST_ASSERT_EQUAL_UINT64_MESSAGE(1, vb_fail_hits(rule), where);
-	TEST_ASSERT_EQUAL_INT_MESSAGE(ENOMEM, err, where);
+	if (!peer_lacks || err != ECONNREFUSED)
+		TEST_ASSERT_EQUAL_INT_MESSAGE(lacking_err, err, where);
 	TEST_ASSERT_TRUE_MESSAGE(*vb_last_error(), where);
+	/* Nothing has reached a limit of the device. */
+	TEST_ASSERT_TRUE_MESSAGE(vb_last_reason() != VB_WHY_DEVICE_LIMIT, where);
 	return false;
 }
 
@@ -139,7 +151,7 @@ static bool make_qps(struct verbs_end *end)
 	       MADE(end->ud = vb_create_qp(end->pd, &ud));
 }
 
-static bool connect_end(struct verbs_end *end, const struct verbs_end *peer)
+static bool reach_rts(struct verbs_end *end, const struct verbs_end *peer)
 {
 	struct ibv_ah_attr path = {
 		.is_global = 1, .port_num = 1, .grh = {peer->gid, .sgid_index = 1, .hop_limit = 1}};
@@ -165,12 +177,20 @@ static bool connect_end(struct verbs_end *end, const struct verbs_end *peer)
 				       IBV_QP_MIN_RNR_TIMER)) &&
 	       OK(vb_modify_qp(end->qp, &rts,
 			       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)) &&
-	       MADE(end->ah = vb_create_ah(end->pd, &path)) &&
+				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static bool connect_end(struct verbs_end *end, const struct verbs_end *peer)
+{
+	struct ibv_ah_attr path = {
+		.is_global = 1, .port_num = 1, .grh = {peer->gid, .sgid_index = 1, .hop_limit = 1}};
+
+	return reach_rts(end, peer) && MADE(end->ah = vb_create_ah(end->pd, &path)) &&
 	       OK(vb_attach_mcast(end->ud, &group, 0));
 }
 
-static bool post(struct verbs_end *from, struct verbs_end *to)
+/* A receive at the other end, and a send. */
+static bool post_one(struct verbs_end *from, struct verbs_end *to)
 {
 	struct ibv_sge out = {(uintptr_t)from->buffer, 64, from->mr->lkey};
 	struct ibv_sge in = {(uintptr_t)to->buffer, 64, to->mr->lkey};
@@ -182,8 +202,28 @@ static bool post(struct verbs_end *from, struct verbs_end *to)
 	struct ibv_recv_wr *bad_recv, recv = {.wr_id = WR_ID, .sg_list = &in, .num_sge = 1};
 
 	return OK(ibv_post_recv(to->qp, &recv, &bad_recv)) &&
-	       OK(ibv_post_srq_recv(to->srq, &recv, &bad_recv)) &&
 	       OK(ibv_post_send(from->qp, &send, &bad_send));
+}
+
+static bool post(struct verbs_end *from, struct verbs_end *to)
+{
+	struct ibv_sge in = {(uintptr_t)to->buffer, 64, to->mr->lkey};
+	struct ibv_recv_wr *bad, recv = {.wr_id = WR_ID, .sg_list = &in, .num_sge = 1};
+
+	return OK(ibv_post_srq_recv(to->srq, &recv, &bad)) && post_one(from, to);
+}
+
+/* Takes the next completion. Returns what ibv_poll_cq() returns, or 0 if none comes in time. */
+static int take(struct ibv_cq *cq, struct ibv_wc *wc)
+{
+	const uint64_t end_ns = vb_sim_now_ns(NULL) + 10 * (uint64_t)WAIT_NS;
+	int found = 0;
+
+	if (vb_sim_clock_of(NULL) == VB_SIM_CLOCK_VIRTUAL)
+		return vb_sim_wait_cq(cq, 1, wc, WAIT_NS);
+	while (!found && vb_sim_now_ns(NULL) < end_ns)
+		found = ibv_poll_cq(cq, 1, wc);
+	return found;
 }
 
 /* The message arrives, and the receiver learns of it by an event. The last send finds a wrong key. */
@@ -198,13 +238,13 @@ static bool exchange(struct verbs_end *from, struct verbs_end *to)
 	if (!post(from, to) || !DONE(vb_get_cq_event(to->channel, &cq, &end)))
 		return false;
 	vb_ack_cq_events(cq, 1);
-	TEST_ASSERT_EQUAL_INT(1, vb_sim_wait_cq(to->cq, 1, &wc, WAIT_NS));
+	TEST_ASSERT_EQUAL_INT(1, take(to->cq, &wc));
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
-	TEST_ASSERT_EQUAL_INT(1, vb_sim_wait_cq(from->cq, 1, &wc, WAIT_NS));
+	TEST_ASSERT_EQUAL_INT(1, take(from->cq, &wc));
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
 	if (!OK(ibv_post_send(from->qp, &wrong, &bad)))
 		return false;
-	TEST_ASSERT_EQUAL_INT(1, vb_sim_wait_cq(from->cq, 1, &wc, WAIT_NS));
+	TEST_ASSERT_EQUAL_INT(1, take(from->cq, &wc));
 	TEST_ASSERT_EQUAL_INT(IBV_WC_LOC_PROT_ERR, wc.status);
 	return true;
 }
@@ -243,6 +283,75 @@ static void run_verbs(void)
 	    make_qps(&ends[0]) && make_qps(&ends[1]) && connect_end(&ends[0], &ends[1]) &&
 	    connect_end(&ends[1], &ends[0]))
 		exchange(&ends[0], &ends[1]);
+	if (list)
+		vb_free_device_list(list);
+	end_end(&ends[0]);
+	end_end(&ends[1]);
+}
+
+/* --- a program that polls extended CQs, and keeps all rules of the sanitizer --- */
+
+static bool make_extended(struct verbs_end *end, struct ibv_device *device)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 64, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_device_attr limits;
+	struct ibv_cq_ex *ex = NULL;
+	struct ibv_qp_init_attr init = {.cap = {8, 8, 2, 2, 0}, .qp_type = IBV_QPT_RC};
+
+	if (!(MADE(end->context = vb_open_device(device)) &&
+	      OK(vb_query_device(end->context, &limits)) &&
+	      DONE(vb_query_gid(end->context, 1, 1, &end->gid)) &&
+	      MADE(end->pd = vb_alloc_pd(end->context)) &&
+	      MADE(ex = vb_create_cq_ex(end->context, &attr))))
+		return false;
+	init.send_cq = init.recv_cq = end->cq = ibv_cq_ex_to_cq(ex);
+	return MADE(end->qp = vb_create_qp(end->pd, &init));
+}
+
+static void poll_extended(const struct verbs_end *end)
+{
+	struct ibv_cq_ex *ex = (struct ibv_cq_ex *)end->cq;
+	struct ibv_poll_cq_attr none = {0};
+	int found = ENOENT;
+
+	for (int i = 0; i < 1000 && found == ENOENT; i++)
+		found = ibv_start_poll(ex, &none);
+	TEST_ASSERT_EQUAL_INT(0, found);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ex->status);
+	ibv_end_poll(ex);
+}
+
+/* The MRs end while the QPs are in RTS: all work has completed. */
+static bool exchange_extended(struct verbs_end *from, struct verbs_end *to)
+{
+	struct verbs_end *both[] = {from, to};
+	bool sent;
+
+	for (int i = 0; i < 2; i++)
+		if (!MADE(both[i]->mr = vb_reg_mr(both[i]->pd, both[i]->buffer, 256,
+						  IBV_ACCESS_LOCAL_WRITE)))
+			return false;
+	sent = post_one(from, to);
+	if (sent) {
+		poll_extended(from);
+		poll_extended(to);
+	}
+	for (int i = 0; sent && i < 2; i++) {
+		TEST_ASSERT_EQUAL_INT(0, vb_dereg_mr(both[i]->mr));
+		both[i]->mr = NULL;
+	}
+	return sent;
+}
+
+static void run_extended(void)
+{
+	struct ibv_device **list = vb_get_device_list(NULL, NULL);
+
+	memset(ends, 0, sizeof(ends));
+	if (MADE(list) && make_extended(&ends[0], list[0]) && make_extended(&ends[1], list[1]) &&
+	    reach_rts(&ends[0], &ends[1]) && reach_rts(&ends[1], &ends[0]) &&
+	    exchange_extended(&ends[0], &ends[1]))
+		exchange_extended(&ends[1], &ends[0]);
 	if (list)
 		vb_free_device_list(list);
 	end_end(&ends[0]);
@@ -411,7 +520,58 @@ static void run_endpoints(void)
 		vb_cm_freeaddrinfo(address);
 }
 
+/* --- agents: <verbena/rdma.h> --- */
+
+static struct vb_rdma_agent *agents[2];
+static struct vb_rdma_listener *agent_listener;
+static struct vb_rdma *ways[2];
+
+static bool make_agents(void)
+{
+	struct vb_rdma_options options;
+	char address[64];
+
+	vb_rdma_options_init(&options);
+	options.backend = "sim";
+	options.thread = true;
+	return MADE(agents[0] = vb_rdma_agent_open(&options)) &&
+	       MADE(agents[1] = vb_rdma_agent_open(&options)) &&
+	       MADE(agent_listener = vb_rdma_listen(agents[0], "127.0.0.1:0")) &&
+	       OK(vb_rdma_listener_name(agent_listener, address, sizeof(address))) &&
+	       MADE(ways[0] = vb_rdma_connect(agents[1], address, 10 * (uint64_t)WAIT_NS)) &&
+	       MADE(ways[1] = vb_rdma_accept(agent_listener, 10 * (uint64_t)WAIT_NS));
+}
+
+static void run_agents(void)
+{
+	peer_lacks = true;
+	agents[0] = agents[1] = NULL;
+	agent_listener = NULL;
+	ways[0] = ways[1] = NULL;
+	make_agents();
+	for (int i = 0; i < 2; i++)
+		if (ways[i])
+			vb_rdma_close(ways[i]);
+	if (agent_listener)
+		vb_rdma_listener_close(agent_listener);
+	END(vb_rdma_agent_close, agents[1]);
+	END(vb_rdma_agent_close, agents[0]);
+}
+
 /* --- each allocation in turn --- */
+
+/* Counts the entries of a folder of /proc/self: descriptors or threads. */
+static long count_entries(const char *path)
+{
+	DIR *folder = opendir(path);
+	long count = 0;
+
+	TEST_ASSERT_NOT_NULL(folder);
+	while (readdir(folder))
+		count++;
+	closedir(folder);
+	return count;
+}
 
 /* The connection manager keeps devices open for the life of the process, as librdmacm does. */
 static void expect_left(uint32_t contexts_max)
@@ -426,20 +586,26 @@ static void expect_left(uint32_t contexts_max)
 	TEST_ASSERT_TRUE(memcmp(&expected, &left, sizeof(left)) == 0);
 }
 
+/* What lives in the process. */
+struct living {
+	long allocations, descriptors, threads;
+};
+
 /* Runs a program in a new world, whose making is part of it. Returns what lives then. */
-static long run_once(void (*program)(void), uint64_t skip)
+static struct living run_once(void (*program)(void), uint64_t skip)
 {
 	refused = false;
-	fail_allocation(skip);
+	fail_one(skip);
 	if (OK(vb_sim_configure(world)))
 		program();
-	return live_count;
+	return (struct living){live_count, count_entries("/proc/self/fd"),
+			       count_entries("/proc/self/task")};
 }
 
 static void fail_each(void (*program)(void), uint32_t contexts_max)
 {
+	struct living before = {0}, after;
 	uint64_t skip = 0;
-	long before = 0;
 
 	/* The first runs make what stays for the life of the process. */
 	for (int i = 0; i < 3; i++) {
@@ -449,7 +615,6 @@ static void fail_each(void (*program)(void), uint32_t contexts_max)
 	}
 	for (bool fails = true; fails; skip++) {
 		char text[64];
-		long after;
 
 		run_once(program, skip);
 		fails = vb_fail_hits(rule);
@@ -458,12 +623,18 @@ static void fail_each(void (*program)(void), uint32_t contexts_max)
 		/* What the world has kept, the next world replaces. */
 		after = run_once(program, UINT64_MAX);
 		vb_fail_clear();
-		snprintf(text, sizeof(text), "without allocation %d", (int)skip);
-		TEST_ASSERT_EQUAL_INT64_MESSAGE(before, after, text);
+		snprintf(text, sizeof(text), "without the %d. %s", (int)skip,
+			 strerrorname_np(lacking_err));
+		/* The C library keeps the memory of threads that have ended: LeakSanitizer judges then. */
+		if (!world || world->clock == VB_SIM_CLOCK_VIRTUAL)
+			TEST_ASSERT_EQUAL_INT64_MESSAGE(before.allocations, after.allocations,
+							text);
+		TEST_ASSERT_EQUAL_INT64_MESSAGE(before.descriptors, after.descriptors, text);
+		TEST_ASSERT_EQUAL_INT64_MESSAGE(before.threads, after.threads, text);
 		TEST_ASSERT_TRUE(skip < ALLOCATIONS_MAX);
 	}
-	printf("%d allocations failed in turn\n", (int)skip - 1);
-	TEST_ASSERT_TRUE(skip > 20);
+	printf("%s: %d failed in turn\n", strerrorname_np(lacking_err), (int)skip - 1);
+	TEST_ASSERT_TRUE(skip > (lacking == VB_FAIL_ALLOCATION ? 20 : 1));
 }
 
 void test_verbs(void)
@@ -512,13 +683,89 @@ void test_channels(void)
 void test_allocations_are_counted_and_fail(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
-	fail_allocation(UINT64_MAX);
+	fail_one(UINT64_MAX);
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
 	TEST_ASSERT_GREATER_THAN(0, vb_fail_seen(rule));
 	TEST_ASSERT_EQUAL_UINT64(0, vb_fail_hits(rule));
 	TEST_ASSERT_EQUAL_INT(0, vb_fail_remove(rule));
-	fail_allocation(0);
+	fail_one(0);
 	TEST_ASSERT_EQUAL_INT(ENOMEM, vb_sim_configure(NULL));
 	TEST_ASSERT_EQUAL_UINT64(1, vb_fail_hits(rule));
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_configure(NULL));
+}
+
+/* A program that keeps the rules has no finding, whatever memory the library and the sanitizer lack. */
+void test_the_sanitizer_finds_nothing(void)
+{
+	uint64_t skip = 0;
+
+	for (bool fails = true; fails; skip++) {
+		char text[64];
+
+		TEST_ASSERT_EQUAL_INT(0, vb_check_enable(NULL));
+		run_once(run_extended, skip);
+		fails = vb_fail_hits(rule);
+		vb_fail_clear();
+		snprintf(text, sizeof(text), "without allocation %d", (int)skip);
+		TEST_ASSERT_EQUAL_UINT64_MESSAGE(0, vb_check_findings(VB_RULE_NONE), text);
+		vb_sim_reset();
+		vb_check_disable();
+	}
+	TEST_ASSERT_TRUE(skip > 20);
+}
+
+/* --- descriptors and threads --- */
+
+static const struct vb_sim_config real = {.clock = VB_SIM_CLOCK_REAL,
+					  .device_count = 2,
+					  .devices = {{.name = "sim0"}, {.name = "sim1"}}};
+
+static void fail_each_descriptor(void (*program)(void), uint32_t contexts_max)
+{
+	lacking = VB_FAIL_DESCRIPTOR;
+	lacking_err = EMFILE;
+	fail_each(program, contexts_max);
+}
+
+void test_descriptors_of_verbs(void)
+{
+	fail_each_descriptor(run_verbs, 0);
+}
+
+void test_descriptors_of_verbs_on_the_real_clock(void)
+{
+	world = &real;
+	fail_each_descriptor(run_verbs, 0);
+}
+
+void test_descriptors_of_connections(void)
+{
+	fail_each_descriptor(run_cm, 2);
+}
+
+void test_descriptors_of_channels(void)
+{
+	fail_each_descriptor(run_channels, 0);
+}
+
+void test_descriptors_of_agents(void)
+{
+	world = &real;
+	fail_each_descriptor(run_agents, 0);
+}
+
+void test_threads_of_agents(void)
+{
+	world = &real;
+	lacking = VB_FAIL_THREAD;
+	lacking_err = EAGAIN;
+	fail_each(run_agents, 0);
+}
+
+void test_threads_of_verbs_on_the_real_clock(void)
+{
+	world = &real;
+	lacking = VB_FAIL_THREAD;
+	lacking_err = EAGAIN;
+	fail_each(run_verbs, 0);
 }

@@ -27,6 +27,8 @@ static const struct vb_backend verbs = {
 #include "test/unit/last_sentence.h"
 #include "test/unit/sim_pair.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <verbena/cm.h>
@@ -476,6 +478,259 @@ void test_a_call_raises_an_event(void)
 	}
 }
 
+/* --- events of QPs, CQs and SRQs --- */
+
+/* Takes the event of an object, which has to be the next one, and acknowledges it. */
+static void expect_event_of(struct ibv_context *context, enum ibv_event_type type,
+			    const void *object)
+{
+	struct ibv_async_event event;
+
+	TEST_ASSERT_EQUAL_INT(0, vb_get_async_event(context, &event));
+	TEST_ASSERT_EQUAL_INT(type, event.event_type);
+	TEST_ASSERT_EQUAL_PTR(object, event.element.cq);
+	vb_ack_async_event(&event);
+}
+
+static struct ibv_qp *make_qp(void)
+{
+	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_RC);
+	struct ibv_qp *qp = vb_create_qp_ex(a.context, &attr);
+
+	TEST_ASSERT_NOT_NULL(qp);
+	return qp;
+}
+
+/* Each event of a QP comes with the second query of that QP. Three of them move the QP to ERR. */
+void test_a_call_raises_an_event_of_its_qp(void)
+{
+	static const enum ibv_event_type types[] = {
+		IBV_EVENT_COMM_EST,	IBV_EVENT_SQ_DRAINED,	       IBV_EVENT_PATH_MIG,
+		IBV_EVENT_PATH_MIG_ERR, IBV_EVENT_QP_LAST_WQE_REACHED, IBV_EVENT_QP_FATAL,
+		IBV_EVENT_QP_REQ_ERR,	IBV_EVENT_QP_ACCESS_ERR};
+
+	for (unsigned int i = 0; i < 8; i++) {
+		const unsigned int id = add_rule((struct vb_fail_rule){.action = VB_FAIL_EVENT,
+								       .call = "query_qp",
+								       .skip = 1,
+								       .count = 1,
+								       .event = types[i]});
+		struct ibv_qp_init_attr init;
+		struct ibv_qp_attr attr;
+		struct ibv_qp *from, *to;
+
+		connect_pair(&from, &to);
+		for (unsigned int j = 0; j < 2; j++) {
+			TEST_ASSERT_EQUAL_UINT64(0, vb_fail_hits(id));
+			TEST_ASSERT_EQUAL_INT(0, vb_query_qp(from, &attr, IBV_QP_STATE, &init));
+		}
+		expect_event_of(a.context, types[i], from);
+		TEST_ASSERT_EQUAL_INT(0, vb_query_qp(from, &attr, IBV_QP_STATE, &init));
+		TEST_ASSERT_EQUAL_INT(i < 5 ? IBV_QPS_RTS : IBV_QPS_ERR, attr.qp_state);
+		vb_fail_clear();
+		TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(from));
+		TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(to));
+	}
+}
+
+/* The objects of a kind count from the rule on; a QP may also be named by its number. */
+void test_an_event_of_the_second_object(void)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 2, .max_sge = 1}};
+	const unsigned int counter = add_rule((struct vb_fail_rule){.call = "fork_init"});
+	const unsigned int id = add_rule((struct vb_fail_rule){.action = VB_FAIL_EVENT,
+							       .call = "query_gid",
+							       .count = 1,
+							       .event = IBV_EVENT_SRQ_LIMIT_REACHED,
+							       .object = 2});
+	struct ibv_srq *srqs[2];
+	struct ibv_qp *qps[2];
+
+	TEST_ASSERT_TRUE(counter);
+	srqs[0] = vb_create_srq(a.pd, &attr);
+	/* There is no second SRQ: the call does not match. */
+	TEST_ASSERT_EQUAL_INT(0, vb_query_gid(a.context, 1, 1, &a.gid));
+	TEST_ASSERT_EQUAL_UINT64(0, vb_fail_seen(id));
+	srqs[1] = vb_create_srq(a.pd, &attr);
+	TEST_ASSERT_EQUAL_INT(0, vb_query_gid(a.context, 1, 1, &a.gid));
+	expect_event_of(a.context, IBV_EVENT_SRQ_LIMIT_REACHED, srqs[1]);
+	for (unsigned int i = 0; i < 2; i++)
+		qps[i] = make_qp();
+	add_rule((struct vb_fail_rule){.action = VB_FAIL_EVENT,
+				       .call = "query_gid",
+				       .count = 1,
+				       .event = IBV_EVENT_COMM_EST,
+				       .qpn = qps[0]->qp_num});
+	TEST_ASSERT_EQUAL_INT(0, vb_query_gid(a.context, 1, 1, &a.gid));
+	expect_event_of(a.context, IBV_EVENT_COMM_EST, qps[0]);
+	for (unsigned int i = 0; i < 2; i++) {
+		TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(qps[i]));
+		TEST_ASSERT_EQUAL_INT(0, vb_destroy_srq(srqs[i]));
+	}
+}
+
+static const struct ibv_async_event *to_acknowledge;
+static pthread_barrier_t both_are_registered;
+static atomic_bool acknowledged;
+
+static void *acknowledge(void *arg)
+{
+	struct ibv_async_event event = *to_acknowledge;
+
+	vb_sim_thread_enter(NULL);
+	pthread_barrier_wait(&both_are_registered);
+	vb_sim_run(NULL, 1000);
+	atomic_store(&acknowledged, true);
+	vb_ack_async_event(&event);
+	vb_sim_thread_leave(NULL);
+	return NULL;
+}
+
+/* ibv_get_async_event(3): destroying the CQ waits until its event is acknowledged. */
+void test_destroying_waits_for_the_acknowledgement(void)
+{
+	struct ibv_async_event event;
+	struct ibv_cq *cq;
+	pthread_t thread;
+
+	add_rule((struct vb_fail_rule){
+		.action = VB_FAIL_EVENT, .call = "create_cq", .event = IBV_EVENT_CQ_ERR});
+	cq = vb_create_cq(a.context, 16, NULL, NULL, 0);
+	TEST_ASSERT_EQUAL_INT(0, vb_get_async_event(a.context, &event));
+	TEST_ASSERT_EQUAL_INT(IBV_EVENT_CQ_ERR, event.event_type);
+	TEST_ASSERT_EQUAL_PTR(cq, event.element.cq);
+	/* Without another thread, the wait cannot end. */
+	TEST_ASSERT_EQUAL_INT(EDEADLK, vb_destroy_cq(cq));
+	to_acknowledge = &event;
+	vb_sim_thread_enter(NULL);
+	TEST_ASSERT_EQUAL_INT(0, pthread_barrier_init(&both_are_registered, NULL, 2));
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, NULL, acknowledge, NULL));
+	pthread_barrier_wait(&both_are_registered);
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_cq(cq));
+	TEST_ASSERT_TRUE(atomic_load(&acknowledged));
+	TEST_ASSERT_EQUAL_INT(0, pthread_join(thread, NULL));
+	pthread_barrier_destroy(&both_are_registered);
+	vb_sim_thread_leave(NULL);
+}
+
+/* --- made completions of extended CQs --- */
+
+/* Makes an extended CQ in the place of a's, which keep_cq() puts back. */
+static struct ibv_cq_ex *make_extended(struct ibv_cq **own)
+{
+	struct ibv_cq_init_attr_ex attr = {.cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_cq_ex *ex = vb_create_cq_ex(a.context, &attr);
+
+	TEST_ASSERT_NOT_NULL(ex);
+	*own = a.cq;
+	a.cq = ibv_cq_ex_to_cq(ex);
+	return ex;
+}
+
+static void expect_made(struct ibv_cq_ex *ex)
+{
+	TEST_ASSERT_EQUAL_UINT64(77, ex->wr_id);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, ex->status);
+	TEST_ASSERT_EQUAL_HEX(0x123, ibv_wc_read_qp_num(ex));
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_FAIL_MADE, ibv_wc_read_vendor_err(ex));
+	TEST_ASSERT_EQUAL_UINT32(0, ibv_wc_read_byte_len(ex));
+}
+
+static struct vb_fail_rule made_rule(uint64_t skip)
+{
+	return (struct vb_fail_rule){.action = VB_FAIL_MADE,
+				     .skip = skip,
+				     .count = 1,
+				     .wr_id = 77,
+				     .qpn = 0x123,
+				     .status = IBV_WC_REM_ACCESS_ERR};
+}
+
+/* The CQ is empty. Behind the made completion, the poll goes on with those of the CQ. */
+void test_start_poll_finds_a_made_completion(void)
+{
+	struct ibv_poll_cq_attr none = {0};
+	struct ibv_qp *from, *to;
+	struct ibv_cq_ex *ex;
+	struct ibv_cq *own;
+
+	add_rule(made_rule(1));
+	ex = make_extended(&own);
+	connect_pair(&from, &to);
+	TEST_ASSERT_EQUAL_INT(ENOENT, ibv_start_poll(ex, &none));
+	TEST_ASSERT_EQUAL_INT(0, ibv_start_poll(ex, &none));
+	expect_made(ex);
+	post_both(from, to, 5);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	TEST_ASSERT_EQUAL_INT(0, ibv_next_poll(ex));
+	TEST_ASSERT_EQUAL_UINT64(5, ex->wr_id);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ex->status);
+	TEST_ASSERT_EQUAL_HEX(from->qp_num, ibv_wc_read_qp_num(ex));
+	TEST_ASSERT_EQUAL_INT(ENOENT, ibv_next_poll(ex));
+	ibv_end_poll(ex);
+	/* The CQ is not locked. */
+	TEST_ASSERT_EQUAL_INT(ENOENT, ibv_start_poll(ex, &none));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(from));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(to));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_cq(a.cq));
+	a.cq = own;
+}
+
+void test_next_poll_finds_a_made_completion(void)
+{
+	struct ibv_poll_cq_attr none = {0};
+	struct ibv_qp *from, *to;
+	struct ibv_cq_ex *ex;
+	struct ibv_cq *own;
+
+	add_rule(made_rule(0));
+	ex = make_extended(&own);
+	connect_pair(&from, &to);
+	post_both(from, to, 5);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	TEST_ASSERT_EQUAL_INT(0, ibv_start_poll(ex, &none));
+	TEST_ASSERT_EQUAL_UINT64(5, ex->wr_id);
+	TEST_ASSERT_EQUAL_INT(0, ibv_next_poll(ex));
+	expect_made(ex);
+	TEST_ASSERT_EQUAL_INT(ENOENT, ibv_next_poll(ex));
+	ibv_end_poll(ex);
+	TEST_ASSERT_EQUAL_INT(ENOENT, ibv_start_poll(ex, &none));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(from));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(to));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_cq(a.cq));
+	a.cq = own;
+}
+
+/* --- calls that wait --- */
+
+/* A signal interrupts a wait: the call fails, and the event stays. */
+void test_waits_for_events_are_interrupted(void)
+{
+	struct ibv_comp_channel *channel = vb_create_comp_channel(a.context);
+	struct rdma_event_channel *connections = vb_cm_create_event_channel("sim");
+	struct rdma_cm_event *of_cm;
+	struct ibv_async_event event;
+	struct ibv_cq *cq;
+	void *context;
+
+	TEST_ASSERT_NOT_NULL(channel);
+	TEST_ASSERT_NOT_NULL(connections);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_event(a.context, 1, IBV_EVENT_SM_CHANGE));
+	add_rule((struct vb_fail_rule){.call = "get_cq_event", .err = EINTR});
+	add_rule((struct vb_fail_rule){.call = "get_async_event", .count = 1, .err = EINTR});
+	add_rule((struct vb_fail_rule){.call = "cm_get_cm_event", .err = EINTR});
+	TEST_ASSERT_EQUAL_INT(-1, vb_get_cq_event(channel, &cq, &context));
+	TEST_ASSERT_EQUAL_INT(EINTR, errno);
+	TEST_ASSERT_EQUAL_INT(-1, vb_get_async_event(a.context, &event));
+	TEST_ASSERT_EQUAL_INT(EINTR, errno);
+	expect_event(a.context, IBV_EVENT_SM_CHANGE);
+	TEST_ASSERT_EQUAL_INT(-1, vb_cm_get_cm_event(connections, &of_cm));
+	TEST_ASSERT_EQUAL_INT(EINTR, errno);
+	vb_fail_clear();
+	vb_cm_destroy_event_channel(connections);
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_comp_channel(channel));
+}
+
 /* --- refusals --- */
 
 static void expect_refused(struct vb_fail_rule rule, int err, enum vb_reason reason,
@@ -513,14 +768,24 @@ void test_rules_that_are_refused(void)
 		       "fail_add: 999 is no status of a completion; set status to a value of enum "
 		       "ibv_wc_status");
 	expect_refused(
-		(struct vb_fail_rule){.action = VB_FAIL_EVENT, .event = IBV_EVENT_QP_FATAL}, EINVAL,
+		(struct vb_fail_rule){.action = VB_FAIL_EVENT, .event = IBV_EVENT_WQ_FATAL}, EINVAL,
 		VB_WHY_FAIL_EVENT,
-		"fail_add: a rule cannot raise the event 1; set event to IBV_EVENT_PORT_ERR, "
-		"PORT_ACTIVE, SM_CHANGE, CLIENT_REREGISTER or DEVICE_FATAL");
-	expect_refused((struct vb_fail_rule){.action = VB_FAIL_ALLOCATION}, EOPNOTSUPP,
-		       VB_WHY_FAIL_STATIC,
-		       "fail_add: allocations cannot fail in this program, since it is linked with "
-		       "Verbena statically; link the program with libverbena.so");
+		"fail_add: a rule cannot raise the event 19; set event to one of a port or device "
+		"(PORT_ERR, PORT_ACTIVE, SM_CHANGE, CLIENT_REREGISTER, DEVICE_FATAL), or to one of "
+		"a QP, CQ or SRQ");
+	expect_refused((struct vb_fail_rule){.action = VB_FAIL_EVENT,
+					     .event = IBV_EVENT_PORT_ERR,
+					     .object = 1},
+		       EINVAL, VB_WHY_FAIL_FIELD,
+		       "fail_add: a rule of this action has no object; leave the field 0");
+	expect_refused(
+		(struct vb_fail_rule){.action = VB_FAIL_EVENT, .event = IBV_EVENT_CQ_ERR, .qpn = 1},
+		EINVAL, VB_WHY_FAIL_FIELD,
+		"fail_add: a rule of this action has no qpn; leave the field 0");
+	expect_refused(
+		(struct vb_fail_rule){.action = VB_FAIL_ALLOCATION}, EOPNOTSUPP, VB_WHY_FAIL_STATIC,
+		"fail_add: allocations, descriptors and threads cannot fail in this program, since "
+		"it is linked with Verbena statically; link the program with libverbena.so");
 	TEST_ASSERT_EQUAL_INT(ENOENT, vb_fail_remove(0xffffff));
 	expect_reason(VB_WHY_FAIL_NO_RULE, "fail_remove: no rule of the failing calls has the id "
 					   "16777215; take the id that vb_fail_add() has returned, "

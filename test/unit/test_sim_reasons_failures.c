@@ -767,6 +767,16 @@ void test_a_flush_by_a_dead_device(void)
 		     "the device had a fatal error; close the device and open it again");
 }
 
+void test_a_flush_by_a_raised_event(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_object_event(&(struct ibv_async_event){
+					 .event_type = IBV_EVENT_QP_FATAL, .element.qp = from}));
+	post(7, IBV_WR_RDMA_WRITE, 8);
+	expect_flush(7, VB_WHY_FLUSH_EVENT,
+		     "a test has raised an asynchronous event of the QP that moves the QP to ERR; "
+		     "handle the event as one of a device");
+}
+
 void test_a_flush_by_an_overrun(void)
 {
 	struct ibv_cq *cq = B.create_cq(a.context, 1, NULL, NULL, 0);

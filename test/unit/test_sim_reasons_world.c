@@ -112,6 +112,21 @@ static int pkey_index(void)
 	return vb_sim_set_pkey(a.context, 1, 5000, 0xffff);
 }
 
+static int object_event_of_a_port(void)
+{
+	return vb_sim_object_event(
+		&(struct ibv_async_event){.event_type = IBV_EVENT_PORT_ERR, .element.port_num = 1});
+}
+
+static int event_of_an_object_that_is_gone(void)
+{
+	struct ibv_cq *cq = B.create_cq(a.context, 1, NULL, NULL, 0);
+
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_cq(cq));
+	return vb_sim_object_event(
+		&(struct ibv_async_event){.event_type = IBV_EVENT_CQ_ERR, .element.cq = cq});
+}
+
 static int event_of_a_qp(void)
 {
 	return vb_sim_port_event(a.context, 1, IBV_EVENT_QP_FATAL);
@@ -178,6 +193,17 @@ void test_mistakes_of_functions_on_a_device(void)
 		 "vb_sim_port_event: event 1 of enum ibv_event_type cannot be raised for a port "
 		 "alone; give IBV_EVENT_CLIENT_REREGISTER or IBV_EVENT_SM_CHANGE; other events "
 		 "follow from what happens to the device"},
+		{VB_WHY_SIM_OBJECT_EVENT, EINVAL, object_event_of_a_port,
+		 "vb_sim_object_event: event 10 of enum ibv_event_type is of no QP, CQ or SRQ; "
+		 "give an "
+		 "event of a QP, CQ or SRQ; for a port or a device, call vb_sim_port_event(), "
+		 "vb_sim_port_state() or vb_sim_kill_device()"},
+		{VB_WHY_SIM_EVENT_GONE, EINVAL, event_of_an_object_that_is_gone,
+		 "vb_sim_object_event: the object of the event is no CQ that lives; set the member "
+		 "of "
+		 "event->element that ibv_get_async_event(3) has for this event to an object that "
+		 "is "
+		 "not destroyed"},
 		{VB_WHY_SIM_QUIRK, EINVAL, unknown_quirk,
 		 "vb_sim_set_quirk: no quirk is called \"flies\"; give a name of "
 		 "vb_sim_quirk_name(); docs/semantics.md lists the quirks"},

@@ -167,6 +167,45 @@ int vb_sim_port_event(struct ibv_context *context, unsigned int port_num, enum i
 	return 0;
 }
 
+/* The caller holds the world. */
+static int raise_for(struct vb_sim *world, enum kind kind, const struct ibv_async_event *event)
+{
+	static const char *const names[] = {[KIND_QP] = "QP", [KIND_CQ] = "CQ", [KIND_SRQ] = "SRQ"};
+	void *object = event->element.cq; /* or qp, or srq: a union of pointers */
+	const struct sim_event raised = {.type = event->event_type, .element = object};
+	struct context *context = object_context(object);
+	struct qp *qp = object;
+
+	if (!context_live(context) || !object_live(kind, object))
+		return refuse_name("vb_sim_object_event", VB_WHY_SIM_EVENT_GONE, names[kind]);
+	driver_catch_up(&world->driver);
+	if ((event->event_type == IBV_EVENT_QP_FATAL || event->event_type == IBV_EVENT_QP_REQ_ERR ||
+	     event->event_type == IBV_EVENT_QP_ACCESS_ERR) &&
+	    sim_qp_state(qp->engine) != IBV_QPS_RESET)
+		sim_qp_fail(qp->engine, SIM_BY_EVENT);
+	world->driver.engine->host.async_event(world, context->device->engine, &raised);
+	driver_catch_up(&world->driver);
+	driver_changed(&world->driver);
+	return 0;
+}
+
+int vb_sim_object_event(const struct ibv_async_event *event)
+{
+	const enum kind kind = event_kind(event->event_type);
+	struct hold hold;
+	int err;
+
+	if (kind == KINDS)
+		return refuse_why(__func__, (struct vb_why){VB_WHY_SIM_OBJECT_EVENT,
+							    {(uint64_t)event->event_type}});
+	hold = world_hold_of(*(struct ibv_context **)event->element.cq);
+	if (!hold.world)
+		return refuse_plainly(__func__, VB_WHY_SIM_FOREIGN);
+	err = raise_for(hold.world, kind, event);
+	world_release(&hold);
+	return err;
+}
+
 int vb_sim_kill_device(struct ibv_context *context)
 {
 	ACT act = begin_act(__func__, context, 1);
