@@ -116,22 +116,82 @@ static bool read_name(struct parser *parser, const char *field, const char *text
 	return true;
 }
 
-static bool find_qp(struct parser *parser, const char *name, uint64_t *number)
+static bool find_owner(const struct script *script, const char *name, bool is_srq, uint64_t *number)
 {
-	for (unsigned int i = 0; i < parser->script->qp_count; i++) {
-		if (strcmp(parser->script->qps[i].name, name) != 0)
+	for (unsigned int i = 0; i < script->qp_count; i++) {
+		if (script->qps[i].is_srq != is_srq || strcmp(script->qps[i].name, name) != 0)
 			continue;
 		*number = i;
 		return true;
 	}
-	return FAIL("there is no QP '%s'; a line 'qp %s RC' makes it", name, name);
+	return false;
+}
+
+static bool find_qp(struct parser *parser, const char *name, uint64_t *number)
+{
+	return find_owner(parser->script, name, false, number) ||
+	       FAIL("there is no QP '%s'; a line 'qp %s RC' makes it", name, name);
+}
+
+static bool find_srq(struct parser *parser, const char *name, uint64_t *number)
+{
+	return find_owner(parser->script, name, true, number) ||
+	       FAIL("there is no SRQ '%s'; a line 'srq %s' makes it", name, name);
+}
+
+static bool find_window(const struct script *script, const char *name, uint64_t *number)
+{
+	for (unsigned int i = 0; i < script->window_count; i++) {
+		if (strcmp(script->windows[i], name) != 0)
+			continue;
+		*number = i;
+		return true;
+	}
+	return false;
+}
+
+static bool read_window(struct parser *parser, const char *name, uint64_t *number)
+{
+	return find_window(parser->script, name, number) ||
+	       FAIL("there is no window '%s'; a line 'window %s TYPE_2' makes it", name, name);
 }
 
 static bool read_key(struct parser *parser, const char *name, const char *text,
 		     struct script_value *value)
 {
 	value->bad = strcmp(text, "bad") == 0;
-	return value->bad || read_number(parser, name, text, UINT32_MAX, &value->number);
+	value->is_name = find_window(parser->script, text, &value->number);
+	if (value->bad || value->is_name)
+		return true;
+	if (isdigit((unsigned char)*text))
+		return read_number(parser, name, text, UINT32_MAX, &value->number);
+	return FAIL("%s=%s is no key; write a number, the name of a window of the script, or bad",
+		    name, text);
+}
+
+static bool read_srqn(struct parser *parser, const char *name, const char *text,
+		      struct script_value *value)
+{
+	value->is_name = !isdigit((unsigned char)*text);
+	return value->is_name ? find_srq(parser, text, &value->number)
+			      : read_number(parser, name, text, SCRIPT_PSN_MASK, &value->number);
+}
+
+static bool read_flags(struct parser *parser, char *text, uint64_t *flags)
+{
+	char *word;
+
+	*flags = 0;
+	while ((word = strsep(&text, "+"))) {
+		const int flag = script_find_flag(word);
+
+		if (flag < 0)
+			return FAIL("a completion has no flag '%s'; write none, or GRH, WITH_IMM, "
+				    "WITH_INV and IP_CSUM_OK with '+' between",
+				    word);
+		*flags |= (uint64_t)flag;
+	}
+	return true;
 }
 
 static bool read_psn(struct parser *parser, const char *name, const char *text,
@@ -165,6 +225,14 @@ static bool read_value(struct parser *parser, const struct script_field_info *in
 			       : read_number(parser, info->name, text, info->max, &value->number);
 	case SCRIPT_KIND_QP:
 		return find_qp(parser, text, &value->number);
+	case SCRIPT_KIND_SRQ:
+		return find_srq(parser, text, &value->number);
+	case SCRIPT_KIND_SRQN:
+		return read_srqn(parser, info->name, text, value);
+	case SCRIPT_KIND_WINDOW:
+		return read_window(parser, text, &value->number);
+	case SCRIPT_KIND_FLAGS:
+		return read_flags(parser, text, &value->number);
 	case SCRIPT_KIND_STATE:
 		return read_name(parser, info->name, text, script_find_state(text), "RTS",
 				 &value->number);
@@ -280,6 +348,7 @@ static const struct {
 	{SCRIPT_SWAP, VB_PACKET_HAS_ATOMIC, 0x13},
 	{SCRIPT_ORIGINAL, VB_PACKET_HAS_ORIGINAL, 0},
 	{SCRIPT_QKEY, VB_PACKET_HAS_DETH, 0},
+	{SCRIPT_SRQN, VB_PACKET_HAS_XRC, 0},
 };
 
 static bool check_packet(struct parser *parser)
@@ -330,9 +399,24 @@ static bool check_memory(struct parser *parser)
 	return true;
 }
 
+/* Only a binding may name more bytes than a packet or an SGE can have. */
+static bool check_length(struct parser *parser)
+{
+	const struct script_line *line = parser->line;
+	const bool binds = line->statement == SCRIPT_BIND ||
+			   (line->statement == SCRIPT_SEND && line->word_value == IBV_WR_BIND_MW);
+
+	return binds || line->values[SCRIPT_LENGTH].number <= UINT32_MAX ||
+	       FAIL("length=%llu is above 4294967295",
+		    (unsigned long long)line->values[SCRIPT_LENGTH].number);
+}
+
 static bool check_line(struct parser *parser)
 {
 	const struct script_line *line = parser->line;
+
+	if (!check_length(parser))
+		return false;
 
 	switch (line->statement) {
 	case SCRIPT_OUT:
@@ -343,6 +427,16 @@ static bool check_line(struct parser *parser)
 	case SCRIPT_STORE:
 	case SCRIPT_MEMORY:
 		return check_memory(parser);
+	case SCRIPT_BIND:
+		return line->values[SCRIPT_WINDOW_NAME].given ||
+		       FAIL("a binding has a window; give window=NAME");
+	case SCRIPT_SEND:
+		return line->word_value != IBV_WR_BIND_MW ||
+		       line->values[SCRIPT_WINDOW_NAME].given ||
+		       FAIL("BIND_MW has a window; give window=NAME");
+	case SCRIPT_ATTACH:
+	case SCRIPT_DETACH:
+		return line->values[SCRIPT_GROUP].given || FAIL("give the group: group=N");
 	case SCRIPT_QP:
 		return !line->values[SCRIPT_MTU].given ||
 		       vb_bytes_to_mtu((unsigned int)line->values[SCRIPT_MTU].number) ||
@@ -354,24 +448,72 @@ static bool check_line(struct parser *parser)
 
 /* --- the word behind the statement --- */
 
+/* Checks a name that a line gives to a QP, an SRQ or a window: each name stands for one of them. */
+static bool check_name(struct parser *parser, const char *what)
+{
+	const char *name = parser->line->word;
+	uint64_t number;
+
+	if (strlen(name) >= SCRIPT_NAME_MAX)
+		return FAIL("the name of %s has at most %d characters", what, SCRIPT_NAME_MAX - 1);
+	if (isdigit((unsigned char)*name) || strcmp(name, "bad") == 0)
+		return FAIL("'%s' is no name; a name begins with a letter, and is not 'bad'", name);
+	if (find_owner(parser->script, name, false, &number) ||
+	    find_owner(parser->script, name, true, &number) ||
+	    find_window(parser->script, name, &number))
+		return FAIL("the script already has a '%s'; give another name", name);
+	return true;
+}
+
+/* Adds a QP or an SRQ to the script. */
+static bool add_owner(struct parser *parser, bool is_srq, enum ibv_qp_type type)
+{
+	struct script *script = parser->script;
+	struct script_owner *owner = &script->qps[script->qp_count];
+
+	if (script->qp_count == SCRIPT_QPS_MAX)
+		return FAIL("a script has at most %d QPs and SRQs", SCRIPT_QPS_MAX);
+	if (!check_name(parser, is_srq ? "an SRQ" : "a QP"))
+		return false;
+	*owner = (struct script_owner){.type = type, .is_srq = is_srq};
+	strcpy(owner->name, parser->line->word);
+	parser->line->qp = script->qp_count++;
+	return true;
+}
+
 static bool add_qp(struct parser *parser)
 {
-	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
-	struct script *script = parser->script;
+	static const struct {
+		const char *name;
+		enum ibv_qp_type type;
+	} types[] = {{"RC", IBV_QPT_RC},
+		     {"UC", IBV_QPT_UC},
+		     {"UD", IBV_QPT_UD},
+		     {"XRC_SEND", IBV_QPT_XRC_SEND},
+		     {"XRC_RECV", IBV_QPT_XRC_RECV}};
 	const char *type = take_word(parser);
 	size_t i = 0;
 
-	if (script->qp_count == SCRIPT_QPS_MAX)
-		return FAIL("a script has at most %d QPs", SCRIPT_QPS_MAX);
-	while (type && i < COUNT(types) && strcmp(vb_qp_type_str(types[i]), type) != 0)
+	while (type && i < COUNT(types) && strcmp(types[i].name, type) != 0)
 		i++;
 	if (!type || i == COUNT(types))
-		return FAIL("a QP's type is RC, UC or UD: qp NAME TYPE");
-	if (strlen(parser->line->word) >= SCRIPT_NAME_MAX)
-		return FAIL("the name of a QP has at most %d characters", SCRIPT_NAME_MAX - 1);
-	strcpy(script->qps[script->qp_count].name, parser->line->word);
-	script->qps[script->qp_count].type = types[i];
-	parser->line->qp = script->qp_count++;
+		return FAIL("a QP's type is RC, UC, UD, XRC_SEND or XRC_RECV: qp NAME TYPE");
+	return add_owner(parser, false, types[i].type);
+}
+
+static bool add_window(struct parser *parser)
+{
+	struct script *script = parser->script;
+	const char *type = take_word(parser);
+
+	parser->line->word_value = type ? script_find_window_type(type) : -1;
+	if (parser->line->word_value < 0)
+		return FAIL("a window's type is TYPE_1 or TYPE_2: window NAME TYPE");
+	if (script->window_count == SCRIPT_WINDOWS_MAX)
+		return FAIL("a script has at most %d windows", SCRIPT_WINDOWS_MAX);
+	if (!check_name(parser, "a window"))
+		return false;
+	strcpy(script->windows[script->window_count++], parser->line->word);
 	return true;
 }
 
@@ -408,6 +550,10 @@ static bool read_word(struct parser *parser)
 	switch (line->statement) {
 	case SCRIPT_QP:
 		return add_qp(parser);
+	case SCRIPT_SRQ:
+		return add_owner(parser, true, IBV_QPT_DRIVER);
+	case SCRIPT_WINDOW:
+		return add_window(parser);
 	case SCRIPT_MODIFY:
 	case SCRIPT_STATE:
 		return take_value(parser, script_find_state(word), "state", "RTS");
@@ -547,6 +693,28 @@ static bool read_operation(struct parser *parser)
 		    vb_qp_type_str(type), line->word);
 }
 
+/* Finds the QP or the SRQ that a line is about: the one that it names, or the first QP. */
+static bool find_line_owner(struct parser *parser)
+{
+	const struct script *script = parser->script;
+	struct script_line *line = parser->line;
+	const struct script_value *qp = &line->values[SCRIPT_QP_NAME],
+				  *srq = &line->values[SCRIPT_SRQ_NAME];
+
+	if (line->statement <= SCRIPT_QP || line->statement == SCRIPT_SILENCE)
+		return true;
+	if (qp->given && srq->given)
+		return FAIL("a line is about a QP or about an SRQ; leave out qp= or srq=");
+	if (qp->given || srq->given) {
+		line->qp = (unsigned int)(qp->given ? qp->number : srq->number);
+		return true;
+	}
+	while (line->qp < script->qp_count && script->qps[line->qp].is_srq)
+		line->qp++;
+	return line->qp < script->qp_count ||
+	       FAIL("there is no QP yet; a line 'qp NAME RC' makes one");
+}
+
 static bool read_line(struct parser *parser)
 {
 	struct script_line *line = parser->line;
@@ -558,13 +726,8 @@ static bool read_line(struct parser *parser)
 		return read_text(parser);
 	if (!read_fields(parser))
 		return false;
-	if (line->values[SCRIPT_QP_NAME].given)
-		line->qp = (unsigned int)line->values[SCRIPT_QP_NAME].number;
 	line->column = 1;
-	if (line->statement > SCRIPT_QP && line->statement != SCRIPT_SILENCE &&
-	    !parser->script->qp_count)
-		return FAIL("there is no QP yet; a line 'qp NAME RC' makes one");
-	return read_operation(parser) && check_line(parser);
+	return find_line_owner(parser) && read_operation(parser) && check_line(parser);
 }
 
 static bool add_line(struct script *script)

@@ -114,8 +114,7 @@ static bool expect_packet(struct script_run *run, const struct script_line *line
 
 	if (!seen)
 		return false;
-	is_right = script_packet_compare(line, &run->qps[line->qp], run->wire,
-					 &run->wire->frames[seen->frame], run->failure);
+	is_right = script_packet_compare(run, line, &run->wire->frames[seen->frame]);
 	if (!is_right || !check_time(run, line, seen->time_ns))
 		return false;
 	run->failure->row_count = 0;
@@ -164,6 +163,21 @@ static void compare_opcode(struct script_run *run, const struct script_line *lin
 	*equal = *equal && wc->opcode == wanted;
 }
 
+static void compare_flags(struct script_run *run, const struct script_line *line,
+			  const struct ibv_wc *wc, bool *equal)
+{
+	const struct script_value *value = &line->values[SCRIPT_FLAGS];
+	const bool is_same = value->number == wc->wc_flags;
+	char wanted[64], got[64];
+
+	if (!value->given || value->any)
+		return;
+	script_row(run->failure, "flags",
+		   script_flags_text((unsigned int)value->number, wanted, sizeof(wanted)),
+		   script_flags_text(wc->wc_flags, got, sizeof(got)), !is_same);
+	*equal = *equal && is_same;
+}
+
 static bool expect_completion(struct script_run *run, const struct script_line *line)
 {
 	const struct script_seen *seen =
@@ -175,13 +189,17 @@ static bool expect_completion(struct script_run *run, const struct script_line *
 	compare_number(run, line, SCRIPT_ID, seen->wc.wr_id, &equal);
 	compare_status(run, line, &seen->wc, &equal);
 	compare_opcode(run, line, &seen->wc, &equal);
-	if (seen->queue && seen->wc.status == IBV_WC_SUCCESS)
+	if ((seen->queue || line->values[SCRIPT_BYTE_LEN].given) &&
+	    seen->wc.status == IBV_WC_SUCCESS)
 		compare_number(run, line, SCRIPT_BYTE_LEN, seen->wc.byte_len, &equal);
 	if (line->values[SCRIPT_IMM].given)
 		compare_number(run, line, SCRIPT_IMM,
 			       seen->wc.wc_flags & IBV_WC_WITH_IMM ? be32toh(seen->wc.imm_data)
 								   : UINT64_MAX,
 			       &equal);
+	compare_flags(run, line, &seen->wc, &equal);
+	if (line->values[SCRIPT_SL].given)
+		compare_number(run, line, SCRIPT_SL, seen->wc.sl, &equal);
 	if (!check_time(run, line, seen->time_ns))
 		return false;
 	if (!equal)
@@ -228,8 +246,7 @@ static bool inject(struct script_run *run, const struct script_line *line)
 	const struct script_value *to = &line->values[SCRIPT_TO];
 	uint8_t frame[VB_FRAME_BYTES_MAX];
 	const size_t length_bytes =
-		script_packet_make(line, &run->qps[line->qp],
-				   to->given ? &run->qps[to->number] : NULL, run->wire, frame);
+		script_packet_make(run, line, to->given ? &run->qps[to->number] : NULL, frame);
 	const int err = length_bytes ? run->wire->inject(run->wire, frame, length_bytes) : EINVAL;
 
 	return !err ||
@@ -260,7 +277,12 @@ static step_fn *const steps[SCRIPT_STATEMENTS] = {
 	[SCRIPT_KNOWN] = nothing,
 	[SCRIPT_ONLY] = nothing,
 	[SCRIPT_IGNORE] = ignore,
+	[SCRIPT_SRQ] = script_make_srq,
 	[SCRIPT_QP] = script_make_qp,
+	[SCRIPT_WINDOW] = script_make_window,
+	[SCRIPT_BIND] = script_bind,
+	[SCRIPT_ATTACH] = script_attach,
+	[SCRIPT_DETACH] = script_detach,
 	[SCRIPT_MODIFY] = script_modify,
 	[SCRIPT_STATE] = script_check_state,
 	[SCRIPT_SEND] = script_post_send,
@@ -287,12 +309,25 @@ static bool looks(enum script_statement statement)
 	return statement == SCRIPT_STATE || statement == SCRIPT_MEMORY;
 }
 
+/* A QP or an SRQ whose line ends in "= ERRNO" does not exist. */
+static bool has_object(const struct script_run *run, const struct script_line *line)
+{
+	const struct script_qp *owner = &run->qps[line->qp];
+
+	return line->statement <= SCRIPT_QP || line->statement == SCRIPT_SILENCE || owner->qp ||
+	       owner->srq;
+}
+
 static bool run_lines(struct script_run *run)
 {
 	const struct script_line *line = NULL;
 
 	for (unsigned int i = 0; i < run->script->line_count; i++) {
 		line = &run->script->lines[i];
+		if (!has_object(run, line))
+			return script_fail(run->failure, line,
+					   "the line that makes '%s' has refused it, as it says",
+					   run->script->qps[line->qp].name);
 		if (!waits_itself(line->statement))
 			sleep_before(run, line);
 		if (looks(line->statement))

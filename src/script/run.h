@@ -5,10 +5,13 @@
 
 #include "src/script/script.h"
 
+/* A QP or an SRQ of the script. */
 struct script_qp {
 	const char *name;
 	enum ibv_qp_type type;
-	struct ibv_qp *qp;
+	struct ibv_qp *qp;   /* NULL: an SRQ */
+	struct ibv_srq *srq; /* of an SRQ */
+	struct ibv_pd *pd;
 	struct ibv_cq *cqs[2]; /* of the send queue and of the receive queue */
 	struct ibv_ah *ah;     /* of a UD QP, to the peer */
 	struct ibv_mr *mr;
@@ -18,6 +21,20 @@ struct script_qp {
 	uint32_t psn, peer_psn; /* the first ones */
 	const struct script_line *line;
 };
+
+struct script_window {
+	struct ibv_mw *mw;
+	uint32_t rkey;	 /* of its last binding */
+	unsigned int of; /* whose memory it is bound to: an index of run->qps */
+};
+
+/* A QP that is in a multicast group. */
+struct script_member {
+	unsigned int qp, group;
+};
+
+#define SCRIPT_MEMBERS_MAX 16
+#define SCRIPT_GROUP_QPN   0xffffffu /* the destination of a multicast */
 
 enum script_seen_kind {
 	SCRIPT_SEEN_PACKET,
@@ -41,8 +58,15 @@ struct script_run {
 	const struct script *script;
 	struct script_wire *wire;
 	struct script_failure *failure;
-	struct ibv_pd *pd;
+	struct ibv_pd *pds[2]; /* the script's, and the other one */
+	struct ibv_xrcd *xrcd;
 	struct script_qp qps[SCRIPT_QPS_MAX];
+	struct script_window windows[SCRIPT_WINDOWS_MAX];
+	unsigned int window_count;
+	struct script_member members[SCRIPT_MEMBERS_MAX];
+	unsigned int member_count;
+	struct ibv_ah *ahs[SCRIPT_QPS_MAX]; /* to multicast groups */
+	unsigned int ah_count;
 	struct script_seen *seen;
 	unsigned int seen_count, seen_room;
 	unsigned int frames_seen;
@@ -58,33 +82,65 @@ uint8_t script_pattern(uint64_t place);
 /* Fills the bytes that DATA of a line stands for. */
 void script_data(const struct script_line *line, uint8_t *bytes, size_t length_bytes);
 
-/* Writes the frame of a line '<' of the peer of @qp, for the QP @to; NULL: for @qp. Returns its length; 0
+/* Writes the frame of a line '<' for the QP @to; NULL: for the QP of the line. Returns its length; 0
  * with a sentence of vb_last_error(). */
-size_t script_packet_make(const struct script_line *line, const struct script_qp *qp,
-			  const struct script_qp *to, const struct script_wire *wire,
-			  uint8_t *frame);
+size_t script_packet_make(const struct script_run *run, const struct script_line *line,
+			  const struct script_qp *to, uint8_t *frame);
 
 /* Compares a frame of the device with a line '>'. Returns false with the failure. */
-bool script_packet_compare(const struct script_line *line, const struct script_qp *qp,
-			   const struct script_wire *wire, const struct script_frame *frame,
-			   struct script_failure *failure);
+bool script_packet_compare(const struct script_run *run, const struct script_line *line,
+			   const struct script_frame *frame);
 
 /* Fills rows with the fields of a frame that no line has expected. */
 void script_packet_tell(const struct script_run *run, const struct script_frame *frame);
 
 /* --- device.c --- */
 
+#define SCRIPT_QKEY_DEFAULT 0x11111111
+
+/* Returns the number of a field, or another one if the line does not have the field. */
+uint64_t script_number_or(const struct script_line *line, enum script_field field, uint64_t other);
+
+/* Compares what a call has returned with what the line wants. */
+bool script_check_errno(struct script_run *run, const struct script_line *line, const char *call,
+			int err);
+
+/* Returns the address of the peer, or of a multicast group if the line has one. */
+struct ibv_ah_attr script_path(const struct script_wire *wire, const struct script_line *line);
+
+/* Returns the GID and the LID of a multicast group. */
+union ibv_gid script_group_gid(const struct script_wire *wire, uint64_t group);
+uint16_t script_group_lid(const struct script_wire *wire, uint64_t group);
+
 /* Each returns false with the failure. */
 bool script_make_qp(struct script_run *run, const struct script_line *line);
+bool script_make_srq(struct script_run *run, const struct script_line *line);
 bool script_modify(struct script_run *run, const struct script_line *line);
 bool script_check_state(struct script_run *run, const struct script_line *line);
-bool script_post_send(struct script_run *run, const struct script_line *line);
-bool script_post_recv(struct script_run *run, const struct script_line *line);
 bool script_store(struct script_run *run, const struct script_line *line);
 bool script_check_memory(struct script_run *run, const struct script_line *line);
 
 /* Destroys all objects. */
 void script_end(struct script_run *run);
+
+/* --- work.c --- */
+
+bool script_post_send(struct script_run *run, const struct script_line *line);
+bool script_post_recv(struct script_run *run, const struct script_line *line);
+/* Returns the key that a value stands for: a number, the key of a window, or a wrong one. */
+uint32_t script_key(const struct script_run *run, const struct script_line *line,
+		    const struct script_value *value);
+
+/* Returns the SRQ number that a value stands for. */
+uint32_t script_srqn(const struct script_run *run, const struct script_value *value);
+
+bool script_make_window(struct script_run *run, const struct script_line *line);
+bool script_bind(struct script_run *run, const struct script_line *line);
+bool script_attach(struct script_run *run, const struct script_line *line);
+bool script_detach(struct script_run *run, const struct script_line *line);
+
+/* Ends what these have made. */
+void script_end_work(struct script_run *run);
 
 /* --- watch.c --- */
 

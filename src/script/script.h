@@ -6,7 +6,8 @@
  *	words.c		the tables: statements, fields, operations
  *	parse.c		a text becomes lines
  *	packet.c	a line becomes a packet, or is compared with one
- *	device.c	the verbs: QPs, memory, work requests
+ *	device.c	the verbs: QPs, SRQs, their memory and states
+ *	work.c		the verbs: work requests, windows, multicast groups
  *	run.c		the lines in their order, and in time
  *	watch.c		what the device does: its packets, completions and events
  *	failure.c	prints a failure
@@ -24,18 +25,19 @@
 #include <verbena/packet.h>
 #include <verbena/verbs.h>
 
-#define SCRIPT_NAME_MAX	  32
-#define SCRIPT_TEXT_MAX	  256
-#define SCRIPT_QPS_MAX	  8
-#define SCRIPT_ROWS_MAX	  24
-#define SCRIPT_DATA_MAX	  64	/* bytes that a line writes as digits */
-#define SCRIPT_BUFFER	  65536 /* bytes of a QP's memory, unless the script says another number */
-#define SCRIPT_PEER_BASE  0x10000u /* address 0 of the peer's memory */
-#define SCRIPT_PEER_RKEY  0x1234u
-#define SCRIPT_PEER_QPN	  0x100u /* of the peer of the first QP; those of the others follow */
-#define SCRIPT_DEVICE_PSN 1000	 /* the first PSN of the device */
-#define SCRIPT_PEER_PSN	  2000	 /* the first PSN of the peer */
-#define SCRIPT_PSN_MASK	  0xffffffu
+#define SCRIPT_NAME_MAX	   32
+#define SCRIPT_TEXT_MAX	   256
+#define SCRIPT_QPS_MAX	   8
+#define SCRIPT_WINDOWS_MAX 4
+#define SCRIPT_ROWS_MAX	   24
+#define SCRIPT_DATA_MAX	   64	 /* bytes that a line writes as digits */
+#define SCRIPT_BUFFER	   65536 /* bytes of a QP's memory, unless the script says another number */
+#define SCRIPT_PEER_BASE   0x10000u /* address 0 of the peer's memory */
+#define SCRIPT_PEER_RKEY   0x1234u
+#define SCRIPT_PEER_QPN	   0x100u /* of the peer of the first QP; those of the others follow */
+#define SCRIPT_DEVICE_PSN  1000	  /* the first PSN of the device */
+#define SCRIPT_PEER_PSN	   2000	  /* the first PSN of the peer */
+#define SCRIPT_PSN_MASK	   0xffffffu
 
 /* --- the lines --- */
 
@@ -44,7 +46,12 @@ enum script_statement {
 	SCRIPT_KNOWN,
 	SCRIPT_ONLY,
 	SCRIPT_IGNORE,
+	SCRIPT_SRQ,
 	SCRIPT_QP,
+	SCRIPT_WINDOW,
+	SCRIPT_BIND,
+	SCRIPT_ATTACH,
+	SCRIPT_DETACH,
 	SCRIPT_MODIFY,
 	SCRIPT_STATE,
 	SCRIPT_SEND,
@@ -83,6 +90,8 @@ enum script_field {
 	SCRIPT_QKEY,
 	SCRIPT_SOURCE_QPN,
 	SCRIPT_ICRC,
+	SCRIPT_GROUP,
+	SCRIPT_SRQN,
 	/* Work requests, completions, memory. */
 	SCRIPT_QP_NAME,
 	SCRIPT_TO,
@@ -95,6 +104,11 @@ enum script_field {
 	SCRIPT_BYTE_LEN,
 	SCRIPT_WC_OPCODE,
 	SCRIPT_NUMBER,
+	SCRIPT_SRQ_NAME,
+	SCRIPT_WINDOW_NAME,
+	SCRIPT_OF,
+	SCRIPT_FLAGS,
+	SCRIPT_SL,
 	/* Attributes of a QP. */
 	SCRIPT_TO_STATE,
 	SCRIPT_FIRST_PSN,
@@ -110,6 +124,8 @@ enum script_field {
 	SCRIPT_BUFFER_BYTES,
 	SCRIPT_MAX_SEND_WR,
 	SCRIPT_DRAIN_EVENT,
+	SCRIPT_OTHER_PD,
+	SCRIPT_XRC,
 	SCRIPT_FIELDS,
 };
 
@@ -118,9 +134,13 @@ enum script_kind {
 	SCRIPT_KIND_NUMBER,
 	SCRIPT_KIND_PSN,    /* a number from the first PSN on, or '@' and a PSN */
 	SCRIPT_KIND_FLAG,   /* the name alone, or 0 or 1 */
-	SCRIPT_KIND_KEY,    /* a number, or "bad" */
+	SCRIPT_KIND_KEY,    /* a number, a window's name, or "bad" */
 	SCRIPT_KIND_DATA,   /* a place of the pattern, or 'x' and digits */
 	SCRIPT_KIND_QP,	    /* a QP's name */
+	SCRIPT_KIND_SRQ,    /* an SRQ's name */
+	SCRIPT_KIND_SRQN,   /* an SRQ's name, or a number */
+	SCRIPT_KIND_WINDOW, /* a window's name */
+	SCRIPT_KIND_FLAGS,  /* "none", or the flags of a completion with '+' between */
 	SCRIPT_KIND_STATE,  /* the state of a QP */
 	SCRIPT_KIND_STATUS, /* the status of a completion */
 	SCRIPT_KIND_WC,	    /* the opcode of a completion */
@@ -168,9 +188,15 @@ int script_find_wc(const char *name);
 int script_find_wr(const char *name);
 int script_find_event(const char *name);
 int script_find_errno(const char *name);
+int script_find_flag(const char *name); /* enum ibv_wc_flags */
+int script_find_window_type(const char *name);
+
+/* Writes the flags of a completion, such as "GRH+WITH_IMM". Returns text. */
+const char *script_flags_text(unsigned int flags, char *text, size_t size_bytes);
 
 struct script_value {
 	bool given, any, absolute, bad;
+	bool is_name; /* number is the place of a window or an SRQ in the script's list */
 	uint64_t number;
 	uint8_t digits[SCRIPT_DATA_MAX]; /* of DATA, if digit_bytes is not 0 */
 	uint8_t digit_bytes;
@@ -199,15 +225,21 @@ struct script_line {
 	struct script_value values[SCRIPT_FIELDS];
 };
 
+/* A QP or an SRQ of a script: what posts receives, has memory and completes. */
+struct script_owner {
+	char name[SCRIPT_NAME_MAX];
+	enum ibv_qp_type type; /* of a QP */
+	bool is_srq;
+};
+
 struct script {
 	const char *path;
 	struct script_line *lines;
 	unsigned int line_count;
-	struct {
-		char name[SCRIPT_NAME_MAX];
-		enum ibv_qp_type type;
-	} qps[SCRIPT_QPS_MAX];
+	struct script_owner qps[SCRIPT_QPS_MAX]; /* QPs and SRQs */
 	unsigned int qp_count;
+	char windows[SCRIPT_WINDOWS_MAX][SCRIPT_NAME_MAX];
+	unsigned int window_count;
 };
 
 /* --- failures --- */
@@ -271,6 +303,7 @@ struct script_wire {
 	bool infiniband;
 	union ibv_gid gid, peer_gid;
 	uint16_t lid, peer_lid;
+	union ibv_gid group; /* group 0; a group's number is added to the last byte */
 	enum ibv_mtu mtu;
 	uint64_t (*now)(struct script_wire *wire);
 	/* Gives the device a frame of the peer. Returns 0 or an errno value. */

@@ -116,6 +116,10 @@ static struct ibv_context *open_device(struct vb_sim *sim, int index)
 	return context;
 }
 
+/* Groups: an IPv6 multicast address of the subnet, or 239.1.0.N. */
+static const uint8_t group_infiniband[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff};
+static const uint8_t group_ethernet[16] = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1};
+
 static bool find_addresses(struct script_wire *wire)
 {
 	struct ibv_port_attr attr;
@@ -127,6 +131,7 @@ static bool find_addresses(struct script_wire *wire)
 	wire->lid = attr.lid;
 	wire->peer_lid = attr.lid + 1;
 	wire->gid_index = 1;
+	memcpy(wire->group.raw, wire->infiniband ? group_infiniband : group_ethernet, 16);
 	if (wire->infiniband)
 		return true;
 	vb_sim_default_gids(2, gids);
