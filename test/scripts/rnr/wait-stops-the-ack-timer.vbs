@@ -4,7 +4,7 @@ source Linux drivers/infiniband/hw/qib/qib_rc.c, do_rc_ack: RNR NAK, rvt_stop_rc
 known rxe-6.1/sim timers_tick
 known rxe-6.12 rnr_waits_time_out
 
-qp q RC timeout=8 retry_cnt=1
+qp q RC timeout=14 retry_cnt=1
 post_send SEND id=1 length=8
 > SEND_ONLY psn=0 length=8
 < RNR_NAK psn=0 timer=28 msn=0
