@@ -347,13 +347,15 @@ bool script_packet_compare(const struct script_run *run, const struct script_lin
 	const int err =
 		vb_packet_decode(frame->bytes, frame->length_bytes, wire->infiniband, &packet);
 	bool equal = packet.opcode == line->operation.opcode;
+	const char *name;
 
 	if (err)
 		return script_fail(failure, line,
 				   "the device has sent a frame that is no packet: %s",
 				   vb_last_error());
-	script_row(failure, "packet", line->operation.name,
-		   script_operation_name(packet.opcode, packet.has, packet.syndrome), !equal);
+	name = script_operation_name(packet.opcode, packet.has, packet.syndrome);
+	script_row(failure, "packet", line->operation.name, name,
+		   strcmp(name, line->operation.name) != 0);
 	for (size_t i = 0; i < COUNT(members); i++)
 		if (has_member(&members[i], packet.has & line->has, packet.opcode))
 			equal &= compare_member(&members[i], run, line, &packet);
@@ -372,6 +374,9 @@ void script_packet_tell(const struct script_run *run, const struct script_frame 
 	for (unsigned int i = 0; i < run->script->qp_count; i++)
 		if (run->qps[i].peer_qpn == packet.dest_qpn)
 			qp = &run->qps[i];
+	if (script_message_name(run->wire, frame))
+		script_row(run->failure, "message", NULL, script_message_name(run->wire, frame),
+			   true);
 	script_row(run->failure, "packet", NULL,
 		   script_operation_name(packet.opcode, packet.has, packet.syndrome), true);
 	for (size_t i = 0; i < COUNT(members); i++) {

@@ -262,6 +262,44 @@ static enum script_field find_field(const char *name, enum script_statement stat
 	return SCRIPT_FIELDS;
 }
 
+static bool read_bytes(struct parser *parser, int field, const char *name, const char *text,
+		       struct script_value *value)
+{
+	if (*text != 'x' || !read_digits(parser, text + 1, value))
+		return FAIL("%s=%s is not x and 1 to %d bytes of two hexadecimal digits each", name,
+			    text, SCRIPT_DATA_MAX);
+	return value->digit_bytes <= script_message_bytes(field) ||
+	       FAIL("%s has %u bytes", name, script_message_bytes(field));
+}
+
+/* Reads a field of a message of the connection manager. */
+static bool read_message_field(struct parser *parser, const char *name, const char *text)
+{
+	struct script_line *line = parser->line;
+	struct script_message_value *given = &line->message_fields[line->message_field_count];
+	const int field = script_message_field(line->message, name);
+
+	if (field < 0)
+		return FAIL("%s has no field '%s'; docs/cm-messages.md lists the fields",
+			    line->word, name);
+	for (unsigned int i = 0; i < line->message_field_count; i++)
+		if (line->message_fields[i].field == field)
+			return FAIL("%s is given twice", name);
+	if (line->message_field_count++ == SCRIPT_MESSAGE_FIELDS_MAX)
+		return FAIL("a line names at most %d fields of a message",
+			    SCRIPT_MESSAGE_FIELDS_MAX);
+	if (!text)
+		return FAIL("%s has no value", name);
+	given->field = field;
+	given->value.any = strcmp(text, "*") == 0;
+	if (given->value.any)
+		return line->statement == SCRIPT_OUT ||
+		       FAIL("%s=* is for what the device does, in '>'", name);
+	if (script_message_bytes(field))
+		return read_bytes(parser, field, name, text, &given->value);
+	return read_number(parser, name, text, script_message_max(field), &given->value.number);
+}
+
 static bool read_field(struct parser *parser, char *word)
 {
 	struct script_line *line = parser->line;
@@ -272,6 +310,8 @@ static bool read_field(struct parser *parser, char *word)
 
 	if (text)
 		*text++ = '\0';
+	if (line->message)
+		return read_message_field(parser, word, text);
 	field = find_field(word, line->statement);
 	if (field == SCRIPT_FIELDS)
 		return FAIL("'%s' has no field '%s'; docs/scripts.md lists the fields",
@@ -355,10 +395,11 @@ static bool check_packet(struct parser *parser)
 {
 	struct script_line *line = parser->line;
 
-	line->has = headers_of(line->operation.opcode);
+	if (!line->message)
+		line->has = headers_of(line->operation.opcode);
 	if (line->rest_any && line->statement == SCRIPT_IN)
 		return FAIL("'...' is for packets of the device; give each field of this one");
-	for (size_t i = 0; i < COUNT(required) && !line->rest_any; i++) {
+	for (size_t i = 0; i < COUNT(required) && !line->rest_any && !line->message; i++) {
 		const char *name = script_fields[required[i].field].name;
 
 		if (!(line->has & required[i].has) || line->values[required[i].field].given ||
@@ -561,6 +602,13 @@ static bool read_word(struct parser *parser)
 		return take_value(parser, script_find_wr(word), "operation", "RDMA_WRITE");
 	case SCRIPT_EVENT:
 		return take_value(parser, script_find_event(word), "event", "QP_ACCESS_ERR");
+	case SCRIPT_MANAGER_EVENT:
+		return take_value(parser, script_find_manager_event(word), "event",
+				  "CONNECT_REQUEST");
+	case SCRIPT_OUT:
+	case SCRIPT_IN:
+		line->message = script_message_find(word);
+		return true;
 	case SCRIPT_COMPLETION:
 		return strcmp(word, "send") == 0 || strcmp(word, "recv") == 0 ||
 		       FAIL("a completion is one of 'send' or 'recv'");
@@ -570,7 +618,8 @@ static bool read_word(struct parser *parser)
 		return strcmp(word, "completions") == 0 ||
 		       FAIL("only 'ignore completions' has a meaning");
 	case SCRIPT_ONLY:
-		return strcmp(word, "sim") == 0 || FAIL("only 'only sim' has a meaning");
+		return strcmp(word, "sim") == 0 || strcmp(word, "ethernet") == 0 ||
+		       FAIL("a script is for 'only sim' or 'only ethernet'");
 	default:
 		return true;
 	}
@@ -675,7 +724,7 @@ static bool find_statement(struct parser *parser, const char *word)
 	if (line->time != SCRIPT_NOW && !script_statements[i].takes_time)
 		return FAIL("'%s' takes no time before it", word);
 	if (line->time == SCRIPT_BETWEEN && i != SCRIPT_OUT && i != SCRIPT_COMPLETION &&
-	    i != SCRIPT_EVENT)
+	    i != SCRIPT_EVENT && i != SCRIPT_MANAGER_EVENT)
 		return FAIL("a range of time is for what the device does; '%s' has one time", word);
 	return true;
 }
@@ -685,12 +734,28 @@ static bool read_operation(struct parser *parser)
 	struct script_line *line = parser->line;
 	const enum ibv_qp_type type = parser->script->qps[line->qp].type;
 
-	if (line->statement != SCRIPT_OUT && line->statement != SCRIPT_IN)
+	if (line->message || (line->statement != SCRIPT_OUT && line->statement != SCRIPT_IN))
 		return true;
 	if (script_operation_find(line->word, type, &line->operation))
 		return true;
 	return FAIL("%s has no packet '%s'; docs/scripts.md lists the packets",
 		    vb_qp_type_str(type), line->word);
+}
+
+/* Returns true for the lines that are about a QP or an SRQ. */
+static bool needs_owner(const struct script_line *line)
+{
+	switch (line->statement) {
+	case SCRIPT_LISTEN:
+	case SCRIPT_ESTABLISH:
+	case SCRIPT_REJECT:
+	case SCRIPT_DISCONNECT:
+	case SCRIPT_MANAGER_EVENT:
+	case SCRIPT_SILENCE:
+		return false;
+	default:
+		return line->statement > SCRIPT_QP && !line->message;
+	}
 }
 
 /* Finds the QP or the SRQ that a line is about: the one that it names, or the first QP. */
@@ -701,7 +766,8 @@ static bool find_line_owner(struct parser *parser)
 	const struct script_value *qp = &line->values[SCRIPT_QP_NAME],
 				  *srq = &line->values[SCRIPT_SRQ_NAME];
 
-	if (line->statement <= SCRIPT_QP || line->statement == SCRIPT_SILENCE)
+	line->has_owner = needs_owner(line);
+	if (!line->has_owner)
 		return true;
 	if (qp->given && srq->given)
 		return FAIL("a line is about a QP or about an SRQ; leave out qp= or srq=");
@@ -768,6 +834,9 @@ bool script_parse(const char *path, char *text, struct script *script,
 		parser.start = parser.at = line;
 		if (!read_line(&parser))
 			return false;
+		script->connects |=
+			parser.line->message || (parser.line->statement >= SCRIPT_LISTEN &&
+						 parser.line->statement <= SCRIPT_MANAGER_EVENT);
 	}
 	for (unsigned int i = 0; i < script->line_count; i++)
 		if (script->lines[i].statement == SCRIPT_SOURCE)

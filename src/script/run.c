@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <verbena/cm.h>
 #include <verbena/error.h>
 
 /* If times are not exact, something may come earlier than written by this part of the tolerance: a busy machine
@@ -70,9 +71,9 @@ static bool check_time(struct script_run *run, const struct script_line *line, u
 static struct script_seen *await(struct script_run *run, const struct script_line *line,
 				 enum script_seen_kind kind, unsigned int queue)
 {
-	static const char *const nothing[] = {"the device sends no packet",
-					      "the work request is not completed",
-					      "the event does not come"};
+	static const char *const nothing[] = {
+		"the device sends no packet", "the work request is not completed",
+		"the event does not come", "the event of the connection manager does not come"};
 	const uint64_t until_ns = latest(run, line) + (run->wire->exact ? LATE_NS : 0);
 	struct script_seen *seen;
 	char when[64];
@@ -114,7 +115,9 @@ static bool expect_packet(struct script_run *run, const struct script_line *line
 
 	if (!seen)
 		return false;
-	is_right = script_packet_compare(run, line, &run->wire->frames[seen->frame]);
+	is_right = line->message
+			   ? script_message_compare(run, line, &run->wire->frames[seen->frame])
+			   : script_packet_compare(run, line, &run->wire->frames[seen->frame]);
 	if (!is_right || !check_time(run, line, seen->time_ns))
 		return false;
 	run->failure->row_count = 0;
@@ -223,6 +226,33 @@ static bool expect_event(struct script_run *run, const struct script_line *line)
 	return check_time(run, line, seen->time_ns);
 }
 
+static bool expect_manager_event(struct script_run *run, const struct script_line *line)
+{
+	const struct script_seen *seen = await(run, line, SCRIPT_SEEN_MANAGER, 0);
+
+	if (!seen)
+		return false;
+	if (seen->manager_event != (enum rdma_cm_event_type)line->word_value) {
+		script_row(run->failure, "cm_event", line->word,
+			   vb_cm_event_str(seen->manager_event) + strlen("RDMA_CM_EVENT_"), true);
+		return script_fail(run->failure, line, "the event is another one");
+	}
+	return check_time(run, line, seen->time_ns);
+}
+
+const struct script_seen *script_await_manager(struct script_run *run, uint64_t duration_ns)
+{
+	const uint64_t until_ns = run->wire->now(run->wire) + duration_ns;
+	struct script_seen *seen;
+
+	while (!(seen = script_first(run, SCRIPT_SEEN_MANAGER, 0, 0)) &&
+	       run->wire->now(run->wire) < until_ns)
+		script_pass(run, until_ns);
+	if (seen)
+		seen->taken = true;
+	return seen;
+}
+
 static bool expect_silence(struct script_run *run, const struct script_line *line)
 {
 	const uint64_t until_ns = run->last_ns + line->duration_ns;
@@ -246,7 +276,9 @@ static bool inject(struct script_run *run, const struct script_line *line)
 	const struct script_value *to = &line->values[SCRIPT_TO];
 	uint8_t frame[VB_FRAME_BYTES_MAX];
 	const size_t length_bytes =
-		script_packet_make(run, line, to->given ? &run->qps[to->number] : NULL, frame);
+		line->message ? script_message_make(run, line, frame)
+			      : script_packet_make(run, line,
+						   to->given ? &run->qps[to->number] : NULL, frame);
 	const int err = length_bytes ? run->wire->inject(run->wire, frame, length_bytes) : EINVAL;
 
 	return !err ||
@@ -291,6 +323,13 @@ static step_fn *const steps[SCRIPT_STATEMENTS] = {
 	[SCRIPT_MEMORY] = script_check_memory,
 	[SCRIPT_COMPLETION] = expect_completion,
 	[SCRIPT_EVENT] = expect_event,
+	[SCRIPT_LISTEN] = script_listen,
+	[SCRIPT_CONNECT] = script_connect,
+	[SCRIPT_ACCEPT] = script_accept,
+	[SCRIPT_ESTABLISH] = script_establish,
+	[SCRIPT_REJECT] = script_reject,
+	[SCRIPT_DISCONNECT] = script_disconnect,
+	[SCRIPT_MANAGER_EVENT] = expect_manager_event,
 	[SCRIPT_SILENCE] = expect_silence,
 	[SCRIPT_OUT] = expect_packet,
 	[SCRIPT_IN] = inject,
@@ -300,7 +339,8 @@ static step_fn *const steps[SCRIPT_STATEMENTS] = {
 static bool waits_itself(enum script_statement statement)
 {
 	return statement == SCRIPT_COMPLETION || statement == SCRIPT_EVENT ||
-	       statement == SCRIPT_SILENCE || statement == SCRIPT_OUT;
+	       statement == SCRIPT_SILENCE || statement == SCRIPT_OUT ||
+	       statement == SCRIPT_MANAGER_EVENT;
 }
 
 /* States and memory are those after the present instant. */
@@ -314,8 +354,7 @@ static bool has_object(const struct script_run *run, const struct script_line *l
 {
 	const struct script_qp *owner = &run->qps[line->qp];
 
-	return line->statement <= SCRIPT_QP || line->statement == SCRIPT_SILENCE || owner->qp ||
-	       owner->srq;
+	return !line->has_owner || owner->qp || owner->srq;
 }
 
 static bool run_lines(struct script_run *run)
@@ -348,6 +387,7 @@ bool script_run(const struct script *script, struct script_wire *wire,
 
 	run.last_ns = wire->now(wire);
 	is_right = run_lines(&run);
+	script_end_manager(&run);
 	script_end(&run);
 	return is_right;
 }

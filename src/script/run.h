@@ -5,6 +5,8 @@
 
 #include "src/script/script.h"
 
+#include <rdma/rdma_cma.h>
+
 /* A QP or an SRQ of the script. */
 struct script_qp {
 	const char *name;
@@ -40,6 +42,7 @@ enum script_seen_kind {
 	SCRIPT_SEEN_PACKET,
 	SCRIPT_SEEN_COMPLETION,
 	SCRIPT_SEEN_EVENT,
+	SCRIPT_SEEN_MANAGER,
 };
 
 /* What the device has done. */
@@ -52,7 +55,20 @@ struct script_seen {
 	unsigned int queue; /* of a completion: 0 send, 1 receive */
 	struct ibv_wc wc;
 	enum ibv_event_type event;
+	enum rdma_cm_event_type manager_event;
+	int status; /* of a manager_event */
 };
+
+/* The connection of a script, and what its device has called it. */
+struct script_manager {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener, *id;
+	bool heard; /* the device has sent a message */
+	uint32_t comm_id, qpn;
+	uint64_t transaction_id;
+};
+
+#define SCRIPT_MAD_BYTES 256u
 
 struct script_run {
 	const struct script *script;
@@ -70,6 +86,7 @@ struct script_run {
 	struct script_seen *seen;
 	unsigned int seen_count, seen_room;
 	unsigned int frames_seen;
+	struct script_manager manager;
 	uint64_t last_ns; /* when the line before happened */
 	bool ignore_completions;
 };
@@ -141,6 +158,37 @@ bool script_detach(struct script_run *run, const struct script_line *line);
 
 /* Ends what these have made. */
 void script_end_work(struct script_run *run);
+
+/* --- message.c --- */
+
+/* Writes the frame of a message of the peer. Returns its length; 0 with a sentence. */
+size_t script_message_make(const struct script_run *run, const struct script_line *line,
+			   uint8_t *frame);
+
+/* Compares a frame of the device with a message. Returns false with the failure. */
+bool script_message_compare(struct script_run *run, const struct script_line *line,
+			    const struct script_frame *frame);
+
+/* Returns the name of the message in a frame; NULL if it has none. */
+const char *script_message_name(const struct script_wire *wire, const struct script_frame *frame);
+
+/* --- manager.c --- */
+
+bool script_listen(struct script_run *run, const struct script_line *line);
+bool script_connect(struct script_run *run, const struct script_line *line);
+bool script_accept(struct script_run *run, const struct script_line *line);
+bool script_establish(struct script_run *run, const struct script_line *line);
+bool script_reject(struct script_run *run, const struct script_line *line);
+bool script_disconnect(struct script_run *run, const struct script_line *line);
+
+/* Takes the next event of the connection manager. Returns false if there is none. */
+bool script_take_manager_event(struct script_run *run, struct script_seen *seen);
+void script_end_manager(struct script_run *run);
+
+/* --- run.c --- */
+
+/* Waits at most so long for the next event of the connection manager. Returns NULL if none comes. */
+const struct script_seen *script_await_manager(struct script_run *run, uint64_t duration_ns);
 
 /* --- watch.c --- */
 

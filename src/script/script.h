@@ -8,6 +8,8 @@
  *	packet.c	a line becomes a packet, or is compared with one
  *	device.c	the verbs: QPs, SRQs, their memory and states
  *	work.c		the verbs: work requests, windows, multicast groups
+ *	manager.c	the calls of librdmacm
+ *	message.c	a line becomes a message of the connection manager, or is compared with one
  *	run.c		the lines in their order, and in time
  *	watch.c		what the device does: its packets, completions and events
  *	failure.c	prints a failure
@@ -25,19 +27,22 @@
 #include <verbena/packet.h>
 #include <verbena/verbs.h>
 
-#define SCRIPT_NAME_MAX	   32
-#define SCRIPT_TEXT_MAX	   256
-#define SCRIPT_QPS_MAX	   8
-#define SCRIPT_WINDOWS_MAX 4
-#define SCRIPT_ROWS_MAX	   24
-#define SCRIPT_DATA_MAX	   64	 /* bytes that a line writes as digits */
-#define SCRIPT_BUFFER	   65536 /* bytes of a QP's memory, unless the script says another number */
-#define SCRIPT_PEER_BASE   0x10000u /* address 0 of the peer's memory */
-#define SCRIPT_PEER_RKEY   0x1234u
-#define SCRIPT_PEER_QPN	   0x100u /* of the peer of the first QP; those of the others follow */
-#define SCRIPT_DEVICE_PSN  1000	  /* the first PSN of the device */
-#define SCRIPT_PEER_PSN	   2000	  /* the first PSN of the peer */
-#define SCRIPT_PSN_MASK	   0xffffffu
+#define SCRIPT_NAME_MAX		  32
+#define SCRIPT_TEXT_MAX		  256
+#define SCRIPT_QPS_MAX		  8
+#define SCRIPT_MESSAGE_FIELDS_MAX 12
+#define SCRIPT_LISTEN_PORT	  7471
+#define SCRIPT_TCP_SERVICE	  UINT64_C(0x01060000) /* the service ID of port 0 of RDMA_PS_TCP */
+#define SCRIPT_WINDOWS_MAX	  4
+#define SCRIPT_ROWS_MAX		  24
+#define SCRIPT_DATA_MAX		  64 /* bytes that a line writes as digits */
+#define SCRIPT_BUFFER		  65536 /* bytes of a QP's memory, unless the script says another number */
+#define SCRIPT_PEER_BASE	  0x10000u /* address 0 of the peer's memory */
+#define SCRIPT_PEER_RKEY	  0x1234u
+#define SCRIPT_PEER_QPN		  0x100u /* of the peer of the first QP; those of the others follow */
+#define SCRIPT_DEVICE_PSN	  1000	 /* the first PSN of the device */
+#define SCRIPT_PEER_PSN		  2000	 /* the first PSN of the peer */
+#define SCRIPT_PSN_MASK		  0xffffffu
 
 /* --- the lines --- */
 
@@ -60,6 +65,13 @@ enum script_statement {
 	SCRIPT_MEMORY,
 	SCRIPT_COMPLETION,
 	SCRIPT_EVENT,
+	SCRIPT_LISTEN,
+	SCRIPT_CONNECT,
+	SCRIPT_ACCEPT,
+	SCRIPT_ESTABLISH,
+	SCRIPT_REJECT,
+	SCRIPT_DISCONNECT,
+	SCRIPT_MANAGER_EVENT,
 	SCRIPT_SILENCE,
 	SCRIPT_OUT, /* a packet of the device: '>' */
 	SCRIPT_IN,  /* a packet of the peer: '<' */
@@ -174,6 +186,16 @@ struct script_operation {
 	uint8_t mask; /* which bits of the syndrome a packet must have; 0: the name does not say */
 };
 
+/* Finds a message of the connection manager; 0 if there is none. */
+unsigned int script_message_find(const char *name);
+
+/* Finds a field of a message, or of the header of all messages; -1 if there is none. */
+int script_message_field(unsigned int message, const char *name);
+
+/* Returns the largest number of a field; its bytes if it is no number, 0 if it is one. */
+uint64_t script_message_max(int field);
+unsigned int script_message_bytes(int field);
+
 /* Finds the operation of a name on a QP type. Returns false if there is none. */
 bool script_operation_find(const char *name, enum ibv_qp_type type,
 			   struct script_operation *operation);
@@ -188,6 +210,7 @@ int script_find_wc(const char *name);
 int script_find_wr(const char *name);
 int script_find_event(const char *name);
 int script_find_errno(const char *name);
+int script_find_manager_event(const char *name);
 int script_find_flag(const char *name); /* enum ibv_wc_flags */
 int script_find_window_type(const char *name);
 
@@ -200,6 +223,12 @@ struct script_value {
 	uint64_t number;
 	uint8_t digits[SCRIPT_DATA_MAX]; /* of DATA, if digit_bytes is not 0 */
 	uint8_t digit_bytes;
+};
+
+/* A field of a message of the connection manager. */
+struct script_message_value {
+	int field;
+	struct script_value value;
 };
 
 enum script_time {
@@ -219,10 +248,14 @@ struct script_line {
 	int word_value;			   /* of a state, an event or a WR opcode */
 	struct script_operation operation; /* of a packet */
 	unsigned int has;		   /* enum vb_packet_has of its opcode */
+	bool has_owner;			   /* the line is about a QP or an SRQ */
 	unsigned int qp;		   /* an index of script->qps */
 	bool rest_any;			   /* "..." */
 	int wanted_errno;		   /* what a call returns */
 	struct script_value values[SCRIPT_FIELDS];
+	unsigned int message; /* of the connection manager; 0: a packet of a QP */
+	struct script_message_value message_fields[SCRIPT_MESSAGE_FIELDS_MAX];
+	unsigned int message_field_count;
 };
 
 /* A QP or an SRQ of a script: what posts receives, has memory and completes. */
@@ -238,6 +271,7 @@ struct script {
 	unsigned int line_count;
 	struct script_owner qps[SCRIPT_QPS_MAX]; /* QPs and SRQs */
 	unsigned int qp_count;
+	bool connects; /* it has lines of the connection manager */
 	char windows[SCRIPT_WINDOWS_MAX][SCRIPT_NAME_MAX];
 	unsigned int window_count;
 };
@@ -301,6 +335,8 @@ struct script_wire {
 	struct ibv_context *context;
 	uint8_t gid_index;
 	bool infiniband;
+	const char *backend;
+	uint8_t ip[4], peer_ip[4]; /* of the two ends, for the connection manager */
 	union ibv_gid gid, peer_gid;
 	uint16_t lid, peer_lid;
 	union ibv_gid group; /* group 0; a group's number is added to the last byte */
@@ -323,6 +359,7 @@ bool script_wire_keep(struct script_wire *wire, uint64_t time_ns, bool from_peer
 
 struct script_place {
 	const char *profile;   /* of the simulated device */
+	bool connects;	       /* the script needs the connection manager */
 	bool infiniband;       /* the simulated device is one of InfiniBand */
 	const char *device;    /* a device of the machine; NULL: simulate one */
 	const char *interface; /* the peer's, of Ethernet */

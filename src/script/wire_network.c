@@ -249,6 +249,8 @@ static bool open_all(struct network_wire *wire, const struct script_place *place
 	own_wire->peer_gid.raw[10] = own_wire->peer_gid.raw[11] = 0xff;
 	if (inet_pton(AF_INET, place->peer, own_wire->peer_gid.raw + 12) != 1)
 		return refuse(why, why_bytes, "--peer", place->peer, "it is no IPv4 address");
+	memcpy(own_wire->ip, own_wire->gid.raw + 12, 4);
+	memcpy(own_wire->peer_ip, own_wire->peer_gid.raw + 12, 4);
 	if (!read_mac(place->interface, wire->mac))
 		return refuse(why, why_bytes, "the interface", place->interface,
 			      "it does not exist, or has no MAC address");
@@ -269,6 +271,7 @@ struct script_wire *script_wire_network(const struct script_place *place, char *
 	wire->socket = -1;
 	wire->wire = (struct script_wire){
 		.tolerance_ns = place->tolerance_ns,
+		.backend = "ibverbs",
 		.settle_ns = SETTLE_NS,
 		.now = now,
 		.inject = inject,
