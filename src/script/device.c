@@ -104,7 +104,7 @@ static int to_rts(const struct script_qp *qp, struct ibv_qp_attr *attr)
 	attr->sq_psn = qp->psn;
 	if (qp->type == IBV_QPT_UC || qp->type == IBV_QPT_UD)
 		return IBV_QP_SQ_PSN;
-	attr->timeout = (uint8_t)script_number_or(line, SCRIPT_TIMEOUT, 14);
+	attr->timeout = (uint8_t)script_number_or(line, SCRIPT_TIMEOUT, 18);
 	if (qp->type == IBV_QPT_XRC_RECV)
 		return IBV_QP_SQ_PSN | IBV_QP_TIMEOUT;
 	attr->retry_cnt = (uint8_t)script_number_or(line, SCRIPT_RETRY_CNT, 6);

@@ -7,7 +7,7 @@ known rxe-6.12 rnr_waits_time_out
 qp q RC timeout=14 retry_cnt=1
 post_send SEND id=1 length=8
 > SEND_ONLY psn=0 length=8
-< RNR_NAK psn=0 timer=28 msn=0
-+163.84ms > SEND_ONLY psn=0 length=8
+< RNR_NAK psn=0 timer=31 msn=0
++491.52ms > SEND_ONLY psn=0 length=8
 < ACK psn=0 msn=1
 completion send id=1
