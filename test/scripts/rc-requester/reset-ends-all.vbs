@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A reset ends all work: the QP sends nothing of it afterwards.
+# After a reset the QP sends nothing of the work that was posted before.
 source ibv_modify_qp(3): IBV_QPS_RESET; Linux drivers/infiniband/sw/rdmavt/qp.c, rvt_reset_qp
 known rxe-6.12 resets_leave_ghosts
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Only the QP that bound a window of type 2 may invalidate it; another one takes the peer's invalidation as an error.
+# Only the QP that bound a window of type 2 may invalidate it. A SEND with Invalidate to another QP leaves the window bound.
 source ibv_bind_mw(3) names type 2 QP-associated; ibv_alloc_mw(3)
 known rxe-6.1,rxe-6.12 windows_invalidated_by_any_qp
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # A send that is repeated does not repeat the binding behind it.
-source Linux drivers/infiniband/hw/mlx5: unsourced; each work request is executed once
+source unsourced: a work request is executed once
 known rxe-6.1,rxe-6.12 repeated_bindings_fail
 
 qp q RC timeout=17
