@@ -18,7 +18,6 @@
 
 #define PEER_COMM_ID	    0x5c000001 /* what the peer calls its end */
 #define PEER_TRANSACTION_ID UINT64_C(0x5c00000000000001)
-#define PEER_GUID	    UINT64_C(0x5c5c5c5c5c5c5c5c)
 
 enum message {
 #define CM_MESSAGE(message, attribute, about) MESSAGE_##message,
@@ -156,7 +155,7 @@ static void set_defaults(uint8_t *mad, const struct script_run *run, const struc
 		{"remote_qpn", manager->qpn},
 		{"request_id", manager->heard ? manager->comm_id : PEER_COMM_ID},
 		{"service_id", SCRIPT_TCP_SERVICE + SCRIPT_LISTEN_PORT},
-		{"local_ca_guid", PEER_GUID},
+		{"local_ca_guid", run->wire->peer_guid},
 		{"local_qpn", SCRIPT_PEER_QPN},
 		{"starting_psn", SCRIPT_PEER_PSN},
 		{"responder_resources", 4},

@@ -300,6 +300,27 @@ static bool read_message_field(struct parser *parser, const char *name, const ch
 	return read_number(parser, name, text, script_message_max(field), &given->value.number);
 }
 
+/* Appends a word to a list with commas. */
+static void append(char *list, size_t size_bytes, const char *word)
+{
+	const size_t used = strlen(list);
+
+	snprintf(list + used, size_bytes - used, "%s%s", used ? ", " : "", word);
+}
+
+static bool refuse_field(struct parser *parser, const char *word)
+{
+	const enum script_statement statement = parser->line->statement;
+	const char *name = script_statements[statement].name;
+	char list[400] = "";
+
+	for (unsigned int i = 0; i < SCRIPT_FIELDS; i++)
+		if (script_fields[i].statements & 1u << statement)
+			append(list, sizeof(list), script_fields[i].name);
+	return *list ? FAIL("'%s' has no field '%s'; it has %s", name, word, list)
+		     : FAIL("'%s' has no field '%s'; it has none", name, word);
+}
+
 static bool read_field(struct parser *parser, char *word)
 {
 	struct script_line *line = parser->line;
@@ -314,8 +335,7 @@ static bool read_field(struct parser *parser, char *word)
 		return read_message_field(parser, word, text);
 	field = find_field(word, line->statement);
 	if (field == SCRIPT_FIELDS)
-		return FAIL("'%s' has no field '%s'; docs/scripts.md lists the fields",
-			    script_statements[line->statement].name, word);
+		return refuse_field(parser, word);
 	info = &script_fields[field];
 	value = &line->values[field];
 	if (value->given)
@@ -333,8 +353,13 @@ static bool read_field(struct parser *parser, char *word)
 
 static bool read_errno(struct parser *parser)
 {
-	const char *name = take_word(parser);
+	const struct script_statement_info *info = &script_statements[parser->line->statement];
+	const char *name;
 
+	if (!info->is_call)
+		return FAIL("'%s' is no call that returns an errno value; leave out '='",
+			    info->name);
+	name = take_word(parser);
 	parser->line->wanted_errno = name ? script_find_errno(name) : -1;
 	if (parser->line->wanted_errno < 0)
 		return FAIL("'=' wants the name of an errno value behind it, such as EINVAL");
@@ -391,6 +416,61 @@ static const struct {
 	{SCRIPT_SRQN, VB_PACKET_HAS_XRC, 0},
 };
 
+/* The fields of headers that not all packets have. */
+static const struct {
+	enum script_field field;
+	unsigned int has;
+} of_headers[] = {
+	{SCRIPT_MSN, VB_PACKET_HAS_AETH},
+	{SCRIPT_SYNDROME, VB_PACKET_HAS_AETH},
+	{SCRIPT_ADDR, VB_PACKET_HAS_RETH | VB_PACKET_HAS_ATOMIC},
+	{SCRIPT_RKEY, VB_PACKET_HAS_RETH | VB_PACKET_HAS_ATOMIC},
+	{SCRIPT_DMA, VB_PACKET_HAS_RETH},
+	{SCRIPT_IMM, VB_PACKET_HAS_IMM},
+	{SCRIPT_KEY, VB_PACKET_HAS_INVALIDATE},
+	{SCRIPT_ADD, VB_PACKET_HAS_ATOMIC},
+	{SCRIPT_COMPARE, VB_PACKET_HAS_ATOMIC},
+	{SCRIPT_SWAP, VB_PACKET_HAS_ATOMIC},
+	{SCRIPT_ORIGINAL, VB_PACKET_HAS_ORIGINAL},
+	{SCRIPT_QKEY, VB_PACKET_HAS_DETH},
+	{SCRIPT_SOURCE_QPN, VB_PACKET_HAS_DETH},
+	{SCRIPT_GROUP, VB_PACKET_HAS_DETH},
+	{SCRIPT_SRQN, VB_PACKET_HAS_XRC},
+};
+
+/* A field of a header that the packet does not have would be compared with nothing. */
+static bool check_headers(struct parser *parser)
+{
+	const struct script_line *line = parser->line;
+
+	for (size_t i = 0; i < COUNT(of_headers); i++)
+		if (line->values[of_headers[i].field].given && !(line->has & of_headers[i].has))
+			return FAIL("%s has no field %s", line->operation.name,
+				    script_fields[of_headers[i].field].name);
+	if (line->values[SCRIPT_TIMER].given && (line->operation.syndrome & 0xe0) != 0x20)
+		return FAIL("%s has no field timer; only RNR_NAK has it", line->operation.name);
+	return true;
+}
+
+/* A send has fields that only some types of QPs, and only some operations use. */
+static bool check_send(struct parser *parser)
+{
+	const struct script_line *line = parser->line;
+	const enum ibv_qp_type type = parser->script->qps[line->qp].type;
+	const bool binds = line->word_value == IBV_WR_BIND_MW;
+
+	if (binds && !line->values[SCRIPT_WINDOW_NAME].given)
+		return FAIL("BIND_MW has a window; give window=NAME");
+	if (!binds && (line->values[SCRIPT_WINDOW_NAME].given || line->values[SCRIPT_OF].given ||
+		       line->values[SCRIPT_ACCESS].given))
+		return FAIL("window=, of= and access= are for BIND_MW");
+	if (line->values[SCRIPT_GROUP].given && type != IBV_QPT_UD)
+		return FAIL("group= is for a QP of type UD");
+	if (line->values[SCRIPT_SRQN].given && type != IBV_QPT_XRC_SEND)
+		return FAIL("srqn= is for a QP of type XRC_SEND");
+	return true;
+}
+
 static bool check_packet(struct parser *parser)
 {
 	struct script_line *line = parser->line;
@@ -399,6 +479,8 @@ static bool check_packet(struct parser *parser)
 		line->has = headers_of(line->operation.opcode);
 	if (line->rest_any && line->statement == SCRIPT_IN)
 		return FAIL("'...' is for packets of the device; give each field of this one");
+	if (!line->message && !check_headers(parser))
+		return false;
 	for (size_t i = 0; i < COUNT(required) && !line->rest_any && !line->message; i++) {
 		const char *name = script_fields[required[i].field].name;
 
@@ -472,9 +554,7 @@ static bool check_line(struct parser *parser)
 		return line->values[SCRIPT_WINDOW_NAME].given ||
 		       FAIL("a binding has a window; give window=NAME");
 	case SCRIPT_SEND:
-		return line->word_value != IBV_WR_BIND_MW ||
-		       line->values[SCRIPT_WINDOW_NAME].given ||
-		       FAIL("BIND_MW has a window; give window=NAME");
+		return check_send(parser);
 	case SCRIPT_ATTACH:
 	case SCRIPT_DETACH:
 		return line->values[SCRIPT_GROUP].given || FAIL("give the group: group=N");
@@ -579,12 +659,12 @@ static bool read_word(struct parser *parser)
 {
 	struct script_line *line = parser->line;
 	const struct script_statement_info *info = &script_statements[line->statement];
-	const char *word = info->takes_word ? take_word(parser) : NULL;
+	const char *word = info->word ? take_word(parser) : NULL;
 
-	if (!info->takes_word)
+	if (!info->word)
 		return true;
 	if (!word)
-		return FAIL("'%s' wants a word behind it", info->name);
+		return FAIL("behind '%s' stands %s", info->name, info->word);
 	if (!is_space_left(line, word))
 		return FAIL("the word is too long");
 	strcpy(line->word, word);
@@ -711,6 +791,17 @@ static bool read_when(struct parser *parser, char **word)
 
 /* --- lines --- */
 
+static bool refuse_statement(struct parser *parser, const char *word)
+{
+	char list[400] = "";
+
+	if (*word == '<' || *word == '>')
+		return FAIL("put a space behind '%c': %c %s", *word, *word, word + 1);
+	for (unsigned int i = 0; i < SCRIPT_STATEMENTS; i++)
+		append(list, sizeof(list), script_statements[i].name);
+	return FAIL("there is no statement '%s'; there are %s", word, list);
+}
+
 static bool find_statement(struct parser *parser, const char *word)
 {
 	struct script_line *line = parser->line;
@@ -719,7 +810,7 @@ static bool find_statement(struct parser *parser, const char *word)
 	while (i < SCRIPT_STATEMENTS && strcmp(script_statements[i].name, word) != 0)
 		i++;
 	if (i == SCRIPT_STATEMENTS)
-		return FAIL("there is no statement '%s'; docs/scripts.md lists them", word);
+		return refuse_statement(parser, word);
 	line->statement = i;
 	if (line->time != SCRIPT_NOW && !script_statements[i].takes_time)
 		return FAIL("'%s' takes no time before it", word);
@@ -738,6 +829,10 @@ static bool read_operation(struct parser *parser)
 		return true;
 	if (script_operation_find(line->word, type, &line->operation))
 		return true;
+	for (char *c = line->word; *c; c++)
+		*c = (char)toupper((unsigned char)*c);
+	if (script_operation_find(line->word, type, &line->operation))
+		return FAIL("write the name of a packet in capitals: %s", line->word);
 	return FAIL("%s has no packet '%s'; docs/scripts.md lists the packets",
 		    vb_qp_type_str(type), line->word);
 }

@@ -171,8 +171,9 @@ extern const struct script_field_info script_fields[SCRIPT_FIELDS];
 
 struct script_statement_info {
 	const char *name;
-	bool takes_word; /* a word follows the name: an operation, a state, a type, a queue */
-	bool takes_text; /* the rest of the line is a text */
+	const char *word; /* what follows the name; NULL: nothing but fields */
+	bool is_call;	  /* a function that may return an errno value */
+	bool takes_text;  /* the rest of the line is a text */
 	bool takes_time;
 };
 
@@ -337,6 +338,7 @@ struct script_wire {
 	bool infiniband;
 	const char *backend;
 	uint8_t ip[4], peer_ip[4]; /* of the two ends, for the connection manager */
+	uint64_t peer_guid; /* another one for each script: a kernel remembers old connections */
 	union ibv_gid gid, peer_gid;
 	uint16_t lid, peer_lid;
 	union ibv_gid group; /* group 0; a group's number is added to the last byte */

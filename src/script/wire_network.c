@@ -272,6 +272,7 @@ struct script_wire *script_wire_network(const struct script_place *place, char *
 	wire->wire = (struct script_wire){
 		.tolerance_ns = place->tolerance_ns,
 		.backend = "ibverbs",
+		.peer_guid = now(&wire->wire),
 		.settle_ns = SETTLE_NS,
 		.now = now,
 		.inject = inject,

@@ -188,6 +188,7 @@ struct script_wire *script_wire_sim(const struct script_place *place, char *why,
 	wire->wire = (struct script_wire){
 		.exact = true,
 		.backend = "sim",
+		.peer_guid = 1,
 		.ip = {10, 0, 0, 1},
 		.peer_ip = {10, 0, 0, 2},
 		.infiniband = place->infiniband,
