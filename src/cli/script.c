@@ -173,10 +173,12 @@ static struct script_wire *open_wire(const struct script_place *place, char *why
 			     : script_wire_sim(place, why, why_bytes);
 }
 
-static bool is_only_simulated(const struct script *script)
+/* Returns true if a line 'only' excludes the place. */
+static bool is_skipped(const struct script *script, const struct script_place *place)
 {
 	for (unsigned int i = 0; i < script->line_count; i++)
-		if (script->lines[i].statement == SCRIPT_ONLY)
+		if (script->lines[i].statement == SCRIPT_ONLY &&
+		    (script->lines[i].word[0] == 's' ? place->device != NULL : place->infiniband))
 			return true;
 	return false;
 }
@@ -217,10 +219,11 @@ static void run_script(struct arguments *arguments, const struct script *script)
 	char why[512];
 	bool is_right;
 
-	if (arguments->place.device && is_only_simulated(script)) {
+	if (is_skipped(script, &arguments->place)) {
 		arguments->skipped++;
 		return;
 	}
+	arguments->place.connects = script->connects;
 	wire = open_wire(&arguments->place, why, sizeof(why));
 	if (!wire) {
 		arguments->failed++;

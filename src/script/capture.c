@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define GROUP_QPN	  0xffffffu /* the destination of a multicast */
 #define TRANSPORT(opcode) ((opcode)&0xe0)
 #define TIMER_UNIT_NS	  4096
 
@@ -339,6 +340,18 @@ static void take_sizes(struct capture *capture)
 	}
 }
 
+/* Leaves out what a script does not take from a capture: packets of other transports, of QP 0 and 1, to multicast
+ * groups, and from a device to itself. */
+static bool is_left_out(const struct vb_packet *packet)
+{
+	const bool is_own = packet->has & VB_PACKET_HAS_GIDS
+				    ? memcmp(packet->source_gid, packet->dest_gid, 16) == 0
+				    : packet->slid == packet->dlid;
+
+	return type_of(packet->opcode) == IBV_QPT_DRIVER || packet->dest_qpn < 2 ||
+	       packet->dest_qpn == GROUP_QPN || is_own;
+}
+
 bool capture_find_qps(struct capture *capture, char *why, size_t why_bytes)
 {
 	if (!find_device(capture)) {
@@ -351,7 +364,7 @@ bool capture_find_qps(struct capture *capture, char *why, size_t why_bytes)
 		struct capture_qp *qp;
 
 		at->qp = -1;
-		if (type_of(at->packet.opcode) == IBV_QPT_DRIVER || at->packet.dest_qpn < 2)
+		if (is_left_out(&at->packet))
 			continue;
 		qp = place(capture, i);
 		if (!qp) {
@@ -366,6 +379,11 @@ bool capture_find_qps(struct capture *capture, char *why, size_t why_bytes)
 		take_mtu(qp, &at->packet);
 		take_memory(qp, at);
 		take_timer(qp, at);
+	}
+	if (!capture->qp_count) {
+		snprintf(why, why_bytes,
+			 "the capture has no packet of RC, UC or UD between the device and a peer");
+		return false;
 	}
 	for (unsigned int i = 0; i < capture->qp_count; i++) {
 		capture->qps[i].next_psn = capture->qps[i].psn;

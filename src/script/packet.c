@@ -49,6 +49,7 @@ static const struct member members[] = {
 	{SCRIPT_SWAP, MEMBER(swap_add), ATOMICS, 0x13},
 	{SCRIPT_ORIGINAL, MEMBER(original), VB_PACKET_HAS_ORIGINAL},
 	{SCRIPT_QKEY, MEMBER(qkey), VB_PACKET_HAS_DETH, .hexadecimal = true},
+	{SCRIPT_SRQN, MEMBER(xrc_srqn), VB_PACKET_HAS_XRC, .hexadecimal = true},
 	{SCRIPT_SOURCE_QPN, MEMBER(source_qpn), VB_PACKET_HAS_DETH, .absent = OF_DEVICE,
 	 .hexadecimal = true},
 };
@@ -102,6 +103,8 @@ static uint64_t absent_value(const struct member *member, const struct script_li
 
 	switch (member->field) {
 	case SCRIPT_DEST:
+		if (line->values[SCRIPT_GROUP].given)
+			return SCRIPT_GROUP_QPN;
 		return from_device ? qp->peer_qpn : qp->qp->qp_num;
 	case SCRIPT_SOURCE_QPN:
 		return from_device ? qp->qp->qp_num : qp->peer_qpn;
@@ -117,15 +120,31 @@ static uint64_t absent_value(const struct member *member, const struct script_li
 	}
 }
 
-static uint64_t wire_value(const struct member *member, const struct script_line *line,
-			   const struct script_qp *qp)
+/* Returns the number that an address of a line counts from: a window may be of another QP's memory. */
+static uint64_t memory_base(const struct script_run *run, const struct script_line *line)
 {
+	const struct script_value *key = &line->values[SCRIPT_RKEY];
+	const unsigned int owner = key->is_name ? run->windows[key->number].of : line->qp;
+
+	return line->statement == SCRIPT_OUT ? SCRIPT_PEER_BASE : (uintptr_t)run->qps[owner].buffer;
+}
+
+static uint64_t wire_value(const struct member *member, const struct script_run *run,
+			   const struct script_line *line)
+{
+	const struct script_qp *qp = &run->qps[line->qp];
 	const struct script_value *value = &line->values[member->field];
 	const bool from_device = line->statement == SCRIPT_OUT;
 	uint64_t number;
 
 	if (!value->given)
 		return absent_value(member, line, qp);
+	if (member->field == SCRIPT_SRQN)
+		return script_srqn(run, value);
+	if (member->field == SCRIPT_ADDR)
+		return value->number + memory_base(run, line);
+	if (value->is_name)
+		return script_key(run, line, value);
 	if (value->bad)
 		return (from_device ? SCRIPT_PEER_RKEY : qp->mr->rkey) ^ 0xffff00;
 	number = value->number;
@@ -174,29 +193,37 @@ static void set(struct vb_packet *packet, const struct member *member, uint64_t 
 
 /* --- making --- */
 
-static void set_addresses(struct vb_packet *packet, const struct script_wire *wire)
+static void set_addresses(struct vb_packet *packet, const struct script_wire *wire,
+			  const struct script_value *group)
 {
 	packet->has = wire->infiniband ? VB_PACKET_HAS_LIDS : VB_PACKET_HAS_GIDS;
 	memcpy(packet->source_gid, &wire->peer_gid, 16);
 	memcpy(packet->dest_gid, &wire->gid, 16);
 	packet->slid = wire->peer_lid;
 	packet->dlid = wire->lid;
+	if (group->given) {
+		const union ibv_gid gid = script_group_gid(wire, group->number);
+
+		packet->has |= VB_PACKET_HAS_GIDS;
+		memcpy(packet->dest_gid, &gid, 16);
+		packet->dlid = script_group_lid(wire, group->number);
+	}
 }
 
-size_t script_packet_make(const struct script_line *line, const struct script_qp *qp,
-			  const struct script_qp *to, const struct script_wire *wire,
-			  uint8_t *frame)
+size_t script_packet_make(const struct script_run *run, const struct script_line *line,
+			  const struct script_qp *to, uint8_t *frame)
 {
+	const struct script_wire *wire = run->wire;
 	struct vb_packet packet = {.opcode = line->operation.opcode};
 	uint8_t payload[VB_FRAME_BYTES_MAX];
 	size_t length_bytes;
 
 	for (size_t i = 0; i < COUNT(members); i++)
 		if (has_member(&members[i], line->has, packet.opcode))
-			set(&packet, &members[i], wire_value(&members[i], line, qp));
+			set(&packet, &members[i], wire_value(&members[i], run, line));
 	if (to)
 		packet.dest_qpn = to->qp->qp_num;
-	set_addresses(&packet, wire);
+	set_addresses(&packet, wire, &line->values[SCRIPT_GROUP]);
 	script_data(line, payload,
 		    packet.payload_bytes < sizeof(payload) ? packet.payload_bytes : 0);
 	length_bytes = vb_packet_encode(&packet, payload, frame);
@@ -257,11 +284,11 @@ static bool is_equal(const struct member *member, const struct script_line *line
 	return named ? ((wanted ^ got) & mask) == 0 : wanted == got;
 }
 
-static bool compare_member(const struct member *member, const struct script_line *line,
-			   const struct script_qp *qp, const struct vb_packet *packet,
-			   struct script_failure *failure)
+static bool compare_member(const struct member *member, const struct script_run *run,
+			   const struct script_line *line, const struct vb_packet *packet)
 {
-	const uint64_t wanted = wire_value(member, line, qp), got = get(packet, member);
+	const struct script_qp *qp = &run->qps[line->qp];
+	const uint64_t wanted = wire_value(member, run, line), got = get(packet, member);
 	const bool compared = is_compared(member, line);
 	const bool equal = !compared || is_equal(member, line, wanted, got);
 	char wanted_text[64] = "*", got_text[64];
@@ -269,7 +296,7 @@ static bool compare_member(const struct member *member, const struct script_line
 	if (compared)
 		show(member, wanted, true, packet->opcode, qp, wanted_text, sizeof(wanted_text));
 	show(member, got, true, packet->opcode, qp, got_text, sizeof(got_text));
-	script_row(failure, script_fields[member->field].name, wanted_text, got_text, !equal);
+	script_row(run->failure, script_fields[member->field].name, wanted_text, got_text, !equal);
 	return equal;
 }
 
@@ -298,24 +325,41 @@ static bool compare_data(const struct script_line *line, const struct script_wir
 	return true;
 }
 
-bool script_packet_compare(const struct script_line *line, const struct script_qp *qp,
-			   const struct script_wire *wire, const struct script_frame *frame,
-			   struct script_failure *failure)
+/* A line that names a group wants its GID as the packet's destination. */
+static bool compare_group(const struct script_run *run, const struct script_line *line,
+			  const struct vb_packet *packet)
 {
+	const struct script_value *group = &line->values[SCRIPT_GROUP];
+	const union ibv_gid wanted = script_group_gid(run->wire, group->number);
+	const bool equal = memcmp(packet->dest_gid, &wanted, 16) == 0;
+
+	if (group->given && !group->any && !equal)
+		script_row(run->failure, "group", "the group's GID", "another GID", true);
+	return !group->given || group->any || equal;
+}
+
+bool script_packet_compare(const struct script_run *run, const struct script_line *line,
+			   const struct script_frame *frame)
+{
+	const struct script_wire *wire = run->wire;
+	struct script_failure *failure = run->failure;
 	struct vb_packet packet;
 	const int err =
 		vb_packet_decode(frame->bytes, frame->length_bytes, wire->infiniband, &packet);
 	bool equal = packet.opcode == line->operation.opcode;
+	const char *name;
 
 	if (err)
 		return script_fail(failure, line,
 				   "the device has sent a frame that is no packet: %s",
 				   vb_last_error());
-	script_row(failure, "packet", line->operation.name,
-		   script_operation_name(packet.opcode, packet.has, packet.syndrome), !equal);
+	name = script_operation_name(packet.opcode, packet.has, packet.syndrome);
+	script_row(failure, "packet", line->operation.name, name,
+		   strcmp(name, line->operation.name) != 0);
 	for (size_t i = 0; i < COUNT(members); i++)
 		if (has_member(&members[i], packet.has & line->has, packet.opcode))
-			equal &= compare_member(&members[i], line, qp, &packet, failure);
+			equal &= compare_member(&members[i], run, line, &packet);
+	equal &= compare_group(run, line, &packet);
 	equal &= compare_data(line, wire, frame, &packet, failure);
 	return equal || script_fail(failure, line, "the packet of the device is another one");
 }
@@ -330,6 +374,9 @@ void script_packet_tell(const struct script_run *run, const struct script_frame 
 	for (unsigned int i = 0; i < run->script->qp_count; i++)
 		if (run->qps[i].peer_qpn == packet.dest_qpn)
 			qp = &run->qps[i];
+	if (script_message_name(run->wire, frame))
+		script_row(run->failure, "message", NULL, script_message_name(run->wire, frame),
+			   true);
 	script_row(run->failure, "packet", NULL,
 		   script_operation_name(packet.opcode, packet.has, packet.syndrome), true);
 	for (size_t i = 0; i < COUNT(members); i++) {

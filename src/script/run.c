@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <verbena/cm.h>
 #include <verbena/error.h>
 
 /* If times are not exact, something may come earlier than written by this part of the tolerance: a busy machine
@@ -70,9 +71,9 @@ static bool check_time(struct script_run *run, const struct script_line *line, u
 static struct script_seen *await(struct script_run *run, const struct script_line *line,
 				 enum script_seen_kind kind, unsigned int queue)
 {
-	static const char *const nothing[] = {"the device sends no packet",
-					      "the work request is not completed",
-					      "the event does not come"};
+	static const char *const nothing[] = {
+		"the device sends no packet", "the work request is not completed",
+		"the event does not come", "the event of the connection manager does not come"};
 	const uint64_t until_ns = latest(run, line) + (run->wire->exact ? LATE_NS : 0);
 	struct script_seen *seen;
 	char when[64];
@@ -114,8 +115,9 @@ static bool expect_packet(struct script_run *run, const struct script_line *line
 
 	if (!seen)
 		return false;
-	is_right = script_packet_compare(line, &run->qps[line->qp], run->wire,
-					 &run->wire->frames[seen->frame], run->failure);
+	is_right = line->message
+			   ? script_message_compare(run, line, &run->wire->frames[seen->frame])
+			   : script_packet_compare(run, line, &run->wire->frames[seen->frame]);
 	if (!is_right || !check_time(run, line, seen->time_ns))
 		return false;
 	run->failure->row_count = 0;
@@ -164,6 +166,21 @@ static void compare_opcode(struct script_run *run, const struct script_line *lin
 	*equal = *equal && wc->opcode == wanted;
 }
 
+static void compare_flags(struct script_run *run, const struct script_line *line,
+			  const struct ibv_wc *wc, bool *equal)
+{
+	const struct script_value *value = &line->values[SCRIPT_FLAGS];
+	const bool is_same = value->number == wc->wc_flags;
+	char wanted[64], got[64];
+
+	if (!value->given || value->any)
+		return;
+	script_row(run->failure, "flags",
+		   script_flags_text((unsigned int)value->number, wanted, sizeof(wanted)),
+		   script_flags_text(wc->wc_flags, got, sizeof(got)), !is_same);
+	*equal = *equal && is_same;
+}
+
 static bool expect_completion(struct script_run *run, const struct script_line *line)
 {
 	const struct script_seen *seen =
@@ -175,13 +192,17 @@ static bool expect_completion(struct script_run *run, const struct script_line *
 	compare_number(run, line, SCRIPT_ID, seen->wc.wr_id, &equal);
 	compare_status(run, line, &seen->wc, &equal);
 	compare_opcode(run, line, &seen->wc, &equal);
-	if (seen->queue && seen->wc.status == IBV_WC_SUCCESS)
+	if ((seen->queue || line->values[SCRIPT_BYTE_LEN].given) &&
+	    seen->wc.status == IBV_WC_SUCCESS)
 		compare_number(run, line, SCRIPT_BYTE_LEN, seen->wc.byte_len, &equal);
 	if (line->values[SCRIPT_IMM].given)
 		compare_number(run, line, SCRIPT_IMM,
 			       seen->wc.wc_flags & IBV_WC_WITH_IMM ? be32toh(seen->wc.imm_data)
 								   : UINT64_MAX,
 			       &equal);
+	compare_flags(run, line, &seen->wc, &equal);
+	if (line->values[SCRIPT_SL].given)
+		compare_number(run, line, SCRIPT_SL, seen->wc.sl, &equal);
 	if (!check_time(run, line, seen->time_ns))
 		return false;
 	if (!equal)
@@ -203,6 +224,33 @@ static bool expect_event(struct script_run *run, const struct script_line *line)
 		return script_fail(run->failure, line, "the event is another one");
 	}
 	return check_time(run, line, seen->time_ns);
+}
+
+static bool expect_manager_event(struct script_run *run, const struct script_line *line)
+{
+	const struct script_seen *seen = await(run, line, SCRIPT_SEEN_MANAGER, 0);
+
+	if (!seen)
+		return false;
+	if (seen->manager_event != (enum rdma_cm_event_type)line->word_value) {
+		script_row(run->failure, "cm_event", line->word,
+			   vb_cm_event_str(seen->manager_event) + strlen("RDMA_CM_EVENT_"), true);
+		return script_fail(run->failure, line, "the event is another one");
+	}
+	return check_time(run, line, seen->time_ns);
+}
+
+const struct script_seen *script_await_manager(struct script_run *run, uint64_t duration_ns)
+{
+	const uint64_t until_ns = run->wire->now(run->wire) + duration_ns;
+	struct script_seen *seen;
+
+	while (!(seen = script_first(run, SCRIPT_SEEN_MANAGER, 0, 0)) &&
+	       run->wire->now(run->wire) < until_ns)
+		script_pass(run, until_ns);
+	if (seen)
+		seen->taken = true;
+	return seen;
 }
 
 static bool expect_silence(struct script_run *run, const struct script_line *line)
@@ -228,8 +276,9 @@ static bool inject(struct script_run *run, const struct script_line *line)
 	const struct script_value *to = &line->values[SCRIPT_TO];
 	uint8_t frame[VB_FRAME_BYTES_MAX];
 	const size_t length_bytes =
-		script_packet_make(line, &run->qps[line->qp],
-				   to->given ? &run->qps[to->number] : NULL, run->wire, frame);
+		line->message ? script_message_make(run, line, frame)
+			      : script_packet_make(run, line,
+						   to->given ? &run->qps[to->number] : NULL, frame);
 	const int err = length_bytes ? run->wire->inject(run->wire, frame, length_bytes) : EINVAL;
 
 	return !err ||
@@ -260,7 +309,12 @@ static step_fn *const steps[SCRIPT_STATEMENTS] = {
 	[SCRIPT_KNOWN] = nothing,
 	[SCRIPT_ONLY] = nothing,
 	[SCRIPT_IGNORE] = ignore,
+	[SCRIPT_SRQ] = script_make_srq,
 	[SCRIPT_QP] = script_make_qp,
+	[SCRIPT_WINDOW] = script_make_window,
+	[SCRIPT_BIND] = script_bind,
+	[SCRIPT_ATTACH] = script_attach,
+	[SCRIPT_DETACH] = script_detach,
 	[SCRIPT_MODIFY] = script_modify,
 	[SCRIPT_STATE] = script_check_state,
 	[SCRIPT_SEND] = script_post_send,
@@ -269,6 +323,13 @@ static step_fn *const steps[SCRIPT_STATEMENTS] = {
 	[SCRIPT_MEMORY] = script_check_memory,
 	[SCRIPT_COMPLETION] = expect_completion,
 	[SCRIPT_EVENT] = expect_event,
+	[SCRIPT_LISTEN] = script_listen,
+	[SCRIPT_CONNECT] = script_connect,
+	[SCRIPT_ACCEPT] = script_accept,
+	[SCRIPT_ESTABLISH] = script_establish,
+	[SCRIPT_REJECT] = script_reject,
+	[SCRIPT_DISCONNECT] = script_disconnect,
+	[SCRIPT_MANAGER_EVENT] = expect_manager_event,
 	[SCRIPT_SILENCE] = expect_silence,
 	[SCRIPT_OUT] = expect_packet,
 	[SCRIPT_IN] = inject,
@@ -278,7 +339,8 @@ static step_fn *const steps[SCRIPT_STATEMENTS] = {
 static bool waits_itself(enum script_statement statement)
 {
 	return statement == SCRIPT_COMPLETION || statement == SCRIPT_EVENT ||
-	       statement == SCRIPT_SILENCE || statement == SCRIPT_OUT;
+	       statement == SCRIPT_SILENCE || statement == SCRIPT_OUT ||
+	       statement == SCRIPT_MANAGER_EVENT;
 }
 
 /* Returns true for statements that look at states or memory, as they are after the present instant. */
@@ -287,12 +349,24 @@ static bool looks(enum script_statement statement)
 	return statement == SCRIPT_STATE || statement == SCRIPT_MEMORY;
 }
 
+/* A QP or an SRQ whose line ends in "= ERRNO" does not exist. */
+static bool has_object(const struct script_run *run, const struct script_line *line)
+{
+	const struct script_qp *owner = &run->qps[line->qp];
+
+	return !line->has_owner || owner->qp || owner->srq;
+}
+
 static bool run_lines(struct script_run *run)
 {
 	const struct script_line *line = NULL;
 
 	for (unsigned int i = 0; i < run->script->line_count; i++) {
 		line = &run->script->lines[i];
+		if (!has_object(run, line))
+			return script_fail(run->failure, line,
+					   "the line that makes '%s' has refused it, as it says",
+					   run->script->qps[line->qp].name);
 		if (!waits_itself(line->statement))
 			sleep_before(run, line);
 		if (looks(line->statement))
@@ -313,6 +387,7 @@ bool script_run(const struct script *script, struct script_wire *wire,
 
 	run.last_ns = wire->now(wire);
 	is_right = run_lines(&run);
+	script_end_manager(&run);
 	script_end(&run);
 	return is_right;
 }

@@ -6,7 +6,10 @@
  *	words.c		the tables: statements, fields, operations
  *	parse.c		a text becomes lines
  *	packet.c	a line becomes a packet, or is compared with one
- *	device.c	the verbs: QPs, memory, work requests
+ *	device.c	the verbs: QPs, SRQs, their memory and states
+ *	work.c		the verbs: work requests, windows, multicast groups
+ *	manager.c	the calls of librdmacm
+ *	message.c	a line becomes a message of the connection manager, or is compared with one
  *	run.c		the lines in their order, and in time
  *	watch.c		what the device does: its packets, completions and events
  *	failure.c	prints a failure
@@ -24,18 +27,22 @@
 #include <verbena/packet.h>
 #include <verbena/verbs.h>
 
-#define SCRIPT_NAME_MAX	  32
-#define SCRIPT_TEXT_MAX	  256
-#define SCRIPT_QPS_MAX	  8
-#define SCRIPT_ROWS_MAX	  24
-#define SCRIPT_DATA_MAX	  64	/* bytes that a line writes as digits */
-#define SCRIPT_BUFFER	  65536 /* bytes of a QP's memory, unless the script says another number */
-#define SCRIPT_PEER_BASE  0x10000u /* address 0 of the peer's memory */
-#define SCRIPT_PEER_RKEY  0x1234u
-#define SCRIPT_PEER_QPN	  0x100u /* of the peer of the first QP; those of the others follow */
-#define SCRIPT_DEVICE_PSN 1000	 /* the first PSN of the device */
-#define SCRIPT_PEER_PSN	  2000	 /* the first PSN of the peer */
-#define SCRIPT_PSN_MASK	  0xffffffu
+#define SCRIPT_NAME_MAX		  32
+#define SCRIPT_TEXT_MAX		  256
+#define SCRIPT_QPS_MAX		  8
+#define SCRIPT_MESSAGE_FIELDS_MAX 12
+#define SCRIPT_LISTEN_PORT	  7471
+#define SCRIPT_TCP_SERVICE	  UINT64_C(0x01060000) /* the service ID of port 0 of RDMA_PS_TCP */
+#define SCRIPT_WINDOWS_MAX	  4
+#define SCRIPT_ROWS_MAX		  24
+#define SCRIPT_DATA_MAX		  64 /* bytes that a line writes as digits */
+#define SCRIPT_BUFFER		  65536 /* bytes of a QP's memory, unless the script says another number */
+#define SCRIPT_PEER_BASE	  0x10000u /* address 0 of the peer's memory */
+#define SCRIPT_PEER_RKEY	  0x1234u
+#define SCRIPT_PEER_QPN		  0x100u /* of the peer of the first QP; those of the others follow */
+#define SCRIPT_DEVICE_PSN	  1000	 /* the first PSN of the device */
+#define SCRIPT_PEER_PSN		  2000	 /* the first PSN of the peer */
+#define SCRIPT_PSN_MASK		  0xffffffu
 
 /* --- the lines --- */
 
@@ -44,7 +51,12 @@ enum script_statement {
 	SCRIPT_KNOWN,
 	SCRIPT_ONLY,
 	SCRIPT_IGNORE,
+	SCRIPT_SRQ,
 	SCRIPT_QP,
+	SCRIPT_WINDOW,
+	SCRIPT_BIND,
+	SCRIPT_ATTACH,
+	SCRIPT_DETACH,
 	SCRIPT_MODIFY,
 	SCRIPT_STATE,
 	SCRIPT_SEND,
@@ -53,6 +65,13 @@ enum script_statement {
 	SCRIPT_MEMORY,
 	SCRIPT_COMPLETION,
 	SCRIPT_EVENT,
+	SCRIPT_LISTEN,
+	SCRIPT_CONNECT,
+	SCRIPT_ACCEPT,
+	SCRIPT_ESTABLISH,
+	SCRIPT_REJECT,
+	SCRIPT_DISCONNECT,
+	SCRIPT_MANAGER_EVENT,
 	SCRIPT_SILENCE,
 	SCRIPT_OUT, /* a packet of the device: '>' */
 	SCRIPT_IN,  /* a packet of the peer: '<' */
@@ -83,6 +102,8 @@ enum script_field {
 	SCRIPT_QKEY,
 	SCRIPT_SOURCE_QPN,
 	SCRIPT_ICRC,
+	SCRIPT_GROUP,
+	SCRIPT_SRQN,
 	/* Work requests, completions, memory. */
 	SCRIPT_QP_NAME,
 	SCRIPT_TO,
@@ -95,6 +116,11 @@ enum script_field {
 	SCRIPT_BYTE_LEN,
 	SCRIPT_WC_OPCODE,
 	SCRIPT_NUMBER,
+	SCRIPT_SRQ_NAME,
+	SCRIPT_WINDOW_NAME,
+	SCRIPT_OF,
+	SCRIPT_FLAGS,
+	SCRIPT_SL,
 	/* Attributes of a QP. */
 	SCRIPT_TO_STATE,
 	SCRIPT_FIRST_PSN,
@@ -110,6 +136,8 @@ enum script_field {
 	SCRIPT_BUFFER_BYTES,
 	SCRIPT_MAX_SEND_WR,
 	SCRIPT_DRAIN_EVENT,
+	SCRIPT_OTHER_PD,
+	SCRIPT_XRC,
 	SCRIPT_FIELDS,
 };
 
@@ -118,9 +146,13 @@ enum script_kind {
 	SCRIPT_KIND_NUMBER,
 	SCRIPT_KIND_PSN,    /* a number from the first PSN on, or '@' and a PSN */
 	SCRIPT_KIND_FLAG,   /* the name alone, or 0 or 1 */
-	SCRIPT_KIND_KEY,    /* a number, or "bad" */
+	SCRIPT_KIND_KEY,    /* a number, a window's name, or "bad" */
 	SCRIPT_KIND_DATA,   /* a place of the pattern, or 'x' and digits */
 	SCRIPT_KIND_QP,	    /* a QP's name */
+	SCRIPT_KIND_SRQ,    /* an SRQ's name */
+	SCRIPT_KIND_SRQN,   /* an SRQ's name, or a number */
+	SCRIPT_KIND_WINDOW, /* a window's name */
+	SCRIPT_KIND_FLAGS,  /* "none", or the flags of a completion with '+' between */
 	SCRIPT_KIND_STATE,  /* the state of a QP */
 	SCRIPT_KIND_STATUS, /* the status of a completion */
 	SCRIPT_KIND_WC,	    /* the opcode of a completion */
@@ -139,8 +171,9 @@ extern const struct script_field_info script_fields[SCRIPT_FIELDS];
 
 struct script_statement_info {
 	const char *name;
-	bool takes_word; /* a word follows the name: an operation, a state, a type, a queue */
-	bool takes_text; /* the rest of the line is a text */
+	const char *word; /* what follows the name; NULL: nothing but fields */
+	bool is_call;	  /* a function that may return an errno value */
+	bool takes_text;  /* the rest of the line is a text */
 	bool takes_time;
 };
 
@@ -153,6 +186,16 @@ struct script_operation {
 	uint8_t syndrome; /* of an AETH */
 	uint8_t mask; /* which bits of the syndrome a packet must have; 0: the name does not say */
 };
+
+/* Finds a message of the connection manager; 0 if there is none. */
+unsigned int script_message_find(const char *name);
+
+/* Finds a field of a message, or of the header of all messages; -1 if there is none. */
+int script_message_field(unsigned int message, const char *name);
+
+/* Returns the largest number of a field; its bytes if it is no number, 0 if it is one. */
+uint64_t script_message_max(int field);
+unsigned int script_message_bytes(int field);
 
 /* Finds the operation of a name on a QP type. Returns false if there is none. */
 bool script_operation_find(const char *name, enum ibv_qp_type type,
@@ -168,12 +211,25 @@ int script_find_wc(const char *name);
 int script_find_wr(const char *name);
 int script_find_event(const char *name);
 int script_find_errno(const char *name);
+int script_find_manager_event(const char *name);
+int script_find_flag(const char *name); /* enum ibv_wc_flags */
+int script_find_window_type(const char *name);
+
+/* Writes the flags of a completion, such as "GRH+WITH_IMM". Returns text. */
+const char *script_flags_text(unsigned int flags, char *text, size_t size_bytes);
 
 struct script_value {
 	bool given, any, absolute, bad;
+	bool is_name; /* number is the place of a window or an SRQ in the script's list */
 	uint64_t number;
 	uint8_t digits[SCRIPT_DATA_MAX]; /* of DATA, if digit_bytes is not 0 */
 	uint8_t digit_bytes;
+};
+
+/* A field of a message of the connection manager. */
+struct script_message_value {
+	int field;
+	struct script_value value;
 };
 
 enum script_time {
@@ -193,21 +249,32 @@ struct script_line {
 	int word_value;			   /* of a state, an event or a WR opcode */
 	struct script_operation operation; /* of a packet */
 	unsigned int has;		   /* enum vb_packet_has of its opcode */
+	bool has_owner;			   /* the line is about a QP or an SRQ */
 	unsigned int qp;		   /* an index of script->qps */
 	bool rest_any;			   /* "..." */
 	int wanted_errno;		   /* what a call returns */
 	struct script_value values[SCRIPT_FIELDS];
+	unsigned int message; /* of the connection manager; 0: a packet of a QP */
+	struct script_message_value message_fields[SCRIPT_MESSAGE_FIELDS_MAX];
+	unsigned int message_field_count;
+};
+
+/* A QP or an SRQ of a script: what posts receives, has memory and completes. */
+struct script_owner {
+	char name[SCRIPT_NAME_MAX];
+	enum ibv_qp_type type; /* of a QP */
+	bool is_srq;
 };
 
 struct script {
 	const char *path;
 	struct script_line *lines;
 	unsigned int line_count;
-	struct {
-		char name[SCRIPT_NAME_MAX];
-		enum ibv_qp_type type;
-	} qps[SCRIPT_QPS_MAX];
+	struct script_owner qps[SCRIPT_QPS_MAX]; /* QPs and SRQs */
 	unsigned int qp_count;
+	bool connects; /* it has lines of the connection manager */
+	char windows[SCRIPT_WINDOWS_MAX][SCRIPT_NAME_MAX];
+	unsigned int window_count;
 };
 
 /* --- failures --- */
@@ -269,8 +336,12 @@ struct script_wire {
 	struct ibv_context *context;
 	uint8_t gid_index;
 	bool infiniband;
+	const char *backend;
+	uint8_t ip[4], peer_ip[4]; /* of the two ends, for the connection manager */
+	uint64_t peer_guid; /* another one for each script: a kernel remembers old connections */
 	union ibv_gid gid, peer_gid;
 	uint16_t lid, peer_lid;
+	union ibv_gid group; /* group 0; a group's number is added to the last byte */
 	enum ibv_mtu mtu;
 	uint64_t (*now)(struct script_wire *wire);
 	/* Gives the device a frame of the peer. Returns 0 or an errno value. */
@@ -290,6 +361,7 @@ bool script_wire_keep(struct script_wire *wire, uint64_t time_ns, bool from_peer
 
 struct script_place {
 	const char *profile;   /* of the simulated device */
+	bool connects;	       /* the script needs the connection manager */
 	bool infiniband;       /* the simulated device is one of InfiniBand */
 	const char *device;    /* a device of the machine; NULL: simulate one */
 	const char *interface; /* the peer's, of Ethernet */

@@ -70,6 +70,17 @@ static void collect_events(struct script_run *run)
 	}
 }
 
+static void collect_manager_events(struct script_run *run)
+{
+	struct script_seen seen = {.kind = SCRIPT_SEEN_MANAGER};
+
+	while (run->manager.channel && is_readable(run->manager.channel->fd) &&
+	       script_take_manager_event(run, &seen)) {
+		seen.time_ns = run->wire->now(run->wire);
+		add(run, &seen);
+	}
+}
+
 static void collect(struct script_run *run)
 {
 	collect_packets(run);
@@ -78,6 +89,7 @@ static void collect(struct script_run *run)
 			collect_completions(run, i, queue);
 	collect_packets(run);
 	collect_events(run);
+	collect_manager_events(run);
 }
 
 void script_pass(struct script_run *run, uint64_t until_ns)
@@ -124,7 +136,8 @@ bool script_nothing_more(struct script_run *run, const struct script_line *line)
 	for (unsigned int i = 0; i < run->seen_count; i++) {
 		const struct script_seen *seen = &run->seen[i];
 
-		if (seen->taken || seen->kind == SCRIPT_SEEN_EVENT)
+		if (seen->taken || seen->kind == SCRIPT_SEEN_EVENT ||
+		    seen->kind == SCRIPT_SEEN_MANAGER)
 			continue;
 		if (seen->kind == SCRIPT_SEEN_COMPLETION)
 			return tell_completion(run, seen, line);

@@ -21,6 +21,7 @@
 
 #define SETTLE_NS     20000000 /* how long a device may need to answer */
 #define STEP_MS	      1
+#define NS_PER_S      1000000000
 #define IPV4_BYTES    20
 #define UDP_PORT      4791
 #define PROTOCOL_UDP  17
@@ -47,27 +48,35 @@ static uint64_t now(struct script_wire *wire)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
-/* Returns true for a datagram to RoCE's port of the peer. */
+/* Returns true for a datagram to RoCE's port of the peer, or of a multicast group. */
 static bool is_for_peer(const struct script_wire *wire, const uint8_t *frame, size_t length_bytes)
 {
 	const uint8_t *ip = frame + sizeof(struct ether_header), *udp = ip + IPV4_BYTES;
 
 	return length_bytes > sizeof(struct ether_header) + IPV4_BYTES + 8 && frame[12] == 0x08 &&
 	       frame[13] == 0x00 && ip[0] == 0x45 && ip[9] == PROTOCOL_UDP &&
-	       memcmp(ip + 16, wire->peer_gid.raw + 12, 4) == 0 &&
+	       (memcmp(ip + 16, wire->peer_gid.raw + 12, 4) == 0 ||
+		memcmp(ip + 16, wire->group.raw + 12, 3) == 0) &&
 	       (udp[2] << 8 | udp[3]) == UDP_PORT;
 }
 
-/* Returns the time when the kernel has received the frame. This process may read it much later. */
+/*
+ * Returns the time when the kernel has received the frame. This process may read it much later. The stamp is
+ * of CLOCK_REALTIME. Linux 6.12 may leave a stamp of CLOCK_MONOTONIC, which is the lower one.
+ */
 static uint64_t arrival(struct script_wire *wire, struct msghdr *message)
 {
 	const struct cmsghdr *control = CMSG_FIRSTHDR(message);
 	struct timespec stamp, time;
+	uint64_t stamp_ns;
 	int64_t age_ns;
 
 	if (!control || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_TIMESTAMPNS)
 		return now(wire);
 	memcpy(&stamp, CMSG_DATA(control), sizeof(stamp));
+	stamp_ns = (uint64_t)stamp.tv_sec * NS_PER_S + (uint64_t)stamp.tv_nsec;
+	if (stamp_ns <= now(wire))
+		return stamp_ns;
 	clock_gettime(CLOCK_REALTIME, &time);
 	age_ns = (int64_t)(time.tv_sec - stamp.tv_sec) * 1000000000 + time.tv_nsec - stamp.tv_nsec;
 	return now(wire) - (uint64_t)(age_ns > 0 ? age_ns : 0);
@@ -152,11 +161,13 @@ static struct ibv_context *open_device(const char *name)
 static bool find_addresses(struct script_wire *wire)
 {
 	static const uint8_t ipv4[12] = {[10] = 0xff, [11] = 0xff};
+	static const uint8_t group[16] = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1};
 	struct ibv_port_attr attr;
 
 	if (vb_query_port(wire->context, 1, &attr, sizeof(attr)))
 		return false;
 	wire->mtu = attr.active_mtu;
+	memcpy(wire->group.raw, group, sizeof(group));
 	for (int i = 0; i < attr.gid_tbl_len && i < UINT8_MAX; i++) {
 		wire->gid_index = (uint8_t)i;
 		if (!vb_query_gid(wire->context, 1, i, &wire->gid) &&
@@ -238,6 +249,8 @@ static bool open_all(struct network_wire *wire, const struct script_place *place
 	own_wire->peer_gid.raw[10] = own_wire->peer_gid.raw[11] = 0xff;
 	if (inet_pton(AF_INET, place->peer, own_wire->peer_gid.raw + 12) != 1)
 		return refuse(why, why_bytes, "--peer", place->peer, "it is no IPv4 address");
+	memcpy(own_wire->ip, own_wire->gid.raw + 12, 4);
+	memcpy(own_wire->peer_ip, own_wire->peer_gid.raw + 12, 4);
 	if (!read_mac(place->interface, wire->mac))
 		return refuse(why, why_bytes, "the interface", place->interface,
 			      "it does not exist, or has no MAC address");
@@ -258,6 +271,8 @@ struct script_wire *script_wire_network(const struct script_place *place, char *
 	wire->socket = -1;
 	wire->wire = (struct script_wire){
 		.tolerance_ns = place->tolerance_ns,
+		.backend = "ibverbs",
+		.peer_guid = now(&wire->wire),
 		.settle_ns = SETTLE_NS,
 		.now = now,
 		.inject = inject,

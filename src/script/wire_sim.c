@@ -6,11 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <verbena/error.h>
+#include <verbena/fault.h>
 #include <verbena/sim.h>
+
+#define MAC_BYTES 6
 
 struct sim_wire {
 	struct script_wire wire; /* the first member */
-	struct vb_sim *sim;
+	struct vb_sim *sim;	 /* NULL: the default world, which the connection manager uses */
+	bool is_default;
 	const uint8_t *injected;
 	size_t injected_bytes;
 };
@@ -48,8 +52,13 @@ bool script_wire_keep(struct script_wire *wire, uint64_t time_ns, bool from_peer
 static void watch(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_bytes, bool lost)
 {
 	struct sim_wire *wire = arg;
+	uint8_t copy[VB_FRAME_BYTES_MAX]; /* without the mark of a lost packet */
 
-	(void)lost;
+	if (lost && !wire->wire.infiniband && length_bytes <= sizeof(copy)) {
+		memcpy(copy, frame, length_bytes);
+		memset(copy, 0, MAC_BYTES);
+		frame = copy;
+	}
 	script_wire_keep(&wire->wire, now_ns,
 			 wire->injected && wire->injected_bytes == length_bytes &&
 				 memcmp(wire->injected, frame, length_bytes) == 0,
@@ -95,11 +104,13 @@ static void end(struct script_wire *wire)
 {
 	struct sim_wire *sim_wire = own(wire);
 
-	if (sim_wire->sim)
+	if (sim_wire->sim || sim_wire->is_default)
 		vb_sim_watch(sim_wire->sim, NULL, NULL);
 	if (wire->context)
 		vb_close_device(wire->context);
-	if (sim_wire->sim)
+	if (sim_wire->is_default)
+		vb_sim_reset();
+	else if (sim_wire->sim)
 		vb_sim_close(sim_wire->sim);
 	free(wire->frames);
 	free(sim_wire);
@@ -116,6 +127,10 @@ static struct ibv_context *open_device(struct vb_sim *sim, int index)
 	return context;
 }
 
+/* Groups: an IPv6 multicast address of the subnet, or 239.1.0.N. */
+static const uint8_t group_infiniband[16] = {0xff, 0x12, 0x40, 0x1b, 0xff, 0xff};
+static const uint8_t group_ethernet[16] = {[10] = 0xff, [11] = 0xff, [12] = 239, [13] = 1};
+
 static bool find_addresses(struct script_wire *wire)
 {
 	struct ibv_port_attr attr;
@@ -127,11 +142,27 @@ static bool find_addresses(struct script_wire *wire)
 	wire->lid = attr.lid;
 	wire->peer_lid = attr.lid + 1;
 	wire->gid_index = 1;
+	memcpy(wire->group.raw, wire->infiniband ? group_infiniband : group_ethernet, 16);
 	if (wire->infiniband)
 		return true;
 	vb_sim_default_gids(2, gids);
 	wire->peer_gid = gids[0];
 	return !vb_query_gid(wire->context, 1, wire->gid_index, &wire->gid);
+}
+
+/* Opens a world of its own; for the connection manager the default world, which is NULL. There the messages of
+ * the device are lost on the way: the simulated peer has a connection manager, which would answer. */
+static struct vb_sim *open_world(struct vb_sim_config *config, bool is_default)
+{
+	static const struct vb_fault_rule silent_peer = {.action = VB_FAULT_DROP, .from = "sim0"};
+
+	if (!is_default)
+		return vb_sim_open(config);
+	config->fault_count = 1;
+	config->faults = &silent_peer;
+	vb_sim_reset();
+	vb_sim_configure(config);
+	return NULL;
 }
 
 struct script_wire *script_wire_sim(const struct script_place *place, char *why, size_t why_bytes)
@@ -156,6 +187,10 @@ struct script_wire *script_wire_sim(const struct script_place *place, char *why,
 		 place->profile ? place->profile : "spec");
 	wire->wire = (struct script_wire){
 		.exact = true,
+		.backend = "sim",
+		.peer_guid = 1,
+		.ip = {10, 0, 0, 1},
+		.peer_ip = {10, 0, 0, 2},
 		.infiniband = place->infiniband,
 		.now = now,
 		.inject = inject,
@@ -163,8 +198,9 @@ struct script_wire *script_wire_sim(const struct script_place *place, char *why,
 		.poll = poll_cq,
 		.close = end,
 	};
-	wire->sim = vb_sim_open(&config);
-	wire->wire.context = wire->sim ? open_device(wire->sim, 0) : NULL;
+	wire->is_default = place->connects;
+	wire->sim = open_world(&config, wire->is_default);
+	wire->wire.context = wire->sim || wire->is_default ? open_device(wire->sim, 0) : NULL;
 	if (!wire->wire.context || !find_addresses(&wire->wire)) {
 		snprintf(why, why_bytes, "%s", vb_last_error());
 		end(&wire->wire);

@@ -10,34 +10,49 @@
 
 #define IN(statement) (1u << SCRIPT_##statement)
 #define PACKETS	      (IN(OUT) | IN(IN))
-#define CALLS	      (IN(MODIFY) | IN(STATE) | IN(SEND) | IN(RECEIVE))
+#define CALLS	      (IN(MODIFY) | IN(STATE) | IN(SEND) | IN(RECEIVE) | IN(BIND) | IN(ATTACH) | IN(DETACH))
 #define ATTRIBUTES    (IN(QP) | IN(MODIFY))
 #define KIND(kind)    SCRIPT_KIND_##kind
 #define BITS(bits)    (UINT64_MAX >> (64 - (bits)))
 
 const struct script_statement_info script_statements[SCRIPT_STATEMENTS] = {
 	[SCRIPT_SOURCE] = {"source", .takes_text = true},
-	[SCRIPT_KNOWN] = {"known", .takes_word = true, .takes_text = true},
-	[SCRIPT_ONLY] = {"only", .takes_word = true, .takes_text = true},
-	[SCRIPT_IGNORE] = {"ignore", .takes_word = true},
-	[SCRIPT_QP] = {"qp", .takes_word = true},
-	[SCRIPT_MODIFY] = {"modify", .takes_word = true, .takes_time = true},
-	[SCRIPT_STATE] = {"state", .takes_word = true, .takes_time = true},
-	[SCRIPT_SEND] = {"post_send", .takes_word = true, .takes_time = true},
-	[SCRIPT_RECEIVE] = {"post_recv", .takes_time = true},
+	[SCRIPT_KNOWN] = {"known", .word = "places, such as rxe-6.1", .takes_text = true},
+	[SCRIPT_ONLY] = {"only", .word = "sim or ethernet", .takes_text = true},
+	[SCRIPT_IGNORE] = {"ignore", .word = "completions"},
+	[SCRIPT_QP] = {"qp", .word = "a name and a type: qp NAME TYPE", .is_call = true},
+	[SCRIPT_SRQ] = {"srq", .word = "a name", .is_call = true},
+	[SCRIPT_WINDOW] = {"window", .word = "a name and a type: window NAME TYPE_2"},
+	[SCRIPT_BIND] = {"bind_mw", .takes_time = true, .is_call = true},
+	[SCRIPT_ATTACH] = {"attach", .takes_time = true, .is_call = true},
+	[SCRIPT_DETACH] = {"detach", .takes_time = true, .is_call = true},
+	[SCRIPT_MODIFY] = {"modify", .word = "a state, such as RTS", .takes_time = true,
+			   .is_call = true},
+	[SCRIPT_STATE] = {"state", .word = "a state, such as RTS", .takes_time = true},
+	[SCRIPT_SEND] = {"post_send", .word = "an operation, such as SEND", .takes_time = true,
+			 .is_call = true},
+	[SCRIPT_RECEIVE] = {"post_recv", .takes_time = true, .is_call = true},
 	[SCRIPT_STORE] = {"store", .takes_time = true},
 	[SCRIPT_MEMORY] = {"memory", .takes_time = true},
-	[SCRIPT_COMPLETION] = {"completion", .takes_word = true, .takes_time = true},
-	[SCRIPT_EVENT] = {"event", .takes_word = true, .takes_time = true},
-	[SCRIPT_SILENCE] = {"silence", .takes_word = true},
-	[SCRIPT_OUT] = {">", .takes_word = true, .takes_time = true},
-	[SCRIPT_IN] = {"<", .takes_word = true, .takes_time = true},
+	[SCRIPT_COMPLETION] = {"completion", .word = "send or recv", .takes_time = true},
+	[SCRIPT_EVENT] = {"event", .word = "an event, such as QP_ACCESS_ERR", .takes_time = true},
+	[SCRIPT_LISTEN] = {"listen", .takes_time = true, .is_call = true},
+	[SCRIPT_CONNECT] = {"connect", .takes_time = true, .is_call = true},
+	[SCRIPT_ACCEPT] = {"accept", .takes_time = true, .is_call = true},
+	[SCRIPT_ESTABLISH] = {"establish", .takes_time = true, .is_call = true},
+	[SCRIPT_REJECT] = {"reject", .takes_time = true, .is_call = true},
+	[SCRIPT_DISCONNECT] = {"disconnect", .takes_time = true, .is_call = true},
+	[SCRIPT_MANAGER_EVENT] = {"cm_event", .word = "an event, such as CONNECT_REQUEST",
+				  .takes_time = true},
+	[SCRIPT_SILENCE] = {"silence", .word = "a time, such as 5ms"},
+	[SCRIPT_OUT] = {">", .word = "a packet, such as ACK", .takes_time = true},
+	[SCRIPT_IN] = {"<", .word = "a packet, such as ACK", .takes_time = true},
 };
 
 const struct script_field_info script_fields[SCRIPT_FIELDS] = {
 	[SCRIPT_PSN] = {"psn", KIND(PSN), BITS(24), PACKETS},
-	[SCRIPT_LENGTH] = {"length", KIND(NUMBER), BITS(32),
-			   PACKETS | IN(SEND) | IN(RECEIVE) | IN(MEMORY)},
+	[SCRIPT_LENGTH] = {"length", KIND(NUMBER), BITS(64),
+			   PACKETS | IN(SEND) | IN(RECEIVE) | IN(MEMORY) | IN(BIND)},
 	[SCRIPT_DATA] = {"data", KIND(DATA), BITS(32), PACKETS | IN(MEMORY) | IN(STORE)},
 	[SCRIPT_ACK_REQUEST] = {"ack_request", KIND(FLAG), 1, PACKETS},
 	[SCRIPT_SOLICITED] = {"solicited", KIND(FLAG), 1, PACKETS | IN(SEND)},
@@ -50,7 +65,7 @@ const struct script_field_info script_fields[SCRIPT_FIELDS] = {
 	[SCRIPT_RKEY] = {"rkey", KIND(KEY), BITS(32), PACKETS | IN(SEND)},
 	[SCRIPT_DMA] = {"dma", KIND(NUMBER), BITS(32), PACKETS},
 	[SCRIPT_IMM] = {"imm", KIND(NUMBER), BITS(32), PACKETS | IN(SEND) | IN(COMPLETION)},
-	[SCRIPT_KEY] = {"key", KIND(NUMBER), BITS(32), PACKETS | IN(SEND)},
+	[SCRIPT_KEY] = {"key", KIND(KEY), BITS(32), PACKETS | IN(SEND)},
 	[SCRIPT_ADD] = {"add", KIND(NUMBER), BITS(64), PACKETS | IN(SEND)},
 	[SCRIPT_COMPARE] = {"compare", KIND(NUMBER), BITS(64), PACKETS | IN(SEND)},
 	[SCRIPT_SWAP] = {"swap", KIND(NUMBER), BITS(64), PACKETS | IN(SEND)},
@@ -58,19 +73,29 @@ const struct script_field_info script_fields[SCRIPT_FIELDS] = {
 	[SCRIPT_QKEY] = {"qkey", KIND(NUMBER), BITS(32), PACKETS | IN(SEND) | IN(QP)},
 	[SCRIPT_SOURCE_QPN] = {"source", KIND(NUMBER), BITS(24), PACKETS},
 	[SCRIPT_ICRC] = {"icrc", KIND(ICRC), 0, IN(IN)},
+	[SCRIPT_GROUP] = {"group", KIND(NUMBER), 255, PACKETS | IN(SEND) | IN(ATTACH) | IN(DETACH)},
+	[SCRIPT_SRQN] = {"srqn", KIND(SRQN), BITS(24), PACKETS | IN(SEND)},
 	[SCRIPT_QP_NAME] = {"qp", KIND(QP), 0,
-			    PACKETS | CALLS | IN(STORE) | IN(MEMORY) | IN(COMPLETION) | IN(EVENT)},
+			    PACKETS | CALLS | IN(WINDOW) | IN(STORE) | IN(MEMORY) | IN(COMPLETION) |
+				    IN(EVENT) | IN(CONNECT) | IN(ACCEPT)},
 	[SCRIPT_TO] = {"to", KIND(QP), 0, IN(IN)},
-	[SCRIPT_ID] = {"id", KIND(NUMBER), BITS(64), IN(SEND) | IN(RECEIVE) | IN(COMPLETION)},
+	[SCRIPT_ID] = {"id", KIND(NUMBER), BITS(64),
+		       IN(SEND) | IN(RECEIVE) | IN(COMPLETION) | IN(BIND)},
 	[SCRIPT_AT] = {"at", KIND(NUMBER), BITS(32),
-		       IN(SEND) | IN(RECEIVE) | IN(STORE) | IN(MEMORY)},
+		       IN(SEND) | IN(RECEIVE) | IN(STORE) | IN(MEMORY) | IN(BIND)},
 	[SCRIPT_LKEY] = {"lkey", KIND(KEY), BITS(32), IN(SEND) | IN(RECEIVE)},
-	[SCRIPT_UNSIGNALED] = {"unsignaled", KIND(FLAG), 1, IN(SEND)},
+	[SCRIPT_UNSIGNALED] = {"unsignaled", KIND(FLAG), 1, IN(SEND) | IN(BIND)},
 	[SCRIPT_FENCE] = {"fence", KIND(FLAG), 1, IN(SEND)},
 	[SCRIPT_STATUS] = {"status", KIND(STATUS), 0, IN(COMPLETION)},
 	[SCRIPT_BYTE_LEN] = {"byte_len", KIND(NUMBER), BITS(32), IN(COMPLETION)},
 	[SCRIPT_WC_OPCODE] = {"opcode", KIND(WC), 0, IN(COMPLETION)},
 	[SCRIPT_NUMBER] = {"number", KIND(NUMBER), BITS(64), IN(STORE) | IN(MEMORY)},
+	[SCRIPT_SRQ_NAME] = {"srq", KIND(SRQ), 0,
+			     IN(QP) | IN(RECEIVE) | IN(STORE) | IN(MEMORY) | IN(COMPLETION)},
+	[SCRIPT_WINDOW_NAME] = {"window", KIND(WINDOW), 0, IN(SEND) | IN(BIND)},
+	[SCRIPT_OF] = {"of", KIND(QP), 0, IN(SEND) | IN(BIND)},
+	[SCRIPT_FLAGS] = {"flags", KIND(FLAGS), 0, IN(COMPLETION)},
+	[SCRIPT_SL] = {"sl", KIND(NUMBER), 15, IN(COMPLETION)},
 	[SCRIPT_TO_STATE] = {"state", KIND(STATE), 0, IN(QP)},
 	[SCRIPT_FIRST_PSN] = {"first_psn", KIND(NUMBER), BITS(24), IN(QP)},
 	[SCRIPT_FIRST_PEER_PSN] = {"first_peer_psn", KIND(NUMBER), BITS(24), IN(QP)},
@@ -81,10 +106,12 @@ const struct script_field_info script_fields[SCRIPT_FIELDS] = {
 	[SCRIPT_MIN_RNR_TIMER] = {"min_rnr_timer", KIND(NUMBER), 31, ATTRIBUTES},
 	[SCRIPT_MAX_RD_ATOMIC] = {"max_rd_atomic", KIND(NUMBER), 16, IN(QP)},
 	[SCRIPT_MAX_DEST_RD_ATOMIC] = {"max_dest_rd_atomic", KIND(NUMBER), 16, IN(QP)},
-	[SCRIPT_ACCESS] = {"access", KIND(ACCESS), 0, IN(QP)},
-	[SCRIPT_BUFFER_BYTES] = {"buffer", KIND(NUMBER), 1 << 26, IN(QP)},
-	[SCRIPT_MAX_SEND_WR] = {"max_wr", KIND(NUMBER), 4096, IN(QP)},
+	[SCRIPT_ACCESS] = {"access", KIND(ACCESS), 0, IN(QP) | IN(SEND) | IN(BIND)},
+	[SCRIPT_BUFFER_BYTES] = {"buffer", KIND(NUMBER), 1 << 26, IN(QP) | IN(SRQ)},
+	[SCRIPT_MAX_SEND_WR] = {"max_wr", KIND(NUMBER), 4096, IN(QP) | IN(SRQ)},
 	[SCRIPT_DRAIN_EVENT] = {"drained_event", KIND(FLAG), 1, IN(MODIFY)},
+	[SCRIPT_OTHER_PD] = {"other_pd", KIND(FLAG), 1, IN(QP) | IN(SRQ)},
+	[SCRIPT_XRC] = {"xrc", KIND(FLAG), 1, IN(SRQ)},
 };
 
 /* --- operations --- */
@@ -103,7 +130,17 @@ static const struct script_operation answers[] = {
 
 static uint8_t transport_of(enum ibv_qp_type type)
 {
-	return type == IBV_QPT_UC ? 0x20 : type == IBV_QPT_UD ? 0x60 : 0;
+	switch (type) {
+	case IBV_QPT_UC:
+		return 0x20;
+	case IBV_QPT_UD:
+		return 0x60;
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+		return 0xa0;
+	default:
+		return 0;
+	}
 }
 
 /* Returns the name behind "RC ", or NULL. */
@@ -117,10 +154,13 @@ static const char *plain_name(uint8_t opcode)
 bool script_operation_find(const char *name, enum ibv_qp_type type,
 			   struct script_operation *operation)
 {
-	for (size_t i = 0; type == IBV_QPT_RC && i < COUNT(answers); i++) {
+	const bool is_answered = type != IBV_QPT_UC && type != IBV_QPT_UD;
+
+	for (size_t i = 0; is_answered && i < COUNT(answers); i++) {
 		if (strcmp(answers[i].name, name) != 0)
 			continue;
 		*operation = answers[i];
+		operation->opcode |= transport_of(type);
 		return true;
 	}
 	for (unsigned int low = 0; low < 32; low++) {
@@ -138,9 +178,9 @@ bool script_operation_find(const char *name, enum ibv_qp_type type,
 const char *script_operation_name(uint8_t opcode, unsigned int has, uint8_t syndrome)
 {
 	const char *name = plain_name(opcode);
+	const bool is_acknowledge = (opcode & 0x1f) == ACKNOWLEDGE && has & VB_PACKET_HAS_AETH;
 
-	for (size_t i = 0; opcode == ACKNOWLEDGE && has & VB_PACKET_HAS_AETH && i < COUNT(answers);
-	     i++)
+	for (size_t i = 0; is_acknowledge && i < COUNT(answers); i++)
 		if (((answers[i].syndrome ^ syndrome) & answers[i].mask) == 0)
 			return answers[i].name;
 	return name ? name : "reserved";
@@ -200,4 +240,42 @@ int script_find_errno(const char *name)
 			return i;
 	}
 	return -1;
+}
+
+int script_find_window_type(const char *name)
+{
+	if (strcmp(name, "TYPE_1") == 0)
+		return IBV_MW_TYPE_1;
+	return strcmp(name, "TYPE_2") == 0 ? IBV_MW_TYPE_2 : -1;
+}
+
+/* --- flags of completions --- */
+
+static const struct {
+	const char *name;
+	unsigned int flag;
+} flags[] = {
+	{"GRH", IBV_WC_GRH},
+	{"WITH_IMM", IBV_WC_WITH_IMM},
+	{"IP_CSUM_OK", IBV_WC_IP_CSUM_OK},
+	{"WITH_INV", IBV_WC_WITH_INV},
+};
+
+int script_find_flag(const char *name)
+{
+	for (size_t i = 0; i < COUNT(flags); i++)
+		if (strcmp(flags[i].name, name) == 0)
+			return (int)flags[i].flag;
+	return strcmp(name, "none") == 0 ? 0 : -1;
+}
+
+const char *script_flags_text(unsigned int set, char *text, size_t size_bytes)
+{
+	size_t used = (size_t)snprintf(text, size_bytes, "%s", set ? "" : "none");
+
+	for (size_t i = 0; i < COUNT(flags); i++)
+		if (set & flags[i].flag)
+			used += (size_t)snprintf(text + used, size_bytes - used, "%s%s",
+						 used ? "+" : "", flags[i].name);
+	return text;
 }

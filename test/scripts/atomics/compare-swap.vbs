@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The value changes only if it is the one that is compared with. Both answers have the value from before.
+# A compare-and-swap changes the value only if it equals `compare`. Each answer has the value from before.
 source ibv_post_send(3): compare_add, swap
 
 qp q RC

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A repeated READ asks for the same bytes or the rest of them. One that asks for others is dropped.
+# A repeated READ may ask for the same bytes, or for the rest of them. The responder drops one that asks for other bytes.
 source unsourced
 known rxe-6.1,rxe-6.12 repeated_reads_may_differ
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A READ may be repeated from its middle. The response begins with the PSN that is asked for.
 source Linux drivers/infiniband/hw/qib/qib_rc.c, qib_make_rc_ack: a request's first response is FIRST or ONLY
-known rxe-6.1/real - the response to a request for the rest begins with a MIDDLE packet
+known rxe-6.1/real,rxe-6.12/real - the response to a request for the rest begins with a MIDDLE packet
 
 qp q RC mtu=1024
 < RDMA_READ_REQUEST psn=0 addr=0 dma=2056

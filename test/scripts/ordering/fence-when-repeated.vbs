@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A fence waits for the READs before it, when it is repeated as well: not for those behind it.
+# A fenced send that is repeated waits for the READs before it, and not for the READs behind it.
 source Linux drivers/infiniband/sw/rxe/rxe_req.c, rxe_wqe_is_fenced: all previous READs and atomics
 known rxe-6.1,rxe-6.12 repeated_fences_wait_for_all
 

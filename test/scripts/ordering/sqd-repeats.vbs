@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# In SQD the device still repeats what was begun.
+# In SQD the device still repeats the sends that it has begun.
 source ibv_query_qp(3): sq_draining; Linux drivers/infiniband/sw/rdmavt/qp.c, ib_rvt_state_ops
 known rxe-6.1,rxe-6.12 draining_sends_nothing
 

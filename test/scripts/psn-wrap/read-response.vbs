@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The packets of a response wrap, too.
+# The PSNs of a READ response wrap, too.
 source Linux drivers/infiniband/sw/rxe/rxe_verbs.h, psn_compare: 24 bits
 
 qp q RC mtu=1024 first_peer_psn=0xffffff

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A responder takes 0 behind 0xffffff, and knows the PSNs before it as duplicates.
+# After PSN 0xffffff the responder expects PSN 0, and takes packets with the PSNs before it for duplicates.
 source Linux drivers/infiniband/sw/rxe/rxe_verbs.h, psn_compare: 24 bits
 
 qp q RC first_peer_psn=0xfffffe

@@ -7,6 +7,6 @@ qp q RC timeout=0
 post_send SEND id=1 length=8
 > SEND_ONLY psn=0 length=8
 < ACK psn=5 msn=1
-silence 5ms
+silence 200ms
 < ACK psn=0 msn=1
 completion send id=1

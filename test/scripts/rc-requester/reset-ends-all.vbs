@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: MIT
-# A reset ends all work: the QP sends nothing of it afterwards.
+# After a reset the QP sends nothing of the work that was posted before.
 source ibv_modify_qp(3): IBV_QPS_RESET; Linux drivers/infiniband/sw/rdmavt/qp.c, rvt_reset_qp
 known rxe-6.12 resets_leave_ghosts
 
-qp q RC timeout=8
+qp q RC timeout=12
 post_send SEND id=1 length=8
 > SEND_ONLY psn=0 length=8
 modify RESET
-silence 20ms
+silence 40ms
 modify INIT
 modify RTR
 modify RTS
-silence 20ms
+silence 40ms
 post_send SEND id=2 length=4
 > SEND_ONLY psn=0 length=4
 < ACK psn=0 msn=1

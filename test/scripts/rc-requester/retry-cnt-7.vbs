@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# retry_cnt 7 is seven retries.
+# With retry_cnt 7 the requester retries seven times, and not for ever.
 source Linux drivers/infiniband/hw/qib/qib_rc.c, qib_restart_rc: counts s_retry down from any value
 known rxe-6.1,rxe-6.12 retry_7_is_endless
 known mlx5 ack_timeout_floor

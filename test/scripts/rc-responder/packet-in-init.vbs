@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A QP in INIT drops what comes.
+# A QP in INIT drops each packet that comes.
 source Linux drivers/infiniband/sw/rxe/rxe_recv.c, check_type_state
 
 qp q RC state=INIT

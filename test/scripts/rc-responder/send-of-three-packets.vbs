@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A long SEND is one message: one receive, one ACK with the PSN of its last packet, and one more in the MSN.
+# A long SEND is one message: it takes one receive and draws one ACK, with the PSN of its last packet. The MSN counts it once.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, execute: the MSN counts with the last packet
 
 qp q RC mtu=1024

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A WRITE with immediate data takes a receive, and leaves the buffer of this receive alone.
+# A WRITE with immediate data takes a receive, and does not write into the buffer of this receive.
 source Linux drivers/infiniband/sw/rdmavt/qp.c, rvt_get_rwqe: wr_id_only
 
 qp q RC

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A packet with a wrong ICRC has not come: no answer, no completion. Its repetition is executed.
+# The responder drops a packet with a wrong ICRC: no answer, no completion. It executes the repetition.
 source Linux drivers/infiniband/sw/rxe/rxe_recv.c, rxe_rcv
 
 qp q RC

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# While the message waits, the requester sends nothing behind it.
+# While a message waits after an RNR NAK, the requester sends nothing behind it.
 source Linux drivers/infiniband/hw/qib/qib_rc.c, qib_make_rc_req: RVT_S_WAIT_RNR
 known rxe-6.1,rxe-6.12 rnr_naks_stop_nothing
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# The message is repeated rnr_retry times. The RNR NAK behind the last repetition ends it.
+# The requester repeats the message rnr_retry times. The RNR NAK of the last repetition ends it with an error.
 source ibv_modify_qp(3): rnr_retry; Linux drivers/infiniband/sw/rxe/rxe_comp.c, RNR_RETRY
 
 qp q RC rnr_retry=2

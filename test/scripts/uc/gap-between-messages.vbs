@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A new message begins at any PSN.
+# A message on UC may begin at any PSN.
 source Linux drivers/infiniband/hw/qib/qib_uc.c, qib_uc_rcv: a FIRST or ONLY packet begins a new message
 
 qp q UC

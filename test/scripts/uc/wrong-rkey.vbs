@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A WRITE with a wrong rkey is dropped. The QP stays.
+# A WRITE with a wrong rkey is dropped. The QP stays in RTS.
 source Linux drivers/infiniband/sw/rxe/rxe_resp.c, ERR_RKEY on UC
 
 qp q UC

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# A work request whose Q_Key has its high bit set sends the QP's own.
+# If the Q_Key of a work request has its high bit set, the datagram has the Q_Key of the QP.
 source Linux drivers/infiniband/hw/qib/qib_ud.c, qib_make_ud_req: "Qkeys with the high order bit set"
 known rxe-6.1,rxe-6.12 high_qkey_is_sent
 
