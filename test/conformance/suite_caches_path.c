@@ -122,7 +122,7 @@ static void mend_port_b(struct scene *s)
 
 static void set_pkey(struct scene *s, struct vt_node *node, uint16_t pkey)
 {
-	VT_OK(s->t, vb_sim_set_pkey(node->ctx, node->port, 0, pkey));
+	VT_OK(s->t, vb_sim_set_pkey(node->ctx, node->port, node->pkey_index, pkey));
 }
 
 static void break_pkey_a(struct scene *s)

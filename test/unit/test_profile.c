@@ -243,6 +243,9 @@ static const char *const on_mlx5[] = {"ack_timeout_floor",
 				      "writes_checked_by_packet",
 				      NULL};
 
+static const char *const on_hostile[] = {"default_pkey_is_last", "gids_have_holes",
+					 "lids_are_high", "numbers_are_scattered", NULL};
+
 /* Returns how many quirks the list has; the profile has each of them. */
 static unsigned int expect_quirks(const char *name, const char *const *quirks)
 {
@@ -267,6 +270,7 @@ void test_quirks_of_profiles(void)
 			       expect_quirks("rxe-6.12", on_rxe) +
 				       expect_quirks("rxe-6.12", on_rxe_6_12));
 	TEST_ASSERT_EQUAL_UINT(quirks_of(find("mlx5")), expect_quirks("mlx5", on_mlx5));
+	TEST_ASSERT_EQUAL_UINT(quirks_of(find("hostile")), expect_quirks("hostile", on_hostile));
 }
 
 /* ibv_devinfo -v of SoftRoCE, except max_qp and max_srq, which the engine's tables limit. */
