@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a failure is told: the line, the sentence, and what was expected beside what has happened. */
+/* Prints a failure: the line, the sentence, and what was expected beside what has happened. */
 #include "src/script/script.h"
 
 #include <stdarg.h>

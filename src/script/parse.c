@@ -569,13 +569,17 @@ static bool read_line(struct parser *parser)
 
 static bool add_line(struct script *script)
 {
-	struct script_line *more =
-		realloc(script->lines, (script->line_count + 1) * sizeof(*script->lines));
+	const unsigned int count = script->line_count;
+	struct script_line *more;
 
-	if (!more)
-		return false;
-	script->lines = more;
-	memset(&more[script->line_count++], 0, sizeof(*more));
+	/* The room doubles whenever the count is a power of two. */
+	if ((count & (count - 1)) == 0) {
+		more = realloc(script->lines, (count ? 2 * count : 1) * sizeof(*more));
+		if (!more)
+			return false;
+		script->lines = more;
+	}
+	memset(&script->lines[script->line_count++], 0, sizeof(*script->lines));
 	return true;
 }
 

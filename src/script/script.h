@@ -9,7 +9,7 @@
  *	device.c	the verbs: QPs, memory, work requests
  *	run.c		the lines in their order, and in time
  *	watch.c		what the device does: its packets, completions and events
- *	failure.c	how a failure is told
+ *	failure.c	prints a failure
  *	wire_sim.c	the simulator
  *	capture.c, write.c	a capture becomes a script
  *	wire_network.c	a device of the machine, through a raw socket on the peer's interface

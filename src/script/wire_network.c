@@ -230,7 +230,7 @@ static bool open_all(struct network_wire *wire, const struct script_place *place
 	own_wire->context = open_device(place->device);
 	if (!own_wire->context)
 		return refuse(why, why_bytes, "the device", place->device,
-			      "there is none of this name; `verbena devices` lists them");
+			      "no device has this name; `verbena devices` lists them");
 	if (!find_addresses(own_wire) ||
 	    !read_device_mac(own_wire, place->device, wire->device_mac))
 		return refuse(why, why_bytes, "the device", place->device,

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <gnu/lib-names.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +25,25 @@
 	static void *next_; \
 	__typeof__(&(name)) next = (__typeof__(next))find(&next_, #name)
 
+/* For a library that the dynamic linker has placed behind libc. */
+static void *find_in_libc(const char *symbol)
+{
+	void *libc = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
+	void *definition = libc ? dlsym(libc, symbol) : NULL;
+
+	if (libc)
+		dlclose(libc);
+	return definition;
+}
+
 static void *find(void **found, const char *symbol)
 {
 	void *next = __atomic_load_n(found, __ATOMIC_ACQUIRE);
 
 	if (!next) {
 		next = dlsym(RTLD_NEXT, symbol);
+		if (!next)
+			next = find_in_libc(symbol);
 		__atomic_store_n(found, next, __ATOMIC_RELEASE);
 	}
 	return next;

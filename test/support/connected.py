@@ -122,10 +122,11 @@ class Runner:
 
 def runners(verbena, wire, addresses=("127.0.0.1",)):
     """Returns a runner for each link layer and each of the server's addresses; over the wire udp, the runner
-    of an IPv4 address of the server's own."""
+    of an IPv4 address of the server's own, which no other test has at the same time."""
     if wire == "udp":
-        return [Runner(verbena, "127.0.0.41", ["--wire", "udp=127.0.0.41"],
-                       ["--wire", "udp=127.0.0.42"])]
+        network = f"127.{1 + os.getpid() // 250 % 250}.{1 + os.getpid() % 250}"
+        return [Runner(verbena, f"{network}.1", ["--wire", f"udp={network}.1"],
+                       ["--wire", f"udp={network}.2"])]
     return [Runner(verbena, address, *[["--wire", wire, "--link-layer", link_layer]] * 2)
             for link_layer in ("ethernet", "infiniband") for address in addresses]
 
