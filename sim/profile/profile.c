@@ -219,7 +219,7 @@ static const struct sim_profile profiles[] = {
 				   IBV_DEVICE_XRC,
 			   .atomic_cap = IBV_ATOMIC_HCA,
 			   .max_pkeys = 3,
-			   .local_ca_ack_delay = 0,
+			   .local_ca_ack_delay = 3,
 			   LIMITS(LIMIT_OF_HOSTILE)},
 		.max_inline_bytes = HOSTILE_INLINE_BYTES,
 		.max_message_bytes = SIM_MESSAGE_BYTES_MAX,

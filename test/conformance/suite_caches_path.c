@@ -10,6 +10,7 @@
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
 #include "test/support/own_world.h"
+#include "test/support/quirks.h"
 #include "test/support/support.h"
 
 #include <verbena/fault.h>
@@ -657,6 +658,7 @@ static void region_ends_before_a_repetition(struct vt *t)
 		{TS_ACK, 1, IBV_WC_SUCCESS},
 	};
 
+	ts_prompt(t);
 	for (size_t i = 0; i < TS_COUNT(rows); i++) {
 		struct scene s = begin(t);
 		uint64_t before, after;

@@ -92,6 +92,27 @@ static void lids_are_high(struct vt *t)
 	ts_transfer(ts_connected(t, IBV_QPT_RC), IBV_WR_SEND, 100);
 }
 
+static void sizes_are_odd(struct vt *t)
+{
+	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
+	struct ts_pair *pair;
+	struct ts_rr rr = {.length = 8};
+
+	ts_quirks(t, "sizes_are_odd", NULL);
+	options.recv_wr = 16;
+	options.send_wr = 13;
+	options.send_sge = (uint32_t)t->a.device_attr.max_sge;
+	options.recv_cqe = 64;
+	pair = ts_pair(t, &options);
+	VT_EQ(t, pair->b.cap.max_recv_wr, 19);
+	VT_EQ(t, pair->b.cap.max_send_wr, 15);
+	VT_EQ(t, pair->b.cap.max_send_sge, t->a.device_attr.max_sge);
+	VT_EQ(t, pair->b.recv_cq->cqe, 67);
+	for (int i = 0; i < 19; i++)
+		VT_OK(t, ts_post_rr(&pair->b, &rr));
+	VT_EQ(t, ts_post_rr(&pair->b, &rr), ENOMEM);
+}
+
 /* The profile has no limit that is a power of 2. */
 static void limits_of_hostile_are_odd(struct vt *t)
 {
@@ -115,6 +136,7 @@ static const struct vt_test tests[] = {
 	{"gids_have_holes", "ibv_query_gid_table(3)", NEEDS, gids_have_holes},
 	{"gids_of_infiniband_begin_at_0", "unsourced", NEEDS, gids_of_infiniband_begin_at_0},
 	{"numbers_are_scattered", "ibv_create_qp(3)", NEEDS, numbers_are_scattered},
+	{"sizes_are_odd", "ibv_create_qp(3), ibv_create_cq(3)", NEEDS, sizes_are_odd},
 	{"lids_are_high", "ibv_query_port(3): lid", NEEDS, lids_are_high},
 	{"limits_of_hostile_are_odd", "ibv_query_device(3)", NEEDS, limits_of_hostile_are_odd},
 	{NULL},

@@ -2,6 +2,7 @@
 /*
  * The types of GIDs, and RoCE v1: Ethernet type 0x8915, a GRH, no IP and no UDP.
  */
+#include "test/support/quirks.h"
 #include "test/support/xrc.h"
 
 #include <arpa/inet.h>
@@ -146,6 +147,7 @@ static struct types *watch(struct vt *t)
 {
 	struct types *types = vt_alloc(t, sizeof(*types));
 
+	ts_prompt(t);
 	types->t = t;
 	vb_sim_watch(ts_sim(t), saw, types);
 	vt_defer(t, unwatch, types);

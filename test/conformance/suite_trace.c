@@ -3,6 +3,7 @@
  * The trace as a reader of the file sees it, with libpcap and a parser of its own.
  */
 #include "test/conformance/sources.h"
+#include "test/support/quirks.h"
 #include "test/support/support.h"
 #include "test/support/trace_check.h"
 
@@ -81,6 +82,7 @@ static struct trace *begin(struct vt *t)
 {
 	struct trace *trace = vt_alloc(t, sizeof(*trace));
 
+	ts_prompt(t);
 	trace->t = t;
 	temporary(t, trace->path);
 	VT_OK(t, vb_sim_trace_open(ts_sim(t), trace->path));

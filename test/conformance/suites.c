@@ -75,6 +75,7 @@
 	X(handles)           \
 	X(quirks)            \
 	X(quirks_device)     \
+	X(quirks_late)       \
 	X(quirks_post)       \
 	X(quirks_cq)         \
 	X(quirks_states)     \

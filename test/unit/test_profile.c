@@ -243,8 +243,18 @@ static const char *const on_mlx5[] = {"ack_timeout_floor",
 				      "writes_checked_by_packet",
 				      NULL};
 
-static const char *const on_hostile[] = {"default_pkey_is_last", "gids_have_holes",
-					 "lids_are_high", "numbers_are_scattered", NULL};
+static const char *const on_hostile[] = {"acks_tell_credits",
+					 "answers_come_late",
+					 "completions_come_late",
+					 "default_pkey_is_last",
+					 "first_attempts_find_no_receive",
+					 "gids_have_holes",
+					 "lids_are_high",
+					 "numbers_are_scattered",
+					 "packets_overtake",
+					 "sizes_are_odd",
+					 "writes_end_first",
+					 NULL};
 
 /* Returns how many quirks the list has; the profile has each of them. */
 static unsigned int expect_quirks(const char *name, const char *const *quirks)
