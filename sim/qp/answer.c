@@ -409,7 +409,7 @@ static bool owes_ack(const struct sim_responder *resp)
 bool sim_responder_owes_ack(const struct sim_qp *qp)
 {
 	return qp->resp.ack == SIM_ACK_IN_ORDER && !qp->resp.nak_pending &&
-	       !qp->resp.resources_pending && !qp->late;
+	       !qp->resp.resources_pending;
 }
 
 /* The turn of a proxy. A proxy answers READs at once, and the other requests here. */

@@ -737,18 +737,17 @@ INLINE void step(struct request *request, enum sim_responder_state state)
 
 /* The first packet of a connection, or a packet to a QP that keeps something back. Returns true if the request is
  * refused. */
-__attribute__((noinline)) static bool look(struct request *request)
+__attribute__((noinline)) static bool look(struct sim_qp *qp, const struct sim_packet *packet,
+					   uint32_t flags)
 {
-	struct sim_qp *qp = request->qp;
-
 	sim_responder_establish(qp);
 	if (!qp->late) {
 		qp->resp.usual = true;
 		return false;
 	}
-	if (!sim_late_refuses(qp, request->packet, request->flags))
+	if (!sim_late_refuses(qp, packet, flags))
 		return false;
-	refuse_rc(qp, request->packet, SIM_NO_RECEIVE);
+	refuse_rc(qp, packet, SIM_NO_RECEIVE);
 	return true;
 }
 
@@ -757,7 +756,7 @@ void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
 	struct request request = {
 		.qp = qp, .packet = packet, .flags = sim_opcodes[packet->opcode].flags};
 
-	if (!qp->resp.usual && look(&request))
+	if (!qp->resp.usual && look(qp, packet, request.flags))
 		return;
 	step(&request, SIM_RESPONDER_CHECK_PSN);
 }
