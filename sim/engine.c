@@ -8,6 +8,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+static int follow_quirks(struct sim_device *device)
+{
+	sim_overtake_follow(device->engine);
+	return sim_rxe_give_hooks(device);
+}
+
 int sim_engine_create(const struct sim_host *host, uint64_t seed, struct sim_engine **out)
 {
 	struct sim_engine *engine = calloc(1, sizeof(*engine));
@@ -17,7 +23,7 @@ int sim_engine_create(const struct sim_host *host, uint64_t seed, struct sim_eng
 		return ENOMEM;
 	}
 	engine->host = *host;
-	engine->give_hooks = sim_rxe_give_hooks;
+	engine->give_hooks = follow_quirks;
 	engine->random = seed;
 	engine->epoch = 1;
 	engine->address_epoch = 1;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "ends.h"
 
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,14 +26,29 @@ void end_need(bool good, const char *sentence)
 	exit(1);
 }
 
+/* On Ethernet, the GID of an IPv4 address that is of RoCE v2. */
+static bool fits(const struct ibv_gid_entry *entry)
+{
+	return entry->gid_type == IBV_GID_TYPE_IB ||
+	       (entry->gid_type == IBV_GID_TYPE_ROCE_V2 && entry->gid.raw[10] == 0xff);
+}
+
 static void find_address(struct end *end)
 {
+	struct ibv_gid_entry entry;
 	struct ibv_port_attr port;
+	int i = 0;
 
 	end_need(!ibv_query_port(end->context, 1, &port), "there is no port");
 	end->lid = port.lid;
-	end->gid_index = port.link_layer == IBV_LINK_LAYER_ETHERNET;
-	end_need(!ibv_query_gid(end->context, 1, end->gid_index, &end->gid), "there is no GID");
+	while (i < port.gid_tbl_len &&
+	       (ibv_query_gid_ex(end->context, 1, (uint32_t)i, &entry, 0) || !fits(&entry)))
+		i++;
+	end_need(i < port.gid_tbl_len && !ibv_query_gid(end->context, 1, i, &end->gid),
+		 "there is no GID");
+	end->gid_index = i;
+	end->pkey_index = ibv_get_pkey_index(end->context, 1, htons(END_DEFAULT_PKEY));
+	end_need(end->pkey_index >= 0, "the port is not in the default partition");
 }
 
 static void open_end(struct end *end, struct ibv_device *device)
@@ -73,6 +89,7 @@ void end_make_qp(struct end *end)
 	};
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
+		.pkey_index = (uint16_t)end->pkey_index,
 		.port_num = 1,
 		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 	};

@@ -10,8 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define END_BYTES 16384 /* of memory at each end */
-#define END_DEPTH 16	/* work requests of each queue */
+#define END_DEFAULT_PKEY 0xffff
+#define END_BYTES	 16384 /* of memory at each end */
+#define END_DEPTH	 16    /* work requests of each queue */
 
 struct end {
 	struct ibv_context *context;
@@ -21,7 +22,7 @@ struct end {
 	struct ibv_cq *send_cq, *recv_cq; /* raise their events at the channel */
 	struct ibv_qp *qp;
 	union ibv_gid gid;
-	int gid_index;
+	int gid_index, pkey_index;
 	uint16_t lid;
 	char *memory;
 };

@@ -260,6 +260,7 @@ int vb_ack_timeout_from_ns(uint64_t duration_ns, unsigned int *timeout);
 #define VB_RNR_RETRY_INFINITE  7
 #define VB_PORT_OF_DEVICE      0	 /* vb_device.port_num */
 #define VB_GID_INDEX_OF_DEVICE 256	 /* vb_device.gid_index */
+#define VB_PKEY_INDEX_DEFAULT  65536	 /* where the port has its default P_Key, 0xffff; else 0 */
 #define VB_MTU_OF_PORT	       0	 /* the port's active MTU */
 #define VB_PSN_OF_PEER	       0x1000000 /* vb_endpoint.psn of the peer */
 
@@ -316,7 +317,7 @@ struct vb_qp_config {
 	uint32_t max_dest_rd_atomic; /* 0..255 [1] */
 	uint32_t port_num;	     /* 1..255, or VB_PORT_OF_DEVICE [this] */
 	uint32_t gid_index;	     /* 0..255, or VB_GID_INDEX_OF_DEVICE [this] */
-	uint32_t pkey_index;	     /* 0..65535 [0] */
+	uint32_t pkey_index;	     /* 0..65535, or VB_PKEY_INDEX_DEFAULT [this] */
 	uint32_t service_level;	     /* 0..15 [0] */
 	uint32_t traffic_class;	     /* 0..255 [0] */
 	uint32_t hop_limit;	     /* 0..255 [255] */

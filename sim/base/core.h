@@ -48,7 +48,7 @@ struct sim_engine {
 	/* Refuses an Ethernet address that no port has and no way out leads to; NULL: such packets are
 	 * lost. */
 	int (*check_address)(struct sim_engine *engine, const struct sim_path *path);
-	/* Sets the hooks of a device and of its QPs by the device's quirks. ENOMEM. */
+	/* The quirks of a device are set: sets the hooks of the device and of its QPs by them. ENOMEM. */
 	int (*give_hooks)(struct sim_device *device);
 };
 

@@ -223,7 +223,7 @@ static unsigned int check_path(struct sim_cm *cm, const struct sim_gsi_message *
 	index = pkey_index(port, path->pkey);
 	if (index < 0 || !find_gid(message, path) ||
 	    (path->attr.is_global && !leads_back(port->device, path))) {
-		*info = &port->gids[0];
+		*info = &port->gids[sim_port_first_gid(port)];
 		*info_bytes = sizeof(port->gids[0]);
 		return SIM_CM_REJ_INVALID_GID;
 	}

@@ -163,6 +163,7 @@ int sim_net_create(struct sim_engine *engine)
 	end = add_filter(net, &net->made, &net->faults.filter, sim_fault_pass);
 	end = add_filter(net, end, &net->trace.filter, sim_trace_pass);
 	end = add_filter(net, end, &net->notes.filter, sim_notes_pass);
+	end = add_filter(net, end, &net->overtake.filter, sim_overtake_pass);
 	add_filter(net, end, &net->delivery.filter, sim_delivery_pass);
 	sim_filter_activate(&net->delivery.filter, true);
 	return 0;

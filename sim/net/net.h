@@ -15,6 +15,7 @@
 #include "sim/net/gsi_line.h"
 #include "sim/net/multicast.h"
 #include "sim/net/notes.h"
+#include "sim/net/overtake.h"
 #include "sim/net/trace.h"
 #include "sim/net/wire.h"
 
@@ -25,6 +26,7 @@ struct sim_net {
 	struct sim_faults faults;
 	struct sim_trace trace;
 	struct sim_notes notes;
+	struct sim_overtake overtake;
 	struct sim_delivery delivery;
 	struct sim_links links;
 	struct sim_member *members;

@@ -60,7 +60,7 @@ int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, s
 		return err;
 	if (device->cq_count >= (uint32_t)limit)
 		return sim_refuse_limit(device->engine, "max_cq", limit);
-	entries = sim_queue_size(device, entries);
+	entries = sim_queue_size(device, entries, device->profile->limits.max_cqe);
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return sim_refuse_memory(device->engine);
@@ -71,8 +71,13 @@ int sim_cq_create(struct sim_device *device, unsigned int entries, void *user, s
 	}
 	cq->device = device;
 	cq->user = user;
-	cq->size = entries;
+	cq->size = cq->room = entries;
 	sim_timer_init(&cq->moderation.timer, period_over);
+	if (device->quirks.completions_come_late && sim_cq_make_late(cq)) {
+		free(cq->ring);
+		free(cq);
+		return sim_refuse_memory(device->engine);
+	}
 	device->cq_count++;
 	*out = cq;
 	return 0;
@@ -82,6 +87,7 @@ int sim_cq_destroy(struct sim_cq *cq)
 {
 	if (cq->users)
 		return EBUSY; /* the owner knows the users */
+	sim_cq_end_late(cq);
 	/* Give back the slots of SRQs, which outlive the CQ. */
 	while (sim_cq_count(cq))
 		sim_cq_pop(cq);
@@ -95,7 +101,7 @@ int sim_cq_destroy(struct sim_cq *cq)
 
 int sim_cq_resize(struct sim_cq *cq, unsigned int entries)
 {
-	uint32_t count = sim_cq_count(cq);
+	uint32_t count = sim_cq_count(cq) + cq->late.hidden;
 	struct sim_cqe *ring;
 	uint32_t mask;
 	int err = check_size(cq->device, entries);
@@ -105,7 +111,7 @@ int sim_cq_resize(struct sim_cq *cq, unsigned int entries)
 	if (entries < count)
 		return sim_refuse(cq->device->engine,
 				  (struct vb_why){VB_WHY_CQ_RESIZE_BELOW, {count, entries}});
-	entries = sim_queue_size(cq->device, entries);
+	entries = sim_queue_size(cq->device, entries, cq->device->profile->limits.max_cqe);
 	ring = ring_of(entries, &mask);
 	if (!ring)
 		return sim_refuse_memory(cq->device->engine);
@@ -115,8 +121,10 @@ int sim_cq_resize(struct sim_cq *cq, unsigned int entries)
 	cq->ring = ring;
 	cq->mask = mask;
 	cq->size = entries;
+	if (cq->room)
+		cq->room = entries;
 	cq->tail = 0;
-	cq->head = count;
+	cq->head = count - cq->late.hidden;
 	return 0;
 }
 
@@ -134,6 +142,8 @@ __attribute__((always_inline)) static inline void retire(const struct sim_cqe *c
 
 void sim_cq_forget(struct sim_cq *cq, const struct sim_queue *queue)
 {
+	/* A QP that is reset or gone completes nothing. */
+	sim_cq_reveal(cq);
 	for (uint32_t i = cq->tail; i != cq->head; i++)
 		if (cq->ring[i & cq->mask].retires == queue)
 			cq->ring[i & cq->mask].retires = NULL;
@@ -167,25 +177,52 @@ void sim_cq_pop(struct sim_cq *cq)
 	cq->tail++;
 }
 
+/* True if a completion fires the CQ as it is armed. */
+static bool fires(const struct sim_cq *cq, const struct sim_cqe *cqe)
+{
+	const unsigned int armed = cq->armed & SIM_CQ_ARM_MASK;
+
+	return armed == SIM_CQ_ARMED_ALL ||
+	       (armed && (cqe->solicited || sim_cq_counts_as_solicited(cq, cqe)));
+}
+
 /* True if a completion that the CQ holds fires it as it is armed. */
 static bool holds_firing(const struct sim_cq *cq)
 {
-	for (uint32_t i = cq->tail; i != cq->head; i++) {
-		const struct sim_cqe *cqe = &cq->ring[i & cq->mask];
-
-		if (cq->armed == SIM_CQ_ARMED_ALL || cqe->solicited ||
-		    sim_cq_counts_as_solicited(cq, cqe))
+	for (uint32_t i = cq->tail; i != cq->head; i++)
+		if (fires(cq, &cq->ring[i & cq->mask]))
 			return true;
-	}
 	return false;
+}
+
+void sim_cq_added(struct sim_cq *cq, const struct sim_cqe *cqe)
+{
+	if (cq->armed & SIM_CQ_LATE)
+		sim_cq_hide(cq);
+	else if (fires(cq, cqe))
+		sim_cq_fire(cq);
+}
+
+void sim_cq_reveal(struct sim_cq *cq)
+{
+	while (cq->late.hidden) {
+		const struct sim_cqe *cqe = sim_cq_next(cq);
+
+		cq->late.hidden--;
+		cq->head++;
+		if (fires(cq, cqe))
+			sim_cq_fire(cq);
+	}
 }
 
 void sim_cq_arm(struct sim_cq *cq, bool solicited_only)
 {
+	const uint8_t late = cq->armed & SIM_CQ_LATE;
+
 	if (!solicited_only)
-		cq->armed = SIM_CQ_ARMED_ALL;
-	else if (cq->armed == SIM_CQ_UNARMED)
-		cq->armed = SIM_CQ_ARMED_SOLICITED;
+		cq->armed = late | SIM_CQ_ARMED_ALL;
+	else if (cq->armed == late)
+		cq->armed = late | SIM_CQ_ARMED_SOLICITED;
 	if (cq->device->quirks.pending_completions_notify && holds_firing(cq))
 		sim_cq_notify(cq);
 }
@@ -200,6 +237,7 @@ void sim_cq_purge(struct sim_cq *cq, uint32_t qpn)
 {
 	uint32_t kept = cq->tail;
 
+	sim_cq_reveal(cq);
 	for (uint32_t i = cq->tail; i != cq->head; i++) {
 		const struct sim_cqe *cqe = &cq->ring[i & cq->mask];
 
@@ -227,7 +265,7 @@ void sim_cq_notify(struct sim_cq *cq)
 {
 	const struct sim_host *host = &cq->device->engine->host;
 
-	cq->armed = SIM_CQ_UNARMED;
+	cq->armed &= SIM_CQ_LATE;
 	cq->moderation.waiting = 0;
 	sim_timer_disarm(&cq->moderation.timer);
 	host->cq_event(host->arg, cq);
@@ -285,6 +323,8 @@ bool sim_cq_overflow(struct sim_cq *cq)
 	const struct sim_host *host = &cq->device->engine->host;
 	const struct sim_event event = {.type = IBV_EVENT_CQ_ERR, .element = cq->user};
 
+	if (cq->armed & SIM_CQ_LATE && !cq->overrun && sim_cq_open_late(cq))
+		return true;
 	if (cq->overrun)
 		return false;
 	if (cq->ignore_overrun) {

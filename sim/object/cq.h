@@ -29,6 +29,15 @@ enum sim_cq_arm {
 	SIM_CQ_UNARMED,
 	SIM_CQ_ARMED_SOLICITED,
 	SIM_CQ_ARMED_ALL,
+	SIM_CQ_ARM_MASK = 3,
+	SIM_CQ_LATE =
+		4, /* beside one of the others, for the life of the CQ: see sim/object/cq_late.c */
+};
+
+/* The quirk completions_come_late: the entries behind the head that nobody can poll yet. */
+struct sim_cq_late {
+	struct sim_timer timer;
+	uint32_t hidden; /* counts them */
 };
 
 /* Moderation: a completion that fires an armed CQ waits for other completions, or for a time. */
@@ -46,14 +55,17 @@ struct sim_cq {
 	void *user;
 	struct sim_cqe *ring;
 	uint32_t mask;
-	uint32_t size;	/* the most entries */
+	uint32_t size; /* the most entries */
+	uint32_t
+		room; /* up to so many entries an entry is added at once: the size; 0 in a late CQ */
 	uint32_t head;	/* the next entry to write */
 	uint32_t tail;	/* the next entry to poll */
 	uint32_t users; /* counts QPs and SRQs */
-	uint8_t armed;	/* enum sim_cq_arm */
+	uint8_t armed;	/* bits of enum sim_cq_arm */
 	bool ignore_overrun;
 	bool overrun; /* true after an overrun: the CQ takes no more completions */
 	struct sim_moderation moderation;
+	struct sim_cq_late late;
 };
 
 /* Makes a CQ of at least `entries` entries; the size is (*cq)->size. EINVAL unless 1 <= entries <=
@@ -93,9 +105,12 @@ void sim_cq_purge(struct sim_cq *cq, uint32_t qpn);
 bool sim_cq_holds(const struct sim_cq *cq, uint32_t qpn, enum ibv_wc_status status,
 		  const uint64_t *wr_id);
 
-/* Handles an entry for which the CQ has no room. Returns true if the oldest entry made room, and
- * false if the CQ has overrun. */
+/* Handles an entry for which the CQ has no room, or that a late CQ takes. Returns true if the entry can be
+ * added, and false if the CQ has overrun. */
 bool sim_cq_overflow(struct sim_cq *cq);
+
+/* An entry has been added to a CQ that is armed or late. */
+void sim_cq_added(struct sim_cq *cq, const struct sim_cqe *cqe);
 
 /* Disarms the CQ and raises its event. */
 void sim_cq_notify(struct sim_cq *cq);
@@ -116,7 +131,7 @@ bool sim_cq_counts_as_solicited(const struct sim_cq *cq, const struct sim_cqe *c
 /* Returns true if there is room for one more entry; false if the CQ has overrun, now or before. */
 static inline bool sim_cq_has_room(struct sim_cq *cq)
 {
-	return (!cq->overrun && sim_cq_count(cq) < cq->size) || sim_cq_overflow(cq);
+	return (!cq->overrun && sim_cq_count(cq) < cq->room) || sim_cq_overflow(cq);
 }
 
 /* Returns the next entry to fill. */
@@ -129,9 +144,23 @@ static inline struct sim_cqe *sim_cq_next(const struct sim_cq *cq)
 static inline void sim_cq_commit(struct sim_cq *cq, const struct sim_cqe *cqe)
 {
 	cq->head++;
-	if (cq->armed && (cq->armed == SIM_CQ_ARMED_ALL || cqe->solicited ||
-			  sim_cq_counts_as_solicited(cq, cqe)))
-		sim_cq_fire(cq);
+	if (cq->armed)
+		sim_cq_added(cq, cqe);
 }
+
+/* --- cq_late.c --- */
+
+/* Makes a new CQ late. ENOMEM. */
+int sim_cq_make_late(struct sim_cq *cq);
+void sim_cq_end_late(struct sim_cq *cq);
+
+/* Puts the head behind the hidden entries, where the next one is filled. Returns false if the CQ is full. */
+bool sim_cq_open_late(struct sim_cq *cq);
+
+/* Hides the entry that has been added, and puts the head before the hidden entries. */
+void sim_cq_hide(struct sim_cq *cq);
+
+/* Lets the hidden entries be polled, and raises the events that they raise. */
+void sim_cq_reveal(struct sim_cq *cq);
 
 #endif

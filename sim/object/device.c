@@ -15,6 +15,11 @@
 #define SRQN_GENERATION_BITS 6
 #define QPN_GENERATION_BITS  6
 
+/* The place of the first number, and how far apart the next ones are: the tables' places suffice for the
+ * limits of the profile hostile. */
+#define SCATTERED_FROM 0x2a5c3u
+#define SCATTERED_STEP 37
+
 static bool config_fits(const struct sim_device_config *config)
 {
 	return config->port_count >= 1 && config->port_count <= SIM_PORTS_MAX &&
@@ -43,6 +48,13 @@ static void claim_numbers(struct sim_device *device)
 	sim_table_claim(&device->regions, &claim);
 }
 
+/* The quirk numbers_are_scattered. */
+static void scatter_numbers(struct sim_device *device)
+{
+	sim_table_scatter(&device->qps, SCATTERED_FROM, SCATTERED_STEP);
+	sim_table_scatter(&device->srqs, SCATTERED_FROM, SCATTERED_STEP);
+}
+
 int sim_device_create(struct sim_engine *engine, const struct sim_device_config *config, void *user,
 		      struct sim_device **out)
 {
@@ -56,7 +68,7 @@ int sim_device_create(struct sim_engine *engine, const struct sim_device_config 
 		return ENOMEM;
 	device->engine = engine;
 	device->profile = config->profile;
-	device->quirks = *config->profile->quirks;
+	device->quirks = config->quirks ? *config->quirks : *config->profile->quirks;
 	device->user = user;
 	device->index = engine->device_count++;
 	device->port_count = config->port_count;
@@ -72,9 +84,11 @@ int sim_device_create(struct sim_engine *engine, const struct sim_device_config 
 		claim_numbers(device);
 	if (config->identity)
 		sim_device_renumber(device, config->identity);
+	if (device->quirks.numbers_are_scattered)
+		scatter_numbers(device);
 	for (unsigned int i = 0; i < config->port_count; i++)
 		sim_port_init(&device->ports[i], device, i + 1, config);
-	device->node_guid = be64toh(device->ports[0].gids[0].global.interface_id);
+	device->node_guid = be64toh(sim_port_link_local(&device->ports[0]).global.interface_id);
 	while (*end)
 		end = &(*end)->next;
 	*end = device;

@@ -54,6 +54,7 @@ struct sim_device_config {
 	enum ibv_mtu mtu;
 	unsigned int gid_count; /* of port 1, behind the link-local GID; roce_v1 doubles them */
 	const union ibv_gid *gids;
+	const struct sim_quirks *quirks; /* NULL: the profile's */
 	unsigned int pkey_count;
 	const uint16_t *pkeys;
 	uint64_t

@@ -21,6 +21,7 @@ void sim_table_init(struct sim_table *table, unsigned int place_bits, unsigned i
 		.generation_bits = (uint8_t)generation_bits,
 		.first = first,
 		.limit = limit,
+		.step = 1,
 		.free_head = NO_PLACE,
 		.free_tail = NO_PLACE,
 	};
@@ -69,6 +70,7 @@ static void give_up_blocks(struct sim_table *table)
 void sim_table_renumber(struct sim_table *table, uint32_t random)
 {
 	const uint32_t generations = 1u << table->generation_bits;
+	const uint32_t step = table->step;
 	/* From 1, so that each number differs from the one that it would have been. */
 	const uint32_t shift = 1 + (random >> table->place_bits) % (generations - 1);
 
@@ -80,6 +82,7 @@ void sim_table_renumber(struct sim_table *table, uint32_t random)
 		free(table->places);
 		sim_table_init(table, table->place_bits, table->generation_bits, table->first,
 			       table->limit);
+		table->step = step;
 		table->base = random & ((1u << table->place_bits) - 1);
 	}
 	table->generation = (uint16_t)((table->generation + shift) % generations);
@@ -87,6 +90,14 @@ void sim_table_renumber(struct sim_table *table, uint32_t random)
 		if (!table->places[i].object)
 			table->places[i].generation =
 				(uint16_t)((table->places[i].generation + shift) % generations);
+}
+
+void sim_table_scatter(struct sim_table *table, uint32_t from, uint32_t step)
+{
+	if (table->claim.take)
+		return;
+	table->base = (table->base + from) & ((1u << table->place_bits) - 1);
+	table->step = step;
 }
 
 static uint32_t number_of(const struct sim_table *table, uint32_t place)
@@ -101,7 +112,7 @@ static uint32_t number_of(const struct sim_table *table, uint32_t place)
 static uint32_t next_unused(const struct sim_table *table)
 {
 	const uint32_t mask = (1u << table->place_bits) - 1;
-	uint32_t place = table->count;
+	uint32_t place = table->count ? table->count - 1 + table->step : 0;
 
 	while (place <= mask && ((place + table->base) & mask) < table->first)
 		place++;

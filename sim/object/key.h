@@ -64,6 +64,7 @@ struct sim_table {
 	uint32_t base;	     /* the number of place 0, without its generation */
 	uint32_t first;	     /* the lowest number */
 	uint32_t limit;	     /* the most live objects */
+	uint32_t step;	     /* from a place to the next one that was never used, without a claim */
 	uint16_t generation; /* of a place that was never used, without a claim */
 	uint8_t place_bits;
 	uint8_t generation_bits;
@@ -89,6 +90,9 @@ void sim_table_claim(struct sim_table *table, const struct sim_claim *claim);
  * another engine's from now on, as after fork(): the next numbers come from new blocks.
  */
 void sim_table_renumber(struct sim_table *table, uint32_t random);
+
+/* Lets the numbers of an empty table begin far on, and be some apart; with a claim nothing changes. */
+void sim_table_scatter(struct sim_table *table, uint32_t from, uint32_t step);
 
 /* Gives an object a number; never the one whose bits are all set, which is the multicast QPN.
  * ENOMEM if the table is full or memory is out; ENOSPC if no block is left. */

@@ -9,13 +9,32 @@
 #include <errno.h>
 #include <string.h>
 
-static void set_link_local(union ibv_gid *gid, const uint8_t mac[6])
-{
-	/* RFC 4291, appendix A: the MAC with ff:fe in its middle and the universal bit turned. */
-	const uint8_t raw[16] = {0xfe,	     0x80,   0,	     0,	   0,	 0,	 0,	 0,
-				 mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+#define DEFAULT_PKEY 0xffff
 
-	memcpy(gid->raw, raw, sizeof(raw));
+/* The P_Keys with the quirk default_pkey_is_last: none, a limited one, and the default one. */
+static const uint16_t late_pkeys[] = {0, 0x1235, DEFAULT_PKEY};
+
+/* With the quirk gids_have_holes: the index of the first GID on Ethernet, and from one to the next. */
+#define FIRST_GID 3
+#define GID_STEP  2
+
+/* With the quirk lids_are_high. */
+#define HIGH_LIDS 0xa000
+
+union ibv_gid sim_port_link_local(const struct sim_port *port)
+{
+	const uint8_t *mac = port->mac;
+	/* RFC 4291, appendix A: the MAC with ff:fe in its middle and the universal bit turned. */
+	return (union ibv_gid){.raw = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2],
+				       0xff, 0xfe, mac[3], mac[4], mac[5]}};
+}
+
+unsigned int sim_port_default_pkey(const struct sim_port *port)
+{
+	for (unsigned int i = 0; i < port->pkey_count; i++)
+		if (port->pkeys[i] == DEFAULT_PKEY)
+			return i;
+	return 0;
 }
 
 /* Gives all GIDs the port's own type. With RoCE v1 a copy of each follows, of that type. */
@@ -32,6 +51,23 @@ static void set_gid_types(struct sim_port *port, const struct sim_profile *profi
 		port->gid_types[count + i] = IBV_GID_TYPE_ROCE_V1;
 	}
 	port->gid_count = (uint16_t)(2 * count);
+}
+
+/* The quirk gids_have_holes, if the table has room. */
+static void spread_gids(struct sim_port *port)
+{
+	const unsigned int count = port->gid_count;
+
+	if (sim_port_is_infiniband(port) || FIRST_GID + GID_STEP * count > SIM_GIDS_MAX)
+		return;
+	for (unsigned int i = count; i-- > 0;) {
+		const unsigned int to = FIRST_GID + GID_STEP * i;
+
+		port->gids[to] = port->gids[i];
+		port->gid_types[to] = port->gid_types[i];
+		memset(&port->gids[i], 0, sizeof(port->gids[i]));
+	}
+	port->gid_count = (uint16_t)(FIRST_GID + GID_STEP * (count - 1) + 1);
 }
 
 /* Returns the lowest LID that no port of the engine had at its start. */
@@ -57,6 +93,12 @@ static void set_mac(struct sim_port *port, uint64_t identity)
 	memcpy(port->mac, mac, sizeof(mac));
 }
 
+static void set_pkeys(struct sim_port *port, const uint16_t *pkeys, unsigned int count)
+{
+	memcpy(port->pkeys, pkeys, count * sizeof(port->pkeys[0]));
+	port->pkey_count = (uint16_t)count;
+}
+
 void sim_port_init(struct sim_port *port, struct sim_device *device, unsigned int number,
 		   const struct sim_device_config *config)
 {
@@ -68,12 +110,13 @@ void sim_port_init(struct sim_port *port, struct sim_device *device, unsigned in
 		.mtu = (uint8_t)config->mtu,
 		.gid_count = 1,
 		.pkey_count = 1,
-		.pkeys = {0xffff},
+		.pkeys = {DEFAULT_PKEY},
 	};
 	set_mac(port, config->identity);
-	set_link_local(&port->gids[0], port->mac);
+	port->gids[0] = sim_port_link_local(port);
 	if (sim_port_is_infiniband(port)) {
-		port->lid = (uint16_t)(next_lid(device->engine) + number - 1);
+		port->lid = (uint16_t)(next_lid(device->engine) + number - 1 +
+				       (device->quirks.lids_are_high ? HIGH_LIDS : 0));
 		port->sm_lid = 1;
 	}
 	if (number == 1) {
@@ -83,10 +126,12 @@ void sim_port_init(struct sim_port *port, struct sim_device *device, unsigned in
 		port->gid_count = (uint16_t)(config->gid_count + 1);
 	}
 	set_gid_types(port, config->profile);
-	if (config->pkey_count) {
-		memcpy(port->pkeys, config->pkeys, config->pkey_count * sizeof(port->pkeys[0]));
-		port->pkey_count = (uint16_t)config->pkey_count;
-	}
+	if (device->quirks.gids_have_holes)
+		spread_gids(port);
+	if (config->pkey_count)
+		set_pkeys(port, config->pkeys, config->pkey_count);
+	else if (device->quirks.default_pkey_is_last)
+		set_pkeys(port, late_pkeys, sizeof(late_pkeys) / sizeof(late_pkeys[0]));
 }
 
 void sim_port_query(const struct sim_port *port, struct ibv_port_attr *attr)
@@ -119,6 +164,16 @@ int sim_port_find_gid(const struct sim_port *port, const union ibv_gid *gid, enu
 		if (port->gid_types[i] == type && memcmp(&port->gids[i], gid, sizeof(*gid)) == 0)
 			return i;
 	return -1;
+}
+
+unsigned int sim_port_first_gid(const struct sim_port *port)
+{
+	static const union ibv_gid zero;
+
+	for (unsigned int i = 0; i < port->gid_count; i++)
+		if (memcmp(&port->gids[i], &zero, sizeof(zero)) != 0)
+			return i;
+	return 0;
 }
 
 bool sim_port_has_type(const struct sim_port *port, enum ibv_gid_type type)

@@ -49,6 +49,12 @@ static inline uint32_t sim_mtu_bytes(unsigned int mtu)
 	return 128u << mtu;
 }
 
+/* Returns the link-local address of the port's GUID, which is the first GID that it has. */
+union ibv_gid sim_port_link_local(const struct sim_port *port);
+
+/* Returns the index of the default P_Key, 0xffff; 0 if the port does not have it. */
+unsigned int sim_port_default_pkey(const struct sim_port *port);
+
 /* Fills one port of a new device. */
 void sim_port_init(struct sim_port *port, struct sim_device *device, unsigned int number,
 		   const struct sim_device_config *config);
@@ -59,6 +65,9 @@ void sim_port_query(const struct sim_port *port, struct ibv_port_attr *attr);
 /* Returns the index of a GID of a type in the port's table; -1 if the port does not have it. */
 int sim_port_find_gid(const struct sim_port *port, const union ibv_gid *gid,
 		      enum ibv_gid_type type);
+
+/* Returns the index of the first GID that is not empty; 0 if there is none. */
+unsigned int sim_port_first_gid(const struct sim_port *port);
 
 /* Returns true if the port has a GID of the type. */
 bool sim_port_has_type(const struct sim_port *port, enum ibv_gid_type type);

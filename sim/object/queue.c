@@ -8,6 +8,9 @@
 
 #define SLOT_ALIGN 16u
 
+/* With the quirk sizes_are_odd a queue is larger by this, and by 1 more if that makes it odd. */
+#define ODD_MORE 2
+
 static uint32_t round_up(uint32_t value, uint32_t unit)
 {
 	return (value + unit - 1) / unit * unit;
@@ -18,9 +21,15 @@ uint32_t sim_queue_rounded(uint32_t max_wr)
 	return sim_queue_capacity(max_wr + 1) - 1;
 }
 
-uint32_t sim_queue_size(const struct sim_device *device, uint32_t max_wr)
+uint32_t sim_queue_size(const struct sim_device *device, uint32_t asked, int limit)
 {
-	return device->quirks.queue_sizes_round_up ? sim_queue_rounded(max_wr) : max_wr;
+	const uint32_t odd = (asked + ODD_MORE) | 1;
+
+	if (device->quirks.queue_sizes_round_up)
+		return sim_queue_rounded(asked);
+	if (!device->quirks.sizes_are_odd || !asked)
+		return asked;
+	return odd < (uint32_t)limit ? odd : (uint32_t)limit;
 }
 
 uint32_t sim_queue_capacity(uint32_t count)

@@ -35,8 +35,8 @@ struct sim_queue {
  * up. */
 uint32_t sim_queue_rounded(uint32_t max_wr);
 
-/* Returns the size that a CQ or SRQ of a device has if a program asks for max_wr. */
-uint32_t sim_queue_size(const struct sim_device *device, uint32_t max_wr);
+/* Returns the size that a queue of a device has if a program asks for a size up to `limit`. */
+uint32_t sim_queue_size(const struct sim_device *device, uint32_t asked, int limit);
 
 /* Returns the smallest power of two that is at least count. */
 uint32_t sim_queue_capacity(uint32_t count);

@@ -90,7 +90,7 @@ int sim_srq_create(struct sim_device *device, struct sim_srq_init *init, struct 
 		return sim_refuse_memory(device->engine);
 	srq->device = device;
 	srq->queue.max_sge = init->attr.max_sge;
-	max_wr = sim_queue_size(device, init->attr.max_wr);
+	max_wr = sim_queue_size(device, init->attr.max_wr, device->profile->limits.max_srq_wr);
 	err = grow(srq, max_wr);
 	if (err) {
 		free(srq);
@@ -153,7 +153,7 @@ static int resize(struct sim_srq *srq, uint32_t max_wr)
 	err = check_max_wr(srq->device, max_wr);
 	if (err)
 		return err;
-	max_wr = sim_queue_size(srq->device, max_wr);
+	max_wr = sim_queue_size(srq->device, max_wr, limits->max_srq_wr);
 	if (max_wr < sim_srq_count(srq))
 		return refuse(srq->device, VB_WHY_SRQ_RESIZE_BELOW, sim_srq_count(srq), max_wr);
 	if (max_wr > srq->made)

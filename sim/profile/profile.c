@@ -9,6 +9,7 @@ enum {
 	RXE_6_1 = 1 << 0,
 	RXE_6_12 = 1 << 1,
 	MLX5 = 1 << 2,
+	HOSTILE = 1 << 3,
 };
 
 const struct sim_quirk_info sim_quirk_info[] = {
@@ -38,6 +39,11 @@ static const struct sim_quirks mlx5_quirks = {
 #include "sim/profile/quirks.def"
 #undef QUIRKS_OF
 };
+static const struct sim_quirks hostile_quirks = {
+#define QUIRKS_OF HOSTILE
+#include "sim/profile/quirks.def"
+#undef QUIRKS_OF
+};
 #undef QUIRK
 
 bool *sim_quirk_find(struct sim_quirks *quirks, const char *name)
@@ -52,36 +58,39 @@ bool *sim_quirk_find(struct sim_quirks *quirks, const char *name)
  * The limits of the profiles that are an int in struct ibv_device_attr: those that
  * sim_device_lower_limit() can lower. The engine's tables bound max_qp, max_srq, max_mr and max_mw;
  * where only memory limits an adapter's objects, the limit is one that a test can reach. The rest
- * of rxe and mlx5 is what `ibv_devinfo -v` prints on them.
+ * of rxe and mlx5 is what `ibv_devinfo -v` prints on them. Those of hostile are small and odd; no
+ * specification sets a lower bound for them.
  */
 /* clang-format off */
 #define LIMITS(LIMIT) \
-	/*    field                      spec         rxe      mlx5 */ \
-	LIMIT(max_qp,                    262128,      262128,  131072) \
-	LIMIT(max_qp_wr,                 32768,       1048576, 32768) \
-	LIMIT(max_sge,                   32,          32,      30) \
-	LIMIT(max_sge_rd,                32,          32,      30) \
-	LIMIT(max_cq,                    262144,      1048576, 262144) \
-	LIMIT(max_cqe,                   1048576,     32767,   4194303) \
-	LIMIT(max_mr,                    524287,      524287,  524287) \
-	LIMIT(max_pd,                    262144,      1048576, 262144) \
-	LIMIT(max_qp_rd_atom,            16,          128,     16) \
-	LIMIT(max_res_rd_atom,           16 * 262128, 258048,  2097152) \
-	LIMIT(max_qp_init_rd_atom,       16,          128,     16) \
-	LIMIT(max_mw,                    524287,      524287,  524287) \
-	LIMIT(max_mcast_grp,             8192,        8192,    8192) \
-	LIMIT(max_mcast_qp_attach,       262128,      56,      240) \
-	LIMIT(max_total_mcast_qp_attach, 262128,      458752,  8192 * 240) \
-	LIMIT(max_ah,                    262144,      32767,   262144) \
-	LIMIT(max_srq,                   262143,      262143,  262143) \
-	LIMIT(max_srq_wr,                32768,       1048576, 32767) \
-	LIMIT(max_srq_sge,               32,          27,      31)
+	/*    field                      spec         rxe      mlx5        hostile */ \
+	LIMIT(max_qp,                    262128,      262128,  131072,      1021) \
+	LIMIT(max_qp_wr,                 32768,       1048576, 32768,       1023) \
+	LIMIT(max_sge,                   32,          32,      30,          5) \
+	LIMIT(max_sge_rd,                32,          32,      30,          1) \
+	LIMIT(max_cq,                    262144,      1048576, 262144,      509) \
+	LIMIT(max_cqe,                   1048576,     32767,   4194303,     2047) \
+	LIMIT(max_mr,                    524287,      524287,  524287,      1019) \
+	LIMIT(max_pd,                    262144,      1048576, 262144,      251) \
+	LIMIT(max_qp_rd_atom,            16,          128,     16,          5) \
+	LIMIT(max_res_rd_atom,           16 * 262128, 258048,  2097152,     1021 * 5) \
+	LIMIT(max_qp_init_rd_atom,       16,          128,     16,          5) \
+	LIMIT(max_mw,                    524287,      524287,  524287,      251) \
+	LIMIT(max_mcast_grp,             8192,        8192,    8192,        13) \
+	LIMIT(max_mcast_qp_attach,       262128,      56,      240,         7) \
+	LIMIT(max_total_mcast_qp_attach, 262128,      458752,  8192 * 240,  37) \
+	LIMIT(max_ah,                    262144,      32767,   262144,      499) \
+	LIMIT(max_srq,                   262143,      262143,  262143,      131) \
+	LIMIT(max_srq_wr,                32768,       1048576, 32767,       1021) \
+	LIMIT(max_srq_sge,               32,          27,      31,          5)
 /* clang-format on */
 
-#define LIMIT_NAME(field, spec, rxe, mlx5)    {#field, offsetof(struct ibv_device_attr, field)},
-#define LIMIT_OF_SPEC(field, spec, rxe, mlx5) .field = (spec),
-#define LIMIT_OF_RXE(field, spec, rxe, mlx5)  .field = (rxe),
-#define LIMIT_OF_MLX5(field, spec, rxe, mlx5) .field = (mlx5),
+#define LIMIT_NAME(field, spec, rxe, mlx5, hostile) \
+	{#field, offsetof(struct ibv_device_attr, field)},
+#define LIMIT_OF_SPEC(field, spec, rxe, mlx5, hostile)	  .field = (spec),
+#define LIMIT_OF_RXE(field, spec, rxe, mlx5, hostile)	  .field = (rxe),
+#define LIMIT_OF_MLX5(field, spec, rxe, mlx5, hostile)	  .field = (mlx5),
+#define LIMIT_OF_HOSTILE(field, spec, rxe, mlx5, hostile) .field = (hostile),
 
 static const struct {
 	const char *name;
@@ -107,6 +116,9 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 #define RXE_INLINE_BYTES  512
 #define RXE_MESSAGE_BYTES (8u << 20) /* max_msg_sz of `ibv_devinfo -v` */
 #define RXE_GIDS	  1024	     /* GIDTbl of `ibv_devinfo -v` */
+
+#define HOSTILE_INLINE_BYTES 67
+#define HOSTILE_GIDS	     67
 
 /* What neither the provider in rdma-core nor the kernel's driver has. */
 #define RXE_LACKS                                                                \
@@ -191,6 +203,31 @@ static const struct sim_profile profiles[] = {
 		.codes = SIM_CODES_MLX5,
 		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
 		.quirks = &mlx5_quirks,
+	},
+	{
+		.name = "hostile",
+		.about = "as the specification says, where programs assume more",
+		.limits = {.fw_ver = "0.0.1",
+			   .max_mr_size = UINT64_MAX,
+			   .page_size_cap = 0xfffff000,
+			   .vendor_id = 0xffffff,
+			   .device_cap_flags =
+				   IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
+				   IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+				   IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
+				   IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
+				   IBV_DEVICE_XRC,
+			   .atomic_cap = IBV_ATOMIC_HCA,
+			   .max_pkeys = 3,
+			   .local_ca_ack_delay = 3,
+			   LIMITS(LIMIT_OF_HOSTILE)},
+		.max_inline_bytes = HOSTILE_INLINE_BYTES,
+		.max_message_bytes = SIM_MESSAGE_BYTES_MAX,
+		.atomic_write = true,
+		.gid_table = HOSTILE_GIDS,
+		.roce_v1 = true,
+		.create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
+		.quirks = &hostile_quirks,
 	},
 };
 

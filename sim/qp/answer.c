@@ -186,7 +186,7 @@ static void answer_atomic(struct sim_qp *qp, const struct sim_resource *resource
 	struct sim_packet packet = {
 		.opcode = (uint8_t)((store ? SIM_RC_READ_RESPONSE_ONLY : SIM_RC_ATOMIC_ACK) |
 				    qp->transport),
-		.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE,
+		.syndrome = sim_ack_syndrome(qp),
 		.psn = resource->first_psn,
 		.msn = resource->msn,
 		.original = resource->original,
@@ -211,7 +211,7 @@ static void send_read(struct sim_qp *qp, struct sim_resource *resource, void *ba
 	const struct sim_span span = {base, bytes};
 	struct sim_packet packet = {
 		.opcode = sim_opcode_read_response(qp->transport, first, last),
-		.syndrome = SIM_AETH_ACK | SIM_ACK_CREDIT_NONE,
+		.syndrome = sim_ack_syndrome(qp),
 		.psn = sim_psn_add(resource->first_psn, resource->next),
 		.msn = resource->msn,
 		.spans = &span,
@@ -441,6 +441,8 @@ __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 		return false;
 	if (qp->proxy)
 		return answer_front(qp);
+	if (qp->late && sim_late_holds(qp))
+		return false;
 	if (resp->resources_pending)
 		budget = sim_room_ask_peer(qp);
 	else
@@ -458,7 +460,7 @@ __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 	if (owes_ack(resp)) {
 		if (!budget--)
 			return true;
-		send_aeth(qp, SIM_AETH_ACK | SIM_ACK_CREDIT_NONE, resp->ack_psn);
+		send_aeth(qp, sim_ack_syndrome(qp), resp->ack_psn);
 	}
 	resp->ack = SIM_ACK_NONE;
 	if (resp->nak_pending && !budget)
@@ -466,6 +468,8 @@ __attribute__((noinline)) static bool run_with_room(struct sim_qp *qp)
 	if (resp->nak_pending)
 		send_aeth(qp, resp->nak_syndrome, resp->nak_psn);
 	resp->nak_pending = false;
+	if (qp->late)
+		sim_late_answered(qp);
 	return false;
 }
 

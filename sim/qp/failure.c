@@ -175,9 +175,14 @@ void sim_failure_find_rnr(struct sim_qp *qp)
 	struct sim_finding finding =
 		finding_of(qp, (struct vb_why){VB_WHY_RNR_RETRY,
 					       {qp->comp.psn, qp->rnr_retry + 1u, qp->rnr_retry}});
+	const struct sim_qp *peer;
 
-	if (sim_failure_peer(qp))
+	peer = sim_failure_peer(qp);
+	if (peer)
 		finding.peer_why = (struct vb_why){VB_WHY_PEER_NO_RECEIVE, {qp->comp.psn}};
+	if (peer && peer->late && peer->late->refused)
+		finding.peer_why = (struct vb_why){VB_WHY_PEER_REFUSES_FIRST,
+						   {qp->comp.psn, sim_qp_receives(peer)}};
 	sim_failure_find(qp, &finding);
 }
 

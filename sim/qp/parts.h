@@ -15,6 +15,7 @@
  *     peer   admission.c             the QP at the other end
  *     relay  relay.c, responder.c    requests for SRQs of other processes
  *     failures  failure.c            why work failed
+ *     late   late.c                  the answers and the data of WRITEs that are kept back
  */
 #ifndef SIM_QP_PARTS_H
 #define SIM_QP_PARTS_H
@@ -193,6 +194,7 @@ struct sim_responder {
 	bool nak_outstanding; /* a NAK was sent; the responder is silent until the expected PSN comes */
 	bool dropping;	      /* UC: the rest of this message is lost */
 	bool established;     /* a packet has come */
+	bool usual;	      /* requests need no look before they are taken */
 	uint8_t nak_syndrome;
 	uint32_t nak_psn;
 	/* The message in progress. */
@@ -208,6 +210,21 @@ struct sim_responder {
 	uint8_t resources_pending; /* to be answered */
 	uint8_t resources_new;	   /* those of them that have not been answered before */
 	bool awaits_relay;	   /* the oldest pending READ or atomic waits for another process */
+};
+
+/* What a responder keeps back by its quirks: sim/qp/late.c. */
+struct sim_late {
+	struct sim_qp *qp;
+	struct sim_timer timer;
+	bool due;     /* the answers may leave */
+	bool refused; /* the message at refused_psn drew an RNR NAK at its first attempt */
+	uint32_t refused_psn;
+	/* The data of an RDMA WRITE that are not in memory. */
+	uint32_t bytes;
+	uint32_t rkey;
+	uint32_t pd;
+	uint64_t addr;
+	uint8_t data[SIM_PATH_MTU_MAX];
 };
 
 /* Requests of an XRC target for SRQs of another process: sim/qp/relay.h. */
@@ -324,6 +341,7 @@ struct sim_qp {
 	bool proxy; /* of another process's XRC target */
 	struct sim_relay relay;
 	struct sim_qp *next_proxy;
+	struct sim_late *late;	       /* NULL: the QP keeps nothing back */
 	struct sim_failures *failures; /* NULL until something fails; see sim/qp/failure.h */
 };
 

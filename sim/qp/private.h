@@ -121,7 +121,7 @@ static inline unsigned int sim_room_in_lane(const struct sim_qp *qp)
 	return qp->lane.epoch == qp->engine->epoch ? qp->lane.ops->room(&qp->lane) : 0;
 }
 
-/* Returns true if an ACK or NAK may be sent to the peer now. Only for an outlet that is asked for room. */
+/* Returns true if an ACK or NAK may be sent to the peer now. */
 bool sim_room_for_ack(struct sim_qp *qp);
 
 /* Returns true while packets of the QP wait for a receiver that does not run. */
@@ -509,6 +509,41 @@ const struct sim_resource *sim_answer_oldest_relayed(const struct sim_qp *qp);
 static inline uint32_t sim_response_packets(const struct sim_qp *qp, uint32_t bytes)
 {
 	return bytes ? (bytes - 1) / qp->mtu_bytes + 1 : 1;
+}
+
+/* --- late.c: a reliable QP's answers and data are as late as they may be (quirks) --- */
+
+/* Prepares a new QP. ENOMEM. */
+int sim_late_attach(struct sim_qp *qp);
+void sim_late_detach(struct sim_qp *qp);
+
+/* The QP is reset: forgets what is kept back. */
+void sim_late_reset(struct sim_qp *qp);
+
+/* The QP has failed: its answers are due. */
+void sim_late_hurry(struct sim_qp *qp);
+
+/* Returns true if the answers that are due have to wait. */
+bool sim_late_holds(struct sim_qp *qp);
+
+/* All answers have left. */
+void sim_late_answered(struct sim_qp *qp);
+
+/* A request has come. Returns true if the QP refuses the request by an RNR NAK. */
+bool sim_late_refuses(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags);
+
+/* Takes the data of a packet of a WRITE for `to`, and puts some of them into memory later. Returns false if the
+ * data are not taken. */
+bool sim_late_write(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,
+		    uint64_t addr, const struct sim_span *to);
+
+/* Returns the credits of an ACK: the code for the receives that are posted. */
+uint8_t sim_late_credits(const struct sim_qp *qp);
+
+/* The syndrome of an ACK. */
+static inline uint8_t sim_ack_syndrome(const struct sim_qp *qp)
+{
+	return SIM_AETH_ACK | (qp->late ? sim_late_credits(qp) : SIM_ACK_CREDIT_NONE);
 }
 
 /* --- datagram.c --- */

@@ -73,12 +73,20 @@ static void share_room(const struct sim_device *device, struct ibv_qp_cap *cap)
 	cap->max_send_sge = room / (uint32_t)sizeof(struct ibv_sge);
 }
 
-static void round_cap(const struct sim_device *device, struct sim_qp_init *init)
+/* Makes the sizes of a QP what the device makes of them. */
+static void round_cap(const struct sim_device *device, struct ibv_qp_cap *cap)
 {
-	if (!device->quirks.queue_sizes_round_up)
+	const struct sim_profile *profile = device->profile;
+	const int wrs = profile->limits.max_qp_wr;
+
+	cap->max_send_wr = sim_queue_size(device, cap->max_send_wr, wrs);
+	cap->max_recv_wr = sim_queue_size(device, cap->max_recv_wr, wrs);
+	if (!device->quirks.sizes_are_odd)
 		return;
-	init->cap.max_send_wr = sim_queue_rounded(init->cap.max_send_wr);
-	init->cap.max_recv_wr = sim_queue_rounded(init->cap.max_recv_wr);
+	cap->max_send_sge = sim_queue_size(device, cap->max_send_sge, profile->limits.max_sge);
+	cap->max_recv_sge = sim_queue_size(device, cap->max_recv_sge, profile->limits.max_sge);
+	cap->max_inline_data =
+		sim_queue_size(device, cap->max_inline_data, (int)profile->max_inline_bytes);
 }
 
 static int init_queues(struct sim_qp *qp, const struct ibv_qp_cap *cap)
@@ -120,6 +128,8 @@ static int qp_init(struct sim_qp *qp, struct sim_device *device, const struct si
 	qp->max_inline = init->cap.max_inline_data;
 	qp->has_rq = init->recv_cq && !init->srq && !init->xrcd;
 	err = init->proxy_of ? 0 : sim_qp_set_hooks(qp, device->hooks);
+	if (!err && !init->proxy_of)
+		err = sim_late_attach(qp);
 	sim_room_follow(qp);
 	sim_requester_init(qp);
 	sim_completer_init(qp);
@@ -165,6 +175,7 @@ static void free_memory(struct sim_qp *qp)
 {
 	if (qp->hooks)
 		qp->hooks->detach(qp);
+	sim_late_detach(qp);
 	free(qp->sq.slots);
 	free(qp->rq.slots);
 	free(qp);
@@ -192,7 +203,7 @@ int sim_qp_create(struct sim_device *device, struct sim_qp_init *init, struct si
 		return sim_refuse_memory(device->engine);
 	share_room(device, &asked);
 	share_room(device, &init->cap);
-	round_cap(device, init);
+	round_cap(device, &init->cap);
 	err = qp_init(qp, device, init);
 	if (err) {
 		free_memory(qp);
@@ -263,6 +274,8 @@ static void drop_work(struct sim_qp *qp)
 		if (recv_cq)
 			sim_cq_purge(recv_cq, qp->number);
 	}
+	if (qp->late)
+		sim_late_reset(qp);
 	sim_room_leave(qp);
 	sim_turn_cancel(qp);
 	sim_engine_changed(qp->engine);
@@ -342,6 +355,8 @@ void sim_qp_fail(struct sim_qp *qp, enum sim_by by)
 		sim_requester_stop(qp);
 		sim_completer_stop(qp);
 		sim_room_leave(qp);
+		if (qp->late)
+			sim_late_hurry(qp);
 		sim_qp_changed_state(qp, from, by);
 	}
 	sim_qp_wake_requester(qp);

@@ -261,6 +261,9 @@ __attribute__((noinline)) static enum sim_verdict do_write(struct sim_qp *qp,
 	to.base = sim_responder_memory(qp, resp->rkey, resp->remote_addr + resp->received,
 				       packet->payload_bytes, IBV_ACCESS_REMOTE_WRITE);
 	to.length_bytes = packet->payload_bytes;
+	if (to.base && qp->late &&
+	    sim_late_write(qp, packet, flags, resp->remote_addr + resp->received, &to))
+		return SIM_ACCEPT;
 	if (!to.base || sim_qp_copy(qp, packet->spans, packet->span_count, &to, 1))
 		return SIM_ACCESS_DENIED;
 	return SIM_ACCEPT;
@@ -732,12 +735,28 @@ INLINE void step(struct request *request, enum sim_responder_state state)
 		refuse_request(request);
 }
 
+/* The first packet of a connection, or a packet to a QP that keeps something back. Returns true if the request is
+ * refused. */
+__attribute__((noinline)) static bool look(struct sim_qp *qp, const struct sim_packet *packet,
+					   uint32_t flags)
+{
+	sim_responder_establish(qp);
+	if (!qp->late) {
+		qp->resp.usual = true;
+		return false;
+	}
+	if (!sim_late_refuses(qp, packet, flags))
+		return false;
+	refuse_rc(qp, packet, SIM_NO_RECEIVE);
+	return true;
+}
+
 void sim_responder_receive(struct sim_qp *qp, const struct sim_packet *packet)
 {
 	struct request request = {
 		.qp = qp, .packet = packet, .flags = sim_opcodes[packet->opcode].flags};
 
-	if (!qp->resp.established)
-		sim_responder_establish(qp);
+	if (!qp->resp.usual && look(qp, packet, request.flags))
+		return;
 	step(&request, SIM_RESPONDER_CHECK_PSN);
 }

@@ -8,7 +8,8 @@
 
 void sim_room_follow(struct sim_qp *qp)
 {
-	qp->burst = qp->engine->outlet->room ? 0 : SIM_BURST_PACKETS;
+	/* The turn of a QP that asks for room also looks at what the QP keeps back. */
+	qp->burst = qp->engine->outlet->room || qp->late ? 0 : SIM_BURST_PACKETS;
 }
 
 unsigned int sim_room_ask(struct sim_qp *qp, struct sim_path *path, uint32_t dest_qpn)
@@ -49,6 +50,8 @@ bool sim_room_for_ack(struct sim_qp *qp)
 	bool room;
 
 	if (sim_room_in_lane(qp))
+		return true;
+	if (!outlet->room_for_ack)
 		return true;
 	room = outlet->room_for_ack(qp->engine, &qp->path, qp->dest_qpn);
 	find_lane(qp);

@@ -43,7 +43,7 @@ static const struct setting {
 	[VB_QP_MAX_DEST_RD_ATOMIC] = {FIELD(max_dest_rd_atomic), 0, 255, 1},
 	[VB_QP_PORT_NUM] = {FIELD(port_num), 0, 255, VB_PORT_OF_DEVICE},
 	[VB_QP_GID_INDEX] = {FIELD(gid_index), 0, VB_GID_INDEX_OF_DEVICE, VB_GID_INDEX_OF_DEVICE},
-	[VB_QP_PKEY_INDEX] = {FIELD(pkey_index), 0, 65535, 0},
+	[VB_QP_PKEY_INDEX] = {FIELD(pkey_index), 0, VB_PKEY_INDEX_DEFAULT, VB_PKEY_INDEX_DEFAULT},
 	[VB_QP_SERVICE_LEVEL] = {FIELD(service_level), 0, 15, 0},
 	[VB_QP_TRAFFIC_CLASS] = {FIELD(traffic_class), 0, 255, 0},
 	[VB_QP_HOP_LIMIT] = {FIELD(hop_limit), 0, 255, 255},

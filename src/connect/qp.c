@@ -4,16 +4,28 @@
 #include "src/connect/endpoint.h"
 #include "src/connect/object.h"
 
+#include <arpa/inet.h>
+
 struct vb_prepared_qp {
 	struct ibv_qp *qp;
-	struct vb_qp_config config; /* with the actual port and GID index */
+	struct vb_qp_config config; /* with the actual port, GID index and P_Key index */
 	struct vb_endpoint endpoint;
 	uint8_t link_layer;
 };
 
 /* --- the port --- */
 
-/* Replaces VB_PORT_OF_DEVICE and VB_GID_INDEX_OF_DEVICE in config, and reads that port and GID. */
+/* Returns the index of the default P_Key, which InfiniBand's subnet manager may put anywhere. 0 if the port
+ * lacks it, or if the table cannot be read. */
+static uint32_t default_pkey_index(struct vb_device *device, uint32_t port_num)
+{
+	const int index = vb_get_pkey_index(device->context, (uint8_t)port_num, htons(0xffff));
+
+	return index > 0 ? (uint32_t)index : 0;
+}
+
+/* Replaces VB_PORT_OF_DEVICE, VB_GID_INDEX_OF_DEVICE and VB_PKEY_INDEX_DEFAULT in config, and reads that port
+ * and GID. */
 static int read_port(struct vb_device *device, struct vb_qp_config *config,
 		     struct ibv_port_attr *port, union ibv_gid *gid)
 {
@@ -23,6 +35,8 @@ static int read_port(struct vb_device *device, struct vb_qp_config *config,
 		config->port_num = device->port_num;
 	if (config->gid_index == VB_GID_INDEX_OF_DEVICE)
 		config->gid_index = (uint32_t)device->gid_index;
+	if (config->pkey_index == VB_PKEY_INDEX_DEFAULT)
+		config->pkey_index = default_pkey_index(device, config->port_num);
 	err = port_read(device->context, (uint8_t)config->port_num, port);
 	return err ? err
 		   : port_read_gid(device->context, (uint8_t)config->port_num,

@@ -71,11 +71,15 @@ enum vt_may {
 struct vt_node {
 	struct ibv_context *ctx; /* A's and B's differ even on one device; do not close it */
 	uint8_t port;
-	int gid_index; /* on Ethernet a RoCE v2 GID, an IPv4 one if there is one */
+	uint16_t pkey_index; /* of the default P_Key */
+	int gid_index;	     /* on Ethernet a RoCE v2 GID, an IPv4 one if there is one */
 	union ibv_gid gid;
 	struct ibv_port_attr port_attr;
 	struct ibv_device_attr device_attr;
 };
+
+/* Chooses the P_Key and the GID of a node whose port is known, and reads the GID. */
+void vt_node_choose(struct vt_node *node);
 
 struct vt_suite;
 struct vt_run; /* result.h */

@@ -2,6 +2,7 @@
 #include "test/conformance/runner.h"
 #include "test/peer/peer.h"
 
+#include <arpa/inet.h>
 #include <string.h>
 #include <verbena/error.h>
 #include <verbena/verbs.h>
@@ -56,6 +57,14 @@ static void choose_gid(struct vt_node *node)
 	}
 }
 
+void vt_node_choose(struct vt_node *node)
+{
+	const int index = vb_get_pkey_index(node->ctx, node->port, htons(0xffff));
+
+	node->pkey_index = index > 0 ? (uint16_t)index : 0;
+	choose_gid(node);
+}
+
 static void open_node(struct vt *t, struct vt_node *node, const char *backend, const char *name,
 		      uint8_t port)
 {
@@ -69,7 +78,7 @@ static void open_node(struct vt *t, struct vt_node *node, const char *backend, c
 	node->port = port;
 	VT_OK(t, vb_query_device(node->ctx, &node->device_attr));
 	VT_OK(t, vb_query_port(node->ctx, port, &node->port_attr, sizeof(node->port_attr)));
-	choose_gid(node);
+	vt_node_choose(node);
 }
 
 static unsigned int find_out(const struct vt *t, const struct vt_job *job)

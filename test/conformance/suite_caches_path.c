@@ -10,6 +10,7 @@
 #include "test/conformance/sources.h"
 #include "test/support/keep.h"
 #include "test/support/own_world.h"
+#include "test/support/quirks.h"
 #include "test/support/support.h"
 
 #include <verbena/fault.h>
@@ -122,7 +123,7 @@ static void mend_port_b(struct scene *s)
 
 static void set_pkey(struct scene *s, struct vt_node *node, uint16_t pkey)
 {
-	VT_OK(s->t, vb_sim_set_pkey(node->ctx, node->port, 0, pkey));
+	VT_OK(s->t, vb_sim_set_pkey(node->ctx, node->port, node->pkey_index, pkey));
 }
 
 static void break_pkey_a(struct scene *s)
@@ -657,6 +658,7 @@ static void region_ends_before_a_repetition(struct vt *t)
 		{TS_ACK, 1, IBV_WC_SUCCESS},
 	};
 
+	ts_prompt(t);
 	for (size_t i = 0; i < TS_COUNT(rows); i++) {
 		struct scene s = begin(t);
 		uint64_t before, after;

@@ -8,6 +8,7 @@
 #include "test/support/linked_pair.h"
 #include "test/support/need.h"
 #include "test/support/own_world.h"
+#include "test/support/quirks.h"
 #include "test/support/srq.h"
 
 #include <poll.h>
@@ -366,6 +367,7 @@ static void moderation_follows_the_last_modify(struct vt *t)
 	struct ibv_device_attr_ex device = {0};
 	struct ts_pair *pair;
 
+	ts_prompt(t);
 	VT_OK(t, vb_query_device_ex(t->a.ctx, NULL, &device, sizeof(device)));
 	if (!device.cq_mod_caps.max_cq_count)
 		VT_SKIP(t, "the device has no CQ moderation");

@@ -2,6 +2,7 @@
 /*
  * Counters, by the names that SoftRoCE gives them. Each test knows by how much they move.
  */
+#include "test/support/quirks.h"
 #include "test/support/support.h"
 
 #include <verbena/fault.h>
@@ -58,6 +59,7 @@ static struct ts_pair *narrow(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 
+	ts_prompt(t);
 	options.mtu = IBV_MTU_256;
 	return ts_pair(t, &options);
 }
@@ -278,9 +280,11 @@ static void sends_and_receives(struct vt *t)
 /* rxe counts a SEND with any status, but a receive only if it succeeded. */
 static void work_that_is_flushed(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_pair *pair;
 	unsigned int i;
 
+	ts_prompt(t);
+	pair = ts_connected(t, IBV_QPT_RC);
 	ts_recv(&pair->b, .wr_id = 50, .length = 8);
 	ts_recv(&pair->b, .wr_id = 51, .length = 8);
 	ts_send(&pair->a, .wr_id = 1, .length = 8, .unsignalled = true);

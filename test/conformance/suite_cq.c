@@ -181,8 +181,10 @@ static void receive_cq_overruns_too(struct vt *t)
 static struct ibv_qp *neighbour(struct ts_end *end)
 {
 	struct ibv_qp *qp = ts_qp(end->t, end->pd, end->send_cq, IBV_QPT_UD);
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = end->node->port, .qkey = TS_QKEY};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+				   .pkey_index = end->node->pkey_index,
+				   .port_num = end->node->port,
+				   .qkey = TS_QKEY};
 
 	VT_OK(end->t, vb_modify_qp(qp, &attr,
 				   IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY));
@@ -403,6 +405,7 @@ static void two_cqs_on_one_channel(struct vt *t)
 		VT_OK(t,
 		      vb_modify_qp(qps[i],
 				   &(struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
+							 .pkey_index = t->a.pkey_index,
 							 .port_num = t->a.port,
 							 .qkey = TS_QKEY},
 				   IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY));

@@ -3,6 +3,7 @@
  * A wire that loses, corrupts, repeats and reorders packets: each message arrives exactly once.
  */
 #include "test/conformance/sources.h"
+#include "test/support/quirks.h"
 #include "test/support/support.h"
 
 #include <verbena/fault.h>
@@ -18,6 +19,7 @@ static struct ts_pair *narrow(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 
+	ts_prompt(t);
 	options.mtu = IBV_MTU_256;
 	options.timeout = 8;
 	return ts_pair(t, &options);

@@ -154,6 +154,7 @@ static void slots_have_no_fence_of_their_own(struct vt *t)
 	struct ts_log *log;
 	uint64_t since_ns;
 
+	ts_prompt(t);
 	options.send_wr = 2;
 	pair = ts_pair(t, &options);
 	ts_fault(t, &slow);
@@ -335,6 +336,7 @@ static void reads_restore_the_rnr_retries(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
+	ts_prompt(t);
 	options.rnr_retry = 2;
 	options.min_rnr_timer = 12; /* 0.64 ms */
 	pair = ts_pair(t, &options);
@@ -545,12 +547,15 @@ static void each_receive_has_its_time(struct vt *t)
 {
 	struct ibv_cq_init_attr_ex cq_init = {.cqe = 1,
 					      .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
-	struct ibv_cq_ex *cq = TS_PTR_OR_SKIP(t, vb_create_cq_ex(t->b.ctx, &cq_init));
-	struct ibv_qp_init_attr_ex init = {.recv_cq = ibv_cq_ex_to_cq(cq)};
+	struct ibv_cq_ex *cq;
+	struct ibv_qp_init_attr_ex init = {0};
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ibv_poll_cq_attr attr = {0};
 	struct ts_pair *pair;
 
+	ts_prompt(t);
+	cq = TS_PTR_OR_SKIP(t, vb_create_cq_ex(t->b.ctx, &cq_init));
+	init.recv_cq = ibv_cq_ex_to_cq(cq);
 	ts_keep(t, TS_CQ, cq);
 	pair = ts_pair_reset(t, &options);
 	ts_remake_qp(&pair->b, &init);
@@ -585,6 +590,7 @@ static void shorter_period_overtakes_other_timers(struct vt *t)
 	void *context;
 	uint64_t since_ns;
 
+	ts_prompt(t);
 	options.channels = true;
 	pair = ts_pair(t, &options);
 	if (vb_modify_cq(pair->a.send_cq, &moderation))
@@ -673,9 +679,11 @@ static void saw(void *arg, uint64_t now_ns, const uint8_t *frame, size_t length_
 
 static void solicited_bit_is_on_the_wire(struct vt *t)
 {
-	struct ts_pair *pair = ts_connected(t, IBV_QPT_RC);
+	struct ts_pair *pair;
 	struct bits bits = {0};
 
+	ts_prompt(t);
+	pair = ts_connected(t, IBV_QPT_RC);
 	vb_sim_watch(ts_sim(t), saw, &bits);
 	for (uint64_t i = 0; i < 6; i++) {
 		ts_recv(&pair->b, .wr_id = 50, .length = 8);

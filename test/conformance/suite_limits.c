@@ -165,7 +165,8 @@ static void limits_of_zero(struct vt *t)
 	struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC};
 	struct ibv_qp *qp = VT_PTR(t, vb_create_qp(pd, &init));
 	struct ibv_recv_wr wr = {0}, *bad;
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = t->a.port};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .pkey_index = t->a.pkey_index, .port_num = t->a.port};
 
 	VT_OK(t,
 	      vb_modify_qp(qp, &attr,
@@ -354,19 +355,19 @@ static void limit_of_outstanding_reads_of_all_qps(struct vt *t)
 	struct ts_end *three = ts_end(t, &t->a, &options);
 
 	VT_OK(t, vb_sim_lower_limit(t->a.ctx, "max_res_rd_atom", 9));
-	VT_OK(t, set_depths(one, 1, 4));
-	VT_ERRNO(t, set_depths(two, 1, 6), ENOMEM);
+	VT_OK(t, set_depths(one, 1, 5));
+	VT_ERRNO(t, set_depths(two, 1, 5), ENOMEM);
 	ts_state(two, IBV_QPS_INIT);
-	VT_OK(t, set_depths(two, 1, 5));
+	VT_OK(t, set_depths(two, 1, 4));
 	VT_ERRNO(t, set_depths(three, 1, 1), ENOMEM);
 	VT_OK(t, set_depths(three, 1, 0));
 	VT_OK(t, ts_to(one, IBV_QPS_RESET));
 	VT_OK(t, ts_to(three, IBV_QPS_RESET));
 	VT_OK(t, set_depths(three, 1, 3));
 	ts_destroy_qp(two);
-	VT_OK(t, set_depths(one, 1, 6));
+	VT_OK(t, set_depths(one, 1, 5));
 	VT_OK(t, ts_to(three, IBV_QPS_RESET));
-	VT_ERRNO(t, set_depths(three, 1, 4), ENOMEM);
+	VT_ERRNO(t, set_depths(three, 1, 5), ENOMEM);
 	VT_OK(t, set_depths(three, 1, 3));
 }
 

@@ -10,6 +10,7 @@
  *  - New values apply to an event that is already waiting.
  */
 #include "test/support/keep.h"
+#include "test/support/quirks.h"
 #include "test/support/support.h"
 
 #include <fcntl.h>
@@ -45,6 +46,7 @@ static struct ts_pair *with_channels(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 
+	ts_prompt(t);
 	if (!caps_of(t, &t->a).max_cq_count || !caps_of(t, &t->b).max_cq_count)
 		VT_SKIP(t, "the device has no CQ moderation");
 	options.channels = true;

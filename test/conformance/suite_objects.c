@@ -164,9 +164,9 @@ static void pkey_table(struct vt *t)
 	int past = t->a.port_attr.pkey_tbl_len;
 	__be16 pkey;
 
-	VT_OK(t, vb_query_pkey(t->a.ctx, t->a.port, 0, &pkey));
+	VT_OK(t, vb_query_pkey(t->a.ctx, t->a.port, t->a.pkey_index, &pkey));
 	VT_EQ(t, ntohs(pkey) & 0x7fff, 0x7fff);
-	VT_EQ(t, vb_get_pkey_index(t->a.ctx, t->a.port, pkey), 0);
+	VT_EQ(t, vb_get_pkey_index(t->a.ctx, t->a.port, pkey), t->a.pkey_index);
 	VT_CHECK(t, vb_query_pkey(t->a.ctx, t->a.port, past, &pkey) == -1);
 	VT_CHECK(t, vb_query_pkey(t->a.ctx, t->a.port, -1, &pkey) == -1);
 	VT_CHECK(t, vb_get_pkey_index(t->a.ctx, t->a.port, htons(0x1234)) == -1);

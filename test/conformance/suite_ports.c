@@ -169,8 +169,8 @@ static void emptied_gid_cannot_be_used(struct vt *t)
 
 static void set_pkeys(struct vt *t, uint16_t a, uint16_t b)
 {
-	VT_OK(t, vb_sim_set_pkey(t->a.ctx, t->a.port, 0, a));
-	VT_OK(t, vb_sim_set_pkey(t->b.ctx, t->b.port, 0, b));
+	VT_OK(t, vb_sim_set_pkey(t->a.ctx, t->a.port, t->a.pkey_index, a));
+	VT_OK(t, vb_sim_set_pkey(t->b.ctx, t->b.port, t->b.pkey_index, b));
 }
 
 static void pkey_change_raises_an_event_and_is_in_the_table(struct vt *t)

@@ -75,8 +75,10 @@ static void overrun_ends_polling(struct vt *t)
 static void flush_neighbour(struct ts_end *end, uint64_t wr_id)
 {
 	struct ibv_qp *qp = ts_qp(end->t, end->pd, end->send_cq, IBV_QPT_UD);
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = end->node->port, .qkey = TS_QKEY};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+				   .pkey_index = end->node->pkey_index,
+				   .port_num = end->node->port,
+				   .qkey = TS_QKEY};
 	struct ibv_recv_wr wr = {.wr_id = wr_id}, *bad;
 
 	VT_OK(end->t, vb_modify_qp(qp, &attr,

@@ -309,9 +309,9 @@ static void inline_shares_room(struct vt *t)
 	struct ibv_qp_cap cap;
 
 	ts_quirks(t, "inline_shares_room", NULL);
-	cap = cap_of(t, 4, 200);
-	VT_EQ(t, cap.max_send_sge, 12);
-	VT_EQ(t, cap.max_inline_data, 200);
+	cap = cap_of(t, 3, 66);
+	VT_EQ(t, cap.max_send_sge, 4);
+	VT_EQ(t, cap.max_inline_data, 66);
 	cap = cap_of(t, 3, 1);
 	VT_EQ(t, cap.max_send_sge, 3);
 	VT_EQ(t, cap.max_inline_data, 48);

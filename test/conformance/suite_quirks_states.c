@@ -64,6 +64,7 @@ static void pkey_index_unchecked(struct vt *t)
 	int mask;
 
 	ts_quirks(t, "pkey_index_unchecked", NULL);
+	VT_OK(t, vb_sim_set_pkey(t->a.ctx, t->a.port, 0, 0xffff));
 	pair = ts_pair_reset(t, &options);
 	mask = ts_init_attr(&pair->a, &attr);
 	attr.pkey_index = (uint16_t)(t->a.port_attr.pkey_tbl_len + 4);

@@ -477,10 +477,11 @@ static void max_rd_atomic_bounds_outstanding_reads(struct vt *t)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 	struct ts_log *log = ts_watch(t);
+	const int device_reads = t->b.device_attr.max_qp_rd_atom;
 	unsigned int i;
 
 	options.max_rd_atomic = 2;
-	options.max_dest_rd_atomic = 8;
+	options.max_dest_rd_atomic = (uint8_t)(device_reads < 8 ? device_reads : 8);
 	pair = ts_pair(t, &options);
 	for (i = 0; i < 8; i++)
 		ts_read(&pair->a, .wr_id = i, .length = 10000);

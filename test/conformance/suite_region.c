@@ -65,6 +65,7 @@ static struct ts_pair *held_up(struct vt *t, bool towards_b)
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
 	struct ts_pair *pair;
 
+	ts_prompt(t);
 	options.mtu = IBV_MTU_256;
 	pair = ts_pair(t, &options);
 	ts_fault(t, &(struct vb_fault_rule){.action = VB_FAULT_DELAY,

@@ -7,6 +7,7 @@
 #include "test/support/linked_pair.h"
 #include "test/support/need.h"
 #include "test/support/own_world.h"
+#include "test/support/quirks.h"
 #include "test/support/tap.h"
 #include "test/support/window.h"
 
@@ -404,6 +405,7 @@ static void repeated_invalidation_spares_a_new_binding(struct vt *t)
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
 
+	ts_prompt(t);
 	ts_need_windows(t, IBV_MW_TYPE_2);
 	options.mr_access |= IBV_ACCESS_MW_BIND;
 	options.timeout = 8;

@@ -3,6 +3,7 @@
  * Receiver not ready: how often and when a send is repeated, and how it ends.
  */
 #include "test/conformance/sources.h"
+#include "test/support/quirks.h"
 #include "test/support/support.h"
 
 #include <verbena/sim.h>
@@ -94,9 +95,12 @@ static void nak_carries_the_timer(struct vt *t)
 /* Returns after how long a send without a receive ends. */
 static uint64_t time_of_failure_ns(struct vt *t, uint8_t rnr_retry, uint8_t min_rnr_timer)
 {
-	struct ts_pair *pair = rnr_pair(t, rnr_retry, min_rnr_timer);
-	uint64_t since_ns = ts_now_ns(t);
+	struct ts_pair *pair;
+	uint64_t since_ns;
 
+	ts_prompt(t);
+	pair = rnr_pair(t, rnr_retry, min_rnr_timer);
+	since_ns = ts_now_ns(t);
 	ts_send(&pair->a, .wr_id = 1, .length = 100);
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	return ts_now_ns(t) - since_ns;
@@ -220,9 +224,11 @@ static void later_sends_draw_no_sequence_nak(struct vt *t)
 
 static void progress_restores_the_retries(struct vt *t)
 {
-	struct ts_pair *pair = rnr_pair(t, 2, 12);
+	struct ts_pair *pair;
 	unsigned int i;
 
+	ts_prompt(t);
+	pair = rnr_pair(t, 2, 12);
 	for (i = 0; i < 5; i++) {
 		vt_row(t, "message %u", i);
 		ts_send(&pair->a, .wr_id = i, .length = 100);

@@ -510,7 +510,7 @@ static void query_returns_what_modify_set(struct vt *t)
 	VT_EQ(t, attr.max_rd_atomic, 3);
 	VT_EQ(t, attr.max_dest_rd_atomic, 2);
 	VT_EQ(t, attr.port_num, t->a.port);
-	VT_EQ(t, attr.pkey_index, 0);
+	VT_EQ(t, attr.pkey_index, t->a.pkey_index);
 	VT_EQ(t, attr.ah_attr.port_num, t->a.port);
 	VT_EQ(t, attr.cap.max_send_wr, pair->a.cap.max_send_wr);
 	VT_EQ(t, attr.cap.max_recv_wr, pair->a.cap.max_recv_wr);

@@ -364,8 +364,10 @@ static bool is_readable(int fd)
 static struct ibv_qp *flushing(struct vt *t, struct ibv_cq *cq)
 {
 	struct ibv_qp *qp = ts_qp(t, ts_pd(t, &t->a), cq, IBV_QPT_UD);
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = t->a.port, .qkey = TS_QKEY};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+				   .pkey_index = t->a.pkey_index,
+				   .port_num = t->a.port,
+				   .qkey = TS_QKEY};
 
 	VT_OK(t, vb_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY));

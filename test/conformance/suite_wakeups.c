@@ -198,7 +198,8 @@ static void each_cq_of_a_channel_has_its_event(struct vt *t)
 	for (unsigned int i = 0; i < 2; i++)
 		VT_OK(t, ibv_req_notify_cq(cqs[i], 0));
 	ts_recv(&pair->b, .wr_id = 1, .length = 64);
-	ts_write(&pair->b, .wr_id = 2, .length = 64);
+	/* Not into the bytes that A sends. */
+	ts_write(&pair->b, .wr_id = 2, .offset = 4096, .length = 64, .remote_offset = 4096);
 	ts_send(&pair->a, .wr_id = 3, .length = 64);
 	ts_settle(t);
 	for (unsigned int i = 0; i < 2; i++) {

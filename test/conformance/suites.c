@@ -74,6 +74,8 @@
 	X(mlx5)              \
 	X(handles)           \
 	X(quirks)            \
+	X(quirks_device)     \
+	X(quirks_late)       \
 	X(quirks_post)       \
 	X(quirks_cq)         \
 	X(quirks_states)     \

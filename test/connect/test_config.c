@@ -30,7 +30,7 @@ void test_the_defaults_are_those_of_the_builders(void)
 	TEST_ASSERT_EQUAL_UINT(0, config.sq_psn);
 	TEST_ASSERT_EQUAL_UINT(1, config.max_rd_atomic);
 	TEST_ASSERT_EQUAL_UINT(1, config.max_dest_rd_atomic);
-	TEST_ASSERT_EQUAL_UINT(0, config.pkey_index);
+	TEST_ASSERT_EQUAL_UINT(VB_PKEY_INDEX_DEFAULT, config.pkey_index);
 	TEST_ASSERT_EQUAL_UINT(0, config.service_level);
 	TEST_ASSERT_EQUAL_UINT(255, config.hop_limit);
 	TEST_ASSERT_NULL(config.srq);
@@ -60,7 +60,7 @@ static const struct {
 	{VB_QP_MAX_DEST_RD_ATOMIC, "max_dest_rd_atomic", 0, 255},
 	{VB_QP_PORT_NUM, "port_num", 0, 255},
 	{VB_QP_GID_INDEX, "gid_index", 0, 256},
-	{VB_QP_PKEY_INDEX, "pkey_index", 0, 65535},
+	{VB_QP_PKEY_INDEX, "pkey_index", 0, VB_PKEY_INDEX_DEFAULT},
 	{VB_QP_SERVICE_LEVEL, "service_level", 0, 15},
 	{VB_QP_TRAFFIC_CLASS, "traffic_class", 0, 255},
 	{VB_QP_HOP_LIMIT, "hop_limit", 0, 255},

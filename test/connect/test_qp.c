@@ -344,6 +344,51 @@ void test_a_new_lid_or_gid_is_in_the_endpoint(void)
 	TEST_ASSERT_EQUAL_MEMORY(&fresh, &vb_prepared_endpoint(a.prepared)->gid, sizeof(fresh));
 }
 
+/* Opens both ends in a world of the profile hostile, where the default P_Key is at index 2. */
+static void enter_hostile_world(void)
+{
+	struct vb_sim_config *world = calloc(1, sizeof(*world));
+
+	close_end(&a);
+	close_end(&b);
+	world->device_count = 2;
+	for (unsigned int i = 0; i < 2; i++) {
+		snprintf(world->devices[i].name, sizeof(world->devices[i].name), "sim%u", i);
+		snprintf(world->devices[i].profile, sizeof(world->devices[i].profile), "hostile");
+	}
+	OK(vb_sim_configure(world));
+	free(world);
+	open_end(&a, "sim0");
+	open_end(&b, "sim1");
+	config.max_send_sge = config.max_recv_sge = 4;
+}
+
+static unsigned int pkey_index_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	OK(vb_query_qp(qp, &attr, IBV_QP_PKEY_INDEX, &init));
+	return attr.pkey_index;
+}
+
+void test_the_default_pkey_is_found_where_it_stands(void)
+{
+	enter_hostile_world();
+	join_ends();
+	TEST_ASSERT_EQUAL_UINT(2, pkey_index_of(a.qp));
+	TEST_ASSERT_EQUAL_UINT(2, pkey_index_of(b.qp));
+	exchange_text();
+}
+
+void test_a_pkey_index_of_the_caller_stays(void)
+{
+	enter_hostile_world();
+	config.pkey_index = 1;
+	join_ends();
+	TEST_ASSERT_EQUAL_UINT(1, pkey_index_of(a.qp));
+}
+
 void test_a_failed_handshake_leaves_the_qp_to_be_tried_again(void)
 {
 	struct vb_endpoint of_a, of_b, wrong;

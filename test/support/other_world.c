@@ -31,10 +31,7 @@ static void enter(struct vt *t, struct vt_node *node, struct ibv_device *device,
 	*node = (struct vt_node){.ctx = ctx, .port = port};
 	VT_OK(t, vb_query_device(ctx, &node->device_attr));
 	VT_OK(t, vb_query_port(ctx, port, attr, sizeof(*attr)));
-	/* Only port 1 has more than its link-local GID. */
-	if (port == 1 && attr->link_layer == IBV_LINK_LAYER_ETHERNET)
-		node->gid_index = 1;
-	VT_OK(t, vb_query_gid(ctx, port, node->gid_index, &node->gid));
+	vt_node_choose(node);
 }
 
 void ts_other_world(struct vt *t, const struct vb_sim_config *config, uint8_t port)

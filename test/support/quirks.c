@@ -27,6 +27,21 @@ void ts_quirks(struct vt *t, const char *first, const char *second)
 	ts_quirks_of(t, t->b.ctx, first, second);
 }
 
+void ts_prompt(struct vt *t)
+{
+	static const char *const late[] = {
+		"completions_come_late",	  "answers_come_late", "acks_tell_credits",
+		"first_attempts_find_no_receive", "writes_end_first",  "packets_overtake",
+	};
+
+	if (!(t->have & VT_NEEDS_SIM))
+		return;
+	for (size_t i = 0; i < TS_COUNT(late); i++) {
+		VT_OK(t, vb_sim_set_quirk(t->a.ctx, late[i], false));
+		VT_OK(t, vb_sim_set_quirk(t->b.ctx, late[i], false));
+	}
+}
+
 struct other_world {
 	struct vb_sim *sim;
 	struct vt_node node;

@@ -16,6 +16,13 @@
 void ts_quirks_of(struct vt *t, struct ibv_context *context, const char *first, const char *second);
 void ts_quirks(struct vt *t, const char *first, const char *second);
 
+/*
+ * Takes the quirks away by which a device answers, completes or places data later than it could, sends more
+ * packets, or lets packets overtake each other: for tests that count packets or measure times. Call this before
+ * objects are made. Does nothing if the devices are not simulated.
+ */
+void ts_prompt(struct vt *t);
+
 /* An end on a device of another configuration, in a world of its own, until the test ends. */
 struct ts_end *ts_other_device(struct vt *t, const struct vb_sim_device_config *device,
 			       const struct ts_options *options);

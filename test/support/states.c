@@ -47,7 +47,7 @@ int ts_init_attr(struct ts_end *end, struct ibv_qp_attr *attr)
 {
 	*attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_INIT,
-		.pkey_index = 0,
+		.pkey_index = end->node->pkey_index,
 		.port_num = end->node->port,
 		.qkey = TS_QKEY,
 		.qp_access_flags = (unsigned int)end->options.qp_access,

@@ -235,7 +235,7 @@ void test_what_is_refused(void)
 		{VB_ENVIRONMENT_LINK_LAYER, "Ethernet",
 		 "is unknown (allowed: ethernet, infiniband)"},
 		{VB_ENVIRONMENT_PROFILE, "rxe",
-		 "is unknown (allowed: spec, rxe-6.1, rxe-6.12, mlx5)"},
+		 "is unknown (allowed: spec, rxe-6.1, rxe-6.12, mlx5, hostile)"},
 		{VB_ENVIRONMENT_CLOCK, "reals", "is unknown (allowed: virtual, real)"},
 		{VB_ENVIRONMENT_WIRE, "rdma",
 		 "'rdma' is unknown (allowed: memory, shared, udp, udp=ADDRESS, udp=INTERFACE)"},

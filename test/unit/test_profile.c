@@ -243,6 +243,19 @@ static const char *const on_mlx5[] = {"ack_timeout_floor",
 				      "writes_checked_by_packet",
 				      NULL};
 
+static const char *const on_hostile[] = {"acks_tell_credits",
+					 "answers_come_late",
+					 "completions_come_late",
+					 "default_pkey_is_last",
+					 "first_attempts_find_no_receive",
+					 "gids_have_holes",
+					 "lids_are_high",
+					 "numbers_are_scattered",
+					 "packets_overtake",
+					 "sizes_are_odd",
+					 "writes_end_first",
+					 NULL};
+
 /* Returns how many quirks the list has; the profile has each of them. */
 static unsigned int expect_quirks(const char *name, const char *const *quirks)
 {
@@ -267,6 +280,7 @@ void test_quirks_of_profiles(void)
 			       expect_quirks("rxe-6.12", on_rxe) +
 				       expect_quirks("rxe-6.12", on_rxe_6_12));
 	TEST_ASSERT_EQUAL_UINT(quirks_of(find("mlx5")), expect_quirks("mlx5", on_mlx5));
+	TEST_ASSERT_EQUAL_UINT(quirks_of(find("hostile")), expect_quirks("hostile", on_hostile));
 }
 
 /* ibv_devinfo -v of SoftRoCE, except max_qp and max_srq, which the engine's tables limit. */

@@ -373,8 +373,8 @@ void test_wrong_keys_and_values_name_line_and_key(void)
 		{HEAD "  trace: \"a\\0b\"\n", "p.yml:2: trace: has a control character"},
 		{HEAD "  log: ''\n", "p.yml:2: log: 0 bytes long (1 to 4095 are allowed)"},
 		{HEAD "  trace: [a]\n", "p.yml:2: trace: is a list (a text is wanted)"},
-		{HEAD "  profile: rxe\n",
-		 "p.yml:2: profile: 'rxe' is unknown (allowed: spec, rxe-6.1, rxe-6.12, mlx5)"},
+		{HEAD "  profile: rxe\n", "p.yml:2: profile: 'rxe' is unknown (allowed: spec, "
+					  "rxe-6.1, rxe-6.12, mlx5, hostile)"},
 		{HEAD "  suites: rc\n", "p.yml:2: suites: is a text (a list is wanted)"},
 		{HEAD "  suites: []\n", "p.yml:2: suites: 0 suites (1 to 64 are allowed)"},
 		{HEAD "  suites:\n  - rc\n  - rc\n", "p.yml:4: suites[1]: 'rc' is given twice"},
@@ -431,7 +431,7 @@ void test_wrong_devices_name_line_and_key(void)
 		{"{name: b, pkeys: [0x8000]}",
 		 "4: devices[1].pkeys[0]: 0x8000 is not a partition (its low 15 bits are 0)"},
 		{"{name: b, profile: none}", "4: devices[1].profile: 'none' is unknown (allowed: "
-					     "spec, rxe-6.1, rxe-6.12, mlx5)"},
+					     "spec, rxe-6.1, rxe-6.12, mlx5, hostile)"},
 		{"{name: b, gids: [10.0.0.3]}\n  - name: c",
 		 "4: devices[1]: has the address that device c takes by default (give that device "
 		 "its own)"},

@@ -726,6 +726,35 @@ void test_a_peer_without_receives(void)
 			from->qp_num, to->qp_num);
 }
 
+void test_a_peer_that_refuses_first_attempts(void)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .rnr_retry = 0};
+	struct ibv_wc wc;
+
+	TEST_ASSERT_EQUAL_INT(0,
+			      vb_sim_set_quirk(b.context, "first_attempts_find_no_receive", true));
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(from));
+	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(to));
+	connect_pair(&from, &to);
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE | IBV_QP_RNR_RETRY));
+	attr.qp_state = IBV_QPS_RTS;
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE));
+	receive(sge_of(&b, 0, 64));
+	send_bytes(8, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
+	wc = expect_failed(&a, 7, IBV_WC_RNR_RETRY_EXC_ERR);
+	expect_views(&a, &wc, VB_WHY_PEER_REFUSES_FIRST,
+		     "the peer answered PSN 0 by 1 RNR NAK: it had no receive, and rnr_retry is 0; "
+		     "post receives at the peer before the sends; rnr_retry 7 waits for ever");
+	expect_sentence(
+		&a, &wc, VB_WHY_RNR_RETRY,
+		"sim0 QP 0x%x, wr_id 7: IBV_WC_RNR_RETRY_EXC_ERR: the peer answered PSN 0 by 1 RNR "
+		"NAK: it had no receive, and rnr_retry is 0; sim1 QP 0x%x had 1 receive when PSN 0 "
+		"came, and refuses the first attempt of each message (quirk "
+		"first_attempts_find_no_receive); set rnr_retry to 1 or more; 7 waits for ever",
+		from->qp_num, to->qp_num);
+}
+
 /* --- retries --- */
 
 void test_a_peer_in_init(void)

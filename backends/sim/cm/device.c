@@ -97,7 +97,9 @@ static void fill_addresses(struct cm_id *id)
 	addr->addr.ibaddr.sgid = id->port->gids[id->path.attr.grh.sgid_index];
 	addr->addr.ibaddr.dgid = id->dgid;
 	addr->addr.ibaddr.pkey =
-		htobe16(cm_is_infiniband(id) && id->routed ? id->path.pkey : id->port->pkeys[0]);
+		htobe16(cm_is_infiniband(id) && id->routed
+				? id->path.pkey
+				: id->port->pkeys[sim_port_default_pkey(id->port)]);
 }
 
 /* rdma-core librdmacm/cma.c, ucma_convert_path: each selector says "exactly"; of the six bits of the life time, the

@@ -31,7 +31,7 @@ static union ibv_gid ethernet_gid(const struct cm_id *id, const struct sockaddr 
 static union ibv_gid infiniband_gid(const struct cm_id *id, const struct sockaddr *address)
 {
 	const union ibv_gid given = cm_address_gid(address);
-	const uint16_t pkey = id->port->pkeys[0];
+	const uint16_t pkey = id->port->pkeys[sim_port_default_pkey(id->port)];
 	const bool ipv4 = address->sa_family == AF_INET;
 	union ibv_gid gid = {.raw = {0xff, 0x12, ipv4 ? 0x40 : 0x60,
 				     id->rdma.ps == RDMA_PS_UDP ? 0x01 : 0x1b, (uint8_t)(pkey >> 8),

@@ -10,7 +10,8 @@
 /* Linux cma.c, cma_ib_init_qp_attr: before there is a connection, and for datagrams. */
 static void fill_first(const struct cm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	attr->pkey_index = cm_is_infiniband(id) ? cm_ib_pkey_index(id) : 0;
+	attr->pkey_index = cm_is_infiniband(id) ? cm_ib_pkey_index(id)
+						: (uint16_t)sim_port_default_pkey(id->port);
 	attr->port_num = id->port->number;
 	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 	if (cm_is_datagram(id)) {

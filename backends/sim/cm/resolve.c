@@ -330,7 +330,7 @@ static void set_dest(struct cm_id *id, const union ibv_gid *dgid, const struct s
 	id->dgid = *dgid;
 	id->path = (struct sim_cm_path){
 		.attr = attr_to(id, &place, dgid, port ? port->lid : 0),
-		.pkey = id->port->pkeys[0],
+		.pkey = id->port->pkeys[sim_port_default_pkey(id->port)],
 		.mtu = (enum ibv_mtu)(port && port->mtu < id->port->mtu ? port->mtu
 									: id->port->mtu),
 		.packet_life_time = CM_ROCE_LIFE_TIME,

@@ -189,7 +189,7 @@ int verb_req_notify_cq(struct ibv_cq *ibv, int solicited_only)
 	if (!cq)
 		return refuse_gone("req_notify_cq", KIND_CQ, ibv);
 	sim_cq_arm(cq->engine, solicited_only);
-	if (cq->channel && cq->engine->armed && !cq->awaited) {
+	if (cq->channel && cq->engine->armed & SIM_CQ_ARM_MASK && !cq->awaited) {
 		cq->awaited = true;
 		driver_armed(&hold.world->driver);
 	}

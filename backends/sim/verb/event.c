@@ -173,10 +173,11 @@ static const char *awaited(const struct channel *channel)
 
 	while ((cq = handles_next(&context->handles[KIND_CQ], &at)) && used < sizeof(list) - 1)
 		if (cq->channel == channel)
-			used += (size_t)snprintf(
-				list + used, sizeof(list) - used,
-				"%sCQ %u (%s, %u completions in it)", used ? ", " : "",
-				cq->ibv.handle, armed[cq->engine->armed], sim_cq_count(cq->engine));
+			used += (size_t)snprintf(list + used, sizeof(list) - used,
+						 "%sCQ %u (%s, %u completions in it)",
+						 used ? ", " : "", cq->ibv.handle,
+						 armed[cq->engine->armed & SIM_CQ_ARM_MASK],
+						 sim_cq_count(cq->engine));
 	return used ? list : "no CQ uses it";
 }
 

@@ -133,21 +133,21 @@ static void fill_ibv_device(struct ibv_device *ibv, const char *name, unsigned i
 	snprintf(ibv->ibdev_path, sizeof(ibv->ibdev_path), "/sys/class/infiniband/%s", name);
 }
 
-/* Sets the quirks of a comma-separated list. */
-static int set_quirks(struct device *device, const char *names)
+/* Sets the quirks of a comma-separated list, beside the profile's: a device is made by them. */
+static int choose_quirks(const struct vb_sim_device_config *config, struct sim_quirks *quirks)
 {
+	const char *names = config->quirks;
 	char name[VB_SIM_QUIRKS_TEXT];
 
 	while (*names) {
 		size_t length = strcspn(names, ",");
-		int err;
+		bool *quirk;
 
 		snprintf(name, sizeof(name), "%.*s", (int)length, names);
-		err = sim_device_set_quirk(device->engine, name, true);
-		if (err == ENOENT)
-			return refuse_named(VB_WHY_WORLD_QUIRK, name, "quirks", device->ibv.name);
-		if (err)
-			return refuse_plainly(NULL, VB_WHY_NO_MEMORY);
+		quirk = sim_quirk_find(quirks, name);
+		if (!quirk)
+			return refuse_named(VB_WHY_WORLD_QUIRK, name, "quirks", config->name);
+		*quirk = true;
 		names += length + (names[length] == ',');
 	}
 	return 0;
@@ -172,10 +172,17 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 {
 	struct vb_sim_device_config config = *given;
 	struct device *device = &world->devices[world->device_count];
+	const struct sim_profile *profile;
 	struct sim_device_config engine;
+	struct sim_quirks quirks;
 	int err;
 
 	err = check_device(world, &config);
+	if (err)
+		return err;
+	profile = sim_profile_find(config.profile[0] ? config.profile : "spec");
+	quirks = *profile->quirks;
+	err = choose_quirks(&config, &quirks);
 	if (!err)
 		err = world_claim_address(world, &config);
 	if (err)
@@ -186,7 +193,8 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 	}
 	engine = (struct sim_device_config){
 		.name = config.name,
-		.profile = sim_profile_find(config.profile[0] ? config.profile : "spec"),
+		.profile = profile,
+		.quirks = &quirks,
 		.port_count = config.ports ? config.ports : 1,
 		.link_layer =
 			config.link_layer ? (uint8_t)config.link_layer : IBV_LINK_LAYER_ETHERNET,
@@ -204,7 +212,7 @@ static int add_device(struct vb_sim *world, const struct vb_sim_device_config *g
 		return refuse_device(err, &config);
 	world->device_count++;
 	world_join_wire(world, &config, device->engine);
-	return set_quirks(device, config.quirks);
+	return 0;
 }
 
 /* The reason of sim_fabric_join(), by its errno. */
