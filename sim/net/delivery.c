@@ -39,7 +39,7 @@ static bool misrouted(const struct sim_port *port, const struct sim_route *route
 
 /* True if a frame came to a port that has neither its destination GID nor, on InfiniBand, its
  * destination LID: the address was taken from the port meanwhile, or the frame was changed. */
-static bool is_misaddressed(const struct sim_port *port, const struct sim_route *route)
+static bool is_misaddressed(struct sim_port *port, const struct sim_route *route)
 {
 	union ibv_gid dgid;
 
@@ -48,8 +48,8 @@ static bool is_misaddressed(const struct sim_port *port, const struct sim_route 
 		       (route->dlid != port->lid || misrouted(port, route));
 	memcpy(dgid.raw, route->dest_gid, sizeof(dgid));
 	return !sim_gid_is_multicast(dgid.raw) &&
-	       sim_port_find_gid(port, &dgid,
-				 route->roce_v1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2) < 0;
+	       !sim_port_has_gid(port, &dgid,
+				 route->roce_v1 ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2);
 }
 
 static bool is_to_group(const struct sim_route *route)

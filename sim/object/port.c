@@ -158,10 +158,16 @@ void sim_port_query(const struct sim_port *port, struct ibv_port_attr *attr)
 	};
 }
 
+static bool is_gid_at(const struct sim_port *port, unsigned int index, const union ibv_gid *gid,
+		      enum ibv_gid_type type)
+{
+	return port->gid_types[index] == type && memcmp(&port->gids[index], gid, sizeof(*gid)) == 0;
+}
+
 int sim_port_find_gid(const struct sim_port *port, const union ibv_gid *gid, enum ibv_gid_type type)
 {
 	for (int i = 0; i < port->gid_count; i++)
-		if (port->gid_types[i] == type && memcmp(&port->gids[i], gid, sizeof(*gid)) == 0)
+		if (is_gid_at(port, (unsigned int)i, gid, type))
 			return i;
 	return -1;
 }
@@ -174,6 +180,18 @@ unsigned int sim_port_first_gid(const struct sim_port *port)
 		if (memcmp(&port->gids[i], &zero, sizeof(zero)) != 0)
 			return i;
 	return 0;
+}
+
+bool sim_port_has_gid(struct sim_port *port, const union ibv_gid *gid, enum ibv_gid_type type)
+{
+	int index;
+
+	if (port->gid_found < port->gid_count && is_gid_at(port, port->gid_found, gid, type))
+		return true;
+	index = sim_port_find_gid(port, gid, type);
+	if (index >= 0)
+		port->gid_found = (uint16_t)index;
+	return index >= 0;
 }
 
 bool sim_port_has_type(const struct sim_port *port, enum ibv_gid_type type)

@@ -29,6 +29,8 @@ struct sim_port {
 	union ibv_gid gids[SIM_GIDS_MAX];
 	uint8_t gid_types[SIM_GIDS_MAX]; /* enum ibv_gid_type; no meaning for a GID of zeros */
 	uint16_t pkeys[SIM_PKEYS_MAX];
+	uint16_t
+		gid_found; /* an index: most packets have the GID that sim_port_has_gid() found last */
 	uint32_t gsi_psn; /* of the next message that QP 1 sends */
 };
 
@@ -68,6 +70,9 @@ int sim_port_find_gid(const struct sim_port *port, const union ibv_gid *gid,
 
 /* Returns the index of the first GID that is not empty; 0 if there is none. */
 unsigned int sim_port_first_gid(const struct sim_port *port);
+
+/* Returns true if the port has a GID of a type. */
+bool sim_port_has_gid(struct sim_port *port, const union ibv_gid *gid, enum ibv_gid_type type);
 
 /* Returns true if the port has a GID of the type. */
 bool sim_port_has_type(const struct sim_port *port, enum ibv_gid_type type);

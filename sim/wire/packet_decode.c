@@ -172,20 +172,26 @@ static enum sim_decode get_bth(struct reader *reader, struct sim_packet *packet,
 			       uint32_t *pad_bytes)
 {
 	const uint8_t *bth = take(reader, BTH_BYTES);
+	uint32_t first, qpn, psn; /* the words of the BTH */
+	uint8_t second;		  /* its second byte */
 
 	if (!bth)
 		return SIM_DECODE_TRUNCATED;
-	packet->opcode = bth[0];
-	packet->flags = (bth[1] & BTH_SOLICITED ? SIM_PACKET_SOLICITED : 0) |
-			(bth[1] & BTH_MIGRATED ? SIM_PACKET_MIGRATED : 0) |
-			(bth[4] & BTH_FECN ? SIM_PACKET_FECN : 0) |
-			(bth[4] & BTH_BECN ? SIM_PACKET_BECN : 0) |
-			(bth[8] & BTH_ACK_REQUEST ? SIM_PACKET_ACK_REQUEST : 0);
-	*pad_bytes = bth[1] >> BTH_PAD_SHIFT & BTH_PAD;
-	packet->pkey = sim_load_be16(bth + 2);
-	packet->dest_qpn = sim_load_be24(bth + 5);
-	packet->psn = sim_load_be24(bth + 9);
-	if (bth[1] & BTH_VERSION)
+	first = sim_load_be32(bth);
+	qpn = sim_load_be32(bth + 4);
+	psn = sim_load_be32(bth + 8);
+	second = (uint8_t)(first >> 16);
+	packet->opcode = (uint8_t)(first >> 24);
+	packet->flags = (uint8_t)((second & BTH_SOLICITED ? SIM_PACKET_SOLICITED : 0) |
+				  (second & BTH_MIGRATED ? SIM_PACKET_MIGRATED : 0) |
+				  (qpn >> 24 & BTH_FECN ? SIM_PACKET_FECN : 0) |
+				  (qpn >> 24 & BTH_BECN ? SIM_PACKET_BECN : 0) |
+				  (psn >> 24 & BTH_ACK_REQUEST ? SIM_PACKET_ACK_REQUEST : 0));
+	*pad_bytes = second >> BTH_PAD_SHIFT & BTH_PAD;
+	packet->pkey = (uint16_t)first;
+	packet->dest_qpn = qpn & 0xffffff;
+	packet->psn = psn & 0xffffff;
+	if (second & BTH_VERSION)
 		return SIM_DECODE_BAD_VERSION;
 	if (!(sim_opcodes[packet->opcode].flags & SIM_OP_VALID))
 		return SIM_DECODE_BAD_OPCODE;
