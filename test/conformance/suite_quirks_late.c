@@ -325,7 +325,7 @@ static const struct vt_test tests[] = {
 	{"later_requests_see_the_data", "ibv_reg_mr(3), IBV_ACCESS_RELAXED_ORDERING: completions",
 	 NEEDS, later_requests_see_the_data},
 	{"data_do_not_outlive_their_qp", "unsourced", NEEDS, data_do_not_outlive_their_qp},
-	{"packets_overtake", "unsourced", NEEDS, packets_overtake},
+	{"packets_overtake", "unsourced", NEEDS | VT_NEEDS_TWO_DEVICES, packets_overtake},
 	{"datagrams_overtake", "unsourced", NEEDS, datagrams_overtake},
 	{NULL},
 };
