@@ -348,13 +348,15 @@ void test_wrong_failing_calls(void)
 	static const struct refused rows[] = {
 		{"crete_qp", "fail: 'crete_qp' is no call that can fail (allowed: a verb such as "
 			     "create_qp, a function of connections such as cm_connect, any, "
-			     "allocation, completion, made_completion, event)"},
-		{"skip=1", "fail: is missing (a call, any, allocation, completion, "
-			   "made_completion or event)"},
+			     "allocation, descriptor, thread, completion, made_completion, event)"},
+		{"skip=1", "fail: is missing (a call, any, allocation, descriptor, thread, "
+			   "completion, made_completion or event)"},
 		{"event,skip=1", "type: is missing (a rule of events needs it)"},
-		{"event,type=QP_FATAL",
-		 "type: 'QP_FATAL' is unknown (allowed: PORT_ERR, PORT_ACTIVE, SM_CHANGE, "
-		 "CLIENT_REREGISTER, DEVICE_FATAL)"},
+		{"event,type=QP_BAD",
+		 "type: 'QP_BAD' is unknown (allowed: PORT_ERR, PORT_ACTIVE, SM_CHANGE, "
+		 "CLIENT_REREGISTER, DEVICE_FATAL, QP_FATAL, QP_REQ_ERR, QP_ACCESS_ERR, "
+		 "COMM_EST, SQ_DRAINED, PATH_MIG, PATH_MIG_ERR, QP_LAST_WQE_REACHED, CQ_ERR, "
+		 "SRQ_ERR, SRQ_LIMIT_REACHED)"},
 		{"any,type=PORT_ERR", "type: only a rule of events has it"},
 		{"event,type=PORT_ERR,call=poll", "call: 'poll' is no call that can fail"},
 		{"event,type=PORT_ERR,port=0", "port: '0' is out of range (1 to 255)"},
@@ -362,8 +364,13 @@ void test_wrong_failing_calls(void)
 		 "errno: 'ENOENTE' is no errno value (allowed: a name such as ENOMEM, 1 to 4095)"},
 		{"any,errno=0",
 		 "errno: '0' is no errno value (allowed: a name such as ENOMEM, 1 to 4095)"},
-		{"allocation,device=sim0", "device: a rule of allocations has none"},
-		{"completion,errno=EIO", "errno: only a rule of calls has it"},
+		{"allocation,device=sim0",
+		 "device: a rule of allocations, descriptors and threads has none"},
+		{"descriptor,device=sim0",
+		 "device: a rule of allocations, descriptors and threads has none"},
+		{"completion,errno=EIO", "errno: only a rule of calls and descriptors has it"},
+		{"thread,errno=EIO", "errno: only a rule of calls and descriptors has it"},
+		{"any,object=1", "object: only a rule of events has it"},
 		{"allocation,at=1", "at: only a rule of calls has it"},
 		{"any,status=SUCCESS", "status: only a rule of completions has it"},
 		{"modify_qp,at=1", "at: only post_send, post_recv and post_srq_recv have it"},
