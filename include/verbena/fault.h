@@ -251,8 +251,8 @@ struct vb_fail_rule {
 	enum ibv_wc_status
 		status;	     /* VB_FAIL_COMPLETION: IBV_WC_SUCCESS stands for IBV_WC_GENERAL_ERR */
 	uint32_t vendor_err; /* 0: a number by which vb_explain() knows the completion */
-	uint32_t qpn;	     /* VB_FAIL_COMPLETION: only of this QP; 0: of any; and of VB_FAIL_EVENT */
-	bool wr_id_given;    /* VB_FAIL_COMPLETION: set: only with this wr_id */
+	uint32_t qpn;	  /* VB_FAIL_COMPLETION: only of this QP; 0: of any; and of VB_FAIL_EVENT */
+	bool wr_id_given; /* VB_FAIL_COMPLETION: set: only with this wr_id */
 	uint64_t wr_id;
 	/* Of VB_FAIL_EVENT: IBV_EVENT_PORT_ERR, PORT_ACTIVE, SM_CHANGE, CLIENT_REREGISTER or DEVICE_FATAL,
 	 * and the port, 0 for port 1; or an event of a QP, CQ or SRQ, and which object of the kind, from 1
