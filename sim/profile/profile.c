@@ -120,6 +120,11 @@ int *sim_limit_find(struct ibv_device_attr *limits, const char *name)
 #define HOSTILE_INLINE_BYTES 67
 #define HOSTILE_GIDS	     67
 
+#define SPEC_CAP_FLAGS                                                                             \
+	(IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
+	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |               \
+	 IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_XRC)
+
 /* What neither the provider in rdma-core nor the kernel's driver has. */
 #define RXE_LACKS                                                                \
 	(SIM_LACKS_DEVICE_MEMORY | SIM_LACKS_DOMAINS | SIM_LACKS_NULL_REGIONS |  \
@@ -134,12 +139,7 @@ static const struct sim_profile profiles[] = {
 			   .max_mr_size = UINT64_MAX,
 			   .page_size_cap = 0xfffff000,
 			   .vendor_id = 0xffffff,
-			   .device_cap_flags =
-				   IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
-				   IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-				   IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
-				   IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-				   IBV_DEVICE_XRC,
+			   .device_cap_flags = SPEC_CAP_FLAGS,
 			   .atomic_cap = IBV_ATOMIC_HCA,
 			   .max_pkeys = 16,
 			   .local_ca_ack_delay = 0,
@@ -211,12 +211,7 @@ static const struct sim_profile profiles[] = {
 			   .max_mr_size = UINT64_MAX,
 			   .page_size_cap = 0xfffff000,
 			   .vendor_id = 0xffffff,
-			   .device_cap_flags =
-				   IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT |
-				   IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-				   IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
-				   IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS |
-				   IBV_DEVICE_XRC,
+			   .device_cap_flags = SPEC_CAP_FLAGS,
 			   .atomic_cap = IBV_ATOMIC_HCA,
 			   .max_pkeys = 3,
 			   .local_ca_ack_delay = 3,

@@ -92,7 +92,7 @@ void ring_init(struct ring_memory *memory);
 
 /* --- the producer --- */
 
-/* Returns the number of frames, of any length, that there is room for. Reads the head if the last known room
+/* Returns how many frames of any length the ring has room for. Reads the head if the last known room
  * was small. */
 uint32_t ring_room(struct ring_out *ring);
 
