@@ -402,8 +402,10 @@ static const enum vb_reason flushes[SIM_BYS] = {
 
 static bool flushes_wait(const struct sim_qp *qp)
 {
+	const struct sim_cq *recv_cq = sim_receive_cq(qp);
+
 	return (qp->send_cq && sim_cq_holds(qp->send_cq, qp->number, IBV_WC_WR_FLUSH_ERR, NULL)) ||
-	       (qp->rx.cq && sim_cq_holds(qp->rx.cq, qp->number, IBV_WC_WR_FLUSH_ERR, NULL));
+	       (recv_cq && sim_cq_holds(recv_cq, qp->number, IBV_WC_WR_FLUSH_ERR, NULL));
 }
 
 /* Flushes have a cause from now on, which may be the failure that was found last. */

@@ -242,7 +242,9 @@ struct sim_relay {
 /* The receive side: where receive WQEs come from, and the one of the message in progress. */
 struct sim_receive {
 	struct sim_srq *srq; /* the QP's own, or (XRC) the message's; NULL: the receive queue */
-	struct sim_cq *cq;   /* NULL: XRC_SEND; XRC_RECV before the first message */
+	/* NULL: XRC_SEND; XRC_RECV before the first message. Between an XRC target's messages the SRQ may have
+	 * ended, and its CQ with it. */
+	struct sim_cq *cq;
 	struct sim_reach *reach;
 	struct sim_recv_wqe *wqe; /* while taken or held */
 	uint32_t slot;		  /* of the SRQ, while held */

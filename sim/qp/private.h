@@ -152,6 +152,9 @@ void sim_send_drop(struct sim_qp *qp);
 void sim_receive_init(struct sim_qp *qp, struct sim_cq *cq);
 void sim_receive_reset(struct sim_qp *qp);
 
+/* The CQ that may hold completions of receives. XRC: that of the last message's SRQ, NULL if that has ended. */
+const struct sim_cq *sim_receive_cq(const struct sim_qp *qp);
+
 /* The next receive WQE without taking it; NULL if there is none. */
 const struct sim_recv_wqe *sim_receive_peek(const struct sim_qp *qp);
 

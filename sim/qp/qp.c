@@ -262,7 +262,8 @@ int sim_qp_set_hooks(struct sim_qp *qp, const struct sim_hooks *hooks)
 /* Ends all work without completions. */
 static void drop_work(struct sim_qp *qp)
 {
-	struct sim_cq *recv_cq = qp->rx.cq;
+	/* Of an XRC target's messages the completions belong to the SRQs. */
+	struct sim_cq *recv_cq = qp->xrcd ? NULL : qp->rx.cq;
 
 	sim_send_drop(qp);
 	sim_requester_stop(qp);
@@ -407,8 +408,10 @@ bool sim_qp_is_draining(const struct sim_qp *qp)
 
 bool sim_qp_has_completed(const struct sim_qp *qp)
 {
+	const struct sim_cq *recv_cq = sim_receive_cq(qp);
+
 	return (qp->send_cq && sim_cq_holds(qp->send_cq, qp->number, IBV_WC_SUCCESS, NULL)) ||
-	       (qp->rx.cq && sim_cq_holds(qp->rx.cq, qp->number, IBV_WC_SUCCESS, NULL));
+	       (recv_cq && sim_cq_holds(recv_cq, qp->number, IBV_WC_SUCCESS, NULL));
 }
 
 uint32_t sim_qp_sends(const struct sim_qp *qp)

@@ -19,6 +19,13 @@ static bool srq_lives(const struct sim_qp *qp)
 	return !qp->xrcd || sim_table_find(&qp->device->srqs, qp->rx.srq_number) == qp->rx.srq;
 }
 
+const struct sim_cq *sim_receive_cq(const struct sim_qp *qp)
+{
+	if (!qp->xrcd)
+		return qp->rx.cq;
+	return qp->rx.srq && srq_lives(qp) ? qp->rx.srq->cq : NULL;
+}
+
 void sim_receive_reset(struct sim_qp *qp)
 {
 	struct sim_receive *rx = &qp->rx;

@@ -492,6 +492,45 @@ static void target_in_err_leaves_the_srqs_work(struct vt *t)
 	ts_state(&xrc->pair->b, IBV_QPS_ERR);
 }
 
+/* The SRQ and its CQ end after a message. The target, which received it, is in use, is reset and destroyed. */
+static void target_outlives_its_srq(struct vt *t)
+{
+	struct ts_xrc *xrc = ts_xrc(t);
+
+	ts_srq_recv(xrc->shared[0], .wr_id = 50, .length = 100);
+	send_into(xrc, 0, 50, 100);
+	VT_OK(t, vb_destroy_srq(xrc->shared[0]->srq));
+	ts_gone(t, xrc->shared[0]->srq);
+	VT_OK(t, vb_destroy_cq(xrc->cq[0]));
+	ts_gone(t, xrc->cq[0]);
+	ts_srq_recv(xrc->shared[1], .wr_id = 51, .length = 100);
+	send_into(xrc, 1, 51, 100);
+	VT_OK(t, vb_destroy_srq(xrc->shared[1]->srq));
+	ts_gone(t, xrc->shared[1]->srq);
+	VT_OK(t, vb_destroy_cq(xrc->cq[1]));
+	ts_gone(t, xrc->cq[1]);
+	VT_OK(t, ts_to(&xrc->pair->b, IBV_QPS_ERR));
+	VT_OK(t, ts_to(&xrc->pair->b, IBV_QPS_RESET));
+	ts_destroy_qp(&xrc->pair->b);
+}
+
+static void completions_outlive_the_target(struct vt *t)
+{
+	struct ts_xrc *xrc = ts_xrc(t);
+
+	for (unsigned int i = 0; i < 2; i++)
+		ts_srq_recv(xrc->shared[0], .wr_id = 50 + i, .length = 100);
+	for (unsigned int i = 0; i < 2; i++) {
+		TS_XRC_POST(xrc, xrc->srqn[0], IBV_WR_SEND, .wr_id = i, .length = 100);
+		ts_done(t, xrc->pair->a.send_cq, i, IBV_WC_SEND);
+	}
+	VT_OK(t, ts_to(&xrc->pair->b, IBV_QPS_RESET));
+	ts_received(t, xrc->cq[0], 50, 100);
+	ts_destroy_qp(&xrc->pair->b);
+	ts_received(t, xrc->cq[0], 51, 100);
+	ts_no_more(t, xrc->cq[0]);
+}
+
 static void limit_event_of_an_xrc_srq(struct vt *t)
 {
 	struct ts_xrc *xrc = ts_xrc(t);
@@ -603,6 +642,10 @@ static const struct vt_test tests[] = {
 	{"empty_srq_is_rnr_until_one_is_posted", "unsourced", 0,
 	 empty_srq_is_rnr_until_one_is_posted},
 	{"target_in_err_leaves_the_srqs_work", "unsourced", 0, target_in_err_leaves_the_srqs_work},
+	{"target_outlives_its_srq", "unsourced", 0, target_outlives_its_srq},
+	{"completions_outlive_the_target",
+	 SRC_RDMA_CORE "providers/mlx5/verbs.c, mlx5_modify_qp: an XRC target has no CQ to clean",
+	 0, completions_outlive_the_target},
 	{"limit_event_of_an_xrc_srq", "ibv_modify_srq(3), Notes", 0, limit_event_of_an_xrc_srq},
 	{"opened_target_outlives_the_first_handle",
 	 "ibv_open_qp(3): destroys the QP if it has no other references", 0,
