@@ -68,8 +68,9 @@ int udp_claim_address(const char *text, struct udp_address *address);
 /* Keeps the sentence of a failed udp_bind() and returns the errno value. */
 int udp_refuse_bind(const struct udp_address *address, int error, const char *call);
 
-/* The process that has port 4791 of an address. */
+/* Who has port 4791 of an address. */
 struct udp_holder {
+	bool everywhere;  /* the socket is bound to all addresses */
 	int pid;	  /* 0: no process that this process may see */
 	char program[17]; /* of the process */
 };
