@@ -113,8 +113,8 @@ static bool threads_have_socket(const char *pid, unsigned long inode)
 	return found;
 }
 
-/* The folder of a process is that of its first thread, which has no descriptors once it has ended (Linux
- * fs/proc/fd.c, proc_readfd_common): those of the other threads are in their folders. */
+/* The folder of a process is that of its first thread, which has no descriptors once it has ended. Those of the other
+ * threads are in their folders: proc(5), /proc/PID/task. */
 static bool has_socket(const char *pid, unsigned long inode)
 {
 	char path[PATH_MAX];
