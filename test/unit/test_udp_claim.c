@@ -9,6 +9,8 @@
 
 #include <errno.h>
 #include <ifaddrs.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -421,22 +423,105 @@ static int hide(int fd)
 	return pair[1];
 }
 
-void test_the_sentence_names_a_hidden_holder(void)
+void test_the_sentence_names_an_unseen_holder(void)
 {
 	char expected[512];
 	struct udp_address address;
 	const int fd = hide(udp_claim_address("", &address));
 
-	snprintf(
-		expected, sizeof(expected),
-		"UDP port 4791 of %s is taken by a socket of the kernel or of another user's "
-		"process; SoftRoCE (rdma_rxe) has the port at every address of the initial network "
-		"namespace; give the device another address, remove the kernel's rxe devices, or "
-		"run "
-		"in another network namespace",
-		address.text);
-	expect_named(EADDRINUSE, address.text, VB_WHY_UDP_ADDRESS_HIDDEN, expected);
+	snprintf(expected, sizeof(expected),
+		 "UDP port 4791 of %s is taken by a process that /proc does not show to this one: "
+		 "another user's, one of another PID namespace, or one that is ending; try again "
+		 "in a moment, look for the process as root by `ss -ulnp`, or give the device "
+		 "another address",
+		 address.text);
+	expect_named(EADDRINUSE, address.text, VB_WHY_UDP_ADDRESS_UNSEEN, expected);
 	close(fd);
+}
+
+/* Claims an address while a socket that no process has is bound to all addresses. 0: the sentence is as expected. */
+static int claim_beside_all(const char *expected)
+{
+	static const union udp_sockaddr all = {
+		.v4 = {.sin_family = AF_INET, .sin_port = __builtin_bswap16(SIM_UDP_PORT)}};
+	const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	union ibv_gid gid;
+
+	if (__real_bind(fd, &all.any, sizeof(all.v4)))
+		return 1;
+	hide(fd);
+	bind_error = EADDRINUSE;
+	return udp_claim(wires[0], "127.0.0.1", &gid) != EADDRINUSE ||
+	       said()->reason != VB_WHY_UDP_ADDRESS_HIDDEN || strcmp(sentence(), expected) != 0;
+}
+
+/* As SoftRoCE has the port. In a network namespace of its own: here, other tests have addresses. */
+void test_the_sentence_names_a_hidden_holder(void)
+{
+	const int cannot = 77;
+	int status, pid = fork();
+
+	if (!pid) {
+		if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET))
+			_exit(cannot);
+		_exit(claim_beside_all(
+			"UDP port 4791 of 127.0.0.1 is taken by a socket that is bound to all "
+			"addresses, of the kernel or of another user's process; SoftRoCE "
+			"(rdma_rxe) has the port at every address of the initial network "
+			"namespace; give the device another address, remove the kernel's rxe "
+			"devices, or run in another network namespace"));
+	}
+	waitpid(pid, &status, 0);
+	if (WEXITSTATUS(status) == cannot)
+		TEST_IGNORE_MESSAGE("no network namespace can be made");
+	TEST_ASSERT_EQUAL_INT(0, status);
+}
+
+/* Returns once the first thread of the process has ended: the state behind the name in proc(5), /proc/PID/stat. */
+static void wait_for_zombie(int pid)
+{
+	char path[64], line[512], state = 'R';
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	while (state != 'Z') {
+		FILE *file = fopen(path, "re");
+
+		TEST_ASSERT_NOT_NULL(file);
+		TEST_ASSERT_NOT_NULL(fgets(line, sizeof(line), file));
+		fclose(file);
+		state = strrchr(line, ')')[2];
+	}
+}
+
+static void *hold_on(void *pipe_end)
+{
+	char byte;
+
+	_exit(read((int)(intptr_t)pipe_end, &byte, 1) != 0);
+}
+
+/* The first thread of the process has ended, and has no descriptors any more. */
+void test_the_sentence_names_a_process_without_its_first_thread(void)
+{
+	struct udp_address address;
+	const int fd = udp_claim_address("", &address);
+	int ends[2], status, pid;
+	pthread_t thread;
+
+	TEST_ASSERT_EQUAL_INT(0, pipe(ends));
+	pid = fork();
+	if (!pid) {
+		close(ends[1]);
+		pthread_create(&thread, NULL, hold_on, (void *)(intptr_t)ends[0]);
+		pthread_exit(NULL);
+	}
+	close(fd);
+	close(ends[0]);
+	wait_for_zombie(pid);
+	expect_taken(address.text, pid, own_name());
+	close(ends[1]);
+	waitpid(pid, &status, 0);
+	TEST_ASSERT_EQUAL_INT(0, status);
 }
 
 /* --- fork() --- */

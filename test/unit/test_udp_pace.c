@@ -9,6 +9,7 @@
 #include <infiniband/opcode.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* A datagram of up to 256 bytes occupies so much, and the buffer of an unknown size has room for so many. */
 #define COST_BYTES  768
@@ -271,4 +272,75 @@ void test_each_peer_has_its_pause(void)
 	now_ns += UDP_PAUSE_NS / 2;
 	TEST_ASSERT_TRUE(udp_pace_resumes(&pace));
 	TEST_ASSERT_TRUE(has_room(other_peer));
+}
+
+/* --- the socket of a peer on this machine --- */
+
+enum { DATAGRAMS = 64 };
+
+/* Claims an address for the peer, and sends datagrams to the socket, which is returned. */
+static int fill_socket_of_peer(void)
+{
+	static const uint8_t datagram[100];
+	struct udp_address address;
+	union udp_sockaddr to;
+	const int fd = udp_claim_address("", &address), from = socket(AF_INET, SOCK_DGRAM, 0);
+	const socklen_t to_bytes = udp_sockaddr(address.gid.raw, &to);
+
+	TEST_ASSERT_GREATER_OR_EQUAL(0, fd);
+	memcpy(peer, address.gid.raw, sizeof(peer));
+	for (unsigned int i = 0; i < DATAGRAMS; i++)
+		TEST_ASSERT_EQUAL_INT(sizeof(datagram), sendto(from, datagram, sizeof(datagram), 0,
+							       &to.any, to_bytes));
+	close(from);
+	return fd;
+}
+
+static void empty_socket(int fd)
+{
+	uint8_t datagram[100];
+
+	for (unsigned int i = 0; i < DATAGRAMS; i++)
+		TEST_ASSERT_EQUAL_INT(sizeof(datagram), recv(fd, datagram, sizeof(datagram), 0));
+}
+
+static bool resumes_after(uint64_t pause_ns)
+{
+	now_ns += pause_ns;
+	return udp_pace_resumes(&pace);
+}
+
+void test_a_peer_that_takes_nothing_makes_no_room(void)
+{
+	const int fd = fill_socket_of_peer();
+
+	fill(QPN, false);
+	for (unsigned int i = 0; i < 100; i++)
+		TEST_ASSERT_FALSE(resumes_after(UDP_PAUSE_NS));
+	TEST_ASSERT_FALSE(has_room(peer));
+	empty_socket(fd);
+	TEST_ASSERT_TRUE(resumes_after(UDP_PAUSE_NS));
+	TEST_ASSERT_EQUAL_UINT(LIMIT, fill(QPN, false));
+	close(fd);
+}
+
+void test_a_peer_that_takes_nothing_for_long_loses_packets(void)
+{
+	const int fd = fill_socket_of_peer();
+
+	fill(QPN, false);
+	TEST_ASSERT_FALSE(resumes_after(UDP_PAUSE_NS));
+	TEST_ASSERT_FALSE(resumes_after(UDP_LAG_NS - 1));
+	TEST_ASSERT_TRUE(resumes_after(UDP_PAUSE_NS));
+	TEST_ASSERT_EQUAL_UINT(LIMIT, fill(QPN, false));
+	close(fd);
+}
+
+/* The address is of this machine, and no socket is bound to it. */
+void test_nothing_is_known_of_an_address_without_a_socket(void)
+{
+	static const uint8_t nobody[16] = {[10] = 0xff, 0xff, 127, 99, 99, 99};
+	uint32_t bytes;
+
+	TEST_ASSERT_FALSE(udp_queued_bytes(nobody, &bytes));
 }

@@ -138,7 +138,10 @@ static int refuse_taken(const struct udp_address *address)
 
 	udp_find_holder(address, &holder);
 	if (!holder.pid)
-		return refuse_name(NULL, VB_WHY_UDP_ADDRESS_HIDDEN, address->text);
+		return refuse_name(NULL,
+				   holder.everywhere ? VB_WHY_UDP_ADDRESS_HIDDEN
+						     : VB_WHY_UDP_ADDRESS_UNSEEN,
+				   address->text);
 	snprintf(text, sizeof(text), "%s is taken by %s", address->text, holder.program);
 	return refuse_why(
 		NULL,

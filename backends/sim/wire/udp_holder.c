@@ -39,8 +39,10 @@ static bool conflicts(const struct udp_address *address, const char *digits)
 	return strcmp(digits, own) == 0;
 }
 
-/* Returns the inode of the socket in a file of /proc/net that has the port of the address; 0: none. */
-static unsigned long find_inode(const char *path, const struct udp_address *address)
+/* Returns the inode of the socket in a file of /proc/net that has the port of the address, and sets
+ * holder->everywhere; 0: none. */
+static unsigned long find_inode(const char *path, const struct udp_address *address,
+				struct udp_holder *holder)
 {
 	FILE *file = fopen(path, "re");
 	unsigned long found = 0;
@@ -54,36 +56,72 @@ static unsigned long find_inode(const char *path, const struct udp_address *addr
 		unsigned long inode;
 
 		if (sscanf(line, " %*d: %32[0-9A-F]:%x %*s %*s %*s %*s %*s %*s %*s %lu", digits,
-			   &port, &inode) == 3 &&
-		    port == SIM_UDP_PORT && conflicts(address, digits))
-			found = inode;
+			   &port, &inode) != 3 ||
+		    port != SIM_UDP_PORT || !conflicts(address, digits))
+			continue;
+		found = inode;
+		holder->everywhere = strspn(digits, "0") == strlen(digits);
 	}
 	fclose(file);
 	return found;
 }
 
-static bool has_socket(const char *pid, unsigned long inode)
+/* Returns true if a descriptor in the folder, PATH/fd, is the socket. Sets *empty if there is no descriptor. */
+static bool folder_has_socket(const char *folder_path, unsigned long inode, bool *empty)
 {
 	char path[PATH_MAX], wanted[64], link[64];
+	DIR *folder = opendir(folder_path);
 	struct dirent *entry;
 	bool found = false;
-	DIR *folder;
 
-	snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
-	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
-	folder = opendir(path);
+	*empty = false;
 	if (!folder)
 		return false;
+	*empty = true;
+	snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
 	while (!found && (entry = readdir(folder))) {
 		ssize_t length;
 
-		snprintf(path, sizeof(path), "/proc/%s/fd/%s", pid, entry->d_name);
+		snprintf(path, sizeof(path), "%s/%s", folder_path, entry->d_name);
 		length = readlink(path, link, sizeof(link) - 1);
 		link[length > 0 ? length : 0] = '\0';
+		*empty &= length <= 0;
 		found = strcmp(link, wanted) == 0;
 	}
 	closedir(folder);
 	return found;
+}
+
+/* Returns true if a thread of the process has the socket. */
+static bool threads_have_socket(const char *pid, unsigned long inode)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	bool found = false, empty;
+	DIR *folder;
+
+	snprintf(path, sizeof(path), "/proc/%s/task", pid);
+	folder = opendir(path);
+	while (folder && !found && (entry = readdir(folder))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s/task/%s/fd", pid, entry->d_name);
+		found = folder_has_socket(path, inode, &empty);
+	}
+	if (folder)
+		closedir(folder);
+	return found;
+}
+
+/* The folder of a process is that of its first thread, which has no descriptors once it has ended. Those of the other
+ * threads are in their folders: proc(5), /proc/PID/task. */
+static bool has_socket(const char *pid, unsigned long inode)
+{
+	char path[PATH_MAX];
+	bool empty;
+
+	snprintf(path, sizeof(path), "/proc/%s/fd", pid);
+	return folder_has_socket(path, inode, &empty) || (empty && threads_have_socket(pid, inode));
 }
 
 static void read_program(const char *pid, struct udp_holder *holder)
@@ -117,12 +155,14 @@ static void find_process(unsigned long inode, struct udp_holder *holder)
 
 void udp_find_holder(const struct udp_address *address, struct udp_holder *holder)
 {
-	/* A socket of IPv6 that is bound to all addresses has the port of IPv4, too. */
-	unsigned long inode = address->ipv6 ? 0 : find_inode("/proc/net/udp", address);
+	unsigned long inode = 0;
 
 	memset(holder, 0, sizeof(*holder));
+	/* A socket of IPv6 that is bound to all addresses has the port of IPv4, too. */
+	if (!address->ipv6)
+		inode = find_inode("/proc/net/udp", address, holder);
 	if (!inode)
-		inode = find_inode("/proc/net/udp6", address);
+		inode = find_inode("/proc/net/udp6", address, holder);
 	if (inode)
 		find_process(inode, holder);
 }

@@ -69,7 +69,7 @@ static void set_full(struct udp_pace *pace, struct udp_peer *peer)
 static void set_ready(struct udp_pace *pace, struct udp_peer *peer)
 {
 	pace->full_count -= peer->full;
-	peer->full = false;
+	peer->full = peer->lags = false;
 }
 
 unsigned int udp_pace_room(struct udp_pace *pace, const uint8_t gid[16])
@@ -164,6 +164,24 @@ bool udp_pace_heard(struct udp_pace *pace, const uint8_t gid[16], const uint8_t 
 }
 
 /*
+ * Looks at the socket of a peer on this machine. Returns true if it is still too full, and has been for less than
+ * UDP_LAG_NS: then the datagrams in flight wait there, and more of them could be lost.
+ */
+static bool lags(const struct udp_pace *pace, struct udp_peer *peer, uint64_t now)
+{
+	uint32_t queued_bytes;
+
+	if (!udp_queued_bytes(peer->gid, &queued_bytes) || queued_bytes < pace->limit_bytes / 2) {
+		peer->lags = false;
+		return false;
+	}
+	if (!peer->lags)
+		peer->lag_ns = now;
+	peer->lags = true;
+	return now - peer->lag_ns < UDP_LAG_NS;
+}
+
+/*
  * Gives up waiting for a silent peer, which may be gone or busy. If no answer was to be expected, all
  * datagrams in flight count as taken; else a part, so that what a busy peer has not taken still fits its
  * buffer.
@@ -194,6 +212,8 @@ bool udp_pace_resumes(struct udp_pace *pace)
 	for (struct udp_peer *peer = pace->peers; peer < pace->peers + UDP_PEERS; peer++) {
 		if (!peer->full)
 			continue;
+		if (now - peer->full_ns >= peer->pause_ns && lags(pace, peer, now))
+			peer->full_ns = now;
 		if (now - peer->full_ns >= peer->pause_ns) {
 			give_up(pace, peer);
 			resumes = true;

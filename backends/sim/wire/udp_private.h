@@ -68,8 +68,9 @@ int udp_claim_address(const char *text, struct udp_address *address);
 /* Keeps the sentence of a failed udp_bind() and returns the errno value. */
 int udp_refuse_bind(const struct udp_address *address, int error, const char *call);
 
-/* The process that has port 4791 of an address. */
+/* Who has port 4791 of an address. */
 struct udp_holder {
+	bool everywhere;  /* the socket is bound to all addresses */
 	int pid;	  /* 0: no process that this process may see */
 	char program[17]; /* of the process */
 };
@@ -78,6 +79,12 @@ void udp_find_holder(const struct udp_address *address, struct udp_holder *holde
 
 /* The BTH: the offsets of its fields, its length, and the bit before the PSN. */
 enum { BTH_DEST_QPN = 5, BTH_PSN = 9, BTH_BYTES = 12, BTH_ACK_REQUEST = 0x80 };
+
+/* --- sockets of peers on this machine: udp_queue.c --- */
+
+/* Sets *bytes to what waits in the buffer of the socket that is bound to port 4791 of the address. Returns false if
+ * the kernel does not tell: the socket is on another machine, for example. */
+bool udp_queued_bytes(const uint8_t gid[16], uint32_t *bytes);
 
 /* --- pacing: udp_pace.c --- */
 
@@ -88,7 +95,7 @@ enum { BTH_DEST_QPN = 5, BTH_PSN = 9, BTH_BYTES = 12, BTH_ACK_REQUEST = 0x80 };
  * What the peer has taken is known from its answers: datagrams keep their order, so the peer has taken what
  * was sent before the request that it answers. Some of the requests that fly to a peer are probes, whose
  * answers are looked for. While no request flies that asks for an ACK, as with unreliable QPs, anything
- * that comes from the peer counts as an answer to all.
+ * that comes from the peer counts as an answer to all; but the kernel says what a peer on this machine has taken.
  */
 #define UDP_PEERS  256
 #define UDP_PROBES 8
@@ -96,6 +103,9 @@ enum { BTH_DEST_QPN = 5, BTH_PSN = 9, BTH_BYTES = 12, BTH_ACK_REQUEST = 0x80 };
 /* A pause; it doubles each time until an answer comes. */
 #define UDP_PAUSE_NS	 200000
 #define UDP_PAUSE_NS_MAX 12800000
+
+/* A peer on this machine that takes nothing for so long loses packets. */
+#define UDP_LAG_NS 2000000000
 
 /* A request whose answer shows what the peer has taken. */
 struct udp_probe {
@@ -108,6 +118,8 @@ struct udp_peer {
 	uint8_t gid[16];
 	bool answers; /* requests that ask for an ACK are in flight, or were until the last pause */
 	bool full;    /* a QP waits for the peer to take datagrams */
+	bool lags;    /* since lag_ns, the peer's socket has been as full */
+	uint64_t lag_ns;
 	uint64_t full_ns, pause_ns; /* since this time of CLOCK_MONOTONIC, at most this long */
 	uint64_t sent_bytes;	    /* all bytes that were sent to the peer */
 	uint64_t taken_bytes; /* the bytes of them that the peer has taken, or that were given up */

@@ -363,6 +363,8 @@ int world_resume_wires(struct vb_sim *world)
 {
 	int err;
 
+	if (world->wires_left)
+		return refuse_plainly(NULL, VB_WHY_WORLD_ENDED);
 	if (!world->wires_forked)
 		return 0;
 	/* The bell of the wire shared is the parent's until the child has a place of its own. */
@@ -418,7 +420,8 @@ void world_describe(struct context *context)
 		.device = context->device->engine->index,
 	};
 
-	if (!context->description.map)
+	/* exit(3) may have closed the wire while the clock's thread began. */
+	if (!context->description.map || !context->world->shared)
 		return;
 	owner.process = shared_process(context->world->shared);
 	world_times(context->world, &owner);

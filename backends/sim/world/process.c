@@ -8,9 +8,10 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/single_threaded.h>
 #include <time.h>
 
-/* How long exit(3) waits for the lock of a world. */
+/* How long exit(3) waits for a lock. */
 #define LEAVE_NS_MAX 100000000
 
 /* An array of devices that the program holds. The array is a block of its own: a program may free it
@@ -296,13 +297,13 @@ int vb_sim_configure(const struct vb_sim_config *config)
 	return err;
 }
 
+/* --- at exit --- */
+
 /*
- * At exit: joins the trace with those of other processes, and makes them see at once that the QPs and the
- * connections of this process are gone, even if the program has not closed its devices. A thread that exit(3) has
- * interrupted may hold the lock for ever, for example in a signal handler that calls exit(3). Then the other
- * processes see from the kernel's file locks that this process has ended.
+ * Takes a lock at exit, if its holder gives it up within LEAVE_NS_MAX. A thread that exit(3) has interrupted keeps
+ * the lock for ever: one whose signal handler, or whose function that a verb calls, calls exit(3).
  */
-static void leave(struct vb_sim *world)
+static bool lock_to_leave(pthread_mutex_t *mutex)
 {
 	struct timespec until;
 
@@ -310,31 +311,47 @@ static void leave(struct vb_sim *world)
 	until.tv_nsec += LEAVE_NS_MAX;
 	until.tv_sec += until.tv_nsec / 1000000000;
 	until.tv_nsec %= 1000000000;
-	if (pthread_mutex_clocklock(&world->driver.mutex, CLOCK_MONOTONIC, &until))
+	return !pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+}
+
+/*
+ * Joins the trace with those of other processes, and makes them see at once that the QPs and the connections of this
+ * process are gone, even if the program has not closed its devices. Without the lock, the other processes see from
+ * the kernel's file locks that this process has ended.
+ */
+static void leave(struct vb_sim *world)
+{
+	if (!lock_to_leave(&world->driver.mutex))
 		return;
 	/* As Linux drivers/infiniband/core/ucma.c, ucma_close(), when the kernel closes the files of a process. */
 	if (world->wires.first && sim_cm_leave(world->driver.engine))
 		driver_catch_up(&world->driver);
 	driver_settle(&world->driver);
 	world_trace_at_exit(world);
+	world->wires_left = world->wires.first;
 	world_close_wires(world);
 	pthread_mutex_unlock(&world->driver.mutex);
 }
 
 /*
- * At exit. A world that is still in use stays, for threads that still run. The priority is the last:
+ * A world stays in memory if a thread may still use it: while the process has more than one thread, any of them may
+ * be inside a verb, and a verb of a world in use may have been interrupted by exit(3). The priority is the last:
  * other destructors of the library may want to look at the world.
  */
 __attribute__((destructor(101))) static void end_default(void)
 {
 	struct vb_sim *world = default_world;
+	bool locked;
 
-	if (world && !world_in_use(world) && !is_listed(world)) {
+	if (world && __libc_single_threaded && !world_in_use(world) && !is_listed(world)) {
 		default_world = NULL;
 		end(world);
 	}
+	locked = lock_to_leave(&tables_mutex);
 	for (world = worlds; world; world = world->next)
 		leave(world);
+	if (locked)
+		pthread_mutex_unlock(&tables_mutex);
 }
 
 /* --- device lists --- */

@@ -43,6 +43,7 @@ struct vb_sim {
 	struct wires wires;
 	struct wire *shared, *udp; /* those of `wires`; NULL if no device has such a wire */
 	bool wires_forked;	   /* in the child of fork(): the wires are not attached */
+	bool wires_left;	   /* exit(3) has closed the wires, and threads may still run */
 	struct world_cm cm;
 	struct world_calls calls;
 	struct timed *timeline; /* the configuration's events */

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exit(3) while threads are inside verbs, on the real clock with the wire `shared`: the process ends soon, with its
+ * own status, and leaves no file of its world. Each test forks a process; alarm(2) ends one that hangs.
+ */
+#include "backends/sim/backend.h"
+#include "backends/sim/world/process.h"
+#include "test/unit/shared_world.h"
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define B	     vb_backend_sim
+#define HANG_SECONDS 10
+#define STATUS	     7
+#define OPEN_TIMES   10
+#define MANY_BYTES   (1u << 20) /* more pages than are touched: reg_mr reads /proc/self/maps */
+
+static struct ibv_context *context;
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *cq;
+static sem_t begun;
+static void (*verb)(void);
+
+void setUp(void)
+{
+	name_world();
+}
+
+void tearDown(void)
+{
+}
+
+/* --- verbs: they may fail once exit(3) has ended the wire --- */
+
+static void wait_cq_event(void)
+{
+	struct ibv_cq *which;
+	void *arg;
+
+	B.get_cq_event(channel, &which, &arg);
+}
+
+static void wait_async_event(void)
+{
+	struct ibv_async_event event;
+
+	B.get_async_event(context, &event);
+}
+
+static void poll_once(void)
+{
+	struct ibv_wc wc;
+
+	ibv_poll_cq(cq, 1, &wc);
+}
+
+static void register_once(void)
+{
+	static char memory[MANY_BYTES];
+	struct ibv_pd *pd = B.alloc_pd(context);
+	struct ibv_mr *mr = pd ? B.reg_mr(pd, memory, sizeof(memory), 0) : NULL;
+
+	if (mr)
+		B.dereg_mr(mr);
+	if (pd)
+		B.dealloc_pd(pd);
+}
+
+/* No device stays open between two calls. */
+static void open_once(void)
+{
+	struct ibv_device **list = B.get_device_list(NULL);
+	struct ibv_context *opened = list ? B.open_device(list[0]) : NULL;
+
+	if (opened)
+		B.close_device(opened);
+	if (list)
+		B.free_device_list(list);
+}
+
+/* --- the process that exits --- */
+
+static void configure(void)
+{
+	struct vb_sim_config config = {
+		.device_count = 1,
+		.devices = {{.name = "sim0", .wire = VB_SIM_WIRE_SHARED}},
+		.clock = VB_SIM_CLOCK_REAL,
+	};
+
+	strcpy(config.world, world_name);
+	if (vb_sim_configure(&config))
+		_exit(1);
+}
+
+static void open_objects(void)
+{
+	struct ibv_device **list = B.get_device_list(NULL);
+
+	context = B.open_device(list[0]);
+	B.free_device_list(list);
+	channel = B.create_comp_channel(context);
+	cq = B.create_cq(context, 16, NULL, channel, 0);
+	if (!cq || ibv_req_notify_cq(cq, 0))
+		_exit(1);
+}
+
+static void *repeat_verb(void *unused)
+{
+	(void)unused;
+	sem_post(&begun);
+	for (;;)
+		verb();
+	return NULL;
+}
+
+static void *call_exit(void *unused)
+{
+	(void)unused;
+	sem_wait(&begun);
+	exit(STATUS);
+}
+
+static void exit_on_signal(int number)
+{
+	(void)number;
+	exit(STATUS);
+}
+
+/* The verb runs in another thread. */
+static void exit_here(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, repeat_verb, NULL);
+	call_exit(NULL);
+}
+
+/* The verb runs in main()'s thread. */
+static void exit_elsewhere(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, call_exit, NULL);
+	repeat_verb(NULL);
+}
+
+/* A signal handler calls exit(3) while its thread has the world's lock. */
+static void exit_in_handler(void)
+{
+	signal(SIGUSR1, exit_on_signal);
+	for (;;) {
+		HOLD hold = process_hold(NULL);
+
+		raise(SIGUSR1);
+	}
+}
+
+/* --- tests --- */
+
+static void expect_exit(void (*objects)(void), void (*repeated)(void), void (*run)(void))
+{
+	int status;
+	pid_t child = fork();
+
+	TEST_ASSERT_GREATER_OR_EQUAL(0, child);
+	if (!child) {
+		alarm(HANG_SECONDS);
+		signal(SIGSEGV, SIG_DFL); /* the runner has a handler */
+		verb = repeated;
+		sem_init(&begun, 0, 0);
+		configure();
+		objects();
+		run();
+	}
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
+	TEST_ASSERT_TRUE(WIFEXITED(status));
+	TEST_ASSERT_EQUAL_INT(STATUS, WEXITSTATUS(status));
+}
+
+/* Another thread is in the verb, then main()'s. */
+static void expect_no_file_after(void (*objects)(void), void (*repeated)(void))
+{
+	expect_exit(objects, repeated, exit_here);
+	TEST_ASSERT_FALSE(world_exists());
+	expect_exit(objects, repeated, exit_elsewhere);
+	TEST_ASSERT_FALSE(world_exists());
+}
+
+void test_while_a_thread_waits_for_a_completion_event(void)
+{
+	expect_no_file_after(open_objects, wait_cq_event);
+}
+
+void test_while_a_thread_waits_for_an_asynchronous_event(void)
+{
+	expect_no_file_after(open_objects, wait_async_event);
+}
+
+void test_while_a_thread_polls(void)
+{
+	expect_no_file_after(open_objects, poll_once);
+}
+
+void test_while_a_thread_registers_memory(void)
+{
+	expect_no_file_after(open_objects, register_once);
+}
+
+/* At some times no device is open, and the program has no list of devices: the world stays for the thread. */
+void test_while_a_thread_opens_devices(void)
+{
+	for (unsigned int i = 0; i < OPEN_TIMES; i++)
+		expect_no_file_after(open_once, open_once);
+}
+
+/* The next process of the world replaces its file. */
+void test_in_a_handler_that_interrupts_a_verb(void)
+{
+	expect_exit(open_objects, NULL, exit_in_handler);
+	expect_no_file_after(open_objects, poll_once);
+	expect_exit(open_once, NULL, exit_in_handler);
+	unlink(world_path);
+}
