@@ -23,6 +23,9 @@ enum {
 
 enum { RECEIVE_COUNT = 2, RECEIVE_BYTES = 2048 };
 
+/* After so many requests a worker is warm. */
+enum { WARM_REQUESTS = 100 };
+
 /* What a work request is for; with the slot it is the wr_id. */
 enum work { WORK_SEND, WORK_WRITE, WORK_READ_BACK, WORK_READ, WORK_ADD, WORK_SWAP, WORK_RECEIVE };
 
@@ -52,7 +55,7 @@ struct worker {
 	unsigned int slots;
 	uint64_t random;
 	struct storm_sum sum;
-	bool stopping, done, leaving;
+	bool warm, stopping, done, leaving;
 };
 
 /* The beginning of a message. */
@@ -489,6 +492,10 @@ void storm_work(const struct storm_worker_settings *settings, const struct peer 
 			offer(&w, i, settings->others[i]);
 	while (!w.leaving) {
 		take_completions(&w);
+		if (!w.warm && w.sum.requests >= WARM_REQUESTS) {
+			w.warm = true;
+			put(&w, STORM_WARM, 0, 0, NULL);
+		}
 		if (w.stopping && !w.done && !has_work(&w)) {
 			w.done = true;
 			put(&w, STORM_DONE, 0, 0, NULL);
