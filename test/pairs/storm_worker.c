@@ -260,9 +260,11 @@ static void check_receive(struct worker *w, struct flow *flow, const struct ibv_
 static void check_request(struct worker *w, struct flow *flow, enum work work)
 {
 	const uint8_t *result = at(w, flow, RESULT);
-	uint64_t value;
+	uint64_t value = 0;
 
-	memcpy(&value, result, sizeof(value));
+	/* Until the READ back has ended, the result is the adapter's. */
+	if (work == WORK_ADD || work == WORK_SWAP)
+		memcpy(&value, result, sizeof(value));
 	if (work == WORK_READ_BACK &&
 	    !pattern_holds(result, flow->length,
 			   key(w, w->settings->generation, flow->number, flow->turn)))
