@@ -82,6 +82,7 @@ struct check_srq {
 	struct object object;
 	struct ibv_pd *pd;
 	struct work_queue receives;
+	bool xrc; /* its completions do not name it: its receives are looked at when they are posted only */
 	/* rule_queue.c */
 	struct check_cq *cq; /* into which all receives complete; NULL: unknown, or several */
 	bool several_cqs;

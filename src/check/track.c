@@ -231,14 +231,6 @@ static void before_receives(struct check_call *check)
 				   check->qp->cap.max_recv_sge, check->qp->recv_cq);
 }
 
-static void before_srq_receives(struct check_call *check)
-{
-	struct check_srq *srq = object_find_srq(check_pointer(check, 0));
-
-	if (srq)
-		before_receives_of(check, &srq->receives, srq->pd, 0, NULL);
-}
-
 /* Takes back what was recorded and not accepted. */
 static void take_back(struct check_call *check, struct check_qp *qp, struct work_queue *queue,
 		      uint64_t recorded, uint64_t accepted)
@@ -252,6 +244,19 @@ static void take_back(struct check_call *check, struct check_qp *qp, struct work
 		check_refused(check, qp, work);
 		work_take_back(queue, 1);
 	}
+}
+
+static void before_srq_receives(struct check_call *check)
+{
+	struct check_srq *srq = object_find_srq(check_pointer(check, 0));
+
+	if (!srq)
+		return;
+	before_receives_of(check, &srq->receives, srq->pd, 0, NULL);
+	if (!srq->xrc)
+		return;
+	take_back(check, NULL, &srq->receives, *check->state, 0);
+	*check->state = 0;
 }
 
 /* After a failure *bad_wr is the first WR that was not accepted. */
@@ -674,6 +679,14 @@ static void after_destroy_cq(struct check_call *check)
 	object_free(object);
 }
 
+static bool is_xrc(const struct check_call *check)
+{
+	const struct ibv_srq_init_attr_ex *attr = check_pointer(check, 1);
+
+	return check->call->verb == LAYER_create_srq_ex &&
+	       attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && attr->srq_type == IBV_SRQT_XRC;
+}
+
 static void after_create_srq(struct check_call *check)
 {
 	struct ibv_srq *srq = (struct ibv_srq *)(uintptr_t)check->call->result;
@@ -683,8 +696,10 @@ static void after_create_srq(struct check_call *check)
 		return;
 	end_stale((struct object *)object_find_srq(srq));
 	known = object_srq(srq);
-	if (known)
-		known->object.made = check->spot;
+	if (!known)
+		return;
+	known->object.made = check->spot;
+	known->xrc = is_xrc(check);
 }
 
 static void before_destroy_srq(struct check_call *check)

@@ -14,10 +14,13 @@
 /* Requests to a dead process end after 8 times 4.3 s; then everything has time. */
 enum { END_S = 120 };
 
+/* How often the starter looks if all workers are at work. */
+#define WARM_STEP_NS 10000000ULL
+
 struct worker {
 	struct peer peer;
 	uint32_t generation; /* 0: not started */
-	bool done;
+	bool warm, done;
 	uint64_t kill_ns; /* 0: not to be killed */
 };
 
@@ -89,6 +92,10 @@ static void take_note(struct storm *storm, uint32_t from)
 	struct worker *to;
 
 	peer_take(&storm->worker[from].peer, &note, sizeof(note));
+	if (note.kind == STORM_WARM) {
+		storm->worker[from].warm = true;
+		return;
+	}
 	if (note.kind == STORM_DONE) {
 		const uint64_t *counts = (const uint64_t *)&note.sum;
 
@@ -127,6 +134,19 @@ static bool pass_notes(struct storm *storm, uint64_t until_ns)
 		}
 	}
 	return all_done;
+}
+
+/* The storm begins when all workers are at work, however long a busy machine takes to start them. */
+static void await_warmth(struct storm *storm)
+{
+	const uint64_t end_ns = now_ns() + END_S * 1000000000ULL;
+
+	for (uint32_t i = 0; i < storm->workers; i++)
+		while (!storm->worker[i].warm) {
+			if (now_ns() > end_ns)
+				fail("worker %u does nothing", i);
+			pass_notes(storm, now_ns() + WARM_STEP_NS);
+		}
 }
 
 /* Every second worker is killed at a random time of the middle of the storm. */
@@ -173,6 +193,7 @@ static void run(struct storm *storm)
 
 	for (uint32_t i = 0; i < storm->workers; i++)
 		start_worker(storm, i);
+	await_warmth(storm);
 	begin_ns = now_ns();
 	end_ns = begin_ns + storm->seconds * 1000000000ULL;
 	choose_kills(storm, begin_ns);
@@ -213,6 +234,7 @@ static void end(struct storm *storm, unsigned int files)
 	       (double)survivor->resident_before / (storm->workers - storm->killed) / (1 << 20),
 	       (double)survivor->resident_after / (storm->workers - storm->killed) / (1 << 20),
 	       files, files_of_world());
+	fflush(stdout);
 	if (!sum->requests || !sum->received || !sum->dead_ended)
 		fail("nothing happened of one kind");
 	if (files_of_world())

@@ -20,6 +20,7 @@ enum storm_kind {
 	STORM_ACCEPT,
 	STORM_READY,
 	STORM_DEAD,    /* the worker `from` of this generation has been killed */
+	STORM_WARM,    /* the worker has done some work */
 	STORM_MEASURE, /* remember how much memory is resident */
 	STORM_STOP,    /* begin nothing more; send DONE when all work has ended */
 	STORM_DONE,

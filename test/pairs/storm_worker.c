@@ -23,6 +23,9 @@ enum {
 
 enum { RECEIVE_COUNT = 2, RECEIVE_BYTES = 2048 };
 
+/* After so many requests a worker is warm. */
+enum { WARM_REQUESTS = 100 };
+
 /* What a work request is for; with the slot it is the wr_id. */
 enum work { WORK_SEND, WORK_WRITE, WORK_READ_BACK, WORK_READ, WORK_ADD, WORK_SWAP, WORK_RECEIVE };
 
@@ -52,7 +55,7 @@ struct worker {
 	unsigned int slots;
 	uint64_t random;
 	struct storm_sum sum;
-	bool stopping, done, leaving;
+	bool warm, stopping, done, leaving;
 };
 
 /* The beginning of a message. */
@@ -257,9 +260,11 @@ static void check_receive(struct worker *w, struct flow *flow, const struct ibv_
 static void check_request(struct worker *w, struct flow *flow, enum work work)
 {
 	const uint8_t *result = at(w, flow, RESULT);
-	uint64_t value;
+	uint64_t value = 0;
 
-	memcpy(&value, result, sizeof(value));
+	/* Until the READ back has ended, the result is the adapter's. */
+	if (work == WORK_ADD || work == WORK_SWAP)
+		memcpy(&value, result, sizeof(value));
 	if (work == WORK_READ_BACK &&
 	    !pattern_holds(result, flow->length,
 			   key(w, w->settings->generation, flow->number, flow->turn)))
@@ -489,6 +494,10 @@ void storm_work(const struct storm_worker_settings *settings, const struct peer 
 			offer(&w, i, settings->others[i]);
 	while (!w.leaving) {
 		take_completions(&w);
+		if (!w.warm && w.sum.requests >= WARM_REQUESTS) {
+			w.warm = true;
+			put(&w, STORM_WARM, 0, 0, NULL);
+		}
 		if (w.stopping && !w.done && !has_work(&w)) {
 			w.done = true;
 			put(&w, STORM_DONE, 0, 0, NULL);

@@ -2,6 +2,7 @@
 /* Imports from another process: content by each way of access, the end of objects, contexts and processes,
  * and what a file must be for an import. */
 #include "backends/sim/guard/distant.h"
+#include "backends/sim/world/world.h"
 #include "test/unit/exporter.h"
 
 #include <fcntl.h>
@@ -842,4 +843,65 @@ void test_a_child_imports_from_its_parent(void)
 	/* The parent's description has not changed. */
 	imported = B.import_device(dup(a.context->cmd_fd));
 	TEST_ASSERT_NOT_NULL(B.import_mr(B.import_pd(imported, a.pd->handle), a.mr->handle));
+}
+
+/* --- both processes destroy --- */
+
+static bool (*receive)(void *arg);
+static pthread_t destroyer;
+static unsigned int looks;
+
+/* The importer's call comes between the two looks of a verb of this thread, and not before. */
+static bool receive_at_second_look(void *arg)
+{
+	if (!pthread_equal(pthread_self(), destroyer) || ++looks != 2)
+		return false;
+	while (!receive(arg))
+		;
+	return true;
+}
+
+static void set_receive(bool (*function)(void *arg))
+{
+	struct driver_wires *wires = &context_of(a.context)->world->driver.wires;
+	HOLD hold = world_hold(context_of(a.context)->world);
+
+	looks = 0;
+	destroyer = pthread_self();
+	receive = wires->receive;
+	wires->receive = function;
+}
+
+static void destroy_in_child(int parent, uint32_t handle)
+{
+	struct ibv_context *context = B.import_device(dup(a.context->cmd_fd));
+	struct ibv_pd *theirs_pd = B.import_pd(context, a.pd->handle);
+	struct ibv_mr *theirs_mr = B.import_mr(theirs_pd, handle);
+	char byte;
+
+	if (read(parent, &byte, 1) != 1)
+		_exit(11);
+	_exit(B.dereg_mr(theirs_mr) ? 12 : 0);
+}
+
+/* An importer destroys an MR while its own process does. */
+void test_an_mr_that_both_processes_destroy(void)
+{
+	struct ibv_mr *both = B.reg_mr(a.pd, a.buffer, sizeof(a.buffer), ACCESS_ALL);
+	int ends[2], status;
+	pid_t child;
+
+	TEST_ASSERT_EQUAL_INT(0, pipe(ends));
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	child = fork();
+	if (!child)
+		destroy_in_child(ends[0], both->handle);
+	set_receive(receive_at_second_look);
+	TEST_ASSERT_EQUAL_INT(1, write(ends[1], "x", 1));
+	TEST_ASSERT_EQUAL_INT(ENOENT, B.dereg_mr(both));
+	set_receive(receive);
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
+	TEST_ASSERT_EQUAL_INT(0, status);
+	close(ends[0]);
+	close(ends[1]);
 }

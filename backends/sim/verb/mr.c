@@ -138,13 +138,14 @@ static int dereg_foreign(struct vb_sim *world, struct mr *mr)
 int verb_dereg_mr(struct ibv_mr *ibv)
 {
 	HOLD hold = context_hold(ibv->context);
-	struct mr *mr = mr_of(ibv);
+	struct mr *mr;
 	int err;
 
+	/* A posted unbinding of a window is done by now, and what an importer destroys is gone. */
+	driver_catch_up(&hold.world->driver);
+	mr = mr_of(ibv);
 	if (!mr)
 		return refuse_gone("dereg_mr", KIND_MR, ibv);
-	/* A posted unbinding of a window is done by now. */
-	driver_catch_up(&hold.world->driver);
 	if (object_is_foreign(KIND_MR, mr))
 		return dereg_foreign(hold.world, mr);
 	err = verb_try_end_mr(mr->root ? mr->root : mr);

@@ -3,6 +3,8 @@
  * memcheck see it. */
 #include "pair.h"
 
+#include <fcntl.h>
+
 static const struct plan plan = {0};
 
 /* A use that no compiler takes out. */
@@ -168,6 +170,83 @@ static void others(void)
 	close_ends();
 }
 
+/* --- XRC: the completion names the target QP, and not the SRQ --- */
+
+static struct ibv_srq *srq;
+static struct ibv_xrcd *domain;
+
+static void open_shared(void)
+{
+	struct ibv_xrcd_init_attr init = {.comp_mask =
+						  IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+					  .fd = -1,
+					  .oflags = O_CREAT};
+	struct ibv_srq_init_attr_ex shared = {
+		.attr = {DEPTH, 1, 0},
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
+		.srq_type = IBV_SRQT_XRC,
+		.pd = there->pd,
+		.cq = there->cq};
+
+	domain = shared.xrcd = ibv_open_xrcd(there->context, &init);
+	srq = ibv_create_srq_ex(there->context, &shared);
+	need(domain && srq, "no SRQ");
+}
+
+/* In the place of the QPs of open_ends(). */
+static void connect_xrc(void)
+{
+	struct ibv_qp_init_attr_ex target = {
+		.qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = domain};
+	struct ibv_qp_init_attr initiator = {.qp_type = IBV_QPT_XRC_SEND,
+					     .cap = {DEPTH, 0, 1, 0, 0},
+					     .send_cq = here->cq,
+					     .recv_cq = here->cq};
+	const int target_only = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	struct ibv_qp_attr rtr, rts = rts_attr();
+
+	for (int i = 0; i < 2; i++)
+		need(!ibv_destroy_qp(ends[i].qp), "destroy");
+	there->qp = ibv_create_qp_ex(there->context, &target);
+	here->qp = ibv_create_qp(here->pd, &initiator);
+	need(there->qp && here->qp, "no QPs");
+	to_init(here, &plan);
+	to_init(there, &plan);
+	rtr = rtr_attr(here);
+	to_rtr(there, &rtr);
+	rtr = rtr_attr(there);
+	need(!ibv_modify_qp(here->qp, &rtr, RTR_MASK & ~target_only), "RTR of the initiator");
+	to_rts(here, &rts);
+}
+
+static void xrc_kept(void)
+{
+	struct ibv_sge to, from;
+	struct ibv_recv_wr receive = {.sg_list = &to, .num_sge = 1}, *bad_receive;
+	struct ibv_send_wr send = {.opcode = IBV_WR_SEND,
+				   .sg_list = &from,
+				   .num_sge = 1,
+				   .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
+
+	open_ends(&plan);
+	open_shared();
+	connect_xrc();
+	to = piece(there, MEMORY_BYTES / 2, 64);
+	from = piece(here, 0, 64);
+	need(!ibv_get_srq_num(srq, &send.qp_type.xrc.remote_srqn), "no number");
+	need(!ibv_post_srq_recv(srq, &receive, &bad_receive), "receive");
+	need(!ibv_post_send(here->qp, &send, &bad), "send");
+	wait_for(here);
+	wait_for(there);
+	use(there->memory + MEMORY_BYTES / 2 + 8);
+	need(!ibv_destroy_qp(there->qp) && !ibv_destroy_srq(srq) && !ibv_close_xrcd(domain),
+	     "the end");
+	there->qp = NULL;
+	close_ends();
+}
+
 /* --- memory that is freed --- */
 
 static void free_of(enum ibv_wr_opcode opcode, int early)
@@ -250,6 +329,7 @@ static const struct mode modes[] = {
 	{"read-read-kept", read_read_kept},
 	{"others", others},
 	{"others-kept", others_kept},
+	{"xrc-kept", xrc_kept},
 	{"write-freed", write_freed},
 	{"write-freed-kept", write_freed_kept},
 	{"read-freed", read_freed},
