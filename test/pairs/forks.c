@@ -30,12 +30,17 @@ static void check(bool good, const char *what)
 	exit(EXIT_FAILURE);
 }
 
-/* Takes the next event of the channel, which is of the type. */
+/* Takes the next event of the channel, which is of the type. An earlier connection may leave its time-wait state at
+ * any time. */
 static struct rdma_cm_event *next(struct rdma_event_channel *channel, enum rdma_cm_event_type type)
 {
 	struct rdma_cm_event *event;
 
 	check(!rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
+	while (event->event == RDMA_CM_EVENT_TIMEWAIT_EXIT) {
+		rdma_ack_cm_event(event);
+		check(!rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
+	}
 	if (event->event != type)
 		fprintf(stderr, "%s came, with the status %d\n", rdma_event_str(event->event),
 			event->status);
