@@ -237,7 +237,6 @@ void sim_cq_purge(struct sim_cq *cq, uint32_t qpn)
 {
 	uint32_t kept = cq->tail;
 
-	sim_cq_reveal(cq);
 	for (uint32_t i = cq->tail; i != cq->head; i++) {
 		const struct sim_cqe *cqe = &cq->ring[i & cq->mask];
 

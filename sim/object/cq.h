@@ -98,7 +98,7 @@ static inline uint32_t sim_cq_count(const struct sim_cq *cq)
 /* Call this when a work queue is reset or destroyed: its entries free no slots. */
 void sim_cq_forget(struct sim_cq *cq, const struct sim_queue *queue);
 
-/* Removes the entries of a QP (a quirk). */
+/* Removes the entries of a QP (a quirk). Call this after sim_cq_forget(). */
 void sim_cq_purge(struct sim_cq *cq, uint32_t qpn);
 
 /* Returns true if a completion of a QP with a status, and with *wr_id unless NULL, can be polled. */

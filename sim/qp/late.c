@@ -18,22 +18,20 @@
 
 /* --- data of WRITEs --- */
 
-/* Puts the data that are kept back into memory, if the memory still takes them. */
+/* Puts the data that are kept back into memory, if the memory still takes them. The PD is still that of the WRITE:
+ * later requests come, and answers leave, after this. */
 static void settle(struct sim_late *late)
 {
 	struct sim_qp *qp = late->qp;
-	const uint32_t pd = qp->remote_reach.pd;
 	const struct sim_span from = {late->data, late->bytes};
 	struct sim_span to = {NULL, late->bytes};
 
 	if (!late->bytes)
 		return;
-	sim_responder_use_pd(qp, late->pd);
 	to.base = sim_responder_memory(qp, late->rkey, late->addr, late->bytes,
 				       IBV_ACCESS_REMOTE_WRITE);
 	if (to.base)
 		sim_qp_copy(qp, &from, 1, &to, 1);
-	sim_responder_use_pd(qp, pd);
 	late->bytes = 0;
 }
 
@@ -46,7 +44,7 @@ static void start_timer(struct sim_late *late)
 }
 
 bool sim_late_write(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,
-		    uint64_t addr, const struct sim_span *to)
+		    const struct sim_span *to)
 {
 	struct sim_late *late = qp->late;
 	const uint32_t bytes = packet->payload_bytes;
@@ -56,15 +54,14 @@ bool sim_late_write(struct sim_qp *qp, const struct sim_packet *packet, uint32_t
 	const struct sim_span all = {late->data, bytes};
 
 	if (!qp->device->quirks.writes_end_first || !(flags & SIM_OP_START) ||
-	    flags & SIM_OP_COMPLETES || late->bytes)
+	    flags & SIM_OP_COMPLETES)
 		return false;
 	if (sim_qp_copy(qp, packet->spans, packet->span_count, &all, 1) ||
 	    (rest.length_bytes && sim_qp_copy(qp, &rest, 1, &target, 1)))
 		return false;
 	late->bytes = kept;
-	late->addr = addr;
+	late->addr = packet->remote_addr;
 	late->rkey = packet->rkey;
-	late->pd = qp->remote_reach.pd;
 	if (kept)
 		start_timer(late);
 	return true;
@@ -88,7 +85,7 @@ bool sim_late_holds(struct sim_qp *qp)
 	struct sim_late *late = qp->late;
 
 	/* A NAK does not wait, nor does what has to leave before it. */
-	if (!late->due && !qp->resp.nak_pending && qp->state != IBV_QPS_ERR &&
+	if (!late->due && !qp->resp.nak_pending &&
 	    (late->bytes || qp->device->quirks.answers_come_late)) {
 		start_timer(late);
 		return true;

@@ -222,7 +222,6 @@ struct sim_late {
 	/* The data of an RDMA WRITE that are not in memory. */
 	uint32_t bytes;
 	uint32_t rkey;
-	uint32_t pd;
 	uint64_t addr;
 	uint8_t data[SIM_PATH_MTU_MAX];
 };

@@ -538,7 +538,7 @@ bool sim_late_refuses(struct sim_qp *qp, const struct sim_packet *packet, uint32
 /* Takes the data of a packet of a WRITE for `to`, and puts some of them into memory later. Returns false if the
  * data are not taken. */
 bool sim_late_write(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,
-		    uint64_t addr, const struct sim_span *to);
+		    const struct sim_span *to);
 
 /* Returns the credits of an ACK: the code for the receives that are posted. */
 uint8_t sim_late_credits(const struct sim_qp *qp);

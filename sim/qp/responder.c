@@ -261,8 +261,7 @@ __attribute__((noinline)) static enum sim_verdict do_write(struct sim_qp *qp,
 	to.base = sim_responder_memory(qp, resp->rkey, resp->remote_addr + resp->received,
 				       packet->payload_bytes, IBV_ACCESS_REMOTE_WRITE);
 	to.length_bytes = packet->payload_bytes;
-	if (to.base && qp->late &&
-	    sim_late_write(qp, packet, flags, resp->remote_addr + resp->received, &to))
+	if (to.base && qp->late && sim_late_write(qp, packet, flags, &to))
 		return SIM_ACCEPT;
 	if (!to.base || sim_qp_copy(qp, packet->spans, packet->span_count, &to, 1))
 		return SIM_ACCESS_DENIED;

@@ -76,6 +76,7 @@
 	X(quirks)            \
 	X(quirks_device)     \
 	X(quirks_late)       \
+	X(quirks_late_cq)    \
 	X(quirks_post)       \
 	X(quirks_cq)         \
 	X(quirks_states)     \

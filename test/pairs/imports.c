@@ -165,9 +165,7 @@ static struct ibv_dm *import_adapter(struct adapter *adapter, const struct peer 
 	adapter->mr = need("ibv_import_mr", ibv_import_mr(adapter->pd, exported.mr));
 	adapter->memory = (uint8_t *)(uintptr_t)exported.memory;
 	adapter->cq = need("ibv_create_cq", ibv_create_cq(context, CQ_DEPTH, NULL, NULL, 0));
-	check("ibv_query_port", ibv_query_port(context, 1, &adapter->port));
-	if (adapter->port.link_layer == IBV_LINK_LAYER_ETHERNET)
-		check("ibv_query_gid", ibv_query_gid(context, 1, 1, &adapter->gid) ? errno : 0);
+	adapter_find_port(adapter);
 	return need("ibv_import_dm", ibv_import_dm(context, exported.dm));
 }
 

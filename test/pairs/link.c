@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "test/pairs/link.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,6 +16,27 @@ enum {
 };
 
 const char *const link_kind_names[LINK_KINDS] = {"RC", "UC", "UD", "XRC", "SRQ"};
+
+/* Returns true if a GID is of RoCE v2 and can be routed. */
+static bool is_usable(const struct ibv_gid_entry *entry)
+{
+	return entry->gid_type == IBV_GID_TYPE_ROCE_V2 && entry->gid.raw[0] != 0xfe;
+}
+
+void adapter_find_port(struct adapter *adapter)
+{
+	struct ibv_gid_entry entry;
+	uint32_t index = 0;
+
+	check("ibv_query_port", ibv_query_port(adapter->context, 1, &adapter->port));
+	if (adapter->port.link_layer != IBV_LINK_LAYER_ETHERNET)
+		return;
+	while (ibv_query_gid_ex(adapter->context, 1, index, &entry, 0) || !is_usable(&entry))
+		if (++index == (uint32_t)adapter->port.gid_tbl_len)
+			fail("the adapter has no GID of RoCE v2");
+	adapter->gid = entry.gid;
+	adapter->gid_index = index;
+}
 
 void adapter_open(struct adapter *adapter, unsigned int number, size_t bytes, int cq_depth,
 		  bool events)
@@ -34,9 +56,7 @@ void adapter_open(struct adapter *adapter, unsigned int number, size_t bytes, in
 			need("ibv_create_comp_channel", ibv_create_comp_channel(context));
 	adapter->cq =
 		need("ibv_create_cq", ibv_create_cq(context, cq_depth, NULL, adapter->channel, 0));
-	check("ibv_query_port", ibv_query_port(context, 1, &adapter->port));
-	if (adapter->port.link_layer == IBV_LINK_LAYER_ETHERNET)
-		check("ibv_query_gid", ibv_query_gid(context, 1, 1, &adapter->gid) ? errno : 0);
+	adapter_find_port(adapter);
 	adapter->memory =
 		need("aligned_alloc", aligned_alloc(4096, (bytes + 4095) & ~(size_t)4095));
 	memset(adapter->memory, 0, bytes);
@@ -114,14 +134,18 @@ static struct ibv_qp *make_qp(struct adapter *adapter, enum ibv_qp_type type, st
 
 static void to_init(struct ibv_qp *qp, bool datagrams)
 {
+	const int pkey_index = ibv_get_pkey_index(qp->context, 1, htobe16(0xffff));
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
+		.pkey_index = (uint16_t)pkey_index,
 		.qkey = LINK_QKEY,
 		.qp_access_flags =
 			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 	};
 
+	if (pkey_index < 0)
+		fail("the adapter has no default P_Key");
 	if (qp->qp_type == IBV_QPT_UC)
 		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	check("ibv_modify_qp to INIT",
@@ -185,7 +209,7 @@ static struct ibv_ah_attr path_to(const struct link *link)
 	if (link->adapter->port.link_layer == IBV_LINK_LAYER_ETHERNET) {
 		path.is_global = 1;
 		path.grh.dgid = link->peer.gid;
-		path.grh.sgid_index = 1;
+		path.grh.sgid_index = (uint8_t)link->adapter->gid_index;
 		path.grh.hop_limit = 64;
 	}
 	return path;

@@ -24,6 +24,7 @@ struct adapter {
 	struct ibv_srq *srq;   /* of LINK_XRC and LINK_SRQ */
 	struct ibv_port_attr port;
 	union ibv_gid gid;
+	uint32_t gid_index;
 	uint8_t *memory;
 	size_t bytes;
 	struct ibv_mr *mr;
@@ -60,6 +61,9 @@ enum { LINK_QKEY = 0x1234, LINK_GRH = 40 };
 void adapter_open(struct adapter *adapter, unsigned int number, size_t bytes, int cq_depth,
 		  bool events);
 void adapter_close(struct adapter *adapter);
+
+/* Queries port 1 of an open adapter, and chooses a GID. */
+void adapter_find_port(struct adapter *adapter);
 
 /* Makes a QP of the adapter, in INIT, and names it. */
 void link_make(struct link *link, struct adapter *adapter, enum link_kind kind, enum ibv_mtu mtu,

@@ -676,6 +676,100 @@ void test_start_poll_finds_a_made_completion(void)
 	a.cq = own;
 }
 
+/* A provider's CQ whose functions check that the program's polls are whole. */
+static struct {
+	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *context,
+					  struct ibv_cq_init_attr_ex *attr);
+	int (*start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
+	int (*next_poll)(struct ibv_cq_ex *cq);
+	void (*end_poll)(struct ibv_cq_ex *cq);
+	bool polling; /* set between a start_poll() that returned 0 and its end_poll() */
+} provider;
+
+static int start_provider(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
+{
+	int err;
+
+	TEST_ASSERT_FALSE(provider.polling);
+	err = provider.start_poll(cq, attr);
+	provider.polling = !err;
+	return err;
+}
+
+static int next_of_provider(struct ibv_cq_ex *cq)
+{
+	TEST_ASSERT_TRUE(provider.polling);
+	return provider.next_poll(cq);
+}
+
+static void end_provider(struct ibv_cq_ex *cq)
+{
+	TEST_ASSERT_TRUE(provider.polling);
+	provider.polling = false;
+	provider.end_poll(cq);
+}
+
+/* Makes an extended CQ of the provider in the place of a's. The layer finds the CQ as its provider made it. */
+static struct ibv_cq_ex *create_watched(struct ibv_context *context,
+					struct ibv_cq_init_attr_ex *attr)
+{
+	struct ibv_cq_ex *ex = provider.create_cq_ex(context, attr);
+
+	TEST_ASSERT_NOT_NULL(ex);
+	provider.start_poll = ex->start_poll;
+	provider.next_poll = ex->next_poll;
+	provider.end_poll = ex->end_poll;
+	provider.polling = false;
+	ex->start_poll = start_provider;
+	ex->next_poll = next_of_provider;
+	ex->end_poll = end_provider;
+	return ex;
+}
+
+/* ibv_create_cq_ex(3): ibv_next_poll() and ibv_end_poll() follow an ibv_start_poll() that succeeded. A made
+ * completion opens no poll of the provider. */
+void test_the_provider_sees_whole_polls(void)
+{
+	struct verbs_context *verbs_of_a = verbs_get_ctx(a.context);
+	struct ibv_cq_init_attr_ex attr = {.cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS};
+	struct ibv_poll_cq_attr none = {0};
+	struct ibv_cq *own = a.cq;
+	struct ibv_qp *from, *to;
+	struct ibv_cq_ex *ex;
+
+	provider.create_cq_ex = verbs_of_a->create_cq_ex;
+	verbs_of_a->create_cq_ex = create_watched;
+	add_rule(made_rule(0));
+	ex = ibv_create_cq_ex(a.context, &attr);
+	a.cq = ibv_cq_ex_to_cq(ex);
+	connect_pair(&from, &to);
+	TEST_ASSERT_EQUAL_INT(0, ibv_start_poll(ex, &none));
+	expect_made(ex);
+	TEST_ASSERT_EQUAL_INT(ENOENT, ibv_next_poll(ex));
+	TEST_ASSERT_EQUAL_INT(ENOENT, ibv_next_poll(ex));
+	post_both(from, to, 5);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	TEST_ASSERT_EQUAL_INT(0, ibv_next_poll(ex));
+	TEST_ASSERT_EQUAL_UINT64(5, ex->wr_id);
+	TEST_ASSERT_EQUAL_INT(ENOENT, ibv_next_poll(ex));
+	ibv_end_poll(ex);
+	TEST_ASSERT_FALSE(provider.polling);
+	add_rule(made_rule(0));
+	TEST_ASSERT_EQUAL_INT(0, ibv_start_poll(ex, &none));
+	ibv_end_poll(ex);
+	post_both(from, to, 6);
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_run(NULL, 0));
+	TEST_ASSERT_EQUAL_INT(0, ibv_start_poll(ex, &none));
+	ibv_end_poll(ex);
+	TEST_ASSERT_FALSE(provider.polling);
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(from));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_qp(to));
+	TEST_ASSERT_EQUAL_INT(0, vb_destroy_cq(a.cq));
+	a.cq = own;
+	vb_fail_clear();
+	verbs_of_a->create_cq_ex = provider.create_cq_ex;
+}
+
 void test_next_poll_finds_a_made_completion(void)
 {
 	struct ibv_poll_cq_attr none = {0};

@@ -717,19 +717,20 @@ void test_a_peer_without_receives(void)
 	wc = expect_failed(&a, 7, IBV_WC_RNR_RETRY_EXC_ERR);
 	expect_views(
 		&a, &wc, VB_WHY_PEER_NO_RECEIVE,
-		"the peer answered PSN 0 by 3 RNR NAKs: it had no receive, and rnr_retry is 2; "
-		"post receives at the peer before the sends; rnr_retry 7 waits for ever");
-	expect_sentence(&a, &wc, VB_WHY_RNR_RETRY,
-			"sim0 QP 0x%x, wr_id 7: IBV_WC_RNR_RETRY_EXC_ERR: the peer answered PSN 0 "
-			"by 3 RNR NAKs: it had no receive, and rnr_retry is 2; sim1 QP 0x%x had no "
-			"receive when PSN 0 came; post receives at the peer before the sends",
-			from->qp_num, to->qp_num);
+		"the peer answered PSN 0 by 3 RNR NAKs (not ready to receive), and rnr_retry is 2; "
+		"post receives at the peer before the sends, or raise rnr_retry; 7 waits for ever");
+	expect_sentence(
+		&a, &wc, VB_WHY_RNR_RETRY,
+		"sim0 QP 0x%x, wr_id 7: IBV_WC_RNR_RETRY_EXC_ERR: the peer answered PSN 0 "
+		"by 3 RNR NAKs (not ready to receive), and rnr_retry is 2; sim1 QP 0x%x had no "
+		"receive when PSN 0 came; post receives at the peer before the sends",
+		from->qp_num, to->qp_num);
 }
 
-void test_a_peer_that_refuses_first_attempts(void)
+/* Connects a QP with an rnr_retry to a peer that refuses first attempts. */
+static void connect_to_refuser(uint8_t rnr_retry)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .rnr_retry = 0};
-	struct ibv_wc wc;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .rnr_retry = rnr_retry};
 
 	TEST_ASSERT_EQUAL_INT(0,
 			      vb_sim_set_quirk(b.context, "first_attempts_find_no_receive", true));
@@ -740,19 +741,42 @@ void test_a_peer_that_refuses_first_attempts(void)
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE | IBV_QP_RNR_RETRY));
 	attr.qp_state = IBV_QPS_RTS;
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(from, &attr, IBV_QP_STATE));
+}
+
+void test_a_peer_that_refuses_first_attempts(void)
+{
+	struct ibv_wc wc;
+
+	connect_to_refuser(0);
 	receive(sge_of(&b, 0, 64));
 	send_bytes(8, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
 	wc = expect_failed(&a, 7, IBV_WC_RNR_RETRY_EXC_ERR);
-	expect_views(&a, &wc, VB_WHY_PEER_REFUSES_FIRST,
-		     "the peer answered PSN 0 by 1 RNR NAK: it had no receive, and rnr_retry is 0; "
-		     "post receives at the peer before the sends; rnr_retry 7 waits for ever");
+	expect_views(
+		&a, &wc, VB_WHY_PEER_REFUSES_FIRST,
+		"the peer answered PSN 0 by 1 RNR NAK (not ready to receive), and rnr_retry is 0; "
+		"post receives at the peer before the sends, or raise rnr_retry; 7 waits for ever");
 	expect_sentence(
 		&a, &wc, VB_WHY_RNR_RETRY,
 		"sim0 QP 0x%x, wr_id 7: IBV_WC_RNR_RETRY_EXC_ERR: the peer answered PSN 0 by 1 RNR "
-		"NAK: it had no receive, and rnr_retry is 0; sim1 QP 0x%x had 1 receive when PSN 0 "
+		"NAK (not ready to receive), and rnr_retry is 0; sim1 QP 0x%x had 1 receive when "
+		"PSN 0 "
 		"came, and refuses the first attempt of each message (quirk "
 		"first_attempts_find_no_receive); set rnr_retry to 1 or more; 7 waits for ever",
 		from->qp_num, to->qp_num);
+}
+
+/* The second attempt finds no receive. */
+void test_a_peer_that_refuses_and_has_no_receive(void)
+{
+	struct ibv_wc wc;
+
+	connect_to_refuser(1);
+	send_bytes(8, (struct ibv_send_wr){.wr_id = 7, .opcode = IBV_WR_SEND});
+	wc = expect_failed(&a, 7, IBV_WC_RNR_RETRY_EXC_ERR);
+	expect_views(
+		&a, &wc, VB_WHY_PEER_NO_RECEIVE,
+		"the peer answered PSN 0 by 2 RNR NAKs (not ready to receive), and rnr_retry is 1; "
+		"post receives at the peer before the sends, or raise rnr_retry; 7 waits for ever");
 }
 
 /* --- retries --- */
