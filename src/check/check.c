@@ -23,6 +23,9 @@ static const struct check_rule *const rules[] = {
 
 #define RULE_COUNT COUNT(rules)
 
+static const struct check_hook *const tracks[] = {track_post_hooks, track_completion_hooks,
+						  track_queue_hooks, track_mr_hooks};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while a rule runs */
 static bool enabled;
 unsigned int check_alerts;
@@ -32,25 +35,11 @@ unsigned int check_alerts;
 static struct needs {
 	uint8_t kind; /* enum object_kind of the first argument; OBJECT_KINDS: another one */
 	bool after_success, after_failure;
-	/* In before[], track.c comes last; in after[], it comes first. */
+	/* In before[], the hooks of track.h come last; in after[], they come first. */
 	void (*before_rarely[RULE_COUNT + 1])(struct check_call *check);
 	void (*before[2 * RULE_COUNT + 2])(struct check_call *check);
 	void (*after[RULE_COUNT + 2])(struct check_call *check);
 } needs[LAYER_VERBS];
-
-void check_dropped(struct check_call *check, struct check_qp *qp, struct work *work)
-{
-	for (unsigned int i = 0; i < RULE_COUNT; i++)
-		if (rules[i]->dropped)
-			rules[i]->dropped(check, qp, work);
-}
-
-void check_refused(struct check_call *check, struct check_qp *qp, struct work *work)
-{
-	for (unsigned int i = 0; i < RULE_COUNT; i++)
-		if (rules[i]->refused)
-			rules[i]->refused(check, qp, work);
-}
 
 /* --- what rules ask --- */
 
@@ -201,7 +190,7 @@ static int before(struct layer_call *call)
 	return 0;
 }
 
-/* Returns true for a verb that frees its object. If the verb has failed, track.c enters the object again. */
+/* Returns true for a verb that frees its object. If the verb has failed, track_queue.c enters the object again. */
 static bool ends_object(const struct layer_call *call)
 {
 	return call->verb == LAYER_destroy_qp || call->verb == LAYER_destroy_cq;
@@ -293,13 +282,15 @@ static void collect(const struct vb_check_options *options)
 	for (unsigned int i = 0; i < RULE_COUNT; i++)
 		if (is_wanted(rules[i], options))
 			collect_looks(rules[i]);
-	collect_after(track_hooks);
+	for (unsigned int i = 0; i < COUNT(tracks); i++)
+		collect_after(tracks[i]);
 	for (unsigned int i = 0; i < RULE_COUNT; i++)
 		if (is_wanted(rules[i], options)) {
 			collect_before(rules[i]->hooks);
 			collect_after(rules[i]->hooks);
 		}
-	collect_before(track_hooks);
+	for (unsigned int i = 0; i < COUNT(tracks); i++)
+		collect_before(tracks[i]);
 }
 
 static void hold(void)
