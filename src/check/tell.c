@@ -3,46 +3,36 @@
 
 CHECK_RARE void tell_posted_rarely(struct check_call *check, struct check_qp *qp, struct work *work)
 {
-#define CALL(name)                                           \
-	if (rule_##name.posted && rule_##name.posted_rarely) \
-		rule_##name.posted(check, qp, work);
-	CHECK_RULES(CALL)
-#undef CALL
+	for (size_t i = 0; i < COUNT(tell_rules); i++)
+		if (tell_rules[i]->posted && tell_rules[i]->posted_rarely)
+			tell_rules[i]->posted(check, qp, work);
 }
 
 CHECK_RARE void tell_done_rarely(struct check_call *check, struct check_qp *qp, struct work *work,
 				 const struct ibv_wc *wc)
 {
-#define CALL(name)                                       \
-	if (rule_##name.done && rule_##name.done_rarely) \
-		rule_##name.done(check, qp, work, wc);
-	CHECK_RULES(CALL)
-#undef CALL
+	for (size_t i = 0; i < COUNT(tell_rules); i++)
+		if (tell_rules[i]->done && tell_rules[i]->done_rarely)
+			tell_rules[i]->done(check, qp, work, wc);
 }
 
 CHECK_RARE void tell_polled(struct check_call *check, struct check_qp *qp, struct ibv_wc *wc)
 {
-#define CALL(name)              \
-	if (rule_##name.polled) \
-		rule_##name.polled(check, qp, wc);
-	CHECK_RULES(CALL)
-#undef CALL
+	for (size_t i = 0; i < COUNT(tell_rules); i++)
+		if (tell_rules[i]->polled)
+			tell_rules[i]->polled(check, qp, wc);
 }
 
 void tell_dropped(struct check_call *check, struct check_qp *qp, struct work *work)
 {
-#define CALL(name)               \
-	if (rule_##name.dropped) \
-		rule_##name.dropped(check, qp, work);
-	CHECK_RULES(CALL)
-#undef CALL
+	for (size_t i = 0; i < COUNT(tell_rules); i++)
+		if (tell_rules[i]->dropped)
+			tell_rules[i]->dropped(check, qp, work);
 }
 
 void tell_refused(struct check_call *check, struct check_qp *qp, struct work *work)
 {
-#define CALL(name)               \
-	if (rule_##name.refused) \
-		rule_##name.refused(check, qp, work);
-	CHECK_RULES(CALL)
-#undef CALL
+	for (size_t i = 0; i < COUNT(tell_rules); i++)
+		if (tell_rules[i]->refused)
+			tell_rules[i]->refused(check, qp, work);
 }
