@@ -4,7 +4,8 @@
  * packets. docs/scripts.md describes the language. The peer is no QP: the script makes its packets.
  *
  *	words.c		the tables: statements, fields, operations
- *	parse.c		a text becomes lines
+ *	parse.c		a text becomes lines; parse.h names the files that help
+ *	known.c		lines 'known': where a script fails
  *	packet.c	a line becomes a packet, or is compared with one
  *	device.c	the verbs: QPs, SRQs, their memory and states
  *	work.c		the verbs: work requests, windows, multicast groups
