@@ -7,6 +7,8 @@
 #include "src/log/structure.h"
 
 #include <infiniband/verbs.h>
+#include <stddef.h>
+#include <string.h>
 #include <verbena/verbs.h>
 
 /* Adds argument number @index of the call; returns false if there is nothing to add. */
@@ -138,27 +140,6 @@ static bool add_answered(struct line *line, const struct layer_call *call, unsig
 	return structure;
 }
 
-static bool add_device_attr(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_answered(line, call, index, structure_device_attr);
-}
-
-static bool add_device_attr_ex(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	/* It begins with struct ibv_device_attr. */
-	return add_answered(line, call, index, structure_device_attr);
-}
-
-static bool add_port_attr(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_answered(line, call, index, structure_port_attr);
-}
-
-static bool add_gid_entry(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_answered(line, call, index, structure_gid_entry);
-}
-
 /* --- structures --- */
 
 static bool add_structure(struct line *line, const struct layer_call *call, unsigned int index,
@@ -172,10 +153,6 @@ static bool add_structure(struct line *line, const struct layer_call *call, unsi
 		line_plain(line, "null");
 	return true;
 }
-
-/* Returns comp_mask of a structure; 0 for NULL. */
-#define COMP_MASK(call, index, type) \
-	(pointer(call, index) ? ((const struct type *)pointer(call, index))->comp_mask : 0)
 
 /* modify_qp(qp, attr, attr_mask) and query_qp(qp, attr, attr_mask, init_attr) */
 static bool add_qp_attr(struct line *line, const struct layer_call *call, unsigned int index)
@@ -193,18 +170,6 @@ static bool add_qp_init(struct line *line, const struct layer_call *call, unsign
 	return add_structure(line, call, index, structure_qp_init, 0);
 }
 
-static bool add_qp_init_ex(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_structure(line, call, index, structure_qp_init_ex,
-			     COMP_MASK(call, index, ibv_qp_init_attr_ex));
-}
-
-static bool add_qp_open(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_structure(line, call, index, structure_qp_open,
-			     COMP_MASK(call, index, ibv_qp_open_attr));
-}
-
 /* modify_srq(srq, srq_attr, srq_attr_mask) and query_srq(srq, srq_attr) */
 static bool add_srq_attr(struct line *line, const struct layer_call *call, unsigned int index)
 {
@@ -212,56 +177,6 @@ static bool add_srq_attr(struct line *line, const struct layer_call *call, unsig
 		return add_answered(line, call, index, structure_srq_attr);
 	return add_structure(line, call, index, structure_srq_attr,
 			     (uint32_t)call->arguments[index + 1]);
-}
-
-static bool add_srq_init(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_structure(line, call, index, structure_srq_init, 0);
-}
-
-static bool add_srq_init_ex(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_structure(line, call, index, structure_srq_init_ex,
-			     COMP_MASK(call, index, ibv_srq_init_attr_ex));
-}
-
-static bool add_cq_init_ex(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_structure(line, call, index, structure_cq_init_ex,
-			     COMP_MASK(call, index, ibv_cq_init_attr_ex));
-}
-
-static bool add_modify_cq(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	const struct ibv_modify_cq_attr *attr = pointer(call, index);
-
-	return add_structure(line, call, index, structure_modify_cq, attr ? attr->attr_mask : 0);
-}
-
-static bool add_xrcd_init(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_structure(line, call, index, structure_xrcd_init,
-			     COMP_MASK(call, index, ibv_xrcd_init_attr));
-}
-
-static bool add_parent_domain(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_structure(line, call, index, structure_parent_domain, 0);
-}
-
-static bool add_alloc_dm(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_structure(line, call, index, structure_alloc_dm, 0);
-}
-
-static bool add_mw_bind(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_structure(line, call, index, structure_mw_bind, 0);
-}
-
-static bool add_rate_limit(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_structure(line, call, index, structure_rate_limit, 0);
 }
 
 static bool add_ece(struct line *line, const struct layer_call *call, unsigned int index)
@@ -430,11 +345,6 @@ static bool add_address(struct line *line, const struct layer_call *call, unsign
 	return true;
 }
 
-static bool add_conn_param(struct line *line, const struct layer_call *call, unsigned int index)
-{
-	return add_structure(line, call, index, connection_param, 0);
-}
-
 static bool add_join(struct line *line, const struct layer_call *call, unsigned int index)
 {
 	const struct rdma_cm_join_mc_attr_ex *join = pointer(call, index);
@@ -476,16 +386,23 @@ static bool add_nothing(struct line *line, const struct layer_call *call, unsign
 	return false;
 }
 
-/* --- which argument is written by which function --- */
+/* --- how the arguments of each type are written --- */
 
-/* The first row that fits decides. NULL fits any type or name. */
-static const struct {
-	const char *type, *name;
-	write_fn *write;
+/* The first row that fits decides. */
+static const struct row {
+	const char *type, *name; /* NULL fits any */
+	write_fn *write;	 /* NULL: the argument points to a structure with these members */
+	const struct member *members;
+	bool answered; /* the verb fills the structure in */
+	/* The bits of a uint32_t of the structure say which members are valid. */
+	struct {
+		bool given;
+		size_t offset;
+	} mask;
 } rows[] = {
 	{"struct sockaddr *", NULL, add_address},
 	{"struct rdma_cm_id **", NULL, add_answered_id},
-	{"struct rdma_conn_param *", NULL, add_conn_param},
+	{"struct rdma_conn_param *", NULL, NULL, connection_param},
 	{"struct rdma_cm_join_mc_attr_ex *", NULL, add_join},
 	{"struct ibv_qp_attr *", "qp_attr", add_answered_qp_attr},
 	{"enum rdma_port_space", NULL, add_port_space},
@@ -507,26 +424,33 @@ static const struct {
 	{"struct ibv_recv_wr **", NULL, add_bad_recv},
 	{"struct ibv_qp_attr *", NULL, add_qp_attr},
 	{"struct ibv_qp_init_attr *", NULL, add_qp_init},
-	{"struct ibv_qp_init_attr_ex *", NULL, add_qp_init_ex},
-	{"struct ibv_qp_open_attr *", NULL, add_qp_open},
-	{"struct ibv_qp_rate_limit_attr *", NULL, add_rate_limit},
+	{"struct ibv_qp_init_attr_ex *", NULL, NULL, structure_qp_init_ex,
+	 .mask = {true, offsetof(struct ibv_qp_init_attr_ex, comp_mask)}},
+	{"struct ibv_qp_open_attr *", NULL, NULL, structure_qp_open,
+	 .mask = {true, offsetof(struct ibv_qp_open_attr, comp_mask)}},
+	{"struct ibv_qp_rate_limit_attr *", NULL, NULL, structure_rate_limit},
 	{"struct ibv_srq_attr *", NULL, add_srq_attr},
-	{"struct ibv_srq_init_attr *", NULL, add_srq_init},
-	{"struct ibv_srq_init_attr_ex *", NULL, add_srq_init_ex},
-	{"struct ibv_cq_init_attr_ex *", NULL, add_cq_init_ex},
-	{"struct ibv_modify_cq_attr *", NULL, add_modify_cq},
-	{"struct ibv_xrcd_init_attr *", NULL, add_xrcd_init},
-	{"struct ibv_parent_domain_init_attr *", NULL, add_parent_domain},
-	{"struct ibv_alloc_dm_attr *", NULL, add_alloc_dm},
-	{"struct ibv_mw_bind *", NULL, add_mw_bind},
+	{"struct ibv_srq_init_attr *", NULL, NULL, structure_srq_init},
+	{"struct ibv_srq_init_attr_ex *", NULL, NULL, structure_srq_init_ex,
+	 .mask = {true, offsetof(struct ibv_srq_init_attr_ex, comp_mask)}},
+	{"struct ibv_cq_init_attr_ex *", NULL, NULL, structure_cq_init_ex,
+	 .mask = {true, offsetof(struct ibv_cq_init_attr_ex, comp_mask)}},
+	{"struct ibv_modify_cq_attr *", NULL, NULL, structure_modify_cq,
+	 .mask = {true, offsetof(struct ibv_modify_cq_attr, attr_mask)}},
+	{"struct ibv_xrcd_init_attr *", NULL, NULL, structure_xrcd_init,
+	 .mask = {true, offsetof(struct ibv_xrcd_init_attr, comp_mask)}},
+	{"struct ibv_parent_domain_init_attr *", NULL, NULL, structure_parent_domain},
+	{"struct ibv_alloc_dm_attr *", NULL, NULL, structure_alloc_dm},
+	{"struct ibv_mw_bind *", NULL, NULL, structure_mw_bind},
 	{"struct ibv_ece *", NULL, add_ece},
 	{"struct ibv_ah_attr *", NULL, add_ah_attr},
 	{"struct ibv_wc *", NULL, add_wc},
 	{"struct ibv_async_event *", NULL, add_async_event},
-	{"struct ibv_device_attr *", NULL, add_device_attr},
-	{"struct ibv_device_attr_ex *", NULL, add_device_attr_ex},
-	{"struct ibv_port_attr *", NULL, add_port_attr},
-	{"struct ibv_gid_entry *", "entry", add_gid_entry},
+	{"struct ibv_device_attr *", NULL, NULL, structure_device_attr, .answered = true},
+	/* It begins with a struct ibv_device_attr. */
+	{"struct ibv_device_attr_ex *", NULL, NULL, structure_device_attr, .answered = true},
+	{"struct ibv_port_attr *", NULL, NULL, structure_port_attr, .answered = true},
+	{"struct ibv_gid_entry *", "entry", NULL, structure_gid_entry, .answered = true},
 	{"const union ibv_gid *", NULL, add_gid},
 	{"union ibv_gid *", NULL, add_answered_gid},
 	{"struct ibv_cq **", NULL, add_answered_cq},
@@ -571,15 +495,32 @@ static const struct {
 	{"struct rdma_event_channel *", NULL, add_object},
 };
 
-static write_fn *writers[LAYER_VERBS][LAYER_ARGUMENTS_MAX];
+static const struct row nothing = {.write = add_nothing};
 
-static write_fn *find_writer(const struct layer_parameter *parameter)
+static const struct row *rows_of[LAYER_VERBS][LAYER_ARGUMENTS_MAX]; /* of each verb's parameters */
+
+static const struct row *find_row(const struct layer_parameter *parameter)
 {
 	for (size_t i = 0; i < COUNT(rows); i++)
 		if ((!rows[i].type || strcmp(rows[i].type, parameter->type) == 0) &&
 		    (!rows[i].name || strcmp(rows[i].name, parameter->name) == 0))
-			return rows[i].write;
-	return add_nothing;
+			return &rows[i];
+	return &nothing;
+}
+
+static bool add_argument(struct line *line, const struct layer_call *call, unsigned int index)
+{
+	const struct row *row = rows_of[call->verb][index];
+	const char *structure = pointer(call, index);
+	uint32_t mask = 0;
+
+	if (row->write)
+		return row->write(line, call, index);
+	if (row->answered)
+		return add_answered(line, call, index, row->members);
+	if (structure && row->mask.given)
+		memcpy(&mask, structure + row->mask.offset, sizeof(mask));
+	return add_structure(line, call, index, row->members, mask);
 }
 
 void argument_prepare(void)
@@ -588,7 +529,7 @@ void argument_prepare(void)
 		const struct layer_verb_info *info = layer_verb_info((enum layer_verb)verb);
 
 		for (unsigned int i = 0; i < info->parameter_count; i++)
-			writers[verb][i] = find_writer(&info->parameters[i]);
+			rows_of[verb][i] = find_row(&info->parameters[i]);
 	}
 }
 
@@ -604,7 +545,7 @@ bool argument_all(struct line *line, const void *arg)
 		char *before = line->at;
 
 		line_key(line, info->parameters[i].name);
-		if (!writers[call->verb][i](line, call, i))
+		if (!add_argument(line, call, i))
 			line->at = before;
 	}
 	line_plain(line, "}");
