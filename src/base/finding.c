@@ -77,6 +77,22 @@ static const char *were(uint64_t count)
 	return count == 1 ? "was" : "were";
 }
 
+/* What a program leaves unfinished with an object: "3 sends have not completed". */
+static const struct {
+	enum vb_sim_finding_kind kind;
+	const char *thing;
+	const char *one, *many; /* the verb behind one thing, and behind several */
+	const char *state;
+} unfinished[] = {
+	{VB_SIM_LEFT_SENDS, "send", "has", "have", "not completed"},
+	{VB_SIM_LEFT_RECEIVES, "receive", "is", "are", "still posted"},
+	{VB_SIM_LEFT_COMPLETIONS, "completion", "was", "were", "never polled"},
+	{VB_SIM_LEFT_ACKS, "completion event", "was", "were",
+	 "never acknowledged; call ibv_ack_cq_events()"},
+	{VB_SIM_LEFT_ASYNC_ACKS, "asynchronous event", "was", "were",
+	 "never acknowledged; call ibv_ack_async_event()"},
+};
+
 /* "QP 0x11", "CQ 3" */
 static const char *object_text(const struct vb_sim_finding *finding, char *text, size_t size_bytes)
 {
@@ -85,12 +101,32 @@ static const char *object_text(const struct vb_sim_finding *finding, char *text,
 	return text;
 }
 
+/* Writes the sentence of a finding in the table `unfinished`. Returns false if the finding is of another kind. */
+static bool unfinished_text(const struct vb_sim_finding *finding, char *text, size_t size_bytes)
+{
+	const uint64_t count = finding->count;
+	char object[48];
+
+	for (size_t i = 0; i < COUNT(unfinished); i++) {
+		if (unfinished[i].kind != finding->kind)
+			continue;
+		snprintf(text, size_bytes, "%s: %" PRIu64 " %s%s %s %s",
+			 object_text(finding, object, sizeof(object)), count, unfinished[i].thing,
+			 plural(count), count == 1 ? unfinished[i].one : unfinished[i].many,
+			 unfinished[i].state);
+		return true;
+	}
+	return false;
+}
+
 const char *vb_sim_finding_text(const struct vb_sim_finding *finding, char *text, size_t size_bytes)
 {
 	const uint64_t count = finding->count;
 	const char *s = plural(count);
 	char object[48];
 
+	if (unfinished_text(finding, text, size_bytes))
+		return text;
 	switch (finding->kind) {
 	case VB_SIM_LEFT_OBJECTS:
 		snprintf(text, size_bytes, "%" PRIu64 " %s%s %s left", count, finding->name, s,
@@ -100,43 +136,17 @@ const char *vb_sim_finding_text(const struct vb_sim_finding *finding, char *text
 		snprintf(text, size_bytes, "QP 0x%x (%s) is left in %s", finding->number,
 			 vb_qp_type_str(finding->qp_type), vb_qp_state_str(finding->qp_state));
 		break;
-	case VB_SIM_LEFT_SENDS:
-		snprintf(text, size_bytes, "%s: %" PRIu64 " send%s %s not completed",
-			 object_text(finding, object, sizeof(object)), count, s,
-			 count == 1 ? "has" : "have");
-		break;
-	case VB_SIM_LEFT_RECEIVES:
-		snprintf(text, size_bytes, "%s: %" PRIu64 " receive%s %s still posted",
-			 object_text(finding, object, sizeof(object)), count, s,
-			 count == 1 ? "is" : "are");
-		break;
-	case VB_SIM_LEFT_COMPLETIONS:
-		snprintf(text, size_bytes, "%s: %" PRIu64 " completion%s %s never polled",
-			 object_text(finding, object, sizeof(object)), count, s, were(count));
-		break;
 	case VB_SIM_LEFT_EVENTS:
 		snprintf(text, size_bytes,
 			 "the completion channel with descriptor %u: %" PRIu64
 			 " event%s %s never read",
 			 finding->number, count, s, were(count));
 		break;
-	case VB_SIM_LEFT_ACKS:
-		snprintf(text, size_bytes,
-			 "%s: %" PRIu64 " completion event%s %s never acknowledged; call "
-			 "ibv_ack_cq_events()",
-			 object_text(finding, object, sizeof(object)), count, s, were(count));
-		break;
 	case VB_SIM_LEFT_ASYNC_EVENTS:
 		snprintf(text, size_bytes,
 			 "%" PRIu64 " asynchronous event%s %s %s never read; call "
 			 "ibv_get_async_event()",
 			 count, s, vb_event_type_name(finding->event), were(count));
-		break;
-	case VB_SIM_LEFT_ASYNC_ACKS:
-		snprintf(text, size_bytes,
-			 "%s: %" PRIu64 " asynchronous event%s %s never acknowledged; call "
-			 "ibv_ack_async_event()",
-			 object_text(finding, object, sizeof(object)), count, s, were(count));
 		break;
 	case VB_SIM_CQ_OVERRUN:
 		snprintf(text, size_bytes,

@@ -2,10 +2,10 @@
 /* The sanitizer's layer: it calls the rules for each verb. */
 #include "src/check/check.h"
 
-#include "src/base/count.h"
 #include "src/base/failure.h"
 #include "src/check/enable.h"
 #include "src/check/poison.h"
+#include "src/check/tell.h"
 #include "src/check/track.h"
 
 #include <errno.h>
@@ -15,13 +15,10 @@
 #include <sys/single_threaded.h>
 #include <verbena/verbs.h>
 
-static const struct check_rule *const rules[] = {
-#define RULE(name) &rule_##name,
-	CHECK_RULES(RULE)
-#undef RULE
-};
+#define RULE_COUNT COUNT(tell_rules)
 
-#define RULE_COUNT COUNT(rules)
+static const struct check_hook *const tracks[] = {track_post_hooks, track_completion_hooks,
+						  track_queue_hooks, track_mr_hooks};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while a rule runs */
 static bool enabled;
@@ -32,25 +29,11 @@ unsigned int check_alerts;
 static struct needs {
 	uint8_t kind; /* enum object_kind of the first argument; OBJECT_KINDS: another one */
 	bool after_success, after_failure;
-	/* In before[], track.c comes last; in after[], it comes first. */
+	/* In before[], the hooks of track.h come last; in after[], they come first. */
 	void (*before_rarely[RULE_COUNT + 1])(struct check_call *check);
 	void (*before[2 * RULE_COUNT + 2])(struct check_call *check);
 	void (*after[RULE_COUNT + 2])(struct check_call *check);
 } needs[LAYER_VERBS];
-
-void check_dropped(struct check_call *check, struct check_qp *qp, struct work *work)
-{
-	for (unsigned int i = 0; i < RULE_COUNT; i++)
-		if (rules[i]->dropped)
-			rules[i]->dropped(check, qp, work);
-}
-
-void check_refused(struct check_call *check, struct check_qp *qp, struct work *work)
-{
-	for (unsigned int i = 0; i < RULE_COUNT; i++)
-		if (rules[i]->refused)
-			rules[i]->refused(check, qp, work);
-}
 
 /* --- what rules ask --- */
 
@@ -155,11 +138,10 @@ static inline __attribute__((always_inline)) void describe(struct check_call *ch
 /* Calls look() of all rules without wanted(). For rules with wanted(), look() is in the lists of before(). */
 static void look(struct check_call *check)
 {
-#define CALL(name)                                   \
-	if (rule_##name.look && !rule_##name.wanted) \
-		rule_##name.look(check);
-	CHECK_RULES(CALL)
-#undef CALL
+	TELL_UNROLLED
+	for (size_t i = 0; i < RULE_COUNT; i++)
+		if (tell_rules[i]->look && !tell_rules[i]->wanted)
+			tell_rules[i]->look(check);
 }
 
 /* Takes the lock unless the process has one thread. Returns true if it is taken. */
@@ -201,7 +183,7 @@ static int before(struct layer_call *call)
 	return 0;
 }
 
-/* Returns true for a verb that frees its object. If the verb has failed, track.c enters the object again. */
+/* Returns true for a verb that frees its object. If the verb has failed, track_queue.c enters the object again. */
 static bool ends_object(const struct layer_call *call)
 {
 	return call->verb == LAYER_destroy_qp || call->verb == LAYER_destroy_cq;
@@ -291,23 +273,25 @@ static void collect(const struct vb_check_options *options)
 	for (int i = 0; i < LAYER_VERBS; i++)
 		needs[i].kind = (uint8_t)kind_of((enum layer_verb)i);
 	for (unsigned int i = 0; i < RULE_COUNT; i++)
-		if (is_wanted(rules[i], options))
-			collect_looks(rules[i]);
-	collect_after(track_hooks);
+		if (is_wanted(tell_rules[i], options))
+			collect_looks(tell_rules[i]);
+	for (unsigned int i = 0; i < COUNT(tracks); i++)
+		collect_after(tracks[i]);
 	for (unsigned int i = 0; i < RULE_COUNT; i++)
-		if (is_wanted(rules[i], options)) {
-			collect_before(rules[i]->hooks);
-			collect_after(rules[i]->hooks);
+		if (is_wanted(tell_rules[i], options)) {
+			collect_before(tell_rules[i]->hooks);
+			collect_after(tell_rules[i]->hooks);
 		}
-	collect_before(track_hooks);
+	for (unsigned int i = 0; i < COUNT(tracks); i++)
+		collect_before(tracks[i]);
 }
 
 static void hold(void)
 {
 	pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; i < RULE_COUNT && enabled; i++)
-		if (rules[i]->forking)
-			rules[i]->forking();
+		if (tell_rules[i]->forking)
+			tell_rules[i]->forking();
 	offence_lock();
 	place_lock();
 }
@@ -364,8 +348,8 @@ int vb_check_enable(const struct vb_check_options *options)
 	if (err)
 		return err;
 	for (unsigned int i = 0; i < RULE_COUNT; i++)
-		if (rules[i]->begin)
-			rules[i]->begin(options);
+		if (tell_rules[i]->begin)
+			tell_rules[i]->begin(options);
 	collect(options);
 	err = layer_add(&checks);
 	if (err)
@@ -378,8 +362,8 @@ static void end_rules(void)
 {
 	pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; i < RULE_COUNT; i++)
-		if (rules[i]->end)
-			rules[i]->end();
+		if (tell_rules[i]->end)
+			tell_rules[i]->end();
 	object_forget_all();
 	pthread_mutex_unlock(&lock);
 }

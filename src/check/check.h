@@ -14,7 +14,7 @@
 /* A call of a verb. */
 struct check_call {
 	const struct layer_call *call;
-	uint64_t *state; /* for track.c only: a number that it keeps from before() to after() */
+	uint64_t *state; /* for track_*.c only: a number that they keep from before() to after() */
 	struct spot spot;
 	/* The first argument of the verb if it is a QP or a CQ; else NULL. NULL after a verb that has ended
 	 * it. */

@@ -40,9 +40,12 @@ struct object {
 
 struct domain;
 
-/* What a thread knows of the failure of a QP: nothing; that it has failed, but the thread may not have seen
- * it yet; or that it has failed. rule_lost.c. */
-enum qp_failure { QP_WORKS, QP_FAILED_UNSEEN, QP_FAILED };
+/* rule_lost.c: what the thread check_qp.failure_thread knows of a failure of the QP. */
+enum qp_failure {
+	QP_WORKS,	  /* the QP has not failed */
+	QP_FAILED_UNSEEN, /* the QP has failed; the thread may not have seen that yet */
+	QP_FAILED,	  /* the thread has seen that the QP has failed */
+};
 
 struct check_cq {
 	struct object object;
@@ -137,17 +140,17 @@ struct check_qp {
 	struct spot failed_at;
 	/* rule_ends.c */
 	struct spot rtr_at, rts_at; /* where the QP went to these states */
-	uint64_t first_send;	    /* of sends: the tail when the QP went to RTS */
+	uint64_t first_send;	    /* sends.tail when the QP went to RTS */
 	bool ends_reported;
 	struct domain *domain; /* rule_thread.c; NULL: any thread may use the QP at any time */
 	/* rule_receive.c */
 	bool drops_receives;	/* the reset that is running has dropped receives */
-	bool lost_receives;	/* the last reset has */
-	uint64_t receives_then; /* of receives: the tail after the last reset */
-	/* The number of a send for which the peer had no receive; 0: none. */
+	bool lost_receives;	/* the last reset has dropped receives */
+	uint64_t receives_then; /* receives.tail after the last reset */
+	/* The number of a send for which the peer had no receive when it was posted; 0: none. */
 	uint64_t unreceived;
-	uint64_t unreceived_ns,
-		unreceived_naks; /* then: the time, and how many RNR NAKs the peer had sent */
+	uint64_t unreceived_ns;	  /* when that send was posted */
+	uint64_t unreceived_naks; /* counts the RNR NAKs that the peer had sent by then */
 	/* rule_order.c: counts the posted messages that take a receive of the peer, and the completed
 	 * receives. */
 	uint64_t messages, received;

@@ -196,7 +196,7 @@ static void end_work_of_mr(struct check_qp *qp, struct work *work, void *arg)
 			tsan.acquire(sync_of(work));
 }
 
-/* track.c keeps the MR in the state of the call. */
+/* track_mr.c keeps the MR in the state of the call. */
 static void after_dereg(struct check_call *check)
 {
 	const struct check_mr *mr = (const struct check_mr *)(uintptr_t)*check->state;

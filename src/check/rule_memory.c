@@ -143,7 +143,7 @@ static void look_for_uses(const struct check_call *check, const struct ending *e
 	}
 }
 
-/* track.c keeps the MR in the state of the call. */
+/* track_mr.c keeps the MR in the state of the call. */
 static void after_dereg_mr(struct check_call *check)
 {
 	const struct check_mr *mr = (const struct check_mr *)(uintptr_t)*check->state;

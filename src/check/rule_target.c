@@ -325,7 +325,7 @@ static void show_of_mr(struct check_qp *qp, struct work *work, void *arg)
 			show(work, 0);
 }
 
-/* track.c keeps the MR in the state of the call. */
+/* track_mr.c keeps the MR in the state of the call. */
 static void after_dereg_mr(struct check_call *check)
 {
 	const struct check_mr *mr = (const struct check_mr *)(uintptr_t)*check->state;

@@ -22,7 +22,8 @@ void guard_install(void);
 void guard_lock(void);
 void guard_unlock(void);
 
-/* Copies. Nonzero if one of the two ranges cannot be accessed; some bytes may be copied then. */
+/* Copies length_bytes from src to dst. Returns nonzero if one of the two ranges cannot be accessed; some bytes may
+ * have been copied then. */
 int guard_copy(void *dst, const void *src, size_t length_bytes);
 
 /* Does *sum = *sum * factor + word for each of `count` words of 8 bytes, which need no alignment. Nonzero if
@@ -50,8 +51,9 @@ struct guard_fault {
 };
 
 /*
- * Calls `fault` in the handler of SIGSEGV, before all else. It returns true if it has made the access
- * possible. NULL ends that. No fault may happen meanwhile.
+ * From now on the handler of SIGSEGV first calls `fault`, which returns true if it has made the access possible;
+ * the processor then repeats the access. NULL: the handler calls nothing first. While guard_watch_faults() runs,
+ * no thread may cause a fault.
  */
 void guard_watch_faults(bool (*fault)(const struct guard_fault *fault));
 

@@ -25,8 +25,10 @@ struct held_watch {
 	void (*touched)(unsigned int number, const struct guard_fault *fault);
 };
 
-/* Begins, for worlds that are made from now on; *watch stays. And ends that: releases all ranges. */
+/* Lets worlds that are made from now on hold ranges. *watch must stay valid until held_stop(). */
 void held_start(const struct held_watch *watch);
+
+/* Releases all ranges, and ends what held_start() began. */
 void held_stop(void);
 
 /* Returns true between held_start() and held_stop(). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call of a verb as a line of the log: its arguments by name, and its result. */
+/* What a line of the log says of a call of a verb: its device, its QP and its result. argument.h has the arguments. */
 #ifndef SRC_LOG_CALL_H
 #define SRC_LOG_CALL_H
 
@@ -9,11 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Finds out how the arguments of each verb are written. Call it before all others. */
-void call_prepare(void);
-
-/* Add the arguments as an object, and the result; or return false if there are none. */
-bool call_arguments(struct line *line, const void *call);
+/* Adds the result of `call`, a struct layer_call. Returns false if the verb has none. */
 bool call_result(struct line *line, const void *call);
 
 /* Returns the name of the device that the call is about; NULL if it is about none. */

@@ -3,6 +3,7 @@
 
 #include "src/layer/layer.h"
 #include "src/layer/watch.h"
+#include "src/log/argument.h"
 #include "src/log/call.h"
 #include "src/log/connection.h"
 #include "src/log/log.h"
@@ -88,7 +89,7 @@ static void add_keys(const struct layer_call *call, struct vb_event *event)
 static void add_verb(const struct layer_call *call)
 {
 	const uint64_t began_ns = call->state ? call->state - 1 : 0;
-	struct record record = {.arguments = call_arguments, .result = call_result, .arg = call};
+	struct record record = {.arguments = argument_all, .result = call_result, .arg = call};
 	struct vb_event event = {
 		.kind = VB_EVENT_VERB,
 		.device = call_device(call),
@@ -208,7 +209,7 @@ int source_start(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	int err;
 
-	pthread_once(&once, call_prepare);
+	pthread_once(&once, argument_prepare);
 	err = layer_add(&layer);
 	if (err)
 		return err;

@@ -26,9 +26,8 @@ struct merge_files {
  */
 int merge_write(FILE *out, const struct merge_files *files, char sentence[MERGE_SENTENCE_BYTES]);
 
-/* As merge_write(), into a file, which may be one of the files that merge_write() reads: the file is replaced at the
- * end. A
- * pipe or a device is written at once. */
+/* Writes as merge_write() to the file `path`, which may be one of `files`: it is replaced when all packets are
+ * written. A pipe or a device is written directly. */
 int merge_to(const char *path, const struct merge_files *files,
 	     char sentence[MERGE_SENTENCE_BYTES]);
 
@@ -41,8 +40,10 @@ int merge_to(const char *path, const struct merge_files *files,
 int merge_parts(const char *whole, char sentence[MERGE_SENTENCE_BYTES]);
 
 /*
- * The caller has closed its part of a file, or the file. The last caller to do so joins the parts: 0, also
- * if others still write their parts, or an errno value with a sentence.
+ * Call this after closing a part of the file at an absolute path, or the file. The last caller to do so joins the
+ * parts, as merge_parts() does.
+ *
+ * Returns 0, also if other processes still write their parts, or an errno value with a sentence.
  */
 int merge_at_end(const char *whole, char sentence[MERGE_SENTENCE_BYTES]);
 

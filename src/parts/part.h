@@ -4,7 +4,7 @@
  * NAME itself. A process that begins while another one writes NAME gets a part: a file NAME.PID.part
  * beside it. A reader puts NAME and its parts together.
  *
- * Who writes a file holds an exclusive lock on it (flock(2)). The kernel releases the lock when the
+ * The process that writes a file holds an exclusive lock on it (flock(2)). The kernel releases the lock when the
  * process ends, however it ends: a part without a lock is finished. A process that finds NAME and all
  * parts finished begins a new run: it empties NAME and removes the parts.
  *
@@ -48,8 +48,9 @@ struct parts {
 	unsigned int count;
 };
 
-/* Lists the parts of the file at an absolute path. 0 or an errno value. */
+/* Lists the parts of the file at an absolute path. Returns 0 or an errno value. parts_free() frees the list. */
 int parts_list(const char *whole, struct parts *parts);
+
 /* Lists the parts that are being joined, or whose joining was interrupted: their names end with
  * PART_JOINING. */
 int parts_list_joining(const char *whole, struct parts *parts);

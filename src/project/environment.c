@@ -5,6 +5,7 @@
 #include "src/base/path.h"
 #include "src/base/words.h"
 #include "src/project/failure.h"
+#include "src/project/fault_rule.h"
 #include "src/project/incident.h"
 
 #include <errno.h>
@@ -227,9 +228,9 @@ struct vb_project *vb_environment_load(struct vb_project_error *error)
 		return NULL;
 	if (read_devices(&project->sim, error) && read_world(project, error) &&
 	    read_wires(project, error) &&
-	    read_incidents(project, VB_ENVIRONMENT_FAULT, incident_add_faults, error) &&
+	    read_incidents(project, VB_ENVIRONMENT_FAULT, fault_rule_add, error) &&
 	    read_incidents(project, VB_ENVIRONMENT_FAIL, check_failures, error) &&
-	    read_incidents(project, VB_ENVIRONMENT_EVENTS, incident_add_events, error))
+	    read_incidents(project, VB_ENVIRONMENT_EVENTS, incident_add, error))
 		return project;
 	vb_project_free(project);
 	return NULL;

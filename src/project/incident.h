@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads fault rules, and the events that happen to devices and ports at given times. Each is a text, as of
- * `verbena run --fault` and `--event`, or a mapping of project.yml. The devices that they name must be in
- * project->sim before.
+ * Reads the events that happen to devices and ports at given times. Each is a text, as of `verbena run --event`,
+ * or a mapping of project.yml. The devices that it names must be in project->sim before.
  */
 #ifndef SRC_PROJECT_INCIDENT_H
 #define SRC_PROJECT_INCIDENT_H
@@ -11,12 +10,9 @@
 #include "src/project/project.h"
 
 /* Adds an entry of a list in project.yml; into is the struct vb_project. */
-config_entry_fn incident_take_fault, incident_take_event;
+config_entry_fn incident_take;
 
-/* Adds the rules or events of a text, which are separated by ';'. Returns false with a message in error->text. */
-bool incident_add_faults(struct vb_project *project, const char *text,
-			 struct vb_project_error *error);
-bool incident_add_events(struct vb_project *project, const char *text,
-			 struct vb_project_error *error);
+/* Adds the events of a text, which are separated by ';'. Returns false with a message in error->text. */
+bool incident_add(struct vb_project *project, const char *text, struct vb_project_error *error);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "src/base/count.h"
 #include "src/project/failure.h"
+#include "src/project/fault_rule.h"
 #include "src/project/incident.h"
 #include "src/project/wire.h"
 
@@ -284,13 +285,13 @@ static void add_default_devices(struct reader *r)
 static bool take_fault(const struct config *config, const struct config_value *entry,
 		       unsigned int index, void *into)
 {
-	return incident_take_fault(config, entry, index, ((struct reader *)into)->project);
+	return fault_rule_take(config, entry, index, ((struct reader *)into)->project);
 }
 
 static bool take_event(const struct config *config, const struct config_value *entry,
 		       unsigned int index, void *into)
 {
-	return incident_take_event(config, entry, index, ((struct reader *)into)->project);
+	return incident_take(config, entry, index, ((struct reader *)into)->project);
 }
 
 /* Reads a list whose entries name devices; key->into is the struct reader. */

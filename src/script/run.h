@@ -144,6 +144,7 @@ void script_end(struct script_run *run);
 
 bool script_post_send(struct script_run *run, const struct script_line *line);
 bool script_post_recv(struct script_run *run, const struct script_line *line);
+
 /* Returns the key that a value stands for: a number, the key of a window, or a wrong one. */
 uint32_t script_key(const struct script_run *run, const struct script_line *line,
 		    const struct script_value *value);
@@ -156,7 +157,7 @@ bool script_bind(struct script_run *run, const struct script_line *line);
 bool script_attach(struct script_run *run, const struct script_line *line);
 bool script_detach(struct script_run *run, const struct script_line *line);
 
-/* Ends what these have made. */
+/* Destroys the windows and address handles, and leaves the multicast groups. */
 void script_end_work(struct script_run *run);
 
 /* --- message.c --- */
@@ -187,7 +188,7 @@ void script_end_manager(struct script_run *run);
 
 /* --- run.c --- */
 
-/* Waits at most so long for the next event of the connection manager. Returns NULL if none comes. */
+/* Waits at most duration_ns for the next event of the connection manager. Returns NULL if none comes. */
 const struct script_seen *script_await_manager(struct script_run *run, uint64_t duration_ns);
 
 /* --- watch.c --- */

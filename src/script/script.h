@@ -4,7 +4,8 @@
  * packets. docs/scripts.md describes the language. The peer is no QP: the script makes its packets.
  *
  *	words.c		the tables: statements, fields, operations
- *	parse.c		a text becomes lines
+ *	parse.c		a text becomes lines; parse.h names the files that help
+ *	known.c		lines 'known': where a script fails
  *	packet.c	a line becomes a packet, or is compared with one
  *	device.c	the verbs: QPs, SRQs, their memory and states
  *	work.c		the verbs: work requests, windows, multicast groups
@@ -234,8 +235,8 @@ struct script_message_value {
 
 enum script_time {
 	SCRIPT_NOW,	/* in the same instant as the line before */
-	SCRIPT_AFTER,	/* so long after the line before */
-	SCRIPT_BETWEEN, /* from from_ns to to_ns after it */
+	SCRIPT_AFTER,	/* from_ns after the line before */
+	SCRIPT_BETWEEN, /* from from_ns to to_ns after the line before */
 };
 
 struct script_line {
@@ -259,7 +260,7 @@ struct script_line {
 	unsigned int message_field_count;
 };
 
-/* A QP or an SRQ of a script: what posts receives, has memory and completes. */
+/* A QP or an SRQ of a script. It has memory, and a script posts receives to it. */
 struct script_owner {
 	char name[SCRIPT_NAME_MAX];
 	enum ibv_qp_type type; /* of a QP */
@@ -309,7 +310,8 @@ const char *script_time_text(uint64_t duration_ns, char *text, size_t size_bytes
 
 /* --- reading --- */
 
-/* Reads a script from @text, which is changed. Returns false with the failure. */
+/* Reads a script from @text, which is changed. Returns false with the failure. The caller frees the script with
+ * script_free() in both cases. */
 bool script_parse(const char *path, char *text, struct script *script,
 		  struct script_failure *failure);
 void script_free(struct script *script);
@@ -364,12 +366,12 @@ struct script_place {
 	bool connects;	       /* the script needs the connection manager */
 	bool infiniband;       /* the simulated device is one of InfiniBand */
 	const char *device;    /* a device of the machine; NULL: simulate one */
-	const char *interface; /* the peer's, of Ethernet */
-	const char *peer;      /* its IPv4 address */
+	const char *interface; /* the Ethernet interface of the peer */
+	const char *peer;      /* the IPv4 address of that interface */
 	uint64_t tolerance_ns;
 };
 
-/* Opens a device. Returns NULL with a sentence in why. */
+/* Opens a device; wire->close() closes it. Returns NULL with a sentence in why. */
 struct script_wire *script_wire_sim(const struct script_place *place, char *why, size_t why_bytes);
 struct script_wire *script_wire_network(const struct script_place *place, char *why,
 					size_t why_bytes);

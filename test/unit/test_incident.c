@@ -2,6 +2,7 @@
 /* Rules and events as texts and as entries of a project, and each sentence that refuses one. */
 #include "src/project/environment.h"
 #include "src/project/failure.h"
+#include "src/project/fault_rule.h"
 #include "src/project/incident.h"
 #include "unity.h"
 
@@ -29,13 +30,13 @@ void tearDown(void)
 
 static const struct vb_fault_rule *rule(const char *text)
 {
-	TEST_ASSERT_TRUE_MESSAGE(incident_add_faults(project, text, &error), error.text);
+	TEST_ASSERT_TRUE_MESSAGE(fault_rule_add(project, text, &error), error.text);
 	return &project->sim.faults[project->sim.fault_count - 1];
 }
 
 static const struct vb_sim_event *event(const char *text)
 {
-	TEST_ASSERT_TRUE_MESSAGE(incident_add_events(project, text, &error), error.text);
+	TEST_ASSERT_TRUE_MESSAGE(incident_add(project, text, &error), error.text);
 	return &project->sim.events[project->sim.event_count - 1];
 }
 
@@ -277,7 +278,7 @@ static const struct refused wrong_rules_of_messages[] = {
 static void refuse_rules(const struct refused *rows, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		refuse(&rows[i], incident_add_faults);
+		refuse(&rows[i], fault_rule_add);
 	TEST_ASSERT_EQUAL_UINT(0, project->sim.fault_count);
 }
 
@@ -408,14 +409,14 @@ void test_failing_calls_of_a_project(void)
 /* These name all that is possible. */
 void test_wrong_names_get_a_list(void)
 {
-	TEST_ASSERT_FALSE(incident_add_faults(project, "drop,opcode=RC SEND", &error));
+	TEST_ASSERT_FALSE(fault_rule_add(project, "drop,opcode=RC SEND", &error));
 	TEST_ASSERT_NOT_NULL(strstr(error.text, "opcode: 'RC SEND' is no opcode (allowed: 0 to "
 						"0xff, CNP, and with or without RC, UC, RD, UD or "
 						"XRC before it: SEND_FIRST, "));
 	TEST_ASSERT_NOT_NULL(strstr(error.text, ", ATOMIC_WRITE)"));
-	TEST_ASSERT_FALSE(incident_add_faults(project, "drop,opcode=256", &error));
+	TEST_ASSERT_FALSE(fault_rule_add(project, "drop,opcode=256", &error));
 	TEST_ASSERT_NOT_NULL(strstr(error.text, "'256' is no opcode"));
-	TEST_ASSERT_FALSE(incident_add_faults(project, "corrupt,change=pkey", &error));
+	TEST_ASSERT_FALSE(fault_rule_add(project, "corrupt,change=pkey", &error));
 	TEST_ASSERT_NOT_NULL(strstr(error.text, "change: 'pkey' is unknown (allowed: ANY_BIT, "));
 	TEST_ASSERT_NOT_NULL(strstr(error.text, ", MESSAGE_FIELD)"));
 }
@@ -455,7 +456,7 @@ void test_wrong_events(void)
 	};
 
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		refuse(&rows[i], incident_add_events);
+		refuse(&rows[i], incident_add);
 	TEST_ASSERT_EQUAL_UINT(0, project->sim.event_count);
 }
 
@@ -521,9 +522,8 @@ void test_lists_end(void)
 		rule("drop");
 		event("at=1,port=sim0/1,lid=1");
 	}
-	refuse(&(struct refused){"drop", "more than 64 rules"}, incident_add_faults);
-	refuse(&(struct refused){"at=1,port=sim0/1,lid=1", "more than 64 events"},
-	       incident_add_events);
+	refuse(&(struct refused){"drop", "more than 64 rules"}, fault_rule_add);
+	refuse(&(struct refused){"at=1,port=sim0/1,lid=1", "more than 64 events"}, incident_add);
 }
 
 void test_variables(void)
