@@ -324,6 +324,25 @@ void test_a_peer_that_takes_nothing_makes_no_room(void)
 	close(fd);
 }
 
+/* Both ends send on unreliable QPs: what comes from the peer does not show that it takes what waits in its socket. */
+void test_datagrams_of_a_peer_that_takes_nothing_make_no_room(void)
+{
+	const int fd = fill_socket_of_peer();
+
+	fill(QPN, false);
+	for (unsigned int i = 0; i < 100; i++) {
+		TEST_ASSERT_FALSE(hear(IBV_OPCODE_UC_SEND_ONLY, QPN, i));
+		TEST_ASSERT_FALSE(resumes_after(UDP_PAUSE_NS));
+	}
+	TEST_ASSERT_FALSE(has_room(peer));
+	empty_socket(fd);
+	TEST_ASSERT_TRUE(resumes_after(UDP_PAUSE_NS));
+	fill(QPN, false);
+	TEST_ASSERT_TRUE(hear(IBV_OPCODE_UC_SEND_ONLY, QPN, 100));
+	TEST_ASSERT_EQUAL_UINT(LIMIT, fill(QPN, false));
+	close(fd);
+}
+
 void test_a_peer_that_takes_nothing_for_long_loses_packets(void)
 {
 	const int fd = fill_socket_of_peer();

@@ -144,25 +144,6 @@ static unsigned int answered(const struct udp_peer *peer, const uint8_t *bth)
 	return count;
 }
 
-bool udp_pace_heard(struct udp_pace *pace, const uint8_t gid[16], const uint8_t *bth)
-{
-	struct udp_peer *peer = peer_at(pace, gid);
-	const bool waits = peer->full;
-	unsigned int count;
-
-	if (!is_peer(peer, gid))
-		return false;
-	count = answered(peer, bth);
-	if (peer->answers && !count)
-		return false;
-	peer->taken_bytes = count ? peer->probes[count - 1].sent_bytes : peer->sent_bytes;
-	peer->probe_count -= count;
-	memmove(peer->probes, peer->probes + count, peer->probe_count * sizeof(*peer->probes));
-	peer->pause_ns = UDP_PAUSE_NS;
-	set_ready(pace, peer);
-	return waits;
-}
-
 /*
  * Looks at the socket of a peer on this machine. Returns true if it is still too full, and has been for less than
  * UDP_LAG_NS: then the datagrams in flight wait there, and more of them could be lost.
@@ -179,6 +160,37 @@ static bool lags(const struct udp_pace *pace, struct udp_peer *peer, uint64_t no
 		peer->lag_ns = now;
 	peer->lags = true;
 	return now - peer->lag_ns < UDP_LAG_NS;
+}
+
+/*
+ * No request that asks for an ACK flies, so that what has come from the peer answers nothing: both ends may send for
+ * themselves. Returns true if the peer has taken what flies to it, as far as is known. While less than half of what
+ * may fly does so, nobody needs to know.
+ */
+static bool has_taken(const struct udp_pace *pace, struct udp_peer *peer)
+{
+	if (peer->sent_bytes - peer->taken_bytes < pace->limit_bytes / 2 || peer->lags)
+		return false;
+	return !lags(pace, peer, clock_now_ns(CLOCK_MONOTONIC));
+}
+
+bool udp_pace_heard(struct udp_pace *pace, const uint8_t gid[16], const uint8_t *bth)
+{
+	struct udp_peer *peer = peer_at(pace, gid);
+	const bool waits = peer->full;
+	unsigned int count;
+
+	if (!is_peer(peer, gid))
+		return false;
+	count = answered(peer, bth);
+	if (!count && (peer->answers || !has_taken(pace, peer)))
+		return false;
+	peer->taken_bytes = count ? peer->probes[count - 1].sent_bytes : peer->sent_bytes;
+	peer->probe_count -= count;
+	memmove(peer->probes, peer->probes + count, peer->probe_count * sizeof(*peer->probes));
+	peer->pause_ns = UDP_PAUSE_NS;
+	set_ready(pace, peer);
+	return waits;
 }
 
 /*

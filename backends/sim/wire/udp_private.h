@@ -94,8 +94,8 @@ bool udp_queued_bytes(const uint8_t gid[16], uint32_t *bytes);
  *
  * What the peer has taken is known from its answers: datagrams keep their order, so the peer has taken what
  * was sent before the request that it answers. Some of the requests that fly to a peer are probes, whose
- * answers are looked for. While no request flies that asks for an ACK, as with unreliable QPs, anything
- * that comes from the peer counts as an answer to all; but the kernel says what a peer on this machine has taken.
+ * answers are looked for. While no request flies that asks for an ACK, as with unreliable QPs, the kernel says
+ * what a peer on this machine has taken; what comes from a peer on another machine counts as an answer to all.
  */
 #define UDP_PEERS  256
 #define UDP_PROBES 8
