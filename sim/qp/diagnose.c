@@ -32,7 +32,9 @@ static struct vb_why way_why(const struct sim_qp *qp)
 	const struct sim_path *path = &qp->path;
 	struct vb_why why = {.reason = VB_WHY_NONE};
 
-	if (!path->dest) {
+	if (!qp->pkey) {
+		why = (struct vb_why){VB_WHY_WAY_PKEY_EMPTY, {qp->pkey_index}};
+	} else if (!path->dest) {
 		why = no_port_why(qp);
 	} else if (!path->link) {
 		why.reason = VB_WHY_WAY_NO_LINK;

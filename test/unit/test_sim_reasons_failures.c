@@ -446,6 +446,16 @@ void test_lost_answers(void)
 		"if packets may be lost");
 }
 
+void test_an_empty_entry_of_the_pkey_table(void)
+{
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_set_pkey(a.context, 1, 0, 0));
+	expect_no_answer(
+		VB_WHY_WAY_PKEY_EMPTY,
+		"sim1 QP 0x11: no port takes the requests: their P_Key is 0, because entry 0 of "
+		"the sender's P_Key table is empty; set pkey_index to an entry that has a P_Key, "
+		"as ibv_query_pkey() shows them");
+}
+
 void test_ports_that_are_down(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_state(b.context, 1, false));
