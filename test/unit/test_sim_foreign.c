@@ -866,6 +866,7 @@ static void set_receive(bool (*function)(void *arg))
 	struct driver_wires *wires = &context_of(a.context)->world->driver.wires;
 	HOLD hold = world_hold(context_of(a.context)->world);
 
+	(void)hold;
 	looks = 0;
 	destroyer = pthread_self();
 	receive = wires->receive;
