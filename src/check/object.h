@@ -85,7 +85,7 @@ struct check_srq {
 	struct object object;
 	struct ibv_pd *pd;
 	struct work_queue receives;
-	bool xrc; /* its completions do not name it: its receives are looked at when they are posted only */
+	bool xrc; /* completions do not name an XRC SRQ: the rules look at its receives only when they are posted */
 	/* rule_queue.c */
 	struct check_cq *cq; /* into which all receives complete; NULL: unknown, or several */
 	bool several_cqs;

@@ -153,7 +153,7 @@ static void before_receives(struct check_call *check)
 				   check->qp->cap.max_recv_sge, check->qp->recv_cq);
 }
 
-/* Takes back what was recorded and not accepted. */
+/* Removes the works that were recorded for a post and not accepted by the device. */
 static void take_back(struct check_call *check, struct check_qp *qp, struct work_queue *queue,
 		      uint64_t recorded, uint64_t accepted)
 {

@@ -21,7 +21,7 @@ struct cq_shadow {
 	uint32_t vendor_err;
 	bool made; /* a layer has made the completion that the CQ shows; then: */
 	uint32_t qpn;
-	bool closed; /* a made completion has begun the poll, and the backend has not: its CQ was empty */
+	bool closed; /* true if the poll began with a made completion while the backend's CQ was empty */
 	uint32_t (*read_qp_num)(struct ibv_cq_ex *cq);
 	uint32_t (*read_vendor_err)(struct ibv_cq_ex *cq);
 #define MEMBER(type, field) type (*read_##field)(struct ibv_cq_ex * cq);

@@ -52,7 +52,7 @@ static void default_pkey_is_last(struct vt *t)
 	ts_failed(t, pair->a.send_cq, 1, IBV_WC_RETRY_EXC_ERR);
 }
 
-/* The quirk is of a table that the program has not configured. */
+/* The quirk does not change a P_Key table that the program has configured. */
 static void configured_pkeys_stay(struct vt *t)
 {
 	struct vb_sim_config *config =
@@ -82,7 +82,7 @@ static void gids_have_holes(struct vt *t)
 	ts_transfer(ts_connected(t, IBV_QPT_RC), IBV_WR_SEND, 100);
 }
 
-/* A table that has no room for holes has none. */
+/* A GID table that is full has no room for holes: the quirk leaves the table unchanged. */
 static void long_gid_tables_have_no_holes(struct vt *t)
 {
 	struct vb_sim_config *config = two_devices(t, "gids_have_holes", IBV_LINK_LAYER_ETHERNET);

@@ -8,7 +8,7 @@
 
 #define LATE_NS 30000
 
-/* Lets everything happen that needs no time. */
+/* Runs all events that are due now. The virtual time stays the same. */
 static void run(struct vt *t)
 {
 	VT_OK(t, vb_sim_run(ts_sim(t), 0));
@@ -157,7 +157,7 @@ static void acks_tell_credits(struct vt *t)
 	VT_EQ(t, first_syndrome(t, log, TS_ATOMIC_ACK), 8);
 }
 
-/* An SRQ's receives are not the QP's to tell. */
+/* The ACKs of a QP with an SRQ have the syndrome 31: no credits. */
 static void acks_tell_no_credits_of_an_srq(struct vt *t)
 {
 	struct ts_shared *shared;
@@ -217,7 +217,8 @@ static void first_attempts_find_no_receive(struct vt *t)
 	ts_no_more(t, pair->b.recv_cq);
 }
 
-/* Also the same PSN of a later connection, and the PSN behind that of a message that nobody sent a second time. */
+/* The responder also refuses the first PSN of a second connection, and the next PSN after a refused message that the
+ * requester has not repeated. */
 static void each_message_is_refused(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -340,7 +341,7 @@ static void naks_come_after_the_data(struct vt *t)
 	ts_verify(t, pair->b.buffer, 700, 1);
 }
 
-/* An immediate datum tells that the data are there. */
+/* The completion of the immediate data comes after the data are in memory. */
 static void immediate_data_come_with_the_data(struct vt *t)
 {
 	struct ts_pair *pair;

@@ -37,7 +37,7 @@ static void completions_come_late(struct vt *t)
 	ts_done(t, pair->a.send_cq, 2, IBV_WC_SEND);
 }
 
-/* The event of a solicited completion comes, whichever came behind it; there is none without such a one. */
+/* A CQ that is armed for solicited completions raises an event only if one of the late completions is solicited. */
 static void late_solicited_completions_raise_events(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -58,7 +58,7 @@ static void late_solicited_completions_raise_events(struct vt *t)
 	}
 }
 
-/* A QP that is gone completes nothing: what it has completed can be polled. */
+/* When a QP is destroyed, its late completions can be polled at once. */
 static void late_completions_do_not_outlive_their_qp(struct vt *t)
 {
 	struct ts_pair *pair;
@@ -74,7 +74,7 @@ static void late_completions_do_not_outlive_their_qp(struct vt *t)
 	VT_EQ(t, ts_now_ns(t), since_ns);
 }
 
-/* Completions that nobody can poll yet take room. */
+/* Late completions take entries of the CQ before they can be polled. */
 static void late_completions_overrun_their_cq(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);
@@ -97,7 +97,7 @@ static void late_completions_overrun_their_cq(struct vt *t)
 	VT_EQ(t, ibv_poll_cq(pair->a.send_cq, 1, &wc), -1);
 }
 
-/* Also beside completions that nobody has polled. */
+/* Late completions and unpolled completions together overrun the CQ. */
 static void late_completions_overrun_a_cq_with_others(struct vt *t)
 {
 	struct ts_options options = ts_defaults(t, IBV_QPT_RC);

@@ -364,7 +364,7 @@ static void nothing(int number)
 void test_a_signal_ends_an_idle_wait(void)
 {
 	const struct sigaction action = {.sa_handler = nothing};
-	/* Again and again: the first signal may come before the wait. */
+	/* The timer repeats, because the first signal may come before the wait. */
 	const struct itimerval often = {{0, 10000}, {0, 10000}}, never = {0};
 	struct pollfd fd = {channel_fd(&b), POLLIN, 0};
 

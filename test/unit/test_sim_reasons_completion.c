@@ -765,7 +765,7 @@ void test_a_peer_that_refuses_first_attempts(void)
 		from->qp_num, to->qp_num);
 }
 
-/* The second attempt finds no receive. */
+/* The peer refuses the first attempt by the quirk, and the second attempt for want of a receive. */
 void test_a_peer_that_refuses_and_has_no_receive(void)
 {
 	struct ibv_wc wc;

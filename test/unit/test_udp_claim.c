@@ -455,7 +455,8 @@ static int claim_beside_all(const char *expected)
 	       said()->reason != VB_WHY_UDP_ADDRESS_HIDDEN || strcmp(sentence(), expected) != 0;
 }
 
-/* As SoftRoCE has the port. In a network namespace of its own: here, other tests have addresses. */
+/* SoftRoCE binds the port at all addresses. The child does so in a network namespace of its own, because other tests
+ * have claimed addresses in this one. */
 void test_the_sentence_names_a_hidden_holder(void)
 {
 	const int cannot = 77;
@@ -473,7 +474,7 @@ void test_the_sentence_names_a_hidden_holder(void)
 	}
 	waitpid(pid, &status, 0);
 	if (WEXITSTATUS(status) == cannot)
-		TEST_IGNORE_MESSAGE("no network namespace can be made");
+		TEST_IGNORE_MESSAGE("unshare(2) makes no network namespace here: run as root");
 	TEST_ASSERT_EQUAL_INT(0, status);
 }
 

@@ -324,7 +324,7 @@ void test_a_peer_that_takes_nothing_makes_no_room(void)
 	close(fd);
 }
 
-/* Both ends send on unreliable QPs: what comes from the peer does not show that it takes what waits in its socket. */
+/* Both ends send on unreliable QPs. The peer's datagrams do not show that the peer empties its socket. */
 void test_datagrams_of_a_peer_that_takes_nothing_make_no_room(void)
 {
 	const int fd = fill_socket_of_peer();

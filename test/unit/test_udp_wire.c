@@ -640,7 +640,8 @@ void test_a_full_buffer_loses_packets(void)
 	TEST_ASSERT_LESS_THAN(40000, came);
 }
 
-/* A connected QP gets room for what fits the buffer, and again when the peer has taken it and is heard. */
+/* A connected QP gets room for what fits the buffer, and room again after the peer has emptied its socket and sent a
+ * datagram. */
 void test_pacing_waits_for_the_peer(void)
 {
 	const struct sim_route back = udp_route(&gid_b, &gid_a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The wire `shared`: a process comes to a world and leaves it; what the engine and the world ask. */
+/* The wire `shared`: attaching to a world, forking and leaving, and the questions of the engine and the world. */
 #include "backends/sim/wire/shared.h"
 
 #include "backends/sim/object/refuse.h"

@@ -124,7 +124,7 @@ static inline bool shared_is_attached(const struct shared *shared)
 /* Returns the process that has a QPN; 0: no other process. */
 segment_id shared_qpn_owner(struct shared *shared, const struct sim_device *device, uint32_t qpn);
 
-/* What is known of the owner of a QPN, after shared_qpn_owner() has returned an owner. */
+/* Returns the remembered owner of a QPN. Call it after shared_qpn_owner() has returned a process. */
 const struct known_owner *shared_known_owner(const struct shared *shared,
 					     const struct sim_device *device, uint32_t qpn);
 
@@ -140,7 +140,7 @@ unsigned int shared_room(void *arg, const struct sim_path *path, uint32_t dest_q
 unsigned int shared_room_at(void *arg, const struct sim_path *path, uint64_t process);
 bool shared_lags(void *arg, const struct sim_path *path, uint32_t dest_qpn);
 
-/* The packets that wait for room in a ring wait no more. */
+/* Takes a ring from the list of rings with waiting packets. */
 void shared_stop_waiting(struct shared *shared, struct outward *out);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Room in the rings to other processes: which packets wait, and which are lost. */
+/* Room in the rings to other processes. Packets wait for a full ring, or are lost if its consumer takes nothing. */
 #include "backends/sim/wire/shared_private.h"
 
 #include <limits.h>

@@ -163,9 +163,9 @@ static bool lags(const struct udp_pace *pace, struct udp_peer *peer, uint64_t no
 }
 
 /*
- * No request that asks for an ACK flies, so that what has come from the peer answers nothing: both ends may send for
- * themselves. Returns true if the peer has taken what flies to it, as far as is known. While less than half of what
- * may fly does so, nobody needs to know.
+ * For a peer to which no request flies that asks for an ACK: its datagrams answer no request. Returns true if the
+ * peer has taken the datagrams in flight, or if the kernel does not know. Returns false without asking the kernel
+ * while less than half of limit_bytes is in flight: then there is room.
  */
 static bool has_taken(const struct udp_pace *pace, struct udp_peer *peer)
 {

@@ -94,8 +94,8 @@ bool udp_queued_bytes(const uint8_t gid[16], uint32_t *bytes);
  *
  * What the peer has taken is known from its answers: datagrams keep their order, so the peer has taken what
  * was sent before the request that it answers. Some of the requests that fly to a peer are probes, whose
- * answers are looked for. While no request flies that asks for an ACK, as with unreliable QPs, the kernel says
- * what a peer on this machine has taken; what comes from a peer on another machine counts as an answer to all.
+ * answers are looked for. Unreliable QPs send no request that asks for an ACK. Then the kernel says what a peer on
+ * this machine has taken, and any datagram from a peer on another machine counts as an answer to all requests.
  */
 #define UDP_PEERS  256
 #define UDP_PROBES 8
@@ -118,7 +118,7 @@ struct udp_peer {
 	uint8_t gid[16];
 	bool answers; /* requests that ask for an ACK are in flight, or were until the last pause */
 	bool full;    /* a QP waits for the peer to take datagrams */
-	bool lags;    /* since lag_ns, the peer's socket has been as full */
+	bool lags;    /* true while the peer's socket is too full; since lag_ns */
 	uint64_t lag_ns;
 	uint64_t full_ns, pause_ns; /* since this time of CLOCK_MONOTONIC, at most this long */
 	uint64_t sent_bytes;	    /* all bytes that were sent to the peer */
