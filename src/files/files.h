@@ -8,7 +8,9 @@
 #define SRC_FILES_FILES_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /*
  * Writes the contents of a device's file without the newline. @name is its path below the
@@ -32,13 +34,19 @@ int files_plant(const char *folder, struct ibv_device **list);
 
 /*
  * A process that uses such a folder holds a shared lock on it (flock(2)). Removes the folder,
- * unless a process holds one. Both functions call nothing of libc but syscall(): they also run in
- * the library that stands in front of libc's functions, while a process ends.
+ * unless a process holds one. This function and the two below call nothing of libc but syscall():
+ * they also run in the library that stands in front of libc's functions, while a process ends.
  */
 void files_take_back(const char *folder);
 
 /* Removes a folder and all that is below it. */
 void files_remove(const char *folder);
+
+/*
+ * Returns true if the open folder still has the name: another process may remove the folder before
+ * its lock is taken. Sets *inode to that of the open folder, unless @inode is NULL.
+ */
+bool files_is_named(long folder, const char *name, ino_t *inode);
 
 /* The kernel's numbers of the character device uverbs0 (drivers/infiniband/core/uverbs_main.c). */
 enum { FILES_UVERBS_MAJOR = 231, FILES_UVERBS_MINOR = 192 };

@@ -16,6 +16,9 @@
 #define CLASS	"sys/class/"
 #define VIRTUAL "sys/devices/virtual/"
 
+/* How often another process may remove the new folder before it is locked. */
+enum { TRIES = 1000 };
+
 /* Makes the folders above a file. Returns 0 or an errno value. */
 static int make_folders(int root, const char *path)
 {
@@ -156,25 +159,47 @@ static int make_all(int root, struct ibv_device **list)
 	return err;
 }
 
+/* Makes a folder and locks it. Returns 0, with the folder open, or an errno value: ESTALE if another
+ * process took it for what a killed process left, and removed it before it was locked. */
+static int make_locked(const char *name, int *folder)
+{
+	int fd, err;
+
+	if (mkdir(name, 0755)) {
+		err = errno;
+		files_take_back(name); /* a killed process had the same number */
+		return err == EEXIST ? ESTALE : err;
+	}
+	fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? ESTALE : errno;
+	/* Waits while the other process has its lock. */
+	err = flock(fd, LOCK_SH) ? errno : 0;
+	if (!err && !files_is_named(fd, name, NULL))
+		err = ESTALE;
+	if (err)
+		close(fd);
+	else
+		*folder = fd;
+	return err;
+}
+
 int files_plant(const char *folder, struct ibv_device **list)
 {
 	char fresh[PATH_MAX];
-	int root, err;
+	int root = -1, err = ESTALE;
 
 	if (snprintf(fresh, sizeof(fresh), "%s.%d", folder, (int)getpid()) >= (int)sizeof(fresh))
 		return ENAMETOOLONG;
-	if (mkdir(fresh, 0755))
-		return errno;
-	root = open(fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (root < 0 || flock(root, LOCK_SH | LOCK_NB))
-		err = errno;
-	else
-		err = make_all(root, list);
+	for (unsigned int i = 0; i < TRIES && err == ESTALE; i++)
+		err = make_locked(fresh, &root);
+	if (err)
+		return err;
+	err = make_all(root, list);
 	/* rename(2) fails where another process has put a folder that is not empty. */
 	if (!err && rename(fresh, folder))
 		err = errno == ENOTEMPTY ? EEXIST : errno;
-	if (root >= 0)
-		close(root);
+	close(root);
 	if (err)
 		files_remove(fresh);
 	return err;

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -86,6 +87,18 @@ static bool hide(const char *folder, char *hidden)
 	return syscall(SYS_renameat2, AT_FDCWD, folder, AT_FDCWD, hidden, 0) == 0;
 }
 
+bool files_is_named(long folder, const char *name, ino_t *inode)
+{
+	struct stat open_, named;
+
+	if (syscall(SYS_newfstatat, folder, "", &open_, AT_EMPTY_PATH))
+		return false;
+	if (inode)
+		*inode = open_.st_ino;
+	return !syscall(SYS_newfstatat, AT_FDCWD, name, &named, AT_SYMLINK_NOFOLLOW) &&
+	       open_.st_ino == named.st_ino && open_.st_dev == named.st_dev;
+}
+
 void files_take_back(const char *folder)
 {
 	char hidden[PATH_MAX];
@@ -94,7 +107,7 @@ void files_take_back(const char *folder)
 
 	if (fd < 0)
 		return;
-	if (syscall(SYS_flock, fd, LOCK_EX | LOCK_NB) == 0)
+	if (syscall(SYS_flock, fd, LOCK_EX | LOCK_NB) == 0 && files_is_named(fd, folder, NULL))
 		files_remove(hide(folder, hidden) ? hidden : folder);
 	syscall(SYS_close, fd);
 }

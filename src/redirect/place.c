@@ -44,17 +44,6 @@ static struct {
 
 /* --- the lock --- */
 
-/* Returns true if the descriptor is that of the folder, and sets *inode. */
-static bool is_folder(int fd, ino_t *inode)
-{
-	struct stat open_, named;
-
-	if (REAL(fstat)(fd, &open_) || REAL(lstat)(place.name, &named))
-		return false;
-	*inode = open_.st_ino;
-	return open_.st_ino == named.st_ino && open_.st_dev == named.st_dev;
-}
-
 /* Locks the folder. Returns 0 or an errno value: ENOENT if there is no folder, EAGAIN while it is being
  * removed. */
 static int take_lock(void)
@@ -64,7 +53,7 @@ static int take_lock(void)
 
 	if (fd < 0)
 		return errno;
-	if (flock(fd, LOCK_SH | LOCK_NB) || !is_folder(fd, &place.inode)) {
+	if (flock(fd, LOCK_SH | LOCK_NB) || !files_is_named(fd, place.name, &place.inode)) {
 		close(fd);
 		return EAGAIN;
 	}
@@ -82,21 +71,23 @@ static bool has_lock(void)
 {
 	ino_t inode;
 
-	return place.fd >= 0 && is_folder(place.fd, &inode) && inode == place.inode;
+	return place.fd >= 0 && files_is_named(place.fd, place.name, &inode) &&
+	       inode == place.inode;
 }
 
-/* In the child of fork(): takes a lock of its own. The inherited descriptor shares the parent's lock. */
+/* In the child of fork(): takes a lock of its own. The inherited descriptor shares the parent's lock, and holds it
+ * if the parent ends meanwhile. */
 static void forked(void)
 {
+	const int inherited = has_lock() ? place.fd : -1;
 	const bool had = place.fd >= 0;
 
 	place.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	if (!had)
-		return;
-	if (has_lock())
-		close(place.fd);
 	place.fd = -1;
-	take_lock();
+	if (had)
+		take_lock();
+	if (inherited >= 0)
+		close(inherited);
 }
 
 /* --- making the folder --- */
