@@ -14,6 +14,7 @@
 #define SENTENCE_BYTES 256
 
 enum { SQ, RQ, QUEUES };
+enum { ALIKE = 4096 };
 
 static const char *const queue_names[QUEUES] = {"send", "receive"};
 
@@ -57,7 +58,7 @@ struct srq_note {
 };
 
 struct qp_note {
-	struct qp_note *next;
+	struct qp_note *next, *next_alike;
 	const struct ibv_qp *qp; /* NULL: destroyed */
 	const struct ibv_context *context;
 	uint32_t number;
@@ -76,6 +77,7 @@ struct completion_check {
 	void (*report)(void *arg, const char *sentence);
 	void *arg;
 	struct qp_note *qps;
+	struct qp_note *alike[ALIKE]; /* the QPs whose numbers have the same remainder */
 	struct srq_note *srqs;
 	struct cq_note *cqs;
 };
@@ -165,10 +167,10 @@ static struct qp_note *qp_of(const struct completion_check *c, const void *qp)
 static struct qp_note *qp_numbered(const struct completion_check *c,
 				   const struct ibv_context *context, uint32_t number)
 {
-	struct qp_note *note = c->qps;
+	struct qp_note *note = c->alike[number % ALIKE];
 
 	while (note && (note->number != number || note->context != context))
-		note = note->next;
+		note = note->next_alike;
 	return note;
 }
 
@@ -194,6 +196,8 @@ void completion_check_qp(struct completion_check *c, const struct ibv_qp *qp, bo
 		note->guess_count = 1;
 		note->next = c->qps;
 		c->qps = note;
+		note->next_alike = c->alike[note->number % ALIKE];
+		c->alike[note->number % ALIKE] = note;
 	}
 	/* The number may be that of a destroyed QP whose completions still wait in a CQ. */
 	start_anew(&note->queues[SQ]);

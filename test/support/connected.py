@@ -31,7 +31,7 @@ class Pair:
     race: str = ""  # what a program prints that loses a race with its own threads
 
     def __str__(self):
-        return " ".join(self.client)
+        return " ".join(map(str, self.client))
 
 
 # From the first bytes of a message's header: base version, class, class version, method. The attribute ID

@@ -91,20 +91,26 @@ int ts_post_rr(struct ts_end *end, const struct ts_rr *rr)
 	return ibv_post_recv(end->qp, &out, &bad);
 }
 
-static uint8_t pattern(size_t offset, uint32_t seed)
-{
-	uint64_t x = (offset + 1) * 0x9e3779b97f4a7c15ull + seed * 0xd1b54a32d192ed03ull;
+/* The bytes of a pattern come from a sum that each byte increases. */
+#define PATTERN_STEP 0x9e3779b97f4a7c15ull
 
-	return (uint8_t)((x ^ (x >> 29)) >> 17);
+static inline uint64_t pattern_sum(size_t offset, uint32_t seed)
+{
+	return (offset + 1) * PATTERN_STEP + seed * 0xd1b54a32d192ed03ull;
+}
+
+static inline uint8_t pattern_byte(uint64_t sum)
+{
+	return (uint8_t)((sum ^ (sum >> 29)) >> 17);
 }
 
 void ts_fill(void *buffer, size_t length_bytes, uint32_t seed)
 {
+	uint64_t sum = pattern_sum(0, seed);
 	uint8_t *bytes = buffer;
-	size_t i;
 
-	for (i = 0; i < length_bytes; i++)
-		bytes[i] = pattern(i, seed);
+	for (size_t i = 0; i < length_bytes; i++, sum += PATTERN_STEP)
+		bytes[i] = pattern_byte(sum);
 }
 
 static void bad_byte(struct vt *t, struct vt_at at, size_t offset, uint8_t got, uint8_t want)
@@ -115,12 +121,12 @@ static void bad_byte(struct vt *t, struct vt_at at, size_t offset, uint8_t got, 
 void ts_verify_at(struct vt *t, struct vt_at at, const void *buffer, size_t length_bytes,
 		  uint32_t seed)
 {
+	uint64_t sum = pattern_sum(0, seed);
 	const uint8_t *bytes = buffer;
-	size_t i;
 
-	for (i = 0; i < length_bytes; i++)
-		if (bytes[i] != pattern(i, seed))
-			bad_byte(t, at, i, bytes[i], pattern(i, seed));
+	for (size_t i = 0; i < length_bytes; i++, sum += PATTERN_STEP)
+		if (bytes[i] != pattern_byte(sum))
+			bad_byte(t, at, i, bytes[i], pattern_byte(sum));
 }
 
 void ts_blank_at(struct vt *t, struct vt_at at, const void *buffer, size_t length_bytes)
