@@ -17,6 +17,8 @@
 #define LOCK_MS	 1000
 #define PRINT_MS 5000
 
+enum { EXITS = -1 }; /* in the place of a signal: exit(3) */
+
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 
 static struct sink sink;
@@ -75,7 +77,8 @@ static void print_finding(void *arg, const struct vb_sim_finding *finding)
 
 static int first_process;
 
-void report_print(void)
+/* Prints the report, once in a process. */
+static void print_report(void)
 {
 	static atomic_int printed; /* the process that has printed it */
 	const int process = (int)getpid();
@@ -96,6 +99,7 @@ void report_print(void)
 /* --- signals --- */
 
 static sem_t wakes;
+static sem_t has_printed;	 /* for exit(3) */
 static atomic_int caught_signal; /* 0: none */
 static atomic_int listener;	 /* the process whose thread waits */
 
@@ -144,8 +148,10 @@ static void *listen(void *unused)
 {
 	while (sem_wait(&wakes))
 		;
-	report_print();
-	die(atomic_load(&caught_signal));
+	print_report();
+	if (atomic_load(&caught_signal) != EXITS)
+		die(atomic_load(&caught_signal));
+	sem_post(&has_printed);
 	return unused;
 }
 
@@ -158,6 +164,7 @@ static bool start_listener(void)
 	int err;
 
 	sem_init(&wakes, 0, 0);
+	sem_init(&has_printed, 0, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	pthread_attr_init(&attributes);
@@ -168,6 +175,28 @@ static bool start_listener(void)
 	if (!err)
 		atomic_store(&listener, (int)getpid());
 	return !err;
+}
+
+/* A child of fork() has no listener. */
+void report_at_exit(void)
+{
+	int none = 0;
+
+	if (atomic_load(&listener) != (int)getpid() ||
+	    !atomic_compare_exchange_strong(&caught_signal, &none, EXITS)) {
+		print_report();
+		return;
+	}
+	sem_post(&wakes);
+	if (!wait_for(&looking, PRINT_MS)) {
+		sink_write(&sink, "report",
+			   "there is none: a thread is inside a verb and does not end it, such as "
+			   "one whose signal "
+			   "handler calls exit(3). Call exit(3) outside verbs.");
+		return;
+	}
+	while (sem_wait(&has_printed))
+		;
 }
 
 void report_start(const struct sink *to)

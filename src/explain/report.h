@@ -12,7 +12,10 @@
  */
 void report_start(const struct sink *sink);
 
-/* Prints the report, once in a process. */
-void report_print(void);
+/*
+ * Prints the report at exit(3), once in a process. The calling thread may be inside a verb, whose lock it then keeps
+ * for ever: so another thread reads the report, and a line that says so stands for it if that thread gets no lock.
+ */
+void report_at_exit(void);
 
 #endif /* SRC_EXPLAIN_REPORT_H */

@@ -26,5 +26,5 @@ __attribute__((destructor)) static void finish(void)
 {
 	if (explaining)
 		explain_end();
-	report_print();
+	report_at_exit();
 }
