@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/single_threaded.h>
+#include <verbena/cm.h>
 #include <verbena/verbs.h>
 
 #define RULE_COUNT COUNT(tell_rules)
@@ -111,6 +112,14 @@ static CHECK_RARE struct check_cq *new_cq(struct ibv_cq *cq)
 	struct layer_object found;
 
 	return layer_object_find(cq, &found) ? object_cq(cq) : NULL;
+}
+
+struct check_qp *check_qp_of_id(const struct check_call *check)
+{
+	const struct rdma_cm_id *id = check_pointer(check, 0);
+	struct layer_object known;
+
+	return layer_object_find(id, &known) ? object_find_qp(id->qp) : NULL;
 }
 
 /* Fills in the description of the call. Enters the QP or CQ of the call if it is unknown. */

@@ -102,6 +102,10 @@ static inline void *check_pointer(const struct check_call *check, unsigned int i
 	return (void *)(uintptr_t)check->call->arguments[index];
 }
 
+/* Returns the QP of the identifier that is a call's first argument; NULL: unknown. A program may give any pointer: one
+ * that the layers do not know is not read. */
+struct check_qp *check_qp_of_id(const struct check_call *check);
+
 /* Calls fn for each work in flight, of all queues. qp is NULL for the works of an SRQ. */
 void check_each_work(void (*fn)(struct check_qp *qp, struct work *work, void *arg), void *arg);
 

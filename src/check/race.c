@@ -12,7 +12,6 @@
 #include "src/check/share.h"
 
 #include <dlfcn.h>
-#include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -182,11 +181,7 @@ static void after_modify(struct check_call *check)
 
 static void after_disconnect(struct check_call *check)
 {
-	const struct rdma_cm_id *id = check_pointer(check, 0);
-	struct layer_object known;
-
-	if (layer_object_find(id, &known))
-		end_works(object_find_qp(id->qp));
+	end_works(check_qp_of_id(check));
 }
 
 static void end_work_of_mr(struct check_qp *qp, struct work *work, void *arg)

@@ -9,7 +9,6 @@
 #include "src/guard/guard.h"
 
 #include <errno.h>
-#include <rdma/rdma_cma.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -378,12 +377,7 @@ static void before_destroy_qp(struct check_call *check)
 
 static void before_cm_destroy_qp(struct check_call *check)
 {
-	const struct rdma_cm_id *id = check_pointer(check, 0);
-	struct layer_object known;
-
-	/* An identifier that is unknown may be any pointer. */
-	if (layer_object_find(id, &known))
-		note_live(object_find_qp(id->qp));
+	note_live(check_qp_of_id(check));
 }
 
 static void before_modify_qp(struct check_call *check)

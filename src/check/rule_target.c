@@ -9,7 +9,6 @@
 #include "src/check/order.h"
 #include "src/check/sum.h"
 
-#include <rdma/rdma_cma.h>
 #include <string.h>
 
 #define BYTES_DEFAULT 65536
@@ -273,13 +272,8 @@ static void polled(struct check_call *check, struct check_qp *qp, struct ibv_wc 
 
 static void after_disconnect(struct check_call *check)
 {
-	const struct rdma_cm_id *id = check_pointer(check, 0);
-	struct layer_object known;
-	struct check_qp *qp;
+	struct check_qp *qp = check_qp_of_id(check);
 
-	if (!layer_object_find(id, &known))
-		return;
-	qp = object_find_qp(id->qp);
 	if (qp)
 		show_all(qp);
 }

@@ -124,14 +124,8 @@ static void before_destroy_qp(struct check_call *check)
 
 static void before_cm_destroy_qp(struct check_call *check)
 {
-	const struct rdma_cm_id *id = check_pointer(check, 0);
-	struct layer_object known;
-	struct check_qp *qp;
+	struct check_qp *qp = check_qp_of_id(check);
 
-	/* An identifier that is unknown may be any pointer. */
-	if (!layer_object_find(id, &known))
-		return;
-	qp = object_find_qp(id->qp);
 	track_hide(check, qp ? &qp->object : NULL);
 }
 
