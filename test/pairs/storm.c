@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Requests to a dead process end after 8 times 4.3 s; then everything has time. */
+/* Requests to a dead process end after 7 times 4.3 s; then everything has time. */
 enum { END_S = 120 };
 
 /* How often the starter looks if all workers are at work. */
