@@ -173,6 +173,8 @@ int log_file_close(struct log_file *file)
 	munmap(file->piece, file->piece_bytes);
 	if (ftruncate(file->fd, (off_t)length))
 		err = errno;
+	/* A process that another thread has just forked has a copy of the descriptor until it closes it. */
+	flock(file->fd, LOCK_UN);
 	if (close(file->fd) && !err)
 		err = errno;
 	pthread_setcancelstate(state, NULL);

@@ -374,7 +374,7 @@ static int join(const char *whole, const struct parts *parts, char *sentence)
 	const char **names = calloc(parts->count + 1, sizeof(*names));
 	const struct merge_files files = {names, parts->count + 1};
 	char beside[PART_NAME_BYTES];
-	int err;
+	int err, fd;
 
 	if (!names)
 		return refuse_path(sentence, whole, ENOMEM);
@@ -391,11 +391,15 @@ static int join(const char *whole, const struct parts *parts, char *sentence)
 	}
 	if (err)
 		return err;
+	/* The new file is NAME after rename(2): with its lock, nobody begins a run or another join before the end. */
+	fd = part_lock(beside, 0);
 	err = rename_parts(parts, sentence);
 	if (!err && rename(beside, whole))
 		err = refuse_path(sentence, whole, errno);
 	/* After a failure this takes the join back. */
 	settle(whole, sentence);
+	if (fd >= 0)
+		close(fd);
 	return err;
 }
 
@@ -414,7 +418,7 @@ static int join_finished(const char *whole, struct parts *parts, char *sentence)
 	return err;
 }
 
-int merge_parts(const char *whole, char sentence[MERGE_SENTENCE_BYTES])
+static int join_once(const char *whole, char *sentence)
 {
 	int fd = part_lock(whole, O_CREAT), err;
 	struct parts parts = {0};
@@ -462,6 +466,14 @@ int merge_at_end(const char *whole, char sentence[MERGE_SENTENCE_BYTES])
 	int err = 0;
 
 	while (!err && is_run_finished(whole))
-		err = merge_parts(whole, sentence);
+		err = join_once(whole, sentence);
 	return err == EWOULDBLOCK ? 0 : err;
+}
+
+/* Looks again for the callers that have found NAME locked. */
+int merge_parts(const char *whole, char sentence[MERGE_SENTENCE_BYTES])
+{
+	const int err = join_once(whole, sentence);
+
+	return err ? err : merge_at_end(whole, sentence);
 }

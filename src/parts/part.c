@@ -132,6 +132,11 @@ bool part_is_written(const char *name)
 	return is_written;
 }
 
+void part_unlock(int fd)
+{
+	flock(fd, LOCK_UN);
+}
+
 int part_lock(const char *name, int flags)
 {
 	for (;;) {
@@ -160,6 +165,13 @@ static bool has_writer(const struct parts *parts)
 	return false;
 }
 
+/* Waits for readers, which hold the lock for a moment. */
+static void lock_patiently(int fd)
+{
+	while (flock(fd, LOCK_EX) && errno == EINTR)
+		;
+}
+
 /*
  * Makes the part and locks it. A reader may look at the part before it is locked, and takes it for a
  * finished one: then the part may be gone.
@@ -181,7 +193,7 @@ static int make_part(const char *whole, int flags, struct part *part)
 			return errno;
 		if (part->fd < 0)
 			continue;
-		flock(part->fd, LOCK_EX);
+		lock_patiently(part->fd);
 		if (is_at(part->fd, part->name))
 			return 0;
 		close(part->fd);
@@ -194,6 +206,22 @@ static void remove_all(struct parts *parts)
 	for (unsigned int i = 0; i < parts->count; i++)
 		unlink(parts->names[i]);
 	parts_free(parts);
+}
+
+/* Removes a finished part. A process that has found NAME locked meanwhile may have made the part, and locks it after
+ * has_writer() has looked: such a part stays. */
+static void remove_finished(const char *name)
+{
+	int fd;
+
+	do
+		fd = part_lock(name, 0);
+	while (fd < 0 && errno == EWOULDBLOCK && !part_is_written(name)); /* a reader had it */
+	if (fd < 0 && (errno == EWOULDBLOCK || errno == ENOENT))
+		return;
+	unlink(name);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* NAME is locked: begins a new run in NAME, or joins the run whose parts are still written. */
@@ -210,7 +238,9 @@ static int begin(int fd, int flags, struct part *part)
 		err = make_part(part->whole, flags, part);
 		close(fd);
 	} else if (!err) {
-		remove_all(&parts);
+		for (unsigned int i = 0; i < parts.count; i++)
+			remove_finished(parts.names[i]);
+		parts_free(&parts);
 		if (parts_list_joining(part->whole, &parts) == 0)
 			remove_all(&parts);
 		snprintf(joining, sizeof(joining), "%s" PART_JOINING, part->whole);
@@ -231,6 +261,7 @@ static int begin_again(int fd, int held_fd, struct part *part)
 	part->fd = fcntl(held_fd, F_DUPFD_CLOEXEC, 0);
 	if (part->fd < 0)
 		return errno;
+	part->shares_lock = true;
 	if (ftruncate(part->fd, 0) || lseek(part->fd, 0, SEEK_SET) < 0)
 		return give_up(part->fd, errno);
 	return 0;

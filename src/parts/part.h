@@ -24,6 +24,7 @@
 /* A file that is open for writing. */
 struct part {
 	int fd;			     /* empty, locked, O_CLOEXEC */
+	bool shares_lock;	     /* the lock is held_fd's, too: see part_open() */
 	char whole[PART_NAME_BYTES]; /* the path of NAME, absolute; "": NAME is no regular file */
 	char name[PART_NAME_BYTES];  /* the path of the file that fd writes */
 };
@@ -56,6 +57,12 @@ int parts_list(const char *whole, struct parts *parts);
 int parts_list_joining(const char *whole, struct parts *parts);
 #define PART_JOINING ".joining"
 void parts_free(struct parts *parts);
+
+/*
+ * Gives the lock back before the descriptor is closed. To close it is not enough: a process that another thread has
+ * just forked, or that is about to execute a program, has a copy of the descriptor until it closes it.
+ */
+void part_unlock(int fd);
 
 /* Returns true if somebody writes the file. */
 bool part_is_written(const char *name);

@@ -25,6 +25,22 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct walk *first;
 static atomic_uint walks; /* counts the list, so that most programs take no lock */
 
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/* The child of fork() has the forking thread only: no other thread may have the lock then. */
+__attribute__((constructor)) static void watch_fork(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 /* Returns the walk, or NULL. By fts(3) one thread at a time uses a walk, so it stays. */
 static struct walk *find(const void *fts)
 {

@@ -25,7 +25,8 @@
 #define MAKER_VARIABLE	"VERBENA_FILES_BY"
 
 enum {
-	TRIES = 100,	  /* at 1 ms each, while another process is removing the folder */
+	/* At 1 ms each, while another process is removing the folder. It may have to wait for a processor first. */
+	TRIES = 10000,
 	DESCRIPTOR = 512, /* the lowest for the lock: some programs count on low numbers */
 };
 

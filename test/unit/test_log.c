@@ -228,6 +228,29 @@ void test_the_file_of_another_process_is_left_alone(void)
 	close(ready[1]);
 }
 
+/* A child that another thread has just forked has a copy of the descriptor until its handlers have run. _Fork() calls
+ * no handlers. */
+void test_a_child_that_has_not_run_yet_keeps_no_log(void)
+{
+	int ends[2], err;
+	pid_t child;
+	char byte;
+
+	TEST_ASSERT_EQUAL_INT(0, vb_log_open(path));
+	TEST_ASSERT_EQUAL_INT(0, pipe(ends));
+	child = _Fork();
+	if (child == 0) {
+		close(ends[1]);
+		_exit((int)read(ends[0], &byte, 1));
+	}
+	TEST_ASSERT_EQUAL_INT(0, vb_log_close());
+	err = vb_log_open(path);
+	close(ends[1]);
+	close(ends[0]);
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, NULL, 0));
+	TEST_ASSERT_EQUAL_INT_MESSAGE(0, err, vb_last_error());
+}
+
 /* --- threads --- */
 
 static void *add_many(void *thread)

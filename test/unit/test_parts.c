@@ -623,3 +623,45 @@ void test_merge_parts_waits_for_the_writer(void)
 	pcapfile_close(second);
 	expect(whole, (struct frame[]){{1, 1}, {2, 2}, {0}});
 }
+
+/*
+ * A child that another thread has just forked has copies of the descriptors until it runs for the first time, and a
+ * child of posix_spawn() until it executes its program: they keep no file locked.
+ */
+void test_a_child_that_has_not_run_yet_keeps_no_lock(void)
+{
+	struct pcapfile *first = open_capture(whole, false), *second = open_capture(whole, false);
+	int ends[2];
+	pid_t child;
+	char byte;
+
+	add(first, 1, 1);
+	add(second, 2, 2);
+	TEST_ASSERT_EQUAL_INT(0, pipe(ends));
+	child = fork();
+	if (child == 0) {
+		close(ends[1]);
+		_exit((int)read(ends[0], &byte, 1));
+	}
+	pcapfile_close(second);
+	pcapfile_close(first);
+	close(ends[1]);
+	close(ends[0]);
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, NULL, 0));
+	expect(whole, (struct frame[]){{1, 1}, {2, 2}, {0}});
+	TEST_ASSERT_EQUAL_UINT(0, count_parts());
+}
+
+/* The next capture of the same file has the lock of the one before. */
+void test_a_capture_that_begins_again_keeps_its_lock(void)
+{
+	struct pcapfile *first = open_capture(whole, false), *again;
+	char error[256] = "";
+
+	again = pcapfile_open(whole, false, first, error, sizeof(error));
+	TEST_ASSERT_NOT_NULL_MESSAGE(again, error);
+	pcapfile_close(first);
+	TEST_ASSERT_TRUE(part_is_written(whole));
+	pcapfile_close(again);
+	TEST_ASSERT_FALSE(part_is_written(whole));
+}

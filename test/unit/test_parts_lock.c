@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of a trace that another process removes or replaces after this one has opened and before it has
- * locked them: flock() is the test's own (--wrap).
+ * Files of a trace that another process removes, replaces or begins to write between two steps of this one: flock(),
+ * rename() and unlink() are the test's own (--wrap).
  */
+#include "backends/sim/capture/pcapfile.h"
+#include "src/parts/merge.h"
 #include "src/parts/part.h"
 #include "unity.h"
 
@@ -21,6 +23,12 @@ static char folder[64], whole[PART_NAME_BYTES];
 static void (*meddle)(int fd);
 static unsigned int rounds, locks;
 
+/* How many calls of flock() a signal interrupts. */
+static unsigned int signals;
+
+/* What the other process does before the next unlink(), and after the next rename() to the name of the whole file. */
+static void (*before_unlink)(const char *path), (*after_rename)(void);
+
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation)
@@ -28,7 +36,38 @@ int __wrap_flock(int fd, int operation)
 	locks++;
 	if (rounds && rounds--)
 		meddle(fd);
+	if (signals && signals--) {
+		errno = EINTR;
+		return -1;
+	}
 	return __real_flock(fd, operation);
+}
+
+int __real_unlink(const char *path);
+int __wrap_unlink(const char *path);
+int __wrap_unlink(const char *path)
+{
+	void (*act)(const char *) = before_unlink;
+
+	before_unlink = NULL;
+	if (act)
+		act(path);
+	return __real_unlink(path);
+}
+
+int __real_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to);
+int __wrap_rename(const char *from, const char *to)
+{
+	const int status = __real_rename(from, to);
+
+	void (*act)(void) = after_rename;
+
+	if (act && strcmp(to, whole) == 0) {
+		after_rename = NULL;
+		act();
+	}
+	return status;
 }
 
 void setUp(void)
@@ -43,7 +82,9 @@ void tearDown(void)
 {
 	char command[128];
 
-	rounds = 0;
+	rounds = signals = 0;
+	before_unlink = NULL;
+	after_rename = NULL;
 	snprintf(command, sizeof(command), "rm -r %s", folder);
 	TEST_ASSERT_EQUAL_INT(0, system(command));
 }
@@ -143,4 +184,138 @@ void test_a_part_that_is_removed_before_it_is_locked(void)
 	expect_at(part.fd, part.name);
 	TEST_ASSERT_EQUAL_UINT(3, locks);
 	close(part.fd);
+}
+
+/* --- two processes that begin at the same time --- */
+
+/* The process that finds NAME locked has made its part, and has not locked it yet. */
+static char late_part[PART_NAME_BYTES + 16];
+static int late;
+
+static void make_late_part(void)
+{
+	snprintf(late_part, sizeof(late_part), "%s.1.part", whole);
+	late = open(late_part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	TEST_ASSERT_GREATER_OR_EQUAL(0, late);
+}
+
+/* It locks the part as soon as it can, and then writes the part if it is still there. */
+static void lock_late_part(const char *path)
+{
+	TEST_ASSERT_EQUAL_STRING(late_part, path);
+	if (__real_flock(late, LOCK_EX | LOCK_NB) == 0)
+		TEST_FAIL_MESSAGE("a process writes a part that is about to be removed");
+}
+
+void test_a_part_is_locked_before_it_is_removed(void)
+{
+	struct part part;
+
+	make_late_part();
+	before_unlink = lock_late_part;
+	TEST_ASSERT_EQUAL_INT(0, part_open(whole, O_RDWR, -1, &part));
+	TEST_ASSERT_NULL(before_unlink);
+	TEST_ASSERT_EQUAL_STRING(whole, part.name);
+	/* It then sees that the part is gone, and makes another one. */
+	TEST_ASSERT_EQUAL_INT(0, __real_flock(late, LOCK_EX | LOCK_NB));
+	TEST_ASSERT_NOT_EQUAL(0, access(late_part, F_OK));
+	close(late);
+	close(part.fd);
+}
+
+/* Locks the part when this process has seen that nobody writes it: before its third lock. */
+static void lock_late_at_third(int fd)
+{
+	(void)fd;
+	if (locks == 3)
+		TEST_ASSERT_EQUAL_INT(0, __real_flock(late, LOCK_EX | LOCK_NB));
+}
+
+void test_a_part_that_is_locked_before_it_is_removed_stays(void)
+{
+	struct part part;
+
+	make_late_part();
+	meddle = lock_late_at_third;
+	rounds = 3;
+	TEST_ASSERT_EQUAL_INT(0, part_open(whole, O_RDWR, -1, &part));
+	TEST_ASSERT_EQUAL_STRING(whole, part.name);
+	expect_at(late, late_part);
+	close(late);
+	close(part.fd);
+}
+
+/* --- signals --- */
+
+/* A reader has the lock for a moment, and a signal comes while the writer waits. */
+void test_a_signal_costs_no_lock(void)
+{
+	struct part part;
+
+	signals = 2;
+	TEST_ASSERT_EQUAL_INT(0, part_open_beside(whole, O_RDWR, &part));
+	TEST_ASSERT_EQUAL_UINT(0, signals);
+	TEST_ASSERT_TRUE(part_is_written(part.name));
+	close(part.fd);
+}
+
+/* --- joins --- */
+
+static unsigned int joins;
+
+static void expect_locked(void)
+{
+	joins++;
+	TEST_ASSERT_EQUAL_INT(-1, part_lock(whole, 0));
+	TEST_ASSERT_EQUAL_INT(EWOULDBLOCK, errno);
+}
+
+/* A run that begins, and a join that begins, would take what is left of this join for their own. */
+void test_the_new_file_is_locked_until_the_join_has_ended(void)
+{
+	char error[256] = "";
+	struct pcapfile *first = pcapfile_open(whole, false, NULL, error, sizeof(error));
+	struct pcapfile *second = pcapfile_open(whole, false, NULL, error, sizeof(error));
+	int fd;
+
+	TEST_ASSERT_NOT_NULL_MESSAGE(first, error);
+	TEST_ASSERT_NOT_NULL_MESSAGE(second, error);
+	pcapfile_close(first);
+	joins = 0;
+	after_rename = expect_locked;
+	TEST_ASSERT_EQUAL_INT(0, pcapfile_close(second));
+	TEST_ASSERT_EQUAL_UINT(1, joins);
+	fd = part_lock(whole, 0);
+	TEST_ASSERT_GREATER_OR_EQUAL(0, fd);
+	close(fd);
+}
+
+static struct pcapfile *last;
+
+static void end_last(void)
+{
+	struct pcapfile *file = last;
+
+	last = NULL;
+	pcapfile_close(file);
+}
+
+/* The last process ends while `verbena trace merge` joins: it finds the file locked, and leaves its part to who has the
+ * lock. */
+void test_a_process_that_ends_during_a_join_leaves_no_part(void)
+{
+	char error[256] = "", sentence[MERGE_SENTENCE_BYTES], command[128];
+	struct pcapfile *files[3];
+
+	for (unsigned int i = 0; i < 3; i++) {
+		files[i] = pcapfile_open(whole, false, NULL, error, sizeof(error));
+		TEST_ASSERT_NOT_NULL_MESSAGE(files[i], error);
+	}
+	pcapfile_close(files[0]);
+	pcapfile_close(files[1]);
+	last = files[2];
+	after_rename = end_last;
+	TEST_ASSERT_EQUAL_INT(0, merge_parts(whole, sentence));
+	snprintf(command, sizeof(command), "test \"$(ls %s)\" = t.pcap", folder);
+	TEST_ASSERT_EQUAL_INT(0, system(command));
 }

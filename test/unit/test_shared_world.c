@@ -8,8 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What another process does before each open() of the world's file, which may be one that makes the file. */
+static void (*before_open)(int flags);
+static unsigned int opens;
+
 void setUp(void)
 {
+	before_open = NULL;
+	opens = 0;
 	name_world();
 }
 
@@ -83,6 +89,68 @@ void test_a_world_has_the_same_identity_at_each_run(void)
 	attach(&a);
 	TEST_ASSERT_TRUE(identity != a.header->identity);
 	places_leave(&a);
+}
+
+/* --- other processes that come and go --- */
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...)
+{
+	va_list list;
+	mode_t mode;
+
+	va_start(list, flags);
+	mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
+	va_end(list);
+	if (before_open && strcmp(path, world_path) == 0) {
+		opens++;
+		before_open(flags);
+	}
+	return __real_open64(path, flags, mode);
+}
+
+/* A process makes the file before this one does, and has removed it when this one opens it. */
+static void come_and_go(int flags)
+{
+	if (opens > 6)
+		return;
+	if (flags & O_CREAT)
+		close(__real_open64(world_path, O_RDWR | O_CREAT | O_EXCL, 0600));
+	else
+		unlink(world_path);
+}
+
+void test_a_file_that_comes_and_goes_is_made_at_last(void)
+{
+	struct segment a;
+
+	before_open = come_and_go;
+	TEST_ASSERT_EQUAL_INT(0, attach_with(&a, "devices\n"));
+	before_open = NULL;
+	TEST_ASSERT_GREATER_THAN(6, opens);
+	places_leave(&a);
+	TEST_ASSERT_FALSE(world_exists());
+}
+
+/* A child that another thread has just forked has a copy of the descriptor until it runs for the first time. */
+void test_a_child_that_has_not_run_yet_keeps_no_lock(void)
+{
+	struct segment a, b;
+	bool is_free;
+	int copy;
+
+	attach(&a);
+	attach(&b);
+	copy = dup(a.fd);
+	TEST_ASSERT_TRUE(copy >= 0);
+	places_leave(&a);
+	is_free = segment_lock(&b, 0);
+	TEST_ASSERT_TRUE(is_free);
+	segment_unlock(&b);
+	places_leave(&b);
+	TEST_ASSERT_FALSE_MESSAGE(world_exists(), "the last process leaves the file");
+	close(copy);
 }
 
 /* --- files that no process can use --- */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is in a world's trace when its process ends or forks. */
+#include "backends/sim/capture/pcapfile.h"
+#include "backends/sim/world/world.h"
 #include "test/unit/sim_pair.h"
 
 #include <pcap/pcap.h>
@@ -263,6 +265,39 @@ void test_a_part_survives_sigkill_and_is_joined(void)
 void test_a_trace_whose_processes_are_killed_keeps_its_part(void)
 {
 	check_two(end_kill, end_in_order, false);
+}
+
+/* What another process does when this one has ended its trace at exit, and has not yet ended. */
+static void (*after_the_trace)(void);
+
+void __real_world_close_wires(struct vb_sim *world);
+void __wrap_world_close_wires(struct vb_sim *world);
+void __wrap_world_close_wires(struct vb_sim *world)
+{
+	if (after_the_trace)
+		after_the_trace();
+	__real_world_close_wires(world);
+}
+
+static void begin_and_end(void)
+{
+	char error[256];
+
+	pcapfile_close(pcapfile_open(path, false, NULL, error, sizeof(error)));
+}
+
+/* A process that begins and ends while another one exits leaves no part. */
+void test_a_process_that_begins_while_another_exits_leaves_no_part(void)
+{
+	const pid_t child = fork();
+
+	if (child == 0) {
+		write_traced();
+		after_the_trace = begin_and_end;
+		exit(0);
+	}
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, NULL, 0));
+	TEST_ASSERT_TRUE(is_joined(child));
 }
 
 /* A trace may begin again in the same file, and the world does not take itself for another process. */

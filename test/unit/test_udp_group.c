@@ -315,6 +315,57 @@ void test_a_message_reaches_a_member_in_another_world(void)
 	expect_nothing(&a, &b);
 }
 
+/* Returns true if an epoll(7) of this process reports something: here, that a group's socket has a message. */
+static bool a_group_is_reported(void)
+{
+	unsigned int epolls = 0;
+	bool reported = false;
+
+	for (int fd = 0; fd < 256; fd++) {
+		struct pollfd epoll = {.fd = fd, .events = POLLIN};
+		char path[32], link[64];
+		ssize_t length;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+		length = readlink(path, link, sizeof(link) - 1);
+		link[length > 0 ? length : 0] = '\0';
+		if (strcmp(link, "anon_inode:[eventpoll]") != 0)
+			continue;
+		epolls++;
+		reported |= poll(&epoll, 1, 0) > 0;
+	}
+	TEST_ASSERT_GREATER_THAN(0, epolls);
+	return reported;
+}
+
+/*
+ * A child that another thread has just forked has copies of the sockets until its handlers have run, and the kernel
+ * goes on to queue messages there. _Fork() calls no handlers.
+ */
+void test_a_group_that_was_left_is_not_reported_for_a_child_that_has_not_run_yet(void)
+{
+	bool reported;
+	int ends[2];
+	pid_t child;
+	char byte;
+
+	attach(&b);
+	TEST_ASSERT_EQUAL_INT(0, pipe(ends));
+	child = _Fork();
+	if (child == 0) {
+		close(ends[1]);
+		_exit((int)read(ends[0], &byte, 1));
+	}
+	detach(&b);
+	send_to_group(&a, 64);
+	reported = a_group_is_reported();
+	close(ends[1]);
+	close(ends[0]);
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, NULL, 0));
+	TEST_ASSERT_FALSE(reported);
+	expect_nothing(&b, &a);
+}
+
 /* RoCE v2 over IPv4: the last 20 bytes of the GRH are the IPv4 header. */
 void test_the_header_names_the_group_and_its_hop_limit(void)
 {

@@ -16,6 +16,23 @@ static struct {
 	_Atomic int count; /* read without the mutex: most processes have none */
 } table = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+static void lock(void)
+{
+	pthread_mutex_lock(&table.mutex);
+}
+
+static void unlock(void)
+{
+	pthread_mutex_unlock(&table.mutex);
+}
+
+/* The child of fork() has the forking thread only: no other thread may have the lock then. These handlers are there
+ * before those of worlds, so that fork() takes this lock after the locks of worlds, as verbs do. */
+__attribute__((constructor)) static void watch_fork(void)
+{
+	pthread_atfork(lock, unlock, unlock);
+}
+
 /* Returns false if there is no memory. */
 static bool grow(int fd)
 {
@@ -38,13 +55,13 @@ int descriptor_enter(int fd, void *owner)
 {
 	bool room;
 
-	pthread_mutex_lock(&table.mutex);
+	lock();
 	room = grow(fd);
 	if (room) {
 		table.owners[fd] = owner;
 		table.count++;
 	}
-	pthread_mutex_unlock(&table.mutex);
+	unlock();
 	return room ? 0 : ENOMEM;
 }
 
@@ -52,12 +69,12 @@ void descriptor_leave(int fd)
 {
 	if (!atomic_load_explicit(&table.count, memory_order_relaxed) || fd < 0)
 		return;
-	pthread_mutex_lock(&table.mutex);
+	lock();
 	if (fd < table.capacity && table.owners[fd]) {
 		table.owners[fd] = NULL;
 		table.count--;
 	}
-	pthread_mutex_unlock(&table.mutex);
+	unlock();
 }
 
 bool descriptor_any(void)
@@ -71,9 +88,9 @@ void *descriptor_owner(int fd)
 
 	if (!atomic_load_explicit(&table.count, memory_order_relaxed) || fd < 0)
 		return NULL;
-	pthread_mutex_lock(&table.mutex);
+	lock();
 	if (fd < table.capacity)
 		owner = table.owners[fd];
-	pthread_mutex_unlock(&table.mutex);
+	unlock();
 	return owner;
 }

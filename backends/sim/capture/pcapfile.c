@@ -37,6 +37,7 @@ struct pcapfile {
 	pcap_dumper_t *dumper; /* closes the stream */
 	bool infiniband;
 	bool failed;
+	bool continued; /* the next capture of the caller has the lock */
 	size_t buffered_bytes;
 	off_t written_bytes;
 	char buffer[BUFFER_BYTES]; /* the stream's */
@@ -111,15 +112,18 @@ static struct pcapfile *make(bool infiniband, const char *path, char *error, siz
 	return file;
 }
 
-struct pcapfile *pcapfile_open(const char *path, bool infiniband, const struct pcapfile *before,
+struct pcapfile *pcapfile_open(const char *path, bool infiniband, struct pcapfile *before,
 			       char *error, size_t error_bytes)
 {
 	const int held_fd = before ? fileno(before->stream) : -1;
 	struct pcapfile *file = make(infiniband, path, error, error_bytes);
 
-	return file ? begin(file, part_open(path, O_WRONLY, held_fd, &file->part), error,
-			    error_bytes)
-		    : NULL;
+	if (file)
+		file = begin(file, part_open(path, O_WRONLY, held_fd, &file->part), error,
+			     error_bytes);
+	if (file && before)
+		before->continued = file->part.shares_lock;
+	return file;
 }
 
 struct pcapfile *pcapfile_open_part(const char *whole, bool infiniband, char *error,
@@ -215,18 +219,6 @@ bool pcapfile_failed(const struct pcapfile *file)
 	return file->failed;
 }
 
-bool pcapfile_has_parts(const struct pcapfile *file)
-{
-	struct parts parts;
-	bool found;
-
-	if (!file->part.whole[0] || parts_list(file->part.whole, &parts))
-		return false;
-	found = parts.count > 0;
-	parts_free(&parts);
-	return found;
-}
-
 void pcapfile_abandon(struct pcapfile *file)
 {
 	if (!file)
@@ -244,6 +236,8 @@ int pcapfile_close(struct pcapfile *file)
 		return 0;
 	pcapfile_flush(file);
 	strcpy(whole, file->part.whole);
+	if (!file->continued)
+		part_unlock(fileno(file->stream));
 	release(file);
 	if (whole[0])
 		err = merge_at_end(whole, sentence);

@@ -41,7 +41,7 @@ struct pcapfile;
  * Returns NULL with a sentence in error (path and reason; unchanged on success), and errno: the one
  * of open(2) or write(2), ESPIPE for a pipe or a socket, ENOMEM.
  */
-struct pcapfile *pcapfile_open(const char *path, bool infiniband, const struct pcapfile *before,
+struct pcapfile *pcapfile_open(const char *path, bool infiniband, struct pcapfile *before,
 			       char *error, size_t error_bytes);
 
 /* As pcapfile_open(), but opens a new part of the capture at an absolute path: whatever the file holds, it
@@ -72,9 +72,6 @@ bool pcapfile_failed(const struct pcapfile *file);
  * Returns 0, or after a line on stderr the errno value for which the parts are not joined.
  */
 int pcapfile_close(struct pcapfile *file);
-
-/* Returns true if other processes write parts of this trace, or have written some that are not joined. */
-bool pcapfile_has_parts(const struct pcapfile *file);
 
 /* In the child of a fork(): lets go of the parent's file, and leaves the file as it is. file may be
  * NULL. */

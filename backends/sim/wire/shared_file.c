@@ -223,18 +223,27 @@ static int make_path(struct segment *segment, const char *world)
 
 /* --- opening --- */
 
-/* Makes the file if there is none. fchmod() makes the mode independent of the umask. */
+/* Makes a file. fchmod() makes the mode independent of the umask. */
+static int make_file(const char *path, int flags)
+{
+	const int fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+
+	if (fd >= 0)
+		fchmod(fd, 0600);
+	return fd;
+}
+
+/* Opens the file, or makes it if there is none. Another process may make the file, or remove it, after each look. */
 static int open_file(const char *path)
 {
 	const int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
 	int fd = open(path, flags);
 
-	if (fd >= 0 || errno != ENOENT)
-		return fd;
-	fd = open(path, flags | O_CREAT | O_EXCL, 0600);
-	if (fd < 0)
-		return errno == EEXIST ? open(path, flags) : fd;
-	fchmod(fd, 0600);
+	for (unsigned int i = 0; i < ATTEMPTS_MAX && fd < 0 && errno == ENOENT; i++) {
+		fd = make_file(path, flags);
+		if (fd < 0 && errno == EEXIST)
+			fd = open(path, flags);
+	}
 	return fd;
 }
 

@@ -161,6 +161,14 @@ static void let_go(struct udp_group *group)
 	group->fd = -1;
 }
 
+/* To close the socket is not enough: a process that another thread has just forked has a copy of the descriptor, and
+ * the kernel goes on to report the group until that one is closed, too: epoll(7). */
+static void unwatch(const struct udp_groups *groups, const struct udp_group *group)
+{
+	if (group->fd >= 0 && groups->watch_fd >= 0)
+		epoll_ctl(groups->watch_fd, EPOLL_CTL_DEL, group->fd, NULL);
+}
+
 void udp_groups_leave(struct udp_groups *groups, const struct udp_socket *socket,
 		      const union ibv_gid *gid)
 {
@@ -174,6 +182,7 @@ void udp_groups_leave(struct udp_groups *groups, const struct udp_socket *socket
 	if (!group)
 		return;
 	*link = group->next;
+	unwatch(groups, group);
 	let_go(group);
 	free(group);
 }

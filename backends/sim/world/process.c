@@ -328,7 +328,8 @@ static void leave(struct vb_sim *world)
 	if (world->wires.first && sim_cm_leave(world->driver.engine))
 		driver_catch_up(&world->driver);
 	driver_settle(&world->driver);
-	world_trace_at_exit(world);
+	/* Not only if there are parts: a process that begins and ends from now on would leave its part to this one. */
+	world_trace_close(world);
 	world->wires_left = world->wires.first;
 	world_close_wires(world);
 	pthread_mutex_unlock(&world->driver.mutex);

@@ -41,12 +41,6 @@ int world_trace_close(struct vb_sim *world)
 	return err ? refuse_plainly("trace", VB_WHY_TRACE_PARTS) : 0;
 }
 
-void world_trace_at_exit(struct vb_sim *world)
-{
-	if (world->trace && pcapfile_has_parts(world->trace))
-		world_trace_close(world);
-}
-
 void world_trace_forked(struct vb_sim *world)
 {
 	struct pcapfile *trace = take_trace(world);

@@ -259,8 +259,6 @@ int world_plan(struct vb_sim *world, const struct vb_sim_config *config);
 /* 0, or an errno with a sentence. */
 int world_trace_open(struct vb_sim *world, const char *path);
 int world_trace_close(struct vb_sim *world);
-/* The process exits with the world in use: a trace of several processes ends here. */
-void world_trace_at_exit(struct vb_sim *world);
 /* In the child of a fork(): the trace stays the parent's. */
 void world_trace_forked(struct vb_sim *world);
 /* The child becomes a process of its own in the world that its parent shares with others: its packets are
