@@ -27,6 +27,7 @@ def environment(**more):
 
 class Programs(unittest.TestCase):
     verbena = "verbena"  # the path of the program verbena
+    seconds = SECONDS  # the limit of one command
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -37,7 +38,7 @@ class Programs(unittest.TestCase):
 
     def command(self, *words, **more):
         return subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                              env=environment(**more), cwd=self.path, timeout=SECONDS,
+                              env=environment(**more), cwd=self.path, timeout=self.seconds,
                               errors="replace")
 
     def check(self, status, *words, **more):
