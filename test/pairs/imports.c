@@ -23,7 +23,7 @@ enum {
 };
 enum { CQ_DEPTH = 16, DM_BYTES = 4096, ROUNDS = 5 };
 
-static const struct link_times times = {.timeout = 18, .retry = 3};
+static const struct link_times times = {.timeout = 18, .retry = 7};
 
 struct exported {
 	uint32_t pd, mr, dm;

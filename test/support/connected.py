@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 
 from pairs import Port, Process, has_socket, listening, wait_until
+from programs import NETWORK
 
 LIMIT_S = 60
 RACES_MAX = 5  # as often a pair that has lost a race with itself is run again
@@ -122,9 +123,7 @@ def runners(verbena, wire, addresses=("127.0.0.1",)):
     """Returns a runner for each link layer and each of the server's addresses; over the wire udp, the runner
     of an IPv4 address of the server's own, which no other test has at the same time."""
     if wire == "udp":
-        network = f"127.{1 + os.getpid() // 250 % 250}.{1 + os.getpid() % 250}"
-        return [Runner(verbena, f"{network}.1", ["--wire", f"udp={network}.1"],
-                       ["--wire", f"udp={network}.2"])]
+        return [Runner(verbena, f"{NETWORK}.1", ["--wire", f"udp={NETWORK}.1"], ["--wire", f"udp={NETWORK}.2"])]
     return [Runner(verbena, address, *[["--wire", wire, "--link-layer", link_layer]] * 2)
             for link_layer in ("ethernet", "infiniband") for address in addresses]
 

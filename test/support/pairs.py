@@ -77,15 +77,16 @@ def listening(port):
 
 
 def has_socket(pid, inodes):
+    """A process may not be looked at while it enters a user namespace."""
     folder = f"/proc/{pid}/fd"
     try:
         for name in os.listdir(folder):
             try:
                 if os.readlink(f"{folder}/{name}") in inodes:
                     return True
-            except FileNotFoundError:
+            except (FileNotFoundError, PermissionError):
                 pass
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         pass
     return False
 

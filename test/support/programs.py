@@ -13,6 +13,10 @@ SECONDS = 60
 # The programs of a test script share a world, and no program of another script is in it.
 WORLD = f"test-{os.getpid()}"
 
+# A loopback network of this process's own: 127.0.0.0/9 has one for each process number below 32,768. Over the wire
+# udp, devices without an address of their own have those of 127.128.0.0/9.
+NETWORK = f"127.{os.getpid() >> 8 & 127}.{os.getpid() & 255}"
+
 
 def environment(**more):
     """The environment of a program: without the caller's variables of Verbena."""
@@ -23,6 +27,7 @@ def environment(**more):
 
 class Programs(unittest.TestCase):
     verbena = "verbena"  # the path of the program verbena
+    seconds = SECONDS  # the limit of one command
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -33,7 +38,7 @@ class Programs(unittest.TestCase):
 
     def command(self, *words, **more):
         return subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                              env=environment(**more), cwd=self.path, timeout=SECONDS,
+                              env=environment(**more), cwd=self.path, timeout=self.seconds,
                               errors="replace")
 
     def check(self, status, *words, **more):

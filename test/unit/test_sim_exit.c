@@ -11,9 +11,10 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define B	     vb_backend_sim
-#define HANG_SECONDS 10
+#define HANG_SECONDS 60
 #define STATUS	     7
 #define OPEN_TIMES   10
 #define MANY_BYTES   (1u << 20) /* more pages than are touched: reg_mr reads /proc/self/maps */
@@ -148,6 +149,27 @@ static void exit_elsewhere(void)
 	repeat_verb(NULL);
 }
 
+/* As if the thread waited for a processor while it has the world's lock. */
+static void *hold_for_long(void *unused)
+{
+	const struct timespec long_time = {.tv_nsec = 500000000};
+	HOLD hold = process_hold(NULL);
+
+	(void)unused;
+	(void)hold;
+	sem_post(&begun);
+	nanosleep(&long_time, NULL);
+	return NULL;
+}
+
+static void exit_while_locked(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, hold_for_long, NULL);
+	call_exit(NULL);
+}
+
 /* A signal handler calls exit(3) while its thread has the world's lock. */
 static void exit_in_handler(void)
 {
@@ -209,6 +231,12 @@ void test_while_a_thread_polls(void)
 void test_while_a_thread_registers_memory(void)
 {
 	expect_no_file_after(open_objects, register_once);
+}
+
+void test_while_a_thread_has_the_lock_for_long(void)
+{
+	expect_exit(open_objects, NULL, exit_while_locked);
+	TEST_ASSERT_FALSE(world_exists());
 }
 
 /* At some times no device is open, and the program has no list of devices: the world stays for the thread. */
