@@ -4,7 +4,8 @@
 #include "src/base/count.h"
 #include "src/cli/options.h"
 #include "src/cli/program.h"
-#include "src/files/files.h"
+#include "src/files/plant.h"
+#include "src/files/remove.h"
 #include "src/project/environment.h"
 
 #include <dirent.h>

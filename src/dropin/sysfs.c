@@ -2,7 +2,7 @@
 /* libibverbs' own way to the files of sysfs that describe a device. */
 #include "src/dropin/dropin.h"
 
-#include "src/files/files.h"
+#include "src/files/content.h"
 
 #include <errno.h>
 #include <fcntl.h>

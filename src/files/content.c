@@ -3,8 +3,8 @@
  * The contents of a device's files, as drivers/infiniband/core/sysfs.c of Linux writes them. The
  * counters are those of SoftRoCE, which are the simulator's.
  */
+#include "src/files/content.h"
 #include "src/base/count.h"
-#include "src/files/files.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

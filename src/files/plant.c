@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* A folder with the files of all devices, at the places that they have below / on a machine. */
-#include "src/files/files.h"
+#include "src/files/plant.h"
+
+#include "src/files/content.h"
+#include "src/files/remove.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "src/files/files.h"
+#include "src/files/remove.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * processes removes the folder when it ends. If that process is killed, the next process of the same run removes
  * the folder, or the next `verbena run`.
  */
-#include "src/files/files.h"
+#include "src/files/remove.h"
 #include "src/redirect/redirect.h"
 
 #include <errno.h>

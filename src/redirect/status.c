@@ -2,7 +2,7 @@
 /* Functions of the status, the access rights and the attributes of a file. */
 #include "src/redirect/redirect.h"
 
-#include "src/files/files.h"
+#include "src/files/plant.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

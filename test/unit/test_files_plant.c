@@ -4,7 +4,9 @@
  * before each step that makes the new folder its maker's own. mkdir(), flock() and syscall() are the test's own
  * (--wrap).
  */
-#include "src/files/files.h"
+#include "src/files/content.h"
+#include "src/files/plant.h"
+#include "src/files/remove.h"
 #include "unity.h"
 
 #include <errno.h>
