@@ -247,7 +247,7 @@ static void windows_invalidated_by_any_qp(struct vt *t)
 /* The binding is repeated together with the send before it, which waits for a receive. */
 static void repeated_bindings_fail(struct vt *t)
 {
-	struct vb_sim_counters counters = {0};
+	struct vb_sim_counters before, counters;
 	struct ts_pair *pair;
 	struct ibv_mw *mw;
 
@@ -256,11 +256,12 @@ static void repeated_bindings_fail(struct vt *t)
 	mw = ts_mw(&pair->a, IBV_MW_TYPE_2);
 	ts_send(&pair->a, .wr_id = 1, .length = 8);
 	VT_OK(t, ts_bind(&pair->a, mw, &(struct ts_bind){.wr_id = 2}));
-	/* The binding may have been done for the first time only after the first NAK. */
-	while (counters.rnr_naks_received < 3) {
+	/* The binding may have been posted after some NAKs, and is done for the first time after the next one. */
+	VT_OK(t, vb_sim_counters(t->a.ctx, &before));
+	do {
 		ts_pause(t, 100000);
 		VT_OK(t, vb_sim_counters(t->a.ctx, &counters));
-	}
+	} while (counters.rnr_naks_received < before.rnr_naks_received + 3);
 	ts_recv(&pair->b, .wr_id = 5, .length = 100);
 	ts_done(t, pair->a.send_cq, 1, IBV_WC_SEND);
 	ts_failed(t, pair->a.send_cq, 2, IBV_WC_MW_BIND_ERR);
