@@ -173,7 +173,7 @@ static inline bool sim_receive_take(struct sim_qp *qp)
 }
 
 /* The message in progress is abandoned: its receive WQE is the next message's. */
-__attribute__((cold)) void sim_receive_untake(struct sim_qp *qp);
+void sim_receive_untake(struct sim_qp *qp);
 
 /* Finds the WQE of the message in progress again: its SRQ may have grown, or (XRC) have ended. */
 __attribute__((cold)) void sim_receive_refind(struct sim_qp *qp);
