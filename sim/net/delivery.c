@@ -131,9 +131,10 @@ static void refuse_frame(const struct sim_port *port, const uint8_t *frame, size
 	note_undecoded(port, frame_bytes, decode_errors[error].reason, &shown);
 }
 
-/* Gives a packet that has come to a port to its QP, or counts why no QP takes the packet. */
-static void admit(struct sim_port *port, const struct sim_packet *packet,
-		  const struct sim_route *route)
+/* Gives a packet that has come to a port to its QP, or counts why no QP takes the packet. Returns the QP that has
+ * the packet's QPN and has taken the packet, or NULL. */
+static struct sim_qp *admit(struct sim_port *port, const struct sim_packet *packet,
+			    const struct sim_route *route)
 {
 	struct sim_device *device = port->device;
 	struct sim_qp *qp = sim_table_find(&device->qps, packet->dest_qpn);
@@ -141,15 +142,17 @@ static void admit(struct sim_port *port, const struct sim_packet *packet,
 
 	if (packet->dest_qpn == MULTICAST_QPN && is_to_group(route)) {
 		arrive_at_group(port, packet, route);
-		return;
+		return NULL;
 	}
 	if (packet->dest_qpn == SIM_GSI_QPN && device->engine->net->gsi.receive) {
 		sim_gsi_arrive(port, packet, route);
-		return;
+		return NULL;
 	}
 	cause = sim_qp_take_packet(qp, port, packet, route);
-	if (cause != SIM_DISCARD_NONE)
-		refuse(port, qp, packet, route, cause);
+	if (cause == SIM_DISCARD_NONE)
+		return qp;
+	refuse(port, qp, packet, route, cause);
+	return NULL;
 }
 
 /* A packet that was not encoded arrives at a port. */
@@ -202,21 +205,61 @@ static void refuse_bare(const struct sim_port *port, const struct sim_packet *pa
 	note_undecoded(port, length_bytes, decode_errors[error].reason, &shown);
 }
 
-void sim_delivery_arrive_bare(struct sim_port *port, const struct sim_route *route,
-			      const uint8_t *bytes, size_t length_bytes)
+/* Returns where an inlet keeps the last packet of a packet's kind. */
+static struct sim_admitted *admitted_of(struct sim_inlet *inlet, const struct sim_packet *packet)
+{
+	return &inlet->admitted[!!(sim_opcodes[packet->opcode].flags & SIM_OP_REQUEST)];
+}
+
+/* Returns true if nothing that the checks look at has changed since the last packet of an inlet. */
+static bool is_admitted(const struct sim_admitted *last, const struct sim_port *port,
+			const struct sim_packet *packet)
+{
+	return last->epoch == port->device->engine->epoch && last->port == port &&
+	       last->dest_qpn == packet->dest_qpn && last->pkey == packet->pkey &&
+	       last->transport == (packet->opcode & SIM_TRANSPORT_MASK);
+}
+
+/* Gives the packet of an inlet to its QP. A connected QP takes the next packets like this one without checks of
+ * its address: until the engine changes, and the packet itself may change the engine. */
+__attribute__((noinline)) static void admit_by_inlet(struct sim_port *port, struct sim_inlet *inlet,
+						     const struct sim_packet *packet)
+{
+	const uint64_t epoch = port->device->engine->epoch;
+	const struct sim_route *route = &inlet->route;
+	struct sim_qp *qp;
+
+	if (route->infiniband != sim_port_is_infiniband(port) || is_misaddressed(port, route)) {
+		refuse(port, NULL, packet, route, SIM_DISCARD_ADDRESS);
+		return;
+	}
+	qp = admit(port, packet, route);
+	if (qp && sim_qp_is_connected(qp))
+		*admitted_of(inlet, packet) = (struct sim_admitted){
+			.epoch = epoch,
+			.port = port,
+			.qp = qp,
+			.dest_qpn = packet->dest_qpn,
+			.pkey = packet->pkey,
+			.transport = packet->opcode & SIM_TRANSPORT_MASK,
+		};
+}
+
+void sim_delivery_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
+			      size_t length_bytes)
 {
 	struct sim_packet packet;
 	struct sim_span span;
 	const enum sim_decode result =
-		sim_packet_read_bare(bytes, length_bytes, route, &packet, &span);
+		sim_packet_read_bare(bytes, length_bytes, &inlet->route, &packet, &span);
 
 	port->device->counters.received_packets++;
 	if (result != SIM_DECODE_OK)
-		refuse_bare(port, &packet, route, length_bytes, result);
-	else if (route->infiniband != sim_port_is_infiniband(port) || is_misaddressed(port, route))
-		refuse(port, NULL, &packet, route, SIM_DISCARD_ADDRESS);
+		refuse_bare(port, &packet, &inlet->route, length_bytes, result);
+	else if (is_admitted(admitted_of(inlet, &packet), port, &packet))
+		sim_qp_give_packet(admitted_of(inlet, &packet)->qp, &packet);
 	else
-		admit(port, &packet, route);
+		admit_by_inlet(port, inlet, &packet);
 }
 
 int sim_net_inject(struct sim_port *port, const void *frame, size_t frame_bytes)

@@ -9,6 +9,7 @@
 #include "sim/net/filter.h"
 
 struct sim_flight;
+struct sim_inlet;
 struct sim_net;
 
 struct sim_delivery {
@@ -39,9 +40,9 @@ void sim_delivery_hand_over(struct sim_net *net, const struct sim_path *path,
 void sim_delivery_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
 			 bool checked);
 
-/* The same for the bytes of sim_packet_write_bare(), with the route of the packet. */
-void sim_delivery_arrive_bare(struct sim_port *port, const struct sim_route *route,
-			      const uint8_t *bytes, size_t length_bytes);
+/* The same for the bytes of sim_packet_write_bare(), by an inlet that has the route of the packet. */
+void sim_delivery_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
+			      size_t length_bytes);
 
 /* The way out may have room again: packets that were held leave. Those that find no room stay. */
 void sim_delivery_release(struct sim_net *net);

@@ -185,15 +185,15 @@ void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t fram
 	sim_delivery_arrive(port, frame, frame_bytes, checked);
 }
 
-void sim_way_out_arrive_bare(struct sim_port *port, const struct sim_route *route,
-			     const uint8_t *bytes, size_t length)
+void sim_way_out_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
+			     size_t length)
 {
 	uint8_t copy[SIM_FRAME_BYTES_MAX];
 
 	if (!sim_port_is_up(port))
 		return;
 	bytes = settle(bytes, &length, sim_watched(port->device->engine), copy);
-	sim_delivery_arrive_bare(port, route, bytes, length);
+	sim_delivery_arrive_bare(port, inlet, bytes, length);
 }
 
 void sim_way_out_ready(struct sim_engine *engine)

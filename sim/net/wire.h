@@ -116,6 +116,24 @@ static inline bool sim_way_out_has_room(const struct sim_way_out *way, const str
 		       : way->room(way->arg, path, dest_qpn);
 }
 
+/* The last request or answer of an inlet that a connected QP has taken. */
+struct sim_admitted {
+	uint64_t
+		epoch; /* the engine's, while which the QP takes all packets with these values; 0: none was taken */
+	const struct sim_port *port;
+	struct sim_qp *qp;
+	uint32_t dest_qpn;
+	uint16_t pkey;
+	uint8_t transport; /* of the opcode */
+};
+
+/* A route by which packets come without their network headers. */
+struct sim_inlet {
+	struct sim_route route;
+	struct sim_admitted
+		admitted[2]; /* private to sim/net: an answer, and a request; zeros at first */
+};
+
 /* Gives the engine a way out; NULL takes it away. The structure is copied. joined() learns of the
  * memberships that there are. */
 void sim_way_out_set(struct sim_engine *engine, const struct sim_way_out *way);
@@ -144,9 +162,9 @@ size_t sim_departure_write_bare(const struct sim_departure *departure, uint8_t *
 void sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
 			bool checked);
 
-/* Bytes of sim_departure_write_bare() come from outside to a port. The route is that of an earlier frame. */
-void sim_way_out_arrive_bare(struct sim_port *port, const struct sim_route *route,
-			     const uint8_t *bytes, size_t length);
+/* Bytes of sim_departure_write_bare() come from outside to a port. The inlet has the route of an earlier frame. */
+void sim_way_out_arrive_bare(struct sim_port *port, struct sim_inlet *inlet, const uint8_t *bytes,
+			     size_t length);
 
 /* Bytes that another process has relayed come to a port (sim/qp/relay.h). */
 void sim_way_out_relayed(struct sim_port *port, uint64_t process, const uint8_t *bytes,

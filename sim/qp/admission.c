@@ -84,6 +84,19 @@ enum sim_discard sim_qp_objects(const struct sim_qp *qp, const struct sim_port *
 	return SIM_DISCARD_NONE;
 }
 
+bool sim_qp_is_connected(const struct sim_qp *qp)
+{
+	return qp->type != IBV_QPT_UD;
+}
+
+void sim_qp_give_packet(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	if (sim_opcodes[packet->opcode].flags & SIM_OP_REQUEST)
+		sim_responder_receive(qp, packet);
+	else
+		sim_completer_receive(qp, packet);
+}
+
 enum sim_discard sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
 				    const struct sim_packet *packet, const struct sim_route *route)
 {
@@ -99,10 +112,8 @@ enum sim_discard sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *po
 	}
 	if (qp->type == IBV_QPT_UD)
 		sim_datagram_receive(qp, packet, route);
-	else if (sim_opcodes[packet->opcode].flags & SIM_OP_REQUEST)
-		sim_responder_receive(qp, packet);
 	else
-		sim_completer_receive(qp, packet);
+		sim_qp_give_packet(qp, packet);
 	return SIM_DISCARD_NONE;
 }
 
@@ -127,20 +138,8 @@ static bool find_peer(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *pac
 	return true;
 }
 
-/* A QP whose packets reach the peer at once has no lane. */
-static bool send_by_lane(struct sim_qp *qp, const struct sim_packet *packet)
-{
-	if (qp->lane.epoch != qp->engine->epoch ||
-	    !qp->lane.ops->send(&qp->lane, &qp->path, packet))
-		return false;
-	qp->device->counters.sent_packets++;
-	return true;
-}
-
 bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet)
 {
-	if (send_by_lane(qp, packet))
-		return false;
 	if (find_peer(qp, epoch, packet))
 		return true;
 	qp->engine->outlet->send(qp->engine, &qp->path, packet);

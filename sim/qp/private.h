@@ -2,6 +2,9 @@
 /*
  * The functions by which the files of a QP's parts call one another, by the file that has them.
  * Private to sim/qp/ and sim/rxe/.
+ *
+ * What a packet that meets no error never calls is cold: GCC keeps the calls of cold functions, and what leads to
+ * them, apart from the way of most packets.
  */
 #ifndef SIM_QP_PRIVATE_H
 #define SIM_QP_PRIVATE_H
@@ -44,7 +47,8 @@ static inline void sim_qp_note(struct sim_qp *qp, struct vb_event *event)
 /* --- qp.c --- */
 
 /* Notes that the QP has another state than before, or (from SQD to SQD) has drained its send queue. */
-void sim_qp_note_state(struct sim_qp *qp, enum ibv_qp_state from, enum sim_by by);
+__attribute__((cold)) void sim_qp_note_state(struct sim_qp *qp, enum ibv_qp_state from,
+					     enum sim_by by);
 
 static inline void sim_qp_changed_state(struct sim_qp *qp, enum ibv_qp_state from, enum sim_by by)
 {
@@ -53,14 +57,14 @@ static inline void sim_qp_changed_state(struct sim_qp *qp, enum ibv_qp_state fro
 }
 
 /* Raises an asynchronous event of the QP. */
-void sim_qp_event(struct sim_qp *qp, enum ibv_event_type type);
+__attribute__((cold)) void sim_qp_event(struct sim_qp *qp, enum ibv_event_type type);
 
 /* Ends all work without completions and forgets all but the attributes of creation. */
-void sim_qp_reset(struct sim_qp *qp);
+__attribute__((cold)) void sim_qp_reset(struct sim_qp *qp);
 
 /* A completion did not fit its CQ, which is dead now: ends the QP, so that no completion is lost in
  * silence. */
-void sim_qp_cq_died(struct sim_qp *qp);
+__attribute__((cold)) void sim_qp_cq_died(struct sim_qp *qp);
 
 /* Notes a flush of one queue, and returns whether it is the first: a cause for the vendor_err. */
 static inline enum sim_cause sim_qp_first_flush(struct sim_qp *qp, enum sim_flush queue)
@@ -91,7 +95,7 @@ static inline void sim_qp_wake_responder(struct sim_qp *qp)
 }
 
 /* A QP that is reset or ends has no turns. */
-void sim_turn_cancel(struct sim_qp *qp);
+__attribute__((cold)) void sim_turn_cancel(struct sim_qp *qp);
 
 /* Takes the QP off a list, if it is on the list. */
 void sim_turn_leave(struct sim_qp *qp, enum sim_turns which);
@@ -128,7 +132,7 @@ bool sim_room_for_ack(struct sim_qp *qp);
 bool sim_room_lags(const struct sim_qp *qp);
 
 /* A part of the QP waits for room, and has its turn when there may be room. */
-void sim_room_wait(struct sim_qp *qp, enum sim_turns part);
+__attribute__((cold)) void sim_room_wait(struct sim_qp *qp, enum sim_turns part);
 
 /* The QP waits no more: it is in ERR, or it is reset. */
 void sim_room_leave(struct sim_qp *qp);
@@ -139,13 +143,13 @@ void sim_room_leave(struct sim_qp *qp);
 void sim_send_complete(struct sim_qp *qp);
 
 /* Ends the oldest send WQE in error. */
-void sim_send_fail(struct sim_qp *qp, enum ibv_wc_status status);
+__attribute__((cold)) void sim_send_fail(struct sim_qp *qp, enum ibv_wc_status status);
 
 /* Ends all sends with IBV_WC_WR_FLUSH_ERR. */
-void sim_send_flush(struct sim_qp *qp);
+__attribute__((cold)) void sim_send_flush(struct sim_qp *qp);
 
 /* Ends all sends without completions. */
-void sim_send_drop(struct sim_qp *qp);
+__attribute__((cold)) void sim_send_drop(struct sim_qp *qp);
 
 /* --- receive.c: receive WQEs are taken and end --- */
 
@@ -172,15 +176,15 @@ static inline bool sim_receive_take(struct sim_qp *qp)
 void sim_receive_untake(struct sim_qp *qp);
 
 /* Finds the WQE of the message in progress again: its SRQ may have grown, or (XRC) have ended. */
-void sim_receive_refind(struct sim_qp *qp);
+__attribute__((cold)) void sim_receive_refind(struct sim_qp *qp);
 
 /* XRC: the message's receives come from an SRQ of the QP's domain; false if the number is of no
  * such SRQ. */
 bool sim_receive_enter_srq(struct sim_qp *qp, uint32_t srq_number);
 
 /* In ERR: notes that receives are to be flushed; flushes them. */
-void sim_receive_flush_later(struct sim_qp *qp);
-void sim_receive_flush(struct sim_qp *qp);
+__attribute__((cold)) void sim_receive_flush_later(struct sim_qp *qp);
+__attribute__((cold)) void sim_receive_flush(struct sim_qp *qp);
 
 /* IBV_EVENT_QP_LAST_WQE_REACHED is raised once more by the next flush. */
 void sim_receive_rearm_last_wqe(struct sim_qp *qp);
@@ -201,7 +205,7 @@ void sim_receive_complete(struct sim_qp *qp, const struct sim_packet *packet,
 
 /* The completion did not fit its CQ: gives the slot back that no completion will give back, and ends
  * the QP. */
-void sim_receive_died(struct sim_qp *qp);
+__attribute__((cold)) void sim_receive_died(struct sim_qp *qp);
 
 /* The SRQ's slot is free when the completion is polled, or (a quirk) at once. */
 void sim_receive_retire_shared(struct sim_qp *qp, struct sim_cqe *cqe);
@@ -285,7 +289,7 @@ void sim_requester_datagram_sent(struct sim_qp *qp);
 
 /* Goes back to a PSN that was sent: the next packet is that one. by is the cause for
  * VB_EVENT_REWIND. */
-void sim_requester_rewind(struct sim_qp *qp, uint32_t psn, const char *by);
+__attribute__((cold)) void sim_requester_rewind(struct sim_qp *qp, uint32_t psn, const char *by);
 
 /* Does not send again what was just acknowledged. */
 void sim_requester_skip(struct sim_qp *qp, uint32_t psn);
@@ -297,8 +301,8 @@ void sim_requester_release(struct sim_qp *qp, struct sim_send_wqe *wqe);
 void sim_requester_resume(struct sim_qp *qp);
 
 /* The peer had no receive WR: waits as long as the syndrome's timer says. */
-void sim_requester_wait_rnr(struct sim_qp *qp, unsigned int timer_code);
-void sim_requester_end_rnr_wait(struct sim_qp *qp);
+__attribute__((cold)) void sim_requester_wait_rnr(struct sim_qp *qp, unsigned int timer_code);
+__attribute__((cold)) void sim_requester_end_rnr_wait(struct sim_qp *qp);
 
 /* What was sent and not acknowledged is never sent again, and no answer to it is expected. */
 void sim_requester_forget_sent(struct sim_qp *qp);
@@ -307,13 +311,13 @@ void sim_requester_forget_sent(struct sim_qp *qp);
 void sim_requester_stop(struct sim_qp *qp);
 
 /* The oldest send WQE is in error: ends it, and stops the QP. */
-void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status);
+__attribute__((cold)) void sim_requester_give_up(struct sim_qp *qp, enum ibv_wc_status status);
 
 /* Flushes a QP in ERR or SQE: the sends, and in ERR the receives. */
-void sim_requester_flush(struct sim_qp *qp, bool sends);
+__attribute__((cold)) void sim_requester_flush(struct sim_qp *qp, bool sends);
 
 /* Sends an RDMA WRITE of no bytes that no WQE asked for. */
-void sim_requester_send_empty(struct sim_qp *qp);
+__attribute__((cold)) void sim_requester_send_empty(struct sim_qp *qp);
 
 /* --- completer.c --- */
 
@@ -343,8 +347,8 @@ static inline void sim_completer_watch(struct sim_qp *qp, bool progress)
 /* --- wait.c --- */
 
 /* Notes what has happened to a timer. wait_ns is the time of a timer that starts; 0: it does not start. */
-void sim_qp_note_timer(struct sim_qp *qp, const char *timer, const char *what, uint64_t wait_ns,
-		       unsigned int retries_left);
+__attribute__((cold)) void sim_qp_note_timer(struct sim_qp *qp, const char *timer, const char *what,
+					     uint64_t wait_ns, unsigned int retries_left);
 
 /* Return the time at which the RNR timer or the ack timer runs out if it starts now. */
 uint64_t sim_wait_rnr_deadline(const struct sim_qp *qp, unsigned int timer_code);
@@ -372,8 +376,8 @@ void sim_responder_set_ack_psn(struct sim_qp *qp, uint32_t psn);
 
 /* The message in progress, or a READ that cannot be answered any more, is refused: ends the receive in
  * progress or raises an event, sends a NAK, and ends the QP, as the verdict's row says. */
-void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
-			  enum sim_verdict verdict);
+__attribute__((cold)) void sim_responder_refuse(struct sim_qp *qp, const struct sim_packet *packet,
+						enum sim_verdict verdict);
 
 /* The memory behind an rkey, if it grants the access; else NULL. */
 static inline void *sim_responder_memory(struct sim_qp *qp, uint32_t rkey, uint64_t addr,
@@ -568,14 +572,26 @@ bool sim_qp_is_from_peer(const struct sim_qp *qp, const struct sim_route *route)
 
 /*
  * Finds the peer of a connected QP again, if packets reach it at once and it admits this one, and
- * notes the epoch. Otherwise sends the packet, by the QP's lane or through the network, and returns false.
+ * notes the epoch. Otherwise sends the packet through the network, and returns false.
  */
 bool sim_peer_find(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet);
+
+/* Sends a packet by the QP's lane. Returns false if the lane cannot; a QP whose packets reach the peer at once has
+ * no lane. */
+static inline bool sim_send_by_lane(struct sim_qp *qp, const struct sim_packet *packet)
+{
+	if (qp->lane.epoch != qp->engine->epoch ||
+	    !qp->lane.ops->send(&qp->lane, &qp->path, packet))
+		return false;
+	qp->device->counters.sent_packets++;
+	return true;
+}
 
 /* True if a packet is to be handed to the peer as it is; counts the packet. False: the packet was sent. */
 static inline bool sim_hand_over(struct sim_qp *qp, uint64_t *epoch, struct sim_packet *packet)
 {
-	if (*epoch != qp->engine->epoch && !sim_peer_find(qp, epoch, packet))
+	if (*epoch != qp->engine->epoch &&
+	    (sim_send_by_lane(qp, packet) || !sim_peer_find(qp, epoch, packet)))
 		return false;
 	qp->device->counters.sent_packets++;
 	qp->peer.qp->device->counters.received_packets++;

@@ -92,7 +92,7 @@ enum sim_by {
 };
 
 /* Moves the QP to ERR; the requester's next turn flushes the QP's work. */
-void sim_qp_fail(struct sim_qp *qp, enum sim_by by);
+__attribute__((cold)) void sim_qp_fail(struct sim_qp *qp, enum sim_by by);
 
 /* Reads the P_Key again after a change of the port's table. */
 void sim_qp_read_pkey(struct sim_qp *qp);
@@ -105,19 +105,26 @@ int sim_qp_set_hooks(struct sim_qp *qp, const struct sim_hooks *hooks);
 enum sim_discard sim_qp_objects(const struct sim_qp *qp, const struct sim_port *port,
 				const struct sim_packet *packet, const struct sim_route *route);
 
+/* Returns true if the QP takes packets of one peer only: it is no UD QP. */
+bool sim_qp_is_connected(const struct sim_qp *qp);
+
+/* Gives a packet that a connected QP takes to the QP. */
+void sim_qp_give_packet(struct sim_qp *qp, const struct sim_packet *packet);
+
 /* Gives a packet to the QP, or returns why the QP (or NULL) does not take it. */
 enum sim_discard sim_qp_take_packet(struct sim_qp *qp, const struct sim_port *port,
 				    const struct sim_packet *packet, const struct sim_route *route);
 
 /* Counts a packet that a port or a QP drops, and notes why. qp is NULL if no QP has the packet's
  * QPN. */
-void sim_qp_discard(const struct sim_qp *qp, const struct sim_port *port,
-		    const struct sim_packet *packet, const struct sim_route *route,
-		    enum sim_discard cause);
+__attribute__((cold)) void sim_qp_discard(const struct sim_qp *qp, const struct sim_port *port,
+					  const struct sim_packet *packet,
+					  const struct sim_route *route, enum sim_discard cause);
 
 /* Notes that a device drops a packet; packet, port and qp may be NULL. */
-void sim_note_drop(struct sim_device *device, const struct sim_port *port, const struct sim_qp *qp,
-		   const struct vb_packet *packet, const struct vb_why *why);
+__attribute__((cold)) void sim_note_drop(struct sim_device *device, const struct sim_port *port,
+					 const struct sim_qp *qp, const struct vb_packet *packet,
+					 const struct vb_why *why);
 
 /* Returns what the QP knows of a failed completion: fills in *why but for the QP's own name, which
  * is there, like why->send. Returns false if nothing is known. */

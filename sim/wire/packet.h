@@ -50,12 +50,13 @@ struct sim_route {
 	uint16_t dlid;
 };
 
+/* The order is that of the bits in the BTH, so that a shift takes several of them at once. */
 enum sim_packet_flag {
-	SIM_PACKET_SOLICITED = 1 << 0,
-	SIM_PACKET_MIGRATED = 1 << 1,
-	SIM_PACKET_ACK_REQUEST = 1 << 2,
-	SIM_PACKET_FECN = 1 << 3,
+	SIM_PACKET_SOLICITED = 1 << 7,
+	SIM_PACKET_MIGRATED = 1 << 6,
+	SIM_PACKET_FECN = 1 << 5,
 	SIM_PACKET_BECN = 1 << 4,
+	SIM_PACKET_ACK_REQUEST = 1 << 3,
 };
 
 /* What the headers from the BTH on say: a receiver learns nothing that is on no wire. */

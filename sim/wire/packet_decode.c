@@ -182,11 +182,9 @@ static enum sim_decode get_bth(struct reader *reader, struct sim_packet *packet,
 	psn = sim_load_be32(bth + 8);
 	second = (uint8_t)(first >> 16);
 	packet->opcode = (uint8_t)(first >> 24);
-	packet->flags = (uint8_t)((second & BTH_SOLICITED ? SIM_PACKET_SOLICITED : 0) |
-				  (second & BTH_MIGRATED ? SIM_PACKET_MIGRATED : 0) |
-				  (qpn >> 24 & BTH_FECN ? SIM_PACKET_FECN : 0) |
-				  (qpn >> 24 & BTH_BECN ? SIM_PACKET_BECN : 0) |
-				  (psn >> 24 & BTH_ACK_REQUEST ? SIM_PACKET_ACK_REQUEST : 0));
+	packet->flags = (uint8_t)((second & FLAGS_SECOND) |
+				  (qpn >> (24 + FLAGS_CONGESTION_SHIFT) & FLAGS_CONGESTION) |
+				  (psn >> (24 + FLAGS_ACK_REQUEST_SHIFT) & SIM_PACKET_ACK_REQUEST));
 	*pad_bytes = second >> BTH_PAD_SHIFT & BTH_PAD;
 	packet->pkey = (uint16_t)first;
 	packet->dest_qpn = qpn & 0xffffff;
@@ -284,6 +282,16 @@ static enum sim_decode get_transport(struct reader *reader, struct sim_packet *p
 	return get_payload(reader, packet, span, pad_bytes, end_bytes);
 }
 
+/* In two parts: GCC clears up to 96 bytes with a few stores, and more with an instruction that begins slowly. */
+static void clear(struct sim_packet *packet, struct sim_span *span)
+{
+	const size_t head_bytes = offsetof(struct sim_packet, remote_addr);
+
+	memset(packet, 0, head_bytes);
+	memset((uint8_t *)packet + head_bytes, 0, sizeof(*packet) - head_bytes);
+	memset(span, 0, sizeof(*span));
+}
+
 /* Reads a frame up to the ICRC, where it leaves the reader. */
 static enum sim_decode decode(struct reader *reader,
 			      enum sim_decode (*get_network)(struct reader *reader,
@@ -293,8 +301,7 @@ static enum sim_decode decode(struct reader *reader,
 {
 	enum sim_decode result;
 
-	memset(packet, 0, sizeof(*packet));
-	memset(span, 0, sizeof(*span));
+	clear(packet, span);
 	memset(route, 0, sizeof(*route));
 	result = get_network(reader, route);
 	return result == SIM_DECODE_OK ? get_transport(reader, packet, span, ICRC_BYTES) : result;
@@ -331,8 +338,7 @@ enum sim_decode sim_packet_read_bare(const uint8_t *bytes, size_t length_bytes,
 {
 	struct reader reader = {bytes, length_bytes};
 
-	memset(packet, 0, sizeof(*packet));
-	memset(span, 0, sizeof(*span));
+	clear(packet, span);
 	packet->slid = route->slid;
 	packet->sl = route->sl;
 	return get_transport(&reader, packet, span, 0);

@@ -99,13 +99,10 @@ static void put_udp_checksum_ipv6(uint8_t *ip, size_t udp_bytes)
 
 static uint8_t *put_bth(uint8_t *at, const struct sim_packet *packet, uint32_t pad_bytes)
 {
-	const uint8_t flags = packet->flags;
-	const uint32_t second = (flags & SIM_PACKET_SOLICITED ? BTH_SOLICITED : 0u) |
-				(flags & SIM_PACKET_MIGRATED ? BTH_MIGRATED : 0u) |
-				pad_bytes << BTH_PAD_SHIFT;
-	const uint32_t congestion = (flags & SIM_PACKET_FECN ? BTH_FECN : 0u) |
-				    (flags & SIM_PACKET_BECN ? BTH_BECN : 0u);
-	const uint32_t asks = flags & SIM_PACKET_ACK_REQUEST ? BTH_ACK_REQUEST : 0u;
+	const uint32_t flags = packet->flags;
+	const uint32_t second = (flags & FLAGS_SECOND) | pad_bytes << BTH_PAD_SHIFT;
+	const uint32_t congestion = (flags & FLAGS_CONGESTION) << FLAGS_CONGESTION_SHIFT;
+	const uint32_t asks = (flags & SIM_PACKET_ACK_REQUEST) << FLAGS_ACK_REQUEST_SHIFT;
 
 	sim_store_be32(at, (uint32_t)packet->opcode << 24 | second << 16 | packet->pkey);
 	sim_store_be32(at + 4, congestion << 24 | (packet->dest_qpn & 0xffffff));

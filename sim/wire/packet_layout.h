@@ -8,6 +8,8 @@
 #ifndef SIM_WIRE_PACKET_LAYOUT_H
 #define SIM_WIRE_PACKET_LAYOUT_H
 
+#include "sim/wire/packet.h"
+
 enum {
 	ETHERNET_BYTES = 14,
 	IPV4_BYTES = 20,
@@ -35,16 +37,30 @@ enum {
 	PROTOCOL_UDP = 17,
 	IPV4_FRAGMENTED = 0x3fff, /* more fragments, or an offset */
 
-	BTH_SOLICITED = 0x80,
+	BTH_SOLICITED = 0x80, /* this and the next four: of the second byte */
 	BTH_MIGRATED = 0x40,
 	BTH_PAD_SHIFT = 4,
 	BTH_PAD = 0x3,
 	BTH_VERSION = 0x0f,
-	BTH_FECN = 0x80,
+	BTH_FECN = 0x80, /* this and BTH_BECN: of the byte before the QPN */
 	BTH_BECN = 0x40,
-	BTH_ACK_REQUEST = 0x80,
+	BTH_ACK_REQUEST = 0x80, /* of the byte before the PSN */
 
 	GRH_UNDEFINED = 0xcc,
 };
+
+/* How far the bits of a packet's flags stand below those of the BTH. */
+enum {
+	FLAGS_CONGESTION_SHIFT = 2,
+	FLAGS_ACK_REQUEST_SHIFT = 4,
+
+	FLAGS_SECOND = SIM_PACKET_SOLICITED | SIM_PACKET_MIGRATED,
+	FLAGS_CONGESTION = SIM_PACKET_FECN | SIM_PACKET_BECN,
+};
+
+_Static_assert((BTH_SOLICITED | BTH_MIGRATED) == FLAGS_SECOND &&
+		       (BTH_FECN | BTH_BECN) >> FLAGS_CONGESTION_SHIFT == FLAGS_CONGESTION &&
+		       BTH_ACK_REQUEST >> FLAGS_ACK_REQUEST_SHIFT == (int)SIM_PACKET_ACK_REQUEST,
+	       "the flags have the order of the BTH");
 
 #endif

@@ -14,6 +14,10 @@
 
 #define SEED 20261121u
 
+#define ALL_FLAGS                                                                                \
+	(SIM_PACKET_SOLICITED | SIM_PACKET_MIGRATED | SIM_PACKET_ACK_REQUEST | SIM_PACKET_FECN | \
+	 SIM_PACKET_BECN)
+
 static uint64_t random_state;
 static struct sim_packet packet;
 static struct sim_route route;
@@ -63,7 +67,7 @@ static inline void random_packet(uint8_t opcode)
 
 	memset(&packet, 0, sizeof(packet));
 	packet.opcode = opcode;
-	packet.flags = random_u64() & 0x1f;
+	packet.flags = random_u64() & ALL_FLAGS;
 	packet.pkey = (uint16_t)random_u64();
 	packet.dest_qpn = random_u64() & 0xffffff;
 	packet.psn = random_u64() & 0xffffff;

@@ -26,6 +26,7 @@ struct end {
 	unsigned int port;
 	const struct sim_device *device;
 	bool checked, bare;
+	uint64_t inlet_uses; /* of the last packet's route, since the route came */
 };
 
 /* The route of all packets. */
@@ -94,14 +95,17 @@ void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size
 	see(port, frame, frame_bytes, checked);
 }
 
-void __wrap_sim_way_out_arrive_bare(struct sim_port *port, const struct sim_route *route,
+void __wrap_sim_way_out_arrive_bare(struct sim_port *port, struct sim_inlet *inlet,
 				    const uint8_t *bytes, size_t length);
-void __wrap_sim_way_out_arrive_bare(struct sim_port *port, const struct sim_route *route,
+void __wrap_sim_way_out_arrive_bare(struct sim_port *port, struct sim_inlet *inlet,
 				    const uint8_t *bytes, size_t length)
 {
-	TEST_ASSERT_EQUAL_MEMORY(&one_route, route, sizeof(one_route));
+	struct end *end = (struct end *)port->device->engine;
+
+	TEST_ASSERT_EQUAL_MEMORY(&one_route, &inlet->route, sizeof(one_route));
 	see(port, bytes, length, true);
-	((struct end *)port->device->engine)->bare = true;
+	end->bare = true;
+	end->inlet_uses = ++inlet->admitted[0].epoch;
 }
 
 void __wrap_sim_way_out_ready(struct sim_engine *engine);

@@ -447,7 +447,7 @@ void test_packet_layout_of_a_write(void)
 	const struct sim_span span = {&byte, 1};
 	const struct sim_packet write = {
 		.opcode = SIM_RC_WRITE_ONLY,
-		.flags = 0x1f,
+		.flags = ALL_FLAGS,
 		.span_count = 1,
 		.spans = &span,
 		.payload_bytes = 1,

@@ -169,6 +169,24 @@ void test_packets_of_a_known_route_come_without_network_headers(void)
 	TEST_ASSERT_TRUE(comes_bare());
 }
 
+/* What the engine remembers of a route ends with the route. */
+void test_a_new_route_begins_with_nothing(void)
+{
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+	TEST_ASSERT_EQUAL_UINT64(1, b.inlet_uses);
+	TEST_ASSERT_TRUE(comes_bare());
+	TEST_ASSERT_EQUAL_UINT64(2, b.inlet_uses);
+	one_route.hop_limit--;
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+	TEST_ASSERT_EQUAL_UINT64(1, b.inlet_uses);
+	one_route.hop_limit++;
+	TEST_ASSERT_FALSE(comes_bare());
+	TEST_ASSERT_TRUE(comes_bare());
+	TEST_ASSERT_EQUAL_UINT64(1, b.inlet_uses);
+}
+
 /* Frames that a filter has encoded are read by the engine only. */
 void test_an_encoded_frame_teaches_no_route(void)
 {

@@ -1266,22 +1266,23 @@ void test_xrc(void)
 /* --- packets without their network headers --- */
 
 /* Sends a message of 100 bytes, and takes its frame out of the ring. Returns the bytes from the BTH to the pad. */
-static const uint8_t *take_bare(struct sim_route *route, size_t *length)
+static const uint8_t *take_bare(struct sim_inlet *inlet, size_t *length)
 {
 	struct joined_way *way = &joined.ways[0];
 	const struct joined_frame *frame = &way->frames[way->tail % JOINED_RING];
 	const bool infiniband = sim_port_is_infiniband(&joined_side(&joined, 1)->device->ports[0]);
 	size_t head_bytes;
 
+	*inlet = (struct sim_inlet){0};
 	way->stuck = true;
 	joined_recv(&joined, 1, 5, 1000, 100);
 	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_SEND, .bytes = 100});
 	joined_run(&joined);
 	TEST_ASSERT_EQUAL_UINT(1, way->head - way->tail);
 	way->tail++;
-	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK,
-			      sim_route_read(frame->frame, frame->frame_bytes, infiniband, route));
-	head_bytes = sim_route_bytes(route);
+	TEST_ASSERT_EQUAL_INT(SIM_DECODE_OK, sim_route_read(frame->frame, frame->frame_bytes,
+							    infiniband, &inlet->route));
+	head_bytes = sim_route_bytes(&inlet->route);
 	*length = frame->frame_bytes - head_bytes - (infiniband ? 6 : 4);
 	return frame->frame + head_bytes;
 }
@@ -1297,7 +1298,7 @@ void test_a_bare_packet_comes_to_the_address_of_its_route(void)
 {
 	for (unsigned int i = 0; i < 2; i++) {
 		const struct sim_counters *counters;
-		struct sim_route good, bad;
+		struct sim_inlet good, bad;
 		struct sim_port *port;
 		const uint8_t *bytes;
 		size_t length;
@@ -1308,13 +1309,13 @@ void test_a_bare_packet_comes_to_the_address_of_its_route(void)
 		counters = &port->device->counters;
 		bytes = take_bare(&good, &length);
 		bad = good;
-		change_dest(&bad);
+		change_dest(&bad.route);
 		sim_way_out_arrive_bare(port, &bad, bytes, length);
 		TEST_ASSERT_EQUAL_UINT64(1, counters->discarded[SIM_DISCARD_ADDRESS]);
 		/* A route of the other link layer. */
 		bad = good;
-		bad.infiniband = !good.infiniband;
-		bad.dlid = port->lid;
+		bad.route.infiniband = !good.route.infiniband;
+		bad.route.dlid = port->lid;
 		sim_way_out_arrive_bare(port, &bad, bytes, length);
 		TEST_ASSERT_EQUAL_UINT64(2, counters->discarded[SIM_DISCARD_ADDRESS]);
 		expect_empty(joined_side(&joined, 1)->recv_cq);
@@ -1329,20 +1330,20 @@ void test_a_bare_packet_comes_to_the_address_of_its_route(void)
 
 void test_a_port_that_is_down_takes_no_bare_packet(void)
 {
-	struct sim_route route;
+	struct sim_inlet inlet;
 	struct sim_port *port;
 	const uint8_t *bytes;
 	size_t length;
 
 	open(&(struct engine_config){.no_timeout = true});
 	port = &joined_side(&joined, 1)->device->ports[0];
-	bytes = take_bare(&route, &length);
+	bytes = take_bare(&inlet, &length);
 	sim_port_set_state(port, IBV_PORT_DOWN);
-	sim_way_out_arrive_bare(port, &route, bytes, length);
+	sim_way_out_arrive_bare(port, &inlet, bytes, length);
 	TEST_ASSERT_EQUAL_UINT64(0, port->device->counters.received_packets);
 	expect_empty(joined_side(&joined, 1)->recv_cq);
 	sim_port_set_state(port, IBV_PORT_ACTIVE);
-	sim_way_out_arrive_bare(port, &route, bytes, length);
+	sim_way_out_arrive_bare(port, &inlet, bytes, length);
 	expect(joined_side(&joined, 1)->recv_cq, 5, IBV_WC_SUCCESS);
 }
 

@@ -44,8 +44,8 @@
 static bool is_due_before(const struct driver *driver, uint64_t asleep_until_ns)
 {
 	return sim_engine_is_due(driver->engine, asleep_until_ns - 1) ||
-	       (sim_way_out_is_awaited(driver->engine) &&
-		asleep_until_ns - 1 > sim_engine_now_ns(driver->engine) + AWAIT_NS);
+	       (asleep_until_ns - 1 > sim_engine_now_ns(driver->engine) + AWAIT_NS &&
+		sim_way_out_is_awaited(driver->engine));
 }
 
 /* Wakes the progress thread if something is due before the end of its sleep. */
@@ -149,7 +149,7 @@ static enum caught_up advance_to_now(struct driver *driver, bool for_poll)
 		driver_ran(driver);
 		return MORE_TO_RECEIVE;
 	}
-	if (!is_due)
+	if (!is_due && !sim_engine_quiet(driver->engine))
 		sim_engine_run(driver->engine);
 	if (sim_engine_is_due(driver->engine, now_ns))
 		done = run_until(driver, now_ns);

@@ -99,7 +99,7 @@ static struct ticks_pair read_both(void)
 	return now;
 }
 
-static uint64_t read_now(struct ticks *ticks)
+__attribute__((noinline, cold)) static uint64_t read_now(struct ticks *ticks)
 {
 	if (!ticks->serves)
 		return clock_now_ns(CLOCK_MONOTONIC);

@@ -31,10 +31,15 @@
 struct routes {
 	uint32_t known; /* a bit for each number */
 	struct sim_route routes[RING_ROUTES];
-	/* Outward: for each route number, the lane whose packets have that route, and the lane's epoch;
-	 * NULL: no lane. */
+	/* For each route number, the lane whose packets have that route, and the lane's epoch; NULL: no lane. */
 	const struct sim_lane *lanes[RING_ROUTES];
 	uint64_t epochs[RING_ROUTES];
+};
+
+/* The consumer's. */
+struct inlets {
+	uint32_t known; /* a bit for each number */
+	struct sim_inlet inlets[RING_ROUTES];
 };
 
 /* This process remembers the owners of this many blocks of QPNs to which it has sent. */
@@ -73,7 +78,7 @@ struct inward {
 	segment_id id; /* of the producer */
 	struct area area;
 	struct ring_in ring;
-	struct routes routes;
+	struct inlets inlets;
 	bool touched; /* frames were taken since the last flush */
 	bool behind;  /* the last look has found a frame */
 	bool broken;  /* the producer, or another process, has written nonsense into the ring */
@@ -176,7 +181,8 @@ static inline unsigned int shared_route_number(const struct sim_route *route)
 static inline void shared_touch(struct shared *shared, struct outward *out)
 {
 	if (!out->touched)
-		shared->touched[shared->touched_count++] = (uint16_t)(out - shared->out);
+		shared->touched[shared->touched_count++] =
+			(uint16_t)(segment_id_place(out->id) % SHARED_PROCESSES_MAX);
 	out->touched = true;
 }
 

@@ -122,26 +122,26 @@ static void take_call(struct shared *shared, segment_id from, const struct ring_
 }
 
 /* Keeps the route of a frame. If the route cannot be read, its number is unknown from then on. */
-static void learn_received(struct routes *routes, const struct sim_port *port,
+static void learn_received(struct inlets *inlets, const struct sim_port *port,
 			   const struct ring_slot *slot)
 {
 	const unsigned int number = slot->flags >> RING_ROUTE_SHIFT;
 
-	routes->known &= ~(1u << number);
+	inlets->known &= ~(1u << number);
+	inlets->inlets[number] = (struct sim_inlet){0};
 	if (sim_route_read(slot->frame, slot->frame_bytes, sim_port_is_infiniband(port),
-			   &routes->routes[number]) == SIM_DECODE_OK)
-		routes->known |= 1u << number;
+			   &inlets->inlets[number].route) == SIM_DECODE_OK)
+		inlets->known |= 1u << number;
 }
 
 /* Delivers a frame without network headers. If its route is unknown, the producer has written nonsense, and
  * the packet is lost. */
-static void deliver_bare(const struct routes *routes, struct sim_port *port,
-			 const struct ring_slot *slot)
+static void deliver_bare(struct inlets *inlets, struct sim_port *port, const struct ring_slot *slot)
 {
 	const unsigned int number = slot->flags >> RING_ROUTE_SHIFT;
 
-	if (routes->known >> number & 1)
-		sim_way_out_arrive_bare(port, &routes->routes[number], slot->frame,
+	if (inlets->known >> number & 1)
+		sim_way_out_arrive_bare(port, &inlets->inlets[number], slot->frame,
 					slot->frame_bytes);
 }
 
@@ -159,12 +159,12 @@ static void deliver(struct shared *shared, struct inward *in, const struct ring_
 	if (!port)
 		return;
 	if (slot->flags & RING_BARE) {
-		deliver_bare(&in->routes, port, slot);
+		deliver_bare(&in->inlets, port, slot);
 	} else if (slot->flags & RING_RELAY) {
 		sim_way_out_relayed(port, in->id, slot->frame, slot->frame_bytes);
 	} else {
 		if (!(slot->flags & RING_SEALED))
-			learn_received(&in->routes, port, slot);
+			learn_received(&in->inlets, port, slot);
 		sim_way_out_arrive(port, slot->frame, slot->frame_bytes,
 				   !(slot->flags & RING_SEALED));
 	}

@@ -248,7 +248,7 @@ enum ring_look ring_look(const struct ring_in *ring, struct ring_slot *slot)
 				   .device = (uint8_t)(word >> 40),
 				   .port = (uint8_t)(word >> 32),
 				   .flags = (uint8_t)(word >> 24)};
-	if ((word >> 16 & 0xff) != MARK || (word & 0xffff) != (ring->head / RING_LINE & 0xffff) ||
+	if ((word & 0xffffff) != (MARK << 16 | (ring->head / RING_LINE & 0xffff)) ||
 	    !slot->frame_bytes || slot->frame_bytes > SIM_FRAME_BYTES_MAX)
 		return RING_BROKEN;
 	return RING_FRAME;

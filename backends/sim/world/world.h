@@ -96,7 +96,7 @@ static inline struct hold world_hold(struct vb_sim *world)
  * Keeps the engine's reason for refusing a call with @error as the reason of the verb, and returns
  * @error. The caller holds the world.
  */
-int say_refused(struct vb_sim *world, const char *verb, int error);
+__attribute__((cold)) int say_refused(struct vb_sim *world, const char *verb, int error);
 
 static inline struct hold context_hold(struct ibv_context *context)
 {
