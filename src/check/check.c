@@ -336,7 +336,6 @@ void check_watch_forks(void)
 
 static void start_once(void)
 {
-	check_keep_loaded();
 	spot_start();
 	poison_start();
 }

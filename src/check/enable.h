@@ -3,9 +3,6 @@
 #ifndef SRC_CHECK_ENABLE_H
 #define SRC_CHECK_ENABLE_H
 
-/* Keeps the library loaded after dlclose(3): it must set the exit status at the end of the process. */
-void check_keep_loaded(void);
-
 /* Ends the sanitizer. Returns the status with which the process is to exit; 0: the program's own status
  * counts. */
 int check_finish(void);

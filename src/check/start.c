@@ -3,7 +3,6 @@
 #include "src/check/enable.h"
 #include "src/check/options.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,15 +12,6 @@
 #include <verbena/error.h>
 
 #define EXIT_WRONG_VARIABLE 2
-
-void check_keep_loaded(void)
-{
-	static const char here;
-	Dl_info library;
-
-	if (dladdr(&here, &library))
-		dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-}
 
 /* errno is 0 when main() begins, as without Verbena. */
 __attribute__((constructor)) static void begin(void)
