@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The file of a shared world: who may attach, what is left when processes end, and who has which block of
- * numbers. */
+ * numbers and which XRC domain. */
+#include "backends/sim/wire/shared_domains.h"
 #include "test/unit/shared_world.h"
 
 #include <errno.h>
@@ -672,4 +673,27 @@ void test_blocks_of_the_dead_are_claimed_when_no_other_is_left(void)
 	TEST_ASSERT_TRUE(blocks_claim(&a, 0, SIM_NUMBERS_QP, &block, &generation));
 	TEST_ASSERT_EQUAL_UINT32(0, block);
 	places_leave(&a);
+}
+
+/* --- XRC domains --- */
+
+void test_a_domain_is_of_one_inode_on_one_device(void)
+{
+	static const struct domain_key keys[] = {{0, 1, 2}, {1, 1, 2}, {0, 3, 2}, {0, 1, 4}};
+	struct segment a, b;
+	uint32_t entry;
+
+	attach(&a);
+	attach(&b);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		TEST_ASSERT_EQUAL_INT(SHARED_DOMAIN_ABSENT, domains_open(&b, &keys[i], 0, &entry));
+		TEST_ASSERT_EQUAL_INT(SHARED_DOMAIN_OPENED,
+				      domains_open(&a, &keys[i], O_CREAT | O_EXCL, &entry));
+		TEST_ASSERT_EQUAL_INT(SHARED_DOMAIN_EXISTS,
+				      domains_open(&b, &keys[i], O_CREAT | O_EXCL, &entry));
+	}
+	places_leave(&a);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		TEST_ASSERT_EQUAL_INT(SHARED_DOMAIN_ABSENT, domains_open(&b, &keys[i], 0, &entry));
+	places_leave(&b);
 }
