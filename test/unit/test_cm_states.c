@@ -1244,6 +1244,36 @@ void test_a_datagram_service_is_found(void)
 	each(datagram_service);
 }
 
+/* The fields for the length of the additional information hold more than the information can have. */
+static bool lengthen_info(struct talk *own, unsigned int engine, uint8_t *mad)
+{
+	(void)own;
+	(void)engine;
+	if (sim_mad_message(mad) == SIM_CM_REJ)
+		sim_mad_set(mad, SIM_CM_REJ_INFO_LENGTH, 127);
+	else if (sim_mad_message(mad) == SIM_CM_SIDR_REP)
+		sim_mad_set(mad, SIM_CM_SIDR_REP_INFO_LENGTH, 255);
+	return true;
+}
+
+static void info_is_too_long(void)
+{
+	talk.tamper = lengthen_info;
+	talk_connect(&talk);
+	ask();
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_ARI_BYTES,
+			       talk_nth(&talk, 0, SIM_CM_EVENT_REJ, 0)->event.rejection.ari_bytes);
+	TEST_ASSERT_EQUAL_UINT(
+		SIM_CM_SIDR_REP_INFO_BYTES,
+		talk_nth(&talk, 0, SIM_CM_EVENT_SIDR_REP, 0)->event.answer.info_bytes);
+}
+
+void test_information_that_is_longer_than_its_field(void)
+{
+	each(info_is_too_long);
+}
+
 static void no_datagram_service(void)
 {
 	ask();
