@@ -671,6 +671,29 @@ void test_an_owner_never_has_room_for_a_request(void)
 	each(owner_has_no_room_for_good);
 }
 
+/* Two machines may use the same ID: the REJ of one does not cancel the request of the other. */
+void test_a_rej_cancels_its_own_request_only(void)
+{
+	const uint64_t patience_ns = UINT64_C(100000000), look_ns = UINT64_C(1000000);
+	uint8_t rej[SIM_MAD_BYTES];
+	const uint8_t *req;
+
+	talk_open(&talk, &(struct talk_config){0});
+	sim_cm_set_patience(talk.ends[1].sim, patience_ns);
+	talk_connect(&talk);
+	talk_run(&talk);
+	req = talk_mad(&talk, SIM_CM_REQ, 0)->mad;
+	sim_mad_begin(rej, SIM_CM_REJ, sim_mad_get(req, SIM_CM_NONE_TRANSACTION_ID) ^ 1);
+	sim_mad_set(rej, SIM_CM_REJ_LOCAL_ID, sim_mad_get(req, SIM_CM_REQ_LOCAL_ID));
+	sim_mad_set(rej, SIM_CM_REJ_MESSAGE, SIM_CM_ANSWERS_REQ);
+	sim_mad_set(rej, SIM_CM_REJ_REASON, SIM_CM_REJ_TIMEOUT);
+	talk_inject(&talk, 1, rej);
+	talk_listen(&talk);
+	talk_until(&talk, talk_now(&talk) + 2 * look_ns);
+	TEST_ASSERT_EQUAL_UINT(1, count(1, SIM_CM_EVENT_REQ));
+	expect_states(SIM_CM_ESTABLISHED, SIM_CM_ESTABLISHED);
+}
+
 /* --- fields of a REQ that are wrong --- */
 
 static struct {
