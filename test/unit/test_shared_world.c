@@ -363,6 +363,22 @@ void test_all_processes_have_the_same_devices(void)
 	places_leave(&a);
 }
 
+/* The child of a fork() has devices with the addresses of its parent's world. It enters no world with others. */
+void test_a_process_with_other_addresses_is_refused(void)
+{
+	struct segment_world world = {.name = world_name, .devices = "devices\n"};
+	struct segment a, b;
+
+	attach(&a);
+	world.identity = a.header->identity;
+	TEST_ASSERT_EQUAL_INT(0, segment_open(&b, &world));
+	segment_unlock(&b);
+	segment_drop(&b);
+	world.identity++;
+	TEST_ASSERT_EQUAL_INT(EINVAL, segment_open(&b, &world));
+	places_leave(&a);
+}
+
 void test_a_description_that_is_too_long_is_refused(void)
 {
 	char *devices = malloc(SEGMENT_DEVICES_TEXT + 1);
