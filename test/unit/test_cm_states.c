@@ -1140,6 +1140,35 @@ static bool bring(enum sim_cm_state in)
 	return true;
 }
 
+/* The peer's QP may have been used once a REP has left. */
+static void rej_by_the_passive_side(void)
+{
+	static const struct {
+		enum sim_cm_state in, after;
+	} rows[] = {
+		{SIM_CM_REQ_RCVD, SIM_CM_IDLE},
+		{SIM_CM_MRA_REQ_SENT, SIM_CM_IDLE},
+		{SIM_CM_REP_SENT, SIM_CM_TIMEWAIT},
+		{SIM_CM_MRA_REP_RCVD, SIM_CM_TIMEWAIT},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct talk_config config = talk.config;
+
+		TEST_ASSERT_TRUE(bring(rows[i].in));
+		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rej(talk.ends[1].cm, &rejection));
+		TEST_ASSERT_EQUAL_STRING(sim_cm_state_name(rows[i].after),
+					 sim_cm_state_name(state(1)));
+		talk_close(&talk);
+		talk_open(&talk, &config);
+	}
+}
+
+void test_the_passive_side_rejects_in_each_state(void)
+{
+	each(rej_by_the_passive_side);
+}
+
 /* A message with right IDs. */
 static void write_message(enum sim_cm_message message, uint8_t *mad)
 {

@@ -1026,6 +1026,24 @@ void test_filters_act_on_packets_that_go_beyond(void)
 	TEST_ASSERT_EQUAL_UINT(6, way->far_frames);
 }
 
+/* A packet that nobody else looks at is encoded, as its delay needs. */
+void test_a_delayed_packet_that_goes_beyond(void)
+{
+	struct joined_way *way;
+
+	open(&(struct engine_config){.no_timeout = true});
+	way = &joined.ways[0];
+	way->far = engine_gid(2);
+	take_address(joined.engines[0].sides[1].device);
+	add_rule((struct sim_fault_rule){.action = SIM_FAULT_DELAY, .count = 1, .delay_ns = 5000});
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 70});
+	joined_run(&joined);
+	TEST_ASSERT_EQUAL_UINT(0, way->far_frames);
+	joined_settle(&joined, SIM_NEVER - 1);
+	TEST_ASSERT_EQUAL_UINT(1, way->far_frames);
+	TEST_ASSERT_TRUE(way->far_frame.frame_bytes > 70);
+}
+
 /* --- ports --- */
 
 void test_a_frame_for_a_port_that_is_down_is_lost(void)
