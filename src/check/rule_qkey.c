@@ -2,7 +2,7 @@
 /*
  * ends-differ, for datagrams: the Q_Key of a work request is not that of the QP that it is for. The peer drops
  * such a datagram, and no completion shows it. The device is asked for the peer's Q_Key, once for each
- * destination of a QP.
+ * destination of a QP, and again after a Q_Key of this process has changed.
  */
 #include "src/check/check.h"
 #include "src/check/look.h"
@@ -114,4 +114,29 @@ static void end(void)
 	memset(known, 0, sizeof(known));
 }
 
-const struct check_rule rule_qkey = {.posted = posted, .posted_rarely = true, .end = end};
+/* The QP may be the peer of others. */
+static void after_modify(struct check_call *check)
+{
+	if (!check->call->err && check->qp && check->qp->type == IBV_QPT_UD &&
+	    (int)check->call->arguments[2] & IBV_QP_QKEY)
+		end();
+}
+
+/* The next address handle may have the same pointer and lead elsewhere. */
+static void after_destroy_ah(struct check_call *check)
+{
+	const void *ah = check_pointer(check, 0);
+
+	for (size_t i = 0; !check->call->err && i < KNOWN; i++)
+		if (known[i].ah == ah)
+			known[i] = (struct destination){0};
+}
+
+static const struct check_hook hooks[] = {
+	{LAYER_modify_qp, NULL, after_modify},
+	{LAYER_destroy_ah, NULL, after_destroy_ah},
+	{0},
+};
+
+const struct check_rule rule_qkey = {
+	.hooks = hooks, .posted = posted, .posted_rarely = true, .end = end};

@@ -146,6 +146,62 @@ static void wrong_qkey_kept(void)
 	close_datagram();
 }
 
+static void set_qkey(struct end *end, uint32_t qkey)
+{
+	struct ibv_qp_attr attr = {.qkey = qkey};
+
+	need(!ibv_modify_qp(end->qp, &attr, IBV_QP_QKEY), "Q_Key");
+}
+
+/* The peer gets another Q_Key after the first send. */
+static void send_before_and_after(uint32_t qkey_after)
+{
+	connect_datagram();
+	receive_of(GRH_BYTES, 64);
+	send_with(64, QKEY);
+	set_qkey(there, QKEY + 1);
+	send_with(64, qkey_after);
+	close_datagram();
+}
+
+static void qkey_changed(void)
+{
+	send_before_and_after(QKEY);
+}
+
+static void qkey_changed_kept(void)
+{
+	send_before_and_after(QKEY + 1);
+}
+
+/* The second address handle may have the pointer of the first one. It leads to the sender, whose QP has the same
+ * number. */
+static void send_to_both(uint32_t own_qkey)
+{
+	struct ibv_ah_attr attr;
+
+	connect_datagram();
+	need(here->qp->qp_num == there->qp->qp_num, "one number");
+	set_qkey(here, QKEY + 1);
+	send_with(64, QKEY);
+	need(!ibv_destroy_ah(ah), "destroyed");
+	attr = path_to(here);
+	ah = ibv_create_ah(here->pd, &attr);
+	need(ah != NULL, "AH");
+	send_with(64, own_qkey);
+	close_datagram();
+}
+
+static void qkey_of_another(void)
+{
+	send_to_both(QKEY);
+}
+
+static void qkey_of_another_kept(void)
+{
+	send_to_both(QKEY + 1);
+}
+
 #define PAIR(name, function)                  \
 	{name, function},                     \
 	{                                     \
@@ -157,6 +213,8 @@ static const struct mode modes[] = {
 	PAIR("no-room-early", no_room_early),
 	PAIR("no-room-for-grh", no_room_for_grh),
 	PAIR("wrong-qkey", wrong_qkey),
+	PAIR("qkey-changed", qkey_changed),
+	PAIR("qkey-of-another", qkey_of_another),
 	{0},
 };
 

@@ -238,9 +238,22 @@ void test_wrong_patterns(void)
 	FAILS_SAYING(vb_expect_packets("ACK)"), "a packet's name is missing");
 	FAILS_SAYING(vb_expect_packets("((((((((( ACK"), "the groups are too deep");
 	FAILS_SAYING(vb_expect_packets("UD:ACK"), "no packet has this name");
+	FAILS_SAYING(vb_expect_packets("R:SEND_ONLY"), "no packet has this name");
+	FAILS_SAYING(vb_expect_packets("RCC:SEND_ONLY"), "no packet has this name");
 	FAILS_SAYING(vb_expect_packets("averylongdevicename:ACK"), "the device's name is too long");
 	vb_expect_end();
 	FAILS_SAYING(vb_expect_packets("ACK"), "call vb_expect_begin()");
+}
+
+/* A pattern that is too long by one character is refused, and not cut. */
+void test_the_longest_pattern(void)
+{
+	const int longest = 511;
+
+	message(64);
+	HOLDS(vb_expect_packets("SEND_ONLY%*s", longest - 9, "ACK"));
+	FAILS_SAYING(vb_expect_packets("SEND_ONLY%*s", longest - 8, "ACK"),
+		     "the pattern has 512 characters, and may have 511");
 }
 
 /* Patterns whose search must not take exponential time. */

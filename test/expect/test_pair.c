@@ -2,7 +2,9 @@
 /* Connected pairs of all types, and what a test leaves behind. */
 #include "test/expect/expect.h"
 
+#include <errno.h>
 #include <verbena/cm.h>
+#include <verbena/fault.h>
 
 void setUp(void)
 {
@@ -228,6 +230,24 @@ void test_a_leak_in_a_closed_device(void)
 		     "alloc_pd");
 	/* The next object may have its address. */
 	exchange(&(struct vb_pair_options){.type = IBV_QPT_RC});
+}
+
+/* A device that could not be closed still has its objects, which the program ends as ever. */
+void test_objects_of_a_device_that_could_not_be_closed(void)
+{
+	const struct vb_fail_rule rule = {.call = "close_device", .err = EIO, .count = 1};
+	struct vb_device *device = vb_device_open_named("sim", "sim0", 0, VB_GID_INDEX_ANY);
+	struct ibv_pd *pd;
+
+	OK(vb_expect_begin());
+	pd = forget_a_pd(device);
+	HAVE(pd);
+	OK(vb_fail_add(&rule, NULL));
+	TEST_ASSERT_EQUAL_INT(-1, vb_close_device(device->context));
+	vb_fail_clear();
+	OK(vb_dealloc_pd(pd));
+	HOLDS(vb_expect_no_leaks());
+	OK(vb_device_close(device));
 }
 
 void test_leaks_of_the_connection_manager(void)

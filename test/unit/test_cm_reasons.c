@@ -277,6 +277,16 @@ static void expect_drop(enum sim_discard cause, enum vb_reason reason, const cha
 	sentence[0] = '\0';
 }
 
+/* Makes the port of side 1 a full (0x8000) or a limited (0) member of all its partitions. */
+static void set_membership(uint16_t full)
+{
+	struct sim_port *port = &talk.ends[1].device->ports[0];
+
+	for (unsigned int i = 0; i < port->pkey_count; i++)
+		if (port->pkeys[i])
+			port->pkeys[i] = (uint16_t)((port->pkeys[i] & 0x7fff) | full);
+}
+
 void test_packets_that_are_no_messages(void)
 {
 	uint8_t mad[SIM_MAD_BYTES];
@@ -298,6 +308,14 @@ void test_packets_that_are_no_messages(void)
 	expect_drop(SIM_DISCARD_PKEY, VB_WHY_DROP_MAD_PKEY,
 		    "dropped UD SEND_ONLY to QP 1: port 1 has no P_Key that matches 0x8123; give "
 		    "both ports a P_Key of the same partition");
+	/* Two limited members of a partition do not talk. */
+	set_membership(0);
+	packet.pkey = 0x7fff;
+	arrive(&packet);
+	expect_drop(SIM_DISCARD_PKEY, VB_WHY_DROP_MAD_PKEY,
+		    "dropped UD SEND_ONLY to QP 1: port 1 has no P_Key that matches 0x7fff; give "
+		    "both ports a P_Key of the same partition");
+	set_membership(0x8000);
 	packet = right;
 	packet.qkey = 0x11111111;
 	arrive(&packet);

@@ -503,6 +503,26 @@ void test_a_side_that_reads_nothing(void)
 				      attr_of(i, IBV_QPS_INIT, INIT_MASK).qp_access_flags);
 }
 
+/* The peer of a side that only reads is read. */
+void test_a_side_that_only_reads(void)
+{
+	struct sim_cm_request request = talk_request(&talk);
+	const unsigned int read =
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	struct talk_end *end = &talk.ends[0];
+
+	talk_listen(&talk);
+	talk.ends[1].silent = true;
+	request.responder_resources = 0;
+	TEST_ASSERT_NOT_EQUAL(0, request.initiator_depth);
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_create(end->sim, end, &end->cm));
+	TEST_ASSERT_EQUAL_INT(0, sim_cm_send_req(end->cm, end->device, &request));
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_HEX(IBV_ACCESS_REMOTE_WRITE,
+			      attr_of(0, IBV_QPS_INIT, INIT_MASK).qp_access_flags);
+	TEST_ASSERT_EQUAL_HEX(read, attr_of(1, IBV_QPS_INIT, INIT_MASK).qp_access_flags);
+}
+
 /* Before it answers, a side knows what the other one offers. */
 void test_attributes_before_the_rep(void)
 {

@@ -671,6 +671,29 @@ void test_an_owner_never_has_room_for_a_request(void)
 	each(owner_has_no_room_for_good);
 }
 
+/* Two machines may use the same ID: the REJ of one does not cancel the request of the other. */
+void test_a_rej_cancels_its_own_request_only(void)
+{
+	const uint64_t patience_ns = UINT64_C(100000000), look_ns = UINT64_C(1000000);
+	uint8_t rej[SIM_MAD_BYTES];
+	const uint8_t *req;
+
+	talk_open(&talk, &(struct talk_config){0});
+	sim_cm_set_patience(talk.ends[1].sim, patience_ns);
+	talk_connect(&talk);
+	talk_run(&talk);
+	req = talk_mad(&talk, SIM_CM_REQ, 0)->mad;
+	sim_mad_begin(rej, SIM_CM_REJ, sim_mad_get(req, SIM_CM_NONE_TRANSACTION_ID) ^ 1);
+	sim_mad_set(rej, SIM_CM_REJ_LOCAL_ID, sim_mad_get(req, SIM_CM_REQ_LOCAL_ID));
+	sim_mad_set(rej, SIM_CM_REJ_MESSAGE, SIM_CM_ANSWERS_REQ);
+	sim_mad_set(rej, SIM_CM_REJ_REASON, SIM_CM_REJ_TIMEOUT);
+	talk_inject(&talk, 1, rej);
+	talk_listen(&talk);
+	talk_until(&talk, talk_now(&talk) + 2 * look_ns);
+	TEST_ASSERT_EQUAL_UINT(1, count(1, SIM_CM_EVENT_REQ));
+	expect_states(SIM_CM_ESTABLISHED, SIM_CM_ESTABLISHED);
+}
+
 /* --- fields of a REQ that are wrong --- */
 
 static struct {
@@ -1117,6 +1140,35 @@ static bool bring(enum sim_cm_state in)
 	return true;
 }
 
+/* The peer's QP may have been used once a REP has left. */
+static void rej_by_the_passive_side(void)
+{
+	static const struct {
+		enum sim_cm_state in, after;
+	} rows[] = {
+		{SIM_CM_REQ_RCVD, SIM_CM_IDLE},
+		{SIM_CM_MRA_REQ_SENT, SIM_CM_IDLE},
+		{SIM_CM_REP_SENT, SIM_CM_TIMEWAIT},
+		{SIM_CM_MRA_REP_RCVD, SIM_CM_TIMEWAIT},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct talk_config config = talk.config;
+
+		TEST_ASSERT_TRUE(bring(rows[i].in));
+		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_rej(talk.ends[1].cm, &rejection));
+		TEST_ASSERT_EQUAL_STRING(sim_cm_state_name(rows[i].after),
+					 sim_cm_state_name(state(1)));
+		talk_close(&talk);
+		talk_open(&talk, &config);
+	}
+}
+
+void test_the_passive_side_rejects_in_each_state(void)
+{
+	each(rej_by_the_passive_side);
+}
+
 /* A message with right IDs. */
 static void write_message(enum sim_cm_message message, uint8_t *mad)
 {
@@ -1242,6 +1294,36 @@ static void datagram_service(void)
 void test_a_datagram_service_is_found(void)
 {
 	each(datagram_service);
+}
+
+/* The fields for the length of the additional information hold more than the information can have. */
+static bool lengthen_info(struct talk *own, unsigned int engine, uint8_t *mad)
+{
+	(void)own;
+	(void)engine;
+	if (sim_mad_message(mad) == SIM_CM_REJ)
+		sim_mad_set(mad, SIM_CM_REJ_INFO_LENGTH, 127);
+	else if (sim_mad_message(mad) == SIM_CM_SIDR_REP)
+		sim_mad_set(mad, SIM_CM_SIDR_REP_INFO_LENGTH, 255);
+	return true;
+}
+
+static void info_is_too_long(void)
+{
+	talk.tamper = lengthen_info;
+	talk_connect(&talk);
+	ask();
+	talk_run(&talk);
+	TEST_ASSERT_EQUAL_UINT(SIM_CM_REJ_ARI_BYTES,
+			       talk_nth(&talk, 0, SIM_CM_EVENT_REJ, 0)->event.rejection.ari_bytes);
+	TEST_ASSERT_EQUAL_UINT(
+		SIM_CM_SIDR_REP_INFO_BYTES,
+		talk_nth(&talk, 0, SIM_CM_EVENT_SIDR_REP, 0)->event.answer.info_bytes);
+}
+
+void test_information_that_is_longer_than_its_field(void)
+{
+	each(info_is_too_long);
 }
 
 static void no_datagram_service(void)

@@ -291,6 +291,28 @@ void test_a_run_goes_on_until_the_last_writer_ends(void)
 	TEST_ASSERT_EQUAL_UINT(0, count_parts());
 }
 
+/* The same with any of two parts. */
+void test_a_run_goes_on_while_one_of_two_parts_is_written(void)
+{
+	for (unsigned int i = 0; i < 2; i++) {
+		struct part first, parts[2], newcomer;
+		struct stat status;
+
+		TEST_ASSERT_EQUAL_INT(0, part_open(whole, O_RDWR, -1, &first));
+		TEST_ASSERT_EQUAL_INT(0, part_open(whole, O_RDWR, -1, &parts[0]));
+		TEST_ASSERT_EQUAL_INT(0, part_open(whole, O_RDWR, -1, &parts[1]));
+		TEST_ASSERT_EQUAL_INT(4, write(first.fd, "1234", 4));
+		close(first.fd);
+		close(parts[i].fd);
+		TEST_ASSERT_EQUAL_INT(0, part_open(whole, O_RDWR, -1, &newcomer));
+		TEST_ASSERT_TRUE(strcmp(whole, newcomer.name) != 0);
+		TEST_ASSERT_EQUAL_INT(0, stat(whole, &status));
+		TEST_ASSERT_EQUAL_INT(4, status.st_size);
+		close(parts[!i].fd);
+		close(newcomer.fd);
+	}
+}
+
 void test_a_new_run_empties_the_file_and_removes_old_parts(void)
 {
 	struct part first, second;

@@ -107,6 +107,29 @@ void test_a_packet_reaches_the_process_that_has_the_qpn(void)
 	TEST_ASSERT_FALSE(receive(&a));
 }
 
+/* Each device has QPNs of its own: two processes have the same one. */
+void test_a_qpn_is_of_one_device(void)
+{
+	static const uint8_t frame[] = "frame";
+	struct sim_departure departure = {
+		.dest = &a.devices[1].ports[0], .frame = frame, .frame_bytes = sizeof(frame)};
+
+	open_end(&c);
+	do
+		departure.dest_qpn = claim_qpn(&c, 1);
+	while (departure.dest_qpn != b.qpn);
+	for (unsigned int i = 1; i < 4; i++) {
+		TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+		TEST_ASSERT_TRUE(a.wire->way.send(a.wire->way.arg, &departure));
+		receive(&b);
+		receive(&c);
+		TEST_ASSERT_EQUAL_UINT(i, b.arrived);
+		TEST_ASSERT_TRUE(b.device == &b.devices[0]);
+		TEST_ASSERT_EQUAL_UINT(i, c.arrived);
+		TEST_ASSERT_TRUE(c.device == &c.devices[1]);
+	}
+}
+
 void test_a_frame_that_a_filter_has_encoded_is_checked_by_the_receiver(void)
 {
 	static const uint8_t frame[] = "frame";

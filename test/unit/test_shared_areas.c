@@ -118,3 +118,41 @@ void test_letting_go_is_news_for_the_other_end(void)
 	TEST_ASSERT_NOT_EQUAL(news, atomic_load(&segment_place_at(&a, a.place)->news));
 	TEST_ASSERT_TRUE(areas_release(&a, &out, AREA_PRODUCER, 0));
 }
+
+/* A process was killed while it freed an area: nobody holds an end any more. The next process that buries another
+ * one frees the area. */
+void test_an_area_that_is_half_freed_is_free_after_the_next_burial(void)
+{
+	struct area out, in, next;
+
+	join_ends(&out, &in);
+	areas_unmap(&out);
+	areas_unmap(&in);
+	atomic_store(&segment_area_at(&a, out.index)->state, AREA_TAKEN);
+	TEST_ASSERT_TRUE(segment_lock(&c, 0));
+	areas_free(&c, a.id);
+	segment_unlock(&c);
+	TEST_ASSERT_TRUE(areas_take(&b, c.id, &next));
+	TEST_ASSERT_EQUAL_UINT32(out.index, next.index);
+	TEST_ASSERT_TRUE(areas_release(&b, &next, AREA_PRODUCER, 0));
+}
+
+/* The next larger class would reach into the next area. */
+void test_a_class_that_no_process_stores_is_not_mapped(void)
+{
+	static const uint32_t classes[] = {5, 6, 32, UINT32_MAX};
+	struct area out, in;
+	_Atomic uint32_t *size_class;
+
+	join_ends(&out, &in);
+	size_class = &segment_area_at(&a, out.index)->size_class;
+	areas_unmap(&in);
+	for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++) {
+		atomic_store(size_class, classes[i]);
+		TEST_ASSERT_FALSE(areas_map(&b, out.index, &in));
+	}
+	atomic_store(size_class, 0);
+	TEST_ASSERT_TRUE(areas_map(&b, out.index, &in));
+	TEST_ASSERT_TRUE(areas_release(&b, &in, AREA_CONSUMER, 0));
+	TEST_ASSERT_TRUE(areas_release(&a, &out, AREA_PRODUCER, 0));
+}

@@ -37,6 +37,10 @@ static struct wire *wire; /* of the survivor */
 static unsigned int own_counts[SIM_CM_EVENT_SIDR_ERROR + 1];
 
 #define ANSWERS(kind) (1u << SIM_CM_EVENT_##kind)
+/* The process asks for time by an MRA. */
+#define DELAYS(kind) (ANSWERS(kind) << 16)
+
+_Static_assert(SIM_CM_EVENT_SIDR_ERROR < 16, "both masks fit");
 
 static enum sim_cm_verdict on_event(void *arg, struct sim_cm *cm, const struct sim_cm_event *event)
 {
@@ -50,6 +54,8 @@ static enum sim_cm_verdict on_event(void *arg, struct sim_cm *cm, const struct s
 		own->reason = event->rejection.reason;
 	if (event->kind == SIM_CM_EVENT_SIDR_REP)
 		own->reason = event->answer.status;
+	if (own->answers >> 16 & 1u << event->kind)
+		sim_cm_send_mra(cm, 20, &none);
 	if (!(own->answers & 1u << event->kind))
 		return SIM_CM_TAKEN;
 	if (event->kind == SIM_CM_EVENT_REQ)
@@ -169,6 +175,14 @@ static const struct scenario {
 	 SIM_CM_EVENT_DREQ, true, SIM_CM_EVENT_DREP, 0, SIM_CM_TIMEWAIT},
 	{"SIDR_REQ_SENT", begin_query, 0, begin_listen, 0, SIM_CM_SIDR_REQ_SENT,
 	 SIM_CM_EVENT_SIDR_REQ, false, SIM_CM_EVENT_SIDR_REP, SIM_CM_SIDR_REJECT, SIM_CM_IDLE},
+	{"MRA_REQ_RCVD", begin_ask, 0, begin_listen, DELAYS(REQ), SIM_CM_MRA_REQ_RCVD,
+	 SIM_CM_EVENT_REQ, false, SIM_CM_EVENT_REJ, SIM_CM_REJ_CONSUMER, SIM_CM_IDLE},
+	{"MRA_REQ_SENT", begin_listen, DELAYS(REQ), begin_ask, 0, SIM_CM_MRA_REQ_SENT,
+	 SIM_CM_EVENT_MRA, false, SIM_CM_EVENT_REJ, SIM_CM_REJ_TIMEOUT, SIM_CM_IDLE},
+	{"MRA_REP_RCVD", begin_listen, ANSWERS(REQ), begin_ask, DELAYS(REP), SIM_CM_MRA_REP_RCVD,
+	 SIM_CM_EVENT_REP, false, SIM_CM_EVENT_REJ, SIM_CM_REJ_CONSUMER, SIM_CM_IDLE},
+	{"MRA_REP_SENT", begin_ask, DELAYS(REP), begin_listen, ANSWERS(REQ), SIM_CM_MRA_REP_SENT,
+	 SIM_CM_EVENT_MRA, false, SIM_CM_EVENT_REJ, SIM_CM_REJ_CONSUMER, SIM_CM_TIMEWAIT},
 };
 
 /* --- the two together --- */

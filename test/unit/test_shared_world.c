@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The file of a shared world: who may attach, what is left when processes end, and who has which block of
- * numbers. */
+ * numbers and which XRC domain. */
+#include "backends/sim/wire/shared_domains.h"
 #include "test/unit/shared_world.h"
 
 #include <errno.h>
@@ -362,6 +363,22 @@ void test_all_processes_have_the_same_devices(void)
 	places_leave(&a);
 }
 
+/* The child of a fork() has devices with the addresses of its parent's world. It enters no world with others. */
+void test_a_process_with_other_addresses_is_refused(void)
+{
+	struct segment_world world = {.name = world_name, .devices = "devices\n"};
+	struct segment a, b;
+
+	attach(&a);
+	world.identity = a.header->identity;
+	TEST_ASSERT_EQUAL_INT(0, segment_open(&b, &world));
+	segment_unlock(&b);
+	segment_drop(&b);
+	world.identity++;
+	TEST_ASSERT_EQUAL_INT(EINVAL, segment_open(&b, &world));
+	places_leave(&a);
+}
+
 void test_a_description_that_is_too_long_is_refused(void)
 {
 	char *devices = malloc(SEGMENT_DEVICES_TEXT + 1);
@@ -672,4 +689,27 @@ void test_blocks_of_the_dead_are_claimed_when_no_other_is_left(void)
 	TEST_ASSERT_TRUE(blocks_claim(&a, 0, SIM_NUMBERS_QP, &block, &generation));
 	TEST_ASSERT_EQUAL_UINT32(0, block);
 	places_leave(&a);
+}
+
+/* --- XRC domains --- */
+
+void test_a_domain_is_of_one_inode_on_one_device(void)
+{
+	static const struct domain_key keys[] = {{0, 1, 2}, {1, 1, 2}, {0, 3, 2}, {0, 1, 4}};
+	struct segment a, b;
+	uint32_t entry;
+
+	attach(&a);
+	attach(&b);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		TEST_ASSERT_EQUAL_INT(SHARED_DOMAIN_ABSENT, domains_open(&b, &keys[i], 0, &entry));
+		TEST_ASSERT_EQUAL_INT(SHARED_DOMAIN_OPENED,
+				      domains_open(&a, &keys[i], O_CREAT | O_EXCL, &entry));
+		TEST_ASSERT_EQUAL_INT(SHARED_DOMAIN_EXISTS,
+				      domains_open(&b, &keys[i], O_CREAT | O_EXCL, &entry));
+	}
+	places_leave(&a);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		TEST_ASSERT_EQUAL_INT(SHARED_DOMAIN_ABSENT, domains_open(&b, &keys[i], 0, &entry));
+	places_leave(&b);
 }

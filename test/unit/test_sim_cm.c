@@ -492,6 +492,21 @@ void test_rejection_has_reason_and_private_data(void)
 	CM->ack_cm_event(event);
 }
 
+/* The counts have three bits in a REQ: Linux drivers/infiniband/core/cma.c, cma_connect_ib. */
+void test_retry_counts_that_are_too_large(void)
+{
+	struct rdma_conn_param param = {.retry_count = 8, .rnr_retry_count = 255};
+	struct rdma_cm_event *event;
+
+	listen_and_resolve();
+	make_qp(&client);
+	TEST_ASSERT_EQUAL_INT(0, CM->connect(client.id, &param));
+	event = take_request();
+	TEST_ASSERT_EQUAL_INT(7, event->param.conn.retry_count);
+	TEST_ASSERT_EQUAL_INT(7, event->param.conn.rnr_retry_count);
+	CM->ack_cm_event(event);
+}
+
 void test_nobody_listens(void)
 {
 	struct rdma_conn_param param = {.retry_count = 7};

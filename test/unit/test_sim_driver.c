@@ -175,6 +175,33 @@ void test_an_empty_poll_runs_the_instant_then_moves_to_the_next_event(void)
 	TEST_ASSERT_TRUE(ibv_poll_cq(a.cq, -1, &wc) < 0);
 }
 
+static unsigned int stuck;
+
+static void count_stuck(enum driver_stuck how, uint64_t now_ns)
+{
+	(void)now_ns;
+	TEST_ASSERT_EQUAL_INT(DRIVER_POLLING, how);
+	stuck++;
+}
+
+/* Only polls in a row that find nothing are a program that waits for ever. */
+void test_polls_are_counted_from_the_last_that_moved_time(void)
+{
+	static const bool moved[] = {false, false, true, false, false, true, false, false};
+	struct driver *driver;
+
+	start(VB_SIM_CLOCK_VIRTUAL, 1000);
+	driver = &vb_sim_of(a.context)->driver;
+	driver_watch(driver, &(struct driver_patience){.polls_max = 3, .stuck = count_stuck});
+	stuck = 0;
+	for (size_t i = 0; i < sizeof(moved) / sizeof(moved[0]); i++)
+		patience_passed(driver, moved[i]);
+	TEST_ASSERT_EQUAL_UINT(0, stuck);
+	patience_passed(driver, false);
+	TEST_ASSERT_EQUAL_UINT(1, stuck);
+	driver_watch(driver, &(struct driver_patience){0});
+}
+
 void test_polling_goes_through_all_timeouts(void)
 {
 	struct ibv_wc wc;

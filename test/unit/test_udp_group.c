@@ -502,6 +502,10 @@ void test_each_member_gets_one_copy(void)
 		take(&a, &b, 200 + round);
 		take(&b, &b, 200 + round);
 		take(&c, &b, 200 + round);
+		send_to_group(&c, 300 + round);
+		take(&a, &c, 300 + round);
+		take(&b, &c, 300 + round);
+		take(&c, &c, 300 + round);
 	}
 	expect_nothing(&a, &b);
 	expect_nothing(&b, &a);

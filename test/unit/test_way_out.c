@@ -946,6 +946,24 @@ void test_delayed_packets_wait_for_room(void)
 	TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[0].sim));
 }
 
+/* A packet that is lost when it lands counts as lost, as one without delay does. */
+void test_delayed_packets_that_are_lost(void)
+{
+	const struct sim_counters *counters;
+
+	open_with_room(&(struct engine_config){.delay_ns = 3000,
+					       .bits_per_second = 1000000000000,
+					       .no_timeout = true},
+		       2);
+	counters = &joined_side(&joined, 0)->device->counters;
+	joined.ways[0].stuck = joined.ways[0].no_end = true;
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 1500});
+	joined_settle(&joined, 100000);
+	TEST_ASSERT_EQUAL_UINT(2, joined.ways[0].sent);
+	TEST_ASSERT_TRUE(joined.ways[0].lost > 0);
+	TEST_ASSERT_EQUAL_UINT64(joined.ways[0].lost, counters->lost_packets);
+}
+
 /* A packet that lands when there is room again waits behind those that wait. */
 void test_delayed_packets_leave_in_order(void)
 {
@@ -1006,6 +1024,24 @@ void test_filters_act_on_packets_that_go_beyond(void)
 	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 700});
 	joined_run(&joined);
 	TEST_ASSERT_EQUAL_UINT(6, way->far_frames);
+}
+
+/* A packet that nobody else looks at is encoded, as its delay needs. */
+void test_a_delayed_packet_that_goes_beyond(void)
+{
+	struct joined_way *way;
+
+	open(&(struct engine_config){.no_timeout = true});
+	way = &joined.ways[0];
+	way->far = engine_gid(2);
+	take_address(joined.engines[0].sides[1].device);
+	add_rule((struct sim_fault_rule){.action = SIM_FAULT_DELAY, .count = 1, .delay_ns = 5000});
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 70});
+	joined_run(&joined);
+	TEST_ASSERT_EQUAL_UINT(0, way->far_frames);
+	joined_settle(&joined, SIM_NEVER - 1);
+	TEST_ASSERT_EQUAL_UINT(1, way->far_frames);
+	TEST_ASSERT_TRUE(way->far_frame.frame_bytes > 70);
 }
 
 /* --- ports --- */
