@@ -54,6 +54,7 @@ static uint32_t pick(uint32_t below)
 static bool arrive_bare(struct sim_port *port, const uint8_t *frame, size_t frame_bytes)
 {
 	const size_t end_bytes = sim_port_is_infiniband(port) ? 6 : 4;
+	static uint8_t head[SIM_FRAME_BYTES_MAX]; /* that of the inlet */
 	static struct sim_inlet inlet;
 	struct sim_route route;
 	size_t head_bytes, length;
@@ -68,8 +69,9 @@ static bool arrive_bare(struct sim_port *port, const uint8_t *frame, size_t fram
 	length = frame_bytes - head_bytes - end_bytes;
 	block = malloc(length ? length : 1);
 	memcpy(block, frame + head_bytes, length);
-	if (memcmp(&inlet.route, &route, sizeof(route)) != 0)
+	if (memcmp(head, frame, head_bytes) != 0)
 		inlet = (struct sim_inlet){.route = route};
+	memcpy(head, frame, head_bytes);
 	sim_way_out_arrive_bare(port, &inlet, block, length);
 	free(block);
 	return true;
