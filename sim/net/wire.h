@@ -118,8 +118,8 @@ static inline bool sim_way_out_has_room(const struct sim_way_out *way, const str
 
 /* The last request or answer of an inlet that a connected QP has taken. */
 struct sim_admitted {
-	uint64_t
-		epoch; /* the engine's, while which the QP takes all packets with these values; 0: none was taken */
+	/* The engine's. While it is this, the QP takes all packets with the values below. 0: none was taken. */
+	uint64_t epoch;
 	const struct sim_port *port;
 	struct sim_qp *qp;
 	uint32_t dest_qpn;
@@ -130,8 +130,8 @@ struct sim_admitted {
 /* A route by which packets come without their network headers. */
 struct sim_inlet {
 	struct sim_route route;
-	struct sim_admitted
-		admitted[2]; /* private to sim/net: an answer, and a request; zeros at first */
+	/* Private to sim/net: of an answer, and of a request. Zeros at first. */
+	struct sim_admitted admitted[2];
 };
 
 /* Gives the engine a way out; NULL takes it away. The structure is copied. joined() learns of the
