@@ -23,6 +23,8 @@ int sim_engine_create(const struct sim_host *host, uint64_t seed, struct sim_eng
 		return ENOMEM;
 	}
 	engine->host = *host;
+	engine->clock.ask = host->now_ns;
+	engine->clock.ask_arg = host->arg;
 	engine->give_hooks = follow_quirks;
 	engine->random = seed;
 	engine->epoch = 1;
@@ -88,6 +90,7 @@ void sim_engine_advance(struct sim_engine *engine, uint64_t now_ns)
 {
 	struct sim_clock *clock = &engine->clock;
 
+	clock->behind = false;
 	sim_engine_run(engine);
 	for (;;) {
 		uint64_t next_ns = sim_clock_next(clock);
@@ -95,19 +98,18 @@ void sim_engine_advance(struct sim_engine *engine, uint64_t now_ns)
 
 		if (next_ns > now_ns)
 			break;
-		if (next_ns > clock->now_ns)
-			clock->now_ns = next_ns;
+		if (next_ns > clock->told_ns)
+			clock->told_ns = next_ns;
 		while ((timer = sim_clock_take(clock)))
 			timer->fire(timer);
 		sim_engine_run(engine);
 	}
-	if (now_ns > clock->now_ns)
-		clock->now_ns = now_ns;
+	sim_clock_tell(clock, now_ns);
 }
 
-void sim_engine_postpone(struct sim_engine *engine, uint64_t duration_ns)
+void sim_engine_postpone(struct sim_engine *engine, uint64_t duration_ns, uint64_t now_ns)
 {
 	sim_clock_postpone(&engine->clock, duration_ns);
 	sim_links_postpone(&engine->net->links, duration_ns);
-	engine->clock.now_ns += duration_ns;
+	sim_clock_tell(&engine->clock, now_ns);
 }

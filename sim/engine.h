@@ -47,9 +47,10 @@ static inline bool sim_engine_quiet(const struct sim_engine *engine)
 	       !engine->cm_waits;
 }
 
+/* Returns the time that the engine was told last. */
 static inline uint64_t sim_engine_now_ns(const struct sim_engine *engine)
 {
-	return engine->clock.now_ns;
+	return engine->clock.told_ns;
 }
 
 /* True if a requester has its turn. */
@@ -73,8 +74,20 @@ static inline bool sim_engine_is_due(struct sim_engine *engine, uint64_t at_ns)
 /* Moves the clock to now_ns (never back), up to which nothing is due. */
 static inline void sim_engine_pass(struct sim_engine *engine, uint64_t now_ns)
 {
-	if (now_ns > engine->clock.now_ns)
-		engine->clock.now_ns = now_ns;
+	sim_clock_tell(&engine->clock, now_ns);
+}
+
+/* The time has moved since it was told: the engine asks host.now_ns() for it where it needs the time. What is due
+ * then waits for sim_engine_advance(). */
+static inline void sim_engine_leave_behind(struct sim_engine *engine)
+{
+	engine->clock.behind = true;
+}
+
+/* Returns true if the engine has not asked for the time since sim_engine_leave_behind(). */
+static inline bool sim_engine_is_behind(const struct sim_engine *engine)
+{
+	return engine->clock.behind;
 }
 
 /*
@@ -84,9 +97,9 @@ static inline void sim_engine_pass(struct sim_engine *engine, uint64_t now_ns)
 void sim_engine_advance(struct sim_engine *engine, uint64_t now_ns);
 
 /*
- * Moves the clock by a duration in which nothing happened, because the owner's thread did not run: each
- * timer and each packet on a link is later by it.
+ * Moves the clock to now_ns (never back). Nothing happened for a duration, because the owner's thread did not run:
+ * each timer and each packet on a link is later by it.
  */
-void sim_engine_postpone(struct sim_engine *engine, uint64_t duration_ns);
+void sim_engine_postpone(struct sim_engine *engine, uint64_t duration_ns, uint64_t now_ns);
 
 #endif

@@ -131,6 +131,12 @@ uint64_t sim_clock_next(struct sim_clock *clock)
 	return top ? top->deadline_ns : SIM_NEVER;
 }
 
+uint64_t sim_clock_ask(struct sim_clock *clock)
+{
+	sim_clock_tell(clock, clock->ask(clock->ask_arg));
+	return clock->told_ns;
+}
+
 /* Deadlines keep their order, so the heap stays as it is. A disarmed timer stays disarmed. */
 void sim_clock_postpone(struct sim_clock *clock, uint64_t duration_ns)
 {
@@ -147,7 +153,7 @@ struct sim_timer *sim_clock_take(struct sim_clock *clock)
 {
 	struct sim_timer *top = settle(clock);
 
-	if (!top || top->deadline_ns > clock->now_ns)
+	if (!top || top->deadline_ns > clock->told_ns)
 		return NULL;
 	take_out(clock, top);
 	top->deadline_ns = SIM_NEVER;

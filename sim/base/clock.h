@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The engine's time and its timers. The engine's owner moves the time with sim_engine_advance().
+ * The engine's time and its timers. The engine's owner moves the time with sim_engine_advance(). On a real clock,
+ * reading the time takes long: the owner may leave the clock behind, and is then asked for the time where it is
+ * needed.
  */
 #ifndef SIM_BASE_CLOCK_H
 #define SIM_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,8 +30,14 @@ struct sim_timer {
 	uint32_t place; /* index in the heap, from 1; 0 while the timer is not in the heap */
 };
 
+/* Returns the time. */
+typedef uint64_t sim_ask_fn(void *arg);
+
 struct sim_clock {
-	uint64_t now_ns;
+	uint64_t told_ns; /* the time that the owner has told last */
+	bool behind;	  /* the time has moved since then: sim_clock_now_ns() asks for it */
+	sim_ask_fn *ask;
+	void *ask_arg;
 	uint64_t order;		 /* counts the arming of timers */
 	struct sim_timer **heap; /* heap[1] is the top */
 	uint32_t count;		 /* timers in the heap */
@@ -73,6 +82,23 @@ static inline uint64_t sim_clock_floor(const struct sim_clock *clock)
 
 /* Returns the earliest deadline; SIM_NEVER if no timer is armed. */
 uint64_t sim_clock_next(struct sim_clock *clock);
+
+/* Moves the time to now_ns, never back. Timers that are due then fire when the owner lets them. */
+static inline void sim_clock_tell(struct sim_clock *clock, uint64_t now_ns)
+{
+	clock->behind = false;
+	if (now_ns > clock->told_ns)
+		clock->told_ns = now_ns;
+}
+
+/* Asks the owner for the time. */
+uint64_t sim_clock_ask(struct sim_clock *clock);
+
+/* Returns the engine's time. */
+static inline uint64_t sim_clock_now_ns(struct sim_clock *clock)
+{
+	return __builtin_expect(clock->behind, false) ? sim_clock_ask(clock) : clock->told_ns;
+}
 
 /* All armed timers fire later by a duration. */
 void sim_clock_postpone(struct sim_clock *clock, uint64_t duration_ns);

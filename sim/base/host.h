@@ -55,6 +55,9 @@ struct sim_host {
 	/* Returns the engine's AH of the AH that a UD send names; NULL if the QP may not use it. */
 	struct sim_ah *(*find_ah)(void *arg, const struct sim_qp *qp, struct ibv_ah *ah);
 	struct sim_memory_ops memory;
+	/* Returns the time, which never goes back. The engine asks for it only after
+	 * sim_engine_leave_behind(). */
+	uint64_t (*now_ns)(void *arg);
 	/* Takes blocks of numbers, where other engines have the same devices (sim_claim_fn of
 	 * sim/object/key.h); NULL: all numbers are this engine's. */
 	bool (*claim_numbers)(void *claim_arg, uint32_t device_index, unsigned int numbers,

@@ -29,7 +29,7 @@ static inline bool sim_watched(const struct sim_engine *engine)
  */
 static inline void sim_note(struct sim_engine *engine, struct vb_event *event, void *element)
 {
-	event->time_ns = engine->clock.now_ns;
+	event->time_ns = sim_clock_now_ns(&engine->clock);
 	engine->host.note(engine->host.arg, event, element);
 }
 

@@ -415,7 +415,7 @@ void sim_cm_enter_timewait(struct sim_cm *cm)
 {
 	sim_cm_enter(cm, SIM_CM_TIMEWAIT);
 	sim_timer_arm(&cm->engine->clock, &cm->timer,
-		      cm->engine->clock.now_ns + sim_cm_time_ns(cm->ack_timeout));
+		      sim_clock_now_ns(&cm->engine->clock) + sim_cm_time_ns(cm->ack_timeout));
 }
 
 enum sim_cm_verdict sim_cm_tell(struct sim_cm *cm, const struct sim_cm_event *event)

@@ -73,7 +73,7 @@ static void arm(struct sim_cm_manager *manager)
 	struct sim_clock *clock = &manager->engine->clock;
 
 	if (manager->patient)
-		sim_timer_arm(clock, &manager->patience, clock->now_ns + LOOK_NS);
+		sim_timer_arm(clock, &manager->patience, sim_clock_now_ns(clock) + LOOK_NS);
 }
 
 /* Removes an arrival from the list of waiting requests. */
@@ -96,7 +96,7 @@ static bool leaves(struct sim_cm_manager *manager, struct sim_cm_arrival **place
 	if (is_given_up(manager, arrival)) {
 		sim_cm_spare(manager, take_out(manager, place));
 	} else if (is_served_here(manager, arrival) ||
-		   manager->engine->clock.now_ns >= arrival->until_ns) {
+		   sim_clock_now_ns(&manager->engine->clock) >= arrival->until_ns) {
 		sim_cm_queue(manager, take_out(manager, place));
 	} else if (sender && is_served_elsewhere(manager, arrival)) {
 		sim_cm_spare(manager, take_out(manager, place));
@@ -139,7 +139,7 @@ static void cancel(struct sim_cm_manager *manager, const uint8_t *rej)
 
 bool sim_cm_wait_for_listener(struct sim_cm_manager *manager, struct sim_cm_arrival *arrival)
 {
-	const uint64_t now_ns = manager->engine->clock.now_ns;
+	const uint64_t now_ns = sim_clock_now_ns(&manager->engine->clock);
 	const enum sim_cm_message kind = sim_mad_message(arrival->mad);
 	struct sim_cm_arrival **end = &manager->patient;
 

@@ -76,9 +76,9 @@ static void watch_again(struct sim_cm_manager *manager)
 {
 	struct sim_clock *clock = &manager->engine->clock;
 
-	if (manager->watch_is_told && clock->now_ns >= manager->watch_until_ns)
+	if (manager->watch_is_told && sim_clock_now_ns(clock) >= manager->watch_until_ns)
 		return;
-	sim_timer_arm(clock, &manager->watch, clock->now_ns + manager->watch_wait_ns);
+	sim_timer_arm(clock, &manager->watch, sim_clock_now_ns(clock) + manager->watch_wait_ns);
 	if (manager->watch_wait_ns < WATCH_NS)
 		manager->watch_wait_ns *= 2;
 }
@@ -114,7 +114,7 @@ void sim_cm_processes_ended(struct sim_engine *engine)
 
 	if (!manager)
 		return;
-	manager->watch_until_ns = engine->clock.now_ns + WATCH_NS;
+	manager->watch_until_ns = sim_clock_now_ns(&engine->clock) + WATCH_NS;
 	manager->watch_wait_ns = SETTLE_NS;
 	watch_again(manager);
 }
@@ -123,7 +123,7 @@ void sim_cm_processes_ended(struct sim_engine *engine)
 static void begin_watch(struct sim_cm_manager *manager, const struct sim_way_out *way)
 {
 	manager->watch_is_told = way->watches && way->watches(way->arg);
-	manager->watch_until_ns = manager->engine->clock.now_ns + WATCH_NS;
+	manager->watch_until_ns = sim_clock_now_ns(&manager->engine->clock) + WATCH_NS;
 	if (manager->watch.deadline_ns != SIM_NEVER)
 		return;
 	manager->watch_wait_ns = WATCH_NS;

@@ -134,7 +134,8 @@ static void take_mra(struct sim_cm *cm, const struct sim_gsi_message *message)
 	}
 	cm->wait_ns = sim_cm_time_ns((unsigned int)get(message, SIM_CM_MRA_SERVICE_TIMEOUT)) +
 		      sim_cm_time_ns(cm->ack_timeout);
-	sim_timer_arm(&cm->engine->clock, &cm->timer, cm->engine->clock.now_ns + cm->wait_ns);
+	sim_timer_arm(&cm->engine->clock, &cm->timer,
+		      sim_clock_now_ns(&cm->engine->clock) + cm->wait_ns);
 	cm->state = cm->state == SIM_CM_REQ_SENT ? SIM_CM_MRA_REQ_RCVD : SIM_CM_MRA_REP_RCVD;
 	tell(cm, SIM_CM_EVENT_MRA, message, SIM_CM_MRA_PRIVATE_DATA);
 }

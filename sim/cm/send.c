@@ -111,12 +111,12 @@ static void send_in(struct sim_cm *cm, enum sim_cm_state state)
 /* Sends the message in cm->mad in a state that waits for an answer. */
 static void send_and_wait(struct sim_cm *cm, enum sim_cm_state state)
 {
-	const struct sim_clock *clock = &cm->engine->clock;
+	struct sim_clock *clock = &cm->engine->clock;
 
 	sim_cm_enter(cm, state);
 	cm->repetitions = cm->max_cm_retries;
 	cm->wait_ns = cm->timeout_ns;
-	sim_timer_arm(&cm->engine->clock, &cm->timer, clock->now_ns + cm->wait_ns);
+	sim_timer_arm(clock, &cm->timer, sim_clock_now_ns(clock) + cm->wait_ns);
 	sim_cm_repeat(cm);
 }
 
@@ -143,7 +143,7 @@ void sim_cm_expire(struct sim_timer *timer)
 	if (state != SIM_CM_TIMEWAIT && cm->repetitions) {
 		cm->repetitions--;
 		sim_timer_arm(&cm->engine->clock, &cm->timer,
-			      cm->engine->clock.now_ns + cm->wait_ns);
+			      sim_clock_now_ns(&cm->engine->clock) + cm->wait_ns);
 		sim_cm_repeat(cm);
 		return;
 	}

@@ -560,7 +560,7 @@ static uint64_t arrival_ns(const struct sim_net *net, const struct sim_path *pat
 			   const struct sim_transit *transit)
 {
 	struct sim_link *link = path->link;
-	uint64_t start_ns = net->engine->clock.now_ns;
+	uint64_t start_ns = sim_clock_now_ns(&net->engine->clock);
 
 	if (link && link->bits_per_second) {
 		uint64_t *busy_ns = &link->busy_until_ns[path->source == link->b];
@@ -611,7 +611,7 @@ static bool deliver_to(struct sim_net *net, const struct sim_path *path,
 		.dest_qpn = dest_qpn_of(path, transit),
 	};
 	when_ns = arrival_ns(net, path, transit);
-	if (when_ns > net->engine->clock.now_ns)
+	if (when_ns > sim_clock_now_ns(&net->engine->clock))
 		return take_off(net, path, &load, when_ns);
 	return end(net, path, &load);
 }

@@ -14,7 +14,8 @@ void sim_trace_show(struct sim_net *net, const uint8_t *frame, size_t frame_byte
 
 	for (unsigned int i = 0; i < SIM_TRACE_PLACES; i++)
 		if (trace->sinks[i].frame)
-			trace->sinks[i].frame(trace->sinks[i].arg, net->engine->clock.now_ns, frame,
+			trace->sinks[i].frame(trace->sinks[i].arg,
+					      sim_clock_now_ns(&net->engine->clock), frame,
 					      frame_bytes, flags);
 }
 

@@ -278,8 +278,9 @@ void sim_cq_fire(struct sim_cq *cq)
 	if (++moderation->waiting >= moderation->count) {
 		sim_cq_notify(cq);
 	} else if (moderation->waiting == 1) {
-		moderation->first_ns = clock->now_ns;
-		sim_timer_arm(clock, &moderation->timer, clock->now_ns + moderation->period_ns);
+		moderation->first_ns = sim_clock_now_ns(clock);
+		sim_timer_arm(clock, &moderation->timer,
+			      sim_clock_now_ns(clock) + moderation->period_ns);
 	}
 }
 
@@ -309,7 +310,7 @@ int sim_cq_moderate(struct sim_cq *cq, uint16_t count, uint16_t period_us)
 		return 0;
 	/* The new rule holds for the completions that wait already. */
 	if (moderation->waiting >= moderation->count ||
-	    moderation->first_ns + moderation->period_ns <= clock->now_ns)
+	    moderation->first_ns + moderation->period_ns <= sim_clock_now_ns(clock))
 		sim_cq_notify(cq);
 	else
 		sim_timer_arm(clock, &moderation->timer,

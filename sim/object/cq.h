@@ -17,7 +17,7 @@ struct sim_queue;
 
 struct sim_cqe {
 	struct ibv_wc wc;
-	uint64_t timestamp_ns;
+	uint64_t timestamp_ns; /* in a CQ with stamps */
 	/* Polling this entry frees the slots of a work queue before retire_to, or the slot
 	 * retire_to of an SRQ; NULL after that queue was reset or destroyed. */
 	struct sim_queue *retires;
@@ -62,6 +62,7 @@ struct sim_cq {
 	uint32_t tail;	/* the next entry to poll */
 	uint32_t users; /* counts QPs and SRQs */
 	uint8_t armed;	/* bits of enum sim_cq_arm */
+	bool stamps;	/* the owner reads the times of completions */
 	bool ignore_overrun;
 	bool overrun; /* true after an overrun: the CQ takes no more completions */
 	struct sim_moderation moderation;
@@ -138,6 +139,14 @@ static inline bool sim_cq_has_room(struct sim_cq *cq)
 static inline struct sim_cqe *sim_cq_next(const struct sim_cq *cq)
 {
 	return &cq->ring[cq->head & cq->mask];
+}
+
+/* Gives an entry the engine's time, if the owner reads the time. */
+static inline void sim_cq_stamp(const struct sim_cq *cq, struct sim_cqe *cqe,
+				struct sim_clock *clock)
+{
+	if (cq->stamps)
+		cqe->timestamp_ns = sim_clock_now_ns(clock);
 }
 
 /* Adds the entry that sim_cq_next() returned, after the caller has filled it. */

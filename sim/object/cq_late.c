@@ -50,6 +50,6 @@ void sim_cq_hide(struct sim_cq *cq)
 	struct sim_clock *clock = &cq->device->engine->clock;
 
 	if (!cq->late.hidden++)
-		sim_timer_arm(clock, &cq->late.timer, clock->now_ns + LATE_NS);
+		sim_timer_arm(clock, &cq->late.timer, sim_clock_now_ns(clock) + LATE_NS);
 	cq->head -= cq->late.hidden;
 }

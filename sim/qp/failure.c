@@ -156,7 +156,7 @@ void sim_failure_find_store(struct sim_qp *qp, const struct sim_send_wqe *wqe,
 
 void sim_failure_find_retries(struct sim_qp *qp, enum vb_reason reason)
 {
-	const uint64_t wait_ns = sim_wait_ack_deadline(qp) - qp->engine->clock.now_ns;
+	const uint64_t wait_ns = sim_wait_ack_deadline(qp) - sim_clock_now_ns(&qp->engine->clock);
 	struct sim_finding finding =
 		finding_of(qp, (struct vb_why){reason,
 					       {qp->comp.psn, qp->comp.timeouts, wait_ns,

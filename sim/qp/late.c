@@ -40,7 +40,7 @@ static void start_timer(struct sim_late *late)
 	struct sim_clock *clock = &late->qp->engine->clock;
 
 	if (late->timer.deadline_ns == SIM_NEVER)
-		sim_timer_arm(clock, &late->timer, clock->now_ns + ANSWER_NS);
+		sim_timer_arm(clock, &late->timer, sim_clock_now_ns(clock) + ANSWER_NS);
 }
 
 bool sim_late_write(struct sim_qp *qp, const struct sim_packet *packet, uint32_t flags,

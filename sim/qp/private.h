@@ -269,7 +269,7 @@ __attribute__((always_inline)) static inline void sim_receive_finish(
 		cqe->wc.vendor_err = sim_failure_of_receive(qp, status);
 	if (packet)
 		sim_receive_describe(qp, cqe, packet);
-	cqe->timestamp_ns = qp->engine->clock.now_ns;
+	sim_cq_stamp(cq, cqe, &qp->engine->clock);
 	if (qp->hooks)
 		qp->hooks->recv_completed(qp, packet, cqe);
 	sim_receive_retire(qp, cqe);

@@ -124,7 +124,7 @@ void sim_requester_wait_rnr(struct sim_qp *qp, unsigned int timer_code)
 
 	qp->req.waits_rnr = true;
 	sim_timer_arm(&qp->engine->clock, &qp->req.rnr_timer, deadline_ns);
-	note_rnr(qp, "started", deadline_ns - qp->engine->clock.now_ns);
+	note_rnr(qp, "started", deadline_ns - sim_clock_now_ns(&qp->engine->clock));
 }
 
 void sim_requester_end_rnr_wait(struct sim_qp *qp)
@@ -368,6 +368,14 @@ static void address(struct sim_qp *qp, uint32_t psn, struct sim_packet *packet)
 	packet->psn = psn;
 }
 
+/* Starts the ack timer behind a request, which does not wait for a reading of the clock. The request may have ended
+ * the QP: one that is connected to itself, or whose peer has the same CQ. */
+static inline void watch(struct sim_qp *qp)
+{
+	if (qp->state != IBV_QPS_ERR)
+		sim_completer_watch(qp, false);
+}
+
 /* Sends the request of a READ, from where its response has come to, of an atomic or ATOMIC WRITE. */
 __attribute__((noinline)) static void send_response_request(struct sim_qp *qp,
 							    struct sim_send_wqe *wqe)
@@ -387,8 +395,8 @@ __attribute__((noinline)) static void send_response_request(struct sim_qp *qp,
 	packet.flags = flags_of(qp, wqe, sim_opcodes[packet.opcode].flags);
 	qp->req.offset = wqe->answered;
 	sent(qp, wqe, packet.psn, wqe->packets - wqe->answered);
-	sim_completer_watch(qp, false);
 	sim_send_request(qp, &packet);
+	watch(qp);
 }
 
 /* Sends the next packet of a message that carries data. */
@@ -417,9 +425,9 @@ INLINE void send_data(struct sim_qp *qp, struct sim_send_wqe *wqe)
 	}
 	packet.flags = flags_of(qp, wqe, op_flags);
 	sent(qp, wqe, packet.psn, 1);
-	if (qp->reliable)
-		sim_completer_watch(qp, false);
 	sim_send_request(qp, &packet);
+	if (qp->reliable)
+		watch(qp);
 	/* No answer comes on an unreliable connection: the message is done when it is sent. */
 	if (qp->type == IBV_QPT_UC && last && qp->sq.tail != qp->sq.head)
 		sim_send_complete(qp);

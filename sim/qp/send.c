@@ -24,7 +24,7 @@ INLINE void push_completion(struct sim_qp *qp, const struct sim_send_wqe *wqe,
 		.byte_len = wqe->length,
 		.qp_num = qp->number,
 	};
-	cqe->timestamp_ns = qp->engine->clock.now_ns;
+	sim_cq_stamp(cq, cqe, &qp->engine->clock);
 	cqe->retires = qp->sq_retires;
 	cqe->retire_to = qp->sq.tail;
 	cqe->solicited = false;

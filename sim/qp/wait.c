@@ -41,7 +41,7 @@ void sim_qp_note_timer(struct sim_qp *qp, const char *timer, const char *what, u
 /* Linux drivers/infiniband/sw/rxe/rxe_comp.c, rnrnak_jiffies: usecs_to_jiffies rounds up. */
 uint64_t sim_wait_rnr_deadline(const struct sim_qp *qp, unsigned int timer_code)
 {
-	const uint64_t now_ns = qp->engine->clock.now_ns;
+	const uint64_t now_ns = sim_clock_now_ns(&qp->engine->clock);
 	const uint64_t ns = sim_rnr_timer_ns(timer_code);
 
 	if (!qp->device->quirks.timers_tick)
@@ -97,7 +97,7 @@ static uint64_t ack_wait_ns(const struct sim_qp *qp)
 /* Linux drivers/infiniband/sw/rxe/rxe_qp.c, rxe_qp_from_attr: nsecs_to_jiffies rounds down. */
 uint64_t sim_wait_ack_deadline(const struct sim_qp *qp)
 {
-	const uint64_t now_ns = qp->engine->clock.now_ns;
+	const uint64_t now_ns = sim_clock_now_ns(&qp->engine->clock);
 	const uint64_t ns = ack_wait_ns(qp);
 
 	return qp->device->quirks.timers_tick ? tick_after(now_ns, ns / sim_tick_ns) : now_ns + ns;

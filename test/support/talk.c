@@ -267,7 +267,7 @@ void talk_establish(struct talk *talk)
 
 uint64_t talk_now(const struct talk *talk)
 {
-	return talk->ends[0].sim->clock.now_ns;
+	return sim_engine_now_ns(talk->ends[0].sim);
 }
 
 void talk_until(struct talk *talk, uint64_t until_ns)

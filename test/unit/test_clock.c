@@ -48,7 +48,7 @@ static void expect(unsigned int n)
 
 void test_nothing_is_due_at_first(void)
 {
-	timers_clock.now_ns = 1000;
+	timers_clock.told_ns = 1000;
 	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_clock_next(&timers_clock));
 	TEST_ASSERT_NULL(sim_clock_take(&timers_clock));
 }
@@ -61,7 +61,7 @@ void test_timers_come_in_order_of_time(void)
 	for (unsigned int i = 0; i < TIMERS; i++)
 		arm(i, deadlines_ns[i]);
 	TEST_ASSERT_EQUAL_UINT64(10, sim_clock_next(&timers_clock));
-	timers_clock.now_ns = 80;
+	timers_clock.told_ns = 80;
 	for (unsigned int i = 0; i < TIMERS; i++)
 		expect(order[i]);
 	TEST_ASSERT_NULL(sim_clock_take(&timers_clock));
@@ -73,7 +73,7 @@ void test_ties_come_in_order_of_arming(void)
 
 	for (unsigned int i = 0; i < TIMERS; i++)
 		arm(order[i], 100);
-	timers_clock.now_ns = 100;
+	timers_clock.told_ns = 100;
 	for (unsigned int i = 0; i < TIMERS; i++)
 		expect(order[i]);
 }
@@ -81,11 +81,11 @@ void test_ties_come_in_order_of_arming(void)
 void test_a_timer_that_was_taken_ties_anew(void)
 {
 	arm(0, 10);
-	timers_clock.now_ns = 10;
+	timers_clock.told_ns = 10;
 	expect(0);
 	arm(1, 20);
 	arm(0, 20);
-	timers_clock.now_ns = 20;
+	timers_clock.told_ns = 20;
 	expect(1);
 	expect(0);
 }
@@ -93,9 +93,9 @@ void test_a_timer_that_was_taken_ties_anew(void)
 void test_not_before_its_time(void)
 {
 	arm(0, 100);
-	timers_clock.now_ns = 99;
+	timers_clock.told_ns = 99;
 	TEST_ASSERT_NULL(sim_clock_take(&timers_clock));
-	timers_clock.now_ns = 100;
+	timers_clock.told_ns = 100;
 	expect(0);
 }
 
@@ -105,7 +105,7 @@ void test_rearming_earlier_moves_it_forward(void)
 	arm(1, 50);
 	arm(0, 20);
 	TEST_ASSERT_EQUAL_UINT64(20, sim_clock_next(&timers_clock));
-	timers_clock.now_ns = 200;
+	timers_clock.told_ns = 200;
 	expect(0);
 	expect(1);
 	TEST_ASSERT_NULL(sim_clock_take(&timers_clock));
@@ -118,10 +118,10 @@ void test_rearming_later_does_not_show_the_old_time(void)
 	arm(0, 100);
 	TEST_ASSERT_EQUAL_UINT64(100, sim_clock_next(&timers_clock));
 	arm(1, 50);
-	timers_clock.now_ns = 60;
+	timers_clock.told_ns = 60;
 	expect(1);
 	TEST_ASSERT_NULL(sim_clock_take(&timers_clock));
-	timers_clock.now_ns = 100;
+	timers_clock.told_ns = 100;
 	expect(0);
 }
 
@@ -133,7 +133,7 @@ void test_disarmed_timers_do_not_show(void)
 	TEST_ASSERT_EQUAL_UINT64(20, sim_clock_next(&timers_clock));
 	sim_timer_disarm(&timers[1]);
 	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_clock_next(&timers_clock));
-	timers_clock.now_ns = 1000;
+	timers_clock.told_ns = 1000;
 	TEST_ASSERT_NULL(sim_clock_take(&timers_clock));
 }
 
@@ -149,6 +149,58 @@ void test_disarmed_and_armed_again(void)
 }
 
 /* The owner of a timer may be freed while the timer is armed, is disarmed, or was never armed. */
+static uint64_t real_ns;   /* what the owner answers */
+static unsigned int asked; /* counts the questions */
+
+static uint64_t answer(void *arg)
+{
+	TEST_ASSERT_EQUAL_PTR(&real_ns, arg);
+	asked++;
+	return real_ns;
+}
+
+void test_a_clock_that_is_behind_asks_once(void)
+{
+	timers_clock.ask = answer;
+	timers_clock.ask_arg = &real_ns;
+	asked = 0;
+	sim_clock_tell(&timers_clock, 100);
+	real_ns = 150;
+	TEST_ASSERT_EQUAL_UINT64(100, sim_clock_now_ns(&timers_clock));
+	TEST_ASSERT_EQUAL_UINT(0, asked);
+	timers_clock.behind = true;
+	TEST_ASSERT_EQUAL_UINT64(150, sim_clock_now_ns(&timers_clock));
+	real_ns = 160;
+	TEST_ASSERT_EQUAL_UINT64(150, sim_clock_now_ns(&timers_clock));
+	TEST_ASSERT_EQUAL_UINT(1, asked);
+	timers_clock.behind = true;
+	TEST_ASSERT_EQUAL_UINT64(160, sim_clock_now_ns(&timers_clock));
+	/* What the owner tells needs no question, and the time never goes back. */
+	timers_clock.behind = true;
+	sim_clock_tell(&timers_clock, 120);
+	TEST_ASSERT_EQUAL_UINT64(160, sim_clock_now_ns(&timers_clock));
+	TEST_ASSERT_EQUAL_UINT(2, asked);
+	timers_clock.behind = true;
+	real_ns = 130;
+	TEST_ASSERT_EQUAL_UINT64(160, sim_clock_now_ns(&timers_clock));
+}
+
+/* Timers that fell due meanwhile fire when the owner lets them, in their order. */
+void test_a_question_fires_no_timer(void)
+{
+	timers_clock.ask = answer;
+	timers_clock.ask_arg = &real_ns;
+	arm(0, 20);
+	arm(1, 10);
+	real_ns = 30;
+	timers_clock.behind = true;
+	TEST_ASSERT_EQUAL_UINT64(30, sim_clock_now_ns(&timers_clock));
+	TEST_ASSERT_EQUAL_UINT64(10, sim_clock_next(&timers_clock));
+	expect(1);
+	expect(0);
+	TEST_ASSERT_NULL(sim_clock_take(&timers_clock));
+}
+
 void test_release_takes_the_timer_out(void)
 {
 	arm(0, 10);
@@ -197,7 +249,7 @@ static void change_one(struct many *all, uint64_t *random_state)
 	}
 	one->armed_once = one->timer.place == 0;
 	one->armed = order++;
-	one->deadline_ns = timers_clock.now_ns + engine_random(random_state) % 500;
+	one->deadline_ns = timers_clock.told_ns + engine_random(random_state) % 500;
 	sim_timer_arm(&timers_clock, &one->timer, one->deadline_ns);
 }
 
@@ -207,7 +259,7 @@ static void take_due(struct many *all, uint64_t now_ns)
 	const struct many *before = NULL;
 	struct sim_timer *taken;
 
-	timers_clock.now_ns = now_ns;
+	timers_clock.told_ns = now_ns;
 	while ((taken = sim_clock_take(&timers_clock))) {
 		struct many *one = (struct many *)taken;
 

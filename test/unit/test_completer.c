@@ -277,6 +277,53 @@ void test_progress_restarts_the_ack_timer(void)
 	TEST_ASSERT_EQUAL_UINT64(1000 + wait_ns, sim_engine_next_ns(engine.sim));
 }
 
+static uint64_t real_ns;
+
+static uint64_t answer(void *arg)
+{
+	return real_ns;
+}
+
+/* The owner leaves the clock behind: now it is this time. */
+static void let_real_time_pass(uint64_t now_ns)
+{
+	engine.sim->clock.ask = answer;
+	real_ns = now_ns;
+	sim_engine_leave_behind(engine.sim);
+}
+
+/* What begins or ends while the clock is behind has the real time, and not the time that was told last. */
+void test_timers_and_stamps_have_the_time_that_the_owner_answers(void)
+{
+	const uint64_t wait_ns = UINT64_C(4096) << 14;
+	struct sim_cq *cq = engine.sides[0].send_cq;
+
+	cq->stamps = true;
+	let_real_time_pass(5000000);
+	post(IBV_WR_SEND, 1, 10);
+	TEST_ASSERT_EQUAL_UINT64(5000000 + wait_ns, sim_engine_next_ns(engine.sim));
+	post(IBV_WR_SEND, 2, 10);
+	let_real_time_pass(6000000);
+	engine_inject_ack(&engine, ENGINE_PSN, ACK);
+	TEST_ASSERT_EQUAL_UINT64(6000000 + wait_ns, sim_engine_next_ns(engine.sim));
+	TEST_ASSERT_EQUAL_UINT64(6000000, sim_cq_peek(cq)->timestamp_ns);
+	expect(1, IBV_WC_SUCCESS);
+	let_real_time_pass(7000000);
+	engine_inject_ack(&engine, ENGINE_PSN + 1, SIM_AETH_RNR_NAK | 14); /* 1.28 ms */
+	TEST_ASSERT_EQUAL_UINT64(7000000 + 1280000, sim_engine_next_ns(engine.sim));
+}
+
+/* A QP whose request ends it by way of its own responder has no ack timer. */
+void test_a_qp_that_its_own_request_ends_watches_nothing(void)
+{
+	again(&(struct engine_config){.unconnected = true, .quiet = true});
+	engine_connect_qp(&engine, qp(), qp()->number, &engine.sides[0].gid, ENGINE_PSN,
+			  ENGINE_PSN);
+	post(IBV_WR_RDMA_WRITE, 1, 10);
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, qp()->state);
+	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, sim_engine_next_ns(engine.sim));
+}
+
 /* The requester waits for the time in the NAK, then retransmits from the NAK's PSN. */
 void test_rnr_nak_waits_and_repeats(void)
 {
@@ -301,7 +348,7 @@ void test_rnr_retries_are_exact(void)
 	for (unsigned int i = 0; i < 3; i++) {
 		engine_inject_ack(&engine, ENGINE_PSN, SIM_AETH_RNR_NAK | 1);
 		expect_none();
-		engine_settle(&engine, engine.sim->clock.now_ns + 10000);
+		engine_settle(&engine, sim_engine_now_ns(engine.sim) + 10000);
 		TEST_ASSERT_EQUAL_UINT(i + 2, engine.frame_count);
 	}
 	engine_inject_ack(&engine, ENGINE_PSN, SIM_AETH_RNR_NAK | 1);
@@ -321,7 +368,7 @@ void test_rnr_retry_0_fails_at_once_and_7_never(void)
 	post(IBV_WR_SEND, 1, 10);
 	for (unsigned int i = 0; i < 100; i++) {
 		engine_inject_ack(&engine, ENGINE_PSN, SIM_AETH_RNR_NAK | 1);
-		engine_settle(&engine, engine.sim->clock.now_ns + 10000);
+		engine_settle(&engine, sim_engine_now_ns(engine.sim) + 10000);
 	}
 	expect_none();
 	TEST_ASSERT_EQUAL_UINT(101, engine.frame_count);

@@ -259,8 +259,10 @@ void test_completions_outlive_their_qp(void)
 	}
 }
 
+/* Of a CQ whose owner reads the times. */
 void test_completions_carry_the_worlds_time(void)
 {
+	engine.sides[0].send_cq->stamps = true;
 	sim_engine_advance(engine.sim, 4711);
 	TEST_ASSERT_EQUAL_INT(
 		0, engine_send(&engine, 0,

@@ -249,7 +249,7 @@ static void pass(uint64_t duration_ns)
 	struct sim_engine *engine = survivor.engine.sim;
 
 	run(&survivor);
-	sim_engine_advance(engine, engine->clock.now_ns + duration_ns);
+	sim_engine_advance(engine, sim_engine_now_ns(engine) + duration_ns);
 	run(&survivor);
 }
 

@@ -30,13 +30,14 @@ static struct {
 /* A letter for each turn, a and b for those of the responders and R for requests; F for a flush. */
 static char sent[16];
 static _Atomic unsigned int sent_count;
+static bool asks;	 /* what is written down asks for the time, as a timer that is armed does */
 static uint64_t sent_ns; /* the engine's time when the last was written down */
 
-static void write_down(const struct sim_engine *engine, char what)
+static void write_down(struct sim_engine *engine, char what)
 {
 	const unsigned int at = atomic_load(&sent_count);
 
-	sent_ns = sim_engine_now_ns(engine);
+	sent_ns = asks ? sim_clock_now_ns(&engine->clock) : sim_engine_now_ns(engine);
 	if (at + 1 < sizeof(sent)) {
 		sent[at] = what;
 		atomic_store(&sent_count, at + 1);
@@ -111,14 +112,20 @@ static void set_listened(void *arg, bool on)
 
 static const struct driver_wires wires = {NULL, has_arrivals, receive, flush, set_listened};
 
+static uint64_t now_ns(void *arg)
+{
+	return driver_now_ns(&driver);
+}
+
 void setUp(void)
 {
-	const struct sim_host host = {.arg = NULL};
+	const struct sim_host host = {.now_ns = now_ns};
 
 	alarm(60);
 	/* As in each process that has a progress thread. */
 	__libc_single_threaded = 0;
 	to_come = 0;
+	asks = false;
 	atomic_store(&sent_count, 0);
 	memset(qps, 0, sizeof(qps));
 	memset(&bell, 0, sizeof(bell));
@@ -282,16 +289,128 @@ void test_the_child_of_a_fork_puts_nothing_off(void)
 	expect_sent("a");
 }
 
+static unsigned int fired; /* counts the timers that have fired */
+static uint64_t fired_ns;  /* the engine's time when the last one fired */
+
+static void fire(struct sim_timer *timer)
+{
+	fired++;
+	fired_ns = sim_engine_now_ns(driver.engine);
+}
+
+/* Polls, which find nothing, up to the next one that reads the clock. Returns how many. */
+static unsigned int poll_until_read(void)
+{
+	const uint64_t read_ns = sim_engine_now_ns(driver.engine);
+	unsigned int polls = 0;
+
+	for (; sim_engine_now_ns(driver.engine) == read_ns; polls++)
+		driver_poll(&driver);
+	return polls;
+}
+
+/* The next poll reads the clock. */
+static void make_next_poll_read(void)
+{
+	unsigned int polls;
+
+	poll_until_read();
+	for (polls = poll_until_read(); polls > 1; polls--)
+		driver_poll(&driver);
+	atomic_store(&sent_count, 0);
+}
+
+/* Arms a timer, and returns when the next reading of the clock finds it due. */
+static void make_due(struct sim_timer *timer)
+{
+	sim_timer_arm(&driver.engine->clock, timer, sim_engine_now_ns(driver.engine) + 1);
+	while (clock_now_ns(CLOCK_MONOTONIC) - driver.base_ns <= timer->deadline_ns)
+		sched_yield();
+}
+
 /* The post has its own time, however long the program has thought about the answer. */
 void test_the_answer_has_the_time_of_its_post(void)
 {
 	uint64_t before_ns;
 
+	asks = true;
 	poll_and_put_off();
 	before_ns = clock_now_ns(CLOCK_MONOTONIC) - driver.base_ns;
 	post_request();
 	expect_sent("RaF");
 	TEST_ASSERT_TRUE(sent_ns >= before_ns);
+}
+
+/* --- the time --- */
+
+/* From the message to its answer nothing reads the clock. */
+void test_neither_the_poll_nor_the_post_reads_the_clock_before_the_answer(void)
+{
+	const uint64_t read_ns = sim_engine_now_ns(driver.engine);
+
+	poll_and_put_off();
+	driver_begin_post(&driver);
+	TEST_ASSERT_EQUAL_UINT64(read_ns, sim_engine_now_ns(driver.engine));
+	TEST_ASSERT_TRUE(sim_engine_is_behind(driver.engine));
+	driver_poll(&driver);
+}
+
+/* However long ago the clock was read last, what asks for the time gets the present time. */
+void test_a_timer_begins_when_it_is_armed(void)
+{
+	uint64_t before_ns;
+
+	asks = true;
+	driver_catch_up(&driver);
+	atomic_store(&sent_count, 0);
+	before_ns = clock_now_ns(CLOCK_MONOTONIC) - driver.base_ns;
+	post_request();
+	expect_sent("RF");
+	TEST_ASSERT_TRUE(sent_ns >= before_ns);
+	driver_catch_up(&driver);
+	atomic_store(&sent_count, 0);
+	before_ns = clock_now_ns(CLOCK_MONOTONIC) - driver.base_ns;
+	poll_message(&qps[0], OWED_LATE_ACK);
+	expect_sent("aF");
+	TEST_ASSERT_TRUE(sent_ns >= before_ns);
+}
+
+/* A program that takes each message with one poll still has timers that fire. */
+void test_of_two_polls_that_find_messages_one_reads_the_clock(void)
+{
+	struct sim_timer timer;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&driver.engine->clock));
+	sim_timer_init(&timer, fire);
+	for (unsigned int i = 1; i <= 3; i++) {
+		make_due(&timer);
+		fired = 0;
+		poll_message(&qps[0], OWED_ACK);
+		poll_message(&qps[0], OWED_ACK);
+		TEST_ASSERT_EQUAL_UINT(1, fired);
+	}
+	sim_clock_release(&driver.engine->clock, &timer);
+	driver_poll(&driver);
+}
+
+/* If the post needs the time, timers that are due fire behind the packets of the post, at that time. */
+void test_what_is_due_fires_with_the_post_that_asks_for_the_time(void)
+{
+	struct sim_timer timer;
+	uint64_t before_ns;
+
+	TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&driver.engine->clock));
+	sim_timer_init(&timer, fire);
+	poll_and_put_off();
+	make_due(&timer);
+	fired = 0;
+	asks = true;
+	before_ns = clock_now_ns(CLOCK_MONOTONIC) - driver.base_ns;
+	post_request();
+	TEST_ASSERT_EQUAL_INT(0, memcmp(sent, "RaF", 3));
+	TEST_ASSERT_EQUAL_UINT(1, fired);
+	TEST_ASSERT_TRUE(fired_ns >= before_ns);
+	sim_clock_release(&driver.engine->clock, &timer);
 }
 
 /* --- the progress thread --- */
@@ -393,19 +512,19 @@ void test_no_ack_is_put_off_while_the_progress_thread_listens(void)
 	driver_disarmed(&driver);
 }
 
-static void fire(struct sim_timer *timer)
-{
-}
-
+/* The poll that reads the clock finds the timer due. */
 void test_no_ack_is_put_off_while_a_timer_is_due(void)
 {
 	struct sim_timer timer;
 
 	TEST_ASSERT_EQUAL_INT(0, sim_clock_reserve(&driver.engine->clock));
 	sim_timer_init(&timer, fire);
-	sim_timer_arm(&driver.engine->clock, &timer, sim_engine_now_ns(driver.engine) + 1);
+	fired = 0;
+	make_next_poll_read();
+	make_due(&timer);
 	poll_message(&qps[0], OWED_ACK);
 	expect_sent("aF");
+	TEST_ASSERT_EQUAL_UINT(1, fired);
 	sim_clock_release(&driver.engine->clock, &timer);
 	poll_and_put_off();
 	driver_poll(&driver);

@@ -179,7 +179,8 @@ static void torment(enum ibv_qp_type type)
 		}
 		if (pick(10) == 0)
 			sim_engine_advance(joined.engines[i].sim,
-					   joined.engines[i].sim->clock.now_ns + pick(3000000));
+					   sim_engine_now_ns(joined.engines[i].sim) +
+						   pick(3000000));
 		poll_all();
 	}
 	for (unsigned int i = 0; i < 2; i++)

@@ -98,6 +98,7 @@ struct driver {
 	uint32_t looks_to_listen;  /* the progress thread listens for so many looks at least */
 	uint64_t looked_ns;   /* the engine's time after the last look of the progress thread */
 	uint64_t polled_ns;   /* the engine's time after the last look of the program */
+	uint64_t asked_ns;    /* the answer when the engine asked for the time last */
 	bool put_off;	      /* an ACK waits: see driver_poll() */
 	uint32_t prompt_acks; /* counts down: so many ACKs are sent at once */
 };
@@ -148,7 +149,10 @@ void driver_poll(struct driver *driver);
 /* Real: the ACK that a poll has put off leaves, before the process is forked or ends. */
 void driver_settle(struct driver *driver);
 
-/* Real: brings the clock up to now, before work is posted that gets this time. */
+/* Real: the time, for the engine, which asks for it where it needs it (struct sim_host). */
+uint64_t driver_now_ns(struct driver *driver);
+
+/* Real: before work is posted. The engine asks for the time where the work needs it. */
 void driver_begin_post(struct driver *driver);
 
 /* Real: runs what was posted since driver_begin_post(), and lets it leave. Virtual: does nothing. */

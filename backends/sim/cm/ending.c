@@ -23,7 +23,7 @@ static void arm(struct cm *cm)
 {
 	struct sim_clock *clock = &cm_engine(cm)->clock;
 
-	sim_timer_arm(clock, &cm->ending_look, clock->now_ns + LOOK_NS);
+	sim_timer_arm(clock, &cm->ending_look, sim_clock_now_ns(clock) + LOOK_NS);
 }
 
 static void leave(struct cm_id **place)
@@ -42,7 +42,7 @@ static void look(struct sim_timer *timer)
 	while (*place) {
 		struct cm_id *id = *place;
 
-		if (has_completions(id) && cm_engine(cm)->clock.now_ns < id->ending_until_ns) {
+		if (has_completions(id) && sim_clock_now_ns(&cm_engine(cm)->clock) < id->ending_until_ns) {
 			place = &id->next_ending;
 			continue;
 		}
@@ -66,7 +66,7 @@ void cm_ending_tell(struct cm_id *id)
 		cm_event_tell(id, RDMA_CM_EVENT_DISCONNECTED, 0);
 		return;
 	}
-	id->ending_until_ns = cm_engine(cm)->clock.now_ns + cm->ending_patience_ns;
+	id->ending_until_ns = sim_clock_now_ns(&cm_engine(cm)->clock) + cm->ending_patience_ns;
 	id->next_ending = cm->first_ending;
 	cm->first_ending = id;
 	arm(cm);

@@ -157,6 +157,8 @@ void verb_fill_poll(struct cq *cq, uint64_t wc_flags)
 	/* All fields are served, even those that the program did not ask for. */
 #define FILL(type, field) ex->read_##field = read_##field;
 	WC_FIELDS(FILL)
+	cq->engine->stamps = wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+					 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 		ex->read_completion_ts = read_completion_ts;
 	if (wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)

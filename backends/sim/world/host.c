@@ -205,6 +205,13 @@ static copy_fn *choose_copy(const struct vb_sim *world)
 	return world->shared ? distant_copy : guard_copy;
 }
 
+static uint64_t now_ns(void *arg)
+{
+	struct vb_sim *world = arg;
+
+	return driver_now_ns(&world->driver);
+}
+
 struct sim_host world_host(struct vb_sim *world)
 {
 	return (struct sim_host){
@@ -217,6 +224,7 @@ struct sim_host world_host(struct vb_sim *world)
 		.memory = {.copy = choose_copy(world),
 			   .probe = guard_probe,
 			   .find_hole = guard_find_hole},
+		.now_ns = now_ns,
 		.claim_numbers = world->shared ? world_claim_numbers : NULL,
 		.claim_arg = world,
 	};
