@@ -439,6 +439,24 @@ void test_a_receiver_that_takes_nothing_for_long_loses_packets(void)
 	TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
 }
 
+/* Each frame that the receiver takes begins the two seconds anew. */
+void test_a_receiver_that_takes_something_now_and_then_loses_nothing(void)
+{
+	fill_ring(&a, b.qpn);
+	for (unsigned int i = 0; i < 3; i++) {
+		now_ns += 1700000000;
+		TEST_ASSERT_FALSE(receive(&a));
+		TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+		receive_all(&b);
+		flush(&b);
+		/* Another QP fills the ring again before those that wait are woken. */
+		fill_ring(&a, b.qpn);
+		now_ns += 200000000;
+		TEST_ASSERT_FALSE(receive(&a));
+		TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+	}
+}
+
 /* A process that lives and moves on is late; one that stands still for two seconds never answers. */
 void test_a_receiver_that_is_late(void)
 {
@@ -457,6 +475,21 @@ void test_a_receiver_that_is_late(void)
 	TEST_ASSERT_TRUE(lags_to(&a, b.qpn));
 	TEST_ASSERT_FALSE(lags_to(&a, a.qpn));
 	TEST_ASSERT_FALSE(lags_to(&a, 0x3ff00));
+}
+
+void test_a_receiver_that_is_late_and_moves_on(void)
+{
+	for (unsigned int i = 0; i < 2; i++)
+		TEST_ASSERT_TRUE(send_to(&a, b.qpn, 50, 3));
+	TEST_ASSERT_TRUE(lags_to(&a, b.qpn));
+	now_ns += 1500000000;
+	TEST_ASSERT_TRUE(receive(&b));
+	TEST_ASSERT_EQUAL_UINT(1, b.arrived);
+	TEST_ASSERT_TRUE(lags_to(&a, b.qpn));
+	now_ns += 1500000000;
+	TEST_ASSERT_TRUE(lags_to(&a, b.qpn));
+	now_ns += 600000000;
+	TEST_ASSERT_FALSE(lags_to(&a, b.qpn));
 }
 
 /* --- bells --- */
