@@ -400,14 +400,6 @@ void test_a_new_connection_waits_for_no_old_answer(void)
 
 /* --- bytes that no relay sends --- */
 
-/* As sim/qp/relay.c has them. */
-struct relayed {
-	uint64_t domain[2];
-	uint32_t target, peer, psn, msn, access;
-	uint16_t pkey_index, slid;
-	uint8_t kind, epoch, mtu, syndrome, message, asked, event, again;
-};
-
 static size_t write_relayed(uint8_t bytes[SIM_FRAME_BYTES_MAX], uint32_t srq, uint64_t random)
 {
 	const struct sim_route route = {.infiniband = true};
@@ -432,12 +424,46 @@ static size_t write_relayed(uint8_t bytes[SIM_FRAME_BYTES_MAX], uint32_t srq, ui
 	return sizeof(head) + sim_packet_write(&packet, &route, NULL, bytes + sizeof(head), NULL);
 }
 
+/* No process owns the number of this target, and process 0 stands for that. */
+static void relay_send(uint64_t process, uint32_t srq)
+{
+	const struct sim_route route = {.infiniband = true};
+	struct relayed head = {
+		.target = 0xabcde, .mtu = IBV_MTU_1024, .kind = RELAYED_REQUEST, .epoch = 1};
+	const struct sim_packet packet = {.opcode = SIM_TRANSPORT_XRC | SIM_RC_SEND_ONLY,
+					  .dest_qpn = 0xabcde,
+					  .xrc_srqn = srq};
+	uint8_t bytes[SIM_FRAME_BYTES_MAX];
+
+	memcpy(head.domain, context_of(a.context)->device->domains->engine->key,
+	       sizeof(head.domain));
+	memcpy(bytes, &head, sizeof(head));
+	relay_from(process, bytes,
+		   sizeof(head) +
+			   sim_packet_write(&packet, &route, NULL, bytes + sizeof(head), NULL));
+}
+
+/* A process relays the requests of its own targets only. */
+void test_a_request_for_the_target_of_another_process(void)
+{
+	struct share_answer answer = {0};
+	struct sharing here = {0};
+	struct ibv_wc wc;
+
+	connect_targets();
+	here.xrcd = domain;
+	share_make_srq(&here, &answer);
+	TEST_ASSERT_EQUAL_INT(0, share_post(&here, 1));
+	relay_send(77, answer.number);
+	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
+	relay_send(0, answer.number);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, share_wait(a.cq).status);
+}
+
 /* No process owns the number of the target, which the table of blocks writes as process 0. The forged requests
  * come from process 0: so they are accepted. */
 void test_bytes_that_no_relay_sends(void)
 {
-	struct sim_device *device = context_of(a.context)->device->engine;
-	struct vb_sim *world = context_of(a.context)->world;
 	uint64_t random = choose_seed();
 	struct share_answer answer = {0};
 	struct sharing here = {0};
@@ -461,9 +487,7 @@ void test_bytes_that_no_relay_sends(void)
 			is_quiet();
 			share_post(&here, 1);
 		}
-		pthread_mutex_lock(&world->driver.mutex);
-		sim_way_out_relayed(sim_device_port(device, 1), 0, bytes, length);
-		pthread_mutex_unlock(&world->driver.mutex);
+		relay_from(0, bytes, length);
 	}
 	fill(3);
 	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
