@@ -110,6 +110,33 @@ void test_a_route_that_another_one_has_replaced_is_sent_again(void)
 	expect_arrival(100, 5, true);
 }
 
+/* Two connections whose routes have the same number take turns. */
+void test_two_lanes_of_one_route_number(void)
+{
+	const struct sim_path first_path = path;
+	const struct sim_lane first = lane;
+
+	TEST_ASSERT_TRUE(send_by_lane(100, 1));
+	expect_arrival(100, 1, false);
+	for (uint8_t i = 0; i < 4; i++) {
+		static struct sim_lane second;
+
+		second = first;
+		path.route.hop_limit--;
+		one_route = path.route;
+		TEST_ASSERT_TRUE(second.ops->send(
+			&second, &path,
+			&(struct sim_packet){.opcode = 50 + i, .payload_bytes = 100}));
+		expect_arrival(100, 50 + i, false);
+		path = first_path;
+		one_route = path.route;
+		TEST_ASSERT_TRUE(send_by_lane(100, i));
+		expect_arrival(100, i, false);
+		TEST_ASSERT_TRUE(send_by_lane(100, i));
+		expect_arrival(100, i, true);
+	}
+}
+
 /* In another epoch the path may have another route. */
 void test_the_route_of_another_epoch_is_sent_again(void)
 {
