@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ibv_open_qp(3) of a target QP that another process has created. */
 #include "backends/sim/verb/verbs.h"
+#include "backends/sim/wire/shared.h"
 #include "backends/sim/world/world.h"
 #include "test/unit/seed.h"
 #include "test/unit/sharer_target.h"
@@ -304,6 +305,79 @@ void test_the_process_of_the_target_is_stopped(void)
 	TEST_ASSERT_EQUAL_INT(0, own_query().error);
 	restart();
 	expect_message(20);
+}
+
+static void *query_theirs(void *arg)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	(void)arg;
+	B.query_qp(target, &attr, IBV_QP_STATE, &init);
+	return NULL;
+}
+
+/* Starts a thread that waits for an answer, on a stack of its own. */
+static pthread_t start_waiting(void *stack, size_t stack_bytes)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	pthread_attr_t attr;
+	pthread_t thread;
+	bool waits = false;
+
+	pthread_attr_init(&attr);
+	pthread_attr_setstack(&attr, stack, stack_bytes);
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&thread, &attr, query_theirs, NULL));
+	pthread_attr_destroy(&attr);
+	while (!waits) {
+		pthread_mutex_lock(&world->driver.mutex);
+		waits = world->calls.waits;
+		pthread_mutex_unlock(&world->driver.mutex);
+	}
+	return thread;
+}
+
+/* Sends this process the answer to a question that no thread has asked. */
+static int hear_an_answer(void)
+{
+	const struct world_call answer = {.is_answer = true, .serial = 12345};
+	struct vb_sim *world = context_of(a.context)->world;
+	int err;
+
+	pthread_mutex_lock(&world->driver.mutex);
+	err = world_resume_wires(world);
+	if (!err) {
+		world_tell(world, shared_process(world->shared), &answer);
+		driver_catch_up(&world->driver);
+	}
+	pthread_mutex_unlock(&world->driver.mutex);
+	return err;
+}
+
+/* The child of a fork has no thread that waits, and may use its memory for something else. */
+void test_a_child_waits_for_no_answer(void)
+{
+	const size_t stack_bytes = 1 << 20;
+	void *stack =
+		mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_t thread;
+	int status;
+	pid_t child;
+
+	connect_theirs();
+	share_stop(&other);
+	thread = start_waiting(stack, stack_bytes);
+	child = fork();
+	if (!child) {
+		signal(SIGSEGV, SIG_DFL);
+		munmap(stack, stack_bytes);
+		_exit(hear_an_answer());
+	}
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
+	TEST_ASSERT_EQUAL_INT(0, status);
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	pthread_join(thread, NULL);
+	munmap(stack, stack_bytes);
 }
 
 /* --- events --- */
