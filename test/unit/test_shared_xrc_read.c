@@ -2,6 +2,7 @@
 /* READs and atomics of a target QP of this process for the SRQ of another one. */
 #include "backends/sim/world/world.h"
 #include "sim/qp/private.h"
+#include "sim/qp/relay.h"
 #include "sim/wire/psn.h"
 #include "test/unit/sharer_target.h"
 
@@ -110,6 +111,13 @@ static void expect_event(enum ibv_event_type type)
 	TEST_ASSERT_EQUAL_INT(type, event.event_type);
 	TEST_ASSERT_EQUAL_PTR(target, event.element.qp);
 	B.ack_async_event(&event);
+	TEST_ASSERT_EQUAL_INT(0, poll(&one, 1, 0));
+}
+
+static void expect_no_event(void)
+{
+	struct pollfd one = {a.context->async_fd, POLLIN, 0};
+
 	TEST_ASSERT_EQUAL_INT(0, poll(&one, 1, 0));
 }
 
@@ -505,7 +513,6 @@ void test_messages_of_another_process_are_no_answers(void)
 {
 	static const enum relayed_kind kinds[] = {RELAYED_ANSWER, RELAYED_DATA, RELAYED_EVENT,
 						  RELAYED_END};
-	struct pollfd event = {a.context->async_fd, POLLIN, 0};
 
 	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 5));
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -531,8 +538,33 @@ void test_messages_of_another_process_are_no_answers(void)
 			TEST_ASSERT_EQUAL_HEX64(value, slot_value(0));
 		else
 			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
-		TEST_ASSERT_EQUAL_INT(0, poll(&event, 1, 0));
+		expect_no_event();
 	}
+}
+
+/* A message of the proxy is dropped if the target's port is down, or if it is longer than any that a relay sends. */
+void test_messages_that_a_port_does_not_take(void)
+{
+	struct sim_device *device = context_of(a.context)->device->engine;
+	uint8_t bytes[SIM_RELAY_BYTES_MAX + 1] = {0};
+	struct relayed head;
+	uint64_t process;
+
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 7, 0, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	process = ((struct sim_qp *)sim_table_find(&device->qps, target->qp_num))->relay.holder;
+	head = front_head(RELAYED_EVENT);
+	memcpy(bytes, &head, sizeof(head));
+	relay_from(process, bytes, SIM_RELAY_BYTES_MAX + 1);
+	expect_no_event();
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_state(a.context, 1, false));
+	drop_event();
+	relay_from(process, bytes, SIM_RELAY_BYTES_MAX);
+	expect_no_event();
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_state(a.context, 1, true));
+	drop_event();
+	relay_from(process, bytes, SIM_RELAY_BYTES_MAX);
+	expect_event(IBV_EVENT_QP_FATAL);
 }
 
 /* --- ends --- */
