@@ -108,6 +108,15 @@ static void be_child(void)
 	exchange(rkey, 2, 1);
 }
 
+/* The child makes objects of the device that its parent has opened. */
+static void inherit(void)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	a.mr = B.reg_mr(a.pd, a.buffer, sizeof(a.buffer), ACCESS_ALL);
+	TEST_ASSERT_NOT_NULL(a.mr);
+	connect_processes();
+}
+
 /* A child that opens nothing, and ends as a program does. */
 static void fork_and_exit(void)
 {
@@ -120,10 +129,9 @@ static void fork_and_exit(void)
 	TEST_ASSERT_EQUAL_INT(0, status);
 }
 
-void test_a_parent_and_its_child_have_different_numbers(void)
+static pid_t begin_child(void (*be)(void))
 {
-	int ends[2], status;
-	uint32_t rkey;
+	int ends[2];
 	pid_t child;
 
 	make_objects();
@@ -132,14 +140,36 @@ void test_a_parent_and_its_child_have_different_numbers(void)
 	other = ends[!child];
 	close(ends[!!child]);
 	if (!child) {
-		be_child();
+		be();
 		_exit(0);
 	}
-	rkey = connect_processes();
-	exchange(rkey, 1, 2);
-	fork_and_exit();
-	exchange(rkey, 1, 2);
+	return child;
+}
+
+static void end_child(pid_t child)
+{
+	int status;
+
 	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
 	TEST_ASSERT_EQUAL_INT(0, status);
 	close(other);
+}
+
+void test_a_parent_and_its_child_have_different_numbers(void)
+{
+	const pid_t child = begin_child(be_child);
+	const uint32_t rkey = connect_processes();
+
+	exchange(rkey, 1, 2);
+	fork_and_exit();
+	exchange(rkey, 1, 2);
+	end_child(child);
+}
+
+void test_a_child_that_opens_no_device_has_numbers_of_its_own(void)
+{
+	const pid_t child = begin_child(inherit);
+
+	connect_processes();
+	end_child(child);
 }
