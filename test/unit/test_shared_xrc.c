@@ -462,11 +462,10 @@ static size_t write_relayed(uint8_t bytes[SIM_FRAME_BYTES_MAX], uint32_t srq, ui
 }
 
 /* No process owns the number of this target, and process 0 stands for that. */
-static void relay_send(uint64_t process, uint32_t srq)
+static void relay_send(uint64_t process, uint32_t srq, uint8_t mtu)
 {
 	const struct sim_route route = {.infiniband = true};
-	struct relayed head = {
-		.target = 0xabcde, .mtu = IBV_MTU_1024, .kind = RELAYED_REQUEST, .epoch = 1};
+	struct relayed head = {.target = 0xabcde, .mtu = mtu, .kind = RELAYED_REQUEST, .epoch = 1};
 	const struct sim_packet packet = {.opcode = SIM_TRANSPORT_XRC | SIM_RC_SEND_ONLY,
 					  .dest_qpn = 0xabcde,
 					  .xrc_srqn = srq};
@@ -480,7 +479,7 @@ static void relay_send(uint64_t process, uint32_t srq)
 			   sim_packet_write(&packet, &route, NULL, bytes + sizeof(head), NULL));
 }
 
-/* A process relays the requests of its own targets only. */
+/* A process relays the requests of its own targets only, and with an MTU that there is. */
 void test_a_request_for_the_target_of_another_process(void)
 {
 	struct share_answer answer = {0};
@@ -491,9 +490,12 @@ void test_a_request_for_the_target_of_another_process(void)
 	here.xrcd = domain;
 	share_make_srq(&here, &answer);
 	TEST_ASSERT_EQUAL_INT(0, share_post(&here, 1));
-	relay_send(77, answer.number);
+	relay_send(77, answer.number, IBV_MTU_1024);
 	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
-	relay_send(0, answer.number);
+	relay_send(0, answer.number, 0);
+	relay_send(0, answer.number, IBV_MTU_4096 + 1);
+	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
+	relay_send(0, answer.number, IBV_MTU_4096);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, share_wait(a.cq).status);
 }
 
