@@ -85,7 +85,8 @@ static int reserve(void *arg, uint64_t service_id, const uint8_t address[16], ui
 	if (joined->service_count == JOINED_SERVICES)
 		return ENOMEM;
 	service = &joined->services[joined->service_count++];
-	*service = (struct joined_service){way->from, service_id, {0}, flags, false};
+	*service = (struct joined_service){
+		way->from, service_id, {0}, flags & ~(uint32_t)SIM_SERVICE_UNIQUE, false};
 	memcpy(service->address, address, sizeof(service->address));
 	return 0;
 }

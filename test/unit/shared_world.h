@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -92,6 +93,13 @@ static inline pid_t child_begin(int (*run)(void))
 	TEST_ASSERT_EQUAL_INT('k', word);
 	close(ends[0]);
 	return child;
+}
+
+/* Takes the addresses that a child of a fork has just freed: what it maps again comes to other ones. */
+static inline void occupy_mappings(void)
+{
+	for (unsigned int i = 0; i < 4; i++)
+		mmap(NULL, SEGMENT_HEADER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 static inline void child_kill(pid_t child)

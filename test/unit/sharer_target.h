@@ -3,6 +3,8 @@
 #ifndef TEST_UNIT_SHARER_TARGET_H
 #define TEST_UNIT_SHARER_TARGET_H
 
+#include "backends/sim/world/world.h"
+#include "sim/net/wire.h"
 #include "test/unit/sharer.h"
 
 #include <errno.h>
@@ -94,6 +96,30 @@ static inline void post_xrc(enum ibv_wr_opcode opcode, uint32_t srq, size_t offs
 				 .wr.rdma = {.remote_addr = remote, .rkey = their_rkey}};
 
 	TEST_ASSERT_EQUAL_INT(0, post_wr(initiator, &wr));
+}
+
+/* --- bytes of relays --- */
+
+enum relayed_kind { RELAYED_REQUEST, RELAYED_ANSWER, RELAYED_DATA, RELAYED_EVENT, RELAYED_END };
+
+/* As sim/qp/relay.c has them. */
+struct relayed {
+	uint64_t domain[2];
+	uint32_t target, peer, psn, msn, access;
+	uint16_t pkey_index, slid;
+	uint8_t kind, epoch, mtu, syndrome, message, asked, event, again;
+};
+
+/* Plays a process that sends bytes to this one. */
+static inline void relay_from(uint64_t process, const uint8_t *bytes, size_t length)
+{
+	struct device *device = context_of(a.context)->device;
+	struct vb_sim *world = context_of(a.context)->world;
+
+	pthread_mutex_lock(&world->driver.mutex);
+	sim_way_out_relayed(sim_device_port(device->engine, 1), process, bytes, length);
+	driver_catch_up(&world->driver);
+	pthread_mutex_unlock(&world->driver.mutex);
 }
 
 static inline void fill(uint8_t seed)

@@ -89,6 +89,29 @@ void test_private_data_that_is_too_long(void)
 	       "has 92 bytes; send less; docs/cm-messages.md has the length of each field");
 }
 
+/* Answers, sent as if their request had come. */
+void test_private_data_of_an_answer_that_is_too_long(void)
+{
+	static const uint8_t bytes[197];
+	const struct sim_cm_rejection rejection = {.private_data = {bytes, 149}};
+	const struct sim_cm_answer answer = {.private_data = {bytes, 137}};
+	const struct sim_cm_reply reply = {.private_data = {bytes, 197}};
+	struct sim_cm *cm = make();
+
+	cm->state = SIM_CM_REQ_RCVD;
+	expect(sim_cm_send_rej(cm, &rejection), EINVAL, VB_WHY_CM_PRIVATE,
+	       "149 bytes do not fit the private data or the additional information of REJ, which "
+	       "has 148 bytes; send less; docs/cm-messages.md has the length of each field");
+	expect(sim_cm_send_rep(cm, &reply), EINVAL, VB_WHY_CM_PRIVATE,
+	       "197 bytes do not fit the private data or the additional information of REP, which "
+	       "has 196 bytes; send less; docs/cm-messages.md has the length of each field");
+	cm->state = SIM_CM_SIDR_REQ_RCVD;
+	expect(sim_cm_send_sidr_rep(cm, &answer), EINVAL, VB_WHY_CM_PRIVATE,
+	       "137 bytes do not fit the private data or the additional information of SIDR_REP, "
+	       "which has 136 bytes; send less; docs/cm-messages.md has the length of each field");
+	cm->state = SIM_CM_IDLE;
+}
+
 void test_information_that_is_too_long(void)
 {
 	static const uint8_t bytes[73];

@@ -255,6 +255,24 @@ void test_one_of_those_that_share_listens(void)
 	listeners();
 }
 
+/* UNIQUE is of the moment of the reservation: the listener excludes no other family. */
+static void listeners_of_a_unique_port(void)
+{
+	struct sim_cm *first, *second;
+
+	TEST_ASSERT_EQUAL_INT(0, reserve(0, any_ipv4, AFONLY | UNIQUE));
+	TEST_ASSERT_EQUAL_INT(0, reserve(1, any, AFONLY));
+	TEST_ASSERT_EQUAL_INT(0, listen_at(&first, 0, NULL, any_ipv4));
+	TEST_ASSERT_EQUAL_INT(0, listen_at(&second, 1, NULL, any));
+}
+
+void test_a_listener_at_a_port_that_was_unique(void)
+{
+	listeners_of_a_unique_port();
+	reopen(&(struct talk_config){.joined = true});
+	listeners_of_a_unique_port();
+}
+
 void test_a_listener_without_reservation_has_one(void)
 {
 	struct sim_cm *cm;

@@ -152,6 +152,31 @@ void test_packets_come_to_their_qp(void)
 	warm();
 }
 
+/* Each datagram has its own sender and Q_Key. */
+void test_each_datagram_is_checked(void)
+{
+	struct sim_span span;
+	struct sim_packet packet;
+	struct ibv_wc wc;
+
+	again(&(struct engine_config){.peer = true, .type = IBV_QPT_UD});
+	packet = next_send(&span);
+	for (uint32_t i = 0; i < 6; i++) {
+		packet.qkey = i % 2 ? ENGINE_QKEY + 1 : ENGINE_QKEY;
+		packet.source_qpn = ENGINE_PEER_QPN + i;
+		TEST_ASSERT_EQUAL_INT(0, engine_recv(&engine, 0, i, 0, BYTES + 40));
+		arrive_at(port(), &packet);
+		if (i % 2)
+			continue;
+		TEST_ASSERT_TRUE(engine_poll(engine.sides[0].recv_cq, &wc));
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+		TEST_ASSERT_EQUAL_UINT32(ENGINE_PEER_QPN + i, wc.src_qp);
+		TEST_ASSERT_EQUAL_MEMORY(data, engine.sides[0].memory + 40, BYTES);
+	}
+	TEST_ASSERT_FALSE(engine_poll(engine.sides[0].recv_cq, &wc));
+	TEST_ASSERT_EQUAL_UINT64(3, port()->device->counters.discarded[SIM_DISCARD_QKEY]);
+}
+
 void test_the_port_loses_the_address(void)
 {
 	static const union ibv_gid none;

@@ -383,6 +383,36 @@ void test_waiting_for_room_is_work(void)
 	TEST_ASSERT_FALSE(a.wire->arrived(a.wire));
 }
 
+/* The rings to b and c are full, and b takes its packets first. */
+void test_each_of_two_full_rings_is_waited_for(void)
+{
+	open_end(&c);
+	fill_ring(&a, b.qpn);
+	fill_ring(&a, c.qpn);
+	TEST_ASSERT_FALSE(receive(&a));
+	receive_all(&b);
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_EQUAL_UINT(1, a.ready);
+	TEST_ASSERT_FALSE(receive(&a));
+	TEST_ASSERT_TRUE(a.wire->arrived(a.wire));
+	receive_all(&c);
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_EQUAL_UINT(2, a.ready);
+	TEST_ASSERT_FALSE(receive(&a));
+	TEST_ASSERT_FALSE(a.wire->arrived(a.wire));
+}
+
+/* A process that only looks whether something has come finds a ring that it has never seen. */
+void test_a_new_ring_is_work(void)
+{
+	TEST_ASSERT_FALSE(b.wire->arrived(b.wire));
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+	flush(&a);
+	TEST_ASSERT_TRUE(b.wire->arrived(b.wire));
+	TEST_ASSERT_TRUE(receive(&b));
+	TEST_ASSERT_FALSE(b.wire->arrived(b.wire));
+}
+
 static unsigned int rooms[2];
 
 static void note_room(struct end *end, const uint8_t *frame, size_t frame_bytes)
@@ -439,6 +469,24 @@ void test_a_receiver_that_takes_nothing_for_long_loses_packets(void)
 	TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
 }
 
+/* Each frame that the receiver takes begins the two seconds anew. */
+void test_a_receiver_that_takes_something_now_and_then_loses_nothing(void)
+{
+	fill_ring(&a, b.qpn);
+	for (unsigned int i = 0; i < 3; i++) {
+		now_ns += 1700000000;
+		TEST_ASSERT_FALSE(receive(&a));
+		TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+		receive_all(&b);
+		flush(&b);
+		/* Another QP fills the ring again before those that wait are woken. */
+		fill_ring(&a, b.qpn);
+		now_ns += 200000000;
+		TEST_ASSERT_FALSE(receive(&a));
+		TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+	}
+}
+
 /* A process that lives and moves on is late; one that stands still for two seconds never answers. */
 void test_a_receiver_that_is_late(void)
 {
@@ -457,6 +505,101 @@ void test_a_receiver_that_is_late(void)
 	TEST_ASSERT_TRUE(lags_to(&a, b.qpn));
 	TEST_ASSERT_FALSE(lags_to(&a, a.qpn));
 	TEST_ASSERT_FALSE(lags_to(&a, 0x3ff00));
+}
+
+void test_a_receiver_that_is_late_and_moves_on(void)
+{
+	for (unsigned int i = 0; i < 2; i++)
+		TEST_ASSERT_TRUE(send_to(&a, b.qpn, 50, 3));
+	TEST_ASSERT_TRUE(lags_to(&a, b.qpn));
+	now_ns += 1500000000;
+	TEST_ASSERT_TRUE(receive(&b));
+	TEST_ASSERT_EQUAL_UINT(1, b.arrived);
+	TEST_ASSERT_TRUE(lags_to(&a, b.qpn));
+	now_ns += 1500000000;
+	TEST_ASSERT_TRUE(lags_to(&a, b.qpn));
+	now_ns += 600000000;
+	TEST_ASSERT_FALSE(lags_to(&a, b.qpn));
+}
+
+/* --- rings that cannot be mapped, or closed, for now --- */
+
+/* Allocations of pages from this length on find the file system full; 0: none. */
+static off_t full_from_bytes;
+
+int __real_posix_fallocate64(int fd, off_t offset, off_t length);
+int __wrap_posix_fallocate64(int fd, off_t offset, off_t length);
+int __wrap_posix_fallocate64(int fd, off_t offset, off_t length)
+{
+	if (full_from_bytes && length >= full_from_bytes)
+		return ENOSPC;
+	return __real_posix_fallocate64(fd, offset, length);
+}
+
+static bool has_work(struct end *end)
+{
+	return end->wire->arrived(end->wire);
+}
+
+/* Counts the rings of the world. */
+static unsigned int count_rings(void)
+{
+	struct segment probe;
+	unsigned int count = 0;
+
+	attach(&probe);
+	for (uint32_t i = 0; i < atomic_load(&probe.header->areas_used); i++)
+		count += atomic_load(&segment_area_at(&probe, i)->state) != 0;
+	places_leave(&probe);
+	return count;
+}
+
+void test_a_ring_that_cannot_be_mapped_is_mapped_later(void)
+{
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+	flush(&a);
+	full_from_bytes = 1;
+	for (unsigned int i = 0; i < 3; i++) {
+		TEST_ASSERT_FALSE(receive(&b));
+		TEST_ASSERT_TRUE(has_work(&b));
+		now_ns += 300000000;
+	}
+	full_from_bytes = 0;
+	TEST_ASSERT_TRUE(receive(&b));
+	TEST_ASSERT_EQUAL_UINT(1, b.arrived);
+	TEST_ASSERT_FALSE(has_work(&b));
+}
+
+/* Its sender has left before the receiver has seen it. */
+void test_a_ring_ends_with_its_last_packet(void)
+{
+	TEST_ASSERT_TRUE(send_to(&b, a.qpn, 50, 3));
+	TEST_ASSERT_TRUE(send_to(&b, a.qpn, 60, 4));
+	close_end(&b);
+	receive_all(&a);
+	TEST_ASSERT_EQUAL_UINT(2, a.arrived);
+	TEST_ASSERT_EQUAL_UINT(0, count_rings());
+	TEST_ASSERT_FALSE(has_work(&a));
+}
+
+/* The ring could be closed while another process has the lock of the world. */
+void test_a_ring_that_cannot_be_closed_is_closed_later(void)
+{
+	struct segment probe;
+
+	TEST_ASSERT_TRUE(send_to(&b, a.qpn, 50, 3));
+	close_end(&b);
+	attach(&probe);
+	TEST_ASSERT_TRUE(segment_lock(&probe, 0));
+	receive_all(&a);
+	TEST_ASSERT_EQUAL_UINT(1, a.arrived);
+	TEST_ASSERT_TRUE(has_work(&a));
+	segment_unlock(&probe);
+	receive_all(&a);
+	TEST_ASSERT_FALSE(has_work(&a));
+	places_leave(&probe);
+	TEST_ASSERT_EQUAL_UINT(0, count_rings());
+	TEST_ASSERT_EQUAL_UINT(1, a.arrived);
 }
 
 /* --- bells --- */
@@ -556,6 +699,19 @@ void test_what_a_process_has_sent_before_it_leaves_arrives(void)
 		;
 	TEST_ASSERT_EQUAL_UINT(2, a.arrived);
 	TEST_ASSERT_EQUAL_UINT(60, a.bytes);
+}
+
+/* More processes than a world has at once, one after the other. */
+void test_many_processes_that_come_and_go(void)
+{
+	for (unsigned int i = 1; i <= 3 * SHARED_PROCESSES_MAX; i++) {
+		open_end(&c);
+		TEST_ASSERT_TRUE(send_to(&c, a.qpn, 50, (uint8_t)(i | 1)));
+		close_end(&c);
+		receive_all(&a);
+		TEST_ASSERT_EQUAL_UINT(i, a.arrived);
+		expect_last(&a, 50, (uint8_t)(i | 1));
+	}
 }
 
 /* Two rings, and a new process at the place of one that has left. */
@@ -682,6 +838,33 @@ void test_the_child_of_a_fork_becomes_a_process_of_its_own(void)
 	TEST_ASSERT_TRUE(identity == shared_identity(a.wire));
 }
 
+/* The child sends to itself, by a second attachment. */
+static int begin_anew(void)
+{
+	let_go();
+	occupy_mappings();
+	if (a.wire->resume(a.wire) || has_work(&a) || receive(&a))
+		return 1;
+	a.qpn = claim_qpn(&a, 0);
+	open_end(&c);
+	if (!send_to(&c, a.qpn, 90, 9))
+		return 1;
+	flush(&c);
+	return !has_work(&a) || !receive(&a) || a.bytes != 90;
+}
+
+/* The parent has received, and waits for room. */
+void test_the_child_of_a_fork_begins_with_no_ring(void)
+{
+	TEST_ASSERT_TRUE(send_to(&b, a.qpn, 50, 3));
+	TEST_ASSERT_TRUE(receive(&a));
+	fill_ring(&a, b.qpn);
+	child_kill(child_begin(begin_anew));
+	TEST_ASSERT_FALSE(receive(&a));
+	receive_all(&b);
+	TEST_ASSERT_TRUE(receive(&a));
+}
+
 static pid_t *grandchild;
 
 /* Returns when the grandchild has let go. */
@@ -787,18 +970,6 @@ void test_two_threads_lose_no_frame_and_no_call(void)
 }
 
 /* --- a full /dev/shm --- */
-
-/* Allocations of pages from this length on find the file system full; 0: none. */
-static off_t full_from_bytes;
-
-int __real_posix_fallocate64(int fd, off_t offset, off_t length);
-int __wrap_posix_fallocate64(int fd, off_t offset, off_t length);
-int __wrap_posix_fallocate64(int fd, off_t offset, off_t length)
-{
-	if (full_from_bytes && length >= full_from_bytes)
-		return ENOSPC;
-	return __real_posix_fallocate64(fd, offset, length);
-}
 
 void test_a_ring_is_smaller_where_there_is_little_room(void)
 {
@@ -961,6 +1132,24 @@ void test_a_word_that_no_sender_writes(void)
 		receive_all(&a);
 	}
 	TEST_ASSERT_FALSE(comes_bare());
+}
+
+/* The word of the slot is right but for the device or the port, which the world does not have. */
+void test_a_frame_for_nothing_of_the_world(void)
+{
+	static const uint64_t flipped[] = {
+		UINT64_C(2) << 40,   UINT64_C(63) << 40, UINT64_C(64) << 40, UINT64_C(65) << 40,
+		UINT64_C(255) << 40, UINT64_C(2) << 32,	 UINT64_C(1) << 32,  UINT64_C(255) << 32};
+
+	TEST_ASSERT_FALSE(comes_bare());
+	for (size_t i = 0; i < sizeof(flipped) / sizeof(flipped[0]); i++) {
+		b.arrived = 0;
+		TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 7));
+		change_word(0, flipped[i]);
+		receive_all(&b);
+		TEST_ASSERT_EQUAL_UINT(0, b.arrived);
+		TEST_ASSERT_TRUE(comes_bare());
+	}
 }
 
 /* --- calls --- */

@@ -343,6 +343,78 @@ void test_watching_costs_no_time(void)
 	TEST_ASSERT_EQUAL_UINT(1, own_counts[scenario->learned]);
 }
 
+/* Plays the child of a fork of the survivor, which has inherited a connection. */
+static void inherit(void)
+{
+	wires_forked(&survivor.wires);
+	sim_cm_forked(survivor.engine.sim);
+}
+
+/* The child of a fork has a connection of its own, with a process that is killed. */
+static int outlive_another(void)
+{
+	const struct scenario *scenario = &scenarios[5];
+	pid_t child;
+
+	inherit();
+	alarm(LIMIT_S);
+	memset((void *)seen, 0, 4096);
+	memset(own_counts, 0, sizeof(own_counts));
+	survivor.cm = NULL;
+	if (wires_resume(&survivor.wires))
+		return 1;
+	child = reach(scenario);
+	pass(WATCH_NS);
+	if (own_counts[scenario->learned])
+		return 1;
+	child_kill(child);
+	await_bell();
+	pass(SETTLE_NS);
+	return own_counts[scenario->learned] != 1;
+}
+
+static int leave_at_once(void)
+{
+	inherit();
+	alarm(LIMIT_S);
+	detach_cm(&survivor.engine, &survivor.wires);
+	return 0;
+}
+
+/* The thread that watches is the parent's. A child of a fork begins a thread of its own, and leaves the parent's
+ * alone when it ends. */
+void test_a_child_watches_for_itself(void)
+{
+	static int (*const lives[])(void) = {outlive_another, leave_at_once};
+	const struct scenario *scenario = &scenarios[5];
+
+	for (size_t i = 0; i < sizeof(lives) / sizeof(lives[0]); i++) {
+		struct sim_cm *listener;
+		pid_t peer, child;
+
+		begin_listen(&survivor);
+		listener = survivor.cm;
+		survivor.answers = scenario->survivor_answers;
+		peer = start_child(scenario);
+		while (!is_ready(scenario)) {
+			run(&survivor);
+			sched_yield();
+		}
+		sim_cm_destroy(listener);
+		pass(WATCH_NS);
+		child = child_begin(lives[i]);
+		child_kill(child);
+		pass(WATCH_NS);
+		TEST_ASSERT_EQUAL_UINT(0, own_counts[scenario->learned]);
+		child_kill(peer);
+		await_bell();
+		pass(SETTLE_NS);
+		TEST_ASSERT_EQUAL_UINT(1, own_counts[scenario->learned]);
+		tearDown();
+		setUp();
+	}
+}
+
 /* The maker of a world looks for worlds whose processes are dead. It wakes no process of a world that is alive. */
 void test_a_new_world_wakes_no_process_of_another(void)
 {

@@ -110,6 +110,33 @@ void test_a_route_that_another_one_has_replaced_is_sent_again(void)
 	expect_arrival(100, 5, true);
 }
 
+/* Two connections whose routes have the same number take turns. */
+void test_two_lanes_of_one_route_number(void)
+{
+	const struct sim_path first_path = path;
+	const struct sim_lane first = lane;
+
+	TEST_ASSERT_TRUE(send_by_lane(100, 1));
+	expect_arrival(100, 1, false);
+	for (uint8_t i = 0; i < 4; i++) {
+		static struct sim_lane second;
+
+		second = first;
+		path.route.hop_limit--;
+		one_route = path.route;
+		TEST_ASSERT_TRUE(second.ops->send(
+			&second, &path,
+			&(struct sim_packet){.opcode = 50 + i, .payload_bytes = 100}));
+		expect_arrival(100, 50 + i, false);
+		path = first_path;
+		one_route = path.route;
+		TEST_ASSERT_TRUE(send_by_lane(100, i));
+		expect_arrival(100, i, false);
+		TEST_ASSERT_TRUE(send_by_lane(100, i));
+		expect_arrival(100, i, true);
+	}
+}
+
 /* In another epoch the path may have another route. */
 void test_the_route_of_another_epoch_is_sent_again(void)
 {
@@ -178,14 +205,69 @@ void test_a_lane_ends_with_the_process_of_the_qpn(void)
 	expect_arrival(100, 2, false);
 }
 
-/* The child of a fork maps the file elsewhere, or not at all. */
+static _Atomic uint64_t *entry_of(const struct segment *segment, uint32_t qpn)
+{
+	return &segment_row_at(segment, 0)->qp[(qpn & 0x3ffff) / SIM_BLOCK_PLACES];
+}
+
+/* The process that buries another one frees its blocks first, and may be killed before it frees the place. */
+void test_a_lane_ends_with_the_block_of_the_qpn(void)
+{
+	struct segment probe;
+
+	TEST_ASSERT_TRUE(send_by_lane(100, 1));
+	expect_arrival(100, 1, false);
+	attach(&probe);
+	blocks_free(&probe, shared_process(b.wire));
+	expect_ended();
+	TEST_ASSERT_FALSE(send_to(&a, b.qpn, 100, 1));
+	places_leave(&probe);
+	TEST_ASSERT_FALSE(receive(&b));
+}
+
+/* Another process writes over the table: the block of a process that has left seems to be its own again. */
+void test_a_lane_ends_with_the_process_whatever_the_table_says(void)
+{
+	const uint32_t place = segment_id_place(shared_process(b.wire)), qpn = b.qpn;
+	struct segment probe;
+	uint64_t value;
+
+	TEST_ASSERT_TRUE(send_by_lane(100, 1));
+	expect_arrival(100, 1, false);
+	attach(&probe);
+	value = atomic_load(entry_of(&probe, qpn));
+	close_end(&b);
+	atomic_store(entry_of(&probe, qpn), value);
+	expect_ended();
+	TEST_ASSERT_FALSE(send_to(&a, qpn, 100, 1));
+	open_end(&b);
+	TEST_ASSERT_EQUAL_UINT32(place, segment_id_place(shared_process(b.wire)));
+	expect_ended();
+	TEST_ASSERT_FALSE(send_to(&a, qpn, 100, 1));
+	places_leave(&probe);
+	TEST_ASSERT_FALSE(receive(&b));
+}
+
+static bool has_lane(void)
+{
+	return room() || send_by_lane(100, 1) || send_by_lane(4096, 1);
+}
+
+/* The child of a fork maps the file elsewhere, or not at all. Its ring to the same process is no ring of the lanes that
+ * it has inherited. */
 static int use_lane(void)
 {
 	a.wire->forked(a.wire);
 	b.wire->forked(b.wire);
-	if (room() || send_by_lane(100, 1) || a.wire->resume(a.wire))
+	occupy_mappings();
+	if (has_lane() || a.wire->resume(a.wire) || has_lane())
 		return 1;
-	return room() || send_by_lane(100, 1);
+	if (!send_to(&a, b.qpn, 100, 3) || has_lane())
+		return 1;
+	if (!find_lane(b.qpn) || !send_by_lane(100, 4))
+		return 1;
+	flush(&a);
+	return 0;
 }
 
 void test_a_lane_ends_with_a_fork(void)
@@ -195,6 +277,9 @@ void test_a_lane_ends_with_a_fork(void)
 	TEST_ASSERT_TRUE(send_by_lane(100, 1));
 	expect_arrival(100, 1, false);
 	child = child_begin(use_lane);
+	expect_arrival(100, 3, false);
+	expect_arrival(100, 4, true);
+	TEST_ASSERT_FALSE(receive(&b));
 	TEST_ASSERT_TRUE(send_by_lane(100, 2));
 	expect_arrival(100, 2, true);
 	child_kill(child);

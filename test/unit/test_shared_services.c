@@ -87,6 +87,18 @@ void test_a_listener_for_each_family(void)
 	places_leave(&third);
 }
 
+/* SIM_SERVICE_UNIQUE is of the moment of the reservation: the listener excludes no other family. */
+void test_a_listener_at_a_port_that_was_unique(void)
+{
+	static const uint8_t any_ipv4[16] = {[10] = 0xff, [11] = 0xff};
+
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 5, any_ipv4,
+						  SIM_SERVICE_AFONLY | SIM_SERVICE_UNIQUE));
+	TEST_ASSERT_EQUAL_INT(0, services_reserve(&b, TCP + 5, any, SIM_SERVICE_AFONLY));
+	TEST_ASSERT_EQUAL_INT(0, services_listen(&a, TCP + 5, any_ipv4, true));
+	TEST_ASSERT_EQUAL_INT(0, services_listen(&b, TCP + 5, any, true));
+}
+
 void test_a_request_finds_its_listener(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, services_reserve(&a, TCP + 5, here, 0));

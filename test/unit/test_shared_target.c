@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ibv_open_qp(3) of a target QP that another process has created. */
 #include "backends/sim/verb/verbs.h"
+#include "backends/sim/wire/shared_private.h"
 #include "backends/sim/world/world.h"
 #include "test/unit/seed.h"
 #include "test/unit/sharer_target.h"
@@ -262,6 +263,9 @@ void test_the_process_of_the_target_is_killed(void)
 	expect_ended("query_qp");
 	post_xrc(IBV_WR_SEND, srq, 0, 10, 0);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_RETRY_EXC_ERR, sent());
+	/* The process was buried meanwhile. */
+	TEST_ASSERT_EQUAL_INT(EIO, B.query_qp(target, &attr, IBV_QP_STATE, &init));
+	expect_ended("query_qp");
 	TEST_ASSERT_EQUAL_INT(0, B.destroy_qp(target));
 	expect_none();
 	/* A new target, of this process. */
@@ -304,6 +308,142 @@ void test_the_process_of_the_target_is_stopped(void)
 	TEST_ASSERT_EQUAL_INT(0, own_query().error);
 	restart();
 	expect_message(20);
+}
+
+static void *query_theirs(void *arg)
+{
+	share_query(target, arg);
+	return NULL;
+}
+
+/* A thread that asks the process of the target for its state. */
+struct asker {
+	pthread_t thread;
+	void *stack;
+	uint32_t serial; /* of the question */
+	struct share_answer answer;
+};
+
+enum { STACK_BYTES = 1 << 20 };
+
+/* The thread waits for its answer when this returns. */
+static void start_asking(struct asker *asker)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	const uint32_t before = world->calls.last_serial;
+	pthread_attr_t attr;
+
+	asker->stack =
+		mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	pthread_attr_init(&attr);
+	pthread_attr_setstack(&attr, asker->stack, STACK_BYTES);
+	TEST_ASSERT_EQUAL_INT(0,
+			      pthread_create(&asker->thread, &attr, query_theirs, &asker->answer));
+	pthread_attr_destroy(&attr);
+	for (asker->serial = before; asker->serial == before;) {
+		pthread_mutex_lock(&world->driver.mutex);
+		asker->serial = world->calls.last_serial;
+		pthread_mutex_unlock(&world->driver.mutex);
+	}
+}
+
+static void expect_state(struct asker *asker, enum ibv_qp_state state)
+{
+	pthread_join(asker->thread, NULL);
+	munmap(asker->stack, STACK_BYTES);
+	TEST_ASSERT_EQUAL_INT(0, asker->answer.error);
+	TEST_ASSERT_EQUAL_INT(state, asker->answer.number);
+}
+
+/* Hands over bytes as the wire does with those of another process. */
+static void be_called(uint64_t process, const void *bytes, size_t length)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	const struct shared *shared = shared_of(world->shared);
+
+	pthread_mutex_lock(&world->driver.mutex);
+	shared->called(shared->called_arg, process, bytes, length);
+	pthread_mutex_unlock(&world->driver.mutex);
+}
+
+/* A thread waits for the answer of one process to one question. */
+void test_answers_that_nobody_waits_for(void)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	struct world_call answer = {.is_answer = true, .error = EPERM};
+	static struct asker asker;
+	uint64_t process;
+
+	connect_theirs();
+	process = world_qp_process(world, context_of(a.context)->device->engine, number);
+	share_stop(&other);
+	start_asking(&asker);
+	answer.serial = asker.serial;
+	be_called(12345, &answer, sizeof(answer));
+	be_called(process, &answer, sizeof(answer) - 1);
+	answer.serial--;
+	be_called(process, &answer, sizeof(answer));
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	expect_state(&asker, IBV_QPS_RTS);
+}
+
+/* The thread that has asked first has its answer first. */
+void test_two_threads_wait_for_answers(void)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	struct world_call answer = {.is_answer = true, .attr = {.qp_state = IBV_QPS_SQE}};
+	static struct asker askers[2];
+	uint64_t process;
+
+	connect_theirs();
+	process = world_qp_process(world, context_of(a.context)->device->engine, number);
+	share_stop(&other);
+	start_asking(&askers[0]);
+	start_asking(&askers[1]);
+	answer.serial = askers[0].serial;
+	be_called(process, &answer, sizeof(answer));
+	expect_state(&askers[0], IBV_QPS_SQE);
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	expect_state(&askers[1], IBV_QPS_RTS);
+}
+
+/* Sends this process the answer to a question that no thread has asked. */
+static int hear_an_answer(void)
+{
+	const struct world_call answer = {.is_answer = true, .serial = 12345};
+	struct vb_sim *world = context_of(a.context)->world;
+	int err;
+
+	pthread_mutex_lock(&world->driver.mutex);
+	err = world_resume_wires(world);
+	if (!err) {
+		world_tell(world, shared_process(world->shared), &answer);
+		driver_catch_up(&world->driver);
+	}
+	pthread_mutex_unlock(&world->driver.mutex);
+	return err;
+}
+
+/* The child of a fork has no thread that waits, and may use its memory for something else. */
+void test_a_child_waits_for_no_answer(void)
+{
+	static struct asker asker;
+	int status;
+	pid_t child;
+
+	connect_theirs();
+	share_stop(&other);
+	start_asking(&asker);
+	child = fork();
+	if (!child) {
+		signal(SIGSEGV, SIG_DFL);
+		munmap(asker.stack, STACK_BYTES);
+		_exit(hear_an_answer());
+	}
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
+	TEST_ASSERT_EQUAL_INT(0, status);
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	expect_state(&asker, IBV_QPS_RTS);
 }
 
 /* --- events --- */
@@ -359,6 +499,74 @@ static struct world_call random_call(uint64_t *random, uint32_t own, const struc
 		memcpy(call.key, xrcd->key, sizeof(call.key));
 	call.mask %= 64;
 	return call;
+}
+
+/* Does what another process asks for. Returns the error of the answer. */
+static int serve(uint64_t process, enum verb_call what, const struct ibv_qp *qp,
+		 enum ibv_qp_state state)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	const struct sim_xrcd *xrcd = ((struct xrcd *)here.xrcd)->domain->engine;
+	struct world_call call = {.what = what,
+				  .number = qp->qp_num,
+				  .key = {xrcd->key[0], xrcd->key[1]},
+				  .attr = {.qp_state = state},
+				  .mask = IBV_QP_STATE};
+
+	pthread_mutex_lock(&world->driver.mutex);
+	world->calls.serve(world, process, &call);
+	pthread_mutex_unlock(&world->driver.mutex);
+	return call.error;
+}
+
+/* The other process has opened the target; a third one has not. */
+void test_only_openers_change_a_target(void)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	struct ibv_qp *own;
+	uint64_t process;
+
+	connect_theirs();
+	process = world_qp_process(world, context_of(a.context)->device->engine, number);
+	own = share_make_target(here.xrcd);
+	connect_qp(own, &a, initiator->qp_num);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_OPEN_TARGET, (int)own->qp_num));
+	TEST_ASSERT_EQUAL_INT(EIO, serve(12345, CALL_MODIFY, own, IBV_QPS_ERR));
+	TEST_ASSERT_EQUAL_INT(EIO, serve(12345, CALL_QUERY, own, 0));
+	TEST_ASSERT_EQUAL_INT(EIO, serve(12345, CALL_CLOSE, own, 0));
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, their_state());
+	TEST_ASSERT_EQUAL_INT(0, serve(process, CALL_MODIFY, own, IBV_QPS_ERR));
+	TEST_ASSERT_EQUAL_INT(IBV_QPS_ERR, their_state());
+}
+
+static void tell_event(uint64_t process, uint32_t device, enum ibv_event_type type)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	struct world_call call = {
+		.what = CALL_EVENT, .device = device, .number = number, .mask = type};
+
+	pthread_mutex_lock(&world->driver.mutex);
+	world->calls.serve(world, process, &call);
+	pthread_mutex_unlock(&world->driver.mutex);
+}
+
+/* Only the process of the target says what happens to it, and nothing else. */
+void test_events_that_are_not_of_the_target(void)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	struct pollfd one = {a.context->async_fd, POLLIN, 0};
+	uint64_t process;
+
+	connect_theirs();
+	process = world_qp_process(world, context_of(a.context)->device->engine, number);
+	tell_event(12345, 0, IBV_EVENT_QP_FATAL);
+	tell_event(process, 1, IBV_EVENT_QP_FATAL);
+	tell_event(process, 0, IBV_EVENT_PORT_ERR);
+	tell_event(process, 0, IBV_EVENT_SRQ_ERR);
+	tell_event(process, 0, (enum ibv_event_type)77);
+	TEST_ASSERT_EQUAL_INT(0, poll(&one, 1, 0));
+	tell_event(process, 0, IBV_EVENT_QP_REQ_ERR);
+	TEST_ASSERT_EQUAL_UINT32(IBV_EVENT_QP_REQ_ERR, share_event(target));
 }
 
 void test_calls_that_no_process_makes(void)

@@ -133,6 +133,43 @@ void test_a_world_has_so_many_domains(void)
 
 /* --- fork() --- */
 
+/* The child closes what it has inherited and opened, and lives on. */
+static char close_all(struct ibv_xrcd *inherited)
+{
+	struct ibv_xrcd *again = share_domain(a.context, share_file, 0);
+	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_RC);
+
+	/* Each of these needs a place in the world, which the child has by now. */
+	for (unsigned int i = 0; i < 3; i++)
+		if (!B.create_qp_ex(a.context, &attr))
+			return 'f';
+	return again && !B.close_xrcd(again) && !B.close_xrcd(inherited) ? 'k' : 'f';
+}
+
+void test_a_child_has_its_parents_domain_once(void)
+{
+	struct ibv_xrcd *mine = share_domain(a.context, share_file, O_CREAT);
+	int ends[2], status;
+	pid_t child;
+	char byte;
+
+	TEST_ASSERT_EQUAL_INT(0, pipe(ends));
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		byte = close_all(mine);
+		_exit(write(ends[1], &byte, 1) != 1 || pause());
+	}
+	TEST_ASSERT_EQUAL_INT(1, read(ends[0], &byte, 1));
+	TEST_ASSERT_EQUAL_INT('k', byte);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_OPEN_DOMAIN, 0));
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_CLOSE_DOMAIN, 0));
+	TEST_ASSERT_EQUAL_INT(0, B.close_xrcd(mine));
+	TEST_ASSERT_EQUAL_INT(EAGAIN, ask(SHARE_OPEN_DOMAIN, 0));
+	kill(child, SIGKILL);
+	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
+}
+
 void test_a_child_keeps_its_parents_domain(void)
 {
 	struct ibv_xrcd *mine = share_domain(a.context, share_file, O_CREAT);
@@ -400,14 +437,6 @@ void test_a_new_connection_waits_for_no_old_answer(void)
 
 /* --- bytes that no relay sends --- */
 
-/* As sim/qp/relay.c has them. */
-struct relayed {
-	uint64_t domain[2];
-	uint32_t target, peer, psn, msn, access;
-	uint16_t pkey_index, slid;
-	uint8_t kind, epoch, mtu, syndrome, message, asked, event, again;
-};
-
 static size_t write_relayed(uint8_t bytes[SIM_FRAME_BYTES_MAX], uint32_t srq, uint64_t random)
 {
 	const struct sim_route route = {.infiniband = true};
@@ -432,12 +461,48 @@ static size_t write_relayed(uint8_t bytes[SIM_FRAME_BYTES_MAX], uint32_t srq, ui
 	return sizeof(head) + sim_packet_write(&packet, &route, NULL, bytes + sizeof(head), NULL);
 }
 
+/* No process owns the number of this target, and process 0 stands for that. */
+static void relay_send(uint64_t process, uint32_t srq, uint8_t mtu)
+{
+	const struct sim_route route = {.infiniband = true};
+	struct relayed head = {.target = 0xabcde, .mtu = mtu, .kind = RELAYED_REQUEST, .epoch = 1};
+	const struct sim_packet packet = {.opcode = SIM_TRANSPORT_XRC | SIM_RC_SEND_ONLY,
+					  .dest_qpn = 0xabcde,
+					  .xrc_srqn = srq};
+	uint8_t bytes[SIM_FRAME_BYTES_MAX];
+
+	memcpy(head.domain, context_of(a.context)->device->domains->engine->key,
+	       sizeof(head.domain));
+	memcpy(bytes, &head, sizeof(head));
+	relay_from(process, bytes,
+		   sizeof(head) +
+			   sim_packet_write(&packet, &route, NULL, bytes + sizeof(head), NULL));
+}
+
+/* A process relays the requests of its own targets only, and with an MTU that there is. */
+void test_a_request_for_the_target_of_another_process(void)
+{
+	struct share_answer answer = {0};
+	struct sharing here = {0};
+	struct ibv_wc wc;
+
+	connect_targets();
+	here.xrcd = domain;
+	share_make_srq(&here, &answer);
+	TEST_ASSERT_EQUAL_INT(0, share_post(&here, 1));
+	relay_send(77, answer.number, IBV_MTU_1024);
+	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
+	relay_send(0, answer.number, 0);
+	relay_send(0, answer.number, IBV_MTU_4096 + 1);
+	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
+	relay_send(0, answer.number, IBV_MTU_4096);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, share_wait(a.cq).status);
+}
+
 /* No process owns the number of the target, which the table of blocks writes as process 0. The forged requests
  * come from process 0: so they are accepted. */
 void test_bytes_that_no_relay_sends(void)
 {
-	struct sim_device *device = context_of(a.context)->device->engine;
-	struct vb_sim *world = context_of(a.context)->world;
 	uint64_t random = choose_seed();
 	struct share_answer answer = {0};
 	struct sharing here = {0};
@@ -461,9 +526,7 @@ void test_bytes_that_no_relay_sends(void)
 			is_quiet();
 			share_post(&here, 1);
 		}
-		pthread_mutex_lock(&world->driver.mutex);
-		sim_way_out_relayed(sim_device_port(device, 1), 0, bytes, length);
-		pthread_mutex_unlock(&world->driver.mutex);
+		relay_from(0, bytes, length);
 	}
 	fill(3);
 	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));

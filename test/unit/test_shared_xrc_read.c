@@ -2,6 +2,8 @@
 /* READs and atomics of a target QP of this process for the SRQ of another one. */
 #include "backends/sim/world/world.h"
 #include "sim/qp/private.h"
+#include "sim/qp/relay.h"
+#include "sim/wire/psn.h"
 #include "test/unit/sharer_target.h"
 
 #include <poll.h>
@@ -109,6 +111,13 @@ static void expect_event(enum ibv_event_type type)
 	TEST_ASSERT_EQUAL_INT(type, event.event_type);
 	TEST_ASSERT_EQUAL_PTR(target, event.element.qp);
 	B.ack_async_event(&event);
+	TEST_ASSERT_EQUAL_INT(0, poll(&one, 1, 0));
+}
+
+static void expect_no_event(void)
+{
+	struct pollfd one = {a.context->async_fd, POLLIN, 0};
+
 	TEST_ASSERT_EQUAL_INT(0, poll(&one, 1, 0));
 }
 
@@ -474,6 +483,88 @@ void test_responses_that_get_lost(void)
 		TEST_ASSERT_EQUAL_HEX64(value + 7, slot_value(1));
 		TEST_ASSERT_EQUAL_HEX64(value + 15, their_value());
 	}
+}
+
+/* --- messages of a process that has not got the requests --- */
+
+/* A message of the proxy about the last request that the target has relayed. */
+static struct relayed front_head(enum relayed_kind kind)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	struct relayed head = {
+		.target = target->qp_num,
+		.kind = (uint8_t)kind,
+		.syndrome = SIM_ACK_CREDIT_NONE,
+		.event = IBV_EVENT_QP_FATAL,
+	};
+	const struct sim_qp *front;
+
+	pthread_mutex_lock(&world->driver.mutex);
+	front = sim_table_find(&context_of(a.context)->device->engine->qps, target->qp_num);
+	head.epoch = front->relay.epoch;
+	head.psn = sim_psn_add(front->resp.psn, SIM_PSN_MASK);
+	head.msn = front->resp.msn;
+	pthread_mutex_unlock(&world->driver.mutex);
+	return head;
+}
+
+/* A request waits for the process of the SRQ. Each kind of message comes from another process. */
+void test_messages_of_another_process_are_no_answers(void)
+{
+	static const enum relayed_kind kinds[] = {RELAYED_ANSWER, RELAYED_DATA, RELAYED_EVENT,
+						  RELAYED_END};
+
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 5));
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const bool atomic = kinds[i] == RELAYED_DATA;
+		const uint64_t value = their_value();
+		struct relayed head;
+		uint8_t bytes[sizeof(head) + sizeof(value)] = {0};
+		struct ibv_wc wc;
+
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+		share_stop(&other);
+		if (atomic)
+			post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 7, 0, 0);
+		else
+			post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+		head = front_head(kinds[i]);
+		memcpy(bytes, &head, sizeof(head));
+		relay_from(77, bytes, sizeof(head) + (atomic ? sizeof(value) : 0));
+		TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
+		TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		if (atomic)
+			TEST_ASSERT_EQUAL_HEX64(value, slot_value(0));
+		else
+			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+		expect_no_event();
+	}
+}
+
+/* A message of the proxy is dropped if the target's port is down, or if it is longer than any that a relay sends. */
+void test_messages_that_a_port_does_not_take(void)
+{
+	struct sim_device *device = context_of(a.context)->device->engine;
+	uint8_t bytes[SIM_RELAY_BYTES_MAX + 1] = {0};
+	struct relayed head;
+	uint64_t process;
+
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 7, 0, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	process = ((struct sim_qp *)sim_table_find(&device->qps, target->qp_num))->relay.holder;
+	head = front_head(RELAYED_EVENT);
+	memcpy(bytes, &head, sizeof(head));
+	relay_from(process, bytes, SIM_RELAY_BYTES_MAX + 1);
+	expect_no_event();
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_state(a.context, 1, false));
+	drop_event();
+	relay_from(process, bytes, SIM_RELAY_BYTES_MAX);
+	expect_no_event();
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_state(a.context, 1, true));
+	drop_event();
+	relay_from(process, bytes, SIM_RELAY_BYTES_MAX);
+	expect_event(IBV_EVENT_QP_FATAL);
 }
 
 /* --- ends --- */

@@ -957,19 +957,73 @@ void test_an_xrc_initiator_has_an_ack_timeout(void)
 	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
 }
 
-void test_the_answer_of_datagrams_has_room_for_136_bytes(void)
-{
-	static const uint8_t data[148];
-	struct rdma_conn_param param = {.retry_count = 7};
-	struct rdma_cm_id *client, *server;
+/* The bytes of private data that each answer has room for: docs/cm-messages.md. */
+static const struct room {
+	enum rdma_port_space ps;
+	bool accepts;
+	uint8_t room_bytes;
+	enum rdma_cm_event_type heard; /* by the client */
+	int status;
+} rooms[] = {
+	{RDMA_PS_TCP, false, 148, RDMA_CM_EVENT_REJECTED, 28},
+	{RDMA_PS_TCP, true, 196, RDMA_CM_EVENT_ESTABLISHED, 0},
+	{RDMA_PS_UDP, false, 136, RDMA_CM_EVENT_UNREACHABLE, 2},
+	{RDMA_PS_UDP, true, 136, RDMA_CM_EVENT_ESTABLISHED, 0},
+};
 
-	listener(RDMA_PS_UDP, at("10.0.0.2", PORT));
-	client = across(RDMA_PS_UDP);
-	server = ask(client, &param).id;
-	TEST_ASSERT_EQUAL_INT(-1, CM->reject(server, data, 137));
-	TEST_ASSERT_EQUAL_INT(EINVAL, errno);
-	TEST_ASSERT_EQUAL_INT(0, CM->reject(server, data, 136));
-	TEST_ASSERT_EQUAL_INT(2, take(client, RDMA_CM_EVENT_UNREACHABLE).status);
+static int answer(const struct room *row, struct rdma_cm_id *server, const uint8_t *data,
+		  uint8_t bytes)
+{
+	struct rdma_conn_param param = {.private_data = data, .private_data_len = bytes};
+
+	return row->accepts ? CM->accept(server, &param) : CM->reject(server, data, bytes);
+}
+
+static void expect_data(const struct room *row, const uint8_t *data)
+{
+	struct rdma_cm_event *event;
+
+	TEST_ASSERT_EQUAL_INT(0, CM->get_cm_event(channel, &event));
+	TEST_ASSERT_EQUAL_INT(row->heard, event->event);
+	TEST_ASSERT_EQUAL_INT(row->status, event->status);
+	if (row->ps == RDMA_PS_UDP) {
+		TEST_ASSERT_EQUAL_UINT(row->room_bytes, event->param.ud.private_data_len);
+		TEST_ASSERT_EQUAL_MEMORY(data, event->param.ud.private_data, row->room_bytes);
+	} else {
+		TEST_ASSERT_EQUAL_UINT(row->room_bytes, event->param.conn.private_data_len);
+		TEST_ASSERT_EQUAL_MEMORY(data, event->param.conn.private_data, row->room_bytes);
+	}
+	TEST_ASSERT_EQUAL_INT(0, CM->ack_cm_event(event));
+}
+
+/* An answer that is too long is refused. The peer gets all bytes of one that fits. */
+void test_private_data_of_each_answer(void)
+{
+	uint8_t data[255];
+
+	for (unsigned int i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)(i + 1);
+	for (unsigned int i = 0; i < 2 * sizeof(rooms) / sizeof(rooms[0]); i++) {
+		const struct room *row = &rooms[i / 2];
+		const struct vb_why *why;
+		struct rdma_conn_param param = {.retry_count = 7};
+		struct rdma_cm_id *server;
+
+		listener(row->ps, at("10.0.0.2", PORT));
+		server = ask(across(row->ps), &param).id;
+		if (i % 2) {
+			TEST_ASSERT_EQUAL_INT(-1, answer(row, server, data, row->room_bytes + 1));
+			TEST_ASSERT_EQUAL_INT(EINVAL, errno);
+			why = vb_backend_sim.last_why();
+			TEST_ASSERT_EQUAL_HEX(VB_WHY_CM_PRIVATE_LONG, why->reason);
+			TEST_ASSERT_EQUAL_UINT64(row->room_bytes, why->values[1]);
+		} else {
+			TEST_ASSERT_EQUAL_INT(0, answer(row, server, data, row->room_bytes));
+			expect_data(row, data);
+		}
+		tearDown();
+		setUp();
+	}
 }
 
 void test_the_remote_ece_has_no_extensions(void)

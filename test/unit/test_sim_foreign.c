@@ -140,6 +140,27 @@ static void fill(uint8_t *bytes, size_t length, uint8_t seed)
 
 /* --- the imported objects --- */
 
+static unsigned int count_descriptors(void)
+{
+	unsigned int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	return count;
+}
+
+void test_imports_leave_no_descriptor(void)
+{
+	const unsigned int before = count_descriptors();
+
+	import_all();
+	B.unimport_mr(mr);
+	B.unimport_pd(pd);
+	TEST_ASSERT_EQUAL_INT(0, B.close_device(imported));
+	imported = NULL;
+	TEST_ASSERT_EQUAL_UINT(before, count_descriptors());
+}
+
 void test_imports_have_handles_and_keys_of_the_other_process(void)
 {
 	import_all();

@@ -709,6 +709,40 @@ void test_groups_leave_the_room_of_peers(void)
 	TEST_ASSERT_EQUAL_UINT(room, wire_a->way.room(wire_a->way.arg, &path, 0x12));
 }
 
+static unsigned int room_to_b(void)
+{
+	struct sim_path path = path_to(&gid_b);
+
+	path.qpn = 0x11;
+	return wire_a->way.room(wire_a->way.arg, &path, 0x12);
+}
+
+/* The child of a fork() has sent nothing, whatever its parent has, and waits for no peer of its parent. */
+void test_a_child_has_the_whole_room(void)
+{
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+	const unsigned int whole = room_to_b();
+	int ready[2], status, pid;
+	char byte = 0;
+
+	while (room_to_b())
+		send_packet(&by, 1, 1024);
+	TEST_ASSERT_EQUAL_INT(0, pipe(ready));
+	pid = fork();
+	if (!pid) {
+		wire_a->forked(wire_a);
+		wire_b->forked(wire_b);
+		_exit(read(ready[0], &byte, 1) != 1 || wire_a->resume(wire_a) ||
+		      room_to_b() != whole);
+	}
+	close_wires();
+	TEST_ASSERT_EQUAL_INT(1, write(ready[1], &byte, 1));
+	TEST_ASSERT_EQUAL_INT(pid, waitpid(pid, &status, 0));
+	TEST_ASSERT_EQUAL_INT(0, status);
+	close(ready[0]);
+	close(ready[1]);
+}
+
 /* A peer that is silent is tried again after a pause, for which the bell rings. */
 void test_pacing_ends_after_a_pause(void)
 {

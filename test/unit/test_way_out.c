@@ -312,6 +312,24 @@ void test_a_qp_that_waits_is_reset_or_destroyed(void)
 	}
 }
 
+/* A request and a response of one QP wait, and no timer runs for them. */
+void test_a_qp_that_waits_with_both_parts(void)
+{
+	open_with_room(&(struct engine_config){.no_timeout = true}, 8);
+	joined.ways[0].limit = 0;
+	joined_send(&joined, 1, (struct engine_send){.opcode = IBV_WR_RDMA_READ, .bytes = 5000});
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 9});
+	joined_run(&joined);
+	TEST_ASSERT_EQUAL_UINT(0, joined.ways[0].sent);
+	TEST_ASSERT_TRUE(sim_way_out_is_awaited(joined.engines[0].sim));
+	joined.ways[0].limit = 8;
+	sim_way_out_ready(joined.engines[0].sim);
+	joined_run(&joined);
+	expect(joined_side(&joined, 0)->send_cq, 0, IBV_WC_SUCCESS);
+	expect(joined_side(&joined, 1)->send_cq, 0, IBV_WC_SUCCESS);
+	TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[0].sim));
+}
+
 /* The response of a READ waits at the responder. The requester asks again, and gets it once. */
 void test_a_response_that_waits(void)
 {
@@ -930,20 +948,25 @@ void test_delayed_packets_wait_for_room(void)
 {
 	open_with_room(&(struct engine_config){.delay_ns = 3000, .bits_per_second = 1000000000000},
 		       2);
-	joined.ways[0].stuck = true;
-	fill(0);
-	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 1500});
-	joined_settle(&joined, 100000);
-	TEST_ASSERT_EQUAL_UINT(2, joined.ways[0].sent);
-	TEST_ASSERT_TRUE(sim_way_out_is_awaited(joined.engines[0].sim));
-	joined.ways[0].stuck = false;
-	joined_settle(&joined, SIM_NEVER - 1);
-	expect(joined_side(&joined, 0)->send_cq, 0, IBV_WC_SUCCESS);
-	TEST_ASSERT_EQUAL_MEMORY(joined_side(&joined, 0)->memory, joined_side(&joined, 1)->memory,
-				 1500);
-	TEST_ASSERT_EQUAL_UINT64(0, joined_side(&joined, 0)->device->counters.retries);
-	TEST_ASSERT_EQUAL_UINT(0, joined.ways[0].lost);
-	TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[0].sim));
+	for (unsigned int i = 0; i < 2; i++) {
+		const unsigned int before = joined.ways[0].sent;
+
+		joined.ways[0].stuck = true;
+		fill(i);
+		joined_send(&joined, 0,
+			    (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 1500});
+		joined_settle(&joined, joined.now_ns + 100000);
+		TEST_ASSERT_EQUAL_UINT(before + 2, joined.ways[0].sent);
+		TEST_ASSERT_TRUE(sim_way_out_is_awaited(joined.engines[0].sim));
+		joined.ways[0].stuck = false;
+		joined_settle(&joined, SIM_NEVER - 1);
+		expect(joined_side(&joined, 0)->send_cq, 0, IBV_WC_SUCCESS);
+		TEST_ASSERT_EQUAL_MEMORY(joined_side(&joined, 0)->memory,
+					 joined_side(&joined, 1)->memory, 1500);
+		TEST_ASSERT_EQUAL_UINT64(0, joined_side(&joined, 0)->device->counters.retries);
+		TEST_ASSERT_EQUAL_UINT(0, joined.ways[0].lost);
+		TEST_ASSERT_FALSE(sim_way_out_is_awaited(joined.engines[0].sim));
+	}
 }
 
 /* A packet that is lost when it lands counts as lost, as one without delay does. */
@@ -1076,6 +1099,67 @@ void test_the_way_out_is_taken_away(void)
 	joined_settle(&joined, SIM_NEVER - 1);
 	expect(side->send_cq, 0, IBV_WC_RETRY_EXC_ERR);
 	TEST_ASSERT_EQUAL_UINT64(1, joined.engines[0].sides[1].device->counters.refused_packets);
+}
+
+static unsigned int lane_uses;
+
+static unsigned int count_room(const struct sim_lane *lane)
+{
+	(void)lane;
+	lane_uses++;
+	return 0;
+}
+
+static bool count_packet(const struct sim_lane *lane, const struct sim_path *path,
+			 const struct sim_packet *packet)
+{
+	(void)lane;
+	(void)path;
+	(void)packet;
+	lane_uses++;
+	return false;
+}
+
+/* Finds a lane that leaves all to the network. */
+static bool find_lane(void *arg, const struct sim_path *path, uint32_t dest_qpn,
+		      struct sim_lane *lane)
+{
+	static const struct sim_lane_ops ops = {.room = count_room, .send = count_packet};
+
+	(void)arg;
+	(void)path;
+	(void)dest_qpn;
+	*lane = (struct sim_lane){.ops = &ops};
+	return true;
+}
+
+static void write_once(void)
+{
+	joined_send(&joined, 0, (struct engine_send){.opcode = IBV_WR_RDMA_WRITE, .bytes = 9});
+	joined_settle(&joined, SIM_NEVER - 1);
+	expect(joined_side(&joined, 0)->send_cq, 0, IBV_WC_SUCCESS);
+}
+
+/* The wire of the lane ends with the way out that has found it. */
+void test_a_lane_ends_with_its_way_out(void)
+{
+	struct sim_way_out way;
+	struct sim_engine *sim;
+
+	open(&(struct engine_config){0});
+	sim = joined.engines[0].sim;
+	way = sim->net->given_way;
+	way.lane = find_lane;
+	lane_uses = 0;
+	sim_way_out_set(sim, &way);
+	write_once();
+	write_once();
+	TEST_ASSERT_TRUE(lane_uses > 0);
+	way.lane = NULL;
+	sim_way_out_set(sim, &way);
+	lane_uses = 0;
+	write_once();
+	TEST_ASSERT_EQUAL_UINT(0, lane_uses);
 }
 
 /* --- groups --- */
@@ -1327,6 +1411,19 @@ static void change_dest(struct sim_route *route)
 {
 	route->dest_gid[15] ^= 0x55;
 	route->dlid ^= 0x55;
+}
+
+/* No packet has so many bytes. The frame is refused, and its bytes are not copied. */
+void test_a_frame_that_is_too_long(void)
+{
+	static uint8_t frame[4 * SIM_FRAME_BYTES_MAX];
+	struct sim_port *port;
+
+	open(&(struct engine_config){0});
+	port = &joined_side(&joined, 1)->device->ports[0];
+	sim_way_out_arrive(port, frame, sizeof(frame), false);
+	TEST_ASSERT_EQUAL_UINT64(1, port->device->counters.received_packets);
+	TEST_ASSERT_EQUAL_UINT64(1, port->device->counters.refused_packets);
 }
 
 /* The route of a ring may be that of an address which the port has no more. */

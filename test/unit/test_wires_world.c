@@ -306,6 +306,23 @@ void test_the_same_shared_world_with_other_devices(void)
 	TEST_ASSERT_NOT_EQUAL(0, access(path, F_OK));
 }
 
+/* The processes of a world have the same devices on the wire shared, and any others. */
+void test_a_shared_world_beside_other_devices(void)
+{
+	struct vb_sim_config config = config_of(VB_SIM_WIRE_SHARED, 1);
+	struct vb_sim *first = vb_sim_open(&config), *second;
+
+	TEST_ASSERT_NOT_NULL_MESSAGE(first, vb_last_error());
+	config.device_count = 2;
+	config.devices[1] = (struct vb_sim_device_config){.name = "two"};
+	second = vb_sim_open(&config);
+	TEST_ASSERT_NOT_NULL_MESSAGE(second, vb_last_error());
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_close(second));
+	config.devices[1].wire = VB_SIM_WIRE_SHARED;
+	TEST_ASSERT_NULL(vb_sim_open(&config));
+	TEST_ASSERT_EQUAL_INT(0, vb_sim_close(first));
+}
+
 /* After an error there is no default world: the next use makes one. */
 void test_a_world_with_wires_is_not_replaced(void)
 {

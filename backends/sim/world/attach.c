@@ -354,6 +354,8 @@ void world_fork_wires(struct vb_sim *world)
 		if (!context->foreign && context->origin == context)
 			description_close(&context->description);
 	wires_forked(&world->wires);
+	/* These structures are on the stacks of threads of the parent. */
+	world->calls.waits = NULL;
 	if (world->wires.first)
 		sim_cm_forked(world->driver.engine);
 	world->wires_forked = world->wires.first;
