@@ -121,8 +121,6 @@ static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_q
 	unsigned int packets;
 
 	(void)dest_qpn;
-	if (!path->qpn)
-		return UINT_MAX; /* a datagram that finds no room is lost */
 	socket = socket_of(udp, path->source->device);
 	if (!socket || socket->fd < 0)
 		return UINT_MAX;

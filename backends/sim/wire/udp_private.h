@@ -89,8 +89,8 @@ bool udp_queued_bytes(const uint8_t gid[16], uint32_t *bytes);
 /* --- pacing: udp_pace.c --- */
 
 /*
- * UDP has no credits: a burst that does not fit the receiver's buffer is lost. Connected QPs may send what
- * fits a part of the buffer, until the peer has taken it or a pause has passed.
+ * UDP has no credits: a burst that does not fit the receiver's buffer is lost. All QPs, connected or not, may send
+ * what fits a part of the buffer, until the peer has taken it or a pause has passed.
  *
  * What the peer has taken is known from its answers: datagrams keep their order, so the peer has taken what
  * was sent before the request that it answers. Some of the requests that fly to a peer are probes, whose
