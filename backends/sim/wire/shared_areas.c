@@ -223,15 +223,16 @@ static bool take(struct segment *segment, segment_id consumer, struct area *area
 	return true;
 }
 
-bool areas_take(struct segment *segment, segment_id consumer, struct area *area)
+enum areas_taking areas_take(struct segment *segment, segment_id consumer, uint64_t patience_ns,
+			     struct area *area)
 {
 	bool taken;
 
-	if (!segment_lock(segment, SEGMENT_SEND_PATIENCE_NS))
-		return false;
+	if (!segment_lock(segment, patience_ns))
+		return AREAS_LOCKED;
 	taken = take(segment, consumer, area);
 	segment_unlock(segment);
-	return taken;
+	return taken ? AREAS_TOOK : AREAS_FULL;
 }
 
 /* Allocates the pages again: the entry, which another process wrote, may claim pages that do not exist. */

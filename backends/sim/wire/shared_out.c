@@ -15,22 +15,35 @@ void shared_out_close(struct shared *shared, struct outward *out)
 	*out = (struct outward){.touched = out->touched};
 }
 
+/* The first attempt waits for the lock, for packets that do not wait for room. */
+static enum areas_taking take_area(struct shared *shared, struct outward *out, segment_id id)
+{
+	return areas_take(&shared->segment, id,
+			  out->barred ? SHARED_BARRED_PATIENCE_NS : SEGMENT_SEND_PATIENCE_NS,
+			  &out->area);
+}
+
 static bool open_out(struct shared *shared, struct outward *out, segment_id id)
 {
 	struct routes *routes;
+	enum areas_taking taking;
 
 	if (out->retry_ns && segment_now_ns() < out->retry_ns)
 		return false;
 	routes = calloc(1, sizeof(*routes));
-	if (!routes || !areas_take(&shared->segment, id, &out->area)) {
+	taking = routes ? take_area(shared, out, id) : AREAS_FULL;
+	if (taking != AREAS_TOOK) {
 		free(routes);
-		out->retry_ns = segment_now_ns() + SHARED_RETRY_NS;
+		out->barred = taking == AREAS_LOCKED;
+		if (!out->barred || out->stalled)
+			out->retry_ns = segment_now_ns() + SHARED_RETRY_NS;
 		return false;
 	}
 	*out = (struct outward){
 		.id = id,
 		.routes = routes,
 		.touched = out->touched,
+		.waiting = out->waiting,
 		.area = out->area,
 		.ring = {.memory = out->area.memory, .capacity = out->area.capacity}};
 	return true;

@@ -21,6 +21,9 @@
 /* A ring that could not be made, or mapped, is tried again after this time. */
 #define SHARED_RETRY_NS UINT64_C(200000000)
 
+/* How long this process waits for the lock each time when it has not got the lock to make a ring. */
+#define SHARED_BARRED_PATIENCE_NS UINT64_C(1000000)
+
 /* How long this process waits for the lock before it puts off the burial of another process. */
 #define SHARED_BURIAL_PATIENCE_NS UINT64_C(1000000)
 
@@ -61,7 +64,8 @@ struct outward {
 	struct routes *routes;
 	bool touched; /* has frames since the last flush */
 	bool waiting; /* packets wait for room */
-	bool stalled; /* the consumer is dead, or has taken nothing for LAG_NS */
+	bool stalled; /* the consumer is dead, or has taken nothing for LAG_NS, or the ring is barred for so long */
+	bool barred; /* there is no ring yet: another process has the lock */
 	/* While packets wait: the head, and the time since when the head has not moved. */
 	uint32_t stuck_head;
 	uint64_t stuck_since_ns;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Room in the rings to other processes. Packets wait for a full ring, or are lost if its consumer takes nothing. */
+/* Room in the rings to other processes. Packets wait for a full ring, and for the lock to make a ring, or are lost if
+ * the consumer takes nothing. */
 #include "backends/sim/wire/shared_private.h"
 
 #include <limits.h>
@@ -24,17 +25,25 @@ void shared_stop_waiting(struct shared *shared, struct outward *out)
 	out->waiting = false;
 }
 
-/* Returns true if the consumer of a full ring is dead, stopped, or has taken nothing for LAG_NS. */
+/* Returns the process to which packets wait. */
+static segment_id consumer_of(const struct shared *shared, const struct outward *out)
+{
+	return out->id ? out->id : places_id(&shared->segment, (uint32_t)(out - shared->out));
+}
+
+/* Returns true if the consumer of a full ring is dead, stopped, or has taken nothing for LAG_NS; or if the lock to make
+ * a ring was not free for so long. */
 static bool is_stalled(struct shared *shared, struct outward *out)
 {
+	const segment_id id = consumer_of(shared, out);
 	const uint64_t now_ns = segment_now_ns();
 
 	if (now_ns < out->life_ns)
 		return false;
 	out->life_ns = now_ns + LIFE_NS;
-	if (places_live(&shared->segment, out->id))
+	if (places_live(&shared->segment, id))
 		return now_ns - out->stuck_since_ns >= LAG_NS;
-	places_bury(&shared->segment, out->id, SHARED_BURIAL_PATIENCE_NS);
+	places_bury(&shared->segment, id, SHARED_BURIAL_PATIENCE_NS);
 	return true;
 }
 
@@ -64,27 +73,40 @@ static unsigned int room_in(struct shared *shared, struct outward *out)
 	return room;
 }
 
+/* Returns the room of a process to which there is no ring. */
+static unsigned int room_without_ring(struct shared *shared, segment_id id)
+{
+	struct outward *out = &shared->out[segment_id_place(id) % SHARED_PROCESSES_MAX];
+
+	if (!out->barred || out->stalled)
+		return UINT_MAX;
+	wait_for_room(shared, out);
+	return 0;
+}
+
+static unsigned int room_to(struct shared *shared, segment_id id)
+{
+	struct outward *out = shared_out_to(shared, id);
+
+	return out ? room_in(shared, out) : room_without_ring(shared, id);
+}
+
 unsigned int shared_room(void *arg, const struct sim_path *path, uint32_t dest_qpn)
 {
 	struct shared *shared = arg;
-	struct outward *out;
 	segment_id id;
 
 	if (!shared_is_attached(shared) || !path->dest || path->multicast)
 		return UINT_MAX;
 	id = shared_qpn_owner(shared, path->dest->device, dest_qpn);
-	out = id ? shared_out_to(shared, id) : NULL;
-	return out ? room_in(shared, out) : UINT_MAX;
+	return id ? room_to(shared, id) : UINT_MAX;
 }
 
 static unsigned int room_at_process(struct shared *shared, segment_id id)
 {
-	struct outward *out = NULL;
-
 	/* After a process has ended, another one may have its numbers and services. */
-	if (places_id(&shared->segment, segment_id_place(id)) == id)
-		out = shared_out_to(shared, id);
-	return out ? room_in(shared, out) : UINT_MAX;
+	return places_id(&shared->segment, segment_id_place(id)) == id ? room_to(shared, id)
+								       : UINT_MAX;
 }
 
 static unsigned int room_at_all(struct shared *shared)
@@ -140,6 +162,17 @@ bool shared_lags(void *arg, const struct sim_path *path, uint32_t dest_qpn)
 	return out && out->id == id && lags(shared, out);
 }
 
+/* Returns true if packets to a process should not try again yet. */
+static bool is_full(struct shared *shared, struct outward *out)
+{
+	const segment_id id = consumer_of(shared, out);
+
+	if (!id || room_to(shared, id))
+		return false;
+	out->stalled = is_stalled(shared, out);
+	return !out->stalled;
+}
+
 bool shared_look_for_room(struct shared *shared)
 {
 	const bool sleepy = bell_is_listened(shared_bell(&shared->wire));
@@ -149,13 +182,10 @@ bool shared_look_for_room(struct shared *shared)
 	for (uint32_t i = shared->waiting; i-- > 0;) {
 		struct outward *out = &shared->out[shared->waited[i]];
 
-		if (sleepy)
+		if (sleepy && out->id)
 			ring_want(&out->ring);
-		if (!room_in(shared, out)) {
-			out->stalled = is_stalled(shared, out);
-			if (!out->stalled)
-				continue;
-		}
+		if (is_full(shared, out))
+			continue;
 		shared_stop_waiting(shared, out);
 		ready = true;
 	}
