@@ -329,11 +329,16 @@ static bool lock_to_leave(pthread_mutex_t *mutex)
 
 /*
  * Joins the trace with those of other processes, and makes them see at once that the QPs and the connections of this
- * process are gone, even if the program has not closed its devices. Without the lock, the other processes see from
- * the kernel's file locks that this process has ended.
+ * process are gone, even if the program has not closed its devices. If exit(3) has interrupted this thread in a verb,
+ * the engine is in the middle of a change: the process only leaves its worlds' files, as if it had died. If another
+ * thread keeps the lock, the other processes see from the kernel's file locks that this process has ended.
  */
 static void leave(struct vb_sim *world)
 {
+	if (is_own(&world->driver.mutex)) {
+		wires_abandon(&world->wires);
+		return;
+	}
 	if (!lock_to_leave(&world->driver.mutex))
 		return;
 	/* As Linux drivers/infiniband/core/ucma.c, ucma_close(), when the kernel closes the files of a process. */
