@@ -680,6 +680,39 @@ void test_a_child_has_the_address_of_a_parent_that_has_ended(void)
 	in_child(has_it_now, true);
 }
 
+/* Returns how many sockets of a kind this process has. */
+static unsigned int count_sockets(int wanted)
+{
+	unsigned int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		int domain;
+		socklen_t bytes = sizeof(domain);
+
+		count +=
+			!getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) && domain == wanted;
+	}
+	return count;
+}
+
+static int has_no_sockets(int parent_ends)
+{
+	(void)parent_ends;
+	wires[1]->forked(wires[1]);
+	return count_sockets(AF_INET) || count_sockets(AF_NETLINK);
+}
+
+/* A child closes all copies of its parent's sockets. */
+void test_a_child_has_no_sockets_of_its_parent(void)
+{
+	union ibv_gid other;
+
+	TEST_ASSERT_EQUAL_INT(0, claim(0, "", &parents));
+	TEST_ASSERT_EQUAL_INT(0, claim(1, "", &other));
+	TEST_ASSERT_EQUAL_UINT(2, count_sockets(AF_INET));
+	in_child(has_no_sockets, false);
+}
+
 /* Without a socket, a child sends nothing in its parent's name. */
 static int sends_nothing(int parent_ends)
 {
