@@ -18,15 +18,9 @@ struct area {
 	struct ring_memory *memory;
 };
 
-enum areas_taking {
-	AREAS_TOOK,
-	AREAS_LOCKED, /* the lock is not free within patience_ns; then nothing has changed */
-	AREAS_FULL,   /* there is no room in /dev/shm, or the other process has ended */
-};
-
-/* Takes an area for a ring from this process to another one, maps it, and tells the other process. */
-enum areas_taking areas_take(struct segment *segment, segment_id consumer, uint64_t patience_ns,
-			     struct area *area);
+/* Takes an area for a ring from this process to another one, maps it, and tells the other process. Returns
+ * false if there is no room in /dev/shm, or if the other process has ended. The caller holds the lock. */
+bool areas_take(struct segment *segment, segment_id consumer, struct area *area);
 
 /* Finds the next area, at *cursor or behind it, that this process holds as `end` (AREA_PRODUCER or
  * AREA_CONSUMER), and advances *cursor. Start with *cursor = 0. Needs no lock. */
