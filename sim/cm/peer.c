@@ -13,9 +13,13 @@
 /* The interval of looks at the peers' processes if the way out does not report ended processes. */
 #define WATCH_NS UINT64_C(200000000)
 
-/* A process that the way out has reported may need more time to end. The first look comes after this time,
- * which then doubles until WATCH_NS have passed. */
+/*
+ * A process that the way out has reported may need more time to end: a process that is killed waits for a processor
+ * between its report and its end. The first look comes after SETTLE_NS, and each next one after twice the time. A
+ * process that lives LONG_NS after the report lives on: the report was of another process.
+ */
 #define SETTLE_NS UINT64_C(1000000)
+#define LONG_NS	  UINT64_C(60000000000)
 
 /* The message that the kernel of a killed peer sends, by the state of this side. SIM_CM_NONE: none, or the
  * state has no step for it. */
@@ -79,7 +83,7 @@ static void watch_again(struct sim_cm_manager *manager)
 	if (manager->watch_is_told && sim_clock_now_ns(clock) >= manager->watch_until_ns)
 		return;
 	sim_timer_arm(clock, &manager->watch, sim_clock_now_ns(clock) + manager->watch_wait_ns);
-	if (manager->watch_wait_ns < WATCH_NS)
+	if (manager->watch_is_told || manager->watch_wait_ns < WATCH_NS)
 		manager->watch_wait_ns *= 2;
 }
 
@@ -114,17 +118,19 @@ void sim_cm_processes_ended(struct sim_engine *engine)
 
 	if (!manager)
 		return;
-	manager->watch_until_ns = sim_clock_now_ns(&engine->clock) + WATCH_NS;
+	manager->watch_until_ns = sim_clock_now_ns(&engine->clock) + LONG_NS;
 	manager->watch_wait_ns = SETTLE_NS;
 	watch_again(manager);
 }
 
-/* Looks go on until WATCH_NS from now, because the process may have ended before the way out watched it. */
+/* Looks go on as after a report, because the process may have ended before the way out watched it. */
 static void begin_watch(struct sim_cm_manager *manager, const struct sim_way_out *way)
 {
+	const uint64_t now_ns = sim_clock_now_ns(&manager->engine->clock);
+
 	manager->watch_is_told = way->watches && way->watches(way->arg);
-	manager->watch_until_ns = sim_clock_now_ns(&manager->engine->clock) + WATCH_NS;
-	if (manager->watch.deadline_ns != SIM_NEVER)
+	manager->watch_until_ns = now_ns + LONG_NS;
+	if (manager->watch.deadline_ns <= now_ns + WATCH_NS)
 		return;
 	manager->watch_wait_ns = WATCH_NS;
 	watch_again(manager);

@@ -19,7 +19,8 @@ unsigned int sim_room_ask(struct sim_qp *qp, struct sim_path *path, uint32_t des
 	return outlet->room ? outlet->room(qp->engine, path, dest_qpn) : SIM_BURST_PACKETS;
 }
 
-/* Looks for the lane of the QP's connection, unless there is none in this epoch. */
+/* Looks for the lane of the QP's connection, unless there is none in this epoch. Call it when there is room: without
+ * room, the way out may not have made the lane yet. */
 static void find_lane(struct sim_qp *qp)
 {
 	struct sim_engine *engine = qp->engine;
@@ -40,7 +41,8 @@ unsigned int sim_room_ask_peer(struct sim_qp *qp)
 	if (room)
 		return room;
 	room = sim_room_ask(qp, &qp->path, qp->dest_qpn);
-	find_lane(qp);
+	if (room)
+		find_lane(qp);
 	return room;
 }
 
@@ -54,7 +56,8 @@ bool sim_room_for_ack(struct sim_qp *qp)
 	if (!outlet->room_for_ack)
 		return true;
 	room = outlet->room_for_ack(qp->engine, &qp->path, qp->dest_qpn);
-	find_lane(qp);
+	if (room)
+		find_lane(qp);
 	return room;
 }
 

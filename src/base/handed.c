@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/base/handed.h"
 
-#include <pthread.h>
+#include "src/base/fork.h"
+
 #include <stdint.h>
 
+/* The child of a fork() unlocks what its thread locked before: a mutex allows that, a rwlock of glibc does not. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+HOLD_DURING_FORK(lock);
 
 void handed_lock(void)
 {
@@ -14,16 +18,6 @@ void handed_lock(void)
 void handed_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
-}
-
-/*
- * The child of fork() has the forking thread only, so no other thread may hold the lock then. The
- * child unlocks what its thread locked before fork(): a mutex allows that, a rwlock of glibc does
- * not.
- */
-__attribute__((constructor)) static void watch_fork(void)
-{
-	pthread_atfork(handed_lock, handed_unlock, handed_unlock);
 }
 
 struct handed **handed_bucket(const struct handed_table *table, const void *object)

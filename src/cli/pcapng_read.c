@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/pcapng_read.h"
 
+#include "src/cli/make_room.h"
 #include "src/cli/pcapng_format.h"
 
 #include <stdlib.h>
@@ -17,17 +18,6 @@ static uint32_t number_at(const struct pcapng_reader *reader, size_t offset)
 	return number;
 }
 
-static bool make_room(struct pcapng_reader *reader, size_t bytes)
-{
-	uint8_t *block = bytes > reader->room ? realloc(reader->block, bytes) : reader->block;
-
-	if (!block)
-		return false;
-	reader->block = block;
-	reader->room = bytes > reader->room ? bytes : reader->room;
-	return true;
-}
-
 /* Reads a block without its type and lengths. */
 static enum pcapng_read read_block(struct pcapng_reader *reader, uint32_t *type)
 {
@@ -37,7 +27,7 @@ static enum pcapng_read read_block(struct pcapng_reader *reader, uint32_t *type)
 	if (got < sizeof(head))
 		return got ? PCAPNG_DAMAGED : PCAPNG_END;
 	if (head[1] < PCAPNG_BLOCK_BYTES || head[1] % 4 || head[1] > BLOCK_BYTES_MAX ||
-	    !make_room(reader, head[1]))
+	    !make_room(&reader->block, &reader->room, head[1]))
 		return PCAPNG_DAMAGED;
 	*type = head[0];
 	reader->bytes = head[1] - PCAPNG_BLOCK_BYTES;

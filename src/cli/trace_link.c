@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/cli/trace_link.h"
 
+#include "src/cli/make_room.h"
+
 #include <pcap/pcap.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,24 +30,14 @@ bool trace_link_is_known(int type)
 	return type == DLT_EN10MB || type == DLT_ERF || find_cooked(type);
 }
 
-static bool make_room(struct trace_link *link, size_t bytes)
-{
-	uint8_t *copy = bytes > link->room ? realloc(link->copy, bytes) : link->copy;
-
-	if (!copy)
-		return false;
-	link->copy = copy;
-	link->room = bytes > link->room ? bytes : link->room;
-	return true;
-}
-
 const uint8_t *trace_link_frame(struct trace_link *link, const uint8_t *frame, size_t *length)
 {
 	const struct cooked *cooked = find_cooked(link->type);
 
 	if (!cooked)
 		return frame;
-	if (*length < cooked->bytes || !make_room(link, *length - cooked->bytes + ETHERNET_BYTES))
+	if (*length < cooked->bytes ||
+	    !make_room(&link->copy, &link->room, *length - cooked->bytes + ETHERNET_BYTES))
 		return NULL;
 	*length -= cooked->bytes;
 	memset(link->copy, 0, ETHERNET_ETHERTYPE);

@@ -2,11 +2,11 @@
 /* Objects that a program has made and not ended, and where it has made them: a layer. */
 #include "src/expect/leak.h"
 
+#include "src/base/fork.h"
 #include "src/expect/report.h"
 #include "src/explain/place.h"
 #include "src/layer/layer.h"
 
-#include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +31,8 @@ static struct {
 	struct made *list;
 	size_t count, capacity;
 } state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+HOLD_DURING_FORK(state.mutex);
 
 /* --- the objects --- */
 

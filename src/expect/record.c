@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/expect/record.h"
 
+#include "src/base/fork.h"
 #include "src/layer/watch.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,8 @@ static struct {
 	struct record *records;
 	size_t count, capacity, lost;
 } state = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+HOLD_DURING_FORK(state.mutex);
 
 /* The caller holds the mutex. Returns NULL if there is no memory. */
 static struct record *add(void)

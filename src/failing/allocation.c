@@ -164,15 +164,19 @@ WRAPPED(int, memfd_create, (const char *name, unsigned int flags))
 	return no_descriptor() ? -1 : __real_memfd_create(name, flags);
 }
 
-/* Only a file that open(2) may create has a mode. */
+/* Reads the argument `mode` of open(2). Only a file that open(2) may create has a mode. */
+static mode_t mode_of(int flags, va_list arguments)
+{
+	return flags & O_CREAT ? va_arg(arguments, mode_t) : 0;
+}
+
 WRAPPED(int, open64, (const char *path, int flags, ...))
 {
 	va_list arguments;
-	mode_t mode = 0;
+	mode_t mode;
 
 	va_start(arguments, flags);
-	if (flags & O_CREAT)
-		mode = va_arg(arguments, mode_t);
+	mode = mode_of(flags, arguments);
 	va_end(arguments);
 	return no_descriptor() ? -1 : __real_open64(path, flags, mode);
 }
@@ -180,11 +184,10 @@ WRAPPED(int, open64, (const char *path, int flags, ...))
 WRAPPED(int, openat64, (int folder, const char *path, int flags, ...))
 {
 	va_list arguments;
-	mode_t mode = 0;
+	mode_t mode;
 
 	va_start(arguments, flags);
-	if (flags & O_CREAT)
-		mode = va_arg(arguments, mode_t);
+	mode = mode_of(flags, arguments);
 	va_end(arguments);
 	return no_descriptor() ? -1 : __real_openat64(folder, path, flags, mode);
 }

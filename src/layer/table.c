@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "src/layer/table.h"
 
-#include <pthread.h>
+#include "src/base/fork.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,21 +37,7 @@ static struct layer_device no_device; /* counts the objects that have none */
 static uint64_t last_serial;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held while entries change */
 
-/* Takes the lock before fork(), so that no thread holds it in the child. */
-static void before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-__attribute__((constructor)) static void watch_fork(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
+HOLD_DURING_FORK(lock);
 
 static struct layer_entry *_Atomic *bucket_of(const void *object)
 {

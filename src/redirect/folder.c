@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions that list folders. */
+#include "src/base/fork.h"
 #include "src/redirect/redirect.h"
 
 #include <dirent.h>
@@ -57,21 +58,7 @@ static struct reading *first;
 static atomic_uint
 	readings; /* counts the list, so that readdir() takes no lock while it is empty */
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* The child of fork() has the forking thread only: no other thread may have the lock then. */
-__attribute__((constructor)) static void watch_fork(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
+HOLD_DURING_FORK(lock);
 
 /* Fills in the names to add to a folder. Returns false if there is none. */
 static bool choose_names(const char *plain, const char *names[NAMES])

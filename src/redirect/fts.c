@@ -3,6 +3,7 @@
  * fts(3). libc walks the folder that has the files (place.c). Before an entry goes to the program, its path is
  * shortened to the path that the program knows; before it goes back to libc, the path is restored.
  */
+#include "src/base/fork.h"
 #include "src/redirect/redirect.h"
 
 #include <errno.h>
@@ -25,21 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct walk *first;
 static atomic_uint walks; /* counts the list, so that most programs take no lock */
 
-static void before_fork(void)
-{
-	pthread_mutex_lock(&lock);
-}
-
-static void after_fork(void)
-{
-	pthread_mutex_unlock(&lock);
-}
-
-/* The child of fork() has the forking thread only: no other thread may have the lock then. */
-__attribute__((constructor)) static void watch_fork(void)
-{
-	pthread_atfork(before_fork, after_fork, after_fork);
-}
+HOLD_DURING_FORK(lock);
 
 /* Returns the walk, or NULL. By fts(3) one thread at a time uses a walk, so it stays. */
 static struct walk *find(const void *fts)

@@ -6,6 +6,7 @@
 #include "test/unit/shared_ends.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -999,6 +1000,97 @@ void test_without_room_for_a_ring_packets_are_lost(void)
 	now_ns += 300000000;
 	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 5));
 	TEST_ASSERT_TRUE(receive(&b));
+}
+
+/* --- a world's lock that another process has --- */
+
+/* Takes the lock as a process that makes its rings. Returns the descriptor that has it. */
+static int take_lock(void)
+{
+	struct flock lock = {
+		.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = SEGMENT_LOCK_BYTE, .l_len = 1};
+	const int fd = open(world_path, O_RDWR | O_CLOEXEC);
+
+	TEST_ASSERT_EQUAL_INT(0, fcntl(fd, F_OFD_SETLK, &lock));
+	return fd;
+}
+
+/* At a crowded start, another process may have the lock for long. */
+void test_packets_wait_for_the_lock_that_a_ring_needs(void)
+{
+	const int fd = take_lock();
+
+	TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+	TEST_ASSERT_TRUE(a.wire->arrived(a.wire));
+	for (unsigned int looks = 0; looks < 10; looks++) {
+		now_ns += 101000000;
+		TEST_ASSERT_FALSE(receive(&a));
+		TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+	}
+	close(fd);
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_EQUAL_UINT(1, a.ready);
+	TEST_ASSERT_FALSE(a.wire->arrived(a.wire));
+	TEST_ASSERT_NOT_EQUAL(0, room_to(&a, b.qpn));
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 5));
+	flush(&a);
+	TEST_ASSERT_TRUE(receive(&b));
+	expect_last(&b, 100, 5);
+}
+
+/* Many processes give the lock to each other, for longer than a process may keep it. */
+void test_packets_wait_while_others_take_turns_with_the_lock(void)
+{
+	struct segment other;
+
+	attach(&other);
+	TEST_ASSERT_TRUE(segment_lock(&other, 0));
+	TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+	for (unsigned int turns = 0; turns < 100; turns++) {
+		now_ns += 101000000;
+		TEST_ASSERT_FALSE(receive(&a));
+		TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+		segment_unlock(&other);
+		TEST_ASSERT_TRUE(segment_lock(&other, 0));
+	}
+	segment_unlock(&other);
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 5));
+	places_leave(&other);
+}
+
+/* A process that is stopped while it has the lock holds up nobody for ever. */
+void test_packets_do_not_wait_for_ever_for_the_lock(void)
+{
+	const int fd = take_lock();
+
+	TEST_ASSERT_EQUAL_UINT(0, room_to(&a, b.qpn));
+	now_ns += 4900000000;
+	TEST_ASSERT_FALSE(receive(&a));
+	now_ns += 101000000;
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_EQUAL_UINT(1, a.ready);
+	TEST_ASSERT_EQUAL_UINT(UINT_MAX, room_to(&a, b.qpn));
+	TEST_ASSERT_FALSE(send_to(&a, b.qpn, 100, 5));
+	close(fd);
+	now_ns += 300000000;
+	TEST_ASSERT_TRUE(send_to(&a, b.qpn, 100, 5));
+	flush(&a);
+	TEST_ASSERT_TRUE(receive(&b));
+}
+
+/* The process that packets wait for ends before it has a ring. */
+void test_packets_do_not_wait_for_a_process_that_leaves_before_it_has_a_ring(void)
+{
+	const uint32_t qpn = b.qpn;
+	const int fd = take_lock();
+
+	TEST_ASSERT_EQUAL_UINT(0, room_to(&a, qpn));
+	close(fd);
+	close_end(&b);
+	TEST_ASSERT_TRUE(receive(&a));
+	TEST_ASSERT_EQUAL_UINT(1, a.ready);
+	TEST_ASSERT_EQUAL_UINT(UINT_MAX, room_to(&a, qpn));
 }
 
 /* --- processes that write nonsense --- */

@@ -20,10 +20,17 @@ void tearDown(void)
 	TEST_ASSERT_FALSE(world_exists());
 }
 
+static void take(struct segment *producer, segment_id consumer, struct area *area)
+{
+	TEST_ASSERT_TRUE(segment_lock(producer, 0));
+	TEST_ASSERT_TRUE(areas_take(producer, consumer, area));
+	segment_unlock(producer);
+}
+
 /* Makes a ring from a to b. */
 static void join_ends(struct area *out, struct area *in)
 {
-	TEST_ASSERT_TRUE(areas_take(&a, b.id, out));
+	take(&a, b.id, out);
 	TEST_ASSERT_TRUE(areas_map(&b, out->index, in));
 	in->index = out->index;
 	TEST_ASSERT_TRUE(areas_whole(&a, out->index));
@@ -76,7 +83,7 @@ void test_an_end_that_another_process_has_is_left_alone(void)
 	areas_free(&b, a.id);
 	segment_unlock(&b);
 	TEST_ASSERT_TRUE(areas_release(&b, &in, AREA_CONSUMER, 0));
-	TEST_ASSERT_TRUE(areas_take(&c, b.id, &next));
+	take(&c, b.id, &next);
 	TEST_ASSERT_EQUAL_UINT32(out.index, next.index);
 	TEST_ASSERT_TRUE(areas_map(&b, next.index, &next_in));
 	next_in.index = next.index;
@@ -132,7 +139,7 @@ void test_an_area_that_is_half_freed_is_free_after_the_next_burial(void)
 	TEST_ASSERT_TRUE(segment_lock(&c, 0));
 	areas_free(&c, a.id);
 	segment_unlock(&c);
-	TEST_ASSERT_TRUE(areas_take(&b, c.id, &next));
+	take(&b, c.id, &next);
 	TEST_ASSERT_EQUAL_UINT32(out.index, next.index);
 	TEST_ASSERT_TRUE(areas_release(&b, &next, AREA_PRODUCER, 0));
 }

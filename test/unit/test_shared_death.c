@@ -16,6 +16,7 @@
 #define SERVICE	  UINT64_C(0x0000000001065556)
 #define WATCH_NS  UINT64_C(200000000)
 #define SETTLE_NS UINT64_C(1000000)
+#define LONG_NS	  UINT64_C(60000000000)
 #define LIMIT_S	  60
 
 static const uint8_t any[16];
@@ -329,13 +330,13 @@ void test_connections_with_two_processes(void)
 	TEST_ASSERT_EQUAL_UINT(2, own_counts[SIM_CM_EVENT_DREQ]);
 }
 
-/* A process that waits for its peer to die has no timer, and does not wake up. */
+/* A process that waits for long for its peer to die has no timer, and does not wake up. */
 void test_watching_costs_no_time(void)
 {
 	const struct scenario *scenario = &scenarios[5];
 	pid_t child = reach(scenario);
 
-	pass(WATCH_NS);
+	pass(2 * LONG_NS);
 	TEST_ASSERT_EQUAL_UINT64(SIM_NEVER, survivor.engine.sim->cm->watch.deadline_ns);
 	child_kill(child);
 	await_bell();
@@ -451,6 +452,46 @@ void test_a_process_that_ends_slowly(void)
 	child_kill(child);
 	pass(2 * SETTLE_NS);
 	TEST_ASSERT_EQUAL_UINT(1, own_counts[scenario->learned]);
+}
+
+/* The child is killed, and gets no processor for half a second before it releases its lock. The time passes without
+ * the report of the kill itself: the child closes its file once. */
+void test_a_process_that_ends_very_slowly(void)
+{
+	const struct scenario *scenario = &scenarios[5];
+	pid_t child = reach(scenario);
+	struct sim_engine *engine = survivor.engine.sim;
+
+	pass(WATCH_NS);
+	close(open(world_path, O_RDWR | O_CLOEXEC));
+	await_bell();
+	pass(5 * WATCH_NS / 2);
+	TEST_ASSERT_EQUAL_UINT(0, own_counts[scenario->learned]);
+	child_kill(child);
+	sim_engine_advance(engine, engine->clock.now_ns + 5 * WATCH_NS);
+	TEST_ASSERT_EQUAL_UINT(1, own_counts[scenario->learned]);
+}
+
+/* A new connection is watched as soon as the first one, though the looks have become rare. */
+void test_a_new_peer_is_looked_at_soon(void)
+{
+	const struct scenario *scenario = &scenarios[5];
+	pid_t first = reach(scenario), second;
+	const struct sim_timer *watch;
+
+	watch = &survivor.engine.sim->cm->watch;
+	pass(LONG_NS / 2);
+	TEST_ASSERT_TRUE(watch->deadline_ns > survivor.engine.sim->clock.now_ns + WATCH_NS);
+	memset((void *)seen, 0, 4096);
+	survivor.cm = NULL;
+	second = start_child(scenario);
+	while (!is_ready(scenario)) {
+		run(&survivor);
+		sched_yield();
+	}
+	TEST_ASSERT_TRUE(watch->deadline_ns <= survivor.engine.sim->clock.now_ns + WATCH_NS);
+	child_kill(first);
+	child_kill(second);
 }
 
 /* Without a descriptor for inotify(7), the survivor looks from time to time. */

@@ -620,6 +620,24 @@ void test_a_killed_process_keeps_no_lock(void)
 	places_leave(&a);
 }
 
+/* exit(3) may interrupt a thread while it has the lock of the file. */
+void test_a_process_that_exits_with_the_lock_leaves_the_world(void)
+{
+	struct segment a, b;
+
+	attach(&a);
+	attach(&b);
+	TEST_ASSERT_TRUE(segment_lock(&a, 0));
+	places_abandon(&a);
+	TEST_ASSERT_FALSE(places_live(&b, a.id));
+	TEST_ASSERT_TRUE(world_exists());
+	TEST_ASSERT_TRUE(segment_lock(&b, 0));
+	places_abandon(&b);
+	TEST_ASSERT_FALSE(world_exists());
+	segment_drop(&a);
+	segment_drop(&b);
+}
+
 /* --- blocks --- */
 
 void test_no_block_has_two_owners(void)

@@ -3,8 +3,8 @@
  * pthread_cancel(3) and the world's lock: a thread is cancelled in the waits of verbs and nowhere
  * else in them, and leaves the world usable. If the lock is kept, the test hangs; alarm(2) ends it.
  */
-#include "backends/sim/backend.h"
 #include "backends/sim/world/world.h"
+#include "test/unit/event_waits.h"
 #include "unity.h"
 
 #include <errno.h>
@@ -22,9 +22,7 @@
 #define MANY_BYTES   (1u << 20) /* more pages than are touched: reg_mr reads /proc/self/maps */
 #define RUN_NS	     1000
 
-static struct ibv_context *context;
 static struct ibv_pd *pd;
-static struct ibv_comp_channel *channel;
 static struct ibv_cq *cq;
 static struct ibv_cq_ex *cq_ex;
 static struct ibv_qp *qp;
@@ -109,21 +107,6 @@ static int post_empty(void)
 }
 
 /* --- waits --- */
-
-static void wait_cq_event(void)
-{
-	struct ibv_cq *which;
-	void *arg;
-
-	B.get_cq_event(channel, &which, &arg);
-}
-
-static void wait_async_event(void)
-{
-	struct ibv_async_event event;
-
-	B.get_async_event(context, &event);
-}
 
 static void wait_poll(void)
 {

@@ -11,18 +11,26 @@
 #include <ifaddrs.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 
 static struct bell bell;
 static struct wire *wires[2];
 static struct sim_device devices[2];
 static int bind_error;	  /* of every bind(), if not 0 */
 static bool no_addresses; /* getifaddrs() finds none */
+static int holder_pid;	  /* the process that ends when the claim of its address sleeps; 0: none */
+static int
+	holder_end; /* a descriptor that keeps the address until the look in /proc has ended; -1: none */
 
 int __real_bind(int fd, const struct sockaddr *address, socklen_t length);
 int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length);
+int __wrap_nanosleep(const struct timespec *duration, struct timespec *left);
+void __real_udp_find_holder(const struct udp_address *address, struct udp_holder *holder);
+void __wrap_udp_find_holder(const struct udp_address *address, struct udp_holder *holder);
 int __real_getifaddrs(struct ifaddrs **entries);
 int __wrap_getifaddrs(struct ifaddrs **entries);
 void __real_freeifaddrs(struct ifaddrs *entries);
@@ -40,6 +48,26 @@ int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length)
 		return -1;
 	}
 	return __real_bind(fd, address, length);
+}
+
+int __wrap_nanosleep(const struct timespec *duration, struct timespec *left)
+{
+	(void)duration;
+	(void)left;
+	if (holder_pid) {
+		kill(holder_pid, SIGKILL);
+		waitpid(holder_pid, NULL, 0);
+		holder_pid = 0;
+	}
+	return 0;
+}
+
+void __wrap_udp_find_holder(const struct udp_address *address, struct udp_holder *holder)
+{
+	__real_udp_find_holder(address, holder);
+	if (holder_end >= 0)
+		close(holder_end);
+	holder_end = -1;
 }
 
 int __wrap_getifaddrs(struct ifaddrs **entries)
@@ -127,6 +155,8 @@ static void close_wire(unsigned int index)
 void setUp(void)
 {
 	bind_error = 0;
+	holder_pid = 0;
+	holder_end = -1;
 	no_addresses = false;
 	for (unsigned int i = 0; i < 2; i++)
 		TEST_ASSERT_EQUAL_INT(0, udp_open(&bell, &wires[i]));
@@ -439,6 +469,32 @@ void test_the_sentence_names_an_unseen_holder(void)
 	close(fd);
 }
 
+/* A child of a process that has ended has not closed its copy of the socket yet. */
+void test_an_address_that_becomes_free_soon(void)
+{
+	struct udp_address address;
+	const int fd = udp_claim_address("", &address);
+	union ibv_gid gid;
+
+	holder_pid = fork();
+	if (!holder_pid) {
+		alarm(60);
+		for (;;)
+			pause();
+	}
+	close(fd);
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[0], address.text, &gid));
+}
+
+void test_an_address_that_becomes_free_during_the_look(void)
+{
+	struct udp_address address;
+	union ibv_gid gid;
+
+	holder_end = hide(udp_claim_address("", &address));
+	TEST_ASSERT_EQUAL_INT(0, udp_claim(wires[0], address.text, &gid));
+}
+
 /* Claims an address while a socket that no process has is bound to all addresses. 0: the sentence is as expected. */
 static int claim_beside_all(const char *expected)
 {
@@ -622,6 +678,39 @@ void test_a_child_has_the_address_of_a_parent_that_has_ended(void)
 {
 	TEST_ASSERT_EQUAL_INT(0, claim(0, "", &parents));
 	in_child(has_it_now, true);
+}
+
+/* Returns how many sockets of a kind this process has. */
+static unsigned int count_sockets(int wanted)
+{
+	unsigned int count = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		int domain;
+		socklen_t bytes = sizeof(domain);
+
+		count +=
+			!getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) && domain == wanted;
+	}
+	return count;
+}
+
+static int has_no_sockets(int parent_ends)
+{
+	(void)parent_ends;
+	wires[1]->forked(wires[1]);
+	return count_sockets(AF_INET) || count_sockets(AF_NETLINK);
+}
+
+/* A child closes all copies of its parent's sockets. */
+void test_a_child_has_no_sockets_of_its_parent(void)
+{
+	union ibv_gid other;
+
+	TEST_ASSERT_EQUAL_INT(0, claim(0, "", &parents));
+	TEST_ASSERT_EQUAL_INT(0, claim(1, "", &other));
+	TEST_ASSERT_EQUAL_UINT(2, count_sockets(AF_INET));
+	in_child(has_no_sockets, false);
 }
 
 /* Without a socket, a child sends nothing in its parent's name. */

@@ -8,6 +8,7 @@
 
 #include <infiniband/opcode.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +43,7 @@ void setUp(void)
 
 void tearDown(void)
 {
+	udp_pace_end(&pace);
 }
 
 static bool has_room(const uint8_t gid[16])
@@ -159,6 +161,7 @@ void test_a_nak_and_a_response_answer(void)
 	fill(QPN, false);
 	TEST_ASSERT_TRUE(hear_nak(QPN, psn - 5));
 	TEST_ASSERT_TRUE(has_room(peer));
+	tearDown();
 	setUp();
 	psn = send_one(QPN, true);
 	fill(QPN, false);
@@ -361,5 +364,24 @@ void test_nothing_is_known_of_an_address_without_a_socket(void)
 	static const uint8_t nobody[16] = {[10] = 0xff, 0xff, 127, 99, 99, 99};
 	uint32_t bytes;
 
-	TEST_ASSERT_FALSE(udp_queued_bytes(nobody, &bytes));
+	TEST_ASSERT_FALSE(udp_queued_bytes(pace.queue_fd, nobody, &bytes));
+}
+
+/* A program that has used up its descriptors loses no datagrams for it. */
+void test_a_look_at_the_peer_needs_no_further_descriptor(void)
+{
+	const int fd = fill_socket_of_peer();
+	struct rlimit limit, none;
+
+	fill(QPN, false);
+	TEST_ASSERT_EQUAL_INT(0, getrlimit(RLIMIT_NOFILE, &limit));
+	none = limit;
+	none.rlim_cur = 0;
+	TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_NOFILE, &none));
+	for (unsigned int i = 0; i < 100; i++)
+		TEST_ASSERT_FALSE(resumes_after(UDP_PAUSE_NS));
+	TEST_ASSERT_EQUAL_INT(0, setrlimit(RLIMIT_NOFILE, &limit));
+	empty_socket(fd);
+	TEST_ASSERT_TRUE(resumes_after(UDP_PAUSE_NS));
+	close(fd);
 }

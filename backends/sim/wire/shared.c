@@ -260,6 +260,11 @@ static void shared_free(struct shared *shared)
 	free(shared);
 }
 
+static void shared_abandon(struct wire *wire)
+{
+	places_abandon(&shared_of(wire)->segment);
+}
+
 static void shared_close(struct wire *wire)
 {
 	struct shared *shared = shared_of(wire);
@@ -313,6 +318,7 @@ int shared_open(const struct shared_config *config, struct wire **wire)
 		.listen = shared_listen,
 		.forked = shared_forked,
 		.resume = shared_resume,
+		.abandon = shared_abandon,
 		.close = shared_close,
 	};
 	shared->segment.fd = -1;

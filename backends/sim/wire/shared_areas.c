@@ -202,14 +202,14 @@ static void publish(const struct segment *segment, uint32_t index, segment_id co
 				      memory_order_release);
 }
 
-/* areas_take(). The caller holds the lock. */
-static bool take(struct segment *segment, segment_id consumer, struct area *area)
+bool areas_take(struct segment *segment, segment_id consumer, struct area *area)
 {
 	uint32_t taken;
 	const uint32_t index = find_free(segment, &taken);
 	uint32_t size_class = choose_class(segment, taken);
 
-	if (places_id(segment, segment_id_place(consumer)) != consumer || index >= SEGMENT_AREAS)
+	if (!consumer || places_id(segment, segment_id_place(consumer)) != consumer ||
+	    index >= SEGMENT_AREAS)
 		return false;
 	if (!allocate(segment, index, &size_class))
 		return false;
@@ -221,17 +221,6 @@ static bool take(struct segment *segment, segment_id consumer, struct area *area
 	publish(segment, index, consumer, size_class);
 	places_tell(segment, consumer);
 	return true;
-}
-
-bool areas_take(struct segment *segment, segment_id consumer, struct area *area)
-{
-	bool taken;
-
-	if (!segment_lock(segment, SEGMENT_SEND_PATIENCE_NS))
-		return false;
-	taken = take(segment, consumer, area);
-	segment_unlock(segment);
-	return taken;
 }
 
 /* Allocates the pages again: the entry, which another process wrote, may claim pages that do not exist. */

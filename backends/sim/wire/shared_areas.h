@@ -19,7 +19,7 @@ struct area {
 };
 
 /* Takes an area for a ring from this process to another one, maps it, and tells the other process. Returns
- * false if there is no room in /dev/shm, or if the lock is not free soon. */
+ * false if there is no room in /dev/shm, or if the other process has ended. The caller holds the lock. */
 bool areas_take(struct segment *segment, segment_id consumer, struct area *area);
 
 /* Finds the next area, at *cursor or behind it, that this process holds as `end` (AREA_PRODUCER or

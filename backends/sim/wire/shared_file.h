@@ -44,7 +44,7 @@ void segment_drop(struct segment *segment);
 bool segment_lock(struct segment *segment, uint64_t patience_ns);
 void segment_unlock(struct segment *segment);
 
-/* How long a process waits for the lock when it attaches, and when it sends. */
+/* How long a process waits for the lock when it attaches or needs a ring, and when it sends what cannot wait. */
 #define SEGMENT_PATIENCE_NS	 UINT64_C(5000000000)
 #define SEGMENT_SEND_PATIENCE_NS UINT64_C(100000000)
 

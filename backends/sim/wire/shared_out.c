@@ -15,13 +15,12 @@ void shared_out_close(struct shared *shared, struct outward *out)
 	*out = (struct outward){.touched = out->touched};
 }
 
-static bool open_out(struct shared *shared, struct outward *out, segment_id id)
+/* The caller holds the lock. */
+static bool make_out(struct shared *shared, struct outward *out, segment_id id)
 {
-	struct routes *routes;
+	struct routes *routes = calloc(1, sizeof(*routes));
 
-	if (out->retry_ns && segment_now_ns() < out->retry_ns)
-		return false;
-	routes = calloc(1, sizeof(*routes));
+	out->barred = false;
 	if (!routes || !areas_take(&shared->segment, id, &out->area)) {
 		free(routes);
 		out->retry_ns = segment_now_ns() + SHARED_RETRY_NS;
@@ -31,20 +30,63 @@ static bool open_out(struct shared *shared, struct outward *out, segment_id id)
 		.id = id,
 		.routes = routes,
 		.touched = out->touched,
+		.waiting = out->waiting,
 		.area = out->area,
 		.ring = {.memory = out->area.memory, .capacity = out->area.capacity}};
 	return true;
 }
 
-struct outward *shared_out_to(struct shared *shared, segment_id id)
+static bool open_out(struct shared *shared, struct outward *out, segment_id id,
+		     uint64_t patience_ns)
 {
-	struct outward *out = &shared->out[segment_id_place(id) % SHARED_PROCESSES_MAX];
+	bool made;
 
-	if (out->id == id)
-		return out;
+	if (out->retry_ns && segment_now_ns() < out->retry_ns)
+		return false;
+	out->barred = !segment_lock(&shared->segment, patience_ns);
+	if (out->barred) {
+		if (out->stalled)
+			out->retry_ns = segment_now_ns() + SHARED_RETRY_NS;
+		return false;
+	}
+	made = make_out(shared, out, id);
+	segment_unlock(&shared->segment);
+	return made;
+}
+
+static struct outward *reopen_out(struct shared *shared, struct outward *out, segment_id id,
+				  uint64_t patience_ns)
+{
 	if (out->id)
 		shared_out_close(shared, out);
-	return open_out(shared, out, id) ? out : NULL;
+	return open_out(shared, out, id, patience_ns) ? out : NULL;
+}
+
+struct outward *shared_out_to(struct shared *shared, segment_id id)
+{
+	struct outward *out = shared_out_at(shared, id);
+
+	return out->id == id ? out : reopen_out(shared, out, id, SEGMENT_SEND_PATIENCE_NS);
+}
+
+struct outward *shared_out_soon(struct shared *shared, segment_id id)
+{
+	struct outward *out = shared_out_at(shared, id);
+
+	return out->id == id ? out : reopen_out(shared, out, id, SHARED_BARRED_PATIENCE_NS);
+}
+
+void shared_out_open_barred(struct shared *shared)
+{
+	if (!segment_lock(&shared->segment, SHARED_BARRED_PATIENCE_NS))
+		return;
+	for (uint32_t i = 0; i < shared->waiting; i++) {
+		struct outward *out = &shared->out[shared->waited[i]];
+
+		if (out->barred)
+			make_out(shared, out, places_id(&shared->segment, shared->waited[i]));
+	}
+	segment_unlock(&shared->segment);
 }
 
 static segment_id look_up_owner(struct shared *shared, struct known_owner *known, uint32_t device,

@@ -139,16 +139,21 @@ int places_attach(struct segment *segment)
 	return err;
 }
 
+void places_abandon(struct segment *segment)
+{
+	if (!segment->id || !segment_lock(segment, SEGMENT_PATIENCE_NS))
+		return;
+	bury(segment, segment->id);
+	segment_unlock_place(segment, segment->place);
+	if (!segment_has_others(segment, 0, SHARED_PROCESSES_MAX))
+		segment_unlink(segment);
+	segment_unlock(segment);
+}
+
 /* Gives both locks back before it closes the file: a process that was just forked has a copy of the descriptor, and
  * would keep the locks until it closes it. */
 void places_leave(struct segment *segment)
 {
-	if (segment->id && segment_lock(segment, SEGMENT_PATIENCE_NS)) {
-		bury(segment, segment->id);
-		segment_unlock_place(segment, segment->place);
-		if (!segment_has_others(segment, 0, SHARED_PROCESSES_MAX))
-			segment_unlink(segment);
-		segment_unlock(segment);
-	}
+	places_abandon(segment);
 	segment_drop(segment);
 }

@@ -16,6 +16,10 @@ int places_attach(struct segment *segment);
 /* Leaves the world; the last process removes the file. The caller does not hold the lock. */
 void places_leave(struct segment *segment);
 
+/* As places_leave(), but keeps the file open and mapped: other threads may look at it. The thread may have been
+ * interrupted anywhere, even while it has the lock: as after its death in the middle of a change. */
+void places_abandon(struct segment *segment);
+
 /* Returns the id of the process at a place, which may be alive or dead; 0: the place is free. */
 segment_id places_id(const struct segment *segment, uint32_t place);
 

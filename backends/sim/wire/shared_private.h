@@ -21,6 +21,9 @@
 /* A ring that could not be made, or mapped, is tried again after this time. */
 #define SHARED_RETRY_NS UINT64_C(200000000)
 
+/* How long this process waits for the lock each time when packets can wait for the ring. */
+#define SHARED_BARRED_PATIENCE_NS UINT64_C(1000000)
+
 /* How long this process waits for the lock before it puts off the burial of another process. */
 #define SHARED_BURIAL_PATIENCE_NS UINT64_C(1000000)
 
@@ -61,8 +64,10 @@ struct outward {
 	struct routes *routes;
 	bool touched; /* has frames since the last flush */
 	bool waiting; /* packets wait for room */
-	bool stalled; /* the consumer is dead, or has taken nothing for LAG_NS */
-	/* While packets wait: the head, and the time since when the head has not moved. */
+	bool stalled; /* the consumer is dead, or has taken nothing for LAG_NS, or the lock is not free */
+	bool barred; /* there is no ring yet: another process has the lock */
+	/* While packets wait: the head, and the time since when the head has not moved; of a barred ring, how often a
+	 * process has given the lock to another one. */
 	uint32_t stuck_head;
 	uint64_t stuck_since_ns;
 	uint64_t life_ns; /* the time of the next check if the consumer lives */
@@ -133,8 +138,20 @@ segment_id shared_qpn_owner(struct shared *shared, const struct sim_device *devi
 const struct known_owner *shared_known_owner(const struct shared *shared,
 					     const struct sim_device *device, uint32_t qpn);
 
-/* Returns the ring to a process, and makes it if need be; NULL if it cannot be made. */
+/* Returns the ring to a process, and makes it if need be; NULL if it cannot be made. Waits long for the lock, since the
+ * packet is lost without the ring. */
 struct outward *shared_out_to(struct shared *shared, segment_id id);
+
+/* The same, for packets that can wait: `barred` is then set if another process has the lock. */
+struct outward *shared_out_soon(struct shared *shared, segment_id id);
+
+/* Makes the barred rings with waiting packets, all at once: many processes may want the lock. */
+void shared_out_open_barred(struct shared *shared);
+
+static inline struct outward *shared_out_at(struct shared *shared, segment_id id)
+{
+	return &shared->out[segment_id_place(id) % SHARED_PROCESSES_MAX];
+}
 
 /* Releases a ring. Without the lock, the area stays taken until another process buries this one. */
 void shared_out_close(struct shared *shared, struct outward *out);

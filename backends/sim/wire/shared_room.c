@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Room in the rings to other processes. Packets wait for a full ring, or are lost if its consumer takes nothing. */
+/* Room in the rings to other processes. Packets wait for a full ring, and for the lock to make a ring, or are lost if
+ * the consumer takes nothing. */
 #include "backends/sim/wire/shared_private.h"
 
 #include <limits.h>
@@ -24,25 +25,33 @@ void shared_stop_waiting(struct shared *shared, struct outward *out)
 	out->waiting = false;
 }
 
-/* Returns true if the consumer of a full ring is dead, stopped, or has taken nothing for LAG_NS. */
+/* Returns the process to which packets wait. */
+static segment_id consumer_of(const struct shared *shared, const struct outward *out)
+{
+	return out->id ? out->id : places_id(&shared->segment, (uint32_t)(out - shared->out));
+}
+
+/* Returns true if the consumer of a full ring is dead, stopped, or has taken nothing for LAG_NS; or if one
+ * process keeps the lock that a ring needs for SEGMENT_PATIENCE_NS. */
 static bool is_stalled(struct shared *shared, struct outward *out)
 {
+	const segment_id id = consumer_of(shared, out);
 	const uint64_t now_ns = segment_now_ns();
 
 	if (now_ns < out->life_ns)
 		return false;
 	out->life_ns = now_ns + LIFE_NS;
-	if (places_live(&shared->segment, out->id))
-		return now_ns - out->stuck_since_ns >= LAG_NS;
-	places_bury(&shared->segment, out->id, SHARED_BURIAL_PATIENCE_NS);
+	if (places_live(&shared->segment, id))
+		return now_ns - out->stuck_since_ns >= (out->id ? LAG_NS : SEGMENT_PATIENCE_NS);
+	places_bury(&shared->segment, id, SHARED_BURIAL_PATIENCE_NS);
 	return true;
 }
 
-/* Notes that packets wait for room in the ring. */
-static void wait_for_room(struct shared *shared, struct outward *out)
+/* Notes that packets wait. head: moves while they may still get room. */
+static void wait_for_room(struct shared *shared, struct outward *out, uint32_t head)
 {
-	if (!out->waiting || out->stuck_head != out->ring.head) {
-		out->stuck_head = out->ring.head;
+	if (!out->waiting || out->stuck_head != head) {
+		out->stuck_head = head;
 		out->stuck_since_ns = segment_now_ns();
 		out->life_ns = out->stuck_since_ns + LIFE_NS;
 	}
@@ -60,31 +69,47 @@ static unsigned int room_in(struct shared *shared, struct outward *out)
 	else if (out->stalled)
 		return UINT_MAX;
 	else
-		wait_for_room(shared, out);
+		wait_for_room(shared, out, out->ring.head);
 	return room;
+}
+
+/* Returns the room of a process to which there is no ring. */
+static unsigned int room_without_ring(struct shared *shared, struct outward *out)
+{
+	if (!out->barred || out->stalled)
+		return UINT_MAX;
+	wait_for_room(shared, out,
+		      atomic_load_explicit(&shared->segment.header->unlocked.rings,
+					   memory_order_relaxed));
+	return 0;
+}
+
+/* A barred ring with waiting packets is made by shared_look_for_room(), with the others. */
+static unsigned int room_to(struct shared *shared, segment_id id)
+{
+	struct outward *out = shared_out_at(shared, id);
+
+	if (out->id != id && !(out->barred && out->waiting))
+		shared_out_soon(shared, id);
+	return out->id == id ? room_in(shared, out) : room_without_ring(shared, out);
 }
 
 unsigned int shared_room(void *arg, const struct sim_path *path, uint32_t dest_qpn)
 {
 	struct shared *shared = arg;
-	struct outward *out;
 	segment_id id;
 
 	if (!shared_is_attached(shared) || !path->dest || path->multicast)
 		return UINT_MAX;
 	id = shared_qpn_owner(shared, path->dest->device, dest_qpn);
-	out = id ? shared_out_to(shared, id) : NULL;
-	return out ? room_in(shared, out) : UINT_MAX;
+	return id ? room_to(shared, id) : UINT_MAX;
 }
 
 static unsigned int room_at_process(struct shared *shared, segment_id id)
 {
-	struct outward *out = NULL;
-
 	/* After a process has ended, another one may have its numbers and services. */
-	if (places_id(&shared->segment, segment_id_place(id)) == id)
-		out = shared_out_to(shared, id);
-	return out ? room_in(shared, out) : UINT_MAX;
+	return places_id(&shared->segment, segment_id_place(id)) == id ? room_to(shared, id)
+								       : UINT_MAX;
 }
 
 static unsigned int room_at_all(struct shared *shared)
@@ -140,22 +165,38 @@ bool shared_lags(void *arg, const struct sim_path *path, uint32_t dest_qpn)
 	return out && out->id == id && lags(shared, out);
 }
 
+/* Returns true if packets to a process should not try again yet. */
+static bool is_full(struct shared *shared, struct outward *out)
+{
+	if (out->id ? room_in(shared, out) : room_without_ring(shared, out))
+		return false;
+	out->stalled = is_stalled(shared, out);
+	return !out->stalled;
+}
+
+static bool any_barred(const struct shared *shared)
+{
+	for (uint32_t i = 0; i < shared->waiting; i++)
+		if (shared->out[shared->waited[i]].barred)
+			return true;
+	return false;
+}
+
 bool shared_look_for_room(struct shared *shared)
 {
 	const bool sleepy = bell_is_listened(shared_bell(&shared->wire));
 	bool ready = false;
 
+	if (any_barred(shared))
+		shared_out_open_barred(shared);
 	/* From the end, because shared_stop_waiting() moves the last place into the gap. */
 	for (uint32_t i = shared->waiting; i-- > 0;) {
 		struct outward *out = &shared->out[shared->waited[i]];
 
-		if (sleepy)
+		if (sleepy && out->id)
 			ring_want(&out->ring);
-		if (!room_in(shared, out)) {
-			out->stalled = is_stalled(shared, out);
-			if (!out->stalled)
-				continue;
-		}
+		if (is_full(shared, out))
+			continue;
 		shared_stop_waiting(shared, out);
 		ready = true;
 	}

@@ -121,8 +121,6 @@ static unsigned int room(void *arg, const struct sim_path *path, uint32_t dest_q
 	unsigned int packets;
 
 	(void)dest_qpn;
-	if (!path->qpn)
-		return UINT_MAX; /* a datagram that finds no room is lost */
 	socket = socket_of(udp, path->source->device);
 	if (!socket || socket->fd < 0)
 		return UINT_MAX;
@@ -377,8 +375,10 @@ static void set_listening(struct wire *wire, bool on)
 /* Closes the child's copies of a parent's sockets. The parent keeps its addresses. */
 static void let_go(struct udp_socket *socket)
 {
-	if (socket->fd >= 0)
+	if (socket->fd >= 0) {
 		close(socket->fd);
+		udp_pace_end(&socket->pace);
+	}
 	socket->fd = -1;
 	socket->out->count = socket->out->requests = socket->out->acks = 0;
 }
@@ -413,8 +413,11 @@ static int bind_again(struct udp *udp)
 	for (unsigned int i = 0; i < udp->count; i++) {
 		struct udp_socket *socket = udp->sockets[i];
 		const char *call;
-		int fd = socket->fd >= 0 ? socket->fd : udp_bind(&socket->address, &call);
+		int fd;
 
+		if (socket->fd >= 0)
+			continue;
+		fd = udp_bind(&socket->address, &call);
 		if (fd < 0)
 			return refuse_again(udp, &socket->address, -fd, call);
 		socket->fd = fd;

@@ -8,10 +8,15 @@
 #include <netinet/udp.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* What a socket asks for; the kernel gives at most net.core.rmem_max and wmem_max. */
 #define BUFFER_BYTES (4 << 20)
+
+/* How often, and at which interval, a claim of a taken address tries again. */
+#define TRIES  20
+#define TRY_NS 5000000
 
 /* --- options --- */
 
@@ -204,6 +209,27 @@ static int claim_loopback(struct udp_address *address)
 	return fd;
 }
 
+/*
+ * Binds an address that was taken. After a process has ended, a child that it has just forked may still have a copy of
+ * its sockets, until the child first runs and closes them: such a holder gets a moment. If no process has the port any
+ * more, the last one has ended between bind() and the look.
+ */
+static int bind_taken(const struct udp_address *address, const char **call)
+{
+	static const struct timespec pause = {.tv_nsec = TRY_NS};
+	struct udp_holder holder;
+	int fd = -EADDRINUSE;
+
+	for (unsigned int i = 0; i < TRIES && fd == -EADDRINUSE; i++) {
+		nanosleep(&pause, NULL);
+		fd = udp_bind(address, call);
+	}
+	if (fd != -EADDRINUSE)
+		return fd;
+	udp_find_holder(address, &holder);
+	return holder.pid ? fd : udp_bind(address, call);
+}
+
 static int claim_named(const char *text, struct udp_address *address)
 {
 	const char *call;
@@ -214,6 +240,8 @@ static int claim_named(const char *text, struct udp_address *address)
 		return minus_errno(err);
 	udp_address_find_interface(address);
 	fd = udp_bind(address, &call);
+	if (fd == -EADDRINUSE)
+		fd = bind_taken(address, &call);
 	return fd < 0 ? minus_errno(udp_refuse_bind(address, -fd, call)) : fd;
 }
 

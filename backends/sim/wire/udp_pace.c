@@ -10,6 +10,7 @@
 
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /*
  * A datagram takes a block of a power of two, and some administration, of a socket's buffer (Linux
@@ -34,6 +35,14 @@ void udp_pace_init(struct udp_pace *pace, int fd)
 	pace->limit_bytes = (uint32_t)bytes / 3;
 	if (pace->limit_bytes < COST_BYTES_MOST)
 		pace->limit_bytes = COST_BYTES_MOST;
+	pace->queue_fd = udp_queue_open();
+}
+
+void udp_pace_end(struct udp_pace *pace)
+{
+	if (pace->queue_fd >= 0)
+		close(pace->queue_fd);
+	pace->queue_fd = -1;
 }
 
 /* Returns the peer with this address. Addresses may share an entry, which the newest address then has. */
@@ -152,7 +161,8 @@ static bool lags(const struct udp_pace *pace, struct udp_peer *peer, uint64_t no
 {
 	uint32_t queued_bytes;
 
-	if (!udp_queued_bytes(peer->gid, &queued_bytes) || queued_bytes < pace->limit_bytes / 2) {
+	if (!udp_queued_bytes(pace->queue_fd, peer->gid, &queued_bytes) ||
+	    queued_bytes < pace->limit_bytes / 2) {
 		peer->lags = false;
 		return false;
 	}

@@ -82,15 +82,18 @@ enum { BTH_DEST_QPN = 5, BTH_PSN = 9, BTH_BYTES = 12, BTH_ACK_REQUEST = 0x80 };
 
 /* --- sockets of peers on this machine: udp_queue.c --- */
 
+/* Returns a descriptor for udp_queued_bytes(); -1: the kernel gives none, and tells nothing. */
+int udp_queue_open(void);
+
 /* Sets *bytes to what waits in the buffer of the socket that is bound to port 4791 of the address. Returns false if
  * the kernel does not tell: the socket is on another machine, for example. */
-bool udp_queued_bytes(const uint8_t gid[16], uint32_t *bytes);
+bool udp_queued_bytes(int fd, const uint8_t gid[16], uint32_t *bytes);
 
 /* --- pacing: udp_pace.c --- */
 
 /*
- * UDP has no credits: a burst that does not fit the receiver's buffer is lost. Connected QPs may send what
- * fits a part of the buffer, until the peer has taken it or a pause has passed.
+ * UDP has no credits: a burst that does not fit the receiver's buffer is lost. All QPs, connected or not, may send
+ * what fits a part of the buffer, until the peer has taken it or a pause has passed.
  *
  * What the peer has taken is known from its answers: datagrams keep their order, so the peer has taken what
  * was sent before the request that it answers. Some of the requests that fly to a peer are probes, whose
@@ -128,13 +131,16 @@ struct udp_peer {
 };
 
 struct udp_pace {
+	int queue_fd; /* of udp_queue_open() */
 	uint32_t limit_bytes;
 	uint32_t full_count; /* of peers */
 	uint64_t resume_ns;  /* when the first pause ends */
 	struct udp_peer peers[UDP_PEERS];
 };
 
+/* fd: the socket. End the pace when the socket is closed. */
 void udp_pace_init(struct udp_pace *pace, int fd);
+void udp_pace_end(struct udp_pace *pace);
 
 /* Returns how many packets of any length may be sent to the address now. */
 unsigned int udp_pace_room(struct udp_pace *pace, const uint8_t gid[16]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How much waits in the socket of a peer on this machine: sock_diag(7) tells without privileges, in some
- * microseconds. */
+ * microseconds. The kernel answers within send(), so that each answer belongs to the last question. */
 #include "backends/sim/base/cancel.h"
 #include "backends/sim/wire/udp_private.h"
 
@@ -8,7 +8,6 @@
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <string.h>
-#include <unistd.h>
 
 struct question {
 	struct nlmsghdr head;
@@ -50,25 +49,19 @@ static bool is_about(const struct answer *answer, ssize_t bytes, const struct qu
 		      sizeof(answer->socket.id.idiag_src)) == 0;
 }
 
-static bool ask(const struct question *question, struct answer *answer)
+int udp_queue_open(void)
 {
-	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
-	bool known;
-
-	if (fd < 0)
-		return false;
-	known = send(fd, question, sizeof(*question), 0) == sizeof(*question) &&
-		is_about(answer, recv(fd, answer, sizeof(*answer), MSG_DONTWAIT), question);
-	close(fd);
-	return known;
+	return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 }
 
-bool udp_queued_bytes(const uint8_t gid[16], uint32_t *bytes)
+bool udp_queued_bytes(int fd, const uint8_t gid[16], uint32_t *bytes)
 {
 	const struct question question = ask_for(gid);
 	const int state = cancel_off();
 	struct answer answer;
-	const bool known = ask(&question, &answer);
+	const bool known =
+		send(fd, &question, sizeof(question), 0) == sizeof(question) &&
+		is_about(&answer, recv(fd, &answer, sizeof(answer), MSG_DONTWAIT), &question);
 
 	cancel_restore(state);
 	if (known)

@@ -290,6 +290,13 @@ int wires_resume(struct wires *wires)
 	return err;
 }
 
+void wires_abandon(struct wires *wires)
+{
+	for (struct wire *wire = wires->first; wire; wire = wire->next)
+		if (wire->abandon)
+			wire->abandon(wire);
+}
+
 void wires_close(struct wires *wires)
 {
 	if (wires->first && wires->engine)

@@ -41,6 +41,12 @@ struct wire {
 	/* In the child, when it opens a device: attaches the child. Returns 0, or an errno value with a
 	 * sentence. */
 	int (*resume)(struct wire *wire);
+	/*
+	 * Tells the other processes that this one is gone. For exit(3) by a thread that is in the middle of a verb: uses
+	 * only what other processes see, allocates and frees nothing. The wire is not used afterwards. NULL: they
+	 * need not know.
+	 */
+	void (*abandon)(struct wire *wire);
 	/* Ends and frees the wire. The engine may be gone already. */
 	void (*close)(struct wire *wire);
 };
@@ -66,6 +72,7 @@ void wires_flush(struct wires *wires);
 void wires_listen(struct wires *wires, bool on);
 void wires_forked(struct wires *wires);
 int wires_resume(struct wires *wires);
+void wires_abandon(struct wires *wires);
 /* Removes the engine's way out and closes all wires. */
 void wires_close(struct wires *wires);
 

@@ -2,6 +2,7 @@
 #include "backends/sim/world/process.h"
 
 #include "backends/sim/base/cancel.h"
+#include "backends/sim/base/clock_now.h"
 #include "backends/sim/capture/pcapfile.h"
 #include "backends/sim/object/refuse.h"
 #include "src/guard/guard.h"
@@ -12,8 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long exit(3) waits for a lock: on a busy machine its holder may not run for long. */
-#define LEAVE_S_MAX 5
+/* How long exit(3) waits for a lock: on a busy machine its holder may not run for long. It waits shortly before it
+ * looks whether the holder waits for this thread. */
+#define LEAVE_NS_MAX UINT64_C(5000000000)
+#define LEAVE_NS     UINT64_C(50000000)
 
 /* An array of devices that the program holds. The array is a block of its own: a program may free it
  * with free(3), and then its entry stays until another array has the same address. */
@@ -312,29 +315,50 @@ static bool is_own(const pthread_mutex_t *mutex)
 }
 
 /*
- * Takes a lock at exit, if its holder gives it up within LEAVE_S_MAX. A thread that exit(3) has interrupted keeps
+ * Takes a lock at exit, if its holder gives it up within patience_ns. A thread that exit(3) has interrupted keeps
  * the lock for ever: one whose signal handler, or whose function that a verb calls, calls exit(3). By
  * CLOCK_REALTIME, because ThreadSanitizer does not know pthread_mutex_clocklock().
  */
-static bool lock_to_leave(pthread_mutex_t *mutex)
+static bool lock_to_leave(pthread_mutex_t *mutex, uint64_t patience_ns)
 {
-	struct timespec until;
+	const uint64_t until_ns = clock_now_ns(CLOCK_REALTIME) + patience_ns;
+	const struct timespec until = {(time_t)(until_ns / 1000000000),
+				       (long)(until_ns % 1000000000)};
 
-	if (is_own(mutex))
-		return false;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += LEAVE_S_MAX;
-	return !pthread_mutex_timedlock(mutex, &until);
+	return !is_own(mutex) && !pthread_mutex_timedlock(mutex, &until);
+}
+
+/* Returns true if exit(3) has interrupted this thread in a verb. */
+static bool is_in_verb(void)
+{
+	const struct vb_sim *world = worlds;
+
+	while (world && !is_own(&world->driver.mutex))
+		world = world->next;
+	return world;
+}
+
+/* Takes tables_mutex at exit. A thread that has it may wait for a world that this thread has locked, and then never
+ * gives it up: as the thread of a report. */
+static bool lock_tables_to_leave(void)
+{
+	return lock_to_leave(&tables_mutex, LEAVE_NS) ||
+	       (!is_in_verb() && lock_to_leave(&tables_mutex, LEAVE_NS_MAX));
 }
 
 /*
  * Joins the trace with those of other processes, and makes them see at once that the QPs and the connections of this
- * process are gone, even if the program has not closed its devices. Without the lock, the other processes see from
- * the kernel's file locks that this process has ended.
+ * process are gone, even if the program has not closed its devices. If exit(3) has interrupted this thread in a verb,
+ * the engine is in the middle of a change: the process only leaves its worlds' files, as if it had died. If another
+ * thread keeps the lock, the other processes see from the kernel's file locks that this process has ended.
  */
 static void leave(struct vb_sim *world)
 {
-	if (!lock_to_leave(&world->driver.mutex))
+	if (is_own(&world->driver.mutex)) {
+		wires_abandon(&world->wires);
+		return;
+	}
+	if (!lock_to_leave(&world->driver.mutex, LEAVE_NS_MAX))
 		return;
 	/* As Linux drivers/infiniband/core/ucma.c, ucma_close(), when the kernel closes the files of a process. */
 	if (world->wires.first && sim_cm_leave(world->driver.engine))
@@ -361,7 +385,7 @@ __attribute__((destructor(101))) static void end_default(void)
 		default_world = NULL;
 		end(world);
 	}
-	locked = lock_to_leave(&tables_mutex);
+	locked = lock_tables_to_leave();
 	for (world = worlds; world; world = world->next)
 		leave(world);
 	if (locked)
