@@ -409,7 +409,8 @@ static void torment(enum ibv_qp_type type)
 		if (pick(3))
 			sim_engine_run(engine.sim);
 		if (pick(10) == 0)
-			sim_engine_advance(engine.sim, sim_engine_now_ns(engine.sim) + pick(10000000));
+			sim_engine_advance(engine.sim,
+					   sim_engine_now_ns(engine.sim) + pick(10000000));
 		poll_all(&tally);
 		check_legal();
 		/* Sends a few more packets to the dead QP. */

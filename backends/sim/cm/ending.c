@@ -42,7 +42,8 @@ static void look(struct sim_timer *timer)
 	while (*place) {
 		struct cm_id *id = *place;
 
-		if (has_completions(id) && sim_clock_now_ns(&cm_engine(cm)->clock) < id->ending_until_ns) {
+		if (has_completions(id) &&
+		    sim_clock_now_ns(&cm_engine(cm)->clock) < id->ending_until_ns) {
 			place = &id->next_ending;
 			continue;
 		}
