@@ -682,6 +682,18 @@ void test_pacing_waits_for_the_peer(void)
 	expect_pacing(0x11);
 }
 
+/* The last message of a connection leaves however full the peer's buffer is: the process may end behind it. */
+void test_messages_to_qp_1_never_wait(void)
+{
+	struct sim_path path = path_to(&gid_b);
+
+	while (wire_a->way.room(wire_a->way.arg, &path, 0x12)) {
+		send_packet(&path.route, 1, 1024);
+		path.route = udp_route(&gid_a, &gid_b);
+	}
+	TEST_ASSERT_NOT_EQUAL(0, wire_a->way.room(wire_a->way.arg, &path, 1));
+}
+
 /* On this machine no datagram is lost, as on a link with flow control. */
 void test_datagrams_wait_for_the_peer(void)
 {
