@@ -99,7 +99,8 @@ static inline pid_t child_begin(int (*run)(void))
 static inline void occupy_mappings(void)
 {
 	for (unsigned int i = 0; i < 4; i++)
-		mmap(NULL, SEGMENT_HEADER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		(void)mmap(NULL, SEGMENT_HEADER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
 }
 
 static inline void child_kill(pid_t child)
