@@ -98,8 +98,7 @@ void sim_engine_advance(struct sim_engine *engine, uint64_t now_ns)
 
 		if (next_ns > now_ns)
 			break;
-		if (next_ns > clock->told_ns)
-			clock->told_ns = next_ns;
+		sim_clock_tell(clock, next_ns);
 		while ((timer = sim_clock_take(clock)))
 			timer->fire(timer);
 		sim_engine_run(engine);

@@ -280,7 +280,7 @@ void sim_cq_fire(struct sim_cq *cq)
 	} else if (moderation->waiting == 1) {
 		moderation->first_ns = sim_clock_now_ns(clock);
 		sim_timer_arm(clock, &moderation->timer,
-			      sim_clock_now_ns(clock) + moderation->period_ns);
+			      moderation->first_ns + moderation->period_ns);
 	}
 }
 

@@ -98,7 +98,6 @@ struct driver {
 	uint32_t looks_to_listen;  /* the progress thread listens for so many looks at least */
 	uint64_t looked_ns;   /* the engine's time after the last look of the progress thread */
 	uint64_t polled_ns;   /* the engine's time after the last look of the program */
-	uint64_t asked_ns;    /* the answer when the engine asked for the time last */
 	bool put_off;	      /* an ACK waits: see driver_poll() */
 	uint32_t prompt_acks; /* counts down: so many ACKs are sent at once */
 };

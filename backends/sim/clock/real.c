@@ -67,8 +67,7 @@ static uint64_t world_ns(struct driver *driver)
 uint64_t driver_now_ns(struct driver *driver)
 {
 	driver->skipped = 0;
-	driver->asked_ns = world_ns(driver);
-	return driver->asked_ns;
+	return world_ns(driver);
 }
 
 /*
@@ -139,6 +138,21 @@ static bool may_put_off(struct driver *driver)
 	return false;
 }
 
+/* Puts the ACK off if it may wait. Returns true if so: then nothing else is to run. */
+static bool put_ack_off(struct driver *driver)
+{
+	driver->put_off = may_put_off(driver);
+	if (driver->put_off)
+		driver_ran(driver);
+	return driver->put_off;
+}
+
+static void run(struct driver *driver)
+{
+	if (!sim_engine_quiet(driver->engine))
+		sim_engine_run(driver->engine);
+}
+
 /* for_poll: an ACK may be put off. */
 static enum caught_up advance_to_now(struct driver *driver, bool for_poll)
 {
@@ -152,13 +166,12 @@ static enum caught_up advance_to_now(struct driver *driver, bool for_poll)
 	if (driver->wires.receive)
 		came = is_due ? receive_late(driver, now_ns)
 			      : driver->wires.receive(driver->wires.arg);
-	driver->put_off = for_poll && !is_due && may_put_off(driver);
-	if (driver->put_off) {
-		driver_ran(driver);
+	if (!for_poll || is_due)
+		driver->put_off = false;
+	else if (put_ack_off(driver))
 		return MORE_TO_RECEIVE;
-	}
-	if (!is_due && !sim_engine_quiet(driver->engine))
-		sim_engine_run(driver->engine);
+	if (!is_due)
+		run(driver);
 	if (sim_engine_is_due(driver->engine, now_ns))
 		done = run_until(driver, now_ns);
 	flush(driver);
@@ -169,26 +182,22 @@ static enum caught_up advance_to_now(struct driver *driver, bool for_poll)
 static void fire_due(struct driver *driver)
 {
 	if (!sim_engine_is_behind(driver->engine) &&
-	    sim_engine_is_due(driver->engine, driver->asked_ns))
+	    sim_engine_is_due(driver->engine, sim_engine_now_ns(driver->engine)))
 		advance_to_now(driver, false);
 }
 
 /*
- * Gives the engine what has come, and reads the clock only if the engine asks. A reading takes about a third of the
- * time from a message to its answer, so the next poll catches up, which follows the answer.
+ * Gives the engine what has come, and reads the clock only if the engine asks: a reading would delay the program's
+ * answer. The next poll catches up, which follows the answer.
  */
 static void take_arrived(struct driver *driver)
 {
 	driver->skipped = POLLS_A_READING - 1;
 	sim_engine_leave_behind(driver->engine);
 	driver->wires.receive(driver->wires.arg);
-	driver->put_off = may_put_off(driver);
-	if (driver->put_off) {
-		driver_ran(driver);
+	if (put_ack_off(driver))
 		return;
-	}
-	if (!sim_engine_quiet(driver->engine))
-		sim_engine_run(driver->engine);
+	run(driver);
 	flush(driver);
 	fire_due(driver);
 }
