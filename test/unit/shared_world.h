@@ -7,15 +7,13 @@
 #include "backends/sim/wire/shared_areas.h"
 #include "backends/sim/wire/shared_blocks.h"
 #include "backends/sim/wire/shared_places.h"
+#include "test/unit/child.h"
 #include "unity.h"
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <verbena/sim.h>
 
@@ -73,42 +71,12 @@ static inline void attach(struct segment *segment)
 	TEST_ASSERT_EQUAL_INT(0, attach_with(segment, "devices\n"));
 }
 
-/* Runs a function in a child, which does not end before this process has read what the function returns
- * through the pipe; the child then waits to be killed. */
-static inline pid_t child_begin(int (*run)(void))
-{
-	int ends[2];
-	char word;
-	pid_t child;
-
-	TEST_ASSERT_EQUAL_INT(0, pipe(ends));
-	child = fork();
-	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		word = run() ? 'f' : 'k';
-		_exit(write(ends[1], &word, 1) == 1 && pause());
-	}
-	close(ends[1]);
-	TEST_ASSERT_EQUAL_INT(1, read(ends[0], &word, 1));
-	TEST_ASSERT_EQUAL_INT('k', word);
-	close(ends[0]);
-	return child;
-}
-
 /* Takes the addresses that a child of a fork has just freed: what it maps again comes to other ones. */
 static inline void occupy_mappings(void)
 {
 	for (unsigned int i = 0; i < 4; i++)
 		(void)mmap(NULL, SEGMENT_HEADER_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			   0);
-}
-
-static inline void child_kill(pid_t child)
-{
-	int status;
-
-	kill(child, SIGKILL);
-	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
 }
 
 #endif

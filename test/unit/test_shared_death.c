@@ -244,6 +244,21 @@ static pid_t reach(const struct scenario *scenario)
 	return child;
 }
 
+/* Starts one more process, to which the survivor is connected then. */
+static pid_t reach_another(const struct scenario *scenario)
+{
+	pid_t child;
+
+	memset((void *)seen, 0, 4096);
+	survivor.cm = NULL;
+	child = start_child(scenario);
+	while (!is_ready(scenario)) {
+		run(&survivor);
+		sched_yield();
+	}
+	return child;
+}
+
 /* Moves the survivor's time. */
 static void pass(uint64_t duration_ns)
 {
@@ -309,13 +324,7 @@ void test_connections_with_two_processes(void)
 	pid_t first = reach(scenario), second;
 	struct sim_cm *one = survivor.cm, *other;
 
-	memset((void *)seen, 0, 4096);
-	survivor.cm = NULL;
-	second = start_child(scenario);
-	while (!is_ready(scenario)) {
-		run(&survivor);
-		sched_yield();
-	}
+	second = reach_another(scenario);
 	other = survivor.cm;
 	TEST_ASSERT_TRUE(one != other);
 	child_kill(first);
@@ -482,13 +491,7 @@ void test_a_new_peer_is_looked_at_soon(void)
 	watch = &survivor.engine.sim->cm->watch;
 	pass(LONG_NS / 2);
 	TEST_ASSERT_TRUE(watch->deadline_ns > sim_engine_now_ns(survivor.engine.sim) + WATCH_NS);
-	memset((void *)seen, 0, 4096);
-	survivor.cm = NULL;
-	second = start_child(scenario);
-	while (!is_ready(scenario)) {
-		run(&survivor);
-		sched_yield();
-	}
+	second = reach_another(scenario);
 	TEST_ASSERT_TRUE(watch->deadline_ns <= sim_engine_now_ns(survivor.engine.sim) + WATCH_NS);
 	child_kill(first);
 	child_kill(second);

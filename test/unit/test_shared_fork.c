@@ -99,7 +99,6 @@ static void be_child(void)
 	struct ibv_device **list;
 	uint32_t rkey;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	list = B.get_device_list(NULL);
 	open_end(&a, list[0]);
 	B.free_device_list(list);
@@ -111,7 +110,6 @@ static void be_child(void)
 /* The child makes objects of the device that its parent has opened. */
 static void inherit(void)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	a.mr = B.reg_mr(a.pd, a.buffer, sizeof(a.buffer), ACCESS_ALL);
 	TEST_ASSERT_NOT_NULL(a.mr);
 	connect_processes();
@@ -140,6 +138,7 @@ static pid_t begin_child(void (*be)(void))
 	other = ends[!child];
 	close(ends[!!child]);
 	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		be();
 		_exit(0);
 	}

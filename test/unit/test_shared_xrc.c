@@ -3,6 +3,7 @@
  * of this process for an SRQ of another one. */
 #include "backends/sim/world/world.h"
 #include "sim/net/wire.h"
+#include "test/unit/child.h"
 #include "test/unit/seed.h"
 #include "test/unit/sharer_target.h"
 
@@ -133,8 +134,10 @@ void test_a_world_has_so_many_domains(void)
 
 /* --- fork() --- */
 
-/* The child closes what it has inherited and opened, and lives on. */
-static char close_all(struct ibv_xrcd *inherited)
+static struct ibv_xrcd *inherited;
+
+/* The child closes what it has inherited and opened. */
+static int close_all(void)
 {
 	struct ibv_xrcd *again = share_domain(a.context, share_file, 0);
 	struct ibv_qp_init_attr_ex attr = qp_attr(&a, IBV_QPT_RC);
@@ -142,55 +145,37 @@ static char close_all(struct ibv_xrcd *inherited)
 	/* Each of these needs a place in the world, which the child has by now. */
 	for (unsigned int i = 0; i < 3; i++)
 		if (!B.create_qp_ex(a.context, &attr))
-			return 'f';
-	return again && !B.close_xrcd(again) && !B.close_xrcd(inherited) ? 'k' : 'f';
+			return ENODEV;
+	return !again || B.close_xrcd(again) || B.close_xrcd(inherited);
 }
 
 void test_a_child_has_its_parents_domain_once(void)
 {
-	struct ibv_xrcd *mine = share_domain(a.context, share_file, O_CREAT);
-	int ends[2], status;
 	pid_t child;
-	char byte;
 
-	TEST_ASSERT_EQUAL_INT(0, pipe(ends));
-	child = fork();
-	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		byte = close_all(mine);
-		_exit(write(ends[1], &byte, 1) != 1 || pause());
-	}
-	TEST_ASSERT_EQUAL_INT(1, read(ends[0], &byte, 1));
-	TEST_ASSERT_EQUAL_INT('k', byte);
+	inherited = share_domain(a.context, share_file, O_CREAT);
+	child = child_begin(close_all);
 	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_OPEN_DOMAIN, 0));
 	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_CLOSE_DOMAIN, 0));
-	TEST_ASSERT_EQUAL_INT(0, B.close_xrcd(mine));
+	TEST_ASSERT_EQUAL_INT(0, B.close_xrcd(inherited));
 	TEST_ASSERT_EQUAL_INT(EAGAIN, ask(SHARE_OPEN_DOMAIN, 0));
-	kill(child, SIGKILL);
-	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
+	child_kill(child);
+}
+
+static int open_once_more(void)
+{
+	return !share_domain(a.context, share_file, 0);
 }
 
 void test_a_child_keeps_its_parents_domain(void)
 {
 	struct ibv_xrcd *mine = share_domain(a.context, share_file, O_CREAT);
-	int ends[2], status;
-	pid_t child;
-	char byte;
+	const pid_t child = child_begin(open_once_more);
 
-	TEST_ASSERT_EQUAL_INT(0, pipe(ends));
-	child = fork();
-	if (!child) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		byte = share_domain(a.context, share_file, 0) ? 'k' : 'f';
-		_exit(write(ends[1], &byte, 1) != 1 || pause());
-	}
-	TEST_ASSERT_EQUAL_INT(1, read(ends[0], &byte, 1));
-	TEST_ASSERT_EQUAL_INT('k', byte);
 	TEST_ASSERT_EQUAL_INT(0, B.close_xrcd(mine));
 	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_OPEN_DOMAIN, 0));
 	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_CLOSE_DOMAIN, 0));
-	kill(child, SIGKILL);
-	TEST_ASSERT_EQUAL_INT(child, waitpid(child, &status, 0));
+	child_kill(child);
 	TEST_ASSERT_EQUAL_INT(EAGAIN, ask(SHARE_OPEN_DOMAIN, 0));
 }
 
