@@ -5,6 +5,7 @@
 
 #include "backends/sim/world/world.h"
 #include "sim/net/wire.h"
+#include "sim/qp/relay.h" /* not in a test: Ceedling would link test/peer/relay.c with it */
 #include "test/unit/sharer.h"
 
 #include <errno.h>

@@ -2,7 +2,6 @@
 /* READs and atomics of a target QP of this process for the SRQ of another one. */
 #include "backends/sim/world/world.h"
 #include "sim/qp/private.h"
-#include "sim/qp/relay.h"
 #include "sim/wire/psn.h"
 #include "test/unit/sharer_target.h"
 
