@@ -2,7 +2,22 @@
 /* Areas for rings in a shared world: who lets go of an end, and when the area is free. */
 #include "test/unit/shared_world.h"
 
+#include <sys/statvfs.h>
+
 static struct segment a, b, c;
+
+/* What fstatvfs(3) says is free; 0: what is free. */
+static uint64_t room_bytes;
+
+int __real_fstatvfs64(int fd, struct statvfs *room);
+int __wrap_fstatvfs64(int fd, struct statvfs *room);
+int __wrap_fstatvfs64(int fd, struct statvfs *room)
+{
+	if (!room_bytes)
+		return __real_fstatvfs64(fd, room);
+	*room = (struct statvfs){.f_frsize = 4096, .f_bavail = room_bytes / 4096};
+	return 0;
+}
 
 void setUp(void)
 {
@@ -142,6 +157,50 @@ void test_an_area_that_is_half_freed_is_free_after_the_next_burial(void)
 	take(&b, c.id, &next);
 	TEST_ASSERT_EQUAL_UINT32(out.index, next.index);
 	TEST_ASSERT_TRUE(areas_release(&b, &next, AREA_PRODUCER, 0));
+}
+
+/* So many rings, which nobody holds. */
+static void pretend(uint32_t rings)
+{
+	const size_t bytes = (rings + 1) * sizeof(struct segment_area);
+
+	TEST_ASSERT_EQUAL_INT(0, segment_allocate(&a, SEGMENT_TABLE_AT, bytes));
+	for (uint32_t i = 0; i < rings; i++)
+		atomic_store(&segment_area_at(&a, i)->state, AREA_TAKEN);
+	atomic_store(&a.header->areas_used, rings);
+}
+
+/* The more rings there are and the less room, the smaller is the next ring. */
+void test_rings_fit_into_what_is_free(void)
+{
+	static const struct {
+		uint32_t rings;
+		uint64_t room_mib;
+		uint32_t capacity_kib;
+	} rows[] = {
+		{0, 1024, 256},	 {63, 1024, 256},  {64, 1024, 128},  {511, 1024, 128},
+		{512, 1024, 64}, {2047, 1024, 64}, {2048, 1024, 32}, {9000, 1024, 32},
+		{0, 64, 256},	 {0, 32, 128},	   {0, 8, 32},	     {0, 2, 16},
+		{0, 1, 16},	 {100, 8, 32},	   {600, 4, 16},
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct area out, in;
+
+		pretend(rows[i].rings);
+		room_bytes = rows[i].room_mib << 20;
+		take(&a, b.id, &out);
+		room_bytes = 0;
+		TEST_ASSERT_EQUAL_UINT32(rows[i].capacity_kib << 10, out.capacity);
+		/* The whole ring is memory, at both ends. */
+		TEST_ASSERT_TRUE(areas_map(&b, out.index, &in));
+		in.index = out.index;
+		memset(out.memory->slots, (int)i + 1, out.capacity);
+		TEST_ASSERT_EQUAL_MEMORY(out.memory->slots, in.memory->slots, out.capacity);
+		TEST_ASSERT_TRUE(areas_release(&b, &in, AREA_CONSUMER, 0));
+		TEST_ASSERT_TRUE(areas_release(&a, &out, AREA_PRODUCER, 0));
+		pretend(0);
+	}
 }
 
 /* The next larger class would reach into the next area. */

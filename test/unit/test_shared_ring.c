@@ -17,7 +17,6 @@
 static struct ring_memory *memory;
 static struct ring_out out;
 static struct ring_in in;
-static struct ring_stage stage;
 static unsigned int written, found;
 static uint32_t lengths[1u << 16];
 
@@ -45,17 +44,14 @@ static void fill(uint8_t *frame, unsigned int number, uint32_t bytes)
 }
 
 /* Returns false without room. */
-static bool write_one(uint32_t bytes, bool staged)
+static bool write_one(uint32_t bytes)
 {
 	uint8_t *frame = ring_reserve(&out);
 
 	if (!frame)
 		return false;
-	fill(staged ? stage.frame : frame, written, bytes);
-	if (staged)
-		ring_publish_long(&out, &stage, bytes, 3, 2, RING_BARE);
-	else
-		ring_publish(&out, bytes, 3, 2, RING_BARE);
+	fill(frame, written, bytes);
+	ring_publish(&out, bytes, 3, 2, RING_BARE);
 	lengths[written++] = bytes;
 	return true;
 }
@@ -98,7 +94,7 @@ void test_long_frames_come_together(void)
 
 		while (written < before + TOGETHER) {
 			expect_found(before);
-			TEST_ASSERT_TRUE(write_one(LONG_BYTES, true));
+			TEST_ASSERT_TRUE(write_one(LONG_BYTES));
 		}
 		expect_found(before + TOGETHER);
 	}
@@ -113,7 +109,7 @@ void test_a_flush_hands_over_the_frames_that_are_withheld(void)
 		ring_flush(&out);
 		expect_found(before);
 		for (unsigned int i = 0; i <= round % (TOGETHER - 1); i++)
-			TEST_ASSERT_TRUE(write_one(LONG_BYTES, true));
+			TEST_ASSERT_TRUE(write_one(LONG_BYTES));
 		expect_found(before);
 		ring_flush(&out);
 		expect_found(written);
@@ -124,8 +120,8 @@ void test_a_short_frame_hands_over_the_long_ones_before_it(void)
 {
 	for (unsigned int round = 0; round < 60; round++) {
 		for (unsigned int i = 0; i < round % TOGETHER; i++)
-			TEST_ASSERT_TRUE(write_one(LONG_BYTES, true));
-		TEST_ASSERT_TRUE(write_one(64, false));
+			TEST_ASSERT_TRUE(write_one(LONG_BYTES));
+		TEST_ASSERT_TRUE(write_one(64));
 		expect_found(written);
 	}
 }
@@ -134,7 +130,7 @@ void test_a_short_frame_hands_over_the_long_ones_before_it(void)
 void test_withheld_frames_are_not_taken(void)
 {
 	TEST_ASSERT_TRUE(ring_is_taken(&out));
-	TEST_ASSERT_TRUE(write_one(LONG_BYTES, true));
+	TEST_ASSERT_TRUE(write_one(LONG_BYTES));
 	expect_found(0);
 	TEST_ASSERT_FALSE(ring_is_taken(&out));
 	ring_flush(&out);
@@ -146,9 +142,9 @@ void test_withheld_frames_are_not_taken(void)
 void test_frames_that_fill_the_ring_stay_whole(void)
 {
 	for (unsigned int lap = 0; lap < 5; lap++) {
-		while (write_one(LONG_BYTES - 64 * lap, true))
+		while (write_one(LONG_BYTES - 64 * lap))
 			;
-		TEST_ASSERT_FALSE(write_one(64, false));
+		TEST_ASSERT_FALSE(write_one(64));
 		ring_flush(&out);
 		expect_found(written);
 	}
@@ -160,11 +156,11 @@ void test_frames_of_any_length_come_in_order(void)
 
 	for (unsigned int i = 0; i < 40000; i++) {
 		const uint64_t draw = sim_random_next(&random);
-		const bool staged = draw & 1;
-		const uint32_t least = staged ? RING_LONG_BYTES : 1;
-		const uint32_t most = staged ? SIM_FRAME_BYTES_MAX : RING_LONG_BYTES;
+		const bool is_long = draw & 1;
+		const uint32_t least = is_long ? RING_LONG_BYTES : 1;
+		const uint32_t most = is_long ? SIM_FRAME_BYTES_MAX : RING_LONG_BYTES;
 
-		write_one(least + (uint32_t)(draw >> 8) % (most - least + 1), staged);
+		write_one(least + (uint32_t)(draw >> 8) % (most - least + 1));
 		if ((draw >> 40) % 7 == 0)
 			ring_flush(&out);
 		for (unsigned int taken = (draw >> 48) % 3; taken && read_one(); taken--)

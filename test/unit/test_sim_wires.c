@@ -71,6 +71,18 @@ bool __wrap_sim_way_out_is_awaited(const struct sim_engine *engine)
 	return atomic_load(&awaited);
 }
 
+/* How often the progress thread has yielded while it rested or watched its bell. */
+static _Atomic uint32_t yields;
+
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+int __wrap_sched_yield(void)
+{
+	if (driver.running && pthread_equal(pthread_self(), driver.progress))
+		atomic_fetch_add(&yields, 1);
+	return __real_sched_yield();
+}
+
 static const struct driver_wires wires = {&wire, has_arrivals, receive, flush, set_listened};
 
 static uint64_t now_ns(void *arg)
@@ -220,6 +232,43 @@ void test_an_endless_stream_leaves_the_mutex_to_others(void)
 		pthread_mutex_lock(&driver.mutex);
 		pthread_mutex_unlock(&driver.mutex);
 	}
+	pthread_mutex_lock(&driver.mutex);
+	atomic_store(&wire.sent, atomic_load(&wire.received));
+	pthread_mutex_unlock(&driver.mutex);
+}
+
+static void *lock_until_yields(void *arg)
+{
+	while (!atomic_load(&yields)) {
+		pthread_mutex_lock(&driver.mutex);
+		pthread_mutex_unlock(&driver.mutex);
+	}
+	return NULL;
+}
+
+/* The progress thread is busy for 20 ms, and rests only for a thread that wants the mutex. */
+void test_a_busy_progress_thread_rests_for_others_only(void)
+{
+	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	uint32_t before, seen;
+	pthread_t other;
+
+	start();
+	wait_until_listened();
+	atomic_store(&wire.sent, UINT32_MAX / 2);
+	bell_ring(&wire.bell);
+	before = atomic_load(&wire.received);
+	while (atomic_load(&wire.received) == before)
+		sched_yield();
+	atomic_store(&yields, 0);
+	do {
+		seen = atomic_load(&wire.received);
+		while (atomic_load(&wire.received) - seen < 100)
+			;
+	} while (clock_now_ns(CLOCK_MONOTONIC) - begin_ns < 20 * 1000000);
+	TEST_ASSERT_EQUAL_UINT32(0, atomic_load(&yields));
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&other, NULL, lock_until_yields, NULL));
+	pthread_join(other, NULL);
 	pthread_mutex_lock(&driver.mutex);
 	atomic_store(&wire.sent, atomic_load(&wire.received));
 	pthread_mutex_unlock(&driver.mutex);

@@ -10,7 +10,7 @@
 #include <sched.h>
 #include <sys/single_threaded.h>
 
-/* How long a thread catches up without a pause, and for how long it then leaves the mutex to others. */
+/* How long a thread catches up without a pause, and for how long it then leaves the mutex to others that want it. */
 #define BUSY_NS_MAX 1000000
 #define REST_NS	    100000
 
@@ -389,6 +389,16 @@ static void sleep_until(struct driver *driver, uint64_t until_ns, uint32_t seen)
 	driver->asleep_until_ns = 0;
 }
 
+/* Returns true if threads wait for the mutex: glibc keeps it in the word that its header shows. */
+static bool is_wanted(const pthread_mutex_t *mutex)
+{
+#ifdef __GLIBC__
+	return __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) > 1;
+#else
+	return true;
+#endif
+}
+
 /* Leaves the mutex to threads that wait for it. They need time to wake up, because a mutex is not fair; the bell
  * does not shorten this time. */
 static void rest(struct driver *driver)
@@ -416,7 +426,8 @@ static void *progress(void *arg)
 
 		if (until_ns) {
 			rested_ns = sim_engine_now_ns(driver->engine);
-		} else if (sim_engine_now_ns(driver->engine) - rested_ns > BUSY_NS_MAX) {
+		} else if (sim_engine_now_ns(driver->engine) - rested_ns > BUSY_NS_MAX &&
+			   is_wanted(&driver->mutex)) {
 			rest(driver);
 			rested_ns = world_ns(driver);
 		}

@@ -275,17 +275,9 @@ static void shared_close(struct wire *wire)
 	shared_free(shared);
 }
 
-/* As calloc(), but aligned for the stage. */
-static struct shared *shared_make(void)
-{
-	struct shared *shared = aligned_alloc(alignof(struct shared), sizeof(*shared));
-
-	return shared ? memset(shared, 0, sizeof(*shared)) : NULL;
-}
-
 int shared_open(const struct shared_config *config, struct wire **wire)
 {
-	struct shared *shared = shared_make();
+	struct shared *shared = calloc(1, sizeof(*shared));
 	int err;
 
 	if (!shared)

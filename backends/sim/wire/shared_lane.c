@@ -58,7 +58,7 @@ static bool is_lanes(const struct routes *routes, unsigned int number, const str
 	return routes->lanes[number] == lane && routes->epochs[number] == lane->epoch;
 }
 
-/* Sends a short packet with the route of the lane's last packet. Returns false if the packet cannot be read. */
+/* Sends a packet with the route of the lane's last packet. Returns false if the packet cannot be read. */
 static bool put_bare(struct shared *shared, struct outward *out, uint8_t *bytes,
 		     const struct sim_path *path, const struct sim_packet *packet)
 {
@@ -77,7 +77,7 @@ static bool put_bare(struct shared *shared, struct outward *out, uint8_t *bytes,
 	return true;
 }
 
-/* Sends a packet of any length and any route. */
+/* Sends a packet with any route. */
 static bool put_whole(struct shared *shared, struct outward *out, uint8_t *frame,
 		      const struct sim_path *path, const struct sim_packet *packet)
 {
@@ -103,7 +103,7 @@ static bool lane_send(const struct sim_lane *lane, const struct sim_path *path,
 
 	if (!frame)
 		return false;
-	if (is_lanes(out->routes, number, lane) && packet->payload_bytes < RING_LONG_BYTES) {
+	if (is_lanes(out->routes, number, lane)) {
 		sent = put_bare(shared, out, frame, path, packet);
 	} else {
 		sent = put_whole(shared, out, frame, path, packet);

@@ -115,7 +115,6 @@ struct shared {
 	struct known_owner owners[SHARED_OWNERS_KNOWN];
 	/* Counts how often this process has dropped its rings and its mapping of the file. */
 	uint64_t forgotten;
-	struct ring_stage stage; /* of long frames */
 	struct outward out[SHARED_PROCESSES_MAX];
 };
 

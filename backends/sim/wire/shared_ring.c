@@ -4,9 +4,6 @@
 #include "backends/sim/base/bell.h"
 
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 /*
  * The word of a slot:
@@ -17,9 +14,12 @@
  */
 #define MARK 0xb5u
 
-/* The barrier of ring_flush() waits until all earlier stores have reached the memory. That takes about a
- * third of the time of copying a frame of 4 KiB, so up to this many frames share a barrier. */
+/* So many long frames are handed over together. The consumer then finds the next frames when it has copied one: its
+ * processor fetches them ahead. */
 #define WITHHELD_MAX 4u
+
+/* So many lines of the next slot are fetched while a long frame is copied. */
+#define FETCHED_LINES 16u
 
 /* With less room than this many frames, ring_room() reads the head again. */
 #define LITTLE_ROOM 8u
@@ -93,35 +93,6 @@ uint8_t *ring_reserve(struct ring_out *ring)
 	return (uint8_t *)word_at(ring->memory, ring->capacity, ring->tail) + 8;
 }
 
-#ifdef __SSE2__
-/*
- * Copies whole lines past the caches. The consumer's processor has the ring's lines in its cache, because it
- * read them one lap ago. An ordinary store would first fetch each line from there, which takes 200 ns
- * between distant processors, only to overwrite it.
- */
-static void copy_lines(uint8_t *to, const uint8_t *from, size_t bytes)
-{
-	for (size_t at = 0; at < bytes; at += sizeof(__m128i))
-		_mm_stream_si128((__m128i *)(to + at),
-				 _mm_load_si128((const __m128i *)(from + at)));
-}
-
-/* Waits for the stores of copy_lines(), which may otherwise become visible after the word of the slot. */
-static void settle_lines(void)
-{
-	_mm_sfence();
-}
-#else
-static void copy_lines(uint8_t *to, const uint8_t *from, size_t bytes)
-{
-	memcpy(to, from, bytes);
-}
-
-static void settle_lines(void)
-{
-}
-#endif
-
 /* Takes a line from the other processors, so that a store need not wait for it. Without an option for the processor,
  * GCC makes a fetch for reading of __builtin_prefetch(), after which a store has to ask for the line once more. All
  * x86-64 processors know the instruction; old ones do nothing. */
@@ -162,9 +133,22 @@ void ring_flush(struct ring_out *ring)
 	/* The next slot's word is set to 0 before the word of the first frame is stored: a consumer that
 	 * sees the first word reads on up to the tail. */
 	store_word(ring, ring->tail, 0);
-	settle_lines();
 	store_word(ring, ring->withheld_at, ring->withheld_word);
 	ring->withheld_count = 0;
+}
+
+/* Withholds the frame at the tail: the consumer will see it after the first withheld frame. */
+static void withhold(struct ring_out *ring, uint32_t next, uint64_t word)
+{
+	if (ring->withheld_count++) {
+		store_word(ring, ring->tail, word);
+	} else {
+		ring->withheld_at = ring->tail;
+		ring->withheld_word = word;
+	}
+	ring->tail = next;
+	if (ring->withheld_count == WITHHELD_MAX)
+		ring_flush(ring);
 }
 
 void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, uint8_t port,
@@ -173,37 +157,16 @@ void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, u
 	const uint32_t next = behind(ring->tail, frame_bytes, ring->capacity);
 	const uint64_t word = word_make(ring->tail, frame_bytes, device, port, flags);
 
-	/* As above: the consumer follows the word of this slot to the next slot. */
+	if (frame_bytes >= RING_LONG_BYTES) {
+		withhold(ring, next, word);
+		return;
+	}
+	/* As in ring_flush(): the consumer follows the word of this slot to the next slot. */
 	store_word(ring, next, 0);
 	store_word(ring, ring->tail, word);
 	ring->tail = next;
 	ring_flush(ring);
 	fetch_ahead(ring);
-}
-
-/* Withholds the frame at the tail: the consumer will see it after the first withheld frame. Returns the word
- * that its slot gets for now. */
-static uint64_t withhold(struct ring_out *ring, uint64_t word)
-{
-	if (ring->withheld_count++)
-		return word;
-	ring->withheld_at = ring->tail;
-	ring->withheld_word = word;
-	return 0;
-}
-
-void ring_publish_long(struct ring_out *ring, struct ring_stage *stage, uint32_t frame_bytes,
-		       uint8_t device, uint8_t port, uint8_t flags)
-{
-	const uint64_t word = word_make(ring->tail, frame_bytes, device, port, flags);
-	const size_t lines_bytes = (8 + frame_bytes + RING_LINE - 1) / RING_LINE * RING_LINE;
-
-	stage->word = withhold(ring, word);
-	copy_lines((uint8_t *)word_at(ring->memory, ring->capacity, ring->tail),
-		   (const uint8_t *)stage, lines_bytes);
-	ring->tail = behind(ring->tail, frame_bytes, ring->capacity);
-	if (ring->withheld_count == WITHHELD_MAX)
-		ring_flush(ring);
 }
 
 /*
@@ -235,6 +198,16 @@ static void fetch_frame(const uint8_t *slot, uint32_t frame_bytes)
 		__builtin_prefetch(slot + 2 * RING_LINE);
 }
 
+/* The slot behind a long frame probably has one, too. */
+static void fetch_next(const struct ring_in *ring, uint32_t frame_bytes)
+{
+	const uint8_t *slot = (const uint8_t *)word_at(
+		ring->memory, ring->capacity, behind(ring->head, frame_bytes, ring->capacity));
+
+	for (uint32_t line = 0; line < FETCHED_LINES; line++)
+		__builtin_prefetch(slot + line * RING_LINE);
+}
+
 enum ring_look ring_look(const struct ring_in *ring, struct ring_slot *slot)
 {
 	_Atomic uint64_t *at = word_at(ring->memory, ring->capacity, ring->head);
@@ -251,6 +224,8 @@ enum ring_look ring_look(const struct ring_in *ring, struct ring_slot *slot)
 	if ((word & 0xffffff) != (MARK << 16 | (ring->head / RING_LINE & 0xffff)) ||
 	    !slot->frame_bytes || slot->frame_bytes > SIM_FRAME_BYTES_MAX)
 		return RING_BROKEN;
+	if (slot->frame_bytes >= RING_LONG_BYTES)
+		fetch_next(ring, slot->frame_bytes);
 	return RING_FRAME;
 }
 

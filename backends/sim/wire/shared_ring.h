@@ -7,7 +7,8 @@
  * the begin of the frame. Before the producer stores the word of a slot, it makes that of the next slot 0.
  *
  * The producer hands several long frames over together: it withholds the word of the first one, so that the
- * consumer finds none of them, and stores the words of the others. One barrier serves all of them.
+ * consumer finds none of them, and stores the words of the others. Meanwhile, the consumer does not read the
+ * lines that the producer writes.
  *
  * Positions count bytes and never go back. The last slot before the end of the ring may reach beyond it,
  * where the memory has room for one more frame; the next slot begins at the ring's begin.
@@ -106,22 +107,13 @@ uint8_t *ring_reserve(struct ring_out *ring);
  * at, while the frame is made. */
 void ring_prepare(const struct ring_out *ring);
 
-/* Hands the reserved frame to the consumer, and the withheld frames before it. */
-void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, uint8_t port,
-		  uint8_t flags);
-
-/* A frame that ring_publish_long() copies. */
-struct ring_stage {
-	alignas(RING_LINE) uint64_t word; /* the ring's */
-	uint8_t frame[RING_SLOT_BYTES - sizeof(uint64_t)];
-};
-
-/* Frames from this length on are better copied to the ring by ring_publish_long(). */
+/* Frames from this length on are handed over several at a time. */
 #define RING_LONG_BYTES 1024u
 
-/* Copies a staged frame to the reserved place, and withholds it until more frames or ring_flush() follow. */
-void ring_publish_long(struct ring_out *ring, struct ring_stage *stage, uint32_t frame_bytes,
-		       uint8_t device, uint8_t port, uint8_t flags);
+/* Hands the reserved frame to the consumer, and the withheld frames before it. Withholds a long frame until more
+ * frames or ring_flush() follow. */
+void ring_publish(struct ring_out *ring, uint32_t frame_bytes, uint8_t device, uint8_t port,
+		  uint8_t flags);
 
 /* Hands the withheld frames to the consumer. */
 void ring_flush(struct ring_out *ring);

@@ -44,32 +44,19 @@ static size_t write_frame(const struct sim_departure *departure, uint8_t flags, 
 				 : sim_departure_write(departure, false, frame);
 }
 
-/* Returns true if the frame should be written to the stage, and copied from there. */
-static bool is_long(const struct sim_departure *departure)
-{
-	return (departure->frame_bytes ? departure->frame_bytes
-				       : departure->packet->payload_bytes) >= RING_LONG_BYTES;
-}
-
 bool shared_put_at(struct shared *shared, struct outward *out, uint8_t *frame,
 		   const struct sim_departure *departure)
 {
 	const uint8_t device = (uint8_t)departure->dest->device->index;
 	const uint8_t port = departure->dest->number;
-	const bool staged = is_long(departure);
 	const uint8_t flags = flags_of(out, departure);
-	const size_t frame_bytes =
-		write_frame(departure, flags, staged ? shared->stage.frame : frame);
+	const size_t frame_bytes = write_frame(departure, flags, frame);
 
 	if (!frame_bytes)
 		return false;
 	if (!(flags & (RING_BARE | RING_SEALED)))
 		learn_sent(out->routes, departure->route);
-	if (staged)
-		ring_publish_long(&out->ring, &shared->stage, (uint32_t)frame_bytes, device, port,
-				  flags);
-	else
-		ring_publish(&out->ring, (uint32_t)frame_bytes, device, port, flags);
+	ring_publish(&out->ring, (uint32_t)frame_bytes, device, port, flags);
 	shared_touch(shared, out);
 	return true;
 }
@@ -99,6 +86,7 @@ static bool put_bytes(struct shared *shared, uint64_t process, const struct ring
 		return false;
 	memcpy(frame, bytes, slot->frame_bytes);
 	ring_publish(&out->ring, slot->frame_bytes, slot->device, slot->port, slot->flags);
+	ring_flush(&out->ring);
 	shared_touch(shared, out);
 	return true;
 }
