@@ -3,8 +3,6 @@
 
 #include "backends/sim/base/bell.h"
 
-#include <string.h>
-
 /*
  * The word of a slot:
  *
