@@ -28,7 +28,7 @@
 #define WRITES_AHEAD 16
 
 /* As the rings of the wire. */
-#define RING_BYTES  (256u << 10)
+#define RING_BYTES  (2u << 20)
 #define CHUNK_BYTES 4096u
 
 /* A ring in memory of both processes. Positions count bytes. */

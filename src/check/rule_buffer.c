@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * send-buffer-changed. The buffers of a send are summed when it is posted and when its completion is
- * polled. Each verb between looks at one send, so that the report says between which two verbs the change
- * was: the two next ones if a send is alone in flight. A difference that an adapter may have made is no finding: the buffer is the target of another work,
- * or of the peer's RDMA WRITEs.
+ * send-buffer-changed. The buffers of a send are summed when it is posted and when its completion is polled. Each verb
+ * between looks at one send, so that the report says between which two verbs the change was: the two next ones if a
+ * send is alone in flight. A difference that an adapter may have made is no finding: the buffer is the target of
+ * another work, or of the peer's RDMA WRITEs.
  */
 #include "src/base/count.h"
 #include "src/check/check.h"

@@ -20,16 +20,17 @@ static inline void record_sge(struct work *work, uint32_t index, const struct ib
 {
 	struct work_sge *to = &work->sges[index];
 
-	*to = (struct work_sge){.sge = *sge};
+	to->sge = *sge;
+	to->memory = NULL;
+	to->mr_number = mr ? mr->number : 0;
 	work->length_bytes += sge->length;
-	if (mr)
-		to->mr_number = mr->number;
-	if (mr && object_contains(mr, sge->addr, sge->length)) {
-		to->memory = mr->memory ? (const char *)mr->memory + (sge->addr - mr->addr) : NULL;
-		work->fits &= mr->pd == pd;
-	} else {
+	if (!mr || !object_contains(mr, sge->addr, sge->length)) {
 		work->fits = false;
+		return;
 	}
+	if (mr->memory)
+		to->memory = (const char *)mr->memory + (sge->addr - mr->addr);
+	work->fits &= mr->pd == pd;
 }
 
 /* Copies what posts of all kinds have. Returns NULL if the verb will refuse the WR. */

@@ -1,23 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Areas for rings in a shared world: who lets go of an end, and when the area is free. */
+#include "test/unit/free_room.h"
 #include "test/unit/shared_world.h"
 
-#include <sys/statvfs.h>
-
 static struct segment a, b, c;
-
-/* What fstatvfs(3) says is free; 0: what is free. */
-static uint64_t room_bytes;
-
-int __real_fstatvfs64(int fd, struct statvfs *room);
-int __wrap_fstatvfs64(int fd, struct statvfs *room);
-int __wrap_fstatvfs64(int fd, struct statvfs *room)
-{
-	if (!room_bytes)
-		return __real_fstatvfs64(fd, room);
-	*room = (struct statvfs){.f_frsize = 4096, .f_bavail = room_bytes / 4096};
-	return 0;
-}
 
 void setUp(void)
 {
@@ -178,19 +164,21 @@ void test_rings_fit_into_what_is_free(void)
 		uint64_t room_mib;
 		uint32_t capacity_kib;
 	} rows[] = {
-		{0, 1024, 256},	 {63, 1024, 256},  {64, 1024, 128},  {511, 1024, 128},
-		{512, 1024, 64}, {2047, 1024, 64}, {2048, 1024, 32}, {9000, 1024, 32},
-		{0, 64, 256},	 {0, 32, 128},	   {0, 8, 32},	     {0, 2, 16},
-		{0, 1, 16},	 {100, 8, 32},	   {600, 4, 16},
+		{0, 1024, 2048},  {7, 1024, 2048},  {8, 1024, 1024}, {15, 1024, 1024},
+		{16, 1024, 512},  {31, 1024, 512},  {32, 1024, 256}, {63, 1024, 256},
+		{64, 1024, 128},  {511, 1024, 128}, {512, 1024, 64}, {2047, 1024, 64},
+		{2048, 1024, 32}, {9000, 1024, 32}, {0, 512, 2048},  {0, 256, 1024},
+		{0, 64, 256},	  {0, 32, 128},	    {0, 8, 32},	     {0, 2, 16},
+		{0, 1, 16},	  {100, 8, 32},	    {600, 4, 16},
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct area out, in;
 
 		pretend(rows[i].rings);
-		room_bytes = rows[i].room_mib << 20;
+		free_room_bytes = rows[i].room_mib << 20;
 		take(&a, b.id, &out);
-		room_bytes = 0;
+		free_room_bytes = 0;
 		TEST_ASSERT_EQUAL_UINT32(rows[i].capacity_kib << 10, out.capacity);
 		/* The whole ring is memory, at both ends. */
 		TEST_ASSERT_TRUE(areas_map(&b, out.index, &in));
@@ -206,7 +194,7 @@ void test_rings_fit_into_what_is_free(void)
 /* The next larger class would reach into the next area. */
 void test_a_class_that_no_process_stores_is_not_mapped(void)
 {
-	static const uint32_t classes[] = {5, 6, 32, UINT32_MAX};
+	static const uint32_t classes[] = {8, 9, 32, UINT32_MAX};
 	struct area out, in;
 	_Atomic uint32_t *size_class;
 

@@ -3,6 +3,7 @@
  * them, attached to one world. */
 #include "test/support/engine.h"
 #include "test/unit/attached_cm.h"
+#include "test/unit/free_room.h"
 
 #include "sim/cm/ip.h"
 #include "sim/net/service_address.h"
@@ -68,6 +69,7 @@ static void close_process(struct process *process)
 void setUp(void)
 {
 	name_world();
+	free_room_bytes = 0;
 	for (unsigned int i = 0; i < 3; i++)
 		open_process(&processes[i]);
 }
@@ -426,8 +428,9 @@ void test_a_peer_that_is_gone(void)
 
 /* --- bursts --- */
 
-/* Several times as many messages as a ring of 256 KiB holds. */
-#define BURST 2000u
+/* Several times as many messages as a ring holds that is made with so little room. */
+#define BURST	    1000u
+#define LITTLE_ROOM (8u << 20)
 
 static uint64_t lost(const struct process *process)
 {
@@ -446,22 +449,29 @@ static unsigned int count_in(struct process *process, enum sim_cm_state state)
 	return count;
 }
 
+/* Process 0 sends requests that wait for room in the ring to process 1. */
+static void send_burst(struct sim_cm **cms)
+{
+	free_room_bytes = LITTLE_ROOM;
+	listen_in(&processes[1]);
+	for (unsigned int i = 0; i < BURST; i++)
+		cms[i] = send_req(&processes[0], 0x1000 + i);
+	TEST_ASSERT_TRUE(sim_way_out_is_awaited(processes[0].engine.sim));
+}
+
 /* Process 0 sends all messages before process 1 takes one. */
 void test_a_burst_of_messages_waits_for_room(void)
 {
-	uint32_t cursor = 0;
-	struct sim_cm *cm;
+	static struct sim_cm *cms[BURST];
 
-	listen_in(&processes[1]);
-	for (unsigned int i = 0; i < BURST; i++)
-		send_req(&processes[0], 0x1000 + i);
+	send_burst(cms);
 	for (unsigned int i = 0; i < 10; i++)
 		run();
 	TEST_ASSERT_EQUAL_UINT(BURST, processes[1].counts[SIM_CM_EVENT_REQ]);
 	TEST_ASSERT_EQUAL_UINT(BURST, count_in(&processes[0], SIM_CM_ESTABLISHED));
 	TEST_ASSERT_EQUAL_UINT(BURST, count_in(&processes[1], SIM_CM_ESTABLISHED));
-	while ((cm = sim_table_next(&processes[0].engine.sim->cm->table, &cursor)))
-		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_dreq(cm, &(struct sim_cm_private){0}));
+	for (unsigned int i = 0; i < BURST; i++)
+		TEST_ASSERT_EQUAL_INT(0, sim_cm_send_dreq(cms[i], &(struct sim_cm_private){0}));
 	for (unsigned int i = 0; i < 10; i++)
 		run();
 	TEST_ASSERT_EQUAL_UINT(BURST, count_in(&processes[0], SIM_CM_TIMEWAIT));
@@ -473,10 +483,9 @@ void test_a_burst_of_messages_waits_for_room(void)
 /* The receiver ends while messages wait for it: the sender's own engine answers them. */
 void test_a_receiver_ends_while_messages_wait(void)
 {
-	listen_in(&processes[1]);
-	for (unsigned int i = 0; i < BURST; i++)
-		send_req(&processes[0], 0x1000 + i);
-	TEST_ASSERT_TRUE(sim_way_out_is_awaited(processes[0].engine.sim));
+	static struct sim_cm *cms[BURST];
+
+	send_burst(cms);
 	close_process(&processes[1]);
 	run();
 	TEST_ASSERT_FALSE(sim_way_out_is_awaited(processes[0].engine.sim));
@@ -489,10 +498,8 @@ void test_a_burst_of_requests_that_are_given_up(void)
 {
 	static struct sim_cm *cms[BURST];
 
-	listen_in(&processes[1]);
 	processes[1].silent = true;
-	for (unsigned int i = 0; i < BURST; i++)
-		cms[i] = send_req(&processes[0], 0x1000 + i);
+	send_burst(cms);
 	for (unsigned int i = 0; i < BURST; i++)
 		sim_cm_destroy(cms[i]);
 	for (unsigned int i = 0; i < 10; i++)

@@ -10,7 +10,7 @@
 
 /* The rings of a class have a capacity of CLASS_BYTES << class. */
 #define CLASS_BYTES (16u << 10)
-#define CLASSES	    5
+#define CLASSES	    8
 
 /* Each area has room for the largest class; pages that a smaller class does not use are never made. */
 #define AREA_STRIDE (RING_BYTES(CLASS_BYTES << (CLASSES - 1)))
@@ -22,9 +22,10 @@ _Static_assert(AREA_STRIDE % SEGMENT_PAGE == 0, "areas begin at pages");
  * the 64 MiB that a Docker container has in /dev/shm. */
 #define SHARE_OF_ROOM 128
 
-/* With more rings than this, a ring is of the next smaller class, so that the rings of many processes fit
- * into caches and memory. */
-static const uint32_t class_rings[CLASSES] = {UINT32_MAX, 2048, 512, 64, 0};
+/* With this many rings or more, a new ring is of the next smaller class, so that the rings of many processes fit into
+ * memory. A large ring carries long messages faster: its lines have left the consumer's caches when the producer writes
+ * to them again. */
+static const uint32_t class_rings[CLASSES] = {UINT32_MAX, UINT32_MAX, 2048, 512, 64, 32, 16, 8};
 
 static uint32_t bytes_of(uint32_t size_class)
 {
@@ -152,7 +153,7 @@ static uint32_t choose_class(const struct segment *segment, uint32_t taken)
 
 	if (!fstatvfs(segment->fd, &room))
 		room_bytes = (uint64_t)room.f_bavail * room.f_frsize;
-	while (size_class && (taken >= class_rings[size_class - 1] ||
+	while (size_class && (taken >= class_rings[size_class] ||
 			      bytes_of(size_class) > room_bytes / SHARE_OF_ROOM))
 		size_class--;
 	return size_class;
