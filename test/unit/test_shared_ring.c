@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CAPACITY   (32u << 10)
+#define CAPACITY   (64u << 10)
 #define LONG_BYTES 4096u
 
 /* So many long frames come to the consumer together. */
-#define TOGETHER 4u
+#define TOGETHER 8u
 
 static struct ring_memory *memory;
 static struct ring_out out;

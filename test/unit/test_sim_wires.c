@@ -83,6 +83,33 @@ int __wrap_sched_yield(void)
 	return __real_sched_yield();
 }
 
+/* While this is set, the progress thread gets no processor once it has left the bell. */
+static _Atomic bool starved;
+
+static void starve(void)
+{
+	while (atomic_load(&starved))
+		__real_sched_yield();
+}
+
+bool __real_bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns);
+bool __wrap_bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns);
+bool __wrap_bell_watch(const struct bell *bell, uint32_t seen, uint64_t until_ns)
+{
+	const bool rung = __real_bell_watch(bell, seen, until_ns);
+
+	starve();
+	return rung;
+}
+
+void __real_bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns);
+void __wrap_bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns);
+void __wrap_bell_wait(struct bell *bell, uint32_t seen, uint64_t until_ns)
+{
+	__real_bell_wait(bell, seen, until_ns);
+	starve();
+}
+
 static const struct driver_wires wires = {&wire, has_arrivals, receive, flush, set_listened};
 
 static uint64_t now_ns(void *arg)
@@ -97,6 +124,7 @@ void setUp(void)
 	alarm(60);
 	memset(&wire, 0, sizeof(wire));
 	atomic_store(&awaited, false);
+	atomic_store(&starved, false);
 	driver_init(&driver, true);
 	TEST_ASSERT_EQUAL_INT(0, sim_engine_create(&host, 1, &driver.engine));
 	driver_set_wires(&driver, &wires, &wire.bell);
@@ -104,6 +132,7 @@ void setUp(void)
 
 void tearDown(void)
 {
+	atomic_store(&starved, false);
 	while (driver.users)
 		driver_stop(&driver);
 	sim_engine_destroy(driver.engine);
@@ -284,6 +313,136 @@ void test_peers_of_a_busy_poller_need_not_ring(void)
 	TEST_ASSERT_EQUAL_UINT(1, atomic_load(&wire.received));
 }
 
+/* A program that polls with a real-time priority keeps the progress thread from running. */
+void test_peers_of_a_poller_need_not_ring_if_the_progress_thread_cannot_run(void)
+{
+	start();
+	wait_until_listened();
+	atomic_store(&starved, true);
+	/* Nobody rings: the thread sleeps until the polls wake it. */
+	while (atomic_load(&wire.listened)) {
+		atomic_fetch_add(&wire.sent, 1);
+		poll_once();
+	}
+	atomic_fetch_add(&wire.sent, 1);
+	poll_once();
+	TEST_ASSERT_EQUAL_UINT(atomic_load(&wire.sent), atomic_load(&wire.received));
+	/* The thread was woken: it listens once it runs and nobody polls. */
+	atomic_store(&starved, false);
+	wait_until_listened();
+	send_one();
+	wait_until_received();
+}
+
+/* Polls for so long, at this interval. */
+static void poll_for(uint64_t duration_ns, uint64_t interval_ns)
+{
+	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	uint64_t next_ns = begin_ns;
+
+	while (next_ns < begin_ns + duration_ns) {
+		while (clock_now_ns(CLOCK_MONOTONIC) < next_ns)
+			;
+		for (unsigned int i = 0; i < 16; i++)
+			poll_once();
+		next_ns = clock_now_ns(CLOCK_MONOTONIC) + interval_ns;
+	}
+}
+
+/* Polls for 10 ms, while the progress thread cannot run. Peers ring all the time. */
+static void expect_rings(void)
+{
+	atomic_store(&starved, true);
+	poll_for(10000000, 0);
+	TEST_ASSERT_TRUE(atomic_load(&wire.listened));
+	TEST_ASSERT_EQUAL_UINT32(0, atomic_load(&wire.ignored));
+}
+
+/* Polls, until peers ring no more. */
+static void expect_no_rings(void)
+{
+	while (atomic_load(&wire.listened))
+		poll_once();
+	atomic_store(&starved, false);
+}
+
+/* The thread that waits for the events of an armed CQ is another one than the one that polls. */
+void test_peers_of_a_poller_ring_for_an_armed_cq(void)
+{
+	start();
+	wait_until_listened();
+	pthread_mutex_lock(&driver.mutex);
+	driver_armed(&driver);
+	pthread_mutex_unlock(&driver.mutex);
+	expect_rings();
+	pthread_mutex_lock(&driver.mutex);
+	driver_disarmed(&driver);
+	pthread_mutex_unlock(&driver.mutex);
+	expect_no_rings();
+}
+
+void test_peers_of_a_poller_ring_for_a_thread_that_waits(void)
+{
+	start();
+	wait_until_listened();
+	pthread_mutex_lock(&driver.mutex);
+	driver.asleep++;
+	pthread_mutex_unlock(&driver.mutex);
+	expect_rings();
+	pthread_mutex_lock(&driver.mutex);
+	driver.asleep--;
+	pthread_mutex_unlock(&driver.mutex);
+	expect_no_rings();
+}
+
+/* Packets came that no poll has taken: the program polls now and then only, perhaps. */
+void test_peers_of_a_poller_ring_longer_after_packets_that_no_poll_has_taken(void)
+{
+	uint64_t begin_ns;
+
+	start();
+	wait_until_listened();
+	atomic_store(&starved, true);
+	pthread_mutex_lock(&driver.mutex);
+	driver.looks_to_listen = 8;
+	pthread_mutex_unlock(&driver.mutex);
+	begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+	expect_no_rings();
+	TEST_ASSERT_TRUE(clock_now_ns(CLOCK_MONOTONIC) - begin_ns > 9 * 2000000);
+}
+
+/* The progress thread decides while it runs. */
+void test_peers_of_a_poller_ring_while_the_progress_thread_looks(void)
+{
+	const uint64_t begin_ns = clock_now_ns(CLOCK_MONOTONIC);
+
+	start();
+	wait_until_listened();
+	atomic_store(&starved, true);
+	while (clock_now_ns(CLOCK_MONOTONIC) - begin_ns < 10000000) {
+		pthread_mutex_lock(&driver.mutex);
+		driver.looked_ns = sim_engine_now_ns(driver.engine);
+		driver_poll(&driver);
+		pthread_mutex_unlock(&driver.mutex);
+	}
+	TEST_ASSERT_EQUAL_UINT32(0, atomic_load(&wire.ignored));
+	expect_no_rings();
+}
+
+/* What comes between two polls is the progress thread's. */
+void test_peers_ring_while_the_program_polls_now_and_then(void)
+{
+	start();
+	wait_until_listened();
+	atomic_store(&starved, true);
+	poll_for(10000000, 1000000);
+	TEST_ASSERT_TRUE(atomic_load(&wire.listened));
+	TEST_ASSERT_EQUAL_UINT32(0, atomic_load(&wire.ignored));
+	atomic_store(&starved, false);
+	send_one();
+	wait_until_received();
+}
+
 void test_the_progress_thread_listens_once_nobody_polls(void)
 {
 	start();
@@ -394,14 +553,19 @@ static uint64_t looked_ns(void)
 	return ns;
 }
 
-/* Polls, and wakes the progress thread for a look. */
+/* Polls, and wakes the progress thread for a look. The thread may wait long for a processor: no poll takes it for
+ * starved. */
 static void poll_until_looked(void)
 {
 	const uint64_t before_ns = looked_ns();
 
 	bell_ring(&wire.bell);
-	while (looked_ns() == before_ns)
-		poll_once();
+	while (looked_ns() == before_ns) {
+		pthread_mutex_lock(&driver.mutex);
+		driver.heard_ns = 0;
+		driver_poll(&driver);
+		pthread_mutex_unlock(&driver.mutex);
+	}
 }
 
 /* A program that polls now and then only is woken for some time still, and then polls alone. */

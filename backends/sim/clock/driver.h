@@ -96,8 +96,11 @@ struct driver {
 	uint32_t skipped;	   /* polls since the clock was read */
 	uint32_t armed;		   /* counts the armed CQs whose events a channel takes */
 	uint32_t looks_to_listen;  /* the progress thread listens for so many looks at least */
-	uint64_t looked_ns;   /* the engine's time after the last look of the progress thread */
-	uint64_t polled_ns;   /* the engine's time after the last look of the program */
+	uint64_t looked_ns; /* the engine's time after the last look of the progress thread */
+	uint64_t polled_ns; /* the engine's time after the last look of the program */
+	/* While the program polls and arrivals ring the bell: the time of the last poll that has read the clock, and
+	 * the time since when the progress thread has not looked. */
+	uint64_t heard_ns, heard_since_ns;
 	bool put_off;	      /* an ACK waits: see driver_poll() */
 	uint32_t prompt_acks; /* counts down: so many ACKs are sent at once */
 };

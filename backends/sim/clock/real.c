@@ -28,6 +28,10 @@
  * system call that sends a full batch of datagrams takes. */
 #define POLL_NS_MAX 400000
 
+/* If the program has polled for this time while peers ring, and the progress thread has not looked, it gets no processor
+ * beside the program. */
+#define STARVED_NS 2000000
+
 /* So many polls that find nothing share a reading of the clock, which takes longer than the rest of them. */
 #define POLLS_A_READING 8
 
@@ -210,6 +214,58 @@ void driver_catch_up(struct driver *driver)
 	kick(driver);
 }
 
+/* --- listening ---
+ *
+ * Arrivals ring the bell only while the driver listens. No wake-up is lost:
+ *
+ * - The bell's count is read before the last look at the wires, so a ring after the look ends the sleep
+ *   that follows. bell_listen() is a full barrier: what a peer publishes before it is found by the look
+ *   after it, and for what a peer publishes after it the peer rings.
+ * - While the driver does not listen, somebody polls or the progress thread looks again after LOOK_NS. A
+ *   thread that begins to wait, or arms a CQ, calls driver_listen() under the mutex before it looks for
+ *   the last time, and counts in `asleep` or `armed` until it has its answer. While one of the two is not
+ *   0, nobody stops listening.
+ * - Whoever needs the progress thread earlier than it wakes up rings the bell, whether it listens or not:
+ *   kick(), driver_stop().
+ */
+
+static void set_listening(struct driver *driver, bool on)
+{
+	if (driver->listening == on)
+		return;
+	driver->listening = on;
+	if (on)
+		bell_listen(driver->bell);
+	else
+		bell_ignore(driver->bell);
+	driver->wires.listen(driver->wires.arg, on);
+}
+
+/*
+ * The progress thread stops listening while the program polls. A program that polls with a real-time priority may keep
+ * the thread from running at all: each packet would cost its peer a system call, for nobody. So the polls do what the
+ * thread's looks would do. The bell then wakes the thread, whenever it runs, to the short sleeps of a process that does
+ * not listen.
+ */
+static void look_for_starved(struct driver *driver)
+{
+	const uint64_t now_ns = sim_engine_now_ns(driver->engine);
+
+	if (now_ns - driver->heard_ns > POLL_NS_MAX ||
+	    driver->looked_ns >= driver->heard_since_ns || driver->asleep || driver->armed)
+		driver->heard_since_ns = now_ns;
+	driver->heard_ns = now_ns;
+	if (now_ns - driver->heard_since_ns <= STARVED_NS)
+		return;
+	driver->heard_since_ns = now_ns;
+	if (driver->looks_to_listen) {
+		driver->looks_to_listen--;
+		return;
+	}
+	set_listening(driver, false);
+	bell_ring(driver->bell);
+}
+
 /*
  * A program answers many messages at once: the poll that returns a receive's completion is followed by a
  * post. The ACK of the message is put off until then, so that the answer does not wait behind it. It
@@ -218,9 +274,11 @@ void driver_catch_up(struct driver *driver)
  */
 void driver_poll(struct driver *driver)
 {
-	if (!driver->wires.arrived || ++driver->skipped >= POLLS_A_READING)
+	if (!driver->wires.arrived || ++driver->skipped >= POLLS_A_READING) {
 		advance_to_now(driver, true);
-	else if (sim_engine_quiet(driver->engine) && !driver->wires.arrived(driver->wires.arg))
+		if (driver->listening)
+			look_for_starved(driver);
+	} else if (sim_engine_quiet(driver->engine) && !driver->wires.arrived(driver->wires.arg))
 		return;
 	else
 		take_arrived(driver);
@@ -264,33 +322,6 @@ void driver_run_received(struct driver *driver)
 {
 	if (sim_engine_has_requests(driver->engine))
 		driver_catch_up(driver);
-}
-
-/* --- listening ---
- *
- * Arrivals ring the bell only while the driver listens. No wake-up is lost:
- *
- * - The bell's count is read before the last look at the wires, so a ring after the look ends the sleep
- *   that follows. bell_listen() is a full barrier: what a peer publishes before it is found by the look
- *   after it, and for what a peer publishes after it the peer rings.
- * - While the driver does not listen, somebody polls or the progress thread looks again after LOOK_NS. A
- *   thread that begins to wait, or arms a CQ, calls driver_listen() under the mutex before it looks for
- *   the last time, and counts in `asleep` or `armed` until it has its answer. While one of the two is not
- *   0, the progress thread does not stop listening.
- * - Whoever needs the progress thread earlier than it wakes up rings the bell, whether it listens or not:
- *   kick(), driver_stop().
- */
-
-static void set_listening(struct driver *driver, bool on)
-{
-	if (driver->listening == on)
-		return;
-	driver->listening = on;
-	if (on)
-		bell_listen(driver->bell);
-	else
-		bell_ignore(driver->bell);
-	driver->wires.listen(driver->wires.arg, on);
 }
 
 void driver_listen(struct driver *driver)

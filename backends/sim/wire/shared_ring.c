@@ -14,7 +14,7 @@
 
 /* So many long frames are handed over together. The consumer then finds the next frames when it has copied one: its
  * processor fetches them ahead. */
-#define WITHHELD_MAX 4u
+#define WITHHELD_MAX 8u
 
 /* So many lines of the next slot are fetched while a long frame is copied. */
 #define FETCHED_LINES 16u
