@@ -333,6 +333,81 @@ void test_a_message_for_this_process_stays_behind_a_read_there(void)
 		TEST_ASSERT_EQUAL_UINT64(0, counters->duplicate_requests);
 }
 
+/* --- requests that the other process has not answered --- */
+
+/* The initiator has up to `reads` READs and atomics in flight; the target remembers 4. Without an ACK timer, the
+ * initiator sends a request again only if a NAK asks for it. */
+static void use_no_timer(uint8_t reads)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .max_rd_atomic = reads};
+
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(initiator, &attr, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0,
+			      B.modify_qp(initiator, &attr,
+					  IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT));
+	attr.qp_state = IBV_QPS_RTS;
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(initiator, &attr, IBV_QP_STATE));
+}
+
+/* The target puts off an atomic that it cannot remember, until it has answered others. */
+void test_more_atomics_than_the_target_remembers(void)
+{
+	uint64_t value;
+
+	use_no_timer(7);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 3));
+	for (unsigned int round = 0; round < 3; round++) {
+		value = their_value();
+		share_stop(&other);
+		for (size_t i = 0; i < 7; i++)
+			post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 5, 0, i);
+		TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+		for (size_t i = 0; i < 7; i++) {
+			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+			TEST_ASSERT_EQUAL_HEX64(value + 5 * i, slot_value(i));
+		}
+		TEST_ASSERT_EQUAL_HEX64(value + 35, their_value());
+	}
+	expect_no_event();
+}
+
+/* The other process runs on only when the target has READs, and a SEND behind them. */
+static void send_behind_reads(unsigned int reads)
+{
+	memset(big, 0, sizeof(big));
+	share_stop(&other);
+	for (unsigned int i = 0; i < reads; i++)
+		post_read(SHARE_BIG_BYTES, big_addr);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 500 + reads, 0);
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	for (unsigned int i = 0; i < reads; i++) {
+		const struct ibv_wc wc = share_wait(a.cq);
+
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_RDMA_READ, wc.opcode);
+	}
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_UINT32(500 + reads, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
+	TEST_ASSERT_EQUAL_MEMORY(expected, big, sizeof(big));
+}
+
+/* The target relays no request if 256 packets wait for their answers. A NAK asks for the request later. A READ
+ * has 69 packets here. */
+void test_requests_that_are_far_ahead_of_their_answers(void)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+
+	use_no_timer(4);
+	fill_theirs(5);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 3));
+	send_behind_reads(3);
+	TEST_ASSERT_EQUAL_UINT64(0, counters->sequence_naks_sent);
+	send_behind_reads(4);
+	TEST_ASSERT_EQUAL_UINT64(1, counters->sequence_naks_sent);
+	send_behind_reads(3);
+	TEST_ASSERT_EQUAL_UINT64(1, counters->sequence_naks_sent);
+}
+
 /* --- refusals --- */
 
 void test_a_read_of_memory_that_is_not_registered(void)
