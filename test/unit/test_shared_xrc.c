@@ -239,6 +239,29 @@ void test_a_write_goes_to_the_memory_of_the_srqs_process(void)
 	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, sent());
 }
 
+/* Only the last packet of the message needs the receive. */
+void test_a_write_that_waits_for_a_receive_of_the_other_process(void)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+
+	connect_targets();
+	for (unsigned int round = 0; round < 3; round++) {
+		const uint64_t naks = counters->rnr_naks_sent;
+		struct ibv_wc wc;
+
+		fill((uint8_t)round);
+		post_xrc(IBV_WR_RDMA_WRITE_WITH_IMM, their_srq, 0, 4000, their_addr + round);
+		await_rnr_nak(naks);
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		wc = share_ask(&other, SHARE_POLL, 0)->wc;
+		TEST_ASSERT_EQUAL_INT(IBV_WC_RECV_RDMA_WITH_IMM, wc.opcode);
+		TEST_ASSERT_EQUAL_UINT32(4000, wc.byte_len);
+		TEST_ASSERT_EQUAL_MEMORY(a.buffer, share_ask(&other, SHARE_BYTES, 0)->bytes + round,
+					 4000);
+	}
+}
+
 /* One connection, with messages for an SRQ here and one there in turn. */
 void test_srqs_of_two_processes_behind_one_target(void)
 {

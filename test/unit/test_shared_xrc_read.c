@@ -90,14 +90,19 @@ static void expect_untouched(size_t from)
 		TEST_ASSERT_EQUAL_HEX8(0xee, big[from++]);
 }
 
-static void connect_again(void)
+static void connect_again_at(uint32_t psn)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(initiator, &reset, IBV_QP_STATE));
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(target, &reset, IBV_QP_STATE));
-	connect_qp(initiator, &a, target->qp_num);
-	connect_qp(target, &a, initiator->qp_num);
+	connect_qp_at(initiator, &a, target->qp_num, psn);
+	connect_qp_at(target, &a, initiator->qp_num, psn);
+}
+
+static void connect_again(void)
+{
+	connect_again_at(0);
 }
 
 /* The target has raised the event, and no other one. */
@@ -246,8 +251,7 @@ void test_requests_behind_a_send_that_waits_for_a_receive(void)
 		post_read(20000, big_addr);
 		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
 		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
-		while (counters->rnr_naks_sent == naks)
-			ibv_poll_cq(a.cq, 0, NULL);
+		await_rnr_nak(naks);
 		/* The NAK has the timer of the target. */
 		TEST_ASSERT_EQUAL_HEX8(SIM_AETH_RNR_NAK | 12, responder->nak_syndrome);
 		TEST_ASSERT_EQUAL_HEX64(value + 16, their_value());
@@ -406,6 +410,39 @@ void test_requests_that_are_far_ahead_of_their_answers(void)
 	TEST_ASSERT_EQUAL_UINT64(1, counters->sequence_naks_sent);
 	send_behind_reads(3);
 	TEST_ASSERT_EQUAL_UINT64(1, counters->sequence_naks_sent);
+}
+
+/* A message for this process comes behind READs, atomics and SENDs for the other one, whose PSNs wrap around. */
+void test_first_psns_and_the_end_of_the_psns(void)
+{
+	static const uint32_t psns[] = {0, 1, 0x7fffff, 0x800000, 0xc00000, 0xffffc0, 0xffffff};
+	struct sharing here = {.xrcd = domain};
+	struct share_answer answer = {0};
+
+	share_make_srq(&here, &answer);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 6));
+	for (size_t i = 0; i < sizeof(psns) / sizeof(psns[0]); i++) {
+		const uint64_t value = their_value();
+
+		connect_again_at(psns[i]);
+		use_no_timer(4);
+		fill_theirs((int)i);
+		memset(big, 0, sizeof(big));
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+		TEST_ASSERT_EQUAL_INT(0, share_post(&here, 2));
+		post_read(SHARE_BIG_BYTES, big_addr);
+		post_xrc(IBV_WR_SEND, answer.number, 0, 41, 0);
+		post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 9, 0, 300);
+		post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+		post_xrc(IBV_WR_SEND, answer.number, 0, 42, 0);
+		/* 5 requests and 2 receives complete here. */
+		for (unsigned int j = 0; j < 7; j++)
+			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_MEMORY(expected, big, sizeof(big));
+		TEST_ASSERT_EQUAL_HEX64(value, slot_value(300));
+		TEST_ASSERT_EQUAL_HEX64(value + 9, their_value());
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+	}
 }
 
 /* --- refusals --- */
@@ -614,6 +651,88 @@ void test_messages_of_another_process_are_no_answers(void)
 			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
 		expect_no_event();
 	}
+}
+
+/* Forges a message of the process that has the last relayed request. `bytes` follow the head. */
+static void answer_as_the_proxy(struct relayed head, const void *bytes, size_t length)
+{
+	const struct sim_device *device = context_of(a.context)->device->engine;
+	const struct sim_qp *front = sim_table_find(&device->qps, target->qp_num);
+	uint8_t sent_bytes[sizeof(head) + 8];
+
+	memcpy(sent_bytes, &head, sizeof(head));
+	memcpy(sent_bytes + sizeof(head), bytes, length);
+	relay_from(front->relay.holder, sent_bytes, sizeof(head) + length);
+}
+
+/* The other process refuses a SEND after the target has answered the atomic before it. */
+void test_a_refusal_behind_an_atomic_that_is_answered(void)
+{
+	struct relayed head;
+	uint64_t value;
+
+	use_no_timer(4);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 3));
+	value = their_value();
+	share_stop(&other);
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 7, 0, 0);
+	head = front_head(RELAYED_DATA);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+	answer_as_the_proxy(head, &value, sizeof(value));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_HEX64(value, slot_value(0));
+	/* There is no receive for the SENDs. */
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	await_rnr_nak(0);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 2));
+	for (unsigned int i = 0; i < 2; i++) {
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+	}
+	TEST_ASSERT_EQUAL_HEX64(value + 7, their_value());
+}
+
+/* The other process has one request, which it has not answered. */
+void test_answers_that_a_proxy_does_not_give(void)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+	struct relayed head;
+	struct ibv_wc wc;
+
+	use_no_timer(4);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 2));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	share_stop(&other);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+	head = front_head(RELAYED_ANSWER);
+	/* Of no request that waits for an answer. */
+	for (uint32_t i = 0; i < 2; i++) {
+		head.psn = sim_psn_add(head.psn, i ? 2 : SIM_PSN_MASK);
+		head.syndrome = SIM_NAK_INVALID_REQUEST;
+		answer_as_the_proxy(head, NULL, 0);
+		head.syndrome = SIM_ACK_CREDIT_NONE;
+		answer_as_the_proxy(head, NULL, 0);
+	}
+	/* The message in progress is of no kind. */
+	head = front_head(RELAYED_ANSWER);
+	head.syndrome = SIM_AETH_RNR_NAK;
+	for (head.message = 3; head.message; head.message++)
+		answer_as_the_proxy(head, NULL, 0);
+	TEST_ASSERT_EQUAL_UINT64(0, counters->rnr_naks_sent);
+	/* No event is one of a QP. */
+	head.kind = RELAYED_EVENT;
+	for (head.event = 0; head.event < 64; head.event++)
+		if (head.event != IBV_EVENT_QP_FATAL && head.event != IBV_EVENT_QP_REQ_ERR &&
+		    head.event != IBV_EVENT_QP_ACCESS_ERR)
+			answer_as_the_proxy(head, NULL, 0);
+	expect_no_event();
+	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
 }
 
 /* A message of the proxy is dropped if the target's port is down, or if it is longer than any that a relay sends. */
