@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* READs and atomics of a target QP of this process for the SRQ of another one. */
 #include "backends/sim/world/world.h"
+#include "sim/net/net.h"
 #include "sim/qp/private.h"
 #include "sim/wire/psn.h"
 #include "test/unit/sharer_target.h"
@@ -735,7 +736,49 @@ void test_answers_that_a_proxy_does_not_give(void)
 	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
 }
 
-/* A message of the proxy is dropped if the target's port is down, or if it is longer than any that a relay sends. */
+/* The bytes ask for more of a READ than the READ has. The other process serves the target on. */
+void test_a_read_is_asked_for_beyond_its_end(void)
+{
+	struct sim_device *device = context_of(a.context)->device->engine;
+	struct vb_sim *world = context_of(a.context)->world;
+	const struct sim_route route = {.infiniband = true};
+	struct relayed head;
+	struct sim_packet read;
+	uint8_t bytes[SIM_FRAME_BYTES_MAX];
+	const struct sim_qp *front;
+	size_t length;
+
+	fill_theirs(2);
+	post_read(2000, big_addr + SHARE_BIG_BYTES - 2000);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	head = front_head(RELAYED_REQUEST);
+	head.access = ACCESS_ALL;
+	head.mtu = IBV_MTU_1024;
+	head.asked = 7;
+	memcpy(head.domain, context_of(a.context)->device->domains->engine->key,
+	       sizeof(head.domain));
+	read = (struct sim_packet){.opcode = SIM_TRANSPORT_XRC | SIM_RC_READ_REQUEST,
+				   .psn = head.psn,
+				   .dest_qpn = target->qp_num,
+				   .xrc_srqn = their_srq,
+				   .remote_addr = big_addr + SHARE_BIG_BYTES - 2000,
+				   .rkey = their_big,
+				   .dma_bytes = 2000};
+	memcpy(bytes, &head, sizeof(head));
+	length = sizeof(head) + sim_packet_write(&read, &route, NULL, bytes + sizeof(head), NULL);
+	front = sim_table_find(&device->qps, target->qp_num);
+	pthread_mutex_lock(&world->driver.mutex);
+	TEST_ASSERT_TRUE(sim_net_relay(device->engine, sim_device_port(device, 1),
+				       front->relay.holder, bytes, length));
+	pthread_mutex_unlock(&world->driver.mutex);
+	post_read(2000, big_addr);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_MEMORY(expected, big, 2000);
+	expect_no_event();
+}
+
+/* A message of the proxy is dropped if the target's port is down, or if it is longer or shorter than any that a relay
+ * sends. */
 void test_messages_that_a_port_does_not_take(void)
 {
 	struct sim_device *device = context_of(a.context)->device->engine;
@@ -749,6 +792,7 @@ void test_messages_that_a_port_does_not_take(void)
 	head = front_head(RELAYED_EVENT);
 	memcpy(bytes, &head, sizeof(head));
 	relay_from(process, bytes, SIM_RELAY_BYTES_MAX + 1);
+	relay_from(process, bytes, sizeof(head) - 1);
 	expect_no_event();
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_state(a.context, 1, false));
 	drop_event();
