@@ -659,7 +659,7 @@ static void answer_as_the_proxy(struct relayed head, const void *bytes, size_t l
 {
 	const struct sim_device *device = context_of(a.context)->device->engine;
 	const struct sim_qp *front = sim_table_find(&device->qps, target->qp_num);
-	uint8_t sent_bytes[sizeof(head) + 8];
+	uint8_t sent_bytes[sizeof(head) + 1024];
 
 	memcpy(sent_bytes, &head, sizeof(head));
 	memcpy(sent_bytes + sizeof(head), bytes, length);
@@ -692,6 +692,30 @@ void test_a_refusal_behind_an_atomic_that_is_answered(void)
 		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
 	}
 	TEST_ASSERT_EQUAL_HEX64(value + 7, their_value());
+}
+
+/* The data of the second READ comes before the first READ is answered. The target drops the data. */
+void test_data_of_a_read_behind_another(void)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+	static const uint8_t wrong[1024] = {0xdd};
+	struct relayed head;
+
+	use_no_timer(4);
+	fill_theirs(3);
+	memset(big, 0, sizeof(big));
+	share_stop(&other);
+	post_read(2000, big_addr);
+	post_read(4000, big_addr);
+	head = front_head(RELAYED_DATA);
+	head.psn = sim_psn_add(head.psn, SIM_PSN_MASK - 2);
+	answer_as_the_proxy(head, wrong, sizeof(wrong));
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	for (unsigned int i = 0; i < 2; i++)
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_MEMORY(expected, big, 4000);
+	/* The initiator has repeated no request. */
+	TEST_ASSERT_EQUAL_UINT64(0, counters->duplicate_requests);
 }
 
 /* The other process has one request, which it has not answered. */
