@@ -694,6 +694,36 @@ void test_a_refusal_behind_an_atomic_that_is_answered(void)
 	TEST_ASSERT_EQUAL_HEX64(value + 7, their_value());
 }
 
+/* The other process has answered the SEND, and the data of the READ before it is still to come. */
+void test_a_message_for_this_process_waits_for_the_data_of_a_read(void)
+{
+	static const enum ibv_wc_opcode order[] = {IBV_WC_RDMA_READ, IBV_WC_SEND, IBV_WC_RECV,
+						   IBV_WC_SEND};
+	struct sharing here = {.xrcd = domain};
+	struct share_answer answer = {0};
+	struct ibv_wc wc;
+
+	share_make_srq(&here, &answer);
+	TEST_ASSERT_EQUAL_INT(0, share_post(&here, 1));
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+	use_no_timer(4);
+	fill_theirs(3);
+	share_stop(&other);
+	post_read(SHARE_BIG_BYTES, big_addr);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+	answer_as_the_proxy(front_head(RELAYED_ANSWER), NULL, 0);
+	post_xrc(IBV_WR_SEND, answer.number, 0, 41, 0);
+	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	for (unsigned int i = 0; i < sizeof(order) / sizeof(*order); i++) {
+		wc = share_wait(a.cq);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+		TEST_ASSERT_EQUAL_INT(order[i], wc.opcode);
+	}
+	TEST_ASSERT_EQUAL_MEMORY(expected, big, sizeof(big));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+}
+
 /* The data of the second READ comes before the first READ is answered. The target drops the data. */
 void test_data_of_a_read_behind_another(void)
 {
