@@ -427,6 +427,24 @@ void test_two_threads_wait_for_answers(void)
 	expect_state(&askers[1], IBV_QPS_RTS);
 }
 
+/* The serial of a question is never 0, which is the serial of a notice. */
+void test_questions_whose_serials_wrap_around(void)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+
+	connect_theirs();
+	pthread_mutex_lock(&world->driver.mutex);
+	world->calls.last_serial = UINT32_MAX - 2;
+	pthread_mutex_unlock(&world->driver.mutex);
+	for (unsigned int i = 0; i < 4; i++) {
+		const struct share_answer answer = own_query();
+
+		TEST_ASSERT_EQUAL_INT(0, answer.error);
+		TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, answer.number);
+	}
+	expect_message(20);
+}
+
 /* The text of an answer has no end. */
 void test_an_answer_with_a_long_text(void)
 {
