@@ -129,6 +129,17 @@ static inline void fill(uint8_t seed)
 		a.buffer[i] = (uint8_t)(seed + i * 11 + i / 64);
 }
 
+/* Waits until the target has sent an RNR NAK, beside those of before. */
+static inline void await_rnr_nak(uint64_t before)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+	const time_t end = time(NULL) + 10;
+
+	while (counters->rnr_naks_sent == before && time(NULL) <= end)
+		ibv_poll_cq(a.cq, 0, NULL);
+	TEST_ASSERT_TRUE(counters->rnr_naks_sent > before);
+}
+
 static inline enum ibv_wc_status sent(void)
 {
 	return share_wait(a.cq).status;

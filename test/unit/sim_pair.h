@@ -117,8 +117,9 @@ static inline struct ibv_qp_init_attr_ex qp_attr(struct end *end, enum ibv_qp_ty
 	};
 }
 
-/* Sets the attributes that ibv_modify_qp(3) requires at each step, by type. */
-static inline void connect_qp(struct ibv_qp *qp, const struct end *peer, uint32_t peer_qpn)
+/* Sets the attributes that ibv_modify_qp(3) requires at each step, by type. Both ends have the first PSN. */
+static inline void connect_qp_at(struct ibv_qp *qp, const struct end *peer, uint32_t peer_qpn,
+				 uint32_t psn)
 {
 	const bool ud = qp->qp_type == IBV_QPT_UD;
 	const bool uc = qp->qp_type == IBV_QPT_UC;
@@ -138,6 +139,7 @@ static inline void connect_qp(struct ibv_qp *qp, const struct end *peer, uint32_
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = peer_qpn,
+		.rq_psn = psn,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 12,
 		.ah_attr = {.is_global = 1,
@@ -152,6 +154,7 @@ static inline void connect_qp(struct ibv_qp *qp, const struct end *peer, uint32_
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(qp, &attr, mask));
 	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+				    .sq_psn = psn,
 				    .timeout = 14,
 				    .retry_cnt = 3,
 				    .rnr_retry = 7,
@@ -162,6 +165,11 @@ static inline void connect_qp(struct ibv_qp *qp, const struct end *peer, uint32_
 	if (sends || receives)
 		mask |= IBV_QP_TIMEOUT;
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(qp, &attr, mask));
+}
+
+static inline void connect_qp(struct ibv_qp *qp, const struct end *peer, uint32_t peer_qpn)
+{
+	connect_qp_at(qp, peer, peer_qpn, 0);
 }
 
 /* The next completion of an end. */

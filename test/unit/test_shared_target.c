@@ -316,7 +316,18 @@ static void *query_theirs(void *arg)
 	return NULL;
 }
 
-/* A thread that asks the process of the target for its state. */
+/* Answers the error, and the text of the reason. */
+static void *modify_theirs(void *arg)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct share_answer *answer = arg;
+
+	answer->error = B.modify_qp(target, &attr, IBV_QP_STATE);
+	snprintf((char *)answer->bytes, sizeof(answer->bytes), "%s", B.last_why()->text);
+	return NULL;
+}
+
+/* A thread that asks the process of the target to do a verb. */
 struct asker {
 	pthread_t thread;
 	void *stack;
@@ -327,7 +338,7 @@ struct asker {
 enum { STACK_BYTES = 1 << 20 };
 
 /* The thread waits for its answer when this returns. */
-static void start_asking(struct asker *asker)
+static void start_verb(struct asker *asker, void *(*verb)(void *arg))
 {
 	struct vb_sim *world = context_of(a.context)->world;
 	const uint32_t before = world->calls.last_serial;
@@ -337,8 +348,7 @@ static void start_asking(struct asker *asker)
 		mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pthread_attr_init(&attr);
 	pthread_attr_setstack(&attr, asker->stack, STACK_BYTES);
-	TEST_ASSERT_EQUAL_INT(0,
-			      pthread_create(&asker->thread, &attr, query_theirs, &asker->answer));
+	TEST_ASSERT_EQUAL_INT(0, pthread_create(&asker->thread, &attr, verb, &asker->answer));
 	pthread_attr_destroy(&attr);
 	for (asker->serial = before; asker->serial == before;) {
 		pthread_mutex_lock(&world->driver.mutex);
@@ -347,10 +357,20 @@ static void start_asking(struct asker *asker)
 	}
 }
 
-static void expect_state(struct asker *asker, enum ibv_qp_state state)
+static void start_asking(struct asker *asker)
+{
+	start_verb(asker, query_theirs);
+}
+
+static void end_asking(const struct asker *asker)
 {
 	pthread_join(asker->thread, NULL);
 	munmap(asker->stack, STACK_BYTES);
+}
+
+static void expect_state(const struct asker *asker, enum ibv_qp_state state)
+{
+	end_asking(asker);
 	TEST_ASSERT_EQUAL_INT(0, asker->answer.error);
 	TEST_ASSERT_EQUAL_INT(state, asker->answer.number);
 }
@@ -405,6 +425,69 @@ void test_two_threads_wait_for_answers(void)
 	expect_state(&askers[0], IBV_QPS_SQE);
 	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
 	expect_state(&askers[1], IBV_QPS_RTS);
+}
+
+/* The serial of a question is never 0, which is the serial of a notice. */
+void test_questions_whose_serials_wrap_around(void)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+
+	connect_theirs();
+	pthread_mutex_lock(&world->driver.mutex);
+	world->calls.last_serial = UINT32_MAX - 2;
+	pthread_mutex_unlock(&world->driver.mutex);
+	for (unsigned int i = 0; i < 4; i++) {
+		const struct share_answer answer = own_query();
+
+		TEST_ASSERT_EQUAL_INT(0, answer.error);
+		TEST_ASSERT_EQUAL_INT(IBV_QPS_RTS, answer.number);
+	}
+	expect_message(20);
+}
+
+/* The text of an answer has no end. */
+void test_an_answer_with_a_long_text(void)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+	struct world_call answer = {
+		.is_answer = true, .error = EPERM, .why = {.reason = VB_WHY_ERRNO_ONLY}};
+	static struct asker asker;
+	uint64_t process;
+
+	connect_theirs();
+	process = world_qp_process(world, context_of(a.context)->device->engine, number);
+	share_stop(&other);
+	start_verb(&asker, modify_theirs);
+	answer.serial = asker.serial;
+	memset(answer.text, 'x', sizeof(answer.text));
+	be_called(process, &answer, sizeof(answer));
+	end_asking(&asker);
+	TEST_ASSERT_EQUAL_INT(EPERM, asker.answer.error);
+	TEST_ASSERT_EQUAL_UINT(sizeof(answer.text) - 1, strlen((char *)asker.answer.bytes));
+	TEST_ASSERT_EQUAL_UINT(sizeof(answer.text) - 1, strspn((char *)asker.answer.bytes, "x"));
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	restart();
+	expect_message(20);
+}
+
+/* A reset ends the wait: a thread that waits has no answer. */
+void test_a_reset_while_a_thread_waits_for_an_answer(void)
+{
+	static struct asker asker;
+
+	connect_theirs();
+	expect_message(20);
+	share_stop(&other);
+	start_asking(&asker);
+	vb_sim_reset();
+	a.context = NULL;
+	end_asking(&asker);
+	TEST_ASSERT_EQUAL_INT(EIO, asker.answer.error);
+	/* The next world of this process has the other process, too. */
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	open_own();
+	connect_theirs();
+	expect_message(30);
 }
 
 /* Sends this process the answer to a question that no thread has asked. */

@@ -239,6 +239,29 @@ void test_a_write_goes_to_the_memory_of_the_srqs_process(void)
 	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_ACCESS_ERR, sent());
 }
 
+/* Only the last packet of the message needs the receive. */
+void test_a_write_that_waits_for_a_receive_of_the_other_process(void)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+
+	connect_targets();
+	for (unsigned int round = 0; round < 3; round++) {
+		const uint64_t naks = counters->rnr_naks_sent;
+		struct ibv_wc wc;
+
+		fill((uint8_t)round);
+		post_xrc(IBV_WR_RDMA_WRITE_WITH_IMM, their_srq, 0, 4000, their_addr + round);
+		await_rnr_nak(naks);
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		wc = share_ask(&other, SHARE_POLL, 0)->wc;
+		TEST_ASSERT_EQUAL_INT(IBV_WC_RECV_RDMA_WITH_IMM, wc.opcode);
+		TEST_ASSERT_EQUAL_UINT32(4000, wc.byte_len);
+		TEST_ASSERT_EQUAL_MEMORY(a.buffer, share_ask(&other, SHARE_BYTES, 0)->bytes + round,
+					 4000);
+	}
+}
+
 /* One connection, with messages for an SRQ here and one there in turn. */
 void test_srqs_of_two_processes_behind_one_target(void)
 {
@@ -275,6 +298,30 @@ void test_an_srq_that_is_gone(void)
 	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_DESTROY_SRQ, 0));
 	post_xrc(IBV_WR_SEND, their_srq, 0, 100, 0);
 	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_INV_REQ_ERR, sent());
+}
+
+/* No SRQ has the number, which is one of the other process. It refuses the request, and does none of those behind
+ * it. */
+void test_requests_behind_one_for_no_srq(void)
+{
+	const uint8_t *bytes;
+
+	connect_targets();
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 0));
+	memset(a.buffer, 0xee, sizeof(a.buffer));
+	post_xrc(IBV_WR_RDMA_WRITE, their_srq, 0, 8, their_addr);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	share_stop(&other);
+	post_xrc(IBV_WR_RDMA_WRITE, their_srq + 1, 0, 8, their_addr + 8);
+	post_xrc(IBV_WR_RDMA_WRITE, their_srq, 0, 8, their_addr + 16);
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_REM_INV_REQ_ERR, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_WR_FLUSH_ERR, sent());
+	TEST_ASSERT_EQUAL_UINT32(IBV_EVENT_QP_REQ_ERR, share_event(target));
+	bytes = share_ask(&other, SHARE_BYTES, 0)->bytes;
+	TEST_ASSERT_EQUAL_HEX8(0xee, bytes[7]);
+	share_fill(a.buffer, 24, 0);
+	TEST_ASSERT_EQUAL_MEMORY(a.buffer + 8, bytes + 8, 16);
 }
 
 void test_an_srq_of_another_domain(void)
@@ -446,42 +493,192 @@ static size_t write_relayed(uint8_t bytes[SIM_FRAME_BYTES_MAX], uint32_t srq, ui
 	return sizeof(head) + sim_packet_write(&packet, &route, NULL, bytes + sizeof(head), NULL);
 }
 
-/* No process owns the number of this target, and process 0 stands for that. */
-static void relay_send(uint64_t process, uint32_t srq, uint8_t mtu)
+/* The first number of targets that no process owns. Process 0 stands for that. */
+#define NOBODYS 0xa0000u
+
+/* A request of a target that no process owns, for an SRQ of this process. */
+struct forged {
+	struct relayed head;
+	struct sim_packet packet;
+};
+
+static struct share_answer own_srq;
+static struct sharing own;
+
+/* Makes an SRQ of this process, with receives. */
+static void make_own_srq(int receives)
+{
+	own = (struct sharing){.xrcd = domain};
+	own_srq = (struct share_answer){0};
+	share_make_srq(&own, &own_srq);
+	TEST_ASSERT_EQUAL_INT(0, own_srq.error);
+	TEST_ASSERT_EQUAL_INT(0, share_post(&own, receives));
+}
+
+static struct forged forge(uint8_t rc_opcode, uint32_t number)
+{
+	struct forged forged = {
+		.head = {.target = number,
+			 .access = ACCESS_ALL,
+			 .mtu = IBV_MTU_1024,
+			 .kind = RELAYED_REQUEST,
+			 .epoch = 1},
+		.packet = {.opcode = SIM_TRANSPORT_XRC | rc_opcode,
+			   .dest_qpn = number,
+			   .xrc_srqn = own_srq.number},
+	};
+
+	memcpy(forged.head.domain, context_of(a.context)->device->domains->engine->key,
+	       sizeof(forged.head.domain));
+	return forged;
+}
+
+static void relay(uint64_t process, const struct forged *forged)
 {
 	const struct sim_route route = {.infiniband = true};
-	struct relayed head = {.target = 0xabcde, .mtu = mtu, .kind = RELAYED_REQUEST, .epoch = 1};
-	const struct sim_packet packet = {.opcode = SIM_TRANSPORT_XRC | SIM_RC_SEND_ONLY,
-					  .dest_qpn = 0xabcde,
-					  .xrc_srqn = srq};
 	uint8_t bytes[SIM_FRAME_BYTES_MAX];
+	bool readable = true;
 
-	memcpy(head.domain, context_of(a.context)->device->domains->engine->key,
-	       sizeof(head.domain));
-	memcpy(bytes, &head, sizeof(head));
+	memcpy(bytes, &forged->head, sizeof(forged->head));
 	relay_from(process, bytes,
-		   sizeof(head) +
-			   sim_packet_write(&packet, &route, NULL, bytes + sizeof(head), NULL));
+		   sizeof(forged->head) +
+			   sim_packet_write(
+				   &forged->packet, &route,
+				   context_of(a.context)->device->engine->engine->host.memory.copy,
+				   bytes + sizeof(forged->head), &readable));
+}
+
+/* A packet of a message of 1025 bytes: the first one, or the last one. */
+static void relay_part(uint32_t number, bool last, uint32_t psn)
+{
+	const struct sim_span span = {a.buffer, last ? 1 : 1024};
+	struct forged forged = forge(last ? SIM_RC_SEND_LAST : SIM_RC_SEND_FIRST, number);
+
+	forged.packet.psn = psn;
+	forged.packet.spans = &span;
+	forged.packet.span_count = 1;
+	forged.packet.payload_bytes = span.length_bytes;
+	relay(0, &forged);
+}
+
+static void expect_receive(uint32_t number, uint32_t bytes)
+{
+	const struct ibv_wc wc = share_wait(a.cq);
+
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+	TEST_ASSERT_EQUAL_HEX32(number, wc.qp_num);
+	TEST_ASSERT_EQUAL_UINT32(bytes, wc.byte_len);
+}
+
+static void expect_no_receive(void)
+{
+	struct ibv_wc wc;
+
+	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
 }
 
 /* A process relays the requests of its own targets only, and with an MTU that there is. */
 void test_a_request_for_the_target_of_another_process(void)
 {
-	struct share_answer answer = {0};
-	struct sharing here = {0};
+	struct forged forged;
+
+	connect_targets();
+	make_own_srq(1);
+	forged = forge(SIM_RC_SEND_ONLY, NOBODYS);
+	relay(77, &forged);
+	forged.head.mtu = 0;
+	relay(0, &forged);
+	forged.head.mtu = IBV_MTU_4096 + 1;
+	relay(0, &forged);
+	expect_no_receive();
+	forged.head.mtu = IBV_MTU_4096;
+	relay(0, &forged);
+	expect_receive(NOBODYS, 0);
+}
+
+/* The SRQ is of a domain without an inode, which no other process can name. */
+void test_a_request_for_an_srq_that_is_not_shared(void)
+{
+	struct forged forged;
+
+	connect_targets();
+	make_own_srq(1);
+	forged = forge(SIM_RC_SEND_ONLY, NOBODYS);
+	relay(0, &forged);
+	expect_receive(NOBODYS, 0);
+	domain = share_domain(a.context, -1, O_CREAT);
+	make_own_srq(1);
+	memset(forged.head.domain, 0, sizeof(forged.head.domain));
+	forged.packet.xrc_srqn = own_srq.number;
+	forged.packet.psn++;
+	relay(0, &forged);
+	expect_no_receive();
+}
+
+/* The completion says how the packet has come to its target. */
+void test_a_completion_has_the_address_of_its_packet(void)
+{
+	struct forged forged;
 	struct ibv_wc wc;
 
 	connect_targets();
-	here.xrcd = domain;
-	share_make_srq(&here, &answer);
-	TEST_ASSERT_EQUAL_INT(0, share_post(&here, 1));
-	relay_send(77, answer.number, IBV_MTU_1024);
-	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
-	relay_send(0, answer.number, 0);
-	relay_send(0, answer.number, IBV_MTU_4096 + 1);
-	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
-	relay_send(0, answer.number, IBV_MTU_4096);
-	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, share_wait(a.cq).status);
+	make_own_srq(1);
+	forged = forge(SIM_RC_SEND_ONLY, NOBODYS);
+	forged.head.slid = 77;
+	forged.head.pkey_index = 3;
+	forged.head.peer = 0x1234;
+	relay(0, &forged);
+	wc = share_wait(a.cq);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+	TEST_ASSERT_EQUAL_UINT16(77, wc.slid);
+	TEST_ASSERT_EQUAL_UINT16(3, wc.pkey_index);
+	TEST_ASSERT_EQUAL_HEX32(0x1234, wc.src_qp);
+}
+
+/* Each target of the other process has its message in progress. */
+void test_messages_of_two_targets_of_one_process(void)
+{
+	connect_targets();
+	make_own_srq(4);
+	for (uint32_t psn = 0; psn < 4; psn += 2) {
+		relay_part(NOBODYS, false, psn);
+		relay_part(NOBODYS + 1, false, psn + 100);
+		relay_part(NOBODYS, true, psn + 1);
+		expect_receive(NOBODYS, 1025);
+		relay_part(NOBODYS + 1, true, psn + 101);
+		expect_receive(NOBODYS + 1, 1025);
+	}
+}
+
+/* Other targets send a message each that needs no receive. */
+static void relay_others(uint32_t first, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct forged forged = forge(SIM_RC_WRITE_ONLY, first + i);
+
+		relay(0, &forged);
+	}
+}
+
+/* A process serves 1024 targets of others at a time. It forgets the oldest one for another. */
+void test_more_targets_than_a_process_serves(void)
+{
+	connect_targets();
+	make_own_srq(4);
+	relay_part(NOBODYS, false, 0);
+	relay_others(NOBODYS + 1, 1023);
+	relay_part(NOBODYS, true, 1);
+	expect_receive(NOBODYS, 1025);
+	relay_part(NOBODYS, false, 2);
+	relay_part(NOBODYS + 1023, false, 2);
+	relay_others(NOBODYS + 1024, 1);
+	relay_part(NOBODYS, true, 3);
+	expect_no_receive();
+	relay_part(NOBODYS + 1023, true, 3);
+	expect_receive(NOBODYS + 1023, 1025);
+	relay_part(NOBODYS, false, 4);
+	relay_part(NOBODYS, true, 5);
+	expect_receive(NOBODYS, 1025);
 }
 
 /* No process owns the number of the target, which the table of blocks writes as process 0. The forged requests

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* READs and atomics of a target QP of this process for the SRQ of another one. */
 #include "backends/sim/world/world.h"
+#include "sim/net/net.h"
 #include "sim/qp/private.h"
 #include "sim/wire/psn.h"
 #include "test/unit/sharer_target.h"
@@ -90,14 +91,19 @@ static void expect_untouched(size_t from)
 		TEST_ASSERT_EQUAL_HEX8(0xee, big[from++]);
 }
 
-static void connect_again(void)
+static void connect_again_at(uint32_t psn)
 {
 	struct ibv_qp_attr reset = {.qp_state = IBV_QPS_RESET};
 
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(initiator, &reset, IBV_QP_STATE));
 	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(target, &reset, IBV_QP_STATE));
-	connect_qp(initiator, &a, target->qp_num);
-	connect_qp(target, &a, initiator->qp_num);
+	connect_qp_at(initiator, &a, target->qp_num, psn);
+	connect_qp_at(target, &a, initiator->qp_num, psn);
+}
+
+static void connect_again(void)
+{
+	connect_again_at(0);
 }
 
 /* The target has raised the event, and no other one. */
@@ -246,8 +252,7 @@ void test_requests_behind_a_send_that_waits_for_a_receive(void)
 		post_read(20000, big_addr);
 		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
 		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
-		while (counters->rnr_naks_sent == naks)
-			ibv_poll_cq(a.cq, 0, NULL);
+		await_rnr_nak(naks);
 		/* The NAK has the timer of the target. */
 		TEST_ASSERT_EQUAL_HEX8(SIM_AETH_RNR_NAK | 12, responder->nak_syndrome);
 		TEST_ASSERT_EQUAL_HEX64(value + 16, their_value());
@@ -331,6 +336,114 @@ void test_a_message_for_this_process_stays_behind_a_read_there(void)
 	 * run out. */
 	if (!counters->ack_timeouts)
 		TEST_ASSERT_EQUAL_UINT64(0, counters->duplicate_requests);
+}
+
+/* --- requests that the other process has not answered --- */
+
+/* The initiator has up to `reads` READs and atomics in flight; the target remembers 4. Without an ACK timer, the
+ * initiator sends a request again only if a NAK asks for it. */
+static void use_no_timer(uint8_t reads)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .max_rd_atomic = reads};
+
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(initiator, &attr, IBV_QP_STATE));
+	TEST_ASSERT_EQUAL_INT(0,
+			      B.modify_qp(initiator, &attr,
+					  IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT));
+	attr.qp_state = IBV_QPS_RTS;
+	TEST_ASSERT_EQUAL_INT(0, B.modify_qp(initiator, &attr, IBV_QP_STATE));
+}
+
+/* The target puts off an atomic that it cannot remember, until it has answered others. */
+void test_more_atomics_than_the_target_remembers(void)
+{
+	uint64_t value;
+
+	use_no_timer(7);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 3));
+	for (unsigned int round = 0; round < 3; round++) {
+		value = their_value();
+		share_stop(&other);
+		for (size_t i = 0; i < 7; i++)
+			post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 5, 0, i);
+		TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+		for (size_t i = 0; i < 7; i++) {
+			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+			TEST_ASSERT_EQUAL_HEX64(value + 5 * i, slot_value(i));
+		}
+		TEST_ASSERT_EQUAL_HEX64(value + 35, their_value());
+	}
+	expect_no_event();
+}
+
+/* The other process runs on only when the target has READs, and a SEND behind them. */
+static void send_behind_reads(unsigned int reads)
+{
+	memset(big, 0, sizeof(big));
+	share_stop(&other);
+	for (unsigned int i = 0; i < reads; i++)
+		post_read(SHARE_BIG_BYTES, big_addr);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 500 + reads, 0);
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	for (unsigned int i = 0; i < reads; i++) {
+		const struct ibv_wc wc = share_wait(a.cq);
+
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_RDMA_READ, wc.opcode);
+	}
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_UINT32(500 + reads, share_ask(&other, SHARE_POLL, 0)->wc.byte_len);
+	TEST_ASSERT_EQUAL_MEMORY(expected, big, sizeof(big));
+}
+
+/* The target relays no request if 256 packets wait for their answers. A NAK asks for the request later. A READ
+ * has 69 packets here. */
+void test_requests_that_are_far_ahead_of_their_answers(void)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+
+	use_no_timer(4);
+	fill_theirs(5);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 3));
+	send_behind_reads(3);
+	TEST_ASSERT_EQUAL_UINT64(0, counters->sequence_naks_sent);
+	send_behind_reads(4);
+	TEST_ASSERT_EQUAL_UINT64(1, counters->sequence_naks_sent);
+	send_behind_reads(3);
+	TEST_ASSERT_EQUAL_UINT64(1, counters->sequence_naks_sent);
+}
+
+/* A message for this process comes behind READs, atomics and SENDs for the other one, whose PSNs wrap around. */
+void test_first_psns_and_the_end_of_the_psns(void)
+{
+	static const uint32_t psns[] = {0, 1, 0x7fffff, 0x800000, 0xc00000, 0xffffc0, 0xffffff};
+	struct sharing here = {.xrcd = domain};
+	struct share_answer answer = {0};
+
+	share_make_srq(&here, &answer);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 6));
+	for (size_t i = 0; i < sizeof(psns) / sizeof(psns[0]); i++) {
+		const uint64_t value = their_value();
+
+		connect_again_at(psns[i]);
+		use_no_timer(4);
+		fill_theirs((int)i);
+		memset(big, 0, sizeof(big));
+		TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+		TEST_ASSERT_EQUAL_INT(0, share_post(&here, 2));
+		post_read(SHARE_BIG_BYTES, big_addr);
+		post_xrc(IBV_WR_SEND, answer.number, 0, 41, 0);
+		post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 9, 0, 300);
+		post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+		post_xrc(IBV_WR_SEND, answer.number, 0, 42, 0);
+		/* 5 requests and 2 receives complete here. */
+		for (unsigned int j = 0; j < 7; j++)
+			TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_MEMORY(expected, big, sizeof(big));
+		TEST_ASSERT_EQUAL_HEX64(value, slot_value(300));
+		TEST_ASSERT_EQUAL_HEX64(value + 9, their_value());
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+	}
 }
 
 /* --- refusals --- */
@@ -541,7 +654,185 @@ void test_messages_of_another_process_are_no_answers(void)
 	}
 }
 
-/* A message of the proxy is dropped if the target's port is down, or if it is longer than any that a relay sends. */
+/* Forges a message of the process that has the last relayed request. `bytes` follow the head. */
+static void answer_as_the_proxy(struct relayed head, const void *bytes, size_t length)
+{
+	const struct sim_device *device = context_of(a.context)->device->engine;
+	const struct sim_qp *front = sim_table_find(&device->qps, target->qp_num);
+	uint8_t sent_bytes[sizeof(head) + 1024];
+
+	memcpy(sent_bytes, &head, sizeof(head));
+	memcpy(sent_bytes + sizeof(head), bytes, length);
+	relay_from(front->relay.holder, sent_bytes, sizeof(head) + length);
+}
+
+/* The other process refuses a SEND after the target has answered the atomic before it. */
+void test_a_refusal_behind_an_atomic_that_is_answered(void)
+{
+	struct relayed head;
+	uint64_t value;
+
+	use_no_timer(4);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_FILL, 3));
+	value = their_value();
+	share_stop(&other);
+	post_atomic(IBV_WR_ATOMIC_FETCH_AND_ADD, 7, 0, 0);
+	head = front_head(RELAYED_DATA);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+	answer_as_the_proxy(head, &value, sizeof(value));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_HEX64(value, slot_value(0));
+	/* There is no receive for the SENDs. */
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	await_rnr_nak(0);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 2));
+	for (unsigned int i = 0; i < 2; i++) {
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+	}
+	TEST_ASSERT_EQUAL_HEX64(value + 7, their_value());
+}
+
+/* The other process has answered the SEND, and the data of the READ before it is still to come. */
+void test_a_message_for_this_process_waits_for_the_data_of_a_read(void)
+{
+	static const enum ibv_wc_opcode order[] = {IBV_WC_RDMA_READ, IBV_WC_SEND, IBV_WC_RECV,
+						   IBV_WC_SEND};
+	struct sharing here = {.xrcd = domain};
+	struct share_answer answer = {0};
+	struct ibv_wc wc;
+
+	share_make_srq(&here, &answer);
+	TEST_ASSERT_EQUAL_INT(0, share_post(&here, 1));
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 1));
+	use_no_timer(4);
+	fill_theirs(3);
+	share_stop(&other);
+	post_read(SHARE_BIG_BYTES, big_addr);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+	answer_as_the_proxy(front_head(RELAYED_ANSWER), NULL, 0);
+	post_xrc(IBV_WR_SEND, answer.number, 0, 41, 0);
+	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	for (unsigned int i = 0; i < sizeof(order) / sizeof(*order); i++) {
+		wc = share_wait(a.cq);
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, wc.status);
+		TEST_ASSERT_EQUAL_INT(order[i], wc.opcode);
+	}
+	TEST_ASSERT_EQUAL_MEMORY(expected, big, sizeof(big));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+}
+
+/* The data of the second READ comes before the first READ is answered. The target drops the data. */
+void test_data_of_a_read_behind_another(void)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+	static const uint8_t wrong[1024] = {0xdd};
+	struct relayed head;
+
+	use_no_timer(4);
+	fill_theirs(3);
+	memset(big, 0, sizeof(big));
+	share_stop(&other);
+	post_read(2000, big_addr);
+	post_read(4000, big_addr);
+	head = front_head(RELAYED_DATA);
+	head.psn = sim_psn_add(head.psn, SIM_PSN_MASK - 2);
+	answer_as_the_proxy(head, wrong, sizeof(wrong));
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	for (unsigned int i = 0; i < 2; i++)
+		TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_MEMORY(expected, big, 4000);
+	/* The initiator has repeated no request. */
+	TEST_ASSERT_EQUAL_UINT64(0, counters->duplicate_requests);
+}
+
+/* The other process has one request, which it has not answered. */
+void test_answers_that_a_proxy_does_not_give(void)
+{
+	const struct sim_counters *counters = &context_of(a.context)->device->engine->counters;
+	struct relayed head;
+	struct ibv_wc wc;
+
+	use_no_timer(4);
+	TEST_ASSERT_EQUAL_INT(0, ask(SHARE_POST, 2));
+	post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	share_stop(&other);
+	post_xrc(IBV_WR_SEND, their_srq, 0, 0, 0);
+	head = front_head(RELAYED_ANSWER);
+	/* Of no request that waits for an answer. */
+	for (uint32_t i = 0; i < 2; i++) {
+		head.psn = sim_psn_add(head.psn, i ? 2 : SIM_PSN_MASK);
+		head.syndrome = SIM_NAK_INVALID_REQUEST;
+		answer_as_the_proxy(head, NULL, 0);
+		head.syndrome = SIM_ACK_CREDIT_NONE;
+		answer_as_the_proxy(head, NULL, 0);
+	}
+	/* The message in progress is of no kind. */
+	head = front_head(RELAYED_ANSWER);
+	head.syndrome = SIM_AETH_RNR_NAK;
+	for (head.message = 3; head.message; head.message++)
+		answer_as_the_proxy(head, NULL, 0);
+	TEST_ASSERT_EQUAL_UINT64(0, counters->rnr_naks_sent);
+	/* No event is one of a QP. */
+	head.kind = RELAYED_EVENT;
+	for (head.event = 0; head.event < 64; head.event++)
+		if (head.event != IBV_EVENT_QP_FATAL && head.event != IBV_EVENT_QP_REQ_ERR &&
+		    head.event != IBV_EVENT_QP_ACCESS_ERR)
+			answer_as_the_proxy(head, NULL, 0);
+	expect_no_event();
+	TEST_ASSERT_EQUAL_INT(0, ibv_poll_cq(a.cq, 1, &wc));
+	TEST_ASSERT_EQUAL_INT(0, kill(other.pid, SIGCONT));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, ask(SHARE_POLL, 0));
+}
+
+/* The bytes ask for more of a READ than the READ has. The other process serves the target on. */
+void test_a_read_is_asked_for_beyond_its_end(void)
+{
+	struct sim_device *device = context_of(a.context)->device->engine;
+	struct vb_sim *world = context_of(a.context)->world;
+	const struct sim_route route = {.infiniband = true};
+	struct relayed head;
+	struct sim_packet read;
+	uint8_t bytes[SIM_FRAME_BYTES_MAX];
+	const struct sim_qp *front;
+	size_t length;
+
+	fill_theirs(2);
+	post_read(2000, big_addr + SHARE_BIG_BYTES - 2000);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	head = front_head(RELAYED_REQUEST);
+	head.access = ACCESS_ALL;
+	head.mtu = IBV_MTU_1024;
+	head.asked = 7;
+	memcpy(head.domain, context_of(a.context)->device->domains->engine->key,
+	       sizeof(head.domain));
+	read = (struct sim_packet){.opcode = SIM_TRANSPORT_XRC | SIM_RC_READ_REQUEST,
+				   .psn = head.psn,
+				   .dest_qpn = target->qp_num,
+				   .xrc_srqn = their_srq,
+				   .remote_addr = big_addr + SHARE_BIG_BYTES - 2000,
+				   .rkey = their_big,
+				   .dma_bytes = 2000};
+	memcpy(bytes, &head, sizeof(head));
+	length = sizeof(head) + sim_packet_write(&read, &route, NULL, bytes + sizeof(head), NULL);
+	front = sim_table_find(&device->qps, target->qp_num);
+	pthread_mutex_lock(&world->driver.mutex);
+	TEST_ASSERT_TRUE(sim_net_relay(device->engine, sim_device_port(device, 1),
+				       front->relay.holder, bytes, length));
+	pthread_mutex_unlock(&world->driver.mutex);
+	post_read(2000, big_addr);
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, sent());
+	TEST_ASSERT_EQUAL_MEMORY(expected, big, 2000);
+	expect_no_event();
+}
+
+/* A message of the proxy is dropped if the target's port is down, or if it is longer or shorter than any that a relay
+ * sends. */
 void test_messages_that_a_port_does_not_take(void)
 {
 	struct sim_device *device = context_of(a.context)->device->engine;
@@ -555,6 +846,7 @@ void test_messages_that_a_port_does_not_take(void)
 	head = front_head(RELAYED_EVENT);
 	memcpy(bytes, &head, sizeof(head));
 	relay_from(process, bytes, SIM_RELAY_BYTES_MAX + 1);
+	relay_from(process, bytes, sizeof(head) - 1);
 	expect_no_event();
 	TEST_ASSERT_EQUAL_INT(0, vb_sim_port_state(a.context, 1, false));
 	drop_event();

@@ -2,12 +2,14 @@
 /* Imports from another process: content by each way of access, the end of objects, contexts and processes,
  * and what a file must be for an import. */
 #include "backends/sim/guard/distant.h"
+#include "backends/sim/verb/verbs.h"
 #include "backends/sim/world/world.h"
 #include "test/unit/exporter.h"
 
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 static struct exporter other;
 /* The test's own context is `a`; these are the imports. */
@@ -864,6 +866,87 @@ void test_a_child_imports_from_its_parent(void)
 	/* The parent's description has not changed. */
 	imported = B.import_device(dup(a.context->cmd_fd));
 	TEST_ASSERT_NOT_NULL(B.import_mr(B.import_pd(imported, a.pd->handle), a.mr->handle));
+}
+
+/* --- calls that destroy --- */
+
+/* The call by which an importer destroys `a.mr`. */
+static struct world_call destroying(void)
+{
+	struct world_call call = {.what = CALL_DESTROY, .number = a.mr->handle, .mask = KIND_MR};
+	struct described object;
+	struct stat file;
+
+	TEST_ASSERT_EQUAL_INT(0, fstat(a.context->cmd_fd, &file));
+	call.key[0] = file.st_dev;
+	call.key[1] = file.st_ino;
+	call.stamp = description_read(&context_of(a.context)->description, DESCRIBED_MR,
+				      call.number, &object);
+	return call;
+}
+
+/* Does what another process asks for. Returns the answer. */
+static struct world_call serve(struct world_call call)
+{
+	struct vb_sim *world = context_of(a.context)->world;
+
+	pthread_mutex_lock(&world->driver.mutex);
+	world->calls.serve(world, 12345, &call);
+	pthread_mutex_unlock(&world->driver.mutex);
+	return call;
+}
+
+static void expect_nothing_destroyed(struct world_call call)
+{
+	TEST_ASSERT_EQUAL_INT(ENOENT, serve(call).error);
+}
+
+/* A call names the file, the kind, the handle and the stamp of the object. */
+void test_calls_that_destroy_nothing(void)
+{
+	struct world_call call = destroying();
+
+	call.key[0]++;
+	expect_nothing_destroyed(call);
+	call = destroying();
+	call.key[1]++;
+	expect_nothing_destroyed(call);
+	call = destroying();
+	call.stamp++;
+	expect_nothing_destroyed(call);
+	call = destroying();
+	for (call.mask = 0; call.mask < 2 * KINDS; call.mask++)
+		if (call.mask != KIND_PD && call.mask != KIND_MR && call.mask != KIND_DM)
+			expect_nothing_destroyed(call);
+	call.mask = UINT32_MAX;
+	expect_nothing_destroyed(call);
+	/* The MR is there. */
+	TEST_ASSERT_EQUAL_INT(0, serve(destroying()).error);
+	TEST_ASSERT_EQUAL_INT(ENOENT, B.dereg_mr(a.mr));
+}
+
+/* The importer learns why. */
+void test_a_call_to_destroy_an_mr_with_a_window(void)
+{
+	struct ibv_mw *mw = B.alloc_mw(a.pd, IBV_MW_TYPE_1);
+	struct ibv_mw_bind bind = {.send_flags = IBV_SEND_SIGNALED,
+				   .bind_info = {.mr = a.mr,
+						 .addr = (uintptr_t)a.buffer,
+						 .length = 64,
+						 .mw_access_flags = IBV_ACCESS_REMOTE_READ}};
+	struct world_call answer;
+
+	near = make_qp(a.context, a.pd, a.cq);
+	far = make_qp(a.context, a.pd, a.cq);
+	connect_qp(near, &a, far->qp_num);
+	connect_qp(far, &a, near->qp_num);
+	TEST_ASSERT_EQUAL_INT(0, B.bind_mw(near, mw, &bind));
+	TEST_ASSERT_EQUAL_INT(IBV_WC_SUCCESS, next_status(a.cq));
+	answer = serve(destroying());
+	TEST_ASSERT_EQUAL_INT(EBUSY, answer.error);
+	TEST_ASSERT_EQUAL_HEX(VB_WHY_MR_BOUND, answer.why.reason);
+	TEST_ASSERT_EQUAL_INT(0, B.dealloc_mw(mw));
+	TEST_ASSERT_EQUAL_INT(0, serve(destroying()).error);
 }
 
 /* --- both processes destroy --- */
