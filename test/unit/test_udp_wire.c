@@ -3,97 +3,13 @@
  * The wire `udp` without an engine: frames that leave it, and datagrams that come to it. The functions of
  * the engine that the wire calls are the test's own (--wrap).
  */
-#include "test/unit/random_packet.h"
-#include "test/unit/udp_peer.h"
+#include "test/unit/udp_ends.h"
 
 #include <errno.h>
-#include <net/if.h>
 #include <netinet/udp.h>
-#include <sched.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <time.h>
-
-#define FRAMES_MAX 512
-
-/* What has come from the wire. */
-static struct {
-	const struct sim_port *port;
-	size_t bytes;
-	bool checked;
-	uint8_t frame[SIM_FRAME_BYTES_MAX + 64];
-} arrived[FRAMES_MAX];
-static unsigned int arrivals, readies;
-
-static struct bell bell;
-static struct wire *wire_a, *wire_b;
-static struct sim_device device_a, device_b;
-static union ibv_gid gid_a, gid_b;
-static uint8_t frame_sent[SIM_FRAME_BYTES_MAX];
-
-void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked);
-void __wrap_sim_way_out_ready(struct sim_engine *engine);
-size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed,
-				  uint8_t *room_for_frame);
-
-void __wrap_sim_way_out_arrive(struct sim_port *port, const uint8_t *frame, size_t frame_bytes,
-			       bool checked)
-{
-	TEST_ASSERT_LESS_THAN(FRAMES_MAX, arrivals);
-	TEST_ASSERT_LESS_OR_EQUAL(sizeof(arrived[0].frame), frame_bytes);
-	arrived[arrivals].port = port;
-	arrived[arrivals].bytes = frame_bytes;
-	arrived[arrivals].checked = checked;
-	memcpy(arrived[arrivals].frame, frame, frame_bytes);
-	arrivals++;
-}
-
-void __wrap_sim_way_out_ready(struct sim_engine *engine)
-{
-	(void)engine;
-	readies++;
-}
-
-size_t __wrap_sim_departure_write(const struct sim_departure *departure, bool sealed,
-				  uint8_t *room_for_frame)
-{
-	TEST_ASSERT_TRUE(sealed);
-	memcpy(room_for_frame, departure->frame, departure->frame_bytes);
-	return departure->frame_bytes;
-}
-
-/* Makes a wire with a device at the address. */
-static struct wire *open_wire(const char *text, struct sim_device *device, union ibv_gid *gid)
-{
-	struct wire *wire;
-
-	memset(device, 0, sizeof(*device));
-	device->port_count = 1;
-	device->ports[0].device = device;
-	device->qps.live = 1;
-	TEST_ASSERT_EQUAL_INT(0, udp_open(&bell, &wire));
-	TEST_ASSERT_EQUAL_INT(0, udp_claim(wire, text, gid));
-	udp_join(wire, device);
-	return wire;
-}
-
-static void close_wires(void)
-{
-	if (wire_a)
-		wire_a->close(wire_a);
-	if (wire_b && wire_b != wire_a)
-		wire_b->close(wire_b);
-	wire_a = wire_b = NULL;
-}
-
-static void open_wires(const char *a, const char *b)
-{
-	close_wires();
-	wire_a = open_wire(a, &device_a, &gid_a);
-	wire_b = open_wire(b, &device_b, &gid_b);
-}
 
 void setUp(void)
 {
@@ -106,53 +22,6 @@ void setUp(void)
 void tearDown(void)
 {
 	close_wires();
-}
-
-/* Sends the frame from a to b. */
-static bool send_frame(const struct sim_route *by, const uint8_t *frame, size_t frame_bytes)
-{
-	const struct sim_departure departure = {
-		.source = &device_a.ports[0],
-		.route = by,
-		.frame = frame,
-		.frame_bytes = frame_bytes,
-	};
-
-	return wire_a->way.send(wire_a->way.arg, &departure);
-}
-
-static size_t send_packet(const struct sim_route *by, uint32_t psn, uint32_t payload_bytes)
-{
-	const size_t bytes = udp_encode(by, psn, payload_bytes, frame_sent);
-
-	TEST_ASSERT_TRUE(send_frame(by, frame_sent, bytes));
-	return bytes;
-}
-
-static void send_from_b(const struct sim_route *by)
-{
-	const size_t bytes = udp_encode(by, 1, 10, frame_sent);
-	const struct sim_departure departure = {.source = &device_b.ports[0],
-						.route = by,
-						.frame = frame_sent,
-						.frame_bytes = bytes};
-
-	TEST_ASSERT_TRUE(wire_b->way.send(wire_b->way.arg, &departure));
-	wire_b->flush(wire_b);
-}
-
-/* Receives until nothing comes: a socket rests for a few calls after a batch. Returns true if something
- * came. */
-static bool receive_all(struct wire *wire)
-{
-	bool came = false;
-
-	for (unsigned int calls = 0; calls < 8; calls++)
-		if (wire->receive(wire)) {
-			came = true;
-			calls = 0;
-		}
-	return came;
 }
 
 /* --- packets between two wires --- */
@@ -194,6 +63,7 @@ void test_ipv4_fields_of_the_way_arrive(void)
 	check_way(0x88, 64, 0);
 	check_way(0, 1, 0);
 	check_way(0x21, 255, 0);
+	check_way(0x02, 64, 0);
 	check_way(0, 64, 0);
 }
 
@@ -425,36 +295,6 @@ void test_a_changed_transport_header_is_sent(void)
 
 /* --- datagrams of peers --- */
 
-static int peer;
-static union ibv_gid peer_gid;
-
-static void open_peer(void)
-{
-	struct udp_address address;
-	int fd = udp_claim_address("", &address);
-
-	peer_gid = address.gid;
-	close(fd);
-	peer = udp_plain(&peer_gid, 0xc001);
-}
-
-/* Sends the datagram of a packet, whose ICRC is that of an identification, to b. */
-static void peer_sends(uint16_t identification, const uint8_t *change, size_t at)
-{
-	struct sim_route by = udp_route(&peer_gid, &gid_b);
-	size_t bytes;
-
-	by.udp_source_port = 0xc001;
-	by.ip_id = identification;
-	bytes = udp_encode(&by, 1, 64, frame_sent);
-	if (change) {
-		frame_sent[42 + at] = *change;
-		sim_packet_seal(frame_sent, bytes, &by);
-	}
-	udp_plain_send(peer, &gid_b, frame_sent + 42, bytes - 42);
-	receive_all(wire_b);
-}
-
 void test_any_identification_is_right(void)
 {
 	static const uint16_t identifications[] = {0, 1, 0x1234, 0x8000, 0xffff};
@@ -558,57 +398,37 @@ void test_hostile_datagrams(void)
 
 /* --- what the kernel does not send --- */
 
-/* Enters a network namespace whose loopback interface is up and has the MTU. Returns false if this user may
- * not. */
-static bool enter_namespace(int mtu)
-{
-	struct ifreq request = {.ifr_name = "lo"};
-	const int fd = unshare(CLONE_NEWUSER | CLONE_NEWNET) ? -1 : socket(AF_INET, SOCK_DGRAM, 0);
-
-	if (fd < 0)
-		return false;
-	request.ifr_flags = IFF_UP | IFF_LOOPBACK;
-	if (ioctl(fd, SIOCSIFFLAGS, &request))
-		return false;
-	request.ifr_mtu = mtu;
-	return !ioctl(fd, SIOCSIFMTU, &request);
-}
-
 /* A datagram that is too long for the interface is lost and counted; those around it arrive. */
-static int long_frame_in_namespace(void)
+static void send_long_frame(const char *a, const char *b)
 {
+	const struct udp_counters expected = {.sent = 2, .too_long = 1};
 	struct sim_route by;
-	struct udp_counters expected = {.sent = 2, .too_long = 1};
 
-	close_wires();
-	if (!enter_namespace(1500))
-		return 77;
-	open_wires("", "127.0.0.9");
+	open_wires(a, b);
 	by = udp_route(&gid_a, &gid_b);
+	arrivals = 0;
 	send_packet(&by, 1, 64);
 	send_packet(&by, 2, 2000);
 	send_packet(&by, 3, 64);
 	wire_a->flush(wire_a);
 	receive_all(wire_b);
-	return udp_mtu(wire_a) != IBV_MTU_1024 || arrivals != 2 ||
-	       device_a.counters.lost_packets != 1 ||
-	       memcmp(udp_counters(wire_a, &device_a), &expected, sizeof(expected)) != 0;
+	TEST_ASSERT_EQUAL_INT(IBV_MTU_1024, udp_mtu(wire_a));
+	TEST_ASSERT_EQUAL_UINT(2, arrivals);
+	TEST_ASSERT_EQUAL_UINT(1, device_a.counters.lost_packets);
+	TEST_ASSERT_EQUAL_MEMORY(&expected, udp_counters(wire_a, &device_a), sizeof(expected));
+}
+
+static void send_long_frames(void)
+{
+	send_long_frame("", "127.0.0.9");
+	add_address("fd00::1");
+	add_address("fd00::2");
+	send_long_frame("fd00::1", "fd00::2");
 }
 
 void test_the_mtu_is_the_interfaces(void)
 {
-	const int pid = fork();
-	int status;
-
-	if (!pid) {
-		wire_a->forked(wire_a);
-		wire_b->forked(wire_b);
-		_exit(long_frame_in_namespace());
-	}
-	waitpid(pid, &status, 0);
-	if (WEXITSTATUS(status) == 77)
-		TEST_IGNORE_MESSAGE("this user may not make a network namespace");
-	TEST_ASSERT_EQUAL_INT(0, status);
+	in_namespace(1500, send_long_frames);
 }
 
 /* --- full buffers --- */
@@ -805,25 +625,33 @@ static uint32_t psn_of(unsigned int index)
 	return sim_load_be24(arrived[index].frame + 42 + 9);
 }
 
-/* An ACK waits for the program's next request, which goes first. */
+/* Sends the queued packets from a. They arrive at b in the order of these PSNs. */
+static void expect_order(const uint32_t *psns, unsigned int count)
+{
+	arrivals = 0;
+	wire_a->flush(wire_a);
+	receive_all(wire_b);
+	TEST_ASSERT_EQUAL_UINT(count, arrivals);
+	for (unsigned int i = 0; i < count; i++)
+		TEST_ASSERT_EQUAL_UINT(psns[i], psn_of(i));
+}
+
+/* An ACK waits for the program's next request, which goes first, each time. */
 void test_acks_go_behind_a_request(void)
 {
+	static const uint32_t requests_first[] = {3, 4, 1, 2};
 	const struct sim_route by = udp_route(&gid_a, &gid_b);
 	const struct udp_counters *counted = udp_counters(wire_a, &device_a);
 
-	send_ack(1);
-	send_ack(2);
-	wire_a->flush(wire_a);
-	TEST_ASSERT_EQUAL_UINT(0, counted->sent);
-	send_packet(&by, 3, 4);
-	send_packet(&by, 4, 4);
-	wire_a->flush(wire_a);
-	receive_all(wire_b);
-	TEST_ASSERT_EQUAL_UINT(4, arrivals);
-	TEST_ASSERT_EQUAL_UINT(3, psn_of(0));
-	TEST_ASSERT_EQUAL_UINT(4, psn_of(1));
-	TEST_ASSERT_EQUAL_UINT(1, psn_of(2));
-	TEST_ASSERT_EQUAL_UINT(2, psn_of(3));
+	for (unsigned int round = 0; round < 3; round++) {
+		send_ack(1);
+		send_ack(2);
+		wire_a->flush(wire_a);
+		TEST_ASSERT_EQUAL_UINT(4 * round, counted->sent);
+		send_packet(&by, 3, 4);
+		send_packet(&by, 4, 4);
+		expect_order(requests_first, 4);
+	}
 }
 
 /* A few polls later the ACK goes anyway. */
@@ -848,17 +676,47 @@ void test_acks_do_not_wait_while_nobody_polls(void)
 	TEST_ASSERT_EQUAL_UINT(1, udp_counters(wire_a, &device_a)->sent);
 }
 
-/* A NAK stops the peer's requester: it does not wait. */
-void test_naks_do_not_wait(void)
+/* The program answers each message, and each time an ACK comes to those that wait. The first one does not wait for
+ * longer than without the others. */
+void test_acks_of_a_stream_wait_for_a_few_polls_only(void)
+{
+	for (uint32_t polls = 0; polls < 8; polls++) {
+		send_ack(polls);
+		wire_a->flush(wire_a);
+		wire_a->receive(wire_a);
+	}
+	TEST_ASSERT_GREATER_THAN(0, udp_counters(wire_a, &device_a)->sent);
+}
+
+static void send_nak(uint32_t psn)
 {
 	const struct sim_route by = udp_route(&gid_a, &gid_b);
-	const struct sim_packet nak = {.opcode = IBV_OPCODE_RC_ACKNOWLEDGE,
-				       .syndrome = SIM_NAK_PSN_SEQUENCE};
+	const struct sim_packet nak = {
+		.opcode = IBV_OPCODE_RC_ACKNOWLEDGE, .syndrome = SIM_NAK_PSN_SEQUENCE, .psn = psn};
 	const size_t bytes = sim_packet_encode(&nak, &by, udp_copy, frame_sent, NULL);
 
 	TEST_ASSERT_TRUE(send_frame(&by, frame_sent, bytes));
+}
+
+/* A NAK stops the peer's requester: it does not wait. */
+void test_naks_do_not_wait(void)
+{
+	send_nak(1);
 	wire_a->flush(wire_a);
 	TEST_ASSERT_EQUAL_UINT(1, udp_counters(wire_a, &device_a)->sent);
+}
+
+/* What leaves with one system call begins with the requests, also where no ACK is among the answers. */
+void test_requests_go_before_all_answers(void)
+{
+	static const uint32_t requests_first[] = {2, 4, 1, 3};
+	const struct sim_route by = udp_route(&gid_a, &gid_b);
+
+	send_nak(1);
+	send_packet(&by, 2, 4);
+	send_nak(3);
+	send_packet(&by, 4, 4);
+	expect_order(requests_first, 4);
 }
 
 /* --- the bell --- */
